@@ -1,0 +1,53 @@
+package records
+
+import (
+	"fmt"
+	"net/netip"
+)
+
+// DefaultNamespace is where liqonet lives in a cluster unless a flag says otherwise.
+const DefaultNamespace = "liqonet"
+
+// Labels and annotations. Every object of liqonet's bears LabelComponent: that is how it is known as ours.
+const (
+	LabelComponent = "liqonet.io/component" // one of the Component constants
+	LabelPeering   = "liqonet.io/peering"   // name of the peering that the object belongs to
+	AnnotationNode = "liqonet.io/node"      // on a Lease: a Node record
+	DataKey        = "record"               // the ConfigMap key that holds a record
+)
+
+// Values of LabelComponent.
+const (
+	ComponentFabric  = "fabric"  // the installation: namespace, fabric, node helper
+	ComponentIPAM    = "ipam"    // reservations
+	ComponentPeering = "peering" // a peering's record and keys
+	ComponentGateway = "gateway" // a peering's gateway: pods, Service, where it runs
+	ComponentStatus  = "status"  // what a gateway measures
+	ComponentNode    = "node"    // a node's report
+)
+
+// Names of the objects.
+const (
+	FabricName = "fabric"
+	IPAMName   = "ipam"
+	NodeName   = "node" // DaemonSet, ServiceAccount, roles of the node helper
+)
+
+// Keys of Secret "peering-NAME".
+const (
+	PrivateKeyKey   = "privateKey"
+	PresharedKeyKey = "presharedKey"
+)
+
+// PeeringName names the ConfigMap and the Secret of a peering.
+func PeeringName(peering string) string { return "peering-" + peering }
+
+// StatusName names the ConfigMap in which a peering's gateway reports.
+func StatusName(peering string) string { return "peering-" + peering + "-status" }
+
+// GatewayName names the Deployment, Service, ServiceAccount, Role and ConfigMap of a peering's gateway.
+func GatewayName(peering string) string { return "gateway-" + peering }
+
+// AddressLeaseName names the Lease whose holder, a node, has an internal address. That the API server
+// creates a name once only is what makes the address unique.
+func AddressLeaseName(a netip.Addr) string { return fmt.Sprintf("node-%s", a) }

@@ -1,0 +1,233 @@
+// Package records holds the documents that liqonet keeps in a cluster: their Go types, their encoding, their
+// validation and the names of the objects that carry them. It has no client and does no I/O.
+//
+// Every document is YAML with a schema version. Decoding is strict: an unknown field, a version that this
+// binary does not know or a value that makes no sense is an error, and the caller leaves the object as it is.
+package records
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+
+	"sigs.k8s.io/yaml"
+)
+
+// SchemaVersion is the version that every document written by this binary bears.
+const SchemaVersion = 1
+
+// OverlayKind is the encapsulation between nodes and gateways. The zero value means "not decided yet".
+type OverlayKind string
+
+// The overlay kinds.
+const (
+	Geneve OverlayKind = "geneve"
+	VXLAN  OverlayKind = "vxlan"
+)
+
+// Role is a cluster's part in a peering's tunnel.
+type Role string
+
+// The roles. The server listens at an address that the client can reach; the client begins.
+const (
+	Server Role = "server"
+	Client Role = "client"
+)
+
+// Implementation names who carries the tunnel's packets.
+type Implementation string
+
+// The implementations of WireGuard. Auto takes the kernel's where there is one.
+const (
+	Auto      Implementation = "auto"
+	Kernel    Implementation = "kernel"
+	Userspace Implementation = "userspace"
+)
+
+// Fabric describes this cluster: ConfigMap "fabric".
+type Fabric struct {
+	Version      int            `json:"version"`
+	ClusterID    string         `json:"clusterID"` // UID of namespace kube-system
+	Name         string         `json:"name"`      // by which peers call this cluster
+	PodCIDRs     []netip.Prefix `json:"podCIDRs"`
+	ServiceCIDRs []netip.Prefix `json:"serviceCIDRs"`
+	NodeNetworks []netip.Prefix `json:"nodeNetworks,omitempty"`
+	ExternalCIDR netip.Prefix   `json:"externalCIDR"`
+	InternalCIDR netip.Prefix   `json:"internalCIDR"`
+	Overlay      Overlay        `json:"overlay"`
+	MTU          int            `json:"mtu"` // bytes; the smallest of the links that carry overlay and tunnel; 0: not measured yet
+	CNI          string         `json:"cni,omitempty"`
+}
+
+// Overlay says how nodes and gateways of this cluster reach each other.
+type Overlay struct {
+	Kind OverlayKind `json:"kind"`
+	Port uint16      `json:"port"` // UDP
+}
+
+// Mapping is a range of the peer: its real addresses there and those by which this cluster reaches them.
+// Both prefixes have the same length; host bits are kept.
+type Mapping struct {
+	Real netip.Prefix `json:"real"`
+	Seen netip.Prefix `json:"seen"`
+}
+
+// Identity reports whether the range keeps its real addresses here.
+func (m Mapping) Identity() bool { return m.Real == m.Seen }
+
+// Peering is what the helpers of this cluster need to know of one peer: ConfigMap "peering-NAME".
+type Peering struct {
+	Version int    `json:"version"`
+	Name    string `json:"name"`
+	Role    Role   `json:"role"`
+	Peer    Peer   `json:"peer"`
+	Tunnel  Tunnel `json:"tunnel"`
+	// OverlayID is the virtual network identifier (24 bits, not 0) of packets between nodes and this gateway.
+	OverlayID uint32 `json:"overlayID"`
+	// GatewayAddress is the internal address of the gateway's end of the overlay.
+	GatewayAddress netip.Addr `json:"gatewayAddress"`
+	// MTU is the size in bytes of the largest inner IP packet that travels the whole path unfragmented.
+	MTU int `json:"mtu"`
+	// ClampMSS limits the TCP maximum segment size to what fits the MTU.
+	ClampMSS bool `json:"clampMSS"`
+}
+
+// Peer is the other cluster of a peering.
+type Peer struct {
+	ClusterID    string    `json:"clusterID"`
+	Name         string    `json:"name"`
+	PodCIDRs     []Mapping `json:"podCIDRs"`
+	ExternalCIDR Mapping   `json:"externalCIDR"`
+	PublicKey    string    `json:"publicKey"` // WireGuard, base64
+}
+
+// CIDRs returns the mappings of all of the peer's ranges.
+func (p Peer) CIDRs() []Mapping {
+	return append(append([]Mapping(nil), p.PodCIDRs...), p.ExternalCIDR)
+}
+
+// Tunnel is this side's end of the WireGuard tunnel.
+type Tunnel struct {
+	Implementation Implementation `json:"implementation"`
+	Address        netip.Prefix   `json:"address"`             // this end, with the length of the link's range
+	PeerAddress    netip.Addr     `json:"peerAddress"`         // the other end
+	ListenPort     uint16         `json:"listenPort"`          // UDP
+	Endpoints      []string       `json:"endpoints,omitempty"` // host:port of the server, tried in turn; empty on the server
+}
+
+// Gateway tells where a peering's active gateway runs: ConfigMap "gateway-NAME". The gateway writes it when
+// something changes; nodes follow it.
+type Gateway struct {
+	Version int        `json:"version"`
+	Pod     string     `json:"pod"`
+	Node    string     `json:"node"`
+	PodIP   netip.Addr `json:"podIP"`
+	// Endpoint is the underlay address at which the peer's gateway is heard; the zero value: not heard yet.
+	Endpoint netip.AddrPort `json:"endpoint,omitzero"`
+	// PeerNodes are addresses, as seen from this cluster, of nodes of the peer that answer probes.
+	PeerNodes []netip.Addr `json:"peerNodes,omitempty"`
+}
+
+// Status is what the active gateway measures: ConfigMap "peering-NAME-status".
+type Status struct {
+	Version        int            `json:"version"`
+	Time           time.Time      `json:"time"` // of this report
+	Pod            string         `json:"pod"`
+	Implementation Implementation `json:"implementation"`
+	Overlay        OverlayKind    `json:"overlay"`
+	Endpoint       netip.AddrPort `json:"endpoint,omitzero"`
+	LastHandshake  time.Time      `json:"lastHandshake,omitzero"`
+	LastEcho       time.Time      `json:"lastEcho,omitzero"` // last answer of the peer's gateway
+	RTT            Duration       `json:"rtt"`               // median of the last answers between gateways
+	Loss           float64        `json:"loss"`              // share of unanswered echoes between gateways, 0 to 1
+	RxBytes        int64          `json:"rxBytes"`
+	TxBytes        int64          `json:"txBytes"`
+	Nodes          []NodeStatus   `json:"nodes,omitempty"` // sorted by name
+	Failed         []string       `json:"failed,omitempty"`
+}
+
+// NodeStatus is one node's path as its gateway knows it from the echoes that the node sends.
+type NodeStatus struct {
+	Name     string    `json:"name"`
+	LastEcho time.Time `json:"lastEcho,omitzero"`
+	// LastProof is when a full-size packet of this node was last answered by a node of the peer.
+	LastProof time.Time `json:"lastProof,omitzero"`
+	RTT       Duration  `json:"rtt"` // node to gateway and back
+	ProofRTT  Duration  `json:"proofRTT"`
+}
+
+// Node is what one node reports of itself, in an annotation of the Lease that holds its internal address.
+type Node struct {
+	Version  int        `json:"version"`
+	Name     string     `json:"name"`
+	Internal netip.Addr `json:"internal"`
+	// PodCIDRs are the ranges from which pods of this node get their addresses.
+	PodCIDRs []netip.Prefix `json:"podCIDRs,omitempty"`
+	// Pods are addresses of pods of this node outside PodCIDRs.
+	Pods []netip.Addr `json:"pods,omitempty"`
+	// OverlaySources are the addresses that the node's overlay packets bear when they reach a gateway; the
+	// first is also where the node takes them.
+	OverlaySources []netip.Addr `json:"overlaySources,omitempty"`
+	MTU            int          `json:"mtu"` // bytes; the smallest of the links that lead to pods and to other nodes
+	Kernel         Capabilities `json:"kernel"`
+}
+
+// Capabilities are what the node's kernel offers.
+type Capabilities struct {
+	Release   string `json:"release"`
+	WireGuard bool   `json:"wireGuard"`
+	Geneve    bool   `json:"geneve"`
+	VXLAN     bool   `json:"vxlan"`
+}
+
+// Duration is a time.Duration whose text is Go's, such as "1.5ms".
+type Duration time.Duration
+
+// MarshalText implements encoding.TextMarshaler.
+func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (d *Duration) UnmarshalText(b []byte) error {
+	v, err := time.ParseDuration(string(b))
+	*d = Duration(v)
+	return err
+}
+
+// document is what Encode and Decode take: every record of this package.
+type document interface {
+	schema() int
+	validate() error
+}
+
+// Encode returns a record as YAML.
+func Encode(d document) (string, error) {
+	if err := d.validate(); err != nil {
+		return "", err
+	}
+	b, err := yaml.Marshal(d)
+	return string(b), err
+}
+
+// Decode reads a record from YAML, strictly.
+func Decode[T document](text string) (T, error) {
+	var probe struct {
+		Version int `json:"version"`
+	}
+	var d, zero T
+	if err := yaml.Unmarshal([]byte(text), &probe); err != nil {
+		return zero, fmt.Errorf("damaged document: %w", err)
+	}
+	if probe.Version != SchemaVersion {
+		return zero, fmt.Errorf("schema version %d, this binary knows %d", probe.Version, SchemaVersion)
+	}
+	if err := yaml.UnmarshalStrict([]byte(text), &d); err != nil {
+		return zero, fmt.Errorf("damaged document: %w", err)
+	}
+	return d, d.validate()
+}
+
+func (f Fabric) schema() int  { return f.Version }
+func (p Peering) schema() int { return p.Version }
+func (g Gateway) schema() int { return g.Version }
+func (s Status) schema() int  { return s.Version }
+func (n Node) schema() int    { return n.Version }

@@ -1,0 +1,111 @@
+// Package netops brings the kernel of one network namespace into a wanted state: links, addresses, neighbours,
+// nexthop objects, routes, rules, one nftables table. It works as state in, plan, apply:
+//
+//	want := netops.NodeState(cfg)   // or GatewayState: pure
+//	have, err := kernel.Observe()   // reads what is ours
+//	plan := netops.Diff(have, want) // pure, sorted
+//	err = kernel.Apply(plan)
+//
+// What is ours is marked so in the kernel (Prefix, Protocol, Table, the bands below): nothing is remembered.
+// The package knows no Kubernetes and no peering; IPv4 only.
+package netops
+
+import (
+	"net"
+	"net/netip"
+
+	"liqonet.io/liqonet/netops/nft"
+)
+
+// Marks of ownership in the kernel.
+const (
+	Prefix   = "lqn-" // of every interface name
+	Overlay  = "lqn-overlay"
+	Tunnel   = "lqn-tunnel"
+	Protocol = 76 // rtnetlink protocol number of routes, rules and nexthops
+	Table    = "liqonet"
+
+	// NexthopBase is the first nexthop id of our band: the low 24 bits are the offset of the far end's
+	// internal address in the internal CIDR.
+	NexthopBase = 0x4c000000
+	NexthopMask = 0xff000000
+
+	// RoutingTable is a node's table; a gateway has the two after it, by direction.
+	RoutingTable = 7600
+	ToPeer       = 7601
+	FromPeer     = 7602
+)
+
+// State is what is, or is wanted, in a network namespace. The zero value is nothing of ours.
+type State struct {
+	Links      []Link
+	Addresses  []Address
+	Neighbours []Neighbour
+	Nexthops   []Nexthop
+	Routes     []Route
+	Rules      []Rule
+	Firewall   nft.Table
+}
+
+// Link is an interface. Kind "device" stands for one that is made elsewhere (the tunnel, a pod's eth0): it is
+// waited for, configured, and never created or deleted here.
+type Link struct {
+	Name       string
+	Kind       string // "vxlan", "geneve", "device"
+	MAC        net.HardwareAddr
+	MTU        int    // bytes; 0: leave alone
+	Port       uint16 // UDP port of the overlay
+	Forwarding bool
+}
+
+// Address is an address of a link.
+type Address struct {
+	Link   string
+	Prefix netip.Prefix // host bits are the address
+}
+
+// Neighbour is a permanent neighbour entry.
+type Neighbour struct {
+	Link string
+	IP   netip.Addr
+	MAC  net.HardwareAddr
+}
+
+// Nexthop is a nexthop object whose packets are encapsulated by the collect-metadata link.
+type Nexthop struct {
+	ID   uint32
+	Link string
+	Via  netip.Addr // internal address of the far end, onlink
+	VNI  uint32
+	Dst  netip.Addr // underlay address of the far end
+}
+
+// RouteType says what a route does with a packet.
+type RouteType string
+
+// The route types.
+const (
+	Unicast     RouteType = "unicast"
+	Unreachable RouteType = "unreachable"
+)
+
+// Route is a route of ours. A unicast route has either a Nexthop or a Link.
+type Route struct {
+	Table   int
+	Dst     netip.Prefix
+	Type    RouteType
+	Nexthop uint32 // nexthop object id; 0: none
+	Link    string
+	Via     netip.Addr // zero value: none
+	MTU     int        // bytes; 0: the link's
+	Metric  int        // lower wins
+}
+
+// Rule is a routing policy rule.
+type Rule struct {
+	Priority int
+	From, To netip.Prefix // zero value: any
+	IIf      string       // "": any
+	Mark     uint32       // 0: any
+	Table    int
+}
