@@ -170,6 +170,10 @@ type Node struct {
 	OverlaySources []netip.Addr `json:"overlaySources,omitempty"`
 	MTU            int          `json:"mtu"` // bytes; the smallest of the links that lead to pods and to other nodes
 	Kernel         Capabilities `json:"kernel"`
+	// Peerings are those whose wanted state is in this node's kernel, sorted.
+	Peerings []string `json:"peerings,omitempty"`
+	// Clean says that nothing of liqonet is left in this node's kernel: the answer to a deleted fabric.
+	Clean bool `json:"clean,omitempty"`
 }
 
 // Capabilities are what the node's kernel offers.

@@ -1,0 +1,102 @@
+package records_test
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"liqonet.io/liqonet/internal/records"
+)
+
+var comparable = cmpopts.EquateComparable(netip.Prefix{}, netip.Addr{}, netip.AddrPort{})
+
+func peering() records.Peering {
+	pfx := netip.MustParsePrefix
+	return records.Peering{
+		Version: records.SchemaVersion, Name: "b", Role: records.Client,
+		Peer: records.Peer{
+			ClusterID:    "uid-b",
+			Name:         "b",
+			PodCIDRs:     []records.Mapping{{Real: pfx("10.244.0.0/16"), Seen: pfx("10.11.0.0/16")}},
+			ExternalCIDR: records.Mapping{Real: pfx("10.70.0.0/16"), Seen: pfx("10.71.0.0/16")},
+			PublicKey:    "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",
+		},
+		Tunnel: records.Tunnel{
+			Implementation: records.Auto, Address: pfx("169.254.18.2/30"), PeerAddress: netip.MustParseAddr("169.254.18.1"),
+			ListenPort: 51840, Endpoints: []string{"192.0.2.1:30000"},
+		},
+		OverlayID: 7, GatewayAddress: netip.MustParseAddr("10.80.128.1"), MTU: 1420, ClampMSS: true,
+	}
+}
+
+func TestRoundTrip(t *testing.T) {
+	want := peering()
+	text, err := records.Encode(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := records.Decode[records.Peering](text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got, comparable); diff != "" {
+		t.Errorf("after encode and decode (-want +got):\n%s", diff)
+	}
+}
+
+func TestStatusRoundTrip(t *testing.T) {
+	want := records.Status{Version: records.SchemaVersion, Time: time.Unix(1700000000, 0).UTC(), RTT: records.Duration(1500 * time.Microsecond)}
+	text, err := records.Encode(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(text, "endpoint") || strings.Contains(text, "lastHandshake") {
+		t.Errorf("what was never seen is written down:\n%s", text)
+	}
+	got, err := records.Decode[records.Status](text)
+	if diff := cmp.Diff(want, got, comparable); err != nil || diff != "" {
+		t.Errorf("err %v (-want +got):\n%s", err, diff)
+	}
+}
+
+func TestDecodeRefuses(t *testing.T) {
+	good, err := records.Encode(peering())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct{ old, new, want string }{
+		"unknown version":   {"version: 1", "version: 9", "schema version 9"},
+		"unknown field":     {"mtu: 1420", "mtu: 1420\nsurprise: 1", "surprise"},
+		"no YAML":           {"version: 1", "{", "damaged"},
+		"host bits":         {"real: 10.244.0.0/16", "real: 10.244.0.1/16", "host bits"},
+		"unequal mapping":   {"seen: 10.11.0.0/16", "seen: 10.11.0.0/17", "lengths differ"},
+		"hostile name":      {"\nname: b", "\nname: \"../b\"", "../b"},
+		"short key":         {"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", "AAAA", "public key"},
+		"client, no server": {"endpoints:\n  - 192.0.2.1:30000", "endpoints: []", "endpoint"},
+		"huge overlay id":   {"overlayID: 7", "overlayID: 16777216", "overlay id"},
+		"tiny MTU":          {"mtu: 1420", "mtu: 100", "MTU 100"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := strings.Replace(good, c.old, c.new, 1)
+			if text == good {
+				t.Fatalf("%q is not in\n%s", c.old, good)
+			}
+			_, err := records.Decode[records.Peering](text)
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error %v, want one with %q", err, c.want)
+			}
+		})
+	}
+}
+
+func TestFabricNeedsEqualLengths(t *testing.T) {
+	pfx := netip.MustParsePrefix
+	f := records.Fabric{Version: 1, ClusterID: "x", Name: "a", ExternalCIDR: pfx("10.70.0.0/16"), InternalCIDR: pfx("10.80.0.0/17")}
+	if _, err := records.Encode(f); err == nil {
+		t.Error("external and internal CIDR of different lengths are accepted")
+	}
+}

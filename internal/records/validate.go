@@ -1,0 +1,157 @@
+package records
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"regexp"
+)
+
+// Bounds of what a record may hold. They keep one object well under the API server's 1 MiB.
+const (
+	maxNameLength = 40 // leaves room for prefixes and suffixes within a label's 63 characters
+	maxVNI        = 1<<24 - 1
+	minMTU        = 576 // RFC 791: every IPv4 host accepts such datagrams
+	maxMTU        = 65535
+	maxCIDRs      = 64
+	maxEndpoints  = 64
+	wireGuardKey  = 32 // bytes
+	maxPeerNodes  = 16
+)
+
+var dnsLabel = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
+
+// ValidateName reports why a cluster's or peering's name cannot be used in names of objects.
+func ValidateName(name string) error {
+	if len(name) > maxNameLength || !dnsLabel.MatchString(name) {
+		return fmt.Errorf("name %q: want at most %d of a-z, 0-9 and -, beginning and ending with a letter or digit", name, maxNameLength)
+	}
+	return nil
+}
+
+func (f Fabric) validate() error {
+	err := ValidateName(f.Name)
+	for _, p := range append(append(append([]netip.Prefix{f.ExternalCIDR, f.InternalCIDR}, f.PodCIDRs...), f.ServiceCIDRs...), f.NodeNetworks...) {
+		err = errors.Join(err, validateCIDR(p))
+	}
+	if f.ClusterID == "" {
+		err = errors.Join(err, errors.New("clusterID: missing"))
+	}
+	if f.ExternalCIDR.IsValid() && f.InternalCIDR.IsValid() && f.ExternalCIDR.Bits() != f.InternalCIDR.Bits() {
+		err = errors.Join(err, fmt.Errorf("external CIDR %s and internal CIDR %s: nodes are mapped 1:1, so both must have the same length", f.ExternalCIDR, f.InternalCIDR))
+	}
+	switch f.Overlay.Kind {
+	case "", Geneve, VXLAN:
+	default:
+		err = errors.Join(err, fmt.Errorf("overlay kind %q: want geneve or vxlan", f.Overlay.Kind))
+	}
+	if f.MTU != 0 {
+		err = errors.Join(err, validateMTU(f.MTU))
+	}
+	return err
+}
+
+func (p Peering) validate() error {
+	err := errors.Join(ValidateName(p.Name), p.Peer.validate(), p.Tunnel.validate(), validateMTU(p.MTU))
+	if p.Role != Server && p.Role != Client {
+		err = errors.Join(err, fmt.Errorf("role %q: want server or client", p.Role))
+	}
+	if p.OverlayID == 0 || p.OverlayID > maxVNI {
+		err = errors.Join(err, fmt.Errorf("overlay id %d: want 1 to %d", p.OverlayID, maxVNI))
+	}
+	if !p.GatewayAddress.Is4() {
+		err = errors.Join(err, fmt.Errorf("gateway address %s: want an IPv4 address", p.GatewayAddress))
+	}
+	if p.Role == Client && len(p.Tunnel.Endpoints) == 0 {
+		err = errors.Join(err, errors.New("tunnel: a client needs an endpoint of the server"))
+	}
+	return err
+}
+
+func (p Peer) validate() error {
+	err := ValidateName(p.Name)
+	if p.ClusterID == "" {
+		err = errors.Join(err, errors.New("peer: cluster ID missing"))
+	}
+	if len(p.PodCIDRs) == 0 || len(p.PodCIDRs) > maxCIDRs {
+		err = errors.Join(err, fmt.Errorf("peer: %d pod CIDRs: want 1 to %d", len(p.PodCIDRs), maxCIDRs))
+	}
+	for _, m := range p.CIDRs() {
+		err = errors.Join(err, validateCIDR(m.Real), validateCIDR(m.Seen))
+		if m.Real.Bits() != m.Seen.Bits() {
+			err = errors.Join(err, fmt.Errorf("mapping %s to %s: lengths differ", m.Real, m.Seen))
+		}
+	}
+	if key, e := base64.StdEncoding.DecodeString(p.PublicKey); e != nil || len(key) != wireGuardKey {
+		err = errors.Join(err, errors.New("peer: public key is no WireGuard key"))
+	}
+	return err
+}
+
+func (t Tunnel) validate() error {
+	var err error
+	switch t.Implementation {
+	case Auto, Kernel, Userspace:
+	default:
+		err = fmt.Errorf("WireGuard implementation %q: want auto, kernel or userspace", t.Implementation)
+	}
+	if !t.Address.IsValid() || !t.Address.Addr().Is4() || !t.PeerAddress.Is4() || !t.Address.Contains(t.PeerAddress) {
+		err = errors.Join(err, fmt.Errorf("tunnel addresses %s and %s: want two IPv4 addresses of one range", t.Address, t.PeerAddress))
+	}
+	if t.ListenPort == 0 {
+		err = errors.Join(err, errors.New("tunnel: listen port missing"))
+	}
+	if len(t.Endpoints) > maxEndpoints {
+		err = errors.Join(err, fmt.Errorf("tunnel: %d endpoints: want at most %d", len(t.Endpoints), maxEndpoints))
+	}
+	for _, e := range t.Endpoints {
+		if _, port, e2 := net.SplitHostPort(e); e2 != nil || port == "0" {
+			err = errors.Join(err, fmt.Errorf("endpoint %q: want host:port", e))
+		}
+	}
+	return err
+}
+
+func (g Gateway) validate() error {
+	if !g.PodIP.Is4() {
+		return fmt.Errorf("gateway pod IP %s: want an IPv4 address", g.PodIP)
+	}
+	if len(g.PeerNodes) > maxPeerNodes {
+		return fmt.Errorf("%d peer nodes: want at most %d", len(g.PeerNodes), maxPeerNodes)
+	}
+	return nil
+}
+
+func (s Status) validate() error {
+	if s.Loss < 0 || s.Loss > 1 {
+		return fmt.Errorf("loss %v: want 0 to 1", s.Loss)
+	}
+	return nil
+}
+
+func (n Node) validate() error {
+	if n.Name == "" {
+		return errors.New("node name: missing")
+	}
+	var err error
+	for _, p := range n.PodCIDRs {
+		err = errors.Join(err, validateCIDR(p))
+	}
+	return err
+}
+
+func validateCIDR(p netip.Prefix) error {
+	if !p.IsValid() || !p.Addr().Is4() || p != p.Masked() {
+		return fmt.Errorf("CIDR %s: want an IPv4 range without host bits", p)
+	}
+	return nil
+}
+
+func validateMTU(mtu int) error {
+	if mtu < minMTU || mtu > maxMTU {
+		return fmt.Errorf("MTU %d: want %d to %d bytes", mtu, minMTU, maxMTU)
+	}
+	return nil
+}
