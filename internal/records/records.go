@@ -165,11 +165,11 @@ type Node struct {
 	PodCIDRs []netip.Prefix `json:"podCIDRs,omitempty"`
 	// Pods are addresses of pods of this node outside PodCIDRs.
 	Pods []netip.Addr `json:"pods,omitempty"`
-	// OverlaySources are the addresses that the node's overlay packets bear when they reach a gateway; the
-	// first is also where the node takes them.
-	OverlaySources []netip.Addr `json:"overlaySources,omitempty"`
-	MTU            int          `json:"mtu"` // bytes; the smallest of the links that lead to pods and to other nodes
-	Kernel         Capabilities `json:"kernel"`
+	// OverlaySources are the addresses that this node's overlay packets bear when they reach a peering's gateway,
+	// by peering: where the gateway is and what the CNI does decides. The gateway sends there too.
+	OverlaySources map[string]netip.Addr `json:"overlaySources,omitempty"`
+	MTU            int                   `json:"mtu"` // bytes; the smallest of the links that lead to pods and to other nodes
+	Kernel         Capabilities          `json:"kernel"`
 	// Peerings are those whose wanted state is in this node's kernel, sorted.
 	Peerings []string `json:"peerings,omitempty"`
 	// Clean says that nothing of liqonet is left in this node's kernel: the answer to a deleted fabric.
