@@ -1,0 +1,80 @@
+package ipam
+
+import (
+	"fmt"
+	"net/netip"
+
+	"go4.org/netipx"
+)
+
+// unroutable are ranges that no host outside may have: "this network", loopback, link-local, multicast and
+// reserved (RFC 6890, RFC 5771, RFC 4291).
+var unroutable = []netip.Prefix{
+	netip.MustParsePrefix("0.0.0.0/8"),
+	netip.MustParsePrefix("127.0.0.0/8"),
+	netip.MustParsePrefix("169.254.0.0/16"),
+	netip.MustParsePrefix("224.0.0.0/3"),
+	netip.MustParsePrefix("::/8"),
+	netip.MustParsePrefix("fe80::/10"),
+	netip.MustParsePrefix("ff00::/8"),
+}
+
+// routable refuses a range that cannot be given to hosts.
+func routable(p netip.Prefix) error {
+	for _, u := range unroutable {
+		if u.Overlaps(p) {
+			return fmt.Errorf("%s overlaps %s, which is not for hosts", p, u)
+		}
+	}
+	return nil
+}
+
+// canonical refuses the forms of a range that are not its one normal form.
+func canonical(p netip.Prefix) error {
+	switch {
+	case !p.IsValid():
+		return fmt.Errorf("invalid range %s", p)
+	case p.Addr().Is4In6():
+		return fmt.Errorf("%s is an IPv4 range in IPv6 form", p)
+	case p != p.Masked():
+		return fmt.Errorf("%s has host bits set, the range is %s", p, p.Masked())
+	}
+	return nil
+}
+
+// sameShape reports whether the two ranges have the same family and length.
+func sameShape(a, b netip.Prefix) bool {
+	return a.Addr().Is4() == b.Addr().Is4() && a.Bits() == b.Bits()
+}
+
+// contains reports whether inner lies in outer entirely.
+func contains(outer, inner netip.Prefix) bool {
+	return outer.Bits() <= inner.Bits() && outer.Contains(inner.Addr())
+}
+
+// single is the range of that one address.
+func single(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
+
+// last returns the highest address of a range.
+func last(p netip.Prefix) netip.Addr { return netipx.PrefixLastIP(p) }
+
+// bit returns bit i of an address, the highest being 0.
+func bit(a netip.Addr, i int) int {
+	if a.Is4() {
+		b := a.As4()
+		return int(b[i/8]>>(7-i%8)) & 1
+	}
+	b := a.As16()
+	return int(b[i/8]>>(7-i%8)) & 1
+}
+
+// half returns the lower (0) or upper (1) half of a range of more than one address.
+func half(p netip.Prefix, upper int) netip.Prefix {
+	at, i := p.Addr(), p.Bits()
+	if upper == 1 {
+		b := at.AsSlice()
+		b[i/8] |= 1 << (7 - i%8)
+		at, _ = netip.AddrFromSlice(b)
+	}
+	return netip.PrefixFrom(at, i+1)
+}

@@ -1,0 +1,244 @@
+package ipam
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// DefaultPools are the ranges of RFC 1918, from which ranges are handed out unless other pools are set.
+func DefaultPools() []netip.Prefix {
+	return []netip.Prefix{
+		netip.MustParsePrefix("10.0.0.0/8"),
+		netip.MustParsePrefix("172.16.0.0/12"),
+		netip.MustParsePrefix("192.168.0.0/16"),
+	}
+}
+
+// Registry holds the reservations of one cluster. It is not safe for concurrent use. The zero value is empty
+// and has no pools: it keeps what is named exactly and hands nothing else out.
+type Registry struct {
+	pools     []netip.Prefix
+	ranges    space
+	addresses space // single addresses, which lie inside ranges
+	claims    map[claim][]Reservation
+}
+
+// New returns an empty registry that hands out ranges of the pools, the first with room first.
+func New(pools ...netip.Prefix) (*Registry, error) {
+	r := &Registry{}
+	return r, r.SetPools(pools...)
+}
+
+// Restore returns a registry with those reservations. They must be free of conflicts; their order does not
+// matter.
+func Restore(pools []netip.Prefix, held []Reservation) (*Registry, error) {
+	r, err := New(pools...)
+	if err != nil {
+		return nil, err
+	}
+	// Ranges first: a single address has its place only in a range that is held.
+	for _, addresses := range []bool{false, true} {
+		for _, h := range held {
+			if h.claim().address() != addresses {
+				continue
+			}
+			if err := r.Reserve(h); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return r, nil
+}
+
+// Pools returns the ranges from which free ranges are taken, in the order of preference.
+func (r *Registry) Pools() []netip.Prefix { return slices.Clone(r.pools) }
+
+// SetPools replaces the pools. What is held stays. IPv4 ranges come from IPv4 pools only, IPv6 ranges from
+// IPv6 pools.
+func (r *Registry) SetPools(pools ...netip.Prefix) error {
+	for i, p := range pools {
+		if err := canonical(p); err != nil {
+			return fmt.Errorf("pool: %w", err)
+		}
+		if err := routable(p); err != nil {
+			return fmt.Errorf("pool: %w", err)
+		}
+		if j := slices.IndexFunc(pools[:i], p.Overlaps); j >= 0 {
+			return fmt.Errorf("pool %s: overlaps pool %s", p, pools[j])
+		}
+	}
+	r.pools = slices.Clone(pools)
+	return nil
+}
+
+// Reserve takes exactly that range. Reserving again what is held does nothing, or changes whether it is
+// shared. Overlap with a reservation of another, or a second range for the same real one, is a *ConflictError.
+func (r *Registry) Reserve(want Reservation) error {
+	if err := want.validate(); err != nil {
+		return fmt.Errorf("reserve %s: %w", want.Range, err)
+	}
+	for _, h := range r.claims[want.claim()] {
+		switch {
+		case h == want:
+			return nil
+		case h.Range == want.Range:
+			return r.replace(h, want)
+		case want.Real.IsValid():
+			return &ConflictError{Wanted: want, Held: h}
+		}
+	}
+	return r.add(want)
+}
+
+// add takes a range for which nothing is held yet.
+func (r *Registry) add(want Reservation) error {
+	if c := want.claim(); c.address() {
+		if err := r.requireAround(c, want.Range); err != nil {
+			return fmt.Errorf("reserve %s for %s: %w", want.Range.Addr(), want.Use(), err)
+		}
+	}
+	layer := r.layer(want)
+	if held, ok := layer.conflict(want); ok {
+		return &ConflictError{Wanted: want, Held: held}
+	}
+	layer.insert(want)
+	if r.claims == nil {
+		r.claims = map[claim][]Reservation{}
+	}
+	r.claims[want.claim()] = append(r.claims[want.claim()], want)
+	return nil
+}
+
+// remove is add undone.
+func (r *Registry) remove(held Reservation) {
+	r.layer(held).remove(held)
+	c := held.claim()
+	r.claims[c] = slices.DeleteFunc(r.claims[c], func(h Reservation) bool { return h == held })
+	if len(r.claims[c]) == 0 {
+		delete(r.claims, c)
+	}
+}
+
+// replace puts want in the place of held, a reservation of the same range, or changes nothing.
+func (r *Registry) replace(held, want Reservation) error {
+	r.remove(held)
+	err := r.add(want)
+	if err == nil {
+		return nil
+	}
+	if back := r.add(held); back != nil {
+		panic("ipam: a reservation that stood does not fit in its own place: " + back.Error())
+	}
+	return err
+}
+
+func (r *Registry) layer(held Reservation) *space {
+	if held.claim().address() {
+		return &r.addresses
+	}
+	return &r.ranges
+}
+
+// requireAround refuses a place for single addresses that no range of the right purpose contains.
+func (r *Registry) requireAround(c claim, p netip.Prefix) error {
+	within := uses[c.purpose].within
+	for _, h := range r.ranges.holders(p) {
+		if h.Purpose == within {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s is in no %s", p, uses[within].label)
+}
+
+// List returns every reservation, ranges and the addresses inside them, sorted.
+func (r *Registry) List() []Reservation {
+	all := slices.AppendSeq(slices.Collect(r.ranges.all), r.addresses.all)
+	slices.SortFunc(all, Reservation.Compare)
+	return all
+}
+
+// Held returns what an owner holds for any of the purposes, for all when none is named, sorted.
+func (r *Registry) Held(owner Owner, purposes ...Purpose) []Reservation {
+	var held []Reservation
+	for c, hs := range r.claims {
+		if c.owner == owner && (len(purposes) == 0 || slices.Contains(purposes, c.purpose)) {
+			held = append(held, hs...)
+		}
+	}
+	slices.SortFunc(held, Reservation.Compare)
+	return held
+}
+
+// OwnerOf returns the reservation that is most specific to an address: the address itself if it is held, else
+// the smallest range around it.
+func (r *Registry) OwnerOf(a netip.Addr) (Reservation, bool) {
+	if !a.IsValid() {
+		return Reservation{}, false
+	}
+	p := single(a.Unmap().WithZone(""))
+	for _, s := range []*space{&r.addresses, &r.ranges} {
+		if h := s.holders(p); len(h) > 0 {
+			// The last range is the smallest; of several holders of it the first is named.
+			i := slices.IndexFunc(h, func(o Reservation) bool { return o.Range == h[len(h)-1].Range })
+			return h[i], true
+		}
+	}
+	return Reservation{}, false
+}
+
+// Release gives back what an owner holds for any of the purposes, or all of it when none is named, and returns
+// it, sorted. Nothing is released when a range has another's addresses inside (*InUseError).
+func (r *Registry) Release(owner Owner, purposes ...Purpose) ([]Reservation, error) {
+	held := r.Held(owner, purposes...)
+	if err := r.release(held); err != nil {
+		return nil, err
+	}
+	return held, nil
+}
+
+// ReleaseRange gives back one range of what an owner holds for a purpose, as Release does. A range that is not
+// held is no error.
+func (r *Registry) ReleaseRange(owner Owner, purpose Purpose, p netip.Prefix) error {
+	held := r.Held(owner, purpose)
+	return r.release(slices.DeleteFunc(held, func(h Reservation) bool { return h.Range != p }))
+}
+
+func (r *Registry) release(held []Reservation) error {
+	for _, h := range held {
+		if inside, ok := r.orphan(h, held); ok {
+			return &InUseError{Range: h, Inside: inside}
+		}
+	}
+	for _, h := range held {
+		r.remove(h)
+	}
+	return nil
+}
+
+// orphan returns an address that would be left without a range around it if h went, and what leaves with it.
+func (r *Registry) orphan(h Reservation, leaving []Reservation) (Reservation, bool) {
+	for _, a := range r.addresses.inside(h.Range) {
+		if uses[a.Purpose].within != h.Purpose || slices.Contains(leaving, a) {
+			continue
+		}
+		stays := func(o Reservation) bool { return o.Purpose == h.Purpose && !slices.Contains(leaving, o) }
+		if !slices.ContainsFunc(r.ranges.holders(a.Range), stays) {
+			return a, true
+		}
+	}
+	return Reservation{}, false
+}
+
+// poolsText lists the pools of a family.
+func poolsText(pools []netip.Prefix) string {
+	if len(pools) == 0 {
+		return "no pool of that family"
+	}
+	text := make([]string, len(pools))
+	for i, p := range pools {
+		text[i] = p.String()
+	}
+	return strings.Join(text, ", ")
+}

@@ -1,0 +1,158 @@
+// Package store keeps the ipam.Registry of a cluster in ConfigMap "ipam". Several writers may change it at once:
+// every change is a compare-and-swap on the object's resourceVersion, and the one that comes second is
+// computed again on what the first one left.
+//
+// What cannot be read is never overwritten: a ConfigMap that is damaged or of another schema version is an
+// error for readers and writers alike.
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/ipam"
+)
+
+// ConfigMaps are the operations on ConfigMaps of one namespace that a Store needs.
+type ConfigMaps interface {
+	Get(ctx context.Context, name string, opts metav1.GetOptions) (*corev1.ConfigMap, error)
+	Create(ctx context.Context, cm *corev1.ConfigMap, opts metav1.CreateOptions) (*corev1.ConfigMap, error)
+	Update(ctx context.Context, cm *corev1.ConfigMap, opts metav1.UpdateOptions) (*corev1.ConfigMap, error)
+}
+
+// Store reads and writes the registry of one cluster. It is safe for concurrent use.
+type Store struct {
+	configMaps ConfigMaps
+	namespace  string // for messages and new objects
+}
+
+// New returns the store in a namespace of a cluster. It does no request.
+func New(client kubernetes.Interface, namespace string) *Store {
+	return &Store{configMaps: client.CoreV1().ConfigMaps(namespace), namespace: namespace}
+}
+
+// retries spreads writers that collide: 12 attempts over 5 to 9 s.
+var retries = wait.Backoff{Duration: 10 * time.Millisecond, Factor: 1.6, Jitter: 1, Steps: 12}
+
+// Load returns the registry, an empty one with the default pools where nothing was ever kept.
+func (s *Store) Load(ctx context.Context) (*ipam.Registry, error) {
+	current, err := s.get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return current.registry, nil
+}
+
+// Update changes the registry. The function is called on what is kept now, again each time that another writer
+// was faster, and must therefore have no other effect. Its error ends the update and is returned as it is.
+// When it changes nothing, nothing is written. After 12 attempts the last conflict is returned.
+func (s *Store) Update(ctx context.Context, change func(*ipam.Registry) error) error {
+	var lost *raceError
+	err := wait.ExponentialBackoffWithContext(ctx, retries, func(ctx context.Context) (bool, error) {
+		err := s.attempt(ctx, change)
+		if errors.As(err, &lost) {
+			return false, nil
+		}
+		return err == nil, err
+	})
+	if lost != nil && wait.Interrupted(err) {
+		return s.failed("update", fmt.Errorf("other writers were faster: %w: %w", err, lost))
+	}
+	return err
+}
+
+// raceError is a write refused because the object is no longer as it was read.
+type raceError struct{ cause error }
+
+func (e *raceError) Error() string { return e.cause.Error() }
+func (e *raceError) Unwrap() error { return e.cause }
+
+// attempt does one read, change and write.
+func (s *Store) attempt(ctx context.Context, change func(*ipam.Registry) error) error {
+	current, err := s.get(ctx)
+	if err != nil {
+		return err
+	}
+	before := Encode(current.registry)
+	if err := change(current.registry); err != nil {
+		return err
+	}
+	after := Encode(current.registry)
+	if after == before {
+		return nil
+	}
+	err = s.put(ctx, current.object, after)
+	deleted := current.object != nil && apierrors.IsNotFound(err)
+	switch {
+	case err == nil:
+		return nil
+	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), deleted:
+		return &raceError{err}
+	default:
+		return s.failed("write", err)
+	}
+}
+
+// kept is the registry as it was read.
+type kept struct {
+	object   *corev1.ConfigMap // nil: there is none yet
+	registry *ipam.Registry
+}
+
+func (s *Store) get(ctx context.Context) (kept, error) {
+	object, err := s.configMaps.Get(ctx, records.IPAMName, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		r, err := ipam.New(ipam.DefaultPools()...)
+		return kept{registry: r}, err
+	}
+	if err != nil {
+		return kept{}, s.failed("read", err)
+	}
+	text, ok := object.Data[records.DataKey]
+	if !ok {
+		return kept{}, s.failed("read", fmt.Errorf("damaged document: no key %q", records.DataKey))
+	}
+	r, err := Decode(text)
+	if err != nil {
+		return kept{}, s.failed("read", err)
+	}
+	return kept{object: object, registry: r}, nil
+}
+
+// put creates the ConfigMap or replaces its text, provided that it is still as it was read.
+func (s *Store) put(ctx context.Context, object *corev1.ConfigMap, text string) error {
+	if object == nil {
+		created := &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Name: records.IPAMName, Namespace: s.namespace},
+		}
+		fill(created, text)
+		_, err := s.configMaps.Create(ctx, created, metav1.CreateOptions{})
+		return err
+	}
+	changed := object.DeepCopy()
+	fill(changed, text)
+	_, err := s.configMaps.Update(ctx, changed, metav1.UpdateOptions{})
+	return err
+}
+
+// fill puts label and text into the object.
+func fill(object *corev1.ConfigMap, text string) {
+	metav1.SetMetaDataLabel(&object.ObjectMeta, records.LabelComponent, records.ComponentIPAM)
+	if object.Data == nil {
+		object.Data = map[string]string{}
+	}
+	object.Data[records.DataKey] = text
+}
+
+func (s *Store) failed(operation string, err error) error {
+	return fmt.Errorf("%s ConfigMap %s/%s: %w", operation, s.namespace, records.IPAMName, err)
+}
