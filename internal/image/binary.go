@@ -1,0 +1,80 @@
+package image
+
+import (
+	"crypto/sha256"
+	"debug/elf"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+)
+
+// BinaryError is a file that cannot be the image's program.
+type BinaryError struct {
+	Path   string
+	Reason string
+}
+
+func (e *BinaryError) Error() string {
+	return fmt.Sprintf("use %s as the image's program: %s", e.Path, e.Reason)
+}
+
+// Hint tells how to name another file.
+func (e *BinaryError) Hint() string {
+	return "build liqoctl for Linux (CGO_ENABLED=0 GOOS=linux go build ./cmd/liqoctl) and name it with --binary FILE"
+}
+
+// architectures are those that releases are built for, by the machine of their ELF header.
+var architectures = map[elf.Machine]string{
+	elf.EM_X86_64:  "amd64",
+	elf.EM_AARCH64: "arm64",
+}
+
+// inspect returns the platform of a static Linux executable.
+func inspect(path string) (v1.Platform, error) {
+	refuse := func(reason string) (v1.Platform, error) { return v1.Platform{}, &BinaryError{path, reason} }
+	f, err := elf.Open(path)
+	var malformed *elf.FormatError
+	switch {
+	case errors.As(err, &malformed) || errors.Is(err, io.EOF):
+		return refuse("not a Linux executable")
+	case err != nil:
+		return v1.Platform{}, fmt.Errorf("read binary: %w", err)
+	}
+	defer f.Close()
+
+	// Go leaves the header's operating system at NONE on Linux; the BSDs and Solaris set theirs.
+	if f.OSABI != elf.ELFOSABI_NONE && f.OSABI != elf.ELFOSABI_LINUX {
+		return refuse("an executable of another system than Linux")
+	}
+	arch, ok := architectures[f.Machine]
+	if !ok {
+		return refuse(fmt.Sprintf("its machine %s is neither amd64 nor arm64", f.Machine))
+	}
+	if f.Type != elf.ET_EXEC && f.Type != elf.ET_DYN {
+		return refuse("not a Linux executable")
+	}
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_INTERP {
+			return refuse("dynamically linked, and the image holds no libraries")
+		}
+	}
+	return v1.Platform{OS: "linux", Architecture: arch}, nil
+}
+
+// sum returns the SHA-256 of a file.
+func sum(path string) ([sha256.Size]byte, error) {
+	var digest [sha256.Size]byte
+	f, err := os.Open(path)
+	if err != nil {
+		return digest, fmt.Errorf("read binary: %w", err)
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return digest, fmt.Errorf("read binary: %w", err)
+	}
+	return [sha256.Size]byte(h.Sum(nil)), nil
+}

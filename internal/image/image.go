@@ -1,0 +1,156 @@
+// Package image makes liqonet's container image out of a liqoctl binary: nothing but that binary, /liqoctl, in
+// an otherwise empty file system. It needs no container runtime.
+//
+// The same binary gives the same digest whenever and wherever the image is made.
+package image
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+)
+
+// Entrypoint is the program in the image.
+const Entrypoint = "/liqoctl"
+
+// created is the time of the image and of its file: a constant, for the sake of the digest.
+var created = time.Unix(0, 0).UTC()
+
+// Image is a container image in the making.
+type Image struct {
+	binary   string
+	platform v1.Platform
+	image    v1.Image
+}
+
+// Build makes the image of a binary. An empty path stands for the running one. A file that cannot run in the
+// image is a *BinaryError.
+func Build(path string) (*Image, error) {
+	if path == "" {
+		self, err := os.Executable()
+		if err != nil {
+			return nil, fmt.Errorf("find the running binary: %w", err)
+		}
+		path = self
+	}
+	platform, err := inspect(path)
+	if err != nil {
+		return nil, err
+	}
+	// Most of the time goes into compression, and nodes keep the layer unpacked: the fastest level will do.
+	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return openLayer(path) },
+		tarball.WithCompressionLevel(gzip.BestSpeed), tarball.WithCompressedCaching, tarball.WithMediaType(types.OCILayer))
+	if err != nil {
+		return nil, fmt.Errorf("pack %s: %w", path, err)
+	}
+	img, err := assemble(layer, platform)
+	if err != nil {
+		return nil, fmt.Errorf("assemble image of %s: %w", path, err)
+	}
+	return &Image{binary: path, platform: platform, image: img}, nil
+}
+
+func assemble(layer v1.Layer, platform v1.Platform) (v1.Image, error) {
+	base := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
+	img, err := mutate.Append(base, mutate.Addendum{
+		Layer:   layer,
+		History: v1.History{Created: v1.Time{Time: created}, CreatedBy: "liqoctl image"},
+	})
+	if err != nil {
+		return nil, err
+	}
+	config, err := img.ConfigFile()
+	if err != nil {
+		return nil, err
+	}
+	config = config.DeepCopy()
+	config.Created = v1.Time{Time: created}
+	config.OS, config.Architecture = platform.OS, platform.Architecture
+	config.Config.Entrypoint = []string{Entrypoint}
+	config.Config.Labels = map[string]string{
+		"org.opencontainers.image.title":    "liqonet",
+		"org.opencontainers.image.licenses": "Apache-2.0",
+	}
+	return mutate.ConfigFile(img, config)
+}
+
+// openLayer streams the tar archive that holds the binary.
+func openLayer(path string) (io.ReadCloser, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	r, w := io.Pipe()
+	go func() {
+		defer f.Close()
+		w.CloseWithError(writeLayer(w, f, info.Size()))
+	}()
+	return r, nil
+}
+
+func writeLayer(w io.Writer, binary io.Reader, size int64) error {
+	archive := tar.NewWriter(w)
+	header := &tar.Header{Name: Entrypoint[1:], Mode: 0o555, Size: size, ModTime: created, Format: tar.FormatUSTAR}
+	if err := archive.WriteHeader(header); err != nil {
+		return err
+	}
+	if _, err := io.Copy(archive, binary); err != nil {
+		return err
+	}
+	return archive.Close()
+}
+
+// Platform is what the image runs on, such as "linux/amd64".
+func (i *Image) Platform() string { return i.platform.String() }
+
+// Digest is the digest of the image's manifest, such as "sha256:4f…".
+func (i *Image) Digest() (string, error) {
+	digest, err := i.image.Digest()
+	if err != nil {
+		return "", fmt.Errorf("digest of image: %w", err)
+	}
+	return digest.String(), nil
+}
+
+// Save writes the image as an archive for `ctr images import` and `docker load`, where it is called ref.
+func (i *Image) Save(w io.Writer, ref string) error {
+	tag, err := name.NewTag(ref)
+	if err != nil {
+		return fmt.Errorf("name image %q: %w", ref, err)
+	}
+	if err := tarball.Write(tag, i.image, w); err != nil {
+		return fmt.Errorf("write image %s: %w", ref, err)
+	}
+	return nil
+}
+
+// Push uploads the image to the registry that ref names, over HTTPS (plain HTTP to the local host) and with the
+// credentials of the Docker configuration.
+func (i *Image) Push(ctx context.Context, ref string) error {
+	tag, err := name.NewTag(ref)
+	if err != nil {
+		return fmt.Errorf("name image %q: %w", ref, err)
+	}
+	if err := remote.Write(tag, i.image, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)); err != nil {
+		return fmt.Errorf("push image %s: %w", ref, err)
+	}
+	return nil
+}

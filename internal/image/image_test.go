@@ -1,0 +1,252 @@
+package image
+
+import (
+	"archive/tar"
+	"bytes"
+	"crypto/sha256"
+	"debug/elf"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"io"
+	"log"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/validate"
+
+	"liqonet.io/liqonet/internal/buildinfo"
+)
+
+// program is the head of an ELF file: as much of it as tells on what it runs.
+type program struct {
+	machine     elf.Machine
+	abi         elf.OSABI
+	interpreter bool
+}
+
+// write puts the program into a file and returns its path.
+func (p program) write(t *testing.T) string {
+	t.Helper()
+	header := elf.Header64{
+		Type: uint16(elf.ET_EXEC), Machine: uint16(p.machine), Version: uint32(elf.EV_CURRENT),
+		Phoff: 64, Ehsize: 64, Phentsize: 56, Phnum: 1, Shentsize: 64,
+	}
+	copy(header.Ident[:], elf.ELFMAG)
+	header.Ident[elf.EI_CLASS] = byte(elf.ELFCLASS64)
+	header.Ident[elf.EI_DATA] = byte(elf.ELFDATA2LSB)
+	header.Ident[elf.EI_VERSION] = byte(elf.EV_CURRENT)
+	header.Ident[elf.EI_OSABI] = byte(p.abi)
+	segment := elf.Prog64{Type: uint32(elf.PT_LOAD)}
+	if p.interpreter {
+		segment.Type = uint32(elf.PT_INTERP)
+	}
+	var b bytes.Buffer
+	for _, part := range []any{header, segment} {
+		if err := binary.Write(&b, binary.LittleEndian, part); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return write(t, b.Bytes())
+}
+
+func write(t *testing.T, content []byte) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "liqoctl")
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func build(t *testing.T, path string) *Image {
+	t.Helper()
+	img, err := Build(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return img
+}
+
+func TestImageHoldsOnlyTheBinary(t *testing.T) {
+	path := program{machine: elf.EM_AARCH64}.write(t)
+	img := build(t, path)
+	if got, want := img.Platform(), "linux/arm64"; got != want {
+		t.Errorf("platform %s, want %s", got, want)
+	}
+	config, err := img.image.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"/liqoctl"}, config.Config.Entrypoint); diff != "" {
+		t.Errorf("entrypoint (-want +got):\n%s", diff)
+	}
+	if config.OS != "linux" || config.Architecture != "arm64" {
+		t.Errorf("image is for %s/%s", config.OS, config.Architecture)
+	}
+
+	files := tar.NewReader(mutate.Extract(img.image))
+	header, err := files.Next()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if header.Name != "liqoctl" || header.Mode != 0o555 || header.Uid != 0 {
+		t.Errorf("file %s mode %o uid %d", header.Name, header.Mode, header.Uid)
+	}
+	got, err := io.ReadAll(files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Error("the image's program is not the binary")
+	}
+	if header, err := files.Next(); err != io.EOF {
+		t.Errorf("another file: %v, %v", header, err)
+	}
+}
+
+func TestReproducible(t *testing.T) {
+	archives := make([][]byte, 2)
+	for i := range archives {
+		// Another file each time, with another modification time, of the same content.
+		img := build(t, program{machine: elf.EM_X86_64}.write(t))
+		var b bytes.Buffer
+		if err := img.Save(&b, "liqonet/liqonet:test"); err != nil {
+			t.Fatal(err)
+		}
+		archives[i] = b.Bytes()
+	}
+	if !bytes.Equal(archives[0], archives[1]) {
+		t.Error("two archives of the same binary differ")
+	}
+}
+
+func TestSave(t *testing.T) {
+	img := build(t, program{machine: elf.EM_X86_64}.write(t))
+	file := filepath.Join(t.TempDir(), "image.tar")
+	out, err := os.Create(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := img.Save(out, "liqonet/liqonet:test"); err != nil {
+		t.Fatal(err)
+	}
+	if err := out.Close(); err != nil {
+		t.Fatal(err)
+	}
+	tag := name.MustParseReference("liqonet/liqonet:test").(name.Tag)
+	read, err := tarball.ImageFromPath(file, &tag)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := validate.Image(read); err != nil {
+		t.Error(err)
+	}
+	sameConfig(t, img.image, read)
+	if err := img.Save(io.Discard, "not a name"); err == nil || !strings.Contains(err.Error(), "not a name") {
+		t.Errorf("error %v does not name the reference", err)
+	}
+}
+
+func sameConfig(t *testing.T, want, got v1.Image) {
+	t.Helper()
+	w, errW := want.ConfigName()
+	g, errG := got.ConfigName()
+	if err := errors.Join(errW, errG); err != nil {
+		t.Fatal(err)
+	}
+	if w != g {
+		t.Errorf("config %s, want %s", g, w)
+	}
+}
+
+func TestPush(t *testing.T) {
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	defer server.Close()
+	img := build(t, program{machine: elf.EM_X86_64}.write(t))
+	ref := strings.TrimPrefix(server.URL, "http://") + "/liqonet/liqonet:test"
+	if err := img.Push(t.Context(), ref); err != nil {
+		t.Fatal(err)
+	}
+	tag, err := name.NewTag(ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, err := remote.Head(tag)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if digest, err := img.Digest(); err != nil || digest != head.Digest.String() {
+		t.Errorf("registry holds %s, image is %s (%v)", head.Digest, digest, err)
+	}
+}
+
+func TestBuildRefuses(t *testing.T) {
+	for title, c := range map[string]struct{ path, want string }{
+		"Mach-O":      {write(t, []byte("\xcf\xfa\xed\xfe and more of it to read")), "not a Linux executable"},
+		"empty":       {write(t, nil), "not a Linux executable"},
+		"FreeBSD":     {program{machine: elf.EM_X86_64, abi: elf.ELFOSABI_FREEBSD}.write(t), "another system"},
+		"RISC-V":      {program{machine: elf.EM_RISCV}.write(t), "neither amd64 nor arm64"},
+		"interpreter": {program{machine: elf.EM_X86_64, interpreter: true}.write(t), "dynamically linked"},
+	} {
+		_, err := Build(c.path)
+		var refused *BinaryError
+		if !errors.As(err, &refused) {
+			t.Errorf("%s: error %v", title, err)
+			continue
+		}
+		if !strings.Contains(err.Error(), c.want) || !strings.Contains(refused.Hint(), "--binary") {
+			t.Errorf("%s: error %q, hint %q", title, err, refused.Hint())
+		}
+	}
+	if _, err := Build(filepath.Join(t.TempDir(), "absent")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("absent file: %v", err)
+	}
+}
+
+func TestReference(t *testing.T) {
+	content := []byte("any content")
+	path := write(t, content)
+	digest := sha256.Sum256(content)
+	for version, want := range map[string]string{
+		"v1.2.3": "liqonet/liqonet:v1.2.3",
+		"dev":    "liqonet/liqonet:dev-" + hex.EncodeToString(digest[:6]),
+	} {
+		got, err := reference(buildinfo.Info{Version: version}, path)
+		if err != nil || got != want {
+			t.Errorf("version %s: %s (%v), want %s", version, got, err, want)
+		}
+		if _, err := name.NewTag(got); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestDefaultReferenceIsThatOfTheRunningBinary(t *testing.T) {
+	got, err := DefaultReference()
+	if err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := reference(buildinfo.Read(), self)
+	if err != nil || got != want {
+		t.Errorf("got %s, want %s (%v)", got, want, err)
+	}
+}
