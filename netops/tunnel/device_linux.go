@@ -1,0 +1,282 @@
+package tunnel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+
+	"golang.org/x/sys/unix"
+	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
+)
+
+// Device is an open tunnel. Its methods may be called from any goroutine.
+type Device struct {
+	log   *slog.Logger
+	links *links
+
+	mu             sync.Mutex // guards what follows
+	cfg            Config
+	implementation Implementation
+	engine         engine
+	sought         netip.AddrPort // the endpoint that was set last; zero: none
+	past           Stats          // bytes of the peers that Renew has removed
+}
+
+// Open brings the tunnel into the state of cfg: it adopts the kernel device that an earlier process left,
+// changing only what differs, or makes a device. Everything is created on the calling thread, thus in its
+// network namespace. An endpoint whose name cannot be resolved now is logged; Apply and Renew try again.
+func Open(ctx context.Context, cfg Config, log *slog.Logger) (*Device, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, fmt.Errorf("open tunnel %s: %w", cfg.Name, err)
+	}
+	links, err := newLinks()
+	if err != nil {
+		return nil, fmt.Errorf("open tunnel %s: %w", cfg.Name, err)
+	}
+	d := &Device{log: log.With("link", cfg.Name), links: links, cfg: cfg}
+	if err := d.openEngine(cfg); err != nil {
+		links.close()
+		return nil, fmt.Errorf("open tunnel %s: %w", cfg.Name, err)
+	}
+	changed, err := d.bring(ctx, cfg)
+	if _, unresolved := errors.AsType[*unresolvedError](err); err != nil && !unresolved {
+		return nil, errors.Join(fmt.Errorf("open tunnel %s: %w", cfg.Name, err), d.Close())
+	}
+	if err != nil {
+		d.log.Warn("tunnel has no endpoint yet", "error", err)
+	}
+	d.log.Info("tunnel open", "implementation", d.implementation, "changed", changed)
+	return d, nil
+}
+
+// Implementation tells who carries the packets: Kernel or Userspace.
+func (d *Device) Implementation() Implementation {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.implementation
+}
+
+// openEngine finds or makes the link and what carries its packets.
+func (d *Device) openEngine(cfg Config) error {
+	if cfg.Implementation != Userspace {
+		err := d.openKernel(cfg)
+		if cfg.Implementation == Kernel || !errors.Is(err, unix.EOPNOTSUPP) {
+			return err
+		}
+	}
+	if err := d.clear(cfg.Name, userspaceKind); err != nil {
+		return err
+	}
+	e, err := newUserspaceEngine(cfg.Name, cfg.MTU, d.log)
+	if err != nil {
+		return err
+	}
+	d.engine, d.implementation = e, Userspace
+	return nil
+}
+
+// openKernel adopts the kernel's WireGuard link or makes one.
+func (d *Device) openKernel(cfg Config) error {
+	if err := d.clear(cfg.Name, kernelKind); err != nil {
+		return err
+	}
+	if err := d.links.createKernel(cfg.Name, cfg.MTU); err != nil && !errors.Is(err, unix.EEXIST) {
+		return err
+	}
+	e, err := newKernelEngine(cfg.Name)
+	if err != nil {
+		return err
+	}
+	d.engine, d.implementation = e, Kernel
+	return nil
+}
+
+// clear deletes a link of our name that is not of that kind.
+func (d *Device) clear(name, kind string) error {
+	link, err := d.links.find(name)
+	if err != nil || link == nil || link.Type() == kind {
+		return err
+	}
+	d.log.Warn("delete link of another kind", "kind", link.Type(), "want", kind)
+	return d.links.remove(name)
+}
+
+// Apply brings the device into the state of cfg and reports whether anything had to change. It goes on past a
+// failed step. Link or peer that were deleted by other hands come back. Name and implementation of an open
+// device do not change.
+func (d *Device) Apply(ctx context.Context, cfg Config) (changed bool, err error) {
+	if err := cfg.validate(); err != nil {
+		return false, fmt.Errorf("apply tunnel %s: %w", cfg.Name, err)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if cfg.Name != d.cfg.Name || cfg.Implementation != d.cfg.Implementation {
+		return false, fmt.Errorf("apply tunnel %s: device is %s, %s: open another one",
+			cfg.Name, d.cfg.Name, d.cfg.Implementation)
+	}
+	revived, err := d.revive()
+	if err == nil {
+		changed, err = d.bring(ctx, cfg)
+	}
+	if err != nil {
+		err = fmt.Errorf("apply tunnel %s: %w", cfg.Name, err)
+	}
+	return revived || changed, err
+}
+
+// revive makes the device again where its link has been deleted.
+func (d *Device) revive() (bool, error) {
+	link, err := d.links.find(d.cfg.Name)
+	if err != nil || link != nil {
+		return false, err
+	}
+	d.log.Warn("link is gone: make it again")
+	if err := d.engine.close(); err != nil {
+		d.log.Warn("close of the device whose link is gone", "error", err)
+	}
+	return true, d.openEngine(d.cfg)
+}
+
+// bring does the work of Open and Apply; d.mu is held, or d not shared yet.
+func (d *Device) bring(ctx context.Context, cfg Config) (changed bool, err error) {
+	have, err := d.engine.read()
+	if err != nil {
+		return false, err
+	}
+	endpoint, errResolve := d.chooseEndpoint(ctx, cfg, have)
+	diff, differs := difference(have, cfg, endpoint)
+	var errConfigure error
+	if differs {
+		errConfigure = d.engine.configure(diff)
+	}
+	if errConfigure == nil {
+		d.cfg = cfg
+		if endpoint.IsValid() {
+			d.sought = endpoint
+		}
+	}
+	relinked, errLink := d.links.configure(cfg.Name, cfg.MTU, cfg.Address)
+	errStart := d.engine.start(cfg.MTU)
+	return differs || relinked, errors.Join(errConfigure, errLink, errStart, errResolve)
+}
+
+// chooseEndpoint returns the endpoint that the peer must get, or the zero value where it may keep its own: one
+// that the kernel learned from the peer's packets, or one that still is among the configured ones.
+func (d *Device) chooseEndpoint(ctx context.Context, cfg Config, have wgtypes.Device) (netip.AddrPort, error) {
+	peer, known := findPeer(have, cfg.Peer.PublicKey)
+	settled := known && peer.Endpoint != nil && slices.Equal(cfg.Peer.Endpoints, d.cfg.Peer.Endpoints)
+	if settled || len(cfg.Peer.Endpoints) == 0 {
+		return netip.AddrPort{}, nil
+	}
+	candidates, err := resolve(ctx, net.DefaultResolver.LookupNetIP, cfg.Peer.Endpoints)
+	if len(candidates) == 0 {
+		return netip.AddrPort{}, &unresolvedError{err}
+	}
+	if err != nil {
+		d.log.Warn("some endpoints do not resolve", "error", err)
+	}
+	if known && slices.Contains(candidates, endpointOf(peer)) {
+		return netip.AddrPort{}, nil
+	}
+	return candidates[0], nil
+}
+
+// unresolvedError says that no endpoint of the peer has an address at the moment.
+type unresolvedError struct{ cause error }
+
+func (e *unresolvedError) Error() string { return e.cause.Error() }
+func (e *unresolvedError) Unwrap() error { return e.cause }
+
+// Renew removes the peer and adds it again, which ends a tunnel that hangs: the next packet, or the keepalive
+// at once where there is one, starts a handshake without WireGuard's own waits (15 s and more). Names are
+// resolved anew and the next endpoint is tried; with a listen port of zero, from another port. Where nothing
+// resolves, and on the side without endpoints, the last one stays.
+func (d *Device) Renew(ctx context.Context) error {
+	d.mu.Lock()
+	endpoints := d.cfg.Peer.Endpoints
+	d.mu.Unlock()
+	var candidates []netip.AddrPort
+	if len(endpoints) > 0 {
+		var err error
+		if candidates, err = resolve(ctx, net.DefaultResolver.LookupNetIP, endpoints); err != nil {
+			d.log.Warn("some endpoints do not resolve", "error", err)
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	have, err := d.engine.read()
+	if err != nil {
+		return fmt.Errorf("renew tunnel %s: %w", d.cfg.Name, err)
+	}
+	peer, _ := findPeer(have, d.cfg.Peer.PublicKey)
+	next := d.nextEndpoint(endpointOf(peer), candidates)
+	change := wgtypes.Config{ReplacePeers: true, Peers: []wgtypes.PeerConfig{newPeer(d.cfg, next)}}
+	if d.cfg.ListenPort == 0 {
+		change.ListenPort = new(int)
+	}
+	if err := d.engine.configure(change); err != nil {
+		return fmt.Errorf("renew tunnel %s: %w", d.cfg.Name, err)
+	}
+	d.sought = next
+	d.past.RxBytes += peer.ReceiveBytes
+	d.past.TxBytes += peer.TransmitBytes
+	d.log.Info("tunnel renewed", "endpoint", next)
+	return nil
+}
+
+// nextEndpoint chooses where a renewed peer is looked for. Without candidates that is where it was heard last.
+func (d *Device) nextEndpoint(heard netip.AddrPort, candidates []netip.AddrPort) netip.AddrPort {
+	switch {
+	case len(candidates) > 0 && d.sought.IsValid():
+		return after(d.sought, candidates)
+	case len(candidates) > 0:
+		return after(heard, candidates)
+	case heard.IsValid():
+		return heard
+	default:
+		return d.sought
+	}
+}
+
+// Stats reads what the device knows of its peer. A peer that is missing has zero values.
+func (d *Device) Stats() (Stats, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	have, err := d.engine.read()
+	if err != nil {
+		return Stats{}, err
+	}
+	peer, _ := findPeer(have, d.cfg.Peer.PublicKey)
+	stats := Stats{
+		RxBytes:    d.past.RxBytes + peer.ReceiveBytes,
+		TxBytes:    d.past.TxBytes + peer.TransmitBytes,
+		Endpoint:   endpointOf(peer),
+		ListenPort: uint16(have.ListenPort),
+	}
+	if peer.LastHandshakeTime.Unix() > 0 { // the kernel says 1970 for never
+		stats.LastHandshake = peer.LastHandshakeTime
+	}
+	return stats, nil
+}
+
+// Close lets go of the device: a kernel device stays and carries on, a userspace device ends.
+func (d *Device) Close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	defer d.links.close()
+	return d.engine.close()
+}
+
+// Remove ends the tunnel and deletes its link, and closes the device.
+func (d *Device) Remove() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	defer d.links.close()
+	errClose := d.engine.close()
+	return errors.Join(errClose, d.links.remove(d.cfg.Name))
+}

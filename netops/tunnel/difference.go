@@ -1,0 +1,127 @@
+package tunnel
+
+import (
+	"net"
+	"net/netip"
+	"slices"
+
+	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
+)
+
+// difference returns what makes have into want, no more, and whether that is anything. An endpoint that is not
+// valid leaves the one that the device has, as does a listen port of zero.
+func difference(have wgtypes.Device, want Config, endpoint netip.AddrPort) (wgtypes.Config, bool) {
+	var diff wgtypes.Config
+	if key := want.PrivateKey.reveal(); have.PrivateKey != key {
+		diff.PrivateKey = &key
+	}
+	if port := int(want.ListenPort); port != 0 && have.ListenPort != port {
+		diff.ListenPort = &port
+	}
+	known := false
+	for _, peer := range have.Peers {
+		if peer.PublicKey != want.Peer.PublicKey {
+			diff.Peers = append(diff.Peers, wgtypes.PeerConfig{PublicKey: peer.PublicKey, Remove: true, UpdateOnly: true})
+			continue
+		}
+		known = true
+		if p, differs := peerDifference(peer, want, endpoint); differs {
+			diff.Peers = append(diff.Peers, p)
+		}
+	}
+	if !known {
+		diff.Peers = append(diff.Peers, newPeer(want, endpoint))
+	}
+	return diff, diff.PrivateKey != nil || diff.ListenPort != nil || len(diff.Peers) > 0
+}
+
+func peerDifference(have wgtypes.Peer, want Config, endpoint netip.AddrPort) (wgtypes.PeerConfig, bool) {
+	diff := wgtypes.PeerConfig{PublicKey: have.PublicKey, UpdateOnly: true}
+	differs := false
+	if key := want.PresharedKey.reveal(); have.PresharedKey != key {
+		diff.PresharedKey, differs = &key, true
+	}
+	if interval := want.Peer.KeepAlive; have.PersistentKeepaliveInterval != interval {
+		diff.PersistentKeepaliveInterval, differs = &interval, true
+	}
+	if endpoint.IsValid() && endpointOf(have) != endpoint {
+		diff.Endpoint, differs = net.UDPAddrFromAddrPort(endpoint), true
+	}
+	missing, surplus := rangeDifference(have.AllowedIPs, want.Peer.AllowedIPs)
+	switch {
+	case surplus:
+		diff.AllowedIPs, diff.ReplaceAllowedIPs, differs = ipNets(want.Peer.AllowedIPs), true, true
+	case len(missing) > 0:
+		// A replacement has a moment without any range, an addition has none.
+		diff.AllowedIPs, differs = ipNets(missing), true
+	}
+	return diff, differs
+}
+
+// newPeer returns the peer as it is added to a device that does not have it.
+func newPeer(want Config, endpoint netip.AddrPort) wgtypes.PeerConfig {
+	psk, interval := want.PresharedKey.reveal(), want.Peer.KeepAlive
+	peer := wgtypes.PeerConfig{
+		PublicKey:                   want.Peer.PublicKey,
+		PresharedKey:                &psk,
+		PersistentKeepaliveInterval: &interval,
+		ReplaceAllowedIPs:           true,
+		AllowedIPs:                  ipNets(want.Peer.AllowedIPs),
+	}
+	if endpoint.IsValid() {
+		peer.Endpoint = net.UDPAddrFromAddrPort(endpoint)
+	}
+	return peer
+}
+
+// rangeDifference returns the wanted ranges that are missing, and whether there is one too many.
+func rangeDifference(have []net.IPNet, want []netip.Prefix) (missing []netip.Prefix, surplus bool) {
+	present := make(map[netip.Prefix]bool, len(have))
+	for _, n := range have {
+		prefix := prefixOf(n)
+		present[prefix] = true
+		surplus = surplus || !slices.Contains(want, prefix)
+	}
+	for _, prefix := range want {
+		if !present[prefix] {
+			missing = append(missing, prefix)
+		}
+	}
+	return missing, surplus
+}
+
+// findPeer returns the peer of that key.
+func findPeer(device wgtypes.Device, key wgtypes.Key) (wgtypes.Peer, bool) {
+	for _, peer := range device.Peers {
+		if peer.PublicKey == key {
+			return peer, true
+		}
+	}
+	return wgtypes.Peer{}, false
+}
+
+// endpointOf returns the endpoint that the device has for the peer, IPv4 as such; the zero value for none.
+func endpointOf(peer wgtypes.Peer) netip.AddrPort {
+	if peer.Endpoint == nil {
+		return netip.AddrPort{}
+	}
+	return unmap(peer.Endpoint.AddrPort())
+}
+
+func unmap(a netip.AddrPort) netip.AddrPort {
+	return netip.AddrPortFrom(a.Addr().Unmap(), a.Port())
+}
+
+func prefixOf(n net.IPNet) netip.Prefix {
+	addr, _ := netip.AddrFromSlice(n.IP)
+	bits, _ := n.Mask.Size()
+	return netip.PrefixFrom(addr.Unmap(), bits)
+}
+
+func ipNets(prefixes []netip.Prefix) []net.IPNet {
+	out := make([]net.IPNet, 0, len(prefixes))
+	for _, p := range prefixes {
+		out = append(out, net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())})
+	}
+	return out
+}

@@ -1,0 +1,74 @@
+package tunnel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// resolveTimeout bounds the wait for the names of all endpoints.
+const resolveTimeout = 3 * time.Second
+
+// lookup finds the addresses of a name, as net.Resolver.LookupNetIP does.
+type lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
+
+// resolve returns the addresses of the endpoints, in their order, each once. What cannot be resolved is left
+// out and told in the error; there may be addresses as well as an error.
+func resolve(ctx context.Context, find lookup, endpoints []string) ([]netip.AddrPort, error) {
+	ctx, cancel := context.WithTimeout(ctx, resolveTimeout)
+	defer cancel()
+	var (
+		found []netip.AddrPort
+		errs  []error
+	)
+	for _, endpoint := range endpoints {
+		addrs, err := resolveOne(ctx, find, endpoint)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("resolve endpoint %q: %w", endpoint, err))
+		}
+		for _, a := range addrs {
+			if !slices.Contains(found, a) {
+				found = append(found, a)
+			}
+		}
+	}
+	return found, errors.Join(errs...)
+}
+
+func resolveOne(ctx context.Context, find lookup, endpoint string) ([]netip.AddrPort, error) {
+	host, service, err := net.SplitHostPort(endpoint)
+	if err != nil {
+		return nil, err
+	}
+	port, err := strconv.ParseUint(service, 10, 16)
+	if err != nil || port == 0 {
+		return nil, fmt.Errorf("port %q: want 1 to 65535", service)
+	}
+	if addr, err := netip.ParseAddr(host); err == nil {
+		return []netip.AddrPort{netip.AddrPortFrom(addr.Unmap(), uint16(port))}, nil
+	}
+	addrs, err := find(ctx, "ip", host)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(addrs, netip.Addr.Compare) // servers rotate their answers; "next" needs an order
+	out := make([]netip.AddrPort, 0, len(addrs))
+	for _, addr := range addrs {
+		out = append(out, netip.AddrPortFrom(addr.Unmap(), uint16(port)))
+	}
+	return out, nil
+}
+
+// after returns the candidate that follows current, the first one where current is none of them, and the zero
+// value without candidates.
+func after(current netip.AddrPort, candidates []netip.AddrPort) netip.AddrPort {
+	if len(candidates) == 0 {
+		return netip.AddrPort{}
+	}
+	return candidates[(slices.Index(candidates, current)+1)%len(candidates)]
+}

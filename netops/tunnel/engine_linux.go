@@ -1,0 +1,134 @@
+package tunnel
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+
+	"golang.zx2c4.com/wireguard/conn"
+	"golang.zx2c4.com/wireguard/device"
+	"golang.zx2c4.com/wireguard/wgctrl"
+	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
+)
+
+// engine is an implementation of WireGuard that carries the packets of one link.
+type engine interface {
+	read() (wgtypes.Device, error)
+	configure(wgtypes.Config) error
+	// start lets packets flow, after the link is up and configured. It may be called again.
+	start(mtu int) error
+	// close lets go of the device. The kernel's goes on; that of this process ends, and its link with it.
+	close() error
+}
+
+// kernelEngine speaks with the kernel's WireGuard.
+type kernelEngine struct {
+	name   string
+	client *wgctrl.Client
+}
+
+// newKernelEngine serves the existing link of that name, in the network namespace of the calling thread.
+func newKernelEngine(name string) (*kernelEngine, error) {
+	client, err := wgctrl.New()
+	if err != nil {
+		return nil, fmt.Errorf("open WireGuard netlink: %w", err)
+	}
+	return &kernelEngine{name: name, client: client}, nil
+}
+
+func (e *kernelEngine) read() (wgtypes.Device, error) {
+	d, err := e.client.Device(e.name)
+	if err != nil {
+		return wgtypes.Device{}, fmt.Errorf("read WireGuard device %s: %w", e.name, err)
+	}
+	return *d, nil
+}
+
+func (e *kernelEngine) configure(cfg wgtypes.Config) error {
+	if err := e.client.ConfigureDevice(e.name, cfg); err != nil {
+		return fmt.Errorf("configure WireGuard device %s: %w", e.name, err)
+	}
+	return nil
+}
+
+// start has nothing to do: the kernel's device runs while its link is up.
+func (e *kernelEngine) start(int) error { return nil }
+
+func (e *kernelEngine) close() error { return e.client.Close() }
+
+// userspaceEngine is wireguard-go in this process.
+type userspaceEngine struct {
+	name   string
+	tun    *tunDevice
+	device *device.Device
+}
+
+// newUserspaceEngine makes the link too, in the network namespace of the calling thread.
+func newUserspaceEngine(name string, mtu int, log *slog.Logger) (*userspaceEngine, error) {
+	t, err := openTUN(name, mtu)
+	if err != nil {
+		return nil, err
+	}
+	return &userspaceEngine{
+		name:   name,
+		tun:    t,
+		device: device.NewDevice(t, conn.NewStdNetBind(), deviceLogger(log)),
+	}, nil
+}
+
+func (e *userspaceEngine) read() (wgtypes.Device, error) {
+	text, err := e.device.IpcGet()
+	if err != nil {
+		return wgtypes.Device{}, fmt.Errorf("read WireGuard device %s: %w", e.name, err)
+	}
+	d, err := decodeUAPI(text)
+	d.Name = e.name
+	return d, err
+}
+
+func (e *userspaceEngine) configure(cfg wgtypes.Config) error {
+	if err := e.device.IpcSet(encodeUAPI(cfg)); err != nil {
+		return fmt.Errorf("configure WireGuard device %s: %w", e.name, err)
+	}
+	return nil
+}
+
+// start opens the UDP sockets, in the network namespace of the calling thread.
+func (e *userspaceEngine) start(mtu int) error {
+	if e.ended() {
+		return fmt.Errorf("start WireGuard device %s: %w", e.name, os.ErrClosed)
+	}
+	e.tun.setMTU(mtu)
+	if err := e.device.Up(); err != nil {
+		return fmt.Errorf("start WireGuard device %s: %w", e.name, err)
+	}
+	return nil
+}
+
+// ended reports whether the device has closed itself, as it does when its link is deleted.
+func (e *userspaceEngine) ended() bool {
+	select {
+	case <-e.device.Wait():
+		return true
+	default:
+		return false
+	}
+}
+
+func (e *userspaceEngine) close() error {
+	e.device.Close()
+	return nil
+}
+
+// deviceLogger hands wireguard-go's lines to slog. They name peers by a piece of the public key.
+func deviceLogger(log *slog.Logger) *device.Logger {
+	at := func(level slog.Level) func(string, ...any) {
+		return func(format string, args ...any) {
+			if ctx := context.Background(); log.Enabled(ctx, level) {
+				log.Log(ctx, level, fmt.Sprintf(format, args...))
+			}
+		}
+	}
+	return &device.Logger{Verbosef: at(slog.LevelDebug), Errorf: at(slog.LevelWarn)}
+}

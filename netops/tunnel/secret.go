@@ -1,0 +1,76 @@
+package tunnel
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+
+	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
+)
+
+// redacted is all that a Secret shows.
+const redacted = "(redacted)"
+
+// Secret is a private or preshared key that does not print, log or marshal. The zero value is no key.
+type Secret struct {
+	// A pointer, because fmt prints the bytes of an array it meets in an unexported field, whatever methods
+	// the array's type has; of a pointer it prints the address.
+	key *wgtypes.Key
+}
+
+// NewSecret wraps a key; a key of all zeros is no key.
+func NewSecret(key wgtypes.Key) Secret {
+	if key == (wgtypes.Key{}) {
+		return Secret{}
+	}
+	return Secret{key: &key}
+}
+
+// ParseSecret reads a key in base64, WireGuard's usual text. The error never holds the text.
+func ParseSecret(base64 string) (Secret, error) {
+	key, err := wgtypes.ParseKey(base64)
+	if err != nil {
+		return Secret{}, errors.New("WireGuard key: not 32 bytes in base64")
+	}
+	return NewSecret(key), nil
+}
+
+// IsZero reports whether there is no key.
+func (s Secret) IsZero() bool { return s.key == nil }
+
+// Equal reports whether both are the same key.
+func (s Secret) Equal(o Secret) bool { return s.reveal() == o.reveal() }
+
+// PublicKey returns the public half of a private key; all zeros for none.
+func (s Secret) PublicKey() wgtypes.Key {
+	if s.IsZero() {
+		return wgtypes.Key{}
+	}
+	return s.key.PublicKey()
+}
+
+// reveal returns the key; all zeros for none.
+func (s Secret) reveal() wgtypes.Key {
+	if s.key == nil {
+		return wgtypes.Key{}
+	}
+	return *s.key
+}
+
+// Format implements fmt.Formatter: no verb shows the key.
+func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.String()) }
+
+// String implements fmt.Stringer.
+func (s Secret) String() string {
+	if s.IsZero() {
+		return "(none)"
+	}
+	return redacted
+}
+
+// LogValue implements slog.LogValuer.
+func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
+
+// MarshalText implements encoding.TextMarshaler, so that JSON and YAML show no key either.
+func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }

@@ -1,0 +1,139 @@
+package tunnel
+
+import (
+	"encoding/hex"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
+)
+
+// encodeUAPI writes a change as a "set" operation of WireGuard's cross-platform protocol, without its first
+// line (https://www.wireguard.com/xplatform/#configuration-protocol). The text holds keys.
+func encodeUAPI(cfg wgtypes.Config) string {
+	var b strings.Builder
+	line := func(key, value string) { b.WriteString(key + "=" + value + "\n") }
+	if cfg.PrivateKey != nil {
+		line("private_key", hex.EncodeToString(cfg.PrivateKey[:]))
+	}
+	if cfg.ReplacePeers {
+		line("replace_peers", "true")
+	}
+	if cfg.ListenPort != nil {
+		line("listen_port", strconv.Itoa(*cfg.ListenPort))
+	}
+	for _, p := range cfg.Peers {
+		encodePeer(p, line)
+	}
+	return b.String()
+}
+
+func encodePeer(p wgtypes.PeerConfig, line func(key, value string)) {
+	line("public_key", hex.EncodeToString(p.PublicKey[:]))
+	if p.UpdateOnly {
+		line("update_only", "true")
+	}
+	if p.Remove {
+		line("remove", "true")
+		return
+	}
+	if p.PresharedKey != nil {
+		line("preshared_key", hex.EncodeToString(p.PresharedKey[:]))
+	}
+	if p.Endpoint != nil {
+		line("endpoint", unmap(p.Endpoint.AddrPort()).String())
+	}
+	if p.PersistentKeepaliveInterval != nil {
+		line("persistent_keepalive_interval", strconv.Itoa(int(p.PersistentKeepaliveInterval.Seconds())))
+	}
+	if p.ReplaceAllowedIPs {
+		line("replace_allowed_ips", "true")
+	}
+	for _, n := range p.AllowedIPs {
+		line("allowed_ip", prefixOf(n).String())
+	}
+}
+
+// decodeUAPI reads the answer to a "get" operation. Keys that it has no use for are passed over; errors name
+// the key of the line, never its value.
+func decodeUAPI(text string) (wgtypes.Device, error) {
+	device := wgtypes.Device{Type: wgtypes.Userspace}
+	for line := range strings.Lines(text) {
+		key, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
+		if err := decodeLine(&device, key, value); err != nil {
+			return wgtypes.Device{}, fmt.Errorf("read WireGuard state, line %q: %w", key, err)
+		}
+	}
+	return device, nil
+}
+
+func decodeLine(device *wgtypes.Device, key, value string) (err error) {
+	switch key {
+	case "private_key":
+		device.PrivateKey, err = parseHexKey(value)
+		return err
+	case "listen_port":
+		device.ListenPort, err = parseInt[int](value)
+		return err
+	case "public_key":
+		public, err := parseHexKey(value)
+		device.Peers = append(device.Peers, wgtypes.Peer{PublicKey: public})
+		return err
+	}
+	if len(device.Peers) == 0 {
+		return nil
+	}
+	return decodePeerLine(&device.Peers[len(device.Peers)-1], key, value)
+}
+
+func decodePeerLine(peer *wgtypes.Peer, key, value string) (err error) {
+	switch key {
+	case "preshared_key":
+		peer.PresharedKey, err = parseHexKey(value)
+	case "endpoint":
+		var endpoint netip.AddrPort
+		endpoint, err = netip.ParseAddrPort(value)
+		peer.Endpoint = net.UDPAddrFromAddrPort(endpoint)
+	case "persistent_keepalive_interval":
+		var seconds int64
+		seconds, err = parseInt[int64](value)
+		peer.PersistentKeepaliveInterval = time.Duration(seconds) * time.Second
+	case "last_handshake_time_sec":
+		var seconds int64
+		if seconds, err = parseInt[int64](value); seconds != 0 {
+			peer.LastHandshakeTime = time.Unix(seconds, 0)
+		}
+	case "last_handshake_time_nsec":
+		var nanoseconds int64
+		if nanoseconds, err = parseInt[int64](value); !peer.LastHandshakeTime.IsZero() {
+			peer.LastHandshakeTime = peer.LastHandshakeTime.Add(time.Duration(nanoseconds))
+		}
+	case "rx_bytes":
+		peer.ReceiveBytes, err = parseInt[int64](value)
+	case "tx_bytes":
+		peer.TransmitBytes, err = parseInt[int64](value)
+	case "allowed_ip":
+		var prefix netip.Prefix
+		prefix, err = netip.ParsePrefix(value)
+		peer.AllowedIPs = append(peer.AllowedIPs, ipNets([]netip.Prefix{prefix})...)
+	}
+	return err
+}
+
+// parseHexKey reads 64 hexadecimal digits; its errors do not repeat them.
+func parseHexKey(value string) (wgtypes.Key, error) {
+	raw, err := hex.DecodeString(value)
+	if err != nil || len(raw) != wgtypes.KeyLen {
+		return wgtypes.Key{}, fmt.Errorf("want %d hexadecimal digits", 2*wgtypes.KeyLen)
+	}
+	return wgtypes.Key(raw), nil
+}
+
+func parseInt[T int | int64](value string) (T, error) {
+	n, err := strconv.ParseInt(value, 10, 64)
+	return T(n), err
+}
