@@ -1,0 +1,207 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"liqonet.io/liqonet/internal/records"
+)
+
+// parallel is how many requests Apply, Delete and the permission checks have on the way at once.
+const parallel = 16
+
+// Action is what happened to an object, or would.
+type Action string
+
+// The actions. Kept is a namespace of someone else's: it is used, and neither labelled nor deleted.
+const (
+	Created   Action = "created"
+	Changed   Action = "changed"
+	Unchanged Action = "unchanged"
+	Deleted   Action = "deleted"
+	Absent    Action = "absent"
+	Kept      Action = "kept"
+)
+
+// Change is one object and what happened to it.
+type Change struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	Action    Action `json:"action"`
+	// Fields are the differences of a changed object, such as
+	// `spec.template.spec.containers[0].image: "a" -> "b"`. Values of Secrets are left out.
+	Fields []string `json:"fields,omitempty"`
+}
+
+// String is such as "created ConfigMap liqonet/fabric".
+func (c Change) String() string {
+	name := c.Name
+	if c.Namespace != "" {
+		name = c.Namespace + "/" + name
+	}
+	return fmt.Sprintf("%s %s %s", c.Action, c.Kind, name)
+}
+
+// Alters reports whether the cluster is another one after the change.
+func (c Change) Alters() bool {
+	return c.Action == Created || c.Action == Changed || c.Action == Deleted
+}
+
+// ForeignError says that an object of liqonet's would overwrite one that is not liqonet's.
+type ForeignError struct{ Object string }
+
+func (e *ForeignError) Error() string {
+	return fmt.Sprintf("apply %s: it exists and has no label %s: it is not liqonet's", e.Object, records.LabelComponent)
+}
+
+// Hint says how to get out of the way.
+func (e *ForeignError) Hint() string { return "choose another namespace with --namespace" }
+
+// Apply brings objects into the wanted state by server-side apply, namespaces first and workloads last, in
+// parallel otherwise. The changes are in the order of the objects; on an error they tell how far it came.
+// Fields that others own and the objects do not name are left alone. An object that exists without liqonet's
+// label is a *ForeignError, except a namespace, which is Kept.
+func (c *Cluster) Apply(ctx context.Context, objects ...Object) ([]Change, error) {
+	return c.put(ctx, objects, false)
+}
+
+// Plan tells what Apply would do. It asks the API server, by a dry run, so that defaults are no differences.
+func (c *Cluster) Plan(ctx context.Context, objects ...Object) ([]Change, error) {
+	return c.put(ctx, objects, true)
+}
+
+func (c *Cluster) put(ctx context.Context, objects []Object, dryRun bool) ([]Change, error) {
+	changes := make([]Change, len(objects))
+	for wave := range waves {
+		group, ctx := errgroup.WithContext(ctx)
+		group.SetLimit(parallel)
+		for i, object := range objects {
+			if waveOf(object) != wave {
+				continue
+			}
+			group.Go(func() error {
+				var err error
+				changes[i], err = c.putOne(ctx, object, dryRun)
+				return err
+			})
+		}
+		if err := group.Wait(); err != nil {
+			return done(changes), err
+		}
+	}
+	return changes, nil
+}
+
+// waves is how many steps put has; what a step needs is applied by the steps before it. A pod whose service
+// account or ConfigMap is missing would wait for a retry.
+const waves = 3
+
+func waveOf(o Object) int {
+	switch o.(type) {
+	case *corev1.Namespace:
+		return 0
+	case *appsv1.DaemonSet, *appsv1.Deployment:
+		return 2
+	}
+	return 1
+}
+
+// done returns the changes that were decided.
+func done(changes []Change) []Change {
+	var some []Change
+	for _, change := range changes {
+		if change.Action != "" {
+			some = append(some, change)
+		}
+	}
+	return some
+}
+
+func (c *Cluster) putOne(ctx context.Context, object Object, dryRun bool) (Change, error) {
+	change, err := describe(object)
+	if err != nil {
+		return Change{}, err
+	}
+	r, err := c.resource(object, object.GetNamespace())
+	if err != nil {
+		return Change{}, err
+	}
+	before, err := r.get(ctx, object.GetName())
+	switch {
+	case apierrors.IsNotFound(err):
+		before, change.Action = nil, Created
+	case err != nil:
+		return Change{}, fmt.Errorf("read %s in cluster %q: %w", operand(object), c.Context, err)
+	case !ours(before):
+		if change.Kind == "Namespace" {
+			change.Action = Kept
+			return change, nil
+		}
+		return Change{}, &ForeignError{Object: operand(object)}
+	}
+	if before == nil && dryRun {
+		return change, nil // a dry run in a namespace that is not there yet would fail
+	}
+	data, err := document(object)
+	if err != nil {
+		return Change{}, fmt.Errorf("encode %s: %w", operand(object), err)
+	}
+	after, err := r.apply(ctx, object.GetName(), data, dryRun)
+	if err != nil {
+		return Change{}, fmt.Errorf("apply %s in cluster %q: %w", operand(object), c.Context, err)
+	}
+	if before == nil {
+		return change, nil
+	}
+	change.Action, change.Fields = Unchanged, nil
+	if change.Fields, err = differences(before, after); err != nil {
+		return Change{}, fmt.Errorf("compare %s: %w", operand(object), err)
+	}
+	if len(change.Fields) > 0 {
+		change.Action = Changed
+	}
+	return change, nil
+}
+
+// ours reports whether an object bears liqonet's label.
+func ours(o Object) bool {
+	_, labelled := o.GetLabels()[records.LabelComponent]
+	return labelled
+}
+
+// describe begins a Change.
+func describe(o Object) (Change, error) {
+	gvk, err := kindOf(o)
+	if err != nil {
+		return Change{}, err
+	}
+	return Change{Kind: gvk.Kind, Namespace: o.GetNamespace(), Name: o.GetName()}, nil
+}
+
+// document is an object as server-side apply takes it: with its kind, without status, of which liqoctl
+// must not become an owner.
+func document(o Object) ([]byte, error) {
+	gvk, err := kindOf(o)
+	if err != nil {
+		return nil, err
+	}
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	if err != nil {
+		return nil, err
+	}
+	fields["apiVersion"], fields["kind"] = gvk.ToAPIVersionAndKind()
+	delete(fields, "status")
+	if about, ok := fields["metadata"].(map[string]any); ok {
+		delete(about, "managedFields")
+		delete(about, "resourceVersion")
+	}
+	return json.Marshal(fields)
+}

@@ -1,0 +1,152 @@
+// Package cluster is one Kubernetes cluster as the command line sees it: its clients, what can be discovered
+// of its addresses, whether the user may do what is planned, and objects applied, deleted and waited for.
+//
+// In scope is everything that speaks to an API server from outside. What the objects mean, which of them a
+// peering needs and in which order is not: see internal/peering and templates.
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"liqonet.io/liqonet/internal/records"
+)
+
+// FieldManager is the owner of the fields that Apply writes.
+const FieldManager = "liqoctl"
+
+// Client-side limits of requests a second and of requests at once. client-go's own 5 and 10 would make the
+// permission checks alone take seconds.
+const (
+	qps   = 50
+	burst = 100
+)
+
+// reachTimeout bounds the first requests: an API server that does not answer is told apart from a slow step.
+const reachTimeout = 10 * time.Second
+
+// Object is an object of the API with its metadata. It is an alias so that slices of it need no conversion
+// between packages.
+type Object = interface {
+	metav1.Object
+	runtime.Object
+}
+
+// Cluster is one Kubernetes cluster. Its methods may be called concurrently.
+type Cluster struct {
+	// Context is the kube context by which the user knows the cluster; messages bear it.
+	Context string
+	// Namespace is the one of liqonet's in this cluster.
+	Namespace string
+	Kube      kubernetes.Interface
+	Dynamic   dynamic.Interface
+
+	host string // URL of the API server; "" in tests
+}
+
+// Options say how a cluster is called and spoken to.
+type Options struct {
+	Context   string // kube context, for messages
+	Namespace string // "" is records.DefaultNamespace
+	Version   string // of this binary, for the user agent
+}
+
+// Connect builds the clients of the cluster that the flags choose. It reads the kubeconfig and sends nothing.
+func Connect(flags *genericclioptions.ConfigFlags, version string) (*Cluster, error) {
+	loader := flags.ToRawKubeConfigLoader()
+	o := Options{Context: value(flags.Context), Namespace: value(flags.Namespace), Version: version}
+	if o.Context == "" {
+		raw, err := loader.RawConfig()
+		if err != nil {
+			return nil, fmt.Errorf("read kubeconfig: %w", err)
+		}
+		o.Context = raw.CurrentContext
+	}
+	config, err := flags.ToRESTConfig()
+	if err != nil {
+		return nil, fmt.Errorf("read kubeconfig for context %q: %w", o.Context, err)
+	}
+	return Open(config, o)
+}
+
+// Open builds the clients for a configuration, which it does not change. It sends nothing.
+func Open(config *rest.Config, o Options) (*Cluster, error) {
+	config = rest.CopyConfig(config)
+	config.QPS, config.Burst = qps, burst
+	config.UserAgent = FieldManager + "/" + o.Version
+	kube, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("make a client for context %q: %w", o.Context, err)
+	}
+	dyn, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("make a client for context %q: %w", o.Context, err)
+	}
+	if o.Namespace == "" {
+		o.Namespace = records.DefaultNamespace
+	}
+	return &Cluster{Context: o.Context, Namespace: o.Namespace, Kube: kube, Dynamic: dyn, host: config.Host}, nil
+}
+
+// Version returns the API server's version, such as "v1.36.3". It waits at most ten seconds: it is the call
+// with which to find out whether the cluster can be reached; a failure is a *ReachError.
+func (c *Cluster) Version(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
+	defer cancel()
+	info, err := discovery.ToServerVersionInterfaceWithContext(c.Kube.Discovery()).ServerVersionWithContext(ctx)
+	if err != nil {
+		return "", &ReachError{Context: c.Context, Host: c.host, Err: err}
+	}
+	return info.GitVersion, nil
+}
+
+// ID returns what tells this cluster from every other: the UID of namespace kube-system, which lives as long
+// as the cluster.
+func (c *Cluster) ID(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
+	defer cancel()
+	ns, err := c.Kube.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+	if err != nil {
+		return "", fmt.Errorf("identify cluster %q: %w", c.Context, err)
+	}
+	if ns.UID == "" {
+		return "", fmt.Errorf("identify cluster %q: namespace %s has no UID", c.Context, ns.Name)
+	}
+	return string(ns.UID), nil
+}
+
+// ReachError says that an API server did not answer as one.
+type ReachError struct {
+	Context, Host string
+	Err           error
+}
+
+func (e *ReachError) Error() string {
+	return fmt.Sprintf("reach cluster %q at %s: %v", e.Context, e.Host, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *ReachError) Unwrap() error { return e.Err }
+
+// Hint names the command that shows whether the cluster is at fault or liqoctl.
+func (e *ReachError) Hint() string {
+	return fmt.Sprintf("try: kubectl --context %q version", e.Context)
+}
+
+// value returns what p points to; the zero value for nil.
+func value[T any](p *T) T {
+	if p == nil {
+		var zero T
+		return zero
+	}
+	return *p
+}

@@ -1,0 +1,136 @@
+package cluster
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// cni returns the name of the network plugin by the DaemonSets that run it; "" if none of them is known.
+// The ones that give pods their addresses come first: Calico also runs beside others, for policy alone.
+func (inv *inventory) cni() string {
+	for _, known := range []struct{ daemonSet, name string }{
+		{"aws-node", "aws-vpc"},
+		{"azure-cns", "azure"},
+		{"canal", "canal"},
+		{"rke2-canal", "canal"},
+		{"anetd", "cilium"}, // GKE Dataplane V2
+		{"cilium", "cilium"},
+		{"calico-node", "calico"},
+		{"kube-flannel", "flannel"},
+		{"kube-flannel-ds", "flannel"},
+		{"kindnet", "kindnet"},
+		{"antrea-agent", "antrea"},
+		{"kube-router", "kube-router"},
+		{"kube-ovn-cni", "kube-ovn"},
+		{"ovnkube-node", "ovn-kubernetes"},
+		{"weave-net", "weave"},
+	} {
+		if inv.daemonSet(known.daemonSet) >= 0 {
+			return known.name
+		}
+	}
+	return ""
+}
+
+// daemonSet returns the index of the DaemonSet of that name, -1 if there is none.
+func (inv *inventory) daemonSet(name string) int {
+	for i := range inv.daemonSets {
+		if inv.daemonSets[i].Name == name {
+			return i
+		}
+	}
+	return -1
+}
+
+// mayBe reports whether the CNI is one of these, or not known. Configuration outlives the CNI it was for.
+func (q *question) mayBe(names ...string) bool {
+	cni := q.inv.cni()
+	return cni == "" || slices.Contains(names, cni)
+}
+
+// warnings tells of what is known to clash with liqonet's packet path.
+func (inv *inventory) warnings() []Warning {
+	var all []Warning
+	all = append(all, inv.ciliumWarnings()...)
+	all = append(all, inv.calicoWarnings()...)
+	return append(all, inv.liqoWarnings()...)
+}
+
+// ciliumWarnings looks for the settings by which packets pass by the host's netfilter and routing rules,
+// where liqonet's are.
+func (inv *inventory) ciliumWarnings() []Warning {
+	config := inv.configMaps[ciliumConfig]
+	if config == nil || inv.cni() != "" && inv.cni() != "cilium" {
+		return nil
+	}
+	replaced := config["kube-proxy-replacement"] == "true" || config["kube-proxy-replacement"] == "strict"
+	var all []Warning
+	if config["enable-bpf-masquerade"] == "true" && replaced && config["enable-host-legacy-routing"] != "true" {
+		all = append(all, Warning{
+			What: "Cilium routes by eBPF: packets of pods pass by the node's routing rules",
+			Hint: "set bpf.hostLegacyRouting=true in Cilium's Helm values",
+		})
+	}
+	if replaced && config["bpf-lb-sock-hostns-only"] != "true" {
+		all = append(all, Warning{
+			What: "Cilium replaces kube-proxy: clients of NodePorts may not reach endpoints in the peer",
+			Hint: "set socketLB.hostNamespaceOnly=true in Cilium's Helm values, or keep kube-proxy",
+		})
+	}
+	return all
+}
+
+func (inv *inventory) calicoWarnings() []Warning {
+	i := inv.daemonSet("calico-node")
+	if i < 0 {
+		return nil
+	}
+	var all []Warning
+	for _, container := range inv.daemonSets[i].Spec.Template.Spec.Containers {
+		if container.Name != "calico-node" {
+			continue
+		}
+		method, bgp := "first-found", true
+		for _, env := range container.Env {
+			switch env.Name {
+			case "IP_AUTODETECTION_METHOD":
+				method = env.Value
+			case "CALICO_NETWORKING_BACKEND":
+				bgp = env.Value != "none"
+			}
+		}
+		if bgp && (method == "" || strings.HasPrefix(method, "first-found")) {
+			all = append(all, Warning{
+				What: "Calico takes the first address that it finds as the node's: it may take one of liqonet's interfaces",
+				Hint: "set its address detection to kubernetes-internal-ip, or to skip-interface=lqn-.*",
+			})
+		}
+	}
+	for _, felix := range inv.calicoFelix {
+		if on, _, _ := unstructured.NestedBool(felix.Object, "spec", "bpfEnabled"); on {
+			all = append(all, Warning{
+				What: "Calico routes by eBPF (FelixConfiguration " + felix.GetName() + "): packets may pass by the node's routing rules",
+				Hint: "use Calico's standard Linux data plane (bpfEnabled: false)",
+			})
+		}
+	}
+	return all
+}
+
+// liqoWarnings tells of a Liqo in the cluster: its nodes' Geneve interfaces use liqonet's overlay port, and
+// its default internal and external CIDRs are liqonet's too.
+func (inv *inventory) liqoWarnings() []Warning {
+	served := false
+	for version := range inv.versions {
+		served = served || version.Group == "networking.liqo.io"
+	}
+	if !inv.liqo && !served {
+		return nil
+	}
+	return []Warning{{
+		What: "Liqo is installed: its network fabric uses the same UDP port (6091) and the same internal and external CIDRs",
+		Hint: "remove Liqo's networking first, or install Liqo with its networking module disabled",
+	}}
+}

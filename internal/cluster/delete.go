@@ -1,0 +1,144 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Delete deletes objects, workloads first and namespaces last, in parallel otherwise, and returns when they
+// and the pods of workloads are gone. Only kind, namespace and name of the objects count. What is not there
+// is Absent; what exists without liqonet's label is Kept.
+func (c *Cluster) Delete(ctx context.Context, objects ...Object) ([]Change, error) {
+	changes := make([]Change, len(objects))
+	for wave := waves - 1; wave >= 0; wave-- {
+		group, ctx := errgroup.WithContext(ctx)
+		group.SetLimit(parallel)
+		for i, object := range objects {
+			if waveOf(object) != wave {
+				continue
+			}
+			group.Go(func() error {
+				var err error
+				changes[i], err = c.deleteOne(ctx, object)
+				return err
+			})
+		}
+		if err := group.Wait(); err != nil {
+			return done(changes), err
+		}
+	}
+	return changes, nil
+}
+
+func (c *Cluster) deleteOne(ctx context.Context, object Object) (Change, error) {
+	change, err := describe(object)
+	if err != nil {
+		return Change{}, err
+	}
+	r, err := c.resource(object, object.GetNamespace())
+	if err != nil {
+		return Change{}, err
+	}
+	live, err := r.get(ctx, object.GetName())
+	switch {
+	case apierrors.IsNotFound(err):
+		change.Action = Absent
+		return change, nil
+	case err != nil:
+		return Change{}, fmt.Errorf("read %s in cluster %q: %w", operand(object), c.Context, err)
+	case !ours(live):
+		change.Action = Kept
+		return change, nil
+	}
+	uid := live.GetUID()
+	err = r.delete(ctx, object.GetName(), metav1.DeleteOptions{
+		PropagationPolicy: propagation(object),
+		Preconditions:     &metav1.Preconditions{UID: &uid},
+	})
+	// A conflict says that the object is another one by now: the one to delete is gone.
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return Change{}, fmt.Errorf("delete %s in cluster %q: %w", operand(object), c.Context, err)
+	}
+	if err := c.waitGone(ctx, r, object, uid); err != nil {
+		return Change{}, err
+	}
+	change.Action = Deleted
+	return change, nil
+}
+
+// propagation lets a workload exist until its pods are gone, so that its end is theirs.
+func propagation(o Object) *metav1.DeletionPropagation {
+	policy := metav1.DeletePropagationBackground
+	switch o.(type) {
+	case *appsv1.DaemonSet, *appsv1.Deployment:
+		policy = metav1.DeletePropagationForeground
+	}
+	return &policy
+}
+
+func (c *Cluster) waitGone(ctx context.Context, r resource, object Object, uid types.UID) error {
+	return follow(ctx, c, r, Named(object.GetName()), operand(object)+" to be gone", func(all []Object) (string, error) {
+		if len(all) == 0 || all[0].GetUID() != uid {
+			return "", nil
+		}
+		if ns, ok := all[0].(*corev1.Namespace); ok {
+			return "still there" + remains(ns), nil
+		}
+		if f := all[0].GetFinalizers(); len(f) > 0 {
+			return fmt.Sprintf("still there, with finalizers %v", f), nil
+		}
+		return "still there", nil
+	})
+}
+
+// remains tells what a namespace that is being deleted still waits for.
+func remains(ns *corev1.Namespace) string {
+	for _, condition := range ns.Status.Conditions {
+		if condition.Status == corev1.ConditionTrue && condition.Type != corev1.NamespaceDeletionDiscoveryFailure {
+			return ": " + condition.Message
+		}
+	}
+	return ""
+}
+
+// List returns liqonet's objects in its namespace that a label selector matches, of every kind that liqonet
+// has there. It finds what an interrupted run left. Cluster-wide objects are not among them.
+func (c *Cluster) List(ctx context.Context, selector string) ([]Object, error) {
+	kinds := namespacedKinds()
+	found := make([][]Object, len(kinds))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(parallel)
+	for i, kind := range kinds {
+		group.Go(func() error {
+			r, err := c.resource(kind, c.Namespace)
+			if err != nil {
+				return err
+			}
+			all, _, err := r.list(ctx, metav1.ListOptions{LabelSelector: selector})
+			if err != nil {
+				return fmt.Errorf("list %T in namespace %s of cluster %q: %w", kind, c.Namespace, c.Context, err)
+			}
+			for _, object := range all {
+				if ours(object) {
+					found[i] = append(found[i], object)
+				}
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	var objects []Object
+	for _, some := range found {
+		objects = append(objects, some...)
+	}
+	return objects, nil
+}

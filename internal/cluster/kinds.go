@@ -1,0 +1,151 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+// client is what the typed client of every kind offers: T is a pointer to the object, L to its list.
+type client[T Object, L runtime.Object] interface {
+	Get(ctx context.Context, name string, o metav1.GetOptions) (T, error)
+	List(ctx context.Context, o metav1.ListOptions) (L, error)
+	Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error)
+	Patch(ctx context.Context, name string, pt types.PatchType, data []byte, o metav1.PatchOptions, sub ...string) (T, error)
+	Delete(ctx context.Context, name string, o metav1.DeleteOptions) error
+}
+
+// resource is a client whose object type is known at run time only.
+type resource interface {
+	get(ctx context.Context, name string) (Object, error)
+	list(ctx context.Context, o metav1.ListOptions) ([]Object, string, error)
+	watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error)
+	apply(ctx context.Context, name string, data []byte, dryRun bool) (Object, error)
+	delete(ctx context.Context, name string, o metav1.DeleteOptions) error
+}
+
+// erased is a resource made of a typed client.
+type erased[T Object, L runtime.Object] struct{ client client[T, L] }
+
+func erase[T Object, L runtime.Object](c client[T, L]) resource { return erased[T, L]{c} }
+
+func (e erased[T, L]) get(ctx context.Context, name string) (Object, error) {
+	return e.client.Get(ctx, name, metav1.GetOptions{})
+}
+
+// list returns the objects and the resource version from which a watch continues.
+func (e erased[T, L]) list(ctx context.Context, o metav1.ListOptions) ([]Object, string, error) {
+	list, err := e.client.List(ctx, o)
+	if err != nil {
+		return nil, "", err
+	}
+	about, err := meta.ListAccessor(list)
+	if err != nil {
+		return nil, "", err
+	}
+	var all []Object
+	err = meta.EachListItem(list, func(item runtime.Object) error {
+		object, ok := item.(Object)
+		if !ok {
+			return fmt.Errorf("list item of type %T has no metadata", item)
+		}
+		all = append(all, object)
+		return nil
+	})
+	return all, about.GetResourceVersion(), err
+}
+
+func (e erased[T, L]) watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+	return e.client.Watch(ctx, o)
+}
+
+func (e erased[T, L]) apply(ctx context.Context, name string, data []byte, dryRun bool) (Object, error) {
+	force := true
+	o := metav1.PatchOptions{FieldManager: FieldManager, Force: &force, FieldValidation: metav1.FieldValidationStrict}
+	if dryRun {
+		o.DryRun = []string{metav1.DryRunAll}
+	}
+	return e.client.Patch(ctx, name, types.ApplyPatchType, data, o)
+}
+
+func (e erased[T, L]) delete(ctx context.Context, name string, o metav1.DeleteOptions) error {
+	return e.client.Delete(ctx, name, o)
+}
+
+// resource returns the client for objects of o's type in a namespace, which cluster-wide kinds ignore. Only
+// o's type counts: it may be a nil pointer.
+func (c *Cluster) resource(o Object, namespace string) (resource, error) {
+	core, apps, rbac := c.Kube.CoreV1(), c.Kube.AppsV1(), c.Kube.RbacV1()
+	switch o.(type) {
+	case *corev1.Namespace:
+		return erase(core.Namespaces()), nil
+	case *corev1.Node:
+		return erase(core.Nodes()), nil
+	case *corev1.Pod:
+		return erase(core.Pods(namespace)), nil
+	case *corev1.ConfigMap:
+		return erase(core.ConfigMaps(namespace)), nil
+	case *corev1.Secret:
+		return erase(core.Secrets(namespace)), nil
+	case *corev1.Service:
+		return erase(core.Services(namespace)), nil
+	case *corev1.ServiceAccount:
+		return erase(core.ServiceAccounts(namespace)), nil
+	case *appsv1.DaemonSet:
+		return erase(apps.DaemonSets(namespace)), nil
+	case *appsv1.Deployment:
+		return erase(apps.Deployments(namespace)), nil
+	case *coordinationv1.Lease:
+		return erase(c.Kube.CoordinationV1().Leases(namespace)), nil
+	case *rbacv1.Role:
+		return erase(rbac.Roles(namespace)), nil
+	case *rbacv1.RoleBinding:
+		return erase(rbac.RoleBindings(namespace)), nil
+	case *rbacv1.ClusterRole:
+		return erase(rbac.ClusterRoles()), nil
+	case *rbacv1.ClusterRoleBinding:
+		return erase(rbac.ClusterRoleBindings()), nil
+	}
+	return nil, fmt.Errorf("objects of type %T are not handled", o)
+}
+
+// namespacedKinds are the kinds of which liqonet has objects in its namespace.
+func namespacedKinds() []Object {
+	return []Object{
+		&appsv1.Deployment{}, &appsv1.DaemonSet{}, &corev1.Service{}, &corev1.ConfigMap{}, &corev1.Secret{},
+		&coordinationv1.Lease{}, &rbacv1.RoleBinding{}, &rbacv1.Role{}, &corev1.ServiceAccount{},
+	}
+}
+
+// kindOf returns the group, version and kind of an object by its Go type.
+func kindOf(o Object) (schema.GroupVersionKind, error) {
+	kinds, _, err := scheme.Scheme.ObjectKinds(o)
+	if err != nil {
+		return schema.GroupVersionKind{}, err
+	}
+	return kinds[0], nil
+}
+
+// operand names an object in messages: "ConfigMap liqonet/fabric".
+func operand(o Object) string {
+	name := o.GetName()
+	if o.GetNamespace() != "" {
+		name = o.GetNamespace() + "/" + name
+	}
+	gvk, err := kindOf(o)
+	if err != nil {
+		return fmt.Sprintf("%T %s", o, name)
+	}
+	return gvk.Kind + " " + name
+}

@@ -1,0 +1,96 @@
+package cluster
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// nodeBlock is the length, in bits, of the ranges in which node addresses are taken together.
+const nodeBlock = 24
+
+// nodes returns the nodes that can run the node helper: Linux, with a kubelet and an IPv4 address.
+func (q *question) nodes() []Node {
+	var nodes []Node
+	for i := range q.inv.nodes {
+		object := &q.inv.nodes[i]
+		if reason := leftOut(object); reason != "" {
+			q.noteOnce("node %s is left out: %s", object.Name, reason)
+			continue
+		}
+		node := Node{Name: object.Name, Ready: ready(object)}
+		for _, a := range object.Status.Addresses {
+			switch a.Type {
+			case corev1.NodeInternalIP:
+				node.Internal = append(node.Internal, addresses([]string{a.Address})...)
+			case corev1.NodeExternalIP:
+				node.External = append(node.External, addresses([]string{a.Address})...)
+			}
+		}
+		if len(node.Internal) == 0 {
+			q.noteOnce("node %s has no internal IPv4 address", node.Name)
+		}
+		node.PodCIDRs, _ = parsePrefixes(append(object.Spec.PodCIDRs, object.Spec.PodCIDR))
+		nodes = append(nodes, node)
+	}
+	slices.SortFunc(nodes, func(a, b Node) int { return strings.Compare(a.Name, b.Name) })
+	return nodes
+}
+
+// leftOut returns why a node cannot run the node helper; "" if it can. The node DaemonSet's affinity says the
+// same.
+func leftOut(node *corev1.Node) string {
+	switch {
+	case node.Labels[corev1.LabelOSStable] != "" && node.Labels[corev1.LabelOSStable] != string(corev1.Linux):
+		return "it runs " + node.Labels[corev1.LabelOSStable]
+	case node.Labels["type"] == "virtual-kubelet", node.Labels["liqo.io/type"] == "virtual-node":
+		return "it is a virtual node"
+	case node.Labels["eks.amazonaws.com/compute-type"] == "fargate":
+		return "it is a Fargate node"
+	}
+	return ""
+}
+
+func ready(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// nodeNetworks returns ranges that hold the nodes' addresses, so that remapped ranges keep away from them.
+// Nothing in the API tells a node's netmask: the /24 around each address is taken, neighbours merged, which
+// leaves room for nodes that join. Where that block would run into pods or Services, as in networks cut
+// finer, only the address itself is.
+func (q *question) nodeNetworks(nodes []Node, taken []netip.Prefix) (Ranges, error) {
+	const what, flag = "node network", "node-network"
+	if given := q.overrides.NodeNetworks; given != nil {
+		return Ranges{Prefixes: merged(given), Source: "--" + q.overrides.FlagPrefix + flag}, nil
+	}
+	var blocks []netip.Prefix
+	for _, node := range nodes {
+		for _, a := range node.Internal {
+			block := netip.PrefixFrom(a, nodeBlock).Masked()
+			if overlaps(block, taken) {
+				block = netip.PrefixFrom(a, a.BitLen())
+			}
+			blocks = append(blocks, block)
+		}
+	}
+	if len(blocks) == 0 {
+		return Ranges{}, q.missing(what, flag, "no node tells an internal IPv4 address")
+	}
+	return Ranges{Prefixes: merged(blocks), Source: "node addresses"}, nil
+}
+
+// addresses returns the IPv4 addresses among texts, each once.
+func addresses(texts []string) []netip.Addr {
+	var all []netip.Addr
+	for _, text := range texts {
+		if a, err := netip.ParseAddr(text); err == nil && a.Is4() && !slices.Contains(all, a) {
+			all = append(all, a)
+		}
+	}
+	return all
+}

@@ -1,0 +1,160 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Permission is one thing that the user must be allowed to do.
+type Permission struct {
+	Verb        string
+	Group       string // "" is the core group
+	Resource    string // plural
+	Subresource string
+	Namespace   string // "" is cluster-wide
+	Name        string // "" is any
+}
+
+// String is such as "create daemonsets.apps in namespace liqonet".
+func (p Permission) String() string {
+	text := p.Verb + " " + p.Resource
+	if p.Group != "" {
+		text += "." + p.Group
+	}
+	if p.Subresource != "" {
+		text += "/" + p.Subresource
+	}
+	if p.Name != "" {
+		text += " " + p.Name
+	}
+	if p.Namespace != "" {
+		return text + " in namespace " + p.Namespace
+	}
+	return text
+}
+
+// Permissions returns what it takes to do something with objects, each permission once. For roles it adds
+// their rules: an API server lets nobody grant what he has not.
+func Permissions(objects []Object, verbs ...string) ([]Permission, error) {
+	var all []Permission
+	seen := make(map[Permission]bool)
+	add := func(p Permission) {
+		if !seen[p] {
+			seen[p] = true
+			all = append(all, p)
+		}
+	}
+	for _, object := range objects {
+		gvk, err := kindOf(object)
+		if err != nil {
+			return nil, err
+		}
+		plural, _ := meta.UnsafeGuessKindToResource(gvk)
+		for _, verb := range verbs {
+			add(Permission{Verb: verb, Group: gvk.Group, Resource: plural.Resource, Namespace: object.GetNamespace()})
+		}
+		switch role := object.(type) {
+		case *rbacv1.Role:
+			granted(role.Rules, role.Namespace, add)
+		case *rbacv1.ClusterRole:
+			granted(role.Rules, "", add)
+		}
+	}
+	return all, nil
+}
+
+// granted hands out the permissions that rules stand for.
+func granted(rules []rbacv1.PolicyRule, namespace string, add func(Permission)) {
+	for _, rule := range rules {
+		names := rule.ResourceNames
+		if len(names) == 0 {
+			names = []string{""}
+		}
+		for _, verb := range rule.Verbs {
+			for _, group := range rule.APIGroups {
+				for _, resource := range rule.Resources {
+					for _, name := range names {
+						plural, sub, _ := strings.Cut(resource, "/")
+						add(Permission{Verb: verb, Group: group, Resource: plural, Subresource: sub, Namespace: namespace, Name: name})
+					}
+				}
+			}
+		}
+	}
+}
+
+// DiscoveryPermissions are what Discover cannot do without.
+func DiscoveryPermissions() []Permission {
+	return []Permission{
+		{Verb: "get", Resource: "namespaces", Name: metav1.NamespaceSystem},
+		{Verb: "list", Resource: "nodes"},
+		{Verb: "list", Resource: "pods"},
+	}
+}
+
+// PermissionError lists everything that the user is not allowed to do.
+type PermissionError struct {
+	Context string
+	Missing []Permission
+}
+
+func (e *PermissionError) Error() string {
+	lines := make([]string, len(e.Missing))
+	for i, p := range e.Missing {
+		lines[i] = p.String()
+	}
+	return fmt.Sprintf("check permissions in cluster %q: not allowed: %s", e.Context, strings.Join(lines, "; "))
+}
+
+// Hint says whom to ask.
+func (e *PermissionError) Hint() string {
+	return fmt.Sprintf("ask for these rights, or use a user that has them: kubectl --context %q auth can-i --list", e.Context)
+}
+
+// CheckPermissions asks the API server for each permission, in parallel. If some are missing the error is a
+// *PermissionError with all of them.
+func (c *Cluster) CheckPermissions(ctx context.Context, permissions []Permission) error {
+	allowed := make([]bool, len(permissions))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(parallel)
+	for i, p := range permissions {
+		group.Go(func() error {
+			var err error
+			allowed[i], err = c.allowed(ctx, p)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return fmt.Errorf("check permissions in cluster %q: %w", c.Context, err)
+	}
+	refused := &PermissionError{Context: c.Context}
+	for i, p := range permissions {
+		if !allowed[i] {
+			refused.Missing = append(refused.Missing, p)
+		}
+	}
+	if len(refused.Missing) > 0 {
+		return refused
+	}
+	return nil
+}
+
+func (c *Cluster) allowed(ctx context.Context, p Permission) (bool, error) {
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Verb: p.Verb, Group: p.Group, Resource: p.Resource, Subresource: p.Subresource, Namespace: p.Namespace, Name: p.Name,
+		},
+	}}
+	answer, err := c.Kube.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+	if err != nil {
+		return false, fmt.Errorf("%s: %w", p, err)
+	}
+	return answer.Status.Allowed, nil
+}

@@ -1,0 +1,200 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// problemGrace is how long a pod may have a problem before FailFast gives up: a scheduler that has not seen a
+// new node yet, or a registry's hiccup, is over by then.
+const problemGrace = 5 * time.Second
+
+// PodError says why a pod cannot start.
+type PodError struct {
+	Pod     string
+	Node    string // "": on none yet
+	Reason  string // as Kubernetes names it, such as ImagePullBackOff
+	Message string
+}
+
+func (e *PodError) Error() string {
+	where := ""
+	if e.Node != "" {
+		where = " on node " + e.Node
+	}
+	return fmt.Sprintf("pod %s%s cannot start: %s: %s", e.Pod, where, e.Reason, e.Message)
+}
+
+// Hint says what to do about images that cannot be had; "" for other reasons.
+func (e *PodError) Hint() string {
+	if slices.Contains(imageReasons(), e.Reason) {
+		return "the nodes must be able to get the image: see liqoctl image push, liqoctl image save and --image"
+	}
+	return ""
+}
+
+// imageReasons are the reasons for which a container waits that have to do with its image.
+func imageReasons() []string {
+	return []string{"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError", "RegistryUnavailable"}
+}
+
+// stuckReasons are the other reasons for which a container waits that do not pass by themselves.
+func stuckReasons() []string {
+	return []string{"CrashLoopBackOff", "CreateContainerConfigError", "CreateContainerError", "RunContainerError", "StartError"}
+}
+
+// PodProblem looks at the pods in liqonet's namespace that a label selector matches and returns the first
+// that cannot start; nil when all can. Where there are no pods it looks for the reason why none was created.
+func (c *Cluster) PodProblem(ctx context.Context, selector string) (*PodError, error) {
+	list, err := c.Kube.CoreV1().Pods(c.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+	if err != nil {
+		return nil, fmt.Errorf("list pods %s in namespace %s of cluster %q: %w", selector, c.Namespace, c.Context, err)
+	}
+	if len(list.Items) == 0 {
+		return c.creationProblem(ctx)
+	}
+	for i := range list.Items {
+		if problem := podProblem(&list.Items[i]); problem != nil {
+			return problem, nil
+		}
+	}
+	return nil, nil
+}
+
+// creationProblem returns why the newest pod in liqonet's namespace was refused.
+func (c *Cluster) creationProblem(ctx context.Context) (*PodError, error) {
+	events, err := c.Kube.CoreV1().Events(c.Namespace).List(ctx, metav1.ListOptions{FieldSelector: "reason=FailedCreate"})
+	if err != nil {
+		return nil, fmt.Errorf("list events in namespace %s of cluster %q: %w", c.Namespace, c.Context, err)
+	}
+	var newest *corev1.Event
+	for i := range events.Items {
+		e := &events.Items[i]
+		if e.Reason == "FailedCreate" && (newest == nil || newest.LastTimestamp.Before(&e.LastTimestamp)) {
+			newest = e
+		}
+	}
+	if newest == nil {
+		return nil, nil
+	}
+	return &PodError{Pod: "of " + newest.InvolvedObject.Kind + " " + newest.InvolvedObject.Name, Reason: newest.Reason, Message: newest.Message}, nil
+}
+
+// podProblem returns why a pod cannot start; nil if nothing tells that it cannot.
+func podProblem(pod *corev1.Pod) *PodError {
+	if pod.DeletionTimestamp != nil {
+		return nil
+	}
+	problem := &PodError{Pod: pod.Name, Node: pod.Spec.NodeName}
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse && condition.Reason == corev1.PodReasonUnschedulable {
+			problem.Reason, problem.Message = condition.Reason, condition.Message
+			return problem
+		}
+	}
+	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		waiting := status.State.Waiting
+		if waiting == nil || !slices.Contains(imageReasons(), waiting.Reason) && !slices.Contains(stuckReasons(), waiting.Reason) {
+			continue
+		}
+		problem.Reason, problem.Message = waiting.Reason, waiting.Message
+		if last := status.LastTerminationState.Terminated; last != nil {
+			problem.Message = fmt.Sprintf("exit code %d: %s", last.ExitCode, strings.TrimSpace(last.Message))
+		}
+		return problem
+	}
+	return nil
+}
+
+// FailFast runs a wait and ends it when a pod that the label selector matches has been unable to start for
+// some seconds; the error is then a *PodError. A wait that runs out of time is told what keeps its pods, if
+// anything does.
+func (c *Cluster) FailFast(ctx context.Context, selector string, wait func(context.Context) error) error {
+	watched, cancel := context.WithCancelCause(ctx)
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		if problem := c.watchProblems(watched, selector); problem != nil {
+			cancel(problem)
+		}
+	}()
+	err := wait(watched)
+	var problem *PodError
+	stuck := errors.As(context.Cause(watched), &problem)
+	cancel(nil)
+	<-over
+	switch {
+	case err == nil:
+		return nil
+	case stuck:
+		return problem
+	case errors.Is(err, context.DeadlineExceeded):
+		return c.explain(ctx, selector, err)
+	}
+	return err
+}
+
+// explain adds to the error of a wait that ran out of time what keeps its pods.
+func (c *Cluster) explain(ctx context.Context, selector string, err error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reachTimeout)
+	defer cancel()
+	if problem, _ := c.PodProblem(ctx, selector); problem != nil {
+		return fmt.Errorf("%w: %w", err, problem)
+	}
+	return err
+}
+
+// watchProblems returns the first problem that outlasts the grace, nil when ctx ends before.
+func (c *Cluster) watchProblems(ctx context.Context, selector string) *PodError {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	seen := make(chan *PodError)
+	go func() {
+		defer close(seen)
+		// The wait never finds its end: it is here for what its check sees on the way. Not being allowed
+		// to watch pods only costs the early end.
+		_ = Wait(ctx, c, Labelled(selector), "pods", func(pods []*corev1.Pod) (string, error) {
+			select {
+			case seen <- firstProblem(pods):
+			case <-ctx.Done():
+			}
+			return "watching", nil
+		})
+	}()
+	timer := time.NewTimer(problemGrace)
+	timer.Stop()
+	var current *PodError
+	for {
+		select {
+		case problem, open := <-seen:
+			if !open {
+				return nil
+			}
+			if problem == nil {
+				timer.Stop()
+			} else if current == nil {
+				timer.Reset(problemGrace)
+			}
+			current = problem
+		case <-timer.C:
+			return current
+		}
+	}
+}
+
+// firstProblem returns the first problem of several pods.
+func firstProblem(pods []*corev1.Pod) *PodError {
+	for _, pod := range pods {
+		if problem := podProblem(pod); problem != nil {
+			return problem
+		}
+	}
+	return nil
+}

@@ -1,0 +1,57 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// WaitDaemonSet waits until every node that the DaemonSet chooses runs a ready pod of its newest version.
+func (c *Cluster) WaitDaemonSet(ctx context.Context, name string) error {
+	what := fmt.Sprintf("DaemonSet %s/%s", c.Namespace, name)
+	return Wait(ctx, c, Named(name), what, func(all []*appsv1.DaemonSet) (string, error) {
+		if len(all) == 0 {
+			return "it does not exist", nil
+		}
+		status := all[0].Status
+		switch {
+		case status.ObservedGeneration < all[0].Generation:
+			return "its controller has not seen it yet", nil
+		case status.UpdatedNumberScheduled < status.DesiredNumberScheduled, status.NumberReady < status.DesiredNumberScheduled:
+			return fmt.Sprintf("%d of %d pods up to date, %d ready", status.UpdatedNumberScheduled,
+				status.DesiredNumberScheduled, status.NumberReady), nil
+		}
+		return "", nil
+	})
+}
+
+// WaitDeployment waits until all pods of the Deployment's newest version are ready and no older one is left.
+// Pods that the API server refuses to create (a quota, pod security) end the wait at once.
+func (c *Cluster) WaitDeployment(ctx context.Context, name string) error {
+	what := fmt.Sprintf("Deployment %s/%s", c.Namespace, name)
+	return Wait(ctx, c, Named(name), what, func(all []*appsv1.Deployment) (string, error) {
+		if len(all) == 0 {
+			return "it does not exist", nil
+		}
+		wanted := int32(1)
+		if all[0].Spec.Replicas != nil {
+			wanted = *all[0].Spec.Replicas
+		}
+		status := all[0].Status
+		if status.ObservedGeneration < all[0].Generation {
+			return "its controller has not seen it yet", nil
+		}
+		for _, condition := range status.Conditions {
+			if condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue {
+				return "", fmt.Errorf("%s: %s", condition.Reason, condition.Message)
+			}
+		}
+		if status.UpdatedReplicas < wanted || status.AvailableReplicas < wanted || status.Replicas > wanted {
+			return fmt.Sprintf("%d of %d pods up to date, %d available, %d in all", status.UpdatedReplicas, wanted,
+				status.AvailableReplicas, status.Replicas), nil
+		}
+		return "", nil
+	})
+}

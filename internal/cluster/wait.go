@@ -1,0 +1,202 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// retryPause is how long Wait rests between a watch that ended, or was refused, and the next list.
+const retryPause = 500 * time.Millisecond
+
+// Selection chooses objects of one kind: by name or by labels. The zero value is all of them. Namespaced kinds
+// are looked for in the cluster's liqonet namespace.
+type Selection struct {
+	Name   string
+	Labels string // a label selector
+}
+
+// Named selects one object.
+func Named(name string) Selection { return Selection{Name: name} }
+
+// Labelled selects the objects that a label selector matches.
+func Labelled(selector string) Selection { return Selection{Labels: selector} }
+
+// WaitError says what a wait had last seen when its context ended.
+type WaitError struct {
+	What    string // what was waited for
+	Missing string // what was still missing
+	Err     error  // why the wait ended, as a rule of the context
+}
+
+func (e *WaitError) Error() string {
+	return fmt.Sprintf("wait for %s: %s: %v", e.What, e.Missing, e.Err)
+}
+
+// Unwrap returns why the wait ended.
+func (e *WaitError) Unwrap() error { return e.Err }
+
+// Wait follows the selected objects until check finds nothing missing. check is called with all of them,
+// sorted by name, at once and after every change; it returns what is still missing, "" when the wait is over,
+// or an error that ends it. When ctx ends first the error is a *WaitError.
+func Wait[T Object](ctx context.Context, c *Cluster, sel Selection, what string, check func(all []T) (missing string, err error)) error {
+	var kind T
+	r, err := c.resource(kind, c.Namespace)
+	if err != nil {
+		return fmt.Errorf("wait for %s: %w", what, err)
+	}
+	return follow(ctx, c, r, sel, what, check)
+}
+
+// follow is Wait for a resource at hand.
+func follow[T Object](ctx context.Context, c *Cluster, r resource, sel Selection, what string, check func(all []T) (string, error)) error {
+	selector, err := labels.Parse(sel.Labels)
+	if err != nil {
+		return fmt.Errorf("wait for %s: label selector %q: %w", what, sel.Labels, err)
+	}
+	f := follower[T]{resource: r, name: sel.Name, labels: selector, check: check, missing: "nothing seen yet"}
+	for {
+		done, err := f.pass(ctx)
+		var refused *checkError
+		switch {
+		case done:
+			return nil
+		case errors.As(err, &refused):
+			return fmt.Errorf("wait for %s: %w", what, refused.error)
+		case ctx.Err() != nil:
+			return &WaitError{What: what, Missing: f.missing, Err: context.Cause(ctx)}
+		case err != nil && !passing(err):
+			return fmt.Errorf("wait for %s in cluster %q: %w", what, c.Context, err)
+		case err != nil:
+			f.missing = err.Error()
+		}
+		pause(ctx, retryPause)
+	}
+}
+
+// passing reports whether an API server's answer may be another one soon.
+func passing(err error) bool {
+	switch apierrors.ReasonForError(err) {
+	case metav1.StatusReasonForbidden, metav1.StatusReasonUnauthorized, metav1.StatusReasonNotFound,
+		metav1.StatusReasonBadRequest, metav1.StatusReasonInvalid, metav1.StatusReasonMethodNotAllowed:
+		return false
+	}
+	return true
+}
+
+// pause rests for d, or until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+// follower keeps the selected objects up to date by a list and the watch that continues it.
+type follower[T Object] struct {
+	resource resource
+	name     string
+	labels   labels.Selector
+	check    func([]T) (string, error)
+	objects  map[string]T
+	missing  string
+}
+
+// pass lists, then watches until the check is content (done), an error occurs, or the watch ends, as API
+// servers end every watch after a while.
+func (f *follower[T]) pass(ctx context.Context) (done bool, err error) {
+	o := metav1.ListOptions{LabelSelector: f.labels.String()}
+	if f.name != "" {
+		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, f.name).String()
+	}
+	all, version, err := f.resource.list(ctx, o)
+	if err != nil {
+		return false, err
+	}
+	f.objects = make(map[string]T)
+	for _, object := range all {
+		f.put(object)
+	}
+	if done, err := f.evaluate(); done || err != nil {
+		return done, err
+	}
+	o.ResourceVersion = version
+	w, err := f.resource.watch(ctx, o)
+	if err != nil {
+		return false, err
+	}
+	defer w.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return false, ctx.Err()
+		case event, open := <-w.ResultChan():
+			if !open {
+				return false, nil
+			}
+			if done, err := f.take(event); done || err != nil {
+				return done, err
+			}
+		}
+	}
+}
+
+// take brings one event of the watch into the set and evaluates it.
+func (f *follower[T]) take(event watch.Event) (done bool, err error) {
+	object, ok := event.Object.(Object)
+	switch {
+	case event.Type == watch.Error:
+		// Mostly "resource version too old": the next pass lists anew.
+		return false, apierrors.FromObject(event.Object)
+	case !ok:
+		return false, nil
+	case event.Type == watch.Deleted:
+		delete(f.objects, object.GetName())
+	default:
+		f.put(object)
+	}
+	return f.evaluate()
+}
+
+// put adds an object, or removes it if it is selected no more.
+func (f *follower[T]) put(object Object) {
+	typed, ok := object.(T)
+	if !ok {
+		return
+	}
+	if f.name != "" && object.GetName() != f.name || !f.labels.Matches(labels.Set(object.GetLabels())) {
+		delete(f.objects, object.GetName())
+		return
+	}
+	f.objects[object.GetName()] = typed
+}
+
+func (f *follower[T]) evaluate() (done bool, err error) {
+	all := make([]T, 0, len(f.objects))
+	for _, object := range f.objects {
+		all = append(all, object)
+	}
+	slices.SortFunc(all, func(a, b T) int { return strings.Compare(a.GetName(), b.GetName()) })
+	missing, err := f.check(all)
+	if err != nil {
+		return false, &checkError{err}
+	}
+	f.missing = missing
+	return missing == "", nil
+}
+
+// checkError marks an error of the caller's check, which ends a wait whatever it is.
+type checkError struct{ error }
+
+func (e *checkError) Unwrap() error { return e.error }
