@@ -1,9 +1,15 @@
 package nft
 
 import (
+	"encoding/binary"
+	"errors"
 	"fmt"
-	"net/netip"
+	"slices"
 	"strings"
+
+	"github.com/google/nftables/binaryutil"
+	"github.com/google/nftables/expr"
+	"golang.org/x/sys/unix"
 )
 
 // Proto is an IP protocol number.
@@ -11,106 +17,172 @@ type Proto uint8
 
 // The protocols that rules speak of.
 const (
-	ICMP Proto = 1
-	TCP  Proto = 6
-	UDP  Proto = 17
+	ICMP Proto = unix.IPPROTO_ICMP
+	TCP  Proto = unix.IPPROTO_TCP
+	UDP  Proto = unix.IPPROTO_UDP
 )
 
-// State is a set of connection tracking states.
-type State uint32
+// String is the protocol's name in nft, or its number.
+func (p Proto) String() string {
+	switch p {
+	case ICMP:
+		return "icmp"
+	case TCP:
+		return "tcp"
+	case UDP:
+		return "udp"
+	}
+	return fmt.Sprint(uint8(p))
+}
 
-// The connection tracking states; they can be or'ed.
-const (
-	Invalid     State = 1
-	Established State = 2
-	Related     State = 4
-	New         State = 8
-	Untracked   State = 64
-)
-
-// Direction is a packet's direction within its connection.
-type Direction uint8
-
-// The directions: that of the connection's first packet, and the other.
-const (
-	Original Direction = 0
-	Reply    Direction = 1
-)
+// matchReg is the register in which matches put what they compare.
+const matchReg = unix.NFT_REG_1
 
 // IIf matches packets that came in through the named interface.
-func IIf(name string) Expr { return Expr{text: fmt.Sprintf("iifname %q", name)} }
+func IIf(name string) Expr { return matchInterface("iifname", expr.MetaKeyIIFNAME, expr.CmpOpEq, name) }
 
 // OIf matches packets that leave through the named interface.
-func OIf(name string) Expr { return Expr{text: fmt.Sprintf("oifname %q", name)} }
+func OIf(name string) Expr { return matchInterface("oifname", expr.MetaKeyOIFNAME, expr.CmpOpEq, name) }
 
 // IIfNot matches packets that came in through any interface but the named one.
-func IIfNot(name string) Expr { return Expr{text: fmt.Sprintf("iifname != %q", name)} }
+func IIfNot(name string) Expr {
+	return matchInterface("iifname", expr.MetaKeyIIFNAME, expr.CmpOpNeq, name)
+}
 
 // OIfNot matches packets that leave through any interface but the named one.
-func OIfNot(name string) Expr { return Expr{text: fmt.Sprintf("oifname != %q", name)} }
+func OIfNot(name string) Expr {
+	return matchInterface("oifname", expr.MetaKeyOIFNAME, expr.CmpOpNeq, name)
+}
 
-// SAddr matches source addresses in the prefix.
-func SAddr(p netip.Prefix) Expr { return Expr{text: "ip saddr " + p.String()} }
-
-// DAddr matches destination addresses in the prefix.
-func DAddr(p netip.Prefix) Expr { return Expr{text: "ip daddr " + p.String()} }
-
-// SAddrNot matches source addresses outside the prefix.
-func SAddrNot(p netip.Prefix) Expr { return Expr{text: "ip saddr != " + p.String()} }
-
-// DAddrNot matches destination addresses outside the prefix.
-func DAddrNot(p netip.Prefix) Expr { return Expr{text: "ip daddr != " + p.String()} }
-
-// SAddrIn matches source addresses in the named set.
-func SAddrIn(set string) Expr { return Expr{text: "ip saddr @" + set} }
-
-// DAddrIn matches destination addresses in the named set.
-func DAddrIn(set string) Expr { return Expr{text: "ip daddr @" + set} }
-
-// SAddrNotIn matches source addresses outside the named set.
-func SAddrNotIn(set string) Expr { return Expr{text: "ip saddr != @" + set} }
-
-// DAddrNotIn matches destination addresses outside the named set.
-func DAddrNotIn(set string) Expr { return Expr{text: "ip daddr != @" + set} }
-
-// DAddrLocal matches destination addresses of this network namespace.
-func DAddrLocal() Expr { return Expr{text: "fib daddr type local"} }
+func matchInterface(word string, key expr.MetaKey, op expr.CmpOp, name string) Expr {
+	text := fmt.Sprintf("%s %s%q", word, opText(op), name)
+	if name == "" || len(name) >= unix.IFNAMSIZ || strings.ContainsAny(name, "*/\"\\ \t\n") {
+		return Expr{err: fmt.Errorf("%s: not an interface name", text)}
+	}
+	padded := make([]byte, unix.IFNAMSIZ)
+	copy(padded, name)
+	return Expr{text: text, code: []expr.Any{
+		&expr.Meta{Key: key, Register: matchReg},
+		&expr.Cmp{Op: op, Register: matchReg, Data: padded},
+	}}
+}
 
 // Protocol matches the transport protocol.
-func Protocol(p Proto) Expr { return Expr{text: fmt.Sprintf("meta l4proto %d", p)} }
+func Protocol(p Proto) Expr {
+	if p == 0 {
+		return Expr{err: errors.New("meta l4proto 0: not a transport protocol")}
+	}
+	return Expr{proto: p}
+}
+
+// matchProtocol is the match that precedes everything that reads a transport header.
+func matchProtocol(p Proto) []expr.Any {
+	return []expr.Any{
+		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: matchReg},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: matchReg, Data: []byte{byte(p)}},
+	}
+}
+
+// Offsets and lengths, in bytes, in transport headers: RFC 768, RFC 9293, RFC 792.
+const (
+	portLen        = 2
+	sportOffset    = 0
+	dportOffset    = 2
+	tcpFlagsOffset = 13
+	udpHeaderLen   = 8
+)
 
 // UDPDPort matches UDP packets to the port.
-func UDPDPort(port uint16) Expr { return Expr{text: fmt.Sprintf("udp dport %d", port)} }
+func UDPDPort(port uint16) Expr { return matchPort(UDP, "dport", dportOffset, port) }
 
 // UDPSPort matches UDP packets from the port.
-func UDPSPort(port uint16) Expr { return Expr{text: fmt.Sprintf("udp sport %d", port)} }
+func UDPSPort(port uint16) Expr { return matchPort(UDP, "sport", sportOffset, port) }
 
 // TCPDPort matches TCP packets to the port.
-func TCPDPort(port uint16) Expr { return Expr{text: fmt.Sprintf("tcp dport %d", port)} }
+func TCPDPort(port uint16) Expr { return matchPort(TCP, "dport", dportOffset, port) }
 
-// TCPSyn matches TCP packets that open a connection or answer its opening.
-func TCPSyn() Expr { return Expr{text: "tcp flags syn / syn,rst"} }
+func matchPort(p Proto, word string, offset uint32, port uint16) Expr {
+	return Expr{text: fmt.Sprintf("%s %s %d", p, word, port), proto: p, implies: true, code: []expr.Any{
+		loadTransport(offset, portLen),
+		&expr.Cmp{Op: expr.CmpOpEq, Register: matchReg, Data: binary.BigEndian.AppendUint16(nil, port)},
+	}}
+}
+
+func loadTransport(offset, length uint32) expr.Any {
+	return &expr.Payload{DestRegister: matchReg, Base: expr.PayloadBaseTransportHeader, Offset: offset, Len: length}
+}
+
+// TCPSyn matches TCP packets with SYN and without RST: the two that negotiate a connection's options.
+func TCPSyn() Expr {
+	const syn, rst = 0x02, 0x04
+	return Expr{text: "tcp flags syn / syn,rst", proto: TCP, implies: true, code: []expr.Any{
+		loadTransport(tcpFlagsOffset, 1),
+		&expr.Bitwise{SourceRegister: matchReg, DestRegister: matchReg, Len: 1, Mask: []byte{syn | rst}, Xor: []byte{0}},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: matchReg, Data: []byte{syn}},
+	}}
+}
 
 // ICMPType matches ICMP packets of any of the types.
-func ICMPType(types ...uint8) Expr { return Expr{text: fmt.Sprintf("icmp type %v", types)} }
+func ICMPType(types ...uint8) Expr {
+	if len(types) == 0 {
+		return Expr{err: errors.New("icmp type: no type given")}
+	}
+	types = slices.Compact(slices.Sorted(slices.Values(types)))
+	names := make([]string, len(types))
+	for i, t := range types {
+		names[i] = icmpName(t)
+	}
+	if len(types) == 1 {
+		return Expr{text: "icmp type " + names[0], proto: ICMP, implies: true, code: []expr.Any{
+			loadTransport(0, 1),
+			&expr.Cmp{Op: expr.CmpOpEq, Register: matchReg, Data: types},
+		}}
+	}
+	return Expr{
+		text: "icmp type { " + strings.Join(names, ", ") + " }", proto: ICMP, implies: true, members: types,
+		code: []expr.Any{loadTransport(0, 1), &expr.Lookup{SourceRegister: matchReg}},
+	}
+}
 
-// OverlayID matches UDP packets whose payload is VXLAN or Geneve of that virtual network (24 bits).
-func OverlayID(vni uint32) Expr { return Expr{text: fmt.Sprintf("@th,96,24 0x%x", vni)} }
+// icmpName is what nft(8) calls an ICMP type: a name, or the number where it has none.
+func icmpName(t uint8) string {
+	names := map[uint8]string{
+		0: "echo-reply", 3: "destination-unreachable", 4: "source-quench", 5: "redirect", 8: "echo-request",
+		9: "router-advertisement", 10: "router-solicitation", 11: "time-exceeded", 12: "parameter-problem",
+		13: "timestamp-request", 14: "timestamp-reply", 15: "info-request", 16: "info-reply",
+		17: "address-mask-request", 18: "address-mask-reply",
+	}
+	if name, ok := names[t]; ok {
+		return name
+	}
+	return fmt.Sprint(t)
+}
 
-// CTState matches packets whose connection tracking state is any of the given.
-func CTState(states ...State) Expr { return Expr{text: "ct state " + strings.Repeat("x", len(states))} }
-
-// CTMark matches the connection's mark.
-func CTMark(mark uint32) Expr { return Expr{text: fmt.Sprintf("ct mark 0x%08x", mark)} }
-
-// CTDirection matches the packet's direction within its connection.
-func CTDirection(d Direction) Expr { return Expr{text: fmt.Sprintf("ct direction %d", d)} }
-
-// CTStatusDNAT matches packets of connections whose destination is translated.
-func CTStatusDNAT() Expr { return Expr{text: "ct status dnat"} }
-
-// CTOriginalDAddr matches connections whose first packet was, before any translation, for an address in the prefix.
-func CTOriginalDAddr(p netip.Prefix) Expr { return Expr{text: "ct original daddr " + p.String()} }
+// OverlayID matches UDP packets whose payload is VXLAN or Geneve of that virtual network (24 bits): both have
+// the identifier in bytes 4 to 6 of their header (RFC 7348, RFC 8926).
+func OverlayID(vni uint32) Expr {
+	const offset, length = udpHeaderLen + 4, 3
+	text := fmt.Sprintf("@th,%d,%d 0x%x", offset*8, length*8, vni)
+	if vni >= 1<<(length*8) {
+		return Expr{err: fmt.Errorf("%s: a virtual network has 24 bits", text)}
+	}
+	return Expr{text: text, proto: UDP, code: []expr.Any{
+		loadTransport(offset, length),
+		&expr.Cmp{Op: expr.CmpOpEq, Register: matchReg, Data: []byte{byte(vni >> 16), byte(vni >> 8), byte(vni)}},
+	}}
+}
 
 // Mark matches the packet's mark.
-func Mark(mark uint32) Expr { return Expr{text: fmt.Sprintf("meta mark 0x%08x", mark)} }
+func Mark(mark uint32) Expr {
+	return Expr{text: fmt.Sprintf("meta mark 0x%08x", mark), code: []expr.Any{
+		&expr.Meta{Key: expr.MetaKeyMARK, Register: matchReg},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: matchReg, Data: binaryutil.NativeEndian.PutUint32(mark)},
+	}}
+}
+
+func opText(op expr.CmpOp) string {
+	if op == expr.CmpOpNeq {
+		return "!= "
+	}
+	return ""
+}

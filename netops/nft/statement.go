@@ -1,51 +1,67 @@
 package nft
 
 import (
+	"encoding/binary"
 	"fmt"
-	"net/netip"
+	"strings"
+
+	"github.com/google/nftables/binaryutil"
+	"github.com/google/nftables/expr"
+	"golang.org/x/sys/unix"
 )
 
-// Accept ends the chain of this hook: the packet goes on to chains of higher priority number.
-func Accept() Expr { return Expr{text: "accept"} }
+// Accept ends this chain and those that led to it by a jump. Chains of other tables, and of a later priority,
+// still see the packet.
+func Accept() Expr { return verdict("accept", expr.VerdictAccept) }
 
 // Drop discards the packet.
-func Drop() Expr { return Expr{text: "drop"} }
+func Drop() Expr { return verdict("drop", expr.VerdictDrop) }
 
-// Return goes back to the calling chain; in a base chain the policy decides.
-func Return() Expr { return Expr{text: "return"} }
+// Return goes back to the chain that jumped here; in a chain with a hook the policy decides.
+func Return() Expr { return verdict("return", expr.VerdictReturn) }
 
-// Jump goes to the named chain and comes back at its end.
-func Jump(chain string) Expr { return Expr{text: "jump " + chain} }
+func verdict(text string, kind expr.VerdictKind) Expr {
+	return Expr{text: text, code: []expr.Any{&expr.Verdict{Kind: kind}}}
+}
 
-// Counter counts packets and bytes. Its value takes no part in comparisons.
-func Counter() Expr { return Expr{text: "counter"} }
+// Jump goes to the named chain, which has no hook, and comes back at its end.
+func Jump(chain string) Expr {
+	return Expr{text: "jump " + chain, chain: chain, code: []expr.Any{
+		&expr.Verdict{Kind: expr.VerdictJump, Chain: chain},
+	}}
+}
 
-// Comment is a text for those who read the rules; at most 127 bytes. It goes last in a rule.
-func Comment(text string) Expr { return Expr{text: fmt.Sprintf("comment %q", text)} }
+// Counter counts packets and bytes. Its values take no part in comparisons.
+func Counter() Expr { return Expr{text: "counter", code: []expr.Any{&expr.Counter{}}} }
+
+// Comment is a text for those who read the rules, at most 127 bytes in a rule.
+func Comment(text string) Expr {
+	if text == "" || strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == '"' || r == '\\' }) {
+		return Expr{err: fmt.Errorf("comment %q: empty, or has characters that nft cannot print", text)}
+	}
+	return Expr{comment: text}
+}
 
 // SetMark sets the packet's mark.
-func SetMark(mark uint32) Expr { return Expr{text: fmt.Sprintf("meta mark set 0x%08x", mark)} }
+func SetMark(mark uint32) Expr {
+	return Expr{text: fmt.Sprintf("meta mark set 0x%08x", mark), code: []expr.Any{
+		&expr.Immediate{Register: matchReg, Data: binaryutil.NativeEndian.PutUint32(mark)},
+		&expr.Meta{Key: expr.MetaKeyMARK, SourceRegister: true, Register: matchReg},
+	}}
+}
 
-// SetCTMark sets the connection's mark.
-func SetCTMark(mark uint32) Expr { return Expr{text: fmt.Sprintf("ct mark set 0x%08x", mark)} }
-
-// NoTrack keeps the packet out of connection tracking, and so out of NAT.
-func NoTrack() Expr { return Expr{text: "notrack"} }
-
-// SNAT translates the source to the address.
-func SNAT(a netip.Addr) Expr { return Expr{text: "snat to " + a.String()} }
-
-// SNATKeep binds the source to itself: no later nat chain can translate it.
-func SNATKeep() Expr { return Expr{text: "snat to ip saddr"} }
-
-// SNATPrefix translates the source 1:1 into the prefix, host bits kept.
-func SNATPrefix(p netip.Prefix) Expr { return Expr{text: "snat ip prefix to " + p.String()} }
-
-// DNATPrefix translates the destination 1:1 into the prefix, host bits kept.
-func DNATPrefix(p netip.Prefix) Expr { return Expr{text: "dnat ip prefix to " + p.String()} }
-
-// SetSAddrPrefix rewrites the network bits of the source without connection tracking, host bits kept.
-func SetSAddrPrefix(p netip.Prefix) Expr { return Expr{text: "ip saddr set " + p.String()} }
-
-// ClampMSS lowers the TCP maximum segment size, in bytes, of packets that open a connection.
-func ClampMSS(size uint16) Expr { return Expr{text: fmt.Sprintf("tcp option maxseg size set %d", size)} }
+// ClampMSS lowers the maximum segment size, in bytes, that a TCP packet announces. A smaller one stays: the
+// kernel never raises it. The rule should match TCPSyn.
+func ClampMSS(size uint16) Expr {
+	const (
+		maxseg = 2 // the option's kind, RFC 9293
+		offset = 2 // of its value, after kind and length
+	)
+	return Expr{text: fmt.Sprintf("tcp option maxseg size set %d", size), code: []expr.Any{
+		&expr.Immediate{Register: matchReg, Data: binary.BigEndian.AppendUint16(nil, size)},
+		&expr.Exthdr{
+			SourceRegister: matchReg, Type: maxseg, Offset: offset, Len: 2,
+			Op: unix.NFT_EXTHDR_OP_TCPOPT,
+		},
+	}}
+}

@@ -1,20 +1,36 @@
 // Package nft is one nftables table of family ip as a value: it can be compared, printed as nft text, read
 // from the kernel and applied to it in one transaction. It knows nothing of what the table is for.
+//
+//	have, err := conn.Observe("filter")
+//	plan := nft.Diff(have, want)
+//	err = conn.Apply(plan)
+//
+// Every expression is made by a constructor, such as SAddr or Drop, that returns nft text and netlink form
+// together. There are no maps, stateful objects, flowtables or sets of anything but IPv4 prefixes.
 package nft
 
-import "net/netip"
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+)
 
 // Table is the wanted or observed content of one table of family ip. The zero value stands for no table.
 type Table struct {
 	Name   string
 	Sets   []Set
 	Chains []Chain
+	// Dormant tables are switched off: the kernel skips their chains. Never wanted, but Observe sees it.
+	Dormant bool
 }
 
-// Set is a named set of IPv4 addresses or ranges.
+// Set is a named set of IPv4 addresses or ranges. NewSet makes one of prefixes in any order.
 type Set struct {
 	Name     string
-	Elements []netip.Prefix // sorted, disjoint; a single address is a /32
+	Elements []netip.Prefix // sorted, disjoint, without host bits; a single address is a /32
+	// Foreign tells how an observed set differs from any that this package makes. Diff replaces such a set.
+	Foreign string
 }
 
 // Chain is a sequence of rules, attached to a hook or, with a nil Hook, reached by a jump.
@@ -34,3 +50,89 @@ type Hook struct {
 
 // Rule is a list of matches followed by statements; all matches must hold.
 type Rule []Expr
+
+// NewSet returns a set of the prefixes, in any order: without host bits, and without those that another covers.
+func NewSet(name string, prefixes ...netip.Prefix) Set {
+	masked := make([]netip.Prefix, len(prefixes))
+	for i, p := range prefixes {
+		masked[i] = p.Masked()
+	}
+	slices.SortFunc(masked, comparePrefix)
+	s := Set{Name: name}
+	for _, p := range masked {
+		if n := len(s.Elements); n == 0 || !s.Elements[n-1].Overlaps(p) {
+			s.Elements = append(s.Elements, p)
+		}
+	}
+	return s
+}
+
+// hookPoints are the hooks in the kernel's numbering, enum nf_inet_hooks.
+func hookPoints() []string {
+	return []string{"prerouting", "input", "forward", "output", "postrouting"}
+}
+
+// String is the table in the input language of nft(8), as "nft -y list table" prints it but for white space.
+func (t Table) String() string {
+	if t.Name == "" {
+		return ""
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "table ip %s {\n", t.Name)
+	if t.Dormant {
+		b.WriteString("\tflags dormant\n")
+	}
+	for i, s := range t.Sets {
+		if i > 0 {
+			b.WriteString("\n")
+		}
+		s.write(&b)
+	}
+	for i, c := range t.Chains {
+		if i > 0 || len(t.Sets) > 0 {
+			b.WriteString("\n")
+		}
+		c.write(&b)
+	}
+	b.WriteString("}\n")
+	return b.String()
+}
+
+func (s Set) write(b *strings.Builder) {
+	fmt.Fprintf(b, "\tset %s {\n", s.Name)
+	if s.Foreign != "" {
+		fmt.Fprintf(b, "\t\t# %s\n", s.Foreign)
+	}
+	b.WriteString("\t\ttype ipv4_addr\n\t\tflags interval\n")
+	for i, p := range s.Elements {
+		lead, end := "\t\t\t", ","
+		if i == 0 {
+			b.WriteString("\t\telements = {\n")
+		}
+		if i == len(s.Elements)-1 {
+			end = "\n\t\t}"
+		}
+		fmt.Fprintf(b, "%s%s%s\n", lead, prefixText(p), end)
+	}
+	b.WriteString("\t}\n")
+}
+
+func (c Chain) write(b *strings.Builder) {
+	fmt.Fprintf(b, "\tchain %s {\n", c.Name)
+	if c.Hook != nil {
+		fmt.Fprintf(b, "\t\t%s\n", c.Hook)
+	}
+	for _, r := range c.Rules {
+		fmt.Fprintf(b, "\t\t%s\n", r)
+	}
+	b.WriteString("\t}\n")
+}
+
+// String is the hook in the language of nft(8).
+func (h Hook) String() string {
+	policy := "accept"
+	if h.Drop {
+		policy = "drop"
+	}
+	return fmt.Sprintf("type %s hook %s priority %d; policy %s;", h.Type, h.Point, h.Priority, policy)
+}

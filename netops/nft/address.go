@@ -1,0 +1,125 @@
+package nft
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+
+	"github.com/google/nftables/binaryutil"
+	"github.com/google/nftables/expr"
+	"golang.org/x/sys/unix"
+)
+
+// Offsets and lengths, in bytes, in the IPv4 header: RFC 791.
+const (
+	checksumOffset = 10
+	saddrOffset    = 12
+	daddrOffset    = 16
+	addressLen     = 4
+)
+
+// SAddr matches source addresses in the prefix.
+func SAddr(p netip.Prefix) Expr { return matchPrefix("ip saddr", saddrOffset, expr.CmpOpEq, p) }
+
+// DAddr matches destination addresses in the prefix.
+func DAddr(p netip.Prefix) Expr { return matchPrefix("ip daddr", daddrOffset, expr.CmpOpEq, p) }
+
+// SAddrNot matches source addresses outside the prefix.
+func SAddrNot(p netip.Prefix) Expr { return matchPrefix("ip saddr", saddrOffset, expr.CmpOpNeq, p) }
+
+// DAddrNot matches destination addresses outside the prefix.
+func DAddrNot(p netip.Prefix) Expr { return matchPrefix("ip daddr", daddrOffset, expr.CmpOpNeq, p) }
+
+// SAddrIn matches source addresses in the named set.
+func SAddrIn(set string) Expr { return matchSet("ip saddr", saddrOffset, false, set) }
+
+// DAddrIn matches destination addresses in the named set.
+func DAddrIn(set string) Expr { return matchSet("ip daddr", daddrOffset, false, set) }
+
+// SAddrNotIn matches source addresses outside the named set.
+func SAddrNotIn(set string) Expr { return matchSet("ip saddr", saddrOffset, true, set) }
+
+// DAddrNotIn matches destination addresses outside the named set.
+func DAddrNotIn(set string) Expr { return matchSet("ip daddr", daddrOffset, true, set) }
+
+// matchPrefix compares the network bits of the address at the offset. Whole bytes are loaded and compared as
+// they are, as nft(8) does it, other lengths need a mask.
+func matchPrefix(word string, offset uint32, op expr.CmpOp, p netip.Prefix) Expr {
+	text := fmt.Sprintf("%s %s%s", word, opText(op), prefixText(p))
+	if err := checkPrefix(p); err != nil {
+		return Expr{err: fmt.Errorf("%s: %w", text, err)}
+	}
+	length := uint32(p.Bits()+7) / 8
+	network := p.Masked().Addr().AsSlice()
+	if p.Bits()%8 == 0 && length > 0 {
+		return Expr{text: text, code: []expr.Any{
+			loadNetwork(offset, length),
+			&expr.Cmp{Op: op, Register: matchReg, Data: network[:length]},
+		}}
+	}
+	return Expr{text: text, code: []expr.Any{
+		loadNetwork(offset, addressLen),
+		&expr.Bitwise{
+			SourceRegister: matchReg, DestRegister: matchReg, Len: addressLen,
+			Mask: binary.BigEndian.AppendUint32(nil, netmask(p)), Xor: make([]byte, addressLen),
+		},
+		&expr.Cmp{Op: op, Register: matchReg, Data: network},
+	}}
+}
+
+func matchSet(word string, offset uint32, invert bool, set string) Expr {
+	op := ""
+	if invert {
+		op = "!= "
+	}
+	return Expr{text: fmt.Sprintf("%s %s@%s", word, op, set), set: set, code: []expr.Any{
+		loadNetwork(offset, addressLen),
+		&expr.Lookup{SourceRegister: matchReg, SetName: set, Invert: invert},
+	}}
+}
+
+func loadNetwork(offset, length uint32) expr.Any {
+	return &expr.Payload{DestRegister: matchReg, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: length}
+}
+
+// DAddrLocal matches destination addresses that belong to this network namespace.
+func DAddrLocal() Expr {
+	return Expr{text: "fib daddr type local", code: []expr.Any{
+		&expr.Fib{Register: matchReg, ResultADDRTYPE: true, FlagDADDR: true},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: matchReg, Data: binaryutil.NativeEndian.PutUint32(unix.RTN_LOCAL)},
+	}}
+}
+
+// checkPrefix tells what is wrong with a prefix; host bits are not.
+func checkPrefix(p netip.Prefix) error {
+	if !p.IsValid() || !p.Addr().Is4() {
+		return fmt.Errorf("%q is not an IPv4 prefix", p)
+	}
+	return nil
+}
+
+// prefixText is a prefix as nft(8) prints it: without host bits, a single address without a length.
+func prefixText(p netip.Prefix) string {
+	if p.IsSingleIP() {
+		return p.Addr().String()
+	}
+	return p.Masked().String()
+}
+
+// netmask returns the mask of the prefix's network bits. (In Go a shift by 32 leaves 0.)
+func netmask(p netip.Prefix) uint32 { return ^uint32(0) << (32 - p.Bits()) }
+
+// first and last return the ends of the prefix's range.
+func first(p netip.Prefix) uint32 { return number(p.Addr()) & netmask(p) }
+func last(p netip.Prefix) uint32  { return first(p) | ^netmask(p) }
+
+func number(a netip.Addr) uint32 {
+	b := a.As4()
+	return binary.BigEndian.Uint32(b[:])
+}
+
+func address(n uint32) netip.Addr {
+	var b [4]byte
+	binary.BigEndian.PutUint32(b[:], n)
+	return netip.AddrFrom4(b)
+}

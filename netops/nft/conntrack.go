@@ -1,0 +1,104 @@
+package nft
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/google/nftables/binaryutil"
+	"github.com/google/nftables/expr"
+)
+
+// State is a connection tracking state of a packet.
+type State uint32
+
+// The connection tracking states.
+const (
+	Invalid     = State(expr.CtStateBitINVALID)
+	Established = State(expr.CtStateBitESTABLISHED)
+	Related     = State(expr.CtStateBitRELATED)
+	New         = State(expr.CtStateBitNEW)
+	Untracked   = State(expr.CtStateBitUNTRACKED)
+)
+
+// CTState matches packets whose connection tracking state is any of the given.
+func CTState(states ...State) Expr {
+	names := []struct {
+		State
+		name string
+	}{{Invalid, "invalid"}, {Established, "established"}, {Related, "related"}, {New, "new"}, {Untracked, "untracked"}}
+	var bits State
+	for _, s := range states {
+		bits |= s
+	}
+	var words []string
+	known := State(0)
+	for _, n := range names {
+		known |= n.State
+		if bits&n.State != 0 {
+			words = append(words, n.name)
+		}
+	}
+	if bits == 0 || bits&^known != 0 {
+		return Expr{err: fmt.Errorf("ct state %#x: not a set of states", uint32(bits))}
+	}
+	return Expr{text: "ct state " + strings.Join(words, ","), code: matchBits(expr.CtKeySTATE, uint32(bits))}
+}
+
+// CTStatusDNAT matches packets of connections whose destination was translated.
+func CTStatusDNAT() Expr {
+	const dnat = 1 << 5 // IPS_DST_NAT of linux/netfilter/nf_conntrack_common.h
+	return Expr{text: "ct status dnat", code: matchBits(expr.CtKeySTATUS, dnat)}
+}
+
+// matchBits matches where at least one of the bits is set.
+func matchBits(key expr.CtKey, bits uint32) []expr.Any {
+	return []expr.Any{
+		&expr.Ct{Key: key, Register: matchReg},
+		&expr.Bitwise{
+			SourceRegister: matchReg, DestRegister: matchReg, Len: 4,
+			Mask: binaryutil.NativeEndian.PutUint32(bits), Xor: make([]byte, 4),
+		},
+		&expr.Cmp{Op: expr.CmpOpNeq, Register: matchReg, Data: make([]byte, 4)},
+	}
+}
+
+// CTMark matches the connection's mark.
+func CTMark(mark uint32) Expr {
+	return Expr{text: fmt.Sprintf("ct mark 0x%08x", mark), code: []expr.Any{
+		&expr.Ct{Key: expr.CtKeyMARK, Register: matchReg},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: matchReg, Data: binaryutil.NativeEndian.PutUint32(mark)},
+	}}
+}
+
+// Direction is a packet's direction within its connection.
+type Direction uint8
+
+// The directions: that of the connection's first packet, and the other.
+const (
+	Original Direction = iota
+	Reply
+)
+
+// CTDirection matches the packet's direction within its connection.
+func CTDirection(d Direction) Expr {
+	words := []string{Original: "original", Reply: "reply"}
+	if int(d) >= len(words) {
+		return Expr{err: errors.New("ct direction: neither original nor reply")}
+	}
+	return Expr{text: "ct direction " + words[d], code: []expr.Any{
+		&expr.Ct{Key: expr.CtKeyDIRECTION, Register: matchReg},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: matchReg, Data: []byte{byte(d)}},
+	}}
+}
+
+// SetCTMark sets the connection's mark.
+func SetCTMark(mark uint32) Expr {
+	return Expr{text: fmt.Sprintf("ct mark set 0x%08x", mark), code: []expr.Any{
+		&expr.Immediate{Register: matchReg, Data: binaryutil.NativeEndian.PutUint32(mark)},
+		&expr.Ct{Key: expr.CtKeyMARK, Register: matchReg, SourceRegister: true},
+	}}
+}
+
+// NoTrack keeps the packet out of connection tracking, and so out of NAT.
+func NoTrack() Expr { return Expr{text: "notrack", code: []expr.Any{&expr.Notrack{}}} }

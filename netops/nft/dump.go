@@ -1,0 +1,89 @@
+package nft
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/mdlayher/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// attr is a netlink attribute that names something.
+func attr(typ uint16, name string) netlink.Attribute {
+	return netlink.Attribute{Type: typ, Data: append([]byte(name), 0)}
+}
+
+// request sends a request of nftables and returns the answer's messages without their nfgenmsg header.
+func (c *Conn) request(message uint16, flags netlink.HeaderFlags, attrs ...netlink.Attribute) ([][]byte, error) {
+	const headerLen = 4 // struct nfgenmsg of linux/netfilter/nfnetlink.h: family, version, resource
+	data, err := netlink.MarshalAttributes(attrs)
+	if err != nil {
+		return nil, err
+	}
+	answers, err := c.sock.Execute(netlink.Message{
+		Header: netlink.Header{
+			Type:  netlink.HeaderType(unix.NFNL_SUBSYS_NFTABLES<<8 | message),
+			Flags: netlink.Request | flags,
+		},
+		Data: append([]byte{unix.NFPROTO_IPV4, unix.NFNETLINK_V0, 0, 0}, data...),
+	})
+	if err != nil {
+		return nil, err
+	}
+	bodies := make([][]byte, len(answers))
+	for i, a := range answers {
+		if a.Header.Flags&netlink.DumpInterrupted != 0 {
+			return nil, errInterrupted
+		}
+		if len(a.Data) < headerLen {
+			return nil, fmt.Errorf("message %#x of %d bytes", a.Header.Type, len(a.Data))
+		}
+		bodies[i] = a.Data[headerLen:]
+	}
+	return bodies, nil
+}
+
+// errInterrupted is the answer to a dump during which something changed.
+var errInterrupted = errors.New("dump interrupted by a change")
+
+// generation returns the number of the kernel's current rule set: each transaction makes a new one.
+func (c *Conn) generation() (uint32, error) {
+	answers, err := c.request(unix.NFT_MSG_GETGEN, 0)
+	if err != nil {
+		return 0, err
+	}
+	for _, body := range answers {
+		attrs, err := netlink.UnmarshalAttributes(body)
+		if err != nil {
+			return 0, err
+		}
+		for _, a := range attrs {
+			if a.Type&attrMask == unix.NFTA_GEN_ID && len(a.Data) == 4 {
+				return binary.BigEndian.Uint32(a.Data), nil
+			}
+		}
+	}
+	return 0, errors.New("generation missing in the kernel's answer")
+}
+
+// consistent calls read until no transaction came between its dumps. With the error of a read it does the
+// same: what was listed can be gone a moment later.
+func (c *Conn) consistent(read func() error) error {
+	const attempts = 20
+	for range attempts {
+		before, err := c.generation()
+		if err != nil {
+			return err
+		}
+		result := read()
+		after, err := c.generation()
+		if err != nil {
+			return err
+		}
+		if before == after && !errors.Is(result, errInterrupted) {
+			return result
+		}
+	}
+	return fmt.Errorf("tables changed during each of %d readings", attempts)
+}

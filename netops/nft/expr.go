@@ -1,0 +1,160 @@
+package nft
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/nftables/expr"
+	"github.com/google/nftables/userdata"
+)
+
+// Expr is a match or a statement of a rule. It has two forms, made together: nft text, and the expressions of
+// the kernel's virtual machine. An Expr that Observe returns has the kernel's form alone, printed as a dump.
+type Expr struct {
+	text string
+	code []expr.Any
+	// proto is the transport protocol that code presumes; 0 is any. The Rule adds its match, once.
+	proto Proto
+	// implies tells that text says proto by itself, as "udp dport" does.
+	implies bool
+	// members are the elements, one byte each, of the anonymous set to which the lookup in code refers.
+	members []byte
+	comment string
+
+	chain, set string // names in the table that must exist
+
+	observed string // canonical form of what the kernel has; excludes all but text
+	err      error  // an argument that makes no sense
+}
+
+// step is one expression of the kernel's virtual machine on its way into the kernel or from it.
+type step struct {
+	code     expr.Any
+	members  []byte
+	observed string
+}
+
+// steps returns what the kernel executes for the rule.
+func (r Rule) steps() []step {
+	var steps []step
+	var proto Proto
+	for _, e := range r {
+		if e.observed != "" {
+			steps = append(steps, step{observed: e.observed})
+			continue
+		}
+		if e.proto != 0 && e.proto != proto {
+			proto = e.proto
+			for _, c := range matchProtocol(proto) {
+				steps = append(steps, step{code: c})
+			}
+		}
+		for _, c := range e.code {
+			steps = append(steps, step{code: c, members: e.members})
+		}
+	}
+	return steps
+}
+
+// userData returns what the kernel stores beside the rule without a look at it: the comments.
+func (r Rule) userData() []byte {
+	var comments []string
+	for _, e := range r {
+		if e.comment != "" {
+			comments = append(comments, e.comment)
+		}
+	}
+	if comments == nil {
+		return nil
+	}
+	return userdata.AppendString(nil, commentType, strings.Join(comments, "; "))
+}
+
+// canonical returns the rule in a form in which rules with the same effect, comments included, are the same.
+func (r Rule) canonical() ([]string, error) {
+	var lines []string
+	for _, s := range r.steps() {
+		line := s.observed
+		if line == "" {
+			var err error
+			if line, err = canonicalExpr(s.code, s.members); err != nil {
+				return nil, err
+			}
+		}
+		lines = append(lines, line)
+	}
+	if u := r.userData(); u != nil {
+		lines = append(lines, canonicalUserData(u))
+	}
+	return lines, nil
+}
+
+// Equal reports whether both rules do the same, counter values aside.
+func (r Rule) Equal(o Rule) bool {
+	a, errA := r.canonical()
+	b, errB := o.canonical()
+	return errA == nil && errB == nil && slices.Equal(a, b)
+}
+
+// String is the rule in the language of nft(8), as "nft list" prints it.
+func (r Rule) String() string {
+	var words, comments []string
+	var proto Proto
+	for i, e := range r {
+		if e.comment != "" {
+			comments = append(comments, e.comment)
+			continue
+		}
+		if e.proto != 0 && e.proto != proto && !e.implies && !r[i+1:].implies(e.proto) {
+			words = append(words, "meta l4proto "+e.proto.String())
+		}
+		if e.proto != 0 {
+			proto = e.proto
+		}
+		if e.text != "" {
+			words = append(words, e.text)
+		}
+	}
+	if comments != nil {
+		words = append(words, fmt.Sprintf("comment %q", strings.Join(comments, "; ")))
+	}
+	return strings.Join(words, " ")
+}
+
+// implies reports whether the text of the rule says that the protocol is p.
+func (r Rule) implies(p Proto) bool {
+	return slices.ContainsFunc(r, func(e Expr) bool { return e.proto == p && e.implies })
+}
+
+// validate returns the first expression's error, or that of a rule that contradicts itself.
+func (r Rule) validate() error {
+	var proto Proto
+	for _, e := range r {
+		if e.err != nil {
+			return e.err
+		}
+		if e.observed != "" {
+			return fmt.Errorf("%s: read from the kernel, cannot be written", e.text)
+		}
+		if e.proto == 0 {
+			continue
+		}
+		if proto != 0 && e.proto != proto {
+			return fmt.Errorf("%s: the rule matches protocol %s already", e.text, proto)
+		}
+		proto = e.proto
+	}
+	if u := r.userData(); len(u) > userDataMax {
+		return errors.New("comment: longer than 127 bytes")
+	}
+	return nil
+}
+
+// commentType is NFTNL_UDATA_RULE_COMMENT of libnftnl.
+const commentType userdata.Type = 0
+
+// userDataMax is NFTNL_UDATA_COMMENT_MAXLEN of libnftnl, 128 bytes with the final NUL, plus two bytes of type
+// and length.
+const userDataMax = 130

@@ -1,0 +1,80 @@
+package nft
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+
+	"github.com/google/nftables/expr"
+	"golang.org/x/sys/unix"
+)
+
+// SNAT translates the source to the address.
+func SNAT(a netip.Addr) Expr {
+	text := "snat to " + a.String()
+	if !a.Is4() {
+		return Expr{err: fmt.Errorf("%s: not an IPv4 address", text)}
+	}
+	return Expr{text: text, code: []expr.Any{
+		&expr.Immediate{Register: matchReg, Data: a.AsSlice()},
+		&expr.NAT{Type: expr.NATTypeSourceNAT, Family: unix.NFPROTO_IPV4, RegAddrMin: matchReg},
+	}}
+}
+
+// SNATKeep binds the source to itself. Unlike Accept, which ends only its own chain, a binding keeps the nat
+// chains that come later from translating the source.
+func SNATKeep() Expr {
+	return Expr{text: "snat to ip saddr", code: []expr.Any{
+		loadNetwork(saddrOffset, addressLen),
+		&expr.NAT{Type: expr.NATTypeSourceNAT, Family: unix.NFPROTO_IPV4, RegAddrMin: matchReg},
+	}}
+}
+
+// SNATPrefix translates the source 1:1 into the prefix: host bits are kept. The rule has to match sources of
+// a prefix of the same length.
+func SNATPrefix(p netip.Prefix) Expr { return natPrefix("snat", expr.NATTypeSourceNAT, p) }
+
+// DNATPrefix translates the destination 1:1 into the prefix: host bits are kept. The rule has to match
+// destinations of a prefix of the same length.
+func DNATPrefix(p netip.Prefix) Expr { return natPrefix("dnat", expr.NATTypeDestNAT, p) }
+
+// natPrefix has the kernel map the address into the range that begins in one register and ends in the other;
+// it takes the network mask from the bits in which the ends agree (nf_nat_netmap in nft_nat.c, since 5.8).
+func natPrefix(word string, kind expr.NATType, p netip.Prefix) Expr {
+	text := fmt.Sprintf("%s prefix to %s", word, p.Masked())
+	if err := checkPrefix(p); err != nil {
+		return Expr{err: fmt.Errorf("%s: %w", text, err)}
+	}
+	return Expr{text: text, code: []expr.Any{
+		&expr.Immediate{Register: unix.NFT_REG_1, Data: binary.BigEndian.AppendUint32(nil, first(p))},
+		&expr.Immediate{Register: unix.NFT_REG_2, Data: binary.BigEndian.AppendUint32(nil, last(p))},
+		&expr.NAT{
+			Type: kind, Family: unix.NFPROTO_IPV4,
+			RegAddrMin: unix.NFT_REG_1, RegAddrMax: unix.NFT_REG_2, Prefix: true,
+		},
+	}}
+}
+
+// SetSAddrPrefix rewrites the source's network bits to those of the prefix, host bits kept, in this packet
+// alone: no connection tracking. The checksums of the IP header and of TCP and UDP are kept right.
+func SetSAddrPrefix(p netip.Prefix) Expr {
+	if err := checkPrefix(p); err != nil {
+		return Expr{err: fmt.Errorf("ip saddr set %s: %w", p, err)}
+	}
+	const l4PseudoHeader = 1 // NFT_PAYLOAD_L4CSUM_PSEUDOHDR of linux/netfilter/nf_tables.h
+	host, network := ^netmask(p), first(p)
+	// nft(8) writes the pair (mask, xor) of the kernel's bitwise as "& (mask|xor) | xor".
+	text := fmt.Sprintf("ip saddr set ip saddr & %s | %s", address(host|network), address(network))
+	return Expr{text: text, code: []expr.Any{
+		loadNetwork(saddrOffset, addressLen),
+		&expr.Bitwise{
+			SourceRegister: matchReg, DestRegister: matchReg, Len: addressLen,
+			Mask: binary.BigEndian.AppendUint32(nil, host), Xor: binary.BigEndian.AppendUint32(nil, network),
+		},
+		&expr.Payload{
+			OperationType: expr.PayloadWrite, SourceRegister: matchReg,
+			Base: expr.PayloadBaseNetworkHeader, Offset: saddrOffset, Len: addressLen,
+			CsumType: expr.CsumTypeInet, CsumOffset: checksumOffset, CsumFlags: l4PseudoHeader,
+		},
+	}}
+}

@@ -1,0 +1,134 @@
+package nft
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strings"
+
+	"github.com/google/nftables"
+	"github.com/mdlayher/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// readSets returns the named sets of the table, and for each anonymous one what stands for it in rules.
+func (c *Conn) readSets(table string) ([]Set, map[string]string, error) {
+	answers, err := c.request(unix.NFT_MSG_GETSET, netlink.Dump, attr(unix.NFTA_SET_TABLE, table))
+	if err != nil {
+		return nil, nil, err
+	}
+	var sets []Set
+	anonymous := make(map[string]string)
+	for _, body := range answers {
+		a, err := decode(body)
+		if err != nil {
+			return nil, nil, err
+		}
+		name := a.string(unix.NFTA_SET_NAME)
+		elements, err := c.readElements(table, name)
+		if err != nil {
+			return nil, nil, fmt.Errorf("set %s: %w", name, err)
+		}
+		if a.number(unix.NFTA_SET_FLAGS)&unix.NFT_SET_ANONYMOUS != 0 {
+			anonymous[name] = readAnonymous(a, elements)
+		} else {
+			sets = append(sets, readSet(name, a, elements))
+		}
+	}
+	return sets, anonymous, nil
+}
+
+// element is an element of a set: its key, and the other attributes but the flag that marks an end.
+type element struct {
+	key   []byte
+	end   bool
+	other bool
+}
+
+func (c *Conn) readElements(table, set string) ([]element, error) {
+	answers, err := c.request(unix.NFT_MSG_GETSETELEM, netlink.Dump,
+		attr(unix.NFTA_SET_ELEM_LIST_TABLE, table), attr(unix.NFTA_SET_ELEM_LIST_SET, set))
+	if err != nil {
+		return nil, err
+	}
+	var elements []element
+	for _, body := range answers {
+		a, err := decode(body)
+		if err != nil {
+			return nil, err
+		}
+		list, err := netlink.UnmarshalAttributes(a[unix.NFTA_SET_ELEM_LIST_ELEMENTS])
+		if err != nil {
+			return nil, err
+		}
+		for _, item := range list {
+			e, err := readElement(item.Data)
+			if err != nil {
+				return nil, err
+			}
+			elements = append(elements, e)
+		}
+	}
+	return elements, nil
+}
+
+func readElement(b []byte) (element, error) {
+	a, err := decode(b)
+	if err != nil {
+		return element{}, err
+	}
+	key, err := decode(a[unix.NFTA_SET_ELEM_KEY])
+	if err != nil {
+		return element{}, err
+	}
+	flags := a.number(unix.NFTA_SET_ELEM_FLAGS)
+	e := element{
+		key:   key[unix.NFTA_DATA_VALUE],
+		end:   flags&unix.NFT_SET_ELEM_INTERVAL_END != 0,
+		other: flags&^unix.NFT_SET_ELEM_INTERVAL_END != 0,
+	}
+	for typ := range a {
+		if typ != unix.NFTA_SET_ELEM_KEY && typ != unix.NFTA_SET_ELEM_FLAGS {
+			e.other = true
+		}
+	}
+	return e, nil
+}
+
+// readAnonymous returns what stands for an anonymous set in canonical rules.
+func readAnonymous(set attributes, elements []element) string {
+	var members []byte
+	var words []string
+	ours := set.number(unix.NFTA_SET_FLAGS) == unix.NFT_SET_ANONYMOUS|unix.NFT_SET_CONSTANT
+	for _, e := range elements {
+		ours = ours && len(e.key) == 1 && !e.end && !e.other
+		members = append(members, e.key...)
+		words = append(words, fmt.Sprintf("%x", e.key))
+	}
+	if !ours {
+		return fmt.Sprintf("{flags %x: %s}", set.number(unix.NFTA_SET_FLAGS), strings.Join(words, " "))
+	}
+	return anonymousText(members)
+}
+
+// readSet returns a named set; Foreign where it is not one of prefixes.
+func readSet(name string, set attributes, elements []element) Set {
+	s := Set{Name: name}
+	flags, kind := set.number(unix.NFTA_SET_FLAGS), set.number(unix.NFTA_SET_KEY_TYPE)
+	if flags != unix.NFT_SET_INTERVAL || kind != nftables.TypeIPAddr.GetNFTMagic() {
+		s.Foreign = fmt.Sprintf("flags %#x, type %d", flags, kind)
+		return s
+	}
+	bounds := make([]bound, 0, len(elements))
+	for _, e := range elements {
+		if len(e.key) != addressLen || e.other {
+			s.Foreign = fmt.Sprintf("element %x with more than a key", e.key)
+			return s
+		}
+		bounds = append(bounds, bound{at: binary.BigEndian.Uint32(e.key), end: e.end})
+	}
+	var err error
+	if s.Elements, err = prefixes(bounds); err != nil {
+		s.Foreign = err.Error()
+	}
+	return s
+}

@@ -1,4 +1,0 @@
-package nft
-
-// Expr is a match or a statement of a rule.
-type Expr struct{ text string }
