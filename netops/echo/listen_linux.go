@@ -1,0 +1,82 @@
+package echo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Listen opens a socket in the network namespace of the calling thread. Its packets are never fragmented, and
+// what the kernel believes of the path's MTU does not hold them back: the path itself is asked.
+func Listen(cfg Config) (*Socket, error) {
+	if !cfg.Local.Addr().Is4() || cfg.Local.Addr().IsUnspecified() {
+		return nil, fmt.Errorf("listen for echoes on %v: want one IPv4 address", cfg.Local)
+	}
+	config := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error {
+		var err error
+		control := raw.Control(func(fd uintptr) { err = setOptions(int(fd), cfg.Device) })
+		return errors.Join(control, err)
+	}}
+	conn, err := config.ListenPacket(context.Background(), "udp4", cfg.Local.String())
+	if err != nil {
+		return nil, fmt.Errorf("listen for echoes on %v: %w", cfg.Local, err)
+	}
+	udp := conn.(*net.UDPConn)
+	raw, err := udp.SyscallConn()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("listen for echoes on %v: %w", cfg.Local, err), udp.Close())
+	}
+	return newSocket(&udpConn{UDPConn: udp, raw: raw}, cfg.Responder), nil
+}
+
+// setOptions prepares a socket before it is bound.
+func setOptions(fd int, device string) error {
+	// PROBE sets "don't fragment" and does not use the kernel's path MTU cache (ip(7)).
+	if err := unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_PROBE); err != nil {
+		return fmt.Errorf("set don't fragment: %w", err)
+	}
+	if device == "" {
+		return nil
+	}
+	// Without CAP_NET_RAW since Linux 5.7, for a socket that is bound to no device yet.
+	if err := unix.BindToDevice(fd, device); err != nil {
+		return fmt.Errorf("bind to device %s: %w", device, err)
+	}
+	return nil
+}
+
+// udpConn is a packetConn.
+type udpConn struct {
+	*net.UDPConn
+	raw syscall.RawConn
+}
+
+// ReadFrom implements packetConn.
+func (c *udpConn) ReadFrom(b []byte) (int, netip.AddrPort, error) {
+	n, from, err := c.ReadFromUDPAddrPort(b)
+	return n, netip.AddrPortFrom(from.Addr().Unmap(), from.Port()), err
+}
+
+// WriteTo implements packetConn. net.UDPConn would wait for room in the buffer, and with it all other probers,
+// for the seconds in which a neighbour is not found.
+func (c *udpConn) WriteTo(b []byte, to netip.AddrPort) error {
+	var err error
+	control := c.raw.Write(func(fd uintptr) bool {
+		err = unix.Sendto(int(fd), b, unix.MSG_DONTWAIT, &unix.SockaddrInet4{Port: int(to.Port()), Addr: to.Addr().As4()})
+		return true
+	})
+	if control != nil {
+		return control
+	}
+	return err
+}
+
+// LocalAddr implements packetConn.
+func (c *udpConn) LocalAddr() netip.AddrPort {
+	return c.UDPConn.LocalAddr().(*net.UDPAddr).AddrPort()
+}

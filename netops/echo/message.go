@@ -1,0 +1,191 @@
+// Package echo is a small exchange over UDP that measures round trip and loss of a path: between gateways
+// through the tunnel, between a node and a gateway through the overlay, and between nodes of two clusters
+// through both. Requests can have the full size of the path and are never fragmented, so an answer proves that
+// size; requests and answers carry a few values that the ends want to tell each other.
+//
+// The exchange authenticates nobody: whoever can put packets on the path can forge them. That is kept by
+// WireGuard and by the filters of package netops. IPv4 only.
+package echo
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"net/netip"
+	"time"
+)
+
+// Sizes of a message, without IP and UDP headers (28 bytes), in bytes.
+const (
+	MinSize = 52
+	MaxSize = 65507
+)
+
+// version is the layout below. What is added to it later takes a new flag and the padding's first bytes: an
+// older end ignores both. Only a change of what is there takes a new version.
+//
+//	 0 magic "LQNE"    4 version     5 kind       6 flags
+//	 8 session        16 sent       24 sequence  28 size       30 zero
+//	32 node           36 internal   40 overlay RTT, µs
+//	44 proof age, ms  48 proof RTT, µs            52 padding up to size
+const version = 1
+
+var magic = [4]byte{'L', 'Q', 'N', 'E'}
+
+// Kind tells a request from a reply.
+type Kind uint8
+
+// The kinds.
+const (
+	Request Kind = 1
+	Reply   Kind = 2
+)
+
+// Flags say which values of the content are there.
+const (
+	flagNode   = 1 << 0
+	flagReport = 1 << 1
+	flagProof  = 1 << 2
+)
+
+// Message is one request or reply.
+type Message struct {
+	Kind     Kind
+	Session  uint64 // of the prober, random: replies to another process or target do not match
+	Sequence uint32
+	Sent     int64 // the sender's clock; means nothing to the other side, which returns it
+	Size     int   // bytes, with padding; MinSize to MaxSize
+	Content  Content
+}
+
+// Content is what the ends tell each other. The zero value is nothing.
+type Content struct {
+	// Node is the address of a node of the sender's cluster that answers echoes, as the receiver's cluster
+	// sees it; the zero value: none.
+	Node netip.Addr
+	// Report is what a node tells its gateway; the zero value: nothing.
+	Report Report
+}
+
+// Report is a node's view of its own path.
+type Report struct {
+	Internal   netip.Addr    // the node's internal address; the zero value: there is no report
+	OverlayRTT time.Duration // node to gateway and back; in microseconds on the wire, 71 minutes at most
+	Proven     bool          // whether a node of the peer has ever answered; without it the rest is zero
+	ProofAge   time.Duration // since that answer; in milliseconds on the wire, 49 days at most
+	ProofRTT   time.Duration // of that answer; in microseconds on the wire
+}
+
+// AppendTo appends the message in wire format to b.
+func (m Message) AppendTo(b []byte) ([]byte, error) {
+	if m.Size < MinSize || m.Size > MaxSize {
+		return b, fmt.Errorf("encode echo of %d bytes: want %d to %d", m.Size, MinSize, MaxSize)
+	}
+	var fixed [MinSize]byte
+	copy(fixed[:], magic[:])
+	fixed[4], fixed[5] = version, byte(m.Kind)
+	binary.BigEndian.PutUint64(fixed[8:], m.Session)
+	binary.BigEndian.PutUint64(fixed[16:], uint64(m.Sent))
+	binary.BigEndian.PutUint32(fixed[24:], m.Sequence)
+	binary.BigEndian.PutUint16(fixed[28:], uint16(m.Size))
+	binary.BigEndian.PutUint16(fixed[6:], m.Content.put(fixed[:]))
+	start := len(b)
+	b = append(b, fixed[:]...)
+	for len(b)-start < m.Size {
+		n := min(m.Size-(len(b)-start), len(zeros))
+		b = append(b, zeros[:n]...)
+	}
+	return b, nil
+}
+
+var zeros [256]byte
+
+// put writes the content that there is and returns its flags.
+func (c Content) put(fixed []byte) (flags uint16) {
+	if c.Node.Is4() {
+		flags |= flagNode
+		putAddr(fixed[32:], c.Node)
+	}
+	if !c.Report.Internal.Is4() {
+		return flags
+	}
+	flags |= flagReport
+	putAddr(fixed[36:], c.Report.Internal)
+	putUnits(fixed[40:], c.Report.OverlayRTT, time.Microsecond)
+	if c.Report.Proven {
+		flags |= flagProof
+		putUnits(fixed[44:], c.Report.ProofAge, time.Millisecond)
+		putUnits(fixed[48:], c.Report.ProofRTT, time.Microsecond)
+	}
+	return flags
+}
+
+func putAddr(b []byte, addr netip.Addr) {
+	four := addr.As4()
+	copy(b, four[:])
+}
+
+// putUnits writes a duration as a number of units; what is out of range becomes the nearest that is not.
+func putUnits(b []byte, d, unit time.Duration) {
+	binary.BigEndian.PutUint32(b, uint32(min(max(d/unit, 0), math.MaxUint32)))
+}
+
+func units(b []byte, unit time.Duration) time.Duration {
+	return time.Duration(binary.BigEndian.Uint32(b)) * unit
+}
+
+// ParseError says why a packet is no message.
+type ParseError string
+
+// What Parse may find wrong, in the order in which it looks.
+const (
+	ErrShort   ParseError = "shorter than a message"
+	ErrMagic   ParseError = "not an echo"
+	ErrVersion ParseError = "unknown version"
+	ErrKind    ParseError = "neither request nor reply"
+	ErrLength  ParseError = "length differs from the one stated"
+)
+
+// Error implements error.
+func (e ParseError) Error() string { return "echo: " + string(e) }
+
+// Parse reads a packet. It allocates nothing, and keeps nothing of b.
+func Parse(b []byte) (Message, error) {
+	switch {
+	case len(b) < MinSize:
+		return Message{}, ErrShort
+	case [4]byte(b) != magic:
+		return Message{}, ErrMagic
+	case b[4] != version:
+		return Message{}, ErrVersion
+	case b[5] != byte(Request) && b[5] != byte(Reply):
+		return Message{}, ErrKind
+	case int(binary.BigEndian.Uint16(b[28:])) != len(b):
+		return Message{}, ErrLength
+	}
+	return Message{
+		Kind:     Kind(b[5]),
+		Session:  binary.BigEndian.Uint64(b[8:]),
+		Sent:     int64(binary.BigEndian.Uint64(b[16:])),
+		Sequence: binary.BigEndian.Uint32(b[24:]),
+		Size:     len(b),
+		Content:  parseContent(b, binary.BigEndian.Uint16(b[6:])),
+	}, nil
+}
+
+func parseContent(b []byte, flags uint16) (c Content) {
+	if flags&flagNode != 0 {
+		c.Node = netip.AddrFrom4([4]byte(b[32:]))
+	}
+	if flags&flagReport == 0 {
+		return c
+	}
+	c.Report.Internal = netip.AddrFrom4([4]byte(b[36:]))
+	c.Report.OverlayRTT = units(b[40:], time.Microsecond)
+	if flags&flagProof != 0 {
+		c.Report.Proven = true
+		c.Report.ProofAge = units(b[44:], time.Millisecond)
+		c.Report.ProofRTT = units(b[48:], time.Microsecond)
+	}
+	return c
+}

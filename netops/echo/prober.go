@@ -1,0 +1,204 @@
+package echo
+
+import (
+	"container/heap"
+	"fmt"
+	"net/netip"
+	"time"
+)
+
+// Defaults of a ProbeConfig.
+const (
+	DefaultTimeout = time.Second
+	DefaultWindow  = 64
+)
+
+// minInterval keeps a mistaken zero or a missing unit from flooding a path.
+const minInterval = 10 * time.Millisecond
+
+// ProbeConfig says what a Prober asks, whom, and how often. The callbacks run on the socket's own goroutines:
+// they must not wait, nor close the socket; they may call the prober and add others. One may still be running
+// when Stop returns.
+type ProbeConfig struct {
+	Target   netip.AddrPort
+	Interval time.Duration // between requests; 10 ms at least
+	Timeout  time.Duration // after which a request is given up; zero: DefaultTimeout
+	Size     int           // of a request, bytes without IP and UDP headers; zero: MinSize
+	// Window is the number of last requests from which loss and median are taken; zero: DefaultWindow. It is
+	// rounded up to a power of two, and to what may be outstanding.
+	Window int
+
+	Content func() Content                         // of each request; nil: nothing
+	OnReply func(reply Message, rtt time.Duration) // each answer, late ones too; nil: nothing
+	OnLost  func(consecutive int)                  // each loss, with the number since the last answer; nil: nothing
+}
+
+func (c ProbeConfig) withDefaults() (ProbeConfig, error) {
+	if c.Timeout == 0 {
+		c.Timeout = DefaultTimeout
+	}
+	if c.Size == 0 {
+		c.Size = MinSize
+	}
+	if c.Window == 0 {
+		c.Window = DefaultWindow
+	}
+	switch {
+	case !validTarget(c.Target):
+		return c, fmt.Errorf("probe %v: want an IPv4 address and a port", c.Target)
+	case c.Interval < minInterval:
+		return c, fmt.Errorf("probe %v: interval %v: want %v at least", c.Target, c.Interval, minInterval)
+	case c.Timeout < 0 || c.Window < 0:
+		return c, fmt.Errorf("probe %v: timeout %v, window %d: want positive values", c.Target, c.Timeout, c.Window)
+	case c.Size < MinSize || c.Size > MaxSize:
+		return c, fmt.Errorf("probe %v: size %d: want %d to %d", c.Target, c.Size, MinSize, MaxSize)
+	}
+	c.Window = max(c.Window, int(c.Timeout/c.Interval)+2)
+	return c, nil
+}
+
+func validTarget(t netip.AddrPort) bool { return t.Addr().Is4() && t.Port() != 0 }
+
+// ProbeStats is what a prober has seen.
+type ProbeStats struct {
+	Sent      uint64        // requests since Probe, those that could not be sent included
+	Received  uint64        // answers since Probe
+	Loss      float64       // share of the window's requests without an answer, 0 to 1
+	Lost      int           // requests without an answer since the last answer
+	RTT       time.Duration // median of the window; zero: no answer in it
+	LastRTT   time.Duration
+	LastReply time.Time // zero: none from this target
+	LastError error     // why the last request could not be sent; nil once an answer came
+}
+
+// Prober asks one target again and again. Many share a Socket.
+type Prober struct {
+	socket *Socket
+	cfg    ProbeConfig
+
+	// What follows is guarded by socket.mu.
+	place   int // in the socket's schedule; negative: stopped
+	due     time.Time
+	next    time.Time // of the next request
+	session uint64
+	target  netip.AddrPort
+	window  window
+	stats   ProbeStats // but Loss and RTT, which come from the window
+}
+
+// Probe begins to ask cfg.Target, at once.
+func (s *Socket) Probe(cfg ProbeConfig) (*Prober, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	p := &Prober{socket: s, cfg: cfg}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p.aim(cfg.Target)
+	heap.Push(&s.schedule, p)
+	s.wakeUp()
+	return p, nil
+}
+
+// SetTarget asks another target from now on, at once. Window, losses and last answer begin anew; the same
+// target changes nothing.
+func (p *Prober) SetTarget(target netip.AddrPort) error {
+	if !validTarget(target) {
+		return fmt.Errorf("probe %v: want an IPv4 address and a port", target)
+	}
+	s := p.socket
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p.place < 0 || p.target == target {
+		return nil
+	}
+	delete(s.probers, p.session)
+	p.aim(target)
+	heap.Fix(&s.schedule, p.place)
+	s.wakeUp()
+	return nil
+}
+
+// Stop ends the requests. The statistics stay.
+func (p *Prober) Stop() {
+	s := p.socket
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p.place < 0 {
+		return
+	}
+	heap.Remove(&s.schedule, p.place)
+	p.place = -1
+	delete(s.probers, p.session)
+}
+
+// Stats returns what has been seen so far.
+func (p *Prober) Stats() ProbeStats {
+	p.socket.mu.Lock()
+	defer p.socket.mu.Unlock()
+	stats := p.stats
+	stats.Loss, stats.RTT = p.window.loss(), p.window.median()
+	return stats
+}
+
+// aim begins a session with a target; socket.mu is held.
+func (p *Prober) aim(target netip.AddrPort) {
+	p.target = target
+	p.session = p.socket.newSession()
+	p.socket.probers[p.session] = p
+	p.window = newWindow(p.cfg.Window)
+	p.stats = ProbeStats{Sent: p.stats.Sent, Received: p.stats.Received}
+	p.next = time.Now()
+	p.due = p.next
+}
+
+// step does what is due; socket.mu is held. It returns the number of requests given up, and whether the request
+// that it returns is to be sent to the target.
+func (p *Prober) step(now time.Time) (given int, request Message, send bool) {
+	given = p.window.expire(now.Add(-p.cfg.Timeout))
+	p.stats.Lost += given
+	if send = !now.Before(p.next); send {
+		request = Message{
+			Kind:     Request,
+			Session:  p.session,
+			Sequence: p.window.send(now),
+			Sent:     now.UnixNano(),
+			Size:     p.cfg.Size,
+		}
+		p.stats.Sent++
+		if p.next = p.next.Add(p.cfg.Interval); p.next.Before(now) {
+			p.next = now.Add(p.cfg.Interval) // a stopped process does not catch up
+		}
+	}
+	p.due = p.next
+	if sent, ok := p.window.oldest(); ok && sent.Add(p.cfg.Timeout).Before(p.due) {
+		p.due = sent.Add(p.cfg.Timeout)
+	}
+	return given, request, send
+}
+
+// failed notes that a request of that session could not be sent, and reports whether the session still runs;
+// socket.mu is held.
+func (p *Prober) failed(request Message, err error) bool {
+	if request.Session != p.session || p.place < 0 {
+		return false
+	}
+	p.window.fail(request.Sequence)
+	p.stats.Lost++
+	p.stats.LastError = err
+	return true
+}
+
+// received notes an answer; socket.mu is held. It is not ok if it answers nothing that was asked, or not for
+// the first time.
+func (p *Prober) received(reply Message, now time.Time) (rtt time.Duration, ok bool) {
+	rtt, ok = p.window.receive(reply.Sequence, reply.Sent, now)
+	if !ok {
+		return 0, false
+	}
+	p.stats.Received++
+	p.stats.Lost = 0
+	p.stats.LastRTT, p.stats.LastReply, p.stats.LastError = rtt, now, nil
+	return rtt, true
+}

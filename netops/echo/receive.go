@@ -1,0 +1,110 @@
+package echo
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"time"
+)
+
+// errorPause keeps a socket whose reads fail at once from taking a core.
+const errorPause = 100 * time.Millisecond
+
+// receive takes packets until the socket is closed.
+func (s *Socket) receive() {
+	in, out := make([]byte, MaxSize+1), []byte(nil)
+	for {
+		n, from, err := s.conn.ReadFrom(in)
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			select {
+			case <-s.done:
+				return
+			case <-time.After(errorPause):
+			}
+			continue
+		}
+		m, err := Parse(in[:n])
+		if err != nil {
+			why, _ := errors.AsType[ParseError](err)
+			s.ignore(Reason(why))
+			continue
+		}
+		if m.Kind == Request {
+			out = s.answer(from, m, out)
+		} else {
+			s.take(from, m)
+		}
+	}
+}
+
+func (s *Socket) ignore(why Reason) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.counters.Ignored[why]++
+}
+
+// answer replies to a request. The reply is written into buf, which is returned for the next one.
+func (s *Socket) answer(from netip.AddrPort, request Message, buf []byte) []byte {
+	s.mu.Lock()
+	s.counters.Requests++
+	s.mu.Unlock()
+	switch {
+	case s.responder == nil:
+		s.ignore(ReasonNoResponder)
+		return buf
+	case !s.limit.take(time.Now()):
+		s.ignore(ReasonRateLimit)
+		return buf
+	}
+	reply := request
+	reply.Kind, reply.Content = Reply, Content{}
+	if s.responder.Answer != nil {
+		reply.Content = s.responder.Answer(from, request)
+	}
+	buf, err := reply.AppendTo(buf[:0])
+	if err == nil {
+		err = s.conn.WriteTo(buf, from)
+	}
+	if err != nil {
+		s.ignore(ReasonNotSent)
+		return buf
+	}
+	s.mu.Lock()
+	s.counters.Answered++
+	s.mu.Unlock()
+	return buf
+}
+
+// take hands a reply to the prober that asked.
+func (s *Socket) take(from netip.AddrPort, reply Message) {
+	now := time.Now()
+	p, rtt, why := s.match(from, reply, now)
+	if why != "" {
+		s.ignore(why)
+		return
+	}
+	if p.cfg.OnReply != nil {
+		p.cfg.OnReply(reply, rtt)
+	}
+}
+
+func (s *Socket) match(from netip.AddrPort, reply Message, now time.Time) (*Prober, time.Duration, Reason) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.counters.Replies++
+	p, known := s.probers[reply.Session]
+	if !known {
+		return nil, 0, ReasonSession
+	}
+	if from != p.target {
+		return nil, 0, ReasonSource
+	}
+	rtt, ok := p.received(reply, now)
+	if !ok {
+		return nil, 0, ReasonSequence
+	}
+	return p, rtt, ""
+}

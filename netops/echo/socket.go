@@ -1,0 +1,230 @@
+package echo
+
+import (
+	"container/heap"
+	"errors"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+)
+
+// Limits of the answers that a Responder gives unless it says otherwise.
+const (
+	DefaultRate  = 1000 // a second
+	DefaultBurst = 200
+)
+
+// Config says where a Socket listens and whether it answers.
+type Config struct {
+	Local  netip.AddrPort // an IPv4 address of this host; port zero: any free one
+	Device string         // takes and sends packets only through this link, as long as that link lives; "": any
+	// Responder answers requests; nil: requests are ignored.
+	Responder *Responder
+}
+
+// Responder is how a Socket answers requests. Replies are as long as their request. The zero value answers
+// without content, within the default limits.
+type Responder struct {
+	Rate  int // replies a second; zero: DefaultRate
+	Burst int // replies at once; zero: DefaultBurst
+	// Answer is told of each request that will be answered and returns the reply's content; nil: none. It runs
+	// on the socket's goroutine and must not wait.
+	Answer func(from netip.AddrPort, request Message) Content
+}
+
+// Reason says why a packet was ignored: that of a ParseError, or one of those below.
+type Reason string
+
+// Why a sound message is ignored.
+const (
+	ReasonNoResponder Reason = "no responder"
+	ReasonRateLimit   Reason = "rate limit"
+	ReasonSession     Reason = "reply of no session"
+	ReasonSource      Reason = "reply from another address"
+	ReasonSequence    Reason = "reply to nothing asked, or once more"
+	ReasonNotSent     Reason = "answer could not be sent"
+)
+
+// Counters count since Listen.
+type Counters struct {
+	Requests uint64            // sound requests that came
+	Replies  uint64            // sound replies that came
+	Answered uint64            // requests that were answered
+	Ignored  map[Reason]uint64 // of what came
+}
+
+// packetConn is a UDP socket. WriteTo does not wait for room in its buffer.
+type packetConn interface {
+	ReadFrom(b []byte) (int, netip.AddrPort, error)
+	WriteTo(b []byte, to netip.AddrPort) error
+	LocalAddr() netip.AddrPort
+	Close() error
+}
+
+// Socket is one UDP socket that answers requests and serves any number of probers, with one goroutine that
+// receives and one that sends when it is time.
+type Socket struct {
+	conn      packetConn
+	responder *Responder
+	limit     bucket // used by the receiving goroutine alone
+	done      chan struct{}
+	wake      chan struct{} // of size one: the schedule changed
+	running   sync.WaitGroup
+	closing   sync.Once
+
+	mu       sync.Mutex // guards what follows, and all probers
+	probers  map[uint64]*Prober
+	schedule schedule
+	counters Counters
+}
+
+// newSocket begins to serve conn, which it owns.
+func newSocket(conn packetConn, responder *Responder) *Socket {
+	s := &Socket{
+		conn:     conn,
+		done:     make(chan struct{}),
+		wake:     make(chan struct{}, 1),
+		probers:  make(map[uint64]*Prober),
+		counters: Counters{Ignored: make(map[Reason]uint64)},
+	}
+	if responder != nil {
+		r := *responder
+		r.Rate, r.Burst = orDefault(r.Rate, DefaultRate), orDefault(r.Burst, DefaultBurst)
+		s.responder, s.limit = &r, newBucket(r.Rate, r.Burst, time.Now())
+	}
+	s.running.Go(s.receive)
+	s.running.Go(s.send)
+	return s
+}
+
+func orDefault(n, otherwise int) int {
+	if n > 0 {
+		return n
+	}
+	return otherwise
+}
+
+// LocalAddr returns where the socket listens.
+func (s *Socket) LocalAddr() netip.AddrPort { return s.conn.LocalAddr() }
+
+// Counters returns what came so far.
+func (s *Socket) Counters() Counters {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.counters
+	c.Ignored = make(map[Reason]uint64, len(s.counters.Ignored))
+	for reason, n := range s.counters.Ignored {
+		c.Ignored[reason] = n
+	}
+	return c
+}
+
+// Close ends the socket and its probers, and returns when no callback runs any more.
+func (s *Socket) Close() error {
+	var err error
+	s.closing.Do(func() {
+		close(s.done)
+		err = s.conn.Close()
+	})
+	s.running.Wait()
+	return err
+}
+
+// newSession returns a random number that no prober of this socket has; s.mu is held. math/rand/v2's own
+// source is ChaCha8 with a random seed: others cannot guess it.
+func (s *Socket) newSession() uint64 {
+	for {
+		session := rand.Uint64()
+		if _, taken := s.probers[session]; !taken {
+			return session
+		}
+	}
+}
+
+// wakeUp makes the sending goroutine look at the schedule again.
+func (s *Socket) wakeUp() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// send sends requests and gives up old ones when they are due, until the socket is closed.
+func (s *Socket) send() {
+	var buf []byte
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		due, ok := s.sendDue(&buf)
+		if ok {
+			timer.Reset(time.Until(due))
+		} else {
+			timer.Stop()
+		}
+		select {
+		case <-timer.C:
+		case <-s.wake:
+		case <-s.done:
+			return
+		}
+	}
+}
+
+// sendDue does all that is due and returns when there is more to do, if ever.
+func (s *Socket) sendDue(buf *[]byte) (time.Time, bool) {
+	for {
+		s.mu.Lock()
+		if len(s.schedule) == 0 {
+			s.mu.Unlock()
+			return time.Time{}, false
+		}
+		p, now := s.schedule[0], time.Now()
+		if p.due.After(now) {
+			due := p.due
+			s.mu.Unlock()
+			return due, true
+		}
+		before := p.stats.Lost
+		given, request, send := p.step(now)
+		target := p.target
+		heap.Fix(&s.schedule, p.place)
+		s.mu.Unlock()
+
+		for i := range given {
+			p.lost(before + i + 1)
+		}
+		if send {
+			s.ask(p, target, request, buf)
+		}
+	}
+}
+
+// ask sends one request.
+func (s *Socket) ask(p *Prober, target netip.AddrPort, request Message, buf *[]byte) {
+	if p.cfg.Content != nil {
+		request.Content = p.cfg.Content()
+	}
+	packet, err := request.AppendTo((*buf)[:0])
+	*buf = packet
+	if err == nil {
+		err = s.conn.WriteTo(packet, target)
+	}
+	if err == nil || errors.Is(err, net.ErrClosed) {
+		return
+	}
+	s.mu.Lock()
+	counts := p.failed(request, err)
+	lost := p.stats.Lost
+	s.mu.Unlock()
+	if counts {
+		p.lost(lost)
+	}
+}
+
+func (p *Prober) lost(consecutive int) {
+	if p.cfg.OnLost != nil {
+		p.cfg.OnLost(consecutive)
+	}
+}

@@ -1,0 +1,124 @@
+package echo
+
+import (
+	"math/bits"
+	"slices"
+	"time"
+)
+
+// window is what became of the last requests of one prober: a ring, in which a sequence number has its place.
+type window struct {
+	slots []slot
+	next  uint32 // sequence number of the next request
+	tail  uint32 // no request before this one is outstanding
+}
+
+type slot struct {
+	state    slotState
+	sequence uint32
+	sent     time.Time
+	rtt      time.Duration // of an answered request
+}
+
+type slotState uint8
+
+const (
+	unused slotState = iota
+	outstanding
+	answered
+	lost
+)
+
+// newWindow has room for n requests at least; a power of two, so that sequence numbers may wrap.
+func newWindow(n int) window {
+	return window{slots: make([]slot, 1<<bits.Len(uint(n-1)))}
+}
+
+func (w *window) at(sequence uint32) *slot { return &w.slots[int(sequence)%len(w.slots)] }
+
+// send notes a request and returns its sequence number.
+func (w *window) send(now time.Time) uint32 {
+	sequence := w.next
+	*w.at(sequence) = slot{state: outstanding, sequence: sequence, sent: now}
+	w.next++
+	if w.next-w.tail > uint32(len(w.slots)) {
+		w.tail++
+	}
+	return sequence
+}
+
+// expire gives up the requests that were sent before the deadline and returns how many they are.
+func (w *window) expire(deadline time.Time) (given int) {
+	for ; w.tail != w.next; w.tail++ {
+		s := w.at(w.tail)
+		if s.state != outstanding {
+			continue
+		}
+		if s.sent.After(deadline) {
+			return given
+		}
+		s.state = lost
+		given++
+	}
+	return given
+}
+
+// oldest returns when the oldest outstanding request was sent; call expire before.
+func (w *window) oldest() (sent time.Time, ok bool) {
+	if w.tail == w.next {
+		return time.Time{}, false
+	}
+	s := w.at(w.tail)
+	return s.sent, s.state == outstanding
+}
+
+// fail notes that a request could not be sent.
+func (w *window) fail(sequence uint32) {
+	if s := w.at(sequence); s.sequence == sequence && s.state == outstanding {
+		s.state = lost
+	}
+}
+
+// receive notes an answer. One that comes after its request was given up counts: it was slow, not lost. The
+// second answer to a request does not.
+func (w *window) receive(sequence uint32, sent int64, now time.Time) (rtt time.Duration, ok bool) {
+	s := w.at(sequence)
+	if s.sequence != sequence || s.state != outstanding && s.state != lost || s.sent.UnixNano() != sent {
+		return 0, false
+	}
+	s.state, s.rtt = answered, now.Sub(s.sent)
+	return s.rtt, true
+}
+
+// loss returns the share of lost requests, 0 to 1, among those whose fate is known.
+func (w *window) loss() float64 {
+	gone, known := 0, 0
+	for _, s := range w.slots {
+		switch s.state {
+		case lost:
+			gone++
+			known++
+		case answered:
+			known++
+		}
+	}
+	if known == 0 {
+		return 0
+	}
+	return float64(gone) / float64(known)
+}
+
+// median returns the median round trip of the answered requests; zero without any.
+func (w *window) median() time.Duration {
+	times := make([]time.Duration, 0, len(w.slots))
+	for _, s := range w.slots {
+		if s.state == answered {
+			times = append(times, s.rtt)
+		}
+	}
+	if len(times) == 0 {
+		return 0
+	}
+	slices.Sort(times)
+	return times[len(times)/2]
+}
