@@ -1,0 +1,158 @@
+package templates
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"liqonet.io/liqonet/internal/records"
+)
+
+// GatewayValues are what differs between gateways.
+type GatewayValues struct {
+	Namespace string
+	Peering   string // its name
+	Image     string
+	Role      records.Role
+	// Implementation of WireGuard. With Kernel the pod gets no /dev/net/tun; with the others a node without
+	// that device cannot run it.
+	Implementation records.Implementation
+	// Service is how the client reaches the server; the client's gateway has none.
+	Service ServiceValues
+}
+
+// ServiceValues describe the Service in front of a server's gateway.
+type ServiceValues struct {
+	Type           corev1.ServiceType // NodePort, LoadBalancer or ClusterIP
+	Port           uint16             // UDP; 0 is TunnelPort
+	NodePort       uint16             // 0 lets the cluster choose
+	LoadBalancerIP netip.Addr         // the zero value lets the provider choose
+	Annotations    map[string]string
+}
+
+// Gateway renders the objects of a peering's gateway. Its two ConfigMaps have no data: they exist so that the
+// gateway needs no right but to change objects with these names, and applying them again leaves its data.
+// The peering's record and its Secret are not among the objects.
+func Gateway(v GatewayValues) ([]Object, error) {
+	if err := v.validate(); err != nil {
+		return nil, fmt.Errorf("render gateway of peering %q: %w", v.Peering, err)
+	}
+	var r reader
+	account := read[corev1.ServiceAccount](&r, "gateway/serviceaccount.yaml")
+	role := read[rbacv1.Role](&r, "gateway/role.yaml")
+	binding := read[rbacv1.RoleBinding](&r, "gateway/rolebinding.yaml")
+	place := read[corev1.ConfigMap](&r, "gateway/configmap.yaml")
+	status := read[corev1.ConfigMap](&r, "gateway/configmap.yaml")
+	service := read[corev1.Service](&r, "gateway/service.yaml")
+	deployment := read[appsv1.Deployment](&r, "gateway/deployment.yaml")
+	if r.err != nil {
+		return nil, r.err
+	}
+	labels := gatewayLabels(v.Peering, records.ComponentGateway)
+	for _, o := range []Object{account, role, binding, place, service, deployment} {
+		identify(o, v.Namespace, records.GatewayName(v.Peering), labels)
+	}
+	identify(status, v.Namespace, records.StatusName(v.Peering), gatewayLabels(v.Peering, records.ComponentStatus))
+	role.Rules = append(role.Rules, changing(place, status))
+	binding.RoleRef, binding.Subjects = grant(role, "Role", account)
+	v.Service.set(service, labels)
+	v.setDeployment(deployment, account.Name, labels)
+	objects := []Object{account, role, binding, place, status}
+	if v.Role == records.Server {
+		objects = append(objects, service)
+	}
+	return append(objects, deployment), nil
+}
+
+func gatewayLabels(peering, component string) map[string]string {
+	return map[string]string{records.LabelComponent: component, records.LabelPeering: peering}
+}
+
+// changing is the right to change these ConfigMaps and no other.
+func changing(some ...*corev1.ConfigMap) rbacv1.PolicyRule {
+	rule := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"update", "patch"}}
+	for _, o := range some {
+		rule.ResourceNames = append(rule.ResourceNames, o.Name)
+	}
+	return rule
+}
+
+func (v GatewayValues) validate() error {
+	err := errors.Join(validateNamespace(v.Namespace), records.ValidateName(v.Peering), validateImage(v.Image))
+	switch v.Implementation {
+	case records.Auto, records.Kernel, records.Userspace:
+	default:
+		err = errors.Join(err, fmt.Errorf("implementation %q: want auto, kernel or userspace", v.Implementation))
+	}
+	switch v.Role {
+	case records.Client:
+		return err
+	case records.Server:
+		return errors.Join(err, v.Service.validate())
+	}
+	return errors.Join(err, fmt.Errorf("role %q: want server or client", v.Role))
+}
+
+func (v ServiceValues) validate() error {
+	switch v.Type {
+	case corev1.ServiceTypeClusterIP, corev1.ServiceTypeNodePort, corev1.ServiceTypeLoadBalancer:
+	default:
+		return fmt.Errorf("service type %q: want LoadBalancer, NodePort or ClusterIP", v.Type)
+	}
+	if v.NodePort != 0 && v.Type == corev1.ServiceTypeClusterIP {
+		return fmt.Errorf("node port %d: a Service of type ClusterIP has none", v.NodePort)
+	}
+	if v.LoadBalancerIP.IsValid() && v.Type != corev1.ServiceTypeLoadBalancer {
+		return fmt.Errorf("load balancer address %s: a Service of type %s has none", v.LoadBalancerIP, v.Type)
+	}
+	return nil
+}
+
+func (v ServiceValues) set(service *corev1.Service, pods map[string]string) {
+	service.Annotations = maps.Clone(v.Annotations)
+	service.Spec.Type = v.Type
+	service.Spec.Selector = pods
+	port := &service.Spec.Ports[0]
+	port.Port, port.NodePort = TunnelPort, int32(v.NodePort)
+	if v.Port != 0 {
+		port.Port = int32(v.Port)
+	}
+	if v.LoadBalancerIP.IsValid() {
+		service.Spec.LoadBalancerIP = v.LoadBalancerIP.String()
+	}
+	if v.Type != corev1.ServiceTypeClusterIP {
+		// Any node takes the tunnel's packets: the endpoint stays the same when the gateway moves.
+		service.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyCluster
+	}
+}
+
+func (v GatewayValues) setDeployment(deployment *appsv1.Deployment, account string, labels map[string]string) {
+	deployment.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
+	deployment.Spec.Template.Labels = labels
+	pod := &deployment.Spec.Template.Spec
+	pod.ServiceAccountName = account
+	pod.Volumes[0].Secret.SecretName = records.PeeringName(v.Peering)
+	container := &pod.Containers[0]
+	container.Image = v.Image
+	container.Args = append(container.Args, v.Peering)
+	container.Env = append(container.Env, corev1.EnvVar{Name: "PEERING", Value: v.Peering})
+	if v.Implementation != records.Kernel {
+		mountTUN(pod, container)
+	}
+}
+
+// mountTUN gives a container the device that WireGuard in userspace reads and writes packets by.
+func mountTUN(pod *corev1.PodSpec, container *corev1.Container) {
+	const name, path = "tun", "/dev/net/tun"
+	device := corev1.HostPathCharDev
+	pod.Volumes = append(pod.Volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
+		HostPath: &corev1.HostPathVolumeSource{Path: path, Type: &device},
+	}})
+	container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{Name: name, MountPath: path})
+}

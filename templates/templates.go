@@ -1,0 +1,93 @@
+// Package templates renders the objects of liqonet: what an installation consists of (Base) and what a
+// peering's gateway does (Gateway). The manifests are embedded YAML, decoded strictly into typed objects;
+// values are then set on typed fields, so that no value, wherever it comes from, can become another field.
+//
+// Rendering is pure: no I/O, no client. Documents that objects carry are internal/records'.
+package templates
+
+import (
+	"embed"
+	"fmt"
+	"maps"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/yaml"
+
+	"liqonet.io/liqonet/internal/records"
+)
+
+// Ports of the helpers' pods.
+const (
+	TunnelPort = 51840 // UDP, WireGuard, in gateway pods
+	ProbePort  = 6093  // TCP, /readyz and /livez; on nodes at 127.0.0.1 only
+)
+
+// KeysPath is the directory in a gateway pod where the peering's Secret is mounted, one file a key.
+const KeysPath = "/etc/liqonet/keys"
+
+//go:embed base gateway
+var manifests embed.FS
+
+// Object is an object of the API with its metadata. It is an alias so that slices of it need no conversion
+// between packages.
+type Object = interface {
+	metav1.Object
+	runtime.Object
+}
+
+// NodePods is the label selector of the node helper's pods.
+func NodePods() string { return records.LabelComponent + "=" + records.ComponentFabric }
+
+// GatewayPods is the label selector of the pods of a peering's gateway.
+func GatewayPods(peering string) string {
+	return records.LabelComponent + "=" + records.ComponentGateway + "," + records.LabelPeering + "=" + peering
+}
+
+// reader decodes embedded manifests and keeps the first error, so that several can be read in a row.
+type reader struct{ err error }
+
+// read decodes a manifest. An unknown field is an error. The result is never nil.
+func read[T any](r *reader, path string) *T {
+	object := new(T)
+	data, err := manifests.ReadFile(path)
+	if err == nil {
+		err = yaml.UnmarshalStrict(data, object)
+	}
+	if err != nil && r.err == nil {
+		r.err = fmt.Errorf("manifest %s: %w", path, err)
+	}
+	return object
+}
+
+// identify sets name, namespace ("" for cluster-wide objects) and liqonet's labels, beside those of the
+// manifest.
+func identify(o Object, namespace, name string, labels map[string]string) {
+	o.SetName(name)
+	o.SetNamespace(namespace)
+	all := maps.Clone(o.GetLabels())
+	if all == nil {
+		all = make(map[string]string)
+	}
+	maps.Copy(all, labels)
+	o.SetLabels(all)
+}
+
+// validateNamespace reports why a text cannot be a namespace's name.
+func validateNamespace(name string) error {
+	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
+		return fmt.Errorf("namespace %q: %s", name, strings.Join(problems, "; "))
+	}
+	return nil
+}
+
+// validateImage reports why a text cannot be an image reference. The container runtime is the judge of the
+// rest.
+func validateImage(reference string) error {
+	if reference == "" || strings.ContainsFunc(reference, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return fmt.Errorf("image %q: want a reference such as registry.example/liqonet:v1", reference)
+	}
+	return nil
+}

@@ -1,0 +1,172 @@
+package templates
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/yaml"
+
+	"liqonet.io/liqonet/internal/records"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+const image = "registry.example/liqonet:v1.2.3"
+
+func base() ([]Object, error) { return Base(BaseValues{Namespace: "liqonet", Image: image}) }
+
+func gateway(change func(*GatewayValues)) func() ([]Object, error) {
+	return func() ([]Object, error) {
+		v := GatewayValues{
+			Namespace: "liqonet", Peering: "milan", Image: image, Role: records.Server,
+			Implementation: records.Auto, Service: ServiceValues{Type: corev1.ServiceTypeNodePort},
+		}
+		change(&v)
+		return Gateway(v)
+	}
+}
+
+// renderings are what the golden files hold.
+var renderings = map[string]func() ([]Object, error){
+	"base": base,
+	"base-elsewhere": func() ([]Object, error) {
+		return Base(BaseValues{Namespace: "tools", Image: image})
+	},
+	"gateway-client":          gateway(func(v *GatewayValues) { v.Role, v.Service = records.Client, ServiceValues{} }),
+	"gateway-client-kernel":   gateway(func(v *GatewayValues) { v.Role, v.Implementation = records.Client, records.Kernel }),
+	"gateway-server-nodeport": gateway(func(v *GatewayValues) { v.Service.NodePort = 30840 }),
+	"gateway-server-loadbalancer": gateway(func(v *GatewayValues) {
+		v.Service = ServiceValues{
+			Type: corev1.ServiceTypeLoadBalancer, Port: 51841, LoadBalancerIP: netip.MustParseAddr("192.0.2.7"),
+			Annotations: map[string]string{"example.com/class": "internal"},
+		}
+	}),
+	"gateway-server-clusterip": gateway(func(v *GatewayValues) { v.Service.Type = corev1.ServiceTypeClusterIP }),
+}
+
+func TestGolden(t *testing.T) {
+	for name, render := range renderings {
+		t.Run(name, func(t *testing.T) {
+			objects, err := render()
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := text(t, objects)
+			path := filepath.Join("testdata", name+".golden")
+			if *update {
+				if err := os.WriteFile(path, got, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), string(got)); diff != "" {
+				t.Errorf("%s (write it with -update):\n%s", path, diff)
+			}
+		})
+	}
+}
+
+// Every golden, read strictly as an API server would, is the objects that were rendered.
+func TestGoldenDecodesStrictly(t *testing.T) {
+	decoder := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
+	for name, render := range renderings {
+		t.Run(name, func(t *testing.T) {
+			want, err := render()
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden, err := os.ReadFile(filepath.Join("testdata", name+".golden"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			documents := strings.Split(string(golden), "---\n")
+			if len(documents) != len(want) {
+				t.Fatalf("%d documents, want %d", len(documents), len(want))
+			}
+			for i, document := range documents {
+				got, _, err := decoder.Decode([]byte(document), nil, nil)
+				if err != nil {
+					t.Fatalf("document %d: %v", i, err)
+				}
+				if diff := cmp.Diff(want[i], got); diff != "" {
+					t.Errorf("document %d:\n%s", i, diff)
+				}
+			}
+		})
+	}
+}
+
+// Applying twice must be no change: the order and content of a rendering never vary.
+func TestRenderingIsStable(t *testing.T) {
+	for name, render := range renderings {
+		first, err := render()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 20 {
+			again, err := render()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(text(t, first), text(t, again)) {
+				t.Fatalf("%s differs from one rendering to the next", name)
+			}
+		}
+	}
+}
+
+func TestEveryObjectIsMarkedOurs(t *testing.T) {
+	for name, render := range renderings {
+		objects, err := render()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range objects {
+			if o.GetLabels()[records.LabelComponent] == "" {
+				t.Errorf("%s: %T %s has no label %s", name, o, o.GetName(), records.LabelComponent)
+			}
+			if kind := o.GetObjectKind().GroupVersionKind(); kind.Kind == "" || kind.Version == "" {
+				t.Errorf("%s: %T %s does not tell its kind", name, o, o.GetName())
+			}
+		}
+	}
+}
+
+// text is objects as YAML documents, without the empty status that typed objects always have.
+func text(t *testing.T, objects []Object) []byte {
+	t.Helper()
+	var all bytes.Buffer
+	for i, o := range objects {
+		if i > 0 {
+			all.WriteString("---\n")
+		}
+		data, err := json.Marshal(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var fields map[string]any
+		if err := json.Unmarshal(data, &fields); err != nil {
+			t.Fatal(err)
+		}
+		delete(fields, "status")
+		document, err := yaml.Marshal(fields)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Write(document)
+	}
+	return all.Bytes()
+}
