@@ -1,0 +1,274 @@
+package cluster_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+
+	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/cluster/clustertest"
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/templates"
+)
+
+func ourMeta(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Namespace: records.DefaultNamespace, Name: name,
+		Labels: map[string]string{records.LabelComponent: records.ComponentFabric},
+	}
+}
+
+func fabric(record string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: ourMeta(records.FabricName), Data: map[string]string{records.DataKey: record}}
+}
+
+func installation(t *testing.T, image string) []cluster.Object {
+	t.Helper()
+	objects, err := templates.Base(templates.BaseValues{Namespace: records.DefaultNamespace, Image: image})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return objects
+}
+
+func actions(changes []cluster.Change) map[cluster.Action]int {
+	counts := make(map[cluster.Action]int)
+	for _, change := range changes {
+		counts[change.Action]++
+	}
+	return counts
+}
+
+func TestApplyTwiceChangesNothing(t *testing.T) {
+	c, _ := clustertest.New(clustertest.Config{})
+	objects := installation(t, "liqonet:1")
+	first, err := c.Apply(t.Context(), objects...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[cluster.Action]int{cluster.Created: len(objects)}, actions(first)); diff != "" {
+		t.Errorf("first time:\n%s", diff)
+	}
+	second, err := c.Apply(t.Context(), objects...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[cluster.Action]int{cluster.Unchanged: len(objects)}, actions(second)); diff != "" {
+		t.Errorf("second time:\n%s%v", diff, second)
+	}
+}
+
+func TestPlanTellsWhatDiffersAndChangesNothing(t *testing.T) {
+	c, _ := clustertest.New(clustertest.Config{})
+	if _, err := c.Apply(t.Context(), installation(t, "liqonet:1")...); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		changes, err := c.Plan(t.Context(), installation(t, "liqonet:2")...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		last := changes[len(changes)-1]
+		want := cluster.Change{
+			Kind: "DaemonSet", Namespace: "liqonet", Name: "node", Action: cluster.Changed,
+			Fields: []string{`spec.template.spec.containers[0].image: "liqonet:1" -> "liqonet:2"`},
+		}
+		if diff := cmp.Diff(want, last); diff != "" {
+			t.Fatal(diff)
+		}
+		if last.String() != "changed DaemonSet liqonet/node" || !last.Alters() {
+			t.Errorf("%s, alters %v", last, last.Alters())
+		}
+	}
+}
+
+func TestPlanOnAnEmptyCluster(t *testing.T) {
+	c, kube := clustertest.New(clustertest.Config{})
+	objects := installation(t, "liqonet:1")
+	changes, err := c.Plan(t.Context(), objects...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[cluster.Action]int{cluster.Created: len(objects)}, actions(changes)); diff != "" {
+		t.Error(diff)
+	}
+	if _, err := kube.CoreV1().Namespaces().Get(t.Context(), records.DefaultNamespace, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the plan made a namespace: %v", err)
+	}
+}
+
+func TestDifferencesInDocuments(t *testing.T) {
+	c, _ := clustertest.New(clustertest.Config{Objects: []runtime.Object{
+		fabric("mtu: 1500\nname: milan\noverlay:\n  kind: vxlan\n"),
+		&corev1.Secret{ObjectMeta: ourMeta("keys"), Data: map[string][]byte{"privateKey": []byte("old")}},
+	}})
+	changes, err := c.Plan(t.Context(), fabric("mtu: 1400\nname: milan\noverlay:\n  kind: geneve\n"),
+		&corev1.Secret{ObjectMeta: ourMeta("keys"), Data: map[string][]byte{"privateKey": []byte("new")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := [][]string{changes[0].Fields, changes[1].Fields}
+	want := [][]string{{"data.record.mtu: 1500 -> 1400", `data.record.overlay.kind: "vxlan" -> "geneve"`}, {"data.privateKey differs"}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A gateway writes data into a ConfigMap that liqoctl applied without any: applying it again must not take it away.
+func TestApplyLeavesFieldsOfOthers(t *testing.T) {
+	c, kube := clustertest.New(clustertest.Config{})
+	empty := &corev1.ConfigMap{ObjectMeta: ourMeta("gateway-milan")}
+	if _, err := c.Apply(t.Context(), empty); err != nil {
+		t.Fatal(err)
+	}
+	maps := kube.CoreV1().ConfigMaps(records.DefaultNamespace)
+	live, err := maps.Get(t.Context(), empty.Name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	live.Data = map[string]string{records.DataKey: "pod: x"}
+	if _, err := maps.Update(t.Context(), live, metav1.UpdateOptions{FieldManager: "gateway"}); err != nil {
+		t.Fatal(err)
+	}
+	changes, err := c.Apply(t.Context(), empty)
+	if err != nil || changes[0].Action != cluster.Unchanged {
+		t.Fatalf("%v, %v", changes, err)
+	}
+	if live, err = maps.Get(t.Context(), empty.Name, metav1.GetOptions{}); err != nil || live.Data[records.DataKey] != "pod: x" {
+		t.Errorf("data %v, %v", live.Data, err)
+	}
+}
+
+func TestForeignObjectsAreLeftAlone(t *testing.T) {
+	theirs := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: records.DefaultNamespace, Name: records.FabricName},
+		Data:       map[string]string{"precious": "yes"},
+	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: records.DefaultNamespace}}
+	c, kube := clustertest.New(clustertest.Config{Objects: []runtime.Object{theirs, namespace}})
+	_, err := c.Apply(t.Context(), fabric("mtu: 1500\n"))
+	var foreign *cluster.ForeignError
+	if !errors.As(err, &foreign) || foreign.Hint() == "" {
+		t.Fatalf("apply over a foreign ConfigMap: %v", err)
+	}
+	changes, err := c.Apply(t.Context(), installation(t, "liqonet:1")[0])
+	if err != nil || changes[0].Action != cluster.Kept {
+		t.Errorf("apply over a foreign namespace: %v, %v", changes, err)
+	}
+	changes, err = c.Delete(t.Context(), fabric(""), installation(t, "liqonet:1")[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[cluster.Action]int{cluster.Kept: 2}, actions(changes)); diff != "" {
+		t.Error(diff)
+	}
+	live, err := kube.CoreV1().ConfigMaps(records.DefaultNamespace).Get(t.Context(), records.FabricName, metav1.GetOptions{})
+	if err != nil || live.Data["precious"] != "yes" {
+		t.Errorf("%v, %v", live, err)
+	}
+}
+
+// Workloads are applied after what their pods need, and namespaces before everything.
+func TestApplyOrder(t *testing.T) {
+	c, kube := clustertest.New(clustertest.Config{})
+	if _, err := c.Apply(t.Context(), installation(t, "liqonet:1")...); err != nil {
+		t.Fatal(err)
+	}
+	var order []string
+	for _, action := range kube.Actions() {
+		if action.GetVerb() == "patch" {
+			order = append(order, action.GetResource().Resource)
+		}
+	}
+	if order[0] != "namespaces" || order[len(order)-1] != "daemonsets" {
+		t.Errorf("order %v", order)
+	}
+}
+
+func TestApplyTellsOperandAndCause(t *testing.T) {
+	c, kube := clustertest.New(clustertest.Config{Context: "milan"})
+	kube.PrependReactor("patch", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, errors.New("quota exceeded")
+	})
+	_, err := c.Apply(t.Context(), fabric("mtu: 1500\n"))
+	if err == nil || err.Error() != `apply ConfigMap liqonet/fabric in cluster "milan": quota exceeded` {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestDeleteWaitsUntilGone(t *testing.T) {
+	c, kube := clustertest.New(clustertest.Config{})
+	objects := installation(t, "liqonet:1")
+	if _, err := c.Apply(t.Context(), objects...); err != nil {
+		t.Fatal(err)
+	}
+	// The DaemonSet goes only when its watch is open: as with foreground deletion, a delete that was
+	// accepted is not the end.
+	var held []clienttesting.Action
+	kube.PrependReactor("delete", "daemonsets", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		held = append(held, action)
+		return len(held) == 1, nil, nil
+	})
+	kube.PrependWatchReactor("daemonsets", releasing(t, kube.AppsV1().DaemonSets(records.DefaultNamespace).Delete, "node"))
+	changes, err := c.Delete(t.Context(), objects...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[cluster.Action]int{cluster.Deleted: len(objects)}, actions(changes)); diff != "" {
+		t.Error(diff)
+	}
+	remaining, err := c.List(t.Context(), "")
+	if err != nil || len(remaining) != 0 {
+		t.Errorf("%d objects remain, %v", len(remaining), err)
+	}
+	if changes, err = c.Delete(t.Context(), objects...); err != nil || actions(changes)[cluster.Absent] != len(objects) {
+		t.Errorf("a second time: %v, %v", changes, err)
+	}
+}
+
+// releasing deletes an object once somebody watches.
+func releasing(t *testing.T, remove func(context.Context, string, metav1.DeleteOptions) error, name string) clienttesting.WatchReactionFunc {
+	return func(clienttesting.Action) (bool, watchInterface, error) {
+		go func() {
+			if err := remove(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+				t.Errorf("delete %s: %v", name, err)
+			}
+		}()
+		return false, nil, nil
+	}
+}
+
+func TestListFindsOursOnly(t *testing.T) {
+	peering := fabric("")
+	peering.Name, peering.Labels = "peering-b", map[string]string{records.LabelComponent: "peering", records.LabelPeering: "b"}
+	theirs := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: records.DefaultNamespace, Name: "kube-root-ca.crt"}}
+	deployment := &appsv1.Deployment{ObjectMeta: peering.ObjectMeta}
+	c, _ := clustertest.New(clustertest.Config{Objects: []runtime.Object{fabric("x"), peering, theirs, deployment}})
+	all, err := c.List(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	some, err := c.List(t.Context(), records.LabelPeering+"=b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(all) != 3 || len(some) != 2 {
+		t.Errorf("%d of ours, %d of peering b, want 3 and 2", len(all), len(some))
+	}
+}
+
+func TestUnknownKind(t *testing.T) {
+	c, _ := clustertest.New(clustertest.Config{})
+	if _, err := c.Apply(t.Context(), &appsv1.StatefulSet{ObjectMeta: ourMeta("x")}); err == nil || !strings.Contains(err.Error(), "StatefulSet") {
+		t.Errorf("error %v", err)
+	}
+}

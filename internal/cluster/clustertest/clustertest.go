@@ -1,0 +1,87 @@
+// Package clustertest makes clusters for tests whose API server is client-go's fake one. It adds to that fake
+// what package cluster relies on: dry runs that change nothing, and answers to access reviews. Defaulting,
+// admission and controllers are not simulated.
+package clustertest
+
+import (
+	"slices"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/applyconfigurations"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/kubernetes/scheme"
+	clienttesting "k8s.io/client-go/testing"
+
+	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/records"
+)
+
+// Config says what the cluster has and what its user may do.
+type Config struct {
+	Context string // "" is "test"
+	Objects []runtime.Object
+	// Custom are objects of kinds that the scheme does not know, unstructured, and Lists their list kinds.
+	Custom []runtime.Object
+	Lists  map[schema.GroupVersionResource]string
+	// Denied are permissions that the user has not; nil allows everything.
+	Denied []cluster.Permission
+}
+
+// New returns a cluster with liqonet's default namespace, and its fake client for reactors of the test's own.
+func New(config Config) (*cluster.Cluster, *fake.Clientset) {
+	kube := fake.NewClientset(config.Objects...)
+	kube.PrependReactor("patch", "*", dryRun(kube))
+	kube.PrependReactor("create", "selfsubjectaccessreviews", review(config.Denied))
+	name := config.Context
+	if name == "" {
+		name = "test"
+	}
+	return &cluster.Cluster{
+		Context: name, Namespace: records.DefaultNamespace, Kube: kube,
+		Dynamic: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), config.Lists, config.Custom...),
+	}, kube
+}
+
+// dryRun carries out a dry-run patch on a copy of the object.
+func dryRun(kube *fake.Clientset) clienttesting.ReactionFunc {
+	return func(action clienttesting.Action) (bool, runtime.Object, error) {
+		patch, ok := action.(clienttesting.PatchActionImpl)
+		if !ok || len(patch.PatchOptions.DryRun) == 0 {
+			return false, nil, nil
+		}
+		copies := clienttesting.NewFieldManagedObjectTracker(scheme.Scheme,
+			serializer.NewCodecFactory(scheme.Scheme).UniversalDecoder(), applyconfigurations.NewTypeConverter(scheme.Scheme))
+		live, err := kube.Tracker().Get(patch.Resource, patch.Namespace, patch.Name)
+		if err == nil {
+			err = copies.Create(patch.Resource, live.DeepCopyObject(), patch.Namespace)
+		}
+		if err != nil {
+			return true, nil, err
+		}
+		return clienttesting.ObjectReaction(copies)(patch)
+	}
+}
+
+// review answers what the user may do.
+func review(denied []cluster.Permission) clienttesting.ReactionFunc {
+	return func(action clienttesting.Action) (bool, runtime.Object, error) {
+		create, ok := action.(clienttesting.CreateActionImpl)
+		if !ok {
+			return false, nil, nil
+		}
+		answer, ok := create.Object.DeepCopyObject().(*authorizationv1.SelfSubjectAccessReview)
+		if !ok {
+			return false, nil, nil
+		}
+		asked := answer.Spec.ResourceAttributes
+		answer.Status.Allowed = !slices.Contains(denied, cluster.Permission{
+			Verb: asked.Verb, Group: asked.Group, Resource: asked.Resource, Subresource: asked.Subresource,
+			Namespace: asked.Namespace, Name: asked.Name,
+		})
+		return true, answer, nil
+	}
+}
