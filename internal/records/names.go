@@ -1,8 +1,8 @@
 package records
 
 import (
-	"fmt"
 	"net/netip"
+	"strings"
 )
 
 // DefaultNamespace is where liqonet lives in a cluster unless a flag says otherwise.
@@ -12,6 +12,7 @@ const DefaultNamespace = "liqonet"
 const (
 	LabelComponent = "liqonet.io/component" // one of the Component constants
 	LabelPeering   = "liqonet.io/peering"   // name of the peering that the object belongs to
+	LabelNode      = "liqonet.io/node"      // UID of the Node that an object belongs to
 	AnnotationNode = "liqonet.io/node"      // on a Lease: a Node record
 	DataKey        = "record"               // the ConfigMap key that holds a record
 )
@@ -50,4 +51,11 @@ func GatewayName(peering string) string { return "gateway-" + peering }
 
 // AddressLeaseName names the Lease whose holder, a node, has an internal address. That the API server
 // creates a name once only is what makes the address unique.
-func AddressLeaseName(a netip.Addr) string { return fmt.Sprintf("node-%s", a) }
+func AddressLeaseName(a netip.Addr) string { return leasePrefix + a.String() }
+
+// LeaseAddress returns the internal address that a Lease of that name stands for.
+func LeaseAddress(name string) (netip.Addr, error) {
+	return netip.ParseAddr(strings.TrimPrefix(name, leasePrefix))
+}
+
+const leasePrefix = "node-"

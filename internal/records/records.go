@@ -197,14 +197,14 @@ func (d *Duration) UnmarshalText(b []byte) error {
 	return err
 }
 
-// document is what Encode and Decode take: every record of this package.
-type document interface {
+// Document is what Encode and Decode take: every record of this package.
+type Document interface {
 	schema() int
 	validate() error
 }
 
 // Encode returns a record as YAML.
-func Encode(d document) (string, error) {
+func Encode(d Document) (string, error) {
 	if err := d.validate(); err != nil {
 		return "", err
 	}
@@ -213,7 +213,7 @@ func Encode(d document) (string, error) {
 }
 
 // Decode reads a record from YAML, strictly.
-func Decode[T document](text string) (T, error) {
+func Decode[T Document](text string) (T, error) {
 	var probe struct {
 		Version int `json:"version"`
 	}

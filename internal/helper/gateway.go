@@ -1,0 +1,161 @@
+//go:build linux
+
+package helper
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/tools/cache"
+
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/netops"
+	"liqonet.io/liqonet/netops/tunnel"
+)
+
+// Gateway is the helper of one peering's gateway, in the network namespace of its pod.
+type Gateway struct {
+	Env
+	Peering string
+	Pod     string     // name of this pod
+	PodIP   netip.Addr // its address in the cluster
+	Node    string     // where it runs
+	Keys    string     // folder of the mounted Secret
+}
+
+// gatewayLoop is the state of a running Gateway.
+type gatewayLoop struct {
+	Gateway
+	reconciler
+	health *health
+	keys   keys
+	device atomic.Pointer[tunnel.Device] // nil: not open yet
+	served atomic.Pointer[gatewayView]   // what the last good pass was made for; nil: none yet
+	echoes *gatewayEchoes
+
+	locations *reporter[records.Gateway]
+	statuses  *reporter[records.Status]
+
+	fabric, peering, leases cache.Store
+}
+
+// Run keeps the gateway as the records ask until ctx ends.
+func (g Gateway) Run(ctx context.Context) error {
+	k, err := readKeys(g.Keys)
+	if err != nil {
+		return err
+	}
+	kernel, err := netops.Open()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = kernel.Close() }()
+	m, metrics := newMirror(), newMetrics()
+	l := &gatewayLoop{Gateway: g, keys: k, health: newHealth(), reconciler: reconciler{kernel: kernel, log: g.Log, metrics: metrics}}
+	l.locations = newReporter(g.Log, 0, sameLocation, l.writeLocation)
+	l.statuses = newReporter(g.Log, statusEvery, sameCondition, l.writeStatus)
+	l.echoes = newGatewayEchoes(g.Log, metrics)
+	defer l.close()
+	l.follow(m)
+	return run(ctx, g.Env, l.health, m, metrics, kernel, l.step, l.locations.run, l.statuses.run, l.watchTunnel)
+}
+
+// close ends what dies with this process; the kernel's state stays.
+func (l *gatewayLoop) close() {
+	l.echoes.close()
+	if d := l.device.Load(); d != nil {
+		if err := d.Close(); err != nil {
+			l.Log.Warn("close of the tunnel", "error", err)
+		}
+	}
+}
+
+// follow sets up what the gateway reads: the fabric, its peering's record, the nodes' reports.
+func (l *gatewayLoop) follow(m *mirror) {
+	one := func(name string) cache.Store {
+		return m.follow(m.factory(l.Client, l.Namespace, byField("metadata.name", name)).Core().V1().ConfigMaps().Informer())
+	}
+	l.fabric, l.peering = one(records.FabricName), one(records.PeeringName(l.Peering))
+	l.leases = m.follow(m.factory(l.Client, l.Namespace, byLabel(labels.SelectorFromSet(labels.Set{
+		records.LabelComponent: records.ComponentNode,
+	}))).Coordination().V1().Leases().Informer())
+}
+
+// step is one pass. The firewall stands before the tunnel does: what needs the tunnel's link is left out of the
+// first pass and made by the one after it.
+func (l *gatewayLoop) step(ctx context.Context) error {
+	v, err := l.view()
+	if err != nil {
+		return err
+	}
+	want, err := v.state()
+	if err != nil {
+		return err
+	}
+	if _, err := l.pass(want); err != nil {
+		return err
+	}
+	changed, err := l.bringTunnel(ctx, v)
+	if err != nil {
+		return err
+	}
+	if changed {
+		if _, err := l.pass(want); err != nil {
+			return err
+		}
+	}
+	if err := l.echoes.follow(v); err != nil {
+		return err
+	}
+	l.served.Store(&v)
+	l.report()
+	return nil
+}
+
+// bringTunnel opens the device or mends it, and tells whether anything changed.
+func (l *gatewayLoop) bringTunnel(ctx context.Context, v gatewayView) (bool, error) {
+	c, err := v.tunnel(l.keys)
+	if err != nil {
+		return false, err
+	}
+	if d := l.device.Load(); d != nil {
+		return d.Apply(ctx, c)
+	}
+	d, err := tunnel.Open(ctx, c, l.Log)
+	if err != nil {
+		return false, err
+	}
+	l.device.Store(d)
+	l.echoes.useTunnel(d.Renew)
+	return true, nil
+}
+
+func (l *gatewayLoop) view() (gatewayView, error) {
+	f, err := single[records.Fabric](l.fabric, records.FabricName)
+	if err != nil {
+		return gatewayView{}, err
+	}
+	p, err := single[records.Peering](l.peering, records.PeeringName(l.Peering))
+	if err != nil {
+		return gatewayView{}, err
+	}
+	nodes, err := nodeRecords(l.leases)
+	if err != nil {
+		l.Log.Warn("some nodes are not served", "error", err)
+	}
+	sortNodes(nodes)
+	return gatewayView{fabric: f, peering: p, nodes: nodes}, nil
+}
+
+// single returns the record of the one ConfigMap that a store follows.
+func single[T records.Document](s cache.Store, name string) (T, error) {
+	var zero T
+	for _, obj := range s.List() {
+		return recordOf[T](obj.(*corev1.ConfigMap))
+	}
+	return zero, fmt.Errorf("read ConfigMap %s: there is none; the kernel is left as it is", name)
+}

@@ -1,0 +1,136 @@
+//go:build linux
+
+package helper
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
+
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/netops"
+	"liqonet.io/liqonet/netops/tunnel"
+)
+
+// keepAlive keeps a client's translation on its way to the server open (RFC 4787: at least 30 s for UDP).
+const keepAlive = 15 * time.Second
+
+// gatewayView is all that a gateway knows of its cluster and its peering.
+type gatewayView struct {
+	fabric  records.Fabric
+	peering records.Peering
+	nodes   []records.Node // sorted by name
+}
+
+// state returns what the kernel in the gateway's namespace is to hold.
+func (v gatewayView) state() (netops.State, error) {
+	if v.fabric.Overlay.Kind == "" {
+		return netops.State{}, fmt.Errorf("fabric: the overlay's kind is not decided")
+	}
+	p := v.peering
+	c := netops.GatewayConfig{
+		Overlay:      overlayConfig(v.fabric),
+		Internal:     p.GatewayAddress,
+		InternalCIDR: v.fabric.InternalCIDR,
+		ExternalCIDR: v.fabric.ExternalCIDR,
+		Pods:         v.fabric.PodCIDRs,
+		VNI:          p.OverlayID,
+		Tunnel:       p.Tunnel.Address,
+		TunnelPeer:   p.Tunnel.PeerAddress,
+		ListenPort:   listenPort(p),
+		MTU:          p.MTU,
+		ClampMSS:     p.ClampMSS,
+	}
+	for _, m := range p.Peer.CIDRs() {
+		c.Peer = append(c.Peer, netops.Mapping{Real: m.Real, Seen: m.Seen})
+	}
+	for _, n := range v.nodes {
+		source, ok := n.OverlaySources[p.Name]
+		if !ok || !nodeRange(v.fabric.InternalCIDR).Contains(n.Internal) {
+			continue // not yet on its way to this gateway
+		}
+		c.Nodes = append(c.Nodes, netops.GatewayNode{
+			Internal: n.Internal, Source: source,
+			Pods: within(localPods{cidrs: n.PodCIDRs, stray: n.Pods}.prefixes(), v.fabric.PodCIDRs),
+		})
+	}
+	return netops.GatewayState(c), nil
+}
+
+// within keeps the ranges that lie inside one of the cluster's pod CIDRs: a node cannot claim others.
+func within(in, cidrs []netip.Prefix) []netip.Prefix {
+	return slices.DeleteFunc(in, func(p netip.Prefix) bool {
+		return !slices.ContainsFunc(cidrs, func(c netip.Prefix) bool { return c.Bits() <= p.Bits() && c.Contains(p.Addr()) })
+	})
+}
+
+// keys are this side's secrets of the tunnel.
+type keys struct{ private, preshared tunnel.Secret }
+
+// readKeys reads the mounted Secret.
+func readKeys(dir string) (keys, error) {
+	var k keys
+	for name, into := range map[string]*tunnel.Secret{records.PrivateKeyKey: &k.private, records.PresharedKeyKey: &k.preshared} {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			return k, fmt.Errorf("read tunnel keys: %w", err)
+		}
+		if *into, err = tunnel.ParseSecret(strings.TrimSpace(string(text))); err != nil {
+			return k, fmt.Errorf("read tunnel key %s: %w", name, err)
+		}
+	}
+	return k, nil
+}
+
+// tunnel returns the wanted state of the WireGuard device. The peer may use its pod and external CIDRs and
+// its tunnel address, nothing else.
+func (v gatewayView) tunnel(k keys) (tunnel.Config, error) {
+	p := v.peering
+	public, err := wgtypes.ParseKey(p.Peer.PublicKey)
+	if err != nil {
+		return tunnel.Config{}, fmt.Errorf("peer's public key: %w", err)
+	}
+	c := tunnel.Config{
+		Implementation: tunnel.Implementation(p.Tunnel.Implementation),
+		Name:           netops.Tunnel,
+		PrivateKey:     k.private,
+		PresharedKey:   k.preshared,
+		ListenPort:     listenPort(p),
+		MTU:            p.MTU,
+		Address:        p.Tunnel.Address,
+		Peer: tunnel.PeerConfig{
+			PublicKey:  public,
+			AllowedIPs: []netip.Prefix{netip.PrefixFrom(p.Tunnel.PeerAddress, 32)},
+			Endpoints:  p.Tunnel.Endpoints,
+		},
+	}
+	for _, m := range p.Peer.CIDRs() {
+		c.Peer.AllowedIPs = append(c.Peer.AllowedIPs, m.Real)
+	}
+	if p.Role == records.Client {
+		c.Peer.KeepAlive = keepAlive
+	}
+	return c, nil
+}
+
+// listenPort is the server's port. A client takes any, another one after each renewal: a translation on the way
+// that went stale is left behind so.
+func listenPort(p records.Peering) uint16 {
+	if p.Role == records.Client {
+		return 0
+	}
+	return p.Tunnel.ListenPort
+}
+
+func sortNodes(nodes []records.Node) {
+	slices.SortFunc(nodes, func(a, b records.Node) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), a.Internal.Compare(b.Internal))
+	})
+}

@@ -1,0 +1,243 @@
+//go:build linux
+
+package helper
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/netops"
+	"liqonet.io/liqonet/netops/echo"
+)
+
+// How a gateway asks its peer.
+const (
+	gatewayEvery   = 200 * time.Millisecond
+	gatewayTimeout = 600 * time.Millisecond
+	// gatewayPatience is how many answers may be missing before the tunnel is renewed.
+	gatewayPatience = 4
+	// renewEvery is the least time between two renewals without an answer in between.
+	renewEvery = 5 * time.Second
+	renewLimit = 10 * time.Second // how long one may take
+	// peerNodeLife is how long an address that the peer named is good; peerNodesMost, how many nodes are told.
+	peerNodeLife  = 10 * time.Second
+	peerNodesMost = 8
+	// overlayRate is how many echoes of nodes a gateway answers in a second.
+	overlayRate = 5000
+)
+
+// gatewayEchoes measure the tunnel, renew it when it is silent, gather what nodes tell of their paths, and
+// exchange with the peer addresses of nodes that answer probes.
+type gatewayEchoes struct {
+	log     *slog.Logger
+	ignored *prometheus.CounterVec
+
+	overlay, tunnel *echo.Socket // nil: not open
+
+	mu      sync.Mutex                  // guards what follows
+	renew   func(context.Context) error // of the tunnel; nil: there is none yet
+	peer    *echo.Prober                // nil: none yet
+	view    gatewayView
+	nodes   map[netip.Addr]nodePath  // by internal address
+	named   map[netip.Addr]time.Time // the peer's nodes as seen here: when they were named last
+	told    []netip.Addr             // those of them that this cluster's nodes are told
+	turn    int                      // of the address that is named to the peer next
+	renewed time.Time                // zero: not since the last answer
+}
+
+// nodePath is what a node's last echo said.
+type nodePath struct {
+	echo, proof   time.Time // zero: none
+	rtt, proofRTT time.Duration
+}
+
+func newGatewayEchoes(log *slog.Logger, m *metrics) *gatewayEchoes {
+	return &gatewayEchoes{log: log, ignored: m.ignored, nodes: map[netip.Addr]nodePath{}, named: map[netip.Addr]time.Time{}}
+}
+
+func (g *gatewayEchoes) close() {
+	for _, s := range []*echo.Socket{g.overlay, g.tunnel} {
+		if s != nil {
+			_ = s.Close() // a closed UDP socket has nothing left to lose
+		}
+	}
+}
+
+// follow listens and asks as a view says. It is called after a pass: the addresses are there.
+func (g *gatewayEchoes) follow(v gatewayView) error {
+	g.mu.Lock()
+	g.view = v
+	for a := range g.nodes {
+		if !slices.ContainsFunc(v.nodes, func(n records.Node) bool { return n.Internal == a }) {
+			delete(g.nodes, a)
+		}
+	}
+	g.mu.Unlock()
+	p := v.peering
+	err := errors.Join(
+		reopen(&g.overlay, p.GatewayAddress, &echo.Responder{Rate: overlayRate, Burst: overlayRate, Answer: g.fromNode}),
+		reopen(&g.tunnel, p.Tunnel.Address.Addr(), &echo.Responder{Answer: g.fromPeer}))
+	if err != nil {
+		return err
+	}
+	return g.ask(netip.AddrPortFrom(p.Tunnel.PeerAddress, netops.EchoPort))
+}
+
+// ask begins to probe the peer's gateway, or goes on with another address.
+func (g *gatewayEchoes) ask(target netip.AddrPort) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.peer != nil {
+		return g.peer.SetTarget(target)
+	}
+	var err error
+	g.peer, err = g.tunnel.Probe(echo.ProbeConfig{
+		Target: target, Interval: gatewayEvery, Timeout: gatewayTimeout,
+		Content: g.nameNode, OnReply: g.answered, OnLost: g.lost,
+	})
+	return err
+}
+
+// useTunnel says how the tunnel is renewed.
+func (g *gatewayEchoes) useTunnel(renew func(context.Context) error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.renew = renew
+}
+
+// reopen opens a socket at an address unless it is open.
+func reopen(s **echo.Socket, a netip.Addr, r *echo.Responder) error {
+	if *s != nil {
+		return nil
+	}
+	opened, err := echo.Listen(echo.Config{Local: netip.AddrPortFrom(a, netops.EchoPort), Responder: r})
+	if err != nil {
+		return err
+	}
+	*s = opened
+	return nil
+}
+
+// fromNode notes what a node of this cluster says of its path.
+func (g *gatewayEchoes) fromNode(from netip.AddrPort, m echo.Message) echo.Content {
+	r := m.Content.Report
+	if r.Internal != from.Addr() {
+		return echo.Content{}
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := time.Now()
+	path := nodePath{echo: now, rtt: r.OverlayRTT}
+	if r.Proven {
+		path.proof, path.proofRTT = now.Add(-r.ProofAge), r.ProofRTT
+	}
+	if _, known := g.nodes[r.Internal]; known || slices.ContainsFunc(g.view.nodes, func(n records.Node) bool { return n.Internal == r.Internal }) {
+		g.nodes[r.Internal] = path
+	}
+	return echo.Content{}
+}
+
+// fromPeer answers the peer's gateway and learns from it.
+func (g *gatewayEchoes) fromPeer(_ netip.AddrPort, m echo.Message) echo.Content {
+	g.learn(m.Content.Node)
+	return g.nameNode()
+}
+
+func (g *gatewayEchoes) answered(m echo.Message, _ time.Duration) {
+	g.learn(m.Content.Node)
+	g.mu.Lock()
+	g.renewed = time.Time{}
+	g.mu.Unlock()
+}
+
+// learn notes a node of the peer, if the peer may name it: an address of the nodes' half of its external CIDR.
+func (g *gatewayEchoes) learn(real netip.Addr) {
+	if !real.IsValid() {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	external := g.view.peering.Peer.ExternalCIDR
+	if !nodeRange(external.Real).Contains(real) {
+		g.ignored.WithLabelValues("address of no node").Inc()
+		return
+	}
+	g.named[swap(real, nodeRange(external.Seen))] = time.Now()
+	for a, at := range g.named {
+		if time.Since(at) > peerNodeLife {
+			delete(g.named, a)
+		}
+	}
+}
+
+// nameNode names one live node of this cluster to the peer, each time another one.
+func (g *gatewayEchoes) nameNode() echo.Content {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for range g.view.nodes {
+		g.turn = (g.turn + 1) % len(g.view.nodes)
+		n := g.view.nodes[g.turn]
+		if time.Since(g.nodes[n.Internal].echo) < freshEcho {
+			return echo.Content{Node: swap(n.Internal, nodeRange(g.view.fabric.ExternalCIDR))}
+		}
+	}
+	return echo.Content{}
+}
+
+// lost renews the tunnel when the peer stays silent: a new handshake at once instead of WireGuard's own timers.
+func (g *gatewayEchoes) lost(consecutive int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if consecutive < gatewayPatience || g.renew == nil || time.Since(g.renewed) < renewEvery {
+		return
+	}
+	g.renewed = time.Now()
+	renew := g.renew
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), renewLimit)
+		defer cancel()
+		if err := renew(ctx); err != nil {
+			g.log.Warn("renew the tunnel", "error", err)
+		}
+	}()
+}
+
+// peerNodes returns nodes of the peer for this cluster's nodes to probe. One that goes on being named stays.
+func (g *gatewayEchoes) peerNodes() []netip.Addr {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	alive := func(a netip.Addr) bool { at, ok := g.named[a]; return ok && time.Since(at) < peerNodeLife }
+	g.told = slices.DeleteFunc(slices.Clone(g.told), func(a netip.Addr) bool { return !alive(a) })
+	for a := range g.named {
+		if len(g.told) < peerNodesMost && alive(a) && !slices.Contains(g.told, a) {
+			g.told = append(g.told, a)
+		}
+	}
+	slices.SortFunc(g.told, netip.Addr.Compare)
+	return g.told
+}
+
+// describe adds to a status what the echoes say.
+func (g *gatewayEchoes) describe(s *records.Status, v gatewayView) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.peer != nil {
+		stats := g.peer.Stats()
+		s.LastEcho, s.RTT, s.Loss = stamp(stats.LastReply), records.Duration(stats.RTT), stats.Loss
+	}
+	for _, n := range v.nodes {
+		p := g.nodes[n.Internal]
+		s.Nodes = append(s.Nodes, records.NodeStatus{
+			Name: n.Name, LastEcho: stamp(p.echo), LastProof: stamp(p.proof),
+			RTT: records.Duration(p.rtt), ProofRTT: records.Duration(p.proofRTT),
+		})
+	}
+}

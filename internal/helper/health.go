@@ -1,0 +1,76 @@
+//go:build linux
+
+package helper
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// health answers the kubelet: alive while the loop turns, ready when the last pass left the kernel as wanted.
+type health struct {
+	mu   sync.Mutex
+	err  error
+	last time.Time // of the last pass; the zero value: none yet
+}
+
+// stuck is how long a loop may be silent before the helper counts as dead: several resyncs.
+const stuck = 5 * resync
+
+func newHealth() *health { return &health{err: errors.New("no pass yet"), last: time.Now()} }
+
+func (h *health) set(err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.err, h.last = err, time.Now()
+}
+
+func (h *health) ready() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.err
+}
+
+func (h *health) live() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if time.Since(h.last) > stuck {
+		return errors.New("no pass since " + h.last.Format(time.RFC3339))
+	}
+	return nil
+}
+
+func answer(check func() error) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		if err := check(); err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		_, _ = w.Write([]byte("ok\n"))
+	}
+}
+
+// serve answers probes and metrics at an address until ctx ends.
+func (h *health) serve(ctx context.Context, address string, reg *prometheus.Registry) error {
+	mux := http.NewServeMux()
+	mux.Handle("GET /readyz", answer(h.ready))
+	mux.Handle("GET /livez", answer(h.live))
+	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{}))
+	server := &http.Server{Addr: address, Handler: mux, ReadHeaderTimeout: 5 * time.Second, MaxHeaderBytes: 8 << 10}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp4", address)
+	if err != nil {
+		return err
+	}
+	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}

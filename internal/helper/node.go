@@ -1,0 +1,263 @@
+//go:build linux
+
+package helper
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"reflect"
+	"slices"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/netops"
+)
+
+// Node is the helper of one node, in the node's own network namespace.
+type Node struct {
+	Env
+	Name string // of the Node object
+}
+
+// nodeLoop is the state of a running Node.
+type nodeLoop struct {
+	Node
+	reconciler
+	kernelHas records.Capabilities
+	probes    *nodeProbes
+	reports   *reporter[nodeReport]
+
+	configMaps, nodes, pods cache.Store
+
+	// internal is the node's own address; the zero value: none is claimed yet.
+	internal netip.Addr
+	lease    string
+	lost     atomic.Bool // the Lease is gone from the API server
+	wake     chan struct{}
+	flushed  []netip.Prefix // the peers' ranges for which older connections were forgotten
+}
+
+// nodeReport is what is written to a Lease.
+type nodeReport struct {
+	lease string
+	node  records.Node
+}
+
+// Run keeps the node's kernel as the records ask until ctx ends.
+func (n Node) Run(ctx context.Context) error {
+	kernelHas, err := capabilities()
+	if err != nil {
+		return fmt.Errorf("ask kernel for its capabilities: %w", err)
+	}
+	kernel, err := netops.Open()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = kernel.Close() }()
+	m, metrics := newMirror(), newMetrics()
+	l := &nodeLoop{
+		Node: n, kernelHas: kernelHas, wake: make(chan struct{}, 1),
+		reconciler: reconciler{kernel: kernel, log: n.Log, metrics: metrics},
+	}
+	l.reports = newReporter(n.Log, 0, func(a, b nodeReport) bool { return reflect.DeepEqual(a, b) }, l.write)
+	l.probes = newNodeProbes(n.Log)
+	defer l.probes.close()
+	m.changed = l.wake
+	l.follow(m)
+	return run(ctx, n.Env, newHealth(), m, metrics, kernel, l.step, l.reports.run)
+}
+
+// follow sets up what the node reads: its cluster's records, itself and the pods that run on it.
+func (l *nodeLoop) follow(m *mirror) {
+	wanted, err := labels.NewRequirement(records.LabelComponent, selection.In,
+		[]string{records.ComponentFabric, records.ComponentPeering, records.ComponentGateway})
+	if err != nil {
+		panic(err) // a constant
+	}
+	l.configMaps = m.follow(m.factory(l.Client, l.Namespace, byLabel(labels.NewSelector().Add(*wanted))).Core().V1().ConfigMaps().Informer())
+	l.nodes = m.follow(m.factory(l.Client, "", byField("metadata.name", l.Name)).Core().V1().Nodes().Informer())
+	l.pods = m.follow(m.factory(l.Client, "", byField("spec.nodeName", l.Name)).Core().V1().Pods().Informer())
+}
+
+// step is one pass: records to kernel, then what the kernel holds to the report.
+func (l *nodeLoop) step(ctx context.Context) error {
+	view, err := l.view()
+	if err != nil {
+		return err
+	}
+	if err := l.claim(ctx, view); err != nil {
+		return err
+	}
+	want, err := view.state(l.internal)
+	if err != nil {
+		return errors.Join(err, l.report(view, nil, false))
+	}
+	if _, err := l.pass(want); err != nil {
+		return errors.Join(err, l.report(view, nil, false))
+	}
+	if err := l.forgetConnections(view); err != nil {
+		return err
+	}
+	if err := l.probes.follow(view, l.internal); err != nil {
+		return errors.Join(err, l.report(view, nil, false))
+	}
+	var applied []string
+	for _, p := range view.peerings {
+		applied = append(applied, p.Name)
+	}
+	return l.report(view, applied, view.fabric == nil)
+}
+
+func (l *nodeLoop) view() (nodeView, error) {
+	var maps []*corev1.ConfigMap
+	for _, obj := range l.configMaps.List() {
+		maps = append(maps, obj.(*corev1.ConfigMap))
+	}
+	v, err := view(maps)
+	if err != nil {
+		return v, err
+	}
+	node, err := l.self()
+	if err != nil {
+		return v, err
+	}
+	var pods []*corev1.Pod
+	for _, obj := range l.pods.List() {
+		pods = append(pods, obj.(*corev1.Pod))
+	}
+	v.pods = podsOf(node, pods)
+	return v, nil
+}
+
+func (l *nodeLoop) self() (*corev1.Node, error) {
+	obj, ok, err := l.nodes.GetByKey(l.Name)
+	if err != nil || !ok {
+		return nil, errors.Join(fmt.Errorf("node %q: no such Node", l.Name), err)
+	}
+	return obj.(*corev1.Node), nil
+}
+
+// claim makes sure that the node has an internal address of the fabric's range.
+func (l *nodeLoop) claim(ctx context.Context, v nodeView) error {
+	lost := l.lost.Swap(false)
+	if v.fabric == nil || (!lost && l.internal.IsValid() && nodeRange(v.fabric.InternalCIDR).Contains(l.internal)) {
+		return nil
+	}
+	node, err := l.self()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	lease, a, err := claimAddress(ctx, l.Client, l.Namespace, node, v.fabric.InternalCIDR)
+	if err != nil {
+		return err
+	}
+	l.internal, l.lease = a, lease.Name
+	l.Log.Info("internal address", "address", a)
+	return nil
+}
+
+// forgetConnections drops the kernel's memory of connections to ranges that are new or gone: nat chains see a
+// flow's first packet only, so older flows would keep their old path.
+func (l *nodeLoop) forgetConnections(v nodeView) error {
+	var now, changed []netip.Prefix
+	for _, p := range v.peerings {
+		now = append(now, seen(p)...)
+	}
+	for _, list := range [][2][]netip.Prefix{{now, l.flushed}, {l.flushed, now}} {
+		for _, p := range list[0] {
+			if !slices.Contains(list[1], p) {
+				changed = append(changed, p)
+			}
+		}
+	}
+	if len(changed) > 0 {
+		if err := l.kernel.FlushConntrack(changed); err != nil {
+			return fmt.Errorf("forget connections to %v: %w", changed, err)
+		}
+	}
+	l.flushed = now
+	return nil
+}
+
+// report hands the node's record to its writer.
+func (l *nodeLoop) report(v nodeView, applied []string, clean bool) error {
+	if l.lease == "" {
+		return nil
+	}
+	r := records.Node{
+		Version: records.SchemaVersion, Name: l.Name, Internal: l.internal, Kernel: l.kernelHas,
+		PodCIDRs: v.pods.cidrs, Pods: v.pods.stray, Peerings: applied, Clean: clean,
+	}
+	err := l.measure(v, &r)
+	l.reports.set(nodeReport{lease: l.lease, node: r})
+	return err
+}
+
+// anywhere is an address of which only the default route matters (TEST-NET-1, RFC 5737).
+var anywhere = netip.AddrFrom4([4]byte{192, 0, 2, 1})
+
+// measure asks the routing table how packets leave for gateways, pods and the world. The overlay's packets
+// bear those addresses and must fit those links.
+func (l *nodeLoop) measure(v nodeView, r *records.Node) error {
+	smallest := func(mtu int) {
+		if r.MTU == 0 || mtu < r.MTU {
+			r.MTU = mtu
+		}
+	}
+	if p, err := netops.PathTo(anywhere); err == nil {
+		smallest(p.MTU)
+	}
+	for _, cidr := range v.pods.cidrs {
+		// The second address: the first is often the bridge's own.
+		if p, err := netops.PathTo(cidr.Addr().Next().Next()); err == nil {
+			smallest(p.MTU)
+		}
+	}
+	for _, p := range v.peerings {
+		g, ok := v.gateways[p.Name]
+		if !ok {
+			continue
+		}
+		path, err := netops.PathTo(g.PodIP)
+		if err != nil {
+			return fmt.Errorf("path to gateway %q: %w", p.Name, err)
+		}
+		smallest(path.MTU)
+		if r.OverlaySources == nil {
+			r.OverlaySources = map[string]netip.Addr{}
+		}
+		r.OverlaySources[p.Name] = path.Source
+	}
+	return nil
+}
+
+// write puts a report into the annotation of the Lease that holds the node's address.
+func (l *nodeLoop) write(ctx context.Context, r nodeReport) error {
+	text, err := records.Encode(r.node)
+	if err != nil {
+		return err
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{records.AnnotationNode: text}}})
+	if err != nil {
+		return err
+	}
+	_, err = l.Client.CoordinationV1().Leases(l.Namespace).Patch(ctx, r.lease, types.MergePatchType, patch, metav1.PatchOptions{})
+	if apierrors.IsNotFound(err) {
+		l.lost.Store(true)
+		notify(l.wake)
+	}
+	return err
+}

@@ -1,0 +1,134 @@
+//go:build linux
+
+package helper
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"reflect"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/netops/tunnel"
+)
+
+// How often a gateway looks and writes.
+const (
+	statusEvery = 10 * time.Second       // counters; transitions are written at once
+	tunnelEvery = 500 * time.Millisecond // reading of the device and of the echoes
+)
+
+// Ages within which an echo counts as fresh, in a gateway's eyes.
+const (
+	freshEcho  = 3 * time.Second
+	freshProof = 3 * proofEvery
+)
+
+// watchTunnel reads what device and echoes know and hands it to the writers, until ctx ends.
+func (l *gatewayLoop) watchTunnel(ctx context.Context) {
+	tick := time.NewTicker(tunnelEvery)
+	defer tick.Stop()
+	for {
+		l.report()
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// report hands the gateway's location and status to their writers, once there is something to say.
+func (l *gatewayLoop) report() {
+	d, v := l.device.Load(), l.served.Load()
+	if d == nil || v == nil {
+		return
+	}
+	stats, err := d.Stats()
+	if err != nil {
+		l.Log.Warn("read the tunnel's state", "error", err)
+		return
+	}
+	peerNodes := l.echoes.peerNodes()
+	l.locations.set(records.Gateway{
+		Version: records.SchemaVersion, Pod: l.Pod, Node: l.Node, PodIP: l.PodIP,
+		Endpoint: heard(stats), PeerNodes: peerNodes,
+	})
+	s := records.Status{
+		Version: records.SchemaVersion, Time: now(), Pod: l.Pod,
+		Implementation: records.Implementation(d.Implementation()), Overlay: v.fabric.Overlay.Kind,
+		Endpoint: stats.Endpoint, LastHandshake: stamp(stats.LastHandshake),
+		RxBytes: stats.RxBytes, TxBytes: stats.TxBytes,
+	}
+	l.echoes.describe(&s, *v)
+	if err := l.health.ready(); err != nil {
+		s.Failed = []string{err.Error()}
+	}
+	l.statuses.set(s)
+}
+
+// heard is the endpoint of a peer that has answered; before that an endpoint is only a hope.
+func heard(s tunnel.Stats) netip.AddrPort {
+	if s.LastHandshake.IsZero() {
+		return netip.AddrPort{}
+	}
+	return s.Endpoint
+}
+
+func now() time.Time { return stamp(time.Now()) }
+
+// stamp drops what a reader of a status does not need; the zero time stays zero.
+func stamp(t time.Time) time.Time {
+	if t.IsZero() {
+		return time.Time{}
+	}
+	return t.UTC().Truncate(time.Millisecond)
+}
+
+func sameLocation(a, b records.Gateway) bool { return reflect.DeepEqual(a, b) }
+
+// sameCondition reports whether nothing passed from good to bad or back between two statuses.
+func sameCondition(a, b records.Status) bool {
+	return reflect.DeepEqual(condition(a), condition(b))
+}
+
+// condition is a status without its counters: what is worth telling at once when it changes.
+func condition(s records.Status) []string {
+	fresh := func(t time.Time, within time.Duration) bool { return !t.IsZero() && s.Time.Sub(t) < within }
+	c := []string{
+		s.Pod, string(s.Implementation), string(s.Overlay), s.Endpoint.String(),
+		fmt.Sprint(s.LastHandshake.IsZero(), fresh(s.LastEcho, freshEcho)),
+	}
+	c = append(c, s.Failed...)
+	for _, n := range s.Nodes {
+		c = append(c, fmt.Sprint(n.Name, fresh(n.LastEcho, freshEcho), fresh(n.LastProof, freshProof)))
+	}
+	return c
+}
+
+func (l *gatewayLoop) writeLocation(ctx context.Context, g records.Gateway) error {
+	return l.writeRecord(ctx, records.GatewayName(l.Peering), g)
+}
+
+func (l *gatewayLoop) writeStatus(ctx context.Context, s records.Status) error {
+	return l.writeRecord(ctx, records.StatusName(l.Peering), s)
+}
+
+// writeRecord puts a record into a ConfigMap that the CLI has made: a gateway may change it, not create it.
+func (l *gatewayLoop) writeRecord(ctx context.Context, name string, r records.Document) error {
+	text, err := records.Encode(r)
+	if err != nil {
+		return err
+	}
+	patch, err := json.Marshal(map[string]any{"data": map[string]string{records.DataKey: text}})
+	if err != nil {
+		return err
+	}
+	_, err = l.Client.CoreV1().ConfigMaps(l.Namespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
+	return err
+}

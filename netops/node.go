@@ -1,0 +1,210 @@
+package netops
+
+import (
+	"cmp"
+	"encoding/binary"
+	"net"
+	"net/netip"
+	"slices"
+
+	"liqonet.io/liqonet/netops/nft"
+)
+
+// EchoPort is the UDP port at which nodes and gateways answer echoes, on internal and tunnel addresses only.
+const EchoPort = 6092
+
+// guardMetric makes the guard's unreachable routes lose against every other route to the same range.
+const guardMetric = 1 << 30
+
+// Rule priorities on a node: after Cilium's local rule (100), before its own (110) and AWS's (512 and up).
+const (
+	priorityExempt = 103
+	priorityNode   = 104
+)
+
+// Priorities of the chains on a node's postrouting hook. Masquerading begins at 90 (kindnet), 100 elsewhere.
+const (
+	priorityRaw   = -300
+	priorityGuard = 75
+	priorityKeep  = 80
+)
+
+// Numbers of the kernel.
+const (
+	mainTable   = 254
+	localTable  = 255
+	icmpRequest = 8 // echo request
+)
+
+// icmpErrors are destination unreachable, time exceeded and parameter problem (RFC 792).
+var icmpErrors = []uint8{3, 11, 12}
+
+// OverlayConfig is the collect-metadata device of a node or gateway.
+type OverlayConfig struct {
+	Kind LinkKind
+	Port uint16 // UDP
+	MTU  int    // bytes, of the inner packets
+}
+
+// NodeConfig is what a node must know to reach the peers of its cluster.
+type NodeConfig struct {
+	Overlay      OverlayConfig
+	Internal     netip.Addr     // this node's end of the overlay
+	InternalCIDR netip.Prefix   // of the cluster
+	Pods         []netip.Prefix // ranges and single addresses of this node's own pods
+	Peers        []NodePeer
+}
+
+// NodePeer is one peer as a node sees it.
+type NodePeer struct {
+	CIDRs    []netip.Prefix // by which the peer's pods, nodes and hosts are reached from here
+	Gateway  netip.Addr     // internal address of the gateway
+	Pod      netip.Addr     // address of the gateway's pod; the zero value: not known, traffic is held back
+	Endpoint netip.Addr     // where the peer's gateway is heard on the underlay; the zero value: not known
+	VNI      uint32
+	MTU      int // bytes, of the largest packet that travels the whole path
+}
+
+// NodeState returns the state of the host namespace of a node.
+func NodeState(c NodeConfig) State {
+	s := State{
+		Links:     []Link{c.Overlay.link(c.Internal)},
+		Addresses: []Address{{Link: Overlay, Prefix: host(c.Internal)}},
+		Routes:    []Route{guardRoute(RoutingTable, c.InternalCIDR)},
+		Rules:     []Rule{{Priority: priorityNode, Table: RoutingTable}},
+		Firewall:  c.firewall(),
+	}
+	for _, p := range c.Peers {
+		for _, cidr := range p.CIDRs {
+			s.Routes = append(s.Routes, guardRoute(RoutingTable, cidr))
+		}
+		if !p.Pod.IsValid() {
+			continue
+		}
+		id := NexthopID(c.InternalCIDR, p.Gateway)
+		s.Neighbours = append(s.Neighbours, Neighbour{Link: Overlay, IP: p.Gateway, MAC: overlayMAC(p.Gateway)})
+		s.Nexthops = append(s.Nexthops, Nexthop{ID: id, Link: Overlay, Via: p.Gateway, VNI: p.VNI, Dst: p.Pod})
+		s.Routes = append(s.Routes, Route{Table: RoutingTable, Dst: host(p.Gateway), Type: Unicast, Nexthop: id, MTU: p.MTU})
+		for _, cidr := range p.CIDRs {
+			s.Routes = append(s.Routes, Route{Table: RoutingTable, Dst: cidr, Type: Unicast, Nexthop: id, MTU: p.MTU})
+		}
+		if c.captures(p.Endpoint) {
+			s.Rules = append(s.Rules, Rule{Priority: priorityExempt, From: host(p.Pod), Table: mainTable})
+		}
+	}
+	return s
+}
+
+// captures reports whether packets to an underlay address would be taken for traffic to a peer, as where
+// pods and nodes share a network. The gateway's own packets must not be.
+func (c NodeConfig) captures(endpoint netip.Addr) bool {
+	return endpoint.IsValid() && slices.ContainsFunc(c.peerCIDRs(), func(p netip.Prefix) bool { return p.Contains(endpoint) })
+}
+
+func (c NodeConfig) peerCIDRs() []netip.Prefix {
+	var all []netip.Prefix
+	for _, p := range c.Peers {
+		all = append(all, p.CIDRs...)
+	}
+	return ranges(all)
+}
+
+// firewall is a node's nftables table. Order on the postrouting hook: guard, then the mark is cleared, then the
+// source is bound before any CNI's masquerade: a binding ends the kernel's search for one, an accept does not.
+func (c NodeConfig) firewall() nft.Table {
+	const (
+		peers, pods, gateways = "peers", "pods", "gateways"
+	)
+	var gatewayPods, gatewayAddresses []netip.Prefix
+	for _, p := range c.Peers {
+		if p.Pod.IsValid() {
+			gatewayPods = append(gatewayPods, host(p.Pod))
+		}
+		gatewayAddresses = append(gatewayAddresses, host(p.Gateway))
+	}
+	overlay := nft.UDPDPort(c.Overlay.Port)
+	return nft.Table{
+		Name: Table,
+		Sets: []nft.Set{
+			{Name: peers, Elements: c.peerCIDRs()},
+			{Name: pods, Elements: ranges(c.Pods)},
+			{Name: gateways, Elements: ranges(gatewayPods)},
+			{Name: "gateway-addresses", Elements: ranges(gatewayAddresses)},
+		},
+		Chains: []nft.Chain{
+			// No rule of a CNI or of kube-proxy translates the overlay's own packets.
+			{Name: "overlay-in", Hook: &nft.Hook{Type: "filter", Point: "prerouting", Priority: priorityRaw}, Rules: []nft.Rule{
+				{overlay, nft.SAddrIn(gateways), nft.NoTrack()},
+				{overlay, nft.DAddrIn(gateways), nft.NoTrack()},
+			}},
+			{Name: "overlay-out", Hook: &nft.Hook{Type: "filter", Point: "output", Priority: priorityRaw}, Rules: []nft.Rule{
+				{overlay, nft.DAddrIn(gateways), nft.NoTrack()},
+			}},
+			{Name: "input", Hook: &nft.Hook{Type: "filter", Point: "input", Priority: -10}, Rules: []nft.Rule{
+				{overlay, nft.SAddrIn(gateways), nft.Accept()},
+				{overlay, nft.Counter(), nft.Drop()},
+				{nft.IIfNot(Overlay), nft.Accept()},
+				{nft.CTState(nft.Established, nft.Related), nft.Accept()},
+				{nft.DAddr(host(c.Internal)), nft.ICMPType(icmpRequest), nft.Accept()},
+				{nft.DAddr(host(c.Internal)), nft.UDPDPort(EchoPort), nft.SAddrIn(peers), nft.Accept()},
+				{nft.DAddr(host(c.Internal)), nft.UDPDPort(EchoPort), nft.SAddrIn("gateway-addresses"), nft.Accept()},
+				{nft.Counter(), nft.Drop()},
+			}},
+			{Name: "forward", Hook: &nft.Hook{Type: "filter", Point: "forward", Priority: -10}, Rules: []nft.Rule{
+				{nft.IIfNot(Overlay), nft.Accept()},
+				{nft.CTState(nft.Established, nft.Related), nft.Accept()},
+				{nft.SAddrIn(peers), nft.DAddrIn(pods), nft.Accept()},
+				{nft.Counter(), nft.Drop()},
+			}},
+			// Traffic for a peer leaves by the overlay or not at all; a gateway's own packets carry the tunnel.
+			{Name: "guard", Hook: &nft.Hook{Type: "filter", Point: "postrouting", Priority: priorityGuard}, Rules: []nft.Rule{
+				{nft.OIf(Overlay), nft.SetMark(0), nft.Accept()},
+				{nft.SAddrIn(gateways), nft.Accept()},
+				{nft.DAddrIn(peers), nft.Counter(), nft.Drop()},
+			}},
+			{Name: "source", Hook: &nft.Hook{Type: "nat", Point: "postrouting", Priority: priorityKeep}, Rules: []nft.Rule{
+				{nft.OIf(Overlay), nft.SAddrIn(pods), nft.SNATKeep()},
+				{nft.OIf(Overlay), nft.SNAT(c.Internal)},
+			}},
+		},
+	}
+}
+
+// NexthopID returns the id of the nexthop object for a far end, from its internal address.
+func NexthopID(internalCIDR netip.Prefix, internal netip.Addr) uint32 {
+	base, a := internalCIDR.Masked().Addr().As4(), internal.As4()
+	return NexthopBase | (binary.BigEndian.Uint32(a[:])-binary.BigEndian.Uint32(base[:]))&^uint32(NexthopMask)
+}
+
+func (o OverlayConfig) link(internal netip.Addr) Link {
+	return Link{Name: Overlay, Kind: o.Kind, MAC: overlayMAC(internal), MTU: o.MTU, Port: o.Port, Forwarding: true}
+}
+
+// overlayMAC is the MAC address of an end of the overlay: locally administered, from its internal address.
+// Ends must differ: the drivers drop a frame that bears their own.
+func overlayMAC(internal netip.Addr) net.HardwareAddr {
+	a := internal.As4()
+	return net.HardwareAddr{0x02, 0x4c, a[0], a[1], a[2], a[3]}
+}
+
+func host(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
+
+func guardRoute(table int, dst netip.Prefix) Route {
+	return Route{Table: table, Dst: dst, Type: Unreachable, Metric: guardMetric}
+}
+
+// ranges returns the prefixes sorted and without those that others contain, as an nftables set wants them.
+func ranges(in []netip.Prefix) []netip.Prefix {
+	all := slices.Clone(in)
+	slices.SortFunc(all, func(a, b netip.Prefix) int {
+		return cmp.Or(a.Addr().Compare(b.Addr()), cmp.Compare(a.Bits(), b.Bits()))
+	})
+	var out []netip.Prefix
+	for _, p := range all {
+		if n := len(out); n > 0 && out[n-1].Contains(p.Addr()) {
+			continue
+		}
+		out = append(out, p)
+	}
+	return out
+}

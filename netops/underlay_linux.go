@@ -1,0 +1,63 @@
+package netops
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// Path is how packets leave this namespace for a destination.
+type Path struct {
+	Source netip.Addr // the address that they bear
+	MTU    int        // bytes, of the link
+}
+
+// PathTo asks the kernel how it would send to an address.
+func PathTo(dst netip.Addr) (Path, error) {
+	routes, err := netlink.RouteGet(net.IP(dst.AsSlice()))
+	if err != nil {
+		return Path{}, fmt.Errorf("look up route to %s: %w", dst, err)
+	}
+	for _, r := range routes {
+		source, ok := netip.AddrFromSlice(r.Src)
+		if !ok || r.Type != unix.RTN_UNICAST {
+			continue
+		}
+		link, err := netlink.LinkByIndex(r.LinkIndex)
+		if err != nil {
+			return Path{}, fmt.Errorf("look up link %d towards %s: %w", r.LinkIndex, dst, err)
+		}
+		return Path{Source: source.Unmap(), MTU: link.Attrs().MTU}, nil
+	}
+	return Path{}, fmt.Errorf("look up route to %s: no unicast route", dst)
+}
+
+// probeName is the name of links made for a moment to ask whether the kernel has their kind.
+const probeName = Prefix + "probe"
+
+// Supports reports whether the kernel can make links of a kind: "vxlan", "geneve", "wireguard". It makes one
+// and removes it, which is the one answer that holds for built-in drivers and modules alike.
+func Supports(kind string) (bool, error) {
+	err := netlink.LinkAdd(&netlink.GenericLink{LinkAttrs: netlink.LinkAttrs{Name: probeName}, LinkType: kind})
+	switch {
+	case err == nil, errors.Is(err, unix.EEXIST): // the latter: left by a helper that was killed in between
+		link, err := netlink.LinkByName(probeName)
+		if err == nil {
+			err = netlink.LinkDel(link)
+		}
+		if err != nil {
+			return false, fmt.Errorf("remove link %s: %w", probeName, err)
+		}
+		return true, nil
+	case errors.Is(err, unix.EINVAL): // the driver is there and wants parameters, as vxlan does
+		return true, nil
+	case errors.Is(err, unix.EOPNOTSUPP):
+		return false, nil
+	default:
+		return false, fmt.Errorf("probe for links of kind %s: %w", kind, err)
+	}
+}
