@@ -1,0 +1,67 @@
+package build
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+
+	"liqonet.io/liqonet/lab/progress"
+)
+
+// hostPrograms are what a lab takes from the distribution, each with its Debian package.
+var hostPrograms = map[string]string{
+	"runc": "runc",
+	"nft":  "nftables",
+}
+
+// systemFolders are where programs for root are, also when PATH does not say so.
+var systemFolders = []string{"/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/local/sbin", "/usr/local/bin"}
+
+// FindProgram returns the path of a program of the host.
+func FindProgram(name string) (string, error) {
+	if path, err := exec.LookPath(name); err == nil {
+		return filepath.Abs(path)
+	}
+	for _, dir := range systemFolders {
+		path := filepath.Join(dir, name)
+		if st, err := os.Stat(path); err == nil && st.Mode().IsRegular() && st.Mode()&0o111 != 0 {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("program %s: not found on this machine", name)
+}
+
+// EnsureHost installs what the host lacks, by apt-get.
+func EnsureHost(ctx context.Context, report *progress.Reporter) error {
+	var missing []string
+	for program, pkg := range hostPrograms {
+		if _, err := FindProgram(program); err != nil {
+			missing = append(missing, pkg)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	slices.Sort(missing)
+	if _, err := FindProgram("apt-get"); err != nil {
+		return fmt.Errorf("install %v, which the lab needs: no apt-get here", missing)
+	}
+	return report.Step(fmt.Sprintf("install Debian packages %v", missing), func(*progress.Note) error {
+		if err := aptGet(ctx, "update"); err != nil {
+			return err
+		}
+		return aptGet(ctx, append([]string{"install", "-y", "--no-install-recommends"}, missing...)...)
+	})
+}
+
+func aptGet(ctx context.Context, args ...string) error {
+	cmd := exec.CommandContext(ctx, "apt-get", args...)
+	cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("apt-get %s: %w\n%s", args[0], err, out)
+	}
+	return nil
+}

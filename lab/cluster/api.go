@@ -1,0 +1,139 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"time"
+)
+
+// requestTimeout bounds one request to an API server that may be starting or stuck.
+const requestTimeout = 5 * time.Second
+
+// API is the little that the lab itself asks of an API server.
+type API struct {
+	http *http.Client
+}
+
+// Dialer opens a connection to the cluster's API server.
+type Dialer func(ctx context.Context) (net.Conn, error)
+
+// API returns a client with the administrator's rights.
+func (id *Identity) API(dial Dialer) (*API, error) {
+	admin, err := tls.X509KeyPair(id.Admin.Certificate, id.Admin.Key)
+	if err != nil {
+		return nil, fmt.Errorf("certificate of cluster %s's administrator: %w", id.Cluster.Name, err)
+	}
+	trusted := x509.NewCertPool()
+	trusted.AddCert(id.authority.X509())
+	return &API{http: &http.Client{Timeout: requestTimeout, Transport: &http.Transport{
+		DialContext:     func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
+		TLSClientConfig: &tls.Config{Certificates: []tls.Certificate{admin}, RootCAs: trusted},
+	}}}, nil
+}
+
+// Serving reports, as an error, why the API server does not serve yet.
+func (a *API) Serving(ctx context.Context) error {
+	return a.do(ctx, http.MethodGet, "/readyz", nil, nil)
+}
+
+// The part of a Node object that the lab needs.
+type nodeObject struct {
+	APIVersion string       `json:"apiVersion"`
+	Kind       string       `json:"kind"`
+	Metadata   nodeMetadata `json:"metadata"`
+	Spec       nodeSpec     `json:"spec"`
+	Status     nodeStatus   `json:"status"`
+}
+
+type nodeMetadata struct {
+	Name string `json:"name"`
+}
+
+type nodeSpec struct {
+	PodCIDR  netip.Prefix   `json:"podCIDR,omitzero"`
+	PodCIDRs []netip.Prefix `json:"podCIDRs,omitempty"`
+}
+
+type nodeStatus struct {
+	Conditions []nodeCondition `json:"conditions,omitempty"`
+}
+
+type nodeCondition struct {
+	Type     string    `json:"type"`
+	Status   string    `json:"status"`
+	Reported time.Time `json:"lastHeartbeatTime"`
+}
+
+// CreateNode creates the Node object ahead of its kubelet: the controller manager keeps the pod CIDR that it
+// has, so routes and CNI configuration can be made before the node runs.
+func (a *API) CreateNode(ctx context.Context, n Node) error {
+	object := nodeObject{
+		APIVersion: "v1", Kind: "Node", Metadata: nodeMetadata{n.Name()},
+		Spec: nodeSpec{PodCIDR: n.PodCIDR(), PodCIDRs: []netip.Prefix{n.PodCIDR()}},
+	}
+	if err := a.do(ctx, http.MethodPost, "/api/v1/nodes", object, nil); err != nil {
+		return fmt.Errorf("create Node %s: %w", n.Name(), err)
+	}
+	return nil
+}
+
+// ReadyNodes returns the nodes that are Ready, each with the time when its kubelet last said so.
+func (a *API) ReadyNodes(ctx context.Context) (map[string]time.Time, error) {
+	var list struct {
+		Items []nodeObject `json:"items"`
+	}
+	if err := a.do(ctx, http.MethodGet, "/api/v1/nodes", nil, &list); err != nil {
+		return nil, fmt.Errorf("list Nodes: %w", err)
+	}
+	ready := make(map[string]time.Time, len(list.Items))
+	for _, n := range list.Items {
+		for _, c := range n.Status.Conditions {
+			if c.Type == "Ready" && c.Status == "True" {
+				ready[n.Metadata.Name] = c.Reported
+			}
+		}
+	}
+	return ready, nil
+}
+
+// do sends in, unless it is nil, as JSON and decodes the answer into out, unless that is nil.
+func (a *API) do(ctx context.Context, method, path string, in, out any) error {
+	var body io.Reader
+	if in != nil {
+		text, err := json.Marshal(in)
+		if err != nil {
+			return err
+		}
+		body = bytes.NewReader(text)
+	}
+	url := fmt.Sprintf("https://%s%s", netip.AddrPortFrom(localhost, APIPort), path)
+	req, err := http.NewRequestWithContext(ctx, method, url, body)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := a.http.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode >= http.StatusMultipleChoices {
+		return fmt.Errorf("%s %s: %s: %s", method, path, resp.Status, bytes.TrimSpace(text))
+	}
+	if out == nil {
+		return nil
+	}
+	return json.Unmarshal(text, out)
+}

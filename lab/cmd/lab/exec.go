@@ -1,0 +1,53 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"liqonet.io/liqonet/lab"
+	"liqonet.io/liqonet/lab/node"
+)
+
+func newExec(name *string) *cobra.Command {
+	return &cobra.Command{
+		Use:   "exec NODE -- PROGRAM [ARGUMENT...]",
+		Short: "Run a program in a node, in the router, or beside a control plane",
+		Long: `exec runs a program in all of a node's namespaces, or, for "router" and for CLUSTER-cp, in the network
+namespace of the router or a control plane. Its exit code is the program's.`,
+		Example: `  lab exec a-1 -- ip route
+  lab exec a-1 -- workload get http://172.31.2.11:30080/
+  lab exec router -- tcpdump -ni br-a`,
+		Args: cobra.MinimumNArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			l, err := lab.Open(cmd.Context(), *name)
+			if err != nil {
+				return err
+			}
+			s, err := l.Status(cmd.Context())
+			if err != nil {
+				return err
+			}
+			place, ok := s.Places[args[0]]
+			if !ok {
+				return fmt.Errorf("no node %q runs: there are %s", args[0], strings.Join(slices.Sorted(maps.Keys(s.Places)), ", "))
+			}
+			return run(cmd, place, args[1:])
+		},
+	}
+}
+
+// run runs a program at a place; its exit code becomes this program's.
+func run(cmd *cobra.Command, place node.Place, argv []string) error {
+	code, err := node.Run(cmd.Context(), place, argv)
+	if err != nil {
+		return err
+	}
+	if code != 0 {
+		return exitCode(code)
+	}
+	return nil
+}

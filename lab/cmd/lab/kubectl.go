@@ -1,0 +1,78 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+
+	"github.com/spf13/cobra"
+
+	"liqonet.io/liqonet/lab"
+)
+
+func newKubectl(name *string) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "kubectl CLUSTER [ARGUMENT...]",
+		Short:   "Run kubectl for a cluster",
+		Example: `  lab kubectl a get pods -A -o wide`,
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			l, err := lab.Open(cmd.Context(), *name)
+			if err != nil {
+				return err
+			}
+			kubectl, err := l.KubectlCommand(cmd.Context(), args[0], args[1:]...)
+			if err != nil {
+				return err
+			}
+			kubectl.Stdin, kubectl.Stdout, kubectl.Stderr = os.Stdin, os.Stdout, os.Stderr
+			err = kubectl.Run()
+			if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() > 0 {
+				return exitCode(exit.ExitCode())
+			}
+			return err
+		},
+	}
+	cmd.Flags().SetInterspersed(false) // flags after CLUSTER are kubectl's
+	return cmd
+}
+
+func newKubeconfig(name *string) *cobra.Command {
+	return &cobra.Command{
+		Use:     "kubeconfig",
+		Short:   "Print the path of a kubeconfig with one context a cluster",
+		Example: `  export KUBECONFIG=$(lab kubeconfig); kubectl --context a get nodes`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			l, err := lab.Open(cmd.Context(), *name)
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), l.Kubeconfig())
+			return err
+		},
+	}
+}
+
+func newLoad(name *string) *cobra.Command {
+	return &cobra.Command{
+		Use:   "load IMAGE.tar",
+		Short: "Make the images of an archive known to every node",
+		Long: `load imports an archive as "docker save" writes it into the containerd of every node, also of nodes
+that are added later.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			l, err := lab.Open(cmd.Context(), *name)
+			if err != nil {
+				return err
+			}
+			archive, err := os.Open(args[0])
+			if err != nil {
+				return err
+			}
+			defer archive.Close()
+			return l.Load(cmd.Context(), archive)
+		},
+	}
+}

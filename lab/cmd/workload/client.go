@@ -1,0 +1,151 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// options of the verbs that ask.
+type options struct {
+	timeout time.Duration
+	size    int  // bytes of payload
+	df      bool // forbid fragments
+	count   int
+	target  string
+}
+
+// parseOptions reads flags and the one argument, whose meaning is told by what.
+func parseOptions(verb, what string, args []string) (options, error) {
+	var o options
+	flags := flag.NewFlagSet(verb, flag.ContinueOnError)
+	flags.DurationVar(&o.timeout, "timeout", 5*time.Second, "for the whole exchange, or of each ping")
+	flags.IntVar(&o.size, "size", 64, "bytes of payload; get: not used")
+	flags.BoolVar(&o.df, "df", false, "set the don't-fragment bit, and ignore what is known of the path MTU")
+	flags.IntVar(&o.count, "count", 1, "number of pings")
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	if flags.NArg() != 1 {
+		return o, fmt.Errorf("%s: want one argument, %s", verb, what)
+	}
+	if o.size < 0 || o.size > maxDatagram {
+		return o, fmt.Errorf("%s: size %d: want 0 to %d", verb, o.size, maxDatagram)
+	}
+	o.target = flags.Arg(0)
+	return o, nil
+}
+
+// get prints a page.
+func get(ctx context.Context, args []string) error {
+	o, err := parseOptions("get", "a URL", args)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, o.timeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, o.target, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if _, err := io.Copy(os.Stdout, resp.Body); err != nil {
+		return err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("get %s: %s", o.target, resp.Status)
+	}
+	return nil
+}
+
+// echo sends payload to an echo of serve, checks that it comes back, and prints what the echo says of itself.
+func echo(ctx context.Context, network string, args []string) error {
+	o, err := parseOptions(network, "HOST:PORT", args)
+	if err != nil {
+		return err
+	}
+	dialer := net.Dialer{Timeout: o.timeout}
+	if o.df {
+		dialer.Control = forbidFragments
+	}
+	conn, err := dialer.DialContext(ctx, network, o.target)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(o.timeout)); err != nil {
+		return err
+	}
+	answer, err := exchange(conn, network, pattern(o.size))
+	if err != nil {
+		return fmt.Errorf("%s echo of %s, %d bytes: %w", network, o.target, o.size, err)
+	}
+	_, err = os.Stdout.Write(answer)
+	return err
+}
+
+// exchange returns the first line of the answer, after checking the rest.
+func exchange(conn net.Conn, network string, payload []byte) ([]byte, error) {
+	if _, err := conn.Write(payload); err != nil {
+		return nil, err
+	}
+	var all []byte
+	if network == "udp" {
+		buf := make([]byte, maxDatagram)
+		n, err := conn.Read(buf)
+		if err != nil {
+			return nil, err
+		}
+		all = buf[:n]
+	} else {
+		if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+			return nil, err
+		}
+		var err error
+		if all, err = io.ReadAll(conn); err != nil {
+			return nil, err
+		}
+	}
+	i := bytes.IndexByte(all, '\n') + 1
+	line, rest := all[:i], all[i:]
+	want := payload
+	if network == "udp" { // the line took the place of the payload's first bytes
+		want = payload[min(len(line), len(payload)):]
+	}
+	if i == 0 || !bytes.Equal(rest, want) {
+		return nil, errors.New("the answer is not what was sent")
+	}
+	return line, nil
+}
+
+// pattern is a payload in which a missing or moved part shows.
+func pattern(size int) []byte {
+	p := make([]byte, size)
+	for i := range p {
+		p[i] = byte(i ^ i>>8)
+	}
+	return p
+}
+
+// forbidFragments is a net.Dialer's Control: packets go out whole, or not at all.
+func forbidFragments(_, _ string, c syscall.RawConn) error {
+	var failed error
+	err := c.Control(func(fd uintptr) {
+		failed = unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_PROBE)
+	})
+	return errors.Join(err, failed)
+}

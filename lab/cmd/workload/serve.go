@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"time"
+)
+
+// maxDatagram is the largest UDP payload that IPv4 carries: 65535 - IP 20 - UDP 8.
+const maxDatagram = 65507
+
+// serve answers on three ports: a page by HTTP, and echoes by TCP and UDP. The page and the first line of an
+// echo tell who answers and from which address the question came.
+func serve(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("serve", flag.ContinueOnError)
+	page := flags.Int("http", 8080, "TCP port of the page")
+	echoes := flags.Int("echo", 7, "TCP and UDP port of the echoes")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	tcp, err := net.Listen("tcp", portAddress(*echoes))
+	if err != nil {
+		return err
+	}
+	udp, err := net.ListenPacket("udp", portAddress(*echoes))
+	if err != nil {
+		return err
+	}
+	server := &http.Server{
+		Addr: portAddress(*page),
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			io.WriteString(w, identity(r.RemoteAddr))
+		}),
+		ReadHeaderTimeout: 10 * time.Second,
+	}
+	failed := make(chan error, 3)
+	go func() { failed <- serveTCP(tcp) }()
+	go func() { failed <- serveUDP(udp) }()
+	go func() { failed <- server.ListenAndServe() }()
+	fmt.Printf("page on %d, echoes on %d\n", *page, *echoes)
+	select {
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+func portAddress(port int) string { return ":" + strconv.Itoa(port) }
+
+// identity says who answers, from the environment that a pod's manifest gives, and who asked.
+func identity(from string) string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return fmt.Sprintf("pod=%s node=%s ip=%s from=%s\n", host, os.Getenv("NODE_NAME"), os.Getenv("POD_IP"), from)
+}
+
+// serveTCP says who it is, then returns all that it is sent.
+func serveTCP(l net.Listener) error {
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			return err
+		}
+		go func() {
+			defer conn.Close()
+			if _, err := io.WriteString(conn, identity(conn.RemoteAddr().String())); err == nil {
+				_, _ = io.Copy(conn, conn) // the client sees what is missing
+			}
+		}()
+	}
+}
+
+// serveUDP answers a datagram with one of the same length: who it is, filled up with what it was sent. A
+// shorter question is answered in full.
+func serveUDP(conn net.PacketConn) error {
+	buf := make([]byte, maxDatagram)
+	for {
+		n, from, err := conn.ReadFrom(buf)
+		if err != nil {
+			return err
+		}
+		answer := []byte(identity(from.String()))
+		if len(answer) < n {
+			answer = append(answer, buf[len(answer):n]...)
+		}
+		if _, err := conn.WriteTo(answer, from); err != nil {
+			fmt.Fprintf(os.Stderr, "answer %s: %v\n", from, err)
+		}
+	}
+}
