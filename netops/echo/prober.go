@@ -17,8 +17,8 @@ const (
 const minInterval = 10 * time.Millisecond
 
 // ProbeConfig says what a Prober asks, whom, and how often. The callbacks run on the socket's own goroutines:
-// they must not wait, nor close the socket; they may call the prober and add others. One may still be running
-// when Stop returns.
+// they must not wait, nor close the socket; they may call the prober and add others. One may run before
+// Probe returns, and one may still be running when Stop returns.
 type ProbeConfig struct {
 	Target   netip.AddrPort
 	Interval time.Duration // between requests; 10 ms at least
@@ -30,7 +30,9 @@ type ProbeConfig struct {
 
 	Content func() Content                         // of each request; nil: nothing
 	OnReply func(reply Message, rtt time.Duration) // each answer, late ones too; nil: nothing
-	OnLost  func(consecutive int)                  // each loss, with the number since the last answer; nil: nothing
+	// OnLost is told each loss with the number of losses since the last answer, which counts from one. What was
+	// lost before a request that has been answered is not told. nil: nothing.
+	OnLost func(consecutive int)
 }
 
 func (c ProbeConfig) withDefaults() (ProbeConfig, error) {

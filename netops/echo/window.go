@@ -11,6 +11,7 @@ type window struct {
 	slots []slot
 	next  uint32 // sequence number of the next request
 	tail  uint32 // no request before this one is outstanding
+	fresh uint32 // all requests from this one on are newer than the newest answered one
 }
 
 type slot struct {
@@ -47,7 +48,8 @@ func (w *window) send(now time.Time) uint32 {
 	return sequence
 }
 
-// expire gives up the requests that were sent before the deadline and returns how many they are.
+// expire gives up the requests that were sent before the deadline. It returns how many of them are newer than
+// the newest answered one: an older one was lost from a path that is known to work since.
 func (w *window) expire(deadline time.Time) (given int) {
 	for ; w.tail != w.next; w.tail++ {
 		s := w.at(w.tail)
@@ -58,7 +60,9 @@ func (w *window) expire(deadline time.Time) (given int) {
 			return given
 		}
 		s.state = lost
-		given++
+		if !precedes(w.tail, w.fresh) {
+			given++
+		}
 	}
 	return given
 }
@@ -87,8 +91,14 @@ func (w *window) receive(sequence uint32, sent int64, now time.Time) (rtt time.D
 		return 0, false
 	}
 	s.state, s.rtt = answered, now.Sub(s.sent)
+	if !precedes(sequence, w.fresh) {
+		w.fresh = sequence + 1
+	}
 	return s.rtt, true
 }
+
+// precedes compares sequence numbers that may have wrapped (RFC 1982).
+func precedes(a, b uint32) bool { return int32(a-b) < 0 }
 
 // loss returns the share of lost requests, 0 to 1, among those whose fate is known.
 func (w *window) loss() float64 {

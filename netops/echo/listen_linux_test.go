@@ -1,0 +1,187 @@
+package echo
+
+import (
+	"errors"
+	"net/netip"
+	"runtime"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+)
+
+const testMTU = 1400
+
+var (
+	here  = netip.MustParseAddrPort("127.0.0.1:6092")
+	there = netip.MustParseAddrPort("127.0.0.2:6092")
+)
+
+// inNamespace runs the rest of the test on a thread of a network namespace of its own, whose only link, lo, is
+// up. Namespace and thread end with the test.
+func inNamespace(t testing.TB) {
+	t.Helper()
+	runtime.LockOSThread()
+	home, err := netns.Get()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ns, err := netns.New()
+	if err != nil {
+		t.Fatalf("network namespace: %v (this test needs root)", err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(netns.Set(home), home.Close(), ns.Close()); err != nil {
+			t.Errorf("leave the network namespace: %v", err)
+			return // and keep the thread locked, so that it ends
+		}
+		runtime.UnlockOSThread()
+	})
+	lo, err := netlink.LinkByName("lo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(netlink.LinkSetMTU(lo, testMTU), netlink.LinkSetUp(lo)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func listen(t testing.TB, cfg Config) *Socket {
+	t.Helper()
+	s, err := Listen(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return s
+}
+
+// firstResult starts a prober and waits for its first answer or loss.
+func firstResult(t *testing.T, s *Socket, cfg ProbeConfig) (*Prober, bool) {
+	t.Helper()
+	result := make(chan bool, 1)
+	tell := func(answered bool) {
+		select {
+		case result <- answered:
+		default:
+		}
+	}
+	cfg.Interval = 20 * time.Millisecond
+	cfg.OnReply = func(Message, time.Duration) { tell(true) }
+	cfg.OnLost = func(int) { tell(false) }
+	p := probe(t, s, cfg)
+	t.Cleanup(p.Stop)
+	select {
+	case answered := <-result:
+		return p, answered
+	case <-time.After(10 * time.Second):
+		t.Fatalf("neither answer nor loss: %+v", p.Stats())
+		return nil, false
+	}
+}
+
+func TestFullSizeOverUDP(t *testing.T) {
+	inNamespace(t)
+	listen(t, Config{Local: there, Responder: &Responder{}})
+	s := listen(t, Config{Local: here})
+	const full = testMTU - 20 - 8
+	p, answered := firstResult(t, s, ProbeConfig{Target: there, Size: full})
+	if stats := p.Stats(); !answered || stats.LastRTT <= 0 || stats.LastError != nil {
+		t.Errorf("request as large as the MTU: %+v", stats)
+	}
+	p, answered = firstResult(t, s, ProbeConfig{Target: there, Size: full + 1})
+	if stats := p.Stats(); answered || !errors.Is(stats.LastError, syscall.EMSGSIZE) || stats.Loss != 1 {
+		t.Errorf("request larger than the MTU: answered %v, %+v", answered, stats)
+	}
+}
+
+func TestUnreachableTargetIsLoss(t *testing.T) {
+	inNamespace(t)
+	s := listen(t, Config{Local: here})
+	p, answered := firstResult(t, s, ProbeConfig{Target: netip.MustParseAddrPort("192.0.2.1:6092")})
+	if stats := p.Stats(); answered || stats.LastError == nil || stats.Lost == 0 {
+		t.Errorf("answered %v, %+v", answered, stats)
+	}
+	_, answered = firstResult(t, s, ProbeConfig{Target: there, Timeout: 50 * time.Millisecond})
+	if answered {
+		t.Error("answered where nobody listens")
+	}
+}
+
+// A node helper and a gateway have CAP_NET_ADMIN alone.
+func TestDeviceIsBoundWithoutNetRaw(t *testing.T) {
+	inNamespace(t)
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var all, some [2]unix.CapUserData
+	if err := unix.Capget(&header, &all[0]); err != nil {
+		t.Fatal(err)
+	}
+	some = all
+	some[0].Effective = 1 << unix.CAP_NET_ADMIN
+	some[1].Effective = 0
+	if err := unix.Capset(&header, &some[0]); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Listen(Config{Local: here, Device: "lo", Responder: &Responder{}})
+	if err := unix.Capset(&header, &all[0]); err != nil {
+		t.Fatal(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	if _, answered := firstResult(t, listen(t, Config{Local: there}), ProbeConfig{Target: here}); !answered {
+		t.Errorf("no answer through the device; counters %+v", s.Counters())
+	}
+	if _, err := Listen(Config{Local: netip.MustParseAddrPort("127.0.0.3:0"), Device: "absent"}); !errors.Is(err, syscall.ENODEV) {
+		t.Errorf("bound to a device that is not there: %v", err)
+	}
+}
+
+func TestListenRefusesWhatIsNoAddress(t *testing.T) {
+	for _, local := range []string{"0.0.0.0:6092", "[::1]:6092"} {
+		if s, err := Listen(Config{Local: netip.MustParseAddrPort(local)}); err == nil {
+			t.Errorf("listens on %s", local)
+			_ = s.Close()
+		}
+	}
+}
+
+// BenchmarkProbe tells what one request and its answer, both ends in this process, cost at one prober's pace:
+// each wakes idle threads.
+func BenchmarkProbe(b *testing.B) {
+	inNamespace(b)
+	listen(b, Config{Local: there, Responder: &Responder{}})
+	s := listen(b, Config{Local: here})
+	done, answers := make(chan struct{}), 0
+	begin := cpuTime(b)
+	p, err := s.Probe(ProbeConfig{
+		Target: there, Interval: minInterval, Size: 1200,
+		OnReply: func(Message, time.Duration) {
+			if answers++; answers == b.N {
+				close(done)
+			}
+		},
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	<-done
+	p.Stop()
+	b.ReportMetric(float64((cpuTime(b)-begin).Microseconds())/float64(b.N), "cpu-µs/op")
+}
+
+func cpuTime(b *testing.B) time.Duration {
+	var usage unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &usage); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}

@@ -1,0 +1,163 @@
+package echo
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"math"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var sameAddr = cmp.Comparer(func(a, b netip.Addr) bool { return a == b })
+
+func fullMessage() Message {
+	return Message{
+		Kind: Reply, Session: 0x0102030405060708, Sequence: 0x11121314, Sent: 0x2122232425262728, Size: 60,
+		Content: Content{
+			Node: netip.MustParseAddr("10.70.0.9"),
+			Report: Report{
+				Internal: netip.MustParseAddr("10.80.0.7"), OverlayRTT: 300 * time.Microsecond,
+				Proven: true, ProofAge: 1500 * time.Millisecond, ProofRTT: 2 * time.Millisecond,
+			},
+		},
+	}
+}
+
+// The two clusters of a peering are not upgraded together: these bytes are a promise.
+func TestWireFormat(t *testing.T) {
+	const want = "4c514e4501020007" + // magic, version 1, reply, three flags
+		"0102030405060708" + "2122232425262728" + "11121314" + "003c0000" + // session, sent, sequence, size
+		"0a460009" + "0a500007" + "0000012c" + "000005dc" + "000007d0" + // node, internal, µs, ms, µs
+		"0000000000000000"
+	got, err := fullMessage().AppendTo(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if hex.EncodeToString(got) != want {
+		t.Errorf("message in wire format:\n got %x\nwant %s", got, want)
+	}
+}
+
+func TestParseReadsWhatAppendToWrote(t *testing.T) {
+	for name, m := range map[string]Message{
+		"smallest":     {Kind: Request, Size: MinSize},
+		"largest":      {Kind: Request, Size: MaxSize, Session: math.MaxUint64, Sequence: math.MaxUint32, Sent: -1},
+		"all content":  fullMessage(),
+		"not yet seen": {Kind: Request, Size: 100, Content: Content{Report: Report{Internal: netip.MustParseAddr("10.80.0.7")}}},
+		"node only":    {Kind: Reply, Size: 100, Content: Content{Node: netip.MustParseAddr("10.70.0.9")}},
+	} {
+		packet, err := m.AppendTo([]byte("before"))
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if !bytes.HasPrefix(packet, []byte("before")) || len(packet) != len("before")+m.Size {
+			t.Errorf("%s: AppendTo made %d bytes of a message of %d", name, len(packet), m.Size)
+		}
+		got, err := Parse(packet[len("before"):])
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if diff := cmp.Diff(m, got, sameAddr); diff != "" {
+			t.Errorf("%s (-written +read):\n%s", name, diff)
+		}
+	}
+}
+
+func TestDurationsOutOfRangeBecomeTheNearest(t *testing.T) {
+	m := fullMessage()
+	m.Content.Report.OverlayRTT, m.Content.Report.ProofAge = -time.Second, 365*24*time.Hour
+	packet, _ := m.AppendTo(nil)
+	got, err := Parse(packet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := got.Content.Report; r.OverlayRTT != 0 || r.ProofAge != math.MaxUint32*time.Millisecond {
+		t.Errorf("read overlay RTT %v, proof age %v", r.OverlayRTT, r.ProofAge)
+	}
+}
+
+func TestAppendToRefusesSizes(t *testing.T) {
+	for _, size := range []int{0, MinSize - 1, MaxSize + 1} {
+		if b, err := (Message{Kind: Request, Size: size}).AppendTo(nil); err == nil || len(b) != 0 {
+			t.Errorf("size %d: %d bytes, error %v", size, len(b), err)
+		}
+	}
+}
+
+func TestParseErrors(t *testing.T) {
+	change := func(at int, to byte) []byte {
+		packet, _ := fullMessage().AppendTo(nil)
+		packet[at] = to
+		return packet
+	}
+	sound, _ := fullMessage().AppendTo(nil)
+	for name, c := range map[string]struct {
+		packet []byte
+		want   error
+	}{
+		"nothing":          {nil, ErrShort},
+		"one byte short":   {sound[:MinSize-1], ErrShort},
+		"truncated":        {sound[:len(sound)-1], ErrLength},
+		"longer":           {append(bytes.Clone(sound), 0), ErrLength},
+		"foreign":          {change(0, 'X'), ErrMagic},
+		"future version":   {change(4, version+1), ErrVersion},
+		"version zero":     {change(4, 0), ErrVersion},
+		"kind zero":        {change(5, 0), ErrKind},
+		"kind three":       {change(5, 3), ErrKind},
+		"stated too short": {change(29, MinSize), ErrLength},
+	} {
+		if _, err := Parse(c.packet); !errors.Is(err, c.want) {
+			t.Errorf("%s: error %v, want %v", name, err, c.want)
+		}
+	}
+}
+
+func TestParseIgnoresWhatLaterVersionsAdd(t *testing.T) {
+	packet, _ := fullMessage().AppendTo(nil)
+	packet[6], packet[30], packet[MinSize] = 0xff, 1, 1
+	got, err := Parse(packet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(fullMessage(), got, sameAddr); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestParseAllocatesNothing(t *testing.T) {
+	sound, _ := fullMessage().AppendTo(nil)
+	bad := bytes.Clone(sound)
+	bad[0] = 0
+	if n := testing.AllocsPerRun(100, func() {
+		_, _ = Parse(sound)
+		_, _ = Parse(bad)
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	sound, _ := fullMessage().AppendTo(nil)
+	f.Add(sound)
+	f.Add(sound[:MinSize])
+	f.Add([]byte("LQNE"))
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, packet []byte) {
+		m, err := Parse(packet)
+		if err != nil {
+			return
+		}
+		again, err := m.AppendTo(nil)
+		if err != nil {
+			t.Fatalf("%+v was read but cannot be written: %v", m, err)
+		}
+		back, err := Parse(again)
+		if diff := cmp.Diff(m, back, sameAddr); err != nil || diff != "" {
+			t.Fatalf("written and read again: %v\n%s", err, diff)
+		}
+	})
+}

@@ -1,0 +1,382 @@
+package echo
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+var (
+	nodeAddr    = netip.MustParseAddrPort("10.80.0.7:6092")
+	gatewayAddr = netip.MustParseAddrPort("10.80.0.1:6092")
+	otherAddr   = netip.MustParseAddrPort("10.80.0.2:6092")
+)
+
+var errNetUnreachable = errors.New("network is unreachable")
+
+// wire is a network in memory whose time is that of the test's bubble.
+type wire struct {
+	mu    sync.Mutex
+	ends  map[netip.AddrPort]*wireConn
+	delay time.Duration
+	drop  func(from, to netip.AddrPort) bool
+	sends []time.Time
+}
+
+type packet struct {
+	data []byte
+	from netip.AddrPort
+}
+
+type wireConn struct {
+	wire  *wire
+	local netip.AddrPort
+	in    chan packet
+	done  chan struct{}
+}
+
+func newWire() *wire { return &wire{ends: make(map[netip.AddrPort]*wireConn)} }
+
+func (w *wire) attach(t *testing.T, local netip.AddrPort, responder *Responder) *Socket {
+	c := &wireConn{wire: w, local: local, in: make(chan packet, 1000), done: make(chan struct{})}
+	w.mu.Lock()
+	w.ends[local] = c
+	w.mu.Unlock()
+	s := newSocket(c, responder)
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func (w *wire) setDrop(drop func(from, to netip.AddrPort) bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.drop = drop
+}
+
+func (c *wireConn) ReadFrom(b []byte) (int, netip.AddrPort, error) {
+	select {
+	case p := <-c.in:
+		return copy(b, p.data), p.from, nil
+	case <-c.done:
+		return 0, netip.AddrPort{}, net.ErrClosed
+	}
+}
+
+func (c *wireConn) WriteTo(b []byte, to netip.AddrPort) error {
+	c.wire.mu.Lock()
+	defer c.wire.mu.Unlock()
+	c.wire.sends = append(c.wire.sends, time.Now())
+	end, ok := c.wire.ends[to]
+	if !ok {
+		return errNetUnreachable
+	}
+	if c.wire.drop != nil && c.wire.drop(c.local, to) {
+		return nil
+	}
+	p := packet{slices.Clone(b), c.local}
+	time.AfterFunc(c.wire.delay, func() { end.in <- p })
+	return nil
+}
+
+func (c *wireConn) LocalAddr() netip.AddrPort { return c.local }
+
+func (c *wireConn) Close() error {
+	close(c.done)
+	return nil
+}
+
+func probe(t *testing.T, s *Socket, cfg ProbeConfig) *Prober {
+	t.Helper()
+	p, err := s.Probe(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// after lets virtual time pass.
+func after(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+func TestProbeMeasuresAndTells(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire()
+		w.delay = 3 * time.Millisecond
+		report := Report{Internal: nodeAddr.Addr(), OverlayRTT: time.Millisecond}
+		var asked []Message
+		w.attach(t, gatewayAddr, &Responder{Answer: func(from netip.AddrPort, request Message) Content {
+			if from != nodeAddr {
+				t.Errorf("request from %v", from)
+			}
+			asked = append(asked, request)
+			return Content{Node: otherAddr.Addr()}
+		}})
+		var replies []Message
+		p := probe(t, w.attach(t, nodeAddr, nil), ProbeConfig{
+			Target: gatewayAddr, Interval: 200 * time.Millisecond, Size: 1400,
+			Content: func() Content { return Content{Report: report} },
+			OnReply: func(reply Message, rtt time.Duration) {
+				replies = append(replies, reply)
+				if rtt != 6*time.Millisecond {
+					t.Errorf("round trip %v", rtt)
+				}
+			},
+			OnLost: func(int) { t.Error("lost a request") },
+		})
+		after(950 * time.Millisecond)
+		if len(asked) != 5 || asked[4].Content.Report != report || asked[4].Size != 1400 {
+			t.Errorf("gateway got %d requests, the last %+v", len(asked), asked[len(asked)-1])
+		}
+		if len(replies) != 5 || replies[4].Content.Node != otherAddr.Addr() || replies[4].Size != 1400 {
+			t.Errorf("node got %d replies, the last %+v", len(replies), replies[len(replies)-1])
+		}
+		got := p.Stats()
+		want := ProbeStats{Sent: 5, Received: 5, RTT: 6 * time.Millisecond, LastRTT: 6 * time.Millisecond, LastReply: got.LastReply}
+		if got != want || time.Since(got.LastReply) != 144*time.Millisecond {
+			t.Errorf("stats %+v, last reply %v ago", got, time.Since(got.LastReply))
+		}
+	})
+}
+
+func TestLossIsToldAndEndsWithAnAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire()
+		w.attach(t, gatewayAddr, &Responder{})
+		var losses []int
+		p := probe(t, w.attach(t, nodeAddr, nil), ProbeConfig{
+			Target: gatewayAddr, Interval: 100 * time.Millisecond, Timeout: 250 * time.Millisecond, Window: 8,
+			OnLost: func(n int) { losses = append(losses, n) },
+		})
+		after(350 * time.Millisecond) // four requests answered
+		w.setDrop(func(from, _ netip.AddrPort) bool { return from == gatewayAddr })
+		after(500 * time.Millisecond) // of five requests three are given up
+		if stats := p.Stats(); !slices.Equal(losses, []int{1, 2, 3}) || stats.Lost != 3 || stats.Loss != 3.0/6 {
+			t.Errorf("losses %v, stats %+v", losses, stats)
+		}
+		w.setDrop(nil)
+		after(100 * time.Millisecond)
+		if stats := p.Stats(); stats.Lost != 0 {
+			t.Errorf("after an answer: stats %+v", stats)
+		}
+		after(time.Second)
+		if stats := p.Stats(); stats.Loss != 0 || stats.Sent != 20 || stats.Received != 15 {
+			t.Errorf("a window later: stats %+v", stats)
+		}
+	})
+}
+
+func TestRequestIsGivenUpInTimeBetweenSlowProbes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire()
+		w.attach(t, gatewayAddr, nil)
+		begin := time.Now()
+		var told time.Duration
+		probe(t, w.attach(t, nodeAddr, nil), ProbeConfig{
+			Target: gatewayAddr, Interval: time.Minute, OnLost: func(int) { told = time.Since(begin) },
+		})
+		after(10 * time.Second)
+		if told != DefaultTimeout {
+			t.Errorf("loss told after %v, want %v", told, DefaultTimeout)
+		}
+	})
+}
+
+func TestSendErrorIsALossAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire()
+		var losses []int
+		p := probe(t, w.attach(t, nodeAddr, nil), ProbeConfig{
+			Target: gatewayAddr, Interval: time.Second, OnLost: func(n int) { losses = append(losses, n) },
+		})
+		after(1500 * time.Millisecond)
+		if stats := p.Stats(); !errors.Is(stats.LastError, errNetUnreachable) || stats.Loss != 1 || !slices.Equal(losses, []int{1, 2}) {
+			t.Errorf("losses %v, stats %+v", losses, stats)
+		}
+		w.attach(t, gatewayAddr, &Responder{})
+		after(time.Second)
+		if stats := p.Stats(); stats.LastError != nil || stats.Lost != 0 {
+			t.Errorf("after an answer: stats %+v", stats)
+		}
+	})
+}
+
+func TestSetTargetBeginsAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire()
+		w.delay = 20 * time.Millisecond
+		w.attach(t, gatewayAddr, &Responder{})
+		var asked int
+		w.attach(t, otherAddr, &Responder{Answer: func(netip.AddrPort, Message) Content { asked++; return Content{} }})
+		s := w.attach(t, nodeAddr, nil)
+		p := probe(t, s, ProbeConfig{Target: gatewayAddr, Interval: 10 * time.Second})
+		after(30 * time.Millisecond) // the answer is on its way
+		if err := p.SetTarget(otherAddr); err != nil {
+			t.Fatal(err)
+		}
+		after(30 * time.Millisecond)
+		if asked != 1 || !p.Stats().LastReply.IsZero() {
+			t.Errorf("new target asked %d times at once; stats %+v", asked, p.Stats())
+		}
+		if n := s.Counters().Ignored[ReasonSession]; n != 1 {
+			t.Errorf("answers of the old target ignored: %d", n)
+		}
+		after(20 * time.Millisecond)
+		if stats := p.Stats(); stats.Received != 1 || stats.Sent != 2 || stats.LastRTT != 40*time.Millisecond {
+			t.Errorf("stats %+v", stats)
+		}
+		if err := p.SetTarget(netip.AddrPort{}); err == nil {
+			t.Error("took a target without an address")
+		}
+	})
+}
+
+func TestForgedRepliesAreIgnored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire()
+		var seen Message
+		w.attach(t, gatewayAddr, &Responder{Answer: func(_ netip.AddrPort, m Message) Content { seen = m; return Content{} }})
+		s := w.attach(t, nodeAddr, nil)
+		p := probe(t, s, ProbeConfig{
+			Target: gatewayAddr, Interval: time.Hour,
+			OnReply: func(m Message, _ time.Duration) {
+				if m.Content.Node.IsValid() {
+					t.Errorf("took a forged reply %+v", m)
+				}
+			},
+		})
+		after(0)
+		forge := func(from netip.AddrPort, change func(*Message)) {
+			m := seen
+			m.Kind, m.Content.Node = Reply, otherAddr.Addr()
+			change(&m)
+			b, err := m.AppendTo(nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.ends[nodeAddr].in <- packet{b, from}
+		}
+		forge(gatewayAddr, func(*Message) {})
+		forge(otherAddr, func(*Message) {})
+		forge(gatewayAddr, func(m *Message) { m.Session++ })
+		forge(gatewayAddr, func(m *Message) { m.Sequence++ })
+		w.ends[nodeAddr].in <- packet{[]byte("noise"), gatewayAddr}
+		after(0)
+		got := s.Counters().Ignored
+		for reason, want := range map[Reason]uint64{
+			ReasonSource: 1, ReasonSession: 1, ReasonSequence: 2, Reason(ErrShort): 1,
+		} {
+			if got[reason] != want {
+				t.Errorf("ignored for %q: %d, want %d", reason, got[reason], want)
+			}
+		}
+		if p.Stats().Received != 1 {
+			t.Errorf("stats %+v", p.Stats())
+		}
+	})
+}
+
+func TestRepliesAreLimitedAndNeverAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire()
+		w.attach(t, nodeAddr, nil)
+		s := w.attach(t, gatewayAddr, &Responder{Rate: 10, Burst: 5})
+		for _, kind := range []Kind{Request, Reply} {
+			b, _ := Message{Kind: kind, Size: 100}.AppendTo(nil)
+			for range 20 {
+				w.ends[gatewayAddr].in <- packet{b, nodeAddr}
+			}
+		}
+		after(0)
+		c := s.Counters()
+		if c.Requests != 20 || c.Answered != 5 || c.Ignored[ReasonRateLimit] != 15 || c.Ignored[ReasonSession] != 20 {
+			t.Errorf("counters %+v", c)
+		}
+		if len(w.sends) != 5 {
+			t.Errorf("%d packets were sent", len(w.sends))
+		}
+	})
+}
+
+func TestManyProbersShareASocket(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire()
+		w.delay = time.Millisecond
+		s := w.attach(t, nodeAddr, nil)
+		var probers []*Prober
+		for i := range 500 {
+			target := netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 80, byte(1 + i/250), byte(i % 250)}), 6092)
+			w.attach(t, target, &Responder{})
+			probers = append(probers, probe(t, s, ProbeConfig{Target: target, Interval: 200 * time.Millisecond}))
+		}
+		after(900 * time.Millisecond)
+		for _, p := range probers[:250] {
+			p.Stop()
+			p.Stop()
+		}
+		after(time.Second)
+		for i, p := range probers {
+			want := uint64(10)
+			if i < 250 {
+				want = 5
+			}
+			if stats := p.Stats(); stats.Sent != want || stats.Received != want {
+				t.Fatalf("prober %d: stats %+v", i, stats)
+			}
+		}
+	})
+}
+
+func TestCallbacksMayUseTheSocket(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire()
+		w.attach(t, otherAddr, &Responder{})
+		s := w.attach(t, nodeAddr, nil)
+		var own atomic.Pointer[Prober]
+		p := probe(t, s, ProbeConfig{
+			Target: gatewayAddr, Interval: time.Second,
+			OnLost: func(int) {
+				if p := own.Load(); p != nil {
+					_ = p.SetTarget(otherAddr)
+				}
+			},
+			OnReply: func(Message, time.Duration) { own.Load().Stop() },
+		})
+		own.Store(p)
+		after(10 * time.Second)
+		if stats := p.Stats(); stats.Received != 1 || stats.Lost != 0 {
+			t.Errorf("stats %+v", stats)
+		}
+		sent := p.Stats().Sent
+		after(10 * time.Second)
+		if got := p.Stats().Sent; got != sent {
+			t.Errorf("sent %d requests after Stop", got-sent)
+		}
+	})
+}
+
+func TestProbeRefusesConfigurations(t *testing.T) {
+	s := newWire().attach(t, nodeAddr, nil)
+	good := ProbeConfig{Target: gatewayAddr, Interval: time.Second}
+	for name, change := range map[string]func(*ProbeConfig){
+		"no target":   func(c *ProbeConfig) { c.Target = netip.AddrPort{} },
+		"IPv6 target": func(c *ProbeConfig) { c.Target = netip.MustParseAddrPort("[fd00::1]:6092") },
+		"no interval": func(c *ProbeConfig) { c.Interval = 0 },
+		"too large":   func(c *ProbeConfig) { c.Size = MaxSize + 1 },
+		"too small":   func(c *ProbeConfig) { c.Size = 1 },
+		"no time":     func(c *ProbeConfig) { c.Timeout = -1 },
+	} {
+		cfg := good
+		change(&cfg)
+		if _, err := s.Probe(cfg); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+}

@@ -1,0 +1,108 @@
+package echo
+
+import (
+	"math"
+	"testing"
+	"time"
+)
+
+var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func at(d time.Duration) time.Time { return start.Add(d) }
+
+func TestWindowLossCountsWhatIsKnown(t *testing.T) {
+	w := newWindow(4)
+	if w.loss() != 0 || w.median() != 0 {
+		t.Errorf("empty window: loss %v, median %v", w.loss(), w.median())
+	}
+	for i := range 4 {
+		w.send(at(time.Duration(i) * time.Second))
+	}
+	if _, ok := w.receive(1, at(time.Second).UnixNano(), at(1100*time.Millisecond)); !ok {
+		t.Error("answer to request 1 refused")
+	}
+	if given := w.expire(at(2 * time.Second)); given != 1 {
+		t.Errorf("gave up %d requests, want number 2 alone: 0 was overtaken by 1", given)
+	}
+	if got, want := w.loss(), 2.0/3; got != want {
+		t.Errorf("loss %v, want %v: two lost, one answered, one outstanding", got, want)
+	}
+	if sent, ok := w.oldest(); !ok || !sent.Equal(at(3*time.Second)) {
+		t.Errorf("oldest outstanding %v, %v", sent, ok)
+	}
+}
+
+func TestWindowForgetsWhatIsOld(t *testing.T) {
+	w := newWindow(4)
+	for i := range 8 {
+		now := at(time.Duration(i) * time.Second)
+		sequence := w.send(now)
+		if i >= 4 {
+			w.receive(sequence, now.UnixNano(), now.Add(time.Duration(i)*time.Millisecond))
+		}
+	}
+	w.expire(at(time.Hour))
+	if w.loss() != 0 || w.median() != 6*time.Millisecond {
+		t.Errorf("loss %v, median %v; want 0 and 6ms of 4, 5, 6, 7", w.loss(), w.median())
+	}
+}
+
+func TestWindowAnswersCountOnce(t *testing.T) {
+	w := newWindow(4)
+	sequence := w.send(start)
+	w.expire(at(time.Second))
+	if w.loss() != 1 {
+		t.Errorf("loss %v before the late answer", w.loss())
+	}
+	if _, ok := w.receive(sequence, start.UnixNano()+1, at(2*time.Second)); ok {
+		t.Error("took an answer that bears another time")
+	}
+	if rtt, ok := w.receive(sequence, start.UnixNano(), at(2*time.Second)); !ok || rtt != 2*time.Second {
+		t.Errorf("late answer: %v, %v", rtt, ok)
+	}
+	if w.loss() != 0 {
+		t.Errorf("loss %v after the late answer", w.loss())
+	}
+	if _, ok := w.receive(sequence, start.UnixNano(), at(2*time.Second)); ok {
+		t.Error("took the same answer twice")
+	}
+	if _, ok := w.receive(sequence+4, start.UnixNano(), at(2*time.Second)); ok {
+		t.Error("took an answer to a request of the same place that was never sent")
+	}
+}
+
+func TestWindowSequenceWraps(t *testing.T) {
+	w := newWindow(5)
+	w.next, w.tail, w.fresh = math.MaxUint32-1, math.MaxUint32-1, math.MaxUint32-1
+	for range 4 {
+		sequence := w.send(start)
+		if _, ok := w.receive(sequence, start.UnixNano(), start); !ok {
+			t.Errorf("answer to request %d refused", sequence)
+		}
+	}
+	if given := w.expire(at(time.Hour)); given != 0 || w.tail != 2 {
+		t.Errorf("gave up %d, tail %d", given, w.tail)
+	}
+	w.send(start)
+	if given := w.expire(at(time.Hour)); given != 1 {
+		t.Errorf("gave up %d after the wrap, want 1", given)
+	}
+}
+
+func TestBucket(t *testing.T) {
+	b := newBucket(10, 3, start)
+	taken := func(now time.Time) (n int) {
+		for b.take(now) {
+			n++
+		}
+		return n
+	}
+	for _, c := range []struct {
+		after time.Duration
+		want  int
+	}{{0, 3}, {0, 0}, {100 * time.Millisecond, 1}, {350 * time.Millisecond, 2}, {time.Hour, 3}} {
+		if got := taken(at(c.after)); got != c.want {
+			t.Errorf("at %v: %d within the limit, want %d", c.after, got, c.want)
+		}
+	}
+}
