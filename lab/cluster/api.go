@@ -114,7 +114,7 @@ func (a *API) do(ctx context.Context, method, path string, in, out any) error {
 		}
 		body = bytes.NewReader(text)
 	}
-	url := fmt.Sprintf("https://%s%s", netip.AddrPortFrom(localhost, APIPort), path)
+	url := fmt.Sprintf("https://%s%s", APIServer, path)
 	req, err := http.NewRequestWithContext(ctx, method, url, body)
 	if err != nil {
 		return err
@@ -136,4 +136,25 @@ func (a *API) do(ctx context.Context, method, path string, in, out any) error {
 		return nil
 	}
 	return json.Unmarshal(text, out)
+}
+
+// ProxyHealthy reports, as an error, why Services are not translated yet on the node that dial leads to.
+func ProxyHealthy(ctx context.Context, dial Dialer) error {
+	client := http.Client{Timeout: requestTimeout, Transport: &http.Transport{
+		DialContext:       func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
+		DisableKeepAlives: true,
+	}}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://%s/healthz", KubeProxyHealth), nil)
+	if err != nil {
+		return err
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("kube-proxy: %s", resp.Status)
+	}
+	return nil
 }

@@ -117,7 +117,7 @@ func (p controlPlane) apiServer() []string {
 		"--etcd-servers=http://127.0.0.1:2379",
 		"--advertise-address=" + c.ControlPlaneAddress().String(),
 		"--bind-address=0.0.0.0",
-		fmt.Sprintf("--secure-port=%d", APIPort),
+		fmt.Sprintf("--secure-port=%d", apiPort),
 		"--cert-dir=" + filepath.Join(p.disk, "apiserver"),
 		"--tls-cert-file=" + p.key("apiserver.crt"),
 		"--tls-private-key-file=" + p.key("apiserver.key"),

@@ -12,10 +12,16 @@ import (
 	"liqonet.io/liqonet/lab/spec"
 )
 
-// APIPort is where API servers listen.
-const APIPort = 6443
+// apiPort is where API servers listen.
+const apiPort = 6443
 
 var localhost = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+
+// Where programs listen, for clients in the same network namespace.
+var (
+	APIServer       = netip.AddrPortFrom(localhost, apiPort)
+	KubeProxyHealth = netip.AddrPortFrom(localhost, 10256)
+)
 
 // Identity is a cluster with the authority that its members trust.
 type Identity struct {
@@ -44,7 +50,7 @@ func (id *Identity) Authority() []byte { return id.authority.Certificate() }
 func (id *Identity) kubeconfig(user pki.Pair) ([]byte, error) {
 	return pki.Kubeconfig(pki.Access{
 		Context:   id.Cluster.Name,
-		Server:    fmt.Sprintf("https://%s", netip.AddrPortFrom(id.Cluster.ControlPlaneAddress(), APIPort)),
+		Server:    fmt.Sprintf("https://%s", netip.AddrPortFrom(id.Cluster.ControlPlaneAddress(), apiPort)),
 		Authority: id.Authority(),
 		User:      user,
 	})

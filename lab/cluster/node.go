@@ -105,7 +105,6 @@ func (n Node) services(images []string) []process.Service {
 	kube := filepath.Join(node.ToolsDir, "kube")
 	vs := []process.Service{
 		service("containerd", filepath.Join(node.ToolsDir, "containerd"), "--config="+conf("containerd.toml")),
-		service("kube-proxy", kube, "kube-proxy", "--config="+conf("kube-proxy.yaml")),
 	}
 	archives := []string{filepath.Join(node.ToolsDir, WorkloadArchive)}
 	for _, image := range images {
@@ -123,7 +122,9 @@ func (n Node) services(images []string) []process.Service {
 		"--node-ip="+n.Address().String(),
 	)
 	kubelet.After = []string{socket, conf(admitted)}
-	return append(vs, kubelet)
+	proxy := service("kube-proxy", kube, "kube-proxy", "--config="+conf("kube-proxy.yaml"))
+	proxy.After = []string{conf(admitted)} // it would meet an API server without roles, and wait longer
+	return append(vs, kubelet, proxy)
 }
 
 // admitted is an empty file in the node's configuration. Without it kubelet would create the Node object

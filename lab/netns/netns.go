@@ -3,7 +3,10 @@
 package netns
 
 import (
+	"context"
 	"fmt"
+	"net"
+	"net/netip"
 	"os"
 	"runtime"
 
@@ -65,6 +68,19 @@ func (n *Namespace) Do(f func() error) error {
 		}
 		return f()
 	})
+}
+
+// Dial opens a TCP connection from inside the namespace.
+func (n *Namespace) Dial(ctx context.Context, address netip.AddrPort) (net.Conn, error) {
+	var conn net.Conn
+	err := n.Do(func() error {
+		var d net.Dialer
+		var err error
+		// With an address, not a name, the socket is made by this very thread.
+		conn, err = d.DialContext(ctx, "tcp", address.String())
+		return err
+	})
+	return conn, err
 }
 
 // onThread runs f on a thread of its own that f may move to another namespace. A thread that cannot be

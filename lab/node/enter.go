@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"runtime"
 	"syscall"
 
@@ -44,17 +45,11 @@ func Run(ctx context.Context, p Place, argv []string) (int, error) {
 	if err := p.enter(); err != nil {
 		return 0, err
 	}
-	if p.Net == "" {
-		if err := os.Setenv("PATH", Search); err != nil {
-			return 0, err
-		}
-		if err := os.Chdir("/"); err != nil {
-			return 0, err
-		}
+	cmd, err := p.command(ctx, argv)
+	if err != nil {
+		return 0, err
 	}
-	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
 	defer signal.Stop(signals)
@@ -67,7 +62,7 @@ func Run(ctx context.Context, p Place, argv []string) (int, error) {
 			_ = cmd.Process.Signal(s)
 		}
 	}()
-	err := cmd.Wait()
+	err = cmd.Wait()
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
 		if exit.ExitCode() < 0 {
 			return 0, fmt.Errorf("run %s: %w", argv[0], err)
@@ -75,6 +70,37 @@ func Run(ctx context.Context, p Place, argv []string) (int, error) {
 		return exit.ExitCode(), nil
 	}
 	return 0, err
+}
+
+// command is argv as a child that dies with the calling thread.
+func (p Place) command(ctx context.Context, argv []string) (*exec.Cmd, error) {
+	if p.Net != "" {
+		cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+		return cmd, nil
+	}
+	if err := os.Setenv("PATH", Search); err != nil {
+		return nil, err
+	}
+	// syscall.SysProcAttr would kill a child whose parent it cannot see, as from inside a PID namespace: the
+	// child asks for the signal by itself.
+	return exec.CommandContext(ctx, filepath.Join(ToolsDir, "lab"), append([]string{BecomeCommand, "--"}, argv...)...), nil
+}
+
+// Become turns this process into a program that is killed when the thread that started it ends.
+func Become(argv []string) error {
+	runtime.LockOSThread()
+	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
+		return fmt.Errorf("ask for signal at parent's death: %w", err)
+	}
+	program, err := exec.LookPath(argv[0])
+	if err != nil {
+		return err
+	}
+	if err := syscall.Exec(program, argv, os.Environ()); err != nil {
+		return fmt.Errorf("run %s: %w", program, err)
+	}
+	return nil
 }
 
 // enter moves the calling thread, and the processes that it will start, into the place.

@@ -116,6 +116,14 @@ func coverEtc(c Config) error {
 			return err
 		}
 	}
+	// Networks that are configured on the host are not the node's.
+	cni := filepath.Join(upper, "cni")
+	if err := os.MkdirAll(cni, 0o755); err != nil {
+		return err
+	}
+	if err := unix.Setxattr(cni, "trusted.overlay.opaque", []byte("y"), 0); err != nil {
+		return fmt.Errorf("cover /etc/cni: %w", err)
+	}
 	return mount("overlay", "/etc", "overlay", 0, "lowerdir=/etc,upperdir="+upper+",workdir="+work)
 }
 

@@ -26,7 +26,12 @@ const (
 	BootCommand     = "node-boot"
 	InitCommand     = "node-init"
 	ServicesCommand = "node-services"
-	EnterCommand    = "node-enter" // not a step: PID -- PROGRAM [ARGUMENT...] runs a program in a node
+)
+
+// Commands of the lab binary that run a program in a node: from outside, and the last step inside.
+const (
+	EnterCommand  = "node-enter"  // PID -- PROGRAM [ARGUMENT...]
+	BecomeCommand = "node-become" // -- PROGRAM [ARGUMENT...]
 )
 
 // Folders inside a node that the lab gives it.

@@ -167,8 +167,11 @@ func (c Cluster) problems() []error {
 			}
 		}
 	}
-	if c.Nodes < 1 || sound && c.Nodes > c.MaxNodes() {
-		errs = append(errs, fmt.Errorf("nodes %d: want 1 to %d", c.Nodes, c.MaxNodes()))
+	if c.Nodes < 1 {
+		errs = append(errs, fmt.Errorf("nodes %d: want at least 1", c.Nodes))
+	}
+	if sound && c.Nodes > c.MaxNodes() {
+		errs = append(errs, fmt.Errorf("nodes %d: the ranges have room for %d", c.Nodes, c.MaxNodes()))
 	}
 	return errs
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -78,15 +77,7 @@ func (s *Supervisor) newCluster(declared spec.Cluster) (*cluster, error) {
 
 // dial opens a connection to the API server from inside its namespace.
 func (c *cluster) dial(ctx context.Context) (net.Conn, error) {
-	var conn net.Conn
-	err := c.control.Namespace.Do(func() error {
-		var d net.Dialer
-		var err error
-		// With an address and no name, the socket is made by this very thread.
-		conn, err = d.DialContext(ctx, "tcp", netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), kube.APIPort).String())
-		return err
-	})
-	return conn, err
+	return c.control.Namespace.Dial(ctx, kube.APIServer)
 }
 
 // serveProxy carries connections from the host to the API server.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -130,7 +131,8 @@ func (s *Supervisor) admit(ctx context.Context, c *cluster, n *node) error {
 	return s.awaitReady(ctx, c, n)
 }
 
-// awaitReady returns when the node has reported, since it was started, that it is ready.
+// awaitReady returns when the node has reported, since it was started, that it is ready, and translates
+// Services.
 func (s *Supervisor) awaitReady(ctx context.Context, c *cluster, n *node) error {
 	err := await(ctx, readyTimeout, func() (bool, error) {
 		if _, ok := n.running(); !ok {
@@ -140,8 +142,13 @@ func (s *Supervisor) awaitReady(ctx context.Context, c *cluster, n *node) error 
 		if err != nil {
 			return false, err
 		}
-		// Reports bear whole seconds.
-		return !ready[n.Name()].Before(n.started.Truncate(time.Second)), nil
+		if ready[n.Name()].Before(n.started.Truncate(time.Second)) { // reports bear whole seconds
+			return false, nil
+		}
+		err = kube.ProxyHealthy(ctx, func(ctx context.Context) (net.Conn, error) {
+			return n.member.Namespace.Dial(ctx, kube.KubeProxyHealth)
+		})
+		return err == nil, err
 	})
 	if err != nil {
 		return fmt.Errorf("wait until node %s is Ready: %w", n.Name(), err)

@@ -29,6 +29,10 @@ func newInternal() []*cobra.Command {
 			return node.Services(cmd.Context(), file)
 		}),
 		{
+			Use: node.BecomeCommand + " -- PROGRAM [ARGUMENT...]", Hidden: true, Args: cobra.MinimumNArgs(1),
+			RunE: func(_ *cobra.Command, args []string) error { return node.Become(args) },
+		},
+		{
 			Use: node.EnterCommand + " PID -- PROGRAM [ARGUMENT...]", Hidden: true, Args: cobra.MinimumNArgs(2),
 			RunE: func(cmd *cobra.Command, args []string) error {
 				pid, err := strconv.Atoi(args[0])

@@ -35,12 +35,16 @@ func ping(ctx context.Context, args []string) error {
 		return err
 	}
 	defer conn.Close()
+	icmp, ok := conn.(*net.IPConn)
+	if !ok {
+		return fmt.Errorf("ping %s: connection of type %T", o.target, conn)
+	}
 	for sequence := pingSequence0; sequence < pingSequence0+o.count; sequence++ {
 		began := time.Now()
 		if err := conn.SetDeadline(began.Add(o.timeout)); err != nil {
 			return err
 		}
-		if err := pingOnce(conn, uint16(sequence), pattern(o.size)); err != nil {
+		if err := pingOnce(icmp, uint16(sequence), pattern(o.size)); err != nil {
 			return fmt.Errorf("ping %s, %d bytes: %w", o.target, o.size, err)
 		}
 		fmt.Printf("%d bytes from %s: seq=%d time=%s\n", o.size, conn.RemoteAddr(), sequence, time.Since(began).Round(time.Microsecond))
@@ -48,7 +52,7 @@ func ping(ctx context.Context, args []string) error {
 	return nil
 }
 
-func pingOnce(conn net.Conn, sequence uint16, payload []byte) error {
+func pingOnce(conn *net.IPConn, sequence uint16, payload []byte) error {
 	id := uint16(os.Getpid())
 	request := make([]byte, icmpHeader, icmpHeader+len(payload))
 	request[0] = icmpRequest
@@ -64,7 +68,7 @@ func pingOnce(conn net.Conn, sequence uint16, payload []byte) error {
 	}
 	buf := make([]byte, maxDatagram)
 	for {
-		n, err := conn.Read(buf)
+		n, _, err := conn.ReadFromIP(buf) // unlike Read, without the IP header
 		if err != nil {
 			return err
 		}
