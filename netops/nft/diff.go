@@ -1,12 +1,14 @@
 package nft
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
 )
 
-// Diff returns what makes of the observed table the wanted one. A want without a name removes the table.
+// Diff returns what makes of the observed table the wanted one. A want without a name removes the table. What
+// is added goes in the order of want, what is removed by name.
 //
 // Chains and sets that are as wanted are not touched: their counters go on. A chain whose rules differ keeps
 // its place at the hook and gets all its rules anew, which a packet sees as one change, because the kernel
@@ -58,7 +60,8 @@ func diffSets(have, want []Set) setChanges {
 	named := func(sets []Set, name string) int {
 		return slices.IndexFunc(sets, func(s Set) bool { return s.Name == name })
 	}
-	for _, h := range have {
+	byName := func(a, b Set) int { return cmp.Compare(a.Name, b.Name) }
+	for _, h := range slices.SortedFunc(slices.Values(have), byName) {
 		if named(want, h.Name) < 0 {
 			c.remove = append(c.remove, deleteSet{h.Name})
 		}
@@ -105,7 +108,8 @@ type chainChanges struct{ flush, remove, add, fill []op }
 
 func diffChains(have, want []Chain, remade []string) chainChanges {
 	var c chainChanges
-	for _, h := range have {
+	byName := func(a, b Chain) int { return cmp.Compare(a.Name, b.Name) }
+	for _, h := range slices.SortedFunc(slices.Values(have), byName) {
 		if !slices.ContainsFunc(want, func(w Chain) bool { return w.Name == h.Name }) {
 			c.flush = append(c.flush, flushChain{h.Name, "not wanted"})
 			c.remove = append(c.remove, deleteChain{h.Name})

@@ -15,7 +15,7 @@ import (
 type Expr struct {
 	text string
 	code []expr.Any
-	// proto is the transport protocol that code presumes; 0 is any. The Rule adds its match, once.
+	// proto is the transport protocol that code presumes; 0 is any. Rule.steps adds the match.
 	proto Proto
 	// implies tells that text says proto by itself, as "udp dport" does.
 	implies bool
@@ -40,12 +40,12 @@ type step struct {
 func (r Rule) steps() []step {
 	var steps []step
 	var proto Proto
-	for _, e := range r {
+	for i, e := range r {
 		if e.observed != "" {
 			steps = append(steps, step{observed: e.observed})
 			continue
 		}
-		if e.proto != 0 && e.proto != proto {
+		if r.matchesProtocol(i, proto) {
 			proto = e.proto
 			for _, c := range matchProtocol(proto) {
 				steps = append(steps, step{code: c})
@@ -56,6 +56,14 @@ func (r Rule) steps() []step {
 		}
 	}
 	return steps
+}
+
+// matchesProtocol reports whether the match of the protocol comes before expression i, if that of proto came
+// already. It comes once, and where nft(8) places it too: at a text that implies it, if there is one.
+func (r Rule) matchesProtocol(i int, proto Proto) bool {
+	e := r[i]
+	later := func(l Expr) bool { return l.proto == e.proto && l.implies }
+	return e.proto != 0 && e.proto != proto && (e.implies || !slices.ContainsFunc(r[i+1:], later))
 }
 
 // userData returns what the kernel stores beside the rule without a look at it: the comments.
@@ -107,11 +115,11 @@ func (r Rule) String() string {
 			comments = append(comments, e.comment)
 			continue
 		}
-		if e.proto != 0 && e.proto != proto && !e.implies && !r[i+1:].implies(e.proto) {
-			words = append(words, "meta l4proto "+e.proto.String())
-		}
-		if e.proto != 0 {
+		if r.matchesProtocol(i, proto) {
 			proto = e.proto
+			if !e.implies {
+				words = append(words, "meta l4proto "+proto.String())
+			}
 		}
 		if e.text != "" {
 			words = append(words, e.text)
@@ -121,11 +129,6 @@ func (r Rule) String() string {
 		words = append(words, fmt.Sprintf("comment %q", strings.Join(comments, "; ")))
 	}
 	return strings.Join(words, " ")
-}
-
-// implies reports whether the text of the rule says that the protocol is p.
-func (r Rule) implies(p Proto) bool {
-	return slices.ContainsFunc(r, func(e Expr) bool { return e.proto == p && e.implies })
 }
 
 // validate returns the first expression's error, or that of a rule that contradicts itself.

@@ -37,11 +37,11 @@ func (c *Conn) readSets(table string) ([]Set, map[string]string, error) {
 	return sets, anonymous, nil
 }
 
-// element is an element of a set: its key, and the other attributes but the flag that marks an end.
+// element is an element of a set.
 type element struct {
 	key   []byte
-	end   bool
-	other bool
+	end   bool // of an interval
+	other bool // there is more to it, such as a timeout
 }
 
 func (c *Conn) readElements(table, set string) ([]element, error) {
@@ -87,7 +87,10 @@ func readElement(b []byte) (element, error) {
 		other: flags&^unix.NFT_SET_ELEM_INTERVAL_END != 0,
 	}
 	for typ := range a {
-		if typ != unix.NFTA_SET_ELEM_KEY && typ != unix.NFTA_SET_ELEM_FLAGS {
+		switch typ {
+		case unix.NFTA_SET_ELEM_KEY, unix.NFTA_SET_ELEM_FLAGS:
+		case unix.NFTA_SET_ELEM_USERDATA: // nft's own: comments, and whether an interval is open at its end
+		default:
 			e.other = true
 		}
 	}

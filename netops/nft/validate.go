@@ -94,7 +94,8 @@ func (t Table) validateNames(r Rule) error {
 	return nil
 }
 
-// checkName accepts what nft(8) reads as an identifier and the kernel stores.
+// checkName accepts what nft(8) reads as an identifier and the kernel stores. A word that nft(8) gives a
+// meaning, such as "all", is accepted too, although a text with such a name cannot be read back.
 func checkName(name string) error {
 	letter := func(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
 	ok := name != "" && len(name) <= 128 && letter(name[0])

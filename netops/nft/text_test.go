@@ -1,0 +1,200 @@
+package nft
+
+import (
+	"flag"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// golden compares text with a file of testdata.
+func golden(t *testing.T, name, text string) {
+	t.Helper()
+	path := filepath.Join("testdata", name+".golden")
+	if *update {
+		if err := os.MkdirAll("testdata", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(string(want), text); d != "" {
+		t.Errorf("%s (-want +got):\n%s", path, d)
+	}
+}
+
+func mustPrefixes(texts ...string) []netip.Prefix {
+	ps := make([]netip.Prefix, len(texts))
+	for i, text := range texts {
+		ps[i] = netip.MustParsePrefix(text)
+	}
+	return ps
+}
+
+// everything is a table with each expression of the package, in each form that it has.
+func everything() Table {
+	p := netip.MustParsePrefix
+	return Table{
+		Name: "everything",
+		Sets: []Set{
+			NewSet("empty"),
+			NewSet("one", mustPrefixes("10.0.0.1/32")...),
+			NewSet("any", mustPrefixes("0.0.0.0/0")...),
+			NewSet("ends", mustPrefixes("0.0.0.0/32", "10.0.0.0/24", "10.0.1.0/24", "255.255.255.255/32")...),
+		},
+		Chains: []Chain{
+			{Name: "called", Rules: []Rule{{Return()}, {Counter()}}},
+			{Name: "filter", Hook: &Hook{Type: "filter", Point: "forward", Drop: true}, Rules: filterRules()},
+			{
+				Name: "marks", Hook: &Hook{Type: "route", Point: "output", Priority: -150},
+				Rules: []Rule{
+					{Mark(0x4c), SetMark(0)},
+					{CTMark(0), SetCTMark(0x80000001)},
+				},
+			},
+			{
+				Name: "raw", Hook: &Hook{Type: "filter", Point: "prerouting", Priority: -300},
+				Rules: []Rule{{UDPDPort(6091), NoTrack()}},
+			},
+			{
+				Name: "destination", Hook: &Hook{Type: "nat", Point: "prerouting", Priority: -100},
+				Rules: []Rule{
+					{DAddr(p("10.9.0.0/16")), DNATPrefix(p("10.1.0.0/16"))},
+					{DAddr(p("10.9.0.1/32")), DNATPrefix(p("10.1.0.1/32"))},
+				},
+			},
+			{
+				Name: "source", Hook: &Hook{Type: "nat", Point: "postrouting", Priority: 80},
+				Rules: []Rule{
+					{SAddr(p("10.1.0.0/17")), SNATPrefix(p("10.9.0.0/17"))},
+					{OIf("eth0"), SNAT(netip.MustParseAddr("10.80.0.1"))},
+					{SNATKeep()},
+				},
+			},
+			{
+				Name: "rewrite", Hook: &Hook{Type: "filter", Point: "postrouting", Priority: 110},
+				Rules: []Rule{
+					{ICMPType(3, 11), SetSAddrPrefix(p("10.70.0.0/16"))},
+					{SetSAddrPrefix(p("10.70.252.0/22"))},
+					{TCPSyn(), ClampMSS(1360)},
+				},
+			},
+		},
+	}
+}
+
+func filterRules() []Rule {
+	p := netip.MustParsePrefix
+	return []Rule{
+		{IIf("lqn-overlay"), OIf("lqn-tunnel"), Accept()},
+		{IIfNot("lqn-overlay"), OIfNot("a.name-of_15chr"), Counter(), Drop()},
+		{SAddr(p("10.0.0.0/8")), DAddrNot(p("10.1.2.3/32"))},
+		{DAddr(p("10.1.2.0/23")), SAddrNot(p("10.1.2.0/24"))},
+		{SAddr(p("0.0.0.0/0")), DAddr(p("128.0.0.0/1"))},
+		{SAddrIn("one"), DAddrIn("any")},
+		{SAddrNotIn("ends"), DAddrNotIn("empty"), Jump("called")},
+		{DAddrLocal()},
+		{Protocol(UDP)},
+		{Protocol(ICMP), Drop()},
+		{Protocol(253), Drop()},
+		{Protocol(TCP), SAddr(p("10.1.2.3/32")), TCPDPort(10250)},
+		{UDPSPort(53), Accept()},
+		{UDPDPort(6091), OverlayID(0xabcdef), Accept()},
+		{OverlayID(1), Accept()},
+		{OverlayID(1), UDPSPort(1)},
+		{ICMPType(8)},
+		{ICMPType(200, 0, 3, 11, 12, 3)},
+		{CTState(New)},
+		{CTState(Established, Related), Accept()},
+		{CTState(Untracked, Invalid, New)},
+		{CTDirection(Original), CTStatusDNAT()},
+		{CTDirection(Reply), Comment("answers of 10.0.0.0/8; all"), Counter()},
+	}
+}
+
+func TestTableText(t *testing.T) {
+	text := everything().String()
+	golden(t, "everything.nft", text)
+	newNamespace(t).run(text, "nft", "--check", "-f", "-")
+	if got := (Table{}).String(); got != "" {
+		t.Errorf("text of no table: %q", got)
+	}
+}
+
+// TestInvalid has tables that cannot be: Diff tells it, with the place, and Apply would do nothing.
+func TestInvalid(t *testing.T) {
+	chain := func(rules ...Rule) Table {
+		return Table{Name: "t", Chains: []Chain{{Name: "c", Rules: rules}}}
+	}
+	set := func(texts ...string) Table {
+		return Table{Name: "t", Sets: []Set{{Name: "s", Elements: mustPrefixes(texts...)}}}
+	}
+	hook := func(h Hook) Table { return Table{Name: "t", Chains: []Chain{{Name: "c", Hook: &h}}} }
+	v6 := netip.MustParsePrefix("fd00::/8")
+	tests := []struct {
+		want  string
+		table Table
+	}{
+		{"table a b: not a name", Table{Name: "a b"}},
+		{"set 1s: not a name", Table{Name: "t", Sets: []Set{{Name: "1s"}}}},
+		{"set s: given twice", Table{Name: "t", Sets: []Set{{Name: "s"}, {Name: "s"}}}},
+		{"set s: 10.0.0.0/8 does not follow 11.0.0.0/8", set("11.0.0.0/8", "10.0.0.0/8")},
+		{"set s: 10.1.0.0/16 does not follow 10.0.0.0/8", set("10.0.0.0/8", "10.1.0.0/16")},
+		{"set s: 10.0.0.1/8 has host bits", set("10.0.0.1/8")},
+		{`set s: "fd00::/8" is not an IPv4 prefix`, set("fd00::/8")},
+		{"chain c: given twice", Table{Name: "t", Chains: []Chain{{Name: "c"}, {Name: "c"}}}},
+		{`chain c: no hook "ingress"`, hook(Hook{Type: "filter", Point: "ingress"})},
+		{`chain c: no chain type ""`, hook(Hook{Point: "input"})},
+		{"chain c: rule 2: ip saddr @s: no such set", chain(Rule{}, Rule{SAddrIn("s")})},
+		{"chain c: rule 1: jump d: no such chain", chain(Rule{Jump("d")})},
+		{`chain c: rule 1: ip saddr fd00::/8: "fd00::/8" is not`, chain(Rule{SAddr(v6)})},
+		{"is not an IPv4 prefix", chain(Rule{DAddrNot(netip.Prefix{})})},
+		{"is not an IPv4 prefix", chain(Rule{SNATPrefix(v6)})},
+		{"is not an IPv4 prefix", chain(Rule{SetSAddrPrefix(v6)})},
+		{"snat to ::1: not an IPv4 address", chain(Rule{SNAT(netip.IPv6Loopback())})},
+		{"not an interface name", chain(Rule{IIf("")})},
+		{"not an interface name", chain(Rule{OIfNot("a*")})},
+		{"not an interface name", chain(Rule{OIf("a name of 16 chr")})},
+		{"@th,96,24 0x1000000: a virtual network has 24 bits", chain(Rule{OverlayID(1 << 24)})},
+		{"meta l4proto 0: not a transport protocol", chain(Rule{Protocol(0)})},
+		{"tcp dport 1: the rule matches protocol udp already", chain(Rule{UDPDPort(2), TCPDPort(1)})},
+		{"icmp type: no type given", chain(Rule{ICMPType()})},
+		{"ct state 0x0: not a set of states", chain(Rule{CTState()})},
+		{"ct state 0x100: not a set of states", chain(Rule{CTState(0x100)})},
+		{"ct direction: neither", chain(Rule{CTDirection(2)})},
+		{"comment: longer than 127 bytes", chain(Rule{Comment(strings.Repeat("x", 128))})},
+		{"characters that nft cannot print", chain(Rule{Comment(`"`)})},
+		{"table t: dormant", Table{Name: "t", Dormant: true}},
+		{"set s: x: only for observed sets", Table{Name: "t", Sets: []Set{{Name: "s", Foreign: "x"}}}},
+		{"cannot be written", chain(Rule{{text: "[foreign]", observed: "foreign"}})},
+	}
+	for _, test := range tests {
+		plan := Diff(Table{}, test.table)
+		switch err := plan.Err(); {
+		case err == nil:
+			t.Errorf("%s: no error", test.want)
+		case !strings.Contains(err.Error(), test.want):
+			t.Errorf("%v, want %s", err, test.want)
+		case plan.Empty() || !strings.HasPrefix(plan.String(), "# impossible: "):
+			t.Errorf("plan of an impossible table: %s", plan)
+		}
+	}
+}
+
+func TestLongestComment(t *testing.T) {
+	n := newNamespace(t)
+	n.apply(n.open(), Table{Name: "t", Chains: []Chain{{
+		Name: "c", Rules: []Rule{{Comment(strings.Repeat("x", 127))}},
+	}}})
+}
