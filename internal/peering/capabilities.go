@@ -1,0 +1,82 @@
+package peering
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"liqonet.io/liqonet/internal/records"
+)
+
+// tunnelOverhead is what WireGuard adds to a packet, in bytes: 80 = IPv6 40 + UDP 8 + WireGuard 32. Over IPv4 it
+// is 20 less; nobody knows before whether a provider's network translates between the two.
+const tunnelOverhead = 80
+
+// chooseOverlay picks the encapsulation for a cluster from what its nodes report. Without a wish, a cluster
+// keeps what it has while all nodes can do it.
+func chooseOverlay(nodes []records.Node, wish, decided records.OverlayKind) (records.OverlayKind, error) {
+	candidates := []records.OverlayKind{decided, records.Geneve, records.VXLAN}
+	if wish != "" {
+		candidates = []records.OverlayKind{wish}
+	}
+	var reasons []string
+	for _, kind := range candidates {
+		if kind == "" {
+			continue
+		}
+		without := lacking(nodes, func(c records.Capabilities) bool {
+			return kind == records.Geneve && c.Geneve || kind == records.VXLAN && c.VXLAN
+		})
+		if len(without) == 0 {
+			return kind, nil
+		}
+		if kind != decided || wish != "" {
+			reasons = append(reasons, fmt.Sprintf("no %s on %s", kind, strings.Join(without, ", ")))
+		}
+	}
+	return "", withHint(fmt.Errorf("choose the overlay: %s", strings.Join(reasons, "; ")),
+		"load kernel module geneve or vxlan on these nodes")
+}
+
+// checkImplementation refuses kernel WireGuard where a node that may run the gateway has none. Auto and
+// userspace run everywhere.
+func checkImplementation(nodes []records.Node, wish records.Implementation) error {
+	if wish != records.Kernel {
+		return nil
+	}
+	without := lacking(nodes, func(c records.Capabilities) bool { return c.WireGuard })
+	if len(without) == 0 {
+		return nil
+	}
+	return withHint(fmt.Errorf("use WireGuard of the kernel: none on %s", strings.Join(without, ", ")),
+		"load kernel module wireguard on these nodes, or use --wireguard auto")
+}
+
+// lacking names the nodes, with their kernels, whose capabilities do not satisfy has.
+func lacking(nodes []records.Node, has func(records.Capabilities) bool) []string {
+	var names []string
+	for _, n := range nodes {
+		if !has(n.Kernel) {
+			names = append(names, fmt.Sprintf("%s (kernel %s)", n.Name, n.Kernel.Release))
+		}
+	}
+	return names
+}
+
+// smallestMTU returns the smallest MTU that nodes report, in bytes; 0 if none does.
+func smallestMTU(nodes []records.Node) int {
+	var mtus []int
+	for _, n := range nodes {
+		if n.MTU > 0 {
+			mtus = append(mtus, n.MTU)
+		}
+	}
+	if len(mtus) == 0 {
+		return 0
+	}
+	return slices.Min(mtus)
+}
+
+// innerMTU is the size of the largest packet that fits the whole way between two clusters whose links carry
+// packets of these sizes. The tunnel is the narrower part: it costs 80 bytes, the overlay 50.
+func innerMTU(a, b int) int { return min(a, b) - tunnelOverhead }

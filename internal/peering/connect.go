@@ -1,0 +1,261 @@
+package peering
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"golang.org/x/sync/errgroup"
+
+	"liqonet.io/liqonet/internal/records"
+)
+
+// Connect joins two clusters, or completes or updates what joins them, and returns when packets were seen to
+// cross both ways. Without Update it changes nothing of a connection that stands; differences are a
+// *DifferenceError. A failure removes what this run made, unless Keep says otherwise.
+func Connect(ctx context.Context, o ConnectOptions, r Reporter) (Connection, error) {
+	o, err := o.normalize()
+	if err != nil {
+		return Connection{}, err
+	}
+	start := time.Now()
+	c := newConnector(o, r)
+	bounded, cancel := within(ctx, o.Timeout)
+	defer cancel()
+	if err := c.run(bounded); err != nil {
+		c.fail(ctx)
+		return Connection{}, err
+	}
+	changes := append(c.local.changes, c.remote.changes...)
+	return Connection{
+		Local: c.local.result(), Remote: c.remote.result(),
+		Stages: c.stages.times, Took: time.Since(start), Changed: len(changes) > 0, Objects: changes,
+	}, nil
+}
+
+// connector is a connect on its way.
+type connector struct {
+	ConnectOptions
+	stages         stages
+	reporter       Reporter
+	local, remote  *end
+	server, client *end // the same two
+}
+
+func newConnector(o ConnectOptions, r Reporter) *connector {
+	part := func(side Side, role records.Role) *end {
+		return &end{site: site{Side: side, Installation: o.Installation, reporter: r}, role: role}
+	}
+	c := &connector{ConnectOptions: o, stages: stages{reporter: r}, reporter: r}
+	if o.LocalServes {
+		c.local, c.remote = part(o.Local, records.Server), part(o.Remote, records.Client)
+		c.server, c.client = c.local, c.remote
+	} else {
+		c.local, c.remote = part(o.Local, records.Client), part(o.Remote, records.Server)
+		c.server, c.client = c.remote, c.local
+	}
+	return c
+}
+
+// both runs a step for the two ends at once.
+func (c *connector) both(ctx context.Context, step func(context.Context, *end) error) error {
+	return both(ctx, c.local, c.remote, step)
+}
+
+// other is the end that e is connected with.
+func (c *connector) other(e *end) *end {
+	if e == c.local {
+		return c.remote
+	}
+	return c.local
+}
+
+func (c *connector) run(ctx context.Context) error {
+	steps := []struct {
+		stage, hint string
+		step        func(context.Context) (string, error)
+	}{
+		{stageReach, "", c.reach},
+		{stageDiscover, "", c.discover},
+		{stageCompare, "", c.compare},
+		{stageInstall, "", c.install},
+		{stageNodes, "what the node helpers say: kubectl -n " + c.Local.Cluster.Namespace + " logs daemonset/" + records.NodeName, c.settle},
+		{stageTunnel, "", c.configure},
+		{stageProof, "see where packets get lost: liqoctl network status -o wide (keep what was made with --keep)", c.prove},
+	}
+	for _, s := range steps {
+		if err := c.stages.run(ctx, s.stage, s.hint, s.step); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *connector) reach(ctx context.Context) (string, error) {
+	if err := c.both(ctx, func(ctx context.Context, e *end) error { return e.reach(ctx) }); err != nil {
+		return "", err
+	}
+	if c.local.id == c.remote.id {
+		return "", withHint(
+			fmt.Errorf("%q and %q are the same cluster", c.local.Cluster.Context, c.remote.Cluster.Context),
+			"name another one with --remote-context or --remote-kubeconfig")
+	}
+	return c.local.Cluster.Context + ", " + c.remote.Cluster.Context, nil
+}
+
+// discover reads both clusters and decides, on copies of their registries, all that can be decided before
+// anything is written.
+func (c *connector) discover(ctx context.Context) (string, error) {
+	if err := c.both(ctx, func(ctx context.Context, e *end) error { return e.discover(ctx) }); err != nil {
+		return "", err
+	}
+	for _, e := range []*end{c.local, c.remote} {
+		if err := e.meet(c.other(e)); err != nil {
+			return "", err
+		}
+	}
+	for _, e := range []*end{c.local, c.remote} {
+		if err := e.draft(c.other(e)); err != nil {
+			return "", err
+		}
+	}
+	err := c.both(ctx, func(ctx context.Context, e *end) (err error) {
+		e.keys, err = readKeys(ctx, e.Cluster, e.peering)
+		return err
+	})
+	return c.local.described() + "; " + c.remote.described(), err
+}
+
+// compare finds out what a connection that stands has otherwise than it should.
+func (c *connector) compare(ctx context.Context) (string, error) {
+	endpoints, err := c.knownEndpoints(ctx)
+	if err != nil {
+		return "", err
+	}
+	err = c.both(ctx, func(ctx context.Context, e *end) (err error) {
+		e.differs, err = e.differences(ctx, c.other(e), c.ConnectOptions, endpoints)
+		return err
+	})
+	return decideDifferences(slices.Concat(c.local.differs, c.remote.differs), c.Update, err)
+}
+
+// knownEndpoints are the endpoints of a server's Service that is there already; none if it is not, or has none.
+func (c *connector) knownEndpoints(ctx context.Context) ([]string, error) {
+	s := c.server
+	name := records.GatewayName(s.peering)
+	svc, err := s.Cluster.Kube.CoreV1().Services(s.Cluster.Namespace).Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read Service %s/%s of cluster %q: %w", s.Cluster.Namespace, name, s.Cluster.Context, err)
+	}
+	return c.endpoints(svc), nil
+}
+
+// endpoints are those of a Service, or the ones that the client has while all of them are good.
+func (c *connector) endpoints(svc *corev1.Service) []string {
+	now, _ := serviceEndpoints(svc, c.server.discovery.Nodes, c.wishes())
+	if have := c.client.have; have != nil && stillGood(have.Tunnel.Endpoints, svc, c.server.discovery.Nodes, c.wishes()) {
+		return have.Tunnel.Endpoints
+	}
+	return now
+}
+
+func (c *connector) wishes() endpointWishes {
+	return endpointWishes{address: c.ClientAddress, port: c.ClientPort}
+}
+
+// install makes both installations, then keys, gateways and reservations, which need the other side's ranges.
+func (c *connector) install(ctx context.Context) (string, error) {
+	if err := c.both(ctx, func(ctx context.Context, e *end) error { return e.install(ctx) }); err != nil {
+		return "", err
+	}
+	s, k, err := completeKeys(c.server.keys, c.client.keys)
+	if err != nil {
+		return "", err
+	}
+	c.server.keys, c.client.keys = &s, &k
+	err = c.both(ctx, func(ctx context.Context, e *end) error { return e.prepare(ctx, c.other(e), c.ConnectOptions) })
+	return c.local.mapped(c.remote) + "; " + c.remote.mapped(c.local), err
+}
+
+// mapped describes in a few words how the peer's pods are seen here.
+func (e *end) mapped(peer *end) string {
+	text := "pods of " + peer.name
+	for _, m := range e.addresses.pods {
+		if m.Identity() {
+			text += fmt.Sprintf(" %s", m.Real)
+		} else {
+			text += fmt.Sprintf(" %s as %s", m.Real, m.Seen)
+		}
+	}
+	return text + " in " + e.name
+}
+
+// settle waits for the nodes of both sides.
+func (c *connector) settle(ctx context.Context) (string, error) {
+	err := c.both(ctx, func(ctx context.Context, e *end) error {
+		if err := e.settle(ctx); err != nil {
+			return err
+		}
+		return checkImplementation(e.reporting(), c.Implementation)
+	})
+	return c.local.settled() + "; " + c.remote.settled(), err
+}
+
+// configure writes the peering's documents: the server's at once, the client's when it is known where the server
+// is.
+func (c *connector) configure(ctx context.Context) (string, error) {
+	var endpoints []string
+	group, inner := errgroup.WithContext(ctx)
+	group.Go(func() error { return c.server.write(inner, c.server.document(c.client, c.ConnectOptions, nil)) })
+	group.Go(func() error {
+		return c.server.Cluster.FailFast(inner, gatewaySelector(c.server.peering), func(ctx context.Context) (err error) {
+			endpoints, err = awaitEndpoints(ctx, c.server, c.endpoints, c.wishes())
+			return err
+		})
+	})
+	if err := group.Wait(); err != nil {
+		return "", err
+	}
+	err := c.client.write(ctx, c.client.document(c.server, c.ConnectOptions, endpoints))
+	return fmt.Sprintf("%s listens at %s, MTU %d", c.server.name, strings.Join(endpoints, ", "), c.client.written.MTU), err
+}
+
+// fail undoes what a failed or interrupted run made.
+func (c *connector) fail(ctx context.Context) {
+	made := slices.ContainsFunc([]*end{c.local, c.remote}, func(e *end) bool { return e.installing || e.joining })
+	switch {
+	case !made:
+		return
+	case c.Keep:
+		c.reporter.Note("what this run made is kept; to remove it: liqoctl network disconnect, liqoctl network reset")
+		return
+	}
+	rest, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), undoTime, &timeoutError{undoTime})
+	defer cancel()
+	c.reporter.Note("removing what this run made")
+	var errs [2]error
+	group := errgroup.Group{}
+	for i, e := range []*end{c.local, c.remote} {
+		group.Go(func() error {
+			errs[i] = e.undo(rest)
+			return nil
+		})
+	}
+	_ = group.Wait()
+	if err := errors.Join(errs[:]...); err != nil {
+		c.reporter.Warn("not all of it could be removed: "+err.Error(), "liqoctl network disconnect, then liqoctl network reset")
+	}
+}
+
+// undoTime is how long a failed connect takes at most to remove what it made.
+const undoTime = 30 * time.Second

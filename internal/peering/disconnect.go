@@ -1,0 +1,203 @@
+package peering
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/records"
+)
+
+// Disconnect removes a peering from both clusters, or from the local one alone, and returns when the kernels of
+// the nodes and the API servers have nothing of it left. What is not there is no error: the result says what was.
+func Disconnect(ctx context.Context, o DisconnectOptions, r Reporter) (Disconnection, error) {
+	if err := o.validate(); err != nil {
+		return Disconnection{}, err
+	}
+	ctx, cancel := within(ctx, o.Timeout)
+	defer cancel()
+	d := &disconnector{DisconnectOptions: o, stages: stages{reporter: r}}
+	d.local.withdrawal = withdrawal{cluster: o.Local.Cluster, reporter: r}
+	d.remote.withdrawal = withdrawal{cluster: o.Remote.Cluster, reporter: r}
+	err := d.stages.run(ctx, stageReach, "", d.reach)
+	if err == nil {
+		err = d.stages.run(ctx, stageWithdraw, "", d.each((*withdrawal).end))
+	}
+	if err == nil {
+		err = d.stages.run(ctx, stageClean, "", d.each((*withdrawal).clean))
+	}
+	return d.result(), err
+}
+
+func (o DisconnectOptions) validate() error {
+	switch {
+	case o.Remote.Cluster == nil && !o.OneSide:
+		return withHint(errors.New("the other cluster is not known"),
+			"name it with --remote-context or --remote-kubeconfig, or leave it as it is with --one-side")
+	case o.Remote.Cluster == nil && o.Peer == "":
+		return withHint(errors.New("the peering is not known"), "name it: see liqoctl network status")
+	}
+	return nil
+}
+
+// disconnector is a disconnect on its way.
+type disconnector struct {
+	DisconnectOptions
+	stages        stages
+	local, remote leaving
+}
+
+// leaving is one side of it.
+type leaving struct {
+	withdrawal
+	id    string
+	name  string   // by which peers know the cluster; "": not installed
+	peers []string // names of the peerings to remove
+}
+
+// sides are those from which something is to be removed.
+func (d *disconnector) sides() []*leaving {
+	if d.OneSide {
+		return []*leaving{&d.local}
+	}
+	return []*leaving{&d.local, &d.remote}
+}
+
+// reach finds out which clusters these are and what they call each other.
+func (d *disconnector) reach(ctx context.Context) (string, error) {
+	group, inner := errgroup.WithContext(ctx)
+	for _, s := range []*leaving{&d.local, &d.remote} {
+		if s.cluster != nil {
+			group.Go(func() error { return s.identify(inner) })
+		}
+	}
+	if err := group.Wait(); err != nil {
+		return "", err
+	}
+	group, inner = errgroup.WithContext(ctx)
+	group.Go(func() (err error) {
+		d.local.peers, err = d.findLocal(inner)
+		return err
+	})
+	if !d.OneSide {
+		group.Go(func() error {
+			all, err := traces(inner, d.remote.cluster)
+			d.remote.peers = tracesOf(all, d.local.id, d.local.name)
+			return err
+		})
+	}
+	err := group.Wait()
+	return strings.Join(d.describe(), "; "), err
+}
+
+// identify reads which cluster this is.
+func (s *leaving) identify(ctx context.Context) error {
+	if _, err := s.cluster.Version(ctx); err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() (err error) {
+		s.id, err = s.cluster.ID(ctx)
+		return err
+	})
+	group.Go(func() error {
+		fabric, err := readFabric(ctx, s.cluster)
+		if fabric != nil {
+			s.name = fabric.Name
+		}
+		return err
+	})
+	group.Go(func() error { return checkPermissions(ctx, s.cluster) })
+	return group.Wait()
+}
+
+// findLocal returns what the local cluster has of the peering in question.
+func (d *disconnector) findLocal(ctx context.Context) ([]string, error) {
+	all, err := traces(ctx, d.local.cluster)
+	if err != nil {
+		return nil, err
+	}
+	if d.Peer == "" {
+		return tracesOf(all, d.remote.id, d.remote.name), nil
+	}
+	if err := records.ValidateName(d.Peer); err != nil {
+		return nil, fmt.Errorf("peering: %w", err)
+	}
+	i := slices.IndexFunc(all, func(t trace) bool { return t.name == d.Peer })
+	if i < 0 {
+		return nil, nil
+	}
+	if known := all[i].clusterID; known != "" && d.remote.id != "" && known != d.remote.id {
+		return nil, withHint(
+			fmt.Errorf("peering %q of cluster %q is not with cluster %q", d.Peer, d.local.cluster.Context, d.remote.cluster.Context),
+			"see liqoctl network status, or name another cluster with --remote-context")
+	}
+	return []string{d.Peer}, nil
+}
+
+// describe tells what was found.
+func (d *disconnector) describe() []string {
+	var lines []string
+	for _, s := range d.sides() {
+		text := "no such peering"
+		if len(s.peers) > 0 {
+			text = strings.Join(s.peers, ", ")
+		}
+		lines = append(lines, s.cluster.Context+": "+text)
+	}
+	return lines
+}
+
+// each makes a stage of a step for every peering on every side, all sides at once. A side that fails does not
+// stop the other.
+func (d *disconnector) each(step func(*withdrawal, context.Context, string) error) func(context.Context) (string, error) {
+	return func(ctx context.Context) (string, error) {
+		sides := d.sides()
+		errs := make([]error, len(sides))
+		var group errgroup.Group
+		for i, s := range sides {
+			group.Go(func() error {
+				for _, name := range s.peers {
+					errs[i] = errors.Join(errs[i], step(&s.withdrawal, ctx, name))
+				}
+				return nil
+			})
+		}
+		_ = group.Wait() // the errors are in errs
+		return "", errors.Join(errs...)
+	}
+}
+
+func (d *disconnector) result() Disconnection {
+	local := d.local.removal(d.local.peers)
+	r := Disconnection{Local: &local, Stages: d.stages.times, Changed: d.local.altered()}
+	if !d.OneSide {
+		remote := d.remote.removal(d.remote.peers)
+		r.Remote = &remote
+		r.Changed = r.Changed || d.remote.altered()
+	}
+	return r
+}
+
+// altered reports whether anything was removed.
+func (w *withdrawal) altered() bool { return len(w.changes) > 0 || len(w.released) > 0 }
+
+// readyNodes are the names of a cluster's Ready nodes.
+func readyNodes(ctx context.Context, c *cluster.Cluster) (map[string]bool, error) {
+	nodes, err := listNodes(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	ready := make(map[string]bool)
+	for i := range nodes {
+		if nodeReady(&nodes[i]) {
+			ready[nodes[i].Name] = true
+		}
+	}
+	return ready, nil
+}

@@ -1,0 +1,132 @@
+package peering
+
+import (
+	"context"
+	"fmt"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/records"
+)
+
+// readFabric returns the cluster's fabric; nil where liqonet is not installed.
+func readFabric(ctx context.Context, c *cluster.Cluster) (*records.Fabric, error) {
+	object, err := c.Kube.CoreV1().ConfigMaps(c.Namespace).Get(ctx, records.FabricName, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read ConfigMap %s/%s of cluster %q: %w", c.Namespace, records.FabricName, c.Context, err)
+	}
+	f, err := records.Decode[records.Fabric](object.Data[records.DataKey])
+	if err != nil {
+		return nil, damaged(c, object, err)
+	}
+	return &f, nil
+}
+
+// readPeerings returns the peerings of the cluster, sorted by name.
+func readPeerings(ctx context.Context, c *cluster.Cluster) ([]records.Peering, error) {
+	list, err := c.Kube.CoreV1().ConfigMaps(c.Namespace).List(ctx,
+		metav1.ListOptions{LabelSelector: selector(records.ComponentPeering)})
+	if err != nil {
+		return nil, fmt.Errorf("list the peerings of cluster %q: %w", c.Context, err)
+	}
+	var peerings []records.Peering
+	for i := range list.Items {
+		p, err := records.Decode[records.Peering](list.Items[i].Data[records.DataKey])
+		if err != nil {
+			return nil, damaged(c, &list.Items[i], err)
+		}
+		peerings = append(peerings, p)
+	}
+	return peerings, nil
+}
+
+// readReports returns what the nodes of the cluster report.
+func readReports(ctx context.Context, c *cluster.Cluster) ([]records.Node, error) {
+	list, err := c.Kube.CoordinationV1().Leases(c.Namespace).List(ctx,
+		metav1.ListOptions{LabelSelector: selector(records.ComponentNode)})
+	if err != nil {
+		return nil, fmt.Errorf("list the node reports of cluster %q: %w", c.Context, err)
+	}
+	leases := make([]*coordinationv1.Lease, len(list.Items))
+	for i := range list.Items {
+		leases[i] = &list.Items[i]
+	}
+	return nodeReports(leases)
+}
+
+// nodeReports decodes the reports that Leases carry. A Lease without one belongs to a helper that has only begun.
+func nodeReports(leases []*coordinationv1.Lease) ([]records.Node, error) {
+	var nodes []records.Node
+	for _, lease := range leases {
+		text, ok := lease.Annotations[records.AnnotationNode]
+		if !ok {
+			continue
+		}
+		n, err := records.Decode[records.Node](text)
+		if err != nil {
+			return nil, fmt.Errorf("read Lease %s/%s: %w", lease.Namespace, lease.Name, err)
+		}
+		nodes = append(nodes, n)
+	}
+	return nodes, nil
+}
+
+// readStatus decodes what a gateway reports; nil where none has reported yet.
+func readStatus(object *corev1.ConfigMap) (*records.Status, error) {
+	text, ok := object.Data[records.DataKey]
+	if !ok {
+		return nil, nil
+	}
+	s, err := records.Decode[records.Status](text)
+	if err != nil {
+		return nil, fmt.Errorf("read ConfigMap %s/%s: %w", object.Namespace, object.Name, err)
+	}
+	return &s, nil
+}
+
+// damaged says that a document cannot be read, and that nothing will write over it.
+func damaged(c *cluster.Cluster, object *corev1.ConfigMap, err error) error {
+	return withHint(fmt.Errorf("read ConfigMap %s/%s of cluster %q: %w", object.Namespace, object.Name, c.Context, err),
+		"it is left as it is: use a liqoctl of the version that wrote it, or restore the object")
+}
+
+// fabricObject is the ConfigMap of a fabric.
+func fabricObject(namespace string, f records.Fabric) (cluster.Object, error) {
+	text, err := records.Encode(f)
+	if err != nil {
+		return nil, fmt.Errorf("fabric of cluster %q: %w", f.Name, err)
+	}
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: records.FabricName, Namespace: namespace,
+			Labels: map[string]string{records.LabelComponent: records.ComponentFabric},
+		},
+		Data: map[string]string{records.DataKey: text},
+	}, nil
+}
+
+// peeringObject is the ConfigMap of a peering.
+func peeringObject(namespace string, p records.Peering) (cluster.Object, error) {
+	text, err := records.Encode(p)
+	if err != nil {
+		return nil, fmt.Errorf("peering %q: %w", p.Name, err)
+	}
+	return &corev1.ConfigMap{
+		ObjectMeta: peeringMeta(namespace, records.PeeringName(p.Name), p.Name),
+		Data:       map[string]string{records.DataKey: text},
+	}, nil
+}
+
+// peeringMeta is what a peering's document and its keys have in common.
+func peeringMeta(namespace, name, peering string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: map[string]string{
+		records.LabelComponent: records.ComponentPeering, records.LabelPeering: peering,
+	}}
+}

@@ -1,0 +1,244 @@
+package peering
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+
+	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/ipam"
+	"liqonet.io/liqonet/templates"
+)
+
+// end is a site as one of the two ends of a peering.
+type end struct {
+	site
+	role    records.Role
+	peering string           // its name here: that of the other cluster
+	have    *records.Peering // as it was found; nil: there is none yet
+	keys    *keys            // as they were found or made
+	// addresses that the peer's ranges have here.
+	addresses addresses
+
+	differs []string        // what was found to be otherwise than it should
+	written records.Peering // as it is now
+	proof   records.Status
+	joining bool // this run writes a peering where none was
+}
+
+// meet decides what the end calls the peering, and refuses what would mix up clusters.
+func (e *end) meet(peer *end) error {
+	e.peering = peer.name
+	for _, p := range e.found.peerings {
+		switch {
+		case p.Peer.ClusterID == peer.id && p.Name != peer.name:
+			return withHint(
+				fmt.Errorf("cluster %q has a peering with cluster %q already, under the name %q", e.Cluster.Context, peer.Cluster.Context, p.Name),
+				fmt.Sprintf("liqoctl network disconnect %s --one-side --context %s", p.Name, e.Cluster.Context))
+		case p.Name == peer.name && p.Peer.ClusterID != peer.id:
+			return withHint(
+				fmt.Errorf("cluster %q has a peering %q with another cluster", e.Cluster.Context, p.Name),
+				"give the peer another name: --name, --remote-name")
+		case p.Name == peer.name:
+			e.have = &p
+		}
+	}
+	if e.name == peer.name {
+		return withHint(fmt.Errorf("both clusters are called %q", e.name), "tell them apart: --name, --remote-name")
+	}
+	return nil
+}
+
+// draft tries the reservations for the peer on a copy of the registry.
+func (e *end) draft(peer *end) error {
+	var err error
+	e.addresses, err = reservePeer(e.found.registry, e.peering, e.own.internal, remote(peer.fabric))
+	return explainAddresses(e.Cluster.Context, err)
+}
+
+// reserve reserves addresses for the peer.
+func (e *end) reserve(ctx context.Context, peer *end) error {
+	err := e.store().Update(ctx, func(r *ipam.Registry) error {
+		var err error
+		e.addresses, err = reservePeer(r, e.peering, e.own.internal, remote(peer.fabric))
+		return err
+	})
+	return explainAddresses(e.Cluster.Context, err)
+}
+
+// gatewayObjects renders the gateway.
+func (e *end) gatewayObjects(o ConnectOptions) ([]cluster.Object, error) {
+	v := templates.GatewayValues{
+		Namespace: e.Cluster.Namespace, Peering: e.peering, Image: e.Image,
+		Role: e.role, Implementation: o.Implementation,
+	}
+	if e.role == records.Server {
+		v.Service = templates.ServiceValues{Type: o.Service.Type, Port: o.Service.Port, NodePort: o.Service.NodePort}
+		if o.Service.LoadBalancerIP != "" {
+			ip, err := netip.ParseAddr(o.Service.LoadBalancerIP)
+			if err != nil {
+				return nil, fmt.Errorf("load balancer IP: %w", err)
+			}
+			v.Service.LoadBalancerIP = ip
+		}
+	}
+	return templates.Gateway(v)
+}
+
+// prepare applies keys and gateway, so that its pod starts while nodes report and endpoints come up, and
+// reserves the peer's addresses.
+func (e *end) prepare(ctx context.Context, peer *end, o ConnectOptions) error {
+	e.joining = e.have == nil
+	gateway, err := e.gatewayObjects(o)
+	if err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return e.reserve(ctx, peer) })
+	group.Go(func() error {
+		// The pod mounts the keys: it would wait for a retry if they came second.
+		if err := e.apply(ctx, keysObject(e.Cluster.Namespace, e.peering, *e.keys)); err != nil {
+			return err
+		}
+		if err := e.apply(ctx, gateway...); err != nil {
+			return err
+		}
+		return e.withdrawService(ctx)
+	})
+	return group.Wait()
+}
+
+// withdrawService removes the Service of an end that was the server and is the client now.
+func (e *end) withdrawService(ctx context.Context) error {
+	if e.role == records.Server || e.have == nil || e.have.Role == e.role {
+		return nil
+	}
+	service := &corev1.Service{}
+	service.Name, service.Namespace = records.GatewayName(e.peering), e.Cluster.Namespace
+	changes, err := e.Cluster.Delete(ctx, service)
+	e.changes = append(e.changes, altering(changes)...)
+	return err
+}
+
+// document is the peering as the end's helpers should know it. What is not known yet stays as it is in the
+// document that was found: endpoints, the MTU before nodes have reported, a public key that is not made yet.
+func (e *end) document(peer *end, o ConnectOptions, endpoints []string) records.Peering {
+	p := records.Peering{
+		Version: records.SchemaVersion, Name: e.peering, Role: e.role,
+		Peer: records.Peer{
+			ClusterID: peer.id, Name: peer.name,
+			PodCIDRs: e.addresses.pods, ExternalCIDR: e.addresses.external,
+		},
+		Tunnel:         records.Tunnel{Implementation: o.Implementation, ListenPort: listenPort},
+		OverlayID:      e.addresses.overlay,
+		GatewayAddress: e.addresses.gateway,
+		MTU:            o.MTU,
+		ClampMSS:       o.ClampMSS,
+	}
+	p.Tunnel.Address, p.Tunnel.PeerAddress = serverAddress, clientAddress.Addr()
+	if e.role == records.Client {
+		p.Tunnel.Address, p.Tunnel.PeerAddress = clientAddress, serverAddress.Addr()
+		p.Tunnel.Endpoints = endpoints
+	}
+	if p.MTU == 0 && e.fabric.MTU > 0 && peer.fabric.MTU > 0 {
+		p.MTU = innerMTU(e.fabric.MTU, peer.fabric.MTU)
+	}
+	if peer.keys != nil {
+		p.Peer.PublicKey = peer.keys.public()
+	}
+	if e.have != nil {
+		p = completed(p, *e.have)
+	}
+	return p
+}
+
+// completed fills in what is not known from the document that was found.
+func completed(p, have records.Peering) records.Peering {
+	if p.MTU == 0 {
+		p.MTU = have.MTU
+	}
+	if p.Peer.PublicKey == "" {
+		p.Peer.PublicKey = have.Peer.PublicKey
+	}
+	if p.Role == records.Client && len(p.Tunnel.Endpoints) == 0 {
+		p.Tunnel.Endpoints = have.Tunnel.Endpoints
+	}
+	return p
+}
+
+// write applies the peering's document.
+func (e *end) write(ctx context.Context, p records.Peering) error {
+	object, err := peeringObject(e.Cluster.Namespace, p)
+	if err != nil {
+		return err
+	}
+	e.written = p
+	return e.apply(ctx, object)
+}
+
+// differences lists what an existing installation and peering have otherwise than they should.
+func (e *end) differences(ctx context.Context, peer *end, o ConnectOptions, endpoints []string) ([]string, error) {
+	lines, err := e.site.differences(ctx)
+	if err != nil || e.have == nil {
+		return lines, err
+	}
+	objects, err := e.gatewayObjects(o)
+	if err != nil {
+		return nil, err
+	}
+	object, err := peeringObject(e.Cluster.Namespace, e.document(peer, o, endpoints))
+	if err != nil {
+		return nil, err
+	}
+	more, err := e.planned(ctx, append(objects, object)...)
+	return append(lines, more...), err
+}
+
+// result describes the end of a connection that was proven.
+func (e *end) result() SideResult {
+	p, s := e.written, e.proof
+	r := SideResult{
+		Cluster: e.info(), Peering: e.peering, Role: e.role, Mappings: mappedRanges(p.Peer),
+		Endpoints: p.Tunnel.Endpoints, Gateway: p.GatewayAddress, MTU: p.MTU,
+		Proof: Proof{
+			Time: s.Time, Endpoint: s.Endpoint, LastHandshake: s.LastHandshake, RTT: s.RTT, Loss: s.Loss,
+			Implementation: s.Implementation, Overlay: s.Overlay,
+		},
+	}
+	ready := e.readyNodes()
+	for _, n := range s.Nodes {
+		if slices.Contains(ready, n.Name) {
+			r.Proof.Nodes = append(r.Proof.Nodes, NodeProof{Name: n.Name, RTT: n.ProofRTT})
+		}
+	}
+	return r
+}
+
+// both runs a step for two ends at once. The errors of both are told: one of them may be the other's cause.
+func both(ctx context.Context, a, b *end, step func(context.Context, *end) error) error {
+	var errs [2]error
+	group, ctx := errgroup.WithContext(ctx)
+	for i, e := range []*end{a, b} {
+		group.Go(func() error {
+			errs[i] = step(ctx, e)
+			return errs[i]
+		})
+	}
+	first := group.Wait()
+	if first == nil {
+		return nil
+	}
+	// What only ended because the other side had failed is no news.
+	for _, err := range errs {
+		if err != nil && !errors.Is(err, first) && !errors.Is(err, context.Canceled) {
+			return errors.Join(first, err)
+		}
+	}
+	return first
+}

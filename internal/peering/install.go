@@ -1,0 +1,173 @@
+package peering
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+
+	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/ipam"
+	"liqonet.io/liqonet/templates"
+)
+
+// Init installs liqonet in a cluster, or completes or updates what is there, and returns when every Ready node
+// has reported. Connect does it too: Init is for those who prepare a cluster for peers to come.
+func Init(ctx context.Context, o InitOptions, r Reporter) (InitResult, error) {
+	bounded, cancel := within(ctx, o.Timeout)
+	defer cancel()
+	s := &site{Side: o.Side, Installation: o.Installation, reporter: r}
+	run := &stages{reporter: r}
+	if err := initialise(bounded, run, s); err != nil {
+		return InitResult{}, err
+	}
+	return InitResult{Cluster: s.info(), Stages: run.times, Objects: s.changes, Changed: len(s.changes) > 0}, nil
+}
+
+func initialise(ctx context.Context, run *stages, s *site) error {
+	if err := run.run(ctx, stageReach, "", func(ctx context.Context) (string, error) {
+		return s.Cluster.Context, s.reach(ctx)
+	}); err != nil {
+		return err
+	}
+	if err := run.run(ctx, stageDiscover, "", func(ctx context.Context) (string, error) {
+		err := s.discover(ctx)
+		return s.described(), err
+	}); err != nil {
+		return err
+	}
+	if err := run.run(ctx, stageCompare, "", func(ctx context.Context) (string, error) {
+		lines, err := s.differences(ctx)
+		return decideDifferences(lines, s.Update, err)
+	}); err != nil {
+		return err
+	}
+	if err := run.run(ctx, stageInstall, "", func(ctx context.Context) (string, error) {
+		err := s.install(ctx)
+		return "namespace " + s.Cluster.Namespace, err
+	}); err != nil {
+		return err
+	}
+	return run.run(ctx, stageNodes, "", func(ctx context.Context) (string, error) {
+		err := s.settle(ctx)
+		return s.settled(), err
+	})
+}
+
+// install applies the node helper, reserves the cluster's own ranges and writes the fabric. The helpers come
+// first: their pods start while the rest is written, and wait for it.
+func (s *site) install(ctx context.Context) error {
+	s.installing = s.found.fabric == nil
+	base, err := s.base()
+	if err != nil {
+		return err
+	}
+	if err := s.apply(ctx, base...); err != nil {
+		return err
+	}
+	own := s.own
+	err = s.store().Update(ctx, func(r *ipam.Registry) error {
+		var err error
+		own.external, own.internal, err = reserveOwn(r, s.own)
+		return err
+	})
+	if err != nil {
+		return explainAddresses(s.Cluster.Context, err)
+	}
+	s.own = own
+	s.fabric = s.wantedFabric()
+	return s.writeFabric(ctx)
+}
+
+func (s *site) writeFabric(ctx context.Context) error {
+	object, err := fabricObject(s.Cluster.Namespace, s.fabric)
+	if err != nil {
+		return err
+	}
+	return s.apply(ctx, object)
+}
+
+// settle waits for the nodes' reports, decides what depends on them and completes the fabric.
+func (s *site) settle(ctx context.Context) error {
+	if err := s.awaitReports(ctx); err != nil {
+		return err
+	}
+	decided, err := withReports(s.fabric, s.reporting(), s.Overlay)
+	if err != nil {
+		return fmt.Errorf("cluster %q: %w", s.Cluster.Context, err)
+	}
+	if reflect.DeepEqual(decided, s.fabric) {
+		return nil
+	}
+	if s.fabric.Overlay.Kind != "" && !s.Update {
+		return &DifferenceError{Lines: fabricDifferences(s.Cluster.Context, s.fabric, decided)}
+	}
+	s.fabric = decided
+	return s.writeFabric(ctx)
+}
+
+// settled describes what settle decided.
+func (s *site) settled() string {
+	return fmt.Sprintf("%s: %d nodes, %s, MTU %d", s.name, len(s.found.reports), s.fabric.Overlay.Kind, s.fabric.MTU)
+}
+
+// awaitReports waits until every Ready node reports, and after an update until the new helpers run.
+func (s *site) awaitReports(ctx context.Context) error {
+	ready := s.readyNodes()
+	if len(ready) == 0 {
+		return withHint(fmt.Errorf("cluster %q: no node is Ready", s.Cluster.Context),
+			fmt.Sprintf("kubectl --context %q get nodes", s.Cluster.Context))
+	}
+	return s.Cluster.FailFast(ctx, templates.NodePods(), func(ctx context.Context) error {
+		// A DaemonSet counts nodes that are not Ready among those to serve, and would never be complete.
+		if changedObject(s.changes, "DaemonSet") && len(ready) == len(s.discovery.Nodes) {
+			if err := s.Cluster.WaitDaemonSet(ctx, records.NodeName); err != nil {
+				return err
+			}
+		}
+		what := fmt.Sprintf("the reports of the nodes of cluster %q", s.Cluster.Context)
+		return cluster.Wait(ctx, s.Cluster, cluster.Labelled(selector(records.ComponentNode)), what,
+			func(leases []*coordinationv1.Lease) (string, error) {
+				var err error
+				if s.found.reports, err = nodeReports(leases); err != nil {
+					return "", err
+				}
+				return unreported(s.found.reports, ready), nil
+			})
+	})
+}
+
+// reporting are the reports of Ready nodes: those of others are of no use to decide by.
+func (s *site) reporting() []records.Node {
+	ready := s.readyNodes()
+	return slices.DeleteFunc(slices.Clone(s.found.reports), func(n records.Node) bool {
+		return !slices.Contains(ready, n.Name)
+	})
+}
+
+// unreported says which of the nodes have not reported; "" when all have. A report of an emptied kernel is one
+// of the installation before.
+func unreported(reports []records.Node, nodes []string) string {
+	var missing []string
+	for _, name := range nodes {
+		has := func(n records.Node) bool { return n.Name == name && !n.Clean && n.MTU > 0 }
+		if !slices.ContainsFunc(reports, has) {
+			missing = append(missing, name)
+		}
+	}
+	if len(missing) == 0 {
+		return ""
+	}
+	return "none yet from " + strings.Join(missing, ", ")
+}
+
+// changedObject reports whether an object of that kind that existed was changed.
+func changedObject(changes []cluster.Change, kind string) bool {
+	return slices.ContainsFunc(changes, func(c cluster.Change) bool {
+		return c.Kind == kind && c.Action == cluster.Changed
+	})
+}

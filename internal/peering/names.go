@@ -1,0 +1,49 @@
+package peering
+
+import (
+	"fmt"
+	"strings"
+
+	"liqonet.io/liqonet/internal/records"
+)
+
+// maxName is how long a name made from a kube context may be: what records.ValidateName allows.
+const maxName = 40
+
+// NameFromContext makes a cluster's name from its kube context, such as "admin-prod" from "admin@prod". Of a
+// long context it keeps the end, where cloud providers put the cluster's own name.
+func NameFromContext(context string) string {
+	var b strings.Builder
+	for _, r := range strings.ToLower(context) {
+		if 'a' <= r && r <= 'z' || '0' <= r && r <= '9' {
+			b.WriteRune(r)
+			continue
+		}
+		if s := b.String(); s != "" && !strings.HasSuffix(s, "-") {
+			b.WriteByte('-')
+		}
+	}
+	name := b.String()
+	if len(name) > maxName {
+		name = name[len(name)-maxName:]
+	}
+	if name = strings.Trim(name, "-"); name == "" {
+		return "cluster"
+	}
+	return name
+}
+
+// chooseName decides the name of a cluster. A cluster that has a name keeps it: peers know it by that.
+func chooseName(side Side, fabric *records.Fabric) (string, error) {
+	switch {
+	case fabric == nil && side.Name == "":
+		return NameFromContext(side.Cluster.Context), nil
+	case fabric == nil:
+		return side.Name, records.ValidateName(side.Name)
+	case side.Name != "" && side.Name != fabric.Name:
+		return "", withHint(
+			fmt.Errorf("cluster %q is called %q already, not %q", side.Cluster.Context, fabric.Name, side.Name),
+			"leave the name out, or begin anew: liqoctl network reset --context "+side.Cluster.Context)
+	}
+	return fabric.Name, nil
+}

@@ -1,0 +1,108 @@
+package peering
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"liqonet.io/liqonet/internal/records"
+)
+
+// Installation is what is decided for a cluster as a whole.
+type Installation struct {
+	// Image is the container image of the helpers.
+	Image string
+	// Overlay is the encapsulation to use. "": what the cluster uses already, else the best that all nodes have.
+	Overlay records.OverlayKind
+	// Update allows changes to what exists. Without it, differences are a *DifferenceError.
+	Update bool
+	// SkipValidation leaves out the check of the user's permissions.
+	SkipValidation bool
+}
+
+// InitOptions are the options of Init.
+type InitOptions struct {
+	Side Side
+	Installation
+	Timeout time.Duration // for all of it; 0: none
+}
+
+// Service is how the server's gateway is offered to the client.
+type Service struct {
+	Type           corev1.ServiceType
+	Port           uint16 // UDP
+	NodePort       uint16 // 0: the API server chooses
+	LoadBalancerIP string // "": the provider chooses
+}
+
+// ConnectOptions are the options of Connect.
+type ConnectOptions struct {
+	Local, Remote Side
+	Installation
+	// LocalServes makes the local cluster the tunnel's server; otherwise the remote one is.
+	LocalServes bool
+	Service     Service
+	// ClientAddress (an address or a DNS name) and ClientPort replace what the client would learn of the
+	// server's Service. "" and 0: they do not.
+	ClientAddress string
+	ClientPort    uint16
+	// Implementation of WireGuard; "" is records.Auto.
+	Implementation records.Implementation
+	MTU            int // of inner packets, bytes; 0: from what the nodes report
+	ClampMSS       bool
+	Keep           bool          // a failure leaves what was made, to be looked at
+	Timeout        time.Duration // for all of it; 0: none
+}
+
+// DisconnectOptions are the options of Disconnect.
+type DisconnectOptions struct {
+	Local Side
+	// Remote is the other cluster. Without a client, only the local side is removed: OneSide must say that
+	// this is wanted.
+	Remote  Side
+	Peer    string // the peering's name in the local cluster; "": the one with Remote
+	OneSide bool
+	Timeout time.Duration // for all of it; 0: none
+}
+
+// ResetOptions are the options of Reset.
+type ResetOptions struct {
+	Side    Side
+	Force   bool          // peerings that stand are removed on this side
+	Timeout time.Duration // for all of it; 0: none
+}
+
+// StatusOptions are the options of Status and Watch.
+type StatusOptions struct {
+	Side Side
+	Peer string // "": all peerings
+}
+
+// normalize fills in defaults and refuses what contradicts itself.
+func (o ConnectOptions) normalize() (ConnectOptions, error) {
+	if o.Implementation == "" {
+		o.Implementation = records.Auto
+	}
+	if o.Service.Type == "" {
+		o.Service.Type = corev1.ServiceTypeLoadBalancer
+	}
+	if o.Service.Port == 0 {
+		o.Service.Port = listenPort
+	}
+	var err error
+	if o.Service.NodePort != 0 && o.Service.Type == corev1.ServiceTypeClusterIP {
+		err = errors.New("a Service of type ClusterIP has no node port")
+	}
+	if o.Service.LoadBalancerIP != "" {
+		if _, e := netip.ParseAddr(o.Service.LoadBalancerIP); e != nil {
+			err = errors.Join(err, fmt.Errorf("load balancer IP: %w", e))
+		}
+		if o.Service.Type != corev1.ServiceTypeLoadBalancer {
+			err = errors.Join(err, fmt.Errorf("a Service of type %s has no load balancer IP", o.Service.Type))
+		}
+	}
+	return o, err
+}

@@ -1,0 +1,71 @@
+// Package peering has the steps of init, connect, disconnect, reset and status: what the command line does to
+// the API servers of one cluster or two, in which order, and what it waits for.
+//
+// In scope are the decisions (names, ranges, endpoints, overlay, what differs from a wish, whether a peering is
+// healthy) and the order of the steps. Printing is not: progress goes to a Reporter, and what was reached is
+// returned as a value. Neither is the kernel: nodes and gateways bring it into the state that the documents
+// here describe (internal/records), and report.
+//
+// Every operation can be interrupted anywhere and run again. What it removes it removes so that the guard
+// against clear text falls last: a node first gives up the routes of a peering, then says so in its report.
+package peering
+
+import (
+	"net/netip"
+	"time"
+
+	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/records"
+)
+
+// Ranges that a cluster uses where neither the user nor an earlier run chose others.
+var (
+	defaultExternal = netip.MustParsePrefix("10.70.0.0/16")
+	defaultInternal = netip.MustParsePrefix("10.80.0.0/16")
+)
+
+// The two ends of every tunnel. Link-local: they are never routed and collide with nothing.
+var (
+	serverAddress = netip.MustParsePrefix("169.254.18.1/30")
+	clientAddress = netip.MustParsePrefix("169.254.18.2/30")
+)
+
+// overlayPort is the UDP port of the overlay, in nodes and gateways alike.
+const overlayPort = 6091
+
+// Side is one cluster in an operation, and what the user says of it.
+type Side struct {
+	Cluster *cluster.Cluster
+	// Name is what peers call the cluster. "": the name it has already, else one made from the kube context.
+	Name string
+	// Overrides replace discovery.
+	Overrides cluster.Overrides
+	// ExternalCIDR and InternalCIDR are used exactly as given. The zero value: those the cluster has already,
+	// else the defaults or, where these are taken, free ranges.
+	ExternalCIDR, InternalCIDR netip.Prefix
+	// Reserved ranges are never given to a peer.
+	Reserved []netip.Prefix
+}
+
+// Reporter is told how an operation goes on. Its methods may be called concurrently.
+type Reporter interface {
+	// Stage says that a stage begins.
+	Stage(name string)
+	// Done says that the stage has ended, in a few words what came out, and how long it took.
+	Done(name, detail string, took time.Duration)
+	// Note says something worth knowing that needs no action.
+	Note(text string)
+	// Warn says something that may need action, and which.
+	Warn(text, hint string)
+}
+
+// selector is a label selector for the objects of one component.
+func selector(component string) string { return records.LabelComponent + "=" + component }
+
+// peeringSelector is a label selector for all objects of one peering.
+func peeringSelector(peering string) string { return records.LabelPeering + "=" + peering }
+
+// gatewaySelector is a label selector for the pods of a peering's gateway.
+func gatewaySelector(peering string) string {
+	return selector(records.ComponentGateway) + "," + peeringSelector(peering)
+}

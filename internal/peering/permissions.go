@@ -1,0 +1,57 @@
+package peering
+
+import (
+	"context"
+	"errors"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/templates"
+)
+
+// checkPermissions asks whether the user may do all that operations do in a cluster. Who may do everything is
+// asked once; everybody else gets a list of all that is missing.
+func checkPermissions(ctx context.Context, c *cluster.Cluster) error {
+	everything := []cluster.Permission{{Verb: "*", Group: "*", Resource: "*"}}
+	err := c.CheckPermissions(ctx, everything)
+	var refused *cluster.PermissionError
+	if !errors.As(err, &refused) {
+		return err
+	}
+	needed, err := neededPermissions(c.Namespace)
+	if err != nil {
+		return err
+	}
+	return c.CheckPermissions(ctx, needed)
+}
+
+// neededPermissions derives from the objects of an installation with a peering what it takes to make them, to
+// follow them and to remove them.
+func neededPermissions(namespace string) ([]cluster.Permission, error) {
+	const any = "any" // image and peering do not matter to permissions
+	objects, err := templates.Base(templates.BaseValues{Namespace: namespace, Image: any})
+	if err != nil {
+		return nil, err
+	}
+	gateway, err := templates.Gateway(templates.GatewayValues{
+		Namespace: namespace, Peering: any, Image: any, Role: records.Server, Implementation: records.Auto,
+		Service: templates.ServiceValues{Type: corev1.ServiceTypeClusterIP},
+	})
+	if err != nil {
+		return nil, err
+	}
+	meta := metav1.ObjectMeta{Namespace: namespace, Name: any}
+	objects = append(objects, gateway...)
+	objects = append(objects, &corev1.Secret{ObjectMeta: meta}, &coordinationv1.Lease{ObjectMeta: meta})
+	needed, err := cluster.Permissions(objects, "get", "list", "watch", "create", "patch", "delete")
+	if err != nil {
+		return nil, err
+	}
+	needed = append(needed, cluster.DiscoveryPermissions()...)
+	// The registry of addresses is compared and swapped.
+	return append(needed, cluster.Permission{Verb: "update", Resource: "configmaps", Namespace: namespace}), nil
+}

@@ -1,0 +1,104 @@
+package peering
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/records"
+)
+
+// prove waits until both ends report that packets cross: the tunnel's, and full-size ones of every Ready node.
+func (c *connector) prove(ctx context.Context) (string, error) {
+	err := c.both(ctx, func(ctx context.Context, e *end) error { return e.prove(ctx) })
+	return c.local.proven() + "; " + c.remote.proven(), err
+}
+
+// prove waits for a report that tells of a healthy peering. After a change of what stood before, only a report
+// whose echoes are all younger than the change counts.
+func (e *end) prove(ctx context.Context) error {
+	ready := e.readyNodes()
+	changed := e.have != nil && len(e.changes) > 0
+	w := witness{nodes: ready, renewed: changed}
+	what := fmt.Sprintf("packets to cross from cluster %q", e.Cluster.Context)
+	err := e.Cluster.FailFast(ctx, gatewaySelector(e.peering), func(ctx context.Context) error {
+		if changed {
+			if err := e.Cluster.WaitDeployment(ctx, records.GatewayName(e.peering)); err != nil {
+				return err
+			}
+		}
+		return cluster.Wait(ctx, e.Cluster, cluster.Named(records.StatusName(e.peering)), what,
+			func(all []*corev1.ConfigMap) (string, error) {
+				if len(all) == 0 {
+					return "the gateway has no place to report", nil
+				}
+				status, err := readStatus(all[0])
+				if err != nil {
+					return "", err
+				}
+				return w.look(status, time.Now()), nil
+			})
+	})
+	e.proof = w.last
+	return err
+}
+
+// proven describes what an end has seen.
+func (e *end) proven() string {
+	return fmt.Sprintf("%s: round trip %s, %d nodes proven", e.name,
+		time.Duration(e.proof.RTT).Round(time.Microsecond), nodesReady(&e.proof, e.readyNodes()))
+}
+
+// witness judges reports as they come in.
+type witness struct {
+	nodes []string
+	// renewed says that only what happens after the first report counts.
+	renewed bool
+
+	looked bool
+	first  time.Time // of the first report, by the gateway's clock; zero: there was none
+	last   records.Status
+}
+
+// look returns what a report says to be missing; "" when it is the proof.
+func (w *witness) look(s *records.Status, now time.Time) (missing string) {
+	if !w.looked {
+		w.looked = true
+		if s != nil {
+			w.first = s.Time
+		}
+	}
+	if s == nil {
+		_, reason := Judge(Observation{Nodes: w.nodes, Now: now})
+		return reason
+	}
+	w.last = *s
+	if s.Time.After(w.first) {
+		// It was seen to be written: it is fresh whatever the gateway's clock says.
+		now = s.Time
+	}
+	state, reason := Judge(Observation{Status: s, Nodes: w.nodes, Now: now})
+	switch {
+	case state != Healthy:
+		return reason
+	case w.renewed && !youngerThan(s, w.nodes, w.first):
+		return "no packets since the change yet"
+	}
+	return ""
+}
+
+// youngerThan reports whether all that a report tells of has happened after t.
+func youngerThan(s *records.Status, nodes []string, t time.Time) bool {
+	if !s.LastEcho.After(t) {
+		return false
+	}
+	for _, name := range nodes {
+		if n, _ := nodeStatus(s, name); !n.LastEcho.After(t) || !n.LastProof.After(t) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,243 @@
+package peering
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/ipam"
+)
+
+// Bounds of the internal and external CIDR's length: an overlay id is a 24-bit offset in the internal CIDR, and
+// half of it must hold the nodes.
+const (
+	widestCIDR    = 8
+	narrowestCIDR = 26
+)
+
+// ownRanges are the ranges that a cluster has of itself, and those that the user wants.
+type ownRanges struct {
+	pods, services, nodes, reserved []netip.Prefix
+	external, internal              netip.Prefix // zero value: no wish
+}
+
+// reserveOwn brings a cluster's own ranges into its registry and returns its external and internal CIDR. Doing
+// it again changes nothing. Facts that are no longer true are released; what the user reserved stays.
+func reserveOwn(r *ipam.Registry, own ownRanges) (external, internal netip.Prefix, err error) {
+	facts := []struct {
+		purpose  ipam.Purpose
+		prefixes []netip.Prefix
+	}{
+		{ipam.PodCIDR, own.pods}, {ipam.ServiceCIDR, own.services}, {ipam.NodeNetwork, own.nodes},
+	}
+	for _, f := range facts {
+		if err := releaseOthers(r, ipam.Cluster, f.purpose, f.prefixes); err != nil {
+			return external, internal, err
+		}
+	}
+	facts = append(facts, struct {
+		purpose  ipam.Purpose
+		prefixes []netip.Prefix
+	}{ipam.Reserved, own.reserved})
+	for _, f := range facts {
+		for _, p := range f.prefixes {
+			// Shared: in flat networks pods and nodes have addresses of one range, and a user may well
+			// reserve what is in use.
+			want := ipam.Reservation{Range: p.Masked(), Owner: ipam.Cluster, Purpose: f.purpose, Shared: true}
+			if err := r.Reserve(want); err != nil {
+				return external, internal, err
+			}
+		}
+	}
+	bits := defaultInternal.Bits()
+	for _, wish := range []netip.Prefix{own.internal, own.external} {
+		if wish.IsValid() {
+			bits = wish.Bits()
+		}
+	}
+	if external, err = chosenRange(r, ipam.ExternalCIDR, own.external, resized(defaultExternal, bits)); err != nil {
+		return external, internal, err
+	}
+	internal, err = chosenRange(r, ipam.InternalCIDR, own.internal, resized(defaultInternal, bits))
+	return external, internal, err
+}
+
+// chosenRange reserves the range that is wished for, exactly, or else the usual one or any that is free. A
+// cluster that has one keeps it.
+func chosenRange(r *ipam.Registry, purpose ipam.Purpose, wish, usual netip.Prefix) (netip.Prefix, error) {
+	if held := r.Held(ipam.Cluster, purpose); len(held) > 0 {
+		if wish.IsValid() && held[0].Range != wish {
+			return netip.Prefix{}, withHint(
+				fmt.Errorf("reserve %s: the %s is %s already", wish, held[0].Use(), held[0].Range),
+				"it cannot change while liqonet is installed: liqoctl network reset")
+		}
+		return held[0].Range, nil
+	}
+	if wish.IsValid() {
+		if wish.Bits() < widestCIDR || wish.Bits() > narrowestCIDR {
+			return wish, fmt.Errorf("reserve %s: want a length of /%d to /%d", wish, widestCIDR, narrowestCIDR)
+		}
+		err := r.Reserve(ipam.Reservation{Range: wish, Owner: ipam.Cluster, Purpose: purpose})
+		return wish, err
+	}
+	got, err := r.Acquire(ipam.Request{Owner: ipam.Cluster, Purpose: purpose, Preferred: usual})
+	return got.Range, err
+}
+
+// remoteRanges are the ranges of a peer.
+type remoteRanges struct {
+	pods     []netip.Prefix
+	external netip.Prefix
+	underlay []netip.Prefix // where its nodes are
+}
+
+// remote returns the ranges that a cluster shows to its peers.
+func remote(f records.Fabric) remoteRanges {
+	return remoteRanges{pods: f.PodCIDRs, external: f.ExternalCIDR, underlay: f.NodeNetworks}
+}
+
+// addresses are what a cluster's registry gave to a peering.
+type addresses struct {
+	pods     []records.Mapping
+	external records.Mapping
+	gateway  netip.Addr
+	overlay  uint32 // virtual network identifier
+}
+
+// reservePeer finds ranges for all that a peer has: its real ones where they are free here, else others of the
+// same size. Doing it again changes nothing. Ranges that the peer no longer has are released.
+func reservePeer(r *ipam.Registry, peering string, internal netip.Prefix, peer remoteRanges) (addresses, error) {
+	owner := ipam.Peering(peering)
+	if err := releaseGone(r, owner, peer); err != nil {
+		return addresses{}, err
+	}
+	keepClear(r, owner, peer)
+	reserveIdentities(r, owner, peer)
+	var a addresses
+	for _, p := range peer.pods {
+		got, err := r.Acquire(ipam.Request{Owner: owner, Purpose: ipam.PeerPods, Real: p})
+		if err != nil {
+			return addresses{}, err
+		}
+		a.pods = append(a.pods, records.Mapping{Real: p, Seen: got.Range})
+	}
+	got, err := r.Acquire(ipam.Request{Owner: owner, Purpose: ipam.PeerExternal, Real: peer.external})
+	if err != nil {
+		return addresses{}, err
+	}
+	a.external = records.Mapping{Real: peer.external, Seen: got.Range}
+	a.gateway, err = r.AcquireAddress(ipam.Request{Owner: owner, Purpose: ipam.GatewayAddress}, upperHalf(internal))
+	if err != nil {
+		return addresses{}, err
+	}
+	a.overlay = offset(internal, a.gateway)
+	return a, nil
+}
+
+// releaseGone releases what the peering holds for ranges that the peer has no more.
+func releaseGone(r *ipam.Registry, owner ipam.Owner, peer remoteRanges) error {
+	for _, h := range r.Held(owner, ipam.PeerPods, ipam.PeerExternal) {
+		stays := h.Purpose == ipam.PeerPods && slices.Contains(peer.pods, h.Real) ||
+			h.Purpose == ipam.PeerExternal && peer.external == h.Real
+		if stays {
+			continue
+		}
+		if err := r.ReleaseRange(owner, h.Purpose, h.Range); err != nil {
+			return err
+		}
+	}
+	return releaseOthers(r, owner, ipam.PeerUnderlay, peer.underlay)
+}
+
+// keepClear marks the networks of the peer's nodes, where its endpoints are, as not to be given to pods. Where
+// something has them already there is nothing to gain: a gateway's own packets never take a peering's routes.
+// That goes for flat networks too, whose nodes have addresses among the pods.
+func keepClear(r *ipam.Registry, owner ipam.Owner, peer remoteRanges) {
+	for _, p := range peer.underlay {
+		if overlapsAny(p, append(slices.Clone(peer.pods), peer.external)) {
+			continue
+		}
+		// The error can only be a conflict, see above.
+		_ = r.Reserve(ipam.Reservation{Range: p, Owner: owner, Purpose: ipam.PeerUnderlay, Shared: true})
+	}
+}
+
+// reserveIdentities takes every range of the peer that is free under its own addresses, before the search for
+// others could take one of them.
+func reserveIdentities(r *ipam.Registry, owner ipam.Owner, peer remoteRanges) {
+	for _, p := range peer.pods {
+		// Refused ranges get others afterwards.
+		_ = r.Reserve(ipam.Reservation{Range: p, Owner: owner, Purpose: ipam.PeerPods, Real: p})
+	}
+	_ = r.Reserve(ipam.Reservation{Range: peer.external, Owner: owner, Purpose: ipam.PeerExternal, Real: peer.external})
+}
+
+// releasePeer gives back all that a peering holds and returns it.
+func releasePeer(r *ipam.Registry, peering string) ([]ipam.Reservation, error) {
+	return r.Release(ipam.Peering(peering))
+}
+
+// releaseOthers releases what an owner holds for a purpose except the ranges that stay.
+func releaseOthers(r *ipam.Registry, owner ipam.Owner, purpose ipam.Purpose, stay []netip.Prefix) error {
+	for _, h := range r.Held(owner, purpose) {
+		if slices.Contains(stay, h.Range) {
+			continue
+		}
+		if err := r.ReleaseRange(owner, purpose, h.Range); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reservedPeerings returns the names of the peerings that hold something, sorted.
+func reservedPeerings(r *ipam.Registry) []string {
+	var names []string
+	for _, h := range r.List() {
+		if name, ok := h.Owner.Peering(); ok {
+			names = append(names, name)
+		}
+	}
+	slices.SortFunc(names, cmp.Compare)
+	return slices.Compact(names)
+}
+
+func overlapsAny(p netip.Prefix, others []netip.Prefix) bool {
+	return slices.ContainsFunc(others, p.Overlaps)
+}
+
+// resized is the range of another length at the same place.
+func resized(p netip.Prefix, bits int) netip.Prefix { return netip.PrefixFrom(p.Addr(), bits).Masked() }
+
+// upperHalf is the half of an internal CIDR in which gateways have their addresses; the nodes have the lower.
+func upperHalf(p netip.Prefix) netip.Prefix {
+	b := p.Addr().As4()
+	b[p.Bits()/8] |= 0x80 >> (p.Bits() % 8)
+	return netip.PrefixFrom(netip.AddrFrom4(b), p.Bits()+1)
+}
+
+// offset is the distance of an address from the beginning of its range.
+func offset(p netip.Prefix, a netip.Addr) uint32 {
+	number := func(a netip.Addr) uint32 {
+		b := a.As4()
+		return uint32(b[0])<<24 | uint32(b[1])<<16 | uint32(b[2])<<8 | uint32(b[3])
+	}
+	return number(a) - number(p.Masked().Addr())
+}
+
+// explainAddresses adds to an error of the registry what the user can do.
+func explainAddresses(context string, err error) error {
+	var conflict *ipam.ConflictError
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, ipam.ErrNoneFree):
+		err = withHint(err, "free ranges: liqoctl ipam list, liqoctl network disconnect")
+	case errors.As(err, &conflict):
+		err = withHint(err, "what holds the range: liqoctl ipam list")
+	}
+	return fmt.Errorf("addresses of cluster %q: %w", context, err)
+}

@@ -1,0 +1,145 @@
+package peering
+
+import (
+	"net/netip"
+	"time"
+
+	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/records"
+)
+
+// InitResult is what Init did.
+type InitResult struct {
+	Cluster ClusterInfo      `json:"cluster"`
+	Stages  []StageTime      `json:"stages"`
+	Objects []cluster.Change `json:"objects,omitempty"` // those that were created or changed
+	Changed bool             `json:"changed"`
+}
+
+// ClusterInfo is a cluster as liqonet sees it.
+type ClusterInfo struct {
+	Context      string              `json:"context"`
+	Name         string              `json:"name"`
+	ClusterID    string              `json:"clusterID"`
+	Namespace    string              `json:"namespace"`
+	PodCIDRs     []netip.Prefix      `json:"podCIDRs"`
+	ServiceCIDRs []netip.Prefix      `json:"serviceCIDRs"`
+	NodeNetworks []netip.Prefix      `json:"nodeNetworks,omitempty"`
+	ExternalCIDR netip.Prefix        `json:"externalCIDR"`
+	InternalCIDR netip.Prefix        `json:"internalCIDR"`
+	CNI          string              `json:"cni,omitempty"`
+	Overlay      records.OverlayKind `json:"overlay"`
+	MTU          int                 `json:"mtu"` // bytes, of the narrowest link
+	Nodes        int                 `json:"nodes"`
+}
+
+// Connection is what Connect reached.
+type Connection struct {
+	Local   SideResult       `json:"local"`
+	Remote  SideResult       `json:"remote"`
+	Stages  []StageTime      `json:"stages"`
+	Took    time.Duration    `json:"tookNanoseconds"`
+	Changed bool             `json:"changed"`           // in either cluster
+	Objects []cluster.Change `json:"objects,omitempty"` // those that were created or changed
+}
+
+// SideResult is one cluster's side of a connection.
+type SideResult struct {
+	Cluster ClusterInfo `json:"cluster"`
+	// Peering is its name in this cluster, which is the name of the other one.
+	Peering   string        `json:"peering"`
+	Role      records.Role  `json:"role"`
+	Mappings  []MappedRange `json:"mappings"` // of the other cluster's ranges
+	Endpoints []string      `json:"endpoints,omitempty"`
+	Gateway   netip.Addr    `json:"gatewayAddress"` // internal
+	MTU       int           `json:"mtu"`            // bytes, of packets between pods of the two
+	Proof     Proof         `json:"proof"`
+}
+
+// MappedRange says how a range of the peer is reached from this side.
+type MappedRange struct {
+	What     string       `json:"what"` // "pods" or "external"
+	Real     netip.Prefix `json:"real"`
+	Seen     netip.Prefix `json:"seen"`
+	Identity bool         `json:"identity"`
+}
+
+// Proof is what was seen to work from one side: the handshake, echoes between the gateways, and for each node
+// an answer of a node of the peer to a packet of full size.
+type Proof struct {
+	Time           time.Time              `json:"time"`
+	Endpoint       netip.AddrPort         `json:"endpoint,omitzero"`
+	LastHandshake  time.Time              `json:"lastHandshake"`
+	RTT            records.Duration       `json:"rtt"` // between the gateways
+	Loss           float64                `json:"loss"`
+	Implementation records.Implementation `json:"implementation"`
+	Overlay        records.OverlayKind    `json:"overlay"`
+	Nodes          []NodeProof            `json:"nodes"`
+}
+
+// NodeProof is one node's part of a Proof.
+type NodeProof struct {
+	Name string           `json:"name"`
+	RTT  records.Duration `json:"rtt"` // to a node of the peer and back
+}
+
+// Disconnection is what Disconnect removed. A side that was not asked for is nil.
+type Disconnection struct {
+	Local   *Removal    `json:"local,omitempty"`
+	Remote  *Removal    `json:"remote,omitempty"`
+	Stages  []StageTime `json:"stages"`
+	Changed bool        `json:"changed"`
+}
+
+// Removal is what was removed from one cluster.
+type Removal struct {
+	Context  string           `json:"context"`
+	Peerings []string         `json:"peerings"`           // none: there was nothing
+	Released []ReleasedRange  `json:"released,omitempty"` // ranges that are free again
+	Objects  []cluster.Change `json:"objects,omitempty"`  // those that were deleted
+}
+
+// ReleasedRange is a range that is free again.
+type ReleasedRange struct {
+	Range netip.Prefix `json:"range"`
+	Use   string       `json:"use"`
+}
+
+// ResetResult is what Reset removed.
+type ResetResult struct {
+	Removal
+	Stages  []StageTime `json:"stages"`
+	Changed bool        `json:"changed"`
+}
+
+// info describes the cluster of a site.
+func (s *site) info() ClusterInfo {
+	f := s.fabric
+	return ClusterInfo{
+		Context: s.Cluster.Context, Name: s.name, ClusterID: s.id, Namespace: s.Cluster.Namespace,
+		PodCIDRs: f.PodCIDRs, ServiceCIDRs: f.ServiceCIDRs, NodeNetworks: f.NodeNetworks,
+		ExternalCIDR: f.ExternalCIDR, InternalCIDR: f.InternalCIDR, CNI: f.CNI,
+		Overlay: f.Overlay.Kind, MTU: f.MTU, Nodes: len(s.discovery.Nodes),
+	}
+}
+
+// mappedRanges describes how the ranges of a peer are seen.
+func mappedRanges(p records.Peer) []MappedRange {
+	var all []MappedRange
+	for _, m := range p.PodCIDRs {
+		all = append(all, MappedRange{What: "pods", Real: m.Real, Seen: m.Seen, Identity: m.Identity()})
+	}
+	m := p.ExternalCIDR
+	return append(all, MappedRange{What: "external", Real: m.Real, Seen: m.Seen, Identity: m.Identity()})
+}
+
+// altering returns the changes that left the cluster another one.
+func altering(changes []cluster.Change) []cluster.Change {
+	var some []cluster.Change
+	for _, c := range changes {
+		if c.Alters() {
+			some = append(some, c)
+		}
+	}
+	return some
+}

@@ -1,0 +1,168 @@
+package peering
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/ipam"
+	"liqonet.io/liqonet/ipam/store"
+	"liqonet.io/liqonet/templates"
+)
+
+// site is one cluster in an operation: what was found there and what it should become.
+type site struct {
+	Side
+	Installation
+	reporter Reporter
+
+	id        string
+	name      string
+	discovery cluster.Discovery
+	found     found
+	own       ownRanges
+	fabric    records.Fabric // as it should be; overlay and MTU are known once the nodes have reported
+
+	installing bool // this run writes an installation where none was
+	changes    []cluster.Change
+}
+
+// found is what liqonet has in a cluster before the operation changes anything.
+type found struct {
+	fabric   *records.Fabric // nil: liqonet is not installed
+	peerings []records.Peering
+	reports  []records.Node
+	// reserved are the ranges that are kept free on the user's word.
+	reserved []netip.Prefix
+	// registry is a copy on which the operation tries its reservations.
+	registry *ipam.Registry
+}
+
+// reach finds out whether the cluster answers, which one it is and whether the user may do what is to be done.
+func (s *site) reach(ctx context.Context) error {
+	if _, err := s.Cluster.Version(ctx); err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() (err error) {
+		s.id, err = s.Cluster.ID(ctx)
+		return err
+	})
+	if !s.SkipValidation {
+		group.Go(func() error { return checkPermissions(ctx, s.Cluster) })
+	}
+	return group.Wait()
+}
+
+// discover reads the cluster: what it is, and what liqonet has there.
+func (s *site) discover(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() (err error) {
+		s.discovery, err = s.Cluster.Discover(ctx, s.Overrides)
+		return err
+	})
+	group.Go(func() (err error) {
+		s.found.fabric, err = readFabric(ctx, s.Cluster)
+		return err
+	})
+	group.Go(func() (err error) {
+		s.found.peerings, err = readPeerings(ctx, s.Cluster)
+		return err
+	})
+	group.Go(func() (err error) {
+		s.found.reports, err = readReports(ctx, s.Cluster)
+		return err
+	})
+	group.Go(func() (err error) {
+		s.found.registry, err = s.store().Load(ctx)
+		return err
+	})
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	s.tell()
+	return s.plan()
+}
+
+// tell passes on what discovery remarked.
+func (s *site) tell() {
+	for _, note := range s.discovery.Notes {
+		s.reporter.Note(fmt.Sprintf("cluster %q: %s", s.Cluster.Context, note))
+	}
+	for _, warning := range s.discovery.Warnings {
+		s.reporter.Warn(fmt.Sprintf("cluster %q: %s", s.Cluster.Context, warning.What), warning.Hint)
+	}
+}
+
+// plan decides name, ranges and fabric. It does no I/O.
+func (s *site) plan() error {
+	if f := s.found.fabric; f != nil && f.ClusterID != s.id {
+		return withHint(
+			fmt.Errorf("the installation in cluster %q was made for cluster %s, and this is cluster %s: it was copied", s.Cluster.Context, f.ClusterID, s.id),
+			"liqoctl network reset --force --context "+s.Cluster.Context)
+	}
+	var err error
+	if s.name, err = chooseName(s.Side, s.found.fabric); err != nil {
+		return err
+	}
+	for _, held := range s.found.registry.Held(ipam.Cluster, ipam.Reserved) {
+		s.found.reserved = append(s.found.reserved, held.Range)
+	}
+	s.own = wantedRanges(s.discovery, s.Overrides, s.found.fabric)
+	s.own.reserved, s.own.external, s.own.internal = s.Reserved, s.ExternalCIDR, s.InternalCIDR
+	if s.own.external, s.own.internal, err = reserveOwn(s.found.registry, s.own); err != nil {
+		return explainAddresses(s.Cluster.Context, err)
+	}
+	s.fabric = s.wantedFabric()
+	return nil
+}
+
+func (s *site) store() *store.Store { return store.New(s.Cluster.Kube, s.Cluster.Namespace) }
+
+// readyNodes are the names of the nodes that must report.
+func (s *site) readyNodes() []string {
+	var names []string
+	for _, n := range s.discovery.Nodes {
+		if n.Ready {
+			names = append(names, n.Name)
+		}
+	}
+	return names
+}
+
+// base renders the objects of the installation.
+func (s *site) base() ([]cluster.Object, error) {
+	return templates.Base(templates.BaseValues{Namespace: s.Cluster.Namespace, Image: s.Image})
+}
+
+// apply applies objects and keeps account of what changed.
+func (s *site) apply(ctx context.Context, objects ...cluster.Object) error {
+	changes, err := s.Cluster.Apply(ctx, objects...)
+	s.changes = append(s.changes, altering(changes)...)
+	return err
+}
+
+// described is the site in a few words, once it is discovered.
+func (s *site) described() string {
+	text := fmt.Sprintf("%s: pods %s (%s), services %s (%s), %d nodes", s.name,
+		joined(s.discovery.PodCIDRs.Prefixes), s.discovery.PodCIDRs.Source,
+		joined(s.discovery.ServiceCIDRs.Prefixes), s.discovery.ServiceCIDRs.Source, len(s.discovery.Nodes))
+	if s.discovery.CNI != "" {
+		text += ", " + s.discovery.CNI
+	}
+	return text
+}
+
+// joined lists values as text.
+func joined[T fmt.Stringer](values []T) string {
+	words := make([]string, len(values))
+	for i, v := range values {
+		words[i] = v.String()
+	}
+	return strings.Join(words, ", ")
+}

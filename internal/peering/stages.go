@@ -1,0 +1,126 @@
+package peering
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Stages of the operations, as reports, results and errors name them.
+const (
+	stageReach     = "reach"
+	stageDiscover  = "discover"
+	stageCompare   = "compare"
+	stageInstall   = "install"
+	stageNodes     = "nodes"
+	stageTunnel    = "tunnel"
+	stageProof     = "proof"
+	stageWithdraw  = "withdraw"
+	stageClean     = "clean"
+	stageUninstall = "uninstall"
+)
+
+// StageTime is how long a stage took.
+type StageTime struct {
+	Name string        `json:"name"`
+	Took time.Duration `json:"tookNanoseconds"`
+}
+
+// StageError says in which stage an operation ended, and why.
+type StageError struct {
+	Stage string
+	Err   error
+	hint  string
+}
+
+func (e *StageError) Error() string { return e.Stage + ": " + e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *StageError) Unwrap() error { return e.Err }
+
+// Hint returns what the cause advises, else what the stage does; "" if there is no advice.
+func (e *StageError) Hint() string {
+	if hint := hintOf(e.Err); hint != "" {
+		return hint
+	}
+	return e.hint
+}
+
+// hinted is an error with advice.
+type hinted struct {
+	error
+	hint string
+}
+
+func withHint(err error, hint string) error {
+	if err == nil {
+		return nil
+	}
+	return &hinted{err, hint}
+}
+
+func (e *hinted) Unwrap() error { return e.error }
+
+// Hint returns the advice.
+func (e *hinted) Hint() string { return e.hint }
+
+// hintOf returns the first advice that is not empty in a tree of errors.
+func hintOf(err error) string {
+	if h, ok := err.(interface{ Hint() string }); ok && h.Hint() != "" {
+		return h.Hint()
+	}
+	switch e := err.(type) {
+	case interface{ Unwrap() error }:
+		if cause := e.Unwrap(); cause != nil {
+			return hintOf(cause)
+		}
+	case interface{ Unwrap() []error }:
+		for _, cause := range e.Unwrap() {
+			if hint := hintOf(cause); hint != "" {
+				return hint
+			}
+		}
+	}
+	return ""
+}
+
+// stages runs the stages of one operation and keeps their times.
+type stages struct {
+	reporter Reporter
+	times    []StageTime
+}
+
+// run runs one stage. The step returns in a few words what came out of it; hint is the advice for failures
+// that bring none of their own.
+func (s *stages) run(ctx context.Context, name, hint string, step func(context.Context) (string, error)) error {
+	s.reporter.Stage(name)
+	start := time.Now()
+	detail, err := step(ctx)
+	took := time.Since(start)
+	if err != nil {
+		return &StageError{Stage: name, Err: err, hint: hint}
+	}
+	s.times = append(s.times, StageTime{Name: name, Took: took})
+	s.reporter.Done(name, detail, took)
+	return nil
+}
+
+// within bounds an operation. When the time is over, the cause of the context's end says which flag is to
+// blame. The zero duration is no bound.
+func within(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	if timeout <= 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeoutCause(ctx, timeout, &timeoutError{timeout})
+}
+
+// timeoutError is the cause of a context whose time is over.
+type timeoutError struct{ timeout time.Duration }
+
+func (e *timeoutError) Error() string {
+	return fmt.Sprintf("not done within %s (--timeout)", e.timeout)
+}
+
+// Is makes the error a deadline's.
+func (e *timeoutError) Is(target error) bool { return errors.Is(target, context.DeadlineExceeded) }

@@ -1,0 +1,226 @@
+package peering
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/templates"
+)
+
+// PeeringStatus is how one peering does, seen from one cluster. Durations are -1 where nothing is known.
+type PeeringStatus struct {
+	Peer   string       `json:"peer"`
+	Role   records.Role `json:"role,omitempty"`
+	State  State        `json:"state"`
+	Reason string       `json:"reason,omitempty"` // why it is not healthy
+	// Endpoint is where the peer's gateway is heard, else where the client looks for it.
+	Endpoint       string                 `json:"endpoint,omitempty"`
+	HandshakeAge   time.Duration          `json:"handshakeAgeNanoseconds"` // when the report was made
+	RTT            time.Duration          `json:"rttNanoseconds"`          // between the gateways
+	Loss           float64                `json:"loss"`                    // of echoes between them, 0 to 1
+	RxBytes        int64                  `json:"rxBytes"`
+	TxBytes        int64                  `json:"txBytes"`
+	NodesReady     int                    `json:"nodesReady"` // whose packets cross
+	NodesTotal     int                    `json:"nodesTotal"` // that should take part
+	Implementation records.Implementation `json:"implementation,omitempty"`
+	Overlay        records.OverlayKind    `json:"overlay,omitempty"`
+	ReportAge      time.Duration          `json:"reportAgeNanoseconds"`
+	Pod            string                 `json:"pod,omitempty"` // of the gateway
+	MTU            int                    `json:"mtu,omitempty"` // bytes, of packets between pods
+	Mappings       []MappedRange          `json:"mappings,omitempty"`
+	Nodes          []NodeState            `json:"nodes,omitempty"`
+}
+
+// NodeState is one node's part in a peering.
+type NodeState struct {
+	Name  string           `json:"name"`
+	Ready bool             `json:"ready"` // its packets cross
+	RTT   records.Duration `json:"rtt"`   // to the gateway and back
+	// ProofRTT is the round trip to a node of the peer.
+	ProofRTT records.Duration `json:"proofRTT"`
+}
+
+// unknownDuration stands for a duration that nobody has measured.
+const unknownDuration = time.Duration(-1)
+
+// NoPeeringError says that a cluster has no peering of that name.
+type NoPeeringError struct {
+	Context, Name string
+	Known         []string
+}
+
+func (e *NoPeeringError) Error() string {
+	return fmt.Sprintf("cluster %q has no peering %q", e.Context, e.Name)
+}
+
+// Hint lists the peerings that there are.
+func (e *NoPeeringError) Hint() string {
+	if len(e.Known) == 0 {
+		return "it has none: liqoctl network connect"
+	}
+	return "it has: " + strings.Join(e.Known, ", ")
+}
+
+// Status tells how the peerings of a cluster do, sorted by name: all of them, or the one that is asked for.
+func Status(ctx context.Context, o StatusOptions) ([]PeeringStatus, error) {
+	c := o.Side.Cluster
+	s := snapshot{problems: make(map[string]string)}
+	group, inner := errgroup.WithContext(ctx)
+	group.Go(func() error { return s.readConfigMaps(inner, c) })
+	group.Go(func() (err error) {
+		s.nodes, err = participants(inner, c)
+		return err
+	})
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	if o.Peer != "" {
+		if !slices.ContainsFunc(s.peerings, func(p records.Peering) bool { return p.Name == o.Peer }) {
+			return nil, &NoPeeringError{Context: c.Context, Name: o.Peer, Known: s.names()}
+		}
+		s.peerings = slices.DeleteFunc(s.peerings, func(p records.Peering) bool { return p.Name != o.Peer })
+	}
+	if err := s.readProblems(ctx, c); err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	all := make([]PeeringStatus, 0, len(s.peerings))
+	for _, p := range s.peerings {
+		o := Observation{Status: s.statuses[p.Name], Nodes: s.nodes, Problem: s.problems[p.Name], Now: now}
+		all = append(all, describeStatus(p, o))
+	}
+	return all, nil
+}
+
+// snapshot is what Status has read of a cluster.
+type snapshot struct {
+	peerings []records.Peering
+	statuses map[string]*records.Status // by peering
+	problems map[string]string          // by peering: why a gateway does not run
+	nodes    []string
+}
+
+func (s *snapshot) names() []string {
+	var names []string
+	for _, p := range s.peerings {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
+func (s *snapshot) readConfigMaps(ctx context.Context, c *cluster.Cluster) (err error) {
+	if s.peerings, err = readPeerings(ctx, c); err != nil {
+		return err
+	}
+	list, err := c.Kube.CoreV1().ConfigMaps(c.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector(records.ComponentStatus)})
+	if err != nil {
+		return fmt.Errorf("list the gateways' reports in cluster %q: %w", c.Context, err)
+	}
+	s.statuses = make(map[string]*records.Status)
+	for i := range list.Items {
+		status, err := readStatus(&list.Items[i])
+		if err != nil {
+			return err
+		}
+		s.statuses[list.Items[i].Labels[records.LabelPeering]] = status
+	}
+	return nil
+}
+
+// readProblems asks for gateways that have not reported lately why not.
+func (s *snapshot) readProblems(ctx context.Context, c *cluster.Cluster) error {
+	for _, p := range s.peerings {
+		if status := s.statuses[p.Name]; status != nil && time.Since(status.Time) < staleReport {
+			continue
+		}
+		problem, err := c.PodProblem(ctx, gatewaySelector(p.Name))
+		if err != nil {
+			return err
+		}
+		if problem != nil {
+			s.problems[p.Name] = problem.Error()
+		}
+	}
+	return nil
+}
+
+// participants are the names of the nodes that should take part in every peering: Ready, with a helper. Sorted.
+func participants(ctx context.Context, c *cluster.Cluster) ([]string, error) {
+	ready, err := readyNodes(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	pods, err := c.Kube.CoreV1().Pods(c.Namespace).List(ctx, metav1.ListOptions{LabelSelector: templates.NodePods()})
+	if err != nil {
+		return nil, fmt.Errorf("list the node helpers of cluster %q: %w", c.Context, err)
+	}
+	names := make(map[string]bool)
+	for _, pod := range pods.Items {
+		if ready[pod.Spec.NodeName] {
+			names[pod.Spec.NodeName] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(names)), nil
+}
+
+func listNodes(ctx context.Context, c *cluster.Cluster) ([]corev1.Node, error) {
+	list, err := c.Kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list the nodes of cluster %q: %w", c.Context, err)
+	}
+	return list.Items, nil
+}
+
+func nodeReady(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// describeStatus joins what a peering should be with what is observed of it.
+func describeStatus(p records.Peering, o Observation) PeeringStatus {
+	v := PeeringStatus{
+		Peer: p.Name, Role: p.Role, NodesTotal: len(o.Nodes), MTU: p.MTU, Mappings: mappedRanges(p.Peer),
+		HandshakeAge: unknownDuration, RTT: unknownDuration, ReportAge: unknownDuration,
+	}
+	v.State, v.Reason = Judge(o)
+	if len(p.Tunnel.Endpoints) > 0 {
+		v.Endpoint = p.Tunnel.Endpoints[0]
+	}
+	for _, name := range o.Nodes {
+		v.Nodes = append(v.Nodes, nodeState(o.Status, name))
+	}
+	s := o.Status
+	if s == nil {
+		return v
+	}
+	v.ReportAge = max(o.Now.Sub(s.Time), 0)
+	v.RxBytes, v.TxBytes, v.Loss = s.RxBytes, s.TxBytes, s.Loss
+	v.Implementation, v.Overlay, v.Pod = s.Implementation, s.Overlay, s.Pod
+	v.NodesReady = nodesReady(s, o.Nodes)
+	if s.Endpoint.IsValid() {
+		v.Endpoint = s.Endpoint.String()
+	}
+	if !s.LastHandshake.IsZero() {
+		v.HandshakeAge = s.Time.Sub(s.LastHandshake)
+	}
+	if !s.LastEcho.IsZero() {
+		v.RTT = time.Duration(s.RTT)
+	}
+	return v
+}
+
+func nodeState(s *records.Status, name string) NodeState {
+	n, ok := nodeStatus(s, name)
+	return NodeState{Name: name, Ready: ok && echoes(s, n) && proven(s, n), RTT: n.RTT, ProofRTT: n.ProofRTT}
+}

@@ -1,0 +1,209 @@
+package peering
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/ipam"
+	"liqonet.io/liqonet/ipam/store"
+	"liqonet.io/liqonet/templates"
+)
+
+// withdrawal removes peerings, and the installation if asked, from one cluster.
+type withdrawal struct {
+	cluster  *cluster.Cluster
+	reporter Reporter
+	// force goes on where nodes cannot confirm.
+	force    bool
+	changes  []cluster.Change
+	released []ipam.Reservation
+}
+
+// end ends the traffic of a peering: the nodes give up its routes and say so, its gateway goes.
+func (w *withdrawal) end(ctx context.Context, peering string) error {
+	document := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: records.PeeringName(peering), Namespace: w.cluster.Namespace}}
+	if err := w.delete(ctx, document); err != nil {
+		return err
+	}
+	gateway := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: records.GatewayName(peering), Namespace: w.cluster.Namespace}}
+	var deleted []cluster.Change
+	group, inner := errgroup.WithContext(ctx)
+	group.Go(func() (err error) {
+		deleted, err = w.cluster.Delete(inner, gateway)
+		return err
+	})
+	group.Go(func() error {
+		what := fmt.Sprintf("the nodes of cluster %q to give up peering %q", w.cluster.Context, peering)
+		return w.await(inner, what, func(n records.Node) bool { return !slices.Contains(n.Peerings, peering) })
+	})
+	err := group.Wait()
+	w.changes = append(w.changes, altering(deleted)...)
+	return err
+}
+
+// clean removes what is left of a peering whose traffic has ended, its ranges last: nobody may be given them
+// while a node could still have routes for them.
+func (w *withdrawal) clean(ctx context.Context, peering string) error {
+	objects, err := w.cluster.List(ctx, peeringSelector(peering))
+	if err != nil {
+		return err
+	}
+	if err := w.delete(ctx, objects...); err != nil {
+		return err
+	}
+	var released []ipam.Reservation
+	err = store.New(w.cluster.Kube, w.cluster.Namespace).Update(ctx, func(r *ipam.Registry) (err error) {
+		released, err = releasePeer(r, peering)
+		return err
+	})
+	if err != nil {
+		return explainAddresses(w.cluster.Context, err)
+	}
+	w.released = append(w.released, released...)
+	return nil
+}
+
+// uninstall removes the installation. The fabric goes first: that is what tells the node helpers to empty their
+// kernels, and they must have done so before they are gone themselves.
+func (w *withdrawal) uninstall(ctx context.Context) error {
+	fabric := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: records.FabricName, Namespace: w.cluster.Namespace}}
+	if err := w.delete(ctx, fabric); err != nil {
+		return err
+	}
+	what := fmt.Sprintf("the nodes of cluster %q to empty their kernels", w.cluster.Context)
+	if err := w.await(ctx, what, func(n records.Node) bool { return n.Clean }); err != nil {
+		return err
+	}
+	objects, err := w.cluster.List(ctx, records.LabelComponent)
+	if err != nil {
+		return err
+	}
+	// The image does not matter to what is deleted.
+	base, err := templates.Base(templates.BaseValues{Namespace: w.cluster.Namespace, Image: "any"})
+	if err != nil {
+		return err
+	}
+	for _, object := range base {
+		if object.GetNamespace() == "" {
+			objects = append(objects, object)
+		}
+	}
+	return w.delete(ctx, objects...)
+}
+
+func (w *withdrawal) delete(ctx context.Context, objects ...cluster.Object) error {
+	changes, err := w.cluster.Delete(ctx, objects...)
+	w.changes = append(w.changes, altering(changes)...)
+	return err
+}
+
+// await waits until every live node reports what done asks for. A node that is not Ready cannot, and must not
+// hold up the others: its kernel follows when it is back, or is gone with it.
+func (w *withdrawal) await(ctx context.Context, what string, done func(records.Node) bool) error {
+	live, err := readyNodes(ctx, w.cluster)
+	if err != nil {
+		return err
+	}
+	reports, err := readReports(ctx, w.cluster)
+	if err != nil {
+		return err
+	}
+	var silent []string
+	for _, n := range reports {
+		if !live[n.Name] && !done(n) {
+			silent = append(silent, n.Name)
+		}
+	}
+	if len(silent) > 0 {
+		w.reporter.Warn(fmt.Sprintf("cluster %q: not Ready, and not waited for: node %s", w.cluster.Context, strings.Join(silent, ", ")),
+			"a node that comes back empties its kernel only while its helper runs there; one that restarts has nothing left")
+	}
+	missing := func(reports []records.Node) string { return unconfirmed(reports, live, done) }
+	if missing(reports) == "" {
+		return nil
+	}
+	if err = w.helperRuns(ctx, missing(reports)); err == nil {
+		err = w.cluster.FailFast(ctx, templates.NodePods(), func(ctx context.Context) error {
+			return cluster.Wait(ctx, w.cluster, cluster.Labelled(selector(records.ComponentNode)), what,
+				func(leases []*coordinationv1.Lease) (string, error) {
+					reports, err := nodeReports(leases)
+					return missing(reports), err
+				})
+		})
+	}
+	if err != nil && w.force && ctx.Err() == nil {
+		w.reporter.Warn(err.Error(), "restart these nodes to empty their kernels")
+		return nil
+	}
+	return err
+}
+
+// unconfirmed says which live nodes have not reported what done asks for; "" when all have.
+func unconfirmed(reports []records.Node, live map[string]bool, done func(records.Node) bool) string {
+	var names []string
+	for _, n := range reports {
+		if live[n.Name] && !done(n) {
+			names = append(names, n.Name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return "not yet: node " + strings.Join(names, ", ")
+}
+
+// helperRuns refuses to wait for nodes that have no helper any more.
+func (w *withdrawal) helperRuns(ctx context.Context, missing string) error {
+	_, err := w.cluster.Kube.AppsV1().DaemonSets(w.cluster.Namespace).Get(ctx, records.NodeName, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return withHint(
+			fmt.Errorf("cluster %q: nodes have something of liqonet's in their kernels and no helper to remove it: %s", w.cluster.Context, missing),
+			"bring the helpers back with liqoctl network init, then run this again; liqoctl network reset --force does without them")
+	case err != nil:
+		return fmt.Errorf("read DaemonSet %s/%s of cluster %q: %w", w.cluster.Namespace, records.NodeName, w.cluster.Context, err)
+	}
+	return nil
+}
+
+// removal describes what was removed.
+func (w *withdrawal) removal(peerings []string) Removal {
+	r := Removal{Context: w.cluster.Context, Peerings: peerings, Objects: w.changes}
+	for _, held := range w.released {
+		r.Released = append(r.Released, ReleasedRange{Range: held.Range, Use: held.Use()})
+	}
+	return r
+}
+
+// undo removes what a failed connect made at this end: the peering, and the installation unless others use it
+// by now.
+func (e *end) undo(ctx context.Context) error {
+	w := &withdrawal{cluster: e.Cluster, reporter: e.reporter}
+	if e.joining {
+		if err := w.end(ctx, e.peering); err != nil {
+			return err
+		}
+		if err := w.clean(ctx, e.peering); err != nil {
+			return err
+		}
+	}
+	if !e.installing {
+		return nil
+	}
+	left, err := traces(ctx, e.Cluster)
+	if err != nil || len(left) > 0 {
+		return err
+	}
+	return w.uninstall(ctx)
+}
