@@ -34,6 +34,9 @@ const (
 	RoutingTable = 7600
 	ToPeer       = 7601
 	FromPeer     = 7602
+
+	// LocalPriority is that of the rule for the kernel's local table, where it is moved.
+	LocalPriority = 100
 )
 
 // State is what is, or is wanted, in a network namespace. The zero value is nothing of ours.
@@ -45,18 +48,36 @@ type State struct {
 	Routes     []Route
 	Rules      []Rule
 	Firewall   nft.Table
+
+	// LocalRuleMoved says that the rule "from all lookup local" is ours at LocalPriority, no longer the kernel's at
+	// priority 0, so that other rules see a packet first. It needs no mention in Rules.
+	LocalRuleMoved bool
 }
 
-// Link is an interface. Kind "device" stands for one that is made elsewhere (the tunnel, a pod's eth0): it is
-// waited for, configured, and never created or deleted here.
+// Link is an interface. KindDevice stands for one that is made elsewhere (the tunnel, a pod's eth0): it is
+// waited for, configured, and never created or deleted here. An observed State has every foreign link of the
+// namespace as a device too: that is how Diff knows which wanted devices exist. A wanted link is set up.
 type Link struct {
 	Name       string
-	Kind       string // "vxlan", "geneve", "device"
-	MAC        net.HardwareAddr
-	MTU        int    // bytes; 0: leave alone
-	Port       uint16 // UDP port of the overlay
-	Forwarding bool
+	Kind       LinkKind
+	MAC        net.HardwareAddr // nil: leave alone
+	MTU        int              // bytes; 0: leave alone
+	Port       uint16           // UDP port of the overlay
+	Forwarding bool             // forwards IPv4; false: leave alone
+
+	Down      bool // observed only: not set up
+	LinkLocal bool // observed only: the kernel gives the link an IPv6 address of its own accord
 }
+
+// LinkKind says what makes a link.
+type LinkKind string
+
+// The kinds of links. The overlays are in collect-metadata mode: each packet bears its far end.
+const (
+	KindVXLAN  LinkKind = "vxlan"
+	KindGeneve LinkKind = "geneve"
+	KindDevice LinkKind = "device"
+)
 
 // Address is an address of a link.
 type Address struct {
@@ -101,7 +122,8 @@ type Route struct {
 	Metric  int        // lower wins
 }
 
-// Rule is a routing policy rule.
+// Rule is a routing policy rule. Among rules of one priority and table none may have all selectors of another
+// and more: the kernel deletes the first rule that has the selectors named, whatever else that rule has.
 type Rule struct {
 	Priority int
 	From, To netip.Prefix // zero value: any

@@ -1,0 +1,220 @@
+package netops
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+)
+
+// withKind is a state whose overlay is of a kind.
+func withKind(s State, kind LinkKind) State {
+	s.Links[0].Kind = kind
+	return s
+}
+
+// eachOverlay runs a test for every kind of overlay that the kernel has.
+func eachOverlay(t *testing.T, test func(t *testing.T, kind LinkKind)) {
+	for _, kind := range overlays() {
+		t.Run(string(kind), func(t *testing.T) { test(t, kind) })
+	}
+}
+
+func TestApply(t *testing.T) {
+	eachOverlay(t, func(t *testing.T, kind LinkKind) {
+		ns := newNamespace(t)
+		k := ns.kernel()
+		reach(t, k, withKind(nodeLike(), kind))
+
+		told := ns.ip("-d link show " + Overlay)
+		for _, want := range []string{"external", "addrgenmode none", "mtu 1450", "02:00:0a:50:00:01", ",UP"} {
+			if !strings.Contains(told, want) {
+				t.Errorf("ip link does not say %q:\n%s", want, told)
+			}
+		}
+		if told := ns.run("cat", "/proc/sys/net/ipv4/conf/"+Overlay+"/forwarding"); told != "1\n" {
+			t.Errorf("forwarding is %q", told)
+		}
+		told = ns.ip(fmt.Sprintf("nexthop get id %d", NexthopBase+1))
+		for _, want := range []string{"encap ip id 7 ", "dst 10.244.1.5 ", "ttl 64 ", "via 10.80.128.1 ", "onlink"} {
+			if !strings.Contains(told, want) {
+				t.Errorf("ip nexthop does not say %q:\n%s", want, told)
+			}
+		}
+		told = ns.ip("route get 10.11.5.6")
+		if !strings.Contains(told, "via 10.80.128.1") || !strings.Contains(told, "mtu 1370") {
+			t.Errorf("route to the first peer:\n%s", told)
+		}
+	})
+}
+
+func TestGatewayMoveIsOneStep(t *testing.T) {
+	eachOverlay(t, func(t *testing.T, kind LinkKind) {
+		k := newNamespace(t).kernel()
+		want := withKind(nodeLike(), kind)
+		reach(t, k, want)
+		want.Nexthops[0] = gatewayA("10.244.2.9")
+		if p := reach(t, k, want); len(p.Steps) != 1 {
+			t.Errorf("a gateway's move takes %d steps:\n%s", len(p.Steps), p)
+		}
+	})
+}
+
+// TestLinkSetDown is what a node's administrator may do: the kernel forgets nexthops and routes.
+func TestLinkSetDown(t *testing.T) {
+	eachOverlay(t, func(t *testing.T, kind LinkKind) {
+		ns := newNamespace(t)
+		k := ns.kernel()
+		reach(t, k, withKind(nodeLike(), kind))
+		ns.ip("link set down dev " + Overlay)
+		if told := ns.ip("route show table 7600"); !strings.Contains(told, "unreachable 10.11.0.0/16") ||
+			strings.Contains(told, "nhid") {
+			t.Errorf("with the link down, routes that refuse are to remain alone:\n%s", told)
+		}
+		reach(t, k, withKind(nodeLike(), kind))
+	})
+}
+
+func TestLocalRuleMovesAndReturns(t *testing.T) {
+	ns := newNamespace(t)
+	k := ns.kernel()
+	before := ns.ip("-d rule")
+	reach(t, k, State{LocalRuleMoved: true, Rules: []Rule{{Priority: 50, Mark: 7, Table: localTable}}})
+	if told := ns.ip("rule"); strings.Contains(told, "0:\tfrom all lookup local\n0") || !strings.Contains(told, "100:\tfrom all lookup local") {
+		t.Errorf("rules:\n%s", told)
+	}
+	reach(t, k, State{})
+	if after := ns.ip("-d rule"); after != before {
+		t.Errorf("before:\n%s\nafter:\n%s", before, after)
+	}
+}
+
+// TestForeignLocalRule: on a node, others may have moved the rule; that is theirs.
+func TestForeignLocalRule(t *testing.T) {
+	ns := newNamespace(t)
+	k := ns.kernel()
+	ns.ip("rule add from all lookup local priority 100")
+	ns.ip("rule del from all lookup local priority 0")
+	before := ns.ip("-d rule")
+	reach(t, k, State{Rules: []Rule{{Priority: 104, Table: RoutingTable}}})
+	if err := k.Cleanup(); err != nil {
+		t.Fatal(err)
+	}
+	if after := ns.ip("-d rule"); after != before {
+		t.Errorf("before:\n%s\nafter:\n%s", before, after)
+	}
+}
+
+// portrait is all that ip(8) and nft(8) tell of a namespace.
+func (ns namespace) portrait() string {
+	var all strings.Builder
+	for _, args := range []string{
+		"-d link", "addr", "neigh show nud all", "nexthop", "-d route show table all", "-d rule",
+	} {
+		all.WriteString(ns.ip(args))
+	}
+	all.WriteString(ns.run("nft", "list", "ruleset"))
+	return all.String()
+}
+
+func TestForeignObjectsStay(t *testing.T) {
+	eachOverlay(t, func(t *testing.T, kind LinkKind) {
+		ns := newNamespace(t)
+		k := ns.kernel()
+		for _, args := range []string{
+			"link add eth0 type veth peer name eth1",
+			"link add flannel.1 type vxlan external dstport 8472",
+			"link set eth0 up",
+			"link set eth1 up",
+			"link set flannel.1 up",
+			"addr add 192.168.7.1/24 dev eth0",
+			"neigh add 192.168.7.2 lladdr 02:00:00:00:00:07 dev eth0 nud permanent",
+			"nexthop add id 5 via 192.168.7.2 dev eth0",
+			"route add 10.11.0.0/16 nhid 5",
+			"route add 10.12.0.0/16 via 192.168.7.2 dev eth0 table 7600 metric 5",
+			"rule add from 10.0.0.0/8 lookup 7600 priority 105",
+		} {
+			ns.ip(args)
+		}
+		ns.run("nft", "table ip foreign { chain c { type filter hook forward priority 0; tcp dport 80 accept; }; }")
+		before := ns.portrait()
+		reach(t, k, withKind(nodeLike(), kind))
+		during := "\n" + ns.portrait()
+		for line := range strings.Lines(before) {
+			if strings.HasPrefix(line, " ") { // counters of neighbours aside, lines are whole objects
+				continue
+			}
+			if !strings.Contains(during, "\n"+line) {
+				t.Errorf("lost meanwhile: %s", line)
+			}
+		}
+		if err := k.Cleanup(); err != nil {
+			t.Fatal(err)
+		}
+		if after := ns.portrait(); after != before {
+			t.Errorf("before:\n%s\nafter:\n%s", before, after)
+		}
+	})
+}
+
+func TestApplyGoesOn(t *testing.T) {
+	ns := newNamespace(t)
+	k := ns.kernel()
+	ns.ip("route add unreachable 10.12.0.0/16 table 7600")
+	refusal := func(dst string) Route {
+		return Route{Table: RoutingTable, Dst: netip.MustParsePrefix(dst), Type: Unreachable}
+	}
+	want := State{
+		Links:  []Link{{Name: Tunnel, Kind: KindDevice, Forwarding: true}},
+		Routes: []Route{refusal("10.12.0.0/16"), refusal("10.13.0.0/16")},
+	}
+	err := k.Apply(Diff(State{}, want))
+	for _, want := range []string{
+		"replace link lqn-tunnel forwarding: link lqn-tunnel: no such device",
+		"add route 10.12.0.0/16 unreachable table 7600: file exists",
+	} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %q", err, want)
+		}
+	}
+	have, err := k.Observe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(have.Routes) != 1 || have.Routes[0] != refusal("10.13.0.0/16") {
+		t.Errorf("routes %v, want the last", have.Routes)
+	}
+	if err := k.Apply(Diff(nodeLike(), State{})); err != nil {
+		t.Errorf("removal of what is not there: %v", err)
+	}
+}
+
+func TestManyFarEnds(t *testing.T) {
+	const farEnds, limit = 5000, 20 * time.Second
+	eachOverlay(t, func(t *testing.T, kind LinkKind) {
+		ns := newNamespace(t)
+		k := ns.kernel()
+		want := withKind(nodeLike(), kind)
+		internal, pods := netip.MustParseAddr("10.80.1.0"), netip.MustParseAddr("10.128.0.0")
+		for i := range farEnds {
+			internal, pods = internal.Next(), pods.Next()
+			id := NexthopBase + 256 + uint32(i)
+			want.Neighbours = append(want.Neighbours, Neighbour{Overlay, internal, overlayMAC(internal)})
+			want.Nexthops = append(want.Nexthops, Nexthop{ID: id, Link: Overlay, Via: internal, VNI: 7, Dst: pods})
+			want.Routes = append(want.Routes, Route{
+				Table: RoutingTable, Dst: netip.PrefixFrom(pods, 32), Type: Unicast, Nexthop: id, MTU: 1370,
+			})
+		}
+		start := time.Now()
+		reach(t, k, want)
+		created := time.Now()
+		if err := k.Cleanup(); err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%d far ends: created %v, removed %v", farEnds, created.Sub(start), time.Since(created))
+		if took := time.Since(start); took > limit {
+			t.Errorf("took %v, want less than %v", took, limit)
+		}
+	})
+}

@@ -1,0 +1,162 @@
+package netops
+
+import (
+	"fmt"
+	"slices"
+
+	"liqonet.io/liqonet/netops/nft"
+)
+
+// Diff returns the steps that lead from one state to another. What want leaves unset matches anything.
+//
+// The order keeps the guard closed: routes that refuse and the firewall come before whatever lets a packet
+// through, and everything comes before what uses it: rules, links, addresses, neighbours, nexthops, routes.
+// (A rule for a table that only refuses yet is part of the guard.) Removal is the mirror image, the guard last.
+// What is wanted is added before what is not wanted goes.
+func Diff(have, want State) Plan {
+	c := compare(have, canonical(want))
+	var p Plan
+	c.create(&p)
+	c.remove(&p)
+	return p
+}
+
+// changes are the differences of two states, kind by kind, still without an order among the kinds.
+type changes struct {
+	links      linkDelta
+	addresses  delta[Address]
+	neighbours delta[Neighbour]
+	nexthops   delta[Nexthop]
+	refusals   delta[Route] // the guard's, before anything else is touched
+	routes     delta[Route]
+	rules      delta[Rule]
+	firewall   nft.Plan
+	unguarded  bool // want has no firewall
+	moveLocal  bool // the kernel's rule for the local table has to go
+	keepLocal  bool // … to come back
+}
+
+// compare finds the differences. What the kernel drops by itself on the way counts as not there, so that it is
+// added again if wanted.
+func compare(have, want State) changes {
+	c := changes{
+		links:     compareLinks(have.Links, want.Links),
+		refusals:  difference(have.Routes, want.Routes),
+		rules:     difference(have.Rules, want.Rules),
+		firewall:  nft.Diff(have.Firewall, want.Firewall),
+		unguarded: want.Firewall.Name == "",
+		moveLocal: want.LocalRuleMoved && !have.LocalRuleMoved,
+		keepLocal: have.LocalRuleMoved && !want.LocalRuleMoved,
+	}
+	for _, l := range c.links.remake {
+		have = withoutDependants(have, l.Name)
+	}
+	for _, l := range c.links.remove {
+		have = withoutAddresses(have, l.Name)
+	}
+	c.addresses = difference(have.Addresses, want.Addresses)
+	for _, a := range c.addresses.remove {
+		if !want.addressed(a.Link) {
+			have = withoutFlushed(have, a.Link)
+		}
+	}
+	c.neighbours = difference(have.Neighbours, want.Neighbours)
+	c.nexthops = difference(have.Nexthops, want.Nexthops)
+	c.routes = difference(have.Routes, want.Routes)
+	return c
+}
+
+// create appends the steps that make or change something.
+func (c changes) create(p *Plan) {
+	put(p, Add, only(c.refusals.add, Route.refuses))
+	put(p, Replace, only(c.refusals.change, Route.refuses))
+	if !c.unguarded && !c.firewall.Empty() {
+		put(p, Replace, []Firewall{{c.firewall}})
+	}
+	put(p, Add, c.rules.add)
+	if c.moveLocal {
+		put(p, Remove, []KernelRule{{}})
+	}
+	put(p, Remove, c.links.remake)
+	put(p, Add, c.links.add)
+	put(p, Replace, c.links.change)
+	put(p, Add, c.addresses.add)
+	put(p, Remove, c.addresses.remove)
+	put(p, Add, c.neighbours.add)
+	put(p, Replace, c.neighbours.change)
+	put(p, Add, c.nexthops.add)
+	put(p, Replace, c.nexthops.change)
+	put(p, Add, only(c.routes.add, Route.leads))
+	put(p, Replace, only(c.routes.change, Route.leads))
+}
+
+// remove appends the steps that remove what nothing wanted uses any more.
+func (c changes) remove(p *Plan) {
+	put(p, Remove, only(c.routes.remove, Route.leads))
+	put(p, Remove, c.nexthops.remove)
+	put(p, Remove, c.neighbours.remove)
+	put(p, Remove, c.links.remove)
+	if c.keepLocal {
+		put(p, Add, []KernelRule{{}})
+	}
+	put(p, Remove, c.rules.remove)
+	put(p, Remove, only(c.routes.remove, Route.refuses))
+	if c.unguarded && !c.firewall.Empty() {
+		put(p, Remove, []Firewall{{c.firewall}})
+	}
+}
+
+// put appends a step for each object.
+func put[T fmt.Stringer](p *Plan, op Op, objects []T) {
+	for _, o := range objects {
+		p.Steps = append(p.Steps, Step{Op: op, Object: o})
+	}
+}
+
+// only returns the objects of which the condition holds.
+func only[T any](objects []T, holds func(T) bool) []T {
+	var kept []T
+	for _, o := range objects {
+		if holds(o) {
+			kept = append(kept, o)
+		}
+	}
+	return kept
+}
+
+// leads reports whether packets pass by the route; the others refuse them.
+func (r Route) leads() bool   { return r.Type == Unicast }
+func (r Route) refuses() bool { return r.Type != Unicast }
+
+// withoutDependants is the state after a link was deleted: its addresses, neighbours, nexthops and routes went
+// with it, and the routes that used its nexthops.
+func withoutDependants(s State, link string) State {
+	s = withoutAddresses(s, link)
+	lost := make(map[uint32]bool)
+	for _, n := range s.Nexthops {
+		lost[n.ID] = n.Link == link
+	}
+	s.Nexthops = only(s.Nexthops, func(n Nexthop) bool { return !lost[n.ID] })
+	s.Routes = only(s.Routes, func(r Route) bool { return r.Link != link && !lost[r.Nexthop] })
+	return s
+}
+
+// withoutAddresses is the state without a link's addresses and neighbours.
+func withoutAddresses(s State, link string) State {
+	s.Addresses = only(s.Addresses, func(a Address) bool { return a.Link != link })
+	s.Neighbours = only(s.Neighbours, func(n Neighbour) bool { return n.Link != link })
+	return s
+}
+
+// withoutFlushed is the state after a link lost its last address: its neighbours went too, and the routes that
+// name it (fib_disable_ip in net/ipv4/fib_frontend.c).
+func withoutFlushed(s State, link string) State {
+	s = withoutAddresses(s, link)
+	s.Routes = only(s.Routes, func(r Route) bool { return r.Link != link })
+	return s
+}
+
+// addressed reports whether a link has an address in the state.
+func (s State) addressed(link string) bool {
+	return slices.ContainsFunc(s.Addresses, func(a Address) bool { return a.Link == link })
+}

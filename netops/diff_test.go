@@ -1,0 +1,170 @@
+package netops
+
+import (
+	"flag"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"liqonet.io/liqonet/netops/nft"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// nodeLike is a state with every kind of object and two peers, as a node has it.
+func nodeLike() State {
+	return State{
+		Links: []Link{{
+			Name: Overlay, Kind: KindVXLAN, MAC: net.HardwareAddr{2, 0, 10, 80, 0, 1}, MTU: 1450, Port: 6091, Forwarding: true,
+		}},
+		Addresses: []Address{{Overlay, netip.MustParsePrefix("10.80.0.1/32")}},
+		Neighbours: []Neighbour{
+			{Overlay, netip.MustParseAddr("10.80.128.1"), net.HardwareAddr{2, 0, 10, 80, 128, 1}},
+			{Overlay, netip.MustParseAddr("10.80.128.2"), net.HardwareAddr{2, 0, 10, 80, 128, 2}},
+		},
+		Nexthops: []Nexthop{gatewayA("10.244.1.5"), gatewayB},
+		Routes: []Route{
+			{Table: RoutingTable, Dst: netip.MustParsePrefix("10.11.0.0/16"), Type: Unicast, Nexthop: NexthopBase + 1, MTU: 1370},
+			{Table: RoutingTable, Dst: netip.MustParsePrefix("10.11.0.0/16"), Type: Unreachable, Metric: 9000},
+			{Table: RoutingTable, Dst: netip.MustParsePrefix("10.12.0.0/16"), Type: Unicast, Nexthop: NexthopBase + 2, MTU: 1370},
+			{Table: RoutingTable, Dst: netip.MustParsePrefix("10.12.0.0/16"), Type: Unreachable, Metric: 9000},
+		},
+		Rules: []Rule{
+			{Priority: 103, From: netip.MustParsePrefix("10.244.1.5/32"), Table: mainTable},
+			{Priority: 104, Table: RoutingTable},
+		},
+		Firewall: nft.Table{Name: Table, Chains: []nft.Chain{{Name: "guard"}}},
+	}
+}
+
+// gatewayA is the nexthop of the first peer, with its gateway's pod at an address.
+func gatewayA(pod string) Nexthop {
+	return Nexthop{
+		ID: NexthopBase + 1, Link: Overlay, VNI: 7, Via: netip.MustParseAddr("10.80.128.1"), Dst: netip.MustParseAddr(pod),
+	}
+}
+
+var gatewayB = Nexthop{
+	ID: NexthopBase + 2, Link: Overlay, VNI: 8, Via: netip.MustParseAddr("10.80.128.2"), Dst: netip.MustParseAddr("10.244.2.5"),
+}
+
+// change returns a copy of nodeLike with something else.
+func change(edit func(*State)) State {
+	s := nodeLike()
+	edit(&s)
+	return s
+}
+
+func TestPlans(t *testing.T) {
+	tunnel := func(forwarding bool) State {
+		return State{Links: []Link{{Name: Tunnel, Kind: KindDevice, MTU: 1420, Forwarding: forwarding}}}
+	}
+	tests := map[string]struct{ have, want State }{
+		"create":      {State{}, nodeLike()},
+		"remove":      {nodeLike(), State{}},
+		"peer-leaves": {nodeLike(), change(withoutPeerB)},
+		"peer-joins":  {change(withoutPeerB), nodeLike()},
+		"gateway-moves": {nodeLike(), change(func(s *State) {
+			s.Nexthops[0] = gatewayA("10.244.2.9")
+		})},
+		"link-mtu":      {nodeLike(), change(func(s *State) { s.Links[0].MTU = 1400 })},
+		"link-port":     {nodeLike(), change(func(s *State) { s.Links[0].Port = 6092 })},
+		"link-down":     {change(func(s *State) { s.Links[0].Down = true }), nodeLike()},
+		"link-absent":   {State{}, tunnel(true)},
+		"route-refuses": {nodeLike(), change(func(s *State) { s.Routes[0].Type, s.Routes[0].Nexthop = Unreachable, 0 })},
+		"address-moves": {nodeLike(), change(func(s *State) { s.Addresses[0].Prefix = netip.MustParsePrefix("10.80.0.2/32") })},
+		"local-moves":   {State{}, State{LocalRuleMoved: true, Rules: []Rule{{Priority: 50, IIf: Overlay, Table: ToPeer}}}},
+		"local-returns": {State{LocalRuleMoved: true, Rules: []Rule{{Priority: LocalPriority, Table: localTable}}}, State{}},
+		"last-address-goes": {
+			change(func(s *State) { s.Routes = append(s.Routes, onOverlay) }),
+			change(func(s *State) { s.Routes, s.Addresses = append(s.Routes, onOverlay), nil }),
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			test.have.Firewall, test.want.Firewall = nft.Table{}, nft.Table{} // whose text is package nft's matter
+			golden(t, name, Diff(test.have, test.want).String())
+		})
+	}
+}
+
+// onOverlay is a route that names its link.
+var onOverlay = Route{Table: mainTable, Dst: netip.MustParsePrefix("10.80.3.0/24"), Type: Unicast, Link: Overlay}
+
+func withoutPeerB(s *State) {
+	s.Neighbours, s.Nexthops, s.Routes = s.Neighbours[:1], s.Nexthops[:1], s.Routes[:2]
+}
+
+// golden compares with a file in testdata, or writes it.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name+".golden")
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("plan (-want +got):\n%s", diff)
+	}
+}
+
+func TestUnsetMatchesAnything(t *testing.T) {
+	have := State{Links: []Link{
+		{Name: Overlay, Kind: KindGeneve, MAC: net.HardwareAddr{2, 0, 0, 0, 0, 1}, MTU: 1450, Port: 6091, Forwarding: true},
+		{Name: "eth0", Kind: KindDevice, MAC: net.HardwareAddr{2, 0, 0, 0, 0, 2}, MTU: 9000, Forwarding: true, LinkLocal: true},
+		{Name: "veth1", Kind: KindDevice, Down: true},
+	}}
+	want := State{
+		Links: []Link{{Name: Overlay, Kind: KindGeneve, Port: 6091}, {Name: "eth0", Kind: KindDevice}},
+		Rules: []Rule{{Priority: 1, From: netip.MustParsePrefix("0.0.0.0/0"), To: netip.MustParsePrefix("10.1.2.3/16")}},
+	}
+	have.Rules = []Rule{{Priority: 1, To: netip.MustParsePrefix("10.1.0.0/16")}}
+	if p := Diff(have, want); !p.Empty() {
+		t.Errorf("a state without wishes makes a plan:\n%s", p)
+	}
+}
+
+func TestOrderOfListsDoesNotMatter(t *testing.T) {
+	shuffled := nodeLike()
+	random := rand.New(rand.NewPCG(1, 2))
+	random.Shuffle(len(shuffled.Routes), func(i, j int) {
+		shuffled.Routes[i], shuffled.Routes[j] = shuffled.Routes[j], shuffled.Routes[i]
+	})
+	slices.Reverse(shuffled.Rules)
+	slices.Reverse(shuffled.Nexthops)
+	if p := Diff(nodeLike(), shuffled); !p.Empty() {
+		t.Errorf("the same state makes a plan:\n%s", p)
+	}
+	if diff := cmp.Diff(Diff(State{}, nodeLike()).String(), Diff(State{}, shuffled).String()); diff != "" {
+		t.Errorf("plans of the same states differ:\n%s", diff)
+	}
+}
+
+// TestGuard says of which steps the guard is made, and that it is there whenever something else is.
+func TestGuard(t *testing.T) {
+	isGuard := func(s Step) bool {
+		route, isRoute := s.Object.(Route)
+		_, isFirewall := s.Object.(Firewall)
+		return isFirewall || isRoute && route.refuses()
+	}
+	creation := Diff(State{}, nodeLike()).Steps
+	if n := slices.IndexFunc(creation, func(s Step) bool { return !isGuard(s) }); n != 3 {
+		t.Errorf("creation begins with %d steps of the guard, want 2 routes and the firewall:\n%s", n, Plan{creation})
+	}
+	removal := Diff(nodeLike(), State{}).Steps
+	slices.Reverse(removal)
+	if n := slices.IndexFunc(removal, func(s Step) bool { return !isGuard(s) }); n != 3 {
+		t.Errorf("removal ends with %d steps of the guard, want 2 routes and the firewall:\n%s", n, Plan{removal})
+	}
+}

@@ -1,0 +1,166 @@
+package netops
+
+import (
+	"bytes"
+	"cmp"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// object is a kind of which a state has many. compare orders objects by what identifies them in the kernel;
+// matches reports whether an observed object is as wanted.
+type object[T any] interface {
+	compare(T) int
+	matches(want T) bool
+}
+
+// delta is what differs between two lists of objects, sorted. change has the wanted shape of objects that exist
+// in another.
+type delta[T any] struct {
+	add, change, remove []T
+}
+
+// difference merges two lists by identity.
+func difference[T object[T]](have, want []T) delta[T] {
+	have, want = inOrder(have), inOrder(want)
+	var d delta[T]
+	for len(have) > 0 || len(want) > 0 {
+		switch {
+		case len(want) == 0 || len(have) > 0 && have[0].compare(want[0]) < 0:
+			d.remove = append(d.remove, have[0])
+			have = have[1:]
+		case len(have) == 0 || have[0].compare(want[0]) > 0:
+			d.add = append(d.add, want[0])
+			want = want[1:]
+		default:
+			if !have[0].matches(want[0]) {
+				d.change = append(d.change, want[0])
+			}
+			have, want = have[1:], want[1:]
+		}
+	}
+	return d
+}
+
+// inOrder returns a sorted copy in which each object is once.
+func inOrder[T object[T]](objects []T) []T {
+	sorted := slices.Clone(objects)
+	slices.SortStableFunc(sorted, T.compare)
+	return slices.CompactFunc(sorted, func(a, b T) bool { return a.compare(b) == 0 })
+}
+
+func (l Link) compare(o Link) int { return strings.Compare(l.Name, o.Name) }
+
+func (l Link) matches(want Link) bool {
+	return l.sameMake(want) && !l.Down && !(l.LinkLocal && l.ours()) &&
+		(want.MTU == 0 || l.MTU == want.MTU) && (!want.Forwarding || l.Forwarding)
+}
+
+// sameMake reports whether what cannot be changed on an existing link is as wanted.
+func (l Link) sameMake(want Link) bool {
+	return want.Kind == KindDevice || l.Kind == want.Kind && l.Port == want.Port &&
+		(want.MAC == nil || bytes.Equal(l.MAC, want.MAC))
+}
+
+// ours reports whether the link's name is one of ours.
+func (l Link) ours() bool { return strings.HasPrefix(l.Name, Prefix) }
+
+func (a Address) compare(o Address) int {
+	return cmp.Or(strings.Compare(a.Link, o.Link), a.Prefix.Compare(o.Prefix))
+}
+
+func (a Address) matches(Address) bool { return true }
+
+func (n Neighbour) compare(o Neighbour) int {
+	return cmp.Or(strings.Compare(n.Link, o.Link), n.IP.Compare(o.IP))
+}
+
+func (n Neighbour) matches(want Neighbour) bool { return bytes.Equal(n.MAC, want.MAC) }
+
+func (n Nexthop) compare(o Nexthop) int     { return cmp.Compare(n.ID, o.ID) }
+func (n Nexthop) matches(want Nexthop) bool { return n == want }
+
+func (r Route) compare(o Route) int {
+	return cmp.Or(cmp.Compare(r.Table, o.Table), r.Dst.Compare(o.Dst), cmp.Compare(r.Metric, o.Metric))
+}
+
+func (r Route) matches(want Route) bool { return r == want }
+
+// compare puts rules of one priority in the order from particular to general: the kernel asks them in the order
+// in which they were added, and deletes the first that has the selectors named.
+func (r Rule) compare(o Rule) int {
+	return cmp.Or(cmp.Compare(r.Priority, o.Priority), cmp.Compare(o.selectors(), r.selectors()),
+		r.From.Compare(o.From), r.To.Compare(o.To), strings.Compare(r.IIf, o.IIf),
+		cmp.Compare(r.Mark, o.Mark), cmp.Compare(r.Table, o.Table))
+}
+
+// selectors counts what a packet must have for the rule to apply.
+func (r Rule) selectors() int {
+	n := 0
+	for _, set := range []bool{r.From.IsValid(), r.To.IsValid(), r.IIf != "", r.Mark != 0} {
+		if set {
+			n++
+		}
+	}
+	return n
+}
+
+func (r Rule) matches(Rule) bool { return true }
+
+// linkDelta is what differs between the links. remake has links, as they are, that must be deleted and added.
+type linkDelta struct {
+	add, change, remake, remove []Link
+}
+
+// compareLinks tells links that can be changed from those that must be made again, and leaves alone the devices
+// that nobody wants configured.
+func compareLinks(have, want []Link) linkDelta {
+	d := difference(have, want)
+	changed := linkDelta{remove: only(d.remove, func(l Link) bool { return l.Kind != KindDevice })}
+	for _, l := range d.add {
+		if l.Kind == KindDevice {
+			changed.change = append(changed.change, l)
+		} else {
+			changed.add = append(changed.add, l)
+		}
+	}
+	for _, l := range d.change {
+		old := have[slices.IndexFunc(have, func(h Link) bool { return h.Name == l.Name })]
+		if old.sameMake(l) {
+			changed.change = append(changed.change, l)
+			continue
+		}
+		changed.remake = append(changed.remake, old)
+		changed.add = append(changed.add, l)
+	}
+	return changed
+}
+
+// canonical is the state as the kernel would tell it: prefixes without host bits, "any" without a prefix, every
+// rule by name.
+func canonical(s State) State {
+	s.Routes = slices.Clone(s.Routes)
+	for i := range s.Routes {
+		s.Routes[i].Dst = s.Routes[i].Dst.Masked()
+	}
+	s.Rules = slices.Clone(s.Rules)
+	if s.LocalRuleMoved {
+		s.Rules = append(s.Rules, movedLocalRule)
+	}
+	for i := range s.Rules {
+		s.Rules[i].From, s.Rules[i].To = selector(s.Rules[i].From), selector(s.Rules[i].To)
+	}
+	return s
+}
+
+// movedLocalRule is where the kernel's rule for the local table is moved to.
+var movedLocalRule = Rule{Priority: LocalPriority, Table: localTable}
+
+// selector is a rule's prefix as the kernel tells it; that of all addresses is none.
+func selector(p netip.Prefix) netip.Prefix {
+	if p.Bits() <= 0 {
+		return netip.Prefix{}
+	}
+	return p.Masked()
+}

@@ -1,0 +1,82 @@
+package netops
+
+import (
+	"errors"
+	"fmt"
+
+	raw "github.com/mdlayher/netlink"
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+
+	"liqonet.io/liqonet/netops/nft"
+)
+
+// Kernel is the network configuration of one network namespace. It needs CAP_NET_ADMIN there and nothing else.
+// It is for one goroutine at a time, but for Watch, which goes on by itself.
+type Kernel struct {
+	netns   int // file descriptor of the namespace, -1: the one of the process
+	library *netlink.Handle
+	route   *routeSocket
+	nft     *nft.Conn
+}
+
+// current stands for the namespace in which the calling thread is.
+const current = -1
+
+// Open returns the network namespace of the calling thread.
+func Open() (*Kernel, error) { return OpenAt(current) }
+
+// OpenAt returns the network namespace of a file descriptor, which must stay open for as long as the Kernel is
+// used. To enter another namespace takes CAP_SYS_ADMIN.
+func OpenAt(netnsFD int) (*Kernel, error) {
+	k := &Kernel{netns: netnsFD}
+	if err := k.open(); err != nil {
+		return nil, errors.Join(fmt.Errorf("open network namespace: %w", err), k.Close())
+	}
+	return k, nil
+}
+
+func (k *Kernel) open() (err error) {
+	k.library, err = netlink.NewHandleAt(netns.NsHandle(k.netns), unix.NETLINK_ROUTE, unix.NETLINK_NETFILTER)
+	if err != nil {
+		return err
+	}
+	if k.route, err = dialRoute(k.netns); err != nil {
+		return err
+	}
+	k.nft, err = nft.Open(k.netns)
+	return err
+}
+
+// Close ends the connections to the kernel. What is configured stays.
+func (k *Kernel) Close() error {
+	var errs []error
+	if k.library != nil {
+		k.library.Close()
+	}
+	if k.route != nil {
+		errs = append(errs, k.route.conn.Close())
+	}
+	if k.nft != nil {
+		errs = append(errs, k.nft.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Cleanup removes all that is ours from the namespace. Devices made elsewhere stay.
+func (k *Kernel) Cleanup() error {
+	have, err := k.Observe()
+	if err != nil {
+		return err
+	}
+	return k.Apply(Diff(have, State{}))
+}
+
+// dial opens a netlink socket in a namespace, see Kernel.netns.
+func dial(family, netnsFD int, config raw.Config) (*raw.Conn, error) {
+	if netnsFD != current {
+		config.NetNS = netnsFD
+	}
+	return raw.Dial(family, &config)
+}

@@ -1,0 +1,125 @@
+package netops
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	raw "github.com/mdlayher/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// routeSocket speaks the rtnetlink messages that the netlink library does not know: nexthop objects, the routes
+// that use them, and what links tell of IFLA_AF_SPEC.
+type routeSocket struct {
+	conn *raw.Conn
+}
+
+// dialRoute opens the socket with strict checking, which makes the kernel filter dumps. It came with Linux 4.20,
+// nexthop objects with 5.3: there is nothing to fall back to.
+func dialRoute(netnsFD int) (*routeSocket, error) {
+	conn, err := dial(unix.NETLINK_ROUTE, netnsFD, raw.Config{Strict: true})
+	if err != nil {
+		return nil, err
+	}
+	return &routeSocket{conn: conn}, nil
+}
+
+// message is a request: a fixed header, one of the structs of package unix, and attributes.
+type message struct {
+	kind   uint16 // RTM_…
+	flags  raw.HeaderFlags
+	header any
+	attrs  func(*raw.AttributeEncoder) // nil: none
+}
+
+// marshal encodes the message in the byte order of the machine.
+func (m message) marshal() (raw.Message, error) {
+	data, err := binary.Append(nil, binary.NativeEndian, m.header)
+	if err != nil {
+		return raw.Message{}, err
+	}
+	if m.attrs != nil {
+		ae := raw.NewAttributeEncoder()
+		m.attrs(ae)
+		attrs, err := ae.Encode()
+		if err != nil {
+			return raw.Message{}, err
+		}
+		data = append(data, attrs...)
+	}
+	header := raw.Header{Type: raw.HeaderType(m.kind), Flags: raw.Request | m.flags}
+	return raw.Message{Header: header, Data: data}, nil
+}
+
+// execute sends a request and waits until the kernel has done it.
+func (s *routeSocket) execute(m message) error {
+	m.flags |= raw.Acknowledge
+	_, err := s.roundTrip(m)
+	return err
+}
+
+// dump asks for all objects of a kind and calls decode with the payload of each. If the objects changed
+// meanwhile, it begins anew: decode is called with some of them again after restart.
+func (s *routeSocket) dump(m message, restart func(), decode func([]byte) error) error {
+	m.flags |= raw.Dump
+	return consistently(func() error {
+		restart()
+		replies, err := s.roundTrip(m)
+		if err != nil {
+			return err
+		}
+		for _, r := range replies {
+			if r.Header.Flags&raw.DumpInterrupted != 0 {
+				return unix.EINTR
+			}
+			if err := decode(r.Data); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// roundTrip sends a request and returns the replies.
+func (s *routeSocket) roundTrip(m message) ([]raw.Message, error) {
+	request, err := m.marshal()
+	if err != nil {
+		return nil, err
+	}
+	replies, err := s.conn.Execute(request)
+	return replies, cause(err)
+}
+
+// cause is the kernel's error without the words that the library puts around it.
+func cause(err error) error {
+	var op *raw.OpError
+	if !errors.As(err, &op) {
+		return err
+	}
+	if op.Message == "" {
+		return op.Err
+	}
+	return fmt.Errorf("%w (%s)", op.Err, op.Message)
+}
+
+// consistently repeats a dump that a change of the dumped objects interrupted. Both libraries tell that as EINTR.
+func consistently(dump func() error) error {
+	const attempts = 20
+	var err error
+	for range attempts {
+		if err = dump(); !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
+	return err
+}
+
+// split decodes the header of a message and returns a decoder of the attributes after it.
+func split(data []byte, header any) (*raw.AttributeDecoder, error) {
+	n, err := binary.Decode(data, binary.NativeEndian, header)
+	if err != nil {
+		return nil, err
+	}
+	return raw.NewAttributeDecoder(data[n:])
+}

@@ -1,0 +1,154 @@
+package netops
+
+import (
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"testing"
+)
+
+// TestRandomWalk goes from one random state to the next and compares the kernel with what was wanted each time.
+func TestRandomWalk(t *testing.T) {
+	const steps = 100
+	eachOverlay(t, func(t *testing.T, kind LinkKind) {
+		for seed := range uint64(3) {
+			ns := newNamespace(t)
+			ns.ip("link add lqn-tunnel type veth peer name far")
+			ns.ip("link set far up")
+			k := ns.kernel()
+			before := ns.ip("-d link")
+			w := walk{random: rand.New(rand.NewPCG(seed, 76)), kind: kind}
+			for range steps {
+				if t.Failed() {
+					t.Fatalf("seed %d", seed)
+				}
+				reach(t, k, w.state())
+			}
+			reach(t, k, State{})
+			if len(ns.ip("-d link show type "+string(kind))) != 0 {
+				t.Errorf("seed %d: links before:\n%s\nafter:\n%s", seed, before, ns.ip("-d link"))
+			}
+		}
+	})
+}
+
+// walk draws states out of a small world, so that successive ones have much in common.
+type walk struct {
+	random *rand.Rand
+	kind   LinkKind
+}
+
+// often is true in three of four cases.
+func (w walk) often() bool { return w.random.IntN(4) > 0 }
+
+func (w walk) state() State {
+	var s State
+	s.LocalRuleMoved = w.often()
+	s.Links = append(s.Links, Link{Name: Tunnel, Kind: KindDevice, MTU: 1400 + w.random.IntN(3), Forwarding: w.often()})
+	links := []string{Tunnel}
+	if w.often() {
+		links = append(links, Overlay)
+		s.Links = append(s.Links, w.overlay())
+	}
+	for _, link := range links {
+		w.addressing(&s, link)
+	}
+	if len(links) == 2 {
+		w.nexthops(&s)
+	}
+	w.routes(&s, links)
+	w.rules(&s)
+	return s
+}
+
+// overlay is a link that mostly differs in what can be changed.
+func (w walk) overlay() Link {
+	l := Link{Name: Overlay, Kind: w.kind, Port: 6091, MTU: 1400 + 10*w.random.IntN(3), Forwarding: w.often()}
+	if w.random.IntN(10) == 0 {
+		l.Port = 6092
+	}
+	if w.often() {
+		l.MAC = net.HardwareAddr{2, 0, 0, 0, 0, byte(1 + w.random.IntN(6)/5)}
+	}
+	return l
+}
+
+// addressing draws addresses, two of them in one subnet, and neighbours.
+func (w walk) addressing(s *State, link string) {
+	base := map[string]string{Tunnel: "169.254.18.", Overlay: "10.80.0."}[link]
+	for _, host := range []string{"1/30", "2/30", "9/32", "10/32"} {
+		if w.random.IntN(2) == 0 {
+			s.Addresses = append(s.Addresses, Address{link, netip.MustParsePrefix(base + host)})
+		}
+	}
+	for _, host := range []string{"20", "21", "22"} {
+		if w.often() {
+			mac := net.HardwareAddr{2, 0, 0, 0, 1, byte(w.random.IntN(2))}
+			s.Neighbours = append(s.Neighbours, Neighbour{link, netip.MustParseAddr(base + host), mac})
+		}
+	}
+}
+
+func (w walk) nexthops(s *State) {
+	for i := range uint32(4) {
+		if w.often() {
+			s.Nexthops = append(s.Nexthops, Nexthop{
+				ID: NexthopBase + i, Link: Overlay, VNI: 1 + uint32(w.random.IntN(2)),
+				Via: netip.AddrFrom4([4]byte{10, 80, 0, byte(20 + w.random.IntN(3))}),
+				Dst: netip.AddrFrom4([4]byte{192, 168, 0, byte(w.random.IntN(3))}),
+			})
+		}
+	}
+}
+
+// routes draws routes of every type, with both metrics to most destinations.
+func (w walk) routes(s *State, links []string) {
+	for _, table := range []int{mainTable, RoutingTable, ToPeer} {
+		for _, dst := range []string{"10.11.0.0/16", "10.11.5.0/24", "10.12.0.9/32", "0.0.0.0/0"} {
+			for _, metric := range []int{0, 500} {
+				if !w.often() {
+					continue
+				}
+				r := Route{Table: table, Dst: netip.MustParsePrefix(dst), Metric: metric, Type: Unicast}
+				if w.often() {
+					r.MTU = 1300 + w.random.IntN(2)
+				}
+				switch choice := w.random.IntN(4); {
+				case choice == 0:
+					r.Type, r.MTU = Unreachable, 0
+				case choice == 1:
+					r.Link = links[w.random.IntN(len(links))]
+				case choice == 2:
+					r.Link = links[w.random.IntN(len(links))]
+					r.Via = netip.AddrFrom4([4]byte{10, 81, 0, byte(w.random.IntN(3))})
+				case len(s.Nexthops) > 0:
+					r.Nexthop = s.Nexthops[w.random.IntN(len(s.Nexthops))].ID
+				default:
+					continue
+				}
+				s.Routes = append(s.Routes, r)
+			}
+		}
+	}
+}
+
+// rules draws rules of different priorities with all kinds of selectors.
+func (w walk) rules(s *State) {
+	for priority := 50; priority < 56; priority++ {
+		if !w.often() {
+			continue
+		}
+		r := Rule{Priority: priority, Table: RoutingTable + w.random.IntN(2)}
+		switch w.random.IntN(5) {
+		case 0:
+			r.From = netip.MustParsePrefix("10.244.1.5/32")
+		case 1:
+			r.To = netip.MustParsePrefix("10.11.0.0/16")
+		case 2:
+			r.IIf = Overlay
+		case 3:
+			r.Mark = 0x4c
+		}
+		s.Rules = append(s.Rules, r)
+	}
+}

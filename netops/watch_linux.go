@@ -1,0 +1,180 @@
+package netops
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	raw "github.com/mdlayher/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// watchBuffer is the size in bytes of the buffer for notifications: a nftables transaction of kube-proxy has
+// thousands. When it overflows, that counts as a change.
+const watchBuffer = 4 << 20
+
+// Watch tells that something of ours changed in the kernel, by whomever, also by Apply. However many changes
+// there are, the channel holds one element: who takes it observes everything anew. Changes from the return of
+// Watch on are told. The channel is closed when the context ends, or when the kernel ends the connection.
+//
+// What the kernel does not tell: routes that go with their link (but then the link changes), and settings of
+// foreign devices.
+func (k *Kernel) Watch(ctx context.Context) (<-chan struct{}, error) {
+	links, err := dial(unix.NETLINK_ROUTE, k.netns, raw.Config{})
+	if err != nil {
+		return nil, fmt.Errorf("watch routes: %w", err)
+	}
+	firewall, err := dial(unix.NETLINK_NETFILTER, k.netns, raw.Config{})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("watch firewall: %w", err), links.Close())
+	}
+	w := watcher{changed: make(chan struct{}, 1), ours: make(map[int32]bool)}
+	if err := w.join(links, firewall); err != nil {
+		return nil, errors.Join(err, links.Close(), firewall.Close())
+	}
+	if err := w.learnLinks(k); err != nil {
+		return nil, errors.Join(err, links.Close(), firewall.Close())
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	context.AfterFunc(ctx, func() { _, _ = links.Close(), firewall.Close() })
+	var both sync.WaitGroup
+	both.Go(func() { defer cancel(); w.follow(links, w.isOurRoute) })
+	both.Go(func() { defer cancel(); w.follow(firewall, isOurFirewall) })
+	go func() { both.Wait(); close(w.changed) }()
+	return w.changed, nil
+}
+
+// watcher reads notifications.
+type watcher struct {
+	changed chan struct{}
+	ours    map[int32]bool // indexes of our links
+}
+
+// join subscribes to what is ours among it.
+func (w *watcher) join(links, firewall *raw.Conn) error {
+	groups := []uint32{
+		unix.RTNLGRP_LINK, unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_NEIGH,
+		unix.RTNLGRP_NEXTHOP, unix.RTNLGRP_IPV4_ROUTE, unix.RTNLGRP_IPV4_RULE,
+	}
+	for _, g := range groups {
+		if err := links.JoinGroup(g); err != nil {
+			return fmt.Errorf("watch rtnetlink group %d: %w", g, err)
+		}
+	}
+	if err := firewall.JoinGroup(unix.NFNLGRP_NFTABLES); err != nil {
+		return fmt.Errorf("watch firewall: %w", err)
+	}
+	return errors.Join(links.SetReadBuffer(watchBuffer), firewall.SetReadBuffer(watchBuffer))
+}
+
+// learnLinks notes the indexes of our links that exist already.
+func (w *watcher) learnLinks(k *Kernel) error {
+	s, err := dialRoute(k.netns)
+	if err != nil {
+		return err
+	}
+	links, err := s.links()
+	for index, l := range links {
+		w.ours[int32(index)] = l.ours()
+	}
+	return errors.Join(err, s.conn.Close())
+}
+
+// follow reads until the socket is closed. Lost notifications (ENOBUFS) count as ours.
+func (w *watcher) follow(conn *raw.Conn, ours func(raw.Message) bool) {
+	for {
+		messages, err := conn.Receive()
+		if err != nil && !errors.Is(err, unix.ENOBUFS) {
+			return
+		}
+		wake := err != nil
+		for _, m := range messages {
+			wake = ours(m) || wake // every link notification must be seen
+		}
+		if wake {
+			w.wake()
+		}
+	}
+}
+
+// wake leaves an element in the channel.
+func (w *watcher) wake() {
+	select {
+	case w.changed <- struct{}{}:
+	default:
+	}
+}
+
+// isOurRoute looks for our marks in a rtnetlink notification; one that cannot be read is none.
+func (w *watcher) isOurRoute(m raw.Message) bool {
+	switch m.Header.Type {
+	case unix.RTM_NEWLINK, unix.RTM_DELLINK:
+		return w.isOurLink(m)
+	case unix.RTM_NEWADDR, unix.RTM_DELADDR:
+		var header unix.IfAddrmsg
+		_, err := split(m.Data, &header)
+		return err == nil && w.ours[int32(header.Index)]
+	case unix.RTM_NEWNEIGH, unix.RTM_DELNEIGH:
+		var header unix.NdMsg
+		_, err := split(m.Data, &header)
+		return err == nil && w.ours[header.Ifindex]
+	case unix.RTM_NEWNEXTHOP, unix.RTM_DELNEXTHOP:
+		n, err := decodeNexthop(m.Data, nil)
+		return err == nil && isOurNexthop(n.ID)
+	case unix.RTM_NEWROUTE, unix.RTM_DELROUTE:
+		var header unix.RtMsg
+		_, err := split(m.Data, &header)
+		return err == nil && header.Protocol == Protocol
+	case unix.RTM_NEWRULE, unix.RTM_DELRULE:
+		return isOurRule(m.Data)
+	}
+	return false
+}
+
+// isOurLink tells by the name, and keeps the set of our links.
+func (w *watcher) isOurLink(m raw.Message) bool {
+	var header unix.IfInfomsg
+	ad, err := split(m.Data, &header)
+	if err != nil {
+		return false
+	}
+	for ad.Next() {
+		if ad.Type() == unix.IFLA_IFNAME && strings.HasPrefix(ad.String(), Prefix) {
+			w.ours[header.Index] = m.Header.Type == unix.RTM_NEWLINK
+			return true
+		}
+	}
+	delete(w.ours, header.Index)
+	return false
+}
+
+// isOurRule takes the kernel's rule for the local table for ours too.
+func isOurRule(data []byte) bool {
+	r, err := decodeRule(data)
+	return err == nil && (r.protocol == Protocol || r.Rule == kernelRule.Rule)
+}
+
+// isOurFirewall looks for our table in a notification of nf_tables: of all its messages but that of a new
+// generation (NFT_MSG_NEWGEN) the first attribute is the table's name.
+func isOurFirewall(m raw.Message) bool {
+	const (
+		nfgenmsg  = 4 // bytes of header: family, version, resource
+		tableName = 1 // NFTA_TABLE_NAME, NFTA_CHAIN_TABLE, NFTA_RULE_TABLE, NFTA_SET_TABLE, …
+		typeMask  = 0xff
+	)
+	if len(m.Data) < nfgenmsg || m.Header.Type&typeMask == unix.NFT_MSG_NEWGEN {
+		return false
+	}
+	ad, err := raw.NewAttributeDecoder(m.Data[nfgenmsg:])
+	if err != nil {
+		return false
+	}
+	for ad.Next() {
+		if ad.Type() == tableName {
+			return ad.String() == Table
+		}
+	}
+	return false
+}
