@@ -14,9 +14,9 @@ const redacted = "(redacted)"
 
 // Secret is a private or preshared key that does not print, log or marshal. The zero value is no key.
 type Secret struct {
-	// A pointer, because fmt prints the bytes of an array it meets in an unexported field, whatever methods
-	// the array's type has; of a pointer it prints the address.
-	key *wgtypes.Key
+	// A function, because fmt ignores the methods of what it meets in somebody's unexported field: there it
+	// prints the bytes of an array, with %s even those of a pointer to one, but of a function the address.
+	key func() wgtypes.Key
 }
 
 // NewSecret wraps a key; a key of all zeros is no key.
@@ -24,7 +24,7 @@ func NewSecret(key wgtypes.Key) Secret {
 	if key == (wgtypes.Key{}) {
 		return Secret{}
 	}
-	return Secret{key: &key}
+	return Secret{key: func() wgtypes.Key { return key }}
 }
 
 // ParseSecret reads a key in base64, WireGuard's usual text. The error never holds the text.
@@ -47,7 +47,7 @@ func (s Secret) PublicKey() wgtypes.Key {
 	if s.IsZero() {
 		return wgtypes.Key{}
 	}
-	return s.key.PublicKey()
+	return s.key().PublicKey()
 }
 
 // reveal returns the key; all zeros for none.
@@ -55,7 +55,7 @@ func (s Secret) reveal() wgtypes.Key {
 	if s.key == nil {
 		return wgtypes.Key{}
 	}
-	return *s.key
+	return s.key()
 }
 
 // Format implements fmt.Formatter: no verb shows the key.

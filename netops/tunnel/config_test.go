@@ -1,0 +1,36 @@
+package tunnel
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
+)
+
+func TestValidate(t *testing.T) {
+	if err := testConfig().validate(); err != nil {
+		t.Fatal(err)
+	}
+	prefixes := func(s string) []netip.Prefix { return []netip.Prefix{netip.MustParsePrefix(s)} }
+	for want, change := range map[string]func(*Config){
+		"implementation": func(c *Config) { c.Implementation = "magic" },
+		"link name":      func(c *Config) { c.Name = strings.Repeat("x", 16) },
+		"private key":    func(c *Config) { c.PrivateKey = Secret{} },
+		"MTU":            func(c *Config) { c.MTU = 500 },
+		"address":        func(c *Config) { c.Address = netip.MustParsePrefix("fe80::1/64") },
+		"listen port":    func(c *Config) { c.ListenPort, c.Peer.Endpoints = 0, nil },
+		"public key":     func(c *Config) { c.Peer.PublicKey = wgtypes.Key{} },
+		"keepalive 1.5s": func(c *Config) { c.Peer.KeepAlive = 1500 * time.Millisecond },
+		"0.0.0.0/0":      func(c *Config) { c.Peer.AllowedIPs = prefixes("0.0.0.0/0") },
+		"10.0.0.1/8":     func(c *Config) { c.Peer.AllowedIPs = prefixes("10.0.0.1/8") },
+		"fd00::/8":       func(c *Config) { c.Peer.AllowedIPs = prefixes("fd00::/8") },
+	} {
+		cfg := testConfig()
+		change(&cfg)
+		if err := cfg.validate(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v", want, err)
+		}
+	}
+}
