@@ -85,7 +85,7 @@ func (r *Registry) Acquire(q Request) (Reservation, error) {
 			return q.reservation(p), r.add(q.reservation(p))
 		}
 	}
-	return Reservation{}, fmt.Errorf("acquire a /%d for %s: %w in %s", q.Bits, q.use(), ErrNoneFree, poolsText(pools))
+	return Reservation{}, fmt.Errorf("acquire a /%d for %s: %w (pools: %s)", q.Bits, q.use(), ErrNoneFree, poolsText(pools))
 }
 
 // AcquireAddress returns an address inside a range for a request of purpose GatewayAddress or ExposedHost: the

@@ -234,7 +234,7 @@ func (r *Registry) orphan(h Reservation, leaving []Reservation) (Reservation, bo
 // poolsText lists the pools of a family.
 func poolsText(pools []netip.Prefix) string {
 	if len(pools) == 0 {
-		return "no pool of that family"
+		return "none of that family"
 	}
 	text := make([]string, len(pools))
 	for i, p := range pools {

@@ -1,0 +1,61 @@
+package ipam
+
+import (
+	"fmt"
+	"net/netip"
+	"testing"
+)
+
+// crowded is a registry with 10,000 reservations and small holes: two of every three /24.
+func crowded(b *testing.B) *Registry {
+	b.Helper()
+	var held []Reservation
+	for i := 0; len(held) < 10000; i++ {
+		if i%3 == 1 {
+			continue
+		}
+		a := netip.AddrFrom4([4]byte{10, byte(i >> 8), byte(i), 0})
+		held = append(held, Reservation{
+			Range: netip.PrefixFrom(a, 24), Owner: Peering(fmt.Sprintf("b%d", i)), Purpose: PeerPods, Real: prefix("10.244.0.0/24"),
+		})
+	}
+	r, err := Restore(DefaultPools(), held)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return r
+}
+
+func BenchmarkAcquire(b *testing.B) {
+	r := crowded(b)
+	for _, bits := range []int{16, 24, 28} {
+		b.Run(fmt.Sprintf("slash%d", bits), func(b *testing.B) {
+			for b.Loop() {
+				// The preferred range is taken: both the collision and the search are measured.
+				q := Request{Owner: Peering("new"), Purpose: PeerPods, Real: netip.PrefixFrom(address("10.0.0.0"), bits)}
+				held, err := r.Acquire(q)
+				if err != nil {
+					b.Fatal(err)
+				}
+				r.remove(held)
+			}
+		})
+	}
+}
+
+func BenchmarkAcquireAddress(b *testing.B) {
+	r := installed(b)
+	inside := prefix("10.80.0.0/16")
+	for i := range 10000 {
+		if _, err := r.AcquireAddress(Request{Owner: Peering(fmt.Sprintf("b%d", i)), Purpose: GatewayAddress}, inside); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for b.Loop() {
+		a, err := r.AcquireAddress(Request{Owner: Peering("new"), Purpose: GatewayAddress}, inside)
+		if err != nil {
+			b.Fatal(err)
+		}
+		r.remove(Reservation{Range: single(a), Owner: Peering("new"), Purpose: GatewayAddress})
+	}
+}

@@ -1,0 +1,355 @@
+package ipam
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var (
+	prefix  = netip.MustParsePrefix
+	address = netip.MustParseAddr
+)
+
+// installed is a registry as it is after the installation in a cluster.
+func installed(t testing.TB) *Registry {
+	t.Helper()
+	r, err := Restore(DefaultPools(), []Reservation{
+		{Range: prefix("10.244.0.0/16"), Owner: Cluster, Purpose: PodCIDR},
+		{Range: prefix("10.96.0.0/12"), Owner: Cluster, Purpose: ServiceCIDR},
+		{Range: prefix("172.18.0.0/16"), Owner: Cluster, Purpose: NodeNetwork, Shared: true},
+		{Range: prefix("10.70.0.0/16"), Owner: Cluster, Purpose: ExternalCIDR},
+		{Range: prefix("10.80.0.0/16"), Owner: Cluster, Purpose: InternalCIDR},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestAcquire(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		request Request
+		want    string // the range
+	}{
+		{"identity where free", Request{Real: prefix("10.20.0.0/16")}, "10.20.0.0/16"},
+		{"identity outside the pools", Request{Real: prefix("100.64.0.0/16")}, "100.64.0.0/16"},
+		{"identity in IPv6", Request{Real: prefix("fd00:10:244::/56")}, "fd00:10:244::/56"},
+		{"remapped beside a small hole", Request{Real: prefix("10.244.0.0/16")}, "10.71.0.0/16"},
+		{"remapped where the peer's range is around ours", Request{Real: prefix("10.240.0.0/13")}, "10.72.0.0/13"},
+		{"remapped where the peer's range is inside ours", Request{Real: prefix("10.244.8.0/24")}, "10.71.0.0/24"},
+		{"preferred before identity", Request{Real: prefix("10.20.0.0/16"), Preferred: prefix("10.30.0.0/16")}, "10.30.0.0/16"},
+		{"no preference", Request{Bits: 12}, "10.112.0.0/12"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := installed(t)
+			c.request.Owner, c.request.Purpose = Peering("b"), PeerPods
+			got, err := r.Acquire(c.request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := Reservation{Range: prefix(c.want), Owner: Peering("b"), Purpose: PeerPods, Real: c.request.Real}
+			if got != want {
+				t.Errorf("%+v, want %+v", got, want)
+			}
+			before := r.List()
+			if again, err := r.Acquire(c.request); err != nil || again != got {
+				t.Errorf("again: %+v, %v", again, err)
+			}
+			if diff := cmp.Diff(before, r.List(), comparePrefixes); diff != "" {
+				t.Errorf("acquiring again changed (-before +after):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAcquireFromTheNextPool(t *testing.T) {
+	r, err := New(prefix("172.16.0.0/12"), prefix("10.0.0.0/8"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"172.16.0.0/13", "172.24.0.0/13", "10.0.0.0/13"} {
+		got, err := r.Acquire(Request{Owner: Peering(fmt.Sprint(i)), Purpose: PeerPods, Bits: 13})
+		if err != nil || got.Range != prefix(want) {
+			t.Errorf("%d: %s, %v; want %s", i, got.Range, err, want)
+		}
+	}
+}
+
+// TestPeersWithTheSameRange has a range of its own for each, and the mapping survives the others' departure.
+func TestPeersWithTheSameRange(t *testing.T) {
+	r := installed(t)
+	got := map[string]string{}
+	acquire := func(name string) {
+		t.Helper()
+		held, err := r.Acquire(Request{Owner: Peering(name), Purpose: PeerPods, Real: prefix("10.200.0.0/16")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got[name] = held.Range.String()
+	}
+	acquire("b")
+	acquire("c")
+	acquire("d")
+	if _, err := r.Release(Peering("b")); err != nil {
+		t.Fatal(err)
+	}
+	delete(got, "b")
+	acquire("c")
+	acquire("e")
+	want := map[string]string{"c": "10.71.0.0/16", "d": "10.81.0.0/16", "e": "10.200.0.0/16"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestConflictNamesBothSides(t *testing.T) {
+	r := installed(t)
+	if _, err := r.Acquire(Request{Owner: Peering("c"), Purpose: PeerPods, Real: prefix("10.20.0.0/16")}); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		want    Reservation
+		message string
+	}{
+		{
+			Reservation{Range: prefix("10.244.0.0/17"), Owner: Peering("b"), Purpose: PeerPods},
+			`reserve 10.244.0.0/17 for peering "b" pods: conflict with pod CIDR 10.244.0.0/16`,
+		}, {
+			Reservation{Range: prefix("10.64.0.0/10"), Owner: Peering("b"), Purpose: PeerExternal},
+			`reserve 10.64.0.0/10 for peering "b" external CIDR: conflict with external CIDR 10.70.0.0/16`,
+		}, {
+			Reservation{Range: prefix("10.20.0.0/16"), Owner: Cluster, Purpose: ServiceCIDR},
+			`reserve 10.20.0.0/16 for service CIDR: conflict with peering "c" pods 10.20.0.0/16`,
+		}, {
+			Reservation{Range: prefix("172.18.0.0/24"), Owner: Peering("b"), Purpose: PeerPods},
+			`reserve 172.18.0.0/24 for peering "b" pods: conflict with node network 172.18.0.0/16`,
+		}, {
+			Reservation{Range: prefix("10.21.0.0/16"), Owner: Peering("c"), Purpose: PeerPods, Real: prefix("10.20.0.0/16")},
+			`reserve 10.21.0.0/16 for peering "c" pods: conflict with peering "c" pods 10.20.0.0/16`,
+		},
+	} {
+		err := r.Reserve(c.want)
+		var conflict *ConflictError
+		if !errors.As(err, &conflict) || conflict.Wanted != c.want {
+			t.Errorf("%+v: %v", c.want, err)
+			continue
+		}
+		if diff := cmp.Diff(c.message, err.Error()); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+	}
+}
+
+func TestShared(t *testing.T) {
+	r := installed(t)
+	underlay := Reservation{Range: prefix("172.18.4.0/24"), Owner: Peering("b"), Purpose: PeerUnderlay, Shared: true}
+	if err := r.Reserve(underlay); err != nil {
+		t.Fatalf("shared with the node network: %v", err)
+	}
+	again := underlay
+	again.Owner = Peering("c")
+	if err := r.Reserve(again); err != nil {
+		t.Fatalf("two peers on the same underlay: %v", err)
+	}
+	exclusive := underlay
+	exclusive.Shared = false
+	before := r.List()
+	if err := r.Reserve(exclusive); err == nil {
+		t.Error("a shared range became exclusive while others hold it")
+	}
+	if diff := cmp.Diff(before, r.List(), comparePrefixes); diff != "" {
+		t.Errorf("a refused change changed (-before +after):\n%s", diff)
+	}
+	got, err := r.Acquire(Request{Owner: Peering("b"), Purpose: PeerPods, Real: prefix("172.18.4.0/24")})
+	if err != nil || got.Range == underlay.Range {
+		t.Errorf("pods on the underlay: %+v, %v", got, err)
+	}
+	if _, err := r.Release(Peering("b"), PeerUnderlay); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]Reservation{got}, r.Held(Peering("b")), comparePrefixes); diff != "" {
+		t.Errorf("held by b after its underlay is released (-want +got):\n%s", diff)
+	}
+	if owner, ok := r.OwnerOf(address("172.18.4.9")); !ok || owner != again {
+		t.Errorf("172.18.4.9 is of %+v", owner)
+	}
+}
+
+func TestNoneFree(t *testing.T) {
+	r := installed(t)
+	if err := r.Reserve(Reservation{Range: prefix("fd00::/56"), Owner: Cluster, Purpose: PodCIDR}); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		request Request
+		message string
+	}{
+		{
+			Request{Bits: 8},
+			`acquire a /8 for peering "b" pods: no free addresses (pools: 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16)`,
+		}, {
+			Request{Real: prefix("fd00:0:0:8::/61")},
+			`acquire a /61 for peering "b" pods: no free addresses (pools: none of that family)`,
+		},
+	} {
+		c.request.Owner, c.request.Purpose = Peering("b"), PeerPods
+		got, err := r.Acquire(c.request)
+		if !errors.Is(err, ErrNoneFree) {
+			t.Errorf("%+v: %+v, %v", c.request, got, err)
+			continue
+		}
+		if diff := cmp.Diff(c.message, err.Error()); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+	}
+}
+
+// TestRequestRefused has requests that no amount of room would serve.
+func TestRequestRefused(t *testing.T) {
+	for _, q := range []Request{
+		{Owner: Peering("b"), Purpose: PeerPods},
+		{Owner: Peering("b"), Purpose: PeerPods, Bits: 33},
+		{Owner: Peering("b"), Purpose: PeerPods, Real: prefix("0.0.0.0/1")},
+		{Owner: Peering("b"), Purpose: PeerPods, Real: prefix("127.0.0.0/8")},
+		{Owner: Peering("b"), Purpose: PeerPods, Real: prefix("10.0.0.0/16"), Bits: 17},
+		{Owner: Peering("b"), Purpose: PeerPods, Real: prefix("10.0.0.0/16"), Preferred: prefix("10.1.0.0/17")},
+		{Owner: Peering("b"), Purpose: GatewayAddress, Bits: 32},
+		{Owner: Cluster, Purpose: ExternalCIDR, Bits: 20}, // it holds a /16
+		{Purpose: PeerPods, Bits: 16},
+	} {
+		got, err := installed(t).Acquire(q)
+		if err == nil || errors.Is(err, ErrNoneFree) {
+			t.Errorf("%+v: %+v, %v", q, got, err)
+		}
+	}
+}
+
+func TestAcquireAddress(t *testing.T) {
+	r := installed(t)
+	upper := prefix("10.80.128.0/17")
+	acquire := func(q Request, inside netip.Prefix, want string) {
+		t.Helper()
+		got, err := r.AcquireAddress(q, inside)
+		if err != nil || got != address(want) {
+			t.Errorf("%+v in %s: %s, %v; want %s", q, inside, got, err, want)
+		}
+	}
+	gatewayOf := func(name string) Request { return Request{Owner: Peering(name), Purpose: GatewayAddress} }
+	acquire(gatewayOf("b"), upper, "10.80.128.1")
+	acquire(gatewayOf("c"), upper, "10.80.128.2")
+	acquire(gatewayOf("b"), upper, "10.80.128.1")
+	acquire(gatewayOf("d"), prefix("10.80.128.8/31"), "10.80.128.8")
+	host := Request{Owner: Cluster, Purpose: ExposedHost, Real: prefix("192.168.7.8/32")}
+	acquire(host, prefix("10.70.128.0/17"), "10.70.128.1")
+	other := Request{Owner: Cluster, Purpose: ExposedHost, Real: prefix("192.168.7.9/32"), Preferred: prefix("10.70.200.200/32")}
+	acquire(other, prefix("10.70.128.0/17"), "10.70.200.200")
+
+	if owner, _ := r.OwnerOf(address("10.80.128.2")); owner.Owner != Peering("c") {
+		t.Errorf("10.80.128.2 is of %+v", owner)
+	}
+	if owner, _ := r.OwnerOf(address("10.80.128.4")); owner.Purpose != InternalCIDR {
+		t.Errorf("10.80.128.4 is of %+v", owner)
+	}
+	if owner, ok := r.OwnerOf(address("10.90.0.1")); ok {
+		t.Errorf("10.90.0.1 is of %+v", owner)
+	}
+
+	// Its first and last addresses are free but not given.
+	if _, err := r.AcquireAddress(gatewayOf("e"), prefix("10.80.128.0/30")); !errors.Is(err, ErrNoneFree) {
+		t.Errorf("in a full range: %v", err)
+	}
+	for name, inside := range map[string]netip.Prefix{"e": prefix("10.70.0.0/16"), "b": prefix("10.80.129.0/24")} {
+		if got, err := r.AcquireAddress(gatewayOf(name), inside); err == nil {
+			t.Errorf("gateway %s in %s: %s", name, inside, got)
+		}
+	}
+}
+
+func TestReleaseKeepsRangesInUse(t *testing.T) {
+	r := installed(t)
+	if _, err := r.AcquireAddress(Request{Owner: Peering("b"), Purpose: GatewayAddress}, prefix("10.80.0.0/16")); err != nil {
+		t.Fatal(err)
+	}
+	before := r.List()
+	_, err := r.Release(Cluster)
+	var inUse *InUseError
+	want := `release 10.80.0.0/16 of internal CIDR: peering "b" gateway address 10.80.0.1 is inside`
+	if !errors.As(err, &inUse) || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+	if diff := cmp.Diff(before, r.List(), comparePrefixes); diff != "" {
+		t.Errorf("a refused release changed (-before +after):\n%s", diff)
+	}
+	if released, err := r.Release(Peering("b")); err != nil || len(released) != 1 {
+		t.Errorf("release b: %+v, %v", released, err)
+	}
+	if released, err := r.Release(Cluster); err != nil || len(released) != 5 {
+		t.Errorf("release all: %+v, %v", released, err)
+	}
+}
+
+func TestReleaseRange(t *testing.T) {
+	r := installed(t)
+	for _, real := range []string{"10.20.0.0/16", "10.21.0.0/16"} {
+		if _, err := r.Acquire(Request{Owner: Peering("b"), Purpose: PeerPods, Real: prefix(real)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		if err := r.ReleaseRange(Peering("b"), PeerPods, prefix("10.20.0.0/16")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if held := r.Held(Peering("b")); len(held) != 1 || held[0].Range != prefix("10.21.0.0/16") {
+		t.Errorf("held after the release of one: %+v", held)
+	}
+}
+
+func TestRefused(t *testing.T) {
+	for _, c := range []struct {
+		reservation Reservation
+		reason      string
+	}{
+		{Reservation{Owner: Cluster, Purpose: PodCIDR}, "invalid range"},
+		{Reservation{Range: prefix("10.1.2.3/16"), Owner: Cluster, Purpose: PodCIDR}, "host bits set, the range is 10.1.0.0/16"},
+		{Reservation{Range: prefix("::ffff:10.0.0.0/104"), Owner: Cluster, Purpose: PodCIDR}, "IPv6 form"},
+		{Reservation{Range: prefix("10.1.0.0/16"), Owner: "someone", Purpose: PodCIDR}, `owner "someone"`},
+		{Reservation{Range: prefix("10.1.0.0/16"), Owner: Peering("a b"), Purpose: PodCIDR}, `owner "peering/a b"`},
+		{Reservation{Range: prefix("10.1.0.0/16"), Owner: Peering(""), Purpose: PodCIDR}, `owner "peering/"`},
+		{Reservation{Range: prefix("10.1.0.0/16"), Owner: Cluster, Purpose: "dns"}, `unknown purpose "dns"`},
+		{Reservation{Range: prefix("10.1.0.0/16"), Owner: Cluster, Purpose: PodCIDR, Real: prefix("10.1.0.0/17")}, "another length"},
+		{Reservation{Range: prefix("10.80.0.0/24"), Owner: Cluster, Purpose: GatewayAddress}, "single address"},
+		{Reservation{Range: prefix("10.90.0.1/32"), Owner: Cluster, Purpose: GatewayAddress}, "in no internal CIDR"},
+		{Reservation{Range: prefix("0.0.0.0/0"), Owner: Peering("b"), Purpose: PeerPods}, "not for hosts"},
+		{Reservation{Range: prefix("127.0.0.0/16"), Owner: Peering("b"), Purpose: PeerPods}, "not for hosts"},
+		{Reservation{Range: prefix("169.254.18.0/24"), Owner: Peering("b"), Purpose: PeerExternal}, "not for hosts"},
+	} {
+		r := installed(t)
+		before := r.List()
+		if err := r.Reserve(c.reservation); err == nil || !strings.Contains(err.Error(), c.reason) {
+			t.Errorf("%+v: %v, want %q", c.reservation, err, c.reason)
+		}
+		if diff := cmp.Diff(before, r.List(), comparePrefixes); diff != "" {
+			t.Errorf("a refused reservation changed (-before +after):\n%s", diff)
+		}
+	}
+}
+
+func TestPoolsRefused(t *testing.T) {
+	for _, pools := range [][]netip.Prefix{
+		{{}},
+		{prefix("10.0.0.1/8")},
+		{prefix("10.0.0.0/8"), prefix("10.1.0.0/16")},
+		{prefix("0.0.0.0/0")},
+	} {
+		if _, err := New(pools...); err == nil {
+			t.Errorf("pools %s accepted", pools)
+		}
+	}
+}
