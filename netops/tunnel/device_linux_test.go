@@ -1,0 +1,438 @@
+package tunnel
+
+import (
+	"errors"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
+)
+
+const (
+	serverTunnel = "169.254.18.1"
+	clientTunnel = "169.254.18.2"
+	linkName     = "lqn-tunnel"
+)
+
+// implementations are those that this kernel must offer: LIQONET_TEST_WIREGUARD, or userspace alone.
+func implementations() []Implementation {
+	names := strings.Fields(os.Getenv("LIQONET_TEST_WIREGUARD"))
+	if len(names) == 0 {
+		return []Implementation{Userspace}
+	}
+	var out []Implementation
+	for _, name := range names {
+		out = append(out, Implementation(name))
+	}
+	return out
+}
+
+func forEachImplementation(t *testing.T, test func(*testing.T, *pair)) {
+	for _, implementation := range implementations() {
+		t.Run(string(implementation), func(t *testing.T) { test(t, newPair(t, implementation)) })
+	}
+}
+
+// pair is a server and a client on one wire.
+type pair struct {
+	server, client             *host
+	serverConfig, clientConfig Config
+	serverDevice, clientDevice *Device
+}
+
+// newPair opens the server first: an initiator that finds nobody waits five seconds.
+func newPair(t *testing.T, implementation Implementation) *pair {
+	p := &pair{server: newHost(t), client: newHost(t)}
+	connect(p.server, p.client, "wire", "192.0.2.1/24", "192.0.2.11/24")
+	serverKey, clientKey := newKey(t), newKey(t)
+	psk, err := wgtypes.GenerateKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.serverConfig = Config{
+		Implementation: implementation, Name: linkName,
+		PrivateKey: NewSecret(serverKey), PresharedKey: NewSecret(psk), ListenPort: 51840, MTU: 1440,
+		Address: netip.MustParsePrefix(serverTunnel + "/30"),
+		Peer:    PeerConfig{PublicKey: clientKey.PublicKey(), AllowedIPs: prefixes(clientTunnel + "/32")},
+	}
+	p.clientConfig = Config{
+		Implementation: implementation, Name: linkName,
+		PrivateKey: NewSecret(clientKey), PresharedKey: NewSecret(psk), MTU: 1440,
+		Address: netip.MustParsePrefix(clientTunnel + "/30"),
+		Peer: PeerConfig{
+			PublicKey: serverKey.PublicKey(), AllowedIPs: prefixes(serverTunnel + "/32"),
+			Endpoints: []string{"192.0.2.1:51840"}, KeepAlive: 25 * time.Second,
+		},
+	}
+	p.serverDevice = open(p.server, p.serverConfig)
+	p.clientDevice = open(p.client, p.clientConfig)
+	return p
+}
+
+func newKey(t *testing.T) wgtypes.Key {
+	key, err := wgtypes.GeneratePrivateKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+func prefixes(texts ...string) (out []netip.Prefix) {
+	for _, s := range texts {
+		out = append(out, netip.MustParsePrefix(s))
+	}
+	return out
+}
+
+// open opens a device in the host; it is removed when the test ends.
+func open(h *host, cfg Config) (d *Device) {
+	h.t.Helper()
+	h.do(func() (err error) {
+		d, err = Open(h.t.Context(), cfg, testLog(h.t))
+		return err
+	})
+	h.t.Cleanup(func() { _ = d.Remove() })
+	return d
+}
+
+func testLog(t *testing.T) *slog.Logger {
+	return slog.New(slog.NewTextHandler(t.Output(), nil))
+}
+
+func (h *host) apply(d *Device, cfg Config) (changed bool) {
+	h.t.Helper()
+	h.do(func() (err error) {
+		changed, err = d.Apply(h.t.Context(), cfg)
+		return err
+	})
+	return changed
+}
+
+func (h *host) renew(d *Device) {
+	h.t.Helper()
+	h.do(func() error { return d.Renew(h.t.Context()) })
+}
+
+func stats(t *testing.T, d *Device) Stats {
+	t.Helper()
+	s, err := d.Stats()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestTunnelCarriesTraffic(t *testing.T) {
+	forEachImplementation(t, func(t *testing.T, p *pair) {
+		p.client.mustAsk(p.server.serveUDP(serverTunnel + ":7000"))
+		p.server.mustAsk(p.client.serveUDP(clientTunnel + ":7000"))
+		p.client.exchangeTCP(p.server.serveTCP(serverTunnel+":7000"), 1<<20)
+		client, server := stats(t, p.clientDevice), stats(t, p.serverDevice)
+		if client.Endpoint.String() != "192.0.2.1:51840" || server.Endpoint.Addr().String() != "192.0.2.11" {
+			t.Errorf("endpoints: of the client %v, of the server %v", client.Endpoint, server.Endpoint)
+		}
+		for name, s := range map[string]Stats{"client": client, "server": server} {
+			if age := time.Since(s.LastHandshake); age < -time.Second || age > 2*patience {
+				t.Errorf("%s: last handshake %v ago", name, age)
+			}
+			if s.RxBytes < 1<<20 || s.TxBytes < 1<<20 {
+				t.Errorf("%s: %+v after 1 MiB both ways", name, s)
+			}
+		}
+		if server.Endpoint.Port() != client.ListenPort || server.ListenPort != 51840 {
+			t.Errorf("ports: server %+v, client %+v", server, client)
+		}
+		if d := p.clientDevice; d.Implementation() != p.clientConfig.Implementation {
+			t.Errorf("implementation %s, want %s", d.Implementation(), p.clientConfig.Implementation)
+		}
+	})
+}
+
+func TestApplyAgainChangesNothing(t *testing.T) {
+	forEachImplementation(t, func(t *testing.T, p *pair) {
+		p.client.mustAsk(p.server.serveUDP(serverTunnel + ":7000"))
+		before := stats(t, p.clientDevice)
+		if p.client.apply(p.clientDevice, p.clientConfig) || p.server.apply(p.serverDevice, p.serverConfig) {
+			t.Error("the same configuration changed something")
+		}
+		if after := stats(t, p.clientDevice); after.LastHandshake != before.LastHandshake || after.ListenPort != before.ListenPort {
+			t.Errorf("before %+v, after %+v", before, after)
+		}
+	})
+}
+
+func TestApplyRestoresWhatOtherHandsChanged(t *testing.T) {
+	forEachImplementation(t, func(t *testing.T, p *pair) {
+		target := p.server.serveUDP(serverTunnel + ":7000")
+		p.client.mustAsk(target)
+		c, device := p.client, p.clientDevice
+		for _, hand := range []struct {
+			name string
+			do   func() error
+		}{
+			{"peer deleted", func() error { return device.engine.configure(wgtypes.Config{ReplacePeers: true}) }},
+			{"foreign peer", func() error {
+				return device.engine.configure(wgtypes.Config{Peers: []wgtypes.PeerConfig{{PublicKey: newKey(t).PublicKey()}}})
+			}},
+			{"link down", func() error { return c.links.LinkSetDown(c.link(linkName)) }},
+			{"MTU", func() error { return c.links.LinkSetMTU(c.link(linkName), 1300) }},
+			{"address deleted", func() error { return c.links.AddrDel(c.link(linkName), addr(clientTunnel+"/30")) }},
+			{"foreign address", func() error { return c.links.AddrAdd(c.link(linkName), addr("203.0.113.1/24")) }},
+			{"link deleted", func() error { return c.links.LinkDel(c.link(linkName)) }},
+		} {
+			if err := hand.do(); err != nil {
+				t.Fatalf("%s: %v", hand.name, err)
+			}
+			if !c.apply(device, p.clientConfig) {
+				t.Errorf("%s: nothing changed", hand.name)
+			}
+			if c.apply(device, p.clientConfig) {
+				t.Errorf("%s: a second time something changed", hand.name)
+			}
+			c.mustAsk(target)
+			checkLink(t, c, p.clientConfig)
+		}
+	})
+}
+
+// checkLink compares the link with the configuration.
+func checkLink(t *testing.T, h *host, cfg Config) {
+	t.Helper()
+	link := h.link(cfg.Name)
+	addrs, err := h.links.AddrList(link, netlink.FAMILY_ALL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(addrs) != 1 || prefixOf(*addrs[0].IPNet) != cfg.Address {
+		t.Errorf("addresses %v, want %v alone", addrs, cfg.Address)
+	}
+	if attrs := link.Attrs(); attrs.MTU != cfg.MTU || attrs.Flags&net.FlagUp == 0 {
+		t.Errorf("MTU %d, flags %v", attrs.MTU, attrs.Flags)
+	}
+}
+
+func TestApplyFollowsTheConfiguration(t *testing.T) {
+	forEachImplementation(t, func(t *testing.T, p *pair) {
+		p.server.serveUDP(serverTunnel + ":7000")
+		p.client.mustAsk(netip.MustParseAddrPort(serverTunnel + ":7000"))
+		server, client := p.serverConfig, p.clientConfig
+		server.Address, client.Address = netip.MustParsePrefix("169.254.18.5/30"), netip.MustParsePrefix("169.254.18.6/30")
+		server.MTU, client.MTU = 1400, 1400
+		server.Peer.AllowedIPs, client.Peer.AllowedIPs = prefixes("169.254.18.6/32"), prefixes("169.254.18.5/32", "10.9.0.0/16")
+		server.PresharedKey, client.PresharedKey = Secret{}, Secret{}
+		server.ListenPort, client.Peer.Endpoints = 51841, []string{"192.0.2.1:51841"}
+		if !p.server.apply(p.serverDevice, server) || !p.client.apply(p.clientDevice, client) {
+			t.Error("a new configuration changed nothing")
+		}
+		if p.server.apply(p.serverDevice, server) || p.client.apply(p.clientDevice, client) {
+			t.Error("a second time something changed")
+		}
+		p.client.renew(p.clientDevice) // the server's session is one with the preshared key
+		p.client.mustAsk(p.server.serveUDP("169.254.18.5:7000"))
+		checkLink(t, p.client, client)
+		checkLink(t, p.server, server)
+		client.Name = "lqn-other"
+		if _, err := p.clientDevice.Apply(t.Context(), client); err == nil {
+			t.Error("an open device took another name")
+		}
+	})
+}
+
+func TestOnlyAllowedRangesPass(t *testing.T) {
+	forEachImplementation(t, func(t *testing.T, p *pair) {
+		target := p.server.serveUDP(serverTunnel + ":7000")
+		p.client.mustAsk(target)
+		seen := p.server.listenUDP(serverTunnel + ":7001")
+		// A source that the server's configuration does not have, then one that it has.
+		c := p.client
+		if err := c.links.AddrAdd(c.link(linkName), addr("10.9.0.1/32")); err != nil {
+			t.Fatal(err)
+		}
+		for _, source := range []string{"10.9.0.1:0", clientTunnel + ":0"} {
+			conn := c.listenUDP(source)
+			if _, err := conn.WriteToUDPAddrPort([]byte("hello"), netip.MustParseAddrPort(serverTunnel+":7001")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := seen.SetReadDeadline(time.Now().Add(patience)); err != nil {
+			t.Fatal(err)
+		}
+		_, from, err := seen.ReadFromUDPAddrPort(make([]byte, 100))
+		if err != nil || from.Addr().String() != clientTunnel {
+			t.Errorf("first packet from %v, error %v", from, err)
+		}
+	})
+}
+
+func TestRenewFindsAServerThatMoved(t *testing.T) {
+	forEachImplementation(t, func(t *testing.T, p *pair) {
+		target := p.server.serveUDP(serverTunnel + ":7000")
+		client := p.clientConfig
+		client.Peer.Endpoints = []string{"192.0.2.1:51840", "192.0.2.2:51840"}
+		p.client.apply(p.clientDevice, client)
+		p.client.mustAsk(target)
+		before := stats(t, p.clientDevice)
+
+		p.server.readdress("wire", "192.0.2.1/24", "192.0.2.2/24")
+		p.client.renew(p.clientDevice)
+		took, err := p.client.ask(target, time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("answer %v after the renewal", took)
+		now := stats(t, p.clientDevice)
+		if now.Endpoint.String() != "192.0.2.2:51840" || !now.LastHandshake.After(before.LastHandshake) {
+			t.Errorf("before %+v, now %+v", before, now)
+		}
+		if now.RxBytes <= before.RxBytes || now.TxBytes <= before.TxBytes {
+			t.Errorf("counters went back: before %+v, now %+v", before, now)
+		}
+		if now.ListenPort == before.ListenPort {
+			t.Errorf("still sends from port %d", now.ListenPort)
+		}
+		if p.client.apply(p.clientDevice, client) {
+			t.Error("after a renewal, the same configuration changed something")
+		}
+	})
+}
+
+func TestRenewRevivesAServerThatForgot(t *testing.T) {
+	forEachImplementation(t, func(t *testing.T, p *pair) {
+		target := p.server.serveUDP(serverTunnel + ":7000")
+		p.client.mustAsk(target)
+		if err := p.serverDevice.Remove(); err != nil {
+			t.Fatal(err)
+		}
+		p.serverDevice = open(p.server, p.serverConfig)
+		target = p.server.serveUDP(serverTunnel + ":7001")
+		p.client.renew(p.clientDevice)
+		if _, err := p.client.ask(target, time.Second); err != nil {
+			t.Error(err)
+		}
+		// The server, which has no endpoints, keeps the one at which it hears the client.
+		p.server.renew(p.serverDevice)
+		if got := stats(t, p.serverDevice).Endpoint.Addr().String(); got != "192.0.2.11" {
+			t.Errorf("server looks for the client at %s", got)
+		}
+		if _, err := p.server.ask(p.client.serveUDP(clientTunnel+":7000"), time.Second); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestEndpointThatDoesNotResolveIsTriedAgain(t *testing.T) {
+	forEachImplementation(t, func(t *testing.T, p *pair) {
+		cfg := p.clientConfig
+		cfg.Peer.Endpoints = []string{"server.invalid:51840"}
+		if err := p.clientDevice.Remove(); err != nil {
+			t.Fatal(err)
+		}
+		device := open(p.client, cfg) // a name that fails does not keep the tunnel from being made
+		p.client.do(func() error {
+			if _, err := device.Apply(t.Context(), cfg); err == nil {
+				t.Error("no error although the peer has no endpoint")
+			}
+			return nil
+		})
+		if !p.client.apply(device, p.clientConfig) {
+			t.Error("an endpoint changed nothing")
+		}
+		p.client.mustAsk(p.server.serveUDP(serverTunnel + ":7000"))
+	})
+}
+
+func TestCloseAndOpen(t *testing.T) {
+	forEachImplementation(t, func(t *testing.T, p *pair) {
+		target := p.server.serveUDP(serverTunnel + ":7000")
+		p.client.mustAsk(target)
+		before := stats(t, p.clientDevice)
+		if err := p.clientDevice.Close(); err != nil {
+			t.Fatal(err)
+		}
+		kernel := p.clientConfig.Implementation == Kernel
+		if p.client.hasLink(linkName) != kernel {
+			t.Errorf("after Close the link is there: %v", !kernel)
+		}
+		device := open(p.client, p.clientConfig)
+		if after := stats(t, device); kernel && after.LastHandshake != before.LastHandshake {
+			t.Errorf("the kernel's device lost its session: before %+v, after %+v", before, after)
+		}
+		if kernel && p.client.apply(device, p.clientConfig) {
+			t.Error("the adopted device differs")
+		}
+		p.client.renew(device)
+		p.client.mustAsk(target)
+		if err := device.Remove(); err != nil {
+			t.Fatal(err)
+		}
+		if p.client.hasLink(linkName) {
+			t.Error("after Remove the link is there")
+		}
+	})
+}
+
+func TestAutoTakesTheKernelWhereItCan(t *testing.T) {
+	p := newPair(t, Userspace)
+	cfg := p.clientConfig
+	cfg.Name, cfg.Implementation, cfg.Address = "lqn-auto", Auto, netip.MustParsePrefix("169.254.19.1/30")
+	want := Userspace
+	if slices.Contains(implementations(), Kernel) {
+		want = Kernel
+	}
+	if got := open(p.client, cfg).Implementation(); got != want {
+		t.Errorf("implementation %s, want %s", got, want)
+	}
+	cfg.Name, cfg.Implementation, cfg.Address = "lqn-kernel", Kernel, netip.MustParsePrefix("169.254.20.1/30")
+	p.client.do(func() error {
+		d, err := Open(t.Context(), cfg, testLog(t))
+		if want == Kernel {
+			return errors.Join(err, d.Remove())
+		}
+		if !errors.Is(err, unix.EOPNOTSUPP) {
+			t.Errorf("the kernel's WireGuard where there is none: %v", err)
+		}
+		return nil
+	})
+}
+
+// A link of our name and of another kind, left by whatever, is in the way of both implementations.
+func TestOpenReplacesALinkOfAnotherKind(t *testing.T) {
+	for _, implementation := range implementations() {
+		h := newHost(t)
+		attrs := netlink.NewLinkAttrs()
+		attrs.Name = linkName
+		if err := h.links.LinkAdd(&netlink.Bridge{LinkAttrs: attrs}); err != nil {
+			t.Fatal(err)
+		}
+		cfg := testConfig()
+		cfg.Implementation = implementation
+		open(h, cfg)
+		checkLink(t, h, cfg)
+	}
+}
+
+func TestOpenRefusesWhatCannotBe(t *testing.T) {
+	h := newHost(t)
+	cfg := testConfig()
+	cfg.Implementation = Userspace
+	holder := h.listenUDP("0.0.0.0:51840")
+	h.do(func() error {
+		if _, err := Open(t.Context(), cfg, testLog(t)); !errors.Is(err, unix.EADDRINUSE) {
+			t.Errorf("open on a port that is taken: %v", err)
+		}
+		cfg.MTU = 0
+		if _, err := Open(t.Context(), cfg, testLog(t)); err == nil {
+			t.Error("opened without an MTU")
+		}
+		return holder.Close()
+	})
+	eventually(t, "the link of the device that could not start is gone", func() bool { return !h.hasLink(linkName) })
+}

@@ -1,0 +1,136 @@
+package tunnel
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"runtime"
+	"testing"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+)
+
+// host is a network namespace that ends with the test.
+type host struct {
+	t     *testing.T
+	ns    netns.NsHandle
+	links *netlink.Handle
+}
+
+func newHost(t *testing.T) *host {
+	t.Helper()
+	h := &host{t: t}
+	if err := onThread(func() (err error) {
+		h.ns, err = netns.New()
+		return err
+	}); err != nil {
+		t.Fatalf("network namespace: %v (this test needs root)", err)
+	}
+	links, err := netlink.NewHandleAt(h.ns, unix.NETLINK_ROUTE)
+	if err != nil {
+		t.Fatal(errors.Join(err, h.ns.Close()))
+	}
+	h.links = links
+	t.Cleanup(func() {
+		links.Close()
+		if err := h.ns.Close(); err != nil {
+			t.Errorf("close the network namespace: %v", err)
+		}
+	})
+	return h
+}
+
+// onThread runs f on a thread of its own, which ends with it, so that f may leave the network namespace.
+func onThread(f func() error) error {
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		done <- f()
+	}()
+	return <-done
+}
+
+// do runs f in the namespace.
+func (h *host) do(f func() error) {
+	h.t.Helper()
+	if err := onThread(func() error {
+		if err := netns.Set(h.ns); err != nil {
+			return fmt.Errorf("enter the network namespace: %w", err)
+		}
+		return f()
+	}); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// connect joins two hosts by a link of that name at both ends.
+func connect(a, b *host, name, addrA, addrB string) {
+	a.t.Helper()
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name = name
+	veth := &netlink.Veth{LinkAttrs: attrs, PeerName: name, PeerNamespace: netlink.NsFd(int(b.ns))}
+	if err := a.links.LinkAdd(veth); err != nil {
+		a.t.Fatalf("create veth %s: %v", name, err)
+	}
+	a.up(name, addrA)
+	b.up(name, addrB)
+}
+
+// up gives a link an address and sets it up.
+func (h *host) up(name, address string) {
+	h.t.Helper()
+	link := h.link(name)
+	if err := errors.Join(h.links.AddrAdd(link, addr(address)), h.links.LinkSetUp(link)); err != nil {
+		h.t.Fatalf("set %s up with %s: %v", name, address, err)
+	}
+}
+
+// readdress replaces an address of a link by another one.
+func (h *host) readdress(name, old, new string) {
+	h.t.Helper()
+	link := h.link(name)
+	if err := errors.Join(h.links.AddrDel(link, addr(old)), h.links.AddrAdd(link, addr(new))); err != nil {
+		h.t.Fatalf("readdress %s: %v", name, err)
+	}
+}
+
+func (h *host) link(name string) netlink.Link {
+	h.t.Helper()
+	link, err := h.links.LinkByName(name)
+	if err != nil {
+		h.t.Fatalf("link %s: %v", name, err)
+	}
+	return link
+}
+
+func (h *host) hasLink(name string) bool {
+	_, err := h.links.LinkByName(name)
+	return err == nil
+}
+
+// route sends a range through a link, by way of a router if there is one.
+func (h *host) route(dst, link, via string) {
+	h.t.Helper()
+	n := ipNets([]netip.Prefix{netip.MustParsePrefix(dst)})[0]
+	route := &netlink.Route{Dst: &n, LinkIndex: h.link(link).Attrs().Index}
+	if via != "" {
+		route.Gw = netip.MustParseAddr(via).AsSlice()
+	}
+	if err := h.links.RouteAdd(route); err != nil {
+		h.t.Fatalf("route to %s: %v", dst, err)
+	}
+}
+
+// forward lets the host route between its links.
+func (h *host) forward() {
+	h.t.Helper()
+	h.do(func() error { return os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0o644) })
+}
+
+func addr(s string) *netlink.Addr {
+	n := ipNets([]netip.Prefix{netip.MustParsePrefix(s)})[0]
+	return &netlink.Addr{IPNet: &n}
+}

@@ -1,0 +1,143 @@
+package tunnel
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"os"
+	"testing"
+	"time"
+)
+
+// patience is how long a test waits for packets. In a guest, a first handshake may take five seconds.
+const patience = 15 * time.Second
+
+// serveUDP returns datagrams to their senders until the test ends.
+func (h *host) serveUDP(address string) netip.AddrPort {
+	h.t.Helper()
+	conn := h.listenUDP(address)
+	go func() {
+		buf := make([]byte, 2048)
+		for {
+			n, from, err := conn.ReadFromUDPAddrPort(buf)
+			if err != nil {
+				return
+			}
+			_, _ = conn.WriteToUDPAddrPort(buf[:n], from)
+		}
+	}()
+	return conn.LocalAddr().(*net.UDPAddr).AddrPort()
+}
+
+func (h *host) listenUDP(address string) (conn *net.UDPConn) {
+	h.t.Helper()
+	h.do(func() (err error) {
+		conn, err = net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.MustParseAddrPort(address)))
+		return err
+	})
+	h.t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+// ask sends a datagram every 50 ms until it comes back, and returns how long that took.
+func (h *host) ask(to netip.AddrPort, within time.Duration) (time.Duration, error) {
+	h.t.Helper()
+	conn := h.listenUDP("0.0.0.0:0")
+	defer conn.Close()
+	question, answer := []byte(fmt.Sprint("question ", rand.Uint64())), make([]byte, 2048)
+	begin := time.Now()
+	for time.Since(begin) < within {
+		if _, err := conn.WriteToUDPAddrPort(question, to); err != nil {
+			return 0, err
+		}
+		if err := conn.SetReadDeadline(time.Now().Add(50 * time.Millisecond)); err != nil {
+			return 0, err
+		}
+		n, _, err := conn.ReadFromUDPAddrPort(answer)
+		if err == nil && bytes.Equal(answer[:n], question) {
+			return time.Since(begin), nil
+		}
+		if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+			return 0, err
+		}
+	}
+	return 0, fmt.Errorf("no answer from %v within %v", to, within)
+}
+
+// mustAsk is ask with the test's patience.
+func (h *host) mustAsk(to netip.AddrPort) {
+	h.t.Helper()
+	if _, err := h.ask(to, patience); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// serveTCP returns what it is sent, once per connection, until the test ends.
+func (h *host) serveTCP(address string) (listening string) {
+	h.t.Helper()
+	var listener net.Listener
+	h.do(func() (err error) {
+		listener, err = net.Listen("tcp4", address)
+		return err
+	})
+	h.t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				_, _ = io.Copy(conn, conn)
+			}()
+		}
+	}()
+	return listener.Addr().String()
+}
+
+// exchangeTCP sends size random bytes and compares what comes back.
+func (h *host) exchangeTCP(to string, size int) {
+	h.t.Helper()
+	var conn net.Conn
+	h.do(func() (err error) {
+		conn, err = net.DialTimeout("tcp4", to, patience)
+		return err
+	})
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(2 * patience)); err != nil {
+		h.t.Fatal(err)
+	}
+	sent := make([]byte, size)
+	for i := range sent {
+		sent[i] = byte(rand.Uint32())
+	}
+	written := make(chan error, 1)
+	go func() {
+		_, err := conn.Write(sent)
+		written <- errors.Join(err, conn.(*net.TCPConn).CloseWrite())
+	}()
+	received, err := io.ReadAll(conn)
+	if err := errors.Join(err, <-written); err != nil {
+		h.t.Fatalf("TCP with %s, %d of %d bytes came back: %v", to, len(received), size, err)
+	}
+	if !bytes.Equal(sent, received) {
+		h.t.Errorf("TCP with %s: other bytes came back", to)
+	}
+}
+
+// eventually asks until the state is there.
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	ticker := time.NewTicker(10 * time.Millisecond)
+	defer ticker.Stop()
+	for deadline := time.Now().Add(patience); !is(); <-ticker.C {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within %v: %s", patience, what)
+		}
+	}
+}
