@@ -1,0 +1,165 @@
+package netops
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	raw "github.com/mdlayher/netlink"
+	"golang.org/x/sys/unix"
+)
+
+const patience = 10 * time.Second
+
+// TestWatch changes something of every kind and expects to be woken by it.
+func TestWatch(t *testing.T) {
+	ns := newNamespace(t)
+	k := ns.kernel()
+	state := nodeLike()
+	reach(t, k, state)
+	ctx, cancel := context.WithCancel(t.Context())
+	changed, err := k.Watch(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range []string{
+		"ip link set down dev lqn-overlay",
+		"ip rule del priority 104",
+		"nft delete table ip liqonet",
+	} {
+		ns.run(strings.Fields(command)...)
+		select {
+		case _, open := <-changed:
+			if !open {
+				t.Fatalf("%s: the watch ended", command)
+			}
+		case <-time.After(patience):
+			t.Fatalf("%s: not told", command)
+		}
+		reach(t, k, state)
+	}
+	cancel()
+	deadline := time.After(patience)
+	for open := true; open; {
+		select {
+		case _, open = <-changed:
+		case <-deadline:
+			t.Fatal("the channel stays open after the context's end")
+		}
+	}
+}
+
+// listener hears what a watcher hears.
+type listener struct {
+	t        *testing.T
+	ns       namespace
+	conn     *raw.Conn
+	ours     func(raw.Message) bool
+	sentinel func() // makes a last notification
+	isLast   func(raw.Message) bool
+}
+
+// wakes runs a command in the namespace and reports whether one of the notifications of it is about ours.
+func (l listener) wakes(command string) bool {
+	l.t.Helper()
+	l.ns.run("sh", "-c", command)
+	l.sentinel()
+	if err := l.conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		l.t.Fatal(err)
+	}
+	woken := false
+	for {
+		messages, err := l.conn.Receive()
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		for _, m := range messages {
+			if l.isLast(m) {
+				return woken
+			}
+			woken = l.ours(m) || woken
+		}
+	}
+}
+
+// check runs commands of which each is, or is not, about ours.
+func (l listener) check(want bool, commands ...string) {
+	l.t.Helper()
+	for _, command := range commands {
+		if got := l.wakes(command); got != want {
+			l.t.Errorf("%s: told %v, want %v", command, got, want)
+		}
+	}
+}
+
+// listen subscribes as Watch does and returns the two listeners.
+func listen(t *testing.T, ns namespace) (links, firewall listener) {
+	t.Helper()
+	w := watcher{ours: make(map[int32]bool)}
+	dialed := func(family int) *raw.Conn {
+		conn, err := dial(family, int(ns.handle), raw.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		return conn
+	}
+	links = listener{t: t, ns: ns, conn: dialed(unix.NETLINK_ROUTE), ours: w.isOurRoute}
+	links.sentinel = func() { ns.ip("rule add priority 9999 table 9999"); ns.ip("rule del priority 9999 table 9999") }
+	links.isLast = func(m raw.Message) bool {
+		r, err := decodeRule(m.Data)
+		return m.Header.Type == unix.RTM_DELRULE && err == nil && r.Priority == 9999
+	}
+	firewall = listener{t: t, ns: ns, conn: dialed(unix.NETLINK_NETFILTER), ours: isOurFirewall}
+	firewall.sentinel = func() { ns.run("nft", "add table ip last; delete table ip last") }
+	firewall.isLast = func(m raw.Message) bool {
+		return m.Header.Type&0xff == unix.NFT_MSG_DELTABLE && strings.Contains(string(m.Data), "last\x00")
+	}
+	if err := w.join(links.conn, firewall.conn); err != nil {
+		t.Fatal(err)
+	}
+	return links, firewall
+}
+
+func TestWatchTellsOursFromForeign(t *testing.T) {
+	ns := newNamespace(t)
+	links, firewall := listen(t, ns)
+	links.check(true,
+		"ip link add lqn-overlay type veth peer name far",
+		"ip link set lqn-overlay up",
+		"ip addr add 10.80.0.1/32 dev lqn-overlay",
+		"ip neigh add 10.80.0.2 lladdr 02:00:00:00:00:02 dev lqn-overlay nud permanent",
+		"ip rule add priority 104 table 7600 protocol 76",
+		"ip rule del priority 0 table local",
+		"ip rule add priority 0 table local",
+		"ip route add unreachable 10.11.0.0/16 table 7600 protocol 76",
+		"ip route del unreachable 10.11.0.0/16 table 7600",
+	)
+	links.check(false,
+		"ip link add foreign type veth peer name remote && ip link set foreign up && ip link set remote up",
+		"ip addr add 192.168.7.1/24 dev foreign",
+		"ip neigh add 192.168.7.2 lladdr 02:00:00:00:00:02 dev foreign nud permanent",
+		"ip route add 10.11.0.0/16 via 192.168.7.2",
+		"ip rule add priority 105 table 7600",
+		"ip nexthop add id 5 via 192.168.7.2 dev foreign",
+	)
+	links.check(true,
+		"ip nexthop add id 0x4c000005 via 192.168.7.2 dev foreign",
+		"ip nexthop del id 0x4c000005",
+		"ip link del lqn-overlay",
+	)
+	firewall.check(true,
+		"nft add table ip liqonet",
+		"nft add chain ip liqonet c",
+		"nft add rule ip liqonet c accept",
+		"nft 'add set ip liqonet s { type ipv4_addr; }'",
+		"nft 'add element ip liqonet s { 10.0.0.1 }'",
+		"nft delete table ip liqonet",
+	)
+	firewall.check(false,
+		"nft add table ip other",
+		"nft add chain ip other c",
+		"nft add rule ip other c accept",
+	)
+}
