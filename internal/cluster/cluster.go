@@ -83,6 +83,8 @@ func Open(config *rest.Config, o Options) (*Cluster, error) {
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = qps, burst
 	config.UserAgent = FieldManager + "/" + o.Version
+	// What API servers warn of (deprecated fields, say) is about liqonet's own objects, not the user's.
+	config.WarningHandlerWithContext = rest.NoWarnings{}
 	kube, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("make a client for context %q: %w", o.Context, err)

@@ -78,27 +78,33 @@ func (c *Cluster) Discover(ctx context.Context, o Overrides) (Discovery, error) 
 
 // evaluate draws the conclusions. It does no I/O.
 func (inv *inventory) evaluate(context string, o Overrides) (Discovery, error) {
-	q := question{inv: inv, context: context, overrides: o, notes: slices.Clone(inv.unread)}
-	d := Discovery{CNI: inv.cni(), ServiceCIDRAPI: inv.serviceCIDRAPI, Nodes: q.nodes(), Warnings: inv.warnings()}
+	q := question{inv: inv, context: context, overrides: o, notes: slices.Sorted(slices.Values(inv.unread))}
+	q.nodes = q.usableNodes()
 	var err error
-	if d.ServiceCIDRs, err = q.serviceCIDRs(); err != nil {
+	if q.services, err = q.serviceCIDRs(); err != nil {
 		return Discovery{}, err
 	}
-	if d.PodCIDRs, err = q.podCIDRs(d.Nodes, d.ServiceCIDRs.Prefixes); err != nil {
+	pods, err := q.podCIDRs()
+	if err != nil {
 		return Discovery{}, err
 	}
-	if d.NodeNetworks, err = q.nodeNetworks(d.Nodes, slices.Concat(d.PodCIDRs.Prefixes, d.ServiceCIDRs.Prefixes)); err != nil {
+	networks, err := q.nodeNetworks(pods)
+	if err != nil {
 		return Discovery{}, err
 	}
-	d.Notes = q.notes
-	return d, nil
+	return Discovery{
+		PodCIDRs: pods, ServiceCIDRs: q.services, NodeNetworks: networks, Nodes: q.nodes,
+		CNI: inv.cni(), ServiceCIDRAPI: inv.serviceCIDRAPI, Notes: q.notes, Warnings: inv.warnings(),
+	}, nil
 }
 
-// question is an evaluation on its way: what is known, what the user told, and notes for him.
+// question is an evaluation on its way: what there is to go by, what the user told, what is concluded so far.
 type question struct {
 	inv       *inventory
 	context   string
 	overrides Overrides
+	nodes     []Node
+	services  Ranges
 	notes     []string
 }
 
@@ -111,13 +117,6 @@ func (q *question) missing(what, flag, format string, args ...any) error {
 	return &MissingError{
 		Context: q.context, What: what, Cause: fmt.Sprintf(format, args...),
 		Flag: "--" + q.overrides.FlagPrefix + flag,
-	}
-}
-
-// noteOnce is note for what may be met again.
-func (q *question) noteOnce(format string, args ...any) {
-	if text := fmt.Sprintf(format, args...); !slices.Contains(q.notes, text) {
-		q.notes = append(q.notes, text)
 	}
 }
 

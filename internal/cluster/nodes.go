@@ -11,13 +11,13 @@ import (
 // nodeBlock is the length, in bits, of the ranges in which node addresses are taken together.
 const nodeBlock = 24
 
-// nodes returns the nodes that can run the node helper: Linux, with a kubelet and an IPv4 address.
-func (q *question) nodes() []Node {
+// usableNodes returns the nodes that can run the node helper: Linux, with a kubelet and an IPv4 address.
+func (q *question) usableNodes() []Node {
 	var nodes []Node
 	for i := range q.inv.nodes {
 		object := &q.inv.nodes[i]
 		if reason := leftOut(object); reason != "" {
-			q.noteOnce("node %s is left out: %s", object.Name, reason)
+			q.note("node %s is left out: %s", object.Name, reason)
 			continue
 		}
 		node := Node{Name: object.Name, Ready: ready(object)}
@@ -30,7 +30,7 @@ func (q *question) nodes() []Node {
 			}
 		}
 		if len(node.Internal) == 0 {
-			q.noteOnce("node %s has no internal IPv4 address", node.Name)
+			q.note("node %s has no internal IPv4 address", node.Name)
 		}
 		node.PodCIDRs, _ = parsePrefixes(append(object.Spec.PodCIDRs, object.Spec.PodCIDR))
 		nodes = append(nodes, node)
@@ -63,13 +63,14 @@ func ready(node *corev1.Node) bool {
 // Nothing in the API tells a node's netmask: the /24 around each address is taken, neighbours merged, which
 // leaves room for nodes that join. Where that block would run into pods or Services, as in networks cut
 // finer, only the address itself is.
-func (q *question) nodeNetworks(nodes []Node, taken []netip.Prefix) (Ranges, error) {
+func (q *question) nodeNetworks(pods Ranges) (Ranges, error) {
 	const what, flag = "node network", "node-network"
 	if given := q.overrides.NodeNetworks; given != nil {
 		return Ranges{Prefixes: merged(given), Source: "--" + q.overrides.FlagPrefix + flag}, nil
 	}
+	taken := slices.Concat(pods.Prefixes, q.services.Prefixes)
 	var blocks []netip.Prefix
-	for _, node := range nodes {
+	for _, node := range q.nodes {
 		for _, a := range node.Internal {
 			block := netip.PrefixFrom(a, nodeBlock).Masked()
 			if overlaps(block, taken) {

@@ -15,25 +15,24 @@ import (
 // podCIDRs returns the ranges from which pods get their addresses. Sources are asked in the order of how close
 // they are to the address given: what the CNI itself is configured with, then what the components were
 // started with, last the ranges of the nodes. The first counts in which all running pods lie.
-func (q *question) podCIDRs(nodes []Node, services []netip.Prefix) (Ranges, error) {
+func (q *question) podCIDRs() (Ranges, error) {
 	const what, flag = "pod CIDR", "pod-cidr"
 	if given := q.overrides.PodCIDRs; given != nil {
 		r := Ranges{Prefixes: merged(given), Source: "--" + q.overrides.FlagPrefix + flag}
-		if stray := q.strayPod(nodes, r.Prefixes); stray != "" {
-			q.note("%s is outside %v: it will not be reached", stray, r.Prefixes)
+		if stray := q.strayPod(r.Prefixes); stray != "" {
+			q.note("%s, outside %v: it will not be reached", stray, r.Prefixes)
 		}
 		return r, nil
 	}
 	var contradicted []string
 	for _, ask := range []func() Ranges{
-		q.calicoPods, q.ciliumPods, q.flannelPods, q.kubeadmPods, q.componentPods, q.kubeProxyPods, q.k3sPods,
-		func() Ranges { return q.inferred("node podCIDRs", nodeRanges(nodes), nodes, services) },
+		q.calicoPods, q.ciliumPods, q.flannelPods, q.kubeadmPods, q.componentPods, q.kubeProxyPods, q.k3sPods, q.nodePods,
 	} {
 		r := ask()
 		if len(r.Prefixes) == 0 {
 			continue
 		}
-		stray := q.strayPod(nodes, r.Prefixes)
+		stray := q.strayPod(r.Prefixes)
 		if stray == "" {
 			return r, nil
 		}
@@ -47,9 +46,9 @@ func (q *question) podCIDRs(nodes []Node, services []netip.Prefix) (Ranges, erro
 
 // strayPod names a running pod whose address is outside the ranges; "" if there is none. Pods that share a
 // node's network do not count, nor those of virtual nodes.
-func (q *question) strayPod(nodes []Node, prefixes []netip.Prefix) string {
+func (q *question) strayPod(prefixes []netip.Prefix) string {
 	known := make(map[string]bool)
-	for _, node := range nodes {
+	for _, node := range q.nodes {
 		known[node.Name] = true
 	}
 	for i := range q.inv.pods {
@@ -75,12 +74,13 @@ func podAddresses(pod *corev1.Pod) []netip.Addr {
 	return addresses(texts)
 }
 
-func nodeRanges(nodes []Node) []netip.Prefix {
+// nodePods infers the range from those that the API gives its nodes.
+func (q *question) nodePods() Ranges {
 	var all []netip.Prefix
-	for _, node := range nodes {
+	for _, node := range q.nodes {
 		all = append(all, node.PodCIDRs...)
 	}
-	return all
+	return q.inferred("node podCIDRs", all)
 }
 
 // inferred guesses the cluster's range from those of its nodes, for which there is no better rule than this:
@@ -88,12 +88,12 @@ func nodeRanges(nodes []Node) []netip.Prefix {
 // Too narrow a guess would leave out nodes that join later; too wide a one makes conflicts that are none, so
 // that a range nobody uses is translated. If even the covering prefix meets Services or node addresses the
 // nodes' ranges have nothing in common, and nothing is guessed.
-func (q *question) inferred(source string, ranges []netip.Prefix, nodes []Node, services []netip.Prefix) Ranges {
+func (q *question) inferred(source string, ranges []netip.Prefix) Ranges {
 	if len(ranges) == 0 {
 		return Ranges{}
 	}
-	taken := slices.Clone(services)
-	for _, node := range nodes {
+	taken := slices.Clone(q.services.Prefixes)
+	for _, node := range q.nodes {
 		taken = append(taken, hosts(node.Internal)...)
 	}
 	cover := covering(ranges)
@@ -163,7 +163,7 @@ func (q *question) ciliumNodes() Ranges {
 		cidrs = append(cidrs, some...)
 	}
 	const source = "CiliumNode podCIDRs"
-	return q.inferred(source, q.parse(source, cidrs...), q.nodes(), nil)
+	return q.inferred(source, q.parse(source, cidrs...))
 }
 
 // flannelPods reads the network that flannel refuses to leave.

@@ -42,7 +42,9 @@ func (e *PodError) Hint() string {
 
 // imageReasons are the reasons for which a container waits that have to do with its image.
 func imageReasons() []string {
-	return []string{"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError", "RegistryUnavailable"}
+	return []string{
+		"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError", "RegistryUnavailable",
+	}
 }
 
 // stuckReasons are the other reasons for which a container waits that do not pass by themselves.
@@ -84,7 +86,8 @@ func (c *Cluster) creationProblem(ctx context.Context) (*PodError, error) {
 	if newest == nil {
 		return nil, nil
 	}
-	return &PodError{Pod: "of " + newest.InvolvedObject.Kind + " " + newest.InvolvedObject.Name, Reason: newest.Reason, Message: newest.Message}, nil
+	owner := newest.InvolvedObject
+	return &PodError{Pod: "of " + owner.Kind + " " + owner.Name, Reason: newest.Reason, Message: newest.Message}, nil
 }
 
 // podProblem returns why a pod cannot start; nil if nothing tells that it cannot.
@@ -94,7 +97,7 @@ func podProblem(pod *corev1.Pod) *PodError {
 	}
 	problem := &PodError{Pod: pod.Name, Node: pod.Spec.NodeName}
 	for _, condition := range pod.Status.Conditions {
-		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse && condition.Reason == corev1.PodReasonUnschedulable {
+		if condition.Type == corev1.PodScheduled && condition.Reason == corev1.PodReasonUnschedulable {
 			problem.Reason, problem.Message = condition.Reason, condition.Message
 			return problem
 		}

@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -23,17 +25,28 @@ import (
 // Config says what the cluster has and what its user may do.
 type Config struct {
 	Context string // "" is "test"
+	// Objects are what the API server holds. Unstructured ones are custom resources: the groups of those that
+	// are there are served.
 	Objects []runtime.Object
-	// Custom are objects of kinds that the scheme does not know, unstructured, and Lists their list kinds.
-	Custom []runtime.Object
-	Lists  map[schema.GroupVersionResource]string
 	// Denied are permissions that the user has not; nil allows everything.
 	Denied []cluster.Permission
 }
 
 // New returns a cluster with liqonet's default namespace, and its fake client for reactors of the test's own.
 func New(config Config) (*cluster.Cluster, *fake.Clientset) {
-	kube := fake.NewClientset(config.Objects...)
+	var builtin, custom []runtime.Object
+	for _, object := range config.Objects {
+		if _, ok := object.(*unstructured.Unstructured); ok {
+			custom = append(custom, object)
+		} else {
+			builtin = append(builtin, object)
+		}
+	}
+	kube := fake.NewClientset(builtin...)
+	for _, object := range custom {
+		version := object.GetObjectKind().GroupVersionKind().GroupVersion().String()
+		kube.Resources = append(kube.Resources, &metav1.APIResourceList{GroupVersion: version})
+	}
 	kube.PrependReactor("patch", "*", dryRun(kube))
 	kube.PrependReactor("create", "selfsubjectaccessreviews", review(config.Denied))
 	name := config.Context
@@ -42,8 +55,20 @@ func New(config Config) (*cluster.Cluster, *fake.Clientset) {
 	}
 	return &cluster.Cluster{
 		Context: name, Namespace: records.DefaultNamespace, Kube: kube,
-		Dynamic: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), config.Lists, config.Custom...),
+		Dynamic: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), customKinds(), custom...),
 	}, kube
+}
+
+// customKinds are the custom resources that discovery lists.
+func customKinds() map[schema.GroupVersionResource]string {
+	return map[schema.GroupVersionResource]string{
+		{Group: "crd.projectcalico.org", Version: "v1", Resource: "ippools"}:             "IPPoolList",
+		{Group: "crd.projectcalico.org", Version: "v1", Resource: "felixconfigurations"}: "FelixConfigurationList",
+		{Group: "projectcalico.org", Version: "v3", Resource: "ippools"}:                 "IPPoolList",
+		{Group: "projectcalico.org", Version: "v3", Resource: "felixconfigurations"}:     "FelixConfigurationList",
+		{Group: "cilium.io", Version: "v2", Resource: "ciliumnodes"}:                     "CiliumNodeList",
+		{Group: "cilium.io", Version: "v2alpha1", Resource: "ciliumpodippools"}:          "CiliumPodIPPoolList",
+	}
 }
 
 // dryRun carries out a dry-run patch on a copy of the object.

@@ -1,0 +1,97 @@
+package cluster_test
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+
+	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/cluster/clustertest"
+)
+
+// kubeconfig writes one with contexts "milan", the current one, and "rome".
+func kubeconfig(t *testing.T, server string) *genericclioptions.ConfigFlags {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	text := `apiVersion: v1
+kind: Config
+current-context: milan
+clusters: [{name: c, cluster: {server: "` + server + `"}}]
+users: [{name: u, user: {token: t}}]
+contexts:
+- {name: milan, context: {cluster: c, user: u, namespace: default}}
+- {name: rome, context: {cluster: c, user: u}}
+`
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	flags := genericclioptions.NewConfigFlags(false)
+	flags.KubeConfig = &path
+	return flags
+}
+
+func TestConnectKnowsContextAndNamespace(t *testing.T) {
+	flags := kubeconfig(t, "http://192.0.2.1")
+	c, err := cluster.Connect(flags, "v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The kubeconfig's namespace is where the user works, not where liqonet lives.
+	if c.Context != "milan" || c.Namespace != "liqonet" {
+		t.Errorf("context %q, namespace %q", c.Context, c.Namespace)
+	}
+	rome, tools := "rome", "tools"
+	flags.Context, flags.Namespace = &rome, &tools
+	if c, err = cluster.Connect(flags, "v1"); err != nil || c.Context != "rome" || c.Namespace != "tools" {
+		t.Errorf("%+v, %v", c, err)
+	}
+	nowhere := "nowhere"
+	flags.Context = &nowhere
+	if _, err = cluster.Connect(flags, "v1"); err == nil || !strings.Contains(err.Error(), `"nowhere"`) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestVersionAsksTheServer(t *testing.T) {
+	agent := ""
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		agent = r.UserAgent()
+		_, _ = w.Write([]byte(`{"gitVersion": "v1.36.3"}`))
+	}))
+	defer server.Close()
+	c, err := cluster.Connect(kubeconfig(t, server.URL), "v9")
+	if err != nil {
+		t.Fatal(err)
+	}
+	version, err := c.Version(t.Context())
+	if err != nil || version != "v1.36.3" || agent != "liqoctl/v9" {
+		t.Errorf("version %q, user agent %q, %v", version, agent, err)
+	}
+	server.Close()
+	_, err = c.Version(t.Context())
+	var reach *cluster.ReachError
+	if !errors.As(err, &reach) || reach.Host != server.URL || !strings.Contains(reach.Hint(), "milan") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestID(t *testing.T) {
+	system := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: "u-1"}}
+	c, _ := clustertest.New(clustertest.Config{Objects: []runtime.Object{system}})
+	if id, err := c.ID(t.Context()); err != nil || id != "u-1" {
+		t.Errorf("id %q, %v", id, err)
+	}
+	c, _ = clustertest.New(clustertest.Config{})
+	if _, err := c.ID(t.Context()); err == nil {
+		t.Error("a cluster without kube-system has an id")
+	}
+}

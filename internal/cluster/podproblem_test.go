@@ -1,0 +1,150 @@
+package cluster_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/cluster/clustertest"
+)
+
+const fabricPods = "liqonet.io/component=fabric"
+
+func pod(name, node string, status corev1.PodStatus) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: ourMeta(name), Spec: corev1.PodSpec{NodeName: node}, Status: status}
+}
+
+func waiting(reason, message string) corev1.PodStatus {
+	return corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{
+		State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}},
+	}}}
+}
+
+func crashed(message string) corev1.PodStatus {
+	status := waiting("CrashLoopBackOff", "back-off 10s restarting failed container")
+	status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 2, Message: message + "\n"}
+	return status
+}
+
+func running() corev1.PodStatus {
+	return corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}}
+}
+
+func TestPodProblem(t *testing.T) {
+	unschedulable := corev1.PodStatus{Conditions: []corev1.PodCondition{{
+		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "0/2 nodes are available",
+	}}}
+	leaving := pod("a", "n1", waiting("ErrImagePull", "not found"))
+	leaving.DeletionTimestamp, leaving.Finalizers = &metav1.Time{Time: time.Unix(1, 0)}, []string{"x/y"}
+	refused := func(name, message string, seconds int64) *corev1.Event {
+		return &corev1.Event{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "liqonet", Name: name}, Reason: "FailedCreate", Message: message,
+			InvolvedObject: corev1.ObjectReference{Kind: "DaemonSet", Name: "node"}, LastTimestamp: metav1.Unix(seconds, 0),
+		}
+	}
+	for name, c := range map[string]struct {
+		objects []runtime.Object
+		want    string
+	}{
+		"all well":      {[]runtime.Object{pod("a", "n1", running())}, ""},
+		"still coming":  {[]runtime.Object{pod("a", "n1", waiting("ContainerCreating", ""))}, ""},
+		"image":         {[]runtime.Object{pod("a", "n1", running()), pod("b", "n2", waiting("ImagePullBackOff", "back-off"))}, "pod b on node n2 cannot start: ImagePullBackOff: back-off"},
+		"crash":         {[]runtime.Object{pod("a", "n1", crashed("error: no such flag"))}, "pod a on node n1 cannot start: CrashLoopBackOff: exit code 2: error: no such flag"},
+		"unschedulable": {[]runtime.Object{pod("a", "", unschedulable)}, "pod a cannot start: Unschedulable: 0/2 nodes are available"},
+		"being deleted": {[]runtime.Object{leaving}, ""},
+		"refused":       {[]runtime.Object{refused("1", "old", 1), refused("2", "violates PodSecurity", 2)}, "pod of DaemonSet node cannot start: FailedCreate: violates PodSecurity"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cl, _ := clustertest.New(clustertest.Config{Objects: c.objects})
+			problem, err := cl.PodProblem(t.Context(), fabricPods)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := ""
+			if problem != nil {
+				got = problem.Error()
+			}
+			if got != c.want {
+				t.Errorf("got  %q\nwant %q", got, c.want)
+			}
+			if hint := problem != nil && problem.Hint() != ""; hint != (name == "image") {
+				t.Errorf("hint %v", hint)
+			}
+		})
+	}
+}
+
+// forever waits for what does not come.
+func forever(c *cluster.Cluster) func(context.Context) error {
+	return func(ctx context.Context) error {
+		return cluster.Wait(ctx, c, cluster.Named("fabric"), "the fabric", hasRecord)
+	}
+}
+
+func TestFailFastEndsBeforeTheTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := clustertest.New(clustertest.Config{Objects: []runtime.Object{pod("a", "n1", crashed("no such flag"))}})
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+		defer cancel()
+		start := time.Now()
+		err := c.FailFast(ctx, fabricPods, forever(c))
+		var problem *cluster.PodError
+		if !errors.As(err, &problem) || problem.Pod != "a" {
+			t.Fatalf("error %v", err)
+		}
+		if took := time.Since(start); took > 10*time.Second {
+			t.Errorf("it took %s", took)
+		}
+	})
+}
+
+func TestFailFastForgivesWhatPasses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, kube := clustertest.New(clustertest.Config{Objects: []runtime.Object{pod("a", "n1", waiting("ErrImagePull", "timeout"))}})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		err := c.FailFast(ctx, fabricPods, func(ctx context.Context) error {
+			synctest.Wait()
+			if _, err := kube.CoreV1().Pods("liqonet").Update(ctx, pod("a", "n1", running()), metav1.UpdateOptions{}); err != nil {
+				return err
+			}
+			return forever(c)(ctx)
+		})
+		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "no record yet") {
+			t.Errorf("error %v", err)
+		}
+	})
+}
+
+func TestFailFastReturnsWhatTheWaitDoes(t *testing.T) {
+	c, _ := clustertest.New(clustertest.Config{Objects: []runtime.Object{fabric("x")}})
+	if err := c.FailFast(t.Context(), fabricPods, forever(c)); err != nil {
+		t.Error(err)
+	}
+	broken := errors.New("broken")
+	if err := c.FailFast(t.Context(), fabricPods, func(context.Context) error { return broken }); err != broken {
+		t.Errorf("error %v", err)
+	}
+}
+
+// Time may run out before the grace does: the error still tells of the pod.
+func TestFailFastExplainsATimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := clustertest.New(clustertest.Config{Objects: []runtime.Object{pod("a", "n1", waiting("ErrImagePull", "not found"))}})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		err := c.FailFast(ctx, fabricPods, forever(c))
+		var problem *cluster.PodError
+		if !errors.Is(err, context.DeadlineExceeded) || !errors.As(err, &problem) {
+			t.Errorf("error %v", err)
+		}
+	})
+}
