@@ -157,5 +157,5 @@ func single[T records.Document](s cache.Store, name string) (T, error) {
 	for _, obj := range s.List() {
 		return recordOf[T](obj.(*corev1.ConfigMap))
 	}
-	return zero, fmt.Errorf("read ConfigMap %s: there is none; the kernel is left as it is", name)
+	return zero, fmt.Errorf("ConfigMap %s: %w", name, errWaiting)
 }

@@ -22,6 +22,7 @@ import (
 const (
 	gatewayEvery   = 200 * time.Millisecond
 	gatewayTimeout = 600 * time.Millisecond
+	gatewayWindow  = 25 // requests from which loss and round trip are taken: 5 s
 	// gatewayPatience is how many answers may be missing before the tunnel is renewed.
 	gatewayPatience = 4
 	// renewEvery is the least time between two renewals without an answer in between.
@@ -100,7 +101,7 @@ func (g *gatewayEchoes) ask(target netip.AddrPort) error {
 	}
 	var err error
 	g.peer, err = g.tunnel.Probe(echo.ProbeConfig{
-		Target: target, Interval: gatewayEvery, Timeout: gatewayTimeout,
+		Target: target, Interval: gatewayEvery, Timeout: gatewayTimeout, Window: gatewayWindow,
 		Content: g.nameNode, OnReply: g.answered, OnLost: g.lost,
 	})
 	return err

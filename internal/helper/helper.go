@@ -77,6 +77,9 @@ func run(ctx context.Context, e Env, h *health, m *mirror, metrics *metrics, ker
 	return group.Wait()
 }
 
+// errWaiting says that a record is missing which the CLI writes in its own time. The kernel is left as it is.
+var errWaiting = errors.New("not written yet")
+
 // loop calls step at the start, whenever one of the channels delivers, and at every resync, until ctx ends.
 // Errors of a step are logged, shown by the readiness probe, and tried again soon.
 func loop(ctx context.Context, h *health, log *slog.Logger, step func(context.Context) error, events ...<-chan struct{}) error {
@@ -93,7 +96,11 @@ func loop(ctx context.Context, h *health, log *slog.Logger, step func(context.Co
 		}
 		next := resync
 		err := step(ctx)
-		if err != nil && !errors.Is(err, context.Canceled) {
+		switch {
+		case err == nil, errors.Is(err, context.Canceled):
+		case errors.Is(err, errWaiting):
+			log.Info("nothing to do yet", "reason", err)
+		default:
 			log.Error("pass ended with an error; the next one is soon", "error", err)
 			next = retry
 		}

@@ -29,6 +29,9 @@ const (
 	freshProof = 3 * proofEvery
 )
 
+// muchLoss is the share of lost echoes from which on a tunnel is of no use.
+const muchLoss = 0.5
+
 // watchTunnel reads what device and echoes know and hands it to the writers, until ctx ends.
 func (l *gatewayLoop) watchTunnel(ctx context.Context) {
 	tick := time.NewTicker(tunnelEvery)
@@ -102,7 +105,7 @@ func condition(s records.Status) []string {
 	fresh := func(t time.Time, within time.Duration) bool { return !t.IsZero() && s.Time.Sub(t) < within }
 	c := []string{
 		s.Pod, string(s.Implementation), string(s.Overlay), s.Endpoint.String(),
-		fmt.Sprint(s.LastHandshake.IsZero(), fresh(s.LastEcho, freshEcho)),
+		fmt.Sprint(s.LastHandshake.IsZero(), fresh(s.LastEcho, freshEcho), s.Loss >= muchLoss),
 	}
 	c = append(c, s.Failed...)
 	for _, n := range s.Nodes {
