@@ -96,8 +96,8 @@ func (p PeerConfig) validate() error {
 
 // Stats is what the device reports of its peer.
 type Stats struct {
-	LastHandshake time.Time      // zero: none with the peer as it is since the last Renew
-	RxBytes       int64          // since Open, or since the kernel's device was made; a Renew does not reset it
+	LastHandshake time.Time      // zero: none since Open, the last Renew or the last change of endpoint
+	RxBytes       int64          // since Open, or since the kernel's device was made
 	TxBytes       int64          // likewise
 	Endpoint      netip.AddrPort // where the peer was heard last, or is looked for; zero: unknown
 	ListenPort    uint16

@@ -24,7 +24,7 @@ type Device struct {
 	implementation Implementation
 	engine         engine
 	sought         netip.AddrPort // the endpoint that was set last; zero: none
-	past           Stats          // bytes of the peers that Renew has removed
+	past           Stats          // bytes of the peers that were replaced
 }
 
 // Open brings the tunnel into the state of cfg: it adopts the kernel device that an earlier process left,
@@ -155,6 +155,9 @@ func (d *Device) bring(ctx context.Context, cfg Config) (changed bool, err error
 		errConfigure = d.engine.configure(diff)
 	}
 	if errConfigure == nil {
+		if diff.ReplacePeers {
+			d.retire(have)
+		}
 		d.cfg = cfg
 		if endpoint.IsValid() {
 			d.sought = endpoint
@@ -222,11 +225,17 @@ func (d *Device) Renew(ctx context.Context) error {
 	if err := d.engine.configure(change); err != nil {
 		return fmt.Errorf("renew tunnel %s: %w", d.cfg.Name, err)
 	}
+	d.retire(have)
 	d.sought = next
-	d.past.RxBytes += peer.ReceiveBytes
-	d.past.TxBytes += peer.TransmitBytes
 	d.log.Info("tunnel renewed", "endpoint", next)
 	return nil
+}
+
+// retire keeps the counters of a peer that has been replaced.
+func (d *Device) retire(have wgtypes.Device) {
+	peer, _ := findPeer(have, d.cfg.Peer.PublicKey)
+	d.past.RxBytes += peer.ReceiveBytes
+	d.past.TxBytes += peer.TransmitBytes
 }
 
 // nextEndpoint chooses where a renewed peer is looked for. Without candidates that is where it was heard last.

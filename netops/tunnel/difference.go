@@ -18,6 +18,12 @@ func difference(have wgtypes.Device, want Config, endpoint netip.AddrPort) (wgty
 	if port := int(want.ListenPort); port != 0 && have.ListenPort != port {
 		diff.ListenPort = &port
 	}
+	if peer, known := findPeer(have, want.Peer.PublicKey); known && endpoint.IsValid() && endpointOf(peer) != endpoint {
+		// A new peer makes a handshake at once. The old one would go on with a session that, at another
+		// endpoint, perhaps nobody knows, or wait for the end of a handshake that nobody answered.
+		diff.ReplacePeers, diff.Peers = true, []wgtypes.PeerConfig{newPeer(want, endpoint)}
+		return diff, true
+	}
 	known := false
 	for _, peer := range have.Peers {
 		if peer.PublicKey != want.Peer.PublicKey {
@@ -25,7 +31,7 @@ func difference(have wgtypes.Device, want Config, endpoint netip.AddrPort) (wgty
 			continue
 		}
 		known = true
-		if p, differs := peerDifference(peer, want, endpoint); differs {
+		if p, differs := peerDifference(peer, want); differs {
 			diff.Peers = append(diff.Peers, p)
 		}
 	}
@@ -35,7 +41,7 @@ func difference(have wgtypes.Device, want Config, endpoint netip.AddrPort) (wgty
 	return diff, diff.PrivateKey != nil || diff.ListenPort != nil || len(diff.Peers) > 0
 }
 
-func peerDifference(have wgtypes.Peer, want Config, endpoint netip.AddrPort) (wgtypes.PeerConfig, bool) {
+func peerDifference(have wgtypes.Peer, want Config) (wgtypes.PeerConfig, bool) {
 	diff := wgtypes.PeerConfig{PublicKey: have.PublicKey, UpdateOnly: true}
 	differs := false
 	if key := want.PresharedKey.reveal(); have.PresharedKey != key {
@@ -43,9 +49,6 @@ func peerDifference(have wgtypes.Peer, want Config, endpoint netip.AddrPort) (wg
 	}
 	if interval := want.Peer.KeepAlive; have.PersistentKeepaliveInterval != interval {
 		diff.PersistentKeepaliveInterval, differs = &interval, true
-	}
-	if endpoint.IsValid() && endpointOf(have) != endpoint {
-		diff.Endpoint, differs = net.UDPAddrFromAddrPort(endpoint), true
 	}
 	missing, surplus := rangeDifference(have.AllowedIPs, want.Peer.AllowedIPs)
 	switch {

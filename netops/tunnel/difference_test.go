@@ -47,7 +47,9 @@ func TestDifferenceIsNoMoreThanNeeded(t *testing.T) {
 		"listen port":   {func(d *wgtypes.Device) { d.ListenPort = 7 }, netip.AddrPort{}, wgtypes.Config{ListenPort: &port}},
 		"preshared key": {func(d *wgtypes.Device) { d.Peers[0].PresharedKey = wgtypes.Key{} }, netip.AddrPort{}, with(func(p *wgtypes.PeerConfig) { p.PresharedKey = &psk })},
 		"keepalive":     {func(d *wgtypes.Device) { d.Peers[0].PersistentKeepaliveInterval = 0 }, netip.AddrPort{}, with(func(p *wgtypes.PeerConfig) { p.PersistentKeepaliveInterval = &keepAlive })},
-		"endpoint":      {func(*wgtypes.Device) {}, endpoint, with(func(p *wgtypes.PeerConfig) { p.Endpoint = net.UDPAddrFromAddrPort(endpoint) })},
+		"endpoint": {func(*wgtypes.Device) {}, endpoint, wgtypes.Config{
+			ReplacePeers: true, Peers: []wgtypes.PeerConfig{newPeer(testConfig(), endpoint)},
+		}},
 		"endpoint, mapped form": {func(d *wgtypes.Device) {
 			d.Peers[0].Endpoint = &net.UDPAddr{IP: net.ParseIP("::ffff:192.0.2.1"), Port: 51840}
 		}, endpoint, wgtypes.Config{}},

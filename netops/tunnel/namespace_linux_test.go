@@ -77,6 +77,10 @@ func connect(a, b *host, name, addrA, addrB string) {
 	}
 	a.up(name, addrA)
 	b.up(name, addrB)
+	// A veth drops what it is given until the kernel has noticed, up to a second later, that both ends are up.
+	eventually(a.t, "link "+name+" works", func() bool {
+		return a.link(name).Attrs().OperState == netlink.OperUp && b.link(name).Attrs().OperState == netlink.OperUp
+	})
 }
 
 // up gives a link an address and sets it up.
