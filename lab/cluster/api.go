@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"time"
 )
 
@@ -60,6 +61,20 @@ type nodeMetadata struct {
 type nodeSpec struct {
 	PodCIDR  netip.Prefix   `json:"podCIDR,omitzero"`
 	PodCIDRs []netip.Prefix `json:"podCIDRs,omitempty"`
+	Taints   []nodeTaint    `json:"taints,omitempty"`
+}
+
+type nodeTaint struct {
+	Key string `json:"key"`
+}
+
+// lifecycleTaints are on nodes that were not ready and, for a moment, on nodes that have become so: until then
+// no pod is placed there.
+var lifecycleTaints = []string{"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"}
+
+// avoided reports whether the control plane keeps pods away from the node.
+func (s nodeSpec) avoided() bool {
+	return slices.ContainsFunc(s.Taints, func(t nodeTaint) bool { return slices.Contains(lifecycleTaints, t.Key) })
 }
 
 type nodeStatus struct {
@@ -85,7 +100,7 @@ func (a *API) CreateNode(ctx context.Context, n Node) error {
 	return nil
 }
 
-// ReadyNodes returns the nodes that are Ready, each with the time when its kubelet last said so.
+// ReadyNodes returns the nodes that are Ready and get pods, each with the time when its kubelet last said so.
 func (a *API) ReadyNodes(ctx context.Context) (map[string]time.Time, error) {
 	var list struct {
 		Items []nodeObject `json:"items"`
@@ -95,6 +110,9 @@ func (a *API) ReadyNodes(ctx context.Context) (map[string]time.Time, error) {
 	}
 	ready := make(map[string]time.Time, len(list.Items))
 	for _, n := range list.Items {
+		if n.Spec.avoided() {
+			continue
+		}
 		for _, c := range n.Status.Conditions {
 			if c.Type == "Ready" && c.Status == "True" {
 				ready[n.Metadata.Name] = c.Reported

@@ -9,9 +9,12 @@ import (
 	"liqonet.io/liqonet/lab/process"
 )
 
-// monitorGrace is how long a node may be silent before it is NotReady: half of the usual time, for tests that
-// kill nodes.
-const monitorGrace = "20s"
+// How nodes are watched, sooner than usual (50s and 5s): a silent node is NotReady after monitorGrace, and what
+// nodes report counts after monitorPeriod.
+const (
+	monitorGrace  = "20s"
+	monitorPeriod = "1s"
+)
 
 // ControlPlane writes the control plane's files to its disk and returns its services: etcd, API server,
 // controller manager and scheduler. tools is the folder of the lab's programs.
@@ -161,6 +164,7 @@ func (p controlPlane) controllerManager() []string {
 		"--allocate-node-cidrs=true",
 		"--node-cidr-mask-size=24",
 		"--node-monitor-grace-period="+monitorGrace,
+		"--node-monitor-period="+monitorPeriod,
 		// The default is a folder of the host's.
 		"--flex-volume-plugin-dir="+filepath.Join(p.disk, "volumeplugins"),
 	)

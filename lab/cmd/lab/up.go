@@ -47,7 +47,7 @@ func up(cmd *cobra.Command, name string, s spec.Spec) error {
 	ctx := cmd.Context()
 	l, err := lab.Start(ctx, lab.Options{Name: name, Spec: s, Log: cmd.ErrOrStderr()})
 	if ctx.Err() != nil {
-		return errors.Join(err, remove(ctx, name))
+		return errors.Join(context.Cause(ctx), remove(ctx, name))
 	}
 	if errors.Is(err, lab.ErrOtherSpec) {
 		return fmt.Errorf("%w: run \"lab down --name %s\" first", err, name)

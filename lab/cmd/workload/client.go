@@ -39,7 +39,7 @@ func parseOptions(verb, what string, args []string) (options, error) {
 	if flags.NArg() != 1 {
 		return o, fmt.Errorf("%s: want one argument, %s", verb, what)
 	}
-	if o.size < 0 || o.size > maxDatagram {
+	if o.size < 0 || o.size > maxDatagram && verb != "tcp" {
 		return o, fmt.Errorf("%s: size %d: want 0 to %d", verb, o.size, maxDatagram)
 	}
 	o.target = flags.Arg(0)
@@ -100,29 +100,18 @@ func echo(ctx context.Context, network string, args []string) error {
 
 // exchange returns the first line of the answer, after checking the rest.
 func exchange(conn net.Conn, network string, payload []byte) ([]byte, error) {
-	if _, err := conn.Write(payload); err != nil {
-		return nil, err
-	}
-	var all []byte
+	all, want := []byte(nil), payload
+	var err error
 	if network == "udp" {
-		buf := make([]byte, maxDatagram)
-		n, err := conn.Read(buf)
-		if err != nil {
-			return nil, err
-		}
-		all = buf[:n]
+		all, err = exchangeDatagram(conn, payload)
 	} else {
-		if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
-			return nil, err
-		}
-		var err error
-		if all, err = io.ReadAll(conn); err != nil {
-			return nil, err
-		}
+		all, err = exchangeStream(conn, payload)
+	}
+	if err != nil {
+		return nil, err
 	}
 	i := bytes.IndexByte(all, '\n') + 1
 	line, rest := all[:i], all[i:]
-	want := payload
 	if network == "udp" { // the line took the place of the payload's first bytes
 		want = payload[min(len(line), len(payload)):]
 	}
@@ -130,6 +119,33 @@ func exchange(conn net.Conn, network string, payload []byte) ([]byte, error) {
 		return nil, errors.New("the answer is not what was sent")
 	}
 	return line, nil
+}
+
+func exchangeDatagram(conn net.Conn, payload []byte) ([]byte, error) {
+	if _, err := conn.Write(payload); err != nil {
+		return nil, err
+	}
+	buf := make([]byte, maxDatagram)
+	n, err := conn.Read(buf)
+	return buf[:n], err
+}
+
+// exchangeStream sends and receives at once: the echo stops reading when its answers are not read.
+func exchangeStream(conn net.Conn, payload []byte) ([]byte, error) {
+	stream, ok := conn.(*net.TCPConn)
+	if !ok {
+		return nil, fmt.Errorf("connection of type %T", conn)
+	}
+	sent := make(chan error, 1)
+	go func() {
+		_, err := stream.Write(payload)
+		sent <- errors.Join(err, stream.CloseWrite())
+	}()
+	all, err := io.ReadAll(stream)
+	if err != nil {
+		return nil, err
+	}
+	return all, <-sent
 }
 
 // pattern is a payload in which a missing or moved part shows.

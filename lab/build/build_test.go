@@ -1,0 +1,170 @@
+package build
+
+import (
+	"archive/tar"
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+
+	"liqonet.io/liqonet/lab/cluster"
+)
+
+// write makes files with content below dir.
+func write(t *testing.T, dir string, files map[string]string) {
+	t.Helper()
+	for name, content := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestSourceHash(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, map[string]string{"go.mod": "module x\n", "main.go": "package main\n", "config/a.yaml": "a: 1\n"})
+	hash := func() string {
+		h, err := sourceHash(dir, "go1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return h
+	}
+	base := hash()
+	for _, tc := range []struct {
+		file, content string
+		changes       bool
+	}{
+		{"main_test.go", "package main\n", false},
+		{"README.md", "text", false},
+		{"e2e/main.go", "package e2e\n", false},
+		{"nested/go.mod", "module y\n", false},
+		{"nested/main.go", "package main\n", false},
+		{"config/a.yaml", "a: 2\n", true},
+		{"new.go", "package main\n", true},
+	} {
+		write(t, dir, map[string]string{tc.file: tc.content})
+		if now := hash(); (now != base) != tc.changes {
+			t.Errorf("after writing %s: hash changed is %v, want %v", tc.file, now != base, tc.changes)
+		} else {
+			base = now
+		}
+	}
+	if other, err := sourceHash(dir, "go2"); err != nil || other == base {
+		t.Errorf("another compiler: hash %s as before, error %v", other, err)
+	}
+}
+
+func TestFillIsAllOrNothing(t *testing.T) {
+	b := builder{cache: t.TempDir()}
+	broken := errors.New("broken")
+	_, err := b.fill("x", func(dir string) error {
+		write(t, dir, map[string]string{"half": ""})
+		return broken
+	})
+	if !errors.Is(err, broken) {
+		t.Errorf("error %v, want %v", err, broken)
+	}
+	if left, err := os.ReadDir(b.cache); err != nil || len(left) > 0 {
+		t.Errorf("a build that did not succeed left %v, error %v", left, err)
+	}
+	calls := 0
+	for range 2 {
+		dir, err := b.fill("x", func(dir string) error {
+			calls++
+			write(t, dir, map[string]string{"whole": ""})
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(filepath.Join(dir, "whole")); err != nil {
+			t.Error(err)
+		}
+	}
+	if calls != 1 {
+		t.Errorf("built %d times, want once", calls)
+	}
+}
+
+func TestUnfinishedBuildsAreRemoved(t *testing.T) {
+	cache := t.TempDir()
+	write(t, cache, map[string]string{unfinished + "123/kube": "", "kube-1/kube": ""})
+	if err := removeUnfinished(cache); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(cache)
+	if err != nil || len(entries) != 1 || entries[0].Name() != "kube-1" {
+		t.Errorf("left %v, error %v, want kube-1", entries, err)
+	}
+}
+
+func TestFindSource(t *testing.T) {
+	root := t.TempDir()
+	write(t, root, map[string]string{
+		"go.mod":          "module liqonet.io/liqonet\n",
+		"lab/go.mod":      "module liqonet.io/liqonet/lab\n",
+		"lab/kube/go.mod": "module liqonet.io/liqonet/lab/kube\n",
+	})
+	for _, dir := range []string{".", "lab", "lab/kube"} {
+		t.Run(dir, func(t *testing.T) {
+			t.Chdir(filepath.Join(root, dir))
+			source, err := findSource()
+			if err != nil || filepath.Base(source) != "lab" {
+				t.Errorf("source %s, error %v", source, err)
+			}
+		})
+	}
+	t.Chdir(t.TempDir())
+	if source, err := findSource(); err == nil {
+		t.Errorf("outside: found %s", source)
+	}
+}
+
+func TestWorkloadImage(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, map[string]string{"workload": "program"})
+	if err := writeWorkloadImage(dir); err != nil {
+		t.Fatal(err)
+	}
+	ref, err := name.NewTag(cluster.WorkloadImage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	image, err := tarball.ImageFromPath(filepath.Join(dir, cluster.WorkloadArchive), &ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := tar.NewReader(mutate.Extract(image))
+	var content bytes.Buffer
+	for {
+		h, err := files.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h.Name == workloadPath {
+			if _, err := io.Copy(&content, files); err != nil {
+				t.Fatal(err)
+			}
+			if h.Mode != 0o755 {
+				t.Errorf("mode of %s is %o", h.Name, h.Mode)
+			}
+		}
+	}
+	if content.String() != "program" {
+		t.Errorf("program in the image is %q", content.String())
+	}
+}

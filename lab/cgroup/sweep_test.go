@@ -1,0 +1,54 @@
+package cgroup
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// TestSweepEndsAndRemoves needs root.
+func TestSweepEndsAndRemoves(t *testing.T) {
+	name := fmt.Sprintf("liqonet-lab-test.%d", os.Getpid())
+	g, err := Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	child, err := g.Child("node-x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sleeper := exec.Command("sleep", "1000")
+	if err := sleeper.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range child.Hierarchies {
+		procs := filepath.Join(child.dir(h), "cgroup.procs")
+		if err := os.WriteFile(procs, fmt.Append(nil, sleeper.Process.Pid), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	found, err := Find(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(found) != len(g.Hierarchies) {
+		t.Fatalf("found %v, want a group in each of %d hierarchies", found, len(g.Hierarchies))
+	}
+
+	ended := make(chan error, 1)
+	go func() { ended <- sleeper.Wait() }() // a zombie stays in its groups
+	if err := Sweep(t.Context(), name); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err == nil {
+		t.Error("the process in the group ended by itself, want killed")
+	}
+	if found, err = Find(name); err != nil || len(found) > 0 {
+		t.Errorf("after Sweep: found %v, error %v", found, err)
+	}
+	if err := Sweep(t.Context(), name); err != nil {
+		t.Errorf("second Sweep: %v", err)
+	}
+}

@@ -1,0 +1,140 @@
+package cluster
+
+import (
+	"crypto/tls"
+	"encoding/json"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"liqonet.io/liqonet/lab/process"
+	"liqonet.io/liqonet/lab/spec"
+)
+
+func newIdentity(t *testing.T) *Identity {
+	t.Helper()
+	s, err := spec.Parse([]byte("clusters: [{name: a, mtu: 1400}]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, err := NewIdentity(s.Clusters[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+// read returns the content of a file below dir.
+func read(t *testing.T, dir, name string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(dir, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func TestConfigureNode(t *testing.T) {
+	disk := t.TempDir()
+	n := Node{Identity: newIdentity(t), Number: 2}
+	services, err := n.Configure(disk, "/usr/sbin/runc", []string{"000001.tar"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, v := range services {
+		names = append(names, v.Name)
+	}
+	if want := []string{"containerd", "import", "import", "kubelet", "kube-proxy"}; !slices.Equal(names, want) {
+		t.Errorf("services %v, want %v", names, want)
+	}
+
+	var network struct {
+		Plugins []struct {
+			MTU  int `json:"mtu"`
+			IPAM struct {
+				Ranges [][]struct {
+					Subnet netip.Prefix `json:"subnet"`
+				} `json:"ranges"`
+			} `json:"ipam"`
+		} `json:"plugins"`
+	}
+	if err := json.Unmarshal(read(t, disk, "etc/cni/net.d/10-lab.conflist"), &network); err != nil {
+		t.Fatal(err)
+	}
+	if got := network.Plugins[0]; got.MTU != 1400 || got.IPAM.Ranges[0][0].Subnet != n.PodCIDR() {
+		t.Errorf("network %+v", got)
+	}
+	for _, name := range []string{"kubelet.yaml", "kube-proxy.yaml", "kubelet.kubeconfig", "kube-proxy.kubeconfig"} {
+		var document map[string]any
+		if err := yaml.UnmarshalStrict(read(t, disk, "conf/"+name), &document); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	runtime := string(read(t, disk, "conf/containerd.toml"))
+	for _, want := range []string{`"` + WorkloadImage + `"`, `"/usr/sbin/runc"`, `"/opt/lab/bin/cni"`} {
+		if !strings.Contains(runtime, want) {
+			t.Errorf("containerd.toml lacks %s", want)
+		}
+	}
+}
+
+func TestNodeIsNotAdmittedAtOnce(t *testing.T) {
+	disk := t.TempDir()
+	n := Node{Identity: newIdentity(t), Number: 1}
+	services, err := n.Configure(disk, "runc", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(disk, "conf", admitted)
+	if _, err := os.Stat(file); !os.IsNotExist(err) {
+		t.Errorf("%s before Admit: error %v", file, err)
+	}
+	if err := n.Admit(disk); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(file); err != nil {
+		t.Error(err)
+	}
+	kubelet := services[slices.IndexFunc(services, func(v process.Service) bool { return v.Name == "kubelet" })]
+	if !slices.Contains(kubelet.After, conf(admitted)) {
+		t.Errorf("kubelet waits for %v, want %s among them", kubelet.After, conf(admitted))
+	}
+}
+
+func TestControlPlaneCertificates(t *testing.T) {
+	disk := t.TempDir()
+	id := newIdentity(t)
+	services, err := id.ControlPlane(disk, "/tools")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, err := tls.LoadX509KeyPair(filepath.Join(disk, "pki/apiserver.crt"), filepath.Join(disk, "pki/apiserver.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Clients on the host come by 127.0.0.1, nodes by the node network, pods by the Service.
+	for _, host := range []string{"127.0.0.1", "172.31.1.10", "10.96.0.1", "kubernetes.default.svc"} {
+		if err := pair.Leaf.VerifyHostname(host); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := pair.Leaf.CheckSignatureFrom(id.authority.X509()); err != nil {
+		t.Error(err)
+	}
+	for _, v := range services {
+		for _, arg := range v.Args {
+			_, path, ok := strings.Cut(arg, "=")
+			if ok && strings.HasPrefix(path, filepath.Join(disk, "pki")) {
+				if _, err := os.Stat(path); err != nil {
+					t.Errorf("%s: %s: %v", v.Name, arg, err)
+				}
+			}
+		}
+	}
+}

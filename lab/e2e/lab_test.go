@@ -1,0 +1,261 @@
+// Package e2e holds the tests that need real clusters. They need root.
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"liqonet.io/liqonet/lab"
+	"liqonet.io/liqonet/lab/cgroup"
+	"liqonet.io/liqonet/lab/control"
+	"liqonet.io/liqonet/lab/spec"
+	"liqonet.io/liqonet/lab/state"
+)
+
+// labName is the name of this test's lab; one called demo may run beside it.
+const labName = "e2e-lab"
+
+// buildTimeout bounds the first build, and the tests after it.
+const buildTimeout = 30 * time.Minute
+
+// TestLab brings a lab up, uses everything that it offers, and looks for what it leaves behind.
+func TestLab(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), buildTimeout)
+	defer cancel()
+	if err := lab.Remove(ctx, labName); err != nil {
+		t.Fatal(err)
+	}
+	before := observeHost(t)
+	l, err := lab.Start(ctx, lab.Options{Name: labName, Log: t.Output()})
+	t.Cleanup(func() {
+		if err := lab.Remove(context.WithoutCancel(ctx), labName); err != nil {
+			t.Error(err)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !t.Run("nodes are ready", func(t *testing.T) { testNodes(ctx, t, l) }) {
+		t.FailNow()
+	}
+	for _, cluster := range []string{"a", "b"} {
+		kubectl(ctx, t, l, cluster, "apply", "-f", "testdata/echo.yaml")
+	}
+	for _, cluster := range []string{"a", "b"} {
+		kubectl(ctx, t, l, cluster, "rollout", "status", "daemonset/echo", "--timeout=60s")
+	}
+	t.Run("pods reach pods of other nodes", func(t *testing.T) { testPods(ctx, t, l, "a", "a-1", "a-2") })
+	t.Run("pods reach the other cluster's nodes", func(t *testing.T) { testNodePort(ctx, t, l) })
+	t.Run("a node is added", func(t *testing.T) { testAddedNode(ctx, t, l) })
+	t.Run("a node is killed and comes back", func(t *testing.T) { testKilledNode(ctx, t, l) })
+	t.Run("start again changes nothing", func(t *testing.T) { testStartAgain(ctx, t) })
+	t.Run("nothing is left", func(t *testing.T) {
+		if err := l.Down(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(before, observeHost(t)); d != "" {
+			t.Errorf("the host before and after:\n%s", d)
+		}
+	})
+}
+
+func testNodes(ctx context.Context, t *testing.T, l *lab.Lab) {
+	s, err := l.Status(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	nodes := 0
+	for _, c := range s.Clusters {
+		for _, n := range c.Nodes {
+			nodes++
+			if n.State != control.Ready {
+				t.Errorf("node %s is %s", n.Name, n.State)
+			}
+			podCIDR := kubectl(ctx, t, l, c.Name, "get", "node", n.Name, "-o", "jsonpath={.spec.podCIDR}")
+			if podCIDR != n.PodCIDR {
+				t.Errorf("node %s has pods %s, want %s", n.Name, podCIDR, n.PodCIDR)
+			}
+		}
+	}
+	if nodes != 4 {
+		t.Errorf("%d nodes, want 4", nodes)
+	}
+}
+
+// testPods has the pods of two nodes of a cluster talk to each other in every way.
+func testPods(ctx context.Context, t *testing.T, l *lab.Lab, cluster, one, other string) {
+	for _, way := range [][2]string{{one, other}, {other, one}} {
+		from, to := podOn(ctx, t, l, cluster, way[0]), podOn(ctx, t, l, cluster, way[1])
+		for _, args := range [][]string{
+			{"get", "http://" + to.IP + ":8080/"},
+			{"tcp", "-size", "100000", to.IP + ":7"},
+			{"udp", "-df", "-size", "1472", to.IP + ":7"}, // 1500 - IP 20 - UDP 8
+		} {
+			out := inPod(ctx, t, l, cluster, from, args...)
+			if want := "node=" + way[1] + " ip=" + to.IP + " from=" + from.IP + ":"; !strings.Contains(out, want) {
+				t.Errorf("%v on %s: %q, want %q in it", args, way[0], out, want)
+			}
+		}
+		inPod(ctx, t, l, cluster, from, "ping", "-df", "-size", "1472", to.IP)
+	}
+}
+
+func testNodePort(ctx context.Context, t *testing.T, l *lab.Lab) {
+	out := inPod(ctx, t, l, "a", podOn(ctx, t, l, "a", "a-1"), "get", "http://172.31.2.12:30080/")
+	if !strings.Contains(out, "node=b-") {
+		t.Errorf("NodePort of b-2 from a pod of a: %q", out)
+	}
+	text, err := l.NodeExec(ctx, "b-1", "workload", "get", "http://172.31.1.11:30080/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Contains(text, []byte("node=a-")) {
+		t.Errorf("NodePort of a-1 from node b-1: %q", text)
+	}
+}
+
+func testAddedNode(ctx context.Context, t *testing.T, l *lab.Lab) {
+	s, err := l.Status(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	archive, err := os.Open(filepath.Join(s.Tools, "workload.tar"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer archive.Close()
+	if err := l.Load(ctx, archive); err != nil {
+		t.Fatal(err)
+	}
+	n, err := l.AddNode(ctx, "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n.Name != "a-3" || n.State != control.Ready {
+		t.Errorf("added %+v, want a-3, ready", n)
+	}
+	kubectl(ctx, t, l, "a", "rollout", "status", "daemonset/echo", "--timeout=60s")
+	testPods(ctx, t, l, "a", "a-1", "a-3")
+}
+
+func testKilledNode(ctx context.Context, t *testing.T, l *lab.Lab) {
+	if err := l.KillNode(ctx, "a-2"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.NodeExec(ctx, "a-2", "true"); err == nil {
+		t.Error("a program runs in a killed node")
+	}
+	if err := l.StartNode(ctx, "a-2"); err != nil {
+		t.Fatal(err)
+	}
+	// The pod's old sandbox is gone; kubelet makes another in its own time.
+	kubectl(ctx, t, l, "a", "delete", "pod", podOn(ctx, t, l, "a", "a-2").Name)
+	kubectl(ctx, t, l, "a", "rollout", "status", "daemonset/echo", "--timeout=60s")
+	testPods(ctx, t, l, "a", "a-3", "a-2")
+}
+
+func testStartAgain(ctx context.Context, t *testing.T) {
+	if _, err := lab.Start(ctx, lab.Options{Name: labName}); err != nil {
+		t.Error(err)
+	}
+	other := spec.Spec{Clusters: []spec.Cluster{{Name: "c"}}}
+	if _, err := lab.Start(ctx, lab.Options{Name: labName, Spec: other}); err == nil {
+		t.Error("a lab with another spec: started, want an error")
+	}
+}
+
+// pod is a pod of the DaemonSet echo.
+type pod struct{ Name, IP string }
+
+// podOn finds the pod of a node.
+func podOn(ctx context.Context, t *testing.T, l *lab.Lab, cluster, node string) pod {
+	t.Helper()
+	var list struct {
+		Items []struct {
+			Metadata struct{ Name string }
+			Status   struct{ PodIP string }
+		}
+	}
+	text := kubectl(ctx, t, l, cluster, "get", "pods", "-l", "app=echo", "--field-selector", "spec.nodeName="+node, "-o", "json")
+	if err := json.Unmarshal([]byte(text), &list); err != nil {
+		t.Fatal(err)
+	}
+	if len(list.Items) != 1 {
+		t.Fatalf("%d pods on node %s, want 1", len(list.Items), node)
+	}
+	return pod{list.Items[0].Metadata.Name, list.Items[0].Status.PodIP}
+}
+
+// inPod runs the workload program in a pod and returns what it prints.
+func inPod(ctx context.Context, t *testing.T, l *lab.Lab, cluster string, p pod, args ...string) string {
+	t.Helper()
+	return kubectl(ctx, t, l, cluster, append([]string{"exec", p.Name, "--", "/bin/workload"}, args...)...)
+}
+
+func kubectl(ctx context.Context, t *testing.T, l *lab.Lab, cluster string, args ...string) string {
+	t.Helper()
+	out, err := l.Kubectl(ctx, cluster, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
+}
+
+// host is what a lab could leave changed on the machine.
+type host struct {
+	Instances                        string // the sysctl that a lab raises
+	Links, Mounts, Groups, Processes []string
+	Files                            bool
+}
+
+func observeHost(t *testing.T) host {
+	t.Helper()
+	instances, err := os.ReadFile("/proc/sys/fs/inotify/max_user_instances")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := host{Instances: string(instances)}
+	links, err := net.Interfaces()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range links {
+		h.Links = append(h.Links, l.Name)
+	}
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(mounts)) {
+		if strings.Contains(line, "liqonet-lab/"+labName) { // other tests mount, too
+			h.Mounts = append(h.Mounts, line)
+		}
+	}
+	paths := state.Paths{Name: labName}
+	if h.Groups, err = cgroup.Find(paths.Group()); err != nil {
+		t.Fatal(err)
+	}
+	if h.Files, err = paths.Exists(); err != nil {
+		t.Fatal(err)
+	}
+	commands, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range commands {
+		// What ended since the listing cannot be read.
+		if text, err := os.ReadFile(file); err == nil && bytes.Contains(text, []byte(paths.Data())) {
+			h.Processes = append(h.Processes, string(text))
+		}
+	}
+	return h
+}

@@ -1,0 +1,125 @@
+package spec
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var compareAddresses = cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })
+
+func TestParseFillsDefaults(t *testing.T) {
+	got, err := Parse([]byte("clusters: [{name: x}, {name: z, nodes: 3, podCIDR: 10.1.0.0/16, mtu: 1400}]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	services := netip.MustParsePrefix("10.96.0.0/16")
+	want := Spec{Clusters: []Cluster{{
+		Name: "x", Nodes: 2, MTU: 1500, ServiceCIDR: services,
+		PodCIDR: netip.MustParsePrefix("10.244.0.0/16"), NodeNetwork: netip.MustParsePrefix("172.31.1.0/24"),
+	}, {
+		Name: "z", Nodes: 3, MTU: 1400, ServiceCIDR: services,
+		PodCIDR: netip.MustParsePrefix("10.1.0.0/16"), NodeNetwork: netip.MustParsePrefix("172.31.2.0/24"),
+	}}}
+	if d := cmp.Diff(want, got, compareAddresses); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestEncodedSpecIsReadBack(t *testing.T) {
+	want := Default()
+	text, err := want.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(want, got, compareAddresses); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestParseEmptyIsDefault(t *testing.T) {
+	got, err := Parse(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(Default(), got, compareAddresses); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestParseRefuses(t *testing.T) {
+	for name, tc := range map[string]struct{ text, want string }{
+		"unknown field":       {"clusters: [{name: a, pods: 10.0.0.0/8}]", `unknown field "pods"`},
+		"no name":             {"clusters: [{nodes: 1}]", "name: want"},
+		"long name":           {"clusters: [{name: abcdefghijk}]", "name: want"},
+		"twice":               {"clusters: [{name: a}, {name: a}]", "declared twice"},
+		"not a range":         {"clusters: [{name: a, podCIDR: 10.0.0.0}]", "no '/'"},
+		"IPv6":                {"clusters: [{name: a, podCIDR: 'fd00::/16'}]", "not an IPv4 range"},
+		"host bits":           {"clusters: [{name: a, podCIDR: 10.1.2.3/16}]", "10.1.0.0/16 is meant?"},
+		"pods too narrow":     {"clusters: [{name: a, podCIDR: 10.1.0.0/25}]", "want /8 to /24"},
+		"services too wide":   {"clusters: [{name: a, serviceCIDR: 11.0.0.0/8}]", "want /12 to /27"},
+		"pods over services":  {"clusters: [{name: a, podCIDR: 10.0.0.0/8}]", "overlaps podCIDR"},
+		"shared node network": {"clusters: [{name: a}, {name: b, nodeNetwork: 172.31.0.0/16}]", "to which it is routed"},
+		"small mtu":           {"clusters: [{name: a, mtu: 576}]", "want 1280 to 9000"},
+		"negative nodes":      {"clusters: [{name: a, nodes: -1}]", "want at least 1"},
+		"nodes beyond pods":   {"clusters: [{name: a, nodes: 3, podCIDR: 10.1.0.0/23}]", "room for 2"},
+		"nodes beyond hosts":  {"clusters: [{name: a, nodes: 20, nodeNetwork: 192.168.0.0/27}]", "room for 19"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := Parse([]byte(tc.text))
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("error %v, want one with %q", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestAddresses(t *testing.T) {
+	c := Cluster{
+		Name: "a", PodCIDR: netip.MustParsePrefix("10.244.0.0/16"),
+		ServiceCIDR: netip.MustParsePrefix("10.96.0.0/16"), NodeNetwork: netip.MustParsePrefix("192.168.9.0/26"),
+	}
+	for _, tc := range []struct {
+		what string
+		got  any
+		want string
+	}{
+		{"control plane", c.ControlPlaneAddress(), "192.168.9.10"},
+		{"first node", c.NodeAddress(1), "192.168.9.11"},
+		{"third node", c.NodeAddress(3), "192.168.9.13"},
+		{"router", c.RouterAddress(), "192.168.9.62"},
+		{"pods of the first node", c.NodePodCIDR(1), "10.244.0.0/24"},
+		{"pods of the last node", c.NodePodCIDR(256), "10.244.255.0/24"},
+		{"API service", c.APIService(), "10.96.0.1"},
+		{"DNS service", c.DNSService(), "10.96.0.10"},
+	} {
+		if got := tc.got.(interface{ String() string }).String(); got != tc.want {
+			t.Errorf("%s: %s, want %s", tc.what, got, tc.want)
+		}
+	}
+}
+
+func TestLastNodeFitsBelowTheRouter(t *testing.T) {
+	for _, network := range []string{"172.31.1.0/24", "192.168.9.0/26", "192.168.9.32/27"} {
+		c := Cluster{PodCIDR: netip.MustParsePrefix("10.0.0.0/8"), NodeNetwork: netip.MustParsePrefix(network)}
+		if last := c.NodeAddress(c.MaxNodes()); last.Next() != c.RouterAddress() {
+			t.Errorf("%s: last node %s, router %s", network, last, c.RouterAddress())
+		}
+	}
+}
+
+func TestValidateName(t *testing.T) {
+	for name, want := range map[string]bool{
+		"demo": true, "a": true, "pull-12": true, "": false, "A": false, "1": false, "a/b": false, "a.b": false, "a-": false,
+	} {
+		if got := ValidateName(name) == nil; got != want {
+			t.Errorf("%q valid: %v, want %v", name, got, want)
+		}
+	}
+}

@@ -1,0 +1,98 @@
+package state
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// holdVariable makes the test binary hold the lab that it names, and say so, until it is killed.
+const holdVariable = "TEST_HOLD_LAB"
+
+func TestMain(m *testing.M) {
+	name := os.Getenv(holdVariable)
+	if name == "" {
+		os.Exit(m.Run())
+	}
+	if _, err := (Paths{Name: name}).Hold(); err != nil {
+		os.Exit(1)
+	}
+	os.Stdout.WriteString("held\n")
+	select {}
+}
+
+// hold starts a process that holds the lab.
+func hold(t *testing.T, p Paths) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = append(os.Environ(), holdVariable+"="+p.Name)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := out.Read(make([]byte, len("held\n"))); n == 0 {
+		t.Fatal(err, cmd.Wait())
+	}
+	return cmd
+}
+
+// TestRemove needs root.
+func TestRemove(t *testing.T) {
+	p := Paths{Name: "state-test"}
+	if err := p.Create(); err != nil {
+		t.Fatal(err)
+	}
+	if pid, err := p.Holder(); pid != 0 || err != nil {
+		t.Fatalf("holder of a new lab: %d, error %v", pid, err)
+	}
+	holder := hold(t, p)
+	if pid, err := p.Holder(); pid != holder.Process.Pid || err != nil {
+		t.Errorf("holder %d, error %v, want %d", pid, err, holder.Process.Pid)
+	}
+	if _, err := p.Hold(); !errors.Is(err, errHeld) {
+		t.Errorf("second holder: error %v, want %v", err, errHeld)
+	}
+	if err := os.WriteFile(filepath.Join(p.Images(), "x.tar"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- holder.Wait() }()
+
+	if err := p.Remove(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err == nil {
+		t.Error("holder ended by itself, want killed")
+	}
+	for _, dir := range []string{p.Run(), p.Data()} {
+		if _, err := os.Stat(dir); !os.IsNotExist(err) {
+			t.Errorf("%s after Remove: error %v", dir, err)
+		}
+	}
+	if err := p.Remove(t.Context()); err != nil {
+		t.Errorf("second Remove: %v", err)
+	}
+}
+
+func TestHoldOfARemovedLab(t *testing.T) {
+	p := Paths{Name: "state-test-removed"}
+	if err := p.Create(); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Create(p.Lock())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := p.Remove(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := lock(f); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("lock a removed file: %v, want %v", err, os.ErrNotExist)
+	}
+}

@@ -1,0 +1,114 @@
+package underlay
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"liqonet.io/liqonet/lab/spec"
+)
+
+// newMembers makes the underlay of two clusters with one node each. It needs root.
+func newMembers(t *testing.T) (a, b Member) {
+	t.Helper()
+	s := spec.Spec{Clusters: []spec.Cluster{{Name: "a", Nodes: 1}, {Name: "b", Nodes: 1, MTU: 1400}}}.Complete()
+	u, err := New(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { u.Router.Close() })
+	var members []Member
+	for _, c := range s.Clusters {
+		m, err := u.Attach(c, c.NodeName(1), c.NodeAddress(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { m.Namespace.Close() })
+		members = append(members, m)
+	}
+	return members[0], members[1]
+}
+
+// listen accepts one connection inside the member and returns the address from which it came.
+func listen(t *testing.T, m Member) (netip.AddrPort, <-chan netip.Addr) {
+	t.Helper()
+	var l net.Listener
+	err := m.Namespace.Do(func() error {
+		var err error
+		l, err = net.Listen("tcp4", ":0")
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	from := make(chan netip.Addr, 1)
+	go func() {
+		defer close(from)
+		if conn, err := l.Accept(); err == nil {
+			from <- conn.RemoteAddr().(*net.TCPAddr).AddrPort().Addr()
+			conn.Close()
+		}
+	}()
+	return netip.AddrPortFrom(m.Address, l.Addr().(*net.TCPAddr).AddrPort().Port()), from
+}
+
+func TestNodesOfTwoClustersReachEachOther(t *testing.T) {
+	a, b := newMembers(t)
+	for _, way := range [][2]Member{{a, b}, {b, a}} {
+		address, from := listen(t, way[1])
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		conn, err := way[0].Namespace.Dial(ctx, address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn.Close()
+		if got := <-from; got != way[0].Address {
+			t.Errorf("%s seen from %s as %s", way[0].Name, way[1].Name, got)
+		}
+	}
+}
+
+func TestPodNetworksAreNotRouted(t *testing.T) {
+	a, b := newMembers(t)
+	pods := netip.MustParsePrefix("10.244.7.0/24")
+	if err := b.Route(pods, b.Address.Next()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	_, err := a.Namespace.Dial(ctx, netip.AddrPortFrom(pods.Addr().Next(), 80))
+	if !errors.Is(err, unix.ENETUNREACH) {
+		t.Errorf("dial a pod of the other cluster: %v, want %v from the router", err, unix.ENETUNREACH)
+	}
+}
+
+func TestAttachReplacesAnOldPort(t *testing.T) {
+	s := spec.Default()
+	u, err := New(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer u.Router.Close()
+	c := s.Clusters[0]
+	for range 2 {
+		m, err := u.Attach(c, c.NodeName(1), c.NodeAddress(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Namespace.Close()
+	}
+}
+
+func TestMasqueradeIsAccepted(t *testing.T) {
+	a, _ := newMembers(t)
+	if err := a.Masquerade(netip.MustParsePrefix("10.244.0.0/16")); err != nil {
+		t.Fatal(err)
+	}
+}
