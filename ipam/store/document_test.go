@@ -1,0 +1,163 @@
+package store
+
+import (
+	"flag"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"liqonet.io/liqonet/ipam"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+var prefix = netip.MustParsePrefix
+
+// installed has a reservation of every form.
+func installed(t testing.TB) *ipam.Registry {
+	t.Helper()
+	b := ipam.Peering("b")
+	r, err := ipam.Restore(append(ipam.DefaultPools(), prefix("fd00:10::/32")), []ipam.Reservation{
+		{Range: prefix("10.244.0.0/16"), Owner: ipam.Cluster, Purpose: ipam.PodCIDR, Shared: true},
+		{Range: prefix("fd00:244::/56"), Owner: ipam.Cluster, Purpose: ipam.PodCIDR, Shared: true},
+		{Range: prefix("10.96.0.0/12"), Owner: ipam.Cluster, Purpose: ipam.ServiceCIDR, Shared: true},
+		{Range: prefix("172.18.0.0/16"), Owner: ipam.Cluster, Purpose: ipam.NodeNetwork, Shared: true},
+		{Range: prefix("192.168.1.0/24"), Owner: ipam.Cluster, Purpose: ipam.Reserved, Shared: true},
+		{Range: prefix("10.70.0.0/16"), Owner: ipam.Cluster, Purpose: ipam.ExternalCIDR},
+		{Range: prefix("10.80.0.0/16"), Owner: ipam.Cluster, Purpose: ipam.InternalCIDR},
+		{Range: prefix("172.18.0.0/16"), Owner: b, Purpose: ipam.PeerUnderlay, Shared: true},
+		{Range: prefix("10.71.0.0/16"), Owner: b, Purpose: ipam.PeerPods, Real: prefix("10.244.0.0/16")},
+		{Range: prefix("10.81.0.0/16"), Owner: b, Purpose: ipam.PeerExternal, Real: prefix("10.70.0.0/16")},
+		{Range: prefix("10.80.128.1/32"), Owner: b, Purpose: ipam.GatewayAddress},
+		{Range: prefix("10.70.128.1/32"), Owner: b, Purpose: ipam.ExposedHost, Real: prefix("192.168.7.8/32")},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestEncodeGolden(t *testing.T) {
+	empty, err := ipam.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, r := range map[string]*ipam.Registry{"empty": empty, "installed": installed(t)} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join("testdata", name+".golden")
+			text := Encode(r)
+			if *update {
+				if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			golden, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(golden), text); diff != "" {
+				t.Errorf("-golden +encoded:\n%s", diff)
+			}
+			decoded, err := Decode(string(golden))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(r.List(), decoded.List(), comparePrefixes); diff != "" {
+				t.Errorf("reservations (-before +after the way through the text):\n%s", diff)
+			}
+			if !slices.Equal(r.Pools(), decoded.Pools()) {
+				t.Errorf("pools %s became %s on the way through the text", r.Pools(), decoded.Pools())
+			}
+		})
+	}
+}
+
+// comparePrefixes lets cmp look into package netip.
+var comparePrefixes = cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })
+
+// damaged are documents that must not be read, with a part of the reason.
+var damaged = map[string]struct{ text, reason string }{
+	"empty":            {"", "schema version 0, this binary knows 1"},
+	"no YAML":          {"\tversion: 1", "damaged document"},
+	"cut off":          {"version: 1\nreservations:\n- \"10.96.0.0/12 clus", "damaged document"},
+	"newer version":    {"version: 2\nranges: {}\n", "schema version 2, this binary knows 1"},
+	"unknown field":    {"version: 1\nzones: []\n", `unknown field "zones"`},
+	"doubled field":    {"version: 1\npools: []\npools: []\n", `"pools" already set`},
+	"bad pool":         {"version: 1\npools:\n- \"10.0.0.0\"\n", `pool "10.0.0.0"`},
+	"overlapping pool": {"version: 1\npools:\n- \"10.0.0.0/8\"\n- \"10.1.0.0/16\"\n", "overlaps pool 10.0.0.0/8"},
+	"too few words":    line("10.96.0.0/12 cluster"), // the form is told
+	"no range":         line("10.96.0.0 cluster service-cidr"),
+	"host bits":        line("10.96.0.1/12 cluster service-cidr"),
+	"unknown owner":    line("10.96.0.0/12 them service-cidr"),
+	"unknown purpose":  line("10.96.0.0/12 cluster cidr"),
+	"unknown word":     line("10.96.0.0/12 cluster service-cidr private"),
+	"words swapped":    line("10.96.0.0/12 cluster service-cidr shared real=10.0.0.0/12"),
+	"bad real range":   line("10.96.0.0/12 cluster service-cidr real=there"),
+	"no place":         line("10.80.128.1/32 peering/b gateway-address"),
+	"conflict": {
+		"version: 1\nreservations:\n- \"10.244.0.0/16 cluster pod-cidr\"\n- \"10.244.0.0/17 peering/b peer-pods\"\n",
+		`reserve 10.244.0.0/17 for peering "b" pods: conflict with pod CIDR 10.244.0.0/16`,
+	},
+}
+
+// line is a document with that one reservation.
+func line(text string) struct{ text, reason string } {
+	return struct{ text, reason string }{fmt.Sprintf("version: 1\nreservations:\n- %q\n", text), "damaged document: "}
+}
+
+func TestDecodeRefusesDamage(t *testing.T) {
+	for name, c := range damaged {
+		t.Run(name, func(t *testing.T) {
+			if _, err := Decode(c.text); err == nil || !strings.Contains(err.Error(), c.reason) {
+				t.Errorf("%v, want %q", err, c.reason)
+			}
+		})
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	f.Add(Encode(installed(f)))
+	for _, c := range damaged {
+		f.Add(c.text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		r, err := Decode(text)
+		if err != nil {
+			return
+		}
+		again, err := Decode(Encode(r))
+		if err != nil {
+			t.Fatalf("what was decoded is refused when encoded: %v\n%s", err, Encode(r))
+		}
+		if diff := cmp.Diff(r.List(), again.List(), comparePrefixes); diff != "" {
+			t.Errorf("-first +again:\n%s", diff)
+		}
+	})
+}
+
+func BenchmarkEncodeDecode(b *testing.B) {
+	var held []ipam.Reservation
+	for i := range 10000 {
+		a := netip.AddrFrom4([4]byte{10, byte(i >> 8), byte(i), 0})
+		held = append(held, ipam.Reservation{
+			Range: netip.PrefixFrom(a, 24), Owner: ipam.Peering(fmt.Sprintf("b%d", i)), Purpose: ipam.PeerPods, Real: prefix("172.16.0.0/24"),
+		})
+	}
+	r, err := ipam.Restore(ipam.DefaultPools(), held)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		text := Encode(r)
+		if _, err := Decode(text); err != nil {
+			b.Fatal(err)
+		}
+		b.SetBytes(int64(len(text)))
+	}
+}
