@@ -1,0 +1,67 @@
+package commands
+
+import (
+	"context"
+	"net/netip"
+
+	"github.com/spf13/cobra"
+
+	"liqonet.io/liqonet/internal/helper"
+)
+
+// helperGatewayFlags are the flags of `helper gateway`.
+type helperGatewayFlags struct {
+	helperFlags
+	peering string
+	pod     string
+	podIP   string
+	keys    string
+}
+
+// newHelperGateway returns the command that a gateway's Deployment runs.
+func newHelperGateway(env *Env, run func(helper.Gateway, context.Context) error) *cobra.Command {
+	var f helperGatewayFlags
+	cmd := &cobra.Command{
+		Use:   "gateway",
+		Short: "Keep the kernel of a gateway pod in the wanted state",
+		Args:  arguments(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			g, err := f.options(env)
+			if err != nil {
+				return err
+			}
+			if err := addClient(env, &g.Env); err != nil {
+				return err
+			}
+			return run(g, cmd.Context())
+		},
+	}
+	f.register(cmd, ":6093")
+	flags := cmd.Flags()
+	flags.StringVar(&f.peering, "peering", "", "`NAME` of the peering to serve (default: $PEERING)")
+	flags.StringVar(&f.pod, "pod", "", "`NAME` of this pod (default: $POD_NAME)")
+	flags.StringVar(&f.podIP, "pod-ip", "", "`ADDRESS` of this pod (default: $POD_IP)")
+	flags.StringVar(&f.keys, "keys", "/etc/liqonet/keys", "`FOLDER` of the peering's keys")
+	return cmd
+}
+
+func (f *helperGatewayFlags) options(env *Env) (g helper.Gateway, err error) {
+	if g.Env, g.Node, err = f.helperFlags.options(env); err != nil {
+		return g, err
+	}
+	if g.Peering, err = given(env, "peering", f.peering, "PEERING"); err != nil {
+		return g, err
+	}
+	if g.Pod, err = given(env, "pod", f.pod, "POD_NAME"); err != nil {
+		return g, err
+	}
+	ip, err := given(env, "pod-ip", f.podIP, "POD_IP")
+	if err != nil {
+		return g, err
+	}
+	if g.PodIP, err = netip.ParseAddr(ip); err != nil {
+		return g, usagef("--pod-ip: %w", err)
+	}
+	g.Keys = f.keys
+	return g, nil
+}

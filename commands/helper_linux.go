@@ -1,0 +1,75 @@
+package commands
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
+
+	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/helper"
+)
+
+func newHelper(env *Env) *cobra.Command {
+	cmd := group("helper", "Run inside a cluster", "")
+	cmd.Hidden = true
+	cmd.AddCommand(newHelperNode(env, helper.Node.Run), newHelperGateway(env, helper.Gateway.Run))
+	return cmd
+}
+
+// helperFlags are the flags of both helpers.
+type helperFlags struct {
+	namespace     string
+	node          string
+	healthAddress string
+}
+
+// register adds the flags to a command. Empty ones are taken from the variables that the helpers' manifests set.
+func (f *helperFlags) register(cmd *cobra.Command, healthAddress string) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.namespace, "namespace", "", "`NAMESPACE` of liqonet (default: $NAMESPACE)")
+	flags.StringVar(&f.node, "node", "", "`NAME` of the node that this runs on (default: $NODE_NAME)")
+	flags.StringVar(&f.healthAddress, "health-address", healthAddress, "`ADDRESS:PORT` of probes and metrics")
+}
+
+// options returns what a helper is given, without a client. Its logs are for machines, and tell what changes.
+func (f *helperFlags) options(env *Env) (o helper.Env, node string, err error) {
+	o.HealthAddress = f.healthAddress
+	if o.Namespace, err = given(env, "namespace", f.namespace, "NAMESPACE"); err != nil {
+		return o, "", err
+	}
+	if node, err = given(env, "node", f.node, "NODE_NAME"); err != nil {
+		return o, "", err
+	}
+	level := slog.LevelInfo
+	if env.log.Enabled(context.Background(), slog.LevelDebug) {
+		level = slog.LevelDebug
+	}
+	o.Log = slog.New(slog.NewJSONHandler(env.Err, &slog.HandlerOptions{Level: level}))
+	return o, node, nil
+}
+
+// given returns the value of a flag, else that of an environment variable. One of them must be there.
+func given(env *Env, flag, value, variable string) (string, error) {
+	if value = cmp.Or(value, env.variable(variable)); value == "" {
+		return "", usagef("neither --%s nor $%s is given", flag, variable)
+	}
+	return value, nil
+}
+
+// addClient gives a helper the client of its pod's service account.
+func addClient(env *Env, h *helper.Env) error {
+	config, err := rest.InClusterConfig()
+	if err != nil {
+		return fmt.Errorf("find API server: %w", err)
+	}
+	c, err := cluster.Open(config, cluster.Options{Context: "in-cluster", Namespace: h.Namespace, Version: env.Build.Version})
+	if err != nil {
+		return err
+	}
+	h.Client = c.Kube
+	return nil
+}

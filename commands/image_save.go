@@ -1,0 +1,88 @@
+package commands
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"liqonet.io/liqonet/internal/image"
+)
+
+// imageSaveOptions are the options of `image save`.
+type imageSaveOptions struct {
+	file   string // "-": standard output
+	tag    string // "": the one that `network connect` uses
+	binary string // "": the running one
+}
+
+func newImageSave(env *Env) *cobra.Command {
+	var o imageSaveOptions
+	cmd := &cobra.Command{
+		Use:   "save -o FILE",
+		Short: "Write the image to an archive",
+		Long: `Write the image to an archive that container runtimes can import, for clusters without a registry. The image's
+name and digest are printed.`,
+		Example: `  # Bring the image to a node
+  liqoctl image save -o - | ssh node ctr --namespace k8s.io images import -`,
+		Args: arguments(),
+		RunE: func(*cobra.Command, []string) error { return saveImage(env, o) },
+	}
+	cmd.Flags().StringVarP(&o.file, "output", "o", "", "`FILE` to write; - is standard output")
+	cmd.Flags().StringVar(&o.tag, "tag", "", "`NAME:TAG` of the image (default: the name that network connect uses)")
+	binaryFlag(cmd, &o.binary)
+	return cmd
+}
+
+func saveImage(env *Env, o imageSaveOptions) error {
+	if o.file == "" {
+		return usagef("image save: no file given: use -o FILE")
+	}
+	if o.file == "-" && env.OutTerminal {
+		return usagef("image save: standard output is a terminal: use -o FILE, or a pipe")
+	}
+	img, err := image.Build(o.binary)
+	if err != nil {
+		return err
+	}
+	reference := o.tag
+	if reference == "" {
+		if reference, err = img.Reference(); err != nil {
+			return err
+		}
+	}
+	name, err := describe(img, reference)
+	if err != nil {
+		return err
+	}
+	save := func(w io.Writer) error { return img.Save(w, reference) }
+	if o.file == "-" {
+		env.progress.Note(name)
+		return save(env.Out)
+	}
+	if err := writeFile(o.file, save); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(env.Out, name)
+	return err
+}
+
+// writeFile creates or replaces a file at once: nobody finds half of it.
+func writeFile(path string, write func(io.Writer) error) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("write %s: %w", path, err), os.Remove(f.Name()))
+		}
+	}()
+	if err := errors.Join(write(f), f.Chmod(0o644), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}

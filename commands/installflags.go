@@ -1,0 +1,44 @@
+package commands
+
+import (
+	"github.com/spf13/cobra"
+
+	"liqonet.io/liqonet/internal/image"
+	"liqonet.io/liqonet/internal/peering"
+	"liqonet.io/liqonet/internal/records"
+)
+
+// automatic is the word by which a flag leaves a choice to liqoctl.
+const automatic = "auto"
+
+// installFlags are the flags that say how liqonet is installed in a cluster.
+type installFlags struct {
+	overlay      string
+	installation peering.Installation
+}
+
+func newInstallFlags(cmd *cobra.Command) *installFlags {
+	f := &installFlags{overlay: automatic}
+	enumFlag(cmd, &f.overlay, "overlay", "", "encapsulation between nodes and gateways; auto: geneve where all nodes have it, else vxlan",
+		automatic, string(records.Geneve), string(records.VXLAN))
+	flags := cmd.Flags()
+	flags.StringVar(&f.installation.Image, "image", "", "container `IMAGE` of the helpers (default: the one of this liqoctl)")
+	flags.BoolVar(&f.installation.Update, "update", false, "change what exists and differs")
+	flags.BoolVar(&f.installation.SkipValidation, "skip-validation", false, "do not check the permissions first")
+	return f
+}
+
+func (f *installFlags) options() (peering.Installation, error) {
+	o := f.installation
+	if f.overlay != automatic {
+		o.Overlay = records.OverlayKind(f.overlay)
+	}
+	if o.Image == "" {
+		reference, err := image.DefaultReference()
+		if err != nil {
+			return o, withHint(err, "name an image with --image")
+		}
+		o.Image = reference
+	}
+	return o, nil
+}

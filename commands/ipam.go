@@ -1,0 +1,11 @@
+package commands
+
+import "github.com/spf13/cobra"
+
+func newIPAM(env *Env) *cobra.Command {
+	cmd := group("ipam", "Show which addresses a cluster uses for what", "")
+	flags := newClusterFlags()
+	flags.register(cmd, cmd.PersistentFlags())
+	cmd.AddCommand(newIPAMList(env, flags))
+	return cmd
+}

@@ -1,0 +1,57 @@
+package commands
+
+import (
+	"context"
+	"net/netip"
+
+	"github.com/spf13/cobra"
+
+	"liqonet.io/liqonet/ipam"
+	"liqonet.io/liqonet/ipam/store"
+)
+
+// ipamList is the answer of `ipam list`.
+type ipamList struct {
+	Pools        []netip.Prefix     `json:"pools"`        // from which free ranges are taken
+	Reservations []ipam.Reservation `json:"reservations"` // sorted by range
+}
+
+func newIPAMList(env *Env, flags *clusterFlags) *cobra.Command {
+	output := formatText
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the address ranges that are in use or reserved",
+		Long: `List the address ranges of a cluster that are in use or reserved: its own, and those by which its peers are
+reached. A range that stands for another one, real at the peer, shows that too.`,
+		Args: arguments(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := flags.connect(env)
+			if err != nil {
+				return err
+			}
+			return listReservations(cmd.Context(), env, store.New(c.Kube, c.Namespace), output)
+		},
+	}
+	enumFlag(cmd, &output, "output", "o", "how to print the list", formatText, formatJSON, formatYAML)
+	return cmd
+}
+
+func listReservations(ctx context.Context, env *Env, s *store.Store, output format) error {
+	registry, err := s.Load(ctx)
+	if err != nil {
+		return err
+	}
+	list := ipamList{Pools: registry.Pools(), Reservations: registry.List()}
+	if output != formatText {
+		return output.encode(env.Out, list)
+	}
+	rows := [][]string{{"RANGE", "USED FOR", "REAL RANGE"}}
+	for _, r := range list.Reservations {
+		real := "-"
+		if r.Real.IsValid() {
+			real = r.Real.String()
+		}
+		rows = append(rows, []string{r.Range.String(), r.Use(), real})
+	}
+	return table(env.Out, rows)
+}

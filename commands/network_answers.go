@@ -1,0 +1,123 @@
+package commands
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	"liqonet.io/liqonet/internal/peering"
+)
+
+// describeInstallation is the answer of `network init` for people.
+func describeInstallation(r peering.InitResult) string {
+	var b strings.Builder
+	if r.Changed {
+		fmt.Fprintf(&b, "liqonet is installed in %s (%s)\n", r.Cluster.Name, stageTimes(r.Stages))
+	} else {
+		fmt.Fprintf(&b, "liqonet was installed in %s already: nothing changed\n", r.Cluster.Name)
+	}
+	c := r.Cluster
+	fmt.Fprintf(&b, "\npods: %s\nServices: %s\nnode networks: %s\n", list(c.PodCIDRs), list(c.ServiceCIDRs), list(c.NodeNetworks))
+	fmt.Fprintf(&b, "external: %s, internal: %s\n", c.ExternalCIDR, c.InternalCIDR)
+	fmt.Fprintf(&b, "overlay: %s on %d nodes, MTU %d\n", c.Overlay, c.Nodes, c.MTU)
+	return b.String()
+}
+
+// describeConnection is the answer of `network connect` for people: what was proven, and the address map.
+func describeConnection(r peering.Connection) string {
+	var b strings.Builder
+	local, remote := r.Local, r.Remote
+	if r.Changed {
+		fmt.Fprintf(&b, "%s and %s are connected\n", local.Cluster.Name, remote.Cluster.Name)
+	} else {
+		fmt.Fprintf(&b, "%s and %s were connected already: nothing changed\n", local.Cluster.Name, remote.Cluster.Name)
+	}
+	fmt.Fprintln(&b)
+	describeMappings(&b, local, "here")
+	describeMappings(&b, remote, "in "+remote.Cluster.Name)
+	fmt.Fprintln(&b)
+	describeProof(&b, local, remote)
+	describeProof(&b, remote, local)
+	fmt.Fprintf(&b, "\ntook %s: %s\n", seconds(r.Took), stageTimes(r.Stages))
+	return b.String()
+}
+
+// describeMappings writes by which addresses one side sees the other; where is its place in a sentence.
+func describeMappings(b *strings.Builder, side peering.SideResult, where string) {
+	for _, m := range side.Mappings {
+		seen := "as " + m.Seen.String()
+		if m.Identity {
+			seen = "as such"
+		}
+		fmt.Fprintf(b, "%s of %s: %s, seen %s %s\n", m.What, side.Peering, m.Real, where, seen)
+	}
+}
+
+// describeProof writes which packets of one side were answered by the other.
+func describeProof(b *strings.Builder, from, to peering.SideResult) {
+	p := from.Proof
+	nodes := make([]string, len(p.Nodes))
+	for i, n := range p.Nodes {
+		nodes[i] = fmt.Sprintf("%s (%s)", n.Name, roundTrip(time.Duration(n.RTT)))
+	}
+	fmt.Fprintf(b, "proven from %s to %s: full-size packets of node %s; gateways %s, loss %s; %s WireGuard, %s, MTU %d\n",
+		from.Cluster.Name, to.Cluster.Name, strings.Join(nodes, ", "), roundTrip(time.Duration(p.RTT)), percent(p.Loss), p.Implementation, p.Overlay, from.MTU)
+}
+
+// describeDisconnection is the answer of `network disconnect` for people.
+func describeDisconnection(r peering.Disconnection) string {
+	var b strings.Builder
+	for _, removal := range []*peering.Removal{r.Local, r.Remote} {
+		if removal != nil {
+			describeRemoval(&b, *removal)
+		}
+	}
+	if !r.Changed {
+		fmt.Fprintln(&b, "nothing changed")
+	}
+	return b.String()
+}
+
+// describeReset is the answer of `network reset` for people.
+func describeReset(r peering.ResetResult) string {
+	if !r.Changed {
+		return fmt.Sprintf("%s: liqonet was not installed: nothing changed\n", r.Context)
+	}
+	var b strings.Builder
+	if len(r.Peerings) > 0 {
+		describeRemoval(&b, r.Removal)
+	}
+	fmt.Fprintf(&b, "%s: liqonet is removed (%s)\n", r.Context, stageTimes(r.Stages))
+	return b.String()
+}
+
+func describeRemoval(b *strings.Builder, r peering.Removal) {
+	if len(r.Peerings) == 0 {
+		fmt.Fprintf(b, "%s: was not connected\n", r.Context)
+		return
+	}
+	fmt.Fprintf(b, "%s: disconnected from %s\n", r.Context, strings.Join(r.Peerings, ", "))
+	for _, free := range r.Released {
+		fmt.Fprintf(b, "%s: %s is free again (%s)\n", r.Context, free.Range, free.Use)
+	}
+}
+
+func stageTimes(stages []peering.StageTime) string {
+	texts := make([]string, len(stages))
+	for i, s := range stages {
+		texts[i] = s.Name + " " + seconds(s.Took)
+	}
+	return strings.Join(texts, ", ")
+}
+
+func list(ranges []netip.Prefix) string {
+	if len(ranges) == 0 {
+		return "none"
+	}
+	texts := make([]string, len(ranges))
+	for i, r := range ranges {
+		texts[i] = r.String()
+	}
+	return strings.Join(texts, ", ")
+}

@@ -1,0 +1,159 @@
+package commands
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"liqonet.io/liqonet/internal/peering"
+)
+
+// statusOptions are the options of `network status`.
+type statusOptions struct {
+	peering.StatusOptions
+	output format
+	watch  bool
+}
+
+// statusActions look at the peerings of a cluster, once or at every change.
+type statusActions struct {
+	once  func(context.Context, peering.StatusOptions) ([]peering.PeeringStatus, error)
+	watch func(context.Context, peering.StatusOptions, func([]peering.PeeringStatus) error) error
+}
+
+func newNetworkStatus(env *Env, local *clusterFlags, do statusActions) *cobra.Command {
+	o := statusOptions{output: formatText}
+	cmd := &cobra.Command{
+		Use:   "status [PEER]",
+		Short: "Show how the connections of a cluster do",
+		Long: `Show how the connections of a cluster do, one line each: what gateway and nodes measure now, with its age. The
+exit code is 0 when all are healthy and 3 when one is not.`,
+		Args: arguments("[PEER]"),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if len(args) > 0 {
+				o.Peer = args[0]
+			}
+			if o.Side.Cluster, err = local.connect(env); err != nil {
+				return err
+			}
+			return o.run(cmd.Context(), env, do)
+		},
+	}
+	enumFlag(cmd, &o.output, "output", "o", "how to print it", formatText, formatWide, formatJSON, formatYAML)
+	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "go on, and print every change")
+	return cmd
+}
+
+func (o statusOptions) run(ctx context.Context, env *Env, do statusActions) error {
+	if !o.watch {
+		all, err := do.once(ctx, o.StatusOptions)
+		if err != nil {
+			return err
+		}
+		if err := o.print(env.Out, all); err != nil {
+			return err
+		}
+		if !healthy(all) {
+			return errUnhealthy
+		}
+		return nil
+	}
+	show := func(all []peering.PeeringStatus) error {
+		if err := o.separate(env, time.Now()); err != nil {
+			return err
+		}
+		return o.print(env.Out, all)
+	}
+	if err := do.watch(ctx, o.StatusOptions, show); err != nil {
+		return err
+	}
+	return errInterrupted
+}
+
+// separate begins the next answer of a watch: on an empty screen where somebody looks, else after a line that
+// tells the time.
+func (o statusOptions) separate(env *Env, now time.Time) (err error) {
+	switch {
+	case o.output == formatYAML:
+		_, err = io.WriteString(env.Out, "---\n")
+	case o.output == formatJSON:
+	case env.OutTerminal:
+		_, err = io.WriteString(env.Out, clearScreen)
+	default:
+		_, err = fmt.Fprintf(env.Out, "%s\n", now.UTC().Format(time.RFC3339))
+	}
+	return err
+}
+
+// statusAnswer is the answer of `network status` for programs.
+type statusAnswer struct {
+	Healthy  bool                    `json:"healthy"` // all of them are
+	Peerings []peering.PeeringStatus `json:"peerings"`
+}
+
+func (o statusOptions) print(w io.Writer, all []peering.PeeringStatus) error {
+	if o.output == formatJSON || o.output == formatYAML {
+		return o.output.encode(w, statusAnswer{healthy(all), all})
+	}
+	if len(all) == 0 {
+		_, err := fmt.Fprintln(w, "no peerings")
+		return err
+	}
+	rows := [][]string{slices.Concat(statusHeading, o.extra(wideHeading))}
+	for _, p := range all {
+		rows = append(rows, slices.Concat(statusRow(p), o.extra(wideRow(p))))
+	}
+	if err := table(w, rows); err != nil {
+		return err
+	}
+	for _, p := range all {
+		if p.Reason == "" {
+			continue
+		}
+		if _, err := fmt.Fprintf(w, "%s is %s: %s\n", p.Peer, p.State, p.Reason); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// extra returns columns that only the wide table has.
+func (o statusOptions) extra(columns []string) []string {
+	if o.output != formatWide {
+		return nil
+	}
+	return columns
+}
+
+var (
+	statusHeading = []string{"PEER", "ROLE", "STATE", "ENDPOINT", "HANDSHAKE", "RTT", "LOSS", "RX/TX", "NODES", "WIREGUARD", "OVERLAY"}
+	wideHeading   = []string{"MTU", "REPORT", "GATEWAY", "SEEN HERE"}
+)
+
+func statusRow(p peering.PeeringStatus) []string {
+	return []string{
+		p.Peer, string(p.Role), string(p.State), orDash(p.Endpoint), age(p.HandshakeAge), roundTrip(p.RTT), percent(p.Loss),
+		bytes(p.RxBytes) + "/" + bytes(p.TxBytes), fmt.Sprintf("%d/%d", p.NodesReady, p.NodesTotal),
+		orDash(string(p.Implementation)), orDash(string(p.Overlay)),
+	}
+}
+
+func wideRow(p peering.PeeringStatus) []string {
+	seen := make([]string, len(p.Mappings))
+	for i, m := range p.Mappings {
+		seen[i] = fmt.Sprintf("%s %s", m.What, m.Seen)
+		if !m.Identity {
+			seen[i] += fmt.Sprintf(" (%s)", m.Real)
+		}
+	}
+	return []string{fmt.Sprint(p.MTU), age(p.ReportAge), orDash(p.Pod), strings.Join(seen, ", ")}
+}
+
+func healthy(all []peering.PeeringStatus) bool {
+	return !slices.ContainsFunc(all, func(p peering.PeeringStatus) bool { return p.State != peering.Healthy })
+}

@@ -1,0 +1,138 @@
+package commands
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pterm/pterm"
+)
+
+// clearScreen moves the cursor to the top and empties the screen (ECMA-48: CUP, ED).
+const clearScreen = "\x1b[H\x1b[2J"
+
+// progress tells on standard error how an operation goes on: with a spinner where somebody looks, in plain
+// lines elsewhere. It is a peering.Reporter; its methods may be called concurrently.
+type progress struct {
+	mu       sync.Mutex
+	out      io.Writer
+	animated bool
+	coloured bool
+	running  []string // stages that have begun and not ended, oldest first
+	spinner  *pterm.SpinnerPrinter
+}
+
+func newProgress(out io.Writer, animated, coloured bool) *progress {
+	return &progress{out: out, animated: animated, coloured: coloured}
+}
+
+// Stage says that a stage begins.
+func (p *progress) Stage(name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.running = append(p.running, name)
+	if !p.animated {
+		p.line("%s ...", name)
+		return
+	}
+	p.spin()
+}
+
+// Done says that a stage has ended and what came out of it.
+func (p *progress) Done(name, detail string, took time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i, running := range p.running {
+		if running == name {
+			p.running = append(p.running[:i], p.running[i+1:]...)
+			break
+		}
+	}
+	if detail != "" {
+		detail = ": " + detail
+	}
+	p.line("%s%s%s %s", p.mark(pterm.FgGreen, "✓ "), name, detail, p.colour(pterm.FgGray, "("+seconds(took)+")"))
+	p.spin()
+}
+
+// Note says something worth knowing.
+func (p *progress) Note(text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.line("%s%s", p.mark(pterm.FgCyan, "· "), text)
+	p.spin()
+}
+
+// Warn says something that may need action, and which.
+func (p *progress) Warn(text, hint string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.line("%s %s", p.colour(pterm.FgYellow, "warning:"), text)
+	if hint != "" {
+		p.line("%s %s", p.colour(pterm.FgCyan, "hint:"), hint)
+	}
+	p.spin()
+}
+
+// fail ends the animation and says why a command ended.
+func (p *progress) fail(err error, hint string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.running = nil
+	p.line("%s %s", p.colour(pterm.FgRed, "error:"), err)
+	if hint != "" {
+		p.line("%s %s", p.colour(pterm.FgCyan, "hint:"), hint)
+	}
+}
+
+// stop ends the animation.
+func (p *progress) stop() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.running = nil
+	p.still()
+}
+
+// line writes a line in place of the spinner.
+func (p *progress) line(format string, args ...any) {
+	p.still()
+	fmt.Fprintf(p.out, format+"\n", args...)
+}
+
+// spin shows the stages that are running.
+func (p *progress) spin() {
+	p.still()
+	if !p.animated || len(p.running) == 0 {
+		return
+	}
+	spinner := pterm.DefaultSpinner.WithWriter(p.out).WithRemoveWhenDone().WithText(strings.Join(p.running, ", "))
+	if !p.coloured {
+		plain := pterm.NewStyle()
+		spinner.Style, spinner.MessageStyle, spinner.TimerStyle = plain, plain, plain
+	}
+	p.spinner, _ = spinner.Start() // never fails: the error is the interface's
+}
+
+func (p *progress) still() {
+	if p.spinner != nil {
+		_ = p.spinner.Stop()
+		p.spinner = nil
+	}
+}
+
+// mark is a symbol at the start of a line, where somebody looks.
+func (p *progress) mark(c pterm.Color, symbol string) string {
+	if !p.animated {
+		return ""
+	}
+	return p.colour(c, symbol)
+}
+
+func (p *progress) colour(c pterm.Color, text string) string {
+	if !p.coloured {
+		return text
+	}
+	return c.Sprint(text)
+}
