@@ -25,10 +25,11 @@ import (
 const FieldManager = "liqoctl"
 
 // Client-side limits of requests a second and of requests at once. client-go's own 5 and 10 would make the
-// permission checks alone take seconds.
+// permission checks alone take seconds. kubectl has the same: servers limit for themselves (API priority and
+// fairness).
 const (
 	qps   = 50
-	burst = 100
+	burst = 300
 )
 
 // reachTimeout bounds the first requests: an API server that does not answer is told apart from a slow step.

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
@@ -123,7 +124,7 @@ func (c *Cluster) List(ctx context.Context, selector string) ([]Object, error) {
 			}
 			all, _, err := r.list(ctx, metav1.ListOptions{LabelSelector: selector})
 			if err != nil {
-				return fmt.Errorf("list %T in namespace %s of cluster %q: %w", kind, c.Namespace, c.Context, err)
+				return fmt.Errorf("list every %s in namespace %s of cluster %q: %w", strings.TrimSpace(operand(kind)), c.Namespace, c.Context, err)
 			}
 			for _, object := range all {
 				if ours(object) {

@@ -193,9 +193,9 @@ note pod kube-system/coredns-a has address 10.88.0.3, outside [10.244.0.0/16]: i
 	}
 }
 
-// refuse makes the fake API server answer requests for a resource with an error.
-func refuse(kube *fake.Clientset, verb, resource, version string, err error) {
-	kube.PrependReactor(verb, resource, func(action clienttesting.Action) (bool, runtime.Object, error) {
+// refuse makes the fake API server answer lists of a resource with an error; version "" is any.
+func refuse(kube *fake.Clientset, resource, version string, err error) {
+	kube.PrependReactor("list", resource, func(action clienttesting.Action) (bool, runtime.Object, error) {
 		return version == "" || action.GetResource().Version == version, nil, err
 	})
 }
@@ -207,7 +207,7 @@ func TestServiceCIDRVersions(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "beta"}, Spec: networkingv1beta1.ServiceCIDRSpec{CIDRs: []string{"10.96.0.0/14"}},
 	}
 	c, kube := clustertest.New(clustertest.Config{Objects: append(fixture(t, "kubeadm-flannel"), beta)})
-	refuse(kube, "list", "servicecidrs", "v1", notFound)
+	refuse(kube, "servicecidrs", "v1", notFound)
 	d, err := c.Discover(t.Context(), cluster.Overrides{})
 	if err != nil {
 		t.Fatal(err)
@@ -215,7 +215,7 @@ func TestServiceCIDRVersions(t *testing.T) {
 	if d.ServiceCIDRs.Source != "ServiceCIDR object beta" || !d.ServiceCIDRAPI {
 		t.Errorf("services %v, API %v", d.ServiceCIDRs, d.ServiceCIDRAPI)
 	}
-	refuse(kube, "list", "servicecidrs", "", notFound)
+	refuse(kube, "servicecidrs", "", notFound)
 	if d, err = c.Discover(t.Context(), cluster.Overrides{}); err != nil || d.ServiceCIDRAPI || d.ServiceCIDRs.Source != "kubeadm ConfigMap" {
 		t.Errorf("services %v, API %v, %v", d.ServiceCIDRs, d.ServiceCIDRAPI, err)
 	}
@@ -227,12 +227,12 @@ func TestDiscoverWithFewRights(t *testing.T) {
 		return apierrors.NewForbidden(schema.GroupResource{Resource: resource}, "", errors.New("no"))
 	}
 	c, kube := clustertest.New(clustertest.Config{Objects: fixture(t, "lab")})
-	refuse(kube, "list", "daemonsets", "", forbidden("daemonsets"))
+	refuse(kube, "daemonsets", "", forbidden("daemonsets"))
 	d, err := c.Discover(t.Context(), cluster.Overrides{})
 	if err != nil || len(d.Notes) != 1 || d.Notes[0] != "not allowed to read daemonsets" {
 		t.Errorf("notes %q, %v", d.Notes, err)
 	}
-	refuse(kube, "list", "nodes", "", forbidden("nodes"))
+	refuse(kube, "nodes", "", forbidden("nodes"))
 	if _, err := c.Discover(t.Context(), cluster.Overrides{}); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `read nodes of cluster "test"`) {
 		t.Errorf("error %v", err)
 	}

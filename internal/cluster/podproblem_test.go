@@ -130,7 +130,7 @@ func TestFailFastReturnsWhatTheWaitDoes(t *testing.T) {
 		t.Error(err)
 	}
 	broken := errors.New("broken")
-	if err := c.FailFast(t.Context(), fabricPods, func(context.Context) error { return broken }); err != broken {
+	if err := c.FailFast(t.Context(), fabricPods, func(context.Context) error { return broken }); !errors.Is(err, broken) {
 		t.Errorf("error %v", err)
 	}
 }
