@@ -104,8 +104,8 @@ func (s programSet) build(ctx context.Context, module, dir string, note *progres
 		if err := os.MkdirAll(folder, 0o755); err != nil {
 			return err
 		}
-		args := append([]string{"build", "-v", "-trimpath", "-ldflags", strings.Join(link, " "), "-o", folder + "/"}, o.packages...)
-		err := compile(ctx, module, args, func() {
+		args := []string{"build", "-v", "-trimpath", "-buildvcs=false", "-ldflags", strings.Join(link, " "), "-o", folder + "/"}
+		err := compile(ctx, module, append(args, o.packages...), func() {
 			compiled++
 			note.Set(fmt.Sprintf("%d packages compiled", compiled))
 		})

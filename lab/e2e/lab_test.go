@@ -185,7 +185,8 @@ func podOn(ctx context.Context, t *testing.T, l *lab.Lab, cluster, node string) 
 			Status   struct{ PodIP string }
 		}
 	}
-	text := kubectl(ctx, t, l, cluster, "get", "pods", "-l", "app=echo", "--field-selector", "spec.nodeName="+node, "-o", "json")
+	text := kubectl(ctx, t, l, cluster,
+		"get", "pods", "-l", "app=echo", "--field-selector", "spec.nodeName="+node, "-o", "json")
 	if err := json.Unmarshal([]byte(text), &list); err != nil {
 		t.Fatal(err)
 	}

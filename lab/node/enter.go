@@ -51,7 +51,7 @@ func Run(ctx context.Context, p Place, argv []string) (int, error) {
 	}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	signal.Notify(signals, syscall.SIGTERM) // a terminal sends its interrupts to the program as well
 	defer signal.Stop(signals)
 	if err := cmd.Start(); err != nil {
 		return 0, err

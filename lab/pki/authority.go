@@ -64,7 +64,7 @@ func (a *Authority) Certificate() []byte { return a.pem }
 
 // Pair is the authority's certificate with its key, for a controller that signs by itself.
 func (a *Authority) Pair() (Pair, error) {
-	key, err := EncodeKey(a.key)
+	key, err := encodeKey(a.key)
 	return Pair{Certificate: a.pem, Key: key}, err
 }
 
@@ -90,7 +90,7 @@ func (a *Authority) Issue(s Subject) (Pair, error) {
 	if err != nil {
 		return Pair{}, err
 	}
-	encoded, err := EncodeKey(key)
+	encoded, err := encodeKey(key)
 	return Pair{Certificate: encode("CERTIFICATE", cert.Raw), Key: encoded}, err
 }
 
@@ -100,7 +100,7 @@ func SigningKey() (private, public []byte, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	private, err = EncodeKey(key)
+	private, err = encodeKey(key)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -111,8 +111,8 @@ func SigningKey() (private, public []byte, err error) {
 	return private, encode("PUBLIC KEY", der), nil
 }
 
-// EncodeKey returns a private key as PEM.
-func EncodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
+// encodeKey returns a private key as PEM.
+func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
 	der, err := x509.MarshalECPrivateKey(key)
 	if err != nil {
 		return nil, fmt.Errorf("encode private key: %w", err)

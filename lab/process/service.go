@@ -26,11 +26,12 @@ type Service struct {
 	Log  string   `json:"log"`  // file that its output is appended to
 	// After are paths that must exist before it starts.
 	After []string `json:"after,omitempty"`
-	// Once services are not started again: those that follow in a list wait until they have ended well.
+	// Once is set for a program that is started again only until it has ended well.
 	Once bool `json:"once,omitempty"`
 }
 
-// Keep runs the service inside a network namespace, nil for the program's own, until ctx is done.
+// Keep runs the service inside a network namespace, nil for the program's own, until ctx is done or, of a Once
+// service, until it has ended well. It returns ctx's error in the first case, nil in the second.
 func (s *Spawner) Keep(ctx context.Context, v Service, in *netns.Namespace) error {
 	for ctx.Err() == nil {
 		err := s.runOnce(ctx, v, in)

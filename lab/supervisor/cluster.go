@@ -145,7 +145,7 @@ func (s *Supervisor) startCluster(ctx context.Context, c *cluster) error {
 	if err := all.Wait(); err != nil {
 		return err
 	}
-	s.journal.add("cluster %s: %d nodes Ready", c.Name(), len(c.list()))
+	s.journal.add("cluster %s: all nodes Ready (%d)", c.Name(), len(c.list()))
 	return nil
 }
 

@@ -76,7 +76,8 @@ func (s *Supervisor) keepArchive(archive io.Reader) (string, error) {
 }
 
 func (s *Supervisor) importImage(ctx context.Context, n *node, pid int, name string) error {
-	args := append([]string{nodes.EnterCommand, strconv.Itoa(pid), "--"}, kube.ImportCommand(filepath.Join(nodes.ImagesDir, name))...)
+	args := []string{nodes.EnterCommand, strconv.Itoa(pid), "--"}
+	args = append(args, kube.ImportCommand(filepath.Join(nodes.ImagesDir, name))...)
 	cmd := exec.CommandContext(ctx, filepath.Join(s.tools, "lab"), args...)
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said

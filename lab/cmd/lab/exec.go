@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -42,7 +43,8 @@ namespace of the router or a control plane. Its exit code is the program's.`,
 
 // run runs a program at a place; its exit code becomes this program's.
 func run(cmd *cobra.Command, place node.Place, argv []string) error {
-	code, err := node.Run(cmd.Context(), place, argv)
+	// An interrupt is for the program to heed, and for this one to wait.
+	code, err := node.Run(context.WithoutCancel(cmd.Context()), place, argv)
 	if err != nil {
 		return err
 	}

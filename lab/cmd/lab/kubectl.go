@@ -1,10 +1,9 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os"
-	"os/exec"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -26,12 +25,7 @@ func newKubectl(name *string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			kubectl.Stdin, kubectl.Stdout, kubectl.Stderr = os.Stdin, os.Stdout, os.Stderr
-			err = kubectl.Run()
-			if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() > 0 {
-				return exitCode(exit.ExitCode())
-			}
-			return err
+			return syscall.Exec(kubectl.Path, kubectl.Args, kubectl.Env)
 		},
 	}
 	cmd.Flags().SetInterspersed(false) // flags after CLUSTER are kubectl's

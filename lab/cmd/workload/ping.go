@@ -47,7 +47,8 @@ func ping(ctx context.Context, args []string) error {
 		if err := pingOnce(icmp, uint16(sequence), pattern(o.size)); err != nil {
 			return fmt.Errorf("ping %s, %d bytes: %w", o.target, o.size, err)
 		}
-		fmt.Printf("%d bytes from %s: seq=%d time=%s\n", o.size, conn.RemoteAddr(), sequence, time.Since(began).Round(time.Microsecond))
+		took := time.Since(began).Round(time.Microsecond)
+		fmt.Printf("%d bytes from %s: seq=%d time=%s\n", o.size, conn.RemoteAddr(), sequence, took)
 	}
 	return nil
 }

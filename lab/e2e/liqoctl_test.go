@@ -1,0 +1,176 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"liqonet.io/liqonet/lab"
+	"liqonet.io/liqonet/lab/spec"
+)
+
+// liqoctl is the program under test, with a lab's kubeconfig.
+type liqoctl struct {
+	path string
+	lab  *lab.Lab
+}
+
+// newLiqoctl builds the program, and puts its image on every node of the lab, as a user without a registry would.
+func newLiqoctl(ctx context.Context, t *testing.T, l *lab.Lab) liqoctl {
+	t.Helper()
+	dir := t.TempDir()
+	c := liqoctl{path: filepath.Join(dir, "liqoctl"), lab: l}
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", c.path, "./cmd/liqoctl")
+	build.Dir = filepath.Join("..", "..") // the root of the repository
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build liqoctl: %v\n%s", err, out)
+	}
+	archive := filepath.Join(dir, "image.tar")
+	c.must(ctx, t, "image", "save", "-o", archive)
+	image, err := os.Open(archive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer image.Close()
+	if err := l.Load(ctx, image); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// run returns what the program prints on stdout, what it says on stderr, and its exit code.
+func (c liqoctl) run(ctx context.Context, t *testing.T, args ...string) (out, said string, code int) {
+	t.Helper()
+	cmd := exec.CommandContext(ctx, c.path, args...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.lab.Kubeconfig())
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		code = exit.ExitCode()
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	return stdout.String(), stderr.String(), code
+}
+
+// must runs the program and fails the test unless it exits with 0.
+func (c liqoctl) must(ctx context.Context, t *testing.T, args ...string) string {
+	t.Helper()
+	out, said, code := c.run(ctx, t, args...)
+	if code != 0 {
+		t.Fatalf("liqoctl %v: exit code %d\n%s%s", args, code, out, said)
+	}
+	return out
+}
+
+// connection is the part of `network connect -o json` that tests look at.
+type connection struct {
+	Changed bool
+	Local   connectedSide
+	Remote  connectedSide
+	Stages  []struct {
+		Name string
+		Took int64 `json:"tookNanoseconds"`
+	}
+	Took int64 `json:"tookNanoseconds"`
+}
+
+type connectedSide struct {
+	Mappings []struct {
+		What       string
+		Real, Seen netip.Prefix
+		Identity   bool
+	}
+	Proof struct {
+		Nodes []struct{ Name string }
+	}
+}
+
+// seen is how a pod's address of the other cluster is called on this side.
+func (s connectedSide) seen(t *testing.T, real string) string {
+	t.Helper()
+	a := netip.MustParseAddr(real)
+	for _, m := range s.Mappings {
+		if m.What != "pods" || !m.Real.Contains(a) {
+			continue
+		}
+		if m.Real.Bits() != 16 {
+			t.Fatalf("mapping of %s: the tests want a /16", m.Real)
+		}
+		host, network := a.As4(), m.Seen.Addr().As4()
+		return netip.AddrFrom4([4]byte{network[0], network[1], host[2], host[3]}).String()
+	}
+	t.Fatalf("no mapping of %s in %+v", real, s.Mappings)
+	return ""
+}
+
+// connect connects clusters a and b of the lab.
+func (c liqoctl) connect(ctx context.Context, t *testing.T, args ...string) connection {
+	t.Helper()
+	var got connection
+	out := c.must(ctx, t, append([]string{"network", "connect", "--context", "a", "--remote-context", "b",
+		"--gw-server-service-type", "NodePort", "-o", "json"}, args...)...)
+	if err := json.Unmarshal([]byte(out), &got); err != nil {
+		t.Fatalf("%v in\n%s", err, out)
+	}
+	for _, s := range got.Stages {
+		t.Logf("stage %-10s %5.2fs", s.Name, float64(s.Took)/1e9)
+	}
+	t.Logf("connect took %.2fs", float64(got.Took)/1e9)
+	return got
+}
+
+// startLab starts a lab for one test, with a pod on every node, and ends it with the test.
+func startLab(ctx context.Context, t *testing.T, name string, s spec.Spec) *lab.Lab {
+	t.Helper()
+	if err := lab.Remove(ctx, name); err != nil {
+		t.Fatal(err)
+	}
+	l, err := lab.Start(ctx, lab.Options{Name: name, Spec: s, Log: t.Output()})
+	t.Cleanup(func() {
+		if err := lab.Remove(context.WithoutCancel(ctx), name); err != nil {
+			t.Error(err)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, cluster := range []string{"a", "b"} {
+		kubectl(ctx, t, l, cluster, "apply", "-f", "testdata/echo.yaml")
+	}
+	for _, cluster := range []string{"a", "b"} {
+		kubectl(ctx, t, l, cluster, "rollout", "status", "daemonset/echo", "--timeout=60s")
+	}
+	return l
+}
+
+// nodesOf returns the names of a cluster's nodes.
+func nodesOf(ctx context.Context, t *testing.T, l *lab.Lab, cluster string) []string {
+	t.Helper()
+	status, err := l.Status(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, c := range status.Clusters {
+		if c.Name != cluster {
+			continue
+		}
+		for _, n := range c.Nodes {
+			names = append(names, n.Name)
+		}
+	}
+	if len(names) == 0 {
+		t.Fatal(fmt.Errorf("cluster %s has no nodes", cluster))
+	}
+	return names
+}

@@ -1,0 +1,231 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"liqonet.io/liqonet/lab"
+	"liqonet.io/liqonet/lab/spec"
+)
+
+// fullSize is the payload of a UDP packet of 1420 bytes, the path's MTU on links of 1500: less IP 20 and UDP 8.
+const fullSize = "1392"
+
+// side is one cluster of a connection, as a sender.
+type side struct {
+	cluster, other string
+	self, peer     connectedSide // what this cluster sees of the other, and the other of this one
+}
+
+func sides(c connection) []side {
+	return []side{{"a", "b", c.Local, c.Remote}, {"b", "a", c.Remote, c.Local}}
+}
+
+// TestNetwork connects two clusters that use the same pod CIDR, from nothing to nothing.
+func TestNetwork(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), buildTimeout)
+	defer cancel()
+	l := startLab(ctx, t, "e2e-network", spec.Default())
+	c := newLiqoctl(ctx, t, l)
+	clean := map[string]string{}
+	for _, cluster := range []string{"a", "b"} {
+		for _, node := range nodesOf(ctx, t, l, cluster) {
+			clean[node] = kernelOf(ctx, t, l, node)
+		}
+	}
+
+	conn := c.connect(ctx, t)
+	if !conn.Changed {
+		t.Error("the first connect says that it changed nothing")
+	}
+	for _, s := range sides(conn) {
+		if len(s.self.Proof.Nodes) != 2 {
+			t.Errorf("%s: %d nodes are proven, want 2", s.cluster, len(s.self.Proof.Nodes))
+		}
+		for _, m := range s.self.Mappings {
+			if m.Identity {
+				t.Errorf("%s: %s of %s keep their addresses though they collide", s.cluster, m.What, s.other)
+			}
+		}
+	}
+	t.Run("every pod reaches every pod", func(t *testing.T) { testEveryPod(ctx, t, l, conn) })
+	t.Run("nodes reach pods", func(t *testing.T) { testNodesReachPods(ctx, t, l, conn) })
+	t.Run("connect again changes nothing", func(t *testing.T) {
+		if again := c.connect(ctx, t); again.Changed {
+			t.Error("the second connect changed something")
+		}
+	})
+	t.Run("other parameters need --update", func(t *testing.T) { testUpdate(ctx, t, c) })
+	t.Run("status is healthy", func(t *testing.T) { testStatus(ctx, t, c) })
+	t.Run("a node that joins takes part", func(t *testing.T) {
+		if _, err := l.AddNode(ctx, "a"); err != nil {
+			t.Fatal(err)
+		}
+		kubectl(ctx, t, l, "a", "rollout", "status", "daemonset/echo", "--timeout=60s")
+		kubectl(ctx, t, l, "a", "-n", "liqonet", "rollout", "status", "daemonset/node", "--timeout=60s")
+		awaitHealthy(ctx, t, c, 3)
+		testEveryPod(ctx, t, l, conn)
+	})
+	t.Run("disconnect and reset leave nothing", func(t *testing.T) { testRemoval(ctx, t, c, clean) })
+}
+
+// TestNetworkDisjoint connects clusters whose ranges do not collide: addresses stay as they are.
+func TestNetworkDisjoint(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), buildTimeout)
+	defer cancel()
+	l := startLab(ctx, t, "e2e-disjoint", spec.Spec{Clusters: []spec.Cluster{
+		{Name: "a", Nodes: 1},
+		{Name: "b", Nodes: 1, PodCIDR: netip.MustParsePrefix("10.245.0.0/16"), ServiceCIDR: netip.MustParsePrefix("10.97.0.0/16")},
+	}})
+	c := newLiqoctl(ctx, t, l)
+	conn := c.connect(ctx, t)
+	for _, s := range sides(conn) {
+		for _, m := range s.self.Mappings {
+			if m.What == "pods" && (!m.Identity || m.Real != m.Seen) {
+				t.Errorf("%s sees pods of %s, %s, as %s without need", s.cluster, s.other, m.Real, m.Seen)
+			}
+		}
+	}
+	testEveryPod(ctx, t, l, conn)
+}
+
+// testEveryPod sends TCP, UDP and ICMP between every two pods of different clusters and checks which source
+// address the far end sees.
+func testEveryPod(ctx context.Context, t *testing.T, l *lab.Lab, c connection) {
+	t.Helper()
+	for _, s := range sides(c) {
+		for _, from := range nodesOf(ctx, t, l, s.cluster) {
+			sender := podOn(ctx, t, l, s.cluster, from)
+			for _, to := range nodesOf(ctx, t, l, s.other) {
+				receiver := podOn(ctx, t, l, s.other, to)
+				target := s.self.seen(t, receiver.IP)
+				want := fmt.Sprintf("node=%s ip=%s from=%s:", to, receiver.IP, s.peer.seen(t, sender.IP))
+				for _, args := range [][]string{
+					{"get", "http://" + target + ":8080/"},
+					{"tcp", "-size", "1000000", target + ":7"},
+					{"udp", "-df", "-size", fullSize, target + ":7"},
+					{"udp", "-size", "4000", target + ":7"}, // in fragments
+				} {
+					if out := inPod(ctx, t, l, s.cluster, sender, args...); !strings.Contains(out, want) {
+						t.Errorf("%v from %s: %q, want %q in it", args, from, out, want)
+					}
+				}
+				inPod(ctx, t, l, s.cluster, sender, "ping", "-df", "-size", fullSize, target)
+			}
+		}
+	}
+}
+
+// testNodesReachPods has every node talk to every pod of the other cluster: the pods see addresses of the
+// nodes' external CIDR.
+func testNodesReachPods(ctx context.Context, t *testing.T, l *lab.Lab, c connection) {
+	for _, s := range sides(c) {
+		external := s.peer.Mappings[len(s.peer.Mappings)-1]
+		sources := map[string]string{}
+		for _, from := range nodesOf(ctx, t, l, s.cluster) {
+			for _, to := range nodesOf(ctx, t, l, s.other) {
+				target := s.self.seen(t, podOn(ctx, t, l, s.other, to).IP)
+				out, err := l.NodeExec(ctx, from, "workload", "get", "http://"+target+":8080/")
+				if err != nil {
+					t.Error(err)
+					continue
+				}
+				_, source, _ := strings.Cut(string(out), "from=")
+				a, err := netip.ParseAddrPort(strings.TrimSpace(source))
+				if err != nil || !external.Seen.Contains(a.Addr()) {
+					t.Errorf("from node %s: %q, want an address of %s", from, out, external.Seen)
+				}
+				if other, taken := sources[a.Addr().String()]; taken && other != from {
+					t.Errorf("nodes %s and %s have the same address %s", from, other, a.Addr())
+				}
+				sources[a.Addr().String()] = from
+			}
+		}
+	}
+}
+
+func testUpdate(ctx context.Context, t *testing.T, c liqoctl) {
+	args := []string{"network", "connect", "--context", "a", "--remote-context", "b", "--gw-server-service-type", "NodePort", "--mtu", "1300"}
+	_, said, code := c.run(ctx, t, args...)
+	if code != 1 || !strings.Contains(said, "1300") || !strings.Contains(said, "--update") {
+		t.Errorf("exit code %d, want 1 and what differs and the hint:\n%s", code, said)
+	}
+}
+
+// peeringState is the part of `network status -o json` that tests look at.
+type peeringState struct {
+	Peer, State, Reason    string
+	NodesReady, NodesTotal int
+}
+
+func (c liqoctl) status(ctx context.Context, t *testing.T, cluster string) ([]peeringState, int) {
+	t.Helper()
+	out, said, code := c.run(ctx, t, "network", "status", "--context", cluster, "-o", "json")
+	var all struct{ Peerings []peeringState }
+	if err := json.Unmarshal([]byte(out), &all); err != nil {
+		t.Fatalf("%v in\n%s%s", err, out, said)
+	}
+	return all.Peerings, code
+}
+
+func testStatus(ctx context.Context, t *testing.T, c liqoctl) {
+	for cluster, peer := range map[string]string{"a": "b", "b": "a"} {
+		all, code := c.status(ctx, t, cluster)
+		if code != 0 || len(all) != 1 || all[0].Peer != peer || all[0].State != "healthy" || all[0].NodesReady != 2 {
+			t.Errorf("status of %s: exit code %d, %+v", cluster, code, all)
+		}
+	}
+}
+
+// awaitHealthy waits until cluster a's status has that many nodes ready.
+func awaitHealthy(ctx context.Context, t *testing.T, c liqoctl, nodes int) {
+	t.Helper()
+	var all []peeringState
+	await(ctx, t, func() bool {
+		var code int
+		all, code = c.status(ctx, t, "a")
+		return code == 0 && all[0].NodesReady == nodes
+	}, func() string { return fmt.Sprintf("status: %+v", all) })
+}
+
+// testRemoval disconnects and resets, and looks for what is left in kernels and API servers.
+func testRemoval(ctx context.Context, t *testing.T, c liqoctl, clean map[string]string) {
+	if _, said, code := c.run(ctx, t, "network", "reset", "--context", "a"); code != 1 || !strings.Contains(said, "hint:") {
+		t.Errorf("reset while a peering stands: exit code %d\n%s", code, said)
+	}
+	c.must(ctx, t, "network", "disconnect", "--context", "a", "--remote-context", "b")
+	for node, want := range clean {
+		if got := kernelOf(ctx, t, c.lab, node); got != want {
+			t.Errorf("node %s after disconnect:\n%s\nwant:\n%s", node, got, want)
+		}
+	}
+	for _, cluster := range []string{"a", "b"} {
+		if out := kubectl(ctx, t, c.lab, cluster, "-n", "liqonet", "get", "all,configmaps,secrets,leases", "-l", "liqonet.io/peering", "-o", "name"); out != "" {
+			t.Errorf("objects of the peering in %s after disconnect:\n%s", cluster, out)
+		}
+		c.must(ctx, t, "network", "reset", "--context", cluster)
+		if out := kubectl(ctx, t, c.lab, cluster, "get", "namespaces,clusterroles,clusterrolebindings", "-o", "name"); strings.Contains(out, "liqonet") {
+			t.Errorf("objects in %s after reset:\n%s", cluster, out)
+		}
+	}
+	if out := c.must(ctx, t, "network", "disconnect", "--context", "a", "--remote-context", "b"); strings.Contains(out, "error") {
+		t.Errorf("disconnect of what is not connected: %s", out)
+	}
+}
+
+// kernelOf is all in a node's kernel that liqonet could leave there: links, addresses, rules, routes of every
+// table, nexthops, neighbours and tables of nftables that are not the cluster's own.
+func kernelOf(ctx context.Context, t *testing.T, l *lab.Lab, node string) string {
+	t.Helper()
+	const script = `ip -br link | grep -v veth; ip -4 -br addr | grep -v veth; ip rule; ip nexthop; ip neigh show dev lqn-overlay 2>/dev/null
+ip route show table all proto 76; nft list tables`
+	out, err := l.NodeExec(ctx, node, "sh", "-c", script)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
+}

@@ -1,0 +1,147 @@
+package process
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"liqonet.io/liqonet/lab/netns"
+)
+
+// parentVariable makes the test binary start a child, print its number and wait to be killed.
+const parentVariable = "TEST_SPAWN"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(parentVariable) == "" {
+		os.Exit(m.Run())
+	}
+	child := exec.Command("sleep", "1000")
+	if err := NewSpawner().Start(child, nil); err != nil {
+		os.Exit(1)
+	}
+	os.Stdout.WriteString(strconv.Itoa(child.Process.Pid) + "\n")
+	select {}
+}
+
+func TestChildrenDieWithTheirParent(t *testing.T) {
+	parent := exec.Command("/proc/self/exe")
+	parent.Env = append(os.Environ(), parentVariable+"=1")
+	out, err := parent.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := parent.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err, parent.Wait())
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(line))
+	if err != nil {
+		t.Fatal(err)
+	}
+	child, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(child)
+	if err := parent.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := parent.Wait(); err == nil {
+		t.Error("parent ended by itself, want killed")
+	}
+	// The descriptor becomes readable when the child ends.
+	ready, err := unix.Poll([]unix.PollFd{{Fd: int32(child), Events: unix.POLLIN}}, 10_000)
+	if err != nil || ready != 1 {
+		t.Errorf("child %d still runs 10s after its parent's end: %v", pid, err)
+	}
+}
+
+// TestStartInNamespace needs root.
+func TestStartInNamespace(t *testing.T) {
+	ns, err := netns.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ns.Close()
+	s := NewSpawner()
+	readlink := func(in *netns.Namespace) string {
+		var out strings.Builder
+		cmd := exec.Command("readlink", "/proc/self/ns/net")
+		cmd.Stdout = &out
+		if err := s.Start(cmd, in); err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		return strings.TrimSpace(out.String())
+	}
+	home, err := os.Readlink("/proc/self/ns/net")
+	if err != nil {
+		t.Fatal(err)
+	}
+	inside, outside := readlink(ns), readlink(nil)
+	if inside == home || outside != home {
+		t.Errorf("home %s, inside %s, outside %s", home, inside, outside)
+	}
+}
+
+func TestKeepStartsAgain(t *testing.T) {
+	dir := t.TempDir()
+	log := filepath.Join(dir, "log", "service.log")
+	ctx, cancel := context.WithCancel(t.Context())
+	kept := make(chan error, 1)
+	go func() {
+		kept <- NewSpawner().Keep(ctx, Service{Name: "x", Args: []string{"/bin/sh", "-c", "echo ran; exit 3"}, Log: log}, nil)
+	}()
+	limit := time.After(10 * time.Second)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for text := ""; strings.Count(text, "ran\n") < 2; {
+		select {
+		case <-limit:
+			t.Fatalf("after 10s the log has %q, want two runs", text)
+		case <-tick.C:
+			if b, err := os.ReadFile(log); err == nil {
+				text = string(b)
+			}
+		}
+	}
+	cancel()
+	if err := <-kept; !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want %v", err, context.Canceled)
+	}
+}
+
+func TestOnceWaitsForItsPath(t *testing.T) {
+	dir := t.TempDir()
+	gate, mark := filepath.Join(dir, "gate"), filepath.Join(dir, "mark")
+	kept := make(chan error, 1)
+	go func() {
+		kept <- NewSpawner().Keep(t.Context(), Service{
+			Name: "x", Args: []string{"/bin/sh", "-c", "test -e " + gate + " && echo >" + mark},
+			Log: filepath.Join(dir, "log"), After: []string{gate}, Once: true,
+		}, nil)
+	}()
+	if err := os.WriteFile(gate, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-kept; err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(mark); err != nil {
+		t.Error(err)
+	}
+}
