@@ -13,7 +13,6 @@ func TestValidate(t *testing.T) {
 	if err := testConfig().validate(); err != nil {
 		t.Fatal(err)
 	}
-	prefixes := func(s string) []netip.Prefix { return []netip.Prefix{netip.MustParsePrefix(s)} }
 	for want, change := range map[string]func(*Config){
 		"implementation": func(c *Config) { c.Implementation = "magic" },
 		"link name":      func(c *Config) { c.Name = strings.Repeat("x", 16) },
@@ -33,4 +32,11 @@ func TestValidate(t *testing.T) {
 			t.Errorf("%s: error %v", want, err)
 		}
 	}
+}
+
+func prefixes(texts ...string) (out []netip.Prefix) {
+	for _, s := range texts {
+		out = append(out, netip.MustParsePrefix(s))
+	}
+	return out
 }

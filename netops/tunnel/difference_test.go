@@ -4,7 +4,6 @@ import (
 	"net"
 	"net/netip"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -28,50 +27,94 @@ func matching() wgtypes.Device {
 }
 
 func TestDifferenceIsNoMoreThanNeeded(t *testing.T) {
-	endpoint := netip.MustParseAddrPort("192.0.2.1:51840")
-	update := wgtypes.PeerConfig{PublicKey: testKey(0xc3), UpdateOnly: true}
-	private, psk, port, keepAlive := testKey(0xa1), testKey(0xb2), 51840, 25*time.Second
-	with := func(change func(*wgtypes.PeerConfig)) wgtypes.Config {
-		p := update
+	var (
+		cfg      = testConfig()
+		ranges   = cfg.Peer.AllowedIPs
+		endpoint = netip.MustParseAddrPort("192.0.2.1:51840")
+		private  = testKey(0xa1)
+		psk      = testKey(0xb2)
+		port     = 51840
+	)
+	peers := func(p ...wgtypes.PeerConfig) wgtypes.Config { return wgtypes.Config{Peers: p} }
+	update := func(change func(*wgtypes.PeerConfig)) wgtypes.Config {
+		p := wgtypes.PeerConfig{PublicKey: cfg.Peer.PublicKey, UpdateOnly: true}
 		change(&p)
-		return wgtypes.Config{Peers: []wgtypes.PeerConfig{p}}
+		return peers(p)
 	}
-	all := testConfig().Peer.AllowedIPs
-	for name, c := range map[string]struct {
-		change   func(*wgtypes.Device)
+	for _, c := range []struct {
+		name     string
+		change   func(have *wgtypes.Device, peer *wgtypes.Peer)
 		endpoint netip.AddrPort
 		want     wgtypes.Config
 	}{
-		"same":          {func(*wgtypes.Device) {}, netip.AddrPort{}, wgtypes.Config{}},
-		"private key":   {func(d *wgtypes.Device) { d.PrivateKey = testKey(1) }, netip.AddrPort{}, wgtypes.Config{PrivateKey: &private}},
-		"listen port":   {func(d *wgtypes.Device) { d.ListenPort = 7 }, netip.AddrPort{}, wgtypes.Config{ListenPort: &port}},
-		"preshared key": {func(d *wgtypes.Device) { d.Peers[0].PresharedKey = wgtypes.Key{} }, netip.AddrPort{}, with(func(p *wgtypes.PeerConfig) { p.PresharedKey = &psk })},
-		"keepalive":     {func(d *wgtypes.Device) { d.Peers[0].PersistentKeepaliveInterval = 0 }, netip.AddrPort{}, with(func(p *wgtypes.PeerConfig) { p.PersistentKeepaliveInterval = &keepAlive })},
-		"endpoint": {func(*wgtypes.Device) {}, endpoint, wgtypes.Config{
-			ReplacePeers: true, Peers: []wgtypes.PeerConfig{newPeer(testConfig(), endpoint)},
-		}},
-		"endpoint, mapped form": {func(d *wgtypes.Device) {
-			d.Peers[0].Endpoint = &net.UDPAddr{IP: net.ParseIP("::ffff:192.0.2.1"), Port: 51840}
-		}, endpoint, wgtypes.Config{}},
-		"range missing": {func(d *wgtypes.Device) { d.Peers[0].AllowedIPs = ipNets(all[:1]) }, netip.AddrPort{}, with(func(p *wgtypes.PeerConfig) { p.AllowedIPs = ipNets(all[1:]) })},
-		"range too many": {func(d *wgtypes.Device) {
-			d.Peers[0].AllowedIPs = append(d.Peers[0].AllowedIPs, ipNets([]netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")})...)
-		}, netip.AddrPort{}, with(func(p *wgtypes.PeerConfig) { p.AllowedIPs, p.ReplaceAllowedIPs = ipNets(all), true })},
-		"foreign peer": {func(d *wgtypes.Device) { d.Peers = append(d.Peers, wgtypes.Peer{PublicKey: testKey(9)}) }, netip.AddrPort{}, wgtypes.Config{
-			Peers: []wgtypes.PeerConfig{{PublicKey: testKey(9), Remove: true, UpdateOnly: true}},
-		}},
-		"no peer": {func(d *wgtypes.Device) { d.Peers = nil }, endpoint, wgtypes.Config{
-			Peers: []wgtypes.PeerConfig{newPeer(testConfig(), endpoint)},
-		}},
+		{name: "same", change: func(*wgtypes.Device, *wgtypes.Peer) {}},
+		{
+			name:   "private key",
+			change: func(have *wgtypes.Device, _ *wgtypes.Peer) { have.PrivateKey = testKey(1) },
+			want:   wgtypes.Config{PrivateKey: &private},
+		},
+		{
+			name:   "listen port",
+			change: func(have *wgtypes.Device, _ *wgtypes.Peer) { have.ListenPort = 7 },
+			want:   wgtypes.Config{ListenPort: &port},
+		},
+		{
+			name:   "preshared key",
+			change: func(_ *wgtypes.Device, peer *wgtypes.Peer) { peer.PresharedKey = wgtypes.Key{} },
+			want:   update(func(p *wgtypes.PeerConfig) { p.PresharedKey = &psk }),
+		},
+		{
+			name:   "keepalive",
+			change: func(_ *wgtypes.Device, peer *wgtypes.Peer) { peer.PersistentKeepaliveInterval = 0 },
+			want:   update(func(p *wgtypes.PeerConfig) { p.PersistentKeepaliveInterval = &cfg.Peer.KeepAlive }),
+		},
+		{
+			name:     "endpoint",
+			change:   func(*wgtypes.Device, *wgtypes.Peer) {},
+			endpoint: endpoint,
+			want:     wgtypes.Config{ReplacePeers: true, Peers: []wgtypes.PeerConfig{newPeer(cfg, endpoint)}},
+		},
+		{
+			name: "endpoint in IPv6 form",
+			change: func(_ *wgtypes.Device, peer *wgtypes.Peer) {
+				peer.Endpoint = &net.UDPAddr{IP: net.ParseIP("::ffff:192.0.2.1"), Port: 51840}
+			},
+			endpoint: endpoint,
+		},
+		{
+			name:   "range missing",
+			change: func(_ *wgtypes.Device, peer *wgtypes.Peer) { peer.AllowedIPs = ipNets(ranges[:1]) },
+			want:   update(func(p *wgtypes.PeerConfig) { p.AllowedIPs = ipNets(ranges[1:]) }),
+		},
+		{
+			name: "range too many",
+			change: func(_ *wgtypes.Device, peer *wgtypes.Peer) {
+				peer.AllowedIPs = append(peer.AllowedIPs, ipNets(prefixes("0.0.0.0/0"))...)
+			},
+			want: update(func(p *wgtypes.PeerConfig) { p.AllowedIPs, p.ReplaceAllowedIPs = ipNets(ranges), true }),
+		},
+		{
+			name: "foreign peer",
+			change: func(have *wgtypes.Device, _ *wgtypes.Peer) {
+				have.Peers = append(have.Peers, wgtypes.Peer{PublicKey: testKey(9)})
+			},
+			want: peers(wgtypes.PeerConfig{PublicKey: testKey(9), Remove: true, UpdateOnly: true}),
+		},
+		{
+			name:     "no peer",
+			change:   func(have *wgtypes.Device, _ *wgtypes.Peer) { have.Peers = nil },
+			endpoint: endpoint,
+			want:     peers(newPeer(cfg, endpoint)),
+		},
 	} {
 		have := matching()
-		c.change(&have)
-		got, differs := difference(have, testConfig(), c.endpoint)
+		c.change(&have, &have.Peers[0])
+		got, differs := difference(have, cfg, c.endpoint)
 		if diff := cmp.Diff(c.want, got, cmpopts.EquateEmpty()); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
+			t.Errorf("%s (-want +got):\n%s", c.name, diff)
 		}
-		if empty := cmp.Equal(c.want, wgtypes.Config{}); differs == empty {
-			t.Errorf("%s: differs %v", name, differs)
+		if nothing := cmp.Equal(c.want, wgtypes.Config{}); differs == nothing {
+			t.Errorf("%s: differs %v", c.name, differs)
 		}
 	}
 }

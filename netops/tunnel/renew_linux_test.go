@@ -1,0 +1,65 @@
+package tunnel
+
+import (
+	"testing"
+	"time"
+)
+
+func TestRenewFindsAServerThatMoved(t *testing.T) {
+	forEachImplementation(t, func(t *testing.T, p *pair) {
+		target := p.server.serveUDP(serverTunnel + ":7000")
+		client := p.clientConfig
+		client.Peer.Endpoints = []string{"192.0.2.1:51840", "192.0.2.2:51840"}
+		p.client.apply(p.clientDevice, client)
+		p.client.mustAsk(target)
+		settle(t, p.clientDevice)
+		before := stats(t, p.clientDevice)
+
+		p.server.readdress("wire", "192.0.2.1/24", "192.0.2.2/24")
+		p.client.renew(p.clientDevice)
+		took, err := p.client.ask(target, time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("answer %v after the renewal", took)
+		now := stats(t, p.clientDevice)
+		if now.Endpoint.String() != "192.0.2.2:51840" || !now.LastHandshake.After(before.LastHandshake) {
+			t.Errorf("before %+v, now %+v", before, now)
+		}
+		if now.RxBytes <= before.RxBytes || now.TxBytes <= before.TxBytes {
+			t.Errorf("counters went back: before %+v, now %+v", before, now)
+		}
+		if now.ListenPort == before.ListenPort {
+			t.Errorf("still sends from port %d", now.ListenPort)
+		}
+		if p.client.apply(p.clientDevice, client) {
+			t.Error("after a renewal, the same configuration changed something")
+		}
+	})
+}
+
+func TestRenewRevivesAServerThatForgot(t *testing.T) {
+	forEachImplementation(t, func(t *testing.T, p *pair) {
+		target := p.server.serveUDP(serverTunnel + ":7000")
+		p.client.mustAsk(target)
+		settle(t, p.clientDevice)
+		if err := p.serverDevice.Remove(); err != nil {
+			t.Fatal(err)
+		}
+		p.serverDevice = open(p.server, p.serverConfig)
+		target = p.server.serveUDP(serverTunnel + ":7001")
+		p.client.renew(p.clientDevice)
+		if _, err := p.client.ask(target, time.Second); err != nil {
+			t.Error(err)
+		}
+		settle(t, p.serverDevice)
+		// The server, which has no endpoints, keeps the one at which it hears the client.
+		p.server.renew(p.serverDevice)
+		if got := stats(t, p.serverDevice).Endpoint.Addr().String(); got != "192.0.2.11" {
+			t.Errorf("server looks for the client at %s", got)
+		}
+		if _, err := p.server.ask(p.client.serveUDP(clientTunnel+":7000"), time.Second); err != nil {
+			t.Error(err)
+		}
+	})
+}
