@@ -11,11 +11,12 @@ import (
 // is added goes in the order of want, what is removed by name.
 //
 // Chains and sets that are as wanted are not touched: their counters go on. A chain whose rules differ keeps
-// its place at the hook and gets all its rules anew, which a packet sees as one change, because the kernel
-// decides once, where a packet enters a chain with a hook, whether it takes old or new rules. Only where type,
-// hook or priority differ the chain is made anew. (The kernel registers hooks before, and unregisters them
-// after the moment at which rules change, so between the two a packet can meet a chain without rules, where
-// the policy decides. That is why the table is never replaced as a whole.)
+// its place at the hook and gets all its rules anew. A packet sees that as one change, chains reached by a jump
+// included: nft_do_chain of nf_tables_core.c decides once, where a packet comes from a hook, between the old
+// rules and the new. The table is never replaced as a whole, because nf_tables_api.c registers new hooks before
+// and unregisters old ones after the moment at which rules change: for some microseconds there are both, one of
+// them without rules, and a packet on its way from one to the other can meet none. So it is still for a chain
+// whose type, hook or priority differ, which has to be made anew.
 func Diff(have, want Table) Plan {
 	plan := Plan{table: want.Name}
 	switch {

@@ -1,9 +1,11 @@
 package nft
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -225,7 +227,7 @@ func TestLargeSet(t *testing.T) {
 	}
 	want.Sets[0] = NewSet("nodes", all...)
 	for i := range uint32(1000) {
-		want.Chains[0].Rules = append(want.Chains[0].Rules, Rule{Mark(i), ICMPType(3, 11), Counter(), Return()})
+		want.Chains[0].Rules = append(want.Chains[0].Rules, Rule{Mark(i), Counter(), Return()})
 	}
 	n.apply(c, want)
 	want.Sets[0] = NewSet("nodes", all[5000:]...)
@@ -376,5 +378,30 @@ func TestObserveWhileChanging(t *testing.T) {
 		if err == nil && !Diff(have, one).Empty() && !Diff(have, two).Empty() {
 			t.Fatalf("a mixture was read:\n%s", have)
 		}
+	}
+}
+
+// TestOpen connects to the calling thread's namespace, and not to what is no namespace.
+func TestOpen(t *testing.T) {
+	n := newNamespace(t)
+	n.apply(n.open(), small())
+	n.do(func() error {
+		c, err := Open(-1)
+		if err != nil {
+			return err
+		}
+		have, err := c.Observe("small")
+		if plan := Diff(have, small()); err == nil && !plan.Empty() {
+			t.Errorf("another table seen: %s", plan)
+		}
+		return errors.Join(err, c.Close())
+	})
+	file, err := os.Open("kernel_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	if _, err := Open(int(file.Fd())); err == nil {
+		t.Error("connected to a file")
 	}
 }

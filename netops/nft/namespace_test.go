@@ -65,7 +65,7 @@ func (n namespace) run(stdin string, command ...string) string {
 	n.t.Helper()
 	var out []byte
 	n.do(func() (err error) {
-		cmd := exec.Command(command[0], command[1:]...)
+		cmd := exec.CommandContext(n.t.Context(), command[0], command[1:]...)
 		cmd.Stdin = strings.NewReader(stdin)
 		if out, err = cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("%s: %w: %s\n%s", strings.Join(command, " "), err, out, stdin)

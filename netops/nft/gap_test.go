@@ -1,0 +1,134 @@
+package nft
+
+import (
+	"net"
+	"net/netip"
+	"sync"
+	"testing"
+	"time"
+)
+
+// TestNoGap changes the table 200 times while packets flow: one flow that every version lets pass, one that
+// every version drops, and one of ever new connections that every version translates.
+func TestNoGap(t *testing.T) {
+	const changes = 200
+	top := newTopology(t)
+	version := func(i uint32) Table {
+		extra := Rule{Mark(1000 + i), Counter()}
+		return Table{
+			Name: "packets",
+			Sets: []Set{NewSet("marked", netip.PrefixFrom(address(i), 32))},
+			Chains: []Chain{
+				{Name: "called", Rules: []Rule{extra, {UDPDPort(7001), Drop()}, {UDPDPort(7002), Return()}}},
+				{
+					Name: "through", Hook: &Hook{Type: "filter", Point: "forward", Drop: true},
+					Rules: []Rule{extra, {Jump("called")}, {Protocol(UDP), Accept()}},
+				},
+				postrouting("nat", 80, extra, Rule{
+					SAddr(netip.MustParsePrefix("10.1.0.0/24")), SNATPrefix(netip.MustParsePrefix("10.9.0.0/24")),
+				}),
+			},
+		}
+	}
+	top.router.apply(top.conn, version(0))
+
+	pass := newFlow(t, top, 7000, 1)
+	drop := newFlow(t, top, 7001, 1)
+	translated := newFlow(t, top, 7002, 3000)
+	flows := []*flow{pass, drop, translated}
+	stop := make(chan struct{})
+	var senders sync.WaitGroup
+	for _, f := range flows {
+		senders.Go(func() { f.send(stop) })
+	}
+	for i := range uint32(changes) {
+		top.router.apply(top.conn, version(i%7+1))
+	}
+	close(stop)
+	senders.Wait()
+	for _, f := range flows {
+		f.finish()
+	}
+
+	translation := netip.MustParseAddr("10.9.0.5")
+	for name, f := range map[string]*flow{"passing": pass, "translated": translated} {
+		if f.sent < changes || f.received != f.sent {
+			t.Errorf("%s: %d of %d datagrams arrived", name, f.received, f.sent)
+		}
+		if len(f.sources) != 1 || f.sources[translation] == 0 {
+			t.Errorf("%s: sources %v, want %s alone", name, f.sources, translation)
+		}
+		t.Logf("%s: %d datagrams during %d changes", name, f.sent, changes)
+	}
+	if drop.received != 0 || drop.sent < changes {
+		t.Errorf("dropped: %d of %d datagrams arrived", drop.received, drop.sent)
+	}
+}
+
+// flow is datagrams from left to a port of right.
+type flow struct {
+	t              *testing.T
+	sockets        []*net.UDPConn // of left, taken in turn
+	at             *net.UDPConn
+	done           chan struct{}
+	window         chan struct{} // has an entry for each datagram that is on its way
+	sent, received int
+	sources        map[netip.Addr]int
+}
+
+// newFlow begins to receive. Each of the sources is a connection of its own.
+func newFlow(t *testing.T, top topology, port uint16, sources int) *flow {
+	const onTheWay = 64 // no buffer is too small for so many
+	f := &flow{
+		t: t, at: top.right.listenUDP(rightIP, port),
+		done: make(chan struct{}), window: make(chan struct{}, onTheWay), sources: make(map[netip.Addr]int),
+	}
+	for range sources {
+		f.sockets = append(f.sockets, top.left.listenUDP(leftIP, 0))
+	}
+	go func() {
+		defer close(f.done)
+		for buf := make([]byte, 64); ; {
+			_, source, err := f.at.ReadFromUDPAddrPort(buf)
+			if err != nil {
+				return
+			}
+			select {
+			case <-f.window:
+			default:
+			}
+			f.received++
+			f.sources[source.Addr()]++
+		}
+	}()
+	return f
+}
+
+// send sends as fast as datagrams arrive, or one each millisecond where none does, until it is stopped.
+func (f *flow) send(stop chan struct{}) {
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-stop:
+			return
+		case f.window <- struct{}{}:
+		case <-tick.C:
+		}
+		socket := f.sockets[f.sent%len(f.sockets)]
+		if _, err := socket.WriteTo([]byte("x"), f.at.LocalAddr()); err != nil {
+			f.t.Error(err)
+			return
+		}
+		f.sent++
+	}
+}
+
+// finish ends the receiver when nothing more can be on the way: a veth pair delivers within the sender's call
+// or soon after, in a softirq.
+func (f *flow) finish() {
+	if err := f.at.SetReadDeadline(time.Now().Add(refusalWait)); err != nil {
+		f.t.Error(err)
+	}
+	<-f.done
+}

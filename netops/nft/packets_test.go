@@ -1,0 +1,189 @@
+package nft
+
+import (
+	"net"
+	"net/netip"
+	"slices"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func postrouting(kind string, priority int, rules ...Rule) Chain {
+	return Chain{
+		Name: "after", Hook: &Hook{Type: kind, Point: "postrouting", Priority: priority}, Rules: rules,
+	}
+}
+
+func forward(rules ...Rule) Chain {
+	return Chain{Name: "through", Hook: &Hook{Type: "filter", Point: "forward"}, Rules: rules}
+}
+
+// TestPrefixNAT translates sources and destinations 1:1, host bits kept, and answers back.
+func TestPrefixNAT(t *testing.T) {
+	top := newTopology(t)
+	p := netip.MustParsePrefix
+	top.apply(
+		Chain{
+			Name: "before", Hook: &Hook{Type: "nat", Point: "prerouting", Priority: -100},
+			Rules: []Rule{{DAddr(p("10.8.0.0/24")), DNATPrefix(p("10.2.0.0/24"))}},
+		},
+		postrouting("nat", 80, Rule{SAddr(p("10.1.0.0/16")), SNATPrefix(p("10.9.0.0/16"))}),
+	)
+	seen := exchange(t, top.left.listenUDP(leftIP, 0), "10.8.0.7", top.right.listenUDP(rightIP, 0))
+	if want := netip.MustParseAddr("10.9.0.5"); seen != want {
+		t.Errorf("source %s, want %s", seen, want)
+	}
+}
+
+// TestSNATKeep sees that a binding to itself survives a masquerade that comes later, which an accept does not.
+func TestSNATKeep(t *testing.T) {
+	tests := []struct {
+		name string
+		rule Rule
+		want string
+	}{
+		{"accept", Rule{Accept()}, "10.2.0.1"},
+		{"keep", Rule{SNATKeep()}, leftIP},
+		{"identity prefix", Rule{
+			SAddr(netip.MustParsePrefix("10.1.0.0/24")), SNATPrefix(netip.MustParsePrefix("10.1.0.0/24")),
+		}, leftIP},
+	}
+	top := newTopology(t)
+	top.router.nft("table ip cni {\nchain c {\ntype nat hook postrouting priority 100\nmasquerade\n}\n}\n")
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			top.apply(postrouting("nat", 80, test.rule))
+			seen := exchange(t, top.left.listenUDP(leftIP, 0), rightIP, top.right.listenUDP(rightIP, 0))
+			if want := netip.MustParseAddr(test.want); seen != want {
+				t.Errorf("source %s, want %s", seen, want)
+			}
+		})
+	}
+}
+
+// TestSetSAddrPrefix sees a source with other network bits, and right checksums: else it would not be seen.
+func TestSetSAddrPrefix(t *testing.T) {
+	top := newTopology(t)
+	at := top.right.listenUDP(rightIP, 0)
+	tests := map[string]string{"10.70.0.0/16": "10.70.0.5", "10.70.8.0/22": "10.70.8.5", "172.16.5.9/32": "172.16.5.9"}
+	for to, want := range tests {
+		top.apply(postrouting("filter", 110, Rule{OIf("right"), SetSAddrPrefix(netip.MustParsePrefix(to))}))
+		if _, err := top.left.listenUDP(leftIP, 0).WriteTo([]byte("x"), at.LocalAddr()); err != nil {
+			t.Fatal(err)
+		}
+		if seen, err := receive(at, answerWait); err != nil || seen.Addr() != netip.MustParseAddr(want) {
+			t.Errorf("source %s (%v), want %s", seen, err, want)
+		}
+	}
+}
+
+// TestOverlayID lets one virtual network through: of a header as VXLAN and Geneve have it.
+func TestOverlayID(t *testing.T) {
+	top := newTopology(t)
+	top.apply(forward(Rule{UDPDPort(6091), OverlayID(0x010203), Accept()}, Rule{Protocol(UDP), Drop()}))
+	from := top.left.listenUDP(leftIP, 0)
+	at, elsewhere := top.right.listenUDP(rightIP, 6091), top.right.listenUDP(rightIP, 6092)
+	header := []byte{0x08, 0, 0, 0, 1, 2, 3, 0}
+	if !arrives(t, from, at, header, true) {
+		t.Error("the right network does not arrive")
+	}
+	if arrives(t, from, elsewhere, header, false) {
+		t.Error("another port arrives")
+	}
+	for i := 4; i < 7; i++ {
+		wrong := slices.Clone(header)
+		wrong[i]++
+		if arrives(t, from, at, wrong, false) {
+			t.Errorf("network %x arrives", wrong[4:7])
+		}
+	}
+	if arrives(t, from, at, header[:6], false) {
+		t.Error("half a header arrives")
+	}
+}
+
+// TestClampMSS reads the segment size that both ends agreed on.
+func TestClampMSS(t *testing.T) {
+	const timestamps = 12 // bytes of the TCP option (RFC 7323), which the kernel takes from the segment size
+	top := newTopology(t)
+	clamp := func(size uint16) []Chain {
+		return []Chain{
+			forward(Rule{IIf("left"), TCPSyn(), ClampMSS(size)}, Rule{IIf("right"), TCPSyn(), ClampMSS(size)}),
+		}
+	}
+	tests := []struct {
+		chains []Chain
+		want   int
+	}{
+		{nil, 1460},
+		{clamp(1200), 1200},
+		{clamp(9000), 1460}, // never raised
+	}
+	for _, test := range tests {
+		top.apply(test.chains...)
+		client, server := dialTCP(t, top.left, top.right, rightIP)
+		for _, end := range []*net.TCPConn{client, server} {
+			if got := segmentSize(t, end); got != test.want-timestamps {
+				t.Errorf("%s sends segments of %d bytes, want %d", end.LocalAddr(), got, test.want-timestamps)
+			}
+		}
+	}
+}
+
+// segmentSize returns how many bytes of data a TCP end sends in one segment.
+func segmentSize(t *testing.T, c *net.TCPConn) int {
+	t.Helper()
+	raw, err := c.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var info *unix.TCPInfo
+	var infoErr error
+	err = raw.Control(func(fd uintptr) { info, infoErr = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO) })
+	if err != nil || infoErr != nil {
+		t.Fatal(err, infoErr)
+	}
+	return int(info.Snd_mss)
+}
+
+// TestMatches sends packets past one rule that drops, and one that it does not concern.
+func TestMatches(t *testing.T) {
+	p := netip.MustParsePrefix
+	tests := []struct {
+		drop, pass Rule
+	}{
+		{Rule{IIf("left")}, Rule{IIf("lef")}},
+		{Rule{OIfNot("left")}, Rule{OIfNot("right")}},
+		{Rule{SAddr(p("10.1.0.0/23"))}, Rule{SAddr(p("10.1.0.0/30"))}},
+		{Rule{DAddr(p("10.2.0.0/16"))}, Rule{DAddr(p("10.3.0.0/16"))}},
+		{Rule{SAddr(p("0.0.0.0/0"))}, Rule{SAddrNot(p("0.0.0.0/0"))}},
+		{Rule{DAddrNot(p("10.2.0.6/32"))}, Rule{DAddrNot(p("10.2.0.7/32"))}},
+		{Rule{SAddrIn("left")}, Rule{SAddrIn("right")}},
+		{Rule{DAddrNotIn("left")}, Rule{DAddrNotIn("right")}},
+		{Rule{UDPDPort(6091)}, Rule{UDPSPort(6091)}},
+		{Rule{Protocol(UDP)}, Rule{Protocol(TCP)}},
+		{Rule{CTState(New, Established)}, Rule{CTState(Invalid, Untracked)}},
+		{Rule{CTDirection(Original)}, Rule{CTDirection(Reply)}},
+		{Rule{CTMark(0)}, Rule{CTMark(1)}},
+		{Rule{SetMark(5), Mark(5)}, Rule{SetMark(5), Mark(4)}},
+		{Rule{SetCTMark(5), CTMark(5)}, Rule{SetCTMark(5), CTMark(4)}},
+		{Rule{CTState(New)}, Rule{CTStatusDNAT()}},
+		{Rule{Counter()}, Rule{DAddrLocal()}},
+	}
+	top := newTopology(t)
+	at := top.right.listenUDP(rightIP, 6091)
+	for _, test := range tests {
+		for i, match := range []Rule{test.drop, test.pass} {
+			top.router.apply(top.conn, Table{
+				Name:   "packets",
+				Sets:   []Set{NewSet("left", p(leftIP+"/32"), p("10.1.0.0/30")), NewSet("right", p("10.2.0.0/24"))},
+				Chains: []Chain{forward(append(slices.Clone(match), Drop()))},
+			})
+			want := i == 1
+			if arrives(t, top.left.listenUDP(leftIP, 0), at, []byte("12345678"), want) != want {
+				t.Errorf("%s: should arrive: %t", match, want)
+			}
+		}
+	}
+}
