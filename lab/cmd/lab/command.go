@@ -21,7 +21,7 @@ It needs root, no Docker, no registry, no hypervisor.`,
 	cmd.PersistentFlags().StringVar(&name, "name", lab.DefaultName, "name of the lab; labs of different names run side by side")
 	cmd.AddCommand(
 		newUp(&name), newDown(&name), newStatus(&name), newBuild(),
-		newExec(&name), newKubeconfig(&name), newKubectl(&name), newLoad(&name), newNode(&name),
+		newExec(&name), newKubeconfig(&name), newKubectl(&name), newLoad(&name), newNode(&name), newDemo(&name),
 	)
 	cmd.AddCommand(newInternal()...)
 	return cmd

@@ -1,0 +1,194 @@
+// Package demo shows liqonet to a newcomer: two clusters with the same pod CIDR, connected, and a page fetched
+// from pod to pod both ways. It runs the commands that a user would, and prints each before its output.
+package demo
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"liqonet.io/liqonet/lab"
+)
+
+//go:embed web.yaml
+var web string
+
+// Demo is a demonstration in a running lab with clusters a and b.
+type Demo struct {
+	Lab     *lab.Lab
+	Liqoctl string // path of the program
+	Command string // path of the lab's own command, for the commands to try next
+	Out     io.Writer
+}
+
+// Run connects the clusters and fetches the pages.
+func (d Demo) Run(ctx context.Context) error {
+	if err := d.load(ctx); err != nil {
+		return err
+	}
+	for _, cluster := range []string{"a", "b"} {
+		if err := d.deploy(ctx, cluster); err != nil {
+			return err
+		}
+	}
+	connect := []string{"network", "connect", "--context", "a", "--remote-context", "b", "--gw-server-service-type", "NodePort"}
+	if err := d.liqoctl(ctx, connect...); err != nil {
+		return err
+	}
+	for _, way := range [][2]string{{"a", "b"}, {"b", "a"}} {
+		if err := d.fetch(ctx, way[0], way[1]); err != nil {
+			return err
+		}
+	}
+	if err := d.liqoctl(ctx, "network", "status", "--context", "a"); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(d.Out, next, d.Lab.Kubeconfig(), d.Liqoctl, d.Command)
+	return err
+}
+
+const next = `
+Both pages travelled encrypted, from pod to pod, between clusters that use the same addresses. Next, try:
+
+  export KUBECONFIG=%[1]s
+  %[2]s network status --context b -o wide
+  %[2]s ipam list --context a
+  %[3]s kubectl a get pods -A -o wide
+  %[3]s node add b && %[2]s network status --context b --watch
+  %[2]s network disconnect --context a --remote-context b
+  make demo-down
+`
+
+// load gives liqoctl's own image to the nodes: there is no registry.
+func (d Demo) load(ctx context.Context) error {
+	dir, err := os.MkdirTemp("", "liqonet-demo-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	archive := filepath.Join(dir, "image.tar")
+	if err := d.liqoctl(ctx, "image", "save", "-o", archive); err != nil {
+		return err
+	}
+	d.say(d.Command, "load", archive)
+	image, err := os.Open(archive)
+	if err != nil {
+		return err
+	}
+	defer image.Close()
+	return d.Lab.Load(ctx, image)
+}
+
+// deploy starts a web server in a cluster.
+func (d Demo) deploy(ctx context.Context, cluster string) error {
+	d.say(d.Command, "kubectl", cluster, "apply", "-f", "lab/demo/web.yaml")
+	apply, err := d.Lab.KubectlCommand(ctx, cluster, "apply", "-f", "-")
+	if err != nil {
+		return err
+	}
+	apply.Stdin = strings.NewReader(web)
+	if err := d.run(apply); err != nil {
+		return err
+	}
+	wait, err := d.Lab.KubectlCommand(ctx, cluster, "wait", "--for=condition=Ready", "pod/web", "--timeout=60s")
+	if err != nil {
+		return err
+	}
+	wait.Stdout = io.Discard
+	return d.run(wait)
+}
+
+// fetch gets the page of one cluster's pod from the other's pod.
+func (d Demo) fetch(ctx context.Context, from, to string) error {
+	real, err := d.Lab.Kubectl(ctx, to, "get", "pod", "web", "-o", "jsonpath={.status.podIP}")
+	if err != nil {
+		return err
+	}
+	seen, err := d.seen(ctx, from, to, string(real))
+	if err != nil {
+		return err
+	}
+	_, _ = fmt.Fprintf(d.Out, "\n# pod web of %s has the address %s there; pods of %s reach it as %s", to, real, from, seen)
+	args := []string{"exec", "web", "--", "/bin/workload", "get", "http://" + seen.String() + ":8080/"}
+	d.say(append([]string{d.Command, "kubectl", from}, args...)...)
+	get, err := d.Lab.KubectlCommand(ctx, from, args...)
+	if err != nil {
+		return err
+	}
+	return d.run(get)
+}
+
+// seen asks liqoctl how one cluster calls an address of the other.
+func (d Demo) seen(ctx context.Context, from, peer, real string) (netip.Addr, error) {
+	a, err := netip.ParseAddr(real)
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	cmd := d.command(ctx, "network", "status", peer, "--context", from, "-o", "json")
+	cmd.Stderr = os.Stderr
+	text, err := cmd.Output()
+	if err != nil {
+		return netip.Addr{}, fmt.Errorf("%v: %w", cmd.Args, err)
+	}
+	var status struct {
+		Peerings []struct {
+			Mappings []struct{ Real, Seen netip.Prefix }
+		}
+	}
+	if err := json.Unmarshal(text, &status); err != nil {
+		return netip.Addr{}, err
+	}
+	for _, p := range status.Peerings {
+		for _, m := range p.Mappings {
+			if m.Real.Contains(a) {
+				return translate(a, m.Seen), nil
+			}
+		}
+	}
+	return netip.Addr{}, errors.New("no peering maps " + real)
+}
+
+// translate gives an address the network bits of another range.
+func translate(a netip.Addr, into netip.Prefix) netip.Addr {
+	out, network := a.As4(), into.Addr().As4()
+	for i := range out {
+		bits := min(max(into.Bits()-8*i, 0), 8)
+		mask := byte(0xff) << (8 - bits)
+		out[i] = network[i]&mask | out[i]&^mask
+	}
+	return netip.AddrFrom4(out)
+}
+
+func (d Demo) command(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, d.Liqoctl, args...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+d.Lab.Kubeconfig())
+	return cmd
+}
+
+func (d Demo) liqoctl(ctx context.Context, args ...string) error {
+	d.say(append([]string{d.Liqoctl}, args...)...)
+	return d.run(d.command(ctx, args...))
+}
+
+// say prints a command as a user would type it.
+func (d Demo) say(args ...string) { _, _ = fmt.Fprintf(d.Out, "\n$ %s\n", strings.Join(args, " ")) }
+
+// run runs a command whose output belongs to the demonstration.
+func (d Demo) run(cmd *exec.Cmd) error {
+	if cmd.Stdout == nil {
+		cmd.Stdout = d.Out
+	}
+	cmd.Stderr = os.Stderr
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("%s: %w", strings.Join(cmd.Args, " "), err)
+	}
+	return nil
+}
