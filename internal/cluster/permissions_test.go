@@ -18,9 +18,9 @@ func TestPermissionsOfObjects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var texts []string
-	for _, p := range permissions {
-		texts = append(texts, p.String())
+	texts := make([]string, len(permissions))
+	for i, p := range permissions {
+		texts[i] = p.String()
 	}
 	for _, want := range []string{
 		"create namespaces", "patch daemonsets.apps in namespace liqonet", "create clusterroles.rbac.authorization.k8s.io",

@@ -67,11 +67,11 @@ func (q *question) strayPod(prefixes []netip.Prefix) string {
 
 // podAddresses returns the IPv4 addresses of a pod.
 func podAddresses(pod *corev1.Pod) []netip.Addr {
-	texts := []string{pod.Status.PodIP}
-	for _, ip := range pod.Status.PodIPs {
-		texts = append(texts, ip.IP)
+	texts := make([]string, len(pod.Status.PodIPs), len(pod.Status.PodIPs)+1)
+	for i, ip := range pod.Status.PodIPs {
+		texts[i] = ip.IP
 	}
-	return addresses(texts)
+	return addresses(append(texts, pod.Status.PodIP))
 }
 
 // nodePods infers the range from those that the API gives its nodes.

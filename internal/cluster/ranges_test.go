@@ -8,9 +8,9 @@ import (
 
 func parsed(t *testing.T, texts ...string) []netip.Prefix {
 	t.Helper()
-	var all []netip.Prefix
-	for _, text := range texts {
-		all = append(all, netip.MustParsePrefix(text))
+	all := make([]netip.Prefix, len(texts))
+	for i, text := range texts {
+		all[i] = netip.MustParsePrefix(text)
 	}
 	return all
 }

@@ -32,9 +32,10 @@ func (q *question) serviceCIDRs() (Ranges, error) {
 }
 
 func (q *question) serviceObjects() Ranges {
-	var names, cidrs []string
-	for _, o := range q.inv.serviceObjects {
-		names, cidrs = append(names, o.name), append(cidrs, o.cidrs...)
+	names := make([]string, len(q.inv.serviceObjects))
+	var cidrs []string
+	for i, o := range q.inv.serviceObjects {
+		names[i], cidrs = o.name, append(cidrs, o.cidrs...)
 	}
 	source := "ServiceCIDR object " + strings.Join(names, ", ")
 	return Ranges{Prefixes: q.parse(source, cidrs...), Source: source}
