@@ -17,21 +17,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
 )
 
-// ConfigMaps are the operations on ConfigMaps of one namespace that a Store needs.
-type ConfigMaps interface {
-	Get(ctx context.Context, name string, opts metav1.GetOptions) (*corev1.ConfigMap, error)
-	Create(ctx context.Context, cm *corev1.ConfigMap, opts metav1.CreateOptions) (*corev1.ConfigMap, error)
-	Update(ctx context.Context, cm *corev1.ConfigMap, opts metav1.UpdateOptions) (*corev1.ConfigMap, error)
-}
-
 // Store reads and writes the registry of one cluster. It is safe for concurrent use.
 type Store struct {
-	configMaps ConfigMaps
+	configMaps typedcorev1.ConfigMapInterface
 	namespace  string // for messages and new objects
 }
 
