@@ -33,7 +33,7 @@ func (m *model) reserve(want Reservation) bool {
 // taken reports whether the wanted reservation collides with one of the others.
 func (m *model) taken(others []Reservation, want Reservation) bool {
 	return slices.ContainsFunc(others, func(h Reservation) bool {
-		return h.claim().address() == want.claim().address() && h.Range.Overlaps(want.Range) && !(h.Shared && want.Shared)
+		return h.claim().address() == want.claim().address() && h.Range.Overlaps(want.Range) && (!h.Shared || !want.Shared)
 	})
 }
 

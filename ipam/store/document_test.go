@@ -142,12 +142,12 @@ func FuzzDecode(f *testing.F) {
 }
 
 func BenchmarkEncodeDecode(b *testing.B) {
-	var held []ipam.Reservation
-	for i := range 10000 {
+	held := make([]ipam.Reservation, 10000)
+	for i := range held {
 		a := netip.AddrFrom4([4]byte{10, byte(i >> 8), byte(i), 0})
-		held = append(held, ipam.Reservation{
+		held[i] = ipam.Reservation{
 			Range: netip.PrefixFrom(a, 24), Owner: ipam.Peering(fmt.Sprintf("b%d", i)), Purpose: ipam.PeerPods, Real: prefix("172.16.0.0/24"),
-		})
+		}
 	}
 	r, err := ipam.Restore(ipam.DefaultPools(), held)
 	if err != nil {

@@ -83,9 +83,10 @@ func owners(t *testing.T, s *Store) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var names []string
-	for _, h := range r.List() {
-		names = append(names, string(h.Owner))
+	held := r.List()
+	names := make([]string, len(held))
+	for i, h := range held {
+		names[i] = string(h.Owner)
 	}
 	return names
 }
