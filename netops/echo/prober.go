@@ -65,7 +65,7 @@ func validTarget(t netip.AddrPort) bool { return t.Addr().Is4() && t.Port() != 0
 type ProbeStats struct {
 	Sent      uint64        // requests since Probe, those that could not be sent included
 	Received  uint64        // answers since Probe
-	Loss      float64       // share of the window's requests without an answer, 0 to 1
+	Loss      float64       // share of the window's requests without an answer, 0 to 1; counted from the first answer on
 	Lost      int           // requests without an answer since the last answer
 	RTT       time.Duration // median of the window; zero: no answer in it
 	LastRTT   time.Duration
@@ -198,6 +198,9 @@ func (p *Prober) received(reply Message, now time.Time) (rtt time.Duration, ok b
 	rtt, ok = p.window.receive(reply.Sequence, reply.Sent, now)
 	if !ok {
 		return 0, false
+	}
+	if p.stats.LastReply.IsZero() {
+		p.window.begin(reply.Sequence)
 	}
 	p.stats.Received++
 	p.stats.Lost = 0

@@ -132,11 +132,10 @@ func (s *Socket) Close() error {
 	return err
 }
 
-// newSession returns a random number that no prober of this socket has; s.mu is held. math/rand/v2's own
-// source is ChaCha8 with a random seed: others cannot guess it.
+// newSession returns a random number that no prober of this socket has; s.mu is held.
 func (s *Socket) newSession() uint64 {
 	for {
-		session := rand.Uint64()
+		session := rand.Uint64() //nolint:gosec // the package's own source is ChaCha8 with a random seed: others cannot guess it
 		if _, taken := s.probers[session]; !taken {
 			return session
 		}

@@ -102,7 +102,7 @@ func probe(t *testing.T, s *Socket, cfg ProbeConfig) *Prober {
 
 // after lets virtual time pass.
 func after(d time.Duration) {
-	time.Sleep(d)
+	time.Sleep(d) //nolint:forbidigo // in a bubble of synctest this advances the clock and waits for nothing
 	synctest.Wait()
 }
 
@@ -170,6 +170,47 @@ func TestLossIsToldAndEndsWithAnAnswer(t *testing.T) {
 		if stats := p.Stats(); stats.Loss != 0 || stats.Sent != 20 || stats.Received != 15 {
 			t.Errorf("a window later: stats %+v", stats)
 		}
+	})
+}
+
+// TestLossBeginsWithTheFirstAnswer: a path that comes to be has lost nothing by that.
+func TestLossBeginsWithTheFirstAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire()
+		w.attach(t, gatewayAddr, &Responder{})
+		w.attach(t, otherAddr, &Responder{})
+		answers := func(yes bool) {
+			w.setDrop(func(netip.AddrPort, netip.AddrPort) bool { return !yes })
+		}
+		answers(false)
+		p := probe(t, w.attach(t, nodeAddr, nil), ProbeConfig{
+			Target: gatewayAddr, Interval: 100 * time.Millisecond, Timeout: 250 * time.Millisecond, Window: 16,
+		})
+		expect := func(when string, loss float64) {
+			t.Helper()
+			if stats := p.Stats(); stats.Loss != loss {
+				t.Errorf("%s: loss %v, want %v", when, stats.Loss, loss)
+			}
+		}
+		after(450 * time.Millisecond) // five requests: two are given up, three on their way
+		expect("before there is a path", 1)
+		answers(true)
+		after(100 * time.Millisecond)
+		expect("at the first answer", 0)
+		after(200 * time.Millisecond) // those of before would be given up now
+		expect("after three answers", 0)
+		answers(false)
+		after(350 * time.Millisecond) // one of the four is given up
+		expect("one of four lost", 0.25)
+
+		if err := p.SetTarget(otherAddr); err != nil {
+			t.Fatal(err)
+		}
+		after(300 * time.Millisecond)
+		expect("another target, no path yet", 1)
+		answers(true)
+		after(100 * time.Millisecond)
+		expect("first answer of the other target", 0)
 	})
 }
 
@@ -310,8 +351,8 @@ func TestManyProbersShareASocket(t *testing.T) {
 		w := newWire()
 		w.delay = time.Millisecond
 		s := w.attach(t, nodeAddr, nil)
-		var probers []*Prober
-		for i := range 500 {
+		probers := make([]*Prober, 0, 500)
+		for i := range cap(probers) {
 			target := netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 80, byte(1 + i/250), byte(i % 250)}), 6092)
 			w.attach(t, target, &Responder{})
 			probers = append(probers, probe(t, s, ProbeConfig{Target: target, Interval: 200 * time.Millisecond}))

@@ -28,6 +28,7 @@ const (
 	outstanding
 	answered
 	lost
+	early // without an answer, from before the first one that came
 )
 
 // newWindow has room for n requests at least; a power of two, so that sequence numbers may wrap.
@@ -87,7 +88,7 @@ func (w *window) fail(sequence uint32) {
 // second answer to a request does not.
 func (w *window) receive(sequence uint32, sent int64, now time.Time) (rtt time.Duration, ok bool) {
 	s := w.at(sequence)
-	if s.sequence != sequence || s.state != outstanding && s.state != lost || s.sent.UnixNano() != sent {
+	if s.sequence != sequence || s.state == unused || s.state == answered || s.sent.UnixNano() != sent {
 		return 0, false
 	}
 	s.state, s.rtt = answered, now.Sub(s.sent)
@@ -95,6 +96,17 @@ func (w *window) receive(sequence uint32, sent int64, now time.Time) (rtt time.D
 		w.fresh = sequence + 1
 	}
 	return s.rtt, true
+}
+
+// begin makes an answered request the first one that counts: what was asked before it says when the path came to
+// be, not what it loses.
+func (w *window) begin(sequence uint32) {
+	for i := range w.slots {
+		s := &w.slots[i]
+		if (s.state == outstanding || s.state == lost) && precedes(s.sequence, sequence) {
+			s.state = early
+		}
+	}
 }
 
 // precedes compares sequence numbers that may have wrapped (RFC 1982).

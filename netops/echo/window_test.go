@@ -71,6 +71,26 @@ func TestWindowAnswersCountOnce(t *testing.T) {
 	}
 }
 
+func TestWindowBegins(t *testing.T) {
+	w := newWindow(8)
+	for i := range 4 {
+		w.send(at(time.Duration(i) * time.Second))
+	}
+	w.expire(at(time.Second)) // 0 and 1; 2 is outstanding
+	w.receive(3, at(3*time.Second).UnixNano(), at(3*time.Second))
+	w.begin(3)
+	w.expire(at(time.Minute))
+	if w.loss() != 0 {
+		t.Errorf("loss %v of what was asked before the beginning", w.loss())
+	}
+	for _, sequence := range []uint32{0, 2} { // that was given up, and that was outstanding
+		sent := at(time.Duration(sequence) * time.Second)
+		if rtt, ok := w.receive(sequence, sent.UnixNano(), at(4*time.Second)); !ok || rtt != at(4*time.Second).Sub(sent) {
+			t.Errorf("late answer to request %d: %v, %v", sequence, rtt, ok)
+		}
+	}
+}
+
 func TestWindowSequenceWraps(t *testing.T) {
 	w := newWindow(5)
 	w.next, w.tail, w.fresh = math.MaxUint32-1, math.MaxUint32-1, math.MaxUint32-1
