@@ -1,0 +1,50 @@
+package netops
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// TestDesiredFirewalls feeds the firewalls of the golden files to nft.
+func TestDesiredFirewalls(t *testing.T) {
+	ns := newNamespace(t)
+	for name, state := range desired() {
+		for form, text := range map[string]string{
+			"table":       state.Firewall.String(),
+			"transaction": firewallOf(Diff(State{}, state)).Plan.String(),
+		} {
+			command := exec.CommandContext(t.Context(), "nsenter", "--net="+ns.path(), "nft", "--check", "-f", "-")
+			command.Stdin = strings.NewReader(text)
+			if out, err := command.CombinedOutput(); err != nil {
+				t.Errorf("%s: nft refuses the %s: %v\n%s", name, form, err, out)
+			}
+		}
+	}
+}
+
+// TestDesiredStates brings a kernel into each of the states of the golden files.
+func TestDesiredStates(t *testing.T) {
+	for name, state := range desired() {
+		t.Run(name, func(t *testing.T) {
+			ns := newNamespace(t)
+			ns.ip("link add " + Tunnel + " type veth peer name elsewhere")
+			for i, l := range state.Links {
+				if l.Name == Overlay {
+					state.Links[i].Kind = overlays()[0]
+				}
+			}
+			reach(t, ns.kernel(), state)
+		})
+	}
+}
+
+// firewallOf returns the plan's transaction.
+func firewallOf(p Plan) Firewall {
+	for _, s := range p.Steps {
+		if f, ok := s.Object.(Firewall); ok {
+			return f
+		}
+	}
+	return Firewall{}
+}
