@@ -38,6 +38,7 @@ func Restore(pools []netip.Prefix, held []Reservation) (*Registry, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.claims = make(map[claim][]Reservation, len(held))
 	// Ranges first: a single address has its place only in a range that is held.
 	for _, addresses := range []bool{false, true} {
 		for _, h := range held {
