@@ -93,7 +93,7 @@ func normalizeNAT(attrs []netlink.Attribute) []netlink.Attribute {
 		}
 		return string(attrs[i].Data)
 	}
-	var out []netlink.Attribute
+	out := make([]netlink.Attribute, 0, len(attrs))
 	for _, a := range attrs {
 		switch typ := a.Type & attrMask; {
 		case typ == unix.NFTA_NAT_REG_ADDR_MAX && string(a.Data) == value(unix.NFTA_NAT_REG_ADDR_MIN),

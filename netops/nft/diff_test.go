@@ -97,17 +97,18 @@ func FuzzIntervals(f *testing.F) {
 	f.Add(uint64(2), uint(200))
 	f.Fuzz(func(t *testing.T, seed uint64, count uint) {
 		r := rand.New(rand.NewPCG(seed, 0))
-		var ps []netip.Prefix
-		for range count % 500 {
-			ps = append(ps, netip.PrefixFrom(address(r.Uint32()), r.IntN(33)))
+		ps := make([]netip.Prefix, count%500)
+		for i := range ps {
+			ps[i] = netip.PrefixFrom(address(r.Uint32()), r.IntN(33))
 		}
 		want := NewSet("s", ps...)
 		if err := want.validate(); err != nil {
 			t.Fatal(err)
 		}
-		var bounds []bound
-		for _, e := range intervalElements(want.Elements) {
-			bounds = append(bounds, bound{number(netip.AddrFrom4([4]byte(e.Key))), e.IntervalEnd})
+		elements := intervalElements(want.Elements)
+		bounds := make([]bound, len(elements))
+		for i, e := range elements {
+			bounds[i] = bound{number(netip.AddrFrom4([4]byte(e.Key))), e.IntervalEnd}
 		}
 		r.Shuffle(len(bounds), func(i, j int) { bounds[i], bounds[j] = bounds[j], bounds[i] })
 		got, err := prefixes(bounds)

@@ -76,7 +76,13 @@ func (c *Conn) consistent(read func() error) error {
 		if err != nil {
 			return err
 		}
+		if err := c.settle(); err != nil {
+			return err
+		}
 		result := read()
+		if err := c.settle(); err != nil {
+			return err
+		}
 		after, err := c.generation()
 		if err != nil {
 			return err
@@ -86,4 +92,22 @@ func (c *Conn) consistent(read func() error) error {
 		}
 	}
 	return fmt.Errorf("tables changed during each of %d readings", attempts)
+}
+
+// settle waits for the end of a transaction that the kernel is committing, with an empty one, which has to wait
+// for its turn and changes nothing. Without it the generation's number says too little: nf_tables_commit of
+// nf_tables_api.c counts it up shortly before or after, by version, it makes the new rules visible, and dumps go
+// on meanwhile. Between two calls of settle no transaction becomes visible whose number does not come between
+// the readings of the number around them.
+func (c *Conn) settle() error {
+	message := func(typ netlink.HeaderType) netlink.Message {
+		return netlink.Message{
+			Header: netlink.Header{Type: typ, Flags: netlink.Request},
+			Data:   []byte{unix.NFPROTO_UNSPEC, unix.NFNETLINK_V0, 0, unix.NFNL_SUBSYS_NFTABLES},
+		}
+	}
+	_, err := c.sock.SendMessages([]netlink.Message{
+		message(unix.NFNL_MSG_BATCH_BEGIN), message(unix.NFNL_MSG_BATCH_END),
+	})
+	return err
 }

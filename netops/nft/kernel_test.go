@@ -221,9 +221,9 @@ func TestLargeSet(t *testing.T) {
 	n := newNamespace(t)
 	c := n.open()
 	want := small()
-	var all []netip.Prefix
-	for i := range uint32(20_000) {
-		all = append(all, netip.PrefixFrom(address(10<<24|i*2), 32))
+	all := make([]netip.Prefix, 20_000)
+	for i := range all {
+		all[i] = netip.PrefixFrom(address(10<<24|uint32(i)*2), 32)
 	}
 	want.Sets[0] = NewSet("nodes", all...)
 	for i := range uint32(1000) {
@@ -262,9 +262,9 @@ func TestRandomWalk(t *testing.T) {
 func randomTable(r *rand.Rand) Table {
 	t := Table{Name: "walk"}
 	for _, name := range []string{"a", "b"} {
-		var ps []netip.Prefix
-		for range r.IntN(12) {
-			ps = append(ps, netip.PrefixFrom(address(uint32(r.IntN(64))<<26|uint32(r.IntN(4))<<20), 4+r.IntN(29)))
+		ps := make([]netip.Prefix, r.IntN(12))
+		for i := range ps {
+			ps[i] = netip.PrefixFrom(address(uint32(r.IntN(64))<<26|uint32(r.IntN(4))<<20), 4+r.IntN(29))
 		}
 		t.Sets = append(t.Sets, NewSet(name, ps...))
 	}

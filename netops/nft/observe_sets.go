@@ -100,7 +100,7 @@ func readElement(b []byte) (element, error) {
 // readAnonymous returns what stands for an anonymous set in canonical rules.
 func readAnonymous(set attributes, elements []element) string {
 	var members []byte
-	var words []string
+	words := make([]string, 0, len(elements))
 	ours := set.number(unix.NFTA_SET_FLAGS) == unix.NFT_SET_ANONYMOUS|unix.NFT_SET_CONSTANT
 	for _, e := range elements {
 		ours = ours && len(e.key) == 1 && !e.end && !e.other
