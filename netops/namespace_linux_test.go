@@ -77,6 +77,18 @@ func (ns namespace) ip(args string) string {
 	return ns.run(append([]string{"ip"}, strings.Fields(args)...)...)
 }
 
+// script returns a function that executes a command whose input is the lines given to it.
+func (ns namespace) script(command ...string) func(lines ...string) {
+	return func(lines ...string) {
+		ns.t.Helper()
+		c := exec.Command("nsenter", append([]string{"--net=" + ns.path()}, command...)...)
+		c.Stdin = strings.NewReader(strings.Join(lines, "\n") + "\n")
+		if out, err := c.CombinedOutput(); err != nil {
+			ns.t.Fatalf("%s: %v\n%s", strings.Join(command, " "), err, out)
+		}
+	}
+}
+
 // inside calls a function on a thread that is in the namespace.
 func (ns namespace) inside(do func() error) {
 	ns.t.Helper()

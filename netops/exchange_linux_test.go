@@ -1,0 +1,137 @@
+package netops
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+)
+
+// servicePort is the TCP and UDP port at which pods answer.
+const servicePort = 7000
+
+// answerWait is how long a question may take on a busy machine.
+const answerWait = 5 * time.Second
+
+// serve answers every TCP connection and UDP packet at servicePort with a name and the source address seen.
+func serve(ns namespace, name string) {
+	ns.t.Helper()
+	answer := func(from net.Addr) string {
+		return fmt.Sprintf("%s sees %s", name, netip.MustParseAddrPort(from.String()).Addr())
+	}
+	ns.inside(func() error {
+		address := fmt.Sprintf("0.0.0.0:%d", servicePort)
+		tcp, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp4", address)
+		if err != nil {
+			return err
+		}
+		udp, err := (&net.ListenConfig{}).ListenPacket(context.Background(), "udp4", address)
+		if err != nil {
+			return err
+		}
+		ns.t.Cleanup(func() { _ = errors.Join(tcp.Close(), udp.Close()) })
+		go serveTCP(tcp, answer)
+		go serveUDP(udp, answer)
+		return nil
+	})
+}
+
+// serveTCP answers each chunk that a connection sends.
+func serveTCP(listener net.Listener, answer func(net.Addr) string) {
+	for {
+		c, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		go func() {
+			defer func() { _ = c.Close() }()
+			for buf := make([]byte, 64<<10); ; {
+				if _, err := c.Read(buf); err != nil {
+					return
+				}
+				if _, err := io.WriteString(c, answer(c.RemoteAddr())); err != nil {
+					return
+				}
+			}
+		}()
+	}
+}
+
+func serveUDP(c net.PacketConn, answer func(net.Addr) string) {
+	for buf := make([]byte, 64<<10); ; {
+		_, from, err := c.ReadFrom(buf)
+		if err != nil {
+			return
+		}
+		_, _ = c.WriteTo([]byte(answer(from)), from)
+	}
+}
+
+// dialFrom opens a connection from a namespace.
+func dialFrom(ctx context.Context, from namespace, network string, to netip.AddrPort) (net.Conn, error) {
+	var conn net.Conn
+	var failed error
+	from.inside(func() error {
+		conn, failed = (&net.Dialer{}).DialContext(ctx, network, to.String())
+		return nil
+	})
+	return conn, failed
+}
+
+// question sends something over a connection and returns the answer.
+func question(c net.Conn, what string, wait time.Duration) (string, error) {
+	if err := c.SetDeadline(time.Now().Add(wait)); err != nil {
+		return "", err
+	}
+	if _, err := io.WriteString(c, what); err != nil {
+		return "", err
+	}
+	buf := make([]byte, 200)
+	n, err := c.Read(buf)
+	return string(buf[:n]), err
+}
+
+// ask sends one question from a namespace and returns the answer.
+func ask(t *testing.T, from namespace, network string, to netip.AddrPort) (string, error) {
+	ctx, cancel := context.WithTimeout(t.Context(), answerWait)
+	defer cancel()
+	c, err := dialFrom(ctx, from, network, to)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = c.Close() }()
+	return question(c, "?", answerWait)
+}
+
+// expect asks by TCP and UDP: who answers, and which source the server sees.
+func expect(t *testing.T, from namespace, to netip.AddrPort, server string, source netip.Addr) {
+	t.Helper()
+	want := fmt.Sprintf("%s sees %s", server, source)
+	for _, network := range []string{"tcp4", "udp4"} {
+		if got, err := ask(t, from, network, to); err != nil || got != want {
+			t.Errorf("%s to %s: %q (%v), want %q", network, to, got, err, want)
+		}
+	}
+}
+
+func at(a netip.Addr) netip.AddrPort { return netip.AddrPortFrom(a, servicePort) }
+
+// drops is how many packets the rules of a chain of ours have dropped.
+func (ns namespace) drops(chain string) (packets int) {
+	ns.t.Helper()
+	for line := range strings.Lines(ns.run("nft", "list", "chain", "ip", Table, chain)) {
+		if _, counted, ok := strings.Cut(line, "counter packets "); ok {
+			var n int
+			if _, err := fmt.Sscan(counted, &n); err != nil {
+				ns.t.Fatal(err)
+			}
+			packets += n
+		}
+	}
+	return packets
+}

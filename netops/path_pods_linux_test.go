@@ -1,0 +1,56 @@
+package netops
+
+import (
+	"fmt"
+	"testing"
+)
+
+// TestPods sends from every pod and node of two clusters to every pod and node of the other, however their pod
+// CIDRs lie to each other.
+func TestPods(t *testing.T) {
+	layouts := map[string]layout{
+		"equal": equalRanges(),
+		"disjoint": {
+			podsA: prefixes("10.244.0.0/16"), podsB: prefixes("10.245.0.0/16"),
+			seenA: prefixes("10.244.0.0/16"), seenB: prefixes("10.245.0.0/16"),
+		},
+		"one inside the other": {
+			podsA: prefixes("10.244.0.0/16"), podsB: prefixes("10.244.64.0/18"),
+			seenA: prefixes("10.11.0.0/16"), seenB: prefixes("10.12.128.0/18"),
+		},
+		// The range of B's pods is taken in A, by services or nodes, and not the other way round.
+		"one side overlaps": {
+			podsA: prefixes("10.244.0.0/16"), podsB: prefixes("10.96.0.0/16"),
+			seenA: prefixes("10.244.0.0/16"), seenB: prefixes("10.12.0.0/16"),
+		},
+		"several on a side": {
+			podsA: prefixes("10.244.0.0/16", "10.250.0.0/20"), podsB: prefixes("10.244.0.0/16"),
+			seenA: prefixes("10.11.0.0/16", "10.250.0.0/20"), seenB: prefixes("10.12.0.0/16"),
+		},
+	}
+	for _, kind := range overlays() {
+		for name, l := range layouts {
+			t.Run(fmt.Sprintf("%s/%s", kind, name), func(t *testing.T) {
+				a, b := l.build(t, nil)
+				join(kind, a, b)
+				t.Run("a to b", func(t *testing.T) { expectAll(t, a, b) })
+				t.Run("b to a", func(t *testing.T) { expectAll(t, b, a) })
+			})
+		}
+	}
+}
+
+// expectAll sends from all of a cluster's nodes and pods to all of another's.
+func expectAll(t *testing.T, from, to side) {
+	for i, n := range from.nodes {
+		for j := range to.nodes {
+			server, pod := fmt.Sprintf("%s%d", to.name, j), at(to.seenPod(j))
+			expect(t, n.pod, pod, server, from.seenPod(i))
+			expect(t, n.namespace, pod, server, from.seenNode(i))
+			for _, source := range []namespace{n.pod, n.namespace} {
+				source.run("ping", "-q", "-c1", "-W5", to.seenPod(j).String())
+				source.run("ping", "-q", "-c1", "-W5", to.seenNode(j).String())
+			}
+		}
+	}
+}
