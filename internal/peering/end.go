@@ -135,6 +135,7 @@ func (e *end) document(peer *end, o ConnectOptions, endpoints []string) records.
 			ClusterID: peer.id, Name: peer.name,
 			PodCIDRs: e.addresses.pods, ExternalCIDR: e.addresses.external,
 		},
+		Local:          records.Local{PodCIDRs: peer.addresses.pods, ExternalCIDR: peer.addresses.external},
 		Tunnel:         records.Tunnel{Implementation: o.Implementation, ListenPort: listenPort},
 		OverlayID:      e.addresses.overlay,
 		GatewayAddress: e.addresses.gateway,
@@ -192,11 +193,17 @@ func (e *end) differences(ctx context.Context, peer *end, o ConnectOptions, endp
 	if err != nil {
 		return nil, err
 	}
-	object, err := peeringObject(e.Cluster.Namespace, e.document(peer, o, endpoints))
-	if err != nil {
-		return nil, err
+	if e.have.Role != e.role {
+		// A client that was the server has no endpoint yet: its document cannot be compared.
+		lines = append(lines, fmt.Sprintf("cluster %q: peering %s: role: %s -> %s", e.Cluster.Context, e.peering, e.have.Role, e.role))
+	} else {
+		object, err := peeringObject(e.Cluster.Namespace, e.document(peer, o, endpoints))
+		if err != nil {
+			return nil, err
+		}
+		objects = append(objects, object)
 	}
-	more, err := e.planned(ctx, append(objects, object)...)
+	more, err := e.planned(ctx, objects...)
 	return append(lines, more...), err
 }
 

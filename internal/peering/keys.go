@@ -2,9 +2,7 @@ package peering
 
 import (
 	"context"
-	"encoding/base64"
 	"fmt"
-	"io"
 
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 	corev1 "k8s.io/api/core/v1"
@@ -15,22 +13,24 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// keys are one side's secrets of a peering. They print as nothing.
+// secret hands out a key. As a function it has no content that a print could show, however deep it is buried.
+type secret func() wgtypes.Key
+
+func hide(k wgtypes.Key) secret { return func() wgtypes.Key { return k } }
+
+// keys are one side's secrets of a peering.
 type keys struct {
-	private   wgtypes.Key
-	preshared wgtypes.Key // the zero value: none yet
+	private   secret
+	preshared secret // nil: none yet
 }
 
-// Format implements fmt.Formatter: no verb shows a key.
-func (keys) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "(keys)") }
-
 // public is what the peer is told.
-func (k keys) public() string { return k.private.PublicKey().String() }
+func (k keys) public() string { return k.private().PublicKey().String() }
 
 // readKeys returns the keys that a cluster holds for a peering; nil where it has none.
 func readKeys(ctx context.Context, c *cluster.Cluster, peering string) (*keys, error) {
 	name := records.PeeringName(peering)
-	secret, err := c.Kube.CoreV1().Secrets(c.Namespace).Get(ctx, name, metav1.GetOptions{})
+	object, err := c.Kube.CoreV1().Secrets(c.Namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
@@ -38,24 +38,20 @@ func readKeys(ctx context.Context, c *cluster.Cluster, peering string) (*keys, e
 		return nil, fmt.Errorf("read Secret %s/%s of cluster %q: %w", c.Namespace, name, c.Context, err)
 	}
 	var k keys
-	if k.private, err = decodeKey(secret, records.PrivateKeyKey); err != nil {
+	if k.private, err = decodeKey(object, records.PrivateKeyKey); err != nil {
 		return nil, err
 	}
-	k.preshared, err = decodeKey(secret, records.PresharedKeyKey)
+	k.preshared, err = decodeKey(object, records.PresharedKeyKey)
 	return &k, err
 }
 
 // decodeKey reads one key. Its error does not quote what it read.
-func decodeKey(secret *corev1.Secret, name string) (wgtypes.Key, error) {
-	raw, err := base64.StdEncoding.DecodeString(string(secret.Data[name]))
-	if err == nil {
-		var key wgtypes.Key
-		if key, err = wgtypes.NewKey(raw); err == nil {
-			return key, nil
-		}
+func decodeKey(object *corev1.Secret, name string) (secret, error) {
+	if key, err := wgtypes.ParseKey(string(object.Data[name])); err == nil {
+		return hide(key), nil
 	}
-	return wgtypes.Key{}, withHint(
-		fmt.Errorf("read Secret %s/%s: %s is no WireGuard key", secret.Namespace, secret.Name, name),
+	return nil, withHint(
+		fmt.Errorf("read Secret %s/%s: %s is no WireGuard key", object.Namespace, object.Name, name),
 		"delete the Secret, then connect again: new keys are made")
 }
 
@@ -70,15 +66,15 @@ func completeKeys(server, client *keys) (keys, keys, error) {
 	if err != nil {
 		return keys{}, keys{}, err
 	}
-	none := wgtypes.Key{}
-	switch {
-	case s.preshared != none:
-	case c.preshared != none:
+	if s.preshared == nil {
 		s.preshared = c.preshared
-	default:
-		if s.preshared, err = wgtypes.GenerateKey(); err != nil {
+	}
+	if s.preshared == nil {
+		preshared, err := wgtypes.GenerateKey()
+		if err != nil {
 			return keys{}, keys{}, fmt.Errorf("make a preshared key: %w", err)
 		}
+		s.preshared = hide(preshared)
 	}
 	c.preshared = s.preshared
 	return s, c, nil
@@ -93,7 +89,7 @@ func orNew(k *keys) (keys, error) {
 	if err != nil {
 		return keys{}, fmt.Errorf("make a private key: %w", err)
 	}
-	return keys{private: private}, nil
+	return keys{private: hide(private)}, nil
 }
 
 // keysObject is the Secret of one side.
@@ -103,8 +99,8 @@ func keysObject(namespace, peering string, k keys) cluster.Object {
 		Type:       corev1.SecretTypeOpaque,
 		// base64, as wg(8) prints keys, inside the API's own base64: a mounted file is text.
 		Data: map[string][]byte{
-			records.PrivateKeyKey:   []byte(k.private.String()),
-			records.PresharedKeyKey: []byte(k.preshared.String()),
+			records.PrivateKeyKey:   []byte(k.private().String()),
+			records.PresharedKeyKey: []byte(k.preshared().String()),
 		},
 	}
 }

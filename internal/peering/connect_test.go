@@ -1,0 +1,369 @@
+package peering
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+	"sigs.k8s.io/yaml"
+
+	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/records"
+)
+
+func connectOptions(a, b *world) ConnectOptions {
+	return ConnectOptions{
+		Local: Side{Cluster: a.Cluster}, Remote: Side{Cluster: b.Cluster},
+		Installation: Installation{Image: "liqonet:1"},
+		Service:      Service{Type: corev1.ServiceTypeNodePort},
+		ClampMSS:     true, Timeout: time.Minute,
+	}
+}
+
+// peeringOf reads the one peering of a cluster.
+func peeringOf(t *testing.T, w *world) records.Peering {
+	t.Helper()
+	all, err := readPeerings(t.Context(), w.Cluster)
+	if err != nil || len(all) != 1 {
+		t.Fatalf("peerings of %s: %v, %v", w.Context, all, err)
+	}
+	return all[0]
+}
+
+func prefix(s string) netip.Prefix { return netip.MustParsePrefix(s) }
+
+func TestConnectWritesBothSides(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := twoWorlds()
+		live(t, a, b)
+		got, err := Connect(t.Context(), connectOptions(a, b), &recorder{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		client, server := peeringOf(t, a), peeringOf(t, b)
+		want := records.Peering{
+			Version: 1, Name: "b", Role: records.Client,
+			Peer: records.Peer{
+				ClusterID: "uid-b", Name: "b", PublicKey: client.Peer.PublicKey,
+				PodCIDRs:     []records.Mapping{{Real: prefix("10.244.0.0/16"), Seen: prefix("10.71.0.0/16")}},
+				ExternalCIDR: records.Mapping{Real: prefix("10.70.0.0/16"), Seen: prefix("10.81.0.0/16")},
+			},
+			Local: records.Local{
+				PodCIDRs:     []records.Mapping{{Real: prefix("10.244.0.0/16"), Seen: prefix("10.71.0.0/16")}},
+				ExternalCIDR: records.Mapping{Real: prefix("10.70.0.0/16"), Seen: prefix("10.81.0.0/16")},
+			},
+			Tunnel: records.Tunnel{
+				Implementation: records.Auto, Address: prefix("169.254.18.2/30"),
+				PeerAddress: netip.MustParseAddr("169.254.18.1"), ListenPort: 51840,
+				Endpoints: []string{"172.31.2.11:30840", "172.31.2.12:30840"},
+			},
+			GatewayAddress: netip.MustParseAddr("10.80.128.1"), OverlayID: 0x8001, MTU: 1420, ClampMSS: true,
+		}
+		if diff := cmp.Diff(want, client, comparePrefixes()...); diff != "" {
+			t.Errorf("client's document:\n%s", diff)
+		}
+		if diff := cmp.Diff(client.Peer.CIDRs(), server.Local.CIDRs(), comparePrefixes()...); diff != "" {
+			t.Errorf("how the client sees the server, by both documents:\n%s", diff)
+		}
+		if server.Name != "a" || server.Role != records.Server || len(server.Tunnel.Endpoints) != 0 {
+			t.Errorf("server's document: %+v", server)
+		}
+		fabric, err := readFabric(t.Context(), a.Cluster)
+		if err != nil || fabric.Overlay.Kind != records.Geneve || fabric.MTU != 1500 || fabric.ClusterID != "uid-a" {
+			t.Errorf("fabric %+v, %v", fabric, err)
+		}
+		checkKeys(t, a, b)
+		if !got.Changed || got.Local.Peering != "b" || len(got.Local.Proof.Nodes) != 2 || got.Took > 10*time.Second {
+			t.Errorf("result %+v", got)
+		}
+	})
+}
+
+// checkKeys compares what each side holds with what the other was told.
+func checkKeys(t *testing.T, a, b *world) {
+	t.Helper()
+	ka, err := readKeys(t.Context(), a.Cluster, "b")
+	if err != nil || ka == nil {
+		t.Fatal(ka, err)
+	}
+	kb, err := readKeys(t.Context(), b.Cluster, "a")
+	if err != nil || kb == nil {
+		t.Fatal(kb, err)
+	}
+	if peeringOf(t, a).Peer.PublicKey != kb.public() || peeringOf(t, b).Peer.PublicKey != ka.public() {
+		t.Error("public keys are not the other side's")
+	}
+	if ka.preshared() != kb.preshared() || ka.preshared() == (wgtypes.Key{}) {
+		t.Error("preshared keys differ or are missing")
+	}
+	if ka.private() == kb.private() {
+		t.Error("both sides have the same private key")
+	}
+}
+
+func comparePrefixes() []cmp.Option {
+	return []cmp.Option{
+		cmp.Comparer(func(a, b netip.Prefix) bool { return a == b }), cmp.Comparer(func(a, b netip.Addr) bool { return a == b }),
+	}
+}
+
+// contents is everything that liqoctl writes in a cluster, as text by object.
+func contents(t *testing.T, w *world) map[string]string {
+	t.Helper()
+	objects, err := w.List(t.Context(), records.LabelComponent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := make(map[string]string)
+	for _, o := range objects {
+		if component := o.GetLabels()[records.LabelComponent]; component == records.ComponentNode || component == records.ComponentStatus {
+			continue // written by helpers
+		}
+		o.SetManagedFields(nil)
+		text, err := yaml.Marshal(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[fmt.Sprintf("%T %s", o, o.GetName())] = string(text)
+	}
+	return all
+}
+
+func TestConnectAgainChangesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := twoWorlds()
+		live(t, a, b)
+		if _, err := Connect(t.Context(), connectOptions(a, b), &recorder{}); err != nil {
+			t.Fatal(err)
+		}
+		before := contents(t, a)
+		got, err := Connect(t.Context(), connectOptions(a, b), &recorder{})
+		if err != nil || got.Changed || len(got.Objects) > 0 {
+			t.Errorf("changed %v, %v, %v", got.Changed, got.Objects, err)
+		}
+		if diff := cmp.Diff(before, contents(t, a)); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+func TestOtherParametersNeedUpdate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := twoWorlds()
+		live(t, a, b)
+		o := connectOptions(a, b)
+		if _, err := Connect(t.Context(), o, &recorder{}); err != nil {
+			t.Fatal(err)
+		}
+		before := contents(t, a)
+		o.MTU, o.Image = 1300, "liqonet:2"
+		_, err := Connect(t.Context(), o, &recorder{})
+		var differs *DifferenceError
+		if !errors.As(err, &differs) || !strings.Contains(hintOf(err), "--update") {
+			t.Fatalf("error %v", err)
+		}
+		lines := strings.Join(differs.Lines, "\n")
+		for _, want := range []string{"mtu: 1420 -> 1300", `"liqonet:1" -> "liqonet:2"`, "DaemonSet node", "Deployment gateway-b"} {
+			if !strings.Contains(lines, want) {
+				t.Errorf("no %q in:\n%s", want, lines)
+			}
+		}
+		if diff := cmp.Diff(before, contents(t, a)); diff != "" {
+			t.Errorf("refused, and yet:\n%s", diff)
+		}
+		o.Update = true
+		got, err := Connect(t.Context(), o, &recorder{})
+		if err != nil || !got.Changed || peeringOf(t, a).MTU != 1300 || peeringOf(t, b).MTU != 1300 {
+			t.Errorf("update: %v, %v", got.Changed, err)
+		}
+	})
+}
+
+func TestRolesChangePlaces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := twoWorlds()
+		live(t, a, b)
+		o := connectOptions(a, b)
+		if _, err := Connect(t.Context(), o, &recorder{}); err != nil {
+			t.Fatal(err)
+		}
+		o.LocalServes, o.Update = true, true
+		if _, err := Connect(t.Context(), o, &recorder{}); err != nil {
+			t.Fatal(err)
+		}
+		if p := peeringOf(t, b); p.Role != records.Client || len(p.Tunnel.Endpoints) != 2 {
+			t.Errorf("document of b: %+v", p)
+		}
+		for w, want := range map[*world]int{a: 1, b: 0} {
+			services, err := w.kube.CoreV1().Services(w.Namespace).List(t.Context(), metav1.ListOptions{})
+			if err != nil || len(services.Items) != want {
+				t.Errorf("cluster %s has %d services, %v", w.Context, len(services.Items), err)
+			}
+		}
+	})
+}
+
+// killAt ends the context at the nth write of liqoctl's to either cluster, as a kill would: the write is carried
+// out or not, and nothing after it is.
+func killAt(n int, cancel context.CancelFunc, worlds ...*world) (count func() int) {
+	var mu sync.Mutex
+	writes := 0
+	for _, w := range worlds {
+		react := func(action clienttesting.Action) (bool, runtime.Object, error) {
+			if patch, ok := action.(clienttesting.PatchActionImpl); ok && (patch.PatchType != "application/apply-patch+yaml" || len(patch.PatchOptions.DryRun) > 0) {
+				return false, nil, nil
+			}
+			if action.GetResource().Resource == "selfsubjectaccessreviews" || action.GetSubresource() != "" {
+				return false, nil, nil
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			writes++
+			if n > 0 && writes >= n {
+				cancel()
+				return true, nil, context.Canceled
+			}
+			return false, nil, nil
+		}
+		w.kube.PrependReactor("patch", "*", react)
+		w.kube.PrependReactor("create", "configmaps", react)
+		w.kube.PrependReactor("update", "configmaps", react)
+	}
+	return func() int {
+		mu.Lock()
+		defer mu.Unlock()
+		return writes
+	}
+}
+
+func TestInterruptedConnectCanBeRunAgain(t *testing.T) {
+	total := 0
+	synctest.Test(t, func(t *testing.T) {
+		a, b := twoWorlds()
+		count := killAt(0, nil, a, b)
+		live(t, a, b)
+		if _, err := Connect(t.Context(), connectOptions(a, b), &recorder{}); err != nil {
+			t.Fatal(err)
+		}
+		total = count()
+	})
+	if total < 30 {
+		t.Fatalf("only %d writes seen", total)
+	}
+	for n := 1; n <= total; n++ {
+		t.Run(fmt.Sprintf("write%02d", n), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, b := twoWorlds()
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				killAt(n, cancel, a, b)
+				chain := [2][]clienttesting.Reactor{a.kube.ReactionChain, b.kube.ReactionChain}
+				live(t, a, b)
+				o := connectOptions(a, b)
+				o.Keep = true // a killed process undoes nothing
+				if _, err := Connect(ctx, o, &recorder{}); err == nil {
+					t.Fatal("connected in spite of the interruption")
+				}
+				// The three reactors that killAt put in front.
+				a.set(func() { a.kube.ReactionChain = chain[0][3:] })
+				b.set(func() { b.kube.ReactionChain = chain[1][3:] })
+				if _, err := Connect(t.Context(), o, &recorder{}); err != nil {
+					t.Fatal(err)
+				}
+				checkKeys(t, a, b)
+			})
+		})
+	}
+}
+
+func TestFailedConnectLeavesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := twoWorlds()
+		b.stuck = "ImagePullBackOff"
+		live(t, a, b)
+		r := &recorder{}
+		_, err := Connect(t.Context(), connectOptions(a, b), r)
+		var pod *cluster.PodError
+		var stage *StageError
+		if !errors.As(err, &pod) || !errors.As(err, &stage) || stage.Stage != stageNodes || stage.Hint() != pod.Hint() {
+			t.Fatalf("error %v", err)
+		}
+		for _, w := range []*world{a, b} {
+			if left := w.left(t); len(left) > 0 {
+				t.Errorf("cluster %s: left %v\n%v", w.Context, left, r.said())
+			}
+		}
+	})
+}
+
+func TestFailedConnectKeepsWhatStood(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := twoWorlds()
+		live(t, a, b)
+		if _, err := Connect(t.Context(), connectOptions(a, b), &recorder{}); err != nil {
+			t.Fatal(err)
+		}
+		before := contents(t, a)
+		b.set(func() { b.deaf = true })
+		o := connectOptions(a, b)
+		o.MTU, o.Update, o.Timeout = 1300, true, 5*time.Second
+		if _, err := Connect(t.Context(), o, &recorder{}); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "--timeout") {
+			t.Fatalf("error %v", err)
+		}
+		if after := contents(t, a); len(after) != len(before) {
+			t.Errorf("objects: %d before, %d after", len(before), len(after))
+		}
+	})
+}
+
+func TestConnectRefuses(t *testing.T) {
+	tests := []struct {
+		name    string
+		prepare func(a, b *world, o *ConnectOptions)
+		want    string // in the error
+		hint    string
+	}{
+		{"the same cluster", func(a, _ *world, o *ConnectOptions) { o.Remote.Cluster = a.Cluster }, "are the same cluster", "--remote-context"},
+		{"equal names", func(_, _ *world, o *ConnectOptions) { o.Remote.Name = "a" }, "both clusters are called", "--remote-name"},
+		{"kernel WireGuard that is not there", func(_, b *world, o *ConnectOptions) {
+			b.kernel.WireGuard = false
+			o.Implementation = records.Kernel
+		}, "none on b1 (kernel 6.12.0), b2", "--wireguard auto"},
+		{"an overlay that is not there", func(_, b *world, o *ConnectOptions) {
+			b.kernel.Geneve = false
+			o.Overlay = records.Geneve
+		}, "no geneve on b1", "load kernel module"},
+		{"an internal CIDR in use", func(_, _ *world, o *ConnectOptions) { o.Local.InternalCIDR = prefix("10.244.0.0/17") }, "conflict with pod CIDR", "ipam list"},
+		{"no load balancer", func(_, _ *world, o *ConnectOptions) { o.Service.Type = corev1.ServiceTypeLoadBalancer }, "no load balancer address yet", "NodePort"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, b := twoWorlds()
+				o := connectOptions(a, b)
+				o.Timeout = 5 * time.Second
+				tt.prepare(a, b, &o)
+				live(t, a, b)
+				_, err := Connect(t.Context(), o, &recorder{})
+				if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(hintOf(err), tt.hint) {
+					t.Errorf("error %v, hint %q", err, hintOf(err))
+				}
+				if left := append(a.left(t), b.left(t)...); len(left) > 0 {
+					t.Errorf("left %v", left)
+				}
+			})
+		})
+	}
+}

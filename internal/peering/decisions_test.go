@@ -1,0 +1,204 @@
+package peering
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/records"
+)
+
+func TestNameFromContext(t *testing.T) {
+	for context, want := range map[string]string{
+		"milan":            "milan",
+		"admin@Prod_1":     "admin-prod-1",
+		"":                 "cluster",
+		"---":              "cluster",
+		"über":             "ber",
+		"kubernetes/admin": "kubernetes-admin",
+		"arn:aws:eks:eu-west-1:123456789012:cluster/production": "u-west-1-123456789012-cluster-production",
+	} {
+		got := NameFromContext(context)
+		if err := records.ValidateName(got); err != nil || got != want {
+			t.Errorf("%q: %q, want %q, %v", context, got, want, err)
+		}
+	}
+}
+
+func FuzzNameFromContext(f *testing.F) {
+	f.Add("gke_project_europe-west1-b_cluster")
+	f.Fuzz(func(t *testing.T, context string) {
+		if err := records.ValidateName(NameFromContext(context)); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestChooseOverlay(t *testing.T) {
+	node := func(name string, geneve, vxlan bool) records.Node {
+		return records.Node{Name: name, Kernel: records.Capabilities{Release: "5.10", Geneve: geneve, VXLAN: vxlan}}
+	}
+	both, vxlan, geneve, none := node("both", true, true), node("v", false, true), node("g", true, false), node("none", false, false)
+	tests := []struct {
+		name          string
+		nodes         []records.Node
+		wish, decided records.OverlayKind
+		want          records.OverlayKind
+		err           string
+	}{
+		{"geneve is preferred", []records.Node{both, geneve}, "", "", records.Geneve, ""},
+		{"one node without it", []records.Node{both, vxlan}, "", "", records.VXLAN, ""},
+		{"what was decided stays", []records.Node{both}, "", records.VXLAN, records.VXLAN, ""},
+		{"unless a node cannot", []records.Node{both, vxlan}, "", records.Geneve, records.VXLAN, ""},
+		{"a wish", []records.Node{both}, records.VXLAN, records.Geneve, records.VXLAN, ""},
+		{"a wish that cannot be", []records.Node{both, vxlan}, records.Geneve, "", "", "no geneve on v (kernel 5.10)"},
+		{"nothing in common", []records.Node{vxlan, geneve}, "", "", "", "no geneve on v (kernel 5.10); no vxlan on g (kernel 5.10)"},
+		{"nothing at all", []records.Node{none}, "", "", "", "none (kernel 5.10)"},
+	}
+	for _, tt := range tests {
+		got, err := chooseOverlay(tt.nodes, tt.wish, tt.decided)
+		if got != tt.want || (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) {
+			t.Errorf("%s: %q, %v", tt.name, got, err)
+		}
+	}
+}
+
+func TestMTU(t *testing.T) {
+	nodes := []records.Node{{MTU: 1500}, {MTU: 1450}, {MTU: 0}}
+	f, err := withReports(records.Fabric{MTU: 0}, nodes[:0], records.VXLAN)
+	if err != nil || f.MTU != 0 {
+		t.Errorf("no reports: %d, %v", f.MTU, err)
+	}
+	if got := smallestMTU(nodes); got != 1450 {
+		t.Errorf("smallest %d", got)
+	}
+	if got := innerMTU(9000, 1500); got != 1420 {
+		t.Errorf("inner %d", got)
+	}
+}
+
+func TestServiceEndpoints(t *testing.T) {
+	address := func(texts ...string) (all []netip.Addr) {
+		for _, text := range texts {
+			all = append(all, netip.MustParseAddr(text))
+		}
+		return all
+	}
+	nodes := []cluster.Node{
+		{Name: "n1", Ready: true, Internal: address("10.0.0.1"), External: address("192.0.2.1")},
+		{Name: "n2", Ready: true, Internal: address("10.0.0.2")},
+		{Name: "n3", Internal: address("10.0.0.3")},
+		{Name: "n4", Ready: true},
+	}
+	service := func(kind corev1.ServiceType, nodePort int32, ingress ...corev1.LoadBalancerIngress) *corev1.Service {
+		return &corev1.Service{
+			Spec:   corev1.ServiceSpec{Type: kind, ClusterIP: "10.96.0.9", Ports: []corev1.ServicePort{{Port: 51840, NodePort: nodePort}}},
+			Status: corev1.ServiceStatus{LoadBalancer: corev1.LoadBalancerStatus{Ingress: ingress}},
+		}
+	}
+	tests := []struct {
+		name    string
+		svc     *corev1.Service
+		wish    endpointWishes
+		want    []string
+		missing string
+	}{
+		{"node port", service(corev1.ServiceTypeNodePort, 30000), endpointWishes{}, []string{"192.0.2.1:30000", "10.0.0.2:30000"}, ""},
+		{"node port to come", service(corev1.ServiceTypeNodePort, 0), endpointWishes{}, nil, "no node port"},
+		{"load balancer", service(corev1.ServiceTypeLoadBalancer, 0, corev1.LoadBalancerIngress{IP: "192.0.2.9"}, corev1.LoadBalancerIngress{Hostname: "lb.example"}),
+			endpointWishes{}, []string{"192.0.2.9:51840", "lb.example:51840"}, ""},
+		{"load balancer to come", service(corev1.ServiceTypeLoadBalancer, 0), endpointWishes{}, nil, "no load balancer address"},
+		{"cluster IP", service(corev1.ServiceTypeClusterIP, 0), endpointWishes{}, []string{"10.96.0.9:51840"}, ""},
+		{"other address", service(corev1.ServiceTypeNodePort, 30000), endpointWishes{address: "gw.example"}, []string{"gw.example:30000"}, ""},
+		{"other address for a load balancer to come", service(corev1.ServiceTypeLoadBalancer, 0), endpointWishes{address: "2001:db8::1"}, []string{"[2001:db8::1]:51840"}, ""},
+		{"other port", service(corev1.ServiceTypeNodePort, 0), endpointWishes{port: 4500}, []string{"192.0.2.1:4500", "10.0.0.2:4500"}, ""},
+	}
+	for _, tt := range tests {
+		got, missing := serviceEndpoints(tt.svc, nodes, tt.wish)
+		if diff := cmp.Diff(tt.want, got); diff != "" || (missing == "") != (tt.missing == "") || !strings.Contains(missing, tt.missing) {
+			t.Errorf("%s: missing %q\n%s", tt.name, missing, diff)
+		}
+	}
+	svc := tests[0].svc
+	for have, want := range map[string]bool{"10.0.0.2:30000": true, "10.0.0.3:30000": true, "10.0.0.9:30000": false, "10.0.0.2:30001": false} {
+		if got := stillGood([]string{have}, svc, nodes, endpointWishes{}); got != want {
+			t.Errorf("endpoint %s still good: %v", have, got)
+		}
+	}
+	if stillGood(nil, svc, nodes, endpointWishes{}) {
+		t.Error("no endpoint is good")
+	}
+}
+
+func TestKeysDoNotPrint(t *testing.T) {
+	k, _, err := completeKeys(nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := k.private()
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
+		for _, v := range []any{k, &k, end{keys: &k}, []keys{k}} {
+			text := fmt.Sprintf(verb, v)
+			for _, form := range []string{"%s", "%v", "%d", "%x", "%q", "%#v"} {
+				if strings.Contains(text, strings.Trim(fmt.Sprintf(form, key), "\"[]{}")) || strings.Contains(text, strings.Trim(fmt.Sprintf(form, key[:4]), "\"[]{}")) {
+					t.Errorf("%s of %T shows a key", verb, v)
+				}
+			}
+		}
+	}
+	object := keysObject("ns", "b", k).(*corev1.Secret)
+	object.Data[records.PrivateKeyKey] = []byte("almost a key")
+	if _, err := decodeKey(object, records.PrivateKeyKey); err == nil || strings.Contains(err.Error(), "almost") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestCompleteKeys(t *testing.T) {
+	complete := func(server, client *keys) (s, c keys) {
+		s, c, err := completeKeys(server, client)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s, c
+	}
+	s, c := complete(nil, nil)
+	if s.preshared() != c.preshared() || s.private() == c.private() {
+		t.Fatal("new keys are wrong")
+	}
+	s2, c2 := complete(&s, &c)
+	if s2.private() != s.private() || c2.private() != c.private() || s2.preshared() != s.preshared() {
+		t.Error("keys that are there were replaced")
+	}
+	s3, c3 := complete(nil, &c)
+	if c3.private() != c.private() || s3.preshared() != c.preshared() || s3.private() == s.private() {
+		t.Error("the side that has keys lost them")
+	}
+	s4, _ := complete(nil, nil)
+	if _, c5 := complete(&s4, &c); c5.preshared() != s4.preshared() {
+		t.Error("the server's preshared key does not count")
+	}
+}
+
+func TestHintOf(t *testing.T) {
+	cause := withHint(errors.New("x"), "do this")
+	tests := []struct {
+		err  error
+		want string
+	}{
+		{&StageError{Stage: "s", Err: errors.New("x"), hint: "look there"}, "look there"},
+		{&StageError{Stage: "s", Err: fmt.Errorf("a: %w", cause), hint: "look there"}, "do this"},
+		{errors.Join(errors.New("y"), cause), "do this"},
+		{&StageError{Stage: "s", Err: errors.New("x")}, ""},
+	}
+	for _, tt := range tests {
+		if got := hintOf(tt.err); got != tt.want {
+			t.Errorf("%v: %q", tt.err, got)
+		}
+	}
+}

@@ -1,0 +1,270 @@
+package peering
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/ipam"
+	"liqonet.io/liqonet/ipam/store"
+)
+
+// connected are two clusters that are joined, with helpers that live until the test ends.
+func connected(t *testing.T) (a, b *world) {
+	t.Helper()
+	a, b = twoWorlds()
+	live(t, a, b)
+	if _, err := Connect(t.Context(), connectOptions(a, b), &recorder{}); err != nil {
+		t.Fatal(err)
+	}
+	return a, b
+}
+
+// peeringsLeft are the peerings of which a cluster has anything.
+func peeringsLeft(t *testing.T, w *world) []string {
+	t.Helper()
+	all, err := traces(t.Context(), w.Cluster)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, one := range all {
+		names = append(names, one.name)
+	}
+	return names
+}
+
+func TestDisconnectRemovesBothSides(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := connected(t)
+		o := DisconnectOptions{Local: Side{Cluster: a.Cluster}, Remote: Side{Cluster: b.Cluster}, Timeout: time.Minute}
+		got, err := Disconnect(t.Context(), o, &recorder{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !got.Changed || !slices.Equal(got.Local.Peerings, []string{"b"}) || !slices.Equal(got.Remote.Peerings, []string{"a"}) {
+			t.Errorf("result %+v", got)
+		}
+		uses := ""
+		for _, r := range got.Local.Released {
+			uses += r.Range.String() + " " + r.Use + "\n"
+		}
+		if !strings.Contains(uses, `10.71.0.0/16 peering "b" pods`) {
+			t.Errorf("released:\n%s", uses)
+		}
+		for _, w := range []*world{a, b} {
+			if left := peeringsLeft(t, w); len(left) > 0 {
+				t.Errorf("cluster %s: left %v", w.Context, left)
+			}
+			if f, err := readFabric(t.Context(), w.Cluster); f == nil || err != nil {
+				t.Errorf("cluster %s: the installation is gone, %v", w.Context, err)
+			}
+		}
+		again, err := Disconnect(t.Context(), o, &recorder{})
+		if err != nil || again.Changed {
+			t.Errorf("again: changed %v, %v", again.Changed, err)
+		}
+	})
+}
+
+// The ranges of a peering must not be anybody else's while a node has routes for them.
+func TestRangesAreReleasedAfterTheNodesGaveUpTheRoutes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := connected(t)
+		a.set(func() { a.slowness = 3 * time.Second })
+		released := 0
+		a.kube.PrependReactor("update", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+			released++
+			for _, n := range a.storedReports(t) {
+				if slices.Contains(n.Peerings, "b") {
+					t.Errorf("released while node %s has routes", n.Name)
+				}
+			}
+			return false, nil, nil
+		})
+		start := time.Now()
+		o := DisconnectOptions{Local: Side{Cluster: a.Cluster}, Remote: Side{Cluster: b.Cluster}, Timeout: time.Minute}
+		if _, err := Disconnect(t.Context(), o, &recorder{}); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(start); released != 1 || took < 2*time.Second {
+			t.Errorf("%d writes of the registry, after %s", released, took)
+		}
+	})
+}
+
+func TestDisconnectDoesNotWaitForNodesThatAreAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := connected(t)
+		// The node's report stays as it was.
+		a.set(func() { a.nodes = a.nodes[:1] })
+		away := nodeObject(worldNode{name: "a2", podCIDR: "10.244.2.0/24", address: "172.31.1.12", unready: true})
+		if _, err := a.kube.CoreV1().Nodes().Update(t.Context(), away, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		r := &recorder{}
+		o := DisconnectOptions{Local: Side{Cluster: a.Cluster}, Remote: Side{Cluster: b.Cluster}, Timeout: 10 * time.Second}
+		if _, err := Disconnect(t.Context(), o, r); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.ContainsFunc(r.said(), func(s string) bool { return strings.Contains(s, "warn") && strings.Contains(s, "a2") }) {
+			t.Errorf("no warning of node a2: %v", r.said())
+		}
+	})
+}
+
+func TestDisconnectSaysWhoDoesNotConfirm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := connected(t)
+		a.set(func() { a.deaf = true })
+		o := DisconnectOptions{Local: Side{Cluster: a.Cluster}, Remote: Side{Cluster: b.Cluster}, Timeout: 5 * time.Second}
+		_, err := Disconnect(t.Context(), o, &recorder{})
+		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "not yet: node a1, a2") {
+			t.Fatalf("error %v", err)
+		}
+		// The other side is done all the same, and the rest can be done later.
+		a.set(func() { a.deaf = false })
+		if _, err := Disconnect(t.Context(), o, &recorder{}); err != nil {
+			t.Fatal(err)
+		}
+		if left := append(peeringsLeft(t, a), peeringsLeft(t, b)...); len(left) > 0 {
+			t.Errorf("left %v", left)
+		}
+	})
+}
+
+func TestDisconnectOneSide(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := connected(t)
+		o := DisconnectOptions{Local: Side{Cluster: a.Cluster}, Peer: "b", OneSide: true, Timeout: time.Minute}
+		got, err := Disconnect(t.Context(), o, &recorder{})
+		if err != nil || got.Remote != nil {
+			t.Errorf("%+v, %v", got, err)
+		}
+		if left := peeringsLeft(t, a); len(left) > 0 {
+			t.Errorf("left %v", left)
+		}
+		if left := peeringsLeft(t, b); !slices.Equal(left, []string{"a"}) {
+			t.Errorf("the other side has %v", left)
+		}
+	})
+}
+
+func TestDisconnectRefuses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := connected(t)
+		c := newWorld("c", worldNode{name: "c1", podCIDR: "10.1.0.0/24", address: "172.31.3.11"})
+		tests := []struct {
+			name, want string
+			o          DisconnectOptions
+		}{
+			{"half of it without a word", "other cluster is not known", DisconnectOptions{Peer: "b"}},
+			{"nothing in particular", "peering is not known", DisconnectOptions{OneSide: true}},
+			{"a peering with another cluster", "is not with cluster", DisconnectOptions{Peer: "b", Remote: Side{Cluster: c.Cluster}}},
+			{"a name that selects other objects", "name", DisconnectOptions{Peer: "b,x=y", OneSide: true}},
+		}
+		for _, tt := range tests {
+			tt.o.Local.Cluster = a.Cluster
+			if _, err := Disconnect(t.Context(), tt.o, &recorder{}); err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%s: error %v", tt.name, err)
+			}
+		}
+		if left := peeringsLeft(t, b); len(left) != 1 {
+			t.Errorf("b has %v", left)
+		}
+	})
+}
+
+func TestInitAndReset(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, _ := twoWorlds()
+		live(t, a)
+		o := InitOptions{Side: Side{Cluster: a.Cluster, Name: "milan", Reserved: ranges("10.5.1.0/24")}, Installation: Installation{Image: "liqonet:1"}}
+		got, err := Init(t.Context(), o, &recorder{})
+		if err != nil || !got.Changed || got.Cluster.Name != "milan" || got.Cluster.Overlay != records.Geneve || got.Cluster.Nodes != 2 {
+			t.Fatalf("%+v, %v", got, err)
+		}
+		r, err := store.New(a.Kube, a.Namespace).Load(t.Context())
+		if err != nil || len(r.Held(ipam.Cluster, ipam.Reserved)) != 1 {
+			t.Errorf("reserved %v, %v", r.List(), err)
+		}
+		o.Side.Name = ""
+		if got, err = Init(t.Context(), o, &recorder{}); err != nil || got.Changed || got.Cluster.Name != "milan" {
+			t.Errorf("again: %+v, %v", got, err)
+		}
+		o.Side.Name = "rome"
+		if _, err = Init(t.Context(), o, &recorder{}); err == nil || !strings.Contains(err.Error(), `called "milan" already`) {
+			t.Errorf("other name: %v", err)
+		}
+		o.Side.Name, o.Side.Reserved = "", ranges("10.6.0.0/16")
+		var differs *DifferenceError
+		if _, err = Init(t.Context(), o, &recorder{}); !errors.As(err, &differs) {
+			t.Errorf("other reservation: %v", err)
+		}
+		reset, err := Reset(t.Context(), ResetOptions{Side: o.Side, Timeout: time.Minute}, &recorder{})
+		if err != nil || !reset.Changed {
+			t.Fatalf("reset: %+v, %v", reset, err)
+		}
+		if left := a.left(t); len(left) > 0 {
+			t.Errorf("left %v", left)
+		}
+		if reset, err = Reset(t.Context(), ResetOptions{Side: o.Side, Timeout: time.Minute}, &recorder{}); err != nil || reset.Changed {
+			t.Errorf("reset again: %+v, %v", reset, err)
+		}
+	})
+}
+
+func TestResetWaitsForEmptyKernels(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, _ := connected(t)
+		a.kube.PrependReactor("delete", "daemonsets", func(clienttesting.Action) (bool, runtime.Object, error) {
+			for _, n := range a.storedReports(t) {
+				if !n.Clean {
+					t.Errorf("the helper of node %s is removed before its kernel is empty", n.Name)
+				}
+			}
+			return false, nil, nil
+		})
+		o := ResetOptions{Side: Side{Cluster: a.Cluster}, Timeout: time.Minute}
+		if _, err := Reset(t.Context(), o, &recorder{}); err == nil || !strings.Contains(hintOf(err), "--force") {
+			t.Fatalf("reset with a peering: %v", err)
+		}
+		o.Force = true
+		if _, err := Reset(t.Context(), o, &recorder{}); err != nil {
+			t.Fatal(err)
+		}
+		if left := a.left(t); len(left) > 0 {
+			t.Errorf("left %v", left)
+		}
+	})
+}
+
+func TestResetOfNodesWithoutHelper(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, _ := connected(t)
+		a.set(func() { a.deaf = true })
+		if err := a.kube.AppsV1().DaemonSets(a.Namespace).Delete(t.Context(), records.NodeName, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		o := DisconnectOptions{Local: Side{Cluster: a.Cluster}, Peer: "b", OneSide: true, Timeout: time.Minute}
+		if _, err := Disconnect(t.Context(), o, &recorder{}); err == nil || !strings.Contains(hintOf(err), "network init") {
+			t.Errorf("disconnect: %v", err)
+		}
+		r := &recorder{}
+		if _, err := Reset(t.Context(), ResetOptions{Side: o.Local, Force: true, Timeout: time.Minute}, r); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.ContainsFunc(r.said(), func(s string) bool { return strings.Contains(s, "no helper to remove it") }) {
+			t.Errorf("no warning: %v", r.said())
+		}
+	})
+}

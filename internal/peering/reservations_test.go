@@ -1,0 +1,217 @@
+package peering
+
+import (
+	"errors"
+	"math/rand/v2"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/ipam"
+	"liqonet.io/liqonet/ipam/store"
+)
+
+func ranges(texts ...string) []netip.Prefix {
+	var all []netip.Prefix
+	for _, text := range texts {
+		all = append(all, netip.MustParsePrefix(text))
+	}
+	return all
+}
+
+func newRegistry(t *testing.T) *ipam.Registry {
+	t.Helper()
+	r, err := ipam.New(ipam.DefaultPools()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestReserveOwn(t *testing.T) {
+	tests := []struct {
+		name               string
+		own                ownRanges
+		external, internal string
+		err                string
+	}{
+		{"usual", ownRanges{pods: ranges("10.244.0.0/16"), services: ranges("10.96.0.0/12")}, "10.70.0.0/16", "10.80.0.0/16", ""},
+		{"pods everywhere in 10/8", ownRanges{pods: ranges("10.0.0.0/8")}, "192.168.0.0/16", "172.16.0.0/16", ""},
+		{"nodes and pods in one network", ownRanges{pods: ranges("10.0.0.0/16"), nodes: ranges("10.0.1.0/24")}, "10.70.0.0/16", "10.80.0.0/16", ""},
+		{"wishes", ownRanges{external: prefix("10.9.0.0/20"), internal: prefix("10.9.16.0/20")}, "10.9.0.0/20", "10.9.16.0/20", ""},
+		{"one wish decides both lengths", ownRanges{internal: prefix("10.9.16.0/20")}, "10.70.0.0/20", "10.9.16.0/20", ""},
+		{"a wish that is taken", ownRanges{pods: ranges("10.9.0.0/16"), external: prefix("10.9.0.0/20")}, "", "", "conflict with pod CIDR"},
+		{"no room for nodes", ownRanges{internal: prefix("10.9.0.0/27"), external: prefix("10.8.0.0/27")}, "", "", "want a length"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newRegistry(t)
+			external, internal, err := reserveOwn(r, tt.own)
+			if tt.err != "" {
+				if err == nil || !strings.Contains(err.Error(), tt.err) {
+					t.Fatalf("error %v", err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if external.Bits() != internal.Bits() || external.Overlaps(internal) {
+				t.Errorf("external %s, internal %s", external, internal)
+			}
+			if tt.name != "pods everywhere in 10/8" && (external.String() != tt.external || internal.String() != tt.internal) {
+				t.Errorf("external %s, internal %s", external, internal)
+			}
+			before := store.Encode(r)
+			if _, _, err := reserveOwn(r, tt.own); err != nil || store.Encode(r) != before {
+				t.Errorf("again: %v\n%s", err, store.Encode(r))
+			}
+		})
+	}
+}
+
+func TestReservePeer(t *testing.T) {
+	own := ownRanges{pods: ranges("10.244.0.0/16"), services: ranges("10.96.0.0/12"), reserved: ranges("10.200.0.0/16")}
+	tests := []struct {
+		name string
+		peer remoteRanges
+		want []string // real=seen
+	}{
+		{"free", remoteRanges{pods: ranges("10.20.0.0/16"), external: prefix("10.21.0.0/16")},
+			[]string{"10.20.0.0/16=identity", "10.21.0.0/16=identity"}},
+		{"taken", remoteRanges{pods: ranges("10.244.0.0/16"), external: prefix("10.70.0.0/16")},
+			[]string{"10.244.0.0/16=other", "10.70.0.0/16=other"}},
+		{"inside services", remoteRanges{pods: ranges("10.100.0.0/16"), external: prefix("10.21.0.0/16")},
+			[]string{"10.100.0.0/16=other", "10.21.0.0/16=identity"}},
+		{"reserved by the user", remoteRanges{pods: ranges("10.200.3.0/24"), external: prefix("10.21.0.0/16")},
+			[]string{"10.200.3.0/24=other", "10.21.0.0/16=identity"}},
+		{"a remapped range leaves the peer's others alone", remoteRanges{pods: ranges("10.244.0.0/16", "10.71.0.0/16"), external: prefix("10.81.0.0/16")},
+			[]string{"10.244.0.0/16=other", "10.71.0.0/16=identity", "10.81.0.0/16=identity"}},
+		{"a flat network", remoteRanges{pods: ranges("10.20.0.0/16"), external: prefix("10.21.0.0/16"), underlay: ranges("10.20.1.0/24")},
+			[]string{"10.20.0.0/16=identity", "10.21.0.0/16=identity"}},
+		{"nodes where ours are pods", remoteRanges{pods: ranges("10.20.0.0/16"), external: prefix("10.21.0.0/16"), underlay: ranges("10.244.1.0/24")},
+			[]string{"10.20.0.0/16=identity", "10.21.0.0/16=identity"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newRegistry(t)
+			_, internal, err := reserveOwn(r, own)
+			if err != nil {
+				t.Fatal(err)
+			}
+			before := store.Encode(r)
+			a, err := reservePeer(r, "b", internal, tt.peer)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, m := range append(a.pods, a.external) {
+				how := "other"
+				if m.Identity() {
+					how = "identity"
+				}
+				got = append(got, m.Real.String()+"="+how)
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Error(diff)
+			}
+			again, err := reservePeer(r, "b", internal, tt.peer)
+			if err != nil || !cmp.Equal(a, again, append(comparePrefixes(), cmp.AllowUnexported(addresses{}))...) {
+				t.Errorf("again: %+v, %v", again, err)
+			}
+			if _, err := releasePeer(r, "b"); err != nil || store.Encode(r) != before {
+				t.Errorf("released: %v\n%s", err, store.Encode(r))
+			}
+		})
+	}
+}
+
+func TestEveryGatewayHasItsOwnAddressAndOverlay(t *testing.T) {
+	r := newRegistry(t)
+	_, internal, err := reserveOwn(r, ownRanges{internal: prefix("10.80.0.0/24"), external: prefix("10.70.0.0/24")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := make(map[uint32]bool)
+	for i := range 126 { // 128 in the upper half, but for its first and last
+		name := "p" + strings.Repeat("x", i%30) + string(rune('a'+i/30))
+		a, err := reservePeer(r, name, internal, remoteRanges{external: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 100, byte(i), 0}), 24)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if seen[a.overlay] || a.overlay < 128 || a.overlay > 255 || !upperHalf(internal).Contains(a.gateway) {
+			t.Errorf("%s: %+v", name, a)
+		}
+		seen[a.overlay] = true
+	}
+	_, err = reservePeer(r, "more", internal, remoteRanges{external: prefix("10.101.0.0/24")})
+	if !errors.Is(explainAddresses("a", err), ipam.ErrNoneFree) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// Whatever the ranges of two clusters: what one sees of the other overlaps nothing of its own, and a change of
+// the peer's ranges leaves nothing behind.
+func TestReservationsProperty(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	some := func() []netip.Prefix {
+		var all []netip.Prefix
+		for range 1 + random.IntN(3) {
+			p := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(random.IntN(64)), byte(random.IntN(256)), 0}), 12+random.IntN(12)).Masked()
+			if !overlapsAny(p, all) {
+				all = append(all, p)
+			}
+		}
+		return all
+	}
+	for range 300 {
+		r := newRegistry(t)
+		own := ownRanges{pods: some(), services: some(), nodes: some()}
+		external, internal, err := reserveOwn(r, own)
+		if err != nil {
+			t.Fatal(err)
+		}
+		taken := append(append(append([]netip.Prefix{external, internal}, own.pods...), own.services...), own.nodes...)
+		for range 3 {
+			peer := remoteRanges{pods: some(), external: external, underlay: some()}
+			a, err := reservePeer(r, "b", internal, peer)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var seen []netip.Prefix
+			for _, m := range append(a.pods, a.external) {
+				if overlapsAny(m.Seen, taken) || overlapsAny(m.Seen, seen) || m.Real.Bits() != m.Seen.Bits() {
+					t.Fatalf("%+v with own %v", a, taken)
+				}
+				seen = append(seen, m.Seen)
+			}
+			if held := r.Held(ipam.Peering("b"), ipam.PeerPods, ipam.PeerExternal); len(held) != len(seen) {
+				t.Fatalf("holds %v for %v", held, seen)
+			}
+		}
+	}
+}
+
+func TestWantedRangesKeepWhatCoversAll(t *testing.T) {
+	discovery := cluster.Discovery{
+		PodCIDRs:     cluster.Ranges{Prefixes: ranges("10.244.1.0/24")},
+		ServiceCIDRs: cluster.Ranges{Prefixes: ranges("10.96.0.0/16")},
+		NodeNetworks: cluster.Ranges{Prefixes: ranges("172.31.1.0/24", "172.31.5.0/24")},
+	}
+	fabric := &records.Fabric{PodCIDRs: ranges("10.244.0.0/16"), ServiceCIDRs: ranges("10.96.0.0/16"), NodeNetworks: ranges("172.31.1.0/24")}
+	got := wantedRanges(discovery, cluster.Overrides{}, fabric)
+	if diff := cmp.Diff(fabric.PodCIDRs, got.pods, comparePrefixes()...); diff != "" {
+		t.Errorf("pods:\n%s", diff)
+	}
+	if diff := cmp.Diff(discovery.NodeNetworks.Prefixes, got.nodes, comparePrefixes()...); diff != "" {
+		t.Errorf("nodes:\n%s", diff)
+	}
+	told := wantedRanges(discovery, cluster.Overrides{PodCIDRs: ranges("10.244.1.0/24")}, fabric)
+	if diff := cmp.Diff(discovery.PodCIDRs.Prefixes, told.pods, comparePrefixes()...); diff != "" {
+		t.Errorf("what the user told is not taken:\n%s", diff)
+	}
+}

@@ -1,0 +1,388 @@
+package peering
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/cluster/clustertest"
+	"liqonet.io/liqonet/internal/records"
+)
+
+// world is a cluster whose API server is a fake and whose helpers are played by a loop: they report what real
+// ones would once their kernels are as the documents ask.
+type world struct {
+	*cluster.Cluster
+	kube  *fake.Clientset
+	nodes []string
+	// capabilities of every node's kernel.
+	kernel records.Capabilities
+
+	mu       sync.Mutex
+	stuck    string        // why helper pods cannot start; "": they run
+	deaf     bool          // helpers run and do not follow any document
+	slowness time.Duration // how long nodes take to give up a peering
+	leaving  map[string]time.Time
+}
+
+// worldNode is a node of a world's.
+type worldNode struct {
+	name, podCIDR, address string
+	unready                bool
+}
+
+func newWorld(context string, nodes ...worldNode) *world {
+	objects := []runtime.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem, UID: types.UID("uid-" + context)}},
+		&networkingv1.ServiceCIDR{
+			ObjectMeta: metav1.ObjectMeta{Name: "kubernetes"},
+			Spec:       networkingv1.ServiceCIDRSpec{CIDRs: []string{"10.96.0.0/16"}},
+		},
+	}
+	w := &world{
+		kernel:  records.Capabilities{Release: "6.12.0", WireGuard: true, Geneve: true, VXLAN: true},
+		leaving: make(map[string]time.Time),
+	}
+	for _, n := range nodes {
+		w.nodes = append(w.nodes, n.name)
+		objects = append(objects, nodeObject(n))
+	}
+	w.Cluster, w.kube = clustertest.New(clustertest.Config{Context: context, Objects: objects})
+	return w
+}
+
+func nodeObject(n worldNode) *corev1.Node {
+	status := corev1.ConditionTrue
+	if n.unready {
+		status = corev1.ConditionUnknown
+	}
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: n.name},
+		Spec:       corev1.NodeSpec{PodCIDR: n.podCIDR, PodCIDRs: []string{n.podCIDR}},
+		Status: corev1.NodeStatus{
+			Addresses:  []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: n.address}},
+			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status}},
+		},
+	}
+}
+
+// twoWorlds are clusters "a" and "b" with two nodes each and the same pod CIDR.
+func twoWorlds() (a, b *world) {
+	a = newWorld("a",
+		worldNode{name: "a1", podCIDR: "10.244.1.0/24", address: "172.31.1.11"},
+		worldNode{name: "a2", podCIDR: "10.244.2.0/24", address: "172.31.1.12"})
+	b = newWorld("b",
+		worldNode{name: "b1", podCIDR: "10.244.1.0/24", address: "172.31.2.11"},
+		worldNode{name: "b2", podCIDR: "10.244.2.0/24", address: "172.31.2.12"})
+	return a, b
+}
+
+// live plays the helpers until the test ends.
+func live(t *testing.T, worlds ...*world) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var group sync.WaitGroup
+	for _, w := range worlds {
+		group.Go(func() {
+			tick := time.NewTicker(100 * time.Millisecond)
+			defer tick.Stop()
+			for {
+				select {
+				case <-ctx.Done():
+					return
+				case <-tick.C:
+				}
+				if err := w.turn(ctx); err != nil && ctx.Err() == nil {
+					t.Errorf("helpers of cluster %s: %v", w.Context, err)
+					return
+				}
+			}
+		})
+	}
+	t.Cleanup(func() { cancel(); group.Wait() })
+}
+
+func (w *world) set(change func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	change()
+}
+
+// turn lets every helper and controller act once.
+func (w *world) turn(ctx context.Context) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	fabric, err := readFabric(ctx, w.Cluster)
+	if err != nil {
+		return err
+	}
+	peerings, err := readPeerings(ctx, w.Cluster)
+	if err != nil {
+		return err
+	}
+	if err := w.controllers(ctx); err != nil {
+		return err
+	}
+	if w.stuck != "" || w.deaf {
+		return nil
+	}
+	_, err = w.kube.AppsV1().DaemonSets(w.Namespace).Get(ctx, records.NodeName, metav1.GetOptions{})
+	if err == nil {
+		err = w.nodeHelpers(ctx, fabric, peerings)
+	}
+	if err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
+	for _, p := range peerings {
+		if err := w.gateway(ctx, p); err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// controllers make pods and node ports.
+func (w *world) controllers(ctx context.Context) error {
+	sets, err := w.kube.AppsV1().DaemonSets(w.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	pods := w.kube.CoreV1().Pods(w.Namespace)
+	if len(sets.Items) == 0 {
+		for _, name := range w.nodes {
+			if err := pods.Delete(ctx, "node-"+name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+				return err
+			}
+		}
+	}
+	for _, set := range sets.Items {
+		for _, name := range w.nodes {
+			if _, err := pods.Get(ctx, "node-"+name, metav1.GetOptions{}); err == nil {
+				continue
+			}
+			if _, err := pods.Create(ctx, w.pod(set.Spec.Template.Labels, name), metav1.CreateOptions{}); err != nil {
+				return err
+			}
+		}
+		served := int32(len(w.nodes))
+		if set.Status.NumberReady != served {
+			set.Status = appsv1.DaemonSetStatus{DesiredNumberScheduled: served, NumberReady: served, UpdatedNumberScheduled: served}
+			if _, err := w.kube.AppsV1().DaemonSets(w.Namespace).UpdateStatus(ctx, &set, metav1.UpdateOptions{}); err != nil && !apierrors.IsNotFound(err) {
+				return err
+			}
+		}
+	}
+	return errors.Join(w.deployments(ctx), w.services(ctx))
+}
+
+func (w *world) pod(labels map[string]string, node string) *corev1.Pod {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "node-" + node, Labels: labels}, Spec: corev1.PodSpec{NodeName: node, HostNetwork: true}}
+	if w.stuck != "" {
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{
+			Waiting: &corev1.ContainerStateWaiting{Reason: w.stuck, Message: "no such image"},
+		}}}
+	}
+	return pod
+}
+
+func (w *world) deployments(ctx context.Context) error {
+	list, err := w.kube.AppsV1().Deployments(w.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for _, d := range list.Items {
+		if d.Status.AvailableReplicas == 1 {
+			continue
+		}
+		d.Status = appsv1.DeploymentStatus{Replicas: 1, UpdatedReplicas: 1, AvailableReplicas: 1}
+		if _, err := w.kube.AppsV1().Deployments(w.Namespace).UpdateStatus(ctx, &d, metav1.UpdateOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// services allocates node ports, as an API server does.
+func (w *world) services(ctx context.Context) error {
+	list, err := w.kube.CoreV1().Services(w.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for _, svc := range list.Items {
+		if svc.Spec.Type != corev1.ServiceTypeNodePort || svc.Spec.Ports[0].NodePort != 0 {
+			continue
+		}
+		patch := `[{"op": "add", "path": "/spec/ports/0/nodePort", "value": 30840}]`
+		_, err := w.kube.CoreV1().Services(w.Namespace).Patch(ctx, svc.Name, types.JSONPatchType, []byte(patch), metav1.PatchOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// nodeHelpers report from every node.
+func (w *world) nodeHelpers(ctx context.Context, fabric *records.Fabric, peerings []records.Peering) error {
+	var applied []string
+	for _, p := range peerings {
+		applied = append(applied, p.Name)
+		w.leaving[p.Name] = time.Now()
+	}
+	for name, last := range w.leaving {
+		gone := true
+		for _, p := range peerings {
+			gone = gone && p.Name != name
+		}
+		if gone && time.Since(last) < w.slowness {
+			applied = append(applied, name)
+		}
+	}
+	for i, name := range w.nodes {
+		n := records.Node{
+			Version: records.SchemaVersion, Name: name, MTU: 1500, Kernel: w.kernel, Peerings: applied, Clean: fabric == nil,
+			Internal: netip.AddrFrom4([4]byte{10, 80, 0, byte(i + 1)}),
+		}
+		if err := w.lease(ctx, n, fabric != nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lease writes a node's report; where no Lease is, it makes one only if may.
+func (w *world) lease(ctx context.Context, n records.Node, may bool) error {
+	text, err := records.Encode(n)
+	if err != nil {
+		return err
+	}
+	leases := w.kube.CoordinationV1().Leases(w.Namespace)
+	patch := mergePatch(map[string]any{"metadata": map[string]any{"annotations": map[string]string{records.AnnotationNode: text}}})
+	_, err = leases.Patch(ctx, records.AddressLeaseName(n.Internal), types.MergePatchType, patch, metav1.PatchOptions{})
+	if !apierrors.IsNotFound(err) {
+		return err
+	}
+	if !may {
+		return nil
+	}
+	_, err = leases.Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
+		Name: records.AddressLeaseName(n.Internal), Labels: map[string]string{records.LabelComponent: records.ComponentNode},
+		Annotations: map[string]string{records.AnnotationNode: text},
+	}}, metav1.CreateOptions{})
+	return err
+}
+
+// gateway reports that everything works.
+func (w *world) gateway(ctx context.Context, p records.Peering) error {
+	if _, err := w.kube.AppsV1().Deployments(w.Namespace).Get(ctx, records.GatewayName(p.Name), metav1.GetOptions{}); err != nil {
+		return err
+	}
+	now := time.Now().UTC()
+	s := records.Status{
+		Version: records.SchemaVersion, Time: now, Pod: "gateway-0", Implementation: records.Kernel, Overlay: records.Geneve,
+		LastHandshake: now, LastEcho: now, RTT: records.Duration(time.Millisecond),
+	}
+	for _, name := range w.nodes {
+		s.Nodes = append(s.Nodes, records.NodeStatus{Name: name, LastEcho: now, LastProof: now, ProofRTT: records.Duration(2 * time.Millisecond)})
+	}
+	text, err := records.Encode(s)
+	if err != nil {
+		return err
+	}
+	patch := mergePatch(map[string]any{"data": map[string]string{records.DataKey: text}})
+	_, err = w.kube.CoreV1().ConfigMaps(w.Namespace).Patch(ctx, records.StatusName(p.Name), types.MergePatchType, patch, metav1.PatchOptions{})
+	return err
+}
+
+func mergePatch(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // maps of strings
+	}
+	return b
+}
+
+// storedReports are the nodes' reports as the API server has them, for reactors: these cannot use the client.
+func (w *world) storedReports(t *testing.T) []records.Node {
+	list, err := w.kube.Tracker().List(coordinationv1.SchemeGroupVersion.WithResource("leases"),
+		coordinationv1.SchemeGroupVersion.WithKind("Lease"), w.Namespace)
+	if err != nil {
+		t.Error(err)
+		return nil
+	}
+	var leases []*coordinationv1.Lease
+	for i := range list.(*coordinationv1.LeaseList).Items {
+		leases = append(leases, &list.(*coordinationv1.LeaseList).Items[i])
+	}
+	reports, err := nodeReports(leases)
+	if err != nil {
+		t.Error(err)
+	}
+	return reports
+}
+
+// left lists what a cluster has of liqonet's, cluster-wide objects included.
+func (w *world) left(t *testing.T) []string {
+	t.Helper()
+	objects, err := w.List(t.Context(), records.LabelComponent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, o := range objects {
+		names = append(names, fmt.Sprintf("%T %s", o, o.GetName()))
+	}
+	selector := metav1.ListOptions{LabelSelector: records.LabelComponent}
+	namespaces, err := w.kube.CoreV1().Namespaces().List(t.Context(), selector)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range namespaces.Items {
+		names = append(names, "Namespace "+o.Name)
+	}
+	roles, err := w.kube.RbacV1().ClusterRoles().List(t.Context(), selector)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range roles.Items {
+		names = append(names, "ClusterRole "+o.Name)
+	}
+	return names
+}
+
+// recorder keeps what an operation says.
+type recorder struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (r *recorder) add(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lines = append(r.lines, fmt.Sprintf(format, args...))
+}
+
+func (r *recorder) Stage(string)                                 {}
+func (r *recorder) Done(name, detail string, took time.Duration) { r.add("done %s: %s", name, detail) }
+func (r *recorder) Note(text string)                             { r.add("note %s", text) }
+func (r *recorder) Warn(text, hint string)                       { r.add("warn %s (%s)", text, hint) }
+
+func (r *recorder) said() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]string(nil), r.lines...)
+}
