@@ -1,0 +1,114 @@
+//go:build linux
+
+package helper
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	k8stesting "k8s.io/client-go/testing"
+
+	"liqonet.io/liqonet/internal/records"
+)
+
+func testNode(name string) *corev1.Node {
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name)}}
+}
+
+func TestCandidates(t *testing.T) {
+	cidr := netip.MustParsePrefix("10.80.0.0/27") // nodes have 10.80.0.0/28
+	firsts := map[netip.Addr]bool{}
+	for i := range 20 {
+		seen := map[netip.Addr]bool{}
+		for a := range candidates(cidr, fmt.Sprint("node-", i)) {
+			if len(seen) == 0 {
+				firsts[a] = true
+			}
+			if seen[a] {
+				t.Errorf("%s twice", a)
+			}
+			seen[a] = true
+		}
+		if len(seen) != 14 || seen[netip.MustParseAddr("10.80.0.0")] || seen[netip.MustParseAddr("10.80.0.15")] || seen[netip.MustParseAddr("10.80.0.16")] {
+			t.Errorf("candidates %v: want 10.80.0.1 to 10.80.0.14", seen)
+		}
+	}
+	if len(firsts) < 5 {
+		t.Errorf("20 nodes begin with %d different addresses", len(firsts))
+	}
+}
+
+func TestClaimAddress(t *testing.T) {
+	cidr := netip.MustParsePrefix("10.80.0.0/16")
+	client := fake.NewClientset()
+	node := testNode("n1")
+	lease, a, err := claimAddress(t.Context(), client, testNamespace, node, cidr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !nodeRange(cidr).Contains(a) || lease.Name != records.AddressLeaseName(a) {
+		t.Errorf("address %s, Lease %s", a, lease.Name)
+	}
+	if owner := lease.OwnerReferences; len(owner) != 1 || owner[0].UID != node.UID || owner[0].Kind != "Node" {
+		t.Errorf("owners %v: want the Node, with which the Lease goes", owner)
+	}
+	if _, again, err := claimAddress(t.Context(), client, testNamespace, node, cidr); err != nil || again != a {
+		t.Errorf("asked again: %s, %v; want %s", again, err, a)
+	}
+	moved := netip.MustParsePrefix("10.90.0.0/16")
+	if _, other, err := claimAddress(t.Context(), client, testNamespace, node, moved); err != nil || !nodeRange(moved).Contains(other) {
+		t.Errorf("of another range: %s, %v", other, err)
+	}
+	reborn := testNode("n1")
+	reborn.UID = "uid-of-another"
+	if _, other, err := claimAddress(t.Context(), client, testNamespace, reborn, cidr); err != nil || other == a {
+		t.Errorf("another Node of the same name: %s, %v; want another address than %s", other, err, a)
+	}
+}
+
+// TestClaimAddressInConflict: nodes that ask at once get different addresses, until there is none left.
+func TestClaimAddressInConflict(t *testing.T) {
+	cidr := netip.MustParsePrefix("10.80.0.0/27") // 14 addresses of nodes
+	client := fake.NewClientset()
+	var mu sync.Mutex
+	holders := map[netip.Addr]string{}
+	var everyone sync.WaitGroup
+	for i := range 14 {
+		everyone.Go(func() {
+			name := fmt.Sprint("n", i)
+			_, a, err := claimAddress(t.Context(), client, testNamespace, testNode(name), cidr)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil || holders[a] != "" {
+				t.Errorf("%s: address %s, which %q has: %v", name, a, holders[a], err)
+			}
+			holders[a] = name
+		})
+	}
+	everyone.Wait()
+	_, _, err := claimAddress(t.Context(), client, testNamespace, testNode("late"), cidr)
+	if err == nil || !strings.Contains(err.Error(), "10.80.0.0/28 are taken") {
+		t.Errorf("node too many: %v", err)
+	}
+}
+
+func TestClaimAddressTellsWhatFailed(t *testing.T) {
+	for verb, part := range map[string]string{"list": "list Leases: ", "create": "claim internal address 10.80."} {
+		client := fake.NewClientset()
+		broken := errors.New("connection refused")
+		client.PrependReactor(verb, "leases", func(k8stesting.Action) (bool, runtime.Object, error) { return true, nil, broken })
+		_, _, err := claimAddress(t.Context(), client, testNamespace, testNode("n1"), netip.MustParsePrefix("10.80.0.0/16"))
+		if !errors.Is(err, broken) || !strings.Contains(err.Error(), part) {
+			t.Errorf("%s: %v", verb, err)
+		}
+	}
+}

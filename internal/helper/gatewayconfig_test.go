@@ -1,0 +1,130 @@
+//go:build linux
+
+package helper
+
+import (
+	"errors"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
+
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/netops"
+)
+
+// TestGatewayState: nodes that have not found the gateway, and what a node cannot claim, are left out.
+func TestGatewayState(t *testing.T) {
+	via := func(source string) map[string]netip.Addr {
+		return map[string]netip.Addr{"b": netip.MustParseAddr(source)}
+	}
+	v := gatewayView{fabric: testFabric(), peering: testPeering(), nodes: []records.Node{
+		{
+			Name: "n1", Internal: netip.MustParseAddr("10.80.0.7"), OverlaySources: via("172.31.1.11"),
+			PodCIDRs: prefixes("10.244.1.0/24", "10.250.0.0/24"), Pods: addrs("10.244.9.3", "10.96.0.1"),
+		},
+		{Name: "n2", Internal: netip.MustParseAddr("10.80.0.8"), PodCIDRs: prefixes("10.244.2.0/24")},
+		{Name: "n3", Internal: netip.MustParseAddr("10.80.128.1"), OverlaySources: via("172.31.1.13"), PodCIDRs: prefixes("10.244.3.0/24")},
+	}}
+	got, err := v.state()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := netops.GatewayState(netops.GatewayConfig{
+		Overlay:      netops.OverlayConfig{Kind: netops.KindVXLAN, Port: 6091, MTU: 1450},
+		Internal:     netip.MustParseAddr("10.80.128.1"),
+		InternalCIDR: netip.MustParsePrefix("10.80.0.0/16"), ExternalCIDR: netip.MustParsePrefix("10.70.0.0/16"),
+		Pods: prefixes("10.244.0.0/16"), VNI: 7, MTU: 1370, ClampMSS: true,
+		Peer: []netops.Mapping{
+			{Real: netip.MustParsePrefix("10.244.0.0/16"), Seen: netip.MustParsePrefix("10.11.0.0/16")},
+			{Real: netip.MustParsePrefix("10.70.0.0/16"), Seen: netip.MustParsePrefix("10.71.0.0/16")},
+		},
+		Tunnel: netip.MustParsePrefix("169.254.18.2/30"), TunnelPeer: netip.MustParseAddr("169.254.18.1"),
+		Nodes: []netops.GatewayNode{{
+			Internal: netip.MustParseAddr("10.80.0.7"), Source: netip.MustParseAddr("172.31.1.11"),
+			Pods: prefixes("10.244.1.0/24", "10.244.9.3/32"),
+		}},
+	})
+	if diff := netops.Diff(got, want); !diff.Empty() {
+		t.Errorf("from what is to what should be:\n%s", diff)
+	}
+	v.fabric.Overlay.Kind = ""
+	if _, err := v.state(); err == nil {
+		t.Error("an overlay without a kind is no error")
+	}
+}
+
+func TestTunnelConfig(t *testing.T) {
+	v := gatewayView{fabric: testFabric(), peering: testPeering()}
+	client, err := v.tunnel(keys{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ranges := prefixes("169.254.18.1/32", "10.244.0.0/16", "10.70.0.0/16")
+	if !slices.Equal(client.Peer.AllowedIPs, ranges) {
+		t.Errorf("allowed %v, want %v: the peer's own addresses", client.Peer.AllowedIPs, ranges)
+	}
+	if client.ListenPort != 0 || client.Peer.KeepAlive != keepAlive || !slices.Equal(client.Peer.Endpoints, []string{"192.0.2.7:30000"}) {
+		t.Errorf("client %+v: want any port, keepalives and the server's endpoint", client)
+	}
+	v.peering.Role, v.peering.Tunnel.Endpoints = records.Server, nil
+	server, err := v.tunnel(keys{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if server.ListenPort != 51840 || server.Peer.KeepAlive != 0 {
+		t.Errorf("server %+v: want port 51840, no keepalives", server)
+	}
+	v.peering.Peer.PublicKey = "damaged"
+	if _, err := v.tunnel(keys{}); err == nil {
+		t.Error("a damaged public key is no error")
+	}
+}
+
+func TestReadKeys(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := readKeys(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("empty folder: %v", err)
+	}
+	for _, name := range []string{records.PrivateKeyKey, records.PresharedKeyKey} {
+		key, err := wgtypes.GenerateKey()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(key.String()+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	k, err := readKeys(dir)
+	if err != nil || k.private.IsZero() || k.preshared.IsZero() {
+		t.Errorf("keys %v, %v", k, err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, records.PrivateKeyKey), []byte("not a key"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := readKeys(dir); err == nil || strings.Contains(err.Error(), "not a key") {
+		t.Errorf("damaged key: %v: want an error that does not show it", err)
+	}
+}
+
+func TestSortNodes(t *testing.T) {
+	nodes := []records.Node{
+		{Name: "b", Internal: netip.MustParseAddr("10.80.0.3")},
+		{Name: "a", Internal: netip.MustParseAddr("10.80.0.9")},
+		{Name: "a", Internal: netip.MustParseAddr("10.80.0.2")},
+	}
+	sortNodes(nodes)
+	got := make([]string, 0, len(nodes))
+	for _, n := range nodes {
+		got = append(got, n.Name+" "+n.Internal.String())
+	}
+	if diff := cmp.Diff([]string{"a 10.80.0.2", "a 10.80.0.9", "b 10.80.0.3"}, got); diff != "" {
+		t.Errorf("order (-want +got):\n%s", diff)
+	}
+}

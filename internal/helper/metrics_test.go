@@ -1,0 +1,24 @@
+//go:build linux
+
+package helper
+
+import "testing"
+
+// total is the value of a counter; that of one with labels is the sum.
+func (m *metrics) total(t *testing.T, name string) float64 {
+	t.Helper()
+	families, err := m.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := 0.0
+	for _, f := range families {
+		if f.GetName() != name {
+			continue
+		}
+		for _, metric := range f.GetMetric() {
+			sum += metric.GetCounter().GetValue()
+		}
+	}
+	return sum
+}

@@ -1,0 +1,152 @@
+//go:build linux
+
+package helper
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/netops"
+)
+
+func TestPodsOf(t *testing.T) {
+	pod := func(edit func(*corev1.Pod), ips ...string) *corev1.Pod {
+		p := &corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodRunning}}
+		for _, ip := range ips {
+			p.Status.PodIPs = append(p.Status.PodIPs, corev1.PodIP{IP: ip})
+		}
+		if edit != nil {
+			edit(p)
+		}
+		return p
+	}
+	ended := func(phase corev1.PodPhase) func(*corev1.Pod) { return func(p *corev1.Pod) { p.Status.Phase = phase } }
+	onHost := func(p *corev1.Pod) { p.Spec.HostNetwork = true }
+	tests := map[string]struct {
+		cidrs []string
+		pods  []*corev1.Pod
+		want  localPods
+	}{
+		"no pods":            {[]string{"10.244.1.0/24"}, nil, localPods{cidrs: prefixes("10.244.1.0/24")}},
+		"dual stack":         {[]string{"fd00::/64", "10.244.1.0/24"}, []*corev1.Pod{pod(nil, "10.244.1.5", "fd00::5")}, localPods{cidrs: prefixes("10.244.1.0/24")}},
+		"host bits":          {[]string{"10.244.1.7/24"}, nil, localPods{cidrs: prefixes("10.244.1.0/24")}},
+		"no CIDR":            {nil, []*corev1.Pod{pod(nil, "10.9.0.2"), pod(nil, "10.9.0.1"), pod(nil, "10.9.0.2")}, localPods{stray: addrs("10.9.0.1", "10.9.0.2")}},
+		"CNI of its own":     {[]string{"10.244.1.0/24"}, []*corev1.Pod{pod(nil, "10.9.0.1")}, localPods{stray: addrs("10.9.0.1")}},
+		"one outside":        {[]string{"10.244.1.0/24"}, []*corev1.Pod{pod(nil, "10.244.1.5"), pod(nil, "10.9.0.1")}, localPods{prefixes("10.244.1.0/24"), addrs("10.9.0.1")}},
+		"without an address": {[]string{"10.244.1.0/24"}, []*corev1.Pod{pod(nil), pod(nil, "damaged")}, localPods{cidrs: prefixes("10.244.1.0/24")}},
+		"not in the network": {
+			[]string{"10.244.1.0/24"},
+			[]*corev1.Pod{pod(onHost, "172.31.1.1"), pod(ended(corev1.PodSucceeded), "10.9.0.1"), pod(ended(corev1.PodFailed), "10.9.0.2")},
+			localPods{cidrs: prefixes("10.244.1.0/24")},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			got := podsOf(&corev1.Node{Spec: corev1.NodeSpec{PodCIDRs: test.cidrs}}, test.pods)
+			if !slices.Equal(got.cidrs, test.want.cidrs) || !slices.Equal(got.stray, test.want.stray) {
+				t.Errorf("got %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+func TestView(t *testing.T) {
+	other := testPeering()
+	other.Name = "aa"
+	empty := gatewayMap(t, "aa", testGateway())
+	empty.Data = nil
+	v, err := view([]*corev1.ConfigMap{
+		gatewayMap(t, "b", testGateway()), empty, peeringMap(t, testPeering()), peeringMap(t, other), fabricMap(t, testFabric()),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v.fabric == nil || v.fabric.Name != "a" || len(v.peerings) != 2 || v.peerings[0].Name != "aa" || v.peerings[1].Name != "b" {
+		t.Errorf("fabric %v, peerings %v: want the fabric, and peerings sorted by name", v.fabric, v.peerings)
+	}
+	if g, ok := v.gateways["b"]; len(v.gateways) != 1 || !ok || g.Pod != "gateway-b-x" {
+		t.Errorf("gateways %v: want that of b; that of aa has not written yet", v.gateways)
+	}
+}
+
+// TestViewOfDamagedRecords: a record that cannot be read is an error, whatever the others say.
+func TestViewOfDamagedRecords(t *testing.T) {
+	damaged := fabricMap(t, testFabric())
+	damaged.Data[records.DataKey] = "version: 1\nclusterID: [\n"
+	newer := peeringMap(t, testPeering())
+	newer.Data[records.DataKey] = strings.Replace(newer.Data[records.DataKey], "version: 1", "version: 99", 1)
+	_, err := view([]*corev1.ConfigMap{damaged, newer, gatewayMap(t, "b", testGateway())})
+	if err == nil {
+		t.Fatal("no error")
+	}
+	for _, part := range []string{"read ConfigMap fabric", "read ConfigMap peering-b: schema version 99", "left as it is"} {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("error %q does not say %q", err, part)
+		}
+	}
+}
+
+func TestNodeState(t *testing.T) {
+	internal := netip.MustParseAddr("10.80.0.7")
+	fabric := testFabric()
+	full := nodeView{
+		fabric: &fabric, peerings: []records.Peering{testPeering()}, gateways: map[string]records.Gateway{"b": testGateway()},
+		pods: localPods{cidrs: prefixes("10.244.1.0/24"), stray: addrs("10.244.9.3")},
+	}
+	config := netops.NodeConfig{
+		Overlay: netops.OverlayConfig{Kind: netops.KindVXLAN, Port: 6091, MTU: 1450}, Internal: internal,
+		InternalCIDR: fabric.InternalCIDR, Pods: prefixes("10.244.1.0/24", "10.244.9.3/32"),
+		Peers: []netops.NodePeer{{
+			CIDRs: prefixes("10.11.0.0/16", "10.71.0.0/16"), Gateway: netip.MustParseAddr("10.80.128.1"),
+			Pod: netip.MustParseAddr("10.244.1.9"), Endpoint: netip.MustParseAddr("192.0.2.7"), VNI: 7, MTU: 1370,
+		}},
+	}
+	expect := func(name string, v nodeView, want netops.State) {
+		t.Helper()
+		got, err := v.state(internal)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if diff := netops.Diff(got, want); !diff.Empty() {
+			t.Errorf("%s: from what is to what should be:\n%s", name, diff)
+		}
+	}
+	expect("no fabric", nodeView{peerings: full.peerings}, netops.State{})
+	expect("no peering", nodeView{fabric: &fabric}, netops.State{})
+	expect("endpoint of the record", full, netops.NodeState(config))
+
+	heard := testGateway()
+	heard.Endpoint = netip.MustParseAddrPort("10.11.3.4:51840") // within the peer's range: needs an exemption
+	full.gateways = map[string]records.Gateway{"b": heard}
+	config.Peers[0].Endpoint = heard.Endpoint.Addr()
+	expect("endpoint that is heard", full, netops.NodeState(config))
+
+	full.gateways = nil
+	config.Peers[0].Pod = netip.Addr{}
+	expect("gateway not running", full, netops.NodeState(config))
+
+	fabric.Overlay.Kind = ""
+	if _, err := full.state(internal); err == nil {
+		t.Error("a peering without an overlay's kind is no error")
+	}
+}
+
+func TestFirstAddress(t *testing.T) {
+	for _, test := range []struct {
+		endpoints []string
+		want      netip.Addr
+	}{
+		{nil, netip.Addr{}},
+		{[]string{"gateway.example:51840"}, netip.Addr{}},
+		{[]string{"gateway.example:51840", "192.0.2.7:1", "192.0.2.8:1"}, netip.MustParseAddr("192.0.2.7")},
+	} {
+		if got := firstAddress(test.endpoints); got != test.want {
+			t.Errorf("of %v: %v, want %v", test.endpoints, got, test.want)
+		}
+	}
+}

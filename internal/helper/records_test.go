@@ -1,0 +1,105 @@
+//go:build linux
+
+package helper
+
+import (
+	"net/netip"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"liqonet.io/liqonet/internal/records"
+)
+
+// The records of a cluster "a" that is the client of a peer "b" with the same pod CIDR.
+
+const testNamespace = "liqonet"
+
+func testFabric() records.Fabric {
+	return records.Fabric{
+		Version: records.SchemaVersion, ClusterID: "id-a", Name: "a",
+		PodCIDRs:     prefixes("10.244.0.0/16"),
+		ServiceCIDRs: prefixes("10.96.0.0/16"),
+		ExternalCIDR: netip.MustParsePrefix("10.70.0.0/16"),
+		InternalCIDR: netip.MustParsePrefix("10.80.0.0/16"),
+		Overlay:      records.Overlay{Kind: records.VXLAN, Port: 6091},
+		MTU:          1500,
+	}
+}
+
+func testPeering() records.Peering {
+	return records.Peering{
+		Version: records.SchemaVersion, Name: "b", Role: records.Client,
+		Peer: records.Peer{
+			ClusterID: "id-b", Name: "b",
+			PodCIDRs:     []records.Mapping{mapping("10.244.0.0/16", "10.11.0.0/16")},
+			ExternalCIDR: mapping("10.70.0.0/16", "10.71.0.0/16"),
+			PublicKey:    "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",
+		},
+		Tunnel: records.Tunnel{
+			Implementation: records.Userspace,
+			Address:        netip.MustParsePrefix("169.254.18.2/30"),
+			PeerAddress:    netip.MustParseAddr("169.254.18.1"),
+			ListenPort:     51840,
+			Endpoints:      []string{"192.0.2.7:30000"},
+		},
+		OverlayID:      7,
+		GatewayAddress: netip.MustParseAddr("10.80.128.1"),
+		MTU:            1370,
+		ClampMSS:       true,
+	}
+}
+
+func testGateway() records.Gateway {
+	return records.Gateway{Version: records.SchemaVersion, Pod: "gateway-b-x", Node: "n1", PodIP: netip.MustParseAddr("10.244.1.9")}
+}
+
+func mapping(real, seen string) records.Mapping {
+	return records.Mapping{Real: netip.MustParsePrefix(real), Seen: netip.MustParsePrefix(seen)}
+}
+
+func prefixes(texts ...string) []netip.Prefix {
+	out := make([]netip.Prefix, len(texts))
+	for i, text := range texts {
+		out[i] = netip.MustParsePrefix(text)
+	}
+	return out
+}
+
+func addrs(texts ...string) []netip.Addr {
+	out := make([]netip.Addr, len(texts))
+	for i, text := range texts {
+		out[i] = netip.MustParseAddr(text)
+	}
+	return out
+}
+
+// configMap carries a record as the CLI or a gateway writes it.
+func configMap(t *testing.T, name, component, peering string, r records.Document) *corev1.ConfigMap {
+	t.Helper()
+	text, err := records.Encode(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cm := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: testNamespace, Labels: map[string]string{records.LabelComponent: component}},
+		Data:       map[string]string{records.DataKey: text},
+	}
+	if peering != "" {
+		cm.Labels[records.LabelPeering] = peering
+	}
+	return cm
+}
+
+func fabricMap(t *testing.T, f records.Fabric) *corev1.ConfigMap {
+	return configMap(t, records.FabricName, records.ComponentFabric, "", f)
+}
+
+func peeringMap(t *testing.T, p records.Peering) *corev1.ConfigMap {
+	return configMap(t, records.PeeringName(p.Name), records.ComponentPeering, p.Name, p)
+}
+
+func gatewayMap(t *testing.T, peering string, g records.Gateway) *corev1.ConfigMap {
+	return configMap(t, records.GatewayName(peering), records.ComponentGateway, peering, g)
+}
