@@ -144,6 +144,7 @@ type Status struct {
 	TxBytes        int64          `json:"txBytes"`
 	Nodes          []NodeStatus   `json:"nodes,omitempty"` // sorted by name
 	Failed         []string       `json:"failed,omitempty"`
+	Drift          Drift          `json:"drift,omitzero"` // of the gateway's kernel
 }
 
 // NodeStatus is one node's path as its gateway knows it from the echoes that the node sends.
@@ -154,6 +155,7 @@ type NodeStatus struct {
 	LastProof time.Time `json:"lastProof,omitzero"`
 	RTT       Duration  `json:"rtt"` // node to gateway and back
 	ProofRTT  Duration  `json:"proofRTT"`
+	Drift     Drift     `json:"drift,omitzero"` // of the node's kernel
 }
 
 // Node is what one node reports of itself, in an annotation of the Lease that holds its internal address.
@@ -172,6 +174,8 @@ type Node struct {
 	Kernel         Capabilities          `json:"kernel"`
 	// Peerings are those whose wanted state is in this node's kernel, sorted.
 	Peerings []string `json:"peerings,omitempty"`
+	// Drift is what came back in this node's kernel, whatever peering it belongs to.
+	Drift Drift `json:"drift,omitzero"`
 	// Clean says that nothing of liqonet is left in this node's kernel: the answer to a deleted fabric.
 	Clean bool `json:"clean,omitempty"`
 }

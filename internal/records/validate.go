@@ -128,14 +128,14 @@ func (s Status) validate() error {
 	if s.Loss < 0 || s.Loss > 1 {
 		return fmt.Errorf("loss %v: want 0 to 1", s.Loss)
 	}
-	return nil
+	return s.Drift.validate()
 }
 
 func (n Node) validate() error {
 	if n.Name == "" {
 		return errors.New("node name: missing")
 	}
-	var err error
+	err := n.Drift.validate()
 	for _, p := range n.PodCIDRs {
 		err = errors.Join(err, validateCIDR(p))
 	}
