@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,8 +37,8 @@ func (e *UsageError) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *UsageError) Unwrap() error { return e.Err }
 
-// Hint names the command that explains the usage, or something more apt.
-func (e *UsageError) Hint() string { return e.hint }
+// Hint implements Hinted. Without one of its own it is the cause's.
+func (e *UsageError) Hint() string { return cmp.Or(e.hint, hintOf(e.Err)) }
 
 // usagef makes a usage error without a hint: the command's help is named later.
 func usagef(format string, args ...any) *UsageError {
@@ -83,13 +84,10 @@ func exitCode(ctx context.Context, err error) int {
 	return ExitFailure
 }
 
-// hintOf returns the advice of the first error in err's tree that has some.
+// hintOf returns the advice of the first error in err's tree that knows any.
 func hintOf(err error) string {
-	var hinted Hinted
-	if errors.As(err, &hinted) {
-		if hint := hinted.Hint(); hint != "" {
-			return hint
-		}
+	if hinted, ok := errors.AsType[Hinted](err); ok {
+		return hinted.Hint()
 	}
 	return ""
 }

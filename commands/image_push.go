@@ -12,7 +12,7 @@ import (
 // imagePushOptions are the options of `image push`.
 type imagePushOptions struct {
 	reference string
-	binary    string // "": the running one
+	binaries  []string // none: the running one
 }
 
 func newImagePush(env *Env) *cobra.Command {
@@ -22,29 +22,37 @@ func newImagePush(env *Env) *cobra.Command {
 		Short: "Upload the image to a registry",
 		Long: `Upload the image to a registry, with the credentials of the Docker configuration. The image's name and digest
 are printed. Use it with network connect --image REF.`,
-		Example: `  liqoctl image push registry.example.com/liqonet:v1`,
-		Args:    arguments("REF"),
+		Example: `  liqoctl image push registry.example.com/liqonet:v1
+
+  # For clusters whose nodes have different processors
+  liqoctl image push registry.example.com/liqonet:v1 --binary liqoctl-amd64 --binary liqoctl-arm64`,
+		Args: arguments("REF"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.reference = args[0]
 			return pushImage(cmd.Context(), env, o)
 		},
 	}
-	binaryFlag(cmd, &o.binary)
+	cmd.Flags().StringArrayVar(&o.binaries, "binary", nil,
+		"liqoctl `FILE` for Linux to put into the image; several make an image for several platforms (default: the running one)")
 	return cmd
 }
 
 func pushImage(ctx context.Context, env *Env, o imagePushOptions) error {
-	img, err := image.Build(o.binary)
+	binaries := o.binaries
+	if len(binaries) == 0 {
+		binaries = []string{""}
+	}
+	images := make([]*image.Image, len(binaries))
+	for i, binary := range binaries {
+		var err error
+		if images[i], err = image.Build(binary); err != nil {
+			return err
+		}
+	}
+	digest, err := image.Push(ctx, o.reference, images...)
 	if err != nil {
 		return err
 	}
-	if err := img.Push(ctx, o.reference); err != nil {
-		return err
-	}
-	name, err := describe(img, o.reference)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintln(env.Out, name)
+	_, err = fmt.Fprintf(env.Out, "%s@%s\n", o.reference, digest)
 	return err
 }

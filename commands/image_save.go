@@ -33,7 +33,7 @@ name and digest are printed.`,
 	}
 	cmd.Flags().StringVarP(&o.file, "output", "o", "", "`FILE` to write; - is standard output")
 	cmd.Flags().StringVar(&o.tag, "tag", "", "`NAME:TAG` of the image (default: the name that network connect uses)")
-	binaryFlag(cmd, &o.binary)
+	cmd.Flags().StringVar(&o.binary, "binary", "", "liqoctl `FILE` for Linux to put into the image (default: the running one)")
 	return cmd
 }
 
@@ -54,10 +54,11 @@ func saveImage(env *Env, o imageSaveOptions) error {
 			return err
 		}
 	}
-	name, err := describe(img, reference)
+	digest, err := img.Digest()
 	if err != nil {
 		return err
 	}
+	name := reference + "@" + digest
 	save := func(w io.Writer) error { return img.Save(w, reference) }
 	if o.file == "-" {
 		env.progress.Note(name)

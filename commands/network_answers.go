@@ -36,7 +36,7 @@ func describeConnection(r peering.Connection) string {
 	fmt.Fprintln(&b)
 	describeMappings(&b, local, "here")
 	describeMappings(&b, remote, "in "+remote.Cluster.Name)
-	fmt.Fprintln(&b)
+	fmt.Fprintln(&b, "\nproven by packets of full size, from each node to the other side and back:")
 	describeProof(&b, local, remote)
 	describeProof(&b, remote, local)
 	fmt.Fprintf(&b, "\ntook %s: %s\n", seconds(r.Took), stageTimes(r.Stages))
@@ -46,11 +46,14 @@ func describeConnection(r peering.Connection) string {
 // describeMappings writes by which addresses one side sees the other; where is its place in a sentence.
 func describeMappings(b *strings.Builder, side peering.SideResult, where string) {
 	for _, m := range side.Mappings {
-		seen := "as " + m.Seen.String()
-		if m.Identity {
-			seen = "as such"
+		what, seen := m.What, m.Seen.String()
+		if what == "external" {
+			what = "external addresses"
 		}
-		fmt.Fprintf(b, "%s of %s: %s, seen %s %s\n", m.What, side.Peering, m.Real, where, seen)
+		if m.Identity {
+			seen = "such"
+		}
+		fmt.Fprintf(b, "%s of %s: %s, seen %s as %s\n", what, side.Peering, m.Real, where, seen)
 	}
 }
 
@@ -59,10 +62,10 @@ func describeProof(b *strings.Builder, from, to peering.SideResult) {
 	p := from.Proof
 	nodes := make([]string, len(p.Nodes))
 	for i, n := range p.Nodes {
-		nodes[i] = fmt.Sprintf("%s (%s)", n.Name, roundTrip(time.Duration(n.RTT)))
+		nodes[i] = n.Name + " " + roundTrip(time.Duration(n.RTT))
 	}
-	fmt.Fprintf(b, "proven from %s to %s: full-size packets of node %s; gateways %s, loss %s; %s WireGuard, %s, MTU %d\n",
-		from.Cluster.Name, to.Cluster.Name, strings.Join(nodes, ", "), roundTrip(time.Duration(p.RTT)), percent(p.Loss), p.Implementation, p.Overlay, from.MTU)
+	fmt.Fprintf(b, "  %s to %s: %s (MTU %d, %s, %s WireGuard; between gateways %s, loss %s)\n", from.Cluster.Name, to.Cluster.Name,
+		strings.Join(nodes, ", "), from.MTU, p.Overlay, p.Implementation, roundTrip(time.Duration(p.RTT)), percent(p.Loss))
 }
 
 // describeDisconnection is the answer of `network disconnect` for people.

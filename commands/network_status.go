@@ -136,10 +136,13 @@ var (
 )
 
 func statusRow(p peering.PeeringStatus) []string {
+	loss, traffic := percent(p.Loss), bytes(p.RxBytes)+"/"+bytes(p.TxBytes)
+	if p.ReportAge < 0 {
+		loss, traffic = unknown, unknown
+	}
 	return []string{
-		p.Peer, string(p.Role), string(p.State), orDash(p.Endpoint), age(p.HandshakeAge), roundTrip(p.RTT), percent(p.Loss),
-		bytes(p.RxBytes) + "/" + bytes(p.TxBytes), fmt.Sprintf("%d/%d", p.NodesReady, p.NodesTotal),
-		orDash(string(p.Implementation)), orDash(string(p.Overlay)),
+		p.Peer, orDash(string(p.Role)), string(p.State), orDash(p.Endpoint), age(p.HandshakeAge), roundTrip(p.RTT), loss, traffic,
+		fmt.Sprintf("%d/%d", p.NodesReady, p.NodesTotal), orDash(string(p.Implementation)), orDash(string(p.Overlay)),
 	}
 }
 
@@ -151,7 +154,7 @@ func wideRow(p peering.PeeringStatus) []string {
 			seen[i] += fmt.Sprintf(" (%s)", m.Real)
 		}
 	}
-	return []string{fmt.Sprint(p.MTU), age(p.ReportAge), orDash(p.Pod), strings.Join(seen, ", ")}
+	return []string{fmt.Sprint(p.MTU), age(p.ReportAge), orDash(p.Pod), orDash(strings.Join(seen, ", "))}
 }
 
 func healthy(all []peering.PeeringStatus) bool {

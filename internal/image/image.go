@@ -7,19 +7,16 @@ package image
 import (
 	"archive/tar"
 	"compress/gzip"
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"time"
 
-	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
-	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
@@ -138,19 +135,6 @@ func (i *Image) Save(w io.Writer, ref string) error {
 	}
 	if err := tarball.Write(tag, i.image, w); err != nil {
 		return fmt.Errorf("write image %s: %w", ref, err)
-	}
-	return nil
-}
-
-// Push uploads the image to the registry that ref names, over HTTPS (plain HTTP to the local host) and with the
-// credentials of the Docker configuration.
-func (i *Image) Push(ctx context.Context, ref string) error {
-	tag, err := name.NewTag(ref)
-	if err != nil {
-		return fmt.Errorf("name image %q: %w", ref, err)
-	}
-	if err := remote.Write(tag, i.image, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)); err != nil {
-		return fmt.Errorf("push image %s: %w", ref, err)
 	}
 	return nil
 }

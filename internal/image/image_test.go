@@ -174,24 +174,67 @@ func sameConfig(t *testing.T, want, got v1.Image) {
 	}
 }
 
-func TestPush(t *testing.T) {
+// pushed starts a registry, uploads images to it, and returns what it holds under their name.
+func pushed(t *testing.T, images ...*Image) (digest string, got *remote.Descriptor) {
+	t.Helper()
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
-	defer server.Close()
-	img := build(t, program{machine: elf.EM_X86_64}.write(t))
+	t.Cleanup(server.Close)
 	ref := strings.TrimPrefix(server.URL, "http://") + "/liqonet/liqonet:test"
-	if err := img.Push(t.Context(), ref); err != nil {
+	digest, err := Push(t.Context(), ref, images...)
+	if err != nil {
 		t.Fatal(err)
 	}
 	tag, err := name.NewTag(ref)
 	if err != nil {
 		t.Fatal(err)
 	}
-	head, err := remote.Head(tag)
+	if got, err = remote.Get(tag); err != nil {
+		t.Fatal(err)
+	}
+	return digest, got
+}
+
+func TestPush(t *testing.T) {
+	img := build(t, program{machine: elf.EM_X86_64}.write(t))
+	digest, got := pushed(t, img)
+	if want, err := img.Digest(); err != nil || digest != want || got.Digest.String() != want {
+		t.Errorf("pushed %s, the registry holds %s, the image is %s (%v)", digest, got.Digest, want, err)
+	}
+}
+
+func TestPushForSeveralPlatforms(t *testing.T) {
+	amd64, arm64 := build(t, program{machine: elf.EM_X86_64}.write(t)), build(t, program{machine: elf.EM_AARCH64}.write(t))
+	digest, got := pushed(t, amd64, arm64)
+	if digest != got.Digest.String() {
+		t.Errorf("pushed %s, the registry holds %s", digest, got.Digest)
+	}
+	index, err := got.ImageIndex()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if digest, err := img.Digest(); err != nil || digest != head.Digest.String() {
-		t.Errorf("registry holds %s, image is %s (%v)", head.Digest, digest, err)
+	if err := validate.Index(index); err != nil {
+		t.Error(err)
+	}
+	manifest, err := index.IndexManifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var platforms []string
+	for _, m := range manifest.Manifests {
+		platforms = append(platforms, m.Platform.String())
+	}
+	if diff := cmp.Diff([]string{"linux/amd64", "linux/arm64"}, platforms); diff != "" {
+		t.Errorf("platforms (-want +got):\n%s", diff)
+	}
+}
+
+func TestPushRefuses(t *testing.T) {
+	img := build(t, program{machine: elf.EM_X86_64}.write(t))
+	if _, err := Push(t.Context(), "192.0.2.1/x:y", img, img); err == nil || !strings.Contains(err.Error(), "two images for linux/amd64") {
+		t.Errorf("error %v", err)
+	}
+	if _, err := Push(t.Context(), "not a name", img); err == nil || !strings.Contains(err.Error(), "not a name") {
+		t.Errorf("error %v", err)
 	}
 }
 

@@ -1,0 +1,106 @@
+# liqonet: build, check, test and show. `make help` lists the targets.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+# VERSION is set for releases only. Other builds call themselves "dev", and their image follows their content.
+VERSION ?=
+
+# The image is the static binary and nothing else. Without VCS stamps, a commit that changes no code changes no
+# binary, and so no image in a cluster.
+export CGO_ENABLED := 0
+GO_BUILD := go build -trimpath -buildvcs=false
+LDFLAGS := -s -w $(if $(VERSION),-X liqonet.io/liqonet/internal/buildinfo.version=$(VERSION))
+
+# Tools are built from their Go modules, once a version, outside the tree.
+TOOLS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/liqonet-tools
+GOLANGCI_LINT_VERSION := v2.15.0
+GOLANGCI_LINT := $(TOOLS)/golangci-lint-$(GOLANGCI_LINT_VERSION)/golangci-lint
+
+# Tests of these packages change kernel state, in namespaces of their own: they need root.
+KERNEL_PACKAGES := ./netops/...
+
+##@ Build
+
+.PHONY: help
+help: ## List the targets
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' Makefile
+
+.PHONY: build
+build: ## Build bin/liqoctl, and bin/lab for tests and the demo
+	$(GO_BUILD) -ldflags '$(LDFLAGS)' -o bin/liqoctl ./cmd/liqoctl
+	cd lab && $(GO_BUILD) -o ../bin/lab ./cmd/lab
+
+.PHONY: generate
+generate: ## Write what is generated from code: docs/cli and golden files
+	go run ./commands/gen markdown docs/cli
+	go test $(GOLDEN_PACKAGES) -update
+
+# Packages whose tests take -update.
+GOLDEN_PACKAGES = $(shell grep -rl --include='*_test.go' 'Bool."update"' . | grep -v '^./lab/' | xargs -rn1 dirname | sort -u)
+
+.PHONY: completions
+completions: # scripts for bash, zsh and fish, in bin/completions
+	mkdir -p bin/completions
+	for shell in bash zsh fish; do go run ./cmd/liqoctl completion $$shell > bin/completions/liqoctl.$$shell; done
+
+.PHONY: manuals
+manuals: # manual pages, in bin/man
+	go run ./commands/gen man bin/man
+
+.PHONY: release
+release: ## Publish the release of the tag at HEAD, and its image; needs goreleaser and syft
+	goreleaser release --clean
+	go run ./cmd/liqoctl image push liqonet/liqonet:$$(git describe --tags --exact-match) \
+		--binary dist/liqoctl_linux_amd64_v1/liqoctl --binary dist/liqoctl_linux_arm64_v8.0/liqoctl
+
+.PHONY: clean
+clean: ## Remove what was built
+	rm -rf bin dist
+
+##@ Test
+
+.PHONY: check
+check: build lint unit ## Build, lint, and run the tests that need no root (goldens and docs/cli included)
+
+.PHONY: test
+test: deps check ## Run all tests: check, those of the kernel, and real clusters; needs root
+	go test $(KERNEL_PACKAGES)
+	cd lab && go test -timeout 60m ./...
+
+.PHONY: unit
+unit:
+	go vet $(KERNEL_PACKAGES)
+	go test $(filter-out $(shell go list $(KERNEL_PACKAGES)),$(shell go list ./...))
+	cd lab && go vet ./...
+
+.PHONY: lint
+lint: $(GOLANGCI_LINT) ## Run golangci-lint over both modules
+	$(GOLANGCI_LINT) run ./...
+	cd lab && $(GOLANGCI_LINT) run ./...
+
+$(GOLANGCI_LINT):
+	@echo "building golangci-lint $(GOLANGCI_LINT_VERSION): some minutes, once"
+	GOBIN=$(@D) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
+
+.PHONY: deps
+deps: ## Install the Debian packages that tests and demo need, where they are missing
+	@missing=(); \
+	for need in nft:nftables ip:iproute2 nsenter:util-linux runc:runc; do \
+		PATH=$$PATH:/usr/sbin:/sbin command -v "$${need%%:*}" >/dev/null || missing+=("$${need##*:}"); \
+	done; \
+	if (($${#missing[@]})); then \
+		apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$${missing[@]}"; \
+	fi
+
+##@ Show
+
+.PHONY: demo
+demo: deps build ## Start two real clusters with the same pod CIDR, connect them, fetch a page both ways; needs root
+	bin/lab demo --liqoctl bin/liqoctl
+
+.PHONY: demo-down
+demo-down: build ## Remove everything that the demo started
+	bin/lab down

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"debug/elf"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"liqonet.io/liqonet/commands"
+)
+
+// asProgram makes the test binary run as liqoctl.
+const asProgram = "LIQOCTL_TEST_AS_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+// liqoctl returns the program, which is killed when it takes too long.
+func liqoctl(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, os.Args[0], args...)
+	cmd.Env = append(os.Environ(), asProgram+"=1", "HOME="+t.TempDir())
+	cmd.Stderr = t.Output()
+	return cmd
+}
+
+// exitCode waits for the end of the program.
+func exitCode(t *testing.T, cmd *exec.Cmd) int {
+	t.Helper()
+	err := cmd.Wait()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		return exit.ExitCode()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return 0
+}
+
+func TestExitCodeIsTheCommands(t *testing.T) {
+	for want, args := range map[int][]string{commands.ExitOK: {"version"}, commands.ExitUsage: {"--nonsense"}} {
+		cmd := liqoctl(t, args...)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if got := exitCode(t, cmd); got != want {
+			t.Errorf("liqoctl %v: exit code %d, want %d", args, got, want)
+		}
+	}
+}
+
+func TestInterrupt(t *testing.T) {
+	// An API server that takes calls and never answers.
+	server, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	text := fmt.Sprintf(`
+current-context: silent
+clusters: [{name: silent, cluster: {server: "http://%s"}}]
+contexts: [{name: silent, context: {cluster: silent}}]
+`, server.Addr())
+	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := liqoctl(t, "network", "status", "--kubeconfig", kubeconfig)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	call, err := server.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer call.Close()
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if got := exitCode(t, cmd); got != commands.ExitInterrupted {
+		t.Errorf("exit code %d, want %d", got, commands.ExitInterrupted)
+	}
+}
+
+func TestSecondSignalEndsAtOnce(t *testing.T) {
+	// Nobody reads the pipe to its end: writing to it goes on for ever, whatever the context says.
+	cmd := liqoctl(t, "image", "save", "-o", "-", "--binary", largeProgram(t))
+	pipe, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pipe.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(cmd.Process.Signal(os.Interrupt), cmd.Process.Signal(syscall.SIGTERM)); err != nil {
+		t.Fatal(err)
+	}
+	if got := exitCode(t, cmd); got != commands.ExitInterrupted {
+		t.Errorf("exit code %d, want %d", got, commands.ExitInterrupted)
+	}
+}
+
+// largeProgram writes what looks like a static Linux executable, larger than any pipe also when compressed.
+func largeProgram(t *testing.T) string {
+	t.Helper()
+	header := elf.Header64{
+		Type: uint16(elf.ET_EXEC), Machine: uint16(elf.EM_X86_64), Version: uint32(elf.EV_CURRENT), Ehsize: 64, Shentsize: 64,
+	}
+	copy(header.Ident[:], elf.ELFMAG)
+	header.Ident[elf.EI_CLASS] = byte(elf.ELFCLASS64)
+	header.Ident[elf.EI_DATA] = byte(elf.ELFDATA2LSB)
+	header.Ident[elf.EI_VERSION] = byte(elf.EV_CURRENT)
+	var b bytes.Buffer
+	if err := binary.Write(&b, binary.LittleEndian, header); err != nil {
+		t.Fatal(err)
+	}
+	noise := rand.NewChaCha8([32]byte{})
+	for range 1 << 18 {
+		b.Write(binary.LittleEndian.AppendUint64(nil, noise.Uint64()))
+	}
+	path := filepath.Join(t.TempDir(), "program")
+	if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

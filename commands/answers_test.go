@@ -1,0 +1,132 @@
+package commands
+
+import (
+	"encoding/json"
+	"errors"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"liqonet.io/liqonet/internal/peering"
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/ipam"
+	"liqonet.io/liqonet/ipam/store"
+)
+
+func connection() peering.Connection {
+	sideOf := func(name, peer string, pods peering.MappedRange) peering.SideResult {
+		return peering.SideResult{
+			Cluster: peering.ClusterInfo{Context: "admin@" + name, Name: name}, Peering: peer, MTU: 1420,
+			Mappings: []peering.MappedRange{
+				pods, {What: "external", Real: pfx("10.70.0.0/16"), Seen: pfx("10.71.0.0/16")},
+			},
+			Proof: peering.Proof{
+				RTT: records.Duration(600 * time.Microsecond), Implementation: records.Kernel, Overlay: records.Geneve,
+				Nodes: []peering.NodeProof{
+					{Name: name + "-1", RTT: records.Duration(1300 * time.Microsecond)}, {Name: name + "-2", RTT: records.Duration(2 * time.Millisecond)},
+				},
+			},
+		}
+	}
+	return peering.Connection{
+		Local:   sideOf("a", "b", peering.MappedRange{What: "pods", Real: pfx("10.244.0.0/16"), Seen: pfx("10.11.0.0/16")}),
+		Remote:  sideOf("b", "a", peering.MappedRange{What: "pods", Real: pfx("10.244.0.0/16"), Seen: pfx("10.244.0.0/16"), Identity: true}),
+		Stages:  []peering.StageTime{{Name: "reach", Took: 300 * time.Millisecond}, {Name: "proof", Took: 4 * time.Second}},
+		Took:    4300 * time.Millisecond,
+		Changed: true,
+	}
+}
+
+func TestAnswers(t *testing.T) {
+	again := connection()
+	again.Changed = false
+	removal := peering.Removal{
+		Context: "a", Peerings: []string{"b"},
+		Released: []peering.ReleasedRange{{Range: pfx("10.11.0.0/16"), Use: `peering "b" pods`}},
+	}
+	stages := []peering.StageTime{{Name: "clean", Took: 2 * time.Second}}
+	cluster := peering.ClusterInfo{
+		Name: "a", PodCIDRs: []netip.Prefix{pfx("10.1.0.0/16"), pfx("10.2.0.0/16")}, ServiceCIDRs: []netip.Prefix{pfx("10.96.0.0/12")},
+		ExternalCIDR: pfx("10.70.0.0/16"), InternalCIDR: pfx("10.80.0.0/16"), Overlay: records.VXLAN, MTU: 1500, Nodes: 2,
+	}
+	golden(t, "connect", describeConnection(connection()))
+	golden(t, "connect-again", describeConnection(again))
+	golden(t, "init", describeInstallation(peering.InitResult{Cluster: cluster, Stages: stages, Changed: true}))
+	golden(t, "init-again", describeInstallation(peering.InitResult{Cluster: cluster, Stages: stages}))
+	golden(t, "disconnect", describeDisconnection(peering.Disconnection{Local: &removal, Remote: &peering.Removal{Context: "b"}, Changed: true}))
+	golden(t, "disconnect-again", describeDisconnection(peering.Disconnection{Local: &peering.Removal{Context: "a"}}))
+	golden(t, "reset", describeReset(peering.ResetResult{Removal: removal, Stages: stages, Changed: true}))
+	golden(t, "reset-again", describeReset(peering.ResetResult{Removal: peering.Removal{Context: "a"}}))
+}
+
+func TestPerformPrintsTheResultOnStandardOutput(t *testing.T) {
+	var out, said strings.Builder
+	env := &Env{Out: &out, Err: &said}
+	env.start(false)
+	if err := perform(t.Context(), env, succeed, 7, formatText, func(r int) string { return strings.Repeat("x", r) }); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := out.String(), "xxxxxxx"; got != want {
+		t.Errorf("stdout %q, want %q", got, want)
+	}
+	out.Reset()
+	if err := perform(t.Context(), env, succeed, 7, formatJSON, func(int) string { return "" }); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := out.String(), "7\n"; got != want {
+		t.Errorf("stdout %q, want %q", got, want)
+	}
+	if got, want := said.String(), strings.Repeat("reach ...\nreach (1.0s)\n", 2); got != want {
+		t.Errorf("stderr %q, want %q", got, want)
+	}
+	out.Reset()
+	err := perform(t.Context(), env, recorder[int, int](new(int)), 7, formatJSON, nil)
+	if !errors.Is(err, errAsked) || out.String() != "" {
+		t.Errorf("error %v, stdout %q after a failure", err, out.String())
+	}
+}
+
+func TestIPAMList(t *testing.T) {
+	s := store.New(fake.NewClientset(), "liqonet")
+	err := s.Update(t.Context(), func(r *ipam.Registry) error {
+		return errors.Join(
+			r.Reserve(ipam.Reservation{Range: pfx("10.244.0.0/16"), Owner: ipam.Cluster, Purpose: ipam.PodCIDR}),
+			r.Reserve(ipam.Reservation{Range: pfx("10.11.0.0/16"), Real: pfx("10.244.0.0/16"), Owner: ipam.Peering("b"), Purpose: ipam.PeerPods}),
+		)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	env := &Env{Out: &out}
+	if err := listReservations(t.Context(), env, s, formatText); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "ipam-list", out.String())
+	out.Reset()
+	if err := listReservations(t.Context(), env, s, formatJSON); err != nil {
+		t.Fatal(err)
+	}
+	var got ipamList
+	if err := json.Unmarshal([]byte(out.String()), &got); err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Pools) == 0 || len(got.Reservations) != 2 || got.Reservations[0].Real != pfx("10.244.0.0/16") {
+		t.Errorf("JSON answer %s", out.String())
+	}
+}
+
+func TestQuantities(t *testing.T) {
+	got := []string{
+		seconds(340 * time.Millisecond), seconds(125 * time.Second), age(-1), age(12400 * time.Millisecond), roundTrip(-1),
+		roundTrip(1250 * time.Microsecond), percent(0.5), bytes(1023), bytes(1536), bytes(3 << 30), orDash(""),
+	}
+	want := []string{"0.3s", "2m5s", "-", "12s", "-", "1.2ms", "50%", "1023B", "1.5KiB", "3.0GiB", "-"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

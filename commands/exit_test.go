@@ -1,0 +1,119 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"liqonet.io/liqonet/internal/peering"
+	"liqonet.io/liqonet/ipam"
+)
+
+// succeed is an operation of one stage that returns its options.
+func succeed(_ context.Context, o int, r peering.Reporter) (int, error) {
+	r.Stage("reach")
+	r.Done("reach", "", time.Second)
+	return o, nil
+}
+
+func TestExitCode(t *testing.T) {
+	interrupted, interrupt := context.WithCancel(t.Context())
+	interrupt()
+	for _, c := range []struct {
+		ctx  context.Context
+		err  error
+		want int
+	}{
+		{t.Context(), nil, ExitOK},
+		{t.Context(), errors.New("x"), ExitFailure},
+		{t.Context(), context.DeadlineExceeded, ExitFailure},
+		{t.Context(), usagef("x"), ExitUsage},
+		{t.Context(), fmt.Errorf("x: %w", usagef("y")), ExitUsage},
+		{t.Context(), errUnhealthy, ExitUnhealthy},
+		{t.Context(), fmt.Errorf("reserve pods: %w", ipam.ErrNoneFree), ExitNoneFree},
+		{interrupted, fmt.Errorf("wait: %w", context.Canceled), ExitInterrupted},
+		{interrupted, nil, ExitOK},
+	} {
+		if got := exitCode(c.ctx, c.err); got != c.want {
+			t.Errorf("exit code of %v is %d, want %d", c.err, got, c.want)
+		}
+	}
+}
+
+func TestHint(t *testing.T) {
+	advice := withHint(errors.New("cause"), "do this")
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{errors.New("x"), ""},
+		{advice, "do this"},
+		{fmt.Errorf("x: %w", advice), "do this"},
+		{errors.Join(errors.New("x"), advice), "do this"},
+		{usagef("x"), ""},
+		{usagef("x: %w", advice), "do this"},
+	} {
+		if got := hintOf(c.err); got != c.want {
+			t.Errorf("hint of %v is %q, want %q", c.err, got, c.want)
+		}
+	}
+}
+
+func TestProgressInPlainLines(t *testing.T) {
+	var out strings.Builder
+	p := newProgress(&out, false, false)
+	p.Stage("reach")
+	p.Stage("discover")
+	p.Done("reach", "a v1.36.3, b v1.36.3", 300*time.Millisecond)
+	p.Note("IPv6 ranges are left out")
+	p.Warn("node n is not Ready", "kubectl describe node n")
+	p.fail(errors.New("discover: no pod CIDR"), "tell it with --pod-cidr")
+	want := `reach ...
+discover ...
+reach: a v1.36.3, b v1.36.3 (0.3s)
+IPv6 ranges are left out
+warning: node n is not Ready
+hint: kubectl describe node n
+error: discover: no pod CIDR
+hint: tell it with --pod-cidr
+`
+	if got := out.String(); got != want {
+		t.Errorf("got:\n%swant:\n%s", got, want)
+	}
+}
+
+func TestProgressOnATerminal(t *testing.T) {
+	var out strings.Builder
+	p := newProgress(&out, true, true)
+	p.Stage("reach")
+	p.Done("reach", "both", time.Second)
+	p.Stage("discover")
+	p.stop()
+	if p.spinner != nil {
+		t.Error("the spinner still turns")
+	}
+	if got := out.String(); !strings.Contains(got, "✓ ") || !strings.Contains(got, "reach: both") {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestProgressWithoutColour(t *testing.T) {
+	for _, variable := range []string{"NO_COLOR=1", "TERM=dumb"} {
+		name, value, _ := strings.Cut(variable, "=")
+		env := &Env{LookupEnv: func(asked string) (string, bool) { return value, asked == name }}
+		if env.colours() {
+			t.Errorf("colours with %s", variable)
+		}
+	}
+	var out strings.Builder
+	p := newProgress(&out, true, false)
+	p.Stage("reach")
+	p.Done("reach", "", time.Second)
+	p.fail(errors.New("x"), "y")
+	if got := out.String(); strings.Contains(got, "\x1b[3") || !strings.Contains(got, "error: x\nhint: y\n") {
+		t.Errorf("got %q", got)
+	}
+}

@@ -1,0 +1,56 @@
+package commands
+
+import (
+	"errors"
+	"io"
+	"log/slog"
+	"net/netip"
+	"testing"
+)
+
+// environment is what the helpers' manifests set.
+func environment(t *testing.T, variables map[string]string) *Env {
+	t.Helper()
+	env := &Env{Err: io.Discard, LookupEnv: func(name string) (string, bool) {
+		value, ok := variables[name]
+		return value, ok
+	}}
+	env.start(false)
+	return env
+}
+
+func TestHelperGatewayOptions(t *testing.T) {
+	env := environment(t, map[string]string{
+		"NAMESPACE": "liqonet", "NODE_NAME": "a-1", "POD_NAME": "gateway-b-x", "POD_IP": "10.244.0.7", "PEERING": "ignored",
+	})
+	f := helperGatewayFlags{peering: "b", keys: "/keys"}
+	f.healthAddress = ":6093"
+	g, err := f.options(env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if g.Namespace != "liqonet" || g.Node != "a-1" || g.Pod != "gateway-b-x" || g.PodIP != netip.MustParseAddr("10.244.0.7") ||
+		g.Peering != "b" || g.Keys != "/keys" || g.HealthAddress != ":6093" {
+		t.Errorf("options %+v", g)
+	}
+	if !g.Log.Enabled(t.Context(), slog.LevelInfo) || g.Log.Enabled(t.Context(), slog.LevelDebug) {
+		t.Error("a helper logs information, and not each detail")
+	}
+	var usage *UsageError
+	f.podIP = "nowhere"
+	if _, err := f.options(env); !errors.As(err, &usage) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestHelperNodeOptions(t *testing.T) {
+	f := helperFlags{node: "a-2", healthAddress: "127.0.0.1:6093"}
+	o, node, err := f.options(environment(t, map[string]string{"NAMESPACE": "liqonet", "NODE_NAME": "a-1"}))
+	if err != nil || o.Namespace != "liqonet" || node != "a-2" || o.HealthAddress != "127.0.0.1:6093" {
+		t.Errorf("options %+v, node %s, error %v", o, node, err)
+	}
+	var usage *UsageError
+	if _, _, err := f.options(environment(t, nil)); !errors.As(err, &usage) {
+		t.Errorf("error %v", err)
+	}
+}

@@ -1,0 +1,234 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+
+	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/peering"
+	"liqonet.io/liqonet/internal/records"
+)
+
+// kubeconfig has contexts a, the current one, and b.
+const kubeconfig = `
+apiVersion: v1
+kind: Config
+current-context: a
+clusters:
+- {name: a, cluster: {server: https://192.0.2.1:6443}}
+- {name: b, cluster: {server: https://192.0.2.2:6443}}
+users:
+- {name: admin, user: {token: secret}}
+contexts:
+- {name: a, context: {cluster: a, user: admin, namespace: other}}
+- {name: b, context: {cluster: b, user: admin}}
+`
+
+// errAsked ends a command once its options are known.
+var errAsked = errors.New("errAsked")
+
+// recorder returns an operation that keeps the options that it is given.
+func recorder[O, R any](into *O) operation[O, R] {
+	return func(_ context.Context, o O, _ peering.Reporter) (R, error) {
+		*into = o
+		var none R
+		return none, errAsked
+	}
+}
+
+// parse runs a network command on arguments, with the kubeconfig above.
+func parse(t *testing.T, command func(*Env, *clusterFlags) *cobra.Command, args ...string) error {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(file, []byte(kubeconfig), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	env := &Env{Out: t.Output(), Err: t.Output()}
+	env.start(false)
+	parent, local := group("network", "", ""), newClusterFlags()
+	parent.SilenceErrors, parent.SilenceUsage = true, true
+	local.register(parent, parent.PersistentFlags())
+	cmd := command(env, local)
+	parent.AddCommand(cmd)
+	parent.SetArgs(append([]string{cmd.Name(), "--kubeconfig", file}, args...))
+	return parent.ExecuteContext(t.Context())
+}
+
+// side is what is compared of a cluster that options name.
+func side(kubeContext, namespace string) peering.Side {
+	return peering.Side{Cluster: &cluster.Cluster{Context: kubeContext, Namespace: namespace}}
+}
+
+// sameOptions compares options; of a cluster, only which one it is.
+var sameOptions = cmp.Options{
+	cmpopts.EquateComparable(netip.Prefix{}),
+	cmpopts.IgnoreUnexported(cluster.Cluster{}),
+	cmpopts.IgnoreFields(cluster.Cluster{}, "Kube", "Dynamic"),
+}
+
+func pfx(s string) netip.Prefix { return netip.MustParsePrefix(s) }
+
+func connectArgs(t *testing.T, args ...string) (o peering.ConnectOptions, err error) {
+	t.Helper()
+	err = parse(t, func(env *Env, local *clusterFlags) *cobra.Command {
+		return newNetworkConnect(env, local, recorder[peering.ConnectOptions, peering.Connection](&o))
+	}, args...)
+	return o, err
+}
+
+func TestConnectDefaults(t *testing.T) {
+	got, err := connectArgs(t, "--remote-context", "b")
+	if !errors.Is(err, errAsked) {
+		t.Fatal(err)
+	}
+	want := peering.ConnectOptions{
+		Local: side("a", "liqonet"), Remote: side("b", "liqonet"),
+		Service:        peering.Service{Type: corev1.ServiceTypeLoadBalancer, Port: 51840},
+		Implementation: records.Auto, ClampMSS: true, Timeout: 2 * time.Minute,
+	}
+	want.Remote.Overrides.FlagPrefix = "remote-"
+	if !strings.HasPrefix(got.Image, "liqonet/liqonet:dev-") {
+		t.Errorf("default image %q", got.Image)
+	}
+	got.Image = ""
+	if diff := cmp.Diff(want, got, sameOptions); diff != "" {
+		t.Errorf("options (-want +got):\n%s", diff)
+	}
+}
+
+func TestConnectAllFlags(t *testing.T) {
+	got, err := connectArgs(t, "--context", "b", "--remote-context", "a", "-n", "net", "--remote-namespace", "far",
+		"--name", "north", "--remote-name", "south",
+		"--pod-cidr", "10.1.0.0/16,10.2.0.0/16", "--service-cidr", "10.3.0.0/16", "--node-network", "192.0.2.0/24",
+		"--external-cidr", "10.4.0.0/17", "--internal-cidr", "10.5.0.0/17", "--reserve", "10.6.0.0/16", "--reserve", "10.7.0.0/16",
+		"--remote-pod-cidr", "10.11.0.0/16", "--remote-service-cidr", "10.13.0.0/16", "--remote-node-network", "198.51.100.0/24",
+		"--remote-external-cidr", "10.14.0.0/16", "--remote-internal-cidr", "10.15.0.0/16", "--remote-reserve", "10.16.0.0/16",
+		"--server-side", "local", "--gw-server-service-type", "nodeport", "--gw-server-service-port", "5000",
+		"--gw-server-service-nodeport", "30000", "--gw-client-address", "gw.example.com", "--gw-client-port", "6000",
+		"--mtu", "1400", "--timeout", "30s", "--wait", "--skip-validation", "--overlay", "vxlan", "--wireguard", "userspace",
+		"--mss-clamp=false", "--image", "example.com/liqonet:1", "--update", "--keep", "-o", "json")
+	if !errors.Is(err, errAsked) {
+		t.Fatal(err)
+	}
+	want := peering.ConnectOptions{
+		Local: peering.Side{
+			Cluster: &cluster.Cluster{Context: "b", Namespace: "net"}, Name: "north",
+			Overrides: cluster.Overrides{
+				PodCIDRs:     []netip.Prefix{pfx("10.1.0.0/16"), pfx("10.2.0.0/16")},
+				ServiceCIDRs: []netip.Prefix{pfx("10.3.0.0/16")}, NodeNetworks: []netip.Prefix{pfx("192.0.2.0/24")},
+			},
+			ExternalCIDR: pfx("10.4.0.0/17"), InternalCIDR: pfx("10.5.0.0/17"),
+			Reserved: []netip.Prefix{pfx("10.6.0.0/16"), pfx("10.7.0.0/16")},
+		},
+		Remote: peering.Side{
+			Cluster: &cluster.Cluster{Context: "a", Namespace: "far"}, Name: "south",
+			Overrides: cluster.Overrides{
+				PodCIDRs: []netip.Prefix{pfx("10.11.0.0/16")}, ServiceCIDRs: []netip.Prefix{pfx("10.13.0.0/16")},
+				NodeNetworks: []netip.Prefix{pfx("198.51.100.0/24")}, FlagPrefix: "remote-",
+			},
+			ExternalCIDR: pfx("10.14.0.0/16"), InternalCIDR: pfx("10.15.0.0/16"), Reserved: []netip.Prefix{pfx("10.16.0.0/16")},
+		},
+		Installation: peering.Installation{Image: "example.com/liqonet:1", Overlay: records.VXLAN, Update: true, SkipValidation: true},
+		LocalServes:  true,
+		Service:      peering.Service{Type: corev1.ServiceTypeNodePort, Port: 5000, NodePort: 30000},
+		ClientPort:   6000, ClientAddress: "gw.example.com",
+		Implementation: records.Userspace, MTU: 1400, Keep: true, Timeout: 30 * time.Second,
+	}
+	if diff := cmp.Diff(want, got, sameOptions); diff != "" {
+		t.Errorf("options (-want +got):\n%s", diff)
+	}
+}
+
+func TestConnectRefuses(t *testing.T) {
+	for _, c := range []struct{ args, want string }{
+		{"--mtu 500", "--mtu 500 is not between 576 and 65535"},
+		{"--mtu 70000", "--mtu 70000 is not between 576 and 65535"},
+		{"--gw-server-service-port 0", "not a port"},
+		{"--gw-server-service-port 65536", "value out of range"},
+		{"--gw-server-service-type ClusterIP --gw-server-service-nodeport 30000", "no port on the nodes"},
+		{"--gw-server-service-type NodePort --gw-server-service-loadbalancerip 192.0.2.1", "no load balancer"},
+		{"--gw-server-service-loadbalancerip lb", "--gw-server-service-loadbalancerip"},
+		{"--name x --remote-name x", `--name and --remote-name are both "x"`},
+		{"--name Not_a_label", "--name: "},
+		{"--external-cidr 10.4.0.0/16 --internal-cidr 10.5.0.0/17", "differ in length"},
+		{"--remote-external-cidr 10.4.0.0/16 --remote-internal-cidr 10.5.0.0/17", "--remote-internal-cidr"},
+		{"--timeout 0s", "--timeout 0s is not positive"},
+		{"--remote-context a --context a", "the same"},
+	} {
+		_, err := connectArgs(t, append([]string{"--remote-context", "b"}, strings.Fields(c.args)...)...)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: error %v, want %q", c.args, err, c.want)
+		}
+	}
+}
+
+func TestRemoteUsesLocalKubeconfigUnlessToldOtherwise(t *testing.T) {
+	if _, err := connectArgs(t, "--remote-kubeconfig", "/absent", "--remote-context", "b"); errors.Is(err, errAsked) || err == nil {
+		t.Errorf("error %v, though the remote kubeconfig is absent", err)
+	}
+}
+
+func TestInit(t *testing.T) {
+	var got peering.InitOptions
+	err := parse(t, func(env *Env, local *clusterFlags) *cobra.Command {
+		return newNetworkInit(env, local, recorder[peering.InitOptions, peering.InitResult](&got))
+	}, "--context", "b", "--name", "north", "--overlay", "geneve", "--image", "i", "--pod-cidr", "10.1.0.0/16", "--timeout", "1m")
+	if !errors.Is(err, errAsked) {
+		t.Fatal(err)
+	}
+	want := peering.InitOptions{
+		Side: side("b", "liqonet"), Installation: peering.Installation{Image: "i", Overlay: records.Geneve}, Timeout: time.Minute,
+	}
+	want.Side.Name, want.Side.Overrides.PodCIDRs = "north", []netip.Prefix{pfx("10.1.0.0/16")}
+	if diff := cmp.Diff(want, got, sameOptions); diff != "" {
+		t.Errorf("options (-want +got):\n%s", diff)
+	}
+}
+
+func TestDisconnect(t *testing.T) {
+	for _, c := range []struct {
+		args string
+		want peering.DisconnectOptions
+	}{
+		{"--remote-context b", peering.DisconnectOptions{Local: side("a", "liqonet"), Remote: side("b", "liqonet")}},
+		{"b --one-side", peering.DisconnectOptions{Local: side("a", "liqonet"), Peer: "b", OneSide: true}},
+		{"b --remote-context b", peering.DisconnectOptions{Local: side("a", "liqonet"), Remote: side("b", "liqonet"), Peer: "b"}},
+	} {
+		var got peering.DisconnectOptions
+		err := parse(t, func(env *Env, local *clusterFlags) *cobra.Command {
+			return newNetworkDisconnect(env, local, recorder[peering.DisconnectOptions, peering.Disconnection](&got))
+		}, strings.Fields(c.args)...)
+		if !errors.Is(err, errAsked) {
+			t.Errorf("%s: %v", c.args, err)
+		}
+		c.want.Timeout = defaultTimeout
+		if diff := cmp.Diff(c.want, got, sameOptions); diff != "" {
+			t.Errorf("%s: options (-want +got):\n%s", c.args, diff)
+		}
+	}
+}
+
+func TestReset(t *testing.T) {
+	var got peering.ResetOptions
+	err := parse(t, func(env *Env, local *clusterFlags) *cobra.Command {
+		return newNetworkReset(env, local, recorder[peering.ResetOptions, peering.ResetResult](&got))
+	}, "--force", "--context", "b")
+	if !errors.Is(err, errAsked) {
+		t.Fatal(err)
+	}
+	want := peering.ResetOptions{Side: side("b", "liqonet"), Force: true, Timeout: defaultTimeout}
+	if diff := cmp.Diff(want, got, sameOptions); diff != "" {
+		t.Errorf("options (-want +got):\n%s", diff)
+	}
+}

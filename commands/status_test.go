@@ -1,0 +1,109 @@
+package commands
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"liqonet.io/liqonet/internal/peering"
+	"liqonet.io/liqonet/internal/records"
+)
+
+// peerings are one that does well and one of which nothing is known yet.
+func peerings() []peering.PeeringStatus {
+	return []peering.PeeringStatus{
+		{
+			Peer: "b", Role: records.Client, State: peering.Healthy, Endpoint: "192.0.2.1:30000", HandshakeAge: 12 * time.Second,
+			RTT: 600 * time.Microsecond, RxBytes: 1536, TxBytes: 10, NodesReady: 2, NodesTotal: 2, Implementation: records.Kernel,
+			Overlay: records.Geneve, ReportAge: 3 * time.Second, Pod: "gateway-b-x", MTU: 1420,
+			Mappings: []peering.MappedRange{{What: "pods", Real: pfx("10.244.0.0/16"), Seen: pfx("10.11.0.0/16")}},
+		},
+		{
+			Peer: "c", Role: records.Server, State: peering.Connecting, Reason: "the gateway has not reported yet", HandshakeAge: -1,
+			RTT: -1, NodesTotal: 2, ReportAge: -1, MTU: 1420,
+		},
+	}
+}
+
+// status runs `network status` on peerings that are given.
+func status(t *testing.T, all []peering.PeeringStatus, args ...string) (out string, err error) {
+	t.Helper()
+	var b strings.Builder
+	err = parse(t, func(env *Env, local *clusterFlags) *cobra.Command {
+		env.Out = &b
+		return newNetworkStatus(env, local, statusActions{
+			once: func(_ context.Context, o peering.StatusOptions) ([]peering.PeeringStatus, error) {
+				if o.Side.Cluster.Context != "a" {
+					t.Errorf("context %s", o.Side.Cluster.Context)
+				}
+				if o.Peer == "absent" {
+					return nil, errAsked
+				}
+				return all, nil
+			},
+			watch: func(_ context.Context, _ peering.StatusOptions, show func([]peering.PeeringStatus) error) error {
+				return errors.Join(show(all[:1]), show(all))
+			},
+		})
+	}, args...)
+	return b.String(), err
+}
+
+func TestStatus(t *testing.T) {
+	out, err := status(t, peerings())
+	if !errors.Is(err, errUnhealthy) {
+		t.Errorf("error %v with a peering that is not healthy", err)
+	}
+	golden(t, "status", out)
+	out, _ = status(t, peerings(), "-o", "wide")
+	golden(t, "status-wide", out)
+	if _, err := status(t, peerings()[:1]); err != nil {
+		t.Errorf("error %v, though all is healthy", err)
+	}
+	if out, err := status(t, nil); err != nil || out != "no peerings\n" {
+		t.Errorf("without peerings: %q, %v", out, err)
+	}
+	if _, err := status(t, peerings(), "absent"); !errors.Is(err, errAsked) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestStatusForPrograms(t *testing.T) {
+	out, err := status(t, peerings(), "-o", "json")
+	if !errors.Is(err, errUnhealthy) {
+		t.Errorf("error %v", err)
+	}
+	var answer statusAnswer
+	if err := json.Unmarshal([]byte(out), &answer); err != nil {
+		t.Fatal(err)
+	}
+	if answer.Healthy || len(answer.Peerings) != 2 || answer.Peerings[0].Mappings[0].Seen != pfx("10.11.0.0/16") {
+		t.Errorf("answer %s", out)
+	}
+	out, _ = status(t, peerings(), "-o", "yaml")
+	if !strings.Contains(out, "healthy: false\n") || !strings.Contains(out, "reason: the gateway has not reported yet") {
+		t.Errorf("answer %s", out)
+	}
+}
+
+func TestStatusWatch(t *testing.T) {
+	out, err := status(t, peerings(), "--watch")
+	if !errors.Is(err, errInterrupted) {
+		t.Errorf("error %v after the end of a watch", err)
+	}
+	if got := strings.Count(out, "PEER "); got != 2 {
+		t.Errorf("%d tables, want 2:\n%s", got, out)
+	}
+	if _, err := time.Parse(time.RFC3339, strings.SplitN(out, "\n", 2)[0]); err != nil {
+		t.Error(err)
+	}
+	out, _ = status(t, peerings(), "--watch", "-o", "yaml")
+	if got := strings.Count(out, "---\n"); got != 2 {
+		t.Errorf("%d documents, want 2:\n%s", got, out)
+	}
+}

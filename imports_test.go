@@ -1,0 +1,165 @@
+// Package liqonet_test holds the rules that concern the module as a whole.
+package liqonet_test
+
+import (
+	"encoding/json"
+	"errors"
+	"go/parser"
+	"go/token"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "liqonet.io/liqonet/"
+
+// rule says what a package and its subpackages must not import, directly or through others.
+type rule struct {
+	packages  string   // a path pattern of package go list, below the module
+	forbidden []string // import paths; what is below them is forbidden too
+	reason    string
+}
+
+// rules keep imports in one direction: cmd, commands, internal/{peering,helper}, then netops, ipam, templates and
+// internal/cluster.
+var rules = []rule{
+	{"...", []string{"k8s.io/kubernetes"},
+		"it is the servers' code, without a promise to importers: only the lab, a module of its own, builds it"},
+	{"netops/...", []string{"k8s.io", "sigs.k8s.io"},
+		"the kernel of a namespace is brought into a state, whoever wants it: no Kubernetes"},
+	{"netops/...", []string{module + "ipam", module + "templates", module + "internal", module + "commands"},
+		"it is used by them, and by anything else that has a wanted state"},
+	{"netops/...", []string{"github.com/spf13", "github.com/pterm"},
+		"only commands speak with users"},
+	{"netops/nft", []string{module + "netops"},
+		"a table is a value of its own, whatever it is for"},
+	{"ipam", []string{"k8s.io", "sigs.k8s.io", module},
+		"the allocator and the translation are pure: ipam/store knows the cluster"},
+	{"ipam/...", []string{module + "netops", module + "templates", module + "commands", "github.com/spf13", "github.com/pterm"},
+		"addresses are decided without the kernel, the manifests and the user"},
+	{"templates/...", []string{module + "netops", module + "ipam", module + "commands", module + "internal/cluster", "k8s.io/client-go/kubernetes"},
+		"rendering is pure: values in, objects out"},
+	{"templates/...", []string{"github.com/spf13", "github.com/pterm"},
+		"only commands speak with users"},
+	{"internal/records", []string{"k8s.io", module + "netops", module + "ipam", module + "templates", module + "internal/cluster"},
+		"records are what the others agree on: they depend on none of them"},
+	{"internal/cluster", []string{module + "netops", module + "ipam", module + "internal/peering", module + "internal/helper", module + "commands"},
+		"it speaks with an API server, and leaves the meaning to its users"},
+	{"internal/peering", []string{module + "netops", module + "internal/helper", module + "commands", "github.com/spf13/viper", "github.com/pterm"},
+		"the steps run outside the clusters, on any system, and print nothing"},
+	{"internal/helper", []string{module + "internal/peering", module + "commands", "github.com/spf13/viper", "github.com/pterm"},
+		"the helpers follow the records, not the command line"},
+	{"internal/image", []string{"k8s.io", module + "netops", module + "ipam", module + "templates", module + "commands"},
+		"an image is a binary in an archive"},
+}
+
+func TestForbiddenImports(t *testing.T) {
+	for _, r := range rules {
+		for _, p := range list(t, "./"+r.packages) {
+			for _, dep := range p.Deps {
+				if r.forbids(p.ImportPath, dep) {
+					t.Errorf("%s imports %s: %s", p.ImportPath, dep, r.reason)
+				}
+			}
+		}
+	}
+}
+
+// forbids reports whether the rule keeps importer from dep. The packages that the rule is for may import each
+// other.
+func (r rule) forbids(importer, dep string) bool {
+	own := module + strings.TrimSuffix(strings.TrimSuffix(r.packages, "..."), "/")
+	if dep == importer || strings.HasSuffix(r.packages, "...") && below(dep, own) {
+		return false
+	}
+	for _, path := range r.forbidden {
+		if below(dep, path) {
+			return true
+		}
+	}
+	return false
+}
+
+// below reports whether a package is at or below an import path.
+func below(dep, path string) bool {
+	return dep == strings.TrimSuffix(path, "/") || strings.HasPrefix(dep, strings.TrimSuffix(path, "/")+"/")
+}
+
+// places are the files, or the folder, below which alone a dependency is imported: it can be replaced there.
+var places = map[string]string{
+	"github.com/spf13/cobra": "commands/",
+	"github.com/spf13/viper": "commands/settings.go",
+	"github.com/pterm/pterm": "commands/terminal.go",
+}
+
+func TestImportedInOnePlace(t *testing.T) {
+	root, err := filepath.Abs(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	packages := list(t, "./...")
+	for dep, place := range places {
+		for _, p := range packages {
+			for _, file := range p.importers(t, dep) {
+				if !strings.HasPrefix(file, filepath.Join(root, place)) {
+					t.Errorf("%s imports %s, which is for %s alone", file, dep, place)
+				}
+			}
+		}
+	}
+}
+
+// importers returns the package's files that import dep.
+func (p listed) importers(t *testing.T, dep string) []string {
+	t.Helper()
+	var files []string
+	for _, name := range p.GoFiles {
+		path := filepath.Join(p.Dir, name)
+		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, spec := range f.Imports {
+			if spec.Path.Value == strconv.Quote(dep) {
+				files = append(files, path)
+			}
+		}
+	}
+	return files
+}
+
+// listed is what go list tells of a package.
+type listed struct {
+	Dir, ImportPath string
+	GoFiles         []string
+	Deps            []string
+}
+
+func list(t *testing.T, pattern string) []listed {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-json=Dir,ImportPath,GoFiles,Deps", pattern)
+	out, err := cmd.Output()
+	if err != nil {
+		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+			t.Fatalf("%s: %v\n%s", cmd, err, exit.Stderr)
+		}
+		t.Fatal(err)
+	}
+	var all []listed
+	for decoder := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p listed
+		switch err := decoder.Decode(&p); {
+		case errors.Is(err, io.EOF):
+			if len(all) == 0 {
+				t.Fatalf("no packages in %s", pattern)
+			}
+			return all
+		case err != nil:
+			t.Fatal(err)
+		}
+		all = append(all, p)
+	}
+}
