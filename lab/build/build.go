@@ -33,11 +33,11 @@ func Ensure(ctx context.Context, report *progress.Reporter) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	cache, err := cacheDir()
+	cache, err := CacheDir()
 	if err != nil {
 		return "", err
 	}
-	unlock, err := lockCache(cache)
+	unlock, err := Lock(filepath.Join(cache, "lock"))
 	if err != nil {
 		return "", err
 	}
@@ -57,7 +57,8 @@ func Ensure(ctx context.Context, report *progress.Reporter) (string, error) {
 	return b.join(sets)
 }
 
-func cacheDir() (string, error) {
+// CacheDir returns the folder in which builds are kept. It need not exist.
+func CacheDir() (string, error) {
 	if dir := os.Getenv(cacheVariable); dir != "" {
 		return filepath.Abs(dir)
 	}
@@ -68,17 +69,17 @@ func cacheDir() (string, error) {
 	return filepath.Join(dir, "liqonet-lab"), nil
 }
 
-// lockCache waits until no other process builds.
-func lockCache(cache string) (unlock func(), err error) {
-	if err := os.MkdirAll(cache, 0o755); err != nil {
+// Lock waits until no other process holds the lock of that file, which it makes with its folder if missing.
+func Lock(file string) (unlock func(), err error) {
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(filepath.Join(cache, "lock"), os.O_CREATE|os.O_RDWR, 0o644)
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
 		return nil, err
 	}
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
-		return nil, errors.Join(fmt.Errorf("lock %s: %w", f.Name(), err), f.Close())
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", file, err), f.Close())
 	}
 	return func() { _ = f.Close() }, nil // which releases the lock
 }

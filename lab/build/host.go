@@ -42,18 +42,23 @@ func EnsureHost(ctx context.Context, report *progress.Reporter) error {
 			missing = append(missing, pkg)
 		}
 	}
-	if len(missing) == 0 {
+	return InstallPackages(ctx, report, missing)
+}
+
+// InstallPackages installs packages of the distribution, without those that they only recommend.
+func InstallPackages(ctx context.Context, report *progress.Reporter, names []string) error {
+	if len(names) == 0 {
 		return nil
 	}
-	slices.Sort(missing)
+	names = slices.Sorted(slices.Values(names))
 	if _, err := FindProgram("apt-get"); err != nil {
-		return fmt.Errorf("install %v, which the lab needs: no apt-get here", missing)
+		return fmt.Errorf("install %v, which the lab needs: no apt-get here", names)
 	}
-	return report.Step(fmt.Sprintf("install Debian packages %v", missing), func(*progress.Note) error {
+	return report.Step(fmt.Sprintf("install Debian packages %v", names), func(*progress.Note) error {
 		if err := aptGet(ctx, "update"); err != nil {
 			return err
 		}
-		return aptGet(ctx, append([]string{"install", "-y", "--no-install-recommends"}, missing...)...)
+		return aptGet(ctx, append([]string{"install", "-y", "--no-install-recommends"}, names...)...)
 	})
 }
 

@@ -22,6 +22,7 @@ It needs root, no Docker, no registry, no hypervisor.`,
 	cmd.AddCommand(
 		newUp(&name), newDown(&name), newStatus(&name), newBuild(),
 		newExec(&name), newKubeconfig(&name), newKubectl(&name), newLoad(&name), newNode(&name), newDemo(&name),
+		newGuest(),
 	)
 	cmd.AddCommand(newInternal()...)
 	return cmd

@@ -6,12 +6,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"liqonet.io/liqonet/lab/guest"
 	"liqonet.io/liqonet/lab/node"
 	"liqonet.io/liqonet/lab/supervisor"
 )
 
-// newInternal returns the commands by which the lab starts itself: its supervisor, and the steps of a node's
-// start.
+// newInternal returns the commands by which the lab starts itself: its supervisor, the steps of a node's
+// start, and the first program of a guest.
 func newInternal() []*cobra.Command {
 	hidden := func(use string, f func(cmd *cobra.Command, arg string) error) *cobra.Command {
 		return &cobra.Command{
@@ -23,6 +24,11 @@ func newInternal() []*cobra.Command {
 		hidden(supervisor.Command+" NAME", func(cmd *cobra.Command, name string) error {
 			return supervisor.Run(cmd.Context(), name)
 		}),
+		{
+			// User-mode Linux adds words of its own to the command line.
+			Use: guest.InitCommand + " FILE", Hidden: true, Args: cobra.MinimumNArgs(1),
+			RunE: func(_ *cobra.Command, args []string) error { return guest.Init(args[0]) },
+		},
 		hidden(node.BootCommand+" FILE", func(_ *cobra.Command, file string) error { return node.Boot(file) }),
 		hidden(node.InitCommand+" FILE", func(_ *cobra.Command, file string) error { return node.Init(file) }),
 		hidden(node.ServicesCommand+" FILE", func(cmd *cobra.Command, file string) error {

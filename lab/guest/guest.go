@@ -1,0 +1,166 @@
+// Package guest runs programs on a real Linux kernel that has WireGuard, Geneve and nftables, whatever the
+// machine's own kernel has: user-mode Linux, an ordinary process, built from Debian's kernel source. It boots in
+// half a second.
+//
+// The machine's files are the guest's, read-only, so its programs and test binaries run as they are. /run and
+// what TMPDIR names are the guest's own and forgotten. Its network is its own and leads nowhere. It has one
+// processor.
+package guest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// Options say what runs in a guest.
+type Options struct {
+	// Kernel is the program that EnsureKernel returned.
+	Kernel string
+	// Init is the program that becomes the guest's PID 1, called with InitCommand and a file: it calls Init.
+	Init string
+	// Argv is what runs, as root. Its first word is looked for in the PATH of Env.
+	Argv []string
+	Dir  string   // where it runs; "" is "/"
+	Env  []string // "NAME=value"; TMPDIR is the guest's own
+	// VirtualTime makes the guest's clock jump to the next timer whenever its processor is idle, and stand still
+	// while it works: a program that waits two minutes is done at once, and one that waits in a busy loop hangs.
+	VirtualTime    bool
+	Stdout, Stderr io.Writer // nil: discarded
+}
+
+// memory is the most that a guest can use; it takes from the machine what it does use.
+const memory = "2G"
+
+// Guest's consoles beyond the first, each one end of a pipe.
+const (
+	stdoutConsole = "/dev/tty1"
+	stderrConsole = "/dev/tty2"
+	resultConsole = "/dev/tty3"
+	firstPipe     = 3 // file descriptor of the first, in the kernel's process
+)
+
+// jobFile is what Init reads.
+type jobFile struct {
+	Argv []string
+	Dir  string
+	Env  []string
+}
+
+// result is what Init tells at the end.
+type result struct {
+	Code  int
+	Error string // why nothing ran, or ""
+}
+
+// Run boots a guest, runs the program there and returns its exit code: 128 plus the signal's number if it died
+// of one. The guest is gone when Run returns; ctx ends it early.
+func Run(ctx context.Context, o Options) (code int, err error) {
+	dir, err := os.MkdirTemp("", "liqonet-guest-")
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	text, err := json.Marshal(jobFile{Argv: o.Argv, Dir: o.Dir, Env: o.Env})
+	if err != nil {
+		return 0, err
+	}
+	file := filepath.Join(dir, "job.json")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		return 0, err
+	}
+	var console, answer bytes.Buffer
+	cmd := exec.CommandContext(ctx, o.Kernel, o.kernelArguments(dir, file)...)
+	cmd.Env = []string{"HOME=" + dir, "TMPDIR=" + memoryDir()}
+	cmd.Stdout, cmd.Stderr = &console, &console
+	if err := runAll(cmd, []io.Writer{o.Stdout, o.Stderr, &answer}); err != nil {
+		return 0, errors.Join(fmt.Errorf("guest: %w\n%s", err, console.Bytes()), context.Cause(ctx))
+	}
+	// User-mode Linux exits with 0 also after a panic: only the answer tells.
+	var r result
+	if err := json.Unmarshal(answer.Bytes(), &r); err != nil {
+		return 0, fmt.Errorf("guest ended without a result; its console:\n%s", console.Bytes())
+	}
+	if r.Error != "" {
+		return 0, fmt.Errorf("guest: %s", r.Error)
+	}
+	return r.Code, nil
+}
+
+func (o Options) kernelArguments(dir, file string) []string {
+	args := []string{
+		"mem=" + memory, "uml_dir=" + dir + "/", "umid=guest",
+		"root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro",
+		"con=null", "con0=null,fd:1", "quiet", "panic=-1",
+	}
+	for i := range 3 {
+		args = append(args, fmt.Sprintf("con%d=null,fd:%d", i+1, firstPipe+i))
+	}
+	if o.VirtualTime {
+		args = append(args, "time-travel=inf-cpu")
+	}
+	return append(args, "init="+o.Init, "--", InitCommand, file)
+}
+
+// memoryDir is where the file is that holds the guest's memory: in the machine's memory if possible.
+func memoryDir() string {
+	const shared = "/dev/shm"
+	if st, err := os.Stat(shared); err == nil && st.IsDir() {
+		return shared
+	}
+	return os.TempDir()
+}
+
+// runAll runs cmd with a pipe to each of the writers as its further file descriptors.
+func runAll(cmd *exec.Cmd, writers []io.Writer) error {
+	copied := make(chan error, len(writers))
+	var ours []*os.File
+	for _, w := range writers {
+		r, pipe, err := os.Pipe()
+		if err != nil {
+			return err
+		}
+		defer r.Close()
+		ours = append(ours, r)
+		cmd.ExtraFiles = append(cmd.ExtraFiles, pipe)
+		go func() {
+			if w == nil {
+				w = io.Discard
+			}
+			_, err := io.Copy(w, r)
+			copied <- err
+		}()
+	}
+	group, err := startGroup(cmd)
+	for _, pipe := range cmd.ExtraFiles {
+		_ = pipe.Close()
+	}
+	if err != nil {
+		return err
+	}
+	err = group.wait()
+	for range ours {
+		if copyErr := <-copied; copyErr != nil {
+			err = errors.Join(err, fmt.Errorf("pass on output: %w", copyErr))
+		}
+	}
+	return err
+}
+
+// searchPath is the PATH of an environment, and then the folders of root's programs.
+func searchPath(env []string) string {
+	path := "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+	for _, e := range env {
+		if p, ok := strings.CutPrefix(e, "PATH="); ok && p != "" {
+			return p + ":" + path
+		}
+	}
+	return path
+}
