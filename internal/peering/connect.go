@@ -182,7 +182,8 @@ func (c *connector) install(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	c.server.keys, c.client.keys = &s, &k
+	c.server.adopt(s)
+	c.client.adopt(k)
 	err = c.both(ctx, func(ctx context.Context, e *end) error { return e.prepare(ctx, c.other(e), c.ConnectOptions) })
 	return c.local.mapped(c.remote) + "; " + c.remote.mapped(c.local), err
 }

@@ -142,8 +142,9 @@ func (d *disconnector) findLocal(ctx context.Context) ([]string, error) {
 
 // describe tells what was found.
 func (d *disconnector) describe() []string {
-	var lines []string
-	for _, s := range d.sides() {
+	sides := d.sides()
+	lines := make([]string, 0, len(sides))
+	for _, s := range sides {
 		text := "no such peering"
 		if len(s.peers) > 0 {
 			text = strings.Join(s.peers, ", ")

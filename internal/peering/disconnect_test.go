@@ -3,12 +3,14 @@ package peering
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
@@ -36,7 +38,7 @@ func peeringsLeft(t *testing.T, w *world) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var names []string
+	names := make([]string, 0, len(all))
 	for _, one := range all {
 		names = append(names, one.name)
 	}
@@ -267,4 +269,80 @@ func TestResetOfNodesWithoutHelper(t *testing.T) {
 			t.Errorf("no warning: %v", r.said())
 		}
 	})
+}
+
+// A node whose helper holds an address and has not reported yet may have changed its kernel.
+func TestResetWaitsForHelpersThatHaveOnlyBegun(t *testing.T) {
+	begun := "n3"
+	nodes, err := holders([]*coordinationv1.Lease{
+		{Spec: coordinationv1.LeaseSpec{HolderIdentity: &begun}},
+		leaseOf(t, records.Node{Version: 1, Name: "n1", Clean: true}),
+		leaseOf(t, records.Node{Version: 1, Name: "n2"}),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := func(string) bool { return true }
+	clean := func(n *records.Node) bool { return n != nil && n.Clean }
+	if got := unconfirmed(nodes, all, clean); !slices.Equal(got, []string{"n2", "n3"}) {
+		t.Errorf("unconfirmed %v", got)
+	}
+}
+
+func leaseOf(t *testing.T, n records.Node) *coordinationv1.Lease {
+	t.Helper()
+	text, err := records.Encode(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{records.AnnotationNode: text}},
+		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &n.Name},
+	}
+}
+
+func TestInterruptedRemovalCanBeRunAgain(t *testing.T) {
+	for n := 1; ; n++ {
+		over := false
+		t.Run(fmt.Sprintf("delete%02d", n), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, b := connected(t)
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				deletions := 0
+				a.kube.PrependReactor("delete", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
+					if action.GetResource().Resource == "pods" {
+						return false, nil, nil
+					}
+					if deletions++; deletions >= n && ctx.Err() == nil {
+						cancel()
+						return true, nil, context.Canceled
+					}
+					return false, nil, nil
+				})
+				sides := DisconnectOptions{Local: Side{Cluster: a.Cluster}, Remote: Side{Cluster: b.Cluster}, Timeout: time.Minute}
+				reset := ResetOptions{Side: sides.Local, Timeout: time.Minute}
+				_, err := Disconnect(ctx, sides, &recorder{})
+				if err == nil {
+					_, err = Reset(ctx, reset, &recorder{})
+				}
+				over = err == nil
+				if _, err := Disconnect(t.Context(), sides, &recorder{}); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := Reset(t.Context(), reset, &recorder{}); err != nil {
+					t.Fatal(err)
+				}
+				if left := append(a.left(t), peeringsLeft(t, b)...); len(left) > 0 {
+					t.Errorf("left %v", left)
+				}
+			})
+		})
+		if over || t.Failed() {
+			if n < 15 {
+				t.Errorf("only %d deletions seen", n)
+			}
+			return
+		}
+	}
 }

@@ -49,6 +49,14 @@ func readPeerings(ctx context.Context, c *cluster.Cluster) ([]records.Peering, e
 
 // readReports returns what the nodes of the cluster report.
 func readReports(ctx context.Context, c *cluster.Cluster) ([]records.Node, error) {
+	leases, err := listLeases(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return nodeReports(leases)
+}
+
+func listLeases(ctx context.Context, c *cluster.Cluster) ([]*coordinationv1.Lease, error) {
 	list, err := c.Kube.CoordinationV1().Leases(c.Namespace).List(ctx,
 		metav1.ListOptions{LabelSelector: selector(records.ComponentNode)})
 	if err != nil {
@@ -58,7 +66,7 @@ func readReports(ctx context.Context, c *cluster.Cluster) ([]records.Node, error
 	for i := range list.Items {
 		leases[i] = &list.Items[i]
 	}
-	return nodeReports(leases)
+	return leases, nil
 }
 
 // nodeReports decodes the reports that Leases carry. A Lease without one belongs to a helper that has only begun.
@@ -76,6 +84,30 @@ func nodeReports(leases []*coordinationv1.Lease) ([]records.Node, error) {
 		nodes = append(nodes, n)
 	}
 	return nodes, nil
+}
+
+// readHolders returns the nodes that hold an internal address, by name, each with what it reports.
+func readHolders(ctx context.Context, c *cluster.Cluster) (map[string]*records.Node, error) {
+	leases, err := listLeases(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return holders(leases)
+}
+
+// holders are the nodes that Leases belong to. One whose helper has only begun has no report: nil.
+func holders(leases []*coordinationv1.Lease) (map[string]*records.Node, error) {
+	nodes := make(map[string]*records.Node)
+	for _, lease := range leases {
+		if name := lease.Spec.HolderIdentity; name != nil {
+			nodes[*name] = nil
+		}
+	}
+	reports, err := nodeReports(leases)
+	for _, n := range reports {
+		nodes[n.Name] = &n
+	}
+	return nodes, err
 }
 
 // readStatus decodes what a gateway reports; nil where none has reported yet.

@@ -8,7 +8,9 @@ import (
 	"slices"
 
 	"golang.org/x/sync/errgroup"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/records"
@@ -23,6 +25,7 @@ type end struct {
 	peering string           // its name here: that of the other cluster
 	have    *records.Peering // as it was found; nil: there is none yet
 	keys    *keys            // as they were found or made
+	rekeyed bool             // the gateway that stands has other keys
 	// addresses that the peer's ranges have here.
 	addresses addresses
 
@@ -102,6 +105,11 @@ func (e *end) prepare(ctx context.Context, peer *end, o ConnectOptions) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return e.reserve(ctx, peer) })
 	group.Go(func() error {
+		if e.rekeyed {
+			if err := e.stopGateway(ctx); err != nil {
+				return err
+			}
+		}
 		// The pod mounts the keys: it would wait for a retry if they came second.
 		if err := e.apply(ctx, keysObject(e.Cluster.Namespace, e.peering, *e.keys)); err != nil {
 			return err
@@ -114,13 +122,20 @@ func (e *end) prepare(ctx context.Context, peer *end, o ConnectOptions) error {
 	return group.Wait()
 }
 
+// stopGateway ends a gateway that would go on with keys that are no more: it reads them once.
+func (e *end) stopGateway(ctx context.Context) error {
+	gateway := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: records.GatewayName(e.peering), Namespace: e.Cluster.Namespace}}
+	changes, err := e.Cluster.Delete(ctx, gateway)
+	e.changes = append(e.changes, altering(changes)...)
+	return err
+}
+
 // withdrawService removes the Service of an end that was the server and is the client now.
 func (e *end) withdrawService(ctx context.Context) error {
 	if e.role == records.Server || e.have == nil || e.have.Role == e.role {
 		return nil
 	}
-	service := &corev1.Service{}
-	service.Name, service.Namespace = records.GatewayName(e.peering), e.Cluster.Namespace
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: records.GatewayName(e.peering), Namespace: e.Cluster.Namespace}}
 	changes, err := e.Cluster.Delete(ctx, service)
 	e.changes = append(e.changes, altering(changes)...)
 	return err

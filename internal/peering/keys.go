@@ -27,6 +27,13 @@ type keys struct {
 // public is what the peer is told.
 func (k keys) public() string { return k.private().PublicKey().String() }
 
+// adopt makes the keys the end's.
+func (e *end) adopt(k keys) {
+	same := e.keys != nil && e.keys.private() == k.private() && e.keys.preshared() == k.preshared()
+	e.rekeyed = e.have != nil && !same
+	e.keys = &k
+}
+
 // readKeys returns the keys that a cluster holds for a peering; nil where it has none.
 func readKeys(ctx context.Context, c *cluster.Cluster, peering string) (*keys, error) {
 	name := records.PeeringName(peering)

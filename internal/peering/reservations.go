@@ -30,18 +30,19 @@ func reserveOwn(r *ipam.Registry, own ownRanges) (external, internal netip.Prefi
 	facts := []struct {
 		purpose  ipam.Purpose
 		prefixes []netip.Prefix
+		lasting  bool // stays until the end, whether or not it is named again
 	}{
-		{ipam.PodCIDR, own.pods}, {ipam.ServiceCIDR, own.services}, {ipam.NodeNetwork, own.nodes},
+		{ipam.PodCIDR, own.pods, false}, {ipam.ServiceCIDR, own.services, false}, {ipam.NodeNetwork, own.nodes, false},
+		{ipam.Reserved, own.reserved, true},
 	}
 	for _, f := range facts {
+		if f.lasting {
+			continue
+		}
 		if err := releaseOthers(r, ipam.Cluster, f.purpose, f.prefixes); err != nil {
 			return external, internal, err
 		}
 	}
-	facts = append(facts, struct {
-		purpose  ipam.Purpose
-		prefixes []netip.Prefix
-	}{ipam.Reserved, own.reserved})
 	for _, f := range facts {
 		for _, p := range f.prefixes {
 			// Shared: in flat networks pods and nodes have addresses of one range, and a user may well

@@ -16,7 +16,7 @@ import (
 )
 
 func ranges(texts ...string) []netip.Prefix {
-	var all []netip.Prefix
+	all := make([]netip.Prefix, 0, len(texts))
 	for _, text := range texts {
 		all = append(all, netip.MustParsePrefix(text))
 	}
@@ -182,7 +182,7 @@ func TestReservationsProperty(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var seen []netip.Prefix
+			seen := make([]netip.Prefix, 0, len(a.pods)+1)
 			for _, m := range append(a.pods, a.external) {
 				if overlapsAny(m.Seen, taken) || overlapsAny(m.Seen, seen) || m.Real.Bits() != m.Seen.Bits() {
 					t.Fatalf("%+v with own %v", a, taken)

@@ -70,7 +70,7 @@ func hintOf(err error) string {
 	if h, ok := err.(interface{ Hint() string }); ok && h.Hint() != "" {
 		return h.Hint()
 	}
-	switch e := err.(type) {
+	switch e := err.(type) { //nolint:errorlint // this is the walk through what is wrapped
 	case interface{ Unwrap() error }:
 		if cause := e.Unwrap(); cause != nil {
 			return hintOf(cause)

@@ -18,7 +18,7 @@ import (
 )
 
 // PeeringStatus is how one peering does, seen from one cluster. Durations are -1 where nothing is known.
-type PeeringStatus struct {
+type PeeringStatus struct { //nolint:revive // Status is the function that returns it
 	Peer   string       `json:"peer"`
 	Role   records.Role `json:"role,omitempty"`
 	State  State        `json:"state"`
@@ -111,7 +111,7 @@ type snapshot struct {
 }
 
 func (s *snapshot) names() []string {
-	var names []string
+	names := make([]string, 0, len(s.peerings))
 	for _, p := range s.peerings {
 		names = append(names, p.Name)
 	}

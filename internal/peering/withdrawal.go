@@ -115,30 +115,32 @@ func (w *withdrawal) await(ctx context.Context, what string, done func(records.N
 	if err != nil {
 		return err
 	}
-	reports, err := readReports(ctx, w.cluster)
+	nodes, err := readHolders(ctx, w.cluster)
 	if err != nil {
 		return err
 	}
-	var silent []string
-	for _, n := range reports {
-		if !live[n.Name] && !done(n) {
-			silent = append(silent, n.Name)
-		}
-	}
+	confirmed := func(n *records.Node) bool { return n != nil && done(*n) }
+	silent := unconfirmed(nodes, func(name string) bool { return !live[name] }, confirmed)
 	if len(silent) > 0 {
 		w.reporter.Warn(fmt.Sprintf("cluster %q: not Ready, and not waited for: node %s", w.cluster.Context, strings.Join(silent, ", ")),
 			"a node that comes back empties its kernel only while its helper runs there; one that restarts has nothing left")
 	}
-	missing := func(reports []records.Node) string { return unconfirmed(reports, live, done) }
-	if missing(reports) == "" {
+	missing := func(nodes map[string]*records.Node) string {
+		names := unconfirmed(nodes, func(name string) bool { return live[name] }, confirmed)
+		if len(names) == 0 {
+			return ""
+		}
+		return "not yet: node " + strings.Join(names, ", ")
+	}
+	if missing(nodes) == "" {
 		return nil
 	}
-	if err = w.helperRuns(ctx, missing(reports)); err == nil {
+	if err = w.helperRuns(ctx, missing(nodes)); err == nil {
 		err = w.cluster.FailFast(ctx, templates.NodePods(), func(ctx context.Context) error {
 			return cluster.Wait(ctx, w.cluster, cluster.Labelled(selector(records.ComponentNode)), what,
 				func(leases []*coordinationv1.Lease) (string, error) {
-					reports, err := nodeReports(leases)
-					return missing(reports), err
+					nodes, err := holders(leases)
+					return missing(nodes), err
 				})
 		})
 	}
@@ -149,18 +151,16 @@ func (w *withdrawal) await(ctx context.Context, what string, done func(records.N
 	return err
 }
 
-// unconfirmed says which live nodes have not reported what done asks for; "" when all have.
-func unconfirmed(reports []records.Node, live map[string]bool, done func(records.Node) bool) string {
+// unconfirmed names the nodes of concern that have not confirmed, sorted.
+func unconfirmed(nodes map[string]*records.Node, concerns func(name string) bool, confirmed func(*records.Node) bool) []string {
 	var names []string
-	for _, n := range reports {
-		if live[n.Name] && !done(n) {
-			names = append(names, n.Name)
+	for name, n := range nodes {
+		if concerns(name) && !confirmed(n) {
+			names = append(names, name)
 		}
 	}
-	if len(names) == 0 {
-		return ""
-	}
-	return "not yet: node " + strings.Join(names, ", ")
+	slices.Sort(names)
+	return names
 }
 
 // helperRuns refuses to wait for nodes that have no helper any more.

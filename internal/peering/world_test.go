@@ -48,13 +48,13 @@ type worldNode struct {
 }
 
 func newWorld(context string, nodes ...worldNode) *world {
-	objects := []runtime.Object{
+	objects := make([]runtime.Object, 0, 2+len(nodes))
+	objects = append(objects,
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem, UID: types.UID("uid-" + context)}},
 		&networkingv1.ServiceCIDR{
 			ObjectMeta: metav1.ObjectMeta{Name: "kubernetes"},
 			Spec:       networkingv1.ServiceCIDRSpec{CIDRs: []string{"10.96.0.0/16"}},
-		},
-	}
+		})
 	w := &world{
 		kernel:  records.Capabilities{Release: "6.12.0", WireGuard: true, Geneve: true, VXLAN: true},
 		leaving: make(map[string]time.Time),
@@ -342,7 +342,7 @@ func (w *world) left(t *testing.T) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var names []string
+	names := make([]string, 0, len(objects))
 	for _, o := range objects {
 		names = append(names, fmt.Sprintf("%T %s", o, o.GetName()))
 	}
@@ -376,10 +376,10 @@ func (r *recorder) add(format string, args ...any) {
 	r.lines = append(r.lines, fmt.Sprintf(format, args...))
 }
 
-func (r *recorder) Stage(string)                                 {}
-func (r *recorder) Done(name, detail string, took time.Duration) { r.add("done %s: %s", name, detail) }
-func (r *recorder) Note(text string)                             { r.add("note %s", text) }
-func (r *recorder) Warn(text, hint string)                       { r.add("warn %s (%s)", text, hint) }
+func (r *recorder) Stage(string)                              {}
+func (r *recorder) Done(name, detail string, _ time.Duration) { r.add("done %s: %s", name, detail) }
+func (r *recorder) Note(text string)                          { r.add("note %s", text) }
+func (r *recorder) Warn(text, hint string)                    { r.add("warn %s (%s)", text, hint) }
 
 func (r *recorder) said() []string {
 	r.mu.Lock()
