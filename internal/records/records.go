@@ -65,14 +65,14 @@ type Overlay struct {
 	Port uint16      `json:"port"` // UDP
 }
 
-// Mapping is a range of the peer: its real addresses there and those by which this cluster reaches them.
-// Both prefixes have the same length; host bits are kept.
+// Mapping is a range of one cluster of a peering: its real addresses there and those by which the other cluster
+// reaches them. Both prefixes have the same length; host bits are kept.
 type Mapping struct {
 	Real netip.Prefix `json:"real"`
 	Seen netip.Prefix `json:"seen"`
 }
 
-// Identity reports whether the range keeps its real addresses here.
+// Identity reports whether the range keeps its real addresses in the other cluster.
 func (m Mapping) Identity() bool { return m.Real == m.Seen }
 
 // Peering is what the helpers of this cluster need to know of one peer: ConfigMap "peering-NAME".
@@ -81,7 +81,9 @@ type Peering struct {
 	Name    string `json:"name"`
 	Role    Role   `json:"role"`
 	Peer    Peer   `json:"peer"`
-	Tunnel  Tunnel `json:"tunnel"`
+	// Local is how the peer sees this cluster. The zero value: not known here.
+	Local  Local  `json:"local,omitzero"`
+	Tunnel Tunnel `json:"tunnel"`
 	// OverlayID is the virtual network identifier (24 bits, not 0) of packets between nodes and this gateway.
 	OverlayID uint32 `json:"overlayID"`
 	// GatewayAddress is the internal address of the gateway's end of the overlay.
@@ -104,6 +106,24 @@ type Peer struct {
 // CIDRs returns the mappings of all of the peer's ranges.
 func (p Peer) CIDRs() []Mapping {
 	return append(append([]Mapping(nil), p.PodCIDRs...), p.ExternalCIDR)
+}
+
+// Local are the ranges of this cluster as its peer sees them. The peer alone decides that: helpers do not need
+// it, the translation of addresses does.
+type Local struct {
+	PodCIDRs     []Mapping `json:"podCIDRs"`
+	ExternalCIDR Mapping   `json:"externalCIDR"`
+}
+
+// Known reports whether the peer's word is there.
+func (l Local) Known() bool { return len(l.PodCIDRs) > 0 }
+
+// CIDRs returns the mappings of all ranges, none where they are not known.
+func (l Local) CIDRs() []Mapping {
+	if !l.Known() {
+		return nil
+	}
+	return append(append([]Mapping(nil), l.PodCIDRs...), l.ExternalCIDR)
 }
 
 // Tunnel is this side's end of the WireGuard tunnel.

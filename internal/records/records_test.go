@@ -25,6 +25,10 @@ func peering() records.Peering {
 			ExternalCIDR: records.Mapping{Real: pfx("10.70.0.0/16"), Seen: pfx("10.71.0.0/16")},
 			PublicKey:    "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",
 		},
+		Local: records.Local{
+			PodCIDRs:     []records.Mapping{{Real: pfx("10.244.0.0/16"), Seen: pfx("10.12.0.0/16")}},
+			ExternalCIDR: records.Mapping{Real: pfx("10.70.0.0/16"), Seen: pfx("10.72.0.0/16")},
+		},
 		Tunnel: records.Tunnel{
 			Implementation: records.Auto, Address: pfx("169.254.18.2/30"), PeerAddress: netip.MustParseAddr("169.254.18.1"),
 			ListenPort: 51840, Endpoints: []string{"192.0.2.1:30000"},
@@ -45,6 +49,20 @@ func TestRoundTrip(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got, comparable); diff != "" {
 		t.Errorf("after encode and decode (-want +got):\n%s", diff)
+	}
+}
+
+// TestUnknownLocal: a side that was not told how the peer sees it writes nothing about it.
+func TestUnknownLocal(t *testing.T) {
+	p := peering()
+	p.Local = records.Local{}
+	text, err := records.Encode(p)
+	if err != nil || strings.Contains(text, "local") {
+		t.Fatalf("%v in\n%s", err, text)
+	}
+	got, err := records.Decode[records.Peering](text)
+	if err != nil || got.Local.Known() || len(got.Local.CIDRs()) > 0 {
+		t.Errorf("%+v, %v", got.Local, err)
 	}
 }
 
@@ -74,6 +92,8 @@ func TestDecodeRefuses(t *testing.T) {
 		"no YAML":           {"version: 1", "{", "damaged"},
 		"host bits":         {"real: 10.244.0.0/16", "real: 10.244.0.1/16", "host bits"},
 		"unequal mapping":   {"seen: 10.11.0.0/16", "seen: 10.11.0.0/17", "lengths differ"},
+		"unequal local":     {"seen: 10.12.0.0/16", "seen: 10.12.0.0/17", "lengths differ"},
+		"half known local":  {"  podCIDRs:\n  - real: 10.244.0.0/16\n    seen: 10.12.0.0/16", "  podCIDRs: []", "no pod CIDRs"},
 		"hostile name":      {"\nname: b", "\nname: \"../b\"", "../b"},
 		"short key":         {"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", "AAAA", "public key"},
 		"client, no server": {"endpoints:\n  - 192.0.2.1:30000", "endpoints: []", "endpoint"},

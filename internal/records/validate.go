@@ -54,7 +54,7 @@ func (f Fabric) validate() error {
 }
 
 func (p Peering) validate() error {
-	err := errors.Join(ValidateName(p.Name), p.Peer.validate(), p.Tunnel.validate(), validateMTU(p.MTU))
+	err := errors.Join(ValidateName(p.Name), p.Peer.validate(), p.Local.validate(), p.Tunnel.validate(), validateMTU(p.MTU))
 	if p.Role != Server && p.Role != Client {
 		err = errors.Join(err, fmt.Errorf("role %q: want server or client", p.Role))
 	}
@@ -78,14 +78,30 @@ func (p Peer) validate() error {
 	if len(p.PodCIDRs) == 0 || len(p.PodCIDRs) > maxCIDRs {
 		err = errors.Join(err, fmt.Errorf("peer: %d pod CIDRs: want 1 to %d", len(p.PodCIDRs), maxCIDRs))
 	}
-	for _, m := range p.CIDRs() {
+	err = errors.Join(err, validateMappings(p.CIDRs()))
+	if key, e := base64.StdEncoding.DecodeString(p.PublicKey); e != nil || len(key) != wireGuardKey {
+		err = errors.Join(err, errors.New("peer: public key is no WireGuard key"))
+	}
+	return err
+}
+
+func (l Local) validate() error {
+	switch {
+	case !l.Known() && l.ExternalCIDR != (Mapping{}):
+		return errors.New("local: an external CIDR, but no pod CIDRs")
+	case len(l.PodCIDRs) > maxCIDRs:
+		return fmt.Errorf("local: %d pod CIDRs: want at most %d", len(l.PodCIDRs), maxCIDRs)
+	}
+	return validateMappings(l.CIDRs())
+}
+
+func validateMappings(mappings []Mapping) error {
+	var err error
+	for _, m := range mappings {
 		err = errors.Join(err, validateCIDR(m.Real), validateCIDR(m.Seen))
 		if m.Real.Bits() != m.Seen.Bits() {
 			err = errors.Join(err, fmt.Errorf("mapping %s to %s: lengths differ", m.Real, m.Seen))
 		}
-	}
-	if key, e := base64.StdEncoding.DecodeString(p.PublicKey); e != nil || len(key) != wireGuardKey {
-		err = errors.Join(err, errors.New("peer: public key is no WireGuard key"))
 	}
 	return err
 }
