@@ -172,6 +172,27 @@ func (r *Registry) Held(owner Owner, purposes ...Purpose) []Reservation {
 	return held
 }
 
+// Overlapping returns the reservations that have addresses in common with a range: those around it, then those
+// inside it, each sorted.
+func (r *Registry) Overlapping(p netip.Prefix) []Reservation {
+	if !p.IsValid() {
+		return nil
+	}
+	p = p.Masked()
+	var around, inside []Reservation
+	for _, s := range []*space{&r.ranges, &r.addresses} {
+		for _, h := range s.holders(p) {
+			if h.Range != p {
+				around = append(around, h)
+			}
+		}
+		inside = append(inside, s.inside(p)...)
+	}
+	slices.SortFunc(around, Reservation.Compare)
+	slices.SortFunc(inside, Reservation.Compare)
+	return append(around, inside...)
+}
+
 // OwnerOf returns the reservation that is most specific to an address: the address itself if it is held, else
 // the smallest range around it.
 func (r *Registry) OwnerOf(a netip.Addr) (Reservation, bool) {

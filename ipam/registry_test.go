@@ -271,6 +271,39 @@ func TestAcquireAddress(t *testing.T) {
 	}
 }
 
+func TestOverlapping(t *testing.T) {
+	r := installed(t)
+	for _, want := range []Reservation{
+		{Range: prefix("10.80.128.1/32"), Owner: Peering("b"), Purpose: GatewayAddress},
+		{Range: prefix("10.9.0.0/24"), Owner: User("vpn"), Purpose: Reserved},
+	} {
+		if err := r.Reserve(want); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for of, want := range map[string][]string{
+		"10.9.0.0/16":    {`user "vpn" reserved range`},
+		"10.9.0.7/32":    {`user "vpn" reserved range`},
+		"10.9.0.0/24":    {`user "vpn" reserved range`},
+		"10.9.1.0/24":    nil,
+		"10.80.128.1/32": {"internal CIDR", `peering "b" gateway address`},
+		"10.80.0.0/15":   {"internal CIDR", `peering "b" gateway address`},
+		"10.0.0.0/9":     {`user "vpn" reserved range`, "external CIDR", "internal CIDR", `peering "b" gateway address`, "service CIDR"},
+		"fd00::/8":       nil,
+	} {
+		var got []string
+		for _, h := range r.Overlapping(prefix(of)) {
+			got = append(got, h.Use())
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", of, diff)
+		}
+	}
+	if got := r.Overlapping(netip.Prefix{}); got != nil {
+		t.Errorf("nothing overlaps %+v", got)
+	}
+}
+
 func TestReleaseKeepsRangesInUse(t *testing.T) {
 	r := installed(t)
 	if _, err := r.AcquireAddress(Request{Owner: Peering("b"), Purpose: GatewayAddress}, prefix("10.80.0.0/16")); err != nil {
@@ -322,6 +355,7 @@ func TestRefused(t *testing.T) {
 		{Reservation{Range: prefix("10.1.0.0/16"), Owner: "someone", Purpose: PodCIDR}, `owner "someone"`},
 		{Reservation{Range: prefix("10.1.0.0/16"), Owner: Peering("a b"), Purpose: PodCIDR}, `owner "peering/a b"`},
 		{Reservation{Range: prefix("10.1.0.0/16"), Owner: Peering(""), Purpose: PodCIDR}, `owner "peering/"`},
+		{Reservation{Range: prefix("10.1.0.0/16"), Owner: User("a\"b"), Purpose: Reserved}, `owner "user/a`},
 		{Reservation{Range: prefix("10.1.0.0/16"), Owner: Cluster, Purpose: "dns"}, `unknown purpose "dns"`},
 		{Reservation{Range: prefix("10.1.0.0/16"), Owner: Cluster, Purpose: PodCIDR, Real: prefix("10.1.0.0/17")}, "another length"},
 		{Reservation{Range: prefix("10.80.0.0/24"), Owner: Cluster, Purpose: GatewayAddress}, "single address"},

@@ -14,13 +14,16 @@ import (
 	"strings"
 )
 
-// Owner names who holds a reservation: Cluster or a Peering. It is its own text form, such as "peering/b".
+// Owner names who holds a reservation: Cluster, a Peering or a User. It is its own text form, such as "peering/b".
 type Owner string
 
 // Cluster owns what belongs to this cluster itself, whatever its peerings.
 const Cluster Owner = "cluster"
 
-const peeringPrefix = "peering/"
+const (
+	peeringPrefix = "peering/"
+	userPrefix    = "user/"
+)
 
 // Peering is the owner of what is held for the peering of that name.
 func Peering(name string) Owner { return Owner(peeringPrefix + name) }
@@ -28,13 +31,24 @@ func Peering(name string) Owner { return Owner(peeringPrefix + name) }
 // Peering returns the name of the peering, and false when the owner is none.
 func (o Owner) Peering() (name string, ok bool) { return strings.CutPrefix(string(o), peeringPrefix) }
 
-func (o Owner) validate() error {
+// User is the owner of what somebody holds under a name of their choice: a person, a CI job, another program.
+func User(name string) Owner { return Owner(userPrefix + name) }
+
+// User returns the name that the user chose, and false when the owner is none.
+func (o Owner) User() (name string, ok bool) { return strings.CutPrefix(string(o), userPrefix) }
+
+// Validate refuses what is no owner.
+func (o Owner) Validate() error {
 	if o == Cluster {
 		return nil
 	}
 	name, ok := o.Peering()
+	if !ok {
+		name, ok = o.User()
+	}
 	if !ok || name == "" || strings.ContainsFunc(name, func(c rune) bool { return !nameCharacter(c) }) {
-		return fmt.Errorf("owner %q: neither %q nor %qNAME", string(o), string(Cluster), peeringPrefix)
+		return fmt.Errorf("owner %q: not %s, %sNAME or %sNAME, with a name of letters, digits, '-', '.' and '_'",
+			string(o), Cluster, peeringPrefix, userPrefix)
 	}
 	return nil
 }
@@ -97,9 +111,12 @@ type Reservation struct {
 	Shared bool `json:"shared,omitempty"`
 }
 
-// Use describes owner and purpose to a person: `service CIDR`, `peering "b" pods`.
+// Use describes owner and purpose to a person: `service CIDR`, `peering "b" pods`, `user "vpn" reserved range`.
 func (r Reservation) Use() string {
 	label := uses[r.Purpose].label
+	if name, ok := r.Owner.User(); ok {
+		return fmt.Sprintf("user %q %s", name, label)
+	}
 	if name, ok := r.Owner.Peering(); ok {
 		return fmt.Sprintf("peering %q %s", name, label)
 	}
@@ -147,7 +164,7 @@ type claim struct {
 func (c claim) address() bool { return uses[c.purpose].within != "" }
 
 func (c claim) validate() error {
-	if err := c.owner.validate(); err != nil {
+	if err := c.owner.Validate(); err != nil {
 		return err
 	}
 	if _, ok := uses[c.purpose]; !ok {

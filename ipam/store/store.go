@@ -34,8 +34,14 @@ func New(client kubernetes.Interface, namespace string) *Store {
 	return &Store{configMaps: client.CoreV1().ConfigMaps(namespace), namespace: namespace}
 }
 
-// retries spreads writers that collide: 12 attempts over 5 to 9 s.
-var retries = wait.Backoff{Duration: 10 * time.Millisecond, Factor: 1.6, Jitter: 1, Steps: 12}
+// Of several writers at once one succeeds, whatever their number; the others try again after a pause that grows
+// twofold, up to the longest, and is drawn between half of itself and all of it. 40 attempts take 10 to 20 s and
+// the requests themselves, enough for hundreds of writers of 20 ms each.
+const (
+	attempts     = 40
+	firstPause   = 10 * time.Millisecond
+	longestPause = 500 * time.Millisecond
+)
 
 // Load returns the registry, an empty one with the default pools where nothing was ever kept.
 func (s *Store) Load(ctx context.Context) (*ipam.Registry, error) {
@@ -48,20 +54,35 @@ func (s *Store) Load(ctx context.Context) (*ipam.Registry, error) {
 
 // Update changes the registry. The function is called on what is kept now, again each time that another writer
 // was faster, and must therefore have no other effect. Its error ends the update and is returned as it is.
-// When it changes nothing, nothing is written. After 12 attempts the last conflict is returned.
+// When it changes nothing, nothing is written. After 40 attempts the last conflict is returned.
 func (s *Store) Update(ctx context.Context, change func(*ipam.Registry) error) error {
-	var lost *raceError
-	err := wait.ExponentialBackoffWithContext(ctx, retries, func(ctx context.Context) (bool, error) {
+	pause := firstPause
+	for attempt := 1; ; attempt++ {
 		err := s.attempt(ctx, change)
-		if errors.As(err, &lost) {
-			return false, nil
+		var lost *raceError
+		if !errors.As(err, &lost) {
+			return err
 		}
-		return err == nil, err
-	})
-	if lost != nil && wait.Interrupted(err) {
-		return s.failed("update", fmt.Errorf("other writers were faster: %w: %w", err, lost))
+		if attempt == attempts {
+			return s.failed("update", fmt.Errorf("other writers were faster, %d times: %w", attempt, lost))
+		}
+		if err := idle(ctx, wait.Jitter(pause/2, 1)); err != nil {
+			return s.failed("update", fmt.Errorf("other writers were faster: %w: %w", lost, err))
+		}
+		pause = min(2*pause, longestPause)
 	}
-	return err
+}
+
+// idle lets time pass. The error says why ctx ended before.
+func idle(ctx context.Context, pause time.Duration) error {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // raceError is a write refused because the object is no longer as it was read.

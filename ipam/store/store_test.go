@@ -215,7 +215,7 @@ func TestUpdateLosesRaces(t *testing.T) {
 func TestConcurrentWriters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := newCluster()
-		const writers = 16
+		const writers = 64
 		var all sync.WaitGroup
 		for i := range writers {
 			all.Go(func() {
@@ -252,7 +252,7 @@ func TestUpdateGivesUp(t *testing.T) {
 			calls++
 			return peer("c")(r)
 		}
-		if err := s.Update(t.Context(), counted); !apierrors.IsConflict(err) || calls != 12 {
+		if err := s.Update(t.Context(), counted); !apierrors.IsConflict(err) || calls != attempts {
 			t.Errorf("%v after %d calls", err, calls)
 		}
 
