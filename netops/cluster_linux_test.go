@@ -167,7 +167,7 @@ func (n *testNode) follow() {
 }
 
 func list(prefixes []netip.Prefix) string {
-	var text []string
+	text := make([]string, 0, len(prefixes))
 	for _, p := range prefixes {
 		text = append(text, p.String())
 	}

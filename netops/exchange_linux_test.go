@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -15,8 +16,12 @@ import (
 // servicePort is the TCP and UDP port at which pods answer.
 const servicePort = 7000
 
-// answerWait is how long a question may take on a busy machine.
-const answerWait = 5 * time.Second
+const (
+	// answerWait is how long a question may take on a busy machine.
+	answerWait = 5 * time.Second
+	// silence is after how long no answer counts as none.
+	silence = 300 * time.Millisecond
+)
 
 // serve answers every TCP connection and UDP packet at servicePort with a name and the source address seen.
 func serve(ns namespace, name string) {
@@ -116,6 +121,19 @@ func expect(t *testing.T, from namespace, to netip.AddrPort, server string, sour
 		if got, err := ask(t, from, network, to); err != nil || got != want {
 			t.Errorf("%s to %s: %q (%v), want %q", network, to, got, err, want)
 		}
+	}
+}
+
+// silent sends a datagram and expects that nobody answers.
+func silent(t *testing.T, from namespace, to netip.AddrPort) {
+	t.Helper()
+	c, err := dialFrom(t.Context(), from, "udp4", to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	if got, err := question(c, "?", silence); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("udp to %s: %q (%v), want silence", to, got, err)
 	}
 }
 

@@ -34,7 +34,8 @@ type side struct {
 
 // mappings are the ranges of the side as its peer knows them.
 func (s side) mappings() []Mapping {
-	all := []Mapping{{Real: externalCIDR, Seen: s.seenExternal}}
+	all := make([]Mapping, 0, len(s.pods)+1)
+	all = append(all, Mapping{Real: externalCIDR, Seen: s.seenExternal})
 	for i, p := range s.pods {
 		all = append(all, Mapping{Real: p, Seen: s.seenPods[i]})
 	}
@@ -87,9 +88,12 @@ func join(kind LinkKind, client, server side) {
 	port := uint16(30000 + len(server.gateways))
 	server.nodes[0].script("nft", "-f", "-")(
 		fmt.Sprintf("table ip nodeport-%d {", port), "chain pre { type nat hook prerouting priority -100",
-		fmt.Sprintf("udp dport %d dnat to %s:%d", port, server.inPods(0, server.gatewayNumber(len(server.gateways)-1)), b.config.ListenPort), "}", "}",
+		fmt.Sprintf("fib daddr type local udp dport %d dnat to %s:%d", port, server.inPods(0, server.gatewayNumber(len(server.gateways)-1)), b.config.ListenPort), "}", "}",
 	)
 	a.tunnel.Peer.Endpoints = []string{netip.AddrPortFrom(server.node(0), port).String()}
+	for _, n := range client.nodes {
+		n.config.Peers[len(n.config.Peers)-1].Endpoint = server.node(0)
+	}
 	a.tunnel.Peer.KeepAlive = 15 * time.Second
 	for _, g := range []*testGateway{b, a} { // a handshake that nobody answers is repeated after 5 s only
 		g.open()

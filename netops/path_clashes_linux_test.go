@@ -1,0 +1,58 @@
+package netops
+
+import (
+	"fmt"
+	"net/netip"
+	"testing"
+)
+
+// TestAddressOfGateway reaches a remote pod that bears the address of this side's gateway pod, both ways.
+func TestAddressOfGateway(t *testing.T) {
+	for _, kind := range overlays() {
+		t.Run(string(kind), func(t *testing.T) {
+			a, b := equalRanges().build(t, nil)
+			join(kind, a, b)
+			address := a.inPods(0, a.gatewayNumber(0))
+			expectTwin(t, a, b, address)
+		})
+	}
+}
+
+// TestAddressOfNode reaches a remote pod that bears the address of a node of this side. B hears A's gateway by
+// another address: a translation stands between them, as always where their networks overlap.
+func TestAddressOfNode(t *testing.T) {
+	l := layout{
+		podsA: prefixes("10.244.0.0/16"), podsB: prefixes("10.245.0.0/16"),
+		seenA: prefixes("10.244.0.0/16"), seenB: prefixes("10.12.0.0/16"),
+	}
+	for _, kind := range overlays() {
+		t.Run(string(kind), func(t *testing.T) {
+			a, b := l.build(t, func(a, _ *side) {
+				a.nodeNetwork, a.hidden = netip.MustParsePrefix("10.245.1.0/24"), true
+			})
+			join(kind, a, b)
+			for i := range a.nodes {
+				expectTwin(t, a, b, a.node(i))
+			}
+		})
+	}
+}
+
+// expectTwin makes a pod of B with an address that something of A bears, and exchanges with it.
+func expectTwin(t *testing.T, a, b side, address netip.Addr) {
+	t.Helper()
+	if !b.podCIDR(0).Contains(address) {
+		t.Fatalf("%s is no address of a pod on node b0", address)
+	}
+	twin, name := b.nodes[0].pod, "b0"
+	if address != b.pod(0) {
+		twin, name = b.attach(0, address), "twin"
+		serve(twin, name)
+	}
+	for i, n := range a.nodes {
+		expect(t, n.pod, at(b.seen(address)), name, a.seenPod(i))
+		expect(t, n.namespace, at(b.seen(address)), name, a.seenNode(i))
+		expect(t, twin, at(a.seenPod(i)), fmt.Sprintf("a%d", i), b.seen(address))
+		n.pod.run("ping", "-q", "-c1", "-W5", b.seen(address).String())
+	}
+}
