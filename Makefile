@@ -68,6 +68,8 @@ check: build lint unit ## Build, lint, and run the tests that need no root (gold
 .PHONY: test
 test: deps check ## Run all tests: check, those of the kernel, and real clusters; needs root
 	go test $(KERNEL_PACKAGES)
+	bin/lab guest test $(KERNEL_PACKAGES) -- -short
+	bin/lab guest test --virtual-time --run Timers ./netops/tunnel
 	cd lab && go test -timeout 60m ./...
 
 .PHONY: unit
@@ -88,7 +90,7 @@ $(GOLANGCI_LINT):
 .PHONY: deps
 deps: ## Install the Debian packages that tests and demo need, where they are missing
 	@missing=(); \
-	for need in nft:nftables ip:iproute2 nsenter:util-linux runc:runc; do \
+	for need in nft:nftables ip:iproute2 ping:iputils-ping sysctl:procps nsenter:util-linux runc:runc; do \
 		PATH=$$PATH:/usr/sbin:/sbin command -v "$${need%%:*}" >/dev/null || missing+=("$${need##*:}"); \
 	done; \
 	if (($${#missing[@]})); then \
