@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"liqonet.io/liqonet/internal/peering"
@@ -71,9 +72,7 @@ func TestProgressInPlainLines(t *testing.T) {
 	p.Note("IPv6 ranges are left out")
 	p.Warn("node n is not Ready", "kubectl describe node n")
 	p.fail(errors.New("discover: no pod CIDR"), "tell it with --pod-cidr")
-	want := `reach ...
-discover ...
-reach: a v1.36.3, b v1.36.3 (0.3s)
+	want := `reach: a v1.36.3, b v1.36.3 (0.3s)
 IPv6 ranges are left out
 warning: node n is not Ready
 hint: kubectl describe node n
@@ -83,6 +82,22 @@ hint: tell it with --pod-cidr
 	if got := out.String(); got != want {
 		t.Errorf("got:\n%swant:\n%s", got, want)
 	}
+}
+
+func TestSlowStageInPlainLines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out strings.Builder
+		p := newProgress(&out, false, false)
+		p.Stage("reach")
+		p.Done("reach", "", time.Second)
+		p.Stage("nodes")
+		<-time.After(slowStage + 1)
+		synctest.Wait()
+		p.Done("nodes", "", slowStage)
+		if got, want := out.String(), "reach (1.0s)\nnodes ...\nnodes (3.0s)\n"; got != want {
+			t.Errorf("got:\n%swant:\n%s", got, want)
+		}
+	})
 }
 
 func TestProgressOnATerminal(t *testing.T) {

@@ -3,6 +3,7 @@ package commands
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -13,6 +14,9 @@ import (
 // clearScreen moves the cursor to the top and empties the screen (ECMA-48: CUP, ED).
 const clearScreen = "\x1b[H\x1b[2J"
 
+// slowStage is how long a stage may take before plain output says that it is running.
+const slowStage = 3 * time.Second
+
 // progress tells on standard error how an operation goes on: with a spinner where somebody looks, in plain
 // lines elsewhere. It is a peering.Reporter; its methods may be called concurrently.
 type progress struct {
@@ -20,12 +24,13 @@ type progress struct {
 	out      io.Writer
 	animated bool
 	coloured bool
-	running  []string // stages that have begun and not ended, oldest first
+	running  []string      // stages that have begun and not ended, oldest first
+	patience time.Duration // with a stage, before plain output names it
 	spinner  *pterm.SpinnerPrinter
 }
 
 func newProgress(out io.Writer, animated, coloured bool) *progress {
-	return &progress{out: out, animated: animated, coloured: coloured}
+	return &progress{out: out, animated: animated, coloured: coloured, patience: slowStage}
 }
 
 // Stage says that a stage begins.
@@ -34,21 +39,27 @@ func (p *progress) Stage(name string) {
 	defer p.mu.Unlock()
 	p.running = append(p.running, name)
 	if !p.animated {
-		p.line("%s ...", name)
+		time.AfterFunc(p.patience, func() { p.mention(name) })
 		return
 	}
 	p.spin()
+}
+
+// mention says that a stage takes its time, if it is still running.
+func (p *progress) mention(name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if slices.Contains(p.running, name) {
+		p.line("%s ...", name)
+	}
 }
 
 // Done says that a stage has ended and what came out of it.
 func (p *progress) Done(name, detail string, took time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for i, running := range p.running {
-		if running == name {
-			p.running = append(p.running[:i], p.running[i+1:]...)
-			break
-		}
+	if i := slices.Index(p.running, name); i >= 0 {
+		p.running = slices.Delete(p.running, i, i+1)
 	}
 	if detail != "" {
 		detail = ": " + detail
