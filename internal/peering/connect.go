@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -215,6 +216,7 @@ func (c *connector) settle(ctx context.Context) (string, error) {
 // configure writes the peering's documents: the server's at once, the client's when it is known where the server
 // is.
 func (c *connector) configure(ctx context.Context) (string, error) {
+	c.warnMTU()
 	var endpoints []string
 	group, inner := errgroup.WithContext(ctx)
 	group.Go(func() error { return c.server.write(inner, c.server.document(c.client, c.ConnectOptions, nil)) })
@@ -229,6 +231,13 @@ func (c *connector) configure(ctx context.Context) (string, error) {
 	}
 	err := c.client.write(ctx, c.client.document(c.server, c.ConnectOptions, endpoints))
 	return fmt.Sprintf("%s listens at %s, MTU %d", c.server.name, strings.Join(endpoints, ", "), c.client.written.MTU), err
+}
+
+// warnMTU says so when the user wants packets that do not fit.
+func (c *connector) warnMTU() {
+	if fits := innerMTU(c.local.fabric.MTU, c.remote.fabric.MTU); c.MTU > fits {
+		c.reporter.Warn(fmt.Sprintf("packets of %d bytes do not fit: the links of the nodes carry %d", c.MTU, fits), "use --mtu "+strconv.Itoa(fits)+" or less")
+	}
 }
 
 // fail undoes what a failed or interrupted run made.

@@ -52,6 +52,9 @@ func neededPermissions(namespace string) ([]cluster.Permission, error) {
 		return nil, err
 	}
 	needed = append(needed, cluster.DiscoveryPermissions()...)
-	// The registry of addresses is compared and swapped.
-	return append(needed, cluster.Permission{Verb: "update", Resource: "configmaps", Namespace: namespace}), nil
+	return append(needed,
+		// The registry of addresses is compared and swapped.
+		cluster.Permission{Verb: "update", Resource: "configmaps", Namespace: namespace},
+		// They tell why a pod was refused.
+		cluster.Permission{Verb: "list", Resource: "events", Namespace: namespace}), nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
@@ -144,9 +145,10 @@ func (s *snapshot) readProblems(ctx context.Context, c *cluster.Cluster) error {
 			continue
 		}
 		problem, err := c.PodProblem(ctx, gatewaySelector(p.Name))
-		if err != nil {
+		if err != nil && !apierrors.IsForbidden(err) {
 			return err
 		}
+		// Who may not look at events is told less.
 		if problem != nil {
 			s.problems[p.Name] = problem.Error()
 		}
