@@ -1,6 +1,6 @@
 // Package ipam decides which address ranges a cluster uses for what. A Registry holds reservations, refuses
-// those that collide and finds free ranges and addresses; a Translator carries an address from one side of a
-// 1:1 mapping to the other.
+// those that collide and finds free ranges and addresses. How an address is called in another cluster is not in
+// scope: see package translate.
 //
 // The package is pure: no client, no clock, no randomness. The same operations in the same order give the same
 // reservations, and the free space depends on what is held alone, not on the way there. Package store keeps a

@@ -1,0 +1,125 @@
+package translate_test
+
+import (
+	"errors"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"liqonet.io/liqonet/ipam/translate"
+)
+
+// other is a peering with c, whose pods have the same addresses as those of b.
+func other() translate.Config {
+	return translate.Config{Peer: "c", Remote: translate.Side{
+		Pods:     []translate.Mapping{mapping("10.244.0.0/16", "10.73.0.0/16")},
+		External: mapping("10.70.0.0/16", "10.83.0.0/16"),
+	}}
+}
+
+func TestWhose(t *testing.T) {
+	c, err := translate.NewCluster(newTranslator(t, other()), newTranslator(t, config()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := c.Peers(); !slices.Equal(got, []string{"b", "c"}) {
+		t.Errorf("peers %v", got)
+	}
+	for given, want := range map[string]translate.Address{
+		"10.71.0.5":   {Translated: netip.MustParseAddr("10.244.0.5"), Peer: "b", Kind: translate.Pod},
+		"10.73.0.5":   {Translated: netip.MustParseAddr("10.244.0.5"), Peer: "c", Kind: translate.Pod},
+		"10.81.0.1":   {Translated: netip.MustParseAddr("10.70.0.1"), Peer: "b", Kind: translate.Node},
+		"10.83.255.1": {Translated: netip.MustParseAddr("10.70.255.1"), Peer: "c", Kind: translate.Exposed},
+	} {
+		want.Given = netip.MustParseAddr(given)
+		if got, err := c.Whose(want.Given); err != nil || got != want {
+			t.Errorf("%s: %+v, %v, want %+v", given, got, err, want)
+		}
+	}
+	var unmapped *translate.UnmappedError
+	for _, own := range []string{"10.244.0.5", "10.80.0.1", "10.72.0.5", "0.0.0.1", "255.255.255.255"} {
+		if got, err := c.Whose(netip.MustParseAddr(own)); !errors.As(err, &unmapped) {
+			t.Errorf("%s: %+v, %v", own, got, err)
+		}
+	}
+	var unknown *translate.UnknownPeerError
+	if _, err := c.Peer("d"); !errors.As(err, &unknown) || unknown.Peer != "d" {
+		t.Errorf("peer d: %v", err)
+	}
+	if tr, err := c.Peer("c"); err != nil || tr.Peer() != "c" {
+		t.Errorf("peer c: %v, %v", tr, err)
+	}
+}
+
+func TestNewClusterRefuses(t *testing.T) {
+	b := newTranslator(t, config())
+	if _, err := translate.NewCluster(b, b); err == nil {
+		t.Error("two peers of one name: accepted")
+	}
+	c := other()
+	c.Remote.Pods[0].Seen = prefix("10.81.0.0/16") // b's nodes
+	if _, err := translate.NewCluster(b, newTranslator(t, c)); err == nil {
+		t.Error("two peers reached by the same addresses: accepted")
+	}
+}
+
+// records are those of testdata, as a cluster keeps them.
+func records(t testing.TB) (fabric, peering string) {
+	t.Helper()
+	texts := make([]string, 2)
+	for i, file := range []string{"testdata/fabric.yaml", "testdata/peering-b.yaml"} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts[i] = string(text)
+	}
+	return texts[0], texts[1]
+}
+
+func TestDecode(t *testing.T) {
+	fabric, peering := records(t)
+	c, err := translate.Decode(fabric, peering)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr, err := c.Peer("b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, q := range []struct {
+		ask         question
+		given, want string
+	}{
+		{tr.Import, "10.244.1.7", "10.71.1.7"},
+		{tr.Import, "10.70.0.3", "10.81.0.3"},
+		{tr.Export, "10.244.1.7", "10.72.1.7"},
+		{tr.Export, "10.80.0.3", "10.82.0.3"},
+		{c.Whose, "10.71.1.7", "10.244.1.7"},
+	} {
+		if got, err := q.ask(netip.MustParseAddr(q.given)); err != nil || got.Translated.String() != q.want {
+			t.Errorf("%s: %s, %v, want %s", q.given, got.Translated, err, q.want)
+		}
+	}
+	if c, err := translate.Decode(fabric); err != nil || len(c.Peers()) != 0 {
+		t.Errorf("without a peering: %v, %v", c.Peers(), err)
+	}
+}
+
+func TestDecodeRefuses(t *testing.T) {
+	fabric, peering := records(t)
+	for name, c := range map[string]struct{ fabric, peering, want string }{
+		"no fabric":         {"", peering, "read fabric"},
+		"unknown version":   {fabric, strings.Replace(peering, "version: 1", "version: 7", 1), "schema version 7"},
+		"damaged peering":   {fabric, peering + "\nmore: 1", "read peering 1 of 1"},
+		"clashing ranges":   {fabric, strings.Replace(peering, "seen: 10.81.0.0/16", "seen: 10.71.0.0/16", 1), `read peering "b"`},
+		"other lengths":     {strings.NewReplacer("10.80.0.0/16", "10.80.0.0/17", "10.70.0.0/16", "10.70.0.0/17").Replace(fabric), peering, "different lengths"},
+		"peering as fabric": {peering, peering, "read fabric"},
+	} {
+		if _, err := translate.Decode(c.fabric, c.peering); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: error %v, want %q in it", name, err, c.want)
+		}
+	}
+}

@@ -1,0 +1,80 @@
+package translate_test
+
+import (
+	"flag"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"sigs.k8s.io/yaml"
+
+	"liqonet.io/liqonet/ipam/translate"
+)
+
+var update = flag.Bool("update", false, "write golden files")
+
+func slice(t *testing.T) *discoveryv1.EndpointSlice {
+	t.Helper()
+	text, err := os.ReadFile("testdata/slice.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &discoveryv1.EndpointSlice{}
+	if err := yaml.UnmarshalStrict(text, s); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// TestEndpointSlice compares the slice for the peer with a golden file, and the given one with itself.
+func TestEndpointSlice(t *testing.T) {
+	in := slice(t)
+	out, err := translate.EndpointSlice(in, newTranslator(t, config()).Export)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(slice(t), in); diff != "" {
+		t.Errorf("the slice that was given has changed:\n%s", diff)
+	}
+	got, err := yaml.Marshal(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const golden = "testdata/slice-for-b.golden"
+	if *update {
+		if err := os.WriteFile(golden, got, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", golden, diff)
+	}
+}
+
+func TestEndpointSliceRefuses(t *testing.T) {
+	export := newTranslator(t, config()).Export
+	for name, c := range map[string]struct {
+		spoil func(*discoveryv1.EndpointSlice)
+		want  string
+	}{
+		"IPv6":              {func(s *discoveryv1.EndpointSlice) { s.AddressType = discoveryv1.AddressTypeIPv6 }, "only IPv4"},
+		"no Service":        {func(s *discoveryv1.EndpointSlice) { delete(s.Labels, discoveryv1.LabelServiceName) }, "no Service"},
+		"a node's own":      {func(s *discoveryv1.EndpointSlice) { s.Endpoints[1].Addresses[0] = "172.31.1.11" }, `Pod "web-1": translate 172.31.1.11`},
+		"no address at all": {func(s *discoveryv1.EndpointSlice) { s.Endpoints[1].Addresses[0] = "web" }, "web"},
+		"of another peering": {func(s *discoveryv1.EndpointSlice) {
+			s.Endpoints[0] = discoveryv1.Endpoint{Addresses: []string{"10.73.0.1"}}
+		}, "endpoint 0: translate 10.73.0.1"},
+	} {
+		s := slice(t)
+		c.spoil(s)
+		if out, err := translate.EndpointSlice(s, export); err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "shop/web-7xk2p") {
+			t.Errorf("%s: %+v, error %v", name, out, err)
+		}
+	}
+}

@@ -1,0 +1,102 @@
+package translate_test
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"liqonet.io/liqonet/ipam/translate"
+)
+
+// decode reads what a program with a client would read from ConfigMaps "fabric" and "peering-b".
+func decode() (translate.Cluster, error) {
+	fabric, err := os.ReadFile("testdata/fabric.yaml")
+	if err != nil {
+		return translate.Cluster{}, err
+	}
+	peering, err := os.ReadFile("testdata/peering-b.yaml")
+	if err != nil {
+		return translate.Cluster{}, err
+	}
+	return translate.Decode(string(fabric), string(peering))
+}
+
+// A virtual kubelet reports, for a pod that runs in peer b, the address by which this cluster reaches it.
+func ExampleTranslator_Import() {
+	cluster, err := decode()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	b, err := cluster.Peer("b")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	pod, err := b.Import(netip.MustParseAddr("10.244.1.7"))
+	fmt.Println(pod.Translated, pod.Kind, err)
+	// Output: 10.71.1.7 pod <nil>
+}
+
+// Whatever peer b is to reach in this cluster, it must be told by this address.
+func ExampleTranslator_Export() {
+	cluster, err := decode()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	b, err := cluster.Peer("b")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, local := range []string{"10.244.1.7", "10.80.0.3", "192.0.2.1"} {
+		a, err := b.Export(netip.MustParseAddr(local))
+		fmt.Println(a.Translated, a.Kind, err)
+	}
+	// Output:
+	// 10.72.1.7 pod <nil>
+	// 10.82.0.3 node <nil>
+	// invalid IP  translate 192.0.2.1: not an address of this cluster that peer "b" can reach
+}
+
+// An access log tells a source address: whose is it?
+func ExampleCluster_Whose() {
+	cluster, err := decode()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	a, err := cluster.Whose(netip.MustParseAddr("10.81.0.3"))
+	fmt.Println(a.Peer, a.Kind, a.Translated, err)
+	// Output: b node 10.70.0.3 <nil>
+}
+
+// A mirror of EndpointSlices writes this one to peer b.
+func ExampleEndpointSlice() {
+	cluster, err := decode()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	b, err := cluster.Peer("b")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	here := &discoveryv1.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{Namespace: "shop", Name: "web-7xk2p", Labels: map[string]string{discoveryv1.LabelServiceName: "web"}},
+		AddressType: discoveryv1.AddressTypeIPv4,
+		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{"10.244.1.7"}}},
+	}
+	there, err := translate.EndpointSlice(here, b.Export)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(there.Endpoints[0].Addresses, there.Labels)
+	// Output: [10.72.1.7] map[endpointslice.kubernetes.io/managed-by:liqonet.io kubernetes.io/service-name:web]
+}

@@ -1,0 +1,86 @@
+package translate
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+)
+
+// entry maps a range to another one of the same length.
+type entry struct {
+	from, to netip.Prefix
+	kind     Kind
+	peer     string
+}
+
+// table holds entries whose ranges do not overlap, sorted by them. The zero value maps nothing.
+type table []entry
+
+// newTable refuses ranges in which an address would have two translations.
+func newTable(entries ...entry) (table, error) {
+	for _, e := range entries {
+		if err := e.check(); err != nil {
+			return nil, err
+		}
+	}
+	t := slices.Clone(entries)
+	slices.SortFunc(t, func(a, b entry) int { return a.from.Addr().Compare(b.from.Addr()) })
+	for i := 1; i < len(t); i++ {
+		if a, b := t[i-1], t[i]; a.from.Overlaps(b.from) {
+			return nil, fmt.Errorf("%s (%s of %q) overlaps %s (%s of %q)", a.from, a.kind, a.peer, b.from, b.kind, b.peer)
+		}
+	}
+	return t, nil
+}
+
+func (e entry) check() error {
+	for _, p := range []netip.Prefix{e.from, e.to} {
+		if !p.IsValid() || p != p.Masked() || p.Addr().Is4In6() {
+			return fmt.Errorf("map %s to %s: want ranges without host bits", e.from, e.to)
+		}
+	}
+	if e.from.Bits() != e.to.Bits() || e.from.Addr().BitLen() != e.to.Addr().BitLen() {
+		return fmt.Errorf("map %s to %s: different lengths", e.from, e.to)
+	}
+	return nil
+}
+
+// translate looks an address up.
+func (t table) translate(a netip.Addr) (Address, bool) {
+	i, exact := slices.BinarySearchFunc(t, a, func(e entry, a netip.Addr) int { return e.from.Addr().Compare(a) })
+	if !exact {
+		i-- // the last range that begins before the address
+	}
+	if i < 0 || !t[i].from.Contains(a) {
+		return Address{}, false
+	}
+	return Address{Given: a, Translated: move(a, t[i].to), Peer: t[i].peer, Kind: t[i].kind}, true
+}
+
+// reversed maps everything back.
+func (t table) reversed() table {
+	back := slices.Clone(t)
+	for i, e := range back {
+		back[i].from, back[i].to = e.to, e.from
+	}
+	return back
+}
+
+// move gives an address the network bits of a range and leaves its host bits.
+func move(a netip.Addr, to netip.Prefix) netip.Addr {
+	host, network := a.AsSlice(), to.Addr().AsSlice()
+	for i := range host {
+		mask := byte(0xff) >> min(8, max(0, to.Bits()-8*i))
+		network[i] |= host[i] & mask
+	}
+	moved, _ := netip.AddrFromSlice(network)
+	return moved
+}
+
+// halves cuts a range in two. It must have more than one address.
+func halves(p netip.Prefix) (lower, upper netip.Prefix) {
+	b := p.Addr().AsSlice()
+	b[p.Bits()/8] |= 0x80 >> (p.Bits() % 8)
+	second, _ := netip.AddrFromSlice(b)
+	return netip.PrefixFrom(p.Addr(), p.Bits()+1), netip.PrefixFrom(second, p.Bits()+1)
+}

@@ -1,0 +1,156 @@
+package translate
+
+import (
+	"fmt"
+	"net/netip"
+)
+
+// Side is one cluster of a peering, as the other one sees it.
+type Side struct {
+	// Pods are its pod CIDRs.
+	Pods []Mapping
+	// External is its external CIDR: nodes are in the first half, exposed hosts in the second.
+	External Mapping
+}
+
+// Config is what a Translator answers from.
+type Config struct {
+	Peer string // name of the peering
+	// Remote is the peer as this cluster sees it.
+	Remote Side
+	// Local is this cluster as the peer sees it. The zero value: not known; Export and ExportedFrom are then an
+	// UntoldError.
+	Local Side
+	// Internal is this cluster's internal CIDR, of its external CIDR's length; its first half belongs to nodes.
+	// The zero value: nodes are known by their external addresses alone.
+	Internal netip.Prefix
+}
+
+// Translator answers for one peering. The zero value knows no address.
+type Translator struct {
+	peer                       string
+	imported, exported         table
+	importedBack, exportedBack table
+	told                       bool
+}
+
+// New makes a translator. It refuses ranges by which a translation would be ambiguous: of different lengths, or
+// overlapping. Ranges of different peerings may well overlap, hence a translator for each.
+func New(c Config) (Translator, error) {
+	t := Translator{peer: c.Peer, told: len(c.Local.Pods) > 0 || c.Local.External != Mapping{}}
+	if err := t.addRemote(c); err != nil {
+		return Translator{}, fmt.Errorf("ranges of peer %q: %w", c.Peer, err)
+	}
+	if !t.told {
+		return t, nil
+	}
+	if err := t.addLocal(c); err != nil {
+		return Translator{}, fmt.Errorf("ranges that peer %q reaches: %w", c.Peer, err)
+	}
+	return t, nil
+}
+
+func (t *Translator) addRemote(c Config) error {
+	entries, err := c.Remote.entries(c.Peer)
+	if err != nil {
+		return err
+	}
+	t.imported, t.importedBack, err = bothWays(entries, entries)
+	return err
+}
+
+// addLocal lets nodes be named by their internal addresses too, which is what this cluster's own nodes go by.
+func (t *Translator) addLocal(c Config) error {
+	entries, err := c.Local.entries(c.Peer)
+	if err != nil {
+		return err
+	}
+	back := entries
+	if c.Internal.IsValid() {
+		if c.Internal.Bits() != c.Local.External.Real.Bits() {
+			return fmt.Errorf("internal CIDR %s and external CIDR %s: different lengths", c.Internal, c.Local.External.Real)
+		}
+		internal, _ := halves(c.Internal)
+		seen, exposed := halves(c.Local.External.Seen)
+		_, host := halves(c.Local.External.Real)
+		nodes := entry{from: internal, to: seen, kind: Node, peer: c.Peer}
+		back = append(podEntries(c.Local.Pods, c.Peer), nodes, entry{from: host, to: exposed, kind: Exposed, peer: c.Peer})
+		entries = append(entries, nodes)
+	}
+	t.exported, t.exportedBack, err = bothWays(entries, back)
+	return err
+}
+
+// bothWays makes the tables of a question and of its reverse, the latter from entries that are to be reversed.
+func bothWays(forth, back []entry) (there, again table, err error) {
+	if there, err = newTable(forth...); err != nil {
+		return nil, nil, err
+	}
+	again, err = newTable(table(back).reversed()...)
+	return there, again, err
+}
+
+// entries are the mappings of a side, each with its kind.
+func (s Side) entries(peer string) ([]entry, error) {
+	e := entry{from: s.External.Real, to: s.External.Seen, peer: peer}
+	if err := e.check(); err != nil {
+		return nil, err
+	}
+	if s.External.Real.IsSingleIP() {
+		return nil, fmt.Errorf("external CIDR %s: want more than one address", s.External.Real)
+	}
+	nodes, exposed := halves(s.External.Real)
+	nodesSeen, exposedSeen := halves(s.External.Seen)
+	return append(podEntries(s.Pods, peer),
+		entry{from: nodes, to: nodesSeen, kind: Node, peer: peer},
+		entry{from: exposed, to: exposedSeen, kind: Exposed, peer: peer}), nil
+}
+
+func podEntries(pods []Mapping, peer string) []entry {
+	entries := make([]entry, 0, len(pods)+3) // nodes by two addresses, and exposed hosts
+	for _, m := range pods {
+		entries = append(entries, entry{from: m.Real, to: m.Seen, kind: Pod, peer: peer})
+	}
+	return entries
+}
+
+// Peer is the name of the peering.
+func (t Translator) Peer() string { return t.peer }
+
+// Import translates the peer's own address into the one by which this cluster reaches it. A node of the peer is
+// given by its external address. The error is an *UnmappedError.
+func (t Translator) Import(a netip.Addr) (Address, error) {
+	return found(t.imported, a, "an address of peer %q", t.peer)
+}
+
+// ImportedFrom translates an address by which this cluster reaches the peer into the peer's own. The error is an
+// *UnmappedError.
+func (t Translator) ImportedFrom(a netip.Addr) (Address, error) {
+	return found(t.importedBack, a, "an address by which peer %q is reached", t.peer)
+}
+
+// Export translates an address of this cluster into the one by which the peer reaches it. A node is given by its
+// internal or external address. The error is an *UnmappedError or an *UntoldError.
+func (t Translator) Export(a netip.Addr) (Address, error) {
+	if !t.told {
+		return Address{}, &UntoldError{t.peer}
+	}
+	return found(t.exported, a, "an address of this cluster that peer %q can reach", t.peer)
+}
+
+// ExportedFrom translates an address by which the peer reaches this cluster into this cluster's own, a node's
+// into its internal one. The error is an *UnmappedError or an *UntoldError.
+func (t Translator) ExportedFrom(a netip.Addr) (Address, error) {
+	if !t.told {
+		return Address{}, &UntoldError{t.peer}
+	}
+	return found(t.exportedBack, a, "an address by which peer %q reaches this cluster", t.peer)
+}
+
+func found(t table, a netip.Addr, what, peer string) (Address, error) {
+	answer, ok := t.translate(a)
+	if !ok {
+		return Address{}, &UnmappedError{Address: a, What: fmt.Sprintf(what, peer)}
+	}
+	return answer, nil
+}

@@ -1,0 +1,204 @@
+package translate_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"liqonet.io/liqonet/ipam/translate"
+)
+
+func prefix(s string) netip.Prefix { return netip.MustParsePrefix(s) }
+
+func mapping(real, seen string) translate.Mapping {
+	return translate.Mapping{Real: prefix(real), Seen: prefix(seen)}
+}
+
+// config is cluster a's view of a peering with b, which has two pod CIDRs: one collides, one does not.
+func config() translate.Config {
+	return translate.Config{
+		Peer: "b",
+		Remote: translate.Side{
+			Pods:     []translate.Mapping{mapping("10.244.0.0/16", "10.71.0.0/16"), mapping("10.50.4.0/22", "10.50.4.0/22")},
+			External: mapping("10.70.0.0/16", "10.81.0.0/16"),
+		},
+		Local: translate.Side{
+			Pods:     []translate.Mapping{mapping("10.244.0.0/16", "10.72.0.0/16")},
+			External: mapping("10.70.0.0/16", "10.82.0.0/16"),
+		},
+		Internal: prefix("10.80.0.0/16"),
+	}
+}
+
+func newTranslator(t *testing.T, c translate.Config) translate.Translator {
+	t.Helper()
+	tr, err := translate.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tr
+}
+
+// question is one of a translator's four.
+type question = func(netip.Addr) (translate.Address, error)
+
+func TestQuestions(t *testing.T) {
+	tr := newTranslator(t, config())
+	tests := []struct {
+		name         string
+		ask, reverse question
+		given, want  string
+		kind         translate.Kind
+	}{
+		{"a pod of the peer whose range collides", tr.Import, tr.ImportedFrom, "10.244.3.7", "10.71.3.7", translate.Pod},
+		{"the first address of a range", tr.Import, tr.ImportedFrom, "10.244.0.0", "10.71.0.0", translate.Pod},
+		{"the last address of a range", tr.Import, tr.ImportedFrom, "10.244.255.255", "10.71.255.255", translate.Pod},
+		{"a pod of the peer in its second range", tr.Import, tr.ImportedFrom, "10.50.7.255", "10.50.7.255", translate.Pod},
+		{"a node of the peer", tr.Import, tr.ImportedFrom, "10.70.127.255", "10.81.127.255", translate.Node},
+		{"an exposed host of the peer", tr.Import, tr.ImportedFrom, "10.70.128.0", "10.81.128.0", translate.Exposed},
+		{"a pod of this cluster", tr.Export, tr.ExportedFrom, "10.244.3.7", "10.72.3.7", translate.Pod},
+		{"a node of this cluster", tr.Export, tr.ExportedFrom, "10.80.0.9", "10.82.0.9", translate.Node},
+		{"an exposed host of this cluster", tr.Export, tr.ExportedFrom, "10.70.200.1", "10.82.200.1", translate.Exposed},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			given, want := netip.MustParseAddr(tt.given), netip.MustParseAddr(tt.want)
+			got, err := tt.ask(given)
+			if err != nil || got != (translate.Address{Given: given, Translated: want, Peer: "b", Kind: tt.kind}) {
+				t.Errorf("%s: %+v, %v, want %s", given, got, err, want)
+			}
+			back, err := tt.reverse(want)
+			if err != nil || back != (translate.Address{Given: want, Translated: given, Peer: "b", Kind: tt.kind}) {
+				t.Errorf("%s back: %+v, %v, want %s", want, back, err, given)
+			}
+		})
+	}
+	t.Run("a node of this cluster by its external address", func(t *testing.T) {
+		got, err := tr.Export(netip.MustParseAddr("10.70.0.9"))
+		if err != nil || got.Kind != translate.Node || got.Translated != netip.MustParseAddr("10.82.0.9") {
+			t.Errorf("%+v, %v", got, err)
+		}
+	})
+}
+
+func TestUnmapped(t *testing.T) {
+	tr := newTranslator(t, config())
+	for name, c := range map[string]struct {
+		ask   question
+		given []string
+	}{
+		"import":        {tr.Import, []string{"10.243.255.255", "10.71.0.1", "10.50.8.0", "172.31.2.11", "10.80.0.9", "::ffff:10.244.0.1", "fd00::1"}},
+		"imported from": {tr.ImportedFrom, []string{"10.244.0.1", "10.70.0.1", "10.82.0.1"}},
+		// The network card of a node, and a gateway's end of the overlay, which never leaves the cluster.
+		"export":        {tr.Export, []string{"172.31.1.11", "10.80.128.1", "10.71.0.1", "10.50.4.1"}},
+		"exported from": {tr.ExportedFrom, []string{"10.244.0.1", "10.71.0.1"}},
+	} {
+		for _, text := range append(c.given, "") {
+			a, _ := netip.ParseAddr(text) // "": the invalid address
+			var unmapped *translate.UnmappedError
+			if got, err := c.ask(a); !errors.As(err, &unmapped) || unmapped.Address != a || !strings.Contains(err.Error(), `peer "b"`) {
+				t.Errorf("%s of %s: %+v, %v", name, a, got, err)
+			}
+		}
+	}
+	if got, err := (translate.Translator{}).Import(netip.MustParseAddr("10.0.0.1")); err == nil {
+		t.Errorf("the zero value translates to %+v", got)
+	}
+}
+
+// TestUntold: what the peer alone decides is not guessed, and the other half works.
+func TestUntold(t *testing.T) {
+	c := config()
+	c.Local = translate.Side{}
+	tr := newTranslator(t, c)
+	var untold *translate.UntoldError
+	for _, ask := range []question{tr.Export, tr.ExportedFrom} {
+		if got, err := ask(netip.MustParseAddr("10.244.0.1")); !errors.As(err, &untold) || untold.Peer != "b" {
+			t.Errorf("%+v, %v", got, err)
+		}
+	}
+	if _, err := tr.Import(netip.MustParseAddr("10.244.0.1")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	for name, spoil := range map[string]func(*translate.Config){
+		"different lengths":          func(c *translate.Config) { c.Remote.Pods[0].Seen = prefix("10.71.0.0/17") },
+		"different families":         func(c *translate.Config) { c.Remote.Pods[0].Seen = prefix("fd00::/16") },
+		"no seen range":              func(c *translate.Config) { c.Remote.Pods[0].Seen = netip.Prefix{} },
+		"host bits":                  func(c *translate.Config) { c.Local.Pods[0].Real = netip.MustParsePrefix("10.244.0.1/16") },
+		"overlapping real ranges":    func(c *translate.Config) { c.Remote.Pods[1].Real = prefix("10.244.4.0/22") },
+		"overlapping seen ranges":    func(c *translate.Config) { c.Remote.Pods[1].Seen = prefix("10.81.4.0/22") },
+		"no external CIDR":           func(c *translate.Config) { c.Remote.External = translate.Mapping{} },
+		"a single external address":  func(c *translate.Config) { c.Remote.External = mapping("10.70.0.1/32", "10.70.0.1/32") },
+		"half of the peer's word":    func(c *translate.Config) { c.Local.External = translate.Mapping{} },
+		"an internal CIDR too small": func(c *translate.Config) { c.Internal = prefix("10.80.0.0/17") },
+		"an internal CIDR in use":    func(c *translate.Config) { c.Internal = prefix("10.244.0.0/16") },
+	} {
+		c := config()
+		spoil(&c)
+		if tr, err := translate.New(c); err == nil {
+			t.Errorf("%s: accepted: %+v", name, tr)
+		}
+	}
+}
+
+// TestTranslationKeepsHostBits goes there and back with random addresses of random ranges.
+func TestTranslationKeepsHostBits(t *testing.T) {
+	random := rand.New(rand.NewPCG(7, 7))
+	v4 := func() netip.Addr {
+		n := random.Uint32()
+		return netip.AddrFrom4([4]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)})
+	}
+	for range 2000 {
+		bits, a := 1+random.IntN(32), v4()
+		real, seen := netip.PrefixFrom(a, bits).Masked(), netip.PrefixFrom(v4(), bits).Masked()
+		external := mapping("fd00:70::/64", "fd00:71::/64") // of the other family: never in the way
+		tr := newTranslator(t, translate.Config{Remote: translate.Side{Pods: []translate.Mapping{{Real: real, Seen: seen}}, External: external}})
+		there, err := tr.Import(a)
+		if err != nil || !seen.Contains(there.Translated) {
+			t.Fatalf("%s of %s is %s in %s, %v", a, real, there.Translated, seen, err)
+		}
+		if back, err := tr.ImportedFrom(there.Translated); err != nil || back.Translated != a {
+			t.Fatalf("%s came back as %s, %v", a, back.Translated, err)
+		}
+		before, after := a.As4(), there.Translated.As4()
+		for i := bits; i < 32; i++ {
+			if mask := byte(0x80) >> (i % 8); before[i/8]&mask != after[i/8]&mask {
+				t.Fatalf("%s of %s became %s: another host", a, real, there.Translated)
+			}
+		}
+	}
+}
+
+// BenchmarkWhose looks an address up among those of 2,000 peers.
+func BenchmarkWhose(b *testing.B) {
+	translators := make([]translate.Translator, 2000)
+	for i := range translators {
+		at := func(first byte) netip.Prefix {
+			return netip.PrefixFrom(netip.AddrFrom4([4]byte{first, byte(i >> 8), byte(i), 0}), 24)
+		}
+		var err error
+		translators[i], err = translate.New(translate.Config{Peer: fmt.Sprint("p", i), Remote: translate.Side{
+			Pods:     []translate.Mapping{{Real: prefix("10.244.0.0/24"), Seen: at(11)}},
+			External: translate.Mapping{Real: prefix("10.70.0.0/24"), Seen: at(12)},
+		}})
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	c, err := translate.NewCluster(translators...)
+	if err != nil {
+		b.Fatal(err)
+	}
+	a := netip.MustParseAddr("12.5.3.200")
+	for b.Loop() {
+		if _, err := c.Whose(a); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
