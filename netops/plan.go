@@ -58,6 +58,9 @@ func (p Plan) String() string {
 	return b.String()
 }
 
+// Kind is the kind of the step's object in a word: the first one of its text.
+func (s Step) Kind() string { return strings.Fields(s.Object.String())[0] }
+
 // String is the operation's sign and the object.
 func (s Step) String() string { return string(s.Op) + " " + s.Object.String() }
 

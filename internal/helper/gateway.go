@@ -4,8 +4,10 @@ package helper
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
+	"reflect"
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
@@ -34,6 +36,7 @@ type gatewayLoop struct {
 	health *health
 	keys   keys
 	device atomic.Pointer[tunnel.Device] // nil: not open yet
+	wanted *tunnel.Config                // what the device was brought to last; nil: not known
 	served atomic.Pointer[gatewayView]   // what the last good pass was made for; nil: none yet
 	echoes *gatewayEchoes
 
@@ -41,6 +44,7 @@ type gatewayLoop struct {
 	statuses  *reporter[records.Status]
 
 	fabric, peering, leases cache.Store
+	wake                    chan<- struct{} // calls for a pass
 }
 
 // Run keeps the gateway as the records ask until ctx ends.
@@ -55,13 +59,16 @@ func (g Gateway) Run(ctx context.Context) error {
 	}
 	defer func() { _ = kernel.Close() }()
 	m, metrics := newMirror(), newMetrics()
-	l := &gatewayLoop{Gateway: g, keys: k, health: newHealth(), reconciler: reconciler{kernel: kernel, log: g.Log, metrics: metrics}}
-	l.locations = newReporter(g.Log, 0, sameLocation, l.writeLocation)
-	l.statuses = newReporter(g.Log, statusEvery, sameCondition, l.writeStatus)
+	l := &gatewayLoop{Gateway: g, keys: k, health: newHealth(), reconciler: newReconciler(kernel, g.Log, metrics), wake: m.changed}
+	l.locations = newReporter(g.Log, never, l.writeLocation)
+	l.statuses = newReporter(g.Log, sameCondition, l.writeStatus)
 	l.echoes = newGatewayEchoes(g.Log, metrics)
 	defer l.close()
 	l.follow(m)
-	return run(ctx, g.Env, l.health, m, metrics, kernel, l.step, l.locations.run, l.statuses.run, l.watchTunnel)
+	return service{
+		Env: g.Env, health: l.health, mirror: m, metrics: metrics, kernel: kernel, step: l.step,
+		tasks: []func(context.Context){l.locations.run, l.statuses.run, l.watchTunnel},
+	}.run(ctx)
 }
 
 // close ends what dies with this process; the kernel's state stays.
@@ -96,7 +103,7 @@ func (l *gatewayLoop) step(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := l.pass(want); err != nil {
+	if err := l.pass(want); err != nil {
 		return err
 	}
 	changed, err := l.bringTunnel(ctx, v)
@@ -104,7 +111,7 @@ func (l *gatewayLoop) step(ctx context.Context) error {
 		return err
 	}
 	if changed {
-		if _, err := l.pass(want); err != nil {
+		if err := l.pass(want); err != nil {
 			return err
 		}
 	}
@@ -122,24 +129,30 @@ func (l *gatewayLoop) bringTunnel(ctx context.Context, v gatewayView) (bool, err
 	if err != nil {
 		return false, err
 	}
-	if d := l.device.Load(); d != nil {
-		return d.Apply(ctx, c)
+	before := l.wanted
+	l.wanted = nil
+	d, changed := l.device.Load(), true
+	if d != nil {
+		changed, err = d.Apply(ctx, c)
+	} else if d, err = tunnel.Open(ctx, c, l.Log); err == nil {
+		l.device.Store(d)
+		l.echoes.useTunnel(d.Renew)
 	}
-	d, err := tunnel.Open(ctx, c, l.Log)
-	if err != nil {
-		return false, err
+	if changed && before != nil && reflect.DeepEqual(*before, c) {
+		l.drift.note(tunnelObject)
 	}
-	l.device.Store(d)
-	l.echoes.useTunnel(d.Renew)
-	return true, nil
+	if err == nil {
+		l.wanted = &c
+	}
+	return changed, err
 }
 
 func (l *gatewayLoop) view() (gatewayView, error) {
-	f, err := single[records.Fabric](l.fabric, records.FabricName)
+	f, err := single[records.Fabric](l.fabric, l.Namespace, records.FabricName)
 	if err != nil {
 		return gatewayView{}, err
 	}
-	p, err := single[records.Peering](l.peering, records.PeeringName(l.Peering))
+	p, err := single[records.Peering](l.peering, l.Namespace, records.PeeringName(l.Peering))
 	if err != nil {
 		return gatewayView{}, err
 	}
@@ -151,11 +164,12 @@ func (l *gatewayLoop) view() (gatewayView, error) {
 	return gatewayView{fabric: f, peering: p, nodes: nodes}, nil
 }
 
-// single returns the record of the one ConfigMap that a store follows.
-func single[T records.Document](s cache.Store, name string) (T, error) {
-	var zero T
-	for _, obj := range s.List() {
-		return recordOf[T](obj.(*corev1.ConfigMap))
+// single returns the record of one ConfigMap.
+func single[T records.Document](s cache.Store, namespace, name string) (T, error) {
+	obj, ok, err := s.GetByKey(cache.NewObjectName(namespace, name).String())
+	if err != nil || !ok {
+		var none T
+		return none, errors.Join(fmt.Errorf("ConfigMap %s: %w", name, errWaiting), err)
 	}
-	return zero, fmt.Errorf("ConfigMap %s: %w", name, errWaiting)
+	return recordOf[T](obj.(*corev1.ConfigMap))
 }

@@ -238,7 +238,7 @@ func (g *gatewayEchoes) describe(s *records.Status, v gatewayView) {
 		p := g.nodes[n.Internal]
 		s.Nodes = append(s.Nodes, records.NodeStatus{
 			Name: n.Name, LastEcho: stamp(p.echo), LastProof: stamp(p.proof),
-			RTT: records.Duration(p.rtt), ProofRTT: records.Duration(p.proofRTT),
+			RTT: records.Duration(p.rtt), ProofRTT: records.Duration(p.proofRTT), Drift: n.Drift,
 		})
 	}
 }

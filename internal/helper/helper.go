@@ -37,42 +37,66 @@ type reconciler struct {
 	kernel  *netops.Kernel
 	log     *slog.Logger
 	metrics *metrics
+	drift   *drift
+	// reached is the state in which the last pass left the kernel; nil: not known.
+	reached *netops.State
 }
 
-// pass applies what differs from the wanted state and returns the state that was found. What needs a link that
-// is made elsewhere and is not there yet waits for a later pass.
-func (r *reconciler) pass(want netops.State) (netops.State, error) {
+func newReconciler(k *netops.Kernel, log *slog.Logger, m *metrics) reconciler {
+	return reconciler{kernel: k, log: log, metrics: m, drift: newDrift(log, m)}
+}
+
+// pass applies what differs from the wanted state. What needs a link that is made elsewhere and is not there yet
+// waits for a later pass.
+func (r *reconciler) pass(want netops.State) error {
+	r.metrics.passes.Inc()
 	have, err := r.kernel.Observe()
 	if err != nil {
-		return netops.State{}, fmt.Errorf("observe kernel: %w", err)
+		return fmt.Errorf("observe kernel: %w", err)
 	}
 	want = want.Reachable(have)
-	plan := netops.Diff(have, want)
-	if plan.Empty() {
-		return have, nil
-	}
-	r.log.Info("kernel differs from what is wanted", "plan", plan.String())
-	r.metrics.corrections.Inc()
-	return have, r.kernel.Apply(plan)
-}
-
-// run reads the objects that a helper follows, then turns its loop beside the other tasks until ctx ends.
-func run(ctx context.Context, e Env, h *health, m *mirror, metrics *metrics, kernel *netops.Kernel,
-	step func(context.Context) error, tasks ...func(context.Context)) error {
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return h.serve(ctx, e.HealthAddress, metrics.registry) })
-	group.Go(func() error {
-		if err := m.run(ctx); err != nil {
+	if plan := netops.Diff(have, want); !plan.Empty() {
+		r.log.Info("kernel differs from what is wanted", "plan", plan.String())
+		r.metrics.changes.Inc()
+		if r.reached != nil {
+			r.drift.note(drifted(plan, netops.Diff(have, r.reached.Reachable(have)))...)
+		}
+		r.reached = nil
+		if err := r.kernel.Apply(plan); err != nil {
 			return err
 		}
-		drift, err := kernel.Watch(ctx)
+	}
+	r.reached = &want
+	return nil
+}
+
+// service is what every helper consists of.
+type service struct {
+	Env
+	health  *health
+	mirror  *mirror
+	metrics *metrics
+	kernel  *netops.Kernel
+	step    func(context.Context) error // one pass of the loop
+	tasks   []func(context.Context)     // what runs beside the loop
+}
+
+// run reads the objects that the helper follows, then turns its loop beside the other tasks until ctx ends.
+func (s service) run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return s.health.serve(ctx, s.HealthAddress, s.metrics.registry) })
+	group.Go(func() error {
+		if err := s.mirror.run(ctx); err != nil {
+			return err
+		}
+		changed, err := s.kernel.Watch(ctx)
 		if err != nil {
 			return err
 		}
-		for _, task := range tasks {
+		for _, task := range s.tasks {
 			group.Go(func() error { task(ctx); return nil })
 		}
-		return loop(ctx, h, e.Log, step, m.changed, drift)
+		return loop(ctx, s.health, s.Log, s.step, s.mirror.changed, changed)
 	})
 	return group.Wait()
 }
@@ -80,32 +104,54 @@ func run(ctx context.Context, e Env, h *health, m *mirror, metrics *metrics, ker
 // errWaiting says that a record is missing which the CLI writes in its own time. The kernel is left as it is.
 var errWaiting = errors.New("not written yet")
 
+// Pauses of a loop.
+const (
+	// passPause is the least time between two passes: what comes together, such as the kernel's notifications of
+	// what a pass changed, is one more pass, and a quarrel with another program takes no core.
+	passPause = 50 * time.Millisecond
+	// firstRetry and lastRetry bound the time after which a step that failed is tried again; it doubles.
+	firstRetry = 250 * time.Millisecond
+	lastRetry  = 8 * time.Second
+)
+
 // loop calls step at the start, whenever one of the channels delivers, and at every resync, until ctx ends.
 // Errors of a step are logged, shown by the readiness probe, and tried again soon.
 func loop(ctx context.Context, h *health, log *slog.Logger, step func(context.Context) error, events ...<-chan struct{}) error {
-	const retry = time.Second
 	wake := merge(ctx, events...)
-	timer := time.NewTimer(0)
+	timer, pause := time.NewTimer(0), time.NewTimer(0)
 	defer timer.Stop()
+	defer pause.Stop()
+	retry := firstRetry
 	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-pause.C:
+		}
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-wake:
 		case <-timer.C:
 		}
-		next := resync
 		err := step(ctx)
+		next := resync
 		switch {
 		case err == nil, errors.Is(err, context.Canceled):
 		case errors.Is(err, errWaiting):
 			log.Info("nothing to do yet", "reason", err)
 		default:
-			log.Error("pass ended with an error; the next one is soon", "error", err)
 			next = retry
+			log.Error("pass ended with an error; it is tried again", "error", err, "in", next.String())
+		}
+		if next == resync {
+			retry = firstRetry
+		} else {
+			retry = min(2*retry, lastRetry)
 		}
 		h.set(err)
 		timer.Reset(next)
+		pause.Reset(passPause)
 	}
 }
 

@@ -6,23 +6,33 @@ import "github.com/prometheus/client_golang/prometheus"
 
 // metrics are a helper's counters.
 type metrics struct {
-	registry    *prometheus.Registry
-	corrections prometheus.Counter
-	ignored     *prometheus.CounterVec
+	registry *prometheus.Registry
+	passes   prometheus.Counter
+	changes  prometheus.Counter
+	drift    *prometheus.CounterVec
+	ignored  *prometheus.CounterVec
 }
 
 func newMetrics() *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
-		corrections: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "liqonet_kernel_corrections_total",
-			Help: "Passes that found the kernel different from the wanted state and changed it.",
+		passes: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "liqonet_kernel_passes_total",
+			Help: "Comparisons of the kernel with the wanted state.",
 		}),
+		changes: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "liqonet_kernel_changes_total",
+			Help: "Comparisons that found a difference and changed the kernel, whatever the reason.",
+		}),
+		drift: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "liqonet_kernel_drift_total",
+			Help: "Objects that others changed or removed and that were brought back, by kind.",
+		}, []string{"kind"}),
 		ignored: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "liqonet_peer_values_ignored_total",
 			Help: "Values in messages of the peer that were refused, by reason.",
 		}, []string{"reason"}),
 	}
-	m.registry.MustRegister(m.corrections, m.ignored)
+	m.registry.MustRegister(m.passes, m.changes, m.drift, m.ignored)
 	return m
 }

@@ -54,6 +54,12 @@ type nodeReport struct {
 	node  records.Node
 }
 
+// sameButDrift reports whether two reports differ in what other hands did to the kernel at most: that can wait.
+func sameButDrift(a, b nodeReport) bool {
+	a.node.Drift, b.node.Drift = records.Drift{}, records.Drift{}
+	return reflect.DeepEqual(a, b)
+}
+
 // Run keeps the node's kernel as the records ask until ctx ends.
 func (n Node) Run(ctx context.Context) error {
 	kernelHas, err := capabilities()
@@ -68,14 +74,17 @@ func (n Node) Run(ctx context.Context) error {
 	m, metrics := newMirror(), newMetrics()
 	l := &nodeLoop{
 		Node: n, kernelHas: kernelHas, wake: make(chan struct{}, 1),
-		reconciler: reconciler{kernel: kernel, log: n.Log, metrics: metrics},
+		reconciler: newReconciler(kernel, n.Log, metrics),
 	}
-	l.reports = newReporter(n.Log, 0, func(a, b nodeReport) bool { return reflect.DeepEqual(a, b) }, l.write)
+	l.reports = newReporter(n.Log, sameButDrift, l.write)
 	l.probes = newNodeProbes(n.Log)
 	defer l.probes.close()
 	m.changed = l.wake
 	l.follow(m)
-	return run(ctx, n.Env, newHealth(), m, metrics, kernel, l.step, l.reports.run)
+	return service{
+		Env: n.Env, health: newHealth(), mirror: m, metrics: metrics, kernel: kernel, step: l.step,
+		tasks: []func(context.Context){l.reports.run},
+	}.run(ctx)
 }
 
 // follow sets up what the node reads: its cluster's records, itself and the pods that run on it.
@@ -103,7 +112,7 @@ func (l *nodeLoop) step(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(err, l.report(view, nil, false))
 	}
-	if _, err := l.pass(want); err != nil {
+	if err := l.pass(want); err != nil {
 		return errors.Join(err, l.report(view, nil, false))
 	}
 	if err := l.forgetConnections(view); err != nil {
@@ -120,11 +129,7 @@ func (l *nodeLoop) step(ctx context.Context) error {
 }
 
 func (l *nodeLoop) view() (nodeView, error) {
-	var maps []*corev1.ConfigMap
-	for _, obj := range l.configMaps.List() {
-		maps = append(maps, obj.(*corev1.ConfigMap))
-	}
-	v, err := view(maps)
+	v, err := view(listed[*corev1.ConfigMap](l.configMaps))
 	if err != nil {
 		return v, err
 	}
@@ -132,11 +137,7 @@ func (l *nodeLoop) view() (nodeView, error) {
 	if err != nil {
 		return v, err
 	}
-	var pods []*corev1.Pod
-	for _, obj := range l.pods.List() {
-		pods = append(pods, obj.(*corev1.Pod))
-	}
-	v.pods = podsOf(node, pods)
+	v.pods = podsOf(node, listed[*corev1.Pod](l.pods))
 	return v, nil
 }
 
@@ -172,24 +173,23 @@ func (l *nodeLoop) claim(ctx context.Context, v nodeView) error {
 // forgetConnections drops the kernel's memory of connections to ranges that are new or gone: nat chains see a
 // flow's first packet only, so older flows would keep their old path.
 func (l *nodeLoop) forgetConnections(v nodeView) error {
-	var now, changed []netip.Prefix
-	for _, p := range v.peerings {
-		now = append(now, seen(p)...)
+	all := make([][]netip.Prefix, len(v.peerings))
+	for i, p := range v.peerings {
+		all[i] = seen(p)
 	}
-	for _, list := range [][2][]netip.Prefix{{now, l.flushed}, {l.flushed, now}} {
-		for _, p := range list[0] {
-			if !slices.Contains(list[1], p) {
-				changed = append(changed, p)
-			}
-		}
-	}
-	if len(changed) > 0 {
+	now := slices.Concat(all...)
+	if changed := append(without(now, l.flushed), without(l.flushed, now)...); len(changed) > 0 {
 		if err := l.kernel.FlushConntrack(changed); err != nil {
 			return fmt.Errorf("forget connections to %v: %w", changed, err)
 		}
 	}
 	l.flushed = now
 	return nil
+}
+
+// without returns what is in a list and not in another.
+func without(list, other []netip.Prefix) []netip.Prefix {
+	return slices.DeleteFunc(slices.Clone(list), func(p netip.Prefix) bool { return slices.Contains(other, p) })
 }
 
 // report hands the node's record to its writer.
@@ -199,7 +199,7 @@ func (l *nodeLoop) report(v nodeView, applied []string, clean bool) error {
 	}
 	r := records.Node{
 		Version: records.SchemaVersion, Name: l.Name, Internal: l.internal, Kernel: l.kernelHas,
-		PodCIDRs: v.pods.cidrs, Pods: v.pods.stray, Peerings: applied, Clean: clean,
+		PodCIDRs: v.pods.cidrs, Pods: v.pods.stray, Peerings: applied, Clean: clean, Drift: l.drift.record(),
 	}
 	err := l.measure(v, &r)
 	l.reports.set(nodeReport{lease: l.lease, node: r})

@@ -105,9 +105,10 @@ func overlayConfig(f records.Fabric) netops.OverlayConfig {
 }
 
 func seen(p records.Peering) []netip.Prefix {
-	var out []netip.Prefix
-	for _, m := range p.Peer.CIDRs() {
-		out = append(out, m.Seen)
+	all := p.Peer.CIDRs()
+	out := make([]netip.Prefix, len(all))
+	for i, m := range all {
+		out[i] = m.Seen
 	}
 	return out
 }

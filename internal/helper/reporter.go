@@ -5,6 +5,7 @@ package helper
 import (
 	"context"
 	"log/slog"
+	"reflect"
 	"sync"
 	"time"
 )
@@ -13,9 +14,9 @@ import (
 // reports and nothing else. A value that equals the one written last is not written.
 type reporter[T any] struct {
 	write func(context.Context, T) error
-	same  func(a, b T) bool
-	// every is the least time between two writes of values that same calls equal; 0: such are not written.
-	every time.Duration
+	// minor reports whether a value differs from the one written last in nothing that is worth telling at once;
+	// such a value waits until reportEvery has passed.
+	minor func(written, v T) bool
 	log   *slog.Logger
 
 	mu     sync.Mutex
@@ -28,11 +29,15 @@ const (
 	writeTimeout = 10 * time.Second
 	writePause   = 100 * time.Millisecond // between two writes, so that a burst is one or two
 	writeRetry   = time.Second
+	reportEvery  = 10 * time.Second // the least time between two writes that tell of counters only
 )
 
-func newReporter[T any](log *slog.Logger, every time.Duration, same func(a, b T) bool, write func(context.Context, T) error) *reporter[T] {
-	return &reporter[T]{write: write, same: same, every: every, log: log, wake: make(chan struct{}, 1)}
+func newReporter[T any](log *slog.Logger, minor func(written, v T) bool, write func(context.Context, T) error) *reporter[T] {
+	return &reporter[T]{write: write, minor: minor, log: log, wake: make(chan struct{}, 1)}
 }
+
+// never calls every difference worth telling at once.
+func never[T any](_, _ T) bool { return false }
 
 // set makes v what is to be written next.
 func (r *reporter[T]) set(v T) {
@@ -46,8 +51,10 @@ func (r *reporter[T]) set(v T) {
 func (r *reporter[T]) run(ctx context.Context) {
 	var written T
 	var at time.Time // of the last write; the zero value: none
-	pause := time.NewTimer(0)
+	pause, later := time.NewTimer(0), time.NewTimer(reportEvery)
 	defer pause.Stop()
+	defer later.Stop()
+	later.Stop() // until a value has to wait
 	for {
 		select {
 		case <-ctx.Done():
@@ -58,11 +65,17 @@ func (r *reporter[T]) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-r.wake:
+		case <-later.C:
 		}
 		r.mu.Lock()
 		v := r.latest
 		r.mu.Unlock()
-		if !at.IsZero() && r.same(written, v) && (r.every == 0 || time.Since(at) < r.every) {
+		if !at.IsZero() && reflect.DeepEqual(written, v) {
+			pause.Reset(0)
+			continue
+		}
+		if rest := reportEvery - time.Since(at); rest > 0 && r.minor(written, v) {
+			later.Reset(rest)
 			pause.Reset(0)
 			continue
 		}

@@ -17,11 +17,9 @@ import (
 	"liqonet.io/liqonet/netops/tunnel"
 )
 
-// How often a gateway looks and writes.
-const (
-	statusEvery = 10 * time.Second       // counters; transitions are written at once
-	tunnelEvery = 500 * time.Millisecond // reading of the device and of the echoes
-)
+// tunnelEvery is how often a gateway reads what device and echoes know. What others change on the device is back
+// after that at the latest: the kernel tells nobody of it.
+const tunnelEvery = 500 * time.Millisecond
 
 // Ages within which an echo counts as fresh, in a gateway's eyes.
 const (
@@ -57,6 +55,9 @@ func (l *gatewayLoop) report() {
 		l.Log.Warn("read the tunnel's state", "error", err)
 		return
 	}
+	if stats.Changed {
+		notify(l.wake)
+	}
 	peerNodes := l.echoes.peerNodes()
 	l.locations.set(records.Gateway{
 		Version: records.SchemaVersion, Pod: l.Pod, Node: l.Node, PodIP: l.PodIP,
@@ -66,7 +67,7 @@ func (l *gatewayLoop) report() {
 		Version: records.SchemaVersion, Time: now(), Pod: l.Pod,
 		Implementation: records.Implementation(d.Implementation()), Overlay: v.fabric.Overlay.Kind,
 		Endpoint: stats.Endpoint, LastHandshake: stamp(stats.LastHandshake),
-		RxBytes: stats.RxBytes, TxBytes: stats.TxBytes,
+		RxBytes: stats.RxBytes, TxBytes: stats.TxBytes, Drift: l.drift.record(),
 	}
 	l.echoes.describe(&s, *v)
 	if err := l.health.ready(); err != nil {
@@ -93,8 +94,6 @@ func stamp(t time.Time) time.Time {
 	return t.UTC().Truncate(time.Millisecond)
 }
 
-func sameLocation(a, b records.Gateway) bool { return reflect.DeepEqual(a, b) }
-
 // sameCondition reports whether nothing passed from good to bad or back between two statuses.
 func sameCondition(a, b records.Status) bool {
 	return reflect.DeepEqual(condition(a), condition(b))
@@ -103,10 +102,9 @@ func sameCondition(a, b records.Status) bool {
 // condition is a status without its counters: what is worth telling at once when it changes.
 func condition(s records.Status) []string {
 	fresh := func(t time.Time, within time.Duration) bool { return !t.IsZero() && s.Time.Sub(t) < within }
-	c := []string{
-		s.Pod, string(s.Implementation), string(s.Overlay), s.Endpoint.String(),
-		fmt.Sprint(s.LastHandshake.IsZero(), fresh(s.LastEcho, freshEcho), s.Loss >= muchLoss),
-	}
+	c := make([]string, 0, 5+len(s.Failed)+len(s.Nodes))
+	c = append(c, s.Pod, string(s.Implementation), string(s.Overlay), s.Endpoint.String(),
+		fmt.Sprint(s.LastHandshake.IsZero(), fresh(s.LastEcho, freshEcho), s.Loss >= muchLoss))
 	c = append(c, s.Failed...)
 	for _, n := range s.Nodes {
 		c = append(c, fmt.Sprint(n.Name, fresh(n.LastEcho, freshEcho), fresh(n.LastProof, freshProof)))

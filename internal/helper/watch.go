@@ -86,13 +86,12 @@ func recordOf[T records.Document](cm *corev1.ConfigMap) (T, error) {
 	return r, nil
 }
 
-// configMaps returns the ConfigMaps of a store that belong to a component.
-func configMaps(s cache.Store, component string) []*corev1.ConfigMap {
-	var out []*corev1.ConfigMap
-	for _, obj := range s.List() {
-		if cm, ok := obj.(*corev1.ConfigMap); ok && cm.Labels[records.LabelComponent] == component {
-			out = append(out, cm)
-		}
+// listed returns the objects of a store, which are all of one type.
+func listed[T any](s cache.Store) []T {
+	objects := s.List()
+	out := make([]T, len(objects))
+	for i, obj := range objects {
+		out[i] = obj.(T)
 	}
 	return out
 }

@@ -101,4 +101,7 @@ type Stats struct {
 	TxBytes       int64          // likewise
 	Endpoint      netip.AddrPort // where the peer was heard last, or is looked for; zero: unknown
 	ListenPort    uint16
+	// Changed says that other hands changed keys, port or peer: Apply brings them back. The kernel tells nobody
+	// of such a change, but reading the device, as Stats does anyway, costs the same however much it routes.
+	Changed bool
 }

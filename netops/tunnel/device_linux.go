@@ -267,6 +267,7 @@ func (d *Device) Stats() (Stats, error) {
 		Endpoint:   endpointOf(peer),
 		ListenPort: uint16(have.ListenPort),
 	}
+	_, stats.Changed = difference(have, d.cfg, netip.AddrPort{})
 	if peer.LastHandshakeTime.Unix() > 0 { // the kernel says 1970 for never
 		stats.LastHandshake = peer.LastHandshakeTime
 	}

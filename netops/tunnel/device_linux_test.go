@@ -52,6 +52,12 @@ func TestApplyAgainChangesNothing(t *testing.T) {
 	})
 }
 
+// Changes by other hands of which the kernel tells nobody.
+const (
+	peerDeleted = "peer deleted"
+	foreignPeer = "foreign peer"
+)
+
 func TestApplyRestoresWhatOtherHandsChanged(t *testing.T) {
 	forEachImplementation(t, func(t *testing.T, p *pair) {
 		target := p.server.serveUDP(serverTunnel + ":7000")
@@ -61,8 +67,8 @@ func TestApplyRestoresWhatOtherHandsChanged(t *testing.T) {
 			name string
 			do   func() error
 		}{
-			{"peer deleted", func() error { return device.engine.configure(wgtypes.Config{ReplacePeers: true}) }},
-			{"foreign peer", func() error {
+			{peerDeleted, func() error { return device.engine.configure(wgtypes.Config{ReplacePeers: true}) }},
+			{foreignPeer, func() error {
 				return device.engine.configure(wgtypes.Config{Peers: []wgtypes.PeerConfig{{PublicKey: newKey(t).PublicKey()}}})
 			}},
 			{"link down", func() error { return c.links.LinkSetDown(c.link(linkName)) }},
@@ -75,11 +81,17 @@ func TestApplyRestoresWhatOtherHandsChanged(t *testing.T) {
 			if err := hand.do(); err != nil {
 				t.Fatalf("%s: %v", hand.name, err)
 			}
+			if untold := hand.name == peerDeleted || hand.name == foreignPeer; untold && !stats(t, device).Changed {
+				t.Errorf("%s: the statistics do not tell", hand.name)
+			}
 			if !c.apply(device, p.clientConfig) {
 				t.Errorf("%s: nothing changed", hand.name)
 			}
 			if c.apply(device, p.clientConfig) {
 				t.Errorf("%s: a second time something changed", hand.name)
+			}
+			if stats(t, device).Changed {
+				t.Errorf("%s: the statistics still tell of a change", hand.name)
 			}
 			c.mustAsk(target)
 			checkLink(t, c, p.clientConfig)

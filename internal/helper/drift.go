@@ -1,0 +1,82 @@
+//go:build linux
+
+package helper
+
+import (
+	"log/slog"
+	"strings"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/netops"
+)
+
+// drift counts what other hands changed of ours and this helper brings back. Its methods may be called from any
+// goroutine.
+type drift struct {
+	log     *slog.Logger
+	objects *prometheus.CounterVec // by kind
+
+	mu  sync.Mutex
+	all records.Drift
+}
+
+func newDrift(log *slog.Logger, m *metrics) *drift { return &drift{log: log, objects: m.drift} }
+
+// record returns what a helper reports of it.
+func (d *drift) record() records.Drift {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.all
+}
+
+// note counts objects, by kind and name, that are brought back together.
+func (d *drift) note(objects ...driftObject) {
+	if len(objects) == 0 {
+		return
+	}
+	names := make([]string, len(objects))
+	for i, o := range objects {
+		names[i] = o.name
+		d.objects.WithLabelValues(o.kind).Inc()
+	}
+	d.log.Warn("others changed what is ours: bringing it back", "objects", names)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.all = d.all.Noted(now(), names)
+}
+
+// driftObject is an object that others changed.
+type driftObject struct{ kind, name string }
+
+// tunnelObject stands for the tunnel's link, keys and peer, which are no part of a plan.
+var tunnelObject = driftObject{"tunnel", "tunnel " + netops.Tunnel}
+
+// drifted returns the objects of those steps of a plan that lead back to the state which the last pass left.
+// The other steps follow new records.
+func drifted(plan netops.Plan, back netops.Plan) []driftObject {
+	undone := make(map[string]bool, len(back.Steps))
+	for _, s := range back.Steps {
+		undone[s.String()] = true
+	}
+	var objects []driftObject
+	for _, s := range plan.Steps {
+		text := s.String()
+		if !undone[text] {
+			continue
+		}
+		objects = append(objects, driftObject{kind: s.Kind(), name: nameOf(s)})
+	}
+	return objects
+}
+
+// nameOf is a step's object in one line: of a firewall, the first command of its transaction.
+func nameOf(s netops.Step) string {
+	name, commands, several := strings.Cut(s.Object.String(), "\n")
+	if several {
+		name, _, _ = strings.Cut(strings.TrimSpace(commands), "\n")
+	}
+	return name
+}

@@ -1,0 +1,128 @@
+//go:build linux
+
+package helper
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// report is what the reporters of tests write: text is worth telling at once, count is not.
+type report struct {
+	text  string
+	count int
+}
+
+// writer notes what a reporter writes, and when.
+type writer struct {
+	begin   time.Time
+	values  []report
+	at      []time.Duration
+	refuse  error         // what a write answers; nil: it is done
+	latency time.Duration // of a write
+}
+
+func (w *writer) write(ctx context.Context, v report) error {
+	if w.refuse != nil {
+		return w.refuse
+	}
+	select {
+	case <-time.After(w.latency):
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	w.values, w.at = append(w.values, v), append(w.at, time.Since(w.begin))
+	return nil
+}
+
+// testReporter runs a test with a reporter, in virtual time.
+func testReporter(t *testing.T, do func(r *reporter[report], w *writer, after func(time.Duration))) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &writer{begin: time.Now()}
+		r := newReporter(slog.New(slog.DiscardHandler), func(a, b report) bool { return a.text == b.text }, w.write)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); r.run(ctx) }()
+		do(r, w, func(d time.Duration) {
+			time.Sleep(d) //nolint:forbidigo // in a bubble of synctest this advances the clock and waits for nothing
+			synctest.Wait()
+		})
+		cancel()
+		<-done
+	})
+}
+
+func (w *writer) expect(t *testing.T, when string, want ...report) {
+	t.Helper()
+	if !slices.Equal(w.values, want) {
+		t.Errorf("%s: written %v at %v, want %v", when, w.values, w.at, want)
+	}
+}
+
+func TestReporterWritesWhatIsNew(t *testing.T) {
+	testReporter(t, func(r *reporter[report], w *writer, after func(time.Duration)) {
+		after(time.Minute)
+		w.expect(t, "nothing set")
+		r.set(report{"a", 1})
+		after(0)
+		w.expect(t, "the first at once", report{"a", 1})
+		r.set(report{"a", 1})
+		after(time.Minute)
+		w.expect(t, "the same again", report{"a", 1})
+		r.set(report{"b", 1})
+		r.set(report{"c", 1})
+		after(writePause)
+		w.expect(t, "of a burst the last", report{"a", 1}, report{"c", 1})
+	})
+}
+
+// TestReporterLetsCountersWait: they are written in the end, also when nothing is set any more.
+func TestReporterLetsCountersWait(t *testing.T) {
+	testReporter(t, func(r *reporter[report], w *writer, after func(time.Duration)) {
+		r.set(report{"a", 1})
+		after(time.Second)
+		r.set(report{"a", 2})
+		after(reportEvery - 2*time.Second)
+		w.expect(t, "too early for counters", report{"a", 1})
+		after(time.Second)
+		w.expect(t, "in time", report{"a", 1}, report{"a", 2})
+		r.set(report{"a", 3})
+		after(time.Second)
+		r.set(report{"b", 4})
+		after(0)
+		w.expect(t, "something else at once", report{"a", 1}, report{"a", 2}, report{"b", 4})
+		after(time.Minute)
+		w.expect(t, "nothing twice", report{"a", 1}, report{"a", 2}, report{"b", 4})
+	})
+}
+
+func TestReporterTriesAgain(t *testing.T) {
+	testReporter(t, func(r *reporter[report], w *writer, after func(time.Duration)) {
+		w.refuse = errors.New("no API server")
+		r.set(report{"a", 1})
+		after(10 * writeRetry)
+		w.expect(t, "without an API server")
+		r.set(report{"b", 1}) // does not wait for anything
+		w.refuse = nil
+		after(writeRetry)
+		w.expect(t, "the latest when it is back", report{"b", 1})
+	})
+}
+
+// TestReporterGivesUpSlowWrites: a write that hangs ends, and the latest value is tried.
+func TestReporterGivesUpSlowWrites(t *testing.T) {
+	testReporter(t, func(r *reporter[report], w *writer, after func(time.Duration)) {
+		w.latency = time.Hour
+		r.set(report{"a", 1})
+		after(time.Second)
+		r.set(report{"b", 1})
+		w.latency = 0
+		after(writeTimeout + writeRetry)
+		w.expect(t, "after the time of a write", report{"b", 1})
+	})
+}
