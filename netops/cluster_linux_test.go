@@ -140,7 +140,7 @@ func (c *testCluster) buildNode(i int, bridge string) {
 	)
 	n.kernel = n.namespace.kernel()
 	n.pod = c.attach(i, c.pod(i))
-	serve(n.pod, fmt.Sprintf("%s%d", c.name, i))
+	serve(n.pod, c.pod(i), fmt.Sprintf("%s%d", c.name, i))
 }
 
 // attach makes a pod on a node, with an address of the node's own range.

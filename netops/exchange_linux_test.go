@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"net/netip"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -23,14 +22,14 @@ const (
 	silence = 300 * time.Millisecond
 )
 
-// serve answers every TCP connection and UDP packet at servicePort with a name and the source address seen.
-func serve(ns namespace, name string) {
+// serve answers every TCP connection and UDP packet at servicePort of an address with a name and the source seen.
+func serve(ns namespace, on netip.Addr, name string) {
 	ns.t.Helper()
 	answer := func(from net.Addr) string {
 		return fmt.Sprintf("%s sees %s", name, netip.MustParseAddrPort(from.String()).Addr())
 	}
 	ns.inside(func() error {
-		address := fmt.Sprintf("0.0.0.0:%d", servicePort)
+		address := at(on).String()
 		tcp, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp4", address)
 		if err != nil {
 			return err
@@ -124,16 +123,16 @@ func expect(t *testing.T, from namespace, to netip.AddrPort, server string, sour
 	}
 }
 
-// silent sends a datagram and expects that nobody answers.
+// silent sends a datagram and expects that nobody answers, though a router may tell that it goes nowhere.
 func silent(t *testing.T, from namespace, to netip.AddrPort) {
 	t.Helper()
 	c, err := dialFrom(t.Context(), from, "udp4", to)
 	if err != nil {
-		t.Fatal(err)
+		return // no route
 	}
 	defer func() { _ = c.Close() }()
-	if got, err := question(c, "?", silence); !errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("udp to %s: %q (%v), want silence", to, got, err)
+	if got, err := question(c, "?", silence); err == nil {
+		t.Errorf("udp to %s: %q, want silence", to, got)
 	}
 }
 

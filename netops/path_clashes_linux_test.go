@@ -47,7 +47,7 @@ func expectTwin(t *testing.T, a, b side, address netip.Addr) {
 	twin, name := b.nodes[0].pod, "b0"
 	if address != b.pod(0) {
 		twin, name = b.attach(0, address), "twin"
-		serve(twin, name)
+		serve(twin, address, name)
 	}
 	for i, n := range a.nodes {
 		expect(t, n.pod, at(b.seen(address)), name, a.seenPod(i))

@@ -66,7 +66,7 @@ func TestMovingPod(t *testing.T) {
 				target := at(b.seen(address))
 				for _, node := range []int{1, 0, 1} {
 					pod := b.route(node, address)
-					serve(pod, "moving")
+					serve(pod, address, "moving")
 					b.report(address, node)
 					for i, n := range a.nodes {
 						expect(t, n.pod, target, "moving", a.seenPod(i))

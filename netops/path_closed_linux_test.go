@@ -1,0 +1,55 @@
+package netops
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// TestFailsClosed takes away one piece after another of what leads to the peer: packets are lost then, and go
+// nowhere else. Afterwards the piece is back.
+func TestFailsClosed(t *testing.T) {
+	onNode := map[string]string{
+		"link down":    "ip link set lqn-overlay down",
+		"link gone":    "ip link del lqn-overlay",
+		"no rule":      "ip rule del priority 104",
+		"no nexthop":   "ip nexthop flush protocol 76",
+		"no route":     "ip route del 10.12.0.0/16 table 7600",
+		"no neighbour": "ip neighbour flush dev lqn-overlay nud permanent",
+	}
+	inGateway := map[string]string{
+		"overlay down":     "ip link set lqn-overlay down",
+		"tunnel down":      "ip link set lqn-tunnel down",
+		"no rule":          "ip rule del priority 53",
+		"no route to peer": "ip route del 10.244.0.0/16 table 7601",
+	}
+	for _, kind := range overlays() {
+		a, b := equalRanges().build(t, nil)
+		elsewhere(a, b, "elsewhere")
+		join(kind, a, b)
+		check := func(name, command string, at namespace, follow func()) {
+			t.Run(fmt.Sprintf("%s/%s", kind, name), func(t *testing.T) {
+				at.run(strings.Fields(command)...)
+				expectSilence(t, a, b)
+				follow()
+				expectAll(t, a, b)
+			})
+		}
+		for name, command := range onNode {
+			n := a.nodes[0]
+			check("node/"+name, command, n.namespace, n.follow)
+		}
+		for name, command := range inGateway {
+			g := a.gateways[0]
+			check("gateway/"+name, command, g.namespace, g.follow)
+		}
+	}
+}
+
+// expectSilence sends from a cluster's first node and its pod to a pod of the peer.
+func expectSilence(t *testing.T, from, to side) {
+	t.Helper()
+	n := from.nodes[0]
+	silent(t, n.pod, at(to.seenPod(1)))
+	silent(t, n.namespace, at(to.seenPod(1)))
+}
