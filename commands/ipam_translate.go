@@ -1,0 +1,228 @@
+package commands
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"liqonet.io/liqonet/internal/peering"
+	"liqonet.io/liqonet/ipam/translate"
+)
+
+// translateOptions are the options of `ipam translate`.
+type translateOptions struct {
+	peer      string // "": the addresses say by themselves whose they are
+	imported  bool   // what is given is the peer's, not this cluster's
+	reverse   bool   // what is given is as the other cluster calls it
+	slices    bool   // EndpointSlices are given, not addresses
+	file      string // "": the addresses are arguments; "-": standard input
+	output    format
+	addresses []string
+}
+
+// translation is the answer of `ipam translate`.
+type translation struct {
+	Addresses []translate.Address `json:"addresses"` // in the order in which they were given
+}
+
+func newIPAMTranslate(env *Env, flags *clusterFlags) *cobra.Command {
+	o := translateOptions{output: formatText}
+	cmd := &cobra.Command{
+		Use:   "translate [ADDRESS...]",
+		Short: "Tell how an address is called in a peer, or whose it is",
+		Long: `Tell how addresses of this cluster are called in a peer, or with --import how those of the peer are called here.
+With --reverse the given addresses are those of the answer. Without --peer, the addresses are taken as this cluster
+calls them, and the answer says whose they are.
+
+A node of this cluster is given by its internal address, one of the peer by its external address. When an address
+belongs nowhere, nothing is printed, and the exit code is 1.
+
+With --endpointslice, EndpointSlices are rewritten for use in the peer, or with --import those of the peer for use
+here. They can be applied there as they are, beside a Service without a selector: see docs/reflection.md.`,
+		Example: `  # By which address does a pod of b reach this pod of a?
+  liqoctl ipam translate --context a --peer b 10.244.1.7
+
+  # Whose is this source address in an access log of a?
+  liqoctl ipam translate --context a 10.71.1.7
+
+  # Reflect the endpoints of Service web from a to b
+  kubectl --context a get endpointslices -l kubernetes.io/service-name=web -o json |
+    liqoctl ipam translate --context a --peer b --endpointslice -f - |
+    kubectl --context b apply -f -`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.addresses = args
+			if err := o.check(); err != nil {
+				return err
+			}
+			c, err := flags.connect(env)
+			if err != nil {
+				return err
+			}
+			return o.run(cmd.Context(), env, c.Context, func(ctx context.Context) (translate.Cluster, error) {
+				return peering.Translation(ctx, c)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&o.peer, "peer", "", "`NAME` of the peering")
+	cmd.Flags().BoolVar(&o.imported, "import", false, "the addresses are the peer's: tell how they are called here")
+	cmd.Flags().BoolVar(&o.reverse, "reverse", false, "the addresses are as the other cluster calls them: tell the real ones")
+	cmd.Flags().BoolVar(&o.slices, "endpointslice", false, "translate EndpointSlices")
+	cmd.Flags().StringVarP(&o.file, "filename", "f", "", "`FILE` with addresses, one a line, or with EndpointSlices; - is standard input")
+	enumFlag(cmd, &o.output, "output", "o", "how to print the answer", formatText, formatWide, formatJSON, formatYAML)
+	return cmd
+}
+
+// check refuses combinations of flags that ask for nothing, or for two things.
+func (o translateOptions) check() error {
+	switch {
+	case o.peer == "" && (o.imported || o.reverse || o.slices):
+		return usagef("ipam translate: --import, --reverse and --endpointslice need --peer")
+	case o.slices && o.reverse:
+		return usagef("ipam translate: --endpointslice and --reverse exclude each other")
+	case o.slices && o.file == "":
+		return usagef("ipam translate: --endpointslice needs a file: use -f FILE, or -f -")
+	case o.file != "" && len(o.addresses) > 0:
+		return usagef("ipam translate: both a file and addresses are given")
+	case o.file == "" && len(o.addresses) == 0:
+		return usagef("ipam translate: no address given")
+	}
+	return nil
+}
+
+// run answers. The input is read first: what cannot be understood needs no cluster. kube is the cluster's context.
+func (o translateOptions) run(ctx context.Context, env *Env, kube string, load func(context.Context) (translate.Cluster, error)) error {
+	if o.slices {
+		return o.translateSlices(ctx, env, kube, load)
+	}
+	given, err := o.read(env.In)
+	if err != nil {
+		return err
+	}
+	ask, err := o.question(ctx, kube, load)
+	if err != nil {
+		return err
+	}
+	answer := translation{Addresses: make([]translate.Address, 0, len(given))}
+	var errs []error
+	for _, a := range given {
+		translated, err := ask(a)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		answer.Addresses = append(answer.Addresses, translated)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return withHint(err, cmp.Or(hintOf(err), "the ranges of peers: liqoctl network status -o wide"))
+	}
+	return o.print(env.Out, answer)
+}
+
+// question is what is asked of each address.
+func (o translateOptions) question(ctx context.Context, kube string, load func(context.Context) (translate.Cluster, error)) (func(netip.Addr) (translate.Address, error), error) {
+	c, err := load(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if o.peer == "" {
+		return c.Whose, nil
+	}
+	t, err := c.Peer(o.peer)
+	switch {
+	case err != nil:
+		return nil, &peering.NoPeeringError{Context: kube, Name: o.peer, Known: c.Peers()}
+	case o.imported && o.reverse:
+		return t.ImportedFrom, nil
+	case o.imported:
+		return t.Import, nil
+	case o.reverse:
+		return t.ExportedFrom, nil
+	}
+	return t.Export, nil
+}
+
+// read returns the addresses that are given.
+func (o translateOptions) read(stdin io.Reader) ([]netip.Addr, error) {
+	if o.file != "" {
+		var given []netip.Addr
+		err := withFile(o.file, stdin, func(r io.Reader) (err error) {
+			given, err = readAddresses(r)
+			return err
+		})
+		return given, err
+	}
+	given := make([]netip.Addr, len(o.addresses))
+	for i, text := range o.addresses {
+		var err error
+		if given[i], err = netip.ParseAddr(text); err != nil {
+			return nil, usagef("%q is not an address such as 10.244.1.7", text)
+		}
+	}
+	return given, nil
+}
+
+// readAddresses reads one address a line. Empty lines do not count.
+func readAddresses(r io.Reader) ([]netip.Addr, error) {
+	var given []netip.Addr
+	lines := bufio.NewScanner(r)
+	for n := 1; lines.Scan(); n++ {
+		text := strings.TrimSpace(lines.Text())
+		if text == "" {
+			continue
+		}
+		a, err := netip.ParseAddr(text)
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %q is not an address such as 10.244.1.7", n, text)
+		}
+		given = append(given, a)
+	}
+	return given, lines.Err()
+}
+
+// withFile hands over the content of a file, or of standard input for "-".
+func withFile(name string, stdin io.Reader, read func(io.Reader) error) error {
+	if name == "-" {
+		if err := read(stdin); err != nil {
+			return fmt.Errorf("read standard input: %w", err)
+		}
+		return nil
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := read(f); err != nil {
+		return fmt.Errorf("read %s: %w", name, err)
+	}
+	return nil
+}
+
+// print writes bare addresses, for scripts, unless the answer to whose they are is more than that.
+func (o translateOptions) print(w io.Writer, answer translation) error {
+	switch {
+	case o.output == formatJSON || o.output == formatYAML:
+		return o.output.encode(w, answer)
+	case o.output == formatText && o.peer != "":
+		for _, a := range answer.Addresses {
+			if _, err := fmt.Fprintln(w, a.Translated); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	rows := [][]string{{"ADDRESS", "TRANSLATED", "PEER", "KIND"}}
+	for _, a := range answer.Addresses {
+		rows = append(rows, []string{a.Given.String(), a.Translated.String(), a.Peer, string(a.Kind)})
+	}
+	return table(w, rows)
+}
