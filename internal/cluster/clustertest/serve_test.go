@@ -1,0 +1,124 @@
+package clustertest
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/cache"
+)
+
+// served returns a fake client and a real one that reaches it through Serve.
+func served(t *testing.T) (*fake.Clientset, *kubernetes.Clientset) {
+	behind := fake.NewClientset()
+	socket := filepath.Join(t.TempDir(), "api")
+	done := make(chan error, 1)
+	go func() { done <- Serve(t.Context(), behind, socket) }()
+	t.Cleanup(func() {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	config := ClientConfig(socket)
+	config.QPS = -1
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() bool {
+		_, err := client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+		return err == nil
+	})
+	return behind, client
+}
+
+func eventually(t *testing.T, is func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(10 * time.Second); !is(); <-tick.C {
+		if time.Now().After(deadline) {
+			t.Fatal("not within 10 s")
+		}
+	}
+}
+
+func configMap(name string, labels map[string]string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", Labels: labels}}
+}
+
+func TestServeReadsAndWrites(t *testing.T) {
+	behind, client := served(t)
+	maps := client.CoreV1().ConfigMaps("ns")
+	if _, err := maps.Get(t.Context(), "a", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("get of nothing: %v", err)
+	}
+	if _, err := maps.Create(t.Context(), configMap("a", nil), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := maps.Create(t.Context(), configMap("a", nil), metav1.CreateOptions{}); !apierrors.IsAlreadyExists(err) {
+		t.Errorf("second create: %v", err)
+	}
+	if _, err := maps.Patch(t.Context(), "a", types.MergePatchType, []byte(`{"data":{"k":"v"}}`), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]kubernetes.Interface{"behind": behind, "client": client} {
+		if cm, err := c.CoreV1().ConfigMaps("ns").Get(t.Context(), "a", metav1.GetOptions{}); err != nil || cm.Data["k"] != "v" {
+			t.Errorf("%s: %v, %v", name, cm, err)
+		}
+	}
+}
+
+func TestServeSelects(t *testing.T) {
+	behind, client := served(t)
+	for _, cm := range []*corev1.ConfigMap{configMap("a", map[string]string{"l": "1"}), configMap("b", map[string]string{"l": "2"})} {
+		if _, err := behind.CoreV1().ConfigMaps("ns").Create(t.Context(), cm, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, o := range []metav1.ListOptions{{LabelSelector: "l=2"}, {LabelSelector: "l in (2,3)"}, {FieldSelector: "metadata.name=b"}} {
+		list, err := client.CoreV1().ConfigMaps("ns").List(t.Context(), o)
+		if err != nil || len(list.Items) != 1 || list.Items[0].Name != "b" {
+			t.Errorf("%+v: %v, %v", o, list, err)
+		}
+	}
+}
+
+func TestServeFeedsInformers(t *testing.T) {
+	behind, client := served(t)
+	factory := informers.NewSharedInformerFactory(client, 0)
+	informer := factory.Core().V1().ConfigMaps().Informer()
+	factory.Start(t.Context().Done())
+	if !cache.WaitForCacheSync(t.Context().Done(), informer.HasSynced) {
+		t.Fatal("no first list")
+	}
+	maps := behind.CoreV1().ConfigMaps("ns")
+	value := func() string {
+		obj, ok, _ := informer.GetStore().GetByKey("ns/a")
+		if !ok {
+			return "none"
+		}
+		return obj.(*corev1.ConfigMap).Data["k"]
+	}
+	cm, err := maps.Create(t.Context(), configMap("a", nil), metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() bool { return value() == "" })
+	cm.Data = map[string]string{"k": "v"}
+	if _, err := maps.Update(t.Context(), cm, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() bool { return value() == "v" })
+	if err := maps.Delete(t.Context(), "a", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() bool { return value() == "none" })
+}
