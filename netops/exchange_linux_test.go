@@ -152,3 +152,18 @@ func (ns namespace) drops(chain string) (packets int) {
 	}
 	return packets
 }
+
+// eventually looks for a state until it is there.
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	every, late := time.NewTicker(20*time.Millisecond), time.After(answerWait)
+	defer every.Stop()
+	for !is() {
+		select {
+		case <-every.C:
+		case <-late:
+			t.Errorf("%s: not seen in %s", what, answerWait)
+			return
+		}
+	}
+}

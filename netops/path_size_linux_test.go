@@ -64,10 +64,8 @@ func TestNarrowHops(t *testing.T) {
 		narrow func(a, b side)
 		want   int // bytes
 	}{
-		"first node": {func(side, side) {}, 1420},
-		"near gateway": {func(a, _ side) {
-			a.promise(1450)
-		}, 1420},
+		"first node":   {func(a, _ side) { a.promise(1400) }, 1400},
+		"near gateway": {func(a, _ side) { a.promise(1450) }, 1420},
 		"far gateway": {func(_, b side) {
 			b.gateways[0].config.MTU = 1300
 			b.gateways[0].follow()
@@ -104,7 +102,7 @@ func TestNarrowHops(t *testing.T) {
 	}
 }
 
-// promise has a cluster's nodes send packets that are larger than the tunnel.
+// promise tells a cluster's nodes another size of packets than that of the tunnel.
 func (s side) promise(mtu int) {
 	for _, n := range s.nodes {
 		n.config.Peers[0].MTU = mtu
