@@ -30,6 +30,7 @@ func newSideFlags(cmd *cobra.Command, prefix string) *sideFlags {
 	s.ranges(flags, "service-cidr", &s.side.Overrides.ServiceCIDRs, "ranges of the Services of the "+which+" cluster (default: discovered)")
 	s.ranges(flags, "node-network", &s.side.Overrides.NodeNetworks, "networks of the nodes of the "+which+" cluster (default: discovered)")
 	s.ranges(flags, "reserve", &s.side.Reserved, "ranges that are never used in the "+which+" cluster to reach a peer")
+	s.ranges(flags, "pool", &s.side.Pools, "ranges of which the "+which+" cluster takes free ones, the first with room first (default: 10.0.0.0/8,172.16.0.0/12,192.168.0.0/16)")
 	s.only(flags, "external-cidr", &s.side.ExternalCIDR, "range by which peers see what is not a pod of the "+which+" cluster (default: 10.70.0.0/16)")
 	s.only(flags, "internal-cidr", &s.side.InternalCIDR, "range of the addresses of nodes and gateways in the overlay of the "+which+" cluster (default: 10.80.0.0/16)")
 	return s

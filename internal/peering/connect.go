@@ -216,6 +216,11 @@ func (c *connector) settle(ctx context.Context) (string, error) {
 // configure writes the peering's documents: the server's at once, the client's when it is known where the server
 // is.
 func (c *connector) configure(ctx context.Context) (string, error) {
+	// As a rule this changes nothing. But reservations without a document look like orphans to whoever repairs
+	// them in between.
+	if err := c.both(ctx, func(ctx context.Context, e *end) error { return e.reserve(ctx, c.other(e)) }); err != nil {
+		return "", err
+	}
 	c.warnMTU()
 	var endpoints []string
 	group, inner := errgroup.WithContext(ctx)

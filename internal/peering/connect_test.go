@@ -345,7 +345,7 @@ func TestConnectRefuses(t *testing.T) {
 			b.kernel.Geneve = false
 			o.Overlay = records.Geneve
 		}, "no geneve on b1", "load kernel module"},
-		{"an internal CIDR in use", func(_, _ *world, o *ConnectOptions) { o.Local.InternalCIDR = prefix("10.244.0.0/17") }, "conflict with pod CIDR", "ipam list"},
+		{"an internal CIDR in use", func(_, _ *world, o *ConnectOptions) { o.Local.InternalCIDR = prefix("10.244.0.0/17") }, "conflict with pod CIDR", "ipam show"},
 		{"no load balancer", func(_, _ *world, o *ConnectOptions) { o.Service.Type = corev1.ServiceTypeLoadBalancer }, "no load balancer address yet", "NodePort"},
 	}
 	for _, tt := range tests {

@@ -72,9 +72,12 @@ func (s *site) planned(ctx context.Context, objects ...cluster.Object) ([]string
 	return changeLines(s.Cluster.Context, changes), nil
 }
 
-// newReservations lists ranges that the user wants reserved and that are not yet.
+// newReservations lists ranges that the user wants reserved and that are not yet, and pools that are others.
 func (s *site) newReservations() []string {
 	var lines []string
+	if s.Pools != nil && !slices.Equal(s.Pools, s.found.pools) {
+		lines = append(lines, fmt.Sprintf("cluster %q: pools: %s -> %s", s.Cluster.Context, joined(s.found.pools), joined(s.Pools)))
+	}
 	for _, p := range s.Reserved {
 		if !slices.Contains(s.found.reserved, p.Masked()) {
 			lines = append(lines, fmt.Sprintf("cluster %q: %s is not reserved yet", s.Cluster.Context, p.Masked()))

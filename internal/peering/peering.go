@@ -45,6 +45,9 @@ type Side struct {
 	ExternalCIDR, InternalCIDR netip.Prefix
 	// Reserved ranges are never given to a peer.
 	Reserved []netip.Prefix
+	// Pools are the ranges of which free ones are taken, the first with room first. nil: those the cluster has
+	// already, else those of RFC 1918.
+	Pools []netip.Prefix
 }
 
 // Reporter is told how an operation goes on. Its methods may be called concurrently.

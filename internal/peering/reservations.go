@@ -21,36 +21,47 @@ const (
 // ownRanges are the ranges that a cluster has of itself, and those that the user wants.
 type ownRanges struct {
 	pods, services, nodes, reserved []netip.Prefix
-	external, internal              netip.Prefix // zero value: no wish
+	external, internal              netip.Prefix   // zero value: no wish
+	pools                           []netip.Prefix // nil: those that the registry has
+}
+
+// facts are the reservations for what the cluster has. They are shared: in flat networks pods and nodes have
+// addresses of one range.
+func (o ownRanges) facts() []ipam.Reservation {
+	return slices.Concat(
+		sharedBy(ipam.PodCIDR, o.pods), sharedBy(ipam.ServiceCIDR, o.services), sharedBy(ipam.NodeNetwork, o.nodes))
+}
+
+// wishes are the reservations for what the user wants kept free. They are shared, as it may well be in use.
+func (o ownRanges) wishes() []ipam.Reservation { return sharedBy(ipam.Reserved, o.reserved) }
+
+// sharedBy are shared reservations of the cluster for one purpose.
+func sharedBy(purpose ipam.Purpose, ranges []netip.Prefix) []ipam.Reservation {
+	all := make([]ipam.Reservation, len(ranges))
+	for i, p := range ranges {
+		all[i] = ipam.Reservation{Range: p.Masked(), Owner: ipam.Cluster, Purpose: purpose, Shared: true}
+	}
+	return all
 }
 
 // reserveOwn brings a cluster's own ranges into its registry and returns its external and internal CIDR. Doing
 // it again changes nothing. Facts that are no longer true are released; what the user reserved stays.
 func reserveOwn(r *ipam.Registry, own ownRanges) (external, internal netip.Prefix, err error) {
-	facts := []struct {
-		purpose  ipam.Purpose
-		prefixes []netip.Prefix
-		lasting  bool // stays until the end, whether or not it is named again
-	}{
-		{ipam.PodCIDR, own.pods, false}, {ipam.ServiceCIDR, own.services, false}, {ipam.NodeNetwork, own.nodes, false},
-		{ipam.Reserved, own.reserved, true},
-	}
-	for _, f := range facts {
-		if f.lasting {
-			continue
-		}
-		if err := releaseOthers(r, ipam.Cluster, f.purpose, f.prefixes); err != nil {
+	if own.pools != nil {
+		if err := r.SetPools(own.pools...); err != nil {
 			return external, internal, err
 		}
 	}
-	for _, f := range facts {
-		for _, p := range f.prefixes {
-			// Shared: in flat networks pods and nodes have addresses of one range, and a user may well
-			// reserve what is in use.
-			want := ipam.Reservation{Range: p.Masked(), Owner: ipam.Cluster, Purpose: f.purpose, Shared: true}
-			if err := r.Reserve(want); err != nil {
-				return external, internal, err
-			}
+	for purpose, stay := range map[ipam.Purpose][]netip.Prefix{
+		ipam.PodCIDR: own.pods, ipam.ServiceCIDR: own.services, ipam.NodeNetwork: own.nodes,
+	} {
+		if err := releaseOthers(r, ipam.Cluster, purpose, stay); err != nil {
+			return external, internal, err
+		}
+	}
+	for _, want := range append(own.facts(), own.wishes()...) {
+		if err := r.Reserve(want); err != nil {
+			return external, internal, err
 		}
 	}
 	bits := defaultInternal.Bits()
@@ -231,14 +242,21 @@ func offset(p netip.Prefix, a netip.Addr) uint32 {
 
 // explainAddresses adds to an error of the registry what the user can do.
 func explainAddresses(context string, err error) error {
-	var conflict *ipam.ConflictError
-	switch {
-	case err == nil:
+	if err == nil {
 		return nil
-	case errors.Is(err, ipam.ErrNoneFree):
+	}
+	if errors.Is(err, ipam.ErrNoneFree) {
 		err = withHint(err, "free ranges: liqoctl ipam list, liqoctl network disconnect")
-	case errors.As(err, &conflict):
-		err = withHint(err, "what holds the range: liqoctl ipam list")
+	} else if held, ok := conflictOf(err); ok {
+		err = withHint(err, "what holds the range: liqoctl ipam show "+held.Range.String())
 	}
 	return fmt.Errorf("addresses of cluster %q: %w", context, err)
+}
+
+// conflictOf returns the reservation because of which another one was refused.
+func conflictOf(err error) (ipam.Reservation, bool) {
+	if conflict, ok := errors.AsType[*ipam.ConflictError](err); ok {
+		return conflict.Held, true
+	}
+	return ipam.Reservation{}, false
 }

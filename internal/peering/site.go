@@ -37,8 +37,8 @@ type found struct {
 	fabric   *records.Fabric // nil: liqonet is not installed
 	peerings []records.Peering
 	reports  []records.Node
-	// reserved are the ranges that are kept free on the user's word.
-	reserved []netip.Prefix
+	// reserved are the ranges that are kept free on the user's word, pools those of which free ones are taken.
+	reserved, pools []netip.Prefix
 	// registry is a copy on which the operation tries its reservations.
 	registry *ipam.Registry
 }
@@ -113,7 +113,9 @@ func (s *site) plan() error {
 	for _, held := range s.found.registry.Held(ipam.Cluster, ipam.Reserved) {
 		s.found.reserved = append(s.found.reserved, held.Range)
 	}
+	s.found.pools = s.found.registry.Pools()
 	s.own = wantedRanges(s.discovery, s.Overrides, s.found.fabric)
+	s.own.pools = s.Pools
 	s.own.reserved, s.own.external, s.own.internal = s.Reserved, s.ExternalCIDR, s.InternalCIDR
 	if s.own.external, s.own.internal, err = reserveOwn(s.found.registry, s.own); err != nil {
 		return explainAddresses(s.Cluster.Context, err)

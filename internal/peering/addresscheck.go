@@ -1,0 +1,174 @@
+package peering
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/ipam"
+	"liqonet.io/liqonet/ipam/store"
+)
+
+// AddressCheckOptions are the options of CheckAddresses.
+type AddressCheckOptions struct {
+	Side   Side
+	Repair bool
+	// Planned is told what was found before anything is mended; nil: nobody is. Its error ends the check.
+	Planned func(AddressCheck) error
+}
+
+// AddressCheck is what CheckAddresses found, and mended.
+type AddressCheck struct {
+	Reservations int       `json:"reservations"` // that there were
+	Findings     []Finding `json:"findings"`     // sorted by range
+	Notes        []string  `json:"notes,omitempty"`
+}
+
+// Open counts the findings that are not mended.
+func (c AddressCheck) Open() int {
+	n := 0
+	for _, f := range c.Findings {
+		if !f.Repaired {
+			n++
+		}
+	}
+	return n
+}
+
+// FindingKind says what is wrong with a reservation.
+type FindingKind string
+
+// The kinds of findings.
+const (
+	Orphan   FindingKind = "orphan"   // held for a peering of which the cluster has nothing
+	Leak     FindingKind = "leak"     // held for a peering that does not use it
+	Missing  FindingKind = "missing"  // in use, but not held
+	Overlap  FindingKind = "overlap"  // in use twice
+	Outdated FindingKind = "outdated" // a range of the cluster's own that it has no more
+	Begun    FindingKind = "begun"    // held for a peering whose connect was interrupted, or runs now
+)
+
+// RepairAction is what a repair does with a reservation.
+type RepairAction string
+
+// The actions of a repair. The zero value stands for none: it takes a decision.
+const (
+	ReleaseIt RepairAction = "release"
+	ReserveIt RepairAction = "reserve"
+)
+
+// Finding is one thing that is not in order.
+type Finding struct {
+	Kind        FindingKind      `json:"kind"`
+	Reservation ipam.Reservation `json:"reservation"` // that is held, or should be
+	Why         string           `json:"why"`
+	Repair      RepairAction     `json:"repair,omitempty"`
+	Hint        string           `json:"hint,omitempty"` // what the user can do where a repair cannot
+	Repaired    bool             `json:"repaired"`
+}
+
+// CheckAddresses compares a cluster's reservations with its peerings and with the ranges that it really has now.
+// With Repair it does what is safe: nothing that a peering uses is released, nothing that is held is given to
+// another.
+func CheckAddresses(ctx context.Context, o AddressCheckOptions) (AddressCheck, error) {
+	have, err := readAddresses(ctx, o.Side)
+	if err != nil {
+		return AddressCheck{}, err
+	}
+	check := AddressCheck{Reservations: len(have.registry.List()), Findings: have.findings(), Notes: have.notes}
+	if o.Planned != nil {
+		if err := o.Planned(check); err != nil {
+			return check, err
+		}
+	}
+	if !o.Repair || !slices.ContainsFunc(check.Findings, Finding.safe) {
+		return check, nil
+	}
+	// What a connect has made since must not be taken for an orphan: it is read again.
+	if have, err = readAddresses(ctx, o.Side); err != nil {
+		return check, err
+	}
+	s := store.New(o.Side.Cluster.Kube, o.Side.Cluster.Namespace)
+	err = s.Update(ctx, func(r *ipam.Registry) (err error) {
+		check.Findings, err = have.on(r).mend(check.Findings)
+		return err
+	})
+	return check, explainAddresses(o.Side.Cluster.Context, err)
+}
+
+// addressState is all that a check compares.
+type addressState struct {
+	registry *ipam.Registry
+	fabric   *records.Fabric // nil: liqonet is not installed
+	peerings []records.Peering
+	begun    []string  // names of peerings of which the cluster has objects
+	own      ownRanges // that the cluster has now
+	notes    []string
+}
+
+// on is the same state with another registry.
+func (a addressState) on(r *ipam.Registry) addressState {
+	a.registry = r
+	return a
+}
+
+// readAddresses reads reservations before peerings: a connect writes them in that order, so that a peering which is
+// read has its reservations here too.
+func readAddresses(ctx context.Context, side Side) (addressState, error) {
+	c := side.Cluster
+	registry, err := store.New(c.Kube, c.Namespace).Load(ctx)
+	if err != nil {
+		return addressState{}, explainAddresses(c.Context, err)
+	}
+	a := addressState{registry: registry}
+	var discovery cluster.Discovery
+	group, inner := errgroup.WithContext(ctx)
+	group.Go(func() (err error) {
+		a.fabric, err = readFabric(inner, c)
+		return err
+	})
+	group.Go(func() (err error) {
+		a.peerings, err = readPeerings(inner, c)
+		return err
+	})
+	group.Go(func() error {
+		objects, err := c.List(inner, records.LabelPeering)
+		for _, object := range objects {
+			a.begun = append(a.begun, object.GetLabels()[records.LabelPeering])
+		}
+		return err
+	})
+	group.Go(func() (err error) {
+		discovery, err = c.Discover(inner, side.Overrides)
+		var missing *cluster.MissingError
+		if errors.As(err, &missing) {
+			a.notes = append(a.notes, fmt.Sprintf("%v: the recorded ranges are taken for granted (%s)", missing, missing.Hint()))
+			return nil
+		}
+		return err
+	})
+	if err := group.Wait(); err != nil {
+		return addressState{}, err
+	}
+	a.own = wantedRanges(discovery, side.Overrides, a.fabric)
+	return a, nil
+}
+
+// used are the reservations that a peering's document relies on.
+func used(p records.Peering) []ipam.Reservation {
+	owner := ipam.Peering(p.Name)
+	all := make([]ipam.Reservation, 0, len(p.Peer.PodCIDRs)+2)
+	for _, m := range p.Peer.PodCIDRs {
+		all = append(all, ipam.Reservation{Range: m.Seen, Owner: owner, Purpose: ipam.PeerPods, Real: m.Real})
+	}
+	gateway := netip.PrefixFrom(p.GatewayAddress, p.GatewayAddress.BitLen())
+	return append(all,
+		ipam.Reservation{Range: p.Peer.ExternalCIDR.Seen, Owner: owner, Purpose: ipam.PeerExternal, Real: p.Peer.ExternalCIDR.Real},
+		ipam.Reservation{Range: gateway, Owner: owner, Purpose: ipam.GatewayAddress})
+}

@@ -1,0 +1,164 @@
+package peering
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/ipam"
+)
+
+// findings compares what is held with what is in use. It does no I/O and changes nothing.
+func (a addressState) findings() []Finding {
+	found := slices.Concat(a.unused(), a.outdated())
+	found = append(found, a.absent(found)...)
+	slices.SortStableFunc(found, func(x, y Finding) int { return x.Reservation.Compare(y.Reservation) })
+	return found
+}
+
+// unused finds what is held for peerings that do not use it.
+func (a addressState) unused() []Finding {
+	var found []Finding
+	for _, name := range reservedPeerings(a.registry) {
+		held := a.registry.Held(ipam.Peering(name))
+		i := slices.IndexFunc(a.peerings, func(p records.Peering) bool { return p.Name == name })
+		for _, h := range held {
+			f := Finding{Reservation: h}
+			switch {
+			case i >= 0 && (h.Purpose == ipam.PeerUnderlay || h.Purpose == ipam.ExposedHost || slices.Contains(used(a.peerings[i]), h)):
+				continue
+			case i >= 0:
+				f.Kind, f.Repair, f.Why = Leak, ReleaseIt, fmt.Sprintf("peering %q does not use it", name)
+			case slices.Contains(a.begun, name):
+				f.Kind, f.Why = Begun, fmt.Sprintf("peering %q is not complete: a connect runs, or was interrupted", name)
+				f.Hint = "finish it with liqoctl network connect, or: liqoctl network disconnect " + name + " --one-side"
+			default:
+				f.Kind, f.Repair, f.Why = Orphan, ReleaseIt, fmt.Sprintf("there is no peering %q", name)
+			}
+			found = append(found, f)
+		}
+	}
+	return found
+}
+
+// outdated finds ranges that are held for the cluster itself and that it has no more. The fabric, which helpers
+// follow, is of them too: only an update changes both.
+func (a addressState) outdated() []Finding {
+	var found []Finding
+	if a.fabric == nil || len(a.notes) > 0 {
+		return nil
+	}
+	facts := a.own.facts()
+	for _, h := range a.registry.Held(ipam.Cluster, ipam.PodCIDR, ipam.ServiceCIDR, ipam.NodeNetwork) {
+		same := func(f ipam.Reservation) bool { return f.Range == h.Range && f.Purpose == h.Purpose }
+		if slices.ContainsFunc(facts, same) {
+			continue
+		}
+		found = append(found, Finding{
+			Kind: Outdated, Reservation: h, Why: "the cluster's " + h.Use() + " is another one now", Hint: updateHint,
+		})
+	}
+	return found
+}
+
+// updateHint is how an installation follows its cluster.
+const updateHint = "liqoctl network init --update"
+
+// absent finds what is in use and not held, once what others found to be unused is released.
+func (a addressState) absent(unused []Finding) []Finding {
+	after, err := ipam.Restore(a.registry.Pools(), a.registry.List())
+	if err != nil {
+		panic("peering: a registry that stood does not fit in its own place: " + err.Error())
+	}
+	for _, f := range unused {
+		if f.Repair == ReleaseIt {
+			// Nothing lies inside what peerings hold.
+			_ = after.ReleaseRange(f.Reservation.Owner, f.Reservation.Purpose, f.Reservation.Range)
+		}
+	}
+	var found []Finding
+	for _, want := range a.wanted() {
+		has := func(h ipam.Reservation) bool { return h.Range == want.Range && h.Real == want.Real }
+		if slices.ContainsFunc(a.registry.Held(want.Owner, want.Purpose), has) {
+			continue
+		}
+		f := Finding{Kind: Missing, Reservation: want, Repair: ReserveIt, Why: "it is in use, and nothing keeps others off it"}
+		if err := after.Reserve(want); err != nil {
+			f.Kind, f.Repair, f.Why, f.Hint = Overlap, "", err.Error(), overlapHint(want, err)
+		}
+		found = append(found, f)
+	}
+	return found
+}
+
+// wanted are all reservations that should be there, ranges before the addresses inside them.
+func (a addressState) wanted() []ipam.Reservation {
+	if a.fabric == nil {
+		return nil
+	}
+	all := append(a.own.facts(),
+		ipam.Reservation{Range: a.fabric.ExternalCIDR, Owner: ipam.Cluster, Purpose: ipam.ExternalCIDR},
+		ipam.Reservation{Range: a.fabric.InternalCIDR, Owner: ipam.Cluster, Purpose: ipam.InternalCIDR})
+	for _, p := range a.peerings {
+		all = append(all, used(p)...)
+	}
+	return all
+}
+
+// overlapHint names the command that gives one of the two that want the same addresses others.
+func overlapHint(want ipam.Reservation, err error) string {
+	parties := []ipam.Reservation{want}
+	if held, ok := conflictOf(err); ok {
+		parties = append(parties, held)
+	}
+	for _, r := range parties {
+		if name, ok := r.Owner.User(); ok {
+			return fmt.Sprintf("liqoctl ipam release %s --owner %s", r.Range, name)
+		}
+	}
+	for _, r := range parties {
+		if name, ok := r.Owner.Peering(); ok {
+			return fmt.Sprintf("peering %q needs other addresses: liqoctl network disconnect, then liqoctl network connect", name)
+		}
+	}
+	return updateHint
+}
+
+// safe reports whether a repair mends the finding.
+func (f Finding) safe() bool { return f.Repair != "" }
+
+// String is such as "orphan 10.71.0.0/16 (peering "b" pods): there is no peering "b"".
+func (f Finding) String() string {
+	return fmt.Sprintf("%s %s (%s): %s", f.Kind, f.Reservation.Range, f.Reservation.Use(), f.Why)
+}
+
+// mend changes the registry as planned, as far as the plan still holds for it, and returns the findings that were
+// planned or are new, with what was mended.
+func (a addressState) mend(planned []Finding) ([]Finding, error) {
+	now := a.findings()
+	intended := func(f Finding) bool {
+		return f.safe() && slices.ContainsFunc(planned, func(p Finding) bool {
+			return p.Repair == f.Repair && p.Reservation == f.Reservation
+		})
+	}
+	for _, action := range []RepairAction{ReleaseIt, ReserveIt} {
+		for i, f := range now {
+			if f.Repair != action || !intended(f) {
+				continue
+			}
+			if err := f.repair(a.registry); err != nil {
+				return nil, fmt.Errorf("%s %s: %w", strings.ToLower(string(action)), f.Reservation.Range, err)
+			}
+			now[i].Repaired = true
+		}
+	}
+	return now, nil
+}
+
+func (f Finding) repair(r *ipam.Registry) error {
+	if f.Repair == ReleaseIt {
+		return r.ReleaseRange(f.Reservation.Owner, f.Reservation.Purpose, f.Reservation.Range)
+	}
+	return r.Reserve(f.Reservation)
+}
