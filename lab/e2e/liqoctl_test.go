@@ -144,11 +144,12 @@ func startLab(ctx context.Context, t *testing.T, name string, s spec.Spec) *lab.
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, cluster := range []string{"a", "b"} {
-		kubectl(ctx, t, l, cluster, "apply", "-f", "testdata/echo.yaml")
+	clusters := s.Complete().Clusters
+	for _, cluster := range clusters {
+		kubectl(ctx, t, l, cluster.Name, "apply", "-f", "testdata/echo.yaml")
 	}
-	for _, cluster := range []string{"a", "b"} {
-		kubectl(ctx, t, l, cluster, "rollout", "status", "daemonset/echo", "--timeout=60s")
+	for _, cluster := range clusters {
+		kubectl(ctx, t, l, cluster.Name, "rollout", "status", "daemonset/echo", "--timeout=60s")
 	}
 	return l
 }

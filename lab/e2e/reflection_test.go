@@ -1,0 +1,157 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"liqonet.io/liqonet/lab/spec"
+)
+
+// TestReflection connects three clusters that use the same pod CIDR, each with each, and compares what `ipam
+// translate` answers with what packets bear.
+func TestReflection(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), buildTimeout)
+	defer cancel()
+	l := startLab(ctx, t, "e2e-reflection", spec.Spec{Clusters: []spec.Cluster{{Name: "a", Nodes: 2}, {Name: "b", Nodes: 1}, {Name: "c", Nodes: 1}}})
+	c := newLiqoctl(ctx, t, l)
+	for _, pair := range [][2]string{{"a", "b"}, {"a", "c"}, {"b", "c"}} {
+		c.must(ctx, t, "network", "connect", "--context", pair[0], "--remote-context", pair[1], "--gw-server-service-type", "NodePort")
+	}
+	for _, from := range []string{"a", "b", "c"} {
+		for _, to := range []string{"a", "b", "c"} {
+			if from != to {
+				t.Run("pods of "+from+" reach pods of "+to+" as translated", func(t *testing.T) { c.testTranslated(ctx, t, from, to) })
+			}
+		}
+	}
+	t.Run("an address that belongs nowhere is refused", func(t *testing.T) {
+		out, said, code := c.run(ctx, t, "ipam", "translate", "--context", "a", "--peer", "b", "192.0.2.1")
+		if code != 1 || out != "" || !strings.Contains(said, "192.0.2.1") || !strings.Contains(said, "hint:") {
+			t.Errorf("exit code %d, %q\n%s", code, out, said)
+		}
+	})
+	kubectl(ctx, t, l, "a", "apply", "-f", "testdata/web.yaml")
+	for _, peer := range []string{"b", "c"} {
+		t.Run("a Service of a works in "+peer, func(t *testing.T) { c.testReflected(ctx, t, "a", peer) })
+	}
+}
+
+// translate asks with the flags that are given for one address.
+func (c liqoctl) translate(ctx context.Context, t *testing.T, args ...string) string {
+	t.Helper()
+	return strings.TrimSpace(c.must(ctx, t, append([]string{"ipam", "translate"}, args...)...))
+}
+
+// testTranslated has every pod of a cluster ask every pod of another, by the address that either cluster tells,
+// and compares from where the question seems to come.
+func (c liqoctl) testTranslated(ctx context.Context, t *testing.T, from, to string) {
+	for _, source := range nodesOf(ctx, t, c.lab, from) {
+		sender := podOn(ctx, t, c.lab, from, source)
+		as := c.translate(ctx, t, "--context", from, "--peer", to, sender.IP)
+		for _, target := range nodesOf(ctx, t, c.lab, to) {
+			receiver := podOn(ctx, t, c.lab, to, target)
+			called := c.translate(ctx, t, "--context", from, "--peer", to, "--import", receiver.IP)
+			if exported := c.translate(ctx, t, "--context", to, "--peer", from, receiver.IP); exported != called {
+				t.Errorf("pod %s of %s: %s by what %s tells, %s by what %s tells", receiver.IP, to, called, from, exported, to)
+			}
+			out := inPod(ctx, t, c.lab, from, sender, "get", "http://"+called+":8080/")
+			if want := fmt.Sprintf("node=%s ip=%s from=%s:", target, receiver.IP, as); !strings.Contains(out, want) {
+				t.Errorf("%s from %s: %q, want %q in it", called, source, out, want)
+			}
+			c.testWhose(ctx, t, from, called, owned{Address: called, Translated: receiver.IP, Peer: to, Kind: "pod"})
+		}
+		c.testWhose(ctx, t, to, as, owned{Address: as, Translated: sender.IP, Peer: from, Kind: "pod"})
+	}
+}
+
+// owned is an answer of `ipam translate -o json`.
+type owned struct{ Address, Translated, Peer, Kind string }
+
+func (c liqoctl) testWhose(ctx context.Context, t *testing.T, cluster, address string, want owned) {
+	t.Helper()
+	var answer struct{ Addresses []owned }
+	out := c.translate(ctx, t, "--context", cluster, "-o", "json", address)
+	if err := json.Unmarshal([]byte(out), &answer); err != nil || !slices.Equal(answer.Addresses, []owned{want}) {
+		t.Errorf("whose is %s in %s: %v, %s, want %+v", address, cluster, err, out, want)
+	}
+}
+
+// testReflected reflects Service web by hand, as docs/reflection.md has it, and asks its ClusterIP in the peer
+// from a pod and from the node itself until every pod of the Service has answered.
+func (c liqoctl) testReflected(ctx context.Context, t *testing.T, from, to string) {
+	nodes := nodesOf(ctx, t, c.lab, from)
+	c.reflect(ctx, t, from, to, len(nodes))
+	address := kubectl(ctx, t, c.lab, to, "get", "service", "web", "-o", "jsonpath={.spec.clusterIP}")
+	node := nodesOf(ctx, t, c.lab, to)[0]
+	asker := podOn(ctx, t, c.lab, to, node)
+	podIs := c.translate(ctx, t, "--context", to, "--peer", from, asker.IP)
+	kind := func(source string) string {
+		var answer struct{ Addresses []owned }
+		out := c.translate(ctx, t, "--context", from, "-o", "json", source)
+		if err := json.Unmarshal([]byte(out), &answer); err != nil || answer.Addresses[0].Peer != to {
+			t.Errorf("source %s: %v, %s", source, err, out)
+		}
+		return answer.Addresses[0].Kind
+	}
+	for name, ask := range map[string]func() ([]byte, error){
+		"a pod": func() ([]byte, error) {
+			return c.lab.Kubectl(ctx, to, "exec", asker.Name, "--", "/bin/workload", "get", "http://"+address+"/")
+		},
+		"a node": func() ([]byte, error) { return c.lab.NodeExec(ctx, node, "workload", "get", "http://"+address+"/") },
+	} {
+		t.Run("from "+name, func(t *testing.T) {
+			sources := map[string]string{} // by node that answered
+			var last string
+			await(ctx, t, func() bool {
+				out, err := ask()
+				last = fmt.Sprintf("%s %v, answered so far: %v", out, err, sources)
+				if _, rest, ok := strings.Cut(string(out), "node="); ok && err == nil {
+					answered, _, _ := strings.Cut(rest, " ")
+					_, source, _ := strings.Cut(rest, "from=")
+					sources[answered], _, _ = strings.Cut(source, ":")
+				}
+				return len(sources) == len(nodes)
+			}, func() string { return last })
+			if got := slices.Sorted(maps.Keys(sources)); !slices.Equal(got, nodes) {
+				t.Errorf("pods on %v answered, want %v", got, nodes)
+			}
+			for _, source := range sources {
+				switch {
+				case name == "a pod" && source != podIs:
+					t.Errorf("the question came from %s, want %s", source, podIs)
+				case name == "a node" && kind(source) != "node":
+					t.Errorf("the question came from %s, a %s", source, kind(source))
+				}
+			}
+		})
+	}
+}
+
+// reflect brings Service web and its endpoints, once that many are ready, from one cluster to another.
+func (c liqoctl) reflect(ctx context.Context, t *testing.T, from, to string, endpoints int) {
+	t.Helper()
+	ready := ""
+	await(ctx, t, func() bool {
+		ready = kubectl(ctx, t, c.lab, from, "get", "endpointslices", "-l", "kubernetes.io/service-name=web",
+			"-o", "jsonpath={.items[*].endpoints[?(@.conditions.ready==true)].addresses[0]}")
+		return len(strings.Fields(ready)) == endpoints
+	}, func() string { return "endpoints that are ready: " + ready })
+	dir := t.TempDir()
+	here, there := filepath.Join(dir, "here.json"), filepath.Join(dir, "there.yaml")
+	exported := kubectl(ctx, t, c.lab, from, "get", "endpointslices", "-l", "kubernetes.io/service-name=web", "-o", "json")
+	if err := os.WriteFile(here, []byte(exported), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	translated := c.must(ctx, t, "ipam", "translate", "--context", from, "--peer", to, "--endpointslice", "-f", here)
+	if err := os.WriteFile(there, []byte(translated), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	kubectl(ctx, t, c.lab, to, "apply", "-f", "testdata/web-reflected.yaml", "-f", there)
+}
