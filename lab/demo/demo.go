@@ -3,13 +3,11 @@
 package demo
 
 import (
+	"bytes"
 	"context"
 	_ "embed"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -106,65 +104,27 @@ func (d Demo) deploy(ctx context.Context, cluster string) error {
 	return d.run(wait)
 }
 
-// fetch gets the page of one cluster's pod from the other's pod.
+// fetch gets the page of one cluster's pod from the other's pod, by the address that liqoctl tells.
 func (d Demo) fetch(ctx context.Context, from, to string) error {
 	real, err := d.Lab.Kubectl(ctx, to, "get", "pod", "web", "-o", "jsonpath={.status.podIP}")
 	if err != nil {
 		return err
 	}
-	seen, err := d.seen(ctx, from, to, string(real))
-	if err != nil {
+	_, _ = fmt.Fprintf(d.Out, "\n# pod web of %s has the address %s there; how do pods of %s reach it?", to, real, from)
+	var seen bytes.Buffer
+	translate := d.command(ctx, "ipam", "translate", "--context", from, "--peer", to, "--import", string(real))
+	translate.Stdout = io.MultiWriter(&seen, d.Out)
+	d.say(translate.Args...)
+	if err := d.run(translate); err != nil {
 		return err
 	}
-	_, _ = fmt.Fprintf(d.Out, "\n# pod web of %s has the address %s there; pods of %s reach it as %s", to, real, from, seen)
-	args := []string{"exec", "web", "--", "/bin/workload", "get", "http://" + seen.String() + ":8080/"}
+	args := []string{"exec", "web", "--", "/bin/workload", "get", "http://" + strings.TrimSpace(seen.String()) + ":8080/"}
 	d.say(append([]string{d.Command, "kubectl", from}, args...)...)
 	get, err := d.Lab.KubectlCommand(ctx, from, args...)
 	if err != nil {
 		return err
 	}
 	return d.run(get)
-}
-
-// seen asks liqoctl how one cluster calls an address of the other.
-func (d Demo) seen(ctx context.Context, from, peer, real string) (netip.Addr, error) {
-	a, err := netip.ParseAddr(real)
-	if err != nil {
-		return netip.Addr{}, err
-	}
-	cmd := d.command(ctx, "network", "status", peer, "--context", from, "-o", "json")
-	cmd.Stderr = os.Stderr
-	text, err := cmd.Output()
-	if err != nil {
-		return netip.Addr{}, fmt.Errorf("%v: %w", cmd.Args, err)
-	}
-	var status struct {
-		Peerings []struct {
-			Mappings []struct{ Real, Seen netip.Prefix }
-		}
-	}
-	if err := json.Unmarshal(text, &status); err != nil {
-		return netip.Addr{}, err
-	}
-	for _, p := range status.Peerings {
-		for _, m := range p.Mappings {
-			if m.Real.Contains(a) {
-				return translate(a, m.Seen), nil
-			}
-		}
-	}
-	return netip.Addr{}, errors.New("no peering maps " + real)
-}
-
-// translate gives an address the network bits of another range.
-func translate(a netip.Addr, into netip.Prefix) netip.Addr {
-	out, network := a.As4(), into.Addr().As4()
-	for i := range out {
-		bits := min(max(into.Bits()-8*i, 0), 8)
-		mask := byte(0xff) << (8 - bits)
-		out[i] = network[i]&mask | out[i]&^mask
-	}
-	return netip.AddrFrom4(out)
 }
 
 func (d Demo) command(ctx context.Context, args ...string) *exec.Cmd {
