@@ -32,7 +32,7 @@ reached. A range that stands for another one, real at the peer, shows that too.`
 			return listReservations(cmd.Context(), env, store.New(c.Kube, c.Namespace), output)
 		},
 	}
-	enumFlag(cmd, &output, "output", "o", "how to print the list", formatText, formatJSON, formatYAML)
+	enumFlag(cmd, &output, "output", "o", "how to print the list", formatText, formatWide, formatJSON, formatYAML)
 	return cmd
 }
 
@@ -42,16 +42,8 @@ func listReservations(ctx context.Context, env *Env, s *store.Store, output form
 		return err
 	}
 	list := ipamList{Pools: registry.Pools(), Reservations: registry.List()}
-	if output != formatText {
+	if output == formatJSON || output == formatYAML {
 		return output.encode(env.Out, list)
 	}
-	rows := [][]string{{"RANGE", "USED FOR", "REAL RANGE"}}
-	for _, r := range list.Reservations {
-		real := "-"
-		if r.Real.IsValid() {
-			real = r.Real.String()
-		}
-		rows = append(rows, []string{r.Range.String(), r.Use(), real})
-	}
-	return table(env.Out, rows)
+	return table(env.Out, reservationRows(list.Reservations, output))
 }

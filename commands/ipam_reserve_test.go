@@ -1,0 +1,146 @@
+package commands
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/cluster/clustertest"
+	"liqonet.io/liqonet/internal/peering"
+	"liqonet.io/liqonet/ipam"
+	"liqonet.io/liqonet/ipam/store"
+)
+
+// addressBook is a cluster with a pod CIDR and a peering, and pools of 768 addresses.
+func addressBook(t *testing.T) *cluster.Cluster {
+	t.Helper()
+	c, _ := clustertest.New(clustertest.Config{})
+	err := store.New(c.Kube, c.Namespace).Update(t.Context(), func(r *ipam.Registry) error {
+		return errors.Join(
+			r.SetPools(pfx("10.0.0.0/24"), pfx("10.0.2.0/23")),
+			r.Reserve(ipam.Reservation{Range: pfx("10.244.0.0/16"), Owner: ipam.Cluster, Purpose: ipam.PodCIDR, Shared: true}),
+			r.Reserve(ipam.Reservation{Range: pfx("10.71.0.0/16"), Real: pfx("10.244.0.0/16"), Owner: ipam.Peering("b"), Purpose: ipam.PeerPods}),
+		)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// ipamCommand runs an `ipam` command on a cluster, in place of the one that flags would choose. It returns what it
+// prints and the exit code.
+func ipamCommand(t *testing.T, c *cluster.Cluster, args ...string) (out string, code int, err error) {
+	t.Helper()
+	var b strings.Builder
+	env := &Env{Out: &b, Err: t.Output()}
+	env.start(false)
+	connect := func() (*cluster.Cluster, error) { return c, nil }
+	parent := group("ipam", "", "")
+	parent.SilenceErrors, parent.SilenceUsage = true, true
+	parent.AddCommand(newIPAMShow(env, connect), newIPAMReserve(env, connect), newIPAMAcquire(env, connect),
+		newIPAMRelease(env, connect), newIPAMCheck(env, connect, peering.CheckAddresses))
+	parent.SetArgs(args)
+	err = parent.ExecuteContext(t.Context())
+	return b.String(), exitCode(t.Context(), err), err
+}
+
+// TestReservations goes through the life of reservations; each step finds what those before it left.
+func TestReservations(t *testing.T) {
+	c := addressBook(t)
+	for _, step := range []struct{ line, out, fails string }{
+		{line: "reserve 10.0.0.128/25 --owner vpn", out: "10.0.0.128/25\n"},
+		{line: "reserve 10.0.0.128/25 --owner vpn", out: "10.0.0.128/25\n"},
+		{
+			line:  "reserve 10.0.0.0/24 --owner lab",
+			fails: `reserve 10.0.0.0/24 for user "lab" reserved range: conflict with user "vpn" reserved range 10.0.0.128/25`,
+		},
+		{line: "reserve 10.71.8.0/24", fails: `conflict with peering "b" pods 10.71.0.0/16`},
+		{line: "reserve 10.244.8.0/24", fails: "conflict with pod CIDR 10.244.0.0/16"},
+		{line: "reserve 10.244.8.0/24 --shared", out: "10.244.8.0/24\n"},
+
+		{line: "acquire /24 --owner ci-1", out: "10.0.2.0/24\n"},
+		{line: "acquire 24 --owner ci-2", out: "10.0.3.0/24\n"},
+		{line: "acquire /24 --owner ci-1", out: "10.0.2.0/24\n"},
+		{line: "acquire /25 --owner ci-1", fails: `acquire a /25 for user "ci-1" reserved range: it holds 10.0.2.0/24`},
+		{line: "acquire /28 --owner odd --prefer 100.64.0.16/28", out: "100.64.0.16/28\n"},
+		{line: "acquire /28 --owner odd2 --prefer 100.64.0.16/28", out: "10.0.0.0/28\n"},
+		{line: "acquire /24 --owner ci-3", fails: "no free addresses (pools: 10.0.0.0/24, 10.0.2.0/23)"},
+
+		{line: "show 10.0.0.129", out: "RANGE           USED FOR                    REAL RANGE\n10.0.0.128/25   user \"vpn\" reserved range   -\n"},
+		{line: "show 172.16.0.0/12", out: "172.16.0.0/12 is free\n"},
+		{line: "show user/nobody", out: "user/nobody holds nothing\n"},
+		{line: "show peering/b", out: "RANGE          USED FOR           REAL RANGE\n10.71.0.0/16   peering \"b\" pods   10.244.0.0/16\n"},
+
+		{line: "release 10.0.2.0/24 --owner ci-2", fails: `release 10.0.2.0/24 of user "ci-2": it is held by another: user "ci-1" reserved range`},
+		{line: "release 10.0.2.0/24", out: "10.0.2.0/24\n"},
+		{line: "release 10.0.2.0/24"},
+		{line: "release --owner ci-2", out: "10.0.3.0/24\n"},
+		{line: "release 10.71.0.0/16", fails: `it is in use: peering "b" pods`},
+		{line: "release 10.244.0.0/16", fails: "it is in use: pod CIDR"},
+		{line: "release 10.244.8.0/24", out: "10.244.8.0/24\n"},
+	} {
+		out, _, err := ipamCommand(t, c, strings.Fields(step.line)...)
+		if step.fails == "" && err != nil || step.fails != "" && (err == nil || !strings.Contains(err.Error(), step.fails)) {
+			t.Errorf("%s: error %v, want %q", step.line, err, step.fails)
+		}
+		if diff := cmp.Diff(step.out, out); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", step.line, diff)
+		}
+	}
+}
+
+func TestReservationsExitCodesAndHints(t *testing.T) {
+	c := addressBook(t)
+	for _, tt := range []struct {
+		line, hint string
+		code       int
+	}{
+		{"acquire /16 --owner x", "liqoctl network init --pool", ExitNoneFree},
+		{"acquire /33 --owner x", "", ExitUsage},
+		{"acquire /24", "", ExitUsage},
+		{"acquire /24 --owner a/b", "", ExitUsage},
+		{"acquire /24 --owner x --prefer 10.0.0.0/25", "", ExitUsage},
+		{"reserve 10.0.0.1/24", "", ExitUsage},
+		{"release", "", ExitUsage},
+		{"release 10.0.0", "", ExitUsage},
+		{"show b", "", ExitUsage},
+		{"reserve 10.71.8.0/24", "liqoctl ipam show 10.71.0.0/16", ExitFailure},
+		{"release 10.71.0.0/16", "liqoctl network disconnect b", ExitFailure},
+	} {
+		_, code, err := ipamCommand(t, c, strings.Fields(tt.line)...)
+		if code != tt.code || !strings.Contains(hintOf(err), tt.hint) {
+			t.Errorf("%s: exit code %d, error %v, hint %q; want code %d, hint %q", tt.line, code, err, hintOf(err), tt.code, tt.hint)
+		}
+	}
+}
+
+func TestReservationsForPrograms(t *testing.T) {
+	c := addressBook(t)
+	var one ipam.Reservation
+	out, _, err := ipamCommand(t, c, "acquire", "/24", "--owner", "ci-1", "-o", "json")
+	if err != nil || json.Unmarshal([]byte(out), &one) != nil || one.Range != pfx("10.0.0.0/24") || one.Owner != ipam.User("ci-1") {
+		t.Errorf("acquire: %s, %v", out, err)
+	}
+	var answer ipamAnswer
+	out, _, err = ipamCommand(t, c, "show", "10.0.0.7", "-o", "json")
+	if err != nil || json.Unmarshal([]byte(out), &answer) != nil || answer.Free || len(answer.Reservations) != 1 || answer.Reservations[0] != one {
+		t.Errorf("show: %s, %v", out, err)
+	}
+	out, _, err = ipamCommand(t, c, "show", "192.168.0.0/24", "-o", "yaml")
+	if want := "free: true\nrange: 192.168.0.0/24\nreservations: []\n"; err != nil || out != want {
+		t.Errorf("show of what is free: %s, %v, want %s", out, err, want)
+	}
+	out, _, err = ipamCommand(t, c, "release", "10.0.0.0/24", "-o", "wide")
+	if want := "10.0.0.0/24   user \"ci-1\" reserved range   -            user/ci-1   reserved   no\n"; err != nil || !strings.Contains(out, want) {
+		t.Errorf("release: %s, %v, want %s", out, err, want)
+	}
+	out, _, err = ipamCommand(t, c, "release", "10.0.0.0/24", "-o", "json")
+	if err != nil || out != "[]\n" {
+		t.Errorf("release of what is free: %q, %v, want an empty list", out, err)
+	}
+}
