@@ -6,6 +6,10 @@ import (
 	"testing"
 	"testing/synctest"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam/translate"
 )
 
@@ -33,6 +37,39 @@ func TestTranslationAgrees(t *testing.T) {
 					t.Errorf("%s: exported as %+v, imported as %+v, %v", real, exported, imported, err)
 				}
 			}
+		}
+	})
+}
+
+// TestUntoldIsCompleted connects clusters whose records do not tell how the peer sees them: the hint of the error is
+// what helps.
+func TestUntoldIsCompleted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := twoWorlds()
+		live(t, a, b)
+		o := connectOptions(a, b)
+		if _, err := Connect(t.Context(), o, &recorder{}); err != nil {
+			t.Fatal(err)
+		}
+		p := peeringOf(t, a)
+		p.Local = records.Local{}
+		object, err := peeringObject(a.Namespace, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := a.kube.CoreV1().ConfigMaps(a.Namespace).Update(t.Context(), object.(*corev1.ConfigMap), metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		pod := netip.MustParseAddr("10.244.1.7")
+		if _, err := translatorOf(t, a, "b").Export(pod); !strings.Contains(hintOf(err), "connect --update") {
+			t.Errorf("error %v, hint %q", err, hintOf(err))
+		}
+		o.Update = true
+		if _, err := Connect(t.Context(), o, &recorder{}); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := translatorOf(t, a, "b").Export(pod); err != nil || got.Translated != netip.MustParseAddr("10.71.1.7") {
+			t.Errorf("completed: %+v, %v", got, err)
 		}
 	})
 }
