@@ -53,7 +53,7 @@ func inOrder[T object[T]](objects []T) []T {
 func (l Link) compare(o Link) int { return strings.Compare(l.Name, o.Name) }
 
 func (l Link) matches(want Link) bool {
-	return l.sameMake(want) && !l.Down && !(l.LinkLocal && l.ours()) &&
+	return l.sameMake(want) && !l.Down && (!l.LinkLocal || !l.ours()) &&
 		(want.MTU == 0 || l.MTU == want.MTU) && (!want.Forwarding || l.Forwarding)
 }
 

@@ -77,7 +77,7 @@ func TestSecretsDoNotShow(t *testing.T) {
 			middle := key[4:12] // any piece will do
 			for _, form := range []string{
 				base64.StdEncoding.EncodeToString(key[3:27]), hex.EncodeToString(middle),
-				strings.Trim(fmt.Sprint(middle), "[]"), strings.Trim(fmt.Sprintf("%#v", middle), "[]byte{}"),
+				strings.Trim(fmt.Sprintf("%v", middle), "[]"), strings.Trim(fmt.Sprintf("%#v", middle), "[]byte{}"),
 			} {
 				if strings.Contains(strings.ToLower(s), strings.ToLower(form)) {
 					t.Errorf("%s shows a key: %s", where, s)
