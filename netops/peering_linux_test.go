@@ -118,6 +118,7 @@ func (s side) newGateway(kind LinkKind, peer side, role byte) *testGateway {
 		Tunnel:     netip.PrefixFrom(netip.AddrFrom4([4]byte{169, 254, 18, role}), 30),
 		TunnelPeer: netip.AddrFrom4([4]byte{169, 254, 18, 3 - role}), MTU: mtu, ClampMSS: true,
 	}}
+	g.run("sysctl", "-qw", "net.ipv4.conf.all.rp_filter=1") // as a host may have it, from which pods inherit
 	g.kernel = g.namespace.kernel()
 	s.gateways = append(s.gateways, g)
 	toPeer := NodePeer{Gateway: g.config.Internal, Pod: pod, VNI: g.config.VNI, MTU: mtu}
