@@ -22,16 +22,16 @@ import (
 // none yet. That a name is created once only makes an address unique: 1,000 nodes at once need no common
 // object and no lock. The Node owns the Lease, so an address is free again when its node is gone.
 func claimAddress(ctx context.Context, client kubernetes.Interface, namespace string, node *corev1.Node, internalCIDR netip.Prefix) (*coordinationv1.Lease, netip.Addr, error) {
-	leases := client.CoordinationV1().Leases(namespace)
-	own, err := leases.List(ctx, metav1.ListOptions{LabelSelector: records.LabelNode + "=" + nodeLabel(node)})
+	own, err := ownLeases(ctx, client, namespace, node)
 	if err != nil {
-		return nil, netip.Addr{}, fmt.Errorf("list Leases: %w", err)
+		return nil, netip.Addr{}, err
 	}
-	for _, l := range own.Items {
+	for _, l := range own {
 		if a, err := records.LeaseAddress(l.Name); err == nil && nodeRange(internalCIDR).Contains(a) {
 			return &l, a, nil
 		}
 	}
+	leases := client.CoordinationV1().Leases(namespace)
 	for a := range candidates(internalCIDR, node.Name) {
 		lease, err := leases.Create(ctx, addressLease(namespace, node, a), metav1.CreateOptions{})
 		if err == nil {
@@ -42,6 +42,15 @@ func claimAddress(ctx context.Context, client kubernetes.Interface, namespace st
 		}
 	}
 	return nil, netip.Addr{}, fmt.Errorf("claim internal address: all addresses of %s are taken", nodeRange(internalCIDR))
+}
+
+// ownLeases are the Leases that this node holds.
+func ownLeases(ctx context.Context, client kubernetes.Interface, namespace string, node *corev1.Node) ([]coordinationv1.Lease, error) {
+	own, err := client.CoordinationV1().Leases(namespace).List(ctx, metav1.ListOptions{LabelSelector: records.LabelNode + "=" + nodeLabel(node)})
+	if err != nil {
+		return nil, fmt.Errorf("list Leases: %w", err)
+	}
+	return own.Items, nil
 }
 
 func addressLease(namespace string, node *corev1.Node, a netip.Addr) *coordinationv1.Lease {

@@ -43,6 +43,7 @@ type nodeLoop struct {
 	// internal is the node's own address; the zero value: none is claimed yet.
 	internal netip.Addr
 	lease    string
+	recalled bool        // the Leases were searched for that of an earlier process
 	lost     atomic.Bool // the Lease is gone from the API server
 	wake     chan struct{}
 	flushed  []netip.Prefix // the peers' ranges for which older connections were forgotten
@@ -151,8 +152,11 @@ func (l *nodeLoop) self() (*corev1.Node, error) {
 
 // claim makes sure that the node has an internal address of the fabric's range.
 func (l *nodeLoop) claim(ctx context.Context, v nodeView) error {
+	if v.fabric == nil {
+		return l.recall(ctx)
+	}
 	lost := l.lost.Swap(false)
-	if v.fabric == nil || (!lost && l.internal.IsValid() && nodeRange(v.fabric.InternalCIDR).Contains(l.internal)) {
+	if !lost && l.internal.IsValid() && nodeRange(v.fabric.InternalCIDR).Contains(l.internal) {
 		return nil
 	}
 	node, err := l.self()
@@ -167,6 +171,31 @@ func (l *nodeLoop) claim(ctx context.Context, v nodeView) error {
 	}
 	l.internal, l.lease = a, lease.Name
 	l.Log.Info("internal address", "address", a)
+	return nil
+}
+
+// recall finds the Lease that an earlier process of this node reported to, where there is no fabric any more: who
+// deleted it waits for the report that the node is clean.
+func (l *nodeLoop) recall(ctx context.Context) error {
+	if l.lease != "" || l.recalled {
+		return nil
+	}
+	node, err := l.self()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	own, err := ownLeases(ctx, l.Client, l.Namespace, node)
+	if err != nil {
+		return err
+	}
+	for _, lease := range own {
+		if a, err := records.LeaseAddress(lease.Name); err == nil {
+			l.internal, l.lease = a, lease.Name
+		}
+	}
+	l.recalled = true
 	return nil
 }
 
