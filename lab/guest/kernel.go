@@ -21,6 +21,9 @@ var kernelConfig string
 // kernelProgram is the name of the kernel, which is a program.
 const kernelProgram = "linux"
 
+// buildPrefix is that of folders in which a kernel is built.
+const buildPrefix = "building-"
+
 // EnsureKernel returns the guest's kernel, which it builds where the build cache does not have it: 20 minutes of
 // processor time, once for each version of Debian's source and of the configuration. A build that was
 // interrupted goes on where it was.
@@ -54,7 +57,7 @@ func EnsureKernel(ctx context.Context, report *progress.Reporter) (string, error
 	if _, err := os.Stat(kernel); !errors.Is(err, fs.ErrNotExist) {
 		return kernel, err
 	}
-	b := kernelBuild{dir: filepath.Join(cache, "building-"+kernelFolder(version)), report: report}
+	b := kernelBuild{dir: filepath.Join(cache, buildPrefix+kernelFolder(version)), report: report}
 	if err := b.run(ctx, filepath.Dir(kernel)); err != nil {
 		return "", fmt.Errorf("build the guest's kernel: %w", err)
 	}

@@ -76,6 +76,9 @@ func (b kernelBuild) objects() string { return filepath.Join(b.dir, "objects") }
 
 // run builds the kernel and puts it into a folder that appears when it is complete.
 func (b kernelBuild) run(ctx context.Context, into string) error {
+	if err := b.removeOthers(); err != nil {
+		return err
+	}
 	if err := b.unpack(ctx); err != nil {
 		return err
 	}
@@ -105,6 +108,20 @@ func (b kernelBuild) run(ctx context.Context, into string) error {
 		return err
 	}
 	return os.RemoveAll(b.dir)
+}
+
+// removeOthers removes unfinished builds of other versions and configurations, of 2 GB each.
+func (b kernelBuild) removeOthers() error {
+	all, err := filepath.Glob(filepath.Join(filepath.Dir(b.dir), buildPrefix+"*"))
+	if err != nil {
+		return err
+	}
+	for _, dir := range all {
+		if dir != b.dir {
+			err = errors.Join(err, os.RemoveAll(dir))
+		}
+	}
+	return err
 }
 
 // unpack unpacks the source, all of it or nothing.
