@@ -80,7 +80,7 @@ func TestPerformPrintsTheResultOnStandardOutput(t *testing.T) {
 	if got, want := out.String(), "7\n"; got != want {
 		t.Errorf("stdout %q, want %q", got, want)
 	}
-	if got, want := said.String(), strings.Repeat("reach ...\nreach (1.0s)\n", 2); got != want {
+	if got, want := said.String(), strings.Repeat("reach (1.0s)\n", 2); got != want {
 		t.Errorf("stderr %q, want %q", got, want)
 	}
 	out.Reset()

@@ -4,6 +4,8 @@ import (
 	"io"
 	"log/slog"
 
+	"k8s.io/klog/v2"
+
 	"liqonet.io/liqonet/internal/buildinfo"
 )
 
@@ -40,6 +42,12 @@ func (e *Env) start(verbose bool) {
 		level = slog.LevelDebug
 	}
 	e.log = slog.New(slog.NewTextHandler(e.Err, &slog.HandlerOptions{Level: level}))
+	// What client-go logs of its own accord it also returns as errors.
+	library := slog.New(slog.DiscardHandler)
+	if verbose {
+		library = e.log
+	}
+	klog.SetSlogLogger(library)
 	e.progress = newProgress(e.Err, e.ErrTerminal && !verbose, e.ErrTerminal && e.colours())
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/helper"
@@ -49,6 +50,7 @@ func (f *helperFlags) options(env *Env) (o helper.Env, node string, err error) {
 		level = slog.LevelDebug
 	}
 	o.Log = slog.New(slog.NewJSONHandler(env.Err, &slog.HandlerOptions{Level: level}))
+	klog.SetSlogLogger(o.Log) // informers tell of a lost API server there, and nowhere else
 	return o, node, nil
 }
 
