@@ -70,6 +70,9 @@ func (r *run) step(s Step) error {
 	case Rule:
 		return r.rule(s.Op, markedRule{o, Protocol})
 	case KernelRule:
+		if s.Op == Remove {
+			return r.rule(Remove, anyKernelRule)
+		}
 		return r.rule(s.Op, kernelRule)
 	case Firewall:
 		return r.nft.Apply(o.Plan)

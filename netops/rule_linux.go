@@ -31,6 +31,9 @@ type markedRule struct {
 // kernelRule is the rule that the kernel makes in a new namespace.
 var kernelRule = markedRule{Rule: Rule{Table: localTable}, protocol: unix.RTPROT_KERNEL}
 
+// anyKernelRule is the same rule by whomever: to a deletion, no protocol matches every one.
+var anyKernelRule = markedRule{Rule: kernelRule.Rule, protocol: unix.RTPROT_UNSPEC}
+
 func ruleMessage(kind uint16, flags raw.HeaderFlags, r markedRule) message {
 	// A fib_rule_hdr has the layout of a rtmsg; its type is the action.
 	header := unix.RtMsg{Family: unix.AF_INET, Type: nl.FR_ACT_TO_TBL}

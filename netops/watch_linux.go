@@ -56,7 +56,7 @@ type watcher struct {
 func (w *watcher) join(links, firewall *raw.Conn) error {
 	groups := []uint32{
 		unix.RTNLGRP_LINK, unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_NEIGH,
-		unix.RTNLGRP_NEXTHOP, unix.RTNLGRP_IPV4_ROUTE, unix.RTNLGRP_IPV4_RULE,
+		unix.RTNLGRP_NEXTHOP, unix.RTNLGRP_IPV4_ROUTE, unix.RTNLGRP_IPV4_RULE, unix.RTNLGRP_IPV4_NETCONF,
 	}
 	for _, g := range groups {
 		if err := links.JoinGroup(g); err != nil {
@@ -129,6 +129,8 @@ func (w *watcher) isOurRoute(m raw.Message) bool {
 		return err == nil && header.Protocol == Protocol
 	case unix.RTM_NEWRULE, unix.RTM_DELRULE:
 		return isOurRule(m.Data)
+	case unix.RTM_NEWNETCONF:
+		return w.isOurSetting(m.Data)
 	}
 	return false
 }
@@ -148,6 +150,29 @@ func (w *watcher) isOurLink(m raw.Message) bool {
 	}
 	delete(w.ours, header.Index)
 	return false
+}
+
+// isOurSetting tells of forwarding, and what else is in /proc/sys/net/ipv4/conf, of our links. That of all links
+// comes for each of them too.
+func (w *watcher) isOurSetting(data []byte) bool {
+	const ifindex = 1 // NETCONFA_IFINDEX of linux/netconf.h
+	var header netconfmsg
+	ad, err := split(data, &header)
+	if err != nil {
+		return false
+	}
+	for ad.Next() {
+		if ad.Type() == ifindex {
+			return w.ours[ad.Int32()]
+		}
+	}
+	return false
+}
+
+// netconfmsg is that of linux/netconf.h, with its padding.
+type netconfmsg struct {
+	Family uint8
+	_      [3]uint8
 }
 
 // isOurRule takes the kernel's rule for the local table for ours too.

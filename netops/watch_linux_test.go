@@ -25,6 +25,7 @@ func TestWatch(t *testing.T) {
 	}
 	for _, command := range []string{
 		"ip link set down dev lqn-overlay",
+		"sysctl -qw net.ipv4.conf.lqn-overlay.forwarding=0",
 		"ip rule del priority 104",
 		"nft delete table ip liqonet",
 	} {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"reflect"
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
@@ -138,7 +137,7 @@ func (l *gatewayLoop) bringTunnel(ctx context.Context, v gatewayView) (bool, err
 		l.device.Store(d)
 		l.echoes.useTunnel(d.Renew)
 	}
-	if changed && before != nil && reflect.DeepEqual(*before, c) {
+	if changed && before != nil && before.Equal(c) {
 		l.drift.note(tunnelObject)
 	}
 	if err == nil {

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"reflect"
 	"time"
 
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
@@ -56,6 +57,20 @@ const (
 	maxMTU      = 65535 - 32 - 28
 	maxInterval = 65535 * time.Second // 16 bits on the wire of wgctrl
 )
+
+// Equal reports whether both ask for the same device.
+func (c Config) Equal(o Config) bool {
+	if !c.PrivateKey.Equal(o.PrivateKey) || !c.PresharedKey.Equal(o.PresharedKey) {
+		return false
+	}
+	return reflect.DeepEqual(c.withoutSecrets(), o.withoutSecrets())
+}
+
+// withoutSecrets is the configuration without its keys, which cannot be compared but by themselves.
+func (c Config) withoutSecrets() Config {
+	c.PrivateKey, c.PresharedKey = Secret{}, Secret{}
+	return c
+}
 
 // validate names the first value that no device can have.
 func (c Config) validate() error {

@@ -40,3 +40,24 @@ func prefixes(texts ...string) (out []netip.Prefix) {
 	}
 	return out
 }
+
+// TestEqual: two readings of the same key make the same configuration.
+func TestEqual(t *testing.T) {
+	again := testConfig()
+	again.PrivateKey, again.PresharedKey = NewSecret(again.PrivateKey.reveal()), NewSecret(again.PresharedKey.reveal())
+	if !testConfig().Equal(again) {
+		t.Error("the same configuration differs")
+	}
+	for name, change := range map[string]func(*Config){
+		"private key":   func(c *Config) { c.PrivateKey = NewSecret(testKey(0x77)) },
+		"preshared key": func(c *Config) { c.PresharedKey = Secret{} },
+		"MTU":           func(c *Config) { c.MTU++ },
+		"endpoints":     func(c *Config) { c.Peer.Endpoints = []string{"192.0.2.99:1"} },
+	} {
+		other := testConfig()
+		change(&other)
+		if testConfig().Equal(other) {
+			t.Errorf("another %s is equal", name)
+		}
+	}
+}

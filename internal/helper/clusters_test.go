@@ -1,0 +1,194 @@
+//go:build linux
+
+package helper
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"liqonet.io/liqonet/internal/netnstest"
+	"liqonet.io/liqonet/internal/records"
+)
+
+// testCluster is one of two clusters with the same ranges: a node with a pod, and the gateway's pod on that node.
+type testCluster struct {
+	t                         *testing.T
+	role                      records.Role
+	number                    byte // 1: the server, 2: the client
+	node, pod, gateway        netnstest.Namespace
+	key                       wgtypes.Key
+	nodeHelper, gatewayHelper *process
+	written                   latest
+}
+
+// Addresses in each cluster. The peer's pods are seen as 10.11.0.0/16, its nodes as 10.71.0.0/16.
+var (
+	podAddress     = netip.MustParseAddr("10.244.1.5")
+	gatewayAddress = netip.MustParseAddr("10.244.1.9")
+	peersPod       = netip.MustParseAddr("10.11.1.5")
+)
+
+const nodePort = 30000 // of the server's gateway
+
+func (c *testCluster) nodeAddress() string { return fmt.Sprintf("172.31.0.%d", c.number) }
+
+// twoClusters starts the helpers of two clusters and waits until packets cross.
+func twoClusters(t *testing.T) (server, client *testCluster) {
+	t.Helper()
+	underlay := netnstest.New(t)
+	underlay.IP("link add br0 type bridge")
+	underlay.IP("link set br0 up")
+	server = &testCluster{t: t, role: records.Server, number: 1}
+	client = &testCluster{t: t, role: records.Client, number: 2}
+	preshared, err := wgtypes.GenerateKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []*testCluster{server, client} {
+		if c.key, err = wgtypes.GeneratePrivateKey(); err != nil {
+			t.Fatal(err)
+		}
+		c.build(underlay)
+	}
+	server.node.Run("nft", fmt.Sprintf("add table ip services; add chain ip services nodeports { type nat hook prerouting priority -100; };"+
+		"add rule ip services nodeports udp dport %d dnat to %s:51840", nodePort, gatewayAddress))
+	server.start(client.key.PublicKey(), preshared)
+	client.start(server.key.PublicKey(), preshared)
+	for _, c := range []*testCluster{server, client} {
+		eventually(t, string(c.role)+" proves its path", 60*time.Second, func() bool {
+			s, _ := c.written.get()
+			return !s.LastHandshake.IsZero() && len(s.Nodes) == 1 && !s.Nodes[0].LastProof.IsZero()
+		})
+	}
+	return server, client
+}
+
+// build makes the namespaces and what a simple CNI makes.
+func (c *testCluster) build(underlay netnstest.Namespace) {
+	c.node = netnstest.New(c.t)
+	port := fmt.Sprint("node", c.number)
+	c.node.IP("link add eth0 type veth peer name " + port + " netns " + underlay.Path())
+	underlay.IP("link set " + port + " master br0 up")
+	c.node.IP("link set eth0 up")
+	c.node.IP("addr add " + c.nodeAddress() + "/24 dev eth0")
+	c.node.IP("route add default via 172.31.0.254")
+	c.node.IP("link add cni0 type bridge")
+	c.node.IP("link set cni0 up")
+	c.node.IP("addr add 10.244.1.1/24 dev cni0")
+	c.node.Run("sysctl", "-qw", "net.ipv4.ip_forward=1")
+	c.node.Run("nft", "add table ip cni; add chain ip cni post { type nat hook postrouting priority 90; };"+
+		"add rule ip cni post ip saddr 10.244.0.0/16 ip daddr != 10.244.0.0/16 masquerade")
+	c.pod, c.gateway = c.attach("pod", podAddress), c.attach("gateway", gatewayAddress)
+}
+
+// attach makes a pod.
+func (c *testCluster) attach(port string, a netip.Addr) netnstest.Namespace {
+	pod := netnstest.New(c.t)
+	pod.IP("link add eth0 type veth peer name " + port + " netns " + c.node.Path())
+	c.node.IP("link set " + port + " master cni0 up")
+	pod.IP("link set eth0 up")
+	pod.IP("addr add " + a.String() + "/24 dev eth0")
+	pod.IP("route add default via 10.244.1.1")
+	return pod
+}
+
+// start begins the helpers and gives them the records that connect would write.
+func (c *testCluster) start(peer, preshared wgtypes.Key) {
+	keys := c.t.TempDir()
+	for name, key := range map[string]wgtypes.Key{records.PrivateKeyKey: c.key, records.PresharedKeyKey: preshared} {
+		if err := os.WriteFile(filepath.Join(keys, name), []byte(key.String()), 0o600); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	fabric, peering := testFabric(), testPeering()
+	fabric.Overlay.Kind = records.OverlayKind(firstOf("LIQONET_TEST_OVERLAYS", string(records.VXLAN)))
+	peering.Role, peering.Peer.PublicKey = c.role, peer.String()
+	peering.Tunnel.Implementation = records.Implementation(firstOf("LIQONET_TEST_WIREGUARD", string(records.Userspace)))
+	peering.Tunnel.Endpoints = []string{fmt.Sprintf("172.31.0.1:%d", nodePort)}
+	if c.role == records.Server {
+		peering.Tunnel.Endpoints = nil
+		peering.Tunnel.Address, peering.Tunnel.PeerAddress = netip.MustParsePrefix("169.254.18.1/30"), netip.MustParseAddr("169.254.18.2")
+	}
+	c.nodeHelper = start(c.t, c.node, childConfig{Node: &Node{Name: "n1"}})
+	c.gatewayHelper = start(c.t, c.gateway, childConfig{Gateway: &Gateway{
+		Peering: "b", Pod: "gateway-b-x", PodIP: gatewayAddress, Node: "n1", Keys: keys,
+	}})
+	c.nodeHelper.listen(c.fromNode)
+	c.gatewayHelper.listen(c.fromGateway)
+	node := testNode("n1")
+	node.Spec.PodCIDRs = []string{"10.244.1.0/24"}
+	c.nodeHelper.send(order{NodeMade: node})
+	empty := configMap(c.t, records.StatusName("b"), records.ComponentStatus, "b", testStatus())
+	empty.Data = nil
+	location := gatewayMap(c.t, "b", testGateway())
+	location.Data = nil
+	for _, cm := range []*corev1.ConfigMap{empty, location} {
+		c.gatewayHelper.send(order{ConfigMap: cm})
+	}
+	for _, p := range []*process{c.gatewayHelper, c.nodeHelper} {
+		p.send(order{ConfigMap: fabricMap(c.t, fabric)})
+		p.send(order{ConfigMap: peeringMap(c.t, peering)})
+	}
+}
+
+// firstOf returns the first word of an environment variable.
+func firstOf(name, otherwise string) string {
+	word, _, _ := strings.Cut(os.Getenv(name), " ")
+	return cmp.Or(word, otherwise)
+}
+
+// fromNode hands the node's Lease to the gateway.
+func (c *testCluster) fromNode(n news) {
+	if n.Lease == nil {
+		return
+	}
+	c.keep(n.Lease, nil)
+	c.gatewayHelper.send(order{Lease: n.Lease})
+}
+
+// fromGateway hands the gateway's location to the node.
+func (c *testCluster) fromGateway(n news) {
+	if n.ConfigMap == nil || n.ConfigMap.Data == nil {
+		return
+	}
+	switch n.ConfigMap.Name {
+	case records.StatusName("b"):
+		c.keep(nil, n.ConfigMap)
+	case records.GatewayName("b"):
+		c.nodeHelper.send(order{ConfigMap: n.ConfigMap})
+	}
+}
+
+// keep decodes what helpers report.
+func (c *testCluster) keep(lease *coordinationv1.Lease, status *corev1.ConfigMap) {
+	c.written.mu.Lock()
+	defer c.written.mu.Unlock()
+	var err error
+	switch {
+	case status != nil:
+		c.written.status, err = recordOf[records.Status](status)
+	case lease.Annotations[records.AnnotationNode] != "":
+		c.written.node, err = records.Decode[records.Node](lease.Annotations[records.AnnotationNode])
+	}
+	if err != nil {
+		c.t.Error(err)
+	}
+}
+
+// crosses sends packets between pods, both ways.
+func crosses(t *testing.T, clusters ...*testCluster) {
+	t.Helper()
+	for _, c := range clusters {
+		c.pod.Run("ping", "-c", "1", "-W", "2", "-M", "do", "-s", fmt.Sprint(testPeering().MTU-28), peersPod.String())
+	}
+}

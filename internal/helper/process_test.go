@@ -1,0 +1,223 @@
+//go:build linux
+
+package helper
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"liqonet.io/liqonet/internal/netnstest"
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/netops"
+	"liqonet.io/liqonet/netops/nft"
+)
+
+// process is a helper that runs in a namespace, with a cluster in its memory.
+type process struct {
+	t       *testing.T
+	netns   netnstest.Namespace
+	command *exec.Cmd
+	kernel  *netops.Kernel
+	orders  io.WriteCloser
+	out     io.Reader
+	ended   chan struct{} // out is
+	cpu     chan time.Duration
+	metrics http.Client
+
+	mu  sync.Mutex // guards log
+	log bytes.Buffer
+}
+
+// Write keeps the helper's log.
+func (p *process) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.log.Write(b)
+}
+
+// start begins a helper in a namespace; listen must follow.
+func start(t *testing.T, ns netnstest.Namespace, c childConfig) *process {
+	t.Helper()
+	p := &process{t: t, netns: ns, ended: make(chan struct{}), cpu: make(chan time.Duration, 1)}
+	p.metrics.Transport = &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, network, address string) (c net.Conn, err error) {
+			err = ns.Do(func() (err error) { c, err = new(net.Dialer).DialContext(ctx, network, address); return err })
+			return c, err
+		},
+	}
+	var err error
+	if p.kernel, err = netops.OpenAt(ns.FD()); err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := ns.Command(context.WithoutCancel(t.Context()), self) // it ends with its input
+	p.command = cmd
+	cmd.Env = append(os.Environ(), childVariable+"=yes")
+	cmd.Stderr = p
+	if p.out, err = cmd.StdoutPipe(); err != nil {
+		t.Fatal(err)
+	}
+	if p.orders, err = cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = p.orders.Close()
+		<-p.ended
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("helper: %v", err)
+		}
+		if err := p.kernel.Close(); err != nil {
+			t.Error(err)
+		}
+		if t.Failed() {
+			t.Logf("log of helper %+v:\n%s", c, p.log.String())
+		}
+	})
+	p.send(c)
+	return p
+}
+
+func (p *process) send(v any) {
+	p.t.Helper()
+	if err := json.NewEncoder(p.orders).Encode(v); err != nil {
+		p.t.Error(err)
+	}
+}
+
+// listen calls onNews, from one goroutine, with every object that changes in the helper's cluster.
+func (p *process) listen(onNews func(news)) {
+	lines := json.NewDecoder(p.out)
+	go func() {
+		defer close(p.ended)
+		for {
+			var n news
+			if lines.Decode(&n) != nil {
+				return
+			}
+			if n.CPU != 0 {
+				p.cpu <- n.CPU
+				continue
+			}
+			onNews(n)
+		}
+	}()
+}
+
+// used asks for the processor time that the helper has used since it began.
+func (p *process) used() time.Duration {
+	p.send(order{Usage: true})
+	return <-p.cpu
+}
+
+// state is what the helper's kernel holds of ours, as text.
+func (p *process) state(t *testing.T) string {
+	t.Helper()
+	have, err := p.kernel.Observe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := have.Firewall // in the order in which its chains and sets were made, which means nothing
+	slices.SortFunc(table.Chains, func(a, b nft.Chain) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(table.Sets, func(a, b nft.Set) int { return strings.Compare(a.Name, b.Name) })
+	have.Firewall = nft.Table{}
+	return netops.Diff(netops.State{}, have).String() + table.String()
+}
+
+// counter is the sum of a metric of the helper.
+func (p *process) counter(name string) float64 {
+	p.t.Helper()
+	answer, err := p.metrics.Get("http://127.0.0.1:6093/metrics")
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	sum := 0.0
+	for line := range strings.Lines(string(text)) {
+		if metric, value, ok := strings.Cut(strings.TrimSpace(line), " "); ok && strings.HasPrefix(metric, name) {
+			v, err := strconv.ParseFloat(value, 64)
+			if err != nil {
+				p.t.Fatal(err)
+			}
+			sum += v
+		}
+	}
+	return sum
+}
+
+// Metrics of helpers.
+const (
+	driftMetric  = "liqonet_kernel_drift_total"
+	passesMetric = "liqonet_kernel_passes_total"
+)
+
+// rest waits until the helper makes no passes any more.
+func (p *process) rest(t *testing.T) {
+	t.Helper()
+	const quiet = 4 * passPause
+	passes, since := p.counter(passesMetric), time.Now()
+	eventually(t, "rest", 10*time.Second, func() bool {
+		if n := p.counter(passesMetric); n != passes {
+			passes, since = n, time.Now()
+		}
+		return time.Since(since) >= quiet
+	})
+}
+
+// signal stops the helper, or lets it go on.
+func (p *process) signal(s os.Signal) {
+	p.t.Helper()
+	if err := p.command.Process.Signal(s); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// eventually waits until a condition holds.
+func eventually(t *testing.T, what string, within time.Duration, holds func() bool) time.Duration {
+	t.Helper()
+	begin := time.Now()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for !holds() {
+		if time.Since(begin) > within {
+			t.Fatalf("%s: not within %s", what, within)
+		}
+		<-tick.C
+	}
+	return time.Since(begin)
+}
+
+// latest keeps records that helpers have written.
+type latest struct {
+	mu     sync.Mutex
+	status records.Status
+	node   records.Node
+}
+
+func (l *latest) get() (records.Status, records.Node) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.status, l.node
+}

@@ -1,0 +1,185 @@
+//go:build linux
+
+package helper
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+	"golang.zx2c4.com/wireguard/wgctrl"
+	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
+
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/netops"
+)
+
+// repairTime is within which everything of ours is back.
+const repairTime = time.Second
+
+// hand is a change by others, as commands of the shell.
+type hand struct{ name, script string }
+
+// onNodes are hands at what a node has.
+var onNodes = []hand{
+	{"link deleted", "ip link del lqn-overlay"},
+	{"link down", "ip link set lqn-overlay down"},
+	{"link with another MTU", "ip link set lqn-overlay mtu 1300"},
+	{"link that does not forward", "sysctl -qw net.ipv4.conf.lqn-overlay.forwarding=0"},
+	{"address deleted", "ip addr flush dev lqn-overlay"},
+	{"address added", "ip addr add 10.9.0.1/32 dev lqn-overlay"},
+	{"neighbour deleted", "ip neigh del 10.80.128.1 dev lqn-overlay"},
+	{"neighbour changed", "ip neigh replace 10.80.128.1 lladdr 02:00:00:00:00:01 dev lqn-overlay nud permanent"},
+	{"nexthop deleted", "ip nexthop del id 0x4c008001"},
+	{"route deleted", "ip route del 10.11.0.0/16 table 7600"},
+	{"route changed", "ip route replace 10.11.0.0/16 dev eth0 table 7600 proto 76"},
+	{"route added", "ip route add 10.99.0.0/16 dev eth0 table 7600 proto 76"},
+	{"guard's route deleted", "ip route del unreachable 10.71.0.0/16 table 7600"},
+	{"routing table emptied", "ip route del 10.11.0.0/16 table 7600; ip route del 10.71.0.0/16 table 7600; ip route del 10.80.128.1 table 7600;" +
+		"ip route flush table 7600"},
+	{"rule deleted", "ip rule del priority 104"},
+	{"rule added", "ip rule add priority 103 from 10.244.1.99 lookup main proto 76"},
+	{"table deleted", "nft delete table ip liqonet"},
+	{"table dormant", "nft add table ip liqonet '{ flags dormant; }'"},
+	{"chain deleted", "nft 'flush chain ip liqonet guard; delete chain ip liqonet guard'"},
+	{"chain flushed", "nft flush chain ip liqonet source"},
+	{"chain's rule added", "nft insert rule ip liqonet forward drop"},
+	{"set's element deleted", "nft delete element ip liqonet peers '{ 10.11.0.0/16 }'"},
+	{"set's element added", "nft add element ip liqonet peers '{ 10.99.0.0/16 }'"},
+	{"foreign routes, rules and nexthops removed", networkd},
+}
+
+// onGateways are hands at what a gateway has.
+var onGateways = []hand{
+	{"overlay deleted", "ip link del lqn-overlay"},
+	{"tunnel deleted", "ip link del lqn-tunnel"},
+	{"tunnel down", "ip link set lqn-tunnel down"},
+	{"tunnel with another MTU", "ip link set lqn-tunnel mtu 1300"},
+	{"tunnel's address deleted", "ip addr flush dev lqn-tunnel"},
+	{"overlay's address deleted", "ip addr flush dev lqn-overlay"},
+	{"neighbours deleted", "ip neigh flush dev lqn-overlay nud permanent"},
+	{"nexthops deleted", "ip nexthop flush"},
+	{"route to the peer deleted", "ip route del 10.244.0.0/16 table 7601"},
+	{"routes to nodes deleted", "ip route del 10.244.1.0/24 table 7602; ip route del unreachable default table 7602"},
+	{"rule deleted", "ip rule del priority 53"},
+	{"rule for the local table as the kernel makes it", "ip rule add priority 0 lookup local"},
+	{"table deleted", "nft delete table ip liqonet"},
+	{"chain deleted", "nft 'flush chain ip liqonet ingress; delete chain ip liqonet ingress'"},
+	{"chain with another policy", "nft chain ip liqonet forward '{ policy accept; }'"},
+	{"set's element deleted", "nft flush set ip liqonet nodes"},
+	{"foreign routes, rules and nexthops removed", networkd},
+}
+
+// networkd removes what systemd-networkd does not know, as it does when it starts (ManageForeignRoutes= and its
+// siblings of networkd.conf(5)).
+const networkd = "ip rule flush protocol 76; ip nexthop flush protocol 76; ip route flush table all proto 76"
+
+// TestRepair has hands touch everything of ours, on a node and in a gateway: it is back soon, counted, and packets
+// cross.
+func TestRepair(t *testing.T) {
+	server, client := twoClusters(t)
+	foreign := foreigners(t, client)
+	for _, place := range []struct {
+		name   string
+		hands  []hand
+		helper *process
+		told   func(records.Status) int64
+	}{
+		{"node", onNodes, client.nodeHelper, func(s records.Status) int64 { return s.Nodes[0].Drift.Times }},
+		{"gateway", onGateways, client.gatewayHelper, func(s records.Status) int64 { return s.Drift.Times }},
+	} {
+		t.Run(place.name, func(t *testing.T) {
+			times := int64(0)
+			for _, h := range place.hands {
+				t.Run(h.name, func(t *testing.T) {
+					repaired(t, place.helper, func(p *process) { p.netns.For(t).Run("sh", "-ec", h.script) })
+					times++
+				})
+			}
+			eventually(t, "status that tells", 3*reportEvery, func() bool {
+				s, _ := client.written.get()
+				return place.told(s) >= times
+			})
+		})
+	}
+	if kernelWireGuard(client) {
+		t.Run("gateway/peer deleted", func(t *testing.T) {
+			repaired(t, client.gatewayHelper, func(*process) { deletePeer(t, client) })
+		})
+	}
+	crosses(t, server, client)
+	if got := foreigners(t, client); got != foreign {
+		t.Errorf("foreign objects changed from\n%s\nto\n%s", foreign, got)
+	}
+}
+
+// repaired calls a function that changes something of ours while the helper stands still, and fails unless that is
+// back, and counted, in time.
+func repaired(t *testing.T, p *process, change func(*process)) {
+	t.Helper()
+	p.rest(t)
+	want, before, passes := p.state(t), p.counter(driftMetric), p.counter(passesMetric)
+	p.signal(unix.SIGSTOP)
+	change(p)
+	p.signal(unix.SIGCONT)
+	defer func() {
+		if t.Failed() {
+			t.Logf("state (-want +got):\n%s", cmp.Diff(want, p.state(t)))
+		}
+	}()
+	// What is not there cannot be asked for by TCP, and what is not in the state is told by the counter only.
+	took := eventually(t, "repair", repairTime, func() bool { return p.state(t) == want })
+	took += eventually(t, "counted repair", repairTime-took, func() bool { return p.counter(driftMetric) > before })
+	p.rest(t)
+	// A pass that repairs, a second one where the tunnel is made again, and one that these changes call for; twice
+	// that where notifications come one by one.
+	const most = 6
+	n := p.counter(passesMetric) - passes
+	if n > most {
+		t.Errorf("%v passes, want at most %d", n, most)
+	}
+	t.Logf("after %s; %v passes", took.Round(time.Millisecond), n)
+}
+
+// foreigners makes objects in a node's namespace that are not ours, if they are not there yet, and returns them as
+// they are.
+func foreigners(t *testing.T, c *testCluster) string {
+	t.Helper()
+	if strings.Contains(c.node.IP("rule show"), "4242") {
+		return c.node.Run("sh", "-ec", "ip rule show; ip route show table 4242; ip nexthop show id 42; ip neigh show 172.31.0.77 dev eth0;"+
+			"ip -4 addr show dev foreign; nft list table ip foreign")
+	}
+	c.node.Run("sh", "-ec", "ip link add foreign type bridge; ip addr add 203.0.113.1/32 dev foreign; ip link set foreign up;"+
+		"ip nexthop add id 42 dev eth0; ip route add 198.51.100.0/24 nhid 42 table 4242; ip route add blackhole 203.0.113.0/24 table 4242;"+
+		"ip rule add priority 4242 lookup 4242; ip neigh add 172.31.0.77 lladdr 02:00:00:00:00:77 dev eth0 nud permanent;"+
+		"nft 'add table ip foreign; add set ip foreign peers { type ipv4_addr; elements = { 10.0.0.1 }; }; add chain ip foreign guard;"+
+		"add rule ip foreign guard ip saddr @peers counter accept'")
+	return foreigners(t, c)
+}
+
+// kernelWireGuard reports whether a gateway's tunnel is the kernel's: only then have other hands a way to its peer.
+func kernelWireGuard(c *testCluster) bool {
+	s, _ := c.written.get()
+	return s.Implementation == records.Kernel
+}
+
+// deletePeer removes the tunnel's peer.
+func deletePeer(t *testing.T, c *testCluster) {
+	t.Helper()
+	if err := c.gateway.Do(func() error {
+		wg, err := wgctrl.New()
+		if err != nil {
+			return err
+		}
+		defer wg.Close()
+		if err := wg.ConfigureDevice(netops.Tunnel, wgtypes.Config{ReplacePeers: true}); err != nil {
+			return fmt.Errorf("delete peer: %w", err)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
