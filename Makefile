@@ -20,7 +20,7 @@ GOLANGCI_LINT_VERSION := v2.15.0
 GOLANGCI_LINT := $(TOOLS)/golangci-lint-$(GOLANGCI_LINT_VERSION)/golangci-lint
 
 # Tests of these packages change kernel state, in namespaces of their own: they need root.
-KERNEL_PACKAGES := ./netops/...
+KERNEL_PACKAGES := ./netops/... ./internal/helper/...
 
 ##@ Build
 

@@ -1,0 +1,272 @@
+// Package pathtest runs the helpers themselves, as processes, in the nodes and gateways of two clusters made of
+// network namespaces, and sends through them. Only the API servers are fakes, and the CLI's documents are written
+// by the test.
+package pathtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"liqonet.io/liqonet/internal/cluster/clustertest"
+	"liqonet.io/liqonet/internal/netnstest"
+	"liqonet.io/liqonet/internal/records"
+)
+
+// kinds is what a test's path is made of.
+type kinds struct {
+	overlay   records.OverlayKind
+	wireGuard records.Implementation
+}
+
+// Both clusters have the same ranges, each calls the other's pods by another one.
+var (
+	podCIDR      = netip.MustParsePrefix("10.244.0.0/16")
+	externalCIDR = netip.MustParsePrefix("10.70.0.0/16")
+	peerExternal = netip.MustParsePrefix("10.71.0.0/16")
+	internalCIDR = netip.MustParsePrefix("10.80.0.0/16")
+)
+
+const (
+	nodesPerCluster = 2
+	serverPort      = 30000 // the server's, at its nodes
+	listenPort      = 51840
+	linkMTU         = 1500
+	pathMTU         = linkMTU - 80 // IPv6 40 + UDP 8 + WireGuard 32
+)
+
+// testCluster is two nodes with a pod each, and a gateway's pod on the first one.
+type testCluster struct {
+	t      *testing.T
+	number byte
+	name   string
+	seen   netip.Prefix // its pod CIDR as the peer calls it
+	key    wgtypes.Key
+	kube   *fake.Clientset
+	socket string
+
+	nodes, pods [nodesPerCluster]netnstest.Namespace
+	gateway     netnstest.Namespace
+
+	nodeHelpers   []process
+	gatewayHelper process
+}
+
+func (c *testCluster) node(i int) netip.Addr {
+	return netip.AddrFrom4([4]byte{172, 31, c.number, byte(11 + i)})
+}
+func (c *testCluster) nodeName(i int) string     { return fmt.Sprintf("%s-%d", c.name, i+1) }
+func (c *testCluster) podsOf(i int) netip.Prefix { return netip.PrefixFrom(inPods(i, 0), 24) }
+func inPods(node int, number byte) netip.Addr {
+	return netip.AddrFrom4([4]byte{10, 244, byte(node + 1), number})
+}
+func (c *testCluster) seenPod(node int) netip.Addr {
+	a := c.seen.Addr().As4()
+	a[2], a[3] = byte(node+1), podNumber
+	return netip.AddrFrom4(a)
+}
+
+// Numbers of addresses in a node's pod range.
+const (
+	bridgeNumber  = 1
+	podNumber     = 5
+	gatewayNumber = 9
+)
+
+// newCluster makes the namespaces of a cluster, on a switch in the underlay, and its API server.
+func newCluster(t *testing.T, underlay netnstest.Namespace, number byte, seen string) *testCluster {
+	c := &testCluster{t: t, number: number, name: string('a' + number - 1), seen: netip.MustParsePrefix(seen)}
+	var err error
+	if c.key, err = wgtypes.GeneratePrivateKey(); err != nil {
+		t.Fatal(err)
+	}
+	var objects []runtime.Object
+	for i := range c.nodes {
+		c.addNode(underlay, i)
+		objects = append(objects, &corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: c.nodeName(i), UID: types.UID("uid-" + c.nodeName(i))},
+			Spec:       corev1.NodeSpec{PodCIDRs: []string{c.podsOf(i).String()}},
+		})
+	}
+	c.gateway = c.addPod(0, gatewayNumber)
+	c.kube = fake.NewClientset(objects...)
+	c.socket = filepath.Join(t.TempDir(), "api")
+	done := make(chan error, 1)
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() { done <- clustertest.Serve(ctx, c.kube, c.socket) }()
+	t.Cleanup(func() { // after the helpers have ended
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+// ip runs ip(8) in a namespace with each line of arguments.
+func ip(ns netnstest.Namespace, lines ...string) {
+	for _, line := range lines {
+		ns.IP(line)
+	}
+}
+
+// addNode makes a node as a simple CNI leaves it, and a pod on it.
+func (c *testCluster) addNode(underlay netnstest.Namespace, i int) {
+	n := netnstest.New(c.t)
+	c.nodes[i] = n
+	port := fmt.Sprintf("%s%d", c.name, i)
+	ip(underlay,
+		fmt.Sprintf("link add %s type veth peer name eth0 netns %s", port, n.Path()),
+		fmt.Sprintf("link set %s master br0 up", port),
+	)
+	ip(n,
+		"link set eth0 up",
+		fmt.Sprintf("addr add %s/16 dev eth0", c.node(i)),
+		"route add default dev eth0",
+		"link add cni0 type bridge",
+		"link set cni0 up",
+		fmt.Sprintf("addr add %s/24 dev cni0", inPods(i, bridgeNumber)),
+		fmt.Sprintf("route add %s via %s", c.podsOf(1-i), c.node(1-i)),
+	)
+	n.Run("sysctl", "-qw", "net.ipv4.ip_forward=1")
+	n.Run("nft", fmt.Sprintf("table ip cni { chain post { type nat hook postrouting priority 90; "+
+		"ip saddr %s ip daddr != %s masquerade; }; }", podCIDR, podCIDR))
+	c.pods[i] = c.addPod(i, podNumber)
+}
+
+func (c *testCluster) addPod(node int, number byte) netnstest.Namespace {
+	p, n := netnstest.New(c.t), c.nodes[node]
+	port := fmt.Sprintf("pod%d", number)
+	ip(n,
+		fmt.Sprintf("link add %s type veth peer name eth0 netns %s", port, p.Path()),
+		fmt.Sprintf("link set %s master cni0 up", port),
+		fmt.Sprintf("link set %s type bridge_slave hairpin on", port),
+	)
+	ip(p,
+		"link set eth0 up",
+		fmt.Sprintf("addr add %s/24 dev eth0", inPods(node, number)),
+		fmt.Sprintf("route add default via %s", inPods(node, bridgeNumber)),
+	)
+	return p
+}
+
+// write puts a record where the CLI puts it; nil makes the empty object that a gateway fills.
+func (c *testCluster) write(name, component string, record records.Document) {
+	c.t.Helper()
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Name: name, Namespace: records.DefaultNamespace,
+		Labels: map[string]string{records.LabelComponent: component, records.LabelPeering: "peer"},
+	}}
+	if record != nil {
+		text, err := records.Encode(record)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		cm.Data = map[string]string{records.DataKey: text}
+	}
+	if _, err := c.kube.CoreV1().ConfigMaps(cm.Namespace).Create(c.t.Context(), cm, metav1.CreateOptions{}); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// connect writes what the CLI would, and starts the helpers.
+func (c *testCluster) connect(k kinds, peer *testCluster) {
+	c.write(records.FabricName, records.ComponentFabric, records.Fabric{
+		Version: records.SchemaVersion, ClusterID: "id-" + c.name, Name: c.name, PodCIDRs: []netip.Prefix{podCIDR},
+		ExternalCIDR: externalCIDR, InternalCIDR: internalCIDR,
+		Overlay: records.Overlay{Kind: k.overlay, Port: 6091}, MTU: linkMTU,
+	})
+	p := records.Peering{
+		Version: records.SchemaVersion, Name: "peer", Role: records.Server,
+		Peer: records.Peer{
+			ClusterID: "id-" + peer.name, Name: peer.name, PublicKey: peer.key.PublicKey().String(),
+			PodCIDRs:     []records.Mapping{{Real: podCIDR, Seen: peer.seen}},
+			ExternalCIDR: records.Mapping{Real: externalCIDR, Seen: peerExternal},
+		},
+		Tunnel: records.Tunnel{
+			Implementation: k.wireGuard, ListenPort: listenPort,
+			Address:     netip.MustParsePrefix("169.254.18.1/30"),
+			PeerAddress: netip.MustParseAddr("169.254.18.2"),
+		},
+		OverlayID: 7, GatewayAddress: netip.MustParseAddr("10.80.128.1"), MTU: pathMTU, ClampMSS: true,
+	}
+	if c.number == 2 {
+		p.Role = records.Client
+		p.Tunnel.Address, p.Tunnel.PeerAddress = netip.MustParsePrefix("169.254.18.2/30"), netip.MustParseAddr("169.254.18.1")
+		p.Tunnel.Endpoints = []string{netip.AddrPortFrom(peer.node(1), serverPort).String()}
+	}
+	c.write(records.PeeringName(p.Name), records.ComponentPeering, p)
+	c.write(records.GatewayName(p.Name), records.ComponentGateway, nil)
+	c.write(records.StatusName(p.Name), records.ComponentStatus, nil)
+	for _, n := range c.nodes {
+		if p.Role == records.Server { // what a NodePort does
+			n.Run("nft", fmt.Sprintf("table ip services { chain pre { type nat hook prerouting priority -100; "+
+				"udp dport %d dnat to %s:%d; }; chain post { type nat hook postrouting priority 100; "+
+				"ct status dnat udp dport %d masquerade; }; }", serverPort, inPods(0, gatewayNumber), listenPort, listenPort))
+		}
+	}
+	c.startNodes()
+	c.gatewayHelper = start(c.t, c.gateway, "gateway of "+c.name, job{
+		Socket: c.socket, Node: c.nodeName(0), Peering: p.Name, PodIP: inPods(0, gatewayNumber), Keys: c.keys(),
+	})
+}
+
+// startNodes starts a helper on each node.
+func (c *testCluster) startNodes() {
+	for i, n := range c.nodes {
+		c.nodeHelpers = append(c.nodeHelpers, start(c.t, n, "node "+c.nodeName(i), job{Socket: c.socket, Node: c.nodeName(i)}))
+	}
+}
+
+// keys writes the tunnel's keys as the mounted Secret has them.
+func (c *testCluster) keys() string {
+	dir := c.t.TempDir()
+	for name, key := range map[string]wgtypes.Key{records.PrivateKeyKey: c.key, records.PresharedKeyKey: presharedKey} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(key.String()), 0o600); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+var presharedKey = wgtypes.Key{1, 2, 3}
+
+// status is what the gateway reports.
+func (c *testCluster) status() (records.Status, error) {
+	cm, err := c.kube.CoreV1().ConfigMaps(records.DefaultNamespace).Get(c.t.Context(), records.StatusName("peer"), metav1.GetOptions{})
+	if err != nil {
+		return records.Status{}, err
+	}
+	return records.Decode[records.Status](cm.Data[records.DataKey])
+}
+
+// reports are what the nodes report, by name.
+func (c *testCluster) reports() (map[string]records.Node, error) {
+	leases, err := c.kube.CoordinationV1().Leases(records.DefaultNamespace).List(c.t.Context(), metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	reports := map[string]records.Node{}
+	for _, l := range leases.Items {
+		n, err := records.Decode[records.Node](l.Annotations[records.AnnotationNode])
+		if err != nil {
+			return nil, fmt.Errorf("report in Lease %s: %w", l.Name, err)
+		}
+		reports[n.Name] = n
+	}
+	if len(reports) < nodesPerCluster {
+		return nil, errors.New("some nodes have not reported")
+	}
+	return reports, nil
+}

@@ -1,0 +1,109 @@
+package pathtest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"os"
+	"os/signal"
+	"syscall"
+	"testing"
+
+	"k8s.io/client-go/kubernetes"
+
+	"liqonet.io/liqonet/internal/cluster/clustertest"
+	"liqonet.io/liqonet/internal/helper"
+	"liqonet.io/liqonet/internal/netnstest"
+	"liqonet.io/liqonet/internal/records"
+)
+
+// jobVariable holds, in the test binary run as a helper, what it is to be.
+const jobVariable = "LIQONET_TEST_HELPER"
+
+// job describes a helper: a node's, or, with a peering, a gateway's.
+type job struct {
+	Socket  string // of its API server
+	Node    string
+	Peering string
+	PodIP   netip.Addr
+	Keys    string // folder
+}
+
+func TestMain(m *testing.M) {
+	text := os.Getenv(jobVariable)
+	if text == "" {
+		os.Exit(m.Run())
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	if err := runHelper(ctx, text); err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		os.Exit(1)
+	}
+}
+
+// runHelper is a helper's process: the code of the product, with another client.
+func runHelper(ctx context.Context, text string) error {
+	var j job
+	if err := json.Unmarshal([]byte(text), &j); err != nil {
+		return err
+	}
+	client, err := kubernetes.NewForConfig(clustertest.ClientConfig(j.Socket))
+	if err != nil {
+		return err
+	}
+	env := helper.Env{
+		Client: client, Namespace: records.DefaultNamespace, HealthAddress: "127.0.0.1:6093",
+		Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+	}
+	if j.Peering == "" {
+		return helper.Node{Env: env, Name: j.Node}.Run(ctx)
+	}
+	return helper.Gateway{
+		Env: env, Peering: j.Peering, Pod: "gateway-" + j.Peering + "-0", PodIP: j.PodIP, Node: j.Node, Keys: j.Keys,
+	}.Run(ctx)
+}
+
+// process is a helper that runs in a namespace.
+type process struct {
+	kill func()
+}
+
+// start runs a helper until the test ends. Its log is shown if the test fails.
+func start(t *testing.T, ns netnstest.Namespace, name string, j job) process {
+	t.Helper()
+	text, err := json.Marshal(j)
+	if err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := ns.Command(context.Background(), self)
+	cmd.Env = append(os.Environ(), jobVariable+"="+string(text))
+	var log bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &log, &log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := false
+	p := process{kill: func() {
+		if ended {
+			return
+		}
+		ended = true
+		_ = cmd.Process.Kill() // as the kernel does when memory is short: nothing can be tidied up
+		_ = cmd.Wait()
+	}}
+	t.Cleanup(func() {
+		p.kill()
+		if t.Failed() {
+			t.Logf("log of %s:\n%s", name, log.Bytes())
+		}
+	})
+	return p
+}

@@ -1,0 +1,226 @@
+package pathtest
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"liqonet.io/liqonet/internal/netnstest"
+	"liqonet.io/liqonet/internal/records"
+)
+
+const (
+	// joining is how long two clusters may take from the first document to the last proof, in a slow guest too.
+	joining = time.Minute
+	// leaving is how long nodes may take to give up a peering.
+	leaving     = 20 * time.Second
+	servicePort = 7000
+)
+
+// TestTwoClusters joins two clusters with the same ranges by their helpers alone, and parts them again.
+func TestTwoClusters(t *testing.T) {
+	for _, k := range combinations() {
+		t.Run(fmt.Sprintf("%s/%s", k.overlay, k.wireGuard), func(t *testing.T) {
+			a, b := twoClusters(t, k)
+			for _, c := range []*testCluster{a, b} {
+				c.awaitProof(k)
+			}
+			for i := range nodesPerCluster {
+				serve(t, a.pods[i])
+				serve(t, b.pods[i])
+			}
+			expectAll(a, b)
+			expectAll(b, a)
+			surviveHelpers(k, a, b)
+			for _, c := range []*testCluster{a, b} {
+				c.part()
+			}
+		})
+	}
+}
+
+// combinations are those of what the kernel under test has; for a short test each part once.
+func combinations() []kinds {
+	var all []kinds
+	for i, overlay := range words("LIQONET_TEST_OVERLAYS", "vxlan") {
+		for j, wireGuard := range words("LIQONET_TEST_WIREGUARD", "userspace") {
+			if i == j || !testing.Short() {
+				all = append(all, kinds{records.OverlayKind(overlay), records.Implementation(wireGuard)})
+			}
+		}
+	}
+	return all
+}
+
+func words(variable, otherwise string) []string {
+	return strings.Fields(cmp.Or(os.Getenv(variable), otherwise))
+}
+
+func twoClusters(t *testing.T, k kinds) (a, b *testCluster) {
+	underlay := netnstest.New(t)
+	ip(underlay, "link add br0 type bridge", "link set br0 up")
+	a, b = newCluster(t, underlay, 1, "10.11.0.0/16"), newCluster(t, underlay, 2, "10.12.0.0/16")
+	a.connect(k, b)
+	b.connect(k, a)
+	return a, b
+}
+
+// awaitProof waits until every node has seen packets of full size come back from a node of the peer.
+func (c *testCluster) awaitProof(k kinds) {
+	c.t.Helper()
+	eventually(c.t, joining, func() error {
+		s, err := c.status()
+		if err != nil {
+			return fmt.Errorf("status of cluster %s: %w", c.name, err)
+		}
+		if s.Implementation != k.wireGuard || s.Overlay != k.overlay {
+			return fmt.Errorf("cluster %s runs on %s and %s, want %s and %s", c.name, s.Implementation, s.Overlay, k.wireGuard, k.overlay)
+		}
+		if s.LastEcho.IsZero() || len(s.Nodes) < nodesPerCluster {
+			return fmt.Errorf("status of cluster %s: %+v", c.name, s)
+		}
+		for _, n := range s.Nodes {
+			if n.LastEcho.IsZero() || n.LastProof.IsZero() {
+				return fmt.Errorf("no proof yet of node %s: %+v", n.Name, n)
+			}
+		}
+		return nil
+	})
+}
+
+// serve answers connections at a pod with the source address that they bear.
+func serve(t *testing.T, pod netnstest.Namespace) {
+	var listener net.Listener
+	if err := pod.Do(func() (err error) {
+		listener, err = (&net.ListenConfig{}).Listen(context.Background(), "tcp4", fmt.Sprintf(":%d", servicePort))
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = io.WriteString(conn, netip.MustParseAddrPort(conn.RemoteAddr().String()).Addr().String())
+			_ = conn.Close()
+		}
+	}()
+}
+
+// seenBy connects to a pod and returns the source address that it saw.
+func seenBy(from netnstest.Namespace, pod netip.Addr) (source string, err error) {
+	err = from.Do(func() error {
+		conn, err := net.DialTimeout("tcp4", netip.AddrPortFrom(pod, servicePort).String(), 5*time.Second)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = conn.Close() }()
+		if err := conn.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
+			return err
+		}
+		text, err := io.ReadAll(conn)
+		source = string(text)
+		return err
+	})
+	return source, err
+}
+
+// expectAll connects from all pods and nodes of a cluster to all pods of the other.
+func expectAll(from, to *testCluster) {
+	from.t.Helper()
+	reports, err := from.reports()
+	if err != nil {
+		from.t.Fatal(err)
+	}
+	for i := range from.nodes {
+		internal := reports[from.nodeName(i)].Internal.As4()
+		external := peerExternal.Addr().As4()
+		copy(external[2:], internal[2:])
+		for j := range to.nodes {
+			for _, source := range []struct {
+				netnstest.Namespace
+				want netip.Addr
+			}{{from.pods[i], from.seenPod(i)}, {from.nodes[i], netip.AddrFrom4(external)}} {
+				got, err := seenBy(source.Namespace, to.seenPod(j))
+				if err != nil || got != source.want.String() {
+					from.t.Errorf("%s: a pod on %s sees %q (%v), want %s", from.nodeName(i), to.nodeName(j), got, err, source.want)
+				}
+			}
+			// The largest packet that travels whole: 28 are ICMP's and IP's headers.
+			from.pods[i].Run("ping", "-q", "-c1", "-W5", "-Mdo", fmt.Sprintf("-s%d", pathMTU-28), to.seenPod(j).String())
+		}
+	}
+}
+
+// surviveHelpers kills helpers: what they made in the kernel carries on, which a tunnel in a process cannot. New
+// ones take over on the nodes.
+func surviveHelpers(k kinds, a, b *testCluster) {
+	for _, c := range []*testCluster{a, b} {
+		for _, p := range c.nodeHelpers {
+			p.kill()
+		}
+		if k.wireGuard == records.Kernel {
+			c.gatewayHelper.kill()
+		}
+	}
+	expectAll(a, b)
+	for _, c := range []*testCluster{a, b} {
+		c.startNodes()
+	}
+}
+
+// part deletes the documents and waits until the nodes have nothing of ours any more.
+func (c *testCluster) part() {
+	c.t.Helper()
+	for _, name := range []string{records.PeeringName("peer"), records.GatewayName("peer"), records.FabricName} {
+		if err := c.kube.CoreV1().ConfigMaps(records.DefaultNamespace).Delete(c.t.Context(), name, metav1.DeleteOptions{}); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	eventually(c.t, leaving, func() error {
+		reports, err := c.reports()
+		if err != nil {
+			return err
+		}
+		for name, n := range reports {
+			if !n.Clean {
+				return fmt.Errorf("node %s is not clean", name)
+			}
+		}
+		return nil
+	})
+	for i, n := range c.nodes {
+		left := n.Run("ip", "-o", "link") + n.Run("ip", "rule") + n.Run("ip", "nexthop") + n.Run("nft", "list", "tables")
+		if strings.Contains(left, "lqn") || strings.Contains(left, "liqonet") || strings.Contains(left, "encap") {
+			c.t.Errorf("node %s has left:\n%s", c.nodeName(i), left)
+		}
+	}
+}
+
+// eventually asks until there is no error any more.
+func eventually(t *testing.T, within time.Duration, ask func() error) {
+	t.Helper()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(within); ; <-tick.C {
+		err := ask()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("after %v: %v", within, err)
+		}
+	}
+}
