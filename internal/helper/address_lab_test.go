@@ -1,0 +1,114 @@
+//go:build linux && lab
+
+package helper
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"liqonet.io/liqonet/internal/records"
+)
+
+// Tests of this file need a real API server, that of $KUBECONFIG: lab/e2e starts one and runs them.
+
+const (
+	labNamespace = "ipam-nodes"
+	labNodes     = 1000
+)
+
+// labClient is a client with the limits that a helper has, of a node's own.
+func labClient(t *testing.T, config *rest.Config) *kubernetes.Clientset {
+	t.Helper()
+	client, err := kubernetes.NewForConfig(rest.CopyConfig(config))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+// TestLabNodes has 1,000 nodes claim their addresses at once.
+func TestLabNodes(t *testing.T) {
+	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	nodes := labCluster(t, config)
+	clients := make([]*kubernetes.Clientset, labNodes)
+	for i := range clients {
+		clients[i] = labClient(t, config)
+	}
+	internal := netip.MustParsePrefix("10.80.0.0/16")
+	addresses := make([]netip.Addr, labNodes)
+	claim := func() time.Duration {
+		began := time.Now()
+		var all sync.WaitGroup
+		for i, node := range nodes {
+			all.Go(func() {
+				_, a, err := claimAddress(t.Context(), clients[i], labNamespace, node, internal)
+				if err != nil {
+					t.Error(err)
+				}
+				if addresses[i].IsValid() && addresses[i] != a {
+					t.Errorf("node %s has %s and then %s", node.Name, addresses[i], a)
+				}
+				addresses[i] = a
+			})
+		}
+		all.Wait()
+		return time.Since(began).Round(time.Millisecond)
+	}
+	t.Logf("%d nodes claimed their addresses in %s", labNodes, claim())
+	holder := map[netip.Addr]string{}
+	for i, a := range addresses {
+		if other, taken := holder[a]; taken || !nodeRange(internal).Contains(a) {
+			t.Errorf("node %s has %s, node %q too", nodes[i].Name, a, other)
+		}
+		holder[a] = nodes[i].Name
+	}
+	t.Logf("%d nodes found them again in %s", labNodes, claim())
+	leases, err := clients[0].CoordinationV1().Leases(labNamespace).List(t.Context(), metav1.ListOptions{LabelSelector: records.LabelNode})
+	if err != nil || len(leases.Items) != labNodes {
+		t.Errorf("%d Leases, %v; want one a node", len(leases.Items), err)
+	}
+}
+
+// labCluster makes the nodes, which have no kubelet.
+func labCluster(t *testing.T, config *rest.Config) []*corev1.Node {
+	t.Helper()
+	quick := rest.CopyConfig(config)
+	quick.QPS = -1 // no limit
+	client := labClient(t, quick)
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: labNamespace}}
+	if _, err := client.CoreV1().Namespaces().Create(t.Context(), namespace, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	nodes := make([]*corev1.Node, labNodes)
+	turns := make(chan struct{}, 20)
+	var all sync.WaitGroup
+	for i := range nodes {
+		turns <- struct{}{}
+		all.Go(func() {
+			defer func() { <-turns }()
+			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("simulated-%d", i)}}
+			var err error
+			if nodes[i], err = client.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if t.Failed() {
+		t.FailNow()
+	}
+	return nodes
+}

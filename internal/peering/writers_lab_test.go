@@ -1,0 +1,105 @@
+//go:build lab
+
+package peering
+
+import (
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/ipam"
+	"liqonet.io/liqonet/ipam/store"
+)
+
+// Tests of this file need a real API server, that of $KUBECONFIG: lab/e2e starts one and runs them.
+
+const (
+	labNamespace = "ipam-writers"
+	labWriters   = 64
+)
+
+// labConfig is the connection to the API server that $KUBECONFIG names.
+func labConfig(t *testing.T) *rest.Config {
+	t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return config
+}
+
+// labClient is a client that shares nothing with others.
+func labClient(t *testing.T, config *rest.Config) *kubernetes.Clientset {
+	t.Helper()
+	client, err := kubernetes.NewForConfig(rest.CopyConfig(config))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+// TestLabWriters has 64 connects reserve for their peers at once, all of which have the same ranges.
+func TestLabWriters(t *testing.T) {
+	config := labConfig(t)
+	client := labClient(t, config)
+	ctx := t.Context()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: labNamespace}}
+	if _, err := client.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	kept := store.New(client, labNamespace)
+	var own ownRanges
+	err := kept.Update(ctx, func(r *ipam.Registry) (err error) {
+		own = ownRanges{pods: ranges("10.244.0.0/16"), services: ranges("10.96.0.0/16"), nodes: ranges("172.31.1.0/24")}
+		own.external, own.internal, err = reserveOwn(r, own)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	peer := &end{site: site{fabric: records.Fabric{
+		PodCIDRs: ranges("10.244.0.0/16"), ExternalCIDR: prefix("10.70.0.0/16"), NodeNetworks: ranges("172.31.2.0/24"),
+	}}}
+
+	ends := make([]*end, labWriters)
+	for i := range ends {
+		ends[i] = &end{peering: fmt.Sprintf("peer-%d", i), site: site{own: own, Side: Side{
+			Cluster: &cluster.Cluster{Context: "a", Namespace: labNamespace, Kube: labClient(t, config)},
+		}}}
+	}
+	began := time.Now()
+	var all sync.WaitGroup
+	for _, e := range ends {
+		all.Go(func() {
+			if err := e.reserve(ctx, peer); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	t.Logf("%d clients reserved in %s", labWriters, time.Since(began).Round(time.Millisecond))
+
+	// That nothing overlaps is what reading it says; that nothing is lost is seen here.
+	r, err := kept.Load(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range ends {
+		held := r.Held(ipam.Peering(e.peering), ipam.PeerPods, ipam.PeerExternal, ipam.GatewayAddress)
+		if len(held) != 3 || r.Held(ipam.Peering(e.peering), ipam.PeerPods)[0].Range != e.addresses.pods[0].Seen ||
+			r.Held(ipam.Peering(e.peering), ipam.PeerExternal)[0].Range != e.addresses.external.Seen ||
+			r.Held(ipam.Peering(e.peering), ipam.GatewayAddress)[0].Range.Addr() != e.addresses.gateway {
+			t.Errorf("%s was given %+v, and holds %+v", e.peering, e.addresses, held)
+		}
+	}
+}

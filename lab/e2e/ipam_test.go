@@ -1,0 +1,170 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"liqonet.io/liqonet/lab"
+	"liqonet.io/liqonet/lab/spec"
+)
+
+// processes is how many programs ask for addresses at once.
+const processes = 64
+
+// TestIPAM has many writers of addresses at once, against one real API server.
+func TestIPAM(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), buildTimeout)
+	defer cancel()
+	const name = "e2e-ipam"
+	if err := lab.Remove(ctx, name); err != nil {
+		t.Fatal(err)
+	}
+	l, err := lab.Start(ctx, lab.Options{
+		Name: name, Log: t.Output(), Spec: spec.Spec{Clusters: []spec.Cluster{{Name: "a", Nodes: 1}}},
+	})
+	t.Cleanup(func() {
+		if err := lab.Remove(context.WithoutCancel(ctx), name); err != nil {
+			t.Error(err)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := liqoctl{path: filepath.Join(t.TempDir(), "liqoctl"), lab: l}
+	inRoot(ctx, t, l, "go", "build", "-trimpath", "-o", c.path, "./cmd/liqoctl")
+	kubectl(ctx, t, l, "a", "create", "namespace", "liqonet")
+	t.Run("processes acquire ranges", func(t *testing.T) { testProcesses(ctx, t, c) })
+	t.Run("none is free", func(t *testing.T) { testNoneFree(ctx, t, c) })
+	t.Run("damage is left as it is", func(t *testing.T) { testDamage(ctx, t, c) })
+	for _, test := range []struct{ what, pkg, name string }{
+		{"connects reserve for their peers", "./internal/peering", "TestLabWriters"},
+		{"nodes claim their addresses", "./internal/helper", "TestLabNodes"},
+	} {
+		t.Run(test.what, func(t *testing.T) {
+			out := inRoot(ctx, t, l, "go", "test", "-tags", "lab", "-count", "1", "-v", "-run", "^"+test.name+"$", test.pkg)
+			if !strings.Contains(out, "--- PASS: "+test.name) {
+				t.Errorf("%s did not run", test.name)
+			}
+			t.Log(out)
+		})
+	}
+}
+
+// inRoot runs a program in the root of the repository, with the lab's kubeconfig, and returns what it says.
+func inRoot(ctx context.Context, t *testing.T, l *lab.Lab, argv ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Dir = filepath.Join("..", "..")
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+l.Kubeconfig(), "CGO_ENABLED=0")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %v\n%s", argv, err, out)
+	}
+	return string(out)
+}
+
+// testProcesses runs 64 programs at once that each acquire a range, and again.
+func testProcesses(ctx context.Context, t *testing.T, c liqoctl) {
+	first := acquireAll(ctx, t, c)
+	owners := map[netip.Prefix]int{}
+	for i, p := range first {
+		for other, j := range owners {
+			if other.Overlaps(p) {
+				t.Errorf("processes %d and %d have %s and %s", i, j, p, other)
+			}
+		}
+		owners[p] = i
+	}
+	for i, p := range acquireAll(ctx, t, c) {
+		if p != first[i] {
+			t.Errorf("process %d was given %s and then %s", i, first[i], p)
+		}
+	}
+	var list struct {
+		Reservations []struct {
+			Range netip.Prefix
+			Owner string
+		}
+	}
+	if err := json.Unmarshal([]byte(c.must(ctx, t, "ipam", "list", "--context", "a", "-o", "json")), &list); err != nil {
+		t.Fatal(err)
+	}
+	if len(list.Reservations) != processes {
+		t.Errorf("%d reservations are kept, want %d", len(list.Reservations), processes)
+	}
+	for _, r := range list.Reservations {
+		if i, ok := owners[r.Range]; !ok || r.Owner != fmt.Sprintf("user/ci-%d", i) {
+			t.Errorf("%s keeps %s, which nobody was told", r.Owner, r.Range)
+		}
+	}
+}
+
+// acquireAll starts one program for each process and returns what they print.
+func acquireAll(ctx context.Context, t *testing.T, c liqoctl) []netip.Prefix {
+	t.Helper()
+	ranges := make([]netip.Prefix, processes)
+	began := time.Now()
+	var all sync.WaitGroup
+	for i := range ranges {
+		all.Go(func() {
+			out, said, code := c.run(ctx, t, "ipam", "acquire", "/24", "--owner", fmt.Sprintf("ci-%d", i), "--context", "a")
+			p, err := netip.ParsePrefix(strings.TrimSuffix(out, "\n"))
+			if code != 0 || err != nil || p.Bits() != 24 {
+				t.Errorf("process %d: exit code %d, stdout %q, stderr %q", i, code, out, said)
+			}
+			ranges[i] = p
+		})
+	}
+	all.Wait()
+	t.Logf("%d processes acquired in %s", processes, time.Since(began).Round(time.Millisecond))
+	return ranges
+}
+
+func testNoneFree(ctx context.Context, t *testing.T, c liqoctl) {
+	out, said, code := c.run(ctx, t, "ipam", "acquire", "/8", "--owner", "big", "--context", "a")
+	if code != 4 || out != "" || !strings.Contains(said, "no free addresses") {
+		t.Errorf("exit code %d, stdout %q, stderr %q", code, out, said)
+	}
+}
+
+// testDamage has documents that must be refused, and looks whether they are still there afterwards.
+func testDamage(ctx context.Context, t *testing.T, c liqoctl) {
+	kept := func() string {
+		return kubectl(ctx, t, c.lab, "a", "-n", "liqonet", "get", "configmap", "ipam", "-o", "jsonpath={.data.record}")
+	}
+	good := kept()
+	put := func(text string) {
+		patch, err := json.Marshal(map[string]any{"data": map[string]string{"record": text}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		kubectl(ctx, t, c.lab, "a", "-n", "liqonet", "patch", "configmap", "ipam", "--type", "merge", "-p", string(patch))
+	}
+	defer put(good)
+	for reason, text := range map[string]string{
+		"schema version 2, this binary knows 1": strings.Replace(good, "version: 1", "version: 2", 1),
+		"damaged document":                      strings.TrimSuffix(good, " reserved\"\n"), // cut off
+	} {
+		put(text)
+		for _, args := range [][]string{
+			{"ipam", "acquire", "/24", "--owner", "late"}, {"ipam", "release", "--owner", "ci-1"}, {"ipam", "check", "--repair"},
+		} {
+			_, said, code := c.run(ctx, t, append(args, "--context", "a")...)
+			if code != 1 || !strings.Contains(said, reason) {
+				t.Errorf("%v: exit code %d, %q; want %q", args, code, said, reason)
+			}
+		}
+		if got := kept(); got != text {
+			t.Errorf("%s: the document was overwritten:\n%s", reason, got)
+		}
+	}
+}
