@@ -25,9 +25,9 @@ func connection() peering.Connection {
 				pods, {What: "external", Real: pfx("10.70.0.0/16"), Seen: pfx("10.71.0.0/16")},
 			},
 			Proof: peering.Proof{
-				RTT: records.Duration(600 * time.Microsecond), Implementation: records.Kernel, Overlay: records.Geneve,
+				RTT: 600 * time.Microsecond, Implementation: records.Kernel, Overlay: records.Geneve,
 				Nodes: []peering.NodeProof{
-					{Name: name + "-1", RTT: records.Duration(1300 * time.Microsecond)}, {Name: name + "-2", RTT: records.Duration(2 * time.Millisecond)},
+					{Name: name + "-1", RTT: 1300 * time.Microsecond}, {Name: name + "-2", RTT: 2 * time.Millisecond},
 				},
 			},
 		}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
-	"time"
 
 	"liqonet.io/liqonet/internal/peering"
 )
@@ -62,10 +61,10 @@ func describeProof(b *strings.Builder, from, to peering.SideResult) {
 	p := from.Proof
 	nodes := make([]string, len(p.Nodes))
 	for i, n := range p.Nodes {
-		nodes[i] = n.Name + " " + roundTrip(time.Duration(n.RTT))
+		nodes[i] = n.Name + " " + roundTrip(n.RTT)
 	}
 	fmt.Fprintf(b, "  %s to %s: %s (MTU %d, %s, %s WireGuard; between gateways %s, loss %s)\n", from.Cluster.Name, to.Cluster.Name,
-		strings.Join(nodes, ", "), from.MTU, p.Overlay, p.Implementation, roundTrip(time.Duration(p.RTT)), percent(p.Loss))
+		strings.Join(nodes, ", "), from.MTU, p.Overlay, p.Implementation, roundTrip(p.RTT), percent(p.Loss))
 }
 
 // describeDisconnection is the answer of `network disconnect` for people.

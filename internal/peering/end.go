@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
@@ -229,14 +230,14 @@ func (e *end) result() SideResult {
 		Cluster: e.info(), Peering: e.peering, Role: e.role, Mappings: mappedRanges(p.Peer),
 		Endpoints: p.Tunnel.Endpoints, Gateway: p.GatewayAddress, MTU: p.MTU,
 		Proof: Proof{
-			Time: s.Time, Endpoint: s.Endpoint, LastHandshake: s.LastHandshake, RTT: s.RTT, Loss: s.Loss,
+			Time: s.Time, Endpoint: s.Endpoint, LastHandshake: s.LastHandshake, RTT: time.Duration(s.RTT), Loss: s.Loss,
 			Implementation: s.Implementation, Overlay: s.Overlay,
 		},
 	}
 	ready := e.readyNodes()
 	for _, n := range s.Nodes {
 		if slices.Contains(ready, n.Name) {
-			r.Proof.Nodes = append(r.Proof.Nodes, NodeProof{Name: n.Name, RTT: n.ProofRTT})
+			r.Proof.Nodes = append(r.Proof.Nodes, NodeProof{Name: n.Name, RTT: time.Duration(n.ProofRTT)})
 		}
 	}
 	return r

@@ -70,7 +70,7 @@ type Proof struct {
 	Time           time.Time              `json:"time"`
 	Endpoint       netip.AddrPort         `json:"endpoint,omitzero"`
 	LastHandshake  time.Time              `json:"lastHandshake"`
-	RTT            records.Duration       `json:"rtt"` // between the gateways
+	RTT            time.Duration          `json:"rttNanoseconds"` // between the gateways
 	Loss           float64                `json:"loss"`
 	Implementation records.Implementation `json:"implementation"`
 	Overlay        records.OverlayKind    `json:"overlay"`
@@ -79,8 +79,8 @@ type Proof struct {
 
 // NodeProof is one node's part of a Proof.
 type NodeProof struct {
-	Name string           `json:"name"`
-	RTT  records.Duration `json:"rtt"` // to a node of the peer and back
+	Name string        `json:"name"`
+	RTT  time.Duration `json:"rttNanoseconds"` // to a node of the peer and back
 }
 
 // Disconnection is what Disconnect removed. A side that was not asked for is nil.

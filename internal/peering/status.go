@@ -40,15 +40,17 @@ type PeeringStatus struct { //nolint:revive // Status is the function that retur
 	MTU            int                    `json:"mtu,omitempty"` // bytes, of packets between pods
 	Mappings       []MappedRange          `json:"mappings,omitempty"`
 	Nodes          []NodeState            `json:"nodes,omitempty"`
+	Drift          records.Drift          `json:"drift,omitzero"` // of the gateway's kernel
 }
 
 // NodeState is one node's part in a peering.
 type NodeState struct {
-	Name  string           `json:"name"`
-	Ready bool             `json:"ready"` // its packets cross
-	RTT   records.Duration `json:"rtt"`   // to the gateway and back
+	Name  string        `json:"name"`
+	Ready bool          `json:"ready"`          // its packets cross
+	RTT   time.Duration `json:"rttNanoseconds"` // to the gateway and back
 	// ProofRTT is the round trip to a node of the peer.
-	ProofRTT records.Duration `json:"proofRTT"`
+	ProofRTT time.Duration `json:"proofRTTNanoseconds"`
+	Drift    records.Drift `json:"drift,omitzero"` // of the node's kernel
 }
 
 // unknownDuration stands for a duration that nobody has measured.
@@ -210,6 +212,7 @@ func describeStatus(p records.Peering, o Observation) PeeringStatus {
 	v.RxBytes, v.TxBytes, v.Loss = s.RxBytes, s.TxBytes, s.Loss
 	v.Implementation, v.Overlay, v.Pod = s.Implementation, s.Overlay, s.Pod
 	v.NodesReady = nodesReady(s, o.Nodes)
+	v.Drift = s.Drift
 	if s.Endpoint.IsValid() {
 		v.Endpoint = s.Endpoint.String()
 	}
@@ -224,5 +227,5 @@ func describeStatus(p records.Peering, o Observation) PeeringStatus {
 
 func nodeState(s *records.Status, name string) NodeState {
 	n, ok := nodeStatus(s, name)
-	return NodeState{Name: name, Ready: ok && echoes(s, n) && proven(s, n), RTT: n.RTT, ProofRTT: n.ProofRTT}
+	return NodeState{Name: name, Ready: ok && echoes(s, n) && proven(s, n), RTT: time.Duration(n.RTT), ProofRTT: time.Duration(n.ProofRTT), Drift: n.Drift}
 }

@@ -24,7 +24,7 @@ func TestStatus(t *testing.T) {
 			t.Errorf("age %s", got.ReportAge)
 		}
 		got.ReportAge, got.Mappings = 0, nil
-		rtt := records.Duration(2 * time.Millisecond)
+		const rtt = 2 * time.Millisecond
 		want := PeeringStatus{
 			Peer: "b", Role: records.Client, State: Healthy, Endpoint: "172.31.2.11:30840", RTT: time.Millisecond,
 			NodesReady: 2, NodesTotal: 2, Implementation: records.Kernel, Overlay: records.Geneve, Pod: "gateway-0", MTU: 1420,
