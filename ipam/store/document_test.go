@@ -78,6 +78,29 @@ func TestEncodeGolden(t *testing.T) {
 	}
 }
 
+// TestPlain: what Encode writes is read the quick way, whatever else is YAML is not, and is read all the same.
+func TestPlain(t *testing.T) {
+	text := Encode(installed(t))
+	if _, ok := plain(text); !ok {
+		t.Error("what was encoded is not read the quick way")
+	}
+	for name, change := range map[string]func(string) string{
+		"comment":      func(s string) string { return "# by hand\n" + s },
+		"no quotes":    func(s string) string { return strings.Replace(s, `"10.0.0.0/8"`, "10.0.0.0/8", 1) },
+		"escape":       func(s string) string { return strings.Replace(s, `"10.0.0.0/8"`, `"10.0.0.0\x2f8"`, 1) },
+		"indentation":  func(s string) string { return strings.ReplaceAll(s, "\n- ", "\n  - ") },
+		"no last line": func(s string) string { return strings.TrimSuffix(s, "\n") },
+	} {
+		changed := change(text)
+		if _, ok := plain(changed); ok || changed == text {
+			t.Errorf("%s: read the quick way", name)
+		}
+		if r, err := Decode(changed); err != nil || Encode(r) != text {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // comparePrefixes lets cmp look into package netip.
 var comparePrefixes = cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })
 
@@ -127,6 +150,12 @@ func FuzzDecode(f *testing.F) {
 		f.Add(c.text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
+		if quick, ok := plain(text); ok {
+			slow, err := parse(text)
+			if err != nil || !slices.Equal(quick.Pools, slow.Pools) || !slices.Equal(quick.Reservations, slow.Reservations) || quick.Version != slow.Version {
+				t.Errorf("read as %+v, but as YAML it is %+v, %v", quick, slow, err)
+			}
+		}
 		r, err := Decode(text)
 		if err != nil {
 			return
