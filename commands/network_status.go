@@ -132,7 +132,7 @@ func (o statusOptions) extra(columns []string) []string {
 
 var (
 	statusHeading = []string{"PEER", "ROLE", "STATE", "ENDPOINT", "HANDSHAKE", "RTT", "LOSS", "RX/TX", "NODES", "WIREGUARD", "OVERLAY"}
-	wideHeading   = []string{"MTU", "REPORT", "GATEWAY", "SEEN HERE"}
+	wideHeading   = []string{"MTU", "DRIFT", "REPORT", "GATEWAY", "SEEN HERE"}
 )
 
 func statusRow(p peering.PeeringStatus) []string {
@@ -154,7 +154,11 @@ func wideRow(p peering.PeeringStatus) []string {
 			seen[i] += fmt.Sprintf(" (%s)", m.Real)
 		}
 	}
-	return []string{fmt.Sprint(p.MTU), age(p.ReportAge), orDash(p.Pod), orDash(strings.Join(seen, ", "))}
+	drift := unknown
+	if p.ReportAge >= 0 {
+		drift = fmt.Sprint(p.Drifts())
+	}
+	return []string{fmt.Sprint(p.MTU), drift, age(p.ReportAge), orDash(p.Pod), orDash(strings.Join(seen, ", "))}
 }
 
 func healthy(all []peering.PeeringStatus) bool {

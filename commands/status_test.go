@@ -22,6 +22,8 @@ func peerings() []peering.PeeringStatus {
 			RTT: 600 * time.Microsecond, RxBytes: 1536, TxBytes: 10, NodesReady: 2, NodesTotal: 2, Implementation: records.Kernel,
 			Overlay: records.Geneve, ReportAge: 3 * time.Second, Pod: "gateway-b-x", MTU: 1420,
 			Mappings: []peering.MappedRange{{What: "pods", Real: pfx("10.244.0.0/16"), Seen: pfx("10.11.0.0/16")}},
+			Drift:    records.Drift{Times: 1, What: "tunnel lqn-tunnel"},
+			Nodes:    []peering.NodeState{{Name: "n1", Ready: true, Drift: records.Drift{Times: 2, What: "rule 104 table 7600"}}},
 		},
 		{
 			Peer: "c", Role: records.Server, State: peering.Connecting, Reason: "the gateway has not reported yet", HandshakeAge: -1,
@@ -81,6 +83,9 @@ func TestStatusForPrograms(t *testing.T) {
 	var answer statusAnswer
 	if err := json.Unmarshal([]byte(out), &answer); err != nil {
 		t.Fatal(err)
+	}
+	if got := answer.Peerings[0].Nodes[0].Drift; got.Times != 2 || got.What != "rule 104 table 7600" {
+		t.Errorf("drift of n1: %+v", got)
 	}
 	if answer.Healthy || len(answer.Peerings) != 2 || answer.Peerings[0].Mappings[0].Seen != pfx("10.11.0.0/16") {
 		t.Errorf("answer %s", out)
