@@ -61,6 +61,11 @@ func TestNetwork(t *testing.T) {
 	})
 	t.Run("other parameters need --update", func(t *testing.T) { testUpdate(ctx, t, c) })
 	t.Run("status is healthy", func(t *testing.T) { testStatus(ctx, t, c) })
+	t.Run("addresses are in order", func(t *testing.T) {
+		for _, cluster := range []string{"a", "b"} {
+			c.must(ctx, t, "ipam", "check", "--context", cluster)
+		}
+	})
 	t.Run("a node that joins takes part", func(t *testing.T) {
 		if _, err := l.AddNode(ctx, "a"); err != nil {
 			t.Fatal(err)
