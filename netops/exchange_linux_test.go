@@ -136,12 +136,30 @@ func silent(t *testing.T, from namespace, to netip.AddrPort) {
 	}
 }
 
+// watch receives a copy of every UDP packet that comes to a namespace, whatever port it is for.
+func watch(t *testing.T, ns namespace) net.PacketConn {
+	t.Helper()
+	var seen net.PacketConn
+	ns.inside(func() (err error) {
+		seen, err = (&net.ListenConfig{}).ListenPacket(context.Background(), "ip4:udp", "0.0.0.0")
+		return err
+	})
+	t.Cleanup(func() { _ = seen.Close() })
+	return seen
+}
+
 func at(a netip.Addr) netip.AddrPort { return netip.AddrPortFrom(a, servicePort) }
 
 // drops is how many packets the rules of a chain of ours have dropped.
-func (ns namespace) drops(chain string) (packets int) {
+func (ns namespace) drops(chain string) int {
 	ns.t.Helper()
-	for line := range strings.Lines(ns.run("nft", "list", "chain", "ip", Table, chain)) {
+	return ns.counted(Table, chain)
+}
+
+// counted is how many packets the rules of a chain have counted.
+func (ns namespace) counted(table, chain string) (packets int) {
+	ns.t.Helper()
+	for line := range strings.Lines(ns.run("nft", "list", "chain", "ip", table, chain)) {
 		if _, counted, ok := strings.Cut(line, "counter packets "); ok {
 			var n int
 			if _, err := fmt.Sscan(counted, &n); err != nil {

@@ -27,10 +27,24 @@ func TestFailsClosed(t *testing.T) {
 		a, b := equalRanges().build(t, nil)
 		elsewhere(a, b, "elsewhere")
 		join(kind, a, b)
-		check := func(name, command string, at namespace, follow func()) {
+		watched := []namespace{a.nodes[0].namespace, a.nodes[1].namespace, a.gateways[0].namespace}
+		for _, ns := range watched {
+			ns.script("nft", "-f", "-")(
+				"table ip clear {", "chain out { type filter hook postrouting priority 500",
+				fmt.Sprintf("oifname eth0 udp dport %d counter", servicePort), "}", "}",
+			)
+		}
+		check := func(name, command string, in namespace, follow func()) {
 			t.Run(fmt.Sprintf("%s/%s", kind, name), func(t *testing.T) {
-				at.run(strings.Fields(command)...)
-				expectSilence(t, a, b)
+				in.run(strings.Fields(command)...)
+				n := a.nodes[0]
+				silent(t, n.pod, at(b.seenPod(1)))
+				silent(t, n.namespace, at(b.seenPod(1)))
+				for _, ns := range watched {
+					if packets := ns.counted("clear", "out"); packets > 0 {
+						t.Errorf("%d packets left in the clear", packets)
+					}
+				}
 				follow()
 				expectAll(t, a, b)
 			})
@@ -44,12 +58,4 @@ func TestFailsClosed(t *testing.T) {
 			check("gateway/"+name, command, g.namespace, g.follow)
 		}
 	}
-}
-
-// expectSilence sends from a cluster's first node and its pod to a pod of the peer.
-func expectSilence(t *testing.T, from, to side) {
-	t.Helper()
-	n := from.nodes[0]
-	silent(t, n.pod, at(to.seenPod(1)))
-	silent(t, n.namespace, at(to.seenPod(1)))
 }

@@ -1,11 +1,9 @@
 package netops
 
 import (
-	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"os"
 	"testing"
@@ -112,12 +110,7 @@ func (f frame) send(t *testing.T, from namespace, to netip.AddrPort) {
 // arrives sees the datagram where the pod's server would.
 func (f frame) arrives(t *testing.T, from namespace, to netip.AddrPort, end namespace) {
 	t.Helper()
-	var seen net.PacketConn
-	end.inside(func() (err error) {
-		seen, err = (&net.ListenConfig{}).ListenPacket(context.Background(), "ip4:udp", "0.0.0.0")
-		return err
-	})
-	defer func() { _ = seen.Close() }()
+	seen := watch(t, end)
 	f.send(t, from, to)
 	if err := seen.SetReadDeadline(time.Now().Add(answerWait)); err != nil {
 		t.Fatal(err)
