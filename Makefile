@@ -71,6 +71,7 @@ check: build lint unit ## Build, lint, and run the tests that need no root (gold
 .PHONY: test
 test: deps check ## Run all tests: check, those of the kernel, and real clusters; needs root
 	go test $(KERNEL_PACKAGES)
+	@echo "on a guest's kernel: Geneve and kernel WireGuard"
 	bin/lab guest test $(KERNEL_PACKAGES) -- -short
 	bin/lab guest test --virtual-time --run Timers ./netops/tunnel
 	cd lab && go test -timeout 60m ./...

@@ -106,14 +106,18 @@ func (ns namespace) inside(do func() error) {
 	}
 }
 
-// overlays are the kinds of overlay that the kernel under test has, from LIQONET_TEST_OVERLAYS.
+// overlays are the kinds of overlay that the kernel under test has, from LIQONET_TEST_OVERLAYS, for a short test the
+// first alone.
 func overlays() []LinkKind {
 	var kinds []LinkKind
 	for _, kind := range strings.Fields(os.Getenv("LIQONET_TEST_OVERLAYS")) {
 		kinds = append(kinds, LinkKind(kind))
 	}
-	if kinds == nil {
-		kinds = []LinkKind{KindVXLAN}
+	switch {
+	case kinds == nil:
+		return []LinkKind{KindVXLAN}
+	case testing.Short():
+		return kinds[:1]
 	}
 	return kinds
 }
