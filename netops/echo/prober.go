@@ -21,7 +21,7 @@ const minInterval = 10 * time.Millisecond
 // Probe returns, and one may still be running when Stop returns.
 type ProbeConfig struct {
 	Target   netip.AddrPort
-	Interval time.Duration // between requests; 10 ms at least
+	Interval time.Duration // between requests but the first two; 10 ms at least
 	Timeout  time.Duration // after which a request is given up; zero: DefaultTimeout
 	Size     int           // of a request, bytes without IP and UDP headers; zero: MinSize
 	// Window is the number of last requests from which loss and median are taken; zero: DefaultWindow. It is
@@ -122,6 +122,20 @@ func (p *Prober) SetTarget(target netip.AddrPort) error {
 	return nil
 }
 
+// Hurry sends the next request at once.
+func (p *Prober) Hurry() {
+	s := p.socket
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p.place < 0 {
+		return
+	}
+	p.next = time.Now()
+	p.due = p.next
+	heap.Fix(&s.schedule, p.place)
+	s.wakeUp()
+}
+
 // Stop ends the requests. The statistics stay.
 func (p *Prober) Stop() {
 	s := p.socket
@@ -169,15 +183,19 @@ func (p *Prober) step(now time.Time) (given int, request Message, send bool) {
 			Size:     p.cfg.Size,
 		}
 		p.stats.Sent++
-		if p.next = p.next.Add(p.cfg.Interval); p.next.Before(now) {
-			p.next = now.Add(p.cfg.Interval) // a stopped process does not catch up
-		}
+		p.next = p.socket.nextTime(now, p.cfg.Interval)
 	}
 	p.due = p.next
 	if sent, ok := p.window.oldest(); ok && sent.Add(p.cfg.Timeout).Before(p.due) {
 		p.due = sent.Add(p.cfg.Timeout)
 	}
 	return given, request, send
+}
+
+// nextTime is the next of the times at which requests of an interval are sent. They are the same for all probers
+// of a socket, so that one awakening serves many; a stopped process does not catch up.
+func (s *Socket) nextTime(now time.Time, interval time.Duration) time.Time {
+	return s.begin.Add(now.Sub(s.begin).Truncate(interval) + interval)
 }
 
 // failed notes that a request of that session could not be sent, and reports whether the session still runs;

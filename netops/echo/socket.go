@@ -67,6 +67,7 @@ type packetConn interface {
 // receives and one that sends when it is time.
 type Socket struct {
 	conn      packetConn
+	begin     time.Time // from which on times of requests are counted
 	responder *Responder
 	limit     bucket // used by the receiving goroutine alone
 	done      chan struct{}
@@ -84,6 +85,7 @@ type Socket struct {
 func newSocket(conn packetConn, responder *Responder) *Socket {
 	s := &Socket{
 		conn:     conn,
+		begin:    time.Now(),
 		done:     make(chan struct{}),
 		wake:     make(chan struct{}, 1),
 		probers:  make(map[uint64]*Prober),
