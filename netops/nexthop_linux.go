@@ -51,16 +51,24 @@ func (s *routeSocket) deleteNexthop(id uint32) error {
 	})
 }
 
-// nexthops reads the nexthop objects of our band. linkNames gives the names of links by index.
-func (s *routeSocket) nexthops(linkNames map[int]string) ([]Nexthop, error) {
+// nexthops reads the nexthop objects of our band that lead to our links. (One that others led elsewhere is missing,
+// and setNexthop leads it back.)
+func (s *routeSocket) nexthops(links map[int]Link) ([]Nexthop, error) {
 	var found []Nexthop
-	request := message{kind: unix.RTM_GETNEXTHOP, header: unix.Nhmsg{}}
-	err := s.dump(request, func() { found = nil }, func(data []byte) error {
-		n, err := decodeNexthop(data, linkNames)
-		if err == nil && isOurNexthop(n.ID) {
-			found = append(found, n)
+	err := ofOurs(links, func(index int, l Link) error {
+		kept := len(found)
+		request := message{
+			kind:   unix.RTM_GETNEXTHOP,
+			header: unix.Nhmsg{},
+			attrs:  func(ae *raw.AttributeEncoder) { ae.Uint32(unix.NHA_OIF, uint32(index)) },
 		}
-		return err
+		return s.dump(request, func() { found = found[:kept] }, func(data []byte) error {
+			n, err := decodeNexthop(data, map[int]string{index: l.Name})
+			if err == nil && isOurNexthop(n.ID) {
+				found = append(found, n)
+			}
+			return err
+		})
 	})
 	return found, err
 }

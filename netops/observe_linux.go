@@ -1,11 +1,13 @@
 package netops
 
 import (
+	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"slices"
 
-	"github.com/vishvananda/netlink"
+	raw "github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
 )
 
@@ -25,9 +27,9 @@ func (k *Kernel) Observe() (State, error) {
 		what string
 		read func() error
 	}{
-		{"addresses", func() (err error) { s.Addresses, err = k.addresses(links); return err }},
-		{"neighbours", func() (err error) { s.Neighbours, err = k.neighbours(links); return err }},
-		{"nexthops", func() (err error) { s.Nexthops, err = k.route.nexthops(names); return err }},
+		{"addresses", func() (err error) { s.Addresses, err = k.route.addresses(links); return err }},
+		{"neighbours", func() (err error) { s.Neighbours, err = k.route.neighbours(links); return err }},
+		{"nexthops", func() (err error) { s.Nexthops, err = k.route.nexthops(links); return err }},
 		{"routes", func() (err error) { s.Routes, err = k.route.routes(names); return err }},
 		{"rules", func() (err error) { s.Rules, s.LocalRuleMoved, err = k.route.rules(); return err }},
 		{"firewall", func() (err error) { s.Firewall, err = k.nft.Observe(Table); return err }},
@@ -42,36 +44,83 @@ func (k *Kernel) Observe() (State, error) {
 }
 
 // addresses reads the IPv4 addresses of our links.
-func (k *Kernel) addresses(links map[int]Link) ([]Address, error) {
-	var all []netlink.Addr
-	err := consistently(func() (err error) {
-		all, err = k.library.AddrList(nil, unix.AF_INET)
-		return err
-	})
+func (s *routeSocket) addresses(links map[int]Link) ([]Address, error) {
 	var found []Address
-	for _, a := range all {
-		if l := links[a.LinkIndex]; l.ours() {
-			addr, _ := netip.AddrFromSlice(a.IP.To4())
-			ones, _ := a.Mask.Size()
-			found = append(found, Address{Link: l.Name, Prefix: netip.PrefixFrom(addr, ones)})
-		}
-	}
+	err := ofOurs(links, func(index int, l Link) error {
+		kept := len(found)
+		request := message{kind: unix.RTM_GETADDR, header: unix.IfAddrmsg{Family: unix.AF_INET, Index: uint32(index)}}
+		return s.dump(request, func() { found = found[:kept] }, func(data []byte) error {
+			prefix, err := decodeAddress(data)
+			found = append(found, Address{Link: l.Name, Prefix: prefix})
+			return err
+		})
+	})
 	return found, err
 }
 
-// neighbours reads the permanent neighbours of our links.
-func (k *Kernel) neighbours(links map[int]Link) ([]Neighbour, error) {
-	var all []netlink.Neigh
-	err := consistently(func() (err error) {
-		all, err = k.library.NeighList(0, unix.AF_INET)
-		return err
-	})
-	var found []Neighbour
-	for _, n := range all {
-		if l := links[n.LinkIndex]; l.ours() && n.State == netlink.NUD_PERMANENT {
-			ip, _ := netip.AddrFromSlice(n.IP.To4())
-			found = append(found, Neighbour{Link: l.Name, IP: ip, MAC: n.HardwareAddr})
+func decodeAddress(data []byte) (netip.Prefix, error) {
+	var header unix.IfAddrmsg
+	ad, err := split(data, &header)
+	if err != nil {
+		return netip.Prefix{}, err
+	}
+	var local []byte
+	for ad.Next() {
+		if ad.Type() == unix.IFA_LOCAL {
+			local = ad.Bytes()
 		}
 	}
+	return prefixOf(local, header.Prefixlen), ad.Err()
+}
+
+// neighbours reads the permanent neighbours of our links.
+func (s *routeSocket) neighbours(links map[int]Link) ([]Neighbour, error) {
+	var found []Neighbour
+	err := ofOurs(links, func(index int, l Link) error {
+		kept := len(found)
+		request := message{
+			kind:   unix.RTM_GETNEIGH,
+			header: unix.NdMsg{Family: unix.AF_INET},
+			attrs:  func(ae *raw.AttributeEncoder) { ae.Uint32(unix.NDA_IFINDEX, uint32(index)) },
+		}
+		return s.dump(request, func() { found = found[:kept] }, func(data []byte) error {
+			n, permanent, err := decodeNeighbour(data)
+			if n.Link = l.Name; permanent {
+				found = append(found, n)
+			}
+			return err
+		})
+	})
 	return found, err
+}
+
+func decodeNeighbour(data []byte) (n Neighbour, permanent bool, err error) {
+	var header unix.NdMsg
+	ad, err := split(data, &header)
+	if err != nil {
+		return n, false, err
+	}
+	for ad.Next() {
+		switch ad.Type() {
+		case unix.NDA_DST:
+			n.IP, _ = netip.AddrFromSlice(ad.Bytes())
+		case unix.NDA_LLADDR:
+			n.MAC = net.HardwareAddr(ad.Bytes())
+		}
+	}
+	return n, header.State == unix.NUD_PERMANENT, ad.Err()
+}
+
+// ofOurs calls read for each of our links: the kernel leaves out what belongs to others, however much that is.
+func ofOurs(links map[int]Link, read func(index int, l Link) error) error {
+	for index, l := range links {
+		if !l.ours() {
+			continue
+		}
+		// A link that went meanwhile has nothing any more.
+		if err := read(index, l); err != nil && !errors.Is(err, unix.ENODEV) {
+			return err
+		}
+	}
+	return nil
 }

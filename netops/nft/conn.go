@@ -15,6 +15,7 @@ import (
 type Conn struct {
 	conn *nftables.Conn
 	sock *netlink.Conn // that of conn
+	last reading
 }
 
 const (

@@ -67,31 +67,31 @@ func (c *Conn) generation() (uint32, error) {
 	return 0, errors.New("generation missing in the kernel's answer")
 }
 
-// consistent calls read until no transaction came between its dumps. With the error of a read it does the
-// same: what was listed can be gone a moment later.
-func (c *Conn) consistent(read func() error) error {
+// consistent calls read until no transaction came between its dumps, and returns the generation that was read.
+// With the error of a read it does the same: what was listed can be gone a moment later.
+func (c *Conn) consistent(read func() error) (uint32, error) {
 	const attempts = 20
 	for range attempts {
 		before, err := c.generation()
 		if err != nil {
-			return err
+			return 0, err
 		}
 		if err := c.settle(); err != nil {
-			return err
+			return 0, err
 		}
 		result := read()
 		if err := c.settle(); err != nil {
-			return err
+			return 0, err
 		}
 		after, err := c.generation()
 		if err != nil {
-			return err
+			return 0, err
 		}
 		if before == after && !errors.Is(result, errInterrupted) {
-			return result
+			return after, result
 		}
 	}
-	return fmt.Errorf("tables changed during each of %d readings", attempts)
+	return 0, fmt.Errorf("tables changed during each of %d readings", attempts)
 }
 
 // settle waits for the end of a transaction that the kernel is committing, with an empty one, which has to wait

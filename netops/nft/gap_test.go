@@ -60,7 +60,8 @@ func TestNoGap(t *testing.T) {
 		}
 		t.Logf("%s: %d datagrams during %d changes", name, f.sent, changes)
 	}
-	if drop.received != 0 || drop.sent < changes {
+	// One each millisecond, while a change may take less.
+	if drop.received != 0 || drop.sent < changes/4 {
 		t.Errorf("dropped: %d of %d datagrams arrived", drop.received, drop.sent)
 	}
 }

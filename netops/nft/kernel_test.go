@@ -405,3 +405,25 @@ func TestOpen(t *testing.T) {
 		t.Error("connected to a file")
 	}
 }
+
+// TestObserveAgain: what was read is used again until somebody changes something, and is the caller's own.
+func TestObserveAgain(t *testing.T) {
+	n := newNamespace(t)
+	c := n.open()
+	n.apply(c, small())
+	first := n.observe(c, "small")
+	first.Sets[0].Name, first.Chains[0].Name = "spoiled", "spoiled"
+	slices.Reverse(first.Chains)
+	read := c.last.generation
+	if plan := Diff(n.observe(c, "small"), small()); !plan.Empty() || c.last.generation != read {
+		t.Errorf("generation %d, then %d; still to do:\n%s", read, c.last.generation, plan)
+	}
+	n.nft("add table ip foreign")
+	n.nft("flush chain ip small guard")
+	if plan := Diff(n.observe(c, "small"), small()); plan.Empty() {
+		t.Error("a chain that was flushed is observed as it was")
+	}
+	if other := n.observe(c, "foreign"); other.Name != "foreign" {
+		t.Errorf("another table is observed as %q", other.Name)
+	}
+}

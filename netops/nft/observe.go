@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/google/nftables"
 	"github.com/mdlayher/netlink"
@@ -13,16 +14,45 @@ import (
 
 // Observe reads a table: the zero Table if there is none of that name. What this package does not make is in
 // the result as well, so that Diff finds it; stateful objects and flowtables alone are not looked for.
+//
+// The kernel lists the chains of all tables together. So as not to read thousands of foreign ones for nothing, a
+// table is read again only after a transaction, by whomever: anything else than its counters is as it was.
 func (c *Conn) Observe(table string) (Table, error) {
+	if c.unchanged(table) {
+		return c.last.table.clone(), nil
+	}
 	var t Table
-	err := c.consistent(func() (err error) {
+	generation, err := c.consistent(func() (err error) {
 		t, err = c.readTable(table)
 		return err
 	})
 	if err != nil {
 		return Table{}, fmt.Errorf("read table %s: %w", table, err)
 	}
+	c.last = reading{name: table, generation: generation, table: t.clone()}
 	return t, nil
+}
+
+// reading is what was observed last. The zero value: nothing.
+type reading struct {
+	name       string
+	generation uint32
+	table      Table
+}
+
+// unchanged reports whether the last reading is of that table and there was no transaction since.
+func (c *Conn) unchanged(table string) bool {
+	if c.last.name != table || c.settle() != nil {
+		return false
+	}
+	generation, err := c.generation()
+	return err == nil && generation == c.last.generation
+}
+
+// clone copies what a caller may sort or append to.
+func (t Table) clone() Table {
+	t.Sets, t.Chains = slices.Clone(t.Sets), slices.Clone(t.Chains)
+	return t
 }
 
 func (c *Conn) readTable(name string) (Table, error) {
