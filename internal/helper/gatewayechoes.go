@@ -186,7 +186,7 @@ func (g *gatewayEchoes) nameNode() echo.Content {
 	for range g.view.nodes {
 		g.turn = (g.turn + 1) % len(g.view.nodes)
 		n := g.view.nodes[g.turn]
-		if time.Since(g.nodes[n.Internal].echo) < freshEcho {
+		if time.Since(g.nodes[n.Internal].echo) < freshNodeEcho {
 			return echo.Content{Node: swap(n.Internal, nodeRange(g.view.fabric.ExternalCIDR))}
 		}
 	}

@@ -113,7 +113,7 @@ func TestNameNode(t *testing.T) {
 		if got[0] == got[1] || got[0] != got[2] || !slices.Contains(got, netip.MustParseAddr("10.70.0.7")) || !slices.Contains(got, netip.MustParseAddr("10.70.0.8")) {
 			t.Errorf("named %v: want both in turn", got)
 		}
-		time.Sleep(freshEcho) //nolint:forbidigo // in a bubble of synctest this advances the clock and waits for nothing
+		time.Sleep(freshNodeEcho) //nolint:forbidigo // in a bubble of synctest this advances the clock and waits for nothing
 		hear("10.80.0.8")
 		for range 3 {
 			if got := g.nameNode().Node; got != netip.MustParseAddr("10.70.0.8") {

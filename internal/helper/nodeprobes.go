@@ -16,8 +16,10 @@ import (
 
 // How often a node asks.
 const (
-	overlayEvery = 500 * time.Millisecond // its gateways
-	proofEvery   = time.Second            // one node of each peer, with packets of the path's full size
+	overlayEvery = time.Second // its gateways
+	// proofEvery is for one node of each peer, with packets of the path's full size; one that is lost is followed by
+	// the next at once.
+	proofEvery = 2 * time.Second
 	// proofPatience is how many answers may be missing before another node of the peer is asked.
 	proofPatience = 3
 )
@@ -147,17 +149,21 @@ func (p *peerProbes) aim() netip.AddrPort {
 func (p *peerProbes) answered(_ echo.Message, rtt time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.proven.IsZero() {
+		p.overlay.Hurry() // the gateway is waiting for the first one
+	}
 	p.proven, p.rtt = time.Now(), rtt
 }
 
-// lost turns to the peer's next node when one stays silent.
+// lost asks again at once, and turns to the peer's next node when one stays silent.
 func (p *peerProbes) lost(consecutive int) {
-	if consecutive < proofPatience {
-		return
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.proof == nil || len(p.targets) < 2 {
+	if p.proof == nil {
+		return
+	}
+	if consecutive < proofPatience || len(p.targets) < 2 {
+		p.proof.Hurry()
 		return
 	}
 	p.target = (p.target + 1) % len(p.targets)

@@ -21,10 +21,11 @@ import (
 // after that at the latest: the kernel tells nobody of it.
 const tunnelEvery = 500 * time.Millisecond
 
-// Ages within which an echo counts as fresh, in a gateway's eyes.
+// Ages within which an echo counts as fresh, in a gateway's eyes. One or two may be lost.
 const (
-	freshEcho  = 3 * time.Second
-	freshProof = 3 * proofEvery
+	freshEcho     = 3 * time.Second  // of the peer's gateway
+	freshNodeEcho = 4 * overlayEvery // of a node
+	freshProof    = 3*proofEvery + 2*overlayEvery
 )
 
 // muchLoss is the share of lost echoes from which on a tunnel is of no use.
@@ -107,7 +108,7 @@ func condition(s records.Status) []string {
 		fmt.Sprint(s.LastHandshake.IsZero(), fresh(s.LastEcho, freshEcho), s.Loss >= muchLoss))
 	c = append(c, s.Failed...)
 	for _, n := range s.Nodes {
-		c = append(c, fmt.Sprint(n.Name, fresh(n.LastEcho, freshEcho), fresh(n.LastProof, freshProof)))
+		c = append(c, fmt.Sprint(n.Name, fresh(n.LastEcho, freshNodeEcho), fresh(n.LastProof, freshProof)))
 	}
 	return c
 }

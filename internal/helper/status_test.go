@@ -41,7 +41,7 @@ func TestSameCondition(t *testing.T) {
 		"another endpoint": {func(s *records.Status) { s.Endpoint = netip.MustParseAddrPort("192.0.2.8:30000") }, false},
 		"failure":          {func(s *records.Status) { s.Failed = []string{"route: no"} }, false},
 		"node falls silent": {func(s *records.Status) {
-			s.Nodes[0].LastEcho = noon.Add(-freshEcho)
+			s.Nodes[0].LastEcho = noon.Add(-freshNodeEcho)
 		}, false},
 		"node's proof is old": {func(s *records.Status) { s.Nodes[0].LastProof = noon.Add(-freshProof) }, false},
 		"node never heard":    {func(s *records.Status) { s.Nodes[0].LastEcho = time.Time{} }, false},

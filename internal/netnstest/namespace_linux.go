@@ -58,7 +58,15 @@ func (ns Namespace) Command(ctx context.Context, name string, args ...string) *e
 // Run executes a command in the namespace and returns what it prints.
 func (ns Namespace) Run(name string, args ...string) string {
 	ns.t.Helper()
-	out, err := ns.Command(ns.t.Context(), name, args...).CombinedOutput()
+	return ns.Feed("", name, args...)
+}
+
+// Feed executes a command that reads some input.
+func (ns Namespace) Feed(input, name string, args ...string) string {
+	ns.t.Helper()
+	cmd := ns.Command(ns.t.Context(), name, args...)
+	cmd.Stdin = strings.NewReader(input)
+	out, err := cmd.CombinedOutput()
 	if err != nil {
 		ns.t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
 	}

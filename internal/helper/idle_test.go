@@ -1,0 +1,63 @@
+//go:build linux
+
+package helper
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"liqonet.io/liqonet/internal/netnstest"
+)
+
+// idleShare is the share of a core that a node's helper may take when nothing happens.
+const idleShare = 0.001
+
+// TestIdle measures helpers that have nothing to do but to probe their path, on a node with many foreign objects.
+// With -short, as in a guest whose every system call takes longer, it only tells.
+func TestIdle(t *testing.T) {
+	measured := resync + resync/6 // a full pass
+	if testing.Short() {
+		measured = resync / 3
+	}
+	_, client := twoClusters(t)
+	crowd(client.node)
+	client.nodeHelper.rest(t)
+	before := [2]time.Duration{client.nodeHelper.used(), client.gatewayHelper.used()}
+	passes := client.nodeHelper.counter(passesMetric)
+	<-time.After(measured)
+	passes = client.nodeHelper.counter(passesMetric) - passes
+	if most := float64(measured/resync) + 2; passes > most {
+		t.Errorf("%v passes in %s, want at most %v", passes, measured, most)
+	}
+	for i, p := range []*process{client.nodeHelper, client.gatewayHelper} {
+		share := float64(p.used()-before[i]) / float64(measured)
+		t.Logf("%s: %.3f %% of a core", []string{"node", "gateway"}[i], 100*share)
+		if i == 0 && share > idleShare && !testing.Short() {
+			t.Errorf("the node's helper takes %.3f %% of a core, want at most %.1f %%", 100*share, 100*idleShare)
+		}
+	}
+}
+
+// crowd adds ten thousand of each: foreign routes, and nftables rules in a thousand chains, and fewer of what there
+// is fewer of: neighbours, addresses, nexthops.
+func crowd(ns netnstest.Namespace) {
+	var ip, nft strings.Builder
+	ip.WriteString("link add crowd type bridge\nlink set crowd up\naddr add 198.18.0.1/15 dev crowd\n")
+	nft.WriteString("table ip crowd {\n")
+	for i := range 1000 {
+		fmt.Fprintf(&ip, "nexthop add id %d dev crowd\n", 1000+i)
+		fmt.Fprintf(&ip, "neigh add 198.18.%d.%d lladdr 02:00:00:00:%02x:%02x dev crowd nud permanent\n", 1+i/250, 1+i%250, i/250, i%250)
+		fmt.Fprintf(&ip, "addr add 198.19.%d.%d/32 dev crowd\n", 1+i/250, 1+i%250)
+		fmt.Fprintf(&nft, "chain c%d {\n", i)
+		for j := range 10 {
+			fmt.Fprintf(&ip, "route add 100.%d.%d.%d/32 dev crowd proto 186\n", 64+j, i/250, i%250)
+			fmt.Fprintf(&nft, "ip daddr 100.%d.%d.%d counter accept\n", 64+j, i/250, i%250)
+		}
+		nft.WriteString("}\n")
+	}
+	nft.WriteString("}\n")
+	ns.Feed(ip.String(), "ip", "-batch", "-")
+	ns.Feed(nft.String(), "nft", "-f", "-")
+}
