@@ -125,7 +125,8 @@ func launch(ctx context.Context, paths state.Paths, tools string, declared []byt
 		return err
 	}
 	defer log.Close()
-	cmd := exec.Command(filepath.Join(tools, "lab"), supervisor.Command, paths.Name)
+	// The supervisor outlives this program.
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), filepath.Join(tools, "lab"), supervisor.Command, paths.Name)
 	cmd.Dir = "/"
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}

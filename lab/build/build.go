@@ -155,6 +155,6 @@ func linkFiles(from, to string) error {
 		if d.IsDir() {
 			return os.MkdirAll(filepath.Join(to, rel), 0o755)
 		}
-		return os.Link(path, filepath.Join(to, rel))
+		return os.Link(path, filepath.Join(to, rel)) //nolint:gosec // both folders are this program's own
 	})
 }

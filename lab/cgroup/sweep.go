@@ -105,19 +105,10 @@ func killBelow(dir string, top bool) (left int, err error) {
 			left += n
 		}
 	}
-	text, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	killed, err := killMembers(dir)
+	left += killed
+	if err != nil {
 		return left + 1, err
-	}
-	for _, f := range strings.Fields(string(text)) {
-		pid, err := strconv.Atoi(f)
-		if err != nil || pid == 0 { // 0: a process that this PID namespace does not see
-			continue
-		}
-		left++
-		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
-			return left, fmt.Errorf("kill process %d: %w", pid, err)
-		}
 	}
 	if top || left > 0 {
 		return left, nil
@@ -126,4 +117,23 @@ func killBelow(dir string, top bool) (left int, err error) {
 		return 1, nil // EBUSY while the last process is being taken down
 	}
 	return 0, nil
+}
+
+// killMembers kills the processes of dir itself and returns how many it saw.
+func killMembers(dir string) (seen int, err error) {
+	text, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return 0, err
+	}
+	for _, f := range strings.Fields(string(text)) {
+		pid, err := strconv.Atoi(f)
+		if err != nil || pid == 0 { // 0: a process that this PID namespace does not see
+			continue
+		}
+		seen++
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+			return seen, fmt.Errorf("kill process %d: %w", pid, err)
+		}
+	}
+	return seen, nil
 }

@@ -46,7 +46,7 @@ func Init(file string) error {
 	if err := makeMounts(c); err != nil {
 		return err
 	}
-	services := exec.Command(filepath.Join(ToolsDir, "lab"), ServicesCommand, filepath.Join(ConfDir, configFile))
+	services := exec.CommandContext(context.Background(), filepath.Join(ToolsDir, "lab"), ServicesCommand, filepath.Join(ConfDir, configFile))
 	services.Dir = "/"
 	services.Env = environment()
 	services.Stdout, services.Stderr = os.Stdout, os.Stderr

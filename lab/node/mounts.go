@@ -56,16 +56,7 @@ func makeMounts(c Config) error {
 			return err
 		}
 	}
-	if err := mount("proc", "/proc", "proc", 0, ""); err != nil {
-		return err
-	}
-	if err := mount("sysfs", "/sys", "sysfs", 0, ""); err != nil {
-		return err
-	}
-	if err := mountCgroups(c.Group.Hierarchies); err != nil {
-		return err
-	}
-	if err := coverSysctls(); err != nil {
+	if err := mountKernel(c.Group.Hierarchies); err != nil {
 		return err
 	}
 	// What is still the host's cannot be written: a pod's hostPath leaves no trace there.
@@ -73,6 +64,20 @@ func makeMounts(c Config) error {
 		return err
 	}
 	return mount("", "/", "", unix.MS_REC|unix.MS_SHARED, "")
+}
+
+// mountKernel shows what the kernel tells of the node's namespaces.
+func mountKernel(groups []cgroup.Hierarchy) error {
+	if err := mount("proc", "/proc", "proc", 0, ""); err != nil {
+		return err
+	}
+	if err := mount("sysfs", "/sys", "sysfs", 0, ""); err != nil {
+		return err
+	}
+	if err := mountCgroups(groups); err != nil {
+		return err
+	}
+	return coverSysctls()
 }
 
 // tree is a mounted folder that is not attached anywhere yet.

@@ -7,6 +7,7 @@
 package node
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -81,7 +82,7 @@ func Start(s *process.Spawner, c Config, in *netns.Namespace) (*exec.Cmd, error)
 		return nil, err
 	}
 	defer log.Close()
-	cmd := exec.Command("/proc/self/exe", BootCommand, c.file())
+	cmd := exec.CommandContext(context.Background(), "/proc/self/exe", BootCommand, c.file())
 	cmd.Env = environment()
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{

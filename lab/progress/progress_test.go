@@ -14,7 +14,7 @@ func TestLogOfALongStep(t *testing.T) {
 		var out bytes.Buffer
 		err := New(&out).Step("build kube", func(n *Note) error {
 			n.Set("3 packages compiled")
-			time.Sleep(31 * time.Second)
+			time.Sleep(31 * time.Second) //nolint:forbidigo // in a bubble of synctest this advances the clock and waits for nothing
 			return nil
 		})
 		if err != nil {
@@ -34,7 +34,11 @@ func TestTerminalLineIsReplaced(t *testing.T) {
 		var out bytes.Buffer
 		r := New(&out)
 		r.terminal = true
-		if err := r.Step("x", func(*Note) error { time.Sleep(1500 * time.Millisecond); return nil }); err != nil {
+		err := r.Step("x", func(*Note) error {
+			time.Sleep(1500 * time.Millisecond) //nolint:forbidigo // as above
+			return nil
+		})
+		if err != nil {
 			t.Fatal(err)
 		}
 		if want := "\r\x1b[Kx: 1s\r\x1b[Kx: 2s, done\n"; out.String() != want {

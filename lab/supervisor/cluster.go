@@ -56,7 +56,7 @@ func (c *cluster) append(n *node) {
 }
 
 // newCluster makes the cluster's keys, its control plane's namespace and the proxy to it.
-func (s *Supervisor) newCluster(declared spec.Cluster) (*cluster, error) {
+func (s *Supervisor) newCluster(ctx context.Context, declared spec.Cluster) (*cluster, error) {
 	identity, err := kube.NewIdentity(declared)
 	if err != nil {
 		return nil, err
@@ -68,7 +68,8 @@ func (s *Supervisor) newCluster(declared spec.Cluster) (*cluster, error) {
 	if c.api, err = identity.API(c.dial); err != nil {
 		return nil, err
 	}
-	if c.proxy, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+	var listen net.ListenConfig
+	if c.proxy, err = listen.Listen(ctx, "tcp", "127.0.0.1:0"); err != nil {
 		return nil, err
 	}
 	go c.serveProxy()

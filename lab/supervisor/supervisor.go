@@ -56,11 +56,16 @@ func Run(ctx context.Context, name string) error {
 	if err := s.prepare(); err != nil {
 		return err
 	}
-	listener, err := net.Listen("unix", s.paths.Socket())
+	var listen net.ListenConfig
+	listener, err := listen.Listen(ctx, "unix", s.paths.Socket())
 	if err != nil {
 		return err
 	}
-	server := &http.Server{Handler: s.handler(), BaseContext: func(net.Listener) context.Context { return ctx }}
+	server := &http.Server{
+		Handler:           s.handler(),
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+		ReadHeaderTimeout: 10 * time.Second,
+	}
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
 	go s.start(ctx)
@@ -117,7 +122,7 @@ func (s *Supervisor) bringUp(ctx context.Context) error {
 		return err
 	}
 	for _, declared := range s.spec.Clusters {
-		c, err := s.newCluster(declared)
+		c, err := s.newCluster(ctx, declared)
 		if err != nil {
 			return fmt.Errorf("cluster %s: %w", declared.Name, err)
 		}

@@ -2,6 +2,7 @@ package underlay
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"net/netip"
 	"os/exec"
@@ -21,7 +22,7 @@ const masquerade = `table ip lab-masquerade {
 // Masquerade makes what pods of podCIDR send to other networks leave with the node's address.
 func (m Member) Masquerade(podCIDR netip.Prefix) error {
 	return m.Namespace.Do(func() error {
-		cmd := exec.Command("nft", "-f", "-")
+		cmd := exec.CommandContext(context.Background(), "nft", "-f", "-")
 		cmd.Stdin = strings.NewReader(fmt.Sprintf(masquerade, podCIDR))
 		var said bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &said, &said

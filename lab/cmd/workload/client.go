@@ -100,18 +100,16 @@ func echo(ctx context.Context, network string, args []string) error {
 
 // exchange returns the first line of the answer, after checking the rest.
 func exchange(conn net.Conn, network string, payload []byte) ([]byte, error) {
-	all, want := []byte(nil), payload
-	var err error
+	send := exchangeStream
 	if network == "udp" {
-		all, err = exchangeDatagram(conn, payload)
-	} else {
-		all, err = exchangeStream(conn, payload)
+		send = exchangeDatagram
 	}
+	all, err := send(conn, payload)
 	if err != nil {
 		return nil, err
 	}
 	i := bytes.IndexByte(all, '\n') + 1
-	line, rest := all[:i], all[i:]
+	line, rest, want := all[:i], all[i:], payload
 	if network == "udp" { // the line took the place of the payload's first bytes
 		want = payload[min(len(line), len(payload)):]
 	}

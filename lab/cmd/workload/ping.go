@@ -48,7 +48,7 @@ func ping(ctx context.Context, args []string) error {
 			return fmt.Errorf("ping %s, %d bytes: %w", o.target, o.size, err)
 		}
 		took := time.Since(began).Round(time.Microsecond)
-		fmt.Printf("%d bytes from %s: seq=%d time=%s\n", o.size, conn.RemoteAddr(), sequence, took)
+		fmt.Fprintf(os.Stdout, "%d bytes from %s: seq=%d time=%s\n", o.size, conn.RemoteAddr(), sequence, took)
 	}
 	return nil
 }

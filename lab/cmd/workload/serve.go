@@ -24,11 +24,12 @@ func serve(ctx context.Context, args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	tcp, err := net.Listen("tcp", portAddress(*echoes))
+	var listen net.ListenConfig
+	tcp, err := listen.Listen(ctx, "tcp", portAddress(*echoes))
 	if err != nil {
 		return err
 	}
-	udp, err := net.ListenPacket("udp", portAddress(*echoes))
+	udp, err := listen.ListenPacket(ctx, "udp", portAddress(*echoes))
 	if err != nil {
 		return err
 	}
@@ -43,7 +44,7 @@ func serve(ctx context.Context, args []string) error {
 	go func() { failed <- serveTCP(tcp) }()
 	go func() { failed <- serveUDP(udp) }()
 	go func() { failed <- server.ListenAndServe() }()
-	fmt.Printf("page on %d, echoes on %d\n", *page, *echoes)
+	fmt.Fprintf(os.Stdout, "page on %d, echoes on %d\n", *page, *echoes)
 	select {
 	case err := <-failed:
 		return err
