@@ -67,7 +67,7 @@ func twoClusters(t *testing.T) (server, client *testCluster) {
 	for _, c := range []*testCluster{server, client} {
 		eventually(t, string(c.role)+" proves its path", 60*time.Second, func() bool {
 			s, _ := c.written.get()
-			return !s.LastHandshake.IsZero() && len(s.Nodes) == 1 && !s.Nodes[0].LastProof.IsZero()
+			return !s.LastHandshake.IsZero() && !s.LastEcho.IsZero() && len(s.Nodes) == 1 && !s.Nodes[0].LastProof.IsZero()
 		})
 	}
 	return server, client

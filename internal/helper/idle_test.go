@@ -17,6 +17,7 @@ const idleShare = 0.001
 // TestIdle measures helpers that have nothing to do but to probe their path, on a node with many foreign objects.
 // With -short, as in a guest whose every system call takes longer, it only tells.
 func TestIdle(t *testing.T) {
+	t.Parallel()
 	measured := resync + resync/6 // a full pass
 	if testing.Short() {
 		measured = resync / 3

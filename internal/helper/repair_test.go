@@ -80,6 +80,7 @@ const networkd = "ip rule flush protocol 76; ip nexthop flush protocol 76; ip ro
 // TestRepair has hands touch everything of ours, on a node and in a gateway: it is back soon, counted, and packets
 // cross.
 func TestRepair(t *testing.T) {
+	t.Parallel()
 	server, client := twoClusters(t)
 	foreign := foreigners(t, client)
 	for _, place := range []struct {
