@@ -166,7 +166,7 @@ func (c GatewayConfig) filters() []nft.Chain {
 	}
 	return []nft.Chain{
 		{Name: "overlay-in", Hook: &nft.Hook{Type: "filter", Point: "prerouting", Priority: priorityRaw}, Rules: []nft.Rule{
-			{overlay, nft.NoTrack()},
+			{nft.IIfNot(Overlay), nft.IIfNot(Tunnel), overlay, nft.NoTrack()}, // pods may use that port, too
 		}},
 		{Name: "overlay-out", Hook: &nft.Hook{Type: "filter", Point: "output", Priority: priorityRaw}, Rules: []nft.Rule{
 			{overlay, nft.NoTrack()},

@@ -153,6 +153,7 @@ func (c NodeConfig) firewall() nft.Table {
 			{Name: "forward", Hook: &nft.Hook{Type: "filter", Point: "forward", Priority: -10}, Rules: []nft.Rule{
 				{nft.IIfNot(Overlay), nft.Accept()},
 				{nft.CTState(nft.Established, nft.Related), nft.Accept()},
+				{nft.DAddrIn(gateways), nft.Counter(), nft.Drop()}, // pods, too, but not for a peer
 				{nft.SAddrIn(peers), nft.DAddrIn(pods), nft.Accept()},
 				{nft.Counter(), nft.Drop()},
 			}},

@@ -2,12 +2,9 @@ package netops
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"net/netip"
-	"os"
 	"testing"
-	"time"
 )
 
 // frame is an overlay packet made by hand: a datagram to servicePort inside.
@@ -17,7 +14,15 @@ type frame struct {
 	end    netip.Addr // internal address of the overlay's end
 	source netip.Addr
 	target netip.Addr
+
+	payload string
 }
+
+// What packets say that must not arrive, and those that must.
+const (
+	bad  = "a stray"
+	good = "a good one"
+)
 
 // bytes is the payload of the outer UDP packet: overlay header, Ethernet, IPv4, UDP.
 func (f frame) bytes() []byte {
@@ -29,13 +34,16 @@ func (f frame) bytes() []byte {
 	b = append(b, overlayMAC(f.end)...)
 	b = append(b, 0x02, 0, 0, 0, 0, 1) // from any MAC
 	b = append(b, 0x08, 0x00)          // IPv4
-	const payload = "forged"
-	source, target := f.source.As4(), f.target.As4()
-	ip := []byte{0x45, 0, 0, 20 + 8 + byte(len(payload)), 0, 1, 0, 0, 64, 17, 0, 0}
-	ip = append(append(ip, source[:]...), target[:]...)
-	binary.BigEndian.PutUint16(ip[10:], checksum(ip))
-	b = append(b, ip...)
-	b = binary.BigEndian.AppendUint16(b, servicePort) // answers would come back here
+	return append(b, datagram(f.source, f.target, f.payload)...)
+}
+
+// datagram is an IPv4 packet to servicePort, from where answers would come back.
+func datagram(source, target netip.Addr, payload string) []byte {
+	from, to := source.As4(), target.As4()
+	b := []byte{0x45, 0, 0, 20 + 8 + byte(len(payload)), 0, 1, 0, 0, 64, 17, 0, 0}
+	b = append(append(b, from[:]...), to[:]...)
+	binary.BigEndian.PutUint16(b[10:], checksum(b))
+	b = binary.BigEndian.AppendUint16(b, servicePort)
 	b = binary.BigEndian.AppendUint16(b, servicePort)
 	b = append(b, 0, 8+byte(len(payload)), 0, 0) // no checksum
 	return append(b, payload...)
@@ -50,74 +58,125 @@ func checksum(b []byte) uint16 {
 	return ^uint16(sum + sum>>16)
 }
 
+// forgery is an overlay packet on its way.
+type forgery struct {
+	from  namespace
+	to    netip.Addr // where the overlay's port is
+	frame frame
+	at    namespace // that drops it
+	chain string    // with a rule there; "": it arrives
+}
+
 // TestForgedOverlay sends overlay packets that no node or gateway would send. Only the right ones arrive.
 func TestForgedOverlay(t *testing.T) {
 	for _, kind := range overlays() {
 		a, b := equalRanges().build(t, nil)
 		join(kind, a, b)
-		g, n := a.gateways[0], a.nodes[1]
-		toGateway := frame{kind: kind, vni: g.config.VNI, end: g.config.Internal, source: a.pod(1), target: b.seenPod(1)}
-		toNode := frame{kind: kind, vni: g.config.VNI, end: a.internal(1), source: b.seenPod(1), target: a.pod(1)}
-		stranger := netip.MustParseAddr("10.99.0.1")
-		with := func(f frame, change func(*frame)) frame { change(&f); return f }
-		tests := map[string]struct {
-			from  namespace
-			frame frame
-			chain string // that drops it; "": it arrives
-		}{
-			"node to gateway":          {n.namespace, toGateway, ""},
-			"pod to gateway":           {n.pod, toGateway, "input"},
-			"gateway, other network":   {n.namespace, with(toGateway, func(f *frame) { f.vni++ }), "input"},
-			"gateway, foreign source":  {n.namespace, with(toGateway, func(f *frame) { f.source = stranger }), "from-overlay"},
-			"gateway, no peer's":       {n.namespace, with(toGateway, func(f *frame) { f.target = a.pod(0) }), "from-overlay"},
-			"gateway, its own address": {n.namespace, with(toGateway, func(f *frame) { f.target = g.config.Internal }), "from-overlay"},
-			"gateway to node":          {g.namespace, toNode, ""},
-			"pod to node":              {n.pod, toNode, "input"},
-			"node, no peer's source":   {g.namespace, with(toNode, func(f *frame) { f.source = g.config.Internal }), "forward"},
-			"node, no pod of its":      {g.namespace, with(toNode, func(f *frame) { f.target = a.pod(0) }), "forward"},
-			"node, the node itself":    {g.namespace, with(toNode, func(f *frame) { f.target = a.node(1) }), "input"},
-		}
-		for name, test := range tests {
+		outside := a.outside()
+		a.router.ip(fmt.Sprintf("route add %s via %s", a.nodes[0].config.Peers[0].Pod, a.node(0)))
+		// The rules have to refuse what a strict reverse path filter would as well.
+		a.nodes[1].run("sysctl", "-qw", "net.ipv4.conf.all.rp_filter=0")
+		heard := listenAll(t, a, b)
+		t.Run(fmt.Sprintf("%s/pods use that port, too", kind), func(t *testing.T) {
+			toOverlay(t, b.nodes[1].pod, a.seenPod(1), []byte(good))
+			eventually(t, "the packet", func() bool { return heard.has(good) })
+		})
+		all := forgeries(kind, a, b, outside)
+		for name, f := range all {
 			t.Run(fmt.Sprintf("%s/%s", kind, name), func(t *testing.T) {
-				outer, at, end := netip.AddrPortFrom(g.config.Nodes[1].Source, 6091), n.namespace, n.pod
-				if test.frame.end == g.config.Internal {
-					outer, at, end = netip.AddrPortFrom(n.config.Peers[0].Pod, 6091), g.namespace, b.nodes[1].pod
-				}
-				if test.chain == "" {
-					test.frame.arrives(t, test.from, outer, end)
+				heard.forget()
+				if f.chain == "" {
+					f.frame.payload = good
+					f.send(t)
+					eventually(t, "the packet", func() bool { return heard.has(good) })
 					return
 				}
-				before := at.drops(test.chain)
-				test.frame.send(t, test.from, outer)
-				eventually(t, "a drop in chain "+test.chain, func() bool { return at.drops(test.chain) > before })
+				before := f.at.drops(f.chain)
+				f.frame.payload = bad
+				f.send(t)
+				eventually(t, "a drop in chain "+f.chain, func() bool { return f.at.drops(f.chain) > before })
+				after := all["node to gateway"]
+				if f.frame.end == a.internal(1) {
+					after = all["gateway to node"]
+				}
+				after.frame.payload = good
+				after.send(t)
+				eventually(t, "the packet sent after it", func() bool { return heard.has(good) })
+				if heard.has(bad) {
+					t.Error("it arrived")
+				}
 			})
 		}
 	}
 }
 
-func (f frame) send(t *testing.T, from namespace, to netip.AddrPort) {
+// send puts the packet on its way.
+func (f forgery) send(t *testing.T) {
 	t.Helper()
-	c, err := dialFrom(t.Context(), from, "udp4", to)
+	toOverlay(t, f.from, f.to, f.frame.bytes())
+}
+
+// toOverlay sends a datagram to the overlay's port.
+func toOverlay(t *testing.T, from namespace, to netip.Addr, payload []byte) {
+	t.Helper()
+	c, err := dialFrom(t.Context(), from, "udp4", netip.AddrPortFrom(to, 6091))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = c.Close() }()
-	if _, err := c.Write(f.bytes()); err != nil {
+	if _, err := c.Write(payload); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// arrives sees the datagram where the pod's server would.
-func (f frame) arrives(t *testing.T, from namespace, to netip.AddrPort, end namespace) {
-	t.Helper()
-	seen := watch(t, end)
-	f.send(t, from, to)
-	if err := seen.SetReadDeadline(time.Now().Add(answerWait)); err != nil {
-		t.Fatal(err)
+// forgeries are what A's gateway and second node are sent, by whom they may be and by all others, with right and
+// wrong networks, sources and targets.
+func forgeries(kind LinkKind, a, b side, outside namespace) map[string]forgery {
+	g, n := a.gateways[0], a.nodes[1]
+	gateway, node := n.config.Peers[0].Pod, a.node(1)
+	toGateway := frame{kind: kind, vni: g.config.VNI, end: g.config.Internal, source: a.pod(1), target: b.seenPod(1)}
+	toNode := frame{kind: kind, vni: g.config.VNI, end: a.internal(1), source: b.seenPod(1), target: a.pod(1)}
+	stranger := netip.MustParseAddr("10.99.0.1")
+	with := func(f frame, change func(*frame)) frame { change(&f); return f }
+	otherNetwork := func(f frame) frame { return with(f, func(f *frame) { f.vni++ }) }
+	from := func(f frame, a netip.Addr) frame { return with(f, func(f *frame) { f.source = a }) }
+	to := func(f frame, a netip.Addr) frame { return with(f, func(f *frame) { f.target = a }) }
+	all := map[string]forgery{
+		"node to gateway":                   {n.namespace, gateway, toGateway, namespace{}, ""},
+		"gateway, other network":            {n.namespace, gateway, otherNetwork(toGateway), g.namespace, "input"},
+		"gateway, from a stranger":          {n.namespace, gateway, from(toGateway, stranger), g.namespace, "from-overlay"},
+		"gateway, from the peer":            {n.namespace, gateway, from(toGateway, b.seenPod(1)), g.namespace, "from-overlay"},
+		"gateway, from the tunnel's end":    {n.namespace, gateway, from(toGateway, g.config.TunnelPeer), g.namespace, "from-overlay"},
+		"gateway, from another gateway":     {n.namespace, gateway, from(toGateway, g.config.Internal.Next()), g.namespace, "from-overlay"},
+		"gateway, to a pod of its own side": {n.namespace, gateway, to(toGateway, a.pod(0)), g.namespace, "from-overlay"},
+		"gateway, to itself, from a pod":    {n.namespace, gateway, to(toGateway, g.config.Internal), g.namespace, "from-overlay"},
+		"gateway, to the tunnel's end":      {n.namespace, gateway, to(toGateway, g.config.TunnelPeer), g.namespace, "from-overlay"},
+		"gateway, to its pod's address":     {n.namespace, gateway, to(toGateway, gateway), g.namespace, "from-overlay"},
+		"gateway, to a Service":             {n.namespace, gateway, to(toGateway, netip.MustParseAddr(clusterIP)), g.namespace, "from-overlay"},
+
+		"gateway to node":                {g.namespace, node, toNode, namespace{}, ""},
+		"node, from a stranger":          {g.namespace, node, from(toNode, stranger), n.namespace, "forward"},
+		"node, from the gateway":         {g.namespace, node, from(toNode, g.config.Internal), n.namespace, "forward"},
+		"node, from a pod of its own":    {g.namespace, node, from(toNode, a.pod(0)), n.namespace, "forward"},
+		"node, to another node's pod":    {g.namespace, node, to(toNode, a.pod(0)), n.namespace, "forward"},
+		"node, to a gateway":             {g.namespace, node, to(toNode, gateway), n.namespace, "forward"},
+		"node, to another node":          {g.namespace, node, to(toNode, a.node(0)), n.namespace, "forward"},
+		"node, to the node":              {g.namespace, node, to(toNode, node), n.namespace, "input"},
+		"node, to its internal address":  {g.namespace, node, to(toNode, a.internal(1)), n.namespace, "input"},
+		"node, to its address for pods":  {g.namespace, node, to(toNode, a.inPods(1, bridgeNumber)), n.namespace, "input"},
+		"pod of the peer, by the tunnel": {b.nodes[1].pod, a.seenNode(1), toNode, n.namespace, "input"},
+		"the same, to the gateway":       {b.nodes[1].pod, a.seen(gateway), toGateway, a.nodes[0].namespace, "forward"},
 	}
-	if _, _, err := seen.ReadFrom(make([]byte, 2000)); errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Error("it does not arrive")
-	} else if err != nil {
-		t.Fatal(err)
+	for name, sender := range map[string]namespace{
+		"pod": n.pod, "pod of another node": a.nodes[0].pod, "host of no cluster": outside,
+	} {
+		for what, change := range map[string]func(frame) frame{
+			"": func(f frame) frame { return f }, ", other network": otherNetwork,
+			", forged source": func(f frame) frame { return from(f, stranger) },
+		} {
+			all[name+" to gateway"+what] = forgery{sender, gateway, change(toGateway), g.namespace, "input"}
+			all[name+" to node"+what] = forgery{sender, node, change(toNode), n.namespace, "input"}
+		}
 	}
+	return all
 }

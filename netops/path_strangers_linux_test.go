@@ -1,0 +1,223 @@
+package netops
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestStrangersInTunnel has a gateway that does as it likes send by the tunnel from addresses that are not its
+// cluster's, and to what is no pod or node of the other.
+func TestStrangersInTunnel(t *testing.T) {
+	for _, kind := range overlays() {
+		t.Run(string(kind), func(t *testing.T) {
+			a, b := equalRanges().build(t, nil)
+			join(kind, a, b)
+			b.gateways[0].allowAll()
+			t.Run("probes are for the own cluster", func(t *testing.T) { testProbes(t, a, b) })
+			t.Run("WireGuard by itself", func(t *testing.T) { testAllowedIPs(t, a, b) })
+			// From here on WireGuard lets every source through: the rules have to refuse it by themselves.
+			a.gateways[0].allowAll()
+			heard := listenAll(t, a)
+			for name, s := range strays(a, b) {
+				t.Run(name, func(t *testing.T) { s.goesNowhere(t, a, b, heard) })
+			}
+		})
+	}
+}
+
+// testProbes asks for a gateway's health: a pod's address like any other to its cluster, none to the peer.
+func testProbes(t *testing.T, a, b side) {
+	g, pod := a.gateways[0], a.nodes[0].config.Peers[0].Pod
+	g.inside(func() error {
+		probes, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp4", netip.AddrPortFrom(pod, HealthPort).String())
+		if err == nil {
+			t.Cleanup(func() { _ = probes.Close() })
+		}
+		return err
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), answerWait)
+	defer cancel()
+	c, err := dialFrom(ctx, a.nodes[0].namespace, "tcp4", netip.AddrPortFrom(pod, HealthPort))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = c.Close()
+	before := a.nodes[0].drops("forward")
+	short, cancel := context.WithTimeout(t.Context(), silence)
+	defer cancel()
+	if c, err = dialFrom(short, b.nodes[1].pod, "tcp4", netip.AddrPortFrom(a.seen(pod), HealthPort)); err == nil {
+		t.Error("a pod of the peer is connected")
+		_ = c.Close()
+	}
+	if a.nodes[0].drops("forward") == before {
+		t.Error("nothing was dropped for it")
+	}
+}
+
+// allowAll has WireGuard send to, and accept from, any address.
+func (g *testGateway) allowAll() {
+	g.tunnel.Peer.AllowedIPs = prefixes("0.0.0.0/1", "128.0.0.0/1")
+	g.inside(func() error {
+		_, err := g.device.Apply(context.Background(), g.tunnel)
+		return err
+	})
+}
+
+// stray is a packet that B's gateway puts into the tunnel though A offers or expects nothing of the kind.
+type stray struct {
+	source, target netip.Addr
+	at             namespace // that drops it
+	chain          string    // with a rule there; "": no route leads on
+}
+
+// strays are packets with a source that is not B's, or for what A does not offer.
+func strays(a, b side) map[string]stray {
+	g := a.gateways[0]
+	all := map[string]stray{}
+	for name, source := range map[string]netip.Addr{
+		"a stranger":            netip.MustParseAddr("10.99.0.1"),
+		"what A calls B's pods": b.seenPod(1),
+		"a node of B":           b.node(1),
+		"a node of A":           a.node(1),
+		"an overlay of A":       a.internal(0),
+		"A's gateway":           g.config.Internal,
+		"A's end of the tunnel": g.config.Tunnel.Addr(),
+		"B's end of the tunnel": g.config.TunnelPeer, // that may talk to A's end, not to pods
+		"this very host":        netip.MustParseAddr("127.0.0.1"),
+		"nobody":                netip.IPv4Unspecified(),
+	} {
+		all["from "+name] = stray{source, a.pod(1), g.namespace, "from-tunnel"}
+	}
+	for name, target := range map[string]netip.Addr{
+		"a node of A":                  a.node(1),
+		"a control plane":              numbered(a.nodeNetwork, 10),
+		"a Service of A":               netip.MustParseAddr(clusterIP),
+		"the API server":               netip.MustParseAddr("10.96.0.1"),
+		"an overlay of A":              a.internal(1),
+		"A's gateway":                  g.config.Internal,
+		"A's end of the tunnel":        g.config.Tunnel.Addr(),
+		"another peering":              netip.MustParseAddr("10.13.0.5"),
+		"another host":                 outsideAddress,
+		"this very host":               netip.MustParseAddr("127.0.0.1"),
+		"everybody":                    netip.MustParseAddr("255.255.255.255"),
+		"a group":                      netip.MustParseAddr("224.0.0.1"),
+		"a host that nobody exposed":   numbered(externalCIDR, 0x8005),
+		"what B calls A's pods":        a.seenPod(1),
+		"the internal range's last":    numbered(internalCIDR, 0xffff),
+		"the cloud's metadata service": netip.MustParseAddr("169.254.169.254"),
+	} {
+		all["to "+name] = stray{b.pod(1), target, g.namespace, "from-tunnel"}
+	}
+	all["to the gateway's pod"] = stray{b.pod(1), a.nodes[0].config.Peers[0].Pod, a.nodes[0].namespace, "forward"}
+	all["to a node's end of the overlay"] = stray{b.pod(1), numbered(externalCIDR, 1+1), a.nodes[1].namespace, "input"}
+	all["to a pod that is not"] = stray{b.pod(1), numbered(a.pods[0], 0x7705), g.namespace, ""}
+	all["to a node that is not"] = stray{b.pod(1), numbered(externalCIDR, 0x77), g.namespace, ""}
+	return all
+}
+
+// goesNowhere sends the packet and after it one that arrives: by then nobody in A has heard the first one.
+func (s stray) goesNowhere(t *testing.T, a, b side, heard *ears) {
+	before := 0
+	if s.chain != "" {
+		before = s.at.drops(s.chain)
+	}
+	heard.forget()
+	b.gateways[0].inject(t, datagram(s.source, s.target, bad))
+	b.gateways[0].inject(t, datagram(b.pod(1), a.pod(1), good))
+	eventually(t, "the packet sent after it", func() bool { return heard.has(good) })
+	if s.chain != "" {
+		eventually(t, "a drop in chain "+s.chain, func() bool { return s.at.drops(s.chain) > before })
+	}
+	if heard.has(bad) {
+		t.Errorf("from %s to %s: it arrived", s.source, s.target)
+	}
+}
+
+// testAllowedIPs sends from addresses that WireGuard has to refuse before any rule sees them.
+func testAllowedIPs(t *testing.T, a, b side) {
+	g, heard := a.gateways[0], listenAll(t, a)
+	for name, s := range strays(a, b) {
+		if !strings.HasPrefix(name, "from ") || s.source == g.config.TunnelPeer {
+			continue
+		}
+		before := g.drops("from-tunnel")
+		s.chain = ""
+		s.goesNowhere(t, a, b, heard)
+		if g.drops("from-tunnel") != before {
+			t.Errorf("%s: came out of the tunnel", name)
+		}
+	}
+}
+
+// inject puts a packet into a gateway's tunnel, past its routes and rules.
+func (g *testGateway) inject(t *testing.T, packet []byte) {
+	t.Helper()
+	g.inside(func() error {
+		link, err := net.InterfaceByName(Tunnel)
+		if err != nil {
+			return err
+		}
+		fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM, 0)
+		if err != nil {
+			return err
+		}
+		const ipv4 = 0x0008 // ETH_P_IP in network byte order
+		to := &unix.SockaddrLinklayer{Protocol: ipv4, Ifindex: link.Index}
+		return errors.Join(unix.Sendto(fd, packet, 0, to), unix.Close(fd))
+	})
+}
+
+// ears hear all UDP packets for pods, nodes and gateways of clusters.
+type ears struct {
+	mu    sync.Mutex
+	heard []string
+}
+
+// listenAll opens the ears of clusters.
+func listenAll(t *testing.T, clusters ...side) *ears {
+	const udpHeader = 8
+	e := &ears{}
+	var places []namespace
+	for _, c := range clusters {
+		places = append(places, c.gateways[0].namespace)
+		for _, n := range c.nodes {
+			places = append(places, n.namespace, n.pod)
+		}
+	}
+	for _, ns := range places {
+		conn := watch(t, ns)
+		go func() {
+			for buf := make([]byte, 2000); ; {
+				n, _, err := conn.ReadFrom(buf)
+				if err != nil || n < udpHeader {
+					return // closed with the test
+				}
+				e.mu.Lock()
+				e.heard = append(e.heard, string(buf[udpHeader:n]))
+				e.mu.Unlock()
+			}
+		}()
+	}
+	return e
+}
+
+func (e *ears) forget() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.heard = nil
+}
+
+// has reports whether a packet with that payload was heard.
+func (e *ears) has(payload string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Contains(e.heard, payload)
+}
