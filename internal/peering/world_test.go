@@ -2,10 +2,8 @@ package peering
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net/netip"
 	"sync"
 	"testing"
 	"time"
@@ -20,25 +18,17 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 
-	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/cluster/clustertest"
 	"liqonet.io/liqonet/internal/records"
 )
 
-// world is a cluster whose API server is a fake and whose helpers are played by a loop: they report what real
-// ones would once their kernels are as the documents ask.
+// world is a cluster whose API server is a fake, and whose controllers and helpers are played by a loop.
 type world struct {
-	*cluster.Cluster
-	kube  *fake.Clientset
-	nodes []string
-	// capabilities of every node's kernel.
-	kernel records.Capabilities
+	played
+	kube *fake.Clientset
 
-	mu       sync.Mutex
-	stuck    string        // why helper pods cannot start; "": they run
-	deaf     bool          // helpers run and do not follow any document
-	slowness time.Duration // how long nodes take to give up a peering
-	leaving  map[string]time.Time
+	mu    sync.Mutex
+	stuck string // why helper pods cannot start; "": they run
 }
 
 // worldNode is a node of a world's.
@@ -55,16 +45,13 @@ func newWorld(context string, nodes ...worldNode) *world {
 			ObjectMeta: metav1.ObjectMeta{Name: "kubernetes"},
 			Spec:       networkingv1.ServiceCIDRSpec{CIDRs: []string{"10.96.0.0/16"}},
 		})
-	w := &world{
-		kernel:  records.Capabilities{Release: "6.12.0", WireGuard: true, Geneve: true, VXLAN: true},
-		leaving: make(map[string]time.Time),
-	}
+	var names []string
 	for _, n := range nodes {
-		w.nodes = append(w.nodes, n.name)
+		names = append(names, n.name)
 		objects = append(objects, nodeObject(n))
 	}
-	w.Cluster, w.kube = clustertest.New(clustertest.Config{Context: context, Objects: objects})
-	return w
+	c, kube := clustertest.New(clustertest.Config{Context: context, Objects: objects})
+	return &world{played: newPlayed(c, names...), kube: kube}
 }
 
 func nodeObject(n worldNode) *corev1.Node {
@@ -138,22 +125,10 @@ func (w *world) turn(ctx context.Context) error {
 	if err := w.controllers(ctx); err != nil {
 		return err
 	}
-	if w.stuck != "" || w.deaf {
+	if w.stuck != "" {
 		return nil
 	}
-	_, err = w.kube.AppsV1().DaemonSets(w.Namespace).Get(ctx, records.NodeName, metav1.GetOptions{})
-	if err == nil {
-		err = w.nodeHelpers(ctx, fabric, peerings)
-	}
-	if err != nil && !apierrors.IsNotFound(err) {
-		return err
-	}
-	for _, p := range peerings {
-		if err := w.gateway(ctx, p); err != nil && !apierrors.IsNotFound(err) {
-			return err
-		}
-	}
-	return nil
+	return w.act(ctx, fabric, peerings)
 }
 
 // controllers make pods and node ports.
@@ -234,86 +209,6 @@ func (w *world) services(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// nodeHelpers report from every node.
-func (w *world) nodeHelpers(ctx context.Context, fabric *records.Fabric, peerings []records.Peering) error {
-	var applied []string
-	for _, p := range peerings {
-		applied = append(applied, p.Name)
-		w.leaving[p.Name] = time.Now()
-	}
-	for name, last := range w.leaving {
-		gone := true
-		for _, p := range peerings {
-			gone = gone && p.Name != name
-		}
-		if gone && time.Since(last) < w.slowness {
-			applied = append(applied, name)
-		}
-	}
-	for i, name := range w.nodes {
-		n := records.Node{
-			Version: records.SchemaVersion, Name: name, MTU: 1500, Kernel: w.kernel, Peerings: applied, Clean: fabric == nil,
-			Internal: netip.AddrFrom4([4]byte{10, 80, 0, byte(i + 1)}),
-		}
-		if err := w.lease(ctx, n, fabric != nil); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// lease writes a node's report; where no Lease is, it makes one only if may.
-func (w *world) lease(ctx context.Context, n records.Node, may bool) error {
-	text, err := records.Encode(n)
-	if err != nil {
-		return err
-	}
-	leases := w.kube.CoordinationV1().Leases(w.Namespace)
-	patch := mergePatch(map[string]any{"metadata": map[string]any{"annotations": map[string]string{records.AnnotationNode: text}}})
-	_, err = leases.Patch(ctx, records.AddressLeaseName(n.Internal), types.MergePatchType, patch, metav1.PatchOptions{})
-	if !apierrors.IsNotFound(err) {
-		return err
-	}
-	if !may {
-		return nil
-	}
-	_, err = leases.Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
-		Name: records.AddressLeaseName(n.Internal), Labels: map[string]string{records.LabelComponent: records.ComponentNode},
-		Annotations: map[string]string{records.AnnotationNode: text},
-	}}, metav1.CreateOptions{})
-	return err
-}
-
-// gateway reports that everything works.
-func (w *world) gateway(ctx context.Context, p records.Peering) error {
-	if _, err := w.kube.AppsV1().Deployments(w.Namespace).Get(ctx, records.GatewayName(p.Name), metav1.GetOptions{}); err != nil {
-		return err
-	}
-	now := time.Now().UTC()
-	s := records.Status{
-		Version: records.SchemaVersion, Time: now, Pod: "gateway-0", Implementation: records.Kernel, Overlay: records.Geneve,
-		LastHandshake: now, LastEcho: now, RTT: records.Duration(time.Millisecond),
-	}
-	for _, name := range w.nodes {
-		s.Nodes = append(s.Nodes, records.NodeStatus{Name: name, LastEcho: now, LastProof: now, ProofRTT: records.Duration(2 * time.Millisecond)})
-	}
-	text, err := records.Encode(s)
-	if err != nil {
-		return err
-	}
-	patch := mergePatch(map[string]any{"data": map[string]string{records.DataKey: text}})
-	_, err = w.kube.CoreV1().ConfigMaps(w.Namespace).Patch(ctx, records.StatusName(p.Name), types.MergePatchType, patch, metav1.PatchOptions{})
-	return err
-}
-
-func mergePatch(v any) []byte {
-	b, err := json.Marshal(v)
-	if err != nil {
-		panic(err) // maps of strings
-	}
-	return b
 }
 
 // storedReports are the nodes' reports as the API server has them, for reactors: these cannot use the client.

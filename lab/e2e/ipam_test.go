@@ -49,14 +49,18 @@ func TestIPAM(t *testing.T) {
 		{"connects reserve for their peers", "./internal/peering", "TestLabWriters"},
 		{"nodes claim their addresses", "./internal/helper", "TestLabNodes"},
 	} {
-		t.Run(test.what, func(t *testing.T) {
-			out := inRoot(ctx, t, l, "go", "test", "-tags", "lab", "-count", "1", "-v", "-run", "^"+test.name+"$", test.pkg)
-			if !strings.Contains(out, "--- PASS: "+test.name) {
-				t.Errorf("%s did not run", test.name)
-			}
-			t.Log(out)
-		})
+		t.Run(test.what, func(t *testing.T) { runLabTest(ctx, t, l, test.pkg, test.name) })
 	}
+}
+
+// runLabTest runs a test of the root module that needs a lab.
+func runLabTest(ctx context.Context, t *testing.T, l *lab.Lab, pkg, name string) {
+	t.Helper()
+	out := inRoot(ctx, t, l, "go", "test", "-tags", "lab", "-count", "1", "-v", "-parallel", "12", "-run", "^"+name+"$", pkg)
+	if !strings.Contains(out, "--- PASS: "+name) {
+		t.Errorf("%s did not run", name)
+	}
+	t.Log(out)
 }
 
 // inRoot runs a program in the root of the repository, with the lab's kubeconfig, and returns what it says.

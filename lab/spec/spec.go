@@ -26,6 +26,9 @@ type Cluster struct {
 	ServiceCIDR netip.Prefix `json:"serviceCIDR"` // default 10.96.0.0/16
 	NodeNetwork netip.Prefix `json:"nodeNetwork"` // default 172.31.N.0/24 for the Nth cluster
 	MTU         int          `json:"mtu"`         // bytes, of the node network; default 1500
+
+	// ControlPlaneOnly leaves the cluster without nodes.
+	ControlPlaneOnly bool `json:"controlPlaneOnly,omitempty"`
 }
 
 // Limits and defaults.
@@ -93,7 +96,7 @@ func (s Spec) Complete() Spec {
 	}
 	out := Spec{Clusters: make([]Cluster, len(s.Clusters))}
 	for i, c := range s.Clusters {
-		if c.Nodes == 0 {
+		if c.Nodes == 0 && !c.ControlPlaneOnly {
 			c.Nodes = defaultNodes
 		}
 		if c.PodCIDR == (netip.Prefix{}) {
@@ -167,7 +170,10 @@ func (c Cluster) problems() []error {
 			}
 		}
 	}
-	if c.Nodes < 1 {
+	if c.ControlPlaneOnly && c.Nodes != 0 {
+		errs = append(errs, fmt.Errorf("nodes %d: a control plane only has none", c.Nodes))
+	}
+	if c.Nodes < 1 && !c.ControlPlaneOnly {
 		errs = append(errs, fmt.Errorf("nodes %d: want at least 1", c.Nodes))
 	}
 	if sound && c.Nodes > c.MaxNodes() {

@@ -56,6 +56,7 @@ func TestParseEmptyIsDefault(t *testing.T) {
 func TestParseRefuses(t *testing.T) {
 	for name, tc := range map[string]struct{ text, want string }{
 		"unknown field":       {"clusters: [{name: a, pods: 10.0.0.0/8}]", `unknown field "pods"`},
+		"nodes of none":       {"clusters: [{name: a, nodes: 1, controlPlaneOnly: true}]", "nodes 1: a control plane only has none"},
 		"no name":             {"clusters: [{nodes: 1}]", "name: want"},
 		"long name":           {"clusters: [{name: abcdefghijk}]", "name: want"},
 		"twice":               {"clusters: [{name: a}, {name: a}]", "declared twice"},

@@ -1,0 +1,103 @@
+//go:build lab
+
+package peering
+
+import (
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"k8s.io/client-go/rest"
+)
+
+// fault is what stands between a client and an API server; nil lets everything pass.
+type fault func(server http.Handler) http.Handler
+
+// interpose serves an API server in plain HTTP, with the rights of its configuration's user, until the test ends,
+// and returns the URL.
+func interpose(t *testing.T, config *rest.Config, f fault) string {
+	t.Helper()
+	transport, err := rest.TransportFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	host, err := url.Parse(config.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var handler http.Handler = &httputil.ReverseProxy{
+		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(host) },
+		Transport:     transport,
+		FlushInterval: -1,                         // watches
+		ErrorLog:      log.New(io.Discard, "", 0), // clients that are killed
+	}
+	if f != nil {
+		handler = f(handler)
+	}
+	server := httptest.NewServer(handler)
+	t.Cleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+	})
+	return server.URL
+}
+
+// writes reports whether a request changes anything.
+func writes(r *http.Request) bool {
+	switch r.Method {
+	case http.MethodGet, http.MethodHead:
+		return false
+	}
+	return !strings.HasSuffix(r.URL.Path, "/selfsubjectaccessreviews") && !r.URL.Query().Has("dryRun")
+}
+
+// signalling sends signals to a process when a write, counted over all API servers, has been carried out and
+// before the process is told so.
+type signalling struct {
+	signals map[int]os.Signal // by the number of the write, from 1
+	send    func(os.Signal)
+
+	mu   sync.Mutex
+	seen []string // the writes
+}
+
+// fault counts the writes of one API server.
+func (s *signalling) fault(server http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !writes(r) {
+			server.ServeHTTP(w, r)
+			return
+		}
+		answer := httptest.NewRecorder()
+		server.ServeHTTP(answer, r)
+		s.count(r.Method + " " + r.URL.Path)
+		for name, values := range answer.Header() {
+			w.Header()[name] = values
+		}
+		w.WriteHeader(answer.Code)
+		_, _ = w.Write(answer.Body.Bytes()) // the client may be gone
+	})
+}
+
+func (s *signalling) count(write string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seen = append(s.seen, write)
+	if signal, ok := s.signals[len(s.seen)]; ok {
+		s.send(signal)
+	}
+}
+
+// total is how many writes there were.
+func (s *signalling) total() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.seen)
+}

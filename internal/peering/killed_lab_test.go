@@ -1,0 +1,141 @@
+//go:build lab
+
+package peering
+
+import (
+	"fmt"
+	"os"
+	"sync"
+	"syscall"
+	"testing"
+
+	"liqonet.io/liqonet/internal/cluster"
+)
+
+// act is a pair of clusters with an installation of their own, so that many plays run at once.
+type act struct {
+	stages    []*stage
+	namespace string
+	liqoctl   liqoctl // undisturbed
+}
+
+// newAct opens a namespace of both clusters, which is not there yet.
+func newAct(t *testing.T, stages []*stage, namespace string) act {
+	t.Helper()
+	servers := map[string]string{}
+	for _, s := range stages {
+		servers[s.name] = interpose(t, s.config, nil)
+		s.playHelpers(t, namespace)
+	}
+	return act{stages: stages, namespace: namespace, liqoctl: newLiqoctl(t, servers)}
+}
+
+// connectArgs are the arguments of a connect of the two.
+func (a act) connectArgs() []string {
+	return []string{"network", "connect", "--context", "a", "--remote-context", "b", "--namespace", a.namespace,
+		"--gw-server-service-type", "NodePort", "--image", "liqonet.invalid/any:1"}
+}
+
+func (a act) disconnectArgs() []string {
+	return []string{"network", "disconnect", "--context", "a", "--remote-context", "b", "--namespace", a.namespace}
+}
+
+func (a act) resetArgs(cluster string) []string {
+	return []string{"network", "reset", "--context", cluster, "--namespace", a.namespace}
+}
+
+// remove runs the commands that remove it all, and looks for what is left.
+func (a act) remove(t *testing.T) {
+	t.Helper()
+	a.liqoctl.must(t, a.disconnectArgs()...)
+	var both sync.WaitGroup // a namespace controller takes its five seconds
+	for _, s := range a.stages {
+		both.Go(func() { a.liqoctl.must(t, a.resetArgs(s.name)...) })
+	}
+	both.Wait()
+	a.nothingLeft(t)
+}
+
+func (a act) nothingLeft(t *testing.T) {
+	t.Helper()
+	for _, s := range a.stages {
+		if left := s.left(t, a.namespace); len(left) > 0 {
+			t.Errorf("left: %v", left)
+		}
+	}
+}
+
+// disturbed runs liqoctl and sends it signals at its writes, counted from 1 over both clusters.
+func (a act) disturbed(t *testing.T, signals map[int]os.Signal, args ...string) (*run, *signalling, int) {
+	t.Helper()
+	s := &signalling{signals: signals}
+	servers := map[string]string{}
+	for _, stage := range a.stages {
+		servers[stage.name] = interpose(t, stage.config, s.fault)
+	}
+	s.mu.Lock()
+	r := newLiqoctl(t, servers).start(t, args...)
+	s.send = func(signal os.Signal) {
+		if err := r.cmd.Process.Signal(signal); err != nil {
+			t.Errorf("send %s: %v", signal, err)
+		}
+	}
+	s.mu.Unlock()
+	return r, s, r.wait(t)
+}
+
+// connectedKeys compares what both sides hold and were told.
+func (a act) connectedKeys(t *testing.T) {
+	t.Helper()
+	var held [2]*keys
+	var told [2]string
+	for i, s := range a.stages {
+		c := s.open(t, a.namespace)
+		all, err := readPeerings(t.Context(), c)
+		if err != nil || len(all) != 1 {
+			t.Fatalf("peerings of %s: %v, %v", s.name, all, err)
+		}
+		told[i] = all[0].Peer.PublicKey
+		held[i] = keysOf(t, c, all[0].Name)
+	}
+	if told[0] != held[1].public() || told[1] != held[0].public() || held[0].preshared() != held[1].preshared() {
+		t.Error("the sides do not hold the keys that the other was told")
+	}
+}
+
+func keysOf(t *testing.T, c *cluster.Cluster, peering string) *keys {
+	t.Helper()
+	k, err := readKeys(t.Context(), c, peering)
+	if err != nil || k == nil {
+		t.Fatalf("keys of %s in %s: %v", peering, c.Context, err)
+	}
+	return k
+}
+
+// TestLabKilled kills the program after every write, and has what it left finished, or removed.
+func TestLabKilled(t *testing.T) {
+	stages := openStages(t)
+	whole := newAct(t, stages, "whole")
+	_, s, code := whole.disturbed(t, nil, whole.connectArgs()...)
+	if code != 0 {
+		t.Fatalf("undisturbed connect: exit code %d", code)
+	}
+	writes := s.total()
+	whole.remove(t)
+	if writes < 30 {
+		t.Errorf("only %d writes seen: %v", writes, s.seen)
+	}
+	t.Logf("connect writes %d times: as many kill points", writes)
+	for n := 1; n <= writes; n++ {
+		t.Run(fmt.Sprintf("kill connect at %02d", n), func(t *testing.T) {
+			t.Parallel()
+			a := newAct(t, stages, fmt.Sprintf("killed-%02d", n))
+			if r, _, code := a.disturbed(t, map[int]os.Signal{n: syscall.SIGKILL}, a.connectArgs()...); code != killed {
+				t.Fatalf("exit code %d\n%s", code, &r.said)
+			}
+			a.liqoctl.must(t, a.connectArgs()...)
+			a.connectedKeys(t)
+			a.remove(t)
+		})
+	}
+}

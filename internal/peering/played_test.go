@@ -1,0 +1,135 @@
+package peering
+
+import (
+	"context"
+	"encoding/json"
+	"net/netip"
+	"slices"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/records"
+)
+
+// played are the helpers of a cluster, played: they report what real ones would once their kernels are as the
+// documents ask.
+type played struct {
+	*cluster.Cluster
+	nodes []string
+	// kernel has the capabilities of every node's.
+	kernel records.Capabilities
+
+	deaf     bool          // helpers run and do not follow any document
+	slowness time.Duration // how long nodes take to give up a peering
+	leaving  map[string]time.Time
+}
+
+func newPlayed(c *cluster.Cluster, nodes ...string) played {
+	return played{
+		Cluster: c, nodes: nodes,
+		kernel:  records.Capabilities{Release: "6.12.0", WireGuard: true, Geneve: true, VXLAN: true},
+		leaving: make(map[string]time.Time),
+	}
+}
+
+// act has every helper that is installed act once, for the documents that there are.
+func (p *played) act(ctx context.Context, fabric *records.Fabric, peerings []records.Peering) error {
+	if p.deaf {
+		return nil
+	}
+	_, err := p.Kube.AppsV1().DaemonSets(p.Namespace).Get(ctx, records.NodeName, metav1.GetOptions{})
+	if err == nil {
+		err = p.nodeHelpers(ctx, fabric, peerings)
+	}
+	if err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
+	for _, peer := range peerings {
+		if err := p.gateway(ctx, peer.Name); err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// nodeHelpers report from every node.
+func (p *played) nodeHelpers(ctx context.Context, fabric *records.Fabric, peerings []records.Peering) error {
+	var applied []string
+	for _, peer := range peerings {
+		applied = append(applied, peer.Name)
+		p.leaving[peer.Name] = time.Now()
+	}
+	for name, last := range p.leaving {
+		stands := slices.ContainsFunc(peerings, func(peer records.Peering) bool { return peer.Name == name })
+		if !stands && time.Since(last) < p.slowness {
+			applied = append(applied, name)
+		}
+	}
+	for i, name := range p.nodes {
+		n := records.Node{
+			Version: records.SchemaVersion, Name: name, MTU: 1500, Kernel: p.kernel, Peerings: applied, Clean: fabric == nil,
+			Internal: netip.AddrFrom4([4]byte{10, 80, 0, byte(i + 1)}),
+		}
+		if err := p.lease(ctx, n, fabric != nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lease writes a node's report; where no Lease is, it makes one only if may.
+func (p *played) lease(ctx context.Context, n records.Node, may bool) error {
+	text, err := records.Encode(n)
+	if err != nil {
+		return err
+	}
+	leases := p.Kube.CoordinationV1().Leases(p.Namespace)
+	patch := mergePatch(map[string]any{"metadata": map[string]any{"annotations": map[string]string{records.AnnotationNode: text}}})
+	_, err = leases.Patch(ctx, records.AddressLeaseName(n.Internal), types.MergePatchType, patch, metav1.PatchOptions{})
+	if !apierrors.IsNotFound(err) {
+		return err
+	}
+	if !may {
+		return nil
+	}
+	_, err = leases.Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
+		Name: records.AddressLeaseName(n.Internal), Labels: map[string]string{records.LabelComponent: records.ComponentNode},
+		Annotations: map[string]string{records.AnnotationNode: text},
+	}}, metav1.CreateOptions{})
+	return err
+}
+
+// gateway reports that everything works.
+func (p *played) gateway(ctx context.Context, peering string) error {
+	if _, err := p.Kube.AppsV1().Deployments(p.Namespace).Get(ctx, records.GatewayName(peering), metav1.GetOptions{}); err != nil {
+		return err
+	}
+	now := time.Now().UTC()
+	s := records.Status{
+		Version: records.SchemaVersion, Time: now, Pod: "gateway-0", Implementation: records.Kernel, Overlay: records.Geneve,
+		LastHandshake: now, LastEcho: now, RTT: records.Duration(time.Millisecond),
+	}
+	for _, name := range p.nodes {
+		s.Nodes = append(s.Nodes, records.NodeStatus{Name: name, LastEcho: now, LastProof: now, ProofRTT: records.Duration(2 * time.Millisecond)})
+	}
+	text, err := records.Encode(s)
+	if err != nil {
+		return err
+	}
+	patch := mergePatch(map[string]any{"data": map[string]string{records.DataKey: text}})
+	_, err = p.Kube.CoreV1().ConfigMaps(p.Namespace).Patch(ctx, records.StatusName(peering), types.MergePatchType, patch, metav1.PatchOptions{})
+	return err
+}
+
+func mergePatch(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // maps of strings
+	}
+	return b
+}

@@ -1,0 +1,92 @@
+//go:build lab
+
+package peering
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// programVariable names the liqoctl that tests of this package run.
+const programVariable = "LIQOCTL"
+
+// programTimeout bounds one run of it, which has a --timeout of its own.
+const programTimeout = 3 * time.Minute
+
+// liqoctl is the program with a kubeconfig.
+type liqoctl struct{ path, kubeconfig string }
+
+// newLiqoctl writes a kubeconfig that has a context for each URL of an API server.
+func newLiqoctl(t *testing.T, servers map[string]string) liqoctl {
+	t.Helper()
+	var clusters, contexts strings.Builder
+	for name, server := range servers {
+		fmt.Fprintf(&clusters, "- {name: %s, cluster: {server: %q}}\n", name, server)
+		fmt.Fprintf(&contexts, "- {name: %s, context: {cluster: %s, user: %s}}\n", name, name, name)
+	}
+	return liqoctl{path: os.Getenv(programVariable)}.with(t, "clusters:\n"+clusters.String()+"contexts:\n"+contexts.String())
+}
+
+// with is the program with another kubeconfig.
+func (l liqoctl) with(t *testing.T, kubeconfig string) liqoctl {
+	t.Helper()
+	l.kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(l.kubeconfig, []byte("apiVersion: v1\nkind: Config\n"+kubeconfig), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// run is a program that runs.
+type run struct {
+	cmd       *exec.Cmd
+	out, said bytes.Buffer
+	cancel    context.CancelFunc
+}
+
+func (l liqoctl) start(t *testing.T, args ...string) *run {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), programTimeout)
+	r := &run{cmd: exec.CommandContext(ctx, l.path, args...), cancel: cancel}
+	r.cmd.Env = []string{"KUBECONFIG=" + l.kubeconfig, "HOME=" + t.TempDir()}
+	r.cmd.Stdout, r.cmd.Stderr = &r.out, &r.said
+	if err := r.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// killed is the exit code of a program that a signal ended, as os/exec has it.
+const killed = -1
+
+// wait returns the program's exit code.
+func (r *run) wait(t *testing.T) int {
+	t.Helper()
+	defer r.cancel()
+	err := r.cmd.Wait()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		return exit.ExitCode()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return 0
+}
+
+// must runs the program and fails the test unless it exits with 0.
+func (l liqoctl) must(t *testing.T, args ...string) string {
+	t.Helper()
+	r := l.start(t, args...)
+	if code := r.wait(t); code != 0 {
+		t.Errorf("liqoctl %s: exit code %d\n%s%s", strings.Join(args, " "), code, &r.out, &r.said)
+	}
+	return r.out.String()
+}

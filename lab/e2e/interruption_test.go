@@ -1,0 +1,39 @@
+package e2e
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+
+	"liqonet.io/liqonet/lab"
+	"liqonet.io/liqonet/lab/spec"
+)
+
+// TestInterruption has liqoctl killed, interrupted and refused at every point, against two real control planes
+// whose nodes and helpers are played: what it writes and removes matters here, hundreds of times, not packets.
+func TestInterruption(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), buildTimeout)
+	defer cancel()
+	const name = "e2e-interruption"
+	if err := lab.Remove(ctx, name); err != nil {
+		t.Fatal(err)
+	}
+	l, err := lab.Start(ctx, lab.Options{
+		Name: name, Log: t.Output(),
+		Spec: spec.Spec{Clusters: []spec.Cluster{{Name: "a", ControlPlaneOnly: true}, {Name: "b", ControlPlaneOnly: true}}},
+	})
+	t.Cleanup(func() {
+		if err := lab.Remove(context.WithoutCancel(ctx), name); err != nil {
+			t.Error(err)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(t.TempDir(), "liqoctl")
+	inRoot(ctx, t, l, "go", "build", "-trimpath", "-o", program, "./cmd/liqoctl")
+	t.Setenv("LIQOCTL", program)
+	for _, test := range []string{"TestLabKilled"} {
+		t.Run(test, func(t *testing.T) { runLabTest(ctx, t, l, "./internal/peering", test) })
+	}
+}
