@@ -189,6 +189,6 @@ func (c *testCluster) keep(lease *coordinationv1.Lease, status *corev1.ConfigMap
 func crosses(t *testing.T, clusters ...*testCluster) {
 	t.Helper()
 	for _, c := range clusters {
-		c.pod.Run("ping", "-c", "1", "-W", "2", "-M", "do", "-s", fmt.Sprint(testPeering().MTU-28), peersPod.String())
+		c.pod.Run("ping", "-c", "1", "-w", "20", "-M", "do", "-s", fmt.Sprint(testPeering().MTU-28), peersPod.String())
 	}
 }
