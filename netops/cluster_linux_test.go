@@ -123,7 +123,8 @@ func (c *testCluster) buildNode(i int, bridge string) {
 		fmt.Sprintf("link add eth0 mtu %d type veth peer name %s mtu %d netns %s", c.mtu, port, c.mtu, c.router.path()),
 		"link set eth0 up",
 		fmt.Sprintf("addr add %s/24 dev eth0", c.node(i)),
-		fmt.Sprintf("link add cni0 mtu %d type bridge", c.mtu),
+		// An address of its own: else it would take that of a later port, unknown to pods.
+		fmt.Sprintf("link add cni0 address 02:00:00:00:%02x:%02x mtu %d type bridge", c.number, i, c.mtu),
 		"link set cni0 up",
 		fmt.Sprintf("addr add %s/24 dev cni0", c.inPods(i, bridgeNumber)),
 		fmt.Sprintf("route add %s via %s", c.podCIDR(1-i), c.node(1-i)),

@@ -28,7 +28,7 @@ func TestDesiredStates(t *testing.T) {
 	for name, state := range desired() {
 		t.Run(name, func(t *testing.T) {
 			ns := newNamespace(t)
-			ns.ip("link add " + Tunnel + " type veth peer name elsewhere")
+			ns.ip("link add " + Tunnel + " type veth peer name eth0")
 			for i, l := range state.Links {
 				if l.Name == Overlay {
 					state.Links[i].Kind = overlays()[0]

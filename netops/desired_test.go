@@ -12,6 +12,7 @@ func desired() map[string]State {
 		"node-without-gateway": NodeState(nodeBeforeGateway()),
 		"gateway-server":       GatewayState(gatewayOfEqualClusters()),
 		"gateway-client":       GatewayState(gatewayOfDisjointClusters()),
+		"gateway-exposing":     GatewayState(gatewayOfExposedHosts()),
 	}
 }
 
@@ -76,6 +77,17 @@ func gatewayOfDisjointClusters() GatewayConfig {
 	}
 	c.Tunnel, c.TunnelPeer = netip.MustParsePrefix("169.254.18.2/30"), netip.MustParseAddr("169.254.18.1")
 	c.ListenPort, c.ClampMSS = 0, false
+	return c
+}
+
+// gatewayOfExposedHosts lets the peer reach two hosts outside the cluster.
+func gatewayOfExposedHosts() GatewayConfig {
+	c := gatewayOfEqualClusters()
+	c.Pod = netip.MustParseAddr("10.244.1.5")
+	c.Exposed = []Exposed{
+		{Host: netip.MustParseAddr("198.51.100.7"), Address: netip.MustParseAddr("10.70.128.1")},
+		{Host: netip.MustParseAddr("172.31.1.200"), Address: netip.MustParseAddr("10.70.128.2")},
+	}
 	return c
 }
 

@@ -54,7 +54,7 @@ func (l Link) compare(o Link) int { return strings.Compare(l.Name, o.Name) }
 
 func (l Link) matches(want Link) bool {
 	return l.sameMake(want) && !l.Down && (!l.LinkLocal || !l.ours()) &&
-		(want.MTU == 0 || l.MTU == want.MTU) && (!want.Forwarding || l.Forwarding)
+		(want.MTU == 0 || l.MTU == want.MTU) && (!want.Forwarding || l.Forwarding) && (!want.MarkedPath || l.MarkedPath)
 }
 
 // sameMake reports whether what cannot be changed on an existing link is as wanted.

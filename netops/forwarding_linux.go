@@ -14,6 +14,7 @@ import (
 const (
 	devconfForwarding         = 1
 	devconfPromoteSecondaries = 20
+	devconfSrcValidMark       = 24
 )
 
 // configure sets what IFLA_AF_SPEC can. A link of ours keeps an address when an older one of the same subnet goes
@@ -23,6 +24,9 @@ func (s *routeSocket) configure(l Link, linkIndex int) error {
 		family.Nested(unix.IFLA_INET_CONF, func(conf *raw.AttributeEncoder) error {
 			if l.Forwarding {
 				conf.Uint32(devconfForwarding, 1)
+			}
+			if l.MarkedPath {
+				conf.Uint32(devconfSrcValidMark, 1)
 			}
 			if l.ours() {
 				conf.Uint32(devconfPromoteSecondaries, 1)
@@ -66,7 +70,9 @@ func decodeFamilies(ad *raw.AttributeDecoder, l *Link) error {
 			for settings.Next() {
 				switch {
 				case family == unix.AF_INET && settings.Type() == unix.IFLA_INET_CONF:
-					l.Forwarding = devconf(settings.Bytes(), devconfForwarding) != 0
+					all := settings.Bytes()
+					l.Forwarding = devconf(all, devconfForwarding) != 0
+					l.MarkedPath = devconf(all, devconfSrcValidMark) != 0
 				case family == unix.AF_INET6 && settings.Type() == unix.IFLA_INET6_ADDR_GEN_MODE:
 					l.LinkLocal = settings.Uint8() != nl.IN6_ADDR_GEN_MODE_NONE
 				}

@@ -15,6 +15,7 @@ const HealthPort = 6093
 const (
 	priorityMarkLocal = 50
 	priorityErrors    = 51
+	priorityExposed   = 52
 	priorityToPeer    = 53
 	priorityFromPeer  = 54
 	priorityLocal     = 100
@@ -25,12 +26,14 @@ const (
 	markLocal    = 0x4c00 // for the gateway itself
 	markToPeer   = 0x4c01 // an ICMP error of the gateway's own, for the peer
 	markFromPeer = 0x4c02 // the same, for this cluster
+	markExposed  = 0x4c03 // between the peer and an exposed host
 )
 
 // Connection marks: where a flow's first packet came from.
 const (
 	fromTunnel  = 1
 	fromOverlay = 2
+	toHost      = 3 // the tunnel, for an exposed host
 )
 
 // Priorities of a gateway's chains.
@@ -47,11 +50,13 @@ type Mapping struct{ Real, Seen netip.Prefix }
 // GatewayConfig is what the gateway of one peering must know.
 type GatewayConfig struct {
 	Overlay      OverlayConfig
+	Pod          netip.Addr     // address of this gateway's pod; needed where hosts are exposed
 	Internal     netip.Addr     // this gateway's end of the overlay
 	InternalCIDR netip.Prefix   // of this cluster; its first half belongs to nodes
 	ExternalCIDR netip.Prefix   // of this cluster; its first half maps 1:1 to the nodes'
 	Pods         []netip.Prefix // pod CIDRs of this cluster
 	Peer         []Mapping      // the peer's pod and external CIDRs
+	Exposed      []Exposed      // hosts outside the cluster that the peer may reach
 	Nodes        []GatewayNode
 	VNI          uint32
 	Tunnel       netip.Prefix // this end's address
@@ -73,7 +78,7 @@ func GatewayState(c GatewayConfig) State {
 	s := State{
 		Links: []Link{
 			c.Overlay.link(c.Internal),
-			{Name: Tunnel, Kind: KindDevice, Forwarding: true},
+			{Name: Tunnel, Kind: KindDevice, Forwarding: true, MarkedPath: len(c.Exposed) > 0},
 		},
 		Addresses: []Address{
 			{Link: Overlay, Prefix: host(c.Internal)},
@@ -94,6 +99,8 @@ func GatewayState(c GatewayConfig) State {
 		LocalRuleMoved: true,
 		Firewall:       c.firewall(),
 	}
+	exposed := c.exposure()
+	s.Links, s.Rules = append(s.Links, exposed.links...), append(s.Rules, exposed.rules...)
 	for _, m := range c.Peer {
 		s.Routes = append(s.Routes, Route{Table: ToPeer, Dst: m.Real, Type: Unicast, Link: Tunnel, MTU: c.MTU})
 	}
@@ -138,24 +145,25 @@ func (c GatewayConfig) firewall() nft.Table {
 	}
 	return nft.Table{
 		Name: Table,
-		Sets: []nft.Set{
+		Sets: append([]nft.Set{
 			{Name: setNodes, Elements: ranges(sources)},
 			{Name: setLocal, Elements: ranges(append(slices.Clone(c.Pods), lowerHalf(c.InternalCIDR)))},
 			{Name: setSeen, Elements: ranges(seen)},
 			{Name: setReal, Elements: ranges(real)},
 			{Name: setReachable, Elements: ranges(append(slices.Clone(c.Pods), lowerHalf(c.ExternalCIDR)))},
-		},
+		}, c.exposure().sets...),
 		Chains: slices.Concat(c.filters(), c.translation(), c.ownErrors()),
 	}
 }
 
 // filters lets through what the peering allows: checked by the addresses on the wire, before translation.
 func (c GatewayConfig) filters() []nft.Chain {
-	self, overlay := host(c.Internal), nft.UDPDPort(c.Overlay.Port)
+	self, overlay, exposed := host(c.Internal), nft.UDPDPort(c.Overlay.Port), c.exposure()
 	forward := []nft.Rule{
 		{nft.IIf(Overlay), nft.OIf(Tunnel), nft.Accept()},
 		{nft.IIf(Tunnel), nft.OIf(Overlay), nft.Accept()},
 	}
+	forward = append(forward, exposed.forward...)
 	if c.ClampMSS {
 		// 40 = IPv4 20 + TCP 20
 		forward = append([]nft.Rule{{nft.TCPSyn(), nft.ClampMSS(uint16(c.MTU - 40))}}, forward...)
@@ -178,16 +186,17 @@ func (c GatewayConfig) filters() []nft.Chain {
 			{nft.SAddrIn(setLocal), nft.DAddrIn(setSeen), nft.Accept()},
 			{nft.Counter(), nft.Drop()},
 		}},
-		{Name: "from-tunnel", Rules: []nft.Rule{
+		{Name: "from-tunnel", Rules: slices.Concat([]nft.Rule{
 			{nft.DAddr(host(c.Tunnel.Addr())), nft.SAddr(host(c.TunnelPeer)), nft.SetMark(markLocal), nft.Accept()},
 			{nft.SAddrIn(setReal), nft.DAddrIn(setReachable), nft.CTState(nft.New), nft.SetCTMark(fromTunnel), nft.Accept()},
 			{nft.SAddrIn(setReal), nft.DAddrIn(setReachable), nft.Accept()},
+		}, exposed.fromTunnel, []nft.Rule{
 			{nft.Counter(), nft.Drop()},
-		}},
-		{Name: "ingress", Hook: &nft.Hook{Type: "filter", Point: "prerouting", Priority: priorityIngress}, Rules: []nft.Rule{
+		})},
+		{Name: "ingress", Hook: &nft.Hook{Type: "filter", Point: "prerouting", Priority: priorityIngress}, Rules: append([]nft.Rule{
 			{nft.IIf(Overlay), nft.Jump("from-overlay")},
 			{nft.IIf(Tunnel), nft.Jump("from-tunnel")},
-		}},
+		}, exposed.answers...)},
 		{Name: "forward", Hook: &nft.Hook{Type: "filter", Point: "forward", Drop: true}, Rules: forward},
 		{Name: "input", Hook: &nft.Hook{Type: "filter", Point: "input", Drop: true}, Rules: slices.Concat([]nft.Rule{
 			{nft.IIf("lo"), nft.Accept()},
@@ -217,15 +226,17 @@ func (c GatewayConfig) translation() []nft.Chain {
 		dnat = append(dnat, nft.Rule{nft.IIf(Overlay), nft.DAddr(m.Seen), nft.DNATPrefix(m.Real)})
 		snat = append(snat, nft.Rule{nft.OIf(Overlay), nft.CTMark(fromTunnel), nft.SAddr(m.Real), nft.SNATPrefix(m.Seen)})
 	}
+	exposed := c.exposure()
+	dnat, snat = append(dnat, exposed.dnat...), append(snat, exposed.snat...)
 	return []nft.Chain{
 		{Name: "destination", Hook: &nft.Hook{Type: "nat", Point: "prerouting", Priority: priorityDNAT}, Rules: dnat},
 		{Name: "source", Hook: &nft.Hook{Type: "nat", Point: "postrouting", Priority: prioritySNAT}, Rules: snat},
 		// No nat chain is consulted for ICMP errors of this side's nodes: they get their external address here.
 		// The marks have done their work; one that stayed would steer the overlay's outer packet.
-		{Name: "egress", Hook: &nft.Hook{Type: "filter", Point: "postrouting", Priority: priorityErrata}, Rules: []nft.Rule{
+		{Name: "egress", Hook: &nft.Hook{Type: "filter", Point: "postrouting", Priority: priorityErrata}, Rules: append([]nft.Rule{
 			{nft.OIf(Tunnel), nft.SAddr(internal), nft.ICMPType(icmpErrors...), nft.SetSAddrPrefix(external)},
 			{nft.OIf(Overlay), nft.SetMark(0)},
-		}},
+		}, exposed.guard...)},
 	}
 }
 
@@ -234,13 +245,14 @@ func (c GatewayConfig) translation() []nft.Chain {
 func (c GatewayConfig) ownErrors() []nft.Chain {
 	related := nft.CTState(nft.Related)
 	return []nft.Chain{
-		{Name: "errors", Rules: []nft.Rule{
+		{Name: "errors", Rules: slices.Concat([]nft.Rule{
 			{related, nft.CTMark(fromTunnel), nft.CTDirection(nft.Reply), nft.SetMark(markToPeer), nft.Accept()},
 			{related, nft.CTMark(fromOverlay), nft.CTDirection(nft.Original), nft.SetMark(markToPeer), nft.Accept()},
 			{related, nft.CTMark(fromTunnel), nft.CTDirection(nft.Original), nft.SetMark(markFromPeer), nft.Accept()},
 			{related, nft.CTMark(fromOverlay), nft.CTDirection(nft.Reply), nft.SetMark(markFromPeer), nft.Accept()},
+		}, c.exposure().errors, []nft.Rule{
 			{nft.Counter(), nft.Drop()},
-		}},
+		})},
 		{Name: "output", Hook: &nft.Hook{Type: "route", Point: "output", Priority: priorityIngress}, Rules: []nft.Rule{
 			{nft.ICMPType(icmpErrors...), nft.Jump("errors")},
 		}},

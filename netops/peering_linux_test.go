@@ -113,7 +113,7 @@ func (s side) newGateway(kind LinkKind, peer side, role byte) *testGateway {
 	mtu := min(s.mtu, peer.mtu) - tunnelOverhead
 	overlay := OverlayConfig{Kind: kind, Port: 6091, MTU: s.mtu - 50} // IP 20, UDP 8, overlay 8, Ethernet 14
 	g := &testGateway{namespace: s.attach(0, pod), config: GatewayConfig{
-		Overlay: overlay, Internal: numbered(internalCIDR, 0x8001+peering), InternalCIDR: internalCIDR,
+		Overlay: overlay, Pod: pod, Internal: numbered(internalCIDR, 0x8001+peering), InternalCIDR: internalCIDR,
 		ExternalCIDR: externalCIDR, Pods: s.pods, Peer: peer.mappings(), VNI: uint32(7 + peering),
 		Tunnel:     netip.PrefixFrom(netip.AddrFrom4([4]byte{169, 254, 18, role}), 30),
 		TunnelPeer: netip.AddrFrom4([4]byte{169, 254, 18, 3 - role}), MTU: mtu, ClampMSS: true,

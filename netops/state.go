@@ -64,6 +64,7 @@ type Link struct {
 	MTU        int              // bytes; 0: leave alone
 	Port       uint16           // UDP port of the overlay
 	Forwarding bool             // forwards IPv4; false: leave alone
+	MarkedPath bool             // its reverse path filter looks at marks (src_valid_mark); false: leave alone
 
 	Down      bool // observed only: not set up
 	LinkLocal bool // observed only: the kernel gives the link an IPv6 address of its own accord

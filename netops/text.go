@@ -33,6 +33,9 @@ func (l Link) String() string {
 	if l.Forwarding {
 		t = append(t, "forwarding")
 	}
+	if l.MarkedPath {
+		t = append(t, "marked-path")
+	}
 	return t.String()
 }
 

@@ -47,7 +47,7 @@ func (w walk) often() bool { return w.random.IntN(4) > 0 }
 func (w walk) state() State {
 	var s State
 	s.LocalRuleMoved = w.often()
-	s.Links = append(s.Links, Link{Name: Tunnel, Kind: KindDevice, MTU: 1400 + w.random.IntN(3), Forwarding: w.often()})
+	s.Links = append(s.Links, Link{Name: Tunnel, Kind: KindDevice, MTU: 1400 + w.random.IntN(3), Forwarding: w.often(), MarkedPath: w.often()})
 	links := []string{Tunnel}
 	if w.often() {
 		links = append(links, Overlay)

@@ -10,14 +10,19 @@ import (
 )
 
 // SNAT translates the source to the address.
-func SNAT(a netip.Addr) Expr {
-	text := "snat to " + a.String()
+func SNAT(a netip.Addr) Expr { return natAddress("snat", expr.NATTypeSourceNAT, a) }
+
+// DNAT translates the destination to the address.
+func DNAT(a netip.Addr) Expr { return natAddress("dnat", expr.NATTypeDestNAT, a) }
+
+func natAddress(word string, kind expr.NATType, a netip.Addr) Expr {
+	text := word + " to " + a.String()
 	if !a.Is4() {
 		return Expr{err: fmt.Errorf("%s: not an IPv4 address", text)}
 	}
 	return Expr{text: text, code: []expr.Any{
 		&expr.Immediate{Register: matchReg, Data: a.AsSlice()},
-		&expr.NAT{Type: expr.NATTypeSourceNAT, Family: unix.NFPROTO_IPV4, RegAddrMin: matchReg},
+		&expr.NAT{Type: kind, Family: unix.NFPROTO_IPV4, RegAddrMin: matchReg},
 	}}
 }
 

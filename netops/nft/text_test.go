@@ -72,6 +72,7 @@ func everything() Table {
 				Rules: []Rule{
 					{DAddr(p("10.9.0.0/16")), DNATPrefix(p("10.1.0.0/16"))},
 					{DAddr(p("10.9.0.1/32")), DNATPrefix(p("10.1.0.1/32"))},
+					{DAddr(p("10.9.0.2/32")), DNAT(netip.MustParseAddr("198.51.100.7"))},
 				},
 			},
 			{
@@ -163,6 +164,7 @@ func TestInvalid(t *testing.T) {
 		{"is not an IPv4 prefix", chain(Rule{SNATPrefix(v6)})},
 		{"is not an IPv4 prefix", chain(Rule{SetSAddrPrefix(v6)})},
 		{"snat to ::1: not an IPv4 address", chain(Rule{SNAT(netip.IPv6Loopback())})},
+		{"dnat to ::1: not an IPv4 address", chain(Rule{DNAT(netip.IPv6Loopback())})},
 		{"not an interface name", chain(Rule{IIf("")})},
 		{"not an interface name", chain(Rule{OIfNot("a*")})},
 		{"not an interface name", chain(Rule{OIf("a name of 16 chr")})},

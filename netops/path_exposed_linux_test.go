@@ -1,0 +1,230 @@
+package netops
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Hosts beyond the router. The second is not exposed, though it is as near as the first.
+var (
+	exposedHost = Exposed{Host: outsideAddress, Address: netip.MustParseAddr("10.70.128.1")}
+	hiddenHost  = netip.MustParseAddr("198.51.100.8")
+)
+
+// outsiders makes both hosts, in one namespace.
+func (w *world) outsiders() namespace {
+	w.t.Helper()
+	ns := w.outside()
+	ns.ip(fmt.Sprintf("addr add %s/24 dev eth0", hiddenHost))
+	serve(ns, outsideAddress, "exposed")
+	serve(ns, hiddenHost, "hidden")
+	pour(ns, outsideAddress)
+	return ns
+}
+
+// pourPort is where a host sends without end to who connects.
+const pourPort = 7001
+
+func pour(ns namespace, on netip.Addr) {
+	ns.t.Helper()
+	ns.inside(func() error {
+		listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp4", netip.AddrPortFrom(on, pourPort).String())
+		if err != nil {
+			return err
+		}
+		ns.t.Cleanup(func() { _ = listener.Close() })
+		go func() {
+			for {
+				c, err := listener.Accept()
+				if err != nil {
+					return
+				}
+				go func() {
+					defer func() { _ = c.Close() }()
+					for chunk := make([]byte, 64<<10); err == nil; {
+						_, err = c.Write(chunk)
+					}
+				}()
+			}
+		}()
+		return nil
+	})
+}
+
+// download takes some MiB from such a host and expects no pause.
+func download(t *testing.T, from namespace, host netip.Addr) {
+	t.Helper()
+	const size, pause = 4 << 20, 2 * time.Second
+	c, err := dialFrom(t.Context(), from, "tcp4", netip.AddrPortFrom(host, pourPort))
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer func() { _ = c.Close() }()
+	for got, buf := 0, make([]byte, 64<<10); got < size; {
+		if err := c.SetReadDeadline(time.Now().Add(pause)); err != nil {
+			t.Fatal(err)
+		}
+		n, err := c.Read(buf)
+		if err != nil {
+			t.Errorf("tcp from %s: stalled after %d bytes: %v", host, got, err)
+			return
+		}
+		got += n
+	}
+}
+
+// expose has the gateway of a cluster offer these hosts, and no others. It forgets flows as its helper does.
+func (g *testGateway) expose(hosts ...Exposed) {
+	g.t.Helper()
+	gone := make([]netip.Prefix, len(g.config.Exposed))
+	for i, e := range g.config.Exposed {
+		gone[i] = host(e.Address)
+	}
+	g.config.Exposed = hosts
+	g.follow()
+	if err := g.kernel.FlushConntrack(gone); err != nil {
+		g.t.Fatal(err)
+	}
+}
+
+// TestExposedHosts reaches from B a host that belongs to no cluster and that A exposes, and no other.
+func TestExposedHosts(t *testing.T) {
+	for _, kind := range overlays() {
+		t.Run(string(kind), func(t *testing.T) {
+			a, b := equalRanges().build(t, nil)
+			outside := a.outsiders()
+			join(kind, a, b)
+			gateway := a.gateways[0]
+			gateway.script("nft", "-f", "-")(
+				"table ip clear {",
+				"chain forwarded { type filter hook forward priority -500", fmt.Sprintf("iifname eth0 udp dport %d counter", servicePort), "}",
+				"chain out { type filter hook postrouting priority 500",
+				fmt.Sprintf("oifname eth0 ip saddr != %s counter", gateway.config.Pod), "}", "}",
+			)
+			target := at(swapped(exposedHost.Address, a.seenExternal))
+			silent(t, b.nodes[0].pod, target)
+			gateway.expose(exposedHost)
+			t.Run("exposed", func(t *testing.T) { testExposed(t, a, b) })
+			t.Run("sizes", func(t *testing.T) { testExposedSizes(t, a, b) })
+			t.Run("no other", func(t *testing.T) { testNotExposed(t, a, b, outside) })
+			t.Run("fails closed", func(t *testing.T) { testExposedClosed(t, a, b) })
+			t.Run("withdrawn", func(t *testing.T) { testWithdrawn(t, a, b) })
+		})
+	}
+}
+
+// testExposed asks from each pod and node of B, one of which bears the address of A's gateway: the host sees the
+// node on which A's gateway runs.
+func testExposed(t *testing.T, a, b side) {
+	target := swapped(exposedHost.Address, a.seenExternal)
+	twin := b.attach(0, a.inPods(0, a.gatewayNumber(0)))
+	for _, from := range []namespace{b.nodes[0].pod, b.nodes[1].pod, b.nodes[0].namespace, b.nodes[1].namespace, twin} {
+		expect(t, from, at(target), "exposed", a.node(0))
+		from.run("ping", "-q", "-c1", "-W5", target.String())
+	}
+	expectAll(t, a, b)
+	expectAll(t, b, a)
+}
+
+// testExposedSizes sends much both ways with and without the clamp, and lets the host's own router refuse.
+func testExposedSizes(t *testing.T, a, b side) {
+	target, gateway := at(swapped(exposedHost.Address, a.seenExternal)), a.gateways[0]
+	for _, clamp := range []bool{true, false} {
+		gateway.config.ClampMSS = clamp
+		gateway.follow()
+		for _, n := range b.nodes {
+			upload(t, n.pod, target)
+			download(t, n.pod, target.Addr())
+		}
+	}
+	a.router.ip("link set outside mtu 1300")
+	defer a.router.ip("link set outside mtu 1500")
+	if got := pathMTU(t, datagrams(t, b.nodes[1].pod, target, unix.IP_PMTUDISC_DO)); got != 1300 {
+		t.Errorf("path MTU %d, want that of the router before the host, 1300", got)
+	}
+}
+
+// testNotExposed asks for hosts by whatever address B may try. A host cannot begin either.
+func testNotExposed(t *testing.T, a, b side, outside namespace) {
+	silent(t, b.nodes[0].pod, at(swapped(netip.MustParseAddr("10.70.128.2"), a.seenExternal)))
+	for _, target := range []netip.Addr{exposedHost.Host, hiddenHost, a.node(1)} {
+		restore := b.claim(Mapping{Real: host(target), Seen: host(netip.MustParseAddr("10.99.0.1"))})
+		before := a.gateways[0].drops("from-tunnel")
+		silent(t, b.nodes[1].pod, at(netip.MustParseAddr("10.99.0.1")))
+		if a.gateways[0].drops("from-tunnel") == before {
+			t.Errorf("%s: nothing has come to the gateway", target)
+		}
+		restore()
+	}
+	// As if the host's router knew a way to the gateway's pod and took it for one to B.
+	gateway := a.inPods(0, a.gatewayNumber(0))
+	a.router.ip(fmt.Sprintf("route add %s via %s", b.pod(1), a.node(0)))
+	a.nodes[0].ip(fmt.Sprintf("route add %s via %s", b.pod(1), gateway))
+	before := a.gateways[0].counted("clear", "forwarded")
+	silent(t, outside, at(b.pod(1)))
+	if a.gateways[0].counted("clear", "forwarded") == before {
+		t.Error("nothing has come to the gateway")
+	}
+	a.nodes[0].ip(fmt.Sprintf("route del %s via %s", b.pod(1), gateway))
+	a.router.ip(fmt.Sprintf("route del %s via %s", b.pod(1), a.node(0)))
+}
+
+// testExposedClosed takes one piece after another away: nothing leaves the gateway with an address of B, and
+// nothing answers in the host's place.
+func testExposedClosed(t *testing.T, a, b side) {
+	g, target := a.gateways[0], at(swapped(exposedHost.Address, a.seenExternal))
+	for name, command := range map[string][]string{
+		"no rule to the host":  {"ip", "rule", "del", "priority", "52", "iif", Tunnel},
+		"no rule to the peer":  {"ip", "rule", "del", "priority", "52", "iif", podLink},
+		"no route to the peer": {"ip", "route", "del", "10.244.0.0/16", "table", "7601"},
+		"no destination":       {"nft", "flush", "chain", "ip", Table, "destination"},
+		"no source":            {"nft", "flush", "chain", "ip", Table, "source"},
+		"nothing forwarded":    {"nft", "flush", "chain", "ip", Table, "forward"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := g.counted("clear", "out")
+			g.run(command...)
+			silent(t, b.nodes[1].pod, target)
+			if g.counted("clear", "out") != before {
+				t.Error("packets of the peer left in the clear")
+			}
+			g.follow()
+			expect(t, b.nodes[1].pod, target, "exposed", a.node(0))
+		})
+	}
+}
+
+// testWithdrawn keeps flows to the host: they end with its exposure, and another host under its address is
+// another one.
+func testWithdrawn(t *testing.T, a, b side) {
+	g, target := a.gateways[0], at(swapped(exposedHost.Address, a.seenExternal))
+	var open []net.Conn
+	for _, network := range []string{"tcp4", "udp4"} {
+		c, err := dialFrom(t.Context(), b.nodes[1].pod, network, target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = c.Close() }()
+		if _, err := question(c, "?", answerWait); err != nil {
+			t.Fatal(err)
+		}
+		open = append(open, c)
+	}
+	g.expose()
+	for _, c := range open {
+		expectEnd(t, "after the withdrawal", c)
+	}
+	silent(t, b.nodes[0].pod, target)
+	g.expose(Exposed{Host: hiddenHost, Address: exposedHost.Address})
+	expect(t, b.nodes[0].pod, target, "hidden", a.node(0))
+	expectMoved(t, "datagrams to another host", open[1], "hidden")
+	g.expose()
+	silent(t, b.nodes[0].pod, target)
+}
