@@ -7,21 +7,24 @@ import (
 	"log/slog"
 
 	"github.com/spf13/cobra"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/helper"
+	"liqonet.io/liqonet/internal/translation"
 )
 
 func newHelper(env *Env) *cobra.Command {
 	cmd := group("helper", "Run inside a cluster", "")
 	cmd.Hidden = true
-	cmd.AddCommand(newHelperNode(env, helper.Node.Run), newHelperGateway(env, helper.Gateway.Run))
+	cmd.AddCommand(newHelperNode(env, helper.Node.Run), newHelperGateway(env, helper.Gateway.Run),
+		newHelperTranslate(env, translation.Service.Run))
 	return cmd
 }
 
-// helperFlags are the flags of both helpers.
+// helperFlags are the flags of the helpers that keep a kernel.
 type helperFlags struct {
 	namespace     string
 	node          string
@@ -36,7 +39,7 @@ func (f *helperFlags) register(cmd *cobra.Command, healthAddress string) {
 	flags.StringVar(&f.healthAddress, "health-address", healthAddress, "`ADDRESS:PORT` of probes and metrics")
 }
 
-// options returns what a helper is given, without a client. Its logs are for machines, and tell what changes.
+// options returns what a helper is given, without a client.
 func (f *helperFlags) options(env *Env) (o helper.Env, node string, err error) {
 	o.HealthAddress = f.healthAddress
 	if o.Namespace, err = given(env, "namespace", f.namespace, "NAMESPACE"); err != nil {
@@ -45,13 +48,19 @@ func (f *helperFlags) options(env *Env) (o helper.Env, node string, err error) {
 	if node, err = given(env, "node", f.node, "NODE_NAME"); err != nil {
 		return o, "", err
 	}
+	o.Log = helperLog(env)
+	return o, node, nil
+}
+
+// helperLog returns the log of a helper. It is for machines, and tells what changes.
+func helperLog(env *Env) *slog.Logger {
 	level := slog.LevelInfo
 	if env.log.Enabled(context.Background(), slog.LevelDebug) {
 		level = slog.LevelDebug
 	}
-	o.Log = slog.New(slog.NewJSONHandler(env.Err, &slog.HandlerOptions{Level: level}))
-	klog.SetSlogLogger(o.Log) // informers tell of a lost API server there, and nowhere else
-	return o, node, nil
+	log := slog.New(slog.NewJSONHandler(env.Err, &slog.HandlerOptions{Level: level}))
+	klog.SetSlogLogger(log) // informers tell of a lost API server there, and nowhere else
+	return log
 }
 
 // given returns the value of a flag, else that of an environment variable. One of them must be there.
@@ -63,15 +72,20 @@ func given(env *Env, flag, value, variable string) (string, error) {
 }
 
 // addClient gives a helper the client of its pod's service account.
-func addClient(env *Env, h *helper.Env) error {
+func addClient(env *Env, h *helper.Env) (err error) {
+	h.Client, err = inClusterClient(env, h.Namespace)
+	return err
+}
+
+// inClusterClient returns the client of the service account of the pod that this runs in.
+func inClusterClient(env *Env, namespace string) (kubernetes.Interface, error) {
 	config, err := rest.InClusterConfig()
 	if err != nil {
-		return fmt.Errorf("find API server: %w", err)
+		return nil, fmt.Errorf("find API server: %w", err)
 	}
-	c, err := cluster.Open(config, cluster.Options{Context: "in-cluster", Namespace: h.Namespace, Version: env.Build.Version})
+	c, err := cluster.Open(config, cluster.Options{Context: "in-cluster", Namespace: namespace, Version: env.Build.Version})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	h.Client = c.Kube
-	return nil
+	return c.Kube, nil
 }

@@ -5,7 +5,12 @@ import (
 	"io"
 	"log/slog"
 	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
+
+	"liqonet.io/liqonet/internal/translation/authority"
 )
 
 // environment is what the helpers' manifests set.
@@ -39,6 +44,42 @@ func TestHelperGatewayOptions(t *testing.T) {
 	var usage *UsageError
 	f.podIP = "nowhere"
 	if _, err := f.options(env); !errors.As(err, &usage) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestHelperTranslateOptions(t *testing.T) {
+	folder := t.TempDir()
+	f := helperTranslateFlags{address: ":8443", authority: folder}
+	env := environment(t, map[string]string{"NAMESPACE": "liqonet"})
+	if _, err := f.options(env); err == nil || !strings.Contains(err.Error(), folder) {
+		t.Errorf("without an authority: %v", err)
+	}
+	made, err := authority.New("translation.liqonet.svc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	certificate, key, err := made.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string][]byte{"tls.crt": certificate, "tls.key": key} {
+		if err := os.WriteFile(filepath.Join(folder, name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := f.options(env)
+	if err != nil || s.Namespace != "liqonet" || s.Address != ":8443" || !s.Authority.Until().Equal(made.Until()) || s.Log == nil {
+		t.Errorf("options %+v, error %v", s, err)
+	}
+	if err := os.WriteFile(filepath.Join(folder, "tls.key"), certificate, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.options(env); err == nil {
+		t.Error("what is no key was taken")
+	}
+	var usage *UsageError
+	if _, err := f.options(environment(t, nil)); !errors.As(err, &usage) {
 		t.Errorf("error %v", err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"liqonet.io/liqonet/internal/peering"
+	"liqonet.io/liqonet/internal/translation"
 	"liqonet.io/liqonet/ipam/translate"
 )
 
@@ -26,11 +27,6 @@ type translateOptions struct {
 	file      string // "": the addresses are arguments; "-": standard input
 	output    format
 	addresses []string
-}
-
-// translation is the answer of `ipam translate`.
-type translation struct {
-	Addresses []translate.Address `json:"addresses"` // in the order in which they were given
 }
 
 func newIPAMTranslate(env *Env, flags *clusterFlags) *cobra.Command {
@@ -111,7 +107,7 @@ func (o translateOptions) run(ctx context.Context, env *Env, kube string, load f
 	if err != nil {
 		return err
 	}
-	answer := translation{Addresses: make([]translate.Address, 0, len(given))}
+	answer := translation.Answer{Addresses: make([]translate.Address, 0, len(given))}
 	var errs []error
 	for _, a := range given {
 		translated, err := ask(a)
@@ -208,7 +204,7 @@ func withFile(name string, stdin io.Reader, read func(io.Reader) error) error {
 }
 
 // print writes bare addresses, for scripts, unless the answer to whose they are is more than that.
-func (o translateOptions) print(w io.Writer, answer translation) error {
+func (o translateOptions) print(w io.Writer, answer translation.Answer) error {
 	switch {
 	case o.output == formatJSON || o.output == formatYAML:
 		return o.output.encode(w, answer)

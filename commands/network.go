@@ -41,7 +41,7 @@ by kubectl's own flags, the remote one by the same flags with --remote- before t
 		newNetworkConnect(env, local, peering.Connect),
 		newNetworkDisconnect(env, local, peering.Disconnect),
 		newNetworkReset(env, local, peering.Reset),
-		newNetworkStatus(env, local, statusActions{peering.Status, peering.Watch}),
+		newNetworkStatus(env, local, statusActions{peering.Status, peering.Watch, peering.ReadTranslationStatus}),
 	)
 	return cmd
 }

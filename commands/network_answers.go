@@ -20,6 +20,9 @@ func describeInstallation(r peering.InitResult) string {
 	fmt.Fprintf(&b, "\npods: %s\nServices: %s\nnode networks: %s\n", list(c.PodCIDRs), list(c.ServiceCIDRs), list(c.NodeNetworks))
 	fmt.Fprintf(&b, "external: %s, internal: %s\n", c.ExternalCIDR, c.InternalCIDR)
 	fmt.Fprintf(&b, "overlay: %s on %d nodes, MTU %d\n", c.Overlay, c.Nodes, c.MTU)
+	if c.Translation != "" {
+		fmt.Fprintf(&b, "translation: %s\n", c.Translation)
+	}
 	return b.String()
 }
 

@@ -13,8 +13,10 @@ type initFlags struct {
 	cluster *clusterFlags
 	side    *sideFlags
 	install *installFlags
-	timeout time.Duration
-	output  format
+	// translation says whether there is to be a translation service; nil: as it is.
+	translation *bool
+	timeout     time.Duration
+	output      format
 }
 
 func newNetworkInit(env *Env, local *clusterFlags, do operation[peering.InitOptions, peering.InitResult]) *cobra.Command {
@@ -23,7 +25,10 @@ func newNetworkInit(env *Env, local *clusterFlags, do operation[peering.InitOpti
 		Use:   "init",
 		Short: "Install liqonet in a cluster",
 		Long: `Install liqonet in a cluster: find out which addresses it uses, reserve them, and start the node helper.
-network connect does the same where it is missing. Running it again changes nothing.`,
+network connect does the same where it is missing. Running it again changes nothing.
+
+With --translation a service in the cluster answers other programs there, over HTTPS, how addresses are called between
+clusters: see docs/reflection.md. --translation=false removes it; without the flag it stays as it is.`,
 		Args: arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o, err := f.options(env)
@@ -35,6 +40,7 @@ network connect does the same where it is missing. Running it again changes noth
 	}
 	f.side = newSideFlags(cmd, "")
 	f.install = newInstallFlags(cmd)
+	optionalFlag(cmd, &f.translation, "translation", "have a service in the cluster that answers how addresses are called (default: as it is)")
 	timeoutFlag(cmd.Flags(), &f.timeout)
 	enumFlag(cmd, &f.output, "output", "o", "how to print the result", formatText, formatJSON)
 	return cmd
@@ -51,6 +57,7 @@ func (f *initFlags) options(env *Env) (o peering.InitOptions, err error) {
 	if o.Installation, err = f.install.options(); err != nil {
 		return o, err
 	}
+	o.Translation = f.translation
 	o.Side.Cluster, err = f.cluster.connect(env)
 	return o, err
 }

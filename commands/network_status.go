@@ -24,6 +24,8 @@ type statusOptions struct {
 type statusActions struct {
 	once  func(context.Context, peering.StatusOptions) ([]peering.PeeringStatus, error)
 	watch func(context.Context, peering.StatusOptions, func([]peering.PeeringStatus) error) error
+	// translation looks at the cluster's translation service; nil: there is none.
+	translation func(context.Context, peering.StatusOptions) (*peering.TranslationStatus, error)
 }
 
 func newNetworkStatus(env *Env, local *clusterFlags, do statusActions) *cobra.Command {
@@ -55,7 +57,7 @@ func (o statusOptions) run(ctx context.Context, env *Env, do statusActions) erro
 		if err != nil {
 			return err
 		}
-		if err := o.print(env.Out, all); err != nil {
+		if err := o.answer(ctx, env, do, all); err != nil {
 			return err
 		}
 		if !healthy(all) {
@@ -67,12 +69,21 @@ func (o statusOptions) run(ctx context.Context, env *Env, do statusActions) erro
 		if err := o.separate(env, time.Now()); err != nil {
 			return err
 		}
-		return o.print(env.Out, all)
+		return o.answer(ctx, env, do, all)
 	}
 	if err := do.watch(ctx, o.StatusOptions, show); err != nil {
 		return err
 	}
 	return errInterrupted
+}
+
+// answer prints peerings, and how the translation service does.
+func (o statusOptions) answer(ctx context.Context, env *Env, do statusActions, all []peering.PeeringStatus) error {
+	service, err := do.translation(ctx, o.StatusOptions)
+	if err != nil {
+		return err
+	}
+	return o.print(env.Out, statusAnswer{healthy(all), all, service})
 }
 
 // separate begins the next answer of a watch: on an empty screen where somebody looks, else after a line that
@@ -92,14 +103,28 @@ func (o statusOptions) separate(env *Env, now time.Time) (err error) {
 
 // statusAnswer is the answer of `network status` for programs.
 type statusAnswer struct {
-	Healthy  bool                    `json:"healthy"` // all of them are
-	Peerings []peering.PeeringStatus `json:"peerings"`
+	Healthy     bool                       `json:"healthy"` // all peerings are
+	Peerings    []peering.PeeringStatus    `json:"peerings"`
+	Translation *peering.TranslationStatus `json:"translation,omitempty"`
 }
 
-func (o statusOptions) print(w io.Writer, all []peering.PeeringStatus) error {
+func (o statusOptions) print(w io.Writer, a statusAnswer) error {
 	if o.output == formatJSON || o.output == formatYAML {
-		return o.output.encode(w, statusAnswer{healthy(all), all})
+		return o.output.encode(w, a)
 	}
+	if err := o.printPeerings(w, a.Peerings); err != nil || a.Translation == nil {
+		return err
+	}
+	s := *a.Translation
+	until := "not known"
+	if !s.AuthorityEnds.IsZero() {
+		until = s.AuthorityEnds.UTC().Format(time.DateOnly)
+	}
+	_, err := fmt.Fprintf(w, "translation: %s, %d/%d pods ready, certificate authority until %s\n", s.URL, s.PodsReady, s.Pods, until)
+	return err
+}
+
+func (o statusOptions) printPeerings(w io.Writer, all []peering.PeeringStatus) error {
 	if len(all) == 0 {
 		_, err := fmt.Fprintln(w, "no peerings")
 		return err

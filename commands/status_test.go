@@ -32,8 +32,13 @@ func peerings() []peering.PeeringStatus {
 	}
 }
 
-// status runs `network status` on peerings that are given.
+// status runs `network status` on peerings that are given, in a cluster without a translation service.
 func status(t *testing.T, all []peering.PeeringStatus, args ...string) (out string, err error) {
+	t.Helper()
+	return statusWith(t, all, nil, args...)
+}
+
+func statusWith(t *testing.T, all []peering.PeeringStatus, service *peering.TranslationStatus, args ...string) (out string, err error) {
 	t.Helper()
 	var b strings.Builder
 	err = parse(t, func(env *Env, local *clusterFlags) *cobra.Command {
@@ -51,6 +56,7 @@ func status(t *testing.T, all []peering.PeeringStatus, args ...string) (out stri
 			watch: func(_ context.Context, _ peering.StatusOptions, show func([]peering.PeeringStatus) error) error {
 				return errors.Join(show(all[:1]), show(all))
 			},
+			translation: func(context.Context, peering.StatusOptions) (*peering.TranslationStatus, error) { return service, nil },
 		})
 	}, args...)
 	return b.String(), err
@@ -93,6 +99,26 @@ func TestStatusForPrograms(t *testing.T) {
 	out, _ = status(t, peerings(), "-o", "yaml")
 	if !strings.Contains(out, "healthy: false\n") || !strings.Contains(out, "reason: the gateway has not reported yet") {
 		t.Errorf("answer %s", out)
+	}
+}
+
+// TestStatusOfTranslation: the service is told of where there is one, and its state is not that of the connections.
+func TestStatusOfTranslation(t *testing.T) {
+	s := &peering.TranslationStatus{
+		URL: "https://translation.liqonet.svc", Pods: 2, PodsReady: 1, AuthorityEnds: time.Date(2036, 1, 2, 3, 4, 5, 0, time.UTC),
+	}
+	out, err := statusWith(t, peerings()[:1], s)
+	const want = "\ntranslation: https://translation.liqonet.svc, 1/2 pods ready, certificate authority until 2036-01-02\n"
+	if err != nil || !strings.HasSuffix(out, want) {
+		t.Errorf("%v, %s", err, out)
+	}
+	out, err = statusWith(t, nil, s, "-o", "json")
+	var answer statusAnswer
+	if decoding := json.Unmarshal([]byte(out), &answer); err != nil || decoding != nil || answer.Translation == nil || *answer.Translation != *s {
+		t.Errorf("%v, %v, %s", err, decoding, out)
+	}
+	if out, _ := status(t, nil, "-o", "json"); strings.Contains(out, "translation") {
+		t.Errorf("there is none, and yet: %s", out)
 	}
 }
 

@@ -51,6 +51,7 @@ var renderings = map[string]func() ([]Object, error){
 			Annotations: map[string]string{"example.com/class": "internal"},
 		}
 	}),
+	"translation":              translation,
 	"gateway-server-clusterip": gateway(func(v *GatewayValues) { v.Service.Type = corev1.ServiceTypeClusterIP }),
 }
 

@@ -60,7 +60,11 @@ func (s *site) differences(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	lines, err := s.planned(ctx, append(base, fabric)...)
-	return append(lines, s.newReservations()...), err
+	if err != nil {
+		return nil, err
+	}
+	service, err := s.translationDifferences(ctx)
+	return slices.Concat(lines, service, s.newReservations()), err
 }
 
 // planned lists what applying the objects would change of those that exist.

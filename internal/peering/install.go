@@ -52,14 +52,20 @@ func initialise(ctx context.Context, run *stages, s *site) error {
 	}); err != nil {
 		return err
 	}
-	return run.run(ctx, stageNodes, "", func(ctx context.Context) (string, error) {
+	if err := run.run(ctx, stageNodes, "", func(ctx context.Context) (string, error) {
 		err := s.settle(ctx)
 		return s.settled(), err
-	})
+	}); err != nil || !s.translates() {
+		return err
+	}
+	return run.run(ctx, stageTranslation, "what it says: kubectl -n "+s.Cluster.Namespace+" logs deployment/"+records.TranslationName,
+		func(ctx context.Context) (string, error) {
+			return translationURL(s.Cluster.Namespace), s.awaitTranslation(ctx)
+		})
 }
 
-// install applies the node helper, reserves the cluster's own ranges and writes the fabric. The helpers come
-// first: their pods start while the rest is written, and wait for it.
+// install applies the node helper, reserves the cluster's own ranges, and writes the fabric and what stands on it.
+// The helpers come first: their pods start while the rest is written, and wait for it.
 func (s *site) install(ctx context.Context) error {
 	s.installing = s.found.fabric == nil
 	base, err := s.base()
@@ -80,7 +86,10 @@ func (s *site) install(ctx context.Context) error {
 	}
 	s.own = own
 	s.fabric = s.wantedFabric()
-	return s.writeFabric(ctx)
+	if err := s.writeFabric(ctx); err != nil {
+		return err
+	}
+	return s.installTranslation(ctx)
 }
 
 func (s *site) writeFabric(ctx context.Context) error {

@@ -19,6 +19,8 @@ type Installation struct {
 	Overlay records.OverlayKind
 	// Update allows changes to what exists. Without it, differences are a *DifferenceError.
 	Update bool
+	// Translation says whether the cluster is to have a translation service. nil: as it is.
+	Translation *bool
 	// SkipValidation leaves out the check of the user's permissions.
 	SkipValidation bool
 }

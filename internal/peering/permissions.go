@@ -3,6 +3,7 @@ package peering
 import (
 	"context"
 	"errors"
+	"slices"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -14,15 +15,15 @@ import (
 )
 
 // checkPermissions asks whether the user may do all that operations do in a cluster. Who may do everything is
-// asked once; everybody else gets a list of all that is missing.
-func checkPermissions(ctx context.Context, c *cluster.Cluster) error {
+// asked once; everybody else gets a list of all that is missing. Objects that not every installation has are given.
+func checkPermissions(ctx context.Context, c *cluster.Cluster, also ...cluster.Object) error {
 	everything := []cluster.Permission{{Verb: "*", Group: "*", Resource: "*"}}
 	err := c.CheckPermissions(ctx, everything)
 	var refused *cluster.PermissionError
 	if !errors.As(err, &refused) {
 		return err
 	}
-	needed, err := neededPermissions(c.Namespace)
+	needed, err := neededPermissions(c.Namespace, also...)
 	if err != nil {
 		return err
 	}
@@ -31,7 +32,7 @@ func checkPermissions(ctx context.Context, c *cluster.Cluster) error {
 
 // neededPermissions derives from the objects of an installation with a peering what it takes to make them, to
 // follow them and to remove them.
-func neededPermissions(namespace string) ([]cluster.Permission, error) {
+func neededPermissions(namespace string, also ...cluster.Object) ([]cluster.Permission, error) {
 	const any = "any" // image and peering do not matter to permissions
 	objects, err := templates.Base(templates.BaseValues{Namespace: namespace, Image: any})
 	if err != nil {
@@ -45,7 +46,7 @@ func neededPermissions(namespace string) ([]cluster.Permission, error) {
 		return nil, err
 	}
 	meta := metav1.ObjectMeta{Namespace: namespace, Name: any}
-	objects = append(objects, gateway...)
+	objects = slices.Concat(objects, gateway, also)
 	objects = append(objects, &corev1.Secret{ObjectMeta: meta}, &coordinationv1.Lease{ObjectMeta: meta})
 	needed, err := cluster.Permissions(objects, "get", "list", "watch", "create", "patch", "delete")
 	if err != nil {

@@ -31,6 +31,8 @@ type ClusterInfo struct {
 	Overlay      records.OverlayKind `json:"overlay"`
 	MTU          int                 `json:"mtu"` // bytes, of the narrowest link
 	Nodes        int                 `json:"nodes"`
+	// Translation is where the translation service answers, in the cluster; "": it is not installed.
+	Translation string `json:"translation,omitempty"`
 }
 
 // Connection is what Connect reached.
@@ -115,12 +117,16 @@ type ResetResult struct {
 // info describes the cluster of a site.
 func (s *site) info() ClusterInfo {
 	f := s.fabric
-	return ClusterInfo{
+	info := ClusterInfo{
 		Context: s.Cluster.Context, Name: s.name, ClusterID: s.id, Namespace: s.Cluster.Namespace,
 		PodCIDRs: f.PodCIDRs, ServiceCIDRs: f.ServiceCIDRs, NodeNetworks: f.NodeNetworks,
 		ExternalCIDR: f.ExternalCIDR, InternalCIDR: f.InternalCIDR, CNI: f.CNI,
 		Overlay: f.Overlay.Kind, MTU: f.MTU, Nodes: len(s.discovery.Nodes),
 	}
+	if s.translates() {
+		info.Translation = translationURL(s.Cluster.Namespace)
+	}
+	return info
 }
 
 // mappedRanges describes how the ranges of a peer are seen.

@@ -37,6 +37,8 @@ type found struct {
 	fabric   *records.Fabric // nil: liqonet is not installed
 	peerings []records.Peering
 	reports  []records.Node
+	// translation is what there is of the translation service.
+	translation translationService
 	// reserved are the ranges that are kept free on the user's word, pools those of which free ones are taken.
 	reserved, pools []netip.Prefix
 	// registry is a copy on which the operation tries its reservations.
@@ -54,9 +56,21 @@ func (s *site) reach(ctx context.Context) error {
 		return err
 	})
 	if !s.SkipValidation {
-		group.Go(func() error { return checkPermissions(ctx, s.Cluster) })
+		group.Go(func() error { return s.checkPermissions(ctx) })
 	}
 	return group.Wait()
+}
+
+// checkPermissions asks whether the user may do what is to be done.
+func (s *site) checkPermissions(ctx context.Context) error {
+	if s.Translation == nil || !*s.Translation {
+		return checkPermissions(ctx, s.Cluster)
+	}
+	service, err := templates.Translation(templates.TranslationValues{Namespace: s.Cluster.Namespace, Image: s.Image})
+	if err != nil {
+		return err
+	}
+	return checkPermissions(ctx, s.Cluster, service...)
 }
 
 // discover reads the cluster: what it is, and what liqonet has there.
@@ -76,6 +90,10 @@ func (s *site) discover(ctx context.Context) error {
 	})
 	group.Go(func() (err error) {
 		s.found.reports, err = readReports(ctx, s.Cluster)
+		return err
+	})
+	group.Go(func() (err error) {
+		s.found.translation, err = readTranslationService(ctx, s.Cluster)
 		return err
 	})
 	group.Go(func() (err error) {

@@ -9,16 +9,17 @@ import (
 
 // Stages of the operations, as reports, results and errors name them.
 const (
-	stageReach     = "reach"
-	stageDiscover  = "discover"
-	stageCompare   = "compare"
-	stageInstall   = "install"
-	stageNodes     = "nodes"
-	stageTunnel    = "tunnel"
-	stageProof     = "proof"
-	stageWithdraw  = "withdraw"
-	stageClean     = "clean"
-	stageUninstall = "uninstall"
+	stageReach       = "reach"
+	stageDiscover    = "discover"
+	stageCompare     = "compare"
+	stageInstall     = "install"
+	stageNodes       = "nodes"
+	stageTranslation = "translation"
+	stageTunnel      = "tunnel"
+	stageProof       = "proof"
+	stageWithdraw    = "withdraw"
+	stageClean       = "clean"
+	stageUninstall   = "uninstall"
 )
 
 // StageTime is how long a stage took.

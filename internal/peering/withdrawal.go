@@ -94,7 +94,11 @@ func (w *withdrawal) uninstall(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, object := range base {
+	translation, err := templates.Translation(templates.TranslationValues{Namespace: w.cluster.Namespace, Image: "any"})
+	if err != nil {
+		return err
+	}
+	for _, object := range slices.Concat(base, translation) {
 		if object.GetNamespace() == "" {
 			objects = append(objects, object)
 		}

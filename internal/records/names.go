@@ -25,6 +25,8 @@ const (
 	ComponentGateway = "gateway" // a peering's gateway: pods, Service, where it runs
 	ComponentStatus  = "status"  // what a gateway measures
 	ComponentNode    = "node"    // a node's report
+	// ComponentTranslation is the service that answers how addresses are called.
+	ComponentTranslation = "translation"
 )
 
 // Names of the objects.
@@ -59,3 +61,22 @@ func LeaseAddress(name string) (netip.Addr, error) {
 }
 
 const leasePrefix = "node-"
+
+// What clients of the translation service need: a token for the audience, and the right to get the resource, of
+// which there are no objects, in liqonet's namespace. The service's name is that of its Deployment, Service,
+// ServiceAccount, Role and of the Secret with its certificate authority.
+const (
+	TranslationName          = "translation"
+	TranslationClientName    = "translation-client" // Role to be bound to clients
+	TranslationAuthorityName = "translation-ca"     // ConfigMap with what clients trust
+	TranslationAuthorityKey  = "ca.crt"             // its key
+	TranslationAudience      = "translation.liqonet.io"
+	TranslationGroup         = "liqonet.io"
+	TranslationResource      = "translations"
+)
+
+// TranslationHosts are the DNS names of the translation service, the shortest first.
+func TranslationHosts(namespace string) []string {
+	short := TranslationName + "." + namespace + ".svc"
+	return []string{short, short + ".cluster.local"}
+}

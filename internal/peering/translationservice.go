@@ -1,0 +1,195 @@
+package peering
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/translation/authority"
+	"liqonet.io/liqonet/templates"
+)
+
+// translationService is what a cluster has of the translation service. The zero value: nothing.
+type translationService struct {
+	stands    bool                 // it was installed
+	authority *authority.Authority // nil: none yet
+}
+
+// readTranslationService finds out what a cluster has of the translation service.
+func readTranslationService(ctx context.Context, c *cluster.Cluster) (s translationService, err error) {
+	deployment, err := translationDeployment(ctx, c)
+	if err != nil {
+		return s, err
+	}
+	s.stands = deployment != nil
+	secret, err := c.Kube.CoreV1().Secrets(c.Namespace).Get(ctx, records.TranslationName, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return s, nil
+	}
+	if err != nil {
+		return s, fmt.Errorf("read Secret %s/%s of cluster %q: %w", c.Namespace, records.TranslationName, c.Context, err)
+	}
+	a, err := authority.Parse(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
+	if err != nil {
+		return s, withHint(fmt.Errorf("read Secret %s/%s of cluster %q: %w", c.Namespace, records.TranslationName, c.Context, err),
+			"delete the Secret, then run liqoctl network init --translation: a new authority is made, which clients must be told")
+	}
+	s.authority = &a
+	return s, nil
+}
+
+// translationDeployment returns the service's Deployment; nil: there is none.
+func translationDeployment(ctx context.Context, c *cluster.Cluster) (*appsv1.Deployment, error) {
+	d, err := c.Kube.AppsV1().Deployments(c.Namespace).Get(ctx, records.TranslationName, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read Deployment %s/%s of cluster %q: %w", c.Namespace, records.TranslationName, c.Context, err)
+	}
+	return d, nil
+}
+
+// translates reports whether the cluster is to have a translation service: on the user's word, else as it was.
+func (s *site) translates() bool {
+	if s.Translation != nil {
+		return *s.Translation
+	}
+	return s.found.translation.stands
+}
+
+// hasDueAuthority reports whether the service's certificate authority is to be made anew.
+func (s *site) hasDueAuthority() bool {
+	a := s.found.translation.authority
+	return a != nil && a.Due(records.TranslationHosts(s.Cluster.Namespace)...)
+}
+
+// translationDifferences lists what a translation service that stands has otherwise than it should.
+func (s *site) translationDifferences(ctx context.Context) ([]string, error) {
+	have := s.found.translation
+	if !have.stands || have.authority == nil || !s.translates() {
+		return nil, nil
+	}
+	objects, err := s.translationObjects(*have.authority)
+	if err != nil {
+		return nil, err
+	}
+	lines, err := s.planned(ctx, objects...)
+	if s.hasDueAuthority() {
+		lines = append(lines, fmt.Sprintf("cluster %q: the certificate authority of the translation service, until %s, is to be made anew",
+			s.Cluster.Context, have.authority.Until().Format(time.DateOnly)))
+	}
+	return lines, err
+}
+
+// installTranslation installs the translation service, or removes it, as the user wants.
+func (s *site) installTranslation(ctx context.Context) error {
+	if !s.translates() {
+		if s.Translation == nil {
+			return nil
+		}
+		return s.removeTranslation(ctx)
+	}
+	a := s.found.translation.authority
+	if a == nil || s.hasDueAuthority() {
+		made, err := authority.New(records.TranslationHosts(s.Cluster.Namespace)...)
+		if err != nil {
+			return err
+		}
+		a = &made
+	}
+	objects, err := s.translationObjects(*a)
+	if err != nil {
+		return err
+	}
+	return s.apply(ctx, objects...)
+}
+
+// translationObjects renders the service with its authority.
+func (s *site) translationObjects(a authority.Authority) ([]cluster.Object, error) {
+	certificate, key, err := a.Encode()
+	if err != nil {
+		return nil, err
+	}
+	objects, err := templates.Translation(templates.TranslationValues{Namespace: s.Cluster.Namespace, Image: s.Image, Certificate: certificate})
+	if err != nil {
+		return nil, err
+	}
+	return append(objects, authorityObject(s.Cluster.Namespace, certificate, key)), nil
+}
+
+// authorityObject is the Secret that the service's pods mount.
+func authorityObject(namespace string, certificate, key []byte) cluster.Object {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: records.TranslationName, Namespace: namespace,
+			Labels: map[string]string{records.LabelComponent: records.ComponentTranslation},
+		},
+		Type: corev1.SecretTypeTLS,
+		Data: map[string][]byte{corev1.TLSCertKey: certificate, corev1.TLSPrivateKeyKey: key},
+	}
+}
+
+// removeTranslation removes the service, whatever is left of it.
+func (s *site) removeTranslation(ctx context.Context) error {
+	// Image and authority do not matter to what is deleted.
+	objects, err := templates.Translation(templates.TranslationValues{Namespace: s.Cluster.Namespace, Image: "any"})
+	if err != nil {
+		return err
+	}
+	changes, err := s.Cluster.Delete(ctx, append(objects, authorityObject(s.Cluster.Namespace, nil, nil))...)
+	s.changes = append(s.changes, altering(changes)...)
+	return err
+}
+
+// awaitTranslation waits until the service answers.
+func (s *site) awaitTranslation(ctx context.Context) error {
+	return s.Cluster.FailFast(ctx, templates.TranslationPods(), func(ctx context.Context) error {
+		return s.Cluster.WaitDeployment(ctx, records.TranslationName)
+	})
+}
+
+// translationURL is where clients in the cluster ask.
+func translationURL(namespace string) string {
+	return "https://" + records.TranslationHosts(namespace)[0]
+}
+
+// TranslationStatus is how the translation service of a cluster does.
+type TranslationStatus struct {
+	URL       string `json:"url"` // for clients in the cluster
+	PodsReady int    `json:"podsReady"`
+	Pods      int    `json:"pods"` // that there should be
+	// AuthorityEnds is until when clients can trust its certificate authority; the zero value: not known.
+	AuthorityEnds time.Time `json:"authorityEnds,omitzero"`
+}
+
+// ReadTranslationStatus tells how the translation service of a cluster does; nil: it is not installed.
+func ReadTranslationStatus(ctx context.Context, o StatusOptions) (*TranslationStatus, error) {
+	c := o.Side.Cluster
+	deployment, err := translationDeployment(ctx, c)
+	if deployment == nil || err != nil {
+		return nil, err
+	}
+	s := &TranslationStatus{URL: translationURL(c.Namespace), Pods: 1, PodsReady: int(deployment.Status.ReadyReplicas)}
+	if n := deployment.Spec.Replicas; n != nil {
+		s.Pods = int(*n)
+	}
+	trusted, err := c.Kube.CoreV1().ConfigMaps(c.Namespace).Get(ctx, records.TranslationAuthorityName, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return s, nil
+	case err != nil:
+		return nil, fmt.Errorf("read ConfigMap %s/%s of cluster %q: %w", c.Namespace, records.TranslationAuthorityName, c.Context, err)
+	}
+	if certificate, err := authority.ParseCertificate([]byte(trusted.Data[records.TranslationAuthorityKey])); err == nil {
+		s.AuthorityEnds = certificate.NotAfter
+	}
+	return s, nil
+}
