@@ -20,7 +20,7 @@ GOLANGCI_LINT_VERSION := v2.15.0
 GOLANGCI_LINT := $(TOOLS)/golangci-lint-$(GOLANGCI_LINT_VERSION)/golangci-lint
 
 # Tests of these packages change kernel state, in namespaces of their own: they need root.
-KERNEL_PACKAGES := ./netops/... ./internal/helper/...
+KERNEL_PACKAGES := ./netops/... ./internal/helper/... ./internal/bench/...
 
 ##@ Build
 
@@ -75,6 +75,11 @@ test: deps check ## Run all tests: check, those of the kernel, and real clusters
 	bin/lab guest test $(KERNEL_PACKAGES) -- -short
 	bin/lab guest test --virtual-time --run Timers ./netops/tunnel
 	cd lab && go test -timeout 60m ./...
+
+.PHONY: bench
+bench: deps lab ## Measure the path against one made by hand, on this kernel and in a guest: 3 minutes; needs root
+	$(GO_BUILD) -o bin/bench ./internal/bench
+	bin/bench -guest bin/lab
 
 .PHONY: unit
 unit:

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"liqonet.io/liqonet/internal/bench/path"
+	"liqonet.io/liqonet/internal/bench/report"
+	"liqonet.io/liqonet/internal/records"
+)
+
+// TestMain is the paths' processes, too.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == path.ChildArgument {
+		if err := run(context.Background(), os.Args[1:]); err != nil {
+			fmt.Fprintln(os.Stderr, "error:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// shortPlan measures next to nothing of what this kernel has.
+func shortPlan() plan {
+	first := func(variable, otherwise string) string {
+		word, _, _ := strings.Cut(os.Getenv(variable), " ")
+		return cmp.Or(word, otherwise)
+	}
+	return plan{
+		kinds: path.Kinds{
+			Overlay:   records.OverlayKind(first("LIQONET_TEST_OVERLAYS", "vxlan")),
+			WireGuard: records.Implementation(first("LIQONET_TEST_WIREGUARD", "userspace")),
+		},
+		rounds: 1, sample: 50 * time.Millisecond,
+	}
+}
+
+// TestEveryPath carries every kind of traffic over every path.
+func TestEveryPath(t *testing.T) {
+	p := shortPlan()
+	r, err := p.run(t.Context(), t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{tunnelAlone, ownTunnel, byHand, byLiqonet}
+	ratios := len(aims)
+	if p.kinds.WireGuard == records.Kernel {
+		want = []string{tunnelAlone, byHand, byLiqonet}
+		ratios--
+	}
+	if diff := gocmp.Diff(want, r.Paths); diff != "" {
+		t.Errorf("paths, -want +got:\n%s", diff)
+	}
+	if len(r.Ratios) != ratios {
+		t.Errorf("%d ratios, want %d", len(r.Ratios), ratios)
+	}
+	for _, m := range r.Metrics {
+		for _, name := range r.Paths {
+			if v := m.Samples[name]; len(v) != 1 || v[0] <= 0 {
+				t.Errorf("%s of %s: samples %v, want one that is more than nothing", m.Name, name, v)
+			}
+		}
+	}
+	expectNoChildren(t)
+}
+
+// TestInterrupt ends a measurement that would take long.
+func TestInterrupt(t *testing.T) {
+	p := shortPlan()
+	p.only, p.sample = []string{ownTunnel, tunnelAlone}, time.Hour
+	ctx, cancel := context.WithCancel(t.Context())
+	if _, err := p.run(ctx, writerFunc(func([]byte) { cancel() })); err == nil {
+		t.Error("an interrupted measurement has a result")
+	}
+	expectNoChildren(t)
+}
+
+type writerFunc func([]byte)
+
+func (f writerFunc) Write(b []byte) (int, error) { f(b); return len(b), nil }
+
+// expectNoChildren looks for processes that a run has left.
+func expectNoChildren(t *testing.T) {
+	t.Helper()
+	if pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil); !errors.Is(err, unix.ECHILD) {
+		t.Errorf("processes are left: wait returns %d, %v", pid, err)
+	}
+}
+
+func TestParse(t *testing.T) {
+	o, err := parse(strings.Fields("-overlay geneve -wireguard kernel -rounds 3 -sample 1s -only liqonet,tunnel -o json"), io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := gocmp.Diff([]string{"liqonet", "tunnel"}, o.plan.only); diff != "" {
+		t.Errorf("paths, -want +got:\n%s", diff)
+	}
+	if want := (path.Kinds{Overlay: records.Geneve, WireGuard: records.Kernel}); o.plan.kinds != want {
+		t.Errorf("kinds %v, want %v", o.plan.kinds, want)
+	}
+	if o.plan.rounds != 3 || o.plan.sample != time.Second || !o.json {
+		t.Errorf("options %+v", o)
+	}
+	for _, wrong := range []string{"more", "-rounds 0", "-sample -1s", "-o yaml"} {
+		if o, err := parse(strings.Fields(wrong), io.Discard); err == nil {
+			t.Errorf("%q is taken as %+v", wrong, o)
+		}
+	}
+}
+
+// TestGuestReport reads what a guest writes.
+func TestGuestReport(t *testing.T) {
+	want := []report.Report{{Kernel: "Linux 6.12", Paths: []string{"tunnel"}, Metrics: []report.Metric{
+		{Name: "TCP", Unit: "Mbit/s", Samples: map[string][]float64{"tunnel": {1, 2}}},
+	}}}
+	var written bytes.Buffer
+	if err := (options{json: true}).write(&written, want); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	lab := filepath.Join(dir, "lab")
+	if err := os.WriteFile(filepath.Join(dir, "report.json"), written.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(lab, []byte("#!/bin/sh\ncat "+dir+"/report.json\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	got, err := options{guest: lab}.measureInGuest(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := gocmp.Diff(want, got); diff != "" {
+		t.Errorf("report, -want +got:\n%s", diff)
+	}
+}

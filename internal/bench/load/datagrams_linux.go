@@ -1,0 +1,90 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// datagramSize is that of small packets, bytes without IP and UDP headers.
+	datagramSize = 64
+	// datagramWindow is how many packets may be on their way. A sender without a limit would measure how the two
+	// ends of an overloaded path share the processors; this is less than what any queue on the way holds.
+	datagramWindow = 256
+	// datagramLoss is after how much silence what is on its way is given up.
+	datagramLoss = 200 * time.Millisecond
+)
+
+// Datagrams sends small UDP packets of one flow and returns how many arrive in a second.
+func (w Way) Datagrams(ctx context.Context, d time.Duration) (perSecond float64, err error) {
+	near, far, err := w.sockets()
+	if err != nil {
+		return 0, fmt.Errorf("UDP packets: %w", err)
+	}
+	f := &datagrams{near: near, far: far, arrived: make(chan struct{}, 1), done: make(chan struct{})}
+	defer f.close()
+	_ = far.SetReadBuffer(4 << 20) // as much as the system grants
+	f.running.Go(f.receive)
+	f.running.Go(f.send)
+	if perSecond, err = rate(ctx, &f.received, d); err != nil {
+		return 0, fmt.Errorf("UDP packets: %w", err)
+	}
+	return perSecond, nil
+}
+
+// datagrams is a flow of UDP packets, of which a limited number is on its way.
+type datagrams struct {
+	near, far      *net.UDPConn
+	sent, received atomic.Int64
+	arrived        chan struct{} // of size one: packets have arrived
+	done           chan struct{}
+	running        sync.WaitGroup
+}
+
+func (f *datagrams) receive() {
+	for buf := make([]byte, datagramSize); ; {
+		if _, _, err := f.far.ReadFromUDPAddrPort(buf); err != nil {
+			return
+		}
+		if f.received.Add(1)%(datagramWindow/8) == 0 {
+			select {
+			case f.arrived <- struct{}{}:
+			default:
+			}
+		}
+	}
+}
+
+func (f *datagrams) send() {
+	var lost int64
+	silence := time.NewTimer(datagramLoss)
+	defer silence.Stop()
+	for packet := make([]byte, datagramSize); ; {
+		for f.sent.Load()-f.received.Load()-lost >= datagramWindow {
+			silence.Reset(datagramLoss)
+			select {
+			case <-f.arrived:
+			case <-silence.C:
+				lost = f.sent.Load() - f.received.Load()
+			case <-f.done:
+				return
+			}
+		}
+		if _, err := f.near.Write(packet); errors.Is(err, net.ErrClosed) {
+			return
+		}
+		f.sent.Add(1)
+	}
+}
+
+func (f *datagrams) close() {
+	close(f.done)
+	_ = f.near.Close()
+	_ = f.far.Close()
+	f.running.Wait()
+}

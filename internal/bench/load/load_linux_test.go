@@ -1,0 +1,86 @@
+package load
+
+import (
+	"context"
+	"net/netip"
+	"testing"
+	"time"
+
+	"liqonet.io/liqonet/internal/netns"
+)
+
+// wire is a way from one namespace to another that nothing is between.
+func wire(t *testing.T) Way {
+	t.Helper()
+	var ends [2]netns.Namespace
+	for i := range ends {
+		ns, err := netns.New()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = ns.Close() })
+		ends[i] = ns
+	}
+	ip := func(ns netns.Namespace, lines string) {
+		t.Helper()
+		if _, err := ns.Run(t.Context(), lines, "ip", "-batch", "-"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ip(ends[0], "link add eth0 type veth peer name eth0 netns "+ends[1].Path()+"\nlink set eth0 up\naddr add 192.0.2.1/24 dev eth0")
+	ip(ends[1], "link set eth0 up\naddr add 192.0.2.2/24 dev eth0")
+	return Way{From: ends[0], To: ends[1], Address: netip.MustParseAddr("192.0.2.2")}
+}
+
+const sample = 50 * time.Millisecond
+
+func TestWire(t *testing.T) {
+	w := wire(t)
+	for _, streams := range []int{1, 3} {
+		if v, err := w.Streams(t.Context(), streams, sample); err != nil || v < 1e6 {
+			t.Errorf("%d streams: %v bits a second (%v), want more than a million", streams, v, err)
+		}
+	}
+	if v, err := w.Datagrams(t.Context(), sample); err != nil || v < 1e3 {
+		t.Errorf("%v datagrams a second (%v), want more than a thousand", v, err)
+	}
+	times, err := w.RoundTrips(t.Context(), sample)
+	if err != nil || len(times) < 2 {
+		t.Errorf("%d round trips: %v", len(times), err)
+	}
+	for _, d := range times {
+		if d <= 0 || d > roundTripLoss {
+			t.Errorf("a round trip of %v", d)
+		}
+	}
+}
+
+// TestSlowWire limits what may pass, which shows that it is arrivals which count.
+func TestSlowWire(t *testing.T) {
+	w := wire(t)
+	if _, err := w.From.Run(t.Context(), "", "tc", "qdisc", "add", "dev", "eth0", "root", "tbf",
+		"rate", "8mbit", "burst", "4000", "latency", "50ms"); err != nil {
+		t.Fatal(err)
+	}
+	if v, err := w.Streams(t.Context(), 1, 4*sample); err != nil || v > 10e6 {
+		t.Errorf("%v bits a second (%v), want 8 million at most", v, err)
+	}
+}
+
+func TestDeadWire(t *testing.T) {
+	w := wire(t)
+	if _, err := w.To.Run(t.Context(), "table ip wall { chain in { type filter hook input priority 0; drop; }; }", "nft", "-f", "-"); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 4*sample)
+	defer cancel()
+	if v, err := w.Datagrams(ctx, sample); err == nil {
+		t.Errorf("%v datagrams a second through a wall", v)
+	}
+	if times, err := w.RoundTrips(t.Context(), sample); err == nil {
+		t.Errorf("round trips %v through a wall", times)
+	}
+	if v, err := w.Streams(ctx, 1, sample); err == nil {
+		t.Errorf("%v bits a second through a wall", v)
+	}
+}

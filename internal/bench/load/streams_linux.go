@@ -1,0 +1,111 @@
+package load
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	streamBuffer   = 256 << 10 // bytes of one read or write
+	connectTimeout = 20 * time.Second
+)
+
+// Streams sends over a number of TCP connections at once, as fast as they go, and returns how many bits arrive in a
+// second.
+func (w Way) Streams(ctx context.Context, count int, d time.Duration) (bitsPerSecond float64, err error) {
+	s, err := w.connect(ctx, count)
+	if err != nil {
+		return 0, fmt.Errorf("TCP streams: %w", err)
+	}
+	defer s.close()
+	s.flow()
+	bytes, err := rate(ctx, &s.received, d)
+	if err != nil {
+		return 0, fmt.Errorf("TCP streams: %w", err)
+	}
+	return 8 * bytes, nil
+}
+
+// streams are TCP connections that send in one direction.
+type streams struct {
+	near, far []net.Conn
+	running   sync.WaitGroup
+	received  atomic.Int64 // bytes
+}
+
+func (w Way) connect(ctx context.Context, count int) (_ *streams, err error) {
+	var listener net.Listener
+	if err := w.To.Do(func() (err error) {
+		listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp4", ":0")
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	defer func() { _ = listener.Close() }()
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { _ = listener.Close() })()
+	made := &streams{}
+	defer func() {
+		if err != nil {
+			made.close()
+		}
+	}()
+	target := netip.AddrPortFrom(w.Address, uint16(listener.Addr().(*net.TCPAddr).Port)).String()
+	for range count {
+		if err := w.From.Do(func() error {
+			conn, err := (&net.Dialer{}).DialContext(ctx, "tcp4", target)
+			if err == nil {
+				made.near = append(made.near, conn)
+			}
+			return err
+		}); err != nil {
+			return nil, err
+		}
+		conn, err := listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		made.far = append(made.far, conn)
+	}
+	return made, nil
+}
+
+// flow lets all connections send until they are closed.
+func (s *streams) flow() {
+	for i := range s.near {
+		s.running.Go(func() {
+			for block := make([]byte, streamBuffer); ; {
+				if _, err := s.near[i].Write(block); err != nil {
+					return
+				}
+			}
+		})
+		s.running.Go(func() { _, _ = io.CopyBuffer(s, onlyReader{s.far[i]}, make([]byte, streamBuffer)) })
+	}
+}
+
+// Write counts what arrives.
+func (s *streams) Write(b []byte) (int, error) {
+	s.received.Add(int64(len(b)))
+	return len(b), nil
+}
+
+// onlyReader hides from io.CopyBuffer that a connection can do more than read.
+type onlyReader struct{ io.Reader }
+
+func (s *streams) close() {
+	for _, c := range append(s.near, s.far...) {
+		if t, ok := c.(*net.TCPConn); ok {
+			_ = t.SetLinger(0) // nothing of this measurement is sent during the next
+		}
+		_ = c.Close()
+	}
+	s.running.Wait()
+}

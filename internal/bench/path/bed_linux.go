@@ -1,0 +1,176 @@
+// Package path builds, in network namespaces, the ways between two clusters that a measurement compares: the tunnel
+// alone, the whole path made by hand, and the whole path made by liqonet's helpers.
+//
+// Each cluster is one node with a pod and the gateway's pod; a wire joins the nodes. Both clusters have the same
+// pod CIDR, so that addresses are translated in both directions.
+package path
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
+
+	"liqonet.io/liqonet/internal/netns"
+	"liqonet.io/liqonet/internal/records"
+)
+
+// Kinds is what a path is made of.
+type Kinds struct {
+	Overlay   records.OverlayKind
+	WireGuard records.Implementation
+}
+
+// Bed holds what paths consist of: namespaces and processes, which end with it, or with this process.
+type Bed struct {
+	ctx     context.Context
+	kinds   Kinds
+	closers []func() error
+}
+
+// NewBed returns an empty bed. What is made in it ends with the context at the latest.
+func NewBed(ctx context.Context, k Kinds) *Bed { return &Bed{ctx: ctx, kinds: k} }
+
+// Close ends everything in the bed.
+func (b *Bed) Close() error {
+	var errs []error
+	for _, c := range slices.Backward(b.closers) {
+		errs = append(errs, c())
+	}
+	b.closers = nil
+	return errors.Join(errs...)
+}
+
+// onClose calls f when the bed ends, before what was made earlier goes.
+func (b *Bed) onClose(f func() error) { b.closers = append(b.closers, f) }
+
+// namespace makes a namespace.
+func (b *Bed) namespace() (netns.Namespace, error) {
+	ns, err := netns.New()
+	if err != nil {
+		return ns, err
+	}
+	b.onClose(ns.Close)
+	return ns, b.ip(ns, "link set lo up")
+}
+
+// ip runs ip(8) in a namespace with each line of arguments.
+func (b *Bed) ip(ns netns.Namespace, lines ...string) error {
+	_, err := ns.Run(b.ctx, strings.Join(lines, "\n"), "ip", "-batch", "-")
+	return err
+}
+
+// nft runs nft(8) in a namespace on a rule set.
+func (b *Bed) nft(ns netns.Namespace, lines ...string) error {
+	_, err := ns.Run(b.ctx, strings.Join(lines, "\n")+"\n", "nft", "-f", "-")
+	return err
+}
+
+// What both clusters have in common.
+var (
+	podCIDR        = netip.MustParsePrefix("10.244.0.0/16")
+	nodePodCIDR    = netip.MustParsePrefix("10.244.1.0/24")
+	bridgeAddress  = netip.MustParseAddr("10.244.1.1")
+	podAddress     = netip.MustParseAddr("10.244.1.5")
+	gatewayAddress = netip.MustParseAddr("10.244.1.9")
+)
+
+const (
+	linkMTU     = 1500
+	overlayMTU  = linkMTU - 50 // IPv4 20 + UDP 8 + overlay 8 + Ethernet 14
+	pathMTU     = linkMTU - 80 // IPv6 40 + UDP 8 + WireGuard 32
+	overlayPort = 6091
+	overlayID   = 7
+	tunnelBits  = 30    // of the range that both ends of a tunnel are in
+	listenPort  = 51840 // of the gateways; a second tunnel has the next one
+	nodePort    = 30000 // the same, at the server's node
+)
+
+// cluster is one of the two ends of a path.
+type cluster struct {
+	role               records.Role
+	name               string
+	number             byte         // 1: the server
+	seen               netip.Prefix // its pod CIDR as the peer calls it
+	tunnel             netip.Addr   // its end of the tunnel
+	key                wgtypes.Key
+	node, pod, gateway netns.Namespace
+}
+
+// clusters makes the namespaces of both ends, as a simple CNI leaves them, and what a NodePort Service does.
+func (b *Bed) clusters() (client, server *cluster, err error) {
+	server = &cluster{role: records.Server, name: "b", number: 1, seen: netip.MustParsePrefix("10.12.0.0/16"),
+		tunnel: netip.MustParseAddr("169.254.18.1")}
+	client = &cluster{role: records.Client, name: "a", number: 2, seen: netip.MustParsePrefix("10.11.0.0/16"),
+		tunnel: netip.MustParseAddr("169.254.18.2")}
+	for _, c := range []*cluster{server, client} {
+		if c.key, err = wgtypes.GeneratePrivateKey(); err != nil {
+			return nil, nil, err
+		}
+		if err := b.build(c); err != nil {
+			return nil, nil, fmt.Errorf("cluster %s: %w", c.name, err)
+		}
+	}
+	return client, server, errors.Join(
+		b.ip(client.node, "link add eth0 type veth peer name eth0 netns "+server.node.Path()),
+		b.address(client), b.address(server),
+		b.nft(server.node, "table ip services {", "chain nodeports { type nat hook prerouting priority -100",
+			fmt.Sprintf("udp dport %d dnat to %s:%d", nodePort, gatewayAddress, listenPort),
+			fmt.Sprintf("udp dport %d dnat to %s:%d", nodePort+1, gatewayAddress, listenPort+1), "}", "}"))
+}
+
+func (c *cluster) nodeAddress() netip.Addr { return netip.AddrFrom4([4]byte{172, 31, 0, c.number}) }
+
+// seenPod is the address of the cluster's pod as the peer calls it.
+func (c *cluster) seenPod() netip.Addr {
+	seen, pod := c.seen.Addr().As4(), podAddress.As4()
+	return netip.AddrFrom4([4]byte{seen[0], seen[1], pod[2], pod[3]})
+}
+
+func (b *Bed) build(c *cluster) (err error) {
+	if c.node, err = b.namespace(); err != nil {
+		return err
+	}
+	if err := b.ip(c.node,
+		"link add cni0 type bridge",
+		"link set cni0 up",
+		fmt.Sprintf("addr add %s/%d dev cni0", bridgeAddress, nodePodCIDR.Bits()),
+	); err != nil {
+		return err
+	}
+	if _, err := c.node.Run(b.ctx, "", "sysctl", "-qw", "net.ipv4.ip_forward=1"); err != nil {
+		return err
+	}
+	if err := b.nft(c.node, "table ip cni {", "chain leaving { type nat hook postrouting priority 90",
+		fmt.Sprintf("ip saddr %s ip daddr != %s masquerade", podCIDR, podCIDR), "}", "}"); err != nil {
+		return err
+	}
+	if c.pod, err = b.attach(c, "pod", podAddress); err != nil {
+		return err
+	}
+	c.gateway, err = b.attach(c, "gateway", gatewayAddress)
+	return err
+}
+
+// attach makes a pod.
+func (b *Bed) attach(c *cluster, port string, a netip.Addr) (netns.Namespace, error) {
+	pod, err := b.namespace()
+	if err != nil {
+		return pod, err
+	}
+	return pod, errors.Join(
+		b.ip(c.node, fmt.Sprintf("link add %s type veth peer name eth0 netns %s", port, pod.Path()),
+			fmt.Sprintf("link set %s master cni0 up", port)),
+		b.ip(pod, "link set eth0 up", fmt.Sprintf("addr add %s/%d dev eth0", a, nodePodCIDR.Bits()),
+			"route add default via "+bridgeAddress.String()))
+}
+
+// address gives a node its address on the wire.
+func (b *Bed) address(c *cluster) error {
+	return b.ip(c.node, "link set eth0 up", fmt.Sprintf("addr add %s/24 dev eth0", c.nodeAddress()),
+		"route add default dev eth0")
+}

@@ -1,0 +1,161 @@
+package path
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"time"
+
+	"golang.zx2c4.com/wireguard/conn"
+	"golang.zx2c4.com/wireguard/device"
+	"golang.zx2c4.com/wireguard/tun"
+	"k8s.io/client-go/kubernetes"
+
+	"liqonet.io/liqonet/internal/cluster/clustertest"
+	"liqonet.io/liqonet/internal/helper"
+	"liqonet.io/liqonet/internal/netns"
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/netops/tunnel"
+)
+
+// ChildArgument is the only argument of a program that is to be one of the processes of a path: it calls RunChild.
+const ChildArgument = "child"
+
+// job is what a child reads first. One of its fields says what the child is.
+type job struct {
+	Upstream *tunnelJob
+	Own      *tunnelJob
+	Helper   *helperJob
+}
+
+// helperJob describes a helper: a node's, or, with a peering, a gateway's.
+type helperJob struct {
+	Socket  string // of its API server
+	Node    string
+	Peering string
+	Keys    string // folder
+}
+
+// RunChild does its job until its input ends, as it does with the parent, however that ends. A tunnel says when
+// it is open.
+func RunChild(ctx context.Context, in io.Reader, out, log io.Writer) error {
+	var j job
+	lines := json.NewDecoder(in)
+	if err := lines.Decode(&j); err != nil {
+		return fmt.Errorf("read job: %w", err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		defer cancel()
+		_, _ = io.Copy(io.Discard, in)
+	}()
+	opened := func() error { _, err := fmt.Fprintln(out, "open"); return err }
+	logger := slog.New(slog.NewTextHandler(log, nil))
+	switch {
+	case j.Upstream != nil:
+		return j.Upstream.runUpstream(ctx, opened)
+	case j.Own != nil:
+		return j.Own.runOwn(ctx, opened, logger)
+	case j.Helper != nil:
+		return j.Helper.run(ctx, logger)
+	}
+	return errors.New("read job: nothing to do")
+}
+
+// runUpstream is what the program of wireguard-go does.
+func (t tunnelJob) runUpstream(ctx context.Context, opened func() error) error {
+	link, err := tun.CreateTUN(t.Link, pathMTU)
+	if err != nil {
+		return fmt.Errorf("create TUN %s: %w", t.Link, err)
+	}
+	d := device.NewDevice(link, conn.NewDefaultBind(), device.NewLogger(device.LogLevelError, ""))
+	defer d.Close()
+	if err := errors.Join(d.IpcSet(t.uapi()), d.Up(), opened()); err != nil {
+		return fmt.Errorf("open WireGuard device %s: %w", t.Link, err)
+	}
+	select {
+	case <-ctx.Done():
+	case <-d.Wait():
+	}
+	return nil
+}
+
+// runOwn is what a gateway's helper does for its tunnel.
+func (t tunnelJob) runOwn(ctx context.Context, opened func() error, log *slog.Logger) error {
+	d, err := tunnel.Open(ctx, t.config(), log)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = d.Close() }()
+	if err := opened(); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// run is a helper: the code of the product, with another client.
+func (h helperJob) run(ctx context.Context, log *slog.Logger) error {
+	client, err := kubernetes.NewForConfig(clustertest.ClientConfig(h.Socket))
+	if err != nil {
+		return err
+	}
+	env := helper.Env{Client: client, Namespace: records.DefaultNamespace, HealthAddress: "127.0.0.1:6093", Log: log}
+	if h.Peering == "" {
+		return helper.Node{Env: env, Name: h.Node}.Run(ctx)
+	}
+	return helper.Gateway{
+		Env: env, Peering: h.Peering, Pod: "gateway-" + h.Peering + "-0", PodIP: gatewayAddress, Node: h.Node, Keys: h.Keys,
+	}.Run(ctx)
+}
+
+// start runs a child in a namespace until the bed ends. Its errors are part of the bed's.
+func (b *Bed) start(ns netns.Namespace, j job) (out io.Reader, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := ns.Command(b.ctx, self, ChildArgument)
+	var log bytes.Buffer
+	cmd.Stderr = &log
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	if out, err = cmd.StdoutPipe(); err != nil {
+		return nil, err
+	}
+	cmd.Cancel = in.Close
+	cmd.WaitDelay = childPatience
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	b.onClose(func() error {
+		_ = in.Close()
+		if err := cmd.Wait(); err != nil && b.ctx.Err() == nil {
+			return fmt.Errorf("process in a namespace: %w\n%s", err, log.Bytes())
+		}
+		return nil
+	})
+	return out, json.NewEncoder(in).Encode(j)
+}
+
+// startTunnel runs a child that is a tunnel, and waits until it is open.
+func (b *Bed) startTunnel(ns netns.Namespace, j job) error {
+	out, err := b.start(ns, j)
+	if err != nil {
+		return err
+	}
+	if _, err := io.ReadFull(out, make([]byte, len("open\n"))); err != nil {
+		return fmt.Errorf("tunnel's process: %w", err) // Close tells why
+	}
+	return nil
+}
+
+const childPatience = 5 * time.Second

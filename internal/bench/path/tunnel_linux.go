@@ -1,0 +1,178 @@
+package path
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"time"
+
+	"golang.zx2c4.com/wireguard/wgctrl"
+	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
+
+	"liqonet.io/liqonet/internal/bench/load"
+	"liqonet.io/liqonet/internal/netns"
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/netops/tunnel"
+)
+
+// tunnelJob describes one end of a tunnel.
+type tunnelJob struct {
+	Link       string
+	Key        wgtypes.Key
+	ListenPort uint16
+	Address    netip.Prefix
+	PeerKey    wgtypes.Key
+	Endpoint   netip.AddrPort // zero: the peer begins
+	AllowedIPs []netip.Prefix
+}
+
+const keepAlive = 15 * time.Second
+
+// tunnelTo describes the cluster's end of the tunnel to its peer.
+func (c *cluster) tunnelTo(peer *cluster, link string) tunnelJob {
+	t := tunnelJob{
+		Link: link, Key: c.key, ListenPort: listenPort, Address: netip.PrefixFrom(c.tunnel, tunnelBits),
+		PeerKey: peer.key.PublicKey(), AllowedIPs: []netip.Prefix{netip.PrefixFrom(peer.tunnel, 32), podCIDR},
+	}
+	if c.role == records.Client {
+		t.Endpoint = netip.AddrPortFrom(peer.nodeAddress(), nodePort)
+	}
+	return t
+}
+
+// uapi is the description as wireguard-go takes it: https://www.wireguard.com/xplatform.
+func (t tunnelJob) uapi() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "private_key=%s\nlisten_port=%d\npublic_key=%s\n",
+		hex.EncodeToString(t.Key[:]), t.ListenPort, hex.EncodeToString(t.PeerKey[:]))
+	if t.Endpoint.IsValid() {
+		fmt.Fprintf(&b, "endpoint=%s\npersistent_keepalive_interval=%d\n", t.Endpoint, int(keepAlive.Seconds()))
+	}
+	for _, p := range t.AllowedIPs {
+		fmt.Fprintf(&b, "allowed_ip=%s\n", p)
+	}
+	return b.String()
+}
+
+// config is the description as liqonet's own package takes it.
+func (t tunnelJob) config() tunnel.Config {
+	c := tunnel.Config{
+		Implementation: tunnel.Userspace, Name: t.Link, PrivateKey: tunnel.NewSecret(t.Key), ListenPort: t.ListenPort,
+		MTU: pathMTU, Address: t.Address, Peer: tunnel.PeerConfig{PublicKey: t.PeerKey, AllowedIPs: t.AllowedIPs},
+	}
+	if t.Endpoint.IsValid() {
+		c.Peer.Endpoints, c.Peer.KeepAlive = []string{t.Endpoint.String()}, keepAlive
+	}
+	return c
+}
+
+// configureKernel is what "wg set" does to the kernel's device.
+func (t tunnelJob) configureKernel() error {
+	port, interval := int(t.ListenPort), keepAlive
+	peer := wgtypes.PeerConfig{PublicKey: t.PeerKey}
+	for _, p := range t.AllowedIPs {
+		peer.AllowedIPs = append(peer.AllowedIPs, net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), 32)})
+	}
+	if t.Endpoint.IsValid() {
+		peer.Endpoint, peer.PersistentKeepaliveInterval = net.UDPAddrFromAddrPort(t.Endpoint), &interval
+	}
+	client, err := wgctrl.New()
+	if err != nil {
+		return err
+	}
+	return errors.Join(client.ConfigureDevice(t.Link, wgtypes.Config{
+		PrivateKey: &t.Key, ListenPort: &port, Peers: []wgtypes.PeerConfig{peer},
+	}), client.Close())
+}
+
+// openTunnel makes one end by hand.
+func (b *Bed) openTunnel(ns netns.Namespace, t tunnelJob) error {
+	if b.kinds.WireGuard == records.Kernel {
+		if err := b.ip(ns, fmt.Sprintf("link add %s mtu %d type wireguard", t.Link, pathMTU)); err != nil {
+			return err
+		}
+		if err := ns.Do(t.configureKernel); err != nil {
+			return fmt.Errorf("configure WireGuard device %s: %w", t.Link, err)
+		}
+	} else if err := b.startTunnel(ns, job{Upstream: &t}); err != nil {
+		return err
+	}
+	return b.ip(ns, fmt.Sprintf("addr add %s dev %s", t.Address, t.Link), fmt.Sprintf("link set %s mtu %d up", t.Link, pathMTU))
+}
+
+// handLink is the name of a tunnel's link that was made by hand.
+const handLink = "wg0"
+
+// openTunnels makes both ends by hand. The server listens first: nobody answers a handshake before.
+func (b *Bed) openTunnels(client, server *cluster) error {
+	return errors.Join(
+		b.openTunnel(server.gateway, server.tunnelTo(client, handLink)),
+		b.openTunnel(client.gateway, client.tunnelTo(server, handLink)))
+}
+
+// answered waits until a packet comes back.
+func (b *Bed) answered(w load.Way) error {
+	// With a deadline, -c1 ends with the first answer.
+	_, err := w.From.Run(b.ctx, "", "ping", "-q", "-c1", "-w20", "-i0.2", w.Address.String())
+	return err
+}
+
+// Gateways are the gateways of two clusters, with nothing between them yet but a wire: traffic begins and ends in
+// them.
+type Gateways struct {
+	bed            *Bed
+	client, server *cluster
+}
+
+// Gateways makes two clusters for tunnels alone.
+func (b *Bed) Gateways() (Gateways, error) {
+	client, server, err := b.clusters()
+	return Gateways{b, client, server}, err
+}
+
+// Tunnel is the tunnel made by hand.
+func (g Gateways) Tunnel() (load.Way, error) {
+	if err := g.bed.openTunnels(g.client, g.server); err != nil {
+		return load.Way{}, err
+	}
+	return g.way(g.server.tunnel)
+}
+
+// OwnTunnel is the tunnel that runs in the process of a liqonet gateway.
+func (g Gateways) OwnTunnel() (load.Way, error) {
+	var errs []error
+	for _, c := range []struct{ end, peer *cluster }{{g.server, g.client}, {g.client, g.server}} {
+		t := beside(c.end.tunnelTo(c.peer, "own"))
+		errs = append(errs, g.bed.startTunnel(c.end.gateway, job{Own: &t}))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return load.Way{}, err
+	}
+	return g.way(second(g.server.tunnel))
+}
+
+func (g Gateways) way(server netip.Addr) (load.Way, error) {
+	w := load.Way{From: g.client.gateway, To: g.server.gateway, Address: server}
+	return w, g.bed.answered(w)
+}
+
+// beside gives a second tunnel of the same gateways addresses and ports of its own.
+func beside(t tunnelJob) tunnelJob {
+	t.ListenPort++
+	t.Address = netip.PrefixFrom(second(t.Address.Addr()), tunnelBits)
+	if t.Endpoint.IsValid() {
+		t.Endpoint = netip.AddrPortFrom(t.Endpoint.Addr(), t.Endpoint.Port()+1)
+	}
+	t.AllowedIPs = []netip.Prefix{netip.PrefixFrom(second(t.AllowedIPs[0].Addr()), 32)}
+	return t
+}
+
+// second is the address in the range of the gateways' second tunnel.
+func second(a netip.Addr) netip.Addr {
+	b := a.As4()
+	b[2]++
+	return netip.AddrFrom4(b)
+}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"liqonet.io/liqonet/internal/bench/load"
+	"liqonet.io/liqonet/internal/bench/path"
+	"liqonet.io/liqonet/internal/bench/report"
+	"liqonet.io/liqonet/internal/records"
+)
+
+// Names of the paths.
+const (
+	tunnelAlone = "tunnel" // between the gateways, by hand
+	ownTunnel   = "own tunnel"
+	byHand      = "by hand" // from pod to pod
+	byLiqonet   = "liqonet" // the same
+)
+
+// aims are the ratios that are compared.
+var aims = []report.Ratio{
+	{Of: byLiqonet, To: byHand, Aim: 0.97},
+	{Of: byLiqonet, To: tunnelAlone, Aim: 0.9},
+	{Of: ownTunnel, To: tunnelAlone, Aim: 0.97},
+}
+
+// plan says what is measured and how long.
+type plan struct {
+	kinds  path.Kinds
+	only   []string // names of paths; none: all
+	rounds int
+	sample time.Duration
+}
+
+// run builds all paths, measures them in turn and takes them down, also when ctx ends early.
+func (p plan) run(ctx context.Context, progress io.Writer) (r report.Report, err error) {
+	release, err := kernelRelease()
+	if err != nil {
+		return r, err
+	}
+	r = report.Report{
+		Kernel: release, Overlay: string(p.kinds.Overlay), WireGuard: string(p.kinds.WireGuard),
+		Rounds: p.rounds, Seconds: p.sample.Seconds(),
+	}
+	bed := path.NewBed(ctx, p.kinds)
+	defer func() { err = errors.Join(err, bed.Close()) }()
+	ways, names, err := p.build(bed)
+	if err != nil {
+		return r, err
+	}
+	r.Paths = names
+	all := measurements()
+	for _, m := range all {
+		for _, metric := range m.metrics {
+			metric.Samples = map[string][]float64{}
+			r.Metrics = append(r.Metrics, metric)
+		}
+	}
+	for round := range p.rounds {
+		_, _ = fmt.Fprintf(progress, "%s: round %d of %d\n", release, round+1, p.rounds)
+		if err := p.round(ctx, round, all, ways, r); err != nil {
+			return r, err
+		}
+	}
+	r.Compare(aims...)
+	return r, nil
+}
+
+// build makes the paths that are asked for. The tunnel of this process is compared with wireguard-go's only: where
+// the kernel carries the packets, both are the same.
+func (p plan) build(bed *path.Bed) (ways map[string]load.Way, names []string, err error) {
+	ways = map[string]load.Way{}
+	add := func(name string, build func() (load.Way, error)) {
+		if err != nil || len(p.only) > 0 && !slices.Contains(p.only, name) {
+			return
+		}
+		var w load.Way
+		if w, err = build(); err != nil {
+			err = fmt.Errorf("build path %q: %w", name, err)
+			return
+		}
+		ways[name], names = w, append(names, name)
+	}
+	gateways, err := bed.Gateways()
+	add(tunnelAlone, gateways.Tunnel)
+	if p.kinds.WireGuard == records.Userspace {
+		add(ownTunnel, gateways.OwnTunnel)
+	}
+	add(byHand, bed.ByHand)
+	add(byLiqonet, bed.Liqonet)
+	if err == nil && len(names) == 0 {
+		err = fmt.Errorf("no path is called %q", p.only)
+	}
+	return ways, names, err
+}
+
+// round measures everything once. Every round begins with another path, so that none has a place of its own.
+func (p plan) round(ctx context.Context, number int, all []measurement, ways map[string]load.Way, r report.Report) error {
+	metrics := r.Metrics
+	for _, m := range all {
+		for i := range r.Paths {
+			name := r.Paths[(number+i)%len(r.Paths)]
+			values, err := m.sample(ctx, ways[name], p.sample)
+			if err != nil {
+				return fmt.Errorf("path %q: %w", name, err)
+			}
+			for j, v := range values {
+				metrics[j].Samples[name] = append(metrics[j].Samples[name], v)
+			}
+		}
+		metrics = metrics[len(m.metrics):]
+	}
+	return nil
+}
+
+// kernelRelease names the kernel of this machine.
+func kernelRelease() (string, error) {
+	var u unix.Utsname
+	if err := unix.Uname(&u); err != nil {
+		return "", fmt.Errorf("uname: %w", err)
+	}
+	return "Linux " + unix.ByteSliceToString(u.Release[:]), nil
+}

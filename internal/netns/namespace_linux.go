@@ -1,0 +1,83 @@
+// Package netns gives tests and measurements network namespaces that have no name: the kernel removes one when the
+// last process or open file in it is gone, however this process ends. It needs root.
+package netns
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+
+	vishnetns "github.com/vishvananda/netns"
+)
+
+// Namespace is a network namespace that this process holds open. The zero value is none.
+type Namespace struct {
+	handle vishnetns.NsHandle
+}
+
+// New makes a namespace in which only the loopback device is, and that is down.
+func New() (Namespace, error) {
+	var ns Namespace
+	err := onThread(func() (err error) {
+		ns.handle, err = vishnetns.New()
+		return err
+	})
+	if err != nil {
+		return Namespace{}, fmt.Errorf("make a network namespace: %w (it needs root)", err)
+	}
+	return ns, nil
+}
+
+// Close lets the namespace go.
+func (ns Namespace) Close() error {
+	if err := ns.handle.Close(); err != nil {
+		return fmt.Errorf("close a network namespace: %w", err)
+	}
+	return nil
+}
+
+// FD is the namespace's file descriptor.
+func (ns Namespace) FD() int { return int(ns.handle) }
+
+// Path is where other processes find the namespace.
+func (ns Namespace) Path() string { return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), ns.FD()) }
+
+// Command returns a command that will run in the namespace until the context ends.
+func (ns Namespace) Command(ctx context.Context, name string, args ...string) *exec.Cmd {
+	return exec.CommandContext(ctx, "nsenter", append([]string{"--net=" + ns.Path(), name}, args...)...)
+}
+
+// Run executes a command in the namespace, which reads the input, and returns what it prints. An error holds that,
+// too.
+func (ns Namespace) Run(ctx context.Context, input, name string, args ...string) (string, error) {
+	cmd := ns.Command(ctx, name, args...)
+	cmd.Stdin = strings.NewReader(input)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, out)
+	}
+	return string(out), nil
+}
+
+// Do calls a function on a thread that is in the namespace: the sockets that it opens are the namespace's.
+func (ns Namespace) Do(f func() error) error {
+	return onThread(func() error {
+		if err := vishnetns.Set(ns.handle); err != nil {
+			return fmt.Errorf("enter a network namespace: %w", err)
+		}
+		return f()
+	})
+}
+
+// onThread calls a function on a thread of its own, which ends with it: it may leave the network namespace.
+func onThread(f func() error) error {
+	done := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // never unlocked
+		done <- f()
+	}()
+	return <-done
+}
