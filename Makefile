@@ -81,6 +81,10 @@ bench: deps lab ## Measure the path against one made by hand, on this kernel and
 	$(GO_BUILD) -o bin/bench ./internal/bench
 	bin/bench -guest bin/lab
 
+.PHONY: test-matrix
+test-matrix: deps build ## Connect clusters of every style of network plugin and kube-proxy: ten minutes; needs root
+	cd lab && LIQONET_TEST_STYLES=all go test -timeout 60m -run TestStyles -v ./e2e
+
 .PHONY: unit
 unit:
 	go vet $(KERNEL_PACKAGES)
@@ -99,7 +103,7 @@ $(GOLANGCI_LINT):
 .PHONY: deps
 deps: ## Install the Debian packages that tests and demo need, where they are missing
 	@missing=(); \
-	for need in nft:nftables ip:iproute2 ping:iputils-ping sysctl:procps nsenter:util-linux runc:runc; do \
+	for need in nft:nftables iptables:iptables ip:iproute2 ping:iputils-ping sysctl:procps nsenter:util-linux runc:runc; do \
 		PATH=$$PATH:/usr/sbin:/sbin command -v "$${need%%:*}" >/dev/null || missing+=("$${need##*:}"); \
 	done; \
 	if (($${#missing[@]})); then \

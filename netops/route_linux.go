@@ -86,11 +86,23 @@ func routeScope(kind uint16, r Route) uint8 {
 // routes reads our routes of all tables. The kernel leaves out those of other protocols: ten thousand foreign
 // routes cost nothing. linkNames gives the names of links by index.
 func (s *routeSocket) routes(linkNames map[int]string) ([]Route, error) {
-	var found []Route
-	request := message{
+	return s.readRoutes(message{
 		kind:   unix.RTM_GETROUTE,
 		header: unix.RtMsg{Family: unix.AF_INET, Protocol: Protocol},
-	}
+	}, linkNames)
+}
+
+// table reads the unicast routes of one table, whosever they are.
+func (s *routeSocket) table(number int, linkNames map[int]string) ([]Route, error) {
+	return s.readRoutes(message{
+		kind:   unix.RTM_GETROUTE,
+		header: unix.RtMsg{Family: unix.AF_INET, Type: unix.RTN_UNICAST},
+		attrs:  func(ae *raw.AttributeEncoder) { ae.Uint32(unix.RTA_TABLE, uint32(number)) },
+	}, linkNames)
+}
+
+func (s *routeSocket) readRoutes(request message, linkNames map[int]string) ([]Route, error) {
+	var found []Route
 	err := s.dump(request, func() { found = nil }, func(data []byte) error {
 		r, err := decodeRoute(data, linkNames)
 		if err == nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -34,6 +35,36 @@ func PathTo(dst netip.Addr) (Path, error) {
 		return Path{Source: source.Unmap(), MTU: link.Attrs().MTU}, nil
 	}
 	return Path{}, fmt.Errorf("look up route to %s: no unicast route", dst)
+}
+
+// SmallestMTU returns the size in bytes of the largest packet that fits every route of the main table to something
+// within the ranges, such as to the pods of each node by the network plugin's own tunnel; 0: there is no such route.
+func (k *Kernel) SmallestMTU(within []netip.Prefix) (int, error) {
+	links, err := k.library.LinkList()
+	if err != nil {
+		return 0, fmt.Errorf("read links: %w", err)
+	}
+	sizes := make(map[string]int, len(links))
+	names := make(map[int]string, len(links))
+	for _, l := range links {
+		sizes[l.Attrs().Name], names[l.Attrs().Index] = l.Attrs().MTU, l.Attrs().Name
+	}
+	routes, err := k.route.table(mainTable, names)
+	if err != nil {
+		return 0, fmt.Errorf("read routes: %w", err)
+	}
+	smallest := 0
+	for _, r := range routes {
+		mtu := r.MTU
+		if mtu == 0 {
+			mtu = sizes[r.Link]
+		}
+		inside := slices.ContainsFunc(within, func(p netip.Prefix) bool { return p.Bits() <= r.Dst.Bits() && p.Contains(r.Dst.Addr()) })
+		if inside && mtu > 0 && (smallest == 0 || mtu < smallest) {
+			smallest = mtu
+		}
+	}
+	return smallest, nil
 }
 
 // probeName is the name of links made for a moment to ask whether the kernel has their kind.

@@ -242,18 +242,20 @@ var anywhere = netip.AddrFrom4([4]byte{192, 0, 2, 1})
 // bear those addresses and must fit those links.
 func (l *nodeLoop) measure(v nodeView, r *records.Node) error {
 	smallest := func(mtu int) {
-		if r.MTU == 0 || mtu < r.MTU {
+		if mtu > 0 && (r.MTU == 0 || mtu < r.MTU) {
 			r.MTU = mtu
 		}
 	}
 	if p, err := netops.PathTo(anywhere); err == nil {
 		smallest(p.MTU)
 	}
-	for _, cidr := range v.pods.cidrs {
-		// The second address: the first is often the bridge's own.
-		if p, err := netops.PathTo(cidr.Addr().Next().Next()); err == nil {
-			smallest(p.MTU)
+	if v.fabric != nil {
+		// Also to pods of other nodes, which the network plugin may carry in a tunnel of its own.
+		mtu, err := l.kernel.SmallestMTU(v.fabric.PodCIDRs)
+		if err != nil {
+			return err
 		}
+		smallest(mtu)
 	}
 	for _, p := range v.peerings {
 		g, ok := v.gateways[p.Name]

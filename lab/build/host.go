@@ -13,8 +13,9 @@ import (
 
 // hostPrograms are what a lab takes from the distribution, each with its Debian package.
 var hostPrograms = map[string]string{
-	"runc": "runc",
-	"nft":  "nftables",
+	"runc":     "runc",
+	"nft":      "nftables",
+	"iptables": "iptables",
 }
 
 // systemFolders are where programs for root are, also when PATH does not say so.

@@ -11,6 +11,7 @@ import (
 	"liqonet.io/liqonet/lab/node"
 	"liqonet.io/liqonet/lab/pki"
 	"liqonet.io/liqonet/lab/process"
+	"liqonet.io/liqonet/lab/spec"
 )
 
 // WorkloadImage is the image that every node has from the start: pause without arguments, test programs with.
@@ -23,6 +24,9 @@ const WorkloadArchive = "workload.tar"
 var config embed.FS
 
 var templates = template.Must(template.ParseFS(config, "config/*"))
+
+// networks are the configurations of the network plugin, by where pods get their addresses from.
+var networks = map[spec.PodAddresses]string{spec.PerNode: "bridge.conflist", spec.Pool: "routed.conflist"}
 
 // Node is the nth node, from 1, of a cluster.
 type Node struct {
@@ -39,6 +43,12 @@ func (n Node) Address() netip.Addr { return n.Cluster.NodeAddress(n.Number) }
 // PodCIDR is the node's share of the pod CIDR.
 func (n Node) PodCIDR() netip.Prefix { return n.Cluster.NodePodCIDR(n.Number) }
 
+// Pods are the ranges and addresses that the node may give its pods.
+func (n Node) Pods() []netip.Prefix { return n.Cluster.Pods(n.Number) }
+
+// TunnelAddress is the node's own address where a tunnel carries pods' packets.
+func (n Node) TunnelAddress() netip.Addr { return n.Cluster.TunnelAddress(n.Number) }
+
 // Configure writes the node's files to its disk and returns its services. images are the names of the image
 // archives in the folder of images that the node imports before kubelet starts. runc is the runtime's path.
 func (n Node) Configure(disk, runc string, images []string) ([]process.Service, error) {
@@ -54,7 +64,7 @@ func (n Node) Configure(disk, runc string, images []string) ([]process.Service, 
 	if err := conf.write(filepath.Join(disk, "conf")); err != nil {
 		return nil, err
 	}
-	network, err := n.render("10-lab.conflist", runc)
+	network, err := n.render(networks[n.Cluster.PodAddresses], runc)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +100,7 @@ func (n Node) keys() (files, error) {
 func (n Node) render(name, runc string) ([]byte, error) {
 	var text bytes.Buffer
 	err := templates.ExecuteTemplate(&text, name, map[string]any{
-		"Cluster": n.Cluster, "Node": n.Name(), "PodCIDR": n.PodCIDR(),
+		"Cluster": n.Cluster, "Node": n.Name(), "PodCIDR": n.PodCIDR(), "Pods": n.Pods(),
 		"Conf": node.ConfDir, "Tools": node.ToolsDir, "Image": WorkloadImage, "Runc": runc,
 	})
 	if err != nil {

@@ -84,6 +84,41 @@ func TestConfigureNode(t *testing.T) {
 	}
 }
 
+// TestConfigurePool wants the addresses of a pool, and no others, in a node's network.
+func TestConfigurePool(t *testing.T) {
+	disk := t.TempDir()
+	id := newIdentity(t)
+	id.Cluster.Style = spec.Style{PodNetwork: spec.VXLAN, PodAddresses: spec.Pool, KubeProxy: spec.ProxyIptables}
+	n := Node{Identity: id, Number: 2}
+	if _, err := n.Configure(disk, "runc", nil); err != nil {
+		t.Fatal(err)
+	}
+	var network struct {
+		Plugins []struct {
+			Type string `json:"type"`
+			MTU  int    `json:"mtu"`
+			IPAM struct {
+				Ranges [][]struct{ Subnet, RangeStart, RangeEnd string } `json:"ranges"`
+			} `json:"ipam"`
+		} `json:"plugins"`
+	}
+	if err := json.Unmarshal(read(t, disk, "etc/cni/net.d/10-lab.conflist"), &network); err != nil {
+		t.Fatal(err)
+	}
+	pods := network.Plugins[0]
+	if pods.Type != "ptp" || pods.MTU != 1350 || len(pods.IPAM.Ranges[0]) != len(n.Pods()) {
+		t.Fatalf("network %+v", pods)
+	}
+	for i, want := range n.Pods() {
+		if r := pods.IPAM.Ranges[0][i]; r.RangeStart != want.Addr().String() || r.RangeEnd != r.RangeStart {
+			t.Errorf("range %+v, want %s alone", r, want)
+		}
+	}
+	if proxy := string(read(t, disk, "conf/kube-proxy.yaml")); !strings.Contains(proxy, "mode: iptables\n") {
+		t.Errorf("kube-proxy:\n%s", proxy)
+	}
+}
+
 func TestNodeIsNotAdmittedAtOnce(t *testing.T) {
 	disk := t.TempDir()
 	n := Node{Identity: newIdentity(t), Number: 1}

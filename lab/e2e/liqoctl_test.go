@@ -25,17 +25,32 @@ type liqoctl struct {
 // newLiqoctl builds the program, and puts its image on every node of the lab, as a user without a registry would.
 func newLiqoctl(ctx context.Context, t *testing.T, l *lab.Lab) liqoctl {
 	t.Helper()
-	dir := t.TempDir()
-	c := liqoctl{path: filepath.Join(dir, "liqoctl"), lab: l}
+	return buildLiqoctl(ctx, t).in(ctx, t, l)
+}
+
+// buildLiqoctl builds the program and its image, for any number of labs.
+func buildLiqoctl(ctx context.Context, t *testing.T) liqoctl {
+	t.Helper()
+	c := liqoctl{path: filepath.Join(t.TempDir(), "liqoctl")}
 	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", c.path, "./cmd/liqoctl")
 	build.Dir = filepath.Join("..", "..") // the root of the repository
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build liqoctl: %v\n%s", err, out)
 	}
-	archive := filepath.Join(dir, "image.tar")
-	c.must(ctx, t, "image", "save", "-o", archive)
-	image, err := os.Open(archive)
+	if out, err := exec.CommandContext(ctx, c.path, "image", "save", "-o", c.archive()).CombinedOutput(); err != nil {
+		t.Fatalf("save image: %v\n%s", err, out)
+	}
+	return c
+}
+
+// archive is the file of the program's image.
+func (c liqoctl) archive() string { return c.path + ".tar" }
+
+// in returns the program for a lab, whose nodes all have its image.
+func (c liqoctl) in(ctx context.Context, t *testing.T, l *lab.Lab) liqoctl {
+	t.Helper()
+	image, err := os.Open(c.archive())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,6 +58,7 @@ func newLiqoctl(ctx context.Context, t *testing.T, l *lab.Lab) liqoctl {
 	if err := l.Load(ctx, image); err != nil {
 		t.Fatal(err)
 	}
+	c.lab = l
 	return c
 }
 

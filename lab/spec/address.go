@@ -45,8 +45,12 @@ func (c Cluster) DNSService() netip.Addr { return nth(c.ServiceCIDR, dnsServiceO
 
 // MaxNodes is how many nodes the cluster's ranges have room for.
 func (c Cluster) MaxNodes() int {
+	shares := 1 << (nodePodBits - c.PodCIDR.Bits())
+	if c.PodAddresses == Pool {
+		shares /= 2 // the upper half is the pool
+	}
 	// Not for nodes: what precedes the first, the router and the broadcast address.
-	return min(hosts(c.NodeNetwork)-firstNodeOffset-2, 1<<(nodePodBits-c.PodCIDR.Bits()))
+	return min(hosts(c.NodeNetwork)-firstNodeOffset-2, shares)
 }
 
 // hosts is the number of addresses in an IPv4 range.

@@ -26,6 +26,7 @@ type Cluster struct {
 	ServiceCIDR netip.Prefix `json:"serviceCIDR"` // default 10.96.0.0/16
 	NodeNetwork netip.Prefix `json:"nodeNetwork"` // default 172.31.N.0/24 for the Nth cluster
 	MTU         int          `json:"mtu"`         // bytes, of the node network; default 1500
+	Style                    // default nft, routes, nodes, nftables
 
 	// ControlPlaneOnly leaves the cluster without nodes.
 	ControlPlaneOnly bool `json:"controlPlaneOnly,omitempty"`
@@ -36,6 +37,7 @@ const (
 	nodePodBits  = 24 // length of a node's share of the pod CIDR
 	defaultNodes = 2
 	defaultMTU   = 1500
+	maxPoolBits  = 20   // of a pool for all nodes: some hundred addresses a node
 	minMTU       = 1280 // what IPv6 asks for; a smaller link is of no use to a tunnel either
 	maxMTU       = 9000
 	maxClusters  = 250 // the default node network has the cluster's number as its third octet
@@ -111,6 +113,7 @@ func (s Spec) Complete() Spec {
 		if c.MTU == 0 {
 			c.MTU = defaultMTU
 		}
+		c.Style = completeStyle(c.Style)
 		out.Clusters[i] = c
 	}
 	return out
@@ -148,6 +151,18 @@ func (c Cluster) problems() []error {
 	if c.MTU < minMTU || c.MTU > maxMTU {
 		errs = append(errs, fmt.Errorf("mtu %d: want %d to %d", c.MTU, minMTU, maxMTU))
 	}
+	if err := validateStyle(c.Style); err != nil {
+		errs = append(errs, err)
+	}
+	wrong := c.rangeProblems()
+	if len(wrong) > 0 {
+		return append(errs, wrong...)
+	}
+	return append(errs, c.nodeProblems()...)
+}
+
+// rangeProblems lists what is wrong with the cluster's ranges.
+func (c Cluster) rangeProblems() []error {
 	ranges := []struct {
 		field             string
 		prefix            netip.Prefix
@@ -157,11 +172,10 @@ func (c Cluster) problems() []error {
 		{"serviceCIDR", c.ServiceCIDR, 12, 27}, // the API server refuses more than 20 host bits; .10 is for DNS
 		{"nodeNetwork", c.NodeNetwork, 8, 27},  // .10 is the control plane, .11 the first node
 	}
-	sound := true
+	var errs []error
 	for i, r := range ranges {
 		if err := validRange(r.prefix, r.shortest, r.longest); err != nil {
 			errs = append(errs, fmt.Errorf("%s %s: %w", r.field, r.prefix, err))
-			sound = false
 			continue
 		}
 		for _, other := range ranges[:i] {
@@ -170,14 +184,23 @@ func (c Cluster) problems() []error {
 			}
 		}
 	}
+	return errs
+}
+
+// nodeProblems lists what is wrong with the number of nodes, in ranges that are sound.
+func (c Cluster) nodeProblems() []error {
+	var errs []error
 	if c.ControlPlaneOnly && c.Nodes != 0 {
 		errs = append(errs, fmt.Errorf("nodes %d: a control plane only has none", c.Nodes))
 	}
 	if c.Nodes < 1 && !c.ControlPlaneOnly {
 		errs = append(errs, fmt.Errorf("nodes %d: want at least 1", c.Nodes))
 	}
-	if sound && c.Nodes > c.MaxNodes() {
+	if c.Nodes > c.MaxNodes() {
 		errs = append(errs, fmt.Errorf("nodes %d: the ranges have room for %d", c.Nodes, c.MaxNodes()))
+	}
+	if c.PodAddresses == Pool && c.PodCIDR.Bits() > maxPoolBits {
+		errs = append(errs, fmt.Errorf("podCIDR %s: a pool needs a /%d or wider", c.PodCIDR, maxPoolBits))
 	}
 	return errs
 }

@@ -11,16 +11,17 @@ import (
 var compareAddresses = cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })
 
 func TestParseFillsDefaults(t *testing.T) {
-	got, err := Parse([]byte("clusters: [{name: x}, {name: z, nodes: 3, podCIDR: 10.1.0.0/16, mtu: 1400}]"))
+	got, err := Parse([]byte("clusters: [{name: x}, {name: z, nodes: 3, podCIDR: 10.1.0.0/16, mtu: 1400, podNetwork: vxlan, kubeProxy: iptables}]"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	usual := Style{MasqueradeNft, Routes, PerNode, ProxyNftables}
 	services := netip.MustParsePrefix("10.96.0.0/16")
 	want := Spec{Clusters: []Cluster{{
-		Name: "x", Nodes: 2, MTU: 1500, ServiceCIDR: services,
+		Name: "x", Nodes: 2, MTU: 1500, ServiceCIDR: services, Style: usual,
 		PodCIDR: netip.MustParsePrefix("10.244.0.0/16"), NodeNetwork: netip.MustParsePrefix("172.31.1.0/24"),
 	}, {
-		Name: "z", Nodes: 3, MTU: 1400, ServiceCIDR: services,
+		Name: "z", Nodes: 3, MTU: 1400, ServiceCIDR: services, Style: Style{MasqueradeNft, VXLAN, PerNode, ProxyIptables},
 		PodCIDR: netip.MustParsePrefix("10.1.0.0/16"), NodeNetwork: netip.MustParsePrefix("172.31.2.0/24"),
 	}}}
 	if d := cmp.Diff(want, got, compareAddresses); d != "" {
@@ -68,6 +69,8 @@ func TestParseRefuses(t *testing.T) {
 		"pods over services":  {"clusters: [{name: a, podCIDR: 10.0.0.0/8}]", "overlaps podCIDR"},
 		"shared node network": {"clusters: [{name: a}, {name: b, nodeNetwork: 172.31.0.0/16}]", "to which it is routed"},
 		"small mtu":           {"clusters: [{name: a, mtu: 576}]", "want 1280 to 9000"},
+		"unknown style":       {"clusters: [{name: a, podNetwork: smoke}]", `podNetwork "smoke": want one of [routes vxlan]`},
+		"narrow pool":         {"clusters: [{name: a, nodes: 1, podCIDR: 10.1.0.0/22, podAddresses: pool}]", "/20 or wider"},
 		"negative nodes":      {"clusters: [{name: a, nodes: -1}]", "want at least 1"},
 		"nodes beyond pods":   {"clusters: [{name: a, nodes: 3, podCIDR: 10.1.0.0/23}]", "room for 2"},
 		"nodes beyond hosts":  {"clusters: [{name: a, nodes: 20, nodeNetwork: 192.168.0.0/27}]", "room for 19"},

@@ -90,36 +90,6 @@ func (s *Supervisor) startNode(c *cluster, n *node) error {
 	return nil
 }
 
-// connect makes the node's network: routes to and from every other member of its cluster.
-func (s *Supervisor) connect(c *cluster, n *node) error {
-	member, err := s.underlay.Attach(c.Cluster, n.Name(), n.Address())
-	if err != nil {
-		return err
-	}
-	n.member = member
-	if err := member.Masquerade(c.PodCIDR); err != nil {
-		return err
-	}
-	if err := c.control.Route(n.PodCIDR(), n.Address()); err != nil {
-		return err
-	}
-	for _, other := range c.list() {
-		if other == n {
-			continue
-		}
-		if err := member.Route(other.PodCIDR(), other.Address()); err != nil {
-			return err
-		}
-		if _, ok := other.running(); !ok {
-			continue // it learns the route when it starts
-		}
-		if err := other.member.Route(n.PodCIDR(), n.Address()); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // admit creates the Node object, lets kubelet go and returns when the node is ready.
 func (s *Supervisor) admit(ctx context.Context, c *cluster, n *node) error {
 	if err := c.api.CreateNode(ctx, n.Node); err != nil {

@@ -3,31 +3,52 @@ package underlay
 import (
 	"bytes"
 	"context"
+	"embed"
 	"fmt"
-	"net/netip"
 	"os/exec"
 	"strings"
+	"text/template"
+
+	"liqonet.io/liqonet/lab/netns"
+	"liqonet.io/liqonet/lab/spec"
 )
 
-// masquerade hides pods behind their node when they leave the pod network, as an ip-masq-agent does. Local
-// destinations are left out: hairpin traffic is kube-proxy's.
-const masquerade = `table ip lab-masquerade {
-	chain postrouting {
-		type nat hook postrouting priority srcnat; policy accept;
-		ip saddr %[1]s ip daddr != %[1]s fib daddr type != local masquerade
-	}
-}
-`
+//go:embed masquerade
+var masqueradeFiles embed.FS
 
-// Masquerade makes what pods of podCIDR send to other networks leave with the node's address.
-func (m Member) Masquerade(podCIDR netip.Prefix) error {
-	return m.Namespace.Do(func() error {
-		cmd := exec.CommandContext(context.Background(), "nft", "-f", "-")
-		cmd.Stdin = strings.NewReader(fmt.Sprintf(masquerade, podCIDR))
-		var said bytes.Buffer
-		cmd.Stdout, cmd.Stderr = &said, &said
+var masqueradeRules = template.Must(template.ParseFS(masqueradeFiles, "masquerade/*"))
+
+// masqueraders are what makes each style's rules: a template of theirs, and the program that reads it.
+var masqueraders = map[spec.Masquerade]struct {
+	file    string
+	command []string
+}{
+	spec.MasqueradeNft:      {"nft", []string{"nft", "-f", "-"}},
+	spec.MasqueradeIptables: {"iptables", []string{"iptables-nft-restore", "--noflush"}},
+}
+
+// Masquerade makes what pods of the nth node, from 1, send to other networks leave with the node's address, in
+// the cluster's style.
+func (m Member) Masquerade(c spec.Cluster, n int) error {
+	by, ok := masqueraders[c.Masquerade]
+	if !ok {
+		return nil
+	}
+	values := map[string]any{"Pods": c.PodCIDR, "Own": c.NodePodCIDR(n), "Pool": c.PodAddresses == spec.Pool}
+	return feed(m.Namespace, by.file, values, by.command...)
+}
+
+// feed runs a program in a namespace with a template of masqueradeFiles as its input.
+func feed(ns *netns.Namespace, file string, values any, command ...string) error {
+	var rules, said bytes.Buffer
+	if err := masqueradeRules.ExecuteTemplate(&rules, file, values); err != nil {
+		return fmt.Errorf("render rules %s: %w", file, err)
+	}
+	return ns.Do(func() error {
+		cmd := exec.CommandContext(context.Background(), command[0], command[1:]...)
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = &rules, &said, &said
 		if err := cmd.Run(); err != nil {
-			return fmt.Errorf("masquerade %s: %w: %s", podCIDR, err, bytes.TrimSpace(said.Bytes()))
+			return fmt.Errorf("%s: %w: %s", strings.Join(command, " "), err, bytes.TrimSpace(said.Bytes()))
 		}
 		return nil
 	})

@@ -1,6 +1,6 @@
 // Package underlay is the network below the clusters of a lab: a router namespace with one bridge a cluster,
 // and the namespaces of control planes and nodes attached to it. Node networks route to each other; pod
-// networks are known only inside their cluster.
+// networks are known only inside their cluster, in whatever style it has.
 package underlay
 
 import (
@@ -22,6 +22,7 @@ const uplink = "eth0"
 // Underlay is the router and its bridges.
 type Underlay struct {
 	Router *netns.Namespace
+	tables map[string]int // the router's, for pods of clusters whose nodes do not hide them, by cluster
 }
 
 // Member is a namespace with an address in a node network.
@@ -48,6 +49,7 @@ func New(s spec.Spec) (*Underlay, error) {
 		return nil, err
 	}
 	defer kernel.Close()
+	u := &Underlay{Router: router, tables: make(map[string]int)}
 	for _, c := range s.Clusters {
 		bridge := &netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: bridgeName(c), MTU: c.MTU}}
 		if err := kernel.LinkAdd(bridge); err != nil {
@@ -56,8 +58,14 @@ func New(s spec.Spec) (*Underlay, error) {
 		if err := configure(kernel, bridge, netip.PrefixFrom(c.RouterAddress(), c.NodeNetwork.Bits())); err != nil {
 			return nil, err
 		}
+		if !routesPods(c) {
+			continue
+		}
+		if err := u.adopt(c); err != nil {
+			return nil, err
+		}
 	}
-	return &Underlay{Router: router}, nil
+	return u, nil
 }
 
 func bridgeName(c spec.Cluster) string { return "br-" + c.Name }
@@ -126,14 +134,19 @@ func (u *Underlay) attach(c spec.Cluster, m Member) error {
 	return m.route(member, netip.PrefixFrom(netip.IPv4Unspecified(), 0), c.RouterAddress())
 }
 
-// Route makes the member reach a range, such as another node's pods, by way of a neighbour.
-func (m Member) Route(dst netip.Prefix, via netip.Addr) error {
+// Route makes the member reach ranges, such as another node's pods, by way of a neighbour.
+func (m Member) Route(ranges []netip.Prefix, via netip.Addr) error {
 	kernel, err := handle(m.Namespace)
 	if err != nil {
 		return err
 	}
 	defer kernel.Close()
-	return m.route(kernel, dst, via)
+	for _, dst := range ranges {
+		if err := m.route(kernel, dst, via); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (m Member) route(kernel *netlink.Handle, dst netip.Prefix, via netip.Addr) error {

@@ -78,7 +78,7 @@ func TestNodesOfTwoClustersReachEachOther(t *testing.T) {
 func TestPodNetworksAreNotRouted(t *testing.T) {
 	a, b := newMembers(t)
 	pods := netip.MustParsePrefix("10.244.7.0/24")
-	if err := b.Route(pods, b.Address.Next()); err != nil {
+	if err := b.Route([]netip.Prefix{pods}, b.Address.Next()); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
@@ -103,12 +103,5 @@ func TestAttachReplacesAnOldPort(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer m.Namespace.Close()
-	}
-}
-
-func TestMasqueradeIsAccepted(t *testing.T) {
-	a, _ := newMembers(t)
-	if err := a.Masquerade(netip.MustParsePrefix("10.244.0.0/16")); err != nil {
-		t.Fatal(err)
 	}
 }

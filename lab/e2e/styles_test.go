@@ -1,0 +1,132 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"liqonet.io/liqonet/lab"
+	"liqonet.io/liqonet/lab/spec"
+)
+
+// stylesVariable, set to "all", has TestStyles go through every style instead of a few in which any two values
+// meet.
+const stylesVariable = "LIQONET_TEST_STYLES"
+
+// TestStyles connects clusters whose network plugins and kube-proxies treat packets in different ways.
+func TestStyles(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), buildTimeout)
+	defer cancel()
+	c := buildLiqoctl(ctx, t)
+	styles := spec.Pairwise()
+	if os.Getenv(stylesVariable) == "all" {
+		styles = spec.Styles()
+	}
+	for i := range len(styles) / 2 {
+		// The first with the last: neighbours in the list are much alike.
+		a, b := styles[i], styles[len(styles)-1-i]
+		t.Run(a.String()+" with "+b.String(), func(t *testing.T) { testStyles(ctx, t, c, a, b, i%2 == 1) })
+	}
+}
+
+// testStyles has packets of every kind cross between two clusters.
+func testStyles(ctx context.Context, t *testing.T, c liqoctl, a, b spec.Style, disjoint bool) {
+	declared := spec.Spec{Clusters: []spec.Cluster{{Name: "a", Style: a}, {Name: "b", Style: b}}}
+	if disjoint {
+		declared.Clusters[1].PodCIDR = netip.MustParsePrefix("10.245.0.0/16")
+	}
+	declared = declared.Complete()
+	l := startLab(ctx, t, "e2e-styles", declared)
+	c = c.in(ctx, t, l)
+	conn := c.connect(ctx, t)
+	const headers = 80 + 20 + 8 // of the tunnel; IP and UDP inside it
+	size := min(declared.Clusters[0].PodMTU(), declared.Clusters[1].PodMTU()) - headers
+	for _, s := range sides(conn) {
+		t.Run("pods of "+s.cluster, func(t *testing.T) { testStyledPods(ctx, t, l, s, strconv.Itoa(size)) })
+		t.Run("a Service in "+s.cluster, func(t *testing.T) { testFarService(ctx, t, l, s) })
+	}
+	t.Run("nodes", func(t *testing.T) { testNodesReachPods(ctx, t, l, conn) })
+}
+
+// testStyledPods has each pod of a cluster reach each of the other's, which sees its address.
+func testStyledPods(ctx context.Context, t *testing.T, l *lab.Lab, s side, size string) {
+	for _, from := range nodesOf(ctx, t, l, s.cluster) {
+		sender := podOn(ctx, t, l, s.cluster, from)
+		for _, to := range nodesOf(ctx, t, l, s.other) {
+			receiver := podOn(ctx, t, l, s.other, to)
+			target := s.self.seen(t, receiver.IP)
+			want := fmt.Sprintf("node=%s ip=%s from=%s:", to, receiver.IP, s.peer.seen(t, sender.IP))
+			for _, args := range [][]string{
+				{"tcp", "-size", "100000", target + ":7"},
+				{"udp", "-df", "-size", size, target + ":7"},
+			} {
+				if out := inPod(ctx, t, l, s.cluster, sender, args...); !strings.Contains(out, want) {
+					t.Errorf("%v from %s: %q, want %q in it", args, from, out, want)
+				}
+			}
+			inPod(ctx, t, l, s.cluster, sender, "ping", "-df", "-size", size, target)
+		}
+	}
+}
+
+// testFarService makes a Service whose endpoints are the other cluster's pods, and asks it from a pod and from a
+// node.
+func testFarService(ctx context.Context, t *testing.T, l *lab.Lab, s side) {
+	var far []string
+	for _, node := range nodesOf(ctx, t, l, s.other) {
+		far = append(far, s.self.seen(t, podOn(ctx, t, l, s.other, node).IP))
+	}
+	file := filepath.Join(t.TempDir(), "far.json")
+	if err := os.WriteFile(file, farService(t, far), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	kubectl(ctx, t, l, s.cluster, "apply", "-f", file)
+	url := "http://" + kubectl(ctx, t, l, s.cluster, "get", "service", "far", "-o", "jsonpath={.spec.clusterIP}") + "/"
+	node := nodesOf(ctx, t, l, s.cluster)[0]
+	asker := podOn(ctx, t, l, s.cluster, node)
+	for name, ask := range map[string]func() ([]byte, error){
+		"a pod": func() ([]byte, error) {
+			return l.Kubectl(ctx, s.cluster, "exec", asker.Name, "--", "/bin/workload", "get", url)
+		},
+		"a node": func() ([]byte, error) { return l.NodeExec(ctx, node, "workload", "get", url) },
+	} {
+		var out []byte
+		var err error
+		// kube-proxy learns of the Service in its own time.
+		await(ctx, t, func() bool {
+			out, err = ask()
+			return err == nil && strings.Contains(string(out), "node="+s.other+"-")
+		}, func() string { return fmt.Sprintf("the Service from %s: %s %v", name, out, err) })
+	}
+}
+
+// farService is a Service on port 80, and the addresses behind it.
+func farService(t *testing.T, addresses []string) []byte {
+	t.Helper()
+	endpoints := make([]any, len(addresses))
+	for i, a := range addresses {
+		endpoints[i] = map[string]any{"addresses": []string{a}}
+	}
+	text, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": []any{
+		map[string]any{
+			"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"name": "far"},
+			"spec": map[string]any{"ports": []any{map[string]any{"name": "http", "port": 80, "targetPort": 8080}}},
+		},
+		map[string]any{
+			"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
+			"metadata":  map[string]any{"name": "far", "labels": map[string]any{"kubernetes.io/service-name": "far"}},
+			"ports":     []any{map[string]any{"name": "http", "port": 8080}},
+			"endpoints": endpoints,
+		},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}

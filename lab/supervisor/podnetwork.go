@@ -1,0 +1,56 @@
+package supervisor
+
+import (
+	"liqonet.io/liqonet/lab/spec"
+	"liqonet.io/liqonet/lab/underlay"
+)
+
+// connect makes the node's network: routes to and from every other member of its cluster, in the cluster's style.
+func (s *Supervisor) connect(c *cluster, n *node) error {
+	member, err := s.underlay.Attach(c.Cluster, n.Name(), n.Address())
+	if err != nil {
+		return err
+	}
+	n.member = member
+	if err := member.Masquerade(c.Cluster, n.Number); err != nil {
+		return err
+	}
+	if c.PodNetwork == spec.VXLAN {
+		if err := member.AddTunnel(n.tunnelEnd(), c.PodMTU()); err != nil {
+			return err
+		}
+	}
+	if err := c.control.Route(n.Pods(), n.Address()); err != nil {
+		return err
+	}
+	if err := s.underlay.RoutePods(c.Cluster, n.Pods(), n.Address()); err != nil {
+		return err
+	}
+	for _, other := range c.list() {
+		if other == n {
+			continue
+		}
+		if err := n.reach(other, c.PodNetwork); err != nil {
+			return err
+		}
+		if _, ok := other.running(); !ok {
+			continue // it learns the route when it starts
+		}
+		if err := other.reach(n, c.PodNetwork); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reach makes the node reach another node's pods.
+func (n *node) reach(other *node, by spec.PodNetwork) error {
+	if by == spec.VXLAN {
+		return n.member.RouteByTunnel(other.Pods(), other.tunnelEnd())
+	}
+	return n.member.Route(other.Pods(), other.Address())
+}
+
+func (n *node) tunnelEnd() underlay.TunnelEnd {
+	return underlay.TunnelEnd{Node: n.Address(), Address: n.TunnelAddress()}
+}

@@ -1,0 +1,129 @@
+package underlay
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"testing"
+	"time"
+
+	"liqonet.io/liqonet/lab/spec"
+)
+
+// TestMasquerade has a pod of one cluster call a node of another: from which address depends on the style.
+func TestMasquerade(t *testing.T) {
+	pod := netip.MustParseAddr("10.244.0.5")
+	for style, want := range map[spec.Masquerade]string{
+		spec.MasqueradeNft:      "172.31.1.11",
+		spec.MasqueradeIptables: "172.31.1.11",
+		spec.MasqueradeNone:     "172.31.2.254", // the router's, towards the other cluster
+	} {
+		t.Run(string(style), func(t *testing.T) {
+			s := spec.Spec{Clusters: []spec.Cluster{
+				{Name: "a", Nodes: 1, Style: spec.Style{Masquerade: style}},
+				{Name: "b", Nodes: 1, Style: spec.Style{Masquerade: spec.MasqueradeNone}}, // the same pods
+			}}.Complete()
+			u, members := newStyled(t, s)
+			for i, m := range members {
+				if err := m.Masquerade(s.Clusters[i], 1); err != nil {
+					t.Fatal(err)
+				}
+				if err := u.RoutePods(s.Clusters[i], s.Clusters[i].Pods(1), m.Address); err != nil {
+					t.Fatal(err)
+				}
+			}
+			hold(t, members[0], pod)
+			address, from := listen(t, members[1])
+			dial(t, members[0], pod, address)
+			if got := <-from; got.String() != want {
+				t.Errorf("the pod is seen as %s, want %s", got, want)
+			}
+		})
+	}
+}
+
+// TestTunnel has two nodes reach each other's ranges by the tunnel alone.
+func TestTunnel(t *testing.T) {
+	s := spec.Spec{Clusters: []spec.Cluster{{Name: "a", Nodes: 2, Style: spec.Style{PodNetwork: spec.VXLAN}}}}.Complete()
+	c := s.Clusters[0]
+	_, members := newStyled(t, s)
+	ends := make([]TunnelEnd, len(members))
+	for i, m := range members {
+		ends[i] = TunnelEnd{Node: m.Address, Address: c.TunnelAddress(i + 1)}
+		if err := m.AddTunnel(ends[i], c.PodMTU()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, m := range members {
+		if err := m.RouteByTunnel(c.Pods(2-i), ends[1-i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pod := c.NodePodCIDR(2).Addr().Next()
+	hold(t, members[1], pod)
+	address, from := listen(t, members[1])
+	dial(t, members[0], netip.Addr{}, netip.AddrPortFrom(pod, address.Port()))
+	if got := <-from; got != ends[0].Address {
+		t.Errorf("a node is seen as %s, want its tunnel address %s", got, ends[0].Address)
+	}
+}
+
+// newStyled makes the underlay of a spec and a member for each of its nodes.
+func newStyled(t *testing.T, s spec.Spec) (*Underlay, []Member) {
+	t.Helper()
+	u, err := New(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { u.Router.Close() })
+	var members []Member
+	for _, c := range s.Clusters {
+		for n := range c.Nodes {
+			m, err := u.Attach(c, c.NodeName(n+1), c.NodeAddress(n+1))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { m.Namespace.Close() })
+			members = append(members, m)
+		}
+	}
+	return u, members
+}
+
+// hold gives a member an address, in the place of a pod.
+func hold(t *testing.T, m Member, a netip.Addr) {
+	t.Helper()
+	kernel, err := handle(m.Namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer kernel.Close()
+	lo, err := kernel.LinkByName("lo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := configure(kernel, lo, netip.PrefixFrom(a, a.BitLen())); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// dial connects from inside a member; the zero source is the kernel's choice.
+func dial(t *testing.T, m Member, source netip.Addr, to netip.AddrPort) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	var d net.Dialer
+	if source.IsValid() {
+		d.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(source, 0))
+	}
+	err := m.Namespace.Do(func() error {
+		conn, err := d.DialContext(ctx, "tcp", to.String())
+		if err == nil {
+			conn.Close()
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
