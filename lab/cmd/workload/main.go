@@ -14,6 +14,7 @@ import (
 var verbs = map[string]func(ctx context.Context, args []string) error{
 	"serve": serve,
 	"get":   get,
+	"ask":   ask,
 	"tcp":   func(ctx context.Context, args []string) error { return echo(ctx, "tcp", args) },
 	"udp":   func(ctx context.Context, args []string) error { return echo(ctx, "udp", args) },
 	"ping":  ping,
@@ -22,6 +23,7 @@ var verbs = map[string]func(ctx context.Context, args []string) error{
 const usage = `usage: workload                                        wait to be ended
        workload serve [-http PORT] [-echo PORT]        page and echoes that tell the source address they saw
        workload get [-timeout D] URL                   print a page
+       workload ask -ca FILE -to HOST:PORT [-token FILE] [-body JSON] [-timeout D] URL   print an answer over HTTPS
        workload tcp|udp [-timeout D] [-size N] [-df] HOST:PORT   print an echo's answer
        workload ping [-timeout D] [-size N] [-df] [-count N] HOST`
 
