@@ -193,6 +193,10 @@ func (l *Lab) Status(ctx context.Context) (control.Status, error) { return l.cli
 // machine. Its user may do everything.
 func (l *Lab) Kubeconfig() string { return l.status.Kubeconfig }
 
+// AuditLog is the path of the file in which the API server of a cluster notes what users and the pods' accounts
+// ask: see package audit. It goes with the lab.
+func (l *Lab) AuditLog(name string) string { return cluster.AuditLog(l.paths.ControlPlane(name)) }
+
 // KubectlCommand returns the command kubectl for a cluster, not started.
 func (l *Lab) KubectlCommand(ctx context.Context, cluster string, args ...string) (*exec.Cmd, error) {
 	known := slices.ContainsFunc(l.status.Clusters, func(c control.Cluster) bool { return c.Name == cluster })

@@ -23,6 +23,9 @@ func (id *Identity) ControlPlane(disk, tools string) ([]process.Service, error) 
 	if err := p.writeKeys(); err != nil {
 		return nil, fmt.Errorf("keys of control plane %s: %w", id.Cluster.Name, err)
 	}
+	if err := p.writeAuditPolicy(); err != nil {
+		return nil, fmt.Errorf("audit policy of control plane %s: %w", id.Cluster.Name, err)
+	}
 	return []process.Service{
 		p.service("etcd", p.etcd()),
 		p.service("kube-apiserver", p.apiServer()),
@@ -99,6 +102,20 @@ func (p controlPlane) writeKeys() error {
 	return f.write(filepath.Join(p.disk, "pki"))
 }
 
+// AuditLog is the file, on a control plane's disk, in which its API server notes requests, one a line (JSON).
+func AuditLog(disk string) string { return filepath.Join(disk, "log", "audit.log") }
+
+// auditPolicy names the file that says which requests are noted.
+const auditPolicy = "audit.yaml"
+
+func (p controlPlane) writeAuditPolicy() error {
+	text, err := config.ReadFile("config/" + auditPolicy)
+	if err != nil {
+		return err
+	}
+	return files{auditPolicy: text}.write(p.disk)
+}
+
 func (p controlPlane) etcd() []string {
 	const client, peer = "http://127.0.0.1:2379", "http://127.0.0.1:2380"
 	return []string{
@@ -136,6 +153,9 @@ func (p controlPlane) apiServer() []string {
 		"--authorization-mode=Node,RBAC",
 		"--enable-admission-plugins=NodeRestriction",
 		"--allow-privileged=true",
+		"--audit-policy-file=" + filepath.Join(p.disk, auditPolicy),
+		"--audit-log-path=" + AuditLog(p.disk),
+		"--audit-log-maxsize=1000",         // megabytes: one file is all of it
 		"--enable-aggregator-routing=true", // no kube-proxy runs beside the API server
 		"--requestheader-client-ca-file=" + p.key("front-proxy-ca.crt"),
 		"--requestheader-allowed-names=front-proxy-client",

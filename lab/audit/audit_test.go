@@ -1,0 +1,73 @@
+package audit
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// noted is a log of: a Role and its binding, applied; a list by the user who has it; a list that was refused; an
+// object applied that was not there.
+const noted = `{"verb":"patch","user":{"username":"root"},"objectRef":{"resource":"roles","namespace":"ns","name":"r","apiGroup":"rbac.authorization.k8s.io"},"responseStatus":{"code":201},"requestObject":{"kind":"Role","metadata":{"name":"r"},"rules":[{"apiGroups":[""],"resources":["configmaps"],"resourceNames":["x","y"],"verbs":["list","patch"]},{"apiGroups":[""],"resources":["configmaps"],"verbs":["create"]}]},"annotations":{"authorization.k8s.io/decision":"allow"}}
+{"verb":"create","user":{"username":"root"},"objectRef":{"resource":"rolebindings","namespace":"ns","name":"r","apiGroup":"rbac.authorization.k8s.io"},"responseStatus":{"code":201},"requestObject":{"kind":"RoleBinding","metadata":{"name":"r"},"roleRef":{"kind":"Role","name":"r"},"subjects":[{"kind":"ServiceAccount","namespace":"ns","name":"sa"}]},"annotations":{"authorization.k8s.io/decision":"allow"}}
+{"verb":"list","user":{"username":"system:serviceaccount:ns:sa"},"objectRef":{"resource":"configmaps","namespace":"ns","name":"x"},"responseStatus":{"code":200},"annotations":{"authorization.k8s.io/decision":"allow"}}
+{"verb":"list","user":{"username":"system:serviceaccount:ns:sa"},"objectRef":{"resource":"configmaps","namespace":"ns","name":"y"},"responseStatus":{"code":403},"annotations":{"authorization.k8s.io/decision":"forbid"}}
+{"verb":"patch","user":{"username":"system:serviceaccount:ns:sa"},"objectRef":{"resource":"configmaps","namespace":"ns","name":"x"},"responseStatus":{"code":201},"annotations":{"authorization.k8s.io/decision":"allow"}}
+`
+
+func TestRightsAndUses(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.log")
+	if err := os.WriteFile(path, []byte(noted), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var l Log
+	if err := l.Read(path); err != nil {
+		t.Fatal(err)
+	}
+	const user = "system:serviceaccount:ns:sa"
+	if diff := cmp.Diff([]string{user}, l.Users()); diff != "" {
+		t.Error(diff)
+	}
+	got := map[string]int{}
+	for _, r := range l.Rights(user) {
+		got[r.String()] = l.Uses(user, r)
+	}
+	want := map[string]int{
+		"create configmaps in ns": 1,
+		"list configmaps x in ns": 1, "patch configmaps x in ns": 1,
+		"list configmaps y in ns": 0, "patch configmaps y in ns": 0,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestWildAndWrites(t *testing.T) {
+	for r, want := range map[Right][2]bool{
+		{Verb: "list", Resource: "pods"}:         {false, false},
+		{Verb: "*", Resource: "pods"}:            {true, true},
+		{Verb: "get", Resource: "*/status"}:      {true, false},
+		{Verb: "delete", Resource: "pods"}:       {false, true},
+		{Verb: "escalate", Resource: "roles"}:    {false, true},
+		{Verb: "get", Group: "*", Resource: "x"}: {true, false},
+	} {
+		if got := [2]bool{r.Wild(), r.Writes()}; got != want {
+			t.Errorf("%s: wild, writes: %v, want %v", r, got, want)
+		}
+	}
+}
+
+func TestDamagedLog(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.log")
+	if err := os.WriteFile(path, []byte("{\"verb\":"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := new(Log).Read(path); err == nil {
+		t.Error("a line that was cut off is taken for nothing")
+	}
+	if err := new(Log).Read(path + ".none"); err == nil {
+		t.Error("a log that is not there is taken for an empty one")
+	}
+}

@@ -1,0 +1,103 @@
+// Package audit reads API servers' audit logs: which requests a user was allowed to make, and which rights he was
+// given. Compared, they tell which rights nobody needs.
+//
+// In scope are logs of policy lab/cluster/config/audit.yaml. How a user came to a right (an aggregated role, a
+// group) is not: only bindings to the user himself count.
+package audit
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+)
+
+// Log is what one or several clusters' API servers have noted.
+type Log struct {
+	uses     map[string]map[Right]int // by user
+	roles    map[place][]rule
+	bindings []binding
+}
+
+// place names a Role, or a ClusterRole, whose namespace is "". Clusters are told apart by their log's path.
+type place struct{ log, namespace, name string }
+
+// event is the part of audit.k8s.io/v1 Event that matters.
+type event struct {
+	Verb string `json:"verb"`
+	User struct {
+		Username string `json:"username"`
+	} `json:"user"`
+	ObjectRef struct {
+		Resource    string `json:"resource"`
+		Subresource string `json:"subresource"`
+		Namespace   string `json:"namespace"`
+		Name        string `json:"name"`
+		APIGroup    string `json:"apiGroup"`
+	} `json:"objectRef"`
+	ResponseStatus struct {
+		Code int `json:"code"`
+	} `json:"responseStatus"`
+	RequestObject json.RawMessage   `json:"requestObject"`
+	Annotations   map[string]string `json:"annotations"`
+}
+
+// decision is the annotation in which an API server says what its authorizers have said.
+const decision = "authorization.k8s.io/decision"
+
+// longestLine bounds a line of the log, in bytes: objects have at most 1.5 MiB (etcd's limit).
+const longestLine = 4 << 20
+
+// Read adds what a log file holds.
+func (l *Log) Read(path string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("read audit log: %w", err)
+	}
+	defer file.Close()
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, longestLine)
+	for lines.Scan() {
+		var e event
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			return fmt.Errorf("read audit log %s: %w", path, err)
+		}
+		if e.Annotations[decision] != "allow" {
+			continue
+		}
+		l.use(e)
+		if err := l.learn(path, e); err != nil {
+			return fmt.Errorf("read audit log %s: %s of %s %s: %w", path, e.Verb, e.ObjectRef.Resource, e.ObjectRef.Name, err)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("read audit log %s: %w", path, err)
+	}
+	return nil
+}
+
+// use notes a request of a user.
+func (l *Log) use(e event) {
+	r := Right{
+		Verb: e.Verb, Group: e.ObjectRef.APIGroup, Resource: e.ObjectRef.Resource,
+		Namespace: e.ObjectRef.Namespace, Name: e.ObjectRef.Name,
+	}
+	if e.ObjectRef.Subresource != "" {
+		r.Resource += "/" + e.ObjectRef.Subresource
+	}
+	if l.uses == nil {
+		l.uses = make(map[string]map[Right]int)
+	}
+	all := l.uses[e.User.Username]
+	if all == nil {
+		all = make(map[Right]int)
+		l.uses[e.User.Username] = all
+	}
+	all[r]++
+	// Server-side apply of what is not there needs both rights; the log has the one verb.
+	if e.Verb == "patch" && e.ResponseStatus.Code == http.StatusCreated {
+		r.Verb = "create"
+		all[r]++
+	}
+}

@@ -1,0 +1,174 @@
+package audit
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Right is something that a user may do, or has done.
+type Right struct {
+	Verb      string
+	Group     string // "" is the core group
+	Resource  string // plural, with its subresource: "pods/exec"
+	Namespace string // "" is cluster-wide
+	Name      string // "" is any
+}
+
+// String is such as "patch leases.coordination.k8s.io in liqonet".
+func (r Right) String() string {
+	text := r.Verb + " " + r.Resource
+	if r.Group != "" {
+		text += "." + r.Group
+	}
+	if r.Name != "" {
+		text += " " + r.Name
+	}
+	if r.Namespace != "" {
+		text += " in " + r.Namespace
+	}
+	return text
+}
+
+// covers reports whether who has the right may do what was done.
+func (r Right) covers(done Right) bool {
+	return r.Verb == done.Verb && r.Group == done.Group && r.Resource == done.Resource &&
+		(r.Namespace == "" || r.Namespace == done.Namespace) && (r.Name == "" || r.Name == done.Name)
+}
+
+// Writes reports whether the right is one to change something.
+func (r Right) Writes() bool { return !slices.Contains([]string{"get", "list", "watch"}, r.Verb) }
+
+// Wild reports whether the right has no bounds: a wildcard in any place.
+func (r Right) Wild() bool {
+	return r.Verb == "*" || r.Group == "*" || strings.Contains(r.Resource, "*") || r.Name == "*"
+}
+
+// rule is a rule of a role.
+type rule struct {
+	Verbs         []string `json:"verbs"`
+	APIGroups     []string `json:"apiGroups"`
+	Resources     []string `json:"resources"`
+	ResourceNames []string `json:"resourceNames"`
+}
+
+// rights are those that the rule gives in a namespace, "" for all of them.
+func (r rule) rights(namespace string) []Right {
+	names := r.ResourceNames
+	if len(names) == 0 {
+		names = []string{""}
+	}
+	var all []Right
+	for _, verb := range r.Verbs {
+		for _, group := range r.APIGroups {
+			for _, resource := range r.Resources {
+				for _, name := range names {
+					all = append(all, Right{Verb: verb, Group: group, Resource: resource, Namespace: namespace, Name: name})
+				}
+			}
+		}
+	}
+	return all
+}
+
+// binding gives a role to a user.
+type binding struct {
+	role place
+	user string
+	// namespace bounds the rights; "" is a ClusterRoleBinding's.
+	namespace string
+}
+
+// rbacObject is what matters of roles and bindings.
+type rbacObject struct {
+	Kind     string `json:"kind"`
+	Rules    []rule `json:"rules"`
+	Metadata struct {
+		Name string `json:"name"`
+	} `json:"metadata"`
+	RoleRef struct {
+		Kind string `json:"kind"`
+		Name string `json:"name"`
+	} `json:"roleRef"`
+	Subjects []struct {
+		Kind      string `json:"kind"`
+		Name      string `json:"name"`
+		Namespace string `json:"namespace"`
+	} `json:"subjects"`
+}
+
+// learn notes which rights a request gives. Whole objects count alone: those that are created, and applied.
+func (l *Log) learn(log string, e event) error {
+	if e.ObjectRef.APIGroup != "rbac.authorization.k8s.io" || len(e.RequestObject) == 0 {
+		return nil
+	}
+	var o rbacObject
+	if err := json.Unmarshal(e.RequestObject, &o); err != nil {
+		return err
+	}
+	namespace := e.ObjectRef.Namespace
+	switch o.Kind {
+	case "Role", "ClusterRole":
+		if l.roles == nil {
+			l.roles = make(map[place][]rule)
+		}
+		l.roles[place{log, namespace, o.Metadata.Name}] = o.Rules
+	case "RoleBinding", "ClusterRoleBinding":
+		role := place{log, namespace, o.RoleRef.Name}
+		if o.RoleRef.Kind == "ClusterRole" {
+			role.namespace = ""
+		}
+		for _, s := range o.Subjects {
+			user := s.Name
+			if s.Kind == "ServiceAccount" {
+				user = "system:serviceaccount:" + s.Namespace + ":" + s.Name
+			}
+			l.bindings = append(l.bindings, binding{role: role, user: user, namespace: namespace})
+		}
+	}
+	return nil
+}
+
+// Users are those to whom rights were given, sorted.
+func (l *Log) Users() []string {
+	users := make(map[string]bool)
+	for _, b := range l.bindings {
+		users[b.user] = true
+	}
+	return slices.Sorted(maps.Keys(users))
+}
+
+// Rights are those that a user was given, sorted, each once.
+func (l *Log) Rights(user string) []Right {
+	all := make(map[Right]bool)
+	for _, b := range l.bindings {
+		if b.user != user {
+			continue
+		}
+		for _, rule := range l.roles[b.role] {
+			for _, r := range rule.rights(b.namespace) {
+				all[r] = true
+			}
+		}
+	}
+	return slices.SortedFunc(maps.Keys(all), compare)
+}
+
+// Uses counts the requests of a user that a right covers.
+func (l *Log) Uses(user string, r Right) int {
+	n := 0
+	for done, times := range l.uses[user] {
+		if r.covers(done) {
+			n += times
+		}
+	}
+	return n
+}
+
+func compare(a, b Right) int {
+	return cmp.Or(
+		strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Group, b.Group), strings.Compare(a.Resource, b.Resource),
+		strings.Compare(a.Name, b.Name), strings.Compare(a.Verb, b.Verb))
+}
