@@ -42,6 +42,7 @@ by kubectl's own flags, the remote one by the same flags with --remote- before t
 		newNetworkDisconnect(env, local, peering.Disconnect),
 		newNetworkReset(env, local, peering.Reset),
 		newNetworkStatus(env, local, statusActions{peering.Status, peering.Watch, peering.ReadTranslationStatus}),
+		newNetworkRole(env, local),
 	)
 	return cmd
 }

@@ -1,6 +1,9 @@
 package templates
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -16,12 +19,21 @@ import (
 type BaseValues struct {
 	Namespace string
 	Image     string
+	// Policies says that the API server has ValidatingAdmissionPolicies, as those of Kubernetes 1.30 have.
+	Policies bool
+}
+
+// AnnotationDigest is on the DaemonSet, which is applied last: a digest of all objects of the installation. Who may
+// not change them sees by it whether they are the ones that he would apply.
+const AnnotationDigest = "liqonet.io/installation"
+
+// clusterWide names a cluster-wide object of the installation in a namespace: a cluster may have several.
+func clusterWide(namespace, name string) string {
+	return fmt.Sprintf("%s:%s:%s", records.DefaultNamespace, namespace, name)
 }
 
 // NodeClusterRole names the cluster-wide role, and its binding, of the node helper in a namespace.
-func NodeClusterRole(namespace string) string {
-	return fmt.Sprintf("%s:%s:%s", records.DefaultNamespace, namespace, records.NodeName)
-}
+func NodeClusterRole(namespace string) string { return clusterWide(namespace, records.NodeName) }
 
 // Base renders the objects of an installation, the Namespace first: the node helper with its rights. The
 // fabric's and the IPAM's ConfigMap are not among them.
@@ -55,7 +67,33 @@ func Base(v BaseValues) ([]Object, error) {
 	pod := &daemonSet.Spec.Template.Spec
 	pod.ServiceAccountName = account.Name
 	pod.Containers[0].Image = v.Image
-	return []Object{namespace, account, role, binding, clusterRole, clusterBinding, daemonSet}, nil
+	objects := []Object{namespace, account, role, binding, clusterRole, clusterBinding}
+	if v.Policies {
+		objects = append(objects, policies(&r, v.Namespace, account, labels)...)
+	}
+	objects = append(objects, daemonSet)
+	metav1.SetMetaDataAnnotation(&daemonSet.ObjectMeta, AnnotationDigest, digest(objects))
+	return objects, r.err
+}
+
+// digest is short: it tells versions of an installation apart, nobody gains by forging it.
+func digest(objects []Object) string {
+	h := sha256.New()
+	for _, o := range objects {
+		// Objects of the API are always encoded, and a hash is always written.
+		_ = json.NewEncoder(h).Encode(o)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+// Digest is that of the installation to which the objects that Base has rendered belong.
+func Digest(base []Object) string {
+	for _, o := range base {
+		if set, ok := o.(*appsv1.DaemonSet); ok {
+			return set.Annotations[AnnotationDigest]
+		}
+	}
+	return ""
 }
 
 // grant returns what a binding says that gives a role of that kind to a service account.

@@ -59,7 +59,9 @@ func Gateway(v GatewayValues) ([]Object, error) {
 		identify(o, v.Namespace, records.GatewayName(v.Peering), labels)
 	}
 	identify(status, v.Namespace, records.StatusName(v.Peering), gatewayLabels(v.Peering, records.ComponentStatus))
-	role.Rules = append(role.Rules, changing(place, status))
+	role.Rules = append(role.Rules,
+		onConfigMaps([]string{"list", "watch"}, records.FabricName, records.PeeringName(v.Peering)),
+		onConfigMaps([]string{"patch"}, place.Name, status.Name))
 	binding.RoleRef, binding.Subjects = grant(role, "Role", account)
 	v.Service.set(service, labels)
 	v.setDeployment(deployment, account.Name, labels)
@@ -74,13 +76,10 @@ func gatewayLabels(peering, component string) map[string]string {
 	return map[string]string{records.LabelComponent: component, records.LabelPeering: peering}
 }
 
-// changing is the right to change these ConfigMaps and no other.
-func changing(some ...*corev1.ConfigMap) rbacv1.PolicyRule {
-	rule := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"update", "patch"}}
-	for _, o := range some {
-		rule.ResourceNames = append(rule.ResourceNames, o.Name)
-	}
-	return rule
+// onConfigMaps gives rights on the ConfigMaps of these names and on no other. A list, or a watch, that selects one
+// object by its name counts as a request for that name.
+func onConfigMaps(verbs []string, names ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: verbs, ResourceNames: names}
 }
 
 func (v GatewayValues) validate() error {

@@ -1,7 +1,7 @@
 // Package templates renders the objects of liqonet: what an installation consists of (Base), what a peering's
-// gateway does (Gateway), and the translation service (Translation). The manifests are embedded YAML, decoded
-// strictly into typed objects; values are then set on typed fields, so that no value, wherever it comes from, can
-// become another field.
+// gateway does (Gateway), the translation service (Translation), and which roles liqonet's users need (Access). The
+// manifests are embedded YAML, decoded strictly into typed objects; values are then set on typed fields, so that no
+// value, wherever it comes from, can become another field.
 //
 // Rendering is pure: no I/O, no client. Documents that objects carry are internal/records'.
 package templates
@@ -29,7 +29,7 @@ const (
 // KeysPath is the directory in a gateway pod where the peering's Secret is mounted, one file a key.
 const KeysPath = "/etc/liqonet/keys"
 
-//go:embed base gateway translation
+//go:embed base gateway translation policy access
 var manifests embed.FS
 
 // Object is an object of the API with its metadata. It is an alias so that slices of it need no conversion

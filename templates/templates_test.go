@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
@@ -23,7 +24,13 @@ var update = flag.Bool("update", false, "write the golden files")
 
 const image = "registry.example/liqonet:v1.2.3"
 
-func base() ([]Object, error) { return Base(BaseValues{Namespace: "liqonet", Image: image}) }
+func base() ([]Object, error) {
+	return Base(BaseValues{Namespace: "liqonet", Image: image, Policies: true})
+}
+
+func access(level Level) func() ([]Object, error) {
+	return func() ([]Object, error) { return Access(AccessValues{Namespace: "liqonet", Level: level}) }
+}
 
 func gateway(change func(*GatewayValues)) func() ([]Object, error) {
 	return func() ([]Object, error) {
@@ -41,6 +48,12 @@ var renderings = map[string]func() ([]Object, error){
 	"base": base,
 	"base-elsewhere": func() ([]Object, error) {
 		return Base(BaseValues{Namespace: "tools", Image: image})
+	},
+	"access-look":    access(Look),
+	"access-connect": access(Connect),
+	"access-install": access(Install),
+	"access-given": func() ([]Object, error) {
+		return Access(AccessValues{Namespace: "tools", Level: Look, Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "alice"}}})
 	},
 	"gateway-client":          gateway(func(v *GatewayValues) { v.Role, v.Service = records.Client, ServiceValues{} }),
 	"gateway-client-kernel":   gateway(func(v *GatewayValues) { v.Role, v.Implementation = records.Client, records.Kernel }),
@@ -136,7 +149,8 @@ func TestEveryObjectIsMarkedOurs(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, o := range objects {
-			if o.GetLabels()[records.LabelComponent] == "" {
+			// Roles of users are not the installation's.
+			if o.GetLabels()[records.LabelComponent] == "" && !strings.HasPrefix(name, "access-") {
 				t.Errorf("%s: %T %s has no label %s", name, o, o.GetName(), records.LabelComponent)
 			}
 			if kind := o.GetObjectKind().GroupVersionKind(); kind.Kind == "" || kind.Version == "" {

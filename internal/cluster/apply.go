@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -101,15 +102,18 @@ func (c *Cluster) put(ctx context.Context, objects []Object, dryRun bool) ([]Cha
 }
 
 // waves is how many steps put has; what a step needs is applied by the steps before it. A pod whose service
-// account or ConfigMap is missing would wait for a retry.
-const waves = 3
+// account or ConfigMap is missing would wait for a retry; a binding is refused without its role, to all who may not
+// bind any.
+const waves = 4
 
 func waveOf(o Object) int {
 	switch o.(type) {
 	case *corev1.Namespace:
 		return 0
-	case *appsv1.DaemonSet, *appsv1.Deployment:
+	case *rbacv1.RoleBinding, *rbacv1.ClusterRoleBinding:
 		return 2
+	case *appsv1.DaemonSet, *appsv1.Deployment:
+		return 3
 	}
 	return 1
 }

@@ -78,6 +78,7 @@ func TestPlanTellsWhatDiffersAndChangesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		last := changes[len(changes)-1]
+		last.Fields = last.Fields[1:] // the installation's digest
 		want := cluster.Change{
 			Kind: "DaemonSet", Namespace: "liqonet", Name: "node", Action: cluster.Changed,
 			Fields: []string{`spec.template.spec.containers[0].image: "liqonet:1" -> "liqonet:2"`},

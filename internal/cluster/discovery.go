@@ -26,8 +26,10 @@ type Discovery struct {
 	CNI          string // such as "flannel"; "" if it is not known
 	// ServiceCIDRAPI says whether the cluster has objects of kind ServiceCIDR.
 	ServiceCIDRAPI bool
-	Notes          []string // what was left out or could not be read
-	Warnings       []Warning
+	// AdmissionPolicies says whether the cluster has ValidatingAdmissionPolicies.
+	AdmissionPolicies bool
+	Notes             []string // what was left out or could not be read
+	Warnings          []Warning
 }
 
 // Ranges are address ranges and where they are known from.
@@ -94,7 +96,8 @@ func (inv *inventory) evaluate(context string, o Overrides) (Discovery, error) {
 	}
 	return Discovery{
 		PodCIDRs: pods, ServiceCIDRs: q.services, NodeNetworks: networks, Nodes: q.nodes,
-		CNI: inv.cni(), ServiceCIDRAPI: inv.serviceCIDRAPI, Notes: q.notes, Warnings: inv.warnings(),
+		CNI: inv.cni(), ServiceCIDRAPI: inv.serviceCIDRAPI, AdmissionPolicies: inv.policies,
+		Notes: q.notes, Warnings: inv.warnings(),
 	}, nil
 }
 

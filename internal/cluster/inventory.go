@@ -3,9 +3,11 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -27,6 +29,7 @@ type inventory struct {
 	daemonSets     []appsv1.DaemonSet
 	configMaps     map[configMap]map[string]string // data
 	versions       map[schema.GroupVersion]bool    // of the API
+	policies       bool                            // the API has ValidatingAdmissionPolicies
 	liqo           bool                            // namespace "liqo" exists
 	kubernetesIP   string                          // address of Service default/kubernetes
 	serviceCIDRAPI bool
@@ -87,6 +90,7 @@ func (c *Cluster) takeInventory(ctx context.Context) (*inventory, error) {
 		read(what, true, func(ctx context.Context) error { return c.readConfigMap(ctx, inv, place) })
 	}
 	read("API groups", false, func(ctx context.Context) error { return c.readVersions(ctx, inv) })
+	read("admission API", true, func(ctx context.Context) error { return c.readPolicies(ctx, inv) })
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
@@ -193,6 +197,20 @@ func (c *Cluster) readVersions(ctx context.Context, inv *inventory) error {
 			inv.versions[schema.GroupVersion{Group: group.Name, Version: version.Version}] = true
 		}
 	}
+	return nil
+}
+
+// readPolicies finds out whether the stable version of admission policies is there (Kubernetes 1.30). Everybody may
+// ask which resources an API has.
+func (c *Cluster) readPolicies(ctx context.Context, inv *inventory) error {
+	client := discovery.ToServerResourcesInterfaceWithContext(c.Kube.Discovery())
+	list, err := client.ServerResourcesForGroupVersionWithContext(ctx, admissionv1.SchemeGroupVersion.String())
+	if err != nil {
+		return err
+	}
+	inv.policies = slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool {
+		return r.Name == "validatingadmissionpolicies"
+	})
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -116,6 +117,10 @@ func (c *Cluster) resource(o Object, namespace string) (resource, error) {
 		return erase(rbac.ClusterRoles()), nil
 	case *rbacv1.ClusterRoleBinding:
 		return erase(rbac.ClusterRoleBindings()), nil
+	case *admissionv1.ValidatingAdmissionPolicy:
+		return erase(c.Kube.AdmissionregistrationV1().ValidatingAdmissionPolicies()), nil
+	case *admissionv1.ValidatingAdmissionPolicyBinding:
+		return erase(c.Kube.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings()), nil
 	}
 	return nil, fmt.Errorf("objects of type %T are not handled", o)
 }

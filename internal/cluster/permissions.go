@@ -8,7 +8,6 @@ import (
 	"golang.org/x/sync/errgroup"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -40,38 +39,9 @@ func (p Permission) String() string {
 	return text
 }
 
-// Permissions returns what it takes to do something with objects, each permission once. For roles it adds
-// their rules: an API server lets nobody grant what he has not.
-func Permissions(objects []Object, verbs ...string) ([]Permission, error) {
+// Permissions are those that rules of a role give in a namespace, "" for all of the cluster.
+func Permissions(rules []rbacv1.PolicyRule, namespace string) []Permission {
 	var all []Permission
-	seen := make(map[Permission]bool)
-	add := func(p Permission) {
-		if !seen[p] {
-			seen[p] = true
-			all = append(all, p)
-		}
-	}
-	for _, object := range objects {
-		gvk, err := kindOf(object)
-		if err != nil {
-			return nil, err
-		}
-		plural, _ := meta.UnsafeGuessKindToResource(gvk)
-		for _, verb := range verbs {
-			add(Permission{Verb: verb, Group: gvk.Group, Resource: plural.Resource, Namespace: object.GetNamespace()})
-		}
-		switch role := object.(type) {
-		case *rbacv1.Role:
-			granted(role.Rules, role.Namespace, add)
-		case *rbacv1.ClusterRole:
-			granted(role.Rules, "", add)
-		}
-	}
-	return all, nil
-}
-
-// granted hands out the permissions that rules stand for.
-func granted(rules []rbacv1.PolicyRule, namespace string, add func(Permission)) {
 	for _, rule := range rules {
 		names := rule.ResourceNames
 		if len(names) == 0 {
@@ -82,12 +52,13 @@ func granted(rules []rbacv1.PolicyRule, namespace string, add func(Permission)) 
 				for _, resource := range rule.Resources {
 					for _, name := range names {
 						plural, sub, _ := strings.Cut(resource, "/")
-						add(Permission{Verb: verb, Group: group, Resource: plural, Subresource: sub, Namespace: namespace, Name: name})
+						all = append(all, Permission{Verb: verb, Group: group, Resource: plural, Subresource: sub, Namespace: namespace, Name: name})
 					}
 				}
 			}
 		}
 	}
+	return all
 }
 
 // DiscoveryPermissions are what Discover cannot do without.
@@ -113,13 +84,13 @@ func (e *PermissionError) Error() string {
 	return fmt.Sprintf("check permissions in cluster %q: not allowed: %s", e.Context, strings.Join(lines, "; "))
 }
 
-// Hint says whom to ask.
+// Hint says who can help, and how.
 func (e *PermissionError) Hint() string {
-	return fmt.Sprintf("ask for these rights, or use a user that has them: kubectl --context %q auth can-i --list", e.Context)
+	return "an administrator gives the rights: see liqoctl network role --help; kubectl auth can-i --list --context " + e.Context + " shows yours"
 }
 
 // CheckPermissions asks the API server for each permission, in parallel. If some are missing the error is a
-// *PermissionError with all of them.
+// *PermissionError with all of them, in the order asked for.
 func (c *Cluster) CheckPermissions(ctx context.Context, permissions []Permission) error {
 	allowed := make([]bool, len(permissions))
 	group, ctx := errgroup.WithContext(ctx)

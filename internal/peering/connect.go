@@ -52,7 +52,7 @@ type connector struct {
 
 func newConnector(o ConnectOptions, r Reporter) *connector {
 	part := func(side Side, role records.Role) *end {
-		return &end{site: site{Side: side, Installation: o.Installation, reporter: r}, role: role}
+		return &end{site: site{Side: side, Installation: o.Installation, reporter: r, connecting: true}, role: role}
 	}
 	c := &connector{ConnectOptions: o, stages: stages{reporter: r}, reporter: r}
 	if o.LocalServes {

@@ -8,6 +8,7 @@ import (
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/templates"
 )
 
 // DifferenceError says that what is in the clusters differs from what was asked for, and that nothing was
@@ -51,15 +52,23 @@ func (s *site) differences(ctx context.Context) ([]string, error) {
 		}
 		want = decided
 	}
-	base, err := s.base()
-	if err != nil {
-		return nil, err
-	}
 	fabric, err := fabricObject(s.Cluster.Namespace, want)
 	if err != nil {
 		return nil, err
 	}
-	lines, err := s.planned(ctx, append(base, fabric)...)
+	objects := []cluster.Object{fabric}
+	if s.standing != "" {
+		if err := s.keepInstallation(); err != nil {
+			return nil, err
+		}
+	} else {
+		base, err := s.base()
+		if err != nil {
+			return nil, err
+		}
+		objects = append(base, fabric)
+	}
+	lines, err := s.planned(ctx, objects...)
 	if err != nil {
 		return nil, err
 	}
@@ -98,6 +107,9 @@ func changeLines(context string, changes []cluster.Change) []string {
 			continue
 		}
 		for _, field := range c.Fields {
+			if strings.HasPrefix(field, "metadata.annotations."+templates.AnnotationDigest) {
+				continue // it follows from the others
+			}
 			field = strings.TrimPrefix(field, "data."+records.DataKey+".")
 			lines = append(lines, fmt.Sprintf("cluster %q: %s %s: %s", context, c.Kind, c.Name, field))
 		}

@@ -11,6 +11,7 @@ import (
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/templates"
 )
 
 // Disconnect removes a peering from both clusters, or from the local one alone, and returns when the kernels of
@@ -100,6 +101,10 @@ func (s *leaving) identify(ctx context.Context) error {
 	if _, err := s.cluster.Version(ctx); err != nil {
 		return err
 	}
+	// First: what is missing is told all at once.
+	if err := checkPermissions(ctx, s.cluster, templates.Connect); err != nil {
+		return err
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() (err error) {
 		s.id, err = s.cluster.ID(ctx)
@@ -112,7 +117,6 @@ func (s *leaving) identify(ctx context.Context) error {
 		}
 		return err
 	})
-	group.Go(func() error { return checkPermissions(ctx, s.cluster) })
 	return group.Wait()
 }
 

@@ -67,16 +67,12 @@ func initialise(ctx context.Context, run *stages, s *site) error {
 // install applies the node helper, reserves the cluster's own ranges, and writes the fabric and what stands on it.
 // The helpers come first: their pods start while the rest is written, and wait for it.
 func (s *site) install(ctx context.Context) error {
-	s.installing = s.found.fabric == nil
-	base, err := s.base()
-	if err != nil {
-		return err
-	}
-	if err := s.apply(ctx, base...); err != nil {
+	s.installing = s.found.fabric == nil && s.standing == ""
+	if err := s.applyBase(ctx); err != nil {
 		return err
 	}
 	own := s.own
-	err = s.store().Update(ctx, func(r *ipam.Registry) error {
+	err := s.store().Update(ctx, func(r *ipam.Registry) error {
 		var err error
 		own.external, own.internal, err = reserveOwn(r, s.own)
 		return err
@@ -90,6 +86,18 @@ func (s *site) install(ctx context.Context) error {
 		return err
 	}
 	return s.installTranslation(ctx)
+}
+
+// applyBase applies the objects of the installation, unless the user may only use the one that stands.
+func (s *site) applyBase(ctx context.Context) error {
+	if s.standing != "" {
+		return s.keepInstallation()
+	}
+	base, err := s.base()
+	if err != nil {
+		return err
+	}
+	return s.apply(ctx, base...)
 }
 
 func (s *site) writeFabric(ctx context.Context) error {

@@ -3,10 +3,10 @@ package peering
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
@@ -14,48 +14,90 @@ import (
 	"liqonet.io/liqonet/templates"
 )
 
-// checkPermissions asks whether the user may do all that operations do in a cluster. Who may do everything is
-// asked once; everybody else gets a list of all that is missing. Objects that not every installation has are given.
-func checkPermissions(ctx context.Context, c *cluster.Cluster, also ...cluster.Object) error {
+// checkPermissions asks whether the user may do all that a level takes. Who may do everything is asked once;
+// everybody else gets a list of all that is missing.
+func checkPermissions(ctx context.Context, c *cluster.Cluster, level templates.Level) error {
 	everything := []cluster.Permission{{Verb: "*", Group: "*", Resource: "*"}}
 	err := c.CheckPermissions(ctx, everything)
 	var refused *cluster.PermissionError
 	if !errors.As(err, &refused) {
 		return err
 	}
-	needed, err := neededPermissions(c.Namespace, also...)
+	needed, err := neededPermissions(c.Namespace, level)
 	if err != nil {
 		return err
 	}
 	return c.CheckPermissions(ctx, needed)
 }
 
-// neededPermissions derives from the objects of an installation with a peering what it takes to make them, to
-// follow them and to remove them.
-func neededPermissions(namespace string, also ...cluster.Object) ([]cluster.Permission, error) {
-	const any = "any" // image and peering do not matter to permissions
-	objects, err := templates.Base(templates.BaseValues{Namespace: namespace, Image: any})
+// neededPermissions are those of a level without which nothing works. What else a level may read outside the
+// namespace makes discovery better, and it does without.
+func neededPermissions(namespace string, level templates.Level) ([]cluster.Permission, error) {
+	local, wide, err := templates.Rules(namespace, level)
 	if err != nil {
 		return nil, err
 	}
-	gateway, err := templates.Gateway(templates.GatewayValues{
-		Namespace: namespace, Peering: any, Image: any, Role: records.Server, Implementation: records.Auto,
-		Service: templates.ServiceValues{Type: corev1.ServiceTypeClusterIP},
-	})
+	_, discovery, err := templates.Rules(namespace, templates.Connect)
 	if err != nil {
 		return nil, err
 	}
-	meta := metav1.ObjectMeta{Namespace: namespace, Name: any}
-	objects = slices.Concat(objects, gateway, also)
-	objects = append(objects, &corev1.Secret{ObjectMeta: meta}, &coordinationv1.Lease{ObjectMeta: meta})
-	needed, err := cluster.Permissions(objects, "get", "list", "watch", "create", "patch", "delete")
-	if err != nil {
-		return nil, err
+	better := cluster.Permissions(discovery, "")
+	needed := append(cluster.Permissions(local, namespace), cluster.DiscoveryPermissions()...)
+	for _, p := range cluster.Permissions(wide, "") {
+		if !slices.Contains(better, p) {
+			needed = append(needed, p)
+		}
 	}
-	needed = append(needed, cluster.DiscoveryPermissions()...)
-	return append(needed,
-		// The registry of addresses is compared and swapped.
-		cluster.Permission{Verb: "update", Resource: "configmaps", Namespace: namespace},
-		// They tell why a pod was refused.
-		cluster.Permission{Verb: "list", Resource: "events", Namespace: namespace}), nil
+	return needed, nil
+}
+
+// standing is the digest of the installation that a cluster has; "" where there is none, or none that the user may
+// look at.
+func standing(ctx context.Context, c *cluster.Cluster) (string, error) {
+	set, err := c.Kube.AppsV1().DaemonSets(c.Namespace).Get(ctx, records.NodeName, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err), apierrors.IsForbidden(err):
+		return "", nil
+	case err != nil:
+		return "", fmt.Errorf("read DaemonSet %s/%s of cluster %q: %w", c.Namespace, records.NodeName, c.Context, err)
+	}
+	return set.Annotations[templates.AnnotationDigest], nil
+}
+
+// checkInstaller asks whether the user may do all that init does. Who may not, but may connect, can do so where
+// liqonet is installed: the site is then used as it is.
+func (s *site) checkInstaller(ctx context.Context) error {
+	err := checkPermissions(ctx, s.Cluster, templates.Install)
+	var refused *cluster.PermissionError
+	if !s.connecting || !errors.As(err, &refused) {
+		return err
+	}
+	digest, e := standing(ctx, s.Cluster)
+	if e != nil {
+		return e
+	}
+	if digest == "" {
+		return err // all that installing takes is told, which includes what connecting does
+	}
+	needed, e := neededPermissions(s.Cluster.Namespace, templates.Connect)
+	if e != nil {
+		return e
+	}
+	refused.Missing = slices.DeleteFunc(refused.Missing, func(p cluster.Permission) bool { return !slices.Contains(needed, p) })
+	if len(refused.Missing) > 0 {
+		return refused
+	}
+	s.standing = digest
+	return nil
+}
+
+// keepInstallation refuses to go on with an installation that is not the one that this run would make.
+func (s *site) keepInstallation() error {
+	base, err := s.base()
+	if err != nil || templates.Digest(base) == s.standing {
+		return err
+	}
+	return withHint(
+		fmt.Errorf("the installation in cluster %q is not that of this liqoctl with image %s, and you may not change it", s.Cluster.Context, s.Image),
+		"use the liqoctl and --image it was made with, or ask for: liqoctl network init --update")
 }

@@ -14,25 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"liqonet.io/liqonet/internal/cluster"
-	"liqonet.io/liqonet/internal/cluster/clustertest"
 	"liqonet.io/liqonet/internal/records"
 )
-
-func TestMissingPermissionsAreListedAtOnce(t *testing.T) {
-	everything := cluster.Permission{Verb: "*", Group: "*", Resource: "*"}
-	secrets := cluster.Permission{Verb: "create", Resource: "secrets", Namespace: records.DefaultNamespace}
-	roles := cluster.Permission{Verb: "delete", Group: "rbac.authorization.k8s.io", Resource: "clusterroles"}
-	c, _ := clustertest.New(clustertest.Config{Denied: []cluster.Permission{everything, secrets, roles}})
-	err := checkPermissions(t.Context(), c)
-	var refused *cluster.PermissionError
-	if !errors.As(err, &refused) || len(refused.Missing) != 2 || !slices.Contains(refused.Missing, secrets) || !slices.Contains(refused.Missing, roles) {
-		t.Errorf("error %v", err)
-	}
-	c, _ = clustertest.New(clustertest.Config{Denied: []cluster.Permission{everything}})
-	if err := checkPermissions(t.Context(), c); err != nil {
-		t.Errorf("everything that is needed is allowed, and yet: %v", err)
-	}
-}
 
 func TestDamagedDocumentsAreLeftAlone(t *testing.T) {
 	for name, text := range map[string]string{"peering-b": "version: 2\n", "fabric": "version: 1\nnonsense: true\n", "ipam": "version: 9\n"} {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"strings"
+
+	"liqonet.io/liqonet/templates"
 )
 
 // Reset removes liqonet from a cluster: the node helpers, once they have emptied their kernels, and every object.
@@ -38,7 +40,7 @@ func (s *resetter) reach(ctx context.Context) (string, error) {
 	if _, err := s.cluster.Version(ctx); err != nil {
 		return "", err
 	}
-	if err := checkPermissions(ctx, s.cluster); err != nil {
+	if err := checkPermissions(ctx, s.cluster, templates.Install); err != nil {
 		return "", err
 	}
 	all, err := traces(ctx, s.cluster)

@@ -28,6 +28,10 @@ type site struct {
 	own       ownRanges
 	fabric    records.Fabric // as it should be; overlay and MTU are known once the nodes have reported
 
+	// connecting says that an installation which stands will do; standing is the digest of the one that the user
+	// may use, but not change, "" where he may.
+	connecting bool
+	standing   string
 	installing bool // this run writes an installation where none was
 	changes    []cluster.Change
 }
@@ -50,27 +54,15 @@ func (s *site) reach(ctx context.Context) error {
 	if _, err := s.Cluster.Version(ctx); err != nil {
 		return err
 	}
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() (err error) {
-		s.id, err = s.Cluster.ID(ctx)
-		return err
-	})
+	// First: what is missing is told all at once.
 	if !s.SkipValidation {
-		group.Go(func() error { return s.checkPermissions(ctx) })
+		if err := s.checkInstaller(ctx); err != nil {
+			return err
+		}
 	}
-	return group.Wait()
-}
-
-// checkPermissions asks whether the user may do what is to be done.
-func (s *site) checkPermissions(ctx context.Context) error {
-	if s.Translation == nil || !*s.Translation {
-		return checkPermissions(ctx, s.Cluster)
-	}
-	service, err := templates.Translation(templates.TranslationValues{Namespace: s.Cluster.Namespace, Image: s.Image})
-	if err != nil {
-		return err
-	}
-	return checkPermissions(ctx, s.Cluster, service...)
+	var err error
+	s.id, err = s.Cluster.ID(ctx)
+	return err
 }
 
 // discover reads the cluster: what it is, and what liqonet has there.
@@ -157,7 +149,9 @@ func (s *site) readyNodes() []string {
 
 // base renders the objects of the installation.
 func (s *site) base() ([]cluster.Object, error) {
-	return templates.Base(templates.BaseValues{Namespace: s.Cluster.Namespace, Image: s.Image})
+	return templates.Base(templates.BaseValues{
+		Namespace: s.Cluster.Namespace, Image: s.Image, Policies: s.discovery.AdmissionPolicies,
+	})
 }
 
 // apply applies objects and keeps account of what changed.

@@ -74,7 +74,7 @@ func (s *site) hasDueAuthority() bool {
 // translationDifferences lists what a translation service that stands has otherwise than it should.
 func (s *site) translationDifferences(ctx context.Context) ([]string, error) {
 	have := s.found.translation
-	if !have.stands || have.authority == nil || !s.translates() {
+	if !have.stands || have.authority == nil || !s.translates() || s.standing != "" {
 		return nil, nil
 	}
 	objects, err := s.translationObjects(*have.authority)
@@ -89,8 +89,11 @@ func (s *site) translationDifferences(ctx context.Context) ([]string, error) {
 	return lines, err
 }
 
-// installTranslation installs the translation service, or removes it, as the user wants.
+// installTranslation installs the translation service, or removes it, as the user wants, if he may.
 func (s *site) installTranslation(ctx context.Context) error {
+	if s.standing != "" {
+		return nil
+	}
 	if !s.translates() {
 		if s.Translation == nil {
 			return nil

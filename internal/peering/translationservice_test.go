@@ -16,6 +16,7 @@ import (
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/cluster/clustertest"
 	"liqonet.io/liqonet/internal/translation/authority"
+	"liqonet.io/liqonet/templates"
 )
 
 // initialised runs Init in a world; translation is the flag.
@@ -173,21 +174,19 @@ func TestDamagedAuthorityIsRefused(t *testing.T) {
 	})
 }
 
-// TestPermissionsOfTranslation: what only the service needs is asked of those alone who want it.
+// TestPermissionsOfTranslation: what only the service needs is asked of who installs, as reset removes it too, and
+// not of who connects what is installed.
 func TestPermissionsOfTranslation(t *testing.T) {
-	yes := true
 	denied := []cluster.Permission{
 		{Verb: "*", Group: "*", Resource: "*"}, {Verb: "create", Group: "authentication.k8s.io", Resource: "tokenreviews"},
 	}
 	c, _ := clustertest.New(clustertest.Config{Denied: denied})
-	s := site{Side: Side{Cluster: c}, Installation: Installation{Image: "i"}}
-	if err := s.checkPermissions(t.Context()); err != nil {
-		t.Errorf("without the service: %v", err)
+	if err := checkPermissions(t.Context(), c, templates.Connect); err != nil {
+		t.Errorf("to connect: %v", err)
 	}
-	s.Translation = &yes
 	var refused *cluster.PermissionError
-	if err := s.checkPermissions(t.Context()); !errors.As(err, &refused) || len(refused.Missing) != 1 {
-		t.Errorf("with the service: %v", err)
+	if err := checkPermissions(t.Context(), c, templates.Install); !errors.As(err, &refused) || len(refused.Missing) != 1 {
+		t.Errorf("to install: %v", err)
 	}
 }
 

@@ -89,8 +89,8 @@ func (w *withdrawal) uninstall(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// The image does not matter to what is deleted.
-	base, err := templates.Base(templates.BaseValues{Namespace: w.cluster.Namespace, Image: "any"})
+	// The image does not matter to what is deleted, and what the API server does not know is not there.
+	base, err := templates.Base(templates.BaseValues{Namespace: w.cluster.Namespace, Image: "any", Policies: true})
 	if err != nil {
 		return err
 	}

@@ -46,12 +46,13 @@ func TestRightsAndUses(t *testing.T) {
 
 func TestWildAndWrites(t *testing.T) {
 	for r, want := range map[Right][2]bool{
-		{Verb: "list", Resource: "pods"}:         {false, false},
-		{Verb: "*", Resource: "pods"}:            {true, true},
-		{Verb: "get", Resource: "*/status"}:      {true, false},
-		{Verb: "delete", Resource: "pods"}:       {false, true},
-		{Verb: "escalate", Resource: "roles"}:    {false, true},
-		{Verb: "get", Group: "*", Resource: "x"}: {true, false},
+		{Verb: "list", Resource: "pods"}:                                           {false, false},
+		{Verb: "create", Group: "authentication.k8s.io", Resource: "tokenreviews"}: {false, false},
+		{Verb: "*", Resource: "pods"}:                                              {true, true},
+		{Verb: "get", Resource: "*/status"}:                                        {true, false},
+		{Verb: "delete", Resource: "pods"}:                                         {false, true},
+		{Verb: "escalate", Resource: "roles"}:                                      {false, true},
+		{Verb: "get", Group: "*", Resource: "x"}:                                   {true, false},
 	} {
 		if got := [2]bool{r.Wild(), r.Writes()}; got != want {
 			t.Errorf("%s: wild, writes: %v, want %v", r, got, want)

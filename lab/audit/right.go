@@ -38,8 +38,11 @@ func (r Right) covers(done Right) bool {
 		(r.Namespace == "" || r.Namespace == done.Namespace) && (r.Name == "" || r.Name == done.Name)
 }
 
-// Writes reports whether the right is one to change something.
-func (r Right) Writes() bool { return !slices.Contains([]string{"get", "list", "watch"}, r.Verb) }
+// Writes reports whether the right is one to change something. A review, such as a TokenReview, is a question that
+// is asked by creating it; nothing is stored.
+func (r Right) Writes() bool {
+	return !slices.Contains([]string{"get", "list", "watch"}, r.Verb) && !strings.HasSuffix(r.Resource, "reviews")
+}
 
 // Wild reports whether the right has no bounds: a wildcard in any place.
 func (r Right) Wild() bool {

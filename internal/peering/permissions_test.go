@@ -1,0 +1,121 @@
+package peering
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+
+	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/cluster/clustertest"
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/templates"
+)
+
+var everything = cluster.Permission{Verb: "*", Group: "*", Resource: "*"}
+
+func TestMissingPermissionsAreListedAtOnce(t *testing.T) {
+	secrets := cluster.Permission{Verb: "create", Resource: "secrets", Namespace: records.DefaultNamespace}
+	roles := cluster.Permission{
+		Verb: "delete", Group: "rbac.authorization.k8s.io", Resource: "clusterroles", Name: templates.NodeClusterRole(records.DefaultNamespace),
+	}
+	c, _ := clustertest.New(clustertest.Config{Denied: []cluster.Permission{everything, secrets, roles}})
+	err := checkPermissions(t.Context(), c, templates.Install)
+	var refused *cluster.PermissionError
+	if !errors.As(err, &refused) || len(refused.Missing) != 2 || !slices.Contains(refused.Missing, secrets) || !slices.Contains(refused.Missing, roles) {
+		t.Errorf("error %v", err)
+	}
+	err = checkPermissions(t.Context(), c, templates.Connect)
+	if !errors.As(err, &refused) || !slices.Equal(refused.Missing, []cluster.Permission{secrets}) {
+		t.Errorf("who connects needs no ClusterRole: error %v", err)
+	}
+	c, _ = clustertest.New(clustertest.Config{Denied: []cluster.Permission{everything}})
+	if err := checkPermissions(t.Context(), c, templates.Install); err != nil {
+		t.Errorf("everything that is needed is allowed, and yet: %v", err)
+	}
+}
+
+// limit lets the user of a world do no more than a level takes, and notes writes beyond it.
+func limit(t *testing.T, w *world, level templates.Level) {
+	t.Helper()
+	allowed, err := neededPermissions(w.Namespace, level)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.kube.PrependReactor("create", "selfsubjectaccessreviews", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		answer, ok := action.(clienttesting.CreateActionImpl).Object.DeepCopyObject().(*authorizationv1.SelfSubjectAccessReview)
+		if !ok {
+			return false, nil, nil
+		}
+		asked := answer.Spec.ResourceAttributes
+		answer.Status.Allowed = slices.Contains(allowed, cluster.Permission{
+			Verb: asked.Verb, Group: asked.Group, Resource: asked.Resource, Namespace: asked.Namespace, Name: asked.Name,
+		})
+		return true, answer, nil
+	})
+	base, err := templates.Base(templates.BaseValues{Namespace: w.Namespace, Image: "any", Policies: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.kube.PrependReactor("patch", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		patch := action.(clienttesting.PatchActionImpl)
+		for _, o := range base {
+			if o.GetName() == patch.Name && o.GetNamespace() == patch.Namespace && patch.Subresource == "" {
+				t.Errorf("%s of %s %s, which is the installation's", action.GetVerb(), patch.Resource.Resource, patch.Name)
+			}
+		}
+		return false, nil, nil
+	})
+}
+
+// Who may connect, and not install, does so where liqonet is installed, and changes nothing of the installation.
+func TestConnectWithoutTheRightToInstall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := twoWorlds()
+		live(t, a, b)
+		for _, w := range []*world{a, b} {
+			o := connectOptions(a, b)
+			if _, err := Init(t.Context(), InitOptions{Side: Side{Cluster: w.Cluster}, Installation: o.Installation, Timeout: o.Timeout}, &recorder{}); err != nil {
+				t.Fatal(err)
+			}
+			limit(t, w, templates.Connect)
+		}
+		if _, err := Connect(t.Context(), connectOptions(a, b), &recorder{}); err != nil {
+			t.Fatal(err)
+		}
+		other := connectOptions(a, b)
+		other.Image = "registry.example/liqonet:other"
+		other.Update = true
+		_, err := Connect(t.Context(), other, &recorder{})
+		if err == nil || !strings.Contains(err.Error(), "you may not change it") || !strings.Contains(hintOf(err), "init --update") {
+			t.Errorf("another version's installation: error %v", err)
+		}
+		if _, err := Init(t.Context(), InitOptions{Side: Side{Cluster: a.Cluster}, Installation: other.Installation}, &recorder{}); err == nil {
+			t.Error("init without the right to install")
+		}
+	})
+}
+
+func TestConnectWhereNothingIsInstalledNeedsTheRightToInstall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := twoWorlds()
+		live(t, a, b)
+		limit(t, a, templates.Connect)
+		_, err := Connect(t.Context(), connectOptions(a, b), &recorder{})
+		var refused *cluster.PermissionError
+		daemonSet := cluster.Permission{Verb: "create", Group: "apps", Resource: "daemonsets", Namespace: a.Namespace, Name: records.NodeName}
+		if !errors.As(err, &refused) || !slices.Contains(refused.Missing, daemonSet) {
+			t.Errorf("error %v", err)
+		}
+		if _, err := a.kube.CoreV1().Namespaces().Get(t.Context(), a.Namespace, metav1.GetOptions{}); err == nil {
+			t.Error("something was changed")
+		}
+	})
+}

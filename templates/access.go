@@ -1,0 +1,142 @@
+package templates
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"liqonet.io/liqonet/internal/records"
+)
+
+// Level is how far a user of liqonet may go in a cluster. Each includes those before it.
+type Level string
+
+// The levels.
+const (
+	Look    Level = "look"    // network status, ipam list, show, translate
+	Connect Level = "connect" // network connect and disconnect, where liqonet is installed; ipam reserve and the like
+	Install Level = "install" // network init and reset; connect where liqonet is not installed yet
+)
+
+// Levels are all levels, the least first.
+func Levels() []Level { return []Level{Look, Connect, Install} }
+
+// AccessValues say who may do what.
+type AccessValues struct {
+	Namespace string // of liqonet
+	Level     Level
+	Subjects  []rbacv1.Subject // to whom the roles are given; nil renders the roles alone
+}
+
+// Access renders the roles that a level takes, and their bindings. The level Install begins with the Namespace, in
+// which a Role must be before liqonet is. The roles do not bear liqonet's label: they are not the installation's,
+// and outlive it.
+func Access(v AccessValues) ([]Object, error) {
+	if err := validateNamespace(v.Namespace); err != nil {
+		return nil, fmt.Errorf("render roles: %w", err)
+	}
+	local, wide, err := Rules(v.Namespace, v.Level)
+	if err != nil {
+		return nil, fmt.Errorf("render roles: %w", err)
+	}
+	var r reader
+	namespace := read[corev1.Namespace](&r, "base/namespace.yaml")
+	role := read[rbacv1.Role](&r, "access/look-role.yaml")
+	clusterRole := read[rbacv1.ClusterRole](&r, "access/look-clusterrole.yaml")
+	binding := read[rbacv1.RoleBinding](&r, "base/rolebinding.yaml")
+	clusterBinding := read[rbacv1.ClusterRoleBinding](&r, "base/clusterrolebinding.yaml")
+	if r.err != nil {
+		return nil, r.err
+	}
+	identify(namespace, "", v.Namespace, map[string]string{records.LabelComponent: records.ComponentFabric})
+	role.Name, role.Namespace, role.Rules = fmt.Sprintf("%s:%s", records.DefaultNamespace, v.Level), v.Namespace, local
+	clusterRole.Name, clusterRole.Rules = clusterWide(v.Namespace, string(v.Level)), wide
+	objects := []Object{role, clusterRole}
+	if v.Level == Install {
+		objects = slices.Insert(objects, 0, Object(namespace))
+	}
+	if len(v.Subjects) == 0 {
+		return objects, nil
+	}
+	binding.Name, binding.Namespace = role.Name, role.Namespace
+	binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name}
+	clusterBinding.Name = clusterRole.Name
+	clusterBinding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: clusterRole.Name}
+	binding.Subjects, clusterBinding.Subjects = v.Subjects, v.Subjects
+	return append(objects, binding, clusterBinding), nil
+}
+
+// Rules are those that a level takes, in liqonet's namespace and cluster-wide. Reads are written down in
+// templates/access; what it takes to make, change and remove objects follows from the objects.
+func Rules(namespace string, level Level) (local, wide []rbacv1.PolicyRule, err error) {
+	if !slices.Contains(Levels(), level) {
+		return nil, nil, fmt.Errorf("level %q: want look, connect or install", level)
+	}
+	var here, everywhere rights
+	for _, l := range Levels()[:slices.Index(Levels(), level)+1] {
+		var r reader
+		here.add(read[rbacv1.Role](&r, fmt.Sprintf("access/%s-role.yaml", l)).Rules)
+		everywhere.add(read[rbacv1.ClusterRole](&r, fmt.Sprintf("access/%s-clusterrole.yaml", l)).Rules)
+		objects, e := managed(namespace, l)
+		if err := errors.Join(r.err, e); err != nil {
+			return nil, nil, err
+		}
+		for _, o := range objects {
+			manage(o, l, &here, &everywhere)
+		}
+	}
+	return here.rules(), everywhere.rules(), nil
+}
+
+// managed are the objects that users of a level make and remove, beyond those of lower levels.
+func managed(namespace string, level Level) ([]Object, error) {
+	const any = "any" // rights do not depend on the image
+	switch level {
+	case Connect:
+		return Gateway(GatewayValues{
+			Namespace: namespace, Peering: any, Image: any, Role: records.Server, Implementation: records.Auto,
+			Service: ServiceValues{Type: corev1.ServiceTypeClusterIP},
+		})
+	case Install:
+		base, err := Base(BaseValues{Namespace: namespace, Image: any, Policies: true})
+		service, e := Translation(TranslationValues{Namespace: namespace, Image: any})
+		return append(base, service...), errors.Join(err, e)
+	}
+	return nil, nil
+}
+
+// manage adds what it takes to make and remove an object, and the rights that the object gives: an API server lets
+// nobody give what he has not. Names of a peering's objects are not known beforehand.
+func manage(o Object, level Level, here, everywhere *rights) {
+	where, name := everywhere, o.GetName()
+	if o.GetNamespace() != "" {
+		where = here
+	}
+	if level == Connect {
+		name = ""
+	}
+	group, resource := resourceOf(o)
+	where.give(right{group: group, resource: resource, name: name}, "get", "list", "create", "patch", "delete")
+	switch role := o.(type) {
+	case *corev1.Namespace:
+		where.give(right{group: group, resource: resource, name: name}, "watch") // it goes in its own time
+	case *rbacv1.Role:
+		here.add(onAnyPeering(role.Rules, level))
+	case *rbacv1.ClusterRole:
+		everywhere.add(role.Rules)
+	}
+}
+
+// onAnyPeering takes the names out of rules that are made for one peering.
+func onAnyPeering(rules []rbacv1.PolicyRule, level Level) []rbacv1.PolicyRule {
+	rules = slices.Clone(rules)
+	for i := range rules {
+		if level == Connect {
+			rules[i].ResourceNames = nil
+		}
+	}
+	return rules
+}

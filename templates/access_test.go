@@ -1,0 +1,158 @@
+package templates
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+)
+
+// wideWrites are the cluster-wide objects that an installation consists of: who installs writes these, and no other.
+var wideWrites = []string{
+	"namespaces liqonet",
+	"clusterroles liqonet:liqonet:node", "clusterrolebindings liqonet:liqonet:node",
+	"clusterroles liqonet:liqonet:translation", "clusterrolebindings liqonet:liqonet:translation",
+	"validatingadmissionpolicies liqonet.liqonet.leases", "validatingadmissionpolicybindings liqonet.liqonet.leases",
+	"validatingadmissionpolicies liqonet.liqonet.pods", "validatingadmissionpolicybindings liqonet.liqonet.pods",
+}
+
+func TestUsersWriteNamedObjectsOutsideTheNamespace(t *testing.T) {
+	var written []string
+	for _, level := range Levels() {
+		local, wide, err := Rules("liqonet", level)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, rule := range slices.Concat(local, wide) {
+			for _, word := range slices.Concat(rule.APIGroups, rule.Resources, rule.Verbs, rule.ResourceNames) {
+				if strings.Contains(word, "*") || slices.Contains([]string{"escalate", "bind", "impersonate", "deletecollection"}, word) {
+					t.Errorf("%s: %v", level, rule)
+				}
+			}
+			if slices.Contains(rule.Resources, "secrets") && level == Look {
+				t.Errorf("who looks reads keys: %v", rule)
+			}
+		}
+		for _, rule := range wide {
+			if readsOnly(rule) || slices.Equal(rule.Resources, []string{"tokenreviews"}) {
+				continue // a review stores nothing
+			}
+			if level != Install || len(rule.ResourceNames) == 0 {
+				t.Errorf("%s: cluster-wide: %v", level, rule)
+			}
+			for _, resource := range rule.Resources {
+				for _, name := range rule.ResourceNames {
+					written = append(written, resource+" "+name)
+				}
+			}
+		}
+	}
+	slices.Sort(written)
+	if want := slices.Sorted(slices.Values(wideWrites)); !slices.Equal(written, want) {
+		t.Errorf("cluster-wide writes\n%q, want\n%q", written, want)
+	}
+}
+
+// allows reports whether one of the rules gives a right.
+func allows(rules []rbacv1.PolicyRule, verb, group, resource, name string) bool {
+	return slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool {
+		return slices.Contains(r.Verbs, verb) && slices.Contains(r.APIGroups, group) && slices.Contains(r.Resources, resource) &&
+			(len(r.ResourceNames) == 0 || slices.Contains(r.ResourceNames, name))
+	})
+}
+
+func TestEachLevelIncludesTheOneBefore(t *testing.T) {
+	var lower [2][]rbacv1.PolicyRule
+	for _, level := range Levels() {
+		local, wide, err := Rules("liqonet", level)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, rules := range [2][]rbacv1.PolicyRule{local, wide} {
+			for _, had := range lower[i] {
+				for _, verb := range had.Verbs {
+					for _, resource := range had.Resources {
+						for _, name := range append([]string{""}, had.ResourceNames...)[min(1, len(had.ResourceNames)):] {
+							if !allows(rules, verb, had.APIGroups[0], resource, name) {
+								t.Errorf("%s may not %s %s %s", level, verb, resource, name)
+							}
+						}
+					}
+				}
+			}
+			lower[i] = rules
+		}
+	}
+}
+
+// An API server lets nobody give what he has not: who makes the roles of helpers must have their rights.
+func TestUsersHoldWhatTheyGive(t *testing.T) {
+	for level, render := range map[Level]func() ([]Object, error){Connect: gateway(func(*GatewayValues) {}), Install: base} {
+		local, wide, err := Rules("liqonet", level)
+		if err != nil {
+			t.Fatal(err)
+		}
+		objects, err := render()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range objects {
+			var given, held []rbacv1.PolicyRule
+			switch role := o.(type) {
+			case *rbacv1.Role:
+				given, held = role.Rules, local
+			case *rbacv1.ClusterRole:
+				given, held = role.Rules, wide
+			}
+			for _, rule := range given {
+				for _, verb := range rule.Verbs {
+					for _, resource := range rule.Resources {
+						if !allows(held, verb, rule.APIGroups[0], resource, "") {
+							t.Errorf("%s gives %s %s and has it not", level, verb, resource)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestHostileAccess(t *testing.T) {
+	for _, v := range []AccessValues{
+		{Namespace: "a\nkind: x", Level: Look}, {Namespace: "", Level: Look},
+		{Namespace: "liqonet", Level: "root"}, {Namespace: "liqonet"}, {Namespace: "liqonet", Level: "../base/role"},
+	} {
+		if _, err := Access(v); err == nil {
+			t.Errorf("%+v was taken", v)
+		}
+	}
+}
+
+// Whoever may not change the installation sees by its digest whether it is the one that he would apply.
+func TestDigestFollowsEveryChange(t *testing.T) {
+	seen := map[string]BaseValues{}
+	for _, v := range []BaseValues{
+		{Namespace: "liqonet", Image: "a:1"}, {Namespace: "liqonet", Image: "a:2"},
+		{Namespace: "tools", Image: "a:1"}, {Namespace: "liqonet", Image: "a:1", Policies: true},
+	} {
+		for range 2 {
+			objects, err := Base(v)
+			if err != nil {
+				t.Fatal(err)
+			}
+			d := Digest(objects)
+			if other, taken := seen[d]; d == "" || taken && other != v {
+				t.Errorf("%+v and %+v have digest %q", v, other, d)
+			}
+			seen[d] = v
+			if _, last := objects[len(objects)-1].(*appsv1.DaemonSet); !last {
+				t.Error("the DaemonSet is not the last object")
+			}
+		}
+	}
+	if len(seen) != 4 {
+		t.Errorf("%d digests of 4 installations", len(seen))
+	}
+}
