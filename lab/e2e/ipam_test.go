@@ -31,11 +31,7 @@ func TestIPAM(t *testing.T) {
 	l, err := lab.Start(ctx, lab.Options{
 		Name: name, Log: t.Output(), Spec: spec.Spec{Clusters: []spec.Cluster{{Name: "a", Nodes: 1}}},
 	})
-	t.Cleanup(func() {
-		if err := lab.Remove(context.WithoutCancel(ctx), name); err != nil {
-			t.Error(err)
-		}
-	})
+	endLab(ctx, t, name)
 	if err != nil {
 		t.Fatal(err)
 	}

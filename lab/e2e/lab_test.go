@@ -36,11 +36,7 @@ func TestLab(t *testing.T) {
 	}
 	before := observeHost(t)
 	l, err := lab.Start(ctx, lab.Options{Name: labName, Log: t.Output()})
-	t.Cleanup(func() {
-		if err := lab.Remove(context.WithoutCancel(ctx), labName); err != nil {
-			t.Error(err)
-		}
-	})
+	endLab(ctx, t, labName)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,10 +17,11 @@ import (
 	"liqonet.io/liqonet/lab/spec"
 )
 
-// liqoctl is the program under test, with a lab's kubeconfig.
+// liqoctl is the program under test, with a lab's kubeconfig unless it has another.
 type liqoctl struct {
-	path string
-	lab  *lab.Lab
+	path       string
+	lab        *lab.Lab
+	kubeconfig string // "": the lab's, whose user may do everything
 }
 
 // newLiqoctl builds the program, and puts its image on every node of the lab, as a user without a registry would.
@@ -66,7 +68,7 @@ func (c liqoctl) in(ctx context.Context, t *testing.T, l *lab.Lab) liqoctl {
 func (c liqoctl) run(ctx context.Context, t *testing.T, args ...string) (out, said string, code int) {
 	t.Helper()
 	cmd := exec.CommandContext(ctx, c.path, args...)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.lab.Kubeconfig())
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+cmp.Or(c.kubeconfig, c.lab.Kubeconfig()))
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
@@ -152,11 +154,7 @@ func startLab(ctx context.Context, t *testing.T, name string, s spec.Spec) *lab.
 		t.Fatal(err)
 	}
 	l, err := lab.Start(ctx, lab.Options{Name: name, Spec: s, Log: t.Output()})
-	t.Cleanup(func() {
-		if err := lab.Remove(context.WithoutCancel(ctx), name); err != nil {
-			t.Error(err)
-		}
-	})
+	endLab(ctx, t, name)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,12 +25,13 @@ func sides(c connection) []side {
 	return []side{{"a", "b", c.Local, c.Remote}, {"b", "a", c.Remote, c.Local}}
 }
 
-// TestNetwork connects two clusters that use the same pod CIDR, from nothing to nothing.
+// TestNetwork connects two clusters that use the same pod CIDR, from nothing to nothing. Who looks, connects and
+// installs are three users, each with the printed roles and nothing else.
 func TestNetwork(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), buildTimeout)
 	defer cancel()
 	l := startLab(ctx, t, "e2e-network", spec.Default())
-	c := newLiqoctl(ctx, t, l)
+	admin := newLiqoctl(ctx, t, l)
 	clean := map[string]string{}
 	for _, cluster := range []string{"a", "b"} {
 		for _, node := range nodesOf(ctx, t, l, cluster) {
@@ -38,6 +39,9 @@ func TestNetwork(t *testing.T) {
 		}
 	}
 
+	u := admin.users(ctx, t, "a", "b")
+	u.installer.install(ctx, t, "a", "b")
+	c := u.connector
 	conn := c.connect(ctx, t)
 	if !conn.Changed {
 		t.Error("the first connect says that it changed nothing")
@@ -60,22 +64,26 @@ func TestNetwork(t *testing.T) {
 		}
 	})
 	t.Run("other parameters need --update", func(t *testing.T) { testUpdate(ctx, t, c) })
-	t.Run("status is healthy", func(t *testing.T) { testStatus(ctx, t, c) })
+	t.Run("status is healthy", func(t *testing.T) { testStatus(ctx, t, u.looker) })
 	t.Run("addresses are in order", func(t *testing.T) {
 		for _, cluster := range []string{"a", "b"} {
 			c.must(ctx, t, "ipam", "check", "--context", cluster)
 		}
 	})
+	t.Run("users do no more than their level", func(t *testing.T) { testLevels(ctx, t, u) })
+	t.Run("a node's helper writes its own Lease alone", func(t *testing.T) { testOwnLease(ctx, t, l) })
+	t.Run("a gateway writes its own records alone", func(t *testing.T) { testGatewayAccount(ctx, t, l) })
+	t.Run("pods are no more than helpers", func(t *testing.T) { testPodPolicy(ctx, t, l) })
 	t.Run("a node that joins takes part", func(t *testing.T) {
 		if _, err := l.AddNode(ctx, "a"); err != nil {
 			t.Fatal(err)
 		}
 		kubectl(ctx, t, l, "a", "rollout", "status", "daemonset/echo", "--timeout=60s")
 		kubectl(ctx, t, l, "a", "-n", "liqonet", "rollout", "status", "daemonset/node", "--timeout=60s")
-		awaitHealthy(ctx, t, c, 3)
+		awaitHealthy(ctx, t, u.looker, 3)
 		testEveryPod(ctx, t, l, conn)
 	})
-	t.Run("disconnect and reset leave nothing", func(t *testing.T) { testRemoval(ctx, t, c, clean) })
+	t.Run("disconnect and reset leave nothing", func(t *testing.T) { testRemoval(ctx, t, u, clean) })
 }
 
 // TestNetworkDisjoint connects clusters whose ranges do not collide: addresses stay as they are.
@@ -198,26 +206,28 @@ func awaitHealthy(ctx context.Context, t *testing.T, c liqoctl, nodes int) {
 }
 
 // testRemoval disconnects and resets, and looks for what is left in kernels and API servers.
-func testRemoval(ctx context.Context, t *testing.T, c liqoctl, clean map[string]string) {
-	if _, said, code := c.run(ctx, t, "network", "reset", "--context", "a"); code != 1 || !strings.Contains(said, "hint:") {
+func testRemoval(ctx context.Context, t *testing.T, users users, clean map[string]string) {
+	if _, said, code := users.installer.run(ctx, t, "network", "reset", "--context", "a"); code != 1 || !strings.Contains(said, "hint:") {
 		t.Errorf("reset while a peering stands: exit code %d\n%s", code, said)
 	}
-	c.must(ctx, t, "network", "disconnect", "--context", "a", "--remote-context", "b")
+	users.connector.must(ctx, t, "network", "disconnect", "--context", "a", "--remote-context", "b")
+	l := users.admin.lab
 	for node, want := range clean {
-		if got := kernelOf(ctx, t, c.lab, node); got != want {
+		if got := kernelOf(ctx, t, l, node); got != want {
 			t.Errorf("node %s after disconnect:\n%s\nwant:\n%s", node, got, want)
 		}
 	}
 	for _, cluster := range []string{"a", "b"} {
-		if out := kubectl(ctx, t, c.lab, cluster, "-n", "liqonet", "get", "all,configmaps,secrets,leases", "-l", "liqonet.io/peering", "-o", "name"); out != "" {
+		if out := kubectl(ctx, t, l, cluster, "-n", "liqonet", "get", "all,configmaps,secrets,leases", "-l", "liqonet.io/peering", "-o", "name"); out != "" {
 			t.Errorf("objects of the peering in %s after disconnect:\n%s", cluster, out)
 		}
-		c.must(ctx, t, "network", "reset", "--context", cluster)
-		if out := kubectl(ctx, t, c.lab, cluster, "get", "namespaces,clusterroles,clusterrolebindings", "-o", "name"); strings.Contains(out, "liqonet") {
+		users.installer.must(ctx, t, "network", "reset", "--context", cluster)
+		kubectl(ctx, t, l, cluster, "delete", "--ignore-not-found", "-f", users.roles)
+		if out := kubectl(ctx, t, l, cluster, "get", "namespaces,clusterroles,clusterrolebindings,validatingadmissionpolicies,validatingadmissionpolicybindings", "-o", "name"); strings.Contains(out, "liqonet") {
 			t.Errorf("objects in %s after reset:\n%s", cluster, out)
 		}
 	}
-	if out := c.must(ctx, t, "network", "disconnect", "--context", "a", "--remote-context", "b"); strings.Contains(out, "error") {
+	if out := users.admin.must(ctx, t, "network", "disconnect", "--context", "a", "--remote-context", "b"); strings.Contains(out, "error") {
 		t.Errorf("disconnect of what is not connected: %s", out)
 	}
 }

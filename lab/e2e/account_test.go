@@ -1,0 +1,184 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"liqonet.io/liqonet/lab"
+)
+
+// kubeconfig is the part of the format that tests change.
+type kubeconfig struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Clusters   []struct {
+		Name    string `json:"name"`
+		Cluster struct {
+			Server    string `json:"server"`
+			Authority []byte `json:"certificate-authority-data"`
+		} `json:"cluster"`
+	} `json:"clusters"`
+	Users    []kubeUser    `json:"users"`
+	Contexts []kubeContext `json:"contexts"`
+}
+
+type kubeUser struct {
+	Name string `json:"name"`
+	User struct {
+		Token string `json:"token"`
+	} `json:"user"`
+}
+
+type kubeContext struct {
+	Name    string `json:"name"`
+	Context struct {
+		Cluster string `json:"cluster"`
+		User    string `json:"user"`
+	} `json:"context"`
+}
+
+// readKubeconfig reads a lab's kubeconfig, without its users.
+func readKubeconfig(t *testing.T, l *lab.Lab) kubeconfig {
+	t.Helper()
+	text, err := os.ReadFile(l.Kubeconfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var k kubeconfig
+	if err := yaml.Unmarshal(text, &k); err != nil {
+		t.Fatal(err)
+	}
+	k.Users, k.Contexts = nil, nil
+	return k
+}
+
+// users are the program in the hands of an administrator, and of one user for each level.
+type users struct {
+	admin, looker, connector, installer liqoctl
+	roles                               string // file with the manifests of all but the administrator's
+}
+
+// users gives the printed roles to an account of each level, in every cluster.
+func (c liqoctl) users(ctx context.Context, t *testing.T, clusters ...string) users {
+	t.Helper()
+	documents := []string{"apiVersion: v1\nkind: Namespace\nmetadata: {name: " + people + "}\n"}
+	for i := range levels {
+		level := levels[len(levels)-1-i] // the last one brings the namespace of the others
+		documents = append(documents,
+			"apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: "+level+", namespace: "+people+"}\n",
+			c.must(ctx, t, "network", "role", level, "--for", "serviceaccount:"+people+"/"+level))
+	}
+	file := filepath.Join(t.TempDir(), "roles.yaml")
+	if err := os.WriteFile(file, []byte(strings.Join(documents, "---\n")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, cluster := range clusters {
+		kubectl(ctx, t, c.lab, cluster, "apply", "-f", file)
+	}
+	return users{admin: c, looker: c.as(ctx, t, "look"), connector: c.as(ctx, t, "connect"), installer: c.as(ctx, t, "install"), roles: file}
+}
+
+// install installs liqonet in several clusters at once, with all that it may consist of.
+func (c liqoctl) install(ctx context.Context, t *testing.T, clusters ...string) {
+	t.Helper()
+	var all sync.WaitGroup
+	for _, cluster := range clusters {
+		all.Go(func() {
+			if out, said, code := c.run(ctx, t, "network", "init", "--translation", "--context", cluster); code != 0 {
+				t.Errorf("init in %s: exit code %d\n%s%s", cluster, code, out, said)
+			}
+		})
+	}
+	all.Wait()
+	if t.Failed() {
+		t.FailNow()
+	}
+}
+
+// as is the program in the hands of somebody who has the roles of a level, and no others.
+func (c liqoctl) as(ctx context.Context, t *testing.T, level string) liqoctl {
+	t.Helper()
+	k := readKubeconfig(t, c.lab)
+	for _, cluster := range k.Clusters {
+		var u kubeUser
+		u.Name = cluster.Name
+		u.User.Token = kubectl(ctx, t, c.lab, cluster.Name, "-n", people, "create", "token", level)
+		var x kubeContext
+		x.Name, x.Context.Cluster, x.Context.User = cluster.Name, cluster.Name, u.Name
+		k.Users, k.Contexts = append(k.Users, u), append(k.Contexts, x)
+	}
+	text, err := yaml.Marshal(k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(c.kubeconfig, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// account speaks with a cluster's API server by a token.
+type account struct {
+	server, token string
+	client        *http.Client
+}
+
+// helperAccount has a token as the pod of a helper has it: bound to the pod, and so to its node.
+func helperAccount(ctx context.Context, t *testing.T, l *lab.Lab, cluster, name, pod string) account {
+	t.Helper()
+	a := account{token: kubectl(ctx, t, l, cluster, "-n", "liqonet", "create", "token", name,
+		"--bound-object-kind", "Pod", "--bound-object-name", pod)}
+	for _, c := range readKubeconfig(t, l).Clusters {
+		if c.Name == cluster {
+			trusted := x509.NewCertPool()
+			trusted.AppendCertsFromPEM(c.Cluster.Authority)
+			a.server = c.Cluster.Server
+			a.client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trusted}, DisableKeepAlives: true}}
+		}
+	}
+	return a
+}
+
+// do sends a request and returns the answer's code and text.
+func (a account) do(ctx context.Context, t *testing.T, method, path, body string) (int, string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(ctx, method, a.server+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+a.token)
+	request.Header.Set("Content-Type", "application/json")
+	if method == http.MethodPatch {
+		request.Header.Set("Content-Type", "application/merge-patch+json")
+	}
+	response, err := a.client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(bytes.TrimSpace(text))
+}
+
+// want sends a request and says when the answer is another one.
+func (a account) want(ctx context.Context, t *testing.T, code int, method, path, body string) {
+	t.Helper()
+	if got, text := a.do(ctx, t, method, path, body); got != code {
+		t.Errorf("%s %s %s: %d, want %d: %s", method, path, body, got, code, text)
+	}
+}

@@ -1,0 +1,57 @@
+package e2e
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"testing"
+
+	"liqonet.io/liqonet/lab"
+)
+
+// TestMain runs the tests and then looks through what the API servers of all their clusters have noted: see
+// rights_test.go. After a run of some of the tests nothing can be said of rights that nobody needs; -v shows them.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	code := m.Run()
+	if testing.Verbose() {
+		fmt.Print(rights.table())
+	}
+	found := rights.judge()
+	if everyTest() && code == 0 && len(found) > 0 {
+		code = 1
+	}
+	if code != 0 && everyTest() || testing.Verbose() {
+		for _, text := range found {
+			fmt.Println("rights:", text)
+		}
+	}
+	os.Exit(code)
+}
+
+// everyTest reports whether all tests of the package run.
+func everyTest() bool {
+	for _, name := range []string{"test.run", "test.skip", "test.list"} {
+		if flag.Lookup(name).Value.String() != "" {
+			return false
+		}
+	}
+	return true
+}
+
+// endLab ends a lab with its test, and keeps what its API servers have noted.
+func endLab(ctx context.Context, t *testing.T, name string) {
+	t.Helper()
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(ctx)
+		if l, err := lab.Open(ctx, name); err == nil {
+			if err := rights.collect(ctx, l); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := lab.Remove(ctx, name); err != nil {
+			t.Error(err)
+		}
+	})
+}

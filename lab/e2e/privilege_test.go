@@ -1,0 +1,140 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"liqonet.io/liqonet/lab"
+)
+
+// testLevels has users try what a higher level takes: they are told all that they lack, and how to get it.
+func testLevels(ctx context.Context, t *testing.T, u users) {
+	for _, try := range []struct {
+		who  liqoctl
+		args []string
+		lack string
+	}{
+		{u.looker, []string{"network", "disconnect", "--context", "a", "--remote-context", "b"}, "delete secrets in namespace liqonet"},
+		{u.looker, []string{"network", "connect", "--context", "a", "--remote-context", "b", "--gw-server-service-type", "NodePort"}, "create secrets"},
+		{u.connector, []string{"network", "init", "--context", "a"}, "patch namespaces liqonet"},
+		{u.connector, []string{"network", "reset", "--context", "a", "--force"}, "delete daemonsets.apps"},
+	} {
+		out, said, code := try.who.run(ctx, t, try.args...)
+		if code != 1 || !strings.Contains(said, try.lack) || !strings.Contains(said, "liqoctl network role") {
+			t.Errorf("%v: exit code %d, want 1 and %q in\n%s%s", try.args, code, try.lack, out, said)
+		}
+	}
+}
+
+// lease is what matters of a node's Lease.
+type lease struct {
+	Metadata struct {
+		Name            string
+		Labels          map[string]string
+		OwnerReferences []struct{ UID string }
+	}
+	Spec struct{ HolderIdentity string }
+}
+
+// testOwnLease has the token of one node's helper write its own Lease, and tries what it must not.
+func testOwnLease(ctx context.Context, t *testing.T, l *lab.Lab) {
+	pods := kubectl(ctx, t, l, "a", "-n", "liqonet", "get", "pods", "-l", "liqonet.io/component=fabric",
+		"-o", `jsonpath={range .items[*]}{.spec.nodeName}={.metadata.name} {end}`)
+	podOf := make(map[string]string)
+	for pair := range strings.FieldsSeq(pods) {
+		node, pod, _ := strings.Cut(pair, "=")
+		podOf[node] = pod
+	}
+	var leases struct{ Items []lease }
+	text := kubectl(ctx, t, l, "a", "-n", "liqonet", "get", "leases", "-l", "liqonet.io/component=node", "-o", "json")
+	if err := json.Unmarshal([]byte(text), &leases); err != nil {
+		t.Fatal(err)
+	}
+	own := make(map[string]lease)
+	for _, one := range leases.Items {
+		own[one.Spec.HolderIdentity] = one
+	}
+	const path = "/apis/coordination.k8s.io/v1/namespaces/liqonet/leases"
+	mine, other := own["a-1"], own["a-2"]
+	a := helperAccount(ctx, t, l, "a", "node", podOf["a-1"])
+	note := `{"metadata":{"annotations":{"test":"x"}}}`
+	a.want(ctx, t, http.StatusOK, http.MethodPatch, path+"/"+mine.Metadata.Name, note)
+	a.want(ctx, t, http.StatusOK, http.MethodPatch, path+"/"+mine.Metadata.Name, `{"metadata":{"annotations":{"test":null}}}`)
+	a.want(ctx, t, http.StatusForbidden, http.MethodPatch, path+"/"+other.Metadata.Name, note)
+	a.want(ctx, t, http.StatusForbidden, http.MethodPatch, path+"/"+other.Metadata.Name, `{"spec":{"holderIdentity":"a-1"}}`)
+	a.want(ctx, t, http.StatusForbidden, http.MethodPatch, path+"/"+mine.Metadata.Name, `{"spec":{"holderIdentity":"a-2"}}`)
+	a.want(ctx, t, http.StatusForbidden, http.MethodPatch, path+"/"+mine.Metadata.Name, `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Node","name":"a-2","uid":"`+other.Metadata.OwnerReferences[0].UID+`"}]}}`)
+	for holder, code := range map[string]int{"a-1": http.StatusCreated, "a-2": http.StatusForbidden} {
+		claim := own[holder]
+		a.want(ctx, t, code, http.MethodPost, path+"?dryRun=All", fmt.Sprintf(`{"metadata":{"name":"node-10.80.99.99","labels":{"liqonet.io/node":%q}},"spec":{"holderIdentity":%q}}`,
+			claim.Metadata.Labels["liqonet.io/node"], holder))
+	}
+	a.want(ctx, t, http.StatusForbidden, http.MethodDelete, path+"/"+mine.Metadata.Name, "")
+	for _, foreign := range []string{
+		"/api/v1/namespaces/liqonet/secrets", "/api/v1/namespaces/liqonet/secrets/peering-b", "/api/v1/secrets",
+		"/api/v1/namespaces/kube-system/configmaps", "/apis/apps/v1/namespaces/liqonet/daemonsets",
+	} {
+		a.want(ctx, t, http.StatusForbidden, http.MethodGet, foreign, "")
+	}
+	a.want(ctx, t, http.StatusForbidden, http.MethodPatch, "/api/v1/namespaces/liqonet/configmaps/peering-b", note)
+	a.want(ctx, t, http.StatusForbidden, http.MethodPatch, "/api/v1/nodes/a-2", note)
+}
+
+// testGatewayAccount has the token of a gateway do what it may, and what it may not.
+func testGatewayAccount(ctx context.Context, t *testing.T, l *lab.Lab) {
+	pod := kubectl(ctx, t, l, "a", "-n", "liqonet", "get", "pods", "-l", "liqonet.io/component=gateway", "-o", "jsonpath={.items[0].metadata.name}")
+	a := helperAccount(ctx, t, l, "a", "gateway-b", pod)
+	const configMaps, note = "/api/v1/namespaces/liqonet/configmaps", `{"metadata":{"annotations":{"test":null}}}`
+	for name, code := range map[string]int{
+		"gateway-b": http.StatusOK, "peering-b-status": http.StatusOK, "peering-b": http.StatusForbidden,
+		"fabric": http.StatusForbidden, "ipam": http.StatusForbidden, "gateway-c": http.StatusForbidden, "peering-c-status": http.StatusForbidden,
+	} {
+		a.want(ctx, t, code, http.MethodPatch, configMaps+"/"+name, note)
+	}
+	for path, code := range map[string]int{
+		configMaps + "?fieldSelector=metadata.name%3Dpeering-b": http.StatusOK,
+		configMaps + "?fieldSelector=metadata.name%3Dpeering-c": http.StatusForbidden,
+		configMaps: http.StatusForbidden, "/api/v1/namespaces/liqonet/secrets": http.StatusForbidden,
+		"/api/v1/namespaces/liqonet/secrets/peering-b": http.StatusForbidden, "/api/v1/nodes": http.StatusForbidden, "/api/v1/pods": http.StatusForbidden,
+	} {
+		a.want(ctx, t, code, http.MethodGet, path, "")
+	}
+	a.want(ctx, t, http.StatusForbidden, http.MethodPatch, "/apis/coordination.k8s.io/v1/namespaces/liqonet/leases/x", note)
+}
+
+// testPodPolicy tries pods in liqonet's namespace that are more than a helper is.
+func testPodPolicy(ctx context.Context, t *testing.T, l *lab.Lab) {
+	const good = `{"name":"c","image":"x","securityContext":{"allowPrivilegeEscalation":false,"capabilities":{"add":["NET_ADMIN"]}}}`
+	for name, c := range map[string]struct {
+		spec string
+		want string // in the refusal; "": taken
+	}{
+		"as a gateway":     {`{"containers":[` + good + `],"volumes":[{"name":"tun","hostPath":{"path":"/dev/net/tun"}}]}`, ""},
+		"privileged":       {`{"containers":[{"name":"c","image":"x","securityContext":{"privileged":true}}]}`, "no capability but NET_ADMIN"},
+		"another right":    {`{"containers":[` + strings.Replace(good, "NET_ADMIN", "SYS_ADMIN", 1) + `]}`, "no capability but NET_ADMIN"},
+		"escalation":       {`{"containers":[{"name":"c","image":"x"}]}`, "no capability but NET_ADMIN"},
+		"in an init":       {`{"containers":[` + good + `],"initContainers":[{"name":"i","image":"x","securityContext":{"privileged":true}}]}`, "no capability but NET_ADMIN"},
+		"a node's files":   {`{"containers":[` + good + `],"volumes":[{"name":"root","hostPath":{"path":"/"}}]}`, "no file of their node"},
+		"a node's network": {`{"hostNetwork":true,"containers":[` + good + `]}`, "only a DaemonSet"},
+		"a node's pids":    {`{"hostPID":true,"containers":[` + good + `]}`, "do not share processes"},
+	} {
+		file := filepath.Join(t.TempDir(), "pod.json")
+		text := `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"tried","namespace":"liqonet"},"spec":` + c.spec + `}`
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		out, err := l.Kubectl(ctx, "a", "create", "--dry-run=server", "-f", file)
+		switch {
+		case c.want == "" && err != nil:
+			t.Errorf("%s: %v", name, err)
+		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
+			t.Errorf("%s: %s, %v; want %q", name, out, err, c.want)
+		}
+	}
+}

@@ -1,0 +1,193 @@
+package e2e
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"text/tabwriter"
+
+	"liqonet.io/liqonet/lab"
+	"liqonet.io/liqonet/lab/audit"
+)
+
+// rights is what all tests have shown of the roles of helpers and users.
+var rights ledger
+
+// ledger counts how often the rights of each role were used.
+type ledger struct {
+	mu   sync.Mutex
+	uses map[string]map[audit.Right]int // by role
+}
+
+// accounts, in people's namespace, have the roles of users; helpers' are in liqonet's.
+const people = "people"
+
+// collect reads the audit logs of a lab.
+func (g *ledger) collect(ctx context.Context, l *lab.Lab) error {
+	status, err := l.Status(ctx)
+	if err != nil {
+		return err
+	}
+	for _, c := range status.Clusters {
+		var log audit.Log
+		if err := log.Read(l.AuditLog(c.Name)); err != nil {
+			return err
+		}
+		g.add(&log)
+	}
+	return nil
+}
+
+func (g *ledger) add(log *audit.Log) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, user := range log.Users() {
+		role, peer := roleOf(user)
+		if role == "" {
+			continue
+		}
+		if g.uses == nil {
+			g.uses = make(map[string]map[audit.Right]int)
+		}
+		if g.uses[role] == nil {
+			g.uses[role] = make(map[audit.Right]int)
+		}
+		for _, r := range log.Rights(user) {
+			uses := log.Uses(user, r)
+			if peer != "" {
+				r.Name = strings.Replace(r.Name, "-"+peer, "-PEER", 1)
+			}
+			g.uses[role][r] += uses
+		}
+	}
+}
+
+// roleOf names the role of an account of liqonet's, "" for others. All gateways have the same one, but for their
+// peer's name.
+func roleOf(user string) (role, peer string) {
+	if account, ok := strings.CutPrefix(user, "system:serviceaccount:"+people+":"); ok {
+		return account, ""
+	}
+	account, ok := strings.CutPrefix(user, "system:serviceaccount:liqonet:")
+	if peer, found := strings.CutPrefix(account, "gateway-"); ok && found {
+		return "gateway", peer
+	}
+	return account, ""
+}
+
+// levels are the roles of users; each includes those before it. gives are the helpers' roles that they make: an API
+// server lets nobody give a right that he has not.
+var (
+	levels = []string{"look", "connect", "install"}
+	gives  = map[string][]string{"connect": {"gateway"}, "install": {"gateway", "node"}}
+)
+
+// exception is a right that no test uses, and why it is needed all the same.
+type exception struct {
+	verb, resource string // with its group
+	why            string
+}
+
+// exceptions are reviewed: one that a test does use, or that no role has, fails the tests too.
+var exceptions = []exception{
+	{"list", "events", "tells why there is no pod, where pods are missing"},
+	{"watch", "services", "until a load balancer has an address; the lab has none"},
+	{"list", "ippools.crd.projectcalico.org", "discovery where the CNI is Calico"},
+	{"list", "felixconfigurations.crd.projectcalico.org", "discovery where the CNI is Calico"},
+	{"list", "ippools.projectcalico.org", "discovery where the CNI is Calico"},
+	{"list", "felixconfigurations.projectcalico.org", "discovery where the CNI is Calico"},
+	{"list", "ciliumnodes.cilium.io", "discovery where the CNI is Cilium"},
+	{"list", "ciliumpodippools.cilium.io", "discovery where the CNI is Cilium"},
+}
+
+// installed are the objects outside its namespace that liqonet consists of: the only ones that are written there.
+var installed = []string{
+	"liqonet", "liqonet:liqonet:node", "liqonet:liqonet:translation", "liqonet.liqonet.leases", "liqonet.liqonet.pods",
+}
+
+// judge returns what is wrong with the roles.
+func (g *ledger) judge() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var found []string
+	say := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }
+	for _, role := range append([]string{"node", "gateway"}, levels...) {
+		if len(g.uses[role]) == 0 {
+			say("no test has used role %s", role)
+		}
+	}
+	excused := make(map[exception]bool)
+	for role, uses := range g.uses {
+		for r := range uses {
+			switch e, ok := excuse(r); {
+			case r.Wild():
+				say("role %s: %s: it has no bounds", role, r)
+			case r.Writes() && r.Namespace == "" && !slices.Contains(installed, r.Name):
+				say("role %s: %s: it is cluster-wide", role, r)
+			case g.needed(role, r):
+				if ok {
+					say("role %s: %s: it is used, and yet excused: %s", role, r, e.why)
+				}
+			case ok:
+				excused[e] = true
+			default:
+				say("role %s: %s: nobody uses it", role, r)
+			}
+		}
+	}
+	for _, e := range exceptions {
+		if !excused[e] {
+			say("no role has %s %s, which is excused", e.verb, e.resource)
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
+// needed reports whether a right was used: by the role, by a lower one that it includes, or by one that it makes.
+func (g *ledger) needed(role string, r audit.Right) bool {
+	roles := append([]string{role}, gives[role]...)
+	if i := slices.Index(levels, role); i > 0 {
+		roles = append(roles, levels[:i]...)
+	}
+	return slices.ContainsFunc(roles, func(other string) bool {
+		for has, uses := range g.uses[other] {
+			// Who makes gateways does not know their names beforehand.
+			if uses > 0 && has.Verb == r.Verb && has.Group == r.Group && has.Resource == r.Resource && (r.Name == "" || has.Name == r.Name) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+func excuse(r audit.Right) (exception, bool) {
+	resource := r.Resource
+	if r.Group != "" {
+		resource += "." + r.Group
+	}
+	i := slices.IndexFunc(exceptions, func(e exception) bool { return e.verb == r.Verb && e.resource == resource })
+	if i < 0 {
+		return exception{}, false
+	}
+	return exceptions[i], true
+}
+
+// table lists rights and how often they were used.
+func (g *ledger) table() string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	for _, role := range slices.Sorted(maps.Keys(g.uses)) {
+		for _, r := range slices.SortedFunc(maps.Keys(g.uses[role]), func(a, b audit.Right) int {
+			return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Resource, b.Resource), strings.Compare(a.String(), b.String()))
+		}) {
+			fmt.Fprintf(w, "%s\t%s\t%d\n", role, r, g.uses[role][r])
+		}
+	}
+	_ = w.Flush() // a strings.Builder takes everything
+	return b.String()
+}
