@@ -53,13 +53,14 @@ type testCluster struct {
 	name   string
 	seen   netip.Prefix // its pod CIDR as the peer calls it
 	key    wgtypes.Key
+	keys   string // folder of the tunnel's keys
 	kube   *fake.Clientset
 	socket string
 
 	nodes, pods [nodesPerCluster]netnstest.Namespace
 	gateway     netnstest.Namespace
 
-	nodeHelpers   []process
+	nodeHelpers   [nodesPerCluster]process
 	gatewayHelper process
 }
 
@@ -83,6 +84,9 @@ const (
 	podNumber     = 5
 	gatewayNumber = 9
 )
+
+// outside is the underlay's own address, to which everything goes that no route is for.
+var outside = netip.MustParseAddr("172.31.255.254")
 
 // newCluster makes the namespaces of a cluster, on a switch in the underlay, and its API server.
 func newCluster(t *testing.T, underlay netnstest.Namespace, number byte, seen string) *testCluster {
@@ -133,7 +137,7 @@ func (c *testCluster) addNode(underlay netnstest.Namespace, i int) {
 	ip(n,
 		"link set eth0 up",
 		fmt.Sprintf("addr add %s/16 dev eth0", c.node(i)),
-		"route add default dev eth0",
+		fmt.Sprintf("route add default via %s", outside),
 		"link add cni0 type bridge",
 		"link set cni0 up",
 		fmt.Sprintf("addr add %s/24 dev cni0", inPods(i, bridgeNumber)),
@@ -180,7 +184,7 @@ func (c *testCluster) write(name, component string, record records.Document) {
 	}
 }
 
-// connect writes what the CLI would, and starts the helpers.
+// connect writes what the CLI would, and starts the helpers: those of nodes, then the gateway's.
 func (c *testCluster) connect(k kinds, peer *testCluster) {
 	c.write(records.FabricName, records.ComponentFabric, records.Fabric{
 		Version: records.SchemaVersion, ClusterID: "id-" + c.name, Name: c.name, PodCIDRs: []netip.Prefix{podCIDR},
@@ -216,21 +220,30 @@ func (c *testCluster) connect(k kinds, peer *testCluster) {
 				"ct status dnat udp dport %d masquerade; }; }", serverPort, inPods(0, gatewayNumber), listenPort, listenPort))
 		}
 	}
+	c.keys = c.writeKeys()
 	c.startNodes()
-	c.gatewayHelper = start(c.t, c.gateway, "gateway of "+c.name, job{
-		Socket: c.socket, Node: c.nodeName(0), Peering: p.Name, PodIP: inPods(0, gatewayNumber), Keys: c.keys(),
-	})
+	c.startGateway()
 }
 
 // startNodes starts a helper on each node.
 func (c *testCluster) startNodes() {
-	for i, n := range c.nodes {
-		c.nodeHelpers = append(c.nodeHelpers, start(c.t, n, "node "+c.nodeName(i), job{Socket: c.socket, Node: c.nodeName(i)}))
+	for i := range c.nodes {
+		c.startNode(i)
 	}
 }
 
-// keys writes the tunnel's keys as the mounted Secret has them.
-func (c *testCluster) keys() string {
+func (c *testCluster) startNode(i int) {
+	c.nodeHelpers[i] = start(c.t, c.nodes[i], "node "+c.nodeName(i), job{Socket: c.socket, Node: c.nodeName(i)})
+}
+
+func (c *testCluster) startGateway() {
+	c.gatewayHelper = start(c.t, c.gateway, "gateway of "+c.name, job{
+		Socket: c.socket, Node: c.nodeName(0), Peering: "peer", PodIP: inPods(0, gatewayNumber), Keys: c.keys,
+	})
+}
+
+// writeKeys writes the tunnel's keys as the mounted Secret has them.
+func (c *testCluster) writeKeys() string {
 	dir := c.t.TempDir()
 	for name, key := range map[string]wgtypes.Key{records.PrivateKeyKey: c.key, records.PresharedKeyKey: presharedKey} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(key.String()), 0o600); err != nil {

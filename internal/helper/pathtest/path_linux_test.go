@@ -30,7 +30,9 @@ const (
 func TestTwoClusters(t *testing.T) {
 	for _, k := range combinations() {
 		t.Run(fmt.Sprintf("%s/%s", k.overlay, k.wireGuard), func(t *testing.T) {
-			a, b := twoClusters(t, k)
+			a, b, _ := twoClusters(t)
+			a.connect(k, b)
+			b.connect(k, a)
 			for _, c := range []*testCluster{a, b} {
 				c.awaitProof(k)
 			}
@@ -65,13 +67,11 @@ func words(variable, otherwise string) []string {
 	return strings.Fields(cmp.Or(os.Getenv(variable), otherwise))
 }
 
-func twoClusters(t *testing.T, k kinds) (a, b *testCluster) {
-	underlay := netnstest.New(t)
-	ip(underlay, "link add br0 type bridge", "link set br0 up")
-	a, b = newCluster(t, underlay, 1, "10.11.0.0/16"), newCluster(t, underlay, 2, "10.12.0.0/16")
-	a.connect(k, b)
-	b.connect(k, a)
-	return a, b
+// twoClusters makes clusters that are not connected yet, and the underlay that they share.
+func twoClusters(t *testing.T) (a, b *testCluster, underlay netnstest.Namespace) {
+	underlay = netnstest.New(t)
+	ip(underlay, "link add br0 type bridge", "link set br0 up", fmt.Sprintf("addr add %s/16 dev br0", outside))
+	return newCluster(t, underlay, 1, "10.11.0.0/16"), newCluster(t, underlay, 2, "10.12.0.0/16"), underlay
 }
 
 // awaitProof waits until every node has seen packets of full size come back from a node of the peer.

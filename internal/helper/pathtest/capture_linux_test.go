@@ -1,0 +1,203 @@
+package pathtest
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"liqonet.io/liqonet/internal/netnstest"
+)
+
+// capture looks at every frame on every link of a namespace for marks that senders put into their packets.
+type capture struct {
+	t        *testing.T
+	fd       int
+	done     chan struct{}
+	clusters []*testCluster
+	cards    map[[6]byte]*testCluster // by the hardware address of a node
+	bare     map[netip.Addr]bool      // nodes on which nothing stands any more
+
+	mu    sync.Mutex
+	clear map[string][]sighting // by mark: not from a node to another of its cluster
+	// wireGuard counts the packets between clusters that are WireGuard's.
+	wireGuard int
+}
+
+// sighting is a marked packet on the underlay.
+type sighting struct {
+	source, target netip.Addr
+	protocol       byte
+	standing       string // what of ours stood on the sending node when a packet of markLeaving was seen
+}
+
+func (s sighting) String() string {
+	return fmt.Sprintf("from %s to %s, protocol %d, with %q standing", s.source, s.target, s.protocol, s.standing)
+}
+
+// Of a frame.
+const (
+	ethernetHeader = 14
+	ipHeader       = 20
+	udpProtocol    = 17
+	captureBuffer  = 16 << 20 // bytes: nothing is missed while this process waits for a core
+	captureTick    = 100 * time.Millisecond
+)
+
+// startCapture captures until the test ends.
+func startCapture(t *testing.T, ns netnstest.Namespace, clusters ...*testCluster) *capture {
+	t.Helper()
+	c := &capture{
+		t: t, done: make(chan struct{}), clear: map[string][]sighting{}, clusters: clusters,
+		cards: map[[6]byte]*testCluster{}, bare: map[netip.Addr]bool{},
+	}
+	for _, cluster := range clusters {
+		for _, n := range cluster.nodes {
+			if err := n.Do(func() error {
+				card, err := net.InterfaceByName("eth0")
+				if err == nil {
+					c.cards[[6]byte(card.HardwareAddr)] = cluster
+				}
+				return err
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := ns.Do(func() (err error) {
+		const all = 0x0300 // ETH_P_ALL in network byte order
+		if c.fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW, all); err != nil {
+			return err
+		}
+		wait := unix.NsecToTimeval(captureTick.Nanoseconds())
+		return errors.Join(
+			unix.SetsockoptInt(c.fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, captureBuffer),
+			unix.SetsockoptTimeval(c.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &wait))
+	}); err != nil {
+		t.Fatalf("capture: %v", err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		c.run()
+	}()
+	t.Cleanup(func() {
+		close(c.done)
+		<-ended
+		_ = unix.Close(c.fd)
+	})
+	return c
+}
+
+func (c *capture) run() {
+	for buf := make([]byte, 65536); ; {
+		select {
+		case <-c.done:
+			return
+		default:
+		}
+		if n, _, err := unix.Recvfrom(c.fd, buf, 0); err == nil {
+			c.look(buf[:n])
+		}
+	}
+}
+
+// look judges one frame. Inside a cluster the overlay is as clear as the CNI's own packets.
+func (c *capture) look(frame []byte) {
+	if len(frame) < ethernetHeader {
+		return
+	}
+	mark := markIn(frame)
+	if to, from := c.cards[[6]byte(frame)], c.cards[[6]byte(frame[6:])]; mark != "" && to != nil && to == from {
+		return
+	}
+	var s sighting
+	if binary.BigEndian.Uint16(frame[12:]) == 0x0800 && len(frame) >= ethernetHeader+ipHeader {
+		packet := frame[ethernetHeader:]
+		s = sighting{
+			source: netip.AddrFrom4([4]byte(packet[12:])), target: netip.AddrFrom4([4]byte(packet[16:])), protocol: packet[9],
+		}
+		if isTunnel(packet) && mark == "" {
+			c.mu.Lock()
+			c.wireGuard++
+			c.mu.Unlock()
+		}
+	}
+	if mark == "" {
+		return
+	}
+	if mark == markLeaving && !c.bare[s.source] {
+		s.standing = c.standingAt(s.source)
+		c.bare[s.source] = s.standing == ""
+	}
+	c.note(mark, s)
+}
+
+// isTunnel reports whether a packet is for a port of WireGuard's.
+func isTunnel(packet []byte) bool {
+	header := int(packet[0]&15) * 4
+	if packet[9] != udpProtocol || len(packet) < header+4 {
+		return false
+	}
+	port := binary.BigEndian.Uint16(packet[header+2:])
+	return port == serverPort || port == listenPort
+}
+
+// standingAt is what of our rules a node has that lets nothing through in the clear.
+func (c *capture) standingAt(source netip.Addr) string {
+	for _, cluster := range c.clusters {
+		for i, n := range cluster.nodes {
+			if cluster.node(i) != source {
+				continue
+			}
+			var standing []string
+			for what, command := range map[string][]string{
+				"table": {"nft", "list", "table", "ip", "liqonet"}, "rule": {"ip", "rule", "show", "priority", "104"},
+			} {
+				if out, err := n.Command(c.t.Context(), command[0], command[1:]...).Output(); err == nil && len(out) > 0 {
+					standing = append(standing, what)
+				}
+			}
+			return strings.Join(standing, ", ")
+		}
+	}
+	return ""
+}
+
+func (c *capture) note(mark string, s sighting) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.clear[mark] = append(c.clear[mark], s)
+}
+
+// seen are the packets with a mark that were seen in the clear so far.
+func (c *capture) seen(mark string) []sighting {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return append([]sighting(nil), c.clear[mark]...)
+}
+
+// complete fails the test if the kernel had to leave packets out.
+func (c *capture) complete() {
+	c.t.Helper()
+	stats, err := unix.GetsockoptTpacketStats(c.fd, unix.SOL_PACKET, unix.PACKET_STATISTICS)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if stats.Drops > 0 {
+		c.t.Errorf("capture: %d of %d packets were missed", stats.Drops, stats.Packets)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.t.Logf("captured %d packets, %d of them WireGuard's", stats.Packets, c.wireGuard)
+	if c.wireGuard == 0 {
+		c.t.Error("capture: no packet of WireGuard")
+	}
+}

@@ -1,0 +1,274 @@
+package pathtest
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"liqonet.io/liqonet/internal/netnstest"
+	"liqonet.io/liqonet/internal/records"
+)
+
+// someRounds is for how many rounds of all talkers a fault lasts at least.
+const someRounds = 5
+
+// fault is a piece of the path that goes.
+type fault struct{ name, command string }
+
+var nodeFaults = []fault{
+	{"overlay down", "ip link set lqn-overlay down"},
+	{"overlay gone", "ip link del lqn-overlay"},
+	{"no rule", "ip rule del priority 104"},
+	{"no routes", flushTable(7600)},
+	{"no nexthops", "ip nexthop flush protocol 76"},
+	{"no neighbours", "ip neighbour flush dev lqn-overlay nud permanent"},
+	{"no firewall", "nft delete table ip liqonet"},
+	{"no underlay", "ip link set eth0 down"},
+}
+
+var gatewayFaults = []fault{
+	{"overlay down", "ip link set lqn-overlay down"},
+	{"overlay gone", "ip link del lqn-overlay"},
+	{"tunnel down", "ip link set lqn-tunnel down"},
+	{"tunnel gone", "ip link del lqn-tunnel"},
+	{"no rule to the peer", "ip rule del priority 53"},
+	{"no rule from the peer", "ip rule del priority 54"},
+	{"no routes to the peer", flushTable(7601)},
+	{"no routes from the peer", flushTable(7602)},
+	{"no nexthops", "ip nexthop flush protocol 76"},
+	{"no firewall", "nft delete table ip liqonet"},
+	{"no underlay", "ip link set eth0 down"},
+}
+
+// flushTable is a command that removes each route of a table: ip(8) cannot flush those by nexthop objects.
+func flushTable(table int) string {
+	return fmt.Sprintf(`ip route show table %[1]d | while read -r a b _; do
+		[ "$a" != unreachable ] || a="$a $b"
+		ip route del $a table %[1]d
+	done`, table)
+}
+
+// TestNothingInTheClear captures on every link between two clusters from before they are connected until they are
+// not any more, while all pods and nodes of each talk to all pods of the other, and takes away one piece of the path
+// after another, helpers included: the capture has none of what they say.
+func TestNothingInTheClear(t *testing.T) {
+	all := combinations()
+	if testing.Short() {
+		all = all[:1]
+	}
+	for _, k := range all {
+		t.Run(fmt.Sprintf("%s/%s", k.overlay, k.wireGuard), func(t *testing.T) { newConversation(t, k).run() })
+	}
+}
+
+// conversation is what pods and nodes of two clusters say to the pods of the other.
+type conversation struct {
+	t *testing.T
+	kinds
+	a, b      *testCluster
+	talkers   map[string]*talker // by node; those of its pod have "/pod" behind
+	listeners *listeners
+	capture   *capture
+}
+
+func newConversation(t *testing.T, k kinds) *conversation {
+	a, b, underlay := twoClusters(t)
+	c := &conversation{t: t, kinds: k, a: a, b: b, talkers: map[string]*talker{}}
+	c.capture = startCapture(t, underlay, a, b)
+	c.listeners = startListeners(t, a, b)
+	for _, side := range [][2]*testCluster{{a, b}, {b, a}} {
+		from, to := side[0], side[1]
+		var targets []netip.Addr
+		for i := range to.pods {
+			targets = append(targets, to.seenPod(i))
+		}
+		for i := range from.nodes {
+			c.talkers[from.nodeName(i)] = startTalker(t, from.nodes[i], targets)
+			c.talkers[from.nodeName(i)+"/pod"] = startTalker(t, from.pods[i], targets)
+		}
+	}
+	return c
+}
+
+func (c *conversation) run() {
+	// Without a peering the packets are anybody's: that the capture sees them shows that it would see others.
+	eventually(c.t, joining, func() error {
+		if len(c.capture.seen(markBefore)) == 0 {
+			return fmt.Errorf("the capture sees nothing")
+		}
+		return nil
+	})
+	c.a.connect(c.kinds, c.b)
+	c.b.connect(c.kinds, c.a)
+	for _, cluster := range []*testCluster{c.a, c.b} {
+		cluster.awaitApplied()
+		c.say(cluster, markSecret)
+	}
+	c.awaitUnderstood("connect")
+	for _, f := range nodeFaults {
+		c.suffer("node, "+f.name, c.a.nodes[1], f, func() { c.a.nodeHelpers[1].kill() }, func() { c.a.startNode(1) })
+	}
+	for _, f := range gatewayFaults {
+		c.suffer("gateway, "+f.name, c.a.gateway, f, c.killGateway, c.a.startGateway)
+	}
+	c.rebootNode(1)
+	c.leave()
+	if sightings := c.capture.seen(markSecret); len(sightings) > 0 {
+		c.t.Errorf("%d packets in the clear, the first %s", len(sightings), sightings[0])
+	}
+	c.capture.complete()
+}
+
+// say has pods and nodes of a cluster say something else from now on.
+func (c *conversation) say(cluster *testCluster, mark string) {
+	for i := range cluster.nodes {
+		c.sayAt(cluster.nodeName(i), mark)
+	}
+}
+
+func (c *conversation) sayAt(node, mark string) {
+	c.talkers[node].mark.Store(mark)
+	c.talkers[node+"/pod"].mark.Store(mark)
+}
+
+// awaitUnderstood waits until something new has come to every pod.
+func (c *conversation) awaitUnderstood(after string) {
+	c.t.Helper()
+	before := c.listeners.count(markSecret)
+	eventually(c.t, joining, func() error {
+		now := c.listeners.count(markSecret)
+		for _, cluster := range []*testCluster{c.a, c.b} {
+			for i := range cluster.pods {
+				if pod := cluster.nodeName(i); now[pod] <= before[pod]+someRounds {
+					return fmt.Errorf("after %s: the pod on %s has heard %d packets, and %d before", after, pod, now[pod], before[pod])
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// awaitRounds waits until all that talk have said something some more times.
+func (c *conversation) awaitRounds() {
+	c.t.Helper()
+	before := map[string]int64{}
+	for name, k := range c.talkers {
+		before[name] = k.rounds.Load()
+	}
+	eventually(c.t, joining, func() error {
+		for name, k := range c.talkers {
+			if k.mark.Load() != "" && k.rounds.Load() < before[name]+someRounds {
+				return fmt.Errorf("%s is silent", name)
+			}
+		}
+		return nil
+	})
+}
+
+// suffer takes a piece away while its helper runs, which brings it back, and once more while it does not.
+func (c *conversation) suffer(name string, in netnstest.Namespace, f fault, kill, begin func()) {
+	c.t.Helper()
+	routes := defaultRoutes(in)
+	for _, dead := range []bool{false, true} {
+		if dead && in == c.a.gateway && c.wireGuard == records.Userspace && f != gatewayFaults[0] {
+			break // the tunnel is gone with its helper, whatever else is
+		}
+		if dead {
+			kill()
+		}
+		out, err := in.Command(c.t.Context(), "sh", "-c", f.command).CombinedOutput()
+		if err != nil && dead { // a helper that runs may bring back what is just being removed
+			c.t.Fatalf("%s: %v\n%s", name, err, out)
+		}
+		c.awaitRounds()
+		if f.name == "no underlay" {
+			in.IP("link set eth0 up")
+			for _, route := range slices.Backward(routes) { // the default route last: gateways' pods are not behind it
+				in.IP("route replace " + route)
+			}
+		}
+		if dead {
+			begin()
+		}
+		c.awaitUnderstood(name)
+		awaitFirewall(c.t, in) // without which packets cross, too
+		if sightings := c.capture.seen(markSecret); len(sightings) > 0 {
+			c.t.Fatalf("%s: %d packets in the clear, the first %s", name, len(sightings), sightings[0])
+		}
+	}
+}
+
+// awaitFirewall waits until our table is there.
+func awaitFirewall(t *testing.T, ns netnstest.Namespace) {
+	t.Helper()
+	eventually(t, joining, func() error {
+		return ns.Command(t.Context(), "nft", "list", "table", "ip", "liqonet").Run()
+	})
+}
+
+// defaultRoutes are the routes that go with eth0 and that nobody but the CNI brings back.
+func defaultRoutes(ns netnstest.Namespace) []string {
+	var routes []string
+	for line := range strings.Lines(ns.IP("route show table main")) {
+		if words := strings.Fields(line); slices.Contains(words, "via") && slices.Contains(words, "eth0") {
+			routes = append(routes, strings.Join(words, " "))
+		}
+	}
+	return routes
+}
+
+// killGateway ends the helper of a's gateway. The tunnel of one in userspace goes with it.
+func (c *conversation) killGateway() { c.a.gatewayHelper.kill() }
+
+// rebootNode takes all that is ours from a node at once, as a restart does. Its pods start when the guard stands.
+func (c *conversation) rebootNode(i int) {
+	n := c.a.nodes[i]
+	c.sayAt(c.a.nodeName(i), "")
+	c.a.nodeHelpers[i].kill()
+	n.Run("nft", "delete", "table", "ip", "liqonet")
+	ip(n, "rule del priority 104", "link del lqn-overlay")
+	n.Run("sh", "-c", flushTable(7600))
+	c.awaitRounds()
+	c.a.startNode(i)
+	awaitFirewall(c.t, n)
+	c.sayAt(c.a.nodeName(i), markSecret)
+	c.awaitUnderstood("reboot of a node")
+}
+
+// leave ends the peering. As long as anything of ours stands on a node, nothing leaves it in the clear.
+func (c *conversation) leave() {
+	for _, cluster := range []*testCluster{c.a, c.b} {
+		c.say(cluster, markLeaving)
+		cluster.part()
+	}
+	for _, s := range c.capture.seen(markLeaving) {
+		if s.standing != "" {
+			c.t.Errorf("a packet in the clear while there still is something of ours: %s", s)
+		}
+	}
+	eventually(c.t, leaving, func() error {
+		if len(c.capture.seen(markLeaving)) == 0 {
+			return fmt.Errorf("the capture sees nothing any more")
+		}
+		return nil
+	})
+}
+
+// awaitApplied waits until every node has the peering in its kernel.
+func (c *testCluster) awaitApplied() {
+	c.t.Helper()
+	eventually(c.t, joining, func() error {
+		reports, err := c.reports()
+		if err != nil {
+			return err
+		}
+		for name, n := range reports {
+			if !slices.Contains(n.Peerings, "peer") {
+				return fmt.Errorf("node %s has no peering yet", name)
+			}
+		}
+		return nil
+	})
+}

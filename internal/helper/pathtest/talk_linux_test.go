@@ -1,0 +1,157 @@
+package pathtest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"liqonet.io/liqonet/internal/netnstest"
+)
+
+// A mark says in which phase of a test a packet was sent. It fills the packet, so that what quotes a part of one is
+// known, too.
+const (
+	markBefore  = "BEFORE-THE-PEERING;" // before the sender's node has the peering
+	markSecret  = "BETWEEN-THE-PODS;"   // while the peering stands
+	markLeaving = "PEERING-IS-ENDING;"  // from when it is taken away
+)
+
+const (
+	talkPort  = 7001
+	talkEvery = 50 * time.Millisecond
+	markTimes = 20
+)
+
+// markIn is the mark that a packet bears; "": none.
+func markIn(packet []byte) string {
+	for _, mark := range []string{markBefore, markSecret, markLeaving} {
+		if bytes.Contains(packet, []byte(mark)) {
+			return mark
+		}
+	}
+	return ""
+}
+
+// talker sends datagrams to all pods of the peer, from a pod or a node, until the test ends: by sockets that it keeps,
+// and by a new one each time.
+type talker struct {
+	netnstest.Namespace
+	targets []netip.Addr
+	mark    atomic.Value // string; "": it is silent
+	rounds  atomic.Int64
+}
+
+func startTalker(t *testing.T, ns netnstest.Namespace, targets []netip.Addr) *talker {
+	k := &talker{Namespace: ns, targets: targets}
+	k.mark.Store(markBefore)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- ns.Do(func() error { return k.talk(ctx) }) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return k
+}
+
+// talk runs on a thread in the namespace.
+func (k *talker) talk(ctx context.Context) error {
+	open := func(target netip.Addr) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "udp4", netip.AddrPortFrom(target, talkPort).String())
+	}
+	var kept []net.Conn
+	defer func() {
+		for _, c := range kept {
+			_ = c.Close()
+		}
+	}()
+	for _, target := range k.targets {
+		c, err := open(target)
+		if err != nil {
+			return err
+		}
+		kept = append(kept, c)
+	}
+	tick := time.NewTicker(talkEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		mark := k.mark.Load().(string)
+		if mark == "" {
+			continue
+		}
+		payload := bytes.Repeat([]byte(mark), markTimes)
+		for _, c := range kept {
+			_, _ = c.Write(payload) // what is refused is not sent
+		}
+		if c, err := open(k.targets[int(k.rounds.Add(1))%len(k.targets)]); err == nil {
+			_, _ = c.Write(payload)
+			_ = c.Close()
+		}
+	}
+}
+
+// listeners count what arrives with a mark at each pod.
+type listeners struct {
+	mu    sync.Mutex
+	heard map[string]map[string]int // by mark and pod
+}
+
+func startListeners(t *testing.T, clusters ...*testCluster) *listeners {
+	l := &listeners{heard: map[string]map[string]int{}}
+	for _, c := range clusters {
+		for i, pod := range c.pods {
+			var conn net.PacketConn
+			if err := pod.Do(func() (err error) {
+				conn, err = (&net.ListenConfig{}).ListenPacket(context.Background(), "udp4", fmt.Sprintf(":%d", talkPort))
+				return err
+			}); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = conn.Close() })
+			go l.listen(conn, c.nodeName(i))
+		}
+	}
+	return l
+}
+
+func (l *listeners) listen(conn net.PacketConn, pod string) {
+	for buf := make([]byte, 2000); ; {
+		n, _, err := conn.ReadFrom(buf)
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if mark := markIn(buf[:n]); mark != "" {
+			l.mu.Lock()
+			if l.heard[mark] == nil {
+				l.heard[mark] = map[string]int{}
+			}
+			l.heard[mark][pod]++
+			l.mu.Unlock()
+		}
+	}
+}
+
+// count is how many packets with a mark have arrived at each pod.
+func (l *listeners) count(mark string) map[string]int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	counts := map[string]int{}
+	for pod, n := range l.heard[mark] {
+		counts[pod] = n
+	}
+	return counts
+}
