@@ -36,6 +36,13 @@ const (
 	toHost      = 3 // the tunnel, for an exposed host
 )
 
+// Echoes that a gateway takes in a second, and at once: of all its nodes, which send one each, and of its peer, which
+// sends five and answers as many.
+const (
+	EchoesOfNodes = 5000
+	echoesOfPeer  = 100
+)
+
 // Priorities of a gateway's chains.
 const (
 	priorityIngress = -150 // after conntrack (-200), before DNAT (-100)
@@ -197,12 +204,17 @@ func (c GatewayConfig) filters() []nft.Chain {
 			{nft.IIf(Overlay), nft.Jump("from-overlay")},
 			{nft.IIf(Tunnel), nft.Jump("from-tunnel")},
 		}, exposed.answers...)},
+		{Name: "echo", Rules: []nft.Rule{ // before established connections: no peer that is asked may send without bounds
+			{nft.IIf(Overlay), nft.Limit(EchoesOfNodes, EchoesOfNodes), nft.Accept()},
+			{nft.IIf(Tunnel), nft.Limit(echoesOfPeer, echoesOfPeer), nft.Accept()},
+			{nft.Counter(), nft.Drop()},
+		}},
 		{Name: "forward", Hook: &nft.Hook{Type: "filter", Point: "forward", Drop: true}, Rules: forward},
 		{Name: "input", Hook: &nft.Hook{Type: "filter", Point: "input", Drop: true}, Rules: slices.Concat([]nft.Rule{
 			{nft.IIf("lo"), nft.Accept()},
+			{nft.Mark(markLocal), nft.UDPDPort(EchoPort), nft.Jump("echo")},
 			{nft.CTState(nft.Established, nft.Related), nft.Accept()},
 			{nft.Mark(markLocal), nft.ICMPType(icmpRequest), nft.Accept()},
-			{nft.Mark(markLocal), nft.UDPDPort(EchoPort), nft.Accept()},
 			{nft.IIf(Overlay), nft.Counter(), nft.Drop()},
 			{nft.IIf(Tunnel), nft.Counter(), nft.Drop()},
 		}, handshakes, []nft.Rule{

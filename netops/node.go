@@ -58,6 +58,7 @@ type NodeConfig struct {
 // NodePeer is one peer as a node sees it.
 type NodePeer struct {
 	CIDRs    []netip.Prefix // by which the peer's pods, nodes and hosts are reached from here
+	Nodes    netip.Prefix   // of them, where its nodes are; they alone may send echoes
 	Gateway  netip.Addr     // internal address of the gateway
 	Pod      netip.Addr     // address of the gateway's pod; the zero value: not known, traffic is held back
 	Endpoint netip.Addr     // where the peer's gateway is heard on the underlay; the zero value: not known
@@ -144,12 +145,12 @@ func (c NodeConfig) firewall() nft.Table {
 				{overlay, nft.SAddrIn(gateways), nft.Accept()},
 				{overlay, nft.Counter(), nft.Drop()},
 				{nft.IIfNot(Overlay), nft.Accept()},
+				{nft.UDPDPort(EchoPort), nft.Jump("echo")},
 				{nft.CTState(nft.Established, nft.Related), nft.Accept()},
 				{nft.DAddr(host(c.Internal)), nft.ICMPType(icmpRequest), nft.Accept()},
-				{nft.DAddr(host(c.Internal)), nft.UDPDPort(EchoPort), nft.SAddrIn(peers), nft.Accept()},
-				{nft.DAddr(host(c.Internal)), nft.UDPDPort(EchoPort), nft.SAddrIn("gateway-addresses"), nft.Accept()},
 				{nft.Counter(), nft.Drop()},
 			}},
+			{Name: "echo", Rules: c.echoes("gateway-addresses")},
 			{Name: "forward", Hook: &nft.Hook{Type: "filter", Point: "forward", Priority: -10}, Rules: []nft.Rule{
 				{nft.IIfNot(Overlay), nft.Accept()},
 				{nft.CTState(nft.Established, nft.Related), nft.Accept()},
@@ -169,6 +170,26 @@ func (c NodeConfig) firewall() nft.Table {
 			}},
 		},
 	}
+}
+
+// Echoes that a node takes in a second, and at once: of all gateways, and of each peer. A peer of 1,000 nodes, which
+// share eight of this cluster's, sends 60.
+const (
+	nodeEchoRate = 1000
+	peerEchoRate = 200
+)
+
+// echoes lets through what nodes and gateways ask and answer, and of no peer so much that others would suffer. It
+// comes before established connections: whom this node asks could else send without bounds.
+func (c NodeConfig) echoes(gateways string) []nft.Rule {
+	self := nft.DAddr(host(c.Internal))
+	rules := []nft.Rule{{self, nft.SAddrIn(gateways), nft.Limit(nodeEchoRate, nodeEchoRate), nft.Accept()}}
+	for _, p := range c.Peers {
+		if p.Nodes.IsValid() {
+			rules = append(rules, nft.Rule{self, nft.SAddr(p.Nodes), nft.Limit(peerEchoRate, peerEchoRate), nft.Accept()})
+		}
+	}
+	return append(rules, nft.Rule{nft.Counter(), nft.Drop()})
 }
 
 // NexthopID returns the id of the nexthop object for a far end, from its internal address.

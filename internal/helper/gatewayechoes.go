@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"net/netip"
 	"slices"
 	"sync"
@@ -31,8 +32,8 @@ const (
 	// peerNodeLife is how long an address that the peer named is good; peerNodesMost, how many nodes are told.
 	peerNodeLife  = 10 * time.Second
 	peerNodesMost = 8
-	// overlayRate is how many echoes of nodes a gateway answers in a second.
-	overlayRate = 5000
+	// peerNodesKept bounds how many addresses that the peer named are remembered: it names ten in a second.
+	peerNodesKept = 128
 )
 
 // gatewayEchoes measure the tunnel, renew it when it is silent, gather what nodes tell of their paths, and
@@ -84,7 +85,7 @@ func (g *gatewayEchoes) follow(v gatewayView) error {
 	g.mu.Unlock()
 	p := v.peering
 	err := errors.Join(
-		reopen(&g.overlay, p.GatewayAddress, &echo.Responder{Rate: overlayRate, Burst: overlayRate, Answer: g.fromNode}),
+		reopen(&g.overlay, p.GatewayAddress, &echo.Responder{Rate: netops.EchoesOfNodes, Burst: netops.EchoesOfNodes, Answer: g.fromNode}),
 		reopen(&g.tunnel, p.Tunnel.Address.Addr(), &echo.Responder{Answer: g.fromPeer}))
 	if err != nil {
 		return err
@@ -171,12 +172,15 @@ func (g *gatewayEchoes) learn(real netip.Addr) {
 		g.ignored.WithLabelValues("address of no node").Inc()
 		return
 	}
-	g.named[swap(real, nodeRange(external.Seen))] = time.Now()
-	for a, at := range g.named {
-		if time.Since(at) > peerNodeLife {
-			delete(g.named, a)
+	seen := swap(real, nodeRange(external.Seen))
+	if _, known := g.named[seen]; !known && len(g.named) >= peerNodesKept {
+		maps.DeleteFunc(g.named, func(_ netip.Addr, at time.Time) bool { return time.Since(at) > peerNodeLife })
+		if len(g.named) >= peerNodesKept {
+			g.ignored.WithLabelValues("too many addresses").Inc()
+			return
 		}
 	}
+	g.named[seen] = time.Now()
 }
 
 // nameNode names one live node of this cluster to the peer, each time another one.

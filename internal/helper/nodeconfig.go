@@ -88,7 +88,7 @@ func (v nodeView) state(internal netip.Addr) (netops.State, error) {
 		Pods:         v.pods.prefixes(),
 	}
 	for _, p := range v.peerings {
-		peer := netops.NodePeer{CIDRs: seen(p), Gateway: p.GatewayAddress, VNI: p.OverlayID, MTU: p.MTU}
+		peer := netops.NodePeer{CIDRs: seen(p), Gateway: p.GatewayAddress, VNI: p.OverlayID, MTU: p.MTU, Nodes: nodeRange(p.Peer.ExternalCIDR.Seen)}
 		if g, ok := v.gateways[p.Name]; ok {
 			peer.Pod, peer.Endpoint = g.PodIP, g.Endpoint.Addr()
 		}

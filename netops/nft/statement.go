@@ -34,6 +34,17 @@ func Jump(chain string) Expr {
 // Counter counts packets and bytes. Its values take no part in comparisons.
 func Counter() Expr { return Expr{text: "counter", code: []expr.Any{&expr.Counter{}}} }
 
+// Limit matches as many packets a second in the long run, and as many at once; neither may be 0.
+func Limit(perSecond, burst uint32) Expr {
+	text := fmt.Sprintf("limit rate %d/second burst %d packets", perSecond, burst)
+	if perSecond == 0 || burst == 0 {
+		return Expr{err: fmt.Errorf("%s: would match nothing, or anything", text)}
+	}
+	return Expr{text: text, code: []expr.Any{&expr.Limit{
+		Type: expr.LimitTypePkts, Rate: uint64(perSecond), Unit: expr.LimitTimeSecond, Burst: burst,
+	}}}
+}
+
 // Comment is a text for those who read the rules, at most 127 bytes in a rule.
 func Comment(text string) Expr {
 	if text == "" || strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == '"' || r == '\\' }) {

@@ -120,6 +120,7 @@ func filterRules() []Rule {
 		{CTState(Established, Related), Accept()},
 		{CTState(Untracked, Invalid, New)},
 		{CTDirection(Original), CTStatusDNAT()},
+		{Limit(1000, 200), Accept()},
 		{CTDirection(Reply), Comment("answers of 10.0.0.0/8; all"), Counter()},
 	}
 }
