@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"liqonet.io/liqonet/internal/peering"
+	"liqonet.io/liqonet/ipam"
 )
 
 // errDisorder says that the answer, which was printed, is that reservations are not in order.
@@ -46,7 +48,7 @@ order, or was brought in order, and 3 when something is not.`,
 	f.ranges(cmd, "service-cidr", &f.side.Overrides.ServiceCIDRs, "ranges of the Services")
 	f.ranges(cmd, "node-network", &f.side.Overrides.NodeNetworks, "networks of the nodes")
 	cmd.Flags().BoolVar(&f.repair, "repair", false, "mend what is safe to mend")
-	enumFlag(cmd, &f.output, "output", "o", "how to print the findings", formatText, formatJSON, formatYAML)
+	enumFlag(cmd, &f.output, "output", "o", "how to print the findings", formatText, formatWide, formatJSON, formatYAML)
 	return cmd
 }
 
@@ -58,7 +60,7 @@ func (f *checkFlags) run(ctx context.Context, env *Env, do addressCheck) error {
 	o := peering.AddressCheckOptions{Side: f.side, Repair: f.repair}
 	if f.repair {
 		plan := env.Out
-		if f.output != formatText {
+		if f.output == formatJSON || f.output == formatYAML {
 			plan = env.Err // the answer is one document
 		}
 		o.Planned = func(c peering.AddressCheck) error { return writePlan(plan, c) }
@@ -70,10 +72,13 @@ func (f *checkFlags) run(ctx context.Context, env *Env, do addressCheck) error {
 	for _, note := range check.Notes {
 		env.progress.Note(note)
 	}
-	if f.output != formatText {
-		err = f.output.encode(env.Out, check)
-	} else {
+	switch f.output {
+	case formatText:
 		err = writeCheck(env.Out, check)
+	case formatWide:
+		err = writeCheckTable(env.Out, check)
+	default:
+		err = f.output.encode(env.Out, check)
 	}
 	if err == nil && check.Open() > 0 {
 		err = errDisorder
@@ -97,19 +102,44 @@ func writePlan(w io.Writer, c peering.AddressCheck) error {
 // writeCheck writes the findings for people.
 func writeCheck(w io.Writer, c peering.AddressCheck) error {
 	for _, f := range c.Findings {
-		advice := ""
-		switch {
-		case f.Repaired:
-			advice = "  repaired"
-		case f.Repair != "":
-			advice = "  mend it with --repair"
-		case f.Hint != "":
-			advice = "  " + f.Hint
-		}
-		if _, err := fmt.Fprintf(w, "%s\n%s\n", f, advice); err != nil {
+		if _, err := fmt.Fprintf(w, "%s\n  %s\n", f, advice(f)); err != nil {
 			return err
 		}
 	}
+	return writeSummary(w, c)
+}
+
+// writeCheckTable writes the findings as a table, with all that is known of their reservations.
+func writeCheckTable(w io.Writer, c peering.AddressCheck) error {
+	held := make([]ipam.Reservation, len(c.Findings))
+	for i, f := range c.Findings {
+		held[i] = f.Reservation
+	}
+	rows := reservationRows(held, formatWide)
+	rows[0] = slices.Concat([]string{"FINDING"}, rows[0], []string{"WHAT TO DO", "WHY"})
+	for i, f := range c.Findings {
+		rows[i+1] = slices.Concat([]string{string(f.Kind)}, rows[i+1], []string{advice(f), f.Why})
+	}
+	if len(c.Findings) > 0 {
+		if err := table(w, rows); err != nil {
+			return err
+		}
+	}
+	return writeSummary(w, c)
+}
+
+// advice says what becomes of a finding, or should.
+func advice(f peering.Finding) string {
+	switch {
+	case f.Repaired:
+		return "repaired"
+	case f.Repair != "":
+		return "mend it with --repair"
+	}
+	return f.Hint
+}
+
+func writeSummary(w io.Writer, c peering.AddressCheck) error {
 	summary := "all in order"
 	if n := len(c.Findings); n > 0 {
 		summary = fmt.Sprintf("%d findings, %d of them repaired", n, n-c.Open())

@@ -62,6 +62,11 @@ func TestIPAMCheck(t *testing.T) {
 		t.Errorf("error %v though something is not repaired", err)
 	}
 	golden(t, "ipam-check-repair", out)
+	out, said, _ := check(t, disorder, "--repair", "-o", "wide")
+	golden(t, "ipam-check-wide", out)
+	if strings.Contains(said, "plan:") {
+		t.Errorf("the plan is told apart from the findings: %q", said)
+	}
 }
 
 func TestIPAMCheckForPrograms(t *testing.T) {
@@ -84,6 +89,12 @@ func TestIPAMCheckInOrder(t *testing.T) {
 	}, "--pod-cidr", "10.244.0.0/16")
 	if err != nil || out != "5 reservations: all in order\n" || !strings.Contains(said, "a note") {
 		t.Errorf("%v, stdout %q, stderr %q", err, out, said)
+	}
+	out, _, err = check(t, func(context.Context, peering.AddressCheckOptions) (peering.AddressCheck, error) {
+		return peering.AddressCheck{Reservations: 5}, nil
+	}, "-o", "wide")
+	if err != nil || out != "5 reservations: all in order\n" {
+		t.Errorf("wide: %v, %q", err, out)
 	}
 	if _, _, err := check(t, func(context.Context, peering.AddressCheckOptions) (peering.AddressCheck, error) {
 		return peering.AddressCheck{}, errAsked
