@@ -1,8 +1,10 @@
 package commands
 
 import (
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -112,7 +114,22 @@ func (c *clusterFlags) same(o *clusterFlags) bool {
 		*c.config.ClusterName == *o.config.ClusterName && *c.config.AuthInfoName == *o.config.AuthInfoName
 }
 
-// connect makes the clients of the cluster. It reads the kubeconfig and sends nothing.
+// connect makes the clients of the cluster. It reads the kubeconfig and sends nothing. Errors are usage errors.
 func (c *clusterFlags) connect(env *Env) (*cluster.Cluster, error) {
-	return cluster.Connect(&c.config, env.Build.Version)
+	connected, err := cluster.Connect(&c.config, env.Build.Version)
+	if err != nil {
+		return nil, &UsageError{Err: err, hint: c.kubeconfigHint()}
+	}
+	return connected, nil
+}
+
+// kubeconfigHint is the advice for flags that choose no cluster of the kubeconfig.
+func (c *clusterFlags) kubeconfigHint() string {
+	kubeconfig, err := c.config.ToRawKubeConfigLoader().RawConfig()
+	switch contexts := slices.Sorted(maps.Keys(kubeconfig.Contexts)); {
+	case err != nil || len(contexts) == 0:
+		return "name a kubeconfig with --" + c.prefix + "kubeconfig"
+	default:
+		return fmt.Sprintf("choose with --%scontext: the kubeconfig has %s", c.prefix, strings.Join(contexts, ", "))
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"liqonet.io/liqonet/internal/peering"
 	"liqonet.io/liqonet/ipam"
 )
 
@@ -69,12 +70,13 @@ var (
 // ends it.
 func exitCode(ctx context.Context, err error) int {
 	var usage *UsageError
+	var input *peering.InputError
 	switch {
 	case err == nil:
 		return ExitOK
 	case ctx.Err() != nil:
 		return ExitInterrupted
-	case errors.As(err, &usage):
+	case errors.As(err, &usage), errors.As(err, &input):
 		return ExitUsage
 	case errors.Is(err, errUnhealthy), errors.Is(err, errDisorder):
 		return ExitUnhealthy

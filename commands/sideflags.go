@@ -51,6 +51,12 @@ func (s *sideFlags) options() (peering.Side, error) {
 		return peering.Side{}, usagef("--%sexternal-cidr %s and --%sinternal-cidr %s differ in length: nodes are translated 1:1 between them",
 			s.prefix, external, s.prefix, internal)
 	}
+	if internal.IsValid() && (internal.Bits() < peering.WidestCIDR || internal.Bits() > peering.NarrowestCIDR) {
+		return peering.Side{}, usagef("--%sinternal-cidr %s: want a length of /%d to /%d", s.prefix, internal, peering.WidestCIDR, peering.NarrowestCIDR)
+	}
+	if external.IsValid() && (external.Bits() < peering.WidestCIDR || external.Bits() > peering.NarrowestCIDR) {
+		return peering.Side{}, usagef("--%sexternal-cidr %s: want a length of /%d to /%d", s.prefix, external, peering.WidestCIDR, peering.NarrowestCIDR)
+	}
 	if s.side.Name != "" {
 		if err := records.ValidateName(s.side.Name); err != nil {
 			return peering.Side{}, usagef("--%sname: %w", s.prefix, err)

@@ -103,14 +103,21 @@ func Open(config *rest.Config, o Options) (*Cluster, error) {
 // Version returns the API server's version, such as "v1.36.3". It waits at most ten seconds: it is the call
 // with which to find out whether the cluster can be reached; a failure is a *ReachError.
 func (c *Cluster) Version(ctx context.Context) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, reachTimeout, errNoAnswer)
 	defer cancel()
 	info, err := discovery.ToServerVersionInterfaceWithContext(c.Kube.Discovery()).ServerVersionWithContext(ctx)
-	if err != nil {
+	switch {
+	case err != nil && ctx.Err() != nil:
+		// Which request was on its way, or waited because the server was busy, is no news.
+		return "", &ReachError{Context: c.Context, Host: c.host, Err: context.Cause(ctx)}
+	case err != nil:
 		return "", &ReachError{Context: c.Context, Host: c.host, Err: err}
 	}
 	return info.GitVersion, nil
 }
+
+// errNoAnswer says that an API server was silent, or too busy, for all of reachTimeout.
+var errNoAnswer = fmt.Errorf("no answer within %s", reachTimeout)
 
 // ID returns what tells this cluster from every other: the UID of namespace kube-system, which lives as long
 // as the cluster.

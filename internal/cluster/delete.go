@@ -90,7 +90,7 @@ func (c *Cluster) waitGone(ctx context.Context, r resource, object Object, uid t
 			return "", nil
 		}
 		if ns, ok := all[0].(*corev1.Namespace); ok {
-			return "still there" + remains(ns), nil
+			return "still there" + Remains(ns), nil
 		}
 		if f := all[0].GetFinalizers(); len(f) > 0 {
 			return fmt.Sprintf("still there, with finalizers %v", f), nil
@@ -99,8 +99,8 @@ func (c *Cluster) waitGone(ctx context.Context, r resource, object Object, uid t
 	})
 }
 
-// remains tells what a namespace that is being deleted still waits for.
-func remains(ns *corev1.Namespace) string {
+// Remains tells what a namespace that is being deleted still waits for, after a colon; "" if that is not known.
+func Remains(ns *corev1.Namespace) string {
 	for _, condition := range ns.Status.Conditions {
 		if condition.Status == corev1.ConditionTrue && condition.Type != corev1.NamespaceDeletionDiscoveryFailure {
 			return ": " + condition.Message

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -104,9 +105,10 @@ func (c *connector) reach(ctx context.Context) (string, error) {
 		return "", err
 	}
 	if c.local.id == c.remote.id {
-		return "", withHint(
-			fmt.Errorf("%q and %q are the same cluster", c.local.Cluster.Context, c.remote.Cluster.Context),
-			"name another one with --remote-context or --remote-kubeconfig")
+		return "", &InputError{
+			Err:  fmt.Errorf("%q and %q are the same cluster", c.local.Cluster.Context, c.remote.Cluster.Context),
+			hint: "name another one with --remote-context or --remote-kubeconfig",
+		}
 	}
 	return c.local.Cluster.Context + ", " + c.remote.Cluster.Context, nil
 }
@@ -179,13 +181,10 @@ func (c *connector) install(ctx context.Context) (string, error) {
 	if err := c.both(ctx, func(ctx context.Context, e *end) error { return e.install(ctx) }); err != nil {
 		return "", err
 	}
-	s, k, err := completeKeys(c.server.keys, c.client.keys)
-	if err != nil {
+	if err := c.agreeOnKeys(ctx); err != nil {
 		return "", err
 	}
-	c.server.adopt(s)
-	c.client.adopt(k)
-	err = c.both(ctx, func(ctx context.Context, e *end) error { return e.prepare(ctx, c.other(e), c.ConnectOptions) })
+	err := c.both(ctx, func(ctx context.Context, e *end) error { return e.prepare(ctx, c.other(e), c.ConnectOptions) })
 	return c.local.mapped(c.remote) + "; " + c.remote.mapped(c.local), err
 }
 
@@ -262,7 +261,7 @@ func (c *connector) fail(ctx context.Context) {
 	group := errgroup.Group{}
 	for i, e := range []*end{c.local, c.remote} {
 		group.Go(func() error {
-			errs[i] = e.undo(rest)
+			errs[i] = persist(rest, e.undo)
 			return nil
 		})
 	}
@@ -272,5 +271,26 @@ func (c *connector) fail(ctx context.Context) {
 	}
 }
 
-// undoTime is how long a failed connect takes at most to remove what it made.
-const undoTime = 30 * time.Second
+// undoTime is how long a failed connect takes at most to remove what it made: namespaces take some ten seconds, and
+// an API server may have to come back first. A second signal ends it.
+const undoTime = time.Minute
+
+// persistPause is between two attempts to reach an API server that is lost.
+const persistPause = 500 * time.Millisecond
+
+// persist tries something, which may be done twice, until no API server is lost on the way or ctx ends.
+func persist(ctx context.Context, do func(context.Context) error) error {
+	for {
+		err := do(ctx)
+		if err == nil || !cluster.Lost(err) {
+			return err
+		}
+		timer := time.NewTimer(persistPause)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return err
+		case <-timer.C:
+		}
+	}
+}

@@ -239,6 +239,7 @@ func killAt(n int, cancel context.CancelFunc, worlds ...*world) (count func() in
 		}
 		w.kube.PrependReactor("patch", "*", react)
 		w.kube.PrependReactor("create", "configmaps", react)
+		w.kube.PrependReactor("create", "secrets", react)
 		w.kube.PrependReactor("update", "configmaps", react)
 	}
 	return func() int {
@@ -276,9 +277,9 @@ func TestInterruptedConnectCanBeRunAgain(t *testing.T) {
 				if _, err := Connect(ctx, o, &recorder{}); err == nil {
 					t.Fatal("connected in spite of the interruption")
 				}
-				// The three reactors that killAt put in front.
-				a.set(func() { a.kube.ReactionChain = chain[0][3:] })
-				b.set(func() { b.kube.ReactionChain = chain[1][3:] })
+				// The four reactors that killAt put in front.
+				a.set(func() { a.kube.ReactionChain = chain[0][4:] })
+				b.set(func() { b.kube.ReactionChain = chain[1][4:] })
 				if _, err := Connect(t.Context(), o, &recorder{}); err != nil {
 					t.Fatal(err)
 				}

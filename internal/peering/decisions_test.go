@@ -152,7 +152,7 @@ func TestKeysDoNotPrint(t *testing.T) {
 			}
 		}
 	}
-	object := keysObject("ns", "b", k).(*corev1.Secret)
+	object := keysObject("ns", "b", k)
 	object.Data[records.PrivateKeyKey] = []byte("almost a key")
 	if _, err := decodeKey(object, records.PrivateKeyKey); err == nil || strings.Contains(err.Error(), "almost") {
 		t.Errorf("error %v", err)

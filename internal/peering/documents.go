@@ -125,8 +125,7 @@ func readStatus(object *corev1.ConfigMap) (*records.Status, error) {
 
 // damaged says that a document cannot be read, and that nothing will write over it.
 func damaged(c *cluster.Cluster, object *corev1.ConfigMap, err error) error {
-	return withHint(fmt.Errorf("read ConfigMap %s/%s of cluster %q: %w", object.Namespace, object.Name, c.Context, err),
-		"it is left as it is: use a liqoctl of the version that wrote it, or restore the object")
+	return withHint(fmt.Errorf("read ConfigMap %s/%s of cluster %q: %w", object.Namespace, object.Name, c.Context, err), records.DamageHint)
 }
 
 // fabricObject is the ConfigMap of a fabric.

@@ -54,7 +54,7 @@ func (e *end) meet(peer *end) error {
 		}
 	}
 	if e.name == peer.name {
-		return withHint(fmt.Errorf("both clusters are called %q", e.name), "tell them apart: --name, --remote-name")
+		return &InputError{Err: fmt.Errorf("both clusters are called %q", e.name), hint: "tell them apart: --name, --remote-name"}
 	}
 	return nil
 }
@@ -95,10 +95,9 @@ func (e *end) gatewayObjects(o ConnectOptions) ([]cluster.Object, error) {
 	return templates.Gateway(v)
 }
 
-// prepare applies keys and gateway, so that its pod starts while nodes report and endpoints come up, and
-// reserves the peer's addresses.
+// prepare applies the gateway, so that its pod starts while nodes report and endpoints come up, and reserves the
+// peer's addresses. The keys, which the pod mounts, are there.
 func (e *end) prepare(ctx context.Context, peer *end, o ConnectOptions) error {
-	e.joining = e.have == nil
 	gateway, err := e.gatewayObjects(o)
 	if err != nil {
 		return err
@@ -110,10 +109,6 @@ func (e *end) prepare(ctx context.Context, peer *end, o ConnectOptions) error {
 			if err := e.stopGateway(ctx); err != nil {
 				return err
 			}
-		}
-		// The pod mounts the keys: it would wait for a retry if they came second.
-		if err := e.apply(ctx, keysObject(e.Cluster.Namespace, e.peering, *e.keys)); err != nil {
-			return err
 		}
 		if err := e.apply(ctx, gateway...); err != nil {
 			return err

@@ -135,10 +135,6 @@ func (s *site) settled() string {
 // awaitReports waits until every Ready node reports, and after an update until the new helpers run.
 func (s *site) awaitReports(ctx context.Context) error {
 	ready := s.readyNodes()
-	if len(ready) == 0 {
-		return withHint(fmt.Errorf("cluster %q: no node is Ready", s.Cluster.Context),
-			fmt.Sprintf("kubectl --context %q get nodes", s.Cluster.Context))
-	}
 	return s.Cluster.FailFast(ctx, templates.NodePods(), func(ctx context.Context) error {
 		// A DaemonSet counts nodes that are not Ready among those to serve, and would never be complete.
 		if changedObject(s.changes, "DaemonSet") && len(ready) == len(s.discovery.Nodes) {

@@ -27,11 +27,12 @@ type keys struct {
 // public is what the peer is told.
 func (k keys) public() string { return k.private().PublicKey().String() }
 
-// adopt makes the keys the end's.
-func (e *end) adopt(k keys) {
-	same := e.keys != nil && e.keys.private() == k.private() && e.keys.preshared() == k.preshared()
-	e.rekeyed = e.have != nil && !same
-	e.keys = &k
+// equal reports whether both are the same keys; nil is none.
+func (k *keys) equal(o *keys) bool {
+	if k == nil || o == nil {
+		return k == o
+	}
+	return k.private() == o.private() && k.preshared() == o.preshared()
 }
 
 // readKeys returns the keys that a cluster holds for a peering; nil where it has none.
@@ -100,7 +101,7 @@ func orNew(k *keys) (keys, error) {
 }
 
 // keysObject is the Secret of one side.
-func keysObject(namespace, peering string, k keys) cluster.Object {
+func keysObject(namespace, peering string, k keys) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: peeringMeta(namespace, records.PeeringName(peering), peering),
 		Type:       corev1.SecretTypeOpaque,

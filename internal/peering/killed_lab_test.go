@@ -112,30 +112,75 @@ func keysOf(t *testing.T, c *cluster.Cluster, peering string) *keys {
 	return k
 }
 
-// TestLabKilled kills the program after every write, and has what it left finished, or removed.
+// writesOf counts the writes of an undisturbed run.
+func (a act) writesOf(t *testing.T, args ...string) int {
+	t.Helper()
+	r, s, code := a.disturbed(t, nil, args...)
+	if code != 0 {
+		t.Fatalf("undisturbed: exit code %d\n%s", code, &r.said)
+	}
+	return s.total()
+}
+
+// stride is the distance between the points at which runs are disturbed that -short leaves.
+func stride() int {
+	if testing.Short() {
+		return 5
+	}
+	return 1
+}
+
+// TestLabKilled kills connect after every write, and has what it left finished, and removed.
 func TestLabKilled(t *testing.T) {
 	stages := openStages(t)
 	whole := newAct(t, stages, "whole")
-	_, s, code := whole.disturbed(t, nil, whole.connectArgs()...)
-	if code != 0 {
-		t.Fatalf("undisturbed connect: exit code %d", code)
-	}
-	writes := s.total()
+	writes := whole.writesOf(t, whole.connectArgs()...)
 	whole.remove(t)
 	if writes < 30 {
-		t.Errorf("only %d writes seen: %v", writes, s.seen)
+		t.Errorf("only %d writes seen", writes)
 	}
 	t.Logf("connect writes %d times: as many kill points", writes)
 	for n := 1; n <= writes; n++ {
-		t.Run(fmt.Sprintf("kill connect at %02d", n), func(t *testing.T) {
+		t.Run(fmt.Sprintf("at %02d", n), func(t *testing.T) {
 			t.Parallel()
 			a := newAct(t, stages, fmt.Sprintf("killed-%02d", n))
 			if r, _, code := a.disturbed(t, map[int]os.Signal{n: syscall.SIGKILL}, a.connectArgs()...); code != killed {
 				t.Fatalf("exit code %d\n%s", code, &r.said)
 			}
-			a.liqoctl.must(t, a.connectArgs()...)
-			a.connectedKeys(t)
+			if n%2 == 0 { // else it is removed as it is
+				a.liqoctl.must(t, a.connectArgs()...)
+				a.connectedKeys(t)
+			}
 			a.remove(t)
 		})
+	}
+}
+
+// TestLabRemovalKilled kills disconnect after every write, and reset; both finish when they are run again.
+func TestLabRemovalKilled(t *testing.T) {
+	stages := openStages(t)
+	whole := newAct(t, stages, "undone")
+	whole.liqoctl.must(t, whole.connectArgs()...)
+	commands := map[string][]string{"disconnect": whole.disconnectArgs(), "reset": append(whole.resetArgs("a"), "--force")}
+	points := map[string]int{"disconnect": whole.writesOf(t, commands["disconnect"]...)}
+	points["reset"] = whole.writesOf(t, whole.resetArgs("a")...)
+	whole.remove(t)
+	t.Logf("kill points: %v", points)
+	for command, writes := range points {
+		for n := 1; n <= writes; n += stride() {
+			t.Run(fmt.Sprintf("%s at %02d", command, n), func(t *testing.T) {
+				t.Parallel()
+				a := newAct(t, stages, fmt.Sprintf("%s-%02d", command, n))
+				a.liqoctl.must(t, a.connectArgs()...)
+				args := a.disconnectArgs()
+				if command == "reset" {
+					args = append(a.resetArgs("a"), "--force")
+				}
+				if r, _, code := a.disturbed(t, map[int]os.Signal{n: syscall.SIGKILL}, args...); code != killed {
+					t.Fatalf("exit code %d\n%s", code, &r.said)
+				}
+				a.remove(t)
+			})
+		}
 	}
 }

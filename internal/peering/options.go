@@ -106,5 +106,8 @@ func (o ConnectOptions) normalize() (ConnectOptions, error) {
 			err = errors.Join(err, fmt.Errorf("a Service of type %s has no load balancer IP", o.Service.Type))
 		}
 	}
-	return o, err
+	if err != nil {
+		return o, &InputError{Err: err}
+	}
+	return o, nil
 }

@@ -14,8 +14,8 @@ import (
 // Bounds of the internal and external CIDR's length: an overlay id is a 24-bit offset in the internal CIDR, and
 // half of it must hold the nodes.
 const (
-	widestCIDR    = 8
-	narrowestCIDR = 26
+	WidestCIDR    = 8
+	NarrowestCIDR = 26
 )
 
 // ownRanges are the ranges that a cluster has of itself, and those that the user wants.
@@ -89,8 +89,8 @@ func chosenRange(r *ipam.Registry, purpose ipam.Purpose, wish, usual netip.Prefi
 		return held[0].Range, nil
 	}
 	if wish.IsValid() {
-		if wish.Bits() < widestCIDR || wish.Bits() > narrowestCIDR {
-			return wish, fmt.Errorf("reserve %s: want a length of /%d to /%d", wish, widestCIDR, narrowestCIDR)
+		if wish.Bits() < WidestCIDR || wish.Bits() > NarrowestCIDR {
+			return wish, &InputError{Err: fmt.Errorf("reserve %s: want a length of /%d to /%d", wish, WidestCIDR, NarrowestCIDR)}
 		}
 		err := r.Reserve(ipam.Reservation{Range: wish, Owner: ipam.Cluster, Purpose: purpose})
 		return wish, err
@@ -246,7 +246,7 @@ func explainAddresses(context string, err error) error {
 		return nil
 	}
 	if errors.Is(err, ipam.ErrNoneFree) {
-		err = withHint(err, "free ranges: liqoctl ipam list, liqoctl network disconnect")
+		err = withHint(err, "give it more ranges with --pool or --remote-pool, or free some: liqoctl ipam list, liqoctl network disconnect")
 	} else if held, ok := conflictOf(err); ok {
 		err = withHint(err, "what holds the range: liqoctl ipam show "+held.Range.String())
 	}

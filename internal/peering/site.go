@@ -67,6 +67,9 @@ func (s *site) reach(ctx context.Context) error {
 
 // discover reads the cluster: what it is, and what liqonet has there.
 func (s *site) discover(ctx context.Context) error {
+	if err := s.awaitNamespace(ctx); err != nil {
+		return err
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() (err error) {
 		s.discovery, err = s.Cluster.Discover(ctx, s.Overrides)
@@ -111,6 +114,10 @@ func (s *site) tell() {
 
 // plan decides name, ranges and fabric. It does no I/O.
 func (s *site) plan() error {
+	if len(s.readyNodes()) == 0 {
+		return withHint(fmt.Errorf("cluster %q: no node is Ready", s.Cluster.Context),
+			fmt.Sprintf("kubectl --context %q get nodes", s.Cluster.Context))
+	}
 	if f := s.found.fabric; f != nil && f.ClusterID != s.id {
 		return withHint(
 			fmt.Errorf("the installation in cluster %q was made for cluster %s, and this is cluster %s: it was copied", s.Cluster.Context, f.ClusterID, s.id),

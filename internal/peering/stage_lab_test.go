@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -31,6 +32,8 @@ type stage struct {
 	node   string
 	config *rest.Config
 	kube   *kubernetes.Clientset
+	// unready has the node say that it is not Ready.
+	unready atomic.Bool
 }
 
 // How often the played act, and how old a kubelet's sign of life becomes.
@@ -49,7 +52,7 @@ func openStages(t *testing.T) []*stage {
 		if err != nil {
 			t.Fatal(err)
 		}
-		config.QPS = -1
+		config.QPS, config.WarningHandler = -1, rest.NoWarnings{}
 		s := &stage{name: name, node: name + "-1", config: config, kube: labClient(t, config)}
 		s.join(t)
 		all = append(all, s)
@@ -64,6 +67,10 @@ func (s *stage) join(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.beat(t.Context(), t)
+	eventually(t, func() bool { // without the taints of a node that is new
+		node, err := s.kube.CoreV1().Nodes().Get(t.Context(), s.node, metav1.GetOptions{})
+		return err == nil && len(node.Spec.Taints) == 0
+	})
 	play(t, beatEvery, nil, func(ctx context.Context) { s.beat(ctx, t) })
 	pods := informers.NewSharedInformerFactory(s.kube, 0).Core().V1().Pods().Informer()
 	_, err := pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
@@ -82,12 +89,16 @@ func (s *stage) nodeObject() *corev1.Node {
 	room := corev1.ResourceList{
 		corev1.ResourcePods: resource.MustParse("1000"), corev1.ResourceCPU: resource.MustParse("100"), corev1.ResourceMemory: resource.MustParse("100Gi"),
 	}
+	ready := corev1.ConditionTrue
+	if s.unready.Load() {
+		ready = corev1.ConditionFalse
+	}
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: s.node, Labels: map[string]string{corev1.LabelOSStable: string(corev1.Linux)}},
 		Spec:       corev1.NodeSpec{PodCIDR: "10.244.0.0/24", PodCIDRs: []string{"10.244.0.0/24"}},
 		Status: corev1.NodeStatus{
 			Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address}}, Capacity: room, Allocatable: room,
-			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.Now(), Reason: "Played"}},
+			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready, LastHeartbeatTime: metav1.Now(), Reason: "Played"}},
 		},
 	}
 }
@@ -216,4 +227,19 @@ func (s *stage) left(t *testing.T, namespace string) []string {
 	}
 	slices.Sort(names)
 	return names
+}
+
+// eventually waits until a state holds.
+func eventually(t *testing.T, holds func() bool) {
+	t.Helper()
+	limit := time.After(time.Minute)
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for !holds() {
+		select {
+		case <-limit:
+			t.Fatal("not in a minute")
+		case <-tick.C:
+		}
+	}
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"liqonet.io/liqonet/internal/cluster"
 )
 
 // Stages of the operations, as reports, results and errors name them.
@@ -44,6 +46,12 @@ func (e *StageError) Unwrap() error { return e.Err }
 func (e *StageError) Hint() string {
 	if hint := hintOf(e.Err); hint != "" {
 		return hint
+	}
+	if cluster.Lost(e.Err) {
+		return "run this again when the API server answers"
+	}
+	if over, ok := errors.AsType[*timeoutError](e.Err); ok && e.hint == "" {
+		return over.advice()
 	}
 	return e.hint
 }
@@ -100,7 +108,7 @@ func (s *stages) run(ctx context.Context, name, hint string, step func(context.C
 	detail, err := step(ctx)
 	took := time.Since(start)
 	if err != nil {
-		return &StageError{Stage: name, Err: err, hint: hint}
+		return &StageError{Stage: name, Err: timed(ctx, err), hint: hint}
 	}
 	s.times = append(s.times, StageTime{Name: name, Took: took})
 	s.reporter.Done(name, detail, took)
@@ -121,6 +129,18 @@ type timeoutError struct{ timeout time.Duration }
 
 func (e *timeoutError) Error() string {
 	return fmt.Sprintf("not done within %s (--timeout)", e.timeout)
+}
+
+// advice says how to wait longer: for want of any better.
+func (e *timeoutError) advice() string { return "give it more time with --timeout" }
+
+// timed adds to an error that it came with the end of the operation's time, unless it says so already.
+func timed(ctx context.Context, err error) error {
+	over, ok := errors.AsType[*timeoutError](context.Cause(ctx))
+	if said, already := errors.AsType[*timeoutError](err); !ok || already && said == over {
+		return err
+	}
+	return fmt.Errorf("%w: %w", over, err)
 }
 
 // Is makes the error a deadline's.

@@ -5,6 +5,9 @@ import (
 	"strings"
 )
 
+// DamageHint is the advice for a record that cannot be read.
+const DamageHint = "it is left as it is: use a liqoctl of the version that wrote it, or restore the object"
+
 // DefaultNamespace is where liqonet lives in a cluster unless a flag says otherwise.
 const DefaultNamespace = "liqonet"
 

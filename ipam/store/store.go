@@ -134,14 +134,25 @@ func (s *Store) get(ctx context.Context) (kept, error) {
 	}
 	text, ok := object.Data[records.DataKey]
 	if !ok {
-		return kept{}, s.failed("read", fmt.Errorf("damaged document: no key %q", records.DataKey))
+		return kept{}, s.failed("read", &DamageError{fmt.Errorf("damaged document: no key %q", records.DataKey)})
 	}
 	r, err := Decode(text)
 	if err != nil {
-		return kept{}, s.failed("read", err)
+		return kept{}, s.failed("read", &DamageError{err})
 	}
 	return kept{object: object, registry: r}, nil
 }
+
+// DamageError says that the document cannot be read. Nothing writes over it.
+type DamageError struct{ Err error }
+
+func (e *DamageError) Error() string { return e.Err.Error() }
+
+// Unwrap returns what is wrong with it.
+func (e *DamageError) Unwrap() error { return e.Err }
+
+// Hint says how to go on.
+func (e *DamageError) Hint() string { return records.DamageHint }
 
 // put creates the ConfigMap or replaces its text, provided that it is still as it was read.
 func (s *Store) put(ctx context.Context, object *corev1.ConfigMap, text string) error {

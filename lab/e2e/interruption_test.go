@@ -33,7 +33,10 @@ func TestInterruption(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "liqoctl")
 	inRoot(ctx, t, l, "go", "build", "-trimpath", "-o", program, "./cmd/liqoctl")
 	t.Setenv("LIQOCTL", program)
-	for _, test := range []string{"TestLabKilled"} {
+	for _, test := range []string{
+		"TestLabRefused", "TestLabNoNodeReady", "TestLabKilled", "TestLabInterrupted", "TestLabKeep", "TestLabLostAndBack",
+		"TestLabRemovalKilled", "TestLabConnectedTwice",
+	} {
 		t.Run(test, func(t *testing.T) { runLabTest(ctx, t, l, "./internal/peering", test) })
 	}
 }

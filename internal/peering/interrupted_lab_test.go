@@ -1,0 +1,100 @@
+//go:build lab
+
+package peering
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// interrupted is the exit code of a program that ended because of SIGINT, by itself.
+const interrupted = 130
+
+// TestLabInterrupted interrupts connect: it removes what it made. A second signal ends that at once, and what is left
+// then can be removed.
+func TestLabInterrupted(t *testing.T) {
+	stages := openStages(t)
+	whole := newAct(t, stages, "whole-again")
+	writes := whole.writesOf(t, whole.connectArgs()...)
+	whole.remove(t)
+	for n := 1; n < writes; n += stride() {
+		t.Run(fmt.Sprintf("once at %02d", n), func(t *testing.T) {
+			t.Parallel()
+			a := newAct(t, stages, fmt.Sprintf("once-%02d", n))
+			if r, _, code := a.disturbed(t, map[int]os.Signal{n: syscall.SIGINT}, a.connectArgs()...); code != interrupted {
+				t.Fatalf("exit code %d\n%s", code, &r.said)
+			}
+			a.nothingLeft(t)
+		})
+	}
+	for n := 1; n < writes; n += 2 * stride() {
+		t.Run(fmt.Sprintf("twice at %02d", n), func(t *testing.T) {
+			t.Parallel()
+			a := newAct(t, stages, fmt.Sprintf("twice-%02d", n))
+			second := writes - 5 + n // amid what undoes it
+			signals := map[int]os.Signal{writes - 5: syscall.SIGINT, second: syscall.SIGINT}
+			if r, _, code := a.disturbed(t, signals, a.connectArgs()...); code != interrupted {
+				t.Fatalf("exit code %d\n%s", code, &r.said)
+			}
+			a.remove(t)
+		})
+	}
+}
+
+// TestLabKeep has a run that fails leave what it made because the user wants to look at it.
+func TestLabKeep(t *testing.T) {
+	stages := openStages(t)
+	a := newAct(t, stages, "kept")
+	r, _, code := a.disturbed(t, map[int]os.Signal{20: syscall.SIGINT}, append(a.connectArgs(), "--keep")...)
+	if code != interrupted {
+		t.Fatalf("exit code %d\n%s", code, &r.said)
+	}
+	for _, s := range stages {
+		if len(s.left(t, a.namespace)) == 0 {
+			t.Errorf("cluster %s has nothing of it", s.name)
+		}
+	}
+	a.remove(t)
+}
+
+// TestLabLostAndBack has an API server vanish amid a connect, whose time is over before the server is back: what was
+// made there is undone all the same.
+func TestLabLostAndBack(t *testing.T) {
+	stages := openStages(t)
+	a := newAct(t, stages, "lost")
+	const absence = 8 * time.Second
+	var begin time.Time
+	var seen *signalling
+	lost := func(server http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if seen.total() < 12 {
+				server.ServeHTTP(w, r)
+				return
+			}
+			seen.mu.Lock()
+			if begin.IsZero() {
+				begin = time.Now()
+			}
+			away := time.Since(begin) < absence
+			seen.mu.Unlock()
+			if away {
+				panic(http.ErrAbortHandler)
+			}
+			server.ServeHTTP(w, r)
+		})
+	}
+	seen = &signalling{}
+	program := newLiqoctl(t, map[string]string{
+		"a": interpose(t, stages[0].config, seen.fault),
+		"b": interpose(t, stages[1].config, func(server http.Handler) http.Handler { return lost(seen.fault(server)) }),
+	})
+	r := program.start(t, append(a.connectArgs(), "--timeout", "5s")...)
+	if code := r.wait(t); code != 1 || len(linesOf(r.said.String(), "error: ")) != 1 || len(linesOf(r.said.String(), "hint: ")) != 1 {
+		t.Errorf("exit code %d\n%s", code, &r.said)
+	}
+	a.nothingLeft(t)
+}

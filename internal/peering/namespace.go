@@ -1,0 +1,34 @@
+package peering
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"liqonet.io/liqonet/internal/cluster"
+)
+
+// farewell is how long a namespace that is being deleted is waited for: one that a reset has just begun to delete
+// takes some seconds (the namespace controller rests for five before it begins).
+const farewell = 15 * time.Second
+
+// awaitNamespace makes sure that the namespace is not one that is being deleted, in which nothing can be made.
+func (s *site) awaitNamespace(ctx context.Context) error {
+	inner, cancel := context.WithTimeout(ctx, farewell)
+	defer cancel()
+	name := s.Cluster.Namespace
+	err := cluster.Wait(inner, s.Cluster, cluster.Named(name), "Namespace "+name, func(all []*corev1.Namespace) (string, error) {
+		if len(all) > 0 && all[0].DeletionTimestamp != nil {
+			return "it is being deleted" + cluster.Remains(all[0]), nil
+		}
+		return "", nil
+	})
+	if wait, ok := errors.AsType[*cluster.WaitError](err); ok && ctx.Err() == nil {
+		return withHint(fmt.Errorf("Namespace %s of cluster %q: %s", name, s.Cluster.Context, wait.Missing),
+			fmt.Sprintf("run this again when it is gone, or use another one with --%snamespace", s.Overrides.FlagPrefix))
+	}
+	return err
+}

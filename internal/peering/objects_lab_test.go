@@ -1,0 +1,79 @@
+//go:build lab
+
+package peering
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/yaml"
+)
+
+// restless are the resources that change by themselves.
+var restless = map[string]bool{"events": true, "leases": true, "componentstatuses": true}
+
+// objects are all objects of a cluster, as text by resource and name, without what changes by itself. Those
+// that skip chooses are left out.
+func (s *stage) objects(t *testing.T, skip func(namespace, name string) bool) map[string]string {
+	t.Helper()
+	lists, err := discovery.ServerPreferredResources(s.kube.Discovery())
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := dynamic.NewForConfig(s.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]string{}
+	for _, list := range lists {
+		version, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range list.APIResources {
+			if restless[r.Name] || !strings.Contains(strings.Join(r.Verbs, " "), "list") {
+				continue
+			}
+			found, err := client.Resource(version.WithResource(r.Name)).List(t.Context(), metav1.ListOptions{})
+			if err != nil {
+				t.Fatalf("list %s of cluster %s: %v", r.Name, s.name, err)
+			}
+			for i := range found.Items {
+				if o := &found.Items[i]; !skip(o.GetNamespace(), o.GetName()) {
+					all[fmt.Sprintf("%s %s/%s", r.Name, o.GetNamespace(), o.GetName())] = settledText(t, o)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// settledText is an object without what changes though nobody changes it.
+func settledText(t *testing.T, o *unstructured.Unstructured) string {
+	t.Helper()
+	o.SetResourceVersion("")
+	o.SetManagedFields(nil)
+	if o.GetKind() == "Node" {
+		conditions, _, err := unstructured.NestedSlice(o.Object, "status", "conditions")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range conditions {
+			delete(c.(map[string]any), "lastHeartbeatTime")
+		}
+		if err := unstructured.SetNestedSlice(o.Object, conditions, "status", "conditions"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := yaml.Marshal(o.Object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}

@@ -1,0 +1,322 @@
+//go:build lab
+
+package peering
+
+import (
+	"fmt"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"liqonet.io/liqonet/internal/records"
+)
+
+// refusal is a connect that must be refused, and leave both clusters as they were.
+type refusal struct {
+	name    string
+	args    []string // added to those of a connect that would succeed
+	prepare func(t *testing.T, a act)
+	faults  map[string]fault // by cluster
+	// kubeconfig, if it is not "", replaces the usual one; SERVER-a and SERVER-b stand for URLs.
+	kubeconfig string
+	code       int
+	err, hint  string // in the lines of that name
+}
+
+// silent never answers.
+func silent(http.Handler) http.Handler {
+	return http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+}
+
+// busy answers that there are too many requests.
+func busy(http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Retry-After", "1")
+		http.Error(w, "too many requests", http.StatusTooManyRequests)
+	})
+}
+
+// goneAfter breaks every connection from the nth request on.
+func goneAfter(n int64) fault {
+	return func(server http.Handler) http.Handler {
+		var requests atomic.Int64
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if requests.Add(1) > n {
+				panic(http.ErrAbortHandler)
+			}
+			server.ServeHTTP(w, r)
+		})
+	}
+}
+
+func refusals() []refusal {
+	return []refusal{
+		{
+			name: "API server that cannot be reached", code: 1, err: `reach cluster "b"`, hint: "kubectl --context",
+			kubeconfig: contextsOf("SERVER-a", "http://127.0.0.1:1"),
+		},
+		{
+			name: "API server that never answers", code: 1, err: `reach cluster "b"`, hint: "kubectl --context",
+			faults: map[string]fault{"b": silent}, args: []string{"--request-timeout", "1s"},
+		},
+		{
+			name: "API server that never answers, and time runs out", code: 1, err: "--timeout", hint: "kubectl --context",
+			faults: map[string]fault{"b": silent}, args: []string{"--timeout", "1s"},
+		},
+		{
+			name: "API server that is too busy", code: 1, err: `reach cluster "b"`, hint: "kubectl --context",
+			faults: map[string]fault{"b": busy}, args: []string{"--timeout", "3s"},
+		},
+		{
+			name: "API server that is gone after the first step", code: 1, err: `cluster "b"`, hint: "again",
+			faults: map[string]fault{"b": goneAfter(6)},
+		},
+		{
+			name: "no such kubeconfig", code: 2, err: "nowhere", hint: "--kubeconfig",
+			args: []string{"--kubeconfig", "/nowhere"},
+		},
+		{
+			name: "no such context", code: 2, err: `context "c"`, hint: "a, b",
+			args: []string{"--remote-context", "c"},
+		},
+		{
+			name: "the same cluster by two contexts", code: 2, err: "are the same cluster", hint: "--remote-context",
+			kubeconfig: contextsOf("SERVER-a", "SERVER-a"),
+		},
+		{
+			name: "no permissions", code: 1, err: "create daemonsets.apps in namespace", hint: "auth can-i",
+			kubeconfig: contextsOf("SERVER-a", "SERVER-b") + "users: [{name: b, user: {as: nobody}}]\n",
+		},
+		{name: "a CIDR that is none", code: 2, err: "is not a range", hint: "--help", args: []string{"--pod-cidr", "10.244.0.0"}},
+		{name: "a CIDR with host bits", code: 2, err: "the range is 10.244.0.0/16", hint: "--help", args: []string{"--pod-cidr", "10.244.0.1/16"}},
+		{name: "an IPv6 CIDR", code: 2, err: "only IPv4", hint: "--help", args: []string{"--remote-pod-cidr", "fd00::/64"}},
+		{name: "a CIDR that is too wide", code: 2, err: "/8 to /26", hint: "--help", args: []string{"--internal-cidr", "10.0.0.0/7"}},
+		{
+			name: "a CIDR wider than any pool", code: 4, err: "no free addresses", hint: "--pool",
+			args: []string{"--pod-cidr", "10.0.0.0/9", "--remote-pod-cidr", "10.0.0.0/9", "--pool", "172.16.0.0/12"},
+		},
+		{name: "no free range", code: 4, err: "no free addresses", hint: "--pool", args: []string{"--pool", "192.168.0.0/24"}},
+		{
+			name: "a peering of that name with another cluster", code: 1, err: `peering "b" with another cluster`, hint: "--remote-name",
+			prepare: func(t *testing.T, a act) { a.writeRecord(t, "a", "peering-b", otherPeering(t)) },
+		},
+		{
+			name: "a damaged fabric", code: 1, err: "/fabric", hint: "left as it is",
+			prepare: func(t *testing.T, a act) { a.writeRecord(t, "b", "fabric", "version: 1\nnonsense: true\n") },
+		},
+		{
+			name: "damaged reservations", code: 1, err: "/ipam", hint: "left as it is",
+			prepare: func(t *testing.T, a act) { a.writeRecord(t, "b", "ipam", "version: 1\nreservations: [") },
+		},
+		{
+			name: "a damaged peering", code: 1, err: "/peering-b", hint: "left as it is",
+			prepare: func(t *testing.T, a act) { a.writeRecord(t, "a", "peering-b", "version: 7\n") },
+		},
+		{
+			name: "a namespace that is being deleted", code: 1, err: "is being deleted", hint: "--remote-namespace",
+			prepare: func(t *testing.T, a act) { a.terminate(t, "b") },
+		},
+		{name: "a node port without node ports", code: 2, err: "--gw-server-service-nodeport", hint: "--help",
+			args: []string{"--gw-server-service-type", "ClusterIP", "--gw-server-service-nodeport", "30000"}},
+		{name: "equal names", code: 2, err: "--remote-name", hint: "--help", args: []string{"--name", "x", "--remote-name", "x"}},
+		{name: "lengths that differ", code: 2, err: "differ in length", hint: "--help",
+			args: []string{"--internal-cidr", "10.80.0.0/16", "--external-cidr", "10.70.0.0/20"}},
+		{name: "no time", code: 2, err: "--timeout", hint: "--help", args: []string{"--timeout", "0s"}},
+	}
+}
+
+// contextsOf is a kubeconfig of contexts a and b.
+func contextsOf(a, b string) string {
+	return fmt.Sprintf(`clusters: [{name: a, cluster: {server: %q}}, {name: b, cluster: {server: %q}}]
+contexts: [{name: a, context: {cluster: a, user: a}}, {name: b, context: {cluster: b, user: b}}]
+`, a, b)
+}
+
+// otherPeering is a sound record of a peering "b" with a cluster that is not b.
+func otherPeering(t *testing.T) string {
+	t.Helper()
+	key, err := wgtypes.GeneratePrivateKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := records.Peer{
+		ClusterID: "00000000-0000-0000-0000-000000000000", Name: "b", PublicKey: key.PublicKey().String(),
+		PodCIDRs:     []records.Mapping{{Real: prefix("10.244.0.0/16"), Seen: prefix("10.71.0.0/16")}},
+		ExternalCIDR: records.Mapping{Real: prefix("10.70.0.0/16"), Seen: prefix("10.81.0.0/16")},
+	}
+	text, err := records.Encode(records.Peering{
+		Version: records.SchemaVersion, Name: "b", Role: records.Server, Peer: seen,
+		Local: records.Local{PodCIDRs: seen.PodCIDRs, ExternalCIDR: seen.ExternalCIDR},
+		Tunnel: records.Tunnel{
+			Implementation: records.Auto, Address: serverAddress, PeerAddress: clientAddress.Addr(), ListenPort: listenPort,
+		},
+		GatewayAddress: netip.MustParseAddr("10.80.128.1"), OverlayID: 0x8001, MTU: 1420,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// TestLabRefused has inputs that must be refused with one error, a hint and the right exit code, and looks at
+// every object of both clusters before and after.
+func TestLabRefused(t *testing.T) {
+	stages := openStages(t)
+	a := act{stages: stages, namespace: "none"}
+	before := map[string]string{}
+	eventually(t, func() bool { // controllers make their first objects for some seconds
+		last := before
+		before = a.objects(t)
+		return cmp.Equal(last, before)
+	})
+	for i, r := range refusals() {
+		t.Run(r.name, func(t *testing.T) {
+			t.Parallel()
+			r.try(t, stages, fmt.Sprintf("refused-%02d", i))
+		})
+	}
+}
+
+// TestLabNoNodeReady is apart: it concerns every run on the cluster.
+func TestLabNoNodeReady(t *testing.T) {
+	stages := openStages(t)
+	stages[1].unready.Store(true)
+	stages[1].beat(t.Context(), t)
+	refusal{code: 1, err: `cluster "b": no node is Ready`, hint: "get nodes"}.try(t, stages, "refused-unready")
+}
+
+// TestLabConnectedTwice has two connects of the same pair run at once: both end well, with one connection.
+func TestLabConnectedTwice(t *testing.T) {
+	stages := openStages(t)
+	for i := range 4 {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			t.Parallel()
+			a := newAct(t, stages, fmt.Sprintf("twice-%d", i))
+			first, second := a.liqoctl.start(t, a.connectArgs()...), a.liqoctl.start(t, a.connectArgs()...)
+			for _, r := range []*run{first, second} {
+				if code := r.wait(t); code != 0 {
+					t.Errorf("exit code %d\n%s", code, &r.said)
+				}
+			}
+			a.connectedKeys(t)
+			a.remove(t)
+		})
+	}
+}
+
+func (r refusal) try(t *testing.T, stages []*stage, namespace string) {
+	a := act{stages: stages, namespace: namespace}
+	if r.prepare != nil {
+		r.prepare(t, a)
+	}
+	servers := map[string]string{}
+	for _, s := range stages {
+		servers[s.name] = interpose(t, s.config, r.faults[s.name])
+	}
+	program := newLiqoctl(t, servers)
+	if r.kubeconfig != "" {
+		program = program.with(t, strings.NewReplacer("SERVER-a", servers["a"], "SERVER-b", servers["b"]).Replace(r.kubeconfig))
+	}
+	before := a.objects(t)
+	began := time.Now()
+	run := program.start(t, append(a.connectArgs(), r.args...)...)
+	code := run.wait(t)
+	t.Logf("%s: exit code %d\n%s%s", time.Since(began).Round(10*time.Millisecond), code, &run.out, &run.said)
+	if code != r.code || run.out.Len() > 0 {
+		t.Errorf("exit code %d, want %d, and nothing on stdout", code, r.code)
+	}
+	for prefix, want := range map[string]string{"error: ": r.err, "hint: ": r.hint} {
+		lines := linesOf(run.said.String(), prefix)
+		if len(lines) != 1 || !strings.Contains(lines[0], want) {
+			t.Errorf("lines %q: %q, want one with %q", prefix, lines, want)
+		}
+	}
+	if diff := cmp.Diff(before, a.objects(t)); diff != "" {
+		t.Errorf("objects before and after:\n%s", diff)
+	}
+}
+
+// linesOf returns the lines that begin with a prefix.
+func linesOf(text, prefix string) []string {
+	var found []string
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, prefix) {
+			found = append(found, strings.TrimSuffix(line, "\n"))
+		}
+	}
+	return found
+}
+
+// objects are those of both clusters, but for what other acts have.
+func (a act) objects(t *testing.T) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for _, s := range a.stages {
+		others := func(namespace, name string) bool {
+			return strings.Contains(namespace+" "+name, "refused-") && !strings.Contains(namespace+" "+name, a.namespace)
+		}
+		for name, text := range s.objects(t, others) {
+			all[s.name+": "+name] = text
+		}
+	}
+	return all
+}
+
+// stage returns a cluster by name.
+func (a act) stage(name string) *stage {
+	for _, s := range a.stages {
+		if s.name == name {
+			return s
+		}
+	}
+	return nil
+}
+
+// writeRecord makes the namespace with a record in it.
+func (a act) writeRecord(t *testing.T, cluster, name, text string) {
+	t.Helper()
+	s := a.stage(cluster)
+	a.makeNamespace(t, s)
+	object := recordMap(name, text)
+	if name == records.IPAMName {
+		object.Labels[records.LabelComponent] = records.ComponentIPAM
+	}
+	if _, err := s.kube.CoreV1().ConfigMaps(a.namespace).Create(t.Context(), object, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (a act) makeNamespace(t *testing.T, s *stage) {
+	t.Helper()
+	object := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: a.namespace}}
+	if _, err := s.kube.CoreV1().Namespaces().Create(t.Context(), object, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// terminate makes the namespace and begins to delete it, which cannot end while a finalizer is in it.
+func (a act) terminate(t *testing.T, cluster string) {
+	t.Helper()
+	s := a.stage(cluster)
+	a.makeNamespace(t, s)
+	maps := s.kube.CoreV1().ConfigMaps(a.namespace)
+	held := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "held", Finalizers: []string{"lab.liqonet.io/held"}}}
+	if _, err := maps.Create(t.Context(), held, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.kube.CoreV1().Namespaces().Delete(t.Context(), a.namespace, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() bool {
+		held, err := maps.Get(t.Context(), held.Name, metav1.GetOptions{})
+		return err == nil && held.DeletionTimestamp != nil
+	})
+}
