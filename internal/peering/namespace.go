@@ -7,6 +7,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
 )
@@ -17,10 +19,19 @@ const farewell = 15 * time.Second
 
 // awaitNamespace makes sure that the namespace is not one that is being deleted, in which nothing can be made.
 func (s *site) awaitNamespace(ctx context.Context) error {
+	name := s.Cluster.Namespace
+	found, err := s.Cluster.Kube.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err), apierrors.IsForbidden(err): // who may only connect need not see namespaces
+		return nil
+	case err != nil:
+		return fmt.Errorf("read Namespace %s of cluster %q: %w", name, s.Cluster.Context, err)
+	case found.DeletionTimestamp == nil:
+		return nil
+	}
 	inner, cancel := context.WithTimeout(ctx, farewell)
 	defer cancel()
-	name := s.Cluster.Namespace
-	err := cluster.Wait(inner, s.Cluster, cluster.Named(name), "Namespace "+name, func(all []*corev1.Namespace) (string, error) {
+	err = cluster.Wait(inner, s.Cluster, cluster.Named(name), "Namespace "+name, func(all []*corev1.Namespace) (string, error) {
 		if len(all) > 0 && all[0].DeletionTimestamp != nil {
 			return "it is being deleted" + cluster.Remains(all[0]), nil
 		}
