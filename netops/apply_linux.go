@@ -7,6 +7,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"liqonet.io/liqonet/netops/nft"
 )
 
 // maxReported is how many errors Apply tells of: where a link is missing, thousands of steps fail for it.
@@ -76,6 +78,11 @@ func (r *run) step(s Step) error {
 		return r.rule(s.Op, kernelRule)
 	case Firewall:
 		return r.nft.Apply(o.Plan)
+	case nft.Pass:
+		if s.Op == Remove {
+			return r.nft.RemovePass(Table, o)
+		}
+		return r.nft.AddPass(Table, o)
 	}
 	return fmt.Errorf("no such kind of object: %T", s.Object)
 }

@@ -34,6 +34,7 @@ type changes struct {
 	unguarded  bool // want has no firewall
 	moveLocal  bool // the kernel's rule for the local table has to go
 	keepLocal  bool // … to come back
+	passes     delta[nft.Pass]
 }
 
 // compare finds the differences. What the kernel drops by itself on the way counts as not there, so that it is
@@ -47,6 +48,7 @@ func compare(have, want State) changes {
 		unguarded: want.Firewall.Name == "",
 		moveLocal: want.LocalRuleMoved && !have.LocalRuleMoved,
 		keepLocal: have.LocalRuleMoved && !want.LocalRuleMoved,
+		passes:    comparePasses(have.ForwardChains, want.PassForward),
 	}
 	for _, l := range c.links.remake {
 		have = withoutDependants(have, l.Name)
@@ -86,12 +88,14 @@ func (c changes) create(p *Plan) {
 	put(p, Replace, c.neighbours.change)
 	put(p, Add, c.nexthops.add)
 	put(p, Replace, c.nexthops.change)
+	put(p, Add, c.passes.add)
 	put(p, Add, only(c.routes.add, Route.leads))
 	put(p, Replace, only(c.routes.change, Route.leads))
 }
 
 // remove appends the steps that remove what nothing wanted uses any more.
 func (c changes) remove(p *Plan) {
+	put(p, Remove, c.passes.remove)
 	put(p, Remove, only(c.routes.remove, Route.leads))
 	put(p, Remove, c.nexthops.remove)
 	put(p, Remove, c.neighbours.remove)

@@ -53,6 +53,7 @@ type NodeConfig struct {
 	InternalCIDR netip.Prefix   // of the cluster
 	Pods         []netip.Prefix // ranges and single addresses of this node's own pods
 	Peers        []NodePeer
+	PassForward  bool // chains of others that drop forwarded packets get rules that let those of the overlay pass
 }
 
 // NodePeer is one peer as a node sees it.
@@ -74,6 +75,8 @@ func NodeState(c NodeConfig) State {
 		Routes:    []Route{guardRoute(RoutingTable, c.InternalCIDR)},
 		Rules:     []Rule{{Priority: priorityNode, Table: RoutingTable}},
 		Firewall:  c.firewall(),
+
+		PassForward: c.PassForward,
 	}
 	for _, p := range c.Peers {
 		for _, cidr := range p.CIDRs {

@@ -33,6 +33,7 @@ func (k *Kernel) Observe() (State, error) {
 		{"routes", func() (err error) { s.Routes, err = k.route.routes(names); return err }},
 		{"rules", func() (err error) { s.Rules, s.LocalRuleMoved, err = k.route.rules(); return err }},
 		{"firewall", func() (err error) { s.Firewall, err = k.nft.Observe(Table); return err }},
+		{"firewalls of others", func() (err error) { s.ForwardChains, err = k.nft.ForwardChains(Table); return err }},
 	}
 	for _, r := range reads {
 		if err := r.read(); err != nil {

@@ -13,7 +13,8 @@ type Plan struct {
 	Steps []Step
 }
 
-// Step is one change of one object: a Link, Address, Neighbour, Nexthop, Route, Rule, KernelRule or Firewall.
+// Step is one change of one object: a Link, Address, Neighbour, Nexthop, Route, Rule, KernelRule, Firewall
+// or nft.Pass.
 type Step struct {
 	Op     Op
 	Object fmt.Stringer

@@ -49,6 +49,11 @@ type State struct {
 	Rules      []Rule
 	Firewall   nft.Table
 
+	// ForwardChains are those of others that forwarded packets pass (observed only). PassForward wants rules in the ones
+	// that drop what they do not know, which let the overlay's packets through.
+	ForwardChains []nft.ForwardChain
+	PassForward   bool
+
 	// LocalRuleMoved says that the rule "from all lookup local" is ours at LocalPriority, no longer the kernel's at
 	// priority 0, so that other rules see a packet first. It needs no mention in Rules.
 	LocalRuleMoved bool

@@ -1,6 +1,7 @@
 package netops
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -192,13 +193,16 @@ func isOurFirewall(m raw.Message) bool {
 	if len(m.Data) < nfgenmsg || m.Header.Type&typeMask == unix.NFT_MSG_NEWGEN {
 		return false
 	}
+	if bytes.Contains(m.Data, []byte(Table+": ")) { // the comment of a rule in a chain of another's
+		return true
+	}
 	ad, err := raw.NewAttributeDecoder(m.Data[nfgenmsg:])
 	if err != nil {
 		return false
 	}
 	for ad.Next() {
-		if ad.Type() == tableName {
-			return ad.String() == Table
+		if ad.Type() == tableName && ad.String() == Table {
+			return true
 		}
 	}
 	return false

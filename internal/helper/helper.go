@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"liqonet.io/liqonet/netops"
+	"liqonet.io/liqonet/netops/nft"
 )
 
 // Env is what every helper is given.
@@ -40,6 +41,8 @@ type reconciler struct {
 	drift   *drift
 	// reached is the state in which the last pass left the kernel; nil: not known.
 	reached *netops.State
+	// forward are the chains of others that forwarded packets pass, as the last pass found them.
+	forward []nft.ForwardChain
 }
 
 func newReconciler(k *netops.Kernel, log *slog.Logger, m *metrics) reconciler {
@@ -54,6 +57,7 @@ func (r *reconciler) pass(want netops.State) error {
 	if err != nil {
 		return fmt.Errorf("observe kernel: %w", err)
 	}
+	r.forward = have.ForwardChains
 	want = want.Reachable(have)
 	if plan := netops.Diff(have, want); !plan.Empty() {
 		r.log.Info("kernel differs from what is wanted", "plan", plan.String())

@@ -230,7 +230,11 @@ func (l *nodeLoop) report(v nodeView, applied []string, clean bool) error {
 		Version: records.SchemaVersion, Name: l.Name, Internal: l.internal, Kernel: l.kernelHas,
 		PodCIDRs: v.pods.cidrs, Pods: v.pods.stray, Peerings: applied, Clean: clean, Drift: l.drift.record(),
 	}
-	err := l.measure(v, &r)
+	var err error
+	if r.ForwardDrops, err = l.forwardDrops(); err != nil {
+		return err
+	}
+	err = l.measure(v, &r)
 	l.reports.set(nodeReport{lease: l.lease, node: r})
 	return err
 }

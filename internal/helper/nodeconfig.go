@@ -86,6 +86,7 @@ func (v nodeView) state(internal netip.Addr) (netops.State, error) {
 		Internal:     internal,
 		InternalCIDR: v.fabric.InternalCIDR,
 		Pods:         v.pods.prefixes(),
+		PassForward:  v.fabric.AllowForward,
 	}
 	for _, p := range v.peerings {
 		peer := netops.NodePeer{CIDRs: seen(p), Gateway: p.GatewayAddress, VNI: p.OverlayID, MTU: p.MTU, Nodes: nodeRange(p.Peer.ExternalCIDR.Seen)}

@@ -207,6 +207,9 @@ func (c *connector) settle(ctx context.Context) (string, error) {
 		if err := e.settle(ctx); err != nil {
 			return err
 		}
+		if err := e.checkForward(e.have == nil && !e.SkipValidation); err != nil {
+			return err
+		}
 		return checkImplementation(e.reporting(), c.Implementation)
 	})
 	return c.local.settled() + "; " + c.remote.settled(), err

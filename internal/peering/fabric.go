@@ -47,7 +47,10 @@ func (s *site) wantedFabric() records.Fabric {
 		Overlay: records.Overlay{Port: overlayPort}, CNI: s.discovery.CNI,
 	}
 	if have := s.found.fabric; have != nil {
-		f.Overlay, f.MTU = have.Overlay, have.MTU
+		f.Overlay, f.MTU, f.AllowForward = have.Overlay, have.MTU, have.AllowForward
+	}
+	if s.AllowForward != nil {
+		f.AllowForward = *s.AllowForward
 	}
 	return f
 }

@@ -53,8 +53,10 @@ func initialise(ctx context.Context, run *stages, s *site) error {
 		return err
 	}
 	if err := run.run(ctx, stageNodes, "", func(ctx context.Context) (string, error) {
-		err := s.settle(ctx)
-		return s.settled(), err
+		if err := s.settle(ctx); err != nil {
+			return "", err
+		}
+		return s.settled(), s.checkForward(false)
 	}); err != nil || !s.translates() {
 		return err
 	}

@@ -21,8 +21,11 @@ type Installation struct {
 	Update bool
 	// Translation says whether the cluster is to have a translation service. nil: as it is.
 	Translation *bool
-	// SkipValidation leaves out the check of the user's permissions.
+	// SkipValidation leaves out the check of the user's permissions, and makes firewalls of nodes that would drop what
+	// they forward a warning.
 	SkipValidation bool
+	// AllowForward says whether node helpers add rules to such firewalls; nil: as it is.
+	AllowForward *bool
 }
 
 // InitOptions are the options of Init.

@@ -23,6 +23,8 @@ type played struct {
 	nodes []string
 	// kernel has the capabilities of every node's.
 	kernel records.Capabilities
+	// drops are the firewalls of others on every node.
+	drops []records.ForwardDrop
 
 	deaf     bool          // helpers run and do not follow any document
 	slowness time.Duration // how long nodes take to give up a peering
@@ -72,7 +74,7 @@ func (p *played) nodeHelpers(ctx context.Context, fabric *records.Fabric, peerin
 	}
 	for i, name := range p.nodes {
 		n := records.Node{
-			Version: records.SchemaVersion, Name: name, MTU: 1500, Kernel: p.kernel, Peerings: applied, Clean: fabric == nil,
+			Version: records.SchemaVersion, Name: name, MTU: 1500, Kernel: p.kernel, Peerings: applied, Clean: fabric == nil, ForwardDrops: p.drops,
 			Internal: netip.AddrFrom4([4]byte{10, 80, 0, byte(i + 1)}),
 		}
 		if err := p.lease(ctx, n, fabric != nil); err != nil {

@@ -57,6 +57,8 @@ type Fabric struct {
 	Overlay      Overlay        `json:"overlay"`
 	MTU          int            `json:"mtu"` // bytes; the smallest of the links that carry overlay and tunnel; 0: not measured yet
 	CNI          string         `json:"cni,omitempty"`
+	// AllowForward has node helpers add rules to firewalls of others that would drop what they forward.
+	AllowForward bool `json:"allowForward,omitempty"`
 }
 
 // Overlay says how nodes and gateways of this cluster reach each other.
@@ -194,10 +196,27 @@ type Node struct {
 	Kernel         Capabilities          `json:"kernel"`
 	// Peerings are those whose wanted state is in this node's kernel, sorted.
 	Peerings []string `json:"peerings,omitempty"`
+	// ForwardDrops are firewalls of others in this node's kernel that drop what no rule of theirs accepts.
+	ForwardDrops []ForwardDrop `json:"forwardDrops,omitempty"`
 	// Drift is what came back in this node's kernel, whatever peering it belongs to.
 	Drift Drift `json:"drift,omitzero"`
 	// Clean says that nothing of liqonet is left in this node's kernel: the answer to a deleted fabric.
 	Clean bool `json:"clean,omitempty"`
+}
+
+// ForwardDrop is a chain for forwarded packets whose policy is to drop.
+type ForwardDrop struct {
+	Chain string `json:"chain"` // with table and family, such as "ip filter FORWARD"
+	// Legacy says that it is one of iptables-legacy, to which helpers add no rules.
+	Legacy bool `json:"legacy,omitempty"`
+}
+
+// String names the chain as messages do.
+func (d ForwardDrop) String() string {
+	if d.Legacy {
+		return fmt.Sprintf("chain %q of iptables-legacy", d.Chain)
+	}
+	return fmt.Sprintf("chain %q", d.Chain)
 }
 
 // Capabilities are what the node's kernel offers.

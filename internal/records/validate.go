@@ -23,6 +23,9 @@ const (
 
 var dnsLabel = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
 
+// printable is what can be shown on a terminal as it is.
+var printable = regexp.MustCompile(`^[ -~]{1,400}$`)
+
 // ValidateName reports why a cluster's or peering's name cannot be used in names of objects.
 func ValidateName(name string) error {
 	if len(name) > maxNameLength || !dnsLabel.MatchString(name) {
@@ -152,6 +155,11 @@ func (n Node) validate() error {
 		return errors.New("node name: missing")
 	}
 	err := n.Drift.validate()
+	for _, d := range n.ForwardDrops {
+		if !printable.MatchString(d.Chain) {
+			err = errors.Join(err, fmt.Errorf("chain %q: want printable characters", d.Chain))
+		}
+	}
 	for _, p := range n.PodCIDRs {
 		err = errors.Join(err, validateCIDR(p))
 	}

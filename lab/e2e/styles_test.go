@@ -31,12 +31,18 @@ func TestStyles(t *testing.T) {
 	for i := range len(styles) / 2 {
 		// The first with the last: neighbours in the list are much alike.
 		a, b := styles[i], styles[len(styles)-1-i]
-		t.Run(a.String()+" with "+b.String(), func(t *testing.T) { testStyles(ctx, t, c, a, b, i%2 == 1) })
+		t.Run(a.String()+" with "+b.String(), func(t *testing.T) {
+			c := testStyles(ctx, t, c, a, b, i%2 == 1)
+			if i == 0 {
+				t.Run("firewalls on nodes", func(t *testing.T) { testFirewall(ctx, t, c) })
+			}
+		})
 	}
 }
 
-// testStyles has packets of every kind cross between two clusters.
-func testStyles(ctx context.Context, t *testing.T, c liqoctl, a, b spec.Style, disjoint bool) {
+// testStyles has packets of every kind cross between two clusters, whose nodes filter reverse paths strictly.
+func testStyles(ctx context.Context, t *testing.T, c liqoctl, a, b spec.Style, disjoint bool) liqoctl {
+	t.Helper()
 	declared := spec.Spec{Clusters: []spec.Cluster{{Name: "a", Style: a}, {Name: "b", Style: b}}}
 	if disjoint {
 		declared.Clusters[1].PodCIDR = netip.MustParsePrefix("10.245.0.0/16")
@@ -44,6 +50,11 @@ func testStyles(ctx context.Context, t *testing.T, c liqoctl, a, b spec.Style, d
 	declared = declared.Complete()
 	l := startLab(ctx, t, "e2e-styles", declared)
 	c = c.in(ctx, t, l)
+	for _, cluster := range []string{"a", "b"} {
+		for _, node := range nodesOf(ctx, t, l, cluster) {
+			inNode(ctx, t, c, node, "sysctl -qw net.ipv4.conf.all.rp_filter=1")
+		}
+	}
 	conn := c.connect(ctx, t)
 	const headers = 80 + 20 + 8 // of the tunnel; IP and UDP inside it
 	size := min(declared.Clusters[0].PodMTU(), declared.Clusters[1].PodMTU()) - headers
@@ -52,6 +63,7 @@ func testStyles(ctx context.Context, t *testing.T, c liqoctl, a, b spec.Style, d
 		t.Run("a Service in "+s.cluster, func(t *testing.T) { testFarService(ctx, t, l, s) })
 	}
 	t.Run("nodes", func(t *testing.T) { testNodesReachPods(ctx, t, l, conn) })
+	return c
 }
 
 // testStyledPods has each pod of a cluster reach each of the other's, which sees its address.

@@ -14,8 +14,14 @@ func attr(typ uint16, name string) netlink.Attribute {
 	return netlink.Attribute{Type: typ, Data: append([]byte(name), 0)}
 }
 
-// request sends a request of nftables and returns the answer's messages without their nfgenmsg header.
+// request sends a request about tables of family ip, ours among them, and returns the answer's messages without
+// their nfgenmsg header.
 func (c *Conn) request(message uint16, flags netlink.HeaderFlags, attrs ...netlink.Attribute) ([][]byte, error) {
+	return c.requestFamily(unix.NFPROTO_IPV4, message, flags, attrs...)
+}
+
+// requestFamily is request for tables of any family.
+func (c *Conn) requestFamily(family uint8, message uint16, flags netlink.HeaderFlags, attrs ...netlink.Attribute) ([][]byte, error) {
 	const headerLen = 4 // struct nfgenmsg of linux/netfilter/nfnetlink.h: family, version, resource
 	data, err := netlink.MarshalAttributes(attrs)
 	if err != nil {
@@ -26,7 +32,7 @@ func (c *Conn) request(message uint16, flags netlink.HeaderFlags, attrs ...netli
 			Type:  netlink.HeaderType(unix.NFNL_SUBSYS_NFTABLES<<8 | message),
 			Flags: netlink.Request | flags,
 		},
-		Data: append([]byte{unix.NFPROTO_IPV4, unix.NFNETLINK_V0, 0, 0}, data...),
+		Data: append([]byte{family, unix.NFNETLINK_V0, 0, 0}, data...),
 	})
 	if err != nil {
 		return nil, err

@@ -103,6 +103,14 @@ func (a attributes) number(typ uint16) uint32 {
 	return 0
 }
 
+// handle returns a rule's number in its table.
+func (a attributes) handle() uint64 {
+	if b := a[unix.NFTA_RULE_HANDLE]; len(b) == 8 {
+		return binary.BigEndian.Uint64(b)
+	}
+	return 0
+}
+
 func (a attributes) string(typ uint16) string { return cString(a[typ]) }
 
 // readChains returns the chains of the table with their rules, in the order in which they were made.

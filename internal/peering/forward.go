@@ -1,0 +1,62 @@
+package peering
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"liqonet.io/liqonet/internal/records"
+)
+
+// overlayLink is the nodes' link to which peers' packets go and from which they come.
+const overlayLink = "lqn-overlay"
+
+// checkForward looks for nodes whose firewall drops what they forward unless a rule of its own accepts it, as iptables'
+// policy DROP of Docker and ufw does: no rule elsewhere can undo that. It is an error if refuse is set, else a warning.
+// Rules that such a firewall has for liqonet's packets already are not recognised.
+func (s *site) checkForward(refuse bool) error {
+	var nodes, commands []string
+	legacy := false
+	for _, n := range s.reporting() {
+		var chains []string
+		for _, d := range n.ForwardDrops {
+			if s.fabric.AllowForward && !d.Legacy {
+				continue // its helper adds the rules
+			}
+			chains = append(chains, d.String())
+			commands = append(commands, acceptForward(d)...)
+			legacy = legacy || d.Legacy
+		}
+		if len(chains) > 0 {
+			nodes = append(nodes, fmt.Sprintf("%s (%s)", n.Name, strings.Join(chains, ", ")))
+		}
+	}
+	if len(nodes) == 0 {
+		return nil
+	}
+	slices.Sort(commands)
+	what := fmt.Sprintf("cluster %q: firewalls drop what nodes forward: %s", s.Cluster.Context, strings.Join(nodes, ", "))
+	hint := "run on these nodes: " + strings.Join(slices.Compact(commands), "; ") + " and then connect with --skip-validation"
+	if !legacy {
+		hint = "let the node helpers add rules with --allow-forward, or " + hint
+	}
+	if refuse {
+		return withHint(fmt.Errorf("%s", what), hint)
+	}
+	s.reporter.Warn(what, hint)
+	return nil
+}
+
+// acceptForward are the commands that let the overlay's packets pass a chain, in both directions.
+func acceptForward(d records.ForwardDrop) []string {
+	format := "iptables -I FORWARD %s " + overlayLink + " -j ACCEPT"
+	from, to := "-i", "-o"
+	switch {
+	case d.Legacy:
+		format = "iptables-legacy -I FORWARD %s " + overlayLink + " -j ACCEPT"
+	case d.Chain != "ip filter FORWARD":
+		format = "nft insert rule " + strings.ReplaceAll(d.Chain, "%", "%%") + " %s " + overlayLink + " accept"
+		from, to = "iifname", "oifname"
+	}
+	return []string{fmt.Sprintf(format, from), fmt.Sprintf(format, to)}
+}

@@ -1,0 +1,71 @@
+package peering
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"liqonet.io/liqonet/internal/records"
+)
+
+// TestFirewallsOfNodes connects clusters whose nodes drop what they forward, with the user's word.
+func TestFirewallsOfNodes(t *testing.T) {
+	tests := []struct {
+		name  string
+		word  func(*ConnectOptions)
+		warns bool // of what is not mended
+		allow bool // is recorded for the helpers
+	}{
+		{"rules are wanted", func(o *ConnectOptions) { o.AllowForward = new(true) }, false, true},
+		{"validation is skipped", func(o *ConnectOptions) { o.SkipValidation = true }, true, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, b := twoWorlds()
+				b.drops = []records.ForwardDrop{{Chain: "ip filter FORWARD"}, {Chain: "inet strict guards"}}
+				live(t, a, b)
+				o, r := connectOptions(a, b), &recorder{}
+				tt.word(&o)
+				if _, err := Connect(t.Context(), o, r); err != nil {
+					t.Fatal(err)
+				}
+				warned := slices.ContainsFunc(r.said(), func(line string) bool {
+					return strings.HasPrefix(line, "warn") && strings.Contains(line, "nft insert rule inet strict guards iifname lqn-overlay accept")
+				})
+				if warned != tt.warns {
+					t.Errorf("warned: %v, want %v: %v", warned, tt.warns, r.said())
+				}
+				for _, w := range []*world{a, b} {
+					fabric, err := readFabric(t.Context(), w.Cluster)
+					if err != nil || fabric.AllowForward != tt.allow {
+						t.Errorf("cluster %s: fabric %+v, %v", w.Context, fabric, err)
+					}
+				}
+				// A connection that stands loses nothing by going on, and what was allowed stays so.
+				o.AllowForward, o.SkipValidation = nil, false
+				if again, err := Connect(t.Context(), o, r); err != nil || again.Changed {
+					t.Errorf("again: changed %v, %v", again.Changed, err)
+				}
+			})
+		})
+	}
+}
+
+// TestInitWarnsOfFirewalls wants an installation without peers to say what connect will refuse.
+func TestInitWarnsOfFirewalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, _ := twoWorlds()
+		a.drops = []records.ForwardDrop{{Chain: "ip filter FORWARD"}}
+		live(t, a)
+		r := &recorder{}
+		o := connectOptions(a, a)
+		if _, err := Init(t.Context(), InitOptions{Side: o.Local, Installation: o.Installation}, r); err != nil {
+			t.Fatal(err)
+		}
+		if said := strings.Join(r.said(), "\n"); !strings.Contains(said, "--allow-forward") {
+			t.Errorf("said:\n%s", said)
+		}
+	})
+}

@@ -1,0 +1,26 @@
+package netops
+
+import (
+	"slices"
+
+	"liqonet.io/liqonet/netops/nft"
+)
+
+// comparePasses finds the rules that chains of others lack or have too many. A rule that is there stays while it is
+// wanted, whatever the chain's policy has become.
+func comparePasses(chains []nft.ForwardChain, wanted bool) delta[nft.Pass] {
+	var d delta[nft.Pass]
+	for _, c := range chains {
+		if !wanted {
+			d.remove = append(d.remove, slices.Compact(slices.Clone(c.Passes))...)
+			continue
+		}
+		for _, way := range []nft.Way{nft.From, nft.To} {
+			p := nft.Pass{Family: c.Family, Table: c.Table, Chain: c.Name, Way: way, Link: Overlay}
+			if c.Drop && !slices.Contains(c.Passes, p) {
+				d.add = append(d.add, p)
+			}
+		}
+	}
+	return d
+}

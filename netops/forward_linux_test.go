@@ -1,0 +1,169 @@
+package netops
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"liqonet.io/liqonet/netops/nft"
+)
+
+// dropping is a namespace in which others drop what is forwarded: iptables as Docker and ufw have it, and a table of
+// nftables' own.
+func dropping(t *testing.T) namespace {
+	t.Helper()
+	ns := newNamespace(t)
+	ns.run("iptables-nft", "-P", "FORWARD", "DROP")
+	ns.run("iptables-nft", "-A", "FORWARD", "-i", "docker0", "-m", "comment", "--comment", "of another", "-j", "ACCEPT")
+	ns.script("nft", "-f", "-")(
+		"table inet strict {", "chain guards { type filter hook forward priority 10; policy drop; }", "}",
+		"table inet kind {", "chain guards { type filter hook forward priority 0; policy accept; }", "}",
+	)
+	return ns
+}
+
+func TestPassForward(t *testing.T) {
+	ns := dropping(t)
+	k := ns.kernel()
+	before := ns.run("nft", "list ruleset")
+	plan := reach(t, k, State{PassForward: true})
+	want := `+ pass from lqn-overlay in chain ip filter FORWARD
++ pass to lqn-overlay in chain ip filter FORWARD
++ pass from lqn-overlay in chain inet strict guards
++ pass to lqn-overlay in chain inet strict guards
+`
+	if plan.String() != want {
+		t.Errorf("plan:\n%swant:\n%s", plan, want)
+	}
+	// iptables must be able to read what it finds in its own table, or kube-proxy and CNIs cannot use it any more.
+	shown := ns.run("iptables-nft", "-S", "FORWARD")
+	wantRules := `-P FORWARD DROP
+-A FORWARD -o lqn-overlay -m comment --comment "liqonet: to lqn-overlay" -j ACCEPT
+-A FORWARD -i lqn-overlay -m comment --comment "liqonet: from lqn-overlay" -j ACCEPT
+-A FORWARD -i docker0 -m comment --comment "of another" -j ACCEPT
+`
+	if shown != wantRules {
+		t.Errorf("iptables shows:\n%swant:\n%s", shown, wantRules)
+	}
+	if saved := ns.run("iptables-nft-save"); strings.Contains(saved, "incompatible") {
+		t.Error(saved)
+	}
+	reach(t, k, State{})
+	if after := ns.run("nft", "list ruleset"); after != before {
+		t.Errorf("after removal:\n%s\nbefore:\n%s", after, before)
+	}
+}
+
+// TestPassForwardComesBack has others flush, double and part with the rules.
+func TestPassForwardComesBack(t *testing.T) {
+	for name, meddle := range map[string][]string{
+		"flushed": {"iptables-nft", "-F", "FORWARD"},
+		"one gone": {"iptables-nft", "-D", "FORWARD", "-i", "lqn-overlay", "-m", "comment",
+			"--comment", "liqonet: from lqn-overlay", "-j", "ACCEPT"},
+		"doubled": {"iptables-nft", "-A", "FORWARD", "-i", "lqn-overlay", "-m", "comment",
+			"--comment", "liqonet: from lqn-overlay", "-j", "ACCEPT"},
+		"policy accept": {"iptables-nft", "-P", "FORWARD", "ACCEPT"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ns := dropping(t)
+			k := ns.kernel()
+			reach(t, k, State{PassForward: true})
+			ns.run(meddle...)
+			reach(t, k, State{PassForward: true})
+			if rules := ns.run("iptables-nft", "-S", "FORWARD"); strings.Count(rules, "liqonet: to") != 1 || !strings.Contains(rules, "liqonet: from") {
+				t.Errorf("rules:\n%s", rules)
+			}
+			reach(t, k, State{})
+			if rules := ns.run("nft", "list ruleset"); strings.Contains(rules, "liqonet") {
+				t.Errorf("rules of ours are left:\n%s", rules)
+			}
+		})
+	}
+}
+
+func TestForwardChains(t *testing.T) {
+	ns := dropping(t)
+	have, err := ns.kernel().Observe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	drops := map[string]bool{}
+	for _, c := range have.ForwardChains {
+		drops[string(c.Family)+" "+c.Table+" "+c.Name] = c.Drop
+	}
+	want := map[string]bool{"ip filter FORWARD": true, "inet strict guards": true, "inet kind guards": false}
+	for chain, drop := range want {
+		if got, found := drops[chain]; !found || got != drop {
+			t.Errorf("chain %s: found %v, drops %v", chain, found, got)
+		}
+	}
+	if len(drops) != len(want) {
+		t.Errorf("chains %v, want %v", drops, want)
+	}
+}
+
+func TestLegacyForwardDrop(t *testing.T) {
+	ns := newNamespace(t)
+	ask := func() (drop bool) {
+		ns.inside(func() (err error) {
+			drop, err = LegacyForwardDrop()
+			return err
+		})
+		return drop
+	}
+	if ask() {
+		t.Error("a namespace without tables drops")
+	}
+	if ns.run("cat", "/proc/net/ip_tables_names") != "" {
+		t.Fatal("looking for the table made it")
+	}
+	out, err := exec.Command("nsenter", "--net="+ns.path(), "iptables-legacy", "-P", "FORWARD", "DROP").CombinedOutput()
+	if _, statErr := os.Stat("/proc/net/ip_tables_names"); errors.Is(statErr, os.ErrNotExist) {
+		return // nothing to find in a kernel without iptables-legacy, and nothing was found
+	}
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if !ask() {
+		t.Error("policy DROP is not seen")
+	}
+	ns.run("iptables-legacy", "-A", "FORWARD", "-i", "docker0", "-j", "ACCEPT")
+	if !ask() {
+		t.Error("policy DROP is not seen behind a rule")
+	}
+	ns.run("iptables-legacy", "-P", "FORWARD", "ACCEPT")
+	ns.run("iptables-legacy", "-P", "INPUT", "DROP")
+	if ask() {
+		t.Error("policy ACCEPT is taken for DROP")
+	}
+}
+
+// TestPassText wants plans to name a rule by what it does.
+func TestPassText(t *testing.T) {
+	p := nft.Pass{Family: nft.IP, Table: "filter", Chain: "FORWARD", Way: nft.To, Link: Overlay}
+	if got := (Step{Op: Add, Object: p}).String(); got != "+ pass to lqn-overlay in chain ip filter FORWARD" {
+		t.Error(got)
+	}
+}
+
+// TestForwardPolicy has iptables drop, on a node, what no rule of its own accepts: peers are out of the reach of the
+// node's pods until rules let the overlay's packets pass.
+func TestForwardPolicy(t *testing.T) {
+	for _, kind := range overlays() {
+		t.Run(string(kind), func(t *testing.T) {
+			a, b := equalRanges().build(t, nil)
+			join(kind, a, b)
+			n := a.nodes[1] // not the gateway's: the path to the gateway is the cluster's own affair
+			n.run("iptables-nft", "-P", "FORWARD", "DROP")
+			silent(t, n.pod, at(b.seenPod(1)))
+			n.config.PassForward = true
+			n.follow()
+			expectAll(t, a, b)
+			n.config.PassForward = false
+			n.follow()
+			silent(t, n.pod, at(b.seenPod(1)))
+		})
+	}
+}
