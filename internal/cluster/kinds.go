@@ -87,42 +87,62 @@ func (e erased[T, L]) delete(ctx context.Context, name string, o metav1.DeleteOp
 // resource returns the client for objects of o's type in a namespace, which cluster-wide kinds ignore. Only
 // o's type counts: it may be a nil pointer.
 func (c *Cluster) resource(o Object, namespace string) (resource, error) {
+	r := c.namespaced(o, namespace)
+	if r == nil {
+		r = c.clusterWide(o)
+	}
+	if r == nil {
+		return nil, fmt.Errorf("objects of type %T are not handled", o)
+	}
+	return r, nil
+}
+
+// namespaced returns the client for objects of o's type in a namespace; nil for other kinds.
+func (c *Cluster) namespaced(o Object, namespace string) resource {
 	core, apps, rbac := c.Kube.CoreV1(), c.Kube.AppsV1(), c.Kube.RbacV1()
 	switch o.(type) {
-	case *corev1.Namespace:
-		return erase(core.Namespaces()), nil
-	case *corev1.Node:
-		return erase(core.Nodes()), nil
 	case *corev1.Pod:
-		return erase(core.Pods(namespace)), nil
+		return erase(core.Pods(namespace))
 	case *corev1.ConfigMap:
-		return erase(core.ConfigMaps(namespace)), nil
+		return erase(core.ConfigMaps(namespace))
 	case *corev1.Secret:
-		return erase(core.Secrets(namespace)), nil
+		return erase(core.Secrets(namespace))
 	case *corev1.Service:
-		return erase(core.Services(namespace)), nil
+		return erase(core.Services(namespace))
 	case *corev1.ServiceAccount:
-		return erase(core.ServiceAccounts(namespace)), nil
+		return erase(core.ServiceAccounts(namespace))
 	case *appsv1.DaemonSet:
-		return erase(apps.DaemonSets(namespace)), nil
+		return erase(apps.DaemonSets(namespace))
 	case *appsv1.Deployment:
-		return erase(apps.Deployments(namespace)), nil
+		return erase(apps.Deployments(namespace))
 	case *coordinationv1.Lease:
-		return erase(c.Kube.CoordinationV1().Leases(namespace)), nil
+		return erase(c.Kube.CoordinationV1().Leases(namespace))
 	case *rbacv1.Role:
-		return erase(rbac.Roles(namespace)), nil
+		return erase(rbac.Roles(namespace))
 	case *rbacv1.RoleBinding:
-		return erase(rbac.RoleBindings(namespace)), nil
-	case *rbacv1.ClusterRole:
-		return erase(rbac.ClusterRoles()), nil
-	case *rbacv1.ClusterRoleBinding:
-		return erase(rbac.ClusterRoleBindings()), nil
-	case *admissionv1.ValidatingAdmissionPolicy:
-		return erase(c.Kube.AdmissionregistrationV1().ValidatingAdmissionPolicies()), nil
-	case *admissionv1.ValidatingAdmissionPolicyBinding:
-		return erase(c.Kube.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings()), nil
+		return erase(rbac.RoleBindings(namespace))
 	}
-	return nil, fmt.Errorf("objects of type %T are not handled", o)
+	return nil
+}
+
+// clusterWide returns the client for objects of o's type; nil for kinds that live in namespaces.
+func (c *Cluster) clusterWide(o Object) resource {
+	core, rbac, admission := c.Kube.CoreV1(), c.Kube.RbacV1(), c.Kube.AdmissionregistrationV1()
+	switch o.(type) {
+	case *corev1.Namespace:
+		return erase(core.Namespaces())
+	case *corev1.Node:
+		return erase(core.Nodes())
+	case *rbacv1.ClusterRole:
+		return erase(rbac.ClusterRoles())
+	case *rbacv1.ClusterRoleBinding:
+		return erase(rbac.ClusterRoleBindings())
+	case *admissionv1.ValidatingAdmissionPolicy:
+		return erase(admission.ValidatingAdmissionPolicies())
+	case *admissionv1.ValidatingAdmissionPolicyBinding:
+		return erase(admission.ValidatingAdmissionPolicyBindings())
+	}
+	return nil
 }
 
 // namespacedKinds are the kinds of which liqonet has objects in its namespace.

@@ -38,7 +38,7 @@ func (s *site) awaitNamespace(ctx context.Context) error {
 		return "", nil
 	})
 	if wait, ok := errors.AsType[*cluster.WaitError](err); ok && ctx.Err() == nil {
-		return withHint(fmt.Errorf("Namespace %s of cluster %q: %s", name, s.Cluster.Context, wait.Missing),
+		return withHint(fmt.Errorf("use Namespace %s of cluster %q: %s", name, s.Cluster.Context, wait.Missing),
 			fmt.Sprintf("run this again when it is gone, or use another one with --%snamespace", s.Overrides.FlagPrefix))
 	}
 	return err

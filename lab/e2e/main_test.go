@@ -16,7 +16,7 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	code := m.Run()
 	if testing.Verbose() {
-		fmt.Print(rights.table())
+		fmt.Fprint(os.Stdout, rights.table())
 	}
 	found := rights.judge()
 	if everyTest() && code == 0 && len(found) > 0 {
@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	}
 	if code != 0 && everyTest() || testing.Verbose() {
 		for _, text := range found {
-			fmt.Println("rights:", text)
+			fmt.Fprintln(os.Stdout, "rights:", text)
 		}
 	}
 	os.Exit(code)
