@@ -163,9 +163,11 @@ func (c GatewayConfig) firewall() nft.Table {
 	}
 }
 
-// filters lets through what the peering allows: checked by the addresses on the wire, before translation.
+// filters lets through what the peering allows: checked by the addresses on the wire, before translation. What
+// carries most of the packets is asked first: a packet's rules are a good part of what this side of the tunnel costs.
 func (c GatewayConfig) filters() []nft.Chain {
 	self, overlay, exposed := host(c.Internal), nft.UDPDPort(c.Overlay.Port), c.exposure()
+	known := nft.CTState(nft.Established, nft.Related) // a flow that has its mark
 	forward := []nft.Rule{
 		{nft.IIf(Overlay), nft.OIf(Tunnel), nft.Accept()},
 		{nft.IIf(Tunnel), nft.OIf(Overlay), nft.Accept()},
@@ -189,14 +191,14 @@ func (c GatewayConfig) filters() []nft.Chain {
 		}},
 		{Name: "from-overlay", Rules: []nft.Rule{
 			{nft.DAddr(self), nft.SAddr(lowerHalf(c.InternalCIDR)), nft.SetMark(markLocal), nft.Accept()},
-			{nft.SAddrIn(setLocal), nft.DAddrIn(setSeen), nft.CTState(nft.New), nft.SetCTMark(fromOverlay), nft.Accept()},
-			{nft.SAddrIn(setLocal), nft.DAddrIn(setSeen), nft.Accept()},
+			{known, nft.SAddrIn(setLocal), nft.DAddrIn(setSeen), nft.Accept()},
+			{nft.SAddrIn(setLocal), nft.DAddrIn(setSeen), nft.SetCTMark(fromOverlay), nft.Accept()},
 			{nft.Counter(), nft.Drop()},
 		}},
 		{Name: "from-tunnel", Rules: slices.Concat([]nft.Rule{
 			{nft.DAddr(host(c.Tunnel.Addr())), nft.SAddr(host(c.TunnelPeer)), nft.SetMark(markLocal), nft.Accept()},
-			{nft.SAddrIn(setReal), nft.DAddrIn(setReachable), nft.CTState(nft.New), nft.SetCTMark(fromTunnel), nft.Accept()},
-			{nft.SAddrIn(setReal), nft.DAddrIn(setReachable), nft.Accept()},
+			{known, nft.SAddrIn(setReal), nft.DAddrIn(setReachable), nft.Accept()},
+			{nft.SAddrIn(setReal), nft.DAddrIn(setReachable), nft.SetCTMark(fromTunnel), nft.Accept()},
 		}, exposed.fromTunnel, []nft.Rule{
 			{nft.Counter(), nft.Drop()},
 		})},
@@ -211,14 +213,14 @@ func (c GatewayConfig) filters() []nft.Chain {
 		}},
 		{Name: "forward", Hook: &nft.Hook{Type: "filter", Point: "forward", Drop: true}, Rules: forward},
 		{Name: "input", Hook: &nft.Hook{Type: "filter", Point: "input", Drop: true}, Rules: slices.Concat([]nft.Rule{
-			{nft.IIf("lo"), nft.Accept()},
+			{overlay, nft.IIfNot(Overlay), nft.IIfNot(Tunnel), nft.OverlayID(c.VNI), nft.SAddrIn(setNodes), nft.Accept()},
 			{nft.Mark(markLocal), nft.UDPDPort(EchoPort), nft.Jump("echo")},
-			{nft.CTState(nft.Established, nft.Related), nft.Accept()},
+			{known, nft.Accept()},
+			{nft.IIf("lo"), nft.Accept()},
 			{nft.Mark(markLocal), nft.ICMPType(icmpRequest), nft.Accept()},
 			{nft.IIf(Overlay), nft.Counter(), nft.Drop()},
 			{nft.IIf(Tunnel), nft.Counter(), nft.Drop()},
 		}, handshakes, []nft.Rule{
-			{overlay, nft.OverlayID(c.VNI), nft.SAddrIn(setNodes), nft.Accept()},
 			{nft.TCPDPort(HealthPort), nft.Accept()},
 			{nft.ICMPType(icmpErrors...), nft.Accept()}, // overlay packets are not tracked: no error is related to them
 			{nft.Counter(), nft.Drop()},

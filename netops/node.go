@@ -161,10 +161,11 @@ func (c NodeConfig) firewall() nft.Table {
 				{nft.SAddrIn(peers), nft.DAddrIn(pods), nft.Accept()},
 				{nft.Counter(), nft.Drop()},
 			}},
-			// Traffic for a peer leaves by the overlay or not at all; a gateway's own packets carry the tunnel.
+			// Traffic for a peer leaves by the overlay or not at all; a gateway's own packets carry the tunnel, whose other
+			// end may have an address of the peer's.
 			{Name: "guard", Hook: &nft.Hook{Type: "filter", Point: "postrouting", Priority: priorityGuard}, Rules: []nft.Rule{
 				{nft.OIf(Overlay), nft.SetMark(0), nft.Accept()},
-				{nft.SAddrIn(gateways), nft.Accept()},
+				{nft.DAddrIn(peers), nft.SAddrIn(gateways), nft.Accept()},
 				{nft.DAddrIn(peers), nft.Counter(), nft.Drop()},
 			}},
 			{Name: "source", Hook: &nft.Hook{Type: "nat", Point: "postrouting", Priority: priorityKeep}, Rules: []nft.Rule{
