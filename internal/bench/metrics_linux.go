@@ -18,10 +18,16 @@ type measurement struct {
 const manyStreams = 4
 
 func measurements() []measurement {
+	rate := func(name, unit, processorUnit string) []report.Metric {
+		return []report.Metric{
+			{Name: name, Unit: unit},
+			{Name: name + ", processor", Unit: processorUnit, LessIsBetter: true},
+		}
+	}
 	return []measurement{
-		{[]report.Metric{{Name: "TCP, 1 stream", Unit: "Mbit/s"}}, streams(1)},
-		{[]report.Metric{{Name: "TCP, 4 streams", Unit: "Mbit/s"}}, streams(manyStreams)},
-		{[]report.Metric{{Name: "UDP, 64 bytes", Unit: "packets/ms"}}, datagrams},
+		{rate("TCP, 1 stream", "Mbit/s", "µs/Mbit"), streams(1)},
+		{rate("TCP, 4 streams", "Mbit/s", "µs/Mbit"), streams(manyStreams)},
+		{rate("UDP, 64 bytes", "packets/s", "µs/packet"), datagrams},
 		{[]report.Metric{
 			{Name: "round trip, median", Unit: "µs", LessIsBetter: true},
 			{Name: "round trip, p99", Unit: "µs", LessIsBetter: true},
@@ -31,15 +37,17 @@ func measurements() []measurement {
 
 func streams(count int) func(context.Context, load.Way, time.Duration) ([]float64, error) {
 	return func(ctx context.Context, w load.Way, d time.Duration) ([]float64, error) {
-		v, err := w.Streams(ctx, count, d)
-		return []float64{v / 1e6}, err
+		r, err := w.Streams(ctx, count, d)
+		return []float64{r.PerSecond, microseconds(r.Processor)}, err
 	}
 }
 
 func datagrams(ctx context.Context, w load.Way, d time.Duration) ([]float64, error) {
-	v, err := w.Datagrams(ctx, d)
-	return []float64{v / 1e3}, err
+	r, err := w.Datagrams(ctx, d)
+	return []float64{r.PerSecond, microseconds(r.Processor)}, err
 }
+
+func microseconds(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
 func roundTrips(ctx context.Context, w load.Way, d time.Duration) ([]float64, error) {
 	all, err := w.RoundTrips(ctx, d)
@@ -48,7 +56,7 @@ func roundTrips(ctx context.Context, w load.Way, d time.Duration) ([]float64, er
 	}
 	times := make([]float64, len(all))
 	for i, t := range all {
-		times[i] = float64(t) / float64(time.Microsecond)
+		times[i] = microseconds(t)
 	}
 	return []float64{report.Quantile(times, 0.5), report.Quantile(times, 0.99)}, nil
 }

@@ -20,21 +20,22 @@ const (
 	datagramLoss = 200 * time.Millisecond
 )
 
-// Datagrams sends small UDP packets of one flow and returns how many arrive in a second.
-func (w Way) Datagrams(ctx context.Context, d time.Duration) (perSecond float64, err error) {
+// Datagrams sends small UDP packets of one flow. The rate's unit is a packet.
+func (w Way) Datagrams(ctx context.Context, d time.Duration) (Rate, error) {
 	near, far, err := w.sockets()
 	if err != nil {
-		return 0, fmt.Errorf("UDP packets: %w", err)
+		return Rate{}, fmt.Errorf("UDP packets: %w", err)
 	}
 	f := &datagrams{near: near, far: far, arrived: make(chan struct{}, 1), done: make(chan struct{})}
 	defer f.close()
 	_ = far.SetReadBuffer(4 << 20) // as much as the system grants
 	f.running.Go(f.receive)
 	f.running.Go(f.send)
-	if perSecond, err = rate(ctx, &f.received, d); err != nil {
-		return 0, fmt.Errorf("UDP packets: %w", err)
+	r, err := w.rate(ctx, &f.received, 1, d)
+	if err != nil {
+		return Rate{}, fmt.Errorf("UDP packets: %w", err)
 	}
-	return perSecond, nil
+	return r, nil
 }
 
 // datagrams is a flow of UDP packets, of which a limited number is on its way.

@@ -18,6 +18,14 @@ import (
 type Way struct {
 	From, To netns.Namespace
 	Address  netip.Addr // of To, as From calls it; IPv4
+	// Processes carry the packets, beside the kernel.
+	Processes []int
+}
+
+// Rate is how much arrives, in units of what is sent.
+type Rate struct {
+	PerSecond float64
+	Processor time.Duration // of all processors together, for each unit
 }
 
 // warmUp is the part of a measurement, at its beginning, that does not count: connections find their speed.
@@ -26,23 +34,31 @@ const warmUp = 0.2
 // patience is how long the first arrival may take, and one that is late.
 const patience = 5 * time.Second
 
-// rate returns by how much a counter of arrivals grows in a second, measured for a time that begins after the first
-// one, and is longer where a loaded machine stands still.
-func rate(ctx context.Context, arrivals *atomic.Int64, d time.Duration) (perSecond float64, err error) {
+// rate returns by how much a counter of arrivals grows, in units of some arrivals, measured for a time that begins
+// after the first one, and is longer where a loaded machine stands still.
+func (w Way) rate(ctx context.Context, arrivals *atomic.Int64, unit float64, d time.Duration) (Rate, error) {
 	if err := exceed(ctx, arrivals, 0); err != nil {
-		return 0, err
+		return Rate{}, err
 	}
 	if err := wait(ctx, time.Duration(float64(d)*warmUp)); err != nil {
-		return 0, err
+		return Rate{}, err
 	}
 	begin, before := time.Now(), arrivals.Load()
+	processor, err := w.processorTime()
+	if err != nil {
+		return Rate{}, err
+	}
 	if err := wait(ctx, d); err != nil {
-		return 0, err
+		return Rate{}, err
 	}
 	if err := exceed(ctx, arrivals, before); err != nil {
-		return 0, err
+		return Rate{}, err
 	}
-	return float64(arrivals.Load()-before) / time.Since(begin).Seconds(), nil
+	units, passed := float64(arrivals.Load()-before)/unit, time.Since(begin)
+	after, err := w.processorTime()
+	return Rate{
+		PerSecond: units / passed.Seconds(), Processor: time.Duration(float64(after-processor) / units),
+	}, err
 }
 
 // exceed waits until there are more arrivals than some.

@@ -37,12 +37,12 @@ const sample = 50 * time.Millisecond
 func TestWire(t *testing.T) {
 	w := wire(t)
 	for _, streams := range []int{1, 3} {
-		if v, err := w.Streams(t.Context(), streams, sample); err != nil || v < 1e6 {
-			t.Errorf("%d streams: %v bits a second (%v), want more than a million", streams, v, err)
+		if v, err := w.Streams(t.Context(), streams, sample); err != nil || v.PerSecond < 1 || v.Processor <= 0 {
+			t.Errorf("%d streams: %+v Mbit/s (%v), want more than 1, and some processor time", streams, v, err)
 		}
 	}
-	if v, err := w.Datagrams(t.Context(), sample); err != nil || v < 1e3 {
-		t.Errorf("%v datagrams a second (%v), want more than a thousand", v, err)
+	if v, err := w.Datagrams(t.Context(), sample); err != nil || v.PerSecond < 1e3 || v.Processor <= 0 || v.Processor > time.Millisecond {
+		t.Errorf("%+v datagrams (%v), want more than a thousand a second, and some processor time", v, err)
 	}
 	times, err := w.RoundTrips(t.Context(), sample)
 	if err != nil || len(times) < 2 {
@@ -62,8 +62,8 @@ func TestSlowWire(t *testing.T) {
 		"rate", "8mbit", "burst", "4000", "latency", "50ms"); err != nil {
 		t.Fatal(err)
 	}
-	if v, err := w.Streams(t.Context(), 1, 4*sample); err != nil || v > 10e6 {
-		t.Errorf("%v bits a second (%v), want 8 million at most", v, err)
+	if v, err := w.Streams(t.Context(), 1, 4*sample); err != nil || v.PerSecond > 10 {
+		t.Errorf("%+v Mbit/s (%v), want 8 at most", v, err)
 	}
 }
 

@@ -16,20 +16,20 @@ const (
 	connectTimeout = 20 * time.Second
 )
 
-// Streams sends over a number of TCP connections at once, as fast as they go, and returns how many bits arrive in a
-// second.
-func (w Way) Streams(ctx context.Context, count int, d time.Duration) (bitsPerSecond float64, err error) {
+// Streams sends over a number of TCP connections at once, as fast as they go. The rate's unit is a million bits.
+func (w Way) Streams(ctx context.Context, count int, d time.Duration) (Rate, error) {
 	s, err := w.connect(ctx, count)
 	if err != nil {
-		return 0, fmt.Errorf("TCP streams: %w", err)
+		return Rate{}, fmt.Errorf("TCP streams: %w", err)
 	}
 	defer s.close()
 	s.flow()
-	bytes, err := rate(ctx, &s.received, d)
+	const unit = 1e6 / 8 // bytes
+	r, err := w.rate(ctx, &s.received, unit, d)
 	if err != nil {
-		return 0, fmt.Errorf("TCP streams: %w", err)
+		return Rate{}, fmt.Errorf("TCP streams: %w", err)
 	}
-	return 8 * bytes, nil
+	return r, nil
 }
 
 // streams are TCP connections that send in one direction.

@@ -15,6 +15,7 @@ import (
 
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 
+	"liqonet.io/liqonet/internal/bench/load"
 	"liqonet.io/liqonet/internal/netns"
 	"liqonet.io/liqonet/internal/records"
 )
@@ -30,6 +31,8 @@ type Bed struct {
 	ctx     context.Context
 	kinds   Kinds
 	closers []func() error
+	// started are the processes that were started since the last path was complete.
+	started []int
 }
 
 // NewBed returns an empty bed. What is made in it ends with the context at the latest.
@@ -43,6 +46,14 @@ func (b *Bed) Close() error {
 	}
 	b.closers = nil
 	return errors.Join(errs...)
+}
+
+// complete returns a path once a packet has come back on it, with all processes that were started for it.
+func (b *Bed) complete(w load.Way) (load.Way, error) {
+	w.Processes, b.started = b.started, nil
+	// With a deadline, -c1 ends with the first answer.
+	_, err := w.From.Run(b.ctx, "", "ping", "-q", "-c1", "-w20", "-i0.2", w.Address.String())
+	return w, err
 }
 
 // onClose calls f when the bed ends, before what was made earlier goes.

@@ -136,6 +136,7 @@ func (b *Bed) start(ns netns.Namespace, j job) (out io.Reader, err error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
+	b.started = append(b.started, cmd.Process.Pid)
 	b.onClose(func() error {
 		_ = in.Close()
 		if err := cmd.Wait(); err != nil && b.ctx.Err() == nil {

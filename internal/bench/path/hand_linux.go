@@ -29,8 +29,7 @@ func (b *Bed) ByHand() (load.Way, error) {
 	if err := errors.Join(b.handMade(client, server), b.handMade(server, client)); err != nil {
 		return load.Way{}, err
 	}
-	w := load.Way{From: client.pod, To: server.pod, Address: server.seenPod()}
-	return w, b.answered(w)
+	return b.complete(load.Way{From: client.pod, To: server.pod, Address: server.seenPod()})
 }
 
 func (b *Bed) handMade(c, peer *cluster) error {

@@ -56,7 +56,7 @@ func (b *Bed) Liqonet() (load.Way, error) {
 			return load.Way{}, err
 		}
 	}
-	return load.Way{From: client.pod, To: server.pod, Address: server.seenPod()}, nil
+	return b.complete(load.Way{From: client.pod, To: server.pod, Address: server.seenPod()})
 }
 
 // help starts a cluster's API server and helpers.

@@ -113,13 +113,6 @@ func (b *Bed) openTunnels(client, server *cluster) error {
 		b.openTunnel(client.gateway, client.tunnelTo(server, handLink)))
 }
 
-// answered waits until a packet comes back.
-func (b *Bed) answered(w load.Way) error {
-	// With a deadline, -c1 ends with the first answer.
-	_, err := w.From.Run(b.ctx, "", "ping", "-q", "-c1", "-w20", "-i0.2", w.Address.String())
-	return err
-}
-
 // Gateways are the gateways of two clusters, with nothing between them yet but a wire: traffic begins and ends in
 // them.
 type Gateways struct {
@@ -155,8 +148,7 @@ func (g Gateways) OwnTunnel() (load.Way, error) {
 }
 
 func (g Gateways) way(server netip.Addr) (load.Way, error) {
-	w := load.Way{From: g.client.gateway, To: g.server.gateway, Address: server}
-	return w, g.bed.answered(w)
+	return g.bed.complete(load.Way{From: g.client.gateway, To: g.server.gateway, Address: server})
 }
 
 // beside gives a second tunnel of the same gateways addresses and ports of its own.
