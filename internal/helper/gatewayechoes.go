@@ -22,8 +22,9 @@ import (
 // How a gateway asks its peer.
 const (
 	gatewayEvery   = 200 * time.Millisecond
+	gatewayCalm    = time.Second // while none of the window is missing: each echo wakes a tunnel of a process, twice
 	gatewayTimeout = 600 * time.Millisecond
-	gatewayWindow  = 25 // requests from which loss and round trip are taken: 5 s
+	gatewayWindow  = 25 // requests from which loss and round trip are taken: 5 s of trouble
 	// gatewayPatience is how many answers may be missing before the tunnel is renewed.
 	gatewayPatience = 4
 	// renewEvery is the least time between two renewals without an answer in between.
@@ -102,7 +103,7 @@ func (g *gatewayEchoes) ask(target netip.AddrPort) error {
 	}
 	var err error
 	g.peer, err = g.tunnel.Probe(echo.ProbeConfig{
-		Target: target, Interval: gatewayEvery, Timeout: gatewayTimeout, Window: gatewayWindow,
+		Target: target, Interval: gatewayEvery, Calm: gatewayCalm, Timeout: gatewayTimeout, Window: gatewayWindow,
 		Content: g.nameNode, OnReply: g.answered, OnLost: g.lost,
 	})
 	return err
@@ -183,18 +184,22 @@ func (g *gatewayEchoes) learn(real netip.Addr) {
 	g.named[seen] = time.Now()
 }
 
-// nameNode names one live node of this cluster to the peer, each time another one.
+// nameNode names one live node of this cluster to the peer, each time another one: of the first peerNodesMost, so
+// that each is named again before its name is too old.
 func (g *gatewayEchoes) nameNode() echo.Content {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for range g.view.nodes {
-		g.turn = (g.turn + 1) % len(g.view.nodes)
-		n := g.view.nodes[g.turn]
-		if time.Since(g.nodes[n.Internal].echo) < freshNodeEcho {
-			return echo.Content{Node: swap(n.Internal, nodeRange(g.view.fabric.ExternalCIDR))}
+	var live []netip.Addr
+	for _, n := range g.view.nodes {
+		if len(live) < peerNodesMost && time.Since(g.nodes[n.Internal].echo) < freshNodeEcho {
+			live = append(live, n.Internal)
 		}
 	}
-	return echo.Content{}
+	if len(live) == 0 {
+		return echo.Content{}
+	}
+	g.turn = (g.turn + 1) % len(live)
+	return echo.Content{Node: swap(live[g.turn], nodeRange(g.view.fabric.ExternalCIDR))}
 }
 
 // lost renews the tunnel when the peer stays silent: a new handshake at once instead of WireGuard's own timers.

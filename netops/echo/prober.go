@@ -22,8 +22,10 @@ const minInterval = 10 * time.Millisecond
 type ProbeConfig struct {
 	Target   netip.AddrPort
 	Interval time.Duration // between requests but the first two; 10 ms at least
-	Timeout  time.Duration // after which a request is given up; zero: DefaultTimeout
-	Size     int           // of a request, bytes without IP and UDP headers; zero: MinSize
+	// Calm is the time between requests while all of the window has been answered; zero: Interval.
+	Calm    time.Duration
+	Timeout time.Duration // after which a request is given up; zero: DefaultTimeout
+	Size    int           // of a request, bytes without IP and UDP headers; zero: MinSize
 	// Window is the number of last requests from which loss and median are taken; zero: DefaultWindow. It is
 	// rounded up to a power of two, and to what may be outstanding.
 	Window int
@@ -45,11 +47,16 @@ func (c ProbeConfig) withDefaults() (ProbeConfig, error) {
 	if c.Window == 0 {
 		c.Window = DefaultWindow
 	}
+	if c.Calm == 0 {
+		c.Calm = c.Interval
+	}
 	switch {
 	case !validTarget(c.Target):
 		return c, fmt.Errorf("probe %v: want an IPv4 address and a port", c.Target)
 	case c.Interval < minInterval:
 		return c, fmt.Errorf("probe %v: interval %v: want %v at least", c.Target, c.Interval, minInterval)
+	case c.Calm < c.Interval:
+		return c, fmt.Errorf("probe %v: %v between requests while calm: want the interval %v at least", c.Target, c.Calm, c.Interval)
 	case c.Timeout < 0 || c.Window < 0:
 		return c, fmt.Errorf("probe %v: timeout %v, window %d: want positive values", c.Target, c.Timeout, c.Window)
 	case c.Size < MinSize || c.Size > MaxSize:
@@ -174,6 +181,9 @@ func (p *Prober) aim(target netip.AddrPort) {
 func (p *Prober) step(now time.Time) (given int, request Message, send bool) {
 	given = p.window.expire(now.Add(-p.cfg.Timeout))
 	p.stats.Lost += given
+	if given > 0 {
+		p.hasten(now)
+	}
 	if send = !now.Before(p.next); send {
 		request = Message{
 			Kind:     Request,
@@ -183,13 +193,28 @@ func (p *Prober) step(now time.Time) (given int, request Message, send bool) {
 			Size:     p.cfg.Size,
 		}
 		p.stats.Sent++
-		p.next = p.socket.nextTime(now, p.cfg.Interval)
+		p.next = p.socket.nextTime(now, p.interval())
 	}
 	p.due = p.next
 	if sent, ok := p.window.oldest(); ok && sent.Add(p.cfg.Timeout).Before(p.due) {
 		p.due = sent.Add(p.cfg.Timeout)
 	}
 	return given, request, send
+}
+
+// interval is the time between requests as things are; socket.mu is held.
+func (p *Prober) interval() time.Duration {
+	if p.window.calm() {
+		return p.cfg.Calm
+	}
+	return p.cfg.Interval
+}
+
+// hasten asks again as soon as an interval allows: it was calm until now; socket.mu is held.
+func (p *Prober) hasten(now time.Time) {
+	if soon := p.socket.nextTime(now, p.cfg.Interval); soon.Before(p.next) {
+		p.next = soon
+	}
 }
 
 // nextTime is the next of the times at which requests of an interval are sent. They are the same for all probers

@@ -130,6 +130,16 @@ func (w *window) loss() float64 {
 	return float64(gone) / float64(known)
 }
 
+// calm reports whether nothing is missing in the whole window: all is answered or still on its way.
+func (w *window) calm() bool {
+	for _, s := range w.slots {
+		if s.state != answered && s.state != outstanding {
+			return false
+		}
+	}
+	return true
+}
+
 // median returns the median round trip of the answered requests; zero without any.
 func (w *window) median() time.Duration {
 	times := make([]time.Duration, 0, len(w.slots))
