@@ -62,6 +62,7 @@ func (g Gateway) Run(ctx context.Context) error {
 	l.locations = newReporter(g.Log, never, l.writeLocation)
 	l.statuses = newReporter(g.Log, sameCondition, l.writeStatus)
 	l.echoes = newGatewayEchoes(g.Log, metrics)
+	metrics.registry.MustRegister(newRefused(l.echoes.sockets))
 	defer l.close()
 	l.follow(m)
 	return service{

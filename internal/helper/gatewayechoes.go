@@ -43,7 +43,7 @@ type gatewayEchoes struct {
 	log     *slog.Logger
 	ignored *prometheus.CounterVec
 
-	overlay, tunnel *echo.Socket // nil: not open
+	overlay, tunnel *echo.Socket // nil: not open; changed by the loop alone, with mu held
 
 	mu      sync.Mutex                  // guards what follows
 	renew   func(context.Context) error // of the tunnel; nil: there is none yet
@@ -86,8 +86,8 @@ func (g *gatewayEchoes) follow(v gatewayView) error {
 	g.mu.Unlock()
 	p := v.peering
 	err := errors.Join(
-		reopen(&g.overlay, p.GatewayAddress, &echo.Responder{Rate: netops.EchoesOfNodes, Burst: netops.EchoesOfNodes, Answer: g.fromNode}),
-		reopen(&g.tunnel, p.Tunnel.Address.Addr(), &echo.Responder{Answer: g.fromPeer}))
+		g.reopen(&g.overlay, p.GatewayAddress, &echo.Responder{Rate: netops.EchoesOfNodes, Burst: netops.EchoesOfNodes, Answer: g.fromNode}),
+		g.reopen(&g.tunnel, p.Tunnel.Address.Addr(), &echo.Responder{Answer: g.fromPeer}))
 	if err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func (g *gatewayEchoes) useTunnel(renew func(context.Context) error) {
 }
 
 // reopen opens a socket at an address unless it is open.
-func reopen(s **echo.Socket, a netip.Addr, r *echo.Responder) error {
+func (g *gatewayEchoes) reopen(s **echo.Socket, a netip.Addr, r *echo.Responder) error {
 	if *s != nil {
 		return nil
 	}
@@ -125,8 +125,19 @@ func reopen(s **echo.Socket, a netip.Addr, r *echo.Responder) error {
 	if err != nil {
 		return err
 	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	*s = opened
 	return nil
+}
+
+// sockets are those that are open.
+func (g *gatewayEchoes) sockets() map[string]*echo.Socket {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	open := map[string]*echo.Socket{"overlay": g.overlay, "tunnel": g.tunnel}
+	maps.DeleteFunc(open, func(_ string, s *echo.Socket) bool { return s == nil })
+	return open
 }
 
 // fromNode notes what a node of this cluster says of its path.

@@ -79,6 +79,7 @@ func (n Node) Run(ctx context.Context) error {
 	}
 	l.reports = newReporter(n.Log, sameButDrift, l.write)
 	l.probes = newNodeProbes(n.Log)
+	metrics.registry.MustRegister(newRefused(l.probes.sockets))
 	defer l.probes.close()
 	m.changed = l.wake
 	l.follow(m)

@@ -32,6 +32,7 @@ const echoHeaders = 28
 type nodeProbes struct {
 	log      *slog.Logger
 	internal netip.Addr
+	mu       sync.Mutex   // guards socket against readers other than the loop
 	socket   *echo.Socket // nil: not open
 	peers    map[string]*peerProbes
 }
@@ -57,9 +58,25 @@ func newNodeProbes(log *slog.Logger) *nodeProbes {
 func (n *nodeProbes) close() {
 	if n.socket != nil {
 		_ = n.socket.Close() // a closed UDP socket has nothing left to lose
-		n.socket = nil
+		n.use(nil)
 	}
 	clear(n.peers)
+}
+
+func (n *nodeProbes) use(s *echo.Socket) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.socket = s
+}
+
+// sockets are those that are open.
+func (n *nodeProbes) sockets() map[string]*echo.Socket {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.socket == nil {
+		return nil
+	}
+	return map[string]*echo.Socket{"node": n.socket}
 }
 
 // follow asks the gateways and peers of a view. It is called after a pass: the internal address is there.
@@ -75,7 +92,8 @@ func (n *nodeProbes) follow(v nodeView, internal netip.Addr) error {
 		if err != nil {
 			return err
 		}
-		n.socket, n.internal = socket, internal
+		n.use(socket)
+		n.internal = internal
 	}
 	wanted := map[string]bool{}
 	var errs []error

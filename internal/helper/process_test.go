@@ -156,8 +156,9 @@ func (p *process) counter(name string) float64 {
 	}
 	sum := 0.0
 	for line := range strings.Lines(string(text)) {
-		if metric, value, ok := strings.Cut(strings.TrimSpace(line), " "); ok && strings.HasPrefix(metric, name) {
-			v, err := strconv.ParseFloat(value, 64)
+		line = strings.TrimSpace(line)
+		if last := strings.LastIndexByte(line, ' '); last >= 0 && strings.HasPrefix(line, name) {
+			v, err := strconv.ParseFloat(line[last+1:], 64)
 			if err != nil {
 				p.t.Fatal(err)
 			}

@@ -1,0 +1,81 @@
+//go:build linux
+
+package helper
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"testing"
+	"time"
+
+	"liqonet.io/liqonet/internal/netnstest"
+	"liqonet.io/liqonet/netops"
+	"liqonet.io/liqonet/netops/echo"
+)
+
+const (
+	floodTime = 3 * time.Second
+	// floodShare is the share of a core that a helper may take while it is flooded: half of what 27,000 messages a
+	// second cost one that read each.
+	floodShare    = 0.15
+	droppedEchoes = `liqonet_dropped_packets_total{chain="echo"}`
+	ignoredEchoes = "liqonet_echo_ignored_total"
+)
+
+// TestFlood sends a node's helper, as fast as one sender can, echoes and what is none: the kernel drops most, each
+// that is ignored is counted, and the helper has hardly anything to do.
+func TestFlood(t *testing.T) {
+	server, client := twoClusters(t)
+	_, node := client.written.get()
+	target := netip.AddrPortFrom(node.Internal, netops.EchoPort)
+	request, err := echo.Message{Kind: echo.Request, Size: 100}.AppendTo(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reply, err := echo.Message{Kind: echo.Reply, Size: 100}.AppendTo(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	large := make([]byte, 60000)
+	messages := [][]byte{request, reply, append([]byte("not an echo"), request...), request[:20], {}}
+	flood(t, client.gateway, target, 1, [][]byte{large})
+	before, dropped := client.nodeHelper.used(), client.nodeHelper.counter(droppedEchoes)
+	begin := time.Now()
+	sent := flood(t, client.gateway, target, floodTime, messages)
+	took := time.Since(begin)
+	share := float64(client.nodeHelper.used()-before) / float64(took)
+	t.Logf("%.0f messages a second: %.1f %% of a core", float64(sent)/took.Seconds(), 100*share)
+	if share > floodShare {
+		t.Errorf("the helper took %.1f %% of a core, want at most %.0f %%", 100*share, 100*floodShare)
+	}
+	if n := client.nodeHelper.counter(droppedEchoes) - dropped; n == 0 {
+		t.Errorf("of %d messages none was dropped in the kernel", sent)
+	}
+	if n := client.nodeHelper.counter(ignoredEchoes); n == 0 {
+		t.Error("no message is counted as ignored")
+	}
+	crosses(t, server, client)
+}
+
+// flood sends messages in turn from a namespace and returns how many.
+func flood(t *testing.T, from netnstest.Namespace, to netip.AddrPort, during time.Duration, messages [][]byte) (sent int) {
+	t.Helper()
+	if err := from.Do(func() error {
+		c, err := (&net.Dialer{}).DialContext(context.Background(), "udp4", to.String())
+		if err != nil {
+			return err
+		}
+		defer func() { _ = c.Close() }()
+		for end := time.Now().Add(during); sent == 0 || time.Now().Before(end); {
+			for _, m := range messages {
+				_, _ = c.Write(m) // a full buffer is as good
+				sent++
+			}
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return sent
+}

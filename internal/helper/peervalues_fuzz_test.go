@@ -1,0 +1,46 @@
+//go:build linux
+
+package helper
+
+import (
+	"net/netip"
+	"testing"
+
+	"liqonet.io/liqonet/netops"
+	"liqonet.io/liqonet/netops/echo"
+)
+
+// FuzzPeerMessages has the peer's gateway, and nodes, tell a gateway anything that a message can hold. What it passes
+// on to its own nodes are addresses of the peer's nodes, few of them, and what it keeps is bounded.
+func FuzzPeerMessages(f *testing.F) {
+	node, _ := echo.Message{Kind: echo.Request, Size: echo.MinSize, Content: echo.Content{
+		Node: netip.MustParseAddr("10.70.0.9"), Report: echo.Report{Internal: netip.MustParseAddr("10.80.0.7"), Proven: true},
+	}}.AppendTo(nil)
+	f.Add(node, uint8(3))
+	f.Add([]byte{}, uint8(0))
+	f.Fuzz(func(t *testing.T, packet []byte, times uint8) {
+		g, _ := testEchoes()
+		m, err := echo.Parse(packet)
+		if err != nil {
+			return
+		}
+		for range int(times) * 2 {
+			from := netip.AddrPortFrom(m.Content.Report.Internal, netops.EchoPort)
+			g.fromPeer(from, m)
+			g.answered(m, 0)
+			g.fromNode(from, m)
+			if m.Content.Node.Is4() { // and all that follow
+				m.Content.Node = m.Content.Node.Next()
+			}
+		}
+		told := g.peerNodes()
+		for _, a := range told {
+			if !nodeRange(g.view.peering.Peer.ExternalCIDR.Seen).Contains(a) {
+				t.Errorf("tells its nodes of %s", a)
+			}
+		}
+		if len(told) > peerNodesMost || len(g.named) > peerNodesKept || len(g.nodes) > len(g.view.nodes) {
+			t.Errorf("tells of %d nodes, keeps %d names and %d paths", len(told), len(g.named), len(g.nodes))
+		}
+	})
+}

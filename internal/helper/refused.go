@@ -1,0 +1,49 @@
+//go:build linux
+
+package helper
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"liqonet.io/liqonet/netops"
+	"liqonet.io/liqonet/netops/echo"
+)
+
+// refused tells, at each scrape, what the kernel dropped by our rules and what echo sockets ignored: the traces of
+// who sends what he should not.
+type refused struct {
+	dropped, ignored *prometheus.Desc
+	sockets          func() map[string]*echo.Socket // that are open, by what they serve
+}
+
+func newRefused(sockets func() map[string]*echo.Socket) *refused {
+	return &refused{
+		dropped: prometheus.NewDesc("liqonet_dropped_packets_total",
+			"Packets that our rules in the kernel dropped, by chain; it begins anew when a rule is replaced.", []string{"chain"}, nil),
+		ignored: prometheus.NewDesc("liqonet_echo_ignored_total",
+			"Messages to an echo socket that were ignored, by socket and reason.", []string{"socket", "reason"}, nil),
+		sockets: sockets,
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (r *refused) Describe(out chan<- *prometheus.Desc) {
+	out <- r.dropped
+	out <- r.ignored
+}
+
+// Collect implements prometheus.Collector.
+func (r *refused) Collect(out chan<- prometheus.Metric) {
+	packets, err := netops.Dropped()
+	if err != nil {
+		out <- prometheus.NewInvalidMetric(r.dropped, err)
+	}
+	for chain, n := range packets {
+		out <- prometheus.MustNewConstMetric(r.dropped, prometheus.CounterValue, float64(n), chain)
+	}
+	for name, s := range r.sockets() {
+		for reason, n := range s.Counters().Ignored {
+			out <- prometheus.MustNewConstMetric(r.ignored, prometheus.CounterValue, float64(n), name, string(reason))
+		}
+	}
+}

@@ -1,0 +1,53 @@
+package records_test
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"liqonet.io/liqonet/internal/records"
+)
+
+// FuzzDecode reads whatever a cluster's API server may answer where a record is expected: that of a peer can be
+// anybody's. What is accepted can be written, and reads as the same.
+func FuzzDecode(f *testing.F) {
+	for _, d := range []records.Document{peering(), records.Gateway{
+		Version: records.SchemaVersion, Pod: "p", Node: "n", PodIP: netip.MustParseAddr("10.244.1.9"),
+		PeerNodes: []netip.Addr{netip.MustParseAddr("10.71.0.3")},
+	}, records.Node{
+		Version: records.SchemaVersion, Name: "n", Internal: netip.MustParseAddr("10.80.0.7"), MTU: 1500,
+		OverlaySources: map[string]netip.Addr{"b": netip.MustParseAddr("172.31.1.11")},
+	}, records.Status{Version: records.SchemaVersion, Pod: "p", Loss: 0.5}} {
+		text, err := records.Encode(d)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(text)
+	}
+	f.Add("version: 1\nmtu: 1e9\npeer: {podCIDRs: [{real: ::/0}]}")
+	f.Add("version: 1\na: &a [*a, *a]")
+	f.Fuzz(func(t *testing.T, text string) {
+		again[records.Fabric](t, text)
+		again[records.Peering](t, text)
+		again[records.Gateway](t, text)
+		again[records.Node](t, text)
+		again[records.Status](t, text)
+	})
+}
+
+func again[T records.Document](t *testing.T, text string) {
+	d, err := records.Decode[T](text)
+	if err != nil {
+		return
+	}
+	written, err := records.Encode(d)
+	if err != nil {
+		t.Fatalf("%T was read but cannot be written: %v", d, err)
+	}
+	back, err := records.Decode[T](written)
+	if diff := cmp.Diff(d, back, comparable, cmpopts.EquateEmpty()); err != nil || diff != "" {
+		t.Fatalf("written and read again: %v\n%s\n%s", err, diff, written)
+	}
+}

@@ -1,0 +1,18 @@
+package netops
+
+import (
+	"errors"
+
+	"liqonet.io/liqonet/netops/nft"
+)
+
+// Dropped returns how many packets our rules have dropped in the network namespace of the calling thread, by chain.
+// It may be called while another goroutine uses a Kernel.
+func Dropped() (packets map[string]uint64, err error) {
+	c, err := nft.Open(current)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	return c.Dropped(Table)
+}

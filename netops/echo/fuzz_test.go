@@ -1,0 +1,65 @@
+package echo
+
+import (
+	"net"
+	"net/netip"
+	"testing"
+	"time"
+)
+
+// played is a socket on which given packets come, and answers go nowhere.
+type played struct {
+	packets [][]byte
+	end     chan struct{}
+}
+
+// ReadFrom implements packetConn.
+func (p *played) ReadFrom(b []byte) (int, netip.AddrPort, error) {
+	if len(p.packets) == 0 {
+		close(p.end)
+		return 0, netip.AddrPort{}, net.ErrClosed
+	}
+	n := copy(b, p.packets[0])
+	p.packets = p.packets[1:]
+	return n, nodeAddr, nil
+}
+
+// WriteTo implements packetConn.
+func (*played) WriteTo([]byte, netip.AddrPort) error { return nil }
+
+// LocalAddr implements packetConn.
+func (*played) LocalAddr() netip.AddrPort { return gatewayAddr }
+
+// Close implements packetConn.
+func (*played) Close() error { return nil }
+
+// FuzzReceive has packets come to a socket that answers and asks. Each is counted once, whatever it is.
+func FuzzReceive(f *testing.F) {
+	sound, _ := fullMessage().AppendTo(nil)
+	reply, _ := Message{Kind: Reply, Session: 1, Size: MinSize}.AppendTo(nil)
+	f.Add(sound, reply, uint8(3))
+	f.Add([]byte("LQNE"), []byte{}, uint8(255))
+	f.Fuzz(func(t *testing.T, one, other []byte, times uint8) {
+		conn := &played{end: make(chan struct{})}
+		for range times {
+			conn.packets = append(conn.packets, one, other)
+		}
+		sent := uint64(len(conn.packets))
+		s := newSocket(conn, &Responder{Rate: 1, Burst: 5})
+		if _, err := s.Probe(ProbeConfig{Target: nodeAddr, Interval: time.Hour}); err != nil {
+			t.Fatal(err)
+		}
+		<-conn.end
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		c := s.Counters()
+		counted := c.Answered
+		for _, n := range c.Ignored {
+			counted += n
+		}
+		if counted != sent {
+			t.Errorf("%d packets came, counted are %+v", sent, c)
+		}
+	})
+}

@@ -1,0 +1,46 @@
+package tunnel
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"testing"
+)
+
+// FuzzEndpoint resolves what a peer may tell of its endpoints: whatever it is, there are addresses with a port, or an
+// error.
+func FuzzEndpoint(f *testing.F) {
+	for _, text := range []string{"192.0.2.1:51840", "[2001:db8::1]:1", "gateway.example:65536", "::1", ":0", "a:b:c", "[::ffff:192.0.2.1%eth0]:9"} {
+		f.Add(text)
+	}
+	unknown := errors.New("unknown")
+	find := func(_ context.Context, _, host string) ([]netip.Addr, error) {
+		if len(host)%2 == 0 {
+			return nil, unknown
+		}
+		return []netip.Addr{netip.MustParseAddr("192.0.2.7")}, nil
+	}
+	f.Fuzz(func(t *testing.T, endpoint string) {
+		found, err := resolve(t.Context(), find, []string{endpoint})
+		if (err == nil) != (len(found) == 1) {
+			t.Errorf("%q: %v, %v", endpoint, found, err)
+		}
+		for _, a := range found {
+			if !a.Addr().IsValid() || a.Addr().Is4In6() || a.Port() == 0 {
+				t.Errorf("%q: %v", endpoint, a)
+			}
+		}
+	})
+}
+
+// FuzzDecodeUAPI reads anything as the state of a device.
+func FuzzDecodeUAPI(f *testing.F) {
+	f.Add("private_key=00\nlisten_port=1\npublic_key=zz\nallowed_ip=0.0.0.0/0\n")
+	f.Add("public_key=0000000000000000000000000000000000000000000000000000000000000001\nendpoint=192.0.2.1:1\nlast_handshake_time_sec=1\nlast_handshake_time_nsec=5\nrx_bytes=-1\n")
+	f.Add("=\n\n===")
+	f.Fuzz(func(t *testing.T, text string) {
+		if d, err := decodeUAPI(text); err != nil && len(d.Peers) > 0 {
+			t.Errorf("%q: an error and a device: %v", text, err)
+		}
+	})
+}
