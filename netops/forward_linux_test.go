@@ -116,7 +116,7 @@ func TestLegacyForwardDrop(t *testing.T) {
 	if ask() {
 		t.Error("a namespace without tables drops")
 	}
-	if ns.run("cat", "/proc/net/ip_tables_names") != "" {
+	if names := ns.run("sh", "-c", "cat /proc/net/ip_tables_names || true"); strings.Contains(names, "filter") {
 		t.Fatal("looking for the table made it")
 	}
 	out, err := exec.Command("nsenter", "--net="+ns.path(), "iptables-legacy", "-P", "FORWARD", "DROP").CombinedOutput()
