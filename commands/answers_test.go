@@ -57,6 +57,14 @@ func TestAnswers(t *testing.T) {
 	golden(t, "connect-again", describeConnection(again))
 	golden(t, "init", describeInstallation(peering.InitResult{Cluster: cluster, Stages: stages, Changed: true}))
 	golden(t, "init-again", describeInstallation(peering.InitResult{Cluster: cluster, Stages: stages}))
+	exposed := peering.Exposure{Peer: "b", Changed: true, ExposedHost: peering.ExposedHost{
+		Host: netip.MustParseAddr("198.51.100.7"), Address: netip.MustParseAddr("10.70.128.1"), Seen: netip.MustParseAddr("10.72.128.1"),
+	}}
+	golden(t, "expose", describeExposure(exposed))
+	golden(t, "withdraw", describeWithdrawal(exposed))
+	exposed.Changed, exposed.Seen = false, netip.Addr{}
+	golden(t, "expose-again", describeExposure(exposed))
+	golden(t, "withdraw-again", describeWithdrawal(exposed))
 	golden(t, "disconnect", describeDisconnection(peering.Disconnection{Local: &removal, Remote: &peering.Removal{Context: "b"}, Changed: true}))
 	golden(t, "disconnect-again", describeDisconnection(peering.Disconnection{Local: &peering.Removal{Context: "a"}}))
 	golden(t, "reset", describeReset(peering.ResetResult{Removal: removal, Stages: stages, Changed: true}))

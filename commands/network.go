@@ -40,6 +40,8 @@ by kubectl's own flags, the remote one by the same flags with --remote- before t
 		newNetworkInit(env, local, peering.Init),
 		newNetworkConnect(env, local, peering.Connect),
 		newNetworkDisconnect(env, local, peering.Disconnect),
+		newNetworkExpose(env, local, peering.Expose),
+		newNetworkWithdraw(env, local, peering.Withdraw),
 		newNetworkReset(env, local, peering.Reset),
 		newNetworkStatus(env, local, statusActions{peering.Status, peering.Watch, peering.ReadTranslationStatus}),
 		newNetworkRole(env, local),

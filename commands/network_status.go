@@ -157,7 +157,7 @@ func (o statusOptions) extra(columns []string) []string {
 
 var (
 	statusHeading = []string{"PEER", "ROLE", "STATE", "ENDPOINT", "HANDSHAKE", "RTT", "LOSS", "RX/TX", "NODES", "WIREGUARD", "OVERLAY"}
-	wideHeading   = []string{"MTU", "DRIFT", "REPORT", "GATEWAY", "SEEN HERE"}
+	wideHeading   = []string{"MTU", "DRIFT", "REPORT", "GATEWAY", "SEEN HERE", "EXPOSED"}
 )
 
 func statusRow(p peering.PeeringStatus) []string {
@@ -179,11 +179,18 @@ func wideRow(p peering.PeeringStatus) []string {
 			seen[i] += fmt.Sprintf(" (%s)", m.Real)
 		}
 	}
+	exposed := make([]string, len(p.Exposed))
+	for i, x := range p.Exposed {
+		exposed[i] = x.Host.String()
+		if x.Seen.IsValid() {
+			exposed[i] += " as " + x.Seen.String()
+		}
+	}
 	drift := unknown
 	if p.ReportAge >= 0 {
 		drift = fmt.Sprint(p.Drifts())
 	}
-	return []string{fmt.Sprint(p.MTU), drift, age(p.ReportAge), orDash(p.Pod), orDash(strings.Join(seen, ", "))}
+	return []string{fmt.Sprint(p.MTU), drift, age(p.ReportAge), orDash(p.Pod), orDash(strings.Join(seen, ", ")), orDash(strings.Join(exposed, ", "))}
 }
 
 func healthy(all []peering.PeeringStatus) bool {

@@ -87,6 +87,21 @@ func connectArgs(t *testing.T, args ...string) (o peering.ConnectOptions, err er
 	return o, err
 }
 
+func TestExposeOptions(t *testing.T) {
+	for name, command := range map[string]func(*Env, *clusterFlags, operation[peering.ExposeOptions, peering.Exposure]) *cobra.Command{
+		"expose": newNetworkExpose, "withdraw": newNetworkWithdraw,
+	} {
+		var got peering.ExposeOptions
+		err := parse(t, func(env *Env, local *clusterFlags) *cobra.Command {
+			return command(env, local, recorder[peering.ExposeOptions, peering.Exposure](&got))
+		}, "192.0.2.17", "--context", "b", "--peer", "a", "--timeout", "30s")
+		want := peering.ExposeOptions{Side: side("b", "liqonet"), Peer: "a", Host: netip.MustParseAddr("192.0.2.17"), Timeout: 30 * time.Second}
+		if diff := cmp.Diff(want, got, sameOptions, cmpopts.EquateComparable(netip.Addr{})); diff != "" || !errors.Is(err, errAsked) {
+			t.Errorf("%s: %v, options (-want +got):\n%s", name, err, diff)
+		}
+	}
+}
+
 func TestConnectDefaults(t *testing.T) {
 	got, err := connectArgs(t, "--remote-context", "b")
 	if !errors.Is(err, errAsked) {

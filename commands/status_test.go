@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -22,8 +23,11 @@ func peerings() []peering.PeeringStatus {
 			RTT: 600 * time.Microsecond, RxBytes: 1536, TxBytes: 10, NodesReady: 2, NodesTotal: 2, Implementation: records.Kernel,
 			Overlay: records.Geneve, ReportAge: 3 * time.Second, Pod: "gateway-b-x", MTU: 1420,
 			Mappings: []peering.MappedRange{{What: "pods", Real: pfx("10.244.0.0/16"), Seen: pfx("10.11.0.0/16")}},
-			Drift:    records.Drift{Times: 1, What: "tunnel lqn-tunnel"},
-			Nodes:    []peering.NodeState{{Name: "n1", Ready: true, Drift: records.Drift{Times: 2, What: "rule 104 table 7600"}}},
+			Exposed: []peering.ExposedHost{{
+				Host: netip.MustParseAddr("198.51.100.7"), Address: netip.MustParseAddr("10.70.128.1"), Seen: netip.MustParseAddr("10.72.128.1"), Served: true,
+			}},
+			Drift: records.Drift{Times: 1, What: "tunnel lqn-tunnel"},
+			Nodes: []peering.NodeState{{Name: "n1", Ready: true, Drift: records.Drift{Times: 2, What: "rule 104 table 7600"}}},
 		},
 		{
 			Peer: "c", Role: records.Server, State: peering.Connecting, Reason: "the gateway has not reported yet", HandshakeAge: -1,

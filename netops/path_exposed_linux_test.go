@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -106,7 +107,8 @@ func TestExposedHosts(t *testing.T) {
 				"table ip clear {",
 				"chain forwarded { type filter hook forward priority -500", fmt.Sprintf("iifname eth0 udp dport %d counter", servicePort), "}",
 				"chain out { type filter hook postrouting priority 500",
-				fmt.Sprintf("oifname eth0 ip saddr != %s counter", gateway.config.Pod), "}", "}",
+				fmt.Sprintf("oifname eth0 ip saddr != %s counter", gateway.config.Pod),
+				fmt.Sprintf("oifname eth0 ip daddr %s counter", externalCIDR), "}", "}",
 			)
 			target := at(swapped(exposedHost.Address, a.seenExternal))
 			silent(t, b.nodes[0].pod, target)
@@ -133,12 +135,14 @@ func testExposed(t *testing.T, a, b side) {
 	expectAll(t, b, a)
 }
 
-// testExposedSizes sends much both ways with and without the clamp, and lets the host's own router refuse.
+// testExposedSizes sends much both ways with and without the clamp, and lets routers and the gateway refuse.
 func testExposedSizes(t *testing.T, a, b side) {
-	target, gateway := at(swapped(exposedHost.Address, a.seenExternal)), a.gateways[0]
+	target := at(swapped(exposedHost.Address, a.seenExternal))
 	for _, clamp := range []bool{true, false} {
-		gateway.config.ClampMSS = clamp
-		gateway.follow()
+		for _, s := range []side{a, b} {
+			s.gateways[0].config.ClampMSS = clamp
+			s.gateways[0].follow()
+		}
 		for _, n := range b.nodes {
 			upload(t, n.pod, target)
 			download(t, n.pod, target.Addr())
@@ -148,6 +152,11 @@ func testExposedSizes(t *testing.T, a, b side) {
 	defer a.router.ip("link set outside mtu 1500")
 	if got := pathMTU(t, datagrams(t, b.nodes[1].pod, target, unix.IP_PMTUDISC_DO)); got != 1300 {
 		t.Errorf("path MTU %d, want that of the router before the host, 1300", got)
+	}
+	// Three hops: B's node, B's gateway, A's gateway.
+	said := b.nodes[1].pod.run("sh", "-c", "ping -c1 -W5 -t3 "+target.Addr().String()+" || :")
+	if !strings.Contains(said, "Time to live exceeded") {
+		t.Errorf("A's gateway does not tell that a packet's time is over:\n%s", said)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
@@ -118,6 +119,9 @@ func (l *gatewayLoop) step(ctx context.Context) error {
 	if err := l.echoes.follow(v); err != nil {
 		return err
 	}
+	if err := l.forgetHosts(v); err != nil {
+		return err
+	}
 	l.served.Store(&v)
 	l.report()
 	return nil
@@ -147,6 +151,26 @@ func (l *gatewayLoop) bringTunnel(ctx context.Context, v gatewayView) (bool, err
 	return changed, err
 }
 
+// forgetHosts drops the kernel's memory of connections to hosts that are exposed no more: it would lead to them
+// whatever comes under their addresses. What an earlier process left behind is not known; no rule lets it pass.
+func (l *gatewayLoop) forgetHosts(v gatewayView) error {
+	before := l.served.Load()
+	if before == nil {
+		return nil
+	}
+	var gone []netip.Prefix
+	now := v.exposed()
+	for _, e := range before.exposed() {
+		if !slices.Contains(now, e) {
+			gone = append(gone, netip.PrefixFrom(e.Address, e.Address.BitLen()))
+		}
+	}
+	if err := l.kernel.FlushConntrack(gone); err != nil {
+		return fmt.Errorf("forget connections to %v: %w", gone, err)
+	}
+	return nil
+}
+
 func (l *gatewayLoop) view() (gatewayView, error) {
 	f, err := single[records.Fabric](l.fabric, l.Namespace, records.FabricName)
 	if err != nil {
@@ -161,7 +185,7 @@ func (l *gatewayLoop) view() (gatewayView, error) {
 		l.Log.Warn("some nodes are not served", "error", err)
 	}
 	sortNodes(nodes)
-	return gatewayView{fabric: f, peering: p, nodes: nodes}, nil
+	return gatewayView{fabric: f, peering: p, nodes: nodes, pod: l.PodIP}, nil
 }
 
 // single returns the record of one ConfigMap.

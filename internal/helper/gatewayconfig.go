@@ -27,6 +27,7 @@ type gatewayView struct {
 	fabric  records.Fabric
 	peering records.Peering
 	nodes   []records.Node // sorted by name
+	pod     netip.Addr     // of the gateway
 }
 
 // state returns what the kernel in the gateway's namespace is to hold.
@@ -37,6 +38,7 @@ func (v gatewayView) state() (netops.State, error) {
 	p := v.peering
 	c := netops.GatewayConfig{
 		Overlay:      overlayConfig(v.fabric),
+		Pod:          v.pod,
 		Internal:     p.GatewayAddress,
 		InternalCIDR: v.fabric.InternalCIDR,
 		ExternalCIDR: v.fabric.ExternalCIDR,
@@ -51,6 +53,9 @@ func (v gatewayView) state() (netops.State, error) {
 	for _, m := range p.Peer.CIDRs() {
 		c.Peer = append(c.Peer, netops.Mapping{Real: m.Real, Seen: m.Seen})
 	}
+	for _, e := range v.exposed() {
+		c.Exposed = append(c.Exposed, netops.Exposed{Host: e.Host, Address: e.Address})
+	}
 	for _, n := range v.nodes {
 		source, ok := n.OverlaySources[p.Name]
 		if !ok || !nodeRange(v.fabric.InternalCIDR).Contains(n.Internal) {
@@ -62,6 +67,21 @@ func (v gatewayView) state() (netops.State, error) {
 		})
 	}
 	return netops.GatewayState(c), nil
+}
+
+// exposed are the hosts that the peer may reach. One that has come to be inside the cluster's own ranges, or that
+// would have an address of a node, is left out.
+func (v gatewayView) exposed() []records.Exposed {
+	f := v.fabric
+	own := slices.Concat(f.PodCIDRs, f.ServiceCIDRs, []netip.Prefix{f.ExternalCIDR, f.InternalCIDR})
+	var all []records.Exposed
+	for _, e := range v.peering.Exposed {
+		inside := slices.ContainsFunc(own, func(p netip.Prefix) bool { return p.Contains(e.Host) })
+		if !inside && f.ExternalCIDR.Contains(e.Address) && !nodeRange(f.ExternalCIDR).Contains(e.Address) {
+			all = append(all, e)
+		}
+	}
+	return all
 }
 
 // within keeps the ranges that lie inside one of the cluster's pod CIDRs: a node cannot claim others.

@@ -19,7 +19,8 @@ import (
 	"liqonet.io/liqonet/netops"
 )
 
-// TestGatewayState: nodes that have not found the gateway, and what a node cannot claim, are left out.
+// TestGatewayState: nodes that have not found the gateway, what a node cannot claim and hosts that are none outside
+// are left out.
 func TestGatewayState(t *testing.T) {
 	via := func(source string) map[string]netip.Addr {
 		return map[string]netip.Addr{"b": netip.MustParseAddr(source)}
@@ -32,12 +33,21 @@ func TestGatewayState(t *testing.T) {
 		{Name: "n2", Internal: netip.MustParseAddr("10.80.0.8"), PodCIDRs: prefixes("10.244.2.0/24")},
 		{Name: "n3", Internal: netip.MustParseAddr("10.80.128.1"), OverlaySources: via("172.31.1.13"), PodCIDRs: prefixes("10.244.3.0/24")},
 	}}
+	v.pod = netip.MustParseAddr("10.244.1.9")
+	expose := func(host, address string) records.Exposed {
+		return records.Exposed{Host: netip.MustParseAddr(host), Address: netip.MustParseAddr(address)}
+	}
+	v.peering.Exposed = []records.Exposed{
+		expose("198.51.100.7", "10.70.128.1"), expose("10.244.3.3", "10.70.128.2"), expose("198.51.100.8", "10.70.0.7"), expose("198.51.100.9", "10.71.128.1"),
+	}
 	got, err := v.state()
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := netops.GatewayState(netops.GatewayConfig{
 		Overlay:      netops.OverlayConfig{Kind: netops.KindVXLAN, Port: 6091, MTU: 1450},
+		Pod:          netip.MustParseAddr("10.244.1.9"),
+		Exposed:      []netops.Exposed{{Host: netip.MustParseAddr("198.51.100.7"), Address: netip.MustParseAddr("10.70.128.1")}},
 		Internal:     netip.MustParseAddr("10.80.128.1"),
 		InternalCIDR: netip.MustParsePrefix("10.80.0.0/16"), ExternalCIDR: netip.MustParsePrefix("10.70.0.0/16"),
 		Pods: prefixes("10.244.0.0/16"), VNI: 7, MTU: 1370, ClampMSS: true,

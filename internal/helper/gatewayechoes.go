@@ -184,7 +184,7 @@ func (g *gatewayEchoes) learn(real netip.Addr) {
 		g.ignored.WithLabelValues("address of no node").Inc()
 		return
 	}
-	seen := swap(real, nodeRange(external.Seen))
+	seen := records.Swap(real, nodeRange(external.Seen))
 	if _, known := g.named[seen]; !known && len(g.named) >= peerNodesKept {
 		maps.DeleteFunc(g.named, func(_ netip.Addr, at time.Time) bool { return time.Since(at) > peerNodeLife })
 		if len(g.named) >= peerNodesKept {
@@ -210,7 +210,7 @@ func (g *gatewayEchoes) nameNode() echo.Content {
 		return echo.Content{}
 	}
 	g.turn = (g.turn + 1) % len(live)
-	return echo.Content{Node: swap(live[g.turn], nodeRange(g.view.fabric.ExternalCIDR))}
+	return echo.Content{Node: records.Swap(live[g.turn], nodeRange(g.view.fabric.ExternalCIDR))}
 }
 
 // lost renews the tunnel when the peer stays silent: a new handshake at once instead of WireGuard's own timers.

@@ -68,7 +68,7 @@ func (l *gatewayLoop) report() {
 		Version: records.SchemaVersion, Time: now(), Pod: l.Pod,
 		Implementation: records.Implementation(d.Implementation()), Overlay: v.fabric.Overlay.Kind,
 		Endpoint: stats.Endpoint, LastHandshake: stamp(stats.LastHandshake),
-		RxBytes: stats.RxBytes, TxBytes: stats.TxBytes, Drift: l.drift.record(),
+		RxBytes: stats.RxBytes, TxBytes: stats.TxBytes, Drift: l.drift.record(), Exposed: v.exposed(),
 	}
 	l.echoes.describe(&s, *v)
 	if err := l.health.ready(); err != nil {
@@ -103,10 +103,13 @@ func sameCondition(a, b records.Status) bool {
 // condition is a status without its counters: what is worth telling at once when it changes.
 func condition(s records.Status) []string {
 	fresh := func(t time.Time, within time.Duration) bool { return !t.IsZero() && s.Time.Sub(t) < within }
-	c := make([]string, 0, 5+len(s.Failed)+len(s.Nodes))
+	c := make([]string, 0, 5+len(s.Failed)+2*len(s.Exposed)+len(s.Nodes))
 	c = append(c, s.Pod, string(s.Implementation), string(s.Overlay), s.Endpoint.String(),
 		fmt.Sprint(s.LastHandshake.IsZero(), fresh(s.LastEcho, freshEcho), s.Loss >= muchLoss))
 	c = append(c, s.Failed...)
+	for _, e := range s.Exposed {
+		c = append(c, e.Host.String(), e.Address.String())
+	}
 	for _, n := range s.Nodes {
 		c = append(c, fmt.Sprint(n.Name, fresh(n.LastEcho, freshNodeEcho), fresh(n.LastProof, freshProof)))
 	}

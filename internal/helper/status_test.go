@@ -40,6 +40,9 @@ func TestSameCondition(t *testing.T) {
 		"another pod":      {func(s *records.Status) { s.Pod = "gateway-b-y" }, false},
 		"another endpoint": {func(s *records.Status) { s.Endpoint = netip.MustParseAddrPort("192.0.2.8:30000") }, false},
 		"failure":          {func(s *records.Status) { s.Failed = []string{"route: no"} }, false},
+		"host exposed": {func(s *records.Status) {
+			s.Exposed = []records.Exposed{{Host: netip.MustParseAddr("198.51.100.7"), Address: netip.MustParseAddr("10.70.128.1")}}
+		}, false},
 		"node falls silent": {func(s *records.Status) {
 			s.Nodes[0].LastEcho = noon.Add(-freshNodeEcho)
 		}, false},

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
@@ -163,12 +162,15 @@ func readAddresses(ctx context.Context, side Side) (addressState, error) {
 // used are the reservations that a peering's document relies on.
 func used(p records.Peering) []ipam.Reservation {
 	owner := ipam.Peering(p.Name)
-	all := make([]ipam.Reservation, 0, len(p.Peer.PodCIDRs)+2)
+	all := make([]ipam.Reservation, 0, len(p.Peer.PodCIDRs)+2+len(p.Exposed))
 	for _, m := range p.Peer.PodCIDRs {
 		all = append(all, ipam.Reservation{Range: m.Seen, Owner: owner, Purpose: ipam.PeerPods, Real: m.Real})
 	}
-	gateway := netip.PrefixFrom(p.GatewayAddress, p.GatewayAddress.BitLen())
-	return append(all,
+	all = append(all,
 		ipam.Reservation{Range: p.Peer.ExternalCIDR.Seen, Owner: owner, Purpose: ipam.PeerExternal, Real: p.Peer.ExternalCIDR.Real},
-		ipam.Reservation{Range: gateway, Owner: owner, Purpose: ipam.GatewayAddress})
+		ipam.Reservation{Range: single(p.GatewayAddress), Owner: owner, Purpose: ipam.GatewayAddress})
+	for _, x := range p.Exposed {
+		all = append(all, ipam.Reservation{Range: single(x.Address), Owner: owner, Purpose: ipam.ExposedHost, Real: single(x.Host)})
+	}
+	return all
 }

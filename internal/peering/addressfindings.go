@@ -26,7 +26,7 @@ func (a addressState) unused() []Finding {
 		for _, h := range held {
 			f := Finding{Reservation: h}
 			switch {
-			case i >= 0 && (h.Purpose == ipam.PeerUnderlay || h.Purpose == ipam.ExposedHost || slices.Contains(used(a.peerings[i]), h)):
+			case i >= 0 && (h.Purpose == ipam.PeerUnderlay || slices.Contains(used(a.peerings[i]), h)):
 				continue
 			case i >= 0:
 				f.Kind, f.Repair, f.Why = Leak, ReleaseIt, fmt.Sprintf("peering %q does not use it", name)

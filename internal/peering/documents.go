@@ -47,6 +47,22 @@ func readPeerings(ctx context.Context, c *cluster.Cluster) ([]records.Peering, e
 	return peerings, nil
 }
 
+// readPeering returns one peering; nil where there is none of that name.
+func readPeering(ctx context.Context, c *cluster.Cluster, name string) (*records.Peering, error) {
+	object, err := c.Kube.CoreV1().ConfigMaps(c.Namespace).Get(ctx, records.PeeringName(name), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read ConfigMap %s/%s of cluster %q: %w", c.Namespace, records.PeeringName(name), c.Context, err)
+	}
+	p, err := records.Decode[records.Peering](object.Data[records.DataKey])
+	if err != nil {
+		return nil, damaged(c, object, err)
+	}
+	return &p, nil
+}
+
 // readReports returns what the nodes of the cluster report.
 func readReports(ctx context.Context, c *cluster.Cluster) ([]records.Node, error) {
 	leases, err := listLeases(ctx, c)

@@ -181,11 +181,19 @@ func completed(p, have records.Peering) records.Peering {
 	if p.Role == records.Client && len(p.Tunnel.Endpoints) == 0 {
 		p.Tunnel.Endpoints = have.Tunnel.Endpoints
 	}
+	p.Exposed = have.Exposed
 	return p
 }
 
-// write applies the peering's document.
+// write applies the peering's document. What was exposed in the meantime stays.
 func (e *end) write(ctx context.Context, p records.Peering) error {
+	have, err := readPeering(ctx, e.Cluster, e.peering)
+	if err != nil {
+		return err
+	}
+	if have != nil {
+		p.Exposed = have.Exposed
+	}
 	object, err := peeringObject(e.Cluster.Namespace, p)
 	if err != nil {
 		return err

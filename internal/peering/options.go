@@ -73,6 +73,14 @@ type DisconnectOptions struct {
 	Timeout time.Duration // for all of it; 0: none
 }
 
+// ExposeOptions are the options of Expose and Withdraw.
+type ExposeOptions struct {
+	Side    Side
+	Peer    string        // name of the peering
+	Host    netip.Addr    // outside the cluster
+	Timeout time.Duration // for all of it; 0: none
+}
+
 // ResetOptions are the options of Reset.
 type ResetOptions struct {
 	Side    Side

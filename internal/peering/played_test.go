@@ -111,11 +111,16 @@ func (p *played) gateway(ctx context.Context, peering string) error {
 	if _, err := p.Kube.AppsV1().Deployments(p.Namespace).Get(ctx, records.GatewayName(peering), metav1.GetOptions{}); err != nil {
 		return err
 	}
+	record, err := readPeering(ctx, p.Cluster, peering)
+	if err != nil || record == nil {
+		return err
+	}
 	now := time.Now().UTC()
 	s := records.Status{
 		Version: records.SchemaVersion, Time: now, Pod: "gateway-0", Implementation: records.Kernel, Overlay: records.Geneve,
 		LastHandshake: now, LastEcho: now, RTT: records.Duration(time.Millisecond),
 	}
+	s.Exposed = record.Exposed
 	for _, name := range p.nodes {
 		s.Nodes = append(s.Nodes, records.NodeStatus{Name: name, LastEcho: now, LastProof: now, ProofRTT: records.Duration(2 * time.Millisecond)})
 	}

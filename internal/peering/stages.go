@@ -22,6 +22,8 @@ const (
 	stageWithdraw    = "withdraw"
 	stageClean       = "clean"
 	stageUninstall   = "uninstall"
+	stageAddress     = "address"
+	stageGateway     = "gateway"
 )
 
 // StageTime is how long a stage took.

@@ -39,6 +39,7 @@ type PeeringStatus struct { //nolint:revive // Status is the function that retur
 	Pod            string                 `json:"pod,omitempty"` // of the gateway
 	MTU            int                    `json:"mtu,omitempty"` // bytes, of packets between pods
 	Mappings       []MappedRange          `json:"mappings,omitempty"`
+	Exposed        []ExposedHost          `json:"exposed,omitempty"` // hosts outside this cluster that the peer may reach
 	Nodes          []NodeState            `json:"nodes,omitempty"`
 	Drift          records.Drift          `json:"drift,omitzero"` // of the gateway's kernel
 }
@@ -196,6 +197,11 @@ func describeStatus(p records.Peering, o Observation) PeeringStatus {
 	v := PeeringStatus{
 		Peer: p.Name, Role: p.Role, NodesTotal: len(o.Nodes), MTU: p.MTU, Mappings: mappedRanges(p.Peer),
 		HandshakeAge: unknownDuration, RTT: unknownDuration, ReportAge: unknownDuration,
+	}
+	for _, x := range p.Exposed {
+		h := exposedHost(p, x)
+		h.Served = o.Status != nil && slices.Contains(o.Status.Exposed, x)
+		v.Exposed = append(v.Exposed, h)
 	}
 	v.State, v.Reason = Judge(o)
 	if len(p.Tunnel.Endpoints) > 0 {

@@ -94,6 +94,14 @@ type Peering struct {
 	MTU int `json:"mtu"`
 	// ClampMSS limits the TCP maximum segment size to what fits the MTU.
 	ClampMSS bool `json:"clampMSS"`
+	// Exposed are hosts outside this cluster that the peer may reach, sorted by host.
+	Exposed []Exposed `json:"exposed,omitempty"`
+}
+
+// Exposed is a host outside this cluster, as peers reach it.
+type Exposed struct {
+	Host    netip.Addr `json:"host"`    // as this cluster knows it
+	Address netip.Addr `json:"address"` // of the second half of this cluster's external CIDR
 }
 
 // Peer is the other cluster of a peering.
@@ -164,7 +172,8 @@ type Status struct {
 	Loss           float64        `json:"loss"`              // share of unanswered echoes between gateways, 0 to 1
 	RxBytes        int64          `json:"rxBytes"`
 	TxBytes        int64          `json:"txBytes"`
-	Nodes          []NodeStatus   `json:"nodes,omitempty"` // sorted by name
+	Nodes          []NodeStatus   `json:"nodes,omitempty"`   // sorted by name
+	Exposed        []Exposed      `json:"exposed,omitempty"` // hosts outside that the peer reaches now
 	Failed         []string       `json:"failed,omitempty"`
 	Drift          Drift          `json:"drift,omitzero"` // of the gateway's kernel
 }

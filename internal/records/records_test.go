@@ -34,6 +34,7 @@ func peering() records.Peering {
 			ListenPort: 51840, Endpoints: []string{"192.0.2.1:30000"},
 		},
 		OverlayID: 7, GatewayAddress: netip.MustParseAddr("10.80.128.1"), MTU: 1420, ClampMSS: true,
+		Exposed: []records.Exposed{{Host: netip.MustParseAddr("198.51.100.7"), Address: netip.MustParseAddr("10.70.128.1")}},
 	}
 }
 
@@ -99,6 +100,8 @@ func TestDecodeRefuses(t *testing.T) {
 		"client, no server": {"endpoints:\n  - 192.0.2.1:30000", "endpoints: []", "endpoint"},
 		"huge overlay id":   {"overlayID: 7", "overlayID: 16777216", "overlay id"},
 		"tiny MTU":          {"mtu: 1420", "mtu: 100", "MTU 100"},
+		"exposed twice":     {"exposed:\n", "exposed:\n- address: 10.70.128.2\n  host: 198.51.100.7\n", "there already"},
+		"exposed IPv6":      {"host: 198.51.100.7", "host: 2001:db8::7", "IPv4"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := strings.Replace(good, c.old, c.new, 1)

@@ -19,6 +19,7 @@ const (
 	maxEndpoints  = 64
 	wireGuardKey  = 32 // bytes
 	maxPeerNodes  = 16
+	maxExposed    = 256
 )
 
 var dnsLabel = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
@@ -57,7 +58,7 @@ func (f Fabric) validate() error {
 }
 
 func (p Peering) validate() error {
-	err := errors.Join(ValidateName(p.Name), p.Peer.validate(), p.Local.validate(), p.Tunnel.validate(), validateMTU(p.MTU))
+	err := errors.Join(ValidateName(p.Name), p.Peer.validate(), p.Local.validate(), p.Tunnel.validate(), validateMTU(p.MTU), validateExposed(p.Exposed))
 	if p.Role != Server && p.Role != Client {
 		err = errors.Join(err, fmt.Errorf("role %q: want server or client", p.Role))
 	}
@@ -69,6 +70,24 @@ func (p Peering) validate() error {
 	}
 	if p.Role == Client && len(p.Tunnel.Endpoints) == 0 {
 		err = errors.Join(err, errors.New("tunnel: a client needs an endpoint of the server"))
+	}
+	return err
+}
+
+func validateExposed(exposed []Exposed) error {
+	if len(exposed) > maxExposed {
+		return fmt.Errorf("%d exposed hosts: want at most %d", len(exposed), maxExposed)
+	}
+	var err error
+	hosts, addresses := make(map[netip.Addr]bool), make(map[netip.Addr]bool)
+	for _, e := range exposed {
+		switch {
+		case !e.Host.Is4() || !e.Address.Is4():
+			err = errors.Join(err, fmt.Errorf("exposed host %s as %s: want IPv4 addresses", e.Host, e.Address))
+		case hosts[e.Host] || addresses[e.Address]:
+			err = errors.Join(err, fmt.Errorf("exposed host %s as %s: one of them is there already", e.Host, e.Address))
+		}
+		hosts[e.Host], addresses[e.Address] = true, true
 	}
 	return err
 }

@@ -1,10 +1,10 @@
-//go:build linux
-
-package helper
+package records_test
 
 import (
 	"net/netip"
 	"testing"
+
+	"liqonet.io/liqonet/internal/records"
 )
 
 func TestSwap(t *testing.T) {
@@ -16,7 +16,7 @@ func TestSwap(t *testing.T) {
 		{"10.244.1.5", "192.168.7.1/32", "192.168.7.1"},
 		{"10.244.1.5", "0.0.0.0/0", "10.244.1.5"},
 	} {
-		got := swap(netip.MustParseAddr(test.address), netip.MustParsePrefix(test.into))
+		got := records.Swap(netip.MustParseAddr(test.address), netip.MustParsePrefix(test.into))
 		if got.String() != test.want {
 			t.Errorf("%s into %s: %s, want %s", test.address, test.into, got, test.want)
 		}

@@ -1,14 +1,12 @@
-//go:build linux
-
-package helper
+package records
 
 import (
 	"encoding/binary"
 	"net/netip"
 )
 
-// swap gives an address the network bits of another range and keeps its host bits.
-func swap(a netip.Addr, into netip.Prefix) netip.Addr {
+// Swap gives an address the network bits of another range and keeps its host bits.
+func Swap(a netip.Addr, into netip.Prefix) netip.Addr {
 	host, network := a.As4(), into.Addr().As4()
 	mask := ^uint32(0) >> into.Bits()
 	var out [4]byte

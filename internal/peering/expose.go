@@ -1,0 +1,240 @@
+package peering
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
+
+	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/ipam"
+	"liqonet.io/liqonet/ipam/store"
+)
+
+// ExposedHost is a host outside a cluster that a peer of the cluster may reach.
+type ExposedHost struct {
+	Host    netip.Addr `json:"host"`
+	Address netip.Addr `json:"address"`             // of the external CIDR of the host's cluster
+	Seen    netip.Addr `json:"seenByPeer,omitzero"` // by which the peer reaches it; the zero value: not known here
+	Served  bool       `json:"served"`              // the gateway says that it lets packets pass
+}
+
+// Exposure is what Expose or Withdraw reached.
+type Exposure struct {
+	Peer string `json:"peer"`
+	// ExposedHost is the host as it is exposed or, by Withdraw, as it was. Without an address it was not.
+	ExposedHost
+	Changed bool `json:"changed"`
+}
+
+// Expose makes a host outside the cluster reachable for a peer's pods, and returns when the gateway lets their
+// packets pass. What is no such host is an *InputError. Doing it again changes nothing.
+func Expose(ctx context.Context, o ExposeOptions, r Reporter) (Exposure, error) {
+	if err := checkHost(o.Host); err != nil {
+		return Exposure{}, err
+	}
+	return o.run(ctx, r, (*exposer).expose, true)
+}
+
+// Withdraw ends that, and returns when the gateway has forgotten the host. A host that is not exposed is no error.
+func Withdraw(ctx context.Context, o ExposeOptions, r Reporter) (Exposure, error) {
+	return o.run(ctx, r, (*exposer).withdraw, false)
+}
+
+// run takes a step towards a host that is served, or is not any more.
+func (o ExposeOptions) run(ctx context.Context, r Reporter, step func(*exposer, context.Context) error, served bool) (Exposure, error) {
+	ctx, cancel := within(ctx, o.Timeout)
+	defer cancel()
+	x := &exposer{ExposeOptions: o, cluster: o.Side.Cluster}
+	s := stages{reporter: r}
+	err := s.run(ctx, stageReach, "", func(ctx context.Context) (string, error) { return x.cluster.Context, x.read(ctx) })
+	if err == nil {
+		err = s.run(ctx, stageAddress, "", func(ctx context.Context) (string, error) { return "", step(x, ctx) })
+	}
+	if err == nil {
+		err = s.run(ctx, stageGateway, "why it does not answer: liqoctl network status "+o.Peer,
+			func(ctx context.Context) (string, error) { return "", x.await(ctx, served) })
+	}
+	if err == nil && !served {
+		err = x.release(ctx)
+	}
+	if err != nil {
+		return Exposure{}, err
+	}
+	result := Exposure{Peer: o.Peer, ExposedHost: ExposedHost{Host: o.Host}, Changed: x.changed}
+	if x.host != (records.Exposed{}) {
+		result.ExposedHost = exposedHost(x.peering, x.host)
+		result.Served = served
+	}
+	return result, nil
+}
+
+// exposer is an Expose or a Withdraw on its way.
+type exposer struct {
+	ExposeOptions
+	cluster  *cluster.Cluster
+	fabric   records.Fabric
+	registry *ipam.Registry // as it was found
+	peering  records.Peering
+	host     records.Exposed // the zero value: it is not exposed
+	changed  bool
+}
+
+func (x *exposer) read(ctx context.Context) error {
+	if _, err := x.cluster.Version(ctx); err != nil {
+		return err
+	}
+	peerings, err := readPeerings(ctx, x.cluster)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(peerings, func(p records.Peering) bool { return p.Name == x.Peer })
+	fabric, err := readFabric(ctx, x.cluster)
+	switch {
+	case err != nil:
+		return err
+	case i < 0 || fabric == nil:
+		return &NoPeeringError{Context: x.cluster.Context, Name: x.Peer, Known: (&snapshot{peerings: peerings}).names()}
+	}
+	x.peering, x.fabric = peerings[i], *fabric
+	x.host = exposedIn(x.peering, x.Host)
+	x.registry, err = store.New(x.cluster.Kube, x.cluster.Namespace).Load(ctx)
+	return explainAddresses(x.cluster.Context, err)
+}
+
+// expose reserves an address and writes it into the peering's document.
+func (x *exposer) expose(ctx context.Context) error {
+	if err := x.checkOutside(ctx); err != nil {
+		return err
+	}
+	request := ipam.Request{Owner: ipam.Peering(x.Peer), Purpose: ipam.ExposedHost, Real: single(x.Host)}
+	if x.host != (records.Exposed{}) {
+		request.Preferred = single(x.host.Address)
+	}
+	wanted := records.Exposed{Host: x.Host}
+	err := x.reserve(ctx, func(r *ipam.Registry) (err error) {
+		wanted.Address, err = r.AcquireAddress(request, upperHalf(x.fabric.ExternalCIDR))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	x.host = wanted
+	return x.write(ctx, &wanted)
+}
+
+// withdraw takes the host out of the peering's document.
+func (x *exposer) withdraw(ctx context.Context) error { return x.write(ctx, nil) }
+
+// release gives the address back, once no gateway leads anything there.
+func (x *exposer) release(ctx context.Context) error {
+	owner := ipam.Peering(x.Peer)
+	return x.reserve(ctx, func(r *ipam.Registry) error {
+		for _, h := range r.Held(owner, ipam.ExposedHost) {
+			if h.Real != single(x.Host) {
+				continue
+			}
+			x.changed = true
+			if err := r.ReleaseRange(owner, h.Purpose, h.Range); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (x *exposer) reserve(ctx context.Context, change func(*ipam.Registry) error) error {
+	return explainAddresses(x.cluster.Context, store.New(x.cluster.Kube, x.cluster.Namespace).Update(ctx, change))
+}
+
+// write puts the host into the peering's document, or with nil takes it out, unless that is so already. Writers that
+// come at once take turns: each begins with what the other left.
+func (x *exposer) write(ctx context.Context, host *records.Exposed) error {
+	configMaps := x.cluster.Kube.CoreV1().ConfigMaps(x.cluster.Namespace)
+	name := records.PeeringName(x.Peer)
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		object, err := configMaps.Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		p, err := records.Decode[records.Peering](object.Data[records.DataKey])
+		if err != nil {
+			return damaged(x.cluster, object, err)
+		}
+		now := withHost(p.Exposed, x.Host, host)
+		if slices.Equal(now, p.Exposed) {
+			return nil
+		}
+		p.Exposed = now
+		if object.Data[records.DataKey], err = records.Encode(p); err != nil {
+			return err
+		}
+		_, err = configMaps.Update(ctx, object, metav1.UpdateOptions{FieldManager: cluster.FieldManager})
+		x.changed = x.changed || err == nil
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("change ConfigMap %s/%s of cluster %q: %w", x.cluster.Namespace, name, x.cluster.Context, err)
+	}
+	return nil
+}
+
+// await waits until the gateway says that it serves the host, or no longer does.
+func (x *exposer) await(ctx context.Context, served bool) error {
+	what := fmt.Sprintf("the gateway of peering %q to let %s pass", x.Peer, x.Host)
+	if !served {
+		what = fmt.Sprintf("the gateway of peering %q to forget %s", x.Peer, x.Host)
+	}
+	return x.cluster.FailFast(ctx, gatewaySelector(x.Peer), func(ctx context.Context) error {
+		return cluster.Wait(ctx, x.cluster, cluster.Named(records.StatusName(x.Peer)), what, func(all []*corev1.ConfigMap) (string, error) {
+			var status *records.Status
+			if len(all) > 0 {
+				var err error
+				if status, err = readStatus(all[0]); err != nil {
+					return "", err
+				}
+			}
+			switch {
+			case served && (status == nil || !slices.Contains(status.Exposed, x.host)):
+				return "it has not said so yet", nil
+			case !served && status != nil && slices.ContainsFunc(status.Exposed, func(e records.Exposed) bool { return e.Host == x.Host }):
+				return "it has not said so yet", nil
+			}
+			return "", nil
+		})
+	})
+}
+
+// exposedIn is how a peering exposes a host; the zero value: it does not.
+func exposedIn(p records.Peering, host netip.Addr) records.Exposed {
+	for _, e := range p.Exposed {
+		if e.Host == host {
+			return e
+		}
+	}
+	return records.Exposed{}
+}
+
+// withHost is a list of exposed hosts, sorted, with the host as given, or with nil without it.
+func withHost(all []records.Exposed, host netip.Addr, as *records.Exposed) []records.Exposed {
+	now := slices.DeleteFunc(slices.Clone(all), func(e records.Exposed) bool { return e.Host == host })
+	if as != nil {
+		now = append(now, *as)
+	}
+	slices.SortFunc(now, func(a, b records.Exposed) int { return a.Host.Compare(b.Host) })
+	return now
+}
+
+// exposedHost describes a host of a peering's document.
+func exposedHost(p records.Peering, e records.Exposed) ExposedHost {
+	h := ExposedHost{Host: e.Host, Address: e.Address}
+	if p.Local.Known() {
+		h.Seen = records.Swap(e.Address, p.Local.ExternalCIDR.Seen)
+	}
+	return h
+}

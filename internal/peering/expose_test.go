@@ -1,0 +1,213 @@
+package peering
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/ipam"
+	"liqonet.io/liqonet/ipam/store"
+)
+
+func exposing(w *world, host string) ExposeOptions {
+	return ExposeOptions{Side: Side{Cluster: w.Cluster}, Peer: "b", Host: netip.MustParseAddr(host), Timeout: time.Minute}
+}
+
+// heldHosts are the addresses that a cluster's registry holds for exposed hosts.
+func heldHosts(t *testing.T, w *world) (held []string) {
+	t.Helper()
+	r, err := store.New(w.kube, w.Namespace).Load(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range r.Held(ipam.Peering("b"), ipam.ExposedHost) {
+		held = append(held, h.Range.Addr().String()+" for "+h.Real.Addr().String())
+	}
+	return held
+}
+
+// expectHeld compares the registry, and sees that registry and document agree.
+func expectHeld(t *testing.T, w *world, want ...string) {
+	t.Helper()
+	if got := heldHosts(t, w); !slices.Equal(got, want) {
+		t.Errorf("held %q, want %q", got, want)
+	}
+	check, err := CheckAddresses(t.Context(), AddressCheckOptions{Side: Side{Cluster: w.Cluster}})
+	if err != nil || len(check.Findings) > 0 {
+		t.Errorf("ipam check: %v, %v", check.Findings, err)
+	}
+}
+
+func TestExposeAndWithdraw(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := connected(t)
+		want := Exposure{Peer: "b", Changed: true, ExposedHost: ExposedHost{
+			Host: netip.MustParseAddr("198.51.100.7"), Address: netip.MustParseAddr("10.70.128.1"),
+			Seen: netip.MustParseAddr("10.81.128.1"), Served: true,
+		}}
+		got, err := Expose(t.Context(), exposing(a, "198.51.100.7"), &recorder{})
+		if err != nil || got != want {
+			t.Fatalf("%+v, %v, want %+v", got, err, want)
+		}
+		want.Changed = false
+		if got, err := Expose(t.Context(), exposing(a, "198.51.100.7"), &recorder{}); err != nil || got != want {
+			t.Errorf("again: %+v, %v, want %+v", got, err, want)
+		}
+		second, err := Expose(t.Context(), exposing(a, "172.31.1.200"), &recorder{})
+		if err != nil || second.Address != netip.MustParseAddr("10.70.128.2") {
+			t.Errorf("another: %+v, %v", second, err)
+		}
+		expectHeld(t, a, "10.70.128.1 for 198.51.100.7", "10.70.128.2 for 172.31.1.200")
+		all, err := Status(t.Context(), StatusOptions{Side: Side{Cluster: a.Cluster}})
+		if err != nil || !slices.Equal(all[0].Exposed, []ExposedHost{second.ExposedHost, want.ExposedHost}) {
+			t.Errorf("status: %+v, %v", all[0].Exposed, err)
+		}
+		if got, err := Connect(t.Context(), connectOptions(a, b), &recorder{}); err != nil || got.Changed {
+			t.Errorf("connect afterwards: changed %v: %v, %v", got.Changed, got.Objects, err)
+		}
+		want.Changed, want.Served = true, false
+		if got, err := Withdraw(t.Context(), exposing(a, "198.51.100.7"), &recorder{}); err != nil || got != want {
+			t.Errorf("withdraw: %+v, %v, want %+v", got, err, want)
+		}
+		none := Exposure{Peer: "b", ExposedHost: ExposedHost{Host: want.Host}}
+		if got, err := Withdraw(t.Context(), exposing(a, "198.51.100.7"), &recorder{}); err != nil || got != none {
+			t.Errorf("withdraw again: %+v, %v", got, err)
+		}
+		expectHeld(t, a, "10.70.128.2 for 172.31.1.200")
+		if _, err := Disconnect(t.Context(), DisconnectOptions{Local: Side{Cluster: a.Cluster}, Remote: Side{Cluster: b.Cluster}}, &recorder{}); err != nil {
+			t.Fatal(err)
+		}
+		expectHeld(t, a)
+	})
+}
+
+// A connect that was on its way when a host was exposed, or withdrawn, does not undo it.
+func TestConnectKeepsExposedHosts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := connected(t)
+		o, err := connectOptions(a, b).normalize()
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := newConnector(o, &recorder{})
+		if _, err := c.reach(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.discover(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Expose(t.Context(), exposing(a, "198.51.100.7"), &recorder{}); err != nil {
+			t.Fatal(err)
+		}
+		for _, step := range []func(context.Context) (string, error){c.install, c.settle, c.configure} {
+			if _, err := step(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := peeringOf(t, a).Exposed; len(got) != 1 {
+			t.Errorf("exposed after connect: %v", got)
+		}
+	})
+}
+
+// TestExposeWaits: nothing is claimed before the gateway has said so, and an address is not free before either.
+func TestExposeWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, _ := connected(t)
+		a.set(func() { a.deaf = true })
+		o := exposing(a, "198.51.100.7")
+		o.Timeout = 5 * time.Second
+		_, err := Expose(t.Context(), o, &recorder{})
+		if err == nil || !strings.Contains(err.Error(), "let 198.51.100.7 pass") || hintOf(err) == "" {
+			t.Errorf("expose with a deaf gateway: %v (%s)", err, hintOf(err))
+		}
+		a.set(func() { a.deaf = false })
+		if _, err := Expose(t.Context(), o, &recorder{}); err != nil {
+			t.Error(err)
+		}
+		a.set(func() { a.deaf = true })
+		if _, err := Withdraw(t.Context(), o, &recorder{}); err == nil || !strings.Contains(err.Error(), "forget 198.51.100.7") {
+			t.Errorf("withdraw with a deaf gateway: %v", err)
+		}
+		if held := heldHosts(t, a); len(held) != 1 {
+			t.Errorf("held while the gateway may still serve it: %q", held)
+		}
+		a.set(func() { a.deaf = false })
+		if _, err := Withdraw(t.Context(), o, &recorder{}); err != nil {
+			t.Error(err)
+		}
+		expectHeld(t, a)
+	})
+}
+
+func TestExposeRefuses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, _ := connected(t)
+		slice := &discoveryv1.EndpointSlice{
+			ObjectMeta: metav1.ObjectMeta{Name: "kubernetes", Labels: map[string]string{discoveryv1.LabelServiceName: "kubernetes"}},
+			Endpoints:  []discoveryv1.Endpoint{{Addresses: []string{"172.31.1.10"}}},
+		}
+		if _, err := a.kube.DiscoveryV1().EndpointSlices(metav1.NamespaceDefault).Create(t.Context(), slice, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		for host, want := range map[string]string{
+			"2001:db8::1":       "no IPv4 address",
+			"::ffff:198.51.1.1": "no IPv4 address",
+			"127.0.0.1":         "loopback",
+			"169.254.18.1":      "link-local",
+			"224.0.0.1":         "multicast",
+			"0.0.0.0":           "reserved range",
+			"255.255.255.255":   "reserved range",
+			"10.244.1.5":        "inside pod CIDR 10.244.0.0/16",
+			"10.96.0.1":         "inside service CIDR 10.96.0.0/16",
+			"10.70.0.1":         "inside external CIDR 10.70.0.0/16",
+			"10.80.128.1":       "inside internal CIDR 10.80.0.0/16",
+			"10.71.3.7":         `inside peering "b" pods 10.71.0.0/16`,
+			"172.31.1.11":       "node a1",
+			"172.31.1.10":       "API server",
+		} {
+			_, err := Expose(t.Context(), exposing(a, host), &recorder{})
+			var unfit *InputError
+			if !errors.As(err, &unfit) || !strings.Contains(err.Error(), want) || unfit.Hint() == "" || strings.Contains(err.Error(), "\n") {
+				t.Errorf("%s: %v, want %q and a hint", host, err, want)
+			}
+		}
+		var none *NoPeeringError
+		o := exposing(a, "198.51.100.7")
+		o.Peer = "c"
+		if _, err := Expose(t.Context(), o, &recorder{}); !errors.As(err, &none) {
+			t.Errorf("an unknown peer: %v", err)
+		}
+		expectHeld(t, a)
+		if got := peeringOf(t, a).Exposed; len(got) > 0 {
+			t.Errorf("exposed: %v", got)
+		}
+	})
+}
+
+// TestWithHost: documents do not depend on the order in which hosts were exposed.
+func TestWithHost(t *testing.T) {
+	one := records.Exposed{Host: netip.MustParseAddr("198.51.100.7"), Address: netip.MustParseAddr("10.70.128.2")}
+	two := records.Exposed{Host: netip.MustParseAddr("198.51.100.10"), Address: netip.MustParseAddr("10.70.128.1")}
+	for _, order := range [][]records.Exposed{{one, two}, {two, one}, {one, two, one}} {
+		var got []records.Exposed
+		for _, e := range order {
+			got = withHost(got, e.Host, &e)
+		}
+		if !slices.Equal(got, []records.Exposed{one, two}) {
+			t.Errorf("%v became %v", order, got)
+		}
+	}
+	if got := withHost([]records.Exposed{one, two}, one.Host, nil); !slices.Equal(got, []records.Exposed{two}) {
+		t.Errorf("without the first: %v", got)
+	}
+}

@@ -1,0 +1,84 @@
+package peering
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"liqonet.io/liqonet/ipam"
+)
+
+// unfit says why an address cannot be exposed, and what to do instead.
+func unfit(host netip.Addr, why, hint string) error {
+	return &InputError{Err: fmt.Errorf("expose %s: %s", host, why), hint: hint}
+}
+
+// Ranges of no host: RFC 1122 (3.2.1.3) and RFC 1112 (4).
+var (
+	thisNetwork = netip.MustParsePrefix("0.0.0.0/8")
+	classE      = netip.MustParsePrefix("240.0.0.0/4")
+)
+
+// checkHost refuses what is no host wherever it is.
+func checkHost(a netip.Addr) error {
+	const byItsOwn = "name the host by the IPv4 address at which the cluster's nodes reach it"
+	refused := func(why string) error { return unfit(a, why, byItsOwn) }
+	switch {
+	case !a.Is4():
+		return refused("it is no IPv4 address")
+	case a.IsLoopback():
+		return refused("it is a loopback address: every machine is that to itself")
+	case a.IsLinkLocalUnicast():
+		return refused("it is a link-local address: another host on every link")
+	case a.IsMulticast():
+		return refused("it is a multicast address: a group, no host")
+	case thisNetwork.Contains(a), classE.Contains(a):
+		return refused("it is of a reserved range: no host has it")
+	}
+	return nil
+}
+
+// checkOutside refuses addresses of the cluster and of its peers.
+func (x *exposer) checkOutside(ctx context.Context) error {
+	if err := x.checkRanges(); err != nil {
+		return err
+	}
+	nodes, err := listNodes(ctx, x.cluster)
+	if err != nil {
+		return err
+	}
+	for _, node := range nodes {
+		if slices.ContainsFunc(node.Status.Addresses, func(a corev1.NodeAddress) bool { return a.Address == x.Host.String() }) {
+			return unfit(x.Host, "it is node "+node.Name+" of the cluster", "the peer reaches nodes by their external addresses without this: liqoctl ipam translate --peer "+x.Peer)
+		}
+	}
+	servers, err := x.cluster.APIServers(ctx)
+	if err != nil {
+		return err
+	}
+	if slices.Contains(servers, x.Host) {
+		return unfit(x.Host, "it is the cluster's API server", "put a proxy with an address of its own before it, and expose that")
+	}
+	return nil
+}
+
+// checkRanges looks for the host in the ranges that the cluster's registry holds.
+func (x *exposer) checkRanges() error {
+	hints := map[ipam.Purpose]string{
+		ipam.PodCIDR:      "the peer reaches pods without this: liqoctl ipam translate --peer " + x.Peer,
+		ipam.ServiceCIDR:  "expose the hosts behind the Service, or mirror its EndpointSlices: docs/reflection.md",
+		ipam.ExternalCIDR: "name the host by its own address",
+		ipam.InternalCIDR: "name the host by its own address",
+		ipam.PeerPods:     "a peer is reached by its own peering: there is no transit",
+		ipam.PeerExternal: "a peer is reached by its own peering: there is no transit",
+	}
+	for _, held := range x.registry.List() {
+		if hint, ours := hints[held.Purpose]; ours && held.Range.Contains(x.Host) {
+			return unfit(x.Host, fmt.Sprintf("it is inside %s %s", held.Use(), held.Range), hint)
+		}
+	}
+	return nil
+}
