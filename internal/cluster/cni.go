@@ -55,6 +55,7 @@ func (inv *inventory) warnings() []Warning {
 	var all []Warning
 	all = append(all, inv.ciliumWarnings()...)
 	all = append(all, inv.calicoWarnings()...)
+	all = append(all, inv.ovnWarnings()...)
 	return append(all, inv.liqoWarnings()...)
 }
 
@@ -67,10 +68,18 @@ func (inv *inventory) ciliumWarnings() []Warning {
 	}
 	replaced := config["kube-proxy-replacement"] == "true" || config["kube-proxy-replacement"] == "strict"
 	var all []Warning
-	if config["enable-bpf-masquerade"] == "true" && replaced && config["enable-host-legacy-routing"] != "true" {
+	switch {
+	case strings.HasPrefix(config["datapath-mode"], "netkit"):
 		all = append(all, Warning{
-			What: "Cilium routes by eBPF: packets of pods pass by the node's routing rules",
-			Hint: "set bpf.hostLegacyRouting=true in Cilium's Helm values",
+			What:   "Cilium's netkit devices take packets of pods past the node's routing rules and nftables",
+			Hint:   "set bpf.datapathMode=veth and bpf.hostLegacyRouting=true in Cilium's Helm values",
+			Breaks: true,
+		})
+	case config["enable-bpf-masquerade"] == "true" && replaced && config["enable-host-legacy-routing"] != "true":
+		all = append(all, Warning{
+			What:   "Cilium routes by eBPF: packets of pods pass by the node's routing rules and nftables",
+			Hint:   "set bpf.hostLegacyRouting=true in Cilium's Helm values",
+			Breaks: true,
 		})
 	}
 	if replaced && config["bpf-lb-sock-hostns-only"] != "true" {
@@ -119,9 +128,35 @@ func (inv *inventory) calicoWarnings() []Warning {
 	return all
 }
 
+// ovnWarnings tells of an OVN-Kubernetes whose pods' packets leave by Open vSwitch, past the node's kernel.
+func (inv *inventory) ovnWarnings() []Warning {
+	if inv.cni() != "ovn-kubernetes" || len(inv.openshiftNetworks) == 0 {
+		return nil
+	}
+	path := []string{"spec", "defaultNetwork", "ovnKubernetesConfig", "gatewayConfig", "routingViaHost"}
+	if viaHost, _, _ := unstructured.NestedBool(inv.openshiftNetworks[0].Object, path...); viaHost {
+		return nil
+	}
+	return []Warning{{
+		What:   "OVN-Kubernetes takes packets that leave the cluster past the node's routing rules and nftables",
+		Hint:   "set " + strings.Join(path[1:], ".") + " to true in networks.operator.openshift.io/cluster",
+		Breaks: true,
+	}}
+}
+
+// liqoFabric is the DaemonSet by which Liqo programs nodes. Its custom resources are there without it, too.
+const liqoFabric = "liqo-fabric"
+
 // liqoWarnings tells of a Liqo in the cluster: its nodes' Geneve interfaces use liqonet's overlay port, and
 // its default internal and external CIDRs are liqonet's too.
 func (inv *inventory) liqoWarnings() []Warning {
+	if inv.daemonSet(liqoFabric) >= 0 {
+		return []Warning{{
+			What:   "Liqo's network fabric runs here: it uses the same UDP port (6091) and the same internal and external CIDRs",
+			Hint:   "remove Liqo's networking first, or install Liqo with its networking module disabled",
+			Breaks: true,
+		}}
+	}
 	served := false
 	for version := range inv.versions {
 		served = served || version.Group == "networking.liqo.io"
@@ -130,7 +165,7 @@ func (inv *inventory) liqoWarnings() []Warning {
 		return nil
 	}
 	return []Warning{{
-		What: "Liqo is installed: its network fabric uses the same UDP port (6091) and the same internal and external CIDRs",
-		Hint: "remove Liqo's networking first, or install Liqo with its networking module disabled",
+		What: "Liqo is installed: its network fabric, which was not found, would use the same UDP port (6091) and CIDRs",
+		Hint: "keep Liqo's networking module disabled; its program is called liqoctl as well",
 	}}
 }

@@ -51,6 +51,8 @@ type Node struct {
 type Warning struct {
 	What string
 	Hint string
+	// Breaks says that one of the two cannot work beside the other as they are.
+	Breaks bool
 }
 
 // MissingError says that something could not be discovered, or contradicts what is seen.

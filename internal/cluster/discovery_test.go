@@ -84,7 +84,7 @@ func summary(d cluster.Discovery) string {
 		fmt.Fprintf(&b, "note %s\n", note)
 	}
 	for _, warning := range d.Warnings {
-		fmt.Fprintf(&b, "warning %s: %s\n", warning.What, warning.Hint)
+		fmt.Fprintf(&b, "warning %s: %s, breaks=%v\n", warning.What, warning.Hint, warning.Breaks)
 	}
 	return b.String()
 }

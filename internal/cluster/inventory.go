@@ -38,6 +38,8 @@ type inventory struct {
 	calicoFelix    []unstructured.Unstructured
 	ciliumPools    []unstructured.Unstructured
 	ciliumNodes    []unstructured.Unstructured
+	// openshiftNetworks is the configuration of OpenShift's network operator.
+	openshiftNetworks []unstructured.Unstructured
 
 	mu     sync.Mutex
 	unread []string // notes: what could not be read, and why
@@ -245,5 +247,6 @@ func (c *Cluster) readNetworkResources(ctx context.Context, inv *inventory) erro
 	read(&inv.calicoFelix, "felixconfigurations", calico, calicoNative)
 	read(&inv.ciliumNodes, "ciliumnodes", cilium)
 	read(&inv.ciliumPools, "ciliumpodippools", ciliumAlpha)
+	read(&inv.openshiftNetworks, "networks", schema.GroupVersion{Group: "operator.openshift.io", Version: "v1"})
 	return group.Wait()
 }

@@ -129,6 +129,11 @@ func (c *connector) discover(ctx context.Context) (string, error) {
 			return "", err
 		}
 	}
+	for _, e := range []*end{c.local, c.remote} {
+		if err := e.checkClashes(e.have == nil && !e.SkipValidation); err != nil {
+			return "", err
+		}
+	}
 	err := c.both(ctx, func(ctx context.Context, e *end) (err error) {
 		e.keys, err = readKeys(ctx, e.Cluster, e.peering)
 		return err

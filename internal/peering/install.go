@@ -35,8 +35,10 @@ func initialise(ctx context.Context, run *stages, s *site) error {
 		return err
 	}
 	if err := run.run(ctx, stageDiscover, "", func(ctx context.Context) (string, error) {
-		err := s.discover(ctx)
-		return s.described(), err
+		if err := s.discover(ctx); err != nil {
+			return "", err
+		}
+		return s.described(), s.checkClashes(false)
 	}); err != nil {
 		return err
 	}

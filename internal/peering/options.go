@@ -21,8 +21,8 @@ type Installation struct {
 	Update bool
 	// Translation says whether the cluster is to have a translation service. nil: as it is.
 	Translation *bool
-	// SkipValidation leaves out the check of the user's permissions, and makes firewalls of nodes that would drop what
-	// they forward a warning.
+	// SkipValidation leaves out the check of the user's permissions, and makes warnings of what is known to break
+	// connections: firewalls of nodes, settings of network plugins, a Liqo that runs.
 	SkipValidation bool
 	// AllowForward says whether node helpers add rules to such firewalls; nil: as it is.
 	AllowForward *bool

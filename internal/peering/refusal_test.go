@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -133,6 +134,44 @@ func TestInterruptedConnectUndoesWhatItMade(t *testing.T) {
 		}
 		if left := append(a.left(t), b.left(t)...); len(left) > 0 {
 			t.Errorf("left %v", left)
+		}
+	})
+}
+
+// TestClashes wants what cannot work beside liqonet refused before anything is written, and said where it is there
+// already.
+func TestClashes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := twoWorlds()
+		live(t, a, b)
+		fabric := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo", Name: "liqo-fabric"}}
+		if err := b.kube.Tracker().Add(fabric); err != nil {
+			t.Fatal(err)
+		}
+		const says = `cluster "b": Liqo's network fabric runs here`
+		o, r := connectOptions(a, b), &recorder{}
+		_, err := Connect(t.Context(), o, r)
+		if err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(hintOf(err), "--skip-validation") {
+			t.Errorf("error %v, hint %q", err, hintOf(err))
+		}
+		if left := append(a.left(t), b.left(t)...); len(left) > 0 {
+			t.Errorf("left %v", left)
+		}
+		warned := func() bool {
+			return slices.ContainsFunc(r.said(), func(line string) bool {
+				return strings.HasPrefix(line, "warn") && strings.Contains(line, says)
+			})
+		}
+		if warned() {
+			t.Errorf("warned of what it refuses: %v", r.said())
+		}
+		o.SkipValidation = true
+		if _, err := Connect(t.Context(), o, r); err != nil || !warned() {
+			t.Errorf("%v, said %v", err, r.said())
+		}
+		o, r = connectOptions(a, b), &recorder{}
+		if again, err := Connect(t.Context(), o, r); err != nil || again.Changed || !warned() {
+			t.Errorf("again: %v, changed %v, said %v", err, again.Changed, r.said())
 		}
 	})
 }

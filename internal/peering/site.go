@@ -2,6 +2,7 @@ package peering
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -102,14 +103,36 @@ func (s *site) discover(ctx context.Context) error {
 	return s.plan()
 }
 
-// tell passes on what discovery remarked.
+// tell passes on what discovery remarked, but for clashes that break something.
 func (s *site) tell() {
 	for _, note := range s.discovery.Notes {
 		s.reporter.Note(fmt.Sprintf("cluster %q: %s", s.Cluster.Context, note))
 	}
 	for _, warning := range s.discovery.Warnings {
-		s.reporter.Warn(fmt.Sprintf("cluster %q: %s", s.Cluster.Context, warning.What), warning.Hint)
+		if !warning.Breaks {
+			s.reporter.Warn(fmt.Sprintf("cluster %q: %s", s.Cluster.Context, warning.What), warning.Hint)
+		}
 	}
+}
+
+// checkClashes tells of what in the cluster cannot work beside liqonet. It is an error if refuse is set, else a
+// warning.
+func (s *site) checkClashes(refuse bool) error {
+	var what, hints []string
+	for _, warning := range s.discovery.Warnings {
+		if warning.Breaks {
+			what, hints = append(what, warning.What), append(hints, warning.Hint)
+		}
+	}
+	if len(what) == 0 {
+		return nil
+	}
+	text, hint := fmt.Sprintf("cluster %q: %s", s.Cluster.Context, strings.Join(what, "; ")), strings.Join(hints, "; ")
+	if refuse {
+		return withHint(errors.New(text), hint+"; or go on all the same with --skip-validation")
+	}
+	s.reporter.Warn(text, hint)
+	return nil
 }
 
 // plan decides name, ranges and fabric. It does no I/O.

@@ -102,6 +102,7 @@ var exceptions = []exception{
 	{"list", "felixconfigurations.projectcalico.org", "discovery where the CNI is Calico"},
 	{"list", "ciliumnodes.cilium.io", "discovery where the CNI is Cilium"},
 	{"list", "ciliumpodippools.cilium.io", "discovery where the CNI is Cilium"},
+	{"list", "networks.operator.openshift.io", "discovery on OpenShift"},
 }
 
 // installed are the objects outside its namespace that liqonet consists of: the only ones that are written there.

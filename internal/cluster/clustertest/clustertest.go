@@ -66,6 +66,7 @@ func customKinds() map[schema.GroupVersionResource]string {
 		{Group: "crd.projectcalico.org", Version: "v1", Resource: "felixconfigurations"}: "FelixConfigurationList",
 		{Group: "projectcalico.org", Version: "v3", Resource: "ippools"}:                 "IPPoolList",
 		{Group: "projectcalico.org", Version: "v3", Resource: "felixconfigurations"}:     "FelixConfigurationList",
+		{Group: "operator.openshift.io", Version: "v1", Resource: "networks"}:            "NetworkList",
 		{Group: "cilium.io", Version: "v2", Resource: "ciliumnodes"}:                     "CiliumNodeList",
 		{Group: "cilium.io", Version: "v2alpha1", Resource: "ciliumpodippools"}:          "CiliumPodIPPoolList",
 	}
