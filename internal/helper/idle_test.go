@@ -14,30 +14,37 @@ import (
 // idleShare is the share of a core that a node's helper may take when nothing happens.
 const idleShare = 0.001
 
+// idleWindows is how often a helper may be measured: other work on the machine's cores, as tests of other packages,
+// makes each instruction dearer, never cheaper.
+const idleWindows = 3
+
 // TestIdle measures helpers that have nothing to do but to probe their path, on a node with many foreign objects.
 // With -short, as in a guest whose every system call takes longer, it only tells.
 func TestIdle(t *testing.T) {
 	t.Parallel()
-	measured := resync + resync/6 // a full pass
+	measured, windows := resync+resync/6, idleWindows // a full pass
 	if testing.Short() {
-		measured = resync / 3
+		measured, windows = resync/3, 1
 	}
 	_, client := twoClusters(t)
 	crowd(client.node)
 	client.nodeHelper.rest(t)
-	before := [2]time.Duration{client.nodeHelper.used(), client.gatewayHelper.used()}
-	passes := client.nodeHelper.counter(passesMetric)
-	<-time.After(measured)
-	passes = client.nodeHelper.counter(passesMetric) - passes
-	if most := float64(measured/resync) + 2; passes > most {
-		t.Errorf("%v passes in %s, want at most %v", passes, measured, most)
-	}
-	for i, p := range []*process{client.nodeHelper, client.gatewayHelper} {
-		share := float64(p.used()-before[i]) / float64(measured)
-		t.Logf("%s: %.3f %% of a core", []string{"node", "gateway"}[i], 100*share)
-		if i == 0 && share > idleShare && !testing.Short() {
-			t.Errorf("the node's helper takes %.3f %% of a core, want at most %.1f %%", 100*share, 100*idleShare)
+	least := 1.0
+	for ; windows > 0 && least > idleShare; windows-- {
+		before := [2]time.Duration{client.nodeHelper.used(), client.gatewayHelper.used()}
+		passes := client.nodeHelper.counter(passesMetric)
+		<-time.After(measured)
+		passes = client.nodeHelper.counter(passesMetric) - passes
+		if most := float64(measured/resync) + 2; passes > most {
+			t.Errorf("%v passes in %s, want at most %v", passes, measured, most)
 		}
+		share := func(i int, p *process) float64 { return float64(p.used()-before[i]) / float64(measured) }
+		node, gateway := share(0, client.nodeHelper), share(1, client.gatewayHelper)
+		t.Logf("of a core: node %.3f %%, gateway %.3f %%", 100*node, 100*gateway)
+		least = min(least, node)
+	}
+	if least > idleShare && !testing.Short() {
+		t.Errorf("the node's helper takes %.3f %% of a core, want at most %.1f %%", 100*least, 100*idleShare)
 	}
 }
 

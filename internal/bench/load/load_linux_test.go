@@ -41,8 +41,8 @@ func TestWire(t *testing.T) {
 			t.Errorf("%d streams: %+v Mbit/s (%v), want more than 1, and some processor time", streams, v, err)
 		}
 	}
-	if v, err := w.Datagrams(t.Context(), sample); err != nil || v.PerSecond < 1e3 || v.Processor <= 0 || v.Processor > time.Millisecond {
-		t.Errorf("%+v datagrams (%v), want more than a thousand a second, and some processor time", v, err)
+	if v, err := w.Datagrams(t.Context(), sample); err != nil || v.PerSecond < 10 || v.Processor <= 0 || v.Processor > 10*time.Millisecond {
+		t.Errorf("%+v datagrams (%v), want more than ten a second, and some processor time", v, err)
 	}
 	times, err := w.RoundTrips(t.Context(), sample)
 	if err != nil || len(times) < 2 {
