@@ -31,7 +31,8 @@ func newNetworkRole(env *Env, local *clusterFlags) *cobra.Command {
 changed in any cluster. Each level includes the one before:
 
   look      network status; ipam list, show and translate
-  connect   network connect and disconnect where liqonet is installed; ipam reserve, acquire, release and check
+  connect   network connect and disconnect where liqonet is installed, expose and withdraw; ipam reserve, acquire,
+            release and check
   install   network init and reset, and connect where liqonet is not installed yet
 
 Only install writes anything outside liqonet's namespace, and only objects that it names.`,

@@ -185,6 +185,9 @@ func wideRow(p peering.PeeringStatus) []string {
 		if x.Seen.IsValid() {
 			exposed[i] += " as " + x.Seen.String()
 		}
+		if !x.Served {
+			exposed[i] += " (not served)"
+		}
 	}
 	drift := unknown
 	if p.ReportAge >= 0 {

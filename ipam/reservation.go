@@ -72,6 +72,7 @@ const (
 	PeerPods     Purpose = "peer-pods"     // by which pods of a peer are reached from here
 	PeerExternal Purpose = "peer-external" // by which a peer's external CIDR is reached from here
 	PeerUnderlay Purpose = "peer-underlay" // real addresses of a peer's nodes and endpoints, to keep clear of
+	OutsideHost  Purpose = "outside-host"  // own address of a host that a peer reaches, to keep clear of
 )
 
 // Single addresses inside a range. They collide among themselves only.
@@ -94,6 +95,7 @@ var uses = map[Purpose]struct {
 	PeerPods:       {label: "pods"},
 	PeerExternal:   {label: "external CIDR"},
 	PeerUnderlay:   {label: "underlay"},
+	OutsideHost:    {label: "host outside"},
 	GatewayAddress: {label: "gateway address", within: InternalCIDR},
 	ExposedHost:    {label: "exposed host", within: ExternalCIDR},
 }

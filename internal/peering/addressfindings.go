@@ -26,7 +26,7 @@ func (a addressState) unused() []Finding {
 		for _, h := range held {
 			f := Finding{Reservation: h}
 			switch {
-			case i >= 0 && (h.Purpose == ipam.PeerUnderlay || slices.Contains(used(a.peerings[i]), h)):
+			case i >= 0 && (h.Purpose == ipam.PeerUnderlay || keepsHost(a.peerings[i], h) || slices.Contains(used(a.peerings[i]), h)):
 				continue
 			case i >= 0:
 				f.Kind, f.Repair, f.Why = Leak, ReleaseIt, fmt.Sprintf("peering %q does not use it", name)
@@ -40,6 +40,11 @@ func (a addressState) unused() []Finding {
 		}
 	}
 	return found
+}
+
+// keepsHost reports whether a reservation keeps others off a host that the peering exposes.
+func keepsHost(p records.Peering, h ipam.Reservation) bool {
+	return h.Purpose == ipam.OutsideHost && exposedIn(p, h.Range.Addr()) != records.Exposed{}
 }
 
 // outdated finds ranges that are held for the cluster itself and that it has no more. The fabric, which helpers

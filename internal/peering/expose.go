@@ -2,6 +2,7 @@ package peering
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -38,29 +39,29 @@ func Expose(ctx context.Context, o ExposeOptions, r Reporter) (Exposure, error) 
 	if err := checkHost(o.Host); err != nil {
 		return Exposure{}, err
 	}
-	return o.run(ctx, r, (*exposer).expose, true)
+	return o.run(ctx, r, true)
 }
 
 // Withdraw ends that, and returns when the gateway has forgotten the host. A host that is not exposed is no error.
 func Withdraw(ctx context.Context, o ExposeOptions, r Reporter) (Exposure, error) {
-	return o.run(ctx, r, (*exposer).withdraw, false)
+	return o.run(ctx, r, false)
 }
 
-// run takes a step towards a host that is served, or is not any more.
-func (o ExposeOptions) run(ctx context.Context, r Reporter, step func(*exposer, context.Context) error, served bool) (Exposure, error) {
+// run ends with a host that is served, or is not any more.
+func (o ExposeOptions) run(ctx context.Context, r Reporter, serve bool) (Exposure, error) {
 	ctx, cancel := within(ctx, o.Timeout)
 	defer cancel()
-	x := &exposer{ExposeOptions: o, cluster: o.Side.Cluster}
+	x := &exposer{ExposeOptions: o, cluster: o.Side.Cluster, serve: serve}
 	s := stages{reporter: r}
 	err := s.run(ctx, stageReach, "", func(ctx context.Context) (string, error) { return x.cluster.Context, x.read(ctx) })
 	if err == nil {
-		err = s.run(ctx, stageAddress, "", func(ctx context.Context) (string, error) { return "", step(x, ctx) })
+		err = s.run(ctx, stageAddress, "", func(ctx context.Context) (string, error) { return "", x.change(ctx) })
 	}
 	if err == nil {
 		err = s.run(ctx, stageGateway, "why it does not answer: liqoctl network status "+o.Peer,
-			func(ctx context.Context) (string, error) { return "", x.await(ctx, served) })
+			func(ctx context.Context) (string, error) { return "", x.await(ctx) })
 	}
-	if err == nil && !served {
+	if err == nil && !serve {
 		err = x.release(ctx)
 	}
 	if err != nil {
@@ -69,7 +70,7 @@ func (o ExposeOptions) run(ctx context.Context, r Reporter, step func(*exposer, 
 	result := Exposure{Peer: o.Peer, ExposedHost: ExposedHost{Host: o.Host}, Changed: x.changed}
 	if x.host != (records.Exposed{}) {
 		result.ExposedHost = exposedHost(x.peering, x.host)
-		result.Served = served
+		result.Served = serve
 	}
 	return result, nil
 }
@@ -77,16 +78,19 @@ func (o ExposeOptions) run(ctx context.Context, r Reporter, step func(*exposer, 
 // exposer is an Expose or a Withdraw on its way.
 type exposer struct {
 	ExposeOptions
-	cluster  *cluster.Cluster
-	fabric   records.Fabric
-	registry *ipam.Registry // as it was found
-	peering  records.Peering
-	host     records.Exposed // the zero value: it is not exposed
-	changed  bool
+	cluster *cluster.Cluster
+	serve   bool // what is wanted: a host that is served, or one that is not
+	fabric  records.Fabric
+	peering records.Peering
+	host    records.Exposed // the zero value: it is not exposed
+	changed bool
 }
 
 func (x *exposer) read(ctx context.Context) error {
 	if _, err := x.cluster.Version(ctx); err != nil {
+		return err
+	}
+	if err := x.cluster.CheckPermissions(ctx, x.permissions()); err != nil {
 		return err
 	}
 	peerings, err := readPeerings(ctx, x.cluster)
@@ -103,8 +107,28 @@ func (x *exposer) read(ctx context.Context) error {
 	}
 	x.peering, x.fabric = peerings[i], *fabric
 	x.host = exposedIn(x.peering, x.Host)
-	x.registry, err = store.New(x.cluster.Kube, x.cluster.Namespace).Load(ctx)
-	return explainAddresses(x.cluster.Context, err)
+	return nil
+}
+
+// permissions are what it takes.
+func (x *exposer) permissions() []cluster.Permission {
+	var needed []cluster.Permission
+	for _, verb := range []string{"get", "list", "watch", "update"} {
+		needed = append(needed, cluster.Permission{Verb: verb, Resource: "configmaps", Namespace: x.cluster.Namespace})
+	}
+	if x.serve {
+		needed = append(needed, cluster.Permission{Verb: "list", Resource: "nodes"})
+		needed = append(needed, cluster.APIServerPermissions()...)
+	}
+	return needed
+}
+
+// change makes the documents as wanted.
+func (x *exposer) change(ctx context.Context) error {
+	if !x.serve {
+		return x.write(ctx, nil)
+	}
+	return x.expose(ctx)
 }
 
 // expose reserves an address and writes it into the peering's document.
@@ -112,31 +136,49 @@ func (x *exposer) expose(ctx context.Context) error {
 	if err := x.checkOutside(ctx); err != nil {
 		return err
 	}
-	request := ipam.Request{Owner: ipam.Peering(x.Peer), Purpose: ipam.ExposedHost, Real: single(x.Host)}
+	if x.host == (records.Exposed{}) && len(x.peering.Exposed) >= records.MaxExposed {
+		return x.full(fmt.Errorf("expose %s: peering %q has %d exposed hosts, the most there can be", x.Host, x.Peer, len(x.peering.Exposed)))
+	}
+	owner := ipam.Peering(x.Peer)
+	request := ipam.Request{Owner: owner, Purpose: ipam.ExposedHost, Real: single(x.Host)}
 	if x.host != (records.Exposed{}) {
 		request.Preferred = single(x.host.Address)
 	}
 	wanted := records.Exposed{Host: x.Host}
+	var refused error
 	err := x.reserve(ctx, func(r *ipam.Registry) (err error) {
+		if refused = x.checkRanges(r); refused != nil {
+			return refused
+		}
+		// No peer of later may get the host's address for its pods: this one would reach them. What a user keeps free
+		// is no peer's either.
+		_ = r.Reserve(ipam.Reservation{Range: single(x.Host), Owner: owner, Purpose: ipam.OutsideHost, Shared: true})
 		wanted.Address, err = r.AcquireAddress(request, upperHalf(x.fabric.ExternalCIDR))
 		return err
 	})
-	if err != nil {
+	switch {
+	case refused != nil:
+		return refused
+	case errors.Is(err, ipam.ErrNoneFree):
+		return x.full(err)
+	case err != nil:
 		return err
 	}
 	x.host = wanted
 	return x.write(ctx, &wanted)
 }
 
-// withdraw takes the host out of the peering's document.
-func (x *exposer) withdraw(ctx context.Context) error { return x.write(ctx, nil) }
+// full says how to make room.
+func (x *exposer) full(err error) error {
+	return withHint(err, "withdraw a host that "+x.Peer+" does not need: liqoctl network status -o wide lists them")
+}
 
 // release gives the address back, once no gateway leads anything there.
 func (x *exposer) release(ctx context.Context) error {
 	owner := ipam.Peering(x.Peer)
 	return x.reserve(ctx, func(r *ipam.Registry) error {
-		for _, h := range r.Held(owner, ipam.ExposedHost) {
-			if h.Real != single(x.Host) {
+		for _, h := range r.Held(owner, ipam.ExposedHost, ipam.OutsideHost) {
+			if h.Real != single(x.Host) && h.Range != single(x.Host) {
 				continue
 			}
 			x.changed = true
@@ -185,9 +227,9 @@ func (x *exposer) write(ctx context.Context, host *records.Exposed) error {
 }
 
 // await waits until the gateway says that it serves the host, or no longer does.
-func (x *exposer) await(ctx context.Context, served bool) error {
+func (x *exposer) await(ctx context.Context) error {
 	what := fmt.Sprintf("the gateway of peering %q to let %s pass", x.Peer, x.Host)
-	if !served {
+	if !x.serve {
 		what = fmt.Sprintf("the gateway of peering %q to forget %s", x.Peer, x.Host)
 	}
 	return x.cluster.FailFast(ctx, gatewaySelector(x.Peer), func(ctx context.Context) error {
@@ -200,9 +242,9 @@ func (x *exposer) await(ctx context.Context, served bool) error {
 				}
 			}
 			switch {
-			case served && (status == nil || !slices.Contains(status.Exposed, x.host)):
+			case x.serve && (status == nil || !slices.Contains(status.Exposed, x.host)):
 				return "it has not said so yet", nil
-			case !served && status != nil && slices.ContainsFunc(status.Exposed, func(e records.Exposed) bool { return e.Host == x.Host }):
+			case !x.serve && status != nil && slices.ContainsFunc(status.Exposed, func(e records.Exposed) bool { return e.Host == x.Host }):
 				return "it has not said so yet", nil
 			}
 			return "", nil

@@ -149,6 +149,55 @@ func TestExposeWaits(t *testing.T) {
 	})
 }
 
+// TestExposedHostsAreNoPeers: while a host is exposed no other peer's pods can have its address; one peer would
+// reach the other by it.
+func TestExposedHostsAreNoPeers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, _ := connected(t)
+		wide := netip.MustParsePrefix("192.0.2.0/24")
+		given := func() netip.Prefix {
+			r, err := store.New(a.kube, a.Namespace).Load(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := r.Acquire(ipam.Request{Owner: ipam.Peering("c"), Purpose: ipam.PeerPods, Real: wide})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return got.Range
+		}
+		if _, err := Expose(t.Context(), exposing(a, "192.0.2.7"), &recorder{}); err != nil {
+			t.Fatal(err)
+		}
+		if got := given(); got.Overlaps(wide) {
+			t.Errorf("pods of another peer get %s", got)
+		}
+		expectHeld(t, a, "10.70.128.1 for 192.0.2.7")
+		if _, err := Withdraw(t.Context(), exposing(a, "192.0.2.7"), &recorder{}); err != nil {
+			t.Fatal(err)
+		}
+		if got := given(); got != wide {
+			t.Errorf("after the withdrawal pods of another peer get %s, want %s", got, wide)
+		}
+	})
+}
+
+// TestExposeTooMany: what has no room is refused, and keeps nothing.
+func TestExposeTooMany(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, _ := connected(t)
+		x := exposer{ExposeOptions: exposing(a, "198.51.100.7"), cluster: a.Cluster, serve: true}
+		if err := x.read(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		x.peering.Exposed = make([]records.Exposed, records.MaxExposed)
+		if err := x.expose(t.Context()); err == nil || hintOf(err) == "" {
+			t.Errorf("host %d: %v (%s)", records.MaxExposed+1, err, hintOf(err))
+		}
+		expectHeld(t, a)
+	})
+}
+
 func TestExposeRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := connected(t)

@@ -41,11 +41,8 @@ func checkHost(a netip.Addr) error {
 	return nil
 }
 
-// checkOutside refuses addresses of the cluster and of its peers.
+// checkOutside refuses addresses of the cluster's machines.
 func (x *exposer) checkOutside(ctx context.Context) error {
-	if err := x.checkRanges(); err != nil {
-		return err
-	}
 	nodes, err := listNodes(ctx, x.cluster)
 	if err != nil {
 		return err
@@ -65,8 +62,8 @@ func (x *exposer) checkOutside(ctx context.Context) error {
 	return nil
 }
 
-// checkRanges looks for the host in the ranges that the cluster's registry holds.
-func (x *exposer) checkRanges() error {
+// checkRanges refuses addresses of ranges that the registry holds for the cluster and its peers.
+func (x *exposer) checkRanges(r *ipam.Registry) error {
 	hints := map[ipam.Purpose]string{
 		ipam.PodCIDR:      "the peer reaches pods without this: liqoctl ipam translate --peer " + x.Peer,
 		ipam.ServiceCIDR:  "expose the hosts behind the Service, or mirror its EndpointSlices: docs/reflection.md",
@@ -75,7 +72,7 @@ func (x *exposer) checkRanges() error {
 		ipam.PeerPods:     "a peer is reached by its own peering: there is no transit",
 		ipam.PeerExternal: "a peer is reached by its own peering: there is no transit",
 	}
-	for _, held := range x.registry.List() {
+	for _, held := range r.List() {
 		if hint, ours := hints[held.Purpose]; ours && held.Range.Contains(x.Host) {
 			return unfit(x.Host, fmt.Sprintf("it is inside %s %s", held.Use(), held.Range), hint)
 		}

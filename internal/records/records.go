@@ -94,9 +94,12 @@ type Peering struct {
 	MTU int `json:"mtu"`
 	// ClampMSS limits the TCP maximum segment size to what fits the MTU.
 	ClampMSS bool `json:"clampMSS"`
-	// Exposed are hosts outside this cluster that the peer may reach, sorted by host.
+	// Exposed are hosts outside this cluster that the peer may reach, at most MaxExposed, sorted by host.
 	Exposed []Exposed `json:"exposed,omitempty"`
 }
+
+// MaxExposed is how many hosts a peering can expose.
+const MaxExposed = 256
 
 // Exposed is a host outside this cluster, as peers reach it.
 type Exposed struct {

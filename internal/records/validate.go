@@ -19,7 +19,6 @@ const (
 	maxEndpoints  = 64
 	wireGuardKey  = 32 // bytes
 	maxPeerNodes  = 16
-	maxExposed    = 256
 )
 
 var dnsLabel = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
@@ -75,8 +74,8 @@ func (p Peering) validate() error {
 }
 
 func validateExposed(exposed []Exposed) error {
-	if len(exposed) > maxExposed {
-		return fmt.Errorf("%d exposed hosts: want at most %d", len(exposed), maxExposed)
+	if len(exposed) > MaxExposed {
+		return fmt.Errorf("%d exposed hosts: want at most %d", len(exposed), MaxExposed)
 	}
 	var err error
 	hosts, addresses := make(map[netip.Addr]bool), make(map[netip.Addr]bool)

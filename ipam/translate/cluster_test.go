@@ -97,6 +97,8 @@ func TestDecode(t *testing.T) {
 		{tr.Import, "10.70.0.3", "10.81.0.3"},
 		{tr.Export, "10.244.1.7", "10.72.1.7"},
 		{tr.Export, "10.80.0.3", "10.82.0.3"},
+		{tr.Export, "192.0.2.17", "10.82.128.1"},
+		{tr.ExportedFrom, "10.82.128.1", "192.0.2.17"},
 		{c.Whose, "10.71.1.7", "10.244.1.7"},
 	} {
 		if got, err := q.ask(netip.MustParseAddr(q.given)); err != nil || got.Translated.String() != q.want {
@@ -116,6 +118,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"damaged peering":   {fabric, peering + "\nmore: 1", "read peering 1 of 1"},
 		"clashing ranges":   {fabric, strings.Replace(peering, "seen: 10.81.0.0/16", "seen: 10.71.0.0/16", 1), `read peering "b"`},
 		"other lengths":     {strings.NewReplacer("10.80.0.0/16", "10.80.0.0/17", "10.70.0.0/16", "10.70.0.0/17").Replace(fabric), peering, "different lengths"},
+		"misplaced host":    {fabric, strings.Replace(peering, "10.70.128.1", "10.70.0.1", 1), `read peering "b"`},
 		"peering as fabric": {peering, peering, "read fabric"},
 	} {
 		if _, err := translate.Decode(c.fabric, c.peering); err == nil || !strings.Contains(err.Error(), c.want) {

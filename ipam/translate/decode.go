@@ -2,6 +2,7 @@ package translate
 
 import (
 	"fmt"
+	"net/netip"
 
 	"liqonet.io/liqonet/internal/records"
 )
@@ -34,6 +35,10 @@ func configOf(f records.Fabric, p records.Peering) Config {
 		Peer:     p.Name,
 		Remote:   Side{Pods: mappings(p.Peer.PodCIDRs), External: Mapping(p.Peer.ExternalCIDR)},
 		Internal: f.InternalCIDR,
+		Exposed:  make(map[netip.Addr]netip.Addr, len(p.Exposed)),
+	}
+	for _, e := range p.Exposed {
+		c.Exposed[e.Host] = e.Address
 	}
 	if p.Local.Known() {
 		c.Local = Side{Pods: mappings(p.Local.PodCIDRs), External: Mapping(p.Local.ExternalCIDR)}

@@ -2,6 +2,7 @@ package translate
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 )
 
@@ -24,6 +25,10 @@ type Config struct {
 	// Internal is this cluster's internal CIDR, of its external CIDR's length; its first half belongs to nodes.
 	// The zero value: nodes are known by their external addresses alone.
 	Internal netip.Prefix
+	// Exposed are the hosts outside this cluster that the peer reaches: their own addresses, each with that of
+	// the second half of this cluster's external CIDR by which it goes. One that is a pod's address too is taken
+	// for the pod's. nil: none is known; such hosts are then given by the latter alone.
+	Exposed map[netip.Addr]netip.Addr
 }
 
 // Translator answers for one peering. The zero value knows no address.
@@ -32,12 +37,13 @@ type Translator struct {
 	imported, exported         table
 	importedBack, exportedBack table
 	told                       bool
+	exposed, hosts             map[netip.Addr]netip.Addr // external address by host, and back
 }
 
 // New makes a translator. It refuses ranges by which a translation would be ambiguous: of different lengths, or
 // overlapping. Ranges of different peerings may well overlap, hence a translator for each.
 func New(c Config) (Translator, error) {
-	t := Translator{peer: c.Peer, told: len(c.Local.Pods) > 0 || c.Local.External != Mapping{}}
+	t := Translator{peer: c.Peer, told: len(c.Local.Pods) > 0 || c.Local.External != Mapping{}, exposed: maps.Clone(c.Exposed)}
 	if err := t.addRemote(c); err != nil {
 		return Translator{}, fmt.Errorf("ranges of peer %q: %w", c.Peer, err)
 	}
@@ -77,8 +83,25 @@ func (t *Translator) addLocal(c Config) error {
 		back = append(podEntries(c.Local.Pods, c.Peer), nodes, entry{from: host, to: exposed, kind: Exposed, peer: c.Peer})
 		entries = append(entries, nodes)
 	}
-	t.exported, t.exportedBack, err = bothWays(entries, back)
-	return err
+	if t.exported, t.exportedBack, err = bothWays(entries, back); err != nil {
+		return err
+	}
+	return t.addHosts()
+}
+
+// addHosts prepares the way back to exposed hosts.
+func (t *Translator) addHosts() error {
+	t.hosts = make(map[netip.Addr]netip.Addr, len(t.exposed))
+	for host, external := range t.exposed {
+		if as, ok := t.exported.translate(external); !ok || as.Kind != Exposed {
+			return fmt.Errorf("host %s is exposed as %s: want an address of the external CIDR's second half", host, external)
+		}
+		if other, ok := t.hosts[external]; ok {
+			return fmt.Errorf("hosts %s and %s are both exposed as %s", host, other, external)
+		}
+		t.hosts[external] = host
+	}
+	return nil
 }
 
 // bothWays makes the tables of a question and of its reverse, the latter from entries that are to be reversed.
@@ -130,21 +153,35 @@ func (t Translator) ImportedFrom(a netip.Addr) (Address, error) {
 }
 
 // Export translates an address of this cluster into the one by which the peer reaches it. A node is given by its
-// internal or external address. The error is an *UnmappedError or an *UntoldError.
+// internal or external address, an exposed host by its own or its external one. The error is an *UnmappedError or an
+// *UntoldError.
 func (t Translator) Export(a netip.Addr) (Address, error) {
 	if !t.told {
 		return Address{}, &UntoldError{t.peer}
+	}
+	if answer, ok := t.exported.translate(a); ok {
+		return answer, nil
+	}
+	if external, ok := t.exposed[a]; ok {
+		answer, _ := t.exported.translate(external) // addHosts has seen that there is one
+		answer.Given = a
+		return answer, nil
 	}
 	return found(t.exported, a, "an address of this cluster that peer %q can reach", t.peer)
 }
 
 // ExportedFrom translates an address by which the peer reaches this cluster into this cluster's own, a node's
-// into its internal one. The error is an *UnmappedError or an *UntoldError.
+// into its internal one, that of an exposed host into the host's own where it is known. The error is an
+// *UnmappedError or an *UntoldError.
 func (t Translator) ExportedFrom(a netip.Addr) (Address, error) {
 	if !t.told {
 		return Address{}, &UntoldError{t.peer}
 	}
-	return found(t.exportedBack, a, "an address by which peer %q reaches this cluster", t.peer)
+	answer, err := found(t.exportedBack, a, "an address by which peer %q reaches this cluster", t.peer)
+	if host, ok := t.hosts[answer.Translated]; ok {
+		answer.Translated = host
+	}
+	return answer, err
 }
 
 func found(t table, a netip.Addr, what, peer string) (Address, error) {

@@ -202,3 +202,43 @@ func BenchmarkWhose(b *testing.B) {
 		}
 	}
 }
+
+// TestExposedHosts: they are known by their own addresses and by their external ones.
+func TestExposedHosts(t *testing.T) {
+	c := config()
+	host, second := netip.MustParseAddr("192.0.2.7"), netip.MustParseAddr("192.0.2.8")
+	c.Exposed = map[netip.Addr]netip.Addr{host: netip.MustParseAddr("10.70.128.1"), second: netip.MustParseAddr("10.70.128.2")}
+	tr := newTranslator(t, c)
+	for given, want := range map[string]string{"192.0.2.7": "10.82.128.1", "10.70.128.1": "10.82.128.1", "192.0.2.8": "10.82.128.2"} {
+		got, err := tr.Export(netip.MustParseAddr(given))
+		if err != nil || got.Translated.String() != want || got.Given.String() != given || got.Kind != translate.Exposed || got.Peer != "b" {
+			t.Errorf("export %s: %+v, %v, want %s", given, got, err, want)
+		}
+	}
+	for given, want := range map[string]string{"10.82.128.1": "192.0.2.7", "10.82.128.3": "10.70.128.3"} {
+		if got, err := tr.ExportedFrom(netip.MustParseAddr(given)); err != nil || got.Translated.String() != want || got.Kind != translate.Exposed {
+			t.Errorf("exported from %s: %+v, %v, want %s", given, got, err, want)
+		}
+	}
+	var unmapped *translate.UnmappedError
+	if got, err := tr.Export(netip.MustParseAddr("192.0.2.9")); !errors.As(err, &unmapped) {
+		t.Errorf("a host that is not exposed: %+v, %v", got, err)
+	}
+	if got, err := tr.Export(netip.Addr{}); !errors.As(err, &unmapped) {
+		t.Errorf("no address: %+v, %v", got, err)
+	}
+	c.Exposed[netip.MustParseAddr("10.244.1.7")] = netip.MustParseAddr("10.70.128.3")
+	if got, err := newTranslator(t, c).Export(netip.MustParseAddr("10.244.1.7")); err != nil || got.Kind != translate.Pod {
+		t.Errorf("a host of a pod's address: %+v, %v", got, err)
+	}
+	delete(c.Exposed, host) // the translator has its own
+	if _, err := tr.Export(host); err != nil {
+		t.Error(err)
+	}
+	for _, external := range []string{"10.70.0.1", "10.71.128.1", "10.70.128.2"} {
+		c.Exposed = map[netip.Addr]netip.Addr{host: netip.MustParseAddr(external), second: netip.MustParseAddr("10.70.128.2")}
+		if _, err := translate.New(c); err == nil {
+			t.Errorf("a host exposed as %s: accepted", external)
+		}
+	}
+}
