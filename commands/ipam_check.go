@@ -63,7 +63,7 @@ func (f *checkFlags) run(ctx context.Context, env *Env, do addressCheck) error {
 		if f.output == formatJSON || f.output == formatYAML {
 			plan = env.Err // the answer is one document
 		}
-		o.Planned = func(c peering.AddressCheck) error { return writePlan(plan, c) }
+		o.Planned = func(c peering.AddressCheck) error { return writePlan(visibleWriter{plan}, c) }
 	}
 	check, err := do(ctx, o)
 	if err != nil {
@@ -74,7 +74,7 @@ func (f *checkFlags) run(ctx context.Context, env *Env, do addressCheck) error {
 	}
 	switch f.output {
 	case formatText:
-		err = writeCheck(env.Out, check)
+		err = writeCheck(visibleWriter{env.Out}, check)
 	case formatWide:
 		err = writeCheckTable(env.Out, check)
 	default:

@@ -24,10 +24,15 @@ func perform[O, R any](ctx context.Context, env *Env, do operation[O, R], option
 		return err
 	}
 	env.progress.stop()
+	return answer(env, output, result, text)
+}
+
+// answer prints a result.
+func answer[R any](env *Env, output format, result R, text func(R) string) error {
 	if output != formatText {
 		return output.encode(env.Out, result)
 	}
-	_, err = io.WriteString(env.Out, text(result))
+	_, err := io.WriteString(env.Out, visible(text(result)))
 	return err
 }
 

@@ -140,7 +140,7 @@ func (o statusOptions) printPeerings(w io.Writer, all []peering.PeeringStatus) e
 		if p.Reason == "" {
 			continue
 		}
-		if _, err := fmt.Fprintf(w, "%s is %s: %s\n", p.Peer, p.State, p.Reason); err != nil {
+		if _, err := fmt.Fprintf(w, "%s is %s: %s\n", visibleCell(p.Peer), p.State, visibleCell(p.Reason)); err != nil {
 			return err
 		}
 	}

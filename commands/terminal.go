@@ -62,7 +62,7 @@ func (p *progress) Done(name, detail string, took time.Duration) {
 		p.running = slices.Delete(p.running, i, i+1)
 	}
 	if detail != "" {
-		detail = ": " + detail
+		detail = ": " + visible(detail)
 	}
 	p.line("%s%s%s %s", p.mark(pterm.FgGreen, "✓ "), name, detail, p.colour(pterm.FgGray, "("+seconds(took)+")"))
 	p.spin()
@@ -72,7 +72,7 @@ func (p *progress) Done(name, detail string, took time.Duration) {
 func (p *progress) Note(text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.line("%s%s", p.mark(pterm.FgCyan, "· "), text)
+	p.line("%s%s", p.mark(pterm.FgCyan, "· "), visible(text))
 	p.spin()
 }
 
@@ -80,9 +80,9 @@ func (p *progress) Note(text string) {
 func (p *progress) Warn(text, hint string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.line("%s %s", p.colour(pterm.FgYellow, "warning:"), text)
+	p.line("%s %s", p.colour(pterm.FgYellow, "warning:"), visible(text))
 	if hint != "" {
-		p.line("%s %s", p.colour(pterm.FgCyan, "hint:"), hint)
+		p.line("%s %s", p.colour(pterm.FgCyan, "hint:"), visible(hint))
 	}
 	p.spin()
 }
@@ -92,9 +92,9 @@ func (p *progress) fail(err error, hint string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.running = nil
-	p.line("%s %s", p.colour(pterm.FgRed, "error:"), err)
+	p.line("%s %s", p.colour(pterm.FgRed, "error:"), visible(err.Error()))
 	if hint != "" {
-		p.line("%s %s", p.colour(pterm.FgCyan, "hint:"), hint)
+		p.line("%s %s", p.colour(pterm.FgCyan, "hint:"), visible(hint))
 	}
 }
 

@@ -119,15 +119,18 @@ func manage(o Object, level Level, here, everywhere *rights) {
 		name = ""
 	}
 	group, resource := resourceOf(o)
-	where.give(right{group: group, resource: resource, name: name}, "get", "list", "create", "patch", "delete")
+	on := right{group: group, resource: resource, name: name}
+	where.give(on, "get", "list", "patch", "delete")
 	switch role := o.(type) {
 	case *corev1.Namespace:
-		where.give(right{group: group, resource: resource, name: name}, "watch") // it goes in its own time
+		where.give(on, "watch") // it goes in its own time; its creation is the administrator's, see Access
+		return
 	case *rbacv1.Role:
 		here.add(onAnyPeering(role.Rules, level))
 	case *rbacv1.ClusterRole:
 		everywhere.add(role.Rules)
 	}
+	where.give(on, "create")
 }
 
 // onAnyPeering takes the names out of rules that are made for one peering.

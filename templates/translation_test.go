@@ -65,7 +65,7 @@ func TestTranslationHasNoPrivileges(t *testing.T) {
 			}
 		}
 	}
-	want := []string{"liqonet: [get list watch] [configmaps]", "liqonet: [create] [localsubjectaccessreviews]", "everywhere: [create] [tokenreviews]"}
+	want := []string{"liqonet: [list watch] [configmaps]", "liqonet: [create] [localsubjectaccessreviews]", "everywhere: [create] [tokenreviews]"}
 	if !slices.Equal(rights, want) {
 		t.Errorf("rights %v, want %v", rights, want)
 	}

@@ -65,6 +65,7 @@ func TestNetwork(t *testing.T) {
 	})
 	t.Run("other parameters need --update", func(t *testing.T) { testUpdate(ctx, t, c) })
 	t.Run("status is healthy", func(t *testing.T) { testStatus(ctx, t, u.looker) })
+	t.Run("status goes on", func(t *testing.T) { testWatch(ctx, t, u.looker) })
 	t.Run("addresses are in order", func(t *testing.T) {
 		for _, cluster := range []string{"a", "b"} {
 			c.must(ctx, t, "ipam", "check", "--context", cluster)

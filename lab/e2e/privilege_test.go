@@ -1,11 +1,13 @@
 package e2e
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -22,7 +24,7 @@ func testLevels(ctx context.Context, t *testing.T, u users) {
 	}{
 		{u.looker, []string{"network", "disconnect", "--context", "a", "--remote-context", "b"}, "delete secrets in namespace liqonet"},
 		{u.looker, []string{"network", "connect", "--context", "a", "--remote-context", "b", "--gw-server-service-type", "NodePort"}, "create secrets"},
-		{u.connector, []string{"network", "init", "--context", "a"}, "patch namespaces liqonet"},
+		{u.connector, []string{"network", "init", "--context", "a"}, "delete namespaces liqonet"},
 		{u.connector, []string{"network", "reset", "--context", "a", "--force"}, "delete daemonsets.apps"},
 	} {
 		out, said, code := try.who.run(ctx, t, try.args...)
@@ -30,6 +32,32 @@ func testLevels(ctx context.Context, t *testing.T, u users) {
 			t.Errorf("%v: exit code %d, want 1 and %q in\n%s%s", try.args, code, try.lack, out, said)
 		}
 	}
+}
+
+// testWatch has who looks go on looking, until a second answer.
+func testWatch(ctx context.Context, t *testing.T, c liqoctl) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, c.path, "network", "status", "--watch", "--context", "a")
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.kubeconfig)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	answers := 0
+	for lines := bufio.NewScanner(out); answers < 2 && lines.Scan(); {
+		if strings.HasPrefix(lines.Text(), "PEER") {
+			answers++
+		}
+	}
+	if answers < 2 {
+		t.Errorf("%d answers", answers)
+	}
+	cancel()
+	_ = cmd.Wait() // it was killed
 }
 
 // lease is what matters of a node's Lease.
@@ -98,7 +126,6 @@ func testGatewayAccount(ctx context.Context, t *testing.T, l *lab.Lab) {
 		a.want(ctx, t, code, http.MethodPatch, configMaps+"/"+name, note)
 	}
 	for path, code := range map[string]int{
-		configMaps + "?fieldSelector=metadata.name%3Dpeering-b": http.StatusOK,
 		configMaps + "?fieldSelector=metadata.name%3Dpeering-c": http.StatusForbidden,
 		configMaps: http.StatusForbidden, "/api/v1/namespaces/liqonet/secrets": http.StatusForbidden,
 		"/api/v1/namespaces/liqonet/secrets/peering-b": http.StatusForbidden, "/api/v1/nodes": http.StatusForbidden, "/api/v1/pods": http.StatusForbidden,
