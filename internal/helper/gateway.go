@@ -180,9 +180,10 @@ func (l *gatewayLoop) view() (gatewayView, error) {
 	if err != nil {
 		return gatewayView{}, err
 	}
-	nodes, err := nodeRecords(l.leases)
-	if err != nil {
-		l.Log.Warn("some nodes are not served", "error", err)
+	nodes, refused := nodeRecords(l.leases)
+	l.metrics.refused.Set(float64(len(refused)))
+	if len(refused) > 0 {
+		l.Log.Warn("some nodes are not served", "error", errors.Join(refused...))
 	}
 	sortNodes(nodes)
 	return gatewayView{fabric: f, peering: p, nodes: nodes, pod: l.PodIP}, nil

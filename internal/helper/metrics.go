@@ -11,6 +11,7 @@ type metrics struct {
 	changes  prometheus.Counter
 	drift    *prometheus.CounterVec
 	ignored  *prometheus.CounterVec
+	refused  prometheus.Gauge
 }
 
 func newMetrics() *metrics {
@@ -32,7 +33,11 @@ func newMetrics() *metrics {
 			Name: "liqonet_peer_values_ignored_total",
 			Help: "Values in messages of the peer that were refused, by reason.",
 		}, []string{"reason"}),
+		refused: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "liqonet_node_reports_refused",
+			Help: "Reports of nodes that a gateway refuses now: damaged, or of another node than the one that holds the Lease.",
+		}),
 	}
-	m.registry.MustRegister(m.passes, m.changes, m.drift, m.ignored)
+	m.registry.MustRegister(m.passes, m.changes, m.drift, m.ignored, m.refused)
 	return m
 }

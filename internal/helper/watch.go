@@ -96,21 +96,20 @@ func listed[T any](s cache.Store) []T {
 	return out
 }
 
-// nodeRecords decodes what the nodes report; a Lease whose report is damaged is an error of that node alone.
-func nodeRecords(s cache.Store) ([]records.Node, error) {
-	var nodes []records.Node
-	var errs []error
+// nodeRecords decodes what the nodes report. refused are the errors of reports that are damaged, or tell of another
+// node: each concerns that node alone.
+func nodeRecords(s cache.Store) (nodes []records.Node, refused []error) {
 	for _, obj := range s.List() {
 		lease, ok := obj.(*coordinationv1.Lease)
 		if !ok || lease.Annotations[records.AnnotationNode] == "" {
 			continue
 		}
-		n, err := records.Decode[records.Node](lease.Annotations[records.AnnotationNode])
+		n, err := records.DecodeReport(lease.Name, lease.Spec.HolderIdentity, lease.Annotations[records.AnnotationNode])
 		if err != nil {
-			errs = append(errs, fmt.Errorf("read Lease %s: %w", lease.Name, err))
+			refused = append(refused, fmt.Errorf("read Lease %s: %w", lease.Name, err))
 			continue
 		}
 		nodes = append(nodes, n)
 	}
-	return nodes, errors.Join(errs...)
+	return nodes, refused
 }

@@ -3,6 +3,7 @@
 package helper
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -11,24 +12,32 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// TestNodeRecords: one node's damaged report costs no other node.
+// TestNodeRecords: one node's damaged or false report costs no other node.
 func TestNodeRecords(t *testing.T) {
 	s := cache.NewStore(cache.MetaNamespaceKeyFunc)
 	for name, report := range map[string]string{
 		"node-10.80.0.7": "version: 1\nname: n1\ninternal: 10.80.0.7\nmtu: 1500\nkernel: {release: r, wireGuard: true, geneve: true, vxlan: true}\n",
 		"node-10.80.0.8": "version: 1\nname: [\n",
 		"node-10.80.0.9": "", // has not reported yet
+		"node-10.80.1.0": "version: 1\nname: n2\ninternal: 10.80.1.0\nmtu: 1500\nkernel: {release: r, wireGuard: true, geneve: true, vxlan: true}\n",
 	} {
-		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{"liqonet.io/node": report}}}
+		holder := "n1"
+		lease := &coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{"liqonet.io/node": report}},
+			Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder},
+		}
 		if err := s.Add(lease); err != nil {
 			t.Fatal(err)
 		}
 	}
-	nodes, err := nodeRecords(s)
+	nodes, errs := nodeRecords(s)
+	err := errors.Join(errs...)
 	if len(nodes) != 1 || nodes[0].Name != "n1" {
 		t.Errorf("nodes %v", nodes)
 	}
-	if err == nil || !strings.Contains(err.Error(), "read Lease node-10.80.0.8") {
-		t.Errorf("error %v: want it to name the damaged Lease", err)
+	for _, refused := range []string{"read Lease node-10.80.0.8", "read Lease node-10.80.1.0"} {
+		if err == nil || !strings.Contains(err.Error(), refused) {
+			t.Errorf("error %v, want %q", err, refused)
+		}
 	}
 }

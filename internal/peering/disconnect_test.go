@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -276,8 +277,8 @@ func TestResetWaitsForHelpersThatHaveOnlyBegun(t *testing.T) {
 	begun := "n3"
 	nodes, err := holders([]*coordinationv1.Lease{
 		{Spec: coordinationv1.LeaseSpec{HolderIdentity: &begun}},
-		leaseOf(t, records.Node{Version: 1, Name: "n1", Clean: true}),
-		leaseOf(t, records.Node{Version: 1, Name: "n2"}),
+		leaseOf(t, records.Node{Version: 1, Name: "n1", Internal: netip.MustParseAddr("10.80.0.1"), Clean: true}),
+		leaseOf(t, records.Node{Version: 1, Name: "n2", Internal: netip.MustParseAddr("10.80.0.2")}),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -296,8 +297,10 @@ func leaseOf(t *testing.T, n records.Node) *coordinationv1.Lease {
 		t.Fatal(err)
 	}
 	return &coordinationv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{records.AnnotationNode: text}},
-		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &n.Name},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: records.AddressLeaseName(n.Internal), Annotations: map[string]string{records.AnnotationNode: text},
+		},
+		Spec: coordinationv1.LeaseSpec{HolderIdentity: &n.Name},
 	}
 }
 

@@ -93,7 +93,7 @@ func nodeReports(leases []*coordinationv1.Lease) ([]records.Node, error) {
 		if !ok {
 			continue
 		}
-		n, err := records.Decode[records.Node](text)
+		n, err := records.DecodeReport(lease.Name, lease.Spec.HolderIdentity, text)
 		if err != nil {
 			return nil, fmt.Errorf("read Lease %s/%s: %w", lease.Namespace, lease.Name, err)
 		}

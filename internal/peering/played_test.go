@@ -102,7 +102,7 @@ func (p *played) lease(ctx context.Context, n records.Node, may bool) error {
 	_, err = leases.Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
 		Name: records.AddressLeaseName(n.Internal), Labels: map[string]string{records.LabelComponent: records.ComponentNode},
 		Annotations: map[string]string{records.AnnotationNode: text},
-	}}, metav1.CreateOptions{})
+	}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &n.Name}}, metav1.CreateOptions{})
 	return err
 }
 

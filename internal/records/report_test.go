@@ -1,0 +1,33 @@
+package records
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestReportsAreOfTheirOwnNode(t *testing.T) {
+	const text = "version: 1\nname: n1\ninternal: 10.80.0.7\nmtu: 1500\nkernel: {release: r, wireGuard: true, geneve: true, vxlan: true}\n"
+	own, other := "n1", "n2"
+	for name, c := range map[string]struct {
+		lease  string
+		holder *string
+		text   string
+		want   string // in the error; "": taken
+	}{
+		"its own":             {"node-10.80.0.7", &own, text, ""},
+		"another node's":      {"node-10.80.0.7", &other, text, `node "n1"`},
+		"nobody's":            {"node-10.80.0.7", nil, text, `node "n1"`},
+		"of another address":  {"node-10.80.0.8", &own, text, "10.80.0.7"},
+		"no address's Lease":  {"leader", &own, text, "10.80.0.7"},
+		"a damaged one":       {"node-10.80.0.7", &own, "version: 1\nname: [\n", "yaml"},
+		"a name that is none": {"node-10.80.0.7", &own, strings.Replace(text, "n1", `"\e[2J"`, 1), "does not hold it"},
+	} {
+		n, err := DecodeReport(c.lease, c.holder, c.text)
+		switch {
+		case c.want == "" && (err != nil || n.Name != own):
+			t.Errorf("%s: %v, %v", name, n, err)
+		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
+			t.Errorf("%s: error %v, want %q", name, err, c.want)
+		}
+	}
+}
