@@ -92,7 +92,7 @@ func refusals() []refusal {
 			kubeconfig: contextsOf("SERVER-a", "SERVER-a"),
 		},
 		{
-			name: "no permissions", code: 1, err: "create daemonsets.apps in namespace", hint: "auth can-i",
+			name: "no permissions", code: 1, err: "create daemonsets.apps node in namespace", hint: "auth can-i",
 			kubeconfig: contextsOf("SERVER-a", "SERVER-b") + "users: [{name: b, user: {as: nobody}}]\n",
 		},
 		{name: "a CIDR that is none", code: 2, err: "is not a range", hint: "--help", args: []string{"--pod-cidr", "10.244.0.0"}},
