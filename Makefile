@@ -37,8 +37,9 @@ lab: # bin/lab alone: what ends a demo must not depend on the rest
 	cd lab && $(GO_BUILD) -o ../bin/lab ./cmd/lab
 
 .PHONY: generate
-generate: ## Write what is generated from code: docs/cli and golden files
+generate: ## Write what is generated from code: docs/cli, the table of rights, golden files
 	go run ./commands/gen markdown docs/cli
+	go run ./commands/gen rights docs/security.md
 	go test $(GOLDEN_PACKAGES) -update
 
 # Packages whose tests take -update.

@@ -1,7 +1,9 @@
-// Command gen writes the reference of the command line: Markdown pages for docs/cli, or manual pages for releases.
+// Command gen writes the reference of the command line: Markdown pages for docs/cli, or manual pages for releases; and
+// the table of rights in a page.
 //
 //	go run ./commands/gen markdown docs/cli
 //	go run ./commands/gen man dist/man
+//	go run ./commands/gen rights docs/security.md
 package main
 
 import (
@@ -25,9 +27,9 @@ func main() {
 
 func run(args []string) error {
 	if len(args) != 2 {
-		return errors.New("usage: gen markdown|man FOLDER")
+		return errors.New("usage: gen markdown|man FOLDER, gen rights PAGE")
 	}
-	write, ok := map[string]func(string) error{"markdown": markdown, "man": man}[args[0]]
+	write, ok := map[string]func(string) error{"markdown": markdown, "man": man, "rights": rights}[args[0]]
 	if !ok {
 		return fmt.Errorf("no such kind of reference: %s", args[0])
 	}

@@ -13,6 +13,9 @@ import (
 // committed is where the generated reference lies in the tree.
 const committed = "../../docs/cli"
 
+// security is the page with the table of rights.
+const security = "../../docs/security.md"
+
 func TestReferenceIsFresh(t *testing.T) {
 	folder := t.TempDir()
 	if err := run([]string{"markdown", folder}); err != nil {
@@ -20,6 +23,27 @@ func TestReferenceIsFresh(t *testing.T) {
 	}
 	if diff := cmp.Diff(pages(t, folder), pages(t, committed)); diff != "" {
 		t.Errorf("docs/cli does not describe the commands: run make generate (-want +got):\n%s", diff)
+	}
+}
+
+func TestRightsAreFresh(t *testing.T) {
+	text, err := os.ReadFile(security)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := filepath.Join(t.TempDir(), "page.md")
+	if err := os.WriteFile(page, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := run([]string{"rights", page}); err != nil {
+		t.Fatal(err)
+	}
+	fresh, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(fresh), string(text)); diff != "" {
+		t.Errorf("%s does not have the roles: run make generate (-want +got):\n%s", security, diff)
 	}
 }
 
@@ -53,7 +77,7 @@ func TestManualPages(t *testing.T) {
 }
 
 func TestRunRefuses(t *testing.T) {
-	for _, args := range [][]string{nil, {"markdown"}, {"html", t.TempDir()}} {
+	for _, args := range [][]string{nil, {"markdown"}, {"html", t.TempDir()}, {"rights", "main.go"}} {
 		if err := run(args); err == nil {
 			t.Errorf("run %q: no error", args)
 		}

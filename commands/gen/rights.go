@@ -1,0 +1,174 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/templates"
+)
+
+// The table of rights stands between these lines of a page.
+const (
+	rightsBegin = "<!-- rights: written by make generate -->\n"
+	rightsEnd   = "<!-- end of rights -->\n"
+)
+
+// rights replaces the table of rights in a page.
+func rights(page string) error {
+	text, err := os.ReadFile(page)
+	if err != nil {
+		return err
+	}
+	before, rest, begins := strings.Cut(string(text), rightsBegin)
+	_, after, ends := strings.Cut(rest, rightsEnd)
+	if !begins || !ends {
+		return errors.New("it has no place for a table of rights")
+	}
+	roles, err := allRoles()
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(page, []byte(before+rightsBegin+rightsTable(roles)+rightsEnd+after), 0o644)
+}
+
+// object is what rights are given on.
+type object struct {
+	cluster        bool // in all namespaces, or in none
+	resource, name string
+}
+
+// role is a column of the table: verbs by what they are given on.
+type role struct {
+	name  string
+	verbs map[object][]string
+}
+
+// allRoles are those of users and helpers.
+func allRoles() ([]role, error) {
+	const namespace, image = records.DefaultNamespace, "any"
+	var roles []role
+	for _, level := range templates.Levels() {
+		here, everywhere, err := templates.Rules(namespace, level)
+		if err != nil {
+			return nil, err
+		}
+		r := newRole(string(level))
+		r.add(false, here)
+		r.add(true, everywhere)
+		roles = append(roles, r)
+	}
+	base, err := templates.Base(templates.BaseValues{Namespace: namespace, Image: image, Policies: true})
+	if err != nil {
+		return nil, err
+	}
+	gateway, err := templates.Gateway(templates.GatewayValues{
+		Namespace: namespace, Peering: "peer", Image: image, Role: records.Server, Implementation: records.Auto,
+		Service: templates.ServiceValues{Type: corev1.ServiceTypeClusterIP},
+	})
+	if err != nil {
+		return nil, err
+	}
+	translation, err := templates.Translation(templates.TranslationValues{Namespace: namespace, Image: image})
+	if err != nil {
+		return nil, err
+	}
+	return append(roles, helperRole("node", base), helperRole("gateway", gateway), helperRole("translation", translation)), nil
+}
+
+// helperRole is what the objects of a helper give it. Roles without a binding are for others.
+func helperRole(name string, objects []templates.Object) role {
+	r := newRole(name)
+	bound := make(map[string]bool)
+	for _, o := range objects {
+		switch b := o.(type) {
+		case *rbacv1.RoleBinding:
+			bound[b.RoleRef.Kind+b.RoleRef.Name] = true
+		case *rbacv1.ClusterRoleBinding:
+			bound[b.RoleRef.Kind+b.RoleRef.Name] = true
+		}
+	}
+	for _, o := range objects {
+		switch given := o.(type) {
+		case *rbacv1.Role:
+			if bound["Role"+given.Name] {
+				r.add(false, given.Rules)
+			}
+		case *rbacv1.ClusterRole:
+			if bound["ClusterRole"+given.Name] {
+				r.add(true, given.Rules)
+			}
+		}
+	}
+	return r
+}
+
+func newRole(name string) role { return role{name: name, verbs: make(map[object][]string)} }
+
+func (r role) add(cluster bool, rules []rbacv1.PolicyRule) {
+	for _, rule := range rules {
+		names := rule.ResourceNames
+		if len(names) == 0 {
+			names = []string{""}
+		}
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				for _, name := range names {
+					o := object{cluster, schema.GroupResource{Group: group, Resource: resource}.String(), name}
+					r.verbs[o] = append(r.verbs[o], rule.Verbs...)
+				}
+			}
+		}
+	}
+}
+
+// rightsTable has a line for each object, and a column for each role.
+func rightsTable(roles []role) string {
+	objects := make(map[object]bool)
+	var b strings.Builder
+	b.WriteString("| on |")
+	for _, r := range roles {
+		fmt.Fprintf(&b, " %s |", r.name)
+		for o := range r.verbs {
+			objects[o] = true
+		}
+	}
+	b.WriteString("\n" + strings.Repeat("|---", len(roles)+1) + "|\n")
+	for _, o := range slices.SortedFunc(maps.Keys(objects), compareObjects) {
+		fmt.Fprintf(&b, "| %s |", o)
+		for _, r := range roles {
+			fmt.Fprintf(&b, " %s |", strings.Join(r.verbs[o], " "))
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+func (o object) String() string {
+	text := o.resource
+	if o.name != "" {
+		text += " `" + o.name + "`"
+	}
+	if o.cluster {
+		text += ", cluster-wide"
+	}
+	return text
+}
+
+func compareObjects(a, b object) int {
+	if a.cluster != b.cluster {
+		if a.cluster {
+			return 1
+		}
+		return -1
+	}
+	return strings.Compare(a.String(), b.String())
+}
