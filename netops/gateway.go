@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"liqonet.io/liqonet/netops/echo"
 	"liqonet.io/liqonet/netops/nft"
 )
 
@@ -41,6 +42,13 @@ const (
 const (
 	EchoesOfNodes = 5000
 	echoesOfPeer  = 100
+)
+
+// Requests in a second, and at once, by which paths outside overlay and tunnel are measured: of nodes, which send
+// a few each half minute, and of all others. Who of these is answered is the helper's matter.
+const (
+	sizesOfNodes  = 1000
+	sizesOfOthers = 200
 )
 
 // Priorities of a gateway's chains.
@@ -211,10 +219,16 @@ func (c GatewayConfig) filters() []nft.Chain {
 			{nft.IIf(Tunnel), nft.Limit(echoesOfPeer, echoesOfPeer), nft.Accept()},
 			{nft.Counter(), nft.Drop()},
 		}},
+		{Name: "sizes", Rules: []nft.Rule{ // before established connections, too
+			{nft.SAddrIn(setNodes), nft.Limit(sizesOfNodes, sizesOfNodes), nft.Accept()},
+			{nft.Limit(sizesOfOthers, sizesOfOthers), nft.Accept()},
+			{nft.Counter(), nft.Drop()},
+		}},
 		{Name: "forward", Hook: &nft.Hook{Type: "filter", Point: "forward", Drop: true}, Rules: forward},
 		{Name: "input", Hook: &nft.Hook{Type: "filter", Point: "input", Drop: true}, Rules: slices.Concat([]nft.Rule{
 			{overlay, nft.IIfNot(Overlay), nft.IIfNot(Tunnel), nft.OverlayID(c.VNI), nft.SAddrIn(setNodes), nft.Accept()},
 			{nft.Mark(markLocal), nft.UDPDPort(EchoPort), nft.Jump("echo")},
+			{nft.UDPDPort(EchoPort), nft.IIfNot(Overlay), nft.IIfNot(Tunnel), nft.Jump("sizes")},
 			{known, nft.Accept()},
 			{nft.IIf("lo"), nft.Accept()},
 			{nft.Mark(markLocal), nft.ICMPType(icmpRequest), nft.Accept()},
@@ -239,6 +253,10 @@ func (c GatewayConfig) translation() []nft.Chain {
 		}
 		dnat = append(dnat, nft.Rule{nft.IIf(Overlay), nft.DAddr(m.Seen), nft.DNATPrefix(m.Real)})
 		snat = append(snat, nft.Rule{nft.OIf(Overlay), nft.CTMark(fromTunnel), nft.SAddr(m.Real), nft.SNATPrefix(m.Seen)})
+	}
+	if c.ListenPort != 0 {
+		// The peer measures its way to here by echoes that go where the tunnel's packets do.
+		dnat = append(dnat, nft.Rule{nft.IIfNot(Overlay), nft.IIfNot(Tunnel), nft.UDPDPort(c.ListenPort), nft.UDPBegins(echo.Magic), nft.DNATPort(EchoPort)})
 	}
 	exposed := c.exposure()
 	dnat, snat = append(dnat, exposed.dnat...), append(snat, exposed.snat...)

@@ -62,7 +62,7 @@ func (g Gateway) Run(ctx context.Context) error {
 	l := &gatewayLoop{Gateway: g, keys: k, health: newHealth(), reconciler: newReconciler(kernel, g.Log, metrics), wake: m.changed}
 	l.locations = newReporter(g.Log, never, l.writeLocation)
 	l.statuses = newReporter(g.Log, sameCondition, l.writeStatus)
-	l.echoes = newGatewayEchoes(g.Log, metrics)
+	l.echoes = newGatewayEchoes(g.Log, metrics, g.PodIP)
 	metrics.registry.MustRegister(newRefused(l.echoes.sockets))
 	defer l.close()
 	l.follow(m)

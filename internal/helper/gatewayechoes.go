@@ -42,8 +42,11 @@ const (
 type gatewayEchoes struct {
 	log     *slog.Logger
 	ignored *prometheus.CounterVec
+	pod     netip.Addr // of this gateway
 
 	overlay, tunnel *echo.Socket // nil: not open; changed by the loop alone, with mu held
+	underlay        *echo.Socket // for the size of paths; as above
+	size            pathSize     // of the way to the server, where this is the client
 
 	mu      sync.Mutex                  // guards what follows
 	renew   func(context.Context) error // of the tunnel; nil: there is none yet
@@ -54,20 +57,35 @@ type gatewayEchoes struct {
 	told    []netip.Addr             // those of them that this cluster's nodes are told
 	turn    int                      // of the address that is named to the peer next
 	renewed time.Time                // zero: not since the last answer
+	sender  netip.Addr               // of the tunnel's packets; the zero value: none have come
+	path    echo.Path                // what the peer says of its way to here
 }
 
 // nodePath is what a node's last echo said.
 type nodePath struct {
 	echo, proof   time.Time // zero: none
 	rtt, proofRTT time.Duration
+	path          echo.Path // of the way to here, outside the overlay
 }
 
-func newGatewayEchoes(log *slog.Logger, m *metrics) *gatewayEchoes {
-	return &gatewayEchoes{log: log, ignored: m.ignored, nodes: map[netip.Addr]nodePath{}, named: map[netip.Addr]time.Time{}}
+func newGatewayEchoes(log *slog.Logger, m *metrics, pod netip.Addr) *gatewayEchoes {
+	g := &gatewayEchoes{log: log, ignored: m.ignored, pod: pod, nodes: map[netip.Addr]nodePath{}, named: map[netip.Addr]time.Time{}}
+	g.size.changed = g.hurry
+	return g
+}
+
+// hurry tells the peer at once what is new.
+func (g *gatewayEchoes) hurry() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.peer != nil {
+		g.peer.Hurry()
+	}
 }
 
 func (g *gatewayEchoes) close() {
-	for _, s := range []*echo.Socket{g.overlay, g.tunnel} {
+	g.size.close()
+	for _, s := range []*echo.Socket{g.overlay, g.tunnel, g.underlay} {
 		if s != nil {
 			_ = s.Close() // a closed UDP socket has nothing left to lose
 		}
@@ -87,7 +105,8 @@ func (g *gatewayEchoes) follow(v gatewayView) error {
 	p := v.peering
 	err := errors.Join(
 		g.reopen(&g.overlay, p.GatewayAddress, &echo.Responder{Rate: netops.EchoesOfNodes, Burst: netops.EchoesOfNodes, Answer: g.fromNode}),
-		g.reopen(&g.tunnel, p.Tunnel.Address.Addr(), &echo.Responder{Answer: g.fromPeer}))
+		g.reopen(&g.tunnel, p.Tunnel.Address.Addr(), &echo.Responder{Answer: g.fromPeer}),
+		g.reopen(&g.underlay, g.pod, &echo.Responder{Rate: netops.EchoesOfNodes, Burst: netops.EchoesOfNodes, Knows: g.knows}))
 	if err != nil {
 		return err
 	}
@@ -104,7 +123,7 @@ func (g *gatewayEchoes) ask(target netip.AddrPort) error {
 	var err error
 	g.peer, err = g.tunnel.Probe(echo.ProbeConfig{
 		Target: target, Interval: gatewayEvery, Calm: gatewayCalm, Timeout: gatewayTimeout, Window: gatewayWindow,
-		Content: g.nameNode, OnReply: g.answered, OnLost: g.lost,
+		Content: g.content, OnReply: g.answered, OnLost: g.lost,
 	})
 	return err
 }
@@ -135,7 +154,7 @@ func (g *gatewayEchoes) reopen(s **echo.Socket, a netip.Addr, r *echo.Responder)
 func (g *gatewayEchoes) sockets() map[string]*echo.Socket {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	open := map[string]*echo.Socket{"overlay": g.overlay, "tunnel": g.tunnel}
+	open := map[string]*echo.Socket{"overlay": g.overlay, "tunnel": g.tunnel, "underlay": g.underlay}
 	maps.DeleteFunc(open, func(_ string, s *echo.Socket) bool { return s == nil })
 	return open
 }
@@ -149,7 +168,7 @@ func (g *gatewayEchoes) fromNode(from netip.AddrPort, m echo.Message) echo.Conte
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := time.Now()
-	path := nodePath{echo: now, rtt: r.OverlayRTT}
+	path := nodePath{echo: now, rtt: r.OverlayRTT, path: g.plausible(m.Content.Path)}
 	if r.Proven {
 		path.proof, path.proofRTT = now.Add(-r.ProofAge), r.ProofRTT
 	}
@@ -162,7 +181,54 @@ func (g *gatewayEchoes) fromNode(from netip.AddrPort, m echo.Message) echo.Conte
 // fromPeer answers the peer's gateway and learns from it.
 func (g *gatewayEchoes) fromPeer(_ netip.AddrPort, m echo.Message) echo.Content {
 	g.learn(m.Content.Node)
+	g.mu.Lock()
+	g.path = g.plausible(m.Content.Path)
+	g.mu.Unlock()
 	return g.nameNode()
+}
+
+// content is what an echo tells the peer.
+func (g *gatewayEchoes) content() echo.Content {
+	c := g.nameNode()
+	c.Path = g.size.known()
+	return c
+}
+
+// plausible returns what others say of a path if it can be true, else nothing.
+func (g *gatewayEchoes) plausible(p echo.Path) echo.Path {
+	if p.Size != 0 && p.Size < echo.LeastPacket {
+		g.ignored.WithLabelValues("size of a path").Inc()
+		return echo.Path{}
+	}
+	return p
+}
+
+// measure has the way to the peer measured, once it is known where that is. The client asks: a server may not be
+// able to begin.
+func (g *gatewayEchoes) measure(v gatewayView, peer netip.AddrPort) {
+	if !peer.Addr().Is4() {
+		return
+	}
+	g.mu.Lock()
+	g.sender = peer.Addr()
+	socket := g.underlay
+	g.mu.Unlock()
+	if v.peering.Role == records.Client && socket != nil {
+		g.size.follow(socket, peer)
+	}
+}
+
+// knows reports whether somebody may measure the way to here: nodes of this cluster and, at the server, who sends
+// the tunnel's packets.
+func (g *gatewayEchoes) knows(from netip.AddrPort) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.view.peering.Role == records.Server && from.Addr() == g.sender {
+		return true
+	}
+	return slices.ContainsFunc(g.view.nodes, func(n records.Node) bool {
+		return n.OverlaySources[g.view.peering.Name] == from.Addr()
+	})
 }
 
 func (g *gatewayEchoes) answered(m echo.Message, _ time.Duration) {
@@ -254,11 +320,18 @@ func (g *gatewayEchoes) describe(s *records.Status, v gatewayView) {
 		stats := g.peer.Stats()
 		s.LastEcho, s.RTT, s.Loss = stamp(stats.LastReply), records.Duration(stats.RTT), stats.Loss
 	}
+	s.Path = pathRecord(g.path)
+	if v.peering.Role == records.Client {
+		s.Path = pathRecord(g.size.known())
+	}
 	for _, n := range v.nodes {
 		p := g.nodes[n.Internal]
 		s.Nodes = append(s.Nodes, records.NodeStatus{
 			Name: n.Name, LastEcho: stamp(p.echo), LastProof: stamp(p.proof),
-			RTT: records.Duration(p.rtt), ProofRTT: records.Duration(p.proofRTT), Drift: n.Drift,
+			RTT: records.Duration(p.rtt), ProofRTT: records.Duration(p.proofRTT),
+			Path: pathRecord(p.path), Drift: n.Drift,
 		})
 	}
 }
+
+func pathRecord(p echo.Path) records.PathSize { return records.PathSize{Asked: p.Asked, MTU: p.Size} }

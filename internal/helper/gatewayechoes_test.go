@@ -18,7 +18,7 @@ import (
 // testEchoes are those of a gateway with two nodes.
 func testEchoes() (*gatewayEchoes, *metrics) {
 	m := newMetrics()
-	g := newGatewayEchoes(slog.New(slog.DiscardHandler), m)
+	g := newGatewayEchoes(slog.New(slog.DiscardHandler), m, gatewayAddress)
 	g.view = gatewayView{fabric: testFabric(), peering: testPeering(), nodes: []records.Node{
 		{Name: "n1", Internal: netip.MustParseAddr("10.80.0.7")},
 		{Name: "n2", Internal: netip.MustParseAddr("10.80.0.8")},

@@ -42,6 +42,7 @@ type peerProbes struct {
 	internal netip.Addr
 	size     int
 	overlay  *echo.Prober
+	gateway  sizeSocket
 
 	mu      sync.Mutex
 	proof   *echo.Prober // nil: no node of the peer is known
@@ -56,11 +57,14 @@ func newNodeProbes(log *slog.Logger) *nodeProbes {
 }
 
 func (n *nodeProbes) close() {
+	for _, p := range n.peers {
+		p.stop()
+	}
+	clear(n.peers)
 	if n.socket != nil {
 		_ = n.socket.Close() // a closed UDP socket has nothing left to lose
 		n.use(nil)
 	}
-	clear(n.peers)
 }
 
 func (n *nodeProbes) use(s *echo.Socket) {
@@ -109,9 +113,11 @@ func (n *nodeProbes) follow(v nodeView, internal netip.Addr) error {
 			delete(n.peers, p.Name)
 		}
 		if n.peers[p.Name] == nil {
-			n.peers[p.Name] = &peerProbes{internal: internal, size: size}
+			n.peers[p.Name] = newPeerProbes(internal, size)
 		}
-		if err := n.peers[p.Name].follow(n.socket, p.GatewayAddress, gateway.PeerNodes); err != nil {
+		probes := n.peers[p.Name]
+		err := errors.Join(probes.gateway.follow(gateway.PodIP), probes.follow(n.socket, p.GatewayAddress, gateway.PeerNodes))
+		if err != nil {
 			errs = append(errs, fmt.Errorf("probe peering %q: %w", p.Name, err))
 		}
 	}
@@ -124,7 +130,23 @@ func (n *nodeProbes) follow(v nodeView, internal netip.Addr) error {
 	return errors.Join(errs...)
 }
 
+func newPeerProbes(internal netip.Addr, size int) *peerProbes {
+	p := &peerProbes{internal: internal, size: size}
+	p.gateway.size.changed = p.hurry
+	return p
+}
+
+// hurry tells the gateway at once what is new.
+func (p *peerProbes) hurry() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.overlay != nil {
+		p.overlay.Hurry()
+	}
+}
+
 func (p *peerProbes) stop() {
+	_ = p.gateway.close() // a closed UDP socket has nothing left to lose
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, prober := range []*echo.Prober{p.overlay, p.proof} {
@@ -199,5 +221,5 @@ func (p *peerProbes) content() echo.Content {
 	if !p.proven.IsZero() {
 		r.Proven, r.ProofAge, r.ProofRTT = true, time.Since(p.proven), p.rtt
 	}
-	return echo.Content{Report: r}
+	return echo.Content{Report: r, Path: p.gateway.size.known()}
 }

@@ -59,6 +59,7 @@ func (l *gatewayLoop) report() {
 	if stats.Changed {
 		notify(l.wake)
 	}
+	l.echoes.measure(*v, heard(stats))
 	peerNodes := l.echoes.peerNodes()
 	l.locations.set(records.Gateway{
 		Version: records.SchemaVersion, Pod: l.Pod, Node: l.Node, PodIP: l.PodIP,
@@ -105,13 +106,13 @@ func condition(s records.Status) []string {
 	fresh := func(t time.Time, within time.Duration) bool { return !t.IsZero() && s.Time.Sub(t) < within }
 	c := make([]string, 0, 5+len(s.Failed)+2*len(s.Exposed)+len(s.Nodes))
 	c = append(c, s.Pod, string(s.Implementation), string(s.Overlay), s.Endpoint.String(),
-		fmt.Sprint(s.LastHandshake.IsZero(), fresh(s.LastEcho, freshEcho), s.Loss >= muchLoss))
+		fmt.Sprint(s.LastHandshake.IsZero(), fresh(s.LastEcho, freshEcho), s.Loss >= muchLoss, s.Path))
 	c = append(c, s.Failed...)
 	for _, e := range s.Exposed {
 		c = append(c, e.Host.String(), e.Address.String())
 	}
 	for _, n := range s.Nodes {
-		c = append(c, fmt.Sprint(n.Name, fresh(n.LastEcho, freshNodeEcho), fresh(n.LastProof, freshProof)))
+		c = append(c, fmt.Sprint(n.Name, fresh(n.LastEcho, freshNodeEcho), fresh(n.LastProof, freshProof), n.Path))
 	}
 	return c
 }

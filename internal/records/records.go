@@ -173,6 +173,7 @@ type Status struct {
 	LastEcho       time.Time      `json:"lastEcho,omitzero"` // last answer of the peer's gateway
 	RTT            Duration       `json:"rtt"`               // median of the last answers between gateways
 	Loss           float64        `json:"loss"`              // share of unanswered echoes between gateways, 0 to 1
+	Path           PathSize       `json:"path,omitzero"`     // between the gateways, outside the tunnel
 	RxBytes        int64          `json:"rxBytes"`
 	TxBytes        int64          `json:"txBytes"`
 	Nodes          []NodeStatus   `json:"nodes,omitempty"`   // sorted by name
@@ -189,7 +190,15 @@ type NodeStatus struct {
 	LastProof time.Time `json:"lastProof,omitzero"`
 	RTT       Duration  `json:"rtt"` // node to gateway and back
 	ProofRTT  Duration  `json:"proofRTT"`
+	Path      PathSize  `json:"path,omitzero"`  // node to gateway, outside the overlay
 	Drift     Drift     `json:"drift,omitzero"` // of the node's kernel
+}
+
+// PathSize is what was measured of the size of a path. The zero value: nobody has asked yet.
+type PathSize struct {
+	Asked bool `json:"asked"`
+	// MTU is the size in bytes of the largest IP packet that goes there and back in one piece; 0: nobody answers.
+	MTU int `json:"mtu,omitempty"`
 }
 
 // Node is what one node reports of itself, in an annotation of the Lease that holds its internal address.

@@ -165,7 +165,18 @@ func (s Status) validate() error {
 	if s.Loss < 0 || s.Loss > 1 {
 		return fmt.Errorf("loss %v: want 0 to 1", s.Loss)
 	}
-	return s.Drift.validate()
+	err := errors.Join(s.Path.validate(), s.Drift.validate())
+	for _, n := range s.Nodes {
+		err = errors.Join(err, n.Path.validate())
+	}
+	return err
+}
+
+func (p PathSize) validate() error {
+	if p.MTU == 0 {
+		return nil
+	}
+	return validateMTU(p.MTU)
 }
 
 func (n Node) validate() error {

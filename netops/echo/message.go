@@ -25,12 +25,13 @@ const (
 // older end ignores both. Only a change of what is there takes a new version.
 //
 //	 0 magic "LQNE"    4 version     5 kind       6 flags
-//	 8 session        16 sent       24 sequence  28 size       30 zero
+//	 8 session        16 sent       24 sequence  28 size       30 path, bytes
 //	32 node           36 internal   40 overlay RTT, µs
 //	44 proof age, ms  48 proof RTT, µs            52 padding up to size
 const version = 1
 
-var magic = [4]byte{'L', 'Q', 'N', 'E'}
+// Magic is what every message begins with. Neither WireGuard's messages nor those of VXLAN and Geneve do.
+const Magic = "LQNE"
 
 // Kind tells a request from a reply.
 type Kind uint8
@@ -46,6 +47,7 @@ const (
 	flagNode   = 1 << 0
 	flagReport = 1 << 1
 	flagProof  = 1 << 2
+	flagPath   = 1 << 3
 )
 
 // Message is one request or reply.
@@ -65,6 +67,14 @@ type Content struct {
 	Node netip.Addr
 	// Report is what a node tells its gateway; the zero value: nothing.
 	Report Report
+	// Path is what the sender found out of its way to the receiver, outside overlay and tunnel.
+	Path Path
+}
+
+// Path is what is known of the size of a path. The zero value: nobody has asked yet.
+type Path struct {
+	Asked bool
+	Size  int // bytes, of the largest IP packet that goes there and back in one piece; 0: nobody answers
 }
 
 // Report is a node's view of its own path.
@@ -82,7 +92,7 @@ func (m Message) AppendTo(b []byte) ([]byte, error) {
 		return b, fmt.Errorf("encode echo of %d bytes: want %d to %d", m.Size, MinSize, MaxSize)
 	}
 	var fixed [MinSize]byte
-	copy(fixed[:], magic[:])
+	copy(fixed[:], Magic)
 	fixed[4], fixed[5] = version, byte(m.Kind)
 	binary.BigEndian.PutUint64(fixed[8:], m.Session)
 	binary.BigEndian.PutUint64(fixed[16:], uint64(m.Sent))
@@ -105,6 +115,10 @@ func (c Content) put(fixed []byte) (flags uint16) {
 	if c.Node.Is4() {
 		flags |= flagNode
 		putAddr(fixed[32:], c.Node)
+	}
+	if c.Path.Asked {
+		flags |= flagPath
+		binary.BigEndian.PutUint16(fixed[30:], uint16(min(max(c.Path.Size, 0), math.MaxUint16)))
 	}
 	if !c.Report.Internal.Is4() {
 		return flags
@@ -154,7 +168,7 @@ func Parse(b []byte) (Message, error) {
 	switch {
 	case len(b) < MinSize:
 		return Message{}, ErrShort
-	case [4]byte(b) != magic:
+	case string(b[:len(Magic)]) != Magic:
 		return Message{}, ErrMagic
 	case b[4] != version:
 		return Message{}, ErrVersion
@@ -176,6 +190,9 @@ func Parse(b []byte) (Message, error) {
 func parseContent(b []byte, flags uint16) (c Content) {
 	if flags&flagNode != 0 {
 		c.Node = netip.AddrFrom4([4]byte(b[32:]))
+	}
+	if flags&flagPath != 0 {
+		c.Path = Path{Asked: true, Size: int(binary.BigEndian.Uint16(b[30:]))}
 	}
 	if flags&flagReport == 0 {
 		return c

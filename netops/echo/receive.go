@@ -55,6 +55,9 @@ func (s *Socket) answer(from netip.AddrPort, request Message, buf []byte) []byte
 	case s.responder == nil:
 		s.ignore(ReasonNoResponder)
 		return buf
+	case s.responder.Knows != nil && !s.responder.Knows(from):
+		s.ignore(ReasonStranger)
+		return buf
 	case !s.limit.take(time.Now()):
 		s.ignore(ReasonRateLimit)
 		return buf
@@ -86,15 +89,19 @@ func (s *Socket) take(from netip.AddrPort, reply Message) {
 		s.ignore(why)
 		return
 	}
-	if p.cfg.OnReply != nil {
+	if p != nil && p.cfg.OnReply != nil {
 		p.cfg.OnReply(reply, rtt)
 	}
 }
 
+// match finds who asked for a reply; nil for a sizer, which has it then.
 func (s *Socket) match(from netip.AddrPort, reply Message, now time.Time) (*Prober, time.Duration, Reason) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.counters.Replies++
+	if z := s.sizers[reply.Session]; z != nil {
+		return nil, 0, z.take(from, reply)
+	}
 	p, known := s.probers[reply.Session]
 	if !known {
 		return nil, 0, ReasonSession

@@ -32,6 +32,8 @@ type Responder struct {
 	// Answer is told of each request that will be answered and returns the reply's content; nil: none. It runs
 	// on the socket's goroutine and must not wait.
 	Answer func(from netip.AddrPort, request Message) Content
+	// Knows reports whether somebody is answered at all; nil: everybody is. It runs as Answer does.
+	Knows func(from netip.AddrPort) bool
 }
 
 // Reason says why a packet was ignored: that of a ParseError, or one of those below.
@@ -41,6 +43,7 @@ type Reason string
 const (
 	ReasonNoResponder Reason = "no responder"
 	ReasonRateLimit   Reason = "rate limit"
+	ReasonStranger    Reason = "request of a stranger"
 	ReasonSession     Reason = "reply of no session"
 	ReasonSource      Reason = "reply from another address"
 	ReasonSequence    Reason = "reply to nothing asked, or once more"
@@ -77,6 +80,7 @@ type Socket struct {
 
 	mu       sync.Mutex // guards what follows, and all probers
 	probers  map[uint64]*Prober
+	sizers   map[uint64]*sizer
 	schedule schedule
 	counters Counters
 }
@@ -89,6 +93,7 @@ func newSocket(conn packetConn, responder *Responder) *Socket {
 		done:     make(chan struct{}),
 		wake:     make(chan struct{}, 1),
 		probers:  make(map[uint64]*Prober),
+		sizers:   make(map[uint64]*sizer),
 		counters: Counters{Ignored: make(map[Reason]uint64)},
 	}
 	if responder != nil {
@@ -134,11 +139,11 @@ func (s *Socket) Close() error {
 	return err
 }
 
-// newSession returns a random number that no prober of this socket has; s.mu is held.
+// newSession returns a random number that no prober or sizer of this socket has; s.mu is held.
 func (s *Socket) newSession() uint64 {
 	for {
 		session := rand.Uint64() //nolint:gosec // the package's own source is ChaCha8 with a random seed: others cannot guess it
-		if _, taken := s.probers[session]; !taken {
+		if s.probers[session] == nil && s.sizers[session] == nil {
 			return session
 		}
 	}

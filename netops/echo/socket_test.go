@@ -26,6 +26,7 @@ type wire struct {
 	ends  map[netip.AddrPort]*wireConn
 	delay time.Duration
 	drop  func(from, to netip.AddrPort) bool
+	most  int // bytes, of the largest IP packet that it carries; 0: any
 	sends []time.Time
 }
 
@@ -77,6 +78,9 @@ func (c *wireConn) WriteTo(b []byte, to netip.AddrPort) error {
 		return errNetUnreachable
 	}
 	if c.wire.drop != nil && c.wire.drop(c.local, to) {
+		return nil
+	}
+	if c.wire.most != 0 && len(b)+packetHeaders > c.wire.most {
 		return nil
 	}
 	p := packet{slices.Clone(b), c.local}

@@ -273,6 +273,7 @@ func randomTable(r *rand.Rand) Table {
 		{DAddrNotIn("b"), Counter(), Return()},
 		{ICMPType(0, 8), Jump("called")},
 		{UDPDPort(6091), OverlayID(77), SetMark(3)},
+		{UDPBegins("LQNE"), Counter()},
 		{CTState(Established, Related), Accept(), Comment("answers")},
 	}
 	t.Chains = []Chain{{Name: "called", Rules: []Rule{{Counter()}}}}

@@ -172,6 +172,18 @@ func OverlayID(vni uint32) Expr {
 	}}
 }
 
+// UDPBegins matches UDP packets whose payload begins with these bytes, 1 to 16.
+func UDPBegins(with string) Expr {
+	text := fmt.Sprintf("@th,%d,%d 0x%x", udpHeaderLen*8, len(with)*8, with)
+	if with == "" || len(with) > 16 {
+		return Expr{err: fmt.Errorf("%s: a match has 1 to 16 bytes", text)}
+	}
+	return Expr{text: text, proto: UDP, code: []expr.Any{
+		loadTransport(udpHeaderLen, uint32(len(with))),
+		&expr.Cmp{Op: expr.CmpOpEq, Register: matchReg, Data: []byte(with)},
+	}}
+}
+
 // Mark matches the packet's mark.
 func Mark(mark uint32) Expr {
 	return Expr{text: fmt.Sprintf("meta mark 0x%08x", mark), code: []expr.Any{

@@ -26,6 +26,18 @@ func natAddress(word string, kind expr.NATType, a netip.Addr) Expr {
 	}}
 }
 
+// DNATPort translates the destination's port and leaves its address. The rule has to match TCP or UDP.
+func DNATPort(port uint16) Expr {
+	text := fmt.Sprintf("dnat to :%d", port)
+	if port == 0 {
+		return Expr{err: fmt.Errorf("%s: not a port", text)}
+	}
+	return Expr{text: text, code: []expr.Any{
+		&expr.Immediate{Register: matchReg, Data: binary.BigEndian.AppendUint16(nil, port)},
+		&expr.NAT{Type: expr.NATTypeDestNAT, Family: unix.NFPROTO_IPV4, RegProtoMin: matchReg},
+	}}
+}
+
 // SNATKeep binds the source to itself. Unlike Accept, which ends only its own chain, a binding keeps the nat
 // chains that come later from translating the source.
 func SNATKeep() Expr {

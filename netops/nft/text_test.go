@@ -72,6 +72,7 @@ func everything() Table {
 				Rules: []Rule{
 					{DAddr(p("10.9.0.0/16")), DNATPrefix(p("10.1.0.0/16"))},
 					{DAddr(p("10.9.0.1/32")), DNATPrefix(p("10.1.0.1/32"))},
+					{UDPDPort(51840), UDPBegins("LQNE"), DNATPort(6092)},
 					{DAddr(p("10.9.0.2/32")), DNAT(netip.MustParseAddr("198.51.100.7"))},
 				},
 			},
@@ -114,6 +115,7 @@ func filterRules() []Rule {
 		{UDPDPort(6091), OverlayID(0xabcdef), Accept()},
 		{OverlayID(1), Accept()},
 		{OverlayID(1), UDPSPort(1)},
+		{UDPBegins("LQNE"), UDPDPort(1)},
 		{ICMPType(8)},
 		{ICMPType(200, 0, 3, 11, 12, 3)},
 		{CTState(New)},

@@ -1,0 +1,162 @@
+//go:build linux
+
+package helper
+
+import (
+	"context"
+	"math/rand/v2"
+	"net/netip"
+	"sync"
+	"time"
+
+	"liqonet.io/liqonet/netops"
+	"liqonet.io/liqonet/netops/echo"
+)
+
+// How often a path's size is measured: some packets each time.
+const (
+	sizeEvery = 30 * time.Second
+	sizeRetry = time.Second // after the first time that nobody answers; twice as long after each other one
+	// sizePatience is how many times nobody must answer before that is told: the other end may not be up yet.
+	sizePatience = 2
+)
+
+// pathSize measures again and again how large packets to one target may be, outside overlay and tunnel: these
+// fragment what they carry, which is slow, and lost where fragments are. The zero value is of use.
+type pathSize struct {
+	changed func() // is told of news; nil: nobody
+
+	following sync.Mutex // guards what follows, but path
+	target    netip.AddrPort
+	stop      context.CancelFunc // nil: nothing is measured
+	running   sync.WaitGroup
+
+	mu   sync.Mutex // guards path
+	path echo.Path
+}
+
+// follow measures the way to a target from now on; the same target changes nothing. What was known of another one
+// is forgotten. socket is not to be closed before p is.
+func (p *pathSize) follow(socket *echo.Socket, target netip.AddrPort) {
+	p.following.Lock()
+	defer p.following.Unlock()
+	if p.stop != nil && p.target == target {
+		return
+	}
+	p.end()
+	ctx, stop := context.WithCancel(context.Background())
+	p.target, p.stop = target, stop
+	p.mu.Lock()
+	p.path = echo.Path{}
+	p.mu.Unlock()
+	p.running.Go(func() { p.run(ctx, socket, target) })
+}
+
+// close ends the measuring and waits for its end.
+func (p *pathSize) close() {
+	p.following.Lock()
+	defer p.following.Unlock()
+	p.end()
+}
+
+// end is close with p.following held.
+func (p *pathSize) end() {
+	if p.stop != nil {
+		p.stop()
+		p.stop = nil
+	}
+	p.running.Wait()
+}
+
+// known is what is known of the path to the target.
+func (p *pathSize) known() echo.Path {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.path
+}
+
+// run measures until ctx ends.
+func (p *pathSize) run(ctx context.Context, socket *echo.Socket, target netip.AddrPort) {
+	silences := 0
+	for {
+		found := p.known()
+		rest := sizeEvery + rand.N(sizeEvery/10) //nolint:gosec // many nodes shall not ask at once
+		size, err := measureSize(ctx, socket, target, found.Size)
+		if err == nil {
+			silences, found = 0, echo.Path{Asked: true, Size: size}
+		} else {
+			rest = min(rest, sizeRetry<<min(silences, 10))
+			silences++
+			found.Asked = found.Asked || silences >= sizePatience
+		}
+		p.note(ctx, found)
+		timer := time.NewTimer(rest)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+	}
+}
+
+// measureSize measures once, up to the size that the link to the target carries.
+func measureSize(ctx context.Context, socket *echo.Socket, target netip.AddrPort, known int) (int, error) {
+	way, err := netops.PathTo(target.Addr())
+	if err != nil {
+		return 0, err
+	}
+	return socket.LargestPacket(ctx, echo.SizeConfig{Target: target, Most: way.MTU, Known: known})
+}
+
+// note makes known what was found out, unless ctx has ended.
+func (p *pathSize) note(ctx context.Context, found echo.Path) {
+	p.mu.Lock()
+	news := ctx.Err() == nil && p.path != found
+	if news {
+		p.path = found
+	}
+	p.mu.Unlock()
+	if news && p.changed != nil {
+		p.changed()
+	}
+}
+
+// sizeSocket is the socket from which a node measures its way to a gateway, at the address that its packets to
+// there bear.
+type sizeSocket struct {
+	*echo.Socket            // nil: not open
+	source       netip.Addr // of Socket
+	size         pathSize
+}
+
+// follow measures the way to a gateway's pod.
+func (s *sizeSocket) follow(pod netip.Addr) error {
+	way, err := netops.PathTo(pod)
+	if err != nil {
+		return err
+	}
+	if s.Socket != nil && s.source != way.Source {
+		if err := s.close(); err != nil {
+			return err
+		}
+	}
+	if s.Socket == nil {
+		if s.Socket, err = echo.Listen(echo.Config{Local: netip.AddrPortFrom(way.Source, 0)}); err != nil {
+			return err
+		}
+		s.source = way.Source
+	}
+	s.size.follow(s.Socket, netip.AddrPortFrom(pod, netops.EchoPort))
+	return nil
+}
+
+func (s *sizeSocket) close() error {
+	if s.Socket == nil {
+		return nil
+	}
+	s.size.close()
+	err := s.Socket.Close()
+	s.Socket = nil
+	return err
+}
