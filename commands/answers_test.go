@@ -33,9 +33,15 @@ func connection() peering.Connection {
 		}
 	}
 	return peering.Connection{
-		Local:   sideOf("a", "b", peering.MappedRange{What: "pods", Real: pfx("10.244.0.0/16"), Seen: pfx("10.11.0.0/16")}),
-		Remote:  sideOf("b", "a", peering.MappedRange{What: "pods", Real: pfx("10.244.0.0/16"), Seen: pfx("10.244.0.0/16"), Identity: true}),
-		Stages:  []peering.StageTime{{Name: "reach", Took: 300 * time.Millisecond}, {Name: "proof", Took: 4 * time.Second}},
+		Local:  sideOf("a", "b", peering.MappedRange{What: "pods", Real: pfx("10.244.0.0/16"), Seen: pfx("10.11.0.0/16")}),
+		Remote: sideOf("b", "a", peering.MappedRange{What: "pods", Real: pfx("10.244.0.0/16"), Seen: pfx("10.244.0.0/16"), Identity: true}),
+		Stages: []peering.StageTime{{Name: "reach", Took: 300 * time.Millisecond}, {Name: "proof", Took: 4 * time.Second}},
+		MTU:    1380,
+		Hops: []peering.Hop{
+			{Name: "on the links of a", Size: 1500, Fits: 1420, Link: true}, {Name: "on the links of b", Size: 9000, Fits: 8920, Link: true},
+			{Name: "from nodes of a to their gateway", Size: 1500, Fits: 1450}, {Name: "from nodes of b to their gateway"},
+			{Name: "between the gateways", Size: 1460, Fits: 1380},
+		},
 		Took:    4300 * time.Millisecond,
 		Changed: true,
 	}

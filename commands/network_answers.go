@@ -41,6 +41,8 @@ func describeConnection(r peering.Connection) string {
 	fmt.Fprintln(&b, "\nproven by packets of full size, from each node to the other side and back:")
 	describeProof(&b, local, remote)
 	describeProof(&b, remote, local)
+	fmt.Fprintln(&b)
+	describeSizes(&b, r)
 	fmt.Fprintf(&b, "\ntook %s: %s\n", seconds(r.Took), stageTimes(r.Stages))
 	return b.String()
 }
@@ -68,6 +70,26 @@ func describeProof(b *strings.Builder, from, to peering.SideResult) {
 	}
 	fmt.Fprintf(b, "  %s to %s: %s (MTU %d, %s, %s WireGuard; between gateways %s, loss %s)\n", from.Cluster.Name, to.Cluster.Name,
 		strings.Join(nodes, ", "), from.MTU, p.Overlay, p.Implementation, roundTrip(p.RTT), percent(p.Loss))
+}
+
+// describeSizes writes how large packets between pods may be, and why.
+func describeSizes(b *strings.Builder, r peering.Connection) {
+	var measured, links []string
+	for _, h := range r.Hops {
+		size := fmt.Sprintf("%d %s", h.Size, h.Name)
+		switch {
+		case h.Link:
+			links = append(links, size)
+		case h.Size > 0:
+			measured = append(measured, size)
+		default:
+			measured = append(measured, "nothing "+h.Name)
+		}
+	}
+	fmt.Fprintf(b, "MTU %d: measured %s; %s\n", r.MTU, strings.Join(measured, ", "), strings.Join(links, ", "))
+	for _, h := range peering.Narrow(r.Hops) {
+		fmt.Fprintf(b, "  narrower than the links: %s, whose %d bytes are enough for packets of %d\n", h.Name, h.Size, h.Fits)
+	}
 }
 
 // describeDisconnection is the answer of `network disconnect` for people.

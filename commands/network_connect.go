@@ -97,7 +97,7 @@ func (f *connectFlags) gateway(cmd *cobra.Command) {
 func (f *connectFlags) tunnel(cmd *cobra.Command) {
 	enumFlag(cmd, &f.implementation, "wireguard", "", "who encrypts; auto: the gateway's kernel where it can",
 		records.Auto, records.Kernel, records.Userspace)
-	cmd.Flags().IntVar(&f.mtu, "mtu", 0, "size in `BYTES` of the largest packet between pods (default: from the nodes' links)")
+	cmd.Flags().IntVar(&f.mtu, "mtu", 0, "size in `BYTES` of the largest packet between pods (default: what was measured to fit every hop)")
 	cmd.Flags().BoolVar(&f.clampMSS, "mss-clamp", true, "limit TCP segments to what fits the tunnel")
 }
 

@@ -157,7 +157,7 @@ func (o statusOptions) extra(columns []string) []string {
 
 var (
 	statusHeading = []string{"PEER", "ROLE", "STATE", "ENDPOINT", "HANDSHAKE", "RTT", "LOSS", "RX/TX", "NODES", "WIREGUARD", "OVERLAY"}
-	wideHeading   = []string{"MTU", "DRIFT", "REPORT", "GATEWAY", "SEEN HERE", "EXPOSED"}
+	wideHeading   = []string{"MTU", "PATHS", "DRIFT", "REPORT", "GATEWAY", "SEEN HERE", "EXPOSED"}
 )
 
 func statusRow(p peering.PeeringStatus) []string {
@@ -193,7 +193,26 @@ func wideRow(p peering.PeeringStatus) []string {
 	if p.ReportAge >= 0 {
 		drift = fmt.Sprint(p.Drifts())
 	}
-	return []string{fmt.Sprint(p.MTU), drift, age(p.ReportAge), orDash(p.Pod), orDash(strings.Join(seen, ", ")), orDash(strings.Join(exposed, ", "))}
+	return []string{
+		fmt.Sprint(p.MTU), paths(p), drift, age(p.ReportAge), orDash(p.Pod), orDash(strings.Join(seen, ", ")), orDash(strings.Join(exposed, ", ")),
+	}
+}
+
+// paths are the sizes of packets that the gateways' path carries, and the narrowest of the nodes' to their gateway.
+func paths(p peering.PeeringStatus) string {
+	nodes := 0
+	for _, n := range p.Nodes {
+		if n.PathMTU > 0 && (nodes == 0 || n.PathMTU < nodes) {
+			nodes = n.PathMTU
+		}
+	}
+	size := func(mtu int) string {
+		if mtu == 0 {
+			return unknown
+		}
+		return fmt.Sprint(mtu)
+	}
+	return size(p.PathMTU) + ", nodes " + size(nodes)
 }
 
 func healthy(all []peering.PeeringStatus) bool {

@@ -21,7 +21,7 @@ func peerings() []peering.PeeringStatus {
 		{
 			Peer: "b", Role: records.Client, State: peering.Healthy, Endpoint: "192.0.2.1:30000", HandshakeAge: 12 * time.Second,
 			RTT: 600 * time.Microsecond, RxBytes: 1536, TxBytes: 10, NodesReady: 2, NodesTotal: 2, Implementation: records.Kernel,
-			Overlay: records.Geneve, ReportAge: 3 * time.Second, Pod: "gateway-b-x", MTU: 1420,
+			Overlay: records.Geneve, ReportAge: 3 * time.Second, Pod: "gateway-b-x", MTU: 1420, PathMTU: 1460,
 			Mappings: []peering.MappedRange{{What: "pods", Real: pfx("10.244.0.0/16"), Seen: pfx("10.11.0.0/16")}},
 			Exposed: []peering.ExposedHost{{
 				Host: netip.MustParseAddr("198.51.100.7"), Address: netip.MustParseAddr("10.70.128.1"), Seen: netip.MustParseAddr("10.72.128.1"), Served: true,

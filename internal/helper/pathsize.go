@@ -125,9 +125,9 @@ func (p *pathSize) note(ctx context.Context, found echo.Path) {
 // sizeSocket is the socket from which a node measures its way to a gateway, at the address that its packets to
 // there bear.
 type sizeSocket struct {
-	*echo.Socket            // nil: not open
-	source       netip.Addr // of Socket
-	size         pathSize
+	socket *echo.Socket // nil: not open
+	source netip.Addr   // of socket
+	size   pathSize
 }
 
 // follow measures the way to a gateway's pod.
@@ -136,27 +136,28 @@ func (s *sizeSocket) follow(pod netip.Addr) error {
 	if err != nil {
 		return err
 	}
-	if s.Socket != nil && s.source != way.Source {
+	if s.socket != nil && s.source != way.Source {
 		if err := s.close(); err != nil {
 			return err
 		}
 	}
-	if s.Socket == nil {
-		if s.Socket, err = echo.Listen(echo.Config{Local: netip.AddrPortFrom(way.Source, 0)}); err != nil {
+	if s.socket == nil {
+		if s.socket, err = echo.Listen(echo.Config{Local: netip.AddrPortFrom(way.Source, 0)}); err != nil {
 			return err
 		}
 		s.source = way.Source
 	}
-	s.size.follow(s.Socket, netip.AddrPortFrom(pod, netops.EchoPort))
+	s.size.follow(s.socket, netip.AddrPortFrom(pod, netops.EchoPort))
 	return nil
 }
 
+// close ends the measuring; what was measured last stays known.
 func (s *sizeSocket) close() error {
-	if s.Socket == nil {
+	if s.socket == nil {
 		return nil
 	}
 	s.size.close()
-	err := s.Socket.Close()
-	s.Socket = nil
+	err := s.socket.Close()
+	s.socket = nil
 	return err
 }

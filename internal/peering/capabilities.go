@@ -76,7 +76,3 @@ func smallestMTU(nodes []records.Node) int {
 	}
 	return slices.Min(mtus)
 }
-
-// innerMTU is the size of the largest packet that fits the whole way between two clusters whose links carry
-// packets of these sizes. The tunnel is the narrower part: it costs 80 bytes, the overlay 50.
-func innerMTU(a, b int) int { return min(a, b) - tunnelOverhead }

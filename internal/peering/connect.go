@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -38,6 +37,7 @@ func Connect(ctx context.Context, o ConnectOptions, r Reporter) (Connection, err
 	changes := append(c.local.changes, c.remote.changes...)
 	return Connection{
 		Local: c.local.result(), Remote: c.remote.result(),
+		MTU: c.local.written.MTU, Hops: hops(c.local, c.remote),
 		Stages: c.stages.times, Took: time.Since(start), Changed: len(changes) > 0, Objects: changes,
 	}, nil
 }
@@ -135,8 +135,10 @@ func (c *connector) discover(ctx context.Context) (string, error) {
 		}
 	}
 	err := c.both(ctx, func(ctx context.Context, e *end) (err error) {
-		e.keys, err = readKeys(ctx, e.Cluster, e.peering)
-		return err
+		if e.keys, err = readKeys(ctx, e.Cluster, e.peering); err != nil || e.have == nil {
+			return err
+		}
+		return e.readSizes(ctx)
 	})
 	return c.local.described() + "; " + c.remote.described(), err
 }
@@ -228,7 +230,6 @@ func (c *connector) configure(ctx context.Context) (string, error) {
 	if err := c.both(ctx, func(ctx context.Context, e *end) error { return e.reserve(ctx, c.other(e)) }); err != nil {
 		return "", err
 	}
-	c.warnMTU()
 	var endpoints []string
 	group, inner := errgroup.WithContext(ctx)
 	group.Go(func() error { return c.server.write(inner, c.server.document(c.client, c.ConnectOptions, nil)) })
@@ -243,13 +244,6 @@ func (c *connector) configure(ctx context.Context) (string, error) {
 	}
 	err := c.client.write(ctx, c.client.document(c.server, c.ConnectOptions, endpoints))
 	return fmt.Sprintf("%s listens at %s, MTU %d", c.server.name, strings.Join(endpoints, ", "), c.client.written.MTU), err
-}
-
-// warnMTU says so when the user wants packets that do not fit.
-func (c *connector) warnMTU() {
-	if fits := innerMTU(c.local.fabric.MTU, c.remote.fabric.MTU); c.MTU > fits {
-		c.reporter.Warn(fmt.Sprintf("packets of %d bytes do not fit: the links of the nodes carry %d", c.MTU, fits), "use --mtu "+strconv.Itoa(fits)+" or less")
-	}
 }
 
 // fail undoes what a failed or interrupted run made.

@@ -78,9 +78,6 @@ func TestMTU(t *testing.T) {
 	if got := smallestMTU(nodes); got != 1450 {
 		t.Errorf("smallest %d", got)
 	}
-	if got := innerMTU(9000, 1500); got != 1420 {
-		t.Errorf("inner %d", got)
-	}
 }
 
 func TestServiceEndpoints(t *testing.T) {

@@ -31,6 +31,7 @@ type end struct {
 	addresses addresses
 
 	differs []string        // what was found to be otherwise than it should
+	sizes   hopSizes        // as reported
 	written records.Peering // as it is now
 	proof   records.Status
 	joining bool // this run writes a peering where none was
@@ -158,8 +159,8 @@ func (e *end) document(peer *end, o ConnectOptions, endpoints []string) records.
 		p.Tunnel.Address, p.Tunnel.PeerAddress = clientAddress, serverAddress.Addr()
 		p.Tunnel.Endpoints = endpoints
 	}
-	if p.MTU == 0 && e.fabric.MTU > 0 && peer.fabric.MTU > 0 {
-		p.MTU = innerMTU(e.fabric.MTU, peer.fabric.MTU)
+	if p.MTU == 0 {
+		p.MTU = e.fittingMTU(peer)
 	}
 	if peer.keys != nil {
 		p.Peer.PublicKey = peer.keys.public()

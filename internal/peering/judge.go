@@ -42,6 +42,7 @@ type Observation struct {
 	Nodes []string
 	// Problem is why the gateway's pod does not run; "": nothing tells that it does not.
 	Problem string
+	MTU     int // bytes, of the largest packet that is to cross; 0: none is judged
 	Now     time.Time
 }
 
@@ -68,7 +69,23 @@ func Judge(o Observation) (State, string) {
 	if len(s.Failed) > 0 {
 		return Degraded, "gateway: " + strings.Join(s.Failed, "; ")
 	}
-	return judgeNodes(s, o.Nodes)
+	return judgeSizes(o)
+}
+
+// judgeSizes looks at the ways of the nodes, and at what fits them.
+func judgeSizes(o Observation) (State, string) {
+	state, reason := judgeNodes(o.Status, o.Nodes)
+	narrow := ""
+	if o.MTU != 0 {
+		narrow = narrowReason(o.Status, o.Nodes, o.MTU)
+	}
+	switch {
+	case narrow == "":
+		return state, reason
+	case state == Healthy:
+		return Degraded, narrow
+	}
+	return state, narrow + "; " + reason
 }
 
 // judgeTunnel looks at the way between the gateways.

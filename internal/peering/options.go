@@ -56,7 +56,7 @@ type ConnectOptions struct {
 	ClientPort    uint16
 	// Implementation of WireGuard; "" is records.Auto.
 	Implementation records.Implementation
-	MTU            int // of inner packets, bytes; 0: from what the nodes report
+	MTU            int // of inner packets, bytes; 0: what fits every hop
 	ClampMSS       bool
 	Keep           bool          // a failure leaves what was made, to be looked at
 	Timeout        time.Duration // for all of it; 0: none

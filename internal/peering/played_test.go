@@ -25,6 +25,8 @@ type played struct {
 	kernel records.Capabilities
 	// drops are the firewalls of others on every node.
 	drops []records.ForwardDrop
+	// between and overlay are what the hops carry, in bytes: between gateways, and from every node to its gateway.
+	between, overlay int
 
 	deaf     bool          // helpers run and do not follow any document
 	slowness time.Duration // how long nodes take to give up a peering
@@ -35,6 +37,7 @@ func newPlayed(c *cluster.Cluster, nodes ...string) played {
 	return played{
 		Cluster: c, nodes: nodes,
 		kernel:  records.Capabilities{Release: "6.12.0", WireGuard: true, Geneve: true, VXLAN: true},
+		between: 1500, overlay: 1500,
 		leaving: make(map[string]time.Time),
 	}
 }
@@ -119,10 +122,14 @@ func (p *played) gateway(ctx context.Context, peering string) error {
 	s := records.Status{
 		Version: records.SchemaVersion, Time: now, Pod: "gateway-0", Implementation: records.Kernel, Overlay: records.Geneve,
 		LastHandshake: now, LastEcho: now, RTT: records.Duration(time.Millisecond),
+		Path: records.PathSize{Asked: true, MTU: p.between},
 	}
 	s.Exposed = record.Exposed
 	for _, name := range p.nodes {
-		s.Nodes = append(s.Nodes, records.NodeStatus{Name: name, LastEcho: now, LastProof: now, ProofRTT: records.Duration(2 * time.Millisecond)})
+		s.Nodes = append(s.Nodes, records.NodeStatus{
+			Name: name, LastEcho: now, LastProof: now, ProofRTT: records.Duration(2 * time.Millisecond),
+			Path: records.PathSize{Asked: true, MTU: p.overlay},
+		})
 	}
 	text, err := records.Encode(s)
 	if err != nil {

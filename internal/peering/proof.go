@@ -5,16 +5,17 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
-	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/records"
 )
 
-// prove waits until both ends report that packets cross: the tunnel's, and full-size ones of every Ready node.
+// prove waits until both ends report that packets cross: the tunnel's, and full-size ones of every Ready node. What
+// the full size is, is measured before.
 func (c *connector) prove(ctx context.Context) (string, error) {
+	if err := c.measure(ctx); err != nil {
+		return "", err
+	}
 	err := c.both(ctx, func(ctx context.Context, e *end) error { return e.prove(ctx) })
-	return c.local.proven() + "; " + c.remote.proven(), err
+	return fmt.Sprintf("%s; %s; MTU %d", c.local.proven(), c.remote.proven(), c.local.written.MTU), err
 }
 
 // prove waits for a report that tells of a healthy peering. After a change of what stood before, only a report
@@ -30,17 +31,7 @@ func (e *end) prove(ctx context.Context) error {
 				return err
 			}
 		}
-		return cluster.Wait(ctx, e.Cluster, cluster.Named(records.StatusName(e.peering)), what,
-			func(all []*corev1.ConfigMap) (string, error) {
-				if len(all) == 0 {
-					return "the gateway has no place to report", nil
-				}
-				status, err := readStatus(all[0])
-				if err != nil {
-					return "", err
-				}
-				return w.look(status, time.Now()), nil
-			})
+		return e.awaitStatus(ctx, what, func(s *records.Status) string { return w.look(s, time.Now()) })
 	})
 	e.proof = w.last
 	return err

@@ -39,6 +39,8 @@ type ClusterInfo struct {
 type Connection struct {
 	Local   SideResult       `json:"local"`
 	Remote  SideResult       `json:"remote"`
+	MTU     int              `json:"mtu"`  // bytes, of packets between pods of the two
+	Hops    []Hop            `json:"hops"` // those that decide it
 	Stages  []StageTime      `json:"stages"`
 	Took    time.Duration    `json:"tookNanoseconds"`
 	Changed bool             `json:"changed"`           // in either cluster

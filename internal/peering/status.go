@@ -36,8 +36,9 @@ type PeeringStatus struct { //nolint:revive // Status is the function that retur
 	Implementation records.Implementation `json:"implementation,omitempty"`
 	Overlay        records.OverlayKind    `json:"overlay,omitempty"`
 	ReportAge      time.Duration          `json:"reportAgeNanoseconds"`
-	Pod            string                 `json:"pod,omitempty"` // of the gateway
-	MTU            int                    `json:"mtu,omitempty"` // bytes, of packets between pods
+	Pod            string                 `json:"pod,omitempty"`     // of the gateway
+	MTU            int                    `json:"mtu,omitempty"`     // bytes, of packets between pods
+	PathMTU        int                    `json:"pathMTU,omitempty"` // bytes, of packets between the gateways, measured; 0: not known
 	Mappings       []MappedRange          `json:"mappings,omitempty"`
 	Exposed        []ExposedHost          `json:"exposed,omitempty"` // hosts outside this cluster that the peer may reach
 	Nodes          []NodeState            `json:"nodes,omitempty"`
@@ -51,7 +52,8 @@ type NodeState struct {
 	RTT   time.Duration `json:"rttNanoseconds"` // to the gateway and back
 	// ProofRTT is the round trip to a node of the peer.
 	ProofRTT time.Duration `json:"proofRTTNanoseconds"`
-	Drift    records.Drift `json:"drift,omitzero"` // of the node's kernel
+	PathMTU  int           `json:"pathMTU,omitempty"` // bytes, of packets to the gateway, measured; 0: not known
+	Drift    records.Drift `json:"drift,omitzero"`    // of the node's kernel
 }
 
 // unknownDuration stands for a duration that nobody has measured.
@@ -100,7 +102,7 @@ func Status(ctx context.Context, o StatusOptions) ([]PeeringStatus, error) {
 	now := time.Now()
 	all := make([]PeeringStatus, 0, len(s.peerings))
 	for _, p := range s.peerings {
-		o := Observation{Status: s.statuses[p.Name], Nodes: s.nodes, Problem: s.problems[p.Name], Now: now}
+		o := Observation{Status: s.statuses[p.Name], Nodes: s.nodes, Problem: s.problems[p.Name], MTU: p.MTU, Now: now}
 		all = append(all, describeStatus(p, o))
 	}
 	return all, nil
@@ -218,7 +220,7 @@ func describeStatus(p records.Peering, o Observation) PeeringStatus {
 	v.RxBytes, v.TxBytes, v.Loss = s.RxBytes, s.TxBytes, s.Loss
 	v.Implementation, v.Overlay, v.Pod = s.Implementation, s.Overlay, s.Pod
 	v.NodesReady = nodesReady(s, o.Nodes)
-	v.Drift = s.Drift
+	v.Drift, v.PathMTU = s.Drift, s.Path.MTU
 	if s.Endpoint.IsValid() {
 		v.Endpoint = s.Endpoint.String()
 	}
@@ -233,5 +235,8 @@ func describeStatus(p records.Peering, o Observation) PeeringStatus {
 
 func nodeState(s *records.Status, name string) NodeState {
 	n, ok := nodeStatus(s, name)
-	return NodeState{Name: name, Ready: ok && echoes(s, n) && proven(s, n), RTT: time.Duration(n.RTT), ProofRTT: time.Duration(n.ProofRTT), Drift: n.Drift}
+	return NodeState{
+		Name: name, Ready: ok && echoes(s, n) && proven(s, n), RTT: time.Duration(n.RTT), ProofRTT: time.Duration(n.ProofRTT),
+		PathMTU: n.Path.MTU, Drift: n.Drift,
+	}
 }

@@ -27,8 +27,8 @@ func TestStatus(t *testing.T) {
 		const rtt = 2 * time.Millisecond
 		want := PeeringStatus{
 			Peer: "b", Role: records.Client, State: Healthy, Endpoint: "172.31.2.11:30840", RTT: time.Millisecond,
-			NodesReady: 2, NodesTotal: 2, Implementation: records.Kernel, Overlay: records.Geneve, Pod: "gateway-0", MTU: 1420,
-			Nodes: []NodeState{{Name: "a1", Ready: true, ProofRTT: rtt}, {Name: "a2", Ready: true, ProofRTT: rtt}},
+			NodesReady: 2, NodesTotal: 2, Implementation: records.Kernel, Overlay: records.Geneve, Pod: "gateway-0", MTU: 1420, PathMTU: 1500,
+			Nodes: []NodeState{{Name: "a1", Ready: true, ProofRTT: rtt, PathMTU: 1500}, {Name: "a2", Ready: true, ProofRTT: rtt, PathMTU: 1500}},
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Error(diff)

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"testing"
 
 	"liqonet.io/liqonet/lab"
@@ -93,6 +94,7 @@ func (c liqoctl) must(ctx context.Context, t *testing.T, args ...string) string 
 // connection is the part of `network connect -o json` that tests look at.
 type connection struct {
 	Changed bool
+	MTU     int
 	Local   connectedSide
 	Remote  connectedSide
 	Stages  []struct {
@@ -112,6 +114,9 @@ type connectedSide struct {
 		Nodes []struct{ Name string }
 	}
 }
+
+// fullSize is the payload of the largest UDP packet that crosses in one piece, in bytes: less IP 20 and UDP 8.
+func (c connection) fullSize() string { return strconv.Itoa(c.MTU - 28) }
 
 // seen is how a pod's address of the other cluster is called on this side.
 func (s connectedSide) seen(t *testing.T, real string) string {

@@ -12,9 +12,6 @@ import (
 	"liqonet.io/liqonet/lab/spec"
 )
 
-// fullSize is the payload of a UDP packet of 1420 bytes, the path's MTU on links of 1500: less IP 20 and UDP 8.
-const fullSize = "1392"
-
 // side is one cluster of a connection, as a sender.
 type side struct {
 	cluster, other string
@@ -87,16 +84,20 @@ func TestNetwork(t *testing.T) {
 	t.Run("disconnect and reset leave nothing", func(t *testing.T) { testRemoval(ctx, t, u, clean) })
 }
 
-// TestNetworkDisjoint connects clusters whose ranges do not collide: addresses stay as they are.
+// TestNetworkDisjoint connects clusters whose ranges do not collide: addresses stay as they are. The network between
+// them carries less than the links of their nodes.
 func TestNetworkDisjoint(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), buildTimeout)
 	defer cancel()
-	l := startLab(ctx, t, "e2e-disjoint", spec.Spec{Clusters: []spec.Cluster{
+	declared := spec.Spec{Clusters: []spec.Cluster{
 		{Name: "a", Nodes: 1},
 		{Name: "b", Nodes: 1, PodCIDR: netip.MustParsePrefix("10.245.0.0/16"), ServiceCIDR: netip.MustParsePrefix("10.97.0.0/16")},
-	}})
+	}}.Complete()
+	l := startLab(ctx, t, "e2e-disjoint", declared)
 	c := newLiqoctl(ctx, t, l)
+	c.narrow(ctx, t, declared, 1460)
 	conn := c.connect(ctx, t)
+	t.Run("the MTU fits the narrowest hop", func(t *testing.T) { testMTU(ctx, t, c, conn, 1460-80) })
 	for _, s := range sides(conn) {
 		for _, m := range s.self.Mappings {
 			if m.What == "pods" && (!m.Identity || m.Real != m.Seen) {
@@ -121,14 +122,14 @@ func testEveryPod(ctx context.Context, t *testing.T, l *lab.Lab, c connection) {
 				for _, args := range [][]string{
 					{"get", "http://" + target + ":8080/"},
 					{"tcp", "-size", "1000000", target + ":7"},
-					{"udp", "-df", "-size", fullSize, target + ":7"},
+					{"udp", "-df", "-size", c.fullSize(), target + ":7"},
 					{"udp", "-size", "4000", target + ":7"}, // in fragments
 				} {
 					if out := inPod(ctx, t, l, s.cluster, sender, args...); !strings.Contains(out, want) {
 						t.Errorf("%v from %s: %q, want %q in it", args, from, out, want)
 					}
 				}
-				inPod(ctx, t, l, s.cluster, sender, "ping", "-df", "-size", fullSize, target)
+				inPod(ctx, t, l, s.cluster, sender, "ping", "-df", "-size", c.fullSize(), target)
 			}
 		}
 	}

@@ -28,8 +28,11 @@ func TestPathSizes(t *testing.T) {
 			}
 			a.connect(k, b)
 			b.connect(k, a)
-			for _, c := range []*testCluster{a, b} {
-				c.awaitSizes(map[*testCluster][]int{a: {linkMTU, linkMTU}, b: {linkMTU, narrowOverlay}}[c])
+			a.awaitSizes(narrowUnderlay, linkMTU, linkMTU)
+			b.awaitSizes(narrowUnderlay, linkMTU, narrowOverlay)
+			if told { // once is enough: it takes half a minute
+				narrow(underlay, narrowUnderlay-100, a, b)
+				a.awaitSizes(narrowUnderlay-100, linkMTU, linkMTU)
 			}
 		})
 	}
@@ -40,27 +43,36 @@ func route(a, b *testCluster, underlay netnstest.Namespace) {
 	underlay.Run("sysctl", "-qw", "net.ipv4.ip_forward=1", "net.ipv4.conf.all.send_redirects=0", "net.ipv4.conf.br0.send_redirects=0")
 	for _, c := range []*testCluster{a, b} {
 		peer := map[*testCluster]*testCluster{a: b, b: a}[c]
-		for i, n := range c.nodes {
-			ip(underlay, fmt.Sprintf("route add %s dev br0 mtu lock %d", c.node(i), narrowUnderlay))
+		for _, n := range c.nodes {
 			for j := range peer.nodes {
 				ip(n, fmt.Sprintf("route add %s via %s", peer.node(j), outside))
 			}
 		}
 	}
+	narrow(underlay, narrowUnderlay, a, b)
 	// In the client's cluster: the server's is entered at the second node, and its gateway runs on the first.
 	ip(underlay, fmt.Sprintf("route add %s via %s dev br0 mtu lock %d", b.podsOf(0), b.node(0), narrowOverlay))
 	ip(b.nodes[1], fmt.Sprintf("route replace %s via %s", b.podsOf(0), outside))
 }
 
-// awaitSizes waits until the gateway reports the sizes of the paths: of all its nodes', and of that to the peer.
-func (c *testCluster) awaitSizes(ofNodes []int) {
+// narrow makes the router carry no more than so many bytes to any node.
+func narrow(underlay netnstest.Namespace, mtu int, clusters ...*testCluster) {
+	for _, c := range clusters {
+		for i := range c.nodes {
+			ip(underlay, fmt.Sprintf("route replace %s dev br0 mtu lock %d", c.node(i), mtu))
+		}
+	}
+}
+
+// awaitSizes waits until the gateway reports the sizes of the paths: of that to the peer, and of all its nodes'.
+func (c *testCluster) awaitSizes(between int, ofNodes ...int) {
 	c.t.Helper()
 	eventually(c.t, joining, func() error {
 		s, err := c.status()
 		if err != nil {
 			return fmt.Errorf("status of cluster %s: %w", c.name, err)
 		}
-		if want := (records.PathSize{Asked: true, MTU: narrowUnderlay}); s.Path != want {
+		if want := (records.PathSize{Asked: true, MTU: between}); s.Path != want {
 			return fmt.Errorf("cluster %s: path between the gateways %+v, want %+v", c.name, s.Path, want)
 		}
 		for i, n := range s.Nodes {

@@ -1,0 +1,137 @@
+package peering
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"liqonet.io/liqonet/internal/records"
+)
+
+// overlayOverhead is what the overlay adds to a packet, in bytes: IP 20, UDP 8, VXLAN or Geneve 8, Ethernet 14.
+const overlayOverhead = 50
+
+// tunnelOverheadLeast is tunnelOverhead where the tunnel runs over IPv4 all the way.
+const tunnelOverheadLeast = tunnelOverhead - 20
+
+// Hop is a part of the way between the pods of two clusters.
+type Hop struct {
+	// Name says which: the links of a cluster's nodes, the way from them to their gateway, or that between gateways.
+	Name string `json:"name"`
+	Size int    `json:"size"` // bytes, of the largest IP packet that it carries in one piece; 0: nobody answers
+	Fits int    `json:"fits"` // bytes, of the largest packet between pods for which that is enough; 0: not known
+	Link bool   `json:"link"` // it is what the links of nodes say, not what was measured
+}
+
+// hopSizes are what a gateway reports of the hops next to it, in bytes; 0: not known.
+type hopSizes struct {
+	gateways int      // between the gateways
+	overlay  int      // from nodes to the gateway, the least of all
+	unasked  []string // hops that are not measured yet
+	silent   []string // hops that could not be measured
+}
+
+// sizesIn returns what a report says of the hops; nil: there is none yet.
+func sizesIn(s *records.Status, nodes []string) hopSizes {
+	var h hopSizes
+	note := func(what string, p records.PathSize) {
+		switch {
+		case !p.Asked:
+			h.unasked = append(h.unasked, what)
+		case p.MTU == 0:
+			h.silent = append(h.silent, what)
+		}
+	}
+	if s == nil {
+		return hopSizes{unasked: []string{"all"}}
+	}
+	note("between the gateways", s.Path)
+	h.gateways = s.Path.MTU
+	for _, name := range nodes {
+		n, _ := nodeStatus(s, name)
+		note("from node "+name+" to the gateway", n.Path)
+		if n.Path.MTU > 0 && (h.overlay == 0 || n.Path.MTU < h.overlay) {
+			h.overlay = n.Path.MTU
+		}
+	}
+	return h
+}
+
+// whole reports whether every hop is measured.
+func (h hopSizes) whole() bool { return len(h.unasked)+len(h.silent) == 0 }
+
+// hops are those of a connection, as far as they are known.
+func hops(a, b *end) []Hop {
+	between := a.sizes.gateways
+	if other := b.sizes.gateways; between == 0 || other > 0 && other < between {
+		between = other
+	}
+	var all []Hop
+	for _, e := range []*end{a, b} {
+		all = append(all, Hop{Name: "on the links of " + e.name, Size: e.fabric.MTU, Fits: fits(e.fabric.MTU, tunnelOverhead), Link: true})
+	}
+	for _, e := range []*end{a, b} {
+		all = append(all, Hop{Name: "from nodes of " + e.name + " to their gateway", Size: e.sizes.overlay, Fits: fits(e.sizes.overlay, overlayOverhead)})
+	}
+	return append(all, Hop{Name: "between the gateways", Size: between, Fits: fits(between, tunnelOverhead)})
+}
+
+func fits(size, overhead int) int {
+	if size == 0 {
+		return 0
+	}
+	return size - overhead
+}
+
+// narrowest is the size in bytes of the largest packet that fits every hop that is known; 0 if none is.
+func narrowest(all []Hop) int {
+	least := 0
+	for _, h := range all {
+		if h.Fits > 0 && (least == 0 || h.Fits < least) {
+			least = h.Fits
+		}
+	}
+	return least
+}
+
+// Narrow returns the measured hops that carry less than the links of nodes let expect.
+func Narrow(all []Hop) []Hop {
+	links := narrowest(slices.DeleteFunc(slices.Clone(all), func(h Hop) bool { return !h.Link }))
+	return slices.DeleteFunc(slices.Clone(all), func(h Hop) bool { return h.Link || h.Fits == 0 || h.Fits >= links })
+}
+
+// fittingMTU is the MTU of a peering by what is known of the hops: 0 before the nodes have reported. One that
+// stands does not rise before all is measured: what is not known may be what made it fall.
+func (e *end) fittingMTU(peer *end) int {
+	if e.fabric.MTU == 0 || peer.fabric.MTU == 0 {
+		return 0
+	}
+	mtu := narrowest(hops(e, peer))
+	if e.sizes.whole() && peer.sizes.whole() {
+		return mtu
+	}
+	for _, side := range []*end{e, peer} {
+		if side.have != nil {
+			mtu = min(mtu, side.have.MTU)
+		}
+	}
+	return mtu
+}
+
+// narrowReason says which hops of a report carry no packets of that size, in bytes; "": all do, or none is measured.
+func narrowReason(s *records.Status, nodes []string, mtu int) string {
+	var reasons []string
+	if size := s.Path.MTU; size > 0 && mtu+tunnelOverheadLeast > size {
+		reasons = append(reasons, fmt.Sprintf("the path between the gateways carries %d, which is enough for %d", size, size-tunnelOverhead))
+	}
+	for _, name := range nodes {
+		n, _ := nodeStatus(s, name)
+		if size := n.Path.MTU; size > 0 && mtu+overlayOverhead > size {
+			reasons = append(reasons, fmt.Sprintf("that from node %s to the gateway %d, enough for %d", name, size, size-overlayOverhead))
+		}
+	}
+	if len(reasons) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("packets of %d bytes do not fit: %s (liqoctl network connect --update adapts the MTU)", mtu, strings.Join(reasons, ", "))
+}

@@ -1,0 +1,125 @@
+package peering
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/records"
+)
+
+// measureTime is how long gateways and nodes may take to measure their hops once the tunnel works: some seconds
+// where a hop is narrow, but the helpers of an earlier release never tell.
+const measureTime = 20 * time.Second
+
+// measure waits for what the helpers measure of the hops, and writes both documents anew where one is narrower than
+// the links. Where nothing changed, what was known before still counts.
+func (c *connector) measure(ctx context.Context) error {
+	if len(c.local.changes)+len(c.remote.changes) > 0 {
+		if err := c.both(ctx, func(ctx context.Context, e *end) error { return e.measure(ctx) }); err != nil {
+			return err
+		}
+	}
+	c.warnMTU()
+	if c.MTU != 0 {
+		return nil
+	}
+	return c.both(ctx, func(ctx context.Context, e *end) error {
+		p := e.written
+		if p.MTU = e.fittingMTU(c.other(e)); p.MTU == 0 || p.MTU == e.written.MTU {
+			return nil
+		}
+		return e.write(ctx, p)
+	})
+}
+
+// readSizes reads what a peering's gateway has reported of the hops so far.
+func (e *end) readSizes(ctx context.Context) error {
+	name := records.StatusName(e.peering)
+	object, err := e.Cluster.Kube.CoreV1().ConfigMaps(e.Cluster.Namespace).Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		object, err = &corev1.ConfigMap{}, nil
+	}
+	if err != nil {
+		return fmt.Errorf("read ConfigMap %s/%s of cluster %q: %w", e.Cluster.Namespace, name, e.Cluster.Context, err)
+	}
+	status, err := readStatus(object)
+	if err != nil {
+		return err
+	}
+	e.sizes = sizesIn(status, e.readyNodes())
+	return nil
+}
+
+// measure waits for the gateway's report of all hops. That some cannot be measured is no error.
+func (e *end) measure(ctx context.Context) error {
+	what := fmt.Sprintf("packets to cross from cluster %q", e.Cluster.Context)
+	err := e.Cluster.FailFast(ctx, gatewaySelector(e.peering), func(ctx context.Context) error {
+		return e.awaitStatus(ctx, what, tunnelMissing)
+	})
+	if err != nil {
+		return err
+	}
+	bounded, cancel := context.WithTimeout(ctx, measureTime)
+	defer cancel()
+	err = e.awaitStatus(bounded, what, func(s *records.Status) string {
+		e.sizes = sizesIn(s, e.readyNodes())
+		return strings.Join(e.sizes.unasked, ", ")
+	})
+	if err != nil && (ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded)) {
+		return err
+	}
+	if unknown := append(e.sizes.unasked, e.sizes.silent...); len(unknown) > 0 {
+		e.reporter.Warn(fmt.Sprintf("cluster %q: how large packets may be is not known %s", e.Cluster.Context, strings.Join(unknown, ", ")),
+			"where less passes than on the nodes' links, use --mtu")
+	}
+	return nil
+}
+
+// awaitStatus waits until nothing is missing in the gateway's report, which is nil before the first.
+func (e *end) awaitStatus(ctx context.Context, what string, missing func(*records.Status) string) error {
+	return cluster.Wait(ctx, e.Cluster, cluster.Named(records.StatusName(e.peering)), what, func(all []*corev1.ConfigMap) (string, error) {
+		if len(all) == 0 {
+			return "the gateway has no place to report", nil
+		}
+		status, err := readStatus(all[0])
+		if err != nil {
+			return "", err
+		}
+		return missing(status), nil
+	})
+}
+
+// tunnelMissing says why gateways do not hear each other; "" when they do.
+func tunnelMissing(s *records.Status) string {
+	if s == nil {
+		_, reason := Judge(Observation{})
+		return reason
+	}
+	_, reason := judgeTunnel(s)
+	return reason
+}
+
+// warnMTU says so when the user wants packets that do not fit.
+func (c *connector) warnMTU() {
+	all := hops(c.local, c.remote)
+	least := narrowest(all)
+	if least == 0 || c.MTU <= least {
+		return
+	}
+	var narrow []string
+	for _, h := range all {
+		if h.Fits > 0 && h.Fits < c.MTU {
+			narrow = append(narrow, fmt.Sprintf("%s %d", h.Name, h.Size))
+		}
+	}
+	c.reporter.Warn(fmt.Sprintf("packets of %d bytes do not fit: %s", c.MTU, strings.Join(narrow, ", ")), "use --mtu "+strconv.Itoa(least)+" or less")
+}

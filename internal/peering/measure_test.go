@@ -1,0 +1,117 @@
+package peering
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"liqonet.io/liqonet/internal/records"
+)
+
+// TestConnectMeasuresHops: the MTU is what fits the narrowest hop, wherever it is, and both documents have it.
+func TestConnectMeasuresHops(t *testing.T) {
+	for name, c := range map[string]struct {
+		narrow func(a, b *world)
+		want   int
+		hop    string
+	}{
+		"as wide as the links":    {func(_, _ *world) {}, 1420, ""},
+		"between the gateways":    {func(a, b *world) { a.between, b.between = 1460, 1460 }, 1380, "between the gateways"},
+		"nodes of a":              {func(a, _ *world) { a.overlay = 1400 }, 1350, "from nodes of a to their gateway"},
+		"nodes of b, little":      {func(_, b *world) { b.overlay = 1480 }, 1420, ""},
+		"a server that says more": {func(a, _ *world) { a.between = 1460 }, 1380, "between the gateways"},
+		"nobody answers":          {func(a, b *world) { a.between, b.between, a.overlay, b.overlay = 0, 0, 0, 0 }, 1420, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, b := twoWorlds()
+				c.narrow(a, b)
+				live(t, a, b)
+				said := &recorder{}
+				got, err := Connect(t.Context(), connectOptions(a, b), said)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got.MTU != c.want || peeringOf(t, a).MTU != c.want || peeringOf(t, b).MTU != c.want {
+					t.Errorf("MTU %d, documents %d and %d, want %d", got.MTU, peeringOf(t, a).MTU, peeringOf(t, b).MTU, c.want)
+				}
+				var narrow []string
+				for _, h := range Narrow(got.Hops) {
+					narrow = append(narrow, h.Name)
+				}
+				if strings.Join(narrow, ", ") != c.hop {
+					t.Errorf("narrower than the links: %v of %+v, want %q", narrow, got.Hops, c.hop)
+				}
+				warned := slices.ContainsFunc(said.said(), func(line string) bool { return strings.Contains(line, "is not known between the gateways") })
+				if warned != (a.between == 0) {
+					t.Errorf("said %q", said.said())
+				}
+				again, err := Connect(t.Context(), connectOptions(a, b), said)
+				if err != nil || again.Changed || again.MTU != c.want || again.Took > 2*time.Second {
+					t.Errorf("once more: %+v, %v: want no change, at once", again, err)
+				}
+			})
+		})
+	}
+}
+
+// TestConnectAdaptsToHops: what narrowed later is a difference, and an update adapts to it.
+func TestConnectAdaptsToHops(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := connected(t)
+		for _, w := range []*world{a, b} {
+			w.set(func() { w.between = 1400 })
+		}
+		<-time.After(time.Second)
+		o := connectOptions(a, b)
+		if _, err := Connect(t.Context(), o, &recorder{}); err == nil || !strings.Contains(err.Error(), "mtu: 1420 -> 1320") {
+			t.Errorf("error %v, want the difference", err)
+		}
+		o.Update = true
+		if got, err := Connect(t.Context(), o, &recorder{}); err != nil || got.MTU != 1320 || peeringOf(t, a).MTU != 1320 || peeringOf(t, b).MTU != 1320 {
+			t.Errorf("update: %+v, %v", got, err)
+		}
+	})
+}
+
+// TestConnectKeepsTheUsersMTU: --mtu counts, with a warning that names the hop where it does not fit.
+func TestConnectKeepsTheUsersMTU(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := twoWorlds()
+		a.between, b.between = 1400, 1400
+		live(t, a, b)
+		o, said := connectOptions(a, b), &recorder{}
+		o.MTU = 1340
+		if got, err := Connect(t.Context(), o, said); err != nil || got.MTU != 1340 || peeringOf(t, b).MTU != 1340 {
+			t.Errorf("%+v, %v", got, err)
+		}
+		const want = "warn packets of 1340 bytes do not fit: between the gateways 1400 (use --mtu 1320 or less)"
+		if !slices.Contains(said.said(), want) {
+			t.Errorf("said %q, want %q", said.said(), want)
+		}
+	})
+}
+
+// TestOldHelpersDoNotTell: what is not measured in time is left to the links, and an MTU that stands does not rise.
+func TestOldHelpersDoNotTell(t *testing.T) {
+	known := hopSizes{gateways: 1500, overlay: 1500}
+	unknown := sizesIn(&records.Status{}, []string{"n1"})
+	e, peer := &end{sizes: known}, &end{sizes: known}
+	if got := e.fittingMTU(peer); got != 0 {
+		t.Errorf("before the nodes have reported: %d", got)
+	}
+	e.fabric.MTU, peer.fabric.MTU = 1500, 9000
+	if got := e.fittingMTU(peer); got != 1420 {
+		t.Errorf("all is measured: %d", got)
+	}
+	peer.have = &records.Peering{MTU: 1380}
+	if got := e.fittingMTU(peer); got != 1420 {
+		t.Errorf("all is measured, the MTU was less: %d", got)
+	}
+	e.sizes = unknown
+	if a, b := e.fittingMTU(peer), peer.fittingMTU(e); a != 1380 || b != 1380 {
+		t.Errorf("not all is measured, the MTU was less: %d and %d", a, b)
+	}
+}

@@ -1,0 +1,49 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"liqonet.io/liqonet/lab/spec"
+)
+
+// narrow makes the router between the clusters' node networks carry no more than so many bytes.
+func (c liqoctl) narrow(ctx context.Context, t *testing.T, declared spec.Spec, mtu int) {
+	t.Helper()
+	for _, cluster := range declared.Clusters {
+		inNode(ctx, t, c, "router", fmt.Sprintf("ip route change %s dev br-%s src %s mtu lock %d",
+			cluster.NodeNetwork, cluster.Name, cluster.RouterAddress(), mtu))
+	}
+}
+
+// testMTU has packets of that size cross in one piece, larger ones refused, and much TCP pass; it looks for the hop that
+// decides in the answers of connect and status.
+func testMTU(ctx context.Context, t *testing.T, c liqoctl, conn connection, mtu int) {
+	if conn.MTU != mtu {
+		t.Fatalf("MTU %d, want %d", conn.MTU, mtu)
+	}
+	said := c.must(ctx, t, "network", "connect", "--context", "a", "--remote-context", "b", "--gw-server-service-type", "NodePort")
+	for _, want := range []string{
+		"nothing changed", fmt.Sprintf("MTU %d: measured", mtu), fmt.Sprintf("%d between the gateways", mtu+80),
+		fmt.Sprintf("narrower than the links: between the gateways, whose %d bytes", mtu+80),
+	} {
+		if !strings.Contains(said, want) {
+			t.Errorf("connect says no %q:\n%s", want, said)
+		}
+	}
+	for _, cluster := range []string{"a", "b"} {
+		if wide := c.must(ctx, t, "network", "status", "--context", cluster, "-o", "wide"); !strings.Contains(wide, fmt.Sprintf("%d, nodes 1500", mtu+80)) {
+			t.Errorf("status of %s:\n%s", cluster, wide)
+		}
+	}
+	for _, s := range sides(conn) {
+		sender := podOn(ctx, t, c.lab, s.cluster, nodesOf(ctx, t, c.lab, s.cluster)[0])
+		target := s.self.seen(t, podOn(ctx, t, c.lab, s.other, nodesOf(ctx, t, c.lab, s.other)[0]).IP)
+		inPod(ctx, t, c.lab, s.cluster, sender, "tcp", "-size", "20000000", target+":7")
+		if out, err := c.lab.Kubectl(ctx, s.cluster, "exec", sender.Name, "--", "/bin/workload", "ping", "-df", "-size", fmt.Sprint(mtu-27), target); err == nil {
+			t.Errorf("a packet of %d bytes crosses: %s", mtu+1, out)
+		}
+	}
+}
