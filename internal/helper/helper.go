@@ -110,9 +110,11 @@ var errWaiting = errors.New("not written yet")
 
 // Pauses of a loop.
 const (
-	// passPause is the least time between two passes: what comes together, such as the kernel's notifications of
-	// what a pass changed, is one more pass, and a quarrel with another program takes no core.
-	passPause = 50 * time.Millisecond
+	// firstPause is the least time between two passes: what comes together, such as the kernel's notifications of
+	// what a pass changed, is one more pass. It doubles up to passPause while one follows the other, so that a
+	// quarrel with another program takes no core.
+	firstPause = 5 * time.Millisecond
+	passPause  = 50 * time.Millisecond
 	// firstRetry and lastRetry bound the time after which a step that failed is tried again; it doubles.
 	firstRetry = 250 * time.Millisecond
 	lastRetry  = 8 * time.Second
@@ -125,7 +127,8 @@ func loop(ctx context.Context, h *health, log *slog.Logger, step func(context.Co
 	timer, pause := time.NewTimer(0), time.NewTimer(0)
 	defer timer.Stop()
 	defer pause.Stop()
-	retry := firstRetry
+	retry, rest := firstRetry, firstPause
+	ended := time.Now() // the last pass
 	for {
 		select {
 		case <-ctx.Done():
@@ -137,6 +140,10 @@ func loop(ctx context.Context, h *health, log *slog.Logger, step func(context.Co
 			return nil
 		case <-wake:
 		case <-timer.C:
+		}
+		rest = min(2*rest, passPause)
+		if time.Since(ended) > passPause {
+			rest = firstPause
 		}
 		err := step(ctx)
 		next := resync
@@ -155,7 +162,8 @@ func loop(ctx context.Context, h *health, log *slog.Logger, step func(context.Co
 		}
 		h.set(err)
 		timer.Reset(next)
-		pause.Reset(passPause)
+		ended = time.Now()
+		pause.Reset(rest)
 	}
 }
 

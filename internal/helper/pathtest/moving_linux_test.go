@@ -1,0 +1,235 @@
+package pathtest
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"liqonet.io/liqonet/internal/netnstest"
+)
+
+const (
+	moves        = 12
+	moverPort    = 7002
+	moverEvery   = time.Millisecond
+	moverAtMost  = 100 * time.Millisecond // from status.podIP to the first answer; the median of all moves
+	moverPodName = "mover"
+)
+
+// The address lies in the pod CIDR, and in no node's share of it.
+var (
+	moverAddress = netip.MustParseAddr("10.244.77.5")
+	seenMover    = netip.MustParseAddr("10.11.77.5")
+)
+
+// TestPodsThatMove: a pod whose address is not its node's, as of Calico, is reached from the peer soon after the API
+// server has its address, wherever it comes back, and is gone from the routes when it is deleted.
+func TestPodsThatMove(t *testing.T) {
+	t.Parallel()
+	k := combinations()[0]
+	a, b, _ := twoClusters(t)
+	a.connect(k, b)
+	b.connect(k, a)
+	for _, c := range []*testCluster{a, b} {
+		c.awaitProof(k)
+	}
+	for i := range a.nodes {
+		a.addMover(i)
+	}
+	m := watchMover(t, a)
+	p := startProbing(t, b.pods[1])
+	var took []time.Duration
+	for i := range moves {
+		node := a.nodeName(i % nodesPerCluster)
+		a.placeMover(node)
+		took = append(took, p.answerOf(node).Sub(m.next()))
+		a.removeMover()
+		p.forget()
+	}
+	slices.Sort(took)
+	t.Logf("from status.podIP to the first answer: median %v, most %v of %v", took[moves/2], took[moves-1], took)
+	if took[moves/2] > moverAtMost {
+		t.Errorf("median %v, want %v at most", took[moves/2], moverAtMost)
+	}
+}
+
+// addMover makes the pod on a node, which alone knows of it, and has it answer with the node's name.
+func (c *testCluster) addMover(node int) {
+	pod, n := netnstest.New(c.t), c.nodes[node]
+	ip(n,
+		fmt.Sprintf("link add mover type veth peer name eth0 netns %s", pod.Path()),
+		"link set mover up",
+		fmt.Sprintf("route add %s dev mover", moverAddress),
+	)
+	n.Run("sysctl", "-qw", "net.ipv4.conf.mover.proxy_arp=1", "net.ipv4.neigh.mover.proxy_delay=0")
+	ip(pod,
+		"link set eth0 up",
+		fmt.Sprintf("addr add %s/32 dev eth0", moverAddress),
+		"route add 169.254.1.1 dev eth0 scope link",
+		"route add default via 169.254.1.1",
+	)
+	conn := listenIn(c.t, pod, moverPort)
+	go func() {
+		buf := make([]byte, 64)
+		for {
+			_, from, err := conn.ReadFrom(buf)
+			if err != nil {
+				return
+			}
+			_, _ = conn.WriteTo([]byte(c.nodeName(node)), from)
+		}
+	}()
+}
+
+// listenIn opens a UDP socket in a namespace until the test ends.
+func listenIn(t *testing.T, ns netnstest.Namespace, port int) net.PacketConn {
+	t.Helper()
+	var conn net.PacketConn
+	if err := ns.Do(func() (err error) {
+		conn, err = (&net.ListenConfig{}).ListenPacket(context.Background(), "udp4", fmt.Sprintf(":%d", port))
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+// placeMover makes the pod in the API: bound to a node, then with its address, as the kubelet does.
+func (c *testCluster) placeMover(node string) {
+	c.t.Helper()
+	pods := c.kube.CoreV1().Pods(metav1.NamespaceDefault)
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: moverPodName, Namespace: metav1.NamespaceDefault}, Spec: corev1.PodSpec{NodeName: node}}
+	pod, err := pods.Create(c.t.Context(), pod, metav1.CreateOptions{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	pod.Status = corev1.PodStatus{
+		Phase: corev1.PodRunning, PodIP: moverAddress.String(), PodIPs: []corev1.PodIP{{IP: moverAddress.String()}},
+	}
+	if _, err := pods.UpdateStatus(c.t.Context(), pod, metav1.UpdateOptions{}); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// removeMover deletes the pod and waits until the gateway has no route to it.
+func (c *testCluster) removeMover() {
+	c.t.Helper()
+	if err := c.kube.CoreV1().Pods(metav1.NamespaceDefault).Delete(c.t.Context(), moverPodName, metav1.DeleteOptions{}); err != nil {
+		c.t.Fatal(err)
+	}
+	eventually(c.t, joining, func() error {
+		if routes := c.gateway.Run("ip", "route", "show", "table", "all"); strings.Contains(routes, moverAddress.String()) {
+			return fmt.Errorf("the gateway has a route to %s, which is no pod any more:\n%s", moverAddress, routes)
+		}
+		return nil
+	})
+}
+
+// moverWatch tells when the API server had the pod's address.
+type moverWatch struct {
+	t    *testing.T
+	seen chan time.Time
+}
+
+func watchMover(t *testing.T, c *testCluster) moverWatch {
+	t.Helper()
+	w, err := c.kube.CoreV1().Pods(metav1.NamespaceDefault).Watch(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.Stop)
+	m := moverWatch{t, make(chan time.Time, moves)}
+	go func() {
+		for e := range w.ResultChan() {
+			if pod, ok := e.Object.(*corev1.Pod); ok && e.Type == "MODIFIED" && pod.Status.PodIP != "" {
+				m.seen <- time.Now()
+			}
+		}
+	}()
+	return m
+}
+
+// next is when the pod's address appeared the next time.
+func (m moverWatch) next() time.Time {
+	m.t.Helper()
+	select {
+	case at := <-m.seen:
+		return at
+	case <-time.After(joining):
+		m.t.Fatal("the API server has no address of the pod")
+		return time.Time{}
+	}
+}
+
+// probing asks the pod all the time, from a pod of the peer.
+type probing struct {
+	t     *testing.T
+	mu    sync.Mutex
+	first map[string]time.Time // by node: the first answer since forget
+}
+
+func startProbing(t *testing.T, from netnstest.Namespace) *probing {
+	t.Helper()
+	p := &probing{t: t, first: map[string]time.Time{}}
+	conn := listenIn(t, from, 0)
+	go func() {
+		buf := make([]byte, 64)
+		for {
+			n, _, err := conn.ReadFrom(buf)
+			if err != nil {
+				return
+			}
+			p.mu.Lock()
+			if _, ok := p.first[string(buf[:n])]; !ok {
+				p.first[string(buf[:n])] = time.Now()
+			}
+			p.mu.Unlock()
+		}
+	}()
+	target := net.UDPAddrFromAddrPort(netip.AddrPortFrom(seenMover, moverPort))
+	tick := time.NewTicker(moverEvery)
+	t.Cleanup(tick.Stop)
+	go func() {
+		for {
+			select {
+			case <-t.Context().Done():
+				return
+			case <-tick.C:
+			}
+			_, _ = conn.WriteTo([]byte("where"), target) // unreachable most of the time
+		}
+	}()
+	return p
+}
+
+// answerOf waits for the first answer from a node since forget.
+func (p *probing) answerOf(node string) (at time.Time) {
+	p.t.Helper()
+	eventually(p.t, joining, func() error {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		var ok bool
+		if at, ok = p.first[node]; !ok {
+			return fmt.Errorf("no answer from the pod on %s", node)
+		}
+		return nil
+	})
+	return at
+}
+
+// forget makes the next answers the first ones.
+func (p *probing) forget() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	clear(p.first)
+}
