@@ -232,8 +232,8 @@ func (l *Lab) KillNode(ctx context.Context, node string) error { return l.client
 // StartNode starts a node that was killed and returns when it is Ready.
 func (l *Lab) StartNode(ctx context.Context, node string) error { return l.client.StartNode(ctx, node) }
 
-// NodeCommand returns a command, not started, that runs a program in a node, in "router" or, for the control
-// plane of cluster a, in "a-cp". The programs of the lab, such as workload, are in a node's PATH.
+// NodeCommand returns a command, not started, that runs a program in a node, in "router", on the machine "outside"
+// or, for the control plane of cluster a, in "a-cp". The programs of the lab, such as workload, are in a node's PATH.
 func (l *Lab) NodeCommand(ctx context.Context, node string, argv ...string) *exec.Cmd {
 	args := append([]string{"--name", l.paths.Name, "exec", node, "--"}, argv...)
 	return exec.CommandContext(ctx, filepath.Join(l.status.Tools, "lab"), args...)

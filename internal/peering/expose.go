@@ -54,6 +54,9 @@ func (o ExposeOptions) run(ctx context.Context, r Reporter, serve bool) (Exposur
 	x := &exposer{ExposeOptions: o, cluster: o.Side.Cluster, serve: serve}
 	s := stages{reporter: r}
 	err := s.run(ctx, stageReach, "", func(ctx context.Context) (string, error) { return x.cluster.Context, x.read(ctx) })
+	if err == nil && serve {
+		err = x.checkOutside(ctx) // by itself: who reads the refusal need not know of stages
+	}
 	if err == nil {
 		err = s.run(ctx, stageAddress, "", func(ctx context.Context) (string, error) { return "", x.change(ctx) })
 	}
@@ -133,9 +136,6 @@ func (x *exposer) change(ctx context.Context) error {
 
 // expose reserves an address and writes it into the peering's document.
 func (x *exposer) expose(ctx context.Context) error {
-	if err := x.checkOutside(ctx); err != nil {
-		return err
-	}
 	if x.host == (records.Exposed{}) && len(x.peering.Exposed) >= records.MaxExposed {
 		return x.full(fmt.Errorf("expose %s: peering %q has %d exposed hosts, the most there can be", x.Host, x.Peer, len(x.peering.Exposed)))
 	}
@@ -147,7 +147,7 @@ func (x *exposer) expose(ctx context.Context) error {
 	wanted := records.Exposed{Host: x.Host}
 	var refused error
 	err := x.reserve(ctx, func(r *ipam.Registry) (err error) {
-		if refused = x.checkRanges(r); refused != nil {
+		if refused = x.checkRanges(r); refused != nil { // what came in between
 			return refused
 		}
 		// No peer of later may get the host's address for its pods: this one would reach them. What a user keeps free

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"liqonet.io/liqonet/ipam"
+	"liqonet.io/liqonet/ipam/store"
 )
 
 // unfit says why an address cannot be exposed, and what to do instead.
@@ -41,8 +42,15 @@ func checkHost(a netip.Addr) error {
 	return nil
 }
 
-// checkOutside refuses addresses of the cluster's machines.
+// checkOutside refuses addresses of the cluster and of its peers.
 func (x *exposer) checkOutside(ctx context.Context) error {
+	held, err := store.New(x.cluster.Kube, x.cluster.Namespace).Load(ctx)
+	if err != nil {
+		return explainAddresses(x.cluster.Context, err)
+	}
+	if err := x.checkRanges(held); err != nil {
+		return err
+	}
 	nodes, err := listNodes(ctx, x.cluster)
 	if err != nil {
 		return err

@@ -29,10 +29,10 @@ func TestNetwork(t *testing.T) {
 	defer cancel()
 	l := startLab(ctx, t, "e2e-network", spec.Default())
 	admin := newLiqoctl(ctx, t, l)
-	clean := map[string]string{}
+	before := before{kernels: map[string]string{}}
 	for _, cluster := range []string{"a", "b"} {
 		for _, node := range nodesOf(ctx, t, l, cluster) {
-			clean[node] = kernelOf(ctx, t, l, node)
+			before.kernels[node] = kernelOf(ctx, t, l, node)
 		}
 	}
 
@@ -68,6 +68,10 @@ func TestNetwork(t *testing.T) {
 			c.must(ctx, t, "ipam", "check", "--context", cluster)
 		}
 	})
+	for _, host := range spec.OutsideHosts() {
+		serveOutside(ctx, t, l, host)
+	}
+	t.Run("hosts outside are reached when exposed", func(t *testing.T) { before.outside = testExposed(ctx, t, u) })
 	t.Run("users do no more than their level", func(t *testing.T) { testLevels(ctx, t, u) })
 	t.Run("a node's helper writes its own Lease alone", func(t *testing.T) { testOwnLease(ctx, t, l) })
 	t.Run("a gateway writes its own records alone", func(t *testing.T) { testGatewayAccount(ctx, t, l) })
@@ -81,7 +85,7 @@ func TestNetwork(t *testing.T) {
 		awaitHealthy(ctx, t, u.looker, 3)
 		testEveryPod(ctx, t, l, conn)
 	})
-	t.Run("disconnect and reset leave nothing", func(t *testing.T) { testRemoval(ctx, t, u, clean) })
+	t.Run("disconnect and reset leave nothing", func(t *testing.T) { testRemoval(ctx, t, u, before) })
 }
 
 // TestNetworkDisjoint connects clusters whose ranges do not collide: addresses stay as they are. The network between
@@ -207,14 +211,24 @@ func awaitHealthy(ctx context.Context, t *testing.T, c liqoctl, nodes int) {
 	}, func() string { return fmt.Sprintf("status: %+v", all) })
 }
 
+// before is what a removal is to end, and what it is to leave.
+type before struct {
+	kernels map[string]string // of nodes, as they were
+	outside netip.Addr        // by which b reaches an exposed host
+}
+
 // testRemoval disconnects and resets, and looks for what is left in kernels and API servers.
-func testRemoval(ctx context.Context, t *testing.T, users users, clean map[string]string) {
+func testRemoval(ctx context.Context, t *testing.T, users users, before before) {
 	if _, said, code := users.installer.run(ctx, t, "network", "reset", "--context", "a"); code != 1 || !strings.Contains(said, "hint:") {
 		t.Errorf("reset while a peering stands: exit code %d\n%s", code, said)
 	}
 	users.connector.must(ctx, t, "network", "disconnect", "--context", "a", "--remote-context", "b")
 	l := users.admin.lab
-	for node, want := range clean {
+	expectNothing(ctx, t, l, before.outside)
+	if out := users.looker.must(ctx, t, "ipam", "list", "--context", "a", "-o", "wide"); strings.Contains(out, spec.OutsideHosts()[0].String()) {
+		t.Errorf("addresses of hosts outside after disconnect:\n%s", out)
+	}
+	for node, want := range before.kernels {
 		if got := kernelOf(ctx, t, l, node); got != want {
 			t.Errorf("node %s after disconnect:\n%s\nwant:\n%s", node, got, want)
 		}

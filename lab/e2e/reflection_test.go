@@ -14,6 +14,9 @@ import (
 	"liqonet.io/liqonet/lab/spec"
 )
 
+// exposedToB is a host outside that cluster a exposes to b. What matters is its address.
+const exposedToB = "192.0.2.17"
+
 // TestReflection connects three clusters that use the same pod CIDR, each with each, and compares what `ipam
 // translate` answers with what packets bear.
 func TestReflection(t *testing.T) {
@@ -31,6 +34,7 @@ func TestReflection(t *testing.T) {
 			}
 		}
 	}
+	c.must(ctx, t, "network", "expose", exposedToB, "--context", "a", "--peer", "b")
 	t.Run("an address that belongs nowhere is refused", func(t *testing.T) {
 		out, said, code := c.run(ctx, t, "ipam", "translate", "--context", "a", "--peer", "b", "192.0.2.1")
 		if code != 1 || out != "" || !strings.Contains(said, "192.0.2.1") || !strings.Contains(said, "hint:") {

@@ -100,6 +100,7 @@ func (c liqoctl) testServiceAnswers(ctx context.Context, t *testing.T, mirror as
 	for path, flags := range map[string][]string{
 		"/v1/peers/b/export?address=" + here:                         {"--peer", "b", here},
 		"/v1/peers/b/export?address=10.80.0.1":                       {"--peer", "b", "10.80.0.1"},
+		"/v1/peers/b/export?address=" + exposedToB:                   {"--peer", "b", exposedToB},
 		"/v1/peers/b/exported-from?address=" + exported:              {"--peer", "b", "--reverse", exported},
 		"/v1/peers/b/import?address=" + there + "&address=10.70.0.1": {"--peer", "b", "--import", there, "10.70.0.1"},
 		"/v1/peers/b/imported-from?address=" + called:                {"--peer", "b", "--import", "--reverse", called},

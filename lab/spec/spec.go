@@ -129,6 +129,9 @@ func (s Spec) Validate() error {
 		for _, err := range c.problems() {
 			errs = append(errs, fmt.Errorf("cluster %q: %w", c.Name, err))
 		}
+		if c.NodeNetwork.Overlaps(OutsideNetwork) {
+			errs = append(errs, fmt.Errorf("cluster %q: node network %s overlaps %s, the network outside", c.Name, c.NodeNetwork, OutsideNetwork))
+		}
 		for _, other := range s.Clusters[:i] {
 			if c.Name == other.Name {
 				errs = append(errs, fmt.Errorf("cluster %q: declared twice", c.Name))

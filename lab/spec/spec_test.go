@@ -68,6 +68,7 @@ func TestParseRefuses(t *testing.T) {
 		"services too wide":   {"clusters: [{name: a, serviceCIDR: 11.0.0.0/8}]", "want /12 to /27"},
 		"pods over services":  {"clusters: [{name: a, podCIDR: 10.0.0.0/8}]", "overlaps podCIDR"},
 		"shared node network": {"clusters: [{name: a}, {name: b, nodeNetwork: 172.31.0.0/16}]", "to which it is routed"},
+		"nodes outside":       {"clusters: [{name: a, nodeNetwork: 192.0.2.0/24}]", "the network outside"},
 		"small mtu":           {"clusters: [{name: a, mtu: 576}]", "want 1280 to 9000"},
 		"unknown style":       {"clusters: [{name: a, podNetwork: smoke}]", `podNetwork "smoke": want one of [routes vxlan]`},
 		"narrow pool":         {"clusters: [{name: a, nodes: 1, podCIDR: 10.1.0.0/22, podAddresses: pool}]", "/20 or wider"},

@@ -11,8 +11,11 @@ import (
 	nodes "liqonet.io/liqonet/lab/node"
 )
 
-// routerPlace is the name by which programs are run in the router.
-const routerPlace = "router"
+// Names by which programs are run in the router and on the machine outside.
+const (
+	routerPlace  = "router"
+	outsidePlace = "outside"
+)
 
 func (s *Supervisor) handler() http.Handler {
 	mux := http.NewServeMux()
@@ -91,7 +94,10 @@ func writeJSON(w http.ResponseWriter, answer any) {
 func (s *Supervisor) status(ctx context.Context) control.Status {
 	st := control.Status{
 		Name: s.paths.Name, Tools: s.tools, Kubeconfig: s.paths.Kubeconfig(), Logs: s.paths.Data(),
-		Places: map[string]nodes.Place{routerPlace: {PID: os.Getpid(), Net: s.underlay.Router.Path()}},
+		Places: map[string]nodes.Place{
+			routerPlace:  {PID: os.Getpid(), Net: s.underlay.Router.Path()},
+			outsidePlace: {PID: os.Getpid(), Net: s.underlay.Outside.Path()},
+		},
 	}
 	for _, c := range s.clusters {
 		st.Places[c.Name()+"-cp"] = nodes.Place{PID: os.Getpid(), Net: c.control.Namespace.Path()}

@@ -75,7 +75,7 @@ func newStyled(t *testing.T, s spec.Spec) (*Underlay, []Member) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { u.Router.Close() })
+	t.Cleanup(func() { u.Router.Close(); u.Outside.Close() })
 	var members []Member
 	for _, c := range s.Clusters {
 		for n := range c.Nodes {

@@ -1,5 +1,5 @@
 // Package underlay is the network below the clusters of a lab: a router namespace with one bridge a cluster,
-// and the namespaces of control planes and nodes attached to it. Node networks route to each other; pod
+// the namespaces of control planes and nodes attached to it, and one of a machine beyond it. Node networks route to each other; pod
 // networks are known only inside their cluster, in whatever style it has.
 package underlay
 
@@ -19,10 +19,11 @@ import (
 // uplink is the name, inside a member, of its link to the node network.
 const uplink = "eth0"
 
-// Underlay is the router and its bridges.
+// Underlay is the router, its bridges and the machine outside.
 type Underlay struct {
-	Router *netns.Namespace
-	tables map[string]int // the router's, for pods of clusters whose nodes do not hide them, by cluster
+	Router  *netns.Namespace
+	Outside *netns.Namespace
+	tables  map[string]int // the router's, for pods of clusters whose nodes do not hide them, by cluster
 }
 
 // Member is a namespace with an address in a node network.
@@ -32,7 +33,7 @@ type Member struct {
 	Namespace *netns.Namespace
 }
 
-// New makes the router with a bridge for every cluster.
+// New makes the router with a bridge for every cluster, and the machine outside.
 func New(s spec.Spec) (*Underlay, error) {
 	router, err := netns.New()
 	if err != nil {
@@ -50,6 +51,9 @@ func New(s spec.Spec) (*Underlay, error) {
 	}
 	defer kernel.Close()
 	u := &Underlay{Router: router, tables: make(map[string]int)}
+	if u.Outside, err = newOutside(kernel); err != nil {
+		return nil, err
+	}
 	for _, c := range s.Clusters {
 		bridge := &netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: bridgeName(c), MTU: c.MTU}}
 		if err := kernel.LinkAdd(bridge); err != nil {

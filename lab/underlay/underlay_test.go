@@ -21,7 +21,7 @@ func newMembers(t *testing.T) (a, b Member) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { u.Router.Close() })
+	t.Cleanup(func() { u.Router.Close(); u.Outside.Close() })
 	var members []Member
 	for _, c := range s.Clusters {
 		m, err := u.Attach(c, c.NodeName(1), c.NodeAddress(1))
@@ -96,6 +96,7 @@ func TestAttachReplacesAnOldPort(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer u.Router.Close()
+	defer u.Outside.Close()
 	c := s.Clusters[0]
 	for range 2 {
 		m, err := u.Attach(c, c.NodeName(1), c.NodeAddress(1))
@@ -103,5 +104,35 @@ func TestAttachReplacesAnOldPort(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer m.Namespace.Close()
+	}
+}
+
+// TestOutside: nodes reach the machine beyond the router by each of its addresses.
+func TestOutside(t *testing.T) {
+	s := spec.Default()
+	u, err := New(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer u.Router.Close()
+	defer u.Outside.Close()
+	c := s.Clusters[0]
+	node, err := u.Attach(c, c.NodeName(1), c.NodeAddress(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer node.Namespace.Close()
+	for _, host := range spec.OutsideHosts() {
+		address, from := listen(t, Member{Address: host, Namespace: u.Outside})
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		conn, err := node.Namespace.Dial(ctx, address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn.Close()
+		if got := <-from; got != node.Address {
+			t.Errorf("%s sees the node as %s", host, got)
+		}
 	}
 }

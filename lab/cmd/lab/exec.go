@@ -16,9 +16,9 @@ import (
 func newExec(name *string) *cobra.Command {
 	return &cobra.Command{
 		Use:   "exec NODE -- PROGRAM [ARGUMENT...]",
-		Short: "Run a program in a node, in the router, or beside a control plane",
-		Long: `exec runs a program in all of a node's namespaces, or, for "router" and for CLUSTER-cp, in the network
-namespace of the router or a control plane. Its exit code is the program's.`,
+		Short: "Run a program in a node, in the router, outside, or beside a control plane",
+		Long: `exec runs a program in all of a node's namespaces, or, for "router", "outside" and CLUSTER-cp, in the network
+namespace of the router, of the machine beyond it or of a control plane. Its exit code is the program's.`,
 		Example: `  lab exec a-1 -- ip route
   lab exec a-1 -- workload get http://172.31.2.11:30080/
   lab exec router -- tcpdump -ni br-a`,

@@ -19,22 +19,23 @@ const maxDatagram = 65507
 // echo tell who answers and from which address the question came.
 func serve(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("serve", flag.ContinueOnError)
+	on := flags.String("on", "", "`ADDRESS` to answer at (default: all of the machine; by UDP one of them answers)")
 	page := flags.Int("http", 8080, "TCP port of the page")
 	echoes := flags.Int("echo", 7, "TCP and UDP port of the echoes")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	var listen net.ListenConfig
-	tcp, err := listen.Listen(ctx, "tcp", portAddress(*echoes))
+	tcp, err := listen.Listen(ctx, "tcp", portAddress(*on, *echoes))
 	if err != nil {
 		return err
 	}
-	udp, err := listen.ListenPacket(ctx, "udp", portAddress(*echoes))
+	udp, err := listen.ListenPacket(ctx, "udp", portAddress(*on, *echoes))
 	if err != nil {
 		return err
 	}
 	server := &http.Server{
-		Addr: portAddress(*page),
+		Addr: portAddress(*on, *page),
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			_, _ = io.WriteString(w, identity(r.RemoteAddr)) // the client sees what is missing
 		}),
@@ -53,7 +54,7 @@ func serve(ctx context.Context, args []string) error {
 	}
 }
 
-func portAddress(port int) string { return ":" + strconv.Itoa(port) }
+func portAddress(on string, port int) string { return net.JoinHostPort(on, strconv.Itoa(port)) }
 
 // identity says who answers, from the environment that a pod's manifest gives, and who asked.
 func identity(from string) string {

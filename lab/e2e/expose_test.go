@@ -1,0 +1,142 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"liqonet.io/liqonet/lab"
+	"liqonet.io/liqonet/lab/spec"
+)
+
+// exposure is the part of what `network expose -o json` answers that tests look at.
+type exposure struct {
+	Host, Address, SeenByPeer netip.Addr
+	Changed                   bool
+}
+
+// expose lets b reach a host outside, as a user.
+func (c liqoctl) expose(ctx context.Context, t *testing.T, host netip.Addr) exposure {
+	t.Helper()
+	var e exposure
+	out := c.must(ctx, t, "network", "expose", host.String(), "--context", "a", "--peer", "b", "-o", "json")
+	if err := json.Unmarshal([]byte(out), &e); err != nil || e.Host != host {
+		t.Fatalf("%v in %s", err, out)
+	}
+	return e
+}
+
+// serveOutside has the lab's machine outside answer as a host of that address, until the test ends.
+func serveOutside(ctx context.Context, t *testing.T, l *lab.Lab, host netip.Addr) {
+	t.Helper()
+	status, err := l.Status(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := l.NodeCommand(ctx, "outside", filepath.Join(status.Tools, "workload"), "serve", "-on", host.String())
+	cmd.Env, cmd.Stderr = append(os.Environ(), "NODE_NAME="+host.String()), t.Output()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill() // how it ended tells nothing
+		_ = cmd.Wait()
+	})
+	last := ""
+	await(ctx, t, func() bool {
+		out, err := l.NodeExec(ctx, "a-1", "workload", "get", "-timeout", "1s", fmt.Sprintf("http://%s:8080/", host))
+		last = fmt.Sprintf("%s %v", out, err)
+		return err == nil
+	}, func() string { return last })
+}
+
+// questions are how a pod asks a host: by TCP, UDP and ICMP.
+func questions(target netip.Addr, limit string) [][]string {
+	return [][]string{
+		{"get", "-timeout", limit, fmt.Sprintf("http://%s:8080/", target)},
+		{"tcp", "-timeout", limit, "-size", "1000000", fmt.Sprintf("%s:7", target)},
+		{"udp", "-timeout", limit, "-df", "-size", "1200", fmt.Sprintf("%s:7", target)},
+		{"ping", "-timeout", limit, target.String()},
+	}
+}
+
+// testExposed has pods of b ask a machine that belongs to no cluster and that a exposes, and returns by which address.
+// It stays exposed, for disconnect to end it.
+func testExposed(ctx context.Context, t *testing.T, u users) netip.Addr {
+	l, host := u.admin.lab, spec.OutsideHosts()[0]
+	t.Run("what is no host outside is refused", func(t *testing.T) { testUnfit(ctx, t, u.connector) })
+	e := u.connector.expose(ctx, t, host)
+	t.Run("exposed", func(t *testing.T) {
+		if again := u.connector.expose(ctx, t, host); !e.Changed || again.Changed || again.SeenByPeer != e.SeenByPeer {
+			t.Errorf("%+v, and again %+v", e, again)
+		}
+		if as := u.looker.translate(ctx, t, "--context", "a", "--peer", "b", host.String()); as != e.SeenByPeer.String() {
+			t.Errorf("ipam translate tells %s, expose %s", as, e.SeenByPeer)
+		}
+		want := fmt.Sprintf("%s as %s", host, e.SeenByPeer)
+		if out := u.looker.must(ctx, t, "network", "status", "--context", "a", "-o", "wide"); !strings.Contains(out, want) {
+			t.Errorf("status has no %q:\n%s", want, out)
+		}
+		expectOutside(ctx, t, l, e)
+	})
+	t.Run("no other host", func(t *testing.T) {
+		second := u.connector.expose(ctx, t, spec.OutsideHosts()[1])
+		expectOutside(ctx, t, l, second)
+		u.connector.must(ctx, t, "network", "withdraw", second.Host.String(), "--context", "a", "--peer", "b")
+		expectNothing(ctx, t, l, second.SeenByPeer)
+		expectOutside(ctx, t, l, e)
+	})
+	t.Run("by another gateway", func(t *testing.T) {
+		kubectl(ctx, t, l, "a", "-n", "liqonet", "delete", "pod", "-l", "liqonet.io/component=gateway,liqonet.io/peering=b")
+		awaitHealthy(ctx, t, u.looker, len(nodesOf(ctx, t, l, "a")))
+		expectOutside(ctx, t, l, e)
+	})
+	return e.SeenByPeer
+}
+
+// expectOutside asks from every pod of b: the host sees a node of a.
+func expectOutside(ctx context.Context, t *testing.T, l *lab.Lab, e exposure) {
+	t.Helper()
+	for _, node := range nodesOf(ctx, t, l, "b") {
+		from := podOn(ctx, t, l, "b", node)
+		for _, args := range questions(e.SeenByPeer, "5s") {
+			out := inPod(ctx, t, l, "b", from, args...)
+			if args[0] != "ping" && (!strings.Contains(out, "node="+e.Host.String()+" ") || !strings.Contains(out, "from=172.31.1.1")) {
+				t.Errorf("%v from %s: %q, want %s to see 172.31.1.1x", args, node, out, e.Host)
+			}
+		}
+	}
+}
+
+// expectNothing asks from a pod of b, and nobody answers.
+func expectNothing(ctx context.Context, t *testing.T, l *lab.Lab, target netip.Addr) {
+	t.Helper()
+	from := podOn(ctx, t, l, "b", nodesOf(ctx, t, l, "b")[0])
+	for _, args := range questions(target, "1s") {
+		command := slices.Concat([]string{"exec", from.Name, "--", "/bin/workload"}, args)
+		if out, err := l.Kubectl(ctx, "b", command...); err == nil {
+			t.Errorf("%v is answered: %s", args, out)
+		}
+	}
+}
+
+// testUnfit tries addresses of the cluster itself, and one that is no host's.
+func testUnfit(ctx context.Context, t *testing.T, c liqoctl) {
+	pod := podOn(ctx, t, c.lab, "a", "a-1").IP
+	for host, why := range map[string]string{
+		pod: "pod CIDR", "10.96.0.1": "service CIDR", "172.31.1.11": "node a-1", "172.31.1.10": "API server", "127.0.0.1": "loopback", "::1": "IPv4",
+	} {
+		out, said, code := c.run(ctx, t, "network", "expose", host, "--context", "a", "--peer", "b")
+		lines := strings.Split(strings.TrimSpace(said), "\n") // the last two; before them is how far it came
+		if n := len(lines); code != 2 || out != "" || n < 2 || !strings.HasPrefix(lines[n-2], "error: expose "+host+": it is ") ||
+			!strings.Contains(lines[n-2], why) || !strings.HasPrefix(lines[n-1], "hint: ") {
+			t.Errorf("expose %s: exit code %d, want 2, an error with %q and a hint:\n%s%s", host, code, why, out, said)
+		}
+	}
+}
