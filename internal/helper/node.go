@@ -46,7 +46,7 @@ type nodeLoop struct {
 	recalled bool        // the Leases were searched for that of an earlier process
 	lost     atomic.Bool // the Lease is gone from the API server
 	wake     chan struct{}
-	flushed  []netip.Prefix // the peers' ranges for which older connections were forgotten
+	flushed  []netip.Prefix // the ranges for which older connections were forgotten
 }
 
 // nodeReport is what is written to a Lease.
@@ -117,11 +117,12 @@ func (l *nodeLoop) step(ctx context.Context) error {
 	if err := l.pass(want); err != nil {
 		return errors.Join(err, l.report(view, nil, false))
 	}
-	if err := l.forgetConnections(view); err != nil {
-		return err
-	}
+	// Before connections are forgotten: probes of a peering that is gone are connections, too.
 	if err := l.probes.follow(view, l.internal); err != nil {
 		return errors.Join(err, l.report(view, nil, false))
+	}
+	if err := l.forgetConnections(view); err != nil {
+		return err
 	}
 	var applied []string
 	for _, p := range view.peerings {
@@ -203,11 +204,7 @@ func (l *nodeLoop) recall(ctx context.Context) error {
 // forgetConnections drops the kernel's memory of connections to ranges that are new or gone: nat chains see a
 // flow's first packet only, so older flows would keep their old path.
 func (l *nodeLoop) forgetConnections(v nodeView) error {
-	all := make([][]netip.Prefix, len(v.peerings))
-	for i, p := range v.peerings {
-		all[i] = seen(p)
-	}
-	now := slices.Concat(all...)
+	now := v.ranges()
 	if changed := append(without(now, l.flushed), without(l.flushed, now)...); len(changed) > 0 {
 		if err := l.kernel.FlushConntrack(changed); err != nil {
 			return fmt.Errorf("forget connections to %v: %w", changed, err)

@@ -101,6 +101,18 @@ func (v nodeView) state(internal netip.Addr) (netops.State, error) {
 	return netops.NodeState(c), nil
 }
 
+// ranges are those whose addresses the state leads to: of peers, and inside the overlay.
+func (v nodeView) ranges() []netip.Prefix {
+	if v.fabric == nil || len(v.peerings) == 0 {
+		return nil
+	}
+	all := []netip.Prefix{v.fabric.InternalCIDR}
+	for _, p := range v.peerings {
+		all = append(append(all, seen(p)...), netip.PrefixFrom(p.GatewayAddress, p.GatewayAddress.BitLen()))
+	}
+	return all
+}
+
 func overlayConfig(f records.Fabric) netops.OverlayConfig {
 	return netops.OverlayConfig{Kind: netops.LinkKind(f.Overlay.Kind), Port: f.Overlay.Port, MTU: f.MTU - overlayOverhead}
 }

@@ -74,6 +74,20 @@ func TestView(t *testing.T) {
 	}
 }
 
+// TestRanges: what a state leads to is what connections are forgotten of when it comes or goes.
+func TestRanges(t *testing.T) {
+	f, p := testFabric(), testPeering()
+	v := nodeView{fabric: &f, peerings: []records.Peering{p}}
+	want := append([]netip.Prefix{f.InternalCIDR}, append(seen(p), netip.PrefixFrom(p.GatewayAddress, 32))...)
+	if got := v.ranges(); !slices.Equal(got, want) || len(got) < 4 {
+		t.Errorf("ranges %v, want %v", got, want)
+	}
+	v.peerings = nil
+	if got := v.ranges(); got != nil {
+		t.Errorf("ranges %v without a peering", got)
+	}
+}
+
 // TestViewOfDamagedRecords: a record that cannot be read is an error, whatever the others say.
 func TestViewOfDamagedRecords(t *testing.T) {
 	damaged := fabricMap(t, testFabric())
