@@ -35,6 +35,7 @@ func TestExitCode(t *testing.T) {
 		{t.Context(), fmt.Errorf("x: %w", usagef("y")), ExitUsage},
 		{t.Context(), fmt.Errorf("reach: %w", &peering.InputError{Err: errors.New("the same cluster")}), ExitUsage},
 		{t.Context(), errUnhealthy, ExitUnhealthy},
+		{t.Context(), withHint(errRemains, "x"), ExitUnhealthy},
 		{t.Context(), fmt.Errorf("reserve pods: %w", ipam.ErrNoneFree), ExitNoneFree},
 		{interrupted, fmt.Errorf("wait: %w", context.Canceled), ExitInterrupted},
 		{interrupted, nil, ExitOK},

@@ -49,6 +49,7 @@ by kubectl's own flags, the remote one by the same flags with --remote- before t
 		newNetworkWithdraw(env, local, peering.Withdraw),
 		newNetworkReset(env, local, peering.Reset),
 		newNetworkStatus(env, local, statusActions{peering.Status, peering.Watch, peering.ReadTranslationStatus}),
+		newNetworkVerifyClean(env, local, peering.Sweep),
 		newNetworkRole(env, local),
 	)
 	return cmd

@@ -33,7 +33,7 @@ changed in any cluster. Each level includes the one before:
   look      network status; ipam list, show and translate
   connect   network connect and disconnect where liqonet is installed, expose and withdraw; ipam reserve, acquire,
             release and check
-  install   network init and reset, and connect where liqonet is not installed yet
+  install   network init, reset and verify-clean, and connect where liqonet is not installed yet
 
 Only install writes anything outside liqonet's namespace, and only objects that it names.`,
 		Example: `  # An administrator lets a pipeline connect the cluster that is installed

@@ -254,6 +254,42 @@ func TestDisconnect(t *testing.T) {
 	}
 }
 
+func TestVerifyClean(t *testing.T) {
+	var got peering.SweepOptions
+	err := parse(t, func(env *Env, local *clusterFlags) *cobra.Command {
+		return newNetworkVerifyClean(env, local, recorder[peering.SweepOptions, peering.SweepResult](&got))
+	}, "--remove", "--context", "b", "--image", "i", "--timeout", "1m")
+	if !errors.Is(err, errAsked) {
+		t.Fatal(err)
+	}
+	want := peering.SweepOptions{Side: side("b", "liqonet"), Image: "i", Remove: true, Timeout: time.Minute}
+	if diff := cmp.Diff(want, got, sameOptions); diff != "" {
+		t.Errorf("options (-want +got):\n%s", diff)
+	}
+}
+
+// What is left is an answer and an exit code of its own.
+func TestVerifyCleanTells(t *testing.T) {
+	for _, c := range []struct {
+		result peering.SweepResult
+		want   error
+	}{
+		{peering.SweepResult{Nodes: []peering.NodeSwept{{Name: "a-1"}}}, nil},
+		{peering.SweepResult{Nodes: []peering.NodeSwept{{Name: "a-1", Left: []string{"rule 7600"}}}}, errRemains},
+		{peering.SweepResult{Objects: []string{"ConfigMap liqonet/ipam"}}, errRemains},
+		{peering.SweepResult{Silent: []string{"a-2"}}, errRemains},
+	} {
+		err := parse(t, func(env *Env, local *clusterFlags) *cobra.Command {
+			return newNetworkVerifyClean(env, local, func(context.Context, peering.SweepOptions, peering.Reporter) (peering.SweepResult, error) {
+				return c.result, nil
+			})
+		})
+		if !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
+			t.Errorf("%+v: error %v, want %v", c.result, err, c.want)
+		}
+	}
+}
+
 func TestReset(t *testing.T) {
 	var got peering.ResetOptions
 	err := parse(t, func(env *Env, local *clusterFlags) *cobra.Command {

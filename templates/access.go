@@ -18,7 +18,7 @@ type Level string
 const (
 	Look    Level = "look"    // network status, ipam list, show, translate
 	Connect Level = "connect" // network connect and disconnect, where liqonet is installed; ipam reserve and the like
-	Install Level = "install" // network init and reset; connect where liqonet is not installed yet
+	Install Level = "install" // network init, reset and verify-clean; connect where liqonet is not installed yet
 )
 
 // Levels are all levels, the least first.
@@ -103,7 +103,8 @@ func managed(namespace string, level Level) ([]Object, error) {
 	case Install:
 		base, err := Base(BaseValues{Namespace: namespace, Image: any, Policies: true})
 		service, e := Translation(TranslationValues{Namespace: namespace, Image: any})
-		return append(base, service...), errors.Join(err, e)
+		sweep, e2 := Sweep(SweepValues{Namespace: namespace, Image: any})
+		return append(slices.Concat(base, service), sweep), errors.Join(err, e, e2)
 	}
 	return nil, nil
 }

@@ -65,6 +65,7 @@ var renderings = map[string]func() ([]Object, error){
 		}
 	}),
 	"translation":              translation,
+	"sweep":                    sweep,
 	"gateway-server-clusterip": gateway(func(v *GatewayValues) { v.Service.Type = corev1.ServiceTypeClusterIP }),
 }
 

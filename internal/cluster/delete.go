@@ -74,6 +74,27 @@ func (c *Cluster) deleteOne(ctx context.Context, object Object) (Change, error) 
 	return change, nil
 }
 
+// Present names those of the objects that exist and are liqonet's, such as "ConfigMap liqonet/fabric". Only kind,
+// namespace and name of the objects count.
+func (c *Cluster) Present(ctx context.Context, objects ...Object) ([]string, error) {
+	var there []string
+	for _, object := range objects {
+		r, err := c.resource(object, object.GetNamespace())
+		if err != nil {
+			return nil, err
+		}
+		live, err := r.get(ctx, object.GetName())
+		switch {
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return nil, fmt.Errorf("read %s in cluster %q: %w", operand(object), c.Context, err)
+		case ours(live):
+			there = append(there, operand(object))
+		}
+	}
+	return there, nil
+}
+
 // propagation lets a workload exist until its pods are gone, so that its end is theirs.
 func propagation(o Object) *metav1.DeletionPropagation {
 	policy := metav1.DeletePropagationBackground

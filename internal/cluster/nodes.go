@@ -39,6 +39,9 @@ func (q *question) usableNodes() []Node {
 	return nodes
 }
 
+// RunsHelpers reports whether a node can run the node helper.
+func RunsHelpers(node *corev1.Node) bool { return leftOut(node) == "" }
+
 // leftOut returns why a node cannot run the node helper; "" if it can. The node DaemonSet's affinity says the
 // same.
 func leftOut(node *corev1.Node) string {

@@ -17,29 +17,29 @@ import (
 // takes some seconds (the namespace controller rests for five before it begins).
 const farewell = 15 * time.Second
 
-// awaitNamespace makes sure that the namespace is not one that is being deleted, in which nothing can be made.
-func (s *site) awaitNamespace(ctx context.Context) error {
-	name := s.Cluster.Namespace
-	found, err := s.Cluster.Kube.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
+// awaitNamespace makes sure that the namespace of a side is not one that is being deleted, in which nothing can be made.
+func awaitNamespace(ctx context.Context, side Side) error {
+	name := side.Cluster.Namespace
+	found, err := side.Cluster.Kube.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsForbidden(err): // who may only connect need not see namespaces
 		return nil
 	case err != nil:
-		return fmt.Errorf("read Namespace %s of cluster %q: %w", name, s.Cluster.Context, err)
+		return fmt.Errorf("read Namespace %s of cluster %q: %w", name, side.Cluster.Context, err)
 	case found.DeletionTimestamp == nil:
 		return nil
 	}
 	inner, cancel := context.WithTimeout(ctx, farewell)
 	defer cancel()
-	err = cluster.Wait(inner, s.Cluster, cluster.Named(name), "Namespace "+name, func(all []*corev1.Namespace) (string, error) {
+	err = cluster.Wait(inner, side.Cluster, cluster.Named(name), "Namespace "+name, func(all []*corev1.Namespace) (string, error) {
 		if len(all) > 0 && all[0].DeletionTimestamp != nil {
 			return "it is being deleted" + cluster.Remains(all[0]), nil
 		}
 		return "", nil
 	})
 	if wait, ok := errors.AsType[*cluster.WaitError](err); ok && ctx.Err() == nil {
-		return withHint(fmt.Errorf("use Namespace %s of cluster %q: %s", name, s.Cluster.Context, wait.Missing),
-			fmt.Sprintf("run this again when it is gone, or use another one with --%snamespace", s.Overrides.FlagPrefix))
+		return withHint(fmt.Errorf("use Namespace %s of cluster %q: %s", name, side.Cluster.Context, wait.Missing),
+			fmt.Sprintf("run this again when it is gone, or use another one with --%snamespace", side.Overrides.FlagPrefix))
 	}
 	return err
 }

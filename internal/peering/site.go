@@ -68,7 +68,7 @@ func (s *site) reach(ctx context.Context) error {
 
 // discover reads the cluster: what it is, and what liqonet has there.
 func (s *site) discover(ctx context.Context) error {
-	if err := s.awaitNamespace(ctx); err != nil {
+	if err := awaitNamespace(ctx, s.Side); err != nil {
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)

@@ -24,6 +24,7 @@ const (
 	stageUninstall   = "uninstall"
 	stageAddress     = "address"
 	stageGateway     = "gateway"
+	stageObjects     = "objects"
 )
 
 // StageTime is how long a stage took.

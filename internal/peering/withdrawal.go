@@ -85,25 +85,34 @@ func (w *withdrawal) uninstall(ctx context.Context) error {
 	if err := w.await(ctx, what, func(n records.Node) bool { return n.Clean }); err != nil {
 		return err
 	}
-	objects, err := w.cluster.List(ctx, records.LabelComponent)
+	objects, err := w.installed(ctx)
 	if err != nil {
 		return err
+	}
+	return w.delete(ctx, objects...)
+}
+
+// installed are the objects in the namespace that are ours, and all that an installation may have outside it.
+func (w *withdrawal) installed(ctx context.Context) ([]cluster.Object, error) {
+	objects, err := w.cluster.List(ctx, records.LabelComponent)
+	if err != nil {
+		return nil, err
 	}
 	// The image does not matter to what is deleted, and what the API server does not know is not there.
 	base, err := templates.Base(templates.BaseValues{Namespace: w.cluster.Namespace, Image: "any", Policies: true})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	translation, err := templates.Translation(templates.TranslationValues{Namespace: w.cluster.Namespace, Image: "any"})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, object := range slices.Concat(base, translation) {
 		if object.GetNamespace() == "" {
 			objects = append(objects, object)
 		}
 	}
-	return w.delete(ctx, objects...)
+	return objects, nil
 }
 
 func (w *withdrawal) delete(ctx context.Context, objects ...cluster.Object) error {

@@ -29,6 +29,8 @@ type world struct {
 
 	mu    sync.Mutex
 	stuck string // why helper pods cannot start; "": they run
+	// kernels are what is left on nodes, as a sweep tells.
+	kernels map[string]string
 }
 
 // worldNode is a node of a world's.
@@ -137,23 +139,10 @@ func (w *world) controllers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	pods := w.kube.CoreV1().Pods(w.Namespace)
-	if len(sets.Items) == 0 {
-		for _, name := range w.nodes {
-			if err := pods.Delete(ctx, "node-"+name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
-				return err
-			}
-		}
+	if err := w.podsOf(ctx, sets.Items); err != nil {
+		return err
 	}
 	for _, set := range sets.Items {
-		for _, name := range w.nodes {
-			if _, err := pods.Get(ctx, "node-"+name, metav1.GetOptions{}); err == nil {
-				continue
-			}
-			if _, err := pods.Create(ctx, w.pod(set.Spec.Template.Labels, name), metav1.CreateOptions{}); err != nil {
-				return err
-			}
-		}
 		served := int32(len(w.nodes))
 		if set.Status.NumberReady != served {
 			set.Status = appsv1.DaemonSetStatus{DesiredNumberScheduled: served, NumberReady: served, UpdatedNumberScheduled: served}
@@ -165,11 +154,46 @@ func (w *world) controllers(ctx context.Context) error {
 	return errors.Join(w.deployments(ctx), w.services(ctx))
 }
 
-func (w *world) pod(labels map[string]string, node string) *corev1.Pod {
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "node-" + node, Labels: labels}, Spec: corev1.PodSpec{NodeName: node, HostNetwork: true}}
-	if w.stuck != "" {
+// podsOf makes the pods of DaemonSets, one a node, and removes those of others.
+func (w *world) podsOf(ctx context.Context, sets []appsv1.DaemonSet) error {
+	client := w.kube.CoreV1().Pods(w.Namespace)
+	there, err := client.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	wanted := make(map[string]*corev1.Pod)
+	for i := range sets {
+		for _, node := range w.nodes {
+			pod := w.pod(&sets[i], node)
+			wanted[pod.Name] = pod
+		}
+	}
+	for _, pod := range there.Items {
+		if wanted[pod.Name] == nil {
+			err = errors.Join(err, client.Delete(ctx, pod.Name, metav1.DeleteOptions{}))
+		}
+		delete(wanted, pod.Name)
+	}
+	for _, pod := range wanted {
+		_, e := client.Create(ctx, pod, metav1.CreateOptions{})
+		err = errors.Join(err, e)
+	}
+	return err
+}
+
+func (w *world) pod(set *appsv1.DaemonSet, node string) *corev1.Pod {
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: set.Name + "-" + node, Labels: set.Spec.Template.Labels},
+		Spec:       corev1.PodSpec{NodeName: node, HostNetwork: true},
+	}
+	switch {
+	case w.stuck != "":
 		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{
 			Waiting: &corev1.ContainerStateWaiting{Reason: w.stuck, Message: "no such image"},
+		}}}
+	case set.Name == records.SweepName:
+		pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{
+			Terminated: &corev1.ContainerStateTerminated{Message: w.kernels[node]},
 		}}}
 	}
 	return pod

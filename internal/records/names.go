@@ -28,6 +28,7 @@ const (
 	ComponentGateway = "gateway" // a peering's gateway: pods, Service, where it runs
 	ComponentStatus  = "status"  // what a gateway measures
 	ComponentNode    = "node"    // a node's report
+	ComponentSweep   = "sweep"   // the look at what nodes have left, while it lasts
 	// ComponentTranslation is the service that answers how addresses are called.
 	ComponentTranslation = "translation"
 )
@@ -36,7 +37,8 @@ const (
 const (
 	FabricName = "fabric"
 	IPAMName   = "ipam"
-	NodeName   = "node" // DaemonSet, ServiceAccount, roles of the node helper
+	SweepName  = "sweep" // DaemonSet that looks at what nodes have left
+	NodeName   = "node"  // DaemonSet, ServiceAccount, roles of the node helper
 )
 
 // Keys of Secret "peering-NAME".

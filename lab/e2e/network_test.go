@@ -89,7 +89,8 @@ func TestNetwork(t *testing.T) {
 }
 
 // TestNetworkDisjoint connects clusters whose ranges do not collide: addresses stay as they are. The network between
-// them carries less than the links of their nodes.
+// them carries less than the links of their nodes. All that is there before is compared with what is there after,
+// however a connection ends.
 func TestNetworkDisjoint(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), buildTimeout)
 	defer cancel()
@@ -100,6 +101,7 @@ func TestNetworkDisjoint(t *testing.T) {
 	l := startLab(ctx, t, "e2e-disjoint", declared)
 	c := newLiqoctl(ctx, t, l)
 	c.narrow(ctx, t, declared, 1460)
+	r := newRemnants(ctx, t, c)
 	conn := c.connect(ctx, t)
 	t.Run("the MTU fits the narrowest hop", func(t *testing.T) { testMTU(ctx, t, c, conn, 1460-80) })
 	for _, s := range sides(conn) {
@@ -110,6 +112,10 @@ func TestNetworkDisjoint(t *testing.T) {
 		}
 	}
 	testEveryPod(ctx, t, l, conn)
+	t.Run("disconnect and reset leave all as it was", func(t *testing.T) { r.testDisconnect(ctx, t) })
+	testEveryPod(ctx, t, l, c.connect(ctx, t))
+	t.Run("a namespace is deleted by hand", func(t *testing.T) { r.testDeletedNamespace(ctx, t) })
+	t.Run("a peer vanishes", func(t *testing.T) { r.testVanishedPeer(ctx, t) })
 }
 
 // testEveryPod sends TCP, UDP and ICMP between every two pods of different clusters and checks which source
@@ -232,6 +238,9 @@ func testRemoval(ctx context.Context, t *testing.T, users users, before before) 
 		if got := kernelOf(ctx, t, l, node); got != want {
 			t.Errorf("node %s after disconnect:\n%s\nwant:\n%s", node, got, want)
 		}
+	}
+	if out, said, code := users.installer.run(ctx, t, "network", "verify-clean", "--context", "a"); code != 3 || !strings.Contains(out, "left: ConfigMap liqonet/fabric") {
+		t.Errorf("verify-clean of an installation: exit code %d\n%s%s", code, out, said)
 	}
 	for _, cluster := range []string{"a", "b"} {
 		if out := kubectl(ctx, t, l, cluster, "-n", "liqonet", "get", "all,configmaps,secrets,leases", "-l", "liqonet.io/peering", "-o", "name"); out != "" {

@@ -1,0 +1,56 @@
+package commands
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// maxReport is what Kubernetes keeps of a container's last message, in bytes.
+const maxReport = 4096
+
+// newHelperSweep returns the command that looks once at what a node's kernel has left.
+func newHelperSweep(sweep func(remove bool) ([]string, error)) *cobra.Command {
+	var remove, rest bool
+	var file string
+	cmd := &cobra.Command{
+		Use:   "sweep",
+		Short: "Say what of liqonet's a node's kernel has",
+		Args:  arguments(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if rest {
+				<-cmd.Context().Done()
+				return nil
+			}
+			left, err := sweep(remove)
+			if err != nil {
+				return err
+			}
+			if err := os.WriteFile(file, []byte(report(left)), 0o600); err != nil {
+				return fmt.Errorf("report: %w", err)
+			}
+			return nil
+		},
+	}
+	flags := cmd.Flags()
+	flags.BoolVar(&remove, "remove", false, "remove it first")
+	flags.BoolVar(&rest, "rest", false, "do nothing until the end")
+	flags.StringVar(&file, "report", "/dev/termination-log", "`FILE` to write to")
+	return cmd
+}
+
+// report is as many of the lines as can be kept; the last one says how many others there are.
+func report(lines []string) string {
+	const room = 40 // bytes for the last line
+	var b strings.Builder
+	for i, line := range lines {
+		if b.Len()+len(line)+room > maxReport {
+			fmt.Fprintf(&b, "and %d more\n", len(lines)-i)
+			break
+		}
+		fmt.Fprintln(&b, line)
+	}
+	return b.String()
+}

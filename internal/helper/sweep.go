@@ -1,0 +1,53 @@
+//go:build linux
+
+package helper
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"liqonet.io/liqonet/netops"
+)
+
+// Sweep returns what of liqonet's is in the kernel of the calling thread's network namespace, a line for each thing;
+// none where there is nothing. With remove it is removed first, together with the connections of the ranges that
+// routes lead to, and what is returned is what could not be.
+func Sweep(remove bool) (left []string, err error) {
+	kernel, err := netops.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, kernel.Close()) }()
+	if remove {
+		if err := empty(kernel); err != nil {
+			return nil, err
+		}
+	}
+	have, err := kernel.Observe()
+	if err != nil {
+		return nil, fmt.Errorf("observe kernel: %w", err)
+	}
+	for _, step := range netops.Diff(have, netops.State{}).Steps {
+		if _, ok := step.Object.(netops.Firewall); ok {
+			left = append(left, "nftables table "+netops.Table) // not each of its rules
+			continue
+		}
+		left = append(left, strings.Map(printable, step.Object.String()))
+	}
+	return left, nil
+}
+
+// empty removes all that is liqonet's.
+func empty(kernel *netops.Kernel) error {
+	have, err := kernel.Observe()
+	if err != nil {
+		return fmt.Errorf("observe kernel: %w", err)
+	}
+	var ranges []netip.Prefix
+	for _, r := range have.Routes {
+		ranges = append(ranges, r.Dst)
+	}
+	return errors.Join(kernel.Cleanup(), kernel.FlushConntrack(ranges))
+}

@@ -1,0 +1,51 @@
+//go:build linux
+
+package helper
+
+import (
+	"slices"
+	"testing"
+
+	"liqonet.io/liqonet/internal/netnstest"
+)
+
+func TestSweepTellsAndRemoves(t *testing.T) {
+	ns := netnstest.New(t)
+	sweep := func(remove bool) (left []string) {
+		t.Helper()
+		err := ns.Do(func() (err error) {
+			left, err = Sweep(remove)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return left
+	}
+	if left := sweep(false); len(left) > 0 {
+		t.Fatalf("in a new namespace: %q", left)
+	}
+	ns.IP("link set lo up")
+	ns.IP("rule add priority 7600 table 7600 protocol 76")
+	ns.IP("route add unreachable 10.11.0.0/16 table 7600 protocol 76 metric 4000")
+	ns.IP("rule add priority 500 table 500") // somebody else's
+	ns.Run("nft", "add table ip liqonet")
+	ns.Run("nft", "add table ip another")
+	want := []string{"nftables table liqonet", "route 10.11.0.0/16 unreachable table 7600 metric 4000", "rule 7600 table 7600"}
+	for range 2 { // looking changes nothing
+		left := sweep(false)
+		slices.Sort(left)
+		if !slices.Equal(left, want) {
+			t.Errorf("left %q, want %q", left, want)
+		}
+	}
+	if left := sweep(true); len(left) > 0 {
+		t.Errorf("removed, and left %q", left)
+	}
+	if got := ns.Run("nft", "list", "tables"); got != "table ip another\n" {
+		t.Errorf("tables %q", got)
+	}
+	if got := ns.IP("rule show priority 500"); got == "" {
+		t.Error("a rule of somebody else's is gone")
+	}
+}

@@ -1,0 +1,212 @@
+package peering
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/templates"
+)
+
+// SweepOptions are the options of Sweep.
+type SweepOptions struct {
+	Side    Side
+	Image   string
+	Remove  bool          // what nodes have left
+	Timeout time.Duration // for all of it; 0: none
+}
+
+// SweepResult says what a cluster has of liqonet's.
+type SweepResult struct {
+	Objects []string    `json:"objects"` // such as "ConfigMap liqonet/fabric", sorted
+	Nodes   []NodeSwept `json:"nodes"`   // sorted by name
+	// Silent are the nodes that are not Ready, of which nothing is known.
+	Silent []string    `json:"silent,omitempty"`
+	Stages []StageTime `json:"stages"`
+}
+
+// NodeSwept is a node and what its kernel has, a line for each thing; none: nothing.
+type NodeSwept struct {
+	Name string   `json:"name"`
+	Left []string `json:"left,omitempty"`
+}
+
+// Clean reports whether nothing is left, and every node was looked at.
+func (r SweepResult) Clean() bool {
+	dirty := func(n NodeSwept) bool { return len(n.Left) > 0 }
+	return len(r.Objects)+len(r.Silent) == 0 && !slices.ContainsFunc(r.Nodes, dirty)
+}
+
+// Sweep looks at a cluster for everything of liqonet's, in the API server and in the kernel of every node, whatever
+// became of the objects that tell of it. For that it runs a pod on each node, and removes it again. With Remove the
+// nodes' kernels are emptied, which is refused while liqonet is installed: see Reset.
+func Sweep(ctx context.Context, o SweepOptions, r Reporter) (SweepResult, error) {
+	ctx, cancel := within(ctx, o.Timeout)
+	defer cancel()
+	s := &sweeper{SweepOptions: o, withdrawal: withdrawal{cluster: o.Side.Cluster, reporter: r}}
+	run := stages{reporter: r}
+	steps := []struct {
+		stage string
+		step  func(context.Context) (string, error)
+	}{{stageReach, s.reach}, {stageObjects, s.list}, {stageNodes, s.look}}
+	for _, step := range steps {
+		if err := run.run(ctx, step.stage, "", step.step); err != nil {
+			return SweepResult{}, err
+		}
+	}
+	s.result.Stages = run.times
+	return s.result, nil
+}
+
+// sweeper is a sweep on its way.
+type sweeper struct {
+	SweepOptions
+	withdrawal
+	result SweepResult
+}
+
+// reach finds out whether it may be done, and removes what an earlier sweep left that was killed.
+func (s *sweeper) reach(ctx context.Context) (string, error) {
+	if _, err := s.cluster.Version(ctx); err != nil {
+		return "", err
+	}
+	if err := checkPermissions(ctx, s.cluster, templates.Install); err != nil {
+		return "", err
+	}
+	if err := awaitNamespace(ctx, s.Side); err != nil {
+		return "", err
+	}
+	if s.Remove {
+		if err := s.refuseInstalled(ctx); err != nil {
+			return "", err
+		}
+	}
+	objects, err := s.objects()
+	if err != nil {
+		return "", err
+	}
+	return s.cluster.Context, s.delete(ctx, objects[1])
+}
+
+// refuseInstalled refuses to empty kernels that helpers keep in order: these would fill them again. A fabric that
+// cannot be read is one, too.
+func (s *sweeper) refuseInstalled(ctx context.Context) error {
+	there, err := s.cluster.Present(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: records.FabricName, Namespace: s.cluster.Namespace}})
+	if err != nil || len(there) == 0 {
+		return err
+	}
+	return withHint(fmt.Errorf("liqonet is installed in cluster %q", s.cluster.Context), "liqoctl network reset")
+}
+
+// objects are those of the look itself: the namespace, and the DaemonSet.
+func (s *sweeper) objects() ([2]cluster.Object, error) {
+	base, err := templates.Base(templates.BaseValues{Namespace: s.cluster.Namespace, Image: s.Image})
+	if err != nil {
+		return [2]cluster.Object{}, err
+	}
+	set, err := templates.Sweep(templates.SweepValues{Namespace: s.cluster.Namespace, Image: s.Image, Remove: s.Remove})
+	return [2]cluster.Object{base[0], set}, err
+}
+
+// list finds the objects that are left.
+func (s *sweeper) list(ctx context.Context) (string, error) {
+	objects, err := s.installed(ctx)
+	if err != nil {
+		return "", err
+	}
+	there, err := s.cluster.Present(ctx, objects...)
+	s.result.Objects = append([]string{}, there...)
+	slices.Sort(s.result.Objects)
+	return fmt.Sprintf("%d objects", len(there)), err
+}
+
+// look runs a pod on every node that is Ready, and reads what it found.
+func (s *sweeper) look(ctx context.Context) (_ string, err error) {
+	objects, err := s.objects()
+	if err != nil {
+		return "", err
+	}
+	ready, err := s.sortNodes(ctx)
+	if err != nil {
+		return "", err
+	}
+	changes, err := s.cluster.Apply(ctx, objects[:]...)
+	defer func() {
+		if e := s.withdraw(ctx, objects, changes); err == nil {
+			err = e
+		}
+	}()
+	if err != nil {
+		return "", err
+	}
+	label := selector(records.ComponentSweep)
+	err = s.cluster.FailFast(ctx, label, func(ctx context.Context) error {
+		what := fmt.Sprintf("a look at the nodes of cluster %q", s.cluster.Context)
+		return cluster.Wait(ctx, s.cluster, cluster.Labelled(label), what, func(pods []*corev1.Pod) (string, error) {
+			s.result.Nodes = swept(pods)
+			missing := slices.DeleteFunc(slices.Clone(ready), s.result.has)
+			if len(missing) == 0 {
+				return "", nil
+			}
+			return "not yet: node " + strings.Join(missing, ", "), nil
+		})
+	})
+	return fmt.Sprintf("%d nodes", len(s.result.Nodes)), err
+}
+
+// has reports whether a node was looked at.
+func (r SweepResult) has(node string) bool {
+	return slices.ContainsFunc(r.Nodes, func(n NodeSwept) bool { return n.Name == node })
+}
+
+// withdraw removes what the look has made, also when its time is over.
+func (s *sweeper) withdraw(ctx context.Context, objects [2]cluster.Object, made []cluster.Change) error {
+	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), undoTime, &timeoutError{undoTime})
+	defer cancel()
+	remove := objects[1:]
+	if len(made) > 0 && made[0].Action == cluster.Created {
+		remove = objects[:]
+	}
+	return persist(ctx, func(ctx context.Context) error { return s.delete(ctx, remove...) })
+}
+
+// sortNodes returns the nodes that are Ready, and remembers the others.
+func (s *sweeper) sortNodes(ctx context.Context) (ready []string, err error) {
+	nodes, err := listNodes(ctx, s.cluster)
+	for i := range nodes {
+		switch n := &nodes[i]; {
+		case !cluster.RunsHelpers(n):
+		case nodeReady(n):
+			ready = append(ready, n.Name)
+		default:
+			s.result.Silent = append(s.result.Silent, n.Name)
+		}
+	}
+	slices.Sort(s.result.Silent)
+	return ready, err
+}
+
+// swept reads what pods that have looked say. Without having looked a pod says nothing that counts.
+func swept(pods []*corev1.Pod) []NodeSwept {
+	nodes := []NodeSwept{}
+	for _, pod := range pods {
+		for _, c := range pod.Status.InitContainerStatuses {
+			if end := c.State.Terminated; end != nil && end.ExitCode == 0 {
+				n := NodeSwept{Name: pod.Spec.NodeName}
+				for line := range strings.Lines(end.Message) {
+					n.Left = append(n.Left, strings.TrimSuffix(line, "\n"))
+				}
+				nodes = append(nodes, n)
+			}
+		}
+	}
+	slices.SortFunc(nodes, func(a, b NodeSwept) int { return strings.Compare(a.Name, b.Name) })
+	return nodes
+}

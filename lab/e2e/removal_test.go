@@ -1,0 +1,95 @@
+package e2e
+
+import (
+	"context"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// remnants is a pair of clusters, how they were before liqonet, and which ranges a peer could have had there.
+type remnants struct {
+	liqoctl
+	before map[string]snapshot
+	ranges map[string][]netip.Prefix
+}
+
+// newRemnants looks at both clusters, which are not connected yet. What a peer of each is called there is known as
+// ranges do not collide.
+func newRemnants(ctx context.Context, t *testing.T, c liqoctl) remnants {
+	t.Helper()
+	own := []netip.Prefix{netip.MustParsePrefix("10.64.0.0/11")} // external and internal CIDRs, and those of the other
+	r := remnants{liqoctl: c, before: make(map[string]snapshot), ranges: map[string][]netip.Prefix{
+		"a": append(own, netip.MustParsePrefix("10.245.0.0/16")),
+		"b": append(own, netip.MustParsePrefix("10.244.0.0/16")),
+	}}
+	for cluster, ranges := range r.ranges {
+		r.before[cluster] = takeSettled(ctx, t, c.lab, cluster, ranges)
+	}
+	return r
+}
+
+func (r remnants) awaitNone(ctx context.Context, t *testing.T, cluster string) {
+	t.Helper()
+	awaitAsBefore(ctx, t, r.lab, cluster, r.before[cluster], r.ranges[cluster])
+}
+
+// testDisconnect has disconnect and reset remove it all.
+func (r remnants) testDisconnect(ctx context.Context, t *testing.T) {
+	r.must(ctx, t, "network", "disconnect", "--context", "a", "--remote-context", "b")
+	var resets sync.WaitGroup // a namespace takes some seconds to go
+	for cluster := range r.before {
+		resets.Go(func() {
+			if out, said, code := r.run(ctx, t, "network", "reset", "--context", cluster); code != 0 {
+				t.Errorf("reset of %s: exit code %d\n%s%s", cluster, code, out, said)
+			}
+		})
+	}
+	resets.Wait()
+	for cluster := range r.before {
+		r.awaitNone(ctx, t, cluster)
+	}
+}
+
+// testDeletedNamespace has cluster b's namespace deleted by hand while helpers could not empty the kernels.
+func (r remnants) testDeletedNamespace(ctx context.Context, t *testing.T) {
+	kubectl(ctx, t, r.lab, "b", "-n", "liqonet", "patch", "daemonset", "node", "-p", `{"spec":{"template":{"spec":{"nodeSelector":{"no":"node"}}}}}`)
+	kubectl(ctx, t, r.lab, "b", "-n", "liqonet", "wait", "--for=delete", "pod", "-l", "liqonet.io/component=fabric", "--timeout=60s")
+	kubectl(ctx, t, r.lab, "b", "delete", "namespace", "liqonet")
+	found := r.verify(ctx, t, 3)
+	for _, text := range []string{
+		"left: ClusterRole liqonet:liqonet:node\n", "left on node b-1: link lqn-overlay ", "left on node b-1: nftables table liqonet\n",
+		"left on node b-1: route 10.244.0.0/16 ", "left on node b-1: rule ",
+	} {
+		if !strings.Contains(found, text) {
+			t.Errorf("verify-clean says nothing of %q:\n%s", text, found)
+		}
+	}
+	if found := r.verify(ctx, t, 3, "--remove"); !strings.Contains(found, "left: ClusterRole ") || strings.Contains(found, "left on node") {
+		t.Errorf("verify-clean --remove: want objects alone:\n%s", found)
+	}
+	r.must(ctx, t, "network", "reset", "--context", "b")
+	r.verify(ctx, t, 0)
+	r.awaitNone(ctx, t, "b")
+}
+
+// verify runs verify-clean in cluster b, and returns its answer.
+func (r remnants) verify(ctx context.Context, t *testing.T, want int, flags ...string) string {
+	t.Helper()
+	out, said, code := r.run(ctx, t, append([]string{"network", "verify-clean", "--context", "b"}, flags...)...)
+	if code != want {
+		t.Errorf("verify-clean %v: exit code %d, want %d\n%s%s", flags, code, want, out, said)
+	}
+	return out
+}
+
+// testVanishedPeer has cluster a leave a peer that has no node any more.
+func (r remnants) testVanishedPeer(ctx context.Context, t *testing.T) {
+	if err := r.lab.KillNode(ctx, "b-1"); err != nil {
+		t.Fatal(err)
+	}
+	r.must(ctx, t, "network", "disconnect", "b", "--context", "a", "--one-side")
+	r.must(ctx, t, "network", "reset", "--context", "a")
+	r.awaitNone(ctx, t, "a")
+}
