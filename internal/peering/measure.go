@@ -37,6 +37,7 @@ func (c *connector) measure(ctx context.Context) error {
 		if p.MTU = e.fittingMTU(c.other(e)); p.MTU == 0 || p.MTU == e.written.MTU {
 			return nil
 		}
+		e.resized = true
 		return e.write(ctx, p)
 	})
 }
