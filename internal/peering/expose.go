@@ -58,7 +58,7 @@ func (o ExposeOptions) run(ctx context.Context, r Reporter, serve bool) (Exposur
 		err = x.checkOutside(ctx) // by itself: who reads the refusal need not know of stages
 	}
 	if err == nil {
-		err = s.run(ctx, stageAddress, "", func(ctx context.Context) (string, error) { return "", x.change(ctx) })
+		err = s.run(ctx, stageAddress, "", x.change)
 	}
 	if err == nil {
 		err = s.run(ctx, stageGateway, "why it does not answer: liqoctl network status "+o.Peer,
@@ -126,12 +126,13 @@ func (x *exposer) permissions() []cluster.Permission {
 	return needed
 }
 
-// change makes the documents as wanted.
-func (x *exposer) change(ctx context.Context) error {
+// change makes the documents as wanted, and returns the address that the host has then.
+func (x *exposer) change(ctx context.Context) (string, error) {
 	if !x.serve {
-		return x.write(ctx, nil)
+		return "", x.write(ctx, nil)
 	}
-	return x.expose(ctx)
+	err := x.expose(ctx)
+	return x.host.Address.String(), err
 }
 
 // expose reserves an address and writes it into the peering's document.
