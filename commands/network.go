@@ -51,6 +51,7 @@ by kubectl's own flags, the remote one by the same flags with --remote- before t
 		newNetworkStatus(env, local, statusActions{peering.Status, peering.Watch, peering.ReadTranslationStatus}),
 		newNetworkVerifyClean(env, local, peering.Sweep),
 		newNetworkRole(env, local),
+		newNetworkGuard(env, local, peering.GuardedRanges),
 	)
 	return cmd
 }

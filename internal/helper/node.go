@@ -114,7 +114,11 @@ func (l *nodeLoop) step(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(err, l.report(view, nil, false))
 	}
-	if err := l.pass(want); err != nil {
+	err = l.pass(want)
+	if err == nil {
+		err = l.kernel.LiftBootGuard() // the guard stands
+	}
+	if err != nil {
 		return errors.Join(err, l.report(view, nil, false))
 	}
 	// Before connections are forgotten: probes of a peering that is gone are connections, too.

@@ -89,7 +89,7 @@ func (v nodeView) state(internal netip.Addr) (netops.State, error) {
 		PassForward:  v.fabric.AllowForward,
 	}
 	for _, p := range v.peerings {
-		peer := netops.NodePeer{CIDRs: seen(p), Gateway: p.GatewayAddress, VNI: p.OverlayID, MTU: p.MTU, Nodes: nodeRange(p.Peer.ExternalCIDR.Seen)}
+		peer := netops.NodePeer{CIDRs: p.Seen(), Gateway: p.GatewayAddress, VNI: p.OverlayID, MTU: p.MTU, Nodes: nodeRange(p.Peer.ExternalCIDR.Seen)}
 		if g, ok := v.gateways[p.Name]; ok {
 			peer.Pod, peer.Endpoint = g.PodIP, g.Endpoint.Addr()
 		}
@@ -108,22 +108,13 @@ func (v nodeView) ranges() []netip.Prefix {
 	}
 	all := []netip.Prefix{v.fabric.InternalCIDR}
 	for _, p := range v.peerings {
-		all = append(append(all, seen(p)...), netip.PrefixFrom(p.GatewayAddress, p.GatewayAddress.BitLen()))
+		all = append(append(all, p.Seen()...), netip.PrefixFrom(p.GatewayAddress, p.GatewayAddress.BitLen()))
 	}
 	return all
 }
 
 func overlayConfig(f records.Fabric) netops.OverlayConfig {
 	return netops.OverlayConfig{Kind: netops.LinkKind(f.Overlay.Kind), Port: f.Overlay.Port, MTU: f.MTU - overlayOverhead}
-}
-
-func seen(p records.Peering) []netip.Prefix {
-	all := p.Peer.CIDRs()
-	out := make([]netip.Prefix, len(all))
-	for i, m := range all {
-		out[i] = m.Seen
-	}
-	return out
 }
 
 // firstAddress returns the first endpoint that is an address; those that are names are left to the gateway.

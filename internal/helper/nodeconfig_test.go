@@ -78,7 +78,7 @@ func TestView(t *testing.T) {
 func TestRanges(t *testing.T) {
 	f, p := testFabric(), testPeering()
 	v := nodeView{fabric: &f, peerings: []records.Peering{p}}
-	want := append([]netip.Prefix{f.InternalCIDR}, append(seen(p), netip.PrefixFrom(p.GatewayAddress, 32))...)
+	want := append([]netip.Prefix{f.InternalCIDR}, append(p.Seen(), netip.PrefixFrom(p.GatewayAddress, 32))...)
 	if got := v.ranges(); !slices.Equal(got, want) || len(got) < 4 {
 		t.Errorf("ranges %v, want %v", got, want)
 	}

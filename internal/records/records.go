@@ -101,6 +101,16 @@ type Peering struct {
 // MaxExposed is how many hosts a peering can expose.
 const MaxExposed = 256
 
+// Seen are the ranges by which this cluster reaches the peer's pods, nodes and hosts.
+func (p Peering) Seen() []netip.Prefix {
+	all := p.Peer.CIDRs()
+	seen := make([]netip.Prefix, len(all))
+	for i, m := range all {
+		seen[i] = m.Seen
+	}
+	return seen
+}
+
 // Exposed is a host outside this cluster, as peers reach it.
 type Exposed struct {
 	Host    netip.Addr `json:"host"`    // as this cluster knows it

@@ -55,6 +55,18 @@ func (t Table) clone() Table {
 	return t
 }
 
+// Has reports whether there is a table of that name.
+func (c *Conn) Has(table string) (bool, error) {
+	_, err := c.request(unix.NFT_MSG_GETTABLE, 0, attr(unix.NFTA_TABLE_NAME, table))
+	if errors.Is(err, unix.ENOENT) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("ask for table %s: %w", table, err)
+	}
+	return true, nil
+}
+
 func (c *Conn) readTable(name string) (Table, error) {
 	answers, err := c.request(unix.NFT_MSG_GETTABLE, 0, attr(unix.NFTA_TABLE_NAME, name))
 	if errors.Is(err, unix.ENOENT) {

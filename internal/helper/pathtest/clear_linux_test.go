@@ -9,6 +9,8 @@ import (
 
 	"liqonet.io/liqonet/internal/netnstest"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/netops"
+	"liqonet.io/liqonet/templates"
 )
 
 // someRounds is for how many rounds of all talkers a fault lasts at least.
@@ -171,7 +173,7 @@ func (c *conversation) awaitRounds() {
 // test the latter alone, unless the tunnel would go with the helper.
 func (c *conversation) suffer(name string, in netnstest.Namespace, f fault, kill, begin func()) {
 	c.t.Helper()
-	routes := defaultRoutes(in)
+	routes, whole := defaultRoutes(in), pathIn(in)
 	mortal := in == c.a.gateway && c.wireGuard == records.Userspace
 	for _, dead := range []bool{false, true} {
 		if dead && mortal && f != gatewayFaults[0] || !dead && !mortal && testing.Short() {
@@ -195,11 +197,22 @@ func (c *conversation) suffer(name string, in netnstest.Namespace, f fault, kill
 			begin()
 		}
 		c.awaitUnderstood(name)
-		awaitFirewall(c.t, in) // without which packets cross, too
+		eventually(c.t, joining, func() error { // packets cross by the other nodes, too, and without a firewall
+			if now := pathIn(in); now != whole {
+				return fmt.Errorf("after %s there is\n%s\nwant\n%s", name, now, whole)
+			}
+			return nil
+		})
 		if sightings := c.capture.seen(markSecret); len(sightings) > 0 {
 			c.t.Fatalf("%s: %d packets in the clear, the first %s", name, len(sightings), sightings[0])
 		}
 	}
+}
+
+// pathIn is what of the path stands in a namespace.
+func pathIn(ns netnstest.Namespace) string {
+	return ns.Run("sh", "-c", `{ ip rule; ip route show table all | grep -E '760[012]|lqn-'; ip nexthop show protocol 76
+		ip neigh show dev lqn-overlay nud permanent; ip -br link show type vxlan; ip -br link show type geneve; nft list tables ip; } | sort`)
 }
 
 // awaitFirewall waits until our table is there.
@@ -224,19 +237,37 @@ func defaultRoutes(ns netnstest.Namespace) []string {
 // killGateway ends the helper of a's gateway. The tunnel of one in userspace goes with it.
 func (c *conversation) killGateway() { c.a.gatewayHelper.kill() }
 
-// rebootNode takes all that is ours from a node at once, as a restart does. Its pods start when the guard stands.
+// rebootNode takes all that is ours from a node at once, as a restart does, after which the node loads its boot guard.
+// Its pods talk all the time.
 func (c *conversation) rebootNode(i int) {
+	c.t.Helper()
 	n := c.a.nodes[i]
+	guard, err := templates.BootGuard([]netip.Prefix{c.b.seen, peerExternal})
+	if err != nil {
+		c.t.Fatal(err)
+	}
 	c.sayAt(c.a.nodeName(i), "")
 	c.a.nodeHelpers[i].kill()
 	n.Run("nft", "delete", "table", "ip", "liqonet")
 	ip(n, "rule del priority 104", "link del lqn-overlay")
 	n.Run("sh", "-c", flushTable(7600))
+	for range 2 { // once more: the file can be loaded at any time
+		n.Feed(guard, "nft", "-f", "-")
+	}
+	c.sayAt(c.a.nodeName(i), markSecret)
 	c.awaitRounds()
 	c.a.startNode(i)
 	awaitFirewall(c.t, n)
-	c.sayAt(c.a.nodeName(i), markSecret)
+	eventually(c.t, joining, func() error {
+		if tables := n.Run("nft", "list", "tables", "ip"); strings.Contains(tables, netops.BootTable) {
+			return fmt.Errorf("the boot guard is not lifted: %s", tables)
+		}
+		return nil
+	})
 	c.awaitUnderstood("reboot of a node")
+	if sightings := c.capture.seen(markSecret); len(sightings) > 0 {
+		c.t.Fatalf("reboot of a node: %d packets in the clear, the first %s", len(sightings), sightings[0])
+	}
 }
 
 // leave ends the peering. As long as anything of ours stands on a node, nothing leaves it in the clear.

@@ -1,0 +1,38 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"liqonet.io/liqonet/internal/peering"
+)
+
+func TestGuard(t *testing.T) {
+	var out strings.Builder
+	guard := func(ranges []netip.Prefix, failed error) error {
+		out.Reset()
+		return parse(t, func(env *Env, local *clusterFlags) *cobra.Command {
+			env.Out = &out
+			return newNetworkGuard(env, local, func(_ context.Context, s peering.Side) ([]netip.Prefix, error) {
+				if s.Cluster.Context != "a" {
+					t.Errorf("context %s", s.Cluster.Context)
+				}
+				return ranges, failed
+			})
+		})
+	}
+	if err := guard([]netip.Prefix{pfx("10.71.0.0/16"), pfx("10.72.0.0/16")}, nil); err != nil {
+		t.Error(err)
+	}
+	if !strings.Contains(out.String(), "elements = { 10.71.0.0/16, 10.72.0.0/16 }\n") {
+		t.Errorf("printed\n%s", out.String())
+	}
+	if err := guard(nil, errAsked); !errors.Is(err, errAsked) || out.Len() > 0 {
+		t.Errorf("error %v, printed %q", err, out.String())
+	}
+}

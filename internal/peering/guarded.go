@@ -1,0 +1,23 @@
+package peering
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+)
+
+// GuardedRanges are those by which a cluster reaches all its peers, and which its nodes guard. None is an error.
+func GuardedRanges(ctx context.Context, side Side) ([]netip.Prefix, error) {
+	peerings, err := readPeerings(ctx, side.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	if len(peerings) == 0 {
+		return nil, withHint(fmt.Errorf("cluster %q has no peerings", side.Cluster.Context), "connect it first: liqoctl network connect")
+	}
+	var all []netip.Prefix
+	for _, p := range peerings {
+		all = append(all, p.Seen()...)
+	}
+	return all, nil
+}
