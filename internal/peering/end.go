@@ -34,7 +34,6 @@ type end struct {
 	sizes   hopSizes        // as reported
 	written records.Peering // as it is now
 	proof   records.Status
-	resized bool // what was measured changed the MTU that this run had written, or found
 	joining bool // this run writes a peering where none was
 }
 

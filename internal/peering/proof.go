@@ -18,12 +18,12 @@ func (c *connector) prove(ctx context.Context) (string, error) {
 	return fmt.Sprintf("%s; %s; MTU %d", c.local.proven(), c.remote.proven(), c.local.written.MTU), err
 }
 
-// prove waits for a report that tells of a healthy peering. After a change of what stood before, or of the MTU, only one
+// prove waits for a report that tells of a healthy peering. After a change of what stood before, only a report
 // whose echoes are all younger than the change counts.
 func (e *end) prove(ctx context.Context) error {
 	ready := e.readyNodes()
 	changed := e.have != nil && len(e.changes) > 0
-	w := witness{nodes: ready, renewed: changed || e.resized}
+	w := witness{nodes: ready, renewed: changed}
 	what := fmt.Sprintf("packets to cross from cluster %q", e.Cluster.Context)
 	err := e.Cluster.FailFast(ctx, gatewaySelector(e.peering), func(ctx context.Context) error {
 		if changed {
