@@ -21,8 +21,8 @@ import (
 const measureTime = 20 * time.Second
 
 // measure waits for what the helpers measure of the hops, and writes both documents anew where one is narrower than
-// the links. Where nothing changed, what was known before still counts. The MTU falls here if it changes, so that
-// packets which crossed before are proof enough.
+// the links. Where nothing changed, what was known before still counts. Where the MTU falls, larger packets
+// that crossed before are proof, too.
 func (c *connector) measure(ctx context.Context) error {
 	if len(c.local.changes)+len(c.remote.changes) > 0 {
 		if err := c.both(ctx, func(ctx context.Context, e *end) error { return e.measure(ctx) }); err != nil {
