@@ -13,10 +13,13 @@ import (
 // back what is for peers. It is not of this package's making.
 const BootTable = "liqonet-boot"
 
+// HasBootGuard reports whether BootTable stands.
+func (k *Kernel) HasBootGuard() (bool, error) { return k.nft.Has(BootTable) }
+
 // LiftBootGuard removes BootTable, whatever it holds; that there is none is no error, and costs one question. The
 // node's own guard must stand.
 func (k *Kernel) LiftBootGuard() error {
-	stands, err := k.nft.Has(BootTable)
+	stands, err := k.HasBootGuard()
 	if err == nil && stands {
 		err = k.nft.Apply(nft.Diff(nft.Table{Name: BootTable}, nft.Table{}))
 	}

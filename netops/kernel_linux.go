@@ -64,13 +64,13 @@ func (k *Kernel) Close() error {
 	return errors.Join(errs...)
 }
 
-// Cleanup removes all that is ours from the namespace. Devices made elsewhere stay.
+// Cleanup removes all that is ours from the namespace, BootTable too. Devices made elsewhere stay.
 func (k *Kernel) Cleanup() error {
 	have, err := k.Observe()
 	if err != nil {
 		return err
 	}
-	return k.Apply(Diff(have, State{}))
+	return errors.Join(k.Apply(Diff(have, State{})), k.LiftBootGuard())
 }
 
 // dial opens a netlink socket in a namespace, see Kernel.netns.

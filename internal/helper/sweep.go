@@ -36,7 +36,11 @@ func Sweep(remove bool) (left []string, err error) {
 		}
 		left = append(left, strings.Map(printable, step.Object.String()))
 	}
-	return left, nil
+	boot, err := kernel.HasBootGuard()
+	if boot {
+		left = append(left, "nftables table "+netops.BootTable)
+	}
+	return left, err
 }
 
 // empty removes all that is liqonet's.

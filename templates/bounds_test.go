@@ -1,0 +1,68 @@
+package templates
+
+import (
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"liqonet.io/liqonet/internal/records"
+)
+
+// priorities are those of each component: without a node's helper its pods are cut off, without a gateway a peering is.
+// The translation service carries no packets.
+var priorities = map[string]string{
+	records.ComponentFabric: "system-node-critical", records.ComponentSweep: "system-node-critical",
+	records.ComponentGateway: "system-cluster-critical", records.ComponentTranslation: "",
+}
+
+// TestPodsAreBounded: every pod asks for what it needs and has a limit of memory, but none of processor time, which
+// would be loss of packets.
+func TestPodsAreBounded(t *testing.T) {
+	for name, render := range renderings {
+		objects, err := render()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range objects {
+			var pod corev1.PodSpec
+			switch workload := o.(type) {
+			case *appsv1.DaemonSet:
+				pod = workload.Spec.Template.Spec
+				if len(pod.Tolerations) != 1 || pod.Tolerations[0] != (corev1.Toleration{Operator: corev1.TolerationOpExists}) {
+					t.Errorf("%s: tolerations %v, want all", name, pod.Tolerations)
+				}
+			case *appsv1.Deployment:
+				pod = workload.Spec.Template.Spec
+				if len(pod.Tolerations) > 0 {
+					t.Errorf("%s: tolerations %v", name, pod.Tolerations)
+				}
+			default:
+				continue
+			}
+			if want := priorities[o.GetLabels()[records.LabelComponent]]; pod.PriorityClassName != want {
+				t.Errorf("%s: priority class %q, want %q", name, pod.PriorityClassName, want)
+			}
+			for _, c := range pod.Containers {
+				r := c.Resources
+				if r.Requests.Cpu().IsZero() || r.Requests.Memory().IsZero() || r.Limits.Memory().IsZero() || !r.Limits.Cpu().IsZero() {
+					t.Errorf("%s: resources %v", name, r)
+				}
+			}
+		}
+	}
+}
+
+// TestPodSecurityLevelIsEnforced: the level is stated, for what is new and what is there.
+func TestPodSecurityLevelIsEnforced(t *testing.T) {
+	objects, err := base()
+	if err != nil {
+		t.Fatal(err)
+	}
+	labels := pick[*corev1.Namespace](t, objects).Labels
+	for _, mode := range []string{"enforce", "audit", "warn"} {
+		if level := labels["pod-security.kubernetes.io/"+mode]; level != "privileged" {
+			t.Errorf("%s: level %q", mode, level)
+		}
+	}
+}
