@@ -37,6 +37,9 @@ if [ "$1" = look ]; then look; exit; fi
 echo "= node"; look
 for n in /var/run/netns/*; do echo "= $n"; nsenter --net="$n" sh "$0" look; done`
 
+// kubeProxy is its table of nftables.
+const kubeProxy = "kube-proxy"
+
 // restless are the settings that are none.
 var restless = regexp.MustCompile(`^/proc/sys/net/netfilter/nf_conntrack_count:`)
 
@@ -103,7 +106,8 @@ func connects(line string, ranges []netip.Prefix) bool {
 	return false
 }
 
-// rulesetText is what nft -j prints, one object a line, without handles; elements of sets have no order.
+// rulesetText is what nft -j prints, one object a line, without handles; elements of sets have no order. Chains that
+// have no rule are left out of kube-proxy's table: it empties those of a Service that is gone, and removes them later.
 func rulesetText(t *testing.T, text string) string {
 	t.Helper()
 	var all struct {
@@ -112,8 +116,17 @@ func rulesetText(t *testing.T, text string) string {
 	if err := json.Unmarshal([]byte(text), &all); err != nil {
 		t.Fatalf("%v in\n%s", err, text)
 	}
+	ruled := make(map[any]bool)
+	for _, object := range all.Nftables {
+		if rule := object["rule"]; rule != nil && rule["table"] == kubeProxy {
+			ruled[rule["chain"]] = true
+		}
+	}
 	var b strings.Builder
 	for _, object := range all.Nftables {
+		if chain := object["chain"]; chain != nil && chain["table"] == kubeProxy && !ruled[chain["name"]] {
+			continue
+		}
 		for _, fields := range object {
 			delete(fields, "handle")
 			if elements, ok := fields["elem"].([]any); ok {
