@@ -31,7 +31,7 @@ func Connect(ctx context.Context, o ConnectOptions, r Reporter) (Connection, err
 	bounded, cancel := within(ctx, o.Timeout)
 	defer cancel()
 	if err := c.run(bounded); err != nil {
-		c.fail(ctx)
+		c.fail(ctx, err)
 		return Connection{}, err
 	}
 	changes := append(c.local.changes, c.remote.changes...)
@@ -246,8 +246,8 @@ func (c *connector) configure(ctx context.Context) (string, error) {
 	return fmt.Sprintf("%s listens at %s, MTU %d", c.server.name, strings.Join(endpoints, ", "), c.client.written.MTU), err
 }
 
-// fail undoes what a failed or interrupted run made.
-func (c *connector) fail(ctx context.Context) {
+// fail undoes what a run made that failed or was interrupted by that cause.
+func (c *connector) fail(ctx context.Context, cause error) {
 	made := slices.ContainsFunc([]*end{c.local, c.remote}, func(e *end) bool { return e.installing || e.joining })
 	switch {
 	case !made:
@@ -258,7 +258,7 @@ func (c *connector) fail(ctx context.Context) {
 	}
 	rest, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), undoTime, &timeoutError{undoTime})
 	defer cancel()
-	c.reporter.Note("removing what this run made")
+	c.reporter.Note("removing what this run made, which ended with: " + cause.Error())
 	var errs [2]error
 	group := errgroup.Group{}
 	for i, e := range []*end{c.local, c.remote} {
@@ -273,9 +273,10 @@ func (c *connector) fail(ctx context.Context) {
 	}
 }
 
-// undoTime is how long a failed connect takes at most to remove what it made: namespaces take some ten seconds, and
-// an API server may have to come back first. A second signal ends it.
-const undoTime = time.Minute
+// undoTime is how long a failed connect takes at most to remove what it made: namespaces take some ten seconds, an
+// API server may have to come back first, and a kubelet that waits for a registry ends no pod until that is over. A
+// second signal ends it.
+const undoTime = 3 * time.Minute
 
 // persistPause is between two attempts to reach an API server that is lost.
 const persistPause = 500 * time.Millisecond

@@ -102,6 +102,7 @@ func TestNetworkDisjoint(t *testing.T) {
 	c := newLiqoctl(ctx, t, l)
 	c.narrow(ctx, t, declared, 1460)
 	r := newRemnants(ctx, t, c)
+	t.Run("an image that cannot be pulled leaves all as it was", func(t *testing.T) { r.testImage(ctx, t) })
 	conn := c.connect(ctx, t)
 	t.Run("the MTU fits the narrowest hop", func(t *testing.T) { testMTU(ctx, t, c, conn, 1460-80) })
 	for _, s := range sides(conn) {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // remnants is a pair of clusters, how they were before liqonet, and which ranges a peer could have had there.
@@ -33,6 +34,27 @@ func newRemnants(ctx context.Context, t *testing.T, c liqoctl) remnants {
 func (r remnants) awaitNone(ctx context.Context, t *testing.T, cluster string) {
 	t.Helper()
 	awaitAsBefore(ctx, t, r.lab, cluster, r.before[cluster], r.ranges[cluster])
+}
+
+// testImage connects with an image that no node can pull, as nothing listens where it should be: it says so, for which
+// node, long before its time is over, and leaves nothing.
+func (r remnants) testImage(ctx context.Context, t *testing.T) {
+	const patience = time.Minute
+	began := time.Now()
+	out, said, code := r.run(ctx, t, "network", "connect", "--context", "a", "--remote-context", "b",
+		"--gw-server-service-type", "NodePort", "--image", "127.0.0.1:1/liqonet:none", "--timeout", "10m")
+	took := time.Since(began)
+	t.Logf("refused after %s", took.Round(time.Second))
+	if code != 1 || out != "" || took > patience {
+		t.Errorf("exit code %d after %s, want 1 and nothing on stdout:\n%s", code, took, out)
+	}
+	lines := "\n" + said
+	if strings.Count(lines, "\nerror: ") != 1 || strings.Count(lines, "\nhint: ") != 1 || !strings.Contains(said, "-1 cannot start: ") {
+		t.Errorf("want one error that names the node, and one hint:\n%s", said)
+	}
+	for cluster := range r.before {
+		r.awaitNone(ctx, t, cluster)
+	}
 }
 
 // testDisconnect has disconnect and reset remove it all.
