@@ -13,9 +13,10 @@ import (
 
 // Conn is a connection to nftables of one network namespace. It serves one goroutine at a time.
 type Conn struct {
-	conn *nftables.Conn
-	sock *netlink.Conn // that of conn
-	last reading
+	conn        *nftables.Conn
+	sock        *netlink.Conn // that of conn
+	last        reading
+	lastForward forwardReading
 }
 
 const (

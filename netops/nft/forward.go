@@ -23,6 +23,13 @@ type ForwardChain struct {
 	Passes []Pass // rules of ours in it, sorted
 }
 
+// forwardReading is what was read last of such chains. The zero value: nothing.
+type forwardReading struct {
+	owner      string
+	generation uint32
+	chains     []ForwardChain
+}
+
 // Family is a table's family as nft(8) calls it.
 type Family string
 
@@ -64,8 +71,11 @@ func (p Pass) String() string {
 
 // ForwardChains returns the chains of all tables but owner's own; passes are rules whose comment names owner.
 func (c *Conn) ForwardChains(owner string) ([]ForwardChain, error) {
+	if c.lastForward.owner == owner && c.current(c.lastForward.generation) {
+		return slices.Clone(c.lastForward.chains), nil
+	}
 	var all []ForwardChain
-	_, err := c.consistent(func() error {
+	generation, err := c.consistent(func() error {
 		all = nil
 		for _, family := range []Family{IP, Inet} {
 			some, err := c.readForward(family, owner)
@@ -79,6 +89,7 @@ func (c *Conn) ForwardChains(owner string) ([]ForwardChain, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read chains at hook forward: %w", err)
 	}
+	c.lastForward = forwardReading{owner: owner, generation: generation, chains: slices.Clone(all)}
 	return all, nil
 }
 

@@ -18,7 +18,7 @@ import (
 // The kernel lists the chains of all tables together. So as not to read thousands of foreign ones for nothing, a
 // table is read again only after a transaction, by whomever: anything else than its counters is as it was.
 func (c *Conn) Observe(table string) (Table, error) {
-	if c.unchanged(table) {
+	if c.last.name == table && c.current(c.last.generation) {
 		return c.last.table.clone(), nil
 	}
 	var t Table
@@ -40,13 +40,13 @@ type reading struct {
 	table      Table
 }
 
-// unchanged reports whether the last reading is of that table and there was no transaction since.
-func (c *Conn) unchanged(table string) bool {
-	if c.last.name != table || c.settle() != nil {
+// current reports whether there was no transaction since the one that made a generation.
+func (c *Conn) current(generation uint32) bool {
+	if c.settle() != nil {
 		return false
 	}
-	generation, err := c.generation()
-	return err == nil && generation == c.last.generation
+	now, err := c.generation()
+	return err == nil && now == generation
 }
 
 // clone copies what a caller may sort or append to.
