@@ -57,8 +57,12 @@ func TestPodsThatMove(t *testing.T) {
 	}
 	slices.Sort(took)
 	t.Logf("from status.podIP to the first answer: median %v, most %v of %v", took[moves/2], took[moves-1], took)
-	if took[moves/2] > moverAtMost {
-		t.Errorf("median %v, want %v at most", took[moves/2], moverAtMost)
+	atMost := moverAtMost
+	if testing.Short() {
+		atMost *= 10 // in a guest every system call takes longer
+	}
+	if took[moves/2] > atMost {
+		t.Errorf("median %v, want %v at most", took[moves/2], atMost)
 	}
 }
 
