@@ -73,7 +73,10 @@ func roleOf(user string) (role, peer string) {
 		return account, ""
 	}
 	account, ok := strings.CutPrefix(user, "system:serviceaccount:liqonet:")
-	if peer, found := strings.CutPrefix(account, "gateway-"); ok && found {
+	if !ok {
+		return "", ""
+	}
+	if peer, found := strings.CutPrefix(account, "gateway-"); found {
 		return "gateway", peer
 	}
 	return account, ""
