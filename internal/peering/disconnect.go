@@ -23,8 +23,8 @@ func Disconnect(ctx context.Context, o DisconnectOptions, r Reporter) (Disconnec
 	ctx, cancel := within(ctx, o.Timeout)
 	defer cancel()
 	d := &disconnector{DisconnectOptions: o, stages: stages{reporter: r}}
-	d.local.withdrawal = withdrawal{cluster: o.Local.Cluster, reporter: r}
-	d.remote.withdrawal = withdrawal{cluster: o.Remote.Cluster, reporter: r}
+	d.local = leaving{withdrawal: withdrawal{cluster: o.Local.Cluster, reporter: r}, name: o.Local.Name}
+	d.remote = leaving{withdrawal: withdrawal{cluster: o.Remote.Cluster, reporter: r}, name: o.Remote.Name}
 	err := d.stages.run(ctx, stageReach, "", d.reach)
 	if err == nil {
 		err = d.stages.run(ctx, stageWithdraw, "", d.each((*withdrawal).end))
@@ -57,7 +57,7 @@ type disconnector struct {
 type leaving struct {
 	withdrawal
 	id    string
-	name  string   // by which peers know the cluster; "": not installed
+	name  string   // by which peers know the cluster, or would if it had been installed
 	peers []string // names of the peerings to remove
 }
 
@@ -112,9 +112,10 @@ func (s *leaving) identify(ctx context.Context) error {
 	})
 	group.Go(func() error {
 		fabric, err := readFabric(ctx, s.cluster)
-		if fabric != nil {
-			s.name = fabric.Name
+		if err != nil {
+			return err
 		}
+		s.name, err = chooseName(Side{Cluster: s.cluster, Name: s.name}, fabric)
 		return err
 	})
 	return group.Wait()

@@ -349,3 +349,28 @@ func TestInterruptedRemovalCanBeRunAgain(t *testing.T) {
 		}
 	}
 }
+
+// TestDisconnectFindsRemainsByContext has a connect that was killed while it undid itself: one side has nothing any
+// more, and the other has things that do not say with which cluster they were for.
+func TestDisconnectFindsRemainsByContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := connected(t)
+		if _, err := Reset(t.Context(), ResetOptions{Side: Side{Cluster: b.Cluster}, Force: true, Timeout: time.Minute}, &recorder{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := a.kube.CoreV1().ConfigMaps(a.Namespace).Delete(t.Context(), records.PeeringName("b"), metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		for name, o := range map[string]DisconnectOptions{
+			"a": {Local: Side{Cluster: a.Cluster}, Remote: Side{Cluster: b.Cluster}, Timeout: time.Minute},
+			"b": {Local: Side{Cluster: b.Cluster}, Remote: Side{Cluster: a.Cluster}, Timeout: time.Minute},
+		} {
+			if _, err := Disconnect(t.Context(), o, &recorder{}); err != nil {
+				t.Errorf("from %s: %v", name, err)
+			}
+		}
+		if left := peeringsLeft(t, a); len(left) > 0 {
+			t.Errorf("left %v", left)
+		}
+	})
+}
