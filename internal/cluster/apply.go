@@ -129,6 +129,10 @@ func done(changes []Change) []Change {
 	return some
 }
 
+// looks is how often a plan looks at an object that others keep changing.
+const looks = 5
+
+// putOne applies an object, or tells what that would do: what others changed in between is no part of it.
 func (c *Cluster) putOne(ctx context.Context, object Object, dryRun bool) (Change, error) {
 	change, err := describe(object)
 	if err != nil {
@@ -138,41 +142,53 @@ func (c *Cluster) putOne(ctx context.Context, object Object, dryRun bool) (Chang
 	if err != nil {
 		return Change{}, err
 	}
+	for range looks {
+		var overtaken bool
+		change, overtaken, err = c.putOnce(ctx, r, object, change, dryRun)
+		if err != nil || !overtaken {
+			break
+		}
+	}
+	return change, err
+}
+
+// putOnce reports besides whether somebody else changed the object after it was read, so that a plan says too much.
+func (c *Cluster) putOnce(ctx context.Context, r resource, object Object, change Change, dryRun bool) (_ Change, overtaken bool, _ error) {
 	before, err := r.get(ctx, object.GetName())
 	switch {
 	case apierrors.IsNotFound(err):
 		before, change.Action = nil, Created
 	case err != nil:
-		return Change{}, fmt.Errorf("read %s in cluster %q: %w", operand(object), c.Context, err)
+		return Change{}, false, fmt.Errorf("read %s in cluster %q: %w", operand(object), c.Context, err)
 	case !ours(before):
 		if change.Kind == "Namespace" {
 			change.Action = Kept
-			return change, nil
+			return change, false, nil
 		}
-		return Change{}, &ForeignError{Object: operand(object)}
+		return Change{}, false, &ForeignError{Object: operand(object)}
 	}
 	if before == nil && dryRun {
-		return change, nil // a dry run in a namespace that is not there yet would fail
+		return change, false, nil // a dry run in a namespace that is not there yet would fail
 	}
 	data, err := document(object)
 	if err != nil {
-		return Change{}, fmt.Errorf("encode %s: %w", operand(object), err)
+		return Change{}, false, fmt.Errorf("encode %s: %w", operand(object), err)
 	}
 	after, err := r.apply(ctx, object.GetName(), data, dryRun)
 	if err != nil {
-		return Change{}, fmt.Errorf("apply %s in cluster %q: %w", operand(object), c.Context, err)
+		return Change{}, false, fmt.Errorf("apply %s in cluster %q: %w", operand(object), c.Context, err)
 	}
 	if before == nil {
-		return change, nil
+		return change, false, nil
 	}
 	change.Action, change.Fields = Unchanged, nil
 	if change.Fields, err = differences(before, after); err != nil {
-		return Change{}, fmt.Errorf("compare %s: %w", operand(object), err)
+		return Change{}, false, fmt.Errorf("compare %s: %w", operand(object), err)
 	}
 	if len(change.Fields) > 0 {
 		change.Action = Changed
 	}
-	return change, nil
+	return change, dryRun && after.GetResourceVersion() != before.GetResourceVersion(), nil
 }
 
 // ours reports whether an object bears liqonet's label.

@@ -3,6 +3,7 @@ package cluster_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -146,6 +147,34 @@ func TestApplyLeavesFieldsOfOthers(t *testing.T) {
 	}
 	if live, err = maps.Get(t.Context(), empty.Name, metav1.GetOptions{}); err != nil || live.Data[records.DataKey] != "pod: x" {
 		t.Errorf("data %v, %v", live.Data, err)
+	}
+}
+
+// TestPlanLooksAgain: a gateway writes its status between the two looks that a plan takes at an object.
+func TestPlanLooksAgain(t *testing.T) {
+	c, kube := clustertest.New(clustertest.Config{})
+	empty := &corev1.ConfigMap{ObjectMeta: ourMeta("peering-milan-status")}
+	if _, err := c.Apply(t.Context(), empty); err != nil {
+		t.Fatal(err)
+	}
+	writes := 0
+	kube.PrependReactor("patch", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+		if writes++; writes > 2 {
+			return false, nil, nil
+		}
+		at, name := corev1.SchemeGroupVersion.WithResource("configmaps"), empty.Name
+		live, err := kube.Tracker().Get(at, records.DefaultNamespace, name)
+		if err != nil {
+			return true, nil, err
+		}
+		live = live.DeepCopyObject()
+		status := live.(*corev1.ConfigMap)
+		status.ResourceVersion, status.Data = fmt.Sprint("again ", writes), map[string]string{records.DataKey: fmt.Sprint(writes)}
+		return false, nil, kube.Tracker().Update(at, status, records.DefaultNamespace)
+	})
+	changes, err := c.Plan(t.Context(), empty)
+	if err != nil || changes[0].Action != cluster.Unchanged || writes != 3 {
+		t.Errorf("%v after %d looks, %v", changes, writes, err)
 	}
 }
 
