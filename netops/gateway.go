@@ -185,10 +185,6 @@ func (c GatewayConfig) filters() []nft.Chain {
 		// 40 = IPv4 20 + TCP 20
 		forward = append([]nft.Rule{{nft.TCPSyn(), nft.ClampMSS(uint16(c.MTU - 40))}}, forward...)
 	}
-	var handshakes []nft.Rule
-	if c.ListenPort != 0 {
-		handshakes = []nft.Rule{{nft.UDPDPort(c.ListenPort), nft.Accept()}}
-	}
 	return []nft.Chain{
 		{Name: "overlay-in", Hook: &nft.Hook{Type: "filter", Point: "prerouting", Priority: priorityRaw}, Rules: []nft.Rule{
 			{nft.IIfNot(Overlay), nft.IIfNot(Tunnel), overlay, nft.NoTrack()}, // pods may use that port, too
@@ -225,21 +221,30 @@ func (c GatewayConfig) filters() []nft.Chain {
 			{nft.Counter(), nft.Drop()},
 		}},
 		{Name: "forward", Hook: &nft.Hook{Type: "filter", Point: "forward", Drop: true}, Rules: forward},
-		{Name: "input", Hook: &nft.Hook{Type: "filter", Point: "input", Drop: true}, Rules: slices.Concat([]nft.Rule{
-			{overlay, nft.IIfNot(Overlay), nft.IIfNot(Tunnel), nft.OverlayID(c.VNI), nft.SAddrIn(setNodes), nft.Accept()},
-			{nft.Mark(markLocal), nft.UDPDPort(EchoPort), nft.Jump("echo")},
-			{nft.UDPDPort(EchoPort), nft.IIfNot(Overlay), nft.IIfNot(Tunnel), nft.Jump("sizes")},
-			{known, nft.Accept()},
-			{nft.IIf("lo"), nft.Accept()},
-			{nft.Mark(markLocal), nft.ICMPType(icmpRequest), nft.Accept()},
-			{nft.IIf(Overlay), nft.Counter(), nft.Drop()},
-			{nft.IIf(Tunnel), nft.Counter(), nft.Drop()},
-		}, handshakes, []nft.Rule{
-			{nft.TCPDPort(HealthPort), nft.Accept()},
-			{nft.ICMPType(icmpErrors...), nft.Accept()}, // overlay packets are not tracked: no error is related to them
-			{nft.Counter(), nft.Drop()},
-		})},
+		{Name: "input", Hook: &nft.Hook{Type: "filter", Point: "input", Drop: true}, Rules: c.input()},
 	}
+}
+
+// input lets through what is for the gateway itself: the overlay, the tunnel, echoes and health.
+func (c GatewayConfig) input() []nft.Rule {
+	var handshakes []nft.Rule
+	if c.ListenPort != 0 {
+		handshakes = []nft.Rule{{nft.UDPDPort(c.ListenPort), nft.Accept()}}
+	}
+	return slices.Concat([]nft.Rule{
+		{nft.UDPDPort(c.Overlay.Port), nft.IIfNot(Overlay), nft.IIfNot(Tunnel), nft.OverlayID(c.VNI), nft.SAddrIn(setNodes), nft.Accept()},
+		{nft.Mark(markLocal), nft.UDPDPort(EchoPort), nft.Jump("echo")},
+		{nft.UDPDPort(EchoPort), nft.IIfNot(Overlay), nft.IIfNot(Tunnel), nft.Jump("sizes")},
+		{nft.CTState(nft.Established, nft.Related), nft.Accept()},
+		{nft.IIf("lo"), nft.Accept()},
+		{nft.Mark(markLocal), nft.ICMPType(icmpRequest), nft.Accept()},
+		{nft.IIf(Overlay), nft.Counter(), nft.Drop()},
+		{nft.IIf(Tunnel), nft.Counter(), nft.Drop()},
+	}, handshakes, []nft.Rule{
+		{nft.TCPDPort(HealthPort), nft.Accept()},
+		{nft.ICMPType(icmpErrors...), nft.Accept()}, // overlay packets are not tracked: no error is related to them
+		{nft.Counter(), nft.Drop()},
+	})
 }
 
 // translation maps prefixes 1:1, by where a flow's first packet came from.
