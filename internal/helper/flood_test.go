@@ -46,8 +46,12 @@ func TestFlood(t *testing.T) {
 	took := time.Since(begin)
 	share := float64(client.nodeHelper.used()-before) / float64(took)
 	t.Logf("%.0f messages a second: %.1f %% of a core", float64(sent)/took.Seconds(), 100*share)
-	if share > floodShare && !testing.Short() { // in a guest every system call takes longer
-		t.Errorf("the helper took %.1f %% of a core, want at most %.0f %%", 100*share, 100*floodShare)
+	atMost := floodShare
+	if testing.Short() {
+		atMost *= 2 // in a guest every system call takes longer
+	}
+	if share > atMost {
+		t.Errorf("the helper took %.1f %% of a core, want at most %.0f %%", 100*share, 100*atMost)
 	}
 	if n := client.nodeHelper.counter(droppedEchoes) - dropped; n == 0 {
 		t.Errorf("of %d messages none was dropped in the kernel", sent)
