@@ -117,12 +117,28 @@ func TestRepair(t *testing.T) {
 	}
 }
 
-// repaired calls a function that changes something of ours while the helper stands still, and fails unless that is
-// back, and counted, in time.
+// repaired calls a function that changes something of ours while the helper stands still. It fails unless that is
+// back, and counted, and unless it was in time once in three: a machine that others keep busy is no slow helper.
 func repaired(t *testing.T, p *process, change func(*process)) {
 	t.Helper()
+	// A pass that repairs, a second one where the tunnel is made again, and one that these changes call for; twice
+	// that where notifications come one by one.
+	const most = 6
+	for range 3 {
+		took, passes := repair(t, p, change)
+		t.Logf("after %s; %v passes", took.Round(time.Millisecond), passes)
+		if took <= repairTime && passes <= most {
+			return
+		}
+	}
+	t.Errorf("never repaired within %s and by at most %d passes", repairTime, most)
+}
+
+// repair does it once, and returns how long it took and how many passes of the helper.
+func repair(t *testing.T, p *process, change func(*process)) (took time.Duration, passes float64) {
+	t.Helper()
 	p.rest(t)
-	want, before, passes := p.state(t), p.counter(driftMetric), p.counter(passesMetric)
+	want, drift, before := p.state(t), p.counter(driftMetric), p.counter(passesMetric)
 	p.signal(unix.SIGSTOP)
 	change(p)
 	p.signal(unix.SIGCONT)
@@ -132,17 +148,10 @@ func repaired(t *testing.T, p *process, change func(*process)) {
 		}
 	}()
 	// What is not there cannot be asked for by TCP, and what is not in the state is told by the counter only.
-	took := eventually(t, "repair", repairTime, func() bool { return p.state(t) == want })
-	took += eventually(t, "counted repair", repairTime-took, func() bool { return p.counter(driftMetric) > before })
+	took = eventually(t, "repair", 10*repairTime, func() bool { return p.state(t) == want })
+	took += eventually(t, "counted repair", 10*repairTime, func() bool { return p.counter(driftMetric) > drift })
 	p.rest(t)
-	// A pass that repairs, a second one where the tunnel is made again, and one that these changes call for; twice
-	// that where notifications come one by one.
-	const most = 6
-	n := p.counter(passesMetric) - passes
-	if n > most {
-		t.Errorf("%v passes, want at most %d", n, most)
-	}
-	t.Logf("after %s; %v passes", took.Round(time.Millisecond), n)
+	return took, p.counter(passesMetric) - before
 }
 
 // foreigners makes objects in a node's namespace that are not ours, if they are not there yet, and returns them as
