@@ -60,8 +60,13 @@ func (f *acquireFlags) request(length string) (ipam.Request, error) {
 	if q.Bits = int(bits); f.preferred.IsValid() && f.preferred.Bits() != q.Bits {
 		return q, usagef("--prefer %s is not a /%d", f.preferred, q.Bits)
 	}
-	q.Owner, err = userOwner(f.owner)
-	return q, err
+	if q.Owner, err = userOwner(f.owner); err != nil {
+		return q, err
+	}
+	if err := q.Validate(); err != nil {
+		return q, usagef("--prefer: %w", err) // all else has been looked at
+	}
+	return q, nil
 }
 
 func (f *acquireFlags) run(ctx context.Context, env *Env, c *cluster.Cluster, q ipam.Request) error {

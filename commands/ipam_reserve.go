@@ -60,9 +60,14 @@ func (f *reserveFlags) reservation(cidr string) (ipam.Reservation, error) {
 		return want, usagef("%w", err)
 	}
 	if f.owner != "" {
-		want.Owner, err = userOwner(f.owner)
+		if want.Owner, err = userOwner(f.owner); err != nil {
+			return want, err
+		}
 	}
-	return want, err
+	if err := want.Validate(); err != nil {
+		return want, usagef("%w", err)
+	}
+	return want, nil
 }
 
 // userOwner is the owner of that name, as --owner takes it.

@@ -32,14 +32,19 @@ func addressBook(t *testing.T) *cluster.Cluster {
 	return c
 }
 
-// ipamCommand runs an `ipam` command on a cluster, in place of the one that flags would choose. It returns what it
+// ipamCommand runs an `ipam` command on a cluster, in place of the one that flags would choose; nil: there is none. It returns what it
 // prints and the exit code.
 func ipamCommand(t *testing.T, c *cluster.Cluster, args ...string) (out string, code int, err error) {
 	t.Helper()
 	var b strings.Builder
 	env := &Env{Out: &b, Err: t.Output()}
 	env.start(false)
-	connect := func() (*cluster.Cluster, error) { return c, nil }
+	connect := func() (*cluster.Cluster, error) {
+		if c == nil {
+			return nil, errors.New("a cluster is asked")
+		}
+		return c, nil
+	}
 	parent := group("ipam", "", "")
 	parent.SilenceErrors, parent.SilenceUsage = true, true
 	parent.AddCommand(newIPAMShow(env, connect), newIPAMReserve(env, connect), newIPAMAcquire(env, connect),
@@ -90,6 +95,19 @@ func TestReservations(t *testing.T) {
 		}
 		if diff := cmp.Diff(step.out, out); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", step.line, diff)
+		}
+	}
+}
+
+// TestAddressesOfNoHost: what no registry keeps is a command line that makes no sense. No cluster is asked.
+func TestAddressesOfNoHost(t *testing.T) {
+	for _, line := range []string{
+		"reserve 127.0.0.0/8", "reserve 0.0.0.0/0", "reserve 224.0.0.0/4 --owner vpn", "reserve 169.254.18.0/30",
+		"acquire /8 --owner x --prefer 127.0.0.0/8", "acquire /24 --owner x --prefer 169.254.1.0/24",
+	} {
+		_, code, err := ipamCommand(t, nil, strings.Fields(line)...)
+		if code != ExitUsage || err == nil || !strings.Contains(err.Error(), "which is not for hosts") {
+			t.Errorf("%s: exit code %d, error %v", line, code, err)
 		}
 	}
 }

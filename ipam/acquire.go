@@ -29,6 +29,12 @@ func (q Request) reservation(p netip.Prefix) Reservation {
 	return Reservation{Range: p, Owner: q.Owner, Purpose: q.Purpose, Real: q.Real}
 }
 
+// Validate refuses what contradicts itself, and what no registry keeps: see Reservation.Validate.
+func (q Request) Validate() error {
+	_, err := q.normalize()
+	return err
+}
+
 // normalize fills in what has a default and refuses what contradicts itself. With neither a range nor a length
 // there is nothing to go by.
 func (q Request) normalize() (Request, error) {
@@ -39,7 +45,7 @@ func (q Request) normalize() (Request, error) {
 		q.Preferred = q.Real
 	}
 	if q.Preferred.IsValid() {
-		if err := q.reservation(q.Preferred).validate(); err != nil {
+		if err := q.reservation(q.Preferred).Validate(); err != nil {
 			return q, err
 		}
 		if q.Bits == 0 {

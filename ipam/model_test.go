@@ -23,7 +23,7 @@ func (m *model) reserve(want Reservation) bool {
 		}
 		others = slices.Delete(slices.Clone(m.held), i, i+1)
 	}
-	if want.validate() != nil || m.taken(others, want) || !m.hasPlace(want.Purpose, want.Range) {
+	if want.Validate() != nil || m.taken(others, want) || !m.hasPlace(want.Purpose, want.Range) {
 		return false
 	}
 	m.held = append(slices.Clone(others), want)

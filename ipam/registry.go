@@ -77,7 +77,7 @@ func (r *Registry) SetPools(pools ...netip.Prefix) error {
 // Reserve takes exactly that range. Reserving again what is held does nothing, or changes whether it is
 // shared. Overlap with a reservation of another, or a second range for the same real one, is a *ConflictError.
 func (r *Registry) Reserve(want Reservation) error {
-	if err := want.validate(); err != nil {
+	if err := want.Validate(); err != nil {
 		return fmt.Errorf("reserve %s: %w", want.Range, err)
 	}
 	for _, h := range r.claims[want.claim()] {

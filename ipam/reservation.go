@@ -137,7 +137,9 @@ func (r Reservation) overlapAllowed(o Reservation) bool { return r.Shared && o.S
 
 func (r Reservation) claim() claim { return claim{r.Owner, r.Purpose, r.Real} }
 
-func (r Reservation) validate() error {
+// Validate refuses what no registry keeps, whatever it holds: an owner, a purpose or a range that is none, a real
+// range of another length, and addresses that are not for hosts, unless they are shared.
+func (r Reservation) Validate() error {
 	if err := r.claim().validate(); err != nil {
 		return err
 	}
