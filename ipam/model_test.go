@@ -60,6 +60,21 @@ func (m *model) claimed(q Request) (Reservation, bool) {
 }
 
 func (m *model) acquire(q Request) (Reservation, bool) {
+	four := true
+	if !q.Preferred.IsValid() {
+		q.Preferred = q.Real
+	}
+	if q.Preferred.IsValid() {
+		if q.Bits == 0 {
+			q.Bits = q.Preferred.Bits()
+		}
+		if q.Bits != q.Preferred.Bits() || q.reservation(q.Preferred).Validate() != nil {
+			return Reservation{}, false
+		}
+		four = q.Preferred.Addr().Is4()
+	} else if q.Bits < 1 || q.Bits > 32 {
+		return Reservation{}, false
+	}
 	if held, ok := m.claimed(q); ok {
 		return held, held.Range.Bits() == q.Bits
 	}
@@ -67,6 +82,9 @@ func (m *model) acquire(q Request) (Reservation, bool) {
 		return want, true
 	}
 	for _, pool := range m.pools {
+		if pool.Addr().Is4() != four {
+			continue
+		}
 		var best netip.Prefix
 		for _, block := range m.freeBlocks(pool) {
 			if block.Bits() <= q.Bits && (!best.IsValid() || block.Bits() > best.Bits()) {
@@ -106,8 +124,11 @@ func (m *model) acquireAddress(q Request, inside netip.Prefix) (netip.Addr, bool
 	if held, ok := m.claimed(q); ok {
 		return held.Range.Addr(), inside.Contains(held.Range.Addr())
 	}
+	if want := q.reservation(q.Preferred); q.Preferred.IsValid() && inside.Contains(q.Preferred.Addr()) && m.reserve(want) {
+		return want.Range.Addr(), true
+	}
 	for a := inside.Addr(); inside.Contains(a); a = a.Next() {
-		if inside.Bits() < 31 && (a == inside.Addr() || a == last(inside)) {
+		if inside.Bits() < a.BitLen()-1 && (a == inside.Addr() || a == last(inside)) {
 			continue
 		}
 		if m.reserve(q.reservation(single(a))) {
@@ -117,10 +138,8 @@ func (m *model) acquireAddress(q Request, inside netip.Prefix) (netip.Addr, bool
 	return netip.Addr{}, false
 }
 
-func (m *model) release(owner Owner, purposes ...Purpose) bool {
-	leaves := func(h Reservation) bool {
-		return h.Owner == owner && (len(purposes) == 0 || slices.Contains(purposes, h.Purpose))
-	}
+// release lets go what leaves, all of it or nothing.
+func (m *model) release(leaves func(Reservation) bool) bool {
 	rest := &model{pools: m.pools, held: slices.DeleteFunc(slices.Clone(m.held), leaves)}
 	for _, h := range rest.held {
 		if !rest.hasPlace(h.Purpose, h.Range) {
@@ -129,6 +148,59 @@ func (m *model) release(owner Owner, purposes ...Purpose) bool {
 	}
 	m.held = rest.held
 	return true
+}
+
+func (m *model) setPools(pools []netip.Prefix) bool {
+	for i, p := range pools {
+		notForHosts := slices.ContainsFunc(unroutable, p.Overlaps)
+		if notForHosts || slices.ContainsFunc(pools[:i], p.Overlaps) {
+			return false
+		}
+	}
+	m.pools = pools
+	return true
+}
+
+// ownerOf prefers addresses to ranges, and the smallest range.
+func (m *model) ownerOf(a netip.Addr) (Reservation, bool) {
+	a = a.Unmap().WithZone("")
+	var around []Reservation
+	for _, h := range m.list() {
+		if h.Range.Contains(a) {
+			around = append(around, h)
+		}
+	}
+	if len(around) == 0 {
+		return Reservation{}, false
+	}
+	return slices.MaxFunc(around, func(x, y Reservation) int {
+		if x, y := x.claim().address(), y.claim().address(); x != y {
+			if x {
+				return 1
+			}
+			return -1
+		}
+		return x.Range.Bits() - y.Range.Bits()
+	}), true
+}
+
+// overlapping has what is around p before what is inside.
+func (m *model) overlapping(p netip.Prefix) []Reservation {
+	var around, inside []Reservation
+	for _, h := range m.list() {
+		switch {
+		case !h.Range.Overlaps(p):
+		case h.Range.Bits() < p.Bits():
+			around = append(around, h)
+		default:
+			inside = append(inside, h)
+		}
+	}
+	return append(around, inside...)
+}
+
+func (m *model) heldBy(owner Owner) []Reservation {
+	return slices.DeleteFunc(m.list(), func(h Reservation) bool { return h.Owner != owner })
 }
 
 func (m *model) list() []Reservation {

@@ -15,91 +15,10 @@ import (
 // comparePrefixes lets cmp look into package netip.
 var comparePrefixes = cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })
 
-// operations makes a sequence of operations of bytes, a few a step, in a space so small that they often meet.
-type operations struct{ bytes []byte }
-
-func (o *operations) next() int {
-	if len(o.bytes) == 0 {
-		return 0
-	}
-	b := o.bytes[0]
-	o.bytes = o.bytes[1:]
-	return int(b)
-}
-
-func pick[T any](o *operations, from ...T) T { return from[o.next()%len(from)] }
-
-// prefix is a range in 10.0.0.0/19, twice the first pool, of up to 4096 addresses.
-func (o *operations) prefix() netip.Prefix {
-	a := netip.AddrFrom4([4]byte{10, 0, byte(o.next() % 32), byte(o.next())})
-	p, err := a.Prefix(pick(o, 20, 22, 23, 24, 24, 26, 28, 30, 31, 32))
-	if err != nil {
-		panic(err)
-	}
-	return p
-}
-
-func (o *operations) owner() Owner { return pick(o, Cluster, Peering("a"), Peering("b"), Peering("c")) }
-
-func (o *operations) rangePurpose() Purpose {
-	return pick(o, PodCIDR, NodeNetwork, ExternalCIDR, InternalCIDR, InternalCIDR, PeerPods, PeerUnderlay)
-}
-
-func (o *operations) addressPurpose() Purpose { return pick(o, GatewayAddress, ExposedHost) }
-
-// step does one operation on both and describes the difference of the answers, if there is one.
-func (o *operations) step(r *Registry, m *model) (done, difference string) {
-	switch o.next() % 8 {
-	case 0, 1, 2:
-		want := Reservation{Range: o.prefix(), Owner: o.owner(), Purpose: o.rangePurpose(), Shared: o.next()%2 == 0}
-		if o.next()%4 == 0 {
-			want.Real = netip.PrefixFrom(want.Range.Addr(), want.Range.Bits())
-		}
-		err, ok := r.Reserve(want), m.reserve(want)
-		return fmt.Sprintf("reserve %+v", want), differ(err, ok, nil, nil)
-	case 3:
-		want := Reservation{Range: single(o.prefix().Addr()), Owner: o.owner(), Purpose: o.addressPurpose()}
-		err, ok := r.Reserve(want), m.reserve(want)
-		return fmt.Sprintf("reserve %+v", want), differ(err, ok, nil, nil)
-	case 4, 5:
-		q := Request{Owner: o.owner(), Purpose: o.rangePurpose(), Bits: pick(o, 22, 23, 24, 28, 32)}
-		if o.next()%2 == 0 {
-			q.Real = o.prefix()
-			q.Preferred, q.Bits = q.Real, q.Real.Bits()
-		}
-		got, err := r.Acquire(q)
-		want, ok := m.acquire(q)
-		return fmt.Sprintf("acquire %+v", q), differ(err, ok, got, want)
-	case 6:
-		q, inside := Request{Owner: o.owner(), Purpose: o.addressPurpose()}, o.prefix()
-		got, err := r.AcquireAddress(q, inside)
-		want, ok := m.acquireAddress(q, inside)
-		return fmt.Sprintf("acquire address %+v in %s", q, inside), differ(err, ok, got, want)
-	default:
-		owner, purposes := o.owner(), []Purpose{o.rangePurpose(), o.addressPurpose()}[:o.next()%3]
-		before := m.list()
-		released, err := r.Release(owner, purposes...)
-		ok := m.release(owner, purposes...)
-		gone := slices.DeleteFunc(before, func(h Reservation) bool { return slices.Contains(m.held, h) })
-		return fmt.Sprintf("release %s %s", owner, purposes), differ(err, ok, len(released), len(gone))
-	}
-}
-
-// differ compares the registry's answer with the model's.
-func differ(err error, ok bool, got, want any) string {
-	if (err == nil) != ok {
-		return fmt.Sprintf("error %v, but the model's success is %t", err, ok)
-	}
-	if err == nil && got != want {
-		return fmt.Sprintf("%v, but the model says %v", got, want)
-	}
-	return ""
-}
-
 // run does the operations and checks what must hold at each point.
 func run(t *testing.T, bytes []byte) *Registry {
 	t.Helper()
-	pools := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/20"), netip.MustParsePrefix("10.1.0.0/22")}
+	pools := []netip.Prefix{prefix("10.0.0.0/20"), prefix("10.1.0.0/22"), prefix("fd00::/116"), prefix("fd01::/118")}
 	r, err := New(pools...)
 	if err != nil {
 		t.Fatal(err)

@@ -199,7 +199,7 @@ func (r *Registry) OwnerOf(a netip.Addr) (Reservation, bool) {
 	if !a.IsValid() {
 		return Reservation{}, false
 	}
-	p := single(a.Unmap().WithZone(""))
+	p := single(a.Unmap())
 	for _, s := range []*space{&r.addresses, &r.ranges} {
 		if h := s.holders(p); len(h) > 0 {
 			// The last range is the smallest; of several holders of it the first is named.
