@@ -19,8 +19,9 @@ TOOLS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/liqonet-tools
 GOLANGCI_LINT_VERSION := v2.15.0
 GOLANGCI_LINT := $(TOOLS)/golangci-lint-$(GOLANGCI_LINT_VERSION)/golangci-lint
 
-# Tests of these packages change kernel state, in namespaces of their own: they need root.
-KERNEL_PACKAGES := ./netops/... ./internal/helper/... ./internal/bench/...
+# Tests of these packages change kernel state, in namespaces of their own: they need root. They run side by side: those
+# that take longest come first.
+KERNEL_PACKAGES := ./internal/helper/pathtest ./netops ./internal/helper ./netops/... ./internal/bench/...
 
 ##@ Build
 
@@ -71,6 +72,7 @@ check: build lint unit ## Build, lint, and run the tests that need no root (gold
 
 .PHONY: test
 test: deps check ## Run all tests: check, those of the kernel, and real clusters; needs root
+	GOOS=darwin GOARCH=arm64 go build -o /dev/null ./cmd/liqoctl
 	go test $(KERNEL_PACKAGES)
 	@echo "on a guest's kernel: Geneve and kernel WireGuard"
 	bin/lab guest test $(KERNEL_PACKAGES) -- -short
@@ -83,8 +85,8 @@ bench: deps lab ## Measure the path against one made by hand, on this kernel and
 	bin/bench -guest bin/lab
 
 .PHONY: test-matrix
-test-matrix: deps build ## Connect clusters of every style of network plugin and kube-proxy: ten minutes; needs root
-	cd lab && LIQONET_TEST_STYLES=all go test -timeout 60m -run TestStyles -v ./e2e
+test-matrix: deps build ## Connect clusters of every style, disturb connect and disconnect at every point; needs root
+	cd lab && LIQONET_TEST_MATRIX=yes go test -timeout 60m -run 'TestStyles|TestInterruption' -v ./e2e
 
 .PHONY: unit
 unit:

@@ -52,7 +52,7 @@ func TestIPAM(t *testing.T) {
 // runLabTest runs a test of the root module that needs a lab.
 func runLabTest(ctx context.Context, t *testing.T, l *lab.Lab, pkg, name string) {
 	t.Helper()
-	short := fmt.Sprintf("-short=%t", os.Getenv("LIQONET_TEST_MATRIX") == "")
+	short := fmt.Sprintf("-short=%t", os.Getenv(matrixVariable) == "")
 	out := inRoot(ctx, t, l, "go", "test", "-tags", "lab", "-count", "1", "-v", short, "-parallel", "12", "-run", "^"+name+"$", pkg)
 	if !strings.Contains(out, "--- PASS: "+name) {
 		t.Errorf("%s did not run", name)

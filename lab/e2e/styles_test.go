@@ -15,9 +15,9 @@ import (
 	"liqonet.io/liqonet/lab/spec"
 )
 
-// stylesVariable, set to "all", has TestStyles go through every style instead of a few in which any two values
-// meet.
-const stylesVariable = "LIQONET_TEST_STYLES"
+// matrixVariable, when set, has TestStyles go through every style instead of a few in which any two values meet, and
+// TestInterruption through every point at which a run can be disturbed.
+const matrixVariable = "LIQONET_TEST_MATRIX"
 
 // TestStyles connects clusters whose network plugins and kube-proxies treat packets in different ways.
 func TestStyles(t *testing.T) {
@@ -25,7 +25,7 @@ func TestStyles(t *testing.T) {
 	defer cancel()
 	c := buildLiqoctl(ctx, t)
 	styles := spec.Pairwise()
-	if os.Getenv(stylesVariable) == "all" {
+	if os.Getenv(matrixVariable) != "" {
 		styles = spec.Styles()
 	}
 	for i := range len(styles) / 2 {
