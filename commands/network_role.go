@@ -30,7 +30,7 @@ func newNetworkRole(env *Env, local *clusterFlags) *cobra.Command {
 		Long: `Print the roles that a user of liqonet needs, as manifests, for who administers the cluster. Nothing is asked of or
 changed in any cluster. Each level includes the one before:
 
-  look      network status; ipam list, show and translate
+  look      network status and guard; ipam list, show and translate
   connect   network connect and disconnect where liqonet is installed, expose and withdraw; ipam reserve, acquire,
             release and check
   install   network init, reset and verify-clean, and connect where liqonet is not installed yet
@@ -38,7 +38,7 @@ changed in any cluster. Each level includes the one before:
 Only install writes anything outside liqonet's namespace, and only objects that it names.`,
 		Example: `  # An administrator lets a pipeline connect the cluster that is installed
   liqoctl network role connect --for serviceaccount:ci/deployer | kubectl apply -f -`,
-		Args:              arguments("level: " + strings.Join(levels, ", ")),
+		Args:              arguments("level (" + strings.Join(levels, ", ") + ")"),
 		ValidArgsFunction: cobra.FixedCompletions(levels, cobra.ShellCompDirectiveNoFileComp),
 		RunE: func(_ *cobra.Command, args []string) error {
 			v, err := f.values(args[0])
