@@ -1,6 +1,7 @@
 package templates
 
 import (
+	"maps"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -14,6 +15,25 @@ import (
 var priorities = map[string]string{
 	records.ComponentFabric: "system-node-critical", records.ComponentSweep: "system-node-critical",
 	records.ComponentGateway: "system-cluster-critical", records.ComponentTranslation: "",
+}
+
+// lostNodes say for how many seconds pods of each component stay on a node that is lost; what is not named does so for
+// Kubernetes' 300. A peering has no other gateway.
+var lostNodes = map[string]map[string]int64{
+	records.ComponentGateway: {corev1.TaintNodeNotReady: 30, corev1.TaintNodeUnreachable: 30},
+}
+
+// tolerated are the taints that a pod bears for a while, and their seconds. It may bear none for ever.
+func tolerated(t *testing.T, tolerations []corev1.Toleration) map[string]int64 {
+	seconds := make(map[string]int64)
+	for _, to := range tolerations {
+		if to.Operator != corev1.TolerationOpExists || to.Effect != corev1.TaintEffectNoExecute || to.TolerationSeconds == nil {
+			t.Errorf("toleration %v, want one for a time", to)
+			continue
+		}
+		seconds[to.Key] = *to.TolerationSeconds
+	}
+	return seconds
 }
 
 // TestPodsAreBounded: every pod asks for what it needs and has a limit of memory, but none of processor time, which
@@ -34,8 +54,8 @@ func TestPodsAreBounded(t *testing.T) {
 				}
 			case *appsv1.Deployment:
 				pod = workload.Spec.Template.Spec
-				if len(pod.Tolerations) > 0 {
-					t.Errorf("%s: tolerations %v", name, pod.Tolerations)
+				if got := tolerated(t, pod.Tolerations); !maps.Equal(got, lostNodes[o.GetLabels()[records.LabelComponent]]) {
+					t.Errorf("%s: stays %v on nodes that are lost", name, got)
 				}
 			default:
 				continue
