@@ -16,13 +16,28 @@ import (
 // thousands. When it overflows, that counts as a change.
 const watchBuffer = 4 << 20
 
-// Watch tells that something of ours changed in the kernel, by whomever, also by Apply. However many changes
-// there are, the channel holds one element: who takes it observes everything anew. Changes from the return of
-// Watch on are told. The channel is closed when the context ends, or when the kernel ends the connection.
+// Watch tells of changes in the kernel until the context that it was made with ends.
+type Watch struct {
+	changed chan struct{}
+	ended   chan struct{} // closed at the end, after err was set
+	err     error
+}
+
+// Changed holds one element if something of ours changed, by whomever, also by Apply, however often: who takes it
+// observes everything anew. It is never closed.
+func (w *Watch) Changed() <-chan struct{} { return w.changed }
+
+// Wait returns when nothing is told any more: nil after the context's end, else why.
+func (w *Watch) Wait() error {
+	<-w.ended
+	return w.err
+}
+
+// Watch begins to tell of changes of what is ours. Those from its return on are told.
 //
 // What the kernel does not tell: routes that go with their link (but then the link changes), and settings of
 // foreign devices.
-func (k *Kernel) Watch(ctx context.Context) (<-chan struct{}, error) {
+func (k *Kernel) Watch(ctx context.Context) (*Watch, error) {
 	links, err := dial(unix.NETLINK_ROUTE, k.netns, raw.Config{})
 	if err != nil {
 		return nil, fmt.Errorf("watch routes: %w", err)
@@ -38,13 +53,20 @@ func (k *Kernel) Watch(ctx context.Context) (<-chan struct{}, error) {
 	if err := w.learnLinks(k); err != nil {
 		return nil, errors.Join(err, links.Close(), firewall.Close())
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	context.AfterFunc(ctx, func() { _, _ = links.Close(), firewall.Close() })
+	either, end := context.WithCancelCause(ctx)
+	context.AfterFunc(either, func() { _, _ = links.Close(), firewall.Close() })
 	var both sync.WaitGroup
-	both.Go(func() { defer cancel(); w.follow(links, w.isOurRoute) })
-	both.Go(func() { defer cancel(); w.follow(firewall, isOurFirewall) })
-	go func() { both.Wait(); close(w.changed) }()
-	return w.changed, nil
+	both.Go(func() { end(fmt.Errorf("watch routes: %w", w.follow(links, w.isOurRoute))) })
+	both.Go(func() { end(fmt.Errorf("watch firewall: %w", w.follow(firewall, isOurFirewall))) })
+	watch := &Watch{changed: w.changed, ended: make(chan struct{})}
+	go func() {
+		both.Wait()
+		if ctx.Err() == nil {
+			watch.err = context.Cause(either)
+		}
+		close(watch.ended)
+	}()
+	return watch, nil
 }
 
 // watcher reads notifications.
@@ -83,12 +105,12 @@ func (w *watcher) learnLinks(k *Kernel) error {
 	return errors.Join(err, s.conn.Close())
 }
 
-// follow reads until the socket is closed. Lost notifications (ENOBUFS) count as ours.
-func (w *watcher) follow(conn *raw.Conn, ours func(raw.Message) bool) {
+// follow reads until the socket is closed or broken. Lost notifications (ENOBUFS) count as ours.
+func (w *watcher) follow(conn *raw.Conn, ours func(raw.Message) bool) error {
 	for {
 		messages, err := conn.Receive()
 		if err != nil && !errors.Is(err, unix.ENOBUFS) {
-			return
+			return cause(err)
 		}
 		wake := err != nil
 		for _, m := range messages {

@@ -19,7 +19,7 @@ func TestWatch(t *testing.T) {
 	state := nodeLike()
 	reach(t, k, state)
 	ctx, cancel := context.WithCancel(t.Context())
-	changed, err := k.Watch(ctx)
+	watch, err := k.Watch(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,23 +31,22 @@ func TestWatch(t *testing.T) {
 	} {
 		ns.run(strings.Fields(command)...)
 		select {
-		case _, open := <-changed:
-			if !open {
-				t.Fatalf("%s: the watch ended", command)
-			}
+		case <-watch.Changed():
 		case <-time.After(patience):
 			t.Fatalf("%s: not told", command)
 		}
 		reach(t, k, state)
 	}
 	cancel()
-	deadline := time.After(patience)
-	for open := true; open; {
-		select {
-		case _, open = <-changed:
-		case <-deadline:
-			t.Fatal("the channel stays open after the context's end")
+	ended := make(chan error, 1)
+	go func() { ended <- watch.Wait() }()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Errorf("the watch ended with: %v", err)
 		}
+	case <-time.After(patience):
+		t.Error("the watch goes on after the context's end")
 	}
 }
 

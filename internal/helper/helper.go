@@ -93,14 +93,15 @@ func (s service) run(ctx context.Context) error {
 		if err := s.mirror.run(ctx); err != nil {
 			return err
 		}
-		changed, err := s.kernel.Watch(ctx)
+		watch, err := s.kernel.Watch(ctx)
 		if err != nil {
 			return err
 		}
+		group.Go(watch.Wait) // a helper that is told nothing any more is started anew by the kubelet
 		for _, task := range s.tasks {
 			group.Go(func() error { task(ctx); return nil })
 		}
-		return loop(ctx, s.health, s.Log, s.step, s.mirror.changed, changed)
+		return loop(ctx, s.health, s.Log, s.step, s.mirror.changed, watch.Changed())
 	})
 	return group.Wait()
 }
@@ -176,10 +177,7 @@ func merge(ctx context.Context, events ...<-chan struct{}) <-chan struct{} {
 				select {
 				case <-ctx.Done():
 					return
-				case _, ok := <-c:
-					if !ok {
-						return
-					}
+				case <-c:
 					notify(out)
 				}
 			}

@@ -1,0 +1,86 @@
+//go:build linux
+
+package helper
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"liqonet.io/liqonet/internal/netnstest"
+	"liqonet.io/liqonet/netops"
+)
+
+// TestBrokenWatch: a helper that the kernel tells nothing any more ends with an error, so that the kubelet starts
+// another one.
+func TestBrokenWatch(t *testing.T) {
+	for _, family := range []struct {
+		name   string
+		number int
+	}{{"routes", unix.NETLINK_ROUTE}, {"firewall", unix.NETLINK_NETFILTER}} {
+		t.Run(family.name, func(t *testing.T) {
+			ns := netnstest.New(t)
+			kernel, err := netops.OpenAt(ns.FD())
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = kernel.Close() })
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			turned := make(chan struct{}, 1)
+			s := service{
+				Env:    Env{HealthAddress: "127.0.0.1:0", Log: slog.New(slog.DiscardHandler)},
+				health: newHealth(), mirror: newMirror(), metrics: newMetrics(), kernel: kernel,
+				step: func(context.Context) error { notify(turned); return nil },
+			}
+			ended := make(chan error, 1)
+			go func() { ended <- s.run(ctx) }()
+			<-turned
+			tell(t, ns, family.number)
+			if err := <-ended; err == nil || !strings.Contains(err.Error(), "watch "+family.name) || ctx.Err() != nil {
+				t.Errorf("the helper ended with %v (%v), want the error of its watch", err, ctx.Err())
+			}
+		})
+	}
+}
+
+// tell sends an error to each socket in a namespace that hears notifications of a netlink family, as if the kernel
+// did.
+func tell(t *testing.T, ns netnstest.Namespace, family int) {
+	t.Helper()
+	var message []byte
+	message = binary.NativeEndian.AppendUint32(message, unix.NLMSG_HDRLEN+unix.SizeofNlMsgerr)
+	message = binary.NativeEndian.AppendUint16(message, unix.NLMSG_ERROR)
+	message = append(message, make([]byte, unix.NLMSG_HDRLEN-len(message))...)
+	message = binary.NativeEndian.AppendUint32(message, ^uint32(unix.EIO)+1)
+	message = append(message, make([]byte, unix.NLMSG_HDRLEN)...)
+	told := 0
+	for line := range strings.Lines(ns.Run("cat", "/proc/net/netlink")) {
+		var socket string
+		var protocol int
+		var port, groups uint32
+		if _, err := fmt.Sscanf(line, "%s %d %d %x", &socket, &protocol, &port, &groups); err != nil || protocol != family || groups == 0 {
+			continue
+		}
+		if err := ns.Do(func() error {
+			fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW, family)
+			if err != nil {
+				return err
+			}
+			defer func() { _ = unix.Close(fd) }()
+			return unix.Sendto(fd, message, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Pid: port})
+		}); err != nil {
+			t.Fatal(err)
+		}
+		told++
+	}
+	if told == 0 {
+		t.Fatal("nobody hears notifications")
+	}
+}
