@@ -24,6 +24,8 @@ import (
 const (
 	labNamespace = "ipam-nodes"
 	labNodes     = 1000
+	// labNodesLimit is how long they may take, all at once: seconds on two free cores.
+	labNodesLimit = time.Minute
 )
 
 // labClient is a client with the limits that a helper has, of a node's own.
@@ -49,7 +51,7 @@ func TestLabNodes(t *testing.T) {
 	}
 	internal := netip.MustParsePrefix("10.80.0.0/16")
 	addresses := make([]netip.Addr, labNodes)
-	claim := func() time.Duration {
+	claim := func(what string) {
 		began := time.Now()
 		var all sync.WaitGroup
 		for i, node := range nodes {
@@ -65,9 +67,13 @@ func TestLabNodes(t *testing.T) {
 			})
 		}
 		all.Wait()
-		return time.Since(began).Round(time.Millisecond)
+		took := time.Since(began)
+		t.Logf("%d nodes %s in %s", labNodes, what, took.Round(time.Millisecond))
+		if took > labNodesLimit {
+			t.Errorf("%d nodes %s in %s, want %s at most", labNodes, what, took, labNodesLimit)
+		}
 	}
-	t.Logf("%d nodes claimed their addresses in %s", labNodes, claim())
+	claim("claimed their addresses")
 	holder := map[netip.Addr]string{}
 	for i, a := range addresses {
 		if other, taken := holder[a]; taken || !nodeRange(internal).Contains(a) {
@@ -75,7 +81,7 @@ func TestLabNodes(t *testing.T) {
 		}
 		holder[a] = nodes[i].Name
 	}
-	t.Logf("%d nodes found them again in %s", labNodes, claim())
+	claim("found them again")
 	leases, err := clients[0].CoordinationV1().Leases(labNamespace).List(t.Context(), metav1.ListOptions{LabelSelector: records.LabelNode})
 	if err != nil || len(leases.Items) != labNodes {
 		t.Errorf("%d Leases, %v; want one a node", len(leases.Items), err)

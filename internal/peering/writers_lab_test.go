@@ -26,6 +26,8 @@ import (
 const (
 	labNamespace = "ipam-writers"
 	labWriters   = 64
+	// labWritersLimit is how long they may take: two seconds on two free cores.
+	labWritersLimit = time.Minute
 )
 
 // labConfig is the connection to the API server that $KUBECONFIG names.
@@ -87,7 +89,11 @@ func TestLabWriters(t *testing.T) {
 		})
 	}
 	all.Wait()
-	t.Logf("%d clients reserved in %s", labWriters, time.Since(began).Round(time.Millisecond))
+	took := time.Since(began)
+	t.Logf("%d clients reserved in %s", labWriters, took.Round(time.Millisecond))
+	if took > labWritersLimit {
+		t.Errorf("%d clients reserved in %s, want %s at most", labWriters, took, labWritersLimit)
+	}
 
 	// That nothing overlaps is what reading it says; that nothing is lost is seen here.
 	r, err := kept.Load(ctx)

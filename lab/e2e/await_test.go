@@ -4,13 +4,22 @@ import (
 	"context"
 	"testing"
 	"time"
+
+	"liqonet.io/liqonet/lab"
 )
 
-// patience bounds how long a test waits for a state; look is how often it asks.
+// patience bounds how long a test waits for a state where how long is not the point: a busy machine is no fault. look
+// is how often it asks.
 const (
-	patience = time.Minute
+	patience = 5 * time.Minute
 	look     = 200 * time.Millisecond
 )
+
+// awaitRollout waits until every pod of a DaemonSet is ready.
+func awaitRollout(ctx context.Context, t *testing.T, l *lab.Lab, cluster, namespace, daemonSet string) {
+	t.Helper()
+	kubectl(ctx, t, l, cluster, "-n", namespace, "rollout", "status", "daemonset/"+daemonSet, "--timeout="+patience.String())
+}
 
 // await waits until a state holds, and fails the test with what was seen last when it does not.
 func await(ctx context.Context, t *testing.T, holds func() bool, last func() string) {

@@ -105,7 +105,7 @@ func expectOutside(ctx context.Context, t *testing.T, l *lab.Lab, e exposure) {
 	t.Helper()
 	for _, node := range nodesOf(ctx, t, l, "b") {
 		from := podOn(ctx, t, l, "b", node)
-		for _, args := range questions(e.SeenByPeer, "5s") {
+		for _, args := range questions(e.SeenByPeer, patience.String()) {
 			out := inPod(ctx, t, l, "b", from, args...)
 			if args[0] != "ping" && (!strings.Contains(out, "node="+e.Host.String()+" ") || !strings.Contains(out, "from=172.31.1.1")) {
 				t.Errorf("%v from %s: %q, want %s to see 172.31.1.1x", args, node, out, e.Host)
@@ -114,11 +114,14 @@ func expectOutside(ctx context.Context, t *testing.T, l *lab.Lab, e exposure) {
 	}
 }
 
+// silence is after how long no answer counts as none: long enough to ask twice.
+const silence = "2s"
+
 // expectNothing asks from a pod of b, and nobody answers.
 func expectNothing(ctx context.Context, t *testing.T, l *lab.Lab, target netip.Addr) {
 	t.Helper()
 	from := podOn(ctx, t, l, "b", nodesOf(ctx, t, l, "b")[0])
-	for _, args := range questions(target, "1s") {
+	for _, args := range questions(target, silence) {
 		command := slices.Concat([]string{"exec", from.Name, "--", "/bin/workload"}, args)
 		if out, err := l.Kubectl(ctx, "b", command...); err == nil {
 			t.Errorf("%v is answered: %s", args, out)

@@ -41,8 +41,8 @@ func testMTU(ctx context.Context, t *testing.T, c liqoctl, conn connection, mtu 
 	for _, s := range sides(conn) {
 		sender := podOn(ctx, t, c.lab, s.cluster, nodesOf(ctx, t, c.lab, s.cluster)[0])
 		target := s.self.seen(t, podOn(ctx, t, c.lab, s.other, nodesOf(ctx, t, c.lab, s.other)[0]).IP)
-		inPod(ctx, t, c.lab, s.cluster, sender, "tcp", "-size", "20000000", target+":7")
-		if out, err := c.lab.Kubectl(ctx, s.cluster, "exec", sender.Name, "--", "/bin/workload", "ping", "-df", "-size", fmt.Sprint(mtu-27), target); err == nil {
+		inPod(ctx, t, c.lab, s.cluster, sender, "tcp", "-timeout", patience.String(), "-size", "20000000", target+":7")
+		if out, err := c.lab.Kubectl(ctx, s.cluster, "exec", sender.Name, "--", "/bin/workload", "ping", "-timeout", silence, "-df", "-size", fmt.Sprint(mtu-27), target); err == nil {
 			t.Errorf("a packet of %d bytes crosses: %s", mtu+1, out)
 		}
 	}

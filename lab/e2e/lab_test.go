@@ -47,7 +47,7 @@ func TestLab(t *testing.T) {
 		kubectl(ctx, t, l, cluster, "apply", "-f", "testdata/echo.yaml")
 	}
 	for _, cluster := range []string{"a", "b"} {
-		kubectl(ctx, t, l, cluster, "rollout", "status", "daemonset/echo", "--timeout=60s")
+		awaitRollout(ctx, t, l, cluster, "default", "echo")
 	}
 	t.Run("pods reach pods of other nodes", func(t *testing.T) { testPods(ctx, t, l, "a", "a-1", "a-2") })
 	t.Run("pods reach the other cluster's nodes", func(t *testing.T) { testNodePort(ctx, t, l) })
@@ -139,7 +139,7 @@ func testAddedNode(ctx context.Context, t *testing.T, l *lab.Lab) {
 	if n.Name != "a-3" || n.State != control.Ready {
 		t.Errorf("added %+v, want a-3, ready", n)
 	}
-	kubectl(ctx, t, l, "a", "rollout", "status", "daemonset/echo", "--timeout=60s")
+	awaitRollout(ctx, t, l, "a", "default", "echo")
 	testPods(ctx, t, l, "a", "a-1", "a-3")
 }
 
@@ -155,7 +155,7 @@ func testKilledNode(ctx context.Context, t *testing.T, l *lab.Lab) {
 	}
 	// The pod's old sandbox is gone; kubelet makes another in its own time.
 	kubectl(ctx, t, l, "a", "delete", "pod", podOn(ctx, t, l, "a", "a-2").Name)
-	kubectl(ctx, t, l, "a", "rollout", "status", "daemonset/echo", "--timeout=60s")
+	awaitRollout(ctx, t, l, "a", "default", "echo")
 	testPods(ctx, t, l, "a", "a-3", "a-2")
 }
 

@@ -168,7 +168,7 @@ func startLab(ctx context.Context, t *testing.T, name string, s spec.Spec) *lab.
 		kubectl(ctx, t, l, cluster.Name, "apply", "-f", "testdata/echo.yaml")
 	}
 	for _, cluster := range clusters {
-		kubectl(ctx, t, l, cluster.Name, "rollout", "status", "daemonset/echo", "--timeout=60s")
+		awaitRollout(ctx, t, l, cluster.Name, "default", "echo")
 	}
 	return l
 }

@@ -80,8 +80,8 @@ func TestNetwork(t *testing.T) {
 		if _, err := l.AddNode(ctx, "a"); err != nil {
 			t.Fatal(err)
 		}
-		kubectl(ctx, t, l, "a", "rollout", "status", "daemonset/echo", "--timeout=60s")
-		kubectl(ctx, t, l, "a", "-n", "liqonet", "rollout", "status", "daemonset/node", "--timeout=60s")
+		awaitRollout(ctx, t, l, "a", "default", "echo")
+		awaitRollout(ctx, t, l, "a", "liqonet", "node")
 		awaitHealthy(ctx, t, u.looker, 3)
 		testEveryPod(ctx, t, l, conn)
 	})

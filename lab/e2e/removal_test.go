@@ -39,13 +39,13 @@ func (r remnants) awaitNone(ctx context.Context, t *testing.T, cluster string) {
 // testImage connects with an image that no node can pull, as nothing listens where it should be: it says so, for which
 // node, long before its time is over, and leaves nothing.
 func (r remnants) testImage(ctx context.Context, t *testing.T) {
-	const patience = time.Minute
+	const timeout = 2 * patience
 	began := time.Now()
 	out, said, code := r.run(ctx, t, "network", "connect", "--context", "a", "--remote-context", "b",
-		"--gw-server-service-type", "NodePort", "--image", "127.0.0.1:1/liqonet:none", "--timeout", "10m")
+		"--gw-server-service-type", "NodePort", "--image", "127.0.0.1:1/liqonet:none", "--timeout", timeout.String())
 	took := time.Since(began)
 	t.Logf("refused after %s", took.Round(time.Second))
-	if code != 1 || out != "" || took > patience {
+	if code != 1 || out != "" || took > timeout/2 {
 		t.Errorf("exit code %d after %s, want 1 and nothing on stdout:\n%s", code, took, out)
 	}
 	lines := "\n" + said
@@ -77,7 +77,7 @@ func (r remnants) testDisconnect(ctx context.Context, t *testing.T) {
 // testDeletedNamespace has cluster b's namespace deleted by hand while helpers could not empty the kernels.
 func (r remnants) testDeletedNamespace(ctx context.Context, t *testing.T) {
 	kubectl(ctx, t, r.lab, "b", "-n", "liqonet", "patch", "daemonset", "node", "-p", `{"spec":{"template":{"spec":{"nodeSelector":{"no":"node"}}}}}`)
-	kubectl(ctx, t, r.lab, "b", "-n", "liqonet", "wait", "--for=delete", "pod", "-l", "liqonet.io/component=fabric", "--timeout=60s")
+	kubectl(ctx, t, r.lab, "b", "-n", "liqonet", "wait", "--for=delete", "pod", "-l", "liqonet.io/component=fabric", "--timeout="+patience.String())
 	kubectl(ctx, t, r.lab, "b", "delete", "namespace", "liqonet")
 	found := r.verify(ctx, t, 3)
 	for _, text := range []string{

@@ -86,7 +86,7 @@ func (c liqoctl) startTranslation(ctx context.Context, t *testing.T) asking {
 	kubectl(ctx, t, c.lab, "a", "create", "configmap", "liqonet-ca", "--from-file="+ca)
 	kubectl(ctx, t, c.lab, "a", "apply", "-f", "testdata/mirror.yaml")
 	kubectl(ctx, t, c.lab, "a", "-n", "liqonet", "create", "rolebinding", "mirror", "--role=translation-client", "--serviceaccount=default:mirror")
-	kubectl(ctx, t, c.lab, "a", "wait", "--for=condition=Ready", "pod", "-l", "app=mirror", "--timeout=60s")
+	kubectl(ctx, t, c.lab, "a", "wait", "--for=condition=Ready", "pod", "-l", "app=mirror", "--timeout="+patience.String())
 	address := kubectl(ctx, t, c.lab, "a", "-n", "liqonet", "get", "service", "translation", "-o", "jsonpath={.spec.clusterIP}")
 	return asking{pod: "mirror", ca: "/liqonet/ca.crt", token: "/liqonet/token", to: address + ":443"}
 }

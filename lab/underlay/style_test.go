@@ -5,7 +5,6 @@ import (
 	"net"
 	"net/netip"
 	"testing"
-	"time"
 
 	"liqonet.io/liqonet/lab/spec"
 )
@@ -110,7 +109,7 @@ func hold(t *testing.T, m Member, a netip.Addr) {
 // dial connects from inside a member; the zero source is the kernel's choice.
 func dial(t *testing.T, m Member, source netip.Addr, to netip.AddrPort) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	var d net.Dialer
 	if source.IsValid() {

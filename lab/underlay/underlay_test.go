@@ -13,6 +13,9 @@ import (
 	"liqonet.io/liqonet/lab/spec"
 )
 
+// patience is how long a connection may take on a busy machine.
+const patience = 30 * time.Second
+
 // newMembers makes the underlay of two clusters with one node each. It needs root.
 func newMembers(t *testing.T) (a, b Member) {
 	t.Helper()
@@ -62,7 +65,7 @@ func TestNodesOfTwoClustersReachEachOther(t *testing.T) {
 	a, b := newMembers(t)
 	for _, way := range [][2]Member{{a, b}, {b, a}} {
 		address, from := listen(t, way[1])
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
 		conn, err := way[0].Namespace.Dial(ctx, address)
 		if err != nil {
@@ -81,7 +84,7 @@ func TestPodNetworksAreNotRouted(t *testing.T) {
 	if err := b.Route([]netip.Prefix{pods}, b.Address.Next()); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	_, err := a.Namespace.Dial(ctx, netip.AddrPortFrom(pods.Addr().Next(), 80))
 	if !errors.Is(err, unix.ENETUNREACH) {
@@ -124,7 +127,7 @@ func TestOutside(t *testing.T) {
 	defer node.Namespace.Close()
 	for _, host := range spec.OutsideHosts() {
 		address, from := listen(t, Member{Address: host, Namespace: u.Outside})
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
 		conn, err := node.Namespace.Dial(ctx, address)
 		if err != nil {

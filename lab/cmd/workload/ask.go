@@ -59,7 +59,7 @@ func ask(ctx context.Context, args []string) error {
 func parseInquiry(args []string) (inquiry, error) {
 	var q inquiry
 	flags := flag.NewFlagSet("ask", flag.ContinueOnError)
-	flags.DurationVar(&q.timeout, "timeout", 5*time.Second, "for the whole exchange")
+	flags.DurationVar(&q.timeout, "timeout", patience, "for the whole exchange")
 	flags.StringVar(&q.ca, "ca", "", "file of the certificates to trust")
 	flags.StringVar(&q.token, "token", "", "file of a bearer token")
 	flags.StringVar(&q.to, "to", "", "HOST:PORT to connect to, whatever the URL says")
@@ -87,7 +87,7 @@ func (q inquiry) client() (*http.Client, error) {
 	return &http.Client{Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
 		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, network, q.to)
+			return dial(ctx, &net.Dialer{}, network, q.to)
 		},
 	}}, nil
 }

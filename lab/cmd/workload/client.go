@@ -16,6 +16,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// patience is how long an exchange may take if no flag says otherwise: a busy machine is no broken path.
+const patience = 30 * time.Second
+
 // options of the verbs that ask.
 type options struct {
 	timeout time.Duration
@@ -29,7 +32,7 @@ type options struct {
 func parseOptions(verb, what string, args []string) (options, error) {
 	var o options
 	flags := flag.NewFlagSet(verb, flag.ContinueOnError)
-	flags.DurationVar(&o.timeout, "timeout", 5*time.Second, "for the whole exchange, or of each ping")
+	flags.DurationVar(&o.timeout, "timeout", patience, "for the whole exchange, or of each ping")
 	flags.IntVar(&o.size, "size", 64, "bytes of payload; get: not used")
 	flags.BoolVar(&o.df, "df", false, "set the don't-fragment bit, and ignore what is known of the path MTU")
 	flags.IntVar(&o.count, "count", 1, "number of pings")
@@ -58,7 +61,12 @@ func get(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	resp, err := http.DefaultClient.Do(req)
+	client := http.Client{Transport: &http.Transport{
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			return dial(ctx, &net.Dialer{}, network, address)
+		},
+	}}
+	resp, err := client.Do(req)
 	if err != nil {
 		return err
 	}
@@ -78,19 +86,18 @@ func echo(ctx context.Context, network string, args []string) error {
 	if err != nil {
 		return err
 	}
-	dialer := net.Dialer{Timeout: o.timeout}
+	ctx, cancel := context.WithTimeout(ctx, o.timeout)
+	defer cancel()
+	dialer := net.Dialer{}
 	if o.df {
 		dialer.Control = forbidFragments
 	}
-	conn, err := dialer.DialContext(ctx, network, o.target)
+	conn, err := dial(ctx, &dialer, network, o.target)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(o.timeout)); err != nil {
-		return err
-	}
-	answer, err := exchange(conn, network, pattern(o.size))
+	answer, err := exchange(ctx, conn, network, pattern(o.size))
 	if err != nil {
 		return fmt.Errorf("%s echo of %s, %d bytes: %w", network, o.target, o.size, err)
 	}
@@ -99,12 +106,12 @@ func echo(ctx context.Context, network string, args []string) error {
 }
 
 // exchange returns the first line of the answer, after checking the rest.
-func exchange(conn net.Conn, network string, payload []byte) ([]byte, error) {
+func exchange(ctx context.Context, conn net.Conn, network string, payload []byte) ([]byte, error) {
 	send := exchangeStream
 	if network == "udp" {
 		send = exchangeDatagram
 	}
-	all, err := send(conn, payload)
+	all, err := send(ctx, conn, payload)
 	if err != nil {
 		return nil, err
 	}
@@ -119,20 +126,32 @@ func exchange(conn net.Conn, network string, payload []byte) ([]byte, error) {
 	return line, nil
 }
 
-func exchangeDatagram(conn net.Conn, payload []byte) ([]byte, error) {
-	if _, err := conn.Write(payload); err != nil {
-		return nil, err
-	}
+func exchangeDatagram(ctx context.Context, conn net.Conn, payload []byte) ([]byte, error) {
 	buf := make([]byte, maxDatagram)
-	n, err := conn.Read(buf)
+	n := 0
+	err := persist(ctx, func() error {
+		if err := setDeadline(ctx, conn); err != nil {
+			return err
+		}
+		if _, err := conn.Write(payload); err != nil {
+			return err
+		}
+		var err error
+		n, err = conn.Read(buf)
+		return err
+	})
 	return buf[:n], err
 }
 
 // exchangeStream sends and receives at once: the echo stops reading when its answers are not read.
-func exchangeStream(conn net.Conn, payload []byte) ([]byte, error) {
+func exchangeStream(ctx context.Context, conn net.Conn, payload []byte) ([]byte, error) {
 	stream, ok := conn.(*net.TCPConn)
 	if !ok {
 		return nil, fmt.Errorf("connection of type %T", conn)
+	}
+	deadline, _ := ctx.Deadline() // zero, as for none, where there is none
+	if err := stream.SetDeadline(deadline); err != nil {
+		return nil, err
 	}
 	sent := make(chan error, 1)
 	go func() {

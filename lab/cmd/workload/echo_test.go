@@ -6,7 +6,6 @@ import (
 	"net"
 	"strings"
 	"testing"
-	"time"
 )
 
 // answers runs the client's exchange with a server and returns what the client prints.
@@ -17,10 +16,9 @@ func answers(t *testing.T, network, address string, size int) string {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
-	line, err := exchange(conn, network, pattern(size))
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	line, err := exchange(ctx, conn, network, pattern(size))
 	if err != nil {
 		t.Fatalf("%s, %d bytes: %v", network, size, err)
 	}
@@ -70,7 +68,7 @@ func TestExchangeNoticesDamage(t *testing.T) {
 			}
 			server.Close()
 		}()
-		if line, err := exchange(client, "udp", []byte("012345abc")); err == nil {
+		if line, err := exchange(t.Context(), client, "udp", []byte("012345abc")); err == nil {
 			t.Errorf("%s: accepted with line %q", name, line)
 		}
 	}

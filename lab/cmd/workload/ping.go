@@ -41,16 +41,25 @@ func ping(ctx context.Context, args []string) error {
 	}
 	for sequence := pingSequence0; sequence < pingSequence0+o.count; sequence++ {
 		began := time.Now()
-		if err := conn.SetDeadline(began.Add(o.timeout)); err != nil {
-			return err
-		}
-		if err := pingOnce(icmp, uint16(sequence), pattern(o.size)); err != nil {
+		if err := pingUntil(ctx, icmp, uint16(sequence), o); err != nil {
 			return fmt.Errorf("ping %s, %d bytes: %w", o.target, o.size, err)
 		}
 		took := time.Since(began).Round(time.Microsecond)
 		fmt.Fprintf(os.Stdout, "%d bytes from %s: seq=%d time=%s\n", o.size, conn.RemoteAddr(), sequence, took)
 	}
 	return nil
+}
+
+// pingUntil sends a request until it is answered or its time is over.
+func pingUntil(ctx context.Context, conn *net.IPConn, sequence uint16, o options) error {
+	ctx, cancel := context.WithTimeout(ctx, o.timeout)
+	defer cancel()
+	return persist(ctx, func() error {
+		if err := setDeadline(ctx, conn); err != nil {
+			return err
+		}
+		return pingOnce(conn, sequence, pattern(o.size))
+	})
 }
 
 func pingOnce(conn *net.IPConn, sequence uint16, payload []byte) error {

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// again is after how long a question that got no answer is asked once more.
+const again = time.Second
+
+// persist asks until there is an answer, once each second, as long as the context lasts, and returns the last error.
+// Packets get lost, and a gateway that renews its tunnel tells for a moment that there is no way. What asking again
+// does not mend, it does not repeat: an answer that is wrong, and a packet larger than the path carries.
+func persist(ctx context.Context, ask func() error) error {
+	tick := time.NewTicker(again)
+	defer tick.Stop()
+	for {
+		err := ask()
+		var network *net.OpError
+		if !errors.As(err, &network) || errors.Is(err, unix.EMSGSIZE) || ctx.Err() != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-tick.C:
+		}
+	}
+}
+
+// dial opens a connection as net.Dialer does, persistently.
+func dial(ctx context.Context, dialer *net.Dialer, network, address string) (conn net.Conn, err error) {
+	err = persist(ctx, func() (err error) {
+		conn, err = dialer.DialContext(ctx, network, address)
+		return err
+	})
+	return conn, err
+}
+
+// setDeadline ends waiting for an answer when it is time to ask again, or with the context.
+func setDeadline(ctx context.Context, conn net.Conn) error {
+	deadline := time.Now().Add(again)
+	if end, ok := ctx.Deadline(); ok && end.Before(deadline) {
+		deadline = end
+	}
+	return conn.SetDeadline(deadline)
+}
