@@ -141,7 +141,7 @@ func (r *Registry) acquireAddress(q Request, inside netip.Prefix) (netip.Addr, e
 
 // claimed returns what the request's key holds, the lowest if it is several ranges.
 func (r *Registry) claimed(q Request) (Reservation, bool) {
-	held := r.claims[q.claim()]
+	held := r.claims[q.Owner][q.claim()]
 	if len(held) == 0 {
 		return Reservation{}, false
 	}

@@ -21,8 +21,8 @@ func DefaultPools() []netip.Prefix {
 type Registry struct {
 	pools     []netip.Prefix
 	ranges    space
-	addresses space // single addresses, which lie inside ranges
-	claims    map[claim][]Reservation
+	addresses space                             // single addresses, which lie inside ranges
+	claims    map[Owner]map[claim][]Reservation // nothing empty is kept
 }
 
 // New returns an empty registry that hands out ranges of the pools, the first with room first.
@@ -38,7 +38,6 @@ func Restore(pools []netip.Prefix, held []Reservation) (*Registry, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.claims = make(map[claim][]Reservation, len(held))
 	// Ranges first: a single address has its place only in a range that is held.
 	for _, addresses := range []bool{false, true} {
 		for _, h := range held {
@@ -80,7 +79,7 @@ func (r *Registry) Reserve(want Reservation) error {
 	if err := want.Validate(); err != nil {
 		return fmt.Errorf("reserve %s: %w", want.Range, err)
 	}
-	for _, h := range r.claims[want.claim()] {
+	for _, h := range r.claims[want.Owner][want.claim()] {
 		switch {
 		case h == want:
 			return nil
@@ -106,19 +105,27 @@ func (r *Registry) add(want Reservation) error {
 	}
 	layer.insert(want)
 	if r.claims == nil {
-		r.claims = map[claim][]Reservation{}
+		r.claims = map[Owner]map[claim][]Reservation{}
 	}
-	r.claims[want.claim()] = append(r.claims[want.claim()], want)
+	claims := r.claims[want.Owner]
+	if claims == nil {
+		claims = map[claim][]Reservation{}
+		r.claims[want.Owner] = claims
+	}
+	claims[want.claim()] = append(claims[want.claim()], want)
 	return nil
 }
 
 // remove is add undone.
 func (r *Registry) remove(held Reservation) {
 	r.layer(held).remove(held)
-	c := held.claim()
-	r.claims[c] = slices.DeleteFunc(r.claims[c], func(h Reservation) bool { return h == held })
-	if len(r.claims[c]) == 0 {
-		delete(r.claims, c)
+	c, claims := held.claim(), r.claims[held.Owner]
+	claims[c] = slices.DeleteFunc(claims[c], func(h Reservation) bool { return h == held })
+	if len(claims[c]) == 0 {
+		delete(claims, c)
+	}
+	if len(claims) == 0 {
+		delete(r.claims, held.Owner)
 	}
 }
 
@@ -160,11 +167,12 @@ func (r *Registry) List() []Reservation {
 	return all
 }
 
-// Held returns what an owner holds for any of the purposes, for all when none is named, sorted.
+// Held returns what an owner holds for any of the purposes, for all when none is named, sorted. What others hold
+// costs no time.
 func (r *Registry) Held(owner Owner, purposes ...Purpose) []Reservation {
 	var held []Reservation
-	for c, hs := range r.claims {
-		if c.owner == owner && (len(purposes) == 0 || slices.Contains(purposes, c.purpose)) {
+	for c, hs := range r.claims[owner] {
+		if len(purposes) == 0 || slices.Contains(purposes, c.purpose) {
 			held = append(held, hs...)
 		}
 	}

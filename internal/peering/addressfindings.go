@@ -19,18 +19,25 @@ func (a addressState) findings() []Finding {
 
 // unused finds what is held for peerings that do not use it.
 func (a addressState) unused() []Finding {
+	peerings := make(map[string]records.Peering, len(a.peerings))
+	for _, p := range a.peerings {
+		peerings[p.Name] = p
+	}
+	begun := make(map[string]bool, len(a.begun))
+	for _, name := range a.begun {
+		begun[name] = true
+	}
 	var found []Finding
 	for _, name := range reservedPeerings(a.registry) {
-		held := a.registry.Held(ipam.Peering(name))
-		i := slices.IndexFunc(a.peerings, func(p records.Peering) bool { return p.Name == name })
-		for _, h := range held {
+		p, complete := peerings[name]
+		for _, h := range a.registry.Held(ipam.Peering(name)) {
 			f := Finding{Reservation: h}
 			switch {
-			case i >= 0 && (h.Purpose == ipam.PeerUnderlay || keepsHost(a.peerings[i], h) || slices.Contains(used(a.peerings[i]), h)):
+			case complete && (h.Purpose == ipam.PeerUnderlay || keepsHost(p, h) || slices.Contains(used(p), h)):
 				continue
-			case i >= 0:
+			case complete:
 				f.Kind, f.Repair, f.Why = Leak, ReleaseIt, fmt.Sprintf("peering %q does not use it", name)
-			case slices.Contains(a.begun, name):
+			case begun[name]:
 				f.Kind, f.Why = Begun, fmt.Sprintf("peering %q is not complete: a connect runs, or was interrupted", name)
 				f.Hint = "finish it with liqoctl network connect, or: liqoctl network disconnect " + name + " --one-side"
 			default:
@@ -142,14 +149,17 @@ func (f Finding) String() string {
 // planned or are new, with what was mended.
 func (a addressState) mend(planned []Finding) ([]Finding, error) {
 	now := a.findings()
-	intended := func(f Finding) bool {
-		return f.safe() && slices.ContainsFunc(planned, func(p Finding) bool {
-			return p.Repair == f.Repair && p.Reservation == f.Reservation
-		})
+	type step struct {
+		action RepairAction
+		on     ipam.Reservation
+	}
+	intended := make(map[step]bool, len(planned))
+	for _, f := range planned {
+		intended[step{f.Repair, f.Reservation}] = true
 	}
 	for _, action := range []RepairAction{ReleaseIt, ReserveIt} {
 		for i, f := range now {
-			if f.Repair != action || !intended(f) {
+			if f.Repair != action || !intended[step{action, f.Reservation}] {
 				continue
 			}
 			if err := f.repair(a.registry); err != nil {

@@ -1,0 +1,87 @@
+package peering
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/ipam"
+)
+
+// crowd is a cluster with so many peerings, at most 16,384, each of which holds four reservations. Every fourth has
+// no document, and every eighth, half of these, nothing else either. Every fourth other has lost an address.
+func crowd(tb testing.TB, peerings int) addressState {
+	tb.Helper()
+	registry, err := ipam.New(ipam.DefaultPools()...)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	a := addressState{registry: registry, fabric: &records.Fabric{ExternalCIDR: prefix("10.70.0.0/16"), InternalCIDR: prefix("10.80.0.0/16")}}
+	err = errors.Join(
+		registry.Reserve(ipam.Reservation{Range: a.fabric.ExternalCIDR, Owner: ipam.Cluster, Purpose: ipam.ExternalCIDR}),
+		registry.Reserve(ipam.Reservation{Range: a.fabric.InternalCIDR, Owner: ipam.Cluster, Purpose: ipam.InternalCIDR}))
+	for i := range peerings {
+		at := func(first, second byte) netip.Addr {
+			return netip.AddrFrom4([4]byte{first, second + byte(i>>8), byte(i), 0})
+		}
+		p := records.Peering{Name: fmt.Sprintf("cluster-%d", i), GatewayAddress: netip.AddrFrom4([4]byte{10, 80, 128 + byte(i>>8), byte(i)})}
+		p.Peer.PodCIDRs = []records.Mapping{{Real: prefix("10.244.0.0/24"), Seen: netip.PrefixFrom(at(10, 128), 24)}}
+		p.Peer.ExternalCIDR = records.Mapping{Real: prefix("10.70.0.0/24"), Seen: netip.PrefixFrom(at(10, 192), 24)}
+		held := append(used(p), ipam.Reservation{
+			Range: netip.PrefixFrom(at(11, 0), 24), Owner: ipam.Peering(p.Name), Purpose: ipam.PeerUnderlay, Shared: true,
+		})
+		for _, h := range held {
+			if i%4 != 1 || h.Purpose != ipam.GatewayAddress {
+				err = errors.Join(err, registry.Reserve(h))
+			}
+		}
+		if i%4 != 0 {
+			a.peerings = append(a.peerings, p)
+		}
+		if i%8 != 0 {
+			a.begun = append(a.begun, p.Name, p.Name) // once for each object
+		}
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return a
+}
+
+// TestCrowd checks and mends the reservations of 2,000 peerings. It runs within a compare-and-swap, which others
+// overtake when it takes long.
+func TestCrowd(t *testing.T) {
+	a := crowd(t, 2000)
+	before := time.Now()
+	planned := a.findings()
+	mended, err := a.mend(planned)
+	took := time.Since(before)
+	t.Logf("found and mended in %s", took)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for kind, want := range map[FindingKind]int{Orphan: 250 * 4, Begun: 250 * 4, Missing: 500, Leak: 0, Overlap: 0} {
+		of := func(f Finding) bool { return f.Kind != kind }
+		if got := len(slices.DeleteFunc(slices.Clone(mended), of)); got != want {
+			t.Errorf("%d %s, want %d", got, kind, want)
+		}
+	}
+	if left := a.findings(); len(left) != 250*4 {
+		t.Errorf("%d findings are left, want those of peerings that have begun", len(left))
+	}
+}
+
+func BenchmarkFindings(b *testing.B) {
+	for _, peerings := range []int{200, 2000} {
+		b.Run(fmt.Sprint(peerings), func(b *testing.B) {
+			a := crowd(b, peerings)
+			for b.Loop() {
+				a.findings()
+			}
+		})
+	}
+}
