@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"liqonet.io/liqonet/internal/netnstest"
@@ -152,7 +151,7 @@ func (c *testCluster) fromNode(n news) {
 	if n.Lease == nil {
 		return
 	}
-	c.keep(n.Lease, nil)
+	c.written.keep(c.t, n.Lease, nil)
 	c.gatewayHelper.send(order{Lease: n.Lease})
 }
 
@@ -163,25 +162,9 @@ func (c *testCluster) fromGateway(n news) {
 	}
 	switch n.ConfigMap.Name {
 	case records.StatusName("b"):
-		c.keep(nil, n.ConfigMap)
+		c.written.keep(c.t, nil, n.ConfigMap)
 	case records.GatewayName("b"):
 		c.nodeHelper.send(order{ConfigMap: n.ConfigMap})
-	}
-}
-
-// keep decodes what helpers report.
-func (c *testCluster) keep(lease *coordinationv1.Lease, status *corev1.ConfigMap) {
-	c.written.mu.Lock()
-	defer c.written.mu.Unlock()
-	var err error
-	switch {
-	case status != nil:
-		c.written.status, err = recordOf[records.Status](status)
-	case lease.Annotations[records.AnnotationNode] != "":
-		c.written.node, err = records.Decode[records.Node](lease.Annotations[records.AnnotationNode])
-	}
-	if err != nil {
-		c.t.Error(err)
 	}
 }
 

@@ -126,17 +126,16 @@ func (l *nodeLoop) step(ctx context.Context) error {
 		return errors.Join(err, l.report(view, nil, false))
 	}
 	// Before connections are forgotten: probes of a peering that is gone are connections, too.
-	if err := l.probes.follow(view, l.internal); err != nil {
-		return errors.Join(err, l.report(view, nil, false))
-	}
+	// A path that cannot be probed concerns its own peering; the others are not held up.
+	probing := l.probes.follow(view, l.internal)
 	if err := l.forgetConnections(view); err != nil {
-		return err
+		return errors.Join(probing, err)
 	}
 	var applied []string
 	for _, p := range view.peerings {
 		applied = append(applied, p.Name)
 	}
-	return l.report(view, applied, view.fabric == nil)
+	return errors.Join(probing, l.report(view, applied, view.fabric == nil))
 }
 
 func (l *nodeLoop) view() (nodeView, error) {
@@ -259,12 +258,11 @@ func (l *nodeLoop) measure(v nodeView, r *records.Node) error {
 	if p, err := netops.PathTo(anywhere); err == nil {
 		smallest(p.MTU)
 	}
+	var errs []error
 	if v.fabric != nil {
 		// Also to pods of other nodes, which the network plugin may carry in a tunnel of its own.
 		mtu, err := l.routeSizes.smallest(v.fabric.PodCIDRs, l.kernel.SmallestMTU)
-		if err != nil {
-			return err
-		}
+		errs = append(errs, err)
 		smallest(mtu)
 	}
 	for _, p := range v.peerings {
@@ -274,7 +272,8 @@ func (l *nodeLoop) measure(v nodeView, r *records.Node) error {
 		}
 		path, err := netops.PathTo(g.PodIP)
 		if err != nil {
-			return fmt.Errorf("path to gateway %q: %w", p.Name, err)
+			errs = append(errs, fmt.Errorf("path to gateway %q: %w", p.Name, err))
+			continue
 		}
 		smallest(path.MTU)
 		if r.OverlaySources == nil {
@@ -282,7 +281,7 @@ func (l *nodeLoop) measure(v nodeView, r *records.Node) error {
 		}
 		r.OverlaySources[p.Name] = path.Source
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // write puts a report into the annotation of the Lease that holds the node's address.

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -17,6 +18,9 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 
 	"liqonet.io/liqonet/internal/netnstest"
 	"liqonet.io/liqonet/internal/records"
@@ -168,6 +172,20 @@ func (p *process) counter(name string) float64 {
 	return sum
 }
 
+// ready is nil where the helper tells the kubelet that it is, else what it says.
+func (p *process) ready() error {
+	p.t.Helper()
+	answer, err := p.metrics.Get("http://127.0.0.1:6093/readyz")
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return errors.New(answer.Status)
+	}
+	return nil
+}
+
 // Metrics of helpers.
 const (
 	driftMetric  = "liqonet_kernel_drift_total"
@@ -221,4 +239,20 @@ func (l *latest) get() (records.Status, records.Node) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.status, l.node
+}
+
+// keep decodes what a helper reports, of which one may be nil.
+func (l *latest) keep(t *testing.T, lease *coordinationv1.Lease, status *corev1.ConfigMap) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var err error
+	switch {
+	case status != nil:
+		l.status, err = recordOf[records.Status](status)
+	case lease != nil && lease.Annotations[records.AnnotationNode] != "":
+		l.node, err = records.Decode[records.Node](lease.Annotations[records.AnnotationNode])
+	}
+	if err != nil {
+		t.Error(err)
+	}
 }

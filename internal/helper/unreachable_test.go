@@ -1,0 +1,53 @@
+//go:build linux
+
+package helper
+
+import (
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"liqonet.io/liqonet/internal/netnstest"
+	"liqonet.io/liqonet/internal/records"
+)
+
+// TestUnreachableGateway: a node without a route to one peering's gateway serves the others, and says what is wrong.
+func TestUnreachableGateway(t *testing.T) {
+	ns := netnstest.New(t)
+	ns.IP("link add eth0 type veth peer name world")
+	ns.IP("link set world up")
+	ns.IP("link set eth0 up")
+	ns.IP("addr add 172.31.0.1/24 dev eth0")
+	ns.IP("route add default via 172.31.0.254")
+	ns.IP("route add unreachable 198.51.100.0/24")
+	lost, lostGateway := testPeering(), testGateway()
+	lost.Name, lost.OverlayID, lost.GatewayAddress = "a", 8, netip.MustParseAddr("10.80.128.2")
+	lost.Peer.ClusterID, lost.Peer.Name = "id-c", "c"
+	lost.Peer.PodCIDRs, lost.Peer.ExternalCIDR = []records.Mapping{mapping("10.244.0.0/16", "10.12.0.0/16")}, mapping("10.70.0.0/16", "10.72.0.0/16")
+	lostGateway.PodIP = netip.MustParseAddr("198.51.100.9")
+
+	var written latest
+	p := start(t, ns, childConfig{Node: &Node{Name: "n1"}})
+	p.listen(func(n news) { written.keep(t, n.Lease, nil) })
+	p.send(order{NodeMade: testNode("n1")})
+	p.send(order{ConfigMap: fabricMap(t, testFabric())})
+	p.send(order{ConfigMap: peeringMap(t, lost)})
+	p.send(order{ConfigMap: gatewayMap(t, lost.Name, lostGateway)})
+	p.send(order{ConfigMap: peeringMap(t, testPeering())})
+	p.send(order{ConfigMap: gatewayMap(t, "b", testGateway())})
+	var got records.Node
+	defer func() {
+		if t.Failed() {
+			t.Logf("the report: %+v", got)
+		}
+	}()
+	eventually(t, "report of both peerings, and of the way to the gateway of one", 20*time.Second, func() bool {
+		_, got = written.get()
+		_, lostToo := got.OverlaySources[lost.Name]
+		return slices.Equal(got.Peerings, []string{lost.Name, "b"}) && got.OverlaySources["b"].IsValid() && !lostToo
+	})
+	if err := p.ready(); err == nil {
+		t.Error("the helper is ready, although it has no route to a gateway")
+	}
+}
