@@ -87,8 +87,9 @@ func newConversation(t *testing.T, k kinds) *conversation {
 			targets = append(targets, to.seenPod(i))
 		}
 		for i := range from.nodes {
-			c.talkers[from.nodeName(i)] = startTalker(t, from.nodes[i], targets)
-			c.talkers[from.nodeName(i)+"/pod"] = startTalker(t, from.pods[i], targets)
+			node, pod := from.nodeName(i), from.nodeName(i)+"/pod"
+			c.talkers[node] = startTalker(t, from.nodes[i], node, targets)
+			c.talkers[pod] = startTalker(t, from.pods[i], pod, targets)
 		}
 	}
 	return c
@@ -109,6 +110,7 @@ func (c *conversation) run() {
 		c.say(cluster, markSecret)
 	}
 	c.awaitUnderstood("connect")
+	c.awaitKept()
 	for _, f := range nodeFaults {
 		c.suffer("node, "+f.name, c.a.nodes[1], f, func() { c.a.nodeHelpers[1].kill() }, func() { c.a.startNode(1) })
 	}
@@ -145,6 +147,26 @@ func (c *conversation) awaitUnderstood(after string) {
 			for i := range cluster.pods {
 				if pod := cluster.nodeName(i); now[pod] <= before[pod]+someRounds {
 					return fmt.Errorf("after %s: the pod on %s has heard %d packets, and %d before", after, pod, now[pod], before[pod])
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// awaitKept waits until every pod has heard all pods and nodes of the peer by the sockets that those have had since
+// before the peering: nodes have forgotten where these flows went.
+func (c *conversation) awaitKept() {
+	c.t.Helper()
+	eventually(c.t, leaving, func() error {
+		for _, side := range [][2]*testCluster{{c.a, c.b}, {c.b, c.a}} {
+			for i := range side[0].nodes {
+				for _, talker := range []string{side[0].nodeName(i), side[0].nodeName(i) + "/pod"} {
+					for j := range side[1].pods {
+						if pod := side[1].nodeName(j); !c.listeners.hasKept(pod, talker) {
+							return fmt.Errorf("the pod on %s has not heard %s by a socket from before the peering", pod, talker)
+						}
+					}
 				}
 			}
 		}

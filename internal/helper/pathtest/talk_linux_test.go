@@ -27,6 +27,9 @@ const (
 	talkPort  = 7001
 	talkEvery = 50 * time.Millisecond
 	markTimes = 20
+	// keptBy stands behind the marks of a packet from a socket that its talker has had from the beginning, before the
+	// talker's name.
+	keptBy = " KEPT BY "
 )
 
 // markIn is the mark that a packet bears; "": none.
@@ -43,13 +46,14 @@ func markIn(packet []byte) string {
 // and by a new one each time.
 type talker struct {
 	netnstest.Namespace
+	name    string
 	targets []netip.Addr
 	mark    atomic.Value // string; "": it is silent
 	rounds  atomic.Int64
 }
 
-func startTalker(t *testing.T, ns netnstest.Namespace, targets []netip.Addr) *talker {
-	k := &talker{Namespace: ns, targets: targets}
+func startTalker(t *testing.T, ns netnstest.Namespace, name string, targets []netip.Addr) *talker {
+	k := &talker{Namespace: ns, name: name, targets: targets}
 	k.mark.Store(markBefore)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -94,8 +98,9 @@ func (k *talker) talk(ctx context.Context) error {
 			continue
 		}
 		payload := bytes.Repeat([]byte(mark), markTimes)
+		old := append(bytes.Clone(payload), keptBy+k.name...)
 		for _, c := range kept {
-			_, _ = c.Write(payload) // what is refused is not sent
+			_, _ = c.Write(old) // what is refused is not sent
 		}
 		if c, err := open(k.targets[int(k.rounds.Add(1))%len(k.targets)]); err == nil {
 			_, _ = c.Write(payload)
@@ -107,11 +112,12 @@ func (k *talker) talk(ctx context.Context) error {
 // listeners count what arrives with a mark at each pod.
 type listeners struct {
 	mu    sync.Mutex
-	heard map[string]map[string]int // by mark and pod
+	heard map[string]map[string]int  // by mark and pod
+	kept  map[string]map[string]bool // by pod: which talkers it has heard by a socket from before the peering
 }
 
 func startListeners(t *testing.T, clusters ...*testCluster) *listeners {
-	l := &listeners{heard: map[string]map[string]int{}}
+	l := &listeners{heard: map[string]map[string]int{}, kept: map[string]map[string]bool{}}
 	for _, c := range clusters {
 		for i, pod := range c.pods {
 			var conn net.PacketConn
@@ -140,6 +146,12 @@ func (l *listeners) listen(conn net.PacketConn, pod string) {
 				l.heard[mark] = map[string]int{}
 			}
 			l.heard[mark][pod]++
+			if _, who, ok := bytes.Cut(buf[:n], []byte(keptBy)); ok && mark == markSecret {
+				if l.kept[pod] == nil {
+					l.kept[pod] = map[string]bool{}
+				}
+				l.kept[pod][string(who)] = true
+			}
 			l.mu.Unlock()
 		}
 	}
@@ -154,4 +166,11 @@ func (l *listeners) count(mark string) map[string]int {
 		counts[pod] = n
 	}
 	return counts
+}
+
+// hasKept reports whether a pod has heard a talker, while the peering stands, by a socket from before.
+func (l *listeners) hasKept(pod, talker string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.kept[pod][talker]
 }
