@@ -10,7 +10,6 @@ import (
 	"net/netip"
 	"reflect"
 	"runtime"
-	"slices"
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
@@ -48,7 +47,7 @@ type nodeLoop struct {
 	recalled bool        // the Leases were searched for that of an earlier process
 	lost     atomic.Bool // the Lease is gone from the API server
 	wake     chan struct{}
-	flushed  []netip.Prefix // the ranges for which older connections were forgotten
+	older    olderFlows
 }
 
 // nodeReport is what is written to a Lease.
@@ -79,7 +78,7 @@ func (n Node) Run(ctx context.Context) error {
 	m, metrics := newMirror(), newMetrics()
 	l := &nodeLoop{
 		Node: n, kernelHas: kernelHas, wake: make(chan struct{}, 1),
-		reconciler: newReconciler(kernel, n.Log, metrics),
+		reconciler: newReconciler(kernel, n.Log, metrics), older: olderFlows{kernel: kernel},
 	}
 	l.reports = newReporter(n.Log, sameButDrift, l.write)
 	l.probes = newNodeProbes(n.Log)
@@ -118,6 +117,9 @@ func (l *nodeLoop) step(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(err, l.report(view, nil, false))
 	}
+	if err := l.older.begin(); err != nil {
+		return err
+	}
 	err = l.pass(want)
 	if err == nil {
 		err = l.kernel.LiftBootGuard() // the guard stands
@@ -128,7 +130,7 @@ func (l *nodeLoop) step(ctx context.Context) error {
 	// Before connections are forgotten: probes of a peering that is gone are connections, too.
 	// A path that cannot be probed concerns its own peering; the others are not held up.
 	probing := l.probes.follow(view, l.internal)
-	if err := l.forgetConnections(view); err != nil {
+	if err := l.older.forget(view.ranges()); err != nil {
 		return errors.Join(probing, err)
 	}
 	var applied []string
@@ -206,24 +208,6 @@ func (l *nodeLoop) recall(ctx context.Context) error {
 	}
 	l.recalled = true
 	return nil
-}
-
-// forgetConnections drops the kernel's memory of connections to ranges that are new or gone: nat chains see a
-// flow's first packet only, so older flows would keep their old path.
-func (l *nodeLoop) forgetConnections(v nodeView) error {
-	now := v.ranges()
-	if changed := append(without(now, l.flushed), without(l.flushed, now)...); len(changed) > 0 {
-		if err := l.kernel.FlushConntrack(changed); err != nil {
-			return fmt.Errorf("forget connections to %v: %w", changed, err)
-		}
-	}
-	l.flushed = now
-	return nil
-}
-
-// without returns what is in a list and not in another.
-func without(list, other []netip.Prefix) []netip.Prefix {
-	return slices.DeleteFunc(slices.Clone(list), func(p netip.Prefix) bool { return slices.Contains(other, p) })
 }
 
 // report hands the node's record to its writer.

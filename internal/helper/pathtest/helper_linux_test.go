@@ -23,6 +23,9 @@ import (
 // jobVariable holds, in the test binary run as a helper, what it is to be.
 const jobVariable = "LIQONET_TEST_HELPER"
 
+// healthAddress is where each helper answers probes, in its namespace.
+const healthAddress = "127.0.0.1:6093"
+
 // job describes a helper: a node's, or, with a peering, a gateway's.
 type job struct {
 	Socket  string // of its API server
@@ -56,7 +59,7 @@ func runHelper(ctx context.Context, text string) error {
 		return err
 	}
 	env := helper.Env{
-		Client: client, Namespace: records.DefaultNamespace, HealthAddress: "127.0.0.1:6093",
+		Client: client, Namespace: records.DefaultNamespace, HealthAddress: healthAddress,
 		Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	}
 	if j.Peering == "" {

@@ -166,8 +166,9 @@ func expectAll(from, to *testCluster) {
 }
 
 // surviveHelpers kills helpers: what they made in the kernel carries on, which a tunnel in a process cannot. New
-// ones take over on the nodes.
+// ones take over on the nodes, and what stands goes on.
 func surviveHelpers(k kinds, a, b *testCluster) {
+	flow := openStanding(a, b)
 	for _, c := range []*testCluster{a, b} {
 		for _, p := range c.nodeHelpers {
 			p.kill()
@@ -179,7 +180,11 @@ func surviveHelpers(k kinds, a, b *testCluster) {
 	expectAll(a, b)
 	for _, c := range []*testCluster{a, b} {
 		c.startNodes()
+		for _, n := range c.nodes {
+			awaitReady(c.t, n)
+		}
 	}
+	flow.goOn()
 }
 
 // part deletes the documents and waits until the nodes have nothing of ours any more.

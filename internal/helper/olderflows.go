@@ -1,0 +1,55 @@
+//go:build linux
+
+package helper
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"liqonet.io/liqonet/netops"
+)
+
+// olderFlows makes a node forget its connections to addresses that come to belong to a peer, or no longer do: nat
+// chains see a flow's first packet only, so older flows would keep their old path. Younger ones go on, whatever
+// process of the helper made the routes.
+type olderFlows struct {
+	kernel *netops.Kernel
+	begun  bool           // done is known
+	done   []netip.Prefix // the ranges whose older connections were forgotten
+}
+
+// begin is called before each pass. The first time it takes where routes of ours lead already for done: an earlier
+// process forgot what was older. One that was killed within the milliseconds between both did not.
+func (o *olderFlows) begin() error {
+	if o.begun {
+		return nil
+	}
+	have, err := o.kernel.Observe()
+	if err != nil {
+		return fmt.Errorf("observe kernel: %w", err)
+	}
+	for _, r := range have.Routes {
+		if r.Table == netops.RoutingTable && !slices.Contains(o.done, r.Dst) {
+			o.done = append(o.done, r.Dst)
+		}
+	}
+	o.begun = true
+	return nil
+}
+
+// forget is called after a pass, with the ranges to which routes lead now.
+func (o *olderFlows) forget(now []netip.Prefix) error {
+	if changed := append(without(now, o.done), without(o.done, now)...); len(changed) > 0 {
+		if err := o.kernel.FlushConntrack(changed); err != nil {
+			return fmt.Errorf("forget connections to %v: %w", changed, err)
+		}
+	}
+	o.done = now
+	return nil
+}
+
+// without returns what is in a list and not in another.
+func without(list, other []netip.Prefix) []netip.Prefix {
+	return slices.DeleteFunc(slices.Clone(list), func(p netip.Prefix) bool { return slices.Contains(other, p) })
+}

@@ -1,0 +1,100 @@
+package pathtest
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"testing"
+	"time"
+
+	"liqonet.io/liqonet/internal/netnstest"
+)
+
+// standing is a TCP connection from a pod to a Service whose endpoint is a pod of the peer.
+type standing struct {
+	t              *testing.T
+	client, server net.Conn
+}
+
+const standingPort = 7003
+
+// serviceAddress is translated by each node as kube-proxy does it.
+var serviceAddress = netip.MustParseAddr("10.96.0.10")
+
+// openStanding opens a connection and sends both ways.
+func openStanding(from, to *testCluster) *standing {
+	t := from.t
+	t.Helper()
+	s := &standing{t: t}
+	from.nodes[1].Run("nft", fmt.Sprintf("table ip service { chain pre { type nat hook prerouting priority -100; "+
+		"ip daddr %s tcp dport %d dnat to %s; }; }", serviceAddress, standingPort, to.seenPod(0)))
+	var listener net.Listener
+	if err := to.pods[0].Do(func() (err error) {
+		listener, err = (&net.ListenConfig{}).Listen(context.Background(), "tcp4", fmt.Sprintf(":%d", standingPort))
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	if err := from.pods[1].Do(func() (err error) {
+		s.client, err = net.DialTimeout("tcp4", netip.AddrPortFrom(serviceAddress, standingPort).String(), joining)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.client.Close() })
+	var err error
+	if s.server, err = listener.Accept(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.server.Close() })
+	s.goOn()
+	return s
+}
+
+// goOn sends an answer that nobody has asked for: a node that has forgotten the connection would not know from which
+// address to answer. Then it sends the other way.
+func (s *standing) goOn() {
+	s.t.Helper()
+	for _, way := range []struct {
+		name     string
+		from, to net.Conn
+	}{{"to the client", s.server, s.client}, {"to the server", s.client, s.server}} {
+		said, heard := "still there", make([]byte, len("still there"))
+		if _, err := io.WriteString(way.from, said); err != nil {
+			s.t.Fatalf("standing connection, %s: %v", way.name, err)
+		}
+		if err := way.to.SetReadDeadline(time.Now().Add(leaving)); err != nil {
+			s.t.Fatal(err)
+		}
+		if _, err := io.ReadFull(way.to, heard); err != nil || string(heard) != said {
+			s.t.Fatalf("standing connection, %s: %q (%v), want %q", way.name, heard, err, said)
+		}
+	}
+}
+
+// awaitReady waits until the helper in a namespace has made a pass.
+func awaitReady(t *testing.T, ns netnstest.Namespace) {
+	t.Helper()
+	client := http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, network, address string) (c net.Conn, err error) {
+			err = ns.Do(func() (err error) { c, err = new(net.Dialer).DialContext(ctx, network, address); return err })
+			return c, err
+		},
+	}}
+	eventually(t, joining, func() error {
+		answer, err := client.Get("http://" + healthAddress + "/readyz")
+		if err != nil {
+			return err
+		}
+		defer func() { _ = answer.Body.Close() }()
+		if answer.StatusCode != http.StatusOK {
+			return fmt.Errorf("the helper is not ready: %s", answer.Status)
+		}
+		return nil
+	})
+}
