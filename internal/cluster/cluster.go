@@ -7,7 +7,9 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -65,19 +67,35 @@ type Options struct {
 func Connect(flags *genericclioptions.ConfigFlags, version string) (*Cluster, error) {
 	loader := flags.ToRawKubeConfigLoader()
 	o := Options{Context: value(flags.Context), Namespace: value(flags.Namespace), Version: version}
+	raw, err := loader.RawConfig()
+	if err != nil {
+		return nil, fmt.Errorf("read kubeconfig: %w", err)
+	}
 	if o.Context == "" {
-		raw, err := loader.RawConfig()
-		if err != nil {
-			return nil, fmt.Errorf("read kubeconfig: %w", err)
-		}
 		o.Context = raw.CurrentContext
 	}
 	config, err := flags.ToRESTConfig()
 	if err != nil {
 		return nil, fmt.Errorf("read kubeconfig for context %q: %w", o.Context, err)
 	}
+	if o.Context == "" && value(flags.ClusterName) == "" && config.Host == nobodysServer {
+		cause := errNoContext
+		if len(raw.Contexts) > 0 {
+			cause = errNoCurrentContext
+		}
+		return nil, fmt.Errorf("read kubeconfig %s: %w", strings.Join(loader.ConfigAccess().GetLoadingPrecedence(), ", "), cause)
+	}
 	return Open(config, o)
 }
+
+// nobodysServer is what client-go takes where no kubeconfig says which cluster is meant, and the process runs in
+// none (clientcmd.ClusterDefaults).
+const nobodysServer = "http://localhost:8080"
+
+var (
+	errNoContext        = errors.New("there is none, or it has no contexts")
+	errNoCurrentContext = errors.New("it has no current context")
+)
 
 // Open builds the clients for a configuration, which it does not change. It sends nothing.
 func Open(config *rest.Config, o Options) (*Cluster, error) {

@@ -61,6 +61,35 @@ func TestConnectKnowsContextAndNamespace(t *testing.T) {
 	}
 }
 
+// TestConnectNeedsACluster: without a kubeconfig, and without a context in it, client-go's default is no cluster of
+// the user's.
+func TestConnectNeedsACluster(t *testing.T) {
+	const config = "apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: https://192.0.2.1}}]\n"
+	for name, c := range map[string]struct{ text, want string }{
+		"none":               {"", "there is none"},
+		"no contexts":        {config, "it has no contexts"},
+		"no current context": {config + "contexts: [{name: milan, context: {cluster: c}}]\n", "no current context"},
+	} {
+		path := filepath.Join(t.TempDir(), "kubeconfig")
+		if c.text != "" {
+			if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		t.Setenv("KUBECONFIG", path)
+		got, err := cluster.Connect(genericclioptions.NewConfigFlags(false), "v1")
+		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+	// A cluster that is named without a context is one.
+	flags, name := kubeconfig(t, "http://localhost:8080"), "c"
+	flags.ClusterName = &name
+	if _, err := cluster.Connect(flags, "v1"); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestVersionAsksTheServer(t *testing.T) {
 	agent := ""
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
