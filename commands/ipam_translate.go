@@ -133,7 +133,10 @@ func (o translateOptions) question(ctx context.Context, kube string, load func(c
 		return c.Whose, nil
 	}
 	t, err := c.Peer(o.peer)
+	damaged, isDamaged := errors.AsType[*translate.DamagedError](err)
 	switch {
+	case isDamaged:
+		return nil, fmt.Errorf("records of cluster %q: %w", kube, damaged)
 	case err != nil:
 		return nil, &peering.NoPeeringError{Context: kube, Name: o.peer, Known: c.Peers()}
 	case o.imported && o.reverse:

@@ -12,7 +12,8 @@ import (
 	"liqonet.io/liqonet/ipam/translate"
 )
 
-// translationOf reads the records of the translation's own tests: cluster a, with peer b.
+// translationOf reads the records of the translation's own tests: cluster a, with peer b, and another one whose
+// record cannot be read.
 func translationOf(t *testing.T) func(context.Context) (translate.Cluster, error) {
 	t.Helper()
 	var texts []string
@@ -23,7 +24,9 @@ func translationOf(t *testing.T) func(context.Context) (translate.Cluster, error
 		}
 		texts = append(texts, string(text))
 	}
-	return func(context.Context) (translate.Cluster, error) { return translate.Decode(texts[0], texts[1]) }
+	return func(context.Context) (translate.Cluster, error) {
+		return translate.Decode(texts[0], map[string]string{"peering-b": texts[1], "peering-damaged": "version: 7\n"})
+	}
 }
 
 // runTranslate runs `ipam translate` in cluster a.
@@ -83,7 +86,8 @@ func TestTranslateRefuses(t *testing.T) {
 		hint    string
 	}{
 		{"an address that belongs nowhere", translateOptions{peer: "b", addresses: []string{"10.244.1.7", "192.0.2.1", "192.0.2.2"}}, "", ExitFailure, "192.0.2.2", "network status"},
-		{"an address of this cluster", translateOptions{addresses: []string{"10.244.1.7"}}, "", ExitFailure, "not an address by which a peer is reached", "network status"},
+		{"an address of this cluster", translateOptions{addresses: []string{"10.244.1.7"}}, "", ExitFailure, "read ConfigMap peering-damaged: ", "restore the object"},
+		{"a peer whose record is damaged", translateOptions{peer: "damaged", addresses: []string{"10.244.1.7"}}, "", ExitFailure, `records of cluster "a": read ConfigMap peering-damaged: schema version 7`, "restore the object"},
 		{"an unknown peer", translateOptions{peer: "c", addresses: []string{"10.244.1.7"}}, "", ExitFailure, `no peering "c"`, "it has: b"},
 		{"a line that is none", translateOptions{peer: "b", file: "-"}, "10.244.1.7\nweb\n", ExitFailure, `line 2: "web"`, ""},
 		{"no address", translateOptions{peer: "b"}, "", ExitUsage, "no address given", ""},

@@ -11,7 +11,8 @@ import (
 	"liqonet.io/liqonet/ipam/translate"
 )
 
-// Translation tells how addresses are called between a cluster and its peers, from the records of the cluster.
+// Translation tells how addresses are called between a cluster and its peers, from the records of the cluster. A
+// peering whose record cannot be read is no error: see translate.Decode.
 func Translation(ctx context.Context, c *cluster.Cluster) (translate.Cluster, error) {
 	list, err := c.Kube.CoreV1().ConfigMaps(c.Namespace).List(ctx, metav1.ListOptions{
 		LabelSelector: fmt.Sprintf("%s in (%s,%s)", records.LabelComponent, records.ComponentFabric, records.ComponentPeering),
@@ -20,20 +21,20 @@ func Translation(ctx context.Context, c *cluster.Cluster) (translate.Cluster, er
 		return translate.Cluster{}, fmt.Errorf("list the records of cluster %q: %w", c.Context, err)
 	}
 	var fabric string
-	var peerings []string
+	peerings := make(map[string]string)
 	for _, object := range list.Items {
 		text := object.Data[records.DataKey]
 		if object.Labels[records.LabelComponent] == records.ComponentFabric {
 			fabric = text
 		} else {
-			peerings = append(peerings, text)
+			peerings[object.Name] = text
 		}
 	}
 	if fabric == "" {
 		return translate.Cluster{}, withHint(fmt.Errorf("liqonet is not installed in namespace %q of cluster %q", c.Namespace, c.Context),
 			"liqoctl network connect")
 	}
-	t, err := translate.Decode(fabric, peerings...)
+	t, err := translate.Decode(fabric, peerings)
 	if err != nil {
 		return translate.Cluster{}, fmt.Errorf("records of cluster %q: %w", c.Context, err)
 	}

@@ -74,6 +74,34 @@ func TestUntoldIsCompleted(t *testing.T) {
 	})
 }
 
+// TestDamagedRecordsAreApart spoils one of two peerings' records: the other peer's answers stay.
+func TestDamagedRecordsAreApart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := twoWorlds()
+		live(t, a, b)
+		if _, err := Connect(t.Context(), connectOptions(a, b), &recorder{}); err != nil {
+			t.Fatal(err)
+		}
+		spoilt := &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Name: records.PeeringName("c"), Labels: map[string]string{records.LabelComponent: records.ComponentPeering}},
+			Data:       map[string]string{records.DataKey: "version: 7\n"},
+		}
+		if _, err := a.kube.CoreV1().ConfigMaps(a.Namespace).Create(t.Context(), spoilt, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := translatorOf(t, a, "b").Import(netip.MustParseAddr("10.244.1.7")); err != nil {
+			t.Error(err)
+		}
+		c, err := Translation(t.Context(), a.Cluster)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Peer("c"); err == nil || !strings.Contains(err.Error(), "ConfigMap peering-c") {
+			t.Errorf("error %v", err)
+		}
+	})
+}
+
 func translatorOf(t *testing.T, w *world, peer string) translate.Translator {
 	t.Helper()
 	c, err := Translation(t.Context(), w.Cluster)

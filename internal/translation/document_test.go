@@ -15,6 +15,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/validate"
 
 	"liqonet.io/liqonet/docs"
+	"liqonet.io/liqonet/ipam/translate"
 )
 
 // openAPI is docs/openapi.json with every reference replaced by what it refers to.
@@ -161,7 +162,7 @@ func TestDocumentHasEveryReason(t *testing.T) {
 		reasons = append(reasons, value.(string))
 	}
 	for _, err := range []error{
-		errUnread, errNotInstalled, &damagedError{"b", errUnread}, refusef(400, "bad-request", ""), refusef(413, "too-large", ""),
+		errUnread, errNotInstalled, &translate.DamagedError{Peer: "b", Err: errUnread}, refusef(400, "bad-request", ""), refusef(413, "too-large", ""),
 	} {
 		if p := problemOf(err); !slices.Contains(reasons, p.Reason) {
 			t.Errorf("%v: reason %q is not in the document", err, p.Reason)

@@ -40,7 +40,7 @@ func problemOf(err error) *Problem {
 		p.Hint = h.Hint()
 	}
 	switch {
-	case is[*damagedError](err):
+	case is[*translate.DamagedError](err):
 		p.Reason = "damaged"
 	case is[*translate.UntoldError](err):
 		p.Reason, p.status = "untold", http.StatusConflict

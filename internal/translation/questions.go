@@ -51,18 +51,18 @@ func routes() []route {
 }
 
 func peers(v *view, _ *http.Request) (any, error) {
-	if err := v.damage(); err != nil {
+	if err := v.cluster.Damage(); err != nil {
 		return nil, err
 	}
 	return Peers{append([]string{}, v.cluster.Peers()...)}, nil
 }
 
-func whose(v *view, r *http.Request) (any, error) { return answerEach(r, v.whose) }
+func whose(v *view, r *http.Request) (any, error) { return answerEach(r, v.cluster.Whose) }
 
 // addresses asks a peering's translator for addresses.
 func addresses(question ask) func(*view, *http.Request) (any, error) {
 	return func(v *view, r *http.Request) (any, error) {
-		t, err := v.peer(r.PathValue("peer"))
+		t, err := v.cluster.Peer(r.PathValue("peer"))
 		if err != nil {
 			return nil, err
 		}
@@ -107,7 +107,7 @@ func readAddresses(r *http.Request) ([]netip.Addr, error) {
 // endpointSlice asks a peering's translator for all addresses of an EndpointSlice.
 func endpointSlice(question ask) func(*view, *http.Request) (any, error) {
 	return func(v *view, r *http.Request) (any, error) {
-		t, err := v.peer(r.PathValue("peer"))
+		t, err := v.cluster.Peer(r.PathValue("peer"))
 		if err != nil {
 			return nil, err
 		}

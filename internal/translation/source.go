@@ -86,7 +86,7 @@ func (s *source) read() {
 		objects = append(objects, object.(*corev1.ConfigMap))
 	}
 	v := newView(objects)
-	if err := errors.Join(v.err, v.damage()); err != nil {
+	if err := errors.Join(v.err, v.cluster.Damage()); err != nil {
 		s.log.Warn("not all records can be read", "error", err)
 	}
 	s.log.Info("records read", "peers", len(v.cluster.Peers()))

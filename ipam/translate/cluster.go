@@ -9,8 +9,9 @@ import (
 
 // Cluster answers for all peerings of a cluster. The zero value has none.
 type Cluster struct {
-	peers map[string]Translator
-	seen  table // all by which peers are reached
+	peers   map[string]Translator
+	seen    table                    // all by which peers are reached
+	damaged map[string]*DamagedError // peerings of which nothing is known, by name
 }
 
 // NewCluster puts translators together. It refuses two of the same name, and ranges by which two peers would be
@@ -30,11 +31,14 @@ func NewCluster(translators ...Translator) (Cluster, error) {
 	return c, err
 }
 
-// Peers returns the names of the peerings, sorted.
+// Peers returns the names of the peerings whose records can be read, sorted.
 func (c Cluster) Peers() []string { return slices.Sorted(maps.Keys(c.peers)) }
 
-// Peer returns the translator of one peering. The error is an *UnknownPeerError.
+// Peer returns the translator of one peering. The error is a *DamagedError or an *UnknownPeerError.
 func (c Cluster) Peer(name string) (Translator, error) {
+	if err, ok := c.damaged[name]; ok {
+		return Translator{}, err
+	}
 	t, ok := c.peers[name]
 	if !ok {
 		return Translator{}, &UnknownPeerError{name}
@@ -43,9 +47,13 @@ func (c Cluster) Peer(name string) (Translator, error) {
 }
 
 // Whose tells to which peer an address belongs, as this cluster calls it: the peer, what has the address, and
-// how the peer itself calls it. The error is an *UnmappedError.
+// how the peer itself calls it. The error is an *UnmappedError, or, where the address may be of a peer whose record
+// cannot be read, that of Damage.
 func (c Cluster) Whose(a netip.Addr) (Address, error) {
 	answer, ok := c.seen.translate(a)
+	if !ok && len(c.damaged) > 0 {
+		return Address{}, c.Damage()
+	}
 	if !ok {
 		return Address{}, &UnmappedError{Address: a, What: "an address by which a peer is reached"}
 	}

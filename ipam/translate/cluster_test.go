@@ -81,9 +81,12 @@ func records(t testing.TB) (fabric, peering string) {
 
 func TestDecode(t *testing.T) {
 	fabric, peering := records(t)
-	c, err := translate.Decode(fabric, peering)
+	c, err := translate.Decode(fabric, map[string]string{"peering-b": peering})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if err := c.Damage(); err != nil {
+		t.Error(err)
 	}
 	tr, err := c.Peer("b")
 	if err != nil {
@@ -105,24 +108,62 @@ func TestDecode(t *testing.T) {
 			t.Errorf("%s: %s, %v, want %s", q.given, got.Translated, err, q.want)
 		}
 	}
-	if c, err := translate.Decode(fabric); err != nil || len(c.Peers()) != 0 {
+	if c, err := translate.Decode(fabric, nil); err != nil || len(c.Peers()) != 0 {
 		t.Errorf("without a peering: %v, %v", c.Peers(), err)
 	}
 }
 
 func TestDecodeRefuses(t *testing.T) {
 	fabric, peering := records(t)
-	for name, c := range map[string]struct{ fabric, peering, want string }{
-		"no fabric":         {"", peering, "read fabric"},
-		"unknown version":   {fabric, strings.Replace(peering, "version: 1", "version: 7", 1), "schema version 7"},
-		"damaged peering":   {fabric, peering + "\nmore: 1", "read peering 1 of 1"},
-		"clashing ranges":   {fabric, strings.Replace(peering, "seen: 10.81.0.0/16", "seen: 10.71.0.0/16", 1), `read peering "b"`},
-		"other lengths":     {strings.NewReplacer("10.80.0.0/16", "10.80.0.0/17", "10.70.0.0/16", "10.70.0.0/17").Replace(fabric), peering, "different lengths"},
-		"misplaced host":    {fabric, strings.Replace(peering, "10.70.128.1", "10.70.0.1", 1), `read peering "b"`},
-		"peering as fabric": {peering, peering, "read fabric"},
+	same := strings.Replace(peering, "name: b", "name: c", 1) // and the same ranges
+	for name, c := range map[string]struct{ fabric, want string }{
+		"no fabric":          {"", "read ConfigMap fabric: "},
+		"peering as fabric":  {peering, "read ConfigMap fabric: "},
+		"peers in one place": {fabric, "overlaps"},
 	} {
-		if _, err := translate.Decode(c.fabric, c.peering); err == nil || !strings.Contains(err.Error(), c.want) {
+		peerings := map[string]string{"peering-b": peering, "peering-c": same}
+		if _, err := translate.Decode(c.fabric, peerings); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error %v, want %q in it", name, err, c.want)
 		}
+	}
+}
+
+// TestDamage has one record that cannot be read: what it says is not guessed, and another peer's answers stay.
+func TestDamage(t *testing.T) {
+	fabric, peering := records(t)
+	whole := strings.NewReplacer("\nname: b", "\nname: c", "10.81.0.0/16", "10.83.0.0/16", "10.71.0.0/16", "10.73.0.0/16").Replace(peering)
+	for name, c := range map[string]struct{ old, replaced, want string }{
+		"unknown version": {"version: 1", "version: 7", "schema version 7"},
+		"unknown field":   {"version: 1", "version: 1\nmore: 1", "more"},
+		"clashing ranges": {"seen: 10.81.0.0/16", "seen: 10.71.0.0/16", "overlaps"},
+		"other lengths":   {"seen: 10.81.0.0/16", "seen: 10.81.0.0/17", "lengths differ"},
+		"misplaced host":  {"10.70.128.1", "10.70.0.1", "10.70.0.1"},
+		"of another peer": {"name: b", "name: d", `peering "d"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			spoilt := strings.Replace(peering, c.old, c.replaced, 1)
+			got, err := translate.Decode(fabric, map[string]string{"peering-b": spoilt, "peering-c": whole})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, ofPeer := got.Peer("b")
+			_, ofAddress := got.Whose(netip.MustParseAddr("10.71.1.7"))
+			for _, err := range []error{ofPeer, ofAddress, got.Damage()} {
+				damaged, ok := errors.AsType[*translate.DamagedError](err)
+				if !ok || damaged.Peer != "b" || !strings.HasPrefix(err.Error(), "read ConfigMap peering-b: ") || !strings.Contains(err.Error(), c.want) {
+					t.Errorf("error %v, want %q in it", err, c.want)
+				}
+			}
+			tr, err := got.Peer("c")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if a, err := tr.Import(netip.MustParseAddr("10.244.1.7")); err != nil || a.Translated.String() != "10.73.1.7" {
+				t.Errorf("the other peer: %+v, %v", a, err)
+			}
+			if a, err := got.Whose(netip.MustParseAddr("10.73.1.7")); err != nil || a.Peer != "c" || !slices.Equal(got.Peers(), []string{"c"}) {
+				t.Errorf("whose: %+v, %v; peers %s", a, err, got.Peers())
+			}
+		})
 	}
 }

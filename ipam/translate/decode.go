@@ -3,31 +3,48 @@ package translate
 import (
 	"fmt"
 	"net/netip"
+	"strings"
 
 	"liqonet.io/liqonet/internal/records"
 )
 
 // Decode reads the records of a cluster: key "record" of ConfigMap "fabric", and the same key of the ConfigMaps
-// that bear the label liqonet.io/component=peering, all in the namespace of liqonet. A record that is damaged, or
-// of a version that this package does not know, is an error.
-func Decode(fabric string, peerings ...string) (Cluster, error) {
+// that bear the label liqonet.io/component=peering, by their names, all in the namespace of liqonet.
+//
+// A peering's record that is damaged, or of a version that this package does not know, costs no other peering its
+// answers: Cluster.Damage tells of it, and so does what is asked about that peering. A fabric that cannot be read,
+// and ranges by which two peers would be reached, are an error.
+func Decode(fabric string, peerings map[string]string) (Cluster, error) {
 	f, err := records.Decode[records.Fabric](fabric)
 	if err != nil {
-		return Cluster{}, fmt.Errorf("read fabric: %w", err)
+		return Cluster{}, fmt.Errorf("read ConfigMap %s: %w", records.FabricName, err)
 	}
-	translators := make([]Translator, 0, len(peerings))
-	for i, text := range peerings {
-		p, err := records.Decode[records.Peering](text)
+	damaged := make(map[string]*DamagedError)
+	var translators []Translator
+	for object, text := range peerings {
+		name := strings.TrimPrefix(object, records.PeeringName(""))
+		t, err := decodePeering(f, name, text)
 		if err != nil {
-			return Cluster{}, fmt.Errorf("read peering %d of %d: %w", i+1, len(peerings), err)
-		}
-		t, err := New(configOf(f, p))
-		if err != nil {
-			return Cluster{}, fmt.Errorf("read peering %q: %w", p.Name, err)
+			damaged[name] = &DamagedError{Peer: name, Err: fmt.Errorf("read ConfigMap %s: %w", object, err)}
+			continue
 		}
 		translators = append(translators, t)
 	}
-	return NewCluster(translators...)
+	c, err := NewCluster(translators...)
+	c.damaged = damaged
+	return c, err
+}
+
+// decodePeering reads one peering's record.
+func decodePeering(f records.Fabric, name, text string) (Translator, error) {
+	p, err := records.Decode[records.Peering](text)
+	if err != nil {
+		return Translator{}, err
+	}
+	if p.Name != name {
+		return Translator{}, fmt.Errorf("it is the record of peering %q", p.Name)
+	}
+	return New(configOf(f, p))
 }
 
 func configOf(f records.Fabric, p records.Peering) Config {

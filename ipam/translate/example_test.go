@@ -21,7 +21,7 @@ func decode() (translate.Cluster, error) {
 	if err != nil {
 		return translate.Cluster{}, err
 	}
-	return translate.Decode(string(fabric), string(peering))
+	return translate.Decode(string(fabric), map[string]string{"peering-b": string(peering)})
 }
 
 // A virtual kubelet reports, for a pod that runs in peer b, the address by which this cluster reaches it.
