@@ -29,7 +29,10 @@ reached. A range that stands for another one, real at the peer, shows that too.`
 			if err != nil {
 				return err
 			}
-			return listReservations(cmd.Context(), env, store.New(c.Kube, c.Namespace), output)
+			if err := listReservations(cmd.Context(), env, store.New(c.Kube, c.Namespace), output); err != nil {
+				return explainReservation(c, err)
+			}
+			return nil
 		},
 	}
 	enumFlag(cmd, &output, "output", "o", "how to print the list", formatText, formatWide, formatJSON, formatYAML)

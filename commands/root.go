@@ -24,7 +24,7 @@ func Run(ctx context.Context, env *Env, args []string) int {
 	if hint == "" && code == ExitUsage {
 		hint = cmd.CommandPath() + " --help"
 	}
-	env.progress.fail(err, hint)
+	env.progress.fail(withoutRequests(err), hint)
 	return code
 }
 

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"time"
 
@@ -104,6 +105,9 @@ func Open(config *rest.Config, o Options) (*Cluster, error) {
 	config.UserAgent = FieldManager + "/" + o.Version
 	// What API servers warn of (deprecated fields, say) is about liqonet's own objects, not the user's.
 	config.WarningHandlerWithContext = rest.NoWarnings{}
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return &reaching{next: next, context: o.Context, host: config.Host}
+	})
 	kube, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("make a client for context %q: %w", o.Context, err)
@@ -129,6 +133,9 @@ func (c *Cluster) Version(ctx context.Context) (string, error) {
 		// Which request was on its way, or waited because the server was busy, is no news.
 		return "", &ReachError{Context: c.Context, Host: c.host, Err: context.Cause(ctx)}
 	case err != nil:
+		if unreached, ok := errors.AsType[*ReachError](err); ok {
+			return "", unreached
+		}
 		return "", &ReachError{Context: c.Context, Host: c.host, Err: err}
 	}
 	return info.GitVersion, nil
@@ -150,24 +157,6 @@ func (c *Cluster) ID(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("identify cluster %q: namespace %s has no UID", c.Context, ns.Name)
 	}
 	return string(ns.UID), nil
-}
-
-// ReachError says that an API server did not answer as one.
-type ReachError struct {
-	Context, Host string
-	Err           error
-}
-
-func (e *ReachError) Error() string {
-	return fmt.Sprintf("reach cluster %q at %s: %v", e.Context, e.Host, e.Err)
-}
-
-// Unwrap returns the cause.
-func (e *ReachError) Unwrap() error { return e.Err }
-
-// Hint names the command that shows whether the cluster is at fault or liqoctl.
-func (e *ReachError) Hint() string {
-	return fmt.Sprintf("try: kubectl --context %q version", e.Context)
 }
 
 // value returns what p points to; the zero value for nil.

@@ -40,14 +40,23 @@ type StageError struct {
 	hint  string
 }
 
-func (e *StageError) Error() string { return e.Stage + ": " + e.Err.Error() }
+func (e *StageError) Error() string {
+	if _, ok := errors.AsType[*cluster.ReachError](e.Err); ok && e.Stage == stageReach {
+		return e.Err.Error() // which says so itself
+	}
+	return e.Stage + ": " + e.Err.Error()
+}
 
 // Unwrap returns the cause.
 func (e *StageError) Unwrap() error { return e.Err }
 
 // Hint returns what the cause advises, else what the stage does; "" if there is no advice.
 func (e *StageError) Hint() string {
-	if hint := hintOf(e.Err); hint != "" {
+	hint := hintOf(e.Err)
+	if reach, ok := errors.AsType[*cluster.ReachError](e.Err); ok && e.Stage != stageReach && hint == reach.Hint() {
+		hint = "" // it was reached before
+	}
+	if hint != "" {
 		return hint
 	}
 	if cluster.Lost(e.Err) {
