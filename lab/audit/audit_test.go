@@ -44,6 +44,48 @@ func TestRightsAndUses(t *testing.T) {
 	}
 }
 
+// wide is a log of a user who may list Secrets, and get Namespaces, everywhere and in "ns"; he lists Secrets in "ns",
+// and reads the Namespace.
+const wide = `{"verb":"create","user":{"username":"root"},"objectRef":{"resource":"clusterroles","name":"w","apiGroup":"rbac.authorization.k8s.io"},"responseStatus":{"code":201},"requestObject":{"kind":"ClusterRole","metadata":{"name":"w"},"rules":[{"apiGroups":[""],"resources":["secrets"],"verbs":["list"]},{"apiGroups":[""],"resources":["namespaces"],"verbs":["get"]}]},"annotations":{"authorization.k8s.io/decision":"allow"}}
+{"verb":"create","user":{"username":"root"},"objectRef":{"resource":"clusterrolebindings","name":"w","apiGroup":"rbac.authorization.k8s.io"},"responseStatus":{"code":201},"requestObject":{"kind":"ClusterRoleBinding","metadata":{"name":"w"},"roleRef":{"kind":"ClusterRole","name":"w"},"subjects":[{"kind":"User","name":"u"}]},"annotations":{"authorization.k8s.io/decision":"allow"}}
+{"verb":"create","user":{"username":"root"},"objectRef":{"resource":"rolebindings","namespace":"ns","name":"w","apiGroup":"rbac.authorization.k8s.io"},"responseStatus":{"code":201},"requestObject":{"kind":"RoleBinding","metadata":{"name":"w"},"roleRef":{"kind":"ClusterRole","name":"w"},"subjects":[{"kind":"User","name":"u"}]},"annotations":{"authorization.k8s.io/decision":"allow"}}
+{"verb":"list","user":{"username":"u"},"objectRef":{"resource":"secrets","namespace":"ns"},"responseStatus":{"code":200},"annotations":{"authorization.k8s.io/decision":"allow"}}
+{"verb":"get","user":{"username":"u"},"objectRef":{"resource":"namespaces","namespace":"ns","name":"ns"},"responseStatus":{"code":200},"annotations":{"authorization.k8s.io/decision":"allow"}}
+`
+
+// TestWideRightsNeedWideUses: what is done in a namespace where a user has rights is no use of a cluster-wide one;
+// what is done in all of them, or in another, is.
+func TestWideRightsNeedWideUses(t *testing.T) {
+	secrets := Right{Verb: "list", Resource: "secrets"}
+	read := func(more string) *Log {
+		path := filepath.Join(t.TempDir(), "audit.log")
+		if err := os.WriteFile(path, []byte(wide+more), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		l := new(Log)
+		if err := l.Read(path); err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	l := read("")
+	for r, want := range map[Right]int{
+		secrets: 0,
+		{Verb: "list", Resource: "secrets", Namespace: "ns"}: 1,
+		{Verb: "get", Resource: "namespaces"}:                1,
+	} {
+		if got := l.Uses("u", r); got != want {
+			t.Errorf("%s: %d uses, want %d", r, got, want)
+		}
+	}
+	for _, where := range []string{"", `"namespace":"other",`} {
+		done := `{"verb":"list","user":{"username":"u"},"objectRef":{` + where + `"resource":"secrets"},"responseStatus":{"code":200},"annotations":{"authorization.k8s.io/decision":"allow"}}` + "\n"
+		if got := read(done).Uses("u", secrets); got != 1 {
+			t.Errorf("%s with %s: %d uses, want 1", secrets, done, got)
+		}
+	}
+}
+
 func TestWildAndWrites(t *testing.T) {
 	for r, want := range map[Right][2]bool{
 		{Verb: "list", Resource: "pods"}:                                           {false, false},

@@ -83,6 +83,9 @@ func (l *Log) use(e event) {
 		Verb: e.Verb, Group: e.ObjectRef.APIGroup, Resource: e.ObjectRef.Resource,
 		Namespace: e.ObjectRef.Namespace, Name: e.ObjectRef.Name,
 	}
+	if r.Group == "" && r.Resource == "namespaces" {
+		r.Namespace = "" // an API server notes the Namespace's own name, as if it were inside itself
+	}
 	if e.ObjectRef.Subresource != "" {
 		r.Resource += "/" + e.ObjectRef.Subresource
 	}

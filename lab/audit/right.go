@@ -32,10 +32,12 @@ func (r Right) String() string {
 	return text
 }
 
-// covers reports whether who has the right may do what was done.
-func (r Right) covers(done Right) bool {
+// neededFor reports whether it takes the right to do what was done, of a user who has rights of his own in the namespaces homes.
+// What is done there is no reason for a right in all namespaces.
+func (r Right) neededFor(done Right, homes map[string]bool) bool {
 	return r.Verb == done.Verb && r.Group == done.Group && r.Resource == done.Resource &&
-		(r.Namespace == "" || r.Namespace == done.Namespace) && (r.Name == "" || r.Name == done.Name)
+		(r.Name == "" || r.Name == done.Name) &&
+		(r.Namespace == done.Namespace || r.Namespace == "" && !homes[done.Namespace])
 }
 
 // Writes reports whether the right is one to change something. A review, such as a TokenReview, is a question that
@@ -159,11 +161,18 @@ func (l *Log) Rights(user string) []Right {
 	return slices.SortedFunc(maps.Keys(all), compare)
 }
 
-// Uses counts the requests of a user that a right covers.
+// Uses counts the requests of a user that need a right. A cluster-wide one is needed across all namespaces, and in
+// those where the user has no other right.
 func (l *Log) Uses(user string, r Right) int {
+	homes := make(map[string]bool)
+	for _, b := range l.bindings {
+		if b.user == user && b.namespace != "" {
+			homes[b.namespace] = true
+		}
+	}
 	n := 0
 	for done, times := range l.uses[user] {
-		if r.covers(done) {
+		if r.neededFor(done, homes) {
 			n += times
 		}
 	}

@@ -92,9 +92,12 @@ var (
 // exception is a right that no test uses, and why it is needed all the same.
 type exception struct {
 	role           string // "" is any
-	verb, resource string // with its group
+	verb, resource string // with its group, and wide if the right is cluster-wide
 	why            string
 }
+
+// wide follows the resource of a cluster-wide right.
+const wide = ", cluster-wide"
 
 // Reasons of exceptions.
 const (
@@ -107,20 +110,20 @@ const (
 var exceptions = []exception{
 	{"", "list", "events", "tells why there is no pod, where pods are missing"},
 	{"", "watch", "services", "until a load balancer has an address; the lab has none"},
-	{"node", "list", "nodes", noStream},
-	{"node", "list", "pods", noStream},
+	{"node", "list", "nodes" + wide, noStream},
+	{"node", "list", "pods" + wide, noStream},
 	{"node", "list", "configmaps", noStream},
 	{"gateway", "list", "configmaps", noStream},
 	{"gateway", "list", "leases.coordination.k8s.io", noStream},
 	{"translation", "list", "configmaps", noStream},
 	{"install", "get", "translations.liqonet.io", "given to clients of the translation service, which asks for it: there are no such objects"},
-	{"", "list", "ippools.crd.projectcalico.org", calico},
-	{"", "list", "felixconfigurations.crd.projectcalico.org", calico},
-	{"", "list", "ippools.projectcalico.org", calico},
-	{"", "list", "felixconfigurations.projectcalico.org", calico},
-	{"", "list", "ciliumnodes.cilium.io", cilium},
-	{"", "list", "ciliumpodippools.cilium.io", cilium},
-	{"", "list", "networks.operator.openshift.io", "discovery on OpenShift"},
+	{"", "list", "ippools.crd.projectcalico.org" + wide, calico},
+	{"", "list", "felixconfigurations.crd.projectcalico.org" + wide, calico},
+	{"", "list", "ippools.projectcalico.org" + wide, calico},
+	{"", "list", "felixconfigurations.projectcalico.org" + wide, calico},
+	{"", "list", "ciliumnodes.cilium.io" + wide, cilium},
+	{"", "list", "ciliumpodippools.cilium.io" + wide, cilium},
+	{"", "list", "networks.operator.openshift.io" + wide, "discovery on OpenShift"},
 }
 
 // installed are the objects outside its namespace that liqonet consists of: the only ones that are written there.
@@ -147,6 +150,8 @@ func (g *ledger) judge() []string {
 				say("role %s: %s: it has no bounds", role, r)
 			case r.Writes() && r.Namespace == "" && !slices.Contains(installed, r.Name):
 				say("role %s: %s: it is cluster-wide", role, r)
+			case r.Resource == "secrets" && r.Namespace == "":
+				say("role %s: %s: keys of everybody", role, r)
 			case g.needed(role, r):
 				used[e] = ok
 			case ok:
@@ -176,7 +181,8 @@ func (g *ledger) needed(role string, r audit.Right) bool {
 	return slices.ContainsFunc(roles, func(other string) bool {
 		for has, uses := range g.uses[other] {
 			// Who makes gateways does not know their names beforehand.
-			if uses > 0 && has.Verb == r.Verb && has.Group == r.Group && has.Resource == r.Resource && (r.Name == "" || has.Name == r.Name) {
+			if uses > 0 && has.Verb == r.Verb && has.Group == r.Group && has.Resource == r.Resource && has.Namespace == r.Namespace &&
+				(r.Name == "" || has.Name == r.Name) {
 				return true
 			}
 		}
@@ -188,6 +194,9 @@ func excuse(role string, r audit.Right) (exception, bool) {
 	resource := r.Resource
 	if r.Group != "" {
 		resource += "." + r.Group
+	}
+	if r.Namespace == "" {
+		resource += wide
 	}
 	i := slices.IndexFunc(exceptions, func(e exception) bool {
 		return (e.role == "" || e.role == role) && e.verb == r.Verb && e.resource == resource
