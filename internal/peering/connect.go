@@ -89,6 +89,7 @@ func (c *connector) run(ctx context.Context) error {
 		{stageCompare, "", c.compare},
 		{stageInstall, "", c.install},
 		{stageNodes, "what the node helpers say: kubectl -n " + c.Local.Cluster.Namespace + " logs daemonset/" + records.NodeName, c.settle},
+		{stageGateway, "", c.prepare},
 		{stageTunnel, "", c.configure},
 		{stageProof, "see where packets get lost: liqoctl network status -o wide (keep what was made with --keep)", c.prove},
 	}
@@ -130,8 +131,14 @@ func (c *connector) discover(ctx context.Context) (string, error) {
 		}
 	}
 	for _, e := range []*end{c.local, c.remote} {
-		if err := e.checkClashes(e.have == nil && !e.SkipValidation); err != nil {
+		if err := e.checkClashes(e.refuses()); err != nil {
 			return "", err
+		}
+		// Where nodes report already; the warning of those that are not refused comes when all of them do.
+		if e.refuses() {
+			if err := e.checkForward(true); err != nil {
+				return "", err
+			}
 		}
 	}
 	err := c.both(ctx, func(ctx context.Context, e *end) (err error) {
@@ -183,11 +190,29 @@ func (c *connector) wishes() endpointWishes {
 	return endpointWishes{address: c.ClientAddress, port: c.ClientPort}
 }
 
-// install makes both installations, then keys, gateways and reservations, which need the other side's ranges.
+// install makes both installations.
 func (c *connector) install(ctx context.Context) (string, error) {
-	if err := c.both(ctx, func(ctx context.Context, e *end) error { return e.install(ctx) }); err != nil {
-		return "", err
-	}
+	err := c.both(ctx, func(ctx context.Context, e *end) error { return e.install(ctx) })
+	return "namespace " + c.Local.Cluster.Namespace, err
+}
+
+// settle waits for the nodes of both sides, and refuses those that cannot carry the peering while nothing of it is
+// there.
+func (c *connector) settle(ctx context.Context) (string, error) {
+	err := c.both(ctx, func(ctx context.Context, e *end) error {
+		if err := e.settle(ctx); err != nil {
+			return err
+		}
+		if err := e.checkForward(e.refuses()); err != nil {
+			return err
+		}
+		return checkImplementation(e.reporting(), c.Implementation)
+	})
+	return c.local.settled() + "; " + c.remote.settled(), err
+}
+
+// prepare makes keys, gateways and reservations, which need the other side's ranges.
+func (c *connector) prepare(ctx context.Context) (string, error) {
 	if err := c.agreeOnKeys(ctx); err != nil {
 		return "", err
 	}
@@ -206,20 +231,6 @@ func (e *end) mapped(peer *end) string {
 		}
 	}
 	return text + " in " + e.name
-}
-
-// settle waits for the nodes of both sides.
-func (c *connector) settle(ctx context.Context) (string, error) {
-	err := c.both(ctx, func(ctx context.Context, e *end) error {
-		if err := e.settle(ctx); err != nil {
-			return err
-		}
-		if err := e.checkForward(e.have == nil && !e.SkipValidation); err != nil {
-			return err
-		}
-		return checkImplementation(e.reporting(), c.Implementation)
-	})
-	return c.local.settled() + "; " + c.remote.settled(), err
 }
 
 // configure writes the peering's documents: the server's at once, the client's when it is known where the server

@@ -60,6 +60,9 @@ func (e *end) meet(peer *end) error {
 	return nil
 }
 
+// refuses reports whether what cannot work is an error: a connection that stands loses nothing by going on.
+func (e *end) refuses() bool { return e.have == nil && !e.SkipValidation }
+
 // draft tries the reservations for the peer on a copy of the registry.
 func (e *end) draft(peer *end) error {
 	var err error
@@ -96,8 +99,8 @@ func (e *end) gatewayObjects(o ConnectOptions) ([]cluster.Object, error) {
 	return templates.Gateway(v)
 }
 
-// prepare applies the gateway, so that its pod starts while nodes report and endpoints come up, and reserves the
-// peer's addresses. The keys, which the pod mounts, are there.
+// prepare applies the gateway, so that its pod starts while endpoints come up, and reserves the peer's addresses. The
+// keys, which the pod mounts, are there.
 func (e *end) prepare(ctx context.Context, peer *end, o ConnectOptions) error {
 	gateway, err := e.gatewayObjects(o)
 	if err != nil {

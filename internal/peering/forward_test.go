@@ -1,12 +1,17 @@
 package peering
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 
+	"github.com/google/go-cmp/cmp"
+
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/ipam"
+	"liqonet.io/liqonet/ipam/store"
 )
 
 // TestFirewallsOfNodes connects clusters whose nodes drop what they forward, with the user's word.
@@ -51,6 +56,62 @@ func TestFirewallsOfNodes(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestFirewallsAreRefusedFirst: where liqonet is installed, a connect that a firewall forbids writes nothing; where it
+// is not, it leaves nothing but the installation, even if what it made is kept.
+func TestFirewallsAreRefusedFirst(t *testing.T) {
+	refused := func(t *testing.T, o ConnectOptions, stage string) {
+		t.Helper()
+		o.Keep = true
+		_, err := Connect(t.Context(), o, &recorder{})
+		failed, _ := errors.AsType[*StageError](err)
+		if failed == nil || failed.Stage != stage || !strings.Contains(err.Error(), `chain "ip filter FORWARD"`) {
+			t.Fatalf("error %v, want one of stage %s", err, stage)
+		}
+	}
+	t.Run("installed", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			a, b := twoWorlds()
+			b.drops = []records.ForwardDrop{{Chain: "ip filter FORWARD"}}
+			live(t, a, b)
+			o := connectOptions(a, b)
+			for _, side := range []Side{o.Local, o.Remote} {
+				if _, err := Init(t.Context(), InitOptions{Side: side, Installation: o.Installation}, &recorder{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			before := [2]map[string]string{contents(t, a), contents(t, b)}
+			refused(t, o, stageDiscover)
+			for i, w := range []*world{a, b} {
+				if diff := cmp.Diff(before[i], contents(t, w)); diff != "" {
+					t.Errorf("cluster %s: %s", w.Context, diff)
+				}
+			}
+		})
+	})
+	t.Run("not installed", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			a, b := twoWorlds()
+			b.drops = []records.ForwardDrop{{Chain: "ip filter FORWARD"}}
+			live(t, a, b)
+			refused(t, connectOptions(a, b), stageNodes)
+			for w, peer := range map[*world]string{a: "b", b: "a"} {
+				for _, name := range w.left(t) {
+					if strings.Contains(name, "Secret") || strings.Contains(name, "gateway") || strings.Contains(name, "peering") {
+						t.Errorf("cluster %s has %s", w.Context, name)
+					}
+				}
+				registry, err := store.New(w.Kube, w.Namespace).Load(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if held := registry.Held(ipam.Peering(peer)); len(held) > 0 {
+					t.Errorf("cluster %s has reserved %v", w.Context, held)
+				}
+			}
+		})
+	})
 }
 
 // TestInitWarnsOfFirewalls wants an installation without peers to say what connect will refuse.
