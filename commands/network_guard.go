@@ -20,9 +20,10 @@ helper runs. Between the start of the first pod and that of the helper such pack
 route, in the clear. Nodes are to load the file before their kubelet starts; their helper removes the rules when its
 own guard stands. Nothing is changed in the cluster.
 
-The rules name the ranges of the peers that there are: print them anew when a peering comes or goes, and remove the
-file from the nodes after a reset.`,
-		Example: `  # On a node, where a unit of systemd that is ordered before kubelet.service runs nft -f /etc/liqonet.nft
+The rules name the ranges of the peers that there are, and connect and disconnect do not know of the file: print it anew
+when a peering comes or goes, and remove it from the nodes after a reset. What flushes the ruleset while a node boots,
+such as Debian's nftables.service, has to come before it.`,
+		Example: `  # On a node, where a unit of systemd, after nftables.service and before kubelet.service, runs nft -f /etc/liqonet.nft
   liqoctl network guard > /etc/liqonet.nft`,
 		Args: arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
