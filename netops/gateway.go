@@ -72,7 +72,7 @@ type GatewayConfig struct {
 	Pods         []netip.Prefix // pod CIDRs of this cluster
 	Peer         []Mapping      // the peer's pod and external CIDRs
 	Exposed      []Exposed      // hosts outside the cluster that the peer may reach
-	Nodes        []GatewayNode
+	Nodes        []GatewayNode  // of those that have the same range, the first one gets its packets
 	VNI          uint32
 	Tunnel       netip.Prefix // this end's address
 	TunnelPeer   netip.Addr
@@ -127,7 +127,7 @@ func GatewayState(c GatewayConfig) State {
 		s.Routes = append(s.Routes, Route{Table: mainTable, Dst: host(n.Internal), Type: Unicast, Nexthop: id})
 		for _, p := range append([]netip.Prefix{host(n.Internal)}, n.Pods...) {
 			if taken[p] {
-				continue // a pod that moves is reported by both nodes for a moment
+				continue // a pod that moves is reported by both nodes for a moment, and by one that died for longer
 			}
 			taken[p] = true
 			s.Routes = append(s.Routes, Route{Table: FromPeer, Dst: p, Type: Unicast, Nexthop: id, MTU: c.MTU})

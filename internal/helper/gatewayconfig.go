@@ -3,7 +3,6 @@
 package helper
 
 import (
-	"cmp"
 	"fmt"
 	"net/netip"
 	"os"
@@ -26,7 +25,7 @@ const keepAlive = 15 * time.Second
 type gatewayView struct {
 	fabric  records.Fabric
 	peering records.Peering
-	nodes   []records.Node // sorted by name
+	nodes   []reportedNode // sorted by name
 	pod     netip.Addr     // of the gateway
 }
 
@@ -56,7 +55,7 @@ func (v gatewayView) state() (netops.State, error) {
 	for _, e := range v.exposed() {
 		c.Exposed = append(c.Exposed, netops.Exposed{Host: e.Host, Address: e.Address})
 	}
-	for _, n := range v.nodes {
+	for _, n := range latestFirst(v.nodes) {
 		source, ok := n.OverlaySources[p.Name]
 		if !ok || !nodeRange(v.fabric.InternalCIDR).Contains(n.Internal) {
 			continue // not yet on its way to this gateway
@@ -147,10 +146,4 @@ func listenPort(p records.Peering) uint16 {
 		return 0
 	}
 	return p.Tunnel.ListenPort
-}
-
-func sortNodes(nodes []records.Node) {
-	slices.SortFunc(nodes, func(a, b records.Node) int {
-		return cmp.Or(strings.Compare(a.Name, b.Name), a.Internal.Compare(b.Internal))
-	})
 }

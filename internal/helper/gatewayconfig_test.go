@@ -12,7 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 
 	"liqonet.io/liqonet/internal/records"
@@ -25,13 +24,13 @@ func TestGatewayState(t *testing.T) {
 	via := func(source string) map[string]netip.Addr {
 		return map[string]netip.Addr{"b": netip.MustParseAddr(source)}
 	}
-	v := gatewayView{fabric: testFabric(), peering: testPeering(), nodes: []records.Node{
-		{
+	v := gatewayView{fabric: testFabric(), peering: testPeering(), nodes: []reportedNode{
+		{Node: records.Node{
 			Name: "n1", Internal: netip.MustParseAddr("10.80.0.7"), OverlaySources: via("172.31.1.11"),
 			PodCIDRs: prefixes("10.244.1.0/24", "10.250.0.0/24"), Pods: addrs("10.244.9.3", "10.96.0.1"),
-		},
-		{Name: "n2", Internal: netip.MustParseAddr("10.80.0.8"), PodCIDRs: prefixes("10.244.2.0/24")},
-		{Name: "n3", Internal: netip.MustParseAddr("10.80.128.1"), OverlaySources: via("172.31.1.13"), PodCIDRs: prefixes("10.244.3.0/24")},
+		}},
+		{Node: records.Node{Name: "n2", Internal: netip.MustParseAddr("10.80.0.8"), PodCIDRs: prefixes("10.244.2.0/24")}},
+		{Node: records.Node{Name: "n3", Internal: netip.MustParseAddr("10.80.128.1"), OverlaySources: via("172.31.1.13"), PodCIDRs: prefixes("10.244.3.0/24")}},
 	}}
 	v.pod = netip.MustParseAddr("10.244.1.9")
 	expose := func(host, address string) records.Exposed {
@@ -120,21 +119,5 @@ func TestReadKeys(t *testing.T) {
 	}
 	if _, err := readKeys(dir); err == nil || strings.Contains(err.Error(), "not a key") {
 		t.Errorf("damaged key: %v: want an error that does not show it", err)
-	}
-}
-
-func TestSortNodes(t *testing.T) {
-	nodes := []records.Node{
-		{Name: "b", Internal: netip.MustParseAddr("10.80.0.3")},
-		{Name: "a", Internal: netip.MustParseAddr("10.80.0.9")},
-		{Name: "a", Internal: netip.MustParseAddr("10.80.0.2")},
-	}
-	sortNodes(nodes)
-	got := make([]string, 0, len(nodes))
-	for _, n := range nodes {
-		got = append(got, n.Name+" "+n.Internal.String())
-	}
-	if diff := cmp.Diff([]string{"a 10.80.0.2", "a 10.80.0.9", "b 10.80.0.3"}, got); diff != "" {
-		t.Errorf("order (-want +got):\n%s", diff)
 	}
 }

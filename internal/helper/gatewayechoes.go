@@ -97,7 +97,7 @@ func (g *gatewayEchoes) follow(v gatewayView) error {
 	g.mu.Lock()
 	g.view = v
 	for a := range g.nodes {
-		if !slices.ContainsFunc(v.nodes, func(n records.Node) bool { return n.Internal == a }) {
+		if !slices.ContainsFunc(v.nodes, func(n reportedNode) bool { return n.Internal == a }) {
 			delete(g.nodes, a)
 		}
 	}
@@ -172,7 +172,7 @@ func (g *gatewayEchoes) fromNode(from netip.AddrPort, m echo.Message) echo.Conte
 	if r.Proven {
 		path.proof, path.proofRTT = now.Add(-r.ProofAge), r.ProofRTT
 	}
-	if _, known := g.nodes[r.Internal]; known || slices.ContainsFunc(g.view.nodes, func(n records.Node) bool { return n.Internal == r.Internal }) {
+	if _, known := g.nodes[r.Internal]; known || slices.ContainsFunc(g.view.nodes, func(n reportedNode) bool { return n.Internal == r.Internal }) {
 		g.nodes[r.Internal] = path
 	}
 	return echo.Content{}
@@ -226,7 +226,7 @@ func (g *gatewayEchoes) knows(from netip.AddrPort) bool {
 	if g.view.peering.Role == records.Server && from.Addr() == g.sender {
 		return true
 	}
-	return slices.ContainsFunc(g.view.nodes, func(n records.Node) bool {
+	return slices.ContainsFunc(g.view.nodes, func(n reportedNode) bool {
 		return n.OverlaySources[g.view.peering.Name] == from.Addr()
 	})
 }

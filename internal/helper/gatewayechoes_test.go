@@ -19,9 +19,9 @@ import (
 func testEchoes() (*gatewayEchoes, *metrics) {
 	m := newMetrics()
 	g := newGatewayEchoes(slog.New(slog.DiscardHandler), m, gatewayAddress)
-	g.view = gatewayView{fabric: testFabric(), peering: testPeering(), nodes: []records.Node{
-		{Name: "n1", Internal: netip.MustParseAddr("10.80.0.7")},
-		{Name: "n2", Internal: netip.MustParseAddr("10.80.0.8")},
+	g.view = gatewayView{fabric: testFabric(), peering: testPeering(), nodes: []reportedNode{
+		{Node: records.Node{Name: "n1", Internal: netip.MustParseAddr("10.80.0.7")}},
+		{Node: records.Node{Name: "n2", Internal: netip.MustParseAddr("10.80.0.8")}},
 	}}
 	return g, m
 }

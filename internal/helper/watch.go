@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -94,22 +93,4 @@ func listed[T any](s cache.Store) []T {
 		out[i] = obj.(T)
 	}
 	return out
-}
-
-// nodeRecords decodes what the nodes report. refused are the errors of reports that are damaged, or tell of another
-// node: each concerns that node alone.
-func nodeRecords(s cache.Store) (nodes []records.Node, refused []error) {
-	for _, obj := range s.List() {
-		lease, ok := obj.(*coordinationv1.Lease)
-		if !ok || lease.Annotations[records.AnnotationNode] == "" {
-			continue
-		}
-		n, err := records.DecodeReport(lease.Name, lease.Spec.HolderIdentity, lease.Annotations[records.AnnotationNode])
-		if err != nil {
-			refused = append(refused, fmt.Errorf("read Lease %s: %w", lease.Name, err))
-			continue
-		}
-		nodes = append(nodes, n)
-	}
-	return nodes, refused
 }
