@@ -28,7 +28,7 @@ func TestOlderFlows(t *testing.T) {
 				a.forget()
 				for who, c := range before {
 					if network == "tcp4" {
-						expectEnd(t, who, c)
+						expectEnd(t, who, c, a.router)
 					} else {
 						expectMoved(t, who, c, "b")
 					}
@@ -41,7 +41,7 @@ func TestOlderFlows(t *testing.T) {
 				for who, c := range during {
 					// A node's socket is bound to its internal address, which is gone.
 					if network == "tcp4" || strings.HasPrefix(who, "node") {
-						expectEnd(t, who, c)
+						expectEnd(t, who, c, a.router)
 					} else {
 						expectMoved(t, who, c, "elsewhere")
 					}
@@ -93,10 +93,10 @@ func expectMoved(t *testing.T, who string, c net.Conn, server string) {
 	}
 }
 
-// expectEnd sees that a flow goes the old way no more.
-func expectEnd(t *testing.T, who string, c net.Conn) {
+// expectEnd sees that a flow goes the old way no more, by the time that takes in a namespace.
+func expectEnd(t *testing.T, who string, c net.Conn, ns namespace) {
 	t.Helper()
-	if got, err := question(c, "?", silence); err == nil {
+	if got, answered := answerOf(t, c, ns); answered {
 		t.Errorf("%s: %q, want no answer", who, got)
 	}
 }

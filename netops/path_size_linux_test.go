@@ -30,7 +30,7 @@ func TestUnderlaySizes(t *testing.T) {
 						upload(t, n.namespace, at(b.seenPod(1)))
 						upload(t, b.nodes[i].pod, at(a.seenPod(1)))
 						whole := fmt.Sprint(min(mtus[0], mtus[1]) - tunnelOverhead - 28) // IP 20, ICMP 8
-						n.pod.run("ping", "-q", "-c1", "-W5", "-Mdo", "-s"+whole, b.seenPod(1).String())
+						n.pod.run("ping", "-q", "-c1", "-w20", "-Mdo", "-s"+whole, b.seenPod(1).String())
 					}
 				})
 			}
@@ -41,7 +41,7 @@ func TestUnderlaySizes(t *testing.T) {
 // upload sends some MiB to a server that answers every chunk, and expects no pause.
 func upload(t *testing.T, from namespace, to netip.AddrPort) {
 	t.Helper()
-	const size, pause = 4 << 20, 2 * time.Second
+	const size, pause = 4 << 20, 20 * time.Second
 	c, err := dialFrom(t.Context(), from, "tcp4", to)
 	if err != nil {
 		t.Error(err)
@@ -138,12 +138,13 @@ func control(t *testing.T, c *net.UDPConn, do func(fd int) error) {
 // pathMTU sends datagrams of the size that the kernel believes in, until one arrives, and returns that size.
 func pathMTU(t *testing.T, c *net.UDPConn) (mtu int) {
 	t.Helper()
+	const retry = time.Second
 	for deadline := time.Now().Add(answerWait); time.Now().Before(deadline); {
 		control(t, c, func(fd int) (err error) {
 			mtu, err = unix.GetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_MTU)
 			return err
 		})
-		_, err := question(c, strings.Repeat("x", mtu-28), answerWait/10) // IP 20, UDP 8
+		_, err := question(c, strings.Repeat("x", mtu-28), retry) // IP 20, UDP 8
 		if err == nil {
 			return mtu
 		}

@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -35,25 +36,26 @@ func TestNoGap(t *testing.T) {
 	pass := newFlow(t, top, 7000, 1)
 	drop := newFlow(t, top, 7001, 1)
 	translated := newFlow(t, top, 7002, 3000)
-	flows := []*flow{pass, drop, translated}
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
 	stop := make(chan struct{})
 	var senders sync.WaitGroup
-	for _, f := range flows {
-		senders.Go(func() { f.send(stop) })
-	}
+	senders.Go(func() { pass.send(stop, nil) })
+	senders.Go(func() { drop.send(stop, tick.C) })
+	senders.Go(func() { translated.send(stop, nil) })
 	for i := range uint32(changes) {
 		top.router.apply(top.conn, version(i%7+1))
 	}
 	close(stop)
 	senders.Wait()
-	for _, f := range flows {
-		f.finish()
-	}
+	pass.finish(pass.sent)
+	translated.finish(translated.sent)
+	drop.finish(0)
 
 	translation := netip.MustParseAddr("10.9.0.5")
 	for name, f := range map[string]*flow{"passing": pass, "translated": translated} {
-		if f.sent < changes || f.received != f.sent {
-			t.Errorf("%s: %d of %d datagrams arrived", name, f.received, f.sent)
+		if f.sent < changes || f.received.Load() != f.sent {
+			t.Errorf("%s: %d of %d datagrams arrived", name, f.received.Load(), f.sent)
 		}
 		if len(f.sources) != 1 || f.sources[translation] == 0 {
 			t.Errorf("%s: sources %v, want %s alone", name, f.sources, translation)
@@ -61,20 +63,21 @@ func TestNoGap(t *testing.T) {
 		t.Logf("%s: %d datagrams during %d changes", name, f.sent, changes)
 	}
 	// One each millisecond, while a change may take less.
-	if drop.received != 0 || drop.sent < changes/4 {
-		t.Errorf("dropped: %d of %d datagrams arrived", drop.received, drop.sent)
+	if drop.received.Load() != 0 || drop.sent < changes/4 {
+		t.Errorf("dropped: %d of %d datagrams arrived", drop.received.Load(), drop.sent)
 	}
 }
 
 // flow is datagrams from left to a port of right.
 type flow struct {
-	t              *testing.T
-	sockets        []*net.UDPConn // of left, taken in turn
-	at             *net.UDPConn
-	done           chan struct{}
-	window         chan struct{} // has an entry for each datagram that is on its way
-	sent, received int
-	sources        map[netip.Addr]int
+	t        *testing.T
+	sockets  []*net.UDPConn // of left, taken in turn
+	at       *net.UDPConn
+	done     chan struct{}
+	window   chan struct{} // has an entry for each datagram that is on its way
+	sent     int64
+	received atomic.Int64
+	sources  map[netip.Addr]int
 }
 
 // newFlow begins to receive. Each of the sources is a connection of its own.
@@ -98,25 +101,23 @@ func newFlow(t *testing.T, top topology, port uint16, sources int) *flow {
 			case <-f.window:
 			default:
 			}
-			f.received++
+			f.received.Add(1)
 			f.sources[source.Addr()]++
 		}
 	}()
 	return f
 }
 
-// send sends as fast as datagrams arrive, or one each millisecond where none does, until it is stopped.
-func (f *flow) send(stop chan struct{}) {
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
+// send sends as fast as datagrams arrive, and at each tick whether they do or not, until it is stopped.
+func (f *flow) send(stop chan struct{}, tick <-chan time.Time) {
 	for {
 		select {
 		case <-stop:
 			return
 		case f.window <- struct{}{}:
-		case <-tick.C:
+		case <-tick:
 		}
-		socket := f.sockets[f.sent%len(f.sockets)]
+		socket := f.sockets[f.sent%int64(len(f.sockets))]
 		if _, err := socket.WriteTo([]byte("x"), f.at.LocalAddr()); err != nil {
 			f.t.Error(err)
 			return
@@ -125,9 +126,14 @@ func (f *flow) send(stop chan struct{}) {
 	}
 }
 
-// finish ends the receiver when nothing more can be on the way: a veth pair delivers within the sender's call
-// or soon after, in a softirq.
-func (f *flow) finish() {
+// finish ends the receiver when as many as should have arrived, and then when nothing more can be on the way: a veth
+// pair delivers within the sender's call or soon after, in a softirq.
+func (f *flow) finish(arrivals int64) {
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(answerWait); f.received.Load() < arrivals && time.Now().Before(end); {
+		<-tick.C
+	}
 	if err := f.at.SetReadDeadline(time.Now().Add(refusalWait)); err != nil {
 		f.t.Error(err)
 	}

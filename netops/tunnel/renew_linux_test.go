@@ -5,6 +5,9 @@ import (
 	"time"
 )
 
+// beforeRetry is less than the five seconds after which WireGuard itself repeats a handshake.
+const beforeRetry = 4 * time.Second
+
 func TestRenewFindsAServerThatMoved(t *testing.T) {
 	forEachImplementation(t, func(t *testing.T, p *pair) {
 		target := p.server.serveUDP(serverTunnel + ":7000")
@@ -17,7 +20,7 @@ func TestRenewFindsAServerThatMoved(t *testing.T) {
 
 		p.server.readdress("wire", "192.0.2.1/24", "192.0.2.2/24")
 		p.client.renew(p.clientDevice)
-		took, err := p.client.ask(target, time.Second)
+		took, err := p.client.ask(target, beforeRetry)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,7 +52,7 @@ func TestRenewRevivesAServerThatForgot(t *testing.T) {
 		p.serverDevice = open(p.server, p.serverConfig)
 		target = p.server.serveUDP(serverTunnel + ":7001")
 		p.client.renew(p.clientDevice)
-		if _, err := p.client.ask(target, time.Second); err != nil {
+		if _, err := p.client.ask(target, beforeRetry); err != nil {
 			t.Error(err)
 		}
 		settle(t, p.serverDevice)
@@ -58,7 +61,7 @@ func TestRenewRevivesAServerThatForgot(t *testing.T) {
 		if got := stats(t, p.serverDevice).Endpoint.Addr().String(); got != "192.0.2.11" {
 			t.Errorf("server looks for the client at %s", got)
 		}
-		if _, err := p.server.ask(p.client.serveUDP(clientTunnel+":7000"), time.Second); err != nil {
+		if _, err := p.server.ask(p.client.serveUDP(clientTunnel+":7000"), beforeRetry); err != nil {
 			t.Error(err)
 		}
 	})
