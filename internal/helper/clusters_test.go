@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 	corev1 "k8s.io/api/core/v1"
@@ -64,7 +63,7 @@ func twoClusters(t *testing.T) (server, client *testCluster) {
 	server.start(client.key.PublicKey(), preshared)
 	client.start(server.key.PublicKey(), preshared)
 	for _, c := range []*testCluster{server, client} {
-		eventually(t, string(c.role)+" proves its path", 60*time.Second, func() bool {
+		eventually(t, string(c.role)+" proves its path", patience, func() bool {
 			s, _ := c.written.get()
 			return !s.LastHandshake.IsZero() && !s.LastEcho.IsZero() && len(s.Nodes) == 1 && !s.Nodes[0].LastProof.IsZero()
 		})

@@ -197,7 +197,7 @@ func (p *process) rest(t *testing.T) {
 	t.Helper()
 	const quiet = 4 * passPause
 	passes, since := p.counter(passesMetric), time.Now()
-	eventually(t, "rest", 10*time.Second, func() bool {
+	eventually(t, "rest", patience, func() bool {
 		if n := p.counter(passesMetric); n != passes {
 			passes, since = n, time.Now()
 		}
@@ -212,6 +212,9 @@ func (p *process) signal(s os.Signal) {
 		p.t.Fatal(err)
 	}
 }
+
+// patience is how long a test waits where how long is not the point.
+const patience = 2 * time.Minute
 
 // eventually waits until a condition holds.
 func eventually(t *testing.T, what string, within time.Duration, holds func() bool) time.Duration {

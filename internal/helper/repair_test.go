@@ -100,7 +100,7 @@ func TestRepair(t *testing.T) {
 					times++
 				})
 			}
-			eventually(t, "status that tells", 3*reportEvery, func() bool {
+			eventually(t, "status that tells", patience, func() bool {
 				s, _ := client.written.get()
 				return place.told(s) >= times
 			})
@@ -148,8 +148,8 @@ func repair(t *testing.T, p *process, change func(*process)) (took time.Duration
 		}
 	}()
 	// What is not there cannot be asked for by TCP, and what is not in the state is told by the counter only.
-	took = eventually(t, "repair", 10*repairTime, func() bool { return p.state(t) == want })
-	took += eventually(t, "counted repair", 10*repairTime, func() bool { return p.counter(driftMetric) > drift })
+	took = eventually(t, "repair", patience, func() bool { return p.state(t) == want })
+	took += eventually(t, "counted repair", patience, func() bool { return p.counter(driftMetric) > drift })
 	p.rest(t)
 	return took, p.counter(passesMetric) - before
 }

@@ -303,7 +303,7 @@ func (c *conversation) leave() {
 			c.t.Errorf("a packet in the clear while there still is something of ours: %s", s)
 		}
 	}
-	eventually(c.t, leaving, func() error {
+	eventually(c.t, joining, func() error {
 		if len(c.capture.seen(markLeaving)) == 0 {
 			return fmt.Errorf("the capture sees nothing any more")
 		}

@@ -19,10 +19,9 @@ import (
 )
 
 const (
-	// joining is how long two clusters may take from the first document to the last proof, in a slow guest too.
-	joining = time.Minute
-	// leaving is how long nodes may take to give up a peering.
-	leaving     = 20 * time.Second
+	// joining is how long two clusters may take from the first document to the last proof, and for whatever else how
+	// long is not the point, in a slow guest and on a busy machine too.
+	joining     = 3 * time.Minute
 	servicePort = 7000
 )
 
@@ -121,13 +120,14 @@ func serve(t *testing.T, pod netnstest.Namespace) {
 
 // seenBy connects to a pod and returns the source address that it saw.
 func seenBy(from netnstest.Namespace, pod netip.Addr) (source string, err error) {
+	const answering = 20 * time.Second
 	err = from.Do(func() error {
-		conn, err := net.DialTimeout("tcp4", netip.AddrPortFrom(pod, servicePort).String(), 5*time.Second)
+		conn, err := net.DialTimeout("tcp4", netip.AddrPortFrom(pod, servicePort).String(), answering)
 		if err != nil {
 			return err
 		}
 		defer func() { _ = conn.Close() }()
-		if err := conn.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
+		if err := conn.SetDeadline(time.Now().Add(answering)); err != nil {
 			return err
 		}
 		text, err := io.ReadAll(conn)
@@ -153,13 +153,18 @@ func expectAll(from, to *testCluster) {
 				netnstest.Namespace
 				want netip.Addr
 			}{{from.pods[i], from.seenPod(i)}, {from.nodes[i], netip.AddrFrom4(external)}} {
-				got, err := seenBy(source.Namespace, to.seenPod(j))
-				if err != nil || got != source.want.String() {
-					from.t.Errorf("%s: a pod on %s sees %q (%v), want %s", from.nodeName(i), to.nodeName(j), got, err, source.want)
+				// On a busy machine echoes are late, and a gateway then renews its tunnel: it tells for a moment that
+				// there is no way, and a packet under way is lost.
+				var got string
+				eventually(from.t, joining, func() (err error) {
+					got, err = seenBy(source.Namespace, to.seenPod(j))
+					return err
+				})
+				if got != source.want.String() {
+					from.t.Errorf("%s: a pod on %s sees %q, want %s", from.nodeName(i), to.nodeName(j), got, source.want)
 				}
 			}
-			// The largest packet that travels whole: 28 are ICMP's and IP's headers. One of some seconds: on a busy
-			// machine echoes are late, and a gateway then renews its tunnel, which a packet under way does not survive.
+			// The largest packet that travels whole: 28 are ICMP's and IP's headers. One of some seconds, as above.
 			from.pods[i].Run("ping", "-q", "-c1", "-w20", "-Mdo", fmt.Sprintf("-s%d", pathMTU-28), to.seenPod(j).String())
 		}
 	}
@@ -195,7 +200,7 @@ func (c *testCluster) part() {
 			c.t.Fatal(err)
 		}
 	}
-	eventually(c.t, leaving, func() error {
+	eventually(c.t, joining, func() error {
 		reports, err := c.reports()
 		if err != nil {
 			return err
