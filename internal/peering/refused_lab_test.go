@@ -65,15 +65,15 @@ func refusals() []refusal {
 		},
 		{
 			name: "API server that never answers", code: 1, err: `reach cluster "b"`, hint: "kubectl --context",
-			faults: map[string]fault{"b": silent}, args: []string{"--request-timeout", "1s"},
+			faults: map[string]fault{"b": silent}, args: []string{"--request-timeout", "5s"},
 		},
 		{
 			name: "API server that never answers, and time runs out", code: 1, err: "--timeout", hint: "kubectl --context",
-			faults: map[string]fault{"b": silent}, args: []string{"--timeout", "1s"},
+			faults: map[string]fault{"b": silent}, args: []string{"--timeout", "5s"},
 		},
 		{
 			name: "API server that is too busy", code: 1, err: `reach cluster "b"`, hint: "kubectl --context",
-			faults: map[string]fault{"b": busy}, args: []string{"--timeout", "3s"},
+			faults: map[string]fault{"b": busy}, args: []string{"--timeout", "6s"},
 		},
 		{
 			name: "API server that is gone after the first step", code: 1, err: `cluster "b"`, hint: "again",

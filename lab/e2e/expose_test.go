@@ -80,9 +80,7 @@ func testExposed(ctx context.Context, t *testing.T, u users) netip.Addr {
 			t.Errorf("ipam translate tells %s, expose %s", as, e.SeenByPeer)
 		}
 		want := fmt.Sprintf("%s as %s", host, e.SeenByPeer)
-		if out := u.looker.must(ctx, t, "network", "status", "--context", "a", "-o", "wide"); !strings.Contains(out, want) {
-			t.Errorf("status has no %q:\n%s", want, out)
-		}
+		u.looker.awaitText(ctx, t, "a", want)
 		expectOutside(ctx, t, l, e)
 	})
 	t.Run("no other host", func(t *testing.T) {

@@ -34,9 +34,7 @@ func testMTU(ctx context.Context, t *testing.T, c liqoctl, conn connection, mtu 
 		}
 	}
 	for _, cluster := range []string{"a", "b"} {
-		if wide := c.must(ctx, t, "network", "status", "--context", cluster, "-o", "wide"); !strings.Contains(wide, fmt.Sprintf("%d, nodes 1500", mtu+80)) {
-			t.Errorf("status of %s:\n%s", cluster, wide)
-		}
+		c.awaitText(ctx, t, cluster, fmt.Sprintf("%d, nodes 1500", mtu+80))
 	}
 	for _, s := range sides(conn) {
 		sender := podOn(ctx, t, c.lab, s.cluster, nodesOf(ctx, t, c.lab, s.cluster)[0])

@@ -198,12 +198,24 @@ func (c liqoctl) status(ctx context.Context, t *testing.T, cluster string) ([]pe
 	return all.Peerings, code
 }
 
+// awaitText waits until a cluster's status has a text. It may tell of a late echo, too.
+func (c liqoctl) awaitText(ctx context.Context, t *testing.T, cluster, want string) {
+	t.Helper()
+	var out, said string
+	await(ctx, t, func() bool {
+		out, said, _ = c.run(ctx, t, "network", "status", "--context", cluster, "-o", "wide")
+		return strings.Contains(out, want)
+	}, func() string { return fmt.Sprintf("status of %s has no %q:\n%s%s", cluster, want, out, said) })
+}
+
 func testStatus(ctx context.Context, t *testing.T, c liqoctl) {
 	for cluster, peer := range map[string]string{"a": "b", "b": "a"} {
-		all, code := c.status(ctx, t, cluster)
-		if code != 0 || len(all) != 1 || all[0].Peer != peer || all[0].State != "healthy" || all[0].NodesReady != 2 {
-			t.Errorf("status of %s: exit code %d, %+v", cluster, code, all)
-		}
+		var all []peeringState
+		var code int
+		await(ctx, t, func() bool {
+			all, code = c.status(ctx, t, cluster)
+			return code == 0 && len(all) == 1 && all[0].Peer == peer && all[0].State == "healthy" && all[0].NodesReady == 2
+		}, func() string { return fmt.Sprintf("status of %s: exit code %d, %+v", cluster, code, all) })
 	}
 }
 

@@ -75,9 +75,7 @@ func (c liqoctl) startTranslation(ctx context.Context, t *testing.T) asking {
 	if out := c.must(ctx, t, "network", "init", "--context", "a", "--translation"); !strings.Contains(out, "nothing changed") {
 		t.Errorf("again: %s", out)
 	}
-	if out, _, _ := c.run(ctx, t, "network", "status", "--context", "a"); !strings.Contains(out, "translation: https://"+translationHost+", 1/1 pods ready") {
-		t.Errorf("status: %s", out)
-	}
+	c.awaitText(ctx, t, "a", "translation: https://"+translationHost+", 1/1 pods ready")
 	ca := filepath.Join(t.TempDir(), "ca.crt")
 	trusted := kubectl(ctx, t, c.lab, "a", "-n", "liqonet", "get", "configmap", "translation-ca", "-o", `jsonpath={.data.ca\.crt}`)
 	if err := os.WriteFile(ca, []byte(trusted), 0o600); err != nil {
