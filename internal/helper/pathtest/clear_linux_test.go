@@ -158,7 +158,7 @@ func (c *conversation) awaitUnderstood(after string) {
 // before the peering: nodes have forgotten where these flows went.
 func (c *conversation) awaitKept() {
 	c.t.Helper()
-	eventually(c.t, leaving, func() error {
+	eventually(c.t, joining, func() error {
 		for _, side := range [][2]*testCluster{{c.a, c.b}, {c.b, c.a}} {
 			for i := range side[0].nodes {
 				for _, talker := range []string{side[0].nodeName(i), side[0].nodeName(i) + "/pod"} {

@@ -67,7 +67,7 @@ func (s *standing) goOn() {
 		if _, err := io.WriteString(way.from, said); err != nil {
 			s.t.Fatalf("standing connection, %s: %v", way.name, err)
 		}
-		if err := way.to.SetReadDeadline(time.Now().Add(leaving)); err != nil {
+		if err := way.to.SetReadDeadline(time.Now().Add(joining)); err != nil {
 			s.t.Fatal(err)
 		}
 		if _, err := io.ReadFull(way.to, heard); err != nil || string(heard) != said {
