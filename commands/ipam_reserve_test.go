@@ -76,7 +76,12 @@ func TestReservations(t *testing.T) {
 		{line: "acquire /28 --owner odd2 --prefer 100.64.0.16/28", out: "10.0.0.0/28\n"},
 		{line: "acquire /24 --owner ci-3", fails: "no free addresses (pools: 10.0.0.0/24, 10.0.2.0/23)"},
 
-		{line: "show 10.0.0.129", out: "RANGE           USED FOR                    REAL RANGE\n10.0.0.128/25   user \"vpn\" reserved range   -\n"},
+		{line: "show 10.0.0.129", out: "10.0.0.129 is held: user \"vpn\" reserved range 10.0.0.128/25\n\nRANGE           USED FOR                    REAL RANGE\n10.0.0.128/25   user \"vpn\" reserved range   -\n"},
+		{
+			line: "show 10.244.8.9",
+			out: "10.244.8.9 is held: reserved range 10.244.8.0/24\n\nRANGE           USED FOR         REAL RANGE\n" +
+				"10.244.0.0/16   pod CIDR         -\n10.244.8.0/24   reserved range   -\n",
+		},
 		{line: "show 172.16.0.0/12", out: "172.16.0.0/12 is free\n"},
 		{line: "show user/nobody", out: "user/nobody holds nothing\n"},
 		{line: "show peering/b", out: "RANGE          USED FOR           REAL RANGE\n10.71.0.0/16   peering \"b\" pods   10.244.0.0/16\n"},

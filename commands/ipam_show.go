@@ -16,7 +16,8 @@ import (
 type ipamAnswer struct {
 	Range        netip.Prefix       `json:"range,omitzero"` // that was asked for
 	Owner        ipam.Owner         `json:"owner,omitempty"`
-	Free         bool               `json:"free"` // nothing is held
+	Free         bool               `json:"free"`             // nothing is held
+	Holder       *ipam.Reservation  `json:"holder,omitempty"` // of the one address that was asked for: the most specific
 	Reservations []ipam.Reservation `json:"reservations"`
 }
 
@@ -26,7 +27,7 @@ func newIPAMShow(env *Env, connect connector) *cobra.Command {
 		Use:   "show ADDRESS|CIDR|OWNER",
 		Short: "Show who holds an address or a range, or what an owner holds",
 		Long: `Show who holds an address, which reservations overlap a range, or what an owner holds: cluster, peering/NAME or
-user/NAME. Ranges around what is asked for come first.`,
+user/NAME. Ranges around what is asked for come first. The holder of an address is that of the smallest of them.`,
 		Example: `  liqoctl ipam show 10.71.3.7
   liqoctl ipam show 10.0.0.0/9
   liqoctl ipam show peering/b -o json`,
@@ -73,6 +74,9 @@ func showReservations(ctx context.Context, env *Env, c *cluster.Cluster, ask ipa
 	} else {
 		ask.Reservations, what = registry.Overlapping(ask.Range), ask.Range.String()
 	}
+	if holder, ok := registry.OwnerOf(ask.Range.Addr()); ok && ask.Range.IsSingleIP() {
+		ask.Holder = &holder
+	}
 	ask.Free = len(ask.Reservations) == 0
 	switch {
 	case output == formatJSON || output == formatYAML:
@@ -86,6 +90,11 @@ func showReservations(ctx context.Context, env *Env, c *cluster.Cluster, ask ipa
 	case ask.Free:
 		_, err = fmt.Fprintf(env.Out, "%s is free\n", what)
 		return err
+	}
+	if ask.Holder != nil {
+		if _, err := fmt.Fprintf(env.Out, "%s is held: %s %s\n\n", ask.Range.Addr(), ask.Holder.Use(), ask.Holder.Range); err != nil {
+			return err
+		}
 	}
 	return table(env.Out, reservationRows(ask.Reservations, output))
 }
