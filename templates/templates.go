@@ -42,11 +42,6 @@ type Object = interface {
 // NodePods is the label selector of the node helper's pods.
 func NodePods() string { return records.LabelComponent + "=" + records.ComponentFabric }
 
-// GatewayPods is the label selector of the pods of a peering's gateway.
-func GatewayPods(peering string) string {
-	return records.LabelComponent + "=" + records.ComponentGateway + "," + records.LabelPeering + "=" + peering
-}
-
 // reader decodes embedded manifests and keeps the first error, so that several can be read in a row.
 type reader struct{ err error }
 

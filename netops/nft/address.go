@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 
-	"github.com/google/nftables/binaryutil"
 	"github.com/google/nftables/expr"
-	"golang.org/x/sys/unix"
 )
 
 // Offsets and lengths, in bytes, in the IPv4 header: RFC 791.
@@ -27,20 +25,11 @@ func DAddr(p netip.Prefix) Expr { return matchPrefix("ip daddr", daddrOffset, ex
 // SAddrNot matches source addresses outside the prefix.
 func SAddrNot(p netip.Prefix) Expr { return matchPrefix("ip saddr", saddrOffset, expr.CmpOpNeq, p) }
 
-// DAddrNot matches destination addresses outside the prefix.
-func DAddrNot(p netip.Prefix) Expr { return matchPrefix("ip daddr", daddrOffset, expr.CmpOpNeq, p) }
-
 // SAddrIn matches source addresses in the named set.
-func SAddrIn(set string) Expr { return matchSet("ip saddr", saddrOffset, false, set) }
+func SAddrIn(set string) Expr { return matchSet("ip saddr", saddrOffset, set) }
 
 // DAddrIn matches destination addresses in the named set.
-func DAddrIn(set string) Expr { return matchSet("ip daddr", daddrOffset, false, set) }
-
-// SAddrNotIn matches source addresses outside the named set.
-func SAddrNotIn(set string) Expr { return matchSet("ip saddr", saddrOffset, true, set) }
-
-// DAddrNotIn matches destination addresses outside the named set.
-func DAddrNotIn(set string) Expr { return matchSet("ip daddr", daddrOffset, true, set) }
+func DAddrIn(set string) Expr { return matchSet("ip daddr", daddrOffset, set) }
 
 // matchPrefix compares the network bits of the address at the offset. Whole bytes are loaded and compared as
 // they are, as nft(8) does it, other lengths need a mask.
@@ -67,27 +56,15 @@ func matchPrefix(word string, offset uint32, op expr.CmpOp, p netip.Prefix) Expr
 	}}
 }
 
-func matchSet(word string, offset uint32, invert bool, set string) Expr {
-	op := ""
-	if invert {
-		op = "!= "
-	}
-	return Expr{text: fmt.Sprintf("%s %s@%s", word, op, set), set: set, code: []expr.Any{
+func matchSet(word string, offset uint32, set string) Expr {
+	return Expr{text: fmt.Sprintf("%s @%s", word, set), set: set, code: []expr.Any{
 		loadNetwork(offset, addressLen),
-		&expr.Lookup{SourceRegister: matchReg, SetName: set, Invert: invert},
+		&expr.Lookup{SourceRegister: matchReg, SetName: set},
 	}}
 }
 
 func loadNetwork(offset, length uint32) expr.Any {
 	return &expr.Payload{DestRegister: matchReg, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: length}
-}
-
-// DAddrLocal matches destination addresses that belong to this network namespace.
-func DAddrLocal() Expr {
-	return Expr{text: "fib daddr type local", code: []expr.Any{
-		&expr.Fib{Register: matchReg, ResultADDRTYPE: true, FlagDADDR: true},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: matchReg, Data: binaryutil.NativeEndian.PutUint32(unix.RTN_LOCAL)},
-	}}
 }
 
 // checkPrefix tells what is wrong with a prefix; host bits are not.

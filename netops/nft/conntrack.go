@@ -42,25 +42,15 @@ func CTState(states ...State) Expr {
 	if bits == 0 || bits&^known != 0 {
 		return Expr{err: fmt.Errorf("ct state %#x: not a set of states", uint32(bits))}
 	}
-	return Expr{text: "ct state " + strings.Join(words, ","), code: matchBits(expr.CtKeySTATE, uint32(bits))}
-}
-
-// CTStatusDNAT matches packets of connections whose destination was translated.
-func CTStatusDNAT() Expr {
-	const dnat = 1 << 5 // IPS_DST_NAT of linux/netfilter/nf_conntrack_common.h
-	return Expr{text: "ct status dnat", code: matchBits(expr.CtKeySTATUS, dnat)}
-}
-
-// matchBits matches where at least one of the bits is set.
-func matchBits(key expr.CtKey, bits uint32) []expr.Any {
-	return []expr.Any{
-		&expr.Ct{Key: key, Register: matchReg},
+	// At least one of the bits is set.
+	return Expr{text: "ct state " + strings.Join(words, ","), code: []expr.Any{
+		&expr.Ct{Key: expr.CtKeySTATE, Register: matchReg},
 		&expr.Bitwise{
 			SourceRegister: matchReg, DestRegister: matchReg, Len: 4,
-			Mask: binaryutil.NativeEndian.PutUint32(bits), Xor: make([]byte, 4),
+			Mask: binaryutil.NativeEndian.PutUint32(uint32(bits)), Xor: make([]byte, 4),
 		},
 		&expr.Cmp{Op: expr.CmpOpNeq, Register: matchReg, Data: make([]byte, 4)},
-	}
+	}}
 }
 
 // CTMark matches the connection's mark.

@@ -270,7 +270,7 @@ func randomTable(r *rand.Rand) Table {
 	}
 	rules := []Rule{
 		{SAddrIn("a"), Drop()},
-		{DAddrNotIn("b"), Counter(), Return()},
+		{DAddrIn("b"), Counter(), Return()},
 		{ICMPType(0, 8), Jump("called")},
 		{UDPDPort(6091), OverlayID(77), SetMark(3)},
 		{UDPBegins("LQNE"), Counter()},

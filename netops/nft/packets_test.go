@@ -158,18 +158,17 @@ func TestMatches(t *testing.T) {
 		{Rule{SAddr(p("10.1.0.0/23"))}, Rule{SAddr(p("10.1.0.0/30"))}},
 		{Rule{DAddr(p("10.2.0.0/16"))}, Rule{DAddr(p("10.3.0.0/16"))}},
 		{Rule{SAddr(p("0.0.0.0/0"))}, Rule{SAddrNot(p("0.0.0.0/0"))}},
-		{Rule{DAddrNot(p("10.2.0.6/32"))}, Rule{DAddrNot(p("10.2.0.7/32"))}},
+		{Rule{SAddrNot(p("10.1.0.7/32"))}, Rule{SAddrNot(p(leftIP + "/32"))}},
 		{Rule{SAddrIn("left")}, Rule{SAddrIn("right")}},
-		{Rule{DAddrNotIn("left")}, Rule{DAddrNotIn("right")}},
-		{Rule{UDPDPort(6091)}, Rule{UDPSPort(6091)}},
+		{Rule{DAddrIn("right")}, Rule{DAddrIn("left")}},
+		{Rule{UDPDPort(6091)}, Rule{UDPDPort(6092)}},
 		{Rule{Protocol(UDP)}, Rule{Protocol(TCP)}},
 		{Rule{CTState(New, Established)}, Rule{CTState(Invalid, Untracked)}},
 		{Rule{CTDirection(Original)}, Rule{CTDirection(Reply)}},
 		{Rule{CTMark(0)}, Rule{CTMark(1)}},
 		{Rule{SetMark(5), Mark(5)}, Rule{SetMark(5), Mark(4)}},
 		{Rule{SetCTMark(5), CTMark(5)}, Rule{SetCTMark(5), CTMark(4)}},
-		{Rule{CTState(New)}, Rule{CTStatusDNAT()}},
-		{Rule{Counter()}, Rule{DAddrLocal()}},
+		{Rule{Counter()}, Rule{CTState(Invalid)}},
 	}
 	top := newTopology(t)
 	at := top.right.listenUDP(rightIP, 6091)
