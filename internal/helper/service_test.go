@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -31,7 +30,7 @@ func TestBrokenWatch(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = kernel.Close() })
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			turned := make(chan struct{}, 1)
 			s := service{
