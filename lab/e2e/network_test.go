@@ -27,8 +27,12 @@ func sides(c connection) []side {
 func TestNetwork(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), buildTimeout)
 	defer cancel()
-	l := startLab(ctx, t, "e2e-network", spec.Default())
+	declared := spec.Default()
+	l := startLab(ctx, t, "e2e-network", declared)
 	admin := newLiqoctl(ctx, t, l)
+	crossing := startCrossing(ctx, t, l, declared)
+	tellNobody(ctx, t, l, declared)
+	crossing.awaitFree(ctx, t, declared)
 	before := before{kernels: map[string]string{}}
 	for _, cluster := range []string{"a", "b"} {
 		for _, node := range nodesOf(ctx, t, l, cluster) {
@@ -39,7 +43,9 @@ func TestNetwork(t *testing.T) {
 	u := admin.users(ctx, t, "a", "b")
 	u.installer.install(ctx, t, "a", "b")
 	c := u.connector
+	crossing.enter(joined)
 	conn := c.connect(ctx, t)
+	keepTelling(ctx, t, l, conn)
 	if !conn.Changed {
 		t.Error("the first connect says that it changed nothing")
 	}
@@ -85,7 +91,10 @@ func TestNetwork(t *testing.T) {
 		awaitHealthy(ctx, t, u.looker, 3)
 		testEveryPod(ctx, t, l, conn)
 	})
+	crossing.enter(leaving)
 	t.Run("disconnect and reset leave nothing", func(t *testing.T) { testRemoval(ctx, t, u, before) })
+	crossing.awaitFree(ctx, t, declared)
+	t.Run("nothing crossed in the clear", crossing.judge)
 }
 
 // TestNetworkDisjoint connects clusters whose ranges do not collide: addresses stay as they are. The network between

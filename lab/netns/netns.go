@@ -34,8 +34,11 @@ func New() (*Namespace, error) {
 }
 
 // Current opens the calling thread's namespace.
-func Current() (*Namespace, error) {
-	f, err := os.Open("/proc/thread-self/ns/net")
+func Current() (*Namespace, error) { return Open("/proc/thread-self/ns/net") }
+
+// Open opens the namespace at a path, such as another process tells by Path.
+func Open(path string) (*Namespace, error) {
+	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("open network namespace: %w", err)
 	}

@@ -18,6 +18,7 @@ var verbs = map[string]func(ctx context.Context, args []string) error{
 	"tcp":   func(ctx context.Context, args []string) error { return echo(ctx, "tcp", args) },
 	"udp":   func(ctx context.Context, args []string) error { return echo(ctx, "udp", args) },
 	"ping":  ping,
+	"tell":  tell,
 }
 
 const usage = `usage: workload                                        wait to be ended
@@ -25,7 +26,8 @@ const usage = `usage: workload                                        wait to be
        workload get [-timeout D] URL                   print a page
        workload ask -ca FILE -to HOST:PORT [-token FILE] [-body JSON] [-timeout D] URL   print an answer over HTTPS
        workload tcp|udp [-timeout D] [-size N] [-df] HOST:PORT   print an echo's answer
-       workload ping [-timeout D] [-size N] [-df] [-count N] HOST`
+       workload ping [-timeout D] [-size N] [-df] [-count N] HOST
+       workload tell [-every D] [-rounds N] TEXT HOST:PORT...   send datagrams full of a text, again and again`
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)

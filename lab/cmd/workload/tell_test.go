@@ -1,0 +1,42 @@
+package main
+
+import (
+	"net"
+	"testing"
+	"time"
+)
+
+// TestTell counts what comes of two rounds: each time a datagram by the same socket, and one by another.
+func TestTell(t *testing.T) {
+	listener, err := net.ListenPacket("udp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	if err := tell(t.Context(), []string{"-every", "1ms", "-rounds", "2", "hello", listener.LocalAddr().String()}); err != nil {
+		t.Fatal(err)
+	}
+	if err := listener.SetReadDeadline(time.Now().Add(5 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	from := map[string]int{}
+	buf := make([]byte, maxDatagram)
+	for range 4 {
+		n, sender, err := listener.ReadFrom(buf)
+		if err != nil {
+			t.Fatal(err)
+		}
+		from[sender.String()]++
+		if n != 400 || string(buf[395:n]) != "hello" {
+			t.Errorf("a datagram of %d bytes: %q", n, buf[:n])
+		}
+	}
+	if len(from) < 2 {
+		t.Errorf("datagrams by sender: %v", from)
+	}
+	for _, args := range [][]string{{"hello"}, {"", "127.0.0.1:7"}, {"-every", "0s", "hello", "127.0.0.1:7"}} {
+		if err := tell(t.Context(), args); err == nil {
+			t.Errorf("tell %v is accepted", args)
+		}
+	}
+}

@@ -1,0 +1,194 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+
+	"liqonet.io/liqonet/lab"
+	"liqonet.io/liqonet/lab/capture"
+	"liqonet.io/liqonet/lab/spec"
+)
+
+// told is what pods say to each other, and by which it is known where it was not to be seen.
+const told = "BETWEEN-THE-PODS;"
+
+// stage says what becomes of packets that obey no rule.
+type stage int
+
+const (
+	apart   stage = iota // nothing of liqonet's stands: they are anybody's
+	joined               // there must be none
+	leaving              // there must be none as long as anything of liqonet's stands on the node that sends them
+)
+
+// crossing captures what comes to the lab's router: by it alone packets go from one cluster to another, or outside.
+// Each has to obey one of the rules of what may be seen there.
+type crossing struct {
+	lab     *lab.Lab
+	rules   []crossingRule
+	capture *capture.Capture
+	bare    map[[6]byte]bool // nodes, by hardware address, on which nothing stands any more
+
+	mu    sync.Mutex // of what follows
+	stage stage
+	ruled map[string]int // packets, by the rule that they obey
+	clear []string       // packets that should not have been seen
+	free  map[string]int // by link: packets with what pods say, from where nothing of liqonet's stands
+}
+
+// startCrossing captures until the test ends.
+func startCrossing(ctx context.Context, t *testing.T, l *lab.Lab, declared spec.Spec) *crossing {
+	t.Helper()
+	status, err := l.Status(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	links := []string{outsideLink}
+	for _, c := range declared.Clusters {
+		links = append(links, linkOf(c))
+	}
+	x := &crossing{
+		lab: l, rules: crossingRules(declared), bare: map[[6]byte]bool{}, ruled: map[string]int{}, free: map[string]int{},
+	}
+	x.capture, err = capture.Start(status.Places["router"].Net, links, func(p capture.Packet) { x.look(ctx, p) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		counts, err := x.capture.Close()
+		if err != nil || counts.Missed > 0 {
+			t.Errorf("capture at the router: %d of %d packets were missed, %v", counts.Missed, counts.Seen, err)
+		}
+	})
+	return x
+}
+
+// look judges one packet.
+func (x *crossing) look(ctx context.Context, p capture.Packet) {
+	if rule := obeyed(x.rules, p); rule != "" {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		x.ruled[rule]++
+		return
+	}
+	x.mu.Lock()
+	stage := x.stage
+	x.mu.Unlock()
+	why := ""
+	switch {
+	case stage == joined:
+		why = "while the clusters are connected"
+	case stage == leaving && !x.bare[p.Sender]:
+		why = x.standingAt(ctx, p.Sender)
+		x.bare[p.Sender] = why == ""
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	switch {
+	case why != "":
+		x.clear = append(x.clear, fmt.Sprintf("%s, %s", p, why))
+	case bytes.Contains(p.Frame, []byte(told)):
+		x.free[p.Link]++
+	}
+}
+
+// standingAt tells what a node has of liqonet's that lets nothing through in the clear; "": nothing.
+func (x *crossing) standingAt(ctx context.Context, card [6]byte) string {
+	ports, err := x.lab.NodeExec(ctx, "router", "bridge", "fdb", "show")
+	if err != nil {
+		return err.Error()
+	}
+	for line := range strings.Lines(string(ports)) {
+		words := strings.Fields(line) // "02:…:01 dev a-1 master br-a"
+		if len(words) < 3 || words[0] != net.HardwareAddr(card[:]).String() {
+			continue
+		}
+		const script = "nft list table ip liqonet 2>/dev/null; ip rule show priority 104"
+		out, err := x.lab.NodeExec(ctx, words[2], "sh", "-c", script)
+		if err != nil || len(out) > 0 {
+			return fmt.Sprintf("while %s has %s %v", words[2], out, err)
+		}
+		return ""
+	}
+	return "from none of the nodes"
+}
+
+// enter begins a stage: what was free before does not count any more.
+func (x *crossing) enter(s stage) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.stage = s
+	clear(x.free)
+}
+
+// awaitFree waits until what pods say has been seen from both clusters, where nothing keeps it from that: then it would
+// have been seen before, too.
+func (x *crossing) awaitFree(ctx context.Context, t *testing.T, declared spec.Spec) {
+	t.Helper()
+	silent := func() string {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		for _, c := range declared.Clusters {
+			if x.free[linkOf(c)] == 0 {
+				return "the capture sees nothing of what pods of " + c.Name + " say"
+			}
+		}
+		return ""
+	}
+	await(ctx, t, func() bool { return silent() == "" }, silent)
+}
+
+// judge fails the test of what was seen in the clear, and when the tunnel was not seen.
+func (x *crossing) judge(t *testing.T) {
+	t.Helper()
+	const shown = 10
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	t.Logf("packets at the router, by rule: %v", x.ruled)
+	if n := len(x.clear); n > 0 {
+		t.Errorf("%d packets between the clusters that obey no rule, such as\n%s", n, strings.Join(x.clear[:min(n, shown)], "\n"))
+	}
+	if x.ruled[ruleTunnel] == 0 {
+		t.Error("no packet of WireGuard was seen")
+	}
+}
+
+// tellNobody has a pod of each cluster say something to an address that is nobody's, as long as clusters are apart.
+func tellNobody(ctx context.Context, t *testing.T, l *lab.Lab, declared spec.Spec) {
+	t.Helper()
+	const nobody = "10.70.0.9:7" // of the external CIDRs to be
+	for _, c := range declared.Clusters {
+		inPod(ctx, t, l, c.Name, podOn(ctx, t, l, c.Name, c.NodeName(1)), "tell", "-rounds", "1", told, nobody)
+	}
+}
+
+// keepTelling has each pod that there is talk to each of the other cluster, until the test ends.
+func keepTelling(ctx context.Context, t *testing.T, l *lab.Lab, c connection) {
+	t.Helper()
+	for _, s := range sides(c) {
+		args := []string{"--", "/bin/workload", "tell", told}
+		for _, node := range nodesOf(ctx, t, l, s.other) {
+			args = append(args, s.self.seen(t, podOn(ctx, t, l, s.other, node).IP)+":7")
+		}
+		for _, node := range nodesOf(ctx, t, l, s.cluster) {
+			pod := podOn(ctx, t, l, s.cluster, node)
+			cmd, err := l.KubectlCommand(ctx, s.cluster, append([]string{"exec", pod.Name}, args...)...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			cmd.Stderr = t.Output()
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				_ = cmd.Process.Kill() // how it ended tells nothing
+				_ = cmd.Wait()
+			})
+		}
+	}
+}
