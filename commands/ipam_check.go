@@ -63,7 +63,7 @@ func (f *checkFlags) run(ctx context.Context, env *Env, do addressCheck) error {
 		if f.output == formatJSON || f.output == formatYAML {
 			plan = env.Err // the answer is one document
 		}
-		o.Planned = func(c peering.AddressCheck) error { return writePlan(visibleWriter{plan}, c) }
+		o.Planned = func(c peering.AddressCheck) error { return writePlan(plan, c) }
 	}
 	check, err := do(ctx, o)
 	if err != nil {
@@ -74,7 +74,7 @@ func (f *checkFlags) run(ctx context.Context, env *Env, do addressCheck) error {
 	}
 	switch f.output {
 	case formatText:
-		err = writeCheck(visibleWriter{env.Out}, check)
+		err = writeCheck(env.Out, check)
 	case formatWide:
 		err = writeCheckTable(env.Out, check)
 	default:
@@ -92,7 +92,7 @@ func writePlan(w io.Writer, c peering.AddressCheck) error {
 		if f.Repair == "" {
 			continue
 		}
-		if _, err := fmt.Fprintf(w, "plan: %s %s: %s\n", f.Repair, f.Reservation.Range, f); err != nil {
+		if _, err := fmt.Fprintf(w, "plan: %s %s: %s\n", visibleCell(string(f.Repair)), f.Reservation.Range, visibleCell(f.String())); err != nil {
 			return err
 		}
 	}
@@ -102,7 +102,7 @@ func writePlan(w io.Writer, c peering.AddressCheck) error {
 // writeCheck writes the findings for people.
 func writeCheck(w io.Writer, c peering.AddressCheck) error {
 	for _, f := range c.Findings {
-		if _, err := fmt.Fprintf(w, "%s\n  %s\n", f, advice(f)); err != nil {
+		if _, err := fmt.Fprintf(w, "%s\n  %s\n", visibleCell(f.String()), visibleCell(advice(f))); err != nil {
 			return err
 		}
 	}

@@ -12,16 +12,16 @@ import (
 func describeInstallation(r peering.InitResult) string {
 	var b strings.Builder
 	if r.Changed {
-		fmt.Fprintf(&b, "liqonet is installed in %s (%s)\n", r.Cluster.Name, stageTimes(r.Stages))
+		writef(&b, "liqonet is installed in %s (%s)\n", r.Cluster.Name, stageTimes(r.Stages))
 	} else {
-		fmt.Fprintf(&b, "liqonet was installed in %s already: nothing changed\n", r.Cluster.Name)
+		writef(&b, "liqonet was installed in %s already: nothing changed\n", r.Cluster.Name)
 	}
 	c := r.Cluster
-	fmt.Fprintf(&b, "\npods: %s\nServices: %s\nnode networks: %s\n", list(c.PodCIDRs), list(c.ServiceCIDRs), list(c.NodeNetworks))
-	fmt.Fprintf(&b, "external: %s, internal: %s\n", c.ExternalCIDR, c.InternalCIDR)
-	fmt.Fprintf(&b, "overlay: %s on %d nodes, MTU %d\n", c.Overlay, c.Nodes, c.MTU)
+	writef(&b, "\npods: %s\nServices: %s\nnode networks: %s\n", list(c.PodCIDRs), list(c.ServiceCIDRs), list(c.NodeNetworks))
+	writef(&b, "external: %s, internal: %s\n", c.ExternalCIDR, c.InternalCIDR)
+	writef(&b, "overlay: %s on %d nodes, MTU %d\n", c.Overlay, c.Nodes, c.MTU)
 	if c.Translation != "" {
-		fmt.Fprintf(&b, "translation: %s\n", c.Translation)
+		writef(&b, "translation: %s\n", c.Translation)
 	}
 	return b.String()
 }
@@ -31,9 +31,9 @@ func describeConnection(r peering.Connection) string {
 	var b strings.Builder
 	local, remote := r.Local, r.Remote
 	if r.Changed {
-		fmt.Fprintf(&b, "%s and %s are connected\n", local.Cluster.Name, remote.Cluster.Name)
+		writef(&b, "%s and %s are connected\n", local.Cluster.Name, remote.Cluster.Name)
 	} else {
-		fmt.Fprintf(&b, "%s and %s were connected already: nothing changed\n", local.Cluster.Name, remote.Cluster.Name)
+		writef(&b, "%s and %s were connected already: nothing changed\n", local.Cluster.Name, remote.Cluster.Name)
 	}
 	fmt.Fprintln(&b)
 	describeMappings(&b, local, "here")
@@ -43,7 +43,7 @@ func describeConnection(r peering.Connection) string {
 	describeProof(&b, remote, local)
 	fmt.Fprintln(&b)
 	describeSizes(&b, r)
-	fmt.Fprintf(&b, "\ntook %s: %s\n", seconds(r.Took), stageTimes(r.Stages))
+	writef(&b, "\ntook %s: %s\n", seconds(r.Took), stageTimes(r.Stages))
 	return b.String()
 }
 
@@ -57,7 +57,7 @@ func describeMappings(b *strings.Builder, side peering.SideResult, where string)
 		if m.Identity {
 			seen = "such"
 		}
-		fmt.Fprintf(b, "%s of %s: %s, seen %s as %s\n", what, side.Peering, m.Real, where, seen)
+		writef(b, "%s of %s: %s, seen %s as %s\n", what, side.Peering, m.Real, where, seen)
 	}
 }
 
@@ -68,7 +68,7 @@ func describeProof(b *strings.Builder, from, to peering.SideResult) {
 	for i, n := range p.Nodes {
 		nodes[i] = n.Name + " " + roundTrip(n.RTT)
 	}
-	fmt.Fprintf(b, "  %s to %s: %s (MTU %d, %s, %s WireGuard; between gateways %s, loss %s)\n", from.Cluster.Name, to.Cluster.Name,
+	writef(b, "  %s to %s: %s (MTU %d, %s, %s WireGuard; between gateways %s, loss %s)\n", from.Cluster.Name, to.Cluster.Name,
 		strings.Join(nodes, ", "), from.MTU, p.Overlay, p.Implementation, roundTrip(p.RTT), percent(p.Loss))
 }
 
@@ -86,9 +86,9 @@ func describeSizes(b *strings.Builder, r peering.Connection) {
 			measured = append(measured, "nothing "+h.Name)
 		}
 	}
-	fmt.Fprintf(b, "MTU %d: measured %s; %s\n", r.MTU, strings.Join(measured, ", "), strings.Join(links, ", "))
+	writef(b, "MTU %d: measured %s; %s\n", r.MTU, strings.Join(measured, ", "), strings.Join(links, ", "))
 	for _, h := range peering.Narrow(r.Hops) {
-		fmt.Fprintf(b, "  narrower than the links: %s, whose %d bytes are enough for packets of %d\n", h.Name, h.Size, h.Fits)
+		writef(b, "  narrower than the links: %s, whose %d bytes are enough for packets of %d\n", h.Name, h.Size, h.Fits)
 	}
 }
 
@@ -108,25 +108,26 @@ func describeDisconnection(r peering.Disconnection) string {
 
 // describeReset is the answer of `network reset` for people.
 func describeReset(r peering.ResetResult) string {
-	if !r.Changed {
-		return fmt.Sprintf("%s: liqonet was not installed: nothing changed\n", r.Context)
-	}
 	var b strings.Builder
+	if !r.Changed {
+		writef(&b, "%s: liqonet was not installed: nothing changed\n", r.Context)
+		return b.String()
+	}
 	if len(r.Peerings) > 0 {
 		describeRemoval(&b, r.Removal)
 	}
-	fmt.Fprintf(&b, "%s: liqonet is removed (%s)\n", r.Context, stageTimes(r.Stages))
+	writef(&b, "%s: liqonet is removed (%s)\n", r.Context, stageTimes(r.Stages))
 	return b.String()
 }
 
 func describeRemoval(b *strings.Builder, r peering.Removal) {
 	if len(r.Peerings) == 0 {
-		fmt.Fprintf(b, "%s: was not connected\n", r.Context)
+		writef(b, "%s: was not connected\n", r.Context)
 		return
 	}
-	fmt.Fprintf(b, "%s: disconnected from %s\n", r.Context, strings.Join(r.Peerings, ", "))
+	writef(b, "%s: disconnected from %s\n", r.Context, strings.Join(r.Peerings, ", "))
 	for _, free := range r.Released {
-		fmt.Fprintf(b, "%s: %s is free again (%s)\n", r.Context, free.Range, free.Use)
+		writef(b, "%s: %s is free again (%s)\n", r.Context, free.Range, free.Use)
 	}
 }
 

@@ -78,9 +78,9 @@ func (f *exposeFlags) options(host string) (peering.ExposeOptions, error) {
 func describeExposure(e peering.Exposure) string {
 	var b strings.Builder
 	if e.Seen.IsValid() {
-		fmt.Fprintf(&b, "%s is reached from %s as %s\n", e.Host, e.Peer, e.Seen)
+		writef(&b, "%s is reached from %s as %s\n", e.Host, e.Peer, e.Seen)
 	} else {
-		fmt.Fprintf(&b, "%s is exposed to %s as %s, which %s may know by another range\n", e.Host, e.Peer, e.Address, e.Peer)
+		writef(&b, "%s is exposed to %s as %s, which %s may know by another range\n", e.Host, e.Peer, e.Address, e.Peer)
 	}
 	if !e.Changed {
 		fmt.Fprintln(&b, "nothing changed")
@@ -90,8 +90,11 @@ func describeExposure(e peering.Exposure) string {
 
 // describeWithdrawal is the answer of `network withdraw` for people.
 func describeWithdrawal(e peering.Exposure) string {
-	if !e.Changed {
-		return fmt.Sprintf("%s is not exposed to %s: nothing changed\n", e.Host, e.Peer)
+	var b strings.Builder
+	if e.Changed {
+		writef(&b, "%s is not reached from %s any more\n", e.Host, e.Peer)
+	} else {
+		writef(&b, "%s is not exposed to %s: nothing changed\n", e.Host, e.Peer)
 	}
-	return fmt.Sprintf("%s is not reached from %s any more\n", e.Host, e.Peer)
+	return b.String()
 }

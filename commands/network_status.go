@@ -120,7 +120,7 @@ func (o statusOptions) print(w io.Writer, a statusAnswer) error {
 	if !s.AuthorityEnds.IsZero() {
 		until = s.AuthorityEnds.UTC().Format(time.DateOnly)
 	}
-	_, err := fmt.Fprintf(w, "translation: %s, %d/%d pods ready, certificate authority until %s\n", s.URL, s.PodsReady, s.Pods, until)
+	_, err := fmt.Fprintf(w, "translation: %s, %d/%d pods ready, certificate authority until %s\n", visibleCell(s.URL), s.PodsReady, s.Pods, until)
 	return err
 }
 
@@ -140,7 +140,7 @@ func (o statusOptions) printPeerings(w io.Writer, all []peering.PeeringStatus) e
 		if p.Reason == "" {
 			continue
 		}
-		if _, err := fmt.Fprintf(w, "%s is %s: %s\n", visibleCell(p.Peer), p.State, visibleCell(p.Reason)); err != nil {
+		if _, err := fmt.Fprintf(w, "%s is %s: %s\n", visibleCell(p.Peer), visibleCell(string(p.State)), visibleCell(p.Reason)); err != nil {
 			return err
 		}
 	}

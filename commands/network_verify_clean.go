@@ -3,7 +3,6 @@ package commands
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -78,18 +77,18 @@ func (f *verifyFlags) options(env *Env) (peering.SweepOptions, error) {
 func describeSweep(r peering.SweepResult) string {
 	var b strings.Builder
 	for _, o := range r.Objects {
-		fmt.Fprintf(&b, "left: %s\n", o)
+		writef(&b, "left: %s\n", o)
 	}
 	for _, n := range r.Nodes {
 		for _, what := range n.Left {
-			fmt.Fprintf(&b, "left on node %s: %s\n", n.Name, what)
+			writef(&b, "left on node %s: %s\n", n.Name, what)
 		}
 	}
 	if len(r.Silent) > 0 {
-		fmt.Fprintf(&b, "not Ready, and not looked at: node %s\n", strings.Join(r.Silent, ", "))
+		writef(&b, "not Ready, and not looked at: node %s\n", strings.Join(r.Silent, ", "))
 	}
 	if r.Clean() {
-		fmt.Fprintf(&b, "nothing is left: no object, and nothing in the kernels of %d nodes\n", len(r.Nodes))
+		writef(&b, "nothing is left: no object, and nothing in the kernels of %d nodes\n", len(r.Nodes))
 	}
 	return b.String()
 }

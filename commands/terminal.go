@@ -37,6 +37,7 @@ func newProgress(out io.Writer, animated, coloured bool) *progress {
 func (p *progress) Stage(name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	name = visibleCell(name)
 	p.running = append(p.running, name)
 	if !p.animated {
 		time.AfterFunc(p.patience, func() { p.mention(name) })
@@ -58,11 +59,12 @@ func (p *progress) mention(name string) {
 func (p *progress) Done(name, detail string, took time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	name = visibleCell(name)
 	if i := slices.Index(p.running, name); i >= 0 {
 		p.running = slices.Delete(p.running, i, i+1)
 	}
 	if detail != "" {
-		detail = ": " + visible(detail)
+		detail = ": " + visibleBlock(detail)
 	}
 	p.line("%s%s%s %s", p.mark(pterm.FgGreen, "✓ "), name, detail, p.colour(pterm.FgGray, "("+seconds(took)+")"))
 	p.spin()
@@ -72,7 +74,7 @@ func (p *progress) Done(name, detail string, took time.Duration) {
 func (p *progress) Note(text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.line("%s%s", p.mark(pterm.FgCyan, "· "), visible(text))
+	p.line("%s%s", p.mark(pterm.FgCyan, "· "), visibleBlock(text))
 	p.spin()
 }
 
@@ -80,9 +82,9 @@ func (p *progress) Note(text string) {
 func (p *progress) Warn(text, hint string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.line("%s %s", p.colour(pterm.FgYellow, "warning:"), visible(text))
+	p.line("%s %s", p.colour(pterm.FgYellow, "warning:"), visibleBlock(text))
 	if hint != "" {
-		p.line("%s %s", p.colour(pterm.FgCyan, "hint:"), visible(hint))
+		p.line("%s %s", p.colour(pterm.FgCyan, "hint:"), visibleBlock(hint))
 	}
 	p.spin()
 }
@@ -92,9 +94,9 @@ func (p *progress) fail(err error, hint string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.running = nil
-	p.line("%s %s", p.colour(pterm.FgRed, "error:"), visible(err.Error()))
+	p.line("%s %s", p.colour(pterm.FgRed, "error:"), visibleBlock(err.Error()))
 	if hint != "" {
-		p.line("%s %s", p.colour(pterm.FgCyan, "hint:"), visible(hint))
+		p.line("%s %s", p.colour(pterm.FgCyan, "hint:"), visibleBlock(hint))
 	}
 }
 

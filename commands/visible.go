@@ -3,6 +3,7 @@ package commands
 import (
 	"fmt"
 	"io"
+	"reflect"
 	"strings"
 	"unicode"
 	"unicode/utf16"
@@ -22,6 +23,22 @@ func visible(text string) string {
 // visibleCell is visible for a text that must stay in its line and column.
 func visibleCell(text string) string {
 	return strings.ReplaceAll(visible(text), "\n", `\n`)
+}
+
+// visibleBlock is visible for a text that may have several lines: those after the first are indented, so that none of
+// them passes for a line of liqoctl's, such as a hint.
+func visibleBlock(text string) string {
+	return strings.ReplaceAll(visible(text), "\n", "\n  ")
+}
+
+// writef writes formatted text, in which values that are texts stay in their line.
+func writef(w io.Writer, format string, args ...any) {
+	for i, a := range args {
+		if v := reflect.ValueOf(a); v.Kind() == reflect.String {
+			args[i] = visibleCell(v.String())
+		}
+	}
+	fmt.Fprintf(w, format, args...)
 }
 
 func tabToBlank(r rune) rune {
@@ -60,14 +77,4 @@ func visibleJSON(text string) string {
 		}
 		return fmt.Sprintf(`\u%04x`, r)
 	})
-}
-
-// visibleWriter makes every text that is written harmless.
-type visibleWriter struct{ w io.Writer }
-
-func (v visibleWriter) Write(p []byte) (int, error) {
-	if _, err := io.WriteString(v.w, visible(string(p))); err != nil {
-		return 0, err
-	}
-	return len(p), nil
 }

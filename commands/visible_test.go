@@ -3,6 +3,8 @@ package commands
 import (
 	"encoding/json"
 	"errors"
+	"io"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +12,8 @@ import (
 	"unicode/utf8"
 
 	"liqonet.io/liqonet/internal/peering"
+	"liqonet.io/liqonet/internal/translation"
+	"liqonet.io/liqonet/ipam"
 )
 
 // hostile is what a peer, a node or a file could call itself: it clears the screen, renames the window, writes a
@@ -62,26 +66,96 @@ func TestTablesObeyNobody(t *testing.T) {
 func TestProgressObeysNobody(t *testing.T) {
 	var b strings.Builder
 	p := newProgress(&b, false, false)
-	p.Stage("reach")
-	p.Done("reach", hostile, time.Second)
+	p.Stage(hostile)
+	p.mention(visibleCell(hostile))
+	p.Done(hostile, hostile, time.Second)
 	p.Note(hostile)
 	p.Warn(hostile, hostile)
 	p.fail(errors.New(hostile), hostile)
 	if bad := obeyed(b.String()); bad != "" {
 		t.Errorf("a terminal would obey %q in\n%q", bad, b.String())
 	}
+	if strings.Contains(b.String(), "\nc ") {
+		t.Errorf("a forged line:\n%s", b.String())
+	}
 }
 
-func TestAnswersObeyNobody(t *testing.T) {
-	var b strings.Builder
-	env := &Env{Out: &b, Err: &b}
-	env.start(false)
-	r := peering.Connection{Local: peering.SideResult{Peering: hostile, Cluster: peering.ClusterInfo{Name: hostile}}}
-	if err := answer(env, formatText, r, describeConnection); err != nil {
-		t.Fatal(err)
+// written are all answers for people, with the same text wherever one can be.
+func written(text string) map[string]string {
+	status, wide, translate := statusOptions{output: formatText}, statusOptions{output: formatWide}, translateOptions{output: formatWide}
+	return map[string]string{
+		"init":         describeInstallation(full[peering.InitResult](text)),
+		"connect":      describeConnection(full[peering.Connection](text)),
+		"disconnect":   describeDisconnection(full[peering.Disconnection](text)),
+		"reset":        describeReset(full[peering.ResetResult](text)),
+		"no reset":     describeReset(peering.ResetResult{Removal: peering.Removal{Context: text}}),
+		"expose":       describeExposure(full[peering.Exposure](text)),
+		"withdraw":     describeWithdrawal(full[peering.Exposure](text)),
+		"verify-clean": describeSweep(full[peering.SweepResult](text)),
+		"status":       with(func(w io.Writer) error { return status.print(w, full[statusAnswer](text)) }),
+		"wide status":  with(func(w io.Writer) error { return wide.print(w, full[statusAnswer](text)) }),
+		"plan":         with(func(w io.Writer) error { return writePlan(w, full[peering.AddressCheck](text)) }),
+		"check":        with(func(w io.Writer) error { return writeCheck(w, full[peering.AddressCheck](text)) }),
+		"wide check":   with(func(w io.Writer) error { return writeCheckTable(w, full[peering.AddressCheck](text)) }),
+		"list": with(func(w io.Writer) error {
+			return table(w, reservationRows([]ipam.Reservation{full[ipam.Reservation](text)}, formatWide))
+		}),
+		"translate": with(func(w io.Writer) error { return translate.print(w, full[translation.Answer](text)) }),
 	}
-	if bad := obeyed(b.String()); bad != "" {
-		t.Errorf("a terminal would obey %q in\n%q", bad, b.String())
+}
+
+// with is what a function writes; what it returns is never an error here.
+func with(write func(io.Writer) error) string {
+	var b strings.Builder
+	if err := write(&b); err != nil {
+		return err.Error()
+	}
+	return b.String()
+}
+
+// full is a value in which all that can be set is set, texts to the one that is given.
+func full[T any](text string) T {
+	var v T
+	fill(reflect.ValueOf(&v).Elem(), text)
+	return v
+}
+
+func fill(v reflect.Value, text string) {
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(text)
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(v.Elem(), text)
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
+		for i := range v.Len() {
+			fill(v.Index(i), text)
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Field(i).CanSet() {
+				fill(v.Field(i), text)
+			}
+		}
+	}
+}
+
+// TestAnswersObeyNobody: a text that comes from elsewhere stays in its place, whatever it holds.
+func TestAnswersObeyNobody(t *testing.T) {
+	plain := written("x")
+	for name, text := range written(hostile) {
+		if bad := obeyed(text); bad != "" {
+			t.Errorf("%s: a terminal would obey %q in\n%q", name, bad, text)
+		}
+		if got, want := strings.Count(text, "\n"), strings.Count(plain[name], "\n"); got != want || want == 0 {
+			t.Errorf("%s: %d lines, want %d: forged ones\n%s", name, got, want, text)
+		}
+		if !strings.Contains(text, "owned") {
+			t.Errorf("%s: no text of others in it:\n%s", name, text)
+		}
 	}
 }
 

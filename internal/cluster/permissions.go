@@ -86,7 +86,7 @@ func (e *PermissionError) Error() string {
 
 // Hint says who can help, and how.
 func (e *PermissionError) Hint() string {
-	return "an administrator gives the rights: see liqoctl network role --help; kubectl auth can-i --list --context " + e.Context + " shows yours"
+	return "an administrator gives the rights: see liqoctl network role --help; kubectl auth can-i --list --context " + ShellWord(e.Context) + " shows yours"
 }
 
 // CheckPermissions asks the API server for each permission, in parallel. If some are missing the error is a

@@ -26,7 +26,7 @@ func (e *ReachError) Hint() string {
 	if e.Context == "" { // a cluster that flags name without a context, or the one around this process
 		return "try: kubectl version"
 	}
-	return fmt.Sprintf("try: kubectl --context %q version", e.Context)
+	return fmt.Sprintf("try: kubectl --context %s version", ShellWord(e.Context))
 }
 
 // reaching is a transport whose errors say which cluster was not reached.

@@ -45,7 +45,7 @@ func (e *end) meet(peer *end) error {
 		case p.Peer.ClusterID == peer.id && p.Name != peer.name:
 			return withHint(
 				fmt.Errorf("cluster %q has a peering with cluster %q already, under the name %q", e.Cluster.Context, peer.Cluster.Context, p.Name),
-				fmt.Sprintf("liqoctl network disconnect %s --one-side --context %s", p.Name, e.Cluster.Context))
+				fmt.Sprintf("liqoctl network disconnect %s --one-side --context %s", p.Name, cluster.ShellWord(e.Cluster.Context)))
 		case p.Name == peer.name && p.Peer.ClusterID != peer.id:
 			return withHint(
 				fmt.Errorf("cluster %q has a peering %q with another cluster", e.Cluster.Context, p.Name),

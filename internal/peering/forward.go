@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -55,7 +56,11 @@ func acceptForward(d records.ForwardDrop) []string {
 	case d.Legacy:
 		format = "iptables-legacy -I FORWARD %s " + overlayLink + " -j ACCEPT"
 	case d.Chain != "ip filter FORWARD":
-		format = "nft insert rule " + strings.ReplaceAll(d.Chain, "%", "%%") + " %s " + overlayLink + " accept"
+		words := strings.Fields(d.Chain) // family, table, chain: as a node tells them
+		for i, w := range words {
+			words[i] = cluster.ShellWord(w)
+		}
+		format = "nft insert rule " + strings.ReplaceAll(strings.Join(words, " "), "%", "%%") + " %s " + overlayLink + " accept"
 		from, to = "iifname", "oifname"
 	}
 	return []string{fmt.Sprintf(format, from), fmt.Sprintf(format, to)}

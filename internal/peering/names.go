@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -43,7 +44,7 @@ func chooseName(side Side, fabric *records.Fabric) (string, error) {
 	case side.Name != "" && side.Name != fabric.Name:
 		return "", withHint(
 			fmt.Errorf("cluster %q is called %q already, not %q", side.Cluster.Context, fabric.Name, side.Name),
-			"leave the name out, or begin anew: liqoctl network reset --context "+side.Cluster.Context)
+			"leave the name out, or begin anew: liqoctl network reset --context "+cluster.ShellWord(side.Cluster.Context))
 	}
 	return fabric.Name, nil
 }

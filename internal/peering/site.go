@@ -139,12 +139,12 @@ func (s *site) checkClashes(refuse bool) error {
 func (s *site) plan() error {
 	if len(s.readyNodes()) == 0 {
 		return withHint(fmt.Errorf("cluster %q: no node is Ready", s.Cluster.Context),
-			fmt.Sprintf("kubectl --context %q get nodes", s.Cluster.Context))
+			fmt.Sprintf("kubectl --context %s get nodes", cluster.ShellWord(s.Cluster.Context)))
 	}
 	if f := s.found.fabric; f != nil && f.ClusterID != s.id {
 		return withHint(
 			fmt.Errorf("the installation in cluster %q was made for cluster %s, and this is cluster %s: it was copied", s.Cluster.Context, f.ClusterID, s.id),
-			"liqoctl network reset --force --context "+s.Cluster.Context)
+			"liqoctl network reset --force --context "+cluster.ShellWord(s.Cluster.Context))
 	}
 	var err error
 	if s.name, err = chooseName(s.Side, s.found.fabric); err != nil {

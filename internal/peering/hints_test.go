@@ -1,0 +1,32 @@
+package peering
+
+import (
+	"strings"
+	"testing"
+
+	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/records"
+)
+
+// TestCommandsOfHints has whoever wrote a kubeconfig, or owns a node, call things so that a shell would run a part of
+// their names, in the commands that hints have users copy.
+func TestCommandsOfHints(t *testing.T) {
+	const hostile = "a;reboot$(id)"
+	const want = "'a;reboot$(id)'"
+	side := Side{Cluster: &cluster.Cluster{Context: hostile}, Name: "b"}
+	_, renamed := chooseName(side, &records.Fabric{Name: "a"})
+	s := site{Side: side}
+	e := end{site: s}
+	e.found.peerings = []records.Peering{{Name: "c", Peer: records.Peer{ClusterID: "id"}}}
+	other := &end{site: site{Side: side, name: "d", id: "id"}}
+	for name, hint := range map[string]string{
+		"another name":   hintOf(renamed),
+		"no node":        hintOf(s.plan()),
+		"another copy":   hintOf(e.meet(other)),
+		"a node's chain": strings.Join(acceptForward(records.ForwardDrop{Chain: "ip filter " + hostile}), "; "),
+	} {
+		if strings.Count(hint, hostile) != strings.Count(hint, want) || !strings.Contains(hint, want) {
+			t.Errorf("%s: %s", name, hint)
+		}
+	}
+}
