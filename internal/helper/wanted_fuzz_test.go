@@ -3,6 +3,7 @@
 package helper
 
 import (
+	"encoding/binary"
 	"net/netip"
 	"regexp"
 	"slices"
@@ -13,8 +14,18 @@ import (
 	"liqonet.io/liqonet/netops/nft"
 )
 
-// word is what could come from a record's text; numbers and addresses are none.
-var word = regexp.MustCompile(`[^0-9./,\s]*[^0-9./,\s:][^0-9./,\s]*`)
+// What could come from a record's text, and what certainly does: numbers, hardware addresses, and so what is left of
+// addresses and ranges.
+var (
+	number = regexp.MustCompile(`0x[0-9a-f]+|([0-9a-f]{2}:){5}[0-9a-f]{2}|[0-9]+`)
+	word   = regexp.MustCompile(`\S*[^\s.,:;/-]\S*`)
+)
+
+// wordsOf are the words of a plan.
+func wordsOf(s netops.State) (words []string, plan string) {
+	plan = netops.Diff(netops.State{}, s).String()
+	return word.FindAllString(number.ReplaceAllString(plan, ""), -1), plan
+}
 
 // wantedBy is what a node and a gateway are to have in their kernels by these records.
 func wantedBy(p records.Peering, g records.Gateway, n records.Node) (all [2]netops.State, err error) {
@@ -28,49 +39,89 @@ func wantedBy(p records.Peering, g records.Gateway, n records.Node) (all [2]neto
 	return all, err
 }
 
-// FuzzWanted has helpers read records that anybody could have written. What they accept becomes rules of nftables
+// written are records as somebody else could have written them.
+type written struct {
+	peering records.Peering
+	gateway records.Gateway
+	node    records.Node
+}
+
+// writtenWith puts a text and addresses wherever one can be. Where the text is an address, that takes the first one's
+// place.
+func writtenWith(text string, one, other uint32, bits uint8) written {
+	address, second := fromNumber(one), fromNumber(other)
+	if a, err := netip.ParseAddr(text); err == nil {
+		address = a
+	}
+	first, seen := netip.PrefixFrom(address, int(bits%33)).Masked(), netip.PrefixFrom(second, int(bits%33)).Masked()
+	w := written{testPeering(), testGateway(), records.Node{Version: records.SchemaVersion, Name: text, Internal: second, MTU: 1500}}
+	p, g, n := &w.peering, &w.gateway, &w.node
+	p.Peer.ClusterID, p.Peer.PodCIDRs = text, []records.Mapping{{Real: first, Seen: seen}}
+	p.GatewayAddress, p.OverlayID = second, other&(1<<24-1)
+	p.Tunnel.Endpoints = append(p.Tunnel.Endpoints, text, address.String()+":7")
+	p.Exposed = []records.Exposed{{Host: address, Address: netip.MustParseAddr("10.70.128.1")}}
+	g.Pod, g.Node, g.PodIP, g.Endpoint = text, text, second, netip.AddrPortFrom(address, uint16(other))
+	n.PodCIDRs, n.Pods = []netip.Prefix{first}, []netip.Addr{address}
+	n.OverlaySources = map[string]netip.Addr{p.Name: address}
+	n.Kernel.Release = text
+	return w
+}
+
+func fromNumber(n uint32) netip.Addr {
+	return netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, n)))
+}
+
+// accepted reports whether all records would be read.
+func (w written) accepted() bool {
+	for _, d := range []records.Document{w.peering, w.gateway, w.node} {
+		if _, err := records.Encode(d); err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// FuzzWanted has helpers follow records that anybody could have written. What they accept becomes rules of nftables
 // which the kernel can hold, and neither in them nor in the rest of the plan is a word of the records'.
 func FuzzWanted(f *testing.F) {
-	p, g := testPeering(), testGateway()
-	p.Exposed = []records.Exposed{{Host: netip.MustParseAddr("198.51.100.7"), Address: netip.MustParseAddr("10.70.128.1")}}
-	g.Endpoint = netip.MustParseAddrPort("10.11.3.4:51840")
-	n := records.Node{
-		Version: records.SchemaVersion, Name: "n", Internal: netip.MustParseAddr("10.80.0.8"), MTU: 1500,
-		PodCIDRs: prefixes("10.244.1.0/24"), Pods: addrs("10.244.9.3"),
-		OverlaySources: map[string]netip.Addr{"b": netip.MustParseAddr("172.31.1.11")},
-	}
+	const pod, host, internal = 10<<24 | 244<<16 | 0x105, 198<<24 | 51<<16 | 100<<8 | 7, 10<<24 | 80<<16 | 8
 	known := map[string]bool{}
-	for _, change := range []func(*records.Peering){
-		func(*records.Peering) {},
-		func(p *records.Peering) { p.Role = records.Server },
-		func(p *records.Peering) { p.Exposed, p.ClampMSS = nil, false },
+	for _, change := range []func(*written){
+		func(*written) {},
+		func(w *written) { w.peering.Role = records.Server },
+		func(w *written) { w.peering.Exposed, w.peering.ClampMSS = nil, false },
 	} {
-		p := p
-		change(&p)
-		wanted, err := wantedBy(p, g, n)
-		if err != nil {
-			f.Fatal(err)
-		}
-		for _, state := range wanted {
-			for _, w := range word.FindAllString(netops.Diff(netops.State{}, state).String(), -1) {
-				known[w] = true
+		for _, a := range []struct {
+			one, other uint32
+			bits       uint8
+		}{{pod, internal, 24}, {host, internal, 24}, {pod, host, 0}} { // a node's path, a host, a gateway among the peer's pods
+			w := writtenWith("192.0.2.7:51840", a.one, a.other, a.bits)
+			change(&w)
+			wanted, err := wantedBy(w.peering, w.gateway, w.node)
+			if err != nil || !w.accepted() {
+				f.Fatalf("refused: %v", err)
+			}
+			for _, state := range wanted {
+				words, _ := wordsOf(state)
+				for _, w := range words {
+					known[w] = true
+				}
 			}
 		}
-		f.Add(encoded(f, p), encoded(f, g), encoded(f, n))
 	}
-	hostile := p
-	hostile.Peer.ClusterID, hostile.Tunnel.Endpoints = "x; flush ruleset", []string{"\" accept\n:1"}
-	g.Pod, g.Node = "} table ip evil {", "\"; accept"
-	g.Endpoint = netip.MustParseAddrPort("[fe80::1%evil accept]:7")
-	f.Add(encoded(f, hostile), encoded(f, g), encoded(f, n))
-	f.Fuzz(func(t *testing.T, peering, gateway, node string) {
-		p, err1 := records.Decode[records.Peering](peering)
-		g, err2 := records.Decode[records.Gateway](gateway)
-		n, err3 := records.Decode[records.Node](node)
-		if err1 != nil || err2 != nil || err3 != nil {
+	for _, text := range []string{"x; flush ruleset:1", "\" accept\n:1", "} table ip evil {:1", "fe80::1%evil accept", "::ffff:10.1.2.3"} {
+		f.Add(text, uint32(pod), uint32(host), uint8(24), true)
+		f.Add(text, uint32(host), uint32(pod), uint8(0), false)
+	}
+	f.Fuzz(func(t *testing.T, text string, one, other uint32, bits uint8, server bool) {
+		w := writtenWith(text, one, other, bits)
+		if server {
+			w.peering.Role = records.Server
+		}
+		if !w.accepted() {
 			return
 		}
-		wanted, err := wantedBy(p, g, n)
+		wanted, err := wantedBy(w.peering, w.gateway, w.node)
 		if err != nil {
 			return
 		}
@@ -78,20 +129,10 @@ func FuzzWanted(f *testing.F) {
 			if err := nft.Diff(nft.Table{}, state.Firewall).Err(); err != nil {
 				t.Errorf("the kernel cannot hold %v", err)
 			}
-			plan := netops.Diff(netops.State{}, state).String()
-			words := word.FindAllString(plan, -1)
+			words, plan := wordsOf(state)
 			if i := slices.IndexFunc(words, func(w string) bool { return !known[w] }); i >= 0 {
 				t.Errorf("%q is no word of ours:\n%s", words[i], plan)
 			}
 		}
 	})
-}
-
-func encoded(f *testing.F, d records.Document) string {
-	f.Helper()
-	text, err := records.Encode(d)
-	if err != nil {
-		f.Fatal(err)
-	}
-	return text
 }
