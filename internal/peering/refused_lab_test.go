@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -57,7 +58,13 @@ func goneAfter(n int64) fault {
 	}
 }
 
+// refusals are all that must be refused.
 func refusals() []refusal {
+	return slices.Concat(unansweredRequests(), wrongClusters(), wrongFlags(), objectsInTheWay())
+}
+
+// unansweredRequests are of API servers that do not answer.
+func unansweredRequests() []refusal {
 	return []refusal{
 		{
 			name: "API server that cannot be reached", code: 1, err: `reach cluster "b"`, hint: "kubectl --context",
@@ -79,6 +86,12 @@ func refusals() []refusal {
 			name: "API server that is gone after the first step", code: 1, err: `cluster "b"`, hint: "again",
 			faults: map[string]fault{"b": goneAfter(6)},
 		},
+	}
+}
+
+// wrongClusters are kubeconfigs that lead nowhere, to one cluster twice, or to one where nothing is permitted.
+func wrongClusters() []refusal {
+	return []refusal{
 		{
 			name: "no such kubeconfig", code: 2, err: "nowhere", hint: "--kubeconfig",
 			args: []string{"--kubeconfig", "/nowhere"},
@@ -95,6 +108,12 @@ func refusals() []refusal {
 			name: "no permissions", code: 1, err: "create daemonsets.apps node in namespace", hint: "auth can-i",
 			kubeconfig: contextsOf("SERVER-a", "SERVER-b") + "users: [{name: b, user: {as: nobody}}]\n",
 		},
+	}
+}
+
+// wrongFlags are flags that make no sense, or leave no addresses.
+func wrongFlags() []refusal {
+	return []refusal{
 		{name: "a CIDR that is none", code: 2, err: "is not a range", hint: "--help", args: []string{"--pod-cidr", "10.244.0.0"}},
 		{name: "a CIDR with host bits", code: 2, err: "the range is 10.244.0.0/16", hint: "--help", args: []string{"--pod-cidr", "10.244.0.1/16"}},
 		{name: "an IPv6 CIDR", code: 2, err: "only IPv4", hint: "--help", args: []string{"--remote-pod-cidr", "fd00::/64"}},
@@ -104,6 +123,18 @@ func refusals() []refusal {
 			args: []string{"--pod-cidr", "10.0.0.0/9", "--remote-pod-cidr", "10.0.0.0/9", "--pool", "172.16.0.0/12"},
 		},
 		{name: "no free range", code: 4, err: "no free addresses", hint: "--pool", args: []string{"--pool", "192.168.0.0/24"}},
+		{name: "a node port without node ports", code: 2, err: "--gw-server-service-nodeport", hint: "--help",
+			args: []string{"--gw-server-service-type", "ClusterIP", "--gw-server-service-nodeport", "30000"}},
+		{name: "equal names", code: 2, err: "--remote-name", hint: "--help", args: []string{"--name", "x", "--remote-name", "x"}},
+		{name: "lengths that differ", code: 2, err: "differ in length", hint: "--help",
+			args: []string{"--internal-cidr", "10.80.0.0/16", "--external-cidr", "10.70.0.0/20"}},
+		{name: "no time", code: 2, err: "--timeout", hint: "--help", args: []string{"--timeout", "0s"}},
+	}
+}
+
+// objectsInTheWay are clusters that hold what must not be written over.
+func objectsInTheWay() []refusal {
+	return []refusal{
 		{
 			name: "a peering of that name with another cluster", code: 1, err: `peering "b" with another cluster`, hint: "--remote-name",
 			prepare: func(t *testing.T, a act) { a.writeRecord(t, "a", "peering-b", otherPeering(t)) },
@@ -124,12 +155,6 @@ func refusals() []refusal {
 			name: "a namespace that is being deleted", code: 1, err: "is being deleted", hint: "--remote-namespace",
 			prepare: func(t *testing.T, a act) { a.terminate(t, "b") },
 		},
-		{name: "a node port without node ports", code: 2, err: "--gw-server-service-nodeport", hint: "--help",
-			args: []string{"--gw-server-service-type", "ClusterIP", "--gw-server-service-nodeport", "30000"}},
-		{name: "equal names", code: 2, err: "--remote-name", hint: "--help", args: []string{"--name", "x", "--remote-name", "x"}},
-		{name: "lengths that differ", code: 2, err: "differ in length", hint: "--help",
-			args: []string{"--internal-cidr", "10.80.0.0/16", "--external-cidr", "10.70.0.0/20"}},
-		{name: "no time", code: 2, err: "--timeout", hint: "--help", args: []string{"--timeout", "0s"}},
 	}
 }
 

@@ -3,6 +3,7 @@ package tunnel
 import (
 	"net"
 	"net/netip"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -26,27 +27,19 @@ func matching() wgtypes.Device {
 	}
 }
 
-func TestDifferenceIsNoMoreThanNeeded(t *testing.T) {
-	var (
-		cfg      = testConfig()
-		ranges   = cfg.Peer.AllowedIPs
-		endpoint = netip.MustParseAddrPort("192.0.2.1:51840")
-		private  = testKey(0xa1)
-		psk      = testKey(0xb2)
-		port     = 51840
-	)
+// deviation is a device that differs from the one that is wanted, and what brings it in line.
+type deviation struct {
+	name     string
+	change   func(have *wgtypes.Device, peer *wgtypes.Peer)
+	endpoint netip.AddrPort // wanted; the zero value: any
+	want     wgtypes.Config
+}
+
+// ofDevice are deviations of the device and of which peers it has.
+func ofDevice(cfg Config) []deviation {
+	private, port, endpoint := testKey(0xa1), int(cfg.ListenPort), netip.MustParseAddrPort("192.0.2.1:51840")
 	peers := func(p ...wgtypes.PeerConfig) wgtypes.Config { return wgtypes.Config{Peers: p} }
-	update := func(change func(*wgtypes.PeerConfig)) wgtypes.Config {
-		p := wgtypes.PeerConfig{PublicKey: cfg.Peer.PublicKey, UpdateOnly: true}
-		change(&p)
-		return peers(p)
-	}
-	for _, c := range []struct {
-		name     string
-		change   func(have *wgtypes.Device, peer *wgtypes.Peer)
-		endpoint netip.AddrPort
-		want     wgtypes.Config
-	}{
+	return []deviation{
 		{name: "same", change: func(*wgtypes.Device, *wgtypes.Peer) {}},
 		{
 			name:   "private key",
@@ -58,6 +51,31 @@ func TestDifferenceIsNoMoreThanNeeded(t *testing.T) {
 			change: func(have *wgtypes.Device, _ *wgtypes.Peer) { have.ListenPort = 7 },
 			want:   wgtypes.Config{ListenPort: &port},
 		},
+		{
+			name: "foreign peer",
+			change: func(have *wgtypes.Device, _ *wgtypes.Peer) {
+				have.Peers = append(have.Peers, wgtypes.Peer{PublicKey: testKey(9)})
+			},
+			want: peers(wgtypes.PeerConfig{PublicKey: testKey(9), Remove: true, UpdateOnly: true}),
+		},
+		{
+			name:     "no peer",
+			change:   func(have *wgtypes.Device, _ *wgtypes.Peer) { have.Peers = nil },
+			endpoint: endpoint,
+			want:     peers(newPeer(cfg, endpoint)),
+		},
+	}
+}
+
+// ofPeer are deviations of the peer.
+func ofPeer(cfg Config) []deviation {
+	ranges, psk, endpoint := cfg.Peer.AllowedIPs, testKey(0xb2), netip.MustParseAddrPort("192.0.2.1:51840")
+	update := func(change func(*wgtypes.PeerConfig)) wgtypes.Config {
+		p := wgtypes.PeerConfig{PublicKey: cfg.Peer.PublicKey, UpdateOnly: true}
+		change(&p)
+		return wgtypes.Config{Peers: []wgtypes.PeerConfig{p}}
+	}
+	return []deviation{
 		{
 			name:   "preshared key",
 			change: func(_ *wgtypes.Device, peer *wgtypes.Peer) { peer.PresharedKey = wgtypes.Key{} },
@@ -93,20 +111,12 @@ func TestDifferenceIsNoMoreThanNeeded(t *testing.T) {
 			},
 			want: update(func(p *wgtypes.PeerConfig) { p.AllowedIPs, p.ReplaceAllowedIPs = ipNets(ranges), true }),
 		},
-		{
-			name: "foreign peer",
-			change: func(have *wgtypes.Device, _ *wgtypes.Peer) {
-				have.Peers = append(have.Peers, wgtypes.Peer{PublicKey: testKey(9)})
-			},
-			want: peers(wgtypes.PeerConfig{PublicKey: testKey(9), Remove: true, UpdateOnly: true}),
-		},
-		{
-			name:     "no peer",
-			change:   func(have *wgtypes.Device, _ *wgtypes.Peer) { have.Peers = nil },
-			endpoint: endpoint,
-			want:     peers(newPeer(cfg, endpoint)),
-		},
-	} {
+	}
+}
+
+func TestDifferenceIsNoMoreThanNeeded(t *testing.T) {
+	cfg := testConfig()
+	for _, c := range slices.Concat(ofDevice(cfg), ofPeer(cfg)) {
 		have := matching()
 		c.change(&have, &have.Peers[0])
 		got, differs := difference(have, cfg, c.endpoint)

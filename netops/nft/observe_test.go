@@ -1,0 +1,117 @@
+package nft
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestOtherTables sees that what is not in the table is neither read nor touched.
+func TestOtherTables(t *testing.T) {
+	n := newNamespace(t)
+	c := n.open()
+	foreign := strings.ReplaceAll(small().String(), "table ip small", "table ip other") +
+		strings.ReplaceAll(small().String(), "table ip small", "table inet small")
+	n.nft(foreign)
+	before := n.run("", "nft", "list", "ruleset")
+	if have := n.observe(c, "small"); have.Name != "" {
+		t.Errorf("read: %s", have)
+	}
+	n.apply(c, small())
+	if err := c.Apply(Diff(small(), Table{})); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(before, n.run("", "nft", "list", "ruleset")); d != "" {
+		t.Errorf("foreign tables (-before +after):\n%s", d)
+	}
+}
+
+// TestObserveWhileChanging reads while another changes the table: what is read is always one of the states.
+func TestObserveWhileChanging(t *testing.T) {
+	n := newNamespace(t)
+	writer, reader := n.open(), n.open()
+	one, two := small(), small()
+	two.Sets[0] = NewSet("nodes", mustPrefixes("10.0.0.0/8")...)
+	two.Chains[1].Rules = two.Chains[1].Rules[1:]
+	n.apply(writer, one)
+	done := make(chan error, 1)
+	go func() {
+		for range 100 {
+			for _, p := range []Plan{Diff(one, two), Diff(two, one)} {
+				if err := writer.Apply(p); err != nil {
+					done <- err
+					return
+				}
+			}
+		}
+		done <- nil
+	}()
+	for reads := 0; ; reads++ {
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Error(err)
+			}
+			if reads == 0 {
+				t.Error("no read came between")
+			}
+			return
+		default:
+		}
+		have, err := reader.Observe("small")
+		if err == nil && !Diff(have, one).Empty() && !Diff(have, two).Empty() {
+			t.Fatalf("a mixture was read:\n%s", have)
+		}
+	}
+}
+
+// TestOpen connects to the calling thread's namespace, and not to what is no namespace.
+func TestOpen(t *testing.T) {
+	n := newNamespace(t)
+	n.apply(n.open(), small())
+	n.do(func() error {
+		c, err := Open(-1)
+		if err != nil {
+			return err
+		}
+		have, err := c.Observe("small")
+		if plan := Diff(have, small()); err == nil && !plan.Empty() {
+			t.Errorf("another table seen: %s", plan)
+		}
+		return errors.Join(err, c.Close())
+	})
+	file, err := os.Open("kernel_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	if _, err := Open(int(file.Fd())); err == nil {
+		t.Error("connected to a file")
+	}
+}
+
+// TestObserveAgain: what was read is used again until somebody changes something, and is the caller's own.
+func TestObserveAgain(t *testing.T) {
+	n := newNamespace(t)
+	c := n.open()
+	n.apply(c, small())
+	first := n.observe(c, "small")
+	first.Sets[0].Name, first.Chains[0].Name = "spoiled", "spoiled"
+	slices.Reverse(first.Chains)
+	read := c.last.generation
+	if plan := Diff(n.observe(c, "small"), small()); !plan.Empty() || c.last.generation != read {
+		t.Errorf("generation %d, then %d; still to do:\n%s", read, c.last.generation, plan)
+	}
+	n.nft("add table ip foreign")
+	n.nft("flush chain ip small guard")
+	if plan := Diff(n.observe(c, "small"), small()); plan.Empty() {
+		t.Error("a chain that was flushed is observed as it was")
+	}
+	if other := n.observe(c, "foreign"); other.Name != "foreign" {
+		t.Errorf("another table is observed as %q", other.Name)
+	}
+}
