@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -87,8 +88,8 @@ func testStyledPods(ctx context.Context, t *testing.T, l *lab.Lab, s side, size 
 	}
 }
 
-// testFarService makes a Service whose endpoints are the other cluster's pods, and asks it from a pod and from a
-// node.
+// testFarService makes a Service whose endpoints are the other cluster's pods, and asks it from a pod, from a node
+// and, at the port that each node has for it, from a machine in no cluster.
 func testFarService(ctx context.Context, t *testing.T, l *lab.Lab, s side) {
 	var far []string
 	for _, node := range nodesOf(ctx, t, l, s.other) {
@@ -99,15 +100,30 @@ func testFarService(ctx context.Context, t *testing.T, l *lab.Lab, s side) {
 		t.Fatal(err)
 	}
 	kubectl(ctx, t, l, s.cluster, "apply", "-f", file)
-	url := "http://" + kubectl(ctx, t, l, s.cluster, "get", "service", "far", "-o", "jsonpath={.spec.clusterIP}") + "/"
+	status, err := l.Status(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	workload := filepath.Join(status.Tools, "workload")
+	field := func(path string) string {
+		return kubectl(ctx, t, l, s.cluster, "get", "service", "far", "-o", "jsonpath={"+path+"}")
+	}
+	url, port := "http://"+field(".spec.clusterIP")+"/", field(".spec.ports[0].nodePort")
 	node := nodesOf(ctx, t, l, s.cluster)[0]
-	asker := podOn(ctx, t, l, s.cluster, node)
-	for name, ask := range map[string]func() ([]byte, error){
+	asks := map[string]func() ([]byte, error){
 		"a pod": func() ([]byte, error) {
+			asker := podOn(ctx, t, l, s.cluster, node)
 			return l.Kubectl(ctx, s.cluster, "exec", asker.Name, "--", "/bin/workload", "get", url)
 		},
-		"a node": func() ([]byte, error) { return l.NodeExec(ctx, node, "workload", "get", url) },
-	} {
+		"a node": func() ([]byte, error) { return l.NodeExec(ctx, node, workload, "get", url) },
+	}
+	const addresses = `jsonpath={.items[*].status.addresses[?(@.type=="InternalIP")].address}`
+	for address := range strings.FieldsSeq(kubectl(ctx, t, l, s.cluster, "get", "nodes", "-o", addresses)) {
+		asks["outside, by node "+address] = func() ([]byte, error) {
+			return l.NodeExec(ctx, "outside", workload, "get", "-timeout", "5s", "http://"+net.JoinHostPort(address, port)+"/")
+		}
+	}
+	for name, ask := range asks {
 		var out []byte
 		var err error
 		// kube-proxy learns of the Service in its own time.
@@ -118,7 +134,7 @@ func testFarService(ctx context.Context, t *testing.T, l *lab.Lab, s side) {
 	}
 }
 
-// farService is a Service on port 80, and the addresses behind it.
+// farService is a Service on port 80, and on one of each node, and the addresses behind it.
 func farService(t *testing.T, addresses []string) []byte {
 	t.Helper()
 	endpoints := make([]any, len(addresses))
@@ -128,7 +144,7 @@ func farService(t *testing.T, addresses []string) []byte {
 	text, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": []any{
 		map[string]any{
 			"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"name": "far"},
-			"spec": map[string]any{"ports": []any{map[string]any{"name": "http", "port": 80, "targetPort": 8080}}},
+			"spec": map[string]any{"type": "NodePort", "ports": []any{map[string]any{"name": "http", "port": 80, "targetPort": 8080}}},
 		},
 		map[string]any{
 			"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
