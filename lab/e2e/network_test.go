@@ -46,19 +46,7 @@ func TestNetwork(t *testing.T) {
 	crossing.enter(joined)
 	conn := c.connect(ctx, t)
 	keepTelling(ctx, t, l, conn)
-	if !conn.Changed {
-		t.Error("the first connect says that it changed nothing")
-	}
-	for _, s := range sides(conn) {
-		if len(s.self.Proof.Nodes) != 2 {
-			t.Errorf("%s: %d nodes are proven, want 2", s.cluster, len(s.self.Proof.Nodes))
-		}
-		for _, m := range s.self.Mappings {
-			if m.Identity {
-				t.Errorf("%s: %s of %s keep their addresses though they collide", s.cluster, m.What, s.other)
-			}
-		}
-	}
+	checkFirst(t, conn)
 	t.Run("every pod reaches every pod", func(t *testing.T) { testEveryPod(ctx, t, l, conn) })
 	t.Run("nodes reach pods", func(t *testing.T) { testNodesReachPods(ctx, t, l, conn) })
 	t.Run("connect again changes nothing", func(t *testing.T) {
@@ -95,6 +83,24 @@ func TestNetwork(t *testing.T) {
 	t.Run("disconnect and reset leave nothing", func(t *testing.T) { testRemoval(ctx, t, u, before) })
 	crossing.awaitFree(ctx, t, declared)
 	t.Run("nothing crossed in the clear", crossing.judge)
+}
+
+// checkFirst looks at the answer of a first connect of clusters of two nodes, whose ranges all collide.
+func checkFirst(t *testing.T, conn connection) {
+	t.Helper()
+	if !conn.Changed {
+		t.Error("the first connect says that it changed nothing")
+	}
+	for _, s := range sides(conn) {
+		if len(s.self.Proof.Nodes) != 2 {
+			t.Errorf("%s: %d nodes are proven, want 2", s.cluster, len(s.self.Proof.Nodes))
+		}
+		for _, m := range s.self.Mappings {
+			if m.Identity {
+				t.Errorf("%s: %s of %s keep their addresses though they collide", s.cluster, m.What, s.other)
+			}
+		}
+	}
 }
 
 // TestNetworkDisjoint connects clusters whose ranges do not collide: addresses stay as they are. The network between
