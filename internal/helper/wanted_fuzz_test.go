@@ -31,7 +31,7 @@ func wordsOf(s netops.State) (words []string, plan string) {
 func wantedBy(p records.Peering, g records.Gateway, n records.Node) (all [2]netops.State, err error) {
 	fabric := testFabric()
 	node := nodeView{fabric: &fabric, peerings: []records.Peering{p}, gateways: map[string]records.Gateway{p.Name: g}}
-	gateway := gatewayView{fabric: fabric, peering: p, nodes: []records.Node{n}, pod: g.PodIP}
+	gateway := gatewayView{fabric: fabric, peering: p, nodes: []reportedNode{{Node: n}}, pod: g.PodIP}
 	if all[0], err = node.state(netip.MustParseAddr("10.80.0.7")); err != nil {
 		return all, err
 	}
