@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -121,6 +122,15 @@ func (c *clusterFlags) connect(env *Env) (*cluster.Cluster, error) {
 		return nil, &UsageError{Err: err, hint: c.kubeconfigHint()}
 	}
 	return connected, nil
+}
+
+// reach makes the clients of the cluster and finds out whether it answers.
+func (c *clusterFlags) reach(ctx context.Context, env *Env) (*cluster.Cluster, error) {
+	connected, err := c.connect(env)
+	if err != nil {
+		return nil, err
+	}
+	return connected, connected.Reach(ctx)
 }
 
 // kubeconfigHint is the advice for flags that choose no cluster of the kubeconfig.

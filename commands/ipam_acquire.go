@@ -35,7 +35,7 @@ is given the same range. The exit code is 4 when no such range is free.`,
 			if err != nil {
 				return err
 			}
-			c, err := connect()
+			c, err := connect(cmd.Context())
 			if err != nil {
 				return err
 			}

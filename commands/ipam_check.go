@@ -38,7 +38,7 @@ is mended, after the plan was printed; the rest comes with the command that help
 order, or was brought in order, and 3 when something is not.`,
 		Args: arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			if f.side.Cluster, err = connect(); err != nil {
+			if f.side.Cluster, err = connect(cmd.Context()); err != nil {
 				return err
 			}
 			return f.run(cmd.Context(), env, do)

@@ -41,7 +41,7 @@ func check(t *testing.T, do addressCheck, args ...string) (out, said string, err
 	var stdout, stderr strings.Builder
 	env := &Env{Out: &stdout, Err: &stderr}
 	env.start(false)
-	cmd := newIPAMCheck(env, func() (*cluster.Cluster, error) {
+	cmd := newIPAMCheck(env, func(context.Context) (*cluster.Cluster, error) {
 		c, _ := clustertest.New(clustertest.Config{})
 		return c, nil
 	}, do)

@@ -16,7 +16,7 @@ type ipamList struct {
 	Reservations []ipam.Reservation `json:"reservations"` // sorted by range
 }
 
-func newIPAMList(env *Env, flags *clusterFlags) *cobra.Command {
+func newIPAMList(env *Env, connect connector) *cobra.Command {
 	output := formatText
 	cmd := &cobra.Command{
 		Use:   "list",
@@ -25,7 +25,7 @@ func newIPAMList(env *Env, flags *clusterFlags) *cobra.Command {
 reached. A range that stands for another one, real at the peer, shows that too.`,
 		Args: arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := flags.connect(env)
+			c, err := connect(cmd.Context())
 			if err != nil {
 				return err
 			}

@@ -33,7 +33,7 @@ cluster itself or a peering uses cannot be released so. Releasing again changes 
 			if err := f.complete(args); err != nil {
 				return err
 			}
-			c, err := connect()
+			c, err := connect(cmd.Context())
 			if err != nil {
 				return err
 			}

@@ -35,7 +35,7 @@ any of these addresses, and they are named. Reserving again what is held changes
 			if err != nil {
 				return err
 			}
-			c, err := connect()
+			c, err := connect(cmd.Context())
 			if err != nil {
 				return err
 			}

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -39,7 +40,7 @@ func ipamCommand(t *testing.T, c *cluster.Cluster, args ...string) (out string, 
 	var b strings.Builder
 	env := &Env{Out: &b, Err: t.Output()}
 	env.start(false)
-	connect := func() (*cluster.Cluster, error) {
+	connect := func(context.Context) (*cluster.Cluster, error) {
 		if c == nil {
 			return nil, errors.New("a cluster is asked")
 		}

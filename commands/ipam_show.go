@@ -37,7 +37,7 @@ user/NAME. Ranges around what is asked for come first. The holder of an address 
 			if err != nil {
 				return err
 			}
-			c, err := connect()
+			c, err := connect(cmd.Context())
 			if err != nil {
 				return err
 			}

@@ -64,6 +64,9 @@ here. They can be applied there as they are, beside a Service without a selector
 				return err
 			}
 			return o.run(cmd.Context(), env, c.Context, func(ctx context.Context) (translate.Cluster, error) {
+				if err := c.Reach(ctx); err != nil {
+					return translate.Cluster{}, err
+				}
 				return peering.Translation(ctx, c)
 			})
 		},

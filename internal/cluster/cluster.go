@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
@@ -139,6 +140,16 @@ func (c *Cluster) Version(ctx context.Context) (string, error) {
 		return "", &ReachError{Context: c.Context, Host: c.host, Err: err}
 	}
 	return info.GitVersion, nil
+}
+
+// Reach finds out whether the cluster answers, within ten seconds; a failure is a *ReachError. A server that does not
+// tell everybody its version answers too.
+func (c *Cluster) Reach(ctx context.Context) error {
+	_, err := c.Version(ctx)
+	if apierrors.IsForbidden(err) {
+		return nil
+	}
+	return err
 }
 
 // errNoAnswer says that an API server was silent, or too busy, for all of reachTimeout.

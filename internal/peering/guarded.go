@@ -8,6 +8,9 @@ import (
 
 // GuardedRanges are those by which a cluster reaches all its peers, and which its nodes guard. None is an error.
 func GuardedRanges(ctx context.Context, side Side) ([]netip.Prefix, error) {
+	if err := side.Cluster.Reach(ctx); err != nil {
+		return nil, err
+	}
 	peerings, err := readPeerings(ctx, side.Cluster)
 	if err != nil {
 		return nil, err

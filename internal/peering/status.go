@@ -80,6 +80,9 @@ func (e *NoPeeringError) Hint() string {
 // Status tells how the peerings of a cluster do, sorted by name: all of them, or the one that is asked for.
 func Status(ctx context.Context, o StatusOptions) ([]PeeringStatus, error) {
 	c := o.Side.Cluster
+	if err := c.Reach(ctx); err != nil {
+		return nil, err
+	}
 	s := snapshot{problems: make(map[string]string)}
 	group, inner := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.readConfigMaps(inner, c) })

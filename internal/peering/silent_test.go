@@ -1,0 +1,56 @@
+package peering
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"liqonet.io/liqonet/internal/cluster"
+)
+
+// silence is a transport to an API server that takes requests and never answers.
+type silence struct{}
+
+func (silence) RoundTrip(q *http.Request) (*http.Response, error) {
+	<-q.Context().Done()
+	return nil, q.Context().Err()
+}
+
+// TestSilentServer: what only looks ends too, where a cluster takes connections and answers nothing.
+func TestSilentServer(t *testing.T) {
+	for name, look := range map[string]func(context.Context, Side) error{
+		"status": func(ctx context.Context, s Side) error {
+			_, err := Status(ctx, StatusOptions{Side: s})
+			return err
+		},
+		"watch": func(ctx context.Context, s Side) error {
+			return Watch(ctx, StatusOptions{Side: s}, func([]PeeringStatus) error { return nil })
+		},
+		"guard": func(ctx context.Context, s Side) error {
+			_, err := GuardedRanges(ctx, s)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c, err := cluster.Open(&rest.Config{Host: "https://192.0.2.1", Transport: silence{}}, cluster.Options{Context: "a"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				begin := time.Now()
+				err = look(ctx, Side{Cluster: c})
+				unreached, ok := errors.AsType[*cluster.ReachError](err)
+				if !ok || unreached.Context != "a" || unreached.Hint() == "" || time.Since(begin) >= time.Minute {
+					t.Errorf("after %s: %v", time.Since(begin), err)
+				}
+			})
+		})
+	}
+}
