@@ -27,11 +27,11 @@ func nodeOfTwoPeers() NodeConfig {
 		Peers: []NodePeer{
 			{
 				CIDRs: prefixes("10.11.0.0/16", "10.71.0.0/16"), Nodes: prefixes("10.71.0.0/17")[0], Gateway: netip.MustParseAddr("10.80.128.1"),
-				Pod: netip.MustParseAddr("10.244.1.5"), Endpoint: netip.MustParseAddr("172.31.2.11"), VNI: 7, MTU: 1370,
+				Pod: netip.MustParseAddr("10.244.1.5"), Endpoints: []netip.Addr{netip.MustParseAddr("172.31.2.11")}, VNI: 7, MTU: 1370,
 			},
 			{
 				CIDRs: prefixes("10.245.0.0/16", "10.246.0.0/16", "10.72.0.0/16"), Gateway: netip.MustParseAddr("10.80.128.2"),
-				Pod: netip.MustParseAddr("10.244.2.8"), Endpoint: netip.MustParseAddr("10.245.3.4"), VNI: 8, MTU: 1340,
+				Pod: netip.MustParseAddr("10.244.2.8"), Endpoints: []netip.Addr{netip.MustParseAddr("10.245.3.4")}, VNI: 8, MTU: 1340,
 			},
 		},
 	}
@@ -41,7 +41,7 @@ func nodeOfTwoPeers() NodeConfig {
 func nodeBeforeGateway() NodeConfig {
 	c := nodeOfTwoPeers()
 	c.Peers = c.Peers[:1]
-	c.Peers[0].Pod, c.Peers[0].Endpoint = netip.Addr{}, netip.Addr{}
+	c.Peers[0].Pod, c.Peers[0].Endpoints = netip.Addr{}, nil
 	return c
 }
 

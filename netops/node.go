@@ -58,13 +58,15 @@ type NodeConfig struct {
 
 // NodePeer is one peer as a node sees it.
 type NodePeer struct {
-	CIDRs    []netip.Prefix // by which the peer's pods, nodes and hosts are reached from here
-	Nodes    netip.Prefix   // of them, where its nodes are; they alone may send echoes
-	Gateway  netip.Addr     // internal address of the gateway
-	Pod      netip.Addr     // address of the gateway's pod; the zero value: not known, traffic is held back
-	Endpoint netip.Addr     // where the peer's gateway is heard on the underlay; the zero value: not known
-	VNI      uint32
-	MTU      int // bytes, of the largest packet that travels the whole path
+	CIDRs   []netip.Prefix // by which the peer's pods, nodes and hosts are reached from here
+	Nodes   netip.Prefix   // of them, where its nodes are; they alone may send echoes
+	Gateway netip.Addr     // internal address of the gateway
+	Pod     netip.Addr     // address of the gateway's pod; the zero value: not known, traffic is held back
+	VNI     uint32
+	MTU     int // bytes, of the largest packet that travels the whole path
+
+	// Endpoints are where the peer's gateway is heard on the underlay, and looked for; none: not known.
+	Endpoints []netip.Addr
 }
 
 // NodeState returns the state of the host namespace of a node.
@@ -78,6 +80,7 @@ func NodeState(c NodeConfig) State {
 
 		PassForward: c.PassForward,
 	}
+	taken := c.peerCIDRs()
 	for _, p := range c.Peers {
 		for _, cidr := range p.CIDRs {
 			s.Routes = append(s.Routes, guardRoute(RoutingTable, cidr))
@@ -92,17 +95,25 @@ func NodeState(c NodeConfig) State {
 		for _, cidr := range p.CIDRs {
 			s.Routes = append(s.Routes, Route{Table: RoutingTable, Dst: cidr, Type: Unicast, Nexthop: id, MTU: p.MTU})
 		}
-		if c.captures(p.Endpoint) {
-			s.Rules = append(s.Rules, Rule{Priority: priorityExempt, From: host(p.Pod), Table: mainTable})
+		for _, endpoint := range p.captured(taken) {
+			s.Rules = append(s.Rules, Rule{Priority: priorityExempt, From: host(p.Pod), To: endpoint, Table: mainTable})
 		}
 	}
 	return s
 }
 
-// captures reports whether packets to an underlay address would be taken for traffic to a peer, as where
-// pods and nodes share a network. The gateway's own packets must not be.
-func (c NodeConfig) captures(endpoint netip.Addr) bool {
-	return endpoint.IsValid() && slices.ContainsFunc(c.peerCIDRs(), func(p netip.Prefix) bool { return p.Contains(endpoint) })
+// captured are those of a peer's endpoints that are among all peers' ranges, so that packets to them would be taken for
+// traffic to a peer, as where pods and nodes share a network. The gateway's own packets must not be. It is the gateway
+// that says where it is and where it hears its peer: what it says exempts packets to these addresses, and never all
+// that a pod sends.
+func (p NodePeer) captured(taken []netip.Prefix) []netip.Prefix {
+	var all []netip.Prefix
+	for _, endpoint := range p.Endpoints {
+		if slices.ContainsFunc(taken, func(cidr netip.Prefix) bool { return cidr.Contains(endpoint) }) {
+			all = append(all, host(endpoint))
+		}
+	}
+	return ranges(all)
 }
 
 func (c NodeConfig) peerCIDRs() []netip.Prefix {
@@ -117,12 +128,14 @@ func (c NodeConfig) peerCIDRs() []netip.Prefix {
 // source is bound before any CNI's masquerade: a binding ends the kernel's search for one, an accept does not.
 func (c NodeConfig) firewall() nft.Table {
 	const (
-		peers, pods, gateways = "peers", "pods", "gateways"
+		peers, pods, gateways, endpoints = "peers", "pods", "gateways", "endpoints"
 	)
-	var gatewayPods, gatewayAddresses []netip.Prefix
+	var gatewayPods, gatewayAddresses, captured []netip.Prefix
+	taken := c.peerCIDRs()
 	for _, p := range c.Peers {
 		if p.Pod.IsValid() {
 			gatewayPods = append(gatewayPods, host(p.Pod))
+			captured = append(captured, p.captured(taken)...)
 		}
 		gatewayAddresses = append(gatewayAddresses, host(p.Gateway))
 	}
@@ -130,9 +143,10 @@ func (c NodeConfig) firewall() nft.Table {
 	return nft.Table{
 		Name: Table,
 		Sets: []nft.Set{
-			{Name: peers, Elements: c.peerCIDRs()},
+			{Name: peers, Elements: taken},
 			{Name: pods, Elements: ranges(c.Pods)},
 			{Name: gateways, Elements: ranges(gatewayPods)},
+			{Name: endpoints, Elements: ranges(captured)},
 			{Name: "gateway-addresses", Elements: ranges(gatewayAddresses)},
 		},
 		Chains: []nft.Chain{
@@ -161,11 +175,11 @@ func (c NodeConfig) firewall() nft.Table {
 				{nft.SAddrIn(peers), nft.DAddrIn(pods), nft.Accept()},
 				{nft.Counter(), nft.Drop()},
 			}},
-			// Traffic for a peer leaves by the overlay or not at all; a gateway's own packets carry the tunnel, whose other
-			// end may have an address of the peer's.
+			// Traffic for a peer leaves by the overlay or not at all; a gateway's own packets carry the tunnel, in UDP, whose
+			// other end may have an address of the peer's.
 			{Name: "guard", Hook: &nft.Hook{Type: "filter", Point: "postrouting", Priority: priorityGuard}, Rules: []nft.Rule{
 				{nft.OIf(Overlay), nft.SetMark(0), nft.Accept()},
-				{nft.DAddrIn(peers), nft.SAddrIn(gateways), nft.Accept()},
+				{nft.DAddrIn(peers), nft.SAddrIn(gateways), nft.DAddrIn(endpoints), nft.Protocol(nft.UDP), nft.Accept()},
 				{nft.DAddrIn(peers), nft.Counter(), nft.Drop()},
 			}},
 			{Name: "source", Hook: &nft.Hook{Type: "nat", Point: "postrouting", Priority: priorityKeep}, Rules: []nft.Rule{

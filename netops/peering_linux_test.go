@@ -92,7 +92,7 @@ func join(kind LinkKind, client, server side) {
 	)
 	a.tunnel.Peer.Endpoints = []string{netip.AddrPortFrom(server.node(0), port).String()}
 	for _, n := range client.nodes {
-		n.config.Peers[len(n.config.Peers)-1].Endpoint = server.node(0)
+		n.config.Peers[len(n.config.Peers)-1].Endpoints = []netip.Addr{server.node(0)}
 	}
 	a.tunnel.Peer.KeepAlive = 15 * time.Second
 	for _, g := range []*testGateway{b, a} { // a handshake that nobody answers is repeated after 5 s only

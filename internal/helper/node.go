@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"reflect"
 	"runtime"
+	"slices"
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
@@ -48,6 +49,7 @@ type nodeLoop struct {
 	lost     atomic.Bool // the Lease is gone from the API server
 	wake     chan struct{}
 	older    olderFlows
+	doubted  []string // what gateways said of themselves and was not believed, as it was logged
 }
 
 // nodeReport is what is written to a Lease.
@@ -149,7 +151,15 @@ func (l *nodeLoop) view() (nodeView, error) {
 	if err != nil {
 		return v, err
 	}
-	v.pods = podsOf(node, listed[*corev1.Pod](l.pods))
+	pods := listed[*corev1.Pod](l.pods)
+	v.pods = podsOf(node, pods)
+	doubted := v.doubt(l.Namespace, pods)
+	if !slices.Equal(doubted, l.doubted) {
+		for _, what := range doubted {
+			l.Log.Warn("gateway is not believed, and its traffic held back", "cause", what)
+		}
+		l.doubted = doubted
+	}
 	return v, nil
 }
 

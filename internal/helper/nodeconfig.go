@@ -91,10 +91,7 @@ func (v nodeView) state(internal netip.Addr) (netops.State, error) {
 	for _, p := range v.peerings {
 		peer := netops.NodePeer{CIDRs: p.Seen(), Gateway: p.GatewayAddress, VNI: p.OverlayID, MTU: p.MTU, Nodes: nodeRange(p.Peer.ExternalCIDR.Seen)}
 		if g, ok := v.gateways[p.Name]; ok {
-			peer.Pod, peer.Endpoint = g.PodIP, g.Endpoint.Addr()
-		}
-		if !peer.Endpoint.IsValid() {
-			peer.Endpoint = firstAddress(p.Tunnel.Endpoints)
+			peer.Pod, peer.Endpoints = g.PodIP, endpoints(g.Endpoint.Addr(), p.Tunnel.Endpoints)
 		}
 		c.Peers = append(c.Peers, peer)
 	}
@@ -117,14 +114,19 @@ func overlayConfig(f records.Fabric) netops.OverlayConfig {
 	return netops.OverlayConfig{Kind: netops.LinkKind(f.Overlay.Kind), Port: f.Overlay.Port, MTU: f.MTU - overlayOverhead}
 }
 
-// firstAddress returns the first endpoint that is an address; those that are names are left to the gateway.
-func firstAddress(endpoints []string) netip.Addr {
-	for _, e := range endpoints {
+// endpoints are where a gateway hears its peer, if it does, and those of its record that are addresses: it tries them
+// in turn. Those that are names are left to the gateway.
+func endpoints(heard netip.Addr, recorded []string) []netip.Addr {
+	var all []netip.Addr
+	if heard.IsValid() {
+		all = append(all, heard)
+	}
+	for _, e := range recorded {
 		if a, err := netip.ParseAddrPort(e); err == nil {
-			return a.Addr()
+			all = append(all, a.Addr())
 		}
 	}
-	return netip.Addr{}
+	return all
 }
 
 // view decodes what a node follows. A document that cannot be read is an error: what it asked for must stay.

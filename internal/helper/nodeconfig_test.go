@@ -117,7 +117,7 @@ func TestNodeState(t *testing.T) {
 		InternalCIDR: fabric.InternalCIDR, Pods: prefixes("10.244.1.0/24", "10.244.9.3/32"),
 		Peers: []netops.NodePeer{{
 			CIDRs: prefixes("10.11.0.0/16", "10.71.0.0/16"), Nodes: prefixes("10.71.0.0/17")[0], Gateway: netip.MustParseAddr("10.80.128.1"),
-			Pod: netip.MustParseAddr("10.244.1.9"), Endpoint: netip.MustParseAddr("192.0.2.7"), VNI: 7, MTU: 1370,
+			Pod: netip.MustParseAddr("10.244.1.9"), Endpoints: addrs("192.0.2.7"), VNI: 7, MTU: 1370,
 		}},
 	}
 	expect := func(name string, v nodeView, want netops.State) {
@@ -137,7 +137,7 @@ func TestNodeState(t *testing.T) {
 	heard := testGateway()
 	heard.Endpoint = netip.MustParseAddrPort("10.11.3.4:51840") // within the peer's range: needs an exemption
 	full.gateways = map[string]records.Gateway{"b": heard}
-	config.Peers[0].Endpoint = heard.Endpoint.Addr()
+	config.Peers[0].Endpoints = addrs("10.11.3.4", "192.0.2.7")
 	expect("endpoint that is heard", full, netops.NodeState(config))
 
 	full.gateways = nil
@@ -150,17 +150,21 @@ func TestNodeState(t *testing.T) {
 	}
 }
 
-func TestFirstAddress(t *testing.T) {
+func TestEndpoints(t *testing.T) {
+	recorded := []string{"gateway.example:51840", "192.0.2.7:1", "192.0.2.8:1"}
 	for _, test := range []struct {
-		endpoints []string
-		want      netip.Addr
+		heard    netip.Addr
+		recorded []string
+		want     []netip.Addr
 	}{
-		{nil, netip.Addr{}},
-		{[]string{"gateway.example:51840"}, netip.Addr{}},
-		{[]string{"gateway.example:51840", "192.0.2.7:1", "192.0.2.8:1"}, netip.MustParseAddr("192.0.2.7")},
+		{netip.Addr{}, nil, nil},
+		{netip.Addr{}, recorded[:1], nil},
+		{netip.Addr{}, recorded, addrs("192.0.2.7", "192.0.2.8")},
+		{addrs("192.0.2.9")[0], recorded, addrs("192.0.2.9", "192.0.2.7", "192.0.2.8")},
+		{addrs("192.0.2.9")[0], nil, addrs("192.0.2.9")},
 	} {
-		if got := firstAddress(test.endpoints); got != test.want {
-			t.Errorf("of %v: %v, want %v", test.endpoints, got, test.want)
+		if got := endpoints(test.heard, test.recorded); !slices.Equal(got, test.want) {
+			t.Errorf("heard at %v, of %v: %v, want %v", test.heard, test.recorded, got, test.want)
 		}
 	}
 }
