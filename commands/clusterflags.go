@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -51,7 +52,7 @@ var (
 		"cluster":         "kubeconfig `CLUSTER` to use for the local cluster, in place of the context's",
 		"user":            "kubeconfig `USER` to use for the local cluster, in place of the context's",
 		"namespace":       "`NAMESPACE` of liqonet in the local cluster",
-		"request-timeout": "`DURATION` after which a single request to an API server is given up; 0 is never",
+		"request-timeout": "`DURATION` after which a single request to an API server is given up; 0, the default, is never",
 	}
 	remoteUsages = map[string]string{
 		"kubeconfig": "kubeconfig `FILE` of the remote cluster (default: the local cluster's)",
@@ -70,6 +71,10 @@ func (c *clusterFlags) register(cmd *cobra.Command, flags *pflag.FlagSet) {
 	}
 	kubectl := pflag.NewFlagSet("", pflag.ContinueOnError)
 	c.config.AddFlags(kubectl)
+	checkText(kubectl, "namespace", namespace)
+	if c.config.Timeout != nil {
+		checkText(kubectl, "request-timeout", requestTimeout)
+	}
 	kubectl.VisitAll(func(f *pflag.Flag) {
 		f.Usage = usages[f.Name]
 		if c.prefix != "" {
@@ -133,13 +138,22 @@ func (c *clusterFlags) reach(ctx context.Context, env *Env) (*cluster.Cluster, e
 	return connected, connected.Reach(ctx)
 }
 
-// kubeconfigHint is the advice for flags that choose no cluster of the kubeconfig.
+// kubeconfigHint is the advice for flags that choose no cluster of the kubeconfig: what it has instead of the first name
+// that it does not have.
 func (c *clusterFlags) kubeconfigHint() string {
 	kubeconfig, err := c.config.ToRawKubeConfigLoader().RawConfig()
-	switch contexts := slices.Sorted(maps.Keys(kubeconfig.Contexts)); {
-	case err != nil || len(contexts) == 0:
+	if err != nil || len(kubeconfig.Contexts) == 0 {
 		return "name a kubeconfig with --" + c.prefix + "kubeconfig"
-	default:
-		return fmt.Sprintf("choose with --%scontext: the kubeconfig has %s", c.prefix, strings.Join(contexts, ", "))
 	}
+	flag, known := "context", slices.Sorted(maps.Keys(kubeconfig.Contexts))
+	chosen := cmp.Or(*c.config.Context, kubeconfig.CurrentContext)
+	if slices.Contains(known, chosen) {
+		switch {
+		case *c.config.ClusterName != "" && kubeconfig.Clusters[*c.config.ClusterName] == nil:
+			flag, known = "cluster", slices.Sorted(maps.Keys(kubeconfig.Clusters))
+		case *c.config.AuthInfoName != "" && kubeconfig.AuthInfos[*c.config.AuthInfoName] == nil:
+			flag, known = "user", slices.Sorted(maps.Keys(kubeconfig.AuthInfos))
+		}
+	}
+	return fmt.Sprintf("choose with --%s%s: the kubeconfig has %s", c.prefix, flag, strings.Join(known, ", "))
 }

@@ -38,6 +38,9 @@ are printed. Use it with network connect --image REF.`,
 }
 
 func pushImage(ctx context.Context, env *Env, o imagePushOptions) error {
+	if !image.IsTag(o.reference) {
+		return usagef("%q is %w", o.reference, errImage)
+	}
 	binaries := o.binaries
 	if len(binaries) == 0 {
 		binaries = []string{""}

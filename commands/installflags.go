@@ -23,6 +23,7 @@ func newInstallFlags(cmd *cobra.Command) *installFlags {
 		automatic, string(records.Geneve), string(records.VXLAN))
 	flags := cmd.Flags()
 	flags.StringVar(&f.installation.Image, "image", "", "container `IMAGE` of the helpers (default: the one of this liqoctl)")
+	checkText(flags, "image", imageName)
 	flags.BoolVar(&f.installation.Update, "update", false, "change what exists and differs")
 	flags.BoolVar(&f.installation.SkipValidation, "skip-validation", false, "do not check the permissions first, and go on where packets are known to be lost")
 	optionalFlag(cmd, &f.installation.AllowForward, "allow-forward", "on nodes whose firewall drops what it forwards, add rules that accept liqonet's packets (default: as it is)")

@@ -59,6 +59,7 @@ by kubectl's own flags, the remote one by the same flags with --remote- before t
 // timeoutFlag adds the flag that bounds an operation.
 func timeoutFlag(flags *pflag.FlagSet, timeout *time.Duration) {
 	flags.DurationVar(timeout, "timeout", defaultTimeout, "`DURATION` after which the operation is given up")
+	checkFlag(flags, "timeout", duration)
 }
 
 // checkTimeout refuses durations that end before they begin.

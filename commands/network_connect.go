@@ -1,7 +1,6 @@
 package commands
 
 import (
-	"net/netip"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,12 +16,6 @@ type place string
 const (
 	remotePlace place = "remote"
 	localPlace  place = "local"
-)
-
-// Bounds of the MTU, in bytes: what every IPv4 host must accept (RFC 791), and the largest packet.
-const (
-	smallestMTU = 576
-	largestMTU  = 65535
 )
 
 // connectFlags are the flags of `network connect`.
@@ -91,6 +84,11 @@ func (f *connectFlags) gateway(cmd *cobra.Command) {
 	flags.StringVar(&f.service.LoadBalancerIP, "gw-server-service-loadbalancerip", "", "`ADDRESS` to ask the load balancer for")
 	flags.StringVar(&f.clientAddress, "gw-client-address", "", "`ADDRESS` or name at which the client finds the server (default: the Service's)")
 	flags.Uint16Var(&f.clientPort, "gw-client-port", 0, "UDP `PORT` at which the client finds the server (default: the Service's)")
+	checkFlag(flags, "gw-server-service-port", port)
+	checkFlag(flags, "gw-server-service-nodeport", portOrAny)
+	checkText(flags, "gw-server-service-loadbalancerip", address)
+	checkText(flags, "gw-client-address", host)
+	checkFlag(flags, "gw-client-port", portOrAny)
 }
 
 // tunnel adds the flags of the tunnel itself.
@@ -98,6 +96,7 @@ func (f *connectFlags) tunnel(cmd *cobra.Command) {
 	enumFlag(cmd, &f.implementation, "wireguard", "", "who encrypts; auto: the gateway's kernel where it can",
 		records.Auto, records.Kernel, records.Userspace)
 	cmd.Flags().IntVar(&f.mtu, "mtu", 0, "size in `BYTES` of the largest packet between pods (default: what was measured to fit every hop)")
+	checkFlag(cmd.Flags(), "mtu", packetSize)
 	cmd.Flags().BoolVar(&f.clampMSS, "mss-clamp", true, "limit TCP segments to what fits the tunnel")
 }
 
@@ -123,24 +122,15 @@ func (f *connectFlags) options(env *Env) (peering.ConnectOptions, error) {
 	return o, err
 }
 
-// check refuses flags that make no sense, alone or together.
+// check refuses flags that make no sense together, and time that is none.
 func (f *connectFlags) check() error {
 	switch s := f.service; {
-	case f.mtu != 0 && (f.mtu < smallestMTU || f.mtu > largestMTU):
-		return usagef("--mtu %d is not between %d and %d", f.mtu, smallestMTU, largestMTU)
-	case s.Port == 0:
-		return usagef("--gw-server-service-port 0 is not a port")
 	case s.NodePort != 0 && s.Type == corev1.ServiceTypeClusterIP:
 		return usagef("--gw-server-service-nodeport: a Service of type %s has no port on the nodes", s.Type)
 	case s.LoadBalancerIP != "" && s.Type != corev1.ServiceTypeLoadBalancer:
 		return usagef("--gw-server-service-loadbalancerip: a Service of type %s has no load balancer", s.Type)
 	case f.local.side.Name != "" && f.local.side.Name == f.remote.side.Name:
 		return usagef("--name and --remote-name are both %q", f.local.side.Name)
-	}
-	if ip := f.service.LoadBalancerIP; ip != "" {
-		if _, err := netip.ParseAddr(ip); err != nil {
-			return usagef("--gw-server-service-loadbalancerip: %w", err)
-		}
 	}
 	return checkTimeout(f.timeout)
 }

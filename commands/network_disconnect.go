@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"liqonet.io/liqonet/internal/peering"
+	"liqonet.io/liqonet/internal/records"
 )
 
 // disconnectFlags are the flags and the argument of `network disconnect`.
@@ -51,6 +52,11 @@ func (f *disconnectFlags) options(env *Env) (peering.DisconnectOptions, error) {
 	o := peering.DisconnectOptions{Peer: f.peer, OneSide: f.oneSide, Timeout: f.timeout}
 	if err := checkTimeout(f.timeout); err != nil {
 		return o, err
+	}
+	if f.peer != "" {
+		if err := records.ValidateName(f.peer); err != nil {
+			return o, usagef("%w", err)
+		}
 	}
 	var err error
 	if f.clusters.remote.chosen() {

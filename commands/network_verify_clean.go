@@ -52,6 +52,7 @@ for. Exit code 3 says that something is left, or that a node could not be looked
 		},
 	}
 	cmd.Flags().StringVar(&f.image, "image", "", "container `IMAGE` of the helpers (default: the one of this liqoctl)")
+	checkText(cmd.Flags(), "image", imageName)
 	cmd.Flags().BoolVar(&f.remove, "remove", false, "remove what the nodes' kernels have")
 	timeoutFlag(cmd.Flags(), &f.timeout)
 	enumFlag(cmd, &f.output, "output", "o", "how to print the result", formatText, formatJSON)

@@ -24,10 +24,11 @@ func (o optional) String() string {
 // Set implements pflag.Value.
 func (o optional) Set(text string) error {
 	yes, err := strconv.ParseBool(text)
-	if err == nil {
-		*o.value = &yes
+	if err != nil {
+		return errBool
 	}
-	return err
+	*o.value = &yes
+	return nil
 }
 
 // Type tells help how the flag is shown: as other flags that say yes or no.

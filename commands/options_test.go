@@ -167,10 +167,10 @@ func TestConnectAllFlags(t *testing.T) {
 
 func TestConnectRefuses(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
-		{"--mtu 500", "--mtu 500 is not between 576 and 65535"},
-		{"--mtu 70000", "--mtu 70000 is not between 576 and 65535"},
+		{"--mtu 500", "not a number of bytes from 576 to 65535"},
+		{"--mtu 70000", "not a number of bytes from 576 to 65535"},
 		{"--gw-server-service-port 0", "not a port"},
-		{"--gw-server-service-port 65536", "value out of range"},
+		{"--gw-server-service-port 65536", "not a port, 1 to 65535"},
 		{"--gw-server-service-type ClusterIP --gw-server-service-nodeport 30000", "no port on the nodes"},
 		{"--gw-server-service-type NodePort --gw-server-service-loadbalancerip 192.0.2.1", "no load balancer"},
 		{"--gw-server-service-loadbalancerip lb", "--gw-server-service-loadbalancerip"},

@@ -43,7 +43,7 @@ Exit codes: 0 done, 1 failure, 2 usage, 3 unhealthy, 4 no address free, 130 inte
 	root.SetIn(env.In)
 	root.SetOut(env.Out)
 	root.SetErr(env.Err)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &UsageError{Err: err} })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &UsageError{Err: plainBool(err)} })
 	root.PersistentFlags().StringVar(&config, "config", "", "configuration `FILE` (default: $XDG_CONFIG_HOME/liqoctl/config.yaml)")
 	root.PersistentFlags().BoolVarP(&verbose, "verbose", "v", false, "log what is done to standard error")
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {

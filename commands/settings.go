@@ -100,7 +100,7 @@ func (s settings) apply(flags *pflag.FlagSet) error {
 			continue
 		}
 		if err := flag.Value.Set(value); err != nil {
-			return usagef("setting %s (%s) is %q: %w", name, variableOf(name), value, err)
+			return usagef("setting %s (%s) is %q: %w", name, variableOf(name), value, plainBool(err))
 		}
 	}
 	return nil

@@ -57,10 +57,25 @@ func (s *sideFlags) options() (peering.Side, error) {
 	if external.IsValid() && (external.Bits() < peering.WidestCIDR || external.Bits() > peering.NarrowestCIDR) {
 		return peering.Side{}, usagef("--%sexternal-cidr %s: want a length of /%d to /%d", s.prefix, external, peering.WidestCIDR, peering.NarrowestCIDR)
 	}
+	if err := s.checkOverlap(); err != nil {
+		return peering.Side{}, err
+	}
 	if s.side.Name != "" {
 		if err := records.ValidateName(s.side.Name); err != nil {
 			return peering.Side{}, usagef("--%sname: %w", s.prefix, err)
 		}
 	}
 	return s.side, nil
+}
+
+// checkOverlap refuses addresses that would be both those of pods and of Services.
+func (s *sideFlags) checkOverlap() error {
+	for _, pods := range s.side.Overrides.PodCIDRs {
+		for _, services := range s.side.Overrides.ServiceCIDRs {
+			if pods.Overlaps(services) {
+				return usagef("--%spod-cidr %s and --%sservice-cidr %s overlap", s.prefix, pods, s.prefix, services)
+			}
+		}
+	}
+	return nil
 }

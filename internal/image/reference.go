@@ -6,6 +6,8 @@ import (
 	"os"
 	"runtime"
 
+	"github.com/google/go-containerregistry/pkg/name"
+
 	"liqonet.io/liqonet/internal/buildinfo"
 )
 
@@ -42,4 +44,16 @@ func reference(build buildinfo.Info, binary string) (string, error) {
 		return "", err
 	}
 	return Repository + ":dev-" + hex.EncodeToString(digest[:])[:developmentTag], nil
+}
+
+// IsReference reports whether a text can name an image, by a tag or a digest. Without either the tag is latest.
+func IsReference(text string) bool {
+	_, err := name.ParseReference(text)
+	return err == nil
+}
+
+// IsTag reports whether a text can be a name under which to push an image: a digest names what is there already.
+func IsTag(text string) bool {
+	_, err := name.NewTag(text)
+	return err == nil
 }

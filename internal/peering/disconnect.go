@@ -42,6 +42,11 @@ func (o DisconnectOptions) validate() error {
 			"name it with --remote-context or --remote-kubeconfig, or leave it as it is with --one-side")
 	case o.Remote.Cluster == nil && o.Peer == "":
 		return withHint(errors.New("the peering is not known"), "name it: see liqoctl network status")
+	case o.Peer == "":
+		return nil
+	}
+	if err := records.ValidateName(o.Peer); err != nil {
+		return &InputError{Err: fmt.Errorf("peering: %w", err)}
 	}
 	return nil
 }
@@ -129,9 +134,6 @@ func (d *disconnector) findLocal(ctx context.Context) ([]string, error) {
 	}
 	if d.Peer == "" {
 		return tracesOf(all, d.remote.id, d.remote.name), nil
-	}
-	if err := records.ValidateName(d.Peer); err != nil {
-		return nil, fmt.Errorf("peering: %w", err)
 	}
 	i := slices.IndexFunc(all, func(t trace) bool { return t.name == d.Peer })
 	if i < 0 {

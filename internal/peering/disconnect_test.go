@@ -184,6 +184,10 @@ func TestDisconnectRefuses(t *testing.T) {
 		if left := peeringsLeft(t, b); len(left) != 1 {
 			t.Errorf("b has %v", left)
 		}
+		var input *InputError
+		if err := (DisconnectOptions{Peer: "X_Y", OneSide: true}).validate(); !errors.As(err, &input) {
+			t.Errorf("a name that nothing can have: error %v", err)
+		}
 	})
 }
 
