@@ -23,7 +23,7 @@ type statusOptions struct {
 // statusActions look at the peerings of a cluster, once or at every change.
 type statusActions struct {
 	once  func(context.Context, peering.StatusOptions) ([]peering.PeeringStatus, error)
-	watch func(context.Context, peering.StatusOptions, func([]peering.PeeringStatus) error) error
+	watch func(context.Context, peering.StatusOptions, func([]peering.PeeringStatus) error, func(error)) error
 	// translation looks at the cluster's translation service; nil: there is none.
 	translation func(context.Context, peering.StatusOptions) (*peering.TranslationStatus, error)
 }
@@ -34,7 +34,9 @@ func newNetworkStatus(env *Env, local *clusterFlags, do statusActions) *cobra.Co
 		Use:   "status [PEER]",
 		Short: "Show how the connections of a cluster do",
 		Long: `Show how the connections of a cluster do, one line each: what gateway and nodes measure now, with its age. The
-exit code is 0 when all are healthy and 3 when one is not.`,
+exit code is 0 when all are healthy and 3 when one is not.
+
+With --watch it goes on until it is interrupted, also where the API server is away for a while.`,
 		Args: arguments("[PEER]"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if len(args) > 0 {
@@ -52,38 +54,51 @@ exit code is 0 when all are healthy and 3 when one is not.`,
 }
 
 func (o statusOptions) run(ctx context.Context, env *Env, do statusActions) error {
-	if !o.watch {
-		all, err := do.once(ctx, o.StatusOptions)
+	if o.watch {
+		return o.follow(ctx, env, do)
+	}
+	all, err := do.once(ctx, o.StatusOptions)
+	if err != nil {
+		return err
+	}
+	answer, err := o.answer(ctx, do, all)
+	if err != nil {
+		return err
+	}
+	if err := o.print(env.Out, answer); err != nil {
+		return err
+	}
+	if !answer.Healthy {
+		return errUnhealthy
+	}
+	return nil
+}
+
+// follow prints an answer at every change, until a signal ends it.
+func (o statusOptions) follow(ctx context.Context, env *Env, do statusActions) error {
+	show := func(all []peering.PeeringStatus) error {
+		answer, err := o.answer(ctx, do, all)
 		if err != nil {
 			return err
 		}
-		if err := o.answer(ctx, env, do, all); err != nil {
-			return err
-		}
-		if !healthy(all) {
-			return errUnhealthy
-		}
-		return nil
-	}
-	show := func(all []peering.PeeringStatus) error {
 		if err := o.separate(env, time.Now()); err != nil {
 			return err
 		}
-		return o.answer(ctx, env, do, all)
+		return o.print(env.Out, answer)
 	}
-	if err := do.watch(ctx, o.StatusOptions, show); err != nil {
+	lost := func(err error) {
+		env.progress.Warn(withoutRequests(err).Error(), "the watch goes on when the cluster answers again")
+	}
+	if err := do.watch(ctx, o.StatusOptions, show, lost); err != nil {
 		return err
 	}
 	return errInterrupted
 }
 
-// answer prints peerings, and how the translation service does.
-func (o statusOptions) answer(ctx context.Context, env *Env, do statusActions, all []peering.PeeringStatus) error {
+// answer is how peerings do, and the translation service.
+func (o statusOptions) answer(ctx context.Context, do statusActions, all []peering.PeeringStatus) (statusAnswer, error) {
 	service, err := do.translation(ctx, o.StatusOptions)
-	if err != nil {
-		return err
-	}
-	return o.print(env.Out, statusAnswer{healthy(all), all, service})
+	return statusAnswer{healthy(all), all, service}, err
 }
 
 // separate begins the next answer of a watch: on an empty screen where somebody looks, else after a line that

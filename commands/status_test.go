@@ -44,9 +44,9 @@ func status(t *testing.T, all []peering.PeeringStatus, args ...string) (out stri
 
 func statusWith(t *testing.T, all []peering.PeeringStatus, service *peering.TranslationStatus, args ...string) (out string, err error) {
 	t.Helper()
-	var b strings.Builder
+	var b, said strings.Builder
 	err = parse(t, func(env *Env, local *clusterFlags) *cobra.Command {
-		env.Out = &b
+		env.Out, env.progress = &b, newProgress(&said, false, false)
 		return newNetworkStatus(env, local, statusActions{
 			once: func(_ context.Context, o peering.StatusOptions) ([]peering.PeeringStatus, error) {
 				if o.Side.Cluster.Context != "a" {
@@ -57,8 +57,13 @@ func statusWith(t *testing.T, all []peering.PeeringStatus, service *peering.Tran
 				}
 				return all, nil
 			},
-			watch: func(_ context.Context, _ peering.StatusOptions, show func([]peering.PeeringStatus) error) error {
-				return errors.Join(show(all[:1]), show(all))
+			watch: func(_ context.Context, _ peering.StatusOptions, show func([]peering.PeeringStatus) error, lost func(error)) error {
+				begun := show(all[:1])
+				lost(errors.New("connection refused"))
+				if !strings.HasPrefix(said.String(), "warning: connection refused\n") {
+					t.Errorf("said %q", said.String())
+				}
+				return errors.Join(begun, show(all))
 			},
 			translation: func(context.Context, peering.StatusOptions) (*peering.TranslationStatus, error) { return service, nil },
 		})

@@ -29,7 +29,7 @@ func TestSilentServer(t *testing.T) {
 			return err
 		},
 		"watch": func(ctx context.Context, s Side) error {
-			return Watch(ctx, StatusOptions{Side: s}, func([]PeeringStatus) error { return nil })
+			return Watch(ctx, StatusOptions{Side: s}, func([]PeeringStatus) error { return nil }, func(error) {})
 		},
 		"guard": func(ctx context.Context, s Side) error {
 			_, err := GuardedRanges(ctx, s)

@@ -65,7 +65,7 @@ func TestWatchSeesReportsStop(t *testing.T) {
 				cancel()
 			}
 			return nil
-		})
+		}, func(err error) { t.Errorf("lost: %v", err) })
 		if diff := cmp.Diff([]State{Healthy, Unknown}, states); diff != "" || err != nil {
 			t.Errorf("%s%v", diff, err)
 		}

@@ -2,9 +2,12 @@ package peering
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/records"
@@ -14,8 +17,9 @@ import (
 const watchEvery = 5 * time.Second
 
 // Watch tells how the peerings of a cluster do, at once and after every report, until ctx ends, which is no
-// error.
-func Watch(ctx context.Context, o StatusOptions, show func([]PeeringStatus) error) error {
+// error. Once it has begun it goes on where the cluster does not answer for a while, and tells lost why: once until it
+// answers again.
+func Watch(ctx context.Context, o StatusOptions, show func([]PeeringStatus) error, lost func(error)) error {
 	inner, cancel := context.WithCancel(ctx)
 	defer cancel()
 	changed := make(chan struct{}, 1)
@@ -23,16 +27,22 @@ func Watch(ctx context.Context, o StatusOptions, show func([]PeeringStatus) erro
 	go func() { followed <- follow(inner, o.Side.Cluster, changed) }()
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
+	begun, away := false, false
 	for {
 		all, err := Status(ctx, o)
-		if ctx.Err() != nil {
+		if err == nil {
+			err = show(all)
+		}
+		switch {
+		case ctx.Err() != nil:
 			return nil
-		}
-		if err != nil {
+		case err == nil:
+			begun, away = true, false
+		case !begun || !unanswered(err):
 			return err
-		}
-		if err := show(all); err != nil {
-			return err
+		case !away:
+			away = true
+			lost(err)
 		}
 		select {
 		case <-ctx.Done():
@@ -46,6 +56,15 @@ func Watch(ctx context.Context, o StatusOptions, show func([]PeeringStatus) erro
 		case <-tick.C:
 		}
 	}
+}
+
+// unanswered reports whether an error says that an API server did not answer, or could not yet.
+func unanswered(err error) bool {
+	if cluster.Lost(err) || errors.Is(err, context.DeadlineExceeded) { // the latter is that of a single request
+		return true
+	}
+	_, unreached := errors.AsType[*cluster.ReachError](err)
+	return unreached && apierrors.ReasonForError(err) == metav1.StatusReasonUnknown
 }
 
 // follow sends for every change of a peering or a report, several at once as one, until ctx ends.
