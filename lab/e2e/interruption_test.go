@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"path/filepath"
 	"testing"
 
 	"liqonet.io/liqonet/lab"
@@ -30,9 +29,7 @@ func TestInterruption(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	program := filepath.Join(t.TempDir(), "liqoctl")
-	inRoot(ctx, t, l, "go", "build", "-trimpath", "-o", program, "./cmd/liqoctl")
-	t.Setenv("LIQOCTL", program)
+	t.Setenv("LIQOCTL", liqoctlProgram(t))
 	for _, test := range []string{
 		"TestLabRefused", "TestLabNoNodeReady", "TestLabKilled", "TestLabInterrupted", "TestLabKeep", "TestLabLostAndBack",
 		"TestLabRemovalKilled", "TestLabConnectedTwice",

@@ -5,9 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/netip"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -39,8 +36,7 @@ func TestIPAM(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := liqoctl{path: filepath.Join(t.TempDir(), "liqoctl"), lab: l}
-	inRoot(ctx, t, l, "go", "build", "-trimpath", "-o", c.path, "./cmd/liqoctl")
+	c := liqoctl{path: liqoctlProgram(t), lab: l}
 	kubectl(ctx, t, l, "a", "create", "namespace", "liqonet")
 	t.Run("processes acquire ranges", func(t *testing.T) { testProcesses(ctx, t, c) })
 	t.Run("none is free", func(t *testing.T) { testNoneFree(ctx, t, c) })
@@ -51,30 +47,6 @@ func TestIPAM(t *testing.T) {
 	} {
 		t.Run(test.what, func(t *testing.T) { runLabTest(ctx, t, l, test.pkg, test.name) })
 	}
-}
-
-// runLabTest runs a test of the root module that needs a lab.
-func runLabTest(ctx context.Context, t *testing.T, l *lab.Lab, pkg, name string) {
-	t.Helper()
-	short := fmt.Sprintf("-short=%t", os.Getenv(matrixVariable) == "")
-	out := inRoot(ctx, t, l, "go", "test", "-tags", "lab", "-count", "1", "-v", short, "-parallel", "12", "-run", "^"+name+"$", pkg)
-	if !strings.Contains(out, "--- PASS: "+name) {
-		t.Errorf("%s did not run", name)
-	}
-	t.Log(out)
-}
-
-// inRoot runs a program in the root of the repository, with the lab's kubeconfig, and returns what it says.
-func inRoot(ctx context.Context, t *testing.T, l *lab.Lab, argv ...string) string {
-	t.Helper()
-	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	cmd.Dir = filepath.Join("..", "..")
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+l.Kubeconfig(), "CGO_ENABLED=0")
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v: %v\n%s", argv, err, out)
-	}
-	return string(out)
 }
 
 // testProcesses runs 64 programs at once that each acquire a range, and again.

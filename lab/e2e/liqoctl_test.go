@@ -10,7 +10,6 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"testing"
 
@@ -25,35 +24,10 @@ type liqoctl struct {
 	kubeconfig string // "": the lab's, whose user may do everything
 }
 
-// newLiqoctl builds the program, and puts its image on every node of the lab, as a user without a registry would.
+// newLiqoctl returns the program for a lab, and puts its image on every node, as a user without a registry would.
 func newLiqoctl(ctx context.Context, t *testing.T, l *lab.Lab) liqoctl {
 	t.Helper()
-	return buildLiqoctl(ctx, t).in(ctx, t, l)
-}
-
-// buildLiqoctl builds the program and its image, for any number of labs.
-func buildLiqoctl(ctx context.Context, t *testing.T) liqoctl {
-	t.Helper()
-	c := liqoctl{path: filepath.Join(t.TempDir(), "liqoctl")}
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", c.path, "./cmd/liqoctl")
-	build.Dir = filepath.Join("..", "..") // the root of the repository
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build liqoctl: %v\n%s", err, out)
-	}
-	if out, err := exec.CommandContext(ctx, c.path, "image", "save", "-o", c.archive()).CombinedOutput(); err != nil {
-		t.Fatalf("save image: %v\n%s", err, out)
-	}
-	return c
-}
-
-// archive is the file of the program's image.
-func (c liqoctl) archive() string { return c.path + ".tar" }
-
-// in returns the program for a lab, whose nodes all have its image.
-func (c liqoctl) in(ctx context.Context, t *testing.T, l *lab.Lab) liqoctl {
-	t.Helper()
-	image, err := os.Open(c.archive())
+	image, err := os.Open(liqoctlImage(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,8 +35,7 @@ func (c liqoctl) in(ctx context.Context, t *testing.T, l *lab.Lab) liqoctl {
 	if err := l.Load(ctx, image); err != nil {
 		t.Fatal(err)
 	}
-	c.lab = l
-	return c
+	return liqoctl{path: liqoctlProgram(t), lab: l}
 }
 
 // run returns what the program prints on stdout, what it says on stderr, and its exit code.

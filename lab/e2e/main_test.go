@@ -15,6 +15,9 @@ import (
 func TestMain(m *testing.M) {
 	flag.Parse()
 	code := m.Run()
+	if err := removePrograms(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
 	if testing.Verbose() {
 		fmt.Fprint(os.Stdout, rights.table())
 	}

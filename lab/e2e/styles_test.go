@@ -24,7 +24,6 @@ const matrixVariable = "LIQONET_TEST_MATRIX"
 func TestStyles(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), buildTimeout)
 	defer cancel()
-	c := buildLiqoctl(ctx, t)
 	styles := spec.Pairwise()
 	if os.Getenv(matrixVariable) != "" {
 		styles = spec.Styles()
@@ -33,7 +32,7 @@ func TestStyles(t *testing.T) {
 		// The first with the last: neighbours in the list are much alike.
 		a, b := styles[i], styles[len(styles)-1-i]
 		t.Run(a.String()+" with "+b.String(), func(t *testing.T) {
-			c := testStyles(ctx, t, c, a, b, i%2 == 1)
+			c := testStyles(ctx, t, a, b, i%2 == 1)
 			if i == 0 {
 				t.Run("firewalls on nodes", func(t *testing.T) { testFirewall(ctx, t, c) })
 			}
@@ -42,7 +41,7 @@ func TestStyles(t *testing.T) {
 }
 
 // testStyles has packets of every kind cross between two clusters, whose nodes filter reverse paths strictly.
-func testStyles(ctx context.Context, t *testing.T, c liqoctl, a, b spec.Style, disjoint bool) liqoctl {
+func testStyles(ctx context.Context, t *testing.T, a, b spec.Style, disjoint bool) liqoctl {
 	t.Helper()
 	declared := spec.Spec{Clusters: []spec.Cluster{{Name: "a", Style: a}, {Name: "b", Style: b}}}
 	if disjoint {
@@ -50,7 +49,7 @@ func testStyles(ctx context.Context, t *testing.T, c liqoctl, a, b spec.Style, d
 	}
 	declared = declared.Complete()
 	l := startLab(ctx, t, "e2e-styles", declared)
-	c = c.in(ctx, t, l)
+	c := newLiqoctl(ctx, t, l)
 	for _, cluster := range []string{"a", "b"} {
 		for _, node := range nodesOf(ctx, t, l, cluster) {
 			inNode(ctx, t, c, node, "sysctl -qw net.ipv4.conf.all.rp_filter=1")
