@@ -11,6 +11,7 @@ import (
 // TestInterruption has liqoctl killed, interrupted and refused at every point, against two real control planes
 // whose nodes and helpers are played: what it writes and removes matters here, hundreds of times, not packets.
 func TestInterruption(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), buildTimeout)
 	defer cancel()
 	const name = "e2e-interruption"
@@ -29,7 +30,6 @@ func TestInterruption(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("LIQOCTL", liqoctlProgram(t))
 	for _, test := range []string{
 		"TestLabRefused", "TestLabNoNodeReady", "TestLabKilled", "TestLabInterrupted", "TestLabKeep", "TestLabLostAndBack",
 		"TestLabRemovalKilled", "TestLabConnectedTwice",

@@ -23,6 +23,7 @@ const (
 
 // TestIPAM has many writers of addresses at once, against one real API server.
 func TestIPAM(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), buildTimeout)
 	defer cancel()
 	const name = "e2e-ipam"

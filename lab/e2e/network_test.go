@@ -25,6 +25,7 @@ func sides(c connection) []side {
 // TestNetwork connects two clusters that use the same pod CIDR, from nothing to nothing. Who looks, connects and
 // installs are three users, each with the printed roles and nothing else.
 func TestNetwork(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), buildTimeout)
 	defer cancel()
 	declared := spec.Default()
@@ -107,6 +108,7 @@ func checkFirst(t *testing.T, conn connection) {
 // them carries less than the links of their nodes. All that is there before is compared with what is there after,
 // however a connection ends.
 func TestNetworkDisjoint(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), buildTimeout)
 	defer cancel()
 	declared := spec.Spec{Clusters: []spec.Cluster{

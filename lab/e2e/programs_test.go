@@ -78,7 +78,7 @@ func runLabTest(ctx context.Context, t *testing.T, l *lab.Lab, pkg, name string)
 	short := fmt.Sprintf("-test.short=%t", os.Getenv(matrixVariable) == "")
 	cmd := exec.CommandContext(ctx, binary, "-test.v", short, "-test.parallel", "12", "-test.timeout", "20m", "-test.run", "^"+name+"$")
 	cmd.Dir = filepath.Join(root, pkg)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+l.Kubeconfig())
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+l.Kubeconfig(), "LIQOCTL="+liqoctlProgram(t))
 	out, err := cmd.CombinedOutput()
 	t.Log(string(out))
 	if err != nil {

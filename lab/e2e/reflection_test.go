@@ -20,6 +20,7 @@ const exposedToB = "192.0.2.17"
 // TestReflection connects three clusters that use the same pod CIDR, each with each, and compares what `ipam
 // translate` answers with what packets bear.
 func TestReflection(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), buildTimeout)
 	defer cancel()
 	l := startLab(ctx, t, "e2e-reflection", spec.Spec{Clusters: []spec.Cluster{{Name: "a", Nodes: 2}, {Name: "b", Nodes: 1}, {Name: "c", Nodes: 1}}})

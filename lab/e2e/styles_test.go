@@ -22,6 +22,7 @@ const matrixVariable = "LIQONET_TEST_MATRIX"
 
 // TestStyles connects clusters whose network plugins and kube-proxies treat packets in different ways.
 func TestStyles(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), buildTimeout)
 	defer cancel()
 	styles := spec.Pairwise()
