@@ -1,6 +1,7 @@
 package capture_test
 
 import (
+	"bytes"
 	"net"
 	"net/netip"
 	"testing"
@@ -35,7 +36,10 @@ func TestCapture(t *testing.T) {
 	seen := make(chan capture.Packet, 100)
 	c, err := capture.Start(u.Router.Path(), []string{"br-a", "br-b"}, func(p capture.Packet) {
 		if p.Type == capture.IPv4 {
-			p.Payload = append([]byte(nil), p.Payload...)
+			p.Payload = bytes.Clone(p.Payload) // the next frame is read over it
+			if p.Quoted != nil {
+				p.Quoted.Payload = bytes.Clone(p.Quoted.Payload)
+			}
 			seen <- p
 		}
 	})
