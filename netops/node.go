@@ -124,12 +124,17 @@ func (c NodeConfig) peerCIDRs() []netip.Prefix {
 	return ranges(all)
 }
 
-// firewall is a node's nftables table. Order on the postrouting hook: guard, then the mark is cleared, then the
-// source is bound before any CNI's masquerade: a binding ends the kernel's search for one, an accept does not.
+// Names of the sets of a node's table.
+const (
+	setPeers            = "peers"             // every peer, as this side calls it
+	setPods             = "pods"              // pods of this node
+	setGateways         = "gateways"          // pods of gateways: the far ends of the overlay
+	setEndpoints        = "endpoints"         // of peers' tunnels, where they are among setPeers
+	setGatewayAddresses = "gateway-addresses" // internal ones, from which gateways ask
+)
+
+// firewall is a node's nftables table.
 func (c NodeConfig) firewall() nft.Table {
-	const (
-		peers, pods, gateways, endpoints = "peers", "pods", "gateways", "endpoints"
-	)
 	var gatewayPods, gatewayAddresses, captured []netip.Prefix
 	taken := c.peerCIDRs()
 	for _, p := range c.Peers {
@@ -139,54 +144,60 @@ func (c NodeConfig) firewall() nft.Table {
 		}
 		gatewayAddresses = append(gatewayAddresses, host(p.Gateway))
 	}
-	overlay := nft.UDPDPort(c.Overlay.Port)
 	return nft.Table{
 		Name: Table,
 		Sets: []nft.Set{
-			{Name: peers, Elements: taken},
-			{Name: pods, Elements: ranges(c.Pods)},
-			{Name: gateways, Elements: ranges(gatewayPods)},
-			{Name: endpoints, Elements: ranges(captured)},
-			{Name: "gateway-addresses", Elements: ranges(gatewayAddresses)},
+			{Name: setPeers, Elements: taken},
+			{Name: setPods, Elements: ranges(c.Pods)},
+			{Name: setGateways, Elements: ranges(gatewayPods)},
+			{Name: setEndpoints, Elements: ranges(captured)},
+			{Name: setGatewayAddresses, Elements: ranges(gatewayAddresses)},
 		},
-		Chains: []nft.Chain{
-			// No rule of a CNI or of kube-proxy translates the overlay's own packets.
-			{Name: "overlay-in", Hook: &nft.Hook{Type: "filter", Point: "prerouting", Priority: priorityRaw}, Rules: []nft.Rule{
-				{overlay, nft.SAddrIn(gateways), nft.NoTrack()},
-				{overlay, nft.DAddrIn(gateways), nft.NoTrack()},
-			}},
-			{Name: "overlay-out", Hook: &nft.Hook{Type: "filter", Point: "output", Priority: priorityRaw}, Rules: []nft.Rule{
-				{overlay, nft.DAddrIn(gateways), nft.NoTrack()},
-			}},
-			{Name: "input", Hook: &nft.Hook{Type: "filter", Point: "input", Priority: -10}, Rules: []nft.Rule{
-				{overlay, nft.SAddrIn(gateways), nft.Accept()},
-				{overlay, nft.Counter(), nft.Drop()},
-				{nft.IIfNot(Overlay), nft.Accept()},
-				{nft.UDPDPort(EchoPort), nft.Jump("echo")},
-				{nft.CTState(nft.Established, nft.Related), nft.Accept()},
-				{nft.DAddr(host(c.Internal)), nft.ICMPType(icmpRequest), nft.Accept()},
-				{nft.Counter(), nft.Drop()},
-			}},
-			{Name: "echo", Rules: c.echoes("gateway-addresses")},
-			{Name: "forward", Hook: &nft.Hook{Type: "filter", Point: "forward", Priority: -10}, Rules: []nft.Rule{
-				{nft.IIfNot(Overlay), nft.Accept()},
-				{nft.CTState(nft.Established, nft.Related), nft.Accept()},
-				{nft.DAddrIn(gateways), nft.Counter(), nft.Drop()}, // pods, too, but not for a peer
-				{nft.SAddrIn(peers), nft.DAddrIn(pods), nft.Accept()},
-				{nft.Counter(), nft.Drop()},
-			}},
-			// Traffic for a peer leaves by the overlay or not at all; a gateway's own packets carry the tunnel, in UDP, whose
-			// other end may have an address of the peer's.
-			{Name: "guard", Hook: &nft.Hook{Type: "filter", Point: "postrouting", Priority: priorityGuard}, Rules: []nft.Rule{
-				{nft.OIf(Overlay), nft.SetMark(0), nft.Accept()},
-				{nft.DAddrIn(peers), nft.SAddrIn(gateways), nft.DAddrIn(endpoints), nft.Protocol(nft.UDP), nft.Accept()},
-				{nft.DAddrIn(peers), nft.Counter(), nft.Drop()},
-			}},
-			{Name: "source", Hook: &nft.Hook{Type: "nat", Point: "postrouting", Priority: priorityKeep}, Rules: []nft.Rule{
-				{nft.OIf(Overlay), nft.SAddrIn(pods), nft.SNATKeep()},
-				{nft.OIf(Overlay), nft.SNAT(c.Internal)},
-			}},
-		},
+		Chains: c.chains(),
+	}
+}
+
+// chains are those of a node's table. Order on the postrouting hook: guard, then the mark is cleared, then the source
+// is bound before any CNI's masquerade: a binding ends the kernel's search for one, an accept does not.
+func (c NodeConfig) chains() []nft.Chain {
+	overlay := nft.UDPDPort(c.Overlay.Port)
+	return []nft.Chain{
+		// No rule of a CNI or of kube-proxy translates the overlay's own packets.
+		{Name: "overlay-in", Hook: &nft.Hook{Type: "filter", Point: "prerouting", Priority: priorityRaw}, Rules: []nft.Rule{
+			{overlay, nft.SAddrIn(setGateways), nft.NoTrack()},
+			{overlay, nft.DAddrIn(setGateways), nft.NoTrack()},
+		}},
+		{Name: "overlay-out", Hook: &nft.Hook{Type: "filter", Point: "output", Priority: priorityRaw}, Rules: []nft.Rule{
+			{overlay, nft.DAddrIn(setGateways), nft.NoTrack()},
+		}},
+		{Name: "input", Hook: &nft.Hook{Type: "filter", Point: "input", Priority: -10}, Rules: []nft.Rule{
+			{overlay, nft.SAddrIn(setGateways), nft.Accept()},
+			{overlay, nft.Counter(), nft.Drop()},
+			{nft.IIfNot(Overlay), nft.Accept()},
+			{nft.UDPDPort(EchoPort), nft.Jump("echo")},
+			{nft.CTState(nft.Established, nft.Related), nft.Accept()},
+			{nft.DAddr(host(c.Internal)), nft.ICMPType(icmpRequest), nft.Accept()},
+			{nft.Counter(), nft.Drop()},
+		}},
+		{Name: "echo", Rules: c.echoes(setGatewayAddresses)},
+		{Name: "forward", Hook: &nft.Hook{Type: "filter", Point: "forward", Priority: -10}, Rules: []nft.Rule{
+			{nft.IIfNot(Overlay), nft.Accept()},
+			{nft.CTState(nft.Established, nft.Related), nft.Accept()},
+			{nft.DAddrIn(setGateways), nft.Counter(), nft.Drop()}, // pods, too, but not for a peer
+			{nft.SAddrIn(setPeers), nft.DAddrIn(setPods), nft.Accept()},
+			{nft.Counter(), nft.Drop()},
+		}},
+		// Traffic for a peer leaves by the overlay or not at all; a gateway's own packets carry the tunnel, in UDP, whose
+		// other end may have an address of the peer's.
+		{Name: "guard", Hook: &nft.Hook{Type: "filter", Point: "postrouting", Priority: priorityGuard}, Rules: []nft.Rule{
+			{nft.OIf(Overlay), nft.SetMark(0), nft.Accept()},
+			{nft.DAddrIn(setPeers), nft.SAddrIn(setGateways), nft.DAddrIn(setEndpoints), nft.Protocol(nft.UDP), nft.Accept()},
+			{nft.DAddrIn(setPeers), nft.Counter(), nft.Drop()},
+		}},
+		{Name: "source", Hook: &nft.Hook{Type: "nat", Point: "postrouting", Priority: priorityKeep}, Rules: []nft.Rule{
+			{nft.OIf(Overlay), nft.SAddrIn(setPods), nft.SNATKeep()},
+			{nft.OIf(Overlay), nft.SNAT(c.Internal)},
+		}},
 	}
 }
 
