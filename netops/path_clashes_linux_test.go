@@ -57,17 +57,23 @@ func expectTwin(t *testing.T, a, b side, address netip.Addr) {
 	}
 }
 
-// TestEndpointAmongPods joins clusters where nodes of the server have addresses of its pod CIDR, as in flat
-// networks: the client's own tunnel packets are not taken for traffic to pods.
-func TestEndpointAmongPods(t *testing.T) {
+// nodesAmongPods joins clusters where nodes of the server have addresses of its pod CIDR, as in flat networks.
+func nodesAmongPods(t *testing.T, kind LinkKind) (client, server side) {
+	t.Helper()
 	l := layout{
 		podsA: prefixes("10.245.0.0/16"), podsB: prefixes("10.244.0.0/16"),
 		seenA: prefixes("10.245.0.0/16"), seenB: prefixes("10.244.0.0/16"),
 	}
+	a, b := l.build(t, func(_, b *side) { b.nodeNetwork = netip.MustParsePrefix("10.244.250.0/24") })
+	join(kind, a, b)
+	return a, b
+}
+
+// TestEndpointAmongPods: the client's own tunnel packets are not taken for traffic to pods.
+func TestEndpointAmongPods(t *testing.T) {
 	for _, kind := range overlays() {
 		t.Run(string(kind), func(t *testing.T) {
-			a, b := l.build(t, func(_, b *side) { b.nodeNetwork = netip.MustParsePrefix("10.244.250.0/24") })
-			join(kind, a, b)
+			a, b := nodesAmongPods(t, kind)
 			expectAll(t, a, b)
 			expectAll(t, b, a)
 		})

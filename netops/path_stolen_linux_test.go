@@ -11,14 +11,9 @@ import (
 // TestStolenGateway has a gateway tell the nodes that it is where a pod of theirs is, and that it hears its peer among
 // the peer's pods: nothing that the pod sends to the peer leaves in the clear, but datagrams to that one address.
 func TestStolenGateway(t *testing.T) {
-	l := layout{
-		podsA: prefixes("10.245.0.0/16"), podsB: prefixes("10.244.0.0/16"),
-		seenA: prefixes("10.245.0.0/16"), seenB: prefixes("10.244.0.0/16"),
-	}
 	for _, kind := range overlays() {
 		t.Run(string(kind), func(t *testing.T) {
-			a, b := l.build(t, func(_, b *side) { b.nodeNetwork = netip.MustParsePrefix("10.244.250.0/24") })
-			join(kind, a, b)
+			a, b := nodesAmongPods(t, kind)
 			victim, endpoint := a.nodes[1], b.node(0)
 			victim.config.Peers[0].Pod, victim.config.Peers[0].Endpoints = a.pod(1), []netip.Addr{endpoint}
 			victim.follow()
