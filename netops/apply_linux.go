@@ -92,7 +92,7 @@ func (r *run) index(name string) (int, error) {
 	if index, ok := r.indexes[name]; ok {
 		return index, nil
 	}
-	link, err := r.library.LinkByName(name)
+	link, err := r.handle.LinkByName(name)
 	if errors.As(err, &netlink.LinkNotFoundError{}) {
 		return 0, fmt.Errorf("link %s: %w", name, unix.ENODEV)
 	}
@@ -115,7 +115,7 @@ func (r *run) link(op Op, l Link) error {
 	}
 	if op == Remove {
 		delete(r.indexes, l.Name)
-		return r.library.LinkDel(&netlink.Device{LinkAttrs: netlink.LinkAttrs{Index: index}})
+		return r.handle.LinkDel(&netlink.Device{LinkAttrs: netlink.LinkAttrs{Index: index}})
 	}
 	return r.configureLink(l, index)
 }
@@ -129,9 +129,9 @@ func (r *run) address(op Op, a Address) error {
 	addr := &netlink.Addr{IPNet: &net.IPNet{IP: ip.AsSlice(), Mask: net.CIDRMask(a.Prefix.Bits(), ip.BitLen())}}
 	addr.Broadcast = net.IPv4zero // none
 	if op == Remove {
-		return r.library.AddrDel(link, addr)
+		return r.handle.AddrDel(link, addr)
 	}
-	return r.library.AddrAdd(link, addr)
+	return r.handle.AddrAdd(link, addr)
 }
 
 func (r *run) neighbour(op Op, n Neighbour) error {
@@ -147,9 +147,9 @@ func (r *run) neighbour(op Op, n Neighbour) error {
 		HardwareAddr: n.MAC,
 	}
 	if op == Remove {
-		return r.library.NeighDel(entry)
+		return r.handle.NeighDel(entry)
 	}
-	return r.library.NeighSet(entry)
+	return r.handle.NeighSet(entry)
 }
 
 func (r *run) nexthop(op Op, n Nexthop) error {

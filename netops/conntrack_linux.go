@@ -17,7 +17,7 @@ func (k *Kernel) FlushConntrack(ranges []netip.Prefix) error {
 		return nil
 	}
 	err := consistently(func() error {
-		_, err := k.library.ConntrackDeleteFilters(netlink.ConntrackTable, unix.AF_INET, flowsIn(ranges))
+		_, err := k.handle.ConntrackDeleteFilters(netlink.ConntrackTable, unix.AF_INET, flowsIn(ranges))
 		return err
 	})
 	if err != nil {

@@ -15,7 +15,7 @@ func TestFlushConntrack(t *testing.T) {
 	k := ns.kernel()
 	remember := func(port uint16, src, dst, replySrc, replyDst string) {
 		t.Helper()
-		err := k.library.ConntrackCreate(netlink.ConntrackTable, unix.AF_INET, &netlink.ConntrackFlow{
+		err := k.handle.ConntrackCreate(netlink.ConntrackTable, unix.AF_INET, &netlink.ConntrackFlow{
 			FamilyType: unix.AF_INET,
 			TimeOut:    600,
 			Forward:    tuple(src, dst, port, 80),
@@ -33,7 +33,7 @@ func TestFlushConntrack(t *testing.T) {
 	if err := k.FlushConntrack([]netip.Prefix{netip.MustParsePrefix("10.11.0.0/16")}); err != nil {
 		t.Fatal(err)
 	}
-	flows, err := k.library.ConntrackTableList(netlink.ConntrackTable, unix.AF_INET)
+	flows, err := k.handle.ConntrackTableList(netlink.ConntrackTable, unix.AF_INET)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,10 +15,10 @@ import (
 // Kernel is the network configuration of one network namespace. It needs CAP_NET_ADMIN there and nothing else.
 // It is for one goroutine at a time, but for Watch, which goes on by itself.
 type Kernel struct {
-	netns   int // file descriptor of the namespace, -1: the one of the process
-	library *netlink.Handle
-	route   *routeSocket
-	nft     *nft.Conn
+	netns  int // file descriptor of the namespace, -1: the one of the process
+	handle *netlink.Handle
+	route  *routeSocket
+	nft    *nft.Conn
 }
 
 // current stands for the namespace in which the calling thread is.
@@ -38,7 +38,7 @@ func OpenAt(netnsFD int) (*Kernel, error) {
 }
 
 func (k *Kernel) open() (err error) {
-	k.library, err = netlink.NewHandleAt(netns.NsHandle(k.netns), unix.NETLINK_ROUTE, unix.NETLINK_NETFILTER)
+	k.handle, err = netlink.NewHandleAt(netns.NsHandle(k.netns), unix.NETLINK_ROUTE, unix.NETLINK_NETFILTER)
 	if err != nil {
 		return err
 	}
@@ -52,8 +52,8 @@ func (k *Kernel) open() (err error) {
 // Close ends the connections to the kernel. What is configured stays.
 func (k *Kernel) Close() error {
 	var errs []error
-	if k.library != nil {
-		k.library.Close()
+	if k.handle != nil {
+		k.handle.Close()
 	}
 	if k.route != nil {
 		errs = append(errs, k.route.conn.Close())

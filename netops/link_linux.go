@@ -20,9 +20,9 @@ func (k *Kernel) createLink(l Link) error {
 	attrs.Name, attrs.HardwareAddr, attrs.MTU = l.Name, l.MAC, l.MTU
 	switch l.Kind {
 	case KindVXLAN:
-		return k.library.LinkAdd(&netlink.Vxlan{LinkAttrs: attrs, FlowBased: true, Port: int(l.Port)})
+		return k.handle.LinkAdd(&netlink.Vxlan{LinkAttrs: attrs, FlowBased: true, Port: int(l.Port)})
 	case KindGeneve:
-		return k.library.LinkAdd(&netlink.Geneve{LinkAttrs: attrs, FlowBased: true, Dport: l.Port})
+		return k.handle.LinkAdd(&netlink.Geneve{LinkAttrs: attrs, FlowBased: true, Dport: l.Port})
 	}
 	return fmt.Errorf("no way to make a link of kind %q", l.Kind)
 }
@@ -32,14 +32,14 @@ func (k *Kernel) createLink(l Link) error {
 func (k *Kernel) configureLink(l Link, linkIndex int) error {
 	handle := &netlink.Device{LinkAttrs: netlink.LinkAttrs{Index: linkIndex}}
 	if l.MTU != 0 {
-		if err := k.library.LinkSetMTU(handle, l.MTU); err != nil {
+		if err := k.handle.LinkSetMTU(handle, l.MTU); err != nil {
 			return fmt.Errorf("set MTU: %w", err)
 		}
 	}
 	if err := k.route.configure(l, linkIndex); err != nil {
 		return err
 	}
-	return k.library.LinkSetUp(handle)
+	return k.handle.LinkSetUp(handle)
 }
 
 // links reads all links of the namespace, by index.

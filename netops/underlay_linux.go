@@ -40,7 +40,7 @@ func PathTo(dst netip.Addr) (Path, error) {
 // SmallestMTU returns the size in bytes of the largest packet that fits every route of the main table to something
 // within the ranges, such as to the pods of each node by the network plugin's own tunnel; 0: there is no such route.
 func (k *Kernel) SmallestMTU(within []netip.Prefix) (int, error) {
-	links, err := k.library.LinkList()
+	links, err := k.handle.LinkList()
 	if err != nil {
 		return 0, fmt.Errorf("read links: %w", err)
 	}
