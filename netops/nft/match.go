@@ -38,7 +38,8 @@ func (p Proto) String() string {
 // matchReg is the register in which matches put what they compare.
 const matchReg = unix.NFT_REG_1
 
-// IIf matches packets that came in through the named interface.
+// IIf matches packets that came in through the named interface. To compare names costs each packet more than to
+// compare groups, see IIfGroup.
 func IIf(name string) Expr { return matchInterface("iifname", expr.MetaKeyIIFNAME, expr.CmpOpEq, name) }
 
 // OIf matches packets that leave through the named interface.
@@ -64,6 +65,39 @@ func matchInterface(word string, key expr.MetaKey, op expr.CmpOp, name string) E
 	return Expr{text: text, code: []expr.Any{
 		&expr.Meta{Key: key, Register: matchReg},
 		&expr.Cmp{Op: op, Register: matchReg, Data: padded},
+	}}
+}
+
+// IIfGroup matches packets that came in through an interface of the group.
+func IIfGroup(group uint32) Expr {
+	return matchGroup("iifgroup", expr.MetaKeyIIFGROUP, expr.CmpOpEq, group)
+}
+
+// OIfGroup matches packets that leave through an interface of the group.
+func OIfGroup(group uint32) Expr {
+	return matchGroup("oifgroup", expr.MetaKeyOIFGROUP, expr.CmpOpEq, group)
+}
+
+// IIfGroupNot matches packets that came in through an interface that is not of the group.
+func IIfGroupNot(group uint32) Expr {
+	return matchGroup("iifgroup", expr.MetaKeyIIFGROUP, expr.CmpOpNeq, group)
+}
+
+// OIfGroupNot matches packets that leave through an interface that is not of the group.
+func OIfGroupNot(group uint32) Expr {
+	return matchGroup("oifgroup", expr.MetaKeyOIFGROUP, expr.CmpOpNeq, group)
+}
+
+// matchGroup compares the number of a group of interfaces. Group 0 has a name, and all interfaces that nobody put into
+// another: no rule can mean it.
+func matchGroup(word string, key expr.MetaKey, op expr.CmpOp, group uint32) Expr {
+	text := fmt.Sprintf("%s %s%d", word, opText(op), group)
+	if group == 0 {
+		return Expr{err: fmt.Errorf("%s: every interface is of this group by default", text)}
+	}
+	return Expr{text: text, code: []expr.Any{
+		&expr.Meta{Key: key, Register: matchReg},
+		&expr.Cmp{Op: op, Register: matchReg, Data: binaryutil.NativeEndian.PutUint32(group)},
 	}}
 }
 

@@ -155,6 +155,10 @@ func TestMatches(t *testing.T) {
 	}{
 		{Rule{IIf("left")}, Rule{IIf("lef")}},
 		{Rule{OIfNot("left")}, Rule{OIfNot("right")}},
+		{Rule{IIfGroup(linkGroup("left"))}, Rule{IIfGroup(linkGroup("right"))}},
+		{Rule{OIfGroup(linkGroup("right"))}, Rule{OIfGroup(linkGroup("left"))}},
+		{Rule{IIfGroupNot(linkGroup("right"))}, Rule{IIfGroupNot(linkGroup("left"))}},
+		{Rule{OIfGroupNot(linkGroup("left"))}, Rule{OIfGroupNot(linkGroup("right"))}},
 		{Rule{SAddr(p("10.1.0.0/23"))}, Rule{SAddr(p("10.1.0.0/30"))}},
 		{Rule{DAddr(p("10.2.0.0/16"))}, Rule{DAddr(p("10.3.0.0/16"))}},
 		{Rule{SAddr(p("0.0.0.0/0"))}, Rule{SAddrNot(p("0.0.0.0/0"))}},

@@ -101,6 +101,8 @@ func filterRules() []Rule {
 	return []Rule{
 		{IIf("lqn-overlay"), OIf("lqn-tunnel"), Accept()},
 		{IIfNot("lqn-overlay"), OIfNot("a.name-of_15chr"), Counter(), Drop()},
+		{IIfGroup(19457), OIfGroup(1), Accept()},
+		{IIfGroupNot(0x4c02), OIfGroupNot(1<<32 - 1), Counter(), Drop()},
 		{SAddr(p("10.0.0.0/8")), DAddr(p("10.1.2.3/32"))},
 		{DAddr(p("10.1.2.0/23")), SAddrNot(p("10.1.2.0/24"))},
 		{SAddr(p("0.0.0.0/0")), DAddr(p("128.0.0.0/1"))},
@@ -170,6 +172,8 @@ func TestInvalid(t *testing.T) {
 		{"not an interface name", chain(Rule{IIf("")})},
 		{"not an interface name", chain(Rule{OIfNot("a*")})},
 		{"not an interface name", chain(Rule{OIf("a name of 16 chr")})},
+		{"iifgroup 0: every interface", chain(Rule{IIfGroup(0)})},
+		{"oifgroup != 0: every interface", chain(Rule{OIfGroupNot(0)})},
 		{"@th,96,24 0x1000000: a virtual network has 24 bits", chain(Rule{OverlayID(1 << 24)})},
 		{"meta l4proto 0: not a transport protocol", chain(Rule{Protocol(0)})},
 		{"tcp dport 1: the rule matches protocol udp already", chain(Rule{UDPDPort(2), TCPDPort(1)})},

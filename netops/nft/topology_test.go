@@ -50,7 +50,7 @@ func (top topology) connect(name string, end namespace, routerIP, endIP string) 
 	t.Helper()
 	top.router.do(func() error {
 		return netlink.LinkAdd(&netlink.Veth{
-			LinkAttrs: netlink.LinkAttrs{Name: name}, PeerName: "eth0",
+			LinkAttrs: netlink.LinkAttrs{Name: name, Group: linkGroup(name)}, PeerName: "eth0",
 			PeerNamespace: netlink.NsFd(int(end.file.Fd())),
 		})
 	})
@@ -78,6 +78,9 @@ func (top topology) connect(name string, end namespace, routerIP, endIP string) 
 	up(top.router, name, routerIP, "")
 	up(end, "eth0", endIP, netip.MustParsePrefix(routerIP).Addr().String())
 }
+
+// linkGroup is the group of a router's link.
+func linkGroup(link string) uint32 { return map[string]uint32{"left": 0x4c01, "right": 0x4c02}[link] }
 
 // apply gives the router a table of one chain after another.
 func (top topology) apply(chains ...Chain) {

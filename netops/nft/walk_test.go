@@ -42,6 +42,7 @@ func randomTable(r *rand.Rand) Table {
 		{SAddrIn("a"), Drop()},
 		{DAddrIn("b"), Counter(), Return()},
 		{ICMPType(0, 8), Jump("called")},
+		{IIfGroup(19457), OIfGroupNot(19458), Counter()},
 		{UDPDPort(6091), OverlayID(77), SetMark(3)},
 		{UDPBegins("LQNE"), Counter()},
 		{CTState(Established, Related), Accept(), Comment("answers")},
