@@ -61,6 +61,8 @@ func (r *run) step(s Step) error {
 	switch o := s.Object.(type) {
 	case Link:
 		return r.link(s.Op, o)
+	case Membership:
+		return r.expel(o)
 	case Address:
 		return r.address(s.Op, o)
 	case Neighbour:
@@ -118,6 +120,15 @@ func (r *run) link(op Op, l Link) error {
 		return r.handle.LinkDel(&netlink.Device{LinkAttrs: netlink.LinkAttrs{Index: index}})
 	}
 	return r.configureLink(l, index)
+}
+
+// expel puts a link into the group in which all are by default.
+func (r *run) expel(m Membership) error {
+	index, err := r.index(m.Link)
+	if err != nil {
+		return err
+	}
+	return r.handle.LinkSetGroup(&netlink.Device{LinkAttrs: netlink.LinkAttrs{Index: index}}, 0)
 }
 
 func (r *run) address(op Op, a Address) error {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -46,6 +47,24 @@ func TestApply(t *testing.T) {
 		told = ns.ip("route get 10.11.5.6")
 		if !strings.Contains(told, "via 10.80.128.1") || !strings.Contains(told, "mtu 1370") {
 			t.Errorf("route to the first peer:\n%s", told)
+		}
+	})
+}
+
+// TestMadeInItsGroup: rules know a link by its group, so there is no moment in which it has none.
+func TestMadeInItsGroup(t *testing.T) {
+	eachOverlay(t, func(t *testing.T, kind LinkKind) {
+		k := newNamespace(t).kernel()
+		if err := k.createLink(withKind(nodeLike(), kind).Links[0]); err != nil {
+			t.Fatal(err)
+		}
+		have, err := k.Observe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := slices.IndexFunc(have.Links, func(l Link) bool { return l.Name == Overlay })
+		if i < 0 || have.Links[i].Group != GroupOverlay || !have.Links[i].Down {
+			t.Errorf("links %v, want one of group %d that is not up", have.Links, GroupOverlay)
 		}
 	})
 }

@@ -11,7 +11,8 @@ import (
 //
 // The order keeps the guard closed: routes that refuse and the firewall come before whatever lets a packet
 // through, and everything comes before what uses it: rules, links, addresses, neighbours, nexthops, routes.
-// (A rule for a table that only refuses yet is part of the guard.) Removal is the mirror image, the guard last.
+// (A rule for a table that only refuses yet is part of the guard.) Before all that, links of others leave the groups by
+// which the firewall knows ours. Removal is the mirror image, the guard last.
 // What is wanted is added before what is not wanted goes.
 func Diff(have, want State) Plan {
 	c := compare(have, canonical(want))
@@ -70,6 +71,7 @@ func compare(have, want State) changes {
 
 // create appends the steps that make or change something.
 func (c changes) create(p *Plan) {
+	put(p, Remove, c.links.expel)
 	put(p, Add, only(c.refusals.add, Route.refuses))
 	put(p, Replace, only(c.refusals.change, Route.refuses))
 	if !c.unguarded && !c.firewall.Empty() {

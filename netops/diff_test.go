@@ -21,7 +21,8 @@ var update = flag.Bool("update", false, "write the golden files anew")
 func nodeLike() State {
 	return State{
 		Links: []Link{{
-			Name: Overlay, Kind: KindVXLAN, MAC: net.HardwareAddr{2, 0, 10, 80, 0, 1}, MTU: 1450, Port: 6091, Forwarding: true,
+			Name: Overlay, Kind: KindVXLAN, MAC: net.HardwareAddr{2, 0, 10, 80, 0, 1}, MTU: 1450, Port: 6091,
+			Group: GroupOverlay, Forwarding: true,
 		}},
 		Addresses: []Address{{Overlay, netip.MustParsePrefix("10.80.0.1/32")}},
 		Neighbours: []Neighbour{
@@ -73,9 +74,16 @@ func TestPlans(t *testing.T) {
 		"gateway-moves": {nodeLike(), change(func(s *State) {
 			s.Nexthops[0] = gatewayA("10.244.2.9")
 		})},
-		"link-mtu":      {nodeLike(), change(func(s *State) { s.Links[0].MTU = 1400 })},
-		"link-port":     {nodeLike(), change(func(s *State) { s.Links[0].Port = 6092 })},
-		"link-down":     {change(func(s *State) { s.Links[0].Down = true }), nodeLike()},
+		"link-mtu":  {nodeLike(), change(func(s *State) { s.Links[0].MTU = 1400 })},
+		"link-port": {nodeLike(), change(func(s *State) { s.Links[0].Port = 6092 })},
+		"link-down": {change(func(s *State) { s.Links[0].Down = true }), nodeLike()},
+		"link-group": {
+			change(func(s *State) {
+				s.Links[0].Group = GroupTunnel
+				s.Links = append(s.Links, Link{Name: "eth0", Kind: KindDevice, Group: GroupOverlay}, Link{Name: "eth1", Kind: KindDevice, Group: 7})
+			}),
+			change(func(s *State) { s.Links = append(s.Links, Link{Name: "eth0", Kind: KindDevice}) }),
+		},
 		"link-absent":   {State{}, tunnel(true)},
 		"route-refuses": {nodeLike(), change(func(s *State) { s.Routes[0].Type, s.Routes[0].Nexthop = Unreachable, 0 })},
 		"address-moves": {nodeLike(), change(func(s *State) { s.Addresses[0].Prefix = netip.MustParsePrefix("10.80.0.2/32") })},

@@ -54,7 +54,8 @@ func (l Link) compare(o Link) int { return strings.Compare(l.Name, o.Name) }
 
 func (l Link) matches(want Link) bool {
 	return l.sameMake(want) && !l.Down && (!l.LinkLocal || !l.ours()) &&
-		(want.MTU == 0 || l.MTU == want.MTU) && (!want.Forwarding || l.Forwarding) && (!want.MarkedPath || l.MarkedPath)
+		(want.MTU == 0 || l.MTU == want.MTU) && (want.Group == 0 || l.Group == want.Group) &&
+		(!want.Forwarding || l.Forwarding) && (!want.MarkedPath || l.MarkedPath)
 }
 
 // sameMake reports whether what cannot be changed on an existing link is as wanted.
@@ -108,16 +109,18 @@ func (r Rule) selectors() int {
 
 func (r Rule) matches(Rule) bool { return true }
 
-// linkDelta is what differs between the links. remake has links, as they are, that must be deleted and added.
+// linkDelta is what differs between the links. remake has links, as they are, that must be deleted and added, expel
+// those that are in a group of ours and should be in none.
 type linkDelta struct {
 	add, change, remake, remove []Link
+	expel                       []Membership
 }
 
 // compareLinks tells links that can be changed from those that must be made again, and leaves alone the devices
 // that nobody wants configured.
 func compareLinks(have, want []Link) linkDelta {
 	d := difference(have, want)
-	changed := linkDelta{remove: only(d.remove, func(l Link) bool { return l.Kind != KindDevice })}
+	changed := linkDelta{remove: only(d.remove, func(l Link) bool { return l.Kind != KindDevice }), expel: strangers(have, want)}
 	for _, l := range d.add {
 		if l.Kind == KindDevice {
 			changed.change = append(changed.change, l)
@@ -136,6 +139,21 @@ func compareLinks(have, want []Link) linkDelta {
 	}
 	return changed
 }
+
+// strangers are the links in groups of ours that are not wanted there. Those that go altogether are none.
+func strangers(have, want []Link) []Membership {
+	var found []Membership
+	for _, h := range inOrder(have) {
+		i := slices.IndexFunc(want, func(w Link) bool { return w.Name == h.Name })
+		belongs, goes := i >= 0 && want[i].Group != 0, i < 0 && h.Kind != KindDevice
+		if isOurGroup(h.Group) && !belongs && !goes {
+			found = append(found, Membership{Link: h.Name, Group: h.Group})
+		}
+	}
+	return found
+}
+
+func isOurGroup(group uint32) bool { return group == GroupOverlay || group == GroupTunnel }
 
 // canonical is the state as the kernel would tell it: prefixes without host bits, "any" without a prefix, every
 // rule by name.

@@ -93,7 +93,7 @@ func GatewayState(c GatewayConfig) State {
 	s := State{
 		Links: []Link{
 			c.Overlay.link(c.Internal),
-			{Name: Tunnel, Kind: KindDevice, Forwarding: true, MarkedPath: len(c.Exposed) > 0},
+			{Name: Tunnel, Kind: KindDevice, Group: GroupTunnel, Forwarding: true, MarkedPath: len(c.Exposed) > 0},
 		},
 		Addresses: []Address{
 			{Link: Overlay, Prefix: host(c.Internal)},

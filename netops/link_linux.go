@@ -14,10 +14,10 @@ import (
 // skipStats is RTEXT_FILTER_SKIP_STATS of linux/rtnetlink.h: links without their counters.
 const skipStats = 1 << 3
 
-// createLink makes an overlay link. It is not up yet.
+// createLink makes an overlay link. It is not up yet, and in its group from the first moment.
 func (k *Kernel) createLink(l Link) error {
 	attrs := netlink.NewLinkAttrs()
-	attrs.Name, attrs.HardwareAddr, attrs.MTU = l.Name, l.MAC, l.MTU
+	attrs.Name, attrs.HardwareAddr, attrs.MTU, attrs.Group = l.Name, l.MAC, l.MTU, l.Group
 	switch l.Kind {
 	case KindVXLAN:
 		return k.handle.LinkAdd(&netlink.Vxlan{LinkAttrs: attrs, FlowBased: true, Port: int(l.Port)})
@@ -31,6 +31,11 @@ func (k *Kernel) createLink(l Link) error {
 // a link its IPv6 address at that moment.
 func (k *Kernel) configureLink(l Link, linkIndex int) error {
 	handle := &netlink.Device{LinkAttrs: netlink.LinkAttrs{Index: linkIndex}}
+	if l.Group != 0 {
+		if err := k.handle.LinkSetGroup(handle, int(l.Group)); err != nil {
+			return fmt.Errorf("set group: %w", err)
+		}
+	}
 	if l.MTU != 0 {
 		if err := k.handle.LinkSetMTU(handle, l.MTU); err != nil {
 			return fmt.Errorf("set MTU: %w", err)
@@ -72,6 +77,8 @@ func decodeLink(data []byte) (index int, l Link, err error) {
 			l.Name = ad.String()
 		case unix.IFLA_MTU:
 			l.MTU = int(ad.Uint32())
+		case unix.IFLA_GROUP:
+			l.Group = ad.Uint32()
 		case unix.IFLA_ADDRESS:
 			l.MAC = net.HardwareAddr(ad.Bytes())
 		case unix.IFLA_LINKINFO:

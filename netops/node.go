@@ -228,7 +228,7 @@ func NexthopID(internalCIDR netip.Prefix, internal netip.Addr) uint32 {
 }
 
 func (o OverlayConfig) link(internal netip.Addr) Link {
-	return Link{Name: Overlay, Kind: o.Kind, MAC: overlayMAC(internal), MTU: o.MTU, Port: o.Port, Forwarding: true}
+	return Link{Name: Overlay, Kind: o.Kind, MAC: overlayMAC(internal), MTU: o.MTU, Port: o.Port, Group: GroupOverlay, Forwarding: true}
 }
 
 // overlayMAC is the MAC address of an end of the overlay: locally administered, from its internal address.

@@ -13,7 +13,7 @@ type Plan struct {
 	Steps []Step
 }
 
-// Step is one change of one object: a Link, Address, Neighbour, Nexthop, Route, Rule, KernelRule, Firewall
+// Step is one change of one object: a Link, Membership, Address, Neighbour, Nexthop, Route, Rule, KernelRule, Firewall
 // or nft.Pass.
 type Step struct {
 	Op     Op

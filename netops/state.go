@@ -35,6 +35,11 @@ const (
 	ToPeer       = 7601
 	FromPeer     = 7602
 
+	// GroupOverlay and GroupTunnel are the groups of the two links, by which rules know them: a comparison of numbers,
+	// where names are 16 bytes that every packet would be asked for at every rule. No other link may be in them.
+	GroupOverlay = 0x4c01
+	GroupTunnel  = 0x4c02
+
 	// LocalPriority is that of the rule for the kernel's local table, where it is moved.
 	LocalPriority = 100
 )
@@ -68,11 +73,18 @@ type Link struct {
 	MAC        net.HardwareAddr // nil: leave alone
 	MTU        int              // bytes; 0: leave alone
 	Port       uint16           // UDP port of the overlay
+	Group      uint32           // of links, of the whole namespace; 0: leave alone, but take the link out of ours
 	Forwarding bool             // forwards IPv4; false: leave alone
 	MarkedPath bool             // its reverse path filter looks at marks (src_valid_mark); false: leave alone
 
 	Down      bool // observed only: not set up
 	LinkLocal bool // observed only: the kernel gives the link an IPv6 address of its own accord
+}
+
+// Membership is that of a link, of whomever, in a group of ours where it does not belong. It can be removed only.
+type Membership struct {
+	Link  string
+	Group uint32
 }
 
 // LinkKind says what makes a link.

@@ -30,6 +30,7 @@ func (l Link) String() string {
 	t.addIf(l.Port != 0, "port", l.Port)
 	t.addIf(l.MAC != nil, "mac", l.MAC)
 	t.addIf(l.MTU != 0, "mtu", l.MTU)
+	t.addIf(l.Group != 0, "group", l.Group)
 	if l.Forwarding {
 		t = append(t, "forwarding")
 	}
@@ -38,6 +39,9 @@ func (l Link) String() string {
 	}
 	return t.String()
 }
+
+// String is the membership as plans and errors show it.
+func (m Membership) String() string { return fmt.Sprintf("group %d dev %s", m.Group, m.Link) }
 
 // String is the address as plans and errors show it.
 func (a Address) String() string { return fmt.Sprintf("address %s dev %s", a.Prefix, a.Link) }

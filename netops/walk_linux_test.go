@@ -1,6 +1,7 @@
 package netops
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"net"
 	"net/netip"
@@ -25,6 +26,7 @@ func TestRandomWalk(t *testing.T) {
 				if t.Failed() {
 					t.Fatalf("seed %d", seed)
 				}
+				w.regroup(ns)
 				reach(t, k, w.state())
 			}
 			reach(t, k, State{})
@@ -47,7 +49,7 @@ func (w walk) often() bool { return w.random.IntN(4) > 0 }
 func (w walk) state() State {
 	var s State
 	s.LocalRuleMoved = w.often()
-	s.Links = append(s.Links, Link{Name: Tunnel, Kind: KindDevice, MTU: 1400 + w.random.IntN(3), Forwarding: w.often(), MarkedPath: w.often()})
+	s.Links = append(s.Links, Link{Name: Tunnel, Kind: KindDevice, MTU: 1400 + w.random.IntN(3), Group: GroupTunnel, Forwarding: w.often(), MarkedPath: w.often()})
 	links := []string{Tunnel}
 	if w.often() {
 		links = append(links, Overlay)
@@ -64,11 +66,24 @@ func (w walk) state() State {
 	return s
 }
 
+// regroup puts some links into any groups, as others may do, one of theirs among them.
+func (w walk) regroup(ns namespace) {
+	groups := []uint32{0, 7, GroupOverlay, GroupTunnel}
+	for _, link := range []string{Overlay, Tunnel, "lo"} {
+		if w.random.IntN(4) == 0 {
+			ns.run("sh", "-c", fmt.Sprintf("! ip link show dev %[1]s || ip link set dev %[1]s group %[2]d", link, groups[w.random.IntN(len(groups))]))
+		}
+	}
+}
+
 // overlay is a link that mostly differs in what can be changed.
 func (w walk) overlay() Link {
 	l := Link{Name: Overlay, Kind: w.kind, Port: 6091, MTU: 1400 + 10*w.random.IntN(3), Forwarding: w.often()}
 	if w.random.IntN(10) == 0 {
 		l.Port = 6092
+	}
+	if w.often() {
+		l.Group = GroupOverlay
 	}
 	if w.often() {
 		l.MAC = net.HardwareAddr{2, 0, 0, 0, 0, byte(1 + w.random.IntN(6)/5)}

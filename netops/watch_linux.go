@@ -158,21 +158,28 @@ func (w *watcher) isOurRoute(m raw.Message) bool {
 	return false
 }
 
-// isOurLink tells by the name, and keeps the set of our links.
+// isOurLink tells by the name, and keeps the set of our links. One of others is told of while it is in a group of ours.
 func (w *watcher) isOurLink(m raw.Message) bool {
 	var header unix.IfInfomsg
 	ad, err := split(m.Data, &header)
 	if err != nil {
 		return false
 	}
+	named, grouped := false, false
 	for ad.Next() {
-		if ad.Type() == unix.IFLA_IFNAME && strings.HasPrefix(ad.String(), Prefix) {
-			w.ours[header.Index] = m.Header.Type == unix.RTM_NEWLINK
-			return true
+		switch ad.Type() {
+		case unix.IFLA_IFNAME:
+			named = strings.HasPrefix(ad.String(), Prefix)
+		case unix.IFLA_GROUP:
+			grouped = isOurGroup(ad.Uint32())
 		}
 	}
-	delete(w.ours, header.Index)
-	return false
+	if named {
+		w.ours[header.Index] = m.Header.Type == unix.RTM_NEWLINK
+	} else {
+		delete(w.ours, header.Index)
+	}
+	return named || grouped
 }
 
 // isOurSetting tells of forwarding, and what else is in /proc/sys/net/ipv4/conf, of our links. That of all links

@@ -25,6 +25,8 @@ func TestWatch(t *testing.T) {
 	}
 	for _, command := range []string{
 		"ip link set down dev lqn-overlay",
+		"ip link set dev lqn-overlay group 0",
+		"ip link set dev lo group 19457",
 		"sysctl -qw net.ipv4.conf.lqn-overlay.forwarding=0",
 		"ip rule del priority 104",
 		"nft delete table ip liqonet",
@@ -133,10 +135,14 @@ func TestWatchTellsOursFromForeign(t *testing.T) {
 		"ip route add 10.11.0.0/16 via 192.168.7.2",
 		"ip rule add priority 105 table 7600",
 		"ip nexthop add id 5 via 192.168.7.2 dev foreign",
+		"ip link set dev foreign group 7",
 	)
 	links.check(true,
 		"ip link add lqn-overlay type veth peer name far",
 		"ip link set lqn-overlay up",
+		"ip link set dev lqn-overlay group 19457",
+		"ip link set dev lqn-overlay group 0",
+		"ip link set dev foreign group 19458",
 		"ip addr add 10.80.0.1/32 dev lqn-overlay",
 		"ip neigh add 10.80.0.2 lladdr 02:00:00:00:00:02 dev lqn-overlay nud permanent",
 		"ip rule add priority 104 table 7600 protocol 76",
