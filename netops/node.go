@@ -157,14 +157,18 @@ func (c NodeConfig) firewall() nft.Table {
 	}
 }
 
-// chains are those of a node's table. Order on the postrouting hook: guard, then the mark is cleared, then the source
+// chains are those of a node's table. They know the overlay by its group, which costs least. Where a link in the wrong
+// group would let packets in unchecked, they ask for its name, too, behind what most packets of peers meet; elsewhere
+// such a link only holds packets back.
+//
+// Order on the postrouting hook: guard, then the mark is cleared, then the source
 // is bound before any CNI's masquerade: a binding ends the kernel's search for one, an accept does not.
 func (c NodeConfig) chains() []nft.Chain {
 	overlay := nft.UDPDPort(c.Overlay.Port)
 	return []nft.Chain{
 		// No rule of a CNI or of kube-proxy translates the overlay's own packets.
 		{Name: "overlay-in", Hook: &nft.Hook{Type: "filter", Point: "prerouting", Priority: priorityRaw}, Rules: []nft.Rule{
-			{overlay, nft.SAddrIn(setGateways), nft.NoTrack()},
+			{overlay, nft.SAddrIn(setGateways), nft.NoTrack(), nft.Accept()},
 			{overlay, nft.DAddrIn(setGateways), nft.NoTrack()},
 		}},
 		{Name: "overlay-out", Hook: &nft.Hook{Type: "filter", Point: "output", Priority: priorityRaw}, Rules: []nft.Rule{
@@ -181,7 +185,8 @@ func (c NodeConfig) chains() []nft.Chain {
 		}},
 		{Name: "echo", Rules: c.echoes(setGatewayAddresses)},
 		{Name: "forward", Hook: &nft.Hook{Type: "filter", Point: "forward", Priority: -10}, Rules: []nft.Rule{
-			{nft.IIfNot(Overlay), nft.Accept()},
+			{nft.IIfGroupNot(GroupOverlay), nft.OIfGroup(GroupOverlay), nft.Accept()},
+			{nft.IIfGroupNot(GroupOverlay), nft.IIfNot(Overlay), nft.Accept()},
 			{nft.CTState(nft.Established, nft.Related), nft.Accept()},
 			{nft.DAddrIn(setGateways), nft.Counter(), nft.Drop()}, // pods, too, but not for a peer
 			{nft.SAddrIn(setPeers), nft.DAddrIn(setPods), nft.Accept()},
@@ -190,13 +195,16 @@ func (c NodeConfig) chains() []nft.Chain {
 		// Traffic for a peer leaves by the overlay or not at all; a gateway's own packets carry the tunnel, in UDP, whose
 		// other end may have an address of the peer's.
 		{Name: "guard", Hook: &nft.Hook{Type: "filter", Point: "postrouting", Priority: priorityGuard}, Rules: []nft.Rule{
-			{nft.OIf(Overlay), nft.SetMark(0), nft.Accept()},
-			{nft.DAddrIn(setPeers), nft.SAddrIn(setGateways), nft.DAddrIn(setEndpoints), nft.Protocol(nft.UDP), nft.Accept()},
-			{nft.DAddrIn(setPeers), nft.Counter(), nft.Drop()},
+			{nft.OIfGroup(GroupOverlay), nft.SetMark(0), nft.Accept()},
+			{nft.DAddrIn(setPeers), nft.Jump("past-overlay")},
+		}},
+		{Name: "past-overlay", Rules: []nft.Rule{
+			{nft.SAddrIn(setGateways), nft.DAddrIn(setEndpoints), nft.Protocol(nft.UDP), nft.Accept()},
+			{nft.Counter(), nft.Drop()},
 		}},
 		{Name: "source", Hook: &nft.Hook{Type: "nat", Point: "postrouting", Priority: priorityKeep}, Rules: []nft.Rule{
-			{nft.OIf(Overlay), nft.SAddrIn(setPods), nft.SNATKeep()},
-			{nft.OIf(Overlay), nft.SNAT(c.Internal)},
+			{nft.OIfGroup(GroupOverlay), nft.SAddrIn(setPods), nft.SNATKeep()},
+			{nft.OIfGroup(GroupOverlay), nft.SNAT(c.Internal)},
 		}},
 	}
 }

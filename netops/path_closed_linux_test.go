@@ -12,6 +12,7 @@ func TestFailsClosed(t *testing.T) {
 	onNode := map[string]string{
 		"link down":    "ip link set lqn-overlay down",
 		"link gone":    "ip link del lqn-overlay",
+		"no group":     "ip link set dev lqn-overlay group 0",
 		"no rule":      "ip rule del priority 104",
 		"no nexthop":   "ip nexthop flush protocol 76",
 		"no route":     "ip route del 10.12.0.0/16 table 7600",

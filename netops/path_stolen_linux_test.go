@@ -25,14 +25,14 @@ func TestStolenGateway(t *testing.T) {
 			if way := victim.ip(fmt.Sprintf("route get %s from %s iif cni0", endpoint, a.pod(1))); !strings.Contains(way, " dev eth0") {
 				t.Errorf("from the gateway, as it says, to its endpoint: %s", way)
 			}
-			before := victim.drops("guard")
+			before := victim.drops("past-overlay")
 			ctx, cancel := context.WithTimeout(t.Context(), silence)
 			defer cancel()
 			if c, err := dialFrom(ctx, victim.pod, "tcp4", at(endpoint)); err == nil {
 				_ = c.Close()
 				t.Error("a TCP connection is taken for the tunnel")
 			}
-			eventually(t, "a drop of the guard", func() bool { return victim.drops("guard") > before })
+			eventually(t, "a drop of the guard", func() bool { return victim.drops("past-overlay") > before })
 		})
 	}
 }

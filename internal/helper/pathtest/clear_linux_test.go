@@ -22,6 +22,7 @@ type fault struct{ name, command string }
 var nodeFaults = []fault{
 	{"overlay down", "ip link set lqn-overlay down"},
 	{"overlay gone", "ip link del lqn-overlay"},
+	{"overlay out of its group", "ip link set dev lqn-overlay group 0"},
 	{"no rule", "ip rule del priority 104"},
 	{"no routes", flushTable(7600)},
 	{"no nexthops", "ip nexthop flush protocol 76"},
@@ -35,6 +36,7 @@ var gatewayFaults = []fault{
 	{"overlay gone", "ip link del lqn-overlay"},
 	{"tunnel down", "ip link set lqn-tunnel down"},
 	{"tunnel gone", "ip link del lqn-tunnel"},
+	{"out of their groups", "ip link set dev lqn-overlay group 0; ip link set dev lqn-tunnel group 0"},
 	{"no rule to the peer", "ip rule del priority 53"},
 	{"no rule from the peer", "ip rule del priority 54"},
 	{"no routes to the peer", flushTable(7601)},
@@ -234,7 +236,8 @@ func (c *conversation) suffer(name string, in netnstest.Namespace, f fault, kill
 // pathIn is what of the path stands in a namespace.
 func pathIn(ns netnstest.Namespace) string {
 	return ns.Run("sh", "-c", `{ ip rule; ip route show table all | grep -E '760[012]|lqn-'; ip nexthop show protocol 76
-		ip neigh show dev lqn-overlay nud permanent; ip -br link show type vxlan; ip -br link show type geneve; nft list tables ip; } | sort`)
+		ip neigh show dev lqn-overlay nud permanent; ip -br link show type vxlan; ip -br link show type geneve
+		ip -br link show group 19457; ip -br link show group 19458; nft list tables ip; } | sort`)
 }
 
 // awaitFirewall waits until our table is there.
