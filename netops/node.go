@@ -149,9 +149,9 @@ func (c NodeConfig) firewall() nft.Table {
 		Sets: []nft.Set{
 			{Name: setPeers, Elements: taken},
 			{Name: setPods, Elements: ranges(c.Pods)},
-			{Name: setGateways, Elements: ranges(gatewayPods)},
-			{Name: setEndpoints, Elements: ranges(captured)},
-			{Name: setGatewayAddresses, Elements: ranges(gatewayAddresses)},
+			{Name: setGateways, Hosts: true, Elements: ranges(gatewayPods)},
+			{Name: setEndpoints, Hosts: true, Elements: ranges(captured)},
+			{Name: setGatewayAddresses, Hosts: true, Elements: ranges(gatewayAddresses)},
 		},
 		Chains: c.chains(),
 	}

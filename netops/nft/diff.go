@@ -72,19 +72,19 @@ func diffSets(have, want []Set) setChanges {
 		i := named(have, w.Name)
 		switch {
 		case i < 0:
-			c.add = append(c.add, addSet{w.Name})
-		case have[i].Foreign != "":
+			c.add = append(c.add, addSet{w.Name, w.Hosts})
+		case have[i].Foreign != "" || have[i].Hosts != w.Hosts:
 			c.remade = append(c.remade, w.Name)
 			c.remove = append(c.remove, deleteSet{w.Name})
-			c.add = append(c.add, addSet{w.Name})
+			c.add = append(c.add, addSet{w.Name, w.Hosts})
 		default:
 			old = have[i].Elements
 		}
 		if gone := without(old, w.Elements); len(gone) > 0 {
-			c.add = append(c.add, changeElements{set: w.Name, remove: true, prefixes: gone})
+			c.add = append(c.add, changeElements{set: w.Name, hosts: w.Hosts, remove: true, prefixes: gone})
 		}
 		if added := without(w.Elements, old); len(added) > 0 {
-			c.add = append(c.add, changeElements{set: w.Name, prefixes: added})
+			c.add = append(c.add, changeElements{set: w.Name, hosts: w.Hosts, prefixes: added})
 		}
 	}
 	return c

@@ -10,8 +10,17 @@ import (
 	"github.com/google/nftables"
 )
 
-// A set with intervals has, for the kernel, two elements for each: its first address, and, marked as an end,
+// A set of hosts has, for the kernel, an element for each address. A set with intervals has, for the kernel, two elements for each: its first address, and, marked as an end,
 // the first address behind it. The interval that reaches 255.255.255.255 has no end.
+
+// hostElements returns the kernel's elements for single addresses.
+func hostElements(addresses []netip.Prefix) []nftables.SetElement {
+	elements := make([]nftables.SetElement, len(addresses))
+	for i, p := range addresses {
+		elements[i] = nftables.SetElement{Key: binary.BigEndian.AppendUint32(nil, first(p))}
+	}
+	return elements
+}
 
 // intervalElements returns the kernel's elements for prefixes.
 func intervalElements(prefixes []netip.Prefix) []nftables.SetElement {
@@ -25,6 +34,16 @@ func intervalElements(prefixes []netip.Prefix) []nftables.SetElement {
 		}
 	}
 	return elements
+}
+
+// hosts returns the addresses that are the keys of the kernel's elements.
+func hosts(elements []element) []netip.Prefix {
+	all := make([]netip.Prefix, len(elements))
+	for i, e := range elements {
+		all[i] = netip.PrefixFrom(address(binary.BigEndian.Uint32(e.key)), addressLen*8)
+	}
+	slices.SortFunc(all, comparePrefix)
+	return all
 }
 
 // bound is one of the kernel's elements.

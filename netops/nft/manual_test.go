@@ -53,6 +53,10 @@ func changedSets() []manualChange {
 			"flush chain ip small guard; delete set ip small nodes; add set ip small nodes { type ipv4_addr; flags interval, timeout; elements = { 10.0.0.0/24, 10.0.1.0/24, 192.168.1.1, 240.0.0.0/4 }; }; add rule ip small guard ip saddr @nodes jump called",
 		},
 		{
+			"set of hosts in its place",
+			"flush chain ip small guard; delete set ip small nodes; add set ip small nodes { type ipv4_addr; }; add rule ip small guard ip saddr @nodes jump called",
+		},
+		{
 			"set that counts in its place",
 			"flush chain ip small guard; delete set ip small nodes; add set ip small nodes { type ipv4_addr; flags interval; counter; elements = { 10.0.0.0/24, 10.0.1.0/24, 192.168.1.1, 240.0.0.0/4 }; }; add rule ip small guard ip saddr @nodes jump called",
 		},

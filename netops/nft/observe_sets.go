@@ -115,9 +115,9 @@ func readAnonymous(set attributes, elements []element) string {
 
 // readSet returns a named set; Foreign where it is not one of prefixes.
 func readSet(name string, set attributes, elements []element) Set {
-	s := Set{Name: name}
 	flags, kind := set.number(unix.NFTA_SET_FLAGS), set.number(unix.NFTA_SET_KEY_TYPE)
-	if flags != unix.NFT_SET_INTERVAL || kind != nftables.TypeIPAddr.GetNFTMagic() {
+	s := Set{Name: name, Hosts: flags == 0}
+	if !s.Hosts && flags != unix.NFT_SET_INTERVAL || kind != nftables.TypeIPAddr.GetNFTMagic() {
 		s.Foreign = fmt.Sprintf("flags %#x, type %d", flags, kind)
 		return s
 	}
@@ -128,6 +128,10 @@ func readSet(name string, set attributes, elements []element) Set {
 			return s
 		}
 		bounds = append(bounds, bound{at: binary.BigEndian.Uint32(e.key), end: e.end})
+	}
+	if s.Hosts {
+		s.Elements = hosts(elements)
+		return s
 	}
 	var err error
 	if s.Elements, err = prefixes(bounds); err != nil {

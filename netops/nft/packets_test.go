@@ -165,6 +165,7 @@ func TestMatches(t *testing.T) {
 		{Rule{SAddrNot(p("10.1.0.7/32"))}, Rule{SAddrNot(p(leftIP + "/32"))}},
 		{Rule{SAddrIn("left")}, Rule{SAddrIn("right")}},
 		{Rule{DAddrIn("right")}, Rule{DAddrIn("left")}},
+		{Rule{DAddrIn("right-host")}, Rule{DAddrIn("left-host")}},
 		{Rule{UDPDPort(6091)}, Rule{UDPDPort(6092)}},
 		{Rule{Protocol(UDP)}, Rule{Protocol(TCP)}},
 		{Rule{CTState(New, Established)}, Rule{CTState(Invalid, Untracked)}},
@@ -174,13 +175,18 @@ func TestMatches(t *testing.T) {
 		{Rule{SetCTMark(5), CTMark(5)}, Rule{SetCTMark(5), CTMark(4)}},
 		{Rule{Counter()}, Rule{CTState(Invalid)}},
 	}
+	hosts := func(name, one, other string) Set {
+		s := NewSet(name, mustPrefixes(one+"/32", other+"/32")...)
+		s.Hosts = true
+		return s
+	}
 	top := newTopology(t)
 	at := top.right.listenUDP(rightIP, 6091)
 	for _, test := range tests {
 		for i, match := range []Rule{test.drop, test.pass} {
 			top.router.apply(top.conn, Table{
 				Name:   "packets",
-				Sets:   []Set{NewSet("left", p(leftIP+"/32"), p("10.1.0.0/30")), NewSet("right", p("10.2.0.0/24"))},
+				Sets:   []Set{NewSet("left", p(leftIP+"/32"), p("10.1.0.0/30")), NewSet("right", p("10.2.0.0/24")), hosts("left-host", leftIP, "10.2.0.1"), hosts("right-host", rightIP, "10.2.0.1")},
 				Chains: []Chain{forward(append(slices.Clone(match), Drop()))},
 			})
 			want := i == 1

@@ -51,8 +51,8 @@ type batch struct {
 	anonymous uint32
 }
 
-func (b *batch) set(name string) *nftables.Set {
-	return &nftables.Set{Table: b.table, Name: name, Interval: true, KeyType: nftables.TypeIPAddr}
+func (b *batch) set(name string, hosts bool) *nftables.Set {
+	return &nftables.Set{Table: b.table, Name: name, Interval: !hosts, KeyType: nftables.TypeIPAddr}
 }
 
 func (b *batch) chain(name string) *nftables.Chain {
@@ -96,14 +96,20 @@ func (o deleteTable) queue(b *batch) error {
 }
 
 // addSet adds a set without elements.
-type addSet struct{ name string }
+type addSet struct {
+	name  string
+	hosts bool
+}
 
 func (o addSet) text(table string) string {
+	if o.hosts {
+		return fmt.Sprintf("add set ip %s %s { type ipv4_addr; }", table, o.name)
+	}
 	return fmt.Sprintf("add set ip %s %s { type ipv4_addr; flags interval; }", table, o.name)
 }
 
 func (o addSet) queue(b *batch) error {
-	s := b.set(o.name)
+	s := b.set(o.name, o.hosts)
 	s.ID = b.nextID()
 	return b.conn.AddSet(s, nil)
 }
@@ -115,13 +121,14 @@ func (o deleteSet) text(table string) string {
 }
 
 func (o deleteSet) queue(b *batch) error {
-	b.conn.DelSet(b.set(o.name))
+	b.conn.DelSet(&nftables.Set{Table: b.table, Name: o.name})
 	return nil
 }
 
 // changeElements adds elements to a set, or deletes them.
 type changeElements struct {
 	set      string
+	hosts    bool // what the set is
 	remove   bool
 	prefixes []netip.Prefix
 }
@@ -148,7 +155,11 @@ func (o changeElements) queue(b *batch) error {
 		send = b.conn.SetDeleteElements
 	}
 	for part := range slices.Chunk(o.prefixes, elementsPerMessage) {
-		if err := send(b.set(o.set), intervalElements(part)); err != nil {
+		elements := intervalElements(part)
+		if o.hosts {
+			elements = hostElements(part)
+		}
+		if err := send(b.set(o.set, o.hosts), elements); err != nil {
 			return err
 		}
 	}

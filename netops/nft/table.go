@@ -27,7 +27,9 @@ type Table struct {
 
 // Set is a named set of IPv4 addresses or ranges. NewSet makes one of prefixes in any order.
 type Set struct {
-	Name     string
+	Name string
+	// Hosts says that no element will ever be a range: the kernel finds an address by one hash then, else by a search.
+	Hosts    bool
 	Elements []netip.Prefix // sorted, disjoint, without host bits; a single address is a /32
 	// Foreign tells how an observed set differs from any that this package makes. Diff replaces such a set.
 	Foreign string
@@ -103,7 +105,10 @@ func (s Set) write(b *strings.Builder) {
 	if s.Foreign != "" {
 		fmt.Fprintf(b, "\t\t# %s\n", s.Foreign)
 	}
-	b.WriteString("\t\ttype ipv4_addr\n\t\tflags interval\n")
+	b.WriteString("\t\ttype ipv4_addr\n")
+	if !s.Hosts {
+		b.WriteString("\t\tflags interval\n")
+	}
 	for i, p := range s.Elements {
 		lead, end := "\t\t\t", ","
 		if i == 0 {

@@ -45,6 +45,9 @@ func (s Set) validate() error {
 		if err := checkPrefix(p); err != nil {
 			return err
 		}
+		if s.Hosts && !p.IsSingleIP() {
+			return fmt.Errorf("%s is not a single address", p)
+		}
 		if p != p.Masked() {
 			return fmt.Errorf("%s has host bits", p)
 		}

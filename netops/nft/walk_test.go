@@ -34,9 +34,14 @@ func randomTable(r *rand.Rand) Table {
 	for _, name := range []string{"a", "b"} {
 		ps := make([]netip.Prefix, r.IntN(12))
 		for i := range ps {
-			ps[i] = netip.PrefixFrom(address(uint32(r.IntN(64))<<26|uint32(r.IntN(4))<<20), 4+r.IntN(29))
+			ps[i] = netip.PrefixFrom(address(uint32(r.IntN(64))<<26|uint32(r.IntN(4))<<20), min(4+r.IntN(40), 32))
 		}
 		t.Sets = append(t.Sets, NewSet(name, ps...))
+	}
+	for i := range t.Sets { // of hosts one time, of ranges the next
+		if t.Sets[i].Hosts = r.IntN(3) == 0; t.Sets[i].Hosts {
+			t.Sets[i].Elements = slices.DeleteFunc(t.Sets[i].Elements, func(p netip.Prefix) bool { return !p.IsSingleIP() })
+		}
 	}
 	rules := []Rule{
 		{SAddrIn("a"), Drop()},
