@@ -31,40 +31,19 @@ func SAddrIn(set string) Expr { return matchSet("ip saddr", saddrOffset, set) }
 // DAddrIn matches destination addresses in the named set.
 func DAddrIn(set string) Expr { return matchSet("ip daddr", daddrOffset, set) }
 
-// matchPrefix compares the network bits of the address at the offset. Whole bytes are loaded and compared as
-// they are, as nft(8) does it, other lengths need a mask.
 func matchPrefix(word string, offset uint32, op expr.CmpOp, p netip.Prefix) Expr {
 	text := fmt.Sprintf("%s %s%s", word, opText(op), prefixText(p))
 	if err := checkPrefix(p); err != nil {
 		return Expr{err: fmt.Errorf("%s: %w", text, err)}
 	}
-	length := uint32(p.Bits()+7) / 8
-	network := p.Masked().Addr().AsSlice()
-	if p.Bits()%8 == 0 && length > 0 {
-		return Expr{text: text, code: []expr.Any{
-			loadNetwork(offset, length),
-			&expr.Cmp{Op: op, Register: matchReg, Data: network[:length]},
-		}}
-	}
-	return Expr{text: text, code: []expr.Any{
-		loadNetwork(offset, addressLen),
-		&expr.Bitwise{
-			SourceRegister: matchReg, DestRegister: matchReg, Len: addressLen,
-			Mask: binary.BigEndian.AppendUint32(nil, netmask(p)), Xor: make([]byte, addressLen),
-		},
-		&expr.Cmp{Op: op, Register: matchReg, Data: network},
-	}}
+	return Expr{text: text, code: network.compare(offset, op, p)}
 }
 
 func matchSet(word string, offset uint32, set string) Expr {
 	return Expr{text: fmt.Sprintf("%s @%s", word, set), set: set, code: []expr.Any{
-		loadNetwork(offset, addressLen),
+		network.load(offset, addressLen),
 		&expr.Lookup{SourceRegister: matchReg, SetName: set},
 	}}
-}
-
-func loadNetwork(offset, length uint32) expr.Any {
-	return &expr.Payload{DestRegister: matchReg, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: length}
 }
 
 // checkPrefix tells what is wrong with a prefix; host bits are not.

