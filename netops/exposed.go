@@ -2,6 +2,7 @@ package netops
 
 import (
 	"net/netip"
+	"slices"
 
 	"liqonet.io/liqonet/netops/nft"
 )
@@ -20,9 +21,13 @@ const podLink = "eth0"
 
 // Names of the sets of exposed hosts.
 const (
+	setReal    = "real"    // the peer, as it calls itself
 	setExposed = "exposed" // their external addresses
 	setHosts   = "hosts"   // their own
 )
+
+// toHost is the connection mark of flows from the peer to exposed hosts.
+const toHost = 3
 
 // exposure is what a gateway has for exposed hosts, to be put beside what it has anyway. The zero value: no host
 // is exposed. Packets are checked before translation and after it: with any one rule or route missing, nothing
@@ -32,26 +37,27 @@ type exposure struct {
 	rules []Rule
 	sets  []nft.Set
 
-	fromTunnel []nft.Rule // what the peer may send
-	answers    []nft.Rule // where answers go
-	forward    []nft.Rule // what passes
-	dnat, snat []nft.Rule
-	guard      []nft.Rule // after translation
-	errors     []nft.Rule // where the gateway's own ICMP errors go
+	fromTunnel []nft.Rule  // what is left to these chains
+	forward    []nft.Rule  // what passes
+	dnat       []nft.Rule  // to the hosts
+	errors     []nft.Rule  // where the gateway's own ICMP errors go
+	chains     []nft.Chain // of their own
 }
 
 func (c GatewayConfig) exposure() exposure {
 	if len(c.Exposed) == 0 {
 		return exposure{}
 	}
-	var addresses, hosts []netip.Prefix
+	var addresses, hosts, real []netip.Prefix
 	var dnat []nft.Rule // one each: the hosts' addresses have nothing in common
 	for _, e := range c.Exposed {
 		addresses, hosts = append(addresses, host(e.Address)), append(hosts, host(e.Host))
 		dnat = append(dnat, nft.Rule{nft.IIf(Tunnel), nft.DAddr(host(e.Address)), nft.DNAT(e.Host)})
 	}
+	for _, m := range c.Peer {
+		real = append(real, m.Real)
+	}
 	flow, reply, related := nft.CTMark(toHost), nft.CTDirection(nft.Reply), nft.CTState(nft.Related)
-	fromPeer, toExposed := nft.SAddrIn(setReal), nft.DAddrIn(setExposed)
 	return exposure{
 		links: []Link{{Name: podLink, Kind: KindDevice, Forwarding: true, MarkedPath: true}},
 		// Without a mark, by incoming link or by address, both would be looked for among this cluster's pods. That one
@@ -60,23 +66,43 @@ func (c GatewayConfig) exposure() exposure {
 			{Priority: priorityExposed, Mark: markExposed, IIf: Tunnel, Table: mainTable},
 			{Priority: priorityExposed, Mark: markExposed, IIf: podLink, Table: ToPeer},
 		},
-		sets: []nft.Set{{Name: setExposed, Elements: ranges(addresses)}, {Name: setHosts, Elements: ranges(hosts)}},
-		fromTunnel: []nft.Rule{
-			{fromPeer, toExposed, nft.CTState(nft.New), nft.SetCTMark(toHost), nft.SetMark(markExposed), nft.Accept()},
-			{fromPeer, toExposed, flow, nft.SetMark(markExposed), nft.Accept()},
+		sets: []nft.Set{
+			{Name: setReal, Elements: ranges(real)},
+			{Name: setExposed, Elements: ranges(addresses)},
+			{Name: setHosts, Elements: ranges(hosts)},
 		},
-		answers: []nft.Rule{{nft.IIf(podLink), flow, reply, nft.SetMark(markExposed)}},
+		fromTunnel: []nft.Rule{{nft.DAddrIn(setExposed), nft.Accept()}},
 		forward: []nft.Rule{
 			{nft.IIf(Tunnel), nft.OIf(podLink), flow, nft.DAddrIn(setHosts), nft.Accept()},
 			{nft.IIf(podLink), nft.OIf(Tunnel), flow, reply, nft.SAddrIn(setHosts), nft.Accept()},
 			{nft.IIf(podLink), nft.OIf(Tunnel), flow, reply, related, nft.Accept()}, // ICMP errors of routers
 		},
-		dnat:  dnat,
-		snat:  []nft.Rule{{nft.OIf(podLink), flow, nft.SNAT(c.Pod)}},
-		guard: []nft.Rule{{nft.OIf(podLink), flow, nft.SAddrNot(host(c.Pod)), nft.Counter(), nft.Drop()}},
+		dnat: dnat,
 		errors: []nft.Rule{
-			{related, flow, reply, nft.SetMark(markToPeer), nft.Accept()},
+			{related, flow, reply, nft.SetMark(markError), nft.Accept()},
 			{related, flow, nft.CTDirection(nft.Original), nft.Accept()},
 		},
+		chains: c.exposedFlows(),
+	}
+}
+
+// exposedFlows are the chains through which connections to exposed hosts go, and their answers.
+func (c GatewayConfig) exposedFlows() []nft.Chain {
+	flow := nft.CTMark(toHost)
+	fromPeer := nft.Rule{nft.IIf(Tunnel), nft.SAddrIn(setReal), nft.DAddrIn(setExposed)}
+	first := append(slices.Clone(fromPeer), nft.CTState(nft.New), nft.SetCTMark(toHost), nft.SetMark(markExposed), nft.Accept())
+	later := append(slices.Clone(fromPeer), flow, nft.SetMark(markExposed), nft.Accept())
+	return []nft.Chain{
+		{Name: "exposed", Hook: &nft.Hook{Type: "filter", Point: "prerouting", Priority: priorityConnections}, Rules: []nft.Rule{
+			first, later,
+			{nft.IIf(Tunnel), nft.DAddrIn(setExposed), nft.Counter(), nft.Drop()},
+			{nft.IIf(podLink), flow, nft.CTDirection(nft.Reply), nft.SetMark(markExposed)},
+		}},
+		{Name: "source", Hook: &nft.Hook{Type: "nat", Point: "postrouting", Priority: prioritySNAT}, Rules: []nft.Rule{
+			{nft.OIf(podLink), flow, nft.SNAT(c.Pod)},
+		}},
+		{Name: "egress", Hook: &nft.Hook{Type: "filter", Point: "postrouting", Priority: priorityAfterSNAT}, Rules: []nft.Rule{
+			{nft.OIf(podLink), flow, nft.SAddrNot(host(c.Pod)), nft.Counter(), nft.Drop()},
+		}},
 	}
 }

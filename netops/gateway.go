@@ -15,26 +15,21 @@ const HealthPort = 6093
 // pod's own address stays reachable.
 const (
 	priorityMarkLocal = 50
-	priorityErrors    = 51
 	priorityExposed   = 52
 	priorityToPeer    = 53
 	priorityFromPeer  = 54
+	priorityErrors    = 55
 	priorityLocal     = 100
 )
 
+// loopback is where, as rules and chains see it, packets come from that a namespace itself makes.
+const loopback = "lo"
+
 // Packet marks in a gateway's namespace; they never leave it.
 const (
-	markLocal    = 0x4c00 // for the gateway itself
-	markToPeer   = 0x4c01 // an ICMP error of the gateway's own, for the peer
-	markFromPeer = 0x4c02 // the same, for this cluster
-	markExposed  = 0x4c03 // between the peer and an exposed host
-)
-
-// Connection marks: where a flow's first packet came from.
-const (
-	fromTunnel  = 1
-	fromOverlay = 2
-	toHost      = 3 // the tunnel, for an exposed host
+	markLocal   = 0x4c00 // for the gateway itself
+	markError   = 0x4c01 // an ICMP error of the gateway's own, for the peer
+	markExposed = 0x4c03 // between the peer and an exposed host
 )
 
 // Echoes that a gateway takes in a second, and at once: of all its nodes, which send one each, and of its peer, which
@@ -51,12 +46,12 @@ const (
 	sizesOfOthers = 200
 )
 
-// Priorities of a gateway's chains.
+// Priorities of a gateway's chains that see connections: after conntrack (-200), before DNAT and after SNAT.
 const (
-	priorityIngress = -150 // after conntrack (-200), before DNAT (-100)
-	priorityDNAT    = -100
-	prioritySNAT    = 100
-	priorityErrata  = 110
+	priorityConnections = -150
+	priorityDNAT        = -100
+	prioritySNAT        = 100
+	priorityAfterSNAT   = 110
 )
 
 // Mapping is a range of the peer: its real addresses and those by which this cluster reaches them.
@@ -102,13 +97,15 @@ func GatewayState(c GatewayConfig) State {
 		Routes: []Route{
 			guardRoute(ToPeer, everything),
 			guardRoute(FromPeer, everything),
+			// Nobody is sent there: so is called, on its way to the peer, where the packets of nodes come from, and a
+			// reverse path filter looks for that.
+			{Table: FromPeer, Dst: lowerHalf(c.ExternalCIDR), Type: Unicast, Link: Overlay},
 		},
 		Rules: []Rule{
 			{Priority: priorityMarkLocal, Mark: markLocal, Table: localTable},
-			{Priority: priorityErrors, Mark: markToPeer, Table: ToPeer},
-			{Priority: priorityErrors, Mark: markFromPeer, Table: FromPeer},
 			{Priority: priorityToPeer, IIf: Overlay, Table: ToPeer},
 			{Priority: priorityFromPeer, IIf: Tunnel, Table: FromPeer},
+			{Priority: priorityErrors, Mark: markError, Table: ToPeer},
 			{Priority: priorityLocal, Table: localTable},
 		},
 		LocalRuleMoved: true,
@@ -116,8 +113,11 @@ func GatewayState(c GatewayConfig) State {
 	}
 	exposed := c.exposure()
 	s.Links, s.Rules = append(s.Links, exposed.links...), append(s.Rules, exposed.rules...)
+	for _, p := range c.peerRanges() {
+		s.Routes = append(s.Routes, Route{Table: ToPeer, Dst: p, Type: Unicast, Link: Tunnel, MTU: c.MTU})
+	}
 	for _, m := range c.Peer {
-		s.Routes = append(s.Routes, Route{Table: ToPeer, Dst: m.Real, Type: Unicast, Link: Tunnel, MTU: c.MTU})
+		s.Rules = append(s.Rules, Rule{Priority: priorityErrors, From: m.Seen, IIf: loopback, Table: FromPeer})
 	}
 	taken := map[netip.Prefix]bool{}
 	for _, n := range c.Nodes {
@@ -141,157 +141,98 @@ var everything = netip.PrefixFrom(netip.IPv4Unspecified(), 0)
 // lowerHalf is the half of an internal or external CIDR that belongs to nodes.
 func lowerHalf(p netip.Prefix) netip.Prefix { return netip.PrefixFrom(p.Masked().Addr(), p.Bits()+1) }
 
-// Names of the sets of a gateway's table.
-const (
-	setNodes     = "nodes"     // where overlay packets come from
-	setLocal     = "local"     // inner sources on this side: pods and nodes
-	setSeen      = "seen"      // the peer, as this side calls it
-	setReal      = "real"      // the peer, as it calls itself
-	setReachable = "reachable" // what the peer may send to
-)
+// peerRanges are those where packets for the peer go, and those that packets of the peer come from: real addresses and
+// those by which this cluster knows them.
+func (c GatewayConfig) peerRanges() []netip.Prefix {
+	var all []netip.Prefix
+	for _, m := range c.Peer {
+		all = append(all, m.Real, m.Seen)
+	}
+	slices.SortFunc(all, comparePrefix)
+	return slices.Compact(all)
+}
 
+// setNodes is the set of where overlay packets come from.
+const setNodes = "nodes"
+
+// firewall is a gateway's nftables table: what comes from the cluster and from the peer is checked and translated
+// before it is routed (translation.go), what is for the gateway itself by the chain input, what is for exposed hosts
+// (exposed.go) with the help of connection tracking.
 func (c GatewayConfig) firewall() nft.Table {
-	var sources, seen, real []netip.Prefix
+	var sources []netip.Prefix
 	for _, n := range c.Nodes {
 		sources = append(sources, host(n.Source))
 	}
-	for _, m := range c.Peer {
-		seen, real = append(seen, m.Seen), append(real, m.Real)
-	}
+	exposed := c.exposure()
 	return nft.Table{
 		Name: Table,
-		Sets: append([]nft.Set{
-			{Name: setNodes, Elements: ranges(sources)},
-			{Name: setLocal, Elements: ranges(append(slices.Clone(c.Pods), lowerHalf(c.InternalCIDR)))},
-			{Name: setSeen, Elements: ranges(seen)},
-			{Name: setReal, Elements: ranges(real)},
-			{Name: setReachable, Elements: ranges(append(slices.Clone(c.Pods), lowerHalf(c.ExternalCIDR)))},
-		}, c.exposure().sets...),
-		Chains: slices.Concat(c.filters(), c.translation(), c.ownErrors()),
+		Sets: append([]nft.Set{{Name: setNodes, Elements: ranges(sources)}}, exposed.sets...),
+		Chains: slices.Concat(c.ingress(), c.fromCluster(), c.fromPeer(), c.quoted(), c.output(),
+			c.input(), c.forward(), c.probes(), exposed.chains),
 	}
 }
 
-// filters lets through what the peering allows: checked by the addresses on the wire, before translation. What
-// carries most of the packets is asked first: a packet's rules are a good part of what this side of the tunnel costs.
-func (c GatewayConfig) filters() []nft.Chain {
-	self, overlay, exposed := host(c.Internal), nft.UDPDPort(c.Overlay.Port), c.exposure()
-	known := nft.CTState(nft.Established, nft.Related) // a flow that has its mark
-	forward := []nft.Rule{
+// forward lets pass what goes between cluster and peer, and nothing else.
+func (c GatewayConfig) forward() []nft.Chain {
+	rules := []nft.Rule{
 		{nft.IIf(Overlay), nft.OIf(Tunnel), nft.Accept()},
 		{nft.IIf(Tunnel), nft.OIf(Overlay), nft.Accept()},
 	}
-	forward = append(forward, exposed.forward...)
 	if c.ClampMSS {
 		// 40 = IPv4 20 + TCP 20
-		forward = append([]nft.Rule{{nft.TCPSyn(), nft.ClampMSS(uint16(c.MTU - 40))}}, forward...)
+		rules = append([]nft.Rule{{nft.TCPSyn(), nft.ClampMSS(uint16(c.MTU - 40))}}, rules...)
 	}
 	return []nft.Chain{
-		{Name: "overlay-in", Hook: &nft.Hook{Type: "filter", Point: "prerouting", Priority: priorityRaw}, Rules: []nft.Rule{
-			{nft.IIfNot(Overlay), nft.IIfNot(Tunnel), overlay, nft.NoTrack()}, // pods may use that port, too
-		}},
-		{Name: "overlay-out", Hook: &nft.Hook{Type: "filter", Point: "output", Priority: priorityRaw}, Rules: []nft.Rule{
-			{overlay, nft.NoTrack()},
-			{nft.DAddr(c.Tunnel.Masked()), nft.OIfNot(Tunnel), nft.Counter(), nft.Drop()},
-		}},
-		{Name: "from-overlay", Rules: []nft.Rule{
-			{nft.DAddr(self), nft.SAddr(lowerHalf(c.InternalCIDR)), nft.SetMark(markLocal), nft.Accept()},
-			{known, nft.SAddrIn(setLocal), nft.DAddrIn(setSeen), nft.Accept()},
-			{nft.SAddrIn(setLocal), nft.DAddrIn(setSeen), nft.SetCTMark(fromOverlay), nft.Accept()},
-			{nft.Counter(), nft.Drop()},
-		}},
-		{Name: "from-tunnel", Rules: slices.Concat([]nft.Rule{
-			{nft.DAddr(host(c.Tunnel.Addr())), nft.SAddr(host(c.TunnelPeer)), nft.SetMark(markLocal), nft.Accept()},
-			{known, nft.SAddrIn(setReal), nft.DAddrIn(setReachable), nft.Accept()},
-			{nft.SAddrIn(setReal), nft.DAddrIn(setReachable), nft.SetCTMark(fromTunnel), nft.Accept()},
-		}, exposed.fromTunnel, []nft.Rule{
-			{nft.Counter(), nft.Drop()},
-		})},
-		{Name: "ingress", Hook: &nft.Hook{Type: "filter", Point: "prerouting", Priority: priorityIngress}, Rules: append([]nft.Rule{
-			{nft.IIf(Overlay), nft.Jump("from-overlay")},
-			{nft.IIf(Tunnel), nft.Jump("from-tunnel")},
-		}, exposed.answers...)},
-		{Name: "echo", Rules: []nft.Rule{ // before established connections: no peer that is asked may send without bounds
-			{nft.IIf(Overlay), nft.Limit(EchoesOfNodes, EchoesOfNodes), nft.Accept()},
-			{nft.IIf(Tunnel), nft.Limit(echoesOfPeer, echoesOfPeer), nft.Accept()},
-			{nft.Counter(), nft.Drop()},
-		}},
-		{Name: "sizes", Rules: []nft.Rule{ // before established connections, too
-			{nft.SAddrIn(setNodes), nft.Limit(sizesOfNodes, sizesOfNodes), nft.Accept()},
-			{nft.Limit(sizesOfOthers, sizesOfOthers), nft.Accept()},
-			{nft.Counter(), nft.Drop()},
-		}},
-		{Name: "forward", Hook: &nft.Hook{Type: "filter", Point: "forward", Drop: true}, Rules: forward},
-		{Name: "input", Hook: &nft.Hook{Type: "filter", Point: "input", Drop: true}, Rules: c.input()},
+		{Name: "forward", Hook: &nft.Hook{Type: "filter", Point: "forward", Drop: true},
+			Rules: append(rules, c.exposure().forward...)},
 	}
 }
 
-// input lets through what is for the gateway itself: the overlay, the tunnel, echoes and health.
-func (c GatewayConfig) input() []nft.Rule {
+// input lets through what is for the gateway itself: the overlay, the tunnel, echoes and health. Echoes come before
+// established connections: no peer that is asked may send without bounds.
+func (c GatewayConfig) input() []nft.Chain {
 	var handshakes []nft.Rule
 	if c.ListenPort != 0 {
 		handshakes = []nft.Rule{{nft.UDPDPort(c.ListenPort), nft.Accept()}}
 	}
-	return slices.Concat([]nft.Rule{
-		{nft.UDPDPort(c.Overlay.Port), nft.IIfNot(Overlay), nft.IIfNot(Tunnel), nft.OverlayID(c.VNI), nft.SAddrIn(setNodes), nft.Accept()},
-		{nft.Mark(markLocal), nft.UDPDPort(EchoPort), nft.Jump("echo")},
-		{nft.UDPDPort(EchoPort), nft.IIfNot(Overlay), nft.IIfNot(Tunnel), nft.Jump("sizes")},
-		{nft.CTState(nft.Established, nft.Related), nft.Accept()},
-		{nft.IIf("lo"), nft.Accept()},
-		{nft.Mark(markLocal), nft.ICMPType(icmpRequest), nft.Accept()},
-		{nft.IIf(Overlay), nft.Counter(), nft.Drop()},
-		{nft.IIf(Tunnel), nft.Counter(), nft.Drop()},
-	}, handshakes, []nft.Rule{
-		{nft.TCPDPort(HealthPort), nft.Accept()},
-		{nft.ICMPType(icmpErrors...), nft.Accept()}, // overlay packets are not tracked: no error is related to them
-		{nft.Counter(), nft.Drop()},
-	})
-}
-
-// translation maps prefixes 1:1, by where a flow's first packet came from.
-func (c GatewayConfig) translation() []nft.Chain {
-	internal, external := lowerHalf(c.InternalCIDR), lowerHalf(c.ExternalCIDR)
-	dnat := []nft.Rule{{nft.IIf(Tunnel), nft.DAddr(external), nft.DNATPrefix(internal)}}
-	snat := []nft.Rule{{nft.OIf(Tunnel), nft.CTMark(fromOverlay), nft.SAddr(internal), nft.SNATPrefix(external)}}
-	for _, m := range c.Peer {
-		if m.Real == m.Seen {
-			continue
-		}
-		dnat = append(dnat, nft.Rule{nft.IIf(Overlay), nft.DAddr(m.Seen), nft.DNATPrefix(m.Real)})
-		snat = append(snat, nft.Rule{nft.OIf(Overlay), nft.CTMark(fromTunnel), nft.SAddr(m.Real), nft.SNATPrefix(m.Seen)})
-	}
-	if c.ListenPort != 0 {
-		// The peer measures its way to here by echoes that go where the tunnel's packets do.
-		dnat = append(dnat, nft.Rule{nft.IIfNot(Overlay), nft.IIfNot(Tunnel), nft.UDPDPort(c.ListenPort), nft.UDPBegins(echo.Magic), nft.DNATPort(EchoPort)})
-	}
-	exposed := c.exposure()
-	dnat, snat = append(dnat, exposed.dnat...), append(snat, exposed.snat...)
 	return []nft.Chain{
-		{Name: "destination", Hook: &nft.Hook{Type: "nat", Point: "prerouting", Priority: priorityDNAT}, Rules: dnat},
-		{Name: "source", Hook: &nft.Hook{Type: "nat", Point: "postrouting", Priority: prioritySNAT}, Rules: snat},
-		// No nat chain is consulted for ICMP errors of this side's nodes: they get their external address here.
-		// The marks have done their work; one that stayed would steer the overlay's outer packet.
-		{Name: "egress", Hook: &nft.Hook{Type: "filter", Point: "postrouting", Priority: priorityErrata}, Rules: append([]nft.Rule{
-			{nft.OIf(Tunnel), nft.SAddr(internal), nft.ICMPType(icmpErrors...), nft.SetSAddrPrefix(external)},
-			{nft.OIf(Overlay), nft.SetMark(0)},
-		}, exposed.guard...)},
-	}
-}
-
-// ownErrors steers the ICMP errors that the gateway itself makes. They are output lookups, to which rules by
-// incoming interface do not apply: without this they would reach this cluster's pod of the same address.
-func (c GatewayConfig) ownErrors() []nft.Chain {
-	related := nft.CTState(nft.Related)
-	return []nft.Chain{
-		{Name: "errors", Rules: slices.Concat([]nft.Rule{
-			{related, nft.CTMark(fromTunnel), nft.CTDirection(nft.Reply), nft.SetMark(markToPeer), nft.Accept()},
-			{related, nft.CTMark(fromOverlay), nft.CTDirection(nft.Original), nft.SetMark(markToPeer), nft.Accept()},
-			{related, nft.CTMark(fromTunnel), nft.CTDirection(nft.Original), nft.SetMark(markFromPeer), nft.Accept()},
-			{related, nft.CTMark(fromOverlay), nft.CTDirection(nft.Reply), nft.SetMark(markFromPeer), nft.Accept()},
-		}, c.exposure().errors, []nft.Rule{
+		{Name: "echo", Rules: []nft.Rule{
+			{nft.IIf(Overlay), nft.Limit(EchoesOfNodes, EchoesOfNodes), nft.Accept()},
+			{nft.IIf(Tunnel), nft.Limit(echoesOfPeer, echoesOfPeer), nft.Accept()},
+			{nft.Counter(), nft.Drop()},
+		}},
+		{Name: "sizes", Rules: []nft.Rule{
+			{nft.SAddrIn(setNodes), nft.Limit(sizesOfNodes, sizesOfNodes), nft.Accept()},
+			{nft.Limit(sizesOfOthers, sizesOfOthers), nft.Accept()},
+			{nft.Counter(), nft.Drop()},
+		}},
+		{Name: "input", Hook: &nft.Hook{Type: "filter", Point: "input", Drop: true}, Rules: slices.Concat([]nft.Rule{
+			{nft.UDPDPort(c.Overlay.Port), nft.IIfNot(Overlay), nft.IIfNot(Tunnel), nft.OverlayID(c.VNI), nft.SAddrIn(setNodes), nft.Accept()},
+			{nft.Mark(markLocal), nft.UDPDPort(EchoPort), nft.Jump("echo")},
+			{nft.UDPDPort(EchoPort), nft.IIfNot(Overlay), nft.IIfNot(Tunnel), nft.Jump("sizes")},
+			{nft.CTState(nft.Established, nft.Related), nft.Accept()},
+			{nft.IIf(loopback), nft.Accept()},
+			{nft.Mark(markLocal), nft.ICMPType(icmpRequest), nft.Accept()},
+			{nft.IIf(Overlay), nft.Counter(), nft.Drop()},
+			{nft.IIf(Tunnel), nft.Counter(), nft.Drop()},
+		}, handshakes, []nft.Rule{
+			{nft.TCPDPort(HealthPort), nft.Accept()},
+			{nft.ICMPType(icmpErrors...), nft.Accept()}, // overlay packets are not tracked: no error is related to them
 			{nft.Counter(), nft.Drop()},
 		})},
-		{Name: "output", Hook: &nft.Hook{Type: "route", Point: "output", Priority: priorityIngress}, Rules: []nft.Rule{
-			{nft.ICMPType(icmpErrors...), nft.Jump("errors")},
-		}},
 	}
+}
+
+// probes lets the peer measure its way to here by echoes that go where the tunnel's packets do.
+func (c GatewayConfig) probes() []nft.Chain {
+	var rules []nft.Rule
+	if c.ListenPort != 0 {
+		rules = append(rules, nft.Rule{
+			nft.IIfNot(Overlay), nft.IIfNot(Tunnel), nft.UDPDPort(c.ListenPort), nft.UDPBegins(echo.Magic), nft.DNATPort(EchoPort),
+		})
+	}
+	if rules = append(rules, c.exposure().dnat...); rules == nil {
+		return nil
+	}
+	return []nft.Chain{{Name: "destination", Hook: &nft.Hook{Type: "nat", Point: "prerouting", Priority: priorityDNAT}, Rules: rules}}
 }

@@ -255,9 +255,7 @@ func guardRoute(table int, dst netip.Prefix) Route {
 // ranges returns the prefixes sorted and without those that others contain, as an nftables set wants them.
 func ranges(in []netip.Prefix) []netip.Prefix {
 	all := slices.Clone(in)
-	slices.SortFunc(all, func(a, b netip.Prefix) int {
-		return cmp.Or(a.Addr().Compare(b.Addr()), cmp.Compare(a.Bits(), b.Bits()))
-	})
+	slices.SortFunc(all, comparePrefix)
 	var out []netip.Prefix
 	for _, p := range all {
 		if n := len(out); n > 0 && out[n-1].Contains(p.Addr()) {
@@ -266,4 +264,8 @@ func ranges(in []netip.Prefix) []netip.Prefix {
 		out = append(out, p)
 	}
 	return out
+}
+
+func comparePrefix(a, b netip.Prefix) int {
+	return cmp.Or(a.Addr().Compare(b.Addr()), cmp.Compare(a.Bits(), b.Bits()))
 }

@@ -165,7 +165,7 @@ func testNotExposed(t *testing.T, a, b side, outside namespace) {
 	silent(t, b.nodes[0].pod, at(swapped(netip.MustParseAddr("10.70.128.2"), a.seenExternal)))
 	for _, target := range []netip.Addr{exposedHost.Host, hiddenHost, a.node(1)} {
 		restore := b.claim(Mapping{Real: host(target), Seen: host(netip.MustParseAddr("10.99.0.1"))})
-		dropped(t, b.nodes[1].pod, at(netip.MustParseAddr("10.99.0.1")), func() int { return a.gateways[0].drops("from-tunnel") })
+		dropped(t, b.nodes[1].pod, at(netip.MustParseAddr("10.99.0.1")), func() int { return a.gateways[0].drops("to-cluster") })
 		restore()
 	}
 	// As if the host's router knew a way to the gateway's pod and took it for one to B.

@@ -25,6 +25,7 @@ func TestStrangersInTunnel(t *testing.T) {
 			t.Run("WireGuard by itself", func(t *testing.T) { testAllowedIPs(t, a, b) })
 			// From here on WireGuard lets every source through: the rules have to refuse it by themselves.
 			a.gateways[0].allowAll()
+			t.Run("errors about others", func(t *testing.T) { testErrorsAboutOthers(t, a, b) })
 			heard := listenAll(t, a)
 			for name, s := range strays(a, b) {
 				t.Run(name, func(t *testing.T) { s.goesNowhere(t, a, b, heard) })
@@ -112,7 +113,7 @@ func strays(a, b side) map[string]stray {
 		"the internal range's last":    numbered(internalCIDR, 0xffff),
 		"the cloud's metadata service": netip.MustParseAddr("169.254.169.254"),
 	} {
-		all["to "+name] = stray{b.pod(1), target, g.namespace, "from-tunnel"}
+		all["to "+name] = stray{b.pod(1), target, g.namespace, "to-cluster"}
 	}
 	all["to the gateway's pod"] = stray{b.pod(1), a.nodes[0].config.Peers[0].Pod, a.nodes[0].namespace, "forward"}
 	all["to a node's end of the overlay"] = stray{b.pod(1), numbered(externalCIDR, 1+1), a.nodes[1].namespace, "input"}

@@ -48,7 +48,7 @@ func testNoTransit(t *testing.T, a, b, c side) {
 			seen := netip.MustParseAddr("10.99.0.1")
 			restore := b.claim(Mapping{Real: host(target), Seen: host(seen)})
 			defer restore()
-			dropped(t, b.nodes[1].pod, at(seen), func() int { return a.gateways[0].drops("from-tunnel") })
+			dropped(t, b.nodes[1].pod, at(seen), func() int { return a.gateways[0].drops("to-cluster") })
 		})
 	}
 }

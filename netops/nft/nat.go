@@ -46,28 +46,3 @@ func SNATKeep() Expr {
 		&expr.NAT{Type: expr.NATTypeSourceNAT, Family: unix.NFPROTO_IPV4, RegAddrMin: matchReg},
 	}}
 }
-
-// SNATPrefix translates the source 1:1 into the prefix: host bits are kept. The rule has to match sources of
-// a prefix of the same length.
-func SNATPrefix(p netip.Prefix) Expr { return natPrefix("snat", expr.NATTypeSourceNAT, p) }
-
-// DNATPrefix translates the destination 1:1 into the prefix: host bits are kept. The rule has to match
-// destinations of a prefix of the same length.
-func DNATPrefix(p netip.Prefix) Expr { return natPrefix("dnat", expr.NATTypeDestNAT, p) }
-
-// natPrefix has the kernel map the address into the range that begins in one register and ends in the other;
-// it takes the network mask from the bits in which the ends agree (nf_nat_netmap in nft_nat.c, since 5.8).
-func natPrefix(word string, kind expr.NATType, p netip.Prefix) Expr {
-	text := fmt.Sprintf("%s prefix to %s", word, p.Masked())
-	if err := checkPrefix(p); err != nil {
-		return Expr{err: fmt.Errorf("%s: %w", text, err)}
-	}
-	return Expr{text: text, code: []expr.Any{
-		&expr.Immediate{Register: unix.NFT_REG_1, Data: binary.BigEndian.AppendUint32(nil, first(p))},
-		&expr.Immediate{Register: unix.NFT_REG_2, Data: binary.BigEndian.AppendUint32(nil, last(p))},
-		&expr.NAT{
-			Type: kind, Family: unix.NFPROTO_IPV4,
-			RegAddrMin: unix.NFT_REG_1, RegAddrMax: unix.NFT_REG_2, Prefix: true,
-		},
-	}}
-}

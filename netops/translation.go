@@ -1,0 +1,122 @@
+package netops
+
+import (
+	"liqonet.io/liqonet/netops/nft"
+)
+
+// A gateway translates by prefix, 1:1, each packet by itself: nothing is remembered of connections, so there is
+// nothing to lose with a gateway, to fill up, or to look up. Both addresses are rewritten before the packet is routed,
+// so that in between
+//
+//	from the cluster, for the peer: the source is what the peer calls it, the destination what it calls itself
+//	from the peer, for the cluster: the source is what this cluster calls it, the destination what it calls itself
+//
+// and an ICMP error that the gateway makes of such a packet tells by its destination where it has to go.
+
+// ingress is where packets begin: they are checked by the addresses on the wire. Pods may use the overlay's port, too.
+func (c GatewayConfig) ingress() []nft.Chain {
+	return []nft.Chain{
+		{Name: "ingress", Hook: &nft.Hook{Type: "filter", Point: "prerouting", Priority: priorityRaw}, Rules: []nft.Rule{
+			{nft.IIf(Overlay), nft.Goto("from-overlay")},
+			{nft.IIf(Tunnel), nft.Goto("from-tunnel")},
+			{nft.UDPDPort(c.Overlay.Port), nft.NoTrack()},
+		}},
+	}
+}
+
+// fromCluster lets pods and nodes of this side send to the peer.
+func (c GatewayConfig) fromCluster() []nft.Chain {
+	internal, external := lowerHalf(c.InternalCIDR), lowerHalf(c.ExternalCIDR)
+	var arriving []nft.Rule
+	for _, m := range c.Peer {
+		arriving = append(arriving, m.translated(nft.DAddr(m.Seen), nft.SetDAddrPrefix(m.Real), nft.Goto("to-peer")))
+	}
+	arriving = append(arriving, nft.Rule{nft.DAddr(host(c.Internal)), nft.SAddr(internal), nft.SetMark(markLocal), nft.Accept()})
+	leaving := []nft.Rule{{nft.ICMPType(icmpErrors...), nft.Jump("quoted-to-peer")}}
+	for _, p := range ranges(c.Pods) {
+		leaving = append(leaving, nft.Rule{nft.SAddr(p), nft.NoTrack(), nft.Accept()})
+	}
+	leaving = append(leaving, nft.Rule{nft.SAddr(internal), nft.SetSAddrPrefix(external), nft.NoTrack(), nft.Accept()})
+	return []nft.Chain{
+		{Name: "from-overlay", Rules: append(arriving, refusal)},
+		{Name: "to-peer", Rules: append(leaving, refusal)},
+	}
+}
+
+// fromPeer lets the peer send to pods, nodes and exposed hosts of this side.
+func (c GatewayConfig) fromPeer() []nft.Chain {
+	internal, external := lowerHalf(c.InternalCIDR), lowerHalf(c.ExternalCIDR)
+	arriving := c.exposure().fromTunnel
+	for _, m := range c.Peer {
+		arriving = append(arriving, m.translated(nft.SAddr(m.Real), nft.SetSAddrPrefix(m.Seen), nft.Goto("to-cluster")))
+	}
+	arriving = append(arriving, nft.Rule{nft.DAddr(host(c.Tunnel.Addr())), nft.SAddr(host(c.TunnelPeer)), nft.SetMark(markLocal), nft.Accept()})
+	leaving := []nft.Rule{{nft.ICMPType(icmpErrors...), nft.Jump("quoted-to-cluster")}}
+	for _, p := range ranges(c.Pods) {
+		leaving = append(leaving, nft.Rule{nft.DAddr(p), nft.NoTrack(), nft.Accept()})
+	}
+	leaving = append(leaving, nft.Rule{nft.DAddr(external), nft.SetDAddrPrefix(internal), nft.NoTrack(), nft.Accept()})
+	return []nft.Chain{
+		{Name: "from-tunnel", Rules: append(arriving, refusal)},
+		{Name: "to-cluster", Rules: append(leaving, refusal)},
+	}
+}
+
+// quoted translates the header that an ICMP error quotes, which is of a packet that went the other way. An error about
+// a packet that went elsewhere is not the peer's business, nor is one that the peer makes ours.
+func (c GatewayConfig) quoted() []nft.Chain {
+	internal, external := lowerHalf(c.InternalCIDR), lowerHalf(c.ExternalCIDR)
+	toPeer := []nft.Rule{{nft.QuotedDAddr(internal), nft.SetQuotedDAddrPrefix(external)}}
+	toCluster := []nft.Rule{{nft.QuotedSAddr(external), nft.SetQuotedSAddrPrefix(internal)}}
+	for _, m := range c.Peer {
+		toPeer = append(toPeer, m.translated(nft.QuotedSAddr(m.Seen), nft.SetQuotedSAddrPrefix(m.Real), nft.Return()))
+		toCluster = append(toCluster, m.translated(nft.QuotedDAddr(m.Real), nft.SetQuotedDAddrPrefix(m.Seen), nft.Return()))
+	}
+	return []nft.Chain{
+		{Name: "quoted-to-peer", Rules: append(toPeer, refusal)},
+		{Name: "quoted-to-cluster", Rules: append(toCluster, refusal)},
+	}
+}
+
+// output translates and steers the ICMP errors that the gateway itself makes: they are output lookups, to which rules
+// by incoming interface do not apply, and would reach this cluster's pod of the same address. Each seems to come from
+// where the packet was going, an address that its receiver knows and its filters expect.
+func (c GatewayConfig) output() []nft.Chain {
+	internal, external := lowerHalf(c.InternalCIDR), lowerHalf(c.ExternalCIDR)
+	errors := c.exposure().errors
+	for _, m := range c.Peer {
+		errors = append(errors, m.translated(nft.DAddr(m.Seen), nft.SetDAddrPrefix(m.Real), nft.Goto("error-to-peer")))
+	}
+	errors = append(errors, nft.Rule{nft.DAddr(external), nft.SetDAddrPrefix(internal), nft.Goto("error-to-cluster")})
+	for _, p := range ranges(c.Pods) {
+		errors = append(errors, nft.Rule{nft.DAddr(p), nft.Goto("error-to-cluster")})
+	}
+	return []nft.Chain{
+		{Name: "overlay-out", Hook: &nft.Hook{Type: "filter", Point: "output", Priority: priorityRaw}, Rules: []nft.Rule{
+			{nft.UDPDPort(c.Overlay.Port), nft.NoTrack()},
+			{nft.DAddr(c.Tunnel.Masked()), nft.OIfNot(Tunnel), nft.Counter(), nft.Drop()},
+		}},
+		{Name: "error-to-peer", Rules: []nft.Rule{
+			{nft.Jump("quoted-to-peer")},
+			{nft.SetSAddrQuoted(), nft.SetMark(markError), nft.Accept()},
+		}},
+		{Name: "error-to-cluster", Rules: []nft.Rule{
+			{nft.Jump("quoted-to-cluster")},
+			{nft.SetSAddrQuoted(), nft.Accept()}, // an address of the peer's: a rule knows the way
+		}},
+		{Name: "errors", Rules: append(errors, refusal)},
+		{Name: "output", Hook: &nft.Hook{Type: "route", Point: "output", Priority: priorityConnections}, Rules: []nft.Rule{
+			{nft.ICMPType(icmpErrors...), nft.Jump("errors")},
+		}},
+	}
+}
+
+var refusal = nft.Rule{nft.Counter(), nft.Drop()}
+
+// translated is the rule of one range of the peer: a match, a translation where it is needed, and where to go.
+func (m Mapping) translated(match, translation, verdict nft.Expr) nft.Rule {
+	if m.Real == m.Seen {
+		return nft.Rule{match, verdict}
+	}
+	return nft.Rule{match, translation, verdict}
+}
