@@ -52,7 +52,7 @@ func (c GatewayConfig) exposure() exposure {
 	var dnat []nft.Rule // one each: the hosts' addresses have nothing in common
 	for _, e := range c.Exposed {
 		addresses, hosts = append(addresses, host(e.Address)), append(hosts, host(e.Host))
-		dnat = append(dnat, nft.Rule{nft.IIf(Tunnel), nft.DAddr(host(e.Address)), nft.DNAT(e.Host)})
+		dnat = append(dnat, nft.Rule{nft.IIfGroup(GroupTunnel), nft.DAddr(host(e.Address)), nft.DNAT(e.Host)})
 	}
 	for _, m := range c.Peer {
 		real = append(real, m.Real)
@@ -68,14 +68,14 @@ func (c GatewayConfig) exposure() exposure {
 		},
 		sets: []nft.Set{
 			{Name: setReal, Elements: ranges(real)},
-			{Name: setExposed, Elements: ranges(addresses)},
-			{Name: setHosts, Elements: ranges(hosts)},
+			{Name: setExposed, Hosts: true, Elements: ranges(addresses)},
+			{Name: setHosts, Hosts: true, Elements: ranges(hosts)},
 		},
 		fromTunnel: []nft.Rule{{nft.DAddrIn(setExposed), nft.Accept()}},
 		forward: []nft.Rule{
-			{nft.IIf(Tunnel), nft.OIf(podLink), flow, nft.DAddrIn(setHosts), nft.Accept()},
-			{nft.IIf(podLink), nft.OIf(Tunnel), flow, reply, nft.SAddrIn(setHosts), nft.Accept()},
-			{nft.IIf(podLink), nft.OIf(Tunnel), flow, reply, related, nft.Accept()}, // ICMP errors of routers
+			{nft.IIfGroup(GroupTunnel), nft.OIf(podLink), flow, nft.DAddrIn(setHosts), nft.Accept()},
+			{nft.IIf(podLink), nft.OIfGroup(GroupTunnel), flow, reply, nft.SAddrIn(setHosts), nft.Accept()},
+			{nft.IIf(podLink), nft.OIfGroup(GroupTunnel), flow, reply, related, nft.Accept()}, // ICMP errors of routers
 		},
 		dnat: dnat,
 		errors: []nft.Rule{
@@ -89,13 +89,13 @@ func (c GatewayConfig) exposure() exposure {
 // exposedFlows are the chains through which connections to exposed hosts go, and their answers.
 func (c GatewayConfig) exposedFlows() []nft.Chain {
 	flow := nft.CTMark(toHost)
-	fromPeer := nft.Rule{nft.IIf(Tunnel), nft.SAddrIn(setReal), nft.DAddrIn(setExposed)}
+	fromPeer := nft.Rule{nft.IIfGroup(GroupTunnel), nft.SAddrIn(setReal), nft.DAddrIn(setExposed)}
 	first := append(slices.Clone(fromPeer), nft.CTState(nft.New), nft.SetCTMark(toHost), nft.SetMark(markExposed), nft.Accept())
 	later := append(slices.Clone(fromPeer), flow, nft.SetMark(markExposed), nft.Accept())
 	return []nft.Chain{
 		{Name: "exposed", Hook: &nft.Hook{Type: "filter", Point: "prerouting", Priority: priorityConnections}, Rules: []nft.Rule{
 			first, later,
-			{nft.IIf(Tunnel), nft.DAddrIn(setExposed), nft.Counter(), nft.Drop()},
+			{nft.IIfGroup(GroupTunnel), nft.DAddrIn(setExposed), nft.Counter(), nft.Drop()},
 			{nft.IIf(podLink), flow, nft.CTDirection(nft.Reply), nft.SetMark(markExposed)},
 		}},
 		{Name: "source", Hook: &nft.Hook{Type: "nat", Point: "postrouting", Priority: prioritySNAT}, Rules: []nft.Rule{

@@ -166,7 +166,7 @@ func (c GatewayConfig) firewall() nft.Table {
 	exposed := c.exposure()
 	return nft.Table{
 		Name: Table,
-		Sets: append([]nft.Set{{Name: setNodes, Elements: ranges(sources)}}, exposed.sets...),
+		Sets: append([]nft.Set{{Name: setNodes, Hosts: true, Elements: ranges(sources)}}, exposed.sets...),
 		Chains: slices.Concat(c.ingress(), c.fromCluster(), c.fromPeer(), c.quoted(), c.output(),
 			c.input(), c.forward(), c.probes(), exposed.chains),
 	}
@@ -175,8 +175,8 @@ func (c GatewayConfig) firewall() nft.Table {
 // forward lets pass what goes between cluster and peer, and nothing else.
 func (c GatewayConfig) forward() []nft.Chain {
 	rules := []nft.Rule{
-		{nft.IIf(Overlay), nft.OIf(Tunnel), nft.Accept()},
-		{nft.IIf(Tunnel), nft.OIf(Overlay), nft.Accept()},
+		{nft.IIfGroup(GroupOverlay), nft.OIfGroup(GroupTunnel), nft.Accept()},
+		{nft.IIfGroup(GroupTunnel), nft.OIfGroup(GroupOverlay), nft.Accept()},
 	}
 	if c.ClampMSS {
 		// 40 = IPv4 20 + TCP 20
@@ -197,8 +197,8 @@ func (c GatewayConfig) input() []nft.Chain {
 	}
 	return []nft.Chain{
 		{Name: "echo", Rules: []nft.Rule{
-			{nft.IIf(Overlay), nft.Limit(EchoesOfNodes, EchoesOfNodes), nft.Accept()},
-			{nft.IIf(Tunnel), nft.Limit(echoesOfPeer, echoesOfPeer), nft.Accept()},
+			{nft.IIfGroup(GroupOverlay), nft.Limit(EchoesOfNodes, EchoesOfNodes), nft.Accept()},
+			{nft.IIfGroup(GroupTunnel), nft.Limit(echoesOfPeer, echoesOfPeer), nft.Accept()},
 			{nft.Counter(), nft.Drop()},
 		}},
 		{Name: "sizes", Rules: []nft.Rule{
@@ -207,14 +207,14 @@ func (c GatewayConfig) input() []nft.Chain {
 			{nft.Counter(), nft.Drop()},
 		}},
 		{Name: "input", Hook: &nft.Hook{Type: "filter", Point: "input", Drop: true}, Rules: slices.Concat([]nft.Rule{
-			{nft.UDPDPort(c.Overlay.Port), nft.IIfNot(Overlay), nft.IIfNot(Tunnel), nft.OverlayID(c.VNI), nft.SAddrIn(setNodes), nft.Accept()},
+			{nft.UDPDPort(c.Overlay.Port), nft.IIfGroupNot(GroupOverlay), nft.IIfGroupNot(GroupTunnel), nft.OverlayID(c.VNI), nft.SAddrIn(setNodes), nft.Accept()},
 			{nft.Mark(markLocal), nft.UDPDPort(EchoPort), nft.Jump("echo")},
-			{nft.UDPDPort(EchoPort), nft.IIfNot(Overlay), nft.IIfNot(Tunnel), nft.Jump("sizes")},
+			{nft.UDPDPort(EchoPort), nft.IIfGroupNot(GroupOverlay), nft.IIfGroupNot(GroupTunnel), nft.Jump("sizes")},
 			{nft.CTState(nft.Established, nft.Related), nft.Accept()},
 			{nft.IIf(loopback), nft.Accept()},
 			{nft.Mark(markLocal), nft.ICMPType(icmpRequest), nft.Accept()},
-			{nft.IIf(Overlay), nft.Counter(), nft.Drop()},
-			{nft.IIf(Tunnel), nft.Counter(), nft.Drop()},
+			{nft.IIfGroup(GroupOverlay), nft.Counter(), nft.Drop()},
+			{nft.IIfGroup(GroupTunnel), nft.Counter(), nft.Drop()},
 		}, handshakes, []nft.Rule{
 			{nft.TCPDPort(HealthPort), nft.Accept()},
 			{nft.ICMPType(icmpErrors...), nft.Accept()}, // overlay packets are not tracked: no error is related to them
@@ -228,7 +228,7 @@ func (c GatewayConfig) probes() []nft.Chain {
 	var rules []nft.Rule
 	if c.ListenPort != 0 {
 		rules = append(rules, nft.Rule{
-			nft.IIfNot(Overlay), nft.IIfNot(Tunnel), nft.UDPDPort(c.ListenPort), nft.UDPBegins(echo.Magic), nft.DNATPort(EchoPort),
+			nft.IIfGroupNot(GroupOverlay), nft.IIfGroupNot(GroupTunnel), nft.UDPDPort(c.ListenPort), nft.UDPBegins(echo.Magic), nft.DNATPort(EchoPort),
 		})
 	}
 	if rules = append(rules, c.exposure().dnat...); rules == nil {

@@ -19,10 +19,12 @@ func TestFailsClosed(t *testing.T) {
 		"no neighbour": "ip neighbour flush dev lqn-overlay nud permanent",
 	}
 	inGateway := map[string]string{
-		"overlay down":     "ip link set lqn-overlay down",
-		"tunnel down":      "ip link set lqn-tunnel down",
-		"no rule":          "ip rule del priority 53",
-		"no route to peer": "ip route del 10.244.0.0/16 table 7601",
+		"overlay down":      "ip link set lqn-overlay down",
+		"overlay, no group": "ip link set dev lqn-overlay group 0",
+		"tunnel down":       "ip link set lqn-tunnel down",
+		"tunnel, no group":  "ip link set dev lqn-tunnel group 0",
+		"no rule":           "ip rule del priority 53",
+		"no route to peer":  "ip route del 10.244.0.0/16 table 7601",
 	}
 	for _, kind := range overlays() {
 		a, b := equalRanges().build(t, nil)
@@ -41,6 +43,9 @@ func TestFailsClosed(t *testing.T) {
 				n := a.nodes[0]
 				silent(t, n.pod, at(b.seenPod(1)))
 				silent(t, n.namespace, at(b.seenPod(1)))
+				if in == a.gateways[0].namespace {
+					silent(t, b.nodes[0].pod, at(a.seenPod(1)))
+				}
 				for _, ns := range watched {
 					if packets := ns.counted("clear", "out"); packets > 0 {
 						t.Errorf("%d packets left in the clear", packets)

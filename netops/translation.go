@@ -17,8 +17,8 @@ import (
 func (c GatewayConfig) ingress() []nft.Chain {
 	return []nft.Chain{
 		{Name: "ingress", Hook: &nft.Hook{Type: "filter", Point: "prerouting", Priority: priorityRaw}, Rules: []nft.Rule{
-			{nft.IIf(Overlay), nft.Goto("from-overlay")},
-			{nft.IIf(Tunnel), nft.Goto("from-tunnel")},
+			{nft.IIfGroup(GroupOverlay), nft.Goto("from-overlay")},
+			{nft.IIfGroup(GroupTunnel), nft.Goto("from-tunnel")},
 			{nft.UDPDPort(c.Overlay.Port), nft.NoTrack()},
 		}},
 	}
@@ -94,7 +94,7 @@ func (c GatewayConfig) output() []nft.Chain {
 	return []nft.Chain{
 		{Name: "overlay-out", Hook: &nft.Hook{Type: "filter", Point: "output", Priority: priorityRaw}, Rules: []nft.Rule{
 			{nft.UDPDPort(c.Overlay.Port), nft.NoTrack()},
-			{nft.DAddr(c.Tunnel.Masked()), nft.OIfNot(Tunnel), nft.Counter(), nft.Drop()},
+			{nft.DAddr(c.Tunnel.Masked()), nft.OIfGroupNot(GroupTunnel), nft.Counter(), nft.Drop()},
 		}},
 		{Name: "error-to-peer", Rules: []nft.Rule{
 			{nft.Jump("quoted-to-peer")},

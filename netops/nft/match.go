@@ -50,11 +50,6 @@ func IIfNot(name string) Expr {
 	return matchInterface("iifname", expr.MetaKeyIIFNAME, expr.CmpOpNeq, name)
 }
 
-// OIfNot matches packets that leave through any interface but the named one.
-func OIfNot(name string) Expr {
-	return matchInterface("oifname", expr.MetaKeyOIFNAME, expr.CmpOpNeq, name)
-}
-
 func matchInterface(word string, key expr.MetaKey, op expr.CmpOp, name string) Expr {
 	text := fmt.Sprintf("%s %s%q", word, opText(op), name)
 	if name == "" || len(name) >= unix.IFNAMSIZ || strings.ContainsAny(name, "*/\"\\ \t\n") {

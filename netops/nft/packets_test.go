@@ -192,7 +192,8 @@ func TestMatches(t *testing.T) {
 		drop, pass Rule
 	}{
 		{Rule{IIf("left")}, Rule{IIf("lef")}},
-		{Rule{OIfNot("left")}, Rule{OIfNot("right")}},
+		{Rule{OIf("right")}, Rule{OIf("left")}},
+		{Rule{IIfNot("right")}, Rule{IIfNot("left")}},
 		{Rule{IIfGroup(linkGroup("left"))}, Rule{IIfGroup(linkGroup("right"))}},
 		{Rule{OIfGroup(linkGroup("right"))}, Rule{OIfGroup(linkGroup("left"))}},
 		{Rule{IIfGroupNot(linkGroup("right"))}, Rule{IIfGroupNot(linkGroup("left"))}},

@@ -112,7 +112,7 @@ func filterRules() []Rule {
 	p := netip.MustParsePrefix
 	return []Rule{
 		{IIf("lqn-overlay"), OIf("lqn-tunnel"), Accept()},
-		{IIfNot("lqn-overlay"), OIfNot("a.name-of_15chr"), Counter(), Drop()},
+		{IIfNot("a.name-of_15chr"), Counter(), Drop()},
 		{IIfGroup(19457), OIfGroup(1), Accept()},
 		{IIfGroupNot(0x4c02), OIfGroupNot(1<<32 - 1), Counter(), Drop()},
 		{SAddr(p("10.0.0.0/8")), DAddr(p("10.1.2.3/32"))},
@@ -184,7 +184,7 @@ func TestInvalid(t *testing.T) {
 		{"snat to ::1: not an IPv4 address", chain(Rule{SNAT(netip.IPv6Loopback())})},
 		{"dnat to ::1: not an IPv4 address", chain(Rule{DNAT(netip.IPv6Loopback())})},
 		{"not an interface name", chain(Rule{IIf("")})},
-		{"not an interface name", chain(Rule{OIfNot("a*")})},
+		{"not an interface name", chain(Rule{IIfNot("a*")})},
 		{"not an interface name", chain(Rule{OIf("a name of 16 chr")})},
 		{"iifgroup 0: every interface", chain(Rule{IIfGroup(0)})},
 		{"oifgroup != 0: every interface", chain(Rule{OIfGroupNot(0)})},
