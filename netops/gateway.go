@@ -136,7 +136,10 @@ func GatewayState(c GatewayConfig) State {
 	return s
 }
 
-var everything = netip.PrefixFrom(netip.IPv4Unspecified(), 0)
+var (
+	everything = netip.PrefixFrom(netip.IPv4Unspecified(), 0)
+	broadcast  = netip.MustParsePrefix("255.255.255.255/32")
+)
 
 // lowerHalf is the half of an internal or external CIDR that belongs to nodes.
 func lowerHalf(p netip.Prefix) netip.Prefix { return netip.PrefixFrom(p.Masked().Addr(), p.Bits()+1) }
@@ -207,6 +210,8 @@ func (c GatewayConfig) input() []nft.Chain {
 			{nft.Counter(), nft.Drop()},
 		}},
 		{Name: "input", Hook: &nft.Hook{Type: "filter", Point: "input", Drop: true}, Rules: slices.Concat([]nft.Rule{
+			// What is for everybody comes without a route, also from a link that is out of its group.
+			{nft.DAddr(broadcast), nft.Counter(), nft.Drop()},
 			{nft.UDPDPort(c.Overlay.Port), nft.IIfGroupNot(GroupOverlay), nft.IIfGroupNot(GroupTunnel), nft.OverlayID(c.VNI), nft.SAddrIn(setNodes), nft.Accept()},
 			{nft.Mark(markLocal), nft.UDPDPort(EchoPort), nft.Jump("echo")},
 			{nft.UDPDPort(EchoPort), nft.IIfGroupNot(GroupOverlay), nft.IIfGroupNot(GroupTunnel), nft.Jump("sizes")},

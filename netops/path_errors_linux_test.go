@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"syscall"
 	"testing"
@@ -12,35 +13,37 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestErrorsArrive has pods and nodes told, by whoever is on the way, what became of their packets. An error that
-// quoted the wrong addresses would find no socket.
-func TestErrorsArrive(t *testing.T) {
-	for _, kind := range overlays() {
-		t.Run(string(kind), func(t *testing.T) {
-			a, b := equalRanges().build(t, nil)
-			join(kind, a, b)
-			absent := b.seen(numbered(b.pods[0], 0x7705))
-			const hops = 10 // more than there are
-			for i, n := range a.nodes {
-				for who, from := range map[string]namespace{"pod": n.pod, "node": n.namespace} {
-					who = fmt.Sprintf("%s %d", who, i)
-					expectError(t, who+", far pod", from, netip.AddrPortFrom(b.seenPod(1), servicePort+1), hops, unix.ECONNREFUSED)
-					expectError(t, who+", far gateway", from, at(absent), hops, unix.EHOSTUNREACH)
-				}
-			}
-			for name, target := range map[string]netip.Addr{"pod": b.seenPod(1), "node": b.seenNode(1)} {
-				for hop := range 3 {
-					who := fmt.Sprintf("time over on the way to a %s, at hop %d", name, hop+1)
-					expectError(t, who, a.nodes[0].pod, at(target), hop+1, unix.EHOSTUNREACH)
-				}
-			}
-			expectError(t, "time over at the far node", a.nodes[0].pod, at(b.seenPod(1)), 4, unix.EHOSTUNREACH)
-		})
+// expectErrors has pods and nodes of one cluster told, by whoever is on the way to the other, what became of their
+// packets. An error that quoted the wrong addresses would find no socket.
+func expectErrors(t *testing.T, a, b side) {
+	for _, c := range []side{a, b} { // each makes as many errors as there is reason for
+		for _, ns := range []namespace{c.nodes[0].namespace, c.nodes[0].pod, c.nodes[1].namespace, c.nodes[1].pod, c.gateways[0].namespace} {
+			ns.run("sysctl", "-qw", "net.ipv4.icmp_ratelimit=0")
+		}
 	}
+	absent := b.seen(numbered(b.pods[0], 0x3705)) // on no node
+	const hops = 10 // more than there are
+	for i, n := range a.nodes {
+		for who, from := range map[string]namespace{"pod": n.pod, "node": n.namespace} {
+			who = fmt.Sprintf("%s %d", who, i)
+			expectError(t, who+", far pod", from, netip.AddrPortFrom(b.seenPod(1), servicePort+1), hops, unix.ECONNREFUSED)
+			expectError(t, who+", far gateway", from, at(absent), hops, unix.EHOSTUNREACH)
+		}
+	}
+	for name, target := range map[string]netip.Addr{"pod": b.seenPod(1), "node": b.seenNode(1)} {
+		for hop := range 3 {
+			who := fmt.Sprintf("time over on the way from pod to %s, at hop %d", name, hop+1)
+			expectError(t, who, a.nodes[0].pod, at(target), hop+1, unix.EHOSTUNREACH)
+		}
+		for hop := range 2 {
+			who := fmt.Sprintf("time over on the way from node to %s, at hop %d", name, hop+1)
+			expectError(t, who, a.nodes[0].namespace, at(target), hop+1, unix.EHOSTUNREACH)
+		}
+	}
+	expectError(t, "time over at the far node", a.nodes[0].pod, at(b.seenPod(1)), 4, unix.EHOSTUNREACH)
 }
 
-// expectError sends datagrams, which so many hops may pass on, until one is answered by an ICMP error: the kernel
-// makes few a second.
+// expectError sends datagrams, which so many hops may pass on, until one is answered by an ICMP error.
 func expectError(t *testing.T, who string, from namespace, to netip.AddrPort, hops int, want error) {
 	t.Helper()
 	c := datagrams(t, from, to, unix.IP_PMTUDISC_DONT)
@@ -63,30 +66,55 @@ func expectError(t *testing.T, who string, from namespace, to netip.AddrPort, ho
 	}
 }
 
-// testErrorsAboutOthers has the peer's gateway tell a pod what became of a packet that never went to that peer.
+// testErrorsAboutOthers has the peer's gateway tell a pod what became of a packet that never went to that peer, and a
+// pod the peer's what became of one that never came from there. Neither arrives, nor does what is no error.
 func testErrorsAboutOthers(t *testing.T, a, b side) {
-	g, heard := a.gateways[0], listenAll(t, a)
-	before := g.drops("quoted-to-cluster")
-	tell := func(about []byte) {
-		b.gateways[0].inject(t, icmpError(b.pod(1), a.pod(1), about))
-		b.gateways[0].inject(t, datagram(b.pod(1), a.pod(1), good))
+	g, heard := a.gateways[0], listenAll(t, a, b)
+	stranger := netip.MustParseAddr("198.51.100.1")
+	const unreachable, redirect = 3, 5
+	expect := func(chain string, more int, then func()) {
+		t.Helper()
+		before := g.drops(chain)
+		then()
 		eventually(t, "the packet sent after it", func() bool { return heard.has(good) })
 		heard.forget()
+		if n := g.drops(chain) - before; n != more {
+			t.Errorf("%d packets dropped by %s, want %d", n, chain, more)
+		}
 	}
-	tell(datagram(a.pod(1), b.pod(1), "to the peer"))
-	if n := g.drops("quoted-to-cluster") - before; n != 0 {
-		t.Errorf("%d errors about packets to the peer dropped", n)
+	fromPeer := func(kind byte, about []byte) func() {
+		return func() {
+			b.gateways[0].inject(t, icmpAbout(kind, b.pod(1), a.pod(1), about))
+			b.gateways[0].inject(t, datagram(b.pod(1), a.pod(1), good))
+		}
 	}
-	tell(datagram(a.pod(1), netip.MustParseAddr("198.51.100.1"), "to somebody else"))
-	if n := g.drops("quoted-to-cluster") - before; n != 1 {
-		t.Errorf("%d errors about packets to somebody else dropped, want 1", n)
+	expect("quoted-to-cluster", 0, fromPeer(unreachable, datagram(a.pod(1), b.pod(1), "to the peer")))
+	expect("quoted-to-cluster", 1, fromPeer(unreachable, datagram(a.pod(1), stranger, "to somebody else")))
+	expect("quoted-to-cluster", 1, fromPeer(redirect, datagram(a.pod(1), b.pod(1), "to the peer")))
+	fromPod := func(about []byte) func() {
+		return func() {
+			const header = 20
+			pod := a.nodes[1].pod
+			pod.inside(func() error {
+				c, err := (&net.ListenConfig{}).ListenPacket(t.Context(), "ip4:icmp", a.pod(1).String())
+				if err != nil {
+					return err
+				}
+				message := icmpAbout(unreachable, a.pod(1), b.seenPod(1), about)[header:]
+				_, err = c.WriteTo(message, &net.IPAddr{IP: b.seenPod(1).AsSlice()})
+				return errors.Join(err, c.Close())
+			})
+			toOverlay(t, pod, b.seenPod(1), []byte(good))
+		}
 	}
+	expect("quoted-to-peer", 0, fromPod(datagram(b.seenPod(1), a.pod(1), "from the peer")))
+	expect("quoted-to-peer", 1, fromPod(datagram(stranger, a.pod(1), "from somebody else")))
 }
 
-// icmpError is an IPv4 packet that tells that the host, to which the other packet was sent, cannot be reached.
-func icmpError(source, target netip.Addr, about []byte) []byte {
-	const quoted = 20 + 8                                          // header, and what follows: RFC 792
-	b := append([]byte{3, 1, 0, 0, 0, 0, 0, 0}, about[:quoted]...) // destination unreachable, host
+// icmpAbout is an IPv4 packet with an ICMP message of the type, code 1, about another packet.
+func icmpAbout(kind byte, source, target netip.Addr, about []byte) []byte {
+	const quoted = 20 + 8 // header, and what follows: RFC 792
+	b := append([]byte{kind, 1, 0, 0, 0, 0, 0, 0}, about[:quoted]...)
 	binary.BigEndian.PutUint16(b[2:], checksum(b))
 	from, to := source.As4(), target.As4()
 	ip := []byte{0x45, 0, 0, 20 + byte(len(b)), 0, 1, 0, 0, 64, unix.IPPROTO_ICMP, 0, 0}

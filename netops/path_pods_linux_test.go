@@ -6,7 +6,7 @@ import (
 )
 
 // TestPods sends from every pod and node of two clusters to every pod and node of the other, however their pod
-// CIDRs lie to each other.
+// CIDRs lie to each other, and has the errors of all on the way.
 func TestPods(t *testing.T) {
 	layouts := map[string]layout{
 		"equal": equalRanges(),
@@ -35,6 +35,18 @@ func TestPods(t *testing.T) {
 				join(kind, a, b)
 				t.Run("a to b", func(t *testing.T) { expectAll(t, a, b) })
 				t.Run("b to a", func(t *testing.T) { expectAll(t, b, a) })
+				t.Run("errors", func(t *testing.T) {
+					g := a.gateways[0]
+					g.script("nft", "-f", "-")(
+						"table ip clear {", "chain out { type filter hook postrouting priority 500",
+						"oifname eth0 meta l4proto icmp counter", "}", "}",
+					)
+					expectErrors(t, a, b)
+					expectErrors(t, b, a)
+					if n := g.counted("clear", "out"); n > 0 {
+						t.Errorf("%d errors of a gateway left by its pod's link", n)
+					}
+				})
 			})
 		}
 	}

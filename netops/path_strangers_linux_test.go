@@ -2,6 +2,7 @@ package netops
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"net"
 	"net/netip"
@@ -26,12 +27,31 @@ func TestStrangersInTunnel(t *testing.T) {
 			// From here on WireGuard lets every source through: the rules have to refuse it by themselves.
 			a.gateways[0].allowAll()
 			t.Run("errors about others", func(t *testing.T) { testErrorsAboutOthers(t, a, b) })
+			t.Run("for everybody", func(t *testing.T) { testEverybody(t, a, b) })
 			heard := listenAll(t, a)
 			for name, s := range strays(a, b) {
 				t.Run(name, func(t *testing.T) { s.goesNowhere(t, a, b, heard) })
 			}
 		})
 	}
+}
+
+// testEverybody sends an overlay packet by the tunnel, whose link is not in its group: what is for everybody is in need
+// of no route.
+func testEverybody(t *testing.T, a, b side) {
+	g := a.gateways[0]
+	g.ip("link set dev lqn-tunnel group 0")
+	// The rules have to refuse what a strict reverse path filter would as well.
+	g.run("sysctl", "-qw", "net.ipv4.conf.all.rp_filter=0", "net.ipv4.conf.lqn-tunnel.rp_filter=0")
+	defer g.follow()
+	f := frame{
+		kind: g.config.Overlay.Kind, vni: g.config.VNI, end: g.config.Internal, source: a.pod(1), target: b.seenPod(1), payload: bad,
+	}
+	outer := datagram(g.config.Nodes[1].Source, broadcast.Addr(), string(f.bytes()))
+	binary.BigEndian.PutUint16(outer[22:], g.config.Overlay.Port)
+	before := g.drops("input")
+	b.gateways[0].inject(t, outer)
+	eventually(t, "a drop in chain input", func() bool { return g.drops("input") > before })
 }
 
 // testProbes asks for a gateway's health: a pod's address like any other to its cluster, none to the peer.

@@ -1,19 +1,21 @@
 package netops
 
-import (
-	"liqonet.io/liqonet/netops/nft"
-)
+import "liqonet.io/liqonet/netops/nft"
 
 // A gateway translates by prefix, 1:1, each packet by itself: nothing is remembered of connections, so there is
 // nothing to lose with a gateway, to fill up, or to look up. Both addresses are rewritten before the packet is routed,
 // so that in between
 //
-//	from the cluster, for the peer: the source is what the peer calls it, the destination what it calls itself
+//	from the cluster, for the peer: both addresses are as in the tunnel
 //	from the peer, for the cluster: the source is what this cluster calls it, the destination what it calls itself
 //
 // and an ICMP error that the gateway makes of such a packet tells by its destination where it has to go.
+//
+// Fragments are put together before (nf_defrag_ipv4, priority -400, there as long as any rule asks for a connection):
+// only the first one has the ports and the checksum, or an ICMP type.
 
-// ingress is where packets begin: they are checked by the addresses on the wire. Pods may use the overlay's port, too.
+// ingress is where packets begin: they are checked by the addresses on the wire. The overlay's own packets come last:
+// pods may use that port, too.
 func (c GatewayConfig) ingress() []nft.Chain {
 	return []nft.Chain{
 		{Name: "ingress", Hook: &nft.Hook{Type: "filter", Point: "prerouting", Priority: priorityRaw}, Rules: []nft.Rule{
@@ -32,7 +34,7 @@ func (c GatewayConfig) fromCluster() []nft.Chain {
 		arriving = append(arriving, m.translated(nft.DAddr(m.Seen), nft.SetDAddrPrefix(m.Real), nft.Goto("to-peer")))
 	}
 	arriving = append(arriving, nft.Rule{nft.DAddr(host(c.Internal)), nft.SAddr(internal), nft.SetMark(markLocal), nft.Accept()})
-	leaving := []nft.Rule{{nft.ICMPType(icmpErrors...), nft.Jump("quoted-to-peer")}}
+	leaving := []nft.Rule{{nft.ICMPType(icmpQuoting...), nft.Jump("quoted-to-peer")}}
 	for _, p := range ranges(c.Pods) {
 		leaving = append(leaving, nft.Rule{nft.SAddr(p), nft.NoTrack(), nft.Accept()})
 	}
@@ -51,7 +53,7 @@ func (c GatewayConfig) fromPeer() []nft.Chain {
 		arriving = append(arriving, m.translated(nft.SAddr(m.Real), nft.SetSAddrPrefix(m.Seen), nft.Goto("to-cluster")))
 	}
 	arriving = append(arriving, nft.Rule{nft.DAddr(host(c.Tunnel.Addr())), nft.SAddr(host(c.TunnelPeer)), nft.SetMark(markLocal), nft.Accept()})
-	leaving := []nft.Rule{{nft.ICMPType(icmpErrors...), nft.Jump("quoted-to-cluster")}}
+	leaving := []nft.Rule{{nft.ICMPType(icmpQuoting...), nft.Jump("quoted-to-cluster")}}
 	for _, p := range ranges(c.Pods) {
 		leaving = append(leaving, nft.Rule{nft.DAddr(p), nft.NoTrack(), nft.Accept()})
 	}
@@ -62,12 +64,17 @@ func (c GatewayConfig) fromPeer() []nft.Chain {
 	}
 }
 
-// quoted translates the header that an ICMP error quotes, which is of a packet that went the other way. An error about
-// a packet that went elsewhere is not the peer's business, nor is one that the peer makes ours.
+// icmpQuoting are the ICMP messages that quote a packet: errors, and two that routers no longer send each other, source
+// quench (RFC 6633) and redirect.
+var icmpQuoting = append([]uint8{4, 5}, icmpErrors...)
+
+// quoted translates the header that an ICMP error quotes, which is of a packet that went the other way. Errors about
+// packets that did not go between this cluster and this peer are dropped, in both directions.
 func (c GatewayConfig) quoted() []nft.Chain {
 	internal, external := lowerHalf(c.InternalCIDR), lowerHalf(c.ExternalCIDR)
-	toPeer := []nft.Rule{{nft.QuotedDAddr(internal), nft.SetQuotedDAddrPrefix(external)}}
-	toCluster := []nft.Rule{{nft.QuotedSAddr(external), nft.SetQuotedSAddrPrefix(internal)}}
+	obsolete := nft.Rule{nft.ICMPType(4, 5), nft.Counter(), nft.Drop()}
+	toPeer := []nft.Rule{obsolete, {nft.QuotedDAddr(internal), nft.SetQuotedDAddrPrefix(external)}}
+	toCluster := []nft.Rule{obsolete, {nft.QuotedSAddr(external), nft.SetQuotedSAddrPrefix(internal)}}
 	for _, m := range c.Peer {
 		toPeer = append(toPeer, m.translated(nft.QuotedSAddr(m.Seen), nft.SetQuotedSAddrPrefix(m.Real), nft.Return()))
 		toCluster = append(toCluster, m.translated(nft.QuotedDAddr(m.Real), nft.SetQuotedDAddrPrefix(m.Seen), nft.Return()))
