@@ -22,7 +22,7 @@ func expectErrors(t *testing.T, a, b side) {
 		}
 	}
 	absent := b.seen(numbered(b.pods[0], 0x3705)) // on no node
-	const hops = 10 // more than there are
+	const hops = 10                               // more than there are
 	for i, n := range a.nodes {
 		for who, from := range map[string]namespace{"pod": n.pod, "node": n.namespace} {
 			who = fmt.Sprintf("%s %d", who, i)
