@@ -243,7 +243,7 @@ func (p *Prober) received(reply Message, now time.Time) (rtt time.Duration, ok b
 		return 0, false
 	}
 	if p.stats.LastReply.IsZero() {
-		p.window.begin(reply.Sequence)
+		p.window.begin(reply.Sequence, now)
 	}
 	p.stats.Received++
 	p.stats.Lost = 0

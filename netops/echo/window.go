@@ -12,6 +12,8 @@ type window struct {
 	next  uint32 // sequence number of the next request
 	tail  uint32 // no request before this one is outstanding
 	fresh uint32 // all requests from this one on are newer than the newest answered one
+
+	opened time.Time // when the first answer came; the zero value: none did
 }
 
 type slot struct {
@@ -99,8 +101,9 @@ func (w *window) receive(sequence uint32, sent int64, now time.Time) (rtt time.D
 }
 
 // begin makes an answered request the first one that counts: what was asked before it says when the path came to
-// be, not what it loses.
-func (w *window) begin(sequence uint32) {
+// be, not what it loses, nor how long it is.
+func (w *window) begin(sequence uint32, now time.Time) {
+	w.opened = now
 	for i := range w.slots {
 		s := &w.slots[i]
 		if (s.state == outstanding || s.state == lost) && precedes(s.sequence, sequence) {
@@ -140,17 +143,25 @@ func (w *window) calm() bool {
 	return true
 }
 
-// median returns the median round trip of the answered requests; zero without any.
+// median returns the median round trip of the answered requests; zero without any. What was sent before the path came
+// to be has waited for that, in a tunnel for its handshake: until there is something newer, the least of it counts.
 func (w *window) median() time.Duration {
-	times := make([]time.Duration, 0, len(w.slots))
+	var times, waited []time.Duration
 	for _, s := range w.slots {
-		if s.state == answered {
+		switch {
+		case s.state != answered:
+		case s.sent.Before(w.opened):
+			waited = append(waited, s.rtt)
+		default:
 			times = append(times, s.rtt)
 		}
 	}
-	if len(times) == 0 {
-		return 0
+	switch {
+	case len(times) > 0:
+		slices.Sort(times)
+		return times[len(times)/2]
+	case len(waited) > 0:
+		return slices.Min(waited)
 	}
-	slices.Sort(times)
-	return times[len(times)/2]
+	return 0
 }

@@ -78,7 +78,7 @@ func TestWindowBegins(t *testing.T) {
 	}
 	w.expire(at(time.Second)) // 0 and 1; 2 is outstanding
 	w.receive(3, at(3*time.Second).UnixNano(), at(3*time.Second))
-	w.begin(3)
+	w.begin(3, at(3*time.Second))
 	w.expire(at(time.Minute))
 	if w.loss() != 0 {
 		t.Errorf("loss %v of what was asked before the beginning", w.loss())
@@ -88,6 +88,28 @@ func TestWindowBegins(t *testing.T) {
 		if rtt, ok := w.receive(sequence, sent.UnixNano(), at(4*time.Second)); !ok || rtt != at(4*time.Second).Sub(sent) {
 			t.Errorf("late answer to request %d: %v, %v", sequence, rtt, ok)
 		}
+	}
+}
+
+// TestWindowBeforeTheBeginning: requests that waited until the path came to be do not tell how long it is.
+func TestWindowBeforeTheBeginning(t *testing.T) {
+	const rtt = 10 * time.Millisecond
+	w := newWindow(8)
+	for i := range 4 {
+		w.send(at(time.Duration(i) * time.Second))
+	}
+	opened := at(3*time.Second + rtt)
+	w.begin(0, opened)
+	for i := range 4 {
+		w.receive(uint32(i), at(time.Duration(i)*time.Second).UnixNano(), opened)
+	}
+	if got := w.median(); got != rtt {
+		t.Errorf("median %v of what waited, want that of the last, %v", got, rtt)
+	}
+	sent := at(4 * time.Second)
+	w.receive(w.send(sent), sent.UnixNano(), sent.Add(2*rtt))
+	if got := w.median(); got != 2*rtt {
+		t.Errorf("median %v, want that of what did not wait, %v", got, 2*rtt)
 	}
 }
 
