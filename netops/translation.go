@@ -1,6 +1,10 @@
 package netops
 
-import "liqonet.io/liqonet/netops/nft"
+import (
+	"slices"
+
+	"liqonet.io/liqonet/netops/nft"
+)
 
 // A gateway translates by prefix, 1:1, each packet by itself: nothing is remembered of connections, so there is
 // nothing to lose with a gateway, to fill up, or to look up. Both addresses are rewritten before the packet is routed,
@@ -64,15 +68,17 @@ func (c GatewayConfig) fromPeer() []nft.Chain {
 	}
 }
 
-// icmpQuoting are the ICMP messages that quote a packet: errors, and two that routers no longer send each other, source
-// quench (RFC 6633) and redirect.
-var icmpQuoting = append([]uint8{4, 5}, icmpErrors...)
+// icmpQuoting are the ICMP messages that quote a packet: errors, and two that have no business between clusters.
+var (
+	icmpObsolete = []uint8{4, 5} // source quench (RFC 6633), redirect
+	icmpQuoting  = slices.Concat(icmpObsolete, icmpErrors)
+)
 
 // quoted translates the header that an ICMP error quotes, which is of a packet that went the other way. Errors about
-// packets that did not go between this cluster and this peer are dropped, in both directions.
+// packets that were not for this peer, or not from it, are dropped.
 func (c GatewayConfig) quoted() []nft.Chain {
 	internal, external := lowerHalf(c.InternalCIDR), lowerHalf(c.ExternalCIDR)
-	obsolete := nft.Rule{nft.ICMPType(4, 5), nft.Counter(), nft.Drop()}
+	obsolete := nft.Rule{nft.ICMPType(icmpObsolete...), nft.Counter(), nft.Drop()}
 	toPeer := []nft.Rule{obsolete, {nft.QuotedDAddr(internal), nft.SetQuotedDAddrPrefix(external)}}
 	toCluster := []nft.Rule{obsolete, {nft.QuotedSAddr(external), nft.SetQuotedSAddrPrefix(internal)}}
 	for _, m := range c.Peer {
