@@ -107,7 +107,7 @@ func (r *run) index(name string) (int, error) {
 
 func (r *run) link(op Op, l Link) error {
 	if op == Add {
-		if err := r.createLink(l); err != nil {
+		if err := r.route.createOverlay(l); err != nil {
 			return err
 		}
 	}
@@ -139,6 +139,9 @@ func (r *run) address(op Op, a Address) error {
 	link, ip := &netlink.Device{LinkAttrs: netlink.LinkAttrs{Index: index}}, a.Prefix.Addr()
 	addr := &netlink.Addr{IPNet: &net.IPNet{IP: ip.AsSlice(), Mask: net.CIDRMask(a.Prefix.Bits(), ip.BitLen())}}
 	addr.Broadcast = net.IPv4zero // none
+	if a.Link == loopback {
+		addr.Scope, addr.Label = unix.RT_SCOPE_HOST, addressLabel
+	}
 	if op == Remove {
 		return r.handle.AddrDel(link, addr)
 	}

@@ -12,7 +12,12 @@ import (
 
 // withKind is a state whose overlay is of a kind.
 func withKind(s State, kind LinkKind) State {
-	s.Links[0].Kind = kind
+	s.Links = slices.Clone(s.Links)
+	for i := range s.Links {
+		if s.Links[i].Kind != KindDevice {
+			s.Links[i].Kind = kind
+		}
+	}
 	return s
 }
 
@@ -55,7 +60,7 @@ func TestApply(t *testing.T) {
 func TestMadeInItsGroup(t *testing.T) {
 	eachOverlay(t, func(t *testing.T, kind LinkKind) {
 		k := newNamespace(t).kernel()
-		if err := k.createLink(withKind(nodeLike(), kind).Links[0]); err != nil {
+		if err := k.route.createOverlay(withKind(nodeLike(), kind).Links[0]); err != nil {
 			t.Fatal(err)
 		}
 		have, err := k.Observe()
@@ -77,6 +82,48 @@ func TestGatewayMoveIsOneStep(t *testing.T) {
 		want.Nexthops[0] = gatewayA("10.244.2.9")
 		if p := reach(t, k, want); len(p.Steps) != 1 {
 			t.Errorf("a gateway's move takes %d steps:\n%s", len(p.Steps), p)
+		}
+	})
+}
+
+// TestFarEndMoves leads packets to a gateway's new pod: the firewall admits it, and the link changes in place, so that
+// nothing that uses it goes.
+func TestFarEndMoves(t *testing.T) {
+	eachOverlay(t, func(t *testing.T, kind LinkKind) {
+		k, c := newNamespace(t).kernel(), nodeOfTwoPeers()
+		reach(t, k, withKind(NodeState(c), kind))
+		c.Peers[0].Pod = netip.MustParseAddr("10.244.1.9")
+		p := reach(t, k, withKind(NodeState(c), kind))
+		if len(p.Steps) != 2 || p.Steps[0].Kind() != "firewall" || p.Steps[1].Kind() != "link" {
+			t.Errorf("want a step for the firewall and one for the link:\n%s", p)
+		}
+	})
+}
+
+// TestOtherMode replaces a node's link in collect-metadata mode by plain ones, and back: at one port only one mode can be.
+func TestOtherMode(t *testing.T) {
+	eachOverlay(t, func(t *testing.T, kind LinkKind) {
+		k := newNamespace(t).kernel()
+		for range 2 {
+			reach(t, k, withKind(nodeLike(), kind))
+			reach(t, k, withKind(NodeState(nodeOfTwoPeers()), kind))
+		}
+	})
+}
+
+// TestOneSocket: a node's overlay listens on IPv4 only, a gateway's on both, which is why it needs a filter for IPv6.
+func TestOneSocket(t *testing.T) {
+	eachOverlay(t, func(t *testing.T, kind LinkKind) {
+		for want, s := range map[int]State{1: NodeState(nodeOfTwoPeers()), 2: GatewayState(gatewayOfEqualClusters())} {
+			ns := newNamespace(t)
+			reach(t, ns.kernel(), withKind(s, kind).Reachable(State{}))
+			sockets := 0
+			for _, table := range []string{"udp", "udp6"} {
+				sockets += strings.Count(ns.run("cat", "/proc/thread-self/net/"+table), ":17CB ") // port 6091
+			}
+			if sockets != want {
+				t.Errorf("%d sockets, want %d", sockets, want)
+			}
 		}
 	})
 }

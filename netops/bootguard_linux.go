@@ -13,18 +13,31 @@ import (
 // back what is for peers. It is not of this package's making.
 const BootTable = "liqonet-boot"
 
-// HasBootGuard reports whether BootTable stands.
-func (k *Kernel) HasBootGuard() (bool, error) { return k.nft.Has(BootTable) }
+// bootFamilies are those in which BootTable can stand.
+var bootFamilies = []nft.Family{nft.IP, nft.IP6}
 
-// LiftBootGuard removes BootTable, whatever it holds; that there is none is no error, and costs one question. The
+// HasBootGuard reports whether BootTable stands, in either family.
+func (k *Kernel) HasBootGuard() (bool, error) {
+	for _, family := range bootFamilies {
+		if stands, err := k.nft.Has(family, BootTable); stands || err != nil {
+			return stands, err
+		}
+	}
+	return false, nil
+}
+
+// LiftBootGuard removes BootTable, whatever it holds; that there is none is no error, and costs a request a family. The
 // node's own guard must stand.
 func (k *Kernel) LiftBootGuard() error {
-	stands, err := k.HasBootGuard()
-	if err == nil && stands {
-		err = k.nft.Apply(nft.Diff(nft.Table{Name: BootTable}, nft.Table{}))
+	var errs []error
+	for _, family := range bootFamilies {
+		stands, err := k.nft.Has(family, BootTable)
+		if err == nil && stands {
+			err = k.nft.Apply(nft.Diff(nft.Table{Family: family, Name: BootTable}, nft.Table{}))
+		}
+		if err != nil && !errors.Is(err, unix.ENOENT) {
+			errs = append(errs, fmt.Errorf("lift the boot guard: %w", err))
+		}
 	}
-	if err != nil && !errors.Is(err, unix.ENOENT) {
-		return fmt.Errorf("lift the boot guard: %w", err)
-	}
-	return nil
+	return errors.Join(errs...)
 }

@@ -26,11 +26,11 @@ func nodeOfTwoPeers() NodeConfig {
 		Pods:         prefixes("10.244.1.0/24", "10.244.9.3/32"),
 		Peers: []NodePeer{
 			{
-				CIDRs: prefixes("10.11.0.0/16", "10.71.0.0/16"), Nodes: prefixes("10.71.0.0/17")[0], Gateway: netip.MustParseAddr("10.80.128.1"),
+				Name: "b", CIDRs: prefixes("10.11.0.0/16", "10.71.0.0/16"), Nodes: prefixes("10.71.0.0/17")[0], Gateway: netip.MustParseAddr("10.80.128.1"),
 				Pod: netip.MustParseAddr("10.244.1.5"), Endpoints: []netip.Addr{netip.MustParseAddr("172.31.2.11")}, VNI: 7, MTU: 1370,
 			},
 			{
-				CIDRs: prefixes("10.245.0.0/16", "10.246.0.0/16", "10.72.0.0/16"), Gateway: netip.MustParseAddr("10.80.128.2"),
+				Name: "c", CIDRs: prefixes("10.245.0.0/16", "10.246.0.0/16", "10.72.0.0/16"), Gateway: netip.MustParseAddr("10.80.128.2"),
 				Pod: netip.MustParseAddr("10.244.2.8"), Endpoints: []netip.Addr{netip.MustParseAddr("10.245.3.4")}, VNI: 8, MTU: 1340,
 			},
 		},

@@ -31,7 +31,7 @@ type changes struct {
 	refusals   delta[Route] // the guard's, before anything else is touched
 	routes     delta[Route]
 	rules      delta[Rule]
-	firewall   nft.Plan
+	firewalls  []Firewall
 	unguarded  bool // want has no firewall
 	moveLocal  bool // the kernel's rule for the local table has to go
 	keepLocal  bool // … to come back
@@ -45,7 +45,7 @@ func compare(have, want State) changes {
 		links:     compareLinks(have.Links, want.Links),
 		refusals:  difference(have.Routes, want.Routes),
 		rules:     difference(have.Rules, want.Rules),
-		firewall:  nft.Diff(have.Firewall, want.Firewall),
+		firewalls: firewalls(nft.Diff(have.Firewall, want.Firewall), nft.Diff(have.Firewall6, want.Firewall6)),
 		unguarded: want.Firewall.Name == "",
 		moveLocal: want.LocalRuleMoved && !have.LocalRuleMoved,
 		keepLocal: have.LocalRuleMoved && !want.LocalRuleMoved,
@@ -74,8 +74,8 @@ func (c changes) create(p *Plan) {
 	put(p, Remove, c.links.expel)
 	put(p, Add, only(c.refusals.add, Route.refuses))
 	put(p, Replace, only(c.refusals.change, Route.refuses))
-	if !c.unguarded && !c.firewall.Empty() {
-		put(p, Replace, []Firewall{{c.firewall}})
+	if !c.unguarded {
+		put(p, Replace, c.firewalls)
 	}
 	put(p, Add, c.rules.add)
 	if c.moveLocal {
@@ -107,9 +107,20 @@ func (c changes) remove(p *Plan) {
 	}
 	put(p, Remove, c.rules.remove)
 	put(p, Remove, only(c.routes.remove, Route.refuses))
-	if c.unguarded && !c.firewall.Empty() {
-		put(p, Remove, []Firewall{{c.firewall}})
+	if c.unguarded {
+		put(p, Remove, c.firewalls)
 	}
+}
+
+// firewalls are the changes of tables that change anything.
+func firewalls(plans ...nft.Plan) []Firewall {
+	var changed []Firewall
+	for _, p := range plans {
+		if !p.Empty() {
+			changed = append(changed, Firewall{p})
+		}
+	}
+	return changed
 }
 
 // put appends a step for each object.

@@ -53,15 +53,22 @@ func inOrder[T object[T]](objects []T) []T {
 func (l Link) compare(o Link) int { return strings.Compare(l.Name, o.Name) }
 
 func (l Link) matches(want Link) bool {
-	return l.sameMake(want) && !l.Down && (!l.LinkLocal || !l.ours()) &&
-		(want.MTU == 0 || l.MTU == want.MTU) && (want.Group == 0 || l.Group == want.Group) &&
+	return l.sameMake(want) && l.Remote == want.Remote && !l.Down && (!l.LinkLocal || !l.ours()) &&
+		(!l.ARP || want.Kind == KindDevice) && (want.MTU == 0 || l.MTU == want.MTU) && (want.Group == 0 || l.Group == want.Group) &&
 		(!want.Forwarding || l.Forwarding) && (!want.MarkedPath || l.MarkedPath)
 }
 
 // sameMake reports whether what cannot be changed on an existing link is as wanted.
 func (l Link) sameMake(want Link) bool {
-	return want.Kind == KindDevice || l.Kind == want.Kind && l.Port == want.Port &&
+	return want.Kind == KindDevice || l.Kind == want.Kind && l.Port == want.Port && l.VNI == want.VNI &&
 		(want.MAC == nil || bytes.Equal(l.MAC, want.MAC))
+}
+
+// keepsOut reports whether an overlay cannot be added while this one is there: of those at one port either one is in
+// collect-metadata mode, or each has a network of its own (vxlan_vni_in_use in drivers/net/vxlan/vxlan_core.c,
+// geneve_configure in drivers/net/geneve.c).
+func (l Link) keepsOut(o Link) bool {
+	return l.Kind == o.Kind && l.Port == o.Port && (l.VNI == 0 || o.VNI == 0 || l.VNI == o.VNI)
 }
 
 // ours reports whether the link's name is one of ours.
@@ -109,8 +116,8 @@ func (r Rule) selectors() int {
 
 func (r Rule) matches(Rule) bool { return true }
 
-// linkDelta is what differs between the links. remake has links, as they are, that must be deleted and added, expel
-// those that are in a group of ours and should be in none.
+// linkDelta is what differs between the links. remake has links, as they are, that must be deleted before others are
+// added, expel those that are in a group of ours and should be in none.
 type linkDelta struct {
 	add, change, remake, remove []Link
 	expel                       []Membership
@@ -120,7 +127,16 @@ type linkDelta struct {
 // that nobody wants configured.
 func compareLinks(have, want []Link) linkDelta {
 	d := difference(have, want)
-	changed := linkDelta{remove: only(d.remove, func(l Link) bool { return l.Kind != KindDevice }), expel: strangers(have, want)}
+	changed := linkDelta{expel: strangers(have, want)}
+	for _, l := range d.remove {
+		switch {
+		case l.Kind == KindDevice:
+		case slices.ContainsFunc(d.add, l.keepsOut):
+			changed.remake = append(changed.remake, l)
+		default:
+			changed.remove = append(changed.remove, l)
+		}
+	}
 	for _, l := range d.add {
 		if l.Kind == KindDevice {
 			changed.change = append(changed.change, l)

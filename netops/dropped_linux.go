@@ -2,6 +2,7 @@ package netops
 
 import (
 	"errors"
+	"maps"
 
 	"liqonet.io/liqonet/netops/nft"
 )
@@ -14,5 +15,10 @@ func Dropped() (packets map[string]uint64, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
-	return c.Dropped(Table)
+	if packets, err = c.Dropped(nft.IP, Table); err != nil {
+		return nil, err
+	}
+	of6, err := c.Dropped(nft.IP6, Table)
+	maps.Copy(packets, of6) // whose chains have names of their own
+	return packets, err
 }

@@ -225,9 +225,14 @@ func (ns namespace) drops(chain string) int {
 }
 
 // counted is how many packets the rules of a chain have counted.
-func (ns namespace) counted(table, chain string) (packets int) {
+func (ns namespace) counted(table, chain string) int {
 	ns.t.Helper()
-	for line := range strings.Lines(ns.run("nft", "list", "chain", "ip", table, chain)) {
+	return ns.countedIn("ip", table, chain)
+}
+
+func (ns namespace) countedIn(family, table, chain string) (packets int) {
+	ns.t.Helper()
+	for line := range strings.Lines(ns.run("nft", "list", "chain", family, table, chain)) {
 		if _, counted, ok := strings.Cut(line, "counter packets "); ok {
 			var n int
 			if _, err := fmt.Sscan(counted, &n); err != nil {

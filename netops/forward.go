@@ -16,7 +16,7 @@ func comparePasses(chains []nft.ForwardChain, wanted bool) delta[nft.Pass] {
 			continue
 		}
 		for _, way := range []nft.Way{nft.From, nft.To} {
-			p := nft.Pass{Family: c.Family, Table: c.Table, Chain: c.Name, Way: way, Link: Overlay}
+			p := nft.Pass{Family: c.Family, Table: c.Table, Chain: c.Name, Way: way, Link: Prefix + "*"}
 			if c.Drop && !slices.Contains(c.Passes, p) {
 				d.add = append(d.add, p)
 			}

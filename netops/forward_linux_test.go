@@ -29,10 +29,10 @@ func TestPassForward(t *testing.T) {
 	k := ns.kernel()
 	before := ns.run("nft", "list ruleset")
 	plan := reach(t, k, State{PassForward: true})
-	want := `+ pass from lqn-overlay in chain ip filter FORWARD
-+ pass to lqn-overlay in chain ip filter FORWARD
-+ pass from lqn-overlay in chain inet strict guards
-+ pass to lqn-overlay in chain inet strict guards
+	want := `+ pass from lqn-* in chain ip filter FORWARD
++ pass to lqn-* in chain ip filter FORWARD
++ pass from lqn-* in chain inet strict guards
++ pass to lqn-* in chain inet strict guards
 `
 	if plan.String() != want {
 		t.Errorf("plan:\n%swant:\n%s", plan, want)
@@ -40,8 +40,8 @@ func TestPassForward(t *testing.T) {
 	// iptables must be able to read what it finds in its own table, or kube-proxy and CNIs cannot use it any more.
 	shown := ns.run("iptables-nft", "-S", "FORWARD")
 	wantRules := `-P FORWARD DROP
--A FORWARD -o lqn-overlay -m comment --comment "liqonet: to lqn-overlay" -j ACCEPT
--A FORWARD -i lqn-overlay -m comment --comment "liqonet: from lqn-overlay" -j ACCEPT
+-A FORWARD -o lqn-+ -m comment --comment "liqonet: to lqn-*" -j ACCEPT
+-A FORWARD -i lqn-+ -m comment --comment "liqonet: from lqn-*" -j ACCEPT
 -A FORWARD -i docker0 -m comment --comment "of another" -j ACCEPT
 `
 	if shown != wantRules {
@@ -60,10 +60,10 @@ func TestPassForward(t *testing.T) {
 func TestPassForwardComesBack(t *testing.T) {
 	for name, meddle := range map[string][]string{
 		"flushed": {"iptables-nft", "-F", "FORWARD"},
-		"one gone": {"iptables-nft", "-D", "FORWARD", "-i", "lqn-overlay", "-m", "comment",
-			"--comment", "liqonet: from lqn-overlay", "-j", "ACCEPT"},
-		"doubled": {"iptables-nft", "-A", "FORWARD", "-i", "lqn-overlay", "-m", "comment",
-			"--comment", "liqonet: from lqn-overlay", "-j", "ACCEPT"},
+		"one gone": {"iptables-nft", "-D", "FORWARD", "-i", "lqn-+", "-m", "comment",
+			"--comment", "liqonet: from lqn-*", "-j", "ACCEPT"},
+		"doubled": {"iptables-nft", "-A", "FORWARD", "-i", "lqn-+", "-m", "comment",
+			"--comment", "liqonet: from lqn-*", "-j", "ACCEPT"},
 		"policy accept": {"iptables-nft", "-P", "FORWARD", "ACCEPT"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -142,8 +142,8 @@ func TestLegacyForwardDrop(t *testing.T) {
 
 // TestPassText wants plans to name a rule by what it does.
 func TestPassText(t *testing.T) {
-	p := nft.Pass{Family: nft.IP, Table: "filter", Chain: "FORWARD", Way: nft.To, Link: Overlay}
-	if got := (Step{Op: Add, Object: p}).String(); got != "+ pass to lqn-overlay in chain ip filter FORWARD" {
+	p := nft.Pass{Family: nft.IP, Table: "filter", Chain: "FORWARD", Way: nft.To, Link: "lqn-*"}
+	if got := (Step{Op: Add, Object: p}).String(); got != "+ pass to lqn-* in chain ip filter FORWARD" {
 		t.Error(got)
 	}
 }

@@ -87,7 +87,7 @@ type GatewayNode struct {
 func GatewayState(c GatewayConfig) State {
 	s := State{
 		Links: []Link{
-			c.Overlay.link(c.Internal),
+			c.Overlay.link(Overlay, c.Internal),
 			{Name: Tunnel, Kind: KindDevice, Group: GroupTunnel, Forwarding: true, MarkedPath: len(c.Exposed) > 0},
 		},
 		Addresses: []Address{
@@ -110,6 +110,7 @@ func GatewayState(c GatewayConfig) State {
 		},
 		LocalRuleMoved: true,
 		Firewall:       c.firewall(),
+		Firewall6:      firewall6(c.Overlay.Port),
 	}
 	exposed := c.exposure()
 	s.Links, s.Rules = append(s.Links, exposed.links...), append(s.Rules, exposed.rules...)

@@ -1,31 +1,17 @@
 package netops
 
 import (
-	"encoding/binary"
 	"fmt"
 	"net"
+	"net/netip"
 
 	raw "github.com/mdlayher/netlink"
 	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
 
 // skipStats is RTEXT_FILTER_SKIP_STATS of linux/rtnetlink.h: links without their counters.
 const skipStats = 1 << 3
-
-// createLink makes an overlay link. It is not up yet, and in its group from the first moment.
-func (k *Kernel) createLink(l Link) error {
-	attrs := netlink.NewLinkAttrs()
-	attrs.Name, attrs.HardwareAddr, attrs.MTU, attrs.Group = l.Name, l.MAC, l.MTU, l.Group
-	switch l.Kind {
-	case KindVXLAN:
-		return k.handle.LinkAdd(&netlink.Vxlan{LinkAttrs: attrs, FlowBased: true, Port: int(l.Port)})
-	case KindGeneve:
-		return k.handle.LinkAdd(&netlink.Geneve{LinkAttrs: attrs, FlowBased: true, Dport: l.Port})
-	}
-	return fmt.Errorf("no way to make a link of kind %q", l.Kind)
-}
 
 // configureLink brings an existing link into the wanted shape and sets it up. Up comes last: the kernel gives
 // a link its IPv6 address at that moment.
@@ -41,8 +27,18 @@ func (k *Kernel) configureLink(l Link, linkIndex int) error {
 			return fmt.Errorf("set MTU: %w", err)
 		}
 	}
+	if l.Remote.IsValid() {
+		if err := k.route.setRemote(l, linkIndex); err != nil {
+			return fmt.Errorf("set far end: %w", err)
+		}
+	}
 	if err := k.route.configure(l, linkIndex); err != nil {
 		return err
+	}
+	if l.Kind != KindDevice {
+		if err := k.handle.LinkSetARPOff(handle); err != nil {
+			return fmt.Errorf("set ARP off: %w", err)
+		}
 	}
 	return k.handle.LinkSetUp(handle)
 }
@@ -70,7 +66,7 @@ func decodeLink(data []byte) (index int, l Link, err error) {
 		return 0, l, err
 	}
 	l.Kind = KindDevice
-	l.Down = header.Flags&unix.IFF_UP == 0
+	l.Down, l.ARP = header.Flags&unix.IFF_UP == 0, header.Flags&unix.IFF_NOARP == 0
 	for ad.Next() {
 		switch ad.Type() {
 		case unix.IFLA_IFNAME:
@@ -88,50 +84,7 @@ func decodeLink(data []byte) (index int, l Link, err error) {
 		}
 	}
 	if !l.ours() {
-		l.Kind, l.Port = KindDevice, 0
+		l.Kind, l.Port, l.VNI, l.Remote = KindDevice, 0, 0, netip.Addr{}
 	}
 	return int(header.Index), l, ad.Err()
-}
-
-// decodeKind reads IFLA_LINKINFO. An overlay link without collect-metadata mode is none that we could use: it
-// stays a device.
-func decodeKind(ad *raw.AttributeDecoder, l *Link) error {
-	kind := KindDevice
-	for ad.Next() {
-		switch ad.Type() {
-		case unix.IFLA_INFO_KIND:
-			kind = LinkKind(ad.String())
-		case unix.IFLA_INFO_DATA:
-			ad.Nested(func(data *raw.AttributeDecoder) error { return decodeOverlay(data, kind, l) })
-		}
-	}
-	return ad.Err()
-}
-
-// decodeOverlay reads IFLA_INFO_DATA, of which each kind has its own numbers.
-func decodeOverlay(ad *raw.AttributeDecoder, kind LinkKind, l *Link) error {
-	var portAttr, metadataAttr uint16
-	switch kind {
-	case KindVXLAN:
-		portAttr, metadataAttr = nl.IFLA_VXLAN_PORT, nl.IFLA_VXLAN_FLOWBASED
-	case KindGeneve:
-		portAttr, metadataAttr = nl.IFLA_GENEVE_PORT, nl.IFLA_GENEVE_COLLECT_METADATA
-	default:
-		return nil
-	}
-	var port uint16
-	for ad.Next() {
-		switch ad.Type() {
-		case portAttr:
-			port = binary.BigEndian.Uint16(ad.Bytes())
-		case metadataAttr: // VXLAN: a byte, Geneve: there or not
-			if value := ad.Bytes(); len(value) == 0 || value[0] != 0 {
-				l.Kind = kind
-			}
-		}
-	}
-	if l.Kind == kind {
-		l.Port = port
-	}
-	return ad.Err()
 }

@@ -31,6 +31,9 @@ func (s *routeSocket) setNexthop(n Nexthop, linkIndex int) error {
 			ae.Uint32(unix.NHA_ID, n.ID)
 			ae.Uint32(unix.NHA_OIF, uint32(linkIndex))
 			ae.Bytes(unix.NHA_GATEWAY, n.Via.AsSlice())
+			if !n.Dst.IsValid() {
+				return
+			}
 			ae.Uint16(unix.NHA_ENCAP_TYPE, lwtunnelEncapIP)
 			ae.Nested(unix.NHA_ENCAP, func(encap *raw.AttributeEncoder) error {
 				encap.Bytes(lwtunnelID, binary.BigEndian.AppendUint64(nil, uint64(n.VNI)))

@@ -9,6 +9,8 @@ import (
 
 	raw "github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
+
+	"liqonet.io/liqonet/netops/nft"
 )
 
 // Observe reads what of ours is in the kernel, and all links of the namespace (see Link).
@@ -32,7 +34,8 @@ func (k *Kernel) Observe() (State, error) {
 		{"nexthops", func() (err error) { s.Nexthops, err = k.route.nexthops(links); return err }},
 		{"routes", func() (err error) { s.Routes, err = k.route.routes(names); return err }},
 		{"rules", func() (err error) { s.Rules, s.LocalRuleMoved, err = k.route.rules(); return err }},
-		{"firewall", func() (err error) { s.Firewall, err = k.nft.Observe(Table); return err }},
+		{"firewall", func() (err error) { s.Firewall, err = k.nft.Observe(nft.IP, Table); return err }},
+		{"firewall of IPv6", func() (err error) { s.Firewall6, err = k.nft.Observe(nft.IP6, Table); return err }},
 		{"firewalls of others", func() (err error) { s.ForwardChains, err = k.nft.ForwardChains(Table); return err }},
 	}
 	for _, r := range reads {
@@ -44,34 +47,51 @@ func (k *Kernel) Observe() (State, error) {
 	return s, nil
 }
 
-// addresses reads the IPv4 addresses of our links.
+// addressLabel marks an address of the loopback device as ours.
+const addressLabel = loopback + ":lqn"
+
+// addresses reads the IPv4 addresses of our links, and those of the loopback device that bear our label.
 func (s *routeSocket) addresses(links map[int]Link) ([]Address, error) {
 	var found []Address
-	err := ofOurs(links, func(index int, l Link) error {
+	read := func(index int, l Link) error {
 		kept := len(found)
 		request := message{kind: unix.RTM_GETADDR, header: unix.IfAddrmsg{Family: unix.AF_INET, Index: uint32(index)}}
 		return s.dump(request, func() { found = found[:kept] }, func(data []byte) error {
-			prefix, err := decodeAddress(data)
-			found = append(found, Address{Link: l.Name, Prefix: prefix})
+			prefix, label, err := decodeAddress(data)
+			if err == nil && (l.ours() || label == addressLabel) {
+				found = append(found, Address{Link: l.Name, Prefix: prefix})
+			}
 			return err
 		})
-	})
+	}
+	for index, l := range links {
+		if l.Name != loopback {
+			continue
+		}
+		if err := read(index, l); err != nil {
+			return nil, err
+		}
+	}
+	err := ofOurs(links, read)
 	return found, err
 }
 
-func decodeAddress(data []byte) (netip.Prefix, error) {
+func decodeAddress(data []byte) (p netip.Prefix, label string, err error) {
 	var header unix.IfAddrmsg
 	ad, err := split(data, &header)
 	if err != nil {
-		return netip.Prefix{}, err
+		return p, "", err
 	}
 	var local []byte
 	for ad.Next() {
-		if ad.Type() == unix.IFA_LOCAL {
+		switch ad.Type() {
+		case unix.IFA_LOCAL:
 			local = ad.Bytes()
+		case unix.IFA_LABEL:
+			label = ad.String()
 		}
 	}
-	return prefixOf(local, header.Prefixlen), ad.Err()
+	return prefixOf(local, header.Prefixlen), label, ad.Err()
 }
 
 // neighbours reads the permanent neighbours of our links.

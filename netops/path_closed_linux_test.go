@@ -10,13 +10,14 @@ import (
 // nowhere else. Afterwards the piece is back.
 func TestFailsClosed(t *testing.T) {
 	onNode := map[string]string{
-		"link down":    "ip link set lqn-overlay down",
-		"link gone":    "ip link del lqn-overlay",
-		"no group":     "ip link set dev lqn-overlay group 0",
+		"link down":    "ip link set lqn-gw7 down",
+		"link gone":    "ip link del lqn-gw7",
+		"no group":     "ip link set dev lqn-gw7 group 0",
+		"no far end":   "ip link set lqn-gw7 type KIND remote 192.0.2.77",
 		"no rule":      "ip rule del priority 104",
 		"no nexthop":   "ip nexthop flush protocol 76",
 		"no route":     "ip route del 10.12.0.0/16 table 7600",
-		"no neighbour": "ip neighbour flush dev lqn-overlay nud permanent",
+		"no neighbour": "ip neighbour flush dev lqn-gw7 nud permanent",
 	}
 	inGateway := map[string]string{
 		"overlay down":      "ip link set lqn-overlay down",
@@ -39,7 +40,7 @@ func TestFailsClosed(t *testing.T) {
 		}
 		check := func(name, command string, in namespace, follow func()) {
 			t.Run(fmt.Sprintf("%s/%s", kind, name), func(t *testing.T) {
-				in.run(strings.Fields(command)...)
+				in.run(strings.Fields(strings.ReplaceAll(command, "KIND", string(kind)))...)
 				n := a.nodes[0]
 				silent(t, n.pod, at(b.seenPod(1)))
 				silent(t, n.namespace, at(b.seenPod(1)))

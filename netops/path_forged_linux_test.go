@@ -88,7 +88,7 @@ func TestForgedOverlay(t *testing.T) {
 		t.Run(fmt.Sprintf("%s/out of its group/gateway", kind), func(t *testing.T) { testUngrouped(t, a.gateways[0], all, heard) })
 		// Rules know the overlay by its group, and what is taken out of it is not let in for that.
 		n := a.nodes[1]
-		n.ip("link set dev lqn-overlay group 0")
+		n.ip("link set dev lqn-gw7 group 0")
 		for name, f := range all {
 			if f.at == n.namespace {
 				t.Run(fmt.Sprintf("%s/out of its group/%s", kind, name), func(t *testing.T) { f.test(t, all, heard) })
@@ -187,18 +187,19 @@ func forgeries(kind LinkKind, a, b side, outside namespace) map[string]forgery {
 		"gateway, to its pod's address":     {n.namespace, gateway, to(toGateway, gateway), g.namespace, "from-overlay"},
 		"gateway, to a Service":             {n.namespace, gateway, to(toGateway, netip.MustParseAddr(clusterIP)), g.namespace, "from-overlay"},
 
+		"node, other network":            {g.namespace, node, otherNetwork(toNode), n.namespace, "outer"},
 		"gateway to node":                {g.namespace, node, toNode, namespace{}, ""},
-		"node, from a stranger":          {g.namespace, node, from(toNode, stranger), n.namespace, "forward"},
-		"node, from the gateway":         {g.namespace, node, from(toNode, g.config.Internal), n.namespace, "forward"},
-		"node, from a pod of its own":    {g.namespace, node, from(toNode, a.pod(0)), n.namespace, "forward"},
-		"node, to another node's pod":    {g.namespace, node, to(toNode, a.pod(0)), n.namespace, "forward"},
-		"node, to a gateway":             {g.namespace, node, to(toNode, gateway), n.namespace, "forward"},
-		"node, to another node":          {g.namespace, node, to(toNode, a.node(0)), n.namespace, "forward"},
-		"node, to the node":              {g.namespace, node, to(toNode, node), n.namespace, "input"},
-		"node, to its internal address":  {g.namespace, node, to(toNode, a.internal(1)), n.namespace, "input"},
-		"node, to its address for pods":  {g.namespace, node, to(toNode, a.inPods(1, bridgeNumber)), n.namespace, "input"},
-		"pod of the peer, by the tunnel": {b.nodes[1].pod, a.seenNode(1), toNode, n.namespace, "input"},
-		"the same, to the gateway":       {b.nodes[1].pod, a.seen(gateway), toGateway, a.nodes[0].namespace, "forward"},
+		"node, from a stranger":          {g.namespace, node, from(toNode, stranger), n.namespace, "from-b"},
+		"node, from the gateway":         {g.namespace, node, from(toNode, g.config.Internal), n.namespace, "to-node"},
+		"node, from a pod of its own":    {g.namespace, node, from(toNode, a.pod(0)), n.namespace, "from-b"},
+		"node, to another node's pod":    {g.namespace, node, to(toNode, a.pod(0)), n.namespace, "to-node"},
+		"node, to a gateway":             {g.namespace, node, to(toNode, gateway), n.namespace, "to-pods"},
+		"node, to another node":          {g.namespace, node, to(toNode, a.node(0)), n.namespace, "to-node"},
+		"node, to the node":              {g.namespace, node, to(toNode, node), n.namespace, "to-node"},
+		"node, to its internal address":  {g.namespace, node, to(toNode, a.internal(1)), n.namespace, "to-node"},
+		"node, to its address for pods":  {g.namespace, node, to(toNode, a.inPods(1, bridgeNumber)), n.namespace, "into-node"},
+		"pod of the peer, by the tunnel": {b.nodes[1].pod, a.seenNode(1), toNode, n.namespace, "to-node"},
+		"the same, to the gateway":       {b.nodes[1].pod, a.seen(gateway), toGateway, a.nodes[0].namespace, "to-pods"},
 	}
 	for name, sender := range map[string]namespace{
 		"pod": n.pod, "pod of another node": a.nodes[0].pod, "host of no cluster": outside,
@@ -208,7 +209,7 @@ func forgeries(kind LinkKind, a, b side, outside namespace) map[string]forgery {
 			", forged source": func(f frame) frame { return from(f, stranger) },
 		} {
 			all[name+" to gateway"+what] = forgery{sender, gateway, change(toGateway), g.namespace, "input"}
-			all[name+" to node"+what] = forgery{sender, node, change(toNode), n.namespace, "input"}
+			all[name+" to node"+what] = forgery{sender, node, change(toNode), n.namespace, "outer"}
 		}
 	}
 	return all

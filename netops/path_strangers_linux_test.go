@@ -71,14 +71,14 @@ func testProbes(t *testing.T, a, b side) {
 		t.Fatal(err)
 	}
 	_ = c.Close()
-	before := a.nodes[0].drops("forward")
+	before := a.nodes[0].drops("to-pods")
 	short, cancel := context.WithTimeout(t.Context(), silence)
 	defer cancel()
 	if c, err = dialFrom(short, b.nodes[1].pod, "tcp4", netip.AddrPortFrom(a.seen(pod), HealthPort)); err == nil {
 		t.Error("a pod of the peer is connected")
 		_ = c.Close()
 	}
-	eventually(t, "a drop in chain forward", func() bool { return a.nodes[0].drops("forward") > before })
+	eventually(t, "a drop in chain to-pods", func() bool { return a.nodes[0].drops("to-pods") > before })
 }
 
 // allowAll has WireGuard send to, and accept from, any address.
@@ -135,8 +135,8 @@ func strays(a, b side) map[string]stray {
 	} {
 		all["to "+name] = stray{b.pod(1), target, g.namespace, "to-cluster"}
 	}
-	all["to the gateway's pod"] = stray{b.pod(1), a.nodes[0].config.Peers[0].Pod, a.nodes[0].namespace, "forward"}
-	all["to a node's end of the overlay"] = stray{b.pod(1), numbered(externalCIDR, 1+1), a.nodes[1].namespace, "input"}
+	all["to the gateway's pod"] = stray{b.pod(1), a.nodes[0].config.Peers[0].Pod, a.nodes[0].namespace, "to-pods"}
+	all["to a node's end of the overlay"] = stray{b.pod(1), numbered(externalCIDR, 1+1), a.nodes[1].namespace, "to-node"}
 	all["to a pod that is not"] = stray{b.pod(1), numbered(a.pods[0], 0x7705), g.namespace, ""}
 	all["to a node that is not"] = stray{b.pod(1), numbered(externalCIDR, 0x77), g.namespace, ""}
 	return all

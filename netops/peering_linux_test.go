@@ -121,7 +121,7 @@ func (s side) newGateway(kind LinkKind, peer side, role byte) *testGateway {
 	g.run("sysctl", "-qw", "net.ipv4.conf.all.rp_filter=1") // as a host may have it, from which pods inherit
 	g.kernel = g.namespace.kernel()
 	s.gateways = append(s.gateways, g)
-	toPeer := NodePeer{Gateway: g.config.Internal, Pod: pod, VNI: g.config.VNI, MTU: mtu, Nodes: lowerHalf(peer.seenExternal)}
+	toPeer := NodePeer{Name: peer.name, Gateway: g.config.Internal, Pod: pod, VNI: g.config.VNI, MTU: mtu, Nodes: lowerHalf(peer.seenExternal)}
 	for _, m := range g.config.Peer {
 		toPeer.CIDRs = append(toPeer.CIDRs, m.Seen)
 	}

@@ -36,7 +36,7 @@ type KernelRule struct{}
 // String is the rule as plans and errors show it.
 func (KernelRule) String() string { return Rule{Table: localTable}.String() }
 
-// Firewall is a change of our nftables table; it is one transaction.
+// Firewall is a change of one of our nftables tables; it is one transaction.
 type Firewall struct {
 	Plan nft.Plan
 }

@@ -23,7 +23,7 @@ func (s *routeSocket) replaceRoute(r Route, linkIndex int) error {
 // deleteRoute deletes our route of a table, destination, metric and type. That a nexthop object is gone, and the
 // route with it, would be an error of its own kind: the kernel is not asked to compare it.
 func (s *routeSocket) deleteRoute(r Route, linkIndex int) error {
-	r.Nexthop, r.MTU = 0, 0
+	r.Nexthop, r.MTU, r.Source = 0, 0, netip.Addr{}
 	return s.execute(routeMessage(unix.RTM_DELROUTE, 0, r, linkIndex))
 }
 
@@ -50,6 +50,9 @@ func routeMessage(kind uint16, flags raw.HeaderFlags, r Route, linkIndex int) me
 		}
 		if r.Via.IsValid() {
 			ae.Bytes(unix.RTA_GATEWAY, r.Via.AsSlice())
+		}
+		if r.Source.IsValid() {
+			ae.Bytes(unix.RTA_PREFSRC, r.Source.AsSlice())
 		}
 		if r.Link != "" {
 			ae.Uint32(unix.RTA_OIF, uint32(linkIndex))
@@ -133,6 +136,8 @@ func decodeRoute(data []byte, linkNames map[int]string) (Route, error) {
 			r.Nexthop = ad.Uint32()
 		case unix.RTA_GATEWAY:
 			r.Via, _ = netip.AddrFromSlice(ad.Bytes())
+		case unix.RTA_PREFSRC:
+			r.Source, _ = netip.AddrFromSlice(ad.Bytes())
 		case unix.RTA_OIF:
 			r.Link = linkNames[int(ad.Uint32())]
 		case unix.RTA_METRICS:

@@ -7,7 +7,7 @@
 //	err = kernel.Apply(plan)
 //
 // What is ours is marked so in the kernel (Prefix, Protocol, Table, the bands below): nothing is remembered.
-// The package knows no Kubernetes and no peering; IPv4 only.
+// The package knows no Kubernetes and no peering. It carries IPv4; what of IPv6 concerns our links is dropped.
 package netops
 
 import (
@@ -19,8 +19,8 @@ import (
 
 // Marks of ownership in the kernel.
 const (
-	Prefix   = "lqn-" // of every interface name
-	Overlay  = "lqn-overlay"
+	Prefix   = "lqn-"        // of every interface name
+	Overlay  = "lqn-overlay" // of a gateway; a node has a link for each gateway, see NodeLink
 	Tunnel   = "lqn-tunnel"
 	Protocol = 76 // rtnetlink protocol number of routes, rules and nexthops
 	Table    = "liqonet"
@@ -35,7 +35,7 @@ const (
 	ToPeer       = 7601
 	FromPeer     = 7602
 
-	// GroupOverlay and GroupTunnel are the groups of the two links, by which rules know them: a comparison of numbers,
+	// GroupOverlay and GroupTunnel are the groups of our links, by which rules know them: a comparison of numbers,
 	// where names are 16 bytes that every packet would be asked for at every rule. No other link may be in them.
 	GroupOverlay = 0x4c01
 	GroupTunnel  = 0x4c02
@@ -53,6 +53,7 @@ type State struct {
 	Routes     []Route
 	Rules      []Rule
 	Firewall   nft.Table
+	Firewall6  nft.Table // of family ip6: nothing passes
 
 	// ForwardChains are those of others that forwarded packets pass (observed only). PassForward wants rules in the ones
 	// that drop what they do not know, which let the overlay's packets through.
@@ -73,12 +74,15 @@ type Link struct {
 	MAC        net.HardwareAddr // nil: leave alone
 	MTU        int              // bytes; 0: leave alone
 	Port       uint16           // UDP port of the overlay
+	VNI        uint32           // virtual network of an overlay with one far end; 0: each packet bears its far end
+	Remote     netip.Addr       // underlay address of that far end
 	Group      uint32           // of links, of the whole namespace; 0: leave alone, but take the link out of ours
 	Forwarding bool             // forwards IPv4; false: leave alone
 	MarkedPath bool             // its reverse path filter looks at marks (src_valid_mark); false: leave alone
 
 	Down      bool // observed only: not set up
 	LinkLocal bool // observed only: the kernel gives the link an IPv6 address of its own accord
+	ARP       bool // observed only: it asks and answers ARP, which overlays need not
 }
 
 // Membership is that of a link, of whomever, in a group of ours where it does not belong. It can be removed only.
@@ -90,14 +94,15 @@ type Membership struct {
 // LinkKind says what makes a link.
 type LinkKind string
 
-// The kinds of links. The overlays are in collect-metadata mode: each packet bears its far end.
+// The kinds of links. An overlay without a VNI is in collect-metadata mode, in which it opens an IPv6 socket as well
+// (vxlan_sock_add in drivers/net/vxlan/vxlan_core.c, geneve_open in drivers/net/geneve.c).
 const (
 	KindVXLAN  LinkKind = "vxlan"
 	KindGeneve LinkKind = "geneve"
 	KindDevice LinkKind = "device"
 )
 
-// Address is an address of a link.
+// Address is an address of a link. One of the loopback device has scope host and bears addressLabel.
 type Address struct {
 	Link   string
 	Prefix netip.Prefix // host bits are the address
@@ -110,7 +115,8 @@ type Neighbour struct {
 	MAC  net.HardwareAddr
 }
 
-// Nexthop is a nexthop object whose packets are encapsulated by the collect-metadata link.
+// Nexthop is a nexthop object on an overlay link. Where that is in collect-metadata mode, VNI and Dst say how its
+// packets are encapsulated; else they are unset.
 type Nexthop struct {
 	ID   uint32
 	Link string
@@ -136,6 +142,7 @@ type Route struct {
 	Nexthop uint32 // nexthop object id; 0: none
 	Link    string
 	Via     netip.Addr // zero value: none
+	Source  netip.Addr // of packets that this host itself sends; zero value: the kernel chooses
 	MTU     int        // bytes; 0: the link's
 	Metric  int        // lower wins
 }

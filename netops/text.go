@@ -28,6 +28,8 @@ func (l Link) String() string {
 		t = append(t, string(l.Kind))
 	}
 	t.addIf(l.Port != 0, "port", l.Port)
+	t.addIf(l.VNI != 0, "id", l.VNI)
+	t.addIf(l.Remote.IsValid(), "remote", l.Remote)
 	t.addIf(l.MAC != nil, "mac", l.MAC)
 	t.addIf(l.MTU != 0, "mtu", l.MTU)
 	t.addIf(l.Group != 0, "group", l.Group)
@@ -53,7 +55,13 @@ func (n Neighbour) String() string {
 
 // String is the nexthop as plans and errors show it.
 func (n Nexthop) String() string {
-	return fmt.Sprintf("nexthop %#x via %s dev %s id %d dst %s", n.ID, n.Via, n.Link, n.VNI, n.Dst)
+	var t line
+	t.add("nexthop", fmt.Sprintf("%#x", n.ID))
+	t.add("via", n.Via)
+	t.add("dev", n.Link)
+	t.addIf(n.Dst.IsValid(), "id", n.VNI)
+	t.addIf(n.Dst.IsValid(), "dst", n.Dst)
+	return t.String()
 }
 
 // String is the route as plans and errors show it.
@@ -67,6 +75,7 @@ func (r Route) String() string {
 	t.addIf(r.Nexthop != 0, "nexthop", fmt.Sprintf("%#x", r.Nexthop))
 	t.addIf(r.Via.IsValid(), "via", r.Via)
 	t.addIf(r.Link != "", "dev", r.Link)
+	t.addIf(r.Source.IsValid(), "src", r.Source)
 	t.addIf(r.MTU != 0, "mtu", r.MTU)
 	t.addIf(r.Metric != 0, "metric", r.Metric)
 	return t.String()

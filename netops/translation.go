@@ -124,6 +124,12 @@ func (c GatewayConfig) output() []nft.Chain {
 	}
 }
 
+// icmpErrors are destination unreachable, time exceeded and parameter problem (RFC 792).
+var icmpErrors = []uint8{3, 11, 12}
+
+const icmpRequest = 8 // echo request
+
+// refusal drops what no rule before it let pass.
 var refusal = nft.Rule{nft.Counter(), nft.Drop()}
 
 // translated is the rule of one range of the peer: a match, a translation where it is needed, and where to go.

@@ -137,8 +137,11 @@ func (w *watcher) isOurRoute(m raw.Message) bool {
 		return w.isOurLink(m)
 	case unix.RTM_NEWADDR, unix.RTM_DELADDR:
 		var header unix.IfAddrmsg
-		_, err := split(m.Data, &header)
-		return err == nil && w.ours[int32(header.Index)]
+		if _, err := split(m.Data, &header); err != nil {
+			return false
+		}
+		_, label, err := decodeAddress(m.Data)
+		return err == nil && (w.ours[int32(header.Index)] || label == addressLabel)
 	case unix.RTM_NEWNEIGH, unix.RTM_DELNEIGH:
 		var header unix.NdMsg
 		_, err := split(m.Data, &header)

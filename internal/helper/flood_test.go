@@ -4,6 +4,7 @@ package helper
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/netip"
 	"testing"
@@ -21,8 +22,6 @@ const (
 	// floodShare is the share of a core that a helper may take while it is flooded: half of what 27,000 messages a
 	// second cost one that read each.
 	floodShare    = 0.15
-	droppedEchoes = `liqonet_dropped_packets_total{chain="echo"}`
-	droppedInput  = `liqonet_dropped_packets_total{chain="input"}`
 	ignoredEchoes = "liqonet_echo_ignored_total"
 	discard       = 9 // a port at which nobody listens (RFC 863)
 )
@@ -37,7 +36,7 @@ func TestFlood(t *testing.T) {
 		target := netip.AddrPortFrom(node.Internal, netops.EchoPort)
 		flood(t, client.gateway, target, 1, [][]byte{make([]byte, 60000)})
 		cheap(t, func() (share, base float64) {
-			return flooded(t, client.nodeHelper, client.gateway, target, messages), 0
+			return flooded(t, client.nodeHelper, dropsOf("echo-"+testPeering().Name), client.gateway, target, messages), 0
 		})
 		if n := client.nodeHelper.counter(ignoredEchoes); n == 0 {
 			t.Error("no message is counted as ignored")
@@ -48,11 +47,16 @@ func TestFlood(t *testing.T) {
 		end := testPeering().Tunnel.Address.Addr() // the client's
 		// A tunnel in userspace has the helper decrypt all that comes, whatever it is: so much is the tunnel's.
 		cheap(t, func() (share, base float64) {
-			base = flooded(t, client.gatewayHelper, server.gateway, netip.AddrPortFrom(end, discard), messages)
-			return flooded(t, client.gatewayHelper, server.gateway, netip.AddrPortFrom(end, netops.EchoPort), messages), base
+			base = flooded(t, client.gatewayHelper, dropsOf("input"), server.gateway, netip.AddrPortFrom(end, discard), messages)
+			return flooded(t, client.gatewayHelper, dropsOf("echo"), server.gateway, netip.AddrPortFrom(end, netops.EchoPort), messages), base
 		})
 		crosses(t, server, client)
 	})
+}
+
+// dropsOf is the counter of what a chain dropped.
+func dropsOf(chain string) string {
+	return fmt.Sprintf("liqonet_dropped_packets_total{chain=%q}", chain)
 }
 
 // floodOf are messages that a peer may send: echoes and what is none.
@@ -88,12 +92,8 @@ func cheap(t *testing.T, measure func() (share, base float64)) {
 }
 
 // flooded floods a helper and returns the share of a core that it takes. The kernel must drop some of it.
-func flooded(t *testing.T, helper *process, from netnstest.Namespace, target netip.AddrPort, messages [][]byte) float64 {
+func flooded(t *testing.T, helper *process, chain string, from netnstest.Namespace, target netip.AddrPort, messages [][]byte) float64 {
 	t.Helper()
-	chain := droppedEchoes
-	if target.Port() == discard {
-		chain = droppedInput
-	}
 	before, dropped, begin := helper.used(), helper.counter(chain), time.Now()
 	sent := flood(t, from, target, floodTime, messages)
 	took := time.Since(begin)

@@ -89,7 +89,7 @@ func (v nodeView) state(internal netip.Addr) (netops.State, error) {
 		PassForward:  v.fabric.AllowForward,
 	}
 	for _, p := range v.peerings {
-		peer := netops.NodePeer{CIDRs: p.Seen(), Gateway: p.GatewayAddress, VNI: p.OverlayID, MTU: p.MTU, Nodes: nodeRange(p.Peer.ExternalCIDR.Seen)}
+		peer := netops.NodePeer{Name: p.Name, CIDRs: p.Seen(), Gateway: p.GatewayAddress, VNI: p.OverlayID, MTU: p.MTU, Nodes: nodeRange(p.Peer.ExternalCIDR.Seen)}
 		if g, ok := v.gateways[p.Name]; ok {
 			peer.Pod, peer.Endpoints = g.PodIP, endpoints(g.Endpoint.Addr(), p.Tunnel.Endpoints)
 		}

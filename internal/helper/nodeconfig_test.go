@@ -116,6 +116,7 @@ func TestNodeState(t *testing.T) {
 		Overlay: netops.OverlayConfig{Kind: netops.KindVXLAN, Port: 6091, MTU: 1450}, Internal: internal,
 		InternalCIDR: fabric.InternalCIDR, Pods: prefixes("10.244.1.0/24", "10.244.9.3/32"),
 		Peers: []netops.NodePeer{{
+			Name:  testPeering().Name,
 			CIDRs: prefixes("10.11.0.0/16", "10.71.0.0/16"), Nodes: prefixes("10.71.0.0/17")[0], Gateway: netip.MustParseAddr("10.80.128.1"),
 			Pod: netip.MustParseAddr("10.244.1.9"), Endpoints: addrs("192.0.2.7"), VNI: 7, MTU: 1370,
 		}},

@@ -9,8 +9,11 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// overlayLink is the nodes' link to which peers' packets go and from which they come.
-const overlayLink = "lqn-overlay"
+// overlayLinks are the nodes' links to which peers' packets go and from which they come, as iptables and nft name them.
+const (
+	iptablesLinks = "lqn-+"
+	nftLinks      = "'lqn-*'"
+)
 
 // checkForward looks for nodes whose firewall drops what they forward unless a rule of its own accepts it, as iptables'
 // policy DROP of Docker and ufw does: no rule elsewhere can undo that. It is an error if refuse is set, else a warning.
@@ -50,17 +53,17 @@ func (s *site) checkForward(refuse bool) error {
 
 // acceptForward are the commands that let the overlay's packets pass a chain, in both directions.
 func acceptForward(d records.ForwardDrop) []string {
-	format := "iptables -I FORWARD %s " + overlayLink + " -j ACCEPT"
+	format := "iptables -I FORWARD %s " + iptablesLinks + " -j ACCEPT"
 	from, to := "-i", "-o"
 	switch {
 	case d.Legacy:
-		format = "iptables-legacy -I FORWARD %s " + overlayLink + " -j ACCEPT"
+		format = "iptables-legacy -I FORWARD %s " + iptablesLinks + " -j ACCEPT"
 	case d.Chain != "ip filter FORWARD":
 		words := strings.Fields(d.Chain) // family, table, chain: as a node tells them
 		for i, w := range words {
 			words[i] = cluster.ShellWord(w)
 		}
-		format = "nft insert rule " + strings.ReplaceAll(strings.Join(words, " "), "%", "%%") + " %s " + overlayLink + " accept"
+		format = "nft insert rule " + strings.ReplaceAll(strings.Join(words, " "), "%", "%%") + " %s " + nftLinks + " accept"
 		from, to = "iifname", "oifname"
 	}
 	return []string{fmt.Sprintf(format, from), fmt.Sprintf(format, to)}

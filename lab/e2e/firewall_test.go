@@ -31,7 +31,7 @@ func testFirewall(ctx context.Context, t *testing.T, c liqoctl) {
 		if code == 0 {
 			c.must(ctx, t, "network", "disconnect", "--context", "a", "--remote-context", "b")
 		}
-		return code == 1 && strings.Contains(said, `a-1 (chain "ip filter FORWARD")`) && strings.Contains(said, "iptables -I FORWARD -i lqn-overlay")
+		return code == 1 && strings.Contains(said, `a-1 (chain "ip filter FORWARD")`) && strings.Contains(said, "iptables -I FORWARD -i lqn-+")
 	}, func() string { return said })
 	if left := kubectl(ctx, t, c.lab, "a", "-n", "liqonet", "get", "deployments,configmaps", "-l", "liqonet.io/peering", "-o", "name"); left != "" {
 		t.Errorf("left by the connect that refused:\n%s", left)
@@ -42,11 +42,11 @@ func testFirewall(ctx context.Context, t *testing.T, c liqoctl) {
 		testStyledPods(ctx, t, c.lab, s, "1000")
 	}
 	for node := range before {
-		inNode(ctx, t, c, node, `iptables -D FORWARD -i lqn-overlay -m comment --comment "liqonet: from lqn-overlay" -j ACCEPT`)
+		inNode(ctx, t, c, node, `iptables -D FORWARD -i lqn-+ -m comment --comment "liqonet: from lqn-*" -j ACCEPT`)
 		rules := ""
 		await(ctx, t, func() bool {
 			rules = forwardRules(ctx, t, c, node)
-			return strings.Contains(rules, "-i lqn-overlay") && strings.Contains(rules, "-o lqn-overlay")
+			return strings.Contains(rules, "-i lqn-+") && strings.Contains(rules, "-o lqn-+")
 		}, func() string { return rules })
 	}
 	c.must(ctx, t, "network", "disconnect", "--context", "a", "--remote-context", "b")

@@ -14,8 +14,8 @@ import (
 // Conn is a connection to nftables of one network namespace. It serves one goroutine at a time.
 type Conn struct {
 	conn        *nftables.Conn
-	sock        *netlink.Conn // that of conn
-	last        reading
+	sock        *netlink.Conn      // that of conn
+	last        map[string]reading // by the table's identity
 	lastForward forwardReading
 }
 
@@ -33,7 +33,7 @@ const (
 // Open connects to nftables in the network namespace of the file descriptor, which can be closed afterwards;
 // -1 is the namespace of the calling thread. Another namespace takes CAP_SYS_ADMIN, all else CAP_NET_ADMIN.
 func Open(nsfd int) (*Conn, error) {
-	c := &Conn{}
+	c := &Conn{last: make(map[string]reading)}
 	opts := []nftables.ConnOption{nftables.AsLasting(), nftables.WithSockOptions(func(s *netlink.Conn) error {
 		c.sock = s
 		return errors.Join(s.SetReadBuffer(bufferSize), s.SetWriteBuffer(bufferSize))
@@ -58,19 +58,19 @@ func (c *Conn) Close() error { return c.conn.CloseLasting() }
 // a table which another has changed since can fail; a plan from a new Observe will not.
 func (c *Conn) Apply(p Plan) error {
 	if p.err != nil {
-		return fmt.Errorf("change table %s: %w", p.table, p.err)
+		return fmt.Errorf("change table %s: %w", p.table.id(), p.err)
 	}
 	if p.Empty() {
 		return nil
 	}
-	b := &batch{conn: c.conn, table: &nftables.Table{Name: p.table, Family: nftables.TableFamilyIPv4}}
+	b := &batch{conn: c.conn, table: &nftables.Table{Name: p.table.Name, Family: p.table.Family.number()}}
 	for _, o := range p.ops {
 		if err := o.queue(b); err != nil {
-			return fmt.Errorf("%s: %w", o.text(p.table), err)
+			return fmt.Errorf("%s: %w", o.text(p.table.id()), err)
 		}
 	}
 	if err := c.flush(); err != nil {
-		return fmt.Errorf("change table %s: %w", p.table, err)
+		return fmt.Errorf("change table %s: %w", p.table.id(), err)
 	}
 	return nil
 }

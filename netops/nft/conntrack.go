@@ -53,6 +53,20 @@ func CTState(states ...State) Expr {
 	}}
 }
 
+// CTTranslated matches packets of connections whose destination was translated (IPS_DST_NAT of
+// linux/netfilter/nf_conntrack_common.h), in both directions.
+func CTTranslated() Expr {
+	const dstNAT = 1 << 5
+	return Expr{text: "ct status dnat", code: []expr.Any{
+		&expr.Ct{Key: expr.CtKeySTATUS, Register: matchReg},
+		&expr.Bitwise{
+			SourceRegister: matchReg, DestRegister: matchReg, Len: 4,
+			Mask: binaryutil.NativeEndian.PutUint32(dstNAT), Xor: make([]byte, 4),
+		},
+		&expr.Cmp{Op: expr.CmpOpNeq, Register: matchReg, Data: make([]byte, 4)},
+	}}
+}
+
 // CTMark matches the connection's mark.
 func CTMark(mark uint32) Expr {
 	return Expr{text: fmt.Sprintf("ct mark 0x%08x", mark), code: []expr.Any{

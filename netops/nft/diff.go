@@ -18,23 +18,24 @@ import (
 // them without rules, and a packet on its way from one to the other can meet none. So it is still for a chain
 // whose type, hook or priority differ, which has to be made anew.
 func Diff(have, want Table) Plan {
-	plan := Plan{table: want.Name}
+	plan := Plan{table: Table{Family: want.Family, Name: want.Name}}
 	switch {
 	case want.Name == "" && have.Name == "":
 		return plan
 	case want.Name == "":
-		plan.ops = []op{deleteTable{have.Name}}
+		plan.table.Family, plan.table.Name = have.Family, have.Name
+		plan.ops = []op{deleteTable{plan.table}}
 		return plan
 	}
 	if err := want.validate(); err != nil {
-		return Plan{table: want.Name, err: err}
+		return Plan{table: plan.table, err: err}
 	}
-	if have.Name != want.Name {
+	if have.Name == "" || have.id() != want.id() {
 		if have.Name != "" {
-			plan.ops = append(plan.ops, deleteTable{have.Name})
+			plan.ops = append(plan.ops, deleteTable{Table{Family: have.Family, Name: have.Name}})
 		}
 		plan.ops = append(plan.ops, createTable{})
-		have = Table{Name: want.Name}
+		have = plan.table
 	}
 	if have.Dormant {
 		plan.ops = append(plan.ops, wakeTable{})

@@ -10,8 +10,8 @@ import (
 
 // Dropped returns how many packets the rules of a table that count and drop have dropped, by chain. Chains without
 // such a rule, and those of a table that is not there, are missing. A counter begins anew when its rule is replaced.
-func (c *Conn) Dropped(table string) (map[string]uint64, error) {
-	answers, err := c.request(unix.NFT_MSG_GETRULE, netlink.Dump, attr(unix.NFTA_RULE_TABLE, table))
+func (c *Conn) Dropped(family Family, table string) (map[string]uint64, error) {
+	answers, err := c.request(family, unix.NFT_MSG_GETRULE, netlink.Dump, attr(unix.NFTA_RULE_TABLE, table))
 	if err != nil {
 		return nil, fmt.Errorf("read counters of table %s: %w", table, err)
 	}

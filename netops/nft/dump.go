@@ -14,14 +14,8 @@ func attr(typ uint16, name string) netlink.Attribute {
 	return netlink.Attribute{Type: typ, Data: append([]byte(name), 0)}
 }
 
-// request sends a request about tables of family ip, ours among them, and returns the answer's messages without
-// their nfgenmsg header.
-func (c *Conn) request(message uint16, flags netlink.HeaderFlags, attrs ...netlink.Attribute) ([][]byte, error) {
-	return c.requestFamily(unix.NFPROTO_IPV4, message, flags, attrs...)
-}
-
-// requestFamily is request for tables of any family.
-func (c *Conn) requestFamily(family uint8, message uint16, flags netlink.HeaderFlags, attrs ...netlink.Attribute) ([][]byte, error) {
+// request sends a request about tables of a family and returns the answer's messages without their nfgenmsg header.
+func (c *Conn) request(family Family, message uint16, flags netlink.HeaderFlags, attrs ...netlink.Attribute) ([][]byte, error) {
 	const headerLen = 4 // struct nfgenmsg of linux/netfilter/nfnetlink.h: family, version, resource
 	data, err := netlink.MarshalAttributes(attrs)
 	if err != nil {
@@ -32,7 +26,7 @@ func (c *Conn) requestFamily(family uint8, message uint16, flags netlink.HeaderF
 			Type:  netlink.HeaderType(unix.NFNL_SUBSYS_NFTABLES<<8 | message),
 			Flags: netlink.Request | flags,
 		},
-		Data: append([]byte{family, unix.NFNETLINK_V0, 0, 0}, data...),
+		Data: append([]byte{byte(family.number()), unix.NFNETLINK_V0, 0, 0}, data...),
 	})
 	if err != nil {
 		return nil, err
@@ -55,7 +49,7 @@ var errInterrupted = errors.New("dump interrupted by a change")
 
 // generation returns the number of the kernel's current rule set: each transaction makes a new one.
 func (c *Conn) generation() (uint32, error) {
-	answers, err := c.request(unix.NFT_MSG_GETGEN, 0)
+	answers, err := c.request(IP, unix.NFT_MSG_GETGEN, 0)
 	if err != nil {
 		return 0, err
 	}

@@ -30,18 +30,6 @@ type forwardReading struct {
 	chains     []ForwardChain
 }
 
-// Family is a table's family as nft(8) calls it.
-type Family string
-
-// The families whose chains see forwarded IPv4 packets.
-const (
-	IP   Family = "ip"
-	Inet Family = "inet"
-)
-
-// families are their numbers, in enum nf_inet_proto of the kernel.
-var families = map[Family]nftables.TableFamily{IP: nftables.TableFamilyIPv4, Inet: nftables.TableFamilyINet}
-
 // Way is how packets meet a link.
 type Way string
 
@@ -58,7 +46,7 @@ type Pass struct {
 	Table  string
 	Chain  string
 	Way    Way
-	Link   string
+	Link   string // a name, or the beginning of names before a "*"
 }
 
 // comment marks the rule as ours, in the kernel and for whoever lists the rules.
@@ -94,7 +82,7 @@ func (c *Conn) ForwardChains(owner string) ([]ForwardChain, error) {
 }
 
 func (c *Conn) readForward(family Family, owner string) ([]ForwardChain, error) {
-	answers, err := c.requestFamily(uint8(families[family]), unix.NFT_MSG_GETCHAIN, netlink.Dump)
+	answers, err := c.request(family, unix.NFT_MSG_GETCHAIN, netlink.Dump)
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +122,7 @@ type markedRule struct {
 
 // markedRules returns the rules of a chain whose comment names the owner.
 func (c *Conn) markedRules(chain ForwardChain, owner string) ([]markedRule, error) {
-	answers, err := c.requestFamily(uint8(families[chain.Family]), unix.NFT_MSG_GETRULE, netlink.Dump,
+	answers, err := c.request(chain.Family, unix.NFT_MSG_GETRULE, netlink.Dump,
 		attr(unix.NFTA_RULE_TABLE, chain.Table), attr(unix.NFTA_RULE_CHAIN, chain.Name))
 	if err != nil {
 		return nil, err
@@ -177,7 +165,13 @@ func (c *Conn) AddPass(owner string, p Pass) error {
 
 // match is the rule's condition.
 func (p Pass) match() Expr {
-	if p.Way == To {
+	prefix, several := strings.CutSuffix(p.Link, "*")
+	switch {
+	case several && p.Way == To:
+		return OIfPrefix(prefix)
+	case several:
+		return IIfPrefix(prefix)
+	case p.Way == To:
 		return OIf(p.Link)
 	}
 	return IIf(p.Link)
@@ -201,5 +195,5 @@ func (c *Conn) RemovePass(owner string, p Pass) error {
 }
 
 func (p Pass) table() *nftables.Table {
-	return &nftables.Table{Name: p.Table, Family: families[p.Family]}
+	return &nftables.Table{Name: p.Table, Family: p.Family.number()}
 }

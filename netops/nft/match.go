@@ -50,10 +50,40 @@ func IIfNot(name string) Expr {
 	return matchInterface("iifname", expr.MetaKeyIIFNAME, expr.CmpOpNeq, name)
 }
 
+// IIfPrefix matches packets that came in through an interface whose name begins so.
+func IIfPrefix(prefix string) Expr {
+	return matchInterfacePrefix("iifname", expr.MetaKeyIIFNAME, prefix)
+}
+
+// OIfPrefix matches packets that leave through an interface whose name begins so.
+func OIfPrefix(prefix string) Expr {
+	return matchInterfacePrefix("oifname", expr.MetaKeyOIFNAME, prefix)
+}
+
+// matchInterfacePrefix compares as many bytes of the name as the prefix has.
+func matchInterfacePrefix(word string, key expr.MetaKey, prefix string) Expr {
+	text := fmt.Sprintf("%s %q", word, prefix+"*")
+	if err := checkInterface(prefix); err != nil {
+		return Expr{err: fmt.Errorf("%s: %w", text, err)}
+	}
+	return Expr{text: text, code: []expr.Any{
+		&expr.Meta{Key: key, Register: matchReg},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: matchReg, Data: []byte(prefix)},
+	}}
+}
+
+// checkInterface reports what the kernel would not take for a name, or nft(8) would print otherwise.
+func checkInterface(name string) error {
+	if name == "" || len(name) >= unix.IFNAMSIZ || strings.ContainsAny(name, "*/\"\\ \t\n") {
+		return errors.New("not an interface name")
+	}
+	return nil
+}
+
 func matchInterface(word string, key expr.MetaKey, op expr.CmpOp, name string) Expr {
 	text := fmt.Sprintf("%s %s%q", word, opText(op), name)
-	if name == "" || len(name) >= unix.IFNAMSIZ || strings.ContainsAny(name, "*/\"\\ \t\n") {
-		return Expr{err: fmt.Errorf("%s: not an interface name", text)}
+	if err := checkInterface(name); err != nil {
+		return Expr{err: fmt.Errorf("%s: %w", text, err)}
 	}
 	padded := make([]byte, unix.IFNAMSIZ)
 	copy(padded, name)

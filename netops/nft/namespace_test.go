@@ -100,7 +100,7 @@ func (n namespace) open() *Conn {
 // observe reads a table, apply makes it as wanted and sees that it is.
 func (n namespace) observe(c *Conn, table string) Table {
 	n.t.Helper()
-	have, err := c.Observe(table)
+	have, err := c.Observe(IP, table)
 	if err != nil {
 		n.t.Fatal(err)
 	}

@@ -17,25 +17,25 @@ import (
 //
 // The kernel lists the chains of all tables together. So as not to read thousands of foreign ones for nothing, a
 // table is read again only after a transaction, by whomever: anything else than its counters is as it was.
-func (c *Conn) Observe(table string) (Table, error) {
-	if c.last.name == table && c.current(c.last.generation) {
-		return c.last.table.clone(), nil
+func (c *Conn) Observe(family Family, table string) (Table, error) {
+	key := Table{Family: family, Name: table}.id()
+	if last, ok := c.last[key]; ok && c.current(last.generation) {
+		return last.table.clone(), nil
 	}
 	var t Table
 	generation, err := c.consistent(func() (err error) {
-		t, err = c.readTable(table)
+		t, err = c.readTable(family, table)
 		return err
 	})
 	if err != nil {
-		return Table{}, fmt.Errorf("read table %s: %w", table, err)
+		return Table{}, fmt.Errorf("read table %s: %w", key, err)
 	}
-	c.last = reading{name: table, generation: generation, table: t.clone()}
+	c.last[key] = reading{generation: generation, table: t.clone()}
 	return t, nil
 }
 
-// reading is what was observed last. The zero value: nothing.
+// reading is what was observed last of a table.
 type reading struct {
-	name       string
 	generation uint32
 	table      Table
 }
@@ -56,8 +56,8 @@ func (t Table) clone() Table {
 }
 
 // Has reports whether there is a table of that name.
-func (c *Conn) Has(table string) (bool, error) {
-	_, err := c.request(unix.NFT_MSG_GETTABLE, 0, attr(unix.NFTA_TABLE_NAME, table))
+func (c *Conn) Has(family Family, table string) (bool, error) {
+	_, err := c.request(family, unix.NFT_MSG_GETTABLE, 0, attr(unix.NFTA_TABLE_NAME, table))
 	if errors.Is(err, unix.ENOENT) {
 		return false, nil
 	}
@@ -67,15 +67,15 @@ func (c *Conn) Has(table string) (bool, error) {
 	return true, nil
 }
 
-func (c *Conn) readTable(name string) (Table, error) {
-	answers, err := c.request(unix.NFT_MSG_GETTABLE, 0, attr(unix.NFTA_TABLE_NAME, name))
+func (c *Conn) readTable(family Family, name string) (Table, error) {
+	answers, err := c.request(family, unix.NFT_MSG_GETTABLE, 0, attr(unix.NFTA_TABLE_NAME, name))
 	if errors.Is(err, unix.ENOENT) {
 		return Table{}, nil
 	}
 	if err != nil {
 		return Table{}, err
 	}
-	t := Table{Name: name}
+	t := Table{Family: family, Name: name}
 	for _, body := range answers {
 		a, err := decode(body)
 		if err != nil {
@@ -83,12 +83,12 @@ func (c *Conn) readTable(name string) (Table, error) {
 		}
 		t.Dormant = a.number(unix.NFTA_TABLE_FLAGS)&unix.NFT_TABLE_F_DORMANT != 0
 	}
-	sets, anonymous, err := c.readSets(name)
+	sets, anonymous, err := c.readSets(family, name)
 	if err != nil {
 		return Table{}, err
 	}
 	t.Sets = sets
-	t.Chains, err = c.readChains(name, anonymous)
+	t.Chains, err = c.readChains(family, name, anonymous)
 	return t, err
 }
 
@@ -126,12 +126,12 @@ func (a attributes) handle() uint64 {
 func (a attributes) string(typ uint16) string { return cString(a[typ]) }
 
 // readChains returns the chains of the table with their rules, in the order in which they were made.
-func (c *Conn) readChains(table string, anonymous map[string]string) ([]Chain, error) {
-	rules, err := c.readRules(table, anonymous)
+func (c *Conn) readChains(family Family, table string, anonymous map[string]string) ([]Chain, error) {
+	rules, err := c.readRules(family, table, anonymous)
 	if err != nil {
 		return nil, err
 	}
-	answers, err := c.request(unix.NFT_MSG_GETCHAIN, netlink.Dump, attr(unix.NFTA_CHAIN_TABLE, table))
+	answers, err := c.request(family, unix.NFT_MSG_GETCHAIN, netlink.Dump, attr(unix.NFTA_CHAIN_TABLE, table))
 	if err != nil {
 		return nil, err
 	}
@@ -176,8 +176,8 @@ func readHook(chain attributes) (*Hook, error) {
 }
 
 // readRules returns the rules of the table by chain.
-func (c *Conn) readRules(table string, anonymous map[string]string) (map[string][]Rule, error) {
-	answers, err := c.request(unix.NFT_MSG_GETRULE, netlink.Dump, attr(unix.NFTA_RULE_TABLE, table))
+func (c *Conn) readRules(family Family, table string, anonymous map[string]string) (map[string][]Rule, error) {
+	answers, err := c.request(family, unix.NFT_MSG_GETRULE, netlink.Dump, attr(unix.NFTA_RULE_TABLE, table))
 	if err != nil {
 		return nil, err
 	}

@@ -11,8 +11,8 @@ import (
 )
 
 // readSets returns the named sets of the table, and for each anonymous one what stands for it in rules.
-func (c *Conn) readSets(table string) ([]Set, map[string]string, error) {
-	answers, err := c.request(unix.NFT_MSG_GETSET, netlink.Dump, attr(unix.NFTA_SET_TABLE, table))
+func (c *Conn) readSets(family Family, table string) ([]Set, map[string]string, error) {
+	answers, err := c.request(family, unix.NFT_MSG_GETSET, netlink.Dump, attr(unix.NFTA_SET_TABLE, table))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -24,7 +24,7 @@ func (c *Conn) readSets(table string) ([]Set, map[string]string, error) {
 			return nil, nil, err
 		}
 		name := a.string(unix.NFTA_SET_NAME)
-		elements, err := c.readElements(table, name)
+		elements, err := c.readElements(family, table, name)
 		if err != nil {
 			return nil, nil, fmt.Errorf("set %s: %w", name, err)
 		}
@@ -44,8 +44,8 @@ type element struct {
 	other bool // there is more to it, such as a timeout
 }
 
-func (c *Conn) readElements(table, set string) ([]element, error) {
-	answers, err := c.request(unix.NFT_MSG_GETSETELEM, netlink.Dump,
+func (c *Conn) readElements(family Family, table, set string) ([]element, error) {
+	answers, err := c.request(family, unix.NFT_MSG_GETSETELEM, netlink.Dump,
 		attr(unix.NFTA_SET_ELEM_LIST_TABLE, table), attr(unix.NFTA_SET_ELEM_LIST_SET, set))
 	if err != nil {
 		return nil, err

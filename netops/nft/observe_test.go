@@ -62,7 +62,7 @@ func TestObserveWhileChanging(t *testing.T) {
 			return
 		default:
 		}
-		have, err := reader.Observe("small")
+		have, err := reader.Observe(IP, "small")
 		if err == nil && !Diff(have, one).Empty() && !Diff(have, two).Empty() {
 			t.Fatalf("a mixture was read:\n%s", have)
 		}
@@ -78,7 +78,7 @@ func TestOpen(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		have, err := c.Observe("small")
+		have, err := c.Observe(IP, "small")
 		if plan := Diff(have, small()); err == nil && !plan.Empty() {
 			t.Errorf("another table seen: %s", plan)
 		}
@@ -102,9 +102,9 @@ func TestObserveAgain(t *testing.T) {
 	first := n.observe(c, "small")
 	first.Sets[0].Name, first.Chains[0].Name = "spoiled", "spoiled"
 	slices.Reverse(first.Chains)
-	read := c.last.generation
-	if plan := Diff(n.observe(c, "small"), small()); !plan.Empty() || c.last.generation != read {
-		t.Errorf("generation %d, then %d; still to do:\n%s", read, c.last.generation, plan)
+	read := c.last["ip small"].generation
+	if plan := Diff(n.observe(c, "small"), small()); !plan.Empty() || c.last["ip small"].generation != read {
+		t.Errorf("generation %d, then %d; still to do:\n%s", read, c.last["ip small"].generation, plan)
 	}
 	n.nft("add table ip foreign")
 	n.nft("flush chain ip small guard")

@@ -12,14 +12,14 @@ import (
 
 // Plan is the difference between two tables: what one transaction does. The zero value does nothing.
 type Plan struct {
-	table string
+	table Table // its identity alone
 	ops   []op
 	err   error
 }
 
 // op is one command of a transaction, in both forms.
 type op interface {
-	// text returns the command in the language of nft(8).
+	// text returns the command in the language of nft(8), for the table of an identity.
 	text(table string) string
 	// queue adds the command to the transaction.
 	queue(b *batch) error
@@ -38,7 +38,7 @@ func (p Plan) String() string {
 	}
 	var b strings.Builder
 	for _, o := range p.ops {
-		b.WriteString(o.text(p.table) + "\n")
+		b.WriteString(o.text(p.table.id()) + "\n")
 	}
 	return b.String()
 }
@@ -68,7 +68,7 @@ func (b *batch) nextID() uint32 {
 // createTable fails, and with it the transaction, where there is a table of the name.
 type createTable struct{}
 
-func (createTable) text(table string) string { return "create table ip " + table }
+func (createTable) text(table string) string { return "create table " + table }
 
 func (createTable) queue(b *batch) error {
 	b.conn.CreateTable(b.table)
@@ -78,7 +78,7 @@ func (createTable) queue(b *batch) error {
 // wakeTable clears the flags of a table that is there.
 type wakeTable struct{}
 
-func (wakeTable) text(table string) string { return "add table ip " + table }
+func (wakeTable) text(table string) string { return "add table " + table }
 
 func (wakeTable) queue(b *batch) error {
 	b.conn.AddTable(b.table)
@@ -86,12 +86,12 @@ func (wakeTable) queue(b *batch) error {
 }
 
 // deleteTable deletes a table with all that is in it.
-type deleteTable struct{ name string }
+type deleteTable struct{ table Table }
 
-func (o deleteTable) text(string) string { return "delete table ip " + o.name }
+func (o deleteTable) text(string) string { return "delete table " + o.table.id() }
 
 func (o deleteTable) queue(b *batch) error {
-	b.conn.DelTable(&nftables.Table{Name: o.name, Family: b.table.Family})
+	b.conn.DelTable(&nftables.Table{Name: o.table.Name, Family: o.table.Family.number()})
 	return nil
 }
 
@@ -103,9 +103,9 @@ type addSet struct {
 
 func (o addSet) text(table string) string {
 	if o.hosts {
-		return fmt.Sprintf("add set ip %s %s { type ipv4_addr; }", table, o.name)
+		return fmt.Sprintf("add set %s %s { type ipv4_addr; }", table, o.name)
 	}
-	return fmt.Sprintf("add set ip %s %s { type ipv4_addr; flags interval; }", table, o.name)
+	return fmt.Sprintf("add set %s %s { type ipv4_addr; flags interval; }", table, o.name)
 }
 
 func (o addSet) queue(b *batch) error {
@@ -117,7 +117,7 @@ func (o addSet) queue(b *batch) error {
 type deleteSet struct{ name string }
 
 func (o deleteSet) text(table string) string {
-	return fmt.Sprintf("delete set ip %s %s", table, o.name)
+	return fmt.Sprintf("delete set %s %s", table, o.name)
 }
 
 func (o deleteSet) queue(b *batch) error {
@@ -142,7 +142,7 @@ func (o changeElements) text(table string) string {
 	for i, p := range o.prefixes {
 		words[i] = prefixText(p)
 	}
-	return fmt.Sprintf("%s element ip %s %s { %s }", verb, table, o.set, strings.Join(words, ", "))
+	return fmt.Sprintf("%s element %s %s { %s }", verb, table, o.set, strings.Join(words, ", "))
 }
 
 // elementsPerMessage keeps the list of elements below the 65535 bytes of a netlink attribute: a prefix is two
@@ -174,9 +174,9 @@ type addChain struct {
 
 func (o addChain) text(table string) string {
 	if o.hook == nil {
-		return fmt.Sprintf("add chain ip %s %s", table, o.name)
+		return fmt.Sprintf("add chain %s %s", table, o.name)
 	}
-	return fmt.Sprintf("add chain ip %s %s { %s }", table, o.name, o.hook)
+	return fmt.Sprintf("add chain %s %s { %s }", table, o.name, o.hook)
 }
 
 func (o addChain) queue(b *batch) error {
@@ -198,7 +198,7 @@ func (o addChain) queue(b *batch) error {
 type flushChain struct{ name, why string }
 
 func (o flushChain) text(table string) string {
-	return fmt.Sprintf("flush chain ip %s %s # %s", table, o.name, o.why)
+	return fmt.Sprintf("flush chain %s %s # %s", table, o.name, o.why)
 }
 
 func (o flushChain) queue(b *batch) error {
@@ -209,7 +209,7 @@ func (o flushChain) queue(b *batch) error {
 type deleteChain struct{ name string }
 
 func (o deleteChain) text(table string) string {
-	return fmt.Sprintf("delete chain ip %s %s", table, o.name)
+	return fmt.Sprintf("delete chain %s %s", table, o.name)
 }
 
 func (o deleteChain) queue(b *batch) error {
@@ -224,7 +224,7 @@ type addRule struct {
 }
 
 func (o addRule) text(table string) string {
-	return fmt.Sprintf("add rule ip %s %s %s", table, o.chain, o.rule)
+	return fmt.Sprintf("add rule %s %s %s", table, o.chain, o.rule)
 }
 
 func (o addRule) queue(b *batch) error {

@@ -1,12 +1,13 @@
-// Package nft is one nftables table of family ip as a value: it can be compared, printed as nft text, read
+// Package nft is one nftables table of family ip or ip6 as a value: it can be compared, printed as nft text, read
 // from the kernel and applied to it in one transaction. It knows nothing of what the table is for.
 //
-//	have, err := conn.Observe("filter")
+//	have, err := conn.Observe(nft.IP, "filter")
 //	plan := nft.Diff(have, want)
 //	err = conn.Apply(plan)
 //
 // Every expression is made by a constructor, such as SAddr or Drop, that returns nft text and netlink form
-// together. There are no maps, stateful objects, flowtables or sets of anything but IPv4 prefixes.
+// together. There are no maps, stateful objects, flowtables or sets of anything but IPv4 prefixes. A table of family ip6
+// has no sets, and no rules that read an IPv4 header.
 package nft
 
 import (
@@ -16,8 +17,9 @@ import (
 	"strings"
 )
 
-// Table is the wanted or observed content of one table of family ip. The zero value stands for no table.
+// Table is the desired or observed content of one table. The zero value stands for no table.
 type Table struct {
+	Family Family // "": IP
 	Name   string
 	Sets   []Set
 	Chains []Chain
@@ -69,6 +71,9 @@ func NewSet(name string, prefixes ...netip.Prefix) Set {
 	return s
 }
 
+// id is the table's identity in the language of nft(8), such as "ip filter".
+func (t Table) id() string { return t.Family.text() + " " + t.Name }
+
 // hookPoints are the hooks in the kernel's numbering, enum nf_inet_hooks.
 func hookPoints() []string {
 	return []string{"prerouting", "input", "forward", "output", "postrouting"}
@@ -80,7 +85,7 @@ func (t Table) String() string {
 		return ""
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "table ip %s {\n", t.Name)
+	fmt.Fprintf(&b, "table %s {\n", t.id())
 	if t.Dormant {
 		b.WriteString("\tflags dormant\n")
 	}

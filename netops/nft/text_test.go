@@ -113,6 +113,7 @@ func filterRules() []Rule {
 	return []Rule{
 		{IIf("lqn-overlay"), OIf("lqn-tunnel"), Accept()},
 		{IIfNot("a.name-of_15chr"), Counter(), Drop()},
+		{IIfPrefix("lqn-"), OIfPrefix("v"), Accept()},
 		{IIfGroup(19457), OIfGroup(1), Accept()},
 		{IIfGroupNot(0x4c02), OIfGroupNot(1<<32 - 1), Counter(), Drop()},
 		{SAddr(p("10.0.0.0/8")), DAddr(p("10.1.2.3/32"))},
@@ -136,6 +137,7 @@ func filterRules() []Rule {
 		{CTState(Established, Related), Accept()},
 		{CTState(Untracked, Invalid, New)},
 		{CTDirection(Original)},
+		{CTTranslated(), Drop()},
 		{Limit(1000, 200), Accept()},
 		{CTDirection(Reply), Comment("answers of 10.0.0.0/8; all"), Counter()},
 	}
@@ -186,6 +188,8 @@ func TestInvalid(t *testing.T) {
 		{"not an interface name", chain(Rule{IIf("")})},
 		{"not an interface name", chain(Rule{IIfNot("a*")})},
 		{"not an interface name", chain(Rule{OIf("a name of 16 chr")})},
+		{"not an interface name", chain(Rule{IIfPrefix("")})},
+		{"not an interface name", chain(Rule{OIfPrefix("a*")})},
 		{"iifgroup 0: every interface", chain(Rule{IIfGroup(0)})},
 		{"oifgroup != 0: every interface", chain(Rule{OIfGroupNot(0)})},
 		{"@th,96,24 0x1000000: a virtual network has 24 bits", chain(Rule{OverlayID(1 << 24)})},
@@ -197,6 +201,8 @@ func TestInvalid(t *testing.T) {
 		{"ct direction: neither", chain(Rule{CTDirection(2)})},
 		{"comment: longer than 127 bytes", chain(Rule{Comment(strings.Repeat("x", 128))})},
 		{"characters that nft cannot print", chain(Rule{Comment(`"`)})},
+		{"table t: family inet", Table{Family: Inet, Name: "t"}},
+		{"table t: family ip6 with 1 sets", Table{Family: IP6, Name: "t", Sets: []Set{{Name: "s"}}}},
 		{"table t: dormant", Table{Name: "t", Dormant: true}},
 		{"set s: x: only for observed sets", Table{Name: "t", Sets: []Set{{Name: "s", Foreign: "x"}}}},
 		{"cannot be written", chain(Rule{{text: "[foreign]", observed: "foreign"}})},

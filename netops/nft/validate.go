@@ -19,6 +19,9 @@ func (t Table) validate() error {
 	if t.Dormant {
 		report("table", t.Name, errors.New("dormant, which is only for observed tables"))
 	}
+	if t.Family == Inet || t.Family == IP6 && len(t.Sets) > 0 {
+		report("table", t.Name, fmt.Errorf("family %s with %d sets: want ip, or ip6 without sets", t.Family, len(t.Sets)))
+	}
 	for i, s := range t.Sets {
 		report("set", s.Name, s.validate())
 		if slices.ContainsFunc(t.Sets[:i], func(o Set) bool { return o.Name == s.Name }) {

@@ -20,13 +20,13 @@ const someRounds = 5
 type fault struct{ name, command string }
 
 var nodeFaults = []fault{
-	{"overlay down", "ip link set lqn-overlay down"},
-	{"overlay gone", "ip link del lqn-overlay"},
-	{"overlay out of its group", "ip link set dev lqn-overlay group 0"},
+	{"overlay down", "ip link set lqn-gw7 down"},
+	{"overlay gone", "ip link del lqn-gw7"},
+	{"overlay out of its group", "ip link set dev lqn-gw7 group 0"},
 	{"no rule", "ip rule del priority 104"},
 	{"no routes", flushTable(7600)},
 	{"no nexthops", "ip nexthop flush protocol 76"},
-	{"no neighbours", "ip neighbour flush dev lqn-overlay nud permanent"},
+	{"no neighbours", "ip neighbour flush dev lqn-gw7 nud permanent"},
 	{"no firewall", "nft delete table ip liqonet"},
 	{"no underlay", "ip link set eth0 down"},
 }
@@ -236,8 +236,8 @@ func (c *conversation) suffer(name string, in netnstest.Namespace, f fault, kill
 // pathIn is what of the path stands in a namespace.
 func pathIn(ns netnstest.Namespace) string {
 	return ns.Run("sh", "-c", `{ ip rule; ip route show table all | grep -E '760[012]|lqn-'; ip nexthop show protocol 76
-		ip neigh show dev lqn-overlay nud permanent; ip -br link show type vxlan; ip -br link show type geneve
-		ip -br link show group 19457; ip -br link show group 19458; nft list tables ip; } | sort`)
+		ip neigh show nud permanent; ip -br link show type vxlan; ip -br link show type geneve
+		ip -br link show group 19457; ip -br link show group 19458; nft list tables ip; nft list tables ip6; } | sort`)
 }
 
 // awaitFirewall waits until our table is there.
@@ -273,8 +273,8 @@ func (c *conversation) rebootNode(i int) {
 	}
 	c.sayAt(c.a.nodeName(i), "")
 	c.a.nodeHelpers[i].kill()
-	n.Run("nft", "delete", "table", "ip", "liqonet")
-	ip(n, "rule del priority 104", "link del lqn-overlay")
+	n.Run("nft", "delete table ip liqonet; delete table ip6 liqonet")
+	ip(n, "rule del priority 104", "link del lqn-gw7")
 	n.Run("sh", "-c", flushTable(7600))
 	for range 2 { // once more: the file can be loaded at any time
 		n.Feed(guard, "nft", "-f", "-")

@@ -1,0 +1,32 @@
+package nft
+
+import "github.com/google/nftables"
+
+// Family is a table's family as nft(8) names it: which packets its chains see. The zero value is IP.
+type Family string
+
+// The families that this package reads or writes.
+const (
+	IP   Family = "ip"   // IPv4
+	IP6  Family = "ip6"  // IPv6
+	Inet Family = "inet" // both; only chains of others
+)
+
+// text is the family as nft(8) prints it.
+func (f Family) text() string {
+	if f == "" {
+		return string(IP)
+	}
+	return string(f)
+}
+
+// number is the family's in enum nf_inet_proto of the kernel.
+func (f Family) number() nftables.TableFamily {
+	switch f {
+	case IP6:
+		return nftables.TableFamilyIPv6
+	case Inet:
+		return nftables.TableFamilyINet
+	}
+	return nftables.TableFamilyIPv4
+}

@@ -1,0 +1,48 @@
+package nft
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestFamilies keeps two tables of one name apart: each is written, read and removed without the other.
+func TestFamilies(t *testing.T) {
+	n := newNamespace(t)
+	c := n.open()
+	tables := map[Family]Table{IP: {Name: "both", Chains: []Chain{{Name: "four"}}}, IP6: {
+		Family: IP6, Name: "both", Chains: []Chain{{
+			Name: "six", Hook: &Hook{Type: "filter", Point: "input", Priority: -10},
+			Rules: []Rule{{UDPDPort(6091), Counter(), Drop()}, {IIfPrefix("lqn-"), Counter(), Drop()}},
+		}},
+	}}
+	change := func(have, want Table) {
+		t.Helper()
+		if err := c.Apply(Diff(have, want)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for family, want := range tables {
+		change(Table{}, want)
+		have, err := c.Observe(family, "both")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if plan := Diff(have, want); !plan.Empty() {
+			t.Errorf("family %s: after the plan there is one more:\n%s", family, plan)
+		}
+	}
+	if d := cmp.Diff(plain(tables[IP6].String()), plain(n.run("", "nft", "-y", "list", "table", "ip6", "both"))); d != "" {
+		t.Errorf("nft prints another text (-ours +nft):\n%s", d)
+	}
+	if packets, err := c.Dropped(IP6, "both"); err != nil || len(packets) != 1 {
+		t.Errorf("dropped of family ip6: %v, %v; want those of one chain", packets, err)
+	}
+	change(tables[IP6], Table{})
+	if has, err := c.Has(IP6, "both"); has || err != nil {
+		t.Errorf("table of family ip6 after its removal: %t, %v", has, err)
+	}
+	if has, err := c.Has(IP, "both"); !has || err != nil {
+		t.Errorf("table of family ip after the removal of the other: %t, %v", has, err)
+	}
+}

@@ -1,0 +1,175 @@
+package netops
+
+import (
+	"net/netip"
+
+	"liqonet.io/liqonet/netops/nft"
+)
+
+// Priorities of a node's chains.
+const (
+	priorityRaw = -300
+	// priorityArrival is after conntrack (-200), so that answers are known, and before all that may lead a packet
+	// elsewhere: mangle (-150), where packets are handed to proxies, and DNAT (-100).
+	priorityArrival = -190
+	priorityFilter  = -10
+	// Masquerading begins at 90 (kindnet), 100 elsewhere.
+	priorityGuard = 75
+	priorityKeep  = 80
+)
+
+// Names of the sets of a node's table.
+const (
+	setPeers     = "peers"     // every peer's ranges, as this cluster reaches them
+	setPods      = "pods"      // of this node
+	setGateways  = "gateways"  // pods of gateways: the far ends of the overlay
+	setEndpoints = "endpoints" // of peers' tunnels, where they are among setPeers
+)
+
+// firewall is a node's nftables table.
+func (c NodeConfig) firewall() nft.Table {
+	var gateways, captured []netip.Prefix
+	taken := c.peerCIDRs()
+	for _, p := range c.Peers {
+		if p.Pod.IsValid() {
+			gateways = append(gateways, host(p.Pod))
+			captured = append(captured, p.captured(taken)...)
+		}
+	}
+	return nft.Table{
+		Name: Table,
+		Sets: []nft.Set{
+			{Name: setPeers, Elements: taken},
+			{Name: setPods, Elements: ranges(c.Pods)},
+			{Name: setGateways, Hosts: true, Elements: ranges(gateways)},
+			{Name: setEndpoints, Hosts: true, Elements: ranges(captured)},
+		},
+		Chains: append(c.arrivals(), c.departures()...),
+	}
+}
+
+// arrivals are the chains of what comes from gateways.
+//
+// The outer packet must come from the pod of the gateway whose network it names: VXLAN itself does not ask
+// (vxlan_rcv in drivers/net/vxlan/vxlan_core.c). By that the link tells which gateway sent the inner packet, and each
+// has a chain of its own with the ranges of its peer. Links are known by name here, whatever their group: a link out of
+// its group is checked all the same.
+//
+// What is for a pod or for the node is decided before anything translates a destination. A Service's NodePort, external
+// address or a hostPort would else lead a peer's packet past the rule that it may reach pods only, and past the network
+// policies of the pod behind.
+func (c NodeConfig) arrivals() []nft.Chain {
+	overlay, self := nft.UDPDPort(c.Overlay.Port), nft.DAddr(host(c.Internal))
+	var outer, inner []nft.Rule
+	var chains []nft.Chain
+	for _, p := range c.Peers {
+		if !p.Pod.IsValid() {
+			continue
+		}
+		outer = append(outer, nft.Rule{nft.SAddr(host(p.Pod)), nft.OverlayID(p.VNI), nft.Accept()})
+		inner = append(inner, nft.Rule{nft.IIf(NodeLink(p.VNI)), nft.Goto(arrivalChain + p.Name)})
+		chains = append(chains, p.arrivals(self)...)
+	}
+	return append(chains, []nft.Chain{
+		{Name: "to-pods", Rules: []nft.Rule{
+			{nft.DAddrIn(setGateways), nft.Counter(), nft.Drop()}, // pods, too, but not for a peer
+			{nft.DAddrIn(setPods), nft.Accept()},
+			{nft.Goto("to-node")},
+		}},
+		{Name: "to-node", Rules: []nft.Rule{
+			{self, nft.CTState(nft.Established, nft.Related), nft.Accept()},
+			{self, nft.ICMPType(icmpRequest), nft.Accept()},
+			refusal,
+		}},
+		// After all translation: addresses of the node are among its pods' ranges, too.
+		{Name: "into-node", Rules: []nft.Rule{
+			{nft.CTState(nft.Established, nft.Related), nft.Accept()},
+			{nft.CTTranslated(), nft.Counter(), nft.Drop()},
+			{self, nft.Accept()},
+			refusal,
+		}},
+		{Name: "outer", Rules: append(outer, refusal)},
+		{Name: "inner", Rules: append(inner, refusal)},
+		// No rule of a CNI or of kube-proxy translates the overlay's own packets.
+		{Name: "overlay-in", Hook: &nft.Hook{Type: "filter", Point: "prerouting", Priority: priorityRaw}, Rules: []nft.Rule{
+			{overlay, nft.SAddrIn(setGateways), nft.NoTrack(), nft.Accept()},
+			{overlay, nft.DAddrIn(setGateways), nft.NoTrack()},
+		}},
+		{Name: "arrival", Hook: &nft.Hook{Type: "filter", Point: "prerouting", Priority: priorityArrival}, Rules: []nft.Rule{
+			{nft.IIfPrefix(Prefix), nft.Goto("inner")},
+		}},
+		{Name: "input", Hook: &nft.Hook{Type: "filter", Point: "input", Priority: priorityFilter}, Rules: []nft.Rule{
+			{overlay, nft.Goto("outer")},
+			{nft.IIfPrefix(Prefix), nft.Goto("into-node")},
+		}},
+		{Name: "forward", Hook: &nft.Hook{Type: "filter", Point: "forward", Priority: priorityFilter}, Rules: []nft.Rule{
+			{nft.OIfGroup(GroupOverlay), nft.Goto("into-overlay")},
+			{nft.IIfPrefix(Prefix), nft.CTState(nft.New), nft.CTTranslated(), nft.Counter(), nft.Drop()},
+		}},
+	}...)
+}
+
+// Names of the chains of a peer, before its own.
+const (
+	arrivalChain = "from-"
+	echoChain    = "echo-"
+)
+
+// Echoes that a node takes of one peer's gateway, and of the peer's nodes, in a second and at once. A peer of 1,000
+// nodes, which share eight of this cluster's, sends 60.
+const (
+	gatewayEchoRate = 200
+	peerEchoRate    = 200
+)
+
+// arrivals are the chains of what comes from the peer's gateway: by its internal address from itself, else from the
+// peer. Echoes come before established connections: whom this node asks could else send without bounds.
+func (p NodePeer) arrivals(self nft.Expr) []nft.Chain {
+	echo := echoChain + p.Name
+	rules := []nft.Rule{
+		{self, nft.UDPDPort(EchoPort), nft.Goto(echo)},
+		{nft.SAddr(host(p.Gateway)), nft.Goto("to-node")},
+	}
+	for _, cidr := range p.CIDRs {
+		rules = append(rules, nft.Rule{nft.SAddr(cidr), nft.Goto("to-pods")})
+	}
+	echoes := []nft.Rule{{nft.SAddr(host(p.Gateway)), nft.Limit(gatewayEchoRate, gatewayEchoRate), nft.Accept()}}
+	if p.Nodes.IsValid() {
+		echoes = append(echoes, nft.Rule{nft.SAddr(p.Nodes), nft.Limit(peerEchoRate, peerEchoRate), nft.Accept()})
+	}
+	return []nft.Chain{
+		{Name: echo, Rules: append(echoes, refusal)},
+		{Name: arrivalChain + p.Name, Rules: append(rules, refusal)},
+	}
+}
+
+// departures are the chains of what goes to peers. Order on the postrouting hook: guard, then the mark is cleared, then
+// the source is bound before any CNI's masquerade: a binding ends the kernel's search for one, an accept does not.
+func (c NodeConfig) departures() []nft.Chain {
+	return []nft.Chain{
+		{Name: "overlay-out", Hook: &nft.Hook{Type: "filter", Point: "output", Priority: priorityRaw}, Rules: []nft.Rule{
+			{nft.UDPDPort(c.Overlay.Port), nft.DAddrIn(setGateways), nft.NoTrack()},
+		}},
+		// Of what the node forwards, peers get what this node's pods send and what the node translated, as for a Service.
+		// For others the node is no router: they would get to the peer under the node's address.
+		{Name: "into-overlay", Rules: []nft.Rule{
+			{nft.SAddrIn(setPods), nft.Accept()},
+			{nft.CTTranslated(), nft.Accept()},
+			refusal,
+		}},
+		// Traffic for a peer leaves by the overlay or not at all; a gateway's own packets carry the tunnel, in UDP, whose
+		// other end may have an address of the peer's.
+		{Name: "guard", Hook: &nft.Hook{Type: "filter", Point: "postrouting", Priority: priorityGuard}, Rules: []nft.Rule{
+			{nft.OIfGroup(GroupOverlay), nft.SetMark(0), nft.Accept()},
+			{nft.DAddrIn(setPeers), nft.Jump("past-overlay")},
+		}},
+		{Name: "past-overlay", Rules: []nft.Rule{
+			{nft.SAddrIn(setGateways), nft.DAddrIn(setEndpoints), nft.Protocol(nft.UDP), nft.Accept()},
+			refusal,
+		}},
+		{Name: "source", Hook: &nft.Hook{Type: "nat", Point: "postrouting", Priority: priorityKeep}, Rules: []nft.Rule{
+			{nft.OIfGroup(GroupOverlay), nft.SAddrIn(setPods), nft.SNATKeep()},
+			{nft.OIfGroup(GroupOverlay), nft.SNAT(c.Internal)},
+		}},
+	}
+}

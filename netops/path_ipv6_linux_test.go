@@ -1,0 +1,185 @@
+package netops
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestForgedOverlayIPv6 sends nodes and gateways overlay packets by IPv6, by which none is sent: from neighbours, which
+// need no more than a link-local address, in one piece and in fragments, to one address and to all of the link.
+func TestForgedOverlayIPv6(t *testing.T) {
+	for _, kind := range overlays() {
+		a, b := equalRanges().build(t, nil)
+		join(kind, a, b)
+		g, n := a.gateways[0], a.nodes[0]
+		heard := listenAll(t, a, b)
+		toGateway := frame{kind: kind, vni: g.config.VNI, end: g.config.Internal, source: a.pod(0), target: b.seenPod(1), payload: bad}
+		toNode := frame{kind: kind, vni: g.config.VNI, end: a.internal(0), source: b.seenPod(1), target: a.pod(0), payload: bad}
+		for name, f := range map[string]struct {
+			from  namespace
+			by    string // link of the sender
+			at    namespace
+			link  string // of the receiver
+			frame frame
+		}{
+			"pod to gateway":          {n.pod, "eth0", g.namespace, "eth0", toGateway},
+			"node to its gateway":     {n.namespace, "cni0", g.namespace, "eth0", toGateway},
+			"gateway to its node":     {g.namespace, "eth0", n.namespace, "cni0", toNode},
+			"pod to node":             {n.pod, "eth0", n.namespace, "cni0", toNode},
+			"host of the nodes' link": {a.nodes[1].namespace, "eth0", n.namespace, "eth0", toNode},
+		} {
+			for how, send := range map[string]struct {
+				to  string
+				end []byte // of the payload: what is too long for a packet goes in fragments
+			}{
+				"":              {f.at.linkLocal(f.link), nil},
+				", fragments":   {f.at.linkLocal(f.link), make([]byte, 3000)},
+				", to all":      {"ff02::1", nil},
+				", all, pieces": {"ff02::1", make([]byte, 3000)},
+			} {
+				t.Run(fmt.Sprintf("%s/%s%s", kind, name, how), func(t *testing.T) {
+					heard.forget()
+					before := f.at.drops6("ipv6-outer")
+					toLinkLocal(t, f.from, f.by, send.to, append(f.frame.bytes(), send.end...))
+					eventually(t, "a drop in chain ipv6-outer", func() bool { return f.at.drops6("ipv6-outer") > before })
+					expect(t, n.pod, at(b.seenPod(1)), "b1", a.seenPod(0))
+					if heard.has(bad) {
+						t.Error("it arrived")
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestInnerIPv6 has gateway and node send each other IPv6 packets in the overlay, where both forward IPv6: a cluster of
+// two families. Nor do they answer ARP there.
+func TestInnerIPv6(t *testing.T) {
+	for _, kind := range overlays() {
+		t.Run(string(kind), func(t *testing.T) {
+			a, b := equalRanges().build(t, nil)
+			join(kind, a, b)
+			g, n := a.gateways[0], a.nodes[1]
+			for _, ns := range []namespace{g.namespace, n.namespace} {
+				ns.run("sysctl", "-qw", "net.ipv6.conf.all.forwarding=1")
+			}
+			n.ip("addr add fd00::1/64 dev cni0 nodad")
+			n.pod.ip("addr add fd00::5/64 dev eth0 nodad")
+			n.pod.ip("route add default via fd00::1")
+			g.ip("route add fd00:1::/64 dev lqn-tunnel")
+			ether := func(end netip.Addr, kind uint16, payload []byte) []byte {
+				b := append([]byte(overlayMAC(end)), 0x02, 0, 0, 0, 0, 1)
+				return append(binary.BigEndian.AppendUint16(b, kind), payload...)
+			}
+			wrap := func(f frame, inner []byte) []byte {
+				return append(f.bytes()[:8], inner...)
+			}
+			toNode := frame{kind: kind, vni: g.config.VNI, end: a.internal(1), source: b.seenPod(1), target: a.pod(1)}
+			toGateway := frame{kind: kind, vni: g.config.VNI, end: g.config.Internal, source: a.pod(1), target: b.seenPod(1)}
+			heard := watch6(t, n.pod)
+			toPod := func(payload string) {
+				toOverlay(t, g.namespace, a.node(1), wrap(toNode, ether(a.internal(1), unix.ETH_P_IPV6, datagram6("fd00:1::7", "fd00::5", payload))))
+			}
+			// That it would arrive is seen where nothing drops it.
+			n.run("nft", "delete", "table", "ip6", Table)
+			eventually(t, "the packet, without our table", func() bool { toPod(good); return heard.has(good) })
+			n.follow()
+			before := n.drops6("ipv6-arrival")
+			toPod(bad)
+			eventually(t, "a drop on the node", func() bool { return n.drops6("ipv6-arrival") > before })
+			before = g.drops6("ipv6-arrival")
+			toOverlay(t, n.namespace, n.config.Peers[0].Pod, wrap(toGateway, ether(g.config.Internal, unix.ETH_P_IPV6, datagram6("fd00::5", "fd00:1::7", bad))))
+			eventually(t, "a drop in the gateway", func() bool { return g.drops6("ipv6-arrival") > before })
+			takeTurns(t, n.namespace)
+			if heard.has(bad) {
+				t.Error("the pod got an IPv6 packet of the gateway")
+			}
+			for ns, link := range map[namespace]string{g.namespace: Overlay, n.namespace: NodeLink(g.config.VNI)} {
+				if shown := ns.ip("link show dev " + link); !strings.Contains(shown, "NOARP") {
+					t.Errorf("ARP is on:\n%s", shown)
+				}
+			}
+		})
+	}
+}
+
+// drops6 is how many packets the rules of a chain of our table for IPv6 have dropped.
+func (ns namespace) drops6(chain string) int {
+	ns.t.Helper()
+	return ns.countedIn("ip6", Table, chain)
+}
+
+// linkLocal is the IPv6 address that the kernel gives a link, once it can be used.
+func (ns namespace) linkLocal(link string) string {
+	ns.t.Helper()
+	var address string
+	eventually(ns.t, "an IPv6 address of "+link, func() bool {
+		words := strings.Fields(ns.ip("-6 -o addr show dev " + link + " scope link -tentative"))
+		if len(words) < 4 {
+			return false
+		}
+		address, _, _ = strings.Cut(words[3], "/")
+		return true
+	})
+	return address
+}
+
+// toLinkLocal sends a datagram to the overlay's port by IPv6, by a link of the sender.
+func toLinkLocal(t *testing.T, from namespace, link, to string, payload []byte) {
+	t.Helper()
+	from.linkLocal(link)
+	from.inside(func() error {
+		c, err := (&net.Dialer{}).DialContext(t.Context(), "udp6", fmt.Sprintf("[%s%%%s]:6091", to, link))
+		if err != nil {
+			return err
+		}
+		_, err = c.Write(payload)
+		return errors.Join(err, c.Close())
+	})
+}
+
+// datagram6 is an IPv6 packet to servicePort.
+func datagram6(source, target, payload string) []byte {
+	from, to := netip.MustParseAddr(source).As16(), netip.MustParseAddr(target).As16()
+	b := []byte{0x60, 0, 0, 0, 0, 8 + byte(len(payload)), unix.IPPROTO_UDP, 64}
+	b = append(append(b, from[:]...), to[:]...)
+	b = binary.BigEndian.AppendUint16(b, servicePort)
+	b = binary.BigEndian.AppendUint16(b, servicePort)
+	b = append(b, 0, 8+byte(len(payload)), 0, 0)
+	return append(b, payload...)
+}
+
+// watch6 hears every UDP packet that comes to a namespace by IPv6.
+func watch6(t *testing.T, ns namespace) *ears {
+	t.Helper()
+	e := &ears{}
+	ns.inside(func() error {
+		c, err := (&net.ListenConfig{}).ListenPacket(context.Background(), "ip6:udp", "::")
+		if err != nil {
+			return err
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		go func() {
+			for buf := make([]byte, 2000); ; {
+				n, _, err := c.ReadFrom(buf)
+				if err != nil {
+					return
+				}
+				e.mu.Lock()
+				e.heard = append(e.heard, string(bytes.TrimSpace(buf[min(n, 8):n])))
+				e.mu.Unlock()
+			}
+		}()
+		return nil
+	})
+	return e
+}

@@ -1,0 +1,75 @@
+package netops
+
+import (
+	"fmt"
+	"net/netip"
+	"testing"
+)
+
+// TestTranslatedForPeer has rules on a node, as kube-proxy and CNIs make them, that translate what is for a port of the
+// node, or for an address of a Service, to one of its pods. A peer's packets get there by none of them.
+func TestTranslatedForPeer(t *testing.T) {
+	const hostPort, redirected = 30081, 30082
+	for _, kind := range overlays() {
+		a, b := equalRanges().build(t, nil)
+		join(kind, a, b)
+		n, service := a.nodes[1], a.inPods(1, 77) // an external address of a Service, of which nobody asks where it is
+		n.script("nft", "-f", "-")(
+			"table ip proxy {", "chain services {",
+			fmt.Sprintf("fib daddr type local meta l4proto { tcp, udp } th dport %d mark set mark or 0x4000 dnat to %s", nodePort, at(a.pod(1))),
+			fmt.Sprintf("fib daddr type local meta l4proto { tcp, udp } th dport %d dnat to %s", hostPort, at(a.pod(1))),
+			fmt.Sprintf("meta l4proto { tcp, udp } th dport %d dnat to %s", redirected, at(a.internal(1))),
+			fmt.Sprintf("ip daddr %s meta l4proto { tcp, udp } th dport %d dnat to %s", service, servicePort, at(a.pod(1))),
+			"}",
+			"chain pre { type nat hook prerouting priority -100", "jump services", "}",
+			"chain post { type nat hook postrouting priority 100", "mark and 0x4000 != 0 masquerade", "}",
+			"}",
+		)
+		serve(n.namespace, a.internal(1), "node a1")
+		peers := map[string]namespace{"pod": b.nodes[1].pod, "node": b.nodes[1].namespace}
+		for name, from := range peers {
+			for what, c := range map[string]struct {
+				to    netip.AddrPort
+				chain string
+			}{
+				"NodePort":         {netip.AddrPortFrom(a.seenNode(1), nodePort), "to-node"},
+				"hostPort":         {netip.AddrPortFrom(a.seenNode(1), hostPort), "to-node"},
+				"redirected port":  {netip.AddrPortFrom(a.seenNode(1), redirected), "to-node"},
+				"redirected, pod":  {netip.AddrPortFrom(a.seenPod(1), redirected), "into-node"},
+				"external address": {at(a.seen(service)), "forward"},
+			} {
+				t.Run(fmt.Sprintf("%s/%s/%s", kind, name, what), func(t *testing.T) {
+					dropped(t, from, c.to, func() int { return n.drops(c.chain) })
+				})
+			}
+		}
+		expectAll(t, a, b)
+		// The cluster's own use them as before.
+		expect(t, a.nodes[0].pod, netip.AddrPortFrom(a.node(1), nodePort), "a1", a.inPods(1, bridgeNumber))
+		expect(t, a.nodes[0].pod, at(service), "a1", a.pod(0))
+	}
+}
+
+// TestForeignRouter has hosts that are no pods of a node use it as their way to the peer.
+func TestForeignRouter(t *testing.T) {
+	for _, kind := range overlays() {
+		a, b := equalRanges().build(t, func(a, _ *side) { a.masquerades = false })
+		join(kind, a, b)
+		outside, n := a.outside(), a.nodes[1]
+		// One of the nodes' network, one behind a router, a pod of another node, and the other node itself.
+		a.router.ip(fmt.Sprintf("route add 10.12.0.0/16 via %s", a.node(1)))
+		a.nodes[0].ip("rule add priority 90 to 10.12.0.0/16 table 9")
+		a.nodes[0].ip(fmt.Sprintf("route add 10.12.0.0/16 via %s table 9", a.node(1)))
+		a.nodes[0].run("nft", "delete", "table", "ip", Table) // whose guard would hold that back
+		for name, from := range map[string]namespace{
+			"host of the nodes' network": a.router, "host behind a router": outside,
+			"pod of another node": a.nodes[0].pod, "another node": a.nodes[0].namespace,
+		} {
+			t.Run(fmt.Sprintf("%s/%s", kind, name), func(t *testing.T) {
+				dropped(t, from, at(b.seenPod(1)), func() int { return n.drops("into-overlay") })
+			})
+		}
+		expect(t, n.pod, at(b.seenPod(1)), "b1", a.seenPod(1))
+		expect(t, n.namespace, at(b.seenPod(1)), "b1", a.seenNode(1))
+	}
+}
