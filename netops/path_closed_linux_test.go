@@ -13,7 +13,7 @@ func TestFailsClosed(t *testing.T) {
 		"link down":    "ip link set lqn-gw7 down",
 		"link gone":    "ip link del lqn-gw7",
 		"no group":     "ip link set dev lqn-gw7 group 0",
-		"no far end":   "ip link set lqn-gw7 type KIND remote 192.0.2.77",
+		"no far end":   "ip link set lqn-gw7 type KIND id 7 remote 192.0.2.77",
 		"no rule":      "ip rule del priority 104",
 		"no nexthop":   "ip nexthop flush protocol 76",
 		"no route":     "ip route del 10.12.0.0/16 table 7600",
