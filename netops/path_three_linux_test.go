@@ -29,6 +29,39 @@ func TestThreeClusters(t *testing.T) {
 				})
 			}
 			t.Run("no transit", func(t *testing.T) { testNoTransit(t, a, b, c) })
+			t.Run("another peering's gateway", func(t *testing.T) { testOtherGateway(t, kind, a, b, c) })
+		})
+	}
+}
+
+// testOtherGateway has A's gateway for C send to a node as a pod of B: in its own network, in that of B's peering, and as
+// the other gateway itself.
+func testOtherGateway(t *testing.T, kind LinkKind, a, b, c side) {
+	n, toB, toC := a.nodes[1], a.gateways[0].config, a.gateways[1]
+	n.run("sysctl", "-qw", "net.ipv4.conf.all.rp_filter=0") // the rules have to refuse what it would refuse as well
+	heard := listenAll(t, a)
+	for name, f := range map[string]struct {
+		vni    uint32
+		source netip.Addr
+		chain  string
+	}{
+		"as another peer's pod":          {toC.config.VNI, b.seenPod(1), "from-c"},
+		"as another gateway":             {toC.config.VNI, toB.Internal, "from-c"},
+		"in another peering's network":   {toB.VNI, b.seenPod(1), "outer"},
+		"in a network that there is not": {toB.VNI + 100, c.seenPod(1), "outer"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			heard.forget()
+			before := n.drops(f.chain)
+			forged := frame{kind: kind, vni: f.vni, end: a.internal(1), source: f.source, target: a.pod(1), payload: bad}
+			toOverlay(t, toC.namespace, a.node(1), forged.bytes())
+			eventually(t, "a drop in chain "+f.chain, func() bool { return n.drops(f.chain) > before })
+			forged.vni, forged.source, forged.payload = toC.config.VNI, c.seenPod(1), good
+			toOverlay(t, toC.namespace, a.node(1), forged.bytes())
+			eventually(t, "the packet sent after it", func() bool { return heard.has(good) })
+			if heard.has(bad) {
+				t.Error("it arrived")
+			}
 		})
 	}
 }
