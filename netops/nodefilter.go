@@ -101,6 +101,8 @@ func (c NodeConfig) arrivals() []nft.Chain {
 		{Name: "input", Hook: &nft.Hook{Type: "filter", Point: "input", Priority: priorityFilter}, Rules: []nft.Rule{
 			{overlay, nft.Goto("outer")},
 			{nft.IIfPrefix(Prefix), nft.Goto("into-node")},
+			// Who is no gateway has nothing to say to the node's end of the overlay, which answers echoes.
+			{self, nft.IIfNot(loopback), nft.Counter(), nft.Drop()},
 		}},
 		{Name: "forward", Hook: &nft.Hook{Type: "filter", Point: "forward", Priority: priorityFilter}, Rules: []nft.Rule{
 			{nft.OIfGroup(GroupOverlay), nft.Goto("into-overlay")},

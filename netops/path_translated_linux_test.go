@@ -50,6 +50,25 @@ func TestTranslatedForPeer(t *testing.T) {
 	}
 }
 
+// TestInternalAddress has neighbours of a node ask at its end of the overlay, where echoes of gateways and peers are
+// answered at a limited rate.
+func TestInternalAddress(t *testing.T) {
+	for _, kind := range overlays() {
+		a, b := equalRanges().build(t, nil)
+		join(kind, a, b)
+		n := a.nodes[1]
+		serve(n.namespace, a.internal(1), "node a1")
+		a.router.ip(fmt.Sprintf("route add %s via %s", a.internal(1), a.node(1)))
+		for name, from := range map[string]namespace{"pod": n.pod, "host of the nodes' network": a.router} {
+			t.Run(fmt.Sprintf("%s/%s", kind, name), func(t *testing.T) {
+				dropped(t, from, at(a.internal(1)), func() int { return n.drops("input") })
+			})
+		}
+		expect(t, n.namespace, at(a.internal(1)), "node a1", a.internal(1))
+		expectAll(t, a, b)
+	}
+}
+
 // TestForeignRouter has hosts that are no pods of a node use it as their way to the peer.
 func TestForeignRouter(t *testing.T) {
 	for _, kind := range overlays() {
