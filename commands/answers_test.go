@@ -73,7 +73,7 @@ func TestAnswers(t *testing.T) {
 	golden(t, "withdraw-again", describeWithdrawal(exposed))
 	golden(t, "verify-clean", describeSweep(peering.SweepResult{
 		Objects: []string{"ClusterRole liqonet:liqonet:node"}, Silent: []string{"a-3", "a-4"},
-		Nodes: []peering.NodeSwept{{Name: "a-1", Left: []string{"link lqn-overlay geneve", "nftables table liqonet"}}, {Name: "a-2"}},
+		Nodes: []peering.NodeSwept{{Name: "a-1", Left: []string{"link lqn-gw7 geneve", "nftables table ip liqonet"}}, {Name: "a-2"}},
 	}))
 	golden(t, "verify-clean-nothing", describeSweep(peering.SweepResult{Nodes: []peering.NodeSwept{{Name: "a-1"}}}))
 	golden(t, "disconnect", describeDisconnection(peering.Disconnection{Local: &removal, Remote: &peering.Removal{Context: "b"}, Changed: true}))

@@ -140,6 +140,11 @@ func (r *run) address(op Op, a Address) error {
 	addr := &netlink.Addr{IPNet: &net.IPNet{IP: ip.AsSlice(), Mask: net.CIDRMask(a.Prefix.Bits(), ip.BitLen())}}
 	addr.Broadcast = net.IPv4zero // none
 	if a.Link == loopback {
+		if op == Add { // one that is there, without our label, is replaced: else it would never be known as ours
+			if err := r.handle.AddrDel(link, addr); err != nil && !errors.Is(err, unix.EADDRNOTAVAIL) {
+				return err
+			}
+		}
 		addr.Scope, addr.Label = unix.RT_SCOPE_HOST, addressLabel
 	}
 	if op == Remove {

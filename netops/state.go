@@ -1,5 +1,5 @@
 // Package netops brings the kernel of one network namespace into a wanted state: links, addresses, neighbours,
-// nexthop objects, routes, rules, one nftables table. It works as state in, plan, apply:
+// nexthop objects, routes, rules, an nftables table for IPv4 and one for IPv6. It works as state in, plan, apply:
 //
 //	want := netops.NodeState(cfg)   // or GatewayState: pure
 //	have, err := kernel.Observe()   // reads what is ours

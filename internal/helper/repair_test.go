@@ -36,6 +36,7 @@ var onNodes = []hand{
 	{"ARP on", "ip link set lqn-gw7 arp on"},
 	{"link of another network", "ip link add lqn-gw9 type vxlan id 9 remote 192.0.2.77 dstport 6091"},
 	{"address added", "ip addr add 10.9.0.1/32 dev lqn-gw7"},
+	{"address without our label", "a=$(ip -o addr show label lo:lqn | awk '{print $4}'); ip addr del $a dev lo; ip addr add $a dev lo"},
 	{"neighbour deleted", "ip neigh del 10.80.128.1 dev lqn-gw7"},
 	{"neighbour changed", "ip neigh replace 10.80.128.1 lladdr 02:00:00:00:00:01 dev lqn-gw7 nud permanent"},
 	{"nexthop deleted", "ip nexthop del id 0x4c008001"},

@@ -30,8 +30,8 @@ func Sweep(remove bool) (left []string, err error) {
 		return nil, fmt.Errorf("observe kernel: %w", err)
 	}
 	for _, step := range netops.Diff(have, netops.State{}).Steps {
-		if _, ok := step.Object.(netops.Firewall); ok {
-			left = append(left, "nftables table "+netops.Table) // not each of its rules
+		if f, ok := step.Object.(netops.Firewall); ok {
+			left = append(left, "nftables table "+f.Plan.Table()) // not each of its rules
 			continue
 		}
 		left = append(left, strings.Map(printable, step.Object.String()))

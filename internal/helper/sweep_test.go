@@ -30,9 +30,11 @@ func TestSweepTellsAndRemoves(t *testing.T) {
 	ns.IP("route add unreachable 10.11.0.0/16 table 7600 protocol 76 metric 4000")
 	ns.IP("rule add priority 500 table 500") // somebody else's
 	ns.Run("nft", "add table ip liqonet")
+	ns.Run("nft", "add table ip6 liqonet")
+	ns.IP("addr add 10.80.0.7/32 dev lo label lo:lqn")
 	ns.Run("nft", "add table ip liqonet-boot")
 	ns.Run("nft", "add table ip another")
-	want := []string{"nftables table liqonet", "nftables table liqonet-boot", "route 10.11.0.0/16 unreachable table 7600 metric 4000", "rule 7600 table 7600"}
+	want := []string{"address 10.80.0.7/32 dev lo", "nftables table ip liqonet", "nftables table ip6 liqonet", "nftables table liqonet-boot", "route 10.11.0.0/16 unreachable table 7600 metric 4000", "rule 7600 table 7600"}
 	for range 2 { // looking changes nothing
 		left := sweep(false)
 		slices.Sort(left)

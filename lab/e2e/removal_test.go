@@ -81,7 +81,7 @@ func (r remnants) testDeletedNamespace(ctx context.Context, t *testing.T) {
 	kubectl(ctx, t, r.lab, "b", "delete", "namespace", "liqonet")
 	found := r.verify(ctx, t, 3)
 	for _, text := range []string{
-		"left: ClusterRole liqonet:liqonet:node\n", "left on node b-1: link lqn-gw", "left on node b-1: nftables table liqonet\n",
+		"left: ClusterRole liqonet:liqonet:node\n", "left on node b-1: link lqn-gw", "left on node b-1: nftables table ip liqonet\n",
 		"left on node b-1: route 10.244.0.0/16 ", "left on node b-1: rule ",
 	} {
 		if !strings.Contains(found, text) {

@@ -28,6 +28,9 @@ type op interface {
 // Empty reports whether there is nothing to do.
 func (p Plan) Empty() bool { return len(p.ops) == 0 && p.err == nil }
 
+// Table is the table that the plan changes, in the language of nft(8): family and name.
+func (p Plan) Table() string { return p.table.id() }
+
 // Err tells why the wanted table cannot be: Apply returns the same and does nothing.
 func (p Plan) Err() error { return p.err }
 
