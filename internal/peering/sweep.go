@@ -170,11 +170,20 @@ func (r SweepResult) has(node string) bool {
 func (s *sweeper) withdraw(ctx context.Context, objects [2]cluster.Object, made []cluster.Change) error {
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), undoTime, &timeoutError{undoTime})
 	defer cancel()
-	remove := objects[1:]
-	if len(made) > 0 && made[0].Action == cluster.Created {
-		remove = objects[:]
-	}
-	return persist(ctx, func(ctx context.Context) error { return s.delete(ctx, remove...) })
+	return persist(ctx, func(ctx context.Context) error {
+		if err := s.delete(ctx, objects[1]); err != nil {
+			return err
+		}
+		if len(made) == 0 || made[0].Action != cluster.Created {
+			return nil
+		}
+		// Somebody may have installed liqonet in it meanwhile.
+		others, err := s.cluster.List(ctx, records.LabelComponent)
+		if err != nil || len(others) > 0 {
+			return err
+		}
+		return s.delete(ctx, objects[0])
+	})
 }
 
 // sortNodes returns the nodes that are Ready, and remembers the others.
