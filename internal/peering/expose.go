@@ -104,6 +104,9 @@ func (x *exposer) read(ctx context.Context) error {
 	case err != nil:
 		return err
 	case i < 0 || fabric == nil:
+		if _, err := checkElsewhere(ctx, x.cluster); err != nil {
+			return err
+		}
 		return &NoPeeringError{Context: x.cluster.Context, Name: x.Peer, Known: (&snapshot{peerings: peerings}).names()}
 	}
 	x.peering, x.fabric = peerings[i], *fabric

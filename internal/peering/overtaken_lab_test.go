@@ -79,8 +79,8 @@ func TestLabOvertaken(t *testing.T) {
 			a.liqoctl.must(t, a.connectArgs()...)
 			expose(a, "expose")
 			program := newLiqoctl(t, map[string]string{
-				"a": interpose(t, stages[0].config, before(c.path, func() { c.meanwhile(t, a) })),
-				"b": interpose(t, stages[1].config, nil),
+				"a": interpose(t, stages[0].config, alone(a.namespace, before(c.path, func() { c.meanwhile(t, a) }))),
+				"b": interpose(t, stages[1].config, alone(a.namespace, nil)),
 			})
 			r := program.start(t, append(a.connectArgs(), "--update", "--mtu", "1300", "--allow-forward")...)
 			if code := r.wait(t); code != c.code || !strings.Contains(r.said.String(), c.err) {

@@ -56,13 +56,17 @@ func (s *site) reach(ctx context.Context) error {
 	if _, err := s.Cluster.Version(ctx); err != nil {
 		return err
 	}
+	younger, err := checkElsewhere(ctx, s.Cluster)
+	if err != nil {
+		return err
+	}
+	warnOfYounger(s.Cluster, younger, s.reporter)
 	// First: what is missing is told all at once.
 	if !s.SkipValidation {
 		if err := s.checkInstaller(ctx); err != nil {
 			return err
 		}
 	}
-	var err error
 	s.id, err = s.Cluster.ID(ctx)
 	return err
 }
