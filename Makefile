@@ -5,14 +5,18 @@ SHELL := bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
-# VERSION is set for releases only. Other builds call themselves "dev", and their image follows their content.
+# VERSION and IMAGE_REPOSITORY are set for releases only. Other builds call themselves "dev", and have no image that
+# liqoctl would take for granted: a name in the source would be that of whoever registers it. IMAGE_REPOSITORY is the
+# publisher's, such as registry.example/liqonet; the release's image is there, by its version.
 VERSION ?=
+IMAGE_REPOSITORY ?=
 
 # The image is the static binary and nothing else. Without VCS stamps, a commit that changes no code changes no
 # binary, and so no image in a cluster.
 export CGO_ENABLED := 0
 GO_BUILD := go build -trimpath -buildvcs=false
-LDFLAGS := -s -w $(if $(VERSION),-X liqonet.io/liqonet/internal/buildinfo.version=$(VERSION))
+LDFLAGS := -s -w $(if $(VERSION),-X liqonet.io/liqonet/internal/buildinfo.version=$(VERSION)) \
+	$(if $(IMAGE_REPOSITORY),-X liqonet.io/liqonet/internal/buildinfo.repository=$(IMAGE_REPOSITORY))
 
 # Tools are built from their Go modules, once a version, outside the tree.
 TOOLS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/liqonet-tools
@@ -56,9 +60,10 @@ manuals: # manual pages, in bin/man
 	go run ./commands/gen man bin/man
 
 .PHONY: release
-release: ## Publish the release of the tag at HEAD, and its image; needs goreleaser and syft
-	goreleaser release --clean
-	go run ./cmd/liqoctl image push liqonet/liqonet:$$(git describe --tags --exact-match) \
+release: ## Publish the release of the tag at HEAD, and its image in IMAGE_REPOSITORY; needs goreleaser and syft
+	@[[ -n "$(IMAGE_REPOSITORY)" ]] || { echo "make release IMAGE_REPOSITORY=REGISTRY/NAME: where the image is published" >&2; exit 2; }
+	IMAGE_REPOSITORY=$(IMAGE_REPOSITORY) goreleaser release --clean
+	go run ./cmd/liqoctl image push $(IMAGE_REPOSITORY):$$(git describe --tags --exact-match) \
 		--binary dist/liqoctl_linux_amd64_v1/liqoctl --binary dist/liqoctl_linux_arm64_v8.0/liqoctl
 
 .PHONY: clean

@@ -15,7 +15,7 @@ import (
 // imageSaveOptions are the options of `image save`.
 type imageSaveOptions struct {
 	file   string // "-": standard output
-	tag    string // "": the one that `network connect` uses
+	tag    string // "": the image's own
 	binary string // "": the running one
 }
 
@@ -25,14 +25,14 @@ func newImageSave(env *Env) *cobra.Command {
 		Use:   "save -o FILE",
 		Short: "Write the image to an archive",
 		Long: `Write the image to an archive that container runtimes can import, for clusters without a registry. The image's
-name and digest are printed.`,
+name and digest are printed. Use the name with network connect --image.`,
 		Example: `  # Bring the image to a node
   liqoctl image save -o - | ssh node ctr --namespace k8s.io images import -`,
 		Args: arguments(),
 		RunE: func(*cobra.Command, []string) error { return saveImage(env, o) },
 	}
 	cmd.Flags().StringVarP(&o.file, "output", "o", "", "`FILE` to write; - is standard output")
-	cmd.Flags().StringVar(&o.tag, "tag", "", "`NAME:TAG` of the image (default: the name that network connect uses)")
+	cmd.Flags().StringVar(&o.tag, "tag", "", "`NAME:TAG` of the image (default: the release's, or one that follows the content and no registry can have)")
 	cmd.Flags().StringVar(&o.binary, "binary", "", "liqoctl `FILE` for Linux to put into the image (default: the running one)")
 	return cmd
 }
@@ -50,7 +50,7 @@ func saveImage(env *Env, o imageSaveOptions) error {
 	}
 	reference := o.tag
 	if reference == "" {
-		if reference, err = img.Reference(); err != nil {
+		if reference, err = img.Reference(env.Build); err != nil {
 			return err
 		}
 	}

@@ -22,7 +22,7 @@ func newInstallFlags(cmd *cobra.Command) *installFlags {
 	enumFlag(cmd, &f.overlay, "overlay", "", "encapsulation between nodes and gateways; auto: geneve where all nodes have it, else vxlan",
 		automatic, string(records.Geneve), string(records.VXLAN))
 	flags := cmd.Flags()
-	flags.StringVar(&f.installation.Image, "image", "", "container `IMAGE` of the helpers (default: the one of this liqoctl)")
+	flags.StringVar(&f.installation.Image, "image", "", "container `IMAGE` of the helpers (default: that of this release; other builds have none)")
 	checkText(flags, "image", imageName)
 	flags.BoolVar(&f.installation.Update, "update", false, "change what exists and differs")
 	flags.BoolVar(&f.installation.SkipValidation, "skip-validation", false, "do not check the permissions first, and go on where packets are known to be lost")
@@ -30,17 +30,24 @@ func newInstallFlags(cmd *cobra.Command) *installFlags {
 	return f
 }
 
-func (f *installFlags) options() (peering.Installation, error) {
+// options returns the installation without an image: see imageOrDefault.
+func (f *installFlags) options() peering.Installation {
 	o := f.installation
 	if f.overlay != automatic {
 		o.Overlay = records.OverlayKind(f.overlay)
 	}
-	if o.Image == "" {
-		reference, err := image.DefaultReference()
-		if err != nil {
-			return o, withHint(err, "name an image with --image")
-		}
-		o.Image = reference
+	return o
+}
+
+// imageOrDefault is the image that the user names, else the default of this build, which only a published release has. It
+// is called last, so that errors in the command line come first.
+func imageOrDefault(env *Env, named string) (string, error) {
+	if named != "" {
+		return named, nil
 	}
-	return o, nil
+	reference, err := image.DefaultReference(env.Build)
+	if err != nil {
+		return "", &UsageError{Err: err}
+	}
+	return reference, nil
 }

@@ -115,10 +115,11 @@ func (f *connectFlags) options(env *Env) (peering.ConnectOptions, error) {
 	if o.Remote, err = f.remote.options(); err != nil {
 		return o, err
 	}
-	if o.Installation, err = f.install.options(); err != nil {
+	o.Installation = f.install.options()
+	if o.Local.Cluster, o.Remote.Cluster, err = f.clusters.connect(env); err != nil {
 		return o, err
 	}
-	o.Local.Cluster, o.Remote.Cluster, err = f.clusters.connect(env)
+	o.Image, err = imageOrDefault(env, o.Image)
 	return o, err
 }
 

@@ -54,10 +54,11 @@ func (f *initFlags) options(env *Env) (o peering.InitOptions, err error) {
 	if o.Side, err = f.side.options(); err != nil {
 		return o, err
 	}
-	if o.Installation, err = f.install.options(); err != nil {
+	o.Installation = f.install.options()
+	o.Translation = f.translation
+	if o.Side.Cluster, err = f.cluster.connect(env); err != nil {
 		return o, err
 	}
-	o.Translation = f.translation
-	o.Side.Cluster, err = f.cluster.connect(env)
+	o.Image, err = imageOrDefault(env, o.Image)
 	return o, err
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"liqonet.io/liqonet/internal/image"
 	"liqonet.io/liqonet/internal/peering"
 )
 
@@ -51,7 +50,7 @@ for. Exit code 3 says that something is left, or that a node could not be looked
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&f.image, "image", "", "container `IMAGE` of the helpers (default: the one of this liqoctl)")
+	cmd.Flags().StringVar(&f.image, "image", "", "container `IMAGE` of the helpers (default: that of this release; other builds have none)")
 	checkText(cmd.Flags(), "image", imageName)
 	cmd.Flags().BoolVar(&f.remove, "remove", false, "remove what the nodes' kernels have")
 	timeoutFlag(cmd.Flags(), &f.timeout)
@@ -60,17 +59,15 @@ for. Exit code 3 says that something is left, or that a node could not be looked
 }
 
 func (f *verifyFlags) options(env *Env) (peering.SweepOptions, error) {
-	o := peering.SweepOptions{Image: f.image, Remove: f.remove, Timeout: f.timeout}
+	o := peering.SweepOptions{Remove: f.remove, Timeout: f.timeout}
 	if err := checkTimeout(f.timeout); err != nil {
 		return o, err
 	}
 	var err error
-	if o.Image == "" {
-		if o.Image, err = image.DefaultReference(); err != nil {
-			return o, withHint(err, "name an image with --image")
-		}
+	if o.Side.Cluster, err = f.cluster.connect(env); err != nil {
+		return o, err
 	}
-	o.Side.Cluster, err = f.cluster.connect(env)
+	o.Image, err = imageOrDefault(env, f.image)
 	return o, err
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 
+	"liqonet.io/liqonet/internal/buildinfo"
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/peering"
 	"liqonet.io/liqonet/internal/records"
@@ -54,7 +55,7 @@ func parse(t *testing.T, command func(*Env, *clusterFlags) *cobra.Command, args 
 	if err := os.WriteFile(file, []byte(kubeconfig), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	env := &Env{Out: t.Output(), Err: t.Output()}
+	env := &Env{Out: t.Output(), Err: t.Output(), Build: buildinfo.Info{Version: "v1.2.3", Repository: "registry.example/liqonet"}}
 	env.start(false)
 	parent, local := group("network", "", ""), newClusterFlags()
 	parent.SilenceErrors, parent.SilenceUsage = true, true
@@ -113,10 +114,7 @@ func TestConnectDefaults(t *testing.T) {
 		Implementation: records.Auto, ClampMSS: true, Timeout: 2 * time.Minute,
 	}
 	want.Remote.Overrides.FlagPrefix = "remote-"
-	if !strings.HasPrefix(got.Image, "liqonet/liqonet:dev-") {
-		t.Errorf("default image %q", got.Image)
-	}
-	got.Image = ""
+	want.Image = "registry.example/liqonet:v1.2.3" // a publisher's build
 	if diff := cmp.Diff(want, got, sameOptions); diff != "" {
 		t.Errorf("options (-want +got):\n%s", diff)
 	}

@@ -11,8 +11,9 @@ import (
 // Development is the version of a build that is no release.
 const Development = "dev"
 
-// version is set by the linker in releases: -X liqonet.io/liqonet/internal/buildinfo.version=v1.2.3.
-var version string
+// The linker sets these in releases, as in -X liqonet.io/liqonet/internal/buildinfo.version=v1.2.3. repository is where the
+// publisher keeps the release's image. It has no default: anybody could register a name that stands in the source.
+var version, repository string
 
 // Info describes a build.
 type Info struct {
@@ -20,6 +21,8 @@ type Info struct {
 	Commit   string `json:"commit,omitempty"` // "" when the build did not record it
 	Go       string `json:"go"`               // such as "go1.26.8"
 	Platform string `json:"platform"`         // such as "linux/amd64"
+	// Repository is where the publisher keeps the image of a release; "" in any other build.
+	Repository string `json:"repository,omitempty"`
 }
 
 // release matches the tags that releases bear. Pseudo-versions, which name a commit, are none.
@@ -27,7 +30,7 @@ var release = regexp.MustCompile(`^v\d+\.\d+\.\d+(-(alpha|beta|rc)\.\d+)?$`)
 
 // Read describes the running binary.
 func Read() Info {
-	info := Info{Version: version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	info := Info{Version: version, Repository: repository, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	if build, ok := debug.ReadBuildInfo(); ok {
 		info.complete(build)
 	}
@@ -48,5 +51,8 @@ func (i *Info) complete(build *debug.BuildInfo) {
 	}
 }
 
-// Release reports whether the build is a release, whose image is published under its version.
+// Release reports whether the build is a release.
 func (i Info) Release() bool { return release.MatchString(i.Version) }
+
+// Published reports whether the build is a release with a published image: Repository:Version.
+func (i Info) Published() bool { return i.Release() && i.Repository != "" }

@@ -1,7 +1,13 @@
 package buildinfo
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"regexp"
 	"runtime/debug"
+	"slices"
 	"testing"
 )
 
@@ -45,5 +51,50 @@ func TestReadHasAVersion(t *testing.T) {
 	info := Read()
 	if info.Version == "" || info.Go == "" || info.Platform == "" {
 		t.Errorf("incomplete: %+v", info)
+	}
+}
+
+// TestLinkedVariables: the linker ignores names that do not exist, and a release would have no default image.
+func TestLinkedVariables(t *testing.T) {
+	file, err := parser.ParseFile(token.NewFileSet(), "buildinfo.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var declared []string
+	for _, d := range file.Decls {
+		g, ok := d.(*ast.GenDecl)
+		if !ok || g.Tok != token.VAR {
+			continue
+		}
+		for _, s := range g.Specs {
+			for _, name := range s.(*ast.ValueSpec).Names {
+				declared = append(declared, name.Name)
+			}
+		}
+	}
+	linked := regexp.MustCompile(`liqonet\.io/liqonet/internal/buildinfo\.(\w+)=`)
+	for _, path := range []string{"../../Makefile", "../../.goreleaser.yaml"} {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, m := range linked.FindAllStringSubmatch(string(text), -1) {
+			names = append(names, m[1])
+			if !slices.Contains(declared, m[1]) {
+				t.Errorf("%s sets %s, which is no variable of this package: %v", path, m[1], declared)
+			}
+		}
+		slices.Sort(names)
+		if want := []string{"repository", "version"}; !slices.Equal(names, want) {
+			t.Errorf("%s sets %v, want %v", path, names, want)
+		}
+	}
+}
+
+// TestNoRepositoryByDefault: only the linker sets one.
+func TestNoRepositoryByDefault(t *testing.T) {
+	if got := Read().Repository; got != "" {
+		t.Errorf("repository %q", got)
 	}
 }

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"golang.org/x/sync/errgroup"
@@ -71,15 +72,29 @@ func (e *ForeignError) Hint() string { return "choose another namespace with --n
 // Fields that others own and the objects do not name are left alone. An object that exists without liqonet's
 // label is a *ForeignError, except a namespace, which is Kept.
 func (c *Cluster) Apply(ctx context.Context, objects ...Object) ([]Change, error) {
-	return c.put(ctx, objects, false)
+	return c.put(ctx, objects, apply)
+}
+
+// Complete is Apply to the objects that do not exist. Those that do are left as they are, whatever they say.
+func (c *Cluster) Complete(ctx context.Context, objects ...Object) ([]Change, error) {
+	return c.put(ctx, objects, complete)
 }
 
 // Plan tells what Apply would do. It asks the API server, by a dry run, so that defaults are no differences.
 func (c *Cluster) Plan(ctx context.Context, objects ...Object) ([]Change, error) {
-	return c.put(ctx, objects, true)
+	return c.put(ctx, objects, plan)
 }
 
-func (c *Cluster) put(ctx context.Context, objects []Object, dryRun bool) ([]Change, error) {
+// mode is what put does.
+type mode int
+
+const (
+	apply mode = iota
+	complete
+	plan
+)
+
+func (c *Cluster) put(ctx context.Context, objects []Object, m mode) ([]Change, error) {
 	changes := make([]Change, len(objects))
 	for wave := range waves {
 		group, ctx := errgroup.WithContext(ctx)
@@ -90,7 +105,7 @@ func (c *Cluster) put(ctx context.Context, objects []Object, dryRun bool) ([]Cha
 			}
 			group.Go(func() error {
 				var err error
-				changes[i], err = c.putOne(ctx, object, dryRun)
+				changes[i], err = c.putOne(ctx, object, m)
 				return err
 			})
 		}
@@ -133,7 +148,7 @@ func done(changes []Change) []Change {
 const looks = 5
 
 // putOne applies an object, or tells what that would do: what others changed in between is no part of it.
-func (c *Cluster) putOne(ctx context.Context, object Object, dryRun bool) (Change, error) {
+func (c *Cluster) putOne(ctx context.Context, object Object, m mode) (Change, error) {
 	change, err := describe(object)
 	if err != nil {
 		return Change{}, err
@@ -144,7 +159,7 @@ func (c *Cluster) putOne(ctx context.Context, object Object, dryRun bool) (Chang
 	}
 	for range looks {
 		var overtaken bool
-		change, overtaken, err = c.putOnce(ctx, r, object, change, dryRun)
+		change, overtaken, err = c.putOnce(ctx, r, object, change, m)
 		if err != nil || !overtaken {
 			break
 		}
@@ -153,7 +168,7 @@ func (c *Cluster) putOne(ctx context.Context, object Object, dryRun bool) (Chang
 }
 
 // putOnce reports besides whether somebody else changed the object after it was read, so that a plan says too much.
-func (c *Cluster) putOnce(ctx context.Context, r resource, object Object, change Change, dryRun bool) (_ Change, overtaken bool, _ error) {
+func (c *Cluster) putOnce(ctx context.Context, r resource, object Object, change Change, m mode) (_ Change, overtaken bool, _ error) {
 	before, err := r.get(ctx, object.GetName())
 	switch {
 	case apierrors.IsNotFound(err):
@@ -166,15 +181,22 @@ func (c *Cluster) putOnce(ctx context.Context, r resource, object Object, change
 			return change, false, nil
 		}
 		return Change{}, false, &ForeignError{Object: operand(object)}
+	case m == complete:
+		change.Action = Unchanged
+		return change, false, nil
 	}
-	if before == nil && dryRun {
+	if before == nil && m == plan {
 		return change, false, nil // a dry run in a namespace that is not there yet would fail
 	}
-	data, err := document(object)
+	fields, err := document(object)
 	if err != nil {
 		return Change{}, false, fmt.Errorf("encode %s: %w", operand(object), err)
 	}
-	after, err := r.apply(ctx, object.GetName(), data, dryRun)
+	data, err := json.Marshal(fields)
+	if err != nil {
+		return Change{}, false, fmt.Errorf("encode %s: %w", operand(object), err)
+	}
+	after, err := r.apply(ctx, object.GetName(), data, m == plan)
 	if err != nil {
 		return Change{}, false, fmt.Errorf("apply %s in cluster %q: %w", operand(object), c.Context, err)
 	}
@@ -188,7 +210,7 @@ func (c *Cluster) putOnce(ctx context.Context, r resource, object Object, change
 	if len(change.Fields) > 0 {
 		change.Action = Changed
 	}
-	return change, dryRun && after.GetResourceVersion() != before.GetResourceVersion(), nil
+	return change, m == plan && after.GetResourceVersion() != before.GetResourceVersion(), nil
 }
 
 // ours reports whether an object bears liqonet's label.
@@ -208,7 +230,7 @@ func describe(o Object) (Change, error) {
 
 // document is an object as server-side apply takes it: with its kind, without status, of which liqoctl
 // must not become an owner.
-func document(o Object) ([]byte, error) {
+func document(o Object) (map[string]any, error) {
 	gvk, err := kindOf(o)
 	if err != nil {
 		return nil, err
@@ -219,9 +241,12 @@ func document(o Object) ([]byte, error) {
 	}
 	fields["apiVersion"], fields["kind"] = gvk.ToAPIVersionAndKind()
 	delete(fields, "status")
-	if about, ok := fields["metadata"].(map[string]any); ok {
-		delete(about, "managedFields")
-		delete(about, "resourceVersion")
+	about, ok := fields["metadata"].(map[string]any)
+	if !ok {
+		return nil, errors.New("no metadata")
 	}
-	return json.Marshal(fields)
+	for _, key := range []string{"managedFields", "resourceVersion", "uid"} {
+		delete(about, key)
+	}
+	return fields, nil
 }

@@ -14,8 +14,9 @@ import (
 )
 
 // Delete deletes objects, workloads first and namespaces last, in parallel otherwise, and returns when they
-// and the pods of workloads are gone. Only kind, namespace and name of the objects count. What is not there
-// is Absent; what exists without liqonet's label is Kept.
+// and the pods of workloads are gone. Only kind, namespace and name of the objects count, and the UID where one is set: an
+// object that was listed is deleted, and none that was created in its place. What is not there is Absent; what exists
+// without liqonet's label is Kept.
 func (c *Cluster) Delete(ctx context.Context, objects ...Object) ([]Change, error) {
 	changes := make([]Change, len(objects))
 	for wave := waves - 1; wave >= 0; wave-- {
@@ -49,7 +50,7 @@ func (c *Cluster) deleteOne(ctx context.Context, object Object) (Change, error) 
 	}
 	live, err := r.get(ctx, object.GetName())
 	switch {
-	case apierrors.IsNotFound(err):
+	case apierrors.IsNotFound(err), err == nil && object.GetUID() != "" && object.GetUID() != live.GetUID():
 		change.Action = Absent
 		return change, nil
 	case err != nil:

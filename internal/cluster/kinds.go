@@ -23,6 +23,7 @@ type client[T Object, L runtime.Object] interface {
 	Get(ctx context.Context, name string, o metav1.GetOptions) (T, error)
 	List(ctx context.Context, o metav1.ListOptions) (L, error)
 	Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error)
+	Create(ctx context.Context, o T, opts metav1.CreateOptions) (T, error)
 	Patch(ctx context.Context, name string, pt types.PatchType, data []byte, o metav1.PatchOptions, sub ...string) (T, error)
 	Delete(ctx context.Context, name string, o metav1.DeleteOptions) error
 }
@@ -32,6 +33,7 @@ type resource interface {
 	get(ctx context.Context, name string) (Object, error)
 	list(ctx context.Context, o metav1.ListOptions) ([]Object, string, error)
 	watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error)
+	create(ctx context.Context, o Object) (Object, error)
 	apply(ctx context.Context, name string, data []byte, dryRun bool) (Object, error)
 	delete(ctx context.Context, name string, o metav1.DeleteOptions) error
 }
@@ -69,6 +71,15 @@ func (e erased[T, L]) list(ctx context.Context, o metav1.ListOptions) ([]Object,
 
 func (e erased[T, L]) watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 	return e.client.Watch(ctx, o)
+}
+
+// create makes an object, which must be of the client's type.
+func (e erased[T, L]) create(ctx context.Context, o Object) (Object, error) {
+	typed, ok := o.(T)
+	if !ok {
+		return nil, fmt.Errorf("object of type %T", o)
+	}
+	return e.client.Create(ctx, typed, metav1.CreateOptions{FieldManager: FieldManager})
 }
 
 func (e erased[T, L]) apply(ctx context.Context, name string, data []byte, dryRun bool) (Object, error) {

@@ -265,13 +265,19 @@ func TestReference(t *testing.T) {
 	content := []byte("any content")
 	path := write(t, content)
 	digest := sha256.Sum256(content)
-	for version, want := range map[string]string{
-		"v1.2.3": "liqonet/liqonet:v1.2.3",
-		"dev":    "liqonet/liqonet:dev-" + hex.EncodeToString(digest[:6]),
+	own := "liqonet.invalid/liqonet:dev-" + hex.EncodeToString(digest[:6])
+	for _, c := range []struct {
+		build buildinfo.Info
+		want  string
+	}{
+		{buildinfo.Info{Version: "v1.2.3", Repository: "registry.example/net/liqonet"}, "registry.example/net/liqonet:v1.2.3"},
+		{buildinfo.Info{Version: "dev"}, own},
+		{buildinfo.Info{Version: "v1.2.3"}, own}, // by `go install`
+		{buildinfo.Info{Version: "dev", Repository: "registry.example/liqonet"}, own},
 	} {
-		got, err := reference(buildinfo.Info{Version: version}, path)
-		if err != nil || got != want {
-			t.Errorf("version %s: %s (%v), want %s", version, got, err, want)
+		got, err := reference(c.build, path)
+		if err != nil || got != c.want {
+			t.Errorf("%+v: %s (%v), want %s", c.build, got, err, c.want)
 		}
 		if _, err := name.NewTag(got); err != nil {
 			t.Error(err)
@@ -279,17 +285,25 @@ func TestReference(t *testing.T) {
 	}
 }
 
-func TestDefaultReferenceIsThatOfTheRunningBinary(t *testing.T) {
-	got, err := DefaultReference()
-	if err != nil {
-		t.Fatal(err)
+// TestOnlyPublishersHaveADefaultImage: whoever registers the default name of a build runs on every node.
+func TestOnlyPublishersHaveADefaultImage(t *testing.T) {
+	got, err := DefaultReference(buildinfo.Info{Version: "v1.2.3", Repository: "registry.example/liqonet"})
+	if err != nil || got != "registry.example/liqonet:v1.2.3" {
+		t.Errorf("a publisher's release: %s, %v", got, err)
 	}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, err := reference(buildinfo.Read(), self)
-	if err != nil || got != want {
-		t.Errorf("got %s, want %s (%v)", got, want, err)
+	for _, build := range []buildinfo.Info{
+		buildinfo.Read(), {}, {Version: "dev"}, {Version: "v1.2.3"}, {Version: "dev", Repository: "registry.example/liqonet"},
+	} {
+		got, err := DefaultReference(build)
+		unpublished, ok := errors.AsType[*UnpublishedError](err)
+		if !ok || got != "" {
+			t.Errorf("%+v: default image %q, %v", build, got, err)
+			continue
+		}
+		for _, word := range []string{"liqoctl image push", "liqoctl image save", "--image"} {
+			if !strings.Contains(unpublished.Hint(), word) {
+				t.Errorf("hint %q, want one with %q", unpublished.Hint(), word)
+			}
+		}
 	}
 }

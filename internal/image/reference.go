@@ -2,48 +2,54 @@ package image
 
 import (
 	"encoding/hex"
-	"fmt"
-	"os"
-	"runtime"
 
 	"github.com/google/go-containerregistry/pkg/name"
 
 	"liqonet.io/liqonet/internal/buildinfo"
 )
 
-// Repository is where releases publish the image.
-const Repository = "liqonet/liqonet"
+// unpublished is the repository in the name of images that were never published. No registry can serve it: domain invalid
+// is reserved (RFC 2606).
+const unpublished = "liqonet.invalid/liqonet"
 
-// DefaultReference names the image that runs in clusters where the user names none: the published one in a
-// release; in a development build the one that this very binary gives, by a tag which follows its content, so
-// that every new build rolls out. A development build for another system than Linux is a *BinaryError.
-func DefaultReference() (string, error) {
-	build := buildinfo.Read()
-	self, err := os.Executable()
-	if err != nil {
-		return "", fmt.Errorf("find the running binary: %w", err)
-	}
-	if !build.Release() && runtime.GOOS != "linux" {
-		return "", &BinaryError{Path: self, Reason: "a development build for " + build.Platform}
-	}
-	return reference(build, self)
+// UnpublishedError says that a build has no default image, because it is not a published release.
+type UnpublishedError struct{}
+
+func (*UnpublishedError) Error() string {
+	return "no image for the helpers: this liqoctl is not a published release"
 }
 
-// Reference is the name by which DefaultReference, in the image's binary, calls the image.
-func (i *Image) Reference() (string, error) { return reference(buildinfo.Read(), i.binary) }
+// Hint tells how to make an image.
+func (*UnpublishedError) Hint() string {
+	return "liqoctl image push REGISTRY/NAME:TAG, then --image REGISTRY/NAME:TAG; " +
+		"without a registry: liqoctl image save -o FILE, import it on every node, then --image with the name that it prints, without the digest"
+}
+
+// DefaultReference names the image that runs in clusters where the user names none: that of the release, in its publisher's
+// repository. For any other build the error is an *UnpublishedError.
+func DefaultReference(build buildinfo.Info) (string, error) {
+	if !build.Published() {
+		return "", &UnpublishedError{}
+	}
+	return build.Repository + ":" + build.Version, nil
+}
+
+// Reference is the image's name in an archive, unless the user chooses one: in a published release that of DefaultReference,
+// else one that follows the binary's content, so that every new build rolls out.
+func (i *Image) Reference(build buildinfo.Info) (string, error) { return reference(build, i.binary) }
 
 // developmentTag is how many digits of the binary's SHA-256 tell development builds apart.
 const developmentTag = 12
 
 func reference(build buildinfo.Info, binary string) (string, error) {
-	if build.Release() {
-		return Repository + ":" + build.Version, nil
+	if build.Published() {
+		return DefaultReference(build)
 	}
 	digest, err := sum(binary)
 	if err != nil {
 		return "", err
 	}
-	return Repository + ":dev-" + hex.EncodeToString(digest[:])[:developmentTag], nil
+	return unpublished + ":dev-" + hex.EncodeToString(digest[:])[:developmentTag], nil
 }
 
 // IsReference reports whether a text can name an image, by a tag or a digest. Without either the tag is latest.

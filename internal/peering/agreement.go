@@ -3,10 +3,8 @@ package peering
 import (
 	"context"
 	"errors"
-	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1 "k8s.io/api/core/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
 )
@@ -16,7 +14,8 @@ var errKeysTaken = errors.New("keys were made meanwhile")
 
 // agreeOnKeys brings keys to both ends that fit each other, those that they hold and new ones for what is missing.
 // Another connect of the same two may do so at this moment: a private key is only ever created, never written over,
-// and of two preshared keys the server's counts, so that both arrive at the same.
+// and of two preshared keys the server's counts, so that both arrive at the same. Nor are keys written over that
+// somebody replaces at this moment.
 func (c *connector) agreeOnKeys(ctx context.Context) error {
 	found := map[*end]*keys{c.server: c.server.keys, c.client: c.client.keys}
 	for {
@@ -46,20 +45,26 @@ func (c *connector) agreeOnKeys(ctx context.Context) error {
 	}
 }
 
-// putKeys stores the keys of this end.
+// putKeys stores the keys of this end, provided that the cluster still has those that were read, or none.
 func (e *end) putKeys(ctx context.Context, k keys) error {
-	e.joining = e.have == nil
+	e.joining = e.have == nil && !e.shared
 	object := keysObject(e.Cluster.Namespace, e.peering, k)
-	if e.keys != nil {
-		return e.apply(ctx, object)
+	change, err := cluster.Swap(ctx, e.Cluster, object, func(live *corev1.Secret) (*corev1.Secret, error) {
+		var now *keys
+		if live != nil {
+			var err error
+			if now, err = decodeKeys(live); err != nil {
+				return nil, err
+			}
+		}
+		if !now.equal(e.keys) && !now.equal(&k) { // the latter: written, and the answer was lost
+			return nil, errKeysTaken
+		}
+		return object, nil
+	})
+	if e.keys == nil && errors.Is(err, errKeysTaken) {
+		e.shared, e.joining = true, false
 	}
-	_, err := e.Cluster.Kube.CoreV1().Secrets(e.Cluster.Namespace).Create(ctx, object, metav1.CreateOptions{FieldManager: cluster.FieldManager})
-	switch {
-	case apierrors.IsAlreadyExists(err):
-		return errKeysTaken
-	case err != nil:
-		return fmt.Errorf("create Secret %s/%s in cluster %q: %w", object.Namespace, object.Name, e.Cluster.Context, err)
-	}
-	e.changes = append(e.changes, cluster.Change{Kind: "Secret", Namespace: object.Namespace, Name: object.Name, Action: cluster.Created})
-	return nil
+	e.note(change)
+	return err
 }

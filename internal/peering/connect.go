@@ -52,8 +52,9 @@ type connector struct {
 }
 
 func newConnector(o ConnectOptions, r Reporter) *connector {
+	run := newRun()
 	part := func(side Side, role records.Role) *end {
-		return &end{site: site{Side: side, Installation: o.Installation, reporter: r, connecting: true}, role: role}
+		return &end{site: site{Side: side, Installation: o.Installation, reporter: r, run: run, connecting: true}, role: role}
 	}
 	c := &connector{ConnectOptions: o, stages: stages{reporter: r}, reporter: r}
 	if o.LocalServes {
@@ -243,7 +244,11 @@ func (c *connector) configure(ctx context.Context) (string, error) {
 	}
 	var endpoints []string
 	group, inner := errgroup.WithContext(ctx)
-	group.Go(func() error { return c.server.write(inner, c.server.document(c.client, c.ConnectOptions, nil)) })
+	group.Go(func() error {
+		return c.server.write(inner, c.client, func(live *records.Peering) records.Peering {
+			return c.server.document(c.client, c.ConnectOptions, nil, live)
+		})
+	})
 	group.Go(func() error {
 		return c.server.Cluster.FailFast(inner, gatewaySelector(c.server.peering), func(ctx context.Context) (err error) {
 			endpoints, err = awaitEndpoints(ctx, c.server, c.endpoints, c.wishes())
@@ -253,7 +258,9 @@ func (c *connector) configure(ctx context.Context) (string, error) {
 	if err := group.Wait(); err != nil {
 		return "", err
 	}
-	err := c.client.write(ctx, c.client.document(c.server, c.ConnectOptions, endpoints))
+	err := c.client.write(ctx, c.server, func(live *records.Peering) records.Peering {
+		return c.client.document(c.server, c.ConnectOptions, endpoints, live)
+	})
 	return fmt.Sprintf("%s listens at %s, MTU %d", c.server.name, strings.Join(endpoints, ", "), c.client.written.MTU), err
 }
 

@@ -120,9 +120,11 @@ func comparePrefixes() []cmp.Option {
 }
 
 // contents is everything that liqoctl writes in a cluster, as text by object.
-func contents(t *testing.T, w *world) map[string]string {
+func contents(t *testing.T, w *world) map[string]string { return contentsOf(t, w.Cluster) }
+
+func contentsOf(t *testing.T, c *cluster.Cluster) map[string]string {
 	t.Helper()
-	objects, err := w.List(t.Context(), records.LabelComponent)
+	objects, err := c.List(t.Context(), records.LabelComponent)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -97,8 +97,19 @@ func (d *disconnector) reach(ctx context.Context) (string, error) {
 			return err
 		})
 	}
-	err := group.Wait()
-	return strings.Join(d.describe(), "; "), err
+	if err := group.Wait(); err != nil {
+		return "", err
+	}
+	for _, s := range d.sides() {
+		if len(s.peers) > 0 {
+			continue
+		}
+		// Nothing to remove is success, unless it is elsewhere.
+		if _, err := checkElsewhere(ctx, s.cluster); err != nil {
+			return "", err
+		}
+	}
+	return strings.Join(d.describe(), "; "), nil
 }
 
 // identify reads which cluster this is.

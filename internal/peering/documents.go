@@ -2,6 +2,7 @@ package peering
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -139,9 +140,77 @@ func readStatus(object *corev1.ConfigMap) (*records.Status, error) {
 	return &s, nil
 }
 
+// same reports whether two records say the same.
+func same[T records.Document](a, b T) bool {
+	one, err := records.Encode(a)
+	if err != nil {
+		return false
+	}
+	other, err := records.Encode(b)
+	return err == nil && one == other
+}
+
+// swapRecord brings a record into the state that want computes from the one in the cluster (nil: there is none), provided
+// that nobody changes it in between: else want is called again. object is its ConfigMap, without the record. Its
+// AnnotationRun counts where it is created.
+func swapRecord[T records.Document](
+	ctx context.Context, c *cluster.Cluster, object *corev1.ConfigMap, want func(live *T) (T, error),
+) (cluster.Change, error) {
+	return cluster.Swap(ctx, c, object, func(live *corev1.ConfigMap) (*corev1.ConfigMap, error) {
+		var record *T
+		if live != nil {
+			r, err := records.Decode[T](live.Data[records.DataKey])
+			if err != nil {
+				return nil, damaged(c, live, err)
+			}
+			record = &r
+			delete(object.Annotations, records.AnnotationRun)
+		}
+		wanted, err := want(record)
+		if err != nil {
+			return nil, err
+		}
+		text, err := records.Encode(wanted)
+		if err != nil {
+			return nil, fmt.Errorf("ConfigMap %s/%s of cluster %q: %w", object.Namespace, object.Name, c.Context, err)
+		}
+		object.Data = map[string]string{records.DataKey: text}
+		return object, nil
+	})
+}
+
+// newRun names a run of liqoctl: what it creates bears the name, as the answer to a request that was carried out can be lost.
+func newRun() string { return rand.Text() }
+
+// createdBy marks a ConfigMap as created by a run.
+func createdBy(object *corev1.ConfigMap, run string) *corev1.ConfigMap {
+	metav1.SetMetaDataAnnotation(&object.ObjectMeta, records.AnnotationRun, run)
+	return object
+}
+
+// ofOthers reports whether a record is there that another run has created.
+func ofOthers(ctx context.Context, c *cluster.Cluster, name, run string) (bool, error) {
+	object, err := c.Kube.CoreV1().ConfigMaps(c.Namespace).Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("read ConfigMap %s/%s of cluster %q: %w", c.Namespace, name, c.Context, err)
+	}
+	return object.Annotations[records.AnnotationRun] != run, nil
+}
+
 // damaged says that a document cannot be read, and that nothing will write over it.
 func damaged(c *cluster.Cluster, object *corev1.ConfigMap, err error) error {
 	return withHint(fmt.Errorf("read ConfigMap %s/%s of cluster %q: %w", object.Namespace, object.Name, c.Context, err), records.DamageHint)
+}
+
+// fabricMap is the ConfigMap of a fabric, without the record.
+func fabricMap(namespace string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Name: records.FabricName, Namespace: namespace,
+		Labels: map[string]string{records.LabelComponent: records.ComponentFabric},
+	}}
 }
 
 // fabricObject is the ConfigMap of a fabric.
@@ -150,13 +219,14 @@ func fabricObject(namespace string, f records.Fabric) (cluster.Object, error) {
 	if err != nil {
 		return nil, fmt.Errorf("fabric of cluster %q: %w", f.Name, err)
 	}
-	return &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{
-			Name: records.FabricName, Namespace: namespace,
-			Labels: map[string]string{records.LabelComponent: records.ComponentFabric},
-		},
-		Data: map[string]string{records.DataKey: text},
-	}, nil
+	object := fabricMap(namespace)
+	object.Data = map[string]string{records.DataKey: text}
+	return object, nil
+}
+
+// peeringMap is the ConfigMap of a peering, without the record.
+func peeringMap(namespace, name string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: peeringMeta(namespace, records.PeeringName(name), name)}
 }
 
 // peeringObject is the ConfigMap of a peering.
@@ -165,10 +235,9 @@ func peeringObject(namespace string, p records.Peering) (cluster.Object, error) 
 	if err != nil {
 		return nil, fmt.Errorf("peering %q: %w", p.Name, err)
 	}
-	return &corev1.ConfigMap{
-		ObjectMeta: peeringMeta(namespace, records.PeeringName(p.Name), p.Name),
-		Data:       map[string]string{records.DataKey: text},
-	}, nil
+	object := peeringMap(namespace, p.Name)
+	object.Data = map[string]string{records.DataKey: text}
+	return object, nil
 }
 
 // peeringMeta is what a peering's document and its keys have in common.

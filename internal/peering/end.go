@@ -35,6 +35,8 @@ type end struct {
 	written records.Peering // as it is now
 	proof   records.Status
 	joining bool // this run writes a peering where none was
+	shared  bool // another run writes it at the same time: what fails here is not undone under it
+	wrote   bool // the document is as this run wants it
 }
 
 // meet decides what the end calls the peering, and refuses what would mix up clusters.
@@ -47,9 +49,7 @@ func (e *end) meet(peer *end) error {
 				fmt.Errorf("cluster %q has a peering with cluster %q already, under the name %q", e.Cluster.Context, peer.Cluster.Context, p.Name),
 				fmt.Sprintf("liqoctl network disconnect %s --one-side --context %s", p.Name, cluster.ShellWord(e.Cluster.Context)))
 		case p.Name == peer.name && p.Peer.ClusterID != peer.id:
-			return withHint(
-				fmt.Errorf("cluster %q has a peering %q with another cluster", e.Cluster.Context, p.Name),
-				"give the peer another name: --name, --remote-name")
+			return e.nameTaken()
 		case p.Name == peer.name:
 			e.have = &p
 		}
@@ -58,6 +58,12 @@ func (e *end) meet(peer *end) error {
 		return &InputError{Err: fmt.Errorf("both clusters are called %q", e.name), hint: "tell them apart: --name, --remote-name"}
 	}
 	return nil
+}
+
+// nameTaken says that the peering's name stands for another cluster.
+func (e *end) nameTaken() error {
+	return withHint(fmt.Errorf("cluster %q has a peering %q with another cluster", e.Cluster.Context, e.peering),
+		"give the peer another name: --name, --remote-name")
 }
 
 // refuses reports whether what cannot work is an error: a connection that stands loses nothing by going on.
@@ -114,7 +120,7 @@ func (e *end) prepare(ctx context.Context, peer *end, o ConnectOptions) error {
 				return err
 			}
 		}
-		if err := e.apply(ctx, gateway...); err != nil {
+		if err := e.apply(ctx, e.have != nil, gateway...); err != nil {
 			return err
 		}
 		return e.withdrawService(ctx)
@@ -126,7 +132,7 @@ func (e *end) prepare(ctx context.Context, peer *end, o ConnectOptions) error {
 func (e *end) stopGateway(ctx context.Context) error {
 	gateway := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: records.GatewayName(e.peering), Namespace: e.Cluster.Namespace}}
 	changes, err := e.Cluster.Delete(ctx, gateway)
-	e.changes = append(e.changes, altering(changes)...)
+	e.note(changes...)
 	return err
 }
 
@@ -137,13 +143,13 @@ func (e *end) withdrawService(ctx context.Context) error {
 	}
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: records.GatewayName(e.peering), Namespace: e.Cluster.Namespace}}
 	changes, err := e.Cluster.Delete(ctx, service)
-	e.changes = append(e.changes, altering(changes)...)
+	e.note(changes...)
 	return err
 }
 
 // document is the peering as the end's helpers should know it. What is not known yet stays as it is in the
-// document that was found: endpoints, the MTU before nodes have reported, a public key that is not made yet.
-func (e *end) document(peer *end, o ConnectOptions, endpoints []string) records.Peering {
+// document that is there (nil: none is): endpoints, the MTU before nodes have reported, a public key that is not made yet.
+func (e *end) document(peer *end, o ConnectOptions, endpoints []string, have *records.Peering) records.Peering {
 	p := records.Peering{
 		Version: records.SchemaVersion, Name: e.peering, Role: e.role,
 		Peer: records.Peer{
@@ -163,18 +169,18 @@ func (e *end) document(peer *end, o ConnectOptions, endpoints []string) records.
 		p.Tunnel.Endpoints = endpoints
 	}
 	if p.MTU == 0 {
-		p.MTU = e.fittingMTU(peer)
+		p.MTU = e.fittingMTU(peer, have)
 	}
 	if peer.keys != nil {
 		p.Peer.PublicKey = peer.keys.public()
 	}
-	if e.have != nil {
-		p = completed(p, *e.have)
+	if have != nil {
+		p = completed(p, *have)
 	}
 	return p
 }
 
-// completed fills in what is not known from the document that was found.
+// completed fills in what is not known from the document that is there.
 func completed(p, have records.Peering) records.Peering {
 	if p.MTU == 0 {
 		p.MTU = have.MTU
@@ -189,21 +195,52 @@ func completed(p, have records.Peering) records.Peering {
 	return p
 }
 
-// write applies the peering's document. What was exposed in the meantime stays.
-func (e *end) write(ctx context.Context, p records.Peering) error {
-	have, err := readPeering(ctx, e.Cluster, e.peering)
+// write brings the peering's document into the state that want computes from the live one (nil: there is none), provided
+// that nobody changes it in between: else it is computed anew from what the other left, exposed hosts for instance.
+func (e *end) write(ctx context.Context, peer *end, want func(live *records.Peering) records.Peering) error {
+	object := createdBy(peeringMap(e.Cluster.Namespace, e.peering), e.run)
+	change, err := swapRecord(ctx, e.Cluster, object, func(live *records.Peering) (records.Peering, error) {
+		if err := e.expect(live, peer); err != nil {
+			return records.Peering{}, err
+		}
+		e.written = want(live)
+		return e.written, e.checkOvertaken(ctx, live)
+	})
+	e.note(change)
+	e.wrote = e.wrote || err == nil
+	return err
+}
+
+// expect refuses a document that somebody else has removed, or made for another cluster, since it was read.
+func (e *end) expect(live *records.Peering, peer *end) error {
+	switch {
+	case live == nil && (e.have != nil || e.wrote):
+		e.joining = true // what this run has made belongs to no connection
+		return withHint(fmt.Errorf("peering %q of cluster %q was removed while this ran", e.peering, e.Cluster.Context), "run this again to connect anew")
+	case live != nil && live.Peer.ClusterID != peer.id:
+		return e.nameTaken()
+	}
+	return nil
+}
+
+// checkOvertaken refuses to undo what others have changed since this run compared the document, unless it is to update.
+func (e *end) checkOvertaken(ctx context.Context, live *records.Peering) error {
+	if live == nil || e.have == nil || e.Update || same(e.written, *live) {
+		return nil
+	}
+	found := *e.have
+	if found.Exposed = live.Exposed; same(found, *live) {
+		return nil
+	}
+	object, err := peeringObject(e.Cluster.Namespace, e.written)
 	if err != nil {
 		return err
 	}
-	if have != nil {
-		p.Exposed = have.Exposed
-	}
-	object, err := peeringObject(e.Cluster.Namespace, p)
+	lines, err := e.planned(ctx, object)
 	if err != nil {
 		return err
 	}
-	e.written = p
-	return e.apply(ctx, object)
+	return &DifferenceError{Lines: lines}
 }
 
 // differences lists what an existing installation and peering have otherwise than they should.
@@ -220,7 +257,7 @@ func (e *end) differences(ctx context.Context, peer *end, o ConnectOptions, endp
 		// A client that was the server has no endpoint yet: its document cannot be compared.
 		lines = append(lines, fmt.Sprintf("cluster %q: peering %s: role: %s -> %s", e.Cluster.Context, e.peering, e.have.Role, e.role))
 	} else {
-		object, err := peeringObject(e.Cluster.Namespace, e.document(peer, o, endpoints))
+		object, err := peeringObject(e.Cluster.Namespace, e.document(peer, o, endpoints, e.have))
 		if err != nil {
 			return nil, err
 		}

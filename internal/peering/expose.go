@@ -8,8 +8,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/util/retry"
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/records"
@@ -106,6 +104,9 @@ func (x *exposer) read(ctx context.Context) error {
 	case err != nil:
 		return err
 	case i < 0 || fabric == nil:
+		if _, err := checkElsewhere(ctx, x.cluster); err != nil {
+			return err
+		}
 		return &NoPeeringError{Context: x.cluster.Context, Name: x.Peer, Known: (&snapshot{peerings: peerings}).names()}
 	}
 	x.peering, x.fabric = peerings[i], *fabric
@@ -116,7 +117,7 @@ func (x *exposer) read(ctx context.Context) error {
 // permissions are what it takes.
 func (x *exposer) permissions() []cluster.Permission {
 	var needed []cluster.Permission
-	for _, verb := range []string{"get", "list", "watch", "update"} {
+	for _, verb := range []string{"get", "list", "watch", "update", "patch"} {
 		needed = append(needed, cluster.Permission{Verb: verb, Resource: "configmaps", Namespace: x.cluster.Namespace})
 	}
 	if x.serve {
@@ -166,7 +167,20 @@ func (x *exposer) expose(ctx context.Context) error {
 		return err
 	}
 	x.host = wanted
-	return x.write(ctx, &wanted)
+	if err := x.write(ctx, &wanted); err != nil {
+		return err
+	}
+	// A withdraw that ends at this moment may have released the address before the document named it.
+	return x.keep(ctx, wanted)
+}
+
+// keep makes sure that the address of a host that the document names is held.
+func (x *exposer) keep(ctx context.Context, host records.Exposed) error {
+	owner := ipam.Peering(x.Peer)
+	return x.reserve(ctx, func(r *ipam.Registry) error {
+		_ = r.Reserve(ipam.Reservation{Range: single(host.Host), Owner: owner, Purpose: ipam.OutsideHost, Shared: true}) // see expose
+		return r.Reserve(ipam.Reservation{Range: single(host.Address), Owner: owner, Purpose: ipam.ExposedHost, Real: single(host.Host)})
+	})
 }
 
 // full says how to make room.
@@ -174,10 +188,15 @@ func (x *exposer) full(err error) error {
 	return withHint(err, "withdraw a host that "+x.Peer+" does not need: liqoctl network status -o wide lists them")
 }
 
-// release gives the address back, once no gateway leads anything there.
+// release gives the address back, once no gateway leads anything there. Somebody may have exposed the host again by then,
+// or do so at this moment.
 func (x *exposer) release(ctx context.Context) error {
+	exposed, err := x.exposedNow(ctx)
+	if err != nil || exposed != (records.Exposed{}) {
+		return err
+	}
 	owner := ipam.Peering(x.Peer)
-	return x.reserve(ctx, func(r *ipam.Registry) error {
+	err = x.reserve(ctx, func(r *ipam.Registry) error {
 		for _, h := range r.Held(owner, ipam.ExposedHost, ipam.OutsideHost) {
 			if h.Real != single(x.Host) && h.Range != single(x.Host) {
 				continue
@@ -189,6 +208,22 @@ func (x *exposer) release(ctx context.Context) error {
 		}
 		return nil
 	})
+	if err != nil {
+		return err
+	}
+	if exposed, err = x.exposedNow(ctx); err != nil || exposed == (records.Exposed{}) {
+		return err
+	}
+	return x.keep(ctx, exposed)
+}
+
+// exposedNow is the host as the document has it now; the zero value: it is not exposed.
+func (x *exposer) exposedNow(ctx context.Context) (records.Exposed, error) {
+	p, err := readPeering(ctx, x.cluster, x.Peer)
+	if err != nil || p == nil {
+		return records.Exposed{}, err
+	}
+	return exposedIn(*p, x.Host), nil
 }
 
 func (x *exposer) reserve(ctx context.Context, change func(*ipam.Registry) error) error {
@@ -198,33 +233,15 @@ func (x *exposer) reserve(ctx context.Context, change func(*ipam.Registry) error
 // write puts the host into the peering's document, or with nil takes it out, unless that is so already. Writers that
 // come at once take turns: each begins with what the other left.
 func (x *exposer) write(ctx context.Context, host *records.Exposed) error {
-	configMaps := x.cluster.Kube.CoreV1().ConfigMaps(x.cluster.Namespace)
-	name := records.PeeringName(x.Peer)
-	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		object, err := configMaps.Get(ctx, name, metav1.GetOptions{})
-		if err != nil {
-			return err
+	change, err := swapRecord(ctx, x.cluster, peeringMap(x.cluster.Namespace, x.Peer), func(live *records.Peering) (records.Peering, error) {
+		if live == nil {
+			return records.Peering{}, fmt.Errorf("peering %q of cluster %q was removed while this ran", x.Peer, x.cluster.Context)
 		}
-		p, err := records.Decode[records.Peering](object.Data[records.DataKey])
-		if err != nil {
-			return damaged(x.cluster, object, err)
-		}
-		now := withHost(p.Exposed, x.Host, host)
-		if slices.Equal(now, p.Exposed) {
-			return nil
-		}
-		p.Exposed = now
-		if object.Data[records.DataKey], err = records.Encode(p); err != nil {
-			return err
-		}
-		_, err = configMaps.Update(ctx, object, metav1.UpdateOptions{FieldManager: cluster.FieldManager})
-		x.changed = x.changed || err == nil
-		return err
+		live.Exposed = withHost(live.Exposed, x.Host, host)
+		return *live, nil
 	})
-	if err != nil {
-		return fmt.Errorf("change ConfigMap %s/%s of cluster %q: %w", x.cluster.Namespace, name, x.cluster.Context, err)
-	}
-	return nil
+	x.changed = x.changed || change.Alters()
+	return err
 }
 
 // await waits until the gateway says that it serves the host, or no longer does.

@@ -1,12 +1,81 @@
 package peering
 
 import (
+	"context"
+	"fmt"
 	"net/netip"
 	"slices"
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/records"
 )
+
+// checkCopied refuses an installation that was made for another cluster.
+func (s *site) checkCopied() error {
+	f := s.found.fabric
+	if f == nil || f.ClusterID == s.id {
+		return nil
+	}
+	return withHint(
+		fmt.Errorf("the installation in cluster %q was made for cluster %s, and this is cluster %s: it was copied", s.Cluster.Context, f.ClusterID, s.id),
+		"liqoctl network reset --force --context "+cluster.ShellWord(s.Cluster.Context))
+}
+
+// writeFabric brings the fabric into the state that is wanted, provided that nobody changes it in between: else what is
+// wanted is computed anew from what the other left. complete fills in what is not discovered.
+func (s *site) writeFabric(ctx context.Context, complete func(records.Fabric) (records.Fabric, error)) error {
+	change, err := swapRecord(ctx, s.Cluster, createdBy(fabricMap(s.Cluster.Namespace), s.run), func(live *records.Fabric) (records.Fabric, error) {
+		if err := s.catchUp(ctx, live); err != nil {
+			return records.Fabric{}, err
+		}
+		var err error
+		s.fabric, err = complete(s.wantedFabric())
+		return s.fabric, err
+	})
+	s.note(change)
+	if err != nil {
+		return err
+	}
+	written := s.fabric
+	s.found.fabric = &written
+	return nil
+}
+
+// catchUp takes over what other runs have made of the fabric since it was read. What differs from the wishes of this run
+// then needs the user's word again.
+func (s *site) catchUp(ctx context.Context, live *records.Fabric) error {
+	before := s.found.fabric
+	switch {
+	case live == nil && before == nil:
+		return nil
+	case live == nil:
+		s.installing = s.standing == "" // what this run has made is not somebody else's installation
+		return withHint(fmt.Errorf("the installation in cluster %q was removed while this ran", s.Cluster.Context), "run this again to install it anew")
+	case before != nil && same(*before, *live):
+		return nil
+	}
+	s.found.fabric = live
+	if err := s.checkCopied(); err != nil {
+		return err
+	}
+	if name, err := chooseName(s.Side, live); err != nil || name != s.name {
+		return withHint(fmt.Errorf("cluster %q was named %q while this ran, not %q", s.Cluster.Context, live.Name, s.name), "run this again")
+	}
+	now := wantedRanges(s.discovery, s.Overrides, live)
+	s.own.pods, s.own.services, s.own.nodes = now.pods, now.services, now.nodes
+	if s.Update || same(s.wantedFabric(), *live) {
+		return nil
+	}
+	object, err := fabricObject(s.Cluster.Namespace, s.wantedFabric())
+	if err != nil {
+		return err
+	}
+	lines, err := s.planned(ctx, object)
+	if err != nil {
+		return err
+	}
+	return &DifferenceError{Lines: lines}
+}
 
 // wantedRanges merges what was discovered with what the cluster's fabric says already: a recorded range that
 // covers everything seen stays, so that nodes which come and go change nothing. What the user told is taken as it is.

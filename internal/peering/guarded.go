@@ -16,6 +16,9 @@ func GuardedRanges(ctx context.Context, side Side) ([]netip.Prefix, error) {
 		return nil, err
 	}
 	if len(peerings) == 0 {
+		if _, err := checkElsewhere(ctx, side.Cluster); err != nil {
+			return nil, err
+		}
 		return nil, withHint(fmt.Errorf("cluster %q has no peerings", side.Cluster.Context), "connect it first: liqoctl network connect")
 	}
 	var all []netip.Prefix

@@ -101,8 +101,9 @@ func Narrow(all []Hop) []Hop {
 }
 
 // fittingMTU is the MTU of a peering by what is known of the hops: 0 before the nodes have reported. One that
-// stands does not rise before all is measured: what is not known may be what made it fall.
-func (e *end) fittingMTU(peer *end) int {
+// stands, in this end's document (nil: there is none) or the other's, does not rise before all is measured: what is not
+// known may be what made it fall.
+func (e *end) fittingMTU(peer *end, have *records.Peering) int {
 	if e.fabric.MTU == 0 || peer.fabric.MTU == 0 {
 		return 0
 	}
@@ -110,9 +111,9 @@ func (e *end) fittingMTU(peer *end) int {
 	if e.sizes.whole() && peer.sizes.whole() {
 		return mtu
 	}
-	for _, side := range []*end{e, peer} {
-		if side.have != nil {
-			mtu = min(mtu, side.have.MTU)
+	for _, stands := range []*records.Peering{have, peer.have} {
+		if stands != nil {
+			mtu = min(mtu, stands.MTU)
 		}
 	}
 	return mtu

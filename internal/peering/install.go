@@ -3,7 +3,6 @@ package peering
 import (
 	"context"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -20,7 +19,7 @@ import (
 func Init(ctx context.Context, o InitOptions, r Reporter) (InitResult, error) {
 	bounded, cancel := within(ctx, o.Timeout)
 	defer cancel()
-	s := &site{Side: o.Side, Installation: o.Installation, reporter: r}
+	s := &site{Side: o.Side, Installation: o.Installation, reporter: r, run: newRun()}
 	run := &stages{reporter: r}
 	if err := initialise(bounded, run, s); err != nil {
 		return InitResult{}, err
@@ -75,6 +74,18 @@ func (s *site) install(ctx context.Context) error {
 	if err := s.applyBase(ctx); err != nil {
 		return err
 	}
+	err := s.writeFabric(ctx, func(records.Fabric) (records.Fabric, error) {
+		err := s.reserveOwn(ctx)
+		return s.wantedFabric(), err
+	})
+	if err != nil {
+		return err
+	}
+	return s.installTranslation(ctx)
+}
+
+// reserveOwn reserves the cluster's own ranges.
+func (s *site) reserveOwn(ctx context.Context) error {
 	own := s.own
 	err := s.store().Update(ctx, func(r *ipam.Registry) error {
 		var err error
@@ -85,11 +96,7 @@ func (s *site) install(ctx context.Context) error {
 		return explainAddresses(s.Cluster.Context, err)
 	}
 	s.own = own
-	s.fabric = s.wantedFabric()
-	if err := s.writeFabric(ctx); err != nil {
-		return err
-	}
-	return s.installTranslation(ctx)
+	return nil
 }
 
 // applyBase applies the objects of the installation, unless the user may only use the one that stands.
@@ -101,15 +108,7 @@ func (s *site) applyBase(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.apply(ctx, base...)
-}
-
-func (s *site) writeFabric(ctx context.Context) error {
-	object, err := fabricObject(s.Cluster.Namespace, s.fabric)
-	if err != nil {
-		return err
-	}
-	return s.apply(ctx, object)
+	return s.apply(ctx, s.found.fabric != nil, base...)
 }
 
 // settle waits for the nodes' reports, decides what depends on them and completes the fabric.
@@ -117,18 +116,16 @@ func (s *site) settle(ctx context.Context) error {
 	if err := s.awaitReports(ctx); err != nil {
 		return err
 	}
-	decided, err := withReports(s.fabric, s.reporting(), s.Overlay)
-	if err != nil {
-		return fmt.Errorf("cluster %q: %w", s.Cluster.Context, err)
-	}
-	if reflect.DeepEqual(decided, s.fabric) {
-		return nil
-	}
-	if s.fabric.Overlay.Kind != "" && !s.Update {
-		return &DifferenceError{Lines: fabricDifferences(s.Cluster.Context, s.fabric, decided)}
-	}
-	s.fabric = decided
-	return s.writeFabric(ctx)
+	return s.writeFabric(ctx, func(f records.Fabric) (records.Fabric, error) {
+		decided, err := withReports(f, s.reporting(), s.Overlay)
+		switch {
+		case err != nil:
+			return f, fmt.Errorf("cluster %q: %w", s.Cluster.Context, err)
+		case f.Overlay.Kind != "" && !s.Update && !same(f, decided):
+			return f, &DifferenceError{Lines: fabricDifferences(s.Cluster.Context, f, decided)}
+		}
+		return decided, nil
+	})
 }
 
 // settled describes what settle decided.

@@ -49,6 +49,22 @@ func interpose(t *testing.T, config *rest.Config, f fault) string {
 	return server.URL
 }
 
+// alone hides other installations, beside which there could be none: so many acts share a cluster.
+func alone(namespace string, f fault) fault {
+	const all = "/apis/apps/v1/daemonsets"
+	return func(server http.Handler) http.Handler {
+		if f != nil {
+			server = f(server)
+		}
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == all && r.URL.Query().Has("labelSelector") {
+				r.URL.Path = "/apis/apps/v1/namespaces/" + namespace + "/daemonsets"
+			}
+			server.ServeHTTP(w, r)
+		})
+	}
+}
+
 // writes reports whether a request changes anything.
 func writes(r *http.Request) bool {
 	switch r.Method {

@@ -89,8 +89,8 @@ func TestLabLostAndBack(t *testing.T) {
 	}
 	seen = &signalling{}
 	program := newLiqoctl(t, map[string]string{
-		"a": interpose(t, stages[0].config, seen.fault),
-		"b": interpose(t, stages[1].config, func(server http.Handler) http.Handler { return lost(seen.fault(server)) }),
+		"a": interpose(t, stages[0].config, alone(a.namespace, seen.fault)),
+		"b": interpose(t, stages[1].config, alone(a.namespace, func(server http.Handler) http.Handler { return lost(seen.fault(server)) })),
 	})
 	r := program.start(t, append(a.connectArgs(), "--timeout", "5s")...)
 	if code := r.wait(t); code != 1 || len(linesOf(r.said.String(), "error: ")) != 1 || len(linesOf(r.said.String(), "hint: ")) != 1 {

@@ -45,7 +45,13 @@ func readKeys(ctx context.Context, c *cluster.Cluster, peering string) (*keys, e
 	if err != nil {
 		return nil, fmt.Errorf("read Secret %s/%s of cluster %q: %w", c.Namespace, name, c.Context, err)
 	}
+	return decodeKeys(object)
+}
+
+// decodeKeys reads the keys in a Secret.
+func decodeKeys(object *corev1.Secret) (*keys, error) {
 	var k keys
+	var err error
 	if k.private, err = decodeKey(object, records.PrivateKeyKey); err != nil {
 		return nil, err
 	}

@@ -24,7 +24,7 @@ func newAct(t *testing.T, stages []*stage, namespace string) act {
 	t.Helper()
 	servers := map[string]string{}
 	for _, s := range stages {
-		servers[s.name] = interpose(t, s.config, nil)
+		servers[s.name] = interpose(t, s.config, alone(namespace, nil))
 		s.playHelpers(t, namespace)
 	}
 	return act{stages: stages, namespace: namespace, liqoctl: newLiqoctl(t, servers)}
@@ -71,7 +71,7 @@ func (a act) disturbed(t *testing.T, signals map[int]os.Signal, args ...string) 
 	s := &signalling{signals: signals}
 	servers := map[string]string{}
 	for _, stage := range a.stages {
-		servers[stage.name] = interpose(t, stage.config, s.fault)
+		servers[stage.name] = interpose(t, stage.config, alone(a.namespace, s.fault))
 	}
 	s.mu.Lock()
 	r := newLiqoctl(t, servers).start(t, args...)

@@ -34,11 +34,16 @@ func (c *connector) measure(ctx context.Context) error {
 		return nil
 	}
 	return c.both(ctx, func(ctx context.Context, e *end) error {
-		p := e.written
-		if p.MTU = e.fittingMTU(c.other(e)); p.MTU == 0 || p.MTU == e.written.MTU {
+		peer := c.other(e)
+		mtu := e.fittingMTU(peer, &e.written)
+		if mtu == 0 || mtu == e.written.MTU {
 			return nil
 		}
-		return e.write(ctx, p)
+		return e.write(ctx, peer, func(live *records.Peering) records.Peering {
+			p := *live
+			p.MTU = mtu
+			return p
+		})
 	})
 }
 

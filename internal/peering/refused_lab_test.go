@@ -244,7 +244,7 @@ func (r refusal) try(t *testing.T, stages []*stage, namespace string) {
 	}
 	servers := map[string]string{}
 	for _, s := range stages {
-		servers[s.name] = interpose(t, s.config, r.faults[s.name])
+		servers[s.name] = interpose(t, s.config, alone(namespace, r.faults[s.name]))
 	}
 	program := newLiqoctl(t, servers)
 	if r.kubeconfig != "" {

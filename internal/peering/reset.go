@@ -2,6 +2,7 @@ package peering
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -41,6 +42,13 @@ func (s *resetter) reach(ctx context.Context) (string, error) {
 		return "", err
 	}
 	if err := checkPermissions(ctx, s.cluster, templates.Install); err != nil {
+		return "", err
+	}
+	// A second installation can be removed, and the first one stays.
+	_, err := checkElsewhere(ctx, s.cluster)
+	if elsewhere, ok := errors.AsType[*ElsewhereError](err); ok {
+		s.run.reporter.Note(elsewhere.Error() + ": only what is there is removed")
+	} else if err != nil {
 		return "", err
 	}
 	all, err := traces(ctx, s.cluster)

@@ -33,7 +33,8 @@ type site struct {
 	// may use, but not change, "" where he may.
 	connecting bool
 	standing   string
-	installing bool // this run writes an installation where none was
+	installing bool   // this run writes an installation where none was
+	run        string // see newRun
 	changes    []cluster.Change
 }
 
@@ -55,13 +56,17 @@ func (s *site) reach(ctx context.Context) error {
 	if _, err := s.Cluster.Version(ctx); err != nil {
 		return err
 	}
+	younger, err := checkElsewhere(ctx, s.Cluster)
+	if err != nil {
+		return err
+	}
+	warnOfYounger(s.Cluster, younger, s.reporter)
 	// First: what is missing is told all at once.
 	if !s.SkipValidation {
 		if err := s.checkInstaller(ctx); err != nil {
 			return err
 		}
 	}
-	var err error
 	s.id, err = s.Cluster.ID(ctx)
 	return err
 }
@@ -141,10 +146,8 @@ func (s *site) plan() error {
 		return withHint(fmt.Errorf("cluster %q: no node is Ready", s.Cluster.Context),
 			fmt.Sprintf("kubectl --context %s get nodes", cluster.ShellWord(s.Cluster.Context)))
 	}
-	if f := s.found.fabric; f != nil && f.ClusterID != s.id {
-		return withHint(
-			fmt.Errorf("the installation in cluster %q was made for cluster %s, and this is cluster %s: it was copied", s.Cluster.Context, f.ClusterID, s.id),
-			"liqoctl network reset --force --context "+cluster.ShellWord(s.Cluster.Context))
+	if err := s.checkCopied(); err != nil {
+		return err
 	}
 	var err error
 	if s.name, err = chooseName(s.Side, s.found.fabric); err != nil {
@@ -184,12 +187,20 @@ func (s *site) base() ([]cluster.Object, error) {
 	})
 }
 
-// apply applies objects and keeps account of what changed.
-func (s *site) apply(ctx context.Context, objects ...cluster.Object) error {
-	changes, err := s.Cluster.Apply(ctx, objects...)
-	s.changes = append(s.changes, altering(changes)...)
+// apply applies objects and keeps account of what changed. Those that were compared, and have no differences, are only
+// completed without Update: what has become different since is what somebody else wants.
+func (s *site) apply(ctx context.Context, compared bool, objects ...cluster.Object) error {
+	put := s.Cluster.Apply
+	if compared && !s.Update {
+		put = s.Cluster.Complete
+	}
+	changes, err := put(ctx, objects...)
+	s.note(changes...)
 	return err
 }
+
+// note keeps account of changes.
+func (s *site) note(changes ...cluster.Change) { s.changes = append(s.changes, altering(changes)...) }
 
 // described is the site in a few words, once it is discovered.
 func (s *site) described() string {

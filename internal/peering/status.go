@@ -93,6 +93,11 @@ func Status(ctx context.Context, o StatusOptions) ([]PeeringStatus, error) {
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
+	if len(s.peerings) == 0 { // none is an answer, unless they are elsewhere
+		if _, err := checkElsewhere(ctx, c); err != nil {
+			return nil, err
+		}
+	}
 	if o.Peer != "" {
 		if !slices.ContainsFunc(s.peerings, func(p records.Peering) bool { return p.Name == o.Peer }) {
 			return nil, &NoPeeringError{Context: c.Context, Name: o.Peer, Known: s.names()}

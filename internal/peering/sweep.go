@@ -77,6 +77,10 @@ func (s *sweeper) reach(ctx context.Context) (string, error) {
 	if _, err := s.cluster.Version(ctx); err != nil {
 		return "", err
 	}
+	others, err := checkElsewhere(ctx, s.cluster)
+	if err != nil {
+		return "", err
+	}
 	if err := checkPermissions(ctx, s.cluster, templates.Install); err != nil {
 		return "", err
 	}
@@ -84,7 +88,7 @@ func (s *sweeper) reach(ctx context.Context) (string, error) {
 		return "", err
 	}
 	if s.Remove {
-		if err := s.refuseInstalled(ctx); err != nil {
+		if err := s.refuseInstalled(ctx, others); err != nil {
 			return "", err
 		}
 	}
@@ -95,9 +99,12 @@ func (s *sweeper) reach(ctx context.Context) (string, error) {
 	return s.cluster.Context, s.delete(ctx, objects[1])
 }
 
-// refuseInstalled refuses to empty kernels that helpers keep in order: these would fill them again. A fabric that
-// cannot be read is one, too.
-func (s *sweeper) refuseInstalled(ctx context.Context) error {
+// refuseInstalled refuses to empty kernels that helpers keep in order, of this namespace or of others: these would fill
+// them again. A fabric that cannot be read is one, too.
+func (s *sweeper) refuseInstalled(ctx context.Context, others []string) error {
+	if len(others) > 0 {
+		return &ElsewhereError{Context: s.cluster.Context, Namespace: s.cluster.Namespace, Installed: others[0]}
+	}
 	there, err := s.cluster.Present(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: records.FabricName, Namespace: s.cluster.Namespace}})
 	if err != nil || len(there) == 0 {
 		return err
@@ -170,11 +177,20 @@ func (r SweepResult) has(node string) bool {
 func (s *sweeper) withdraw(ctx context.Context, objects [2]cluster.Object, made []cluster.Change) error {
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), undoTime, &timeoutError{undoTime})
 	defer cancel()
-	remove := objects[1:]
-	if len(made) > 0 && made[0].Action == cluster.Created {
-		remove = objects[:]
-	}
-	return persist(ctx, func(ctx context.Context) error { return s.delete(ctx, remove...) })
+	return persist(ctx, func(ctx context.Context) error {
+		if err := s.delete(ctx, objects[1]); err != nil {
+			return err
+		}
+		if len(made) == 0 || made[0].Action != cluster.Created {
+			return nil
+		}
+		// Somebody may have installed liqonet in it meanwhile.
+		others, err := s.cluster.List(ctx, records.LabelComponent)
+		if err != nil || len(others) > 0 {
+			return err
+		}
+		return s.delete(ctx, objects[0])
+	})
 }
 
 // sortNodes returns the nodes that are Ready, and remembers the others.

@@ -1,8 +1,10 @@
 package peering
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -36,13 +38,18 @@ func readTranslationService(ctx context.Context, c *cluster.Cluster) (s translat
 	if err != nil {
 		return s, fmt.Errorf("read Secret %s/%s of cluster %q: %w", c.Namespace, records.TranslationName, c.Context, err)
 	}
+	s.authority, err = parseAuthority(c, secret)
+	return s, err
+}
+
+// parseAuthority reads the authority in a Secret.
+func parseAuthority(c *cluster.Cluster, secret *corev1.Secret) (*authority.Authority, error) {
 	a, err := authority.Parse(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
 	if err != nil {
-		return s, withHint(fmt.Errorf("read Secret %s/%s of cluster %q: %w", c.Namespace, records.TranslationName, c.Context, err),
+		return nil, withHint(fmt.Errorf("read Secret %s/%s of cluster %q: %w", secret.Namespace, secret.Name, c.Context, err),
 			"delete the Secret, then run liqoctl network init --translation: a new authority is made, which clients must be told")
 	}
-	s.authority = &a
-	return s, nil
+	return &a, nil
 }
 
 // translationDeployment returns the service's Deployment; nil: there is none.
@@ -65,10 +72,9 @@ func (s *site) translates() bool {
 	return s.found.translation.stands
 }
 
-// hasDueAuthority reports whether the service's certificate authority is to be made anew.
-func (s *site) hasDueAuthority() bool {
-	a := s.found.translation.authority
-	return a != nil && a.Due(records.TranslationHosts(s.Cluster.Namespace)...)
+// isDue reports whether a certificate authority of the service is to be made anew.
+func (s *site) isDue(a *authority.Authority) bool {
+	return a.Due(records.TranslationHosts(s.Cluster.Namespace)...)
 }
 
 // translationDifferences lists what a translation service that stands has otherwise than it should.
@@ -82,7 +88,7 @@ func (s *site) translationDifferences(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	lines, err := s.planned(ctx, objects...)
-	if s.hasDueAuthority() {
+	if s.isDue(have.authority) {
 		lines = append(lines, fmt.Sprintf("cluster %q: the certificate authority of the translation service, until %s, is to be made anew",
 			s.Cluster.Context, have.authority.Until().Format(time.DateOnly)))
 	}
@@ -100,36 +106,85 @@ func (s *site) installTranslation(ctx context.Context) error {
 		}
 		return s.removeTranslation(ctx)
 	}
-	a := s.found.translation.authority
-	if a == nil || s.hasDueAuthority() {
-		made, err := authority.New(records.TranslationHosts(s.Cluster.Namespace)...)
+	for {
+		a, err := s.agreeOnAuthority(ctx)
 		if err != nil {
 			return err
 		}
-		a = &made
+		objects, err := s.translationObjects(a)
+		if err != nil {
+			return err
+		}
+		if err := s.applyTranslation(ctx, objects); err != nil || !s.translates() {
+			return err
+		}
+		// What clients are told to trust must be what the service has now.
+		now, err := readTranslationService(ctx, s.Cluster)
+		if err != nil || now.authority == nil || bytes.Equal(now.authority.Certificate(), a.Certificate()) {
+			return err
+		}
 	}
-	objects, err := s.translationObjects(*a)
-	if err != nil {
-		return err
-	}
-	return s.apply(ctx, objects...)
 }
 
-// translationObjects renders the service with its authority.
+// agreeOnAuthority returns the service's certificate authority, which is made if there is none, or a due one. Of several
+// runs that make one at the same time the first one's counts, as clients may trust it already.
+func (s *site) agreeOnAuthority(ctx context.Context) (a authority.Authority, err error) {
+	namespace := s.Cluster.Namespace
+	change, err := cluster.Swap(ctx, s.Cluster, authorityObject(namespace, nil, nil), func(live *corev1.Secret) (*corev1.Secret, error) {
+		if live != nil {
+			there, err := parseAuthority(s.Cluster, live)
+			if err != nil {
+				return nil, err
+			}
+			if a = *there; !s.isDue(there) {
+				return nil, nil
+			}
+		}
+		if a, err = authority.New(records.TranslationHosts(namespace)...); err != nil {
+			return nil, err
+		}
+		certificate, key, err := a.Encode()
+		return authorityObject(namespace, certificate, key), err
+	})
+	s.note(change)
+	return a, err
+}
+
+// applyTranslation applies the service. Where the user does not speak of it and somebody else removes it at this moment,
+// as its missing Deployment tells, all of it goes.
+func (s *site) applyTranslation(ctx context.Context, objects []cluster.Object) error {
+	compared := s.found.translation.stands && s.found.translation.authority != nil // by translationDifferences
+	for i, object := range objects {
+		deployment, ok := object.(*appsv1.Deployment)
+		if !ok {
+			continue
+		}
+		if err := s.apply(ctx, compared, slices.Delete(slices.Clone(objects), i, i+1)...); err != nil {
+			return err
+		}
+		change, err := cluster.Swap(ctx, s.Cluster, deployment, func(live *appsv1.Deployment) (*appsv1.Deployment, error) {
+			if live == nil && s.Translation == nil || live != nil && compared && !s.Update {
+				return nil, nil
+			}
+			return deployment, nil
+		})
+		s.note(change)
+		if err != nil || change.Action != cluster.Absent {
+			return err
+		}
+		s.found.translation.stands = false
+		return s.removeTranslation(ctx)
+	}
+	return nil
+}
+
+// translationObjects renders the service for an authority, without the authority's Secret.
 func (s *site) translationObjects(a authority.Authority) ([]cluster.Object, error) {
-	certificate, key, err := a.Encode()
-	if err != nil {
-		return nil, err
-	}
-	objects, err := templates.Translation(templates.TranslationValues{Namespace: s.Cluster.Namespace, Image: s.Image, Certificate: certificate})
-	if err != nil {
-		return nil, err
-	}
-	return append(objects, authorityObject(s.Cluster.Namespace, certificate, key)), nil
+	return templates.Translation(templates.TranslationValues{Namespace: s.Cluster.Namespace, Image: s.Image, Certificate: a.Certificate()})
 }
 
 // authorityObject is the Secret that the service's pods mount.
-func authorityObject(namespace string, certificate, key []byte) cluster.Object {
+func authorityObject(namespace string, certificate, key []byte) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: records.TranslationName, Namespace: namespace,

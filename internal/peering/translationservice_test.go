@@ -10,7 +10,6 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
@@ -137,7 +136,7 @@ func TestDueAuthorityIsReplaced(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		secret := authorityObject(a.Namespace, certificate, key).(*corev1.Secret)
+		secret := authorityObject(a.Namespace, certificate, key)
 		if _, err := a.kube.CoreV1().Secrets(a.Namespace).Update(t.Context(), secret, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -164,7 +163,7 @@ func TestDamagedAuthorityIsRefused(t *testing.T) {
 		a, _ := twoWorlds()
 		live(t, a)
 		secret := authorityObject(a.Namespace, []byte("x"), []byte("hunter2"))
-		if _, err := a.kube.CoreV1().Secrets(a.Namespace).Create(t.Context(), secret.(*corev1.Secret), metav1.CreateOptions{}); err != nil {
+		if _, err := a.kube.CoreV1().Secrets(a.Namespace).Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		_, err := initialised(t, a, &yes, nil)

@@ -200,9 +200,16 @@ func (w *withdrawal) removal(peerings []string) Removal {
 }
 
 // undo removes what a failed connect made at this end: the peering, and the installation unless others use it
-// by now.
+// by now. What another run made, or completed, at the same time stays.
 func (e *end) undo(ctx context.Context) error {
 	w := &withdrawal{cluster: e.Cluster, reporter: e.reporter}
+	if e.joining {
+		others, err := ofOthers(ctx, e.Cluster, records.PeeringName(e.peering), e.run)
+		if err != nil {
+			return err
+		}
+		e.joining = !others
+	}
 	if e.joining {
 		if err := w.end(ctx, e.peering); err != nil {
 			return err
@@ -213,6 +220,9 @@ func (e *end) undo(ctx context.Context) error {
 	}
 	if !e.installing {
 		return nil
+	}
+	if others, err := ofOthers(ctx, e.Cluster, records.FabricName, e.run); err != nil || others {
+		return err
 	}
 	left, err := traces(ctx, e.Cluster)
 	if err != nil || len(left) > 0 {

@@ -17,6 +17,7 @@ const (
 	LabelPeering   = "liqonet.io/peering"   // name of the peering that the object belongs to
 	LabelNode      = "liqonet.io/node"      // UID of the Node that an object belongs to
 	AnnotationNode = "liqonet.io/node"      // on a Lease: a Node record
+	AnnotationRun  = "liqonet.io/run"       // on a record's ConfigMap: which run of liqoctl created it
 	DataKey        = "record"               // the ConfigMap key that holds a record
 )
 

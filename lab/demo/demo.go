@@ -29,7 +29,8 @@ type Demo struct {
 
 // Run connects the clusters and fetches the pages.
 func (d Demo) Run(ctx context.Context) error {
-	if err := d.load(ctx); err != nil {
+	image, err := d.load(ctx)
+	if err != nil {
 		return err
 	}
 	for _, cluster := range []string{"a", "b"} {
@@ -37,7 +38,7 @@ func (d Demo) Run(ctx context.Context) error {
 			return err
 		}
 	}
-	connect := []string{"network", "connect", "--context", "a", "--remote-context", "b", "--gw-server-service-type", "NodePort"}
+	connect := []string{"network", "connect", "--context", "a", "--remote-context", "b", "--gw-server-service-type", "NodePort", "--image", image}
 	if err := d.liqoctl(ctx, connect...); err != nil {
 		return err
 	}
@@ -49,7 +50,7 @@ func (d Demo) Run(ctx context.Context) error {
 	if err := d.liqoctl(ctx, "network", "status", "--context", "a"); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(d.Out, next, d.Lab.Kubeconfig(), d.Liqoctl, d.Command)
+	_, err = fmt.Fprintf(d.Out, next, d.Lab.Kubeconfig(), d.Liqoctl, d.Command)
 	return err
 }
 
@@ -65,24 +66,29 @@ Both pages travelled encrypted, from pod to pod, between clusters that use the s
   make demo-down
 `
 
-// load gives liqoctl's own image to the nodes: there is no registry.
-func (d Demo) load(ctx context.Context) error {
+// load gives liqoctl's own image to the nodes, as there is no registry, and returns its name.
+func (d Demo) load(ctx context.Context) (name string, err error) {
 	dir, err := os.MkdirTemp("", "liqonet-demo-")
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer os.RemoveAll(dir)
 	archive := filepath.Join(dir, "image.tar")
-	if err := d.liqoctl(ctx, "image", "save", "-o", archive); err != nil {
-		return err
+	var printed bytes.Buffer
+	save := d.command(ctx, "image", "save", "-o", archive)
+	save.Stdout = io.MultiWriter(&printed, d.Out)
+	d.say(save.Args...)
+	if err := d.run(save); err != nil {
+		return "", err
 	}
 	d.say(d.Command, "load", archive)
 	image, err := os.Open(archive)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer image.Close()
-	return d.Lab.Load(ctx, image)
+	name, _, _ = strings.Cut(strings.TrimSpace(printed.String()), "@") // nodes know it by its tag
+	return name, d.Lab.Load(ctx, image)
 }
 
 // deploy starts a web server in a cluster.

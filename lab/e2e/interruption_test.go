@@ -32,7 +32,7 @@ func TestInterruption(t *testing.T) {
 	}
 	for _, test := range []string{
 		"TestLabRefused", "TestLabNoNodeReady", "TestLabKilled", "TestLabInterrupted", "TestLabKeep", "TestLabLostAndBack",
-		"TestLabRemovalKilled", "TestLabConnectedTwice",
+		"TestLabRemovalKilled", "TestLabConnectedTwice", "TestLabOvertaken", "TestLabSwap",
 	} {
 		t.Run(test, func(t *testing.T) { runLabTest(ctx, t, l, "./internal/peering", test) })
 	}

@@ -35,6 +35,25 @@ func testLevels(ctx context.Context, t *testing.T, u users) {
 	}
 }
 
+// testSecondInstallation has users name another namespace than the one in which liqonet is installed, whose rights they have.
+func testSecondInstallation(ctx context.Context, t *testing.T, u users) {
+	connect := []string{"network", "connect", "--context", "a", "--remote-context", "b", "--gw-server-service-type", "NodePort"}
+	for _, try := range []struct {
+		who  liqoctl
+		args []string
+	}{
+		{u.admin, []string{"network", "init", "--context", "a"}},
+		{u.installer, []string{"network", "init", "--context", "a"}},
+		{u.connector, connect},
+		{u.installer, []string{"network", "verify-clean", "--context", "a"}},
+	} {
+		out, said, code := try.who.run(ctx, t, append(try.args, "-n", "other")...)
+		if code != 1 || !strings.Contains(said, "liqonet is installed in namespace liqonet of cluster") || !strings.Contains(said, "\nhint: ") {
+			t.Errorf("%v -n other: exit code %d\n%s%s", try.args, code, out, said)
+		}
+	}
+}
+
 // testWatch has who looks go on looking, until a second answer.
 func testWatch(ctx context.Context, t *testing.T, c liqoctl) {
 	ctx, cancel := context.WithTimeout(ctx, patience)

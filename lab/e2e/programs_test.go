@@ -58,11 +58,14 @@ func liqoctlProgram(t *testing.T) string {
 	})
 }
 
+// imageName is the name of the image on the nodes. No registry can serve it (RFC 2606).
+const imageName = "liqonet.invalid/liqonet:e2e"
+
 func liqoctlImage(t *testing.T) string {
 	t.Helper()
 	binary := liqoctlProgram(t)
 	return program(t, "liqoctl.tar", func(ctx context.Context, file string) error {
-		if out, err := exec.CommandContext(ctx, binary, "image", "save", "-o", file).CombinedOutput(); err != nil {
+		if out, err := exec.CommandContext(ctx, binary, "image", "save", "--tag", imageName, "-o", file).CombinedOutput(); err != nil {
 			return fmt.Errorf("%w\n%s", err, out)
 		}
 		return nil

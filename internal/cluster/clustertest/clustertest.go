@@ -1,6 +1,6 @@
 // Package clustertest makes clusters for tests whose API server is client-go's fake one. It adds to that fake
-// what package cluster relies on: dry runs that change nothing, and answers to access reviews. Defaulting,
-// admission and controllers are not simulated.
+// what package cluster relies on: UIDs and resource versions with their preconditions, dry runs that change nothing, and
+// answers to access reviews. Defaulting, admission and controllers are not simulated.
 package clustertest
 
 import (
@@ -47,6 +47,7 @@ func New(config Config) (*cluster.Cluster, *fake.Clientset) {
 		version := object.GetObjectKind().GroupVersionKind().GroupVersion().String()
 		kube.Resources = append(kube.Resources, &metav1.APIResourceList{GroupVersion: version})
 	}
+	kube.PrependReactor("*", "*", (&versions{kube: kube}).react)
 	kube.PrependReactor("patch", "*", dryRun(kube))
 	kube.PrependReactor("create", "selfsubjectaccessreviews", review(config.Denied))
 	name := config.Context

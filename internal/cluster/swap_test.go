@@ -1,0 +1,131 @@
+package cluster_test
+
+import (
+	"errors"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/cluster/clustertest"
+	"liqonet.io/liqonet/internal/records"
+)
+
+// dataOf is the record of the fabric's ConfigMap; "" if there is none.
+func dataOf(t *testing.T, kube *fake.Clientset) string {
+	t.Helper()
+	live, err := kube.CoreV1().ConfigMaps(records.DefaultNamespace).Get(t.Context(), records.FabricName, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return ""
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return live.Data[records.DataKey]
+}
+
+// TestSwapSeesEveryOtherWrite: another writer creates, changes or deletes the object each time that a new state was
+// computed.
+func TestSwapSeesEveryOtherWrite(t *testing.T) {
+	for name, c := range map[string]struct {
+		before string   // "": no object
+		others []string // what others make of it, one write each; "": they delete it
+		want   string
+		action cluster.Action
+		calls  int
+	}{
+		"created":                        {"", nil, "+", cluster.Created, 1},
+		"changed":                        {"a", nil, "a+", cluster.Changed, 1},
+		"created by another":             {"", []string{"b"}, "b+", cluster.Changed, 2},
+		"changed by others":              {"a", []string{"b", "c", "d"}, "d+", cluster.Changed, 4},
+		"deleted by another":             {"a", []string{""}, "+", cluster.Created, 2},
+		"deleted and created by another": {"a", []string{"", "b"}, "b+", cluster.Changed, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cl, kube := clustertest.New(clustertest.Config{})
+			put := func(text string) {
+				if _, err := cl.Apply(t.Context(), fabric(text)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if c.before != "" {
+				put(c.before)
+			}
+			calls := 0
+			change, err := cluster.Swap(t.Context(), cl, fabric(""), func(live *corev1.ConfigMap) (*corev1.ConfigMap, error) {
+				calls++
+				text := ""
+				if live != nil {
+					text = live.Data[records.DataKey]
+				}
+				if calls <= len(c.others) {
+					if other := c.others[calls-1]; other != "" {
+						put(other)
+					} else if _, err := cl.Delete(t.Context(), fabric("")); err != nil {
+						t.Fatal(err)
+					}
+				}
+				return fabric(text + "+"), nil
+			})
+			if err != nil || change.Action != c.action || calls != c.calls || dataOf(t, kube) != c.want {
+				t.Errorf("%s after %d calls, %q, %v; want %s after %d, %q", change, calls, dataOf(t, kube), err, c.action, c.calls, c.want)
+			}
+		})
+	}
+}
+
+func TestSwapWritesNothingThatIsThere(t *testing.T) {
+	cl, kube := clustertest.New(clustertest.Config{})
+	if _, err := cl.Apply(t.Context(), fabric("a")); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]*corev1.ConfigMap{"the same": fabric("a"), "nothing": nil} {
+		kube.ClearActions()
+		change, err := cluster.Swap(t.Context(), cl, fabric(""), func(*corev1.ConfigMap) (*corev1.ConfigMap, error) { return want, nil })
+		if err != nil || change.Action != cluster.Unchanged || len(kube.Actions()) != 1 {
+			t.Errorf("%s: %s, %v, %v", name, change, err, kube.Actions())
+		}
+	}
+}
+
+func TestSwapRefuses(t *testing.T) {
+	cl, kube := clustertest.New(clustertest.Config{})
+	refused := errors.New("refused")
+	_, err := cluster.Swap(t.Context(), cl, fabric(""), func(*corev1.ConfigMap) (*corev1.ConfigMap, error) { return fabric("a"), refused })
+	if !errors.Is(err, refused) || dataOf(t, kube) != "" {
+		t.Errorf("error %v, data %q", err, dataOf(t, kube))
+	}
+	theirs := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: records.DefaultNamespace, Name: records.FabricName}}
+	if _, err := kube.CoreV1().ConfigMaps(theirs.Namespace).Create(t.Context(), theirs, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	_, err = cluster.Swap(t.Context(), cl, fabric(""), func(*corev1.ConfigMap) (*corev1.ConfigMap, error) { return fabric("a"), nil })
+	if _, foreign := errors.AsType[*cluster.ForeignError](err); !foreign || dataOf(t, kube) != "" {
+		t.Errorf("error %v, data %q", err, dataOf(t, kube))
+	}
+}
+
+// TestDeleteLeavesSuccessors: of what was listed, that is deleted which was listed.
+func TestDeleteLeavesSuccessors(t *testing.T) {
+	cl, kube := clustertest.New(clustertest.Config{})
+	if _, err := cl.Apply(t.Context(), fabric("a")); err != nil {
+		t.Fatal(err)
+	}
+	listed, err := cl.List(t.Context(), records.LabelComponent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := cl.Delete(t.Context(), fabric("")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := cl.Apply(t.Context(), fabric("b")); err != nil {
+		t.Fatal(err)
+	}
+	changes, err := cl.Delete(t.Context(), listed...)
+	if err != nil || changes[0].Action != cluster.Absent || dataOf(t, kube) != "b" {
+		t.Errorf("%v, %v, data %q", changes, err, dataOf(t, kube))
+	}
+}

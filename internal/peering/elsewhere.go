@@ -1,0 +1,131 @@
+package peering
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/templates"
+)
+
+// installation is a node helper that runs in some namespace of a cluster. A cluster can have one: two would fight for the
+// same port, links and routes of each node.
+type installation struct {
+	namespace string
+	since     time.Time
+}
+
+// ElsewhereError says that a command speaks of a namespace, and liqonet is installed in another one.
+type ElsewhereError struct{ Context, Namespace, Installed string }
+
+func (e *ElsewhereError) Error() string {
+	return fmt.Sprintf("liqonet is installed in namespace %s of cluster %q, not in %s", e.Installed, e.Context, e.Namespace)
+}
+
+// Hint tells how to use the installation.
+func (e *ElsewhereError) Hint() string {
+	return fmt.Sprintf("use it with --namespace %s, or --remote-namespace for the remote cluster; to install it elsewhere, remove it first: "+
+		"liqoctl network reset -n %s --context %s", e.Installed, e.Installed, cluster.ShellWord(e.Context))
+}
+
+// checkElsewhere refuses to go on where the cluster's first installation is in another namespace than the client's. younger
+// are the namespaces of those that were made later beside the one in the client's namespace: they cannot work.
+func checkElsewhere(ctx context.Context, c *cluster.Cluster) (younger []string, err error) {
+	all, err := installations(ctx, c)
+	if err != nil || len(all) == 0 {
+		return nil, err
+	}
+	if first := all[0].namespace; first != c.Namespace {
+		return nil, &ElsewhereError{Context: c.Context, Namespace: c.Namespace, Installed: first}
+	}
+	for _, i := range all[1:] {
+		younger = append(younger, i.namespace)
+	}
+	return younger, nil
+}
+
+// warnOfYounger tells of installations beside which the one in use goes on.
+func warnOfYounger(c *cluster.Cluster, younger []string, r Reporter) {
+	for _, namespace := range younger {
+		r.Warn(fmt.Sprintf("cluster %q: liqonet was installed a second time, in namespace %s, and cannot work there", c.Context, namespace),
+			fmt.Sprintf("liqoctl network reset -n %s --context %s", namespace, cluster.ShellWord(c.Context)))
+	}
+}
+
+// installations are those of a cluster, in all namespaces, the oldest first. A user who may list neither DaemonSets nor
+// Pods of the cluster sees none.
+func installations(ctx context.Context, c *cluster.Cluster) ([]installation, error) {
+	all, err := helperSets(ctx, c)
+	if apierrors.IsForbidden(err) {
+		all, err = helperPods(ctx, c)
+	}
+	if apierrors.IsForbidden(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look for installations in cluster %q: %w", c.Context, err)
+	}
+	slices.SortFunc(all, func(a, b installation) int {
+		return cmp.Or(a.since.Compare(b.since), strings.Compare(a.namespace, b.namespace))
+	})
+	var found []installation
+	for _, i := range all {
+		if i.namespace == c.Namespace {
+			found = append(found, i)
+			continue
+		}
+		// Whoever may create pods can label them; a ClusterRole is an administrator's. A user who may not read it trusts the label.
+		_, err := c.Kube.RbacV1().ClusterRoles().Get(ctx, templates.NodeClusterRole(i.namespace), metav1.GetOptions{})
+		switch {
+		case err == nil, apierrors.IsForbidden(err):
+			found = append(found, i)
+		case !apierrors.IsNotFound(err):
+			return nil, fmt.Errorf("look for installations in cluster %q: %w", c.Context, err)
+		}
+	}
+	return found, nil
+}
+
+// helperSets finds the DaemonSets of node helpers.
+func helperSets(ctx context.Context, c *cluster.Cluster) ([]installation, error) {
+	list, err := c.Kube.AppsV1().DaemonSets(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: selector(records.ComponentFabric)})
+	if err != nil {
+		return nil, err
+	}
+	var all []installation
+	for i := range list.Items {
+		if set := &list.Items[i]; set.Name == records.NodeName && set.Spec.Template.Spec.HostNetwork {
+			all = append(all, installation{set.Namespace, set.CreationTimestamp.Time})
+		}
+	}
+	return all, nil
+}
+
+// helperPods finds the pods of node helpers. Of each namespace the oldest counts.
+func helperPods(ctx context.Context, c *cluster.Cluster) ([]installation, error) {
+	list, err := c.Kube.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: selector(records.ComponentFabric)})
+	if err != nil {
+		return nil, err
+	}
+	oldest := make(map[string]*corev1.Pod)
+	for i := range list.Items {
+		pod := &list.Items[i]
+		if have := oldest[pod.Namespace]; pod.Spec.HostNetwork && (have == nil || pod.CreationTimestamp.Before(&have.CreationTimestamp)) {
+			oldest[pod.Namespace] = pod
+		}
+	}
+	var all []installation
+	for namespace, pod := range oldest {
+		all = append(all, installation{namespace, pod.CreationTimestamp.Time})
+	}
+	return all, nil
+}
