@@ -88,12 +88,15 @@ func (c NodeConfig) arrivals() []nft.Chain {
 			{self, nft.Accept()},
 			refusal,
 		}},
+		{Name: "untracked", Rules: []nft.Rule{
+			{nft.SAddrIn(setGateways), nft.NoTrack(), nft.Accept()},
+			{nft.DAddrIn(setGateways), nft.NoTrack()},
+		}},
 		{Name: "outer", Rules: append(outer, refusal)},
 		{Name: "inner", Rules: append(inner, refusal)},
 		// No rule of a CNI or of kube-proxy translates the overlay's own packets.
 		{Name: "overlay-in", Hook: &nft.Hook{Type: "filter", Point: "prerouting", Priority: priorityRaw}, Rules: []nft.Rule{
-			{overlay, nft.SAddrIn(setGateways), nft.NoTrack(), nft.Accept()},
-			{overlay, nft.DAddrIn(setGateways), nft.NoTrack()},
+			{overlay, nft.Goto("untracked")}, // the one rule that all other packets meet here
 		}},
 		{Name: "arrival", Hook: &nft.Hook{Type: "filter", Point: "prerouting", Priority: priorityArrival}, Rules: []nft.Rule{
 			{nft.IIfPrefix(Prefix), nft.Goto("inner")},
