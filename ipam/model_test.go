@@ -208,3 +208,14 @@ func (m *model) list() []Reservation {
 	slices.SortFunc(sorted, Reservation.Compare)
 	return sorted
 }
+
+// half returns the lower (0) or upper (1) half of a range of more than one address.
+func half(p netip.Prefix, upper int) netip.Prefix {
+	at, i := p.Addr(), p.Bits()
+	if upper == 1 {
+		b := at.AsSlice()
+		b[i/8] |= 1 << (7 - i%8)
+		at, _ = netip.AddrFromSlice(b)
+	}
+	return netip.PrefixFrom(at, i+1)
+}

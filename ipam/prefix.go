@@ -57,24 +57,3 @@ func single(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) 
 
 // last returns the highest address of a range.
 func last(p netip.Prefix) netip.Addr { return netipx.PrefixLastIP(p) }
-
-// bit returns bit i of an address, the highest being 0.
-func bit(a netip.Addr, i int) int {
-	if a.Is4() {
-		b := a.As4()
-		return int(b[i/8]>>(7-i%8)) & 1
-	}
-	b := a.As16()
-	return int(b[i/8]>>(7-i%8)) & 1
-}
-
-// half returns the lower (0) or upper (1) half of a range of more than one address.
-func half(p netip.Prefix, upper int) netip.Prefix {
-	at, i := p.Addr(), p.Bits()
-	if upper == 1 {
-		b := at.AsSlice()
-		b[i/8] |= 1 << (7 - i%8)
-		at, _ = netip.AddrFromSlice(b)
-	}
-	return netip.PrefixFrom(at, i+1)
-}

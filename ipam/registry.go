@@ -162,7 +162,7 @@ func (r *Registry) requireAround(c claim, p netip.Prefix) error {
 
 // List returns every reservation, ranges and the addresses inside them, sorted.
 func (r *Registry) List() []Reservation {
-	all := slices.AppendSeq(slices.Collect(r.ranges.all), r.addresses.all)
+	all := slices.Concat(r.ranges.held, r.addresses.held)
 	slices.SortFunc(all, Reservation.Compare)
 	return all
 }
