@@ -48,13 +48,13 @@ const (
 )
 
 // PeeringName names the ConfigMap and the Secret of a peering.
-func PeeringName(peering string) string { return "peering-" + peering }
+func PeeringName(peering string) string { return peeringPrefix + peering }
 
 // StatusName names the ConfigMap in which a peering's gateway reports.
-func StatusName(peering string) string { return "peering-" + peering + "-status" }
+func StatusName(peering string) string { return statusPrefix + peering }
 
 // GatewayName names the Deployment, Service, ServiceAccount, Role and ConfigMap of a peering's gateway.
-func GatewayName(peering string) string { return "gateway-" + peering }
+func GatewayName(peering string) string { return gatewayPrefix + peering }
 
 // AddressLeaseName names the Lease whose holder, a node, has an internal address. That the API server
 // creates a name once only is what makes the address unique.

@@ -171,7 +171,7 @@ type Gateway struct {
 	PeerNodes []netip.Addr `json:"peerNodes,omitempty"`
 }
 
-// Status is what the active gateway measures: ConfigMap "peering-NAME-status".
+// Status is what the active gateway measures: ConfigMap "status-NAME".
 type Status struct {
 	Version        int            `json:"version"`
 	Time           time.Time      `json:"time"` // of this report
@@ -275,6 +275,8 @@ func (d *Duration) UnmarshalText(b []byte) error {
 type Document interface {
 	schema() int
 	validate() error
+	// identity is what the ConfigMap must be that holds the record, with the peering's name where the record has it.
+	identity() Identity
 }
 
 // Encode returns a record as YAML.
