@@ -15,7 +15,7 @@ const DefaultNamespace = "liqonet"
 const (
 	LabelComponent = "liqonet.io/component" // one of the Component constants
 	LabelPeering   = "liqonet.io/peering"   // name of the peering that the object belongs to
-	LabelNode      = "liqonet.io/node"      // UID of the Node that an object belongs to
+	LabelNode      = "liqonet.io/node"      // the node that an object belongs to, as its helper finds it
 	AnnotationNode = "liqonet.io/node"      // on a Lease: a Node record
 	DataKey        = "record"               // the ConfigMap key that holds a record
 )
