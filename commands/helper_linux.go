@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net"
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/kubernetes"
@@ -73,16 +74,18 @@ func given(env *Env, flag, value, variable string) (string, error) {
 
 // addClient gives a helper the client of its pod's service account.
 func addClient(env *Env, h *helper.Env) (err error) {
-	h.Client, err = inClusterClient(env, h.Namespace)
+	h.Dialer = new(helper.Dialer)
+	h.Client, err = inClusterClient(env, h.Namespace, h.Dialer.DialContext)
 	return err
 }
 
-// inClusterClient returns the client of the service account of the pod that this runs in.
-func inClusterClient(env *Env, namespace string) (kubernetes.Interface, error) {
+// inClusterClient returns the client of the service account of the pod that this runs in. A nil dial is the usual one.
+func inClusterClient(env *Env, namespace string, dial func(context.Context, string, string) (net.Conn, error)) (kubernetes.Interface, error) {
 	config, err := rest.InClusterConfig()
 	if err != nil {
 		return nil, fmt.Errorf("find API server: %w", err)
 	}
+	config.Dial = dial
 	c, err := cluster.Open(config, cluster.Options{Context: "in-cluster", Namespace: namespace, Version: env.Build.Version})
 	if err != nil {
 		return nil, err

@@ -32,7 +32,7 @@ func newHelperTranslate(env *Env, run func(translation.Service, context.Context)
 			if err != nil {
 				return err
 			}
-			if s.Client, err = inClusterClient(env, s.Namespace); err != nil {
+			if s.Client, err = inClusterClient(env, s.Namespace, nil); err != nil {
 				return err
 			}
 			return run(s, cmd.Context())

@@ -41,7 +41,8 @@ type NodeConfig struct {
 	InternalCIDR netip.Prefix   // of the cluster
 	Pods         []netip.Prefix // ranges and single addresses of this node's own pods
 	Peers        []NodePeer
-	PassForward  bool // chains of others that drop forwarded packets get rules that let those of the overlay pass
+	HeldBack     []netip.Prefix // further ranges of peers, to which nothing leads: they are guarded alone
+	PassForward  bool           // chains of others that drop forwarded packets get rules that let those of the overlay pass
 }
 
 // NodePeer is one peer as a node sees it.
@@ -71,6 +72,9 @@ func NodeState(c NodeConfig) State {
 		Firewall6: firewall6(c.Overlay.Port),
 
 		PassForward: c.PassForward,
+	}
+	for _, cidr := range c.HeldBack {
+		s.Routes = append(s.Routes, guardRoute(RoutingTable, cidr))
 	}
 	taken := c.peerCIDRs()
 	for _, p := range c.Peers {
@@ -110,7 +114,7 @@ func (p NodePeer) captured(taken []netip.Prefix) []netip.Prefix {
 }
 
 func (c NodeConfig) peerCIDRs() []netip.Prefix {
-	var all []netip.Prefix
+	all := slices.Clone(c.HeldBack)
 	for _, p := range c.Peers {
 		all = append(all, p.CIDRs...)
 	}

@@ -14,6 +14,7 @@ var wideWrites = []string{
 	"namespaces liqonet",
 	"clusterroles liqonet:liqonet:node", "clusterrolebindings liqonet:liqonet:node",
 	"clusterroles liqonet:liqonet:translation", "clusterrolebindings liqonet:liqonet:translation",
+	"validatingadmissionpolicies liqonet.liqonet.gateways", "validatingadmissionpolicybindings liqonet.liqonet.gateways",
 	"validatingadmissionpolicies liqonet.liqonet.leases", "validatingadmissionpolicybindings liqonet.liqonet.leases",
 	"validatingadmissionpolicies liqonet.liqonet.pods", "validatingadmissionpolicybindings liqonet.liqonet.pods",
 }
@@ -112,8 +113,10 @@ func TestUsersHoldWhatTheyGive(t *testing.T) {
 			for _, rule := range given {
 				for _, verb := range rule.Verbs {
 					for _, resource := range rule.Resources {
-						if !allows(held, verb, rule.APIGroups[0], resource, "") {
-							t.Errorf("%s gives %s %s and has it not", level, verb, resource)
+						for _, name := range append([]string{""}, rule.ResourceNames...)[min(1, len(rule.ResourceNames)):] {
+							if !allows(held, verb, rule.APIGroups[0], resource, name) {
+								t.Errorf("%s gives %s %s %s and has it not", level, verb, resource, name)
+							}
 						}
 					}
 				}

@@ -60,7 +60,7 @@ func Gateway(v GatewayValues) ([]Object, error) {
 	}
 	identify(status, v.Namespace, records.StatusName(v.Peering), gatewayLabels(v.Peering, records.ComponentStatus))
 	role.Rules = append(role.Rules,
-		onConfigMaps([]string{"list", "watch"}, records.FabricName, records.PeeringName(v.Peering)),
+		onConfigMaps([]string{"list", "watch"}, records.FabricName, records.PeeringName(v.Peering), place.Name, status.Name),
 		onConfigMaps([]string{"patch"}, place.Name, status.Name))
 	binding.RoleRef, binding.Subjects = grant(role, "Role", account)
 	v.Service.set(service, labels)

@@ -120,7 +120,7 @@ func TestRights(t *testing.T) {
 	}
 	for _, rule := range role.Rules {
 		writes := !readsOnly(rule)
-		if named := slices.Equal(rule.ResourceNames, []string{"gateway-milan", "peering-milan-status"}); writes != named {
+		if named := slices.Equal(rule.ResourceNames, []string{"gateway-milan", "status-milan"}); writes != named {
 			t.Errorf("rule %v", rule)
 		}
 		if slices.Contains(rule.Resources, "configmaps") && len(rule.ResourceNames) == 0 {

@@ -153,7 +153,7 @@ func TestApplyLeavesFieldsOfOthers(t *testing.T) {
 // TestPlanLooksAgain: a gateway writes its status between the two looks that a plan takes at an object.
 func TestPlanLooksAgain(t *testing.T) {
 	c, kube := clustertest.New(clustertest.Config{})
-	empty := &corev1.ConfigMap{ObjectMeta: ourMeta("peering-milan-status")}
+	empty := &corev1.ConfigMap{ObjectMeta: ourMeta("status-milan")}
 	if _, err := c.Apply(t.Context(), empty); err != nil {
 		t.Fatal(err)
 	}

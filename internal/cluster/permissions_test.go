@@ -34,7 +34,7 @@ func TestPermissionsOfRules(t *testing.T) {
 func TestCheckPermissionsListsAllThatAreMissing(t *testing.T) {
 	denied := []cluster.Permission{
 		{Verb: "create", Group: "apps", Resource: "daemonsets", Namespace: "liqonet"},
-		{Verb: "patch", Resource: "configmaps", Namespace: "liqonet", Name: "peering-b-status"},
+		{Verb: "patch", Resource: "configmaps", Namespace: "liqonet", Name: "status-b"},
 	}
 	c, _ := clustertest.New(clustertest.Config{Context: "milan", Denied: denied})
 	asked := append([]cluster.Permission{{Verb: "list", Resource: "nodes"}}, denied...)
@@ -46,7 +46,7 @@ func TestCheckPermissionsListsAllThatAreMissing(t *testing.T) {
 	if diff := cmp.Diff(denied, refused.Missing); diff != "" {
 		t.Error(diff)
 	}
-	want := `check permissions in cluster "milan": not allowed: create daemonsets.apps in namespace liqonet; patch configmaps peering-b-status in namespace liqonet`
+	want := `check permissions in cluster "milan": not allowed: create daemonsets.apps in namespace liqonet; patch configmaps status-b in namespace liqonet`
 	if err.Error() != want || refused.Hint() == "" {
 		t.Errorf("got  %s\nwant %s", err, want)
 	}

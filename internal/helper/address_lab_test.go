@@ -56,7 +56,7 @@ func TestLabNodes(t *testing.T) {
 		var all sync.WaitGroup
 		for i, node := range nodes {
 			all.Go(func() {
-				_, a, err := claimAddress(t.Context(), clients[i], labNamespace, node, internal)
+				_, a, err := claimAddress(t.Context(), clients[i], labNamespace, node, internal, netip.Addr{})
 				if err != nil {
 					t.Error(err)
 				}

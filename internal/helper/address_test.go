@@ -29,7 +29,7 @@ func TestCandidates(t *testing.T) {
 	firsts := map[netip.Addr]bool{}
 	for i := range 20 {
 		seen := map[netip.Addr]bool{}
-		for a := range candidates(cidr, fmt.Sprint("node-", i)) {
+		for a := range candidates(cidr, fmt.Sprint("node-", i), netip.Addr{}) {
 			if len(seen) == 0 {
 				firsts[a] = true
 			}
@@ -51,7 +51,7 @@ func TestClaimAddress(t *testing.T) {
 	cidr := netip.MustParsePrefix("10.80.0.0/16")
 	client := fake.NewClientset()
 	node := testNode("n1")
-	lease, a, err := claimAddress(t.Context(), client, testNamespace, node, cidr)
+	lease, a, err := claimAddress(t.Context(), client, testNamespace, node, cidr, netip.Addr{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,17 +61,20 @@ func TestClaimAddress(t *testing.T) {
 	if owner := lease.OwnerReferences; len(owner) != 1 || owner[0].UID != node.UID || owner[0].Kind != "Node" {
 		t.Errorf("owners %v: want the Node, with which the Lease goes", owner)
 	}
-	if _, again, err := claimAddress(t.Context(), client, testNamespace, node, cidr); err != nil || again != a {
+	if _, again, err := claimAddress(t.Context(), client, testNamespace, node, cidr, netip.Addr{}); err != nil || again != a {
 		t.Errorf("asked again: %s, %v; want %s", again, err, a)
 	}
 	moved := netip.MustParsePrefix("10.90.0.0/16")
-	if _, other, err := claimAddress(t.Context(), client, testNamespace, node, moved); err != nil || !nodeRange(moved).Contains(other) {
+	if _, other, err := claimAddress(t.Context(), client, testNamespace, node, moved, netip.Addr{}); err != nil || !nodeRange(moved).Contains(other) {
 		t.Errorf("of another range: %s, %v", other, err)
 	}
 	reborn := testNode("n1")
 	reborn.UID = "uid-of-another"
-	if _, other, err := claimAddress(t.Context(), client, testNamespace, reborn, cidr); err != nil || other == a {
-		t.Errorf("another Node of the same name: %s, %v; want another address than %s", other, err, a)
+	if _, again, err := claimAddress(t.Context(), client, testNamespace, reborn, cidr, netip.Addr{}); err != nil || again != a {
+		t.Errorf("a Node made anew: %s, %v; want %s", again, err, a)
+	}
+	if _, other, err := claimAddress(t.Context(), client, testNamespace, testNode("n2"), cidr, a); err != nil || other == a {
+		t.Errorf("another node that prefers the address: %s, %v", other, err)
 	}
 }
 
@@ -85,7 +88,7 @@ func TestClaimAddressInConflict(t *testing.T) {
 	for i := range 14 {
 		everyone.Go(func() {
 			name := fmt.Sprint("n", i)
-			_, a, err := claimAddress(t.Context(), client, testNamespace, testNode(name), cidr)
+			_, a, err := claimAddress(t.Context(), client, testNamespace, testNode(name), cidr, netip.Addr{})
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil || holders[a] != "" {
@@ -95,7 +98,7 @@ func TestClaimAddressInConflict(t *testing.T) {
 		})
 	}
 	everyone.Wait()
-	_, _, err := claimAddress(t.Context(), client, testNamespace, testNode("late"), cidr)
+	_, _, err := claimAddress(t.Context(), client, testNamespace, testNode("late"), cidr, netip.Addr{})
 	if err == nil || !strings.Contains(err.Error(), "10.80.0.0/28 are taken") {
 		t.Errorf("node too many: %v", err)
 	}
@@ -106,7 +109,7 @@ func TestClaimAddressTellsWhatFailed(t *testing.T) {
 		client := fake.NewClientset()
 		broken := errors.New("connection refused")
 		client.PrependReactor(verb, "leases", func(k8stesting.Action) (bool, runtime.Object, error) { return true, nil, broken })
-		_, _, err := claimAddress(t.Context(), client, testNamespace, testNode("n1"), netip.MustParsePrefix("10.80.0.0/16"))
+		_, _, err := claimAddress(t.Context(), client, testNamespace, testNode("n1"), netip.MustParsePrefix("10.80.0.0/16"), netip.Addr{})
 		if !errors.Is(err, broken) || !strings.Contains(err.Error(), part) {
 			t.Errorf("%s: %v", verb, err)
 		}

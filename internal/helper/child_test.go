@@ -38,6 +38,7 @@ type order struct {
 	ConfigMap *corev1.ConfigMap
 	Lease     *coordinationv1.Lease
 	NodeMade  *corev1.Node
+	PodMade   *corev1.Pod
 	Usage     bool
 }
 
@@ -108,6 +109,8 @@ func (o order) execute(ctx context.Context, client kubernetes.Interface, tell fu
 		}
 	case o.NodeMade != nil:
 		_, err = client.CoreV1().Nodes().Create(ctx, o.NodeMade, metav1.CreateOptions{})
+	case o.PodMade != nil:
+		_, err = client.CoreV1().Pods(o.PodMade.Namespace).Create(ctx, o.PodMade, metav1.CreateOptions{})
 	case o.Usage:
 		var u unix.Rusage
 		if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {

@@ -126,6 +126,7 @@ func (c *testCluster) start(peer, preshared wgtypes.Key) {
 	node := testNode("n1")
 	node.Spec.PodCIDRs = []string{"10.244.1.0/24"}
 	c.nodeHelper.send(order{NodeMade: node})
+	c.nodeHelper.send(order{PodMade: gatewayPod("b", testGateway())})
 	empty := configMap(c.t, records.StatusName("b"), records.ComponentStatus, "b", testStatus())
 	empty.Data = nil
 	location := gatewayMap(c.t, "b", testGateway())

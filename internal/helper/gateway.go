@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/tools/cache"
@@ -44,6 +45,7 @@ type gatewayLoop struct {
 	statuses  *reporter[records.Status]
 
 	fabric, peering, leases cache.Store
+	location, status        cache.Store     // its own objects
 	wake                    chan<- struct{} // calls for a pass
 }
 
@@ -58,10 +60,9 @@ func (g Gateway) Run(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = kernel.Close() }()
-	m, metrics := newMirror(), newMetrics()
+	m, metrics := newMirror(g.Client), newMetrics()
 	l := &gatewayLoop{Gateway: g, keys: k, health: newHealth(), reconciler: newReconciler(kernel, g.Log, metrics), wake: m.changed}
-	l.locations = newReporter(g.Log, never, l.writeLocation)
-	l.statuses = newReporter(g.Log, sameCondition, l.writeStatus)
+	l.newReporters()
 	l.echoes = newGatewayEchoes(g.Log, metrics, g.PodIP)
 	metrics.registry.MustRegister(newRefused(l.echoes.sockets))
 	defer l.close()
@@ -82,28 +83,32 @@ func (l *gatewayLoop) close() {
 	}
 }
 
-// follow sets up what the gateway reads: the fabric, its peering's record, the nodes' reports.
+// follow sets up what the gateway reads: the fabric, its peering's record, the nodes' reports, and its own two objects,
+// which others may change.
 func (l *gatewayLoop) follow(m *mirror) {
-	one := func(name string) cache.Store {
-		return m.follow(m.factory(l.Client, l.Namespace, byField("metadata.name", name)).Core().V1().ConfigMaps().Informer())
+	one := func(name string, quiet bool) cache.Store {
+		return follow(m, l.Client.CoreV1().ConfigMaps(l.Namespace), &corev1.ConfigMap{}, selected{name: name, quiet: quiet})
 	}
-	l.fabric, l.peering = one(records.FabricName), one(records.PeeringName(l.Peering))
-	l.leases = m.follow(m.factory(l.Client, l.Namespace, byLabel(labels.SelectorFromSet(labels.Set{
-		records.LabelComponent: records.ComponentNode,
-	}))).Coordination().V1().Leases().Informer())
+	l.fabric, l.peering = one(records.FabricName, false), one(records.PeeringName(l.Peering), false)
+	l.location, l.status = one(records.GatewayName(l.Peering), true), one(records.StatusName(l.Peering), true)
+	l.leases = follow(m, l.Client.CoordinationV1().Leases(l.Namespace), &coordinationv1.Lease{}, selected{
+		labels: labels.SelectorFromSet(labels.Set{records.LabelComponent: records.ComponentNode}),
+	})
 }
 
 // step is one pass. The firewall stands before the tunnel does: what needs the tunnel's link is left out of the
 // first pass and made by the one after it.
 func (l *gatewayLoop) step(ctx context.Context) error {
-	v, err := l.view()
-	if err != nil {
-		return err
+	v, damage := l.view()
+	if v == nil {
+		return damage
 	}
-	want, err := v.state()
-	if err != nil {
-		return err
-	}
+	return errors.Join(damage, l.serve(ctx, *v))
+}
+
+// serve brings kernel, tunnel and echoes into the state that a view asks for.
+func (l *gatewayLoop) serve(ctx context.Context, v gatewayView) error {
+	want := v.state()
 	if err := l.pass(want); err != nil {
 		return err
 	}
@@ -171,14 +176,30 @@ func (l *gatewayLoop) forgetHosts(v gatewayView) error {
 	return nil
 }
 
-func (l *gatewayLoop) view() (gatewayView, error) {
-	f, err := single[records.Fabric](l.fabric, l.Namespace, records.FabricName)
-	if err != nil {
-		return gatewayView{}, err
+// view returns what the records ask of the gateway, nil if that is not known. In the place of one that cannot be read, or
+// was deleted, the last good one is taken, as long as this process lives; the error says so.
+func (l *gatewayLoop) view() (*gatewayView, error) {
+	f, errFabric := single[records.Fabric](l.fabric, l.Namespace, records.FabricName)
+	if errFabric == nil && f.Overlay.Kind == "" {
+		errFabric = fmt.Errorf("ConfigMap %s: the overlay's kind is not decided: %w", records.FabricName, errWaiting)
 	}
-	p, err := single[records.Peering](l.peering, l.Namespace, records.PeeringName(l.Peering))
-	if err != nil {
-		return gatewayView{}, err
+	p, errPeering := single[records.Peering](l.peering, l.Namespace, records.PeeringName(l.Peering))
+	l.metrics.faults.Reset()
+	for name, err := range map[string]error{records.FabricName: errFabric, records.PeeringName(l.Peering): errPeering} {
+		if err != nil {
+			l.metrics.faults.WithLabelValues(name).Set(1)
+		}
+	}
+	damage := errors.Join(errFabric, errPeering)
+	last := l.served.Load()
+	if damage != nil && last == nil {
+		return nil, damage
+	}
+	if errFabric != nil {
+		f = last.fabric
+	}
+	if errPeering != nil {
+		p = last.peering
 	}
 	nodes, refused := nodeRecords(l.leases)
 	l.metrics.refused.Set(float64(len(refused)))
@@ -186,15 +207,15 @@ func (l *gatewayLoop) view() (gatewayView, error) {
 		l.Log.Warn("some nodes are not served", "error", errors.Join(refused...))
 	}
 	sortNodes(nodes)
-	return gatewayView{fabric: f, peering: p, nodes: nodes, pod: l.PodIP}, nil
+	return &gatewayView{fabric: f, peering: p, nodes: nodes, pod: l.PodIP}, damage
 }
 
 // single returns the record of one ConfigMap.
 func single[T records.Document](s cache.Store, namespace, name string) (T, error) {
-	obj, ok, err := s.GetByKey(cache.NewObjectName(namespace, name).String())
-	if err != nil || !ok {
+	cm := named[*corev1.ConfigMap](s, namespace, name)
+	if cm == nil {
 		var none T
-		return none, errors.Join(fmt.Errorf("ConfigMap %s: %w", name, errWaiting), err)
+		return none, fmt.Errorf("ConfigMap %s: %w", name, errWaiting)
 	}
-	return recordOf[T](obj.(*corev1.ConfigMap))
+	return recordOf[T](cm)
 }

@@ -30,10 +30,7 @@ type gatewayView struct {
 }
 
 // state returns what the kernel in the gateway's namespace is to hold.
-func (v gatewayView) state() (netops.State, error) {
-	if v.fabric.Overlay.Kind == "" {
-		return netops.State{}, fmt.Errorf("fabric: the overlay's kind is not decided")
-	}
+func (v gatewayView) state() netops.State {
 	p := v.peering
 	c := netops.GatewayConfig{
 		Overlay:      overlayConfig(v.fabric),
@@ -65,7 +62,7 @@ func (v gatewayView) state() (netops.State, error) {
 			Pods: within(localPods{cidrs: n.PodCIDRs, stray: n.Pods}.prefixes(), v.fabric.PodCIDRs),
 		})
 	}
-	return netops.GatewayState(c), nil
+	return netops.GatewayState(c)
 }
 
 // exposed are the hosts that the peer may reach. One that has come to be inside the cluster's own ranges, or that

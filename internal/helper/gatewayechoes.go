@@ -329,7 +329,7 @@ func (g *gatewayEchoes) describe(s *records.Status, v gatewayView) {
 		s.Nodes = append(s.Nodes, records.NodeStatus{
 			Name: n.Name, LastEcho: stamp(p.echo), LastProof: stamp(p.proof),
 			RTT: records.Duration(p.rtt), ProofRTT: records.Duration(p.proofRTT),
-			Path: pathRecord(p.path), Drift: n.Drift,
+			Path: pathRecord(p.path), Drift: n.Drift, Refused: n.Refused[v.peering.Name],
 		})
 	}
 }

@@ -3,8 +3,8 @@
 // Package helper is the in-cluster mode of the binary: a loop on each node and one in each gateway that keep the
 // kernel in the state that the records ask for, answer and send echoes, and report what they see.
 //
-// The kernel outlives the helper: nothing is undone when a helper ends. A record that cannot be read stops
-// changes, not traffic: the kernel stays as it is, and the helper is not ready.
+// The kernel outlives the helper: nothing is undone when a helper ends. A record that cannot be read concerns its own
+// peering alone: what it said last goes on, and the helper serves all others as ever.
 package helper
 
 import (
@@ -24,6 +24,7 @@ import (
 // Env is what every helper is given.
 type Env struct {
 	Client    kubernetes.Interface
+	Dialer    *Dialer // of the client; nil: where the API server is, is not known
 	Namespace string
 	Log       *slog.Logger
 	// HealthAddress is where probes and metrics are served, such as "127.0.0.1:6093".

@@ -12,6 +12,7 @@ type metrics struct {
 	drift    *prometheus.CounterVec
 	ignored  *prometheus.CounterVec
 	refused  prometheus.Gauge
+	faults   *prometheus.GaugeVec
 }
 
 func newMetrics() *metrics {
@@ -33,11 +34,15 @@ func newMetrics() *metrics {
 			Name: "liqonet_peer_values_ignored_total",
 			Help: "Values in messages of the peer that were refused, by reason.",
 		}, []string{"reason"}),
+		faults: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "liqonet_records_refused",
+			Help: "Records that this helper does not take as they are, by ConfigMap: damaged, or with what it must not do.",
+		}, []string{"object"}),
 		refused: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "liqonet_node_reports_refused",
 			Help: "Reports of nodes that a gateway refuses now: damaged, or of another node than the one that holds the Lease.",
 		}),
 	}
-	m.registry.MustRegister(m.passes, m.changes, m.drift, m.ignored, m.refused)
+	m.registry.MustRegister(m.passes, m.changes, m.drift, m.ignored, m.refused, m.faults)
 	return m
 }

@@ -4,21 +4,18 @@ package helper
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net/netip"
-	"reflect"
 	"runtime"
 	"slices"
-	"sync/atomic"
+	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
 	"liqonet.io/liqonet/internal/records"
@@ -40,28 +37,14 @@ type nodeLoop struct {
 	probes     *nodeProbes
 	reports    *reporter[nodeReport]
 
-	configMaps, nodes, pods cache.Store
+	fabric, ipam, configMaps, nodes, pods, gateways, leases, apiServers cache.Store
 
-	// internal is the node's own address; the zero value: none is claimed yet.
-	internal netip.Addr
-	lease    string
-	recalled bool        // the Leases were searched for that of an earlier process
-	lost     atomic.Bool // the Lease is gone from the API server
-	wake     chan struct{}
-	older    olderFlows
-	doubted  []string // what gateways said of themselves and was not believed, as it was logged
-}
-
-// nodeReport is what is written to a Lease.
-type nodeReport struct {
-	lease string
-	node  records.Node
-}
-
-// sameButDrift reports whether two reports differ in what other hands did to the kernel at most: that can wait.
-func sameButDrift(a, b nodeReport) bool {
-	a.node.Drift, b.node.Drift = records.Drift{}, records.Drift{}
-	return reflect.DeepEqual(a, b)
+	memory *memory
+	faults []string    // as they were logged last
+	aging  *time.Timer // wakes the loop when a gateway is not used any more; nil: none was about to
+	claims claims
+	wake   chan struct{}
+	older  olderFlows
 }
 
 // Run keeps the node's kernel as the records ask until ctx ends. The process runs Go code on one thread at a time: there
@@ -77,16 +60,16 @@ func (n Node) Run(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = kernel.Close() }()
-	m, metrics := newMirror(), newMetrics()
+	m, metrics := newMirror(n.Client), newMetrics()
 	l := &nodeLoop{
-		Node: n, kernelHas: kernelHas, wake: make(chan struct{}, 1),
+		Node: n, kernelHas: kernelHas, wake: m.changed, memory: newMemory(),
 		reconciler: newReconciler(kernel, n.Log, metrics), older: olderFlows{kernel: kernel},
 	}
 	l.reports = newReporter(n.Log, sameButDrift, l.write)
+	l.reports.kept = l.leaseSays
 	l.probes = newNodeProbes(n.Log)
 	metrics.registry.MustRegister(newRefused(l.probes.sockets))
 	defer l.probes.close()
-	m.changed = l.wake
 	l.follow(m)
 	return service{
 		Env: n.Env, health: newHealth(), mirror: m, metrics: metrics, kernel: kernel, step: l.step,
@@ -94,16 +77,32 @@ func (n Node) Run(ctx context.Context) error {
 	}.run(ctx)
 }
 
-// follow sets up what the node reads: its cluster's records, itself and the pods that run on it.
+// follow sets up what the node reads. What a ConfigMap is follows from its name: the selector by label only spares
+// nodes the gateways' reports, which change every ten seconds.
 func (l *nodeLoop) follow(m *mirror) {
-	wanted, err := labels.NewRequirement(records.LabelComponent, selection.In,
-		[]string{records.ComponentFabric, records.ComponentPeering, records.ComponentGateway})
+	reports, err := labels.NewRequirement(records.LabelComponent, selection.NotIn,
+		[]string{records.ComponentStatus, records.ComponentFabric, records.ComponentIPAM, records.ComponentTranslation})
 	if err != nil {
 		panic(err) // a constant
 	}
-	l.configMaps = m.follow(m.factory(l.Client, l.Namespace, byLabel(labels.NewSelector().Add(*wanted))).Core().V1().ConfigMaps().Informer())
-	l.nodes = m.follow(m.factory(l.Client, "", byField("metadata.name", l.Name)).Core().V1().Nodes().Informer())
-	l.pods = m.follow(m.factory(l.Client, "", byField("spec.nodeName", l.Name)).Core().V1().Pods().Informer())
+	gateways := labels.SelectorFromSet(labels.Set{records.LabelComponent: records.ComponentGateway})
+	own := labels.SelectorFromSet(labels.Set{records.LabelNode: nodeLabel(l.Name)})
+	core := l.Client.CoreV1()
+	maps := core.ConfigMaps(l.Namespace)
+	l.fabric = follow(m, maps, &corev1.ConfigMap{}, selected{name: records.FabricName})
+	l.ipam = follow(m, maps, &corev1.ConfigMap{}, selected{name: records.IPAMName})
+	l.configMaps = follow(m, maps, &corev1.ConfigMap{}, selected{labels: labels.NewSelector().Add(*reports), concerns: concernsNodes})
+	l.nodes = follow(m, core.Nodes(), &corev1.Node{}, selected{name: l.Name})
+	l.pods = follow(m, core.Pods(""), &corev1.Pod{}, selected{field: fields.OneTermEqualSelector("spec.nodeName", l.Name)})
+	l.gateways = follow(m, core.Pods(l.Namespace), &corev1.Pod{}, selected{labels: gateways})
+	l.leases = follow(m, l.Client.CoordinationV1().Leases(l.Namespace), &coordinationv1.Lease{}, selected{labels: own})
+	l.apiServers = follow(m, l.Client.DiscoveryV1().EndpointSlices(corev1.NamespaceDefault), &discoveryv1.EndpointSlice{}, selected{name: apiServerSlice})
+}
+
+// concernsNodes reports whether nodes follow the ConfigMap of that name: a peering's record, or where its gateway is.
+func concernsNodes(name string) bool {
+	id, _ := records.IdentityOf(name)
+	return id.Component == records.ComponentPeering || id.Component == records.ComponentGateway
 }
 
 // step is one pass: records to kernel, then what the kernel holds to the report.
@@ -115,23 +114,13 @@ func (l *nodeLoop) step(ctx context.Context) error {
 	if err := l.claim(ctx, view); err != nil {
 		return err
 	}
-	want, err := view.state(l.internal)
+	err = l.apply(view)
 	if err != nil {
-		return errors.Join(err, l.report(view, nil, false))
-	}
-	if err := l.older.begin(); err != nil {
-		return err
-	}
-	err = l.pass(want)
-	if err == nil {
-		err = l.kernel.LiftBootGuard() // the guard stands
-	}
-	if err != nil {
-		return errors.Join(err, l.report(view, nil, false))
+		return errors.Join(err, l.report(view, nil))
 	}
 	// Before connections are forgotten: probes of a peering that is gone are connections, too.
 	// A path that cannot be probed concerns its own peering; the others are not held up.
-	probing := l.probes.follow(view, l.internal)
+	probing := l.probes.follow(view, l.claims.internal)
 	if err := l.older.forget(view.ranges()); err != nil {
 		return errors.Join(probing, err)
 	}
@@ -139,159 +128,85 @@ func (l *nodeLoop) step(ctx context.Context) error {
 	for _, p := range view.peerings {
 		applied = append(applied, p.Name)
 	}
-	return errors.Join(probing, l.report(view, applied, view.fabric == nil))
+	return errors.Join(probing, l.report(view, applied))
+}
+
+// errBlind says that a node cannot serve its peerings, and what it does then.
+var errBlind = errors.New("no fabric can be read: paths stay as they are, and where there are none, the peers' ranges are held back")
+
+// apply brings the kernel into the state that a view asks for.
+func (l *nodeLoop) apply(view nodeView) error {
+	if view.blind {
+		if serves, err := l.serves(); err != nil || serves {
+			return errors.Join(errBlind, err)
+		}
+	}
+	if err := l.older.begin(); err != nil {
+		return err
+	}
+	if err := l.pass(view.state(l.claims.internal)); err != nil {
+		return err
+	}
+	err := l.kernel.LiftBootGuard() // the guard stands
+	if view.blind {
+		err = errors.Join(errBlind, err)
+	}
+	return err
+}
+
+// serves reports whether the kernel has paths to peers, which an earlier process made.
+func (l *nodeLoop) serves() (bool, error) {
+	have, err := l.kernel.Observe()
+	if err != nil {
+		return false, fmt.Errorf("observe kernel: %w", err)
+	}
+	return slices.ContainsFunc(have.Routes, func(r netops.Route) bool {
+		return r.Table == netops.RoutingTable && r.Type == netops.Unicast
+	}), nil
 }
 
 func (l *nodeLoop) view() (nodeView, error) {
-	v, err := view(listed[*corev1.ConfigMap](l.configMaps))
-	if err != nil {
-		return v, err
-	}
 	node, err := l.self()
 	if err != nil {
-		return v, err
+		return nodeView{}, err
 	}
-	pods := listed[*corev1.Pod](l.pods)
-	v.pods = podsOf(node, pods)
-	doubted := v.doubt(l.Namespace, pods)
-	if !slices.Equal(doubted, l.doubted) {
-		for _, what := range doubted {
-			l.Log.Warn("gateway is not believed, and its traffic held back", "cause", what)
-		}
-		l.doubted = doubted
+	v, faults := l.memory.view(nodeObjects{
+		namespace: l.Namespace,
+		fabric:    named[*corev1.ConfigMap](l.fabric, l.Namespace, records.FabricName),
+		ipam:      named[*corev1.ConfigMap](l.ipam, l.Namespace, records.IPAMName),
+		maps:      listed[*corev1.ConfigMap](l.configMaps),
+		node:      node, pods: listed[*corev1.Pod](l.pods), gateways: listed[*corev1.Pod](l.gateways),
+		apiServers: l.servers(named[*discoveryv1.EndpointSlice](l.apiServers, corev1.NamespaceDefault, apiServerSlice)),
+	}, time.Now())
+	l.tell(faults)
+	if l.aging != nil {
+		l.aging.Stop()
+	}
+	if v.aging > 0 {
+		l.aging = time.AfterFunc(v.aging, func() { notify(l.wake) })
 	}
 	return v, nil
 }
 
+// tell logs faults that are new, and counts them all.
+func (l *nodeLoop) tell(faults []fault) {
+	texts := make([]string, len(faults))
+	l.metrics.faults.Reset()
+	for i, f := range faults {
+		texts[i] = f.err.Error()
+		l.metrics.faults.WithLabelValues(f.object).Set(1)
+	}
+	if !slices.Equal(texts, l.faults) {
+		for _, text := range texts {
+			l.Log.Warn("record is not taken as it is; what was taken before stays", "cause", text)
+		}
+		l.faults = texts
+	}
+}
+
 func (l *nodeLoop) self() (*corev1.Node, error) {
-	obj, ok, err := l.nodes.GetByKey(l.Name)
-	if err != nil || !ok {
-		return nil, errors.Join(fmt.Errorf("node %q: no such Node", l.Name), err)
+	if node := named[*corev1.Node](l.nodes, "", l.Name); node != nil {
+		return node, nil
 	}
-	return obj.(*corev1.Node), nil
-}
-
-// claim makes sure that the node has an internal address of the fabric's range.
-func (l *nodeLoop) claim(ctx context.Context, v nodeView) error {
-	if v.fabric == nil {
-		return l.recall(ctx)
-	}
-	lost := l.lost.Swap(false)
-	if !lost && l.internal.IsValid() && nodeRange(v.fabric.InternalCIDR).Contains(l.internal) {
-		return nil
-	}
-	node, err := l.self()
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
-	defer cancel()
-	lease, a, err := claimAddress(ctx, l.Client, l.Namespace, node, v.fabric.InternalCIDR)
-	if err != nil {
-		return err
-	}
-	l.internal, l.lease = a, lease.Name
-	l.Log.Info("internal address", "address", a)
-	return nil
-}
-
-// recall finds the Lease that an earlier process of this node reported to, where there is no fabric any more: who
-// deleted it waits for the report that the node is clean.
-func (l *nodeLoop) recall(ctx context.Context) error {
-	if l.lease != "" || l.recalled {
-		return nil
-	}
-	node, err := l.self()
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
-	defer cancel()
-	own, err := ownLeases(ctx, l.Client, l.Namespace, node)
-	if err != nil {
-		return err
-	}
-	for _, lease := range own {
-		if a, err := records.LeaseAddress(lease.Name); err == nil {
-			l.internal, l.lease = a, lease.Name
-		}
-	}
-	l.recalled = true
-	return nil
-}
-
-// report hands the node's record to its writer.
-func (l *nodeLoop) report(v nodeView, applied []string, clean bool) error {
-	if l.lease == "" {
-		return nil
-	}
-	r := records.Node{
-		Version: records.SchemaVersion, Name: l.Name, Internal: l.internal, Kernel: l.kernelHas,
-		PodCIDRs: v.pods.cidrs, Pods: v.pods.stray, Peerings: applied, Clean: clean, Drift: l.drift.record(),
-	}
-	var err error
-	if r.ForwardDrops, err = l.forwardDrops(); err != nil {
-		return err
-	}
-	err = l.measure(v, &r)
-	l.reports.set(nodeReport{lease: l.lease, node: r})
-	return err
-}
-
-// anywhere is an address of which only the default route matters (TEST-NET-1, RFC 5737).
-var anywhere = netip.AddrFrom4([4]byte{192, 0, 2, 1})
-
-// measure asks the routing table how packets leave for gateways, pods and the world. The overlay's packets
-// bear those addresses and must fit those links.
-func (l *nodeLoop) measure(v nodeView, r *records.Node) error {
-	smallest := func(mtu int) {
-		if mtu > 0 && (r.MTU == 0 || mtu < r.MTU) {
-			r.MTU = mtu
-		}
-	}
-	if p, err := netops.PathTo(anywhere); err == nil {
-		smallest(p.MTU)
-	}
-	var errs []error
-	if v.fabric != nil {
-		// Also to pods of other nodes, which the network plugin may carry in a tunnel of its own.
-		mtu, err := l.routeSizes.smallest(v.fabric.PodCIDRs, l.kernel.SmallestMTU)
-		errs = append(errs, err)
-		smallest(mtu)
-	}
-	for _, p := range v.peerings {
-		g, ok := v.gateways[p.Name]
-		if !ok {
-			continue
-		}
-		path, err := netops.PathTo(g.PodIP)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("path to gateway %q: %w", p.Name, err))
-			continue
-		}
-		smallest(path.MTU)
-		if r.OverlaySources == nil {
-			r.OverlaySources = map[string]netip.Addr{}
-		}
-		r.OverlaySources[p.Name] = path.Source
-	}
-	return errors.Join(errs...)
-}
-
-// write puts a report into the annotation of the Lease that holds the node's address.
-func (l *nodeLoop) write(ctx context.Context, r nodeReport) error {
-	text, err := records.Encode(r.node)
-	if err != nil {
-		return err
-	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{records.AnnotationNode: text}}})
-	if err != nil {
-		return err
-	}
-	_, err = l.Client.CoordinationV1().Leases(l.Namespace).Patch(ctx, r.lease, types.MergePatchType, patch, metav1.PatchOptions{})
-	if apierrors.IsNotFound(err) {
-		l.lost.Store(true)
-		notify(l.wake)
-	}
-	return err
+	return nil, fmt.Errorf("node %q: no such Node", l.Name)
 }

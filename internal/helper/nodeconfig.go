@@ -3,11 +3,9 @@
 package helper
 
 import (
-	"errors"
-	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -18,12 +16,20 @@ import (
 // overlayOverhead is what the overlay adds to an inner packet: IP 20, UDP 8, VXLAN or Geneve 8, Ethernet 14.
 const overlayOverhead = 50
 
-// nodeView is all that a node helper knows of its cluster: the records, and the pods of its own node.
+// nodeView is all that a node helper knows of its cluster: the records that it takes, and the pods of its own node.
 type nodeView struct {
-	fabric   *records.Fabric // nil: none, which means that nothing of ours is wanted
-	peerings []records.Peering
-	gateways map[string]records.Gateway // by peering; one that has not begun is missing
+	fabric   *records.Fabric            // nil: none, so that no peering is served
+	peerings []records.Peering          // that are served; sorted by name
+	gateways map[string]records.Gateway // by peering; one that has not begun, or is gone, is missing
 	pods     localPods
+	// heldBack are ranges of peers that are guarded and no more; guarded, whose they are where all of a peering's are.
+	heldBack []netip.Prefix
+	guarded  []string
+	refused  map[string]string // by peering: why it is not served as its record says
+
+	blind bool          // there are peerings, and no fabric that can be taken
+	aging time.Duration // until the next gateway is not used any more; 0: none is about to
+	taken *apart        // what the peerings have of their own
 }
 
 // localPods are the addresses of a node's pods: ranges, and addresses outside them.
@@ -73,19 +79,17 @@ func podsOf(node *corev1.Node, pods []*corev1.Pod) localPods {
 	return p
 }
 
-// state returns what the node's kernel is to hold. Without a peering that is nothing.
-func (v nodeView) state(internal netip.Addr) (netops.State, error) {
+// state returns what the node's kernel is to hold. Where no peering is served that is the guard of what is held back.
+func (v nodeView) state(internal netip.Addr) netops.State {
 	if v.fabric == nil || len(v.peerings) == 0 {
-		return netops.State{}, nil
-	}
-	if v.fabric.Overlay.Kind == "" {
-		return netops.State{}, errors.New("fabric: the overlay's kind is not decided, yet there are peerings")
+		return netops.GuardState(v.heldBack)
 	}
 	c := netops.NodeConfig{
 		Overlay:      overlayConfig(*v.fabric),
 		Internal:     internal,
 		InternalCIDR: v.fabric.InternalCIDR,
 		Pods:         v.pods.prefixes(),
+		HeldBack:     v.heldBack,
 		PassForward:  v.fabric.AllowForward,
 	}
 	for _, p := range v.peerings {
@@ -95,15 +99,16 @@ func (v nodeView) state(internal netip.Addr) (netops.State, error) {
 		}
 		c.Peers = append(c.Peers, peer)
 	}
-	return netops.NodeState(c), nil
+	return netops.NodeState(c)
 }
 
-// ranges are those whose addresses the state leads to: of peers, and inside the overlay.
+// ranges are those whose addresses the state leads to, or holds back: of peers, and inside the overlay.
 func (v nodeView) ranges() []netip.Prefix {
+	all := slices.Clone(v.heldBack)
 	if v.fabric == nil || len(v.peerings) == 0 {
-		return nil
+		return all
 	}
-	all := []netip.Prefix{v.fabric.InternalCIDR}
+	all = append(all, v.fabric.InternalCIDR)
 	for _, p := range v.peerings {
 		all = append(append(all, p.Seen()...), netip.PrefixFrom(p.GatewayAddress, p.GatewayAddress.BitLen()))
 	}
@@ -127,37 +132,4 @@ func endpoints(heard netip.Addr, recorded []string) []netip.Addr {
 		}
 	}
 	return all
-}
-
-// view decodes what a node follows. A document that cannot be read is an error: what it asked for must stay.
-func view(maps []*corev1.ConfigMap) (nodeView, error) {
-	v := nodeView{gateways: map[string]records.Gateway{}}
-	var errs []error
-	for _, cm := range maps {
-		if cm.Data[records.DataKey] == "" {
-			continue // made by the CLI for a gateway that has not written yet
-		}
-		var err error
-		switch cm.Labels[records.LabelComponent] {
-		case records.ComponentFabric:
-			var f records.Fabric
-			f, err = recordOf[records.Fabric](cm)
-			v.fabric = &f
-		case records.ComponentPeering:
-			var p records.Peering
-			p, err = recordOf[records.Peering](cm)
-			v.peerings = append(v.peerings, p)
-		case records.ComponentGateway:
-			var g records.Gateway
-			g, err = recordOf[records.Gateway](cm)
-			if peering := cm.Labels[records.LabelPeering]; err == nil {
-				v.gateways[peering] = g
-			}
-		}
-		if err != nil {
-			errs = append(errs, fmt.Errorf("%w; the kernel is left as it is", err))
-		}
-	}
-	slices.SortFunc(v.peerings, func(a, b records.Peering) int { return strings.Compare(a.Name, b.Name) })
-	return v, errors.Join(errs...)
 }

@@ -5,7 +5,6 @@ package helper
 import (
 	"net/netip"
 	"slices"
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -55,25 +54,6 @@ func TestPodsOf(t *testing.T) {
 	}
 }
 
-func TestView(t *testing.T) {
-	other := testPeering()
-	other.Name = "aa"
-	empty := gatewayMap(t, "aa", testGateway())
-	empty.Data = nil
-	v, err := view([]*corev1.ConfigMap{
-		gatewayMap(t, "b", testGateway()), empty, peeringMap(t, testPeering()), peeringMap(t, other), fabricMap(t, testFabric()),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if v.fabric == nil || v.fabric.Name != "a" || len(v.peerings) != 2 || v.peerings[0].Name != "aa" || v.peerings[1].Name != "b" {
-		t.Errorf("fabric %v, peerings %v: want the fabric, and peerings sorted by name", v.fabric, v.peerings)
-	}
-	if g, ok := v.gateways["b"]; len(v.gateways) != 1 || !ok || g.Pod != "gateway-b-x" {
-		t.Errorf("gateways %v: want that of b; that of aa has not written yet", v.gateways)
-	}
-}
-
 // TestRanges: what a state leads to is what connections are forgotten of when it comes or goes.
 func TestRanges(t *testing.T) {
 	f, p := testFabric(), testPeering()
@@ -82,26 +62,13 @@ func TestRanges(t *testing.T) {
 	if got := v.ranges(); !slices.Equal(got, want) || len(got) < 4 {
 		t.Errorf("ranges %v, want %v", got, want)
 	}
-	v.peerings = nil
-	if got := v.ranges(); got != nil {
+	v.peerings, v.heldBack = nil, p.Seen()
+	if got := v.ranges(); !slices.Equal(got, p.Seen()) {
+		t.Errorf("ranges %v where they are held back", got)
+	}
+	v.heldBack = nil
+	if got := v.ranges(); len(got) > 0 {
 		t.Errorf("ranges %v without a peering", got)
-	}
-}
-
-// TestViewOfDamagedRecords: a record that cannot be read is an error, whatever the others say.
-func TestViewOfDamagedRecords(t *testing.T) {
-	damaged := fabricMap(t, testFabric())
-	damaged.Data[records.DataKey] = "version: 1\nclusterID: [\n"
-	newer := peeringMap(t, testPeering())
-	newer.Data[records.DataKey] = strings.Replace(newer.Data[records.DataKey], "version: 1", "version: 99", 1)
-	_, err := view([]*corev1.ConfigMap{damaged, newer, gatewayMap(t, "b", testGateway())})
-	if err == nil {
-		t.Fatal("no error")
-	}
-	for _, part := range []string{"read ConfigMap fabric", "read ConfigMap peering-b: schema version 99", "left as it is"} {
-		if !strings.Contains(err.Error(), part) {
-			t.Errorf("error %q does not say %q", err, part)
-		}
 	}
 }
 
@@ -123,15 +90,14 @@ func TestNodeState(t *testing.T) {
 	}
 	expect := func(name string, v nodeView, want netops.State) {
 		t.Helper()
-		got, err := v.state(internal)
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-		if diff := netops.Diff(got, want); !diff.Empty() {
+		if diff := netops.Diff(v.state(internal), want); !diff.Empty() {
 			t.Errorf("%s: from what is to what should be:\n%s", name, diff)
 		}
 	}
+	held := prefixes("10.12.0.0/16")
 	expect("no fabric", nodeView{peerings: full.peerings}, netops.State{})
+	expect("no fabric, and something held back", nodeView{heldBack: held}, netops.GuardState(held))
+	expect("no peering that is served", nodeView{fabric: &fabric, heldBack: held}, netops.GuardState(held))
 	expect("no peering", nodeView{fabric: &fabric}, netops.State{})
 	expect("endpoint of the record", full, netops.NodeState(config))
 
@@ -145,10 +111,8 @@ func TestNodeState(t *testing.T) {
 	config.Peers[0].Pod = netip.Addr{}
 	expect("gateway not running", full, netops.NodeState(config))
 
-	fabric.Overlay.Kind = ""
-	if _, err := full.state(internal); err == nil {
-		t.Error("a peering without an overlay's kind is no error")
-	}
+	full.heldBack, config.HeldBack = held, held
+	expect("another peering held back", full, netops.NodeState(config))
 }
 
 func TestEndpoints(t *testing.T) {

@@ -8,12 +8,18 @@ import (
 	"reflect"
 	"sync"
 	"time"
+
+	"golang.org/x/time/rate"
 )
 
 // reporter writes the latest of a stream of values somewhere, off the loop: a slow or absent API server delays
 // reports and nothing else. A value that equals the one written last is not written.
 type reporter[T any] struct {
-	write func(context.Context, T) error
+	write func(context.Context, T) (text string, err error)
+	// kept reports whether what was written last, as that text, is still there; nil: nobody looks.
+	kept func(written T, text string) bool
+	// news bounds how often values are written that are worth telling at once; nil: nothing does.
+	news *rate.Limiter
 	// minor reports whether a value differs from the one written last in nothing that is worth telling at once;
 	// such a value waits until reportEvery has passed.
 	minor func(written, v T) bool
@@ -30,9 +36,12 @@ const (
 	writePause   = 100 * time.Millisecond // between two writes, so that a burst is one or two
 	writeRetry   = time.Second
 	reportEvery  = 10 * time.Second // the least time between two writes that tell of counters only
+	// restoreAfter is how long after a write something else in its place counts as others' doing: before, the API server
+	// may not have shown the write yet. It bounds, too, how often two that write one object do so.
+	restoreAfter = 2 * time.Second
 )
 
-func newReporter[T any](log *slog.Logger, minor func(written, v T) bool, write func(context.Context, T) error) *reporter[T] {
+func newReporter[T any](log *slog.Logger, minor func(written, v T) bool, write func(context.Context, T) (string, error)) *reporter[T] {
 	return &reporter[T]{write: write, minor: minor, log: log, wake: make(chan struct{}, 1)}
 }
 
@@ -49,8 +58,7 @@ func (r *reporter[T]) set(v T) {
 
 // run writes until ctx ends.
 func (r *reporter[T]) run(ctx context.Context) {
-	var written T
-	var at time.Time // of the last write; the zero value: none
+	var last writing[T]
 	pause, later := time.NewTimer(0), time.NewTimer(reportEvery)
 	defer pause.Stop()
 	defer later.Stop()
@@ -70,17 +78,16 @@ func (r *reporter[T]) run(ctx context.Context) {
 		r.mu.Lock()
 		v := r.latest
 		r.mu.Unlock()
-		if !at.IsZero() && reflect.DeepEqual(written, v) {
-			pause.Reset(0)
-			continue
-		}
-		if rest := reportEvery - time.Since(at); rest > 0 && r.minor(written, v) {
-			later.Reset(rest)
+		rest, due := r.due(last, v)
+		if !due || rest > 0 {
+			if due {
+				later.Reset(rest)
+			}
 			pause.Reset(0)
 			continue
 		}
 		write, cancel := context.WithTimeout(ctx, writeTimeout)
-		err := r.write(write, v)
+		text, err := r.write(write, v)
 		cancel()
 		if err != nil {
 			r.log.Warn("report not written; it will be tried again", "error", err)
@@ -88,7 +95,44 @@ func (r *reporter[T]) run(ctx context.Context) {
 			pause.Reset(writeRetry)
 			continue
 		}
-		written, at = v, time.Now()
+		if r.news != nil {
+			r.news.Allow() // it was: what is written counts, what is tried does not
+		}
+		last = writing[T]{v, text, time.Now()}
 		pause.Reset(writePause)
 	}
+}
+
+// writing is a value that was written. The zero value: none was.
+type writing[T any] struct {
+	value T
+	text  string
+	at    time.Time
+}
+
+// due reports whether a value is to be written, and after how long.
+func (r *reporter[T]) due(last writing[T], v T) (rest time.Duration, due bool) {
+	since := time.Since(last.at)
+	switch same := reflect.DeepEqual(last.value, v); {
+	case last.at.IsZero():
+	case r.kept != nil && since >= restoreAfter && !r.kept(last.value, last.text):
+		return 0, true
+	case same && r.kept == nil:
+		return 0, false
+	case same:
+		return restoreAfter - since, since < restoreAfter // to look whether it is still there
+	case r.minor(last.value, v) && since < reportEvery:
+		if r.kept != nil && since < restoreAfter {
+			return restoreAfter - since, true
+		}
+		return reportEvery - since, true
+	case r.minor(last.value, v):
+		return 0, true
+	}
+	if r.news != nil {
+		if missing := 1 - r.news.Tokens(); missing > 0 {
+			rest = time.Duration(missing / float64(r.news.Limit()) * float64(time.Second))
+		}
+	}
+	return rest, true
 }

@@ -27,17 +27,17 @@ type writer struct {
 	latency time.Duration // of a write
 }
 
-func (w *writer) write(ctx context.Context, v report) error {
+func (w *writer) write(ctx context.Context, v report) (string, error) {
 	if w.refuse != nil {
-		return w.refuse
+		return "", w.refuse
 	}
 	select {
 	case <-time.After(w.latency):
 	case <-ctx.Done():
-		return ctx.Err()
+		return "", ctx.Err()
 	}
 	w.values, w.at = append(w.values, v), append(w.at, time.Since(w.begin))
-	return nil
+	return v.text, nil
 }
 
 // testReporter runs a test with a reporter, in virtual time.

@@ -10,8 +10,11 @@ import (
 	"reflect"
 	"time"
 
+	"golang.org/x/time/rate"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
 
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/netops/tunnel"
@@ -112,29 +115,61 @@ func condition(s records.Status) []string {
 		c = append(c, e.Host.String(), e.Address.String())
 	}
 	for _, n := range s.Nodes {
-		c = append(c, fmt.Sprint(n.Name, fresh(n.LastEcho, freshNodeEcho), fresh(n.LastProof, freshProof), n.Path))
+		c = append(c, fmt.Sprint(n.Name, fresh(n.LastEcho, freshNodeEcho), fresh(n.LastProof, freshProof), n.Path, n.Refused))
 	}
 	return c
 }
 
-func (l *gatewayLoop) writeLocation(ctx context.Context, g records.Gateway) error {
-	return l.writeRecord(ctx, records.GatewayName(l.Peering), g)
+// How often a gateway writes what its peer can change at will: the peer names nodes, roams, and answers or does not. All
+// nodes follow where a gateway is, so that each write of that has all of them make a pass; nobody but the gateway's own
+// user follows a status.
+var (
+	locationRate = rate.Every(10 * time.Second)
+	statusRate   = rate.Every(2 * time.Second)
+)
+
+// newsBurst is how many may be written at once before those rates hold: as many as a peering has to tell that begins.
+const newsBurst = 10
+
+// newReporters sets up the writers of the gateway's records.
+func (l *gatewayLoop) newReporters() {
+	l.locations = newReporter(l.Log, never, func(ctx context.Context, g records.Gateway) (string, error) {
+		return l.writeRecord(ctx, records.GatewayName(l.Peering), g)
+	})
+	l.statuses = newReporter(l.Log, sameCondition, func(ctx context.Context, s records.Status) (string, error) {
+		return l.writeRecord(ctx, records.StatusName(l.Peering), s)
+	})
+	l.locations.news, l.statuses.news = rate.NewLimiter(locationRate, newsBurst), rate.NewLimiter(statusRate, newsBurst)
+	l.locations.kept = func(_ records.Gateway, text string) bool {
+		return l.stands(l.location, records.GatewayName(l.Peering), text)
+	}
+	l.statuses.kept = func(_ records.Status, text string) bool {
+		return l.stands(l.status, records.StatusName(l.Peering), text)
+	}
 }
 
-func (l *gatewayLoop) writeStatus(ctx context.Context, s records.Status) error {
-	return l.writeRecord(ctx, records.StatusName(l.Peering), s)
+// stands reports whether one of the gateway's own ConfigMaps is as the gateway wrote it. One that was deleted counts as
+// such: only the CLI can make it again.
+func (l *gatewayLoop) stands(s cache.Store, name, text string) bool {
+	cm := named[*corev1.ConfigMap](s, l.Namespace, name)
+	id, _ := records.IdentityOf(name)
+	return cm == nil || cm.Data[records.DataKey] == text && id.CheckLabels(cm.Labels) == nil
 }
 
-// writeRecord puts a record into a ConfigMap that the CLI has made: a gateway may change it, not create it.
-func (l *gatewayLoop) writeRecord(ctx context.Context, name string, r records.Document) error {
+// writeRecord puts a record into a ConfigMap that the CLI has made: a gateway may change it, not create it. Labels that
+// others have changed come back.
+func (l *gatewayLoop) writeRecord(ctx context.Context, name string, r records.Document) (string, error) {
 	text, err := records.Encode(r)
 	if err != nil {
-		return err
+		return "", err
 	}
-	patch, err := json.Marshal(map[string]any{"data": map[string]string{records.DataKey: text}})
+	id, _ := records.IdentityOf(name)
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"labels": id.Labels()}, "data": map[string]string{records.DataKey: text},
+	})
 	if err != nil {
-		return err
+		return "", err
 	}
 	_, err = l.Client.CoreV1().ConfigMaps(l.Namespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
-	return err
+	return text, err
 }

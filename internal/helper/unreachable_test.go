@@ -25,12 +25,14 @@ func TestUnreachableGateway(t *testing.T) {
 	lost.Name, lost.OverlayID, lost.GatewayAddress = "a", 8, netip.MustParseAddr("10.80.128.2")
 	lost.Peer.ClusterID, lost.Peer.Name = "id-c", "c"
 	lost.Peer.PodCIDRs, lost.Peer.ExternalCIDR = []records.Mapping{mapping("10.244.0.0/16", "10.12.0.0/16")}, mapping("10.70.0.0/16", "10.72.0.0/16")
-	lostGateway.PodIP = netip.MustParseAddr("198.51.100.9")
+	lostGateway.Pod, lostGateway.PodIP = "gateway-a-x", netip.MustParseAddr("198.51.100.9")
 
 	var written latest
 	p := start(t, ns, childConfig{Node: &Node{Name: "n1"}})
 	p.listen(func(n news) { written.keep(t, n.Lease, nil) })
 	p.send(order{NodeMade: testNode("n1")})
+	p.send(order{PodMade: gatewayPod(lost.Name, lostGateway)})
+	p.send(order{PodMade: gatewayPod("b", testGateway())})
 	p.send(order{ConfigMap: fabricMap(t, testFabric())})
 	p.send(order{ConfigMap: peeringMap(t, lost)})
 	p.send(order{ConfigMap: gatewayMap(t, lost.Name, lostGateway)})

@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
 	"liqonet.io/liqonet/internal/records"
@@ -20,69 +20,99 @@ import (
 
 // mirror keeps the objects that a helper follows and wakes it when one changes.
 type mirror struct {
+	client    any // of all of them, to find out what it can do
 	changed   chan struct{}
-	factories []informers.SharedInformerFactory
+	informers []cache.SharedIndexInformer
 	synced    []cache.InformerSynced
 }
 
-func newMirror() *mirror { return &mirror{changed: make(chan struct{}, 1)} }
+func newMirror(client any) *mirror { return &mirror{client: client, changed: make(chan struct{}, 1)} }
 
-// factory returns an informer factory of the mirror's own, limited to a namespace ("" for all) and by options.
-func (m *mirror) factory(client kubernetes.Interface, namespace string, tweak func(*metav1.ListOptions)) informers.SharedInformerFactory {
-	f := informers.NewSharedInformerFactoryWithOptions(client, 0,
-		informers.WithNamespace(namespace),
-		informers.WithTweakListOptions(tweak),
-		informers.WithTransform(dropManagedFields))
-	m.factories = append(m.factories, f)
-	return f
+// resource is what the typed client of a kind offers; L is its list.
+type resource[L listObject] interface {
+	List(context.Context, metav1.ListOptions) (L, error)
+	Watch(context.Context, metav1.ListOptions) (watch.Interface, error)
 }
 
-func dropManagedFields(obj any) (any, error) {
-	if o, ok := obj.(metav1.Object); ok {
-		o.SetManagedFields(nil)
+// listObject is a list of objects of the API.
+type listObject interface {
+	runtime.Object
+	metav1.ListInterface
+}
+
+// selected says which objects of a kind are followed.
+type selected struct {
+	labels labels.Selector // nil: all
+	name   string          // "": any
+	field  fields.Selector // nil: any
+	// concerns reports whether an object of that name matters: of others no data is kept, and no change wakes the helper.
+	// nil: all do.
+	concerns func(name string) bool
+	quiet    bool // no change wakes the helper
+}
+
+// options returns the selection as requests have it.
+func (s selected) options(o metav1.ListOptions) metav1.ListOptions {
+	if s.labels != nil {
+		o.LabelSelector = s.labels.String()
 	}
-	return obj, nil
+	switch {
+	case s.name != "":
+		o.FieldSelector = fields.OneTermEqualSelector("metadata.name", s.name).String()
+	case s.field != nil:
+		o.FieldSelector = s.field.String()
+	}
+	return o
 }
 
-// follow wakes the helper at every change that an informer reports.
-func (m *mirror) follow(i cache.SharedIndexInformer) cache.Store {
-	wake := func(any) { notify(m.changed) }
+// follow keeps a kind's objects and wakes the helper at every change of them; example is one of the kind.
+func follow[L listObject](m *mirror, of resource[L], example runtime.Object, s selected) cache.Store {
+	source := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			return of.List(ctx, s.options(o))
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			if err := checkRestored(ctx, of, s, o); err != nil {
+				return nil, err
+			}
+			return of.Watch(ctx, s.options(o))
+		},
+	}
+	i := cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(source, m.client), example, 0, nil)
+	concerns := func(obj any) bool {
+		if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+			obj = gone.Obj
+		}
+		o, ok := obj.(metav1.Object)
+		return s.concerns == nil || !ok || s.concerns(o.GetName())
+	}
+	if err := i.SetTransform(func(obj any) (any, error) { return trimmed(obj, concerns(obj)), nil }); err != nil {
+		panic(fmt.Sprintf("follow objects: %v", err)) // only a started informer refuses it
+	}
+	wake := func(obj any) {
+		if !s.quiet && concerns(obj) {
+			notify(m.changed)
+		}
+	}
 	handle, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: wake, DeleteFunc: wake, UpdateFunc: func(_, obj any) { wake(obj) },
 	})
 	if err != nil {
 		panic(fmt.Sprintf("follow objects: %v", err)) // only a stopped informer refuses a handler
 	}
-	m.synced = append(m.synced, handle.HasSynced)
+	m.informers, m.synced = append(m.informers, i), append(m.synced, handle.HasSynced)
 	return i.GetStore()
 }
 
 // run starts the informers and waits for the first full lists.
 func (m *mirror) run(ctx context.Context) error {
-	for _, f := range m.factories {
-		f.Start(ctx.Done())
+	for _, i := range m.informers {
+		go i.RunWithContext(ctx)
 	}
 	if !cache.WaitForCacheSync(ctx.Done(), m.synced...) {
 		return errors.New("read objects from the API server: interrupted")
 	}
 	return nil
-}
-
-func byLabel(selector labels.Selector) func(*metav1.ListOptions) {
-	return func(o *metav1.ListOptions) { o.LabelSelector = selector.String() }
-}
-
-func byField(field, value string) func(*metav1.ListOptions) {
-	return func(o *metav1.ListOptions) { o.FieldSelector = fields.OneTermEqualSelector(field, value).String() }
-}
-
-// recordOf decodes the record in a ConfigMap.
-func recordOf[T records.Document](cm *corev1.ConfigMap) (T, error) {
-	r, err := records.Decode[T](cm.Data[records.DataKey])
-	if err != nil {
-		return r, fmt.Errorf("read ConfigMap %s: %w", cm.Name, err)
-	}
-	return r, nil
 }
 
 // listed returns the objects of a store, which are all of one type.
@@ -93,4 +123,30 @@ func listed[T any](s cache.Store) []T {
 		out[i] = obj.(T)
 	}
 	return out
+}
+
+// named returns the object of that name in a store, the zero value if there is none.
+func named[T any](s cache.Store, namespace, name string) T {
+	var none T
+	obj, ok, err := s.GetByKey(cache.NewObjectName(namespace, name).String())
+	if err != nil || !ok {
+		return none // a store in memory has no errors
+	}
+	return obj.(T)
+}
+
+// trimmed is an object without what no helper reads; the data of one that does not matter is not kept either.
+func trimmed(obj any, matters bool) any {
+	if cm, ok := obj.(*corev1.ConfigMap); ok && !matters {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: cm.Name, Namespace: cm.Namespace, ResourceVersion: cm.ResourceVersion, UID: cm.UID}}
+	}
+	if o, ok := obj.(metav1.Object); ok {
+		o.SetManagedFields(nil)
+	}
+	return obj
+}
+
+// recordOf decodes the record in a ConfigMap.
+func recordOf[T records.Document](cm *corev1.ConfigMap) (T, error) {
+	return records.Read[T](cm.Name, cm.Labels, cm.Data)
 }

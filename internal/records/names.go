@@ -15,7 +15,7 @@ const DefaultNamespace = "liqonet"
 const (
 	LabelComponent = "liqonet.io/component" // one of the Component constants
 	LabelPeering   = "liqonet.io/peering"   // name of the peering that the object belongs to
-	LabelNode      = "liqonet.io/node"      // UID of the Node that an object belongs to
+	LabelNode      = "liqonet.io/node"      // the node that an object belongs to, as its helper finds it
 	AnnotationNode = "liqonet.io/node"      // on a Lease: a Node record
 	AnnotationRun  = "liqonet.io/run"       // on a record's ConfigMap: which run of liqoctl created it
 	DataKey        = "record"               // the ConfigMap key that holds a record
@@ -49,13 +49,13 @@ const (
 )
 
 // PeeringName names the ConfigMap and the Secret of a peering.
-func PeeringName(peering string) string { return "peering-" + peering }
+func PeeringName(peering string) string { return peeringPrefix + peering }
 
 // StatusName names the ConfigMap in which a peering's gateway reports.
-func StatusName(peering string) string { return "peering-" + peering + "-status" }
+func StatusName(peering string) string { return statusPrefix + peering }
 
 // GatewayName names the Deployment, Service, ServiceAccount, Role and ConfigMap of a peering's gateway.
-func GatewayName(peering string) string { return "gateway-" + peering }
+func GatewayName(peering string) string { return gatewayPrefix + peering }
 
 // AddressLeaseName names the Lease whose holder, a node, has an internal address. That the API server
 // creates a name once only is what makes the address unique.

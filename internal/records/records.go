@@ -98,6 +98,12 @@ type Peering struct {
 	Exposed []Exposed `json:"exposed,omitempty"`
 }
 
+// MaxRefused is for how many peerings a node reports why it does not serve them, MaxReason how long a reason is.
+const (
+	MaxRefused = 16
+	MaxReason  = 300
+)
+
 // MaxExposed is how many hosts a peering can expose.
 const MaxExposed = 256
 
@@ -171,7 +177,7 @@ type Gateway struct {
 	PeerNodes []netip.Addr `json:"peerNodes,omitempty"`
 }
 
-// Status is what the active gateway measures: ConfigMap "peering-NAME-status".
+// Status is what the active gateway measures: ConfigMap "status-NAME".
 type Status struct {
 	Version        int            `json:"version"`
 	Time           time.Time      `json:"time"` // of this report
@@ -202,6 +208,8 @@ type NodeStatus struct {
 	ProofRTT  Duration  `json:"proofRTT"`
 	Path      PathSize  `json:"path,omitzero"`  // node to gateway, outside the overlay
 	Drift     Drift     `json:"drift,omitzero"` // of the node's kernel
+	// Refused is why the node does not serve the peering as its record says; "": it does.
+	Refused string `json:"refused,omitempty"`
 }
 
 // PathSize is what was measured of the size of a path. The zero value: nobody has asked yet.
@@ -227,6 +235,10 @@ type Node struct {
 	Kernel         Capabilities          `json:"kernel"`
 	// Peerings are those whose wanted state is in this node's kernel, sorted.
 	Peerings []string `json:"peerings,omitempty"`
+	// Guarded are those of which this node's kernel has the guard alone, sorted: their record is gone or refused.
+	Guarded []string `json:"guarded,omitempty"`
+	// Refused says, by peering, why this node does not serve it as its record says.
+	Refused map[string]string `json:"refused,omitempty"`
 	// ForwardDrops are firewalls of others in this node's kernel that drop what no rule of theirs accepts.
 	ForwardDrops []ForwardDrop `json:"forwardDrops,omitempty"`
 	// Drift is what came back in this node's kernel, whatever peering it belongs to.
@@ -275,6 +287,8 @@ func (d *Duration) UnmarshalText(b []byte) error {
 type Document interface {
 	schema() int
 	validate() error
+	// identity is what the ConfigMap must be that holds the record, with the peering's name where the record has it.
+	identity() Identity
 }
 
 // Encode returns a record as YAML.

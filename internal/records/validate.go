@@ -19,6 +19,7 @@ const (
 	maxEndpoints  = 64
 	wireGuardKey  = 32 // bytes
 	maxPeerNodes  = 16
+	maxObjectName = 253
 )
 
 var dnsLabel = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
@@ -155,6 +156,9 @@ func (g Gateway) validate() error {
 	if !g.PodIP.Is4() {
 		return fmt.Errorf("gateway pod IP %s: want an IPv4 address", g.PodIP)
 	}
+	if len(g.Pod) > maxObjectName || len(g.Node) > maxObjectName {
+		return fmt.Errorf("gateway pod or node: want a name of at most %d characters", maxObjectName)
+	}
 	if len(g.PeerNodes) > maxPeerNodes {
 		return fmt.Errorf("%d peer nodes: want at most %d", len(g.PeerNodes), maxPeerNodes)
 	}
@@ -168,6 +172,9 @@ func (s Status) validate() error {
 	err := errors.Join(s.Path.validate(), s.Drift.validate())
 	for _, n := range s.Nodes {
 		err = errors.Join(err, n.Path.validate())
+		if n.Refused != "" && !printable.MatchString(n.Refused) {
+			err = errors.Join(err, fmt.Errorf("node %q: reason %q: want printable characters", n.Name, n.Refused))
+		}
 	}
 	return err
 }
@@ -191,6 +198,14 @@ func (n Node) validate() error {
 	}
 	for _, p := range n.PodCIDRs {
 		err = errors.Join(err, validateCIDR(p))
+	}
+	if len(n.Refused) > MaxRefused {
+		err = errors.Join(err, fmt.Errorf("%d refused peerings: want at most %d", len(n.Refused), MaxRefused))
+	}
+	for peering, reason := range n.Refused {
+		if e := ValidateName(peering); e != nil || !printable.MatchString(reason) {
+			err = errors.Join(err, e, fmt.Errorf("refused peering %q: reason %q: want printable characters", peering, reason))
+		}
 	}
 	return err
 }

@@ -140,8 +140,8 @@ func testGatewayAccount(ctx context.Context, t *testing.T, l *lab.Lab) {
 	a := helperAccount(ctx, t, l, "a", "gateway-b", pod)
 	const configMaps, note = "/api/v1/namespaces/liqonet/configmaps", `{"metadata":{"annotations":{"test":null}}}`
 	for name, code := range map[string]int{
-		"gateway-b": http.StatusOK, "peering-b-status": http.StatusOK, "peering-b": http.StatusForbidden,
-		"fabric": http.StatusForbidden, "ipam": http.StatusForbidden, "gateway-c": http.StatusForbidden, "peering-c-status": http.StatusForbidden,
+		"gateway-b": http.StatusOK, "status-b": http.StatusOK, "peering-b": http.StatusForbidden,
+		"fabric": http.StatusForbidden, "ipam": http.StatusForbidden, "gateway-c": http.StatusForbidden, "status-c": http.StatusForbidden,
 	} {
 		a.want(ctx, t, code, http.MethodPatch, configMaps+"/"+name, note)
 	}

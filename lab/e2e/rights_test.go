@@ -129,7 +129,7 @@ var exceptions = []exception{
 
 // installed are the objects outside its namespace that liqonet consists of: the only ones that are written there.
 var installed = []string{
-	"liqonet", "liqonet:liqonet:node", "liqonet:liqonet:translation", "liqonet.liqonet.leases", "liqonet.liqonet.pods",
+	"liqonet", "liqonet:liqonet:node", "liqonet:liqonet:translation", "liqonet.liqonet.gateways", "liqonet.liqonet.leases", "liqonet.liqonet.pods",
 }
 
 // judge returns what is wrong with the roles.

@@ -23,6 +23,7 @@ import (
 
 const (
 	peeringName = "peer"
+	gatewayPod  = "gateway-peer-0"
 	nodeName    = "node"
 )
 
@@ -120,19 +121,25 @@ func (b *Bed) objects(c, peer *cluster) ([]runtime.Object, error) {
 		ObjectMeta: metav1.ObjectMeta{Name: nodeName, UID: "uid"},
 		Spec:       corev1.NodeSpec{PodCIDRs: []string{nodePodCIDR.String()}},
 	}
-	fabric, errFabric := configMap(records.FabricName, records.ComponentFabric, f)
-	peering, errPeering := configMap(records.PeeringName(p.Name), records.ComponentPeering, p)
-	gateway, errGateway := configMap(records.GatewayName(p.Name), records.ComponentGateway, nil)
-	status, errStatus := configMap(records.StatusName(p.Name), records.ComponentStatus, nil)
-	return []runtime.Object{node, fabric, peering, gateway, status}, errors.Join(errFabric, errPeering, errGateway, errStatus)
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: records.DefaultNamespace, Name: gatewayPod,
+			Labels: records.Identity{Component: records.ComponentGateway, Peering: p.Name}.Labels(),
+		},
+		Spec:   corev1.PodSpec{NodeName: nodeName},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIPs: []corev1.PodIP{{IP: gatewayAddress.String()}}},
+	}
+	fabric, errFabric := configMap(records.FabricName, f)
+	peering, errPeering := configMap(records.PeeringName(p.Name), p)
+	gateway, errGateway := configMap(records.GatewayName(p.Name), nil)
+	status, errStatus := configMap(records.StatusName(p.Name), nil)
+	return []runtime.Object{node, pod, fabric, peering, gateway, status}, errors.Join(errFabric, errPeering, errGateway, errStatus)
 }
 
 // configMap is the object that carries a record; nil: none yet.
-func configMap(name, component string, d records.Document) (*corev1.ConfigMap, error) {
-	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
-		Name: name, Namespace: records.DefaultNamespace,
-		Labels: map[string]string{records.LabelComponent: component, records.LabelPeering: peeringName},
-	}}
+func configMap(name string, d records.Document) (*corev1.ConfigMap, error) {
+	id, _ := records.IdentityOf(name)
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: records.DefaultNamespace, Labels: id.Labels()}}
 	if d == nil {
 		return cm, nil
 	}

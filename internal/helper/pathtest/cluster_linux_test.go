@@ -39,6 +39,7 @@ var (
 )
 
 const (
+	gatewayPod      = "gateway-peer-0"
 	nodesPerCluster = 2
 	serverPort      = 30000 // the server's, at its nodes
 	listenPort      = 51840
@@ -104,6 +105,14 @@ func newCluster(t *testing.T, underlay netnstest.Namespace, number byte, seen st
 		})
 	}
 	c.gateway = c.addPod(0, gatewayNumber)
+	objects = append(objects, &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: records.DefaultNamespace, Name: gatewayPod,
+			Labels: records.Identity{Component: records.ComponentGateway, Peering: "peer"}.Labels(),
+		},
+		Spec:   corev1.PodSpec{NodeName: c.nodeName(0)},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIPs: []corev1.PodIP{{IP: inPods(0, gatewayNumber).String()}}},
+	})
 	c.kube = fake.NewClientset(objects...)
 	c.socket = filepath.Join(t.TempDir(), "api")
 	done := make(chan error, 1)
@@ -166,12 +175,10 @@ func (c *testCluster) addPod(node int, number byte) netnstest.Namespace {
 }
 
 // write puts a record where the CLI puts it; nil makes the empty object that a gateway fills.
-func (c *testCluster) write(name, component string, record records.Document) {
+func (c *testCluster) write(name string, record records.Document) {
 	c.t.Helper()
-	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
-		Name: name, Namespace: records.DefaultNamespace,
-		Labels: map[string]string{records.LabelComponent: component, records.LabelPeering: "peer"},
-	}}
+	id, _ := records.IdentityOf(name)
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: records.DefaultNamespace, Labels: id.Labels()}}
 	if record != nil {
 		text, err := records.Encode(record)
 		if err != nil {
@@ -186,7 +193,7 @@ func (c *testCluster) write(name, component string, record records.Document) {
 
 // connect writes what the CLI would, and starts the helpers: those of nodes, then the gateway's.
 func (c *testCluster) connect(k kinds, peer *testCluster) {
-	c.write(records.FabricName, records.ComponentFabric, records.Fabric{
+	c.write(records.FabricName, records.Fabric{
 		Version: records.SchemaVersion, ClusterID: "id-" + c.name, Name: c.name, PodCIDRs: []netip.Prefix{podCIDR},
 		ExternalCIDR: externalCIDR, InternalCIDR: internalCIDR,
 		Overlay: records.Overlay{Kind: k.overlay, Port: 6091}, MTU: linkMTU,
@@ -210,9 +217,9 @@ func (c *testCluster) connect(k kinds, peer *testCluster) {
 		p.Tunnel.Address, p.Tunnel.PeerAddress = netip.MustParsePrefix("169.254.18.2/30"), netip.MustParseAddr("169.254.18.1")
 		p.Tunnel.Endpoints = []string{netip.AddrPortFrom(peer.node(1), serverPort).String()}
 	}
-	c.write(records.PeeringName(p.Name), records.ComponentPeering, p)
-	c.write(records.GatewayName(p.Name), records.ComponentGateway, nil)
-	c.write(records.StatusName(p.Name), records.ComponentStatus, nil)
+	c.write(records.PeeringName(p.Name), p)
+	c.write(records.GatewayName(p.Name), nil)
+	c.write(records.StatusName(p.Name), nil)
 	for _, n := range c.nodes {
 		if p.Role == records.Server { // what a NodePort does
 			n.Run("nft", fmt.Sprintf("table ip services { chain pre { type nat hook prerouting priority -100; "+

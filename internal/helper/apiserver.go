@@ -1,0 +1,74 @@
+//go:build linux
+
+package helper
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+)
+
+// apiServerSlice is the EndpointSlice, in namespace default, that API servers keep of themselves.
+const apiServerSlice = "kubernetes"
+
+// Dialer opens connections to the API server and remembers where they lead, whatever name or address a configuration
+// has. The zero value is of use.
+type Dialer struct {
+	mu    sync.Mutex
+	known []netip.Addr // the latest last
+}
+
+// dialsKept is how many addresses of the API server are remembered: a name may stand for several.
+const dialsKept = 16
+
+// DialContext opens a connection, as client-go does without it.
+func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	c, err := (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	if a, err := netip.ParseAddrPort(c.RemoteAddr().String()); err == nil {
+		d.note(a.Addr().Unmap())
+	}
+	return c, nil
+}
+
+func (d *Dialer) note(a netip.Addr) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.known = append(slices.DeleteFunc(d.known, func(k netip.Addr) bool { return k == a }), a)
+	d.known = d.known[max(len(d.known)-dialsKept, 0):]
+}
+
+// Dialed are the addresses to which connections were opened lately.
+func (d *Dialer) Dialed() []netip.Addr {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.known)
+}
+
+// servers are the IPv4 addresses of the API server: those that this helper speaks to, which may be a Service's, and those
+// that API servers tell of themselves.
+func (l *nodeLoop) servers(slice *discoveryv1.EndpointSlice) []netip.Addr {
+	var all []netip.Addr
+	if l.Dialer != nil {
+		all = l.Dialer.Dialed()
+	}
+	if slice != nil {
+		for _, e := range slice.Endpoints {
+			for _, text := range e.Addresses {
+				if a, err := netip.ParseAddr(text); err == nil {
+					all = append(all, a)
+				}
+			}
+		}
+	}
+	all = slices.DeleteFunc(all, func(a netip.Addr) bool { return !a.Is4() })
+	slices.SortFunc(all, netip.Addr.Compare)
+	return slices.Compact(all)
+}

@@ -1,0 +1,121 @@
+//go:build linux
+
+package helper
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/netops"
+)
+
+// comparable lets cmp look at addresses.
+var comparable = cmpopts.EquateComparable(netip.Prefix{}, netip.Addr{}, netip.AddrPort{})
+
+// secondPeering is one with cluster c, besides that with b.
+func secondPeering() records.Peering {
+	p := testPeering()
+	p.Name, p.Peer.Name, p.Peer.ClusterID = "c", "c", "id-c"
+	p.Peer.PodCIDRs = []records.Mapping{mapping("10.244.0.0/16", "10.12.0.0/16")}
+	p.Peer.ExternalCIDR = mapping("10.70.0.0/16", "10.72.0.0/16")
+	p.GatewayAddress, p.OverlayID = netip.MustParseAddr("10.80.128.2"), 8
+	return p
+}
+
+func secondGateway() records.Gateway {
+	return records.Gateway{Version: records.SchemaVersion, Pod: "gateway-c-x", Node: "n2", PodIP: netip.MustParseAddr("10.244.2.9")}
+}
+
+// hostileTexts are what a gateway may write into its objects.
+func hostileTexts(t *testing.T) []string {
+	other := testPeering()
+	other.Peer.PodCIDRs, other.Peer.ExternalCIDR = []records.Mapping{mapping("0.0.0.0/1", "0.0.0.0/1")}, mapping("128.0.0.0/1", "128.0.0.0/1")
+	fabric := testFabric()
+	fabric.InternalCIDR, fabric.ExternalCIDR = netip.MustParsePrefix("172.31.0.0/16"), netip.MustParsePrefix("172.30.0.0/16")
+	documents := []records.Document{fabric, other, secondPeering(), testGateway(), testStatus()}
+	for _, ip := range []string{"10.244.2.9", "10.244.1.5", "172.31.0.1", "172.31.1.10", "10.12.0.1", "255.255.255.255", "127.0.0.1", "0.0.0.0"} {
+		g := testGateway()
+		g.PodIP = netip.MustParseAddr(ip)
+		documents = append(documents, g)
+		g.Pod, g.Node = secondGateway().Pod, secondGateway().Node
+		documents = append(documents, g)
+	}
+	g := testGateway()
+	g.Endpoint = netip.MustParseAddrPort("10.12.3.4:51840") // among those of c
+	g.PeerNodes = addrs("10.72.0.3", "172.31.1.10", "10.71.0.3")
+	documents = append(documents, g)
+	texts := []string{"", "x", "version: 1\n", "version: 2\n", strings.Repeat("y", 1<<16)}
+	for _, d := range documents {
+		text, err := records.Encode(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts = append(texts, text)
+	}
+	return texts
+}
+
+// TestGatewayObjectsConcernTheirPeering: whatever the two objects of a gateway contain, fabric, guard and other peerings
+// are the same to nodes.
+func TestGatewayObjectsConcernTheirPeering(t *testing.T) {
+	second := secondPeering()
+	others := []*corev1.ConfigMap{
+		fabricMap(t, testFabric()), peeringMap(t, testPeering()), peeringMap(t, second), gatewayMap(t, "c", secondGateway()),
+	}
+	want := viewOf(t, others...)
+	if _, ok := want.gateways["c"]; !ok || len(want.peerings) != 2 {
+		t.Fatalf("without them: %+v", want)
+	}
+	components := []string{
+		"", records.ComponentFabric, records.ComponentIPAM, records.ComponentPeering, records.ComponentGateway, records.ComponentStatus, records.ComponentNode,
+	}
+	for _, name := range []string{records.GatewayName("b"), records.StatusName("b")} {
+		for _, component := range components {
+			for _, peering := range []string{"", "b", "c", "fabric", "d"} {
+				for i, text := range hostileTexts(t) {
+					hostile := &corev1.ConfigMap{Data: map[string]string{records.DataKey: text, "fabric": text}}
+					hostile.Name, hostile.Namespace = name, testNamespace
+					hostile.Labels = map[string]string{records.LabelComponent: component, records.LabelPeering: peering}
+					hostile.Annotations = map[string]string{records.AnnotationNode: text}
+					got := viewOf(t, append(slices.Clone(others), hostile)...)
+					if err := concernsOnlyB(want, got); err != nil {
+						t.Errorf("%s as %s of %q with text %d: %v", name, component, peering, i, err)
+					}
+				}
+			}
+		}
+	}
+}
+
+// concernsOnlyB compares what two views lead to, but for how peering b is served.
+func concernsOnlyB(want, got nodeView) error {
+	gateways := maps.Clone(got.gateways)
+	delete(gateways, "b")
+	wanted := maps.Clone(want.gateways)
+	delete(wanted, "b")
+	if diff := cmp.Diff(wanted, gateways, comparable); diff != "" {
+		return fmt.Errorf("gateways (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]any{want.fabric, want.peerings}, []any{got.fabric, got.peerings}, comparable); diff != "" {
+		return fmt.Errorf("records (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(want.ranges(), got.ranges(), comparable); diff != "" {
+		return fmt.Errorf("ranges (-want +got):\n%s", diff)
+	}
+	internal := netip.MustParseAddr("10.80.0.7")
+	for _, step := range netops.Diff(want.state(internal), got.state(internal)).Steps {
+		if text := step.String(); strings.Contains(text, "10.12.") || strings.Contains(text, "10.72.") || strings.Contains(text, "10.80.128.2") || strings.Contains(text, "unreachable") {
+			return fmt.Errorf("step %s", text)
+		}
+	}
+	return nil
+}

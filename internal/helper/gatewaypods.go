@@ -1,0 +1,149 @@
+//go:build linux
+
+package helper
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"liqonet.io/liqonet/internal/records"
+)
+
+// gatewayGrace is how long a node goes on sending to a gateway whose pod is gone. A pod that was deleted by force is
+// replaced within about a second: until then packets are lost on the way, while without a gateway new connections would
+// fail at once with "no route to host". No plugin that is known gives an address away so soon, and a pod on the same node
+// that has it ends the grace.
+const gatewayGrace = 5 * time.Second
+
+// located is a gateway that was taken for one, and since when its pod is missing.
+type located struct {
+	gateway records.Gateway
+	gone    time.Time // zero: its pod is there
+}
+
+// errNoPod says that the pod is not there which a gateway says it is. So it is for a moment when a pod is replaced.
+var errNoPod = errors.New("there is no such pod")
+
+// locate returns where a peering's gateway is: where its record says, if the pod is there that it names. A record alone
+// proves nothing: a gateway writes it itself, nodes send the peer's packets there and take what comes from there for the
+// peer's, and the address goes to another pod some day. Else it is where it was last, while its pod is there and a moment
+// longer.
+func (m *memory) locate(p records.Peering, cm *corev1.ConfigMap, o nodeObjects, now time.Time) (records.Gateway, bool, error) {
+	last, known := m.gateways[p.Name]
+	lastPod, lastErr := o.pod(p.Name, last.gateway)
+	var err error
+	if cm != nil && cm.Data[records.DataKey] != "" { // the CLI makes the object for a gateway that has not written yet
+		var g records.Gateway
+		var pod *corev1.Pod
+		if g, err = recordOf[records.Gateway](cm); err == nil {
+			if pod, err = o.pod(p.Name, g); err != nil {
+				err = fmt.Errorf("gateway of peering %q: pod %q on node %q with address %s: %w", p.Name, g.Pod, g.Node, g.PodIP, err)
+			}
+		}
+		// One that is about to end does not take over from one that is there to stay.
+		leaves := err == nil && pod.DeletionTimestamp != nil && known && lastErr == nil && lastPod.DeletionTimestamp == nil
+		if err == nil && !leaves {
+			m.gateways[p.Name] = located{gateway: g}
+			return g, true, nil
+		}
+	}
+	switch {
+	case !known:
+		return records.Gateway{}, false, err
+	case lastErr == nil:
+		last.gone = time.Time{}
+	case last.gone.IsZero():
+		last.gone = now
+	}
+	if !last.gone.IsZero() && (now.Sub(last.gone) >= gatewayGrace || o.bearer(last.gateway.PodIP) != nil) {
+		delete(m.gateways, p.Name)
+		return records.Gateway{}, false, err
+	}
+	m.gateways[p.Name] = last
+	return last.gateway, true, err
+}
+
+// nextAge is how long it takes until the next gateway is not used any more because its pod is gone; 0: none is.
+func (m *memory) nextAge(now time.Time) time.Duration {
+	next := time.Duration(0)
+	for _, l := range m.gateways {
+		if l.gone.IsZero() {
+			continue
+		}
+		if rest := max(l.gone.Add(gatewayGrace).Sub(now), time.Millisecond); next == 0 || rest < next {
+			next = rest
+		}
+	}
+	return next
+}
+
+// pod returns the pod of a peering's gateway if it is the one that the gateway says. A pod's address is known to the API
+// server somewhat later than to the pod: until then no other pod of this node, and no host, may have it.
+func (o nodeObjects) pod(peering string, g records.Gateway) (*corev1.Pod, error) {
+	i := slices.IndexFunc(o.gateways, func(pod *corev1.Pod) bool { return pod.Namespace == o.namespace && pod.Name == g.Pod })
+	if i < 0 {
+		return nil, errNoPod
+	}
+	pod := o.gateways[i]
+	want := records.Identity{Component: records.ComponentGateway, Peering: peering}
+	switch err := want.CheckLabels(pod.Labels); {
+	case err != nil:
+		return nil, err
+	case ended(pod):
+		return nil, errNoPod
+	case pod.Spec.HostNetwork:
+		return nil, errors.New("it has its node's network")
+	case g.Node == "" || pod.Spec.NodeName != g.Node:
+		return nil, fmt.Errorf("it runs on node %s", pod.Spec.NodeName)
+	case len(pod.Status.PodIPs) > 0 && !bears(pod, g.PodIP):
+		return nil, fmt.Errorf("it has address %s", pod.Status.PodIP)
+	case len(pod.Status.PodIPs) > 0:
+		return pod, nil
+	}
+	if other := o.bearer(g.PodIP); other != nil {
+		return nil, fmt.Errorf("pod %s/%s has the address", other.Namespace, other.Name)
+	}
+	if err := hosts(o.node, o.apiServers).conflict(netip.PrefixFrom(g.PodIP, g.PodIP.BitLen())); err != nil {
+		return nil, err
+	}
+	return pod, nil
+}
+
+// bearer is a pod of this node that has an address; nil if there is none.
+func (o nodeObjects) bearer(a netip.Addr) *corev1.Pod {
+	i := slices.IndexFunc(o.pods, func(pod *corev1.Pod) bool { return !ended(pod) && bears(pod, a) })
+	if i < 0 {
+		return nil
+	}
+	return o.pods[i]
+}
+
+func bears(pod *corev1.Pod, a netip.Addr) bool {
+	return slices.ContainsFunc(pod.Status.PodIPs, func(ip corev1.PodIP) bool { return ip.IP == a.String() })
+}
+
+// ended reports whether a pod has nothing that runs: it keeps its address in its status while another one has it.
+func ended(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+// bounded is a gateway of which only that counts which concerns its own peering: nodes of the peer that are nodes of that
+// peer, and an endpoint that takes no other peering's packets past the guard.
+func (v nodeView) bounded(p records.Peering, g records.Gateway) records.Gateway {
+	nodes := nodeRange(p.Peer.ExternalCIDR.Seen)
+	g.PeerNodes = slices.DeleteFunc(slices.Clone(g.PeerNodes), func(a netip.Addr) bool { return !nodes.Contains(a) })
+	heard := g.Endpoint.Addr()
+	if !heard.Is4() {
+		return g
+	}
+	other, taken := v.taken.overlapping(netip.PrefixFrom(heard, heard.BitLen()))
+	if taken && other.peering != p.Name || slices.ContainsFunc(v.heldBack, func(r netip.Prefix) bool { return r.Contains(heard) }) {
+		g.Endpoint = netip.AddrPort{}
+	}
+	return g
+}

@@ -1,0 +1,190 @@
+//go:build linux
+
+package helper
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"liqonet.io/liqonet/internal/records"
+)
+
+// gatewayOf is where a view has peering b's gateway; the zero value: nowhere.
+func gatewayOf(v nodeView) netip.Addr { return v.gateways["b"].PodIP }
+
+// TestGatewaysArePods: a gateway is where it says only if the pod is there that it names.
+func TestGatewaysArePods(t *testing.T) {
+	another := func(edit func(*corev1.Pod)) *corev1.Pod {
+		p := gatewayPod("b", testGateway())
+		p.Namespace, p.Name, p.Labels = "default", "x", nil
+		if edit != nil {
+			edit(p)
+		}
+		return p
+	}
+	without := func(p *corev1.Pod) { p.Status.PodIP, p.Status.PodIPs = "", nil }
+	for what, test := range map[string]struct {
+		pod   func(*corev1.Pod) // what is otherwise about the gateway's pod
+		write func(*records.Gateway)
+		pods  []*corev1.Pod // of the node
+		taken bool
+	}{
+		"its pod":                      {taken: true},
+		"a pod of two families":        {pod: func(p *corev1.Pod) { p.Status.PodIPs = append([]corev1.PodIP{{IP: "fd00::9"}}, p.Status.PodIPs...) }, taken: true},
+		"a pod that is ending":         {pod: func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} }, taken: true},
+		"not known to the API yet":     {pod: without, taken: true},
+		"not known, address of a pod":  {pod: without, pods: []*corev1.Pod{another(nil)}},
+		"not known, of one that ended": {pod: without, pods: []*corev1.Pod{another(func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed })}, taken: true},
+		"not known, of the node":       {pod: without, write: func(g *records.Gateway) { g.PodIP = netip.MustParseAddr("172.31.0.1") }},
+		"not known, of the API server": {pod: without, write: func(g *records.Gateway) { g.PodIP = netip.MustParseAddr("172.31.0.250") }},
+		"another address":              {write: func(g *records.Gateway) { g.PodIP = netip.MustParseAddr("10.244.1.77") }},
+		"another pod":                  {write: func(g *records.Gateway) { g.Pod = "gateway-b-y" }},
+		"another node":                 {write: func(g *records.Gateway) { g.Node = "n2" }},
+		"no node":                      {write: func(g *records.Gateway) { g.Node = "" }, pod: func(p *corev1.Pod) { p.Spec.NodeName = "" }},
+		"the other peering's gateway":  {write: func(g *records.Gateway) { *g = secondGateway() }},
+		"a pod of the other peering":   {pod: func(p *corev1.Pod) { p.Labels[records.LabelPeering] = "c" }},
+		"a pod of another component":   {pod: func(p *corev1.Pod) { p.Labels[records.LabelComponent] = records.ComponentFabric }},
+		"another namespace":            {pod: func(p *corev1.Pod) { p.Namespace = "default" }},
+		"a pod that has failed":        {pod: func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }},
+		"a pod that has ended":         {pod: func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }},
+		"the node's network":           {pod: func(p *corev1.Pod) { p.Spec.HostNetwork = true }},
+	} {
+		t.Run(what, func(t *testing.T) {
+			w := connected(t)
+			if test.pod != nil {
+				test.pod(w.objects.gateways[0])
+			}
+			g := testGateway()
+			if test.write != nil {
+				test.write(&g)
+			}
+			w.put(gatewayMap(t, "b", g))
+			w.objects.pods = test.pods
+			v := w.view()
+			if taken := gatewayOf(v) == g.PodIP; taken != test.taken || (!taken && gatewayOf(v).IsValid()) {
+				t.Errorf("the gateway is at %s, faults %v", gatewayOf(v), w.faults)
+			}
+			if v.gateways["c"].PodIP != secondGateway().PodIP {
+				t.Error("the other peering's gateway is lost")
+			}
+		})
+	}
+}
+
+// TestGatewayAges: where a pod is gone its address is used a moment longer, and not if another pod has it.
+func TestGatewayAges(t *testing.T) {
+	w := connected(t)
+	w.view()
+	pod := w.objects.gateways[0]
+	w.objects.gateways = w.objects.gateways[1:]
+	v := w.view()
+	if gatewayOf(v) != testGateway().PodIP || v.aging != gatewayGrace || len(v.refused) > 0 {
+		t.Errorf("the pod is gone: gateway %s, until %s, refused %v", gatewayOf(v), v.aging, v.refused)
+	}
+	w.now = w.now.Add(gatewayGrace - time.Second)
+	if v = w.view(); gatewayOf(v) != testGateway().PodIP || v.aging != time.Second {
+		t.Errorf("a second before the end: gateway %s, until %s", gatewayOf(v), v.aging)
+	}
+	w.objects.gateways = append(w.objects.gateways, pod) // as after a list that was late
+	if v = w.view(); gatewayOf(v) != testGateway().PodIP || v.aging != 0 {
+		t.Errorf("the pod is back: gateway %s, until %s", gatewayOf(v), v.aging)
+	}
+	w.objects.gateways = w.objects.gateways[:1]
+	w.view()
+	w.now = w.now.Add(gatewayGrace)
+	if v = w.view(); gatewayOf(v).IsValid() || v.aging != 0 {
+		t.Errorf("after the grace: gateway %s, until %s", gatewayOf(v), v.aging)
+	}
+	if !slices.Equal(v.names(), []string{"b", "c"}) {
+		t.Errorf("served %v: the guard of b must stand", v.names())
+	}
+	w.objects.gateways = append(w.objects.gateways, pod)
+	if v = w.view(); gatewayOf(v) != testGateway().PodIP {
+		t.Errorf("the pod is back after all: gateway %s", gatewayOf(v))
+	}
+	w.objects.gateways = w.objects.gateways[:1]
+	taker := gatewayPod("x", testGateway())
+	taker.Namespace, taker.Labels = "default", nil
+	w.objects.pods = []*corev1.Pod{taker}
+	if v = w.view(); gatewayOf(v).IsValid() {
+		t.Errorf("another pod of the node has the address: gateway %s", gatewayOf(v))
+	}
+}
+
+// TestGatewayIsReplaced: a new gateway takes over as soon as it has written where it is, whatever the API server shows
+// first, and a record that is damaged meanwhile costs nothing.
+func TestGatewayIsReplaced(t *testing.T) {
+	w := connected(t)
+	w.view()
+	next := records.Gateway{Version: records.SchemaVersion, Pod: "gateway-b-y", Node: "n2", PodIP: netip.MustParseAddr("10.244.2.33")}
+	w.objects.gateways[0].DeletionTimestamp = &metav1.Time{Time: w.now}
+	w.put(gatewayMap(t, "b", next))
+	if v := w.view(); gatewayOf(v) != testGateway().PodIP {
+		t.Errorf("the record is here before its pod: gateway %s", gatewayOf(v))
+	}
+	pod := gatewayPod("b", next)
+	pod.Status.PodIP, pod.Status.PodIPs, pod.Status.Phase = "", nil, corev1.PodPending
+	w.objects.gateways = append(w.objects.gateways, pod)
+	if v := w.view(); gatewayOf(v) != next.PodIP || len(w.faults) > 0 {
+		t.Errorf("the pod is here, its address not: gateway %s, faults %v", gatewayOf(v), w.faults)
+	}
+	w.put(gatewayMap(t, "b", testGateway())) // the old one, as it ends
+	if v := w.view(); gatewayOf(v) != next.PodIP {
+		t.Errorf("the old gateway writes again: gateway %s", gatewayOf(v))
+	}
+	damaged := gatewayMap(t, "b", next)
+	damaged.Data[records.DataKey] = "x"
+	w.put(damaged)
+	for range 3 {
+		w.now = w.now.Add(time.Hour)
+		if v := w.view(); gatewayOf(v) != next.PodIP || v.refused["b"] == "" {
+			t.Errorf("the record is damaged: gateway %s, refused %v", gatewayOf(v), v.refused)
+		}
+	}
+	w.drop(records.GatewayName("b"))
+	if v := w.view(); gatewayOf(v) != next.PodIP {
+		t.Errorf("the record is deleted: gateway %s", gatewayOf(v))
+	}
+}
+
+// TestGatewayTellsOfItsPeer: what a gateway says of its peer concerns that peer alone.
+func TestGatewayTellsOfItsPeer(t *testing.T) {
+	w := connected(t)
+	g := testGateway()
+	for endpoint, want := range map[string]bool{
+		"192.0.2.7:51840": true, "10.11.3.4:51840": true, // outside, and among the peer's own
+		"10.12.3.4:51840": false, "10.72.0.3:51840": false, // among the other's
+	} {
+		g.Endpoint = netip.MustParseAddrPort(endpoint)
+		w.put(gatewayMap(t, "b", g))
+		if got := w.view().gateways["b"].Endpoint; (got == g.Endpoint) != want {
+			t.Errorf("heard at %s: %v", endpoint, got)
+		}
+	}
+	w.drop(records.PeeringName("c"))
+	g.Endpoint = netip.MustParseAddrPort("10.12.3.4:51840")
+	w.put(gatewayMap(t, "b", g))
+	if got := w.view().gateways["b"].Endpoint; got.IsValid() {
+		t.Errorf("heard among what is held back of another peering: %v", got)
+	}
+	g.PeerNodes = addrs("10.71.0.3", "10.72.0.3", "10.71.200.1", "172.31.0.250", "8.8.8.8")
+	w.put(gatewayMap(t, "b", g))
+	if got := w.view().gateways["b"].PeerNodes; !slices.Equal(got, addrs("10.71.0.3")) {
+		t.Errorf("nodes of the peer: %v", got)
+	}
+}
+
+// TestLongNames: what a gateway writes into its record is no burden to who reads or logs it.
+func TestLongNames(t *testing.T) {
+	g := testGateway()
+	g.Pod = strings.Repeat("x", 1000)
+	if _, err := records.Encode(g); err == nil {
+		t.Error("a pod's name of 1,000 characters is accepted")
+	}
+}

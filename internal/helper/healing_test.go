@@ -1,0 +1,196 @@
+//go:build linux
+
+package helper
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"liqonet.io/liqonet/internal/records"
+)
+
+// leaseKeeper is the part of a node's helper that keeps its Lease, without a kernel.
+type leaseKeeper struct {
+	*nodeLoop
+	t *testing.T
+}
+
+// keepLease starts it for a node; what it reports is the MTU.
+func keepLease(t *testing.T, client kubernetes.Interface, namespace, node string) leaseKeeper {
+	t.Helper()
+	env := Env{Client: client, Namespace: namespace, Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
+	m := newMirror(client)
+	l := &nodeLoop{Node: Node{Env: env, Name: node}, memory: newMemory(), wake: m.changed}
+	l.reports = newReporter(env.Log, sameButDrift, l.write)
+	l.reports.kept = l.leaseSays
+	l.follow(m)
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	t.Cleanup(func() { cancel(); all.Wait() })
+	if err := m.run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	f := testFabric()
+	all.Go(func() { l.reports.run(ctx) })
+	all.Go(func() {
+		_ = loop(ctx, newHealth(), env.Log, func(ctx context.Context) error {
+			err := l.claim(ctx, nodeView{fabric: &f})
+			if err == nil {
+				l.reports.set(nodeReport{l.claims.lease, records.Node{
+					Version: records.SchemaVersion, Name: node, Internal: l.claims.internal, MTU: 1500,
+				}})
+			}
+			return err
+		}, m.changed)
+	})
+	return leaseKeeper{l, t}
+}
+
+// lease is the node's Lease as the API server has it, if it is as it should be; nil: it is not.
+func (k leaseKeeper) lease() *coordinationv1.Lease {
+	k.t.Helper()
+	leases, err := k.Client.CoordinationV1().Leases(k.Namespace).List(k.t.Context(), metav1.ListOptions{LabelSelector: records.LabelComponent + "=" + records.ComponentNode})
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	node, err := k.Client.CoreV1().Nodes().Get(k.t.Context(), k.Name, metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		k.t.Fatal(err)
+	}
+	for i := range leases.Items {
+		l := &leases.Items[i]
+		if node != nil && heldBy(l, k.Name) && asClaimed(l, node) {
+			if n, err := records.DecodeReport(l.Name, l.Spec.HolderIdentity, l.Annotations[records.AnnotationNode]); err == nil && n.MTU == 1500 {
+				return l
+			}
+		}
+	}
+	return nil
+}
+
+// await waits until the Lease is as it should be.
+func (k leaseKeeper) await(what string, within time.Duration) *coordinationv1.Lease {
+	k.t.Helper()
+	var l *coordinationv1.Lease
+	eventually(k.t, what, within, func() bool { l = k.lease(); return l != nil })
+	return l
+}
+
+// TestDeletedLease: a Lease that is deleted by hand is back at once, with the same address and report.
+func TestDeletedLease(t *testing.T) {
+	client := fake.NewClientset(testNode("n1"))
+	k := keepLease(t, client, testNamespace, "n1")
+	before := k.await("a Lease", patience)
+	if err := client.CoordinationV1().Leases(testNamespace).Delete(t.Context(), before.Name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if after := k.await("the Lease again", patience); after.Name != before.Name {
+		t.Errorf("it is %s and was %s", after.Name, before.Name)
+	}
+}
+
+// gatewayWriters is the part of a gateway's helper that writes its records, without a kernel.
+func gatewayWriters(t *testing.T, client kubernetes.Interface, namespace string) *gatewayLoop {
+	t.Helper()
+	env := Env{Client: client, Namespace: namespace, Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
+	m := newMirror(client)
+	l := &gatewayLoop{Gateway: Gateway{Env: env, Peering: "b"}}
+	l.newReporters()
+	l.follow(m)
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	t.Cleanup(func() { cancel(); all.Wait() })
+	if err := m.run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	all.Go(func() { l.locations.run(ctx) })
+	all.Go(func() { l.statuses.run(ctx) })
+	all.Go(func() {
+		tick := time.NewTicker(tunnelEvery)
+		defer tick.Stop()
+		for {
+			l.locations.set(testGateway())
+			s := testStatus()
+			s.Time = now() // as it is in each report
+			l.statuses.set(s)
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+		}
+	})
+	return l
+}
+
+// gatewaysObjects are the empty objects that connect makes for a gateway.
+func gatewaysObjects(t *testing.T, namespace string) []*corev1.ConfigMap {
+	location, status := gatewayMap(t, "b", testGateway()), configMap(t, records.StatusName("b"), records.ComponentStatus, "b", testStatus())
+	for _, cm := range []*corev1.ConfigMap{location, status} {
+		cm.Namespace, cm.Data = namespace, nil
+	}
+	return []*corev1.ConfigMap{location, status}
+}
+
+// TestAlteredGatewayObjects: what others write into a gateway's objects, or do to their labels, is gone soon.
+func TestAlteredGatewayObjects(t *testing.T) {
+	objects := gatewaysObjects(t, testNamespace)
+	client := fake.NewClientset(objects[0], objects[1])
+	gatewayWriters(t, client, testNamespace)
+	maps := client.CoreV1().ConfigMaps(testNamespace)
+	good := func(name string) bool {
+		cm, err := maps.Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name == records.GatewayName("b") {
+			_, err = recordOf[records.Gateway](cm)
+		} else {
+			_, err = recordOf[records.Status](cm)
+		}
+		return err == nil
+	}
+	for _, name := range []string{records.GatewayName("b"), records.StatusName("b")} {
+		eventually(t, "the first "+name, patience, func() bool { return good(name) })
+		for what, change := range map[string]func(*corev1.ConfigMap){
+			"text": func(cm *corev1.ConfigMap) { cm.Data[records.DataKey] = "x" }, "no data": func(cm *corev1.ConfigMap) { cm.Data = nil },
+			"component": func(cm *corev1.ConfigMap) { cm.Labels[records.LabelComponent] = records.ComponentFabric },
+			"labels":    func(cm *corev1.ConfigMap) { cm.Labels = nil },
+		} {
+			cm, err := maps.Get(t.Context(), name, metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			change(cm)
+			if _, err := maps.Update(t.Context(), cm, metav1.UpdateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			took := eventually(t, what+" of "+name, patience, func() bool { return good(name) })
+			t.Logf("%s of %s is back after %s", what, name, took.Round(time.Millisecond))
+		}
+	}
+}
+
+// TestTwoWriters: two that write one object, as a gateway and one that was left over, cost a write in two seconds each.
+func TestTwoWriters(t *testing.T) {
+	testReporter(t, func(r *reporter[report], w *writer, after func(time.Duration)) {
+		r.kept = func(report, string) bool { return false } // the other one always wrote since
+		for range 60 {
+			r.set(report{"a", 1})
+			after(time.Second)
+		}
+		if n := len(w.values); n < 20 || n > 31 {
+			t.Errorf("%d writes in a minute, want one in two seconds", n)
+		}
+	})
+}

@@ -1,0 +1,221 @@
+//go:build linux
+
+package helper
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/netops"
+)
+
+// connected is cluster a with peerings b and c, as connect leaves it.
+func connected(t *testing.T) *nodeWorld {
+	return newNodeWorld(t, fabricMap(t, testFabric()), reserved(t, testPeering(), secondPeering()),
+		peeringMap(t, testPeering()), peeringMap(t, secondPeering()), gatewayMap(t, "b", testGateway()), gatewayMap(t, "c", secondGateway()))
+}
+
+// damage is what others do to a ConfigMap.
+var damage = map[string]func(cm *corev1.ConfigMap){
+	"text that is none": func(cm *corev1.ConfigMap) { cm.Data[records.DataKey] = "x" },
+	"no data":           func(cm *corev1.ConfigMap) { cm.Data = nil },
+	"a newer version":   func(cm *corev1.ConfigMap) { edit(cm, "version: 1", "version: 99") },
+	"an unknown field":  func(cm *corev1.ConfigMap) { cm.Data[records.DataKey] += "surprise: 1\n" },
+	"another component": func(cm *corev1.ConfigMap) { cm.Labels[records.LabelComponent] = records.ComponentGateway },
+	"no component":      func(cm *corev1.ConfigMap) { delete(cm.Labels, records.LabelComponent) },
+	"another peering":   func(cm *corev1.ConfigMap) { cm.Labels[records.LabelPeering] = "d" },
+	"no peering's label": func(cm *corev1.ConfigMap) {
+		cm.Labels = map[string]string{records.LabelComponent: records.ComponentPeering, "x": "y"}
+	},
+	"another peering's name": func(cm *corev1.ConfigMap) { edit(cm, "\nname: b\n", "\nname: d\n") },
+}
+
+func edit(cm *corev1.ConfigMap, old, new string) {
+	cm.Data[records.DataKey] = strings.Replace(cm.Data[records.DataKey], old, new, 1)
+}
+
+// TestDamageStaysWithItsPeering: a record that is damaged goes on as it was, and all others are followed. A helper that
+// starts beside it holds the peering's ranges back, and serves the others.
+func TestDamageStaysWithItsPeering(t *testing.T) {
+	for what, change := range damage {
+		t.Run(what, func(t *testing.T) {
+			w := connected(t)
+			before := w.view()
+			damaged := peeringMap(t, testPeering())
+			change(damaged)
+			w.put(damaged)
+			second := secondPeering()
+			second.MTU = 1300
+			w.put(peeringMap(t, second))
+			after := w.view()
+			w.wantFaults("damaged while it is served", "ConfigMap peering-b")
+			if !slices.Equal(after.names(), []string{"b", "c"}) || after.gateways["b"].PodIP != before.gateways["b"].PodIP || after.peerings[1].MTU != 1300 {
+				t.Errorf("served %v through %v", after.peerings, after.gateways)
+			}
+			if after.refused["b"] == "" || after.refused["c"] != "" || len(after.heldBack) > 0 || len(after.guarded) > 0 {
+				t.Errorf("refused %v, held back %v of %v", after.refused, after.heldBack, after.guarded)
+			}
+			w.memory = newMemory()
+			fresh := w.view()
+			w.wantFaults("damaged when the helper starts", "ConfigMap peering-b")
+			if !slices.Equal(fresh.names(), []string{"c"}) || !slices.Equal(fresh.heldBack, testPeering().Seen()) || !slices.Equal(fresh.guarded, []string{"b"}) {
+				t.Errorf("served %v, held back %v of %v", fresh.names(), fresh.heldBack, fresh.guarded)
+			}
+			w.put(peeringMap(t, testPeering()))
+			if mended := w.view(); !slices.Equal(mended.names(), []string{"b", "c"}) || len(w.faults) > 0 || len(mended.heldBack) > 0 {
+				t.Errorf("mended: served %v, faults %v, held back %v", mended.names(), w.faults, mended.heldBack)
+			}
+		})
+	}
+}
+
+// TestMissingRecordIsHeldBack: what is reserved for a peering is guarded for as long as it is, with or without a record.
+func TestMissingRecordIsHeldBack(t *testing.T) {
+	w := connected(t)
+	w.view()
+	w.drop(records.PeeringName("b"))
+	v := w.view()
+	if !slices.Equal(v.names(), []string{"c"}) || !slices.Equal(v.heldBack, testPeering().Seen()) || !slices.Equal(v.guarded, []string{"b"}) || len(w.faults) > 0 {
+		t.Errorf("served %v, held back %v of %v, faults %v", v.names(), v.heldBack, v.guarded, w.faults)
+	}
+	if _, there := v.gateways["b"]; there {
+		t.Error("its gateway is used")
+	}
+	w.drop(records.PeeringName("c"))
+	w.drop(records.FabricName)
+	all := slices.Concat(testPeering().Seen(), secondPeering().Seen())
+	if v = w.view(); v.fabric != nil || v.blind || !sameRanges(v.heldBack, all) {
+		t.Errorf("without records: fabric %v, blind %v, held back %v", v.fabric, v.blind, v.heldBack)
+	}
+	if state := v.state(netip.MustParseAddr("10.80.0.7")); len(state.Routes) != len(all) || len(state.Links) > 0 {
+		t.Errorf("without records: %v", state)
+	}
+	w.put(reserved(t))
+	if v = w.view(); len(v.heldBack) > 0 || !netops.Diff(netops.State{}, v.state(netip.Addr{})).Empty() {
+		t.Errorf("nothing is reserved, and held back %v", v.heldBack)
+	}
+}
+
+func sameRanges(a, b []netip.Prefix) bool {
+	b = slices.SortedFunc(slices.Values(b), netip.Prefix.Compare)
+	return slices.Equal(slices.SortedFunc(slices.Values(a), netip.Prefix.Compare), b)
+}
+
+// TestDamagedFabric: the last good one goes on; a helper that knows none holds back the ranges of all peers.
+func TestDamagedFabric(t *testing.T) {
+	for what, change := range map[string]func(*nodeWorld){
+		"deleted":      func(w *nodeWorld) { w.drop(records.FabricName) },
+		"damaged":      func(w *nodeWorld) { w.objects.fabric.Data[records.DataKey] = "version: 1\nclusterID: [\n" },
+		"relabelled":   func(w *nodeWorld) { w.objects.fabric.Labels[records.LabelComponent] = records.ComponentStatus },
+		"a gateway's":  func(w *nodeWorld) { w.objects.fabric.Labels[records.LabelPeering] = "b" },
+		"undecided":    func(w *nodeWorld) { edit(w.objects.fabric, "kind: vxlan", `kind: ""`) },
+		"over a node":  func(w *nodeWorld) { w.objects.node.Status.Addresses[0].Address = "10.80.0.3" },
+		"over the API": func(w *nodeWorld) { w.objects.apiServers = addrs("10.80.1.2") },
+		"over pods": func(w *nodeWorld) {
+			edit(w.objects.fabric, "internalCIDR: 10.80.0.0/16", "internalCIDR: 10.244.0.0/16")
+		},
+		"over Services":  func(w *nodeWorld) { edit(w.objects.fabric, "internalCIDR: 10.80.0.0/16", "internalCIDR: 10.96.0.0/16") },
+		"over own nodes": func(w *nodeWorld) { edit(w.objects.fabric, "mtu:", "nodeNetworks: [10.80.0.0/24]\nmtu:") },
+	} {
+		t.Run(what, func(t *testing.T) {
+			w := connected(t)
+			before := w.view()
+			change(w)
+			if v := w.view(); v.blind || len(w.faults) != 1 || w.faults[0].object != records.FabricName ||
+				!netops.Diff(before.state(netip.MustParseAddr("10.80.0.7")), v.state(netip.MustParseAddr("10.80.0.7"))).Empty() {
+				t.Errorf("blind %v, faults %v, fabric %v", v.blind, w.faults, v.fabric)
+			}
+			w.memory = newMemory()
+			all := slices.Concat(testPeering().Seen(), secondPeering().Seen())
+			if v := w.view(); !v.blind || len(v.peerings) > 0 || !sameRanges(v.heldBack, all) {
+				t.Errorf("when the helper starts: blind %v, served %v, held back %v", v.blind, v.names(), v.heldBack)
+			}
+		})
+	}
+}
+
+// TestRefusedRanges: no record makes a node take addresses of the cluster itself, nor two peerings share what must be one's
+// own. A refusal stays with its peering.
+func TestRefusedRanges(t *testing.T) {
+	seen := func(cidr string) func(*records.Peering) {
+		return func(p *records.Peering) { p.Peer.PodCIDRs = []records.Mapping{mapping(cidr, cidr)} }
+	}
+	for what, change := range map[string]func(*records.Peering){
+		"own pods":                  seen("10.244.0.0/16"),
+		"some of them":              seen("10.244.7.0/24"),
+		"a pod outside pod CIDRs":   seen("10.9.0.0/24"),
+		"Services":                  seen("10.0.0.0/8"),
+		"a node":                    seen("172.31.0.0/28"),
+		"the API server":            seen("172.31.0.240/28"),
+		"the API server's Service":  seen("10.96.0.0/30"),
+		"the internal CIDR":         seen("10.80.7.0/24"),
+		"the external CIDR":         seen("10.70.0.0/16"),
+		"all there is":              seen("0.0.0.0/0"),
+		"external: the API server":  func(p *records.Peering) { p.Peer.ExternalCIDR = mapping("172.31.0.250/32", "172.31.0.250/32") },
+		"gateway: outside":          func(p *records.Peering) { p.GatewayAddress = netip.MustParseAddr("172.31.0.250") },
+		"gateway: of a node":        func(p *records.Peering) { p.GatewayAddress = netip.MustParseAddr("10.80.0.3") },
+		"gateway: of another":       func(p *records.Peering) { p.GatewayAddress = testPeering().GatewayAddress },
+		"overlay id of another":     func(p *records.Peering) { p.OverlayID = testPeering().OverlayID },
+		"ranges of another":         seen("10.11.0.0/16"),
+		"around those of another":   seen("10.8.0.0/14"),
+		"within those of another":   seen("10.11.12.0/24"),
+		"external range of another": seen("10.71.128.0/17"),
+	} {
+		t.Run(what, func(t *testing.T) {
+			stray := &corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIPs: []corev1.PodIP{{IP: "10.9.0.7"}, {IP: "10.244.1.5"}}}}
+			p := secondPeering()
+			change(&p)
+			w := newNodeWorld(t, fabricMap(t, testFabric()), peeringMap(t, testPeering()), peeringMap(t, p), gatewayMap(t, "b", testGateway()))
+			w.objects.pods = []*corev1.Pod{stray}
+			for _, when := range []string{"from the beginning", "again"} {
+				v := w.view()
+				if !slices.Equal(v.names(), []string{"b"}) || v.refused["c"] == "" || v.refused["b"] != "" {
+					t.Fatalf("%s: served %v, refused %v", when, v.names(), v.refused)
+				}
+				for _, r := range v.state(netip.MustParseAddr("10.80.0.7")).Routes {
+					for _, own := range addrs("172.31.0.250", "172.31.0.1", "10.96.0.1", "10.244.1.5", "10.9.0.7") {
+						if r.Dst.Contains(own) {
+							t.Errorf("%s: a route to %s for %s", when, r.Dst, own)
+						}
+					}
+				}
+			}
+			w.put(peeringMap(t, secondPeering()))
+			if v := w.view(); !slices.Equal(v.names(), []string{"b", "c"}) || len(w.faults) > 0 {
+				t.Errorf("mended: served %v, faults %v", v.names(), w.faults)
+			}
+			w.put(peeringMap(t, p))
+			if v := w.view(); !slices.Equal(v.names(), []string{"b", "c"}) || v.refused["c"] == "" || v.refused["b"] != "" {
+				t.Errorf("changed while it is served: served %v, refused %v", v.names(), v.refused)
+			}
+		})
+	}
+}
+
+// TestCapturedLater: what was taken is given up when it comes to be the API server's.
+func TestCapturedLater(t *testing.T) {
+	w := connected(t)
+	w.view()
+	w.objects.apiServers = addrs("10.11.4.5")
+	v := w.view()
+	if !slices.Equal(v.names(), []string{"c"}) || !slices.Equal(v.heldBack, []netip.Prefix{testPeering().Peer.ExternalCIDR.Seen}) {
+		t.Errorf("served %v, held back %v", v.names(), v.heldBack)
+	}
+}
+
+// TestDamagedReservations: what was reserved when they could be read stays guarded.
+func TestDamagedReservations(t *testing.T) {
+	w := connected(t)
+	w.view()
+	w.objects.ipam.Data[records.DataKey] = "damaged"
+	w.drop(records.PeeringName("b"))
+	if v := w.view(); !slices.Equal(v.heldBack, testPeering().Seen()) {
+		t.Errorf("held back %v", v.heldBack)
+	}
+	w.wantFaults("damaged reservations", "ConfigMap ipam")
+}

@@ -1,0 +1,110 @@
+//go:build linux
+
+package helper
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"reflect"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/netops"
+)
+
+// nodeReport is what is written to a Lease.
+type nodeReport struct {
+	lease string
+	node  records.Node
+}
+
+// sameButDrift reports whether two reports differ in what other hands did to the kernel at most: that can wait.
+func sameButDrift(a, b nodeReport) bool {
+	a.node.Drift, b.node.Drift = records.Drift{}, records.Drift{}
+	return reflect.DeepEqual(a, b)
+}
+
+// report hands the node's record to its writer; applied are the peerings whose state the kernel has.
+func (l *nodeLoop) report(v nodeView, applied []string) error {
+	if l.claims.lease == "" {
+		return nil
+	}
+	r := records.Node{
+		Version: records.SchemaVersion, Name: l.Name, Internal: l.claims.internal, Kernel: l.kernelHas,
+		PodCIDRs: v.pods.cidrs, Pods: v.pods.stray, Peerings: applied, Guarded: v.guarded, Refused: v.refused,
+		Clean: v.fabric == nil && !v.blind && len(v.heldBack) == 0, Drift: l.drift.record(),
+	}
+	var err error
+	if r.ForwardDrops, err = l.forwardDrops(); err != nil {
+		return err
+	}
+	err = l.measure(v, &r)
+	l.reports.set(nodeReport{lease: l.claims.lease, node: r})
+	return err
+}
+
+// anywhere is an address of which only the default route matters (TEST-NET-1, RFC 5737).
+var anywhere = netip.AddrFrom4([4]byte{192, 0, 2, 1})
+
+// measure asks the routing table how packets leave for gateways, pods and the world. The overlay's packets
+// bear those addresses and must fit those links.
+func (l *nodeLoop) measure(v nodeView, r *records.Node) error {
+	smallest := func(mtu int) {
+		if mtu > 0 && (r.MTU == 0 || mtu < r.MTU) {
+			r.MTU = mtu
+		}
+	}
+	if p, err := netops.PathTo(anywhere); err == nil {
+		smallest(p.MTU)
+	}
+	var errs []error
+	if v.fabric != nil {
+		// Also to pods of other nodes, which the network plugin may carry in a tunnel of its own.
+		mtu, err := l.routeSizes.smallest(v.fabric.PodCIDRs, l.kernel.SmallestMTU)
+		errs = append(errs, err)
+		smallest(mtu)
+	}
+	for _, p := range v.peerings {
+		g, ok := v.gateways[p.Name]
+		if !ok {
+			continue
+		}
+		path, err := netops.PathTo(g.PodIP)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("path to gateway %q: %w", p.Name, err))
+			continue
+		}
+		smallest(path.MTU)
+		if r.OverlaySources == nil {
+			r.OverlaySources = map[string]netip.Addr{}
+		}
+		r.OverlaySources[p.Name] = path.Source
+	}
+	return errors.Join(errs...)
+}
+
+// write puts a report into the annotation of the Lease that holds the node's address.
+func (l *nodeLoop) write(ctx context.Context, r nodeReport) (string, error) {
+	text, err := records.Encode(r.node)
+	if err != nil {
+		return "", err
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{records.AnnotationNode: text}}})
+	if err != nil {
+		return "", err
+	}
+	_, err = l.Client.CoordinationV1().Leases(l.Namespace).Patch(ctx, r.lease, types.MergePatchType, patch, metav1.PatchOptions{})
+	return text, err
+}
+
+// leaseSays reports whether a report stands in its Lease as it was written. One that is gone is the loop's matter.
+func (l *nodeLoop) leaseSays(r nodeReport, text string) bool {
+	lease := named[*coordinationv1.Lease](l.leases, l.Namespace, r.lease)
+	return lease == nil || lease.Annotations[records.AnnotationNode] == text
+}

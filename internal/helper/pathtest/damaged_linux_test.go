@@ -1,0 +1,142 @@
+package pathtest
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/ipam"
+	"liqonet.io/liqonet/ipam/store"
+	"liqonet.io/liqonet/netops"
+)
+
+// TestDamagedRecords has a record damaged while packets cross, beside a restart of a node, and the gateway's pod gone. The
+// peering goes on as it was, a node that has nothing holds its packets back, and nothing goes to an address that is
+// no gateway's any more.
+func TestDamagedRecords(t *testing.T) {
+	k := combinations()[0]
+	a, b, _ := twoClusters(t)
+	a.reserve(b)
+	a.connect(k, b)
+	b.connect(k, a)
+	for _, c := range []*testCluster{a, b} {
+		c.awaitProof(k)
+	}
+	for i := range nodesPerCluster {
+		serve(t, a.pods[i])
+		serve(t, b.pods[i])
+	}
+
+	good := a.damage(records.PeeringName("peer"))
+	a.nodes[0].Run("nft", "delete", "table", "ip", netops.Table)
+	awaitFirewall(t, a.nodes[0])
+	expectAll(a, b)
+	for _, n := range a.nodes {
+		awaitReady(t, n)
+	}
+
+	a.nodeHelpers[1].kill()
+	a.forget(1)
+	a.startNode(1)
+	a.awaitHeldBack(1, b)
+	awaitReady(t, a.nodes[1])
+	if source, err := seenBy(a.pods[0], b.seenPod(0)); err != nil || source != a.seenPod(0).String() {
+		t.Errorf("the other node: %q, %v", source, err)
+	}
+	a.put(good)
+	expectAll(a, b)
+
+	pods := a.kube.CoreV1().Pods(records.DefaultNamespace)
+	pod, err := pods.Get(t.Context(), gatewayPod, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := pods.Delete(t.Context(), pod.Name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := seenBy(a.pods[0], b.seenPod(1)); err != nil {
+		t.Errorf("as soon as the gateway's pod is gone: %v", err)
+	}
+	for i := range a.nodes {
+		a.awaitHeldBack(i, b)
+	}
+	if _, err := pods.Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	expectAll(a, b)
+}
+
+// reserve writes the reservations by which a cluster reaches its peer.
+func (c *testCluster) reserve(peer *testCluster) {
+	c.t.Helper()
+	registry, err := ipam.Restore(nil, []ipam.Reservation{
+		{Range: peer.seen, Owner: ipam.Peering("peer"), Purpose: ipam.PeerPods, Real: podCIDR},
+		{Range: peerExternal, Owner: ipam.Peering("peer"), Purpose: ipam.PeerExternal, Real: externalCIDR},
+	})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	id, _ := records.IdentityOf(records.IPAMName)
+	cm := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: records.IPAMName, Namespace: records.DefaultNamespace, Labels: id.Labels()},
+		Data:       map[string]string{records.DataKey: store.Encode(registry)},
+	}
+	if _, err := c.kube.CoreV1().ConfigMaps(cm.Namespace).Create(c.t.Context(), cm, metav1.CreateOptions{}); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// damage makes a record one that cannot be read, and returns it as it was.
+func (c *testCluster) damage(name string) *corev1.ConfigMap {
+	c.t.Helper()
+	good, err := c.kube.CoreV1().ConfigMaps(records.DefaultNamespace).Get(c.t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	bad := good.DeepCopy()
+	bad.Data[records.DataKey] = "x"
+	c.put(bad)
+	return good
+}
+
+func (c *testCluster) put(cm *corev1.ConfigMap) {
+	c.t.Helper()
+	if _, err := c.kube.CoreV1().ConfigMaps(cm.Namespace).Update(c.t.Context(), cm, metav1.UpdateOptions{}); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// forget takes all that is ours from a node's kernel, as a restart does.
+func (c *testCluster) forget(i int) {
+	c.t.Helper()
+	kernel, err := netops.OpenAt(c.nodes[i].FD())
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer func() { _ = kernel.Close() }()
+	if err := kernel.Cleanup(); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// awaitHeldBack waits until a node has no path to the peer, by routes and rules.
+func (c *testCluster) awaitHeldBack(i int, peer *testCluster) {
+	c.t.Helper()
+	n := c.nodes[i]
+	for _, target := range []netip.Addr{peer.seenPod(0), peerExternal.Addr().Next()} {
+		eventually(c.t, joining, func() error {
+			if out := n.Run("sh", "-c", fmt.Sprintf("ip route get %s 2>&1 || true", target)); !strings.Contains(out, "No route to host") {
+				return fmt.Errorf("node %s has a path to %s: %s", c.nodeName(i), target, out)
+			}
+			if set := n.Run("sh", "-c", "nft list set ip liqonet peers 2>&1 || true"); !strings.Contains(set, peer.seen.String()) {
+				return fmt.Errorf("node %s does not guard %s: %s", c.nodeName(i), peer.seen, set)
+			}
+			return nil
+		})
+	}
+}

@@ -1,0 +1,104 @@
+//go:build linux
+
+package helper
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"liqonet.io/liqonet/internal/records"
+)
+
+// protected are addresses of the cluster itself. A route to a peer, or a guard, for one of them would take it from the
+// cluster: what a record wants of them is refused, whoever wrote it.
+type protected []protectedRange
+
+type protectedRange struct {
+	prefix netip.Prefix
+	use    string // for messages
+}
+
+func (p *protected) add(use string, prefixes ...netip.Prefix) {
+	for _, prefix := range prefixes {
+		*p = append(*p, protectedRange{prefix, use})
+	}
+}
+
+// conflict reports which protected addresses a range holds; nil: none.
+func (p protected) conflict(wanted netip.Prefix) error {
+	for _, own := range p {
+		if own.prefix.Overlaps(wanted) {
+			return fmt.Errorf("%s conflicts with %s %s", wanted, own.use, own.prefix)
+		}
+	}
+	return nil
+}
+
+// free returns those of the ranges that hold no protected address, and the conflicts of the others.
+func (p protected) free(wanted []netip.Prefix) (free []netip.Prefix, conflicts []error) {
+	for _, w := range wanted {
+		if err := p.conflict(w); err != nil {
+			conflicts = append(conflicts, err)
+			continue
+		}
+		free = append(free, w)
+	}
+	return free, conflicts
+}
+
+// hosts are the addresses at which a node reaches the API server and is reached itself, whatever records say.
+func hosts(node *corev1.Node, apiServers []netip.Addr) protected {
+	var p protected
+	for _, a := range apiServers {
+		p.add("API server", netip.PrefixFrom(a, a.BitLen()))
+	}
+	for _, address := range node.Status.Addresses {
+		if a, err := netip.ParseAddr(address.Address); err == nil && a.Is4() {
+			p.add("node address", netip.PrefixFrom(a, a.BitLen()))
+		}
+	}
+	return p
+}
+
+// withPods adds pods of the node.
+func (p protected) withPods(pods localPods) protected {
+	p = slices.Clone(p)
+	p.add("pods of this node", pods.prefixes()...)
+	return p
+}
+
+// withRanges adds what the fabric says of the cluster, without its internal CIDR, which nodes do route.
+func (p protected) withRanges(f records.Fabric) protected {
+	p = slices.Clone(p)
+	p.add("pod CIDR", f.PodCIDRs...)
+	p.add("service CIDR", f.ServiceCIDRs...)
+	p.add("node network", f.NodeNetworks...)
+	return p
+}
+
+// checkFabric refuses a fabric by which the overlay would take addresses of others.
+func (p protected) checkFabric(f records.Fabric) error {
+	if err := p.withRanges(f).conflict(f.InternalCIDR); err != nil {
+		return fmt.Errorf("internal CIDR %w", err)
+	}
+	return nil
+}
+
+// checkPeering refuses a peering whose addresses here are the cluster's own.
+func (p protected) checkPeering(peering records.Peering, f records.Fabric) error {
+	own := p.withRanges(f)
+	own.add("internal CIDR", f.InternalCIDR)
+	own.add("external CIDR", f.ExternalCIDR)
+	for _, seen := range peering.Seen() {
+		if err := own.conflict(seen); err != nil {
+			return err
+		}
+	}
+	if !f.InternalCIDR.Contains(peering.GatewayAddress) || nodeRange(f.InternalCIDR).Contains(peering.GatewayAddress) {
+		return fmt.Errorf("gateway address %s is not in the second half of the internal CIDR %s", peering.GatewayAddress, f.InternalCIDR)
+	}
+	return nil
+}

@@ -1,0 +1,153 @@
+//go:build linux
+
+package helper
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// versioned is an API server's ConfigMaps, with versions as k8s.io/apiserver has them: a watch delivers what is newer
+// than the version from which it begins, whatever that is, and a list of a version that is to come is refused.
+type versioned struct {
+	mu      sync.Mutex
+	version int
+	objects map[string]*corev1.ConfigMap
+	watches []*versionedWatch
+	lists   int
+}
+
+type versionedWatch struct {
+	*watch.FakeWatcher
+	from int
+}
+
+func atVersion(version string) int {
+	n, _ := strconv.Atoi(version) // "" is 0
+	return n
+}
+
+// List implements resource.
+func (v *versioned) List(_ context.Context, o metav1.ListOptions) (*corev1.ConfigMapList, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.lists++
+	if atVersion(o.ResourceVersion) > v.version {
+		err := apierrors.NewTimeoutError("Too large resource version", 1)
+		err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge}}
+		return nil, err
+	}
+	list := &corev1.ConfigMapList{ListMeta: metav1.ListMeta{ResourceVersion: strconv.Itoa(v.version)}}
+	for _, cm := range v.objects {
+		list.Items = append(list.Items, *cm.DeepCopy())
+	}
+	return list, nil
+}
+
+// Watch implements resource.
+func (v *versioned) Watch(_ context.Context, o metav1.ListOptions) (watch.Interface, error) {
+	if o.SendInitialEvents != nil {
+		return nil, apierrors.NewInvalid(schema.GroupKind{Kind: "ListOptions"}, "", nil) // as servers that only list
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	w := &versionedWatch{watch.NewFakeWithChanSize(100, false), atVersion(o.ResourceVersion)}
+	for _, cm := range v.objects {
+		v.send(w, watch.Modified, cm)
+	}
+	v.watches = append(v.watches, w)
+	return w, nil
+}
+
+func (v *versioned) send(w *versionedWatch, what watch.EventType, cm *corev1.ConfigMap) {
+	if atVersion(cm.ResourceVersion) > w.from && !w.IsStopped() {
+		w.Action(what, cm.DeepCopy())
+	}
+}
+
+// write stores an object at the next version, and tells of it.
+func (v *versioned) write(name, text string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.version++
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: testNamespace}, Data: map[string]string{"x": text}}
+	cm.ResourceVersion = strconv.Itoa(v.version)
+	v.objects[name] = cm
+	for _, w := range v.watches {
+		v.send(w, watch.Modified, cm)
+	}
+}
+
+// restart ends all watches; with a backup, that is what it has afterwards.
+func (v *versioned) restart(backup *versioned) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, w := range v.watches {
+		w.Stop()
+	}
+	v.watches = nil
+	if backup != nil {
+		v.version, v.objects = backup.version, backup.objects
+	}
+}
+
+// TestRestoredStore: what a helper has read follows the API server back to a backup of etcd, and a restart without one
+// does not have it all read again.
+func TestRestoredStore(t *testing.T) {
+	api := &versioned{objects: map[string]*corev1.ConfigMap{}, version: 1000}
+	m := newMirror(nil)
+	store := follow(m, api, &corev1.ConfigMap{}, selected{})
+	api.write("kept", "old")
+	backup := &versioned{version: 500, objects: map[string]*corev1.ConfigMap{}}
+	backup.write("kept", "old")
+	backup.write("deleted since", "x")
+	api.write("kept", "new")
+	api.write("made since", "x")
+	if err := m.run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	has := func(want ...string) bool {
+		var got []string
+		for _, cm := range listed[*corev1.ConfigMap](store) {
+			got = append(got, cm.Name+"="+cm.Data["x"])
+		}
+		slices.Sort(got)
+		return slices.Equal(got, want)
+	}
+	if !has("kept=new", "made since=x") {
+		t.Fatalf("read %v", store.List())
+	}
+	// Every watch delivers something before it ends: an informer lists anew after one that brought nothing.
+	follows := func() {
+		t.Helper()
+		for _, text := range []string{"y", "z"} {
+			api.write("made since", text)
+			eventually(t, "what is written", patience, func() bool { return has("kept=new", "made since="+text) })
+		}
+	}
+	follows()
+	read := api.listed()
+	api.restart(nil)
+	follows()
+	if again := api.listed() - read; again > 2 {
+		t.Errorf("%d lists after a restart, want one to see the version for each watch", again)
+	}
+	api.restart(backup)
+	api.write("after", "z")
+	eventually(t, "the restored state, and what is written then", patience, func() bool { return has("after=z", "deleted since=x", "kept=old") })
+}
+
+func (v *versioned) listed() int {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.lists
+}

@@ -1,0 +1,134 @@
+package records_test
+
+import (
+	"fmt"
+	"testing"
+
+	"liqonet.io/liqonet/internal/records"
+)
+
+// hostileNames are names that a peer may choose for itself so that an object of its peering has the name of another.
+var hostileNames = []string{
+	"b", "b-status", "status", "status-b", "peering", "peering-b", "peering-b-status", "gateway", "gateway-b", "fabric", "ipam", "node", "sweep",
+	"translation", "translation-ca", "translation-client", "look", "connect", "install", "leases", "pods", "gateways", "a", "a-b", "0", "10-80-0-1",
+}
+
+// TestNamesDoNotMeet: no two objects of one kind have one name, whatever peers call themselves.
+func TestNamesDoNotMeet(t *testing.T) {
+	owners := map[string]string{}
+	own := func(kind, name, owner string) {
+		key := kind + " " + name
+		if other, taken := owners[key]; taken && other != owner {
+			t.Errorf("%s is of %s and of %s", key, other, owner)
+		}
+		owners[key] = owner
+	}
+	own("ConfigMap", records.FabricName, "the installation")
+	own("ConfigMap", records.IPAMName, "the reservations")
+	own("ConfigMap", records.TranslationAuthorityName, "the translation service")
+	own("Secret", records.TranslationName, "the translation service")
+	for _, kind := range []string{"ServiceAccount", "Role", "RoleBinding"} {
+		own(kind, records.NodeName, "the node helper")
+		own(kind, records.TranslationName, "the translation service")
+		own(kind, records.TranslationClientName, "clients of the translation service")
+	}
+	own("Deployment", records.TranslationName, "the translation service")
+	own("Service", records.TranslationName, "the translation service")
+	for _, name := range hostileNames {
+		if err := records.ValidateName(name); err != nil {
+			t.Fatal(err)
+		}
+		own("ConfigMap", records.PeeringName(name), "the record of "+name)
+		own("ConfigMap", records.StatusName(name), "the status of "+name)
+		own("ConfigMap", records.GatewayName(name), "the gateway of "+name)
+		own("Secret", records.PeeringName(name), "the keys of "+name)
+		for _, kind := range []string{"ServiceAccount", "Role", "RoleBinding", "Deployment", "Service"} {
+			own(kind, records.GatewayName(name), "the gateway of "+name)
+		}
+	}
+}
+
+// TestIdentity: what a ConfigMap is follows from its name, and every name of ours says what the object is.
+func TestIdentity(t *testing.T) {
+	type identity = records.Identity
+	want := map[string]identity{
+		records.FabricName: {Component: records.ComponentFabric},
+		records.IPAMName:   {Component: records.ComponentIPAM},
+	}
+	for _, name := range hostileNames {
+		want[records.PeeringName(name)] = identity{records.ComponentPeering, name}
+		want[records.GatewayName(name)] = identity{records.ComponentGateway, name}
+		want[records.StatusName(name)] = identity{records.ComponentStatus, name}
+	}
+	for name, id := range want {
+		if got, ok := records.IdentityOf(name); !ok || got != id {
+			t.Errorf("%s: %+v, %v; want %+v", name, got, ok, id)
+		}
+	}
+	for _, foreign := range []string{
+		"", "peering", "peering-", "peering--b", "peering-b.c", "peering-B", "gateway-", "status-", "fabrics", "kube-root-ca.crt", "translation-ca",
+		"node-10.80.0.1", "peering-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+	} {
+		if got, ok := records.IdentityOf(foreign); ok {
+			t.Errorf("%q counts as %+v", foreign, got)
+		}
+	}
+}
+
+// TestReadWantsAgreement: name, labels and content of a ConfigMap must say the same.
+func TestReadWantsAgreement(t *testing.T) {
+	text, err := records.Encode(peering())
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := map[string]string{records.DataKey: text}
+	labels := func(component, peering string) map[string]string {
+		return map[string]string{records.LabelComponent: component, records.LabelPeering: peering, "app.kubernetes.io/part-of": "x"}
+	}
+	good := labels(records.ComponentPeering, "b")
+	if _, err := records.Read[records.Peering]("peering-b", good, data); err != nil {
+		t.Error(err)
+	}
+	for what, read := range map[string]func() error{
+		"no labels":               func() error { _, err := records.Read[records.Peering]("peering-b", nil, data); return err },
+		"another component":       func() error { return readPeering("peering-b", labels(records.ComponentStatus, "b"), data) },
+		"another peering's label": func() error { return readPeering("peering-b", labels(records.ComponentPeering, "c"), data) },
+		"another peering's name":  func() error { return readPeering("peering-c", labels(records.ComponentPeering, "c"), data) },
+		"a gateway's name":        func() error { return readPeering("gateway-b", good, data) },
+		"a foreign name":          func() error { return readPeering("peering_b", good, data) },
+		"no record":               func() error { return readPeering("peering-b", good, nil) },
+		"a damaged record":        func() error { return readPeering("peering-b", good, map[string]string{records.DataKey: "x"}) },
+	} {
+		if read() == nil {
+			t.Errorf("%s: it is read", what)
+		}
+	}
+}
+
+func readPeering(name string, labels, data map[string]string) error {
+	_, err := records.Read[records.Peering](name, labels, data)
+	return err
+}
+
+// FuzzIdentity: a name that is one of ours is written in one way only.
+func FuzzIdentity(f *testing.F) {
+	for _, name := range hostileNames {
+		f.Add("peering-" + name)
+		f.Add("gateway-" + name)
+		f.Add("status-" + name)
+	}
+	f.Fuzz(func(t *testing.T, name string) {
+		id, ok := records.IdentityOf(name)
+		if !ok {
+			return
+		}
+		again := map[string]string{
+			records.ComponentFabric: records.FabricName, records.ComponentIPAM: records.IPAMName,
+			records.ComponentPeering: records.PeeringName(id.Peering), records.ComponentGateway: records.GatewayName(id.Peering),
+			records.ComponentStatus: records.StatusName(id.Peering),
+		}[id.Component]
+		if again != name {
+			t.Error(fmt.Sprintf("%q is %+v, whose name is %q", name, id, again))
+		}
+	})
+}

@@ -1,0 +1,31 @@
+package netops
+
+import (
+	"net/netip"
+
+	"liqonet.io/liqonet/netops/nft"
+)
+
+// GuardState returns the state of the host namespace of a node that knows of peers nothing but the ranges by which they
+// are reached: packets for these are refused, and no link leads to any peer. Without ranges nothing is wanted.
+func GuardState(ranges []netip.Prefix) State {
+	if len(ranges) == 0 {
+		return State{}
+	}
+	c := NodeConfig{HeldBack: ranges}
+	s := State{
+		Rules: []Rule{{Priority: priorityNode, Table: RoutingTable}},
+		Firewall: nft.Table{
+			Name: Table,
+			Sets: []nft.Set{{Name: setPeers, Elements: c.peerCIDRs()}},
+			Chains: []nft.Chain{{
+				Name: "guard", Hook: &nft.Hook{Type: "filter", Point: "postrouting", Priority: priorityGuard},
+				Rules: []nft.Rule{{nft.DAddrIn(setPeers), nft.Counter(), nft.Drop()}},
+			}},
+		},
+	}
+	for _, cidr := range ranges {
+		s.Routes = append(s.Routes, guardRoute(RoutingTable, cidr))
+	}
+	return s
+}
