@@ -12,6 +12,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"liqonet.io/liqonet/internal/bounded"
 )
 
 // health answers the kubelet: alive while the loop turns, ready when the last pass left the kernel as wanted.
@@ -57,19 +59,35 @@ func answer(check func() error) http.HandlerFunc {
 	}
 }
 
+// Bounds of who asks for probes and metrics: in a gateway any pod of the cluster may. The kubelet and a scraper or two
+// have one connection each.
+const (
+	connectionsMost = 32
+	scrapesMost     = 2 // at once: each reads counters of the kernel
+	requestTimeout  = 5 * time.Second
+	answerTimeout   = 15 * time.Second // with the reading of counters
+)
+
 // serve answers probes and metrics at an address until ctx ends.
 func (h *health) serve(ctx context.Context, address string, reg *prometheus.Registry) error {
-	mux := http.NewServeMux()
-	mux.Handle("GET /readyz", answer(h.ready))
-	mux.Handle("GET /livez", answer(h.live))
-	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{}))
-	server := &http.Server{Addr: address, Handler: mux, ReadHeaderTimeout: 5 * time.Second, MaxHeaderBytes: 8 << 10}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp4", address)
 	if err != nil {
 		return err
 	}
+	return h.serveAt(ctx, listener, reg)
+}
+
+func (h *health) serveAt(ctx context.Context, listener net.Listener, reg *prometheus.Registry) error {
+	mux := http.NewServeMux()
+	mux.Handle("GET /readyz", answer(h.ready))
+	mux.Handle("GET /livez", answer(h.live))
+	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{MaxRequestsInFlight: scrapesMost}))
+	server := &http.Server{
+		Handler: mux, MaxHeaderBytes: 8 << 10,
+		ReadHeaderTimeout: requestTimeout, ReadTimeout: requestTimeout, WriteTimeout: answerTimeout, IdleTimeout: requestTimeout,
+	}
 	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+	if err := server.Serve(bounded.Listener(listener, connectionsMost)); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil

@@ -79,6 +79,24 @@ func TestDisconnectRemovesBothSides(t *testing.T) {
 	})
 }
 
+// TestDisconnectWaitsForGuards: nodes hold the ranges of a peering back for as long as they are reserved. Who is told that
+// a peering is gone finds nothing of it in any kernel.
+func TestDisconnectWaitsForGuards(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := connected(t)
+		a.set(func() { a.slowness = 3 * time.Second })
+		o := DisconnectOptions{Local: Side{Cluster: a.Cluster}, Remote: Side{Cluster: b.Cluster}, Timeout: time.Minute}
+		if _, err := Disconnect(t.Context(), o, &recorder{}); err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range a.storedReports(t) {
+			if len(n.Guarded) > 0 || len(n.Peerings) > 0 {
+				t.Errorf("node %s has %v, and guards %v", n.Name, n.Peerings, n.Guarded)
+			}
+		}
+	})
+}
+
 // The ranges of a peering must not be anybody else's while a node has routes for them.
 func TestRangesAreReleasedAfterTheNodesGaveUpTheRoutes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/ipam/store"
 )
 
 // played are the helpers of a cluster, played: they report what real ones would once their kernels are as the
@@ -29,8 +30,9 @@ type played struct {
 	between, overlay int
 
 	deaf     bool          // helpers run and do not follow any document
-	slowness time.Duration // how long nodes take to give up a peering
+	slowness time.Duration // how long nodes take to give up a peering, and what they guard of one
 	leaving  map[string]time.Time
+	guarding map[string]time.Time // when a peering was last reserved
 }
 
 func newPlayed(c *cluster.Cluster, nodes ...string) played {
@@ -38,7 +40,7 @@ func newPlayed(c *cluster.Cluster, nodes ...string) played {
 		Cluster: c, nodes: nodes,
 		kernel:  records.Capabilities{Release: "6.12.0", WireGuard: true, Geneve: true, VXLAN: true},
 		between: 1500, overlay: 1500,
-		leaving: make(map[string]time.Time),
+		leaving: make(map[string]time.Time), guarding: make(map[string]time.Time),
 	}
 }
 
@@ -75,9 +77,14 @@ func (p *played) nodeHelpers(ctx context.Context, fabric *records.Fabric, peerin
 			applied = append(applied, name)
 		}
 	}
+	guarded, err := p.guarded(ctx, applied)
+	if err != nil {
+		return err
+	}
 	for i, name := range p.nodes {
 		n := records.Node{
-			Version: records.SchemaVersion, Name: name, MTU: 1500, Kernel: p.kernel, Peerings: applied, Clean: fabric == nil, ForwardDrops: p.drops,
+			Version: records.SchemaVersion, Name: name, MTU: 1500, Kernel: p.kernel, Peerings: applied, Guarded: guarded,
+			Clean: fabric == nil && len(guarded) == 0, ForwardDrops: p.drops,
 			Internal: netip.AddrFrom4([4]byte{10, 80, 0, byte(i + 1)}),
 		}
 		if err := p.lease(ctx, n, fabric != nil); err != nil {
@@ -85,6 +92,25 @@ func (p *played) nodeHelpers(ctx context.Context, fabric *records.Fabric, peerin
 		}
 	}
 	return nil
+}
+
+// guarded are the peerings whose ranges are reserved, or were until a moment ago, and which are not applied.
+func (p *played) guarded(ctx context.Context, applied []string) ([]string, error) {
+	registry, err := store.New(p.Kube, p.Namespace).Load(ctx)
+	if err != nil {
+		return nil, nil //nolint:nilerr // damaged reservations guard nothing
+	}
+	for _, name := range reservedPeerings(registry) {
+		p.guarding[name] = time.Now()
+	}
+	var guarded []string
+	for name, last := range p.guarding {
+		if time.Since(last) <= p.slowness && !slices.Contains(applied, name) {
+			guarded = append(guarded, name)
+		}
+	}
+	slices.Sort(guarded)
+	return guarded, nil
 }
 
 // lease writes a node's report; where no Lease is, it makes one only if may.

@@ -53,7 +53,7 @@ func (w *withdrawal) end(ctx context.Context, peering string) error {
 }
 
 // clean removes what is left of a peering whose traffic has ended, its ranges last: nobody may be given them
-// while a node could still have routes for them.
+// while a node could still have routes for them. Nodes hold back what is reserved for a peering, and so give that up then.
 func (w *withdrawal) clean(ctx context.Context, peering string) error {
 	objects, err := w.cluster.List(ctx, peeringSelector(peering))
 	if err != nil {
@@ -71,7 +71,8 @@ func (w *withdrawal) clean(ctx context.Context, peering string) error {
 		return explainAddresses(w.cluster.Context, err)
 	}
 	w.released = append(w.released, released...)
-	return nil
+	what := fmt.Sprintf("the nodes of cluster %q to guard nothing of peering %q any more", w.cluster.Context, peering)
+	return w.await(ctx, what, func(n records.Node) bool { return !slices.Contains(n.Guarded, peering) })
 }
 
 // uninstall removes the installation. The fabric goes first: that is what tells the node helpers to empty their

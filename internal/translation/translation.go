@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/kubernetes"
 
+	"liqonet.io/liqonet/internal/bounded"
 	"liqonet.io/liqonet/internal/translation/authority"
 )
 
@@ -31,7 +32,9 @@ const (
 	idleTimeout   = 2 * time.Minute
 	closeTimeout  = 3 * time.Second // for requests on their way when the service ends
 	maxHeader     = 16 << 10        // bytes: a token, and maxAddresses
-	maxBody       = 2 << 20         // bytes: an EndpointSlice has at most 1,000 endpoints, an object of the API 1.5 MiB
+	// maxConnections keeps what connections take, some 50 KiB each with their TLS, well below the pod's limit.
+	maxConnections = 512
+	maxBody        = 2 << 20 // bytes: an EndpointSlice has at most 1,000 endpoints, an object of the API 1.5 MiB
 )
 
 // Service is the translation service of one cluster.
@@ -69,7 +72,7 @@ func (s Service) serve(ctx context.Context, listener net.Listener) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return src.run(ctx) })
 	group.Go(func() error {
-		if err := server.ServeTLS(listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
+		if err := server.ServeTLS(bounded.Listener(listener, maxConnections), "", ""); !errors.Is(err, http.ErrServerClosed) {
 			return err
 		}
 		return nil

@@ -1,0 +1,96 @@
+//go:build linux
+
+package helper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// TestThousandConnections: who opens a thousand connections to probes and metrics, and says nothing, or half a request,
+// or reads no answer, keeps the kubelet from nothing and leaves a few of them open.
+func TestThousandConnections(t *testing.T) {
+	const crowd = 1000
+	for what, says := range map[string]string{
+		"silent": "", "half a request": "GET /livez HTTP/1.1\r\nHost: x\r\n", "reads nothing": strings.Repeat("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", 20),
+		"idle after an answer": "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n",
+	} {
+		t.Run(what, func(t *testing.T) {
+			h := newHealth()
+			h.set(nil)
+			listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp4", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			ended := make(chan error, 1)
+			ctx, cancel := context.WithCancel(t.Context())
+			go func() { ended <- h.serveAt(ctx, listener, prometheus.NewRegistry()) }()
+			t.Cleanup(func() {
+				cancel()
+				if err := <-ended; err != nil {
+					t.Error(err)
+				}
+			})
+			address := listener.Addr().String()
+			var all []net.Conn
+			for range crowd {
+				c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp4", address)
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { _ = c.Close() })
+				all = append(all, c)
+				_, _ = io.WriteString(c, says) // it may be closed already
+			}
+			client := http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}} // a probe's timeout
+			if err := probe(t.Context(), &client, address); err != nil {
+				t.Errorf("a probe beside %d connections: %v", crowd, err)
+			}
+			open := crowd
+			eventually(t, fmt.Sprintf("at most %d of %d connections", connectionsMost, crowd), patience, func() bool {
+				open = countOpen(all)
+				return open <= connectionsMost
+			})
+			// Those that are left end, too.
+			eventually(t, "the end of all of them", patience, func() bool { return countOpen(all) == 0 })
+		})
+	}
+}
+
+func probe(ctx context.Context, client *http.Client, address string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/livez", nil)
+	if err != nil {
+		return err
+	}
+	answer, err := client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return errors.New(answer.Status)
+	}
+	return nil
+}
+
+// countOpen counts the connections that the other end has not closed. It reads what has come.
+func countOpen(all []net.Conn) int {
+	open := 0
+	for _, c := range all {
+		_ = c.SetReadDeadline(time.Now().Add(time.Millisecond))
+		if _, err := io.Copy(io.Discard, c); errors.Is(err, os.ErrDeadlineExceeded) {
+			open++
+		}
+	}
+	return open
+}

@@ -1,0 +1,65 @@
+//go:build linux
+
+package helper
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
+
+	"liqonet.io/liqonet/internal/records"
+)
+
+// TestPeerSetsNoPace: a peer that names ever new nodes, roams, and is heard and not heard in turn has a gateway write at a
+// fixed rate. Each write of where a gateway is costs every node of the cluster a pass, and nothing else of a peer's does.
+func TestPeerSetsNoPace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const minutes = 10
+		objects := gatewaysObjects(t, testNamespace)
+		client := fake.NewClientset(objects[0], objects[1])
+		l := &gatewayLoop{Gateway: Gateway{Env: Env{Client: client, Namespace: testNamespace, Log: slog.New(slog.DiscardHandler)}, Peering: "b"}}
+		l.location, l.status = cache.NewStore(cache.MetaNamespaceKeyFunc), cache.NewStore(cache.MetaNamespaceKeyFunc)
+		l.newReporters()
+		echoes := newGatewayEchoes(slog.New(slog.DiscardHandler), newMetrics(), testGateway().PodIP)
+		echoes.view = gatewayView{fabric: testFabric(), peering: testPeering()}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{}, 2)
+		go func() { l.locations.run(ctx); done <- struct{}{} }()
+		go func() { l.statuses.run(ctx); done <- struct{}{} }()
+		nodes := nodeRange(testPeering().Peer.ExternalCIDR.Real).Addr().Next()
+		for i := range int(minutes * time.Minute / tunnelEvery) {
+			for range 5 { // as many as its echoes may name
+				echoes.learn(nodes)
+				nodes = nodes.Next()
+			}
+			g, s := testGateway(), testStatus()
+			g.Endpoint, g.PeerNodes = netip.MustParseAddrPort(fmt.Sprintf("192.0.2.7:%d", 1000+i)), echoes.peerNodes()
+			s.Time, s.Endpoint, s.Loss = now(), g.Endpoint, float64(i%2)
+			l.locations.set(g)
+			l.statuses.set(s)
+			time.Sleep(tunnelEvery) //nolint:forbidigo // in a bubble of synctest this advances the clock and waits for nothing
+		}
+		cancel()
+		<-done
+		<-done
+		writes := map[string]int{}
+		for _, action := range client.Actions() {
+			if patch, ok := action.(clienttesting.PatchAction); ok {
+				writes[patch.GetName()]++
+			}
+		}
+		for name, perMinute := range map[string]int{records.GatewayName("b"): 6, records.StatusName("b"): 30} {
+			if most := newsBurst + minutes*perMinute + 1; writes[name] > most || writes[name] < minutes {
+				t.Errorf("%s was written %d times in %d minutes, want at most %d", name, writes[name], minutes, most)
+			}
+		}
+	})
+}
