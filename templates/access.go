@@ -88,6 +88,9 @@ func Rules(namespace string, level Level) (local, wide []rbacv1.PolicyRule, err 
 			manage(o, l, &here, &everywhere)
 		}
 	}
+	if err := inspect(namespace, &everywhere); err != nil {
+		return nil, nil, err
+	}
 	return here.rules(), everywhere.rules(), nil
 }
 
@@ -107,6 +110,19 @@ func managed(namespace string, level Level) ([]Object, error) {
 		return append(slices.Concat(base, service), sweep), errors.Join(err, e, e2)
 	}
 	return nil, nil
+}
+
+// inspect adds what it takes to look whether somebody has altered the cluster-wide objects of the installation.
+func inspect(namespace string, everywhere *rights) error {
+	objects, err := Base(BaseValues{Namespace: namespace, Image: "any", Policies: true})
+	for _, o := range objects {
+		if _, isNamespace := o.(*corev1.Namespace); o.GetNamespace() != "" || isNamespace {
+			continue
+		}
+		group, resource := resourceOf(o)
+		everywhere.give(right{group: group, resource: resource, name: o.GetName()}, "get")
+	}
+	return err
 }
 
 // manage adds what it takes to make and remove an object, and the rights that the object gives: an API server lets

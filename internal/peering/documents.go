@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"slices"
+	"strings"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -30,21 +32,28 @@ func readFabric(ctx context.Context, c *cluster.Cluster) (*records.Fabric, error
 	return &f, nil
 }
 
-// readPeerings returns the peerings of the cluster, sorted by name.
+// readPeerings returns the peerings of the cluster, sorted by name. What a ConfigMap is follows from its name.
 func readPeerings(ctx context.Context, c *cluster.Cluster) ([]records.Peering, error) {
-	list, err := c.Kube.CoreV1().ConfigMaps(c.Namespace).List(ctx,
-		metav1.ListOptions{LabelSelector: selector(records.ComponentPeering)})
+	list, err := c.Kube.CoreV1().ConfigMaps(c.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("list the peerings of cluster %q: %w", c.Context, err)
 	}
 	var peerings []records.Peering
 	for i := range list.Items {
+		id, ok := records.IdentityOf(list.Items[i].Name)
+		if !ok || id.Component != records.ComponentPeering {
+			continue
+		}
 		p, err := records.Decode[records.Peering](list.Items[i].Data[records.DataKey])
+		if err == nil && p.Name != id.Peering {
+			err = fmt.Errorf("it is the record of peering %q", p.Name)
+		}
 		if err != nil {
 			return nil, damaged(c, &list.Items[i], err)
 		}
 		peerings = append(peerings, p)
 	}
+	slices.SortFunc(peerings, func(a, b records.Peering) int { return strings.Compare(a.Name, b.Name) })
 	return peerings, nil
 }
 

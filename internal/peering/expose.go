@@ -107,11 +107,19 @@ func (x *exposer) read(ctx context.Context) error {
 		if _, err := checkElsewhere(ctx, x.cluster); err != nil {
 			return err
 		}
-		return &NoPeeringError{Context: x.cluster.Context, Name: x.Peer, Known: (&snapshot{peerings: peerings}).names()}
+		return &NoPeeringError{Context: x.cluster.Context, Name: x.Peer, Known: peeringNames(peerings)}
 	}
 	x.peering, x.fabric = peerings[i], *fabric
 	x.host = exposedIn(x.peering, x.Host)
 	return nil
+}
+
+func peeringNames(peerings []records.Peering) []string {
+	names := make([]string, len(peerings))
+	for i, p := range peerings {
+		names[i] = p.Name
+	}
+	return names
 }
 
 // permissions are what it takes.

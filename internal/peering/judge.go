@@ -43,12 +43,27 @@ type Observation struct {
 	// Problem is why the gateway's pod does not run; "": nothing tells that it does not.
 	Problem string
 	MTU     int // bytes, of the largest packet that is to cross; 0: none is judged
+	// Altered are objects that are not as they should be, each with how.
+	Altered []string
 	Now     time.Time
 }
 
 // Judge tells the state of a peering and, unless it is healthy, the reason. All ages but the report's own are
 // relative to the report, so that clocks which differ do not matter.
 func Judge(o Observation) (State, string) {
+	state, reason := judgePath(o)
+	if len(o.Altered) == 0 {
+		return state, reason
+	}
+	altered := strings.Join(o.Altered, "; ")
+	if state == Healthy { // it still goes on as it was, and may not survive a restart
+		return Degraded, altered
+	}
+	return state, altered + "; " + reason
+}
+
+// judgePath looks at what gateway and nodes report.
+func judgePath(o Observation) (State, string) {
 	s := o.Status
 	if s == nil {
 		if o.Problem != "" {
@@ -113,9 +128,12 @@ func judgeNodes(s *records.Status, nodes []string) (State, string) {
 	if len(nodes) == 0 {
 		return Degraded, "no node is Ready"
 	}
-	var silent, unproven []string
+	var silent, unproven, reasons []string
 	for _, name := range nodes {
 		n, _ := nodeStatus(s, name)
+		if n.Refused != "" {
+			reasons = append(reasons, "node "+name+" refuses it: "+n.Refused)
+		}
 		switch {
 		case !echoes(s, n):
 			silent = append(silent, name)
@@ -123,7 +141,6 @@ func judgeNodes(s *records.Status, nodes []string) (State, string) {
 			unproven = append(unproven, name)
 		}
 	}
-	var reasons []string
 	if len(silent) > 0 {
 		reasons = append(reasons, "no echo between gateway and node "+strings.Join(silent, ", "))
 	}

@@ -10,7 +10,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
@@ -43,6 +42,8 @@ type PeeringStatus struct { //nolint:revive // Status is the function that retur
 	Exposed        []ExposedHost          `json:"exposed,omitempty"` // hosts outside this cluster that the peer may reach
 	Nodes          []NodeState            `json:"nodes,omitempty"`
 	Drift          records.Drift          `json:"drift,omitzero"` // of the gateway's kernel
+	// Altered are objects that are missing, damaged or not as liqonet made them, each with how.
+	Altered []string `json:"altered,omitempty"`
 }
 
 // NodeState is one node's part in a peering.
@@ -77,17 +78,23 @@ func (e *NoPeeringError) Hint() string {
 	return "it has: " + strings.Join(e.Known, ", ")
 }
 
-// Status tells how the peerings of a cluster do, sorted by name: all of them, or the one that is asked for.
+// Status tells how the peerings of a cluster do, sorted by name: all of them, or the one that is asked for. One of which
+// records are damaged or missing is told of beside the others.
 func Status(ctx context.Context, o StatusOptions) ([]PeeringStatus, error) {
 	c := o.Side.Cluster
 	if err := c.Reach(ctx); err != nil {
 		return nil, err
 	}
-	s := snapshot{problems: make(map[string]string)}
+	var s snapshot
+	var stands existing
 	group, inner := errgroup.WithContext(ctx)
-	group.Go(func() error { return s.readConfigMaps(inner, c) })
+	group.Go(func() error { return s.readRecords(inner, c) })
 	group.Go(func() (err error) {
 		s.nodes, err = participants(inner, c)
+		return err
+	})
+	group.Go(func() (err error) {
+		stands, err = readInstallation(inner, c)
 		return err
 	})
 	if err := group.Wait(); err != nil {
@@ -99,71 +106,56 @@ func Status(ctx context.Context, o StatusOptions) ([]PeeringStatus, error) {
 		}
 	}
 	if o.Peer != "" {
-		if !slices.ContainsFunc(s.peerings, func(p records.Peering) bool { return p.Name == o.Peer }) {
+		if s.peerings[o.Peer] == nil {
 			return nil, &NoPeeringError{Context: c.Context, Name: o.Peer, Known: s.names()}
 		}
-		s.peerings = slices.DeleteFunc(s.peerings, func(p records.Peering) bool { return p.Name != o.Peer })
+		maps.DeleteFunc(s.peerings, func(name string, _ *peeringSnapshot) bool { return name != o.Peer })
+	}
+	if err := s.compare(ctx, c, stands); err != nil {
+		return nil, err
 	}
 	if err := s.readProblems(ctx, c); err != nil {
 		return nil, err
 	}
 	now := time.Now()
 	all := make([]PeeringStatus, 0, len(s.peerings))
-	for _, p := range s.peerings {
-		o := Observation{Status: s.statuses[p.Name], Nodes: s.nodes, Problem: s.problems[p.Name], MTU: p.MTU, Now: now}
-		all = append(all, describeStatus(p, o))
+	for _, name := range s.names() {
+		p := s.peerings[name]
+		o := Observation{Status: p.status, Nodes: s.nodes, Problem: p.problem, Altered: slices.Concat(p.altered, s.altered), Now: now}
+		record := records.Peering{Name: name}
+		if p.record != nil {
+			record, o.MTU = *p.record, p.record.MTU
+		}
+		all = append(all, describeStatus(record, o))
 	}
 	return all, nil
 }
 
-// snapshot is what Status has read of a cluster.
-type snapshot struct {
-	peerings []records.Peering
-	statuses map[string]*records.Status // by peering
-	problems map[string]string          // by peering: why a gateway does not run
-	nodes    []string
-}
-
-func (s *snapshot) names() []string {
-	names := make([]string, 0, len(s.peerings))
-	for _, p := range s.peerings {
-		names = append(names, p.Name)
+// compare looks for objects that are not as they should be.
+func (s *snapshot) compare(ctx context.Context, c *cluster.Cluster, stands existing) error {
+	if len(s.peerings) == 0 {
+		return nil
 	}
-	return names
-}
-
-func (s *snapshot) readConfigMaps(ctx context.Context, c *cluster.Cluster) (err error) {
-	if s.peerings, err = readPeerings(ctx, c); err != nil {
+	base, err := stands.alteredBase(c.Namespace)
+	if err != nil {
 		return err
 	}
-	list, err := c.Kube.CoreV1().ConfigMaps(c.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector(records.ComponentStatus)})
-	if err != nil {
-		return fmt.Errorf("list the gateways' reports in cluster %q: %w", c.Context, err)
-	}
-	s.statuses = make(map[string]*records.Status)
-	for i := range list.Items {
-		status, err := readStatus(&list.Items[i])
+	s.altered = append(s.altered, base...)
+	for _, name := range s.names() {
+		p := s.peerings[name]
+		if p.record == nil {
+			continue // it would tell which objects there should be
+		}
+		gateway, err := stands.alteredGateway(c.Namespace, *p.record)
 		if err != nil {
 			return err
 		}
-		s.statuses[list.Items[i].Labels[records.LabelPeering]] = status
-	}
-	return nil
-}
-
-// readProblems asks for gateways that have not reported lately why not.
-func (s *snapshot) readProblems(ctx context.Context, c *cluster.Cluster) error {
-	for _, p := range s.peerings {
-		if status := s.statuses[p.Name]; status != nil && time.Since(status.Time) < staleReport {
-			continue
-		}
-		problem, err := c.PodProblem(ctx, gatewaySelector(p.Name))
-		if err != nil && !apierrors.IsForbidden(err) {
+		keys, err := alteredKeys(ctx, c, name)
+		if err != nil {
 			return err
 		}
-		// Who may not look at events is told less.
-		if problem != nil {
-			s.problems[p.Name] = problem.Error()
+		if p.altered = append(p.altered, gateway...); keys != "" {
+			p.altered = append(p.altered, keys)
 		}
 	}
 	return nil
@@ -206,7 +198,7 @@ func nodeReady(node *corev1.Node) bool {
 func describeStatus(p records.Peering, o Observation) PeeringStatus {
 	v := PeeringStatus{
 		Peer: p.Name, Role: p.Role, NodesTotal: len(o.Nodes), MTU: p.MTU, Mappings: mappedRanges(p.Peer),
-		HandshakeAge: unknownDuration, RTT: unknownDuration, ReportAge: unknownDuration,
+		HandshakeAge: unknownDuration, RTT: unknownDuration, ReportAge: unknownDuration, Altered: o.Altered,
 	}
 	for _, x := range p.Exposed {
 		h := exposedHost(p, x)

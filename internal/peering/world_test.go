@@ -29,6 +29,7 @@ type world struct {
 
 	mu    sync.Mutex
 	stuck string // why helper pods cannot start; "": they run
+	still bool   // nobody acts
 	// kernels are what is left on nodes, as a sweep tells.
 	kernels map[string]string
 }
@@ -116,6 +117,9 @@ func (w *world) set(change func()) {
 func (w *world) turn(ctx context.Context) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.still {
+		return nil
+	}
 	fabric, err := readFabric(ctx, w.Cluster)
 	if err != nil {
 		return err

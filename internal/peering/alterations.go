@@ -1,0 +1,154 @@
+package peering
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/templates"
+)
+
+// existing is the installation that there is in a cluster, as far as the user may look at it.
+type existing struct {
+	cluster.Live
+	image    string
+	policies bool
+	// comparable says that this liqoctl would make the same installation: what another version has made differs by right.
+	comparable bool
+}
+
+// readInstallation reads the objects with which a peering stands and falls, but for records and keys.
+func readInstallation(ctx context.Context, c *cluster.Cluster) (existing, error) {
+	kinds := []cluster.Object{
+		&appsv1.Deployment{}, &appsv1.DaemonSet{}, &corev1.Service{}, &corev1.ServiceAccount{}, &rbacv1.Role{}, &rbacv1.RoleBinding{},
+	}
+	all, err := templates.Base(templates.BaseValues{Namespace: c.Namespace, Image: "any", Policies: true})
+	if err != nil {
+		return existing{}, err
+	}
+	var wide []cluster.Object
+	for _, o := range all {
+		if _, namespace := o.(*corev1.Namespace); o.GetNamespace() == "" && !namespace {
+			wide = append(wide, o)
+		}
+	}
+	live, err := c.ReadLive(ctx, kinds, wide)
+	if err != nil {
+		return existing{}, err
+	}
+	i := existing{Live: live}
+	set, ok := live.Object(&appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: records.NodeName}}).(*appsv1.DaemonSet)
+	if !ok || len(set.Spec.Template.Spec.Containers) == 0 {
+		return i, nil
+	}
+	i.image = set.Spec.Template.Spec.Containers[0].Image
+	for _, policies := range []bool{true, false} {
+		base, err := templates.Base(templates.BaseValues{Namespace: c.Namespace, Image: i.image, Policies: policies})
+		if err == nil && templates.Digest(base) == set.Annotations[templates.AnnotationDigest] {
+			i.policies, i.comparable = policies, true
+		}
+	}
+	return i, nil
+}
+
+// alteredBase lists the objects of the installation that are not as they should be.
+func (i existing) alteredBase(namespace string) ([]string, error) {
+	image := i.image
+	if image == "" {
+		image = "any" // contents are not compared
+	}
+	base, err := templates.Base(templates.BaseValues{Namespace: namespace, Image: image, Policies: i.policies})
+	if err != nil {
+		return nil, err
+	}
+	var wanted []cluster.Object
+	for _, o := range base {
+		if _, namespace := o.(*corev1.Namespace); !namespace { // it may be somebody else's
+			wanted = append(wanted, o)
+		}
+	}
+	return i.altered(wanted)
+}
+
+// alteredGateway lists the objects of a peering's gateway that are not as they should be. How its Service is reached is
+// the user's choice, of which nothing is recorded.
+func (i existing) alteredGateway(namespace string, p records.Peering) ([]string, error) {
+	v := templates.GatewayValues{Namespace: namespace, Peering: p.Name, Image: i.image, Role: p.Role, Implementation: p.Tunnel.Implementation}
+	named := metav1.ObjectMeta{Name: records.GatewayName(p.Name)}
+	if d, ok := i.Object(&appsv1.Deployment{ObjectMeta: named}).(*appsv1.Deployment); ok && len(d.Spec.Template.Spec.Containers) > 0 {
+		v.Image = d.Spec.Template.Spec.Containers[0].Image
+	}
+	if v.Image == "" {
+		v.Image = "any" // contents are not compared
+	}
+	v.Service.Type = corev1.ServiceTypeClusterIP
+	if s, ok := i.Object(&corev1.Service{ObjectMeta: named}).(*corev1.Service); ok && len(s.Spec.Ports) > 0 {
+		v.Service = serviceValues(s)
+	}
+	objects, err := templates.Gateway(v)
+	if err != nil {
+		return nil, fmt.Errorf("gateway of peering %q: %w", p.Name, err)
+	}
+	var wanted []cluster.Object
+	for _, o := range objects {
+		if _, record := o.(*corev1.ConfigMap); !record {
+			wanted = append(wanted, o)
+		}
+	}
+	return i.altered(wanted)
+}
+
+// serviceValues are those by which a Service was made.
+func serviceValues(s *corev1.Service) templates.ServiceValues {
+	v := templates.ServiceValues{Type: s.Spec.Type, Port: uint16(s.Spec.Ports[0].Port)}
+	if s.Spec.Type != corev1.ServiceTypeClusterIP {
+		v.NodePort = uint16(s.Spec.Ports[0].NodePort)
+	}
+	if ip, err := netip.ParseAddr(s.Spec.LoadBalancerIP); err == nil && s.Spec.Type == corev1.ServiceTypeLoadBalancer {
+		v.LoadBalancerIP = ip
+	}
+	return v
+}
+
+func (i existing) altered(wanted []cluster.Object) ([]string, error) {
+	var all []string
+	for _, o := range wanted {
+		problem, err := i.Compare(o, i.comparable)
+		if err != nil {
+			return nil, err
+		}
+		if problem != "" {
+			all = append(all, problem)
+		}
+	}
+	return all, nil
+}
+
+// alteredKeys says what is wrong with the keys of a peering, to a user who may read them.
+func alteredKeys(ctx context.Context, c *cluster.Cluster, peering string) (string, error) {
+	name := records.PeeringName(peering)
+	may := c.CheckPermissions(ctx, []cluster.Permission{{Verb: "get", Resource: "secrets", Namespace: c.Namespace, Name: name}})
+	if may != nil {
+		return "", nil //nolint:nilerr // who may not read keys is told nothing of them
+	}
+	keys, err := readKeys(ctx, c, peering)
+	switch {
+	case apierrors.IsForbidden(err):
+		return "", nil
+	case err != nil && ctx.Err() == nil && !cluster.Lost(err):
+		return fmt.Sprintf("Secret %s cannot be read: %v", name, err), nil
+	case err != nil:
+		return "", err
+	case keys == nil:
+		return "Secret " + name + " is missing", nil
+	}
+	return "", nil
+}

@@ -1,0 +1,139 @@
+package peering
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/ipam/store"
+)
+
+// snapshot is what Status has read of a cluster. Nothing in it stops at a damaged record: what cannot be read is told
+// beside all else.
+type snapshot struct {
+	fabric   *records.Fabric // nil: none that can be read
+	peerings map[string]*peeringSnapshot
+	altered  []string // objects of the installation that are not as they should be
+	nodes    []string
+}
+
+// peeringSnapshot is what was read of one peering.
+type peeringSnapshot struct {
+	record  *records.Peering // nil: none that can be read
+	status  *records.Status  // nil: none yet, or none that can be read
+	problem string           // why the gateway does not run
+	altered []string         // its objects that are not as they should be, such as "ConfigMap peering-b is missing"
+}
+
+func (s *snapshot) names() []string { return slices.Sorted(maps.Keys(s.peerings)) }
+
+// of returns what is known of a peering, which is there from then on.
+func (s *snapshot) of(name string) *peeringSnapshot {
+	if s.peerings[name] == nil {
+		s.peerings[name] = &peeringSnapshot{}
+	}
+	return s.peerings[name]
+}
+
+// readRecords reads all ConfigMaps. What each is follows from its name. A peering is one of which there is any: a record,
+// an object of its gateway's, or a reservation.
+func (s *snapshot) readRecords(ctx context.Context, c *cluster.Cluster) error {
+	list, err := c.Kube.CoreV1().ConfigMaps(c.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list the records of cluster %q: %w", c.Context, err)
+	}
+	s.peerings = make(map[string]*peeringSnapshot)
+	there := make(map[string]*corev1.ConfigMap)
+	for i := range list.Items {
+		there[list.Items[i].Name] = &list.Items[i]
+		if id, ok := records.IdentityOf(list.Items[i].Name); ok && id.Peering != "" {
+			s.of(id.Peering)
+		}
+	}
+	if ipam := there[records.IPAMName]; ipam != nil {
+		if registry, err := store.Decode(ipam.Data[records.DataKey]); err != nil {
+			s.altered = append(s.altered, fmt.Sprintf("ConfigMap %s cannot be read: %v", records.IPAMName, err))
+		} else {
+			for _, name := range reservedPeerings(registry) {
+				s.of(name)
+			}
+		}
+	}
+	if len(s.peerings) == 0 {
+		return nil
+	}
+	if there[records.IPAMName] == nil {
+		s.altered = append(s.altered, "ConfigMap "+records.IPAMName+" is missing")
+	}
+	if f, problem := recordIn[records.Fabric](there, records.FabricName, true); problem != "" {
+		s.altered = append(s.altered, problem)
+	} else {
+		s.fabric = f
+	}
+	for name, p := range s.peerings {
+		p.read(name, there)
+	}
+	return nil
+}
+
+// read reads the records of one peering.
+func (p *peeringSnapshot) read(name string, there map[string]*corev1.ConfigMap) {
+	var problems [3]string
+	p.record, problems[0] = recordIn[records.Peering](there, records.PeeringName(name), true)
+	_, problems[1] = recordIn[records.Gateway](there, records.GatewayName(name), false)
+	p.status, problems[2] = recordIn[records.Status](there, records.StatusName(name), false)
+	for _, problem := range problems {
+		if problem != "" {
+			p.altered = append(p.altered, problem)
+		}
+	}
+}
+
+// recordIn reads the record in the ConfigMap of a name; nil with the problem where that cannot be. One that need not have
+// been written yet may be empty.
+func recordIn[T records.Document](there map[string]*corev1.ConfigMap, name string, written bool) (*T, string) {
+	cm := there[name]
+	if cm == nil {
+		return nil, "ConfigMap " + name + " is missing"
+	}
+	id, _ := records.IdentityOf(name)
+	if _, ok := cm.Data[records.DataKey]; !ok && !written && id.CheckLabels(cm.Labels) == nil {
+		return nil, ""
+	}
+	r, err := records.Read[T](cm.Name, cm.Labels, cm.Data)
+	if err == nil {
+		return &r, ""
+	}
+	if cause := errors.Unwrap(err); cause != nil {
+		err = cause
+	}
+	return nil, fmt.Sprintf("ConfigMap %s cannot be read: %v", name, err)
+}
+
+// readProblems asks for gateways that have not reported lately why not.
+func (s *snapshot) readProblems(ctx context.Context, c *cluster.Cluster) error {
+	for _, name := range s.names() {
+		p := s.peerings[name]
+		if p.status != nil && time.Since(p.status.Time) < staleReport {
+			continue
+		}
+		problem, err := c.PodProblem(ctx, gatewaySelector(name))
+		if err != nil && !apierrors.IsForbidden(err) {
+			return err
+		}
+		// Who may not look at events is told less.
+		if problem != nil {
+			p.problem = problem.Error()
+		}
+	}
+	return nil
+}
