@@ -8,7 +8,8 @@ import (
 
 // Priorities of a node's chains.
 const (
-	priorityRaw = -300
+	priorityPieces = -450 // before fragments are put together (-400)
+	priorityRaw    = -300
 	// priorityArrival is after conntrack (-200), so that answers are known, and before all that may lead a packet
 	// elsewhere: mangle (-150), where packets are handed to proxies, and DNAT (-100).
 	priorityArrival = -190
