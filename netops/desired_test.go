@@ -50,6 +50,7 @@ func nodeBeforeGateway() NodeConfig {
 func gatewayOfEqualClusters() GatewayConfig {
 	return GatewayConfig{
 		Overlay:      OverlayConfig{Kind: KindVXLAN, Port: 6091, MTU: 1450},
+		Pod:          netip.MustParseAddr("10.244.1.5"),
 		Internal:     netip.MustParseAddr("10.80.128.1"),
 		InternalCIDR: netip.MustParsePrefix("10.80.0.0/16"),
 		ExternalCIDR: netip.MustParsePrefix("10.70.0.0/16"),
@@ -83,7 +84,6 @@ func gatewayOfDisjointClusters() GatewayConfig {
 // gatewayOfExposedHosts lets the peer reach two hosts outside the cluster.
 func gatewayOfExposedHosts() GatewayConfig {
 	c := gatewayOfEqualClusters()
-	c.Pod = netip.MustParseAddr("10.244.1.5")
 	c.Exposed = []Exposed{
 		{Host: netip.MustParseAddr("198.51.100.7"), Address: netip.MustParseAddr("10.70.128.1")},
 		{Host: netip.MustParseAddr("172.31.1.200"), Address: netip.MustParseAddr("10.70.128.2")},

@@ -207,9 +207,15 @@ func takeTurns(t *testing.T, ns namespace) {
 // watch receives a copy of every UDP packet that comes to a namespace, whatever port it is for.
 func watch(t *testing.T, ns namespace) net.PacketConn {
 	t.Helper()
+	return watchProtocol(t, ns, "udp")
+}
+
+// watchProtocol receives a copy of every packet of a protocol.
+func watchProtocol(t *testing.T, ns namespace, protocol string) net.PacketConn {
+	t.Helper()
 	var seen net.PacketConn
 	ns.inside(func() (err error) {
-		seen, err = (&net.ListenConfig{}).ListenPacket(context.Background(), "ip4:udp", "0.0.0.0")
+		seen, err = (&net.ListenConfig{}).ListenPacket(context.Background(), "ip4:"+protocol, "0.0.0.0")
 		return err
 	})
 	t.Cleanup(func() { _ = seen.Close() })

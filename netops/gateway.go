@@ -60,7 +60,7 @@ type Mapping struct{ Real, Seen netip.Prefix }
 // GatewayConfig is what the gateway of one peering must know.
 type GatewayConfig struct {
 	Overlay      OverlayConfig
-	Pod          netip.Addr     // address of this gateway's pod; needed where hosts are exposed
+	Pod          netip.Addr     // address of this gateway's pod
 	Internal     netip.Addr     // this gateway's end of the overlay
 	InternalCIDR netip.Prefix   // of this cluster; its first half belongs to nodes
 	ExternalCIDR netip.Prefix   // of this cluster; its first half maps 1:1 to the nodes'
@@ -137,10 +137,7 @@ func GatewayState(c GatewayConfig) State {
 	return s
 }
 
-var (
-	everything = netip.PrefixFrom(netip.IPv4Unspecified(), 0)
-	broadcast  = netip.MustParsePrefix("255.255.255.255/32")
-)
+var everything = netip.PrefixFrom(netip.IPv4Unspecified(), 0)
 
 // lowerHalf is the half of an internal or external CIDR that belongs to nodes.
 func lowerHalf(p netip.Prefix) netip.Prefix { return netip.PrefixFrom(p.Masked().Addr(), p.Bits()+1) }
@@ -211,8 +208,6 @@ func (c GatewayConfig) input() []nft.Chain {
 			{nft.Counter(), nft.Drop()},
 		}},
 		{Name: "input", Hook: &nft.Hook{Type: "filter", Point: "input", Drop: true}, Rules: slices.Concat([]nft.Rule{
-			// What is for everybody comes without a route, also from a link that is out of its group.
-			{nft.DAddr(broadcast), nft.Counter(), nft.Drop()},
 			{nft.UDPDPort(c.Overlay.Port), nft.IIfGroupNot(GroupOverlay), nft.IIfGroupNot(GroupTunnel), nft.OverlayID(c.VNI), nft.SAddrIn(setNodes), nft.Accept()},
 			{nft.Mark(markLocal), nft.UDPDPort(EchoPort), nft.Jump("echo")},
 			{nft.UDPDPort(EchoPort), nft.IIfGroupNot(GroupOverlay), nft.IIfGroupNot(GroupTunnel), nft.Jump("sizes")},
@@ -223,7 +218,7 @@ func (c GatewayConfig) input() []nft.Chain {
 			{nft.IIfGroup(GroupTunnel), nft.Counter(), nft.Drop()},
 		}, handshakes, []nft.Rule{
 			{nft.TCPDPort(HealthPort), nft.Accept()},
-			{nft.ICMPType(icmpErrors...), nft.Accept()}, // overlay packets are not tracked: no error is related to them
+			{nft.ICMPType(icmpErrors...), nft.Accept()}, // packets of overlay and tunnel are not tracked: no error is related to them
 			{nft.Counter(), nft.Drop()},
 		})},
 	}

@@ -8,7 +8,8 @@ import (
 
 // Priorities of a node's chains.
 const (
-	priorityRaw = -300
+	priorityPieces = -450 // before fragments are put together (-400)
+	priorityRaw    = -300
 	// priorityArrival is after conntrack (-200), so that answers are known, and before all that may lead a packet
 	// elsewhere: mangle (-150), where packets are handed to proxies, and DNAT (-100).
 	priorityArrival = -190
@@ -57,10 +58,16 @@ func (c NodeConfig) firewall() nft.Table {
 //
 // What is for a pod or for the node is decided before anything translates a destination. A Service's NodePort, external
 // address or a hostPort would else lead a peer's packet past the rule that it may reach pods only, and past the network
-// policies of the pod behind.
+// policies of the pod behind. Answers are what goes the other way than the first packet of a connection: one that somebody
+// else began in the peer's name is established, too.
+//
+// Fragments are judged by their addresses before they are put together: the kernel asks of none by which link it came
+// (ip_frag_queue in net/ipv4/ip_fragment.c), and takes the whole for what came by the link of the last.
 func (c NodeConfig) arrivals() []nft.Chain {
 	overlay, self := nft.UDPDPort(c.Overlay.Port), nft.DAddr(host(c.Internal))
-	var outer, inner []nft.Rule
+	var outer, pieces []nft.Rule
+	// A source route, where this node obeys it, would lead a packet on that came for one of the node's own addresses.
+	inner := []nft.Rule{{nft.Options(), nft.Counter(), nft.Drop()}}
 	var chains []nft.Chain
 	for _, p := range c.Peers {
 		if !p.Pod.IsValid() {
@@ -68,6 +75,7 @@ func (c NodeConfig) arrivals() []nft.Chain {
 		}
 		outer = append(outer, nft.Rule{nft.SAddr(host(p.Pod)), nft.OverlayID(p.VNI), nft.Accept()})
 		inner = append(inner, nft.Rule{nft.IIf(NodeLink(p.VNI)), nft.Goto(arrivalChain + p.Name)})
+		pieces = append(pieces, nft.Rule{nft.IIf(NodeLink(p.VNI)), nft.Goto(pieceChain + p.Name)})
 		chains = append(chains, p.arrivals(self)...)
 	}
 	return append(chains, []nft.Chain{
@@ -77,13 +85,13 @@ func (c NodeConfig) arrivals() []nft.Chain {
 			{nft.Goto("to-node")},
 		}},
 		{Name: "to-node", Rules: []nft.Rule{
-			{self, nft.CTState(nft.Established, nft.Related), nft.Accept()},
+			{self, nft.CTState(nft.Established, nft.Related), nft.CTDirection(nft.Reply), nft.Accept()},
 			{self, nft.ICMPType(icmpRequest), nft.Accept()},
 			refusal,
 		}},
 		// After all translation: addresses of the node are among its pods' ranges, too.
 		{Name: "into-node", Rules: []nft.Rule{
-			{nft.CTState(nft.Established, nft.Related), nft.Accept()},
+			{nft.CTState(nft.Established, nft.Related), nft.CTDirection(nft.Reply), nft.Accept()},
 			{nft.CTTranslated(), nft.Counter(), nft.Drop()},
 			{self, nft.Accept()},
 			refusal,
@@ -94,6 +102,14 @@ func (c NodeConfig) arrivals() []nft.Chain {
 		}},
 		{Name: "outer", Rules: append(outer, refusal)},
 		{Name: "inner", Rules: append(inner, refusal)},
+		{Name: "pieces", Rules: append(pieces, []nft.Rule{
+			{nft.IIfPrefix(Prefix), nft.Counter(), nft.Drop()},
+			{nft.SAddrIn(setEndpoints), nft.Accept()}, // of the tunnel
+			{nft.SAddrIn(setPeers), nft.Counter(), nft.Drop()},
+		}...)},
+		{Name: "fragments", Hook: &nft.Hook{Type: "filter", Point: "prerouting", Priority: priorityPieces}, Rules: []nft.Rule{
+			{nft.Fragment(), nft.Goto("pieces")},
+		}},
 		// No rule of a CNI or of kube-proxy translates the overlay's own packets.
 		{Name: "overlay-in", Hook: &nft.Hook{Type: "filter", Point: "prerouting", Priority: priorityRaw}, Rules: []nft.Rule{
 			{overlay, nft.Goto("untracked")}, // the one rule that all other packets meet here
@@ -109,7 +125,7 @@ func (c NodeConfig) arrivals() []nft.Chain {
 		}},
 		{Name: "forward", Hook: &nft.Hook{Type: "filter", Point: "forward", Priority: priorityFilter}, Rules: []nft.Rule{
 			{nft.OIfGroup(GroupOverlay), nft.Goto("into-overlay")},
-			{nft.IIfPrefix(Prefix), nft.CTState(nft.New), nft.CTTranslated(), nft.Counter(), nft.Drop()},
+			{nft.IIfPrefix(Prefix), nft.CTDirection(nft.Original), nft.CTTranslated(), nft.Counter(), nft.Drop()},
 		}},
 	}...)
 }
@@ -118,6 +134,8 @@ func (c NodeConfig) arrivals() []nft.Chain {
 const (
 	arrivalChain = "from-"
 	echoChain    = "echo-"
+	pieceChain   = "pieces-"
+	quotedChain  = "quoted-"
 )
 
 // Echoes that a node takes of one peer's gateway, and of the peer's nodes, in a second and at once. A peer of 1,000
@@ -128,15 +146,24 @@ const (
 )
 
 // arrivals are the chains of what comes from the peer's gateway: by its internal address from itself, else from the
-// peer. Echoes come before established connections: whom this node asks could else send without bounds.
+// peer. Echoes come before established connections: whom this node asks could else send without bounds. Errors are about
+// packets to the peer: its gateway could else end connections with others, or make their packets small.
 func (p NodePeer) arrivals(self nft.Expr) []nft.Chain {
-	echo := echoChain + p.Name
+	echo, quoted := echoChain+p.Name, quotedChain+p.Name
 	rules := []nft.Rule{
+		{nft.ICMPType(icmpQuoting...), nft.Jump(quoted)},
 		{self, nft.UDPDPort(EchoPort), nft.Goto(echo)},
 		{nft.SAddr(host(p.Gateway)), nft.Goto("to-node")},
 	}
+	pieces := []nft.Rule{{nft.SAddr(host(p.Gateway)), nft.Accept()}}
+	errors := []nft.Rule{
+		{nft.ICMPType(icmpObsolete...), nft.Counter(), nft.Drop()},
+		{nft.QuotedDAddr(host(p.Gateway)), nft.Return()},
+	}
 	for _, cidr := range p.CIDRs {
 		rules = append(rules, nft.Rule{nft.SAddr(cidr), nft.Goto("to-pods")})
+		pieces = append(pieces, nft.Rule{nft.SAddr(cidr), nft.Accept()})
+		errors = append(errors, nft.Rule{nft.QuotedDAddr(cidr), nft.Return()})
 	}
 	echoes := []nft.Rule{{nft.SAddr(host(p.Gateway)), nft.Limit(gatewayEchoRate, gatewayEchoRate), nft.Accept()}}
 	if p.Nodes.IsValid() {
@@ -144,6 +171,8 @@ func (p NodePeer) arrivals(self nft.Expr) []nft.Chain {
 	}
 	return []nft.Chain{
 		{Name: echo, Rules: append(echoes, refusal)},
+		{Name: quoted, Rules: append(errors, refusal)},
+		{Name: pieceChain + p.Name, Rules: append(pieces, refusal)},
 		{Name: arrivalChain + p.Name, Rules: append(rules, refusal)},
 	}
 }
@@ -173,6 +202,9 @@ func (c NodeConfig) departures() []nft.Chain {
 			refusal,
 		}},
 		{Name: "source", Hook: &nft.Hook{Type: "nat", Point: "postrouting", Priority: priorityKeep}, Rules: []nft.Rule{
+			// The overlay's own packets are not tracked and do not come by here. What does was led to a gateway by a Service,
+			// and would get there as the node's. Dropped, it leaves no connection: the next packet comes by here, too.
+			{nft.UDPDPort(c.Overlay.Port), nft.DAddrIn(setGateways), nft.Counter(), nft.Drop()},
 			{nft.OIfGroup(GroupOverlay), nft.SAddrIn(setPods), nft.SNATKeep()},
 			{nft.OIfGroup(GroupOverlay), nft.SNAT(c.Internal)},
 		}},

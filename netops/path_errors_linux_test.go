@@ -116,9 +116,5 @@ func icmpAbout(kind byte, source, target netip.Addr, about []byte) []byte {
 	const quoted = 20 + 8 // header, and what follows: RFC 792
 	b := append([]byte{kind, 1, 0, 0, 0, 0, 0, 0}, about[:quoted]...)
 	binary.BigEndian.PutUint16(b[2:], checksum(b))
-	from, to := source.As4(), target.As4()
-	ip := []byte{0x45, 0, 0, 20 + byte(len(b)), 0, 1, 0, 0, 64, unix.IPPROTO_ICMP, 0, 0}
-	ip = append(append(ip, from[:]...), to[:]...)
-	binary.BigEndian.PutUint16(ip[10:], checksum(ip))
-	return append(ip, b...)
+	return packet{protocol: unix.IPPROTO_ICMP, source: source, target: target, id: 1}.with(b)
 }

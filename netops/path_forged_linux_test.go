@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/netip"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // frame is an overlay packet made by hand: a datagram to servicePort inside.
@@ -26,6 +28,11 @@ const (
 
 // bytes is the payload of the outer UDP packet: overlay header, Ethernet, IPv4, UDP.
 func (f frame) bytes() []byte {
+	return f.around(unix.ETH_P_IP, datagram(f.source, f.target, f.payload))
+}
+
+// around is such a payload with something else inside: of what protocol, and what.
+func (f frame) around(protocol uint16, inner []byte) []byte {
 	b := []byte{0x08, 0, 0, 0} // VXLAN (RFC 7348): a network identifier follows
 	if f.kind == KindGeneve {
 		b = []byte{0, 0, 0x65, 0x58} // RFC 8926: no options, Ethernet
@@ -33,29 +40,7 @@ func (f frame) bytes() []byte {
 	b = binary.BigEndian.AppendUint32(b, f.vni<<8)
 	b = append(b, overlayMAC(f.end)...)
 	b = append(b, 0x02, 0, 0, 0, 0, 1) // from any MAC
-	b = append(b, 0x08, 0x00)          // IPv4
-	return append(b, datagram(f.source, f.target, f.payload)...)
-}
-
-// datagram is an IPv4 packet to servicePort, from where answers would come back.
-func datagram(source, target netip.Addr, payload string) []byte {
-	from, to := source.As4(), target.As4()
-	b := []byte{0x45, 0, 0, 20 + 8 + byte(len(payload)), 0, 1, 0, 0, 64, 17, 0, 0}
-	b = append(append(b, from[:]...), to[:]...)
-	binary.BigEndian.PutUint16(b[10:], checksum(b))
-	b = binary.BigEndian.AppendUint16(b, servicePort)
-	b = binary.BigEndian.AppendUint16(b, servicePort)
-	b = append(b, 0, 8+byte(len(payload)), 0, 0) // no checksum
-	return append(b, payload...)
-}
-
-// checksum is that of an IPv4 header (RFC 1071).
-func checksum(b []byte) uint16 {
-	var sum uint32
-	for i := 0; i < len(b); i += 2 {
-		sum += uint32(binary.BigEndian.Uint16(b[i:]))
-	}
-	return ^uint16(sum + sum>>16)
+	return append(binary.BigEndian.AppendUint16(b, protocol), inner...)
 }
 
 // forgery is an overlay packet on its way.
@@ -198,6 +183,10 @@ func forgeries(kind LinkKind, a, b side, outside namespace) map[string]forgery {
 		"node, to the node":              {g.namespace, node, to(toNode, node), n.namespace, "to-node"},
 		"node, to its internal address":  {g.namespace, node, to(toNode, a.internal(1)), n.namespace, "to-node"},
 		"node, to its address for pods":  {g.namespace, node, to(toNode, a.inPods(1, bridgeNumber)), n.namespace, "into-node"},
+		"node, to all of its pods":       {g.namespace, node, to(toNode, a.inPods(1, 255)), n.namespace, "into-node"},
+		"node, to a group":               {g.namespace, node, to(toNode, netip.MustParseAddr("224.0.0.1")), n.namespace, "to-node"},
+		"node, to everybody":             {g.namespace, node, to(toNode, netip.MustParseAddr("255.255.255.255")), n.namespace, "to-node"},
+		"node, to this very host":        {g.namespace, node, to(toNode, netip.MustParseAddr("127.0.0.1")), n.namespace, "to-node"},
 		"pod of the peer, by the tunnel": {b.nodes[1].pod, a.seenNode(1), toNode, n.namespace, "to-node"},
 		"the same, to the gateway":       {b.nodes[1].pod, a.seen(gateway), toGateway, a.nodes[0].namespace, "to-pods"},
 	}

@@ -76,18 +76,11 @@ func TestInnerIPv6(t *testing.T) {
 			n.pod.ip("addr add fd00::5/64 dev eth0 nodad")
 			n.pod.ip("route add default via fd00::1")
 			g.ip("route add fd00:1::/64 dev lqn-tunnel")
-			ether := func(end netip.Addr, kind uint16, payload []byte) []byte {
-				b := append([]byte(overlayMAC(end)), 0x02, 0, 0, 0, 0, 1)
-				return append(binary.BigEndian.AppendUint16(b, kind), payload...)
-			}
-			wrap := func(f frame, inner []byte) []byte {
-				return append(f.bytes()[:8], inner...)
-			}
 			toNode := frame{kind: kind, vni: g.config.VNI, end: a.internal(1), source: b.seenPod(1), target: a.pod(1)}
 			toGateway := frame{kind: kind, vni: g.config.VNI, end: g.config.Internal, source: a.pod(1), target: b.seenPod(1)}
 			heard := watch6(t, n.pod)
 			toPod := func(payload string) {
-				toOverlay(t, g.namespace, a.node(1), wrap(toNode, ether(a.internal(1), unix.ETH_P_IPV6, datagram6("fd00:1::7", "fd00::5", payload))))
+				toOverlay(t, g.namespace, a.node(1), toNode.around(unix.ETH_P_IPV6, datagram6("fd00:1::7", "fd00::5", payload)))
 			}
 			// That it would arrive is seen where nothing drops it.
 			n.run("nft", "delete", "table", "ip6", Table)
@@ -97,7 +90,7 @@ func TestInnerIPv6(t *testing.T) {
 			toPod(bad)
 			eventually(t, "a drop on the node", func() bool { return n.drops6("ipv6-arrival") > before })
 			before = g.drops6("ipv6-arrival")
-			toOverlay(t, n.namespace, n.config.Peers[0].Pod, wrap(toGateway, ether(g.config.Internal, unix.ETH_P_IPV6, datagram6("fd00::5", "fd00:1::7", bad))))
+			toOverlay(t, n.namespace, n.config.Peers[0].Pod, toGateway.around(unix.ETH_P_IPV6, datagram6("fd00::5", "fd00:1::7", bad)))
 			eventually(t, "a drop in the gateway", func() bool { return g.drops6("ipv6-arrival") > before })
 			takeTurns(t, n.namespace)
 			if heard.has(bad) {

@@ -3,15 +3,12 @@ package netops
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"net"
 	"net/netip"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
-
-	"golang.org/x/sys/unix"
 )
 
 // TestStrangersInTunnel has a gateway that does as it likes send by the tunnel from addresses that are not its
@@ -47,11 +44,11 @@ func testEverybody(t *testing.T, a, b side) {
 	f := frame{
 		kind: g.config.Overlay.Kind, vni: g.config.VNI, end: g.config.Internal, source: a.pod(1), target: b.seenPod(1), payload: bad,
 	}
-	outer := datagram(g.config.Nodes[1].Source, broadcast.Addr(), string(f.bytes()))
+	outer := datagram(g.config.Nodes[1].Source, netip.MustParseAddr("255.255.255.255"), string(f.bytes()))
 	binary.BigEndian.PutUint16(outer[22:], g.config.Overlay.Port)
-	before := g.drops("input")
+	before := g.drops("uplink")
 	b.gateways[0].inject(t, outer)
-	eventually(t, "a drop in chain input", func() bool { return g.drops("input") > before })
+	eventually(t, "a drop in chain uplink", func() bool { return g.drops("uplink") > before })
 }
 
 // testProbes asks for a gateway's health: a pod's address like any other to its cluster, none to the peer.
@@ -179,19 +176,7 @@ func testAllowedIPs(t *testing.T, a, b side) {
 // inject puts a packet into a gateway's tunnel, past its routes and rules.
 func (g *testGateway) inject(t *testing.T, packet []byte) {
 	t.Helper()
-	g.inside(func() error {
-		link, err := net.InterfaceByName(Tunnel)
-		if err != nil {
-			return err
-		}
-		fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM, 0)
-		if err != nil {
-			return err
-		}
-		const ipv4 = 0x0008 // ETH_P_IP in network byte order
-		to := &unix.SockaddrLinklayer{Protocol: ipv4, Ifindex: link.Index}
-		return errors.Join(unix.Sendto(fd, packet, 0, to), unix.Close(fd))
-	})
+	g.emit(Tunnel, nil, packet)
 }
 
 // ears hear all UDP packets for pods, nodes and gateways of clusters.

@@ -5,21 +5,15 @@ import (
 	"net/netip"
 	"slices"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // TestThreeClusters joins A with B and A with C, all with the same CIDRs.
 func TestThreeClusters(t *testing.T) {
 	for _, kind := range overlays() {
 		t.Run(string(kind), func(t *testing.T) {
-			w := newWorld(t)
-			same := prefixes("10.244.0.0/16")
-			a := w.side("a", 1, same, prefixes("10.11.0.0/16"))
-			b := w.side("b", 2, same, prefixes("10.12.0.0/16"))
-			c := w.side("c", 3, same, prefixes("10.13.0.0/16"))
-			c.seenExternal = netip.MustParsePrefix("10.73.0.0/16")
-			for _, s := range []side{a, b, c} {
-				s.build()
-			}
+			a, b, c := threeSides(t)
 			join(kind, b, a)
 			join(kind, a, c)
 			for _, peer := range []side{b, c} {
@@ -30,8 +24,22 @@ func TestThreeClusters(t *testing.T) {
 			}
 			t.Run("no transit", func(t *testing.T) { testNoTransit(t, a, b, c) })
 			t.Run("another peering's gateway", func(t *testing.T) { testOtherGateway(t, kind, a, b, c) })
+			t.Run("another peering's errors", func(t *testing.T) { testOtherErrors(t, kind, a, b, c) })
 		})
 	}
+}
+
+// threeSides makes three clusters of the same ranges that are not joined yet: B and C are called otherwise by A.
+func threeSides(t *testing.T) (a, b, c side) {
+	w, same := newWorld(t), prefixes("10.244.0.0/16")
+	a = w.side("a", 1, same, prefixes("10.11.0.0/16"))
+	b = w.side("b", 2, same, prefixes("10.12.0.0/16"))
+	c = w.side("c", 3, same, prefixes("10.13.0.0/16"))
+	c.seenExternal = netip.MustParsePrefix("10.73.0.0/16")
+	for _, s := range []side{a, b, c} {
+		s.build()
+	}
+	return a, b, c
 }
 
 // testOtherGateway has A's gateway for C send to a node as a pod of B: in its own network, in that of B's peering, and as
@@ -63,6 +71,54 @@ func testOtherGateway(t *testing.T, kind LinkKind, a, b, c side) {
 				t.Error("it arrived")
 			}
 		})
+	}
+}
+
+// testOtherErrors has A's gateway for B tell a pod and a node about a packet to a pod of C, or of A itself,
+// and redirect what goes to B.
+func testOtherErrors(t *testing.T, kind LinkKind, a, b, c side) {
+	n, g := a.nodes[1], a.gateways[0]
+	const unreachable, redirect = 3, 5
+	for who, to := range map[string]struct {
+		namespace
+		address netip.Addr
+	}{"pod": {n.pod, a.pod(1)}, "node": {n.namespace, a.internal(1)}} {
+		for what, e := range map[string]struct {
+			kind  byte
+			about netip.Addr
+			drops int
+		}{
+			"about its peer":           {unreachable, b.seenPod(1), 0},
+			"about another peer":       {unreachable, c.seenPod(1), 1},
+			"about this cluster's own": {unreachable, a.pod(0), 1},
+			"redirect":                 {redirect, b.seenPod(1), 1},
+		} {
+			t.Run(who+", "+what, func(t *testing.T) {
+				conn := datagrams(t, to.namespace, at(e.about), unix.IP_PMTUDISC_DONT)
+				from := netip.MustParseAddrPort(conn.LocalAddr().String())
+				if _, err := conn.Write([]byte("?")); err != nil { // a node knows then of a connection to which the error is related
+					t.Fatal(err)
+				}
+				about := packet{protocol: unix.IPPROTO_UDP, source: to.address, target: e.about}.with(udp(from.Port(), servicePort, nil))
+				forged := icmpAbout(e.kind, b.seenPod(1), to.address, about)
+				heard, before := watchProtocol(t, to.namespace, "icmp"), n.drops("quoted-b")
+				f := frame{kind: kind, vni: g.config.VNI, end: a.internal(1)}
+				send := func(inner []byte) { toOverlay(t, g.namespace, a.node(1), f.around(unix.ETH_P_IP, inner)) }
+				send(forged)
+				const request, length = 8, 8
+				send(packet{protocol: unix.IPPROTO_ICMP, source: b.seenPod(1), target: to.address}.with([]byte{request, 0, 0xf7, 0xff, 0, 0, 0, 0}))
+				want := []byte{e.kind, request}[min(e.drops, 1):]
+				for _, kind := range want {
+					got := make([]byte, 2000)
+					if size, _, err := heard.ReadFrom(got); err != nil || size < length || got[0] != kind {
+						t.Fatalf("%d bytes, ICMP type %d (%v), want type %d", size, got[0], err, kind)
+					}
+				}
+				if drops := n.drops("quoted-b") - before; drops != e.drops {
+					t.Errorf("%d packets dropped by quoted-b, want %d", drops, e.drops)
+				}
+			})
+		}
 	}
 }
 

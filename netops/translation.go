@@ -3,6 +3,7 @@ package netops
 import (
 	"slices"
 
+	"liqonet.io/liqonet/netops/echo"
 	"liqonet.io/liqonet/netops/nft"
 )
 
@@ -18,15 +19,30 @@ import (
 // Fragments are put together before (nf_defrag_ipv4, priority -400, there as long as any rule asks for a connection):
 // only the first one has the ports and the checksum, or an ICMP type.
 
-// ingress is where packets begin: they are checked by the addresses on the wire. The overlay's own packets come last:
-// pods may use that port, too.
+// ingress is where packets begin: they are checked by the addresses on the wire. The overlay's own packets and the
+// tunnel's come last: pods may use these ports, too.
+//
+// By the pod's own link comes what is for the pod's address, and nothing for the gateway's ends of overlay and tunnel, nor
+// a fragment of what is inside these: that is decided before fragments are put together, for the kernel does not ask by
+// which link each came (ip_frag_queue in net/ipv4/ip_fragment.c).
+//
+// The tunnel's packets are not tracked. A stranger who forges the peer's address would else, by one probe of sizes, make an
+// entry by which all packets from there are translated to where probes go.
 func (c GatewayConfig) ingress() []nft.Chain {
+	var tunnel []nft.Rule
+	if c.ListenPort != 0 {
+		port := nft.UDPDPort(c.ListenPort)
+		tunnel = []nft.Rule{{port, nft.UDPBegins(echo.Magic), nft.Accept()}, {port, nft.NoTrack()}}
+	}
 	return []nft.Chain{
-		{Name: "ingress", Hook: &nft.Hook{Type: "filter", Point: "prerouting", Priority: priorityRaw}, Rules: []nft.Rule{
+		{Name: "uplink", Hook: &nft.Hook{Type: "filter", Point: "prerouting", Priority: priorityPieces}, Rules: []nft.Rule{
+			{nft.IIfGroupNot(GroupOverlay), nft.IIfGroupNot(GroupTunnel), nft.DAddrNot(host(c.Pod)), nft.IIfNot(loopback), nft.Counter(), nft.Drop()},
+		}},
+		{Name: "ingress", Hook: &nft.Hook{Type: "filter", Point: "prerouting", Priority: priorityRaw}, Rules: append([]nft.Rule{
 			{nft.IIfGroup(GroupOverlay), nft.Goto("from-overlay")},
 			{nft.IIfGroup(GroupTunnel), nft.Goto("from-tunnel")},
 			{nft.UDPDPort(c.Overlay.Port), nft.NoTrack()},
-		}},
+		}, tunnel...)},
 	}
 }
 
@@ -104,11 +120,15 @@ func (c GatewayConfig) output() []nft.Chain {
 	for _, p := range ranges(c.Pods) {
 		errors = append(errors, nft.Rule{nft.DAddr(p), nft.Goto("error-to-cluster")})
 	}
+	leaving := []nft.Rule{
+		{nft.UDPDPort(c.Overlay.Port), nft.NoTrack()},
+		{nft.DAddr(c.Tunnel.Masked()), nft.OIfGroupNot(GroupTunnel), nft.Counter(), nft.Drop()},
+	}
+	if c.ListenPort != 0 {
+		leaving = append(leaving, nft.Rule{nft.UDPSPort(c.ListenPort), nft.NoTrack()})
+	}
 	return []nft.Chain{
-		{Name: "overlay-out", Hook: &nft.Hook{Type: "filter", Point: "output", Priority: priorityRaw}, Rules: []nft.Rule{
-			{nft.UDPDPort(c.Overlay.Port), nft.NoTrack()},
-			{nft.DAddr(c.Tunnel.Masked()), nft.OIfGroupNot(GroupTunnel), nft.Counter(), nft.Drop()},
-		}},
+		{Name: "overlay-out", Hook: &nft.Hook{Type: "filter", Point: "output", Priority: priorityRaw}, Rules: leaving},
 		{Name: "error-to-peer", Rules: []nft.Rule{
 			{nft.Jump("quoted-to-peer")},
 			{nft.SetSAddrQuoted(), nft.SetMark(markError), nft.Accept()},

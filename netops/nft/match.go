@@ -145,21 +145,25 @@ func matchProtocol(p Proto) []expr.Any {
 // Offsets and lengths, in bytes, in transport headers: RFC 768, RFC 9293, RFC 792.
 const (
 	portLen        = 2
+	sportOffset    = 0
 	dportOffset    = 2
 	tcpFlagsOffset = 13
 	udpHeaderLen   = 8
 )
 
 // UDPDPort matches UDP packets to the port.
-func UDPDPort(port uint16) Expr { return matchPort(UDP, port) }
+func UDPDPort(port uint16) Expr { return matchPort(UDP, "dport", dportOffset, port) }
+
+// UDPSPort matches UDP packets from the port.
+func UDPSPort(port uint16) Expr { return matchPort(UDP, "sport", sportOffset, port) }
 
 // TCPDPort matches TCP packets to the port.
-func TCPDPort(port uint16) Expr { return matchPort(TCP, port) }
+func TCPDPort(port uint16) Expr { return matchPort(TCP, "dport", dportOffset, port) }
 
-// matchPort compares the destination port.
-func matchPort(p Proto, port uint16) Expr {
-	return Expr{text: fmt.Sprintf("%s dport %d", p, port), proto: p, implies: true, code: []expr.Any{
-		loadTransport(dportOffset, portLen),
+// matchPort compares the source or destination port.
+func matchPort(p Proto, word string, offset uint32, port uint16) Expr {
+	return Expr{text: fmt.Sprintf("%s %s %d", p, word, port), proto: p, implies: true, code: []expr.Any{
+		loadTransport(offset, portLen),
 		&expr.Cmp{Op: expr.CmpOpEq, Register: matchReg, Data: binary.BigEndian.AppendUint16(nil, port)},
 	}}
 }

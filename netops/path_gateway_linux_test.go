@@ -1,0 +1,116 @@
+package netops
+
+import (
+	"fmt"
+	"net/netip"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"liqonet.io/liqonet/netops/echo"
+)
+
+const overlayPort = 6091 // see newGateway
+
+// TestForgedProbe has a stranger forge the address and port of a peer's tunnel, and send in its name what looks like a
+// probe of sizes, to a gateway that has just begun and knows no flow yet. The tunnel's own packets still reach the tunnel.
+func TestForgedProbe(t *testing.T) {
+	a, b := equalRanges().build(t, nil)
+	join(overlays()[0], a, b)
+	client, server := a.gateways[0], b.gateways[0]
+	stats, err := server.device.Stats()
+	if err != nil {
+		t.Fatal(err)
+	}
+	heard := listenAll(t, b)
+	client.ip("link set eth0 down")
+	if err := server.kernel.FlushConntrack([]netip.Prefix{host(stats.Endpoint.Addr())}); err != nil {
+		t.Fatal(err)
+	}
+	const nodePort = 30001 // see join
+	probe := echo.Magic + " and what follows"
+	forged := packet{protocol: unix.IPPROTO_UDP, source: stats.Endpoint.Addr(), target: b.node(0)}
+	b.router.emit("nodes-b", b.nodes[0].hardware("eth0"), forged.with(udp(stats.Endpoint.Port(), nodePort, []byte(probe))))
+	eventually(t, "the probe", func() bool { return heard.has(probe) })
+	client.ip("link set eth0 up")
+	client.ip(fmt.Sprintf("route add default via %s", a.inPods(0, bridgeNumber)))
+	client.awaitTunnel()
+	expectAll(t, a, b)
+}
+
+// TestGatewayEnds has a neighbour of a gateway's pod send to the gateway's ends of overlay and tunnel, as itself and as
+// those who may: by the pod's own link nothing gets there.
+func TestGatewayEnds(t *testing.T) {
+	for _, kind := range overlays() {
+		a, b := equalRanges().build(t, nil)
+		join(kind, a, b)
+		g, neighbour := a.gateways[0], a.nodes[0]
+		// Neither reverse path filters nor rules for what a bridge passes are to do the gateway's work.
+		g.run("sysctl", "-qw", "net.ipv4.conf.all.rp_filter=0", "net.ipv4.conf.eth0.rp_filter=0")
+		neighbour.run("sysctl", "-qwe", "net.bridge.bridge-nf-call-iptables=0")
+		heard := listenAll(t, a)
+		for name, target := range map[string]netip.Addr{"overlay": g.config.Internal, "tunnel": g.config.Tunnel.Addr()} {
+			for who, source := range map[string]netip.Addr{"itself": a.pod(0), "a node": a.internal(1), "the peer's gateway": g.config.TunnelPeer} {
+				t.Run(fmt.Sprintf("%s/%s as %s", kind, name, who), func(t *testing.T) {
+					heard.forget()
+					before := g.drops("uplink")
+					send := func(to netip.Addr, payload string) {
+						forged := packet{protocol: unix.IPPROTO_UDP, source: source, target: to}
+						neighbour.pod.emit("eth0", g.hardware("eth0"), forged.with(udp(EchoPort, EchoPort, []byte(payload))))
+					}
+					send(target, bad)
+					send(g.config.Pod, good)
+					eventually(t, "the packet sent after it", func() bool { return heard.has(good) })
+					if heard.has(bad) || g.drops("uplink") != before+1 {
+						t.Errorf("heard: %v, drops: %d, want one", heard.has(bad), g.drops("uplink")-before)
+					}
+				})
+			}
+		}
+		expectAll(t, a, b)
+	}
+}
+
+// TestExtendedOverlayIPv6 sends a gateway overlay packets by IPv6 whose UDP header is not where it is as a rule.
+func TestExtendedOverlayIPv6(t *testing.T) {
+	const hopByHop, routing, fragment, options = 0, 43, 44, 60
+	pad := []byte{0, 1, 4, 0, 0, 0, 0} // of an extension header, after the number of the next one
+	zero := make([]byte, 7)
+	a, b := equalRanges().build(t, nil)
+	join(overlays()[0], a, b)
+	g, pod := a.gateways[0], a.nodes[0].pod
+	heard := listenAll(t, a, b)
+	f := frame{kind: overlays()[0], vni: g.config.VNI, end: g.config.Internal, source: a.pod(0), target: b.seenPod(1), payload: bad}
+	source, target := netip.MustParseAddr(pod.linkLocal("eth0")).AsSlice(), netip.MustParseAddr(g.linkLocal("eth0")).AsSlice()
+	body := udp(overlayPort, overlayPort, f.bytes())
+	for name, headers := range map[string][]byte{
+		"none":                  {},
+		"hop by hop":            {hopByHop},
+		"destination options":   {options},
+		"many":                  {options, options, options},
+		"routing":               {routing},
+		"routing and options":   {routing, options},
+		"one and only fragment": {fragment},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var extensions []byte
+			for i := range headers {
+				next := append(headers[i+1:], unix.IPPROTO_UDP)[0]
+				rest := pad
+				if headers[i] == routing || headers[i] == fragment {
+					rest = zero
+				}
+				extensions = append(append(extensions, next), rest...)
+			}
+			p := []byte{0x60, 0, 0, 0, 0, byte(len(extensions) + len(body)), append(headers, unix.IPPROTO_UDP)[0], 64}
+			p = append(append(append(append(p, source...), target...), extensions...), body...)
+			before := g.drops6("ipv6-outer")
+			pod.emit("eth0", g.hardware("eth0"), p)
+			eventually(t, "a drop in chain ipv6-outer", func() bool { return g.drops6("ipv6-outer") > before })
+		})
+	}
+	expectAll(t, a, b)
+	if heard.has(bad) {
+		t.Error("one of them arrived")
+	}
+}

@@ -1,0 +1,240 @@
+package netops
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestForeignPieces has others send the first fragment of a packet of which the peer sends the second. Fragments are
+// put together before rules and reverse path filters see them, whatever link they came by.
+func TestForeignPieces(t *testing.T) {
+	for _, kind := range overlays() {
+		a, b, c := threeSides(t)
+		join(kind, b, a)
+		join(kind, a, c)
+		n, toB, toC := a.nodes[1], a.gateways[0], a.gateways[1]
+		for _, ns := range []namespace{a.nodes[0].namespace, n.namespace} {
+			ns.run("sysctl", "-qwe", "net.bridge.bridge-nf-call-iptables=0")
+		}
+		heard := listenAll(t, a)
+		byLink := func(from namespace, link string, to net.HardwareAddr) func([]byte) {
+			return func(piece []byte) { from.emit(link, to, piece) }
+		}
+		inOverlay := func(g *testGateway) func([]byte) {
+			return func(piece []byte) {
+				f := frame{kind: kind, vni: g.config.VNI, end: a.internal(1)}
+				toOverlay(t, g.namespace, a.node(1), f.around(unix.ETH_P_IP, piece))
+			}
+		}
+		inTunnel := func(piece []byte) { c.gateways[0].inject(t, piece) }
+		for name, f := range map[string]struct {
+			source       netip.Addr // of a pod of C, by the name that is known at the place
+			stranger, by func([]byte)
+			at           namespace
+			chain        string
+		}{
+			"gateway, by its neighbour":        {c.pod(1), byLink(a.nodes[0].pod, "eth0", toC.hardware("eth0")), inTunnel, toC.namespace, "uplink"},
+			"node, by another peering's":       {c.seenPod(1), inOverlay(toB), inOverlay(toC), n.namespace, "pieces-b"},
+			"node, by a pod":                   {c.seenPod(1), byLink(n.pod, "eth0", n.hardware("cni0")), inOverlay(toC), n.namespace, "pieces"},
+			"node, by one of the nodes' links": {c.seenPod(1), byLink(a.router, "nodes-a", n.hardware("eth0")), inOverlay(toC), n.namespace, "pieces"},
+		} {
+			t.Run(fmt.Sprintf("%s/%s", kind, name), func(t *testing.T) {
+				heard.forget()
+				const end = " of three pieces"
+				evil, _ := pieces(f.source, a.pod(1), 99, "a forged"+end)
+				first, second := pieces(f.source, a.pod(1), 99, "the true"+end)
+				before := f.at.drops(f.chain)
+				f.stranger(evil)
+				eventually(t, "a drop in chain "+f.chain, func() bool { return f.at.drops(f.chain) > before })
+				f.by(second)
+				f.by(first)
+				eventually(t, "the packet of the peer", func() bool { return heard.has("the true" + end) })
+				if heard.has("a forged" + end) {
+					t.Error("it is a part of the peer's packet")
+				}
+			})
+		}
+		expectAll(t, a, c)
+	}
+}
+
+// TestEntryMadeElsewhere has somebody of the nodes' network begin a connection in a peer's name to a port of a node that
+// leads to a pod, where nothing filters reverse paths. The peer cannot go on with it.
+func TestEntryMadeElsewhere(t *testing.T) {
+	const redirected = 30082
+	for _, kind := range overlays() {
+		a, b := equalRanges().build(t, nil)
+		join(kind, a, b)
+		n := a.nodes[1]
+		n.run("sysctl", "-qw", "net.ipv4.conf.all.rp_filter=0", "net.ipv4.conf.eth0.rp_filter=0")
+		n.script("nft", "-f", "-")(
+			"table ip proxy {", "chain pre { type nat hook prerouting priority -100",
+			fmt.Sprintf("fib daddr type local udp dport %d dnat to %s", nodePort, at(a.pod(1))),
+			fmt.Sprintf("udp dport %d dnat to %s", redirected, at(a.node(1))), "}", "}",
+		)
+		serve(n.namespace, a.node(1), "node a1")
+		for name, f := range map[string]struct {
+			local, to netip.AddrPort // as the node, and as the peer calls it
+			chain     string
+		}{
+			"to a pod":    {netip.AddrPortFrom(a.internal(1), nodePort), netip.AddrPortFrom(a.seenNode(1), nodePort), "to-node"},
+			"to the node": {netip.AddrPortFrom(a.pod(1), redirected), netip.AddrPortFrom(a.seenPod(1), redirected), "into-node"},
+		} {
+			t.Run(fmt.Sprintf("%s/%s", kind, name), func(t *testing.T) {
+				c, err := dialFrom(t.Context(), b.nodes[1].pod, "udp4", f.to)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer func() { _ = c.Close() }()
+				port := netip.MustParseAddrPort(c.LocalAddr().String()).Port()
+				forged := packet{protocol: unix.IPPROTO_UDP, source: b.seenPod(1), target: f.local.Addr()}
+				a.router.emit("nodes-a", n.hardware("eth0"), forged.with(udp(port, f.local.Port(), []byte("?"))))
+				_, _ = answerOf(t, c, b.nodes[1].namespace) // the answer to what was forged, if the node sends it
+				before := n.drops(f.chain)
+				if got, answered := answerOf(t, c, b.nodes[1].namespace); answered {
+					t.Errorf("%q, want silence", got)
+				}
+				eventually(t, "a drop in chain "+f.chain, func() bool { return n.drops(f.chain) > before })
+			})
+		}
+		expectAll(t, a, b)
+	}
+}
+
+// TestTranslatedToGateway has a Service, as who may write EndpointSlices can make it, lead to the overlay's port of a
+// gateway: under the node's address nobody's overlay packets get there.
+func TestTranslatedToGateway(t *testing.T) {
+	for _, kind := range overlays() {
+		a, b := equalRanges().build(t, nil)
+		join(kind, a, b)
+		n, g := a.nodes[1], a.gateways[0]
+		n.script("nft", "-f", "-")(
+			"table ip proxy {", "chain pre { type nat hook prerouting priority -100",
+			fmt.Sprintf("fib daddr type local udp dport %d dnat to %s:%d", nodePort, g.config.Pod, g.config.Overlay.Port), "}",
+			"chain post { type nat hook postrouting priority 100", "ct status dnat masquerade", "}", "}",
+		)
+		heard := listenAll(t, b)
+		f := frame{kind: kind, vni: g.config.VNI, end: g.config.Internal, source: a.pod(0), target: b.seenPod(1)}
+		for name, from := range map[string]namespace{"pod": n.pod, "host of the nodes' network": a.router} {
+			t.Run(fmt.Sprintf("%s/%s", kind, name), func(t *testing.T) {
+				c, err := dialFrom(t.Context(), from, "udp4", netip.AddrPortFrom(a.node(1), nodePort))
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer func() { _ = c.Close() }()
+				before := n.drops("source")
+				for range 2 { // not the first packet of the flow alone
+					f.payload = bad
+					if _, err := c.Write(f.bytes()); err != nil {
+						t.Fatal(err)
+					}
+				}
+				eventually(t, "two drops in chain source", func() bool { return n.drops("source") >= before+2 })
+				f.payload = good
+				toOverlay(t, n.namespace, g.config.Pod, f.bytes())
+				eventually(t, "the packet sent after it", func() bool { return heard.has(good) })
+				if heard.has(bad) {
+					t.Error("it arrived")
+				}
+				heard.forget()
+			})
+		}
+	}
+}
+
+// TestOddFrames has a gateway send a node packets in wrappings that somebody might take off: each is judged by the
+// addresses that are in the end routed.
+func TestOddFrames(t *testing.T) {
+	const inIP, everybody = 4, "\xff\xff\xff\xff\xff\xff"
+	for _, kind := range overlays() {
+		a, b := equalRanges().build(t, nil)
+		join(kind, a, b)
+		g, n := a.gateways[0], a.nodes[1]
+		n.run("sysctl", "-qw", "net.ipv4.conf.all.rp_filter=0")
+		f := frame{kind: kind, vni: g.config.VNI, end: a.internal(1), source: b.seenPod(1), target: a.pod(1), payload: bad}
+		toNode := datagram(b.seenPod(1), a.node(1), bad)
+		nested := func(source netip.Addr) []byte {
+			outer := packet{protocol: unix.IPPROTO_UDP, source: source, target: a.internal(1)}
+			return f.around(unix.ETH_P_IP, outer.with(udp(overlayPort, overlayPort, f.bytes())))
+		}
+		toAll := f.around(unix.ETH_P_IP, toNode)
+		copy(toAll[8:], everybody)
+		for name, c := range map[string]struct {
+			payload []byte
+			chain   string
+		}{
+			"in VLAN 0":                      {f.around(unix.ETH_P_8021Q, append([]byte{0, 0, 0x08, 0}, toNode...)), "to-node"},
+			"in VLAN 0 of a provider":        {f.around(unix.ETH_P_8021AD, append([]byte{0, 0, 0x08, 0}, toNode...)), "to-node"},
+			"in IP":                          {f.around(unix.ETH_P_IP, packet{protocol: inIP, source: b.seenPod(1), target: a.internal(1)}.with(toNode)), "to-node"},
+			"in the overlay, as the peer":    {nested(b.seenPod(1)), "to-node"},
+			"in the overlay, as the gateway": {nested(g.config.Pod), "from-b"},
+			"to all hardware addresses":      {toAll, "to-node"},
+		} {
+			t.Run(fmt.Sprintf("%s/%s", kind, name), func(t *testing.T) {
+				before := n.drops(c.chain)
+				toOverlay(t, g.namespace, a.node(1), c.payload)
+				eventually(t, "a drop in chain "+c.chain, func() bool { return n.drops(c.chain) > before })
+			})
+		}
+		expectAll(t, a, b)
+	}
+}
+
+// TestSourceRoutes has a peer's pod send by way of addresses of a node that it may send to, where the node obeys source
+// routes: to a port of the node, and to another node.
+func TestSourceRoutes(t *testing.T) {
+	const loose = 131 // LSRR, RFC 791
+	for _, kind := range overlays() {
+		a, b := equalRanges().build(t, nil)
+		join(kind, a, b)
+		n := a.nodes[1]
+		for _, ns := range []namespace{n.namespace, a.nodes[0].namespace, a.gateways[0].namespace} { // pods inherit it
+			ns.run("sysctl", "-qw", "net.ipv4.conf.all.accept_source_route=1", "net.ipv4.conf.all.rp_filter=0", "net.ipv4.conf.eth0.rp_filter=0")
+		}
+		heard := listenAll(t, a)
+		by := a.inPods(1, bridgeNumber)
+		for name, target := range map[string]netip.Addr{"node": a.internal(1), "another node": a.node(0)} {
+			t.Run(fmt.Sprintf("%s/%s", kind, name), func(t *testing.T) {
+				heard.forget()
+				next := target.As4()
+				p := packet{protocol: unix.IPPROTO_UDP, source: b.pod(1), target: by, options: append([]byte{loose, 7, 4}, append(next[:], 0)...)}
+				before := n.drops("inner")
+				b.gateways[0].inject(t, p.with(udp(servicePort, servicePort, []byte(bad))))
+				b.gateways[0].inject(t, datagram(b.pod(1), a.pod(1), good))
+				eventually(t, "a drop in chain inner", func() bool { return n.drops("inner") > before })
+				eventually(t, "the packet sent after it", func() bool { return heard.has(good) })
+				if heard.has(bad) {
+					t.Error("it arrived")
+				}
+			})
+		}
+	}
+}
+
+// TestErrorsIntoOverlay has a host of the nodes' network, whose connection a node translates, send errors about it to the
+// peer: of what the node translated, only that goes into the overlay.
+func TestErrorsIntoOverlay(t *testing.T) {
+	const unreachable = 3
+	for _, kind := range overlays() {
+		a, b := equalRanges().build(t, nil)
+		join(kind, a, b)
+		n := a.nodes[1]
+		n.script("nft", "-f", "-")(
+			"table ip proxy {", "chain pre { type nat hook prerouting priority -100",
+			fmt.Sprintf("fib daddr type local udp dport %d dnat to %s", nodePort, at(a.pod(1))), "}", "}",
+		)
+		c := datagrams(t, a.router, netip.AddrPortFrom(a.node(1), nodePort), unix.IP_PMTUDISC_DONT)
+		if _, err := question(c, "?", answerWait); err != nil {
+			t.Fatal(err)
+		}
+		local := netip.MustParseAddrPort(c.LocalAddr().String())
+		about := packet{protocol: unix.IPPROTO_UDP, source: a.node(1), target: local.Addr()}.with(udp(nodePort, local.Port(), nil))
+		before := n.drops("into-overlay")
+		a.router.emit("nodes-a", n.hardware("eth0"), icmpAbout(unreachable, local.Addr(), b.seenPod(1), about))
+		eventually(t, "a drop in chain into-overlay", func() bool { return n.drops("into-overlay") > before })
+	}
+}
