@@ -3,8 +3,11 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/netip"
 	"net/url"
+	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -22,8 +25,12 @@ func APIServerPermissions() []Permission {
 	}}
 }
 
+// lookupTimeout bounds how long the name of an API server is looked up: the client has done so before.
+const lookupTimeout = 2 * time.Second
+
 // APIServers returns the IPv4 addresses at which the cluster's API servers are known: behind Service
-// default/kubernetes, and where this client speaks to one, unless that is a name.
+// default/kubernetes, and where this client speaks to one. A name in the kubeconfig is resolved here, which may give
+// other addresses than in the cluster; one that cannot be resolved counts as nothing.
 func (c *Cluster) APIServers(ctx context.Context) ([]netip.Addr, error) {
 	var texts []string
 	slice, err := c.Kube.DiscoveryV1().EndpointSlices(corev1.NamespaceDefault).Get(ctx, apiServerSlice, metav1.GetOptions{})
@@ -35,8 +42,36 @@ func (c *Cluster) APIServers(ctx context.Context) ([]netip.Addr, error) {
 			texts = append(texts, e.Addresses...)
 		}
 	}
-	if u, err := url.Parse(c.host); err == nil {
-		texts = append(texts, u.Hostname())
+	all := addresses(texts)
+	for _, a := range c.hostAddresses(ctx) {
+		if !slices.Contains(all, a) {
+			all = append(all, a)
+		}
 	}
-	return addresses(texts), nil
+	return all, nil
+}
+
+// hostAddresses are those of the API server in the kubeconfig.
+func (c *Cluster) hostAddresses(ctx context.Context) []netip.Addr {
+	u, err := url.Parse(c.host)
+	if err != nil || u.Hostname() == "" {
+		return nil
+	}
+	if _, err := netip.ParseAddr(u.Hostname()); err == nil {
+		return addresses([]string{u.Hostname()})
+	}
+	lookup := c.lookup
+	if lookup == nil {
+		lookup = net.DefaultResolver.LookupNetIP
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
+	defer cancel()
+	found, err := lookup(ctx, "ip4", u.Hostname())
+	if err != nil {
+		return nil
+	}
+	for i, a := range found {
+		found[i] = a.Unmap()
+	}
+	return found
 }

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -56,6 +57,8 @@ type Cluster struct {
 	Dynamic   dynamic.Interface
 
 	host string // URL of the API server; "" in tests
+	// lookup resolves names; nil: as the system does.
+	lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
 // Options say how a cluster is called and spoken to.

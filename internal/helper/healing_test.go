@@ -46,7 +46,7 @@ func keepLease(t *testing.T, client kubernetes.Interface, namespace, node string
 		_ = loop(ctx, newHealth(), env.Log, func(ctx context.Context) error {
 			err := l.claim(ctx, nodeView{fabric: &f})
 			if err == nil {
-				l.reports.set(nodeReport{l.claims.lease, records.Node{
+				l.reports.set(nodeReport{lease: l.claims.lease, node: records.Node{
 					Version: records.SchemaVersion, Name: node, Internal: l.claims.internal, MTU: 1500,
 				}})
 			}

@@ -34,6 +34,7 @@ type nodeLoop struct {
 	reconciler
 	kernelHas  records.Capabilities
 	routeSizes routeSizes
+	around     surroundings
 	probes     *nodeProbes
 	reports    *reporter[nodeReport]
 

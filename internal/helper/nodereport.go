@@ -22,11 +22,15 @@ import (
 type nodeReport struct {
 	lease string
 	node  records.Node
+	// surroundings is a Surroundings record, as text.
+	surroundings string
 }
 
-// sameButDrift reports whether two reports differ in what other hands did to the kernel at most: that can wait.
+// sameButDrift reports whether two reports differ in what other hands did to the kernel, and in what is around the node,
+// at most: that can wait.
 func sameButDrift(a, b nodeReport) bool {
 	a.node.Drift, b.node.Drift = records.Drift{}, records.Drift{}
+	a.surroundings, b.surroundings = "", ""
 	return reflect.DeepEqual(a, b)
 }
 
@@ -45,8 +49,9 @@ func (l *nodeLoop) report(v nodeView, applied []string) error {
 		return err
 	}
 	err = l.measure(v, &r)
-	l.reports.set(nodeReport{lease: l.claims.lease, node: r})
-	return err
+	around, e := l.around.record(v, l.claims.internal, l.kernel)
+	l.reports.set(nodeReport{lease: l.claims.lease, node: r, surroundings: around})
+	return errors.Join(err, e)
 }
 
 // anywhere is an address of which only the default route matters (TEST-NET-1, RFC 5737).
@@ -95,7 +100,11 @@ func (l *nodeLoop) write(ctx context.Context, r nodeReport) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{records.AnnotationNode: text}}})
+	annotations := map[string]string{records.AnnotationNode: text}
+	if r.surroundings != "" {
+		annotations[records.AnnotationSurroundings] = r.surroundings
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations}})
 	if err != nil {
 		return "", err
 	}
@@ -106,5 +115,6 @@ func (l *nodeLoop) write(ctx context.Context, r nodeReport) (string, error) {
 // leaseSays reports whether a report stands in its Lease as it was written. One that is gone is the loop's matter.
 func (l *nodeLoop) leaseSays(r nodeReport, text string) bool {
 	lease := named[*coordinationv1.Lease](l.leases, l.Namespace, r.lease)
-	return lease == nil || lease.Annotations[records.AnnotationNode] == text
+	return lease == nil ||
+		lease.Annotations[records.AnnotationNode] == text && lease.Annotations[records.AnnotationSurroundings] == r.surroundings
 }

@@ -218,6 +218,11 @@ func (c *connector) prepare(ctx context.Context) (string, error) {
 		return "", err
 	}
 	err := c.both(ctx, func(ctx context.Context, e *end) error { return e.prepare(ctx, c.other(e), c.ConnectOptions) })
+	for _, e := range []*end{c.local, c.remote} {
+		if err == nil && e.have == nil {
+			e.noteRemapped(c.other(e))
+		}
+	}
 	return c.local.mapped(c.remote) + "; " + c.remote.mapped(c.local), err
 }
 

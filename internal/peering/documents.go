@@ -73,15 +73,7 @@ func readPeering(ctx context.Context, c *cluster.Cluster, name string) (*records
 	return &p, nil
 }
 
-// readReports returns what the nodes of the cluster report.
-func readReports(ctx context.Context, c *cluster.Cluster) ([]records.Node, error) {
-	leases, err := listLeases(ctx, c)
-	if err != nil {
-		return nil, err
-	}
-	return nodeReports(leases)
-}
-
+// listLeases returns the Leases of the cluster's nodes.
 func listLeases(ctx context.Context, c *cluster.Cluster) ([]*coordinationv1.Lease, error) {
 	list, err := c.Kube.CoordinationV1().Leases(c.Namespace).List(ctx,
 		metav1.ListOptions{LabelSelector: selector(records.ComponentNode)})

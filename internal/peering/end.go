@@ -72,15 +72,17 @@ func (e *end) refuses() bool { return e.have == nil && !e.SkipValidation }
 // draft tries the reservations for the peer on a copy of the registry.
 func (e *end) draft(peer *end) error {
 	var err error
-	e.addresses, err = reservePeer(e.found.registry, e.peering, e.own.internal, remote(peer.fabric))
+	avoided, _ := e.inUse()
+	e.addresses, err = reservePeer(e.found.registry, e.peering, e.own.internal, remote(peer.fabric, avoided))
 	return explainAddresses(e.Cluster.Context, err)
 }
 
 // reserve reserves addresses for the peer.
 func (e *end) reserve(ctx context.Context, peer *end) error {
+	avoided, _ := e.inUse()
 	err := e.store().Update(ctx, func(r *ipam.Registry) error {
 		var err error
-		e.addresses, err = reservePeer(r, e.peering, e.own.internal, remote(peer.fabric))
+		e.addresses, err = reservePeer(r, e.peering, e.own.internal, remote(peer.fabric, avoided))
 		return err
 	})
 	return explainAddresses(e.Cluster.Context, err)

@@ -116,7 +116,7 @@ func (s *site) settle(ctx context.Context) error {
 	if err := s.awaitReports(ctx); err != nil {
 		return err
 	}
-	return s.writeFabric(ctx, func(f records.Fabric) (records.Fabric, error) {
+	err := s.writeFabric(ctx, func(f records.Fabric) (records.Fabric, error) {
 		decided, err := withReports(f, s.reporting(), s.Overlay)
 		switch {
 		case err != nil:
@@ -126,6 +126,10 @@ func (s *site) settle(ctx context.Context) error {
 		}
 		return decided, nil
 	})
+	if err != nil {
+		return err
+	}
+	return s.checkInUse()
 }
 
 // settled describes what settle decided.
@@ -146,8 +150,7 @@ func (s *site) awaitReports(ctx context.Context) error {
 		what := fmt.Sprintf("the reports of the nodes of cluster %q", s.Cluster.Context)
 		return cluster.Wait(ctx, s.Cluster, cluster.Labelled(selector(records.ComponentNode)), what,
 			func(leases []*coordinationv1.Lease) (string, error) {
-				var err error
-				if s.found.reports, err = nodeReports(leases); err != nil {
+				if err := s.takeReports(leases); err != nil {
 					return "", err
 				}
 				return unreported(s.found.reports, ready), nil

@@ -26,6 +26,8 @@ type played struct {
 	kernel records.Capabilities
 	// drops are the firewalls of others on every node.
 	drops []records.ForwardDrop
+	// surroundings are what nodes report as used, as text, by node.
+	surroundings map[string]string
 	// between and overlay are what the hops carry, in bytes: between gateways, and from every node to its gateway.
 	between, overlay int
 
@@ -120,7 +122,11 @@ func (p *played) lease(ctx context.Context, n records.Node, may bool) error {
 		return err
 	}
 	leases := p.Kube.CoordinationV1().Leases(p.Namespace)
-	patch := mergePatch(map[string]any{"metadata": map[string]any{"annotations": map[string]string{records.AnnotationNode: text}}})
+	annotations := map[string]string{records.AnnotationNode: text}
+	if used, ok := p.surroundings[n.Name]; ok {
+		annotations[records.AnnotationSurroundings] = used
+	}
+	patch := mergePatch(map[string]any{"metadata": map[string]any{"annotations": annotations}})
 	_, err = leases.Patch(ctx, records.AddressLeaseName(n.Internal), types.MergePatchType, patch, metav1.PatchOptions{})
 	if !apierrors.IsNotFound(err) {
 		return err
@@ -130,7 +136,7 @@ func (p *played) lease(ctx context.Context, n records.Node, may bool) error {
 	}
 	_, err = leases.Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
 		Name: records.AddressLeaseName(n.Internal), Labels: map[string]string{records.LabelComponent: records.ComponentNode},
-		Annotations: map[string]string{records.AnnotationNode: text},
+		Annotations: annotations,
 	}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &n.Name}}, metav1.CreateOptions{})
 	return err
 }

@@ -23,6 +23,7 @@ type ownRanges struct {
 	pods, services, nodes, reserved []netip.Prefix
 	external, internal              netip.Prefix   // zero value: no wish
 	pools                           []netip.Prefix // nil: those that the registry has
+	inUse                           inUses         // what its external and internal CIDR must not be chosen from
 }
 
 // facts are the reservations for what the cluster has. They are shared: in flat networks pods and nodes have
@@ -70,16 +71,16 @@ func reserveOwn(r *ipam.Registry, own ownRanges) (external, internal netip.Prefi
 			bits = wish.Bits()
 		}
 	}
-	if external, err = chosenRange(r, ipam.ExternalCIDR, own.external, resized(defaultExternal, bits)); err != nil {
+	if external, err = own.chosenRange(r, ipam.ExternalCIDR, own.external, resized(defaultExternal, bits)); err != nil {
 		return external, internal, err
 	}
-	internal, err = chosenRange(r, ipam.InternalCIDR, own.internal, resized(defaultInternal, bits))
+	internal, err = own.chosenRange(r, ipam.InternalCIDR, own.internal, resized(defaultInternal, bits))
 	return external, internal, err
 }
 
 // chosenRange reserves the range that is wished for, exactly, or else the usual one or any that is free. A
 // cluster that has one keeps it.
-func chosenRange(r *ipam.Registry, purpose ipam.Purpose, wish, usual netip.Prefix) (netip.Prefix, error) {
+func (o ownRanges) chosenRange(r *ipam.Registry, purpose ipam.Purpose, wish, usual netip.Prefix) (netip.Prefix, error) {
 	if held := r.Held(ipam.Cluster, purpose); len(held) > 0 {
 		if wish.IsValid() && held[0].Range != wish {
 			return netip.Prefix{}, withHint(
@@ -92,10 +93,13 @@ func chosenRange(r *ipam.Registry, purpose ipam.Purpose, wish, usual netip.Prefi
 		if wish.Bits() < WidestCIDR || wish.Bits() > NarrowestCIDR {
 			return wish, &InputError{Err: fmt.Errorf("reserve %s: want a length of /%d to /%d", wish, WidestCIDR, NarrowestCIDR)}
 		}
+		if err := o.inUse.checkWish(purpose, wish); err != nil {
+			return wish, err
+		}
 		err := r.Reserve(ipam.Reservation{Range: wish, Owner: ipam.Cluster, Purpose: purpose})
 		return wish, err
 	}
-	got, err := r.Acquire(ipam.Request{Owner: ipam.Cluster, Purpose: purpose, Preferred: usual})
+	got, err := o.inUse.acquire(r, ipam.Request{Owner: ipam.Cluster, Purpose: purpose, Preferred: usual})
 	return got.Range, err
 }
 
@@ -104,11 +108,12 @@ type remoteRanges struct {
 	pods     []netip.Prefix
 	external netip.Prefix
 	underlay []netip.Prefix // where its nodes are
+	inUse    inUses         // what it must not be reached by
 }
 
-// remote returns the ranges that a cluster shows to its peers.
-func remote(f records.Fabric) remoteRanges {
-	return remoteRanges{pods: f.PodCIDRs, external: f.ExternalCIDR, underlay: f.NodeNetworks}
+// remote returns the ranges that a cluster shows to its peers, one of which avoids what it uses itself.
+func remote(f records.Fabric, inUse inUses) remoteRanges {
+	return remoteRanges{pods: f.PodCIDRs, external: f.ExternalCIDR, underlay: f.NodeNetworks, inUse: inUse}
 }
 
 // addresses are what a cluster's registry gave to a peering.
@@ -130,13 +135,13 @@ func reservePeer(r *ipam.Registry, peering string, internal netip.Prefix, peer r
 	reserveIdentities(r, owner, peer)
 	var a addresses
 	for _, p := range peer.pods {
-		got, err := r.Acquire(ipam.Request{Owner: owner, Purpose: ipam.PeerPods, Real: p})
+		got, err := peer.inUse.acquire(r, ipam.Request{Owner: owner, Purpose: ipam.PeerPods, Real: p})
 		if err != nil {
 			return addresses{}, err
 		}
 		a.pods = append(a.pods, records.Mapping{Real: p, Seen: got.Range})
 	}
-	got, err := r.Acquire(ipam.Request{Owner: owner, Purpose: ipam.PeerExternal, Real: peer.external})
+	got, err := peer.inUse.acquire(r, ipam.Request{Owner: owner, Purpose: ipam.PeerExternal, Real: peer.external})
 	if err != nil {
 		return addresses{}, err
 	}
@@ -177,14 +182,19 @@ func keepClear(r *ipam.Registry, owner ipam.Owner, peer remoteRanges) {
 	}
 }
 
-// reserveIdentities takes every range of the peer that is free under its own addresses, before the search for
-// others could take one of them.
+// reserveIdentities takes every range of the peer that is free, and not in use, under its own addresses, before the
+// search for others could take one of them.
 func reserveIdentities(r *ipam.Registry, owner ipam.Owner, peer remoteRanges) {
-	for _, p := range peer.pods {
-		// Refused ranges get others afterwards.
-		_ = r.Reserve(ipam.Reservation{Range: p, Owner: owner, Purpose: ipam.PeerPods, Real: p})
+	reserve := func(p netip.Prefix, purpose ipam.Purpose) {
+		if _, used := peer.inUse.overlapping(p); !used {
+			// Refused ranges get others afterwards.
+			_ = r.Reserve(ipam.Reservation{Range: p, Owner: owner, Purpose: purpose, Real: p})
+		}
 	}
-	_ = r.Reserve(ipam.Reservation{Range: peer.external, Owner: owner, Purpose: ipam.PeerExternal, Real: peer.external})
+	for _, p := range peer.pods {
+		reserve(p, ipam.PeerPods)
+	}
+	reserve(peer.external, ipam.PeerExternal)
 }
 
 // releasePeer gives back all that a peering holds and returns it.
@@ -243,13 +253,16 @@ func offset(p netip.Prefix, a netip.Addr) uint32 {
 	return number(a) - number(p.Masked().Addr())
 }
 
+// noneFreeHint is the advice where no range is free.
+const noneFreeHint = "give it more ranges with --pool or --remote-pool, or free some: liqoctl ipam list, liqoctl network disconnect"
+
 // explainAddresses adds to an error of the registry what the user can do.
 func explainAddresses(context string, err error) error {
 	if err == nil {
 		return nil
 	}
 	if errors.Is(err, ipam.ErrNoneFree) {
-		err = withHint(err, "give it more ranges with --pool or --remote-pool, or free some: liqoctl ipam list, liqoctl network disconnect")
+		err = withHint(err, cmp.Or(hintOf(err), noneFreeHint))
 	} else if held, ok := conflictOf(err); ok {
 		err = withHint(err, "what holds the range: liqoctl ipam show "+held.Range.String())
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"golang.org/x/sync/errgroup"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/records"
@@ -43,6 +45,11 @@ type found struct {
 	fabric   *records.Fabric // nil: liqonet is not installed
 	peerings []records.Peering
 	reports  []records.Node
+	// inUse is what nodes report to be in use around the cluster. unread are nodes of which that is not known, or not all.
+	inUse  inUses
+	unread []string
+	// servers are the addresses of the cluster's API servers.
+	servers []netip.Addr
 	// translation is what there is of the translation service.
 	translation translationService
 	// reserved are the ranges that are kept free on the user's word, pools those of which free ones are taken.
@@ -89,8 +96,20 @@ func (s *site) discover(ctx context.Context) error {
 		s.found.peerings, err = readPeerings(ctx, s.Cluster)
 		return err
 	})
+	group.Go(func() error {
+		leases, err := listLeases(ctx, s.Cluster)
+		if err != nil {
+			return err
+		}
+		return s.takeReports(leases)
+	})
 	group.Go(func() (err error) {
-		s.found.reports, err = readReports(ctx, s.Cluster)
+		s.found.servers, err = s.Cluster.APIServers(ctx)
+		if apierrors.IsForbidden(err) {
+			s.reporter.Note(fmt.Sprintf("cluster %q: not allowed to read where the API server is: reserve its addresses with --%sreserve if peers could be given them",
+				s.Cluster.Context, s.Overrides.FlagPrefix))
+			return nil
+		}
 		return err
 	})
 	group.Go(func() (err error) {
@@ -106,6 +125,13 @@ func (s *site) discover(ctx context.Context) error {
 	}
 	s.tell()
 	return s.plan()
+}
+
+// takeReports reads what nodes report.
+func (s *site) takeReports(leases []*coordinationv1.Lease) (err error) {
+	s.found.inUse, s.found.unread = reportedInUse(leases)
+	s.found.reports, err = nodeReports(leases)
+	return err
 }
 
 // tell passes on what discovery remarked, but for clashes that break something.
@@ -160,6 +186,7 @@ func (s *site) plan() error {
 	s.own = wantedRanges(s.discovery, s.Overrides, s.found.fabric)
 	s.own.pools = s.Pools
 	s.own.reserved, s.own.external, s.own.internal = s.Reserved, s.ExternalCIDR, s.InternalCIDR
+	s.own.inUse, _ = s.inUse()
 	if s.own.external, s.own.internal, err = reserveOwn(s.found.registry, s.own); err != nil {
 		return explainAddresses(s.Cluster.Context, err)
 	}

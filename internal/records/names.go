@@ -18,7 +18,10 @@ const (
 	LabelNode      = "liqonet.io/node"      // the node that an object belongs to, as its helper finds it
 	AnnotationNode = "liqonet.io/node"      // on a Lease: a Node record
 	AnnotationRun  = "liqonet.io/run"       // on a record's ConfigMap: which run of liqoctl created it
-	DataKey        = "record"               // the ConfigMap key that holds a record
+	// AnnotationSurroundings, on a node's Lease, holds a Surroundings record. It stands beside the Node record, because
+	// helpers of an earlier release refuse a record with a field that they do not know.
+	AnnotationSurroundings = "liqonet.io/surroundings"
+	DataKey                = "record" // the ConfigMap key that holds a record
 )
 
 // Values of LabelComponent.

@@ -1,0 +1,196 @@
+//go:build linux
+
+package helper
+
+import (
+	"bufio"
+	"cmp"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"go4.org/netipx"
+
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/netops"
+)
+
+// surroundingsLife is how long what a node found around it counts as known: to read all routes and tracked connections
+// takes longer than all else of a pass, and liqoctl asks when peers are connected.
+const surroundingsLife = 20 * resync
+
+// resolvConf is what the runtime copies from the node: the pod's DNS policy is Default.
+const resolvConf = "/etc/resolv.conf"
+
+// surroundings finds out which addresses the node uses besides those of pods, Services and peers. The zero value knows
+// nothing.
+type surroundings struct {
+	text string // a Surroundings record; "": none was made yet
+	read time.Time
+	own  []netip.Prefix // that were left out
+	// served are ranges of peers since this process began. Connections to them outlive a peering.
+	served []netip.Prefix
+}
+
+// record returns the record as text. What cannot be read leaves the last one as it is.
+func (s *surroundings) record(v nodeView, internal netip.Addr, kernel *netops.Kernel) (string, error) {
+	s.served = append(s.served, without(v.ranges(), s.served)...)
+	own := ownRanges(v, internal, s.served)
+	if !s.read.IsZero() && time.Since(s.read) < surroundingsLife && slices.Equal(s.own, own) {
+		return s.text, nil
+	}
+	found, err := kernel.Surroundings()
+	if err != nil {
+		return s.text, fmt.Errorf("look for ranges in use: %w", err)
+	}
+	var resolvers []netip.Addr
+	if file, err := os.Open(resolvConf); err == nil { // without one there are none
+		resolvers = nameservers(file)
+		_ = file.Close()
+	}
+	text, err := records.Encode(surroundingsOf(found, resolvers, own))
+	if err != nil {
+		return s.text, err
+	}
+	s.text, s.read, s.own = text, time.Now(), own
+	return text, nil
+}
+
+// ownRanges are those of the node's own cluster and of its peers, which liqoctl knows better.
+func ownRanges(v nodeView, internal netip.Addr, served []netip.Prefix) []netip.Prefix {
+	own := slices.Clone(served)
+	if internal.IsValid() {
+		own = append(own, netip.PrefixFrom(internal, internal.BitLen()))
+	}
+	if v.fabric == nil {
+		return own
+	}
+	own = slices.Concat(own, v.fabric.PodCIDRs, v.fabric.ServiceCIDRs)
+	if len(v.peerings) > 0 { // before, others may use the range that was chosen for it
+		own = append(own, v.fabric.InternalCIDR, v.fabric.ExternalCIDR)
+	}
+	return own
+}
+
+// nobodys are ranges that no peer is given (RFC 6890): this host, link-local, multicast and reserved addresses.
+var nobodys = []netip.Prefix{
+	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("169.254.0.0/16"),
+	netip.MustParsePrefix("224.0.0.0/3"),
+}
+
+// private are the ranges in which networks have addresses of their own choice (RFC 1918, RFC 6598). With hosts elsewhere
+// every node has connections, and peers have no pods there.
+var private = []netip.Prefix{
+	netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("172.16.0.0/12"), netip.MustParsePrefix("192.168.0.0/16"),
+	netip.MustParsePrefix("100.64.0.0/10"),
+}
+
+// surroundingsOf is the record of what was found, without what lies within a cluster's own ranges. It has room for so many
+// ranges of each use: more of them are merged to wider ones.
+func surroundingsOf(found netops.Surroundings, resolvers []netip.Addr, own []netip.Prefix) records.Surroundings {
+	s := records.Surroundings{Version: records.SchemaVersion}
+	own = slices.Concat(own, nobodys)
+	add := func(use records.Use, ranges []netip.Prefix, widest int) {
+		ranges = slices.DeleteFunc(ranges, func(p netip.Prefix) bool { return lies(p, own) })
+		ranges, more := fewer(ranges, records.MaxSurroundings/4, widest)
+		s.More = s.More || more
+		for _, p := range ranges {
+			s.Ranges = append(s.Ranges, records.UsedRange{Range: p, Use: use})
+		}
+	}
+	connections := slices.DeleteFunc(singles(found.Connections), func(p netip.Prefix) bool { return !lies(p, private) })
+	add(records.UseRoute, slices.Clone(found.Routes), 16)
+	add(records.UseAddress, singles(found.Addresses), 24)
+	add(records.UseResolver, singles(resolvers), 32)
+	add(records.UseConnection, connections, 20)
+	slices.SortFunc(s.Ranges, func(a, b records.UsedRange) int {
+		return cmp.Or(a.Range.Compare(b.Range), strings.Compare(string(a.Use), string(b.Use)))
+	})
+	return s
+}
+
+// lies reports whether a range lies within one of others.
+func lies(p netip.Prefix, within []netip.Prefix) bool {
+	return slices.ContainsFunc(within, func(w netip.Prefix) bool { return w.Bits() <= p.Bits() && w.Contains(p.Addr()) })
+}
+
+func singles(addresses []netip.Addr) []netip.Prefix {
+	all := make([]netip.Prefix, len(addresses))
+	for i, a := range addresses {
+		all[i] = netip.PrefixFrom(a, a.BitLen())
+	}
+	return all
+}
+
+// fewer returns ranges with at least the same addresses, at most so many: narrow ones are widened, by four bits a time, but
+// not beyond a length. more says that some are left out all the same. What is too wide to be avoided stays apart: it
+// would hide what lies within.
+func fewer(ranges []netip.Prefix, most, widest int) (fewest []netip.Prefix, more bool) {
+	var wide, rest []netip.Prefix
+	for _, p := range ranges {
+		if p.Bits() < records.WidestAvoided {
+			wide = append(wide, p)
+		} else {
+			rest = append(rest, p)
+		}
+	}
+	slices.SortFunc(wide, netip.Prefix.Compare)
+	wide = slices.Compact(wide)
+	for bits := 32; ; bits -= 4 {
+		fewest = append(slices.Clone(wide), merged(rest, bits)...)
+		if len(fewest) <= most {
+			return fewest, false
+		}
+		if bits-4 < widest {
+			return fewest[:most], true
+		}
+	}
+}
+
+// merged returns the fewest ranges with the addresses of others, of which those that are longer are cut to a length.
+func merged(ranges []netip.Prefix, bits int) []netip.Prefix {
+	var b netipx.IPSetBuilder
+	for _, p := range ranges {
+		if p.Bits() > bits {
+			p = netip.PrefixFrom(p.Addr(), bits).Masked()
+		}
+		b.AddPrefix(p)
+	}
+	set, err := b.IPSet()
+	if err != nil {
+		return nil // there is none for ranges that are valid
+	}
+	var all []netip.Prefix
+	for _, p := range set.Prefixes() {
+		all = append(all, narrowed(p)...)
+	}
+	return all
+}
+
+// narrowed are the parts of a range that are not too wide to be avoided.
+func narrowed(p netip.Prefix) []netip.Prefix {
+	if p.Bits() >= records.WidestAvoided {
+		return []netip.Prefix{p}
+	}
+	lower := netip.PrefixFrom(p.Addr(), p.Bits()+1)
+	upper := netip.PrefixFrom(netipx.PrefixLastIP(p), p.Bits()+1).Masked()
+	return append(narrowed(lower), narrowed(upper)...)
+}
+
+// nameservers reads the resolvers of a resolv.conf (resolv.conf(5)).
+func nameservers(file io.Reader) (all []netip.Addr) {
+	for lines := bufio.NewScanner(file); lines.Scan(); {
+		words := strings.Fields(lines.Text())
+		if len(words) < 2 || words[0] != "nameserver" {
+			continue
+		}
+		if a, err := netip.ParseAddr(words[1]); err == nil && a.Is4() {
+			all = append(all, a)
+		}
+	}
+	return all
+}

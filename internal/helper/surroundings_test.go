@@ -1,0 +1,123 @@
+//go:build linux
+
+package helper
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/netops"
+)
+
+func addresses(texts ...string) []netip.Addr {
+	all := make([]netip.Addr, len(texts))
+	for i, text := range texts {
+		all[i] = netip.MustParseAddr(text)
+	}
+	return all
+}
+
+func TestSurroundingsOf(t *testing.T) {
+	view := nodeView{
+		fabric: &records.Fabric{
+			PodCIDRs: prefixes("10.244.0.0/16"), ServiceCIDRs: prefixes("10.96.0.0/16"),
+			InternalCIDR: netip.MustParsePrefix("10.80.0.0/16"), ExternalCIDR: netip.MustParsePrefix("10.70.0.0/16"),
+		},
+	}
+	found := netops.Surroundings{
+		Routes:    prefixes("10.9.0.0/24", "10.244.3.0/24", "10.0.0.0/8", "10.80.5.0/24", "10.71.0.0/16", "169.254.0.0/16", "203.0.113.0/24"),
+		Addresses: addresses("172.31.1.11", "127.0.0.1", "10.80.0.7", "10.96.0.10"),
+		// One of a pod, of a Service, of a peer's pod, of a private network, and of the Internet.
+		Connections: addresses("10.244.3.9", "10.96.0.1", "10.71.3.4", "10.9.8.7", "192.0.2.7"),
+	}
+	resolvers := addresses("10.2.0.2", "127.0.0.53")
+	internal := netip.MustParseAddr("10.80.0.7")
+	for name, c := range map[string]struct {
+		peerings []records.Peering
+		served   []netip.Prefix
+		want     string
+	}{
+		"before a peering": {want: "10.0.0.0/8 route, 10.2.0.2/32 resolver, 10.9.0.0/24 route, 10.9.8.7/32 connection, 10.71.0.0/16 route, " +
+			"10.71.3.4/32 connection, 10.80.5.0/24 route, 172.31.1.11/32 address, 203.0.113.0/24 route"},
+		"with a peering": {peerings: []records.Peering{{Name: "b"}}, served: prefixes("10.71.0.0/16"),
+			want: "10.0.0.0/8 route, 10.2.0.2/32 resolver, 10.9.0.0/24 route, 10.9.8.7/32 connection, 172.31.1.11/32 address, 203.0.113.0/24 route"},
+		"after it": {served: prefixes("10.71.0.0/16"),
+			want: "10.0.0.0/8 route, 10.2.0.2/32 resolver, 10.9.0.0/24 route, 10.9.8.7/32 connection, 10.80.5.0/24 route, 172.31.1.11/32 address, 203.0.113.0/24 route"},
+	} {
+		view.peerings = c.peerings
+		s := surroundingsOf(found, resolvers, ownRanges(view, internal, c.served))
+		got := make([]string, len(s.Ranges))
+		for i, r := range s.Ranges {
+			got[i] = fmt.Sprintf("%s %s", r.Range, r.Use)
+		}
+		if diff := cmp.Diff(c.want, strings.Join(got, ", ")); diff != "" || s.More {
+			t.Errorf("%s: more %v\n%s", name, s.More, diff)
+		}
+		if _, err := records.Encode(s); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestWideRoutesHideNothing: what is too wide to be avoided does not take the place of what lies within, and two routes
+// side by side do not become one that is.
+func TestWideRoutesHideNothing(t *testing.T) {
+	found := netops.Surroundings{Routes: prefixes("10.0.0.0/8", "10.9.0.0/24", "172.16.0.0/12", "172.0.0.0/12")}
+	var got []netip.Prefix
+	for _, r := range surroundingsOf(found, nil, nil).Ranges {
+		got = append(got, r.Range)
+	}
+	want := prefixes("10.0.0.0/8", "10.9.0.0/24", "172.0.0.0/12", "172.16.0.0/12")
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// TestSurroundingsAreFew whatever a node has: the record always fits.
+func TestSurroundingsAreFew(t *testing.T) {
+	for name, c := range map[string]struct {
+		routes      func(i int) netip.Prefix
+		many        int
+		more, whole bool
+	}{
+		"one network": {func(i int) netip.Prefix {
+			return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 9, byte(i >> 8), byte(i)}), 32)
+		}, 5000, false, true},
+		"networks all over": {func(i int) netip.Prefix {
+			return netip.PrefixFrom(netip.AddrFrom4([4]byte{byte(1 + i%100), byte(i), 0, 0}), 24)
+		}, 5000, true, false},
+	} {
+		var found netops.Surroundings
+		for i := range c.many {
+			found.Routes = append(found.Routes, c.routes(i))
+			found.Addresses = append(found.Addresses, netip.AddrFrom4([4]byte{172, 16, byte(i >> 8), byte(i)}))
+			found.Connections = append(found.Connections, netip.AddrFrom4([4]byte{10, byte(i), byte(i >> 8), 1}))
+		}
+		s := surroundingsOf(found, nil, nil)
+		if _, err := records.Encode(s); err != nil || len(s.Ranges) == 0 || c.more && !s.More {
+			t.Errorf("%s: %d ranges, more %v, %v", name, len(s.Ranges), s.More, err)
+		}
+		for _, r := range found.Routes {
+			covered := false
+			for _, have := range s.Ranges {
+				covered = covered || have.Use == records.UseRoute && have.Range.Overlaps(r)
+			}
+			if !covered && c.whole {
+				t.Errorf("%s: %s is missing", name, r)
+				break
+			}
+		}
+	}
+}
+
+func TestNameservers(t *testing.T) {
+	const text = "# made by kubelet\nsearch example\nnameserver 10.2.0.2\nnameserver fd00::2\n  nameserver\t10.2.0.3 \nnameserver\noptions ndots:5\nnameserver x\n"
+	if got := nameservers(strings.NewReader(text)); !cmp.Equal(got, addresses("10.2.0.2", "10.2.0.3"), cmp.Comparer(func(a, b netip.Addr) bool { return a == b })) {
+		t.Errorf("%v", got)
+	}
+}

@@ -1,0 +1,233 @@
+package peering
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/ipam"
+)
+
+// inUse are addresses outside a cluster's own ranges that the cluster, or somebody in it, uses: a peer that is reached by
+// them would take them away.
+type inUse struct {
+	addresses netip.Prefix
+	by        string // such as "API server", "route of node a1"
+}
+
+// String is such as "10.12.3.0/24 (route of node a1)".
+func (u inUse) String() string { return fmt.Sprintf("%s (%s)", u.addresses, u.by) }
+
+// inUses are sorted by range, each of which is there once.
+type inUses []inUse
+
+// overlapping returns the first one that overlaps a range.
+func (all inUses) overlapping(p netip.Prefix) (inUse, bool) {
+	i := slices.IndexFunc(all, func(u inUse) bool { return u.addresses.Overlaps(p) })
+	if i < 0 {
+		return inUse{}, false
+	}
+	return all[i], true
+}
+
+// avoiding calls a function while the addresses in use are reserved: what it chooses is free of them. Where they overlap
+// what is held for a peer already, that stays. They are not kept: what is in use changes from day to day.
+func (all inUses) avoiding(r *ipam.Registry, choose func() error) error {
+	return reserved(r, all.reservations(func(u inUse) []netip.Prefix { return []netip.Prefix{u.addresses} }), choose)
+}
+
+// neighbourhood is how far around addresses in use a range is chosen only if there is no other: networks are cut from
+// larger ones.
+const neighbourhood = 12
+
+// farFrom is avoiding, and keeps away from what is around the addresses, too, as far as that is free.
+func (all inUses) farFrom(r *ipam.Registry, choose func() error) error {
+	return reserved(r, all.reservations(func(u inUse) []netip.Prefix {
+		var around []netip.Prefix
+		for bits := neighbourhood; bits < u.addresses.Bits(); bits += 4 {
+			around = append(around, netip.PrefixFrom(u.addresses.Addr(), bits).Masked())
+		}
+		return append(around, u.addresses)
+	}), choose)
+}
+
+// reservations are those of each range in use: the first that can be had of several.
+func (all inUses) reservations(ranges func(inUse) []netip.Prefix) [][]ipam.Reservation {
+	wanted := make([][]ipam.Reservation, len(all))
+	for i, u := range all {
+		for _, p := range ranges(u) {
+			wanted[i] = append(wanted[i], ipam.Reservation{Range: p, Owner: ipam.Cluster, Purpose: ipam.OutsideHost, Shared: true})
+		}
+	}
+	return wanted
+}
+
+// reserved calls a function while something is reserved: of each list the first that does not conflict.
+func reserved(r *ipam.Registry, wanted [][]ipam.Reservation, choose func() error) error {
+	var made []ipam.Reservation
+	for _, list := range wanted {
+		for _, want := range list {
+			if slices.Contains(made, want) {
+				break
+			}
+			if r.Reserve(want) == nil {
+				made = append(made, want)
+				break
+			}
+		}
+	}
+	err := choose()
+	for _, m := range made {
+		// Nothing lies inside what is in use.
+		_ = r.ReleaseRange(m.Owner, m.Purpose, m.Range)
+	}
+	return err
+}
+
+// acquire returns a range for a request: the one that it holds, else the preferred one, else a free one that is far from
+// what is in use, or at least free of it.
+func (all inUses) acquire(r *ipam.Registry, q ipam.Request) (got ipam.Reservation, err error) {
+	preferred := q.Preferred
+	if !preferred.IsValid() {
+		preferred = q.Real
+	}
+	if _, used := all.overlapping(preferred); !used {
+		// One that is refused gets another below.
+		_ = r.Reserve(ipam.Reservation{Range: preferred, Owner: q.Owner, Purpose: q.Purpose, Real: q.Real})
+	}
+	choose := func() error {
+		got, err = r.Acquire(q)
+		return err
+	}
+	if err = all.farFrom(r, choose); errors.Is(err, ipam.ErrNoneFree) {
+		err = all.avoiding(r, choose)
+	}
+	if errors.Is(err, ipam.ErrNoneFree) && len(all) > 0 {
+		err = withHint(err, fmt.Sprintf("%s; %d ranges in use around the cluster are avoided: docs/ipam.md", noneFreeHint, len(all)))
+	}
+	return got, err
+}
+
+// checkWish refuses a range that the user wants and others use.
+func (all inUses) checkWish(purpose ipam.Purpose, wish netip.Prefix) error {
+	u, used := all.overlapping(wish)
+	if !used {
+		return nil
+	}
+	return withHint(fmt.Errorf("reserve %s as %s: %s is in use", wish, ipam.Reservation{Purpose: purpose}.Use(), u), "choose another range")
+}
+
+// inUse are the addresses that are in use around the cluster, as far as they are known, and those that are too many to be
+// avoided. What lies within the cluster's own ranges is no news.
+func (s *site) inUse() (avoided, wide inUses) {
+	var all inUses
+	for _, a := range s.found.servers {
+		all = append(all, inUse{single(a), "API server"})
+	}
+	for _, n := range s.discovery.Nodes {
+		for _, a := range n.External {
+			all = append(all, inUse{single(a), "external address of node " + n.Name})
+		}
+	}
+	all = append(all, s.found.inUse...)
+	slices.SortStableFunc(all, func(a, b inUse) int { return a.addresses.Compare(b.addresses) })
+	all = slices.CompactFunc(all, func(a, b inUse) bool { return a.addresses == b.addresses })
+	own := slices.Concat(s.own.pods, s.own.services, s.own.nodes)
+	for _, u := range all {
+		switch {
+		case coversAll(own, []netip.Prefix{u.addresses}):
+		case u.addresses.Bits() < records.WidestAvoided:
+			wide = append(wide, u)
+		default:
+			avoided = append(avoided, u)
+		}
+	}
+	return avoided, wide
+}
+
+// reportedInUse reads what nodes report of their surroundings. unread says of which nodes that is not known, or not all: no
+// other report depends on it. Helpers of an earlier release report nothing.
+func reportedInUse(leases []*coordinationv1.Lease) (all inUses, unread []string) {
+	for _, lease := range leases {
+		text, ok := lease.Annotations[records.AnnotationSurroundings]
+		if !ok || lease.Spec.HolderIdentity == nil {
+			continue
+		}
+		node := *lease.Spec.HolderIdentity
+		s, err := records.Decode[records.Surroundings](text)
+		if err != nil {
+			unread = append(unread, fmt.Sprintf("which ranges node %s uses is not known: %v", node, err))
+			continue
+		}
+		if s.More {
+			unread = append(unread, fmt.Sprintf("node %s uses more than %d ranges, of which the rest is not known", node, records.MaxSurroundings))
+		}
+		for _, used := range s.Ranges {
+			all = append(all, inUse{used.Range, fmt.Sprintf("%s of node %s", used.Use, node)})
+		}
+	}
+	slices.SortFunc(all, func(a, b inUse) int { return cmp.Or(a.addresses.Compare(b.addresses), strings.Compare(a.by, b.by)) })
+	return all, unread
+}
+
+// checkInUse compares what nodes report with the ranges that the cluster has. It is an error where this run has chosen them
+// just now, as nothing depends on them yet; else a warning.
+func (s *site) checkInUse() error {
+	for _, text := range s.found.unread {
+		s.reporter.Note(fmt.Sprintf("cluster %q: %s: reserve them with --%sreserve", s.Cluster.Context, text, s.Overrides.FlagPrefix))
+	}
+	avoided, wide := s.inUse()
+	for _, u := range wide {
+		s.reporter.Note(fmt.Sprintf("cluster %q: %s is too wide to be avoided: reserve the parts in use with --%sreserve",
+			s.Cluster.Context, u, s.Overrides.FlagPrefix))
+	}
+	for _, own := range []struct {
+		addresses     netip.Prefix
+		what, flagged string
+	}{{s.fabric.ExternalCIDR, "external CIDR", "external-cidr"}, {s.fabric.InternalCIDR, "internal CIDR", "internal-cidr"}} {
+		u, used := avoided.overlapping(own.addresses)
+		switch {
+		case used && s.installing:
+			return withHint(fmt.Errorf("reserve %s as %s: %s is in use", own.addresses, own.what, u), s.otherRange(own.flagged))
+		case used:
+			s.warnInUse(u, fmt.Sprintf("%s is the %s", own.addresses, own.what), "liqoctl network reset, then install it with --"+s.Overrides.FlagPrefix+own.flagged)
+		}
+	}
+	for _, p := range s.found.peerings {
+		for _, seen := range p.Seen() {
+			if u, used := avoided.overlapping(seen); used {
+				s.warnInUse(u, fmt.Sprintf("%s leads to peering %q", seen, p.Name), "liqoctl network disconnect, then connect: other addresses are chosen")
+			}
+		}
+	}
+	return nil
+}
+
+func (s *site) warnInUse(u inUse, but, hint string) {
+	s.reporter.Warn(fmt.Sprintf("cluster %q: %s is in use, and %s: it cannot be reached from pods and nodes", s.Cluster.Context, u, but), hint)
+}
+
+// otherRange says how to choose another range. A connect that fails removes the installation that it has made; an init does not.
+func (s *site) otherRange(flag string) string {
+	hint := fmt.Sprintf("choose another range with --%s%s", s.Overrides.FlagPrefix, flag)
+	if !s.connecting {
+		hint = "liqoctl network reset, then " + hint
+	}
+	return hint
+}
+
+// noteRemapped says why ranges of the peer that are no others' here are remapped all the same.
+func (e *end) noteRemapped(peer *end) {
+	avoided, _ := e.inUse()
+	for _, m := range append(slices.Clone(e.addresses.pods), e.addresses.external) {
+		if u, used := avoided.overlapping(m.Real); used && !m.Identity() {
+			e.reporter.Note(fmt.Sprintf("cluster %q: %s of %s is remapped to %s, as %s is in use", e.Cluster.Context, m.Real, peer.name, m.Seen, u))
+		}
+	}
+}

@@ -1,0 +1,241 @@
+package peering
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/ipam"
+	"liqonet.io/liqonet/ipam/store"
+)
+
+// apiServerAt has the API server of a world known at an address.
+func (w *world) apiServerAt(t *testing.T, address string) {
+	t.Helper()
+	slice := &discoveryv1.EndpointSlice{
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "kubernetes"},
+		Endpoints:  []discoveryv1.Endpoint{{Addresses: []string{address}}},
+	}
+	if _, err := w.kube.DiscoveryV1().EndpointSlices(slice.Namespace).Create(t.Context(), slice, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// uses has a node report ranges as used, such as "10.9.0.0/16 route".
+func (w *world) uses(t *testing.T, node string, ranges ...string) {
+	t.Helper()
+	s := records.Surroundings{Version: records.SchemaVersion}
+	for _, text := range ranges {
+		prefix, use, _ := strings.Cut(text, " ")
+		s.Ranges = append(s.Ranges, records.UsedRange{Range: netip.MustParsePrefix(prefix), Use: records.Use(use)})
+	}
+	text, err := records.Encode(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.set(func() { w.surroundings = map[string]string{node: text} })
+}
+
+// otherPods are clusters whose ranges do not collide: but for what is in use, addresses stay as they are.
+func otherPods() (a, b *world) {
+	a, _ = twoWorlds()
+	b = newWorld("b",
+		worldNode{name: "b1", podCIDR: "10.12.1.0/24", address: "172.31.2.11"},
+		worldNode{name: "b2", podCIDR: "10.12.2.0/24", address: "172.31.2.12"})
+	return a, b
+}
+
+// TestRangesInUseAreAvoided: neither a peer nor the cluster itself is given what the cluster's API server or its nodes use.
+func TestRangesInUseAreAvoided(t *testing.T) {
+	for name, c := range map[string]struct {
+		server        string   // address of the API server of a; "": not known
+		node          []string // what a node of a uses
+		pods          string   // of b, as a reaches them
+		own           string   // internal CIDR of a
+		noted, warned string
+		installed     bool // nodes report already
+	}{
+		"nothing":                       {pods: "10.12.0.0/16", own: "10.80.0.0/16"},
+		"the API server is among pods":  {server: "10.12.9.9", pods: "10.71.0.0/16", own: "10.80.0.0/16", noted: "10.12.9.9/32 (API server)"},
+		"the API server is elsewhere":   {server: "10.13.0.1", pods: "10.12.0.0/16", own: "10.80.0.0/16"},
+		"in the default internal CIDR":  {server: "10.80.3.3", pods: "10.12.0.0/16", own: "10.71.0.0/16"},
+		"a node has a route":            {node: []string{"10.12.3.0/24 route"}, pods: "10.71.0.0/16", own: "10.80.0.0/16", noted: "10.12.3.0/24 (route of node a1)"},
+		"a node resolves names there":   {node: []string{"10.12.3.4/32 resolver"}, pods: "10.71.0.0/16", own: "10.80.0.0/16", noted: "10.12.3.4/32 (resolver of node a1)"},
+		"a pod is connected with it":    {node: []string{"10.12.3.4/32 connection"}, pods: "10.71.0.0/16", own: "10.80.0.0/16", noted: "10.12.3.4/32 (connection of node a1)"},
+		"other free ranges are used":    {node: []string{"10.12.3.0/24 route", "10.13.0.0/16 route"}, pods: "10.71.0.0/16", own: "10.80.0.0/16"},
+		"a route that covers all pools": {node: []string{"10.0.0.0/8 route"}, pods: "10.12.0.0/16", own: "10.80.0.0/16", warned: "10.0.0.0/8 (route of node a1)"},
+		"in its own pods":               {node: []string{"10.244.7.0/24 route", "10.96.0.10/32 resolver"}, pods: "10.12.0.0/16", own: "10.80.0.0/16"},
+		"what the installation knows":   {node: []string{"10.12.3.0/24 route"}, pods: "10.71.0.0/16", own: "10.80.0.0/16", installed: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, b := otherPods()
+				if c.server != "" {
+					a.apiServerAt(t, c.server)
+				}
+				a.uses(t, "a1", c.node...)
+				live(t, a, b)
+				if c.installed {
+					if _, err := initialised(t, a, nil, nil); err != nil {
+						t.Fatal(err)
+					}
+				}
+				r := &recorder{}
+				if _, err := Connect(t.Context(), connectOptions(a, b), r); err != nil {
+					t.Fatal(err)
+				}
+				seen := peeringOf(t, a).Peer.PodCIDRs[0].Seen
+				if want := netip.MustParsePrefix(c.pods); !want.Contains(seen.Addr()) || seen.Bits() != 16 {
+					t.Errorf("pods of b are seen as %s, want within %s", seen, c.pods)
+				}
+				fabric, err := readFabric(t.Context(), a.Cluster)
+				if err != nil || fabric.InternalCIDR != netip.MustParsePrefix(c.own) {
+					t.Errorf("internal CIDR %s, want %s, %v", fabric.InternalCIDR, c.own, err)
+				}
+				if seen := peeringOf(t, b).Peer.PodCIDRs[0]; !seen.Identity() {
+					t.Errorf("in b, where nothing is in use, pods of a are seen as %s", seen.Seen)
+				}
+				said := strings.Join(r.said(), "\n")
+				if !strings.Contains(said, c.noted) || !strings.Contains(said, c.warned) {
+					t.Errorf("want a note of %q and %q in\n%s", c.noted, c.warned, said)
+				}
+				// Only what is held is kept: what is in use changes from day to day.
+				registry, err := store.New(a.kube, a.Namespace).Load(t.Context())
+				if err != nil || len(registry.Held(ipam.Cluster, ipam.OutsideHost)) > 0 {
+					t.Errorf("reservations: %v, %v", registry.Held(ipam.Cluster, ipam.OutsideHost), err)
+				}
+				if again, err := Connect(t.Context(), connectOptions(a, b), &recorder{}); err != nil || again.Changed {
+					t.Errorf("again: changed %v, %v", again.Changed, err)
+				}
+			})
+		})
+	}
+}
+
+// TestRangesInUseAreRefused: what the user names exactly, or what nodes tell of only when the cluster's own ranges are
+// chosen, is refused. Nothing is left.
+func TestRangesInUseAreRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		prepare    func(t *testing.T, a *world, o *ConnectOptions)
+		want, hint string
+		none       bool // no free range
+	}{
+		"an internal CIDR with the API server in it": {
+			prepare: func(t *testing.T, a *world, o *ConnectOptions) {
+				a.apiServerAt(t, "10.99.0.9")
+				o.Local.InternalCIDR = prefix("10.99.0.0/16")
+			},
+			want: "10.99.0.0/16 as internal CIDR: 10.99.0.9/32 (API server) is in use", hint: "choose another range",
+		},
+		"the default internal CIDR with a node's route in it": {
+			prepare: func(t *testing.T, a *world, _ *ConnectOptions) { a.uses(t, "a1", "10.80.3.0/24 route") },
+			want:    "10.80.0.0/16 as internal CIDR: 10.80.3.0/24 (route of node a1) is in use", hint: "--internal-cidr",
+		},
+		"the default external CIDR of the remote cluster": {
+			prepare: func(t *testing.T, a *world, o *ConnectOptions) {
+				a.uses(t, "a1", "10.70.3.0/24 route")
+				o.Local, o.Remote = o.Remote, o.Local
+				o.Remote.Overrides.FlagPrefix = "remote-"
+			},
+			want: "10.70.0.0/16 as external CIDR: 10.70.3.0/24 (route of node a1) is in use", hint: "--remote-external-cidr",
+		},
+		"no range is left": {
+			prepare: func(t *testing.T, a *world, o *ConnectOptions) {
+				a.uses(t, "a1", "10.12.0.0/16 route", "10.13.0.0/16 route")
+				o.Local.Pools = []netip.Prefix{prefix("10.13.0.0/16")}
+			},
+			want: "no free addresses", hint: "2 ranges in use around the cluster are avoided", none: true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, b := otherPods()
+				o := connectOptions(a, b)
+				c.prepare(t, a, &o)
+				live(t, a, b)
+				_, err := Connect(t.Context(), o, &recorder{})
+				if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(hintOf(err), c.hint) {
+					t.Errorf("error %v, hint %q", err, hintOf(err))
+				}
+				if errors.Is(err, ipam.ErrNoneFree) != c.none {
+					t.Errorf("none free: %v", !c.none)
+				}
+				if left := append(a.left(t), b.left(t)...); len(left) > 0 {
+					t.Errorf("left %v", left)
+				}
+			})
+		})
+	}
+}
+
+// TestRangesComeIntoUse: a connection that stands keeps its addresses, and the user is told.
+func TestRangesComeIntoUse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := otherPods()
+		live(t, a, b)
+		if _, err := Connect(t.Context(), connectOptions(a, b), &recorder{}); err != nil {
+			t.Fatal(err)
+		}
+		before := contents(t, a)
+		a.uses(t, "a2", "10.12.3.0/24 route", "10.80.9.9/32 resolver")
+		awaitSurroundings(t, a)
+		r := &recorder{}
+		got, err := Connect(t.Context(), connectOptions(a, b), r)
+		if err != nil || got.Changed {
+			t.Errorf("changed %v, %v", got.Changed, err)
+		}
+		said := strings.Join(r.said(), "\n")
+		for _, want := range []string{
+			`10.12.3.0/24 (route of node a2) is in use, and 10.12.0.0/16 leads to peering "b"`,
+			"10.80.9.9/32 (resolver of node a2) is in use, and 10.80.0.0/16 is the internal CIDR",
+		} {
+			if !strings.Contains(said, want) {
+				t.Errorf("no %q in\n%s", want, said)
+			}
+		}
+		if after := contents(t, a); fmt.Sprint(before) != fmt.Sprint(after) {
+			t.Error("something was changed")
+		}
+	})
+}
+
+// awaitSurroundings waits until a node has reported what it uses.
+func awaitSurroundings(t *testing.T, w *world) {
+	t.Helper()
+	err := cluster.Wait(t.Context(), w.Cluster, cluster.Labelled(selector(records.ComponentNode)), "a report", func(leases []*coordinationv1.Lease) (string, error) {
+		for _, lease := range leases {
+			if lease.Annotations[records.AnnotationSurroundings] != "" {
+				return "", nil
+			}
+		}
+		return "none", nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestDamagedSurroundings concern nothing but themselves.
+func TestDamagedSurroundings(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := otherPods()
+		a.surroundings = map[string]string{"a1": "version: 1\nranges: [x]\n"}
+		live(t, a, b)
+		r := &recorder{}
+		if _, err := Connect(t.Context(), connectOptions(a, b), r); err != nil {
+			t.Fatal(err)
+		}
+		if said := strings.Join(r.said(), "\n"); !strings.Contains(said, "which ranges node a1 uses is not known") {
+			t.Errorf("nothing is said of it:\n%s", said)
+		}
+	})
+}

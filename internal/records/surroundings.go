@@ -1,0 +1,58 @@
+package records
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+)
+
+// Use says how a node knows addresses that it uses.
+type Use string
+
+// The uses.
+const (
+	UseRoute      Use = "route"      // it has a route to them
+	UseAddress    Use = "address"    // they are its own
+	UseResolver   Use = "resolver"   // it resolves names there
+	UseConnection Use = "connection" // it, or one of its pods, has a TCP connection with them
+)
+
+// Surroundings are the addresses that a node uses besides those of pods, Services and peers. Peers must not be given them.
+type Surroundings struct {
+	Version int `json:"version"`
+	// Ranges are at most MaxSurroundings, sorted.
+	Ranges []UsedRange `json:"ranges,omitempty"`
+	// More says that there were more.
+	More bool `json:"more,omitempty"`
+}
+
+// MaxSurroundings bounds what a node reports.
+const MaxSurroundings = 128
+
+// WidestAvoided is the length of the widest range that peers are not given because a node uses it. A route for more, as one
+// for all of 10.0.0.0/8, does not say that all of it is in use, and would leave nothing.
+const WidestAvoided = 12
+
+// UsedRange is a range that a node uses.
+type UsedRange struct {
+	Range netip.Prefix `json:"range"`
+	Use   Use          `json:"use"`
+}
+
+func (s Surroundings) schema() int        { return s.Version }
+func (s Surroundings) identity() Identity { return Identity{Component: ComponentNode} }
+
+func (s Surroundings) validate() error {
+	if len(s.Ranges) > MaxSurroundings {
+		return fmt.Errorf("%d ranges: want at most %d", len(s.Ranges), MaxSurroundings)
+	}
+	var err error
+	for _, r := range s.Ranges {
+		err = errors.Join(err, validateCIDR(r.Range))
+		if !slices.Contains([]Use{UseRoute, UseAddress, UseResolver, UseConnection}, r.Use) {
+			err = errors.Join(err, fmt.Errorf("range %s: unknown use %q", r.Range, string(r.Use)))
+		}
+	}
+	return err
+}
