@@ -65,10 +65,10 @@ func Start(ctx context.Context, o Options) (*Lab, error) {
 	if os.Geteuid() != 0 {
 		return nil, fmt.Errorf("start lab %s: namespaces and mounts need root", o.Name)
 	}
-	if err := build.EnsureHost(ctx, report); err != nil {
+	if err := build.EnsureHost(ctx, report, o.Spec.Plugins()...); err != nil {
 		return nil, err
 	}
-	tools, err := build.Ensure(ctx, report)
+	tools, err := build.Ensure(ctx, report, o.Spec.Plugins()...)
 	if err != nil {
 		return nil, err
 	}

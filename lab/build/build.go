@@ -10,10 +10,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
 	"liqonet.io/liqonet/lab/progress"
+	"liqonet.io/liqonet/lab/spec"
 )
 
 // cacheVariable names another cache than the user's.
@@ -28,7 +30,8 @@ const unfinished = ".unfinished-"
 //	containerd ctr containerd-shim-…      the container runtime
 //	cni/                                  network plugins
 //	lab workload workload.tar             this module's own
-func Ensure(ctx context.Context, report *progress.Reporter) (string, error) {
+//	plugins/NAME/                         of each of the network plugins, see package plugin
+func Ensure(ctx context.Context, report *progress.Reporter, plugins ...spec.NetworkPlugin) (string, error) {
 	source, err := findSource()
 	if err != nil {
 		return "", err
@@ -47,7 +50,11 @@ func Ensure(ctx context.Context, report *progress.Reporter) (string, error) {
 	}
 	b := builder{source: source, cache: cache, report: report}
 	var sets []string
-	for _, s := range programSets {
+	needed := slices.Clone(programSets)
+	for _, p := range plugins {
+		needed = append(needed, pluginSets[p])
+	}
+	for _, s := range needed {
 		dir, err := b.ensure(ctx, s)
 		if err != nil {
 			return "", fmt.Errorf("build %s: %w", s.name, err)

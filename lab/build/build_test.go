@@ -50,6 +50,9 @@ func TestSourceHash(t *testing.T) {
 		{"e2e/main.go", "package e2e\n", false},
 		{"nested/go.mod", "module y\n", false},
 		{"nested/main.go", "package main\n", false},
+		{"nested/absent/x.go", "package main\n", false},
+		{"absent/x/go.mod", "module z\n", true},
+		{"absent/x/x.go", "package x\n", true},
 		{"config/a.yaml", "a: 2\n", true},
 		{"new.go", "package main\n", true},
 	} {

@@ -3,12 +3,14 @@ package build
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 
 	"liqonet.io/liqonet/lab/progress"
+	"liqonet.io/liqonet/lab/spec"
 )
 
 // hostPrograms are what a lab takes from the distribution, each with its Debian package.
@@ -35,10 +37,14 @@ func FindProgram(name string) (string, error) {
 	return "", fmt.Errorf("program %s: not found on this machine", name)
 }
 
-// EnsureHost installs what the host lacks, by apt-get.
-func EnsureHost(ctx context.Context, report *progress.Reporter) error {
+// EnsureHost installs what the host lacks for a lab with these network plugins, by apt-get.
+func EnsureHost(ctx context.Context, report *progress.Reporter, plugins ...spec.NetworkPlugin) error {
+	needed := maps.Clone(hostPrograms)
+	for _, p := range plugins {
+		maps.Copy(needed, pluginPrograms[p])
+	}
 	var missing []string
-	for program, pkg := range hostPrograms {
+	for program, pkg := range needed {
 		if _, err := FindProgram(program); err != nil {
 			missing = append(missing, pkg)
 		}

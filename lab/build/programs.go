@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"io"
 	"os"
@@ -15,21 +16,23 @@ import (
 	"liqonet.io/liqonet/lab/progress"
 )
 
-// programSet is what is built from one module.
+// programSet is what is built, and kept, as a whole.
 type programSet struct {
 	name    string
-	module  string // folder below the lab's
 	outputs []output
-	// version gives the linker flags that put the version of a module into the programs.
-	version func(ctx context.Context, module string) ([]string, error)
-	// finish adds what is made from the programs.
-	finish func(dir string) error
+	// finish adds what is made from the programs in dir. source is the folder of the lab's module.
+	finish func(ctx context.Context, source, dir string) error
 }
 
-// output is packages whose programs go to one folder.
+// output is packages of one module whose programs go to one folder.
 type output struct {
+	module   string // folder below the lab's
 	folder   string // below the set's; "" is the set's own
 	packages []string
+	// version gives the linker flags that put the version of a module into the programs.
+	version func(ctx context.Context, module string) ([]string, error)
+	tags    string
+	cgo     bool // some package has C; the programs are static nevertheless
 }
 
 const (
@@ -37,24 +40,21 @@ const (
 	pluginPackages     = "github.com/containernetworking/plugins/plugins/"
 )
 
-// programSets are all programs of a lab. The slowest is first: who waits should wait once.
+// programSets are what every lab needs. The slowest is first: who waits should wait once.
 var programSets = []programSet{
 	{
 		name:    "kube",
-		module:  "kube",
-		outputs: []output{{"", []string{"."}}},
-		version: kubernetesVersion,
+		outputs: []output{{module: "kube", packages: []string{"."}, version: kubernetesVersion}},
 	},
 	{
-		name:   "containerd",
-		module: "containerd",
+		name: "containerd",
 		outputs: []output{
-			{"", []string{
+			{module: "containerd", packages: []string{
 				containerdPackages + "containerd",
 				containerdPackages + "containerd-shim-runc-v2",
 				containerdPackages + "ctr",
 			}},
-			{"cni", []string{
+			{module: "containerd", folder: "cni", packages: []string{
 				pluginPackages + "ipam/host-local",
 				pluginPackages + "main/bridge",
 				pluginPackages + "main/loopback",
@@ -65,47 +65,53 @@ var programSets = []programSet{
 	},
 	{
 		name:    "lab",
-		module:  ".",
-		outputs: []output{{"", []string{"./cmd/lab", "./cmd/workload"}}},
-		finish:  writeWorkloadImage,
+		outputs: []output{{module: ".", packages: []string{"./cmd/lab", "./cmd/workload"}}},
+		finish:  func(_ context.Context, _, dir string) error { return writeWorkloadImage(dir) },
 	},
 }
 
 // ensure returns the folder of the set's programs.
 func (b builder) ensure(ctx context.Context, s programSet) (string, error) {
-	module := filepath.Join(b.source, s.module)
-	compiler, err := runGo(ctx, module, "env", "GOVERSION", "GOOS", "GOARCH")
-	if err != nil {
-		return "", err
-	}
-	key, err := sourceHash(module, compiler)
+	key, err := b.key(ctx, s)
 	if err != nil {
 		return "", err
 	}
 	return b.fill(s.name+"-"+key, func(dir string) error {
 		return b.report.Step("build "+s.name, func(note *progress.Note) error {
-			return s.build(ctx, module, dir, note)
+			return s.build(ctx, b.source, dir, note)
 		})
 	})
 }
 
-func (s programSet) build(ctx context.Context, module, dir string, note *progress.Note) error {
-	link := []string{"-s", "-w"}
-	if s.version != nil {
-		version, err := s.version(ctx, module)
-		if err != nil {
-			return err
+// key names the version of all that the set is made of.
+func (b builder) key(ctx context.Context, s programSet) (string, error) {
+	var modules, hashes []string
+	for _, o := range s.outputs {
+		if slices.Contains(modules, o.module) {
+			continue
 		}
-		link = append(link, version...)
+		modules = append(modules, o.module)
+		module := filepath.Join(b.source, o.module)
+		compiler, err := runGo(ctx, module, "env", "GOVERSION", "GOOS", "GOARCH")
+		if err != nil {
+			return "", err
+		}
+		hash, err := sourceHash(module, compiler)
+		if err != nil {
+			return "", err
+		}
+		hashes = append(hashes, hash)
 	}
+	if len(hashes) == 1 {
+		return hashes[0], nil
+	}
+	return fmt.Sprintf("%.12x", sha256.Sum256([]byte(strings.Join(hashes, " ")))), nil
+}
+
+func (s programSet) build(ctx context.Context, source, dir string, note *progress.Note) error {
 	compiled := 0
 	for _, o := range s.outputs {
-		folder := filepath.Join(dir, o.folder)
-		if err := os.MkdirAll(folder, 0o755); err != nil {
-			return err
-		}
-		args := []string{"build", "-v", "-trimpath", "-buildvcs=false", "-ldflags", strings.Join(link, " "), "-o", folder + "/"}
-		err := compile(ctx, module, append(args, o.packages...), func() {
+		err := o.build(ctx, source, dir, func() {
 			compiled++
 			note.Set(fmt.Sprintf("%d packages compiled", compiled))
 		})
@@ -116,15 +122,39 @@ func (s programSet) build(ctx context.Context, module, dir string, note *progres
 	if s.finish == nil {
 		return nil
 	}
-	return s.finish(dir)
+	return s.finish(ctx, source, dir)
+}
+
+// build compiles the packages and calls each for every one that it compiles.
+func (o output) build(ctx context.Context, source, dir string, each func()) error {
+	module, folder := filepath.Join(source, o.module), filepath.Join(dir, o.folder)
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	link := []string{"-s", "-w"}
+	if o.version != nil {
+		version, err := o.version(ctx, module)
+		if err != nil {
+			return err
+		}
+		link = append(link, version...)
+	}
+	args := []string{"build", "-v", "-trimpath", "-buildvcs=false", "-tags", o.tags}
+	cmd := goCommand(ctx, module)
+	if o.cgo {
+		cmd.Env = append(cmd.Env, "CGO_ENABLED=1")
+		link = append(link, "-extldflags=-static")
+	}
+	args = append(args, "-ldflags", strings.Join(link, " "), "-o", folder+"/")
+	cmd.Args = append(cmd.Args, append(args, o.packages...)...)
+	return compile(cmd, each)
 }
 
 // errorLines is how much of a compiler's output an error repeats.
 const errorLines = 20
 
 // compile runs go build -v and calls each for every package that it names.
-func compile(ctx context.Context, module string, args []string, each func()) error {
-	cmd := goCommand(ctx, module, args...)
+func compile(cmd *exec.Cmd, each func()) error {
 	output, err := cmd.StderrPipe()
 	if err != nil {
 		return err
@@ -143,14 +173,19 @@ func compile(ctx context.Context, module string, args []string, each func()) err
 		_, _ = io.Copy(io.Discard, output) // or go would block on it
 	}
 	if err := cmd.Wait(); err != nil {
-		return fmt.Errorf("go build in %s: %w\n%s", module, err, strings.Join(last, "\n"))
+		return fmt.Errorf("go build in %s: %w\n%s", cmd.Dir, err, strings.Join(last, "\n"))
 	}
 	return nil
 }
 
+// moduleVersion returns the version of a module that another one, in that folder, depends on.
+func moduleVersion(ctx context.Context, folder, module string) (string, error) {
+	return runGo(ctx, folder, "list", "-m", "-f", "{{.Version}}", module)
+}
+
 // kubernetesVersion makes the programs report the release they are: without, a node calls itself v0.0.0.
 func kubernetesVersion(ctx context.Context, module string) ([]string, error) {
-	version, err := runGo(ctx, module, "list", "-m", "-f", "{{.Version}}", "k8s.io/kubernetes")
+	version, err := moduleVersion(ctx, module, "k8s.io/kubernetes")
 	if err != nil {
 		return nil, err
 	}

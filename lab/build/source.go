@@ -38,7 +38,7 @@ func findSource() (string, error) {
 }
 
 // sourceHash hashes the files of a module that its programs are made of, and extra, which is whatever else
-// decides about the result. Nested modules are not part of it.
+// decides about the result. Nested modules are not part of it, but for those that stand in for absent ones.
 func sourceHash(module string, extra ...string) (string, error) {
 	var files []string
 	err := filepath.WalkDir(module, func(path string, d fs.DirEntry, err error) error {
@@ -73,6 +73,9 @@ func sourceHash(module string, extra ...string) (string, error) {
 	return fmt.Sprintf("%.12x", h.Sum(nil)), nil
 }
 
+// absentFolder holds, in a module, what stands in for modules that the module proxy lacks.
+const absentFolder = "absent"
+
 // skipFolder is fs.SkipDir for folders that are not the module's.
 func skipFolder(module, dir string) error {
 	if dir == module {
@@ -82,7 +85,8 @@ func skipFolder(module, dir string) error {
 	if strings.HasPrefix(base, ".") || base == "testdata" || base == "e2e" {
 		return fs.SkipDir
 	}
-	if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+	standsIn := strings.HasPrefix(dir, filepath.Join(module, absentFolder)+string(filepath.Separator))
+	if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil && !standsIn {
 		return fs.SkipDir
 	}
 	return nil

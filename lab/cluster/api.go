@@ -45,6 +45,17 @@ func (a *API) Serving(ctx context.Context) error {
 	return a.do(ctx, http.MethodGet, "/readyz", nil, nil)
 }
 
+// Version returns the API server's version, such as v1.36.3.
+func (a *API) Version(ctx context.Context) (string, error) {
+	var version struct {
+		GitVersion string `json:"gitVersion"`
+	}
+	if err := a.do(ctx, http.MethodGet, "/version", nil, &version); err != nil {
+		return "", fmt.Errorf("ask for the API server's version: %w", err)
+	}
+	return version.GitVersion, nil
+}
+
 // The part of a Node object that the lab needs.
 type nodeObject struct {
 	APIVersion string       `json:"apiVersion"`
@@ -70,7 +81,10 @@ type nodeTaint struct {
 
 // lifecycleTaints are on nodes that were not ready and, for a moment, on nodes that have become so: until then
 // no pod is placed there.
-var lifecycleTaints = []string{"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"}
+var lifecycleTaints = []string{
+	"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable",
+	"node.cilium.io/agent-not-ready", // of Cilium's operator, until its agent runs
+}
 
 // avoided reports whether the control plane keeps pods away from the node.
 func (s nodeSpec) avoided() bool {

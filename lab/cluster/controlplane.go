@@ -7,6 +7,7 @@ import (
 
 	"liqonet.io/liqonet/lab/pki"
 	"liqonet.io/liqonet/lab/process"
+	"liqonet.io/liqonet/lab/spec"
 )
 
 // How nodes are watched, sooner than usual (50s and 5s): a silent node is NotReady after monitorGrace, and what
@@ -137,7 +138,7 @@ func (p controlPlane) apiServer() []string {
 		"--etcd-servers=http://127.0.0.1:2379",
 		"--advertise-address=" + c.ControlPlaneAddress().String(),
 		"--bind-address=0.0.0.0",
-		fmt.Sprintf("--secure-port=%d", apiPort),
+		fmt.Sprintf("--secure-port=%d", spec.APIPort),
 		"--cert-dir=" + filepath.Join(p.disk, "apiserver"),
 		"--tls-cert-file=" + p.key("apiserver.crt"),
 		"--tls-private-key-file=" + p.key("apiserver.key"),

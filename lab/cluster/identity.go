@@ -12,14 +12,11 @@ import (
 	"liqonet.io/liqonet/lab/spec"
 )
 
-// apiPort is where API servers listen.
-const apiPort = 6443
-
 var localhost = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 
 // Where programs listen, for clients in the same network namespace.
 var (
-	APIServer       = netip.AddrPortFrom(localhost, apiPort)
+	APIServer       = netip.AddrPortFrom(localhost, spec.APIPort)
 	KubeProxyHealth = netip.AddrPortFrom(localhost, 10256)
 )
 
@@ -50,7 +47,7 @@ func (id *Identity) Authority() []byte { return id.authority.Certificate() }
 func (id *Identity) kubeconfig(user pki.Pair) ([]byte, error) {
 	return pki.Kubeconfig(pki.Access{
 		Context:   id.Cluster.Name,
-		Server:    fmt.Sprintf("https://%s", netip.AddrPortFrom(id.Cluster.ControlPlaneAddress(), apiPort)),
+		Server:    fmt.Sprintf("https://%s", netip.AddrPortFrom(id.Cluster.ControlPlaneAddress(), spec.APIPort)),
 		Authority: id.Authority(),
 		User:      user,
 	})

@@ -10,6 +10,7 @@ import (
 
 	"liqonet.io/liqonet/lab/node"
 	"liqonet.io/liqonet/lab/pki"
+	"liqonet.io/liqonet/lab/plugin"
 	"liqonet.io/liqonet/lab/process"
 	"liqonet.io/liqonet/lab/spec"
 )
@@ -64,6 +65,9 @@ func (n Node) Configure(disk, runc string, images []string) ([]process.Service, 
 	if err := conf.write(filepath.Join(disk, "conf")); err != nil {
 		return nil, err
 	}
+	if n.Cluster.NetworkPlugin != spec.PluginLab {
+		return n.services(images), nil // the plugin's pods configure it
+	}
 	network, err := n.render(networks[n.Cluster.PodAddresses], runc)
 	if err != nil {
 		return nil, err
@@ -117,6 +121,9 @@ func (n Node) services(images []string) []process.Service {
 		service("containerd", filepath.Join(node.ToolsDir, "containerd"), "--config="+conf("containerd.toml")),
 	}
 	archives := []string{filepath.Join(node.ToolsDir, WorkloadArchive)}
+	if n.Cluster.NetworkPlugin != spec.PluginLab {
+		archives = append(archives, filepath.Join(node.ToolsDir, plugin.Folder(n.Cluster.NetworkPlugin), plugin.Archive))
+	}
 	for _, image := range images {
 		archives = append(archives, filepath.Join(node.ImagesDir, image))
 	}
@@ -132,9 +139,13 @@ func (n Node) services(images []string) []process.Service {
 		"--node-ip="+n.Address().String(),
 	)
 	kubelet.After = []string{socket, conf(admitted)}
+	vs = append(vs, kubelet)
+	if n.Cluster.KubeProxy == spec.ProxyNone {
+		return vs
+	}
 	proxy := service("kube-proxy", kube, "kube-proxy", "--config="+conf("kube-proxy.yaml"))
 	proxy.After = []string{conf(admitted)} // it would meet an API server without roles, and wait longer
-	return append(vs, kubelet, proxy)
+	return append(vs, proxy)
 }
 
 // admitted is an empty file in the node's configuration. Without it kubelet would create the Node object

@@ -119,6 +119,33 @@ func TestConfigurePool(t *testing.T) {
 	}
 }
 
+// TestConfigurePlugin wants the plugin's image in a node, no configuration of the lab's network, and no kube-proxy.
+func TestConfigurePlugin(t *testing.T) {
+	disk := t.TempDir()
+	id := newIdentity(t)
+	id.Cluster.NetworkPlugin, id.Cluster.KubeProxy = spec.PluginCilium, spec.ProxyNone
+	services, err := Node{Identity: id, Number: 1}.Configure(disk, "runc", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names, imported []string
+	for _, v := range services {
+		names = append(names, v.Name)
+		if v.Name == "import" {
+			imported = append(imported, v.Args[len(v.Args)-1])
+		}
+	}
+	if want := []string{"containerd", "import", "import", "kubelet"}; !slices.Equal(names, want) {
+		t.Errorf("services %v, want %v", names, want)
+	}
+	if want := "/opt/lab/bin/plugins/cilium/image.tar"; !slices.Contains(imported, want) {
+		t.Errorf("imported are %v, want %s among them", imported, want)
+	}
+	if _, err := os.Stat(filepath.Join(disk, "etc/cni/net.d/10-lab.conflist")); !os.IsNotExist(err) {
+		t.Errorf("the lab's network is configured: error %v", err)
+	}
+}
+
 func TestNodeIsNotAdmittedAtOnce(t *testing.T) {
 	disk := t.TempDir()
 	n := Node{Identity: newIdentity(t), Number: 1}

@@ -292,7 +292,7 @@ func testRemoval(ctx context.Context, t *testing.T, users users, before before) 
 // table, nexthops, neighbours and tables of nftables that are not the cluster's own.
 func kernelOf(ctx context.Context, t *testing.T, l *lab.Lab, node string) string {
 	t.Helper()
-	const script = `ip -br link | grep -v veth; ip -4 -br addr | grep -v veth; ip rule; ip nexthop; ip neigh show nud permanent
+	const script = `ip -br link | grep -vE 'veth|lxc'; ip -4 -br addr | grep -vE 'veth|lxc'; ip rule; ip nexthop; ip neigh show nud permanent
 ip route show table all proto 76; nft list tables`
 	out, err := l.NodeExec(ctx, node, "sh", "-c", script)
 	if err != nil {

@@ -1,9 +1,11 @@
 package node
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -137,7 +139,7 @@ const cgroupRoot = "/sys/fs/cgroup"
 
 // mountCgroups shows the hierarchies as on the host, with the node's group as their root.
 func mountCgroups(hs []cgroup.Hierarchy) error {
-	if len(hs) == 1 && hs[0].Unified() {
+	if onlyV2(hs) {
 		if err := mount("cgroup2", cgroupRoot, "cgroup2", 0, ""); err != nil {
 			return err
 		}
@@ -147,7 +149,7 @@ func mountCgroups(hs []cgroup.Hierarchy) error {
 		return err
 	}
 	for _, h := range hs {
-		dir := filepath.Join(cgroupRoot, filepath.Base(h.Mount))
+		dir := hierarchyFolder(h)
 		if err := os.Mkdir(dir, 0o755); err != nil {
 			return err
 		}
@@ -156,6 +158,26 @@ func mountCgroups(hs []cgroup.Hierarchy) error {
 		}
 	}
 	return nil
+}
+
+// onlyV2 reports whether cgroup v2 is all there is.
+func onlyV2(hs []cgroup.Hierarchy) bool { return len(hs) == 1 && hs[0].Unified() }
+
+// hierarchyFolder is where a node has one of several hierarchies.
+func hierarchyFolder(h cgroup.Hierarchy) string {
+	return filepath.Join(cgroupRoot, filepath.Base(h.Mount))
+}
+
+// CgroupV2 returns where nodes have the hierarchy of cgroup v2.
+func CgroupV2(hs []cgroup.Hierarchy) (string, error) {
+	if onlyV2(hs) {
+		return cgroupRoot, nil
+	}
+	i := slices.IndexFunc(hs, cgroup.Hierarchy.Unified)
+	if i < 0 {
+		return "", errors.New("this machine has no cgroup v2")
+	}
+	return hierarchyFolder(hs[i]), nil
 }
 
 // coverSysctls mounts files over the settings of the whole machine.

@@ -6,6 +6,9 @@ import (
 	"net/netip"
 )
 
+// APIPort is where API servers listen.
+const APIPort = 6443
+
 // Offsets in a cluster's node network. The router has the last host address.
 const (
 	controlPlaneOffset = 10

@@ -28,6 +28,13 @@ type Cluster struct {
 	MTU         int          `json:"mtu"`         // bytes, of the node network; default 1500
 	Style                    // default nft, routes, nodes, nftables
 
+	// NetworkPlugin gives pods their network; default PluginLab. Of Style, a real plugin leaves KubeProxy.
+	NetworkPlugin NetworkPlugin `json:"networkPlugin"`
+	// FlannelNetConf is merged into flannel's net-conf.json.
+	FlannelNetConf map[string]any `json:"flannelNetConf,omitempty"`
+	// CiliumValues are values of Cilium's Helm chart, above those that the lab needs.
+	CiliumValues map[string]any `json:"ciliumValues,omitempty"`
+
 	// ControlPlaneOnly leaves the cluster without nodes.
 	ControlPlaneOnly bool `json:"controlPlaneOnly,omitempty"`
 }
@@ -113,7 +120,7 @@ func (s Spec) Complete() Spec {
 		if c.MTU == 0 {
 			c.MTU = defaultMTU
 		}
-		c.Style = completeStyle(c.Style)
+		completePlugin(&c)
 		out.Clusters[i] = c
 	}
 	return out
@@ -154,9 +161,7 @@ func (c Cluster) problems() []error {
 	if c.MTU < minMTU || c.MTU > maxMTU {
 		errs = append(errs, fmt.Errorf("mtu %d: want %d to %d", c.MTU, minMTU, maxMTU))
 	}
-	if err := validateStyle(c.Style); err != nil {
-		errs = append(errs, err)
-	}
+	errs = append(errs, c.pluginProblems()...)
 	wrong := c.rangeProblems()
 	if len(wrong) > 0 {
 		return append(errs, wrong...)

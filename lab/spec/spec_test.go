@@ -2,6 +2,7 @@ package spec
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,11 +19,12 @@ func TestParseFillsDefaults(t *testing.T) {
 	usual := Style{MasqueradeNft, Routes, PerNode, ProxyNftables}
 	services := netip.MustParsePrefix("10.96.0.0/16")
 	want := Spec{Clusters: []Cluster{{
-		Name: "x", Nodes: 2, MTU: 1500, ServiceCIDR: services, Style: usual,
+		Name: "x", Nodes: 2, MTU: 1500, ServiceCIDR: services, Style: usual, NetworkPlugin: PluginLab,
 		PodCIDR: netip.MustParsePrefix("10.244.0.0/16"), NodeNetwork: netip.MustParsePrefix("172.31.1.0/24"),
 	}, {
 		Name: "z", Nodes: 3, MTU: 1400, ServiceCIDR: services, Style: Style{MasqueradeNft, VXLAN, PerNode, ProxyIptables},
-		PodCIDR: netip.MustParsePrefix("10.1.0.0/16"), NodeNetwork: netip.MustParsePrefix("172.31.2.0/24"),
+		NetworkPlugin: PluginLab,
+		PodCIDR:       netip.MustParsePrefix("10.1.0.0/16"), NodeNetwork: netip.MustParsePrefix("172.31.2.0/24"),
 	}}}
 	if d := cmp.Diff(want, got, compareAddresses); d != "" {
 		t.Error(d)
@@ -31,6 +33,34 @@ func TestParseFillsDefaults(t *testing.T) {
 
 func TestEncodedSpecIsReadBack(t *testing.T) {
 	want := Default()
+	text, err := want.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(want, got, compareAddresses); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestPluginsAreReadBack(t *testing.T) {
+	want, err := Parse([]byte(`clusters:
+- {name: a, networkPlugin: cilium, kubeProxy: none, ciliumValues: {bpf: {masquerade: true}}}
+- {name: b, networkPlugin: flannel, flannelNetConf: {EnableNFTables: true}}
+- {name: c, networkPlugin: cilium}
+- {name: d}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := want.Clusters[2].Style; got != (Style{KubeProxy: ProxyNftables}) {
+		t.Errorf("a plugin has the style %s", got)
+	}
+	if got := want.Plugins(); !slices.Equal(got, []NetworkPlugin{PluginFlannel, PluginCilium}) {
+		t.Errorf("plugins %v", got)
+	}
 	text, err := want.Encode()
 	if err != nil {
 		t.Fatal(err)
@@ -71,6 +101,14 @@ func TestParseRefuses(t *testing.T) {
 		"nodes outside":       {"clusters: [{name: a, nodeNetwork: 192.0.2.0/24}]", "the network outside"},
 		"small mtu":           {"clusters: [{name: a, mtu: 576}]", "want 1280 to 9000"},
 		"unknown style":       {"clusters: [{name: a, podNetwork: smoke}]", `podNetwork "smoke": want one of [routes vxlan]`},
+		"unknown plugin":      {"clusters: [{name: a, networkPlugin: smoke}]", `networkPlugin "smoke": want one of [lab flannel cilium]`},
+		"style of a plugin":   {"clusters: [{name: a, networkPlugin: flannel, podNetwork: vxlan}]", "podNetwork vxlan: networkPlugin flannel decides"},
+		"masquerade":          {"clusters: [{name: a, networkPlugin: cilium, masquerade: nft}]", "masquerade nft: networkPlugin cilium decides"},
+		"pool of a plugin":    {"clusters: [{name: a, networkPlugin: cilium, podAddresses: pool}]", "podAddresses pool: networkPlugin cilium decides"},
+		"no proxy at all":     {"clusters: [{name: a, networkPlugin: flannel, kubeProxy: none}]", "flannel does not translate Services"},
+		"no proxy in the lab": {"clusters: [{name: a, kubeProxy: none}]", `kubeProxy "none": want one of`},
+		"values of another":   {"clusters: [{name: a, ciliumValues: {l7Proxy: true}}]", "ciliumValues: networkPlugin is lab"},
+		"conf of another":     {"clusters: [{name: a, networkPlugin: cilium, flannelNetConf: {x: y}}]", "flannelNetConf: networkPlugin is cilium"},
 		"narrow pool":         {"clusters: [{name: a, nodes: 1, podCIDR: 10.1.0.0/22, podAddresses: pool}]", "/20 or wider"},
 		"negative nodes":      {"clusters: [{name: a, nodes: -1}]", "want at least 1"},
 		"nodes beyond pods":   {"clusters: [{name: a, nodes: 3, podCIDR: 10.1.0.0/23}]", "room for 2"},

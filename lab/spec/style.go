@@ -54,9 +54,10 @@ type KubeProxy string
 const (
 	ProxyNftables KubeProxy = "nftables"
 	ProxyIptables KubeProxy = "iptables"
+	ProxyNone     KubeProxy = "none" // no kube-proxy: the network plugin translates Services
 )
 
-// All values of each field, the default first.
+// All values of each field that make a style of the lab's own network, the default first.
 var (
 	masquerades  = []Masquerade{MasqueradeNft, MasqueradeIptables, MasqueradeNone}
 	podNetworks  = []PodNetwork{Routes, VXLAN}
@@ -130,7 +131,7 @@ func oneOf[T ~string](field string, value T, values []T) error {
 // tunnelOverhead is what VXLAN adds to a pod's packet, bytes: IP 20, UDP 8, VXLAN 8, Ethernet 14.
 const tunnelOverhead = 50
 
-// PodMTU is the size in bytes of the largest packet of a pod.
+// PodMTU is the size in bytes of the largest packet of a pod in the lab's own network.
 func (c Cluster) PodMTU() int {
 	if c.PodNetwork == VXLAN {
 		return c.MTU - tunnelOverhead

@@ -139,6 +139,11 @@ func (s *Supervisor) startCluster(ctx context.Context, c *cluster) error {
 		return fmt.Errorf("wait for the API server: %w", err)
 	}
 	s.journal.add("cluster %s: API server serves", c.Name())
+	if c.NetworkPlugin != spec.PluginLab {
+		if err := s.installPlugin(ctx, c); err != nil {
+			return fmt.Errorf("install %s: %w", c.NetworkPlugin, err)
+		}
+	}
 	var all errgroup.Group
 	for _, n := range c.list() {
 		all.Go(func() error { return s.admit(ctx, c, n) })

@@ -16,6 +16,7 @@ import (
 	kube "liqonet.io/liqonet/lab/cluster"
 	"liqonet.io/liqonet/lab/control"
 	nodes "liqonet.io/liqonet/lab/node"
+	"liqonet.io/liqonet/lab/spec"
 	"liqonet.io/liqonet/lab/underlay"
 )
 
@@ -114,6 +115,9 @@ func (s *Supervisor) awaitReady(ctx context.Context, c *cluster, n *node) error 
 		}
 		if ready[n.Name()].Before(n.started.Truncate(time.Second)) { // reports bear whole seconds
 			return false, nil
+		}
+		if c.KubeProxy == spec.ProxyNone {
+			return true, nil
 		}
 		err = kube.ProxyHealthy(ctx, func(ctx context.Context) (net.Conn, error) {
 			return n.member.Namespace.Dial(ctx, kube.KubeProxyHealth)

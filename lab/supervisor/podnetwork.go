@@ -5,13 +5,17 @@ import (
 	"liqonet.io/liqonet/lab/underlay"
 )
 
-// connect makes the node's network: routes to and from every other member of its cluster, in the cluster's style.
+// connect makes the node's network and, unless a real plugin does that, the routes to and from every other member of its
+// cluster, in the cluster's style.
 func (s *Supervisor) connect(c *cluster, n *node) error {
 	member, err := s.underlay.Attach(c.Cluster, n.Name(), n.Address())
 	if err != nil {
 		return err
 	}
 	n.member = member
+	if c.NetworkPlugin != spec.PluginLab {
+		return nil // the rest is the plugin's part
+	}
 	if err := member.Masquerade(c.Cluster, n.Number); err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -94,14 +95,29 @@ func remove(ctx context.Context, name string) error {
 }
 
 func newBuild() *cobra.Command {
-	return &cobra.Command{
+	var plugins []string
+	cmd := &cobra.Command{
 		Use:   "build",
 		Short: "Build the lab's programs into the cache and print their folder",
 		Long: `build compiles Kubernetes, etcd, containerd and the rest from Go modules, unless the cache has them.
 The cache is liqonet-lab in the user's cache folder, or where LIQONET_LAB_CACHE says.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			dir, err := build.Ensure(cmd.Context(), progress.New(cmd.ErrOrStderr()))
+			var real []spec.NetworkPlugin
+			for _, name := range plugins {
+				p := spec.NetworkPlugin(name)
+				if !slices.Contains(spec.RealPlugins(), p) {
+					return fmt.Errorf("plugin %q: want one of %v", name, spec.RealPlugins())
+				}
+				real = append(real, p)
+			}
+			report := progress.New(cmd.ErrOrStderr())
+			if len(real) > 0 { // a compiler is needed
+				if err := build.EnsureHost(cmd.Context(), report, real...); err != nil {
+					return err
+				}
+			}
+			dir, err := build.Ensure(cmd.Context(), report, real...)
 			if err != nil {
 				return err
 			}
@@ -109,4 +125,6 @@ The cache is liqonet-lab in the user's cache folder, or where LIQONET_LAB_CACHE 
 			return err
 		},
 	}
+	cmd.Flags().StringSliceVar(&plugins, "plugin", nil, "build these network plugins, too: flannel, cilium")
+	return cmd
 }

@@ -1,0 +1,141 @@
+package e2e
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+
+	"liqonet.io/liqonet/lab"
+	"liqonet.io/liqonet/lab/spec"
+)
+
+// pluginsVariable, when set, has TestPlugins go through every mode of every network plugin: Cilium takes minutes to
+// compile.
+const pluginsVariable = "LIQONET_TEST_PLUGINS"
+
+// pluginPods are the pods that a network plugin has on every node.
+var pluginPods = map[spec.NetworkPlugin]struct{ namespace, daemonSet, label string }{
+	spec.PluginFlannel: {"kube-flannel", "kube-flannel-ds", "app=flannel"},
+	spec.PluginCilium:  {"kube-system", "cilium", "k8s-app=cilium"},
+}
+
+// pluginPair are two clusters with network plugins, a and b.
+type pluginPair struct {
+	name string
+	a, b spec.Cluster
+}
+
+// pluginPairs are tried by TestPlugins, the first always.
+func pluginPairs() []pluginPair {
+	flannel := spec.Cluster{NetworkPlugin: spec.PluginFlannel} // VXLAN, iptables
+	cilium := spec.Cluster{NetworkPlugin: spec.PluginCilium}   // VXLAN, beside kube-proxy
+	direct, native := flannel, cilium
+	direct.KubeProxy = spec.ProxyIptables
+	direct.FlannelNetConf = map[string]any{"Backend": map[string]any{"Type": "host-gw"}, "EnableNFTables": true}
+	native.KubeProxy = spec.ProxyIptables
+	native.CiliumValues = map[string]any{
+		"routingMode": "native", "autoDirectNodeRoutes": true, "ipv4NativeRoutingCIDR": "10.244.0.0/16",
+	}
+	return []pluginPair{
+		{"flannel VXLAN iptables with flannel host-gw nftables", flannel, direct},
+		{"Cilium VXLAN with Cilium VXLAN", cilium, cilium},
+		{"Cilium native with flannel VXLAN", native, flannel},
+		{"Cilium VXLAN with the lab", cilium, spec.Cluster{}},
+	}
+}
+
+// TestPlugins connects clusters that run real network plugins.
+func TestPlugins(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), buildTimeout)
+	defer cancel()
+	pairs := pluginPairs()
+	if os.Getenv(pluginsVariable) == "" {
+		pairs = pairs[:1]
+	}
+	for _, p := range pairs {
+		p.a.Name, p.b.Name = "a", "b"
+		t.Run(p.name, func(t *testing.T) { testPlugins(ctx, t, spec.Spec{Clusters: []spec.Cluster{p.a, p.b}}) })
+	}
+}
+
+// testPlugins sends packets of every kind between connected clusters, restarts their plugins, and disconnects.
+func testPlugins(ctx context.Context, t *testing.T, declared spec.Spec) {
+	t.Helper()
+	l := startLab(ctx, t, "e2e-plugins", declared)
+	c := newLiqoctl(ctx, t, l)
+	kernels, sizes := map[string]string{}, map[string]string{}
+	for _, cluster := range declared.Clusters {
+		for _, node := range nodesOf(ctx, t, l, cluster.Name) {
+			kernels[node], sizes[node] = kernelOf(ctx, t, l, node), mtusOf(ctx, t, l, node)
+		}
+	}
+	conn := c.connect(ctx, t)
+	t.Logf("MTU %d", conn.MTU)
+	t.Run("every pod reaches every pod", func(t *testing.T) { testEveryPod(ctx, t, l, conn) })
+	t.Run("nodes reach pods", func(t *testing.T) { testNodesReachPods(ctx, t, l, conn) })
+	for _, s := range sides(conn) {
+		t.Run("a Service in "+s.cluster, func(t *testing.T) { testFarService(ctx, t, l, s) })
+	}
+	t.Run("nodes keep their MTUs", func(t *testing.T) { testMTUsKept(ctx, t, l, sizes) })
+	t.Run("status is healthy", func(t *testing.T) { testStatus(ctx, t, c) })
+	t.Run("plugins are restarted", func(t *testing.T) {
+		restartPlugins(ctx, t, l, declared)
+		testEveryPod(ctx, t, l, conn)
+		testMTUsKept(ctx, t, l, sizes)
+	})
+	t.Run("disconnect and reset leave nothing", func(t *testing.T) {
+		c.must(ctx, t, "network", "disconnect", "--context", "a", "--remote-context", "b")
+		for _, cluster := range declared.Clusters {
+			c.must(ctx, t, "network", "reset", "--context", cluster.Name)
+			c.must(ctx, t, "network", "verify-clean", "--context", cluster.Name)
+		}
+		for node, want := range kernels {
+			if got := kernelOf(ctx, t, l, node); got != want {
+				t.Errorf("node %s after disconnect:\n%s\nwant:\n%s", node, got, want)
+			}
+		}
+		testMTUsKept(ctx, t, l, sizes)
+	})
+}
+
+// restartPlugins deletes the pods of all plugins and waits for the next ones.
+func restartPlugins(ctx context.Context, t *testing.T, l *lab.Lab, declared spec.Spec) {
+	t.Helper()
+	for _, cluster := range declared.Clusters {
+		if p, ok := pluginPods[cluster.NetworkPlugin]; ok {
+			kubectl(ctx, t, l, cluster.Name, "-n", p.namespace, "delete", "pod", "-l", p.label)
+		}
+	}
+	for _, cluster := range declared.Clusters {
+		if p, ok := pluginPods[cluster.NetworkPlugin]; ok {
+			awaitRollout(ctx, t, l, cluster.Name, p.namespace, p.daemonSet)
+		}
+	}
+}
+
+// mtusOf is the MTU of every link of a node that is not liqonet's, and of every route that has one.
+func mtusOf(ctx context.Context, t *testing.T, l *lab.Lab, node string) string {
+	t.Helper()
+	const script = `ip -o link | grep -vE 'lqn-|veth|lxc' | sed -E 's/^[0-9]+: ([^:]*):.*(mtu [0-9]+).*/\1 \2/'
+ip route show table all | grep mtu | grep -vE 'lqn-|veth|lxc' || true`
+	out, err := l.NodeExec(ctx, node, "sh", "-c", script)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
+}
+
+// testMTUsKept wants every node's MTUs as they were.
+func testMTUsKept(ctx context.Context, t *testing.T, l *lab.Lab, before map[string]string) {
+	t.Helper()
+	for node, want := range before {
+		if !strings.Contains(want, "mtu") {
+			t.Fatalf("node %s has no MTU: %q", node, want)
+		}
+		if got := mtusOf(ctx, t, l, node); got != want {
+			t.Errorf("node %s has the MTUs\n%s\nwant\n%s", node, got, want)
+		}
+	}
+}
