@@ -36,18 +36,11 @@ var errNoPod = errors.New("there is no such pod")
 func (m *memory) locate(p records.Peering, cm *corev1.ConfigMap, o nodeObjects, now time.Time) (records.Gateway, bool, error) {
 	last, known := m.gateways[p.Name]
 	lastPod, lastErr := o.pod(p.Name, last.gateway)
-	var err error
-	if cm != nil && cm.Data[records.DataKey] != "" { // the CLI makes the object for a gateway that has not written yet
-		var g records.Gateway
-		var pod *corev1.Pod
-		if g, err = recordOf[records.Gateway](cm); err == nil {
-			if pod, err = o.pod(p.Name, g); err != nil {
-				err = fmt.Errorf("gateway of peering %q: pod %q on node %q with address %s: %w", p.Name, g.Pod, g.Node, g.PodIP, err)
-			}
-		}
+	g, pod, err := o.recorded(p.Name, cm)
+	if err == nil && pod != nil {
 		// One that is about to end does not take over from one that is there to stay.
-		leaves := err == nil && pod.DeletionTimestamp != nil && known && lastErr == nil && lastPod.DeletionTimestamp == nil
-		if err == nil && !leaves {
+		stays := known && lastErr == nil && lastPod.DeletionTimestamp == nil
+		if pod.DeletionTimestamp == nil || !stays {
 			m.gateways[p.Name] = located{gateway: g}
 			return g, true, nil
 		}
@@ -66,6 +59,22 @@ func (m *memory) locate(p records.Peering, cm *corev1.ConfigMap, o nodeObjects, 
 	}
 	m.gateways[p.Name] = last
 	return last.gateway, true, err
+}
+
+// recorded returns the gateway of a record and its pod, nil where the gateway has not written yet.
+func (o nodeObjects) recorded(peering string, cm *corev1.ConfigMap) (records.Gateway, *corev1.Pod, error) {
+	if cm == nil || cm.Data[records.DataKey] == "" {
+		return records.Gateway{}, nil, nil // made by the CLI
+	}
+	g, err := recordOf[records.Gateway](cm)
+	if err != nil {
+		return g, nil, err
+	}
+	pod, err := o.pod(peering, g)
+	if err != nil {
+		err = fmt.Errorf("gateway of peering %q: pod %q on node %q with address %s: %w", peering, g.Pod, g.Node, g.PodIP, err)
+	}
+	return g, pod, err
 }
 
 // nextAge is how long it takes until the next gateway is not used any more because its pod is gone; 0: none is.

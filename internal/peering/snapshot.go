@@ -36,12 +36,11 @@ type peeringSnapshot struct {
 
 func (s *snapshot) names() []string { return slices.Sorted(maps.Keys(s.peerings)) }
 
-// of returns what is known of a peering, which is there from then on.
-func (s *snapshot) of(name string) *peeringSnapshot {
+// add notes that there is a peering.
+func (s *snapshot) add(name string) {
 	if s.peerings[name] == nil {
 		s.peerings[name] = &peeringSnapshot{}
 	}
-	return s.peerings[name]
 }
 
 // readRecords reads all ConfigMaps. What each is follows from its name. A peering is one of which there is any: a record,
@@ -56,7 +55,7 @@ func (s *snapshot) readRecords(ctx context.Context, c *cluster.Cluster) error {
 	for i := range list.Items {
 		there[list.Items[i].Name] = &list.Items[i]
 		if id, ok := records.IdentityOf(list.Items[i].Name); ok && id.Peering != "" {
-			s.of(id.Peering)
+			s.add(id.Peering)
 		}
 	}
 	if ipam := there[records.IPAMName]; ipam != nil {
@@ -64,7 +63,7 @@ func (s *snapshot) readRecords(ctx context.Context, c *cluster.Cluster) error {
 			s.altered = append(s.altered, fmt.Sprintf("ConfigMap %s cannot be read: %v", records.IPAMName, err))
 		} else {
 			for _, name := range reservedPeerings(registry) {
-				s.of(name)
+				s.add(name)
 			}
 		}
 	}

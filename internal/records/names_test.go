@@ -1,7 +1,6 @@
 package records_test
 
 import (
-	"fmt"
 	"testing"
 
 	"liqonet.io/liqonet/internal/records"
@@ -128,7 +127,7 @@ func FuzzIdentity(f *testing.F) {
 			records.ComponentStatus: records.StatusName(id.Peering),
 		}[id.Component]
 		if again != name {
-			t.Error(fmt.Sprintf("%q is %+v, whose name is %q", name, id, again))
+			t.Errorf("%q is %+v, whose name is %q", name, id, again)
 		}
 	})
 }
