@@ -79,7 +79,11 @@ func (l *nodeLoop) holds(now time.Time) bool {
 // which it goes, which is another one when the Node object was made anew.
 func (l *nodeLoop) mend(ctx context.Context, node *corev1.Node) error {
 	lease := named[*coordinationv1.Lease](l.leases, l.Namespace, l.claims.lease)
-	if lease == nil || asClaimed(lease, node) || time.Since(l.claims.mended) < leaseRest {
+	if lease == nil || asClaimed(lease, node) {
+		return nil
+	}
+	if rest := leaseRest - time.Since(l.claims.mended); rest > 0 {
+		time.AfterFunc(rest, func() { notify(l.wake) })
 		return nil
 	}
 	l.claims.mended = time.Now()

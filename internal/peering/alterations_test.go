@@ -22,8 +22,8 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// act is what others do to an object.
-type act struct {
+// alteration is what others do to an object.
+type alteration struct {
 	object string // by kind and name, as status names it
 	do     func(context.Context, kubernetes.Interface) error
 }
@@ -89,13 +89,13 @@ func clusterBindings(k kubernetes.Interface) client[*rbacv1.ClusterRoleBinding] 
 	return k.RbacV1().ClusterRoleBindings()
 }
 
-// acts are what others can do to the objects of a peering of server a with client b, and of the installation.
-func acts() map[string]act {
+// alterations are what others can do to the objects of a peering of server a with client b, and of the installation.
+func alterations() map[string]alteration {
 	const component, peering = records.LabelComponent, records.LabelPeering
 	record := func(name, text string) func(context.Context, kubernetes.Interface) error {
 		return altered(configMaps, name, func(cm *corev1.ConfigMap) { cm.Data = map[string]string{records.DataKey: text} })
 	}
-	return map[string]act{
+	return map[string]alteration{
 		"record deleted":              {"ConfigMap peering-b", deleted(configMaps, "peering-b")},
 		"record damaged":              {"ConfigMap peering-b", record("peering-b", "x")},
 		"record without component":    {"ConfigMap peering-b", relabelled(configMaps, "peering-b", component, "")},
@@ -146,7 +146,7 @@ func acts() map[string]act {
 // TestStatusTellsOfAlterations: whatever others delete or alter of a peering's objects, status names the object, and how to
 // have it back.
 func TestStatusTellsOfAlterations(t *testing.T) {
-	for name, a := range acts() {
+	for name, a := range alterations() {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				server, client := twoWorlds()
@@ -187,7 +187,7 @@ func TestStatusOfDamagedPeering(t *testing.T) {
 			t.Fatal(err)
 		}
 		a.set(func() { a.still = true })
-		if err := acts()["record damaged"].do(t.Context(), a.kube); err != nil {
+		if err := alterations()["record damaged"].do(t.Context(), a.kube); err != nil {
 			t.Fatal(err)
 		}
 		all, err := Status(t.Context(), StatusOptions{Side: Side{Cluster: a.Cluster}})

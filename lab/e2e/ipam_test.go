@@ -45,6 +45,7 @@ func TestIPAM(t *testing.T) {
 	for _, test := range []struct{ what, pkg, name string }{
 		{"connects reserve for their peers", "./internal/peering", "TestLabWriters"},
 		{"nodes claim their addresses", "./internal/helper", "TestLabNodes"},
+		{"what others do to helpers' objects is undone", "./internal/helper", "TestLabHealing"},
 	} {
 		t.Run(test.what, func(t *testing.T) { runLabTest(ctx, t, l, test.pkg, test.name) })
 	}

@@ -1,0 +1,129 @@
+//go:build linux && lab
+
+package helper
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"liqonet.io/liqonet/internal/records"
+)
+
+// healingLimit is within which what others did to a Lease, or to a gateway's object, is undone: two seconds as a rule, and
+// an owner that is gone takes the garbage collector's time.
+const healingLimit = 30 * time.Second
+
+// TestLabHealing has others delete and alter the objects that helpers write, in a real API server: labels take an object
+// out of a watch there, and owners that are gone take it away.
+func TestLabHealing(t *testing.T) {
+	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const namespace, name = "healing", "healing-node"
+	client := labClient(t, config)
+	if _, err := client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	nodes := client.CoreV1().Nodes()
+	makeNode := func() error {
+		_, err := nodes.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+		return err
+	}
+	if err := makeNode(); err != nil {
+		t.Fatal(err)
+	}
+	t.Run("Lease", func(t *testing.T) {
+		k := keepLease(t, client, namespace, name)
+		leases := client.CoordinationV1().Leases(namespace)
+		patch := func(text string) func(*coordinationv1.Lease) error {
+			return func(l *coordinationv1.Lease) error {
+				_, err := leases.Patch(t.Context(), l.Name, types.MergePatchType, []byte(text), metav1.PatchOptions{})
+				return err
+			}
+		}
+		k.await("a Lease", patience)
+		for _, act := range []struct {
+			what string
+			do   func(*coordinationv1.Lease) error
+			keep bool // the address stays
+		}{
+			{"deleted", func(l *coordinationv1.Lease) error { return leases.Delete(t.Context(), l.Name, metav1.DeleteOptions{}) }, true},
+			{"without the node's label", patch(`{"metadata":{"labels":{"liqonet.io/node":null}}}`), true},
+			{"with another node's label", patch(`{"metadata":{"labels":{"liqonet.io/node":"x"}}}`), true},
+			{"without component", patch(`{"metadata":{"labels":{"liqonet.io/component":null}}}`), true},
+			{"of another component", patch(`{"metadata":{"labels":{"liqonet.io/component":"gateway"}}}`), true},
+			{"without owner", patch(`{"metadata":{"ownerReferences":null}}`), true},
+			{"without report", patch(`{"metadata":{"annotations":null}}`), true},
+			{"with a damaged report", patch(`{"metadata":{"annotations":{"liqonet.io/node":"x"}}}`), true},
+			{"of another holder", patch(`{"spec":{"holderIdentity":"x"}}`), false},
+			{"of a Node made anew", func(*coordinationv1.Lease) error {
+				if err := nodes.Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+					return err
+				}
+				return makeNode()
+			}, true},
+		} {
+			t.Run(act.what, func(t *testing.T) {
+				before := k.await("the Lease before", patience)
+				if err := act.do(before); err != nil {
+					t.Fatal(err)
+				}
+				var after *coordinationv1.Lease
+				took := eventually(t, "the Lease again", healingLimit, func() bool {
+					after = k.lease()
+					return after != nil && after.ResourceVersion != before.ResourceVersion
+				})
+				t.Logf("after %s", took.Round(time.Millisecond))
+				if same := after.Name == before.Name; same != act.keep {
+					t.Errorf("it is %s and was %s", after.Name, before.Name)
+				}
+			})
+		}
+	})
+	t.Run("gateway's objects", func(t *testing.T) { healGateway(t, client, namespace) })
+}
+
+func healGateway(t *testing.T, client kubernetes.Interface, namespace string) {
+	maps := client.CoreV1().ConfigMaps(namespace)
+	for _, cm := range gatewaysObjects(t, namespace) {
+		if _, err := maps.Create(t.Context(), cm, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	gatewayWriters(t, client, namespace)
+	good := func(name string) (bool, string) {
+		cm, err := maps.Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name == records.GatewayName("b") {
+			_, err = recordOf[records.Gateway](cm)
+		} else {
+			_, err = recordOf[records.Status](cm)
+		}
+		return err == nil, cm.ResourceVersion
+	}
+	for _, name := range []string{records.GatewayName("b"), records.StatusName("b")} {
+		for _, patch := range []string{
+			`{"data":null}`, `{"data":{"record":"x"}}`, `{"metadata":{"labels":null}}`, `{"metadata":{"labels":{"liqonet.io/component":"fabric"}}}`,
+			`{"metadata":{"labels":{"liqonet.io/peering":"c"}}}`,
+		} {
+			eventually(t, name+" before", patience, func() bool { ok, _ := good(name); return ok })
+			_, before := good(name)
+			if _, err := maps.Patch(t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			took := eventually(t, name+" after "+patch, healingLimit, func() bool { ok, now := good(name); return ok && now != before })
+			t.Logf("%s after %s: %s", name, patch, took.Round(time.Millisecond))
+		}
+	}
+}
