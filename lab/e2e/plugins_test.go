@@ -22,8 +22,12 @@ var pluginPods = map[spec.NetworkPlugin]struct{ namespace, daemonSet, label stri
 
 // pluginPair are two clusters with network plugins, a and b.
 type pluginPair struct {
-	name string
-	a, b spec.Cluster
+	name    string
+	a, b    spec.Cluster
+	connect []string // flags
+	// noNodePorts leaves out that a machine outside asks a NodePort whose endpoints are in the peer: Cilium sends such
+	// packets past the node's postrouting, with a source that the gateway refuses. See docs/cni.md.
+	noNodePorts bool
 }
 
 // pluginPairs are tried by TestPlugins, the first always.
@@ -37,11 +41,19 @@ func pluginPairs() []pluginPair {
 	native.CiliumValues = map[string]any{
 		"routingMode": "native", "autoDirectNodeRoutes": true, "ipv4NativeRoutingCIDR": "10.244.0.0/16",
 	}
+	legacy, eBPF := cilium, cilium
+	legacy.KubeProxy, eBPF.KubeProxy = spec.ProxyNone, spec.ProxyNone
+	legacy.CiliumValues = map[string]any{"bpf": map[string]any{"hostLegacyRouting": true}}
+	eBPF.CiliumValues = map[string]any{"bpf": map[string]any{"hostLegacyRouting": false, "masquerade": true}}
 	return []pluginPair{
-		{"flannel VXLAN iptables with flannel host-gw nftables", flannel, direct},
-		{"Cilium VXLAN with Cilium VXLAN", cilium, cilium},
-		{"Cilium native with flannel VXLAN", native, flannel},
-		{"Cilium VXLAN with the lab", cilium, spec.Cluster{}},
+		{name: "flannel VXLAN iptables with flannel host-gw nftables", a: flannel, b: direct},
+		{name: "Cilium VXLAN with Cilium VXLAN", a: cilium, b: cilium},
+		{name: "Cilium native with flannel VXLAN", a: native, b: flannel},
+		{name: "Cilium VXLAN with the lab", a: cilium, b: spec.Cluster{}},
+		{
+			name: "Cilium without kube-proxy, legacy routing with eBPF routing", a: legacy, b: eBPF,
+			connect: []string{"--skip-validation"}, noNodePorts: true,
+		},
 	}
 }
 
@@ -56,13 +68,14 @@ func TestPlugins(t *testing.T) {
 	}
 	for _, p := range pairs {
 		p.a.Name, p.b.Name = "a", "b"
-		t.Run(p.name, func(t *testing.T) { testPlugins(ctx, t, spec.Spec{Clusters: []spec.Cluster{p.a, p.b}}) })
+		t.Run(p.name, func(t *testing.T) { testPlugins(ctx, t, p) })
 	}
 }
 
 // testPlugins sends packets of every kind between connected clusters, restarts their plugins, and disconnects.
-func testPlugins(ctx context.Context, t *testing.T, declared spec.Spec) {
+func testPlugins(ctx context.Context, t *testing.T, p pluginPair) {
 	t.Helper()
+	declared := spec.Spec{Clusters: []spec.Cluster{p.a, p.b}}
 	l := startLab(ctx, t, "e2e-plugins", declared)
 	c := newLiqoctl(ctx, t, l)
 	kernels, sizes := map[string]string{}, map[string]string{}
@@ -71,12 +84,12 @@ func testPlugins(ctx context.Context, t *testing.T, declared spec.Spec) {
 			kernels[node], sizes[node] = kernelOf(ctx, t, l, node), mtusOf(ctx, t, l, node)
 		}
 	}
-	conn := c.connect(ctx, t)
+	conn := c.connect(ctx, t, p.connect...)
 	t.Logf("MTU %d", conn.MTU)
 	t.Run("every pod reaches every pod", func(t *testing.T) { testEveryPod(ctx, t, l, conn) })
 	t.Run("nodes reach pods", func(t *testing.T) { testNodesReachPods(ctx, t, l, conn) })
 	for _, s := range sides(conn) {
-		t.Run("a Service in "+s.cluster, func(t *testing.T) { testFarService(ctx, t, l, s) })
+		t.Run("a Service in "+s.cluster, func(t *testing.T) { testFarService(ctx, t, l, s, !p.noNodePorts) })
 	}
 	t.Run("nodes keep their MTUs", func(t *testing.T) { testMTUsKept(ctx, t, l, sizes) })
 	t.Run("status is healthy", func(t *testing.T) { testStatus(ctx, t, c) })
