@@ -93,6 +93,10 @@ bench: deps lab ## Measure the path against one made by hand, on this kernel and
 test-matrix: deps build ## Connect clusters of every style, disturb connect and disconnect at every point; needs root
 	cd lab && LIQONET_TEST_MATRIX=yes go test -timeout 60m -run 'TestStyles|TestInterruption' -v ./e2e
 
+.PHONY: test-plugins
+test-plugins: deps build ## Connect clusters that run flannel and Cilium, in every mode: compiles Cilium once; needs root
+	cd lab && LIQONET_TEST_PLUGINS=yes go test -timeout 60m -run TestPlugins -v ./e2e
+
 .PHONY: unit
 unit:
 	go vet $(KERNEL_PACKAGES)

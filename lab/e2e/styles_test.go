@@ -61,7 +61,7 @@ func testStyles(ctx context.Context, t *testing.T, a, b spec.Style, disjoint boo
 	size := min(declared.Clusters[0].PodMTU(), declared.Clusters[1].PodMTU()) - headers
 	for _, s := range sides(conn) {
 		t.Run("pods of "+s.cluster, func(t *testing.T) { testStyledPods(ctx, t, l, s, strconv.Itoa(size)) })
-		t.Run("a Service in "+s.cluster, func(t *testing.T) { testFarService(ctx, t, l, s) })
+		t.Run("a Service in "+s.cluster, func(t *testing.T) { testFarService(ctx, t, l, s, true) })
 	}
 	t.Run("nodes", func(t *testing.T) { testNodesReachPods(ctx, t, l, conn) })
 	return c
@@ -89,8 +89,9 @@ func testStyledPods(ctx context.Context, t *testing.T, l *lab.Lab, s side, size 
 }
 
 // testFarService makes a Service whose endpoints are the other cluster's pods, and asks it from a pod, from a node
-// and, at the port that each node has for it, from a machine in no cluster.
-func testFarService(ctx context.Context, t *testing.T, l *lab.Lab, s side) {
+// and, with outside, at the port that each node has for it, from a machine in no cluster.
+func testFarService(ctx context.Context, t *testing.T, l *lab.Lab, s side, outside bool) {
+	t.Helper()
 	var far []string
 	for _, node := range nodesOf(ctx, t, l, s.other) {
 		far = append(far, s.self.seen(t, podOn(ctx, t, l, s.other, node).IP))
@@ -117,8 +118,11 @@ func testFarService(ctx context.Context, t *testing.T, l *lab.Lab, s side) {
 		},
 		"a node": func() ([]byte, error) { return l.NodeExec(ctx, node, workload, "get", url) },
 	}
-	const addresses = `jsonpath={.items[*].status.addresses[?(@.type=="InternalIP")].address}`
-	for address := range strings.FieldsSeq(kubectl(ctx, t, l, s.cluster, "get", "nodes", "-o", addresses)) {
+	var addresses string
+	if outside {
+		addresses = kubectl(ctx, t, l, s.cluster, "get", "nodes", "-o", `jsonpath={.items[*].status.addresses[?(@.type=="InternalIP")].address}`)
+	}
+	for address := range strings.FieldsSeq(addresses) {
 		asks["outside, by node "+address] = func() ([]byte, error) {
 			return l.NodeExec(ctx, "outside", workload, "get", "-timeout", "5s", "http://"+net.JoinHostPort(address, port)+"/")
 		}
