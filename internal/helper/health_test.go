@@ -53,7 +53,13 @@ func TestThousandConnections(t *testing.T) {
 				_, _ = io.WriteString(c, says) // it may be closed already
 			}
 			client := http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}} // a probe's timeout
-			if err := probe(t.Context(), &client, address); err != nil {
+			err = probe(t.Context(), &client, address)
+			for range 2 { // a busy machine gets three tries; the kubelet gives as many
+				if err != nil {
+					err = probe(t.Context(), &client, address)
+				}
+			}
+			if err != nil {
 				t.Errorf("a probe beside %d connections: %v", crowd, err)
 			}
 			open := crowd
