@@ -57,15 +57,17 @@ func pluginPairs() []pluginPair {
 // TestPlugins connects clusters that run real network plugins.
 func TestPlugins(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), buildTimeout)
-	defer cancel()
 	pairs := pluginPairs()
 	if os.Getenv(pluginsVariable) == "" {
 		pairs = pairs[:1]
 	}
 	for _, p := range pairs {
 		p.a.Name, p.b.Name = "a", "b"
-		t.Run(p.name, func(t *testing.T) { testPlugins(ctx, t, p) })
+		t.Run(p.name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), buildTimeout)
+			defer cancel()
+			testPlugins(ctx, t, p)
+		})
 	}
 }
 
