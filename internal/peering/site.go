@@ -118,7 +118,7 @@ func (s *site) discover(ctx context.Context) error {
 	})
 	group.Go(func() (err error) {
 		s.found.registry, err = s.store().Load(ctx)
-		return err
+		return explainAddresses(s.Cluster.Context, err)
 	})
 	if err := group.Wait(); err != nil {
 		return err
