@@ -14,9 +14,7 @@ import (
 // Translation tells how addresses are called between a cluster and its peers, from the records of the cluster. A
 // peering whose record cannot be read is no error: see translate.Decode.
 func Translation(ctx context.Context, c *cluster.Cluster) (translate.Cluster, error) {
-	list, err := c.Kube.CoreV1().ConfigMaps(c.Namespace).List(ctx, metav1.ListOptions{
-		LabelSelector: fmt.Sprintf("%s in (%s,%s)", records.LabelComponent, records.ComponentFabric, records.ComponentPeering),
-	})
+	list, err := c.Kube.CoreV1().ConfigMaps(c.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return translate.Cluster{}, fmt.Errorf("list the records of cluster %q: %w", c.Context, err)
 	}
@@ -24,9 +22,10 @@ func Translation(ctx context.Context, c *cluster.Cluster) (translate.Cluster, er
 	peerings := make(map[string]string)
 	for _, object := range list.Items {
 		text := object.Data[records.DataKey]
-		if object.Labels[records.LabelComponent] == records.ComponentFabric {
+		switch id, _ := records.IdentityOf(object.Name); id.Component {
+		case records.ComponentFabric:
 			fabric = text
-		} else {
+		case records.ComponentPeering:
 			peerings[object.Name] = text
 		}
 	}

@@ -31,7 +31,8 @@ func newSource(client kubernetes.Interface, namespace string, log *slog.Logger) 
 	s.factory = informers.NewSharedInformerFactoryWithOptions(client, 0,
 		informers.WithNamespace(namespace),
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) {
-			o.LabelSelector = fmt.Sprintf("%s in (%s,%s)", records.LabelComponent, records.ComponentFabric, records.ComponentPeering)
+			// Reports change every ten seconds.
+			o.LabelSelector = fmt.Sprintf("%s notin (%s,%s,%s)", records.LabelComponent, records.ComponentStatus, records.ComponentGateway, records.ComponentIPAM)
 		}),
 		informers.WithTransform(recordOnly))
 	informer := s.factory.Core().V1().ConfigMaps().Informer()

@@ -3,6 +3,7 @@ package translation
 import (
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,6 +13,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"liqonet.io/liqonet/internal/records"
 )
 
 // TestFollowsRecords: the service answers from what the records say now, and refuses what they do not say.
@@ -60,6 +64,29 @@ func TestFollowsRecords(t *testing.T) {
 	r.await(t, b, http.StatusNotFound, "unknown-peer")
 	put(record(t, "fabric", "version: 1", "version: 7"))
 	r.await(t, "/readyz", http.StatusServiceUnavailable, "schema version 7")
+}
+
+// TestLabelsDecideNothing: an object whose labels say that it is another one, as a gateway may write them, changes nothing.
+func TestLabelsDecideNothing(t *testing.T) {
+	want := newView(configMaps(cluster(t)))
+	for _, component := range []string{records.ComponentFabric, records.ComponentPeering} {
+		for _, as := range []string{"fabric", "peering-b"} {
+			forged := record(t, as, "10.70.0.0/16", "10.90.0.0/16")
+			forged.Name, forged.Labels = "gateway-b", map[string]string{records.LabelComponent: component, records.LabelPeering: "b"}
+			got := newView(append(configMaps(cluster(t)), forged))
+			if got.err != nil || got.cluster.Damage() != nil || !slices.Equal(got.cluster.Peers(), want.cluster.Peers()) {
+				t.Errorf("%s as %s: %v, %v, peers %v", as, component, got.err, got.cluster.Damage(), got.cluster.Peers())
+			}
+		}
+	}
+}
+
+func configMaps(objects []runtime.Object) []*corev1.ConfigMap {
+	var all []*corev1.ConfigMap
+	for _, o := range objects {
+		all = append(all, o.(*corev1.ConfigMap))
+	}
+	return all
 }
 
 // TestBeforeTheRecordsAreRead: a service that has only begun says so, and not that there is no such peer.

@@ -18,16 +18,18 @@ type view struct {
 // errNotInstalled says that there is no fabric.
 var errNotInstalled = errors.New("this cluster has no fabric: liqonet is not installed, or on its way")
 
-// newView reads the ConfigMaps of the fabric and of the peerings.
+// newView reads the ConfigMaps of the fabric and of the peerings. What each is follows from its name: whoever may write
+// one may write any label.
 func newView(objects []*corev1.ConfigMap) view {
 	fabric := ""
 	peerings := make(map[string]string)
 	for _, o := range objects {
-		if o.Labels[records.LabelComponent] == records.ComponentFabric {
+		switch id, _ := records.IdentityOf(o.Name); id.Component {
+		case records.ComponentFabric:
 			fabric = o.Data[records.DataKey]
-			continue
+		case records.ComponentPeering:
+			peerings[o.Name] = o.Data[records.DataKey]
 		}
-		peerings[o.Name] = o.Data[records.DataKey]
 	}
 	if fabric == "" {
 		return view{err: errNotInstalled}
