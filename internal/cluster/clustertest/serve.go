@@ -7,8 +7,10 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -34,7 +37,8 @@ func Serve(ctx context.Context, kube *fake.Clientset, socket string) error {
 	if err != nil {
 		return err
 	}
-	s := &server{kube: kube}
+	s := &server{kube: kube, gone: make(map[schema.GroupVersionResource][]runtime.Object)}
+	kube.PrependReactor("delete", "*", s.remember)
 	web := &http.Server{Handler: s, BaseContext: func(net.Listener) context.Context { return ctx }} //nolint:gosec // a test's clients send their headers
 	defer context.AfterFunc(ctx, func() { _ = web.Close() })()
 	if err := web.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
@@ -59,6 +63,27 @@ type server struct {
 	// version is that of the object sent last. The fake's objects have none, and to clients equal ones mean that
 	// nothing has changed.
 	version atomic.Uint64
+	mu      sync.Mutex
+	gone    map[schema.GroupVersionResource][]runtime.Object // what was deleted, in order
+}
+
+// remember keeps an object that is about to be deleted.
+func (s *server) remember(a clienttesting.Action) (bool, runtime.Object, error) {
+	obj, err := s.kube.Tracker().Get(a.GetResource(), a.GetNamespace(), a.(clienttesting.DeleteAction).GetName())
+	if err != nil {
+		return false, nil, nil //nolint:nilerr // the deletion itself tells
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.gone[a.GetResource()] = append(s.gone[a.GetResource()], obj)
+	return false, nil, nil
+}
+
+// deleted returns what was deleted of a kind so far.
+func (s *server) deleted(of schema.GroupVersionResource) []runtime.Object {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.gone[of])
 }
 
 // ServeHTTP implements http.Handler.
@@ -143,7 +168,8 @@ func (s *server) list(r *http.Request, t target) (runtime.Object, error) {
 	return list, meta.SetList(list, some)
 }
 
-// watch reports every object that is there, and then what changes.
+// watch reports every object that was ever deleted, every one that is there, and then what changes: whatever came
+// between a client's list and its watch is among them, and clients pass over what they know.
 func (s *server) watch(w http.ResponseWriter, r *http.Request, t target) {
 	matches, err := selection(r)
 	if err != nil {
@@ -154,7 +180,7 @@ func (s *server) watch(w http.ResponseWriter, r *http.Request, t target) {
 		writeError(w, apierrors.NewInvalid(t.kind.GroupKind(), "", nil)) // clients then list and watch
 		return
 	}
-	// Without a version the fake begins with what is there: nothing is lost between a list and its watch.
+	// Without a version the fake begins with what is there.
 	events, err := s.kube.InvokesWatch(clienttesting.NewWatchActionWithOptions(t.resource, t.namespace, metav1.ListOptions{}))
 	if err != nil {
 		writeError(w, err)
@@ -163,6 +189,21 @@ func (s *server) watch(w http.ResponseWriter, r *http.Request, t target) {
 	defer events.Stop()
 	w.Header().Set("Content-Type", runtime.ContentTypeJSON)
 	flush := http.NewResponseController(w).Flush
+	send := func(kind watch.EventType, obj runtime.Object) error {
+		if !matches(obj) {
+			return nil
+		}
+		text, err := s.encode(obj, t)
+		if err == nil {
+			_, err = fmt.Fprintf(w, "{\"type\":%q,\"object\":%s}\n", kind, text)
+		}
+		return err
+	}
+	for _, obj := range s.deleted(t.resource) {
+		if err := send(watch.Deleted, obj); err != nil {
+			return
+		}
+	}
 	for {
 		if err := flush(); err != nil {
 			return
@@ -174,14 +215,7 @@ func (s *server) watch(w http.ResponseWriter, r *http.Request, t target) {
 			if !ok {
 				return
 			}
-			if !matches(e.Object) {
-				continue
-			}
-			text, err := s.encode(e.Object, t)
-			if err != nil {
-				return
-			}
-			if _, err := fmt.Fprintf(w, "{\"type\":%q,\"object\":%s}\n", e.Type, text); err != nil {
+			if err := send(e.Type, e.Object); err != nil {
 				return
 			}
 		}

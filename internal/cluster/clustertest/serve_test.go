@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
@@ -122,4 +123,28 @@ func TestServeFeedsInformers(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, func() bool { return value() == "none" })
+}
+
+// TestServeTellsOfDeletions has an object deleted between a client's list and its watch.
+func TestServeTellsOfDeletions(t *testing.T) {
+	behind, client := served(t)
+	maps := behind.CoreV1().ConfigMaps("ns")
+	if _, err := maps.Create(t.Context(), configMap("a", nil), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	list, err := client.CoreV1().ConfigMaps("ns").List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := maps.Delete(t.Context(), "a", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	events, err := client.CoreV1().ConfigMaps("ns").Watch(t.Context(), metav1.ListOptions{ResourceVersion: list.ResourceVersion})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer events.Stop()
+	if e := <-events.ResultChan(); e.Type != watch.Deleted || e.Object.(*corev1.ConfigMap).Name != "a" {
+		t.Errorf("first event: %+v", e)
+	}
 }
