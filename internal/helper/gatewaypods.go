@@ -53,7 +53,7 @@ func (m *memory) locate(p records.Peering, cm *corev1.ConfigMap, o nodeObjects, 
 	case last.gone.IsZero():
 		last.gone = now
 	}
-	if !last.gone.IsZero() && (now.Sub(last.gone) >= gatewayGrace || o.bearer(last.gateway.PodIP) != nil) {
+	if !last.gone.IsZero() && (now.Sub(last.gone) >= gatewayGrace || o.bearer(last.gateway) != nil) {
 		delete(m.gateways, p.Name)
 		return records.Gateway{}, false, err
 	}
@@ -114,7 +114,7 @@ func (o nodeObjects) pod(peering string, g records.Gateway) (*corev1.Pod, error)
 	case len(pod.Status.PodIPs) > 0:
 		return pod, nil
 	}
-	if other := o.bearer(g.PodIP); other != nil {
+	if other := o.bearer(g); other != nil {
 		return nil, fmt.Errorf("pod %s/%s has the address", other.Namespace, other.Name)
 	}
 	if err := hosts(o.node, o.apiServers).conflict(netip.PrefixFrom(g.PodIP, g.PodIP.BitLen())); err != nil {
@@ -123,9 +123,13 @@ func (o nodeObjects) pod(peering string, g records.Gateway) (*corev1.Pod, error)
 	return pod, nil
 }
 
-// bearer is a pod of this node that has an address; nil if there is none.
-func (o nodeObjects) bearer(a netip.Addr) *corev1.Pod {
-	i := slices.IndexFunc(o.pods, func(pod *corev1.Pod) bool { return !ended(pod) && bears(pod, a) })
+// bearer is a pod of this node, other than a gateway's own, that has the gateway's address; nil if there is none. The own
+// pod may be among the node's while it is not among gateways: the two lists are followed apart.
+func (o nodeObjects) bearer(g records.Gateway) *corev1.Pod {
+	i := slices.IndexFunc(o.pods, func(pod *corev1.Pod) bool {
+		own := pod.Namespace == o.namespace && pod.Name == g.Pod
+		return !own && !ended(pod) && bears(pod, g.PodIP)
+	})
 	if i < 0 {
 		return nil
 	}

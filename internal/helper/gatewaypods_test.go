@@ -83,7 +83,9 @@ func TestGatewayAges(t *testing.T) {
 	w.view()
 	pod := w.objects.gateways[0]
 	w.objects.gateways = w.objects.gateways[1:]
+	w.objects.pods = append(w.objects.pods, pod) // the list of the node's pods is late
 	v := w.view()
+	w.objects.pods = nil
 	if gatewayOf(v) != testGateway().PodIP || v.aging != gatewayGrace || len(v.refused) > 0 {
 		t.Errorf("the pod is gone: gateway %s, until %s, refused %v", gatewayOf(v), v.aging, v.refused)
 	}
