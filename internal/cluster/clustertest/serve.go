@@ -71,7 +71,7 @@ type server struct {
 func (s *server) remember(a clienttesting.Action) (bool, runtime.Object, error) {
 	obj, err := s.kube.Tracker().Get(a.GetResource(), a.GetNamespace(), a.(clienttesting.DeleteAction).GetName())
 	if err != nil {
-		return false, nil, nil //nolint:nilerr // the deletion itself tells
+		return false, nil, nil // the deletion itself tells
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
