@@ -23,9 +23,9 @@ TOOLS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/liqonet-tools
 GOLANGCI_LINT_VERSION := v2.15.0
 GOLANGCI_LINT := $(TOOLS)/golangci-lint-$(GOLANGCI_LINT_VERSION)/golangci-lint
 
-# Tests of these packages change kernel state, in namespaces of their own: they need root. They run side by side: those
-# that take longest come first.
-KERNEL_PACKAGES := ./internal/helper/pathtest ./netops ./internal/helper ./netops/... ./internal/bench/...
+# Tests of these packages, and of the module bench, change kernel state in namespaces of their own: they need root. One
+# package of each module runs at a time.
+KERNEL_PACKAGES := ./netops ./internal/helper ./netops/...
 
 ##@ Build
 
@@ -46,9 +46,10 @@ generate: ## Write what is generated from code: docs/cli, the table of rights, g
 	go run ./commands/gen markdown docs/cli
 	go run ./commands/gen rights docs/security.md
 	go test $(GOLDEN_PACKAGES) -update
+	cd bench && go test ./report -update
 
 # Packages whose tests take -update.
-GOLDEN_PACKAGES = $(shell grep -rl --include='*_test.go' 'Bool."update"' . | grep -v '^./lab/' | xargs -rn1 dirname | sort -u)
+GOLDEN_PACKAGES = $(shell grep -rl --include='*_test.go' 'Bool."update"' . | grep -v -e '^./lab/' -e '^./bench/' | xargs -rn1 dirname | sort -u)
 
 .PHONY: completions
 completions: # scripts for bash, zsh and fish, in bin/completions
@@ -78,15 +79,16 @@ check: build lint unit ## Build, lint, and run the tests that need no root (gold
 .PHONY: test
 test: deps check ## Run all tests: check, those of the kernel, and real clusters; needs root
 	GOOS=darwin GOARCH=arm64 go build -o /dev/null ./cmd/liqoctl
-	go test $(KERNEL_PACKAGES)
+	(cd bench && go test -p 1 ./pathtest ./...) & go test -p 1 $(KERNEL_PACKAGES) && wait $$!
 	@echo "on a guest's kernel: Geneve and kernel WireGuard"
-	bin/lab guest test $(KERNEL_PACKAGES) -- -short
+	(cd bench && ../bin/lab guest test ./pathtest ./... -- -short -p 1) & \
+		bin/lab guest test $(KERNEL_PACKAGES) -- -short -p 1 && wait $$!
 	bin/lab guest test --virtual-time --run Timers ./netops/tunnel
 	cd lab && go test -timeout 60m ./...
 
 .PHONY: bench
 bench: deps lab ## Measure the path against one made by hand, on this kernel and in a guest: 3 minutes; needs root
-	$(GO_BUILD) -o bin/bench ./internal/bench
+	cd bench && $(GO_BUILD) -o ../bin/bench .
 	bin/bench -guest bin/lab
 
 .PHONY: test-matrix
@@ -102,11 +104,13 @@ unit:
 	go vet $(KERNEL_PACKAGES)
 	go test $(filter-out $(shell go list $(KERNEL_PACKAGES)),$(shell go list ./...))
 	cd lab && go vet ./...
+	cd bench && go vet ./...
 
 .PHONY: lint
-lint: $(GOLANGCI_LINT) ## Run golangci-lint over both modules
+lint: $(GOLANGCI_LINT) ## Run golangci-lint over all modules
 	$(GOLANGCI_LINT) run ./...
 	cd lab && $(GOLANGCI_LINT) run ./...
+	cd bench && $(GOLANGCI_LINT) run ./...
 
 $(GOLANGCI_LINT):
 	@echo "building golangci-lint $(GOLANGCI_LINT_VERSION): some minutes, once"

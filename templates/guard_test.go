@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The file is fed to nft by the tests of internal/helper/pathtest.
+// The file is fed to nft by the tests of bench/pathtest.
 func TestBootGuard(t *testing.T) {
 	got, err := BootGuard([]netip.Prefix{
 		netip.MustParsePrefix("10.71.0.0/16"), netip.MustParsePrefix("10.12.0.7/16"), netip.MustParsePrefix("10.71.0.0/16"),

@@ -2,8 +2,6 @@
 package netnstest
 
 import (
-	"context"
-	"os/exec"
 	"strings"
 	"testing"
 
@@ -12,8 +10,8 @@ import (
 
 // Namespace is a network namespace that lives as long as a test.
 type Namespace struct {
-	t  *testing.T
-	ns netns.Namespace
+	netns.Namespace
+	t *testing.T
 }
 
 // New makes a namespace, in which only the loopback device is, and that is up.
@@ -28,7 +26,7 @@ func New(t *testing.T) Namespace {
 			t.Error(err)
 		}
 	})
-	ns := Namespace{t: t, ns: made}
+	ns := Namespace{made, t}
 	ns.IP("link set lo up")
 	return ns
 }
@@ -37,17 +35,6 @@ func New(t *testing.T) Namespace {
 func (ns Namespace) For(t *testing.T) Namespace {
 	ns.t = t
 	return ns
-}
-
-// FD is the namespace's file descriptor.
-func (ns Namespace) FD() int { return ns.ns.FD() }
-
-// Path is where other processes find the namespace.
-func (ns Namespace) Path() string { return ns.ns.Path() }
-
-// Command returns a command that will run in the namespace until the context ends.
-func (ns Namespace) Command(ctx context.Context, name string, args ...string) *exec.Cmd {
-	return ns.ns.Command(ctx, name, args...)
 }
 
 // Run executes a command in the namespace and returns what it prints.
@@ -59,7 +46,7 @@ func (ns Namespace) Run(name string, args ...string) string {
 // Feed executes a command that reads some input.
 func (ns Namespace) Feed(input, name string, args ...string) string {
 	ns.t.Helper()
-	out, err := ns.ns.Run(ns.t.Context(), input, name, args...)
+	out, err := ns.Namespace.Run(ns.t.Context(), input, name, args...)
 	if err != nil {
 		ns.t.Fatal(err)
 	}
@@ -71,6 +58,3 @@ func (ns Namespace) IP(args string) string {
 	ns.t.Helper()
 	return ns.Run("ip", strings.Fields(args)...)
 }
-
-// Do calls a function on a thread that is in the namespace.
-func (ns Namespace) Do(f func() error) error { return ns.ns.Do(f) }

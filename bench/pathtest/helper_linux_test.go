@@ -14,7 +14,7 @@ import (
 
 	"k8s.io/client-go/kubernetes"
 
-	"liqonet.io/liqonet/internal/cluster/clustertest"
+	"liqonet.io/liqonet/bench/apiserver"
 	"liqonet.io/liqonet/internal/helper"
 	"liqonet.io/liqonet/internal/netnstest"
 	"liqonet.io/liqonet/internal/records"
@@ -54,7 +54,7 @@ func runHelper(ctx context.Context, text string) error {
 	if err := json.Unmarshal([]byte(text), &j); err != nil {
 		return err
 	}
-	client, err := kubernetes.NewForConfig(clustertest.ClientConfig(j.Socket))
+	client, err := kubernetes.NewForConfig(apiserver.ClientConfig(j.Socket))
 	if err != nil {
 		return err
 	}

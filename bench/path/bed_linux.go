@@ -15,7 +15,7 @@ import (
 
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 
-	"liqonet.io/liqonet/internal/bench/load"
+	"liqonet.io/liqonet/bench/load"
 	"liqonet.io/liqonet/internal/netns"
 	"liqonet.io/liqonet/internal/records"
 )

@@ -16,7 +16,7 @@ import (
 	"golang.zx2c4.com/wireguard/tun"
 	"k8s.io/client-go/kubernetes"
 
-	"liqonet.io/liqonet/internal/cluster/clustertest"
+	"liqonet.io/liqonet/bench/apiserver"
 	"liqonet.io/liqonet/internal/helper"
 	"liqonet.io/liqonet/internal/netns"
 	"liqonet.io/liqonet/internal/records"
@@ -102,7 +102,7 @@ func (t tunnelJob) runOwn(ctx context.Context, opened func() error, log *slog.Lo
 
 // run is a helper: the code of the product, with another client.
 func (h helperJob) run(ctx context.Context, log *slog.Logger) error {
-	client, err := kubernetes.NewForConfig(clustertest.ClientConfig(h.Socket))
+	client, err := kubernetes.NewForConfig(apiserver.ClientConfig(h.Socket))
 	if err != nil {
 		return err
 	}

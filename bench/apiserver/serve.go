@@ -1,4 +1,5 @@
-package clustertest
+// Package apiserver offers the objects of client-go's fake client to processes, as an API server does.
+package apiserver
 
 import (
 	"context"

@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 
-	"liqonet.io/liqonet/internal/cluster/clustertest"
+	"liqonet.io/liqonet/bench/apiserver"
 	"liqonet.io/liqonet/internal/netnstest"
 	"liqonet.io/liqonet/internal/records"
 )
@@ -117,7 +117,7 @@ func newCluster(t *testing.T, underlay netnstest.Namespace, number byte, seen st
 	c.socket = filepath.Join(t.TempDir(), "api")
 	done := make(chan error, 1)
 	ctx, cancel := context.WithCancel(context.Background())
-	go func() { done <- clustertest.Serve(ctx, c.kube, c.socket) }()
+	go func() { done <- apiserver.Serve(ctx, c.kube, c.socket) }()
 	t.Cleanup(func() { // after the helpers have ended
 		cancel()
 		if err := <-done; err != nil {

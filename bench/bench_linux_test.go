@@ -16,8 +16,8 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
-	"liqonet.io/liqonet/internal/bench/path"
-	"liqonet.io/liqonet/internal/bench/report"
+	"liqonet.io/liqonet/bench/path"
+	"liqonet.io/liqonet/bench/report"
 	"liqonet.io/liqonet/internal/records"
 )
 

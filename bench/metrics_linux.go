@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"liqonet.io/liqonet/internal/bench/load"
-	"liqonet.io/liqonet/internal/bench/report"
+	"liqonet.io/liqonet/bench/load"
+	"liqonet.io/liqonet/bench/report"
 )
 
 // measurement is one kind of traffic, and the metrics that it yields.

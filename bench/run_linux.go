@@ -10,9 +10,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"liqonet.io/liqonet/internal/bench/load"
-	"liqonet.io/liqonet/internal/bench/path"
-	"liqonet.io/liqonet/internal/bench/report"
+	"liqonet.io/liqonet/bench/load"
+	"liqonet.io/liqonet/bench/path"
+	"liqonet.io/liqonet/bench/report"
 	"liqonet.io/liqonet/internal/records"
 )
 

@@ -1,4 +1,4 @@
-package clustertest
+package apiserver
 
 import (
 	"path/filepath"

@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 
-	"liqonet.io/liqonet/internal/bench/load"
-	"liqonet.io/liqonet/internal/cluster/clustertest"
+	"liqonet.io/liqonet/bench/apiserver"
+	"liqonet.io/liqonet/bench/load"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -87,7 +87,7 @@ func (b *Bed) help(c, peer *cluster, preshared wgtypes.Key) (*fake.Clientset, er
 func (b *Bed) serve(kube *fake.Clientset, socket string) {
 	ctx, cancel := context.WithCancel(b.ctx)
 	done := make(chan error, 1)
-	go func() { done <- clustertest.Serve(ctx, kube, socket) }()
+	go func() { done <- apiserver.Serve(ctx, kube, socket) }()
 	b.onClose(func() error {
 		cancel()
 		return <-done

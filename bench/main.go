@@ -18,8 +18,8 @@ import (
 	"syscall"
 	"time"
 
-	"liqonet.io/liqonet/internal/bench/path"
-	"liqonet.io/liqonet/internal/bench/report"
+	"liqonet.io/liqonet/bench/path"
+	"liqonet.io/liqonet/bench/report"
 	"liqonet.io/liqonet/internal/records"
 )
 

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 
-	"liqonet.io/liqonet/internal/bench/load"
+	"liqonet.io/liqonet/bench/load"
 	"liqonet.io/liqonet/internal/netns"
 )
 
