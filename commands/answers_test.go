@@ -67,10 +67,10 @@ func TestAnswers(t *testing.T) {
 		Host: netip.MustParseAddr("198.51.100.7"), Address: netip.MustParseAddr("10.70.128.1"), Seen: netip.MustParseAddr("10.72.128.1"),
 	}}
 	golden(t, "expose", describeExposure(exposed))
-	golden(t, "withdraw", describeWithdrawal(exposed))
+	golden(t, "unexpose", describeUnexposure(exposed))
 	exposed.Changed, exposed.Seen = false, netip.Addr{}
 	golden(t, "expose-again", describeExposure(exposed))
-	golden(t, "withdraw-again", describeWithdrawal(exposed))
+	golden(t, "unexpose-again", describeUnexposure(exposed))
 	golden(t, "verify-clean", describeSweep(peering.SweepResult{
 		Objects: []string{"ClusterRole liqonet:liqonet:node"}, Silent: []string{"a-3", "a-4"},
 		Nodes: []peering.NodeSwept{{Name: "a-1", Left: []string{"link lqn-gw7 geneve", "nftables table ip liqonet"}}, {Name: "a-2"}},
@@ -122,12 +122,13 @@ func TestIPAMList(t *testing.T) {
 	}
 	var out strings.Builder
 	env := &Env{Out: &out}
-	if err := listReservations(t.Context(), env, s, formatText); err != nil {
+	r, err := listReservations(t.Context(), s)
+	if err := errors.Join(err, r.print(env, formatText)); err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "ipam-list", out.String())
 	out.Reset()
-	if err := listReservations(t.Context(), env, s, formatJSON); err != nil {
+	if err := r.print(env, formatJSON); err != nil {
 		t.Fatal(err)
 	}
 	var got ipamList

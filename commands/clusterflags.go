@@ -44,44 +44,23 @@ func newRemoteFlags() *clusterFlags {
 	}}
 }
 
-// usages are the descriptions of the flags, which name the cluster that they speak of.
-var (
-	localUsages = map[string]string{
-		"kubeconfig":      "kubeconfig `FILE` of the local cluster (default: as kubectl's)",
-		"context":         "kube `CONTEXT` of the local cluster",
-		"cluster":         "kubeconfig `CLUSTER` to use for the local cluster, in place of the context's",
-		"user":            "kubeconfig `USER` to use for the local cluster, in place of the context's",
-		"namespace":       "`NAMESPACE` of liqonet in the local cluster",
-		"request-timeout": "`DURATION` after which a single request to an API server is given up; 0, the default, is never",
-	}
-	remoteUsages = map[string]string{
-		"kubeconfig": "kubeconfig `FILE` of the remote cluster (default: the local cluster's)",
-		"context":    "kube `CONTEXT` of the remote cluster",
-		"cluster":    "kubeconfig `CLUSTER` to use for the remote cluster, in place of the context's",
-		"user":       "kubeconfig `USER` to use for the remote cluster, in place of the context's",
-		"namespace":  "`NAMESPACE` of liqonet in the remote cluster (default: the local cluster's)",
-	}
-)
-
 // register adds the flags to a command; persistent ones hold for its subcommands too.
 func (c *clusterFlags) register(cmd *cobra.Command, flags *pflag.FlagSet) {
-	usages := localUsages
+	which, shorthand, inherited := "local", ",n", ""
 	if c.prefix != "" {
-		usages = remoteUsages
+		which, shorthand, inherited = "remote", "", " (default: the local cluster's)"
 	}
-	kubectl := pflag.NewFlagSet("", pflag.ContinueOnError)
-	c.config.AddFlags(kubectl)
-	checkText(kubectl, "namespace", namespace)
+	add := func(to *string, name, kind, usage string, check func(string) error) {
+		textFlag(flags, to, c.prefix+name, kind, strings.ReplaceAll(usage, "%s", which+" cluster"), check)
+	}
+	add(c.config.KubeConfig, "kubeconfig", "FILE", "kubeconfig of the %s"+inherited, nil)
+	add(c.config.Context, "context", "CONTEXT", "kube context of the %s", nil)
+	add(c.config.ClusterName, "cluster", "CLUSTER", "kubeconfig entry of the %s, instead of the context's", nil)
+	add(c.config.AuthInfoName, "user", "USER", "kubeconfig user for the %s, instead of the context's", nil)
+	add(c.config.Namespace, "namespace"+shorthand, "NAMESPACE", "namespace of liqonet in the %s"+inherited, namespace)
 	if c.config.Timeout != nil {
-		checkText(kubectl, "request-timeout", requestTimeout)
+		add(c.config.Timeout, "request-timeout", "DURATION", "time limit of one request to an API server; 0 is none", requestTimeout)
 	}
-	kubectl.VisitAll(func(f *pflag.Flag) {
-		f.Usage = usages[f.Name]
-		if c.prefix != "" {
-			f.Name, f.Shorthand = c.prefix+f.Name, ""
-		}
-		flags.AddFlag(f)
-	})
 	c.complete(cmd, "context", func(k *api.Config) []string { return slices.Sorted(maps.Keys(k.Contexts)) })
 	c.complete(cmd, "cluster", func(k *api.Config) []string { return slices.Sorted(maps.Keys(k.Clusters)) })
 	c.complete(cmd, "user", func(k *api.Config) []string { return slices.Sorted(maps.Keys(k.AuthInfos)) })
@@ -122,6 +101,7 @@ func (c *clusterFlags) same(o *clusterFlags) bool {
 
 // connect makes the clients of the cluster. It reads the kubeconfig and sends nothing. Errors are usage errors.
 func (c *clusterFlags) connect(env *Env) (*cluster.Cluster, error) {
+	c.config.WrapConfigFn = env.logRequests(c)
 	connected, err := cluster.Connect(&c.config, env.Build.Version)
 	if err != nil {
 		return nil, &UsageError{Err: err, hint: c.kubeconfigHint()}
@@ -143,7 +123,7 @@ func (c *clusterFlags) reach(ctx context.Context, env *Env) (*cluster.Cluster, e
 func (c *clusterFlags) kubeconfigHint() string {
 	kubeconfig, err := c.config.ToRawKubeConfigLoader().RawConfig()
 	if err != nil || len(kubeconfig.Contexts) == 0 {
-		return "name a kubeconfig with --" + c.prefix + "kubeconfig"
+		return "set --" + c.prefix + "kubeconfig"
 	}
 	flag, known := "context", slices.Sorted(maps.Keys(kubeconfig.Contexts))
 	chosen := cmp.Or(*c.config.Context, kubeconfig.CurrentContext)
@@ -155,5 +135,5 @@ func (c *clusterFlags) kubeconfigHint() string {
 			flag, known = "user", slices.Sorted(maps.Keys(kubeconfig.AuthInfos))
 		}
 	}
-	return fmt.Sprintf("choose with --%s%s: the kubeconfig has %s", c.prefix, flag, strings.Join(known, ", "))
+	return fmt.Sprintf("set --%s%s to one of: %s", c.prefix, flag, strings.Join(known, ", "))
 }

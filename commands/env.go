@@ -1,8 +1,10 @@
 package commands
 
 import (
+	"cmp"
 	"io"
 	"log/slog"
+	"strings"
 
 	"k8s.io/klog/v2"
 
@@ -14,44 +16,44 @@ type Env struct {
 	In  io.Reader
 	Out io.Writer // the answer, and nothing else
 	Err io.Writer // progress, warnings, errors, logs
-	// OutTerminal and ErrTerminal say that somebody looks at Out and Err.
-	OutTerminal, ErrTerminal bool
-	// LookupEnv returns an environment variable; nil stands for an empty environment.
-	LookupEnv func(name string) (value string, ok bool)
-	Build     buildinfo.Info
+	// Whether these are terminals.
+	InTerminal, OutTerminal, ErrTerminal bool
+	Columns                              int      // width of the terminal; 0 stands for 80
+	Program                              string   // as the user calls it: "kubectl liqonet" for the plugin; "" is liqoctl
+	Environ                              []string // as of os.Environ
+	Build                                buildinfo.Info
 
 	// Set once the flags are read.
-	log      *slog.Logger
+	verbose  bool
 	progress *progress
 }
 
 // variable returns an environment variable, "" when it is not set.
 func (e *Env) variable(name string) string {
-	if e.LookupEnv == nil {
-		return ""
+	for _, entry := range e.Environ {
+		if key, value, _ := strings.Cut(entry, "="); key == name {
+			return value
+		}
 	}
-	value, _ := e.LookupEnv(name)
-	return value
+	return ""
 }
 
-// start makes what depends on the global flags. Debug logs and a spinner would overwrite each other: with
-// verbose, progress is in plain lines.
-func (e *Env) start(verbose bool) {
-	level := slog.LevelWarn
-	if verbose {
-		level = slog.LevelDebug
-	}
-	e.log = slog.New(slog.NewTextHandler(e.Err, &slog.HandlerOptions{Level: level}))
-	// What client-go logs of its own accord it also returns as errors.
-	library := slog.New(slog.DiscardHandler)
-	if verbose {
-		library = e.log
-	}
-	klog.SetSlogLogger(library)
-	e.progress = newProgress(e.Err, e.ErrTerminal && !verbose, e.ErrTerminal && e.colours())
+// called replaces liqoctl's name in commands by the one that the user calls it by.
+func (e *Env) called(text string) string {
+	return strings.ReplaceAll(text, programName+" ", cmp.Or(e.Program, programName)+" ")
 }
+
+// start makes what depends on the global flags. Lines and a spinner would overwrite each other: with verbose, progress
+// is in plain lines.
+func (e *Env) start(verbose bool) {
+	// What client-go logs of its own accord it also returns as errors.
+	klog.SetSlogLogger(slog.New(slog.DiscardHandler))
+	e.verbose = verbose
+	e.progress = newProgress(e.Err, e.ErrTerminal && !verbose && !e.dumb(), e.ErrTerminal && e.colours())
+}
+
+// dumb reports a terminal that knows no control sequences.
+func (e *Env) dumb() bool { return e.variable("TERM") == "dumb" }
 
 // colours reports whether the user wants any: see no-color.org.
-func (e *Env) colours() bool {
-	return e.variable("NO_COLOR") == "" && e.variable("TERM") != "dumb"
-}
+func (e *Env) colours() bool { return e.variable("NO_COLOR") == "" && !e.dumb() }

@@ -15,7 +15,7 @@ const (
 	ExitOK          = 0
 	ExitFailure     = 1   // what was asked for did not happen
 	ExitUsage       = 2   // the command line or the configuration makes no sense; nothing was done
-	ExitUnhealthy   = 3   // `network status`: a peering does not work; `ipam check`: reservations are not in order; `network verify-clean`: something is left
+	ExitUnhealthy   = 3   // `network status`: a peering does not work; `ipam check`: reservations are not in order; `network verify-clean`: state remains
 	ExitNoneFree    = 4   // no address range or address is free for what was asked
 	ExitInterrupted = 130 // ended by a signal: 128 + SIGINT
 )

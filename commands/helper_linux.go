@@ -18,7 +18,7 @@ import (
 )
 
 func newHelper(env *Env) *cobra.Command {
-	cmd := group("helper", "Run inside a cluster", "")
+	cmd := group("helper", "Run inside a cluster", "", "")
 	cmd.Hidden = true
 	cmd.AddCommand(newHelperNode(env, helper.Node.Run), newHelperGateway(env, helper.Gateway.Run),
 		newHelperTranslate(env, translation.Service.Run), newHelperSweep(helper.Sweep))
@@ -36,7 +36,7 @@ type helperFlags struct {
 func (f *helperFlags) register(cmd *cobra.Command, healthAddress string) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.namespace, "namespace", "", "`NAMESPACE` of liqonet (default: $NAMESPACE)")
-	flags.StringVar(&f.node, "node", "", "`NAME` of the node that this runs on (default: $NODE_NAME)")
+	flags.StringVar(&f.node, "node", "", "`NAME` of the node that the helper runs on (default: $NODE_NAME)")
 	flags.StringVar(&f.healthAddress, "health-address", healthAddress, "`ADDRESS:PORT` of probes and metrics")
 }
 
@@ -56,7 +56,7 @@ func (f *helperFlags) options(env *Env) (o helper.Env, node string, err error) {
 // helperLog returns the log of a helper. It is for machines, and tells what changes.
 func helperLog(env *Env) *slog.Logger {
 	level := slog.LevelInfo
-	if env.log.Enabled(context.Background(), slog.LevelDebug) {
+	if env.verbose {
 		level = slog.LevelDebug
 	}
 	log := slog.New(slog.NewJSONHandler(env.Err, &slog.HandlerOptions{Level: level}))
@@ -67,7 +67,7 @@ func helperLog(env *Env) *slog.Logger {
 // given returns the value of a flag, else that of an environment variable. One of them must be there.
 func given(env *Env, flag, value, variable string) (string, error) {
 	if value = cmp.Or(value, env.variable(variable)); value == "" {
-		return "", usagef("neither --%s nor $%s is given", flag, variable)
+		return "", usagef("--%s or $%s is required", flag, variable)
 	}
 	return value, nil
 }

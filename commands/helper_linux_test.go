@@ -16,10 +16,10 @@ import (
 // environment is what the helpers' manifests set.
 func environment(t *testing.T, variables map[string]string) *Env {
 	t.Helper()
-	env := &Env{Err: io.Discard, LookupEnv: func(name string) (string, bool) {
-		value, ok := variables[name]
-		return value, ok
-	}}
+	env := &Env{Err: io.Discard}
+	for name, value := range variables {
+		env.Environ = append(env.Environ, name+"="+value)
+	}
 	env.start(false)
 	return env
 }

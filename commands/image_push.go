@@ -20,11 +20,11 @@ func newImagePush(env *Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "push REF",
 		Short: "Upload the image to a registry",
-		Long: `Upload the image to a registry, with the credentials of the Docker configuration. The image's name and digest
-are printed. Use it with network connect --image REF.`,
+		Long: `Upload the image to a registry, with the credentials of the Docker configuration, and print its name and digest. Use the
+name with network connect --image.`,
 		Example: `  liqoctl image push registry.example.com/liqonet:v1
 
-  # For clusters whose nodes have different processors
+  # For clusters with nodes of different architectures
   liqoctl image push registry.example.com/liqonet:v1 --binary liqoctl-amd64 --binary liqoctl-arm64`,
 		Args: arguments("REF"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -33,13 +33,13 @@ are printed. Use it with network connect --image REF.`,
 		},
 	}
 	cmd.Flags().StringArrayVar(&o.binaries, "binary", nil,
-		"liqoctl `FILE` for Linux to put into the image; several make an image for several platforms (default: the running one)")
+		"Linux liqoctl binary `FILE` to build the image from; repeat for several platforms (default: the running one)")
 	return cmd
 }
 
 func pushImage(ctx context.Context, env *Env, o imagePushOptions) error {
 	if !image.IsTag(o.reference) {
-		return usagef("%q is %w", o.reference, errImage)
+		return usagef("%q %w", o.reference, errImage)
 	}
 	binaries := o.binaries
 	if len(binaries) == 0 {

@@ -24,22 +24,25 @@ func newImageSave(env *Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "save -o FILE",
 		Short: "Write the image to an archive",
-		Long: `Write the image to an archive that container runtimes can import, for clusters without a registry. The image's
-name and digest are printed. Use the name with network connect --image.`,
-		Example: `  # Bring the image to a node
+		Long: `Write the image to an archive that container runtimes can import, for clusters without a registry, and print its name
+and digest. Use the name with network connect --image.`,
+		Example: `  liqoctl image save -o liqonet.tar
+
+  # Import the image on a node
   liqoctl image save -o - | ssh node ctr --namespace k8s.io images import -`,
 		Args: arguments(),
 		RunE: func(*cobra.Command, []string) error { return saveImage(env, o) },
 	}
-	cmd.Flags().StringVarP(&o.file, "output", "o", "", "`FILE` to write; - is standard output")
-	cmd.Flags().StringVar(&o.tag, "tag", "", "`NAME:TAG` of the image (default: the release's, or one that follows the content and no registry can have)")
-	cmd.Flags().StringVar(&o.binary, "binary", "", "liqoctl `FILE` for Linux to put into the image (default: the running one)")
+	// Not "output", which chooses a format everywhere else, and may be set so for all commands.
+	textFlag(cmd.Flags(), &o.file, "file,o", "FILE", "archive to write; - is standard output (required)", nil)
+	textFlag(cmd.Flags(), &o.tag, "tag", "NAME:TAG", "name of the image (default: the release's, or one made from the content)", nil)
+	textFlag(cmd.Flags(), &o.binary, "binary", "FILE", "Linux liqoctl binary to build the image from (default: the running one)", nil)
 	return cmd
 }
 
 func saveImage(env *Env, o imageSaveOptions) error {
 	if o.file == "" {
-		return usagef("image save: no file given: use -o FILE")
+		return usagef("image save: a file is required: use -o FILE")
 	}
 	if o.file == "-" && env.OutTerminal {
 		return usagef("image save: standard output is a terminal: use -o FILE, or a pipe")

@@ -19,15 +19,17 @@ type installFlags struct {
 
 func newInstallFlags(cmd *cobra.Command) *installFlags {
 	f := &installFlags{overlay: automatic}
-	enumFlag(cmd, &f.overlay, "overlay", "", "encapsulation between nodes and gateways; auto: geneve where all nodes have it, else vxlan",
+	enumFlag(cmd, &f.overlay, "overlay", "encapsulation between nodes and gateways; auto: geneve if all nodes support it, else vxlan",
 		automatic, string(records.Geneve), string(records.VXLAN))
-	flags := cmd.Flags()
-	flags.StringVar(&f.installation.Image, "image", "", "container `IMAGE` of the helpers (default: that of this release; other builds have none)")
-	checkText(flags, "image", imageName)
-	flags.BoolVar(&f.installation.Update, "update", false, "change what exists and differs")
-	flags.BoolVar(&f.installation.SkipValidation, "skip-validation", false, "do not check the permissions first, and go on where packets are known to be lost")
-	optionalFlag(cmd, &f.installation.AllowForward, "allow-forward", "on nodes whose firewall drops what it forwards, add rules that accept liqonet's packets (default: as it is)")
+	imageFlag(cmd, &f.installation.Image)
+	boolFlag(cmd.Flags(), &f.installation.Update, "update", "apply changes to an existing installation")
+	boolFlag(cmd.Flags(), &f.installation.SkipValidation, "skip-validation", "skip preflight checks; known incompatibilities become warnings")
+	optionalFlag(cmd.Flags(), &f.installation.AllowForward, "allow-forward", "on nodes whose firewall drops forwarded packets, add rules that accept liqonet's (default: leave unchanged)")
 	return f
+}
+
+func imageFlag(cmd *cobra.Command, to *string) {
+	textFlag(cmd.Flags(), to, "image", "IMAGE", "container image of the helpers (default: the image of this release; other builds have none)", imageName)
 }
 
 // options returns the installation without an image: see imageOrDefault.

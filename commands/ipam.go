@@ -2,19 +2,27 @@ package commands
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/peering"
+	"liqonet.io/liqonet/ipam"
+	"liqonet.io/liqonet/ipam/store"
 )
 
-// connector makes the clients of the cluster that the flags choose, once they are read, and finds out whether it answers.
+// connector makes the clients of the cluster that the flags choose, once they are read, and checks that it answers.
 type connector func(context.Context) (*cluster.Cluster, error)
 
 func newIPAM(env *Env) *cobra.Command {
-	cmd := group("ipam", "Show and decide which addresses a cluster uses for what", `Show and decide which addresses a cluster uses for what. Every range has one owner: the cluster itself, a peering, or a
-name that a user chose.`)
+	cmd := group("ipam", "Show and reserve the address ranges of a cluster", `
+Show and reserve the address ranges of a cluster. Every range has one owner: the cluster, a peering, or a name that you
+choose.`, `
+  liqoctl ipam list
+  liqoctl ipam show 10.71.3.7`)
 	flags := newClusterFlags()
 	flags.register(cmd, cmd.PersistentFlags())
 	connect := func(ctx context.Context) (*cluster.Cluster, error) { return flags.reach(ctx, env) }
@@ -29,3 +37,109 @@ name that a user chose.`)
 	)
 	return cmd
 }
+
+// reservations is the answer of the commands on a cluster's reservations.
+type reservations struct {
+	document any    // for programs
+	summary  string // a line for people, before the table
+	all      []ipam.Reservation
+	table    bool // people get a table, also without -o wide
+}
+
+// reservationCommand completes a command on a cluster's reservations. prepare checks the command line before any cluster is
+// asked, and returns what is done then.
+func reservationCommand(env *Env, connect connector, cmd *cobra.Command,
+	prepare func(args []string) (func(context.Context, *store.Store) (reservations, error), error),
+) *cobra.Command {
+	output := formatText
+	outputFlag(cmd, &output)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		run, err := prepare(args)
+		if err != nil {
+			return err
+		}
+		c, err := connect(cmd.Context())
+		if err != nil {
+			return err
+		}
+		r, err := run(cmd.Context(), store.New(c.Kube, c.Namespace))
+		if err != nil {
+			return explainReservation(c, err)
+		}
+		return r.print(env, output)
+	}
+	return cmd
+}
+
+// explainReservation adds to an error of the registry or its store what the user can do.
+func explainReservation(c *cluster.Cluster, err error) error {
+	conflict, conflicts := errors.AsType[*ipam.ConflictError](err)
+	switch {
+	case conflicts:
+		err = withHint(err, "show the holder with liqoctl ipam show "+conflict.Held.Range.String())
+	case errors.Is(err, ipam.ErrNoneFree):
+		err = withHint(err, "release ranges with liqoctl ipam release, or set other pools: liqoctl network init --pool CIDR,... --update")
+	case apierrors.IsNotFound(err):
+		err = withHint(err, "install liqonet first: liqoctl network init")
+	}
+	return fmt.Errorf("addresses of cluster %q: %w", c.Context, err)
+}
+
+func (r reservations) print(env *Env, output format) error {
+	if output.structured() {
+		return output.encode(env.Out, r.document)
+	}
+	if r.summary != "" {
+		writef(env.Out, "%s\n", r.summary)
+	}
+	switch {
+	case len(r.all) == 0:
+	case r.table || output == formatWide:
+		if r.summary != "" {
+			fmt.Fprintln(env.Out)
+		}
+		return table(env.Out, reservationRows(r.all, output))
+	default:
+		for _, held := range r.all {
+			writef(env.Out, "%s\n", held.Range)
+		}
+	}
+	return nil
+}
+
+// reservationRows are the rows of a table of reservations.
+func reservationRows(all []ipam.Reservation, output format) [][]string {
+	heading := []string{"RANGE", "USED FOR", "REAL RANGE"}
+	if output == formatWide {
+		heading = append(heading, "OWNER", "PURPOSE", "SHARED")
+	}
+	rows := [][]string{heading}
+	for _, r := range all {
+		real := unknown
+		if r.Real.IsValid() {
+			real = r.Real.String()
+		}
+		row := []string{r.Range.String(), r.Use(), real}
+		if output == formatWide {
+			row = append(row, string(r.Owner), string(r.Purpose), map[bool]string{true: "yes", false: "no"}[r.Shared])
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// ownerFlag adds the flag that names the owner of a reservation.
+func ownerFlag(cmd *cobra.Command, to *ipam.Owner, usage string) {
+	addFlag(cmd.Flags(), to, "owner", "NAME", usage, func(name string) (ipam.Owner, error) {
+		owner := ipam.User(name)
+		if name == "" {
+			return "", nil
+		}
+		if owner.Validate() != nil {
+			return "", errOwner
+		}
+		return owner, nil
+	})
+}
+
+var errOwner = errors.New("must consist of letters, digits, '-', '.' and '_'")

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/netip"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -15,7 +14,7 @@ import (
 )
 
 // errDisorder says that the answer, which was printed, is that reservations are not in order.
-var errDisorder = errors.New("not all reservations are in order")
+var errDisorder = errors.New("reservations need attention")
 
 // addressCheck compares the reservations of a cluster with what is there.
 type addressCheck func(context.Context, peering.AddressCheckOptions) (peering.AddressCheck, error)
@@ -31,11 +30,14 @@ func newIPAMCheck(env *Env, connect connector, do addressCheck) *cobra.Command {
 	f := checkFlags{output: formatText}
 	cmd := &cobra.Command{
 		Use:   "check [--repair]",
-		Short: "Compare the reservations with the peerings and with the cluster as it is now",
-		Long: `Compare the reservations with the peerings and with the ranges that the cluster really has now: what is held for
-peerings that do not exist or do not use it, what is used and not held, what is used twice. With --repair, what is safe
-is mended, after the plan was printed; the rest comes with the command that helps. The exit code is 0 when all is in
-order, or was brought in order, and 3 when something is not.`,
+		Short: "Compare the reservations with the peerings and the cluster",
+		Long: `Compare the reservations with the peerings and with the current CIDRs of the cluster. The command finds ranges reserved
+for peerings that do not exist or do not use them, ranges in use but not reserved, and overlaps.
+
+--repair prints a plan and repairs what is safe to repair; other findings come with the command that helps. The exit code
+is 0 if nothing is left to repair, and 3 otherwise.`,
+		Example: `  liqoctl ipam check --context a
+  liqoctl ipam check --context a --repair`,
 		Args: arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if f.side.Cluster, err = connect(cmd.Context()); err != nil {
@@ -44,23 +46,19 @@ order, or was brought in order, and 3 when something is not.`,
 			return f.run(cmd.Context(), env, do)
 		},
 	}
-	f.ranges(cmd, "pod-cidr", &f.side.Overrides.PodCIDRs, "ranges of the pods")
-	f.ranges(cmd, "service-cidr", &f.side.Overrides.ServiceCIDRs, "ranges of the Services")
-	f.ranges(cmd, "node-network", &f.side.Overrides.NodeNetworks, "networks of the nodes")
-	cmd.Flags().BoolVar(&f.repair, "repair", false, "mend what is safe to mend")
-	enumFlag(cmd, &f.output, "output", "o", "how to print the findings", formatText, formatWide, formatJSON, formatYAML)
+	prefixesFlag(cmd.Flags(), &f.side.Overrides.PodCIDRs, "pod-cidr", "pod CIDRs (default: discovered)")
+	prefixesFlag(cmd.Flags(), &f.side.Overrides.ServiceCIDRs, "service-cidr", "service CIDRs (default: discovered)")
+	prefixesFlag(cmd.Flags(), &f.side.Overrides.NodeNetworks, "node-network", "networks of the nodes (default: discovered)")
+	boolFlag(cmd.Flags(), &f.repair, "repair", "repair what is safe to repair")
+	outputFlag(cmd, &f.output)
 	return cmd
-}
-
-func (f *checkFlags) ranges(cmd *cobra.Command, name string, value *[]netip.Prefix, usage string) {
-	cmd.Flags().Var(newPrefixes(value), name, usage+" (default: discovered)")
 }
 
 func (f *checkFlags) run(ctx context.Context, env *Env, do addressCheck) error {
 	o := peering.AddressCheckOptions{Side: f.side, Repair: f.repair}
 	if f.repair {
 		plan := env.Out
-		if f.output == formatJSON || f.output == formatYAML {
+		if f.output.structured() {
 			plan = env.Err // the answer is one document
 		}
 		o.Planned = func(c peering.AddressCheck) error { return writePlan(plan, c) }
@@ -92,9 +90,7 @@ func writePlan(w io.Writer, c peering.AddressCheck) error {
 		if f.Repair == "" {
 			continue
 		}
-		if _, err := fmt.Fprintf(w, "plan: %s %s: %s\n", visibleCell(string(f.Repair)), f.Reservation.Range, visibleCell(f.String())); err != nil {
-			return err
-		}
+		writef(w, "plan: %s %s: %s\n", f.Repair, f.Reservation.Range, f.String())
 	}
 	return nil
 }
@@ -102,9 +98,7 @@ func writePlan(w io.Writer, c peering.AddressCheck) error {
 // writeCheck writes the findings for people.
 func writeCheck(w io.Writer, c peering.AddressCheck) error {
 	for _, f := range c.Findings {
-		if _, err := fmt.Fprintf(w, "%s\n  %s\n", visibleCell(f.String()), visibleCell(advice(f))); err != nil {
-			return err
-		}
+		writef(w, "%s\n  %s\n", f.String(), advice(f))
 	}
 	return writeSummary(w, c)
 }
@@ -134,13 +128,13 @@ func advice(f peering.Finding) string {
 	case f.Repaired:
 		return "repaired"
 	case f.Repair != "":
-		return "mend it with --repair"
+		return "repair it with --repair"
 	}
 	return f.Hint
 }
 
 func writeSummary(w io.Writer, c peering.AddressCheck) error {
-	summary := "all in order"
+	summary := "no findings"
 	if n := len(c.Findings); n > 0 {
 		summary = fmt.Sprintf("%d findings, %d of them repaired", n, n-c.Open())
 	}

@@ -87,13 +87,13 @@ func TestIPAMCheckInOrder(t *testing.T) {
 		}
 		return peering.AddressCheck{Reservations: 5, Notes: []string{"a note"}}, nil
 	}, "--pod-cidr", "10.244.0.0/16")
-	if err != nil || out != "5 reservations: all in order\n" || !strings.Contains(said, "a note") {
+	if err != nil || out != "5 reservations: no findings\n" || !strings.Contains(said, "a note") {
 		t.Errorf("%v, stdout %q, stderr %q", err, out, said)
 	}
 	out, _, err = check(t, func(context.Context, peering.AddressCheckOptions) (peering.AddressCheck, error) {
 		return peering.AddressCheck{Reservations: 5}, nil
 	}, "-o", "wide")
-	if err != nil || out != "5 reservations: all in order\n" {
+	if err != nil || out != "5 reservations: no findings\n" {
 		t.Errorf("wide: %v, %q", err, out)
 	}
 	if _, _, err := check(t, func(context.Context, peering.AddressCheckOptions) (peering.AddressCheck, error) {

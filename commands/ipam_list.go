@@ -17,36 +17,23 @@ type ipamList struct {
 }
 
 func newIPAMList(env *Env, connect connector) *cobra.Command {
-	output := formatText
-	cmd := &cobra.Command{
+	return reservationCommand(env, connect, &cobra.Command{
 		Use:   "list",
 		Short: "List the address ranges that are in use or reserved",
-		Long: `List the address ranges of a cluster that are in use or reserved: its own, and those by which its peers are
-reached. A range that stands for another one, real at the peer, shows that too.`,
-		Args: arguments(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := connect(cmd.Context())
-			if err != nil {
-				return err
-			}
-			if err := listReservations(cmd.Context(), env, store.New(c.Kube, c.Namespace), output); err != nil {
-				return explainReservation(c, err)
-			}
-			return nil
-		},
-	}
-	enumFlag(cmd, &output, "output", "o", "how to print the list", formatText, formatWide, formatJSON, formatYAML)
-	return cmd
+		Long: `List the address ranges of a cluster that are in use or reserved: its own, and the remapped CIDRs of its peers. For a
+remapped CIDR the list also shows the real one.`,
+		Example: `  liqoctl ipam list --context a -o wide`,
+		Args:    arguments(),
+	}, func([]string) (func(context.Context, *store.Store) (reservations, error), error) {
+		return listReservations, nil
+	})
 }
 
-func listReservations(ctx context.Context, env *Env, s *store.Store, output format) error {
+func listReservations(ctx context.Context, s *store.Store) (reservations, error) {
 	registry, err := s.Load(ctx)
 	if err != nil {
-		return err
+		return reservations{}, err
 	}
 	list := ipamList{Pools: registry.Pools(), Reservations: registry.List()}
-	if output == formatJSON || output == formatYAML {
-		return output.encode(env.Out, list)
-	}
-	return table(env.Out, reservationRows(list.Reservations, output))
+	return reservations{document: list, all: list.Reservations, table: true}, nil
 }

@@ -46,8 +46,9 @@ func ipamCommand(t *testing.T, c *cluster.Cluster, args ...string) (out string, 
 		}
 		return c, nil
 	}
-	parent := group("ipam", "", "")
+	parent := group("ipam", "", "", "")
 	parent.SilenceErrors, parent.SilenceUsage = true, true
+	parent.SetFlagErrorFunc(flagError)
 	parent.AddCommand(newIPAMShow(env, connect), newIPAMReserve(env, connect), newIPAMAcquire(env, connect),
 		newIPAMRelease(env, connect), newIPAMCheck(env, connect, peering.CheckAddresses))
 	parent.SetArgs(args)
@@ -87,12 +88,12 @@ func TestReservations(t *testing.T) {
 		{line: "show user/nobody", out: "user/nobody holds nothing\n"},
 		{line: "show peering/b", out: "RANGE          USED FOR           REAL RANGE\n10.71.0.0/16   peering \"b\" pods   10.244.0.0/16\n"},
 
-		{line: "release 10.0.2.0/24 --owner ci-2", fails: `release 10.0.2.0/24 of user "ci-2": it is held by another: user "ci-1" reserved range`},
+		{line: "release 10.0.2.0/24 --owner ci-2", fails: `release 10.0.2.0/24 of user "ci-2": held by another owner: user "ci-1" reserved range`},
 		{line: "release 10.0.2.0/24", out: "10.0.2.0/24\n"},
 		{line: "release 10.0.2.0/24"},
 		{line: "release --owner ci-2", out: "10.0.3.0/24\n"},
-		{line: "release 10.71.0.0/16", fails: `it is in use: peering "b" pods`},
-		{line: "release 10.244.0.0/16", fails: "it is in use: pod CIDR"},
+		{line: "release 10.71.0.0/16", fails: `in use: peering "b" pods`},
+		{line: "release 10.244.0.0/16", fails: "in use: pod CIDR"},
 		{line: "release 10.244.8.0/24", out: "10.244.8.0/24\n"},
 	} {
 		out, _, err := ipamCommand(t, c, strings.Fields(step.line)...)

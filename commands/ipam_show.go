@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/ipam"
 	"liqonet.io/liqonet/ipam/store"
 )
@@ -22,30 +21,19 @@ type ipamAnswer struct {
 }
 
 func newIPAMShow(env *Env, connect connector) *cobra.Command {
-	output := formatText
-	cmd := &cobra.Command{
+	return reservationCommand(env, connect, &cobra.Command{
 		Use:   "show ADDRESS|CIDR|OWNER",
-		Short: "Show who holds an address or a range, or what an owner holds",
-		Long: `Show who holds an address, which reservations overlap a range, or what an owner holds: cluster, peering/NAME or
-user/NAME. Ranges around what is asked for come first. The holder of an address is that of the smallest of them.`,
+		Short: "Show the holder of an address or a range, or the ranges of an owner",
+		Long: `Show the holder of an address, the reservations that overlap a range, or the ranges of an owner: cluster, peering/NAME
+or user/NAME. Wider ranges come first. The holder of an address is the holder of the smallest range that contains it.`,
 		Example: `  liqoctl ipam show 10.71.3.7
   liqoctl ipam show 10.0.0.0/9
   liqoctl ipam show peering/b -o json`,
 		Args: arguments("ADDRESS|CIDR|OWNER"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ask, err := question(args[0])
-			if err != nil {
-				return err
-			}
-			c, err := connect(cmd.Context())
-			if err != nil {
-				return err
-			}
-			return showReservations(cmd.Context(), env, c, ask, output)
-		},
-	}
-	enumFlag(cmd, &output, "output", "o", "how to print the answer", formatText, formatWide, formatJSON, formatYAML)
-	return cmd
+	}, func(args []string) (func(context.Context, *store.Store) (reservations, error), error) {
+		ask, err := question(args[0])
+		return ask.run, err
+	})
 }
 
 // question reads what is asked for.
@@ -58,43 +46,30 @@ func question(text string) (ipamAnswer, error) {
 	}
 	p, err := netip.ParsePrefix(text)
 	if err != nil {
-		return ipamAnswer{}, usagef("%q is not an address, a range such as 10.244.0.0/16, cluster, peering/NAME or user/NAME", text)
+		return ipamAnswer{}, usagef("%q is not an IP address, a CIDR such as 10.244.0.0/16, cluster, peering/NAME or user/NAME", text)
 	}
 	return ipamAnswer{Range: p.Masked()}, nil
 }
 
-func showReservations(ctx context.Context, env *Env, c *cluster.Cluster, ask ipamAnswer, output format) error {
-	registry, err := store.New(c.Kube, c.Namespace).Load(ctx)
+func (ask ipamAnswer) run(ctx context.Context, s *store.Store) (reservations, error) {
+	registry, err := s.Load(ctx)
 	if err != nil {
-		return explainReservation(c, err)
+		return reservations{}, err
 	}
-	what := string(ask.Owner)
+	free := fmt.Sprintf("%s is free", ask.Range)
 	if ask.Owner != "" {
-		ask.Reservations = registry.Held(ask.Owner)
+		ask.Reservations, free = registry.Held(ask.Owner), fmt.Sprintf("%s holds nothing", ask.Owner)
 	} else {
-		ask.Reservations, what = registry.Overlapping(ask.Range), ask.Range.String()
+		ask.Reservations = registry.Overlapping(ask.Range)
 	}
+	r := reservations{all: ask.Reservations, table: true}
 	if holder, ok := registry.OwnerOf(ask.Range.Addr()); ok && ask.Range.IsSingleIP() {
 		ask.Holder = &holder
+		r.summary = fmt.Sprintf("%s is held: %s %s", ask.Range.Addr(), holder.Use(), holder.Range)
 	}
-	ask.Free = len(ask.Reservations) == 0
-	switch {
-	case output == formatJSON || output == formatYAML:
-		if ask.Free {
-			ask.Reservations = []ipam.Reservation{} // a list in JSON too
-		}
-		return output.encode(env.Out, ask)
-	case ask.Free && ask.Owner != "":
-		_, err = fmt.Fprintf(env.Out, "%s holds nothing\n", what)
-		return err
-	case ask.Free:
-		_, err = fmt.Fprintf(env.Out, "%s is free\n", what)
-		return err
+	if ask.Free = len(r.all) == 0; ask.Free {
+		ask.Reservations, r.summary = []ipam.Reservation{}, free // a list in JSON too
 	}
-	if ask.Holder != nil {
-		if _, err := fmt.Fprintf(env.Out, "%s is held: %s %s\n\n", ask.Range.Addr(), ask.Holder.Use(), ask.Holder.Range); err != nil {
-			return err
-		}
-	}
-	return table(env.Out, reservationRows(ask.Reservations, output))
+	r.document = ask
+	return r, nil
 }

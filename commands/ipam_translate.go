@@ -33,20 +33,20 @@ func newIPAMTranslate(env *Env, flags *clusterFlags) *cobra.Command {
 	o := translateOptions{output: formatText}
 	cmd := &cobra.Command{
 		Use:   "translate [ADDRESS...]",
-		Short: "Tell how an address is called in a peer, or whose it is",
-		Long: `Tell how addresses of this cluster are called in a peer, or with --import how those of the peer are called here.
-With --reverse the given addresses are those of the answer. Without --peer, the addresses are taken as this cluster
-calls them, and the answer says whose they are.
+		Short: "Translate addresses between this cluster and a peer",
+		Long: `Translate addresses between this cluster and a peer. By default, the command translates addresses of this cluster to the
+addresses that the peer uses for them; --import translates addresses of the peer to the ones that this cluster uses.
+--reverse inverts the translation. Without --peer, the command takes addresses as this cluster uses them, and shows
+which peer they belong to.
 
-A node of this cluster is given by its internal address, one of the peer by its external address. When an address
-belongs nowhere, nothing is printed, and the exit code is 1.
+Give the internal address of a node of this cluster, and the external address of a node of the peer. If an address
+belongs to no cluster, the command prints nothing and the exit code is 1.
 
-With --endpointslice, EndpointSlices are rewritten for use in the peer, or with --import those of the peer for use
-here. They can be applied there as they are, beside a Service without a selector: see docs/reflection.md.`,
-		Example: `  # By which address does a pod of b reach this pod of a?
+--endpointslice translates EndpointSlices, which can be applied in the other cluster beside a Service without a selector.`,
+		Example: `  # The address at which pods of b reach this pod of a
   liqoctl ipam translate --context a --peer b 10.244.1.7
 
-  # Whose is this source address in an access log of a?
+  # The peer that this source address in an access log of a belongs to
   liqoctl ipam translate --context a 10.71.1.7
 
   # Reflect the endpoints of Service web from a to b
@@ -71,12 +71,13 @@ here. They can be applied there as they are, beside a Service without a selector
 			})
 		},
 	}
-	cmd.Flags().StringVar(&o.peer, "peer", "", "`NAME` of the peering")
-	cmd.Flags().BoolVar(&o.imported, "import", false, "the addresses are the peer's: tell how they are called here")
-	cmd.Flags().BoolVar(&o.reverse, "reverse", false, "the addresses are as the other cluster calls them: tell the real ones")
-	cmd.Flags().BoolVar(&o.slices, "endpointslice", false, "translate EndpointSlices")
-	cmd.Flags().StringVarP(&o.file, "filename", "f", "", "`FILE` with addresses, one a line, or with EndpointSlices; - is standard input")
-	enumFlag(cmd, &o.output, "output", "o", "how to print the answer", formatText, formatWide, formatJSON, formatYAML)
+	flagSet := cmd.Flags()
+	textFlag(flagSet, &o.peer, "peer", "NAME", "name of the peer", nil)
+	boolFlag(flagSet, &o.imported, "import", "translate addresses of the peer to addresses in this cluster")
+	boolFlag(flagSet, &o.reverse, "reverse", "translate remapped addresses to real ones")
+	boolFlag(flagSet, &o.slices, "endpointslice", "translate EndpointSlices")
+	textFlag(flagSet, &o.file, "filename,f", "FILE", "addresses, one a line, or EndpointSlices; - is standard input", nil)
+	outputFlag(cmd, &o.output)
 	return cmd
 }
 
@@ -84,15 +85,15 @@ here. They can be applied there as they are, beside a Service without a selector
 func (o translateOptions) check() error {
 	switch {
 	case o.peer == "" && (o.imported || o.reverse || o.slices):
-		return usagef("ipam translate: --import, --reverse and --endpointslice need --peer")
+		return usagef("ipam translate: --import, --reverse and --endpointslice require --peer")
 	case o.slices && o.reverse:
-		return usagef("ipam translate: --endpointslice and --reverse exclude each other")
+		return usagef("ipam translate: --endpointslice and --reverse are mutually exclusive")
 	case o.slices && o.file == "":
-		return usagef("ipam translate: --endpointslice needs a file: use -f FILE, or -f -")
+		return usagef("ipam translate: --endpointslice requires a file: use -f FILE, or -f -")
 	case o.file != "" && len(o.addresses) > 0:
-		return usagef("ipam translate: both a file and addresses are given")
+		return usagef("ipam translate: a file and addresses are mutually exclusive")
 	case o.file == "" && len(o.addresses) == 0:
-		return usagef("ipam translate: no address given")
+		return usagef("ipam translate: an address is required")
 	}
 	return nil
 }
@@ -121,7 +122,7 @@ func (o translateOptions) run(ctx context.Context, env *Env, kube string, load f
 		answer.Addresses = append(answer.Addresses, translated)
 	}
 	if err := errors.Join(errs...); err != nil {
-		return withHint(err, cmp.Or(hintOf(err), "the ranges of peers: liqoctl network status -o wide"))
+		return withHint(err, cmp.Or(hintOf(err), "show the CIDRs of peers with liqoctl network status -o wide"))
 	}
 	return o.print(env.Out, answer)
 }
@@ -166,7 +167,7 @@ func (o translateOptions) read(stdin io.Reader) ([]netip.Addr, error) {
 	for i, text := range o.addresses {
 		var err error
 		if given[i], err = netip.ParseAddr(text); err != nil {
-			return nil, usagef("%q is not an address such as 10.244.1.7", text)
+			return nil, usagef("%q is not an IP address such as 10.244.1.7", text)
 		}
 	}
 	return given, nil
@@ -183,7 +184,7 @@ func readAddresses(r io.Reader) ([]netip.Addr, error) {
 		}
 		a, err := netip.ParseAddr(text)
 		if err != nil {
-			return nil, fmt.Errorf("line %d: %q is not an address such as 10.244.1.7", n, text)
+			return nil, fmt.Errorf("line %d: %q is not an IP address such as 10.244.1.7", n, text)
 		}
 		given = append(given, a)
 	}
@@ -212,7 +213,7 @@ func withFile(name string, stdin io.Reader, read func(io.Reader) error) error {
 // print writes bare addresses, for scripts, unless the answer to whose they are is more than that.
 func (o translateOptions) print(w io.Writer, answer translation.Answer) error {
 	switch {
-	case o.output == formatJSON || o.output == formatYAML:
+	case o.output.structured():
 		return o.output.encode(w, answer)
 	case o.output == formatText && o.peer != "":
 		for _, a := range answer.Addresses {

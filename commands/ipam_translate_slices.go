@@ -38,28 +38,7 @@ func (o translateOptions) translateSlices(ctx context.Context, env *Env, kube st
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	return o.printSlices(env.Out, translated)
-}
-
-// printSlices writes a document for each slice, in JSON or YAML, as kubectl takes them.
-func (o translateOptions) printSlices(w io.Writer, slices []*discoveryv1.EndpointSlice) error {
-	for i, slice := range slices {
-		if o.output == formatJSON {
-			if err := formatJSON.encode(w, slice); err != nil {
-				return err
-			}
-			continue
-		}
-		if i > 0 {
-			if _, err := io.WriteString(w, "---\n"); err != nil {
-				return err
-			}
-		}
-		if err := formatYAML.encode(w, slice); err != nil {
-			return err
-		}
-	}
-	return nil
+	return manifests(env.Out, o.output, translated)
 }
 
 // readSlices reads EndpointSlices, or lists of them, from documents in JSON or YAML.

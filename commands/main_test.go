@@ -15,7 +15,8 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"liqoctl": func() {
 			env := &commands.Env{
-				In: os.Stdin, Out: os.Stdout, Err: os.Stderr, LookupEnv: os.LookupEnv,
+				In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Environ: os.Environ(),
+				Program: os.Getenv("TEST_PROGRAM"), InTerminal: os.Getenv("TEST_TERMINAL") != "", ErrTerminal: os.Getenv("TEST_TERMINAL") != "",
 				Build: buildinfo.Info{Version: "v1.2.3", Commit: "5c4a8d7", Go: "go1.26.8", Platform: "linux/amd64"},
 			}
 			os.Exit(commands.Run(context.Background(), env, os.Args[1:]))

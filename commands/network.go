@@ -29,7 +29,7 @@ func perform[O, R any](ctx context.Context, env *Env, do operation[O, R], option
 
 // answer prints a result.
 func answer[R any](env *Env, output format, result R, text func(R) string) error {
-	if output != formatText {
+	if output.structured() {
 		return output.encode(env.Out, result)
 	}
 	_, err := io.WriteString(env.Out, visible(text(result)))
@@ -37,8 +37,12 @@ func answer[R any](env *Env, output format, result R, text func(R) string) error
 }
 
 func newNetwork(env *Env) *cobra.Command {
-	cmd := group("network", "Connect the networks of clusters", `Connect the networks of clusters, see how the connections do, and take them apart. The local cluster is chosen
-by kubectl's own flags, the remote one by the same flags with --remote- before their names.`)
+	cmd := group("network", "Connect clusters, and show and remove peerings", `
+Connect clusters, and show and remove their peerings. kubectl's own flags choose the local cluster; the same flags with
+the prefix --remote- choose the remote cluster.`, `
+  liqoctl network connect --context a --remote-context b
+  liqoctl network status --context a
+  liqoctl network disconnect --context a --remote-context b`)
 	local := newClusterFlags()
 	local.register(cmd, cmd.PersistentFlags())
 	cmd.AddCommand(
@@ -46,7 +50,7 @@ by kubectl's own flags, the remote one by the same flags with --remote- before t
 		newNetworkConnect(env, local, peering.Connect),
 		newNetworkDisconnect(env, local, peering.Disconnect),
 		newNetworkExpose(env, local, peering.Expose),
-		newNetworkWithdraw(env, local, peering.Withdraw),
+		newNetworkUnexpose(env, local, peering.Withdraw),
 		newNetworkReset(env, local, peering.Reset),
 		newNetworkStatus(env, local, statusActions{peering.Status, peering.Watch, peering.ReadTranslationStatus}),
 		newNetworkVerifyClean(env, local, peering.Sweep),
@@ -58,14 +62,6 @@ by kubectl's own flags, the remote one by the same flags with --remote- before t
 
 // timeoutFlag adds the flag that bounds an operation.
 func timeoutFlag(flags *pflag.FlagSet, timeout *time.Duration) {
-	flags.DurationVar(timeout, "timeout", defaultTimeout, "`DURATION` after which the operation is given up")
-	checkFlag(flags, "timeout", duration)
-}
-
-// checkTimeout refuses durations that end before they begin.
-func checkTimeout(timeout time.Duration) error {
-	if timeout <= 0 {
-		return usagef("--timeout %s is not positive", timeout)
-	}
-	return nil
+	*timeout = defaultTimeout
+	addFlag(flags, timeout, "timeout", "DURATION", "time limit of the whole command", positiveDuration)
 }

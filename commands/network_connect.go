@@ -40,18 +40,25 @@ type connectFlags struct {
 func newNetworkConnect(env *Env, local *clusterFlags, do operation[peering.ConnectOptions, peering.Connection]) *cobra.Command {
 	f := connectFlags{
 		clusters: twoClusters{local, newRemoteFlags()}, serverSide: remotePlace, implementation: records.Auto, output: formatText,
-		service: peering.Service{Type: corev1.ServiceTypeLoadBalancer},
+		service: peering.Service{Type: corev1.ServiceTypeLoadBalancer, Port: 51840}, clampMSS: true,
 	}
 	cmd := &cobra.Command{
 		Use:   "connect",
 		Short: "Connect two clusters",
-		Long: `Connect two clusters: every pod of each reaches every pod of the other, encrypted. Ranges that both use are
-seen by the other under free addresses, 1:1. It returns when packets of every node have crossed both ways.
+		Long: `Connect two clusters: every pod of one reaches every pod of the other, encrypted. Overlapping CIDRs are remapped 1:1
+to free ones. The command installs liqonet where it is missing, and returns when full-size packets of every node have
+been verified in both directions.
 
-Running it again changes nothing. With other flags it says what differs, and changes it with --update. What a
-failed or interrupted run has made is removed, except with --keep.`,
-		Example: `  # Two contexts of the same kubeconfig, where the remote cluster has no load balancer
-  liqoctl network connect --context a --remote-context b --gw-server-service-type NodePort`,
+Running it again changes nothing. With other flags it prints the differences, and applies them with --update. A run
+that fails or is interrupted is rolled back, unless --keep is given.`,
+		Example: `  # The remote cluster has a load balancer
+  liqoctl network connect --context a --remote-context b
+
+  # It has none: use a NodePort
+  liqoctl network connect --context a --remote-context b --gw-server-service-type NodePort
+
+  # Two kubeconfigs, and a CIDR that must stay free in the local cluster
+  liqoctl network connect --kubeconfig a.yaml --remote-kubeconfig b.yaml --reserve 10.8.0.0/16`,
 		Args: arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o, err := f.options(env)
@@ -67,37 +74,31 @@ failed or interrupted run has made is removed, except with --keep.`,
 	f.gateway(cmd)
 	f.tunnel(cmd)
 	timeoutFlag(cmd.Flags(), &f.timeout)
-	cmd.Flags().BoolVar(&f.keep, "keep", false, "leave what a failed run has made, to be looked at")
-	cmd.Flags().Bool("wait", true, "wait until packets cross; accepted for compatibility, always on")
-	enumFlag(cmd, &f.output, "output", "o", "how to print the result", formatText, formatJSON)
+	boolFlag(cmd.Flags(), &f.keep, "keep", "do not roll back on failure")
+	upstreamFlags(cmd, "wait", "yes")
+	outputFlag(cmd, &f.output)
 	return cmd
 }
 
 // gateway adds the flags that say how the gateways find each other.
 func (f *connectFlags) gateway(cmd *cobra.Command) {
-	enumFlag(cmd, &f.serverSide, "server-side", "", "cluster whose gateway waits for the other's packets", remotePlace, localPlace)
-	enumFlag(cmd, &f.service.Type, "gw-server-service-type", "", "type of the Service of the server's gateway",
+	enumFlag(cmd, &f.serverSide, "server-side", "cluster whose gateway is the WireGuard server", remotePlace, localPlace)
+	enumFlag(cmd, &f.service.Type, "gw-server-service-type", "type of the Service of the server's gateway",
 		corev1.ServiceTypeLoadBalancer, corev1.ServiceTypeNodePort, corev1.ServiceTypeClusterIP)
 	flags := cmd.Flags()
-	flags.Uint16Var(&f.service.Port, "gw-server-service-port", 51840, "UDP `PORT` of the server's gateway")
-	flags.Uint16Var(&f.service.NodePort, "gw-server-service-nodeport", 0, "`PORT` of the nodes for the server's gateway (default: any)")
-	flags.StringVar(&f.service.LoadBalancerIP, "gw-server-service-loadbalancerip", "", "`ADDRESS` to ask the load balancer for")
-	flags.StringVar(&f.clientAddress, "gw-client-address", "", "`ADDRESS` or name at which the client finds the server (default: the Service's)")
-	flags.Uint16Var(&f.clientPort, "gw-client-port", 0, "UDP `PORT` at which the client finds the server (default: the Service's)")
-	checkFlag(flags, "gw-server-service-port", port)
-	checkFlag(flags, "gw-server-service-nodeport", portOrAny)
-	checkText(flags, "gw-server-service-loadbalancerip", address)
-	checkText(flags, "gw-client-address", host)
-	checkFlag(flags, "gw-client-port", portOrAny)
+	addFlag(flags, &f.service.Port, "gw-server-service-port", "PORT", "UDP port of the server's gateway", port)
+	addFlag(flags, &f.service.NodePort, "gw-server-service-nodeport", "PORT", "NodePort of the server's gateway (default: allocated by the cluster)", portOrAny)
+	textFlag(flags, &f.service.LoadBalancerIP, "gw-server-service-loadbalancerip", "ADDRESS", "address to request from the load balancer", address)
+	textFlag(flags, &f.clientAddress, "gw-client-address", "HOST", "address or name where the client reaches the server (default: the Service's)", host)
+	addFlag(flags, &f.clientPort, "gw-client-port", "PORT", "UDP port where the client reaches the server (default: the Service's)", portOrAny)
 }
 
 // tunnel adds the flags of the tunnel itself.
 func (f *connectFlags) tunnel(cmd *cobra.Command) {
-	enumFlag(cmd, &f.implementation, "wireguard", "", "who encrypts; auto: the gateway's kernel where it can",
+	enumFlag(cmd, &f.implementation, "wireguard", "WireGuard implementation; auto: the kernel's if the gateway's node has it",
 		records.Auto, records.Kernel, records.Userspace)
-	cmd.Flags().IntVar(&f.mtu, "mtu", 0, "size in `BYTES` of the largest packet between pods (default: what was measured to fit every hop)")
-	checkFlag(cmd.Flags(), "mtu", packetSize)
-	cmd.Flags().BoolVar(&f.clampMSS, "mss-clamp", true, "limit TCP segments to what fits the tunnel")
+	addFlag(cmd.Flags(), &f.mtu, "mtu", "BYTES", "MTU between pods of the two clusters (default: measured path MTU)", packetSize)
+	boolFlag(cmd.Flags(), &f.clampMSS, "mss-clamp", "clamp the MSS of TCP connections to the MTU")
 }
 
 func (f *connectFlags) options(env *Env) (peering.ConnectOptions, error) {
@@ -123,15 +124,15 @@ func (f *connectFlags) options(env *Env) (peering.ConnectOptions, error) {
 	return o, err
 }
 
-// check refuses flags that make no sense together, and time that is none.
+// check refuses flags that contradict each other.
 func (f *connectFlags) check() error {
 	switch s := f.service; {
 	case s.NodePort != 0 && s.Type == corev1.ServiceTypeClusterIP:
-		return usagef("--gw-server-service-nodeport: a Service of type %s has no port on the nodes", s.Type)
+		return usagef("--gw-server-service-nodeport: a Service of type %s has no NodePort", s.Type)
 	case s.LoadBalancerIP != "" && s.Type != corev1.ServiceTypeLoadBalancer:
 		return usagef("--gw-server-service-loadbalancerip: a Service of type %s has no load balancer", s.Type)
 	case f.local.side.Name != "" && f.local.side.Name == f.remote.side.Name:
 		return usagef("--name and --remote-name are both %q", f.local.side.Name)
 	}
-	return checkTimeout(f.timeout)
+	return nil
 }

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,6 +15,7 @@ type disconnectFlags struct {
 	clusters twoClusters
 	peer     string // "": the one with the remote cluster
 	oneSide  bool
+	yes      bool
 	timeout  time.Duration
 	output   format
 }
@@ -22,11 +24,15 @@ func newNetworkDisconnect(env *Env, local *clusterFlags, do operation[peering.Di
 	f := disconnectFlags{clusters: twoClusters{local, newRemoteFlags()}, output: formatText}
 	cmd := &cobra.Command{
 		Use:   "disconnect [PEER]",
-		Short: "Take a connection apart",
-		Long: `Take a connection apart, on both sides, and free the addresses that it used. It returns when nothing of it is
-left in the kernels and API servers. The peer is named, or it is the remote cluster. A side that cannot be
-reached any more is left out with --one-side.`,
+		Short: "Remove a peering",
+		Long: `Remove a peering from both clusters, and release its CIDRs. The command returns when nothing of the peering remains in
+the kernels and API servers. Give the peer's name or the remote cluster. If the remote cluster no longer exists, remove
+the local side with --one-side.
+
+On a terminal the command asks for confirmation, unless --yes is given.`,
 		Example: `  liqoctl network disconnect --context a --remote-context b
+
+  # Cluster b no longer exists
   liqoctl network disconnect --context a b --one-side`,
 		Args: arguments("[PEER]"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -37,22 +43,23 @@ reached any more is left out with --one-side.`,
 			if err != nil {
 				return err
 			}
+			if err := env.confirm(cmd.Context(), f.yes, f.question(o)); err != nil {
+				return err
+			}
 			return perform(cmd.Context(), env, do, o, f.output, describeDisconnection)
 		},
 	}
 	f.clusters.remote.register(cmd, cmd.Flags())
-	cmd.Flags().BoolVar(&f.oneSide, "one-side", false, "leave the remote cluster as it is")
+	boolFlag(cmd.Flags(), &f.oneSide, "one-side", "leave the remote cluster unchanged")
+	yesFlag(cmd, &f.yes)
 	timeoutFlag(cmd.Flags(), &f.timeout)
-	cmd.Flags().Bool("wait", true, "wait until nothing is left; accepted for compatibility, always on")
-	enumFlag(cmd, &f.output, "output", "o", "how to print the result", formatText, formatJSON)
+	upstreamFlags(cmd, "wait", "skip-validation")
+	outputFlag(cmd, &f.output)
 	return cmd
 }
 
 func (f *disconnectFlags) options(env *Env) (peering.DisconnectOptions, error) {
 	o := peering.DisconnectOptions{Peer: f.peer, OneSide: f.oneSide, Timeout: f.timeout}
-	if err := checkTimeout(f.timeout); err != nil {
-		return o, err
-	}
 	if f.peer != "" {
 		if err := records.ValidateName(f.peer); err != nil {
 			return o, usagef("%w", err)
@@ -65,12 +72,19 @@ func (f *disconnectFlags) options(env *Env) (peering.DisconnectOptions, error) {
 	}
 	switch {
 	case f.peer == "":
-		return o, usagef("no peer given: name it, or the remote cluster with --remote-context")
+		return o, usagef("a peer is required: its name, or --remote-context")
 	case !f.oneSide:
-		err := usagef("no remote cluster given for peer %q", f.peer)
-		err.hint = "name it with --remote-context, or leave it as it is with --one-side"
+		err := usagef("the remote cluster of peer %q is required", f.peer)
+		err.hint = "set --remote-context, or leave the remote cluster unchanged with --one-side"
 		return o, err
 	}
 	o.Local.Cluster, err = f.clusters.local.connect(env)
 	return o, err
+}
+
+func (f *disconnectFlags) question(o peering.DisconnectOptions) string {
+	if o.Remote.Cluster == nil {
+		return fmt.Sprintf("Remove the peering with %q from cluster %q, and leave the peer unchanged?", f.peer, o.Local.Cluster.Context)
+	}
+	return fmt.Sprintf("Remove the peering of clusters %q and %q?", o.Local.Cluster.Context, o.Remote.Cluster.Context)
 }

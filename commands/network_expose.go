@@ -11,7 +11,7 @@ import (
 	"liqonet.io/liqonet/internal/peering"
 )
 
-// exposeFlags are the flags and the argument of `network expose` and `network withdraw`.
+// exposeFlags are the flags and the argument of `network expose` and `network unexpose`.
 type exposeFlags struct {
 	peer    string
 	timeout time.Duration
@@ -21,23 +21,28 @@ type exposeFlags struct {
 func newNetworkExpose(env *Env, local *clusterFlags, do operation[peering.ExposeOptions, peering.Exposure]) *cobra.Command {
 	return exposeCommand(env, local, &cobra.Command{
 		Use:   "expose ADDRESS",
-		Short: "Let a peer reach a host outside the cluster",
-		Long: `Let the pods of a peer reach a host outside the cluster: a database, a virtual machine, whatever the cluster's pods
-reach by its own address. The peer reaches it by an address of the cluster's external CIDR, which is printed. The
-host sees a node of this cluster as the source, so that it needs no route to the peer. It ends with network withdraw,
-and with the connection. Exposing again changes nothing.`,
-		Example: `  liqoctl network expose 192.0.2.17 --context a --peer b`,
+		Short: "Expose a host outside the cluster to a peer",
+		Long: `Expose a host outside the cluster to the pods of a peer: a database, a virtual machine, any host that pods of this
+cluster reach. The peer reaches it at an address of this cluster's external CIDR, which is printed. The host sees an
+address of a node of this cluster as the source, so it needs no route to the peer.
+
+network unexpose ends it, and so does removing the peering. Exposing a host again changes nothing.`,
+		Example: `  liqoctl network expose 192.0.2.17 --context a --peer b
+
+  # The address at which pods of b reach the host
+  liqoctl network expose 192.0.2.17 --context a --peer b -o jsonpath={.seenByPeer}`,
 	}, do, describeExposure)
 }
 
-func newNetworkWithdraw(env *Env, local *clusterFlags, do operation[peering.ExposeOptions, peering.Exposure]) *cobra.Command {
+func newNetworkUnexpose(env *Env, local *clusterFlags, do operation[peering.ExposeOptions, peering.Exposure]) *cobra.Command {
 	return exposeCommand(env, local, &cobra.Command{
-		Use:   "withdraw ADDRESS",
-		Short: "End what network expose began",
-		Long: `End what network expose began. It returns when the gateway lets nothing of the peer pass to the host, flows that
-were open included. A host that is not exposed is no error.`,
-		Example: `  liqoctl network withdraw 192.0.2.17 --context a --peer b`,
-	}, do, describeWithdrawal)
+		Use:     "unexpose ADDRESS",
+		Aliases: []string{"withdraw"},
+		Short:   "Stop exposing a host to a peer",
+		Long: `Stop exposing a host to a peer. The command returns when the gateway no longer forwards packets of the peer to the host;
+open connections end too. It is not an error if the host is not exposed.`,
+		Example: `  liqoctl network unexpose 192.0.2.17 --context a --peer b`,
+	}, do, describeUnexposure)
 }
 
 // exposeCommand gives either command what both have.
@@ -54,33 +59,33 @@ func exposeCommand(env *Env, local *clusterFlags, cmd *cobra.Command, do operati
 		}
 		return perform(cmd.Context(), env, do, o, f.output, text)
 	}
-	cmd.Flags().StringVar(&f.peer, "peer", "", "`NAME` of the peering, as network status shows it (required)")
+	textFlag(cmd.Flags(), &f.peer, "peer", "NAME", "name of the peer, as in network status (required)", nil)
 	timeoutFlag(cmd.Flags(), &f.timeout)
-	enumFlag(cmd, &f.output, "output", "o", "how to print the result", formatText, formatJSON, formatYAML)
+	outputFlag(cmd, &f.output)
 	return cmd
 }
 
 func (f *exposeFlags) options(host string) (peering.ExposeOptions, error) {
 	o := peering.ExposeOptions{Peer: f.peer, Timeout: f.timeout}
 	if f.peer == "" {
-		err := usagef("no peer given")
-		err.hint = "name it with --peer: see liqoctl network status"
+		err := usagef("--peer is required")
+		err.hint = "liqoctl network status lists the peers"
 		return o, err
 	}
 	var err error
 	if o.Host, err = netip.ParseAddr(host); err != nil {
-		return o, usagef("%q is not an address such as 192.0.2.17", host)
+		return o, usagef("%q is not an IP address such as 192.0.2.17", host)
 	}
-	return o, checkTimeout(f.timeout)
+	return o, nil
 }
 
 // describeExposure is the answer of `network expose` for people.
 func describeExposure(e peering.Exposure) string {
 	var b strings.Builder
 	if e.Seen.IsValid() {
-		writef(&b, "%s is reached from %s as %s\n", e.Host, e.Peer, e.Seen)
+		writef(&b, "%s is exposed to %s as %s\n", e.Host, e.Peer, e.Seen)
 	} else {
-		writef(&b, "%s is exposed to %s as %s, which %s may know by another range\n", e.Host, e.Peer, e.Address, e.Peer)
+		writef(&b, "%s is exposed to %s as %s, which %s may have remapped\n", e.Host, e.Peer, e.Address, e.Peer)
 	}
 	if !e.Changed {
 		fmt.Fprintln(&b, "nothing changed")
@@ -88,11 +93,11 @@ func describeExposure(e peering.Exposure) string {
 	return b.String()
 }
 
-// describeWithdrawal is the answer of `network withdraw` for people.
-func describeWithdrawal(e peering.Exposure) string {
+// describeUnexposure is the answer of `network unexpose` for people.
+func describeUnexposure(e peering.Exposure) string {
 	var b strings.Builder
 	if e.Changed {
-		writef(&b, "%s is not reached from %s any more\n", e.Host, e.Peer)
+		writef(&b, "%s is no longer exposed to %s\n", e.Host, e.Peer)
 	} else {
 		writef(&b, "%s is not exposed to %s: nothing changed\n", e.Host, e.Peer)
 	}

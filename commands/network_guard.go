@@ -14,17 +14,16 @@ import (
 func newNetworkGuard(env *Env, local *clusterFlags, guarded func(context.Context, peering.Side) ([]netip.Prefix, error)) *cobra.Command {
 	return &cobra.Command{
 		Use:   "guard",
-		Short: "Print rules that close nodes while they boot",
-		Long: `Print rules, a file for nft(8), that hold back what a node's pods send to peers from when the node boots until its
-helper runs. Between the start of the first pod and that of the helper such packets would else leave by the default
-route, in the clear. Nodes are to load the file before their kubelet starts; their helper removes the rules when its
-own guard stands. Nothing is changed in the cluster.
+		Short: "Print nftables rules that protect nodes while they boot",
+		Long: `Print an nftables file that drops packets for peers from when a node boots until its helper runs. Without it, packets of
+pods that start before the helper leave by the default route, unencrypted. Load the file on every node before kubelet
+starts; the helper removes the rules when its own are in place. The command changes nothing in the cluster.
 
-The rules name the ranges of the peers that there are, and connect and disconnect do not know of the file: print it anew
-when a peering comes or goes, and remove it from the nodes after a reset. What flushes the ruleset while a node boots,
-such as Debian's nftables.service, has to come before it.`,
-		Example: `  # On a node, where a unit of systemd, after nftables.service and before kubelet.service, runs nft -f /etc/liqonet.nft
-  liqoctl network guard > /etc/liqonet.nft`,
+The rules contain the CIDRs of the current peers, and connect and disconnect do not update the file: print it again when
+a peering is added or removed, and delete it after a reset. On Debian, load it after nftables.service, which flushes the
+ruleset.`,
+		Example: `  # For a systemd unit between nftables.service and kubelet.service that runs nft -f /etc/liqonet.nft
+  liqoctl network guard --context a > /etc/liqonet.nft`,
 		Args: arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := local.connect(env)

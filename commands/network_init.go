@@ -13,7 +13,7 @@ type initFlags struct {
 	cluster *clusterFlags
 	side    *sideFlags
 	install *installFlags
-	// translation says whether there is to be a translation service; nil: as it is.
+	// translation says whether there is to be a translation service; nil: unchanged.
 	translation *bool
 	timeout     time.Duration
 	output      format
@@ -24,11 +24,15 @@ func newNetworkInit(env *Env, local *clusterFlags, do operation[peering.InitOpti
 	cmd := &cobra.Command{
 		Use:   "init",
 		Short: "Install liqonet in a cluster",
-		Long: `Install liqonet in a cluster: find out which addresses it uses, reserve them, and start the node helper.
-network connect does the same where it is missing. Running it again changes nothing.
+		Long: `Install liqonet in a cluster: discover the CIDRs in use, reserve them, and start the node helper. network connect does
+this too where it is needed. Running it again changes nothing.
 
-With --translation a service in the cluster answers other programs there, over HTTPS, how addresses are called between
-clusters: see docs/reflection.md. --translation=false removes it; without the flag it stays as it is.`,
+--translation installs a service that translates addresses between this cluster and its peers for other programs in the
+cluster, over HTTPS. --translation=false removes it; without the flag it is left unchanged.`,
+		Example: `  liqoctl network init --context a
+
+  # Discovery is wrong, and a VPN uses 10.8.0.0/16
+  liqoctl network init --context a --pod-cidr 10.244.0.0/16 --reserve 10.8.0.0/16`,
 		Args: arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o, err := f.options(env)
@@ -40,16 +44,14 @@ clusters: see docs/reflection.md. --translation=false removes it; without the fl
 	}
 	f.side = newSideFlags(cmd, "")
 	f.install = newInstallFlags(cmd)
-	optionalFlag(cmd, &f.translation, "translation", "have a service in the cluster that answers how addresses are called (default: as it is)")
+	optionalFlag(cmd.Flags(), &f.translation, "translation", "install the translation service (default: leave unchanged)")
 	timeoutFlag(cmd.Flags(), &f.timeout)
-	enumFlag(cmd, &f.output, "output", "o", "how to print the result", formatText, formatJSON)
+	upstreamFlags(cmd, "wait", "yes")
+	outputFlag(cmd, &f.output)
 	return cmd
 }
 
 func (f *initFlags) options(env *Env) (o peering.InitOptions, err error) {
-	if err := checkTimeout(f.timeout); err != nil {
-		return o, err
-	}
 	o.Timeout = f.timeout
 	if o.Side, err = f.side.options(); err != nil {
 		return o, err

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,6 +13,7 @@ import (
 type resetFlags struct {
 	cluster *clusterFlags
 	force   bool
+	yes     bool
 	timeout time.Duration
 	output  format
 }
@@ -21,29 +23,36 @@ func newNetworkReset(env *Env, local *clusterFlags, do operation[peering.ResetOp
 	cmd := &cobra.Command{
 		Use:   "reset",
 		Short: "Remove liqonet from a cluster",
-		Long: `Remove liqonet from a cluster. It returns when nothing is left, in the kernels of the nodes and in the API
-server. Where the cluster is connected to others it refuses; with --force it takes those connections apart on
-this side only.`,
+		Long: `Remove liqonet from a cluster. The command returns when nothing remains in the kernels of the nodes and in the API
+server. It refuses while the cluster has peerings; --force removes them too, in this cluster only.
+
+On a terminal the command asks for confirmation, unless --yes is given.`,
+		Example: `  liqoctl network reset --context a
+
+  # In a script, with the peerings that remain
+  liqoctl network reset --context a --force --yes`,
 		Args: arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o, err := f.options(env)
 			if err != nil {
 				return err
 			}
+			if err := env.confirm(cmd.Context(), f.yes, fmt.Sprintf("Remove liqonet from cluster %q?", o.Side.Cluster.Context)); err != nil {
+				return err
+			}
 			return perform(cmd.Context(), env, do, o, f.output, describeReset)
 		},
 	}
-	cmd.Flags().BoolVar(&f.force, "force", false, "remove connections too, on this side")
+	boolFlag(cmd.Flags(), &f.force, "force", "remove the cluster's side of its peerings too")
+	yesFlag(cmd, &f.yes)
 	timeoutFlag(cmd.Flags(), &f.timeout)
-	enumFlag(cmd, &f.output, "output", "o", "how to print the result", formatText, formatJSON)
+	upstreamFlags(cmd, "wait", "skip-validation")
+	outputFlag(cmd, &f.output)
 	return cmd
 }
 
 func (f *resetFlags) options(env *Env) (peering.ResetOptions, error) {
 	o := peering.ResetOptions{Force: f.force, Timeout: f.timeout}
-	if err := checkTimeout(f.timeout); err != nil {
-		return o, err
-	}
 	var err error
 	o.Side.Cluster, err = f.cluster.connect(env)
 	return o, err

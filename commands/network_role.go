@@ -26,17 +26,18 @@ func newNetworkRole(env *Env, local *clusterFlags) *cobra.Command {
 	}
 	cmd := &cobra.Command{
 		Use:   "role " + strings.Join(levels, "|"),
-		Short: "Print the roles that a user of liqonet needs",
-		Long: `Print the roles that a user of liqonet needs, as manifests, for who administers the cluster. Nothing is asked of or
-changed in any cluster. Each level includes the one before:
+		Short: "Print the RBAC roles of users of liqonet",
+		Long: `Print the RBAC roles of users of liqonet, as manifests for an administrator of the cluster. The command connects to no
+cluster. Each level includes the previous one:
 
   look      network status and guard; ipam list, show and translate
-  connect   network connect and disconnect where liqonet is installed, expose and withdraw; ipam reserve, acquire,
-            release and check
-  install   network init, reset and verify-clean, and connect where liqonet is not installed yet
+  connect   network connect and disconnect if liqonet is installed, expose and
+            unexpose; ipam reserve, acquire, release and check
+  install   network init, reset and verify-clean, and connect if liqonet is not
+            installed yet
 
-Only install writes anything outside liqonet's namespace, and only objects that it names.`,
-		Example: `  # An administrator lets a pipeline connect the cluster that is installed
+Only the level install may write outside the namespace of liqonet, and only named objects.`,
+		Example: `  # Let a pipeline connect a cluster in which liqonet is installed
   liqoctl network role connect --for serviceaccount:ci/deployer | kubectl apply -f -`,
 		Args:              arguments("level (" + strings.Join(levels, ", ") + ")"),
 		ValidArgsFunction: cobra.FixedCompletions(levels, cobra.ShellCompDirectiveNoFileComp),
@@ -53,8 +54,8 @@ Only install writes anything outside liqonet's namespace, and only objects that 
 		},
 	}
 	cmd.Flags().StringArrayVar(&f.subjects, "for", nil,
-		"who gets the roles: user:`NAME`, group:NAME or serviceaccount:NAMESPACE/NAME; can be repeated (default: nobody yet)")
-	enumFlag(cmd, &f.output, "output", "o", "how to print them", formatYAML, formatJSON)
+		"`SUBJECT` to bind the roles to: user:NAME, group:NAME or serviceaccount:NAMESPACE/NAME; may be repeated")
+	outputFlag(cmd, &f.output)
 	return cmd
 }
 
@@ -88,7 +89,7 @@ func parseSubject(text string) (rbacv1.Subject, error) {
 	return rbacv1.Subject{}, usagef("--for %q: want user:NAME, group:NAME or serviceaccount:NAMESPACE/NAME", text)
 }
 
-// print writes manifests as kubectl reads them: YAML documents, or one JSON list.
+// print writes manifests as kubectl reads them.
 func (f *roleFlags) print(w io.Writer, objects []templates.Object) error {
 	items := make([]map[string]any, 0, len(objects))
 	for _, o := range objects {
@@ -99,18 +100,5 @@ func (f *roleFlags) print(w io.Writer, objects []templates.Object) error {
 		delete(fields, "status") // typed objects always have one
 		items = append(items, fields)
 	}
-	if f.output == formatJSON {
-		return f.output.encode(w, map[string]any{"apiVersion": "v1", "kind": "List", "items": items})
-	}
-	for i, fields := range items {
-		if i > 0 {
-			if _, err := io.WriteString(w, "---\n"); err != nil {
-				return err
-			}
-		}
-		if err := f.output.encode(w, fields); err != nil {
-			return err
-		}
-	}
-	return nil
+	return manifests(w, f.output, items)
 }

@@ -32,11 +32,18 @@ func newNetworkStatus(env *Env, local *clusterFlags, do statusActions) *cobra.Co
 	o := statusOptions{output: formatText}
 	cmd := &cobra.Command{
 		Use:   "status [PEER]",
-		Short: "Show how the connections of a cluster do",
-		Long: `Show how the connections of a cluster do, one line each: what gateway and nodes measure now, with its age. The
-exit code is 0 when all are healthy and 3 when one is not.
+		Short: "Show the health of a cluster's peerings",
+		Long: `Show the health of a cluster's peerings, one line for each: what its gateway and nodes measure, and how old the
+measurements are. The exit code is 0 if all peerings are healthy, and 3 if one is not.
 
-With --watch it goes on until it is interrupted, also where the API server is away for a while.`,
+--watch keeps running until it is interrupted, also while the API server is unavailable.`,
+		Example: `  liqoctl network status --context a
+
+  # Details, and every change
+  liqoctl network status --context a -o wide --watch
+
+  # In a script
+  liqoctl network status --context a -o jsonpath='{.peerings[?(@.peer=="b")].state}'`,
 		Args: arguments("[PEER]"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if len(args) > 0 {
@@ -48,8 +55,8 @@ With --watch it goes on until it is interrupted, also where the API server is aw
 			return o.run(cmd.Context(), env, do)
 		},
 	}
-	enumFlag(cmd, &o.output, "output", "o", "how to print it", formatText, formatWide, formatJSON, formatYAML)
-	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "go on, and print every change")
+	outputFlag(cmd, &o.output)
+	boolFlag(cmd.Flags(), &o.watch, "watch,w", "keep running, and print every change")
 	return cmd
 }
 
@@ -107,7 +114,7 @@ func (o statusOptions) separate(env *Env, now time.Time) (err error) {
 	switch {
 	case o.output == formatYAML:
 		_, err = io.WriteString(env.Out, "---\n")
-	case o.output == formatJSON:
+	case o.output.structured():
 	case env.OutTerminal:
 		_, err = io.WriteString(env.Out, clearScreen)
 	default:
@@ -124,7 +131,7 @@ type statusAnswer struct {
 }
 
 func (o statusOptions) print(w io.Writer, a statusAnswer) error {
-	if o.output == formatJSON || o.output == formatYAML {
+	if o.output.structured() {
 		return o.output.encode(w, a)
 	}
 	if err := o.printPeerings(w, a.Peerings); err != nil || a.Translation == nil {

@@ -11,8 +11,8 @@ import (
 	"liqonet.io/liqonet/internal/peering"
 )
 
-// errRemains says that the answer, which was printed, is that something is left.
-var errRemains = errors.New("something of liqonet's is left")
+// errRemains says that the answer, which was printed, is that state remains.
+var errRemains = errors.New("liqonet state remains")
 
 // verifyFlags are the flags of `network verify-clean`.
 type verifyFlags struct {
@@ -27,11 +27,16 @@ func newNetworkVerifyClean(env *Env, local *clusterFlags, do operation[peering.S
 	f := verifyFlags{cluster: local, output: formatText}
 	cmd := &cobra.Command{
 		Use:   "verify-clean",
-		Short: "Say whether a cluster has anything left of liqonet",
-		Long: `Say whether a cluster has anything left of liqonet: objects, and what is in the kernel of each node, also where no
-object tells of it any more, as after the namespace was deleted by hand. A pod looks on every node, and is removed
-again. With --remove it empties the kernel first; that is refused while liqonet is installed, which is what reset is
-for. Exit code 3 says that something is left, or that a node could not be looked at.`,
+		Short: "Check that no liqonet state remains in a cluster",
+		Long: `Check that no liqonet state remains in a cluster: objects in the API server, and links, routes, rules and tables in the
+kernel of every node, even if the namespace was deleted by hand. The command runs a pod on every node, and removes it
+afterwards. The exit code is 3 if state remains or a node cannot be checked.
+
+--remove removes the state from the kernels. It is refused while liqonet is installed: use network reset instead.`,
+		Example: `  liqoctl network verify-clean --context a
+
+  # The namespace was deleted by hand: clean up the nodes
+  liqoctl network verify-clean --context a --remove`,
 		Args: arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o, err := f.options(env)
@@ -45,24 +50,20 @@ for. Exit code 3 says that something is left, or that a node could not be looked
 			}
 			err = perform(cmd.Context(), env, keep, o, f.output, describeSweep)
 			if err == nil && !found.Clean() {
-				return withHint(errRemains, "for objects liqoctl network reset, for kernels liqoctl network verify-clean --remove")
+				return withHint(errRemains, "remove objects with liqoctl network reset, kernel state with liqoctl network verify-clean --remove")
 			}
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&f.image, "image", "", "container `IMAGE` of the helpers (default: that of this release; other builds have none)")
-	checkText(cmd.Flags(), "image", imageName)
-	cmd.Flags().BoolVar(&f.remove, "remove", false, "remove what the nodes' kernels have")
+	imageFlag(cmd, &f.image)
+	boolFlag(cmd.Flags(), &f.remove, "remove", "remove the state from the nodes' kernels")
 	timeoutFlag(cmd.Flags(), &f.timeout)
-	enumFlag(cmd, &f.output, "output", "o", "how to print the result", formatText, formatJSON)
+	outputFlag(cmd, &f.output)
 	return cmd
 }
 
 func (f *verifyFlags) options(env *Env) (peering.SweepOptions, error) {
 	o := peering.SweepOptions{Remove: f.remove, Timeout: f.timeout}
-	if err := checkTimeout(f.timeout); err != nil {
-		return o, err
-	}
 	var err error
 	if o.Side.Cluster, err = f.cluster.connect(env); err != nil {
 		return o, err
@@ -75,18 +76,18 @@ func (f *verifyFlags) options(env *Env) (peering.SweepOptions, error) {
 func describeSweep(r peering.SweepResult) string {
 	var b strings.Builder
 	for _, o := range r.Objects {
-		writef(&b, "left: %s\n", o)
+		writef(&b, "remains: %s\n", o)
 	}
 	for _, n := range r.Nodes {
 		for _, what := range n.Left {
-			writef(&b, "left on node %s: %s\n", n.Name, what)
+			writef(&b, "remains on node %s: %s\n", n.Name, what)
 		}
 	}
 	if len(r.Silent) > 0 {
-		writef(&b, "not Ready, and not looked at: node %s\n", strings.Join(r.Silent, ", "))
+		writef(&b, "not checked, not Ready: node %s\n", strings.Join(r.Silent, ", "))
 	}
 	if r.Clean() {
-		writef(&b, "nothing is left: no object, and nothing in the kernels of %d nodes\n", len(r.Nodes))
+		writef(&b, "nothing remains: no objects, and no state in the kernels of %d nodes\n", len(r.Nodes))
 	}
 	return b.String()
 }

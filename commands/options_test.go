@@ -57,7 +57,7 @@ func parse(t *testing.T, command func(*Env, *clusterFlags) *cobra.Command, args 
 	}
 	env := &Env{Out: t.Output(), Err: t.Output(), Build: buildinfo.Info{Version: "v1.2.3", Repository: "registry.example/liqonet"}}
 	env.start(false)
-	parent, local := group("network", "", ""), newClusterFlags()
+	parent, local := group("network", "", "", ""), newClusterFlags()
 	parent.SilenceErrors, parent.SilenceUsage = true, true
 	local.register(parent, parent.PersistentFlags())
 	cmd := command(env, local)
@@ -90,7 +90,7 @@ func connectArgs(t *testing.T, args ...string) (o peering.ConnectOptions, err er
 
 func TestExposeOptions(t *testing.T) {
 	for name, command := range map[string]func(*Env, *clusterFlags, operation[peering.ExposeOptions, peering.Exposure]) *cobra.Command{
-		"expose": newNetworkExpose, "withdraw": newNetworkWithdraw,
+		"expose": newNetworkExpose, "unexpose": newNetworkUnexpose,
 	} {
 		var got peering.ExposeOptions
 		err := parse(t, func(env *Env, local *clusterFlags) *cobra.Command {
@@ -165,18 +165,18 @@ func TestConnectAllFlags(t *testing.T) {
 
 func TestConnectRefuses(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
-		{"--mtu 500", "not a number of bytes from 576 to 65535"},
-		{"--mtu 70000", "not a number of bytes from 576 to 65535"},
-		{"--gw-server-service-port 0", "not a port"},
-		{"--gw-server-service-port 65536", "not a port, 1 to 65535"},
-		{"--gw-server-service-type ClusterIP --gw-server-service-nodeport 30000", "no port on the nodes"},
+		{"--mtu 500", "must be a number of bytes from 576 to 65535"},
+		{"--mtu 70000", "must be a number of bytes from 576 to 65535"},
+		{"--gw-server-service-port 0", "must be a port"},
+		{"--gw-server-service-port 65536", "must be a port, 1 to 65535"},
+		{"--gw-server-service-type ClusterIP --gw-server-service-nodeport 30000", "has no NodePort"},
 		{"--gw-server-service-type NodePort --gw-server-service-loadbalancerip 192.0.2.1", "no load balancer"},
 		{"--gw-server-service-loadbalancerip lb", "--gw-server-service-loadbalancerip"},
 		{"--name x --remote-name x", `--name and --remote-name are both "x"`},
-		{"--name Not_a_label", "--name: "},
+		{"--name Not_a_label", "--name"},
 		{"--external-cidr 10.4.0.0/16 --internal-cidr 10.5.0.0/17", "differ in length"},
 		{"--remote-external-cidr 10.4.0.0/16 --remote-internal-cidr 10.5.0.0/17", "--remote-internal-cidr"},
-		{"--timeout 0s", "--timeout 0s is not positive"},
+		{"--timeout 0s", "must be longer than zero"},
 		{"--remote-context a --context a", "the same"},
 	} {
 		_, err := connectArgs(t, append([]string{"--remote-context", "b"}, strings.Fields(c.args)...)...)

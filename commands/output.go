@@ -1,49 +1,133 @@
 package commands
 
 import (
-	"encoding/json"
+	stdjson "encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
 	"text/tabwriter"
+	"text/template"
 
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/client-go/util/jsonpath"
 	"sigs.k8s.io/yaml"
 )
 
-// format is how an answer is written.
+// format is how an answer is written; with jsonpath and go-template, the template follows an equals sign.
 type format string
 
 const (
-	formatText format = "text"
-	formatWide format = "wide"
-	formatJSON format = "json"
-	formatYAML format = "yaml"
+	formatText     format = "text"
+	formatWide     format = "wide"
+	formatJSON     format = "json"
+	formatYAML     format = "yaml"
+	formatJSONPath format = "jsonpath"
+	formatTemplate format = "go-template"
 )
 
-// encode writes an answer in one of the formats for programs.
-func (f format) encode(w io.Writer, answer any) error {
-	if f == formatYAML {
-		text, err := json.Marshal(answer)
-		if err != nil {
-			return fmt.Errorf("encode answer: %w", err)
+var errFormat = errors.New("must be text, wide, json, yaml, jsonpath=TEMPLATE or go-template=TEMPLATE")
+
+// outputFlag adds the flag that chooses how a command prints its answer. The default is *to.
+func outputFlag(cmd *cobra.Command, to *format) {
+	addFlag(cmd.Flags(), to, "output,o", "FORMAT", "text, wide, json, yaml, jsonpath=TEMPLATE or go-template=TEMPLATE", readFormat)
+	complete(cmd, "output", cobra.FixedCompletions([]string{"text", "wide", "json", "yaml", "jsonpath=", "go-template="},
+		cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace))
+}
+
+func readFormat(text string) (format, error) {
+	word, source, templated := strings.Cut(text, "=")
+	switch f := format(strings.ToLower(word)); f {
+	case formatText, formatWide, formatJSON, formatYAML:
+		if !templated {
+			return f, nil
 		}
-		// YAML refuses some characters, unless they are escaped.
-		b, err := yaml.JSONToYAML([]byte(visibleJSON(string(text))))
-		if err != nil {
-			return fmt.Errorf("encode answer: %w", err)
-		}
-		_, err = io.WriteString(w, visibleJSON(string(b)))
-		return err
+	case formatJSONPath, formatTemplate:
+		_, err := parseTemplate(f, source)
+		return f + "=" + format(source), err
 	}
+	return "", errFormat
+}
+
+// structured reports whether the answer is for a program.
+func (f format) structured() bool { return f != formatText && f != formatWide }
+
+// parseTemplate returns what writes a document as a template says.
+func parseTemplate(kind format, source string) (func(io.Writer, any) error, error) {
+	if kind == formatTemplate {
+		t, err := template.New("output").Parse(source)
+		if err != nil {
+			return nil, err
+		}
+		return func(w io.Writer, document any) error { return t.Execute(w, document) }, nil
+	}
+	if source != "" && !strings.Contains(source, "{") { // as kubectl's columns: .peerings[0].state
+		source = "{" + source + "}"
+	}
+	path := jsonpath.New("output").AllowMissingKeys(true)
+	return path.Execute, path.Parse(source)
+}
+
+// encode writes an answer in one of the formats for programs. No character in it controls a terminal.
+func (f format) encode(w io.Writer, answer any) error {
 	var b strings.Builder
-	encoder := json.NewEncoder(&b)
+	encoder := stdjson.NewEncoder(&b)
 	encoder.SetIndent("", "  ")
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(answer); err != nil {
 		return fmt.Errorf("encode answer: %w", err)
 	}
-	_, err := io.WriteString(w, visibleJSON(b.String()))
+	text, err := f.convert(visibleJSON(b.String()))
+	if err != nil {
+		return fmt.Errorf("encode answer: %w", err)
+	}
+	_, err = io.WriteString(w, text)
 	return err
+}
+
+// convert turns JSON into the format.
+func (f format) convert(document string) (string, error) {
+	kind, source, _ := strings.Cut(string(f), "=")
+	switch format(kind) {
+	case formatJSON:
+		return document, nil
+	case formatYAML:
+		b, err := yaml.JSONToYAML([]byte(document))
+		return visibleJSON(string(b)), err
+	}
+	write, err := parseTemplate(format(kind), source)
+	if err != nil {
+		return "", err
+	}
+	var fields any
+	if err := json.Unmarshal([]byte(document), &fields); err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	err = write(&b, fields)
+	return visible(b.String()), err
+}
+
+// manifests writes objects as kubectl reads them: YAML documents, else the object, or a List of several.
+func manifests[T any](w io.Writer, f format, objects []T) error {
+	if f.structured() && f != formatYAML {
+		if len(objects) == 1 {
+			return f.encode(w, objects[0])
+		}
+		return f.encode(w, map[string]any{"apiVersion": "v1", "kind": "List", "items": objects})
+	}
+	for i, object := range objects {
+		if i > 0 {
+			if _, err := io.WriteString(w, "---\n"); err != nil {
+				return err
+			}
+		}
+		if err := formatYAML.encode(w, object); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // table writes rows in aligned columns; the first is the heading. A column's last cell in a row is not padded.

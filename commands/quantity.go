@@ -3,6 +3,8 @@ package commands
 import (
 	"fmt"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
 )
 
 // unknown stands in a table for what nobody has measured.
@@ -23,12 +25,12 @@ func seconds(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
-// age writes how long ago something was, such as "12s" or "3m0s". Negative: not known.
+// age writes how long ago something was, as kubectl does: "12s" or "3m5s". Negative: not known.
 func age(d time.Duration) string {
 	if d < 0 {
 		return unknown
 	}
-	return d.Round(time.Second).String()
+	return duration.HumanDuration(d)
 }
 
 // roundTrip writes a round trip, such as "1.3ms". Negative: not known.

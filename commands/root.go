@@ -3,11 +3,15 @@
 package commands
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 )
+
+const programName = "liqoctl"
 
 // Run executes a command line, without the program's name, and returns the process's exit code. Errors are
 // written to env.Err. When ctx ends, so does the command.
@@ -24,7 +28,7 @@ func Run(ctx context.Context, env *Env, args []string) int {
 	if hint == "" && code == ExitUsage {
 		hint = cmd.CommandPath() + " --help"
 	}
-	env.progress.fail(withoutRequests(err), hint)
+	env.progress.fail(withoutRequests(err), env.called(hint))
 	return code
 }
 
@@ -32,56 +36,79 @@ func Run(ctx context.Context, env *Env, args []string) int {
 func New(env *Env) *cobra.Command {
 	var config string
 	var verbose bool
-	root := group("liqoctl", "Join the networks of Kubernetes clusters", `liqoctl joins the networks of Kubernetes clusters: every pod of one reaches every pod of the other,
-encrypted, whatever CNI each runs, also where both use the same addresses.
+	root := group(programName, "Connect the pod networks of Kubernetes clusters", `
+liqoctl connects the pod networks of Kubernetes clusters. Every pod of one cluster reaches every pod of the other,
+encrypted by WireGuard, whatever network plugins they run, even if their address ranges overlap.
 
-Flags that are always the same can be set in a configuration file, by their names, or in the environment, as in
-LIQOCTL_REMOTE_CONTEXT. The command line counts more than the environment, and that more than the file.
+Every flag can also be set in the configuration file, by its name, or in the environment: --remote-context as
+LIQOCTL_REMOTE_CONTEXT. The command line overrides the environment, and the environment overrides the file.
 
-Exit codes: 0 done, 1 failure, 2 usage, 3 unhealthy, 4 no address free, 130 interrupted.`)
+Exit codes: 0 success, 1 failure, 2 usage error, 3 unhealthy, 4 no free address, 130 interrupted.`, `
+  # Connect the clusters of two kube contexts, and show the state of the peering
+  liqoctl network connect --context a --remote-context b
+  liqoctl network status --context a`)
+	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: cmp.Or(env.Program, programName)}
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.SetIn(env.In)
 	root.SetOut(env.Out)
 	root.SetErr(env.Err)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &UsageError{Err: plainBool(err)} })
-	root.PersistentFlags().StringVar(&config, "config", "", "configuration `FILE` (default: $XDG_CONFIG_HOME/liqoctl/config.yaml)")
-	root.PersistentFlags().BoolVarP(&verbose, "verbose", "v", false, "log what is done to standard error")
+	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { env.help(cmd) })
+	root.SetFlagErrorFunc(flagError)
+	root.SetGlobalNormalizationFunc(upstreamName)
+	textFlag(root.PersistentFlags(), &config, configFlag, "FILE", "configuration file (default $XDG_CONFIG_HOME/liqoctl/config.yaml)", nil)
+	boolFlag(root.PersistentFlags(), &verbose, "verbose,v", "log every request to a cluster to standard error")
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
-		set, err := loadSettings(env, config)
-		if err != nil {
-			return err
-		}
-		if err := set.apply(cmd.Flags()); err != nil {
+		if err := applySettings(env, cmd, config); err != nil {
 			return err
 		}
 		env.start(verbose)
 		return nil
 	}
 	root.AddCommand(newNetwork(env), newIPAM(env), newImage(env), newVersion(env), newHelper(env))
+	addCompletions(env, root)
 	return root
 }
 
 // group returns a command that only holds others: alone it prints its help, with an argument that names none
 // of them it is a usage error.
-func group(name, short, long string) *cobra.Command {
+func group(name, short, long, example string) *cobra.Command {
 	return &cobra.Command{
-		Use:   name,
-		Short: short,
-		Long:  long,
-		Args:  cobra.ArbitraryArgs,
-		// How many letters a mistyped command may be off and still be guessed.
+		Use:     name,
+		Short:   short,
+		Long:    strings.TrimSpace(long),
+		Example: strings.Trim(example, "\n"),
+		Args:    cobra.ArbitraryArgs,
+		// The number of letters that a mistyped command may be off for a suggestion.
 		SuggestionsMinimumDistance: 2,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return cmd.Help()
 			}
-			err := usagef("%s: no such command: %s", cmd.CommandPath(), args[0])
-			if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-				err.hint = cmd.CommandPath() + " " + near[0]
+			err := usagef("%s: unknown command %q", cmd.CommandPath(), args[0])
+			if near := suggestion(cmd, args[0]); near != "" {
+				err.hint = cmd.CommandPath() + " " + near
 			}
 			return err
 		},
 	}
+}
+
+// destructive are the commands that are never suggested: a user who repeats a hint must not lose anything.
+var destructive = map[string]bool{"disconnect": true, "reset": true, "unexpose": true, "release": true, "verify-clean": true}
+
+// suggestion is the command that a mistyped name stands for; "" where it may stand for a destructive one, or for an
+// inverse ("unreserve" is not "reserve").
+func suggestion(cmd *cobra.Command, name string) string {
+	all := cmd.SuggestionsFor(name)
+	if len(all) == 0 || slices.ContainsFunc(all, func(near string) bool { return destructive[near] }) {
+		return ""
+	}
+	for _, inverse := range []string{"un", "de", "dis"} {
+		if strings.HasPrefix(name, inverse) != strings.HasPrefix(all[0], inverse) {
+			return ""
+		}
+	}
+	return all[0]
 }
 
 // arguments refuses a number of arguments other than that of the names. Names in brackets may be left out.
@@ -95,9 +122,9 @@ func arguments(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) < least:
-			return usagef("%s: no %s given", cmd.CommandPath(), names[len(args)])
+			return usagef("%s: %s is required", cmd.CommandPath(), names[len(args)])
 		case len(args) > len(names):
-			return usagef("%s: one argument too many: %s", cmd.CommandPath(), args[len(names)])
+			return usagef("%s: unexpected argument %q", cmd.CommandPath(), args[len(names)])
 		}
 		return nil
 	}

@@ -3,50 +3,27 @@ package commands
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"io/fs"
-	"iter"
-	"maps"
 	"path/filepath"
-	"reflect"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"github.com/spf13/viper"
 )
 
-// settings are defaults that the user sets once: in the configuration file, by the name of the flag, or in the
-// environment, as in LIQOCTL_REMOTE_CONTEXT. A flag on the command line counts more than the environment, and
-// that more than the file. An empty setting is none.
-type settings struct {
-	Kubeconfig        string   `mapstructure:"kubeconfig"`
-	Context           string   `mapstructure:"context"`
-	Cluster           string   `mapstructure:"cluster"`
-	User              string   `mapstructure:"user"`
-	Namespace         string   `mapstructure:"namespace"`
-	RequestTimeout    string   `mapstructure:"request-timeout"`
-	RemoteKubeconfig  string   `mapstructure:"remote-kubeconfig"`
-	RemoteContext     string   `mapstructure:"remote-context"`
-	RemoteCluster     string   `mapstructure:"remote-cluster"`
-	RemoteUser        string   `mapstructure:"remote-user"`
-	RemoteNamespace   string   `mapstructure:"remote-namespace"`
-	Image             string   `mapstructure:"image"`
-	Overlay           string   `mapstructure:"overlay"`
-	WireGuard         string   `mapstructure:"wireguard"`
-	MTU               string   `mapstructure:"mtu"`
-	Timeout           string   `mapstructure:"timeout"`
-	Reserve           []string `mapstructure:"reserve"`
-	RemoteReserve     []string `mapstructure:"remote-reserve"`
-	ServerServiceType string   `mapstructure:"gw-server-service-type"`
-	Verbose           string   `mapstructure:"verbose"`
-}
-
 // environmentPrefix begins the names of liqoctl's variables.
 const environmentPrefix = "LIQOCTL_"
 
-// loadSettings reads the configuration file and the environment. An empty path stands for the file that
-// LIQOCTL_CONFIG names, else for the default one, which need not exist.
-func loadSettings(env *Env, path string) (settings, error) {
-	named := cmp.Or(path, env.variable(environmentPrefix+"CONFIG"))
+// configFlag names the file, which cannot name itself.
+const configFlag = "config"
+
+// applySettings sets the flags that the command line leaves open: from the environment, as in LIQOCTL_REMOTE_CONTEXT,
+// else from the configuration file, by the flag's name. An empty setting is none. The empty path stands for the file
+// that LIQOCTL_CONFIG names, else for the default one, which need not exist.
+func applySettings(env *Env, cmd *cobra.Command, path string) error {
+	named := cmp.Or(path, env.variable(variableOf(configFlag)))
 	file := cmp.Or(named, defaultConfig(env))
 	v := viper.New()
 	if file != "" {
@@ -54,56 +31,70 @@ func loadSettings(env *Env, path string) (settings, error) {
 		v.SetConfigType("yaml")
 		err := v.ReadInConfig()
 		if absent := errors.Is(err, fs.ErrNotExist); err != nil && (named != "" || !absent) {
-			return settings{}, usagef("read configuration %s: %w", file, err)
+			return usagef("read configuration %s: %w", file, err)
 		}
 	}
-	known := maps.Collect(settings{}.all())
+	known := settable(cmd.Root())
 	for _, name := range v.AllKeys() {
-		if _, ok := known[name]; !ok {
-			return settings{}, usagef("read configuration %s: unknown setting %q", file, name)
+		if !known[name] {
+			return usagef("read configuration %s: unknown setting %q: no flag has this name", file, name)
 		}
 	}
-	for name := range known {
-		if value := env.variable(variableOf(name)); value != "" {
-			v.Set(name, value)
+	env.warnUnknown(known)
+	var err error
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if err == nil && !f.Changed && known[f.Name] {
+			err = applySetting(f, env.variable(variableOf(f.Name)), v.Get(f.Name))
 		}
-	}
-	var s settings
-	if err := v.Unmarshal(&s); err != nil {
-		return settings{}, usagef("read configuration %s: %w", file, err)
-	}
-	return s, nil
+	})
+	return err
 }
 
-// all yields the settings as text, by the names of their flags.
-func (s settings) all() iter.Seq2[string, string] {
-	fields := reflect.ValueOf(s)
-	return func(yield func(name, value string) bool) {
-		for i := range fields.NumField() {
-			value := fields.Field(i)
-			text := value.String()
-			if list, ok := value.Interface().([]string); ok {
-				text = strings.Join(list, ",")
-			}
-			if !yield(fields.Type().Field(i).Tag.Get("mapstructure"), text) {
-				return
-			}
-		}
+// applySetting gives a flag the value of its variable, else that in the file.
+func applySetting(f *pflag.Flag, variable string, entry any) error {
+	values, isList := entry.([]any)
+	switch {
+	case variable != "":
+		values = []any{variable}
+	case entry != nil && !isList:
+		values = []any{entry}
 	}
-}
-
-// apply sets the flags that were not given on the command line.
-func (s settings) apply(flags *pflag.FlagSet) error {
-	for name, value := range s.all() {
-		flag := flags.Lookup(name)
-		if flag == nil || flag.Changed || value == "" {
+	for _, value := range values {
+		text := fmt.Sprint(value)
+		if text == "" {
 			continue
 		}
-		if err := flag.Value.Set(value); err != nil {
-			return usagef("setting %s (%s) is %q: %w", name, variableOf(name), value, plainBool(err))
+		if err := f.Value.Set(text); err != nil {
+			return usagef("setting %s (%s) is %q: %w", f.Name, variableOf(f.Name), text, err)
 		}
 	}
 	return nil
+}
+
+// settable are the names of all flags of all commands.
+func settable(cmd *cobra.Command) map[string]bool {
+	names := make(map[string]bool)
+	add := func(f *pflag.Flag) { names[f.Name] = f.Name != configFlag && f.Name != "help" }
+	cmd.Flags().VisitAll(add)
+	cmd.PersistentFlags().VisitAll(add)
+	for _, sub := range cmd.Commands() {
+		for name, yes := range settable(sub) {
+			names[name] = yes
+		}
+	}
+	return names
+}
+
+// warnUnknown names the variables that would be settings, but for which there is no flag.
+func (e *Env) warnUnknown(known map[string]bool) {
+	for _, entry := range e.Environ {
+		variable, _, _ := strings.Cut(entry, "=")
+		setting, ours := strings.CutPrefix(variable, environmentPrefix)
+		name := strings.ToLower(strings.ReplaceAll(setting, "_", "-"))
+		if ours && name != configFlag && !known[name] {
+			e.progress.Warn(fmt.Sprintf("%s is ignored: there is no flag --%s", variable, name), "")
+		}
+	}
 }
 
 // variableOf is the environment variable of a setting.

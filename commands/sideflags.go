@@ -2,9 +2,9 @@ package commands
 
 import (
 	"net/netip"
+	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"liqonet.io/liqonet/internal/peering"
 	"liqonet.io/liqonet/internal/records"
@@ -24,51 +24,44 @@ func newSideFlags(cmd *cobra.Command, prefix string) *sideFlags {
 	if prefix != "" {
 		which = "remote"
 	}
-	flags := cmd.Flags()
-	flags.StringVar(&s.side.Name, prefix+"name", "", "`NAME` by which peers know the "+which+" cluster (default: made from its kube context)")
-	s.ranges(flags, "pod-cidr", &s.side.Overrides.PodCIDRs, "ranges of the pods of the "+which+" cluster (default: discovered)")
-	s.ranges(flags, "service-cidr", &s.side.Overrides.ServiceCIDRs, "ranges of the Services of the "+which+" cluster (default: discovered)")
-	s.ranges(flags, "node-network", &s.side.Overrides.NodeNetworks, "networks of the nodes of the "+which+" cluster (default: discovered)")
-	s.ranges(flags, "reserve", &s.side.Reserved, "ranges that are never used in the "+which+" cluster to reach a peer")
-	s.ranges(flags, "pool", &s.side.Pools, "ranges of which the "+which+" cluster takes free ones, the first with room first (default: 10.0.0.0/8,172.16.0.0/12,192.168.0.0/16)")
-	s.only(flags, "external-cidr", &s.side.ExternalCIDR, "range by which peers see what is not a pod of the "+which+" cluster (default: 10.70.0.0/16)")
-	s.only(flags, "internal-cidr", &s.side.InternalCIDR, "range of the addresses of nodes and gateways in the overlay of the "+which+" cluster (default: 10.80.0.0/16)")
+	o := &s.side.Overrides
+	textFlag(cmd.Flags(), &s.side.Name, prefix+"name", "NAME", "name of the "+which+" cluster at its peers (default: from its kube context)", func(name string) error {
+		return records.ValidateName(name)
+	})
+	for _, f := range []struct {
+		name  string
+		to    *[]netip.Prefix
+		usage string
+	}{
+		{"pod-cidr", &o.PodCIDRs, "pod CIDRs of the %s (default: discovered)"},
+		{"service-cidr", &o.ServiceCIDRs, "service CIDRs of the %s (default: discovered)"},
+		{"node-network", &o.NodeNetworks, "networks of the nodes of the %s (default: discovered)"},
+		{"reserve", &s.side.Reserved, "CIDRs never allocated as remapped CIDRs in the %s"},
+		{"pool", &s.side.Pools, "pools for remapped CIDRs in the %s, in order of preference (default 10.0.0.0/8,172.16.0.0/12,192.168.0.0/16)"},
+	} {
+		prefixesFlag(cmd.Flags(), f.to, prefix+f.name, strings.ReplaceAll(f.usage, "%s", which+" cluster"))
+	}
+	prefixFlag(cmd.Flags(), &s.side.ExternalCIDR, prefix+"external-cidr", "external CIDR: addresses of nodes and exposed hosts of the "+which+" cluster at its peers (default 10.70.0.0/16)")
+	prefixFlag(cmd.Flags(), &s.side.InternalCIDR, prefix+"internal-cidr", "internal CIDR: addresses of nodes and gateways in the overlay of the "+which+" cluster (default 10.80.0.0/16)")
 	return s
-}
-
-func (s *sideFlags) ranges(flags *pflag.FlagSet, name string, value *[]netip.Prefix, usage string) {
-	flags.Var(newPrefixes(value), s.prefix+name, usage)
-}
-
-func (s *sideFlags) only(flags *pflag.FlagSet, name string, value *netip.Prefix, usage string) {
-	flags.Var(prefix{value}, s.prefix+name, usage)
 }
 
 // options returns the side without a client.
 func (s *sideFlags) options() (peering.Side, error) {
 	external, internal := s.side.ExternalCIDR, s.side.InternalCIDR
 	if external.IsValid() && internal.IsValid() && external.Bits() != internal.Bits() {
-		return peering.Side{}, usagef("--%sexternal-cidr %s and --%sinternal-cidr %s differ in length: nodes are translated 1:1 between them",
+		return peering.Side{}, usagef("--%sexternal-cidr %s and --%sinternal-cidr %s differ in length: node addresses are translated 1:1 between them",
 			s.prefix, external, s.prefix, internal)
 	}
-	if internal.IsValid() && (internal.Bits() < peering.WidestCIDR || internal.Bits() > peering.NarrowestCIDR) {
-		return peering.Side{}, usagef("--%sinternal-cidr %s: want a length of /%d to /%d", s.prefix, internal, peering.WidestCIDR, peering.NarrowestCIDR)
-	}
-	if external.IsValid() && (external.Bits() < peering.WidestCIDR || external.Bits() > peering.NarrowestCIDR) {
-		return peering.Side{}, usagef("--%sexternal-cidr %s: want a length of /%d to /%d", s.prefix, external, peering.WidestCIDR, peering.NarrowestCIDR)
-	}
-	if err := s.checkOverlap(); err != nil {
-		return peering.Side{}, err
-	}
-	if s.side.Name != "" {
-		if err := records.ValidateName(s.side.Name); err != nil {
-			return peering.Side{}, usagef("--%sname: %w", s.prefix, err)
+	for name, cidr := range map[string]netip.Prefix{"internal": internal, "external": external} {
+		if cidr.IsValid() && (cidr.Bits() < peering.WidestCIDR || cidr.Bits() > peering.NarrowestCIDR) {
+			return peering.Side{}, usagef("--%s%s-cidr %s: the length must be /%d to /%d", s.prefix, name, cidr, peering.WidestCIDR, peering.NarrowestCIDR)
 		}
 	}
-	return s.side, nil
+	return s.side, s.checkOverlap()
 }
 
-// checkOverlap refuses addresses that would be both those of pods and of Services.
+// checkOverlap refuses a pod CIDR that overlaps a service CIDR.
 func (s *sideFlags) checkOverlap() error {
 	for _, pods := range s.side.Overrides.PodCIDRs {
 		for _, services := range s.side.Overrides.ServiceCIDRs {

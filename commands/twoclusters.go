@@ -8,8 +8,8 @@ type twoClusters struct{ local, remote *clusterFlags }
 // connect makes the clients of both clusters. It sends nothing.
 func (t twoClusters) connect(env *Env) (local, remote *cluster.Cluster, err error) {
 	if !t.remote.chosen() {
-		err := usagef("no remote cluster given")
-		err.hint = "name it with --remote-context or --remote-kubeconfig"
+		err := usagef("the remote cluster is required")
+		err.hint = "set --remote-context or --remote-kubeconfig"
 		return nil, nil, err
 	}
 	t.remote.inherit(t.local)

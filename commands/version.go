@@ -1,31 +1,128 @@
 package commands
 
 import (
+	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"liqonet.io/liqonet/internal/buildinfo"
+	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/records"
 )
 
+// versionAnswer is the answer of `version`.
+type versionAnswer struct {
+	buildinfo.Info
+
+	Helpers []helperVersion `json:"helpers,omitempty"`
+}
+
+// helperVersion is the image of helpers in a cluster; its tag is their version.
+type helperVersion struct {
+	Cluster string `json:"cluster"`
+	Helper  string `json:"helper"` // such as "node", or "gateway b"
+	Image   string `json:"image"`
+	Pods    int    `json:"pods"`
+}
+
 func newVersion(env *Env) *cobra.Command {
-	output := formatText
+	output, clientOnly := formatText, false
+	local, remote := newClusterFlags(), newRemoteFlags()
 	cmd := &cobra.Command{
 		Use:   "version",
-		Short: "Print the version of liqoctl",
-		Args:  arguments(),
-		RunE:  func(*cobra.Command, []string) error { return printVersion(env, output) },
+		Short: "Show the versions of liqoctl and of the helpers in the clusters",
+		Long: `Show the version of liqoctl, and the images of the helpers in the local cluster and, if it is given, in the remote
+cluster. Without a kubeconfig, or with --client, the command shows the version of liqoctl only.`,
+		Example: `  liqoctl version --context a --remote-context b
+  liqoctl version --client -o jsonpath={.version}`,
+		Args: arguments(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			v := versionAnswer{Info: env.Build}
+			var err error
+			if !clientOnly {
+				v.Helpers, err = helperVersions(cmd.Context(), env, local, remote)
+			}
+			if printed := answer(env, output, v, describeVersion); printed != nil {
+				return printed
+			}
+			return err
+		},
 	}
-	enumFlag(cmd, &output, "output", "o", "how to print it", formatText, formatJSON)
+	local.register(cmd, cmd.Flags())
+	remote.register(cmd, cmd.Flags())
+	boolFlag(cmd.Flags(), &clientOnly, "client", "connect to no cluster")
+	outputFlag(cmd, &output)
 	return cmd
 }
 
-func printVersion(env *Env, output format) error {
-	if output != formatText {
-		return output.encode(env.Out, env.Build)
+// helperVersions asks the clusters that the flags choose. Where there is no kubeconfig, there is none to ask.
+func helperVersions(ctx context.Context, env *Env, local, remote *clusterFlags) ([]helperVersion, error) {
+	all := []*clusterFlags{local}
+	if remote.chosen() {
+		remote.inherit(local)
+		all = append(all, remote)
 	}
+	var found []helperVersion
+	for _, flags := range all {
+		if kubeconfig, err := flags.config.ToRawKubeConfigLoader().RawConfig(); err == nil && kubeconfig.CurrentContext == "" && !flags.chosen() {
+			continue
+		}
+		c, err := flags.reach(ctx, env)
+		if err != nil {
+			return found, err
+		}
+		helpers, err := helpersOf(ctx, c)
+		if err != nil {
+			return found, err
+		}
+		found = append(found, helpers...)
+	}
+	return found, nil
+}
+
+func helpersOf(ctx context.Context, c *cluster.Cluster) ([]helperVersion, error) {
+	pods, err := c.Kube.CoreV1().Pods(c.Namespace).List(ctx, metav1.ListOptions{LabelSelector: records.LabelComponent})
+	if err != nil {
+		return nil, fmt.Errorf("list the helpers of cluster %q: %w", c.Context, err)
+	}
+	counts := make(map[helperVersion]int)
+	for _, pod := range pods.Items {
+		helper := pod.Labels[records.LabelComponent]
+		if helper == records.ComponentFabric {
+			helper = "node"
+		}
+		helper = strings.TrimSpace(helper + " " + pod.Labels[records.LabelPeering])
+		for _, container := range pod.Spec.Containers {
+			counts[helperVersion{Cluster: c.Context, Helper: helper, Image: container.Image}]++
+		}
+	}
+	found := slices.SortedFunc(maps.Keys(counts), func(a, b helperVersion) int {
+		return strings.Compare(a.Helper+" "+a.Image, b.Helper+" "+b.Image)
+	})
+	for i, v := range found {
+		found[i].Pods = counts[v]
+	}
+	return found, nil
+}
+
+func describeVersion(v versionAnswer) string {
+	var b strings.Builder
 	commit := ""
-	if env.Build.Commit != "" {
-		commit = " commit " + env.Build.Commit
+	if v.Commit != "" {
+		commit = " commit " + v.Commit
 	}
-	_, err := fmt.Fprintf(env.Out, "liqoctl %s%s (%s, %s)\n", env.Build.Version, commit, env.Build.Go, env.Build.Platform)
-	return err
+	writef(&b, "liqoctl %s%s (%s, %s)\n", v.Version, commit, v.Go, v.Platform)
+	if len(v.Helpers) > 0 {
+		rows := [][]string{{"CLUSTER", "HELPER", "IMAGE", "PODS"}}
+		for _, h := range v.Helpers {
+			rows = append(rows, []string{h.Cluster, h.Helper, h.Image, fmt.Sprint(h.Pods)})
+		}
+		_ = table(&b, rows) // a builder takes everything
+	}
+	return b.String()
 }

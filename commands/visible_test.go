@@ -90,7 +90,7 @@ func written(text string) map[string]string {
 		"reset":        describeReset(full[peering.ResetResult](text)),
 		"no reset":     describeReset(peering.ResetResult{Removal: peering.Removal{Context: text}}),
 		"expose":       describeExposure(full[peering.Exposure](text)),
-		"withdraw":     describeWithdrawal(full[peering.Exposure](text)),
+		"unexpose":     describeUnexposure(full[peering.Exposure](text)),
 		"verify-clean": describeSweep(full[peering.SweepResult](text)),
 		"status":       with(func(w io.Writer) error { return status.print(w, full[statusAnswer](text)) }),
 		"wide status":  with(func(w io.Writer) error { return wide.print(w, full[statusAnswer](text)) }),

@@ -6,6 +6,8 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"strings"
 	"syscall"
 
 	"golang.org/x/term"
@@ -17,9 +19,13 @@ import (
 func main() {
 	env := &commands.Env{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr,
-		OutTerminal: term.IsTerminal(int(os.Stdout.Fd())), ErrTerminal: term.IsTerminal(int(os.Stderr.Fd())),
-		LookupEnv: os.LookupEnv,
-		Build:     buildinfo.Read(),
+		InTerminal: term.IsTerminal(int(os.Stdin.Fd())), OutTerminal: term.IsTerminal(int(os.Stdout.Fd())), ErrTerminal: term.IsTerminal(int(os.Stderr.Fd())),
+		Environ: os.Environ(),
+		Build:   buildinfo.Read(),
+	}
+	env.Columns, _, _ = term.GetSize(int(os.Stdout.Fd())) // 0 where it is no terminal
+	if strings.HasPrefix(filepath.Base(os.Args[0]), "kubectl-liqonet") {
+		env.Program = "kubectl liqonet"
 	}
 	os.Exit(commands.Run(interruptible(), env, os.Args[1:]))
 }

@@ -20,7 +20,7 @@ import (
 )
 
 // asProgram makes the test binary run as liqoctl.
-const asProgram = "LIQOCTL_TEST_AS_PROGRAM"
+const asProgram = "TEST_AS_LIQOCTL"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {

@@ -86,7 +86,7 @@ func testExposed(ctx context.Context, t *testing.T, u users) netip.Addr {
 	t.Run("no other host", func(t *testing.T) {
 		second := u.connector.expose(ctx, t, spec.OutsideHosts()[1])
 		expectOutside(ctx, t, l, second)
-		u.connector.must(ctx, t, "network", "withdraw", second.Host.String(), "--context", "a", "--peer", "b")
+		u.connector.must(ctx, t, "network", "unexpose", second.Host.String(), "--context", "a", "--peer", "b")
 		expectNothing(ctx, t, l, second.SeenByPeer)
 		expectOutside(ctx, t, l, e)
 	})

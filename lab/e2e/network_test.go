@@ -270,7 +270,7 @@ func testRemoval(ctx context.Context, t *testing.T, users users, before before) 
 			t.Errorf("node %s after disconnect:\n%s\nwant:\n%s", node, got, want)
 		}
 	}
-	if out, said, code := users.installer.run(ctx, t, "network", "verify-clean", "--context", "a"); code != 3 || !strings.Contains(out, "left: ConfigMap liqonet/fabric") {
+	if out, said, code := users.installer.run(ctx, t, "network", "verify-clean", "--context", "a"); code != 3 || !strings.Contains(out, "remains: ConfigMap liqonet/fabric") {
 		t.Errorf("verify-clean of an installation: exit code %d\n%s%s", code, out, said)
 	}
 	for _, cluster := range []string{"a", "b"} {

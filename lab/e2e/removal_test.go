@@ -81,14 +81,14 @@ func (r remnants) testDeletedNamespace(ctx context.Context, t *testing.T) {
 	kubectl(ctx, t, r.lab, "b", "delete", "namespace", "liqonet")
 	found := r.verify(ctx, t, 3)
 	for _, text := range []string{
-		"left: ClusterRole liqonet:liqonet:node\n", "left on node b-1: link lqn-gw", "left on node b-1: nftables table ip liqonet\n",
-		"left on node b-1: route 10.244.0.0/16 ", "left on node b-1: rule ",
+		"remains: ClusterRole liqonet:liqonet:node\n", "remains on node b-1: link lqn-gw", "remains on node b-1: nftables table ip liqonet\n",
+		"remains on node b-1: route 10.244.0.0/16 ", "remains on node b-1: rule ",
 	} {
 		if !strings.Contains(found, text) {
 			t.Errorf("verify-clean says nothing of %q:\n%s", text, found)
 		}
 	}
-	if found := r.verify(ctx, t, 3, "--remove"); !strings.Contains(found, "left: ClusterRole ") || strings.Contains(found, "left on node") {
+	if found := r.verify(ctx, t, 3, "--remove"); !strings.Contains(found, "remains: ClusterRole ") || strings.Contains(found, "remains on node") {
 		t.Errorf("verify-clean --remove: want objects alone:\n%s", found)
 	}
 	r.must(ctx, t, "network", "reset", "--context", "b")

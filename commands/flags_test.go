@@ -12,10 +12,10 @@ func TestChecks(t *testing.T) {
 		refused   []string
 		otherwise error
 	}{
-		"port":        {port, []string{"1", "65535"}, []string{"", "0", "-1", "65536", "http", "1.5"}, errPort},
-		"port or any": {portOrAny, []string{"0", "1"}, []string{"", "-1", "65536"}, errPort},
-		"packet size": {packetSize, []string{"0", "576", "65535"}, []string{"", "1", "575", "65536", "-1400", "1400B"}, errSize},
-		"duration":    {duration, []string{"30s", "1m30s"}, []string{"30", "soon", ""}, errDuration},
+		"port":        {reads(port), []string{"1", "65535"}, []string{"", "0", "-1", "65536", "http", "1.5"}, errPort},
+		"port or any": {reads(portOrAny), []string{"0", "1"}, []string{"", "-1", "65536"}, errPort},
+		"packet size": {reads(packetSize), []string{"0", "576", "65535"}, []string{"", "1", "575", "65536", "-1400", "1400B"}, errSize},
+		"duration":    {reads(positiveDuration), []string{"30s", "1m30s"}, []string{"30", "soon", ""}, errDuration},
 		"request":     {requestTimeout, []string{"0", "30", "30s"}, []string{"-1s", "-1", "soon"}, errDuration},
 		"address":     {address, []string{"192.0.2.1", "10.0.0.1", "2001:db8::1"}, []string{"127.0.0.1", "::1", "0.0.0.0", "224.0.0.1", "169.254.1.1", "fe80::1%eth0", "lb"}, errAddress},
 		"host":        {host, []string{"192.0.2.1", "gateway", "GW.example.com", "gw.example.com."}, []string{"::1", "192.0.2.256", "192.0.2", "foo_bar..", "a..b", "-a", "gw:51840"}, errHost},
@@ -32,5 +32,13 @@ func TestChecks(t *testing.T) {
 				t.Errorf("%s %q: error %v, want %v", name, text, err, c.otherwise)
 			}
 		}
+	}
+}
+
+// reads is the check of a flag's value that reading it is.
+func reads[T any](read func(string) (T, error)) func(string) error {
+	return func(text string) error {
+		_, err := read(text)
+		return err
 	}
 }

@@ -1,0 +1,161 @@
+package commands
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/peering"
+	"liqonet.io/liqonet/ipam"
+	"liqonet.io/liqonet/ipam/store"
+)
+
+// completionTime bounds what a completion asks of a cluster: the user waits for it between two keys.
+const completionTime = 2 * time.Second
+
+// names lists names that a cluster has.
+type names func(context.Context, *cluster.Cluster) ([]string, error)
+
+// complete sets how a flag's argument is completed. It panics where the flag does not exist: the tree of
+// commands is then wrong for every user.
+func complete(cmd *cobra.Command, flag string, f cobra.CompletionFunc) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, f); err != nil {
+		panic(err)
+	}
+}
+
+// addCompletions completes names of peers, namespaces and owners in all commands, and files only where files are meant.
+func addCompletions(env *Env, root *cobra.Command) {
+	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
+	for _, cmd := range root.Commands() {
+		addCompletionsBelow(env, cmd)
+	}
+	complete(root, configFlag, anyFile)
+}
+
+func addCompletionsBelow(env *Env, cmd *cobra.Command) {
+	byFlag := map[string]names{"peer": peers, "namespace": namespaces, remotePrefix + "namespace": namespaces, "owner": owners}
+	set := func(flags *pflag.FlagSet) {
+		flags.VisitAll(func(f *pflag.Flag) {
+			switch {
+			case byFlag[f.Name] != nil:
+				complete(cmd, f.Name, env.ask(f.Name, byFlag[f.Name]))
+			case f.Value.Type() == "FILE":
+				complete(cmd, f.Name, anyFile)
+			}
+		})
+	}
+	set(cmd.PersistentFlags())
+	set(cmd.LocalNonPersistentFlags())
+	if strings.HasSuffix(cmd.Use, "[PEER]") {
+		cmd.ValidArgsFunction = env.askOnce(peers)
+	}
+	for _, sub := range cmd.Commands() {
+		addCompletionsBelow(env, sub)
+	}
+}
+
+func anyFile(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return nil, cobra.ShellCompDirectiveDefault
+}
+
+// ask completes with what the chosen cluster answers: for a flag that is about the remote cluster, that one.
+func (e *Env) ask(flag string, list names) cobra.CompletionFunc {
+	prefix := ""
+	if strings.HasPrefix(flag, remotePrefix) {
+		prefix = remotePrefix
+	}
+	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		found, err := e.answers(cmd, prefix, list)
+		if err != nil {
+			cobra.CompDebugln(err.Error(), false)
+		}
+		slices.Sort(found)
+		return slices.Compact(found), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// askOnce is ask for a command's only argument.
+func (e *Env) askOnce(list names) cobra.CompletionFunc {
+	ask := e.ask("", list)
+	return func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return ask(cmd, args, prefix)
+	}
+}
+
+func (e *Env) answers(cmd *cobra.Command, prefix string, list names) ([]string, error) {
+	config := ""
+	if f := cmd.Flag(configFlag); f != nil {
+		config = f.Value.String()
+	}
+	if err := applySettings(e, cmd, config); err != nil { // no command runs, which would do it
+		return nil, err
+	}
+	local, chosen := newClusterFlags(), newClusterFlags()
+	local.take(cmd, "")
+	if chosen.take(cmd, prefix); prefix != "" {
+		chosen.inherit(local)
+	}
+	c, err := chosen.connect(e)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
+	defer cancel()
+	return list(ctx, c)
+}
+
+// take copies the flags of a command whose names begin with prefix.
+func (c *clusterFlags) take(cmd *cobra.Command, prefix string) {
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	c.config.AddFlags(flags)
+	flags.VisitAll(func(f *pflag.Flag) {
+		if given := cmd.Flag(prefix + f.Name); given != nil {
+			_ = f.Value.Set(given.Value.String()) // it was accepted there
+		}
+	})
+}
+
+func peers(ctx context.Context, c *cluster.Cluster) ([]string, error) {
+	t, err := peering.Translation(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return t.Peers(), nil
+}
+
+func namespaces(ctx context.Context, c *cluster.Cluster) ([]string, error) {
+	all, err := c.Kube.CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	found := make([]string, len(all.Items))
+	for i := range all.Items {
+		found[i] = all.Items[i].Name
+	}
+	return found, nil
+}
+
+// owners are the users who hold reservations.
+func owners(ctx context.Context, c *cluster.Cluster) ([]string, error) {
+	registry, err := store.New(c.Kube, c.Namespace).Load(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var found []string
+	for _, r := range registry.List() {
+		if name, ok := strings.CutPrefix(string(r.Owner), string(ipam.User(""))); ok {
+			found = append(found, name)
+		}
+	}
+	return found, nil
+}

@@ -1,0 +1,40 @@
+package commands
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+var errDeclined = errors.New("not confirmed: nothing was changed")
+
+func yesFlag(cmd *cobra.Command, to *bool) {
+	boolFlag(cmd.Flags(), to, "yes,y", "do not ask for confirmation (alias --skip-confirm)")
+}
+
+// confirm asks before something is destroyed. Without a terminal nobody answers, and nothing is asked.
+func (e *Env) confirm(ctx context.Context, yes bool, question string) error {
+	if yes || !e.InTerminal || !e.ErrTerminal {
+		return nil
+	}
+	fmt.Fprintf(e.Err, "%s [y/N] ", visibleCell(question))
+	answer := make(chan string, 1)
+	go func() { // a signal ends the command, whatever the terminal does
+		text, _ := bufio.NewReader(e.In).ReadString('\n')
+		answer <- strings.ToLower(strings.TrimSpace(text))
+	}()
+	select {
+	case <-ctx.Done():
+		fmt.Fprintln(e.Err)
+		return context.Cause(ctx)
+	case text := <-answer:
+		if text == "y" || text == "yes" {
+			return nil
+		}
+		return errDeclined
+	}
+}

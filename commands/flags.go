@@ -1,0 +1,237 @@
+package commands
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"liqonet.io/liqonet/internal/image"
+)
+
+// value is a flag's value. read parses it; its errors speak the language of the command line, which those of libraries
+// do not.
+type value[T any] struct {
+	to   *T
+	read func(text string) (T, error)
+	kind string
+}
+
+// addFlag adds a flag, with a shorthand if the name is like "output,o". kind is its argument in help; the default is *to.
+func addFlag[T any](flags *pflag.FlagSet, to *T, name, kind, usage string, read func(string) (T, error)) *pflag.Flag {
+	name, shorthand, _ := strings.Cut(name, ",")
+	return flags.VarPF(value[T]{to, read, kind}, name, shorthand, usage)
+}
+
+// Set implements pflag.Value.
+func (v value[T]) Set(text string) error {
+	parsed, err := v.read(text)
+	if err == nil {
+		*v.to = parsed
+	}
+	return err
+}
+
+// String returns the value as Set takes it; "" for the zero value.
+func (v value[T]) String() string {
+	if v.to == nil || reflect.ValueOf(*v.to).IsZero() {
+		return ""
+	}
+	switch x := any(*v.to).(type) {
+	case *bool:
+		return strconv.FormatBool(*x)
+	case []netip.Prefix:
+		return list(x)
+	}
+	return fmt.Sprint(*v.to)
+}
+
+// Type is shown in help as the flag's argument.
+func (v value[T]) Type() string { return v.kind }
+
+// textFlag adds a flag that takes any text which check accepts. "" is as if the flag were not given.
+func textFlag(flags *pflag.FlagSet, to *string, name, kind, usage string, check func(string) error) {
+	addFlag(flags, to, name, kind, usage, func(text string) (string, error) {
+		if text == "" || check == nil {
+			return text, nil
+		}
+		return text, check(text)
+	})
+}
+
+// boolFlag adds a flag that is true when it is given without a value.
+func boolFlag(flags *pflag.FlagSet, to *bool, name, usage string) *pflag.Flag {
+	flag := addFlag(flags, to, name, "bool", usage, yesOrNo)
+	flag.NoOptDefVal, flag.DefValue = "true", strconv.FormatBool(*to)
+	return flag
+}
+
+// optionalFlag adds a boolean flag that may be left open: the value is then nil.
+func optionalFlag(flags *pflag.FlagSet, to **bool, name, usage string) {
+	addFlag(flags, to, name, "bool", usage, func(text string) (*bool, error) {
+		yes, err := yesOrNo(text)
+		return &yes, err
+	}).NoOptDefVal = "true"
+}
+
+// enumFlag adds a flag that takes one of the allowed words, in any case, with completion.
+func enumFlag[T ~string](cmd *cobra.Command, to *T, name, usage string, allowed ...T) {
+	words := make([]string, len(allowed))
+	for i, word := range allowed {
+		words[i] = string(word)
+	}
+	addFlag(cmd.Flags(), to, name, strings.Join(words, "|"), usage, func(text string) (none T, err error) {
+		i := slices.IndexFunc(words, func(word string) bool { return strings.EqualFold(word, text) })
+		if i < 0 {
+			return none, fmt.Errorf("must be one of %s", strings.Join(words, ", "))
+		}
+		return allowed[i], nil
+	})
+	complete(cmd, name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// prefixFlag adds a flag that takes one CIDR.
+func prefixFlag(flags *pflag.FlagSet, to *netip.Prefix, name, usage string) {
+	addFlag(flags, to, name, "CIDR", usage, parsePrefix)
+}
+
+// prefixesFlag adds a flag that takes CIDRs, separated by commas or by repeating the flag.
+func prefixesFlag(flags *pflag.FlagSet, to *[]netip.Prefix, name, usage string) {
+	addFlag(flags, to, name, "CIDR,...", usage, func(text string) ([]netip.Prefix, error) {
+		all := slices.Clone(*to)
+		for field := range strings.SplitSeq(text, ",") {
+			p, err := parsePrefix(strings.TrimSpace(field))
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, p)
+		}
+		return all, nil
+	})
+}
+
+var (
+	errBool      = errors.New("must be true or false")
+	errPort      = errors.New("must be a port, 1 to 65535")
+	errSize      = errors.New("must be a number of bytes from 576 to 65535")
+	errDuration  = errors.New("must be a duration such as 30s")
+	errPositive  = errors.New("must be longer than zero")
+	errAddress   = errors.New("must be an IP address that a gateway can reach")
+	errHost      = errors.New("must be an IP address that a gateway can reach, or a name such as gateway.example.com")
+	errNamespace = errors.New("must be a namespace: at most 63 of a-z, 0-9 and -, beginning and ending with a letter or digit")
+	errImage     = errors.New("must be the name of an image such as registry.example.com/liqonet:v1")
+)
+
+func yesOrNo(text string) (bool, error) {
+	yes, err := strconv.ParseBool(text)
+	if err != nil {
+		return false, errBool
+	}
+	return yes, nil
+}
+
+// port reads a port number.
+func port(text string) (uint16, error) {
+	n, err := strconv.ParseUint(text, 0, 16)
+	if err != nil || n == 0 {
+		return 0, errPort
+	}
+	return uint16(n), nil
+}
+
+// portOrAny is port where 0 leaves the choice open.
+func portOrAny(text string) (uint16, error) {
+	if text == "0" {
+		return 0, nil
+	}
+	return port(text)
+}
+
+// Bounds of the MTU, in bytes: what every IPv4 host must accept (RFC 791), and the largest packet.
+const (
+	smallestMTU = 576
+	largestMTU  = 65535
+)
+
+// packetSize reads an MTU; 0 leaves the choice open.
+func packetSize(text string) (int, error) {
+	n, err := strconv.ParseUint(text, 0, 32)
+	if err != nil || n != 0 && (n < smallestMTU || n > largestMTU) {
+		return 0, errSize
+	}
+	return int(n), nil
+}
+
+// positiveDuration reads a duration within which something can happen.
+func positiveDuration(text string) (time.Duration, error) {
+	d, err := time.ParseDuration(text)
+	switch {
+	case err != nil:
+		return 0, errDuration
+	case d <= 0:
+		return 0, errPositive
+	}
+	return d, nil
+}
+
+// requestTimeout checks what kubectl takes too: a duration, or a number of seconds.
+func requestTimeout(text string) error {
+	if d, err := clientcmd.ParseTimeout(text); err != nil || d < 0 {
+		return errDuration
+	}
+	return nil
+}
+
+// address checks an IP address under which a host can be found from another.
+func address(text string) error {
+	if a, err := netip.ParseAddr(text); err != nil || !a.IsGlobalUnicast() || a.Zone() != "" {
+		return errAddress
+	}
+	return nil
+}
+
+// host checks an address or a DNS name. A name whose last label is a number is an address with a mistake.
+func host(text string) error {
+	name := strings.ToLower(strings.TrimSuffix(text, "."))
+	_, notNumber := strconv.ParseUint(name[strings.LastIndexByte(name, '.')+1:], 10, 64)
+	if address(text) != nil && (notNumber == nil || len(validation.IsDNS1123Subdomain(name)) > 0) {
+		return errHost
+	}
+	return nil
+}
+
+func namespace(text string) error {
+	if len(validation.IsDNS1123Label(text)) > 0 {
+		return errNamespace
+	}
+	return nil
+}
+
+func imageName(text string) error {
+	if !image.IsReference(text) {
+		return errImage
+	}
+	return nil
+}
+
+func parsePrefix(text string) (netip.Prefix, error) {
+	p, err := netip.ParsePrefix(text)
+	switch {
+	case err != nil:
+		return netip.Prefix{}, fmt.Errorf("%q is not a CIDR such as 10.244.0.0/16", text)
+	case !p.Addr().Is4():
+		return netip.Prefix{}, errors.New("only IPv4 is supported")
+	case p != p.Masked():
+		return netip.Prefix{}, fmt.Errorf("%s has host bits set: use %s", p, p.Masked())
+	}
+	return p, nil
+}

@@ -1,0 +1,97 @@
+package commands
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// all calls a function for every command that users see.
+func all(cmd *cobra.Command, do func(*cobra.Command)) {
+	if cmd.Hidden {
+		return
+	}
+	do(cmd)
+	for _, sub := range cmd.Commands() {
+		all(sub, do)
+	}
+}
+
+func TestHelpFitsTheTerminal(t *testing.T) {
+	for _, columns := range []int{60, 80, 100} {
+		env := &Env{Columns: columns}
+		env.start(false)
+		all(New(env), func(cmd *cobra.Command) {
+			var b strings.Builder
+			cmd.SetOut(&b)
+			env.help(cmd)
+			for line := range strings.Lines(b.String()) {
+				line = strings.TrimSuffix(line, "\n")
+				// What can be copied is not broken, nor is a name that is too long by itself.
+				if len(line) > columns && !strings.HasPrefix(line, "  ") {
+					t.Errorf("%s at %d columns: %q", cmd.CommandPath(), columns, line)
+				}
+				if strings.HasPrefix(line, strings.Repeat(" ", flagColumn)) && len(line) > columns && strings.Contains(strings.TrimSpace(line), " ") {
+					t.Errorf("%s at %d columns: %q", cmd.CommandPath(), columns, line)
+				}
+			}
+		})
+	}
+}
+
+// TestExamples: every command has one, whose flags exist.
+func TestExamples(t *testing.T) {
+	env := &Env{}
+	env.start(false)
+	all(New(env), func(cmd *cobra.Command) {
+		if !strings.Contains(cmd.Example, programName) {
+			t.Errorf("%s has no example", cmd.CommandPath())
+		}
+		for line := range strings.SplitSeq(cmd.Example, "\n") {
+			_, line, _ = strings.Cut(line, programName+" ")
+			line = strings.ReplaceAll(strings.TrimSuffix(line, ")"), "$JOB_ID", "7")
+			var args []string
+			for _, word := range strings.Fields(line) {
+				if word == "|" || word == ">" {
+					break
+				}
+				args = append(args, strings.Trim(word, `"'`))
+			}
+			if len(args) == 0 {
+				continue
+			}
+			root := New(env) // flags that add up are set once
+			found, rest, err := root.Find(args)
+			if err != nil || found == root || found.HasSubCommands() {
+				t.Errorf("%s: example %q: no such command: %v", cmd.CommandPath(), line, err)
+				continue
+			}
+			if err := found.ParseFlags(rest); err != nil {
+				t.Errorf("%s: example %q: %v", cmd.CommandPath(), line, err)
+			} else if err := found.ValidateArgs(found.Flags().Args()); err != nil {
+				t.Errorf("%s: example %q: %v", cmd.CommandPath(), line, err)
+			}
+		}
+	})
+}
+
+// TestSections: a flag that help is to show in a group exists.
+func TestSections(t *testing.T) {
+	known := make(map[string]bool)
+	env := &Env{}
+	env.start(false)
+	root := New(env)
+	root.InitDefaultHelpFlag()
+	all(root, func(cmd *cobra.Command) {
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) { known[f.Name] = true })
+	})
+	for _, s := range sections {
+		for name := range strings.FieldsSeq(s.flags) {
+			if !known[name] {
+				t.Errorf("%s: no command has --%s", s.title, name)
+			}
+		}
+	}
+}

@@ -1,0 +1,54 @@
+package commands
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// upstreamName maps flags of Liqo's liqoctl to those that mean the same here.
+func upstreamName(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+	if name == "skip-confirm" {
+		name = "yes"
+	}
+	return pflag.NormalizedName(name)
+}
+
+// replacements are flags of Liqo's liqoctl, or the first words of several, with what takes their place here.
+var replacements = []struct{ flag, hint string }{
+	{"liqo-namespace", "set the namespace of liqonet with --namespace"},
+	{"remote-liqo-namespace", "set the namespace of liqonet in the remote cluster with --remote-namespace, on network connect and disconnect"},
+	{"disable-sharing-keys", "not needed: connect exchanges public keys; private keys never leave their cluster"},
+	{"gw-client-t", "not needed: gateways have no templates; network connect takes --image and --wireguard"},
+	{"gw-server-t", "not needed: gateways have no templates; network connect takes --image and --wireguard"},
+	{"global-annotations", "not supported: objects of liqonet have the label liqonet.io/component"},
+	{"global-labels", "not supported: objects of liqonet have the label liqonet.io/component"},
+	{"skip-confirm", "not needed: this command does not ask"},
+	{"skip-validation", "not needed: this command has no preflight checks"},
+	{"wait", "not needed: this command returns when it is done"},
+	{remotePrefix, "this command works on one cluster: run it once with --context for each; network connect and disconnect take both"},
+}
+
+// flagError explains a flag that a command does not have.
+func flagError(cmd *cobra.Command, err error) error {
+	usage := &UsageError{Err: err}
+	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
+		for _, r := range replacements {
+			if strings.HasPrefix(unknown.GetSpecifiedName(), r.flag) && strings.HasPrefix(cmd.CommandPath(), cmd.Root().CommandPath()+" network") {
+				usage.hint = r.hint
+				break
+			}
+		}
+	}
+	return usage
+}
+
+// upstreamFlags accepts flags of Liqo's liqoctl that change nothing here, without showing them.
+func upstreamFlags(cmd *cobra.Command, names ...string) {
+	usages := map[string]string{"wait": "always waits", "yes": "never asks", "skip-validation": "has no preflight checks"}
+	for _, name := range names {
+		boolFlag(cmd.Flags(), new(bool), name, "accepted for compatibility: this command "+usages[name]).Hidden = true
+	}
+}
