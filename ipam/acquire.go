@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+
+	"liqonet.io/liqonet/internal/cidr"
 )
 
 // Request asks for a free range of some length. Owner, Purpose and Real together are its key: a request whose
@@ -120,12 +122,12 @@ func (r *Registry) acquireAddress(q Request, inside netip.Prefix) (netip.Addr, e
 		return netip.Addr{}, err
 	}
 	if held, ok := r.claimed(q); ok {
-		if !contains(inside, held.Range) {
+		if !cidr.Covers(inside, held.Range) {
 			return netip.Addr{}, fmt.Errorf("it holds %s", held.Range.Addr())
 		}
 		return held.Range.Addr(), nil
 	}
-	if q.Preferred.IsValid() && contains(inside, q.Preferred) && r.Reserve(q.reservation(q.Preferred)) == nil {
+	if q.Preferred.IsValid() && cidr.Covers(inside, q.Preferred) && r.Reserve(q.reservation(q.Preferred)) == nil {
 		return q.Preferred.Addr(), nil
 	}
 	from, to := inside.Addr(), last(inside)
@@ -136,7 +138,7 @@ func (r *Registry) acquireAddress(q Request, inside netip.Prefix) (netip.Addr, e
 	if !ok || to.Less(a) {
 		return netip.Addr{}, ErrNoneFree
 	}
-	return a, r.Reserve(q.reservation(single(a)))
+	return a, r.Reserve(q.reservation(cidr.Single(a)))
 }
 
 // claimed returns what the request's key holds, the lowest if it is several ranges.

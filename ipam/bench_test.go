@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/netip"
 	"testing"
+
+	"liqonet.io/liqonet/internal/cidr"
 )
 
 // crowded is a registry with 10,000 reservations and small holes: two of every three /24.
@@ -56,6 +58,6 @@ func BenchmarkAcquireAddress(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		r.remove(Reservation{Range: single(a), Owner: Peering("new"), Purpose: GatewayAddress})
+		r.remove(Reservation{Range: cidr.Single(a), Owner: Peering("new"), Purpose: GatewayAddress})
 	}
 }

@@ -3,6 +3,8 @@ package ipam
 import (
 	"net/netip"
 	"slices"
+
+	"liqonet.io/liqonet/internal/cidr"
 )
 
 // model is a registry written for plainness: a list, searched from end to end. What the real one does must be
@@ -131,7 +133,7 @@ func (m *model) acquireAddress(q Request, inside netip.Prefix) (netip.Addr, bool
 		if inside.Bits() < a.BitLen()-1 && (a == inside.Addr() || a == last(inside)) {
 			continue
 		}
-		if m.reserve(q.reservation(single(a))) {
+		if m.reserve(q.reservation(cidr.Single(a))) {
 			return a, true
 		}
 	}

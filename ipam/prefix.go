@@ -47,13 +47,5 @@ func sameShape(a, b netip.Prefix) bool {
 	return a.Addr().Is4() == b.Addr().Is4() && a.Bits() == b.Bits()
 }
 
-// contains reports whether inner lies in outer entirely.
-func contains(outer, inner netip.Prefix) bool {
-	return outer.Bits() <= inner.Bits() && outer.Contains(inner.Addr())
-}
-
-// single is the range of that one address.
-func single(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
-
 // last returns the highest address of a range.
 func last(p netip.Prefix) netip.Addr { return netipx.PrefixLastIP(p) }

@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"liqonet.io/liqonet/internal/cidr"
 )
 
 // DefaultPools are the ranges of RFC 1918, from which ranges are handed out unless other pools are set.
@@ -207,7 +209,7 @@ func (r *Registry) OwnerOf(a netip.Addr) (Reservation, bool) {
 	if !a.IsValid() {
 		return Reservation{}, false
 	}
-	p := single(a.Unmap())
+	p := cidr.Single(a.Unmap())
 	for _, s := range []*space{&r.addresses, &r.ranges} {
 		if h := s.holders(p); len(h) > 0 {
 			// The last range is the smallest; of several holders of it the first is named.

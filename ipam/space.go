@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"go4.org/netipx"
+
+	"liqonet.io/liqonet/internal/cidr"
 )
 
 // space is a set of reservations, sorted. The zero value is empty.
@@ -54,7 +56,7 @@ func (s *space) holders(p netip.Prefix) []Reservation {
 func (s *space) inside(p netip.Prefix) []Reservation {
 	i := s.from(p)
 	end := i
-	for end < len(s.held) && contains(p, s.held[end].Range) {
+	for end < len(s.held) && cidr.Covers(p, s.held[end].Range) {
 		end++
 	}
 	return slices.Clone(s.held[i:end])

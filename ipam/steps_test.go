@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+
+	"liqonet.io/liqonet/internal/cidr"
 )
 
 // operations makes a sequence of operations of bytes, a few a step, in a space so small that they often meet.
@@ -107,7 +109,7 @@ func (o *operations) reserve(r *Registry, m *model) (done, difference string) {
 }
 
 func (o *operations) reserveAddress(r *Registry, m *model) (done, difference string) {
-	want := Reservation{Range: single(o.address()), Owner: o.owner(), Purpose: o.addressPurpose()}
+	want := Reservation{Range: cidr.Single(o.address()), Owner: o.owner(), Purpose: o.addressPurpose()}
 	want.Real = o.real(want.Range)
 	err, ok := r.Reserve(want), m.reserve(want)
 	return fmt.Sprintf("reserve %+v", want), differ(err, ok, nil, nil)
@@ -137,11 +139,11 @@ func (o *operations) acquireAddress(r *Registry, m *model) (done, difference str
 	q, inside := Request{Owner: o.owner(), Purpose: o.addressPurpose()}, o.narrow()
 	switch o.next() % 4 {
 	case 1:
-		q.Real = single(o.address())
+		q.Real = cidr.Single(o.address())
 	case 2:
-		q.Preferred = single(o.address())
+		q.Preferred = cidr.Single(o.address())
 	case 3:
-		q.Preferred = pick(o, single(inside.Addr()), single(last(inside)), inside)
+		q.Preferred = pick(o, cidr.Single(inside.Addr()), cidr.Single(last(inside)), inside)
 	}
 	got, err := r.AcquireAddress(q, inside)
 	want, ok := m.acquireAddress(q, inside)

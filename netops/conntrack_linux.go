@@ -4,10 +4,11 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"slices"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"liqonet.io/liqonet/internal/cidr"
 )
 
 // FlushConntrack forgets the connections that have an address in one of the ranges, before or after translation:
@@ -33,7 +34,7 @@ type flowsIn []netip.Prefix
 func (f flowsIn) MatchConntrackFlow(flow *netlink.ConntrackFlow) bool {
 	for _, ip := range []net.IP{flow.Forward.SrcIP, flow.Forward.DstIP, flow.Reverse.SrcIP, flow.Reverse.DstIP} {
 		addr, _ := netip.AddrFromSlice(ip.To4())
-		if slices.ContainsFunc(f, func(p netip.Prefix) bool { return p.Contains(addr) }) {
+		if cidr.Contains(f, addr) {
 			return true
 		}
 	}

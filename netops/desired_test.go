@@ -3,6 +3,8 @@ package netops
 import (
 	"net/netip"
 	"testing"
+
+	"liqonet.io/liqonet/internal/cidr"
 )
 
 // desired are states as nodes and gateways get them, by the name of their golden file.
@@ -110,7 +112,7 @@ func TestDesired(t *testing.T) {
 
 // TestRangesIsASet: nftables refuses ranges that overlap.
 func TestRangesIsASet(t *testing.T) {
-	got := ranges(prefixes("10.2.0.0/16", "10.1.2.0/24", "10.1.0.0/16", "10.2.0.0/16", "10.1.0.0/32"))
+	got := cidr.Outermost(prefixes("10.2.0.0/16", "10.1.2.0/24", "10.1.0.0/16", "10.2.0.0/16", "10.1.0.0/32"))
 	want := prefixes("10.1.0.0/16", "10.2.0.0/16")
 	if len(got) != len(want) || got[0] != want[0] || got[1] != want[1] {
 		t.Errorf("ranges %v, want %v", got, want)

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/netops/nft"
 )
 
@@ -51,8 +52,8 @@ func (c GatewayConfig) exposure() exposure {
 	var addresses, hosts, real []netip.Prefix
 	var dnat []nft.Rule // one each: the hosts' addresses have nothing in common
 	for _, e := range c.Exposed {
-		addresses, hosts = append(addresses, host(e.Address)), append(hosts, host(e.Host))
-		dnat = append(dnat, nft.Rule{nft.IIfGroup(GroupTunnel), nft.DAddr(host(e.Address)), nft.DNAT(e.Host)})
+		addresses, hosts = append(addresses, cidr.Single(e.Address)), append(hosts, cidr.Single(e.Host))
+		dnat = append(dnat, nft.Rule{nft.IIfGroup(GroupTunnel), nft.DAddr(cidr.Single(e.Address)), nft.DNAT(e.Host)})
 	}
 	for _, m := range c.Peer {
 		real = append(real, m.Real)
@@ -67,9 +68,9 @@ func (c GatewayConfig) exposure() exposure {
 			{Priority: priorityExposed, Mark: markExposed, IIf: podLink, Table: ToPeer},
 		},
 		sets: []nft.Set{
-			{Name: setReal, Elements: ranges(real)},
-			{Name: setExposed, Hosts: true, Elements: ranges(addresses)},
-			{Name: setHosts, Hosts: true, Elements: ranges(hosts)},
+			nft.NewSet(setReal, real...),
+			{Name: setExposed, Hosts: true, Elements: cidr.Outermost(addresses)},
+			{Name: setHosts, Hosts: true, Elements: cidr.Outermost(hosts)},
 		},
 		fromTunnel: []nft.Rule{{nft.DAddrIn(setExposed), nft.Accept()}},
 		forward: []nft.Rule{
@@ -102,7 +103,7 @@ func (c GatewayConfig) exposedFlows() []nft.Chain {
 			{nft.OIf(podLink), flow, nft.SNAT(c.Pod)},
 		}},
 		{Name: "egress", Hook: &nft.Hook{Type: "filter", Point: "postrouting", Priority: priorityAfterSNAT}, Rules: []nft.Rule{
-			{nft.OIf(podLink), flow, nft.SAddrNot(host(c.Pod)), nft.Counter(), nft.Drop()},
+			{nft.OIf(podLink), flow, nft.SAddrNot(cidr.Single(c.Pod)), nft.Counter(), nft.Drop()},
 		}},
 	}
 }

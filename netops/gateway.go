@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/netops/echo"
 	"liqonet.io/liqonet/netops/nft"
 )
@@ -91,7 +92,7 @@ func GatewayState(c GatewayConfig) State {
 			{Name: Tunnel, Kind: KindDevice, Group: GroupTunnel, Forwarding: true, MarkedPath: len(c.Exposed) > 0},
 		},
 		Addresses: []Address{
-			{Link: Overlay, Prefix: host(c.Internal)},
+			{Link: Overlay, Prefix: cidr.Single(c.Internal)},
 			{Link: Tunnel, Prefix: c.Tunnel},
 		},
 		Routes: []Route{
@@ -99,7 +100,7 @@ func GatewayState(c GatewayConfig) State {
 			guardRoute(FromPeer, everything),
 			// Nobody is sent there: so is called, on its way to the peer, where the packets of nodes come from, and a
 			// reverse path filter looks for that.
-			{Table: FromPeer, Dst: lowerHalf(c.ExternalCIDR), Type: Unicast, Link: Overlay},
+			{Table: FromPeer, Dst: cidr.Lower(c.ExternalCIDR), Type: Unicast, Link: Overlay},
 		},
 		Rules: []Rule{
 			{Priority: priorityMarkLocal, Mark: markLocal, Table: localTable},
@@ -125,8 +126,8 @@ func GatewayState(c GatewayConfig) State {
 		id := NexthopID(c.InternalCIDR, n.Internal)
 		s.Neighbours = append(s.Neighbours, Neighbour{Link: Overlay, IP: n.Internal, MAC: overlayMAC(n.Internal)})
 		s.Nexthops = append(s.Nexthops, Nexthop{ID: id, Link: Overlay, Via: n.Internal, VNI: c.VNI, Dst: n.Source})
-		s.Routes = append(s.Routes, Route{Table: mainTable, Dst: host(n.Internal), Type: Unicast, Nexthop: id})
-		for _, p := range append([]netip.Prefix{host(n.Internal)}, n.Pods...) {
+		s.Routes = append(s.Routes, Route{Table: mainTable, Dst: cidr.Single(n.Internal), Type: Unicast, Nexthop: id})
+		for _, p := range append([]netip.Prefix{cidr.Single(n.Internal)}, n.Pods...) {
 			if taken[p] {
 				continue // a pod that moves is reported by both nodes for a moment, and by one that died for longer
 			}
@@ -139,9 +140,6 @@ func GatewayState(c GatewayConfig) State {
 
 var everything = netip.PrefixFrom(netip.IPv4Unspecified(), 0)
 
-// lowerHalf is the half of an internal or external CIDR that belongs to nodes.
-func lowerHalf(p netip.Prefix) netip.Prefix { return netip.PrefixFrom(p.Masked().Addr(), p.Bits()+1) }
-
 // peerRanges are those where packets for the peer go, and those that packets of the peer come from: real addresses and
 // those by which this cluster knows them.
 func (c GatewayConfig) peerRanges() []netip.Prefix {
@@ -149,7 +147,7 @@ func (c GatewayConfig) peerRanges() []netip.Prefix {
 	for _, m := range c.Peer {
 		all = append(all, m.Real, m.Seen)
 	}
-	slices.SortFunc(all, comparePrefix)
+	slices.SortFunc(all, netip.Prefix.Compare)
 	return slices.Compact(all)
 }
 
@@ -162,12 +160,12 @@ const setNodes = "nodes"
 func (c GatewayConfig) firewall() nft.Table {
 	var sources []netip.Prefix
 	for _, n := range c.Nodes {
-		sources = append(sources, host(n.Source))
+		sources = append(sources, cidr.Single(n.Source))
 	}
 	exposed := c.exposure()
 	return nft.Table{
 		Name: Table,
-		Sets: append([]nft.Set{{Name: setNodes, Hosts: true, Elements: ranges(sources)}}, exposed.sets...),
+		Sets: append([]nft.Set{{Name: setNodes, Hosts: true, Elements: cidr.Outermost(sources)}}, exposed.sets...),
 		Chains: slices.Concat(c.ingress(), c.fromCluster(), c.fromPeer(), c.quoted(), c.output(),
 			c.input(), c.forward(), c.probes(), exposed.chains),
 	}

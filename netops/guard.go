@@ -12,20 +12,19 @@ func GuardState(ranges []netip.Prefix) State {
 	if len(ranges) == 0 {
 		return State{}
 	}
-	c := NodeConfig{HeldBack: ranges}
 	s := State{
 		Rules: []Rule{{Priority: priorityNode, Table: RoutingTable}},
 		Firewall: nft.Table{
 			Name: Table,
-			Sets: []nft.Set{{Name: setPeers, Elements: c.peerCIDRs()}},
+			Sets: []nft.Set{nft.NewSet(setPeers, ranges...)},
 			Chains: []nft.Chain{{
 				Name: "guard", Hook: &nft.Hook{Type: "filter", Point: "postrouting", Priority: priorityGuard},
 				Rules: []nft.Rule{{nft.DAddrIn(setPeers), nft.Counter(), nft.Drop()}},
 			}},
 		},
 	}
-	for _, cidr := range ranges {
-		s.Routes = append(s.Routes, guardRoute(RoutingTable, cidr))
+	for _, p := range ranges {
+		s.Routes = append(s.Routes, guardRoute(RoutingTable, p))
 	}
 	return s
 }

@@ -1,12 +1,12 @@
 package netops
 
 import (
-	"cmp"
-	"encoding/binary"
 	"fmt"
 	"net"
 	"net/netip"
 	"slices"
+
+	"liqonet.io/liqonet/internal/cidr"
 )
 
 // EchoPort is the UDP port at which nodes and gateways answer echoes, on internal and tunnel addresses only.
@@ -65,7 +65,7 @@ type NodePeer struct {
 // node and lowers the node's MTU to fit it. The node's internal address is on the loopback device.
 func NodeState(c NodeConfig) State {
 	s := State{
-		Addresses: []Address{{Link: loopback, Prefix: host(c.Internal)}},
+		Addresses: []Address{{Link: loopback, Prefix: cidr.Single(c.Internal)}},
 		Routes:    []Route{guardRoute(RoutingTable, c.InternalCIDR)},
 		Rules:     []Rule{{Priority: priorityNode, Table: RoutingTable}},
 		Firewall:  c.firewall(),
@@ -73,13 +73,13 @@ func NodeState(c NodeConfig) State {
 
 		PassForward: c.PassForward,
 	}
-	for _, cidr := range c.HeldBack {
-		s.Routes = append(s.Routes, guardRoute(RoutingTable, cidr))
+	for _, held := range c.HeldBack {
+		s.Routes = append(s.Routes, guardRoute(RoutingTable, held))
 	}
 	taken := c.peerCIDRs()
 	for _, p := range c.Peers {
-		for _, cidr := range p.CIDRs {
-			s.Routes = append(s.Routes, guardRoute(RoutingTable, cidr))
+		for _, seen := range p.CIDRs {
+			s.Routes = append(s.Routes, guardRoute(RoutingTable, seen))
 		}
 		if !p.Pod.IsValid() {
 			continue
@@ -89,11 +89,11 @@ func NodeState(c NodeConfig) State {
 		s.Links = append(s.Links, link)
 		s.Neighbours = append(s.Neighbours, Neighbour{Link: link.Name, IP: p.Gateway, MAC: overlayMAC(p.Gateway)})
 		s.Nexthops = append(s.Nexthops, Nexthop{ID: id, Link: link.Name, Via: p.Gateway})
-		for _, cidr := range append([]netip.Prefix{host(p.Gateway)}, p.CIDRs...) {
-			s.Routes = append(s.Routes, Route{Table: RoutingTable, Dst: cidr, Type: Unicast, Nexthop: id, Source: c.Internal, MTU: p.MTU})
+		for _, seen := range append([]netip.Prefix{cidr.Single(p.Gateway)}, p.CIDRs...) {
+			s.Routes = append(s.Routes, Route{Table: RoutingTable, Dst: seen, Type: Unicast, Nexthop: id, Source: c.Internal, MTU: p.MTU})
 		}
 		for _, endpoint := range p.captured(taken) {
-			s.Rules = append(s.Rules, Rule{Priority: priorityExempt, From: host(p.Pod), To: endpoint, Table: mainTable})
+			s.Rules = append(s.Rules, Rule{Priority: priorityExempt, From: cidr.Single(p.Pod), To: endpoint, Table: mainTable})
 		}
 	}
 	return s
@@ -106,11 +106,11 @@ func NodeState(c NodeConfig) State {
 func (p NodePeer) captured(taken []netip.Prefix) []netip.Prefix {
 	var all []netip.Prefix
 	for _, endpoint := range p.Endpoints {
-		if slices.ContainsFunc(taken, func(cidr netip.Prefix) bool { return cidr.Contains(endpoint) }) {
-			all = append(all, host(endpoint))
+		if cidr.Contains(taken, endpoint) {
+			all = append(all, cidr.Single(endpoint))
 		}
 	}
-	return ranges(all)
+	return cidr.Outermost(all)
 }
 
 func (c NodeConfig) peerCIDRs() []netip.Prefix {
@@ -118,13 +118,12 @@ func (c NodeConfig) peerCIDRs() []netip.Prefix {
 	for _, p := range c.Peers {
 		all = append(all, p.CIDRs...)
 	}
-	return ranges(all)
+	return cidr.Outermost(all)
 }
 
 // NexthopID returns the id of the nexthop object for a far end, from its internal address.
 func NexthopID(internalCIDR netip.Prefix, internal netip.Addr) uint32 {
-	base, a := internalCIDR.Masked().Addr().As4(), internal.As4()
-	return NexthopBase | (binary.BigEndian.Uint32(a[:])-binary.BigEndian.Uint32(base[:]))&^uint32(NexthopMask)
+	return NexthopBase | cidr.Offset(internalCIDR, internal)&^uint32(NexthopMask)
 }
 
 // NodeLink is the name of a node's link to the gateway of a virtual network.
@@ -141,26 +140,6 @@ func overlayMAC(internal netip.Addr) net.HardwareAddr {
 	return net.HardwareAddr{0x02, 0x4c, a[0], a[1], a[2], a[3]}
 }
 
-func host(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
-
 func guardRoute(table int, dst netip.Prefix) Route {
 	return Route{Table: table, Dst: dst, Type: Unreachable, Metric: guardMetric}
-}
-
-// ranges returns the prefixes sorted and without those that others contain, as an nftables set wants them.
-func ranges(in []netip.Prefix) []netip.Prefix {
-	all := slices.Clone(in)
-	slices.SortFunc(all, comparePrefix)
-	var out []netip.Prefix
-	for _, p := range all {
-		if n := len(out); n > 0 && out[n-1].Contains(p.Addr()) {
-			continue
-		}
-		out = append(out, p)
-	}
-	return out
-}
-
-func comparePrefix(a, b netip.Prefix) int {
-	return cmp.Or(a.Addr().Compare(b.Addr()), cmp.Compare(a.Bits(), b.Bits()))
 }

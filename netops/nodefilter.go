@@ -3,6 +3,7 @@ package netops
 import (
 	"net/netip"
 
+	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/netops/nft"
 )
 
@@ -33,17 +34,17 @@ func (c NodeConfig) firewall() nft.Table {
 	taken := c.peerCIDRs()
 	for _, p := range c.Peers {
 		if p.Pod.IsValid() {
-			gateways = append(gateways, host(p.Pod))
+			gateways = append(gateways, cidr.Single(p.Pod))
 			captured = append(captured, p.captured(taken)...)
 		}
 	}
 	return nft.Table{
 		Name: Table,
 		Sets: []nft.Set{
-			{Name: setPeers, Elements: taken},
-			{Name: setPods, Elements: ranges(c.Pods)},
-			{Name: setGateways, Hosts: true, Elements: ranges(gateways)},
-			{Name: setEndpoints, Hosts: true, Elements: ranges(captured)},
+			nft.NewSet(setPeers, taken...),
+			nft.NewSet(setPods, c.Pods...),
+			{Name: setGateways, Hosts: true, Elements: cidr.Outermost(gateways)},
+			{Name: setEndpoints, Hosts: true, Elements: cidr.Outermost(captured)},
 		},
 		Chains: append(c.arrivals(), c.departures()...),
 	}
@@ -64,7 +65,7 @@ func (c NodeConfig) firewall() nft.Table {
 // Fragments are judged by their addresses before they are put together: the kernel asks of none by which link it came
 // (ip_frag_queue in net/ipv4/ip_fragment.c), and takes the whole for what came by the link of the last.
 func (c NodeConfig) arrivals() []nft.Chain {
-	overlay, self := nft.UDPDPort(c.Overlay.Port), nft.DAddr(host(c.Internal))
+	overlay, self := nft.UDPDPort(c.Overlay.Port), nft.DAddr(cidr.Single(c.Internal))
 	var outer, pieces []nft.Rule
 	// A source route, where this node obeys it, would lead a packet on that came for one of the node's own addresses.
 	inner := []nft.Rule{{nft.Options(), nft.Counter(), nft.Drop()}}
@@ -73,7 +74,7 @@ func (c NodeConfig) arrivals() []nft.Chain {
 		if !p.Pod.IsValid() {
 			continue
 		}
-		outer = append(outer, nft.Rule{nft.SAddr(host(p.Pod)), nft.OverlayID(p.VNI), nft.Accept()})
+		outer = append(outer, nft.Rule{nft.SAddr(cidr.Single(p.Pod)), nft.OverlayID(p.VNI), nft.Accept()})
 		inner = append(inner, nft.Rule{nft.IIf(NodeLink(p.VNI)), nft.Goto(arrivalChain + p.Name)})
 		pieces = append(pieces, nft.Rule{nft.IIf(NodeLink(p.VNI)), nft.Goto(pieceChain + p.Name)})
 		chains = append(chains, p.arrivals(self)...)
@@ -153,19 +154,19 @@ func (p NodePeer) arrivals(self nft.Expr) []nft.Chain {
 	rules := []nft.Rule{
 		{nft.ICMPType(icmpQuoting...), nft.Jump(quoted)},
 		{self, nft.UDPDPort(EchoPort), nft.Goto(echo)},
-		{nft.SAddr(host(p.Gateway)), nft.Goto("to-node")},
+		{nft.SAddr(cidr.Single(p.Gateway)), nft.Goto("to-node")},
 	}
-	pieces := []nft.Rule{{nft.SAddr(host(p.Gateway)), nft.Accept()}}
+	pieces := []nft.Rule{{nft.SAddr(cidr.Single(p.Gateway)), nft.Accept()}}
 	errors := []nft.Rule{
 		{nft.ICMPType(icmpObsolete...), nft.Counter(), nft.Drop()},
-		{nft.QuotedDAddr(host(p.Gateway)), nft.Return()},
+		{nft.QuotedDAddr(cidr.Single(p.Gateway)), nft.Return()},
 	}
-	for _, cidr := range p.CIDRs {
-		rules = append(rules, nft.Rule{nft.SAddr(cidr), nft.Goto("to-pods")})
-		pieces = append(pieces, nft.Rule{nft.SAddr(cidr), nft.Accept()})
-		errors = append(errors, nft.Rule{nft.QuotedDAddr(cidr), nft.Return()})
+	for _, seen := range p.CIDRs {
+		rules = append(rules, nft.Rule{nft.SAddr(seen), nft.Goto("to-pods")})
+		pieces = append(pieces, nft.Rule{nft.SAddr(seen), nft.Accept()})
+		errors = append(errors, nft.Rule{nft.QuotedDAddr(seen), nft.Return()})
 	}
-	echoes := []nft.Rule{{nft.SAddr(host(p.Gateway)), nft.Limit(gatewayEchoRate, gatewayEchoRate), nft.Accept()}}
+	echoes := []nft.Rule{{nft.SAddr(cidr.Single(p.Gateway)), nft.Limit(gatewayEchoRate, gatewayEchoRate), nft.Accept()}}
 	if p.Nodes.IsValid() {
 		echoes = append(echoes, nft.Rule{nft.SAddr(p.Nodes), nft.Limit(peerEchoRate, peerEchoRate), nft.Accept()})
 	}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"liqonet.io/liqonet/internal/cidr"
 )
 
 // Hosts beyond the router. The second is not exposed, though it is as near as the first.
@@ -86,7 +88,7 @@ func (g *testGateway) expose(hosts ...Exposed) {
 	g.t.Helper()
 	gone := make([]netip.Prefix, len(g.config.Exposed))
 	for i, e := range g.config.Exposed {
-		gone[i] = host(e.Address)
+		gone[i] = cidr.Single(e.Address)
 	}
 	g.config.Exposed = hosts
 	g.follow()
@@ -163,7 +165,7 @@ func testExposedSizes(t *testing.T, a, b side) {
 func testNotExposed(t *testing.T, a, b side, outside namespace) {
 	silent(t, b.nodes[0].pod, at(swapped(netip.MustParseAddr("10.70.128.2"), a.seenExternal)))
 	for _, target := range []netip.Addr{exposedHost.Host, hiddenHost, a.node(1)} {
-		restore := b.claim(Mapping{Real: host(target), Seen: host(netip.MustParseAddr("10.99.0.1"))})
+		restore := b.claim(Mapping{Real: cidr.Single(target), Seen: cidr.Single(netip.MustParseAddr("10.99.0.1"))})
 		dropped(t, b.nodes[1].pod, at(netip.MustParseAddr("10.99.0.1")), func() int { return a.gateways[0].drops("to-cluster") })
 		restore()
 	}

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/netops/echo"
 )
 
@@ -24,7 +25,7 @@ func TestForgedProbe(t *testing.T) {
 	}
 	heard := listenAll(t, b)
 	client.ip("link set eth0 down")
-	if err := server.kernel.FlushConntrack([]netip.Prefix{host(stats.Endpoint.Addr())}); err != nil {
+	if err := server.kernel.FlushConntrack([]netip.Prefix{cidr.Single(stats.Endpoint.Addr())}); err != nil {
 		t.Fatal(err)
 	}
 	const nodePort = 30001 // see join

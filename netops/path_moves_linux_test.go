@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"liqonet.io/liqonet/internal/cidr"
 )
 
 // route makes a pod whose address is not of its node's range, as Calico does: a route to it on each node, and a
@@ -40,7 +42,7 @@ func (c *testCluster) report(address netip.Addr, node int) {
 	for i, n := range c.nodes {
 		n.config.Pods = []netip.Prefix{c.podCIDR(i)}
 		if i == node {
-			n.config.Pods = append(n.config.Pods, host(address))
+			n.config.Pods = append(n.config.Pods, cidr.Single(address))
 		}
 		n.follow()
 		for _, g := range c.gateways {

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"liqonet.io/liqonet/internal/cidr"
 )
 
 // TestThreeClusters joins A with B and A with C, all with the same CIDRs.
@@ -135,7 +137,7 @@ func testNoTransit(t *testing.T, a, b, c side) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			seen := netip.MustParseAddr("10.99.0.1")
-			restore := b.claim(Mapping{Real: host(target), Seen: host(seen)})
+			restore := b.claim(Mapping{Real: cidr.Single(target), Seen: cidr.Single(seen)})
 			defer restore()
 			dropped(t, b.nodes[1].pod, at(seen), func() int { return a.gateways[0].drops("to-cluster") })
 		})

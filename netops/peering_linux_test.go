@@ -13,6 +13,7 @@ import (
 
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 
+	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/netops/tunnel"
 )
 
@@ -121,7 +122,7 @@ func (s side) newGateway(kind LinkKind, peer side, role byte) *testGateway {
 	g.run("sysctl", "-qw", "net.ipv4.conf.all.rp_filter=1") // as a host may have it, from which pods inherit
 	g.kernel = g.namespace.kernel()
 	s.gateways = append(s.gateways, g)
-	toPeer := NodePeer{Name: peer.name, Gateway: g.config.Internal, Pod: pod, VNI: g.config.VNI, MTU: mtu, Nodes: lowerHalf(peer.seenExternal)}
+	toPeer := NodePeer{Name: peer.name, Gateway: g.config.Internal, Pod: pod, VNI: g.config.VNI, MTU: mtu, Nodes: cidr.Lower(peer.seenExternal)}
 	for _, m := range g.config.Peer {
 		toPeer.CIDRs = append(toPeer.CIDRs, m.Seen)
 	}
@@ -142,7 +143,7 @@ func (s side) newGateway(kind LinkKind, peer side, role byte) *testGateway {
 	g.tunnel = tunnel.Config{
 		Implementation: tunnel.Implementation(orEnv("LIQONET_TEST_WIREGUARD", "userspace")), Name: Tunnel,
 		PrivateKey: tunnel.NewSecret(key), MTU: mtu, Address: g.config.Tunnel,
-		Peer: tunnel.PeerConfig{AllowedIPs: []netip.Prefix{host(g.config.TunnelPeer)}},
+		Peer: tunnel.PeerConfig{AllowedIPs: []netip.Prefix{cidr.Single(g.config.TunnelPeer)}},
 	}
 	for _, m := range g.config.Peer {
 		g.tunnel.Peer.AllowedIPs = append(g.tunnel.Peer.AllowedIPs, m.Real)

@@ -3,6 +3,7 @@ package netops
 import (
 	"slices"
 
+	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/netops/echo"
 	"liqonet.io/liqonet/netops/nft"
 )
@@ -36,7 +37,7 @@ func (c GatewayConfig) ingress() []nft.Chain {
 	}
 	return []nft.Chain{
 		{Name: "uplink", Hook: &nft.Hook{Type: "filter", Point: "prerouting", Priority: priorityPieces}, Rules: []nft.Rule{
-			{nft.IIfGroupNot(GroupOverlay), nft.IIfGroupNot(GroupTunnel), nft.DAddrNot(host(c.Pod)), nft.IIfNot(loopback), nft.Counter(), nft.Drop()},
+			{nft.IIfGroupNot(GroupOverlay), nft.IIfGroupNot(GroupTunnel), nft.DAddrNot(cidr.Single(c.Pod)), nft.IIfNot(loopback), nft.Counter(), nft.Drop()},
 		}},
 		{Name: "ingress", Hook: &nft.Hook{Type: "filter", Point: "prerouting", Priority: priorityRaw}, Rules: append([]nft.Rule{
 			{nft.IIfGroup(GroupOverlay), nft.Goto("from-overlay")},
@@ -48,14 +49,14 @@ func (c GatewayConfig) ingress() []nft.Chain {
 
 // fromCluster lets pods and nodes of this side send to the peer.
 func (c GatewayConfig) fromCluster() []nft.Chain {
-	internal, external := lowerHalf(c.InternalCIDR), lowerHalf(c.ExternalCIDR)
+	internal, external := cidr.Lower(c.InternalCIDR), cidr.Lower(c.ExternalCIDR)
 	var arriving []nft.Rule
 	for _, m := range c.Peer {
 		arriving = append(arriving, m.translated(nft.DAddr(m.Seen), nft.SetDAddrPrefix(m.Real), nft.Goto("to-peer")))
 	}
-	arriving = append(arriving, nft.Rule{nft.DAddr(host(c.Internal)), nft.SAddr(internal), nft.SetMark(markLocal), nft.Accept()})
+	arriving = append(arriving, nft.Rule{nft.DAddr(cidr.Single(c.Internal)), nft.SAddr(internal), nft.SetMark(markLocal), nft.Accept()})
 	leaving := []nft.Rule{{nft.ICMPType(icmpQuoting...), nft.Jump("quoted-to-peer")}}
-	for _, p := range ranges(c.Pods) {
+	for _, p := range cidr.Outermost(c.Pods) {
 		leaving = append(leaving, nft.Rule{nft.SAddr(p), nft.NoTrack(), nft.Accept()})
 	}
 	leaving = append(leaving, nft.Rule{nft.SAddr(internal), nft.SetSAddrPrefix(external), nft.NoTrack(), nft.Accept()})
@@ -67,14 +68,14 @@ func (c GatewayConfig) fromCluster() []nft.Chain {
 
 // fromPeer lets the peer send to pods, nodes and exposed hosts of this side.
 func (c GatewayConfig) fromPeer() []nft.Chain {
-	internal, external := lowerHalf(c.InternalCIDR), lowerHalf(c.ExternalCIDR)
+	internal, external := cidr.Lower(c.InternalCIDR), cidr.Lower(c.ExternalCIDR)
 	arriving := c.exposure().fromTunnel
 	for _, m := range c.Peer {
 		arriving = append(arriving, m.translated(nft.SAddr(m.Real), nft.SetSAddrPrefix(m.Seen), nft.Goto("to-cluster")))
 	}
-	arriving = append(arriving, nft.Rule{nft.DAddr(host(c.Tunnel.Addr())), nft.SAddr(host(c.TunnelPeer)), nft.SetMark(markLocal), nft.Accept()})
+	arriving = append(arriving, nft.Rule{nft.DAddr(cidr.Single(c.Tunnel.Addr())), nft.SAddr(cidr.Single(c.TunnelPeer)), nft.SetMark(markLocal), nft.Accept()})
 	leaving := []nft.Rule{{nft.ICMPType(icmpQuoting...), nft.Jump("quoted-to-cluster")}}
-	for _, p := range ranges(c.Pods) {
+	for _, p := range cidr.Outermost(c.Pods) {
 		leaving = append(leaving, nft.Rule{nft.DAddr(p), nft.NoTrack(), nft.Accept()})
 	}
 	leaving = append(leaving, nft.Rule{nft.DAddr(external), nft.SetDAddrPrefix(internal), nft.NoTrack(), nft.Accept()})
@@ -93,7 +94,7 @@ var (
 // quoted translates the header that an ICMP error quotes, which is of a packet that went the other way. Errors about
 // packets that were not for this peer, or not from it, are dropped.
 func (c GatewayConfig) quoted() []nft.Chain {
-	internal, external := lowerHalf(c.InternalCIDR), lowerHalf(c.ExternalCIDR)
+	internal, external := cidr.Lower(c.InternalCIDR), cidr.Lower(c.ExternalCIDR)
 	obsolete := nft.Rule{nft.ICMPType(icmpObsolete...), nft.Counter(), nft.Drop()}
 	toPeer := []nft.Rule{obsolete, {nft.QuotedDAddr(internal), nft.SetQuotedDAddrPrefix(external)}}
 	toCluster := []nft.Rule{obsolete, {nft.QuotedSAddr(external), nft.SetQuotedSAddrPrefix(internal)}}
@@ -111,13 +112,13 @@ func (c GatewayConfig) quoted() []nft.Chain {
 // by incoming interface do not apply, and would reach this cluster's pod of the same address. Each seems to come from
 // where the packet was going, an address that its receiver knows and its filters expect.
 func (c GatewayConfig) output() []nft.Chain {
-	internal, external := lowerHalf(c.InternalCIDR), lowerHalf(c.ExternalCIDR)
+	internal, external := cidr.Lower(c.InternalCIDR), cidr.Lower(c.ExternalCIDR)
 	errors := c.exposure().errors
 	for _, m := range c.Peer {
 		errors = append(errors, m.translated(nft.DAddr(m.Seen), nft.SetDAddrPrefix(m.Real), nft.Goto("error-to-peer")))
 	}
 	errors = append(errors, nft.Rule{nft.DAddr(external), nft.SetDAddrPrefix(internal), nft.Goto("error-to-cluster")})
-	for _, p := range ranges(c.Pods) {
+	for _, p := range cidr.Outermost(c.Pods) {
 		errors = append(errors, nft.Rule{nft.DAddr(p), nft.Goto("error-to-cluster")})
 	}
 	leaving := []nft.Rule{

@@ -5,10 +5,11 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"slices"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"liqonet.io/liqonet/internal/cidr"
 )
 
 // Path is how packets leave this namespace for a destination.
@@ -59,8 +60,7 @@ func (k *Kernel) SmallestMTU(within []netip.Prefix) (int, error) {
 		if mtu == 0 {
 			mtu = sizes[r.Link]
 		}
-		inside := slices.ContainsFunc(within, func(p netip.Prefix) bool { return p.Bits() <= r.Dst.Bits() && p.Contains(r.Dst.Addr()) })
-		if inside && mtu > 0 && (smallest == 0 || mtu < smallest) {
+		if cidr.Within(r.Dst, within) && mtu > 0 && (smallest == 0 || mtu < smallest) {
 			smallest = mtu
 		}
 	}

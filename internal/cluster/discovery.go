@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"liqonet.io/liqonet/internal/cidr"
 )
 
 // Overrides are what the user told instead of having it discovered. A nil slice is to be discovered.
@@ -150,5 +152,5 @@ func parsePrefixes(texts []string) (prefixes []netip.Prefix, skipped []string) {
 			}
 		}
 	}
-	return merged(prefixes), skipped
+	return cidr.Merged(prefixes), skipped
 }

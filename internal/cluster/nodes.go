@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"liqonet.io/liqonet/internal/cidr"
 )
 
 // nodeBlock is the length, in bits, of the ranges in which node addresses are taken together.
@@ -69,14 +71,14 @@ func ready(node *corev1.Node) bool {
 func (q *question) nodeNetworks(pods Ranges) (Ranges, error) {
 	const what, flag = "node network", "node-network"
 	if given := q.overrides.NodeNetworks; given != nil {
-		return Ranges{Prefixes: merged(given), Source: "--" + q.overrides.FlagPrefix + flag}, nil
+		return Ranges{Prefixes: cidr.Merged(given), Source: "--" + q.overrides.FlagPrefix + flag}, nil
 	}
 	taken := slices.Concat(pods.Prefixes, q.services.Prefixes)
 	var blocks []netip.Prefix
 	for _, node := range q.nodes {
 		for _, a := range node.Internal {
 			block := netip.PrefixFrom(a, nodeBlock).Masked()
-			if overlaps(block, taken) {
+			if cidr.Overlaps(block, taken) {
 				block = netip.PrefixFrom(a, a.BitLen())
 			}
 			blocks = append(blocks, block)
@@ -85,7 +87,7 @@ func (q *question) nodeNetworks(pods Ranges) (Ranges, error) {
 	if len(blocks) == 0 {
 		return Ranges{}, q.missing(what, flag, "no node tells an internal IPv4 address")
 	}
-	return Ranges{Prefixes: merged(blocks), Source: "node addresses"}, nil
+	return Ranges{Prefixes: cidr.Merged(blocks), Source: "node addresses"}, nil
 }
 
 // addresses returns the IPv4 addresses among texts, each once.

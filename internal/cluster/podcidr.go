@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"liqonet.io/liqonet/internal/cidr"
 )
 
 // podCIDRs returns the ranges from which pods get their addresses. Sources are asked in the order of how close
@@ -18,7 +20,7 @@ import (
 func (q *question) podCIDRs() (Ranges, error) {
 	const what, flag = "pod CIDR", "pod-cidr"
 	if given := q.overrides.PodCIDRs; given != nil {
-		r := Ranges{Prefixes: merged(given), Source: "--" + q.overrides.FlagPrefix + flag}
+		r := Ranges{Prefixes: cidr.Merged(given), Source: "--" + q.overrides.FlagPrefix + flag}
 		if stray := q.strayPod(r.Prefixes); stray != "" {
 			q.note("%s, outside %v: it will not be reached", stray, r.Prefixes)
 		}
@@ -57,7 +59,7 @@ func (q *question) strayPod(prefixes []netip.Prefix) string {
 			continue
 		}
 		for _, a := range podAddresses(pod) {
-			if !contains(prefixes, a) {
+			if !cidr.Contains(prefixes, a) {
 				return fmt.Sprintf("pod %s/%s has address %s", pod.Namespace, pod.Name, a)
 			}
 		}
@@ -94,11 +96,11 @@ func (q *question) inferred(source string, ranges []netip.Prefix) Ranges {
 	}
 	taken := slices.Clone(q.services.Prefixes)
 	for _, node := range q.nodes {
-		taken = append(taken, hosts(node.Internal)...)
+		taken = append(taken, cidr.Singles(node.Internal)...)
 	}
 	cover := covering(ranges)
-	if overlaps(cover, taken) {
-		q.note("%s (%v) do not tell the pod CIDR: what covers them, %s, covers Services or nodes too", source, merged(ranges), cover)
+	if cidr.Overlaps(cover, taken) {
+		q.note("%s (%v) do not tell the pod CIDR: what covers them, %s, covers Services or nodes too", source, cidr.Merged(ranges), cover)
 		return Ranges{}
 	}
 	guess := widened(cover, taken)
@@ -126,7 +128,7 @@ func (q *question) calicoPods() Ranges {
 			names, prefixes = append(names, pool.GetName()), append(prefixes, some...)
 		}
 	}
-	return Ranges{Prefixes: merged(prefixes), Source: "Calico IPPool " + strings.Join(names, ", ")}
+	return Ranges{Prefixes: cidr.Merged(prefixes), Source: "Calico IPPool " + strings.Join(names, ", ")}
 }
 
 // ciliumPods reads the pools of Cilium's own address management. In its mode "kubernetes" Cilium takes the

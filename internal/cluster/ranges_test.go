@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"slices"
 	"testing"
+
+	"liqonet.io/liqonet/internal/cidr"
 )
 
 func parsed(t *testing.T, texts ...string) []netip.Prefix {
@@ -55,7 +57,7 @@ func FuzzParsePrefixes(f *testing.F) {
 			if !p.Addr().Is4() || p != p.Masked() {
 				t.Errorf("%q gives %s", text, p)
 			}
-			if overlaps(p, all[i+1:]) {
+			if cidr.Overlaps(p, all[i+1:]) {
 				t.Errorf("%q gives overlapping %v", text, all)
 			}
 		}

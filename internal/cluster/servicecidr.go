@@ -3,6 +3,8 @@ package cluster
 import (
 	"net/netip"
 	"strings"
+
+	"liqonet.io/liqonet/internal/cidr"
 )
 
 // serviceCIDRs returns the ranges of Service addresses. ServiceCIDR objects come first: they alone tell ranges
@@ -12,8 +14,8 @@ func (q *question) serviceCIDRs() (Ranges, error) {
 	kubernetes, err := netip.ParseAddr(q.inv.kubernetesIP)
 	check := err == nil && kubernetes.Is4()
 	if given := q.overrides.ServiceCIDRs; given != nil {
-		r := Ranges{Prefixes: merged(given), Source: "--" + q.overrides.FlagPrefix + flag}
-		if check && !contains(r.Prefixes, kubernetes) {
+		r := Ranges{Prefixes: cidr.Merged(given), Source: "--" + q.overrides.FlagPrefix + flag}
+		if check && !cidr.Contains(r.Prefixes, kubernetes) {
 			q.note("Service default/kubernetes has address %s, outside %v", kubernetes, r.Prefixes)
 		}
 		return r, nil
@@ -23,7 +25,7 @@ func (q *question) serviceCIDRs() (Ranges, error) {
 		if len(r.Prefixes) == 0 {
 			continue
 		}
-		if check && !contains(r.Prefixes, kubernetes) {
+		if check && !cidr.Contains(r.Prefixes, kubernetes) {
 			return Ranges{}, q.missing(what, flag, "%v (%s), but Service default/kubernetes has address %s", r.Prefixes, r.Source, kubernetes)
 		}
 		return r, nil

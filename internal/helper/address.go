@@ -5,7 +5,6 @@ package helper
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"hash/fnv"
@@ -19,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/kubernetes"
 
+	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -34,7 +34,7 @@ func claimAddress(ctx context.Context, client kubernetes.Interface, namespace st
 	for _, wanted := range []netip.Addr{preferred, {}} {
 		for _, l := range own {
 			a, err := leaseAddress(l)
-			if err == nil && nodeRange(internalCIDR).Contains(a) && (a == wanted || !wanted.IsValid()) {
+			if err == nil && cidr.Lower(internalCIDR).Contains(a) && (a == wanted || !wanted.IsValid()) {
 				return &l, a, nil
 			}
 		}
@@ -57,7 +57,7 @@ func claimAddress(ctx context.Context, client kubernetes.Interface, namespace st
 			return lease, a, err
 		}
 	}
-	return nil, netip.Addr{}, fmt.Errorf("claim internal address: all addresses of %s are taken", nodeRange(internalCIDR))
+	return nil, netip.Addr{}, fmt.Errorf("claim internal address: all addresses of %s are taken", cidr.Lower(internalCIDR))
 }
 
 // existing is the Lease of an address; nil if it is gone by now.
@@ -117,17 +117,11 @@ func nodeLabel(node string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// nodeRange is the part of the internal CIDR that belongs to nodes: its first half.
-func nodeRange(internalCIDR netip.Prefix) netip.Prefix {
-	return netip.PrefixFrom(internalCIDR.Masked().Addr(), internalCIDR.Bits()+1)
-}
-
 // candidates yields the preferred address, if it is of the nodes' range, and then every one of that range, without its
 // first and last, from a start that depends on the node's name: nodes that appear together seldom ask for the same one.
 func candidates(internalCIDR netip.Prefix, name string, preferred netip.Addr) func(yield func(netip.Addr) bool) {
-	r := nodeRange(internalCIDR)
-	first := r.Addr().As4()
-	base, count := binary.BigEndian.Uint32(first[:]), uint32(1)<<(32-r.Bits())-2
+	r := cidr.Lower(internalCIDR)
+	base, count := cidr.Number(r.Addr()), uint32(1)<<(32-r.Bits())-2
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(name))
 	return func(yield func(netip.Addr) bool) {
@@ -135,9 +129,7 @@ func candidates(internalCIDR netip.Prefix, name string, preferred netip.Addr) fu
 			return
 		}
 		for i := range count {
-			var b [4]byte
-			binary.BigEndian.PutUint32(b[:], base+1+(h.Sum32()%count+i)%count)
-			if !yield(netip.AddrFrom4(b)) {
+			if !yield(cidr.Address(base + 1 + (h.Sum32()%count+i)%count)) {
 				return
 			}
 		}

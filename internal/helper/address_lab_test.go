@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -76,7 +77,7 @@ func TestLabNodes(t *testing.T) {
 	claim("claimed their addresses")
 	holder := map[netip.Addr]string{}
 	for i, a := range addresses {
-		if other, taken := holder[a]; taken || !nodeRange(internal).Contains(a) {
+		if other, taken := holder[a]; taken || !cidr.Lower(internal).Contains(a) {
 			t.Errorf("node %s has %s, node %q too", nodes[i].Name, a, other)
 		}
 		holder[a] = nodes[i].Name

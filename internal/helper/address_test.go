@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	k8stesting "k8s.io/client-go/testing"
 
+	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -25,11 +26,11 @@ func testNode(name string) *corev1.Node {
 }
 
 func TestCandidates(t *testing.T) {
-	cidr := netip.MustParsePrefix("10.80.0.0/27") // nodes have 10.80.0.0/28
+	internal := netip.MustParsePrefix("10.80.0.0/27") // nodes have 10.80.0.0/28
 	firsts := map[netip.Addr]bool{}
 	for i := range 20 {
 		seen := map[netip.Addr]bool{}
-		for a := range candidates(cidr, fmt.Sprint("node-", i), netip.Addr{}) {
+		for a := range candidates(internal, fmt.Sprint("node-", i), netip.Addr{}) {
 			if len(seen) == 0 {
 				firsts[a] = true
 			}
@@ -48,39 +49,39 @@ func TestCandidates(t *testing.T) {
 }
 
 func TestClaimAddress(t *testing.T) {
-	cidr := netip.MustParsePrefix("10.80.0.0/16")
+	internal := netip.MustParsePrefix("10.80.0.0/16")
 	client := fake.NewClientset()
 	node := testNode("n1")
-	lease, a, err := claimAddress(t.Context(), client, testNamespace, node, cidr, netip.Addr{})
+	lease, a, err := claimAddress(t.Context(), client, testNamespace, node, internal, netip.Addr{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !nodeRange(cidr).Contains(a) || lease.Name != records.AddressLeaseName(a) {
+	if !cidr.Lower(internal).Contains(a) || lease.Name != records.AddressLeaseName(a) {
 		t.Errorf("address %s, Lease %s", a, lease.Name)
 	}
 	if owner := lease.OwnerReferences; len(owner) != 1 || owner[0].UID != node.UID || owner[0].Kind != "Node" {
 		t.Errorf("owners %v: want the Node, with which the Lease goes", owner)
 	}
-	if _, again, err := claimAddress(t.Context(), client, testNamespace, node, cidr, netip.Addr{}); err != nil || again != a {
+	if _, again, err := claimAddress(t.Context(), client, testNamespace, node, internal, netip.Addr{}); err != nil || again != a {
 		t.Errorf("asked again: %s, %v; want %s", again, err, a)
 	}
 	moved := netip.MustParsePrefix("10.90.0.0/16")
-	if _, other, err := claimAddress(t.Context(), client, testNamespace, node, moved, netip.Addr{}); err != nil || !nodeRange(moved).Contains(other) {
+	if _, other, err := claimAddress(t.Context(), client, testNamespace, node, moved, netip.Addr{}); err != nil || !cidr.Lower(moved).Contains(other) {
 		t.Errorf("of another range: %s, %v", other, err)
 	}
 	reborn := testNode("n1")
 	reborn.UID = "uid-of-another"
-	if _, again, err := claimAddress(t.Context(), client, testNamespace, reborn, cidr, netip.Addr{}); err != nil || again != a {
+	if _, again, err := claimAddress(t.Context(), client, testNamespace, reborn, internal, netip.Addr{}); err != nil || again != a {
 		t.Errorf("a Node made anew: %s, %v; want %s", again, err, a)
 	}
-	if _, other, err := claimAddress(t.Context(), client, testNamespace, testNode("n2"), cidr, a); err != nil || other == a {
+	if _, other, err := claimAddress(t.Context(), client, testNamespace, testNode("n2"), internal, a); err != nil || other == a {
 		t.Errorf("another node that prefers the address: %s, %v", other, err)
 	}
 }
 
 // TestClaimAddressInConflict: nodes that ask at once get different addresses, until there is none left.
 func TestClaimAddressInConflict(t *testing.T) {
-	cidr := netip.MustParsePrefix("10.80.0.0/27") // 14 addresses of nodes
+	internal := netip.MustParsePrefix("10.80.0.0/27") // 14 addresses of nodes
 	client := fake.NewClientset()
 	var mu sync.Mutex
 	holders := map[netip.Addr]string{}
@@ -88,7 +89,7 @@ func TestClaimAddressInConflict(t *testing.T) {
 	for i := range 14 {
 		everyone.Go(func() {
 			name := fmt.Sprint("n", i)
-			_, a, err := claimAddress(t.Context(), client, testNamespace, testNode(name), cidr, netip.Addr{})
+			_, a, err := claimAddress(t.Context(), client, testNamespace, testNode(name), internal, netip.Addr{})
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil || holders[a] != "" {
@@ -98,7 +99,7 @@ func TestClaimAddressInConflict(t *testing.T) {
 		})
 	}
 	everyone.Wait()
-	_, _, err := claimAddress(t.Context(), client, testNamespace, testNode("late"), cidr, netip.Addr{})
+	_, _, err := claimAddress(t.Context(), client, testNamespace, testNode("late"), internal, netip.Addr{})
 	if err == nil || !strings.Contains(err.Error(), "10.80.0.0/28 are taken") {
 		t.Errorf("node too many: %v", err)
 	}

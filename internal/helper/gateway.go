@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/tools/cache"
 
+	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/netops"
 	"liqonet.io/liqonet/netops/tunnel"
@@ -167,7 +168,7 @@ func (l *gatewayLoop) forgetHosts(v gatewayView) error {
 	now := v.exposed()
 	for _, e := range before.exposed() {
 		if !slices.Contains(now, e) {
-			gone = append(gone, netip.PrefixFrom(e.Address, e.Address.BitLen()))
+			gone = append(gone, cidr.Single(e.Address))
 		}
 	}
 	if err := l.kernel.FlushConntrack(gone); err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 
+	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/netops"
 	"liqonet.io/liqonet/netops/tunnel"
@@ -54,7 +55,7 @@ func (v gatewayView) state() netops.State {
 	}
 	for _, n := range latestFirst(v.nodes) {
 		source, ok := n.OverlaySources[p.Name]
-		if !ok || !nodeRange(v.fabric.InternalCIDR).Contains(n.Internal) {
+		if !ok || !cidr.Lower(v.fabric.InternalCIDR).Contains(n.Internal) {
 			continue // not yet on its way to this gateway
 		}
 		c.Nodes = append(c.Nodes, netops.GatewayNode{
@@ -72,8 +73,7 @@ func (v gatewayView) exposed() []records.Exposed {
 	own := slices.Concat(f.PodCIDRs, f.ServiceCIDRs, []netip.Prefix{f.ExternalCIDR, f.InternalCIDR})
 	var all []records.Exposed
 	for _, e := range v.peering.Exposed {
-		inside := slices.ContainsFunc(own, func(p netip.Prefix) bool { return p.Contains(e.Host) })
-		if !inside && f.ExternalCIDR.Contains(e.Address) && !nodeRange(f.ExternalCIDR).Contains(e.Address) {
+		if !cidr.Contains(own, e.Host) && f.ExternalCIDR.Contains(e.Address) && !cidr.Lower(f.ExternalCIDR).Contains(e.Address) {
 			all = append(all, e)
 		}
 	}
@@ -82,9 +82,7 @@ func (v gatewayView) exposed() []records.Exposed {
 
 // within keeps the ranges that lie inside one of the cluster's pod CIDRs: a node cannot claim others.
 func within(in, cidrs []netip.Prefix) []netip.Prefix {
-	return slices.DeleteFunc(in, func(p netip.Prefix) bool {
-		return !slices.ContainsFunc(cidrs, func(c netip.Prefix) bool { return c.Bits() <= p.Bits() && c.Contains(p.Addr()) })
-	})
+	return slices.DeleteFunc(in, func(p netip.Prefix) bool { return !cidr.Within(p, cidrs) })
 }
 
 // keys are this side's secrets of the tunnel.
@@ -123,7 +121,7 @@ func (v gatewayView) tunnel(k keys) (tunnel.Config, error) {
 		Address:        p.Tunnel.Address,
 		Peer: tunnel.PeerConfig{
 			PublicKey:  public,
-			AllowedIPs: []netip.Prefix{netip.PrefixFrom(p.Tunnel.PeerAddress, 32)},
+			AllowedIPs: []netip.Prefix{cidr.Single(p.Tunnel.PeerAddress)},
 			Endpoints:  p.Tunnel.Endpoints,
 		},
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/netops"
 	"liqonet.io/liqonet/netops/echo"
@@ -246,11 +247,11 @@ func (g *gatewayEchoes) learn(real netip.Addr) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	external := g.view.peering.Peer.ExternalCIDR
-	if !nodeRange(external.Real).Contains(real) {
+	if !cidr.Lower(external.Real).Contains(real) {
 		g.ignored.WithLabelValues("address of no node").Inc()
 		return
 	}
-	seen := records.Swap(real, nodeRange(external.Seen))
+	seen := cidr.Swap(real, cidr.Lower(external.Seen))
 	if _, known := g.named[seen]; !known && len(g.named) >= peerNodesKept {
 		maps.DeleteFunc(g.named, func(_ netip.Addr, at time.Time) bool { return time.Since(at) > peerNodeLife })
 		if len(g.named) >= peerNodesKept {
@@ -276,7 +277,7 @@ func (g *gatewayEchoes) nameNode() echo.Content {
 		return echo.Content{}
 	}
 	g.turn = (g.turn + 1) % len(live)
-	return echo.Content{Node: records.Swap(live[g.turn], nodeRange(g.view.fabric.ExternalCIDR))}
+	return echo.Content{Node: cidr.Swap(live[g.turn], cidr.Lower(g.view.fabric.ExternalCIDR))}
 }
 
 // lost renews the tunnel when the peer stays silent: a new handshake at once instead of WireGuard's own timers.

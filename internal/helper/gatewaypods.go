@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -117,7 +118,7 @@ func (o nodeObjects) pod(peering string, g records.Gateway) (*corev1.Pod, error)
 	if other := o.bearer(g); other != nil {
 		return nil, fmt.Errorf("pod %s/%s has the address", other.Namespace, other.Name)
 	}
-	if err := hosts(o.node, o.apiServers).conflict(netip.PrefixFrom(g.PodIP, g.PodIP.BitLen())); err != nil {
+	if err := hosts(o.node, o.apiServers).conflict(cidr.Single(g.PodIP)); err != nil {
 		return nil, err
 	}
 	return pod, nil
@@ -148,13 +149,13 @@ func ended(pod *corev1.Pod) bool {
 // bounded is a gateway of which only that counts which concerns its own peering: nodes of the peer that are nodes of that
 // peer, and an endpoint that takes no other peering's packets past the guard.
 func (v nodeView) bounded(p records.Peering, g records.Gateway) records.Gateway {
-	nodes := nodeRange(p.Peer.ExternalCIDR.Seen)
+	nodes := cidr.Lower(p.Peer.ExternalCIDR.Seen)
 	g.PeerNodes = slices.DeleteFunc(slices.Clone(g.PeerNodes), func(a netip.Addr) bool { return !nodes.Contains(a) })
 	heard := g.Endpoint.Addr()
 	if !heard.Is4() {
 		return g
 	}
-	other, taken := v.taken.overlapping(netip.PrefixFrom(heard, heard.BitLen()))
+	other, taken := v.taken.overlapping(cidr.Single(heard))
 	if taken && other.peering != p.Name || slices.ContainsFunc(v.heldBack, func(r netip.Prefix) bool { return r.Contains(heard) }) {
 		g.Endpoint = netip.AddrPort{}
 	}

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/netops"
 )
@@ -41,7 +42,7 @@ type localPods struct {
 func (p localPods) prefixes() []netip.Prefix {
 	all := slices.Clone(p.cidrs)
 	for _, a := range p.stray {
-		all = append(all, netip.PrefixFrom(a, a.BitLen()))
+		all = append(all, cidr.Single(a))
 	}
 	return all
 }
@@ -93,7 +94,7 @@ func (v nodeView) state(internal netip.Addr) netops.State {
 		PassForward:  v.fabric.AllowForward,
 	}
 	for _, p := range v.peerings {
-		peer := netops.NodePeer{Name: p.Name, CIDRs: p.Seen(), Gateway: p.GatewayAddress, VNI: p.OverlayID, MTU: p.MTU, Nodes: nodeRange(p.Peer.ExternalCIDR.Seen)}
+		peer := netops.NodePeer{Name: p.Name, CIDRs: p.Seen(), Gateway: p.GatewayAddress, VNI: p.OverlayID, MTU: p.MTU, Nodes: cidr.Lower(p.Peer.ExternalCIDR.Seen)}
 		if g, ok := v.gateways[p.Name]; ok {
 			peer.Pod, peer.Endpoints = g.PodIP, endpoints(g.Endpoint.Addr(), p.Tunnel.Endpoints)
 		}
@@ -110,7 +111,7 @@ func (v nodeView) ranges() []netip.Prefix {
 	}
 	all = append(all, v.fabric.InternalCIDR)
 	for _, p := range v.peerings {
-		all = append(append(all, p.Seen()...), netip.PrefixFrom(p.GatewayAddress, p.GatewayAddress.BitLen()))
+		all = append(append(all, p.Seen()...), cidr.Single(p.GatewayAddress))
 	}
 	return all
 }

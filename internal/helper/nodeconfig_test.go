@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/netops"
 )
@@ -58,7 +59,7 @@ func TestPodsOf(t *testing.T) {
 func TestRanges(t *testing.T) {
 	f, p := testFabric(), testPeering()
 	v := nodeView{fabric: &f, peerings: []records.Peering{p}}
-	want := append([]netip.Prefix{f.InternalCIDR}, append(p.Seen(), netip.PrefixFrom(p.GatewayAddress, 32))...)
+	want := append([]netip.Prefix{f.InternalCIDR}, append(p.Seen(), cidr.Single(p.GatewayAddress))...)
 	if got := v.ranges(); !slices.Equal(got, want) || len(got) < 4 {
 		t.Errorf("ranges %v, want %v", got, want)
 	}

@@ -16,6 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+
+	"liqonet.io/liqonet/internal/cidr"
 )
 
 // claims is what a node knows of the Lease that holds its internal address. The zero value: it has none.
@@ -48,7 +50,7 @@ func (l *nodeLoop) claim(ctx context.Context, v nodeView) error {
 	c := &l.claims
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	if c.internal.IsValid() && nodeRange(v.fabric.InternalCIDR).Contains(c.internal) && l.holds(time.Now()) {
+	if c.internal.IsValid() && cidr.Lower(v.fabric.InternalCIDR).Contains(c.internal) && l.holds(time.Now()) {
 		return l.mend(ctx, node)
 	}
 	lease, a, err := claimAddress(ctx, l.Client, l.Namespace, node, v.fabric.InternalCIDR, c.internal)

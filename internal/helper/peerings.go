@@ -14,6 +14,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -161,14 +162,9 @@ func (m *memory) hold(v *nodeView, unserved []records.Peering, own protected) (f
 
 // coverOf returns a function that reports whether a range lies within one of the ranges.
 func coverOf(ranges []netip.Prefix) func(netip.Prefix) bool {
-	var sorted []netip.Prefix // without those that others contain
-	for _, p := range slices.SortedFunc(slices.Values(ranges), netip.Prefix.Compare) {
-		if n := len(sorted); n == 0 || !sorted[n-1].Contains(p.Addr()) {
-			sorted = append(sorted, p)
-		}
-	}
+	sorted := cidr.Outermost(ranges)
 	return func(p netip.Prefix) bool {
 		i, found := slices.BinarySearchFunc(sorted, p, netip.Prefix.Compare)
-		return found || i > 0 && sorted[i-1].Bits() <= p.Bits() && sorted[i-1].Contains(p.Addr())
+		return found || i > 0 && cidr.Covers(sorted[i-1], p)
 	}
 }

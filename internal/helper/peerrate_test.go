@@ -15,6 +15,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 
+	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -34,7 +35,7 @@ func TestPeerSetsNoPace(t *testing.T) {
 		done := make(chan struct{}, 2)
 		go func() { l.locations.run(ctx); done <- struct{}{} }()
 		go func() { l.statuses.run(ctx); done <- struct{}{} }()
-		nodes := nodeRange(testPeering().Peer.ExternalCIDR.Real).Addr().Next()
+		nodes := cidr.Lower(testPeering().Peer.ExternalCIDR.Real).Addr().Next()
 		for i := range int(minutes * time.Minute / tunnelEvery) {
 			for range 5 { // as many as its echoes may name
 				echoes.learn(nodes)

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/netops"
 	"liqonet.io/liqonet/netops/echo"
 )
@@ -35,7 +36,7 @@ func FuzzPeerMessages(f *testing.F) {
 		}
 		told := g.peerNodes()
 		for _, a := range told {
-			if !nodeRange(g.view.peering.Peer.ExternalCIDR.Seen).Contains(a) {
+			if !cidr.Lower(g.view.peering.Peer.ExternalCIDR.Seen).Contains(a) {
 				t.Errorf("tells its nodes of %s", a)
 			}
 		}

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -53,11 +54,11 @@ func (p protected) free(wanted []netip.Prefix) (free []netip.Prefix, conflicts [
 func hosts(node *corev1.Node, apiServers []netip.Addr) protected {
 	var p protected
 	for _, a := range apiServers {
-		p.add("API server", netip.PrefixFrom(a, a.BitLen()))
+		p.add("API server", cidr.Single(a))
 	}
 	for _, address := range node.Status.Addresses {
 		if a, err := netip.ParseAddr(address.Address); err == nil && a.Is4() {
-			p.add("node address", netip.PrefixFrom(a, a.BitLen()))
+			p.add("node address", cidr.Single(a))
 		}
 	}
 	return p
@@ -97,7 +98,7 @@ func (p protected) checkPeering(peering records.Peering, f records.Fabric) error
 			return err
 		}
 	}
-	if !f.InternalCIDR.Contains(peering.GatewayAddress) || nodeRange(f.InternalCIDR).Contains(peering.GatewayAddress) {
+	if !f.InternalCIDR.Contains(peering.GatewayAddress) || cidr.Lower(f.InternalCIDR).Contains(peering.GatewayAddress) {
 		return fmt.Errorf("gateway address %s is not in the second half of the internal CIDR %s", peering.GatewayAddress, f.InternalCIDR)
 	}
 	return nil

@@ -13,8 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"go4.org/netipx"
-
+	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/netops"
 )
@@ -64,7 +63,7 @@ func (s *surroundings) record(v nodeView, internal netip.Addr, kernel *netops.Ke
 func ownRanges(v nodeView, internal netip.Addr, served []netip.Prefix) []netip.Prefix {
 	own := slices.Clone(served)
 	if internal.IsValid() {
-		own = append(own, netip.PrefixFrom(internal, internal.BitLen()))
+		own = append(own, cidr.Single(internal))
 	}
 	if v.fabric == nil {
 		return own
@@ -95,35 +94,22 @@ func surroundingsOf(found netops.Surroundings, resolvers []netip.Addr, own []net
 	s := records.Surroundings{Version: records.SchemaVersion}
 	own = slices.Concat(own, nobodys)
 	add := func(use records.Use, ranges []netip.Prefix, widest int) {
-		ranges = slices.DeleteFunc(ranges, func(p netip.Prefix) bool { return lies(p, own) })
+		ranges = slices.DeleteFunc(ranges, func(p netip.Prefix) bool { return cidr.Within(p, own) })
 		ranges, more := fewer(ranges, records.MaxSurroundings/4, widest)
 		s.More = s.More || more
 		for _, p := range ranges {
 			s.Ranges = append(s.Ranges, records.UsedRange{Range: p, Use: use})
 		}
 	}
-	connections := slices.DeleteFunc(singles(found.Connections), func(p netip.Prefix) bool { return !lies(p, private) })
+	connections := slices.DeleteFunc(cidr.Singles(found.Connections), func(p netip.Prefix) bool { return !cidr.Within(p, private) })
 	add(records.UseRoute, slices.Clone(found.Routes), 16)
-	add(records.UseAddress, singles(found.Addresses), 24)
-	add(records.UseResolver, singles(resolvers), 32)
+	add(records.UseAddress, cidr.Singles(found.Addresses), 24)
+	add(records.UseResolver, cidr.Singles(resolvers), 32)
 	add(records.UseConnection, connections, 20)
 	slices.SortFunc(s.Ranges, func(a, b records.UsedRange) int {
 		return cmp.Or(a.Range.Compare(b.Range), strings.Compare(string(a.Use), string(b.Use)))
 	})
 	return s
-}
-
-// lies reports whether a range lies within one of others.
-func lies(p netip.Prefix, within []netip.Prefix) bool {
-	return slices.ContainsFunc(within, func(w netip.Prefix) bool { return w.Bits() <= p.Bits() && w.Contains(p.Addr()) })
-}
-
-func singles(addresses []netip.Addr) []netip.Prefix {
-	all := make([]netip.Prefix, len(addresses))
-	for i, a := range addresses {
-		all[i] = netip.PrefixFrom(a, a.BitLen())
-	}
-	return all
 }
 
 // fewer returns ranges with at least the same addresses, at most so many: narrow ones are widened, by four bits a time, but
@@ -153,19 +139,12 @@ func fewer(ranges []netip.Prefix, most, widest int) (fewest []netip.Prefix, more
 
 // merged returns the fewest ranges with the addresses of others, of which those that are longer are cut to a length.
 func merged(ranges []netip.Prefix, bits int) []netip.Prefix {
-	var b netipx.IPSetBuilder
-	for _, p := range ranges {
-		if p.Bits() > bits {
-			p = netip.PrefixFrom(p.Addr(), bits).Masked()
-		}
-		b.AddPrefix(p)
-	}
-	set, err := b.IPSet()
-	if err != nil {
-		return nil // there is none for ranges that are valid
+	cut := make([]netip.Prefix, len(ranges))
+	for i, p := range ranges {
+		cut[i] = netip.PrefixFrom(p.Addr(), min(p.Bits(), bits)).Masked()
 	}
 	var all []netip.Prefix
-	for _, p := range set.Prefixes() {
+	for _, p := range cidr.Merged(cut) {
 		all = append(all, narrowed(p)...)
 	}
 	return all
@@ -176,8 +155,7 @@ func narrowed(p netip.Prefix) []netip.Prefix {
 	if p.Bits() >= records.WidestAvoided {
 		return []netip.Prefix{p}
 	}
-	lower := netip.PrefixFrom(p.Addr(), p.Bits()+1)
-	upper := netip.PrefixFrom(netipx.PrefixLastIP(p), p.Bits()+1).Masked()
+	lower, upper := cidr.Halves(p)
 	return append(narrowed(lower), narrowed(upper)...)
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
@@ -168,9 +169,9 @@ func used(p records.Peering) []ipam.Reservation {
 	}
 	all = append(all,
 		ipam.Reservation{Range: p.Peer.ExternalCIDR.Seen, Owner: owner, Purpose: ipam.PeerExternal, Real: p.Peer.ExternalCIDR.Real},
-		ipam.Reservation{Range: single(p.GatewayAddress), Owner: owner, Purpose: ipam.GatewayAddress})
+		ipam.Reservation{Range: cidr.Single(p.GatewayAddress), Owner: owner, Purpose: ipam.GatewayAddress})
 	for _, x := range p.Exposed {
-		all = append(all, ipam.Reservation{Range: single(x.Address), Owner: owner, Purpose: ipam.ExposedHost, Real: single(x.Host)})
+		all = append(all, ipam.Reservation{Range: cidr.Single(x.Address), Owner: owner, Purpose: ipam.ExposedHost, Real: cidr.Single(x.Host)})
 	}
 	return all
 }

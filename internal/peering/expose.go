@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
@@ -150,9 +151,9 @@ func (x *exposer) expose(ctx context.Context) error {
 		return x.full(fmt.Errorf("expose %s: peering %q has %d exposed hosts, the most there can be", x.Host, x.Peer, len(x.peering.Exposed)))
 	}
 	owner := ipam.Peering(x.Peer)
-	request := ipam.Request{Owner: owner, Purpose: ipam.ExposedHost, Real: single(x.Host)}
+	request := ipam.Request{Owner: owner, Purpose: ipam.ExposedHost, Real: cidr.Single(x.Host)}
 	if x.host != (records.Exposed{}) {
-		request.Preferred = single(x.host.Address)
+		request.Preferred = cidr.Single(x.host.Address)
 	}
 	wanted := records.Exposed{Host: x.Host}
 	var refused error
@@ -162,7 +163,7 @@ func (x *exposer) expose(ctx context.Context) error {
 		}
 		// No peer of later may get the host's address for its pods: this one would reach them. What a user keeps free
 		// is no peer's either.
-		_ = r.Reserve(ipam.Reservation{Range: single(x.Host), Owner: owner, Purpose: ipam.OutsideHost, Shared: true})
+		_ = r.Reserve(ipam.Reservation{Range: cidr.Single(x.Host), Owner: owner, Purpose: ipam.OutsideHost, Shared: true})
 		wanted.Address, err = r.AcquireAddress(request, upperHalf(x.fabric.ExternalCIDR))
 		return err
 	})
@@ -186,8 +187,8 @@ func (x *exposer) expose(ctx context.Context) error {
 func (x *exposer) keep(ctx context.Context, host records.Exposed) error {
 	owner := ipam.Peering(x.Peer)
 	return x.reserve(ctx, func(r *ipam.Registry) error {
-		_ = r.Reserve(ipam.Reservation{Range: single(host.Host), Owner: owner, Purpose: ipam.OutsideHost, Shared: true}) // see expose
-		return r.Reserve(ipam.Reservation{Range: single(host.Address), Owner: owner, Purpose: ipam.ExposedHost, Real: single(host.Host)})
+		_ = r.Reserve(ipam.Reservation{Range: cidr.Single(host.Host), Owner: owner, Purpose: ipam.OutsideHost, Shared: true}) // see expose
+		return r.Reserve(ipam.Reservation{Range: cidr.Single(host.Address), Owner: owner, Purpose: ipam.ExposedHost, Real: cidr.Single(host.Host)})
 	})
 }
 
@@ -206,7 +207,7 @@ func (x *exposer) release(ctx context.Context) error {
 	owner := ipam.Peering(x.Peer)
 	err = x.reserve(ctx, func(r *ipam.Registry) error {
 		for _, h := range r.Held(owner, ipam.ExposedHost, ipam.OutsideHost) {
-			if h.Real != single(x.Host) && h.Range != single(x.Host) {
+			if h.Real != cidr.Single(x.Host) && h.Range != cidr.Single(x.Host) {
 				continue
 			}
 			x.changed = true
@@ -302,7 +303,7 @@ func withHost(all []records.Exposed, host netip.Addr, as *records.Exposed) []rec
 func exposedHost(p records.Peering, e records.Exposed) ExposedHost {
 	h := ExposedHost{Host: e.Host, Address: e.Address}
 	if p.Local.Known() {
-		h.Seen = records.Swap(e.Address, p.Local.ExternalCIDR.Seen)
+		h.Seen = cidr.Swap(e.Address, p.Local.ExternalCIDR.Seen)
 	}
 	return h
 }

@@ -10,6 +10,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 
+	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
 )
@@ -128,11 +129,11 @@ func (all inUses) checkWish(purpose ipam.Purpose, wish netip.Prefix) error {
 func (s *site) inUse() (avoided, wide inUses) {
 	var all inUses
 	for _, a := range s.found.servers {
-		all = append(all, inUse{single(a), "API server"})
+		all = append(all, inUse{cidr.Single(a), "API server"})
 	}
 	for _, n := range s.discovery.Nodes {
 		for _, a := range n.External {
-			all = append(all, inUse{single(a), "external address of node " + n.Name})
+			all = append(all, inUse{cidr.Single(a), "external address of node " + n.Name})
 		}
 	}
 	all = append(all, s.found.inUse...)

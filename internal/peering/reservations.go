@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
 )
@@ -150,7 +151,7 @@ func reservePeer(r *ipam.Registry, peering string, internal netip.Prefix, peer r
 	if err != nil {
 		return addresses{}, err
 	}
-	a.overlay = offset(internal, a.gateway)
+	a.overlay = cidr.Offset(internal, a.gateway)
 	return a, nil
 }
 
@@ -174,7 +175,7 @@ func releaseGone(r *ipam.Registry, owner ipam.Owner, peer remoteRanges) error {
 // That goes for flat networks too, whose nodes have addresses among the pods.
 func keepClear(r *ipam.Registry, owner ipam.Owner, peer remoteRanges) {
 	for _, p := range peer.underlay {
-		if overlapsAny(p, append(slices.Clone(peer.pods), peer.external)) {
+		if cidr.Overlaps(p, append(slices.Clone(peer.pods), peer.external)) {
 			continue
 		}
 		// The error can only be a conflict, see above.
@@ -227,30 +228,13 @@ func reservedPeerings(r *ipam.Registry) []string {
 	return slices.Compact(names)
 }
 
-func overlapsAny(p netip.Prefix, others []netip.Prefix) bool {
-	return slices.ContainsFunc(others, p.Overlaps)
-}
-
-// single is the range of one address.
-func single(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
-
 // resized is the range of another length at the same place.
 func resized(p netip.Prefix, bits int) netip.Prefix { return netip.PrefixFrom(p.Addr(), bits).Masked() }
 
 // upperHalf is the half of an internal CIDR in which gateways have their addresses; the nodes have the lower.
 func upperHalf(p netip.Prefix) netip.Prefix {
-	b := p.Addr().As4()
-	b[p.Bits()/8] |= 0x80 >> (p.Bits() % 8)
-	return netip.PrefixFrom(netip.AddrFrom4(b), p.Bits()+1)
-}
-
-// offset is the distance of an address from the beginning of its range.
-func offset(p netip.Prefix, a netip.Addr) uint32 {
-	number := func(a netip.Addr) uint32 {
-		b := a.As4()
-		return uint32(b[0])<<24 | uint32(b[1])<<16 | uint32(b[2])<<8 | uint32(b[3])
-	}
-	return number(a) - number(p.Masked().Addr())
+	_, upper := cidr.Halves(p)
+	return upper
 }
 
 // noneFreeHint is the advice where no range is free.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
@@ -162,7 +163,7 @@ func TestReservationsProperty(t *testing.T) {
 		var all []netip.Prefix
 		for range 1 + random.IntN(3) {
 			p := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(random.IntN(64)), byte(random.IntN(256)), 0}), 12+random.IntN(12)).Masked()
-			if !overlapsAny(p, all) {
+			if !cidr.Overlaps(p, all) {
 				all = append(all, p)
 			}
 		}
@@ -184,7 +185,7 @@ func TestReservationsProperty(t *testing.T) {
 			}
 			seen := make([]netip.Prefix, 0, len(a.pods)+1)
 			for _, m := range append(a.pods, a.external) {
-				if overlapsAny(m.Seen, taken) || overlapsAny(m.Seen, seen) || m.Real.Bits() != m.Seen.Bits() {
+				if cidr.Overlaps(m.Seen, taken) || cidr.Overlaps(m.Seen, seen) || m.Real.Bits() != m.Seen.Bits() {
 					t.Fatalf("%+v with own %v", a, taken)
 				}
 				seen = append(seen, m.Seen)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+
+	"liqonet.io/liqonet/internal/cidr"
 )
 
 // entry maps a range to another one of the same length.
@@ -54,7 +56,7 @@ func (t table) translate(a netip.Addr) (Address, bool) {
 	if i < 0 || !t[i].from.Contains(a) {
 		return Address{}, false
 	}
-	return Address{Given: a, Translated: move(a, t[i].to), Peer: t[i].peer, Kind: t[i].kind}, true
+	return Address{Given: a, Translated: cidr.Swap(a, t[i].to), Peer: t[i].peer, Kind: t[i].kind}, true
 }
 
 // reversed maps everything back.
@@ -64,23 +66,4 @@ func (t table) reversed() table {
 		back[i].from, back[i].to = e.to, e.from
 	}
 	return back
-}
-
-// move gives an address the network bits of a range and leaves its host bits.
-func move(a netip.Addr, to netip.Prefix) netip.Addr {
-	host, network := a.AsSlice(), to.Addr().AsSlice()
-	for i := range host {
-		mask := byte(0xff) >> min(8, max(0, to.Bits()-8*i))
-		network[i] |= host[i] & mask
-	}
-	moved, _ := netip.AddrFromSlice(network)
-	return moved
-}
-
-// halves cuts a range in two. It must have more than one address.
-func halves(p netip.Prefix) (lower, upper netip.Prefix) {
-	b := p.Addr().AsSlice()
-	b[p.Bits()/8] |= 0x80 >> (p.Bits() % 8)
-	second, _ := netip.AddrFromSlice(b)
-	return netip.PrefixFrom(p.Addr(), p.Bits()+1), netip.PrefixFrom(second, p.Bits()+1)
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
+
+	"liqonet.io/liqonet/internal/cidr"
 )
 
 // Side is one cluster of a peering, as the other one sees it.
@@ -76,9 +78,9 @@ func (t *Translator) addLocal(c Config) error {
 		if c.Internal.Bits() != c.Local.External.Real.Bits() {
 			return fmt.Errorf("internal CIDR %s and external CIDR %s: different lengths", c.Internal, c.Local.External.Real)
 		}
-		internal, _ := halves(c.Internal)
-		seen, exposed := halves(c.Local.External.Seen)
-		_, host := halves(c.Local.External.Real)
+		internal, _ := cidr.Halves(c.Internal)
+		seen, exposed := cidr.Halves(c.Local.External.Seen)
+		_, host := cidr.Halves(c.Local.External.Real)
 		nodes := entry{from: internal, to: seen, kind: Node, peer: c.Peer}
 		back = append(podEntries(c.Local.Pods, c.Peer), nodes, entry{from: host, to: exposed, kind: Exposed, peer: c.Peer})
 		entries = append(entries, nodes)
@@ -122,8 +124,8 @@ func (s Side) entries(peer string) ([]entry, error) {
 	if s.External.Real.IsSingleIP() {
 		return nil, fmt.Errorf("external CIDR %s: want more than one address", s.External.Real)
 	}
-	nodes, exposed := halves(s.External.Real)
-	nodesSeen, exposedSeen := halves(s.External.Seen)
+	nodes, exposed := cidr.Halves(s.External.Real)
+	nodesSeen, exposedSeen := cidr.Halves(s.External.Seen)
 	return append(podEntries(s.Pods, peer),
 		entry{from: nodes, to: nodesSeen, kind: Node, peer: peer},
 		entry{from: exposed, to: exposedSeen, kind: Exposed, peer: peer}), nil

@@ -6,6 +6,8 @@ import (
 	"net/netip"
 
 	"github.com/google/nftables/expr"
+
+	"liqonet.io/liqonet/internal/cidr"
 )
 
 // Offsets and lengths, in bytes, in the IPv4 header: RFC 791.
@@ -93,16 +95,5 @@ func prefixText(p netip.Prefix) string {
 func netmask(p netip.Prefix) uint32 { return ^uint32(0) << (32 - p.Bits()) }
 
 // first and last return the ends of the prefix's range.
-func first(p netip.Prefix) uint32 { return number(p.Addr()) & netmask(p) }
+func first(p netip.Prefix) uint32 { return cidr.Number(p.Addr()) & netmask(p) }
 func last(p netip.Prefix) uint32  { return first(p) | ^netmask(p) }
-
-func number(a netip.Addr) uint32 {
-	b := a.As4()
-	return binary.BigEndian.Uint32(b[:])
-}
-
-func address(n uint32) netip.Addr {
-	var b [4]byte
-	binary.BigEndian.PutUint32(b[:], n)
-	return netip.AddrFrom4(b)
-}

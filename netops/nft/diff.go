@@ -95,7 +95,7 @@ func diffSets(have, want []Set) setChanges {
 func without(a, b []netip.Prefix) []netip.Prefix {
 	var out []netip.Prefix
 	for _, p := range a {
-		for len(b) > 0 && comparePrefix(b[0], p) < 0 {
+		for len(b) > 0 && b[0].Compare(p) < 0 {
 			b = b[1:]
 		}
 		if len(b) == 0 || b[0] != p {

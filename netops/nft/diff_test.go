@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"liqonet.io/liqonet/internal/cidr"
 )
 
 // TestPlans has the transaction for each kind of change as a golden text, which nft accepts too.
@@ -99,7 +101,7 @@ func FuzzIntervals(f *testing.F) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		ps := make([]netip.Prefix, count%500)
 		for i := range ps {
-			ps[i] = netip.PrefixFrom(address(r.Uint32()), r.IntN(33))
+			ps[i] = netip.PrefixFrom(cidr.Address(r.Uint32()), r.IntN(33))
 		}
 		want := NewSet("s", ps...)
 		if err := want.validate(); err != nil {
@@ -108,7 +110,7 @@ func FuzzIntervals(f *testing.F) {
 		elements := intervalElements(want.Elements)
 		bounds := make([]bound, len(elements))
 		for i, e := range elements {
-			bounds[i] = bound{number(netip.AddrFrom4([4]byte(e.Key))), e.IntervalEnd}
+			bounds[i] = bound{cidr.Number(netip.AddrFrom4([4]byte(e.Key))), e.IntervalEnd}
 		}
 		r.Shuffle(len(bounds), func(i, j int) { bounds[i], bounds[j] = bounds[j], bounds[i] })
 		got, err := prefixes(bounds)
@@ -119,7 +121,7 @@ func FuzzIntervals(f *testing.F) {
 }
 
 func TestOddIntervals(t *testing.T) {
-	a := func(text string) uint32 { return number(netip.MustParseAddr(text)) }
+	a := func(text string) uint32 { return cidr.Number(netip.MustParseAddr(text)) }
 	tests := []struct {
 		want   string
 		bounds []bound

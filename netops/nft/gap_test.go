@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"liqonet.io/liqonet/internal/cidr"
 )
 
 // TestNoGap changes the table 200 times while packets flow: one flow that every version lets pass, one that
@@ -18,7 +20,7 @@ func TestNoGap(t *testing.T) {
 		extra := Rule{Mark(1000 + i), Counter()}
 		return Table{
 			Name: "packets",
-			Sets: []Set{NewSet("marked", netip.PrefixFrom(address(i), 32))},
+			Sets: []Set{NewSet("marked", netip.PrefixFrom(cidr.Address(i), 32))},
 			Chains: []Chain{
 				{Name: "called", Rules: []Rule{extra, {UDPDPort(7001), Drop()}, {UDPDPort(7002), Return()}}},
 				{

@@ -5,6 +5,8 @@ import (
 	"net/netip"
 
 	"github.com/google/nftables/expr"
+
+	"liqonet.io/liqonet/internal/cidr"
 )
 
 // header is an IPv4 header in a packet.
@@ -19,7 +21,7 @@ type header struct {
 // network is the packet's own header. Checksums of TCP and UDP cover its addresses.
 var network = header{
 	base: expr.PayloadBaseNetworkHeader, checksum: l4PseudoHeader,
-	number: func(n uint32) string { return address(n).String() },
+	number: func(n uint32) string { return cidr.Address(n).String() },
 }
 
 // l4PseudoHeader is NFT_PAYLOAD_L4CSUM_PSEUDOHDR of linux/netfilter/nf_tables.h.

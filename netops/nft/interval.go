@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"github.com/google/nftables"
+
+	"liqonet.io/liqonet/internal/cidr"
 )
 
 // A set of hosts has, for the kernel, an element for each address. A set with intervals has, for the kernel, two elements for each: its first address, and, marked as an end,
@@ -40,9 +42,9 @@ func intervalElements(prefixes []netip.Prefix) []nftables.SetElement {
 func hosts(elements []element) []netip.Prefix {
 	all := make([]netip.Prefix, len(elements))
 	for i, e := range elements {
-		all[i] = netip.PrefixFrom(address(binary.BigEndian.Uint32(e.key)), addressLen*8)
+		all[i] = netip.PrefixFrom(cidr.Address(binary.BigEndian.Uint32(e.key)), addressLen*8)
 	}
-	slices.SortFunc(all, comparePrefix)
+	slices.SortFunc(all, netip.Prefix.Compare)
 	return all
 }
 
@@ -68,19 +70,19 @@ func prefixes(bounds []bound) ([]netip.Prefix, error) {
 			if b.at == 0 { // nft(8) marks so that a set begins with a gap
 				continue
 			}
-			return nil, fmt.Errorf("interval end %s without a start", address(b.at))
+			return nil, fmt.Errorf("interval end %s without a start", cidr.Address(b.at))
 		}
 		behind := uint64(1) << 32
 		if i+1 < len(bounds) {
 			i++
 			if !bounds[i].end {
-				return nil, fmt.Errorf("interval start %s without an end", address(b.at))
+				return nil, fmt.Errorf("interval start %s without an end", cidr.Address(b.at))
 			}
 			behind = uint64(bounds[i].at)
 		}
 		p, ok := prefix(b.at, behind)
 		if !ok {
-			return nil, fmt.Errorf("%s-%s is not a prefix", address(b.at), address(uint32(behind-1)))
+			return nil, fmt.Errorf("%s-%s is not a prefix", cidr.Address(b.at), cidr.Address(uint32(behind-1)))
 		}
 		out = append(out, p)
 	}
@@ -90,7 +92,7 @@ func prefixes(bounds []bound) ([]netip.Prefix, error) {
 // prefix returns the prefix that begins at an address and ends before another, if there is one.
 func prefix(from uint32, behind uint64) (netip.Prefix, bool) {
 	for bits := 32; bits >= 0; bits-- {
-		p := netip.PrefixFrom(address(from), bits)
+		p := netip.PrefixFrom(cidr.Address(from), bits)
 		if uint64(last(p))+1 == behind && first(p) == from {
 			return p, true
 		}
@@ -106,12 +108,4 @@ func compareBool(a, b bool) int {
 		return -1
 	}
 	return 1
-}
-
-// comparePrefix orders prefixes by their first address, longer ranges first.
-func comparePrefix(a, b netip.Prefix) int {
-	if c := a.Addr().Compare(b.Addr()); c != 0 {
-		return c
-	}
-	return cmp.Compare(a.Bits(), b.Bits())
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"liqonet.io/liqonet/internal/cidr"
 )
 
 // TestEveryExpression compares, for each expression alone, its two forms with each other: what was written by
@@ -106,7 +108,7 @@ func TestLargeSet(t *testing.T) {
 	want := small()
 	all := make([]netip.Prefix, 20_000)
 	for i := range all {
-		all[i] = netip.PrefixFrom(address(10<<24|uint32(i)*2), 32)
+		all[i] = netip.PrefixFrom(cidr.Address(10<<24|uint32(i)*2), 32)
 	}
 	want.Sets[0] = NewSet("nodes", all...)
 	for i := range uint32(1000) {

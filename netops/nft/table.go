@@ -13,8 +13,9 @@ package nft
 import (
 	"fmt"
 	"net/netip"
-	"slices"
 	"strings"
+
+	"liqonet.io/liqonet/internal/cidr"
 )
 
 // Table is the desired or observed content of one table. The zero value stands for no table.
@@ -57,18 +58,7 @@ type Rule []Expr
 
 // NewSet returns a set of the prefixes, in any order: without host bits, and without those that another covers.
 func NewSet(name string, prefixes ...netip.Prefix) Set {
-	masked := make([]netip.Prefix, len(prefixes))
-	for i, p := range prefixes {
-		masked[i] = p.Masked()
-	}
-	slices.SortFunc(masked, comparePrefix)
-	s := Set{Name: name}
-	for _, p := range masked {
-		if n := len(s.Elements); n == 0 || !s.Elements[n-1].Overlaps(p) {
-			s.Elements = append(s.Elements, p)
-		}
-	}
-	return s
+	return Set{Name: name, Elements: cidr.Outermost(prefixes)}
 }
 
 // id is the table's identity in the language of nft(8), such as "ip filter".

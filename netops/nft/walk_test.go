@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"slices"
 	"testing"
+
+	"liqonet.io/liqonet/internal/cidr"
 )
 
 // TestRandomWalk goes from table to random table, by netlink and by nft, and compares.
@@ -34,7 +36,7 @@ func randomTable(r *rand.Rand) Table {
 	for _, name := range []string{"a", "b"} {
 		ps := make([]netip.Prefix, r.IntN(12))
 		for i := range ps {
-			ps[i] = netip.PrefixFrom(address(uint32(r.IntN(64))<<26|uint32(r.IntN(4))<<20), min(4+r.IntN(40), 32))
+			ps[i] = netip.PrefixFrom(cidr.Address(uint32(r.IntN(64))<<26|uint32(r.IntN(4))<<20), min(4+r.IntN(40), 32))
 		}
 		t.Sets = append(t.Sets, NewSet(name, ps...))
 	}
