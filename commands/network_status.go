@@ -18,6 +18,8 @@ type statusOptions struct {
 	peering.StatusOptions
 	output format
 	watch  bool
+	// coloured has states in colour, beside their names.
+	coloured bool
 }
 
 // statusActions look at the peerings of a cluster, once or at every change.
@@ -52,6 +54,7 @@ measurements are. The exit code is 0 if all peerings are healthy, and 3 if one i
 			if o.Side.Cluster, err = local.connect(env); err != nil {
 				return err
 			}
+			o.coloured = env.OutTerminal && env.colours()
 			return o.run(cmd.Context(), env, do)
 		},
 	}
@@ -115,7 +118,7 @@ func (o statusOptions) separate(env *Env, now time.Time) (err error) {
 	case o.output == formatYAML:
 		_, err = io.WriteString(env.Out, "---\n")
 	case o.output.structured():
-	case env.OutTerminal:
+	case env.OutTerminal && !env.dumb():
 		_, err = io.WriteString(env.Out, clearScreen)
 	default:
 		_, err = fmt.Fprintf(env.Out, "%s\n", now.UTC().Format(time.RFC3339))
@@ -155,7 +158,7 @@ func (o statusOptions) printPeerings(w io.Writer, all []peering.PeeringStatus) e
 	for _, p := range all {
 		rows = append(rows, slices.Concat(statusRow(p), o.extra(wideRow(p))))
 	}
-	if err := table(w, rows); err != nil {
+	if err := table(w, rows, o.paint); err != nil {
 		return err
 	}
 	for _, p := range all {
@@ -167,6 +170,14 @@ func (o statusOptions) printPeerings(w io.Writer, all []peering.PeeringStatus) e
 		}
 	}
 	return nil
+}
+
+// paint colours the column of states.
+func (o statusOptions) paint(column int, cell string) string {
+	if !o.coloured || statusHeading[min(column, len(statusHeading)-1)] != "STATE" {
+		return cell
+	}
+	return stateColour(cell)
 }
 
 // extra returns columns that only the wide table has.

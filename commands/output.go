@@ -130,13 +130,17 @@ func manifests[T any](w io.Writer, f format, objects []T) error {
 	return nil
 }
 
-// table writes rows in aligned columns; the first is the heading. A column's last cell in a row is not padded.
-func table(w io.Writer, rows [][]string) error {
+// table writes rows in aligned columns; the first is the heading. A column's last cell in a row is not padded. paint adds
+// colours: as many characters to every cell of a column.
+func table(w io.Writer, rows [][]string, paint ...func(column int, cell string) string) error {
 	tabs := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
 	for _, row := range rows {
 		cells := make([]string, len(row))
 		for i, cell := range row {
 			cells[i] = visibleCell(cell)
+			for _, colour := range paint {
+				cells[i] = colour(i, cells[i])
+			}
 		}
 		fmt.Fprintln(tabs, strings.Join(cells, "\t"))
 	}

@@ -5,6 +5,7 @@ package commands
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"strings"
 
@@ -28,7 +29,11 @@ func Run(ctx context.Context, env *Env, args []string) int {
 	if hint == "" && code == ExitUsage {
 		hint = cmd.CommandPath() + " --help"
 	}
-	env.progress.fail(withoutRequests(err), env.called(hint))
+	err = withoutRequests(err)
+	if code == ExitInterrupted { // which the library calls otherwise
+		err = errors.New(strings.ReplaceAll(err.Error(), context.Canceled.Error(), errInterrupted.Error()))
+	}
+	env.progress.fail(err, env.called(hint))
 	return code
 }
 

@@ -143,6 +143,15 @@ func (p *progress) mark(c pterm.Color, symbol string) string {
 	return p.colour(c, symbol)
 }
 
+// stateColour paints the state of a peering. Each colour takes the same number of characters, also that of other texts.
+func stateColour(state string) string {
+	colour, ok := map[string]pterm.Color{"healthy": pterm.FgGreen, "degraded": pterm.FgYellow, "connecting": pterm.FgYellow, "down": pterm.FgRed, "unknown": pterm.FgRed}[state]
+	if !ok {
+		colour = pterm.FgDefault
+	}
+	return colour.Sprint(state)
+}
+
 func (p *progress) colour(c pterm.Color, text string) string {
 	if !p.coloured {
 		return text

@@ -276,24 +276,46 @@ func (c *connector) fail(ctx context.Context, cause error) {
 	case !made:
 		return
 	case c.Keep:
-		c.reporter.Note("what this run made is kept; to remove it: liqoctl network disconnect, liqoctl network reset")
+		c.reporter.Note("not rolled back (--keep); to remove what was created: liqoctl network disconnect, liqoctl network reset")
 		return
 	}
 	rest, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), undoTime, &timeoutError{undoTime})
 	defer cancel()
-	c.reporter.Note("removing what this run made, which ended with: " + cause.Error())
+	if errors.Is(cause, context.Canceled) {
+		cause = errInterrupted
+	}
+	c.reporter.Note("rolling back: " + cause.Error())
 	var errs [2]error
 	group := errgroup.Group{}
 	for i, e := range []*end{c.local, c.remote} {
 		group.Go(func() error {
-			errs[i] = persist(rest, e.undo)
+			if errs[i] = persist(rest, e.undo); errs[i] == nil {
+				c.reporter.Note(e.undone())
+			}
 			return nil
 		})
 	}
 	_ = group.Wait()
 	if err := errors.Join(errs[:]...); err != nil {
-		c.reporter.Warn("not all of it could be removed: "+err.Error(), "liqoctl network disconnect, then liqoctl network reset")
+		c.reporter.Warn("rollback is incomplete: "+err.Error(), "liqoctl network disconnect, then liqoctl network reset")
 	}
+}
+
+var errInterrupted = errors.New("interrupted")
+
+// undone says what a rollback has removed.
+func (e *end) undone() string {
+	var removed []string
+	if e.joining {
+		removed = append(removed, fmt.Sprintf("peering %q", e.peering))
+	}
+	if e.installing {
+		removed = append(removed, "the installation")
+	}
+	if len(removed) == 0 {
+		return fmt.Sprintf("cluster %q: nothing to roll back", e.Cluster.Context)
+	}
+	return fmt.Sprintf("cluster %q: rolled back, removed %s", e.Cluster.Context, strings.Join(removed, " and "))
 }
 
 // undoTime is how long a failed connect takes at most to remove what it made: namespaces take some ten seconds, an

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -306,6 +307,9 @@ func TestFailedConnectLeavesNothing(t *testing.T) {
 		for _, w := range []*world{a, b} {
 			if left := w.left(t); len(left) > 0 {
 				t.Errorf("cluster %s: left %v\n%v", w.Context, left, r.said())
+			}
+			if want := fmt.Sprintf("note cluster %q: rolled back, removed the installation", w.Context); !slices.Contains(r.said(), want) {
+				t.Errorf("want %q in %q", want, r.said())
 			}
 		}
 	})

@@ -49,10 +49,10 @@ type PeeringStatus struct { //nolint:revive // Status is the function that retur
 // NodeState is one node's part in a peering.
 type NodeState struct {
 	Name  string        `json:"name"`
-	Ready bool          `json:"ready"`          // its packets cross
-	RTT   time.Duration `json:"rttNanoseconds"` // to the gateway and back
+	Ready bool          `json:"ready"`                   // its packets cross
+	RTT   time.Duration `json:"rttNanoseconds,omitzero"` // to the gateway and back
 	// ProofRTT is the round trip to a node of the peer.
-	ProofRTT time.Duration `json:"proofRTTNanoseconds"`
+	ProofRTT time.Duration `json:"proofRTTNanoseconds,omitzero"`
 	PathMTU  int           `json:"pathMTU,omitempty"` // bytes, of packets to the gateway, measured; 0: not known
 	Drift    records.Drift `json:"drift,omitzero"`    // of the node's kernel
 }

@@ -222,12 +222,16 @@ func (e *end) undo(ctx context.Context) error {
 	if !e.installing {
 		return nil
 	}
-	if others, err := ofOthers(ctx, e.Cluster, records.FabricName, e.run); err != nil || others {
+	others, err := ofOthers(ctx, e.Cluster, records.FabricName, e.run)
+	if err != nil {
 		return err
 	}
 	left, err := traces(ctx, e.Cluster)
-	if err != nil || len(left) > 0 {
+	if err != nil {
 		return err
+	}
+	if e.installing = !others && len(left) == 0; !e.installing {
+		return nil
 	}
 	return w.uninstall(ctx)
 }
