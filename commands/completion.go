@@ -54,7 +54,7 @@ func addCompletionsBelow(env *Env, cmd *cobra.Command) {
 	set(cmd.PersistentFlags())
 	set(cmd.LocalNonPersistentFlags())
 	if strings.HasSuffix(cmd.Use, "[PEER]") {
-		cmd.ValidArgsFunction = env.askOnce(peers)
+		cmd.ValidArgsFunction = env.ask("", peers)
 	}
 	for _, sub := range cmd.Commands() {
 		addCompletionsBelow(env, sub)
@@ -78,17 +78,6 @@ func (e *Env) ask(flag string, list names) cobra.CompletionFunc {
 		}
 		slices.Sort(found)
 		return slices.Compact(found), cobra.ShellCompDirectiveNoFileComp
-	}
-}
-
-// askOnce is ask for a command's only argument.
-func (e *Env) askOnce(list names) cobra.CompletionFunc {
-	ask := e.ask("", list)
-	return func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-		if len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		return ask(cmd, args, prefix)
 	}
 }
 

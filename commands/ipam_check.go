@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -61,7 +62,10 @@ func (f *checkFlags) run(ctx context.Context, env *Env, do addressCheck) error {
 		if f.output.structured() {
 			plan = env.Err // the answer is one document
 		}
-		o.Planned = func(c peering.AddressCheck) error { return writePlan(plan, c) }
+		o.Planned = func(c peering.AddressCheck) error {
+			_, err := io.WriteString(plan, describePlan(c))
+			return err
+		}
 	}
 	check, err := do(ctx, o)
 	if err != nil {
@@ -70,56 +74,48 @@ func (f *checkFlags) run(ctx context.Context, env *Env, do addressCheck) error {
 	for _, note := range check.Notes {
 		env.progress.Note(note)
 	}
-	switch f.output {
-	case formatText:
-		err = writeCheck(env.Out, check)
-	case formatWide:
-		err = writeCheckTable(env.Out, check)
-	default:
-		err = f.output.encode(env.Out, check)
-	}
+	err = answer(env, f.output, check, func(c peering.AddressCheck) string { return describeCheck(c, f.output) })
 	if err == nil && check.Open() > 0 {
 		err = errDisorder
 	}
 	return err
 }
 
-// writePlan writes what a repair is about to do.
-func writePlan(w io.Writer, c peering.AddressCheck) error {
+// describePlan says what a repair is about to do.
+func describePlan(c peering.AddressCheck) string {
+	var b strings.Builder
 	for _, f := range c.Findings {
-		if f.Repair == "" {
-			continue
+		if f.Repair != "" {
+			writef(&b, "plan: %s %s: %s\n", f.Repair, f.Reservation.Range, f.String())
 		}
-		writef(w, "plan: %s %s: %s\n", f.Repair, f.Reservation.Range, f.String())
 	}
-	return nil
+	return b.String()
 }
 
-// writeCheck writes the findings for people.
-func writeCheck(w io.Writer, c peering.AddressCheck) error {
-	for _, f := range c.Findings {
-		writef(w, "%s\n  %s\n", f.String(), advice(f))
-	}
-	return writeSummary(w, c)
-}
-
-// writeCheckTable writes the findings as a table, with all that is known of their reservations.
-func writeCheckTable(w io.Writer, c peering.AddressCheck) error {
+// describeCheck is the answer of `ipam check` for people; wide has all that is known of the reservations, in a table.
+func describeCheck(c peering.AddressCheck, output format) string {
+	var b strings.Builder
 	held := make([]ipam.Reservation, len(c.Findings))
 	for i, f := range c.Findings {
 		held[i] = f.Reservation
-	}
-	rows := reservationRows(held, formatWide)
-	rows[0] = slices.Concat([]string{"FINDING"}, rows[0], []string{"WHAT TO DO", "WHY"})
-	for i, f := range c.Findings {
-		rows[i+1] = slices.Concat([]string{string(f.Kind)}, rows[i+1], []string{advice(f), f.Why})
-	}
-	if len(c.Findings) > 0 {
-		if err := table(w, rows); err != nil {
-			return err
+		if output != formatWide {
+			writef(&b, "%s\n  %s\n", f.String(), advice(f))
 		}
 	}
-	return writeSummary(w, c)
+	if output == formatWide && len(held) > 0 {
+		rows := reservationRows(held, formatWide)
+		rows[0] = slices.Concat([]string{"FINDING"}, rows[0], []string{"WHAT TO DO", "WHY"})
+		for i, f := range c.Findings {
+			rows[i+1] = slices.Concat([]string{string(f.Kind)}, rows[i+1], []string{advice(f), f.Why})
+		}
+		_ = table(&b, rows) // a builder takes everything
+	}
+	summary := "no findings"
+	if n := len(c.Findings); n > 0 {
+		summary = fmt.Sprintf("%d findings, %d of them repaired", n, n-c.Open())
+	}
+	writef(&b, "%d reservations: %s\n", c.Reservations, summary)
+	return b.String()
 }
 
 // advice says what becomes of a finding, or should.
@@ -131,13 +127,4 @@ func advice(f peering.Finding) string {
 		return "repair it with --repair"
 	}
 	return f.Hint
-}
-
-func writeSummary(w io.Writer, c peering.AddressCheck) error {
-	summary := "no findings"
-	if n := len(c.Findings); n > 0 {
-		summary = fmt.Sprintf("%d findings, %d of them repaired", n, n-c.Open())
-	}
-	_, err := fmt.Fprintf(w, "%d reservations: %s\n", c.Reservations, summary)
-	return err
 }

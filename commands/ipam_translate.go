@@ -1,7 +1,6 @@
 package commands
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"errors"
@@ -153,61 +152,50 @@ func (o translateOptions) question(ctx context.Context, kube string, load func(c
 	return t.Export, nil
 }
 
-// read returns the addresses that are given.
-func (o translateOptions) read(stdin io.Reader) ([]netip.Addr, error) {
+// read returns the addresses that are given: arguments, or lines of a file. Empty lines do not count.
+func (o translateOptions) read(stdin io.Reader) (given []netip.Addr, err error) {
+	lines := o.addresses
 	if o.file != "" {
-		var given []netip.Addr
-		err := withFile(o.file, stdin, func(r io.Reader) (err error) {
-			given, err = readAddresses(r)
-			return err
-		})
-		return given, err
+		text, err := readInput(o.file, stdin)
+		if err != nil {
+			return nil, err
+		}
+		lines = strings.Split(string(text), "\n")
 	}
-	given := make([]netip.Addr, len(o.addresses))
-	for i, text := range o.addresses {
-		var err error
-		if given[i], err = netip.ParseAddr(text); err != nil {
-			return nil, usagef("%q is not an IP address such as 10.244.1.7", text)
+	for i, line := range lines {
+		line = strings.TrimSpace(line)
+		a, err := netip.ParseAddr(line)
+		switch {
+		case o.file != "" && line == "":
+		case o.file != "" && err != nil:
+			return nil, fmt.Errorf("read %s: line %d: %q is not an IP address such as 10.244.1.7", o.source(), i+1, line)
+		case err != nil:
+			return nil, usagef("%q is not an IP address such as 10.244.1.7", line)
+		default:
+			given = append(given, a)
 		}
 	}
 	return given, nil
 }
 
-// readAddresses reads one address a line. Empty lines do not count.
-func readAddresses(r io.Reader) ([]netip.Addr, error) {
-	var given []netip.Addr
-	lines := bufio.NewScanner(r)
-	for n := 1; lines.Scan(); n++ {
-		text := strings.TrimSpace(lines.Text())
-		if text == "" {
-			continue
-		}
-		a, err := netip.ParseAddr(text)
-		if err != nil {
-			return nil, fmt.Errorf("line %d: %q is not an IP address such as 10.244.1.7", n, text)
-		}
-		given = append(given, a)
+// source is what errors call the file.
+func (o translateOptions) source() string {
+	if o.file == "-" {
+		return "standard input"
 	}
-	return given, lines.Err()
+	return o.file
 }
 
-// withFile hands over the content of a file, or of standard input for "-".
-func withFile(name string, stdin io.Reader, read func(io.Reader) error) error {
-	if name == "-" {
-		if err := read(stdin); err != nil {
-			return fmt.Errorf("read standard input: %w", err)
-		}
-		return nil
+// readInput returns the content of a file, or of standard input for "-".
+func readInput(name string, stdin io.Reader) ([]byte, error) {
+	if name != "-" {
+		return os.ReadFile(name)
 	}
-	f, err := os.Open(name)
+	text, err := io.ReadAll(stdin)
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("read standard input: %w", err)
 	}
-	defer f.Close()
-	if err := read(f); err != nil {
-		return fmt.Errorf("read %s: %w", name, err)
-	}
-	return nil
+	return text, nil
 }
 
 // print writes bare addresses, for scripts, unless the answer to whose they are is more than that.
@@ -217,9 +205,7 @@ func (o translateOptions) print(w io.Writer, answer translation.Answer) error {
 		return o.output.encode(w, answer)
 	case o.output == formatText && o.peer != "":
 		for _, a := range answer.Addresses {
-			if _, err := fmt.Fprintln(w, a.Translated); err != nil {
-				return err
-			}
+			writef(w, "%s\n", a.Translated)
 		}
 		return nil
 	}

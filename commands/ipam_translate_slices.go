@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,13 +18,13 @@ import (
 
 // translateSlices rewrites EndpointSlices: all of them, or none.
 func (o translateOptions) translateSlices(ctx context.Context, env *Env, kube string, load func(context.Context) (translate.Cluster, error)) error {
-	var given []*discoveryv1.EndpointSlice
-	err := withFile(o.file, env.In, func(r io.Reader) (err error) {
-		given, err = readSlices(r)
-		return err
-	})
+	text, err := readInput(o.file, env.In)
 	if err != nil {
 		return err
+	}
+	given, err := readSlices(strings.NewReader(string(text)))
+	if err != nil {
+		return fmt.Errorf("read %s: %w", o.source(), err)
 	}
 	ask, err := o.question(ctx, kube, load)
 	if err != nil {

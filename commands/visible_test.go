@@ -94,9 +94,9 @@ func written(text string) map[string]string {
 		"verify-clean": describeSweep(full[peering.SweepResult](text)),
 		"status":       with(func(w io.Writer) error { return status.print(w, full[statusAnswer](text)) }),
 		"wide status":  with(func(w io.Writer) error { return wide.print(w, full[statusAnswer](text)) }),
-		"plan":         with(func(w io.Writer) error { return writePlan(w, full[peering.AddressCheck](text)) }),
-		"check":        with(func(w io.Writer) error { return writeCheck(w, full[peering.AddressCheck](text)) }),
-		"wide check":   with(func(w io.Writer) error { return writeCheckTable(w, full[peering.AddressCheck](text)) }),
+		"plan":         describePlan(full[peering.AddressCheck](text)),
+		"check":        describeCheck(full[peering.AddressCheck](text), formatText),
+		"wide check":   describeCheck(full[peering.AddressCheck](text), formatWide),
 		"list": with(func(w io.Writer) error {
 			return table(w, reservationRows([]ipam.Reservation{full[ipam.Reservation](text)}, formatWide))
 		}),
