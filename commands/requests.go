@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"strings"
@@ -19,10 +20,8 @@ type requestLog struct {
 func (e *Env) logRequests(c *clusterFlags) func(*rest.Config) *rest.Config {
 	return func(config *rest.Config) *rest.Config {
 		if e.verbose {
-			prefix := ""
-			if *c.config.Context != "" {
-				prefix = *c.config.Context + ": "
-			}
+			kubeconfig, _ := c.config.ToRawKubeConfigLoader().RawConfig() // which was read before
+			prefix := cmp.Or(*c.config.Context, kubeconfig.CurrentContext, *c.config.ClusterName) + ": "
 			config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 				return requestLog{next, func(line string) { e.progress.Note(prefix + line) }}
 			})
