@@ -32,7 +32,7 @@ var onNodes = []hand{
 	{"another's link in its group", "ip link set eth0 group 19457"},
 	{"link that does not forward", "sysctl -qw net.ipv4.conf.lqn-gw7.forwarding=0"},
 	{"address deleted", "ip addr flush label lo:lqn"},
-	{"far end changed", "ip link set lqn-gw7 type vxlan remote 192.0.2.77"},
+	{"far end changed", "ip link set lqn-gw7 type $(ip -d -o link show lqn-gw7 | grep -oE 'vxlan|geneve' | head -1) id 7 remote 192.0.2.77"},
 	{"ARP on", "ip link set lqn-gw7 arp on"},
 	{"link of another network", "ip link add lqn-gw9 type vxlan id 9 remote 192.0.2.77 dstport 6091"},
 	{"address added", "ip addr add 10.9.0.1/32 dev lqn-gw7"},
@@ -151,8 +151,10 @@ func repair(t *testing.T, p *process, change func(*process)) (took time.Duration
 	p.rest(t)
 	want, drift, before := p.state(t), p.counter(driftMetric), p.counter(passesMetric)
 	p.signal(unix.SIGSTOP)
-	change(p)
-	p.signal(unix.SIGCONT)
+	func() {
+		defer p.signal(unix.SIGCONT) // also where the change fails
+		change(p)
+	}()
 	defer func() {
 		if t.Failed() {
 			t.Logf("state (-want +got):\n%s", cmp.Diff(want, p.state(t)))
