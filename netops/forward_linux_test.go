@@ -1,9 +1,6 @@
 package netops
 
 import (
-	"errors"
-	"os"
-	"os/exec"
 	"strings"
 	"testing"
 
@@ -101,42 +98,6 @@ func TestForwardChains(t *testing.T) {
 	}
 	if len(drops) != len(want) {
 		t.Errorf("chains %v, want %v", drops, want)
-	}
-}
-
-func TestLegacyForwardDrop(t *testing.T) {
-	ns := newNamespace(t)
-	ask := func() (drop bool) {
-		ns.inside(func() (err error) {
-			drop, err = LegacyForwardDrop()
-			return err
-		})
-		return drop
-	}
-	if ask() {
-		t.Error("a namespace without tables drops")
-	}
-	if names := ns.run("sh", "-c", "cat /proc/net/ip_tables_names || true"); strings.Contains(names, "filter") {
-		t.Fatal("looking for the table made it")
-	}
-	out, err := exec.Command("nsenter", "--net="+ns.path(), "iptables-legacy", "-P", "FORWARD", "DROP").CombinedOutput()
-	if _, statErr := os.Stat("/proc/net/ip_tables_names"); errors.Is(statErr, os.ErrNotExist) {
-		return // nothing to find in a kernel without iptables-legacy, and nothing was found
-	}
-	if err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	if !ask() {
-		t.Error("policy DROP is not seen")
-	}
-	ns.run("iptables-legacy", "-A", "FORWARD", "-i", "docker0", "-j", "ACCEPT")
-	if !ask() {
-		t.Error("policy DROP is not seen behind a rule")
-	}
-	ns.run("iptables-legacy", "-P", "FORWARD", "ACCEPT")
-	ns.run("iptables-legacy", "-P", "INPUT", "DROP")
-	if ask() {
-		t.Error("policy ACCEPT is taken for DROP")
 	}
 }
 

@@ -2,7 +2,6 @@ package netops
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -164,7 +163,7 @@ func (g *testGateway) open() {
 		return err
 	})
 	g.t.Cleanup(func() {
-		if err := errors.Join(g.device.Remove(), g.device.Close()); err != nil {
+		if err := g.device.Close(); err != nil {
 			g.t.Error(err)
 		}
 	})

@@ -42,13 +42,9 @@ func (l *nodeLoop) report(v nodeView, applied []string) error {
 	r := records.Node{
 		Version: records.SchemaVersion, Name: l.Name, Internal: l.claims.internal, Kernel: l.kernelHas,
 		PodCIDRs: v.pods.cidrs, Pods: v.pods.stray, Peerings: applied, Guarded: v.guarded, Refused: v.refused,
-		Clean: v.fabric == nil && !v.blind && len(v.heldBack) == 0, Drift: l.drift.record(),
+		Clean: v.fabric == nil && !v.blind && len(v.heldBack) == 0, Drift: l.drift.record(), ForwardDrops: l.forwardDrops(),
 	}
-	var err error
-	if r.ForwardDrops, err = l.forwardDrops(); err != nil {
-		return err
-	}
-	err = l.measure(v, &r)
+	err := l.measure(v, &r)
 	around, e := l.around.record(v, l.claims.internal, l.kernel)
 	l.reports.set(nodeReport{lease: l.claims.lease, node: r, surroundings: around})
 	return errors.Join(err, e)

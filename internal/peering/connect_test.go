@@ -356,10 +356,6 @@ func TestConnectRefuses(t *testing.T) {
 		{"a firewall on the nodes", func(_, b *world, _ *ConnectOptions) { b.drops = []records.ForwardDrop{{Chain: "ip filter FORWARD"}} },
 			`cluster "b": firewalls drop what nodes forward: b1 (chain "ip filter FORWARD"), b2`,
 			"--allow-forward, or run on these nodes: iptables -I FORWARD -i lqn-+ -j ACCEPT; iptables -I FORWARD -o lqn-+ -j ACCEPT"},
-		{"a firewall of iptables-legacy", func(a, _ *world, o *ConnectOptions) {
-			a.drops = []records.ForwardDrop{{Chain: "filter FORWARD", Legacy: true}}
-			o.AllowForward = new(true)
-		}, `chain "filter FORWARD" of iptables-legacy`, "iptables-legacy -I FORWARD -i lqn-+ -j ACCEPT"},
 		{"no load balancer", func(_, _ *world, o *ConnectOptions) { o.Service.Type = corev1.ServiceTypeLoadBalancer }, "no load balancer address yet", "NodePort"},
 	}
 	for _, tt := range tests {

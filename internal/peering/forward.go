@@ -19,17 +19,15 @@ const (
 // policy DROP of Docker and ufw does: no rule elsewhere can undo that. It is an error if refuse is set, else a warning.
 // Rules that such a firewall has for liqonet's packets already are not recognised.
 func (s *site) checkForward(refuse bool) error {
+	if s.fabric.AllowForward {
+		return nil // the nodes' helpers add the rules
+	}
 	var nodes, commands []string
-	legacy := false
 	for _, n := range s.reporting() {
 		var chains []string
 		for _, d := range n.ForwardDrops {
-			if s.fabric.AllowForward && !d.Legacy {
-				continue // its helper adds the rules
-			}
 			chains = append(chains, d.String())
 			commands = append(commands, acceptForward(d)...)
-			legacy = legacy || d.Legacy
 		}
 		if len(chains) > 0 {
 			nodes = append(nodes, fmt.Sprintf("%s (%s)", n.Name, strings.Join(chains, ", ")))
@@ -40,10 +38,8 @@ func (s *site) checkForward(refuse bool) error {
 	}
 	slices.Sort(commands)
 	what := fmt.Sprintf("cluster %q: firewalls drop what nodes forward: %s", s.Cluster.Context, strings.Join(nodes, ", "))
-	hint := "run on these nodes: " + strings.Join(slices.Compact(commands), "; ") + " and then connect with --skip-validation"
-	if !legacy {
-		hint = "let the node helpers add rules with --allow-forward, or " + hint
-	}
+	hint := "let the node helpers add rules with --allow-forward, or run on these nodes: " +
+		strings.Join(slices.Compact(commands), "; ") + " and then connect with --skip-validation"
 	if refuse {
 		return withHint(fmt.Errorf("%s", what), hint)
 	}
@@ -55,10 +51,7 @@ func (s *site) checkForward(refuse bool) error {
 func acceptForward(d records.ForwardDrop) []string {
 	format := "iptables -I FORWARD %s " + iptablesLinks + " -j ACCEPT"
 	from, to := "-i", "-o"
-	switch {
-	case d.Legacy:
-		format = "iptables-legacy -I FORWARD %s " + iptablesLinks + " -j ACCEPT"
-	case d.Chain != "ip filter FORWARD":
+	if d.Chain != "ip filter FORWARD" {
 		words := strings.Fields(d.Chain) // family, table, chain: as a node tells them
 		for i, w := range words {
 			words[i] = cluster.ShellWord(w)

@@ -250,17 +250,10 @@ type Node struct {
 // ForwardDrop is a chain for forwarded packets whose policy is to drop.
 type ForwardDrop struct {
 	Chain string `json:"chain"` // with table and family, such as "ip filter FORWARD"
-	// Legacy says that it is one of iptables-legacy, to which helpers add no rules.
-	Legacy bool `json:"legacy,omitempty"`
 }
 
 // String names the chain as messages do.
-func (d ForwardDrop) String() string {
-	if d.Legacy {
-		return fmt.Sprintf("chain %q of iptables-legacy", d.Chain)
-	}
-	return fmt.Sprintf("chain %q", d.Chain)
-}
+func (d ForwardDrop) String() string { return fmt.Sprintf("chain %q", d.Chain) }
 
 // Capabilities are what the node's kernel offers.
 type Capabilities struct {

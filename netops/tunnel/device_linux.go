@@ -281,12 +281,3 @@ func (d *Device) Close() error {
 	defer d.links.close()
 	return d.engine.close()
 }
-
-// Remove ends the tunnel and deletes its link, and closes the device.
-func (d *Device) Remove() error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	defer d.links.close()
-	errClose := d.engine.close()
-	return errors.Join(errClose, d.links.remove(d.cfg.Name))
-}

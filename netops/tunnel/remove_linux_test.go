@@ -1,0 +1,11 @@
+package tunnel
+
+import "errors"
+
+// Remove ends the tunnel and deletes its link, and closes the device.
+func (d *Device) Remove() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	defer d.links.close()
+	return errors.Join(d.engine.close(), d.links.remove(d.cfg.Name))
+}
