@@ -37,24 +37,13 @@ func DAddrIn(set string) Expr { return matchSet("ip daddr", daddrOffset, set) }
 // -400) there are none.
 func Fragment() Expr {
 	const offset, moreAndOffset = 6, 0x3fff // of the header; all of that word but "don't fragment"
-	return Expr{text: fmt.Sprintf("ip frag-off & %d != 0", moreAndOffset), code: []expr.Any{
-		network.load(offset, 2),
-		&expr.Bitwise{
-			SourceRegister: matchReg, DestRegister: matchReg, Len: 2,
-			Mask: binary.BigEndian.AppendUint16(nil, moreAndOffset), Xor: make([]byte, 2),
-		},
-		&expr.Cmp{Op: expr.CmpOpNeq, Register: matchReg, Data: make([]byte, 2)},
-	}}
+	return Expr{text: fmt.Sprintf("ip frag-off & %d != 0", moreAndOffset), code: anyOf(network.load(offset, 2), binary.BigEndian.AppendUint16(nil, moreAndOffset))}
 }
 
 // Options matches packets whose IP header has options.
 func Options() Expr {
 	const length, plain = 0x0f, 5 // in words of four bytes
-	return Expr{text: fmt.Sprintf("ip hdrlength != %d", plain), code: []expr.Any{
-		network.load(0, 1),
-		&expr.Bitwise{SourceRegister: matchReg, DestRegister: matchReg, Len: 1, Mask: []byte{length}, Xor: []byte{0}},
-		&expr.Cmp{Op: expr.CmpOpNeq, Register: matchReg, Data: []byte{plain}},
-	}}
+	return Expr{text: fmt.Sprintf("ip hdrlength != %d", plain), code: compareBits(network.load(0, 1), []byte{length}, expr.CmpOpNeq, []byte{plain})}
 }
 
 // DAddrNot matches destination addresses outside the prefix.

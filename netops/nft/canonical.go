@@ -139,39 +139,31 @@ func isData(name string, typ uint16) bool {
 	return false
 }
 
-// dataText returns nested data without the flags of its attributes, which kernel and writer set differently.
-// A value is kept even where it is zero.
+// dataText returns nested data without the flags of its attributes, which kernel and writer set differently. A value is
+// kept even where it is zero.
 func dataText(b []byte) string {
+	return attrsText(b, func(typ uint16, data []byte) string {
+		if typ != unix.NFTA_DATA_VERDICT {
+			return fmt.Sprintf("%d=%x", typ, data)
+		}
+		return fmt.Sprintf("%d{%s}", typ, attrsText(data, func(typ uint16, data []byte) string {
+			if typ == unix.NFTA_VERDICT_CHAIN {
+				return fmt.Sprintf("%d=%s", typ, cString(data))
+			}
+			return fmt.Sprintf("%d=%x", typ, data)
+		}))
+	})
+}
+
+// attrsText returns nested attributes, each as its text.
+func attrsText(b []byte, text func(typ uint16, data []byte) string) string {
 	attrs, err := netlink.UnmarshalAttributes(b)
 	if err != nil {
 		return hex.EncodeToString(b)
 	}
 	words := make([]string, len(attrs))
 	for i, a := range attrs {
-		typ := a.Type & attrMask
-		if typ == unix.NFTA_DATA_VERDICT {
-			words[i] = fmt.Sprintf("%d{%s}", typ, dataTextVerdict(a.Data))
-		} else {
-			words[i] = fmt.Sprintf("%d=%x", typ, a.Data)
-		}
-	}
-	return strings.Join(words, " ")
-}
-
-// dataTextVerdict returns a verdict's code and chain.
-func dataTextVerdict(b []byte) string {
-	attrs, err := netlink.UnmarshalAttributes(b)
-	if err != nil {
-		return hex.EncodeToString(b)
-	}
-	var words []string
-	for _, a := range attrs {
-		switch typ := a.Type & attrMask; typ {
-		case unix.NFTA_VERDICT_CHAIN:
-			words = append(words, fmt.Sprintf("%d=%s", typ, cString(a.Data)))
-		default:
-			words = append(words, fmt.Sprintf("%d=%x", typ, a.Data))
-		}
+		words[i] = text(a.Type&attrMask, a.Data)
 	}
 	return strings.Join(words, " ")
 }

@@ -13,10 +13,10 @@ import (
 
 // Conn is a connection to nftables of one network namespace. It serves one goroutine at a time.
 type Conn struct {
-	conn        *nftables.Conn
-	sock        *netlink.Conn      // that of conn
-	last        map[string]reading // by the table's identity
-	lastForward forwardReading
+	conn    *nftables.Conn
+	sock    *netlink.Conn                      // that of conn
+	last    map[string]reading[Table]          // by the table's identity
+	forward map[string]reading[[]ForwardChain] // by the owner
 }
 
 const (
@@ -33,7 +33,7 @@ const (
 // Open connects to nftables in the network namespace of the file descriptor, which can be closed afterwards;
 // -1 is the namespace of the calling thread. Another namespace takes CAP_SYS_ADMIN, all else CAP_NET_ADMIN.
 func Open(nsfd int) (*Conn, error) {
-	c := &Conn{last: make(map[string]reading)}
+	c := &Conn{last: make(map[string]reading[Table]), forward: make(map[string]reading[[]ForwardChain])}
 	opts := []nftables.ConnOption{nftables.AsLasting(), nftables.WithSockOptions(func(s *netlink.Conn) error {
 		c.sock = s
 		return errors.Join(s.SetReadBuffer(bufferSize), s.SetWriteBuffer(bufferSize))

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/google/nftables/binaryutil"
 	"github.com/google/nftables/expr"
 )
 
@@ -42,37 +41,19 @@ func CTState(states ...State) Expr {
 	if bits == 0 || bits&^known != 0 {
 		return Expr{err: fmt.Errorf("ct state %#x: not a set of states", uint32(bits))}
 	}
-	// At least one of the bits is set.
-	return Expr{text: "ct state " + strings.Join(words, ","), code: []expr.Any{
-		&expr.Ct{Key: expr.CtKeySTATE, Register: matchReg},
-		&expr.Bitwise{
-			SourceRegister: matchReg, DestRegister: matchReg, Len: 4,
-			Mask: binaryutil.NativeEndian.PutUint32(uint32(bits)), Xor: make([]byte, 4),
-		},
-		&expr.Cmp{Op: expr.CmpOpNeq, Register: matchReg, Data: make([]byte, 4)},
-	}}
+	return Expr{text: "ct state " + strings.Join(words, ","), code: anyOf(ct(expr.CtKeySTATE), native(uint32(bits)))}
 }
 
 // CTTranslated matches packets of connections whose destination was translated (IPS_DST_NAT of
 // linux/netfilter/nf_conntrack_common.h), in both directions.
 func CTTranslated() Expr {
 	const dstNAT = 1 << 5
-	return Expr{text: "ct status dnat", code: []expr.Any{
-		&expr.Ct{Key: expr.CtKeySTATUS, Register: matchReg},
-		&expr.Bitwise{
-			SourceRegister: matchReg, DestRegister: matchReg, Len: 4,
-			Mask: binaryutil.NativeEndian.PutUint32(dstNAT), Xor: make([]byte, 4),
-		},
-		&expr.Cmp{Op: expr.CmpOpNeq, Register: matchReg, Data: make([]byte, 4)},
-	}}
+	return Expr{text: "ct status dnat", code: anyOf(ct(expr.CtKeySTATUS), native(dstNAT))}
 }
 
 // CTMark matches the connection's mark.
 func CTMark(mark uint32) Expr {
-	return Expr{text: fmt.Sprintf("ct mark 0x%08x", mark), code: []expr.Any{
-		&expr.Ct{Key: expr.CtKeyMARK, Register: matchReg},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: matchReg, Data: binaryutil.NativeEndian.PutUint32(mark)},
-	}}
+	return Expr{text: fmt.Sprintf("ct mark 0x%08x", mark), code: compare(ct(expr.CtKeyMARK), expr.CmpOpEq, native(mark))}
 }
 
 // Direction is a packet's direction within its connection.
@@ -90,16 +71,13 @@ func CTDirection(d Direction) Expr {
 	if int(d) >= len(words) {
 		return Expr{err: errors.New("ct direction: neither original nor reply")}
 	}
-	return Expr{text: "ct direction " + words[d], code: []expr.Any{
-		&expr.Ct{Key: expr.CtKeyDIRECTION, Register: matchReg},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: matchReg, Data: []byte{byte(d)}},
-	}}
+	return Expr{text: "ct direction " + words[d], code: compare(ct(expr.CtKeyDIRECTION), expr.CmpOpEq, []byte{byte(d)})}
 }
 
 // SetCTMark sets the connection's mark.
 func SetCTMark(mark uint32) Expr {
 	return Expr{text: fmt.Sprintf("ct mark set 0x%08x", mark), code: []expr.Any{
-		&expr.Immediate{Register: matchReg, Data: binaryutil.NativeEndian.PutUint32(mark)},
+		value(native(mark)),
 		&expr.Ct{Key: expr.CtKeyMARK, Register: matchReg, SourceRegister: true},
 	}}
 }

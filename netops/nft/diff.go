@@ -24,7 +24,7 @@ func Diff(have, want Table) Plan {
 		return plan
 	case want.Name == "":
 		plan.table.Family, plan.table.Name = have.Family, have.Name
-		plan.ops = []op{deleteTable{plan.table}}
+		plan.ops = []op{deleteTable(plan.table)}
 		return plan
 	}
 	if err := want.validate(); err != nil {
@@ -32,13 +32,13 @@ func Diff(have, want Table) Plan {
 	}
 	if have.Name == "" || have.id() != want.id() {
 		if have.Name != "" {
-			plan.ops = append(plan.ops, deleteTable{Table{Family: have.Family, Name: have.Name}})
+			plan.ops = append(plan.ops, deleteTable(have))
 		}
-		plan.ops = append(plan.ops, createTable{})
+		plan.ops = append(plan.ops, createTable())
 		have = plan.table
 	}
 	if have.Dormant {
-		plan.ops = append(plan.ops, wakeTable{})
+		plan.ops = append(plan.ops, wakeTable())
 	}
 	sets := diffSets(have.Sets, want.Sets)
 	chains := diffChains(have.Chains, want.Chains, sets.remade)
@@ -65,7 +65,7 @@ func diffSets(have, want []Set) setChanges {
 	byName := func(a, b Set) int { return cmp.Compare(a.Name, b.Name) }
 	for _, h := range slices.SortedFunc(slices.Values(have), byName) {
 		if named(want, h.Name) < 0 {
-			c.remove = append(c.remove, deleteSet{h.Name})
+			c.remove = append(c.remove, deleteSet(h.Name))
 		}
 	}
 	for _, w := range want {
@@ -73,19 +73,19 @@ func diffSets(have, want []Set) setChanges {
 		i := named(have, w.Name)
 		switch {
 		case i < 0:
-			c.add = append(c.add, addSet{w.Name, w.Hosts})
+			c.add = append(c.add, addSet(w.Name, w.Hosts))
 		case have[i].Foreign != "" || have[i].Hosts != w.Hosts:
 			c.remade = append(c.remade, w.Name)
-			c.remove = append(c.remove, deleteSet{w.Name})
-			c.add = append(c.add, addSet{w.Name, w.Hosts})
+			c.remove = append(c.remove, deleteSet(w.Name))
+			c.add = append(c.add, addSet(w.Name, w.Hosts))
 		default:
 			old = have[i].Elements
 		}
 		if gone := without(old, w.Elements); len(gone) > 0 {
-			c.add = append(c.add, changeElements{set: w.Name, hosts: w.Hosts, remove: true, prefixes: gone})
+			c.add = append(c.add, deleteElements(w, gone))
 		}
 		if added := without(w.Elements, old); len(added) > 0 {
-			c.add = append(c.add, changeElements{set: w.Name, hosts: w.Hosts, prefixes: added})
+			c.add = append(c.add, addElements(w, added))
 		}
 	}
 	return c
@@ -113,14 +113,14 @@ func diffChains(have, want []Chain, remade []string) chainChanges {
 	byName := func(a, b Chain) int { return cmp.Compare(a.Name, b.Name) }
 	for _, h := range slices.SortedFunc(slices.Values(have), byName) {
 		if !slices.ContainsFunc(want, func(w Chain) bool { return w.Name == h.Name }) {
-			c.flush = append(c.flush, flushChain{h.Name, "not wanted"})
-			c.remove = append(c.remove, deleteChain{h.Name})
+			c.flush = append(c.flush, flushChain(h.Name, "not wanted"))
+			c.remove = append(c.remove, deleteChain(h.Name))
 		}
 	}
 	for _, w := range want {
 		i := slices.IndexFunc(have, func(h Chain) bool { return h.Name == w.Name })
 		if i < 0 {
-			c.add = append(c.add, addChain{w.Name, w.Hook})
+			c.add = append(c.add, addChain(w.Name, w.Hook))
 			c.fillChain(w)
 			continue
 		}
@@ -136,13 +136,13 @@ func (c *chainChanges) changeChain(have, want Chain, remade []string) {
 		why = "other hook"
 	}
 	if why != "" {
-		c.flush = append(c.flush, flushChain{want.Name, why})
+		c.flush = append(c.flush, flushChain(want.Name, why))
 	}
 	if moved {
-		c.remove = append(c.remove, deleteChain{want.Name})
+		c.remove = append(c.remove, deleteChain(want.Name))
 	}
 	if moved || want.Hook != nil && have.Hook.Drop != want.Hook.Drop {
-		c.add = append(c.add, addChain{want.Name, want.Hook})
+		c.add = append(c.add, addChain(want.Name, want.Hook))
 	}
 	if why != "" {
 		c.fillChain(want)
@@ -151,7 +151,7 @@ func (c *chainChanges) changeChain(have, want Chain, remade []string) {
 
 func (c *chainChanges) fillChain(w Chain) {
 	for _, r := range w.Rules {
-		c.fill = append(c.fill, addRule{w.Name, r})
+		c.fill = append(c.fill, addRule(w.Name, r))
 	}
 }
 

@@ -20,11 +20,7 @@ func (c *Conn) Dropped(family Family, table string) (map[string]uint64, error) {
 		return nil, err
 	}
 	dropped := make(map[string]uint64)
-	for _, body := range answers {
-		a, err := decode(body)
-		if err != nil {
-			return nil, fmt.Errorf("read counters of table %s: %w", table, err)
-		}
+	for _, a := range answers {
 		if a.string(unix.NFTA_RULE_TABLE) != table {
 			continue
 		}

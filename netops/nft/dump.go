@@ -1,7 +1,6 @@
 package nft
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 
@@ -14,8 +13,8 @@ func attr(typ uint16, name string) netlink.Attribute {
 	return netlink.Attribute{Type: typ, Data: append([]byte(name), 0)}
 }
 
-// request sends a request about tables of a family and returns the answer's messages without their nfgenmsg header.
-func (c *Conn) request(family Family, message uint16, flags netlink.HeaderFlags, attrs ...netlink.Attribute) ([][]byte, error) {
+// request sends a request about tables of a family and returns the attributes of the answer's messages.
+func (c *Conn) request(family Family, message uint16, flags netlink.HeaderFlags, attrs ...netlink.Attribute) ([]attributes, error) {
 	const headerLen = 4 // struct nfgenmsg of linux/netfilter/nfnetlink.h: family, version, resource
 	data, err := netlink.MarshalAttributes(attrs)
 	if err != nil {
@@ -31,7 +30,7 @@ func (c *Conn) request(family Family, message uint16, flags netlink.HeaderFlags,
 	if err != nil {
 		return nil, err
 	}
-	bodies := make([][]byte, len(answers))
+	all := make([]attributes, len(answers))
 	for i, a := range answers {
 		if a.Header.Flags&netlink.DumpInterrupted != 0 {
 			return nil, errInterrupted
@@ -39,9 +38,11 @@ func (c *Conn) request(family Family, message uint16, flags netlink.HeaderFlags,
 		if len(a.Data) < headerLen {
 			return nil, fmt.Errorf("message %#x of %d bytes", a.Header.Type, len(a.Data))
 		}
-		bodies[i] = a.Data[headerLen:]
+		if all[i], err = decode(a.Data[headerLen:]); err != nil {
+			return nil, err
+		}
 	}
-	return bodies, nil
+	return all, nil
 }
 
 // errInterrupted is the answer to a dump during which something changed.
@@ -53,15 +54,9 @@ func (c *Conn) generation() (uint32, error) {
 	if err != nil {
 		return 0, err
 	}
-	for _, body := range answers {
-		attrs, err := netlink.UnmarshalAttributes(body)
-		if err != nil {
-			return 0, err
-		}
-		for _, a := range attrs {
-			if a.Type&attrMask == unix.NFTA_GEN_ID && len(a.Data) == 4 {
-				return binary.BigEndian.Uint32(a.Data), nil
-			}
+	for _, a := range answers {
+		if len(a[unix.NFTA_GEN_ID]) == 4 {
+			return a.number(unix.NFTA_GEN_ID), nil
 		}
 	}
 	return 0, errors.New("generation missing in the kernel's answer")

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/google/nftables"
+	"github.com/google/nftables/expr"
 	"github.com/google/nftables/userdata"
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
@@ -21,13 +22,6 @@ type ForwardChain struct {
 	Name   string
 	Drop   bool
 	Passes []Pass // rules of ours in it, sorted
-}
-
-// forwardReading is what was read last of such chains. The zero value: nothing.
-type forwardReading struct {
-	owner      string
-	generation uint32
-	chains     []ForwardChain
 }
 
 // Way is how packets meet a link.
@@ -59,26 +53,22 @@ func (p Pass) String() string {
 
 // ForwardChains returns the chains of all tables but owner's own; passes are rules whose comment names owner.
 func (c *Conn) ForwardChains(owner string) ([]ForwardChain, error) {
-	if c.lastForward.owner == owner && c.current(c.lastForward.generation) {
-		return slices.Clone(c.lastForward.chains), nil
-	}
-	var all []ForwardChain
-	generation, err := c.consistent(func() error {
-		all = nil
+	last := c.forward[owner]
+	all, err := again(c, &last, func() (all []ForwardChain, err error) {
 		for _, family := range []Family{IP, Inet} {
 			some, err := c.readForward(family, owner)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			all = append(all, some...)
 		}
-		return nil
+		return all, nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read chains at hook forward: %w", err)
 	}
-	c.lastForward = forwardReading{owner: owner, generation: generation, chains: slices.Clone(all)}
-	return all, nil
+	c.forward[owner] = last
+	return slices.Clone(all), nil
 }
 
 func (c *Conn) readForward(family Family, owner string) ([]ForwardChain, error) {
@@ -87,11 +77,7 @@ func (c *Conn) readForward(family Family, owner string) ([]ForwardChain, error) 
 		return nil, err
 	}
 	var found []ForwardChain
-	for _, body := range answers {
-		a, err := decode(body)
-		if err != nil {
-			return nil, err
-		}
+	for _, a := range answers {
 		hook, err := readHook(a)
 		if err != nil {
 			return nil, err
@@ -128,11 +114,7 @@ func (c *Conn) markedRules(chain ForwardChain, owner string) ([]markedRule, erro
 		return nil, err
 	}
 	var found []markedRule
-	for _, body := range answers {
-		a, err := decode(body)
-		if err != nil {
-			return nil, err
-		}
+	for _, a := range answers {
 		if a.string(unix.NFTA_RULE_TABLE) != chain.Table || a.string(unix.NFTA_RULE_CHAIN) != chain.Name {
 			continue
 		}
@@ -165,16 +147,12 @@ func (c *Conn) AddPass(owner string, p Pass) error {
 
 // match is the rule's condition.
 func (p Pass) match() Expr {
-	prefix, several := strings.CutSuffix(p.Link, "*")
-	switch {
-	case several && p.Way == To:
-		return OIfPrefix(prefix)
-	case several:
-		return IIfPrefix(prefix)
-	case p.Way == To:
-		return OIf(p.Link)
+	begin, _ := strings.CutSuffix(p.Link, anyEnd)
+	end := p.Link[len(begin):]
+	if p.Way == To {
+		return matchInterface("oifname", expr.MetaKeyOIFNAME, expr.CmpOpEq, begin, end)
 	}
-	return IIf(p.Link)
+	return matchInterface("iifname", expr.MetaKeyIIFNAME, expr.CmpOpEq, begin, end)
 }
 
 // RemovePass removes the rule, as often as it is there.

@@ -36,19 +36,9 @@ func (h header) load(offset, length uint32) expr.Any {
 func (h header) compare(offset uint32, op expr.CmpOp, p netip.Prefix) []expr.Any {
 	length, bits := uint32(p.Bits()+7)/8, p.Masked().Addr().AsSlice()
 	if p.Bits()%8 == 0 && length > 0 {
-		return []expr.Any{
-			h.load(offset, length),
-			&expr.Cmp{Op: op, Register: matchReg, Data: bits[:length]},
-		}
+		return compare(h.load(offset, length), op, bits[:length])
 	}
-	return []expr.Any{
-		h.load(offset, addressLen),
-		&expr.Bitwise{
-			SourceRegister: matchReg, DestRegister: matchReg, Len: addressLen,
-			Mask: binary.BigEndian.AppendUint32(nil, netmask(p)), Xor: make([]byte, addressLen),
-		},
-		&expr.Cmp{Op: op, Register: matchReg, Data: bits},
-	}
+	return compareBits(h.load(offset, addressLen), binary.BigEndian.AppendUint32(nil, netmask(p)), op, bits)
 }
 
 // write puts an address into the header and mends the header's checksum.

@@ -8,12 +8,13 @@ import (
 	"slices"
 
 	"github.com/google/nftables"
+	"go4.org/netipx"
 
 	"liqonet.io/liqonet/internal/cidr"
 )
 
-// A set of hosts has, for the kernel, an element for each address. A set with intervals has, for the kernel, two elements for each: its first address, and, marked as an end,
-// the first address behind it. The interval that reaches 255.255.255.255 has no end.
+// A set of hosts has, for the kernel, an element for each address. A set with intervals has two for each interval: its
+// first address, and, marked as an end, the first address behind it. The interval that reaches 255.255.255.255 has no end.
 
 // hostElements returns the kernel's elements for single addresses.
 func hostElements(addresses []netip.Prefix) []nftables.SetElement {
@@ -58,10 +59,13 @@ type bound struct {
 // are an error.
 func prefixes(bounds []bound) ([]netip.Prefix, error) {
 	bounds = slices.SortedFunc(slices.Values(bounds), func(a, b bound) int {
-		if c := cmp.Compare(a.at, b.at); c != 0 {
-			return c
+		switch {
+		case a.at == b.at && a.end && !b.end: // an interval ends before the next begins
+			return -1
+		case a.at == b.at && b.end && !a.end:
+			return 1
 		}
-		return -compareBool(a.end, b.end) // an interval ends before the next begins
+		return cmp.Compare(a.at, b.at)
 	})
 	var out []netip.Prefix
 	for i := 0; i < len(bounds); i++ {
@@ -72,40 +76,20 @@ func prefixes(bounds []bound) ([]netip.Prefix, error) {
 			}
 			return nil, fmt.Errorf("interval end %s without a start", cidr.Address(b.at))
 		}
-		behind := uint64(1) << 32
+		last := uint32(1<<32 - 1)
 		if i+1 < len(bounds) {
 			i++
 			if !bounds[i].end {
 				return nil, fmt.Errorf("interval start %s without an end", cidr.Address(b.at))
 			}
-			behind = uint64(bounds[i].at)
+			last = bounds[i].at - 1
 		}
-		p, ok := prefix(b.at, behind)
+		r := netipx.IPRangeFrom(cidr.Address(b.at), cidr.Address(last))
+		p, ok := r.Prefix()
 		if !ok {
-			return nil, fmt.Errorf("%s-%s is not a prefix", cidr.Address(b.at), cidr.Address(uint32(behind-1)))
+			return nil, fmt.Errorf("%s is not a prefix", r)
 		}
 		out = append(out, p)
 	}
 	return out, nil
-}
-
-// prefix returns the prefix that begins at an address and ends before another, if there is one.
-func prefix(from uint32, behind uint64) (netip.Prefix, bool) {
-	for bits := 32; bits >= 0; bits-- {
-		p := netip.PrefixFrom(cidr.Address(from), bits)
-		if uint64(last(p))+1 == behind && first(p) == from {
-			return p, true
-		}
-	}
-	return netip.Prefix{}, false
-}
-
-func compareBool(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
-	}
-	return 1
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/google/nftables/binaryutil"
 	"github.com/google/nftables/expr"
 	"golang.org/x/sys/unix"
 )
@@ -35,41 +34,30 @@ func (p Proto) String() string {
 	return fmt.Sprint(uint8(p))
 }
 
-// matchReg is the register in which matches put what they compare.
-const matchReg = unix.NFT_REG_1
-
 // IIf matches packets that came in through the named interface. To compare names costs each packet more than to
 // compare groups, see IIfGroup.
-func IIf(name string) Expr { return matchInterface("iifname", expr.MetaKeyIIFNAME, expr.CmpOpEq, name) }
+func IIf(name string) Expr {
+	return matchInterface("iifname", expr.MetaKeyIIFNAME, expr.CmpOpEq, name, "")
+}
 
 // OIf matches packets that leave through the named interface.
-func OIf(name string) Expr { return matchInterface("oifname", expr.MetaKeyOIFNAME, expr.CmpOpEq, name) }
+func OIf(name string) Expr {
+	return matchInterface("oifname", expr.MetaKeyOIFNAME, expr.CmpOpEq, name, "")
+}
 
 // IIfNot matches packets that came in through any interface but the named one.
 func IIfNot(name string) Expr {
-	return matchInterface("iifname", expr.MetaKeyIIFNAME, expr.CmpOpNeq, name)
+	return matchInterface("iifname", expr.MetaKeyIIFNAME, expr.CmpOpNeq, name, "")
 }
 
 // IIfPrefix matches packets that came in through an interface whose name begins so.
 func IIfPrefix(prefix string) Expr {
-	return matchInterfacePrefix("iifname", expr.MetaKeyIIFNAME, prefix)
+	return matchInterface("iifname", expr.MetaKeyIIFNAME, expr.CmpOpEq, prefix, anyEnd)
 }
 
 // OIfPrefix matches packets that leave through an interface whose name begins so.
 func OIfPrefix(prefix string) Expr {
-	return matchInterfacePrefix("oifname", expr.MetaKeyOIFNAME, prefix)
-}
-
-// matchInterfacePrefix compares as many bytes of the name as the prefix has.
-func matchInterfacePrefix(word string, key expr.MetaKey, prefix string) Expr {
-	text := fmt.Sprintf("%s %q", word, prefix+"*")
-	if err := checkInterface(prefix); err != nil {
-		return Expr{err: fmt.Errorf("%s: %w", text, err)}
-	}
-	return Expr{text: text, code: []expr.Any{
-		&expr.Meta{Key: key, Register: matchReg},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: matchReg, Data: []byte(prefix)},
-	}}
+	return matchInterface("oifname", expr.MetaKeyOIFNAME, expr.CmpOpEq, prefix, anyEnd)
 }
 
 // checkInterface reports what the kernel would not take for a name, or nft(8) would print otherwise.
@@ -80,17 +68,20 @@ func checkInterface(name string) error {
 	return nil
 }
 
-func matchInterface(word string, key expr.MetaKey, op expr.CmpOp, name string) Expr {
-	text := fmt.Sprintf("%s %s%q", word, opText(op), name)
+// anyEnd stands, in nft text, for the rest of a name.
+const anyEnd = "*"
+
+// matchInterface compares a name, or, with anyEnd, its beginning.
+func matchInterface(word string, key expr.MetaKey, op expr.CmpOp, name, end string) Expr {
+	text := fmt.Sprintf("%s %s%q", word, opText(op), name+end)
 	if err := checkInterface(name); err != nil {
 		return Expr{err: fmt.Errorf("%s: %w", text, err)}
 	}
-	padded := make([]byte, unix.IFNAMSIZ)
-	copy(padded, name)
-	return Expr{text: text, code: []expr.Any{
-		&expr.Meta{Key: key, Register: matchReg},
-		&expr.Cmp{Op: op, Register: matchReg, Data: padded},
-	}}
+	bytes := []byte(name)
+	if end != anyEnd {
+		bytes = append(bytes, make([]byte, unix.IFNAMSIZ-len(name))...)
+	}
+	return Expr{text: text, code: compare(meta(key), op, bytes)}
 }
 
 // IIfGroup matches packets that came in through an interface of the group.
@@ -120,10 +111,7 @@ func matchGroup(word string, key expr.MetaKey, op expr.CmpOp, group uint32) Expr
 	if group == 0 {
 		return Expr{err: fmt.Errorf("%s: every interface is of this group by default", text)}
 	}
-	return Expr{text: text, code: []expr.Any{
-		&expr.Meta{Key: key, Register: matchReg},
-		&expr.Cmp{Op: op, Register: matchReg, Data: binaryutil.NativeEndian.PutUint32(group)},
-	}}
+	return Expr{text: text, code: compare(meta(key), op, native(group))}
 }
 
 // Protocol matches the transport protocol.
@@ -136,10 +124,7 @@ func Protocol(p Proto) Expr {
 
 // matchProtocol is the match that precedes everything that reads a transport header.
 func matchProtocol(p Proto) []expr.Any {
-	return []expr.Any{
-		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: matchReg},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: matchReg, Data: []byte{byte(p)}},
-	}
+	return compare(meta(expr.MetaKeyL4PROTO), expr.CmpOpEq, []byte{byte(p)})
 }
 
 // Offsets and lengths, in bytes, in transport headers: RFC 768, RFC 9293, RFC 792.
@@ -162,10 +147,8 @@ func TCPDPort(port uint16) Expr { return matchPort(TCP, "dport", dportOffset, po
 
 // matchPort compares the source or destination port.
 func matchPort(p Proto, word string, offset uint32, port uint16) Expr {
-	return Expr{text: fmt.Sprintf("%s %s %d", p, word, port), proto: p, implies: true, code: []expr.Any{
-		loadTransport(offset, portLen),
-		&expr.Cmp{Op: expr.CmpOpEq, Register: matchReg, Data: binary.BigEndian.AppendUint16(nil, port)},
-	}}
+	code := compare(loadTransport(offset, portLen), expr.CmpOpEq, binary.BigEndian.AppendUint16(nil, port))
+	return Expr{text: fmt.Sprintf("%s %s %d", p, word, port), proto: p, implies: true, code: code}
 }
 
 func loadTransport(offset, length uint32) expr.Any {
@@ -175,11 +158,9 @@ func loadTransport(offset, length uint32) expr.Any {
 // TCPSyn matches TCP packets with SYN and without RST: the two that negotiate a connection's options.
 func TCPSyn() Expr {
 	const syn, rst = 0x02, 0x04
-	return Expr{text: "tcp flags syn / syn,rst", proto: TCP, implies: true, code: []expr.Any{
-		loadTransport(tcpFlagsOffset, 1),
-		&expr.Bitwise{SourceRegister: matchReg, DestRegister: matchReg, Len: 1, Mask: []byte{syn | rst}, Xor: []byte{0}},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: matchReg, Data: []byte{syn}},
-	}}
+	return Expr{text: "tcp flags syn / syn,rst", proto: TCP, implies: true, code: compareBits(
+		loadTransport(tcpFlagsOffset, 1), []byte{syn | rst}, expr.CmpOpEq, []byte{syn},
+	)}
 }
 
 // ICMPType matches ICMP packets of any of the types.
@@ -193,10 +174,8 @@ func ICMPType(types ...uint8) Expr {
 		names[i] = icmpName(t)
 	}
 	if len(types) == 1 {
-		return Expr{text: "icmp type " + names[0], proto: ICMP, implies: true, code: []expr.Any{
-			loadTransport(0, 1),
-			&expr.Cmp{Op: expr.CmpOpEq, Register: matchReg, Data: types},
-		}}
+		return Expr{text: "icmp type " + names[0], proto: ICMP, implies: true,
+			code: compare(loadTransport(0, 1), expr.CmpOpEq, types)}
 	}
 	return Expr{
 		text: "icmp type { " + strings.Join(names, ", ") + " }", proto: ICMP, implies: true, members: types,
@@ -226,10 +205,8 @@ func OverlayID(vni uint32) Expr {
 	if vni >= 1<<(length*8) {
 		return Expr{err: fmt.Errorf("%s: a virtual network has 24 bits", text)}
 	}
-	return Expr{text: text, proto: UDP, code: []expr.Any{
-		loadTransport(offset, length),
-		&expr.Cmp{Op: expr.CmpOpEq, Register: matchReg, Data: []byte{byte(vni >> 16), byte(vni >> 8), byte(vni)}},
-	}}
+	id := []byte{byte(vni >> 16), byte(vni >> 8), byte(vni)}
+	return Expr{text: text, proto: UDP, code: compare(loadTransport(offset, length), expr.CmpOpEq, id)}
 }
 
 // UDPBegins matches UDP packets whose payload begins with these bytes, 1 to 16.
@@ -238,23 +215,10 @@ func UDPBegins(with string) Expr {
 	if with == "" || len(with) > 16 {
 		return Expr{err: fmt.Errorf("%s: a match has 1 to 16 bytes", text)}
 	}
-	return Expr{text: text, proto: UDP, code: []expr.Any{
-		loadTransport(udpHeaderLen, uint32(len(with))),
-		&expr.Cmp{Op: expr.CmpOpEq, Register: matchReg, Data: []byte(with)},
-	}}
+	return Expr{text: text, proto: UDP, code: compare(loadTransport(udpHeaderLen, uint32(len(with))), expr.CmpOpEq, []byte(with))}
 }
 
 // Mark matches the packet's mark.
 func Mark(mark uint32) Expr {
-	return Expr{text: fmt.Sprintf("meta mark 0x%08x", mark), code: []expr.Any{
-		&expr.Meta{Key: expr.MetaKeyMARK, Register: matchReg},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: matchReg, Data: binaryutil.NativeEndian.PutUint32(mark)},
-	}}
-}
-
-func opText(op expr.CmpOp) string {
-	if op == expr.CmpOpNeq {
-		return "!= "
-	}
-	return ""
+	return Expr{text: fmt.Sprintf("meta mark 0x%08x", mark), code: compare(meta(expr.MetaKeyMARK), expr.CmpOpEq, native(mark))}
 }

@@ -21,7 +21,7 @@ func natAddress(word string, kind expr.NATType, a netip.Addr) Expr {
 		return Expr{err: fmt.Errorf("%s: not an IPv4 address", text)}
 	}
 	return Expr{text: text, code: []expr.Any{
-		&expr.Immediate{Register: matchReg, Data: a.AsSlice()},
+		value(a.AsSlice()),
 		&expr.NAT{Type: kind, Family: unix.NFPROTO_IPV4, RegAddrMin: matchReg},
 	}}
 }
@@ -33,7 +33,7 @@ func DNATPort(port uint16) Expr {
 		return Expr{err: fmt.Errorf("%s: not a port", text)}
 	}
 	return Expr{text: text, code: []expr.Any{
-		&expr.Immediate{Register: matchReg, Data: binary.BigEndian.AppendUint16(nil, port)},
+		value(binary.BigEndian.AppendUint16(nil, port)),
 		&expr.NAT{Type: expr.NATTypeDestNAT, Family: unix.NFPROTO_IPV4, RegProtoMin: matchReg},
 	}}
 }

@@ -19,25 +19,37 @@ import (
 // table is read again only after a transaction, by whomever: anything else than its counters is as it was.
 func (c *Conn) Observe(family Family, table string) (Table, error) {
 	key := Table{Family: family, Name: table}.id()
-	if last, ok := c.last[key]; ok && c.current(last.generation) {
-		return last.table.clone(), nil
-	}
-	var t Table
-	generation, err := c.consistent(func() (err error) {
-		t, err = c.readTable(family, table)
-		return err
-	})
+	last := c.last[key]
+	t, err := again(c, &last, func() (Table, error) { return c.readTable(family, table) })
 	if err != nil {
 		return Table{}, fmt.Errorf("read table %s: %w", key, err)
 	}
-	c.last[key] = reading{generation: generation, table: t.clone()}
-	return t, nil
+	c.last[key] = last
+	return t.clone(), nil
 }
 
-// reading is what was observed last of a table.
-type reading struct {
+// reading is what was read last, and at which generation. The zero value: nothing.
+type reading[T any] struct {
 	generation uint32
-	table      Table
+	known      bool
+	value      T
+}
+
+// again returns what was read last, or reads anew after a transaction, by whomever.
+func again[T any](c *Conn, last *reading[T], read func() (T, error)) (T, error) {
+	if last.known && c.current(last.generation) {
+		return last.value, nil
+	}
+	var value T
+	generation, err := c.consistent(func() (err error) {
+		value, err = read()
+		return err
+	})
+	if err != nil {
+		return value, err
+	}
+	*last = reading[T]{generation, true, value}
+	return value, nil
 }
 
 // current reports whether there was no transaction since the one that made a generation.
@@ -76,11 +88,7 @@ func (c *Conn) readTable(family Family, name string) (Table, error) {
 		return Table{}, err
 	}
 	t := Table{Family: family, Name: name}
-	for _, body := range answers {
-		a, err := decode(body)
-		if err != nil {
-			return Table{}, err
-		}
+	for _, a := range answers {
 		t.Dormant = a.number(unix.NFTA_TABLE_FLAGS)&unix.NFT_TABLE_F_DORMANT != 0
 	}
 	sets, anonymous, err := c.readSets(family, name)
@@ -136,11 +144,7 @@ func (c *Conn) readChains(family Family, table string, anonymous map[string]stri
 		return nil, err
 	}
 	var chains []Chain
-	for _, body := range answers {
-		a, err := decode(body)
-		if err != nil {
-			return nil, err
-		}
+	for _, a := range answers {
 		if a.string(unix.NFTA_CHAIN_TABLE) != table { // the kernel lists those of all tables
 			continue
 		}
@@ -182,11 +186,7 @@ func (c *Conn) readRules(family Family, table string, anonymous map[string]strin
 		return nil, err
 	}
 	rules := make(map[string][]Rule)
-	for _, body := range answers {
-		a, err := decode(body)
-		if err != nil {
-			return nil, err
-		}
+	for _, a := range answers {
 		if a.string(unix.NFTA_RULE_TABLE) != table {
 			continue
 		}

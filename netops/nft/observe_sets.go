@@ -18,11 +18,7 @@ func (c *Conn) readSets(family Family, table string) ([]Set, map[string]string, 
 	}
 	var sets []Set
 	anonymous := make(map[string]string)
-	for _, body := range answers {
-		a, err := decode(body)
-		if err != nil {
-			return nil, nil, err
-		}
+	for _, a := range answers {
 		name := a.string(unix.NFTA_SET_NAME)
 		elements, err := c.readElements(family, table, name)
 		if err != nil {
@@ -51,11 +47,7 @@ func (c *Conn) readElements(family Family, table, set string) ([]element, error)
 		return nil, err
 	}
 	var elements []element
-	for _, body := range answers {
-		a, err := decode(body)
-		if err != nil {
-			return nil, err
-		}
+	for _, a := range answers {
 		list, err := netlink.UnmarshalAttributes(a[unix.NFTA_SET_ELEM_LIST_ELEMENTS])
 		if err != nil {
 			return nil, err

@@ -18,11 +18,27 @@ type Plan struct {
 }
 
 // op is one command of a transaction, in both forms.
-type op interface {
-	// text returns the command in the language of nft(8), for the table of an identity.
-	text(table string) string
-	// queue adds the command to the transaction.
-	queue(b *batch) error
+type op struct {
+	// verb and rest are the command in the language of nft(8), before the table and after it.
+	verb, rest string
+	other      string               // the table, where it is not the plan's
+	queue      func(b *batch) error // adds the command to the transaction
+}
+
+// text is the command for the table of an identity.
+func (o op) text(table string) string {
+	if o.other != "" {
+		table = o.other
+	}
+	return strings.TrimRight(o.verb+" "+table+" "+o.rest, " ")
+}
+
+// always makes a queue of what cannot fail.
+func always(queue func(b *batch)) func(*batch) error {
+	return func(b *batch) error {
+		queue(b)
+		return nil
+	}
 }
 
 // Empty reports whether there is nothing to do.
@@ -69,185 +85,122 @@ func (b *batch) nextID() uint32 {
 }
 
 // createTable fails, and with it the transaction, where there is a table of the name.
-type createTable struct{}
-
-func (createTable) text(table string) string { return "create table " + table }
-
-func (createTable) queue(b *batch) error {
-	b.conn.CreateTable(b.table)
-	return nil
+func createTable() op {
+	return op{verb: "create table", queue: always(func(b *batch) { b.conn.CreateTable(b.table) })}
 }
 
 // wakeTable clears the flags of a table that is there.
-type wakeTable struct{}
-
-func (wakeTable) text(table string) string { return "add table " + table }
-
-func (wakeTable) queue(b *batch) error {
-	b.conn.AddTable(b.table)
-	return nil
+func wakeTable() op {
+	return op{verb: "add table", queue: always(func(b *batch) { b.conn.AddTable(b.table) })}
 }
 
 // deleteTable deletes a table with all that is in it.
-type deleteTable struct{ table Table }
-
-func (o deleteTable) text(string) string { return "delete table " + o.table.id() }
-
-func (o deleteTable) queue(b *batch) error {
-	b.conn.DelTable(&nftables.Table{Name: o.table.Name, Family: o.table.Family.number()})
-	return nil
+func deleteTable(t Table) op {
+	return op{verb: "delete table", other: t.id(), queue: always(func(b *batch) {
+		b.conn.DelTable(&nftables.Table{Name: t.Name, Family: t.Family.number()})
+	})}
 }
 
 // addSet adds a set without elements.
-type addSet struct {
-	name  string
-	hosts bool
-}
-
-func (o addSet) text(table string) string {
-	if o.hosts {
-		return fmt.Sprintf("add set %s %s { type ipv4_addr; }", table, o.name)
+func addSet(name string, hosts bool) op {
+	flags := " flags interval;"
+	if hosts {
+		flags = ""
 	}
-	return fmt.Sprintf("add set %s %s { type ipv4_addr; flags interval; }", table, o.name)
+	return op{verb: "add set", rest: fmt.Sprintf("%s { type ipv4_addr;%s }", name, flags), queue: func(b *batch) error {
+		s := b.set(name, hosts)
+		s.ID = b.nextID()
+		return b.conn.AddSet(s, nil)
+	}}
 }
 
-func (o addSet) queue(b *batch) error {
-	s := b.set(o.name, o.hosts)
-	s.ID = b.nextID()
-	return b.conn.AddSet(s, nil)
-}
-
-type deleteSet struct{ name string }
-
-func (o deleteSet) text(table string) string {
-	return fmt.Sprintf("delete set %s %s", table, o.name)
-}
-
-func (o deleteSet) queue(b *batch) error {
-	b.conn.DelSet(&nftables.Set{Table: b.table, Name: o.name})
-	return nil
-}
-
-// changeElements adds elements to a set, or deletes them.
-type changeElements struct {
-	set      string
-	hosts    bool // what the set is
-	remove   bool
-	prefixes []netip.Prefix
-}
-
-func (o changeElements) text(table string) string {
-	verb := "add"
-	if o.remove {
-		verb = "delete"
-	}
-	words := make([]string, len(o.prefixes))
-	for i, p := range o.prefixes {
-		words[i] = prefixText(p)
-	}
-	return fmt.Sprintf("%s element %s %s { %s }", verb, table, o.set, strings.Join(words, ", "))
+func deleteSet(name string) op {
+	return op{verb: "delete set", rest: name, queue: always(func(b *batch) {
+		b.conn.DelSet(&nftables.Set{Table: b.table, Name: name})
+	})}
 }
 
 // elementsPerMessage keeps the list of elements below the 65535 bytes of a netlink attribute: a prefix is two
 // elements, the first of 20 bytes and the second, with its flag, of 28.
 const elementsPerMessage = 1000
 
-func (o changeElements) queue(b *batch) error {
-	send := b.conn.SetAddElements
-	if o.remove {
-		send = b.conn.SetDeleteElements
+// addElements adds elements to a set, deleteElements removes some.
+func addElements(s Set, prefixes []netip.Prefix) op {
+	return changeElements("add element", (*nftables.Conn).SetAddElements, s, prefixes)
+}
+
+func deleteElements(s Set, prefixes []netip.Prefix) op {
+	return changeElements("delete element", (*nftables.Conn).SetDeleteElements, s, prefixes)
+}
+
+func changeElements(verb string, send func(*nftables.Conn, *nftables.Set, []nftables.SetElement) error, s Set, prefixes []netip.Prefix) op {
+	words := make([]string, len(prefixes))
+	for i, p := range prefixes {
+		words[i] = prefixText(p)
 	}
-	for part := range slices.Chunk(o.prefixes, elementsPerMessage) {
-		elements := intervalElements(part)
-		if o.hosts {
-			elements = hostElements(part)
+	return op{verb: verb, rest: fmt.Sprintf("%s { %s }", s.Name, strings.Join(words, ", ")), queue: func(b *batch) error {
+		encode := intervalElements
+		if s.Hosts {
+			encode = hostElements
 		}
-		if err := send(b.set(o.set, o.hosts), elements); err != nil {
-			return err
+		for part := range slices.Chunk(prefixes, elementsPerMessage) {
+			if err := send(b.conn, b.set(s.Name, s.Hosts), encode(part)); err != nil {
+				return err
+			}
 		}
-	}
-	return nil
+		return nil
+	}}
 }
 
 // addChain adds a chain without rules, or changes the policy of one that is there.
-type addChain struct {
-	name string
-	hook *Hook
-}
-
-func (o addChain) text(table string) string {
-	if o.hook == nil {
-		return fmt.Sprintf("add chain %s %s", table, o.name)
+func addChain(name string, hook *Hook) op {
+	rest := name
+	if hook != nil {
+		rest = fmt.Sprintf("%s { %s }", name, hook)
 	}
-	return fmt.Sprintf("add chain %s %s { %s }", table, o.name, o.hook)
-}
-
-func (o addChain) queue(b *batch) error {
-	c := b.chain(o.name)
-	if h := o.hook; h != nil {
-		point := nftables.ChainHook(slices.Index(hookPoints(), h.Point))
-		policy := nftables.ChainPolicyAccept
-		if h.Drop {
-			policy = nftables.ChainPolicyDrop
+	return op{verb: "add chain", rest: rest, queue: always(func(b *batch) {
+		c := b.chain(name)
+		if hook != nil {
+			point := nftables.ChainHook(slices.Index(hookPoints(), hook.Point))
+			policy := nftables.ChainPolicyAccept
+			if hook.Drop {
+				policy = nftables.ChainPolicyDrop
+			}
+			c.Type, c.Hooknum, c.Policy = nftables.ChainType(hook.Type), &point, &policy
+			c.Priority = nftables.ChainPriorityRef(nftables.ChainPriority(hook.Priority))
 		}
-		c.Type, c.Hooknum, c.Policy = nftables.ChainType(h.Type), &point, &policy
-		c.Priority = nftables.ChainPriorityRef(nftables.ChainPriority(h.Priority))
-	}
-	b.conn.AddChain(c)
-	return nil
+		b.conn.AddChain(c)
+	})}
 }
 
 // flushChain deletes a chain's rules.
-type flushChain struct{ name, why string }
-
-func (o flushChain) text(table string) string {
-	return fmt.Sprintf("flush chain %s %s # %s", table, o.name, o.why)
+func flushChain(name, why string) op {
+	return op{verb: "flush chain", rest: name + " # " + why, queue: always(func(b *batch) { b.conn.FlushChain(b.chain(name)) })}
 }
 
-func (o flushChain) queue(b *batch) error {
-	b.conn.FlushChain(b.chain(o.name))
-	return nil
-}
-
-type deleteChain struct{ name string }
-
-func (o deleteChain) text(table string) string {
-	return fmt.Sprintf("delete chain %s %s", table, o.name)
-}
-
-func (o deleteChain) queue(b *batch) error {
-	b.conn.DelChain(b.chain(o.name))
-	return nil
+func deleteChain(name string) op {
+	return op{verb: "delete chain", rest: name, queue: always(func(b *batch) { b.conn.DelChain(b.chain(name)) })}
 }
 
 // addRule adds a rule at the end of a chain.
-type addRule struct {
-	chain string
-	rule  Rule
-}
-
-func (o addRule) text(table string) string {
-	return fmt.Sprintf("add rule %s %s %s", table, o.chain, o.rule)
-}
-
-func (o addRule) queue(b *batch) error {
-	var code []expr.Any
-	for _, s := range o.rule.steps() {
-		lookup, ok := s.code.(*expr.Lookup)
-		if !ok || lookup.SetName != "" {
-			code = append(code, s.code)
-			continue
+func addRule(chain string, r Rule) op {
+	return op{verb: "add rule", rest: fmt.Sprintf("%s %s", chain, r), queue: func(b *batch) error {
+		var code []expr.Any
+		for _, s := range r.steps() {
+			lookup, ok := s.code.(*expr.Lookup)
+			if !ok || lookup.SetName != "" {
+				code = append(code, s.code)
+				continue
+			}
+			set, err := b.addAnonymous(s.members)
+			if err != nil {
+				return err
+			}
+			code = append(code, &expr.Lookup{SourceRegister: lookup.SourceRegister, SetName: set.Name, SetID: set.ID})
 		}
-		set, err := b.addAnonymous(s.members)
-		if err != nil {
-			return err
-		}
-		code = append(code, &expr.Lookup{SourceRegister: lookup.SourceRegister, SetName: set.Name, SetID: set.ID})
-	}
-	b.conn.AddRule(&nftables.Rule{
-		Table: b.table, Chain: b.chain(o.chain), Exprs: code, UserData: o.rule.userData(),
-	})
-	return nil
+		b.conn.AddRule(&nftables.Rule{Table: b.table, Chain: b.chain(chain), Exprs: code, UserData: r.userData()})
+		return nil
+	}}
 }
 
 // addAnonymous adds a set that lives and dies with the rule that looks it up.

@@ -28,10 +28,7 @@ func setPrefix(word string, h header, offset uint32, p netip.Prefix) Expr {
 		proto: h.proto,
 		code: []expr.Any{
 			h.load(offset, addressLen),
-			&expr.Bitwise{
-				SourceRegister: matchReg, DestRegister: matchReg, Len: addressLen,
-				Mask: binary.BigEndian.AppendUint32(nil, host), Xor: binary.BigEndian.AppendUint32(nil, bits),
-			},
+			bitwise(binary.BigEndian.AppendUint32(nil, host), binary.BigEndian.AppendUint32(nil, bits)),
 			h.write(offset),
 		},
 	}

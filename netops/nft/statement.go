@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/google/nftables/binaryutil"
 	"github.com/google/nftables/expr"
 	"golang.org/x/sys/unix"
 )
@@ -63,7 +62,7 @@ func Comment(text string) Expr {
 // SetMark sets the packet's mark.
 func SetMark(mark uint32) Expr {
 	return Expr{text: fmt.Sprintf("meta mark set 0x%08x", mark), code: []expr.Any{
-		&expr.Immediate{Register: matchReg, Data: binaryutil.NativeEndian.PutUint32(mark)},
+		value(native(mark)),
 		&expr.Meta{Key: expr.MetaKeyMARK, SourceRegister: true, Register: matchReg},
 	}}
 }
@@ -76,10 +75,7 @@ func ClampMSS(size uint16) Expr {
 		offset = 2 // of its value, after kind and length
 	)
 	return Expr{text: fmt.Sprintf("tcp option maxseg size set %d", size), code: []expr.Any{
-		&expr.Immediate{Register: matchReg, Data: binary.BigEndian.AppendUint16(nil, size)},
-		&expr.Exthdr{
-			SourceRegister: matchReg, Type: maxseg, Offset: offset, Len: 2,
-			Op: unix.NFT_EXTHDR_OP_TCPOPT,
-		},
+		value(binary.BigEndian.AppendUint16(nil, size)),
+		&expr.Exthdr{SourceRegister: matchReg, Type: maxseg, Offset: offset, Len: 2, Op: unix.NFT_EXTHDR_OP_TCPOPT},
 	}}
 }
