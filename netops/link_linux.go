@@ -45,27 +45,34 @@ func (k *Kernel) configureLink(l Link, linkIndex int) error {
 
 // links reads all links of the namespace, by index.
 func (s *routeSocket) links() (map[int]Link, error) {
-	found := make(map[int]Link)
 	request := message{
 		kind:   unix.RTM_GETLINK,
 		header: unix.IfInfomsg{},
 		attrs:  func(ae *raw.AttributeEncoder) { ae.Uint32(unix.IFLA_EXT_MASK, skipStats) },
 	}
-	err := s.dump(request, func() { clear(found) }, func(data []byte) error {
-		index, l, err := decodeLink(data)
-		found[index] = l
-		return err
+	all, err := collect(s, request, func(data []byte) (indexedLink, bool, error) {
+		l, err := decodeLink(data)
+		return l, true, err
 	})
+	found := make(map[int]Link, len(all))
+	for _, l := range all {
+		found[l.index] = l.Link
+	}
 	return found, err
 }
 
-func decodeLink(data []byte) (index int, l Link, err error) {
+type indexedLink struct {
+	Link
+	index int
+}
+
+func decodeLink(data []byte) (l indexedLink, err error) {
 	var header unix.IfInfomsg
 	ad, err := split(data, &header)
 	if err != nil {
-		return 0, l, err
+		return l, err
 	}
-	l.Kind = KindDevice
+	l.index, l.Kind = int(header.Index), KindDevice
 	l.Down, l.ARP = header.Flags&unix.IFF_UP == 0, header.Flags&unix.IFF_NOARP == 0
 	for ad.Next() {
 		switch ad.Type() {
@@ -78,13 +85,13 @@ func decodeLink(data []byte) (index int, l Link, err error) {
 		case unix.IFLA_ADDRESS:
 			l.MAC = net.HardwareAddr(ad.Bytes())
 		case unix.IFLA_LINKINFO:
-			ad.Nested(func(info *raw.AttributeDecoder) error { return decodeKind(info, &l) })
+			ad.Nested(func(info *raw.AttributeDecoder) error { return decodeKind(info, &l.Link) })
 		case unix.IFLA_AF_SPEC:
-			ad.Nested(func(spec *raw.AttributeDecoder) error { return decodeFamilies(spec, &l) })
+			ad.Nested(func(spec *raw.AttributeDecoder) error { return decodeFamilies(spec, &l.Link) })
 		}
 	}
 	if !l.ours() {
 		l.Kind, l.Port, l.VNI, l.Remote = KindDevice, 0, 0, netip.Addr{}
 	}
-	return int(header.Index), l, ad.Err()
+	return l, ad.Err()
 }

@@ -59,12 +59,13 @@ func (s *routeSocket) execute(m message) error {
 	return err
 }
 
-// dump asks for all objects of a kind and calls decode with the payload of each. If the objects changed
-// meanwhile, it begins anew: decode is called with some of them again after restart.
-func (s *routeSocket) dump(m message, restart func(), decode func([]byte) error) error {
+// collect asks for all objects of a kind and returns those that decode finds to be of interest. If the objects changed
+// meanwhile, it asks anew.
+func collect[T any](s *routeSocket, m message, decode func([]byte) (object T, of bool, err error)) ([]T, error) {
 	m.flags |= raw.Dump
-	return consistently(func() error {
-		restart()
+	var found []T
+	err := consistently(func() error {
+		found = nil
 		replies, err := s.roundTrip(m)
 		if err != nil {
 			return err
@@ -73,12 +74,17 @@ func (s *routeSocket) dump(m message, restart func(), decode func([]byte) error)
 			if r.Header.Flags&raw.DumpInterrupted != 0 {
 				return unix.EINTR
 			}
-			if err := decode(r.Data); err != nil {
+			object, of, err := decode(r.Data)
+			if err != nil {
 				return err
+			}
+			if of {
+				found = append(found, object)
 			}
 		}
 		return nil
 	})
+	return found, err
 }
 
 // roundTrip sends a request and returns the replies.

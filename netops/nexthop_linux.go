@@ -57,23 +57,17 @@ func (s *routeSocket) deleteNexthop(id uint32) error {
 // nexthops reads the nexthop objects of our band that lead to our links. (One that others led elsewhere is missing,
 // and setNexthop leads it back.)
 func (s *routeSocket) nexthops(links map[int]Link) ([]Nexthop, error) {
-	var found []Nexthop
-	err := ofOurs(links, func(index int, l Link) error {
-		kept := len(found)
+	return ofLinks(links, Link.ours, func(index int, l Link) ([]Nexthop, error) {
 		request := message{
 			kind:   unix.RTM_GETNEXTHOP,
 			header: unix.Nhmsg{},
 			attrs:  func(ae *raw.AttributeEncoder) { ae.Uint32(unix.NHA_OIF, uint32(index)) },
 		}
-		return s.dump(request, func() { found = found[:kept] }, func(data []byte) error {
+		return collect(s, request, func(data []byte) (Nexthop, bool, error) {
 			n, err := decodeNexthop(data, map[int]string{index: l.Name})
-			if err == nil && isOurNexthop(n.ID) {
-				found = append(found, n)
-			}
-			return err
+			return n, isOurNexthop(n.ID), err
 		})
 	})
-	return found, err
 }
 
 // isOurNexthop reports whether the id is in our band.

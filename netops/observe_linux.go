@@ -52,28 +52,14 @@ const addressLabel = loopback + ":lqn"
 
 // addresses reads the IPv4 addresses of our links, and those of the loopback device that bear our label.
 func (s *routeSocket) addresses(links map[int]Link) ([]Address, error) {
-	var found []Address
-	read := func(index int, l Link) error {
-		kept := len(found)
+	own := func(l Link) bool { return l.ours() || l.Name == loopback }
+	return ofLinks(links, own, func(index int, l Link) ([]Address, error) {
 		request := message{kind: unix.RTM_GETADDR, header: unix.IfAddrmsg{Family: unix.AF_INET, Index: uint32(index)}}
-		return s.dump(request, func() { found = found[:kept] }, func(data []byte) error {
+		return collect(s, request, func(data []byte) (Address, bool, error) {
 			prefix, label, err := decodeAddress(data)
-			if err == nil && (l.ours() || label == addressLabel) {
-				found = append(found, Address{Link: l.Name, Prefix: prefix})
-			}
-			return err
+			return Address{Link: l.Name, Prefix: prefix}, l.ours() || label == addressLabel, err
 		})
-	}
-	for index, l := range links {
-		if l.Name != loopback {
-			continue
-		}
-		if err := read(index, l); err != nil {
-			return nil, err
-		}
-	}
-	err := ofOurs(links, read)
-	return found, err
+	})
 }
 
 func decodeAddress(data []byte) (p netip.Prefix, label string, err error) {
@@ -96,23 +82,18 @@ func decodeAddress(data []byte) (p netip.Prefix, label string, err error) {
 
 // neighbours reads the permanent neighbours of our links.
 func (s *routeSocket) neighbours(links map[int]Link) ([]Neighbour, error) {
-	var found []Neighbour
-	err := ofOurs(links, func(index int, l Link) error {
-		kept := len(found)
+	return ofLinks(links, Link.ours, func(index int, l Link) ([]Neighbour, error) {
 		request := message{
 			kind:   unix.RTM_GETNEIGH,
 			header: unix.NdMsg{Family: unix.AF_INET},
 			attrs:  func(ae *raw.AttributeEncoder) { ae.Uint32(unix.NDA_IFINDEX, uint32(index)) },
 		}
-		return s.dump(request, func() { found = found[:kept] }, func(data []byte) error {
+		return collect(s, request, func(data []byte) (Neighbour, bool, error) {
 			n, permanent, err := decodeNeighbour(data)
-			if n.Link = l.Name; permanent {
-				found = append(found, n)
-			}
-			return err
+			n.Link = l.Name
+			return n, permanent, err
 		})
 	})
-	return found, err
 }
 
 func decodeNeighbour(data []byte) (n Neighbour, permanent bool, err error) {
@@ -132,16 +113,18 @@ func decodeNeighbour(data []byte) (n Neighbour, permanent bool, err error) {
 	return n, header.State == unix.NUD_PERMANENT, ad.Err()
 }
 
-// ofOurs calls read for each of our links: the kernel leaves out what belongs to others, however much that is.
-func ofOurs(links map[int]Link, read func(index int, l Link) error) error {
+// ofLinks reads what belongs to some links, each by itself: the kernel leaves out what belongs to others, however much
+// that is.
+func ofLinks[T any](links map[int]Link, which func(Link) bool, read func(index int, l Link) ([]T, error)) (found []T, err error) {
 	for index, l := range links {
-		if !l.ours() {
+		if !which(l) {
 			continue
 		}
-		// A link that went meanwhile has nothing any more.
-		if err := read(index, l); err != nil && !errors.Is(err, unix.ENODEV) {
-			return err
+		some, err := read(index, l)
+		if err != nil && !errors.Is(err, unix.ENODEV) { // a link that went meanwhile has nothing any more
+			return nil, err
 		}
+		found = append(found, some...)
 	}
-	return nil
+	return found, nil
 }

@@ -105,15 +105,10 @@ func (s *routeSocket) table(number int, linkNames map[int]string) ([]Route, erro
 }
 
 func (s *routeSocket) readRoutes(request message, linkNames map[int]string) ([]Route, error) {
-	var found []Route
-	err := s.dump(request, func() { found = nil }, func(data []byte) error {
+	return collect(s, request, func(data []byte) (Route, bool, error) {
 		r, err := decodeRoute(data, linkNames)
-		if err == nil {
-			found = append(found, r)
-		}
-		return err
+		return r, true, err
 	})
-	return found, err
 }
 
 func decodeRoute(data []byte, linkNames map[int]string) (Route, error) {
@@ -142,7 +137,11 @@ func decodeRoute(data []byte, linkNames map[int]string) (Route, error) {
 			r.Link = linkNames[int(ad.Uint32())]
 		case unix.RTA_METRICS:
 			ad.Nested(func(metrics *raw.AttributeDecoder) error {
-				r.MTU = decodeMTU(metrics)
+				for metrics.Next() {
+					if metrics.Type() == unix.RTAX_MTU {
+						r.MTU = int(metrics.Uint32())
+					}
+				}
 				return nil
 			})
 		}
@@ -157,14 +156,4 @@ func decodeRoute(data []byte, linkNames map[int]string) (Route, error) {
 		r.Link, r.Via = "", netip.Addr{}
 	}
 	return r, ad.Err()
-}
-
-func decodeMTU(ad *raw.AttributeDecoder) int {
-	mtu := 0
-	for ad.Next() {
-		if ad.Type() == unix.RTAX_MTU {
-			mtu = int(ad.Uint32())
-		}
-	}
-	return mtu
 }

@@ -65,23 +65,21 @@ func ruleMessage(kind uint16, flags raw.HeaderFlags, r markedRule) message {
 
 // rules reads our rules, and whether it was us who moved the kernel's rule for the local table: others do that
 // too, with a rule of theirs in its place.
-func (s *routeSocket) rules() (found []Rule, localMoved bool, err error) {
-	kernels := false
-	restart := func() { found, localMoved, kernels = nil, false, false }
+func (s *routeSocket) rules() (ours []Rule, localMoved bool, err error) {
 	request := message{kind: unix.RTM_GETRULE, header: unix.RtMsg{Family: unix.AF_INET}}
-	err = s.dump(request, restart, func(data []byte) error {
+	all, err := collect(s, request, func(data []byte) (markedRule, bool, error) {
 		r, err := decodeRule(data)
-		if err != nil {
-			return err
-		}
+		return r, true, err
+	})
+	kernels := false
+	for _, r := range all {
 		if r.protocol == Protocol {
-			found = append(found, r.Rule)
+			ours = append(ours, r.Rule)
 		}
 		localMoved = localMoved || r == markedRule{movedLocalRule, Protocol}
 		kernels = kernels || r.Rule == kernelRule.Rule
-		return nil
-	})
-	return found, localMoved && !kernels, err
+	}
+	return ours, localMoved && !kernels, err
 }
 
 func decodeRule(data []byte) (markedRule, error) {

@@ -49,11 +49,15 @@ func (k *Kernel) foreignRoutes(s *Surroundings) error {
 		return err
 	}
 	request := message{kind: unix.RTM_GETROUTE, header: unix.RtMsg{Family: unix.AF_INET}}
-	return k.route.dump(request, func() { s.Routes, s.Addresses = nil, nil }, func(data []byte) error {
+	type found struct {
+		to    netip.Prefix
+		local bool
+	}
+	all, err := collect(k.route, request, func(data []byte) (f found, foreign bool, err error) {
 		var header unix.RtMsg
 		ad, err := split(data, &header)
 		if err != nil {
-			return err
+			return f, false, err
 		}
 		dst, link := make([]byte, 4), "" // the default route comes without a destination
 		for ad.Next() {
@@ -64,17 +68,19 @@ func (k *Kernel) foreignRoutes(s *Surroundings) error {
 				link = links[int(ad.Uint32())].Name
 			}
 		}
-		to := prefixOf(dst, header.Dst_len)
-		switch {
-		case header.Protocol == Protocol, strings.HasPrefix(link, Prefix), to.Bits() == 0:
-		case header.Type == unix.RTN_LOCAL && to.IsSingleIP():
-			s.Addresses = append(s.Addresses, to.Addr())
-		case header.Type == unix.RTN_BROADCAST, header.Type == unix.RTN_LOCAL, header.Type == unix.RTN_MULTICAST:
-		default:
-			s.Routes = append(s.Routes, to)
-		}
-		return ad.Err()
+		f = found{prefixOf(dst, header.Dst_len), header.Type == unix.RTN_LOCAL}
+		foreign = header.Protocol != Protocol && !strings.HasPrefix(link, Prefix) && f.to.Bits() != 0 &&
+			header.Type != unix.RTN_BROADCAST && header.Type != unix.RTN_MULTICAST && (!f.local || f.to.IsSingleIP())
+		return f, foreign, ad.Err()
 	})
+	for _, f := range all {
+		if f.local {
+			s.Addresses = append(s.Addresses, f.to.Addr())
+		} else {
+			s.Routes = append(s.Routes, f.to)
+		}
+	}
+	return err
 }
 
 // ownSockets finds the far ends of the namespace's own connections.
