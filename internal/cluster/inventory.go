@@ -10,6 +10,8 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	networkingv1beta1 "k8s.io/api/networking/v1beta1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -80,16 +82,39 @@ func (c *Cluster) takeInventory(ctx context.Context) (*inventory, error) {
 			return fmt.Errorf("read %s of cluster %q: %w", what, c.Context, err)
 		})
 	}
-	read("nodes", false, func(ctx context.Context) error { return c.readNodes(ctx, inv) })
-	read("pods", false, func(ctx context.Context) error { return c.readPods(ctx, inv) })
-	read("the control plane's pods", true, func(ctx context.Context) error { return c.readComponents(ctx, inv) })
-	read("daemonsets", true, func(ctx context.Context) error { return c.readDaemonSets(ctx, inv) })
-	read("namespace liqo", true, func(ctx context.Context) error { return c.readLiqo(ctx, inv) })
-	read("service default/kubernetes", true, func(ctx context.Context) error { return c.readKubernetesService(ctx, inv) })
+	core := c.Kube.CoreV1()
+	everywhere, system := core.Pods(metav1.NamespaceAll), core.Pods(metav1.NamespaceSystem)
+	read("nodes", false, func(ctx context.Context) error {
+		return listed(ctx, core.Nodes().List, metav1.ListOptions{}, func(l *corev1.NodeList) { inv.nodes = l.Items })
+	})
+	read("pods", false, func(ctx context.Context) error {
+		running := metav1.ListOptions{FieldSelector: "status.phase=Running", Limit: podPage}
+		return listed(ctx, everywhere.List, running, func(l *corev1.PodList) { inv.pods = l.Items })
+	})
+	read("the control plane's pods", true, func(ctx context.Context) error {
+		static := metav1.ListOptions{LabelSelector: "component in (kube-apiserver, kube-controller-manager, kube-proxy)"}
+		return listed(ctx, system.List, static, func(l *corev1.PodList) { inv.components = l.Items })
+	})
+	read("daemonsets", true, func(ctx context.Context) error {
+		list := c.Kube.AppsV1().DaemonSets(metav1.NamespaceAll).List
+		return listed(ctx, list, metav1.ListOptions{}, func(l *appsv1.DaemonSetList) { inv.daemonSets = l.Items })
+	})
+	read("namespace liqo", true, func(ctx context.Context) error {
+		return got(ctx, core.Namespaces().Get, "liqo", func(*corev1.Namespace) { inv.liqo = true })
+	})
+	read("service default/kubernetes", true, func(ctx context.Context) error {
+		get := core.Services(metav1.NamespaceDefault).Get
+		return got(ctx, get, "kubernetes", func(s *corev1.Service) { inv.kubernetesIP = s.Spec.ClusterIP })
+	})
 	read("ServiceCIDR objects", true, func(ctx context.Context) error { return c.readServiceCIDRs(ctx, inv) })
 	for _, place := range []configMap{kubeadmConfig, kubeProxyConfig, ciliumConfig, flannelConfig, flannelSystemConfig} {
-		what := fmt.Sprintf("ConfigMap %s/%s", place.namespace, place.name)
-		read(what, true, func(ctx context.Context) error { return c.readConfigMap(ctx, inv, place) })
+		read(fmt.Sprintf("ConfigMap %s/%s", place.namespace, place.name), true, func(ctx context.Context) error {
+			return got(ctx, core.ConfigMaps(place.namespace).Get, place.name, func(cm *corev1.ConfigMap) {
+				inv.mu.Lock()
+				defer inv.mu.Unlock()
+				inv.configMaps[place] = cm.Data
+			})
+		})
 	}
 	read("API groups", false, func(ctx context.Context) error { return c.readVersions(ctx, inv) })
 	read("admission API", true, func(ctx context.Context) error { return c.readPolicies(ctx, inv) })
@@ -105,87 +130,43 @@ func (inv *inventory) noteUnread(text string) {
 	inv.unread = append(inv.unread, text)
 }
 
-func (c *Cluster) readNodes(ctx context.Context, inv *inventory) error {
-	list, err := c.Kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+// listed hands a list to keep, once it is read.
+func listed[L any](ctx context.Context, list func(context.Context, metav1.ListOptions) (L, error), o metav1.ListOptions, keep func(L)) error {
+	all, err := list(ctx, o)
 	if err == nil {
-		inv.nodes = list.Items
+		keep(all)
 	}
 	return err
 }
 
-func (c *Cluster) readPods(ctx context.Context, inv *inventory) error {
-	list, err := c.Kube.CoreV1().Pods(metav1.NamespaceAll).List(ctx,
-		metav1.ListOptions{FieldSelector: "status.phase=Running", Limit: podPage})
+// got hands an object to keep, once it is read.
+func got[T any](ctx context.Context, get func(context.Context, string, metav1.GetOptions) (T, error), name string, keep func(T)) error {
+	object, err := get(ctx, name, metav1.GetOptions{})
 	if err == nil {
-		inv.pods = list.Items
-	}
-	return err
-}
-
-func (c *Cluster) readComponents(ctx context.Context, inv *inventory) error {
-	list, err := c.Kube.CoreV1().Pods(metav1.NamespaceSystem).List(ctx,
-		metav1.ListOptions{LabelSelector: "component in (kube-apiserver, kube-controller-manager, kube-proxy)"})
-	if err == nil {
-		inv.components = list.Items
-	}
-	return err
-}
-
-func (c *Cluster) readDaemonSets(ctx context.Context, inv *inventory) error {
-	list, err := c.Kube.AppsV1().DaemonSets(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
-	if err == nil {
-		inv.daemonSets = list.Items
-	}
-	return err
-}
-
-func (c *Cluster) readLiqo(ctx context.Context, inv *inventory) error {
-	_, err := c.Kube.CoreV1().Namespaces().Get(ctx, "liqo", metav1.GetOptions{})
-	inv.liqo = err == nil
-	return err
-}
-
-func (c *Cluster) readKubernetesService(ctx context.Context, inv *inventory) error {
-	service, err := c.Kube.CoreV1().Services(metav1.NamespaceDefault).Get(ctx, "kubernetes", metav1.GetOptions{})
-	if err == nil {
-		inv.kubernetesIP = service.Spec.ClusterIP
+		keep(object)
 	}
 	return err
 }
 
 // readServiceCIDRs reads the objects in the stable version (Kubernetes 1.33), else in the beta one (1.31).
 func (c *Cluster) readServiceCIDRs(ctx context.Context, inv *inventory) error {
-	list, err := c.Kube.NetworkingV1().ServiceCIDRs().List(ctx, metav1.ListOptions{})
-	if err == nil {
-		inv.serviceCIDRAPI = true
-		for _, o := range list.Items {
-			inv.serviceObjects = append(inv.serviceObjects, serviceCIDR{o.Name, o.Spec.CIDRs})
+	keep := func(name string, cidrs []string) {
+		inv.serviceObjects = append(inv.serviceObjects, serviceCIDR{name, cidrs})
+	}
+	err := listed(ctx, c.Kube.NetworkingV1().ServiceCIDRs().List, metav1.ListOptions{}, func(l *networkingv1.ServiceCIDRList) {
+		for _, o := range l.Items {
+			keep(o.Name, o.Spec.CIDRs)
 		}
-		return nil
+	})
+	if apierrors.IsNotFound(err) {
+		err = listed(ctx, c.Kube.NetworkingV1beta1().ServiceCIDRs().List, metav1.ListOptions{}, func(l *networkingv1beta1.ServiceCIDRList) {
+			for _, o := range l.Items {
+				keep(o.Name, o.Spec.CIDRs)
+			}
+		})
 	}
-	if !apierrors.IsNotFound(err) {
-		return err
-	}
-	beta, err := c.Kube.NetworkingV1beta1().ServiceCIDRs().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return err
-	}
-	inv.serviceCIDRAPI = true
-	for _, o := range beta.Items {
-		inv.serviceObjects = append(inv.serviceObjects, serviceCIDR{o.Name, o.Spec.CIDRs})
-	}
-	return nil
-}
-
-func (c *Cluster) readConfigMap(ctx context.Context, inv *inventory, place configMap) error {
-	object, err := c.Kube.CoreV1().ConfigMaps(place.namespace).Get(ctx, place.name, metav1.GetOptions{})
-	if err != nil {
-		return err
-	}
-	inv.mu.Lock()
-	defer inv.mu.Unlock()
-	inv.configMaps[place] = object.Data
-	return nil
+	inv.serviceCIDRAPI = err == nil
+	return err
 }
 
 func (c *Cluster) readVersions(ctx context.Context, inv *inventory) error {
