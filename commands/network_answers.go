@@ -14,11 +14,11 @@ func describeInstallation(r peering.InitResult) string {
 	if r.Changed {
 		writef(&b, "liqonet is installed in %s (%s)\n", r.Cluster.Name, stageTimes(r.Stages))
 	} else {
-		writef(&b, "liqonet was installed in %s already: nothing changed\n", r.Cluster.Name)
+		writef(&b, "liqonet is already installed in %s: nothing changed\n", r.Cluster.Name)
 	}
 	c := r.Cluster
-	writef(&b, "\npods: %s\nServices: %s\nnode networks: %s\n", list(c.PodCIDRs), list(c.ServiceCIDRs), list(c.NodeNetworks))
-	writef(&b, "external: %s, internal: %s\n", c.ExternalCIDR, c.InternalCIDR)
+	writef(&b, "\npod CIDRs: %s\nservice CIDRs: %s\nnode networks: %s\n", list(c.PodCIDRs), list(c.ServiceCIDRs), list(c.NodeNetworks))
+	writef(&b, "external CIDR: %s, internal CIDR: %s\n", c.ExternalCIDR, c.InternalCIDR)
 	writef(&b, "overlay: %s on %d nodes, MTU %d\n", c.Overlay, c.Nodes, c.MTU)
 	if c.Translation != "" {
 		writef(&b, "translation: %s\n", c.Translation)
@@ -26,19 +26,19 @@ func describeInstallation(r peering.InitResult) string {
 	return b.String()
 }
 
-// describeConnection is the answer of `network connect` for people: what was proven, and the address map.
+// describeConnection is the answer of `network connect` for people: what was verified, and the address map.
 func describeConnection(r peering.Connection) string {
 	var b strings.Builder
 	local, remote := r.Local, r.Remote
 	if r.Changed {
 		writef(&b, "%s and %s are connected\n", local.Cluster.Name, remote.Cluster.Name)
 	} else {
-		writef(&b, "%s and %s were connected already: nothing changed\n", local.Cluster.Name, remote.Cluster.Name)
+		writef(&b, "%s and %s are already connected: nothing changed\n", local.Cluster.Name, remote.Cluster.Name)
 	}
 	fmt.Fprintln(&b)
-	describeMappings(&b, local, "here")
-	describeMappings(&b, remote, "in "+remote.Cluster.Name)
-	fmt.Fprintln(&b, "\nproven by packets of full size, from each node to the other side and back:")
+	describeMappings(&b, local)
+	describeMappings(&b, remote)
+	fmt.Fprintln(&b, "\nverified with full-size packets, from each node to the peer and back:")
 	describeProof(&b, local, remote)
 	describeProof(&b, remote, local)
 	fmt.Fprintln(&b)
@@ -47,21 +47,21 @@ func describeConnection(r peering.Connection) string {
 	return b.String()
 }
 
-// describeMappings writes by which addresses one side sees the other; where is its place in a sentence.
-func describeMappings(b *strings.Builder, side peering.SideResult, where string) {
+// describeMappings writes which addresses one side has for the other.
+func describeMappings(b *strings.Builder, side peering.SideResult) {
 	for _, m := range side.Mappings {
-		what, seen := m.What, m.Seen.String()
+		what, remapped := m.What, "not remapped"
 		if what == "external" {
-			what = "external addresses"
+			what = "external CIDR"
 		}
-		if m.Identity {
-			seen = "such"
+		if !m.Identity {
+			remapped = "remapped to " + m.Seen.String()
 		}
-		writef(b, "%s of %s: %s, seen %s as %s\n", what, side.Peering, m.Real, where, seen)
+		writef(b, "%s of %s: %s, %s in %s\n", what, side.Peering, m.Real, remapped, side.Cluster.Name)
 	}
 }
 
-// describeProof writes which packets of one side were answered by the other.
+// describeProof writes what was verified from one side to the other.
 func describeProof(b *strings.Builder, from, to peering.SideResult) {
 	p := from.Proof
 	nodes := make([]string, len(p.Nodes))
@@ -83,12 +83,12 @@ func describeSizes(b *strings.Builder, r peering.Connection) {
 		case h.Size > 0:
 			measured = append(measured, size)
 		default:
-			measured = append(measured, "nothing "+h.Name)
+			measured = append(measured, "no answer "+h.Name)
 		}
 	}
 	writef(b, "MTU %d: measured %s; %s\n", r.MTU, strings.Join(measured, ", "), strings.Join(links, ", "))
 	for _, h := range peering.Narrow(r.Hops) {
-		writef(b, "  narrower than the links: %s, whose %d bytes are enough for packets of %d\n", h.Name, h.Size, h.Fits)
+		writef(b, "  bottleneck: %s, path MTU %d, allows an MTU of %d\n", h.Name, h.Size, h.Fits)
 	}
 }
 
@@ -110,7 +110,7 @@ func describeDisconnection(r peering.Disconnection) string {
 func describeReset(r peering.ResetResult) string {
 	var b strings.Builder
 	if !r.Changed {
-		writef(&b, "%s: liqonet was not installed: nothing changed\n", r.Context)
+		writef(&b, "%s: liqonet is not installed: nothing changed\n", r.Context)
 		return b.String()
 	}
 	if len(r.Peerings) > 0 {
@@ -122,12 +122,12 @@ func describeReset(r peering.ResetResult) string {
 
 func describeRemoval(b *strings.Builder, r peering.Removal) {
 	if len(r.Peerings) == 0 {
-		writef(b, "%s: was not connected\n", r.Context)
+		writef(b, "%s: no such peering\n", r.Context)
 		return
 	}
-	writef(b, "%s: disconnected from %s\n", r.Context, strings.Join(r.Peerings, ", "))
+	writef(b, "%s: peering with %s removed\n", r.Context, strings.Join(r.Peerings, ", "))
 	for _, free := range r.Released {
-		writef(b, "%s: %s is free again (%s)\n", r.Context, free.Range, free.Use)
+		writef(b, "%s: %s released (%s)\n", r.Context, free.Range, free.Use)
 	}
 }
 

@@ -190,7 +190,7 @@ func (o statusOptions) extra(columns []string) []string {
 
 var (
 	statusHeading = []string{"PEER", "ROLE", "STATE", "ENDPOINT", "HANDSHAKE", "RTT", "LOSS", "RX/TX", "NODES", "WIREGUARD", "OVERLAY"}
-	wideHeading   = []string{"MTU", "PATHS", "DRIFT", "REPORT", "GATEWAY", "SEEN HERE", "EXPOSED"}
+	wideHeading   = []string{"MTU", "PATHS", "DRIFT", "REPORT", "GATEWAY", "PEER CIDRS", "EXPOSED"}
 )
 
 func statusRow(p peering.PeeringStatus) []string {

@@ -110,7 +110,7 @@ func (all inUses) acquire(r *ipam.Registry, q ipam.Request) (got ipam.Reservatio
 		err = all.avoiding(r, choose)
 	}
 	if errors.Is(err, ipam.ErrNoneFree) && len(all) > 0 {
-		err = withHint(err, fmt.Sprintf("%s; %d ranges in use around the cluster are avoided: docs/ipam.md", noneFreeHint, len(all)))
+		err = withHint(err, fmt.Sprintf("%s; %d ranges in use around the cluster are avoided: docs/addresses.md", noneFreeHint, len(all)))
 	}
 	return got, err
 }

@@ -27,7 +27,7 @@ func testMTU(ctx context.Context, t *testing.T, c liqoctl, conn connection, mtu 
 	said := c.must(ctx, t, "network", "connect", "--context", "a", "--remote-context", "b", "--gw-server-service-type", "NodePort")
 	for _, want := range []string{
 		"nothing changed", fmt.Sprintf("MTU %d: measured", mtu), fmt.Sprintf("%d between the gateways", mtu+80),
-		fmt.Sprintf("narrower than the links: between the gateways, whose %d bytes", mtu+80),
+		fmt.Sprintf("bottleneck: between the gateways, path MTU %d,", mtu+80),
 	} {
 		if !strings.Contains(said, want) {
 			t.Errorf("connect says no %q:\n%s", want, said)

@@ -25,7 +25,7 @@ type pluginPair struct {
 	name string // without commas, which kubectl takes as separators in paths
 	a, b spec.Cluster
 	// eBPF says that one of them routes by eBPF: connect refuses that by itself, and what pods send in fragments that do
-	// not fit liqonet's link is lost. See docs/cni.md.
+	// not fit liqonet's link is lost. See docs/network-plugins.md.
 	eBPF bool
 }
 
@@ -94,7 +94,7 @@ func testPlugins(ctx context.Context, t *testing.T, p pluginPair) {
 	t.Run("nodes reach pods", func(t *testing.T) { testNodesReachPods(ctx, t, l, conn) })
 	for i, s := range sides(conn) {
 		// Cilium sends what asks a NodePort from outside past the node's postrouting, with a source that the gateway
-		// refuses. See docs/cni.md.
+		// refuses. See docs/network-plugins.md.
 		outside := declared.Clusters[i].KubeProxy != spec.ProxyNone
 		t.Run("a Service in "+s.cluster, func(t *testing.T) { testFarService(ctx, t, l, s, outside) })
 	}

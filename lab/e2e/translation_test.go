@@ -31,7 +31,7 @@ func (q asking) ask(ctx context.Context, c liqoctl, path string, more ...string)
 	return string(out), err
 }
 
-// testTranslationService has pods of cluster a ask its translation service, as docs/reflection.md has it, and
+// testTranslationService has pods of cluster a ask its translation service, as docs/services.md has it, and
 // compares with what liqoctl says. Peer c is disconnected in between, and the service removed at the end.
 func (c liqoctl) testTranslationService(ctx context.Context, t *testing.T) {
 	mirror := c.startTranslation(ctx, t)

@@ -1,0 +1,67 @@
+package liqonet_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var (
+	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
+)
+
+// TestLinksOfPages: a link to a page or a place in it leads there.
+func TestLinksOfPages(t *testing.T) {
+	var pages []string
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", "lab/*.md"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages = append(pages, found...)
+	}
+	if len(pages) < 20 {
+		t.Fatalf("only %d pages: %q", len(pages), pages)
+	}
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range link.FindAllStringSubmatch(string(text), -1) {
+			if strings.Contains(found[1], "://") {
+				continue
+			}
+			target, place, _ := strings.Cut(found[1], "#")
+			path := page
+			if target != "" {
+				path = filepath.Join(filepath.Dir(page), target)
+			}
+			if _, err := os.Stat(path); err != nil {
+				t.Errorf("%s: link %s: %v", page, found[1], err)
+			} else if place != "" && !hasPlace(t, path, place) {
+				t.Errorf("%s: link %s: no such heading", page, found[1])
+			}
+		}
+	}
+}
+
+// hasPlace reports whether a page has a heading with that anchor.
+func hasPlace(t *testing.T, page, place string) bool {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, found := range heading.FindAllStringSubmatch(string(text), -1) {
+		anchor := strings.ReplaceAll(strings.ToLower(found[1]), " ", "-")
+		anchor = regexp.MustCompile(`[^a-z0-9_-]`).ReplaceAllString(anchor, "")
+		if anchor == place {
+			return true
+		}
+	}
+	return false
+}
