@@ -30,15 +30,15 @@ func newNetworkRole(env *Env, local *clusterFlags) *cobra.Command {
 		Long: `Print the RBAC roles of users of liqonet, as manifests for an administrator of the cluster. The command connects to no
 cluster. Each level includes the previous one:
 
-  look      network status and guard; ipam list, show and translate
-  connect   network connect and disconnect if liqonet is installed, expose and
-            unexpose; ipam reserve, acquire, release and check
-  install   network init, reset and verify-clean, and connect if liqonet is not
-            installed yet
+  view        network status and guard; ipam list, show and translate
+  operate     network connect and disconnect if liqonet is installed, expose and
+              unexpose; ipam reserve, acquire, release and check
+  administer  network init, reset and verify-clean, and connect if liqonet is
+              not installed yet
 
-Only the level install may write outside the namespace of liqonet, and only named objects.`,
+Only the level administer may write outside the namespace of liqonet, and only named objects.`,
 		Example: `  # Let a pipeline connect a cluster in which liqonet is installed
-  liqoctl network role connect --for serviceaccount:ci/deployer | kubectl apply -f -`,
+  liqoctl network role operate --for serviceaccount:ci/deployer | kubectl apply -f -`,
 		Args:              arguments("level (" + strings.Join(levels, ", ") + ")"),
 		ValidArgsFunction: cobra.FixedCompletions(levels, cobra.ShellCompDirectiveNoFileComp),
 		RunE: func(_ *cobra.Command, args []string) error {

@@ -16,13 +16,13 @@ type Level string
 
 // The levels.
 const (
-	Look    Level = "look"    // network status, ipam list, show, translate
-	Connect Level = "connect" // network connect and disconnect, where liqonet is installed; ipam reserve and the like
-	Install Level = "install" // network init, reset and verify-clean; connect where liqonet is not installed yet
+	View       Level = "view"       // network status, ipam list, show, translate
+	Operate    Level = "operate"    // network connect and disconnect, where liqonet is installed; ipam reserve and the like
+	Administer Level = "administer" // network init, reset and verify-clean; connect where liqonet is not installed yet
 )
 
 // Levels are all levels, the least first.
-func Levels() []Level { return []Level{Look, Connect, Install} }
+func Levels() []Level { return []Level{View, Operate, Administer} }
 
 // AccessValues say who may do what.
 type AccessValues struct {
@@ -31,7 +31,7 @@ type AccessValues struct {
 	Subjects  []rbacv1.Subject // to whom the roles are given; nil renders the roles alone
 }
 
-// Access renders the roles that a level takes, and their bindings. The level Install begins with the Namespace, in
+// Access renders the roles that a level takes, and their bindings. The level Administer begins with the Namespace, in
 // which a Role must be before liqonet is. The roles do not bear liqonet's label: they are not the installation's,
 // and outlive it.
 func Access(v AccessValues) ([]Object, error) {
@@ -44,8 +44,8 @@ func Access(v AccessValues) ([]Object, error) {
 	}
 	var r reader
 	namespace := read[corev1.Namespace](&r, "base/namespace.yaml")
-	role := read[rbacv1.Role](&r, "access/look-role.yaml")
-	clusterRole := read[rbacv1.ClusterRole](&r, "access/look-clusterrole.yaml")
+	role := read[rbacv1.Role](&r, "access/view-role.yaml")
+	clusterRole := read[rbacv1.ClusterRole](&r, "access/view-clusterrole.yaml")
 	binding := read[rbacv1.RoleBinding](&r, "base/rolebinding.yaml")
 	clusterBinding := read[rbacv1.ClusterRoleBinding](&r, "base/clusterrolebinding.yaml")
 	if r.err != nil {
@@ -55,7 +55,7 @@ func Access(v AccessValues) ([]Object, error) {
 	role.Name, role.Namespace, role.Rules = fmt.Sprintf("%s:%s", records.DefaultNamespace, v.Level), v.Namespace, local
 	clusterRole.Name, clusterRole.Rules = clusterWide(v.Namespace, string(v.Level)), wide
 	objects := []Object{role, clusterRole}
-	if v.Level == Install {
+	if v.Level == Administer {
 		objects = slices.Insert(objects, 0, Object(namespace))
 	}
 	if len(v.Subjects) == 0 {
@@ -73,7 +73,7 @@ func Access(v AccessValues) ([]Object, error) {
 // templates/access; what it takes to make, change and remove objects follows from the objects.
 func Rules(namespace string, level Level) (local, wide []rbacv1.PolicyRule, err error) {
 	if !slices.Contains(Levels(), level) {
-		return nil, nil, fmt.Errorf("level %q: want look, connect or install", level)
+		return nil, nil, fmt.Errorf("level %q: must be view, operate or administer", level)
 	}
 	var here, everywhere rights
 	for _, l := range Levels()[:slices.Index(Levels(), level)+1] {
@@ -98,12 +98,12 @@ func Rules(namespace string, level Level) (local, wide []rbacv1.PolicyRule, err 
 func managed(namespace string, level Level) ([]Object, error) {
 	const any = "any" // rights do not depend on the image
 	switch level {
-	case Connect:
+	case Operate:
 		return Gateway(GatewayValues{
 			Namespace: namespace, Peering: any, Image: any, Role: records.Server, Implementation: records.Auto,
 			Service: ServiceValues{Type: corev1.ServiceTypeClusterIP},
 		})
-	case Install:
+	case Administer:
 		base, err := Base(BaseValues{Namespace: namespace, Image: any, Policies: true})
 		service, e := Translation(TranslationValues{Namespace: namespace, Image: any})
 		sweep, e2 := Sweep(SweepValues{Namespace: namespace, Image: any})
@@ -132,7 +132,7 @@ func manage(o Object, level Level, here, everywhere *rights) {
 	if o.GetNamespace() != "" {
 		where = here
 	}
-	if level == Connect {
+	if level == Operate {
 		name = ""
 	}
 	group, resource := resourceOf(o)
@@ -154,7 +154,7 @@ func manage(o Object, level Level, here, everywhere *rights) {
 func onAnyPeering(rules []rbacv1.PolicyRule, level Level) []rbacv1.PolicyRule {
 	rules = slices.Clone(rules)
 	for i := range rules {
-		if level == Connect {
+		if level == Operate {
 			rules[i].ResourceNames = nil
 		}
 	}

@@ -32,7 +32,7 @@ func TestUsersWriteNamedObjectsOutsideTheNamespace(t *testing.T) {
 					t.Errorf("%s: %v", level, rule)
 				}
 			}
-			if slices.Contains(rule.Resources, "secrets") && level == Look {
+			if slices.Contains(rule.Resources, "secrets") && level == View {
 				t.Errorf("who looks reads keys: %v", rule)
 			}
 		}
@@ -43,7 +43,7 @@ func TestUsersWriteNamedObjectsOutsideTheNamespace(t *testing.T) {
 			if readsOnly(rule) || slices.Equal(rule.Resources, []string{"tokenreviews"}) {
 				continue // a review stores nothing
 			}
-			if level != Install || len(rule.ResourceNames) == 0 {
+			if level != Administer || len(rule.ResourceNames) == 0 {
 				t.Errorf("%s: cluster-wide: %v", level, rule)
 			}
 			for _, resource := range rule.Resources {
@@ -93,7 +93,7 @@ func TestEachLevelIncludesTheOneBefore(t *testing.T) {
 
 // An API server lets nobody give what he has not: who makes the roles of helpers must have their rights.
 func TestUsersHoldWhatTheyGive(t *testing.T) {
-	for level, render := range map[Level]func() ([]Object, error){Connect: gateway(func(*GatewayValues) {}), Install: base} {
+	for level, render := range map[Level]func() ([]Object, error){Operate: gateway(func(*GatewayValues) {}), Administer: base} {
 		local, wide, err := Rules("liqonet", level)
 		if err != nil {
 			t.Fatal(err)
@@ -127,7 +127,7 @@ func TestUsersHoldWhatTheyGive(t *testing.T) {
 
 func TestHostileAccess(t *testing.T) {
 	for _, v := range []AccessValues{
-		{Namespace: "a\nkind: x", Level: Look}, {Namespace: "", Level: Look},
+		{Namespace: "a\nkind: x", Level: View}, {Namespace: "", Level: View},
 		{Namespace: "liqonet", Level: "root"}, {Namespace: "liqonet"}, {Namespace: "liqonet", Level: "../base/role"},
 	} {
 		if _, err := Access(v); err == nil {

@@ -49,11 +49,11 @@ var renderings = map[string]func() ([]Object, error){
 	"base-elsewhere": func() ([]Object, error) {
 		return Base(BaseValues{Namespace: "tools", Image: image})
 	},
-	"access-look":    access(Look),
-	"access-connect": access(Connect),
-	"access-install": access(Install),
+	"access-view":       access(View),
+	"access-operate":    access(Operate),
+	"access-administer": access(Administer),
 	"access-given": func() ([]Object, error) {
-		return Access(AccessValues{Namespace: "tools", Level: Look, Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "alice"}}})
+		return Access(AccessValues{Namespace: "tools", Level: View, Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "alice"}}})
 	},
 	"gateway-client":          gateway(func(v *GatewayValues) { v.Role, v.Service = records.Client, ServiceValues{} }),
 	"gateway-client-kernel":   gateway(func(v *GatewayValues) { v.Role, v.Implementation = records.Client, records.Kernel }),

@@ -118,7 +118,7 @@ func (s *leaving) identify(ctx context.Context) error {
 		return err
 	}
 	// First: what is missing is told all at once.
-	if err := checkPermissions(ctx, s.cluster, templates.Connect); err != nil {
+	if err := checkPermissions(ctx, s.cluster, templates.Operate); err != nil {
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)

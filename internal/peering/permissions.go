@@ -37,7 +37,7 @@ func neededPermissions(namespace string, level templates.Level) ([]cluster.Permi
 	if err != nil {
 		return nil, err
 	}
-	_, discovery, err := templates.Rules(namespace, templates.Connect)
+	_, discovery, err := templates.Rules(namespace, templates.Operate)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func standing(ctx context.Context, c *cluster.Cluster) (string, error) {
 // checkInstaller asks whether the user may do all that init does. Who may not, but may connect, can do so where
 // liqonet is installed: the site is then used as it is.
 func (s *site) checkInstaller(ctx context.Context) error {
-	err := checkPermissions(ctx, s.Cluster, templates.Install)
+	err := checkPermissions(ctx, s.Cluster, templates.Administer)
 	var refused *cluster.PermissionError
 	if !s.connecting || !errors.As(err, &refused) {
 		return err
@@ -79,7 +79,7 @@ func (s *site) checkInstaller(ctx context.Context) error {
 	if digest == "" {
 		return err // all that installing takes is told, which includes what connecting does
 	}
-	needed, e := neededPermissions(s.Cluster.Namespace, templates.Connect)
+	needed, e := neededPermissions(s.Cluster.Namespace, templates.Operate)
 	if e != nil {
 		return e
 	}

@@ -27,17 +27,17 @@ func TestMissingPermissionsAreListedAtOnce(t *testing.T) {
 		Verb: "delete", Group: "rbac.authorization.k8s.io", Resource: "clusterroles", Name: templates.NodeClusterRole(records.DefaultNamespace),
 	}
 	c, _ := clustertest.New(clustertest.Config{Denied: []cluster.Permission{everything, secrets, roles}})
-	err := checkPermissions(t.Context(), c, templates.Install)
+	err := checkPermissions(t.Context(), c, templates.Administer)
 	var refused *cluster.PermissionError
 	if !errors.As(err, &refused) || len(refused.Missing) != 2 || !slices.Contains(refused.Missing, secrets) || !slices.Contains(refused.Missing, roles) {
 		t.Errorf("error %v", err)
 	}
-	err = checkPermissions(t.Context(), c, templates.Connect)
+	err = checkPermissions(t.Context(), c, templates.Operate)
 	if !errors.As(err, &refused) || !slices.Equal(refused.Missing, []cluster.Permission{secrets}) {
 		t.Errorf("who connects needs no ClusterRole: error %v", err)
 	}
 	c, _ = clustertest.New(clustertest.Config{Denied: []cluster.Permission{everything}})
-	if err := checkPermissions(t.Context(), c, templates.Install); err != nil {
+	if err := checkPermissions(t.Context(), c, templates.Administer); err != nil {
 		t.Errorf("everything that is needed is allowed, and yet: %v", err)
 	}
 }
@@ -85,7 +85,7 @@ func TestConnectWithoutTheRightToInstall(t *testing.T) {
 			if _, err := Init(t.Context(), InitOptions{Side: Side{Cluster: w.Cluster}, Installation: o.Installation, Timeout: o.Timeout}, &recorder{}); err != nil {
 				t.Fatal(err)
 			}
-			limit(t, w, templates.Connect)
+			limit(t, w, templates.Operate)
 		}
 		if _, err := Connect(t.Context(), connectOptions(a, b), &recorder{}); err != nil {
 			t.Fatal(err)
@@ -107,7 +107,7 @@ func TestConnectWhereNothingIsInstalledNeedsTheRightToInstall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := twoWorlds()
 		live(t, a, b)
-		limit(t, a, templates.Connect)
+		limit(t, a, templates.Operate)
 		_, err := Connect(t.Context(), connectOptions(a, b), &recorder{})
 		var refused *cluster.PermissionError
 		daemonSet := cluster.Permission{Verb: "create", Group: "apps", Resource: "daemonsets", Namespace: a.Namespace, Name: records.NodeName}

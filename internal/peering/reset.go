@@ -41,7 +41,7 @@ func (s *resetter) reach(ctx context.Context) (string, error) {
 	if _, err := s.cluster.Version(ctx); err != nil {
 		return "", err
 	}
-	if err := checkPermissions(ctx, s.cluster, templates.Install); err != nil {
+	if err := checkPermissions(ctx, s.cluster, templates.Administer); err != nil {
 		return "", err
 	}
 	// A second installation can be removed, and the first one stays.

@@ -81,7 +81,7 @@ func (s *sweeper) reach(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := checkPermissions(ctx, s.cluster, templates.Install); err != nil {
+	if err := checkPermissions(ctx, s.cluster, templates.Administer); err != nil {
 		return "", err
 	}
 	if err := awaitNamespace(ctx, s.Side); err != nil {

@@ -180,11 +180,11 @@ func TestPermissionsOfTranslation(t *testing.T) {
 		{Verb: "*", Group: "*", Resource: "*"}, {Verb: "create", Group: "authentication.k8s.io", Resource: "tokenreviews"},
 	}
 	c, _ := clustertest.New(clustertest.Config{Denied: denied})
-	if err := checkPermissions(t.Context(), c, templates.Connect); err != nil {
+	if err := checkPermissions(t.Context(), c, templates.Operate); err != nil {
 		t.Errorf("to connect: %v", err)
 	}
 	var refused *cluster.PermissionError
-	if err := checkPermissions(t.Context(), c, templates.Install); !errors.As(err, &refused) || len(refused.Missing) != 1 {
+	if err := checkPermissions(t.Context(), c, templates.Administer); !errors.As(err, &refused) || len(refused.Missing) != 1 {
 		t.Errorf("to install: %v", err)
 	}
 }

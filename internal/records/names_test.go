@@ -9,7 +9,7 @@ import (
 // hostileNames are names that a peer may choose for itself so that an object of its peering has the name of another.
 var hostileNames = []string{
 	"b", "b-status", "status", "status-b", "peering", "peering-b", "peering-b-status", "gateway", "gateway-b", "fabric", "ipam", "node", "sweep",
-	"translation", "translation-ca", "translation-client", "look", "connect", "install", "leases", "pods", "gateways", "a", "a-b", "0", "10-80-0-1",
+	"translation", "translation-ca", "translation-client", "view", "operate", "administer", "leases", "pods", "gateways", "a", "a-b", "0", "10-80-0-1",
 }
 
 // TestNamesDoNotMeet: no two objects of one kind have one name, whatever peers call themselves.

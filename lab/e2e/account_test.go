@@ -86,7 +86,7 @@ func (c liqoctl) users(ctx context.Context, t *testing.T, clusters ...string) us
 	for _, cluster := range clusters {
 		kubectl(ctx, t, c.lab, cluster, "apply", "-f", file)
 	}
-	return users{admin: c, looker: c.as(ctx, t, "look"), connector: c.as(ctx, t, "connect"), installer: c.as(ctx, t, "install"), roles: file}
+	return users{admin: c, looker: c.as(ctx, t, "view"), connector: c.as(ctx, t, "operate"), installer: c.as(ctx, t, "administer"), roles: file}
 }
 
 // install installs liqonet in several clusters at once, with all that it may consist of.

@@ -10,8 +10,8 @@ import (
 // TestJudge gives the ledger rights of users that are too wide, and one that is not.
 func TestJudge(t *testing.T) {
 	g := ledger{uses: map[string]map[audit.Right]int{
-		"look": {{Verb: "list", Resource: "pods", Namespace: "liqonet"}: 1},
-		"connect": {
+		"view": {{Verb: "list", Resource: "pods", Namespace: "liqonet"}: 1},
+		"operate": {
 			{Verb: "list", Resource: "pods", Namespace: "liqonet"}: 0, // the lower role's use is its own
 			{Verb: "list", Resource: "pods"}:                       0,
 			{Verb: "list", Resource: "secrets"}:                    1,
@@ -22,13 +22,13 @@ func TestJudge(t *testing.T) {
 	}}
 	found := g.judge()
 	for text, want := range map[string]bool{
-		"role look: list pods in liqonet: nobody uses it":    false,
-		"role connect: list pods in liqonet: nobody uses it": false,
-		"role connect: list pods: nobody uses it":            true,
-		"role connect: list secrets: keys of everybody":      true,
-		"role connect: list events: nobody uses it":          true, // it is excused in the namespace alone
-		"role connect: delete pods: it is cluster-wide":      true,
-		"role connect: * pods in liqonet: it has no bounds":  true,
+		"role view: list pods in liqonet: nobody uses it":    false,
+		"role operate: list pods in liqonet: nobody uses it": false,
+		"role operate: list pods: nobody uses it":            true,
+		"role operate: list secrets: keys of everybody":      true,
+		"role operate: list events: nobody uses it":          true, // it is excused in the namespace alone
+		"role operate: delete pods: it is cluster-wide":      true,
+		"role operate: * pods in liqonet: it has no bounds":  true,
 	} {
 		if slices.Contains(found, text) != want {
 			t.Errorf("%q was found: %v, want %v: %q", text, !want, want, found)

@@ -85,8 +85,8 @@ func roleOf(user string) (role, peer string) {
 // levels are the roles of users; each includes those before it. gives are the helpers' roles that they make: an API
 // server lets nobody give a right that he has not.
 var (
-	levels = []string{"look", "connect", "install"}
-	gives  = map[string][]string{"connect": {"gateway"}, "install": {"gateway", "node", "translation"}}
+	levels = []string{"view", "operate", "administer"}
+	gives  = map[string][]string{"operate": {"gateway"}, "administer": {"gateway", "node", "translation"}}
 )
 
 // exception is a right that no test uses, and why it is needed all the same.
@@ -117,7 +117,7 @@ var exceptions = []exception{
 	{"gateway", "list", "configmaps", noStream},
 	{"gateway", "list", "leases.coordination.k8s.io", noStream},
 	{"translation", "list", "configmaps", noStream},
-	{"install", "get", "translations.liqonet.io", "given to clients of the translation service, which asks for it: there are no such objects"},
+	{"administer", "get", "translations.liqonet.io", "given to clients of the translation service, which asks for it: there are no such objects"},
 	{"", "list", "ippools.crd.projectcalico.org" + wide, calico},
 	{"", "list", "felixconfigurations.crd.projectcalico.org" + wide, calico},
 	{"", "list", "ippools.projectcalico.org" + wide, calico},
