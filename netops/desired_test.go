@@ -58,8 +58,8 @@ func gatewayOfEqualClusters() GatewayConfig {
 		ExternalCIDR: netip.MustParsePrefix("10.70.0.0/16"),
 		Pods:         prefixes("10.244.0.0/16"),
 		Peer: []Mapping{
-			{netip.MustParsePrefix("10.244.0.0/16"), netip.MustParsePrefix("10.11.0.0/16")},
-			{netip.MustParsePrefix("10.70.0.0/16"), netip.MustParsePrefix("10.71.0.0/16")},
+			{Real: netip.MustParsePrefix("10.244.0.0/16"), Seen: netip.MustParsePrefix("10.11.0.0/16")},
+			{Real: netip.MustParsePrefix("10.70.0.0/16"), Seen: netip.MustParsePrefix("10.71.0.0/16")},
 		},
 		Nodes: []GatewayNode{
 			{netip.MustParseAddr("10.80.0.7"), netip.MustParseAddr("10.244.1.1"), prefixes("10.244.1.0/24", "10.244.9.3/32")},
@@ -75,8 +75,8 @@ func gatewayOfDisjointClusters() GatewayConfig {
 	c := gatewayOfEqualClusters()
 	c.Overlay.Kind = KindGeneve
 	c.Peer = []Mapping{
-		{netip.MustParsePrefix("10.245.0.0/16"), netip.MustParsePrefix("10.245.0.0/16")},
-		{netip.MustParsePrefix("10.72.0.0/16"), netip.MustParsePrefix("10.72.0.0/16")},
+		{Real: netip.MustParsePrefix("10.245.0.0/16"), Seen: netip.MustParsePrefix("10.245.0.0/16")},
+		{Real: netip.MustParsePrefix("10.72.0.0/16"), Seen: netip.MustParsePrefix("10.72.0.0/16")},
 	}
 	c.Tunnel, c.TunnelPeer = netip.MustParsePrefix("169.254.18.2/30"), netip.MustParseAddr("169.254.18.1")
 	c.ListenPort, c.ClampMSS = 0, false

@@ -56,7 +56,7 @@ const (
 )
 
 // Mapping is a range of the peer: its real addresses and those by which this cluster reaches them.
-type Mapping struct{ Real, Seen netip.Prefix }
+type Mapping = cidr.Mapping
 
 // GatewayConfig is what the gateway of one peering must know.
 type GatewayConfig struct {

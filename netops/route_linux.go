@@ -74,6 +74,16 @@ var routeTypes = map[RouteType]uint8{
 	Unreachable: unix.RTN_UNREACHABLE,
 }
 
+// routeTypeOf is the type of that number; "" for those that we do not use.
+func routeTypeOf(number uint8) RouteType {
+	for name, n := range routeTypes {
+		if n == number {
+			return name
+		}
+	}
+	return ""
+}
+
 // routeScope is the distance of a route's destination: without a gateway it is on the link. A deletion matches
 // any scope.
 func routeScope(kind uint16, r Route) uint8 {
@@ -147,11 +157,7 @@ func decodeRoute(data []byte, linkNames map[int]string) (Route, error) {
 		}
 	}
 	r.Dst = prefixOf(dst, header.Dst_len)
-	for name, number := range routeTypes {
-		if number == header.Type {
-			r.Type = name
-		}
-	}
+	r.Type = routeTypeOf(header.Type)
 	if r.Nexthop != 0 { // the kernel adds what the nexthop object says
 		r.Link, r.Via = "", netip.Addr{}
 	}

@@ -52,7 +52,7 @@ func (c GatewayConfig) fromCluster() []nft.Chain {
 	internal, external := cidr.Lower(c.InternalCIDR), cidr.Lower(c.ExternalCIDR)
 	var arriving []nft.Rule
 	for _, m := range c.Peer {
-		arriving = append(arriving, m.translated(nft.DAddr(m.Seen), nft.SetDAddrPrefix(m.Real), nft.Goto("to-peer")))
+		arriving = append(arriving, translated(m, nft.DAddr(m.Seen), nft.SetDAddrPrefix(m.Real), nft.Goto("to-peer")))
 	}
 	arriving = append(arriving, nft.Rule{nft.DAddr(cidr.Single(c.Internal)), nft.SAddr(internal), nft.SetMark(markLocal), nft.Accept()})
 	leaving := []nft.Rule{{nft.ICMPType(icmpQuoting...), nft.Jump("quoted-to-peer")}}
@@ -71,7 +71,7 @@ func (c GatewayConfig) fromPeer() []nft.Chain {
 	internal, external := cidr.Lower(c.InternalCIDR), cidr.Lower(c.ExternalCIDR)
 	arriving := c.exposure().fromTunnel
 	for _, m := range c.Peer {
-		arriving = append(arriving, m.translated(nft.SAddr(m.Real), nft.SetSAddrPrefix(m.Seen), nft.Goto("to-cluster")))
+		arriving = append(arriving, translated(m, nft.SAddr(m.Real), nft.SetSAddrPrefix(m.Seen), nft.Goto("to-cluster")))
 	}
 	arriving = append(arriving, nft.Rule{nft.DAddr(cidr.Single(c.Tunnel.Addr())), nft.SAddr(cidr.Single(c.TunnelPeer)), nft.SetMark(markLocal), nft.Accept()})
 	leaving := []nft.Rule{{nft.ICMPType(icmpQuoting...), nft.Jump("quoted-to-cluster")}}
@@ -99,8 +99,8 @@ func (c GatewayConfig) quoted() []nft.Chain {
 	toPeer := []nft.Rule{obsolete, {nft.QuotedDAddr(internal), nft.SetQuotedDAddrPrefix(external)}}
 	toCluster := []nft.Rule{obsolete, {nft.QuotedSAddr(external), nft.SetQuotedSAddrPrefix(internal)}}
 	for _, m := range c.Peer {
-		toPeer = append(toPeer, m.translated(nft.QuotedSAddr(m.Seen), nft.SetQuotedSAddrPrefix(m.Real), nft.Return()))
-		toCluster = append(toCluster, m.translated(nft.QuotedDAddr(m.Real), nft.SetQuotedDAddrPrefix(m.Seen), nft.Return()))
+		toPeer = append(toPeer, translated(m, nft.QuotedSAddr(m.Seen), nft.SetQuotedSAddrPrefix(m.Real), nft.Return()))
+		toCluster = append(toCluster, translated(m, nft.QuotedDAddr(m.Real), nft.SetQuotedDAddrPrefix(m.Seen), nft.Return()))
 	}
 	return []nft.Chain{
 		{Name: "quoted-to-peer", Rules: append(toPeer, refusal)},
@@ -115,7 +115,7 @@ func (c GatewayConfig) output() []nft.Chain {
 	internal, external := cidr.Lower(c.InternalCIDR), cidr.Lower(c.ExternalCIDR)
 	errors := c.exposure().errors
 	for _, m := range c.Peer {
-		errors = append(errors, m.translated(nft.DAddr(m.Seen), nft.SetDAddrPrefix(m.Real), nft.Goto("error-to-peer")))
+		errors = append(errors, translated(m, nft.DAddr(m.Seen), nft.SetDAddrPrefix(m.Real), nft.Goto("error-to-peer")))
 	}
 	errors = append(errors, nft.Rule{nft.DAddr(external), nft.SetDAddrPrefix(internal), nft.Goto("error-to-cluster")})
 	for _, p := range cidr.Outermost(c.Pods) {
@@ -154,8 +154,8 @@ const icmpRequest = 8 // echo request
 var refusal = nft.Rule{nft.Counter(), nft.Drop()}
 
 // translated is the rule of one range of the peer: a match, a translation where it is needed, and where to go.
-func (m Mapping) translated(match, translation, verdict nft.Expr) nft.Rule {
-	if m.Real == m.Seen {
+func translated(m Mapping, match, translation, verdict nft.Expr) nft.Rule {
+	if m.Identity() {
 		return nft.Rule{match, verdict}
 	}
 	return nft.Rule{match, translation, verdict}

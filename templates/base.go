@@ -43,31 +43,20 @@ func Base(v BaseValues) ([]Object, error) {
 	}
 	var r reader
 	namespace := read[corev1.Namespace](&r, "base/namespace.yaml")
-	account := read[corev1.ServiceAccount](&r, "base/serviceaccount.yaml")
-	role := read[rbacv1.Role](&r, "base/role.yaml")
-	binding := read[rbacv1.RoleBinding](&r, "base/rolebinding.yaml")
-	clusterRole := read[rbacv1.ClusterRole](&r, "base/clusterrole.yaml")
-	clusterBinding := read[rbacv1.ClusterRoleBinding](&r, "base/clusterrolebinding.yaml")
+	labels := map[string]string{records.LabelComponent: records.ComponentFabric}
+	account, granted := r.account("base", v.Namespace, records.NodeName, labels)
 	daemonSet := read[appsv1.DaemonSet](&r, "base/daemonset.yaml")
 	if r.err != nil {
 		return nil, r.err
 	}
-	labels := map[string]string{records.LabelComponent: records.ComponentFabric}
 	identify(namespace, "", v.Namespace, labels)
-	for _, o := range []Object{account, role, binding, daemonSet} {
-		identify(o, v.Namespace, records.NodeName, labels)
-	}
-	for _, o := range []Object{clusterRole, clusterBinding} {
-		identify(o, "", NodeClusterRole(v.Namespace), labels)
-	}
-	binding.RoleRef, binding.Subjects = grant(role, "Role", account)
-	clusterBinding.RoleRef, clusterBinding.Subjects = grant(clusterRole, "ClusterRole", account)
+	identify(daemonSet, v.Namespace, records.NodeName, labels)
 	daemonSet.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
 	daemonSet.Spec.Template.Labels = labels
 	pod := &daemonSet.Spec.Template.Spec
 	pod.ServiceAccountName = account.Name
 	pod.Containers[0].Image = v.Image
-	objects := []Object{namespace, account, role, binding, clusterRole, clusterBinding}
+	objects := append([]Object{namespace}, granted...)
 	if v.Policies {
 		objects = append(objects, policies(&r, v.Namespace, account, labels)...)
 	}
@@ -94,6 +83,25 @@ func Digest(base []Object) string {
 		}
 	}
 	return ""
+}
+
+// account reads a service account and its roles, in the namespace and in the whole cluster, from a folder. objects are all
+// of them, the account first.
+func (r *reader) account(folder, namespace, name string, labels map[string]string) (account *corev1.ServiceAccount, objects []Object) {
+	account = read[corev1.ServiceAccount](r, folder+"/serviceaccount.yaml")
+	role := read[rbacv1.Role](r, folder+"/role.yaml")
+	binding := read[rbacv1.RoleBinding](r, folder+"/rolebinding.yaml")
+	clusterRole := read[rbacv1.ClusterRole](r, folder+"/clusterrole.yaml")
+	clusterBinding := read[rbacv1.ClusterRoleBinding](r, folder+"/clusterrolebinding.yaml")
+	for _, o := range []Object{account, role, binding} {
+		identify(o, namespace, name, labels)
+	}
+	for _, o := range []Object{clusterRole, clusterBinding} {
+		identify(o, "", clusterWide(namespace, name), labels)
+	}
+	binding.RoleRef, binding.Subjects = grant(role, "Role", account)
+	clusterBinding.RoleRef, clusterBinding.Subjects = grant(clusterRole, "ClusterRole", account)
+	return account, []Object{account, role, binding, clusterRole, clusterBinding}
 }
 
 // grant returns what a binding says that gives a role of that kind to a service account.

@@ -33,7 +33,7 @@ type TranslationValues struct {
 
 // TranslationClusterRole names the cluster-wide role, and its binding, of the translation service in a namespace.
 func TranslationClusterRole(namespace string) string {
-	return fmt.Sprintf("%s:%s:%s", records.DefaultNamespace, namespace, records.TranslationName)
+	return clusterWide(namespace, records.TranslationName)
 }
 
 // TranslationPods is the label selector of the translation service's pods.
@@ -46,11 +46,8 @@ func Translation(v TranslationValues) ([]Object, error) {
 		return nil, fmt.Errorf("render the translation service: %w", err)
 	}
 	var r reader
-	account := read[corev1.ServiceAccount](&r, "translation/serviceaccount.yaml")
-	role := read[rbacv1.Role](&r, "translation/role.yaml")
-	binding := read[rbacv1.RoleBinding](&r, "translation/rolebinding.yaml")
-	clusterRole := read[rbacv1.ClusterRole](&r, "translation/clusterrole.yaml")
-	clusterBinding := read[rbacv1.ClusterRoleBinding](&r, "translation/clusterrolebinding.yaml")
+	labels := map[string]string{records.LabelComponent: records.ComponentTranslation}
+	account, granted := r.account("translation", v.Namespace, records.TranslationName, labels)
 	clients := read[rbacv1.Role](&r, "translation/clientrole.yaml")
 	trusted := read[corev1.ConfigMap](&r, "translation/configmap.yaml")
 	service := read[corev1.Service](&r, "translation/service.yaml")
@@ -58,21 +55,15 @@ func Translation(v TranslationValues) ([]Object, error) {
 	if r.err != nil {
 		return nil, r.err
 	}
-	labels := map[string]string{records.LabelComponent: records.ComponentTranslation}
-	for _, o := range []Object{account, role, binding, service, deployment} {
+	for _, o := range []Object{service, deployment} {
 		identify(o, v.Namespace, records.TranslationName, labels)
-	}
-	for _, o := range []Object{clusterRole, clusterBinding} {
-		identify(o, "", TranslationClusterRole(v.Namespace), labels)
 	}
 	identify(clients, v.Namespace, records.TranslationClientName, labels)
 	identify(trusted, v.Namespace, records.TranslationAuthorityName, labels)
 	trusted.Data = map[string]string{records.TranslationAuthorityKey: string(v.Certificate)}
-	binding.RoleRef, binding.Subjects = grant(role, "Role", account)
-	clusterBinding.RoleRef, clusterBinding.Subjects = grant(clusterRole, "ClusterRole", account)
 	service.Spec.Selector = labels
 	v.setDeployment(deployment, account.Name, labels)
-	return []Object{account, role, binding, clusterRole, clusterBinding, clients, trusted, service, deployment}, nil
+	return append(granted, clients, trusted, service, deployment), nil
 }
 
 func (v TranslationValues) setDeployment(deployment *appsv1.Deployment, account string, labels map[string]string) {

@@ -40,15 +40,13 @@ func (v gatewayView) state() netops.State {
 		InternalCIDR: v.fabric.InternalCIDR,
 		ExternalCIDR: v.fabric.ExternalCIDR,
 		Pods:         v.fabric.PodCIDRs,
+		Peer:         p.Peer.CIDRs(),
 		VNI:          p.OverlayID,
 		Tunnel:       p.Tunnel.Address,
 		TunnelPeer:   p.Tunnel.PeerAddress,
 		ListenPort:   listenPort(p),
 		MTU:          p.MTU,
 		ClampMSS:     p.ClampMSS,
-	}
-	for _, m := range p.Peer.CIDRs() {
-		c.Peer = append(c.Peer, netops.Mapping{Real: m.Real, Seen: m.Seen})
 	}
 	for _, e := range v.exposed() {
 		c.Exposed = append(c.Exposed, netops.Exposed{Host: e.Host, Address: e.Address})

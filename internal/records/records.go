@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"sigs.k8s.io/yaml"
+
+	"liqonet.io/liqonet/internal/cidr"
 )
 
 // SchemaVersion is the version that every document written by this binary bears.
@@ -69,13 +71,7 @@ type Overlay struct {
 
 // Mapping is a range of one cluster of a peering: its real addresses there and those by which the other cluster
 // reaches them. Both prefixes have the same length; host bits are kept.
-type Mapping struct {
-	Real netip.Prefix `json:"real"`
-	Seen netip.Prefix `json:"seen"`
-}
-
-// Identity reports whether the range keeps its real addresses in the other cluster.
-func (m Mapping) Identity() bool { return m.Real == m.Seen }
+type Mapping = cidr.Mapping
 
 // Peering is what the helpers of this cluster need to know of one peer: ConfigMap "peering-NAME".
 type Peering struct {
@@ -278,7 +274,6 @@ func (d *Duration) UnmarshalText(b []byte) error {
 
 // Document is what Encode and Decode take: every record of this package.
 type Document interface {
-	schema() int
 	validate() error
 	// identity is what the ConfigMap must be that holds the record, with the peering's name where the record has it.
 	identity() Identity
@@ -310,9 +305,3 @@ func Decode[T Document](text string) (T, error) {
 	}
 	return d, d.validate()
 }
-
-func (f Fabric) schema() int  { return f.Version }
-func (p Peering) schema() int { return p.Version }
-func (g Gateway) schema() int { return g.Version }
-func (s Status) schema() int  { return s.Version }
-func (n Node) schema() int    { return n.Version }

@@ -40,7 +40,6 @@ type UsedRange struct {
 	Use   Use          `json:"use"`
 }
 
-func (s Surroundings) schema() int        { return s.Version }
 func (s Surroundings) identity() Identity { return Identity{Component: ComponentNode} }
 
 func (s Surroundings) validate() error {

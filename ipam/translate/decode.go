@@ -50,7 +50,7 @@ func decodePeering(f records.Fabric, name, text string) (Translator, error) {
 func configOf(f records.Fabric, p records.Peering) Config {
 	c := Config{
 		Peer:     p.Name,
-		Remote:   Side{Pods: mappings(p.Peer.PodCIDRs), External: Mapping(p.Peer.ExternalCIDR)},
+		Remote:   Side{Pods: p.Peer.PodCIDRs, External: p.Peer.ExternalCIDR},
 		Internal: f.InternalCIDR,
 		Exposed:  make(map[netip.Addr]netip.Addr, len(p.Exposed)),
 	}
@@ -58,15 +58,7 @@ func configOf(f records.Fabric, p records.Peering) Config {
 		c.Exposed[e.Host] = e.Address
 	}
 	if p.Local.Known() {
-		c.Local = Side{Pods: mappings(p.Local.PodCIDRs), External: Mapping(p.Local.ExternalCIDR)}
+		c.Local = Side{Pods: p.Local.PodCIDRs, External: p.Local.ExternalCIDR}
 	}
 	return c
-}
-
-func mappings(recorded []records.Mapping) []Mapping {
-	all := make([]Mapping, len(recorded))
-	for i, m := range recorded {
-		all[i] = Mapping(m)
-	}
-	return all
 }

@@ -18,6 +18,8 @@ package translate
 import (
 	"fmt"
 	"net/netip"
+
+	"liqonet.io/liqonet/internal/cidr"
 )
 
 // Kind is what has an address.
@@ -35,9 +37,7 @@ const (
 
 // Mapping is a range by its real addresses and by those under which the other cluster of a peering reaches it.
 // Both have the same length.
-type Mapping struct {
-	Real, Seen netip.Prefix
-}
+type Mapping = cidr.Mapping
 
 // Address is a translated address.
 type Address struct {

@@ -116,31 +116,37 @@ func (p *Prober) SetTarget(target netip.AddrPort) error {
 	if !validTarget(target) {
 		return fmt.Errorf("probe %v: want an IPv4 address and a port", target)
 	}
-	s := p.socket
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if p.place < 0 || p.target == target {
-		return nil
-	}
-	delete(s.probers, p.session)
-	p.aim(target)
-	heap.Fix(&s.schedule, p.place)
-	s.wakeUp()
+	p.change(func() {
+		if p.target != target {
+			delete(p.socket.probers, p.session)
+			p.aim(target)
+		}
+	})
 	return nil
 }
 
 // Hurry sends the next request at once.
 func (p *Prober) Hurry() {
+	p.change(p.askNow)
+}
+
+// change does something to a prober that has not been stopped, which may be due at another time then.
+func (p *Prober) change(how func()) {
 	s := p.socket
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if p.place < 0 {
 		return
 	}
-	p.next = time.Now()
-	p.due = p.next
+	how()
 	heap.Fix(&s.schedule, p.place)
 	s.wakeUp()
+}
+
+// askNow makes the next request due; socket.mu is held.
+func (p *Prober) askNow() {
+	p.next = time.Now()
+	p.due = p.next
 }
 
 // Stop ends the requests. The statistics stay.
@@ -172,8 +178,7 @@ func (p *Prober) aim(target netip.AddrPort) {
 	p.socket.probers[p.session] = p
 	p.window = newWindow(p.cfg.Window)
 	p.stats = ProbeStats{Sent: p.stats.Sent, Received: p.stats.Received}
-	p.next = time.Now()
-	p.due = p.next
+	p.askNow()
 }
 
 // step does what is due; socket.mu is held. It returns the number of requests given up, and whether the request

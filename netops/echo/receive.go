@@ -58,7 +58,7 @@ func (s *Socket) answer(from netip.AddrPort, request Message, buf []byte) []byte
 	case s.responder.Knows != nil && !s.responder.Knows(from):
 		s.ignore(ReasonStranger)
 		return buf
-	case !s.limit.take(time.Now()):
+	case !s.limit.Allow():
 		s.ignore(ReasonRateLimit)
 		return buf
 	}

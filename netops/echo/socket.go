@@ -1,6 +1,7 @@
 package echo
 
 import (
+	"cmp"
 	"container/heap"
 	"errors"
 	"math/rand/v2"
@@ -8,6 +9,8 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"golang.org/x/time/rate"
 )
 
 // Limits of the answers that a Responder gives unless it says otherwise.
@@ -72,7 +75,7 @@ type Socket struct {
 	conn      packetConn
 	begin     time.Time // from which on times of requests are counted
 	responder *Responder
-	limit     bucket // used by the receiving goroutine alone
+	limit     *rate.Limiter
 	done      chan struct{}
 	wake      chan struct{} // of size one: the schedule changed
 	running   sync.WaitGroup
@@ -97,20 +100,12 @@ func newSocket(conn packetConn, responder *Responder) *Socket {
 		counters: Counters{Ignored: make(map[Reason]uint64)},
 	}
 	if responder != nil {
-		r := *responder
-		r.Rate, r.Burst = orDefault(r.Rate, DefaultRate), orDefault(r.Burst, DefaultBurst)
-		s.responder, s.limit = &r, newBucket(r.Rate, r.Burst, time.Now())
+		s.responder = responder
+		s.limit = rate.NewLimiter(rate.Limit(cmp.Or(responder.Rate, DefaultRate)), cmp.Or(responder.Burst, DefaultBurst))
 	}
 	s.running.Go(s.receive)
 	s.running.Go(s.send)
 	return s
-}
-
-func orDefault(n, otherwise int) int {
-	if n > 0 {
-		return n
-	}
-	return otherwise
 }
 
 // LocalAddr returns where the socket listens.

@@ -130,21 +130,3 @@ func TestWindowSequenceWraps(t *testing.T) {
 		t.Errorf("gave up %d after the wrap, want 1", given)
 	}
 }
-
-func TestBucket(t *testing.T) {
-	b := newBucket(10, 3, start)
-	taken := func(now time.Time) (n int) {
-		for b.take(now) {
-			n++
-		}
-		return n
-	}
-	for _, c := range []struct {
-		after time.Duration
-		want  int
-	}{{0, 3}, {0, 0}, {100 * time.Millisecond, 1}, {350 * time.Millisecond, 2}, {time.Hour, 3}} {
-		if got := taken(at(c.after)); got != c.want {
-			t.Errorf("at %v: %d within the limit, want %d", c.after, got, c.want)
-		}
-	}
-}

@@ -1,0 +1,13 @@
+package cidr
+
+import "net/netip"
+
+// Mapping is a range of one cluster: its real addresses, and those by which the other cluster reaches them. Both have the
+// same length.
+type Mapping struct {
+	Real netip.Prefix `json:"real"`
+	Seen netip.Prefix `json:"seen"`
+}
+
+// Identity reports whether addresses are the same on both sides.
+func (m Mapping) Identity() bool { return m.Real == m.Seen }
