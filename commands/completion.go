@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
-	"liqonet.io/liqonet/internal/peering"
+	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
 	"liqonet.io/liqonet/ipam/store"
 )
@@ -48,6 +48,8 @@ func addCompletionsBelow(env *Env, cmd *cobra.Command) {
 				complete(cmd, f.Name, env.ask(f.Name, byFlag[f.Name]))
 			case f.Value.Type() == "FILE":
 				complete(cmd, f.Name, anyFile)
+			case f.Value.Type() == "FOLDER":
+				complete(cmd, f.Name, cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs))
 			}
 		})
 	}
@@ -115,11 +117,17 @@ func (c *clusterFlags) take(cmd *cobra.Command, prefix string) {
 }
 
 func peers(ctx context.Context, c *cluster.Cluster) ([]string, error) {
-	t, err := peering.Translation(ctx, c)
+	all, err := c.Kube.CoreV1().ConfigMaps(c.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}
-	return t.Peers(), nil
+	var found []string
+	for i := range all.Items {
+		if id, _ := records.IdentityOf(all.Items[i].Name); id.Component == records.ComponentPeering {
+			found = append(found, id.Peering)
+		}
+	}
+	return found, nil
 }
 
 func namespaces(ctx context.Context, c *cluster.Cluster) ([]string, error) {

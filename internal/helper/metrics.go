@@ -20,27 +20,27 @@ func newMetrics() *metrics {
 		registry: prometheus.NewRegistry(),
 		passes: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "liqonet_kernel_passes_total",
-			Help: "Comparisons of the kernel with the wanted state.",
+			Help: "Reconcile passes: comparisons of the kernel with the desired state.",
 		}),
 		changes: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "liqonet_kernel_changes_total",
-			Help: "Comparisons that found a difference and changed the kernel, whatever the reason.",
+			Help: "Reconcile passes that changed the kernel, for any reason.",
 		}),
 		drift: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "liqonet_kernel_drift_total",
-			Help: "Objects that others changed or removed and that were brought back, by kind.",
+			Help: "Kernel objects that were changed or removed from outside and restored, by kind.",
 		}, []string{"kind"}),
 		ignored: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "liqonet_peer_values_ignored_total",
-			Help: "Values in messages of the peer that were refused, by reason.",
+			Help: "Values in messages of the peer that were rejected, by reason.",
 		}, []string{"reason"}),
 		faults: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "liqonet_records_refused",
-			Help: "Records that this helper does not take as they are, by ConfigMap: damaged, or with what it must not do.",
+			Help: "Records that this helper rejects, by ConfigMap: damaged, or with values that are not allowed.",
 		}, []string{"object"}),
 		refused: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "liqonet_node_reports_refused",
-			Help: "Reports of nodes that a gateway refuses now: damaged, or of another node than the one that holds the Lease.",
+			Help: "Node reports that the gateway rejects: damaged, or of another node than the holder of the Lease.",
 		}),
 	}
 	m.registry.MustRegister(m.passes, m.changes, m.drift, m.ignored, m.refused, m.faults)

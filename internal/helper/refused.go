@@ -19,7 +19,7 @@ type refused struct {
 func newRefused(sockets func() map[string]*echo.Socket) *refused {
 	return &refused{
 		dropped: prometheus.NewDesc("liqonet_dropped_packets_total",
-			"Packets that our rules in the kernel dropped, by chain; it begins anew when a rule is replaced.", []string{"chain"}, nil),
+			"Packets dropped by liqonet's rules in the kernel, by chain; resets when a rule is replaced.", []string{"chain"}, nil),
 		ignored: prometheus.NewDesc("liqonet_echo_ignored_total",
 			"Messages to an echo socket that were ignored, by socket and reason.", []string{"socket", "reason"}, nil),
 		sockets: sockets,
