@@ -89,7 +89,7 @@ func GatewayState(c GatewayConfig) State {
 	s := State{
 		Links: []Link{
 			c.Overlay.link(Overlay, c.Internal),
-			{Name: Tunnel, Kind: KindDevice, Group: GroupTunnel, Forwarding: true, MarkedPath: len(c.Exposed) > 0},
+			{Name: Tunnel, Kind: KindDevice, MTU: c.MTU, Group: GroupTunnel, Forwarding: true, MarkedPath: len(c.Exposed) > 0},
 		},
 		Addresses: []Address{
 			{Link: Overlay, Prefix: cidr.Single(c.Internal)},

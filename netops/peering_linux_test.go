@@ -141,7 +141,7 @@ func (s side) newGateway(kind LinkKind, peer side, role byte) *testGateway {
 	}
 	g.tunnel = tunnel.Config{
 		Implementation: tunnel.Implementation(orEnv("LIQONET_TEST_WIREGUARD", "userspace")), Name: Tunnel,
-		PrivateKey: tunnel.NewSecret(key), MTU: mtu, Address: g.config.Tunnel,
+		PrivateKey: tunnel.NewSecret(key), MTU: mtu,
 		Peer: tunnel.PeerConfig{AllowedIPs: []netip.Prefix{cidr.Single(g.config.TunnelPeer)}},
 	}
 	for _, m := range g.config.Peer {

@@ -61,7 +61,7 @@ func (t tunnelJob) uapi() string {
 func (t tunnelJob) config() tunnel.Config {
 	c := tunnel.Config{
 		Implementation: tunnel.Userspace, Name: t.Link, PrivateKey: tunnel.NewSecret(t.Key), ListenPort: t.ListenPort,
-		MTU: pathMTU, Address: t.Address, Peer: tunnel.PeerConfig{PublicKey: t.PeerKey, AllowedIPs: t.AllowedIPs},
+		MTU: pathMTU, Peer: tunnel.PeerConfig{PublicKey: t.PeerKey, AllowedIPs: t.AllowedIPs},
 	}
 	if t.Endpoint.IsValid() {
 		c.Peer.Endpoints, c.Peer.KeepAlive = []string{t.Endpoint.String()}, keepAlive
@@ -100,6 +100,11 @@ func (b *Bed) openTunnel(ns netns.Namespace, t tunnelJob) error {
 	} else if err := b.startTunnel(ns, job{Upstream: &t}); err != nil {
 		return err
 	}
+	return b.setUp(ns, t)
+}
+
+// setUp gives a tunnel's link its address and MTU.
+func (b *Bed) setUp(ns netns.Namespace, t tunnelJob) error {
 	return b.ip(ns, fmt.Sprintf("addr add %s dev %s", t.Address, t.Link), fmt.Sprintf("link set %s mtu %d up", t.Link, pathMTU))
 }
 
@@ -139,7 +144,10 @@ func (g Gateways) OwnTunnel() (load.Way, error) {
 	var errs []error
 	for _, c := range []struct{ end, peer *cluster }{{g.server, g.client}, {g.client, g.server}} {
 		t := beside(c.end.tunnelTo(c.peer, "own"))
-		errs = append(errs, g.bed.startTunnel(c.end.gateway, job{Own: &t}))
+		if err := g.bed.startTunnel(c.end.gateway, job{Own: &t}); err != nil {
+			return load.Way{}, err
+		}
+		errs = append(errs, g.bed.setUp(c.end.gateway, t))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return load.Way{}, err

@@ -116,7 +116,6 @@ func (v gatewayView) tunnel(k keys) (tunnel.Config, error) {
 		PresharedKey:   k.preshared,
 		ListenPort:     listenPort(p),
 		MTU:            p.MTU,
-		Address:        p.Tunnel.Address,
 		Peer: tunnel.PeerConfig{
 			PublicKey:  public,
 			AllowedIPs: []netip.Prefix{cidr.Single(p.Tunnel.PeerAddress)},

@@ -1,8 +1,8 @@
 // Package tunnel is the WireGuard device of a gateway: one link, one peer. The kernel's WireGuard carries the
 // packets where there is one, else wireguard-go in this process; both are configured and read the same way.
 //
-// In scope: the link, its address and MTU, keys, the peer, its endpoints. Routes, filters and forwarding belong
-// to package netops. The package knows nothing of peerings. Devices exist on Linux only.
+// In scope: that the link exists, keys, the peer, its endpoints. The link's address and MTU, and that it is up, belong to
+// package netops, as do routes, filters and forwarding. The package knows nothing of peerings. Devices exist on Linux only.
 package tunnel
 
 import (
@@ -34,8 +34,7 @@ type Config struct {
 	// ListenPort is the UDP port on which the device listens. Zero, allowed with endpoints only, lets the
 	// kernel choose one, and another one at each Renew: a stale translation on the way is left behind so.
 	ListenPort uint16
-	MTU        int          // bytes, of the packets inside the tunnel
-	Address    netip.Prefix // of this end, with the length of the link's range; IPv4
+	MTU        int // bytes, of the packets inside the tunnel
 	Peer       PeerConfig
 }
 
@@ -86,8 +85,6 @@ func (c Config) validate() error {
 		return errors.New("private key: missing")
 	case c.MTU < minMTU || c.MTU > maxMTU:
 		return fmt.Errorf("MTU %d: want %d to %d", c.MTU, minMTU, maxMTU)
-	case !c.Address.Addr().Is4():
-		return fmt.Errorf("address %v: want IPv4 with a length", c.Address)
 	case c.ListenPort == 0 && len(c.Peer.Endpoints) == 0:
 		return errors.New("listen port 0: nobody could find a device without endpoints")
 	}

@@ -18,7 +18,6 @@ func TestValidate(t *testing.T) {
 		"link name":      func(c *Config) { c.Name = strings.Repeat("x", 16) },
 		"private key":    func(c *Config) { c.PrivateKey = Secret{} },
 		"MTU":            func(c *Config) { c.MTU = 500 },
-		"address":        func(c *Config) { c.Address = netip.MustParsePrefix("fe80::1/64") },
 		"listen port":    func(c *Config) { c.ListenPort, c.Peer.Endpoints = 0, nil },
 		"public key":     func(c *Config) { c.Peer.PublicKey = wgtypes.Key{} },
 		"keepalive 1.5s": func(c *Config) { c.Peer.KeepAlive = 1500 * time.Millisecond },

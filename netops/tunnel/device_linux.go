@@ -163,9 +163,8 @@ func (d *Device) bring(ctx context.Context, cfg Config) (changed bool, err error
 			d.sought = endpoint
 		}
 	}
-	relinked, errLink := d.links.configure(cfg.Name, cfg.MTU, cfg.Address)
 	errStart := d.engine.start(cfg.MTU)
-	return differs || relinked, errors.Join(errConfigure, errLink, errStart, errResolve)
+	return differs, errors.Join(errConfigure, errStart, errResolve)
 }
 
 // chooseEndpoint returns the endpoint that the peer must get, or the zero value where it may keep its own: one

@@ -2,7 +2,6 @@ package tunnel
 
 import (
 	"errors"
-	"net"
 	"net/netip"
 	"slices"
 	"testing"
@@ -71,10 +70,6 @@ func TestApplyRestoresWhatOtherHandsChanged(t *testing.T) {
 			{foreignPeer, func() error {
 				return device.engine.configure(wgtypes.Config{Peers: []wgtypes.PeerConfig{{PublicKey: newKey(t).PublicKey()}}})
 			}},
-			{"link down", func() error { return c.links.LinkSetDown(c.link(linkName)) }},
-			{"MTU", func() error { return c.links.LinkSetMTU(c.link(linkName), 1300) }},
-			{"address deleted", func() error { return c.links.AddrDel(c.link(linkName), addr(clientTunnel+"/30")) }},
-			{"foreign address", func() error { return c.links.AddrAdd(c.link(linkName), addr("203.0.113.1/24")) }},
 			{"link deleted", func() error { return c.links.LinkDel(c.link(linkName)) }},
 		} {
 			settle(t, device)
@@ -94,25 +89,8 @@ func TestApplyRestoresWhatOtherHandsChanged(t *testing.T) {
 				t.Errorf("%s: the statistics still tell of a change", hand.name)
 			}
 			c.mustAsk(target)
-			checkLink(t, c, p.clientConfig)
 		}
 	})
-}
-
-// checkLink compares the link with the configuration.
-func checkLink(t *testing.T, h *host, cfg Config) {
-	t.Helper()
-	link := h.link(cfg.Name)
-	addrs, err := h.links.AddrList(link, netlink.FAMILY_ALL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(addrs) != 1 || prefixOf(*addrs[0].IPNet) != cfg.Address {
-		t.Errorf("addresses %v, want %v alone", addrs, cfg.Address)
-	}
-	if attrs := link.Attrs(); attrs.MTU != cfg.MTU || attrs.Flags&net.FlagUp == 0 {
-		t.Errorf("MTU %d, flags %v", attrs.MTU, attrs.Flags)
-	}
 }
 
 func TestApplyFollowsTheConfiguration(t *testing.T) {
@@ -121,7 +99,7 @@ func TestApplyFollowsTheConfiguration(t *testing.T) {
 		p.client.mustAsk(netip.MustParseAddrPort(serverTunnel + ":7000"))
 		settle(t, p.clientDevice)
 		server, client := p.serverConfig, p.clientConfig
-		server.Address, client.Address = netip.MustParsePrefix("169.254.18.5/30"), netip.MustParsePrefix("169.254.18.6/30")
+		p.server.tunnel, p.client.tunnel = "169.254.18.5/30", "169.254.18.6/30"
 		server.MTU, client.MTU = 1400, 1400
 		server.Peer.AllowedIPs, client.Peer.AllowedIPs = prefixes("169.254.18.6/32"), prefixes("169.254.18.5/32", "10.9.0.0/16")
 		server.PresharedKey, client.PresharedKey = Secret{}, Secret{}
@@ -133,8 +111,6 @@ func TestApplyFollowsTheConfiguration(t *testing.T) {
 			t.Error("a second time something changed")
 		}
 		p.client.mustAsk(p.server.serveUDP("169.254.18.5:7000"))
-		checkLink(t, p.client, client)
-		checkLink(t, p.server, server)
 		client.Name = "lqn-other" // must be of the device as long as it is open
 		if _, err := p.clientDevice.Apply(t.Context(), client); err == nil {
 			t.Error("an open device took another name")
@@ -225,7 +201,8 @@ func TestCloseAndOpen(t *testing.T) {
 func TestAutoTakesTheKernelWhereItCan(t *testing.T) {
 	p := newPair(t, Userspace)
 	cfg := p.clientConfig
-	cfg.Name, cfg.Implementation, cfg.Address = "lqn-auto", Auto, netip.MustParsePrefix("169.254.19.1/30")
+	p.client.tunnel = "169.254.19.1/30"
+	cfg.Name, cfg.Implementation = "lqn-auto", Auto
 	want := Userspace
 	if slices.Contains(implementations(), Kernel) {
 		want = Kernel
@@ -233,7 +210,7 @@ func TestAutoTakesTheKernelWhereItCan(t *testing.T) {
 	if got := open(p.client, cfg).Implementation(); got != want {
 		t.Errorf("implementation %s, want %s", got, want)
 	}
-	cfg.Name, cfg.Implementation, cfg.Address = "lqn-kernel", Kernel, netip.MustParsePrefix("169.254.20.1/30")
+	cfg.Name, cfg.Implementation = "lqn-kernel", Kernel
 	p.client.do(func() error {
 		d, err := Open(t.Context(), cfg, testLog(t))
 		if want == Kernel {
@@ -258,7 +235,9 @@ func TestOpenReplacesALinkOfAnotherKind(t *testing.T) {
 		cfg := testConfig()
 		cfg.Implementation = implementation
 		open(h, cfg)
-		checkLink(t, h, cfg)
+		if kind := h.link(linkName).Type(); kind == "bridge" {
+			t.Errorf("%s: the link is still a %s", implementation, kind)
+		}
 	}
 }
 

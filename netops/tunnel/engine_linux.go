@@ -16,7 +16,7 @@ import (
 type engine interface {
 	read() (wgtypes.Device, error)
 	configure(wgtypes.Config) error
-	// start lets packets flow, after the link is up and configured. It may be called again.
+	// start lets packets flow as soon as the link is up. It may be called again.
 	start(mtu int) error
 	// close lets go of the device. The kernel's goes on; that of this process ends, and its link with it.
 	close() error

@@ -18,6 +18,8 @@ type host struct {
 	t     *testing.T
 	ns    netns.NsHandle
 	links *netlink.Handle
+	// tunnel is the address of the tunnel's link, with its length; "": none.
+	tunnel string
 }
 
 func newHost(t *testing.T) *host {

@@ -1,8 +1,8 @@
 package tunnel
 
 import (
+	"errors"
 	"log/slog"
-	"net/netip"
 	"os"
 	"strings"
 	"testing"
@@ -46,6 +46,7 @@ type pair struct {
 // newPair opens the server first: an initiator that finds nobody waits five seconds.
 func newPair(t *testing.T, implementation Implementation) *pair {
 	p := &pair{server: newHost(t), client: newHost(t)}
+	p.server.tunnel, p.client.tunnel = serverTunnel+"/30", clientTunnel+"/30"
 	connect(p.server, p.client, "wire", "192.0.2.1/24", "192.0.2.11/24")
 	serverKey, clientKey := newKey(t), newKey(t)
 	psk, err := wgtypes.GenerateKey()
@@ -55,13 +56,11 @@ func newPair(t *testing.T, implementation Implementation) *pair {
 	p.serverConfig = Config{
 		Implementation: implementation, Name: linkName,
 		PrivateKey: NewSecret(serverKey), PresharedKey: NewSecret(psk), ListenPort: 51840, MTU: 1440,
-		Address: netip.MustParsePrefix(serverTunnel + "/30"),
-		Peer:    PeerConfig{PublicKey: clientKey.PublicKey(), AllowedIPs: prefixes(clientTunnel + "/32")},
+		Peer: PeerConfig{PublicKey: clientKey.PublicKey(), AllowedIPs: prefixes(clientTunnel + "/32")},
 	}
 	p.clientConfig = Config{
 		Implementation: implementation, Name: linkName,
 		PrivateKey: NewSecret(clientKey), PresharedKey: NewSecret(psk), MTU: 1440,
-		Address: netip.MustParsePrefix(clientTunnel + "/30"),
 		Peer: PeerConfig{
 			PublicKey: serverKey.PublicKey(), AllowedIPs: prefixes(serverTunnel + "/32"),
 			Endpoints: []string{"192.0.2.1:51840"}, KeepAlive: 25 * time.Second,
@@ -88,6 +87,7 @@ func open(h *host, cfg Config) (d *Device) {
 		return err
 	})
 	h.t.Cleanup(func() { _ = d.Remove() })
+	h.setUp(cfg)
 	return d
 }
 
@@ -101,7 +101,21 @@ func (h *host) apply(d *Device, cfg Config) (changed bool) {
 		changed, err = d.Apply(h.t.Context(), cfg)
 		return err
 	})
+	h.setUp(cfg)
 	return changed
+}
+
+// setUp does what package netops does with the link.
+func (h *host) setUp(cfg Config) {
+	h.t.Helper()
+	link := h.link(cfg.Name)
+	err := h.links.LinkSetMTU(link, cfg.MTU)
+	if h.tunnel != "" {
+		err = errors.Join(err, h.links.AddrReplace(link, addr(h.tunnel)))
+	}
+	if err := errors.Join(err, h.links.LinkSetUp(link)); err != nil {
+		h.t.Fatalf("set %s up: %v", cfg.Name, err)
+	}
 }
 
 func (h *host) renew(d *Device) {

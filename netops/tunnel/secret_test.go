@@ -30,7 +30,6 @@ func testConfig() Config {
 		PresharedKey:   NewSecret(testKey(0xb2)),
 		ListenPort:     51840,
 		MTU:            1440,
-		Address:        netip.MustParsePrefix("169.254.18.1/30"),
 		Peer: PeerConfig{
 			PublicKey:  testKey(0xc3),
 			AllowedIPs: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16"), netip.MustParsePrefix("169.254.18.2/32")},
