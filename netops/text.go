@@ -2,44 +2,37 @@ package netops
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
-// line collects the words of an object's description.
-type line []string
-
-// add appends a word and its value.
-func (l *line) add(word string, value any) { *l = append(*l, fmt.Sprintf("%s %v", word, value)) }
-
-// addIf appends them only if they say something.
-func (l *line) addIf(said bool, word string, value any) {
-	if said {
-		l.add(word, value)
-	}
+// words joins what an object's description says; "" says nothing.
+func words(all ...string) string {
+	return strings.Join(slices.DeleteFunc(all, func(word string) bool { return word == "" }), " ")
 }
 
-func (l *line) String() string { return strings.Join(*l, " ") }
+// opt is a word and its value, "" for the zero value.
+func opt[T comparable](word string, value T) string {
+	var none T
+	if value == none {
+		return ""
+	}
+	return fmt.Sprintf("%s %v", word, value)
+}
+
+// when is a word that stands for something that is so.
+func when(is bool, word string) string {
+	if is {
+		return word
+	}
+	return ""
+}
 
 // String is the link as plans and errors show it.
 func (l Link) String() string {
-	var t line
-	t.add("link", l.Name)
-	if l.Kind != KindDevice {
-		t = append(t, string(l.Kind))
-	}
-	t.addIf(l.Port != 0, "port", l.Port)
-	t.addIf(l.VNI != 0, "id", l.VNI)
-	t.addIf(l.Remote.IsValid(), "remote", l.Remote)
-	t.addIf(l.MAC != nil, "mac", l.MAC)
-	t.addIf(l.MTU != 0, "mtu", l.MTU)
-	t.addIf(l.Group != 0, "group", l.Group)
-	if l.Forwarding {
-		t = append(t, "forwarding")
-	}
-	if l.MarkedPath {
-		t = append(t, "marked-path")
-	}
-	return t.String()
+	return words("link", l.Name, when(l.Kind != KindDevice, string(l.Kind)), opt("port", l.Port), opt("id", l.VNI),
+		opt("remote", l.Remote), opt("mac", l.MAC.String()), opt("mtu", l.MTU), opt("group", l.Group),
+		when(l.Forwarding, "forwarding"), when(l.MarkedPath, "marked-path"))
 }
 
 // String is the membership as plans and errors show it.
@@ -55,40 +48,27 @@ func (n Neighbour) String() string {
 
 // String is the nexthop as plans and errors show it.
 func (n Nexthop) String() string {
-	var t line
-	t.add("nexthop", fmt.Sprintf("%#x", n.ID))
-	t.add("via", n.Via)
-	t.add("dev", n.Link)
-	t.addIf(n.Dst.IsValid(), "id", n.VNI)
-	t.addIf(n.Dst.IsValid(), "dst", n.Dst)
-	return t.String()
+	text := fmt.Sprintf("nexthop %#x via %s dev %s", n.ID, n.Via, n.Link)
+	if n.Dst.IsValid() {
+		text += fmt.Sprintf(" id %d dst %s", n.VNI, n.Dst)
+	}
+	return text
 }
 
 // String is the route as plans and errors show it.
 func (r Route) String() string {
-	var t line
-	t.add("route", r.Dst)
-	if r.Type != Unicast {
-		t = append(t, string(r.Type))
-	}
-	t.add("table", r.Table)
-	t.addIf(r.Nexthop != 0, "nexthop", fmt.Sprintf("%#x", r.Nexthop))
-	t.addIf(r.Via.IsValid(), "via", r.Via)
-	t.addIf(r.Link != "", "dev", r.Link)
-	t.addIf(r.Source.IsValid(), "src", r.Source)
-	t.addIf(r.MTU != 0, "mtu", r.MTU)
-	t.addIf(r.Metric != 0, "metric", r.Metric)
-	return t.String()
+	return words("route", r.Dst.String(), when(r.Type != Unicast, string(r.Type)), fmt.Sprintf("table %d", r.Table),
+		opt("nexthop", number(r.Nexthop)), opt("via", r.Via), opt("dev", r.Link), opt("src", r.Source), opt("mtu", r.MTU),
+		opt("metric", r.Metric))
 }
 
 // String is the rule as plans and errors show it.
 func (r Rule) String() string {
-	var t line
-	t.add("rule", r.Priority)
-	t.addIf(r.From.IsValid(), "from", r.From)
-	t.addIf(r.To.IsValid(), "to", r.To)
-	t.addIf(r.IIf != "", "iif", r.IIf)
-	t.addIf(r.Mark != 0, "mark", fmt.Sprintf("%#x", r.Mark))
-	t.add("table", r.Table)
-	return t.String()
+	return words("rule", fmt.Sprint(r.Priority), opt("from", r.From), opt("to", r.To), opt("iif", r.IIf),
+		opt("mark", number(r.Mark)), fmt.Sprintf("table %d", r.Table))
 }
+
+// number is one that is written in hexadecimal.
+type number uint32
+
+func (n number) String() string { return fmt.Sprintf("%#x", uint32(n)) }

@@ -290,6 +290,16 @@ func Encode(d Document) (string, error) {
 
 // Decode reads a record from YAML, strictly.
 func Decode[T Document](text string) (T, error) {
+	d, err := ReadYAML[T](text)
+	if err != nil {
+		return d, err
+	}
+	return d, d.validate()
+}
+
+// ReadYAML reads a document of this schema's version, strictly: a field that is not known is an error. The version comes
+// first: a newer schema may well have fields that are unknown here.
+func ReadYAML[T any](text string) (T, error) {
 	var probe struct {
 		Version int `json:"version"`
 	}
@@ -303,5 +313,5 @@ func Decode[T Document](text string) (T, error) {
 	if err := yaml.UnmarshalStrict([]byte(text), &d); err != nil {
 		return zero, fmt.Errorf("damaged document: %w", err)
 	}
-	return d, d.validate()
+	return d, nil
 }

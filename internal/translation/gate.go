@@ -5,16 +5,15 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/client-go/kubernetes"
 
 	"liqonet.io/liqonet/internal/records"
@@ -41,8 +40,7 @@ type gate struct {
 	namespace string
 	slots     chan struct{} // one for each review on its way
 
-	mu        sync.Mutex
-	decisions map[question]decision
+	decisions *cache.LRUExpireCache // by question: the refusal, nil where it was admitted
 }
 
 // question is a token, of which only a hash is kept, and the peer that is asked about; "": all.
@@ -51,16 +49,10 @@ type question struct {
 	peer  string
 }
 
-// decision is what the API server said.
-type decision struct {
-	refusal error // nil: admitted
-	until   time.Time
-}
-
 func newGate(client kubernetes.Interface, namespace string) *gate {
 	return &gate{
 		client: client, namespace: namespace,
-		slots: make(chan struct{}, reviewsAtOnce), decisions: make(map[question]decision),
+		slots: make(chan struct{}, reviewsAtOnce), decisions: cache.NewLRUExpireCache(maxDecisions),
 	}
 }
 
@@ -72,8 +64,8 @@ func (g *gate) admit(r *http.Request, peer string) error {
 		return err
 	}
 	q := question{sha256.Sum256([]byte(token)), peer}
-	if d, ok := g.known(q); ok {
-		return d.refusal
+	if d, ok := g.decisions.Get(q); ok {
+		return d.(*Problem).refusal()
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), reviewTimeout)
 	defer cancel()
@@ -83,12 +75,12 @@ func (g *gate) admit(r *http.Request, peer string) error {
 	case <-ctx.Done():
 		return errors.New("ask the API server who may ask: too many requests at once")
 	}
-	if d, ok := g.known(q); ok { // a request that came at the same time was faster
-		return d.refusal
+	if d, ok := g.decisions.Get(q); ok { // a request that came at the same time was faster
+		return d.(*Problem).refusal()
 	}
 	err = g.review(ctx, token, peer)
-	if err == nil || is[*Problem](err) {
-		g.remember(q, decision{err, time.Now().Add(remembered)})
+	if p, refused := errors.AsType[*Problem](err); err == nil || refused {
+		g.decisions.Add(q, p, remembered)
 	}
 	return err
 }
@@ -140,26 +132,4 @@ func (g *gate) review(ctx context.Context, token, peer string) error {
 		return p
 	}
 	return nil
-}
-
-func (g *gate) known(q question) (decision, bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	d, ok := g.decisions[q]
-	return d, ok && time.Now().Before(d.until)
-}
-
-// remember keeps a decision. Where there is no room, those that hold no more go, or else all: then they are asked
-// for again.
-func (g *gate) remember(q question, d decision) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if len(g.decisions) >= maxDecisions {
-		now := time.Now()
-		maps.DeleteFunc(g.decisions, func(_ question, d decision) bool { return !now.Before(d.until) })
-	}
-	if len(g.decisions) >= maxDecisions {
-		clear(g.decisions)
-	}
-	g.decisions[q] = d
 }

@@ -122,9 +122,9 @@ func TestDecisionsAreRemembered(t *testing.T) {
 			t.Error("a decision is remembered for longer than it holds")
 		}
 		for i := range 2 * maxDecisions {
-			g.remember(question{peer: strconv.Itoa(i)}, decision{until: time.Now().Add(remembered)})
+			g.decisions.Add(question{peer: strconv.Itoa(i)}, (*Problem)(nil), remembered)
 		}
-		if n := len(g.decisions); n > maxDecisions {
+		if n := len(g.decisions.Keys()); n > maxDecisions {
 			t.Errorf("%d decisions are kept", n)
 		}
 	})

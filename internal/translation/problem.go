@@ -22,6 +22,14 @@ type Problem struct {
 
 func (p *Problem) Error() string { return p.Text }
 
+// refusal is the problem as an error; nil for none.
+func (p *Problem) refusal() error {
+	if p == nil {
+		return nil
+	}
+	return p
+}
+
 // refusef returns a problem with what a client asks.
 func refusef(status int, reason, format string, args ...any) *Problem {
 	return &Problem{Text: fmt.Sprintf(format, args...), Reason: reason, status: status}

@@ -5,8 +5,6 @@ import (
 	"net/netip"
 	"strings"
 
-	"sigs.k8s.io/yaml"
-
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
 )
@@ -66,12 +64,9 @@ func Decode(text string) (*ipam.Registry, error) {
 	d, ok := plain(text)
 	if !ok {
 		var err error
-		if d, err = parse(text); err != nil {
+		if d, err = records.ReadYAML[document](text); err != nil {
 			return nil, err
 		}
-	}
-	if d.Version != records.SchemaVersion {
-		return nil, versionError(d.Version)
 	}
 	pools := make([]netip.Prefix, len(d.Pools))
 	for i, p := range d.Pools {
@@ -94,23 +89,8 @@ func Decode(text string) (*ipam.Registry, error) {
 	return r, nil
 }
 
-// parse reads a document as YAML.
-func parse(text string) (d document, err error) {
-	if err = yaml.UnmarshalStrict([]byte(text), &d); err == nil {
-		return d, nil
-	}
-	// A newer schema may well have fields that are unknown here: its version is the better reason.
-	var probe struct {
-		Version int `json:"version"`
-	}
-	if yaml.Unmarshal([]byte(text), &probe) == nil && probe.Version > records.SchemaVersion {
-		return d, versionError(probe.Version)
-	}
-	return d, fmt.Errorf("damaged document: %w", err)
-}
-
 // plain reads what Encode writes, a small part of YAML, in a twentieth of the time that any YAML takes. It is
-// false for all else: parse must read it.
+// false for all else: records.ReadYAML must read it.
 func plain(text string) (d document, ok bool) {
 	keys := []string{fmt.Sprintf("version: %d", records.SchemaVersion), "pools:", "reservations:"}
 	lists := []*[]string{nil, &d.Pools, &d.Reservations}
@@ -136,10 +116,6 @@ func plain(text string) (d document, ok bool) {
 
 // special reports whether a character in a quoted YAML string is, or may be, not itself.
 func special(c rune) bool { return c < ' ' || c > '~' || c == '"' || c == '\\' }
-
-func versionError(v int) error {
-	return fmt.Errorf("schema version %d, this binary knows %d", v, records.SchemaVersion)
-}
 
 func appendReservation(r ipam.Reservation, b []byte) []byte {
 	b = r.Range.AppendTo(b)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
 )
 
@@ -151,7 +152,7 @@ func FuzzDecode(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		if quick, ok := plain(text); ok {
-			slow, err := parse(text)
+			slow, err := records.ReadYAML[document](text)
 			if err != nil || !slices.Equal(quick.Pools, slow.Pools) || !slices.Equal(quick.Reservations, slow.Reservations) || quick.Version != slow.Version {
 				t.Errorf("read as %+v, but as YAML it is %+v, %v", quick, slow, err)
 			}
