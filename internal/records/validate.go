@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"regexp"
+	"slices"
 )
 
 // Bounds of what a record may hold. They keep one object well under the API server's 1 MiB.
@@ -29,49 +30,48 @@ var printable = regexp.MustCompile(`^[ -~]{1,400}$`)
 
 // ValidateName reports why a cluster's or peering's name cannot be used in names of objects.
 func ValidateName(name string) error {
-	if len(name) > maxNameLength || !dnsLabel.MatchString(name) {
-		return fmt.Errorf("name %q: want at most %d of a-z, 0-9 and -, beginning and ending with a letter or digit", name, maxNameLength)
+	return unless(len(name) <= maxNameLength && dnsLabel.MatchString(name),
+		"name %q: want at most %d of a-z, 0-9 and -, beginning and ending with a letter or digit", name, maxNameLength)
+}
+
+// unless returns an error where something does not hold.
+func unless(holds bool, format string, args ...any) error {
+	if holds {
+		return nil
 	}
-	return nil
+	return fmt.Errorf(format, args...)
+}
+
+// each joins the errors of all elements.
+func each[T any](all []T, check func(T) error) error {
+	errs := make([]error, len(all))
+	for i, one := range all {
+		errs[i] = check(one)
+	}
+	return errors.Join(errs...)
 }
 
 func (f Fabric) validate() error {
-	err := ValidateName(f.Name)
-	for _, p := range append(append(append([]netip.Prefix{f.ExternalCIDR, f.InternalCIDR}, f.PodCIDRs...), f.ServiceCIDRs...), f.NodeNetworks...) {
-		err = errors.Join(err, validateCIDR(p))
-	}
-	if f.ClusterID == "" {
-		err = errors.Join(err, errors.New("clusterID: missing"))
-	}
-	if f.ExternalCIDR.IsValid() && f.InternalCIDR.IsValid() && f.ExternalCIDR.Bits() != f.InternalCIDR.Bits() {
-		err = errors.Join(err, fmt.Errorf("external CIDR %s and internal CIDR %s: nodes are mapped 1:1, so both must have the same length", f.ExternalCIDR, f.InternalCIDR))
-	}
-	switch f.Overlay.Kind {
-	case "", Geneve, VXLAN:
-	default:
-		err = errors.Join(err, fmt.Errorf("overlay kind %q: want geneve or vxlan", f.Overlay.Kind))
-	}
-	if f.MTU != 0 {
-		err = errors.Join(err, validateMTU(f.MTU))
-	}
-	return err
+	sameLength := !f.ExternalCIDR.IsValid() || !f.InternalCIDR.IsValid() || f.ExternalCIDR.Bits() == f.InternalCIDR.Bits()
+	return errors.Join(
+		ValidateName(f.Name),
+		each(slices.Concat([]netip.Prefix{f.ExternalCIDR, f.InternalCIDR}, f.PodCIDRs, f.ServiceCIDRs, f.NodeNetworks), validateCIDR),
+		unless(f.ClusterID != "", "clusterID: missing"),
+		unless(sameLength, "external CIDR %s and internal CIDR %s: nodes are mapped 1:1, so both must have the same length",
+			f.ExternalCIDR, f.InternalCIDR),
+		unless(slices.Contains([]OverlayKind{"", Geneve, VXLAN}, f.Overlay.Kind), "overlay kind %q: want geneve or vxlan", f.Overlay.Kind),
+		validateKnownMTU(f.MTU),
+	)
 }
 
 func (p Peering) validate() error {
-	err := errors.Join(ValidateName(p.Name), p.Peer.validate(), p.Local.validate(), p.Tunnel.validate(), validateMTU(p.MTU), validateExposed(p.Exposed))
-	if p.Role != Server && p.Role != Client {
-		err = errors.Join(err, fmt.Errorf("role %q: want server or client", p.Role))
-	}
-	if p.OverlayID == 0 || p.OverlayID > maxVNI {
-		err = errors.Join(err, fmt.Errorf("overlay id %d: want 1 to %d", p.OverlayID, maxVNI))
-	}
-	if !p.GatewayAddress.Is4() {
-		err = errors.Join(err, fmt.Errorf("gateway address %s: want an IPv4 address", p.GatewayAddress))
-	}
-	if p.Role == Client && len(p.Tunnel.Endpoints) == 0 {
-		err = errors.Join(err, errors.New("tunnel: a client needs an endpoint of the server"))
-	}
-	return err
+	return errors.Join(
+		ValidateName(p.Name), p.Peer.validate(), p.Local.validate(), p.Tunnel.validate(), validateMTU(p.MTU), validateExposed(p.Exposed),
+		unless(p.Role == Server || p.Role == Client, "role %q: want server or client", p.Role),
+		unless(p.OverlayID != 0 && p.OverlayID <= maxVNI, "overlay id %d: want 1 to %d", p.OverlayID, maxVNI),
+		unless(p.GatewayAddress.Is4(), "gateway address %s: want an IPv4 address", p.GatewayAddress),
+		unless(p.Role != Client || len(p.Tunnel.Endpoints) > 0, "tunnel: a client needs an endpoint of the server"),
+	)
 }
 
 func validateExposed(exposed []Exposed) error {
@@ -93,18 +93,14 @@ func validateExposed(exposed []Exposed) error {
 }
 
 func (p Peer) validate() error {
-	err := ValidateName(p.Name)
-	if p.ClusterID == "" {
-		err = errors.Join(err, errors.New("peer: cluster ID missing"))
-	}
-	if len(p.PodCIDRs) == 0 || len(p.PodCIDRs) > maxCIDRs {
-		err = errors.Join(err, fmt.Errorf("peer: %d pod CIDRs: want 1 to %d", len(p.PodCIDRs), maxCIDRs))
-	}
-	err = errors.Join(err, validateMappings(p.CIDRs()))
-	if key, e := base64.StdEncoding.DecodeString(p.PublicKey); e != nil || len(key) != wireGuardKey {
-		err = errors.Join(err, errors.New("peer: public key is no WireGuard key"))
-	}
-	return err
+	key, err := base64.StdEncoding.DecodeString(p.PublicKey)
+	return errors.Join(
+		ValidateName(p.Name),
+		unless(p.ClusterID != "", "peer: cluster ID missing"),
+		unless(len(p.PodCIDRs) > 0 && len(p.PodCIDRs) <= maxCIDRs, "peer: %d pod CIDRs: want 1 to %d", len(p.PodCIDRs), maxCIDRs),
+		each(p.CIDRs(), validateMapping),
+		unless(err == nil && len(key) == wireGuardKey, "peer: public key is no WireGuard key"),
+	)
 }
 
 func (l Local) validate() error {
@@ -114,112 +110,76 @@ func (l Local) validate() error {
 	case len(l.PodCIDRs) > maxCIDRs:
 		return fmt.Errorf("local: %d pod CIDRs: want at most %d", len(l.PodCIDRs), maxCIDRs)
 	}
-	return validateMappings(l.CIDRs())
+	return each(l.CIDRs(), validateMapping)
 }
 
-func validateMappings(mappings []Mapping) error {
-	var err error
-	for _, m := range mappings {
-		err = errors.Join(err, validateCIDR(m.Real), validateCIDR(m.Seen))
-		if m.Real.Bits() != m.Seen.Bits() {
-			err = errors.Join(err, fmt.Errorf("mapping %s to %s: lengths differ", m.Real, m.Seen))
-		}
-	}
-	return err
+func validateMapping(m Mapping) error {
+	return errors.Join(validateCIDR(m.Real), validateCIDR(m.Seen),
+		unless(m.Real.Bits() == m.Seen.Bits(), "mapping %s to %s: lengths differ", m.Real, m.Seen))
 }
 
 func (t Tunnel) validate() error {
-	var err error
-	switch t.Implementation {
-	case Auto, Kernel, Userspace:
-	default:
-		err = fmt.Errorf("WireGuard implementation %q: want auto, kernel or userspace", t.Implementation)
-	}
-	if !t.Address.IsValid() || !t.Address.Addr().Is4() || !t.PeerAddress.Is4() || !t.Address.Contains(t.PeerAddress) {
-		err = errors.Join(err, fmt.Errorf("tunnel addresses %s and %s: want two IPv4 addresses of one range", t.Address, t.PeerAddress))
-	}
-	if t.ListenPort == 0 {
-		err = errors.Join(err, errors.New("tunnel: listen port missing"))
-	}
-	if len(t.Endpoints) > maxEndpoints {
-		err = errors.Join(err, fmt.Errorf("tunnel: %d endpoints: want at most %d", len(t.Endpoints), maxEndpoints))
-	}
-	for _, e := range t.Endpoints {
-		if _, port, e2 := net.SplitHostPort(e); e2 != nil || port == "0" {
-			err = errors.Join(err, fmt.Errorf("endpoint %q: want host:port", e))
-		}
-	}
-	return err
+	known := slices.Contains([]Implementation{Auto, Kernel, Userspace}, t.Implementation)
+	pair := t.Address.IsValid() && t.Address.Addr().Is4() && t.PeerAddress.Is4() && t.Address.Contains(t.PeerAddress)
+	return errors.Join(
+		unless(known, "WireGuard implementation %q: want auto, kernel or userspace", t.Implementation),
+		unless(pair, "tunnel addresses %s and %s: want two IPv4 addresses of one range", t.Address, t.PeerAddress),
+		unless(t.ListenPort != 0, "tunnel: listen port missing"),
+		unless(len(t.Endpoints) <= maxEndpoints, "tunnel: %d endpoints: want at most %d", len(t.Endpoints), maxEndpoints),
+		each(t.Endpoints, func(endpoint string) error {
+			_, port, err := net.SplitHostPort(endpoint)
+			return unless(err == nil && port != "0", "endpoint %q: want host:port", endpoint)
+		}),
+	)
 }
 
 func (g Gateway) validate() error {
-	if !g.PodIP.Is4() {
-		return fmt.Errorf("gateway pod IP %s: want an IPv4 address", g.PodIP)
-	}
-	if len(g.Pod) > maxObjectName || len(g.Node) > maxObjectName {
-		return fmt.Errorf("gateway pod or node: want a name of at most %d characters", maxObjectName)
-	}
-	if len(g.PeerNodes) > maxPeerNodes {
-		return fmt.Errorf("%d peer nodes: want at most %d", len(g.PeerNodes), maxPeerNodes)
-	}
-	return nil
+	return errors.Join(
+		unless(g.PodIP.Is4(), "gateway pod IP %s: want an IPv4 address", g.PodIP),
+		unless(len(g.Pod) <= maxObjectName && len(g.Node) <= maxObjectName, "gateway pod or node: want a name of at most %d characters", maxObjectName),
+		unless(len(g.PeerNodes) <= maxPeerNodes, "%d peer nodes: want at most %d", len(g.PeerNodes), maxPeerNodes),
+	)
 }
 
 func (s Status) validate() error {
-	if s.Loss < 0 || s.Loss > 1 {
-		return fmt.Errorf("loss %v: want 0 to 1", s.Loss)
-	}
-	err := errors.Join(s.Path.validate(), s.Drift.validate())
-	for _, n := range s.Nodes {
-		err = errors.Join(err, n.Path.validate())
-		if n.Refused != "" && !printable.MatchString(n.Refused) {
-			err = errors.Join(err, fmt.Errorf("node %q: reason %q: want printable characters", n.Name, n.Refused))
-		}
-	}
-	return err
+	return errors.Join(
+		unless(s.Loss >= 0 && s.Loss <= 1, "loss %v: want 0 to 1", s.Loss), s.Path.validate(), s.Drift.validate(),
+		each(s.Nodes, func(n NodeStatus) error {
+			return errors.Join(n.Path.validate(),
+				unless(n.Refused == "" || printable.MatchString(n.Refused), "node %q: reason %q: want printable characters", n.Name, n.Refused))
+		}),
+	)
 }
 
-func (p PathSize) validate() error {
-	if p.MTU == 0 {
-		return nil
-	}
-	return validateMTU(p.MTU)
-}
+func (p PathSize) validate() error { return validateKnownMTU(p.MTU) }
 
 func (n Node) validate() error {
-	if n.Name == "" {
-		return errors.New("node name: missing")
-	}
-	err := n.Drift.validate()
-	for _, d := range n.ForwardDrops {
-		if !printable.MatchString(d.Chain) {
-			err = errors.Join(err, fmt.Errorf("chain %q: want printable characters", d.Chain))
-		}
-	}
-	for _, p := range n.PodCIDRs {
-		err = errors.Join(err, validateCIDR(p))
-	}
-	if len(n.Refused) > MaxRefused {
-		err = errors.Join(err, fmt.Errorf("%d refused peerings: want at most %d", len(n.Refused), MaxRefused))
-	}
+	err := errors.Join(
+		unless(n.Name != "", "node name: missing"), n.Drift.validate(), each(n.PodCIDRs, validateCIDR),
+		each(n.ForwardDrops, func(d ForwardDrop) error {
+			return unless(printable.MatchString(d.Chain), "chain %q: want printable characters", d.Chain)
+		}),
+		unless(len(n.Refused) <= MaxRefused, "%d refused peerings: want at most %d", len(n.Refused), MaxRefused),
+	)
 	for peering, reason := range n.Refused {
-		if e := ValidateName(peering); e != nil || !printable.MatchString(reason) {
-			err = errors.Join(err, e, fmt.Errorf("refused peering %q: reason %q: want printable characters", peering, reason))
-		}
+		err = errors.Join(err, ValidateName(peering),
+			unless(printable.MatchString(reason), "refused peering %q: reason %q: want printable characters", peering, reason))
 	}
 	return err
 }
 
 func validateCIDR(p netip.Prefix) error {
-	if !p.IsValid() || !p.Addr().Is4() || p != p.Masked() {
-		return fmt.Errorf("CIDR %s: want an IPv4 range without host bits", p)
+	return unless(p.IsValid() && p.Addr().Is4() && p == p.Masked(), "CIDR %s: want an IPv4 range without host bits", p)
+}
+
+// validateKnownMTU accepts 0, which is not known.
+func validateKnownMTU(mtu int) error {
+	if mtu == 0 {
+		return nil
 	}
-	return nil
+	return validateMTU(mtu)
 }
 
 func validateMTU(mtu int) error {
-	if mtu < minMTU || mtu > maxMTU {
-		return fmt.Errorf("MTU %d: want %d to %d bytes", mtu, minMTU, maxMTU)
-	}
-	return nil
+	return unless(mtu >= minMTU && mtu <= maxMTU, "MTU %d: want %d to %d bytes", mtu, minMTU, maxMTU)
 }
