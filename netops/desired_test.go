@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"liqonet.io/liqonet/internal/cidr"
+	"liqonet.io/liqonet/internal/golden"
 )
 
 // desired are states as nodes and gateways get them, by the name of their golden file.
@@ -105,7 +106,7 @@ func prefixes(texts ...string) []netip.Prefix {
 func TestDesired(t *testing.T) {
 	for name, state := range desired() {
 		t.Run(name, func(t *testing.T) {
-			golden(t, name, Diff(State{}, state).String())
+			golden.Check(t, name+".golden", Diff(State{}, state).String())
 		})
 	}
 }

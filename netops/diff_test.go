@@ -1,21 +1,17 @@
 package netops
 
 import (
-	"flag"
 	"math/rand/v2"
 	"net"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"liqonet.io/liqonet/internal/golden"
 	"liqonet.io/liqonet/netops/nft"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // nodeLike is a state with every kind of object and two peers, as a node has it.
 func nodeLike() State {
@@ -97,7 +93,7 @@ func TestPlans(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			test.have.Firewall, test.want.Firewall = nft.Table{}, nft.Table{} // whose text is package nft's matter
-			golden(t, name, Diff(test.have, test.want).String())
+			golden.Check(t, name+".golden", Diff(test.have, test.want).String())
 		})
 	}
 }
@@ -107,24 +103,6 @@ var onOverlay = Route{Table: mainTable, Dst: netip.MustParsePrefix("10.80.3.0/24
 
 func withoutPeerB(s *State) {
 	s.Neighbours, s.Nexthops, s.Routes = s.Neighbours[:1], s.Nexthops[:1], s.Routes[:2]
-}
-
-// golden compares with a file in testdata, or writes it.
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name+".golden")
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("plan (-want +got):\n%s", diff)
-	}
 }
 
 func TestUnsetMatchesAnything(t *testing.T) {

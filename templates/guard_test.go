@@ -2,11 +2,9 @@ package templates
 
 import (
 	"net/netip"
-	"os"
-	"path/filepath"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"liqonet.io/liqonet/internal/golden"
 )
 
 // The file is fed to nft by the tests of bench/pathtest.
@@ -17,19 +15,7 @@ func TestBootGuard(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join("testdata", "boot-guard.golden")
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (write it with -update):\n%s", path, diff)
-	}
+	golden.Check(t, "boot-guard.golden", got)
 }
 
 func TestBootGuardOfNothing(t *testing.T) {

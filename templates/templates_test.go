@@ -3,7 +3,6 @@ package templates
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -17,10 +16,9 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
 
+	"liqonet.io/liqonet/internal/golden"
 	"liqonet.io/liqonet/internal/records"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 const image = "registry.example/liqonet:v1.2.3"
 
@@ -76,20 +74,7 @@ func TestGolden(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := text(t, objects)
-			path := filepath.Join("testdata", name+".golden")
-			if *update {
-				if err := os.WriteFile(path, got, 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), string(got)); diff != "" {
-				t.Errorf("%s (write it with -update):\n%s", path, diff)
-			}
+			golden.Check(t, name+".golden", string(text(t, objects)))
 		})
 	}
 }

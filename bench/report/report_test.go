@@ -2,16 +2,14 @@ package report
 
 import (
 	"bytes"
-	"flag"
 	"math"
-	"os"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-)
 
-var update = flag.Bool("update", false, "write golden files anew")
+	"liqonet.io/liqonet/internal/golden"
+)
 
 func TestQuantile(t *testing.T) {
 	for _, c := range []struct {
@@ -70,19 +68,7 @@ func TestText(t *testing.T) {
 	if err := example().WriteText(&got); err != nil {
 		t.Fatal(err)
 	}
-	const golden = "testdata/table.golden"
-	if *update {
-		if err := os.WriteFile(golden, got.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got.String()); diff != "" {
-		t.Errorf("table, -want +got:\n%s", diff)
-	}
+	golden.Check(t, "table.golden", got.String())
 }
 
 func TestSignificant(t *testing.T) {

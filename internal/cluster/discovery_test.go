@@ -3,7 +3,6 @@ package cluster_test
 import (
 	"bytes"
 	"errors"
-	"flag"
 	"fmt"
 	"net/netip"
 	"os"
@@ -25,9 +24,8 @@ import (
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/cluster/clustertest"
+	"liqonet.io/liqonet/internal/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 // fixture reads the objects of a cluster in testdata/clusters. Kinds that the scheme does not know are read
 // as custom resources.
@@ -107,19 +105,7 @@ func TestDiscover(t *testing.T) {
 			} else if err != nil {
 				t.Fatal(err)
 			}
-			golden := strings.TrimSuffix(path, ".yaml") + ".golden"
-			if *update {
-				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Errorf("%s (write it with -update):\n%s", golden, diff)
-			}
+			golden.Check(t, strings.TrimPrefix(strings.TrimSuffix(path, ".yaml"), "testdata/")+".golden", got)
 		})
 	}
 }

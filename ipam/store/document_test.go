@@ -1,22 +1,18 @@
 package store
 
 import (
-	"flag"
 	"fmt"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"liqonet.io/liqonet/internal/golden"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 var prefix = netip.MustParsePrefix
 
@@ -51,21 +47,7 @@ func TestEncodeGolden(t *testing.T) {
 	}
 	for name, r := range map[string]*ipam.Registry{"empty": empty, "installed": installed(t)} {
 		t.Run(name, func(t *testing.T) {
-			file := filepath.Join("testdata", name+".golden")
-			text := Encode(r)
-			if *update {
-				if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			golden, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(golden), text); diff != "" {
-				t.Errorf("-golden +encoded:\n%s", diff)
-			}
-			decoded, err := Decode(string(golden))
+			decoded, err := Decode(golden.Check(t, name+".golden", Encode(r)))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,7 +1,6 @@
 package translate_test
 
 import (
-	"flag"
 	"os"
 	"strings"
 	"testing"
@@ -10,10 +9,9 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"sigs.k8s.io/yaml"
 
+	"liqonet.io/liqonet/internal/golden"
 	"liqonet.io/liqonet/ipam/translate"
 )
-
-var update = flag.Bool("update", false, "write golden files")
 
 func slice(t *testing.T) *discoveryv1.EndpointSlice {
 	t.Helper()
@@ -42,19 +40,7 @@ func TestEndpointSlice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const golden = "testdata/slice-for-b.golden"
-	if *update {
-		if err := os.WriteFile(golden, got, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", golden, diff)
-	}
+	golden.Check(t, "slice-for-b.golden", string(got))
 }
 
 func TestEndpointSliceRefuses(t *testing.T) {

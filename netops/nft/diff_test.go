@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"liqonet.io/liqonet/internal/cidr"
+	"liqonet.io/liqonet/internal/golden"
 )
 
 // TestPlans has the transaction for each kind of change as a golden text, which nft accepts too.
@@ -41,7 +42,7 @@ func TestPlans(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			n := namespace{t, n.file}
 			text := Diff(test.have, test.want).String()
-			golden(t, "plan-"+test.name, text)
+			golden.Check(t, "plan-"+test.name+".golden", text)
 			have := test.have
 			for i, s := range have.Sets { // the text of a set says nothing of what is foreign
 				have.Sets[i] = Set{Name: s.Name, Elements: s.Elements}

@@ -1,38 +1,12 @@
 package nft
 
 import (
-	"flag"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"liqonet.io/liqonet/internal/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
-
-// golden compares text with a file of testdata.
-func golden(t *testing.T, name, text string) {
-	t.Helper()
-	path := filepath.Join("testdata", name+".golden")
-	if *update {
-		if err := os.MkdirAll("testdata", 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(string(want), text); d != "" {
-		t.Errorf("%s (-want +got):\n%s", path, d)
-	}
-}
 
 func mustPrefixes(texts ...string) []netip.Prefix {
 	ps := make([]netip.Prefix, len(texts))
@@ -148,7 +122,7 @@ func filterRules() []Rule {
 
 func TestTableText(t *testing.T) {
 	text := everything().String()
-	golden(t, "everything.nft", text)
+	golden.Check(t, "everything.nft.golden", text)
 	newNamespace(t).run(text, "nft", "--check", "-f", "-")
 	if got := (Table{}).String(); got != "" {
 		t.Errorf("text of no table: %q", got)
