@@ -44,10 +44,11 @@ const (
 
 // Flags say which values of the content are there.
 const (
-	flagNode   = 1 << 0
-	flagReport = 1 << 1
-	flagProof  = 1 << 2
-	flagPath   = 1 << 3
+	flagNode    = 1 << 0
+	flagReport  = 1 << 1
+	flagProof   = 1 << 2
+	flagPath    = 1 << 3
+	flagWitness = 1 << 4
 )
 
 // Message is one request or reply.
@@ -69,6 +70,9 @@ type Content struct {
 	Report Report
 	// Path is what the sender found out of its way to the receiver, outside overlay and tunnel.
 	Path Path
+	// Witness says, in a gateway's reply, that the node is to report when this gateway does not answer any more; in the
+	// node's request, that it does.
+	Witness bool
 }
 
 // Path is what is known of the size of a path. The zero value: nobody has asked yet.
@@ -119,6 +123,9 @@ func (c Content) put(fixed []byte) (flags uint16) {
 	if c.Path.Asked {
 		flags |= flagPath
 		binary.BigEndian.PutUint16(fixed[30:], uint16(min(max(c.Path.Size, 0), math.MaxUint16)))
+	}
+	if c.Witness {
+		flags |= flagWitness
 	}
 	if !c.Report.Internal.Is4() {
 		return flags
@@ -194,6 +201,7 @@ func parseContent(b []byte, flags uint16) (c Content) {
 	if flags&flagPath != 0 {
 		c.Path = Path{Asked: true, Size: int(binary.BigEndian.Uint16(b[30:]))}
 	}
+	c.Witness = flags&flagWitness != 0
 	if flags&flagReport == 0 {
 		return c
 	}

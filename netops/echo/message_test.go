@@ -18,7 +18,7 @@ func fullMessage() Message {
 	return Message{
 		Kind: Reply, Session: 0x0102030405060708, Sequence: 0x11121314, Sent: 0x2122232425262728, Size: 60,
 		Content: Content{
-			Node: netip.MustParseAddr("10.70.0.9"), Path: Path{Asked: true, Size: 1500},
+			Node: netip.MustParseAddr("10.70.0.9"), Path: Path{Asked: true, Size: 1500}, Witness: true,
 			Report: Report{
 				Internal: netip.MustParseAddr("10.80.0.7"), OverlayRTT: 300 * time.Microsecond,
 				Proven: true, ProofAge: 1500 * time.Millisecond, ProofRTT: 2 * time.Millisecond,
@@ -29,7 +29,7 @@ func fullMessage() Message {
 
 // The two clusters of a peering are not upgraded together: these bytes are a promise.
 func TestWireFormat(t *testing.T) {
-	const want = "4c514e450102000f" + // magic, version 1, reply, four flags
+	const want = "4c514e450102001f" + // magic, version 1, reply, five flags
 		"0102030405060708" + "2122232425262728" + "11121314" + "003c05dc" + // session, sent, sequence, size, path
 		"0a460009" + "0a500007" + "0000012c" + "000005dc" + "000007d0" + // node, internal, µs, ms, µs
 		"0000000000000000"
@@ -49,6 +49,7 @@ func TestParseReadsWhatAppendToWrote(t *testing.T) {
 		"all content":  fullMessage(),
 		"not yet seen": {Kind: Request, Size: 100, Content: Content{Report: Report{Internal: netip.MustParseAddr("10.80.0.7")}}},
 		"silent path":  {Kind: Request, Size: 100, Content: Content{Path: Path{Asked: true}}},
+		"witness":      {Kind: Reply, Size: 100, Content: Content{Witness: true}},
 		"node only":    {Kind: Reply, Size: 100, Content: Content{Node: netip.MustParseAddr("10.70.0.9")}},
 	} {
 		packet, err := m.AppendTo([]byte("before"))

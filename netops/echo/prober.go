@@ -21,14 +21,20 @@ const minInterval = 10 * time.Millisecond
 // Probe returns, and one may still be running when Stop returns.
 type ProbeConfig struct {
 	Target   netip.AddrPort
-	Interval time.Duration // between requests but the first two; 10 ms at least
-	// Calm is the time between requests while all of the window has been answered; zero: Interval.
-	Calm    time.Duration
+	Interval time.Duration // between requests; 10 ms at least
+	// Calm is the time between requests while none of the window is lost, and while nobody answers; zero: Interval.
+	Calm time.Duration
+	// Train is how many requests are sent at once while it is calm: one awakening of a path serves many. Zero: one.
+	Train   int
 	Timeout time.Duration // after which a request is given up; zero: DefaultTimeout
 	Size    int           // of a request, bytes without IP and UDP headers; zero: MinSize
 	// Window is the number of last requests from which loss and median are taken; zero: DefaultWindow. It is
 	// rounded up to a power of two, and to what may be outstanding.
 	Window int
+	Span   time.Duration // for which a request counts as loss; zero: as long as it is in the window
+	// Silence is how long a path may be silent before it counts as a new one when it answers again: what was lost on it
+	// before is no loss. Zero: as long as it likes.
+	Silence time.Duration
 
 	Content func() Content                         // of each request; nil: nothing
 	OnReply func(reply Message, rtt time.Duration) // each answer, late ones too; nil: nothing
@@ -70,9 +76,12 @@ func validTarget(t netip.AddrPort) bool { return t.Addr().Is4() && t.Port() != 0
 
 // ProbeStats is what a prober has seen.
 type ProbeStats struct {
-	Sent      uint64        // requests since Probe, those that could not be sent included
-	Received  uint64        // answers since Probe
-	Loss      float64       // share of the window's requests without an answer, 0 to 1; counted from the first answer on
+	Sent     uint64  // requests since Probe, those that could not be sent included
+	Received uint64  // answers since Probe
+	Loss     float64 // share of the span's requests without an answer, 0 to 1; counted from the first answer on,
+	// and from the first one after a silence
+	Missing   int           // how many these are
+	LastLoss  time.Time     // when the last of them was sent; zero: there is none
 	Lost      int           // requests without an answer since the last answer
 	RTT       time.Duration // median of the window; zero: no answer in it
 	LastRTT   time.Duration
@@ -89,6 +98,7 @@ type Prober struct {
 	place   int // in the socket's schedule; negative: stopped
 	due     time.Time
 	next    time.Time // of the next request
+	train   int       // requests of the present train
 	session uint64
 	target  netip.AddrPort
 	window  window
@@ -167,7 +177,15 @@ func (p *Prober) Stats() ProbeStats {
 	p.socket.mu.Lock()
 	defer p.socket.mu.Unlock()
 	stats := p.stats
-	stats.Loss, stats.RTT = p.window.loss(), p.window.median()
+	stats.RTT = p.window.median()
+	var since time.Time
+	if p.cfg.Span > 0 {
+		since = time.Now().Add(-p.cfg.Span)
+	}
+	missing, known, last := p.window.loss(since)
+	if stats.Missing, stats.LastLoss = missing, last; known > 0 {
+		stats.Loss = float64(missing) / float64(known)
+	}
 	return stats
 }
 
@@ -198,7 +216,12 @@ func (p *Prober) step(now time.Time) (given int, request Message, send bool) {
 			Size:     p.cfg.Size,
 		}
 		p.stats.Sent++
-		p.next = p.socket.nextTime(now, p.interval())
+		p.next = p.socket.nextTime(now, p.interval(now))
+		if p.train++; p.train < p.cfg.Train && p.interval(now) == p.cfg.Calm {
+			p.next = now
+		} else {
+			p.train = 0
+		}
 	}
 	p.due = p.next
 	if sent, ok := p.window.oldest(); ok && sent.Add(p.cfg.Timeout).Before(p.due) {
@@ -207,9 +230,10 @@ func (p *Prober) step(now time.Time) (given int, request Message, send bool) {
 	return given, request, send
 }
 
-// interval is the time between requests as things are; socket.mu is held.
-func (p *Prober) interval() time.Duration {
-	if p.window.calm() {
+// interval is the time between requests as things are: more often than while it is calm, only a path is asked that
+// loses some; socket.mu is held.
+func (p *Prober) interval(now time.Time) time.Duration {
+	if now.Sub(p.stats.LastReply) > p.cfg.Calm+2*p.cfg.Timeout || p.window.calm() {
 		return p.cfg.Calm
 	}
 	return p.cfg.Interval
@@ -217,7 +241,7 @@ func (p *Prober) interval() time.Duration {
 
 // hasten asks again as soon as an interval allows: it was calm until now; socket.mu is held.
 func (p *Prober) hasten(now time.Time) {
-	if soon := p.socket.nextTime(now, p.cfg.Interval); soon.Before(p.next) {
+	if soon := p.socket.nextTime(now, p.interval(now)); soon.Before(p.next) {
 		p.next = soon
 	}
 }
@@ -247,7 +271,7 @@ func (p *Prober) received(reply Message, now time.Time) (rtt time.Duration, ok b
 	if !ok {
 		return 0, false
 	}
-	if p.stats.LastReply.IsZero() {
+	if p.stats.LastReply.IsZero() || p.cfg.Silence > 0 && now.Sub(p.stats.LastReply) >= p.cfg.Silence {
 		p.window.begin(reply.Sequence, now)
 	}
 	p.stats.Received++

@@ -44,20 +44,14 @@ func TestHurry(t *testing.T) {
 	})
 }
 
-// TestCalm: requests are rare once a whole window is answered, and frequent from the first loss on until a whole
-// window is answered again.
+// TestCalm: requests are rare while nothing is lost and while nobody answers, and frequent while some are answered, until
+// a whole window is again.
 func TestCalm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire()
 		w.attach(t, gatewayAddr, &Responder{})
-		lost := make(chan time.Time, 1)
 		p := probe(t, w.attach(t, nodeAddr, nil), ProbeConfig{
 			Target: gatewayAddr, Interval: 100 * time.Millisecond, Calm: time.Second, Timeout: 300 * time.Millisecond, Window: 8,
-			OnLost: func(consecutive int) {
-				if consecutive == 4 {
-					lost <- time.Now()
-				}
-			},
 		})
 		sentWithin := func(d time.Duration) uint64 {
 			before := p.Stats().Sent
@@ -65,24 +59,46 @@ func TestCalm(t *testing.T) {
 			return p.Stats().Sent - before
 		}
 		after(50 * time.Millisecond)
-		if n := sentWithin(600 * time.Millisecond); n != 6 {
-			t.Errorf("%d requests in 0.6 s before the window is full, want 6", n)
-		}
-		after(2 * time.Second)
 		if n := sentWithin(10 * time.Second); n != 10 {
 			t.Errorf("%d requests in 10 s of calm, want 10", n)
 		}
-		w.setDrop(func(_, _ netip.AddrPort) bool { return true })
-		begin := time.Now()
-		after(5 * time.Second)
-		// The next request goes in less than half a second and is given up after 0.3 s; three follow 0.1 s apart, and
-		// the last of them is given up after 0.3 s.
-		if d := (<-lost).Sub(begin); d > 1500*time.Millisecond {
-			t.Errorf("four losses after %v, want them within 1.5 s", d)
-		}
+		requests := 0
+		w.setDrop(func(_, to netip.AddrPort) bool {
+			if to == gatewayAddr {
+				requests++
+			}
+			return to == gatewayAddr && requests%2 == 0
+		})
+		after(3 * time.Second)
 		if n := sentWithin(time.Second); n != 10 {
-			t.Errorf("%d requests in a second of losses, want 10", n)
+			t.Errorf("%d requests in a second in which half is lost, want 10", n)
 		}
+		w.setDrop(func(_, _ netip.AddrPort) bool { return true })
+		after(3 * time.Second)
+		if n := sentWithin(10 * time.Second); n != 10 {
+			t.Errorf("%d requests in 10 s of silence, want 10", n)
+		}
+		w.setDrop(nil)
+		if n := sentWithin(3 * time.Second); n < 8 {
+			t.Errorf("%d requests in 3 s after a silence, want a window of 8 at least", n)
+		}
+		after(time.Second)
+		if n := sentWithin(10 * time.Second); n != 10 {
+			t.Errorf("%d requests in 10 s once a window is answered again, want 10", n)
+		}
+	})
+}
+
+// TestTrain: while it is calm, requests are sent several at once.
+func TestTrain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire()
+		begin := time.Now()
+		probe(t, w.attach(t, nodeAddr, nil), ProbeConfig{
+			Target: gatewayAddr, Interval: 100 * time.Millisecond, Calm: time.Second, Timeout: 300 * time.Millisecond, Train: 3,
+		})
+		after(2 * time.Second)
+		w.expectSends(t, begin, 0, 0, 0, 1000, 1000, 1000, 2000, 2000, 2000)
 	})
 }
 

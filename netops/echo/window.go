@@ -115,32 +115,27 @@ func (w *window) begin(sequence uint32, now time.Time) {
 // precedes compares sequence numbers that may have wrapped (RFC 1982).
 func precedes(a, b uint32) bool { return int32(a-b) < 0 }
 
-// loss returns the share of lost requests, 0 to 1, among those whose fate is known.
-func (w *window) loss() float64 {
-	gone, known := 0, 0
+// loss returns how many of the requests that were sent since then are lost, of how many whose fate is known, and when the
+// last lost one was sent.
+func (w *window) loss(since time.Time) (gone, known int, last time.Time) {
 	for _, s := range w.slots {
-		switch s.state {
-		case lost:
+		switch {
+		case s.state != lost && s.state != answered || s.sent.Before(since):
+			continue
+		case s.state == lost:
 			gone++
-			known++
-		case answered:
-			known++
+			if s.sent.After(last) {
+				last = s.sent
+			}
 		}
+		known++
 	}
-	if known == 0 {
-		return 0
-	}
-	return float64(gone) / float64(known)
+	return gone, known, last
 }
 
-// calm reports whether nothing is missing in the whole window: all is answered or still on its way.
+// calm reports whether nothing is lost in the whole window.
 func (w *window) calm() bool {
-	for _, s := range w.slots {
-		if s.state != answered && s.state != outstanding {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(w.slots, func(s slot) bool { return s.state == lost })
 }
 
 // median returns the median round trip of the answered requests; zero without any. What was sent before the path came

@@ -10,10 +10,34 @@ var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func at(d time.Duration) time.Time { return start.Add(d) }
 
+// share is the share of lost requests.
+func share(w window) float64 {
+	gone, known, _ := w.loss(time.Time{})
+	if known == 0 {
+		return 0
+	}
+	return float64(gone) / float64(known)
+}
+
+// TestWindowLossOfASpan: what was lost before it does not count.
+func TestWindowLossOfASpan(t *testing.T) {
+	w := newWindow(8)
+	for i := range 8 {
+		if sequence := w.send(at(time.Duration(i) * time.Second)); i%2 == 0 {
+			w.receive(sequence, at(time.Duration(i)*time.Second).UnixNano(), at(time.Duration(i)*time.Second))
+		}
+	}
+	w.expire(at(time.Minute))
+	gone, known, last := w.loss(at(4 * time.Second))
+	if gone != 2 || known != 4 || !last.Equal(at(7*time.Second)) {
+		t.Errorf("%d of %d lost, the last of %v: want 2 of 4, the last of %v", gone, known, last, at(7*time.Second))
+	}
+}
+
 func TestWindowLossCountsWhatIsKnown(t *testing.T) {
 	w := newWindow(4)
-	if w.loss() != 0 || w.median() != 0 {
-		t.Errorf("empty window: loss %v, median %v", w.loss(), w.median())
+	if share(w) != 0 || w.median() != 0 {
+		t.Errorf("empty window: loss %v, median %v", share(w), w.median())
 	}
 	for i := range 4 {
 		w.send(at(time.Duration(i) * time.Second))
@@ -24,7 +48,7 @@ func TestWindowLossCountsWhatIsKnown(t *testing.T) {
 	if given := w.expire(at(2 * time.Second)); given != 1 {
 		t.Errorf("gave up %d requests, want number 2 alone: 0 was overtaken by 1", given)
 	}
-	if got, want := w.loss(), 2.0/3; got != want {
+	if got, want := share(w), 2.0/3; got != want {
 		t.Errorf("loss %v, want %v: two lost, one answered, one outstanding", got, want)
 	}
 	if sent, ok := w.oldest(); !ok || !sent.Equal(at(3*time.Second)) {
@@ -42,8 +66,8 @@ func TestWindowForgetsWhatIsOld(t *testing.T) {
 		}
 	}
 	w.expire(at(time.Hour))
-	if w.loss() != 0 || w.median() != 6*time.Millisecond {
-		t.Errorf("loss %v, median %v; want 0 and 6ms of 4, 5, 6, 7", w.loss(), w.median())
+	if share(w) != 0 || w.median() != 6*time.Millisecond {
+		t.Errorf("loss %v, median %v; want 0 and 6ms of 4, 5, 6, 7", share(w), w.median())
 	}
 }
 
@@ -51,8 +75,8 @@ func TestWindowAnswersCountOnce(t *testing.T) {
 	w := newWindow(4)
 	sequence := w.send(start)
 	w.expire(at(time.Second))
-	if w.loss() != 1 {
-		t.Errorf("loss %v before the late answer", w.loss())
+	if share(w) != 1 {
+		t.Errorf("loss %v before the late answer", share(w))
 	}
 	if _, ok := w.receive(sequence, start.UnixNano()+1, at(2*time.Second)); ok {
 		t.Error("took an answer that bears another time")
@@ -60,8 +84,8 @@ func TestWindowAnswersCountOnce(t *testing.T) {
 	if rtt, ok := w.receive(sequence, start.UnixNano(), at(2*time.Second)); !ok || rtt != 2*time.Second {
 		t.Errorf("late answer: %v, %v", rtt, ok)
 	}
-	if w.loss() != 0 {
-		t.Errorf("loss %v after the late answer", w.loss())
+	if share(w) != 0 {
+		t.Errorf("loss %v after the late answer", share(w))
 	}
 	if _, ok := w.receive(sequence, start.UnixNano(), at(2*time.Second)); ok {
 		t.Error("took the same answer twice")
@@ -80,8 +104,8 @@ func TestWindowBegins(t *testing.T) {
 	w.receive(3, at(3*time.Second).UnixNano(), at(3*time.Second))
 	w.begin(3, at(3*time.Second))
 	w.expire(at(time.Minute))
-	if w.loss() != 0 {
-		t.Errorf("loss %v of what was asked before the beginning", w.loss())
+	if share(w) != 0 {
+		t.Errorf("loss %v of what was asked before the beginning", share(w))
 	}
 	for _, sequence := range []uint32{0, 2} { // that was given up, and that was outstanding
 		sent := at(time.Duration(sequence) * time.Second)
