@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/peering"
 )
 
@@ -249,5 +250,5 @@ func paths(p peering.PeeringStatus) string {
 }
 
 func healthy(all []peering.PeeringStatus) bool {
-	return !slices.ContainsFunc(all, func(p peering.PeeringStatus) bool { return p.State != peering.Healthy })
+	return !slices.ContainsFunc(all, func(p peering.PeeringStatus) bool { return p.State != health.Healthy })
 }

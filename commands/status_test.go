@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/peering"
 	"liqonet.io/liqonet/internal/records"
 )
@@ -19,7 +20,7 @@ import (
 func peerings() []peering.PeeringStatus {
 	return []peering.PeeringStatus{
 		{
-			Peer: "b", Role: records.Client, State: peering.Healthy, Endpoint: "192.0.2.1:30000", HandshakeAge: 12 * time.Second,
+			Peer: "b", Role: records.Client, State: health.Healthy, Endpoint: "192.0.2.1:30000", HandshakeAge: 12 * time.Second,
 			RTT: 600 * time.Microsecond, RxBytes: 1536, TxBytes: 10, NodesReady: 2, NodesTotal: 2, Implementation: records.Kernel,
 			Overlay: records.Geneve, ReportAge: 3 * time.Second, Pod: "gateway-b-x", MTU: 1420, PathMTU: 1460,
 			Mappings: []peering.MappedRange{{What: "pods", Real: pfx("10.244.0.0/16"), Seen: pfx("10.11.0.0/16")}},
@@ -30,7 +31,7 @@ func peerings() []peering.PeeringStatus {
 			Nodes: []peering.NodeState{{Name: "n1", Ready: true, Drift: records.Drift{Times: 2, What: "rule 104 table 7600"}}},
 		},
 		{
-			Peer: "c", Role: records.Server, State: peering.Connecting, Reason: "the gateway has not reported yet", HandshakeAge: -1,
+			Peer: "c", Role: records.Server, State: health.Connecting, Reason: "the gateway has not reported yet", HandshakeAge: -1,
 			RTT: -1, NodesTotal: 2, ReportAge: -1, MTU: 1420,
 		},
 	}

@@ -11,6 +11,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/peering"
 	"liqonet.io/liqonet/internal/translation"
 	"liqonet.io/liqonet/ipam"
@@ -35,7 +36,7 @@ func obeyed(text string) string {
 
 func hostilePeering() peering.PeeringStatus {
 	return peering.PeeringStatus{
-		Peer: hostile, Role: hostile, State: peering.Down, Reason: hostile, Endpoint: hostile, Implementation: hostile, Overlay: hostile,
+		Peer: hostile, Role: hostile, State: health.Down, Reason: hostile, Endpoint: hostile, Implementation: hostile, Overlay: hostile,
 		Pod: hostile, Nodes: []peering.NodeState{{Name: hostile}},
 	}
 }

@@ -72,7 +72,8 @@ func runHelper(ctx context.Context, text string) error {
 
 // process is a helper that runs in a namespace.
 type process struct {
-	kill func()
+	kill   func()
+	signal func(syscall.Signal)
 }
 
 // start runs a helper until the test ends. Its log is shown if the test fails.
@@ -94,7 +95,11 @@ func start(t *testing.T, ns netnstest.Namespace, name string, j job) process {
 		t.Fatal(err)
 	}
 	ended := false
-	p := process{kill: func() {
+	p := process{signal: func(s syscall.Signal) {
+		if err := cmd.Process.Signal(s); err != nil {
+			t.Error(err)
+		}
+	}, kill: func() {
 		if ended {
 			return
 		}

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -35,15 +36,16 @@ type Gateway struct {
 type gatewayLoop struct {
 	Gateway
 	reconciler
-	health *health
+	health *liveness
 	keys   keys
 	device atomic.Pointer[tunnel.Device] // nil: not open yet
 	wanted *tunnel.Config                // what the device was brought to last; nil: not known
 	served atomic.Pointer[gatewayView]   // what the last good pass was made for; nil: none yet
 	echoes *gatewayEchoes
+	before *time.Time // when the peer answered an earlier process last; nil: not read
 
 	locations *reporter[records.Gateway]
-	statuses  *reporter[records.Status]
+	statuses  *reporter[gatewayReport]
 
 	fabric, peering, leases cache.Store
 	location, status        cache.Store     // its own objects
@@ -62,9 +64,9 @@ func (g Gateway) Run(ctx context.Context) error {
 	}
 	defer func() { _ = kernel.Close() }()
 	m, metrics := newMirror(g.Client), newMetrics()
-	l := &gatewayLoop{Gateway: g, keys: k, health: newHealth(), reconciler: newReconciler(kernel, g.Log, metrics), wake: m.changed}
+	l := &gatewayLoop{Gateway: g, keys: k, health: newLiveness(), reconciler: newReconciler(kernel, g.Log, metrics), wake: m.changed}
 	l.newReporters()
-	l.echoes = newGatewayEchoes(g.Log, metrics, g.PodIP)
+	l.echoes = newGatewayEchoes(g.Log, metrics, g.PodIP, g.Node)
 	metrics.registry.MustRegister(newRefused(l.echoes.sockets))
 	defer l.close()
 	l.follow(m)
@@ -146,7 +148,7 @@ func (l *gatewayLoop) bringTunnel(ctx context.Context, v gatewayView) (bool, err
 		changed, err = d.Apply(ctx, c)
 	} else if d, err = tunnel.Open(ctx, c, l.Log); err == nil {
 		l.device.Store(d)
-		l.echoes.useTunnel(d.Renew)
+		l.echoes.renewal.use(d.Renew)
 	}
 	if changed && before != nil && before.Equal(c) {
 		l.drift.note(tunnelObject)

@@ -4,6 +4,7 @@ package helper
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net/netip"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/netops/echo"
 )
@@ -18,12 +20,18 @@ import (
 // testEchoes are those of a gateway with two nodes.
 func testEchoes() (*gatewayEchoes, *metrics) {
 	m := newMetrics()
-	g := newGatewayEchoes(slog.New(slog.DiscardHandler), m, gatewayAddress)
+	g := newGatewayEchoes(slog.New(slog.DiscardHandler), m, gatewayAddress, "n9")
 	g.view = gatewayView{fabric: testFabric(), peering: testPeering(), nodes: []reportedNode{
 		{Node: records.Node{Name: "n1", Internal: netip.MustParseAddr("10.80.0.7")}},
 		{Node: records.Node{Name: "n2", Internal: netip.MustParseAddr("10.80.0.8")}},
 	}}
+	g.nodes.follow(g.view.nodes)
 	return g, m
+}
+
+// learn has the peer name a node.
+func (g *gatewayEchoes) learn(node netip.Addr) {
+	g.peers.learn(node, g.view.peering.Peer.ExternalCIDR)
 }
 
 // echoOf is what a node sends.
@@ -39,15 +47,15 @@ func TestLearn(t *testing.T) {
 	for _, refused := range []string{"10.70.128.1", "10.71.0.7", "10.244.1.5", "127.0.0.1"} {
 		g.learn(netip.MustParseAddr(refused))
 	}
-	if len(g.peerNodes()) != 0 {
-		t.Errorf("learned %v", g.peerNodes())
+	if len(g.peers.current()) != 0 {
+		t.Errorf("learned %v", g.peers.current())
 	}
 	if n := m.total(t, "liqonet_peer_values_ignored_total"); n != 4 {
 		t.Errorf("%v values counted as refused, want 4", n)
 	}
 	g.learn(netip.MustParseAddr("10.70.0.9"))
 	g.learn(netip.MustParseAddr("10.70.0.3"))
-	if got := g.peerNodes(); !slices.Equal(got, addrs("10.71.0.3", "10.71.0.9")) {
+	if got := g.peers.current(); !slices.Equal(got, addrs("10.71.0.3", "10.71.0.9")) {
 		t.Errorf("learned %v", got)
 	}
 }
@@ -57,17 +65,17 @@ func TestPeerNodesAgeAndStay(t *testing.T) {
 		g, _ := testEchoes()
 		first := netip.MustParseAddr("10.70.0.200")
 		g.learn(first)
-		told := g.peerNodes()
+		told := g.peers.current()
 		for i := range 20 {
 			g.learn(netip.AddrFrom4([4]byte{10, 70, 1, byte(i)}))
 		}
-		if got := g.peerNodes(); len(got) != peerNodesMost || !slices.Contains(got, told[0]) {
+		if got := g.peers.current(); len(got) != peerNodesMost || !slices.Contains(got, told[0]) {
 			t.Errorf("told %v: want %d, with %v still among them", got, peerNodesMost, told)
 		}
 		time.Sleep(peerNodeLife / 2) //nolint:forbidigo // in a bubble of synctest this advances the clock and waits for nothing
 		g.learn(first)
 		time.Sleep(peerNodeLife / 2) //nolint:forbidigo // as above
-		if got := g.peerNodes(); !slices.Equal(got, told) {
+		if got := g.peers.current(); !slices.Equal(got, told) {
 			t.Errorf("told %v: want %v, the only one that was named lately", got, told)
 		}
 	})
@@ -78,15 +86,15 @@ func TestFromNode(t *testing.T) {
 	g, _ := testEchoes()
 	internal := netip.MustParseAddr("10.80.0.7")
 	report := echo.Report{Internal: internal, OverlayRTT: time.Millisecond, Proven: true, ProofAge: time.Second, ProofRTT: 2 * time.Millisecond}
-	g.fromNode(echoOf("10.80.0.8", report)) // speaks for another
+	g.nodes.answer(echoOf("10.80.0.8", report)) // speaks for another
 	stranger := report
 	stranger.Internal = netip.MustParseAddr("10.80.0.99")
-	g.fromNode(echoOf("10.80.0.99", stranger))
-	if len(g.nodes) != 0 {
-		t.Errorf("noted %v", g.nodes)
+	g.nodes.answer(echoOf("10.80.0.99", stranger))
+	if len(g.nodes.paths) != 0 {
+		t.Errorf("noted %v", g.nodes.paths)
 	}
-	g.fromNode(echoOf("10.80.0.7", report))
-	p := g.nodes[internal]
+	g.nodes.answer(echoOf("10.80.0.7", report))
+	p := g.nodes.paths[internal]
 	if p.rtt != time.Millisecond || p.proofRTT != 2*time.Millisecond || p.echo.Sub(p.proof) != time.Second {
 		t.Errorf("noted %+v", p)
 	}
@@ -101,57 +109,104 @@ func TestFromNode(t *testing.T) {
 func TestNameNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, _ := testEchoes()
-		if got := g.nameNode(); got.Node.IsValid() {
+		if got := g.nodes.name(g.view.fabric.ExternalCIDR); got.Node.IsValid() {
 			t.Errorf("named %s although no node has been heard", got.Node)
 		}
 		hear := func(internal string) {
-			g.fromNode(echoOf(internal, echo.Report{Internal: netip.MustParseAddr(internal)}))
+			g.nodes.answer(echoOf(internal, echo.Report{Internal: netip.MustParseAddr(internal)}))
 		}
 		hear("10.80.0.7")
 		hear("10.80.0.8")
-		got := addrs(g.nameNode().Node.String(), g.nameNode().Node.String(), g.nameNode().Node.String())
+		got := addrs(g.nodes.name(g.view.fabric.ExternalCIDR).Node.String(), g.nodes.name(g.view.fabric.ExternalCIDR).Node.String(), g.nodes.name(g.view.fabric.ExternalCIDR).Node.String())
 		if got[0] == got[1] || got[0] != got[2] || !slices.Contains(got, netip.MustParseAddr("10.70.0.7")) || !slices.Contains(got, netip.MustParseAddr("10.70.0.8")) {
 			t.Errorf("named %v: want both in turn", got)
 		}
-		time.Sleep(freshNodeEcho) //nolint:forbidigo // in a bubble of synctest this advances the clock and waits for nothing
+		time.Sleep(health.NodeSilence) //nolint:forbidigo // in a bubble of synctest this advances the clock and waits for nothing
 		hear("10.80.0.8")
 		for range 3 {
-			if got := g.nameNode().Node; got != netip.MustParseAddr("10.70.0.8") {
+			if got := g.nodes.name(g.view.fabric.ExternalCIDR).Node; got != netip.MustParseAddr("10.70.0.8") {
 				t.Errorf("named %s although only 10.70.0.8 is alive", got)
 			}
 		}
 	})
 }
 
-// TestRenewal: a silent peer makes the tunnel renew, soon but not again and again.
+// TestRenewal: a silent peer makes the tunnel renew, soon but not again and again; one that answers some does not.
 func TestRenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g, _ := testEchoes()
+		r := &renewal{log: slog.New(slog.DiscardHandler)}
 		renewals := 0
-		lose := func(consecutive int) {
-			g.lost(consecutive)
+		missed := func(after time.Duration) {
+			time.Sleep(after) //nolint:forbidigo // in a bubble of synctest this advances the clock and waits for nothing
+			r.missed()
 			synctest.Wait()
 		}
-		lose(gatewayPatience) // there is no tunnel yet
-		g.useTunnel(func(context.Context) error { renewals++; return nil })
-		lose(gatewayPatience - 1)
-		if renewals != 0 {
-			t.Errorf("%d renewals after %d losses", renewals, gatewayPatience-1)
+		r.heard()
+		missed(time.Minute) // there is no tunnel yet
+		r.use(func(context.Context) error { renewals++; return nil })
+		for range 10 {
+			r.heard()
+			missed(renewAfter - 1)
 		}
-		lose(gatewayPatience)
-		lose(gatewayPatience + 1)
+		if renewals != 0 {
+			t.Errorf("%d renewals although the peer answers", renewals)
+		}
+		missed(1)
+		missed(time.Second)
 		if renewals != 1 {
 			t.Errorf("%d renewals at once, want 1", renewals)
 		}
-		time.Sleep(renewEvery) //nolint:forbidigo // in a bubble of synctest this advances the clock and waits for nothing
-		lose(gatewayPatience + 2)
+		missed(renewEvery)
 		if renewals != 2 {
 			t.Errorf("%d renewals after %s of silence, want 2", renewals, renewEvery)
 		}
-		g.answered(echo.Message{}, time.Millisecond)
-		lose(gatewayPatience)
+		r.heard()
+		missed(renewAfter)
 		if renewals != 3 {
-			t.Errorf("%d renewals, want one at once after an answer", renewals)
+			t.Errorf("%d renewals, want one soon after an answer", renewals)
+		}
+	})
+}
+
+// TestWitnesses: a few nodes that are alive are asked, and stay; the gateway's own only where there is no other.
+func TestWitnesses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNodePaths(newMetrics(), "n0")
+		var all []reportedNode
+		for i := range 10 {
+			all = append(all, reportedNode{Node: records.Node{Name: fmt.Sprintf("n%d", i), Internal: netip.AddrFrom4([4]byte{10, 80, 0, byte(i)})}})
+		}
+		hear := func(acknowledge bool, numbers ...int) (asked []int) {
+			for _, i := range numbers {
+				from, m := echoOf(all[i].Internal.String(), echo.Report{Internal: all[i].Internal})
+				m.Content.Witness = acknowledge
+				if n.answer(from, m).Witness {
+					asked = append(asked, i)
+				}
+			}
+			return asked
+		}
+		n.follow(all)
+		if n.watched() || len(n.witnesses) != 0 {
+			t.Error("witnesses before any node was heard")
+		}
+		if asked := hear(true, 0); !slices.Equal(asked, []int{0}) || n.watched() {
+			t.Errorf("asked %v: want the gateway's own node, and that it is not relied on", asked)
+		}
+		if asked := hear(false, 5); !slices.Equal(asked, []int{5}) || n.watched() {
+			t.Errorf("asked %v: want another node at once, and that it is not relied on before it says that it is a witness", asked)
+		}
+		if asked := hear(true, 0, 5, 6, 7, 8); !slices.Equal(asked, []int{5, 6, 7}) || !n.watched() {
+			t.Errorf("asked %v: want three, and the own node no more", asked)
+		}
+		if asked := hear(true, 0, 1, 2, 5, 6, 7, 8); !slices.Equal(asked, []int{5, 6, 7}) {
+			t.Errorf("asked %v: want the same", asked)
+		}
+		time.Sleep(health.NodeSilence) //nolint:forbidigo // in a bubble of synctest this advances the clock and waits for nothing
+		hear(true, 1, 6, 7)
+		n.watched()
+		if asked := hear(true, 1, 6, 7); !slices.Equal(asked, []int{1, 6, 7}) {
+			t.Errorf("asked %v: want another one for that which fell silent", asked)
 		}
 	})
 }

@@ -43,7 +43,7 @@ func keepLease(t *testing.T, client kubernetes.Interface, namespace, node string
 	f := testFabric()
 	all.Go(func() { l.reports.run(ctx) })
 	all.Go(func() {
-		_ = loop(ctx, newHealth(), env.Log, func(ctx context.Context) error {
+		_ = loop(ctx, newLiveness(), env.Log, func(ctx context.Context) error {
 			err := l.claim(ctx, nodeView{fabric: &f})
 			if err == nil {
 				l.reports.set(nodeReport{lease: l.claims.lease, node: records.Node{
@@ -122,7 +122,7 @@ func gatewayWriters(t *testing.T, client kubernetes.Interface, namespace string)
 			l.locations.set(testGateway())
 			s := testStatus()
 			s.Time = now() // as it is in each report
-			l.statuses.set(s)
+			l.statuses.set(gatewayReport{Status: s})
 			select {
 			case <-ctx.Done():
 				return

@@ -78,7 +78,7 @@ func (r *reconciler) pass(want netops.State) error {
 // service is what every helper consists of.
 type service struct {
 	Env
-	health  *health
+	health  *liveness
 	mirror  *mirror
 	metrics *metrics
 	kernel  *netops.Kernel
@@ -124,7 +124,7 @@ const (
 
 // loop calls step at the start, whenever one of the channels delivers, and at every resync, until ctx ends.
 // Errors of a step are logged, shown by the readiness probe, and tried again soon.
-func loop(ctx context.Context, h *health, log *slog.Logger, step func(context.Context) error, events ...<-chan struct{}) error {
+func loop(ctx context.Context, h *liveness, log *slog.Logger, step func(context.Context) error, events ...<-chan struct{}) error {
 	wake := merge(ctx, events...)
 	timer, pause := time.NewTimer(0), time.NewTimer(0)
 	defer timer.Stop()

@@ -15,7 +15,7 @@ import (
 
 // passes are the times at which a loop calls its step.
 type passes struct {
-	health *health
+	health *liveness
 	events chan struct{}
 	err    error // what a step answers
 	at     []time.Duration
@@ -26,7 +26,7 @@ type passes struct {
 func testLoop(t *testing.T, do func(p *passes)) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
-		p := &passes{health: newHealth(), events: make(chan struct{}, 1)}
+		p := &passes{health: newLiveness(), events: make(chan struct{}, 1)}
 		p.after = func(d time.Duration) {
 			time.Sleep(d) //nolint:forbidigo // in a bubble of synctest this advances the clock and waits for nothing
 			synctest.Wait()
@@ -127,7 +127,7 @@ func TestLoopTriesAgain(t *testing.T) {
 
 func TestHealthOfALoopThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHealth()
+		h := newLiveness()
 		if h.ready() == nil {
 			t.Error("ready before the first pass")
 		}

@@ -37,6 +37,7 @@ type nodeLoop struct {
 	around     surroundings
 	probes     *nodeProbes
 	reports    *reporter[nodeReport]
+	witnesses  *reporter[nodeWitness]
 
 	fabric, ipam, configMaps, nodes, pods, gateways, leases, apiServers cache.Store
 
@@ -68,13 +69,14 @@ func (n Node) Run(ctx context.Context) error {
 	}
 	l.reports = newReporter(n.Log, sameButDrift, l.write)
 	l.reports.kept = l.leaseSays
+	l.newWitnesses()
 	l.probes = newNodeProbes(n.Log)
 	metrics.registry.MustRegister(newRefused(l.probes.sockets))
 	defer l.probes.close()
 	l.follow(m)
 	return service{
-		Env: n.Env, health: newHealth(), mirror: m, metrics: metrics, kernel: kernel, step: l.step,
-		tasks: []func(context.Context){l.reports.run},
+		Env: n.Env, health: newLiveness(), mirror: m, metrics: metrics, kernel: kernel, step: l.step,
+		tasks: []func(context.Context){l.reports.run, l.witnesses.run, l.reportWitness},
 	}.run(ctx)
 }
 

@@ -17,11 +17,8 @@ import (
 // How often a node asks.
 const (
 	overlayEvery = time.Second // its gateways
-	// proofEvery is for one node of each peer, with packets of the path's full size; one that is lost is followed by
-	// the next at once.
+	// proofEvery is for one node of each peer, with packets of the path's full size.
 	proofEvery = 2 * time.Second
-	// proofPatience is how many answers may be missing before another node of the peer is asked.
-	proofPatience = 3
 )
 
 // echoHeaders is what stands before an echo in its packet: IP 20, UDP 8.
@@ -30,9 +27,11 @@ const echoHeaders = 28
 // nodeProbes measure a node's paths: to each gateway through the overlay and, as the proof of the whole path,
 // to a node of each peer. What they find travels to the gateway in the echoes themselves.
 type nodeProbes struct {
-	log      *slog.Logger
+	log  *slog.Logger
+	news chan struct{} // of size one: what this node witnesses has changed
+
+	mu       sync.Mutex // guards what follows against readers other than the loop
 	internal netip.Addr
-	mu       sync.Mutex   // guards socket against readers other than the loop
 	socket   *echo.Socket // nil: not open
 	peers    map[string]*peerProbes
 }
@@ -49,22 +48,41 @@ type peerProbes struct {
 	targets []netip.Addr
 	target  int       // index of the one that is asked
 	proven  time.Time // last answer of any of them; zero: none
+	missed  bool      // the last proof was lost
 	rtt     time.Duration
+	witness
 }
 
 func newNodeProbes(log *slog.Logger) *nodeProbes {
-	return &nodeProbes{log: log, peers: map[string]*peerProbes{}}
+	return &nodeProbes{log: log, news: make(chan struct{}, 1), peers: map[string]*peerProbes{}}
 }
 
 func (n *nodeProbes) close() {
-	for _, p := range n.peers {
-		p.stop()
+	for name := range n.peers {
+		n.drop(name)
 	}
-	clear(n.peers)
 	if n.socket != nil {
 		_ = n.socket.Close() // a closed UDP socket has nothing left to lose
 		n.use(nil)
 	}
+}
+
+// drop ends the probes of a peering.
+func (n *nodeProbes) drop(name string) {
+	if p := n.peers[name]; p != nil {
+		p.stop()
+		n.keep(name, nil)
+	}
+}
+
+// keep makes p the probes of a peering; nil: it has none.
+func (n *nodeProbes) keep(name string, p *peerProbes) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if delete(n.peers, name); p != nil {
+		n.peers[name] = p
+	}
+	notify(n.news)
 }
 
 func (n *nodeProbes) use(s *echo.Socket) {
@@ -97,7 +115,9 @@ func (n *nodeProbes) follow(v nodeView, internal netip.Addr) error {
 			return err
 		}
 		n.use(socket)
+		n.mu.Lock()
 		n.internal = internal
+		n.mu.Unlock()
 	}
 	wanted := map[string]bool{}
 	var errs []error
@@ -109,11 +129,10 @@ func (n *nodeProbes) follow(v nodeView, internal netip.Addr) error {
 		wanted[p.Name] = true
 		size := p.MTU - echoHeaders
 		if old := n.peers[p.Name]; old != nil && old.size != size {
-			old.stop()
-			delete(n.peers, p.Name)
+			n.drop(p.Name)
 		}
 		if n.peers[p.Name] == nil {
-			n.peers[p.Name] = newPeerProbes(internal, size)
+			n.keep(p.Name, newPeerProbes(internal, size, n.news))
 		}
 		probes := n.peers[p.Name]
 		err := errors.Join(probes.gateway.follow(gateway.PodIP), probes.follow(n.socket, p.GatewayAddress, gateway.PeerNodes))
@@ -121,17 +140,16 @@ func (n *nodeProbes) follow(v nodeView, internal netip.Addr) error {
 			errs = append(errs, fmt.Errorf("probe peering %q: %w", p.Name, err))
 		}
 	}
-	for name, p := range n.peers {
+	for name := range n.peers {
 		if !wanted[name] {
-			p.stop()
-			delete(n.peers, name)
+			n.drop(name)
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func newPeerProbes(internal netip.Addr, size int) *peerProbes {
-	p := &peerProbes{internal: internal, size: size}
+func newPeerProbes(internal netip.Addr, size int, news chan<- struct{}) *peerProbes {
+	p := &peerProbes{internal: internal, size: size, witness: witness{news: news}}
 	p.gateway.size.changed = p.hurry
 	return p
 }
@@ -163,7 +181,9 @@ func (p *peerProbes) follow(socket *echo.Socket, gateway netip.Addr, targets []n
 	var err error
 	target := netip.AddrPortFrom(gateway, netops.EchoPort)
 	if p.overlay == nil {
-		p.overlay, err = socket.Probe(echo.ProbeConfig{Target: target, Interval: overlayEvery, Content: p.content})
+		p.overlay, err = socket.Probe(echo.ProbeConfig{
+			Target: target, Interval: overlayEvery, Content: p.content, OnReply: p.gatewayAnswered, OnLost: p.gatewayMissed,
+		})
 	} else {
 		err = p.overlay.SetTarget(target)
 	}
@@ -189,20 +209,37 @@ func (p *peerProbes) aim() netip.AddrPort {
 func (p *peerProbes) answered(_ echo.Message, rtt time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.proven.IsZero() {
-		p.overlay.Hurry() // the gateway is waiting for the first one
+	if p.proven.IsZero() || p.missed {
+		p.overlay.Hurry() // the gateway is waiting for it
 	}
-	p.proven, p.rtt = time.Now(), rtt
+	p.proven, p.missed, p.rtt = time.Now(), false, rtt
+	p.look(p.asked, p.proven)
 }
 
-// lost asks again at once, and turns to the peer's next node when one stays silent.
-func (p *peerProbes) lost(consecutive int) {
+func (p *peerProbes) gatewayAnswered(m echo.Message, _ time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.heard = time.Now()
+	p.look(m.Content.Witness, p.proven)
+}
+
+func (p *peerProbes) gatewayMissed(int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.overlay.Hurry()
+	p.look(p.asked, p.proven)
+}
+
+// lost asks again at once: the peer's next node, where there is one.
+func (p *peerProbes) lost(int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.proof == nil {
 		return
 	}
-	if consecutive < proofPatience || len(p.targets) < 2 {
+	p.missed = true
+	p.look(p.asked, p.proven)
+	if len(p.targets) < 2 {
 		p.proof.Hurry()
 		return
 	}
@@ -221,5 +258,5 @@ func (p *peerProbes) content() echo.Content {
 	if !p.proven.IsZero() {
 		r.Proven, r.ProofAge, r.ProofRTT = true, time.Since(p.proven), p.rtt
 	}
-	return echo.Content{Report: r, Path: p.gateway.size.known()}
+	return echo.Content{Report: r, Path: p.gateway.size.known(), Witness: p.asked}
 }

@@ -46,6 +46,7 @@ func (l *nodeLoop) report(v nodeView, applied []string) error {
 	}
 	err := l.measure(v, &r)
 	around, e := l.around.record(v, l.claims.internal, l.kernel)
+	notify(l.probes.news) // its writer looks whether others changed what it wrote
 	l.reports.set(nodeReport{lease: l.claims.lease, node: r, surroundings: around})
 	return errors.Join(err, e)
 }

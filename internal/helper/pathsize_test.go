@@ -43,7 +43,7 @@ func TestSizesThatAreTold(t *testing.T) {
 		g.fromPeer(netip.AddrPort{}, echo.Message{Content: echo.Content{Path: p}})
 		from, message := echoOf("10.80.0.7", echo.Report{Internal: netip.MustParseAddr("10.80.0.7")})
 		message.Content.Path = p
-		g.fromNode(from, message)
+		g.nodes.answer(from, message)
 	}
 	for told, want := range map[echo.Path]records.PathSize{
 		{}:                        {},

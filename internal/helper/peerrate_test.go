@@ -29,7 +29,7 @@ func TestPeerSetsNoPace(t *testing.T) {
 		l := &gatewayLoop{Gateway: Gateway{Env: Env{Client: client, Namespace: testNamespace, Log: slog.New(slog.DiscardHandler)}, Peering: "b"}}
 		l.location, l.status = cache.NewStore(cache.MetaNamespaceKeyFunc), cache.NewStore(cache.MetaNamespaceKeyFunc)
 		l.newReporters()
-		echoes := newGatewayEchoes(slog.New(slog.DiscardHandler), newMetrics(), testGateway().PodIP)
+		echoes := newGatewayEchoes(slog.New(slog.DiscardHandler), newMetrics(), testGateway().PodIP, "n9")
 		echoes.view = gatewayView{fabric: testFabric(), peering: testPeering()}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{}, 2)
@@ -42,10 +42,10 @@ func TestPeerSetsNoPace(t *testing.T) {
 				nodes = nodes.Next()
 			}
 			g, s := testGateway(), testStatus()
-			g.Endpoint, g.PeerNodes = netip.MustParseAddrPort(fmt.Sprintf("192.0.2.7:%d", 1000+i)), echoes.peerNodes()
+			g.Endpoint, g.PeerNodes = netip.MustParseAddrPort(fmt.Sprintf("192.0.2.7:%d", 1000+i)), echoes.peers.current()
 			s.Time, s.Endpoint, s.Loss = now(), g.Endpoint, float64(i%2)
 			l.locations.set(g)
-			l.statuses.set(s)
+			l.statuses.set(gatewayReport{Status: s})
 			time.Sleep(tunnelEvery) //nolint:forbidigo // in a bubble of synctest this advances the clock and waits for nothing
 		}
 		cancel()

@@ -29,19 +29,19 @@ func FuzzPeerMessages(f *testing.F) {
 			from := netip.AddrPortFrom(m.Content.Report.Internal, netops.EchoPort)
 			g.fromPeer(from, m)
 			g.answered(m, 0)
-			g.fromNode(from, m)
+			g.nodes.answer(from, m)
 			if m.Content.Node.Is4() { // and all that follow
 				m.Content.Node = m.Content.Node.Next()
 			}
 		}
-		told := g.peerNodes()
+		told := g.peers.current()
 		for _, a := range told {
 			if !cidr.Lower(g.view.peering.Peer.ExternalCIDR.Seen).Contains(a) {
 				t.Errorf("tells its nodes of %s", a)
 			}
 		}
-		if len(told) > peerNodesMost || len(g.named) > peerNodesKept || len(g.nodes) > len(g.view.nodes) {
-			t.Errorf("tells of %d nodes, keeps %d names and %d paths", len(told), len(g.named), len(g.nodes))
+		if len(told) > peerNodesMost || len(g.peers.named) > peerNodesKept || len(g.nodes.paths) > len(g.view.nodes) {
+			t.Errorf("tells of %d nodes, keeps %d names and %d paths", len(told), len(g.peers.named), len(g.nodes.paths))
 		}
 	})
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"liqonet.io/liqonet/internal/health"
 )
 
 // reporter writes the latest of a stream of values somewhere, off the loop: a slow or absent API server delays
@@ -21,8 +23,10 @@ type reporter[T any] struct {
 	// news bounds how often values are written that are worth telling at once; nil: nothing does.
 	news *rate.Limiter
 	// minor reports whether a value differs from the one written last in nothing that is worth telling at once;
-	// such a value waits until reportEvery has passed.
+	// such a value waits until every has passed.
 	minor func(written, v T) bool
+	// every is the least time between two writes that tell of counters only.
+	every func(v T) time.Duration
 	log   *slog.Logger
 
 	mu     sync.Mutex
@@ -35,14 +39,14 @@ const (
 	writeTimeout = 10 * time.Second
 	writePause   = 100 * time.Millisecond // between two writes, so that a burst is one or two
 	writeRetry   = time.Second
-	reportEvery  = 10 * time.Second // the least time between two writes that tell of counters only
 	// restoreAfter is how long after a write something else in its place counts as others' doing: before, the API server
 	// may not have shown the write yet. It bounds, too, how often two that write one object do so.
 	restoreAfter = 2 * time.Second
 )
 
 func newReporter[T any](log *slog.Logger, minor func(written, v T) bool, write func(context.Context, T) (string, error)) *reporter[T] {
-	return &reporter[T]{write: write, minor: minor, log: log, wake: make(chan struct{}, 1)}
+	every := func(T) time.Duration { return health.ReportEvery }
+	return &reporter[T]{write: write, minor: minor, every: every, log: log, wake: make(chan struct{}, 1)}
 }
 
 // never calls every difference worth telling at once.
@@ -59,7 +63,7 @@ func (r *reporter[T]) set(v T) {
 // run writes until ctx ends.
 func (r *reporter[T]) run(ctx context.Context) {
 	var last writing[T]
-	pause, later := time.NewTimer(0), time.NewTimer(reportEvery)
+	pause, later := time.NewTimer(0), time.NewTimer(health.ReportEvery)
 	defer pause.Stop()
 	defer later.Stop()
 	later.Stop() // until a value has to wait
@@ -112,7 +116,7 @@ type writing[T any] struct {
 
 // due reports whether a value is to be written, and after how long.
 func (r *reporter[T]) due(last writing[T], v T) (rest time.Duration, due bool) {
-	since := time.Since(last.at)
+	since, every := time.Since(last.at), r.every(v)
 	switch same := reflect.DeepEqual(last.value, v); {
 	case last.at.IsZero():
 	case r.kept != nil && since >= restoreAfter && !r.kept(last.value, last.text):
@@ -121,11 +125,11 @@ func (r *reporter[T]) due(last writing[T], v T) (rest time.Duration, due bool) {
 		return 0, false
 	case same:
 		return restoreAfter - since, since < restoreAfter // to look whether it is still there
-	case r.minor(last.value, v) && since < reportEvery:
+	case r.minor(last.value, v) && since < every:
 		if r.kept != nil && since < restoreAfter {
 			return restoreAfter - since, true
 		}
-		return reportEvery - since, true
+		return every - since, true
 	case r.minor(last.value, v):
 		return 0, true
 	}

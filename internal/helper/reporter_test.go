@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"liqonet.io/liqonet/internal/health"
 )
 
 // report is what the reporters of tests write: text is worth telling at once, count is not.
@@ -87,7 +89,7 @@ func TestReporterLetsCountersWait(t *testing.T) {
 		r.set(report{"a", 1})
 		after(time.Second)
 		r.set(report{"a", 2})
-		after(reportEvery - 2*time.Second)
+		after(health.ReportEvery - 2*time.Second)
 		w.expect(t, "too early for counters", report{"a", 1})
 		after(time.Second)
 		w.expect(t, "in time", report{"a", 1}, report{"a", 2})

@@ -5,9 +5,7 @@ package helper
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/netip"
-	"reflect"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -16,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
+	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/netops/tunnel"
 )
@@ -23,16 +22,6 @@ import (
 // tunnelEvery is how often a gateway reads what device and echoes know. What others change on the device is back
 // after that at the latest: the kernel tells nobody of it.
 const tunnelEvery = 500 * time.Millisecond
-
-// Ages within which an echo counts as fresh, in a gateway's eyes. One or two may be lost.
-const (
-	freshEcho     = 3 * time.Second  // of the peer's gateway
-	freshNodeEcho = 4 * overlayEvery // of a node
-	freshProof    = 3*proofEvery + 2*overlayEvery
-)
-
-// muchLoss is the share of lost echoes from which on a tunnel is of no use.
-const muchLoss = 0.5
 
 // watchTunnel reads what device and echoes know and hands it to the writers, until ctx ends.
 func (l *gatewayLoop) watchTunnel(ctx context.Context) {
@@ -63,7 +52,7 @@ func (l *gatewayLoop) report() {
 		notify(l.wake)
 	}
 	l.echoes.measure(*v, heard(stats))
-	peerNodes := l.echoes.peerNodes()
+	peerNodes := l.echoes.peers.current()
 	l.locations.set(records.Gateway{
 		Version: records.SchemaVersion, Pod: l.Pod, Node: l.Node, PodIP: l.PodIP,
 		Endpoint: heard(stats), PeerNodes: peerNodes,
@@ -75,10 +64,37 @@ func (l *gatewayLoop) report() {
 		RxBytes: stats.RxBytes, TxBytes: stats.TxBytes, Drift: l.drift.record(), Exposed: v.exposed(),
 	}
 	l.echoes.describe(&s, *v)
+	if s.LastEcho.IsZero() {
+		s.LastEcho = l.lastEcho()
+	}
 	if err := l.health.ready(); err != nil {
 		s.Failed = []string{err.Error()}
 	}
-	l.statuses.set(s)
+	l.statuses.set(gatewayReport{s, health.Every(l.echoes.nodes.watched())})
+}
+
+// gatewayReport is what a gateway reports, and how long after it the next report comes at the latest.
+type gatewayReport struct {
+	records.Status
+	every time.Duration
+}
+
+func sameJudgment(a, b gatewayReport) bool {
+	return a.every == b.every && health.Same(a.Status, b.Status)
+}
+
+// lastEcho is when the peer answered an earlier process, as that has reported it: a peer that answers no more is down, not
+// connecting.
+func (l *gatewayLoop) lastEcho() time.Time {
+	if l.before == nil {
+		cm := named[*corev1.ConfigMap](l.status, l.Namespace, records.StatusName(l.Peering))
+		if cm == nil {
+			return time.Time{}
+		}
+		s, _ := recordOf[records.Status](cm) // one that cannot be read tells nothing
+		l.before = &s.LastEcho
+	}
+	return *l.before
 }
 
 // heard is the endpoint of a peer that has answered; before that an endpoint is only a hope.
@@ -99,27 +115,6 @@ func stamp(t time.Time) time.Time {
 	return t.UTC().Truncate(time.Millisecond)
 }
 
-// sameCondition reports whether nothing passed from good to bad or back between two statuses.
-func sameCondition(a, b records.Status) bool {
-	return reflect.DeepEqual(condition(a), condition(b))
-}
-
-// condition is a status without its counters: what is worth telling at once when it changes.
-func condition(s records.Status) []string {
-	fresh := func(t time.Time, within time.Duration) bool { return !t.IsZero() && s.Time.Sub(t) < within }
-	c := make([]string, 0, 5+len(s.Failed)+2*len(s.Exposed)+len(s.Nodes))
-	c = append(c, s.Pod, string(s.Implementation), string(s.Overlay), s.Endpoint.String(),
-		fmt.Sprint(s.LastHandshake.IsZero(), fresh(s.LastEcho, freshEcho), s.Loss >= muchLoss, s.Path))
-	c = append(c, s.Failed...)
-	for _, e := range s.Exposed {
-		c = append(c, e.Host.String(), e.Address.String())
-	}
-	for _, n := range s.Nodes {
-		c = append(c, fmt.Sprint(n.Name, fresh(n.LastEcho, freshNodeEcho), fresh(n.LastProof, freshProof), n.Path, n.Refused))
-	}
-	return c
-}
-
 // How often a gateway writes what its peer can change at will: the peer names nodes, roams, and answers or does not. All
 // nodes follow where a gateway is, so that each write of that has all of them make a pass; nobody but the gateway's own
 // user follows a status.
@@ -134,16 +129,17 @@ const newsBurst = 10
 // newReporters sets up the writers of the gateway's records.
 func (l *gatewayLoop) newReporters() {
 	l.locations = newReporter(l.Log, never, func(ctx context.Context, g records.Gateway) (string, error) {
-		return l.writeRecord(ctx, records.GatewayName(l.Peering), g)
+		return l.writeRecord(ctx, records.GatewayName(l.Peering), g, nil)
 	})
-	l.statuses = newReporter(l.Log, sameCondition, func(ctx context.Context, s records.Status) (string, error) {
-		return l.writeRecord(ctx, records.StatusName(l.Peering), s)
+	l.statuses = newReporter(l.Log, sameJudgment, func(ctx context.Context, r gatewayReport) (string, error) {
+		return l.writeRecord(ctx, records.StatusName(l.Peering), r.Status, map[string]string{records.AnnotationEvery: r.every.String()})
 	})
+	l.statuses.every = func(r gatewayReport) time.Duration { return r.every }
 	l.locations.news, l.statuses.news = rate.NewLimiter(locationRate, newsBurst), rate.NewLimiter(statusRate, newsBurst)
 	l.locations.kept = func(_ records.Gateway, text string) bool {
 		return l.stands(l.location, records.GatewayName(l.Peering), text)
 	}
-	l.statuses.kept = func(_ records.Status, text string) bool {
+	l.statuses.kept = func(_ gatewayReport, text string) bool {
 		return l.stands(l.status, records.StatusName(l.Peering), text)
 	}
 }
@@ -158,14 +154,17 @@ func (l *gatewayLoop) stands(s cache.Store, name, text string) bool {
 
 // writeRecord puts a record into a ConfigMap that the CLI has made: a gateway may change it, not create it. Labels that
 // others have changed come back.
-func (l *gatewayLoop) writeRecord(ctx context.Context, name string, r records.Document) (string, error) {
+func (l *gatewayLoop) writeRecord(ctx context.Context, name string, r records.Document, annotations map[string]string) (string, error) {
 	text, err := records.Encode(r)
 	if err != nil {
 		return "", err
 	}
 	id, _ := records.IdentityOf(name)
+	if annotations == nil {
+		annotations = map[string]string{} // null would remove them all
+	}
 	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"labels": id.Labels()}, "data": map[string]string{records.DataKey: text},
+		"metadata": map[string]any{"labels": id.Labels(), "annotations": annotations}, "data": map[string]string{records.DataKey: text},
 	})
 	if err != nil {
 		return "", err

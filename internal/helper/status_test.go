@@ -23,44 +23,6 @@ func testStatus() records.Status {
 	}
 }
 
-func TestSameCondition(t *testing.T) {
-	tests := map[string]struct {
-		edit func(*records.Status)
-		same bool
-	}{
-		"counters": {func(s *records.Status) {
-			s.RxBytes, s.TxBytes, s.RTT, s.Loss = 1000, 2000, records.Duration(time.Second), 0.2
-			s.LastHandshake = noon.Add(-time.Second)
-			s.Nodes[0].RTT = records.Duration(time.Second)
-		}, true},
-		"time":             {func(s *records.Status) { s.Time, s.LastEcho = s.Time.Add(time.Second), s.LastEcho.Add(time.Second) }, true},
-		"echoes end":       {func(s *records.Status) { s.LastEcho = noon.Add(-freshEcho) }, false},
-		"much loss":        {func(s *records.Status) { s.Loss = muchLoss }, false},
-		"no handshake":     {func(s *records.Status) { s.LastHandshake = time.Time{} }, false},
-		"another pod":      {func(s *records.Status) { s.Pod = "gateway-b-y" }, false},
-		"another endpoint": {func(s *records.Status) { s.Endpoint = netip.MustParseAddrPort("192.0.2.8:30000") }, false},
-		"failure":          {func(s *records.Status) { s.Failed = []string{"route: no"} }, false},
-		"host exposed": {func(s *records.Status) {
-			s.Exposed = []records.Exposed{{Host: netip.MustParseAddr("198.51.100.7"), Address: netip.MustParseAddr("10.70.128.1")}}
-		}, false},
-		"node falls silent": {func(s *records.Status) {
-			s.Nodes[0].LastEcho = noon.Add(-freshNodeEcho)
-		}, false},
-		"node's proof is old": {func(s *records.Status) { s.Nodes[0].LastProof = noon.Add(-freshProof) }, false},
-		"node never heard":    {func(s *records.Status) { s.Nodes[0].LastEcho = time.Time{} }, false},
-		"node joins":          {func(s *records.Status) { s.Nodes = append(s.Nodes, records.NodeStatus{Name: "n2"}) }, false},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			s := testStatus()
-			test.edit(&s)
-			if got := sameCondition(testStatus(), s); got != test.same {
-				t.Errorf("same condition: %v, want %v", got, test.same)
-			}
-		})
-	}
-}
-
 // TestHeard: before a handshake an endpoint is where the peer is looked for.
 func TestHeard(t *testing.T) {
 	s := tunnel.Stats{Endpoint: netip.MustParseAddrPort("192.0.2.7:30000")}

@@ -19,6 +19,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -158,7 +159,7 @@ func TestStatusTellsOfAlterations(t *testing.T) {
 				}
 				side := StatusOptions{Side: Side{Cluster: server.Cluster}}
 				before, err := Status(t.Context(), side)
-				if err != nil || len(before) != 1 || before[0].State != Healthy || len(before[0].Altered) > 0 {
+				if err != nil || len(before) != 1 || before[0].State != health.Healthy || len(before[0].Altered) > 0 {
 					t.Fatalf("before: %+v, %v", before, err)
 				}
 				server.set(func() { server.still = true })
@@ -169,7 +170,7 @@ func TestStatusTellsOfAlterations(t *testing.T) {
 				if err != nil || len(all) != 1 || all[0].Peer != "b" {
 					t.Fatalf("status %+v, %v", all, err)
 				}
-				if s := all[0]; s.State == Healthy || !strings.Contains(s.Reason, a.object) || len(s.Altered) == 0 || !strings.HasPrefix(s.Altered[0], a.object) {
+				if s := all[0]; s.State == health.Healthy || !strings.Contains(s.Reason, a.object) || len(s.Altered) == 0 || !strings.HasPrefix(s.Altered[0], a.object) {
 					t.Errorf("%s: %s; altered %q; want %q in both", s.State, s.Reason, s.Altered, a.object)
 				}
 			})
@@ -191,7 +192,7 @@ func TestStatusOfDamagedPeering(t *testing.T) {
 			t.Fatal(err)
 		}
 		all, err := Status(t.Context(), StatusOptions{Side: Side{Cluster: a.Cluster}})
-		if err != nil || len(all) != 2 || all[0].Peer != "b" || all[0].State == Healthy || all[1].Peer != "c" || all[1].State != Healthy {
+		if err != nil || len(all) != 2 || all[0].Peer != "b" || all[0].State == health.Healthy || all[1].Peer != "c" || all[1].State != health.Healthy {
 			t.Errorf("%+v, %v", all, err)
 		}
 		var none *NoPeeringError
@@ -210,7 +211,7 @@ func TestStatusWithFewRights(t *testing.T) {
 			forbid(a.kube, resource)
 		}
 		all, err := Status(t.Context(), StatusOptions{Side: Side{Cluster: a.Cluster}})
-		if err != nil || len(all) != 1 || all[0].State != Healthy || len(all[0].Altered) > 0 {
+		if err != nil || len(all) != 1 || all[0].State != health.Healthy || len(all[0].Altered) > 0 {
 			t.Errorf("%+v, %v", all, err)
 		}
 	})

@@ -8,10 +8,6 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// tunnelOverhead is what WireGuard adds to a packet, in bytes: 80 = IPv6 40 + UDP 8 + WireGuard 32. Over IPv4 it
-// is 20 less; nobody knows before whether a provider's network translates between the two.
-const tunnelOverhead = 80
-
 // chooseOverlay picks the encapsulation for a cluster from what its nodes report. Without a wish, a cluster
 // keeps what it has while all nodes can do it.
 func chooseOverlay(nodes []records.Node, wish, decided records.OverlayKind) (records.OverlayKind, error) {

@@ -1,18 +1,11 @@
 package peering
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 
+	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/records"
 )
-
-// overlayOverhead is what the overlay adds to a packet, in bytes: IP 20, UDP 8, VXLAN or Geneve 8, Ethernet 14.
-const overlayOverhead = 50
-
-// tunnelOverheadLeast is tunnelOverhead where the tunnel runs over IPv4 all the way.
-const tunnelOverheadLeast = tunnelOverhead - 20
 
 // Hop is a part of the way between the pods of two clusters.
 type Hop struct {
@@ -48,7 +41,7 @@ func sizesIn(s *records.Status, nodes []string) hopSizes {
 	note("between the gateways", s.Path)
 	h.gateways = s.Path.MTU
 	for _, name := range nodes {
-		n, _ := nodeStatus(s, name)
+		n, _ := health.Node(s, name)
 		note("from node "+name+" to the gateway", n.Path)
 		if n.Path.MTU > 0 && (h.overlay == 0 || n.Path.MTU < h.overlay) {
 			h.overlay = n.Path.MTU
@@ -68,12 +61,12 @@ func hops(a, b *end) []Hop {
 	}
 	var all []Hop
 	for _, e := range []*end{a, b} {
-		all = append(all, Hop{Name: "on the links of " + e.name, Size: e.fabric.MTU, Fits: fits(e.fabric.MTU, tunnelOverhead), Link: true})
+		all = append(all, Hop{Name: "on the links of " + e.name, Size: e.fabric.MTU, Fits: fits(e.fabric.MTU, health.TunnelOverhead), Link: true})
 	}
 	for _, e := range []*end{a, b} {
-		all = append(all, Hop{Name: "from nodes of " + e.name + " to their gateway", Size: e.sizes.overlay, Fits: fits(e.sizes.overlay, overlayOverhead)})
+		all = append(all, Hop{Name: "from nodes of " + e.name + " to their gateway", Size: e.sizes.overlay, Fits: fits(e.sizes.overlay, health.OverlayOverhead)})
 	}
-	return append(all, Hop{Name: "between the gateways", Size: between, Fits: fits(between, tunnelOverhead)})
+	return append(all, Hop{Name: "between the gateways", Size: between, Fits: fits(between, health.TunnelOverhead)})
 }
 
 func fits(size, overhead int) int {
@@ -117,22 +110,4 @@ func (e *end) fittingMTU(peer *end, have *records.Peering) int {
 		}
 	}
 	return mtu
-}
-
-// narrowReason says which hops of a report carry no packets of that size, in bytes; "": all do, or none is measured.
-func narrowReason(s *records.Status, nodes []string, mtu int) string {
-	var reasons []string
-	if size := s.Path.MTU; size > 0 && mtu+tunnelOverheadLeast > size {
-		reasons = append(reasons, fmt.Sprintf("the path between the gateways carries %d, which is enough for %d", size, size-tunnelOverhead))
-	}
-	for _, name := range nodes {
-		n, _ := nodeStatus(s, name)
-		if size := n.Path.MTU; size > 0 && mtu+overlayOverhead > size {
-			reasons = append(reasons, fmt.Sprintf("that from node %s to the gateway %d, enough for %d", name, size, size-overlayOverhead))
-		}
-	}
-	if len(reasons) == 0 {
-		return ""
-	}
-	return fmt.Sprintf("packets of %d bytes do not fit: %s (liqoctl network connect --update adapts the MTU)", mtu, strings.Join(reasons, ", "))
 }

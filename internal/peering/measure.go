@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -69,7 +70,7 @@ func (e *end) readSizes(ctx context.Context) error {
 func (e *end) measure(ctx context.Context) error {
 	what := fmt.Sprintf("packets to cross from cluster %q", e.Cluster.Context)
 	err := e.Cluster.FailFast(ctx, gatewaySelector(e.peering), func(ctx context.Context) error {
-		return e.awaitStatus(ctx, what, tunnelMissing)
+		return e.awaitStatus(ctx, what, health.TunnelMissing)
 	})
 	if err != nil {
 		return err
@@ -102,16 +103,6 @@ func (e *end) awaitStatus(ctx context.Context, what string, missing func(*record
 		}
 		return missing(status), nil
 	})
-}
-
-// tunnelMissing says why gateways do not hear each other; "" when they do.
-func tunnelMissing(s *records.Status) string {
-	if s == nil {
-		_, reason := Judge(Observation{})
-		return reason
-	}
-	_, reason := judgeTunnel(s)
-	return reason
 }
 
 // warnMTU says so when the user wants packets that do not fit.

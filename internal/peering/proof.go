@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -40,7 +41,7 @@ func (e *end) prove(ctx context.Context) error {
 // proven describes what an end has seen.
 func (e *end) proven() string {
 	return fmt.Sprintf("%s: round trip %s, %d nodes proven", e.name,
-		time.Duration(e.proof.RTT).Round(time.Microsecond), nodesReady(&e.proof, e.readyNodes()))
+		time.Duration(e.proof.RTT).Round(time.Microsecond), health.NodesReady(&e.proof, e.readyNodes()))
 }
 
 // witness judges reports as they come in.
@@ -63,17 +64,17 @@ func (w *witness) look(s *records.Status, now time.Time) (missing string) {
 		}
 	}
 	if s == nil {
-		_, reason := Judge(Observation{Nodes: w.nodes, Now: now})
+		_, reason := health.Judge(health.Observation{Nodes: w.nodes})
 		return reason
 	}
 	w.last = *s
-	if s.Time.After(w.first) {
-		// It was seen to be written: it is fresh whatever the gateway's clock says.
-		now = s.Time
+	o := health.Observation{Status: s, Nodes: w.nodes}
+	if !s.Time.After(w.first) { // else it was seen to be written: it is fresh whatever the gateway's clock says
+		o.Age = now.Sub(s.Time)
 	}
-	state, reason := Judge(Observation{Status: s, Nodes: w.nodes, Now: now})
+	state, reason := health.Judge(o)
 	switch {
-	case state != Healthy:
+	case state != health.Healthy:
 		return reason
 	case w.renewed && !youngerThan(s, w.nodes, w.first):
 		return "no packets since the change yet"
@@ -87,7 +88,7 @@ func youngerThan(s *records.Status, nodes []string, t time.Time) bool {
 		return false
 	}
 	for _, name := range nodes {
-		if n, _ := nodeStatus(s, name); !n.LastEcho.After(t) || !n.LastProof.After(t) {
+		if n, _ := health.Node(s, name); !n.LastEcho.After(t) || !n.LastProof.After(t) {
 			return false
 		}
 	}

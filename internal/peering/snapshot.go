@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam/store"
 )
@@ -24,12 +25,15 @@ type snapshot struct {
 	peerings map[string]*peeringSnapshot
 	altered  []string // objects of the installation that are not as they should be
 	nodes    []string
+	// witnesses are what nodes report of gateways, by peering and node.
+	witnesses map[string]map[string]string
 }
 
 // peeringSnapshot is what was read of one peering.
 type peeringSnapshot struct {
 	record  *records.Peering // nil: none that can be read
 	status  *records.Status  // nil: none yet, or none that can be read
+	every   time.Duration    // after which the gateway reports again; zero: not stated
 	problem string           // why the gateway does not run
 	altered []string         // its objects that are not as they should be, such as "ConfigMap peering-b is missing"
 }
@@ -90,11 +94,36 @@ func (p *peeringSnapshot) read(name string, there map[string]*corev1.ConfigMap) 
 	p.record, problems[0] = recordIn[records.Peering](there, records.PeeringName(name), true)
 	_, problems[1] = recordIn[records.Gateway](there, records.GatewayName(name), false)
 	p.status, problems[2] = recordIn[records.Status](there, records.StatusName(name), false)
+	if cm := there[records.StatusName(name)]; cm != nil {
+		p.every, _ = time.ParseDuration(cm.Annotations[records.AnnotationEvery]) // what cannot be read is not stated
+	}
 	for _, problem := range problems {
 		if problem != "" {
 			p.altered = append(p.altered, problem)
 		}
 	}
+}
+
+// readWitnesses reads what nodes report of gateways. A user who may not look at Leases sees the gateways' reports alone.
+func (s *snapshot) readWitnesses(ctx context.Context, c *cluster.Cluster) error {
+	leases, err := listLeases(ctx, c)
+	if apierrors.IsForbidden(err) {
+		return nil
+	}
+	s.witnesses = make(map[string]map[string]string)
+	for _, lease := range leases {
+		w, e := records.Decode[records.Witness](lease.Annotations[records.AnnotationWitness])
+		if e != nil || lease.Spec.HolderIdentity == nil {
+			continue // one that cannot be read is none
+		}
+		for peering, fault := range w.Peerings {
+			if s.witnesses[peering] == nil {
+				s.witnesses[peering] = make(map[string]string)
+			}
+			s.witnesses[peering][*lease.Spec.HolderIdentity] = fault
+		}
+	}
+	return err
 }
 
 // recordIn reads the record in the ConfigMap of a name; nil with the problem where that cannot be. One that need not have
@@ -118,11 +147,12 @@ func recordIn[T records.Document](there map[string]*corev1.ConfigMap, name strin
 	return nil, fmt.Sprintf("ConfigMap %s cannot be read: %v", name, err)
 }
 
-// readProblems asks for gateways that have not reported lately why not.
+// readProblems asks why gateways do not run that have not reported lately, or that a node misses.
 func (s *snapshot) readProblems(ctx context.Context, c *cluster.Cluster) error {
 	for _, name := range s.names() {
 		p := s.peerings[name]
-		if p.status != nil && time.Since(p.status.Time) < staleReport {
+		missed := slices.ContainsFunc(slices.Collect(maps.Values(s.witnesses[name])), func(fault string) bool { return fault != "" })
+		if p.status != nil && !missed && !health.Late(time.Since(p.status.Time), p.every) {
 			continue
 		}
 		problem, err := c.PodProblem(ctx, gatewaySelector(name))

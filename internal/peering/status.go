@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/templates"
 )
@@ -21,7 +22,7 @@ import (
 type PeeringStatus struct { //nolint:revive // Status is the function that returns it
 	Peer   string       `json:"peer"`
 	Role   records.Role `json:"role,omitempty"`
-	State  State        `json:"state"`
+	State  health.State `json:"state"`
 	Reason string       `json:"reason,omitempty"` // why it is not healthy
 	// Endpoint is where the peer's gateway is heard, else where the client looks for it.
 	Endpoint       string                 `json:"endpoint,omitempty"`
@@ -78,9 +79,26 @@ func (e *NoPeeringError) Hint() string {
 	return "it has: " + strings.Join(e.Known, ", ")
 }
 
-// Status tells how the peerings of a cluster do, sorted by name: all of them, or the one that is asked for. One of which
-// records are damaged or missing is told of beside the others.
+// Status returns the health of a cluster's peerings, sorted by name: all of them, or the one that is asked for. One of which
+// records are damaged or missing is listed beside the others. A report that is late by the clocks, which may differ, gets the
+// time to be followed by another.
 func Status(ctx context.Context, o StatusOptions) ([]PeeringStatus, error) {
+	seen := make(sightings)
+	for begun := time.Now(); ; {
+		all, err := look(ctx, o, seen)
+		if err != nil || !slices.ContainsFunc(all, func(p PeeringStatus) bool { return seen.mayFollow(p, time.Since(begun)) }) {
+			return all, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(lookEvery):
+		}
+	}
+}
+
+// look is Status without that time; seen is what was seen of the reports before.
+func look(ctx context.Context, o StatusOptions, seen sightings) ([]PeeringStatus, error) {
 	c := o.Side.Cluster
 	if err := c.Reach(ctx); err != nil {
 		return nil, err
@@ -93,6 +111,7 @@ func Status(ctx context.Context, o StatusOptions) ([]PeeringStatus, error) {
 		s.nodes, err = participants(inner, c)
 		return err
 	})
+	group.Go(func() error { return s.readWitnesses(inner, c) })
 	group.Go(func() (err error) {
 		stands, err = readInstallation(inner, c)
 		return err
@@ -121,7 +140,13 @@ func Status(ctx context.Context, o StatusOptions) ([]PeeringStatus, error) {
 	all := make([]PeeringStatus, 0, len(s.peerings))
 	for _, name := range s.names() {
 		p := s.peerings[name]
-		o := Observation{Status: p.status, Nodes: s.nodes, Problem: p.problem, Altered: slices.Concat(p.altered, s.altered), Now: now}
+		o := health.Observation{
+			Status: p.status, Every: p.every, Witnesses: s.witnesses[name], Nodes: s.nodes, Problem: p.problem,
+			Altered: slices.Concat(p.altered, s.altered),
+		}
+		if p.status != nil {
+			o.Age = seen.age(name, p, now)
+		}
 		record := records.Peering{Name: name}
 		if p.record != nil {
 			record, o.MTU = *p.record, p.record.MTU
@@ -195,7 +220,7 @@ func nodeReady(node *corev1.Node) bool {
 }
 
 // describeStatus joins what a peering should be with what is observed of it.
-func describeStatus(p records.Peering, o Observation) PeeringStatus {
+func describeStatus(p records.Peering, o health.Observation) PeeringStatus {
 	v := PeeringStatus{
 		Peer: p.Name, Role: p.Role, NodesTotal: len(o.Nodes), MTU: p.MTU, Mappings: mappedRanges(p.Peer),
 		HandshakeAge: unknownDuration, RTT: unknownDuration, ReportAge: unknownDuration, Altered: o.Altered,
@@ -205,7 +230,7 @@ func describeStatus(p records.Peering, o Observation) PeeringStatus {
 		h.Served = o.Status != nil && slices.Contains(o.Status.Exposed, x)
 		v.Exposed = append(v.Exposed, h)
 	}
-	v.State, v.Reason = Judge(o)
+	v.State, v.Reason = health.Judge(o)
 	if len(p.Tunnel.Endpoints) > 0 {
 		v.Endpoint = p.Tunnel.Endpoints[0]
 	}
@@ -216,10 +241,10 @@ func describeStatus(p records.Peering, o Observation) PeeringStatus {
 	if s == nil {
 		return v
 	}
-	v.ReportAge = max(o.Now.Sub(s.Time), 0)
+	v.ReportAge = max(o.Age, 0)
 	v.RxBytes, v.TxBytes, v.Loss = s.RxBytes, s.TxBytes, s.Loss
 	v.Implementation, v.Overlay, v.Pod = s.Implementation, s.Overlay, s.Pod
-	v.NodesReady = nodesReady(s, o.Nodes)
+	v.NodesReady = health.NodesReady(s, o.Nodes)
 	v.Drift, v.PathMTU = s.Drift, s.Path.MTU
 	if s.Endpoint.IsValid() {
 		v.Endpoint = s.Endpoint.String()
@@ -234,9 +259,9 @@ func describeStatus(p records.Peering, o Observation) PeeringStatus {
 }
 
 func nodeState(s *records.Status, name string) NodeState {
-	n, ok := nodeStatus(s, name)
+	n, _ := health.Node(s, name)
 	return NodeState{
-		Name: name, Ready: ok && echoes(s, n) && proven(s, n), RTT: time.Duration(n.RTT), ProofRTT: time.Duration(n.ProofRTT),
+		Name: name, Ready: health.NodeReady(s, name), RTT: time.Duration(n.RTT), ProofRTT: time.Duration(n.ProofRTT),
 		PathMTU: n.Path.MTU, Drift: n.Drift,
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -26,7 +27,7 @@ func TestStatus(t *testing.T) {
 		got.ReportAge, got.Mappings = 0, nil
 		const rtt = 2 * time.Millisecond
 		want := PeeringStatus{
-			Peer: "b", Role: records.Client, State: Healthy, Endpoint: "172.31.2.11:30840", RTT: time.Millisecond,
+			Peer: "b", Role: records.Client, State: health.Healthy, Endpoint: "172.31.2.11:30840", RTT: time.Millisecond,
 			NodesReady: 2, NodesTotal: 2, Implementation: records.Kernel, Overlay: records.Geneve, Pod: "gateway-0", MTU: 1420, PathMTU: 1500,
 			Nodes: []NodeState{{Name: "a1", Ready: true, ProofRTT: rtt, PathMTU: 1500}, {Name: "a2", Ready: true, ProofRTT: rtt, PathMTU: 1500}},
 		}
@@ -55,7 +56,7 @@ func TestWatchSeesReportsStop(t *testing.T) {
 		a, _ := connected(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		var states []State
+		var states []health.State
 		err := Watch(ctx, StatusOptions{Side: Side{Cluster: a.Cluster}}, func(all []PeeringStatus) error {
 			a.set(func() { a.deaf = true })
 			if state := all[0].State; len(states) == 0 || states[len(states)-1] != state {
@@ -66,7 +67,7 @@ func TestWatchSeesReportsStop(t *testing.T) {
 			}
 			return nil
 		}, func(err error) { t.Errorf("lost: %v", err) })
-		if diff := cmp.Diff([]State{Healthy, Unknown}, states); diff != "" || err != nil {
+		if diff := cmp.Diff([]health.State{health.Healthy, health.Unknown}, states); diff != "" || err != nil {
 			t.Errorf("%s%v", diff, err)
 		}
 	})

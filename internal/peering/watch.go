@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,7 +15,7 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// watchEvery is how often Watch looks without being told: a report that stays out is no event.
+// watchEvery is how often Watch looks although nothing it follows has changed, at least; and when a report is late.
 const watchEvery = 5 * time.Second
 
 // Watch tells how the peerings of a cluster do, at once and after every report, until ctx ends, which is no
@@ -25,11 +27,9 @@ func Watch(ctx context.Context, o StatusOptions, show func([]PeeringStatus) erro
 	changed := make(chan struct{}, 1)
 	followed := make(chan error, 1)
 	go func() { followed <- follow(inner, o.Side.Cluster, changed) }()
-	tick := time.NewTicker(watchEvery)
-	defer tick.Stop()
-	begun, away := false, false
+	begun, away, seen := false, false, make(sightings)
 	for {
-		all, err := Status(ctx, o)
+		all, err := look(ctx, o, seen)
 		if err == nil {
 			err = show(all)
 		}
@@ -53,7 +53,7 @@ func Watch(ctx context.Context, o StatusOptions, show func([]PeeringStatus) erro
 			}
 			return err
 		case <-changed:
-		case <-tick.C:
+		case <-time.After(seen.untilLate(all, watchEvery)):
 		}
 	}
 }
@@ -67,14 +67,33 @@ func unanswered(err error) bool {
 	return unreached && apierrors.ReasonForError(err) == metav1.StatusReasonUnknown
 }
 
-// follow sends for every change of a peering or a report, several at once as one, until ctx ends.
+// follow sends for every change of a peering, a gateway's report or a node's, several at once as one, until ctx ends.
 func follow(ctx context.Context, c *cluster.Cluster, changed chan<- struct{}) error {
-	components := records.LabelComponent + " in (" + records.ComponentPeering + "," + records.ComponentStatus + ")"
-	return cluster.Wait(ctx, c, cluster.Labelled(components), "the end of the watch", func([]*corev1.ConfigMap) (string, error) {
+	tell := func() {
 		select {
 		case changed <- struct{}{}:
 		default:
 		}
-		return "watching", nil
+	}
+	const watching = "watching" // without end
+	components := records.LabelComponent + " in (" + records.ComponentPeering + "," + records.ComponentStatus + ")"
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		return cluster.Wait(ctx, c, cluster.Labelled(components), "the end of the watch", func([]*corev1.ConfigMap) (string, error) {
+			tell()
+			return watching, nil
+		})
 	})
+	group.Go(func() error {
+		err := cluster.Wait(ctx, c, cluster.Labelled(selector(records.ComponentNode)), "the end of the watch",
+			func([]*coordinationv1.Lease) (string, error) {
+				tell()
+				return watching, nil
+			})
+		if apierrors.IsForbidden(err) {
+			return nil // it goes on with the gateways' reports
+		}
+		return err
+	})
+	return group.Wait()
 }

@@ -21,7 +21,11 @@ const (
 	// AnnotationSurroundings, on a node's Lease, holds a Surroundings record. It stands beside the Node record, because
 	// helpers of an earlier release refuse a record with a field that they do not know.
 	AnnotationSurroundings = "liqonet.io/surroundings"
-	DataKey                = "record" // the ConfigMap key that holds a record
+	// AnnotationWitness, on a node's Lease, holds a Witness record, for the same reason.
+	AnnotationWitness = "liqonet.io/witness"
+	// AnnotationEvery, on a gateway's report, is how long after it the next one comes at the latest, such as "10s".
+	AnnotationEvery = "liqonet.io/report-every"
+	DataKey         = "record" // the ConfigMap key that holds a record
 )
 
 // Values of LabelComponent.

@@ -26,7 +26,7 @@ func TestThousandConnections(t *testing.T) {
 		"idle after an answer": "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n",
 	} {
 		t.Run(what, func(t *testing.T) {
-			h := newHealth()
+			h := newLiveness()
 			h.set(nil)
 			listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp4", "127.0.0.1:0")
 			if err != nil {

@@ -16,8 +16,8 @@ import (
 	"liqonet.io/liqonet/internal/bounded"
 )
 
-// health answers the kubelet: alive while the loop turns, ready when the last pass left the kernel as wanted.
-type health struct {
+// liveness answers the kubelet: alive while the loop turns, ready when the last pass left the kernel as wanted.
+type liveness struct {
 	mu   sync.Mutex
 	err  error
 	last time.Time // of the last pass; the zero value: none yet
@@ -26,21 +26,21 @@ type health struct {
 // stuck is how long a loop may be silent before the helper counts as dead: several resyncs.
 const stuck = 5 * resync
 
-func newHealth() *health { return &health{err: errors.New("no pass yet"), last: time.Now()} }
+func newLiveness() *liveness { return &liveness{err: errors.New("no pass yet"), last: time.Now()} }
 
-func (h *health) set(err error) {
+func (h *liveness) set(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.err, h.last = err, time.Now()
 }
 
-func (h *health) ready() error {
+func (h *liveness) ready() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.err
 }
 
-func (h *health) live() error {
+func (h *liveness) live() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if time.Since(h.last) > stuck {
@@ -69,7 +69,7 @@ const (
 )
 
 // serve answers probes and metrics at an address until ctx ends.
-func (h *health) serve(ctx context.Context, address string, reg *prometheus.Registry) error {
+func (h *liveness) serve(ctx context.Context, address string, reg *prometheus.Registry) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp4", address)
 	if err != nil {
 		return err
@@ -77,7 +77,7 @@ func (h *health) serve(ctx context.Context, address string, reg *prometheus.Regi
 	return h.serveAt(ctx, listener, reg)
 }
 
-func (h *health) serveAt(ctx context.Context, listener net.Listener, reg *prometheus.Registry) error {
+func (h *liveness) serveAt(ctx context.Context, listener net.Listener, reg *prometheus.Registry) error {
 	mux := http.NewServeMux()
 	mux.Handle("GET /readyz", answer(h.ready))
 	mux.Handle("GET /livez", answer(h.live))

@@ -1,0 +1,235 @@
+package pathtest
+
+import (
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"liqonet.io/liqonet/internal/health"
+	"liqonet.io/liqonet/internal/netnstest"
+	"liqonet.io/liqonet/internal/records"
+)
+
+const (
+	// shownWithin is within what time a fault of the path, and its end, are to be shown.
+	shownWithin = 5 * time.Second
+	// faultRounds is how often a fault may be tried: a machine that is kept busy can be late.
+	faultRounds = 3
+	// lossShownWithin is the same for a loss that has to be measured: of two in a hundred, ten seconds tell little more
+	// than one.
+	lossShownWithin = 15 * time.Second
+)
+
+// pathFault is a way into a state, and out of it again.
+type pathFault struct {
+	name    string
+	a, b    health.State // what the clusters' states are to be; "": the same as before
+	reason  string       // in cluster a's
+	within  time.Duration
+	begin   func(a, b *testCluster)
+	recover func(a, b *testCluster)
+}
+
+// Packets, as nftables knows them, at the nodes.
+var (
+	tunnelPackets  = fmt.Sprintf("ip daddr %[1]s udp dport %[2]d; ip saddr %[1]s udp sport %[2]d", inPods(0, gatewayNumber), listenPort)
+	overlayPackets = "udp dport 6091"
+)
+
+// lose has a node drop packets: those that match one of the expressions, of which semicolons stand between.
+func lose(n netnstest.Namespace, packets, verdict string) {
+	var rules strings.Builder
+	for match := range strings.SplitSeq(packets, "; ") {
+		fmt.Fprintf(&rules, "%s %s; ", match, verdict)
+	}
+	n.Run("nft", fmt.Sprintf("table ip fault { chain forward { type filter hook forward priority -500; %[1]s}; "+
+		"chain out { type filter hook output priority -500; %[1]s}; chain in { type filter hook input priority -500; %[1]s}; }", rules.String()))
+}
+
+func loseNoMore(nodes ...netnstest.Namespace) {
+	for _, n := range nodes {
+		n.Run("nft", "delete", "table", "ip", "fault")
+	}
+}
+
+var pathFaults = []pathFault{
+	{
+		name: "the path between the gateways is cut", a: health.Down, b: health.Down, reason: "the peer's gateway answered last",
+		begin:   func(a, _ *testCluster) { lose(a.nodes[0], tunnelPackets, "drop") },
+		recover: func(a, _ *testCluster) { loseNoMore(a.nodes[0]) },
+	},
+	{
+		name: "48 % loss between the gateways", a: health.Degraded, b: health.Degraded, reason: " % of the echoes between the gateways are lost",
+		begin:   func(a, _ *testCluster) { lose(a.nodes[0], tunnelPackets, "numgen random mod 100 < 48 drop") },
+		recover: func(a, _ *testCluster) { loseNoMore(a.nodes[0]) },
+	},
+	{
+		name: "2 % loss between the gateways", a: health.Degraded, reason: " % of the echoes between the gateways are lost", within: lossShownWithin,
+		begin:   func(a, _ *testCluster) { lose(a.nodes[0], tunnelPackets, "numgen random mod 100 < 2 drop") },
+		recover: func(a, _ *testCluster) { loseNoMore(a.nodes[0]) },
+	},
+	{
+		name: "large packets are lost", a: health.Down, b: health.Down, reason: "no answer from nodes of the peer to node a-1, a-2",
+		begin:   func(a, _ *testCluster) { lose(a.nodes[0], "meta length > 1200 "+tunnelPackets, "drop") },
+		recover: func(a, _ *testCluster) { loseNoMore(a.nodes[0]) },
+	},
+	{
+		name: "the overlay of a node is cut", a: health.Degraded, reason: "no echo between gateway and node a-2",
+		begin:   func(a, _ *testCluster) { lose(a.nodes[1], overlayPackets, "drop") },
+		recover: func(a, _ *testCluster) { loseNoMore(a.nodes[1]) },
+	},
+	{
+		name: "the overlay of the peer's nodes is cut", a: health.Down, b: health.Down, reason: "no answer from nodes of the peer to node a-1, a-2",
+		begin: func(_, b *testCluster) {
+			lose(b.nodes[0], overlayPackets, "drop")
+			lose(b.nodes[1], overlayPackets, "drop")
+		},
+		recover: func(_, b *testCluster) { loseNoMore(b.nodes[:]...) },
+	},
+	{
+		name: "the helper of a node ends", a: health.Degraded, reason: "no echo between gateway and node a-2",
+		begin:   func(a, _ *testCluster) { a.nodeHelpers[1].kill() },
+		recover: func(a, _ *testCluster) { a.startNode(1) },
+	},
+	{
+		name: "the gateway hangs", a: health.Down, b: health.Down, reason: "node a-2 reports: no answer from the gateway",
+		begin:   func(a, _ *testCluster) { a.gatewayHelper.signal(syscall.SIGSTOP) },
+		recover: func(a, _ *testCluster) { a.gatewayHelper.signal(syscall.SIGCONT) },
+	},
+	{
+		name: "the gateway ends", a: health.Down, b: health.Down, reason: "node a-2 reports: no answer from the gateway",
+		begin:   func(a, _ *testCluster) { a.gatewayHelper.kill() },
+		recover: func(a, _ *testCluster) { a.startGateway() },
+	},
+	{
+		name: "the gateway's node loses power", a: health.Down, b: health.Down, reason: "node a-2 reports: no answer from the gateway",
+		begin: func(a, _ *testCluster) {
+			ip(a.nodes[0], "link set eth0 down")
+			a.gatewayHelper.kill()
+			a.nodeHelpers[0].kill()
+		},
+		recover: func(a, _ *testCluster) {
+			ip(a.nodes[0], "link set eth0 up", fmt.Sprintf("route add default via %s", outside), fmt.Sprintf("route add %s via %s", a.podsOf(1), a.node(1)))
+			a.startNode(0)
+			a.startGateway()
+		},
+	},
+}
+
+// TestFaultsAreShown: whatever ends the path of packets, the state of the peering is another one within five seconds, and
+// healthy again as soon after the repair. With -short, as in a guest, which is slow, how long it took is not judged.
+func TestFaultsAreShown(t *testing.T) {
+	k := combinations()[0]
+	a, b, _ := twoClusters(t)
+	a.connect(k, b)
+	b.connect(k, a)
+	for _, f := range pathFaults {
+		t.Run(f.name, func(t *testing.T) {
+			for range faultRounds {
+				shown, over := f.try(t, a, b)
+				t.Logf("%s after %.1f s, healthy again after %.1f s", f.a, shown.Seconds(), over.Seconds())
+				if testing.Short() || shown <= max(f.within, shownWithin) && over <= shownWithin {
+					return
+				}
+			}
+			t.Errorf("never shown within %v and over within %v", max(f.within, shownWithin), shownWithin)
+		})
+	}
+}
+
+// try has the fault happen, and returns how long it took until both clusters showed it, and its end. What is passed through
+// on the way may not be a state that is wrong.
+func (f pathFault) try(t *testing.T, a, b *testCluster) (shown, over time.Duration) {
+	t.Helper()
+	a.awaitState(health.Healthy, "")
+	b.awaitState(health.Healthy, "")
+	begin := time.Now()
+	f.begin(a, b)
+	left := time.Time{}
+	leave := func() { left = time.Now() }
+	a.leaves(health.Healthy, leave)
+	shown = left.Sub(begin)
+	a.awaitState(f.a, f.reason)
+	if f.b != "" {
+		b.leaves(health.Healthy, leave)
+		shown = max(shown, left.Sub(begin))
+		b.awaitState(f.b, "")
+	}
+	begin = time.Now()
+	f.recover(a, b)
+	a.awaitState(health.Healthy, "")
+	b.awaitState(health.Healthy, "")
+	return shown, time.Since(begin)
+}
+
+// leaves waits until a cluster's state is another one.
+func (c *testCluster) leaves(state health.State, then func()) {
+	c.t.Helper()
+	eventually(c.t, joining, func() error {
+		if now, _ := c.judge(); now == state {
+			return fmt.Errorf("cluster %s is %s", c.name, state)
+		}
+		then()
+		return nil
+	})
+}
+
+// awaitState waits until a cluster's state is one. It was connected before: it is connecting no more.
+func (c *testCluster) awaitState(want health.State, reason string) {
+	c.t.Helper()
+	proven := false
+	eventually(c.t, joining, func() error {
+		state, why := c.judge()
+		if proven && state == health.Connecting {
+			c.t.Errorf("cluster %s is connecting, though its peer has answered: %s", c.name, why)
+		}
+		if s, err := c.status(); err == nil && !s.LastEcho.IsZero() {
+			proven = true
+		}
+		if state != want || !strings.Contains(why, reason) {
+			return fmt.Errorf("cluster %s is %s (%s), want %s (%s)", c.name, state, why, want, reason)
+		}
+		return nil
+	})
+}
+
+// judge is what `network status` makes of the reports.
+func (c *testCluster) judge() (health.State, string) {
+	c.t.Helper()
+	o := health.Observation{MTU: pathMTU, Witnesses: map[string]string{}}
+	for i := range c.nodes {
+		o.Nodes = append(o.Nodes, c.nodeName(i))
+	}
+	if s, err := c.status(); err == nil {
+		o.Status, o.Age = &s, time.Since(s.Time)
+	}
+	cm, err := c.kube.CoreV1().ConfigMaps(records.DefaultNamespace).Get(c.t.Context(), records.StatusName("peer"), metav1.GetOptions{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	o.Every, _ = time.ParseDuration(cm.Annotations[records.AnnotationEvery])
+	leases, err := c.kube.CoordinationV1().Leases(records.DefaultNamespace).List(c.t.Context(), metav1.ListOptions{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	for _, l := range leases.Items {
+		if fault, ok := witnessIn(l); ok {
+			o.Witnesses[*l.Spec.HolderIdentity] = fault
+		}
+	}
+	return health.Judge(o)
+}
+
+func witnessIn(l coordinationv1.Lease) (fault string, ok bool) {
+	w, err := records.Decode[records.Witness](l.Annotations[records.AnnotationWitness])
+	if err != nil {
+		return "", false
+	}
+	fault, ok = w.Peerings["peer"]
+	return fault, ok
+}

@@ -1,0 +1,162 @@
+package health
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"liqonet.io/liqonet/internal/records"
+)
+
+var noon = time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
+
+func ago(d time.Duration) time.Time { return noon.Add(-d) }
+
+// healthyStatus is a report of noon with two nodes.
+func healthyStatus() *records.Status {
+	node := func(name string) records.NodeStatus {
+		return records.NodeStatus{Name: name, LastEcho: ago(time.Second), LastProof: ago(2 * time.Second)}
+	}
+	return &records.Status{
+		Version: records.SchemaVersion, Time: noon, Pod: "gateway-b-x", LastHandshake: ago(time.Minute), LastEcho: ago(time.Second),
+		Endpoint: netip.MustParseAddrPort("192.0.2.1:51840"), Nodes: []records.NodeStatus{node("n1"), node("n2")},
+	}
+}
+
+func TestJudge(t *testing.T) {
+	tests := []struct {
+		name   string
+		change func(*Observation)
+		want   State
+		reason string
+	}{
+		{"all is well", func(*Observation) {}, Healthy, ""},
+		{"report at the limit", func(o *Observation) { o.Age = ReportEvery + reportDelay - 1 }, Healthy, ""},
+		{"clock ahead of ours", func(o *Observation) { o.Age = -time.Hour }, Healthy, ""},
+		{"a node of no concern", func(o *Observation) { o.Nodes = []string{"n1"}; o.Status.Nodes[1].LastProof = time.Time{} }, Healthy, ""},
+		{"never reported", func(o *Observation) { o.Status = nil }, Connecting, "has not reported"},
+		{"cannot start", func(o *Observation) { o.Status, o.Problem = nil, "no image" }, Down, "no image"},
+		{"late report of a gateway without witnesses", func(o *Observation) { o.Every, o.Age = LoneReportEvery, LoneReportEvery+reportDelay }, Unknown, "5s old"},
+		{"old report", func(o *Observation) { o.Age = 2 * time.Minute }, Unknown, "2m0s old"},
+		{"old report of a pod that is gone", func(o *Observation) { o.Age, o.Problem = time.Minute, "evicted" }, Down, "evicted; the gateway's last report"},
+		{"no handshake", func(o *Observation) { o.Status.LastHandshake, o.Status.LastEcho = time.Time{}, time.Time{} }, Connecting, "no handshake yet with 192.0.2.1:51840"},
+		{"no handshake for a cause", func(o *Observation) {
+			o.Status.LastHandshake, o.Status.LastEcho, o.Status.Failed = time.Time{}, time.Time{}, []string{"no route"}
+		}, Connecting, "no route"},
+		{"a renewed tunnel without a handshake since", func(o *Observation) {
+			o.Status.LastHandshake, o.Status.LastEcho = time.Time{}, ago(8*time.Second)
+		}, Down, "answered last 8s ago"},
+		{"a renewed tunnel whose last echo is fresh", func(o *Observation) { o.Status.LastHandshake = time.Time{} }, Healthy, ""},
+		{"old handshake", func(o *Observation) { o.Status.LastHandshake, o.Status.LastEcho = ago(handshakeLife), time.Time{} }, Down, "last handshake with 192.0.2.1:51840 was 3m0s ago"},
+		{"no echo ever", func(o *Observation) { o.Status.LastEcho = time.Time{} }, Connecting, "no echo"},
+		{"echo at the limit", func(o *Observation) { o.Status.LastEcho = ago(EchoSilence - 1) }, Healthy, ""},
+		{"old echo", func(o *Observation) { o.Status.LastEcho = ago(EchoSilence) }, Down, "answered last 3s ago"},
+		{"half lost", func(o *Observation) { o.Status.Loss = 0.48 }, Degraded, "48 % of the echoes"},
+		{"two in a hundred lost", func(o *Observation) { o.Status.Loss = 0.02 }, Degraded, "2.0 % of the echoes"},
+		{"less lost", func(o *Observation) { o.Status.Loss = 0.019 }, Healthy, ""},
+		{"a failure of the gateway's", func(o *Observation) { o.Status.Failed = []string{"nft: busy"} }, Degraded, "nft: busy"},
+		{"loss and a node without proof", func(o *Observation) {
+			o.Status.Loss, o.Status.Nodes[1].LastProof = 0.48, time.Time{}
+		}, Degraded, "node n2; 48 %"},
+		{"a node is silent", func(o *Observation) { o.Status.Nodes[1].LastEcho = ago(NodeSilence) }, Degraded, "gateway and node n2"},
+		{"a node is not known to the gateway", func(o *Observation) { o.Nodes = append(o.Nodes, "n3") }, Degraded, "node n3"},
+		{"a node refuses the peering", func(o *Observation) { o.Status.Nodes[0].Refused = "range" }, Degraded, "node n1 refuses"},
+		{"a node is not answered", func(o *Observation) { o.Status.Nodes[0].LastProof = ago(ProofSilence) }, Degraded, "peer to node n1"},
+		{"no node is answered", func(o *Observation) {
+			o.Status.Nodes[0].LastProof, o.Status.Nodes[1].LastProof = time.Time{}, time.Time{}
+		}, Down, "node n1, n2"},
+		{"no nodes", func(o *Observation) { o.Nodes = nil }, Degraded, "no node is Ready"},
+		{"altered", func(o *Observation) { o.Altered = []string{"Secret x is missing"} }, Degraded, "Secret x"},
+		{"altered, and down", func(o *Observation) {
+			o.Altered, o.Status.LastEcho = []string{"Secret x is missing"}, ago(time.Minute)
+		}, Down, "Secret x is missing; the peer's gateway"},
+		{"paths that just carry it", func(o *Observation) { o.MTU, o.Status.Path.MTU, o.Status.Nodes[0].Path.MTU = 1420, 1480, 1470 }, Healthy, ""},
+		{"a narrow path between gateways", func(o *Observation) { o.MTU, o.Status.Path.MTU = 1420, 1479 }, Degraded, "between the gateways carries 1479, which is enough for 1399"},
+		{"a narrow path of a node", func(o *Observation) { o.MTU, o.Status.Nodes[1].Path.MTU = 1420, 1469 }, Degraded, "node n2 to the gateway 1469, enough for 1419"},
+		{"a narrow path of no concern", func(o *Observation) { o.Nodes, o.MTU, o.Status.Nodes[1].Path.MTU = []string{"n1"}, 1420, 1400 }, Healthy, ""},
+		{"a narrow path on which packets are lost", func(o *Observation) {
+			o.MTU, o.Status.Path.MTU = 1420, 1400
+			o.Status.Nodes[0].LastProof, o.Status.Nodes[1].LastProof = time.Time{}, time.Time{}
+		}, Down, "do not fit"},
+
+		{"witnesses are content", func(o *Observation) { o.Witnesses = map[string]string{"n1": "", "n2": ""} }, Healthy, ""},
+		{"all witnesses miss the gateway", func(o *Observation) {
+			o.Witnesses = map[string]string{"n2": "no answer from the gateway"}
+		}, Down, "node n2 reports: no answer from the gateway"},
+		{"witnesses see what the gateway sees", func(o *Observation) {
+			o.Status.LastEcho, o.Witnesses = ago(4*time.Second), map[string]string{"n2": "no answer from nodes of the peer"}
+		}, Down, "answered last 4s ago; node n2 reports"},
+		{"one of two witnesses misses it", func(o *Observation) {
+			o.Witnesses = map[string]string{"n1": "", "n2": "no answer from the gateway"}
+		}, Degraded, "node n2 reports"},
+		{"a witness that is not Ready", func(o *Observation) {
+			o.Nodes, o.Witnesses = []string{"n1"}, map[string]string{"n2": "no answer from the gateway"}
+		}, Healthy, ""},
+		{"a witness that the gateway misses is no second fault", func(o *Observation) {
+			o.Status.Nodes[1].LastEcho, o.Witnesses = ago(time.Minute), map[string]string{"n2": "no answer from the gateway"}
+		}, Degraded, "no echo between gateway and node n2"},
+		{"an old report, and witnesses see why", func(o *Observation) {
+			o.Age, o.Witnesses = time.Minute, map[string]string{"n1": "no answer from the gateway"}
+		}, Down, "node n1 reports"},
+		{"an old report, and witnesses are content", func(o *Observation) {
+			o.Age, o.Witnesses = time.Minute, map[string]string{"n1": ""}
+		}, Unknown, "1m0s old"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			o := Observation{Status: healthyStatus(), Nodes: []string{"n1", "n2"}}
+			tt.change(&o)
+			state, reason := Judge(o)
+			if state != tt.want || !strings.Contains(reason, tt.reason) || (reason == "") != (state == Healthy) {
+				t.Errorf("%s, %q; want %s, %q", state, reason, tt.want, tt.reason)
+			}
+		})
+	}
+}
+
+// TestSame: what changes the judgment is worth a report at once, counters and ages are not.
+func TestSame(t *testing.T) {
+	tests := map[string]struct {
+		edit func(*records.Status)
+		same bool
+	}{
+		"counters": {func(s *records.Status) {
+			s.RxBytes, s.TxBytes, s.RTT, s.Loss = 1000, 2000, records.Duration(time.Second), 0.01
+			s.LastHandshake = ago(time.Second)
+			s.Nodes[0].RTT = records.Duration(time.Second)
+		}, true},
+		"time":             {func(s *records.Status) { s.Time, s.LastEcho = s.Time.Add(time.Second), s.LastEcho.Add(time.Second) }, true},
+		"echoes end":       {func(s *records.Status) { s.LastEcho = ago(EchoSilence) }, false},
+		"much loss":        {func(s *records.Status) { s.Loss = MuchLoss }, false},
+		"no handshake":     {func(s *records.Status) { s.LastHandshake = time.Time{} }, false},
+		"another pod":      {func(s *records.Status) { s.Pod = "gateway-b-y" }, false},
+		"another endpoint": {func(s *records.Status) { s.Endpoint = netip.MustParseAddrPort("192.0.2.8:30000") }, false},
+		"failure":          {func(s *records.Status) { s.Failed = []string{"route: no"} }, false},
+		"host exposed": {func(s *records.Status) {
+			s.Exposed = []records.Exposed{{Host: netip.MustParseAddr("198.51.100.7"), Address: netip.MustParseAddr("10.70.128.1")}}
+		}, false},
+		"node falls silent":   {func(s *records.Status) { s.Nodes[0].LastEcho = ago(NodeSilence) }, false},
+		"node's proof is old": {func(s *records.Status) { s.Nodes[0].LastProof = ago(ProofSilence) }, false},
+		"node never heard":    {func(s *records.Status) { s.Nodes[0].LastEcho = time.Time{} }, false},
+		"node joins":          {func(s *records.Status) { s.Nodes = append(s.Nodes, records.NodeStatus{Name: "n3"}) }, false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := healthyStatus()
+			test.edit(s)
+			if got := Same(*healthyStatus(), *s); got != test.same {
+				t.Errorf("same: %v, want %v", got, test.same)
+			}
+		})
+	}
+}
+
+// TestAgesAreNoNews: silence that goes on leads to no more reports.
+func TestAgesAreNoNews(t *testing.T) {
+	a, b := healthyStatus(), healthyStatus()
+	a.LastEcho, b.LastEcho = ago(time.Minute), ago(2*time.Minute)
+	if !Same(*a, *b) {
+		t.Error("a silence that lasts longer is told")
+	}
+}

@@ -1,0 +1,202 @@
+package health
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"liqonet.io/liqonet/internal/records"
+)
+
+// What encapsulation adds to a packet, in bytes.
+const (
+	OverlayOverhead = 50 // IP 20, UDP 8, VXLAN or Geneve 8, Ethernet 14
+	TunnelOverhead  = 80 // IPv6 40, UDP 8, WireGuard 32; over IPv4 it is 20 less
+	// tunnelOverheadLeast is TunnelOverhead where the tunnel runs over IPv4 all the way.
+	tunnelOverheadLeast = TunnelOverhead - 20
+)
+
+// finding is what was found out of a part of the path. The age is apart from the rest of the reason: that it grows is
+// not worth a report.
+type finding struct {
+	state  State
+	reason string
+	age    time.Duration // 0: of no importance
+}
+
+func (f finding) text() string {
+	if f.age == 0 {
+		return f.reason
+	}
+	return fmt.Sprintf("%s %s ago", f.reason, round(f.age))
+}
+
+// TunnelMissing returns why the gateways do not reach each other; "" when they do. A report that is nil is none yet.
+func TunnelMissing(s *records.Status) string {
+	if s == nil {
+		_, reason := Judge(Observation{})
+		return reason
+	}
+	return tunnel(s).text()
+}
+
+// tunnel judges the path between the gateways. An answer counts more than a handshake, which a renewal forgets.
+func tunnel(s *records.Status) finding {
+	with := ""
+	if s.Endpoint.IsValid() {
+		with = " with " + s.Endpoint.String()
+	}
+	switch echo, handshake := s.Time.Sub(s.LastEcho), s.Time.Sub(s.LastHandshake); {
+	case !s.LastEcho.IsZero() && echo < EchoSilence:
+		return finding{state: Healthy}
+	case !s.LastEcho.IsZero():
+		return finding{Down, "the peer's gateway answered last", echo}
+	case s.LastHandshake.IsZero() && len(s.Failed) > 0:
+		return finding{state: Connecting, reason: "gateway: " + strings.Join(s.Failed, "; ")}
+	case s.LastHandshake.IsZero():
+		return finding{state: Connecting, reason: "no handshake yet" + with}
+	case handshake >= handshakeLife:
+		return finding{Down, "the last handshake" + with + " was", handshake}
+	}
+	return finding{state: Connecting, reason: "the peer's gateway has answered no echo yet"}
+}
+
+// gateway returns what is wrong though the gateways reach each other.
+func gateway(s *records.Status) []string {
+	var reasons []string
+	if s.Loss >= MuchLoss {
+		reasons = append(reasons, fmt.Sprintf("%.*f %% of the echoes between the gateways are lost", decimals(s.Loss), s.Loss*100))
+	}
+	if len(s.Failed) > 0 {
+		reasons = append(reasons, "gateway: "+strings.Join(s.Failed, "; "))
+	}
+	return reasons
+}
+
+func decimals(loss float64) int {
+	if loss < 0.1 {
+		return 1
+	}
+	return 0
+}
+
+// nodes judges the paths of the nodes, to their gateway and through it to nodes of the peer.
+func nodes(s *records.Status, names []string) (State, []string) {
+	if len(names) == 0 {
+		return Degraded, []string{"no node is Ready"}
+	}
+	var silent, unproven, reasons []string
+	for _, name := range names {
+		n, _ := Node(s, name)
+		if n.Refused != "" {
+			reasons = append(reasons, "node "+name+" refuses the peering: "+n.Refused)
+		}
+		switch {
+		case !echoes(s, n):
+			silent = append(silent, name)
+		case !proven(s, n):
+			unproven = append(unproven, name)
+		}
+	}
+	if len(silent) > 0 {
+		reasons = append(reasons, "no echo between gateway and node "+strings.Join(silent, ", "))
+	}
+	if len(unproven) > 0 {
+		reasons = append(reasons, "no answer from nodes of the peer to node "+strings.Join(unproven, ", "))
+	}
+	switch {
+	case len(reasons) == 0:
+		return Healthy, nil
+	case len(silent)+len(unproven) == len(names):
+		// Also the state of the first seconds: the gateways reach each other before the nodes do.
+		return Down, reasons
+	}
+	return Degraded, reasons
+}
+
+// narrow returns which hops of a report carry no packets of that size, in bytes; "": all do, or none is measured.
+func narrow(s *records.Status, names []string, mtu int) string {
+	if mtu == 0 {
+		return ""
+	}
+	var reasons []string
+	if size := s.Path.MTU; size > 0 && mtu+tunnelOverheadLeast > size {
+		reasons = append(reasons, fmt.Sprintf("the path between the gateways carries %d, which is enough for %d", size, size-TunnelOverhead))
+	}
+	for _, name := range names {
+		n, _ := Node(s, name)
+		if size := n.Path.MTU; size > 0 && mtu+OverlayOverhead > size {
+			reasons = append(reasons, fmt.Sprintf("that from node %s to the gateway %d, enough for %d", name, size, size-OverlayOverhead))
+		}
+	}
+	if len(reasons) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("packets of %d bytes do not fit: %s (liqoctl network connect --update adapts the MTU)", mtu, strings.Join(reasons, ", "))
+}
+
+// Node returns what a report, nil if there is none, says of a node.
+func Node(s *records.Status, name string) (records.NodeStatus, bool) {
+	if s == nil {
+		return records.NodeStatus{}, false
+	}
+	i := slices.IndexFunc(s.Nodes, func(n records.NodeStatus) bool { return n.Name == name })
+	if i < 0 {
+		return records.NodeStatus{}, false
+	}
+	return s.Nodes[i], true
+}
+
+// NodeReady reports whether a node's packets cross.
+func NodeReady(s *records.Status, name string) bool {
+	n, ok := Node(s, name)
+	return ok && echoes(s, n) && proven(s, n)
+}
+
+// NodesReady counts the nodes whose packets cross.
+func NodesReady(s *records.Status, names []string) int {
+	count := 0
+	for _, name := range names {
+		if NodeReady(s, name) {
+			count++
+		}
+	}
+	return count
+}
+
+func echoes(s *records.Status, n records.NodeStatus) bool {
+	return !n.LastEcho.IsZero() && s.Time.Sub(n.LastEcho) < NodeSilence
+}
+
+func proven(s *records.Status, n records.NodeStatus) bool {
+	return !n.LastProof.IsZero() && s.Time.Sub(n.LastProof) < ProofSilence
+}
+
+// Same reports whether two reports of a gateway lead to the same judgment, and differ in counters and ages alone.
+func Same(a, b records.Status) bool { return slices.Equal(condition(&a), condition(&b)) }
+
+// condition is a report without counters and ages.
+func condition(s *records.Status) []string {
+	f := tunnel(s)
+	c := append([]string{
+		s.Pod, string(s.Implementation), string(s.Overlay), s.Endpoint.String(),
+		string(f.state), f.reason, fmt.Sprint(s.LastHandshake.IsZero(), s.Loss >= MuchLoss, s.Path),
+	}, s.Failed...)
+	for _, e := range s.Exposed {
+		c = append(c, e.Host.String(), e.Address.String())
+	}
+	for _, n := range s.Nodes {
+		c = append(c, fmt.Sprint(n.Name, echoes(s, n), proven(s, n), n.Path, n.Refused))
+	}
+	return c
+}
+
+// Loss is the share of lost echoes that a report states: of those that are missing, with how long ago the last of them
+// was sent.
+func Loss(missing int, share float64, clean time.Duration) float64 {
+	if missing < LossLeast || clean >= LossClean {
+		return 0
+	}
+	return share
+}

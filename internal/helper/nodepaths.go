@@ -1,0 +1,166 @@
+//go:build linux
+
+package helper
+
+import (
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"liqonet.io/liqonet/internal/cidr"
+	"liqonet.io/liqonet/internal/health"
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/netops/echo"
+)
+
+// witnessesMost is how many nodes report when a gateway does not answer: the API server gets that many writes, however
+// many nodes there are.
+const witnessesMost = 3
+
+// nodePaths are the paths of this cluster's nodes, as they report them in their echoes to the gateway.
+type nodePaths struct {
+	ignored *prometheus.CounterVec
+	own     string // the node that this gateway runs on: it is lost together with the gateway
+
+	mu        sync.Mutex
+	nodes     []reportedNode // of the view
+	paths     map[netip.Addr]nodePath
+	witnesses []netip.Addr // nodes that are asked to be one
+	turn      int          // of the address that is named to the peer next
+}
+
+// nodePath is what a node's last echo said.
+type nodePath struct {
+	echo, proof   time.Time // zero: none
+	rtt, proofRTT time.Duration
+	path          echo.Path // of the way to here, outside the overlay
+	witness       bool      // it reports when this gateway does not answer
+}
+
+func newNodePaths(m *metrics, own string) *nodePaths {
+	return &nodePaths{ignored: m.ignored, own: own, paths: map[netip.Addr]nodePath{}}
+}
+
+// follow forgets the nodes that are gone.
+func (n *nodePaths) follow(nodes []reportedNode) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.nodes = nodes
+	for a := range n.paths {
+		if !n.known(a) {
+			delete(n.paths, a)
+		}
+	}
+}
+
+// known reports whether an internal address is a node's; n.mu is held.
+func (n *nodePaths) known(a netip.Addr) bool {
+	return slices.ContainsFunc(n.nodes, func(n reportedNode) bool { return n.Internal == a })
+}
+
+// answer notes what a node reports of its own path, and whether it is to be a witness.
+func (n *nodePaths) answer(from netip.AddrPort, m echo.Message) echo.Content {
+	r := m.Content.Report
+	if r.Internal != from.Addr() {
+		return echo.Content{}
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if _, told := n.paths[r.Internal]; !told && !n.known(r.Internal) {
+		return echo.Content{}
+	}
+	now := time.Now()
+	path := nodePath{echo: now, rtt: r.OverlayRTT, path: plausible(n.ignored, m.Content.Path), witness: m.Content.Witness}
+	if r.Proven {
+		path.proof, path.proofRTT = now.Add(-r.ProofAge), r.ProofRTT
+	}
+	n.paths[r.Internal] = path
+	if len(n.witnesses) < witnessesMost {
+		n.choose() // it may be one from its first echo on
+	}
+	return echo.Content{Witness: slices.Contains(n.witnesses, r.Internal)}
+}
+
+// watched chooses the witnesses, and reports whether one on another node than the gateway's says that it is one.
+func (n *nodePaths) watched() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	own := n.choose()
+	return slices.ContainsFunc(n.witnesses, func(a netip.Addr) bool { return a != own && n.paths[a].witness })
+}
+
+// choose keeps the witnesses that are alive, and fills up with others; n.mu is held. The gateway's own node, which it
+// returns if that is alive, is one only where there is no other.
+func (n *nodePaths) choose() (own netip.Addr) {
+	var live []netip.Addr
+	for _, node := range n.nodes {
+		switch {
+		case !n.alive(node.Internal):
+		case node.Name == n.own:
+			own = node.Internal
+		default:
+			live = append(live, node.Internal)
+		}
+	}
+	if len(live) == 0 && own.IsValid() {
+		live = append(live, own)
+	}
+	n.witnesses = slices.DeleteFunc(n.witnesses, func(a netip.Addr) bool { return !slices.Contains(live, a) })
+	for _, a := range live {
+		if len(n.witnesses) < witnessesMost && !slices.Contains(n.witnesses, a) {
+			n.witnesses = append(n.witnesses, a)
+		}
+	}
+	return own
+}
+
+// alive reports whether a node's echoes come; n.mu is held.
+func (n *nodePaths) alive(a netip.Addr) bool { return time.Since(n.paths[a].echo) < health.NodeSilence }
+
+// name names one live node of this cluster to the peer, each time another one: of the first peerNodesMost, so that each is
+// named again before its name is too old.
+func (n *nodePaths) name(external netip.Prefix) echo.Content {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var live []netip.Addr
+	for _, node := range n.nodes {
+		if len(live) < peerNodesMost && n.alive(node.Internal) {
+			live = append(live, node.Internal)
+		}
+	}
+	if len(live) == 0 {
+		return echo.Content{}
+	}
+	n.turn = (n.turn + 1) % len(live)
+	return echo.Content{Node: cidr.Swap(live[n.turn], cidr.Lower(external))}
+}
+
+// statuses is what a report says of the nodes.
+func (n *nodePaths) statuses(peering string) []records.NodeStatus {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var all []records.NodeStatus
+	for _, node := range n.nodes {
+		p := n.paths[node.Internal]
+		all = append(all, records.NodeStatus{
+			Name: node.Name, LastEcho: stamp(p.echo), LastProof: stamp(p.proof),
+			RTT: records.Duration(p.rtt), ProofRTT: records.Duration(p.proofRTT),
+			Path: pathRecord(p.path), Drift: node.Drift, Refused: node.Refused[peering],
+		})
+	}
+	return all
+}
+
+// plausible returns what others say of a path if it can be true, else nothing.
+func plausible(ignored *prometheus.CounterVec, p echo.Path) echo.Path {
+	if p.Size != 0 && p.Size < echo.LeastPacket {
+		ignored.WithLabelValues("size of a path").Inc()
+		return echo.Path{}
+	}
+	return p
+}
+
+func pathRecord(p echo.Path) records.PathSize { return records.PathSize{Asked: p.Asked, MTU: p.Size} }

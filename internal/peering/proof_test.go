@@ -1,0 +1,63 @@
+package peering
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"liqonet.io/liqonet/internal/records"
+)
+
+var noon = time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
+
+// healthyStatus is a report of noon with two nodes.
+func healthyStatus() *records.Status {
+	node := func(name string) records.NodeStatus {
+		return records.NodeStatus{Name: name, LastEcho: noon.Add(-time.Second), LastProof: noon.Add(-2 * time.Second)}
+	}
+	return &records.Status{
+		Version: 1, Time: noon, LastHandshake: noon.Add(-time.Minute), LastEcho: noon.Add(-time.Second),
+		Endpoint: netip.MustParseAddrPort("192.0.2.1:51840"), Nodes: []records.NodeStatus{node("n1"), node("n2")},
+	}
+}
+
+func TestWitness(t *testing.T) {
+	later := func(d time.Duration) *records.Status {
+		s := healthyStatus()
+		s.Time, s.LastHandshake, s.LastEcho = s.Time.Add(d), s.LastHandshake.Add(d), s.LastEcho.Add(d)
+		for i := range s.Nodes {
+			s.Nodes[i].LastEcho, s.Nodes[i].LastProof = s.Nodes[i].LastEcho.Add(d), s.Nodes[i].LastProof.Add(d)
+		}
+		return s
+	}
+	nodes := []string{"n1", "n2"}
+	t.Run("a first report needs no clock", func(t *testing.T) {
+		w := witness{nodes: nodes}
+		if w.look(nil, noon.Add(24*time.Hour)) == "" {
+			t.Error("nothing is proof enough")
+		}
+		if missing := w.look(healthyStatus(), noon.Add(24*time.Hour)); missing != "" {
+			t.Errorf("missing %q", missing)
+		}
+	})
+	t.Run("an old report is none", func(t *testing.T) {
+		w := witness{nodes: nodes}
+		if w.look(healthyStatus(), noon.Add(time.Minute)) == "" {
+			t.Error("taken for proof")
+		}
+		if missing := w.look(later(time.Second), noon.Add(time.Minute)); missing != "" {
+			t.Errorf("missing %q", missing)
+		}
+	})
+	t.Run("after a change old packets do not count", func(t *testing.T) {
+		w := witness{nodes: nodes, renewed: true}
+		for _, d := range []time.Duration{0, time.Second} {
+			if w.look(later(d), noon.Add(d)) == "" {
+				t.Errorf("report of %s later taken for proof", d)
+			}
+		}
+		if missing := w.look(later(6*time.Second), noon.Add(6*time.Second)); missing != "" {
+			t.Errorf("missing %q", missing)
+		}
+	})
+}
