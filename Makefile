@@ -79,10 +79,11 @@ check: build lint unit ## Build, lint, and run the tests that need no root (gold
 .PHONY: test
 test: deps check ## Run all tests: check, those of the kernel, and real clusters; needs root
 	GOOS=darwin GOARCH=arm64 go build -o /dev/null ./cmd/liqoctl
-	(cd bench && go test -p 1 ./pathtest ./...) & go test -p 1 $(KERNEL_PACKAGES) && wait $$!
+	(cd bench && go test -p 1 ./pathtest ./...) & other=$$!; \
+		go test -p 1 $(KERNEL_PACKAGES) || failed=yes; wait $$other && [[ -z "$${failed:-}" ]]
 	@echo "on a guest's kernel: Geneve and kernel WireGuard"
-	(cd bench && ../bin/lab guest test ./pathtest ./... -- -short -p 1) & \
-		bin/lab guest test $(KERNEL_PACKAGES) -- -short -p 1 && wait $$!
+	(cd bench && ../bin/lab guest test ./pathtest ./... -- -short -p 1) & other=$$!; \
+		bin/lab guest test $(KERNEL_PACKAGES) -- -short -p 1 || failed=yes; wait $$other && [[ -z "$${failed:-}" ]]
 	bin/lab guest test --virtual-time --run Timers ./netops/tunnel
 	cd lab && go test -timeout 60m ./...
 
