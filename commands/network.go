@@ -48,6 +48,7 @@ the prefix --remote- choose the remote cluster.`, `
 	cmd.AddCommand(
 		newNetworkInit(env, local, peering.Init),
 		newNetworkConnect(env, local, peering.Connect),
+		newNetworkRender(env, local),
 		newNetworkDisconnect(env, local, peering.Disconnect),
 		newNetworkExpose(env, local, peering.Expose),
 		newNetworkUnexpose(env, local, peering.Withdraw),
@@ -58,6 +59,11 @@ the prefix --remote- choose the remote cluster.`, `
 		newNetworkGuard(env, local, peering.GuardedRanges),
 	)
 	return cmd
+}
+
+// dryRunFlag adds the flag by which a command prints its plan and makes no changes.
+func dryRunFlag(cmd *cobra.Command, to *bool) {
+	boolFlag(cmd.Flags(), to, "dry-run", "print the changes that the command would make, and make none")
 }
 
 // timeoutFlag adds the flag that bounds an operation.

@@ -33,21 +33,29 @@ type connectFlags struct {
 	mtu            int
 	clampMSS       bool
 	keep           bool
+	dryRun         bool
 	timeout        time.Duration
 	output         format
 }
 
-func newNetworkConnect(env *Env, local *clusterFlags, do operation[peering.ConnectOptions, peering.Connection]) *cobra.Command {
-	f := connectFlags{
+func newConnectFlags(local *clusterFlags) connectFlags {
+	return connectFlags{
 		clusters: twoClusters{local, newRemoteFlags()}, serverSide: remotePlace, implementation: records.Auto, output: formatText,
 		service: peering.Service{Type: corev1.ServiceTypeLoadBalancer, Port: 51840}, clampMSS: true,
 	}
+}
+
+func newNetworkConnect(env *Env, local *clusterFlags, do operation[peering.ConnectOptions, peering.Connection]) *cobra.Command {
+	f := newConnectFlags(local)
 	cmd := &cobra.Command{
 		Use:   "connect",
 		Short: "Connect two clusters",
 		Long: `Connect two clusters: every pod of one reaches every pod of the other, encrypted. Overlapping CIDRs are remapped 1:1
 to free ones. The command installs liqonet where it is missing, and returns when full-size packets of every node have
 been verified in both directions.
+
+With --dry-run the command prints the objects that it would create, change and delete in each cluster, and changes
+nothing. What only the run itself can decide reads "known after apply".
 
 Running it again changes nothing. With other flags it prints the differences, and applies them with --update. A run
 that fails or is interrupted is rolled back, unless --keep is given.`,
@@ -65,19 +73,28 @@ that fails or is interrupted is rolled back, unless --keep is given.`,
 			if err != nil {
 				return err
 			}
+			if f.dryRun {
+				return perform(cmd.Context(), env, peering.PlanConnect, o, f.output, peering.Plan.String)
+			}
 			return perform(cmd.Context(), env, do, o, f.output, describeConnection)
 		},
 	}
+	f.register(cmd)
+	dryRunFlag(cmd, &f.dryRun)
+	boolFlag(cmd.Flags(), &f.keep, "keep", "do not roll back on failure")
+	upstreamFlags(cmd, "wait", "yes")
+	outputFlag(cmd, &f.output)
+	return cmd
+}
+
+// register adds the flags that say what the peering is.
+func (f *connectFlags) register(cmd *cobra.Command) {
 	f.clusters.remote.register(cmd, cmd.Flags())
 	f.local, f.remote = newSideFlags(cmd, ""), newSideFlags(cmd, remotePrefix)
 	f.install = newInstallFlags(cmd)
 	f.gateway(cmd)
 	f.tunnel(cmd)
 	timeoutFlag(cmd.Flags(), &f.timeout)
-	boolFlag(cmd.Flags(), &f.keep, "keep", "do not roll back on failure")
-	upstreamFlags(cmd, "wait", "yes")
-	outputFlag(cmd, &f.output)
-	return cmd
 }
 
 // gateway adds the flags that say how the gateways find each other.

@@ -16,6 +16,7 @@ type disconnectFlags struct {
 	peer     string // "": the one with the remote cluster
 	oneSide  bool
 	yes      bool
+	dryRun   bool
 	timeout  time.Duration
 	output   format
 }
@@ -43,6 +44,9 @@ On a terminal the command asks for confirmation, unless --yes is given.`,
 			if err != nil {
 				return err
 			}
+			if f.dryRun {
+				return perform(cmd.Context(), env, peering.PlanDisconnect, o, f.output, peering.Plan.String)
+			}
 			if err := env.confirm(cmd.Context(), f.yes, f.question(o)); err != nil {
 				return err
 			}
@@ -52,6 +56,7 @@ On a terminal the command asks for confirmation, unless --yes is given.`,
 	f.clusters.remote.register(cmd, cmd.Flags())
 	boolFlag(cmd.Flags(), &f.oneSide, "one-side", "leave the remote cluster unchanged")
 	yesFlag(cmd, &f.yes)
+	dryRunFlag(cmd, &f.dryRun)
 	timeoutFlag(cmd.Flags(), &f.timeout)
 	upstreamFlags(cmd, "wait", "skip-validation")
 	outputFlag(cmd, &f.output)

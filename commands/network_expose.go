@@ -14,6 +14,7 @@ import (
 // exposeFlags are the flags and the argument of `network expose` and `network unexpose`.
 type exposeFlags struct {
 	peer    string
+	dryRun  bool
 	timeout time.Duration
 	output  format
 }
@@ -31,7 +32,7 @@ network unexpose ends it, and so does removing the peering. Exposing a host agai
 
   # The address at which pods of b reach the host
   liqoctl network expose 192.0.2.17 --context a --peer b -o jsonpath={.seenByPeer}`,
-	}, do, describeExposure)
+	}, do, peering.PlanExpose, describeExposure)
 }
 
 func newNetworkUnexpose(env *Env, local *clusterFlags, do operation[peering.ExposeOptions, peering.Exposure]) *cobra.Command {
@@ -42,11 +43,13 @@ func newNetworkUnexpose(env *Env, local *clusterFlags, do operation[peering.Expo
 		Long: `Stop exposing a host to a peer. The command returns when the gateway no longer forwards packets of the peer to the host;
 open connections end too. It is not an error if the host is not exposed.`,
 		Example: `  liqoctl network unexpose 192.0.2.17 --context a --peer b`,
-	}, do, describeUnexposure)
+	}, do, peering.PlanWithdraw, describeUnexposure)
 }
 
 // exposeCommand gives either command what both have.
-func exposeCommand(env *Env, local *clusterFlags, cmd *cobra.Command, do operation[peering.ExposeOptions, peering.Exposure], text func(peering.Exposure) string) *cobra.Command {
+func exposeCommand(env *Env, local *clusterFlags, cmd *cobra.Command, do operation[peering.ExposeOptions, peering.Exposure],
+	plan operation[peering.ExposeOptions, peering.Plan], text func(peering.Exposure) string,
+) *cobra.Command {
 	f := exposeFlags{output: formatText}
 	cmd.Args = arguments("ADDRESS")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -57,9 +60,13 @@ func exposeCommand(env *Env, local *clusterFlags, cmd *cobra.Command, do operati
 		if o.Side.Cluster, err = local.connect(env); err != nil {
 			return err
 		}
+		if f.dryRun {
+			return perform(cmd.Context(), env, plan, o, f.output, peering.Plan.String)
+		}
 		return perform(cmd.Context(), env, do, o, f.output, text)
 	}
 	textFlag(cmd.Flags(), &f.peer, "peer", "NAME", "name of the peer, as in network status (required)", nil)
+	dryRunFlag(cmd, &f.dryRun)
 	timeoutFlag(cmd.Flags(), &f.timeout)
 	outputFlag(cmd, &f.output)
 	return cmd

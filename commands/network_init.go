@@ -15,6 +15,7 @@ type initFlags struct {
 	install *installFlags
 	// translation says whether there is to be a translation service; nil: unchanged.
 	translation *bool
+	dryRun      bool
 	timeout     time.Duration
 	output      format
 }
@@ -39,12 +40,16 @@ cluster, over HTTPS. --translation=false removes it; without the flag it is left
 			if err != nil {
 				return err
 			}
+			if f.dryRun {
+				return perform(cmd.Context(), env, peering.PlanInit, o, f.output, peering.Plan.String)
+			}
 			return perform(cmd.Context(), env, do, o, f.output, describeInstallation)
 		},
 	}
 	f.side = newSideFlags(cmd, "")
 	f.install = newInstallFlags(cmd)
 	optionalFlag(cmd.Flags(), &f.translation, "translation", "install the translation service (default: leave unchanged)")
+	dryRunFlag(cmd, &f.dryRun)
 	timeoutFlag(cmd.Flags(), &f.timeout)
 	upstreamFlags(cmd, "wait", "yes")
 	outputFlag(cmd, &f.output)

@@ -14,6 +14,7 @@ type resetFlags struct {
 	cluster *clusterFlags
 	force   bool
 	yes     bool
+	dryRun  bool
 	timeout time.Duration
 	output  format
 }
@@ -37,6 +38,9 @@ On a terminal the command asks for confirmation, unless --yes is given.`,
 			if err != nil {
 				return err
 			}
+			if f.dryRun {
+				return perform(cmd.Context(), env, peering.PlanReset, o, f.output, peering.Plan.String)
+			}
 			if err := env.confirm(cmd.Context(), f.yes, fmt.Sprintf("Remove liqonet from cluster %q?", o.Side.Cluster.Context)); err != nil {
 				return err
 			}
@@ -45,6 +49,7 @@ On a terminal the command asks for confirmation, unless --yes is given.`,
 	}
 	boolFlag(cmd.Flags(), &f.force, "force", "remove the cluster's side of its peerings too")
 	yesFlag(cmd, &f.yes)
+	dryRunFlag(cmd, &f.dryRun)
 	timeoutFlag(cmd.Flags(), &f.timeout)
 	upstreamFlags(cmd, "wait", "skip-validation")
 	outputFlag(cmd, &f.output)

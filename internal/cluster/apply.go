@@ -80,18 +80,12 @@ func (c *Cluster) Complete(ctx context.Context, objects ...Object) ([]Change, er
 	return c.put(ctx, objects, complete)
 }
 
-// Plan tells what Apply would do. It asks the API server, by a dry run, so that defaults are no differences.
-func (c *Cluster) Plan(ctx context.Context, objects ...Object) ([]Change, error) {
-	return c.put(ctx, objects, plan)
-}
-
 // mode is what put does.
 type mode int
 
 const (
 	apply mode = iota
 	complete
-	plan
 )
 
 func (c *Cluster) put(ctx context.Context, objects []Object, m mode) ([]Change, error) {
@@ -144,10 +138,7 @@ func done(changes []Change) []Change {
 	return some
 }
 
-// looks is how often a plan looks at an object that others keep changing.
-const looks = 5
-
-// putOne applies an object, or tells what that would do: what others changed in between is no part of it.
+// putOne applies an object.
 func (c *Cluster) putOne(ctx context.Context, object Object, m mode) (Change, error) {
 	change, err := describe(object)
 	if err != nil {
@@ -157,60 +148,45 @@ func (c *Cluster) putOne(ctx context.Context, object Object, m mode) (Change, er
 	if err != nil {
 		return Change{}, err
 	}
-	for range looks {
-		var overtaken bool
-		change, overtaken, err = c.putOnce(ctx, r, object, change, m)
-		if err != nil || !overtaken {
-			break
-		}
-	}
-	return change, err
-}
-
-// putOnce reports besides whether somebody else changed the object after it was read, so that a plan says too much.
-func (c *Cluster) putOnce(ctx context.Context, r resource, object Object, change Change, m mode) (_ Change, overtaken bool, _ error) {
 	before, err := r.get(ctx, object.GetName())
 	switch {
 	case apierrors.IsNotFound(err):
 		before, change.Action = nil, Created
 	case err != nil:
-		return Change{}, false, fmt.Errorf("read %s in cluster %q: %w", operand(object), c.Context, err)
+		return Change{}, fmt.Errorf("read %s in cluster %q: %w", operand(object), c.Context, err)
 	case !ours(before):
 		if change.Kind == "Namespace" {
 			change.Action = Kept
-			return change, false, nil
+			return change, nil
 		}
-		return Change{}, false, &ForeignError{Object: operand(object)}
+		return Change{}, &ForeignError{Object: operand(object)}
 	case m == complete:
 		change.Action = Unchanged
-		return change, false, nil
-	}
-	if before == nil && m == plan {
-		return change, false, nil // a dry run in a namespace that is not there yet would fail
+		return change, nil
 	}
 	fields, err := document(object)
 	if err != nil {
-		return Change{}, false, fmt.Errorf("encode %s: %w", operand(object), err)
+		return Change{}, fmt.Errorf("encode %s: %w", operand(object), err)
 	}
 	data, err := json.Marshal(fields)
 	if err != nil {
-		return Change{}, false, fmt.Errorf("encode %s: %w", operand(object), err)
+		return Change{}, fmt.Errorf("encode %s: %w", operand(object), err)
 	}
-	after, err := r.apply(ctx, object.GetName(), data, m == plan)
+	after, err := r.apply(ctx, object.GetName(), data, false)
 	if err != nil {
-		return Change{}, false, fmt.Errorf("apply %s in cluster %q: %w", operand(object), c.Context, err)
+		return Change{}, fmt.Errorf("apply %s in cluster %q: %w", operand(object), c.Context, err)
 	}
 	if before == nil {
-		return change, false, nil
+		return change, nil
 	}
-	change.Action, change.Fields = Unchanged, nil
-	if change.Fields, err = differences(before, after); err != nil {
-		return Change{}, false, fmt.Errorf("compare %s: %w", operand(object), err)
+	change.Action = Unchanged
+	if change.Fields, err = Differences(before, after); err != nil {
+		return Change{}, fmt.Errorf("compare %s: %w", operand(object), err)
 	}
 	if len(change.Fields) > 0 {
 		change.Action = Changed
 	}
-	return change, m == plan && after.GetResourceVersion() != before.GetResourceVersion(), nil
+	return change, nil
 }
 
 // ours reports whether an object bears liqonet's label.

@@ -68,13 +68,13 @@ func TestApplyTwiceChangesNothing(t *testing.T) {
 	}
 }
 
-func TestPlanTellsWhatDiffersAndChangesNothing(t *testing.T) {
+func TestDryRunTellsWhatDiffersAndChangesNothing(t *testing.T) {
 	c, _ := clustertest.New(clustertest.Config{})
 	if _, err := c.Apply(t.Context(), installation(t, "liqonet:1")...); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
-		changes, err := c.Plan(t.Context(), installation(t, "liqonet:2")...)
+		changes, err := c.DryRun().Apply(t.Context(), installation(t, "liqonet:2")...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -93,10 +93,10 @@ func TestPlanTellsWhatDiffersAndChangesNothing(t *testing.T) {
 	}
 }
 
-func TestPlanOnAnEmptyCluster(t *testing.T) {
+func TestDryRunOnAnEmptyCluster(t *testing.T) {
 	c, kube := clustertest.New(clustertest.Config{})
 	objects := installation(t, "liqonet:1")
-	changes, err := c.Plan(t.Context(), objects...)
+	changes, err := c.DryRun().Apply(t.Context(), objects...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func TestDifferencesInDocuments(t *testing.T) {
 		fabric("mtu: 1500\nname: milan\noverlay:\n  kind: vxlan\n"),
 		&corev1.Secret{ObjectMeta: ourMeta("keys"), Data: map[string][]byte{"privateKey": []byte("old")}},
 	}})
-	changes, err := c.Plan(t.Context(), fabric("mtu: 1400\nname: milan\noverlay:\n  kind: geneve\n"),
+	changes, err := c.DryRun().Apply(t.Context(), fabric("mtu: 1400\nname: milan\noverlay:\n  kind: geneve\n"),
 		&corev1.Secret{ObjectMeta: ourMeta("keys"), Data: map[string][]byte{"privateKey": []byte("new")}})
 	if err != nil {
 		t.Fatal(err)
@@ -172,9 +172,12 @@ func TestPlanLooksAgain(t *testing.T) {
 		status.ResourceVersion, status.Data = fmt.Sprint("again ", writes), map[string]string{records.DataKey: fmt.Sprint(writes)}
 		return false, nil, kube.Tracker().Update(at, status, records.DefaultNamespace)
 	})
-	changes, err := c.Plan(t.Context(), empty)
-	if err != nil || changes[0].Action != cluster.Unchanged || writes != 3 {
-		t.Errorf("%v after %d looks, %v", changes, writes, err)
+	dry := c.DryRun()
+	if _, err := dry.Apply(t.Context(), empty); err != nil {
+		t.Fatal(err)
+	}
+	if planned, err := dry.Planned(); err != nil || len(planned) > 0 || writes != 3 {
+		t.Errorf("%v after %d looks, %v", planned, writes, err)
 	}
 }
 

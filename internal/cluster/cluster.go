@@ -56,6 +56,8 @@ type Cluster struct {
 	Kube      kubernetes.Interface
 	Dynamic   dynamic.Interface
 
+	dry *dryRun // nil: what is written is written
+
 	host string // URL of the API server; "" in tests
 	// lookup resolves names; nil: as the system does.
 	lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)

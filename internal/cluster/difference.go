@@ -16,9 +16,9 @@ import (
 // maxValue is the longest value, in bytes, that a difference quotes.
 const maxValue = 80
 
-// differences lists the fields in which two states of an object differ, without those that the API server
+// Differences lists the fields in which two states of an object differ, without those that the API server
 // counts for itself.
-func differences(before, after Object) ([]string, error) {
+func Differences(before, after Object) ([]string, error) {
 	old, err := content(before)
 	if err != nil {
 		return nil, err

@@ -100,10 +100,13 @@ func (e erased[T, L]) delete(ctx context.Context, name string, o metav1.DeleteOp
 func (c *Cluster) resource(o Object, namespace string) (resource, error) {
 	r := c.namespaced(o, namespace)
 	if r == nil {
-		r = c.clusterWide(o)
+		r, namespace = c.clusterWide(o), ""
 	}
-	if r == nil {
+	switch {
+	case r == nil:
 		return nil, fmt.Errorf("objects of type %T are not handled", o)
+	case c.dry != nil:
+		return dryResource{r, c.dry, prefixOf(o, namespace)}, nil
 	}
 	return r, nil
 }

@@ -120,6 +120,9 @@ func podProblem(pod *corev1.Pod) *PodError {
 // some seconds; the error is then a *PodError. A wait that runs out of time is told what keeps its pods, if
 // anything does.
 func (c *Cluster) FailFast(ctx context.Context, selector string, wait func(context.Context) error) error {
+	if c.dry != nil {
+		return wait(ctx)
+	}
 	watched, cancel := context.WithCancelCause(ctx)
 	over := make(chan struct{})
 	go func() {

@@ -94,7 +94,7 @@ func (c *Cluster) replace(ctx context.Context, r resource, before, wanted Object
 	if err != nil {
 		return Change{}, fmt.Errorf("apply %s in cluster %q: %w", operand(wanted), c.Context, err)
 	}
-	if change.Fields, err = differences(before, after); err != nil {
+	if change.Fields, err = Differences(before, after); err != nil {
 		return Change{}, fmt.Errorf("compare %s: %w", operand(wanted), err)
 	}
 	if len(change.Fields) > 0 {

@@ -64,6 +64,9 @@ func follow[T Object](ctx context.Context, c *Cluster, r resource, sel Selection
 		return fmt.Errorf("wait for %s: label selector %q: %w", what, sel.Labels, err)
 	}
 	f := follower[T]{resource: r, name: sel.Name, labels: selector, check: check, missing: "nothing seen yet"}
+	if c.dry != nil {
+		return f.once(ctx, what)
+	}
 	for {
 		done, err := f.pass(ctx)
 		var refused *checkError
@@ -116,22 +119,10 @@ type follower[T Object] struct {
 // pass lists, then watches until the check is content (done), an error occurs, or the watch ends, as API
 // servers end every watch after a while.
 func (f *follower[T]) pass(ctx context.Context) (done bool, err error) {
-	o := metav1.ListOptions{LabelSelector: f.labels.String()}
-	if f.name != "" {
-		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, f.name).String()
-	}
-	all, version, err := f.resource.list(ctx, o)
-	if err != nil {
-		return false, err
-	}
-	f.objects = make(map[string]T)
-	for _, object := range all {
-		f.put(object)
-	}
-	if done, err := f.evaluate(); done || err != nil {
+	o, done, err := f.look(ctx)
+	if done || err != nil {
 		return done, err
 	}
-	o.ResourceVersion = version
 	w, err := f.resource.watch(ctx, o)
 	if err != nil {
 		return false, err
@@ -150,6 +141,37 @@ func (f *follower[T]) pass(ctx context.Context) (done bool, err error) {
 			}
 		}
 	}
+}
+
+// look lists. The options are those of the watch that continues the list.
+func (f *follower[T]) look(ctx context.Context) (o metav1.ListOptions, done bool, err error) {
+	o.LabelSelector = f.labels.String()
+	if f.name != "" {
+		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, f.name).String()
+	}
+	all, version, err := f.resource.list(ctx, o)
+	if err != nil {
+		return o, false, err
+	}
+	f.objects = make(map[string]T)
+	for _, object := range all {
+		f.put(object)
+	}
+	o.ResourceVersion = version
+	done, err = f.evaluate()
+	return o, done, err
+}
+
+// once is the wait of a dry run.
+func (f *follower[T]) once(ctx context.Context, what string) error {
+	_, done, err := f.look(ctx)
+	if err == nil && !done {
+		err = ErrLater
+	}
+	if err != nil {
+		return fmt.Errorf("wait for %s: %w", what, err)
+	}
+	return nil
 }
 
 // take brings one event of the watch into the set and evaluates it.

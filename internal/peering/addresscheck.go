@@ -12,7 +12,6 @@ import (
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
-	"liqonet.io/liqonet/ipam/store"
 )
 
 // AddressCheckOptions are the options of CheckAddresses.
@@ -94,8 +93,7 @@ func CheckAddresses(ctx context.Context, o AddressCheckOptions) (AddressCheck, e
 	if have, err = readAddresses(ctx, o.Side); err != nil {
 		return check, err
 	}
-	s := store.New(o.Side.Cluster.Kube, o.Side.Cluster.Namespace)
-	err = s.Update(ctx, func(r *ipam.Registry) (err error) {
+	err = reservationsOf(o.Side.Cluster).Update(ctx, func(r *ipam.Registry) (err error) {
 		check.Findings, err = have.on(r).mend(check.Findings)
 		return err
 	})
@@ -122,7 +120,7 @@ func (a addressState) on(r *ipam.Registry) addressState {
 // read has its reservations here too.
 func readAddresses(ctx context.Context, side Side) (addressState, error) {
 	c := side.Cluster
-	registry, err := store.New(c.Kube, c.Namespace).Load(ctx)
+	registry, err := reservationsOf(c).Load(ctx)
 	if err != nil {
 		return addressState{}, explainAddresses(c.Context, err)
 	}

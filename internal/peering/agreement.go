@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/records"
 )
 
 // errKeysTaken says that a cluster has keys by now, which somebody else made.
@@ -17,6 +18,9 @@ var errKeysTaken = errors.New("keys were made meanwhile")
 // and of two preshared keys the server's counts, so that both arrive at the same. Nor are keys written over that
 // somebody replaces at this moment.
 func (c *connector) agreeOnKeys(ctx context.Context) error {
+	if c.local.Cluster.IsDryRun() && !c.rendering {
+		return c.both(ctx, func(ctx context.Context, e *end) error { return e.planKeys(ctx) })
+	}
 	found := map[*end]*keys{c.server: c.server.keys, c.client: c.client.keys}
 	for {
 		s, k, err := completeKeys(c.server.keys, c.client.keys)
@@ -43,6 +47,17 @@ func (c *connector) agreeOnKeys(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// planKeys plans keys where there are none. New ones are made by the run that stores them.
+func (e *end) planKeys(ctx context.Context) error {
+	if e.keys != nil {
+		return nil
+	}
+	e.rekeyed = e.have != nil
+	object := &corev1.Secret{ObjectMeta: peeringMeta(e.Cluster.Namespace, records.PeeringName(e.peering), e.peering)}
+	_, err := cluster.Swap(ctx, e.Cluster, object, func(*corev1.Secret) (*corev1.Secret, error) { return object, nil })
+	return err
 }
 
 // putKeys stores the keys of this end, provided that the cluster still has those that were read, or none.

@@ -9,8 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"golang.org/x/sync/errgroup"
 
@@ -42,6 +40,20 @@ func Connect(ctx context.Context, o ConnectOptions, r Reporter) (Connection, err
 	}, nil
 }
 
+// PlanConnect returns what Connect would change before it verifies the path, and changes nothing.
+func PlanConnect(ctx context.Context, o ConnectOptions, r Reporter) (Plan, error) {
+	o, err := o.normalize()
+	if err != nil {
+		return Plan{}, err
+	}
+	c := newConnector(o, planning{r})
+	c.planning = true
+	bounded, cancel := within(ctx, o.Timeout)
+	defer cancel()
+	err = c.run(bounded)
+	return c.plan, err
+}
+
 // connector is a connect on its way.
 type connector struct {
 	ConnectOptions
@@ -49,6 +61,9 @@ type connector struct {
 	reporter       Reporter
 	local, remote  *end
 	server, client *end // the same two
+	planning       bool // the plan is all that is wanted
+	plan           Plan
+	rendering      bool // objects are wanted, with keys
 }
 
 func newConnector(o ConnectOptions, r Reporter) *connector {
@@ -93,6 +108,9 @@ func (c *connector) run(ctx context.Context) error {
 		{stageGateway, "", c.prepare},
 		{stageTunnel, "", c.configure},
 		{stageProof, "see where packets get lost: liqoctl network status -o wide (keep what was made with --keep)", c.prove},
+	}
+	if c.planning {
+		steps = steps[:3]
 	}
 	for _, s := range steps {
 		if err := c.stages.run(ctx, s.stage, s.hint, s.step); err != nil {
@@ -151,31 +169,21 @@ func (c *connector) discover(ctx context.Context) (string, error) {
 	return c.local.described() + "; " + c.remote.described(), err
 }
 
-// compare finds out what a connection that stands has otherwise than it should.
+// compare refuses to change what stands without the user's consent.
 func (c *connector) compare(ctx context.Context) (string, error) {
-	endpoints, err := c.knownEndpoints(ctx)
+	d := c.dry((*cluster.Cluster).DryRun)
+	err := d.rehearse(ctx)
+	if err == nil {
+		c.plan, err = planOf(d.local.Cluster, d.remote.Cluster)
+	}
 	if err != nil {
 		return "", err
 	}
-	err = c.both(ctx, func(ctx context.Context, e *end) (err error) {
-		e.differs, err = e.differences(ctx, c.other(e), c.ConnectOptions, endpoints)
-		return err
-	})
-	return decideDifferences(slices.Concat(c.local.differs, c.remote.differs), c.Update, err)
-}
-
-// knownEndpoints are the endpoints of a server's Service that is there already; none if it is not, or has none.
-func (c *connector) knownEndpoints(ctx context.Context) ([]string, error) {
-	s := c.server
-	name := records.GatewayName(s.peering)
-	svc, err := s.Cluster.Kube.CoreV1().Services(s.Cluster.Namespace).Get(ctx, name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil, nil
+	var lines []string
+	for i, e := range []*end{c.local, c.remote} {
+		lines = append(append(lines, c.plan.Clusters[i].differences()...), e.newReservations()...)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("read Service %s/%s of cluster %q: %w", s.Cluster.Namespace, name, s.Cluster.Context, err)
-	}
-	return c.endpoints(svc), nil
+	return decideDifferences(lines, c.Update || c.planning)
 }
 
 // endpoints are those of a Service, or the ones that the client has while all of them are good.
@@ -257,7 +265,7 @@ func (c *connector) configure(ctx context.Context) (string, error) {
 	group.Go(func() error {
 		return c.server.Cluster.FailFast(inner, gatewaySelector(c.server.peering), func(ctx context.Context) (err error) {
 			endpoints, err = awaitEndpoints(ctx, c.server, c.endpoints, c.wishes())
-			return err
+			return later(err)
 		})
 	})
 	if err := group.Wait(); err != nil {

@@ -1,7 +1,6 @@
 package peering
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,82 +10,84 @@ import (
 	"liqonet.io/liqonet/templates"
 )
 
-// DifferenceError says that what is in the clusters differs from what was asked for, and that nothing was
-// changed.
+// DifferenceError says that the existing configuration differs from what was asked for, and that nothing was changed.
 type DifferenceError struct {
 	Lines []string // one for each difference
 }
 
 func (e *DifferenceError) Error() string {
-	return "this is there already, and differs:\n  " + strings.Join(e.Lines, "\n  ")
+	return "the existing configuration differs:\n  " + strings.Join(e.Lines, "\n  ")
 }
 
 // Hint names the flag that applies the differences.
 func (e *DifferenceError) Hint() string { return "to change it, run the same command with --update" }
 
-// decideDifferences is the end of a comparison: differences need the user's word.
-func decideDifferences(lines []string, update bool, err error) (string, error) {
+// decideDifferences is the end of a comparison: differences need the user's consent.
+func decideDifferences(lines []string, consent bool) (string, error) {
 	switch {
-	case err != nil:
-		return "", err
 	case len(lines) == 0:
 		return "no differences", nil
-	case !update:
+	case !consent:
 		return "", &DifferenceError{Lines: lines}
 	}
 	return fmt.Sprintf("%d differences, to be applied", len(lines)), nil
 }
 
-// differences lists what an existing installation has otherwise than it should. What is missing is no
-// difference: it is completed.
-func (s *site) differences(ctx context.Context) ([]string, error) {
-	have := s.found.fabric
-	if have == nil {
-		return nil, nil
-	}
-	want := s.fabric
-	if ready := s.readyNodes(); len(ready) > 0 && want.Overlay.Kind != "" && unreported(s.found.reports, ready) == "" {
-		decided, err := withReports(want, s.reporting(), s.Overlay)
-		if err != nil {
-			return nil, fmt.Errorf("cluster %q: %w", s.Cluster.Context, err)
+// differences lists what a plan changes of what exists and is configuration. What is missing is completed without
+// consent, and so is what an interrupted run left open.
+func (p ClusterPlan) differences() []string {
+	var lines []string
+	for _, c := range p.Changes {
+		if c.Action == cluster.Changed && c.Kind == "Secret" && c.Name == records.TranslationName {
+			lines = append(lines, fmt.Sprintf("cluster %q: the certificate authority of the translation service ends soon and is replaced", p.Context))
 		}
-		want = decided
-	}
-	fabric, err := fabricObject(s.Cluster.Namespace, want)
-	if err != nil {
-		return nil, err
-	}
-	objects := []cluster.Object{fabric}
-	if s.standing != "" {
-		if err := s.keepInstallation(); err != nil {
-			return nil, err
+		if c.Action != cluster.Changed || c.Name == records.IPAMName || c.Kind == "Secret" {
+			continue // reservations and keys follow from the rest
 		}
-	} else {
-		base, err := s.base()
-		if err != nil {
-			return nil, err
+		for _, field := range c.Fields {
+			if !opened(c.Name, field) {
+				lines = append(lines, fmt.Sprintf("cluster %q: %s %s: %s", p.Context, c.Kind, c.Name, field))
+			}
 		}
-		objects = append(base, fabric)
 	}
-	lines, err := s.planned(ctx, objects...)
-	if err != nil {
-		return nil, err
-	}
-	service, err := s.translationDifferences(ctx)
-	return slices.Concat(lines, service, s.newReservations()), err
+	return lines
 }
 
-// planned lists what applying the objects would change of those that exist.
-func (s *site) planned(ctx context.Context, objects ...cluster.Object) ([]string, error) {
-	changes, err := s.Cluster.Plan(ctx, objects...)
-	if err != nil {
-		return nil, err
+// opened reports whether a field of a record was left open by the run that created it.
+func opened(name, field string) bool {
+	id, _ := records.IdentityOf(name)
+	return slices.ContainsFunc(decidedLater(id.Component), func(path string) bool {
+		return strings.HasPrefix(field, path+": none -> ") || strings.HasPrefix(field, path+`: "" -> `) || strings.HasPrefix(field, path+": 0 -> ")
+	})
+}
+
+// decidedLater are the fields of a record that can be decided only when its cluster, or the peer, has answered.
+func decidedLater(component string) []string {
+	switch component {
+	case records.ComponentFabric:
+		return []string{"overlay.kind", "mtu"}
+	case records.ComponentPeering:
+		return []string{"mtu", "peer.publicKey", "tunnel.endpoints"}
 	}
-	return changeLines(s.Cluster.Context, changes), nil
+	return nil
+}
+
+// configured are the fields of a change without those that follow from others.
+func configured(fields []string) []string {
+	var some []string
+	for _, field := range fields {
+		if !strings.HasPrefix(field, "metadata.annotations."+templates.AnnotationDigest) {
+			some = append(some, strings.TrimPrefix(field, "data."+records.DataKey+"."))
+		}
+	}
+	return some
 }
 
 // newReservations lists ranges that the user wants reserved and that are not yet, and pools that are others.
 func (s *site) newReservations() []string {
+	if s.found.fabric == nil {
+		return nil
+	}
 	var lines []string
 	if s.Pools != nil && !slices.Equal(s.Pools, s.found.pools) {
 		lines = append(lines, fmt.Sprintf("cluster %q: pools: %s -> %s", s.Cluster.Context, joined(s.found.pools), joined(s.Pools)))
@@ -99,32 +100,23 @@ func (s *site) newReservations() []string {
 	return lines
 }
 
-// changeLines makes a line of each field that a change concerns.
-func changeLines(context string, changes []cluster.Change) []string {
-	var lines []string
-	for _, c := range changes {
-		if c.Action != cluster.Changed {
-			continue
-		}
-		for _, field := range c.Fields {
-			if strings.HasPrefix(field, "metadata.annotations."+templates.AnnotationDigest) {
-				continue // it follows from the others
-			}
-			field = strings.TrimPrefix(field, "data."+records.DataKey+".")
-			lines = append(lines, fmt.Sprintf("cluster %q: %s %s: %s", context, c.Kind, c.Name, field))
-		}
+// overtaken is the error for a record that differs from the one that this run wants and has compared before. object makes
+// the ConfigMap of one.
+func overtaken[T records.Document](c *cluster.Cluster, object func(namespace string, record T) (cluster.Object, error), live, wanted T) error {
+	have, err := object(c.Namespace, live)
+	if err != nil {
+		return err
 	}
-	return lines
-}
-
-// fabricDifferences lists what the nodes' reports change in a fabric that was decided.
-func fabricDifferences(context string, have, want records.Fabric) []string {
-	var lines []string
-	if have.Overlay.Kind != want.Overlay.Kind {
-		lines = append(lines, fmt.Sprintf("cluster %q: overlay: %s -> %s", context, have.Overlay.Kind, want.Overlay.Kind))
+	want, err := object(c.Namespace, wanted)
+	if err != nil {
+		return err
 	}
-	if have.MTU != want.MTU {
-		lines = append(lines, fmt.Sprintf("cluster %q: mtu: %d -> %d", context, have.MTU, want.MTU))
+	fields, err := cluster.Differences(have, want)
+	if err != nil {
+		return err
 	}
-	return lines
+	p := ClusterPlan{Context: c.Context, Changes: []cluster.Change{{
+		Kind: "ConfigMap", Name: have.GetName(), Action: cluster.Changed, Fields: configured(fields),
+	}}}
+	return &DifferenceError{Lines: p.differences()}
 }

@@ -17,8 +17,34 @@ import (
 // Disconnect removes a peering from both clusters, or from the local one alone, and returns when the kernels of
 // the nodes and the API servers have nothing of it left. What is not there is no error: the result says what was.
 func Disconnect(ctx context.Context, o DisconnectOptions, r Reporter) (Disconnection, error) {
-	if err := o.validate(); err != nil {
+	d, err := disconnect(ctx, o, r)
+	if d == nil {
 		return Disconnection{}, err
+	}
+	return d.result(), err
+}
+
+// PlanDisconnect returns what Disconnect would change, and changes nothing.
+func PlanDisconnect(ctx context.Context, o DisconnectOptions, r Reporter) (Plan, error) {
+	o.Local.Cluster = o.Local.Cluster.DryRun()
+	if o.Remote.Cluster != nil {
+		o.Remote.Cluster = o.Remote.Cluster.DryRun()
+	}
+	d, err := disconnect(ctx, o, planning{r})
+	if err != nil {
+		return Plan{}, err
+	}
+	var clusters []*cluster.Cluster
+	for _, s := range d.sides() {
+		clusters = append(clusters, s.cluster)
+	}
+	return planOf(clusters...)
+}
+
+// disconnect carries out a Disconnect; nil where the options are refused.
+func disconnect(ctx context.Context, o DisconnectOptions, r Reporter) (*disconnector, error) {
+	if err := o.validate(); err != nil {
+		return nil, err
 	}
 	ctx, cancel := within(ctx, o.Timeout)
 	defer cancel()
@@ -32,7 +58,7 @@ func Disconnect(ctx context.Context, o DisconnectOptions, r Reporter) (Disconnec
 	if err == nil {
 		err = d.stages.run(ctx, stageClean, "", d.each((*withdrawal).clean))
 	}
-	return d.result(), err
+	return d, err
 }
 
 func (o DisconnectOptions) validate() error {

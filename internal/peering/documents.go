@@ -18,7 +18,7 @@ import (
 
 // readFabric returns the cluster's fabric; nil where liqonet is not installed.
 func readFabric(ctx context.Context, c *cluster.Cluster) (*records.Fabric, error) {
-	object, err := c.Kube.CoreV1().ConfigMaps(c.Namespace).Get(ctx, records.FabricName, metav1.GetOptions{})
+	object, err := c.ConfigMaps().Get(ctx, records.FabricName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
@@ -59,7 +59,7 @@ func readPeerings(ctx context.Context, c *cluster.Cluster) ([]records.Peering, e
 
 // readPeering returns one peering; nil where there is none of that name.
 func readPeering(ctx context.Context, c *cluster.Cluster, name string) (*records.Peering, error) {
-	object, err := c.Kube.CoreV1().ConfigMaps(c.Namespace).Get(ctx, records.PeeringName(name), metav1.GetOptions{})
+	object, err := c.ConfigMaps().Get(ctx, records.PeeringName(name), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
@@ -172,6 +172,9 @@ func swapRecord[T records.Document](
 			return nil, err
 		}
 		text, err := records.Encode(wanted)
+		if err != nil && c.IsDryRun() {
+			text, err = records.Draft(wanted) // what is missing comes later
+		}
 		if err != nil {
 			return nil, fmt.Errorf("ConfigMap %s/%s of cluster %q: %w", object.Namespace, object.Name, c.Context, err)
 		}
@@ -185,7 +188,9 @@ func newRun() string { return rand.Text() }
 
 // createdBy marks a ConfigMap as created by a run.
 func createdBy(object *corev1.ConfigMap, run string) *corev1.ConfigMap {
-	metav1.SetMetaDataAnnotation(&object.ObjectMeta, records.AnnotationRun, run)
+	if run != "" {
+		metav1.SetMetaDataAnnotation(&object.ObjectMeta, records.AnnotationRun, run)
+	}
 	return object
 }
 

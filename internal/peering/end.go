@@ -30,7 +30,6 @@ type end struct {
 	// addresses that the peer's ranges have here.
 	addresses addresses
 
-	differs []string        // what was found to be otherwise than it should
 	sizes   hopSizes        // as reported
 	written records.Peering // as it is now
 	proof   records.Status
@@ -206,7 +205,7 @@ func (e *end) write(ctx context.Context, peer *end, want func(live *records.Peer
 			return records.Peering{}, err
 		}
 		e.written = want(live)
-		return e.written, e.checkOvertaken(ctx, live)
+		return e.written, e.checkOvertaken(live)
 	})
 	e.note(change)
 	e.wrote = e.wrote || err == nil
@@ -226,7 +225,7 @@ func (e *end) expect(live *records.Peering, peer *end) error {
 }
 
 // checkOvertaken refuses to undo what others have changed since this run compared the document, unless it is to update.
-func (e *end) checkOvertaken(ctx context.Context, live *records.Peering) error {
+func (e *end) checkOvertaken(live *records.Peering) error {
 	if live == nil || e.have == nil || e.Update || same(e.written, *live) {
 		return nil
 	}
@@ -234,39 +233,7 @@ func (e *end) checkOvertaken(ctx context.Context, live *records.Peering) error {
 	if found.Exposed = live.Exposed; same(found, *live) {
 		return nil
 	}
-	object, err := peeringObject(e.Cluster.Namespace, e.written)
-	if err != nil {
-		return err
-	}
-	lines, err := e.planned(ctx, object)
-	if err != nil {
-		return err
-	}
-	return &DifferenceError{Lines: lines}
-}
-
-// differences lists what an existing installation and peering have otherwise than they should.
-func (e *end) differences(ctx context.Context, peer *end, o ConnectOptions, endpoints []string) ([]string, error) {
-	lines, err := e.site.differences(ctx)
-	if err != nil || e.have == nil {
-		return lines, err
-	}
-	objects, err := e.gatewayObjects(o)
-	if err != nil {
-		return nil, err
-	}
-	if e.have.Role != e.role {
-		// A client that was the server has no endpoint yet: its document cannot be compared.
-		lines = append(lines, fmt.Sprintf("cluster %q: peering %s: role: %s -> %s", e.Cluster.Context, e.peering, e.have.Role, e.role))
-	} else {
-		object, err := peeringObject(e.Cluster.Namespace, e.document(peer, o, endpoints, e.have))
-		if err != nil {
-			return nil, err
-		}
-		objects = append(objects, object)
-	}
-	more, err := e.planned(ctx, objects...)
-	return append(lines, more...), err
+	return overtaken(e.Cluster, peeringObject, *live, e.written)
 }
 
 // result describes the end of a connection that was proven.

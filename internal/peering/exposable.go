@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"liqonet.io/liqonet/ipam"
-	"liqonet.io/liqonet/ipam/store"
 )
 
 // unfit says why an address cannot be exposed, and what to do instead.
@@ -44,7 +43,7 @@ func checkHost(a netip.Addr) error {
 
 // checkOutside refuses addresses of the cluster and of its peers.
 func (x *exposer) checkOutside(ctx context.Context) error {
-	held, err := store.New(x.cluster.Kube, x.cluster.Namespace).Load(ctx)
+	held, err := reservationsOf(x.cluster).Load(ctx)
 	if err != nil {
 		return explainAddresses(x.cluster.Context, err)
 	}

@@ -13,7 +13,6 @@ import (
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
-	"liqonet.io/liqonet/ipam/store"
 )
 
 // ExposedHost is a host outside a cluster that a peer of the cluster may reach.
@@ -46,6 +45,24 @@ func Withdraw(ctx context.Context, o ExposeOptions, r Reporter) (Exposure, error
 	return o.run(ctx, r, false)
 }
 
+// PlanExpose returns what Expose would change, and changes nothing.
+func PlanExpose(ctx context.Context, o ExposeOptions, r Reporter) (Plan, error) {
+	o.Side.Cluster = o.Side.Cluster.DryRun()
+	if _, err := Expose(ctx, o, planning{r}); err != nil {
+		return Plan{}, err
+	}
+	return planOf(o.Side.Cluster)
+}
+
+// PlanWithdraw returns what Withdraw would change, and changes nothing.
+func PlanWithdraw(ctx context.Context, o ExposeOptions, r Reporter) (Plan, error) {
+	o.Side.Cluster = o.Side.Cluster.DryRun()
+	if _, err := Withdraw(ctx, o, planning{r}); err != nil {
+		return Plan{}, err
+	}
+	return planOf(o.Side.Cluster)
+}
+
 // run ends with a host that is served, or is not any more.
 func (o ExposeOptions) run(ctx context.Context, r Reporter, serve bool) (Exposure, error) {
 	ctx, cancel := within(ctx, o.Timeout)
@@ -61,7 +78,7 @@ func (o ExposeOptions) run(ctx context.Context, r Reporter, serve bool) (Exposur
 	}
 	if err == nil {
 		err = s.run(ctx, stageGateway, "why it does not answer: liqoctl network status "+o.Peer,
-			func(ctx context.Context) (string, error) { return "", x.await(ctx) })
+			func(ctx context.Context) (string, error) { return "", later(x.await(ctx)) })
 	}
 	if err == nil && !serve {
 		err = x.release(ctx)
@@ -236,7 +253,7 @@ func (x *exposer) exposedNow(ctx context.Context) (records.Exposed, error) {
 }
 
 func (x *exposer) reserve(ctx context.Context, change func(*ipam.Registry) error) error {
-	return explainAddresses(x.cluster.Context, store.New(x.cluster.Kube, x.cluster.Namespace).Update(ctx, change))
+	return explainAddresses(x.cluster.Context, reservationsOf(x.cluster).Update(ctx, change))
 }
 
 // write puts the host into the peering's document, or with nil takes it out, unless that is so already. Writers that

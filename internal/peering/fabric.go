@@ -25,7 +25,7 @@ func (s *site) checkCopied() error {
 // wanted is computed anew from what the other left. complete fills in what is not discovered.
 func (s *site) writeFabric(ctx context.Context, complete func(records.Fabric) (records.Fabric, error)) error {
 	change, err := swapRecord(ctx, s.Cluster, createdBy(fabricMap(s.Cluster.Namespace), s.run), func(live *records.Fabric) (records.Fabric, error) {
-		if err := s.catchUp(ctx, live); err != nil {
+		if err := s.catchUp(live); err != nil {
 			return records.Fabric{}, err
 		}
 		var err error
@@ -43,7 +43,7 @@ func (s *site) writeFabric(ctx context.Context, complete func(records.Fabric) (r
 
 // catchUp takes over what other runs have made of the fabric since it was read. What differs from the wishes of this run
 // then needs the user's word again.
-func (s *site) catchUp(ctx context.Context, live *records.Fabric) error {
+func (s *site) catchUp(live *records.Fabric) error {
 	before := s.found.fabric
 	switch {
 	case live == nil && before == nil:
@@ -66,15 +66,7 @@ func (s *site) catchUp(ctx context.Context, live *records.Fabric) error {
 	if s.Update || same(s.wantedFabric(), *live) {
 		return nil
 	}
-	object, err := fabricObject(s.Cluster.Namespace, s.wantedFabric())
-	if err != nil {
-		return err
-	}
-	lines, err := s.planned(ctx, object)
-	if err != nil {
-		return err
-	}
-	return &DifferenceError{Lines: lines}
+	return overtaken(s.Cluster, fabricObject, *live, s.wantedFabric())
 }
 
 // wantedRanges merges what was discovered with what the cluster's fabric says already: a recorded range that

@@ -1,7 +1,9 @@
 package peering
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -27,6 +29,20 @@ func Init(ctx context.Context, o InitOptions, r Reporter) (InitResult, error) {
 	return InitResult{Cluster: s.info(), Stages: run.times, Objects: s.changes, Changed: len(s.changes) > 0}, nil
 }
 
+// PlanInit returns what Init would change, and changes nothing.
+func PlanInit(ctx context.Context, o InitOptions, r Reporter) (Plan, error) {
+	bounded, cancel := within(ctx, o.Timeout)
+	defer cancel()
+	s := &site{Side: o.Side, Installation: o.Installation, reporter: planning{r}, run: newRun()}
+	if err := s.reach(bounded); err != nil {
+		return Plan{}, err
+	}
+	if err := s.discover(bounded); err != nil {
+		return Plan{}, err
+	}
+	return s.rehearse(bounded)
+}
+
 func initialise(ctx context.Context, run *stages, s *site) error {
 	if err := run.run(ctx, stageReach, "", func(ctx context.Context) (string, error) {
 		return s.Cluster.Context, s.reach(ctx)
@@ -41,10 +57,7 @@ func initialise(ctx context.Context, run *stages, s *site) error {
 	}); err != nil {
 		return err
 	}
-	if err := run.run(ctx, stageCompare, "", func(ctx context.Context) (string, error) {
-		lines, err := s.differences(ctx)
-		return decideDifferences(lines, s.Update, err)
-	}); err != nil {
+	if err := run.run(ctx, stageCompare, "", s.compare); err != nil {
 		return err
 	}
 	if err := run.run(ctx, stageInstall, "", func(ctx context.Context) (string, error) {
@@ -65,6 +78,15 @@ func initialise(ctx context.Context, run *stages, s *site) error {
 		func(ctx context.Context) (string, error) {
 			return translationURL(s.Cluster.Namespace), s.awaitTranslation(ctx)
 		})
+}
+
+// compare refuses to change an installation that stands without the user's consent.
+func (s *site) compare(ctx context.Context) (string, error) {
+	plan, err := s.rehearse(ctx)
+	if err != nil {
+		return "", err
+	}
+	return decideDifferences(append(plan.Clusters[0].differences(), s.newReservations()...), s.Update)
 }
 
 // install applies the node helper, reserves the cluster's own ranges, and writes the fabric and what stands on it.
@@ -114,6 +136,9 @@ func (s *site) applyBase(ctx context.Context) error {
 // settle waits for the nodes' reports, decides what depends on them and completes the fabric.
 func (s *site) settle(ctx context.Context) error {
 	if err := s.awaitReports(ctx); err != nil {
+		if errors.Is(err, cluster.ErrLater) {
+			return s.assume(ctx)
+		}
 		return err
 	}
 	err := s.writeFabric(ctx, func(f records.Fabric) (records.Fabric, error) {
@@ -122,7 +147,7 @@ func (s *site) settle(ctx context.Context) error {
 		case err != nil:
 			return f, fmt.Errorf("cluster %q: %w", s.Cluster.Context, err)
 		case f.Overlay.Kind != "" && !s.Update && !same(f, decided):
-			return f, &DifferenceError{Lines: fabricDifferences(s.Cluster.Context, f, decided)}
+			return f, overtaken(s.Cluster, fabricObject, f, decided)
 		}
 		return decided, nil
 	})
@@ -130,6 +155,21 @@ func (s *site) settle(ctx context.Context) error {
 		return err
 	}
 	return s.checkInUse()
+}
+
+// assume decides without the reports of nodes what the user decides, where nothing was decided before: a dry run cannot
+// wait for them.
+func (s *site) assume(ctx context.Context) error {
+	if s.assumedMTU == 0 && s.Overlay == "" {
+		return nil
+	}
+	return s.writeFabric(ctx, func(f records.Fabric) (records.Fabric, error) {
+		f.Overlay.Kind = cmp.Or(f.Overlay.Kind, s.Overlay)
+		if f.MTU == 0 && s.assumedMTU > 0 {
+			f.MTU = s.assumedMTU + tunnelOverhead
+		}
+		return f, nil
+	})
 }
 
 // settled describes what settle decided.
@@ -142,7 +182,7 @@ func (s *site) awaitReports(ctx context.Context) error {
 	ready := s.readyNodes()
 	return s.Cluster.FailFast(ctx, templates.NodePods(), func(ctx context.Context) error {
 		// A DaemonSet counts nodes that are not Ready among those to serve, and would never be complete.
-		if changedObject(s.changes, "DaemonSet") && len(ready) == len(s.discovery.Nodes) {
+		if !s.Cluster.IsDryRun() && changedObject(s.changes, "DaemonSet") && len(ready) == len(s.discovery.Nodes) {
 			if err := s.Cluster.WaitDaemonSet(ctx, records.NodeName); err != nil {
 				return err
 			}

@@ -30,6 +30,15 @@ func Reset(ctx context.Context, o ResetOptions, r Reporter) (ResetResult, error)
 	return result, err
 }
 
+// PlanReset returns what Reset would change, and changes nothing.
+func PlanReset(ctx context.Context, o ResetOptions, r Reporter) (Plan, error) {
+	o.Side.Cluster = o.Side.Cluster.DryRun()
+	if _, err := Reset(ctx, o, planning{r}); err != nil {
+		return Plan{}, err
+	}
+	return planOf(o.Side.Cluster)
+}
+
 // resetter is a reset on its way.
 type resetter struct {
 	leaving

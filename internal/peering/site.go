@@ -36,7 +36,8 @@ type site struct {
 	connecting bool
 	standing   string
 	installing bool   // this run writes an installation where none was
-	run        string // see newRun
+	run        string // see newRun; "": it is of no interest
+	assumedMTU int    // of packets between pods, in bytes, until nodes report; 0: none
 	changes    []cluster.Change
 }
 
@@ -194,7 +195,10 @@ func (s *site) plan() error {
 	return nil
 }
 
-func (s *site) store() *store.Store { return store.New(s.Cluster.Kube, s.Cluster.Namespace) }
+func (s *site) store() *store.Store { return reservationsOf(s.Cluster) }
+
+// reservationsOf is where a cluster keeps its reservations.
+func reservationsOf(c *cluster.Cluster) *store.Store { return store.Over(c.ConfigMaps(), c.Namespace) }
 
 // readyNodes are the names of the nodes that must report.
 func (s *site) readyNodes() []string {

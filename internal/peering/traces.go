@@ -10,7 +10,6 @@ import (
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/records"
-	"liqonet.io/liqonet/ipam/store"
 )
 
 // trace is a peering, or what is left of one, in a cluster.
@@ -38,7 +37,7 @@ func traces(ctx context.Context, c *cluster.Cluster) ([]trace, error) {
 		}
 		found[name] = t
 	}
-	registry, err := store.New(c.Kube, c.Namespace).Load(ctx)
+	registry, err := reservationsOf(c).Load(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("reservations of cluster %q: %w", c.Context, err)
 	}

@@ -77,24 +77,6 @@ func (s *site) isDue(a *authority.Authority) bool {
 	return a.Due(records.TranslationHosts(s.Cluster.Namespace)...)
 }
 
-// translationDifferences lists what a translation service that stands has otherwise than it should.
-func (s *site) translationDifferences(ctx context.Context) ([]string, error) {
-	have := s.found.translation
-	if !have.stands || have.authority == nil || !s.translates() || s.standing != "" {
-		return nil, nil
-	}
-	objects, err := s.translationObjects(*have.authority)
-	if err != nil {
-		return nil, err
-	}
-	lines, err := s.planned(ctx, objects...)
-	if s.isDue(have.authority) {
-		lines = append(lines, fmt.Sprintf("cluster %q: the certificate authority of the translation service, until %s, is to be made anew",
-			s.Cluster.Context, have.authority.Until().Format(time.DateOnly)))
-	}
-	return lines, err
-}
-
 // installTranslation installs the translation service, or removes it, as the user wants, if he may.
 func (s *site) installTranslation(ctx context.Context) error {
 	if s.standing != "" {
@@ -115,7 +97,7 @@ func (s *site) installTranslation(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := s.applyTranslation(ctx, objects); err != nil || !s.translates() {
+		if err := s.applyTranslation(ctx, objects); err != nil || !s.translates() || s.Cluster.IsDryRun() {
 			return err
 		}
 		// What clients are told to trust must be what the service has now.

@@ -141,7 +141,7 @@ func TestDueAuthorityIsReplaced(t *testing.T) {
 			t.Fatal(err)
 		}
 		var differs *DifferenceError
-		if _, err := initialised(t, a, nil, nil); !errors.As(err, &differs) || !strings.Contains(err.Error(), "to be made anew") {
+		if _, err := initialised(t, a, nil, nil); !errors.As(err, &differs) || !strings.Contains(err.Error(), "is replaced") {
 			t.Errorf("without --update: %v", err)
 		}
 		if _, err := initialised(t, a, nil, func(o *InitOptions) { o.Update = true }); err != nil {

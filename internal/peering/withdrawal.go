@@ -16,7 +16,6 @@ import (
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
-	"liqonet.io/liqonet/ipam/store"
 	"liqonet.io/liqonet/templates"
 )
 
@@ -63,7 +62,7 @@ func (w *withdrawal) clean(ctx context.Context, peering string) error {
 		return err
 	}
 	var released []ipam.Reservation
-	err = store.New(w.cluster.Kube, w.cluster.Namespace).Update(ctx, func(r *ipam.Registry) (err error) {
+	err = reservationsOf(w.cluster).Update(ctx, func(r *ipam.Registry) (err error) {
 		released, err = releasePeer(r, peering)
 		return err
 	})
@@ -125,6 +124,9 @@ func (w *withdrawal) delete(ctx context.Context, objects ...cluster.Object) erro
 // await waits until every live node reports what done asks for. A node that is not Ready cannot, and must not
 // hold up the others: its kernel follows when it is back, or is gone with it.
 func (w *withdrawal) await(ctx context.Context, what string, done func(records.Node) bool) error {
+	if w.cluster.IsDryRun() {
+		return nil
+	}
 	live, err := readyNodes(ctx, w.cluster)
 	if err != nil {
 		return err

@@ -284,6 +284,11 @@ func Encode(d Document) (string, error) {
 	if err := d.validate(); err != nil {
 		return "", err
 	}
+	return Draft(d)
+}
+
+// Draft is Encode for a record that need not be complete yet.
+func Draft(d Document) (string, error) {
 	b, err := yaml.Marshal(d)
 	return string(b), err
 }

@@ -31,7 +31,12 @@ type Store struct {
 
 // New returns the store in a namespace of a cluster. It does no request.
 func New(client kubernetes.Interface, namespace string) *Store {
-	return &Store{configMaps: client.CoreV1().ConfigMaps(namespace), namespace: namespace}
+	return Over(client.CoreV1().ConfigMaps(namespace), namespace)
+}
+
+// Over returns the store among the ConfigMaps of a namespace. Of these it uses Get, Create and Update.
+func Over(configMaps typedcorev1.ConfigMapInterface, namespace string) *Store {
+	return &Store{configMaps: configMaps, namespace: namespace}
 }
 
 // Of several writers at once one succeeds, whatever their number; the others try again after a pause that grows

@@ -121,7 +121,9 @@ func TestNetworkDisjoint(t *testing.T) {
 	c.narrow(ctx, t, declared, 1460)
 	r := newRemnants(ctx, t, c)
 	t.Run("an image that cannot be pulled leaves all as it was", func(t *testing.T) { r.testImage(ctx, t) })
+	t.Run("a first connect is planned", func(t *testing.T) { testPlans(ctx, t, c, "fresh") })
 	conn := c.connect(ctx, t)
+	t.Run("what stands is planned", func(t *testing.T) { testPlans(ctx, t, c, "connected") })
 	t.Run("the MTU fits the narrowest hop", func(t *testing.T) { testMTU(ctx, t, c, conn, 1460-80) })
 	for _, s := range sides(conn) {
 		for _, m := range s.self.Mappings {
@@ -132,7 +134,7 @@ func TestNetworkDisjoint(t *testing.T) {
 	}
 	testEveryPod(ctx, t, l, conn)
 	t.Run("disconnect and reset leave all as it was", func(t *testing.T) { r.testDisconnect(ctx, t) })
-	testEveryPod(ctx, t, l, c.connect(ctx, t))
+	t.Run("manifests that kubectl applies are a peering", func(t *testing.T) { testEveryPod(ctx, t, l, testRendered(ctx, t, c)) })
 	t.Run("a namespace is deleted by hand", func(t *testing.T) { r.testDeletedNamespace(ctx, t) })
 	t.Run("a peer vanishes", func(t *testing.T) { r.testVanishedPeer(ctx, t) })
 }

@@ -5,13 +5,14 @@ package clustertest
 
 import (
 	"slices"
+	"sync"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/client-go/applyconfigurations"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes/fake"
@@ -73,6 +74,9 @@ func customKinds() map[schema.GroupVersionResource]string {
 	}
 }
 
+// typeConverter is made once: that takes as long as many requests.
+var typeConverter = sync.OnceValue(func() managedfields.TypeConverter { return applyconfigurations.NewTypeConverter(scheme.Scheme) })
+
 // dryRun carries out a dry-run patch on a copy of the object.
 func dryRun(kube *fake.Clientset) clienttesting.ReactionFunc {
 	return func(action clienttesting.Action) (bool, runtime.Object, error) {
@@ -81,7 +85,7 @@ func dryRun(kube *fake.Clientset) clienttesting.ReactionFunc {
 			return false, nil, nil
 		}
 		copies := clienttesting.NewFieldManagedObjectTracker(scheme.Scheme,
-			serializer.NewCodecFactory(scheme.Scheme).UniversalDecoder(), applyconfigurations.NewTypeConverter(scheme.Scheme))
+			scheme.Codecs.UniversalDecoder(), typeConverter())
 		live, err := kube.Tracker().Get(patch.Resource, patch.Namespace, patch.Name)
 		if err == nil {
 			err = copies.Create(patch.Resource, live.DeepCopyObject(), patch.Namespace)

@@ -1,0 +1,111 @@
+package commands
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"liqonet.io/liqonet/internal/peering"
+)
+
+// renderFlags are the flags of `network render`: those of connect, and where the objects go.
+type renderFlags struct {
+	connectFlags
+	side    place
+	dir     string
+	secrets bool
+}
+
+func newNetworkRender(env *Env, local *clusterFlags) *cobra.Command {
+	f := renderFlags{connectFlags: newConnectFlags(local), side: localPlace}
+	cmd := &cobra.Command{
+		Use:   "render",
+		Short: "Print the manifests of a peering",
+		Long: `Print the objects that network connect would apply, and apply none: for a repository, or for those who apply manifests
+by other means. By default the objects of the local cluster go to standard output; --dir writes those of both clusters,
+a file for each object in a folder for each cluster. The order is the order in which they can be applied.
+
+Both clusters are read. What connect would learn on its way must be given where the clusters are not connected yet:
+--overlay, --mtu, and the server's endpoint. Secrets are left out, unless --with-secrets is given, which also generates
+the keys that are missing. Apply the manifests to both clusters, then wait with network status --wait, or verify with
+network connect, which changes nothing then.`,
+		Example: `  # Manifests of both clusters, with new keys
+  liqoctl network render --context a --remote-context b --with-secrets --dir peering --overlay vxlan --mtu 1400 --gw-server-service-type NodePort --gw-server-service-nodeport 30840
+  kubectl --context a apply -f peering/a && kubectl --context b apply -f peering/b
+
+  # What connect left in a cluster
+  liqoctl network render --context a --remote-context b`,
+		Args: arguments(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o, err := f.options(env)
+			if err != nil {
+				return err
+			}
+			return f.render(cmd.Context(), env, peering.RenderOptions{ConnectOptions: o, WithSecrets: f.secrets})
+		},
+	}
+	f.register(cmd)
+	enumFlag(cmd, &f.side, "side", "cluster whose objects are printed", localPlace, remotePlace)
+	textFlag(cmd.Flags(), &f.dir, "dir", "FOLDER", "folder to write the objects of both clusters to", nil)
+	boolFlag(cmd.Flags(), &f.secrets, "with-secrets", "include the keys, and generate missing ones; needs --dir")
+	return cmd
+}
+
+func (f *renderFlags) render(ctx context.Context, env *Env, o peering.RenderOptions) error {
+	if o.WithSecrets && f.dir == "" {
+		return usagef("--with-secrets needs --dir: the keys of the two clusters belong together")
+	}
+	local, remote, err := peering.Render(ctx, o, env.progress)
+	if err != nil {
+		return err
+	}
+	env.progress.stop()
+	if f.dir != "" {
+		for _, m := range []peering.Manifests{local, remote} {
+			if err := writeManifests(filepath.Join(f.dir, m.Cluster), m); err != nil {
+				return err
+			}
+			if _, err := fmt.Fprintf(env.Err, "%d objects in %s\n", len(m.Objects), visibleCell(filepath.Join(f.dir, m.Cluster))); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	shown := local
+	if f.side == remotePlace {
+		shown = remote
+	}
+	return manifests(env.Out, formatYAML, shown.Objects)
+}
+
+// writeManifests writes a file for each object. Their names are in the order in which the objects can be applied.
+func writeManifests(dir string, m peering.Manifests) error {
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return err
+	}
+	for i, object := range m.Objects {
+		var text strings.Builder
+		if err := formatYAML.encode(&text, object); err != nil {
+			return err
+		}
+		about, _ := object["metadata"].(map[string]any)
+		name := strings.NewReplacer(":", "-", "/", "-").Replace(fmt.Sprintf("%02d-%v-%v.yaml", i+1, object["kind"], about["name"]))
+		file, err := os.OpenFile(filepath.Join(dir, strings.ToLower(name)), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+		if err != nil {
+			return err
+		}
+		_, err = io.WriteString(file, text.String())
+		if e := file.Close(); err == nil {
+			err = e
+		}
+		if err != nil {
+			return fmt.Errorf("write %s: %w", file.Name(), err)
+		}
+	}
+	return nil
+}

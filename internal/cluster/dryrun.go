@@ -1,0 +1,312 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+)
+
+// ErrLater ends a wait of a dry run for something that is not there: only what a dry run leaves undone brings it about.
+var ErrLater = errors.New("known after apply")
+
+// DryRun returns the same cluster for a dry run. What is written to it stays in memory, where later reads find it; the
+// API server is asked for its defaults and its admission, and changes nothing. Waits end at once: see ErrLater.
+func (c *Cluster) DryRun() *Cluster {
+	d := *c
+	d.dry = &dryRun{objects: make(map[string]*plannedObject)}
+	return &d
+}
+
+// Rendering is DryRun for one who wants the objects themselves: they are kept as they are applied, without what the API
+// server would make of them, and it is not asked.
+func (c *Cluster) Rendering() *Cluster {
+	d := c.DryRun()
+	d.dry.verbatim = true
+	return d
+}
+
+// Rendered returns liqonet's objects as they would be after a dry run, in the order in which they are applied, as a
+// client sends them. What was neither read nor written is not among them.
+func (c *Cluster) Rendered() ([]map[string]any, error) {
+	c.dry.mu.Lock()
+	defer c.dry.mu.Unlock()
+	var wanted []Object
+	for _, key := range slices.Sorted(maps.Keys(c.dry.objects)) {
+		if o := c.dry.objects[key].after; o != nil && ours(o) {
+			wanted = append(wanted, o)
+		}
+	}
+	slices.SortStableFunc(wanted, func(a, b Object) int { return waveOf(a) - waveOf(b) })
+	var all []map[string]any
+	for _, o := range wanted {
+		fields, err := document(o)
+		if err != nil {
+			return nil, fmt.Errorf("encode %s: %w", operand(o), err)
+		}
+		about := fields["metadata"].(map[string]any) //nolint:forcetypeassert // document makes sure of it
+		for _, key := range []string{"creationTimestamp", "generation"} {
+			delete(about, key)
+		}
+		all = append(all, fields)
+	}
+	return all, nil
+}
+
+// IsDryRun reports whether writes stay in memory.
+func (c *Cluster) IsDryRun() bool { return c.dry != nil }
+
+// Planned is a change that a dry run has not made, with the object before and after it; nil: there is none.
+type Planned struct {
+	Change
+	Before, After Object
+}
+
+// Planned returns what the writes of a dry run add up to, in the order in which objects are applied.
+func (c *Cluster) Planned() ([]Planned, error) {
+	c.dry.mu.Lock()
+	defer c.dry.mu.Unlock()
+	var all []Planned
+	for _, key := range slices.Sorted(maps.Keys(c.dry.objects)) {
+		o := c.dry.objects[key]
+		p := Planned{Before: o.before, After: o.after}
+		var err error
+		switch {
+		case o.before == nil && o.after == nil:
+			continue
+		case o.before == nil:
+			p.Change, err = describe(o.after)
+			p.Action = Created
+		case o.after == nil:
+			p.Change, err = describe(o.before)
+			p.Action = Deleted
+		default:
+			if p.Change, err = describe(o.after); err == nil {
+				p.Action = Changed
+				p.Fields, err = Differences(o.before, o.after)
+			}
+			if len(p.Fields) == 0 {
+				p.Action = Unchanged
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+		if p.Alters() {
+			all = append(all, p)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Planned) int { return a.wave() - b.wave() })
+	return all, nil
+}
+
+func (p Planned) wave() int {
+	if p.After == nil {
+		return waves + waves - waveOf(p.Before)
+	}
+	return waveOf(p.After)
+}
+
+// ConfigMaps are those in liqonet's namespace.
+func (c *Cluster) ConfigMaps() typedcorev1.ConfigMapInterface {
+	kube := c.Kube.CoreV1().ConfigMaps(c.Namespace)
+	if c.dry == nil {
+		return kube
+	}
+	return dryConfigMaps{kube, dryResource{erase(kube), c.dry, prefixOf(&corev1.ConfigMap{}, c.Namespace)}}
+}
+
+// dryRun keeps the objects that a dry run has read or written.
+type dryRun struct {
+	verbatim bool // see Rendering
+
+	mu      sync.Mutex
+	objects map[string]*plannedObject // by kind, namespace and name
+}
+
+// plannedObject is an object as it was read first and as it would be; nil: there is none.
+type plannedObject struct{ before, after Object }
+
+// dryResource is a resource of a dry run.
+type dryResource struct {
+	resource
+	run    *dryRun
+	prefix string // of the keys of its objects
+}
+
+// prefixOf is the beginning of the keys of a type's objects, of which o may be a nil pointer.
+func prefixOf(o Object, namespace string) string { return fmt.Sprintf("%T %s/", o, namespace) }
+
+// read returns what is known of an object; the first time it asks the API server.
+func (d dryResource) read(ctx context.Context, name string) (plannedObject, error) {
+	d.run.mu.Lock()
+	known := d.run.objects[d.prefix+name]
+	d.run.mu.Unlock()
+	if known != nil {
+		return *known, nil
+	}
+	found, err := d.resource.get(ctx, name)
+	if apierrors.IsNotFound(err) {
+		found, err = nil, nil
+	}
+	if err != nil {
+		return plannedObject{}, err
+	}
+	o := plannedObject{found, found}
+	d.run.mu.Lock()
+	d.run.objects[d.prefix+name] = &o
+	d.run.mu.Unlock()
+	return o, nil
+}
+
+// write notes how an object would be; nil: it would not be there.
+func (d dryResource) write(name string, before, after Object) {
+	d.run.mu.Lock()
+	defer d.run.mu.Unlock()
+	d.run.objects[d.prefix+name] = &plannedObject{before, after}
+}
+
+func (d dryResource) get(ctx context.Context, name string) (Object, error) {
+	o, err := d.read(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if o.after == nil {
+		return nil, apierrors.NewNotFound(schema.GroupResource{}, name)
+	}
+	return o.after.DeepCopyObject().(Object), nil
+}
+
+func (d dryResource) list(ctx context.Context, o metav1.ListOptions) ([]Object, string, error) {
+	all, version, err := d.resource.list(ctx, o)
+	if err != nil {
+		return nil, "", err
+	}
+	byLabel, err := labels.Parse(o.LabelSelector)
+	if err != nil {
+		return nil, "", err
+	}
+	byField, err := fields.ParseSelector(o.FieldSelector)
+	if err != nil {
+		return nil, "", err
+	}
+	d.run.mu.Lock()
+	defer d.run.mu.Unlock()
+	all = slices.DeleteFunc(all, func(o Object) bool { return d.run.objects[d.prefix+o.GetName()] != nil })
+	for key, o := range d.run.objects {
+		name, ours := strings.CutPrefix(key, d.prefix)
+		if ours && o.after != nil && byLabel.Matches(labels.Set(o.after.GetLabels())) && byField.Matches(fields.Set{metav1.ObjectNameField: name}) {
+			all = append(all, o.after.DeepCopyObject().(Object))
+		}
+	}
+	slices.SortFunc(all, func(a, b Object) int { return strings.Compare(a.GetName(), b.GetName()) })
+	return all, version, nil
+}
+
+func (d dryResource) create(ctx context.Context, object Object) (Object, error) {
+	o, err := d.read(ctx, object.GetName())
+	if err != nil {
+		return nil, err
+	}
+	if o.after != nil {
+		return nil, apierrors.NewAlreadyExists(schema.GroupResource{}, object.GetName())
+	}
+	d.write(object.GetName(), o.before, object)
+	return object, nil
+}
+
+// apply asks the API server about objects that it has; others have no defaults.
+func (d dryResource) apply(ctx context.Context, name string, data []byte, _ bool) (Object, error) {
+	o, err := d.read(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if o.before == nil || d.run.verbatim {
+		after, err := decode(data)
+		if err == nil {
+			d.write(name, o.before, after)
+		}
+		return after, err
+	}
+	for range looks {
+		after, err := d.resource.apply(ctx, name, data, true)
+		if err != nil {
+			return nil, err
+		}
+		d.write(name, o.before, after)
+		if after.GetResourceVersion() == o.before.GetResourceVersion() {
+			return after, nil
+		}
+		// Somebody else has changed it since it was read: that is no part of the plan.
+		if o.before, err = d.resource.get(ctx, name); err != nil {
+			return nil, err
+		}
+	}
+	return d.get(ctx, name)
+}
+
+// looks is how often a dry run looks at an object that others keep changing.
+const looks = 5
+
+func (d dryResource) delete(ctx context.Context, name string, _ metav1.DeleteOptions) error {
+	o, err := d.read(ctx, name)
+	if err == nil {
+		d.write(name, o.before, nil)
+	}
+	return err
+}
+
+// decode reads an object from JSON.
+func decode(data []byte) (Object, error) {
+	o, _, err := scheme.Codecs.UniversalDeserializer().Decode(data, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	object, ok := o.(Object)
+	if !ok {
+		return nil, errors.New("no metadata")
+	}
+	return object, nil
+}
+
+// dryConfigMaps are the ConfigMaps of a dry run, for those who have a client of their own.
+type dryConfigMaps struct {
+	typedcorev1.ConfigMapInterface
+	dry dryResource
+}
+
+// Get implements typedcorev1.ConfigMapInterface.
+func (d dryConfigMaps) Get(ctx context.Context, name string, _ metav1.GetOptions) (*corev1.ConfigMap, error) {
+	o, err := d.dry.get(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return o.(*corev1.ConfigMap), nil
+}
+
+// Create implements typedcorev1.ConfigMapInterface.
+func (d dryConfigMaps) Create(ctx context.Context, cm *corev1.ConfigMap, _ metav1.CreateOptions) (*corev1.ConfigMap, error) {
+	_, err := d.dry.create(ctx, cm)
+	return cm, err
+}
+
+// Update implements typedcorev1.ConfigMapInterface.
+func (d dryConfigMaps) Update(ctx context.Context, cm *corev1.ConfigMap, _ metav1.UpdateOptions) (*corev1.ConfigMap, error) {
+	o, err := d.dry.read(ctx, cm.Name)
+	if err == nil {
+		d.dry.write(cm.Name, o.before, cm)
+	}
+	return cm, err
+}

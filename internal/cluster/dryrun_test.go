@@ -1,0 +1,98 @@
+package cluster_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/cluster/clustertest"
+	"liqonet.io/liqonet/internal/records"
+)
+
+// TestDryRunReadsWhatItWrote: a dry run goes on from its own writes, by every way of reading, and its plan is the sum of
+// them. The cluster has none of it.
+func TestDryRunReadsWhatItWrote(t *testing.T) {
+	gone := &corev1.ConfigMap{ObjectMeta: ourMeta("gone"), Data: map[string]string{"k": "v"}}
+	c, kube := clustertest.New(clustertest.Config{Objects: []runtime.Object{fabric("mtu: 1500\n"), gone}})
+	dry := c.DryRun()
+	keys := &corev1.Secret{ObjectMeta: ourMeta("keys"), Data: map[string][]byte{"privateKey": []byte("new")}}
+	if _, err := dry.Apply(t.Context(), fabric("mtu: 1450\n"), keys); err != nil {
+		t.Fatal(err)
+	}
+	change, err := cluster.Swap(t.Context(), dry, fabric(""), func(live *corev1.ConfigMap) (*corev1.ConfigMap, error) {
+		if live == nil || live.Data[records.DataKey] != "mtu: 1450\n" {
+			t.Errorf("the swap read %v", live)
+		}
+		return fabric("mtu: 1400\n"), nil
+	})
+	if err != nil || change.Action != cluster.Changed {
+		t.Fatal(change, err)
+	}
+	if _, err := dry.Delete(t.Context(), gone); err != nil {
+		t.Fatal(err)
+	}
+	created, err := dry.ConfigMaps().Create(t.Context(), &corev1.ConfigMap{ObjectMeta: ourMeta("more")}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	created.Data = map[string]string{"k": "v"}
+	if _, err := dry.ConfigMaps().Update(t.Context(), created, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	listed, err := dry.List(t.Context(), records.LabelComponent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, o := range listed {
+		names = append(names, o.GetName())
+	}
+	if diff := cmp.Diff([]string{"fabric", "more", "keys"}, names); diff != "" {
+		t.Error(diff)
+	}
+	planned, err := dry.Planned()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, p := range planned {
+		got = append(got, p.String())
+	}
+	want := []string{"changed ConfigMap liqonet/fabric", "created ConfigMap liqonet/more", "created Secret liqonet/keys", "deleted ConfigMap liqonet/gone"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if fields := planned[0].Fields; len(fields) != 1 || fields[0] != "data.record.mtu: 1500 -> 1400" {
+		t.Errorf("fields %v", fields)
+	}
+	for _, a := range kube.Actions() {
+		if patch, ok := a.(interface{ GetPatchOptions() metav1.PatchOptions }); ok && len(patch.GetPatchOptions().DryRun) > 0 {
+			continue
+		}
+		if v := a.GetVerb(); v != "get" && v != "list" {
+			t.Errorf("request %s %s", v, a.GetResource().Resource)
+		}
+	}
+}
+
+// TestDryRunWaitsForNothing: what is not there comes later, if at all.
+func TestDryRunWaitsForNothing(t *testing.T) {
+	c, _ := clustertest.New(clustertest.Config{Objects: []runtime.Object{fabric("mtu: 1500\n")}})
+	check := func(all []*corev1.ConfigMap) (string, error) {
+		if len(all) == 0 {
+			return "it is not there", nil
+		}
+		return "", nil
+	}
+	if err := cluster.Wait(t.Context(), c.DryRun(), cluster.Named("fabric"), "the fabric", check); err != nil {
+		t.Error(err)
+	}
+	err := cluster.Wait(t.Context(), c.DryRun(), cluster.Named("none"), "nothing", check)
+	if err == nil || err.Error() != "wait for nothing: known after apply" {
+		t.Error(err)
+	}
+}

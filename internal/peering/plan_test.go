@@ -1,0 +1,142 @@
+package peering
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/records"
+)
+
+// objectsOf are liqonet's objects in a cluster, but for the Leases of nodes.
+func objectsOf(t *testing.T, worlds ...*world) map[string]cluster.Object {
+	t.Helper()
+	all := make(map[string]cluster.Object)
+	for _, w := range worlds {
+		objects, err := w.List(t.Context(), records.LabelComponent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range objects {
+			if _, lease := o.(*coordinationv1.Lease); !lease {
+				_, kind, _ := strings.Cut(fmt.Sprintf("%T", o), ".")
+				all[fmt.Sprintf("%s: %s %s", w.Context, kind, o.GetName())] = o
+			}
+		}
+	}
+	return all
+}
+
+// changesBetween are the objects that are created, changed and deleted between two states.
+func changesBetween(t *testing.T, before, after map[string]cluster.Object) (all []string) {
+	t.Helper()
+	for _, key := range slices.Sorted(maps.Keys(before)) {
+		now, there := after[key]
+		if !there {
+			all = append(all, "deleted "+key)
+			continue
+		}
+		fields, err := cluster.Differences(before[key], now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, _ := records.IdentityOf(now.GetName())
+		_, cm := now.(*corev1.ConfigMap)
+		if written := cm && (id.Component == records.ComponentGateway || id.Component == records.ComponentStatus); len(fields) > 0 && !written {
+			all = append(all, "changed "+key)
+		}
+	}
+	for key := range after {
+		if before[key] == nil {
+			all = append(all, "created "+key)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// namesOf are the objects of a plan in the form of changesBetween.
+func namesOf(p Plan) (all []string) {
+	for _, c := range p.Clusters {
+		for _, change := range c.Changes {
+			if change.Namespace != "" && change.Kind != "Lease" {
+				all = append(all, fmt.Sprintf("%s %s: %s %s", change.Action, c.Context, change.Kind, change.Name))
+			}
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// TestPlansAreCarriedOut has every operation planned and then carried out: the plan changes nothing, and what changes then
+// is what was planned.
+func TestPlansAreCarriedOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := twoWorlds()
+		live(t, a, b)
+		o := connectOptions(a, b)
+		narrow := o
+		narrow.Update, narrow.MTU = true, 1300
+		install := InitOptions{Side: o.Local, Installation: Installation{Image: "liqonet:1", Translation: new(true)}, Timeout: time.Minute}
+		host := exposing(a, "198.51.100.7")
+		for _, s := range []struct {
+			name string
+			plan func(context.Context) (Plan, error)
+			do   func(context.Context) error
+			want []string // to be found in the plan
+		}{
+			{"init", dryly(PlanInit, install), doing(Init, install), []string{"known after apply", "create DaemonSet", "reserve 10.70.0.0/16"}},
+			{"connect", dryly(PlanConnect, o), doing(Connect, o), []string{"create Deployment gateway-b", "create DaemonSet node", "known after apply", "reserve "}},
+			{"connect again", dryly(PlanConnect, o), doing(Connect, o), nil},
+			{"connect with another MTU", dryly(PlanConnect, narrow), doing(Connect, narrow), []string{"mtu: 1420 -> 1300"}},
+			{"expose", dryly(PlanExpose, host), doing(Expose, host), []string{"reserve 10.70.128.1/32", "exposed: none -> "}},
+			{"withdraw", dryly(PlanWithdraw, host), doing(Withdraw, host), []string{"release 10.70.128.1/32"}},
+			{"disconnect", dryly(PlanDisconnect, DisconnectOptions{Local: o.Local, Remote: o.Remote, Timeout: time.Minute}),
+				doing(Disconnect, DisconnectOptions{Local: o.Local, Remote: o.Remote, Timeout: time.Minute}), []string{"delete Secret peering-b", "release "}},
+			{"reset", dryly(PlanReset, ResetOptions{Side: o.Local, Timeout: time.Minute}), doing(Reset, ResetOptions{Side: o.Local, Timeout: time.Minute}),
+				[]string{"delete DaemonSet node", "delete Namespace liqonet"}},
+		} {
+			before := objectsOf(t, a, b)
+			plan, err := s.plan(t.Context())
+			if err != nil {
+				t.Fatalf("plan of %s: %v", s.name, err)
+			}
+			if got := changesBetween(t, before, objectsOf(t, a, b)); len(got) > 0 {
+				t.Errorf("the plan of %s changed %v", s.name, got)
+			}
+			text := plan.String()
+			for _, want := range s.want {
+				if !strings.Contains(text, want) {
+					t.Errorf("plan of %s: no %q in\n%s", s.name, want, text)
+				}
+			}
+			if err := s.do(t.Context()); err != nil {
+				t.Fatalf("%s: %v", s.name, err)
+			}
+			if diff := cmp.Diff(changesBetween(t, before, objectsOf(t, a, b)), namesOf(plan)); diff != "" {
+				t.Errorf("%s (-done +planned):\n%s", s.name, diff)
+			}
+		}
+	})
+}
+
+func dryly[O any](plan func(context.Context, O, Reporter) (Plan, error), o O) func(context.Context) (Plan, error) {
+	return func(ctx context.Context) (Plan, error) { return plan(ctx, o, &recorder{}) }
+}
+
+func doing[O, R any](do func(context.Context, O, Reporter) (R, error), o O) func(context.Context) error {
+	return func(ctx context.Context) error {
+		_, err := do(ctx, o, &recorder{})
+		return err
+	}
+}

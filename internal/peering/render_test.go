@@ -1,0 +1,112 @@
+package peering
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/records"
+)
+
+func renderOptions(a, b *world) RenderOptions {
+	o := RenderOptions{ConnectOptions: connectOptions(a, b), WithSecrets: true}
+	o.MTU, o.Overlay, o.Service.NodePort = 1400, records.VXLAN, 30840
+	return o
+}
+
+// applyRendered applies manifests as kubectl does.
+func applyRendered(t *testing.T, w *world, m Manifests) {
+	t.Helper()
+	for _, fields := range m.Objects {
+		text, err := json.Marshal(fields)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o, _, err := scheme.Codecs.UniversalDeserializer().Decode(text, nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Apply(t.Context(), o.(cluster.Object)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// texts are manifests as text by kind and name, in their order.
+func texts(t *testing.T, m Manifests) (all []string) {
+	t.Helper()
+	for _, o := range m.Objects {
+		text, err := json.Marshal(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, string(text))
+	}
+	return all
+}
+
+// TestRenderedPeering: what is rendered for two empty clusters makes the peering that connect would make: connect finds
+// nothing to change, and what is rendered then is the same.
+func TestRenderedPeering(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := twoWorlds()
+		live(t, a, b)
+		o := renderOptions(a, b)
+		local, remote, err := Render(t.Context(), o, &recorder{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if left := objectsOf(t, a, b); len(left) > 0 {
+			t.Errorf("it wrote %v", left)
+		}
+		applyRendered(t, a, local)
+		applyRendered(t, b, remote)
+		got, err := Connect(t.Context(), o.ConnectOptions, &recorder{})
+		if err != nil || got.Changed {
+			t.Errorf("connect: changed %v, %v", got.Objects, err)
+		}
+		localAgain, remoteAgain, err := Render(t.Context(), o, &recorder{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(append(texts(t, local), texts(t, remote)...), append(texts(t, localAgain), texts(t, remoteAgain)...)); diff != "" {
+			t.Errorf("rendered again:\n%s", diff)
+		}
+		o.WithSecrets = false
+		public, _, err := Render(t.Context(), o, &recorder{})
+		if err != nil || len(public.Objects) != len(local.Objects)-1 || strings.Contains(fmt.Sprint(public), "privateKey") {
+			t.Errorf("without secrets: %d of %d objects, %v", len(public.Objects), len(local.Objects), err)
+		}
+	})
+}
+
+func TestRenderSaysWhatIsMissing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := twoWorlds()
+		live(t, a, b)
+		o := renderOptions(a, b)
+		o.WithSecrets = false
+		if _, _, err := Render(t.Context(), o, &recorder{}); err == nil || !strings.Contains(hintOf(err), "--with-secrets") {
+			t.Errorf("without keys: %v", err)
+		}
+		o = renderOptions(a, b)
+		o.MTU, o.Overlay, o.Service.NodePort = 0, "", 0
+		_, _, err := Render(t.Context(), o, &recorder{})
+		var input *InputError
+		if !errors.As(err, &input) {
+			t.Fatal(err)
+		}
+		for _, flag := range []string{"--overlay", "--mtu", "--gw-client-address"} {
+			if !strings.Contains(err.Error(), flag) {
+				t.Errorf("no %s in: %v", flag, err)
+			}
+		}
+	})
+}
