@@ -11,6 +11,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
 	"liqonet.io/liqonet/templates"
@@ -166,7 +167,7 @@ func (s *site) assume(ctx context.Context) error {
 	return s.writeFabric(ctx, func(f records.Fabric) (records.Fabric, error) {
 		f.Overlay.Kind = cmp.Or(f.Overlay.Kind, s.Overlay)
 		if f.MTU == 0 && s.assumedMTU > 0 {
-			f.MTU = s.assumedMTU + tunnelOverhead
+			f.MTU = s.assumedMTU + health.TunnelOverhead
 		}
 		return f, nil
 	})
