@@ -2,6 +2,7 @@ package commands
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -19,6 +20,9 @@ type statusOptions struct {
 	peering.StatusOptions
 	output format
 	watch  bool
+	// wait is the state to wait for; "": none.
+	wait    health.State
+	timeout time.Duration // of the wait
 	// coloured has states in colour, beside their names.
 	coloured bool
 }
@@ -39,13 +43,16 @@ func newNetworkStatus(env *Env, local *clusterFlags, do statusActions) *cobra.Co
 		Long: `Show the health of a cluster's peerings, one line for each: what its gateway and nodes measure, and how old the
 measurements are. The exit code is 0 if all peerings are healthy, and 3 if one is not.
 
---watch keeps running until it is interrupted, also while the API server is unavailable.`,
+--watch keeps running until it is interrupted, also while the API server is unavailable. --wait returns when the peerings
+reach a state, with exit code 0, or 3 if they do not reach it in time. If liqonet is not installed in the namespace,
+the exit code is 1.`,
 		Example: `  liqoctl network status --context a
 
   # Details, and every change
   liqoctl network status --context a -o wide --watch
 
   # In a script
+  liqoctl network status --context a b --wait --timeout 1m
   liqoctl network status --context a -o jsonpath='{.peerings[?(@.peer=="b")].state}'`,
 		Args: arguments("[PEER]"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
@@ -61,12 +68,20 @@ measurements are. The exit code is 0 if all peerings are healthy, and 3 if one i
 	}
 	outputFlag(cmd, &o.output)
 	boolFlag(cmd.Flags(), &o.watch, "watch,w", "keep running, and print every change")
+	enumFlag(cmd, &o.wait, "wait", "wait until all peerings have this state", health.States()...)
+	cmd.Flags().Lookup("wait").NoOptDefVal = string(health.Healthy)
+	timeoutFlag(cmd.Flags(), &o.timeout)
+	cmd.Flags().Lookup("timeout").Usage = "time limit of --wait"
+	cmd.MarkFlagsMutuallyExclusive("watch", "wait")
 	return cmd
 }
 
 func (o statusOptions) run(ctx context.Context, env *Env, do statusActions) error {
-	if o.watch {
+	switch {
+	case o.watch:
 		return o.follow(ctx, env, do)
+	case o.wait != "":
+		return o.await(ctx, env, do)
 	}
 	all, err := do.once(ctx, o.StatusOptions)
 	if err != nil {
@@ -81,6 +96,39 @@ func (o statusOptions) run(ctx context.Context, env *Env, do statusActions) erro
 	}
 	if !answer.Healthy {
 		return errUnhealthy
+	}
+	return nil
+}
+
+// errReached ends a watch.
+var errReached = errors.New("reached")
+
+// await waits until all peerings, and one at least, have a state, and prints what they have in the end.
+func (o statusOptions) await(ctx context.Context, env *Env, do statusActions) error {
+	bounded, cancel := context.WithTimeout(ctx, o.timeout)
+	defer cancel()
+	var last []peering.PeeringStatus
+	err := do.watch(bounded, o.StatusOptions, func(all []peering.PeeringStatus) error {
+		last = all
+		if len(all) == 0 || slices.ContainsFunc(all, func(p peering.PeeringStatus) bool { return p.State != o.wait }) {
+			return nil
+		}
+		return errReached
+	}, func(err error) {
+		env.progress.Warn(withoutRequests(err).Error(), "the wait goes on when the cluster answers again")
+	})
+	if err != nil && !errors.Is(err, errReached) {
+		return err
+	}
+	if ctx.Err() != nil {
+		return errInterrupted
+	}
+	answer, e := o.answer(ctx, do, last)
+	if e := errors.Join(e, o.print(env.Out, answer)); e != nil {
+		return e
+	}
+	if err == nil {
+		return fmt.Errorf("not %s within %s: %w", o.wait, o.timeout, errUnhealthy)
 	}
 	return nil
 }

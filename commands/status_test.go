@@ -132,6 +132,25 @@ func TestStatusOfTranslation(t *testing.T) {
 	}
 }
 
+// TestStatusWait: what is reached counts, not that all is healthy; what is not in time has the exit code of unhealthy.
+func TestStatusWait(t *testing.T) {
+	if out, err := status(t, peerings()[:1], "--wait"); err != nil || !strings.Contains(out, "healthy") {
+		t.Errorf("healthy all the time: %v, %s", err, out)
+	}
+	if _, err := status(t, peerings()[1:], "--wait=connecting"); err != nil {
+		t.Errorf("connecting all the time: %v", err)
+	}
+	out, err := status(t, peerings(), "--wait=down", "--timeout", "1s")
+	if !errors.Is(err, errUnhealthy) || exitCode(t.Context(), err) != ExitUnhealthy || strings.Count(out, "PEER ") != 1 {
+		t.Errorf("never down: %v, %s", err, out)
+	}
+	for _, args := range [][]string{{"--wait", "--watch"}, {"--wait=well"}, {"--wait", "--timeout", "0s"}} {
+		if _, err := status(t, peerings(), args...); err == nil {
+			t.Errorf("%v is taken", args)
+		}
+	}
+}
+
 func TestStatusWatch(t *testing.T) {
 	out, err := status(t, peerings(), "--watch")
 	if !errors.Is(err, errInterrupted) {

@@ -123,6 +123,10 @@ func look(ctx context.Context, o StatusOptions, seen sightings) ([]PeeringStatus
 		if _, err := checkElsewhere(ctx, c); err != nil {
 			return nil, err
 		}
+		if stands.image == "" {
+			return nil, withHint(fmt.Errorf("liqonet is not installed in namespace %s of cluster %q", c.Namespace, c.Context),
+				"install it with liqoctl network init, or by connecting the cluster: liqoctl network connect")
+		}
 	}
 	if o.Peer != "" {
 		if s.peerings[o.Peer] == nil {

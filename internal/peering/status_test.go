@@ -3,11 +3,15 @@ package peering
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/records"
@@ -42,13 +46,32 @@ func TestStatus(t *testing.T) {
 	})
 }
 
+// TestStatusWithoutInstallation: that nothing is installed is no answer about peerings.
 func TestStatusWithoutInstallation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := twoWorlds()
+		all, err := Status(t.Context(), StatusOptions{Side: Side{Cluster: a.Cluster}})
+		if err == nil || !strings.Contains(err.Error(), `not installed in namespace liqonet of cluster "a"`) {
+			t.Error(all, err)
+		}
+		a.install(t)
 		if all, err := Status(t.Context(), StatusOptions{Side: Side{Cluster: a.Cluster}}); err != nil || len(all) != 0 {
 			t.Error(all, err)
 		}
 	})
+}
+
+// install makes the DaemonSet of node helpers, and nothing else.
+func (w *world) install(t *testing.T) {
+	t.Helper()
+	set := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{
+		Name: records.NodeName, Namespace: w.Namespace, Labels: map[string]string{records.LabelComponent: records.ComponentFabric},
+	}}
+	set.Spec.Template.Spec.HostNetwork = true
+	set.Spec.Template.Spec.Containers = []corev1.Container{{Image: "any"}}
+	if _, err := w.kube.AppsV1().DaemonSets(w.Namespace).Create(t.Context(), set, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func TestWatchSeesReportsStop(t *testing.T) {

@@ -23,6 +23,7 @@ import (
 func TestWatchOutlivesRestarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := twoWorlds()
+		a.install(t)
 		var away atomic.Int32 // how many more requests find nobody
 		a.kube.PrependReactor("get", "version", func(clienttesting.Action) (bool, runtime.Object, error) {
 			if away.Add(-1) >= 0 {
@@ -75,6 +76,7 @@ func TestUnanswered(t *testing.T) {
 func TestWatchEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := twoWorlds()
+		a.install(t)
 		o, full := StatusOptions{Side: Side{Cluster: a.Cluster}}, errors.New("no space left")
 		lost := func(err error) { t.Errorf("lost: %v", err) }
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
