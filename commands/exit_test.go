@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -131,5 +133,20 @@ func TestProgressWithoutColour(t *testing.T) {
 	p.fail(errors.New("x"), "y")
 	if got := out.String(); strings.Contains(got, "\x1b[3") || !strings.Contains(got, "error: x\nhint: y\n") {
 		t.Errorf("got %q", got)
+	}
+}
+
+// TestInterrupted: the user knows why it ended, and needs no advice.
+func TestInterrupted(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(file, []byte(kubeconfig), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var said strings.Builder
+	code := Run(ctx, &Env{Out: t.Output(), Err: &said}, []string{"network", "status", "--kubeconfig", file})
+	if got := said.String(); code != ExitInterrupted || !strings.HasSuffix(got, ": interrupted\n") || strings.Contains(got, "hint:") {
+		t.Errorf("exit code %d, said %q", code, got)
 	}
 }

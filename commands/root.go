@@ -31,7 +31,7 @@ func Run(ctx context.Context, env *Env, args []string) int {
 	}
 	err = withoutRequests(err)
 	if code == ExitInterrupted { // which the library calls otherwise
-		err = errors.New(strings.ReplaceAll(err.Error(), context.Canceled.Error(), errInterrupted.Error()))
+		err, hint = errors.New(strings.ReplaceAll(err.Error(), context.Canceled.Error(), errInterrupted.Error())), ""
 	}
 	env.progress.fail(err, env.called(hint))
 	return code
