@@ -343,7 +343,7 @@ func TestConnectRefuses(t *testing.T) {
 		hint    string
 	}{
 		{"the same cluster", func(a, _ *world, o *ConnectOptions) { o.Remote.Cluster = a.Cluster }, "are the same cluster", "--remote-context"},
-		{"equal names", func(_, _ *world, o *ConnectOptions) { o.Remote.Name = "a" }, "both clusters are called", "--remote-name"},
+		{"equal names", func(_, _ *world, o *ConnectOptions) { o.Remote.Name = "a" }, "both clusters have the name", "--remote-name"},
 		{"kernel WireGuard that is not there", func(_, b *world, o *ConnectOptions) {
 			b.kernel.WireGuard = false
 			o.Implementation = records.Kernel

@@ -20,7 +20,7 @@ func (e *DifferenceError) Error() string {
 }
 
 // Hint names the flag that applies the differences.
-func (e *DifferenceError) Hint() string { return "to change it, run the same command with --update" }
+func (e *DifferenceError) Hint() string { return "apply the changes with --update" }
 
 // decideDifferences is the end of a comparison: differences need the user's consent.
 func decideDifferences(lines []string, consent bool) (string, error) {

@@ -64,10 +64,10 @@ func disconnect(ctx context.Context, o DisconnectOptions, r Reporter) (*disconne
 func (o DisconnectOptions) validate() error {
 	switch {
 	case o.Remote.Cluster == nil && !o.OneSide:
-		return withHint(errors.New("the other cluster is not known"),
+		return withHint(errors.New("the remote cluster is required"),
 			"name it with --remote-context or --remote-kubeconfig, or leave it as it is with --one-side")
 	case o.Remote.Cluster == nil && o.Peer == "":
-		return withHint(errors.New("the peering is not known"), "name it: see liqoctl network status")
+		return withHint(errors.New("a peer is required"), "liqoctl network status lists the peers")
 	case o.Peer == "":
 		return nil
 	}

@@ -188,8 +188,8 @@ func TestDisconnectRefuses(t *testing.T) {
 			name, want string
 			o          DisconnectOptions
 		}{
-			{"half of it without a word", "other cluster is not known", DisconnectOptions{Peer: "b"}},
-			{"nothing in particular", "peering is not known", DisconnectOptions{OneSide: true}},
+			{"half of it without a word", "the remote cluster is required", DisconnectOptions{Peer: "b"}},
+			{"nothing in particular", "a peer is required", DisconnectOptions{OneSide: true}},
 			{"a peering with another cluster", "is not with cluster", DisconnectOptions{Peer: "b", Remote: Side{Cluster: c.Cluster}}},
 			{"a name that selects other objects", "name", DisconnectOptions{Peer: "b,x=y", OneSide: true}},
 		}
@@ -227,7 +227,7 @@ func TestInitAndReset(t *testing.T) {
 			t.Errorf("again: %+v, %v", got, err)
 		}
 		o.Side.Name = "rome"
-		if _, err = Init(t.Context(), o, &recorder{}); err == nil || !strings.Contains(err.Error(), `called "milan" already`) {
+		if _, err = Init(t.Context(), o, &recorder{}); err == nil || !strings.Contains(err.Error(), `already has the name "milan"`) {
 			t.Errorf("other name: %v", err)
 		}
 		o.Side.Name, o.Side.Reserved = "", ranges("10.6.0.0/16")
@@ -288,7 +288,7 @@ func TestResetOfNodesWithoutHelper(t *testing.T) {
 		if _, err := Reset(t.Context(), ResetOptions{Side: o.Local, Force: true, Timeout: time.Minute}, r); err != nil {
 			t.Fatal(err)
 		}
-		if !slices.ContainsFunc(r.said(), func(s string) bool { return strings.Contains(s, "no helper to remove it") }) {
+		if !slices.ContainsFunc(r.said(), func(s string) bool { return strings.Contains(s, "without a helper to remove it") }) {
 			t.Errorf("no warning: %v", r.said())
 		}
 	})

@@ -56,7 +56,7 @@ func checkElsewhere(ctx context.Context, c *cluster.Cluster) (younger []string, 
 // warnOfYounger tells of installations beside which the one in use goes on.
 func warnOfYounger(c *cluster.Cluster, younger []string, r Reporter) {
 	for _, namespace := range younger {
-		r.Warn(fmt.Sprintf("cluster %q: liqonet was installed a second time, in namespace %s, and cannot work there", c.Context, namespace),
+		r.Warn(fmt.Sprintf("cluster %q: a second installation in namespace %s cannot work", c.Context, namespace),
 			fmt.Sprintf("liqoctl network reset -n %s --context %s", namespace, cluster.ShellWord(c.Context)))
 	}
 }

@@ -45,7 +45,7 @@ func (e *end) meet(peer *end) error {
 		switch {
 		case p.Peer.ClusterID == peer.id && p.Name != peer.name:
 			return withHint(
-				fmt.Errorf("cluster %q has a peering with cluster %q already, under the name %q", e.Cluster.Context, peer.Cluster.Context, p.Name),
+				fmt.Errorf("cluster %q already has a peering with cluster %q, named %q", e.Cluster.Context, peer.Cluster.Context, p.Name),
 				fmt.Sprintf("liqoctl network disconnect %s --one-side --context %s", p.Name, cluster.ShellWord(e.Cluster.Context)))
 		case p.Name == peer.name && p.Peer.ClusterID != peer.id:
 			return e.nameTaken()
@@ -54,7 +54,7 @@ func (e *end) meet(peer *end) error {
 		}
 	}
 	if e.name == peer.name {
-		return &InputError{Err: fmt.Errorf("both clusters are called %q", e.name), hint: "tell them apart: --name, --remote-name"}
+		return &InputError{Err: fmt.Errorf("both clusters have the name %q", e.name), hint: "set other names with --name, --remote-name"}
 	}
 	return nil
 }
@@ -217,7 +217,7 @@ func (e *end) expect(live *records.Peering, peer *end) error {
 	switch {
 	case live == nil && (e.have != nil || e.wrote):
 		e.joining = true // what this run has made belongs to no connection
-		return withHint(fmt.Errorf("peering %q of cluster %q was removed while this ran", e.peering, e.Cluster.Context), "run this again to connect anew")
+		return withHint(fmt.Errorf("peering %q of cluster %q was removed during this run", e.peering, e.Cluster.Context), "run this again to connect")
 	case live != nil && live.Peer.ClusterID != peer.id:
 		return e.nameTaken()
 	}

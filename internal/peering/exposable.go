@@ -24,19 +24,19 @@ var (
 
 // checkHost refuses what is no host wherever it is.
 func checkHost(a netip.Addr) error {
-	const byItsOwn = "name the host by the IPv4 address at which the cluster's nodes reach it"
+	const byItsOwn = "use the IPv4 address at which the cluster's nodes reach the host"
 	refused := func(why string) error { return unfit(a, why, byItsOwn) }
 	switch {
 	case !a.Is4():
-		return refused("it is no IPv4 address")
+		return refused("not an IPv4 address")
 	case a.IsLoopback():
-		return refused("it is a loopback address: every machine is that to itself")
+		return refused("loopback addresses cannot be exposed")
 	case a.IsLinkLocalUnicast():
-		return refused("it is a link-local address: another host on every link")
+		return refused("link-local addresses cannot be exposed")
 	case a.IsMulticast():
-		return refused("it is a multicast address: a group, no host")
+		return refused("multicast addresses cannot be exposed")
 	case thisNetwork.Contains(a), classE.Contains(a):
-		return refused("it is of a reserved range: no host has it")
+		return refused("the address is in a reserved range")
 	}
 	return nil
 }
@@ -56,7 +56,7 @@ func (x *exposer) checkOutside(ctx context.Context) error {
 	}
 	for _, node := range nodes {
 		if slices.ContainsFunc(node.Status.Addresses, func(a corev1.NodeAddress) bool { return a.Address == x.Host.String() }) {
-			return unfit(x.Host, "it is node "+node.Name+" of the cluster", "the peer reaches nodes by their external addresses without this: liqoctl ipam translate --peer "+x.Peer)
+			return unfit(x.Host, "it is node "+node.Name+" of the cluster", "peers reach nodes at their external addresses already: liqoctl ipam translate --peer "+x.Peer)
 		}
 	}
 	servers, err := x.cluster.APIServers(ctx)
@@ -64,7 +64,7 @@ func (x *exposer) checkOutside(ctx context.Context) error {
 		return err
 	}
 	if slices.Contains(servers, x.Host) {
-		return unfit(x.Host, "it is the cluster's API server", "put a proxy with an address of its own before it, and expose that")
+		return unfit(x.Host, "it is the cluster's API server", "expose a proxy in front of it instead")
 	}
 	return nil
 }

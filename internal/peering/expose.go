@@ -165,7 +165,7 @@ func (x *exposer) change(ctx context.Context) (string, error) {
 // expose reserves an address and writes it into the peering's document.
 func (x *exposer) expose(ctx context.Context) error {
 	if x.host == (records.Exposed{}) && len(x.peering.Exposed) >= records.MaxExposed {
-		return x.full(fmt.Errorf("expose %s: peering %q has %d exposed hosts, the most there can be", x.Host, x.Peer, len(x.peering.Exposed)))
+		return x.full(fmt.Errorf("expose %s: peering %q has %d exposed hosts, the maximum", x.Host, x.Peer, len(x.peering.Exposed)))
 	}
 	owner := ipam.Peering(x.Peer)
 	request := ipam.Request{Owner: owner, Purpose: ipam.ExposedHost, Real: cidr.Single(x.Host)}
@@ -211,7 +211,7 @@ func (x *exposer) keep(ctx context.Context, host records.Exposed) error {
 
 // full says how to make room.
 func (x *exposer) full(err error) error {
-	return withHint(err, "withdraw a host that "+x.Peer+" does not need: liqoctl network status -o wide lists them")
+	return withHint(err, "stop exposing a host that "+x.Peer+" does not need: liqoctl network status -o wide lists them")
 }
 
 // release gives the address back, once no gateway leads anything there. Somebody may have exposed the host again by then,
@@ -261,7 +261,7 @@ func (x *exposer) reserve(ctx context.Context, change func(*ipam.Registry) error
 func (x *exposer) write(ctx context.Context, host *records.Exposed) error {
 	change, err := swapRecord(ctx, x.cluster, peeringMap(x.cluster.Namespace, x.Peer), func(live *records.Peering) (records.Peering, error) {
 		if live == nil {
-			return records.Peering{}, fmt.Errorf("peering %q of cluster %q was removed while this ran", x.Peer, x.cluster.Context)
+			return records.Peering{}, fmt.Errorf("peering %q of cluster %q was removed during this run", x.Peer, x.cluster.Context)
 		}
 		live.Exposed = withHost(live.Exposed, x.Host, host)
 		return *live, nil

@@ -209,8 +209,8 @@ func TestExposeRefuses(t *testing.T) {
 			t.Fatal(err)
 		}
 		for host, want := range map[string]string{
-			"2001:db8::1":       "no IPv4 address",
-			"::ffff:198.51.1.1": "no IPv4 address",
+			"2001:db8::1":       "not an IPv4 address",
+			"::ffff:198.51.1.1": "not an IPv4 address",
 			"127.0.0.1":         "loopback",
 			"169.254.18.1":      "link-local",
 			"224.0.0.1":         "multicast",

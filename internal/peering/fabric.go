@@ -17,7 +17,7 @@ func (s *site) checkCopied() error {
 		return nil
 	}
 	return withHint(
-		fmt.Errorf("the installation in cluster %q was made for cluster %s, and this is cluster %s: it was copied", s.Cluster.Context, f.ClusterID, s.id),
+		fmt.Errorf("the installation in cluster %q was made for cluster %s, and this is cluster %s: the objects were copied", s.Cluster.Context, f.ClusterID, s.id),
 		"liqoctl network reset --force --context "+cluster.ShellWord(s.Cluster.Context))
 }
 
@@ -50,7 +50,7 @@ func (s *site) catchUp(live *records.Fabric) error {
 		return nil
 	case live == nil:
 		s.installing = s.standing == "" // what this run has made is not somebody else's installation
-		return withHint(fmt.Errorf("the installation in cluster %q was removed while this ran", s.Cluster.Context), "run this again to install it anew")
+		return withHint(fmt.Errorf("the installation in cluster %q was removed during this run", s.Cluster.Context), "run this again to install it")
 	case before != nil && same(*before, *live):
 		return nil
 	}
@@ -59,7 +59,7 @@ func (s *site) catchUp(live *records.Fabric) error {
 		return err
 	}
 	if name, err := chooseName(s.Side, live); err != nil || name != s.name {
-		return withHint(fmt.Errorf("cluster %q was named %q while this ran, not %q", s.Cluster.Context, live.Name, s.name), "run this again")
+		return withHint(fmt.Errorf("cluster %q was named %q during this run, not %q", s.Cluster.Context, live.Name, s.name), "run this again")
 	}
 	now := wantedRanges(s.discovery, s.Overrides, live)
 	s.own.pods, s.own.services, s.own.nodes = now.pods, now.services, now.nodes

@@ -121,7 +121,7 @@ func (all inUses) checkWish(purpose ipam.Purpose, wish netip.Prefix) error {
 	if !used {
 		return nil
 	}
-	return withHint(fmt.Errorf("reserve %s as %s: %s is in use", wish, ipam.Reservation{Purpose: purpose}.Use(), u), "choose another range")
+	return withHint(fmt.Errorf("reserve %s as %s: %s is in use", wish, ipam.Reservation{Purpose: purpose}.Use(), u), "use another range")
 }
 
 // inUse are the addresses that are in use around the cluster, as far as they are known, and those that are too many to be
@@ -185,7 +185,7 @@ func (s *site) checkInUse() error {
 	}
 	avoided, wide := s.inUse()
 	for _, u := range wide {
-		s.reporter.Note(fmt.Sprintf("cluster %q: %s is too wide to be avoided: reserve the parts in use with --%sreserve",
+		s.reporter.Note(fmt.Sprintf("cluster %q: %s is too wide to avoid: reserve the parts in use with --%sreserve",
 			s.Cluster.Context, u, s.Overrides.FlagPrefix))
 	}
 	for _, own := range []struct {

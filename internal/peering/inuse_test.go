@@ -134,7 +134,7 @@ func TestRangesInUseAreRefused(t *testing.T) {
 				a.apiServerAt(t, "10.99.0.9")
 				o.Local.InternalCIDR = prefix("10.99.0.0/16")
 			},
-			want: "10.99.0.0/16 as internal CIDR: 10.99.0.9/32 (API server) is in use", hint: "choose another range",
+			want: "10.99.0.0/16 as internal CIDR: 10.99.0.9/32 (API server) is in use", hint: "use another range",
 		},
 		"the default internal CIDR with a node's route in it": {
 			prepare: func(t *testing.T, a *world, _ *ConnectOptions) { a.uses(t, "a1", "10.80.3.0/24 route") },

@@ -85,7 +85,7 @@ func (e *end) measure(ctx context.Context) error {
 		return err
 	}
 	if unknown := append(e.sizes.unasked, e.sizes.silent...); len(unknown) > 0 {
-		e.reporter.Warn(fmt.Sprintf("cluster %q: how large packets may be is not known %s", e.Cluster.Context, strings.Join(unknown, ", ")),
+		e.reporter.Warn(fmt.Sprintf("cluster %q: path MTU unknown %s", e.Cluster.Context, strings.Join(unknown, ", ")),
 			"where less passes than on the nodes' links, use --mtu")
 	}
 	return nil
@@ -118,5 +118,5 @@ func (c *connector) warnMTU() {
 			narrow = append(narrow, fmt.Sprintf("%s %d", h.Name, h.Size))
 		}
 	}
-	c.reporter.Warn(fmt.Sprintf("packets of %d bytes do not fit: %s", c.MTU, strings.Join(narrow, ", ")), "use --mtu "+strconv.Itoa(least)+" or less")
+	c.reporter.Warn(fmt.Sprintf("MTU %d exceeds the path MTU: %s", c.MTU, strings.Join(narrow, ", ")), "use --mtu "+strconv.Itoa(least)+" or less")
 }

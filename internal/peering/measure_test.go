@@ -44,7 +44,7 @@ func TestConnectMeasuresHops(t *testing.T) {
 				if strings.Join(narrow, ", ") != c.hop {
 					t.Errorf("narrower than the links: %v of %+v, want %q", narrow, got.Hops, c.hop)
 				}
-				warned := slices.ContainsFunc(said.said(), func(line string) bool { return strings.Contains(line, "is not known between the gateways") })
+				warned := slices.ContainsFunc(said.said(), func(line string) bool { return strings.Contains(line, "path MTU unknown between the gateways") })
 				if warned != (a.between == 0) {
 					t.Errorf("said %q", said.said())
 				}
@@ -87,7 +87,7 @@ func TestConnectKeepsTheUsersMTU(t *testing.T) {
 		if got, err := Connect(t.Context(), o, said); err != nil || got.MTU != 1340 || peeringOf(t, b).MTU != 1340 {
 			t.Errorf("%+v, %v", got, err)
 		}
-		const want = "warn packets of 1340 bytes do not fit: between the gateways 1400 (use --mtu 1320 or less)"
+		const want = "warn MTU 1340 exceeds the path MTU: between the gateways 1400 (use --mtu 1320 or less)"
 		if !slices.Contains(said.said(), want) {
 			t.Errorf("said %q, want %q", said.said(), want)
 		}

@@ -43,7 +43,7 @@ func chooseName(side Side, fabric *records.Fabric) (string, error) {
 		return side.Name, records.ValidateName(side.Name)
 	case side.Name != "" && side.Name != fabric.Name:
 		return "", withHint(
-			fmt.Errorf("cluster %q is called %q already, not %q", side.Cluster.Context, fabric.Name, side.Name),
+			fmt.Errorf("cluster %q already has the name %q, not %q", side.Cluster.Context, fabric.Name, side.Name),
 			"leave the name out, or begin anew: liqoctl network reset --context "+cluster.ShellWord(side.Cluster.Context))
 	}
 	return fabric.Name, nil

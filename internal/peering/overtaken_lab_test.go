@@ -57,7 +57,7 @@ func TestLabOvertaken(t *testing.T) {
 			path:      "/configmaps/peering-b",
 			meanwhile: func(t *testing.T, a act) { a.liqoctl.must(t, a.disconnectArgs()...) },
 			then:      func(t *testing.T, a act) { a.remove(t) },
-			code:      1, err: `peering "b" of cluster "a" was removed while this ran`,
+			code:      1, err: `peering "b" of cluster "a" was removed during this run`,
 		},
 		"reset": {
 			path: "/configmaps/fabric",
@@ -70,7 +70,7 @@ func TestLabOvertaken(t *testing.T) {
 				}
 				a.remove(t)
 			},
-			code: 1, err: `the installation in cluster "a" was removed while this ran`,
+			code: 1, err: `the installation in cluster "a" was removed during this run`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -98,6 +98,6 @@ func (s *site) keepInstallation() error {
 		return err
 	}
 	return withHint(
-		fmt.Errorf("the installation in cluster %q is not that of this liqoctl with image %s, and you may not change it", s.Cluster.Context, s.Image),
+		fmt.Errorf("the installation in cluster %q differs from that of this liqoctl with image %s, and you may not change it", s.Cluster.Context, s.Image),
 		"use the liqoctl and --image it was made with, or ask for: liqoctl network init --update")
 }

@@ -40,7 +40,7 @@ func (e *end) prove(ctx context.Context) error {
 
 // proven describes what an end has seen.
 func (e *end) proven() string {
-	return fmt.Sprintf("%s: round trip %s, %d nodes proven", e.name,
+	return fmt.Sprintf("%s: round trip %s, %d nodes verified", e.name,
 		time.Duration(e.proof.RTT).Round(time.Microsecond), health.NodesReady(&e.proof, e.readyNodes()))
 }
 

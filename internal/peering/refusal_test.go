@@ -71,7 +71,7 @@ func TestThreeClusters(t *testing.T) {
 		// Another cluster that calls itself b, and b under another name.
 		o := connectOptions(a, c)
 		o.Remote.Name = "b"
-		if _, err := Connect(t.Context(), o, &recorder{}); err == nil || !strings.Contains(err.Error(), `called "c" already`) {
+		if _, err := Connect(t.Context(), o, &recorder{}); err == nil || !strings.Contains(err.Error(), `already has the name "c"`) {
 			t.Errorf("error %v", err)
 		}
 		d := newWorld("b", worldNode{name: "d1", podCIDR: "10.9.1.0/24", address: "172.31.4.11"})

@@ -85,14 +85,14 @@ func (o ownRanges) chosenRange(r *ipam.Registry, purpose ipam.Purpose, wish, usu
 	if held := r.Held(ipam.Cluster, purpose); len(held) > 0 {
 		if wish.IsValid() && held[0].Range != wish {
 			return netip.Prefix{}, withHint(
-				fmt.Errorf("reserve %s: the %s is %s already", wish, held[0].Use(), held[0].Range),
+				fmt.Errorf("reserve %s: the %s is already %s", wish, held[0].Use(), held[0].Range),
 				"it cannot change while liqonet is installed: liqoctl network reset")
 		}
 		return held[0].Range, nil
 	}
 	if wish.IsValid() {
 		if wish.Bits() < WidestCIDR || wish.Bits() > NarrowestCIDR {
-			return wish, &InputError{Err: fmt.Errorf("reserve %s: want a length of /%d to /%d", wish, WidestCIDR, NarrowestCIDR)}
+			return wish, &InputError{Err: fmt.Errorf("reserve %s: the length must be /%d to /%d", wish, WidestCIDR, NarrowestCIDR)}
 		}
 		if err := o.inUse.checkWish(purpose, wish); err != nil {
 			return wish, err
@@ -248,7 +248,7 @@ func explainAddresses(context string, err error) error {
 	if errors.Is(err, ipam.ErrNoneFree) {
 		err = withHint(err, cmp.Or(hintOf(err), noneFreeHint))
 	} else if held, ok := conflictOf(err); ok {
-		err = withHint(err, "what holds the range: liqoctl ipam show "+held.Range.String())
+		err = withHint(err, "show the holder with liqoctl ipam show "+held.Range.String())
 	}
 	return fmt.Errorf("addresses of cluster %q: %w", context, err)
 }

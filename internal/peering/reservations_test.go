@@ -46,7 +46,7 @@ func TestReserveOwn(t *testing.T) {
 		{"wishes", ownRanges{external: prefix("10.9.0.0/20"), internal: prefix("10.9.16.0/20")}, "10.9.0.0/20", "10.9.16.0/20", ""},
 		{"one wish decides both lengths", ownRanges{internal: prefix("10.9.16.0/20")}, "10.70.0.0/20", "10.9.16.0/20", ""},
 		{"a wish that is taken", ownRanges{pods: ranges("10.9.0.0/16"), external: prefix("10.9.0.0/20")}, "", "", "conflict with pod CIDR"},
-		{"no room for nodes", ownRanges{internal: prefix("10.9.0.0/27"), external: prefix("10.8.0.0/27")}, "", "", "want a length"},
+		{"no room for nodes", ownRanges{internal: prefix("10.9.0.0/27"), external: prefix("10.8.0.0/27")}, "", "", "the length must be"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -56,7 +56,7 @@ func (s *resetter) reach(ctx context.Context) (string, error) {
 	// A second installation can be removed, and the first one stays.
 	_, err := checkElsewhere(ctx, s.cluster)
 	if elsewhere, ok := errors.AsType[*ElsewhereError](err); ok {
-		s.run.reporter.Note(elsewhere.Error() + ": only what is there is removed")
+		s.run.reporter.Note(elsewhere.Error() + ": only its remains are removed")
 	} else if err != nil {
 		return "", err
 	}

@@ -107,7 +107,7 @@ func (s *site) discover(ctx context.Context) error {
 	group.Go(func() (err error) {
 		s.found.servers, err = s.Cluster.APIServers(ctx)
 		if apierrors.IsForbidden(err) {
-			s.reporter.Note(fmt.Sprintf("cluster %q: not allowed to read where the API server is: reserve its addresses with --%sreserve if peers could be given them",
+			s.reporter.Note(fmt.Sprintf("cluster %q: not allowed to read the API server's addresses: reserve them with --%sreserve if peers could be remapped to them",
 				s.Cluster.Context, s.Overrides.FlagPrefix))
 			return nil
 		}
@@ -161,7 +161,7 @@ func (s *site) checkClashes(refuse bool) error {
 	}
 	text, hint := fmt.Sprintf("cluster %q: %s", s.Cluster.Context, strings.Join(what, "; ")), strings.Join(hints, "; ")
 	if refuse {
-		return withHint(errors.New(text), hint+"; or go on all the same with --skip-validation")
+		return withHint(errors.New(text), hint+"; or continue with --skip-validation")
 	}
 	s.reporter.Warn(text, hint)
 	return nil

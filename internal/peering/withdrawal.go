@@ -138,7 +138,7 @@ func (w *withdrawal) await(ctx context.Context, what string, done func(records.N
 	confirmed := func(n *records.Node) bool { return n != nil && done(*n) }
 	silent := unconfirmed(nodes, func(name string) bool { return !live[name] }, confirmed)
 	if len(silent) > 0 {
-		w.reporter.Warn(fmt.Sprintf("cluster %q: not Ready, and not waited for: node %s", w.cluster.Context, strings.Join(silent, ", ")),
+		w.reporter.Warn(fmt.Sprintf("cluster %q: skipping node %s: not Ready", w.cluster.Context, strings.Join(silent, ", ")),
 			"a node that comes back empties its kernel only while its helper runs there; one that restarts has nothing left")
 	}
 	missing := func(nodes map[string]*records.Node) string {
@@ -161,7 +161,7 @@ func (w *withdrawal) await(ctx context.Context, what string, done func(records.N
 		})
 	}
 	if err != nil && w.force && ctx.Err() == nil {
-		w.reporter.Warn(err.Error(), "restart these nodes to empty their kernels")
+		w.reporter.Warn(err.Error(), "restart these nodes to clear their kernels")
 		return nil
 	}
 	return err
@@ -185,7 +185,7 @@ func (w *withdrawal) helperRuns(ctx context.Context, missing string) error {
 	switch {
 	case apierrors.IsNotFound(err):
 		return withHint(
-			fmt.Errorf("cluster %q: nodes have something of liqonet's in their kernels and no helper to remove it: %s", w.cluster.Context, missing),
+			fmt.Errorf("cluster %q: liqonet state remains in the kernels of nodes without a helper to remove it: %s", w.cluster.Context, missing),
 			"bring the helpers back with liqoctl network init, then run this again; liqoctl network reset --force does without them")
 	case err != nil:
 		return fmt.Errorf("read DaemonSet %s/%s of cluster %q: %w", w.cluster.Namespace, records.NodeName, w.cluster.Context, err)
