@@ -212,7 +212,7 @@ func (c *testCluster) judge() (health.State, string) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	o.Every, _ = time.ParseDuration(cm.Annotations[records.AnnotationEvery])
+	o.Every, _ = time.ParseDuration(cm.Data[records.EveryKey])
 	leases, err := c.kube.CoordinationV1().Leases(records.DefaultNamespace).List(c.t.Context(), metav1.ListOptions{})
 	if err != nil {
 		c.t.Fatal(err)

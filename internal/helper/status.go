@@ -5,6 +5,7 @@ package helper
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"net/netip"
 	"time"
 
@@ -132,7 +133,7 @@ func (l *gatewayLoop) newReporters() {
 		return l.writeRecord(ctx, records.GatewayName(l.Peering), g, nil)
 	})
 	l.statuses = newReporter(l.Log, sameJudgment, func(ctx context.Context, r gatewayReport) (string, error) {
-		return l.writeRecord(ctx, records.StatusName(l.Peering), r.Status, map[string]string{records.AnnotationEvery: r.every.String()})
+		return l.writeRecord(ctx, records.StatusName(l.Peering), r.Status, map[string]string{records.EveryKey: r.every.String()})
 	})
 	l.statuses.every = func(r gatewayReport) time.Duration { return r.every }
 	l.locations.news, l.statuses.news = rate.NewLimiter(locationRate, newsBurst), rate.NewLimiter(statusRate, newsBurst)
@@ -154,18 +155,15 @@ func (l *gatewayLoop) stands(s cache.Store, name, text string) bool {
 
 // writeRecord puts a record into a ConfigMap that the CLI has made: a gateway may change it, not create it. Labels that
 // others have changed come back.
-func (l *gatewayLoop) writeRecord(ctx context.Context, name string, r records.Document, annotations map[string]string) (string, error) {
+func (l *gatewayLoop) writeRecord(ctx context.Context, name string, r records.Document, beside map[string]string) (string, error) {
 	text, err := records.Encode(r)
 	if err != nil {
 		return "", err
 	}
 	id, _ := records.IdentityOf(name)
-	if annotations == nil {
-		annotations = map[string]string{} // null would remove them all
-	}
-	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"labels": id.Labels(), "annotations": annotations}, "data": map[string]string{records.DataKey: text},
-	})
+	data := map[string]string{records.DataKey: text}
+	maps.Copy(data, beside)
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": id.Labels()}, "data": data})
 	if err != nil {
 		return "", err
 	}

@@ -95,7 +95,7 @@ func (p *peeringSnapshot) read(name string, there map[string]*corev1.ConfigMap) 
 	_, problems[1] = recordIn[records.Gateway](there, records.GatewayName(name), false)
 	p.status, problems[2] = recordIn[records.Status](there, records.StatusName(name), false)
 	if cm := there[records.StatusName(name)]; cm != nil {
-		p.every, _ = time.ParseDuration(cm.Annotations[records.AnnotationEvery]) // what cannot be read is not stated
+		p.every, _ = time.ParseDuration(cm.Data[records.EveryKey]) // what cannot be read is not stated
 	}
 	for _, problem := range problems {
 		if problem != "" {

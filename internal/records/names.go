@@ -23,9 +23,11 @@ const (
 	AnnotationSurroundings = "liqonet.io/surroundings"
 	// AnnotationWitness, on a node's Lease, holds a Witness record, for the same reason.
 	AnnotationWitness = "liqonet.io/witness"
-	// AnnotationEvery, on a gateway's report, is how long after it the next one comes at the latest, such as "10s".
-	AnnotationEvery = "liqonet.io/report-every"
-	DataKey         = "record" // the ConfigMap key that holds a record
+	DataKey           = "record" // the ConfigMap key that holds a record
+	// EveryKey is the ConfigMap key that holds how long after a gateway's report the next one comes at the latest, such as
+	// "10s". It stands beside the record, because liqoctl of an earlier release refuses a record with a field that it does
+	// not know.
+	EveryKey = "every"
 )
 
 // Values of LabelComponent.
