@@ -75,7 +75,7 @@ var pathFaults = []pathFault{
 	},
 	{
 		name: "large packets are lost", a: health.Down, b: health.Down, reason: "no answer from nodes of the peer to node a-1, a-2",
-		begin:   func(a, _ *testCluster) { lose(a.nodes[0], "meta length > 1200 "+tunnelPackets, "drop") },
+		begin:   func(a, _ *testCluster) { lose(a.nodes[0], tunnelPackets, "meta length > 1200 drop") },
 		recover: func(a, _ *testCluster) { loseNoMore(a.nodes[0]) },
 	},
 	{
