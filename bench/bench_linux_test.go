@@ -44,7 +44,7 @@ func shortPlan() plan {
 			Overlay:   records.OverlayKind(first("LIQONET_TEST_OVERLAYS", "vxlan")),
 			WireGuard: records.Implementation(first("LIQONET_TEST_WIREGUARD", "userspace")),
 		},
-		rounds: 1, sample: 50 * time.Millisecond,
+		rounds: 1, sample: 200 * time.Millisecond,
 	}
 }
 

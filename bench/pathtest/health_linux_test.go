@@ -212,6 +212,11 @@ func (c *testCluster) judge() (health.State, string) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
+	if cm, err := c.kube.CoreV1().ConfigMaps(records.DefaultNamespace).Get(c.t.Context(), records.GatewayName("peer"), metav1.GetOptions{}); err == nil {
+		if g, err := records.Decode[records.Gateway](cm.Data[records.DataKey]); err == nil {
+			o.GatewayNode = g.Node
+		}
+	}
 	o.Every, _ = time.ParseDuration(cm.Data[records.EveryKey])
 	leases, err := c.kube.CoordinationV1().Leases(records.DefaultNamespace).List(c.t.Context(), metav1.ListOptions{})
 	if err != nil {

@@ -84,6 +84,8 @@ type Observation struct {
 	Every time.Duration
 	// Witnesses are what nodes report of the gateway, by the node's name: "" where its path works, else the fault.
 	Witnesses map[string]string
+	// GatewayNode is the node on which the gateway runs; "": not known.
+	GatewayNode string
 	// Nodes are the names of the nodes that should take part: Ready, with a helper.
 	Nodes []string
 	// Problem is why the gateway's pod does not run; "": none is known.
@@ -139,24 +141,32 @@ func judge(o Observation) (State, string) {
 }
 
 // witnessed is what the witnesses see: Down where all of them miss the gateway, or what is behind it. A node from
-// which the gateway itself misses echoes is none: its path is the gateway's to report.
+// which the gateway itself misses echoes is none: its path is the gateway's to report. The gateway's own node is one only
+// where there is no other: when it is lost, what it reported last says that all is well.
 func witnessed(o Observation) (State, string) {
-	var faults []string
-	count := 0
+	var others, own []string // what each reports, "" where its path works
 	for _, name := range o.Nodes {
 		fault, ok := o.Witnesses[name]
 		if n, _ := Node(o.Status, name); !ok || !echoes(o.Status, n) {
 			continue
 		}
-		count++
 		if fault != "" {
-			faults = append(faults, fmt.Sprintf("node %s reports: %s", name, fault))
+			fault = fmt.Sprintf("node %s reports: %s", name, fault)
+		}
+		if name == o.GatewayNode {
+			own = append(own, fault)
+		} else {
+			others = append(others, fault)
 		}
 	}
+	if len(others) == 0 {
+		others = own
+	}
+	faults := slices.DeleteFunc(slices.Clone(others), func(fault string) bool { return fault == "" })
 	switch len(faults) {
 	case 0:
 		return Healthy, ""
-	case count:
+	case len(others):
 		return Down, strings.Join(faults, "; ")
 	}
 	return Degraded, strings.Join(faults, "; ")

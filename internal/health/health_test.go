@@ -99,6 +99,12 @@ func TestJudge(t *testing.T) {
 		{"an old report, and witnesses see why", func(o *Observation) {
 			o.Age, o.Witnesses = time.Minute, map[string]string{"n1": "no answer from the gateway"}
 		}, Down, "node n1 reports"},
+		{"the gateway's own node is lost with it", func(o *Observation) {
+			o.Age, o.GatewayNode, o.Witnesses = time.Minute, "n1", map[string]string{"n1": "", "n2": "no answer from the gateway"}
+		}, Down, "node n2 reports"},
+		{"the gateway's own node is the only one", func(o *Observation) {
+			o.GatewayNode, o.Witnesses = "n1", map[string]string{"n1": "no answer from the gateway"}
+		}, Down, "node n1 reports"},
 		{"an old report, and witnesses are content", func(o *Observation) {
 			o.Age, o.Witnesses = time.Minute, map[string]string{"n1": ""}
 		}, Unknown, "1m0s old"},

@@ -36,6 +36,7 @@ type peeringSnapshot struct {
 	every   time.Duration    // after which the gateway reports again; zero: not stated
 	problem string           // why the gateway does not run
 	altered []string         // its objects that are not as they should be, such as "ConfigMap peering-b is missing"
+	node    string           // of the gateway; "": not known
 }
 
 func (s *snapshot) names() []string { return slices.Sorted(maps.Keys(s.peerings)) }
@@ -92,7 +93,10 @@ func (s *snapshot) readRecords(ctx context.Context, c *cluster.Cluster) error {
 func (p *peeringSnapshot) read(name string, there map[string]*corev1.ConfigMap) {
 	var problems [3]string
 	p.record, problems[0] = recordIn[records.Peering](there, records.PeeringName(name), true)
-	_, problems[1] = recordIn[records.Gateway](there, records.GatewayName(name), false)
+	var gateway *records.Gateway
+	if gateway, problems[1] = recordIn[records.Gateway](there, records.GatewayName(name), false); gateway != nil {
+		p.node = gateway.Node
+	}
 	p.status, problems[2] = recordIn[records.Status](there, records.StatusName(name), false)
 	if cm := there[records.StatusName(name)]; cm != nil {
 		p.every, _ = time.ParseDuration(cm.Data[records.EveryKey]) // what cannot be read is not stated

@@ -145,7 +145,7 @@ func look(ctx context.Context, o StatusOptions, seen sightings) ([]PeeringStatus
 	for _, name := range s.names() {
 		p := s.peerings[name]
 		o := health.Observation{
-			Status: p.status, Every: p.every, Witnesses: s.witnesses[name], Nodes: s.nodes, Problem: p.problem,
+			Status: p.status, Every: p.every, Witnesses: s.witnesses[name], GatewayNode: p.node, Nodes: s.nodes, Problem: p.problem,
 			Altered: slices.Concat(p.altered, s.altered),
 		}
 		if p.status != nil {
