@@ -102,7 +102,7 @@ test-plugins: deps build ## Connect clusters that run flannel and Cilium, in eve
 
 .PHONY: unit
 unit:
-	go vet $(KERNEL_PACKAGES)
+	go vet -tags lab $(KERNEL_PACKAGES) ./internal/peering
 	go test $(filter-out $(shell go list $(KERNEL_PACKAGES)),$(shell go list ./...))
 	cd lab && go vet ./...
 	cd bench && go vet ./...

@@ -167,18 +167,18 @@ func (planning) Stage(string) {}
 // Done implements Reporter.
 func (planning) Done(string, string, time.Duration) {}
 
-// silent is the Reporter of a dry run that is part of another operation, which reports the rest.
-type silent struct{ planning }
+// quiet is the Reporter of a dry run that is part of another operation, which reports the rest.
+type quiet struct{ planning }
 
 // Note implements Reporter.
-func (silent) Note(string) {}
+func (quiet) Note(string) {}
 
 // Warn implements Reporter.
-func (silent) Warn(string, string) {}
+func (quiet) Warn(string, string) {}
 
 // dry is a copy of the site for a dry run, in which all changes are wanted.
 func (s site) dry(cluster *cluster.Cluster) site {
-	s.Cluster, s.Update, s.reporter, s.changes = cluster, true, silent{}, nil
+	s.Cluster, s.Update, s.reporter, s.changes = cluster, true, quiet{}, nil
 	return s
 }
 
@@ -187,7 +187,7 @@ func (c *connector) dry(of func(*cluster.Cluster) *cluster.Cluster) *connector {
 	local, remote := *c.local, *c.remote
 	local.site, remote.site = local.dry(of(local.Cluster)), remote.dry(of(remote.Cluster))
 	d := *c
-	d.Update, d.reporter, d.local, d.remote = true, silent{}, &local, &remote
+	d.Update, d.reporter, d.local, d.remote = true, quiet{}, &local, &remote
 	d.server, d.client = d.local, d.remote
 	if c.server == c.remote {
 		d.server, d.client = d.remote, d.local

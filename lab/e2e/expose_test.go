@@ -135,7 +135,7 @@ func testUnfit(ctx context.Context, t *testing.T, c liqoctl) {
 	} {
 		out, said, code := c.run(ctx, t, "network", "expose", host, "--context", "a", "--peer", "b")
 		lines := strings.Split(strings.TrimSpace(said), "\n") // the last two; before them is how far it came
-		if n := len(lines); code != 2 || out != "" || n < 2 || !strings.HasPrefix(lines[n-2], "error: expose "+host+": it is ") ||
+		if n := len(lines); code != 2 || out != "" || n < 2 || !strings.HasPrefix(lines[n-2], "error: expose "+host+": ") ||
 			!strings.Contains(lines[n-2], why) || !strings.HasPrefix(lines[n-1], "hint: ") {
 			t.Errorf("expose %s: exit code %d, want 2, an error with %q and a hint:\n%s%s", host, code, why, out, said)
 		}

@@ -33,13 +33,16 @@ func writes(t *testing.T, l *lab.Lab, cluster string, offset int64) (asked []str
 		var e struct {
 			Verb       string `json:"verb"`
 			RequestURI string `json:"requestURI"`
-			UserAgent  string `json:"userAgent"`
+			User       struct {
+				Username string `json:"username"`
+			} `json:"user"`
 		}
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
 			continue // a line that is being written
 		}
 		reads := e.Verb == "get" || e.Verb == "list" || e.Verb == "watch"
-		if strings.HasPrefix(e.UserAgent, "liqoctl/") && !reads && !strings.Contains(e.RequestURI, "dryRun=All") &&
+		component := strings.HasPrefix(e.User.Username, "system:") // pods, nodes and the control plane
+		if !component && !reads && !strings.Contains(e.RequestURI, "dryRun=All") &&
 			!strings.Contains(e.RequestURI, "selfsubjectaccessreviews") {
 			asked = append(asked, e.Verb+" "+e.RequestURI)
 		}
