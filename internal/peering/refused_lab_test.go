@@ -114,8 +114,8 @@ func wrongClusters() []refusal {
 // wrongFlags are flags that make no sense, or leave no addresses.
 func wrongFlags() []refusal {
 	return []refusal{
-		{name: "a CIDR that is none", code: 2, err: "is not a range", hint: "--help", args: []string{"--pod-cidr", "10.244.0.0"}},
-		{name: "a CIDR with host bits", code: 2, err: "the range is 10.244.0.0/16", hint: "--help", args: []string{"--pod-cidr", "10.244.0.1/16"}},
+		{name: "a CIDR that is none", code: 2, err: "is not a CIDR", hint: "--help", args: []string{"--pod-cidr", "10.244.0.0"}},
+		{name: "a CIDR with host bits", code: 2, err: "use 10.244.0.0/16", hint: "--help", args: []string{"--pod-cidr", "10.244.0.1/16"}},
 		{name: "an IPv6 CIDR", code: 2, err: "only IPv4", hint: "--help", args: []string{"--remote-pod-cidr", "fd00::/64"}},
 		{name: "a CIDR that is too wide", code: 2, err: "/8 to /26", hint: "--help", args: []string{"--internal-cidr", "10.0.0.0/7"}},
 		{
