@@ -20,7 +20,7 @@ var swapBackoff = wait.Backoff{Steps: 12, Duration: 10 * time.Millisecond, Facto
 // be repeated. live is nil where there is no object. want returns nil to leave all as it is. Of the object at, only kind,
 // namespace and name count.
 func Swap[T Object](ctx context.Context, c *Cluster, at T, want func(live T) (T, error)) (Change, error) {
-	change, err := describe(at)
+	begun, err := describe(at)
 	if err != nil {
 		return Change{}, err
 	}
@@ -28,8 +28,9 @@ func Swap[T Object](ctx context.Context, c *Cluster, at T, want func(live T) (T,
 	if err != nil {
 		return Change{}, err
 	}
+	var change Change
 	err = retry.OnError(swapBackoff, overtaken, func() error {
-		change, err = swapOnce(ctx, c, r, at, change, want)
+		change, err = swapOnce(ctx, c, r, at, begun, want)
 		return err
 	})
 	return change, err

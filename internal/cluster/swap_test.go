@@ -70,7 +70,7 @@ func TestSwapSeesEveryOtherWrite(t *testing.T) {
 				}
 				return fabric(text + "+"), nil
 			})
-			if err != nil || change.Action != c.action || calls != c.calls || dataOf(t, kube) != c.want {
+			if err != nil || change.String() != string(c.action)+" ConfigMap liqonet/fabric" || calls != c.calls || dataOf(t, kube) != c.want {
 				t.Errorf("%s after %d calls, %q, %v; want %s after %d, %q", change, calls, dataOf(t, kube), err, c.action, c.calls, c.want)
 			}
 		})
