@@ -5,7 +5,6 @@
 package health
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -68,8 +67,14 @@ func Every(watched bool) time.Duration {
 	return LoneReportEvery
 }
 
-// Life is how long a report counts after which the next one comes in that time at the latest; zero is ReportEvery.
-func Life(every time.Duration) time.Duration { return cmp.Or(every, ReportEvery) + reportDelay }
+// Life is how long a report counts after which the next one comes in that time at the latest. What no gateway would state
+// is ReportEvery: the statement outlives the gateway, and must not make it look alive.
+func Life(every time.Duration) time.Duration {
+	if every <= 0 || every > ReportEvery {
+		every = ReportEvery
+	}
+	return every + reportDelay
+}
 
 // Late reports whether the report after one of that age is missing.
 func Late(age, every time.Duration) bool { return age >= Life(every) }

@@ -38,6 +38,8 @@ func TestJudge(t *testing.T) {
 		{"never reported", func(o *Observation) { o.Status = nil }, Connecting, "has not reported"},
 		{"cannot start", func(o *Observation) { o.Status, o.Problem = nil, "no image" }, Down, "no image"},
 		{"late report of a gateway without witnesses", func(o *Observation) { o.Every, o.Age = LoneReportEvery, LoneReportEvery+reportDelay }, Unknown, "5s old"},
+		{"a report that claims to be the last for years", func(o *Observation) { o.Every, o.Age = 1<<62, time.Hour }, Unknown, "1h0m0s old"},
+		{"a report that claims to be followed before it was made", func(o *Observation) { o.Every = -time.Hour }, Healthy, ""},
 		{"old report", func(o *Observation) { o.Age = 2 * time.Minute }, Unknown, "2m0s old"},
 		{"old report of a pod that is gone", func(o *Observation) { o.Age, o.Problem = time.Minute, "evicted" }, Down, "evicted; the gateway's last report"},
 		{"no handshake", func(o *Observation) { o.Status.LastHandshake, o.Status.LastEcho = time.Time{}, time.Time{} }, Connecting, "no handshake yet with 192.0.2.1:51840"},
