@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/netip"
@@ -55,6 +56,7 @@ func TestNetwork(t *testing.T) {
 			t.Error("the second connect changed something")
 		}
 	})
+	t.Run("a preshared key that was altered is replaced", func(t *testing.T) { testAlteredKey(ctx, t, l, c) })
 	t.Run("other parameters need --update", func(t *testing.T) { testUpdate(ctx, t, c) })
 	t.Run("status is healthy", func(t *testing.T) { testStatus(ctx, t, u.looker) })
 	t.Run("status goes on", func(t *testing.T) { testWatch(ctx, t, u.looker) })
@@ -85,6 +87,19 @@ func TestNetwork(t *testing.T) {
 	t.Run("disconnect and reset leave nothing", func(t *testing.T) { testRemoval(ctx, t, u, before) })
 	crossing.awaitFree(ctx, t, declared)
 	t.Run("nothing crossed in the clear", crossing.judge)
+}
+
+// testAlteredKey gives one side a preshared key that the other has not, as a Secret from an older backup would be.
+func testAlteredKey(ctx context.Context, t *testing.T, l *lab.Lab, c liqoctl) {
+	const secret = "peering-b"
+	foreign := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("B", 42) + "A="))
+	kubectl(ctx, t, l, "a", "-n", "liqonet", "patch", "secret", secret, "-p", `{"data":{"presharedKey":"`+foreign+`"}}`)
+	if again := c.connect(ctx, t); !again.Changed {
+		t.Error("connect says that the keys of both sides agree")
+	}
+	if again := c.connect(ctx, t); again.Changed {
+		t.Error("the connect after that changed something")
+	}
 }
 
 // checkFirst looks at the answer of a first connect of clusters of two nodes, whose ranges all collide.

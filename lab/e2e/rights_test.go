@@ -113,6 +113,7 @@ var exceptions = []exception{
 	{"", "watch", "services", "until a load balancer has an address; the lab has none"},
 	{"node", "list", "nodes" + wide, noStream},
 	{"node", "list", "pods" + wide, noStream},
+	{"", "list", "endpointslices.discovery.k8s.io" + wide, noStream},
 	{"node", "list", "configmaps", noStream},
 	{"gateway", "list", "configmaps", noStream},
 	{"gateway", "list", "leases.coordination.k8s.io", noStream},
