@@ -45,11 +45,16 @@ type Change struct {
 
 // String is such as "created ConfigMap liqonet/fabric".
 func (c Change) String() string {
+	return fmt.Sprintf("%s %s", c.Action, c.operand())
+}
+
+// operand names the object in messages: "ConfigMap liqonet/fabric".
+func (c Change) operand() string {
 	name := c.Name
 	if c.Namespace != "" {
 		name = c.Namespace + "/" + name
 	}
-	return fmt.Sprintf("%s %s %s", c.Action, c.Kind, name)
+	return c.Kind + " " + name
 }
 
 // Alters reports whether the cluster is another one after the change.
@@ -72,12 +77,16 @@ func (e *ForeignError) Hint() string { return "choose another namespace with --n
 // Fields that others own and the objects do not name are left alone. An object that exists without liqonet's
 // label is a *ForeignError, except a namespace, which is Kept.
 func (c *Cluster) Apply(ctx context.Context, objects ...Object) ([]Change, error) {
-	return c.put(ctx, objects, apply)
+	return inWaves(ctx, objects, waveOf, func(ctx context.Context, object Object) (Change, error) {
+		return c.put(ctx, object, apply)
+	})
 }
 
 // Complete is Apply to the objects that do not exist. Those that do are left as they are, whatever they say.
 func (c *Cluster) Complete(ctx context.Context, objects ...Object) ([]Change, error) {
-	return c.put(ctx, objects, complete)
+	return inWaves(ctx, objects, waveOf, func(ctx context.Context, object Object) (Change, error) {
+		return c.put(ctx, object, complete)
+	})
 }
 
 // mode is what put does.
@@ -88,18 +97,19 @@ const (
 	complete
 )
 
-func (c *Cluster) put(ctx context.Context, objects []Object, m mode) ([]Change, error) {
+// inWaves handles objects wave by wave, those of one wave in parallel. On an error the changes tell how far it came.
+func inWaves(ctx context.Context, objects []Object, wave func(Object) int, handle func(context.Context, Object) (Change, error)) ([]Change, error) {
 	changes := make([]Change, len(objects))
-	for wave := range waves {
+	for now := range waves {
 		group, ctx := errgroup.WithContext(ctx)
 		group.SetLimit(parallel)
 		for i, object := range objects {
-			if waveOf(object) != wave {
+			if wave(object) != now {
 				continue
 			}
 			group.Go(func() error {
 				var err error
-				changes[i], err = c.putOne(ctx, object, m)
+				changes[i], err = handle(ctx, object)
 				return err
 			})
 		}
@@ -110,7 +120,7 @@ func (c *Cluster) put(ctx context.Context, objects []Object, m mode) ([]Change, 
 	return changes, nil
 }
 
-// waves is how many steps put has; what a step needs is applied by the steps before it. A pod whose service
+// waves is how many steps Apply has; what a step needs is applied by the steps before it. A pod whose service
 // account or ConfigMap is missing would wait for a retry; a binding is refused without its role, to all who may not
 // bind any.
 const waves = 4
@@ -138,13 +148,9 @@ func done(changes []Change) []Change {
 	return some
 }
 
-// putOne applies an object.
-func (c *Cluster) putOne(ctx context.Context, object Object, m mode) (Change, error) {
-	change, err := describe(object)
-	if err != nil {
-		return Change{}, err
-	}
-	r, err := c.resource(object, object.GetNamespace())
+// put applies an object.
+func (c *Cluster) put(ctx context.Context, object Object, m mode) (Change, error) {
+	r, change, err := c.begin(object)
 	if err != nil {
 		return Change{}, err
 	}
@@ -160,28 +166,34 @@ func (c *Cluster) putOne(ctx context.Context, object Object, m mode) (Change, er
 			return change, nil
 		}
 		return Change{}, &ForeignError{Object: operand(object)}
-	case m == complete:
+	default:
 		change.Action = Unchanged
-		return change, nil
+		if m == complete {
+			return change, nil
+		}
 	}
 	fields, err := document(object)
 	if err != nil {
 		return Change{}, fmt.Errorf("encode %s: %w", operand(object), err)
 	}
+	return c.send(ctx, r, fields, before, change)
+}
+
+// send applies an object. The change of one that was there before gets what differs.
+func (c *Cluster) send(ctx context.Context, r resource, fields map[string]any, before Object, change Change) (Change, error) {
 	data, err := json.Marshal(fields)
 	if err != nil {
-		return Change{}, fmt.Errorf("encode %s: %w", operand(object), err)
+		return Change{}, fmt.Errorf("encode %s: %w", change.operand(), err)
 	}
-	after, err := r.apply(ctx, object.GetName(), data, false)
+	after, err := r.apply(ctx, change.Name, data)
 	if err != nil {
-		return Change{}, fmt.Errorf("apply %s in cluster %q: %w", operand(object), c.Context, err)
+		return Change{}, fmt.Errorf("apply %s in cluster %q: %w", change.operand(), c.Context, err)
 	}
 	if before == nil {
 		return change, nil
 	}
-	change.Action = Unchanged
 	if change.Fields, err = Differences(before, after); err != nil {
-		return Change{}, fmt.Errorf("compare %s: %w", operand(object), err)
+		return Change{}, fmt.Errorf("compare %s: %w", change.operand(), err)
 	}
 	if len(change.Fields) > 0 {
 		change.Action = Changed
@@ -202,6 +214,16 @@ func describe(o Object) (Change, error) {
 		return Change{}, err
 	}
 	return Change{Kind: gvk.Kind, Namespace: o.GetNamespace(), Name: o.GetName()}, nil
+}
+
+// begin returns the client for an object, and the beginning of its Change.
+func (c *Cluster) begin(o Object) (resource, Change, error) {
+	change, err := describe(o)
+	if err != nil {
+		return nil, Change{}, err
+	}
+	r, err := c.resource(o, o.GetNamespace())
+	return r, change, err
 }
 
 // document is an object as server-side apply takes it: with its kind, without status, of which liqoctl

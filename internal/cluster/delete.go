@@ -18,33 +18,11 @@ import (
 // object that was listed is deleted, and none that was created in its place. What is not there is Absent; what exists
 // without liqonet's label is Kept.
 func (c *Cluster) Delete(ctx context.Context, objects ...Object) ([]Change, error) {
-	changes := make([]Change, len(objects))
-	for wave := waves - 1; wave >= 0; wave-- {
-		group, ctx := errgroup.WithContext(ctx)
-		group.SetLimit(parallel)
-		for i, object := range objects {
-			if waveOf(object) != wave {
-				continue
-			}
-			group.Go(func() error {
-				var err error
-				changes[i], err = c.deleteOne(ctx, object)
-				return err
-			})
-		}
-		if err := group.Wait(); err != nil {
-			return done(changes), err
-		}
-	}
-	return changes, nil
+	return inWaves(ctx, objects, func(o Object) int { return waves - 1 - waveOf(o) }, c.deleteOne)
 }
 
 func (c *Cluster) deleteOne(ctx context.Context, object Object) (Change, error) {
-	change, err := describe(object)
-	if err != nil {
-		return Change{}, err
-	}
-	r, err := c.resource(object, object.GetNamespace())
+	r, change, err := c.begin(object)
 	if err != nil {
 		return Change{}, err
 	}

@@ -228,7 +228,7 @@ func (d dryResource) create(ctx context.Context, object Object) (Object, error) 
 }
 
 // apply asks the API server about objects that it has; others have no defaults.
-func (d dryResource) apply(ctx context.Context, name string, data []byte, _ bool) (Object, error) {
+func (d dryResource) apply(ctx context.Context, name string, data []byte, _ ...string) (Object, error) {
 	o, err := d.read(ctx, name)
 	if err != nil {
 		return nil, err
@@ -241,7 +241,7 @@ func (d dryResource) apply(ctx context.Context, name string, data []byte, _ bool
 		return after, err
 	}
 	for range looks {
-		after, err := d.resource.apply(ctx, name, data, true)
+		after, err := d.resource.apply(ctx, name, data, metav1.DryRunAll)
 		if err != nil {
 			return nil, err
 		}

@@ -34,7 +34,8 @@ type resource interface {
 	list(ctx context.Context, o metav1.ListOptions) ([]Object, string, error)
 	watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error)
 	create(ctx context.Context, o Object) (Object, error)
-	apply(ctx context.Context, name string, data []byte, dryRun bool) (Object, error)
+	// apply sends an object; dry has the values of metav1.PatchOptions.DryRun.
+	apply(ctx context.Context, name string, data []byte, dry ...string) (Object, error)
 	delete(ctx context.Context, name string, o metav1.DeleteOptions) error
 }
 
@@ -82,12 +83,9 @@ func (e erased[T, L]) create(ctx context.Context, o Object) (Object, error) {
 	return e.client.Create(ctx, typed, metav1.CreateOptions{FieldManager: FieldManager})
 }
 
-func (e erased[T, L]) apply(ctx context.Context, name string, data []byte, dryRun bool) (Object, error) {
+func (e erased[T, L]) apply(ctx context.Context, name string, data []byte, dry ...string) (Object, error) {
 	force := true
-	o := metav1.PatchOptions{FieldManager: FieldManager, Force: &force, FieldValidation: metav1.FieldValidationStrict}
-	if dryRun {
-		o.DryRun = []string{metav1.DryRunAll}
-	}
+	o := metav1.PatchOptions{FieldManager: FieldManager, Force: &force, FieldValidation: metav1.FieldValidationStrict, DryRun: dry}
 	return e.client.Patch(ctx, name, types.ApplyPatchType, data, o)
 }
 
@@ -178,13 +176,9 @@ func kindOf(o Object) (schema.GroupVersionKind, error) {
 
 // operand names an object in messages: "ConfigMap liqonet/fabric".
 func operand(o Object) string {
-	name := o.GetName()
-	if o.GetNamespace() != "" {
-		name = o.GetNamespace() + "/" + name
+	c := Change{Kind: fmt.Sprintf("%T", o), Namespace: o.GetNamespace(), Name: o.GetName()}
+	if gvk, err := kindOf(o); err == nil {
+		c.Kind = gvk.Kind
 	}
-	gvk, err := kindOf(o)
-	if err != nil {
-		return fmt.Sprintf("%T %s", o, name)
-	}
-	return gvk.Kind + " " + name
+	return c.operand()
 }

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"reflect"
 	"time"
@@ -20,11 +19,7 @@ var swapBackoff = wait.Backoff{Steps: 12, Duration: 10 * time.Millisecond, Facto
 // be repeated. live is nil where there is no object. want returns nil to leave all as it is. Of the object at, only kind,
 // namespace and name count.
 func Swap[T Object](ctx context.Context, c *Cluster, at T, want func(live T) (T, error)) (Change, error) {
-	begun, err := describe(at)
-	if err != nil {
-		return Change{}, err
-	}
-	r, err := c.resource(at, at.GetNamespace())
+	r, begun, err := c.begin(at)
 	if err != nil {
 		return Change{}, err
 	}
@@ -87,21 +82,7 @@ func (c *Cluster) replace(ctx context.Context, r resource, before, wanted Object
 	// With a UID, an object that is gone is a conflict, and is not created anew.
 	about := fields["metadata"].(map[string]any) //nolint:forcetypeassert // document makes sure of it
 	about["uid"], about["resourceVersion"] = string(before.GetUID()), before.GetResourceVersion()
-	data, err := json.Marshal(fields)
-	if err != nil {
-		return Change{}, fmt.Errorf("encode %s: %w", operand(wanted), err)
-	}
-	after, err := r.apply(ctx, wanted.GetName(), data, false)
-	if err != nil {
-		return Change{}, fmt.Errorf("apply %s in cluster %q: %w", operand(wanted), c.Context, err)
-	}
-	if change.Fields, err = Differences(before, after); err != nil {
-		return Change{}, fmt.Errorf("compare %s: %w", operand(wanted), err)
-	}
-	if len(change.Fields) > 0 {
-		change.Action = Changed
-	}
-	return change, nil
+	return c.send(ctx, r, fields, before, change)
 }
 
 // has reports whether a live object has every field that another one names.
