@@ -50,6 +50,8 @@ var rules = []rule{
 		"it is arithmetic, which every package may use"},
 	{"internal/records", []string{"k8s.io", module + "netops", module + "ipam", module + "templates", module + "internal/cluster"},
 		"records are what the others agree on: they depend on none of them"},
+	{"internal/kernels", []string{"k8s.io/client-go", module + "ipam", module + "templates", module + "internal/cluster", module + "internal/helper", module + "commands"},
+		"it is pure: records in, states out, for helpers and for plans"},
 	{"internal/cluster", []string{module + "netops", module + "ipam", module + "internal/peering", module + "internal/helper", module + "commands"},
 		"it speaks with an API server, and leaves the meaning to its users"},
 	{"internal/peering", []string{module + "netops", module + "internal/helper", module + "commands", "github.com/spf13/viper", "github.com/pterm"},

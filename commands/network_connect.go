@@ -74,7 +74,7 @@ that fails or is interrupted is rolled back, unless --keep is given.`,
 				return err
 			}
 			if f.dryRun {
-				return perform(cmd.Context(), env, peering.PlanConnect, o, f.output, peering.Plan.String)
+				return perform(cmd.Context(), env, dryly(peering.PlanConnect), o, f.output, describeDryRun)
 			}
 			return perform(cmd.Context(), env, do, o, f.output, describeConnection)
 		},

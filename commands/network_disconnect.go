@@ -45,7 +45,7 @@ On a terminal the command asks for confirmation, unless --yes is given.`,
 				return err
 			}
 			if f.dryRun {
-				return perform(cmd.Context(), env, peering.PlanDisconnect, o, f.output, peering.Plan.String)
+				return perform(cmd.Context(), env, dryly(peering.PlanDisconnect), o, f.output, describeDryRun)
 			}
 			if err := env.confirm(cmd.Context(), f.yes, f.question(o)); err != nil {
 				return err

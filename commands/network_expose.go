@@ -61,7 +61,7 @@ func exposeCommand(env *Env, local *clusterFlags, cmd *cobra.Command, do operati
 			return err
 		}
 		if f.dryRun {
-			return perform(cmd.Context(), env, plan, o, f.output, peering.Plan.String)
+			return perform(cmd.Context(), env, dryly(plan), o, f.output, describeDryRun)
 		}
 		return perform(cmd.Context(), env, do, o, f.output, text)
 	}

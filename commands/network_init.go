@@ -41,7 +41,7 @@ cluster, over HTTPS. --translation=false removes it; without the flag it is left
 				return err
 			}
 			if f.dryRun {
-				return perform(cmd.Context(), env, peering.PlanInit, o, f.output, peering.Plan.String)
+				return perform(cmd.Context(), env, dryly(peering.PlanInit), o, f.output, describeDryRun)
 			}
 			return perform(cmd.Context(), env, do, o, f.output, describeInstallation)
 		},

@@ -39,7 +39,7 @@ On a terminal the command asks for confirmation, unless --yes is given.`,
 				return err
 			}
 			if f.dryRun {
-				return perform(cmd.Context(), env, peering.PlanReset, o, f.output, peering.Plan.String)
+				return perform(cmd.Context(), env, dryly(peering.PlanReset), o, f.output, describeDryRun)
 			}
 			if err := env.confirm(cmd.Context(), f.yes, fmt.Sprintf("Remove liqonet from cluster %q?", o.Side.Cluster.Context)); err != nil {
 				return err

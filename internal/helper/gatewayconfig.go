@@ -7,13 +7,13 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 
 	"liqonet.io/liqonet/internal/cidr"
+	"liqonet.io/liqonet/internal/kernels"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/netops"
 	"liqonet.io/liqonet/netops/tunnel"
@@ -30,58 +30,20 @@ type gatewayView struct {
 	pod     netip.Addr     // of the gateway
 }
 
-// state returns what the kernel in the gateway's namespace is to hold.
-func (v gatewayView) state() netops.State {
-	p := v.peering
-	c := netops.GatewayConfig{
-		Overlay:      overlayConfig(v.fabric),
-		Pod:          v.pod,
-		Internal:     p.GatewayAddress,
-		InternalCIDR: v.fabric.InternalCIDR,
-		ExternalCIDR: v.fabric.ExternalCIDR,
-		Pods:         v.fabric.PodCIDRs,
-		Peer:         p.Peer.CIDRs(),
-		VNI:          p.OverlayID,
-		Tunnel:       p.Tunnel.Address,
-		TunnelPeer:   p.Tunnel.PeerAddress,
-		ListenPort:   listenPort(p),
-		MTU:          p.MTU,
-		ClampMSS:     p.ClampMSS,
-	}
-	for _, e := range v.exposed() {
-		c.Exposed = append(c.Exposed, netops.Exposed{Host: e.Host, Address: e.Address})
-	}
+// wanted is what the state of the gateway's kernel follows from.
+func (v gatewayView) wanted() kernels.Gateway {
+	g := kernels.Gateway{Fabric: v.fabric, Peering: v.peering, Pod: v.pod}
 	for _, n := range latestFirst(v.nodes) {
-		source, ok := n.OverlaySources[p.Name]
-		if !ok || !cidr.Lower(v.fabric.InternalCIDR).Contains(n.Internal) {
-			continue // not yet on its way to this gateway
-		}
-		c.Nodes = append(c.Nodes, netops.GatewayNode{
-			Internal: n.Internal, Source: source,
-			Pods: within(localPods{cidrs: n.PodCIDRs, stray: n.Pods}.prefixes(), v.fabric.PodCIDRs),
-		})
+		g.Nodes = append(g.Nodes, n.Node)
 	}
-	return netops.GatewayState(c)
+	return g
 }
 
-// exposed are the hosts that the peer may reach. One that has come to be inside the cluster's own ranges, or that
-// would have an address of a node, is left out.
-func (v gatewayView) exposed() []records.Exposed {
-	f := v.fabric
-	own := slices.Concat(f.PodCIDRs, f.ServiceCIDRs, []netip.Prefix{f.ExternalCIDR, f.InternalCIDR})
-	var all []records.Exposed
-	for _, e := range v.peering.Exposed {
-		if !cidr.Contains(own, e.Host) && f.ExternalCIDR.Contains(e.Address) && !cidr.Lower(f.ExternalCIDR).Contains(e.Address) {
-			all = append(all, e)
-		}
-	}
-	return all
-}
+// state returns what the kernel in the gateway's namespace is to hold.
+func (v gatewayView) state() netops.State { return v.wanted().State() }
 
-// within keeps the ranges that lie inside one of the cluster's pod CIDRs: a node cannot claim others.
-func within(in, cidrs []netip.Prefix) []netip.Prefix {
-	return slices.DeleteFunc(in, func(p netip.Prefix) bool { return !cidr.Within(p, cidrs) })
-}
+// exposed are the hosts that the peer may reach.
+func (v gatewayView) exposed() []records.Exposed { return v.wanted().Exposed() }
 
 // keys are this side's secrets of the tunnel.
 type keys struct{ private, preshared tunnel.Secret }
@@ -114,7 +76,7 @@ func (v gatewayView) tunnel(k keys) (tunnel.Config, error) {
 		Name:           netops.Tunnel,
 		PrivateKey:     k.private,
 		PresharedKey:   k.preshared,
-		ListenPort:     listenPort(p),
+		ListenPort:     kernels.ListenPort(p),
 		MTU:            p.MTU,
 		Peer: tunnel.PeerConfig{
 			PublicKey:  public,
@@ -129,13 +91,4 @@ func (v gatewayView) tunnel(k keys) (tunnel.Config, error) {
 		c.Peer.KeepAlive = keepAlive
 	}
 	return c, nil
-}
-
-// listenPort is the server's port. A client takes any, another one after each renewal: a translation on the way
-// that went stale is left behind so.
-func listenPort(p records.Peering) uint16 {
-	if p.Role == records.Client {
-		return 0
-	}
-	return p.Tunnel.ListenPort
 }

@@ -10,12 +10,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"liqonet.io/liqonet/internal/cidr"
+	"liqonet.io/liqonet/internal/kernels"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/netops"
 )
-
-// overlayOverhead is what the overlay adds to an inner packet: IP 20, UDP 8, VXLAN or Geneve 8, Ethernet 14.
-const overlayOverhead = 50
 
 // nodeView is all that a node helper knows of its cluster: the records that it takes, and the pods of its own node.
 type nodeView struct {
@@ -80,27 +78,11 @@ func podsOf(node *corev1.Node, pods []*corev1.Pod) localPods {
 	return p
 }
 
-// state returns what the node's kernel is to hold. Where no peering is served that is the guard of what is held back.
+// state returns what the node's kernel is to hold.
 func (v nodeView) state(internal netip.Addr) netops.State {
-	if v.fabric == nil || len(v.peerings) == 0 {
-		return netops.GuardState(v.heldBack)
-	}
-	c := netops.NodeConfig{
-		Overlay:      overlayConfig(*v.fabric),
-		Internal:     internal,
-		InternalCIDR: v.fabric.InternalCIDR,
-		Pods:         v.pods.prefixes(),
-		HeldBack:     v.heldBack,
-		PassForward:  v.fabric.AllowForward,
-	}
-	for _, p := range v.peerings {
-		peer := netops.NodePeer{Name: p.Name, CIDRs: p.Seen(), Gateway: p.GatewayAddress, VNI: p.OverlayID, MTU: p.MTU, Nodes: cidr.Lower(p.Peer.ExternalCIDR.Seen)}
-		if g, ok := v.gateways[p.Name]; ok {
-			peer.Pod, peer.Endpoints = g.PodIP, endpoints(g.Endpoint.Addr(), p.Tunnel.Endpoints)
-		}
-		c.Peers = append(c.Peers, peer)
-	}
-	return netops.NodeState(c)
+	return kernels.Node{
+		Fabric: v.fabric, Peerings: v.peerings, Gateways: v.gateways, Pods: v.pods.prefixes(), HeldBack: v.heldBack, Internal: internal,
+	}.State()
 }
 
 // ranges are those whose addresses the state leads to, or holds back: of peers, and inside the overlay.
@@ -112,25 +94,6 @@ func (v nodeView) ranges() []netip.Prefix {
 	all = append(all, v.fabric.InternalCIDR)
 	for _, p := range v.peerings {
 		all = append(append(all, p.Seen()...), cidr.Single(p.GatewayAddress))
-	}
-	return all
-}
-
-func overlayConfig(f records.Fabric) netops.OverlayConfig {
-	return netops.OverlayConfig{Kind: netops.LinkKind(f.Overlay.Kind), Port: f.Overlay.Port, MTU: f.MTU - overlayOverhead}
-}
-
-// endpoints are where a gateway hears its peer, if it does, and those of its record that are addresses: it tries them
-// in turn. Those that are names are left to the gateway.
-func endpoints(heard netip.Addr, recorded []string) []netip.Addr {
-	var all []netip.Addr
-	if heard.IsValid() {
-		all = append(all, heard)
-	}
-	for _, e := range recorded {
-		if a, err := netip.ParseAddrPort(e); err == nil {
-			all = append(all, a.Addr())
-		}
 	}
 	return all
 }

@@ -115,22 +115,3 @@ func TestNodeState(t *testing.T) {
 	full.heldBack, config.HeldBack = held, held
 	expect("another peering held back", full, netops.NodeState(config))
 }
-
-func TestEndpoints(t *testing.T) {
-	recorded := []string{"gateway.example:51840", "192.0.2.7:1", "192.0.2.8:1"}
-	for _, test := range []struct {
-		heard    netip.Addr
-		recorded []string
-		want     []netip.Addr
-	}{
-		{netip.Addr{}, nil, nil},
-		{netip.Addr{}, recorded[:1], nil},
-		{netip.Addr{}, recorded, addrs("192.0.2.7", "192.0.2.8")},
-		{addrs("192.0.2.9")[0], recorded, addrs("192.0.2.9", "192.0.2.7", "192.0.2.8")},
-		{addrs("192.0.2.9")[0], nil, addrs("192.0.2.9")},
-	} {
-		if got := endpoints(test.heard, test.recorded); !slices.Equal(got, test.want) {
-			t.Errorf("heard at %v, of %v: %v, want %v", test.heard, test.recorded, got, test.want)
-		}
-	}
-}

@@ -174,7 +174,7 @@ func (c *connector) compare(ctx context.Context) (string, error) {
 	d := c.dry((*cluster.Cluster).DryRun)
 	err := d.rehearse(ctx)
 	if err == nil {
-		c.plan, err = planOf(d.local.Cluster, d.remote.Cluster)
+		c.plan, err = planOf(ctx, d.local.Cluster, d.remote.Cluster)
 	}
 	if err != nil {
 		return "", err

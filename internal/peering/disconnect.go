@@ -38,7 +38,7 @@ func PlanDisconnect(ctx context.Context, o DisconnectOptions, r Reporter) (Plan,
 	for _, s := range d.sides() {
 		clusters = append(clusters, s.cluster)
 	}
-	return planOf(clusters...)
+	return planOf(ctx, clusters...)
 }
 
 // disconnect carries out a Disconnect; nil where the options are refused.

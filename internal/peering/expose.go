@@ -51,7 +51,7 @@ func PlanExpose(ctx context.Context, o ExposeOptions, r Reporter) (Plan, error) 
 	if _, err := Expose(ctx, o, planning{r}); err != nil {
 		return Plan{}, err
 	}
-	return planOf(o.Side.Cluster)
+	return planOf(ctx, o.Side.Cluster)
 }
 
 // PlanWithdraw returns what Withdraw would change, and changes nothing.
@@ -60,7 +60,7 @@ func PlanWithdraw(ctx context.Context, o ExposeOptions, r Reporter) (Plan, error
 	if _, err := Withdraw(ctx, o, planning{r}); err != nil {
 		return Plan{}, err
 	}
-	return planOf(o.Side.Cluster)
+	return planOf(ctx, o.Side.Cluster)
 }
 
 // run ends with a host that is served, or is not any more.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"liqonet.io/liqonet/internal/cluster"
@@ -36,16 +37,22 @@ var verbs = map[cluster.Action]string{cluster.Created: "create", cluster.Changed
 func (p Plan) String() string {
 	var b strings.Builder
 	for _, c := range p.Clusters {
-		if len(c.Changes) == 0 {
-			fmt.Fprintf(&b, "cluster %q: no changes\n", c.Context)
-			continue
-		}
-		fmt.Fprintf(&b, "cluster %q, namespace %s:\n", c.Context, c.Namespace)
-		for _, change := range c.Changes {
-			fmt.Fprintf(&b, "  %s %s %s\n", verbs[change.Action], change.Kind, change.Name)
-			for _, field := range change.Fields {
-				fmt.Fprintf(&b, "    %s\n", field)
-			}
+		b.WriteString(c.String())
+	}
+	return b.String()
+}
+
+// String is the plan of one cluster for people.
+func (p ClusterPlan) String() string {
+	if len(p.Changes) == 0 {
+		return fmt.Sprintf("cluster %q: no changes\n", p.Context)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "cluster %q, namespace %s:\n", p.Context, p.Namespace)
+	for _, change := range p.Changes {
+		fmt.Fprintf(&b, "  %s %s %s\n", verbs[change.Action], change.Kind, change.Name)
+		for _, field := range change.Fields {
+			fmt.Fprintf(&b, "    %s\n", field)
 		}
 	}
 	return b.String()
@@ -57,10 +64,13 @@ type ClusterPlan struct {
 	Context   string           `json:"context"`
 	Namespace string           `json:"namespace"`
 	Changes   []cluster.Change `json:"changes"` // in the order in which they are made
+	// Before and After are the records that kernels follow; After is nil where the operation has to decide some of them.
+	Before records.Set  `json:"-"`
+	After  *records.Set `json:"-"`
 }
 
 // planned is the plan of one cluster from its dry run.
-func planned(c *cluster.Cluster) (ClusterPlan, error) {
+func planned(ctx context.Context, c *cluster.Cluster) (ClusterPlan, error) {
 	p := ClusterPlan{Context: c.Context, Namespace: c.Namespace, Changes: []cluster.Change{}}
 	all, err := c.Planned()
 	if err != nil {
@@ -82,7 +92,85 @@ func planned(c *cluster.Cluster) (ClusterPlan, error) {
 		}
 		p.Changes = append(p.Changes, change.Change)
 	}
+	if p.Before, err = recordsOf(ctx, c); err != nil {
+		return p, err
+	}
+	p.After = changed(p.Before, all)
 	return p, nil
+}
+
+// recordsOf reads the records that kernels follow. Those that are damaged are left out, as helpers do.
+func recordsOf(ctx context.Context, c *cluster.Cluster) (set records.Set, err error) {
+	maps, err := c.Kube.CoreV1().ConfigMaps(c.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return set, fmt.Errorf("list the records of cluster %q: %w", c.Context, err)
+	}
+	set.Gateways = make(map[string]records.Gateway)
+	for i := range maps.Items {
+		cm := &maps.Items[i]
+		switch id, _ := records.IdentityOf(cm.Name); id.Component {
+		case records.ComponentFabric, records.ComponentPeering:
+			_ = put(&set, cm)
+		case records.ComponentGateway:
+			if g, err := records.Decode[records.Gateway](cm.Data[records.DataKey]); err == nil {
+				set.Gateways[id.Peering] = g
+			}
+		}
+	}
+	leases, err := listLeases(ctx, c)
+	if err != nil {
+		return set, err
+	}
+	set.Nodes, err = nodeReports(leases)
+	slices.SortFunc(set.Nodes, func(a, b records.Node) int { return strings.Compare(a.Name, b.Name) })
+	return set, err
+}
+
+// put puts the record of a fabric or a peering into a set.
+func put(set *records.Set, cm *corev1.ConfigMap) error {
+	if cm.Name == records.FabricName {
+		f, err := records.Decode[records.Fabric](cm.Data[records.DataKey])
+		if err == nil && f.Overlay.Kind == "" {
+			err = cluster.ErrLater
+		}
+		if err == nil {
+			set.Fabric = &f
+		}
+		return err
+	}
+	p, err := records.Decode[records.Peering](cm.Data[records.DataKey])
+	if err != nil {
+		return err
+	}
+	set.Peerings = append(without(set.Peerings, p.Name), p)
+	slices.SortFunc(set.Peerings, func(a, b records.Peering) int { return strings.Compare(a.Name, b.Name) })
+	return nil
+}
+
+func without(all []records.Peering, name string) []records.Peering {
+	return slices.DeleteFunc(slices.Clone(all), func(p records.Peering) bool { return p.Name == name })
+}
+
+// changed are the records after planned changes; nil where one is not complete.
+func changed(set records.Set, all []cluster.Planned) *records.Set {
+	for _, p := range all {
+		id, known := records.IdentityOf(p.Name)
+		if p.Kind != "ConfigMap" || !known || id.Component != records.ComponentFabric && id.Component != records.ComponentPeering {
+			continue
+		}
+		cm, there := p.After.(*corev1.ConfigMap)
+		switch {
+		case there:
+			if put(&set, cm) != nil {
+				return nil
+			}
+		case id.Component == records.ComponentFabric:
+			set.Fabric = nil
+		default:
+			set.Peerings = without(set.Peerings, id.Peering)
+		}
+	}
+	return &set
 }
 
 // recordFields lists the fields of a record that is created; none for other objects.
@@ -219,14 +307,14 @@ func (s *site) rehearse(ctx context.Context) (Plan, error) {
 	if err := d.settle(ctx); err != nil {
 		return Plan{}, err
 	}
-	return planOf(d.Cluster)
+	return planOf(ctx, d.Cluster)
 }
 
 // planOf is the plan from the dry runs of clusters.
-func planOf(clusters ...*cluster.Cluster) (Plan, error) {
+func planOf(ctx context.Context, clusters ...*cluster.Cluster) (Plan, error) {
 	var p Plan
 	for _, c := range clusters {
-		one, err := planned(c)
+		one, err := planned(ctx, c)
 		if err != nil {
 			return Plan{}, err
 		}

@@ -120,6 +120,7 @@ func TestPlansAreCarriedOut(t *testing.T) {
 					t.Errorf("plan of %s: no %q in\n%s", s.name, want, text)
 				}
 			}
+			checkRecords(t, s.name, plan.Clusters[0])
 			if err := s.do(t.Context()); err != nil {
 				t.Fatalf("%s: %v", s.name, err)
 			}
@@ -138,5 +139,34 @@ func doing[O, R any](do func(context.Context, O, Reporter) (R, error), o O) func
 	return func(ctx context.Context) error {
 		_, err := do(ctx, o, &recorder{})
 		return err
+	}
+}
+
+// checkRecords looks at the records that kernels follow, in the plan of a step.
+func checkRecords(t *testing.T, step string, p ClusterPlan) {
+	t.Helper()
+	mtu := func(s *records.Set) int {
+		if s == nil || len(s.Peerings) == 0 {
+			return 0
+		}
+		return s.Peerings[0].MTU
+	}
+	switch step {
+	case "init", "connect":
+		if p.After != nil {
+			t.Errorf("%s: the records are known: %+v", step, p.After)
+		}
+	case "connect with another MTU":
+		if mtu(&p.Before) != 1420 || mtu(p.After) != 1300 || len(p.Before.Nodes) != 2 {
+			t.Errorf("%s: before %+v, after %+v", step, p.Before, p.After)
+		}
+	case "disconnect":
+		if mtu(&p.Before) != 1300 || p.After == nil || len(p.After.Peerings) > 0 || p.After.Fabric == nil {
+			t.Errorf("%s: after %+v", step, p.After)
+		}
+	case "reset":
+		if p.After == nil || p.After.Fabric != nil {
+			t.Errorf("%s: after %+v", step, p.After)
+		}
 	}
 }

@@ -36,7 +36,7 @@ func PlanReset(ctx context.Context, o ResetOptions, r Reporter) (Plan, error) {
 	if _, err := Reset(ctx, o, planning{r}); err != nil {
 		return Plan{}, err
 	}
-	return planOf(o.Side.Cluster)
+	return planOf(ctx, o.Side.Cluster)
 }
 
 // resetter is a reset on its way.

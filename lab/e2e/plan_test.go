@@ -86,7 +86,8 @@ func testPlans(ctx context.Context, t *testing.T, c liqoctl, phase string) {
 	if out := dryRun(ctx, t, c, connect...); strings.Count(out, "no changes") != 2 {
 		t.Errorf("connected, and yet:\n%s", out)
 	}
-	if out := dryRun(ctx, t, c, append(connect, "--mtu", "1300")...); strings.Count(out, " -> 1300") != 2 {
+	if out := dryRun(ctx, t, c, append(connect, "--mtu", "1300")...); strings.Count(out, " -> 1300") != 2 ||
+		!strings.Contains(out, "kernel of node a-1:\n") || !strings.Contains(out, "kernel of gateway of a:\n") {
 		t.Errorf("another MTU:\n%s", out)
 	}
 	out := dryRun(ctx, t, c, "network", "disconnect", "--context", "a", "--remote-context", "b")

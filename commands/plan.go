@@ -1,0 +1,62 @@
+package commands
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/kernels"
+	"liqonet.io/liqonet/internal/peering"
+)
+
+// planAnswer is the answer of a command with --dry-run.
+type planAnswer struct {
+	Clusters []clusterPlan `json:"clusters"`
+}
+
+// clusterPlan is what would change in a cluster, and in the kernels of its nodes and gateways.
+type clusterPlan struct {
+	peering.ClusterPlan
+	Kernels []kernels.Change `json:"kernels"`
+	// KernelsLater says that the changes of kernels depend on what only the run itself can decide.
+	KernelsLater bool `json:"kernelsKnownAfterApply,omitempty"`
+}
+
+// dryly makes an operation that prints a plan of one that makes it.
+func dryly[O any](plan operation[O, peering.Plan]) operation[O, planAnswer] {
+	return func(ctx context.Context, o O, r peering.Reporter) (planAnswer, error) {
+		p, err := plan(ctx, o, r)
+		a := planAnswer{Clusters: []clusterPlan{}}
+		for _, c := range p.Clusters {
+			one := clusterPlan{ClusterPlan: c, Kernels: []kernels.Change{}, KernelsLater: c.After == nil}
+			if c.After != nil {
+				one.Kernels = append(one.Kernels, kernels.Changes(c.Before, *c.After)...)
+			}
+			a.Clusters = append(a.Clusters, one)
+		}
+		return a, err
+	}
+}
+
+// describeDryRun is the answer for people.
+func describeDryRun(a planAnswer) string {
+	var b strings.Builder
+	for _, c := range a.Clusters {
+		b.WriteString(c.String())
+		if c.KernelsLater {
+			writef(&b, "  kernels of nodes and gateways: %s\n", cluster.ErrLater)
+		}
+		for _, k := range c.Kernels {
+			where := "node " + k.Node
+			if k.Gateway != "" {
+				where = "gateway of " + k.Gateway
+			}
+			writef(&b, "  kernel of %s:\n", where)
+			for _, step := range k.Steps {
+				fmt.Fprintf(&b, "    %s\n", step)
+			}
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,76 @@
+// Package kernels says which state the kernels of nodes and gateways should have for the records of a cluster. It is pure:
+// helpers apply the states, and the dry run of a command compares those before and after it.
+package kernels
+
+import (
+	"net/netip"
+	"slices"
+
+	"liqonet.io/liqonet/internal/cidr"
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/netops"
+)
+
+// overlayOverhead is what the overlay adds to an inner packet: IP 20, UDP 8, VXLAN or Geneve 8, Ethernet 14.
+const overlayOverhead = 50
+
+// Node is what the state of a node's kernel follows from.
+type Node struct {
+	Fabric   *records.Fabric   // nil: none, so that no peering is served
+	Peerings []records.Peering // that are served; sorted by name
+	Gateways map[string]records.Gateway
+	Pods     []netip.Prefix // of the node's pods
+	HeldBack []netip.Prefix // ranges of peers that are guarded and no more
+	Internal netip.Addr
+}
+
+// State is the state of the node's kernel. Where no peering is served it is the guard of what is held back.
+func (n Node) State() netops.State {
+	if n.Fabric == nil || len(n.Peerings) == 0 {
+		return netops.GuardState(n.HeldBack)
+	}
+	c := netops.NodeConfig{
+		Overlay:      overlayConfig(*n.Fabric),
+		Internal:     n.Internal,
+		InternalCIDR: n.Fabric.InternalCIDR,
+		Pods:         n.Pods,
+		HeldBack:     n.HeldBack,
+		PassForward:  n.Fabric.AllowForward,
+	}
+	for _, p := range n.Peerings {
+		peer := netops.NodePeer{Name: p.Name, CIDRs: p.Seen(), Gateway: p.GatewayAddress, VNI: p.OverlayID, MTU: p.MTU, Nodes: cidr.Lower(p.Peer.ExternalCIDR.Seen)}
+		if g, ok := n.Gateways[p.Name]; ok {
+			peer.Pod, peer.Endpoints = g.PodIP, endpoints(g.Endpoint.Addr(), p.Tunnel.Endpoints)
+		}
+		c.Peers = append(c.Peers, peer)
+	}
+	return netops.NodeState(c)
+}
+
+// endpoints are where a gateway hears its peer, if it does, and those of its record that are addresses: it tries them
+// in turn. Those that are names are left to the gateway.
+func endpoints(heard netip.Addr, recorded []string) []netip.Addr {
+	var all []netip.Addr
+	if heard.IsValid() {
+		all = append(all, heard)
+	}
+	for _, e := range recorded {
+		if a, err := netip.ParseAddrPort(e); err == nil {
+			all = append(all, a.Addr())
+		}
+	}
+	return all
+}
+
+func overlayConfig(f records.Fabric) netops.OverlayConfig {
+	return netops.OverlayConfig{Kind: netops.LinkKind(f.Overlay.Kind), Port: f.Overlay.Port, MTU: f.MTU - overlayOverhead}
+}
+
+// PodsOf are the ranges and addresses of the pods that a node reports.
+func PodsOf(n records.Node) []netip.Prefix {
+	all := slices.Clone(n.PodCIDRs)
+	for _, a := range n.Pods {
+		all = append(all, cidr.Single(a))
+	}
+	return all
+}
