@@ -55,7 +55,7 @@ func (e *end) planKeys(ctx context.Context) error {
 		return nil
 	}
 	e.rekeyed = e.have != nil
-	object := &corev1.Secret{ObjectMeta: peeringMeta(e.Cluster.Namespace, records.PeeringName(e.peering), e.peering)}
+	object := &corev1.Secret{ObjectMeta: recordMeta(e.Cluster.Namespace, records.PeeringName(e.peering))}
 	_, err := cluster.Swap(ctx, e.Cluster, object, func(*corev1.Secret) (*corev1.Secret, error) { return object, nil })
 	return err
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/templates"
@@ -100,23 +102,23 @@ func (s *site) newReservations() []string {
 	return lines
 }
 
-// overtaken is the error for a record that differs from the one that this run wants and has compared before. object makes
-// the ConfigMap of one.
-func overtaken[T records.Document](c *cluster.Cluster, object func(namespace string, record T) (cluster.Object, error), live, wanted T) error {
-	have, err := object(c.Namespace, live)
-	if err != nil {
-		return err
+// overtaken is the error for a record, in the ConfigMap of that name, that differs from the one that this run wants and has
+// compared before.
+func overtaken[T records.Document](c *cluster.Cluster, name string, live, wanted T) error {
+	var objects [2]*corev1.ConfigMap
+	for i, record := range []T{live, wanted} {
+		text, err := records.Encode(record)
+		if err != nil {
+			return fmt.Errorf("ConfigMap %s/%s of cluster %q: %w", c.Namespace, name, c.Context, err)
+		}
+		objects[i] = &corev1.ConfigMap{Data: map[string]string{records.DataKey: text}}
 	}
-	want, err := object(c.Namespace, wanted)
-	if err != nil {
-		return err
-	}
-	fields, err := cluster.Differences(have, want)
+	fields, err := cluster.Differences(objects[0], objects[1])
 	if err != nil {
 		return err
 	}
 	p := ClusterPlan{Context: c.Context, Changes: []cluster.Change{{
-		Kind: "ConfigMap", Name: have.GetName(), Action: cluster.Changed, Fields: configured(fields),
+		Kind: "ConfigMap", Name: name, Action: cluster.Changed, Fields: configured(fields),
 	}}}
 	return &DifferenceError{Lines: p.differences()}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/records"
@@ -234,14 +235,14 @@ func (w *withdrawal) altered() bool { return len(w.changes) > 0 || len(w.release
 
 // readyNodes are the names of a cluster's Ready nodes.
 func readyNodes(ctx context.Context, c *cluster.Cluster) (map[string]bool, error) {
-	nodes, err := listNodes(ctx, c)
+	nodes, err := cluster.All[*corev1.Node](ctx, c, "")
 	if err != nil {
 		return nil, err
 	}
 	ready := make(map[string]bool)
-	for i := range nodes {
-		if nodeReady(&nodes[i]) {
-			ready[nodes[i].Name] = true
+	for _, n := range nodes {
+		if nodeReady(n) {
+			ready[n.Name] = true
 		}
 	}
 	return ready, nil

@@ -9,82 +9,63 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/records"
 )
 
+// readRecord returns the record in the ConfigMap of a name; nil where there is none.
+func readRecord[T records.Document](ctx context.Context, c *cluster.Cluster, name string) (*T, error) {
+	object, err := cluster.Find[*corev1.ConfigMap](ctx, c, name)
+	if object == nil || err != nil {
+		return nil, err
+	}
+	return decodeRecord[T](c, object)
+}
+
+// decodeRecord reads the record in a ConfigMap. One that cannot be read is not written over.
+func decodeRecord[T records.Document](c *cluster.Cluster, object *corev1.ConfigMap) (*T, error) {
+	record, err := records.Decode[T](object.Data[records.DataKey])
+	if err != nil {
+		return nil, withHint(fmt.Errorf("read ConfigMap %s/%s of cluster %q: %w", object.Namespace, object.Name, c.Context, err), records.DamageHint)
+	}
+	return &record, nil
+}
+
 // readFabric returns the cluster's fabric; nil where liqonet is not installed.
 func readFabric(ctx context.Context, c *cluster.Cluster) (*records.Fabric, error) {
-	object, err := c.ConfigMaps().Get(ctx, records.FabricName, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read ConfigMap %s/%s of cluster %q: %w", c.Namespace, records.FabricName, c.Context, err)
-	}
-	f, err := records.Decode[records.Fabric](object.Data[records.DataKey])
-	if err != nil {
-		return nil, damaged(c, object, err)
-	}
-	return &f, nil
+	return readRecord[records.Fabric](ctx, c, records.FabricName)
 }
 
 // readPeerings returns the peerings of the cluster, sorted by name. What a ConfigMap is follows from its name.
 func readPeerings(ctx context.Context, c *cluster.Cluster) ([]records.Peering, error) {
-	list, err := c.Kube.CoreV1().ConfigMaps(c.Namespace).List(ctx, metav1.ListOptions{})
+	objects, err := cluster.All[*corev1.ConfigMap](ctx, c, "")
 	if err != nil {
-		return nil, fmt.Errorf("list the peerings of cluster %q: %w", c.Context, err)
+		return nil, err
 	}
 	var peerings []records.Peering
-	for i := range list.Items {
-		id, ok := records.IdentityOf(list.Items[i].Name)
+	for _, object := range objects {
+		id, ok := records.IdentityOf(object.Name)
 		if !ok || id.Component != records.ComponentPeering {
 			continue
 		}
-		p, err := records.Decode[records.Peering](list.Items[i].Data[records.DataKey])
-		if err == nil && p.Name != id.Peering {
-			err = fmt.Errorf("it is the record of peering %q", p.Name)
-		}
+		p, err := decodeRecord[records.Peering](c, object)
 		if err != nil {
-			return nil, damaged(c, &list.Items[i], err)
+			return nil, err
 		}
-		peerings = append(peerings, p)
+		if p.Name != id.Peering {
+			return nil, fmt.Errorf("read ConfigMap %s/%s of cluster %q: it is the record of peering %q", object.Namespace, object.Name, c.Context, p.Name)
+		}
+		peerings = append(peerings, *p)
 	}
 	slices.SortFunc(peerings, func(a, b records.Peering) int { return strings.Compare(a.Name, b.Name) })
 	return peerings, nil
 }
 
-// readPeering returns one peering; nil where there is none of that name.
-func readPeering(ctx context.Context, c *cluster.Cluster, name string) (*records.Peering, error) {
-	object, err := c.ConfigMaps().Get(ctx, records.PeeringName(name), metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read ConfigMap %s/%s of cluster %q: %w", c.Namespace, records.PeeringName(name), c.Context, err)
-	}
-	p, err := records.Decode[records.Peering](object.Data[records.DataKey])
-	if err != nil {
-		return nil, damaged(c, object, err)
-	}
-	return &p, nil
-}
-
 // listLeases returns the Leases of the cluster's nodes.
 func listLeases(ctx context.Context, c *cluster.Cluster) ([]*coordinationv1.Lease, error) {
-	list, err := c.Kube.CoordinationV1().Leases(c.Namespace).List(ctx,
-		metav1.ListOptions{LabelSelector: selector(records.ComponentNode)})
-	if err != nil {
-		return nil, fmt.Errorf("list the node reports of cluster %q: %w", c.Context, err)
-	}
-	leases := make([]*coordinationv1.Lease, len(list.Items))
-	for i := range list.Items {
-		leases[i] = &list.Items[i]
-	}
-	return leases, nil
+	return cluster.All[*coordinationv1.Lease](ctx, c, selector(records.ComponentNode))
 }
 
 // nodeReports decodes the reports that Leases carry. A Lease without one belongs to a helper that has only begun.
@@ -104,15 +85,6 @@ func nodeReports(leases []*coordinationv1.Lease) ([]records.Node, error) {
 	return nodes, nil
 }
 
-// readHolders returns the nodes that hold an internal address, by name, each with what it reports.
-func readHolders(ctx context.Context, c *cluster.Cluster) (map[string]*records.Node, error) {
-	leases, err := listLeases(ctx, c)
-	if err != nil {
-		return nil, err
-	}
-	return holders(leases)
-}
-
 // holders are the nodes that Leases belong to. One whose helper has only begun has no report: nil.
 func holders(leases []*coordinationv1.Lease) (map[string]*records.Node, error) {
 	nodes := make(map[string]*records.Node)
@@ -129,16 +101,11 @@ func holders(leases []*coordinationv1.Lease) (map[string]*records.Node, error) {
 }
 
 // readStatus decodes what a gateway reports; nil where none has reported yet.
-func readStatus(object *corev1.ConfigMap) (*records.Status, error) {
-	text, ok := object.Data[records.DataKey]
-	if !ok {
+func readStatus(c *cluster.Cluster, object *corev1.ConfigMap) (*records.Status, error) {
+	if object == nil || object.Data[records.DataKey] == "" {
 		return nil, nil
 	}
-	s, err := records.Decode[records.Status](text)
-	if err != nil {
-		return nil, fmt.Errorf("read ConfigMap %s/%s: %w", object.Namespace, object.Name, err)
-	}
-	return &s, nil
+	return decodeRecord[records.Status](c, object)
 }
 
 // same reports whether two records say the same.
@@ -152,19 +119,22 @@ func same[T records.Document](a, b T) bool {
 }
 
 // swapRecord brings a record into the state that want computes from the one in the cluster (nil: there is none), provided
-// that nobody changes it in between: else want is called again. object is its ConfigMap, without the record. Its
-// AnnotationRun counts where it is created.
+// that nobody changes it in between: else want is called again. name is its ConfigMap's, which bears the name of the run
+// that creates it; "": it is of no interest.
 func swapRecord[T records.Document](
-	ctx context.Context, c *cluster.Cluster, object *corev1.ConfigMap, want func(live *T) (T, error),
+	ctx context.Context, c *cluster.Cluster, name, run string, want func(live *T) (T, error),
 ) (cluster.Change, error) {
+	object := &corev1.ConfigMap{ObjectMeta: recordMeta(c.Namespace, name)}
+	if run != "" {
+		metav1.SetMetaDataAnnotation(&object.ObjectMeta, records.AnnotationRun, run)
+	}
 	return cluster.Swap(ctx, c, object, func(live *corev1.ConfigMap) (*corev1.ConfigMap, error) {
 		var record *T
 		if live != nil {
-			r, err := records.Decode[T](live.Data[records.DataKey])
-			if err != nil {
-				return nil, damaged(c, live, err)
+			var err error
+			if record, err = decodeRecord[T](c, live); err != nil {
+				return nil, err
 			}
-			record = &r
 			delete(object.Annotations, records.AnnotationRun)
 		}
 		wanted, err := want(record)
@@ -186,69 +156,14 @@ func swapRecord[T records.Document](
 // newRun names a run of liqoctl: what it creates bears the name, as the answer to a request that was carried out can be lost.
 func newRun() string { return rand.Text() }
 
-// createdBy marks a ConfigMap as created by a run.
-func createdBy(object *corev1.ConfigMap, run string) *corev1.ConfigMap {
-	if run != "" {
-		metav1.SetMetaDataAnnotation(&object.ObjectMeta, records.AnnotationRun, run)
-	}
-	return object
-}
-
 // ofOthers reports whether a record is there that another run has created.
 func ofOthers(ctx context.Context, c *cluster.Cluster, name, run string) (bool, error) {
-	object, err := c.Kube.CoreV1().ConfigMaps(c.Namespace).Get(ctx, name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("read ConfigMap %s/%s of cluster %q: %w", c.Namespace, name, c.Context, err)
-	}
-	return object.Annotations[records.AnnotationRun] != run, nil
+	object, err := cluster.Find[*corev1.ConfigMap](ctx, c, name)
+	return object != nil && object.Annotations[records.AnnotationRun] != run, err
 }
 
-// damaged says that a document cannot be read, and that nothing will write over it.
-func damaged(c *cluster.Cluster, object *corev1.ConfigMap, err error) error {
-	return withHint(fmt.Errorf("read ConfigMap %s/%s of cluster %q: %w", object.Namespace, object.Name, c.Context, err), records.DamageHint)
-}
-
-// fabricMap is the ConfigMap of a fabric, without the record.
-func fabricMap(namespace string) *corev1.ConfigMap {
-	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
-		Name: records.FabricName, Namespace: namespace,
-		Labels: map[string]string{records.LabelComponent: records.ComponentFabric},
-	}}
-}
-
-// fabricObject is the ConfigMap of a fabric.
-func fabricObject(namespace string, f records.Fabric) (cluster.Object, error) {
-	text, err := records.Encode(f)
-	if err != nil {
-		return nil, fmt.Errorf("fabric of cluster %q: %w", f.Name, err)
-	}
-	object := fabricMap(namespace)
-	object.Data = map[string]string{records.DataKey: text}
-	return object, nil
-}
-
-// peeringMap is the ConfigMap of a peering, without the record.
-func peeringMap(namespace, name string) *corev1.ConfigMap {
-	return &corev1.ConfigMap{ObjectMeta: peeringMeta(namespace, records.PeeringName(name), name)}
-}
-
-// peeringObject is the ConfigMap of a peering.
-func peeringObject(namespace string, p records.Peering) (cluster.Object, error) {
-	text, err := records.Encode(p)
-	if err != nil {
-		return nil, fmt.Errorf("peering %q: %w", p.Name, err)
-	}
-	object := peeringMap(namespace, p.Name)
-	object.Data = map[string]string{records.DataKey: text}
-	return object, nil
-}
-
-// peeringMeta is what a peering's document and its keys have in common.
-func peeringMeta(namespace, name, peering string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: map[string]string{
-		records.LabelComponent: records.ComponentPeering, records.LabelPeering: peering,
-	}}
+// recordMeta are name and labels of an object that holds a record, or what belongs to one.
+func recordMeta(namespace, name string) metav1.ObjectMeta {
+	id, _ := records.IdentityOf(name)
+	return metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: id.Labels()}
 }

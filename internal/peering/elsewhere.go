@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -84,12 +85,12 @@ func installations(ctx context.Context, c *cluster.Cluster) ([]installation, err
 			continue
 		}
 		// Whoever may create pods can label them; a ClusterRole is an administrator's. A user who may not read it trusts the label.
-		_, err := c.Kube.RbacV1().ClusterRoles().Get(ctx, templates.NodeClusterRole(i.namespace), metav1.GetOptions{})
+		role, err := cluster.Find[*rbacv1.ClusterRole](ctx, c, templates.NodeClusterRole(i.namespace))
 		switch {
-		case err == nil, apierrors.IsForbidden(err):
+		case role != nil, apierrors.IsForbidden(err):
 			found = append(found, i)
-		case !apierrors.IsNotFound(err):
-			return nil, fmt.Errorf("look for installations in cluster %q: %w", c.Context, err)
+		case err != nil:
+			return nil, fmt.Errorf("look for installations: %w", err)
 		}
 	}
 	return found, nil

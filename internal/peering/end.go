@@ -199,8 +199,7 @@ func completed(p, have records.Peering) records.Peering {
 // write brings the peering's document into the state that want computes from the live one (nil: there is none), provided
 // that nobody changes it in between: else it is computed anew from what the other left, exposed hosts for instance.
 func (e *end) write(ctx context.Context, peer *end, want func(live *records.Peering) records.Peering) error {
-	object := createdBy(peeringMap(e.Cluster.Namespace, e.peering), e.run)
-	change, err := swapRecord(ctx, e.Cluster, object, func(live *records.Peering) (records.Peering, error) {
+	change, err := swapRecord(ctx, e.Cluster, records.PeeringName(e.peering), e.run, func(live *records.Peering) (records.Peering, error) {
 		if err := e.expect(live, peer); err != nil {
 			return records.Peering{}, err
 		}
@@ -233,7 +232,7 @@ func (e *end) checkOvertaken(live *records.Peering) error {
 	if found.Exposed = live.Exposed; same(found, *live) {
 		return nil
 	}
-	return overtaken(e.Cluster, peeringObject, *live, e.written)
+	return overtaken(e.Cluster, records.PeeringName(e.peering), *live, e.written)
 }
 
 // result describes the end of a connection that was proven.

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/ipam"
 )
 
@@ -50,7 +51,7 @@ func (x *exposer) checkOutside(ctx context.Context) error {
 	if err := x.checkRanges(held); err != nil {
 		return err
 	}
-	nodes, err := listNodes(ctx, x.cluster)
+	nodes, err := cluster.All[*corev1.Node](ctx, x.cluster, "")
 	if err != nil {
 		return err
 	}

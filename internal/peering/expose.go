@@ -245,7 +245,7 @@ func (x *exposer) release(ctx context.Context) error {
 
 // exposedNow is the host as the document has it now; the zero value: it is not exposed.
 func (x *exposer) exposedNow(ctx context.Context) (records.Exposed, error) {
-	p, err := readPeering(ctx, x.cluster, x.Peer)
+	p, err := readRecord[records.Peering](ctx, x.cluster, records.PeeringName(x.Peer))
 	if err != nil || p == nil {
 		return records.Exposed{}, err
 	}
@@ -259,7 +259,7 @@ func (x *exposer) reserve(ctx context.Context, change func(*ipam.Registry) error
 // write puts the host into the peering's document, or with nil takes it out, unless that is so already. Writers that
 // come at once take turns: each begins with what the other left.
 func (x *exposer) write(ctx context.Context, host *records.Exposed) error {
-	change, err := swapRecord(ctx, x.cluster, peeringMap(x.cluster.Namespace, x.Peer), func(live *records.Peering) (records.Peering, error) {
+	change, err := swapRecord(ctx, x.cluster, records.PeeringName(x.Peer), "", func(live *records.Peering) (records.Peering, error) {
 		if live == nil {
 			return records.Peering{}, fmt.Errorf("peering %q of cluster %q was removed during this run", x.Peer, x.cluster.Context)
 		}
@@ -281,7 +281,7 @@ func (x *exposer) await(ctx context.Context) error {
 			var status *records.Status
 			if len(all) > 0 {
 				var err error
-				if status, err = readStatus(all[0]); err != nil {
+				if status, err = readStatus(x.cluster, all[0]); err != nil {
 					return "", err
 				}
 			}

@@ -24,7 +24,7 @@ func (s *site) checkCopied() error {
 // writeFabric brings the fabric into the state that is wanted, provided that nobody changes it in between: else what is
 // wanted is computed anew from what the other left. complete fills in what is not discovered.
 func (s *site) writeFabric(ctx context.Context, complete func(records.Fabric) (records.Fabric, error)) error {
-	change, err := swapRecord(ctx, s.Cluster, createdBy(fabricMap(s.Cluster.Namespace), s.run), func(live *records.Fabric) (records.Fabric, error) {
+	change, err := swapRecord(ctx, s.Cluster, records.FabricName, s.run, func(live *records.Fabric) (records.Fabric, error) {
 		if err := s.catchUp(live); err != nil {
 			return records.Fabric{}, err
 		}
@@ -66,7 +66,7 @@ func (s *site) catchUp(live *records.Fabric) error {
 	if s.Update || same(s.wantedFabric(), *live) {
 		return nil
 	}
-	return overtaken(s.Cluster, fabricObject, *live, s.wantedFabric())
+	return overtaken(s.Cluster, records.FabricName, *live, s.wantedFabric())
 }
 
 // wantedRanges merges what was discovered with what the cluster's fabric says already: a recorded range that

@@ -148,7 +148,7 @@ func (s *site) settle(ctx context.Context) error {
 		case err != nil:
 			return f, fmt.Errorf("cluster %q: %w", s.Cluster.Context, err)
 		case f.Overlay.Kind != "" && !s.Update && !same(f, decided):
-			return f, overtaken(s.Cluster, fabricObject, f, decided)
+			return f, overtaken(s.Cluster, records.FabricName, f, decided)
 		}
 		return decided, nil
 	})

@@ -6,8 +6,6 @@ import (
 
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/records"
@@ -37,13 +35,9 @@ func (k *keys) equal(o *keys) bool {
 
 // readKeys returns the keys that a cluster holds for a peering; nil where it has none.
 func readKeys(ctx context.Context, c *cluster.Cluster, peering string) (*keys, error) {
-	name := records.PeeringName(peering)
-	object, err := c.Kube.CoreV1().Secrets(c.Namespace).Get(ctx, name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read Secret %s/%s of cluster %q: %w", c.Namespace, name, c.Context, err)
+	object, err := cluster.Find[*corev1.Secret](ctx, c, records.PeeringName(peering))
+	if object == nil || err != nil {
+		return nil, err
 	}
 	return decodeKeys(object)
 }
@@ -109,7 +103,7 @@ func orNew(k *keys) (keys, error) {
 // keysObject is the Secret of one side.
 func keysObject(namespace, peering string, k keys) *corev1.Secret {
 	return &corev1.Secret{
-		ObjectMeta: peeringMeta(namespace, records.PeeringName(peering), peering),
+		ObjectMeta: recordMeta(namespace, records.PeeringName(peering)),
 		Type:       corev1.SecretTypeOpaque,
 		// base64, as wg(8) prints keys, inside the API's own base64: a mounted file is text.
 		Data: map[string][]byte{

@@ -9,8 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/health"
@@ -50,15 +48,11 @@ func (c *connector) measure(ctx context.Context) error {
 
 // readSizes reads what a peering's gateway has reported of the hops so far.
 func (e *end) readSizes(ctx context.Context) error {
-	name := records.StatusName(e.peering)
-	object, err := e.Cluster.Kube.CoreV1().ConfigMaps(e.Cluster.Namespace).Get(ctx, name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		object, err = &corev1.ConfigMap{}, nil
-	}
+	object, err := cluster.Find[*corev1.ConfigMap](ctx, e.Cluster, records.StatusName(e.peering))
 	if err != nil {
-		return fmt.Errorf("read ConfigMap %s/%s of cluster %q: %w", e.Cluster.Namespace, name, e.Cluster.Context, err)
+		return err
 	}
-	status, err := readStatus(object)
+	status, err := readStatus(e.Cluster, object)
 	if err != nil {
 		return err
 	}
@@ -97,7 +91,7 @@ func (e *end) awaitStatus(ctx context.Context, what string, missing func(*record
 		if len(all) == 0 {
 			return "the gateway has no place to report", nil
 		}
-		status, err := readStatus(all[0])
+		status, err := readStatus(e.Cluster, all[0])
 		if err != nil {
 			return "", err
 		}

@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
 )
@@ -20,14 +19,12 @@ const farewell = 15 * time.Second
 // awaitNamespace makes sure that the namespace of a side is not one that is being deleted, in which nothing can be made.
 func awaitNamespace(ctx context.Context, side Side) error {
 	name := side.Cluster.Namespace
-	found, err := side.Cluster.Kube.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
+	found, err := cluster.Find[*corev1.Namespace](ctx, side.Cluster, name)
 	switch {
-	case apierrors.IsNotFound(err), apierrors.IsForbidden(err): // who may only connect need not see namespaces
+	case apierrors.IsForbidden(err): // who may only connect need not see namespaces
 		return nil
-	case err != nil:
-		return fmt.Errorf("read Namespace %s of cluster %q: %w", name, side.Cluster.Context, err)
-	case found.DeletionTimestamp == nil:
-		return nil
+	case err != nil || found == nil || found.DeletionTimestamp == nil:
+		return err
 	}
 	inner, cancel := context.WithTimeout(ctx, farewell)
 	defer cancel()

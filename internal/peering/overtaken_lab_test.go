@@ -46,7 +46,7 @@ func TestLabOvertaken(t *testing.T) {
 			path:      "/configmaps/peering-b",
 			meanwhile: func(_ *testing.T, a act) { expose(a, "withdraw") },
 			then: func(t *testing.T, a act) {
-				p, err := readPeering(t.Context(), stages[0].open(t, a.namespace), "b")
+				p, err := readRecord[records.Peering](t.Context(), stages[0].open(t, a.namespace), records.PeeringName("b"))
 				if err != nil || p == nil || len(p.Exposed) > 0 || p.MTU != 1300 {
 					t.Errorf("peering %+v, %v, want none exposed and MTU 1300", p, err)
 				}
@@ -99,9 +99,7 @@ func TestLabSwap(t *testing.T) {
 		t.Fatal(err)
 	}
 	object := func(text string) *corev1.ConfigMap {
-		m := fabricMap(namespace.Name)
-		m.Data = map[string]string{records.DataKey: text}
-		return m
+		return &corev1.ConfigMap{ObjectMeta: recordMeta(namespace.Name, records.FabricName), Data: map[string]string{records.DataKey: text}}
 	}
 	const writers = 16
 	var all sync.WaitGroup

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/records"
@@ -54,12 +54,12 @@ func neededPermissions(namespace string, level templates.Level) ([]cluster.Permi
 // standing is the digest of the installation that a cluster has; "" where there is none, or none that the user may
 // look at.
 func standing(ctx context.Context, c *cluster.Cluster) (string, error) {
-	set, err := c.Kube.AppsV1().DaemonSets(c.Namespace).Get(ctx, records.NodeName, metav1.GetOptions{})
+	set, err := cluster.Find[*appsv1.DaemonSet](ctx, c, records.NodeName)
 	switch {
-	case apierrors.IsNotFound(err), apierrors.IsForbidden(err):
+	case apierrors.IsForbidden(err):
 		return "", nil
-	case err != nil:
-		return "", fmt.Errorf("read DaemonSet %s/%s of cluster %q: %w", c.Namespace, records.NodeName, c.Context, err)
+	case set == nil || err != nil:
+		return "", err
 	}
 	return set.Annotations[templates.AnnotationDigest], nil
 }

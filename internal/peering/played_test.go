@@ -146,7 +146,7 @@ func (p *played) gateway(ctx context.Context, peering string) error {
 	if _, err := p.Kube.AppsV1().Deployments(p.Namespace).Get(ctx, records.GatewayName(peering), metav1.GetOptions{}); err != nil {
 		return err
 	}
-	record, err := readPeering(ctx, p.Cluster, peering)
+	record, err := readRecord[records.Peering](ctx, p.Cluster, records.PeeringName(peering))
 	if err != nil || record == nil {
 		return err
 	}

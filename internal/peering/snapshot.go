@@ -10,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/health"
@@ -51,15 +50,15 @@ func (s *snapshot) add(name string) {
 // readRecords reads all ConfigMaps. What each is follows from its name. A peering is one of which there is any: a record,
 // an object of its gateway's, or a reservation.
 func (s *snapshot) readRecords(ctx context.Context, c *cluster.Cluster) error {
-	list, err := c.Kube.CoreV1().ConfigMaps(c.Namespace).List(ctx, metav1.ListOptions{})
+	all, err := cluster.All[*corev1.ConfigMap](ctx, c, "")
 	if err != nil {
-		return fmt.Errorf("list the records of cluster %q: %w", c.Context, err)
+		return err
 	}
 	s.peerings = make(map[string]*peeringSnapshot)
 	there := make(map[string]*corev1.ConfigMap)
-	for i := range list.Items {
-		there[list.Items[i].Name] = &list.Items[i]
-		if id, ok := records.IdentityOf(list.Items[i].Name); ok && id.Peering != "" {
+	for _, object := range all {
+		there[object.Name] = object
+		if id, ok := records.IdentityOf(object.Name); ok && id.Peering != "" {
 			s.add(id.Peering)
 		}
 	}

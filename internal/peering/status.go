@@ -10,7 +10,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/health"
@@ -196,25 +195,17 @@ func participants(ctx context.Context, c *cluster.Cluster) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	pods, err := c.Kube.CoreV1().Pods(c.Namespace).List(ctx, metav1.ListOptions{LabelSelector: templates.NodePods()})
+	pods, err := cluster.All[*corev1.Pod](ctx, c, templates.NodePods())
 	if err != nil {
-		return nil, fmt.Errorf("list the node helpers of cluster %q: %w", c.Context, err)
+		return nil, err
 	}
 	names := make(map[string]bool)
-	for _, pod := range pods.Items {
+	for _, pod := range pods {
 		if ready[pod.Spec.NodeName] {
 			names[pod.Spec.NodeName] = true
 		}
 	}
 	return slices.Sorted(maps.Keys(names)), nil
-}
-
-func listNodes(ctx context.Context, c *cluster.Cluster) ([]corev1.Node, error) {
-	list, err := c.Kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("list the nodes of cluster %q: %w", c.Context, err)
-	}
-	return list.Items, nil
 }
 
 func nodeReady(node *corev1.Node) bool {

@@ -195,9 +195,9 @@ func (s *sweeper) withdraw(ctx context.Context, objects [2]cluster.Object, made 
 
 // sortNodes returns the nodes that are Ready, and remembers the others.
 func (s *sweeper) sortNodes(ctx context.Context) (ready []string, err error) {
-	nodes, err := listNodes(ctx, s.cluster)
-	for i := range nodes {
-		switch n := &nodes[i]; {
+	nodes, err := cluster.All[*corev1.Node](ctx, s.cluster, "")
+	for _, n := range nodes {
+		switch {
 		case !cluster.RunsHelpers(n):
 		case nodeReady(n):
 			ready = append(ready, n.Name)

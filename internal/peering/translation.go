@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1 "k8s.io/api/core/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/records"
@@ -14,13 +14,13 @@ import (
 // Translation tells how addresses are called between a cluster and its peers, from the records of the cluster. A
 // peering whose record cannot be read is no error: see translate.Decode.
 func Translation(ctx context.Context, c *cluster.Cluster) (translate.Cluster, error) {
-	list, err := c.Kube.CoreV1().ConfigMaps(c.Namespace).List(ctx, metav1.ListOptions{})
+	all, err := cluster.All[*corev1.ConfigMap](ctx, c, "")
 	if err != nil {
-		return translate.Cluster{}, fmt.Errorf("list the records of cluster %q: %w", c.Context, err)
+		return translate.Cluster{}, err
 	}
 	var fabric string
 	peerings := make(map[string]string)
-	for _, object := range list.Items {
+	for _, object := range all {
 		text := object.Data[records.DataKey]
 		switch id, _ := records.IdentityOf(object.Name); id.Component {
 		case records.ComponentFabric:

@@ -53,11 +53,12 @@ func TestUntoldIsCompleted(t *testing.T) {
 		}
 		p := peeringOf(t, a)
 		p.Local = records.Local{}
-		object, err := peeringObject(a.Namespace, p)
+		text, err := records.Encode(p)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := a.kube.CoreV1().ConfigMaps(a.Namespace).Update(t.Context(), object.(*corev1.ConfigMap), metav1.UpdateOptions{}); err != nil {
+		object := &corev1.ConfigMap{ObjectMeta: recordMeta(a.Namespace, records.PeeringName("b")), Data: map[string]string{records.DataKey: text}}
+		if _, err := a.kube.CoreV1().ConfigMaps(a.Namespace).Update(t.Context(), object, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		pod := netip.MustParseAddr("10.244.1.7")

@@ -9,7 +9,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
@@ -26,17 +25,14 @@ type translationService struct {
 
 // readTranslationService finds out what a cluster has of the translation service.
 func readTranslationService(ctx context.Context, c *cluster.Cluster) (s translationService, err error) {
-	deployment, err := translationDeployment(ctx, c)
+	deployment, err := cluster.Find[*appsv1.Deployment](ctx, c, records.TranslationName)
 	if err != nil {
 		return s, err
 	}
 	s.stands = deployment != nil
-	secret, err := c.Kube.CoreV1().Secrets(c.Namespace).Get(ctx, records.TranslationName, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return s, nil
-	}
-	if err != nil {
-		return s, fmt.Errorf("read Secret %s/%s of cluster %q: %w", c.Namespace, records.TranslationName, c.Context, err)
+	secret, err := cluster.Find[*corev1.Secret](ctx, c, records.TranslationName)
+	if secret == nil || err != nil {
+		return s, err
 	}
 	s.authority, err = parseAuthority(c, secret)
 	return s, err
@@ -50,18 +46,6 @@ func parseAuthority(c *cluster.Cluster, secret *corev1.Secret) (*authority.Autho
 			"delete the Secret, then run liqoctl network init --translation: a new authority is made, which clients must be told")
 	}
 	return &a, nil
-}
-
-// translationDeployment returns the service's Deployment; nil: there is none.
-func translationDeployment(ctx context.Context, c *cluster.Cluster) (*appsv1.Deployment, error) {
-	d, err := c.Kube.AppsV1().Deployments(c.Namespace).Get(ctx, records.TranslationName, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read Deployment %s/%s of cluster %q: %w", c.Namespace, records.TranslationName, c.Context, err)
-	}
-	return d, nil
 }
 
 // translates reports whether the cluster is to have a translation service: on the user's word, else as it was.
@@ -213,7 +197,7 @@ type TranslationStatus struct {
 // ReadTranslationStatus tells how the translation service of a cluster does; nil: it is not installed.
 func ReadTranslationStatus(ctx context.Context, o StatusOptions) (*TranslationStatus, error) {
 	c := o.Side.Cluster
-	deployment, err := translationDeployment(ctx, c)
+	deployment, err := cluster.Find[*appsv1.Deployment](ctx, c, records.TranslationName)
 	if deployment == nil || err != nil {
 		return nil, err
 	}
@@ -221,12 +205,9 @@ func ReadTranslationStatus(ctx context.Context, o StatusOptions) (*TranslationSt
 	if n := deployment.Spec.Replicas; n != nil {
 		s.Pods = int(*n)
 	}
-	trusted, err := c.Kube.CoreV1().ConfigMaps(c.Namespace).Get(ctx, records.TranslationAuthorityName, metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err):
-		return s, nil
-	case err != nil:
-		return nil, fmt.Errorf("read ConfigMap %s/%s of cluster %q: %w", c.Namespace, records.TranslationAuthorityName, c.Context, err)
+	trusted, err := cluster.Find[*corev1.ConfigMap](ctx, c, records.TranslationAuthorityName)
+	if trusted == nil || err != nil {
+		return s, err
 	}
 	if certificate, err := authority.ParseCertificate([]byte(trusted.Data[records.TranslationAuthorityKey])); err == nil {
 		s.AuthorityEnds = certificate.NotAfter

@@ -10,7 +10,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
@@ -131,7 +130,11 @@ func (w *withdrawal) await(ctx context.Context, what string, done func(records.N
 	if err != nil {
 		return err
 	}
-	nodes, err := readHolders(ctx, w.cluster)
+	leases, err := listLeases(ctx, w.cluster)
+	if err != nil {
+		return err
+	}
+	nodes, err := holders(leases)
 	if err != nil {
 		return err
 	}
@@ -181,16 +184,13 @@ func unconfirmed(nodes map[string]*records.Node, concerns func(name string) bool
 
 // helperRuns refuses to wait for nodes that have no helper any more.
 func (w *withdrawal) helperRuns(ctx context.Context, missing string) error {
-	_, err := w.cluster.Kube.AppsV1().DaemonSets(w.cluster.Namespace).Get(ctx, records.NodeName, metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err):
-		return withHint(
-			fmt.Errorf("cluster %q: liqonet state remains in the kernels of nodes without a helper to remove it: %s", w.cluster.Context, missing),
-			"bring the helpers back with liqoctl network init, then run this again; liqoctl network reset --force does without them")
-	case err != nil:
-		return fmt.Errorf("read DaemonSet %s/%s of cluster %q: %w", w.cluster.Namespace, records.NodeName, w.cluster.Context, err)
+	set, err := cluster.Find[*appsv1.DaemonSet](ctx, w.cluster, records.NodeName)
+	if set != nil || err != nil {
+		return err
 	}
-	return nil
+	return withHint(
+		fmt.Errorf("cluster %q: liqonet state remains in the kernels of nodes without a helper to remove it: %s", w.cluster.Context, missing),
+		"bring the helpers back with liqoctl network init, then run this again; liqoctl network reset --force does without them")
 }
 
 // removal describes what was removed.
