@@ -152,6 +152,9 @@ func (a *API) do(ctx context.Context, method, path string, in, out any) error {
 		return err
 	}
 	req.Header.Set("Content-Type", "application/json")
+	if method == http.MethodPatch {
+		req.Header.Set("Content-Type", "application/merge-patch+json")
+	}
 	resp, err := a.http.Do(req)
 	if err != nil {
 		return err
@@ -172,11 +175,16 @@ func (a *API) do(ctx context.Context, method, path string, in, out any) error {
 
 // ProxyHealthy reports, as an error, why Services are not translated yet on the node that dial leads to.
 func ProxyHealthy(ctx context.Context, dial Dialer) error {
+	return Healthy(ctx, dial, KubeProxyHealth)
+}
+
+// Healthy reports, as an error, what is wrong with what answers health checks at an address: no answer, or another one than OK.
+func Healthy(ctx context.Context, dial Dialer, address netip.AddrPort) error {
 	client := http.Client{Timeout: requestTimeout, Transport: &http.Transport{
 		DialContext:       func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
 		DisableKeepAlives: true,
 	}}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://%s/healthz", KubeProxyHealth), nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://%s/healthz", address), nil)
 	if err != nil {
 		return err
 	}
@@ -186,7 +194,7 @@ func ProxyHealthy(ctx context.Context, dial Dialer) error {
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("kube-proxy: %s", resp.Status)
+		return fmt.Errorf("health check at %s: %s", address, resp.Status)
 	}
 	return nil
 }

@@ -110,7 +110,6 @@ const (
 // exceptions are reviewed: one that a test does use, or that no role has, fails the tests too.
 var exceptions = []exception{
 	{"", "list", "events", noPods},
-	{"", "watch", "services", "until a load balancer has an address; the lab has none"},
 	{"node", "list", "nodes" + wide, noStream},
 	{"node", "list", "pods" + wide, noStream},
 	{"", "list", "endpointslices.discovery.k8s.io" + wide, noStream},

@@ -3,6 +3,7 @@
 package spec
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -34,6 +35,9 @@ type Cluster struct {
 	FlannelNetConf map[string]any `json:"flannelNetConf,omitempty"`
 	// CiliumValues are values of Cilium's Helm chart, above those that the lab needs.
 	CiliumValues map[string]any `json:"ciliumValues,omitempty"`
+
+	// LoadBalancer serves Services of type LoadBalancer; default NoBalancer.
+	LoadBalancer LoadBalancer `json:"loadBalancer"`
 
 	// ControlPlaneOnly leaves the cluster without nodes.
 	ControlPlaneOnly bool `json:"controlPlaneOnly,omitempty"`
@@ -120,6 +124,7 @@ func (s Spec) Complete() Spec {
 		if c.MTU == 0 {
 			c.MTU = defaultMTU
 		}
+		c.LoadBalancer = cmp.Or(c.LoadBalancer, NoBalancer)
 		completePlugin(&c)
 		out.Clusters[i] = c
 	}
@@ -162,6 +167,7 @@ func (c Cluster) problems() []error {
 		errs = append(errs, fmt.Errorf("mtu %d: want %d to %d", c.MTU, minMTU, maxMTU))
 	}
 	errs = append(errs, c.pluginProblems()...)
+	errs = append(errs, c.balancerProblems()...)
 	wrong := c.rangeProblems()
 	if len(wrong) > 0 {
 		return append(errs, wrong...)

@@ -19,12 +19,12 @@ func TestParseFillsDefaults(t *testing.T) {
 	usual := Style{MasqueradeNft, Routes, PerNode, ProxyNftables}
 	services := netip.MustParsePrefix("10.96.0.0/16")
 	want := Spec{Clusters: []Cluster{{
-		Name: "x", Nodes: 2, MTU: 1500, ServiceCIDR: services, Style: usual, NetworkPlugin: PluginLab,
+		Name: "x", Nodes: 2, MTU: 1500, ServiceCIDR: services, Style: usual, NetworkPlugin: PluginLab, LoadBalancer: NoBalancer,
 		PodCIDR: netip.MustParsePrefix("10.244.0.0/16"), NodeNetwork: netip.MustParsePrefix("172.31.1.0/24"),
 	}, {
 		Name: "z", Nodes: 3, MTU: 1400, ServiceCIDR: services, Style: Style{MasqueradeNft, VXLAN, PerNode, ProxyIptables},
-		NetworkPlugin: PluginLab,
-		PodCIDR:       netip.MustParsePrefix("10.1.0.0/16"), NodeNetwork: netip.MustParsePrefix("172.31.2.0/24"),
+		NetworkPlugin: PluginLab, LoadBalancer: NoBalancer,
+		PodCIDR: netip.MustParsePrefix("10.1.0.0/16"), NodeNetwork: netip.MustParsePrefix("172.31.2.0/24"),
 	}}}
 	if d := cmp.Diff(want, got, compareAddresses); d != "" {
 		t.Error(d)

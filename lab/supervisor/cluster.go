@@ -151,6 +151,7 @@ func (s *Supervisor) startCluster(ctx context.Context, c *cluster) error {
 	if err := all.Wait(); err != nil {
 		return err
 	}
+	go s.balance(ctx, c)
 	s.journal.add("cluster %s: all nodes Ready (%d)", c.Name(), len(c.list()))
 	return nil
 }

@@ -1,0 +1,93 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/netip"
+)
+
+// BalancedService is a Service of type LoadBalancer, as its provider sees it.
+type BalancedService struct {
+	Namespace, Name string
+	Wanted          netip.Addr // spec.loadBalancerIP; not valid: any
+	Address         netip.Addr // of its status; not valid: pending
+	Ports           []BalancedPort
+	// HealthCheck is the port at which a node says whether it has an endpoint of the Service; 0: traffic may go to any node.
+	HealthCheck uint16
+}
+
+// BalancedPort is a port of the load balancer and the NodePort to which it leads.
+type BalancedPort struct {
+	Protocol string // "tcp" or "udp"
+	Port     uint16
+	NodePort uint16
+}
+
+// serviceObject is the part of a Service that matters to a load balancer.
+type serviceObject struct {
+	Metadata struct{ Namespace, Name string }
+	Spec     struct {
+		Type                  string
+		LoadBalancerIP        netip.Addr `json:"loadBalancerIP"`
+		ExternalTrafficPolicy string
+		HealthCheckNodePort   uint16
+		Ports                 []struct {
+			Protocol string
+			Port     uint16
+			NodePort uint16
+		}
+	}
+	Status serviceStatus
+}
+
+type serviceStatus struct {
+	LoadBalancer struct {
+		Ingress []serviceIngress `json:"ingress"`
+	} `json:"loadBalancer"`
+}
+
+type serviceIngress struct {
+	IP netip.Addr `json:"ip,omitzero"`
+}
+
+// BalancedServices returns the Services of type LoadBalancer.
+func (a *API) BalancedServices(ctx context.Context) ([]BalancedService, error) {
+	var list struct{ Items []serviceObject }
+	if err := a.do(ctx, http.MethodGet, "/api/v1/services", nil, &list); err != nil {
+		return nil, fmt.Errorf("list Services: %w", err)
+	}
+	protocols := map[string]string{"TCP": "tcp", "UDP": "udp"}
+	var all []BalancedService
+	for _, o := range list.Items {
+		if o.Spec.Type != "LoadBalancer" {
+			continue
+		}
+		s := BalancedService{
+			Namespace: o.Metadata.Namespace, Name: o.Metadata.Name, Wanted: o.Spec.LoadBalancerIP, HealthCheck: o.Spec.HealthCheckNodePort,
+		}
+		for _, in := range o.Status.LoadBalancer.Ingress {
+			s.Address = in.IP
+		}
+		for _, p := range o.Spec.Ports {
+			if protocol, ok := protocols[p.Protocol]; ok && p.NodePort != 0 {
+				s.Ports = append(s.Ports, BalancedPort{Protocol: protocol, Port: p.Port, NodePort: p.NodePort})
+			}
+		}
+		all = append(all, s)
+	}
+	return all, nil
+}
+
+// SetBalancer writes the address of a Service's load balancer into its status.
+func (a *API) SetBalancer(ctx context.Context, s BalancedService, address netip.Addr) error {
+	var patch struct {
+		Status serviceStatus `json:"status"`
+	}
+	patch.Status.LoadBalancer.Ingress = []serviceIngress{{IP: address}}
+	path := fmt.Sprintf("/api/v1/namespaces/%s/services/%s/status", s.Namespace, s.Name)
+	if err := a.do(ctx, http.MethodPatch, path, patch, nil); err != nil {
+		return fmt.Errorf("write the status of Service %s/%s: %w", s.Namespace, s.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,86 @@
+package e2e
+
+import (
+	"context"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"liqonet.io/liqonet/lab/spec"
+)
+
+// TestWaysIn connects two clusters by each type of Service that a server's gateway can have but NodePort, which the other
+// tests use. Cluster b has load balancers; cluster a has none.
+func TestWaysIn(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), buildTimeout)
+	defer cancel()
+	declared := spec.Spec{Clusters: []spec.Cluster{
+		{Name: "a", Nodes: 1},
+		{Name: "b", Nodes: 2, ServiceCIDR: netip.MustParsePrefix("10.97.0.0/16"), LoadBalancer: spec.AddressBalancer},
+	}}.Complete()
+	l := startLab(ctx, t, "e2e-waysin", declared)
+	admin := newLiqoctl(ctx, t, l)
+	u := admin.users(ctx, t, "a", "b")
+	u.installer.install(ctx, t, "a", "b")
+	c := u.connector
+	pool := spec.BalancerPool(1)
+	balancer := []string{"--gw-server-service-type", "LoadBalancer"}
+	var conn connection
+
+	t.Run("a load balancer that stays pending", func(t *testing.T) {
+		_, said, code := c.run(ctx, t, append([]string{"network", "connect", "--context", "a", "--remote-context", "b",
+			"--server-side", "local", "--timeout", "20s"}, balancer...)...)
+		if code != 1 || !strings.Contains(said, "no load balancer address yet") || !strings.Contains(said, "hint: if the cluster has no load balancers: --gw-server-service-type NodePort") {
+			t.Errorf("exit code %d\n%s", code, said)
+		}
+		for _, cluster := range []string{"a", "b"} {
+			if left := kubectl(ctx, t, l, cluster, "-n", "liqonet", "get", "services,deployments,secrets", "-l", "liqonet.io/peering", "-o", "name"); left != "" {
+				t.Errorf("left in %s:\n%s", cluster, left)
+			}
+		}
+	})
+	t.Run("a load balancer", func(t *testing.T) {
+		conn = c.connect(ctx, t, balancer...)
+		c.wantEndpoint(ctx, t, spec.BalancerAddress(pool, 1))
+		testEveryPod(ctx, t, l, conn)
+	})
+	t.Run("a load balancer that leads to the gateway's node alone", func(t *testing.T) {
+		kubectl(ctx, t, l, "b", "-n", "liqonet", "patch", "service", "gateway-a", "-p", `{"spec":{"externalTrafficPolicy":"Local"}}`)
+		kubectl(ctx, t, l, "b", "-n", "liqonet", "delete", "pod", "-l", "liqonet.io/component=gateway,liqonet.io/peering=a")
+		awaitHealthy(ctx, t, u.looker, 1)
+		testEveryPod(ctx, t, l, conn)
+	})
+	disconnect := func(t *testing.T) {
+		t.Helper()
+		c.must(ctx, t, "network", "disconnect", "--context", "a", "--remote-context", "b")
+	}
+	t.Run("a load balancer with an address that was asked for", func(t *testing.T) {
+		disconnect(t)
+		want := spec.BalancerAddress(pool, 77)
+		conn = c.connect(ctx, t, append(balancer, "--gw-server-service-loadbalancerip", want.String())...)
+		c.wantEndpoint(ctx, t, want)
+		testEveryPod(ctx, t, l, conn)
+	})
+	t.Run("a cluster IP, in one routed network", func(t *testing.T) {
+		disconnect(t)
+		b := declared.Clusters[1]
+		if _, err := l.NodeExec(ctx, "router", "ip", "route", "add", b.ServiceCIDR.String(), "via", b.NodeAddress(1).String()); err != nil {
+			t.Fatal(err)
+		}
+		conn = c.connect(ctx, t, "--gw-server-service-type", "ClusterIP")
+		service := kubectl(ctx, t, l, "b", "-n", "liqonet", "get", "service", "gateway-a", "-o", "jsonpath={.spec.clusterIP}")
+		c.wantEndpoint(ctx, t, netip.MustParseAddr(service))
+		testEveryPod(ctx, t, l, conn)
+		disconnect(t)
+	})
+}
+
+// wantEndpoint fails the test unless a's gateway reaches b's at that address.
+func (c liqoctl) wantEndpoint(ctx context.Context, t *testing.T, want netip.Addr) {
+	t.Helper()
+	out := c.must(ctx, t, "network", "status", "--context", "a")
+	if !strings.Contains(out, " "+want.String()+":") {
+		t.Errorf("no endpoint %s in\n%s", want, out)
+	}
+}
