@@ -3,8 +3,8 @@ package cluster
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
@@ -57,6 +57,12 @@ func (c Change) operand() string {
 	return c.Kind + " " + name
 }
 
+// became is a change by which that happened.
+func (c Change) became(a Action) Change {
+	c.Action = a
+	return c
+}
+
 // Alters reports whether the cluster is another one after the change.
 func (c Change) Alters() bool {
 	return c.Action == Created || c.Action == Changed || c.Action == Deleted
@@ -101,23 +107,27 @@ const (
 func inWaves(ctx context.Context, objects []Object, wave func(Object) int, handle func(context.Context, Object) (Change, error)) ([]Change, error) {
 	changes := make([]Change, len(objects))
 	for now := range waves {
-		group, ctx := errgroup.WithContext(ctx)
-		group.SetLimit(parallel)
-		for i, object := range objects {
-			if wave(object) != now {
-				continue
-			}
-			group.Go(func() error {
-				var err error
+		err := each(ctx, objects, func(ctx context.Context, i int, object Object) (err error) {
+			if wave(object) == now {
 				changes[i], err = handle(ctx, object)
-				return err
-			})
-		}
-		if err := group.Wait(); err != nil {
-			return done(changes), err
+			}
+			return err
+		})
+		if err != nil {
+			return slices.DeleteFunc(changes, func(c Change) bool { return c.Action == "" }), err
 		}
 	}
 	return changes, nil
+}
+
+// each calls f for every item and its index, in parallel. The first error ends it.
+func each[T any](ctx context.Context, items []T, f func(ctx context.Context, i int, item T) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(parallel)
+	for i, item := range items {
+		group.Go(func() error { return f(ctx, i, item) })
+	}
+	return group.Wait()
 }
 
 // waves is how many steps Apply has; what a step needs is applied by the steps before it. A pod whose service
@@ -137,68 +147,63 @@ func waveOf(o Object) int {
 	return 1
 }
 
-// done returns the changes that were decided.
-func done(changes []Change) []Change {
-	var some []Change
-	for _, change := range changes {
-		if change.Action != "" {
-			some = append(some, change)
-		}
-	}
-	return some
-}
-
 // put applies an object.
 func (c *Cluster) put(ctx context.Context, object Object, m mode) (Change, error) {
-	r, change, err := c.begin(object)
-	if err != nil {
-		return Change{}, err
-	}
-	before, err := r.get(ctx, object.GetName())
-	switch {
-	case apierrors.IsNotFound(err):
-		before, change.Action = nil, Created
+	t, err := c.find(ctx, object)
+	switch _, namespace := object.(*corev1.Namespace); {
 	case err != nil:
-		return Change{}, fmt.Errorf("read %s in cluster %q: %w", operand(object), c.Context, err)
-	case !ours(before):
-		if change.Kind == "Namespace" {
-			change.Action = Kept
-			return change, nil
-		}
-		return Change{}, &ForeignError{Object: operand(object)}
-	default:
-		change.Action = Unchanged
-		if m == complete {
-			return change, nil
-		}
+		return Change{}, err
+	case t.live == nil:
+	case !ours(t.live) && namespace:
+		return t.became(Kept), nil
+	case !ours(t.live):
+		return Change{}, &ForeignError{Object: t.operand()}
+	case m == complete:
+		return t.became(Unchanged), nil
 	}
-	fields, err := document(object)
-	if err != nil {
-		return Change{}, fmt.Errorf("encode %s: %w", operand(object), err)
-	}
-	return c.send(ctx, r, fields, before, change)
+	return c.send(ctx, t, document(object))
 }
 
-// send applies an object. The change of one that was there before gets what differs.
-func (c *Cluster) send(ctx context.Context, r resource, fields map[string]any, before Object, change Change) (Change, error) {
+// target is an object that is to be changed.
+type target struct {
+	Change   // its place
+	resource resource
+	live     Object // nil: there is none
+}
+
+// find looks for an object, of which only kind, namespace and name count.
+func (c *Cluster) find(ctx context.Context, o Object) (target, error) {
+	t := target{Change: describe(o)}
+	var err error
+	if t.resource, err = c.resource(o, o.GetNamespace()); err != nil {
+		return t, err
+	}
+	switch t.live, err = t.resource.get(ctx, t.Name); {
+	case apierrors.IsNotFound(err):
+		t.live, err = nil, nil
+	case err != nil:
+		err = fmt.Errorf("read %s in cluster %q: %w", t.operand(), c.Context, err)
+	}
+	return t, err
+}
+
+// send applies an object. The change of one that was there before has what differs.
+func (c *Cluster) send(ctx context.Context, t target, fields map[string]any) (Change, error) {
 	data, err := json.Marshal(fields)
 	if err != nil {
-		return Change{}, fmt.Errorf("encode %s: %w", change.operand(), err)
+		return Change{}, fmt.Errorf("encode %s: %w", t.operand(), err)
 	}
-	after, err := r.apply(ctx, change.Name, data)
-	if err != nil {
-		return Change{}, fmt.Errorf("apply %s in cluster %q: %w", change.operand(), c.Context, err)
+	after, err := t.resource.apply(ctx, t.Name, data)
+	switch {
+	case err != nil:
+		return Change{}, fmt.Errorf("apply %s in cluster %q: %w", t.operand(), c.Context, err)
+	case t.live == nil:
+		return t.became(Created), nil
 	}
-	if before == nil {
-		return change, nil
+	if t.Fields = Differences(t.live, after); len(t.Fields) > 0 {
+		return t.became(Changed), nil
 	}
-	if change.Fields, err = Differences(before, after); err != nil {
-		return Change{}, fmt.Errorf("compare %s: %w", change.operand(), err)
-	}
-	if len(change.Fields) > 0 {
-		change.Action = Changed
-	}
-	return change, nil
+	return t.became(Unchanged), nil
 }
 
 // ours reports whether an object bears liqonet's label.
@@ -208,43 +213,31 @@ func ours(o Object) bool {
 }
 
 // describe begins a Change.
-func describe(o Object) (Change, error) {
-	gvk, err := kindOf(o)
-	if err != nil {
-		return Change{}, err
-	}
-	return Change{Kind: gvk.Kind, Namespace: o.GetNamespace(), Name: o.GetName()}, nil
-}
-
-// begin returns the client for an object, and the beginning of its Change.
-func (c *Cluster) begin(o Object) (resource, Change, error) {
-	change, err := describe(o)
-	if err != nil {
-		return nil, Change{}, err
-	}
-	r, err := c.resource(o, o.GetNamespace())
-	return r, change, err
+func describe(o Object) Change {
+	return Change{Kind: kindOf(o).Kind, Namespace: o.GetNamespace(), Name: o.GetName()}
 }
 
 // document is an object as server-side apply takes it: with its kind, without status, of which liqoctl
 // must not become an owner.
-func document(o Object) (map[string]any, error) {
-	gvk, err := kindOf(o)
-	if err != nil {
-		return nil, err
-	}
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
-	if err != nil {
-		return nil, err
-	}
-	fields["apiVersion"], fields["kind"] = gvk.ToAPIVersionAndKind()
+func document(o Object) map[string]any {
+	fields := fieldsOf(o)
+	fields["apiVersion"], fields["kind"] = kindOf(o).ToAPIVersionAndKind()
 	delete(fields, "status")
-	about, ok := fields["metadata"].(map[string]any)
-	if !ok {
-		return nil, errors.New("no metadata")
-	}
+	about := metadata(fields)
 	for _, key := range []string{"managedFields", "resourceVersion", "uid"} {
 		delete(about, key)
 	}
-	return fields, nil
+	return fields
 }
+
+// fieldsOf is an object of the API as its JSON has it.
+func fieldsOf(o Object) map[string]any {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	if err != nil {
+		panic(fmt.Sprintf("%T: %v", o, err)) // no type of the API has a field that cannot be converted
+	}
+	return fields
+}
+
+// metadata is that of an unstructured object, which always has one.
+func metadata(fields map[string]any) map[string]any { return fields["metadata"].(map[string]any) } //nolint:forcetypeassert // see there

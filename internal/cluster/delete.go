@@ -3,14 +3,12 @@ package cluster
 import (
 	"context"
 	"fmt"
-	"strings"
+	"slices"
 
-	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // Delete deletes objects, workloads first and namespaces last, in parallel otherwise, and returns when they
@@ -22,35 +20,25 @@ func (c *Cluster) Delete(ctx context.Context, objects ...Object) ([]Change, erro
 }
 
 func (c *Cluster) deleteOne(ctx context.Context, object Object) (Change, error) {
-	r, change, err := c.begin(object)
-	if err != nil {
-		return Change{}, err
-	}
-	live, err := r.get(ctx, object.GetName())
+	t, err := c.find(ctx, object)
 	switch {
-	case apierrors.IsNotFound(err), err == nil && object.GetUID() != "" && object.GetUID() != live.GetUID():
-		change.Action = Absent
-		return change, nil
 	case err != nil:
-		return Change{}, fmt.Errorf("read %s in cluster %q: %w", operand(object), c.Context, err)
-	case !ours(live):
-		change.Action = Kept
-		return change, nil
+		return Change{}, err
+	case t.live == nil, object.GetUID() != "" && object.GetUID() != t.live.GetUID():
+		return t.became(Absent), nil
+	case !ours(t.live):
+		return t.became(Kept), nil
 	}
-	uid := live.GetUID()
-	err = r.delete(ctx, object.GetName(), metav1.DeleteOptions{
+	uid := t.live.GetUID()
+	err = t.resource.delete(ctx, t.Name, metav1.DeleteOptions{
 		PropagationPolicy: propagation(object),
 		Preconditions:     &metav1.Preconditions{UID: &uid},
 	})
 	// A conflict says that the object is another one by now: the one to delete is gone.
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-		return Change{}, fmt.Errorf("delete %s in cluster %q: %w", operand(object), c.Context, err)
+		return Change{}, fmt.Errorf("delete %s in cluster %q: %w", t.operand(), c.Context, err)
 	}
-	if err := c.waitGone(ctx, r, object, uid); err != nil {
-		return Change{}, err
-	}
-	change.Action = Deleted
-	return change, nil
+	return t.became(Deleted), c.waitGone(ctx, t)
 }
 
 // Present names those of the objects that exist and are liqonet's, such as "ConfigMap liqonet/fabric". Only kind,
@@ -58,17 +46,12 @@ func (c *Cluster) deleteOne(ctx context.Context, object Object) (Change, error) 
 func (c *Cluster) Present(ctx context.Context, objects ...Object) ([]string, error) {
 	var there []string
 	for _, object := range objects {
-		r, err := c.resource(object, object.GetNamespace())
+		t, err := c.find(ctx, object)
 		if err != nil {
 			return nil, err
 		}
-		live, err := r.get(ctx, object.GetName())
-		switch {
-		case apierrors.IsNotFound(err):
-		case err != nil:
-			return nil, fmt.Errorf("read %s in cluster %q: %w", operand(object), c.Context, err)
-		case ours(live):
-			there = append(there, operand(object))
+		if t.live != nil && ours(t.live) {
+			there = append(there, t.operand())
 		}
 	}
 	return there, nil
@@ -84,9 +67,9 @@ func propagation(o Object) *metav1.DeletionPropagation {
 	return &policy
 }
 
-func (c *Cluster) waitGone(ctx context.Context, r resource, object Object, uid types.UID) error {
-	return follow(ctx, c, r, Named(object.GetName()), operand(object)+" to be gone", func(all []Object) (string, error) {
-		if len(all) == 0 || all[0].GetUID() != uid {
+func (c *Cluster) waitGone(ctx context.Context, t target) error {
+	return follow(ctx, c, t.resource, Named(t.Name), t.operand()+" to be gone", func(all []Object) (string, error) {
+		if len(all) == 0 || all[0].GetUID() != t.live.GetUID() {
 			return "", nil
 		}
 		if ns, ok := all[0].(*corev1.Namespace); ok {
@@ -114,32 +97,17 @@ func Remains(ns *corev1.Namespace) string {
 func (c *Cluster) List(ctx context.Context, selector string) ([]Object, error) {
 	kinds := namespacedKinds()
 	found := make([][]Object, len(kinds))
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(parallel)
-	for i, kind := range kinds {
-		group.Go(func() error {
-			r, err := c.resource(kind, c.Namespace)
-			if err != nil {
-				return err
-			}
-			all, _, err := r.list(ctx, metav1.ListOptions{LabelSelector: selector})
-			if err != nil {
-				return fmt.Errorf("list every %s in namespace %s of cluster %q: %w", strings.TrimSpace(operand(kind)), c.Namespace, c.Context, err)
-			}
-			for _, object := range all {
-				if ours(object) {
-					found[i] = append(found[i], object)
-				}
-			}
-			return nil
-		})
-	}
-	if err := group.Wait(); err != nil {
-		return nil, err
-	}
-	var objects []Object
-	for _, some := range found {
-		objects = append(objects, some...)
-	}
-	return objects, nil
+	err := each(ctx, kinds, func(ctx context.Context, i int, kind Object) error {
+		r, err := c.resource(kind, c.Namespace)
+		if err != nil {
+			return err
+		}
+		all, _, err := r.list(ctx, metav1.ListOptions{LabelSelector: selector})
+		if err != nil {
+			return fmt.Errorf("list every %s in namespace %s of cluster %q: %w", kindOf(kind).Kind, c.Namespace, c.Context, err)
+		}
+		found[i] = slices.DeleteFunc(all, func(o Object) bool { return !ours(o) })
+		return nil
+	})
+	return slices.Concat(found...), err
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 )
 
@@ -18,41 +17,32 @@ const maxValue = 80
 
 // Differences lists the fields in which two states of an object differ, without those that the API server
 // counts for itself.
-func Differences(before, after Object) ([]string, error) {
-	old, err := content(before)
-	if err != nil {
-		return nil, err
-	}
-	wanted, err := content(after)
-	if err != nil {
-		return nil, err
-	}
+func Differences(before, after Object) []string {
 	_, secret := before.(*corev1.Secret)
 	d := comparison{redact: secret}
-	d.compare("", old, wanted)
-	return d.fields, nil
+	d.compare("", content(before), content(after))
+	return d.fields
 }
 
 // content returns what an object says apart from bookkeeping and status.
-func content(o Object) (map[string]any, error) {
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
-	if err != nil {
-		return nil, err
-	}
+func content(o Object) map[string]any {
+	fields := fieldsOf(o)
 	for _, key := range []string{"apiVersion", "kind", "status"} {
 		delete(fields, key)
 	}
-	if about, ok := fields["metadata"].(map[string]any); ok {
-		for _, key := range []string{"managedFields", "resourceVersion", "generation", "creationTimestamp", "uid"} {
-			delete(about, key)
-		}
+	about := metadata(fields)
+	for _, key := range []string{"managedFields", "resourceVersion", "generation", "creationTimestamp", "uid"} {
+		delete(about, key)
 	}
-	return fields, nil
+	return fields
 }
 
 // comparison collects differences by path.
 type comparison struct {
 	redact bool // quote no value
+	// lack collects only the fields that are not as wanted. What is not wanted is others', or the API server's default: it
+	// counts in lists alone, where one element more can be a right more.
+	lack   bool
 	fields []string
 }
 
@@ -60,35 +50,47 @@ func (d *comparison) compare(path string, old, wanted any) {
 	if reflect.DeepEqual(old, wanted) {
 		return
 	}
-	switch a := old.(type) {
+	switch b := wanted.(type) {
 	case map[string]any:
-		if b, ok := wanted.(map[string]any); ok {
+		if a, ok := old.(map[string]any); ok || d.lack {
 			d.maps(path, a, b)
 			return
 		}
 	case []any:
-		if b, ok := wanted.([]any); ok && len(a) == len(b) {
+		if a, ok := old.([]any); ok && len(a) == len(b) {
 			for i := range a {
 				d.compare(fmt.Sprintf("%s[%d]", path, i), a[i], b[i])
 			}
 			return
 		}
 	case string:
-		if b, ok := wanted.(string); ok && !d.redact && strings.Contains(a+b, "\n") {
+		if a, ok := old.(string); ok && !d.redact && !d.lack && strings.Contains(a+b, "\n") {
 			d.documents(path, a, b)
 			return
 		}
 	}
-	if d.redact {
-		d.fields = append(d.fields, path+" differs")
-		return
+	d.note(path, old, wanted)
+}
+
+func (d *comparison) note(path string, old, wanted any) {
+	difference := fmt.Sprintf("%s: %s -> %s", path, quote(old), quote(wanted))
+	switch {
+	case d.redact:
+		difference = path + " differs"
+	case d.lack:
+		difference = fmt.Sprintf("%s: %s, want %s", path, quote(old), quote(wanted))
 	}
-	d.fields = append(d.fields, fmt.Sprintf("%s: %s -> %s", path, quote(old), quote(wanted)))
+	d.fields = append(d.fields, difference)
 }
 
 func (d *comparison) maps(path string, old, wanted map[string]any) {
-	keys := maps.Clone(old)
+	keys := make(map[string]any)
 	maps.Copy(keys, wanted)
+	if d.lack {
+		maps.DeleteFunc(keys, func(_ string, value any) bool { return value == nil })
+	} else {
+		maps.Copy(keys, old)
+	}
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		d.compare(strings.TrimPrefix(path+"."+key, "."), old[key], wanted[key])
 	}

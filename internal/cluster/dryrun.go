@@ -40,7 +40,7 @@ func (c *Cluster) Rendering() *Cluster {
 
 // Rendered returns liqonet's objects as they would be after a dry run, in the order in which they are applied, as a
 // client sends them. What was neither read nor written is not among them.
-func (c *Cluster) Rendered() ([]map[string]any, error) {
+func (c *Cluster) Rendered() []map[string]any {
 	c.dry.mu.Lock()
 	defer c.dry.mu.Unlock()
 	var wanted []Object
@@ -50,19 +50,14 @@ func (c *Cluster) Rendered() ([]map[string]any, error) {
 		}
 	}
 	slices.SortStableFunc(wanted, func(a, b Object) int { return waveOf(a) - waveOf(b) })
-	var all []map[string]any
-	for _, o := range wanted {
-		fields, err := document(o)
-		if err != nil {
-			return nil, fmt.Errorf("encode %s: %w", operand(o), err)
-		}
-		about := fields["metadata"].(map[string]any) //nolint:forcetypeassert // document makes sure of it
+	all := make([]map[string]any, len(wanted))
+	for i, o := range wanted {
+		all[i] = document(o)
 		for _, key := range []string{"creationTimestamp", "generation"} {
-			delete(about, key)
+			delete(metadata(all[i]), key)
 		}
-		all = append(all, fields)
 	}
-	return all, nil
+	return all
 }
 
 // IsDryRun reports whether writes stay in memory.
@@ -75,41 +70,30 @@ type Planned struct {
 }
 
 // Planned returns what the writes of a dry run add up to, in the order in which objects are applied.
-func (c *Cluster) Planned() ([]Planned, error) {
+func (c *Cluster) Planned() []Planned {
 	c.dry.mu.Lock()
 	defer c.dry.mu.Unlock()
 	var all []Planned
 	for _, key := range slices.Sorted(maps.Keys(c.dry.objects)) {
 		o := c.dry.objects[key]
 		p := Planned{Before: o.before, After: o.after}
-		var err error
 		switch {
 		case o.before == nil && o.after == nil:
 			continue
 		case o.before == nil:
-			p.Change, err = describe(o.after)
-			p.Action = Created
+			p.Change = describe(o.after).became(Created)
 		case o.after == nil:
-			p.Change, err = describe(o.before)
-			p.Action = Deleted
+			p.Change = describe(o.before).became(Deleted)
 		default:
-			if p.Change, err = describe(o.after); err == nil {
-				p.Action = Changed
-				p.Fields, err = Differences(o.before, o.after)
-			}
-			if len(p.Fields) == 0 {
-				p.Action = Unchanged
-			}
+			p.Change = describe(o.after).became(Changed)
+			p.Fields = Differences(o.before, o.after)
 		}
-		if err != nil {
-			return nil, err
-		}
-		if p.Alters() {
+		if p.Action != Changed || len(p.Fields) > 0 {
 			all = append(all, p)
 		}
 	}
 	slices.SortStableFunc(all, func(a, b Planned) int { return a.wave() - b.wave() })
-	return all, nil
+	return all
 }
 
 func (p Planned) wave() int {

@@ -165,20 +165,11 @@ func namespacedKinds() []Object {
 	}
 }
 
-// kindOf returns the group, version and kind of an object by its Go type.
-func kindOf(o Object) (schema.GroupVersionKind, error) {
+// kindOf returns the group, version and kind of an object by its Go type; of a type that is none of the API's, its name.
+func kindOf(o Object) schema.GroupVersionKind {
 	kinds, _, err := scheme.Scheme.ObjectKinds(o)
 	if err != nil {
-		return schema.GroupVersionKind{}, err
+		return schema.GroupVersionKind{Kind: fmt.Sprintf("%T", o)}
 	}
-	return kinds[0], nil
-}
-
-// operand names an object in messages: "ConfigMap liqonet/fabric".
-func operand(o Object) string {
-	c := Change{Kind: fmt.Sprintf("%T", o), Namespace: o.GetNamespace(), Name: o.GetName()}
-	if gvk, err := kindOf(o); err == nil {
-		c.Kind = gvk.Kind
-	}
-	return c.operand()
+	return kinds[0]
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"golang.org/x/sync/errgroup"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -93,16 +92,11 @@ func (e *PermissionError) Hint() string {
 // *PermissionError with all of them, in the order asked for.
 func (c *Cluster) CheckPermissions(ctx context.Context, permissions []Permission) error {
 	allowed := make([]bool, len(permissions))
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(parallel)
-	for i, p := range permissions {
-		group.Go(func() error {
-			var err error
-			allowed[i], err = c.allowed(ctx, p)
-			return err
-		})
-	}
-	if err := group.Wait(); err != nil {
+	err := each(ctx, permissions, func(ctx context.Context, i int, p Permission) (err error) {
+		allowed[i], err = c.allowed(ctx, p)
+		return err
+	})
+	if err != nil {
 		return fmt.Errorf("check permissions in cluster %q: %w", c.Context, err)
 	}
 	refused := &PermissionError{Context: c.Context}

@@ -19,13 +19,9 @@ var swapBackoff = wait.Backoff{Steps: 12, Duration: 10 * time.Millisecond, Facto
 // be repeated. live is nil where there is no object. want returns nil to leave all as it is. Of the object at, only kind,
 // namespace and name count.
 func Swap[T Object](ctx context.Context, c *Cluster, at T, want func(live T) (T, error)) (Change, error) {
-	r, begun, err := c.begin(at)
-	if err != nil {
-		return Change{}, err
-	}
 	var change Change
-	err = retry.OnError(swapBackoff, overtaken, func() error {
-		change, err = swapOnce(ctx, c, r, at, begun, want)
+	err := retry.OnError(swapBackoff, overtaken, func() (err error) {
+		change, err = swapOnce(ctx, c, at, want)
 		return err
 	})
 	return change, err
@@ -35,69 +31,39 @@ func Swap[T Object](ctx context.Context, c *Cluster, at T, want func(live T) (T,
 func overtaken(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }
 
 // swapOnce is one read, computation and write.
-func swapOnce[T Object](ctx context.Context, c *Cluster, r resource, at T, change Change, want func(live T) (T, error)) (Change, error) {
-	before, err := r.get(ctx, at.GetName())
+func swapOnce[T Object](ctx context.Context, c *Cluster, at T, want func(live T) (T, error)) (Change, error) {
+	t, err := c.find(ctx, at)
 	var live T
+	asItIs := Absent
 	switch {
-	case apierrors.IsNotFound(err):
-		before, change.Action = nil, Absent
 	case err != nil:
-		return Change{}, fmt.Errorf("read %s in cluster %q: %w", operand(at), c.Context, err)
-	case !ours(before):
-		return Change{}, &ForeignError{Object: operand(at)}
-	default:
-		change.Action = Unchanged
-		live, _ = before.DeepCopyObject().(T)
+		return Change{}, err
+	case t.live != nil && !ours(t.live):
+		return Change{}, &ForeignError{Object: t.operand()}
+	case t.live != nil:
+		live, _ = t.live.DeepCopyObject().(T)
+		asItIs = Unchanged
 	}
 	wanted, err := want(live)
-	if err != nil {
-		return Change{}, err
-	}
 	switch {
-	case reflect.ValueOf(wanted).IsNil():
-		return change, nil
-	case before == nil:
-		change.Action = Created
-		if _, err := r.create(ctx, wanted); err != nil {
-			return Change{}, fmt.Errorf("create %s in cluster %q: %w", operand(at), c.Context, err)
+	case err != nil:
+		return Change{}, err
+	case reflect.ValueOf(wanted).IsNil(), t.live != nil && includes(content(t.live), content(wanted)):
+		return t.became(asItIs), nil
+	case t.live == nil:
+		if _, err := t.resource.create(ctx, wanted); err != nil {
+			return Change{}, fmt.Errorf("create %s in cluster %q: %w", t.operand(), c.Context, err)
 		}
-		return change, nil
-	}
-	return c.replace(ctx, r, before, wanted, change)
-}
-
-// replace applies an object, provided that the live one is still as it was before.
-func (c *Cluster) replace(ctx context.Context, r resource, before, wanted Object, change Change) (Change, error) {
-	same, err := has(before, wanted)
-	if err != nil {
-		return Change{}, fmt.Errorf("compare %s: %w", operand(wanted), err)
-	}
-	if same {
-		return change, nil
-	}
-	fields, err := document(wanted)
-	if err != nil {
-		return Change{}, fmt.Errorf("encode %s: %w", operand(wanted), err)
+		return t.became(Created), nil
 	}
 	// With a UID, an object that is gone is a conflict, and is not created anew.
-	about := fields["metadata"].(map[string]any) //nolint:forcetypeassert // document makes sure of it
-	about["uid"], about["resourceVersion"] = string(before.GetUID()), before.GetResourceVersion()
-	return c.send(ctx, r, fields, before, change)
+	fields := document(wanted)
+	about := metadata(fields)
+	about["uid"], about["resourceVersion"] = string(t.live.GetUID()), t.live.GetResourceVersion()
+	return c.send(ctx, t, fields)
 }
 
-// has reports whether a live object has every field that another one names.
-func has(live, wanted Object) (bool, error) {
-	have, err := content(live)
-	if err != nil {
-		return false, err
-	}
-	want, err := content(wanted)
-	if err != nil {
-		return false, err
-	}
-	return includes(have, want), nil
-}
-
+// includes reports whether one object's content has every field that another's names.
 func includes(have, want any) bool {
 	fields, ok := want.(map[string]any)
 	if !ok {

@@ -75,7 +75,7 @@ func (i existing) alteredBase(namespace string) ([]string, error) {
 			wanted = append(wanted, o)
 		}
 	}
-	return i.altered(wanted)
+	return i.altered(wanted), nil
 }
 
 // alteredGateway lists the objects of a peering's gateway that are not as they should be. How its Service is reached is
@@ -103,7 +103,7 @@ func (i existing) alteredGateway(namespace string, p records.Peering) ([]string,
 			wanted = append(wanted, o)
 		}
 	}
-	return i.altered(wanted)
+	return i.altered(wanted), nil
 }
 
 // serviceValues are those by which a Service was made.
@@ -118,18 +118,14 @@ func serviceValues(s *corev1.Service) templates.ServiceValues {
 	return v
 }
 
-func (i existing) altered(wanted []cluster.Object) ([]string, error) {
+func (i existing) altered(wanted []cluster.Object) []string {
 	var all []string
 	for _, o := range wanted {
-		problem, err := i.Compare(o, i.comparable)
-		if err != nil {
-			return nil, err
-		}
-		if problem != "" {
+		if problem := i.Compare(o, i.comparable); problem != "" {
 			all = append(all, problem)
 		}
 	}
-	return all, nil
+	return all
 }
 
 // alteredKeys says what is wrong with the keys of a peering, to a user who may read them.

@@ -113,12 +113,8 @@ func overtaken[T records.Document](c *cluster.Cluster, name string, live, wanted
 		}
 		objects[i] = &corev1.ConfigMap{Data: map[string]string{records.DataKey: text}}
 	}
-	fields, err := cluster.Differences(objects[0], objects[1])
-	if err != nil {
-		return err
-	}
 	p := ClusterPlan{Context: c.Context, Changes: []cluster.Change{{
-		Kind: "ConfigMap", Name: name, Action: cluster.Changed, Fields: configured(fields),
+		Kind: "ConfigMap", Name: name, Action: cluster.Changed, Fields: configured(cluster.Differences(objects[0], objects[1])),
 	}}}
 	return &DifferenceError{Lines: p.differences()}
 }

@@ -72,10 +72,8 @@ type ClusterPlan struct {
 // planned is the plan of one cluster from its dry run.
 func planned(ctx context.Context, c *cluster.Cluster) (ClusterPlan, error) {
 	p := ClusterPlan{Context: c.Context, Namespace: c.Namespace, Changes: []cluster.Change{}}
-	all, err := c.Planned()
-	if err != nil {
-		return p, fmt.Errorf("plan for cluster %q: %w", c.Context, err)
-	}
+	all := c.Planned()
+	var err error
 	for _, change := range all {
 		switch {
 		case change.Kind == "ConfigMap" && change.Name == records.IPAMName:

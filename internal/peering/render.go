@@ -74,7 +74,6 @@ func (e *end) manifests(secrets bool) (Manifests, error) {
 			hint: "give the missing values with the flags",
 		}
 	}
-	objects, err := e.Cluster.Rendered()
-	m.Objects = slices.DeleteFunc(objects, func(o map[string]any) bool { return o["kind"] == "Secret" && !secrets })
-	return m, err
+	m.Objects = slices.DeleteFunc(e.Cluster.Rendered(), func(o map[string]any) bool { return o["kind"] == "Secret" && !secrets })
+	return m, nil
 }
