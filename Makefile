@@ -88,7 +88,7 @@ test: deps check ## Run all tests: check, those of the kernel, and real clusters
 	cd lab && go test -timeout 60m ./...
 
 .PHONY: bench
-bench: deps lab ## Measure the path against one made by hand, on this kernel and in a guest: 3 minutes; needs root
+bench: deps lab ## Measure the path against a baseline, on this kernel and in a guest: 3 minutes; needs root
 	cd bench && $(GO_BUILD) -o ../bin/bench .
 	bin/bench -guest bin/lab
 

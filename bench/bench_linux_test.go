@@ -55,10 +55,10 @@ func TestEveryPath(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{tunnelAlone, ownTunnel, byHand, byLiqonet}
+	want := []string{tunnelAlone, ownTunnel, baseline, byLiqonet}
 	ratios := len(aims)
 	if p.kinds.WireGuard == records.Kernel {
-		want = []string{tunnelAlone, byHand, byLiqonet}
+		want = []string{tunnelAlone, baseline, byLiqonet}
 		ratios--
 	}
 	if diff := gocmp.Diff(want, r.Paths); diff != "" {

@@ -1,7 +1,7 @@
 //go:build linux
 
-// Command bench measures what the path between two clusters costs: the tunnel alone, the path made by hand, and the
-// path made by liqonet's helpers, in turn, in network namespaces of this machine. It needs root.
+// Command bench measures the paths between two clusters: the tunnel alone, a baseline from pod to pod, and the path that
+// liqonet's helpers make, in turn, in network namespaces of this machine. It needs root.
 package main
 
 import (

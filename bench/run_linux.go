@@ -18,15 +18,15 @@ import (
 
 // Names of the paths.
 const (
-	tunnelAlone = "tunnel" // between the gateways, by hand
+	tunnelAlone = "tunnel" // between the gateways, without package netops/tunnel
 	ownTunnel   = "own tunnel"
-	byHand      = "by hand" // from pod to pod
-	byLiqonet   = "liqonet" // the same
+	baseline    = "baseline" // from pod to pod, without liqonet
+	byLiqonet   = "liqonet"  // the same
 )
 
 // aims are the ratios that are compared.
 var aims = []report.Ratio{
-	{Of: byLiqonet, To: byHand, Aim: 0.97},
+	{Of: byLiqonet, To: baseline, Aim: 0.97},
 	{Of: byLiqonet, To: tunnelAlone, Aim: 0.9},
 	{Of: ownTunnel, To: tunnelAlone, Aim: 0.97},
 }
@@ -93,7 +93,7 @@ func (p plan) build(bed *path.Bed) (ways map[string]load.Way, names []string, er
 	if p.kinds.WireGuard == records.Userspace {
 		add(ownTunnel, gateways.OwnTunnel)
 	}
-	add(byHand, bed.ByHand)
+	add(baseline, bed.Baseline)
 	add(byLiqonet, bed.Liqonet)
 	if err == nil && len(names) == 0 {
 		err = fmt.Errorf("no path is called %q", p.only)

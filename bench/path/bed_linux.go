@@ -1,5 +1,5 @@
 // Package path builds, in network namespaces, the ways between two clusters that a measurement compares: the tunnel
-// alone, the whole path made by hand, and the whole path made by liqonet's helpers.
+// alone, a baseline from pod to pod, and the path that liqonet's helpers make.
 //
 // Each cluster is one node with a pod and the gateway's pod; a wire joins the nodes. Both clusters have the same
 // pod CIDR, so that addresses are translated in both directions.

@@ -88,7 +88,7 @@ func (t tunnelJob) configureKernel() error {
 	}), client.Close())
 }
 
-// openTunnel makes one end by hand.
+// openTunnel makes one end, without package netops/tunnel.
 func (b *Bed) openTunnel(ns netns.Namespace, t tunnelJob) error {
 	if b.kinds.WireGuard == records.Kernel {
 		if err := b.ip(ns, fmt.Sprintf("link add %s mtu %d type wireguard", t.Link, pathMTU)); err != nil {
@@ -108,14 +108,14 @@ func (b *Bed) setUp(ns netns.Namespace, t tunnelJob) error {
 	return b.ip(ns, fmt.Sprintf("addr add %s dev %s", t.Address, t.Link), fmt.Sprintf("link set %s mtu %d up", t.Link, pathMTU))
 }
 
-// handLink is the name of a tunnel's link that was made by hand.
-const handLink = "wg0"
+// wireGuardLink is the link of a tunnel that package netops/tunnel did not make.
+const wireGuardLink = "wg0"
 
-// openTunnels makes both ends by hand. The server listens first: nobody answers a handshake before.
+// openTunnels makes both ends. The server listens first: nobody answers a handshake before.
 func (b *Bed) openTunnels(client, server *cluster) error {
 	return errors.Join(
-		b.openTunnel(server.gateway, server.tunnelTo(client, handLink)),
-		b.openTunnel(client.gateway, client.tunnelTo(server, handLink)))
+		b.openTunnel(server.gateway, server.tunnelTo(client, wireGuardLink)),
+		b.openTunnel(client.gateway, client.tunnelTo(server, wireGuardLink)))
 }
 
 // Gateways are the gateways of two clusters, with nothing between them yet but a wire: traffic begins and ends in
@@ -131,7 +131,7 @@ func (b *Bed) Gateways() (Gateways, error) {
 	return Gateways{b, client, server}, err
 }
 
-// Tunnel is the tunnel made by hand.
+// Tunnel is the tunnel without package netops/tunnel.
 func (g Gateways) Tunnel() (load.Way, error) {
 	if err := g.bed.openTunnels(g.client, g.server); err != nil {
 		return load.Way{}, err

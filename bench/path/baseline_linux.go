@@ -9,16 +9,15 @@ import (
 	"liqonet.io/liqonet/internal/netns"
 )
 
-// Ends of the overlay that is made by hand.
+// Addresses of the baseline's overlay.
 const (
-	handNode    = "10.80.0.1"
-	handGateway = "10.80.0.2"
+	baselineNodeAddress    = "10.80.0.1"
+	baselineGatewayAddress = "10.80.0.2"
 )
 
-// ByHand is the path from pod to pod as somebody makes it who needs nothing but that packets arrive: one overlay
-// device in each node and gateway, routes, and the translation without which equal ranges cannot be joined. It has
-// no filter and survives no change.
-func (b *Bed) ByHand() (load.Way, error) {
+// Baseline is the simplest path from pod to pod: one overlay device in each node and gateway, routes, and the
+// translation that equal CIDRs need. It has no filter and adapts to no change.
+func (b *Bed) Baseline() (load.Way, error) {
 	client, server, err := b.clusters()
 	if err != nil {
 		return load.Way{}, err
@@ -26,42 +25,42 @@ func (b *Bed) ByHand() (load.Way, error) {
 	if err := b.openTunnels(client, server); err != nil {
 		return load.Way{}, err
 	}
-	if err := errors.Join(b.handMade(client, server), b.handMade(server, client)); err != nil {
+	if err := errors.Join(b.baselineSide(client, server), b.baselineSide(server, client)); err != nil {
 		return load.Way{}, err
 	}
 	return b.complete(load.Way{From: client.pod, To: server.pod, Address: server.seenPod()})
 }
 
-func (b *Bed) handMade(c, peer *cluster) error {
+func (b *Bed) baselineSide(c, peer *cluster) error {
 	return errors.Join(
-		b.handOverlay(c.node, handNode, gatewayAddress),
-		b.ip(c.node, fmt.Sprintf("route add %s via %s dev overlay mtu %d", peer.seen, handGateway, pathMTU)),
+		b.baselineOverlay(c.node, baselineNodeAddress, gatewayAddress),
+		b.ip(c.node, fmt.Sprintf("route add %s via %s dev overlay mtu %d", peer.seen, baselineGatewayAddress, pathMTU)),
 		// The source is kept, whatever the CNI would masquerade.
-		b.nft(c.node, "table ip hand {", "chain source { type nat hook postrouting priority 80",
+		b.nft(c.node, "table ip baseline {", "chain source { type nat hook postrouting priority 80",
 			fmt.Sprintf("oifname overlay ip saddr %s snat ip prefix to ip saddr map { %s : %s }", nodePodCIDR, nodePodCIDR, nodePodCIDR),
 			"}", "}"),
-		b.handGateway(c.gateway, peer))
+		b.baselineGateway(c.gateway, peer))
 }
 
-func (b *Bed) handOverlay(ns netns.Namespace, address string, far netip.Addr) error {
+func (b *Bed) baselineOverlay(ns netns.Namespace, address string, far netip.Addr) error {
 	return b.ip(ns,
 		fmt.Sprintf("link add overlay mtu %d type %s id %d remote %s dstport %d", overlayMTU, b.kinds.Overlay, overlayID, far, overlayPort),
 		fmt.Sprintf("addr add %s/24 dev overlay", address),
 		"link set overlay up")
 }
 
-func (b *Bed) handGateway(ns netns.Namespace, peer *cluster) error {
+func (b *Bed) baselineGateway(ns netns.Namespace, peer *cluster) error {
 	if _, err := ns.Run(b.ctx, "", "sysctl", "-qw", "net.ipv4.ip_forward=1"); err != nil {
 		return err
 	}
 	return errors.Join(
-		b.handOverlay(ns, handGateway, bridgeAddress),
+		b.baselineOverlay(ns, baselineGatewayAddress, bridgeAddress),
 		b.ip(ns,
 			"rule add pref 1 iif overlay lookup 101",
-			"rule add pref 2 iif "+handLink+" lookup 102",
-			fmt.Sprintf("route add %s dev %s mtu %d table 101", podCIDR, handLink, pathMTU),
-			fmt.Sprintf("route add %s via %s dev overlay mtu %d table 102", podCIDR, handNode, pathMTU)),
-		b.nft(ns, "table ip hand {",
+			"rule add pref 2 iif "+wireGuardLink+" lookup 102",
+			fmt.Sprintf("route add %s dev %s mtu %d table 101", podCIDR, wireGuardLink, pathMTU),
+			fmt.Sprintf("route add %s via %s dev overlay mtu %d table 102", podCIDR, baselineNodeAddress, pathMTU)),
+		b.nft(ns, "table ip baseline {",
 			"chain destination { type nat hook prerouting priority -100",
 			fmt.Sprintf("iifname overlay dnat ip prefix to ip daddr map { %s : %s }", peer.seen, podCIDR), "}",
 			"chain source { type nat hook postrouting priority 100",
