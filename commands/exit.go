@@ -15,7 +15,7 @@ const (
 	ExitOK          = 0
 	ExitFailure     = 1   // what was asked for did not happen
 	ExitUsage       = 2   // the command line or the configuration makes no sense; nothing was done
-	ExitUnhealthy   = 3   // `network status`: a peering does not work; `ipam check`: reservations are not in order; `network verify-clean`: state remains
+	ExitUnhealthy   = 3   // `network status`: a peering does not work, or its clusters disagree; `ipam check`: reservations are not in order; `network verify-clean`: state remains
 	ExitNoneFree    = 4   // no address range or address is free for what was asked
 	ExitInterrupted = 130 // ended by a signal: 128 + SIGINT
 )
@@ -62,6 +62,8 @@ func (e *hintedError) Hint() string { return e.hint }
 var (
 	// errUnhealthy says that the answer, which was printed, is that something does not work.
 	errUnhealthy = errors.New("not all peerings are healthy")
+	// errDisagree says that the answer, which was printed, is that two clusters state different things of their peering.
+	errDisagree = errors.New("the clusters disagree about their peering")
 	// errInterrupted ends what only a signal ends.
 	errInterrupted = errors.New("interrupted")
 )
@@ -78,7 +80,7 @@ func exitCode(ctx context.Context, err error) int {
 		return ExitInterrupted
 	case errors.As(err, &usage), errors.As(err, &input):
 		return ExitUsage
-	case errors.Is(err, errUnhealthy), errors.Is(err, errDisorder), errors.Is(err, errRemains):
+	case errors.Is(err, errUnhealthy), errors.Is(err, errDisagree), errors.Is(err, errDisorder), errors.Is(err, errRemains):
 		return ExitUnhealthy
 	case errors.Is(err, ipam.ErrNoneFree):
 		return ExitNoneFree

@@ -70,12 +70,8 @@ func (f *disconnectFlags) options(env *Env) (peering.DisconnectOptions, error) {
 			return o, usagef("%w", err)
 		}
 	}
-	var err error
-	if f.clusters.remote.chosen() {
-		o.Local.Cluster, o.Remote.Cluster, err = f.clusters.connect(env)
-		return o, err
-	}
 	switch {
+	case f.clusters.remote.chosen():
 	case f.peer == "":
 		return o, usagef("a peer is required: its name, or --remote-context")
 	case !f.oneSide:
@@ -83,7 +79,8 @@ func (f *disconnectFlags) options(env *Env) (peering.DisconnectOptions, error) {
 		err.hint = "set --remote-context, or leave the remote cluster unchanged with --one-side"
 		return o, err
 	}
-	o.Local.Cluster, err = f.clusters.local.connect(env)
+	var err error
+	o.Local.Cluster, o.Remote.Cluster, err = f.clusters.connectChosen(env)
 	return o, err
 }
 

@@ -37,11 +37,15 @@ type statusActions struct {
 
 func newNetworkStatus(env *Env, local *clusterFlags, do statusActions) *cobra.Command {
 	o := statusOptions{output: formatText}
+	clusters := twoClusters{local, newRemoteFlags()}
 	cmd := &cobra.Command{
 		Use:   "status [PEER]",
 		Short: "Show the health of a cluster's peerings",
 		Long: `Show the health of a cluster's peerings, one line for each: what its gateway and nodes measure, and how old the
 measurements are. The exit code is 0 if all peerings are healthy, and 3 if one is not.
+
+With a remote cluster the command shows the peering of the two, as each of them sees it, and where they disagree, for
+example on the state, the MTU or the CIDRs. A disagreement has exit code 3 too.
 
 --watch keeps running until it is interrupted, also while the API server is unavailable. --wait returns when the peerings
 reach a state, with exit code 0, or 3 if they do not reach it in time. If liqonet is not installed in the namespace,
@@ -51,6 +55,9 @@ the exit code is 1.`,
   # Details, and every change
   liqoctl network status --context a -o wide --watch
 
+  # Both sides of a peering
+  liqoctl network status --context a --remote-context b
+
   # In a script
   liqoctl network status --context a b --wait --timeout 1m
   liqoctl network status --context a -o jsonpath='{.peerings[?(@.peer=="b")].state}'`,
@@ -59,13 +66,14 @@ the exit code is 1.`,
 			if len(args) > 0 {
 				o.Peer = args[0]
 			}
-			if o.Side.Cluster, err = local.connect(env); err != nil {
+			if o.Side.Cluster, o.Remote.Cluster, err = clusters.connectChosen(env); err != nil {
 				return err
 			}
 			o.coloured = env.OutTerminal && env.colours()
 			return o.run(cmd.Context(), env, do)
 		},
 	}
+	clusters.remote.register(cmd, cmd.Flags())
 	outputFlag(cmd, &o.output)
 	boolFlag(cmd.Flags(), &o.watch, "watch,w", "keep running, and print every change")
 	enumFlag(cmd, &o.wait, "wait", "wait until all peerings have this state", health.States()...)
@@ -94,8 +102,11 @@ func (o statusOptions) run(ctx context.Context, env *Env, do statusActions) erro
 	if err := o.print(env.Out, answer); err != nil {
 		return err
 	}
-	if !answer.Healthy {
+	switch {
+	case !answer.Healthy:
 		return errUnhealthy
+	case len(answer.Disagreements) > 0:
+		return withHint(errDisagree, "liqoctl network connect, with the same contexts, prints what differs; with --update it repairs it")
 	}
 	return nil
 }
@@ -154,10 +165,16 @@ func (o statusOptions) follow(ctx context.Context, env *Env, do statusActions) e
 	return errInterrupted
 }
 
-// answer is how peerings do, and the translation service.
-func (o statusOptions) answer(ctx context.Context, do statusActions, all []peering.PeeringStatus) (statusAnswer, error) {
-	service, err := do.translation(ctx, o.StatusOptions)
-	return statusAnswer{healthy(all), all, service}, err
+// answer adds to peerings what only the whole answer has.
+func (o statusOptions) answer(ctx context.Context, do statusActions, all []peering.PeeringStatus) (a statusAnswer, err error) {
+	a = statusAnswer{Healthy: healthy(all), Peerings: all}
+	switch {
+	case o.Remote.Cluster == nil:
+		a.Translation, err = do.translation(ctx, o.StatusOptions)
+	case len(all) == 2:
+		a.Disagreements = peering.Disagreements(all[0], all[1])
+	}
+	return a, err
 }
 
 // separate begins the next answer of a watch: on an empty screen where somebody looks, else after a line that
@@ -177,107 +194,131 @@ func (o statusOptions) separate(env *Env, now time.Time) (err error) {
 
 // statusAnswer is the answer of `network status` for programs.
 type statusAnswer struct {
-	Healthy     bool                       `json:"healthy"` // all peerings are
-	Peerings    []peering.PeeringStatus    `json:"peerings"`
+	Healthy     bool                       `json:"healthy"`  // all peerings are
+	Peerings    []peering.PeeringStatus    `json:"peerings"` // with a remote cluster: both sides of one
 	Translation *peering.TranslationStatus `json:"translation,omitempty"`
+	// Disagreements are those of the two sides.
+	Disagreements []peering.Disagreement `json:"disagreements,omitempty"`
 }
 
 func (o statusOptions) print(w io.Writer, a statusAnswer) error {
 	if o.output.structured() {
 		return o.output.encode(w, a)
 	}
-	if err := o.printPeerings(w, a.Peerings); err != nil || a.Translation == nil {
+	var b strings.Builder
+	if len(a.Peerings) == 0 {
+		fmt.Fprintln(&b, "no peerings")
+	} else if err := o.table(&b, a.Peerings); err != nil {
 		return err
 	}
-	s := *a.Translation
-	until := "not known"
-	if !s.AuthorityEnds.IsZero() {
-		until = s.AuthorityEnds.UTC().Format(time.DateOnly)
+	for _, p := range a.Peerings {
+		subject := p.Peer
+		if o.Remote.Cluster != nil {
+			subject = p.Cluster + " to " + p.Peer
+		}
+		if p.Reason != "" {
+			writef(&b, "%s is %s: %s\n", subject, p.State, p.Reason)
+		}
 	}
-	_, err := fmt.Fprintf(w, "translation: %s, %d/%d pods ready, certificate authority until %s\n", visibleCell(s.URL), s.PodsReady, s.Pods, until)
+	for _, d := range a.Disagreements {
+		local, remote := a.Peerings[0].Cluster, a.Peerings[1].Cluster
+		writef(&b, "%s and %s disagree on %s: %s in %s; %s in %s\n", local, remote, d.About, d.Local, local, d.Remote, remote)
+	}
+	if s := a.Translation; s != nil {
+		until := "not known"
+		if !s.AuthorityEnds.IsZero() {
+			until = s.AuthorityEnds.UTC().Format(time.DateOnly)
+		}
+		writef(&b, "translation: %s, %d/%d pods ready, certificate authority until %s\n", s.URL, s.PodsReady, s.Pods, until)
+	}
+	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-func (o statusOptions) printPeerings(w io.Writer, all []peering.PeeringStatus) error {
-	if len(all) == 0 {
-		_, err := fmt.Fprintln(w, "no peerings")
-		return err
-	}
-	rows := [][]string{slices.Concat(statusHeading, o.extra(wideHeading))}
-	for _, p := range all {
-		rows = append(rows, slices.Concat(statusRow(p), o.extra(wideRow(p))))
-	}
-	if err := table(w, rows, o.paint); err != nil {
-		return err
-	}
-	for _, p := range all {
-		if p.Reason == "" {
-			continue
+// table writes the peerings, one line for each.
+func (o statusOptions) table(w io.Writer, all []peering.PeeringStatus) error {
+	shown := slices.DeleteFunc(statusColumns(), func(c statusColumn) bool {
+		switch both := o.Remote.Cluster != nil; {
+		case c.title == "CLUSTER":
+			return !both
+		case o.output == formatWide:
+			return false
+		case both:
+			return !c.both
 		}
-		if _, err := fmt.Fprintf(w, "%s is %s: %s\n", visibleCell(p.Peer), visibleCell(string(p.State)), visibleCell(p.Reason)); err != nil {
-			return err
+		return !c.text
+	})
+	rows := make([][]string, 1+len(all))
+	for _, c := range shown {
+		rows[0] = append(rows[0], c.title)
+		for i, p := range all {
+			rows[i+1] = append(rows[i+1], orDash(c.cell(p)))
 		}
 	}
-	return nil
+	return table(w, rows, func(column int, cell string) string {
+		if !o.coloured || shown[column].title != "STATE" {
+			return cell
+		}
+		return stateColour(cell)
+	})
 }
 
-// paint colours the column of states.
-func (o statusOptions) paint(column int, cell string) string {
-	if !o.coloured || statusHeading[min(column, len(statusHeading)-1)] != "STATE" {
-		return cell
-	}
-	return stateColour(cell)
+// statusColumn is a column of the table. The wide table has all of them.
+type statusColumn struct {
+	title string
+	text  bool // it is in the table of one cluster's peerings
+	both  bool // it is in the table of both sides
+	cell  func(peering.PeeringStatus) string
 }
 
-// extra returns columns that only the wide table has.
-func (o statusOptions) extra(columns []string) []string {
-	if o.output != formatWide {
-		return nil
+func statusColumns() []statusColumn {
+	type side = peering.PeeringStatus
+	reported := func(p side, text string) string {
+		if p.ReportAge < 0 {
+			return unknown
+		}
+		return text
 	}
-	return columns
+	return []statusColumn{
+		{"CLUSTER", true, true, func(p side) string { return p.Cluster }},
+		{"PEER", true, true, func(p side) string { return p.Peer }},
+		{"ROLE", true, true, func(p side) string { return string(p.Role) }},
+		{"STATE", true, true, func(p side) string { return string(p.State) }},
+		{"ENDPOINT", true, false, func(p side) string { return p.Endpoint }},
+		{"HANDSHAKE", true, false, func(p side) string { return age(p.HandshakeAge) }},
+		{"RTT", true, true, func(p side) string { return roundTrip(p.RTT) }},
+		{"LOSS", true, true, func(p side) string { return reported(p, percent(p.Loss)) }},
+		{"RX/TX", true, false, func(p side) string { return reported(p, bytes(p.RxBytes)+"/"+bytes(p.TxBytes)) }},
+		{"NODES", true, true, func(p side) string { return fmt.Sprintf("%d/%d", p.NodesReady, p.NodesTotal) }},
+		{"WIREGUARD", true, false, func(p side) string { return string(p.Implementation) }},
+		{"OVERLAY", true, false, func(p side) string { return string(p.Overlay) }},
+		{"MTU", false, true, func(p side) string { return size(p.MTU) }},
+		{"PATHS", false, false, paths},
+		{"DRIFT", false, false, func(p side) string { return reported(p, fmt.Sprint(p.Drifts())) }},
+		{"REPORT", false, false, func(p side) string { return age(p.ReportAge) }},
+		{"GATEWAY", false, false, func(p side) string { return p.Pod }},
+		{"PEER CIDRS", false, true, func(p side) string { return joined(p.Mappings, peering.MappedRange.String) }},
+		{"EXPOSED", false, false, func(p side) string { return joined(p.Exposed, exposedCell) }},
+	}
 }
 
-var (
-	statusHeading = []string{"PEER", "ROLE", "STATE", "ENDPOINT", "HANDSHAKE", "RTT", "LOSS", "RX/TX", "NODES", "WIREGUARD", "OVERLAY"}
-	wideHeading   = []string{"MTU", "PATHS", "DRIFT", "REPORT", "GATEWAY", "PEER CIDRS", "EXPOSED"}
-)
-
-func statusRow(p peering.PeeringStatus) []string {
-	loss, traffic := percent(p.Loss), bytes(p.RxBytes)+"/"+bytes(p.TxBytes)
-	if p.ReportAge < 0 {
-		loss, traffic = unknown, unknown
+func joined[T any](all []T, text func(T) string) string {
+	texts := make([]string, len(all))
+	for i, one := range all {
+		texts[i] = text(one)
 	}
-	return []string{
-		p.Peer, orDash(string(p.Role)), string(p.State), orDash(p.Endpoint), age(p.HandshakeAge), roundTrip(p.RTT), loss, traffic,
-		fmt.Sprintf("%d/%d", p.NodesReady, p.NodesTotal), orDash(string(p.Implementation)), orDash(string(p.Overlay)),
-	}
+	return strings.Join(texts, ", ")
 }
 
-func wideRow(p peering.PeeringStatus) []string {
-	seen := make([]string, len(p.Mappings))
-	for i, m := range p.Mappings {
-		seen[i] = fmt.Sprintf("%s %s", m.What, m.Seen)
-		if !m.Identity {
-			seen[i] += fmt.Sprintf(" (%s)", m.Real)
-		}
+func exposedCell(x peering.ExposedHost) string {
+	text := x.Host.String()
+	if x.Seen.IsValid() {
+		text += " as " + x.Seen.String()
 	}
-	exposed := make([]string, len(p.Exposed))
-	for i, x := range p.Exposed {
-		exposed[i] = x.Host.String()
-		if x.Seen.IsValid() {
-			exposed[i] += " as " + x.Seen.String()
-		}
-		if !x.Served {
-			exposed[i] += " (not served)"
-		}
+	if !x.Served {
+		text += " (not served)"
 	}
-	drift := unknown
-	if p.ReportAge >= 0 {
-		drift = fmt.Sprint(p.Drifts())
-	}
-	return []string{
-		fmt.Sprint(p.MTU), paths(p), drift, age(p.ReportAge), orDash(p.Pod), orDash(strings.Join(seen, ", ")), orDash(strings.Join(exposed, ", ")),
-	}
+	return text
 }
 
 // paths are the sizes of packets that the gateways' path carries, and the narrowest of the nodes' to their gateway.
@@ -288,13 +329,15 @@ func paths(p peering.PeeringStatus) string {
 			nodes = n.PathMTU
 		}
 	}
-	size := func(mtu int) string {
-		if mtu == 0 {
-			return unknown
-		}
-		return fmt.Sprint(mtu)
-	}
 	return size(p.PathMTU) + ", nodes " + size(nodes)
+}
+
+// size writes an MTU in bytes; 0: not known.
+func size(mtu int) string {
+	if mtu == 0 {
+		return unknown
+	}
+	return fmt.Sprint(mtu)
 }
 
 func healthy(all []peering.PeeringStatus) bool {

@@ -50,16 +50,20 @@ func statusWith(t *testing.T, all []peering.PeeringStatus, service *peering.Tran
 		env.Out, env.progress = &b, newProgress(&said, false, false)
 		return newNetworkStatus(env, local, statusActions{
 			once: func(_ context.Context, o peering.StatusOptions) ([]peering.PeeringStatus, error) {
-				if o.Side.Cluster.Context != "a" {
-					t.Errorf("context %s", o.Side.Cluster.Context)
+				if o.Side.Cluster.Context != "a" || o.Remote.Cluster != nil && o.Remote.Cluster.Context != "b" {
+					t.Errorf("contexts %+v, %+v", o.Side.Cluster, o.Remote.Cluster)
 				}
 				if o.Peer == "absent" {
 					return nil, errAsked
 				}
 				return all, nil
 			},
-			watch: func(_ context.Context, _ peering.StatusOptions, show func([]peering.PeeringStatus) error, lost func(error)) error {
-				begun := show(all[:1])
+			watch: func(_ context.Context, o peering.StatusOptions, show func([]peering.PeeringStatus) error, lost func(error)) error {
+				first := all[:1]
+				if o.Remote.Cluster != nil { // of two sides both are shown, always
+					first = all
+				}
+				begun := show(first)
 				lost(errors.New("connection refused"))
 				if !strings.HasPrefix(said.String(), "warning: connection refused\n") {
 					t.Errorf("said %q", said.String())
@@ -88,6 +92,56 @@ func TestStatus(t *testing.T) {
 	}
 	if _, err := status(t, peerings(), "absent"); !errors.Is(err, errAsked) {
 		t.Errorf("error %v", err)
+	}
+}
+
+// bothSides are the two sides of a peering, one of which is down, with another MTU and another idea of a CIDR.
+func bothSides() []peering.PeeringStatus {
+	local := peerings()[0]
+	local.Cluster = "a"
+	local.OwnMappings = []peering.MappedRange{{What: "pods", Real: pfx("10.1.0.0/16"), Seen: pfx("10.1.0.0/16"), Identity: true}}
+	return []peering.PeeringStatus{local, {
+		Cluster: "b", Peer: "a", Role: records.Server, State: health.Down, Reason: "the peer's gateway answered last 8s ago",
+		HandshakeAge: 9 * time.Second, RTT: 700 * time.Microsecond, Loss: 1, NodesTotal: 3, ReportAge: time.Second, MTU: 1300,
+		Mappings: []peering.MappedRange{{What: "pods", Real: pfx("10.1.0.0/16"), Seen: pfx("10.12.0.0/16")}},
+	}}
+}
+
+func TestStatusOfBothSides(t *testing.T) {
+	both := []string{"--remote-context", "b"}
+	out, err := statusWith(t, bothSides(), &peering.TranslationStatus{}, both...)
+	if !errors.Is(err, errUnhealthy) {
+		t.Errorf("error %v", err)
+	}
+	golden(t, "status-both", out)
+	out, _ = status(t, bothSides(), "--remote-context", "b", "-o", "wide")
+	golden(t, "status-both-wide", out)
+	out, _ = status(t, bothSides(), "--remote-context", "b", "-o", "json")
+	var answer statusAnswer
+	if err := json.Unmarshal([]byte(out), &answer); err != nil {
+		t.Fatal(err)
+	}
+	if len(answer.Peerings) != 2 || answer.Peerings[1].Cluster != "b" || answer.Peerings[0].OwnMappings[0].Seen != pfx("10.1.0.0/16") {
+		t.Errorf("sides in %s", out)
+	}
+	if len(answer.Disagreements) != 3 || answer.Disagreements[1] != (peering.Disagreement{About: "MTU", Local: "1420", Remote: "1300"}) {
+		t.Errorf("disagreements %+v", answer.Disagreements)
+	}
+
+	agreed := bothSides()
+	agreed[1].State, agreed[1].Reason, agreed[1].MTU, agreed[1].Mappings = health.Healthy, "", 1420, agreed[0].OwnMappings
+	if out, err := status(t, agreed, both...); err != nil || strings.Contains(out, "disagree") {
+		t.Errorf("both healthy: %v\n%s", err, out)
+	}
+	if _, err := status(t, agreed, "--remote-context", "b", "--wait"); err != nil {
+		t.Errorf("wait with both healthy: %v", err)
+	}
+	agreed[1].MTU = 1300
+	if _, err := status(t, agreed, both...); !errors.Is(err, errDisagree) || exitCode(t.Context(), err) != ExitUnhealthy {
+		t.Errorf("both healthy, and not of one MTU: %v", err)
+	}
+	if _, err := status(t, bothSides(), "--remote-context", "b", "--wait", "--timeout", "1s"); !errors.Is(err, errUnhealthy) {
+		t.Errorf("wait while the remote side is down: %v", err)
 	}
 }
 

@@ -22,3 +22,12 @@ func (t twoClusters) connect(env *Env) (local, remote *cluster.Cluster, err erro
 	remote, err = t.remote.connect(env)
 	return local, remote, err
 }
+
+// connectChosen is connect where the remote cluster may be left open: it is nil then.
+func (t twoClusters) connectChosen(env *Env) (local, remote *cluster.Cluster, err error) {
+	if t.remote.chosen() {
+		return t.connect(env)
+	}
+	local, err = t.local.connect(env)
+	return local, nil, err
+}

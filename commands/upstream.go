@@ -28,7 +28,7 @@ var replacements = []struct{ flag, hint string }{
 	{"skip-confirm", "not needed: this command does not ask"},
 	{"skip-validation", "not needed: this command has no preflight checks"},
 	{"wait", "not needed: this command returns when it is done"},
-	{remotePrefix, "this command works on one cluster: run it once with --context for each; network connect and disconnect take both"},
+	{remotePrefix, "this command works on one cluster: run it once with --context for each; network connect, disconnect and status take both"},
 }
 
 // flagError explains a flag that a command does not have.

@@ -239,7 +239,7 @@ func (e *end) checkOvertaken(live *records.Peering) error {
 func (e *end) result() SideResult {
 	p, s := e.written, e.proof
 	r := SideResult{
-		Cluster: e.info(), Peering: e.peering, Role: e.role, Mappings: mappedRanges(p.Peer),
+		Cluster: e.info(), Peering: e.peering, Role: e.role, Mappings: mappedRanges(p.Peer.PodCIDRs, p.Peer.ExternalCIDR),
 		Endpoints: p.Tunnel.Endpoints, Gateway: p.GatewayAddress, MTU: p.MTU,
 		Proof: Proof{
 			Time: s.Time, Endpoint: s.Endpoint, LastHandshake: s.LastHandshake, RTT: time.Duration(s.RTT), Loss: s.Loss,

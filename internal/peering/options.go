@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -90,8 +91,16 @@ type ResetOptions struct {
 
 // StatusOptions are the options of Status and Watch.
 type StatusOptions struct {
-	Side Side
-	Peer string // "": all peerings
+	Side   Side
+	Remote Side   // without a client: the local cluster alone
+	Peer   string // "": all peerings, or that with Remote
+}
+
+func (o StatusOptions) clusters() []*cluster.Cluster {
+	if o.Remote.Cluster == nil {
+		return []*cluster.Cluster{o.Side.Cluster}
+	}
+	return []*cluster.Cluster{o.Side.Cluster, o.Remote.Cluster}
 }
 
 // normalize fills in defaults and refuses what contradicts itself.

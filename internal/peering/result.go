@@ -1,6 +1,7 @@
 package peering
 
 import (
+	"fmt"
 	"net/netip"
 	"time"
 
@@ -68,6 +69,14 @@ type MappedRange struct {
 	Identity bool         `json:"identity"`
 }
 
+// String writes the range as it is reached, with the real one if it is another.
+func (m MappedRange) String() string {
+	if m.Identity {
+		return fmt.Sprintf("%s %s", m.What, m.Seen)
+	}
+	return fmt.Sprintf("%s %s (%s)", m.What, m.Seen, m.Real)
+}
+
 // Proof is what was seen to work from one side: the handshake, echoes between the gateways, and for each node
 // an answer of a node of the peer to a packet of full size.
 type Proof struct {
@@ -131,14 +140,16 @@ func (s *site) info() ClusterInfo {
 	return info
 }
 
-// mappedRanges describes how the ranges of a peer are seen.
-func mappedRanges(p records.Peer) []MappedRange {
+// mappedRanges describes how the ranges of a cluster are reached from the other; none where they are not known.
+func mappedRanges(pods []records.Mapping, external records.Mapping) []MappedRange {
+	if len(pods) == 0 {
+		return nil
+	}
 	var all []MappedRange
-	for _, m := range p.PodCIDRs {
+	for _, m := range pods {
 		all = append(all, MappedRange{What: "pods", Real: m.Real, Seen: m.Seen, Identity: m.Identity()})
 	}
-	m := p.ExternalCIDR
-	return append(all, MappedRange{What: "external", Real: m.Real, Seen: m.Seen, Identity: m.Identity()})
+	return append(all, MappedRange{What: "external", Real: external.Real, Seen: external.Seen, Identity: external.Identity()})
 }
 
 // altering returns the changes that left the cluster another one.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -20,6 +21,8 @@ import (
 // snapshot is what Status has read of a cluster. Nothing in it stops at a damaged record: what cannot be read is told
 // beside all else.
 type snapshot struct {
+	cluster  *cluster.Cluster
+	stands   existing        // of the installation
 	fabric   *records.Fabric // nil: none that can be read
 	peerings map[string]*peeringSnapshot
 	altered  []string // objects of the installation that are not as they should be
@@ -38,6 +41,39 @@ type peeringSnapshot struct {
 	node    string           // of the gateway; "": not known
 }
 
+// takeSnapshot reads what all peerings of a cluster have in common, and their records.
+func takeSnapshot(ctx context.Context, c *cluster.Cluster) (*snapshot, error) {
+	if err := c.Reach(ctx); err != nil {
+		return nil, err
+	}
+	s := &snapshot{cluster: c}
+	group, inner := errgroup.WithContext(ctx)
+	group.Go(func() error { return s.readRecords(inner) })
+	group.Go(func() (err error) {
+		s.nodes, err = participants(inner, c)
+		return err
+	})
+	group.Go(func() error { return s.readWitnesses(inner) })
+	group.Go(func() (err error) {
+		s.stands, err = readInstallation(inner, c)
+		return err
+	})
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	if len(s.peerings) > 0 {
+		return s, nil
+	}
+	if _, err := checkElsewhere(ctx, c); err != nil { // none is an answer, unless they are elsewhere
+		return nil, err
+	}
+	if s.stands.image == "" {
+		return nil, withHint(fmt.Errorf("liqonet is not installed in namespace %s of cluster %q", c.Namespace, c.Context),
+			"install it with liqoctl network init, or by connecting the cluster: liqoctl network connect")
+	}
+	return s, nil
+}
+
 func (s *snapshot) names() []string { return slices.Sorted(maps.Keys(s.peerings)) }
 
 // add notes that there is a peering.
@@ -47,10 +83,36 @@ func (s *snapshot) add(name string) {
 	}
 }
 
+// choose leaves one peering.
+func (s *snapshot) choose(name string) {
+	maps.DeleteFunc(s.peerings, func(other string, _ *peeringSnapshot) bool { return other != name })
+}
+
+// chooseOrMiss is choose where the cluster may not have the peering (""), which the peer of that name has.
+func (s *snapshot) chooseOrMiss(name, peer string) {
+	s.choose(name)
+	if name == "" {
+		s.peerings[peer] = &peeringSnapshot{
+			problem: fmt.Sprintf("the peering exists in cluster %q only: connect again, or remove it there with disconnect --one-side", peer),
+		}
+	}
+}
+
+// peeringWith is the name of the peering with another cluster; "" where there is none. Where the record cannot be read,
+// its name decides.
+func (s *snapshot) peeringWith(peer records.Fabric) string {
+	for name, p := range s.peerings {
+		if p.record != nil && p.record.Peer.ClusterID == peer.ClusterID || p.record == nil && name == peer.Name {
+			return name
+		}
+	}
+	return ""
+}
+
 // readRecords reads all ConfigMaps. What each is follows from its name. A peering is one of which there is any: a record,
 // an object of its gateway's, or a reservation.
-func (s *snapshot) readRecords(ctx context.Context, c *cluster.Cluster) error {
-	all, err := cluster.All[*corev1.ConfigMap](ctx, c, "")
+func (s *snapshot) readRecords(ctx context.Context) error {
+	all, err := cluster.All[*corev1.ConfigMap](ctx, s.cluster, "")
 	if err != nil {
 		return err
 	}
@@ -71,10 +133,7 @@ func (s *snapshot) readRecords(ctx context.Context, c *cluster.Cluster) error {
 			}
 		}
 	}
-	if len(s.peerings) == 0 {
-		return nil
-	}
-	if there[records.IPAMName] == nil {
+	if len(s.peerings) > 0 && there[records.IPAMName] == nil {
 		s.altered = append(s.altered, "ConfigMap "+records.IPAMName+" is missing")
 	}
 	if f, problem := recordIn[records.Fabric](there, records.FabricName, true); problem != "" {
@@ -108,8 +167,8 @@ func (p *peeringSnapshot) read(name string, there map[string]*corev1.ConfigMap) 
 }
 
 // readWitnesses reads what nodes report of gateways. A user who may not look at Leases sees the gateways' reports alone.
-func (s *snapshot) readWitnesses(ctx context.Context, c *cluster.Cluster) error {
-	leases, err := listLeases(ctx, c)
+func (s *snapshot) readWitnesses(ctx context.Context) error {
+	leases, err := listLeases(ctx, s.cluster)
 	if apierrors.IsForbidden(err) {
 		return nil
 	}
@@ -151,14 +210,17 @@ func recordIn[T records.Document](there map[string]*corev1.ConfigMap, name strin
 }
 
 // readProblems asks why gateways do not run that have not reported lately, or that a node misses.
-func (s *snapshot) readProblems(ctx context.Context, c *cluster.Cluster) error {
+func (s *snapshot) readProblems(ctx context.Context) error {
 	for _, name := range s.names() {
 		p := s.peerings[name]
+		if p.problem != "" {
+			continue
+		}
 		missed := slices.ContainsFunc(slices.Collect(maps.Values(s.witnesses[name])), func(fault string) bool { return fault != "" })
 		if p.status != nil && !missed && !health.Late(time.Since(p.status.Time), p.every) {
 			continue
 		}
-		problem, err := c.PodProblem(ctx, gatewaySelector(name))
+		problem, err := s.cluster.PodProblem(ctx, gatewaySelector(name))
 		if err != nil && !apierrors.IsForbidden(err) {
 			return err
 		}

@@ -1,6 +1,7 @@
 package peering
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -17,12 +18,13 @@ import (
 	"liqonet.io/liqonet/templates"
 )
 
-// PeeringStatus is how one peering does, seen from one cluster. Durations are -1 where nothing is known.
+// PeeringStatus is the health of a peering, as one cluster sees it. Durations are -1 where nothing is known.
 type PeeringStatus struct { //nolint:revive // Status is the function that returns it
-	Peer   string       `json:"peer"`
-	Role   records.Role `json:"role,omitempty"`
-	State  health.State `json:"state"`
-	Reason string       `json:"reason,omitempty"` // why it is not healthy
+	Cluster string       `json:"cluster"` // whose side this is: its name at its peers
+	Peer    string       `json:"peer"`
+	Role    records.Role `json:"role,omitempty"`
+	State   health.State `json:"state"`
+	Reason  string       `json:"reason,omitempty"` // why it is not healthy
 	// Endpoint is where the peer's gateway is heard, else where the client looks for it.
 	Endpoint       string                 `json:"endpoint,omitempty"`
 	HandshakeAge   time.Duration          `json:"handshakeAgeNanoseconds"` // when the report was made
@@ -35,11 +37,12 @@ type PeeringStatus struct { //nolint:revive // Status is the function that retur
 	Implementation records.Implementation `json:"implementation,omitempty"`
 	Overlay        records.OverlayKind    `json:"overlay,omitempty"`
 	ReportAge      time.Duration          `json:"reportAgeNanoseconds"`
-	Pod            string                 `json:"pod,omitempty"`     // of the gateway
-	MTU            int                    `json:"mtu,omitempty"`     // bytes, of packets between pods
-	PathMTU        int                    `json:"pathMTU,omitempty"` // bytes, of packets between the gateways, measured; 0: not known
-	Mappings       []MappedRange          `json:"mappings,omitempty"`
-	Exposed        []ExposedHost          `json:"exposed,omitempty"` // hosts outside this cluster that the peer may reach
+	Pod            string                 `json:"pod,omitempty"`         // of the gateway
+	MTU            int                    `json:"mtu,omitempty"`         // bytes, of packets between pods
+	PathMTU        int                    `json:"pathMTU,omitempty"`     // bytes, of packets between the gateways, measured; 0: not known
+	Mappings       []MappedRange          `json:"mappings,omitempty"`    // of the peer's ranges
+	OwnMappings    []MappedRange          `json:"ownMappings,omitempty"` // of this cluster's ranges at the peer; none: not known
+	Exposed        []ExposedHost          `json:"exposed,omitempty"`     // hosts outside this cluster that the peer may reach
 	Nodes          []NodeState            `json:"nodes,omitempty"`
 	Drift          records.Drift          `json:"drift,omitzero"` // of the gateway's kernel
 	// Altered are objects that are missing, damaged or not as liqonet made them, each with how.
@@ -78,9 +81,10 @@ func (e *NoPeeringError) Hint() string {
 	return "it has: " + strings.Join(e.Known, ", ")
 }
 
-// Status returns the health of a cluster's peerings, sorted by name: all of them, or the one that is asked for. One of which
-// records are damaged or missing is listed beside the others. A report that is late by the clocks, which may differ, gets the
-// time to be followed by another.
+// Status returns the health of a cluster's peerings, sorted by name: all of them, or the one that is asked for. With a
+// remote cluster it returns their peering as the local cluster sees it, then as the remote one does. One of which records
+// are damaged or missing is listed beside the others. A report that is late by the clocks, which may differ, gets the time
+// to be followed by another.
 func Status(ctx context.Context, o StatusOptions) ([]PeeringStatus, error) {
 	seen := make(sightings)
 	for begun := time.Now(); ; {
@@ -98,73 +102,77 @@ func Status(ctx context.Context, o StatusOptions) ([]PeeringStatus, error) {
 
 // look is Status without that time; seen is what was seen of the reports before.
 func look(ctx context.Context, o StatusOptions, seen sightings) ([]PeeringStatus, error) {
-	c := o.Side.Cluster
-	if err := c.Reach(ctx); err != nil {
-		return nil, err
-	}
-	var s snapshot
-	var stands existing
+	clusters := o.clusters()
+	sides := make([]*snapshot, len(clusters))
 	group, inner := errgroup.WithContext(ctx)
-	group.Go(func() error { return s.readRecords(inner, c) })
-	group.Go(func() (err error) {
-		s.nodes, err = participants(inner, c)
-		return err
-	})
-	group.Go(func() error { return s.readWitnesses(inner, c) })
-	group.Go(func() (err error) {
-		stands, err = readInstallation(inner, c)
-		return err
-	})
+	for i, c := range clusters {
+		group.Go(func() (err error) {
+			sides[i], err = takeSnapshot(inner, c)
+			return err
+		})
+	}
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	if len(s.peerings) == 0 { // none is an answer, unless they are elsewhere
-		if _, err := checkElsewhere(ctx, c); err != nil {
-			return nil, err
-		}
-		if stands.image == "" {
-			return nil, withHint(fmt.Errorf("liqonet is not installed in namespace %s of cluster %q", c.Namespace, c.Context),
-				"install it with liqoctl network init, or by connecting the cluster: liqoctl network connect")
-		}
-	}
-	if o.Peer != "" {
-		if s.peerings[o.Peer] == nil {
-			return nil, &NoPeeringError{Context: c.Context, Name: o.Peer, Known: s.names()}
-		}
-		maps.DeleteFunc(s.peerings, func(name string, _ *peeringSnapshot) bool { return name != o.Peer })
-	}
-	if err := s.compare(ctx, c, stands); err != nil {
+	if err := o.choose(sides); err != nil {
 		return nil, err
 	}
-	if err := s.readProblems(ctx, c); err != nil {
+	group, inner = errgroup.WithContext(ctx)
+	for _, s := range sides {
+		group.Go(func() error {
+			if err := s.compare(inner); err != nil {
+				return err
+			}
+			return s.readProblems(inner)
+		})
+	}
+	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	now := time.Now()
-	all := make([]PeeringStatus, 0, len(s.peerings))
-	for _, name := range s.names() {
-		p := s.peerings[name]
-		o := health.Observation{
-			Status: p.status, Every: p.every, Witnesses: s.witnesses[name], GatewayNode: p.node, Nodes: s.nodes, Problem: p.problem,
-			Altered: slices.Concat(p.altered, s.altered),
-		}
-		if p.status != nil {
-			o.Age = seen.age(name, p, now)
-		}
-		record := records.Peering{Name: name}
-		if p.record != nil {
-			record, o.MTU = *p.record, p.record.MTU
-		}
-		all = append(all, describeStatus(record, o))
+	all := []PeeringStatus{} // none is an answer
+	for _, s := range sides {
+		all = append(all, s.describe(seen)...)
 	}
 	return all, nil
 }
 
+// choose leaves the peerings that are asked for: all, that of a name, or that of the two clusters.
+func (o StatusOptions) choose(sides []*snapshot) error {
+	if len(sides) == 2 {
+		return o.chooseCommon(sides[0], sides[1])
+	}
+	if s := sides[0]; o.Peer != "" {
+		if s.peerings[o.Peer] == nil {
+			return &NoPeeringError{Context: s.cluster.Context, Name: o.Peer, Known: s.names()}
+		}
+		s.choose(o.Peer)
+	}
+	return nil
+}
+
+// chooseCommon leaves the peering of two clusters. A cluster that does not have it, while the other does, has it listed
+// as down.
+func (o StatusOptions) chooseCommon(local, remote *snapshot) error {
+	for _, s := range []*snapshot{local, remote} {
+		if s.fabric == nil {
+			return fmt.Errorf("find the peering in cluster %q: %s", s.cluster.Context, strings.Join(s.altered, "; "))
+		}
+	}
+	here, there := local.peeringWith(*remote.fabric), remote.peeringWith(*local.fabric)
+	if here == "" && there == "" || o.Peer != "" && o.Peer != cmp.Or(here, remote.fabric.Name) {
+		return &NoPeeringError{Context: local.cluster.Context, Name: cmp.Or(o.Peer, remote.fabric.Name), Known: local.names()}
+	}
+	local.chooseOrMiss(here, remote.fabric.Name)
+	remote.chooseOrMiss(there, local.fabric.Name)
+	return nil
+}
+
 // compare looks for objects that are not as they should be.
-func (s *snapshot) compare(ctx context.Context, c *cluster.Cluster, stands existing) error {
+func (s *snapshot) compare(ctx context.Context) error {
 	if len(s.peerings) == 0 {
 		return nil
 	}
-	base, err := stands.alteredBase(c.Namespace)
+	base, err := s.stands.alteredBase(s.cluster.Namespace)
 	if err != nil {
 		return err
 	}
@@ -174,11 +182,11 @@ func (s *snapshot) compare(ctx context.Context, c *cluster.Cluster, stands exist
 		if p.record == nil {
 			continue // it would tell which objects there should be
 		}
-		gateway, err := stands.alteredGateway(c.Namespace, *p.record)
+		gateway, err := s.stands.alteredGateway(s.cluster.Namespace, *p.record)
 		if err != nil {
 			return err
 		}
-		keys, err := alteredKeys(ctx, c, name)
+		keys, err := alteredKeys(ctx, s.cluster, name)
 		if err != nil {
 			return err
 		}
@@ -214,10 +222,37 @@ func nodeReady(node *corev1.Node) bool {
 	})
 }
 
+// describe returns the health of the peerings.
+func (s *snapshot) describe(seen sightings) []PeeringStatus {
+	now := time.Now()
+	all := make([]PeeringStatus, 0, len(s.peerings))
+	for _, name := range s.names() {
+		p := s.peerings[name]
+		o := health.Observation{
+			Status: p.status, Every: p.every, Witnesses: s.witnesses[name], GatewayNode: p.node, Nodes: s.nodes, Problem: p.problem,
+			Altered: slices.Concat(p.altered, s.altered),
+		}
+		if p.status != nil {
+			o.Age = seen.age(name, p, now)
+		}
+		record := records.Peering{Name: name}
+		if p.record != nil {
+			record, o.MTU = *p.record, p.record.MTU
+		}
+		status := describeStatus(record, o)
+		status.Cluster = s.cluster.Context
+		if s.fabric != nil {
+			status.Cluster = s.fabric.Name
+		}
+		all = append(all, status)
+	}
+	return all
+}
+
 // describeStatus joins what a peering should be with what is observed of it.
 func describeStatus(p records.Peering, o health.Observation) PeeringStatus {
 	v := PeeringStatus{
-		Peer: p.Name, Role: p.Role, NodesTotal: len(o.Nodes), MTU: p.MTU, Mappings: mappedRanges(p.Peer),
+		Peer: p.Name, Role: p.Role, NodesTotal: len(o.Nodes), MTU: p.MTU, Mappings: mappedRanges(p.Peer.PodCIDRs, p.Peer.ExternalCIDR),
 		HandshakeAge: unknownDuration, RTT: unknownDuration, ReportAge: unknownDuration, Altered: o.Altered,
 	}
 	for _, x := range p.Exposed {

@@ -28,10 +28,10 @@ func TestStatus(t *testing.T) {
 		if got.ReportAge < 0 || got.ReportAge > time.Second {
 			t.Errorf("age %s", got.ReportAge)
 		}
-		got.ReportAge, got.Mappings = 0, nil
+		got.ReportAge, got.Mappings, got.OwnMappings = 0, nil, nil
 		const rtt = 2 * time.Millisecond
 		want := PeeringStatus{
-			Peer: "b", Role: records.Client, State: health.Healthy, Endpoint: "172.31.2.11:30840", RTT: time.Millisecond,
+			Cluster: "a", Peer: "b", Role: records.Client, State: health.Healthy, Endpoint: "172.31.2.11:30840", RTT: time.Millisecond,
 			NodesReady: 2, NodesTotal: 2, Implementation: records.Kernel, Overlay: records.Geneve, Pod: "gateway-0", MTU: 1420, PathMTU: 1500,
 			Nodes: []NodeState{{Name: "a1", Ready: true, ProofRTT: rtt, PathMTU: 1500}, {Name: "a2", Ready: true, ProofRTT: rtt, PathMTU: 1500}},
 		}

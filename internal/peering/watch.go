@@ -18,15 +18,14 @@ import (
 // watchEvery is how often Watch looks although nothing it follows has changed, at least; and when a report is late.
 const watchEvery = 5 * time.Second
 
-// Watch tells how the peerings of a cluster do, at once and after every report, until ctx ends, which is no
-// error. Once it has begun it goes on where the cluster does not answer for a while, and tells lost why: once until it
-// answers again.
+// Watch shows what Status returns, at once and after every report, until ctx ends, which is no error. Once it has begun it
+// goes on where a cluster does not answer for a while, and calls lost with the reason: once until it answers again.
 func Watch(ctx context.Context, o StatusOptions, show func([]PeeringStatus) error, lost func(error)) error {
 	inner, cancel := context.WithCancel(ctx)
 	defer cancel()
 	changed := make(chan struct{}, 1)
 	followed := make(chan error, 1)
-	go func() { followed <- follow(inner, o.Side.Cluster, changed) }()
+	go func() { followed <- follow(inner, o.clusters(), changed) }()
 	begun, away, seen := false, false, make(sightings)
 	for {
 		all, err := look(ctx, o, seen)
@@ -68,7 +67,7 @@ func unanswered(err error) bool {
 }
 
 // follow sends for every change of a peering, a gateway's report or a node's, several at once as one, until ctx ends.
-func follow(ctx context.Context, c *cluster.Cluster, changed chan<- struct{}) error {
+func follow(ctx context.Context, clusters []*cluster.Cluster, changed chan<- struct{}) error {
 	tell := func() {
 		select {
 		case changed <- struct{}{}:
@@ -78,22 +77,24 @@ func follow(ctx context.Context, c *cluster.Cluster, changed chan<- struct{}) er
 	const watching = "watching" // without end
 	components := records.LabelComponent + " in (" + records.ComponentPeering + "," + records.ComponentStatus + ")"
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error {
-		return cluster.Wait(ctx, c, cluster.Labelled(components), "the end of the watch", func([]*corev1.ConfigMap) (string, error) {
-			tell()
-			return watching, nil
-		})
-	})
-	group.Go(func() error {
-		err := cluster.Wait(ctx, c, cluster.Labelled(selector(records.ComponentNode)), "the end of the watch",
-			func([]*coordinationv1.Lease) (string, error) {
+	for _, c := range clusters {
+		group.Go(func() error {
+			return cluster.Wait(ctx, c, cluster.Labelled(components), "the end of the watch", func([]*corev1.ConfigMap) (string, error) {
 				tell()
 				return watching, nil
 			})
-		if apierrors.IsForbidden(err) {
-			return nil // it goes on with the gateways' reports
-		}
-		return err
-	})
+		})
+		group.Go(func() error {
+			err := cluster.Wait(ctx, c, cluster.Labelled(selector(records.ComponentNode)), "the end of the watch",
+				func([]*coordinationv1.Lease) (string, error) {
+					tell()
+					return watching, nil
+				})
+			if apierrors.IsForbidden(err) {
+				return nil // it goes on with the gateways' reports
+			}
+			return err
+		})
+	}
 	return group.Wait()
 }

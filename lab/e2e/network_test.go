@@ -252,6 +252,31 @@ func testStatus(ctx context.Context, t *testing.T, c liqoctl) {
 			return code == 0 && len(all) == 1 && all[0].Peer == peer && all[0].State == "healthy" && all[0].NodesReady == 2
 		}, func() string { return fmt.Sprintf("status of %s: exit code %d, %+v", cluster, code, all) })
 	}
+	testBothSides(ctx, t, c)
+}
+
+// testBothSides expects both sides of the peering in one answer, and no disagreement.
+func testBothSides(ctx context.Context, t *testing.T, c liqoctl) {
+	t.Helper()
+	var out, said string
+	var code int
+	var both struct {
+		Healthy       bool
+		Peerings      []struct{ Cluster, Peer, State string }
+		Disagreements []struct{ About, Local, Remote string }
+	}
+	await(ctx, t, func() bool {
+		out, said, code = c.run(ctx, t, "network", "status", "--context", "a", "--remote-context", "b", "-o", "json")
+		return code == 0
+	}, func() string { return fmt.Sprintf("status of both sides: exit code %d\n%s%s", code, out, said) })
+	if err := json.Unmarshal([]byte(out), &both); err != nil || !both.Healthy || len(both.Peerings) != 2 || len(both.Disagreements) > 0 {
+		t.Fatalf("status of both sides: %v\n%s", err, out)
+	}
+	for i, want := range []string{"a", "b"} {
+		if got := both.Peerings[i]; got.Cluster != want || got.Peer == want || got.State != "healthy" {
+			t.Errorf("side %d: %+v, want that of %s", i, got, want)
+		}
+	}
 }
 
 // awaitHealthy waits until cluster a's status has that many nodes ready.
