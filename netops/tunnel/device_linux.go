@@ -25,6 +25,7 @@ type Device struct {
 	engine         engine
 	sought         netip.AddrPort // the endpoint that was set last; zero: none
 	past           Stats          // bytes of the peers that were replaced
+	readded        bool           // a renewal has added a peer that others had deleted, which the next Apply reports
 }
 
 // Open brings the tunnel into the state of cfg: it adopts the kernel device that an earlier process left,
@@ -126,7 +127,9 @@ func (d *Device) Apply(ctx context.Context, cfg Config) (changed bool, err error
 	if err != nil {
 		err = fmt.Errorf("apply tunnel %s: %w", cfg.Name, err)
 	}
-	return revived || changed, err
+	readded := d.readded
+	d.readded = false
+	return revived || readded || changed, err
 }
 
 // revive makes the device again where its link has been deleted.
@@ -215,7 +218,7 @@ func (d *Device) Renew(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("renew tunnel %s: %w", d.cfg.Name, err)
 	}
-	peer, _ := findPeer(have, d.cfg.Peer.PublicKey)
+	peer, found := findPeer(have, d.cfg.Peer.PublicKey)
 	next := d.nextEndpoint(endpointOf(peer), candidates)
 	change := wgtypes.Config{ReplacePeers: true, Peers: []wgtypes.PeerConfig{newPeer(d.cfg, next)}}
 	if d.cfg.ListenPort == 0 {
@@ -226,6 +229,7 @@ func (d *Device) Renew(ctx context.Context) error {
 	}
 	d.retire(have)
 	d.sought = next
+	d.readded = d.readded || !found
 	d.log.Info("tunnel renewed", "endpoint", next)
 	return nil
 }

@@ -3,6 +3,8 @@ package tunnel
 import (
 	"testing"
 	"time"
+
+	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 )
 
 // beforeRetry is less than the five seconds after which WireGuard itself repeats a handshake.
@@ -63,6 +65,22 @@ func TestRenewRevivesAServerThatForgot(t *testing.T) {
 		}
 		if _, err := p.server.ask(p.client.serveUDP(clientTunnel+":7000"), beforeRetry); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// TestRenewTellsOfALostPeer: a peer that was deleted and that a renewal has added again is a change of the next Apply, which
+// counts what others have changed.
+func TestRenewTellsOfALostPeer(t *testing.T) {
+	forEachImplementation(t, func(t *testing.T, p *pair) {
+		if err := p.clientDevice.engine.configure(wgtypes.Config{ReplacePeers: true}); err != nil {
+			t.Fatal(err)
+		}
+		p.client.renew(p.clientDevice)
+		for _, want := range []bool{true, false} {
+			if changed := p.client.apply(p.clientDevice, p.clientConfig); changed != want {
+				t.Errorf("changed: %t, want %t", changed, want)
+			}
 		}
 	})
 }
