@@ -27,6 +27,9 @@ GOLANGCI_LINT := $(TOOLS)/golangci-lint-$(GOLANGCI_LINT_VERSION)/golangci-lint
 # package of bench runs at a time: what it measures is time.
 KERNEL_PACKAGES := ./netops ./internal/helper ./netops/...
 
+# How many tests of one such package run in parallel. They wait more than they compute.
+PARALLEL := -parallel 6
+
 ##@ Build
 
 .PHONY: help
@@ -79,13 +82,13 @@ check: build lint unit ## Build, lint, and run the tests that need no root (gold
 .PHONY: test
 test: deps check ## Run all tests: check, those of the kernel, and real clusters; needs root
 	GOOS=darwin GOARCH=arm64 go build -o /dev/null ./cmd/liqoctl
-	cd bench && go test -p 1 ./pathtest ./...
-	go test $(KERNEL_PACKAGES)
+	cd bench && go test -p 1 $(PARALLEL) ./pathtest ./...
+	go test $(PARALLEL) $(KERNEL_PACKAGES)
 	@echo "on a guest's kernel: Geneve and kernel WireGuard"
-	cd bench && ../bin/lab guest test ./pathtest ./... -- -short -p 1
-	bin/lab guest test $(KERNEL_PACKAGES) -- -short
+	cd bench && ../bin/lab guest test ./pathtest ./... -- -short -p 1 $(PARALLEL)
+	bin/lab guest test $(KERNEL_PACKAGES) -- -short $(PARALLEL)
 	bin/lab guest test --virtual-time --run Timers ./netops/tunnel
-	cd lab && go test -timeout 60m ./...
+	cd lab && go test -timeout 60m -parallel 3 ./...
 
 .PHONY: bench
 bench: deps lab ## Measure the path against a baseline, on this kernel and in a guest: 3 minutes; needs root

@@ -29,6 +29,7 @@ func eachOverlay(t *testing.T, test func(t *testing.T, kind LinkKind)) {
 }
 
 func TestApply(t *testing.T) {
+	t.Parallel()
 	eachOverlay(t, func(t *testing.T, kind LinkKind) {
 		ns := newNamespace(t)
 		k := ns.kernel()
@@ -58,6 +59,7 @@ func TestApply(t *testing.T) {
 
 // TestMadeInItsGroup: rules know a link by its group, so there is no moment in which it has none.
 func TestMadeInItsGroup(t *testing.T) {
+	t.Parallel()
 	eachOverlay(t, func(t *testing.T, kind LinkKind) {
 		k := newNamespace(t).kernel()
 		if err := k.route.createOverlay(withKind(nodeLike(), kind).Links[0]); err != nil {
@@ -75,6 +77,7 @@ func TestMadeInItsGroup(t *testing.T) {
 }
 
 func TestGatewayMoveIsOneStep(t *testing.T) {
+	t.Parallel()
 	eachOverlay(t, func(t *testing.T, kind LinkKind) {
 		k := newNamespace(t).kernel()
 		want := withKind(nodeLike(), kind)
@@ -89,6 +92,7 @@ func TestGatewayMoveIsOneStep(t *testing.T) {
 // TestFarEndMoves leads packets to a gateway's new pod: the firewall admits it, and the link changes in place, so that
 // nothing that uses it goes.
 func TestFarEndMoves(t *testing.T) {
+	t.Parallel()
 	eachOverlay(t, func(t *testing.T, kind LinkKind) {
 		k, c := newNamespace(t).kernel(), nodeOfTwoPeers()
 		reach(t, k, withKind(NodeState(c), kind))
@@ -102,6 +106,7 @@ func TestFarEndMoves(t *testing.T) {
 
 // TestOtherMode replaces a node's link in collect-metadata mode by plain ones, and back: at one port only one mode can be.
 func TestOtherMode(t *testing.T) {
+	t.Parallel()
 	eachOverlay(t, func(t *testing.T, kind LinkKind) {
 		k := newNamespace(t).kernel()
 		for range 2 {
@@ -113,6 +118,7 @@ func TestOtherMode(t *testing.T) {
 
 // TestOneSocket: a node's overlay listens on IPv4 only, a gateway's on both, which is why it needs a filter for IPv6.
 func TestOneSocket(t *testing.T) {
+	t.Parallel()
 	eachOverlay(t, func(t *testing.T, kind LinkKind) {
 		for want, s := range map[int]State{1: NodeState(nodeOfTwoPeers()), 2: GatewayState(gatewayOfEqualClusters())} {
 			ns := newNamespace(t)
@@ -130,6 +136,7 @@ func TestOneSocket(t *testing.T) {
 
 // TestLinkSetDown is what a node's administrator may do: the kernel forgets nexthops and routes.
 func TestLinkSetDown(t *testing.T) {
+	t.Parallel()
 	eachOverlay(t, func(t *testing.T, kind LinkKind) {
 		ns := newNamespace(t)
 		k := ns.kernel()
@@ -144,6 +151,7 @@ func TestLinkSetDown(t *testing.T) {
 }
 
 func TestLocalRuleMovesAndReturns(t *testing.T) {
+	t.Parallel()
 	ns := newNamespace(t)
 	k := ns.kernel()
 	before := ns.ip("-d rule")
@@ -159,6 +167,7 @@ func TestLocalRuleMovesAndReturns(t *testing.T) {
 
 // TestForeignLocalRule: on a node, others may have moved the rule; that is theirs.
 func TestForeignLocalRule(t *testing.T) {
+	t.Parallel()
 	ns := newNamespace(t)
 	k := ns.kernel()
 	ns.ip("rule add from all lookup local priority 100")
@@ -190,6 +199,7 @@ func (ns namespace) portrait() string {
 }
 
 func TestForeignObjectsStay(t *testing.T) {
+	t.Parallel()
 	eachOverlay(t, func(t *testing.T, kind LinkKind) {
 		ns := newNamespace(t)
 		k := ns.kernel()
@@ -227,6 +237,7 @@ func TestForeignObjectsStay(t *testing.T) {
 }
 
 func TestApplyGoesOn(t *testing.T) {
+	t.Parallel()
 	ns := newNamespace(t)
 	k := ns.kernel()
 	ns.ip("route add unreachable 10.12.0.0/16 table 7600")
@@ -259,6 +270,7 @@ func TestApplyGoesOn(t *testing.T) {
 }
 
 func TestManyFarEnds(t *testing.T) {
+	t.Parallel()
 	farEnds, limit := 5000, time.Minute
 	if testing.Short() {
 		farEnds = 500

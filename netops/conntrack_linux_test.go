@@ -11,6 +11,7 @@ import (
 )
 
 func TestFlushConntrack(t *testing.T) {
+	t.Parallel()
 	ns := newNamespace(t)
 	k := ns.kernel()
 	remember := func(port uint16, src, dst, replySrc, replyDst string) {

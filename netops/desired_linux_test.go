@@ -8,6 +8,7 @@ import (
 
 // TestDesiredFirewalls feeds the firewalls of the golden files to nft.
 func TestDesiredFirewalls(t *testing.T) {
+	t.Parallel()
 	ns := newNamespace(t)
 	for name, state := range desired() {
 		for form, text := range map[string]string{
@@ -25,6 +26,7 @@ func TestDesiredFirewalls(t *testing.T) {
 
 // TestDesiredStates brings a kernel into each of the states of the golden files.
 func TestDesiredStates(t *testing.T) {
+	t.Parallel()
 	for name, state := range desired() {
 		t.Run(name, func(t *testing.T) {
 			ns := newNamespace(t)

@@ -22,6 +22,7 @@ func dropping(t *testing.T) namespace {
 }
 
 func TestPassForward(t *testing.T) {
+	t.Parallel()
 	ns := dropping(t)
 	k := ns.kernel()
 	before := ns.run("nft", "list ruleset")
@@ -55,6 +56,7 @@ func TestPassForward(t *testing.T) {
 
 // TestPassForwardComesBack has others flush, double and part with the rules.
 func TestPassForwardComesBack(t *testing.T) {
+	t.Parallel()
 	for name, meddle := range map[string][]string{
 		"flushed": {"iptables-nft", "-F", "FORWARD"},
 		"one gone": {"iptables-nft", "-D", "FORWARD", "-i", "lqn-+", "-m", "comment",
@@ -81,6 +83,7 @@ func TestPassForwardComesBack(t *testing.T) {
 }
 
 func TestForwardChains(t *testing.T) {
+	t.Parallel()
 	ns := dropping(t)
 	have, err := ns.kernel().Observe()
 	if err != nil {
@@ -103,6 +106,7 @@ func TestForwardChains(t *testing.T) {
 
 // TestPassText wants plans to name a rule by what it does.
 func TestPassText(t *testing.T) {
+	t.Parallel()
 	p := nft.Pass{Family: nft.IP, Table: "filter", Chain: "FORWARD", Way: nft.To, Link: "lqn-*"}
 	if got := (Step{Op: Add, Object: p}).String(); got != "+ pass to lqn-* in chain ip filter FORWARD" {
 		t.Error(got)
@@ -112,6 +116,7 @@ func TestPassText(t *testing.T) {
 // TestForwardPolicy has iptables drop, on a node, what no rule of its own accepts: peers are out of the reach of the
 // node's pods until rules let the overlay's packets pass.
 func TestForwardPolicy(t *testing.T) {
+	t.Parallel()
 	for _, kind := range overlays() {
 		t.Run(string(kind), func(t *testing.T) {
 			a, b := equalRanges().build(t, nil)

@@ -14,6 +14,7 @@ var heldBack = []netip.Prefix{netip.MustParsePrefix("10.11.0.0/16"), netip.MustP
 
 // TestGuardAlone: a node that knows only the ranges of its peers refuses what is for them, by routes and by rules.
 func TestGuardAlone(t *testing.T) {
+	t.Parallel()
 	if s := GuardState(nil); !Diff(s, State{}).Empty() {
 		t.Errorf("without ranges: %v", s)
 	}
@@ -46,6 +47,7 @@ func TestGuardAlone(t *testing.T) {
 
 // TestHeldBackBesidePeers: ranges of a peer that is not served change nothing of the path to the others.
 func TestHeldBackBesidePeers(t *testing.T) {
+	t.Parallel()
 	c := nodeOfTwoPeers()
 	alone := NodeState(c)
 	c.HeldBack = []netip.Prefix{netip.MustParsePrefix("10.99.0.0/16")}

@@ -8,6 +8,7 @@ import (
 
 // TestAddressOfGateway reaches a remote pod that bears the address of this side's gateway pod, both ways.
 func TestAddressOfGateway(t *testing.T) {
+	t.Parallel()
 	for _, kind := range overlays() {
 		t.Run(string(kind), func(t *testing.T) {
 			a, b := equalRanges().build(t, nil)
@@ -21,6 +22,7 @@ func TestAddressOfGateway(t *testing.T) {
 // TestAddressOfNode reaches a remote pod that bears the address of a node of this side. B hears A's gateway by
 // another address: a translation stands between them, as always where their networks overlap.
 func TestAddressOfNode(t *testing.T) {
+	t.Parallel()
 	l := layout{
 		podsA: prefixes("10.244.0.0/16"), podsB: prefixes("10.245.0.0/16"),
 		seenA: prefixes("10.244.0.0/16"), seenB: prefixes("10.12.0.0/16"),
@@ -71,6 +73,7 @@ func nodesAmongPods(t *testing.T, kind LinkKind) (client, server side) {
 
 // TestEndpointAmongPods: the client's own tunnel packets are not taken for traffic to pods.
 func TestEndpointAmongPods(t *testing.T) {
+	t.Parallel()
 	for _, kind := range overlays() {
 		t.Run(string(kind), func(t *testing.T) {
 			a, b := nodesAmongPods(t, kind)

@@ -9,6 +9,7 @@ import (
 // TestFailsClosed takes away one piece after another of what leads to the peer: packets are lost then, and go
 // nowhere else. Afterwards the piece is back.
 func TestFailsClosed(t *testing.T) {
+	t.Parallel()
 	onNode := map[string]string{
 		"link down":    "ip link set lqn-gw7 down",
 		"link gone":    "ip link del lqn-gw7",

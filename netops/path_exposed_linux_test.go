@@ -99,6 +99,7 @@ func (g *testGateway) expose(hosts ...Exposed) {
 
 // TestExposedHosts reaches from B a host that belongs to no cluster and that A exposes, and no other.
 func TestExposedHosts(t *testing.T) {
+	t.Parallel()
 	for _, kind := range overlays() {
 		t.Run(string(kind), func(t *testing.T) {
 			a, b := equalRanges().build(t, nil)

@@ -54,6 +54,7 @@ type forgery struct {
 
 // TestForgedOverlay sends overlay packets that no node or gateway would send. Only the right ones arrive.
 func TestForgedOverlay(t *testing.T) {
+	t.Parallel()
 	for _, kind := range overlays() {
 		a, b := equalRanges().build(t, nil)
 		join(kind, a, b)

@@ -16,6 +16,7 @@ const overlayPort = 6091 // see newGateway
 // TestForgedProbe has a stranger forge the address and port of a peer's tunnel, and send in its name what looks like a
 // probe of sizes, to a gateway that has just begun and knows no flow yet. The tunnel's own packets still reach the tunnel.
 func TestForgedProbe(t *testing.T) {
+	t.Parallel()
 	a, b := equalRanges().build(t, nil)
 	join(overlays()[0], a, b)
 	client, server := a.gateways[0], b.gateways[0]
@@ -42,6 +43,7 @@ func TestForgedProbe(t *testing.T) {
 // TestGatewayEnds has a neighbour of a gateway's pod send to the gateway's ends of overlay and tunnel, as itself and as
 // those who may: by the pod's own link nothing gets there.
 func TestGatewayEnds(t *testing.T) {
+	t.Parallel()
 	for _, kind := range overlays() {
 		a, b := equalRanges().build(t, nil)
 		join(kind, a, b)
@@ -74,6 +76,7 @@ func TestGatewayEnds(t *testing.T) {
 
 // TestExtendedOverlayIPv6 sends a gateway overlay packets by IPv6 whose UDP header is not where it is as a rule.
 func TestExtendedOverlayIPv6(t *testing.T) {
+	t.Parallel()
 	const hopByHop, routing, fragment, options = 0, 43, 44, 60
 	pad := []byte{0, 1, 4, 0, 0, 0, 0} // of an extension header, after the number of the next one
 	zero := make([]byte, 7)

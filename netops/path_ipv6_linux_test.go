@@ -17,6 +17,7 @@ import (
 // TestForgedOverlayIPv6 sends nodes and gateways overlay packets by IPv6, by which none is sent: from neighbours, which
 // need no more than a link-local address, in one piece and in fragments, to one address and to all of the link.
 func TestForgedOverlayIPv6(t *testing.T) {
+	t.Parallel()
 	for _, kind := range overlays() {
 		a, b := equalRanges().build(t, nil)
 		join(kind, a, b)
@@ -64,6 +65,7 @@ func TestForgedOverlayIPv6(t *testing.T) {
 // TestInnerIPv6 has gateway and node send each other IPv6 packets in the overlay, where both forward IPv6: a cluster of
 // two families. Nor do they answer ARP there.
 func TestInnerIPv6(t *testing.T) {
+	t.Parallel()
 	for _, kind := range overlays() {
 		t.Run(string(kind), func(t *testing.T) {
 			a, b := equalRanges().build(t, nil)

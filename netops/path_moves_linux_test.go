@@ -57,6 +57,7 @@ func (c *testCluster) report(address netip.Addr, node int) {
 // TestMovingPod follows a pod whose address is in another node's range, or in none: it appears, goes, and
 // comes back on another node.
 func TestMovingPod(t *testing.T) {
+	t.Parallel()
 	for _, kind := range overlays() {
 		a, b := equalRanges().build(t, nil)
 		join(kind, a, b)

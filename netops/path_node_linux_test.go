@@ -12,6 +12,7 @@ import (
 // TestForeignPieces has others send the first fragment of a packet of which the peer sends the second. Fragments are
 // put together before rules and reverse path filters see them, whatever link they came by.
 func TestForeignPieces(t *testing.T) {
+	t.Parallel()
 	for _, kind := range overlays() {
 		a, b, c := threeSides(t)
 		join(kind, b, a)
@@ -65,6 +66,7 @@ func TestForeignPieces(t *testing.T) {
 // TestEntryMadeElsewhere has somebody of the nodes' network begin a connection in a peer's name to a port of a node that
 // leads to a pod, where nothing filters reverse paths. The peer cannot go on with it.
 func TestEntryMadeElsewhere(t *testing.T) {
+	t.Parallel()
 	const redirected = 30082
 	for _, kind := range overlays() {
 		a, b := equalRanges().build(t, nil)
@@ -108,6 +110,7 @@ func TestEntryMadeElsewhere(t *testing.T) {
 // TestTranslatedToGateway has a Service, as who may write EndpointSlices can make it, lead to the overlay's port of a
 // gateway: under the node's address nobody's overlay packets get there.
 func TestTranslatedToGateway(t *testing.T) {
+	t.Parallel()
 	for _, kind := range overlays() {
 		a, b := equalRanges().build(t, nil)
 		join(kind, a, b)
@@ -149,6 +152,7 @@ func TestTranslatedToGateway(t *testing.T) {
 // TestOddFrames has a gateway send a node packets in wrappings that somebody might take off: each is judged by the
 // addresses that are in the end routed.
 func TestOddFrames(t *testing.T) {
+	t.Parallel()
 	const inIP, everybody = 4, "\xff\xff\xff\xff\xff\xff"
 	for _, kind := range overlays() {
 		a, b := equalRanges().build(t, nil)
@@ -187,6 +191,7 @@ func TestOddFrames(t *testing.T) {
 // TestSourceRoutes has a peer's pod send by way of addresses of a node that it may send to, where the node obeys source
 // routes: to a port of the node, and to another node.
 func TestSourceRoutes(t *testing.T) {
+	t.Parallel()
 	const loose = 131 // LSRR, RFC 791
 	for _, kind := range overlays() {
 		a, b := equalRanges().build(t, nil)
@@ -218,6 +223,7 @@ func TestSourceRoutes(t *testing.T) {
 // TestErrorsIntoOverlay has a host of the nodes' network, whose connection a node translates, send errors about it to the
 // peer: of what the node translated, only that goes into the overlay.
 func TestErrorsIntoOverlay(t *testing.T) {
+	t.Parallel()
 	const unreachable = 3
 	for _, kind := range overlays() {
 		a, b := equalRanges().build(t, nil)

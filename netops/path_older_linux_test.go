@@ -18,6 +18,7 @@ func elsewhere(a, b side, name string) {
 
 // TestOlderFlows opens flows to addresses that come to belong to a peer, and then no longer do.
 func TestOlderFlows(t *testing.T) {
+	t.Parallel()
 	for _, kind := range overlays() {
 		for _, network := range []string{"tcp4", "udp4"} {
 			t.Run(fmt.Sprintf("%s/%s", kind, network), func(t *testing.T) {

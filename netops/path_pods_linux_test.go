@@ -8,6 +8,7 @@ import (
 // TestPods sends from every pod and node of two clusters to every pod and node of the other, however their pod
 // CIDRs lie to each other, and has the errors of all on the way.
 func TestPods(t *testing.T) {
+	t.Parallel()
 	layouts := map[string]layout{
 		"equal": equalRanges(),
 		"disjoint": {

@@ -40,6 +40,7 @@ func (n *testNode) proxy(endpoint netip.AddrPort) {
 // the other one. The far end sees the pod that asked, or the node at which others entered: answers come back
 // there, where their translation is remembered.
 func TestServices(t *testing.T) {
+	t.Parallel()
 	for _, kind := range overlays() {
 		for _, masquerades := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s/masquerade %t", kind, masquerades), func(t *testing.T) {

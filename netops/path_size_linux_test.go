@@ -15,6 +15,7 @@ import (
 // TestUnderlaySizes sends much by TCP over links of several sizes, with and without the clamp of its segments.
 // A packet that vanished for its size would stall the connection at once.
 func TestUnderlaySizes(t *testing.T) {
+	t.Parallel()
 	for _, kind := range overlays() {
 		for _, mtus := range [][2]int{{1450, 1450}, {1500, 1500}, {9000, 9000}, {9000, 1500}} {
 			a, b := equalRanges().build(t, func(a, b *side) { a.mtu, b.mtu = mtus[0], mtus[1] })
@@ -60,6 +61,7 @@ func upload(t *testing.T, from namespace, to netip.AddrPort) {
 // TestNarrowHops narrows one hop after another, unknown to those before it: a datagram that may not be fragmented
 // is told its size by that hop, one that may be arrives.
 func TestNarrowHops(t *testing.T) {
+	t.Parallel()
 	hops := map[string]struct {
 		narrow func(a, b side)
 		want   int // bytes

@@ -11,6 +11,7 @@ import (
 // TestStolenGateway has a gateway tell the nodes that it is where a pod of theirs is, and that it hears its peer among
 // the peer's pods: nothing that the pod sends to the peer leaves in the clear, but datagrams to that one address.
 func TestStolenGateway(t *testing.T) {
+	t.Parallel()
 	for _, kind := range overlays() {
 		t.Run(string(kind), func(t *testing.T) {
 			a, b := nodesAmongPods(t, kind)

@@ -14,6 +14,7 @@ import (
 // TestStrangersInTunnel has a gateway that does as it likes send by the tunnel from addresses that are not its
 // cluster's, and to what is no pod or node of the other.
 func TestStrangersInTunnel(t *testing.T) {
+	t.Parallel()
 	for _, kind := range overlays() {
 		t.Run(string(kind), func(t *testing.T) {
 			a, b := equalRanges().build(t, nil)

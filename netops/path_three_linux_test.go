@@ -13,6 +13,7 @@ import (
 
 // TestThreeClusters joins A with B and A with C, all with the same CIDRs.
 func TestThreeClusters(t *testing.T) {
+	t.Parallel()
 	for _, kind := range overlays() {
 		t.Run(string(kind), func(t *testing.T) {
 			a, b, c := threeSides(t)

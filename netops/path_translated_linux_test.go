@@ -9,6 +9,7 @@ import (
 // TestTranslatedForPeer has rules on a node, as kube-proxy and CNIs make them, that translate what is for a port of the
 // node, or for an address of a Service, to one of its pods. A peer's packets get there by none of them.
 func TestTranslatedForPeer(t *testing.T) {
+	t.Parallel()
 	const hostPort, redirected = 30081, 30082
 	for _, kind := range overlays() {
 		a, b := equalRanges().build(t, nil)
@@ -53,6 +54,7 @@ func TestTranslatedForPeer(t *testing.T) {
 // TestInternalAddress has neighbours of a node ask at its end of the overlay, where echoes of gateways and peers are
 // answered at a limited rate.
 func TestInternalAddress(t *testing.T) {
+	t.Parallel()
 	for _, kind := range overlays() {
 		a, b := equalRanges().build(t, nil)
 		join(kind, a, b)
@@ -71,6 +73,7 @@ func TestInternalAddress(t *testing.T) {
 
 // TestForeignRouter has hosts that are no pods of a node use it as their way to the peer.
 func TestForeignRouter(t *testing.T) {
+	t.Parallel()
 	for _, kind := range overlays() {
 		a, b := equalRanges().build(t, func(a, _ *side) { a.masquerades = false })
 		join(kind, a, b)

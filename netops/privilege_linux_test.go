@@ -14,6 +14,7 @@ const unprivileged = "LIQONET_TEST_UNPRIVILEGED"
 // TestNetAdminSuffices runs itself in a namespace with CAP_NET_ADMIN alone and a read-only /proc/sys, as a
 // gateway's container does.
 func TestNetAdminSuffices(t *testing.T) {
+	t.Parallel()
 	if os.Getenv(unprivileged) != "" {
 		configureUnprivileged(t)
 		return

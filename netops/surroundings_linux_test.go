@@ -12,6 +12,7 @@ import (
 )
 
 func TestSurroundings(t *testing.T) {
+	t.Parallel()
 	near, far := netnstest.New(t), netnstest.New(t)
 	near.IP("link add eth0 type veth peer name eth0 netns " + far.Path())
 	far.IP("addr add 10.9.0.2/24 dev eth0")

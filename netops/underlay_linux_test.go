@@ -6,6 +6,7 @@ import (
 )
 
 func TestSmallestMTU(t *testing.T) {
+	t.Parallel()
 	ns := newNamespace(t)
 	for _, command := range []string{
 		"link add wide type veth peer name wide-far", "link set wide mtu 1500 up", "link set wide-far mtu 1500 up",

@@ -10,6 +10,7 @@ import (
 
 // TestRandomWalk goes from one random state to the next and compares the kernel with what was wanted each time.
 func TestRandomWalk(t *testing.T) {
+	t.Parallel()
 	seeds, steps := uint64(3), 100
 	if testing.Short() {
 		seeds, steps = 1, 50

@@ -14,6 +14,7 @@ const patience = 30 * time.Second
 
 // TestWatch changes something of every kind and expects to be woken by it.
 func TestWatch(t *testing.T) {
+	t.Parallel()
 	ns := newNamespace(t)
 	k := ns.kernel()
 	state := nodeLike()
@@ -125,6 +126,7 @@ func listen(t *testing.T, ns namespace) (links, firewall listener) {
 }
 
 func TestWatchTellsOursFromForeign(t *testing.T) {
+	t.Parallel()
 	ns := newNamespace(t)
 	links, firewall := listen(t, ns)
 	// Before there is a link of ours: of its state the kernel tells up to a second later (net/core/link_watch.c).

@@ -58,6 +58,7 @@ func flushTable(table int) string {
 // not any more, while all pods and nodes of each talk to all pods of the other, and takes away one piece of the path
 // after another, helpers included: the capture has none of what they say.
 func TestNothingInTheClear(t *testing.T) {
+	t.Parallel()
 	all := combinations()
 	if testing.Short() {
 		all = all[:1]

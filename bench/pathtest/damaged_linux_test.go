@@ -19,6 +19,7 @@ import (
 // peering goes on as it was, a node that has nothing holds its packets back, and nothing goes to an address that is
 // no gateway's any more.
 func TestDamagedRecords(t *testing.T) {
+	t.Parallel()
 	k := combinations()[0]
 	a, b, _ := twoClusters(t)
 	a.reserve(b)

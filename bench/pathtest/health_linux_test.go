@@ -124,6 +124,7 @@ var pathFaults = []pathFault{
 // TestFaultsAreShown: whatever ends the path of packets, the state of the peering is another one within five seconds, and
 // healthy again as soon after the repair. With -short, as in a guest, which is slow, how long it took is not judged.
 func TestFaultsAreShown(t *testing.T) {
+	t.Parallel()
 	k := combinations()[0]
 	a, b, _ := twoClusters(t)
 	a.connect(k, b)

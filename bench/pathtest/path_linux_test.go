@@ -27,6 +27,7 @@ const (
 
 // TestTwoClusters joins two clusters with the same ranges by their helpers alone, and parts them again.
 func TestTwoClusters(t *testing.T) {
+	t.Parallel()
 	for _, k := range combinations() {
 		t.Run(fmt.Sprintf("%s/%s", k.overlay, k.wireGuard), func(t *testing.T) {
 			a, b, _ := twoClusters(t)

@@ -67,6 +67,7 @@ func hostileTexts(t *testing.T) []string {
 // TestGatewayObjectsConcernTheirPeering: whatever the two objects of a gateway contain, fabric, guard and other peerings
 // are the same to nodes.
 func TestGatewayObjectsConcernTheirPeering(t *testing.T) {
+	t.Parallel()
 	second := secondPeering()
 	others := []*corev1.ConfigMap{
 		fabricMap(t, testFabric()), peeringMap(t, testPeering()), peeringMap(t, second), gatewayMap(t, "c", secondGateway()),

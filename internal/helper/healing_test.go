@@ -88,6 +88,7 @@ func (k leaseKeeper) await(what string, within time.Duration) *coordinationv1.Le
 
 // TestDeletedLease: a Lease that is deleted by hand is back at once, with the same address and report.
 func TestDeletedLease(t *testing.T) {
+	t.Parallel()
 	client := fake.NewClientset(testNode("n1"))
 	k := keepLease(t, client, testNamespace, "n1")
 	before := k.await("a Lease", patience)
@@ -144,6 +145,7 @@ func gatewaysObjects(t *testing.T, namespace string) []*corev1.ConfigMap {
 
 // TestAlteredGatewayObjects: what others write into a gateway's objects, or do to their labels, is gone soon.
 func TestAlteredGatewayObjects(t *testing.T) {
+	t.Parallel()
 	objects := gatewaysObjects(t, testNamespace)
 	client := fake.NewClientset(objects[0], objects[1])
 	gatewayWriters(t, client, testNamespace)

@@ -20,6 +20,7 @@ import (
 // TestThousandConnections: who opens a thousand connections to probes and metrics, and says nothing, or half a request,
 // or reads no answer, keeps the kubelet from nothing and leaves a few of them open.
 func TestThousandConnections(t *testing.T) {
+	t.Parallel()
 	const crowd = 1000
 	for what, says := range map[string]string{
 		"silent": "", "half a request": "GET /livez HTTP/1.1\r\nHost: x\r\n", "reads nothing": strings.Repeat("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", 20),
