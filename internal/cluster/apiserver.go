@@ -42,7 +42,7 @@ func (c *Cluster) APIServers(ctx context.Context) ([]netip.Addr, error) {
 			texts = append(texts, e.Addresses...)
 		}
 	}
-	all := addresses(texts)
+	all := addresses(texts...)
 	for _, a := range c.hostAddresses(ctx) {
 		if !slices.Contains(all, a) {
 			all = append(all, a)
@@ -58,7 +58,7 @@ func (c *Cluster) hostAddresses(ctx context.Context) []netip.Addr {
 		return nil
 	}
 	if _, err := netip.ParseAddr(u.Hostname()); err == nil {
-		return addresses([]string{u.Hostname()})
+		return addresses(u.Hostname())
 	}
 	lookup := c.lookup
 	if lookup == nil {

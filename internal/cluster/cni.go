@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -36,12 +37,7 @@ func (inv *inventory) cni() string {
 
 // daemonSet returns the index of the DaemonSet of that name, -1 if there is none.
 func (inv *inventory) daemonSet(name string) int {
-	for i := range inv.daemonSets {
-		if inv.daemonSets[i].Name == name {
-			return i
-		}
-	}
-	return -1
+	return slices.IndexFunc(inv.daemonSets.Items, func(d appsv1.DaemonSet) bool { return d.Name == name })
 }
 
 // mayBe reports whether the CNI is one of these, or not known. Configuration outlives the CNI it was for.
@@ -52,17 +48,13 @@ func (q *question) mayBe(names ...string) bool {
 
 // warnings tells of what is known to clash with liqonet's packet path.
 func (inv *inventory) warnings() []Warning {
-	var all []Warning
-	all = append(all, inv.ciliumWarnings()...)
-	all = append(all, inv.calicoWarnings()...)
-	all = append(all, inv.ovnWarnings()...)
-	return append(all, inv.liqoWarnings()...)
+	return slices.Concat(inv.ciliumWarnings(), inv.calicoWarnings(), inv.ovnWarnings(), inv.liqoWarnings())
 }
 
 // ciliumWarnings looks for the settings by which packets pass by the host's netfilter and routing rules,
 // where liqonet's are.
 func (inv *inventory) ciliumWarnings() []Warning {
-	config := inv.configMaps[ciliumConfig]
+	config := inv.configMaps[ciliumConfig].Data
 	if config == nil || inv.cni() != "" && inv.cni() != "cilium" {
 		return nil
 	}
@@ -97,7 +89,7 @@ func (inv *inventory) calicoWarnings() []Warning {
 		return nil
 	}
 	var all []Warning
-	for _, container := range inv.daemonSets[i].Spec.Template.Spec.Containers {
+	for _, container := range inv.daemonSets.Items[i].Spec.Template.Spec.Containers {
 		if container.Name != "calico-node" {
 			continue
 		}
@@ -117,7 +109,7 @@ func (inv *inventory) calicoWarnings() []Warning {
 			})
 		}
 	}
-	for _, felix := range inv.calicoFelix {
+	for _, felix := range inv.calicoFelix.Items {
 		if on, _, _ := unstructured.NestedBool(felix.Object, "spec", "bpfEnabled"); on {
 			all = append(all, Warning{
 				What: "Calico routes by eBPF (FelixConfiguration " + felix.GetName() + "): packets may pass by the node's routing rules",
@@ -130,11 +122,11 @@ func (inv *inventory) calicoWarnings() []Warning {
 
 // ovnWarnings tells of an OVN-Kubernetes whose pods' packets leave by Open vSwitch, past the node's kernel.
 func (inv *inventory) ovnWarnings() []Warning {
-	if inv.cni() != "ovn-kubernetes" || len(inv.openshiftNetworks) == 0 {
+	if inv.cni() != "ovn-kubernetes" || len(inv.openshiftNetworks.Items) == 0 {
 		return nil
 	}
 	path := []string{"spec", "defaultNetwork", "ovnKubernetesConfig", "gatewayConfig", "routingViaHost"}
-	if viaHost, _, _ := unstructured.NestedBool(inv.openshiftNetworks[0].Object, path...); viaHost {
+	if viaHost, _, _ := unstructured.NestedBool(inv.openshiftNetworks.Items[0].Object, path...); viaHost {
 		return nil
 	}
 	return []Warning{{
@@ -159,9 +151,9 @@ func (inv *inventory) liqoWarnings() []Warning {
 	}
 	served := false
 	for version := range inv.versions {
-		served = served || version.Group == "networking.liqo.io"
+		served = served || strings.HasPrefix(version, "networking.liqo.io/")
 	}
-	if !inv.liqo && !served {
+	if inv.liqo.Name == "" && !served {
 		return nil
 	}
 	return []Warning{{

@@ -4,45 +4,43 @@ import (
 	"encoding/json"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 )
 
-// kubeadmNetworking is the part of kubeadm's ClusterConfiguration that tells ranges, separated by commas.
-type kubeadmNetworking struct {
-	PodSubnet     string `json:"podSubnet"`
-	ServiceSubnet string `json:"serviceSubnet"`
+// told are the ranges in texts of a source.
+func (q *question) told(source string, texts ...string) Ranges {
+	return Ranges{Prefixes: q.parse(source, texts...), Source: source}
 }
 
-// kubeadm reads one of the ranges that kubeadm was given.
-func (q *question) kubeadm(field func(kubeadmNetworking) string) Ranges {
-	const source = "kubeadm ConfigMap"
-	text, found := q.inv.configMaps[kubeadmConfig]["ClusterConfiguration"]
+// configured reads ranges, separated by commas, in a field of a ConfigMap's document, which is YAML or JSON.
+func (q *question) configured(source string, place configMap, key string, path ...string) Ranges {
+	text, found := q.inv.configMaps[place].Data[key]
 	if !found {
 		return Ranges{}
 	}
-	var config struct {
-		Networking kubeadmNetworking `json:"networking"`
-	}
+	var config map[string]any
 	if err := yaml.Unmarshal([]byte(text), &config); err != nil {
 		q.note("%s: %v", source, err)
 		return Ranges{}
 	}
-	return Ranges{Prefixes: q.parse(source, field(config.Networking)), Source: source}
+	value, _, _ := unstructured.NestedString(config, path...)
+	return q.told(source, value)
 }
 
-// argument reads a flag of a component that runs as a static pod.
-func (q *question) argument(component, flag string) Ranges {
-	for i := range q.inv.components {
-		pod := &q.inv.components[i]
-		if pod.Labels["component"] != component {
-			continue
-		}
-		for _, container := range pod.Spec.Containers {
-			// Some distributions start components by a shell: the words of the script count as well.
-			words := strings.Fields(strings.Join(append(container.Command, container.Args...), " "))
-			if text := flagValue(words, flag); text != "" {
-				source := component + " " + flag
-				return Ranges{Prefixes: q.parse(source, text), Source: source}
+// argument reads a flag of the first of some components that has it, which run as static pods.
+func (q *question) argument(flag string, components ...string) Ranges {
+	for _, component := range components {
+		for _, pod := range q.inv.components.Items {
+			if pod.Labels["component"] != component {
+				continue
+			}
+			for _, container := range pod.Spec.Containers {
+				// Some distributions start components by a shell: the words of the script count as well.
+				words := strings.Fields(strings.Join(append(container.Command, container.Args...), " "))
+				if r := q.told(component+" "+flag, flagValue(words, flag)); len(r.Prefixes) > 0 {
+					return r
+				}
 			}
 		}
 	}
@@ -52,15 +50,14 @@ func (q *question) argument(component, flag string) Ranges {
 // k3s reads a flag of k3s or RKE2, which run the control plane inside their own process and write their
 // arguments on their nodes.
 func (q *question) k3s(flag string) Ranges {
-	for i := range q.inv.nodes {
+	for _, node := range q.inv.nodes.Items {
 		for _, key := range []string{"k3s.io/node-args", "rke2.io/node-args"} {
 			var words []string
-			if json.Unmarshal([]byte(q.inv.nodes[i].Annotations[key]), &words) != nil {
+			if json.Unmarshal([]byte(node.Annotations[key]), &words) != nil {
 				continue
 			}
-			if text := flagValue(words, flag); text != "" {
-				source := key + " " + flag
-				return Ranges{Prefixes: q.parse(source, text), Source: source}
+			if r := q.told(key+" "+flag, flagValue(words, flag)); len(r.Prefixes) > 0 {
+				return r
 			}
 		}
 	}

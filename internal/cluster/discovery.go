@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/netip"
@@ -119,12 +120,40 @@ func (q *question) note(format string, args ...any) {
 	q.notes = append(q.notes, fmt.Sprintf(format, args...))
 }
 
-// missing is the error for something that the flag must tell.
-func (q *question) missing(what, flag, format string, args ...any) error {
-	return &MissingError{
-		Context: q.context, What: what, Cause: fmt.Sprintf(format, args...),
-		Flag: "--" + q.overrides.FlagPrefix + flag,
+// wanted are ranges that are looked for.
+type wanted struct {
+	what, flag string                      // the flag tells them instead
+	given      []netip.Prefix              // with the flag; nil: nothing
+	stray      func([]netip.Prefix) string // names what is seen outside the ranges; "": nothing is
+	effect     string                      // on that, of ranges that are given all the same
+	sources    []func() Ranges             // the best first
+	unknown    string                      // the cause where no source tells any
+}
+
+// ranges takes what the flag gives, else what the first source tells that nothing contradicts.
+func (q *question) ranges(w wanted) (Ranges, error) {
+	flag := "--" + q.overrides.FlagPrefix + w.flag
+	if w.given != nil {
+		r := Ranges{Prefixes: cidr.Merged(w.given), Source: flag}
+		if stray := w.stray(r.Prefixes); stray != "" {
+			q.note("%s, outside %v%s", stray, r.Prefixes, w.effect)
+		}
+		return r, nil
 	}
+	var contradicted []string
+	for _, ask := range w.sources {
+		r := ask()
+		if len(r.Prefixes) == 0 {
+			continue
+		}
+		stray := w.stray(r.Prefixes)
+		if stray == "" {
+			return r, nil
+		}
+		contradicted = append(contradicted, fmt.Sprintf("%v (%s), but %s", r.Prefixes, r.Source, stray))
+	}
+	cause := cmp.Or(strings.Join(contradicted, "; "), w.unknown)
+	return Ranges{}, &MissingError{Context: q.context, What: w.what, Cause: cause, Flag: flag}
 }
 
 // parse reads prefixes as configurations write them, separated by commas or blanks. IPv6 ranges are left out

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"sync"
 
-	"golang.org/x/sync/errgroup"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -25,23 +24,23 @@ const podPage = 500
 // inventory is everything that discovery draws its conclusions from. What a cluster does not have, or the
 // user may not read, is empty.
 type inventory struct {
-	nodes          []corev1.Node
-	pods           []corev1.Pod // a page of the running ones
-	components     []corev1.Pod // the control plane's and kube-proxy, where they run as static pods
-	daemonSets     []appsv1.DaemonSet
-	configMaps     map[configMap]map[string]string // data
-	versions       map[schema.GroupVersion]bool    // of the API
-	policies       bool                            // the API has ValidatingAdmissionPolicies
-	liqo           bool                            // namespace "liqo" exists
-	kubernetesIP   string                          // address of Service default/kubernetes
+	nodes          corev1.NodeList
+	pods           corev1.PodList // a page of the running ones
+	components     corev1.PodList // the control plane's and kube-proxy, where they run as static pods
+	daemonSets     appsv1.DaemonSetList
+	configMaps     map[configMap]*corev1.ConfigMap
+	versions       map[string]bool  // of the API, such as "apps/v1"
+	policies       bool             // the API has ValidatingAdmissionPolicies
+	liqo           corev1.Namespace // "liqo"
+	kubernetes     corev1.Service   // default/kubernetes
 	serviceCIDRAPI bool
-	serviceObjects []serviceCIDR
-	calicoPools    []unstructured.Unstructured
-	calicoFelix    []unstructured.Unstructured
-	ciliumPools    []unstructured.Unstructured
-	ciliumNodes    []unstructured.Unstructured
+	serviceCIDRs   networkingv1.ServiceCIDRList
+	calicoPools    unstructured.UnstructuredList
+	calicoFelix    unstructured.UnstructuredList
+	ciliumPools    unstructured.UnstructuredList
+	ciliumNodes    unstructured.UnstructuredList
 	// openshiftNetworks is the configuration of OpenShift's network operator.
-	openshiftNetworks []unstructured.Unstructured
+	openshiftNetworks unstructured.UnstructuredList
 
 	mu     sync.Mutex
 	unread []string // notes: what could not be read, and why
@@ -59,111 +58,93 @@ var (
 	flannelSystemConfig = configMap{metav1.NamespaceSystem, "kube-flannel-cfg"}
 )
 
-// serviceCIDR is what matters of an object of that kind, whatever its version.
-type serviceCIDR struct {
-	name  string
-	cidrs []string
+// source is something that an inventory reads.
+type source struct {
+	what     string
+	optional bool // it may be missing; where the user may not read it, there is a note
+	read     func(context.Context) error
 }
 
 // takeInventory reads everything in parallel.
 func (c *Cluster) takeInventory(ctx context.Context) (*inventory, error) {
-	inv := &inventory{configMaps: make(map[configMap]map[string]string), versions: make(map[schema.GroupVersion]bool)}
-	group, reading := errgroup.WithContext(ctx)
-	read := func(what string, optional bool, f func(context.Context) error) {
-		group.Go(func() error {
-			err := f(reading)
-			switch {
-			case err == nil, optional && apierrors.IsNotFound(err):
-				return nil
-			case optional && apierrors.IsForbidden(err):
-				inv.noteUnread("not allowed to read " + what)
-				return nil
-			}
-			return fmt.Errorf("read %s of cluster %q: %w", what, c.Context, err)
-		})
-	}
-	core := c.Kube.CoreV1()
-	everywhere, system := core.Pods(metav1.NamespaceAll), core.Pods(metav1.NamespaceSystem)
-	read("nodes", false, func(ctx context.Context) error {
-		return listed(ctx, core.Nodes().List, metav1.ListOptions{}, func(l *corev1.NodeList) { inv.nodes = l.Items })
-	})
-	read("pods", false, func(ctx context.Context) error {
-		running := metav1.ListOptions{FieldSelector: "status.phase=Running", Limit: podPage}
-		return listed(ctx, everywhere.List, running, func(l *corev1.PodList) { inv.pods = l.Items })
-	})
-	read("the control plane's pods", true, func(ctx context.Context) error {
-		static := metav1.ListOptions{LabelSelector: "component in (kube-apiserver, kube-controller-manager, kube-proxy)"}
-		return listed(ctx, system.List, static, func(l *corev1.PodList) { inv.components = l.Items })
-	})
-	read("daemonsets", true, func(ctx context.Context) error {
-		list := c.Kube.AppsV1().DaemonSets(metav1.NamespaceAll).List
-		return listed(ctx, list, metav1.ListOptions{}, func(l *appsv1.DaemonSetList) { inv.daemonSets = l.Items })
-	})
-	read("namespace liqo", true, func(ctx context.Context) error {
-		return got(ctx, core.Namespaces().Get, "liqo", func(*corev1.Namespace) { inv.liqo = true })
-	})
-	read("service default/kubernetes", true, func(ctx context.Context) error {
-		get := core.Services(metav1.NamespaceDefault).Get
-		return got(ctx, get, "kubernetes", func(s *corev1.Service) { inv.kubernetesIP = s.Spec.ClusterIP })
-	})
-	read("ServiceCIDR objects", true, func(ctx context.Context) error { return c.readServiceCIDRs(ctx, inv) })
-	for _, place := range []configMap{kubeadmConfig, kubeProxyConfig, ciliumConfig, flannelConfig, flannelSystemConfig} {
-		read(fmt.Sprintf("ConfigMap %s/%s", place.namespace, place.name), true, func(ctx context.Context) error {
-			return got(ctx, core.ConfigMaps(place.namespace).Get, place.name, func(cm *corev1.ConfigMap) {
-				inv.mu.Lock()
-				defer inv.mu.Unlock()
-				inv.configMaps[place] = cm.Data
-			})
-		})
-	}
-	read("API groups", false, func(ctx context.Context) error { return c.readVersions(ctx, inv) })
-	read("admission API", true, func(ctx context.Context) error { return c.readPolicies(ctx, inv) })
-	if err := group.Wait(); err != nil {
+	inv := &inventory{configMaps: make(map[configMap]*corev1.ConfigMap), versions: make(map[string]bool)}
+	if err := c.read(ctx, inv, c.sources(inv)); err != nil {
 		return nil, err
 	}
-	return inv, c.readNetworkResources(ctx, inv)
+	return inv, c.read(ctx, inv, c.networkSources(inv))
 }
 
-func (inv *inventory) noteUnread(text string) {
-	inv.mu.Lock()
-	defer inv.mu.Unlock()
-	inv.unread = append(inv.unread, text)
+func (c *Cluster) read(ctx context.Context, inv *inventory, sources []source) error {
+	return each(ctx, sources, func(ctx context.Context, _ int, s source) error {
+		switch err := s.read(ctx); {
+		case err != nil && s.optional && apierrors.IsForbidden(err):
+			inv.mu.Lock()
+			defer inv.mu.Unlock()
+			inv.unread = append(inv.unread, "not allowed to read "+s.what)
+		case err != nil && (!s.optional || !apierrors.IsNotFound(err)):
+			return fmt.Errorf("read %s of cluster %q: %w", s.what, c.Context, err)
+		}
+		return nil
+	})
 }
 
-// listed hands a list to keep, once it is read.
-func listed[L any](ctx context.Context, list func(context.Context, metav1.ListOptions) (L, error), o metav1.ListOptions, keep func(L)) error {
-	all, err := list(ctx, o)
-	if err == nil {
-		keep(all)
+// sources are what every cluster may have.
+func (c *Cluster) sources(inv *inventory) []source {
+	core := c.Kube.CoreV1()
+	every := metav1.ListOptions{}
+	running := metav1.ListOptions{FieldSelector: "status.phase=Running", Limit: podPage}
+	static := metav1.ListOptions{LabelSelector: "component in (kube-apiserver, kube-controller-manager, kube-proxy)"}
+	all := []source{
+		{"nodes", false, listed(&inv.nodes, core.Nodes().List, every)},
+		{"pods", false, listed(&inv.pods, core.Pods(metav1.NamespaceAll).List, running)},
+		{"the control plane's pods", true, listed(&inv.components, core.Pods(metav1.NamespaceSystem).List, static)},
+		{"daemonsets", true, listed(&inv.daemonSets, c.Kube.AppsV1().DaemonSets(metav1.NamespaceAll).List, every)},
+		{"namespace liqo", true, got(&inv.liqo, core.Namespaces().Get, "liqo")},
+		{"service default/kubernetes", true, got(&inv.kubernetes, core.Services(metav1.NamespaceDefault).Get, "kubernetes")},
+		{"ServiceCIDR objects", true, func(ctx context.Context) error { return c.readServiceCIDRs(ctx, inv) }},
+		{"API groups", false, func(ctx context.Context) error { return c.readVersions(ctx, inv) }},
+		{"admission API", true, func(ctx context.Context) error { return c.readPolicies(ctx, inv) }},
 	}
-	return err
+	for _, place := range []configMap{kubeadmConfig, kubeProxyConfig, ciliumConfig, flannelConfig, flannelSystemConfig} {
+		inv.configMaps[place] = &corev1.ConfigMap{}
+		read := got(inv.configMaps[place], core.ConfigMaps(place.namespace).Get, place.name)
+		all = append(all, source{fmt.Sprintf("ConfigMap %s/%s", place.namespace, place.name), true, read})
+	}
+	return all
 }
 
-// got hands an object to keep, once it is read.
-func got[T any](ctx context.Context, get func(context.Context, string, metav1.GetOptions) (T, error), name string, keep func(T)) error {
-	object, err := get(ctx, name, metav1.GetOptions{})
-	if err == nil {
-		keep(object)
+// listed reads a list.
+func listed[L any](into *L, list func(context.Context, metav1.ListOptions) (*L, error), o metav1.ListOptions) func(context.Context) error {
+	return func(ctx context.Context) error {
+		all, err := list(ctx, o)
+		if err == nil {
+			*into = *all
+		}
+		return err
 	}
-	return err
+}
+
+// got reads an object.
+func got[T any](into *T, get func(context.Context, string, metav1.GetOptions) (*T, error), name string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		object, err := get(ctx, name, metav1.GetOptions{})
+		if err == nil {
+			*into = *object
+		}
+		return err
+	}
 }
 
 // readServiceCIDRs reads the objects in the stable version (Kubernetes 1.33), else in the beta one (1.31).
 func (c *Cluster) readServiceCIDRs(ctx context.Context, inv *inventory) error {
-	keep := func(name string, cidrs []string) {
-		inv.serviceObjects = append(inv.serviceObjects, serviceCIDR{name, cidrs})
-	}
-	err := listed(ctx, c.Kube.NetworkingV1().ServiceCIDRs().List, metav1.ListOptions{}, func(l *networkingv1.ServiceCIDRList) {
-		for _, o := range l.Items {
-			keep(o.Name, o.Spec.CIDRs)
-		}
-	})
+	err := listed(&inv.serviceCIDRs, c.Kube.NetworkingV1().ServiceCIDRs().List, metav1.ListOptions{})(ctx)
 	if apierrors.IsNotFound(err) {
-		err = listed(ctx, c.Kube.NetworkingV1beta1().ServiceCIDRs().List, metav1.ListOptions{}, func(l *networkingv1beta1.ServiceCIDRList) {
-			for _, o := range l.Items {
-				keep(o.Name, o.Spec.CIDRs)
-			}
-		})
+		var beta networkingv1beta1.ServiceCIDRList
+		err = listed(&beta, c.Kube.NetworkingV1beta1().ServiceCIDRs().List, metav1.ListOptions{})(ctx)
+		for _, o := range beta.Items {
+			stable := networkingv1.ServiceCIDR{ObjectMeta: o.ObjectMeta, Spec: networkingv1.ServiceCIDRSpec(o.Spec)}
+			inv.serviceCIDRs.Items = append(inv.serviceCIDRs.Items, stable)
+		}
 	}
 	inv.serviceCIDRAPI = err == nil
 	return err
@@ -177,7 +158,7 @@ func (c *Cluster) readVersions(ctx context.Context, inv *inventory) error {
 	}
 	for _, group := range groups.Groups {
 		for _, version := range group.Versions {
-			inv.versions[schema.GroupVersion{Group: group.Name, Version: version.Version}] = true
+			inv.versions[version.GroupVersion] = true
 		}
 	}
 	return nil
@@ -197,37 +178,26 @@ func (c *Cluster) readPolicies(ctx context.Context, inv *inventory) error {
 	return nil
 }
 
-// readNetworkResources reads custom resources of CNIs, in the first version of each that the API serves.
-func (c *Cluster) readNetworkResources(ctx context.Context, inv *inventory) error {
-	group, ctx := errgroup.WithContext(ctx)
-	read := func(into *[]unstructured.Unstructured, plural string, versions ...schema.GroupVersion) {
-		for _, version := range versions {
-			if !inv.versions[version] {
-				continue
-			}
-			group.Go(func() error {
-				list, err := c.Dynamic.Resource(version.WithResource(plural)).List(ctx, metav1.ListOptions{})
-				switch {
-				case err == nil:
-					*into = list.Items
-				case apierrors.IsForbidden(err):
-					inv.noteUnread("not allowed to read " + plural + "." + version.Group)
-				case !apierrors.IsNotFound(err):
-					return fmt.Errorf("read %s.%s of cluster %q: %w", plural, version.Group, c.Context, err)
-				}
-				return nil
-			})
-			return
+// networkSources are custom resources of CNIs, in the first version of each that the API serves.
+func (c *Cluster) networkSources(inv *inventory) (all []source) {
+	for _, kind := range []struct {
+		into     *unstructured.UnstructuredList
+		plural   string
+		versions []string
+	}{
+		{&inv.calicoPools, "ippools", []string{"crd.projectcalico.org/v1", "projectcalico.org/v3"}},
+		{&inv.calicoFelix, "felixconfigurations", []string{"crd.projectcalico.org/v1", "projectcalico.org/v3"}},
+		{&inv.ciliumNodes, "ciliumnodes", []string{"cilium.io/v2"}},
+		{&inv.ciliumPools, "ciliumpodippools", []string{"cilium.io/v2alpha1"}},
+		{&inv.openshiftNetworks, "networks", []string{"operator.openshift.io/v1"}},
+	} {
+		i := slices.IndexFunc(kind.versions, func(version string) bool { return inv.versions[version] })
+		if i < 0 {
+			continue
 		}
+		version, _ := schema.ParseGroupVersion(kind.versions[i]) // a constant
+		list := c.Dynamic.Resource(version.WithResource(kind.plural)).List
+		all = append(all, source{kind.plural + "." + version.Group, true, listed(kind.into, list, metav1.ListOptions{})})
 	}
-	calico := schema.GroupVersion{Group: "crd.projectcalico.org", Version: "v1"}
-	calicoNative := schema.GroupVersion{Group: "projectcalico.org", Version: "v3"}
-	cilium := schema.GroupVersion{Group: "cilium.io", Version: "v2"}
-	ciliumAlpha := schema.GroupVersion{Group: "cilium.io", Version: "v2alpha1"}
-	read(&inv.calicoPools, "ippools", calico, calicoNative)
-	read(&inv.calicoFelix, "felixconfigurations", calico, calicoNative)
-	read(&inv.ciliumNodes, "ciliumnodes", cilium)
-	read(&inv.ciliumPools, "ciliumpodippools", ciliumAlpha)
-	read(&inv.openshiftNetworks, "networks", schema.GroupVersion{Group: "operator.openshift.io", Version: "v1"})
-	return group.Wait()
+	return all
 }

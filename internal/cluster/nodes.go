@@ -16,8 +16,8 @@ const nodeBlock = 24
 // usableNodes returns the nodes that can run the node helper: Linux, with a kubelet and an IPv4 address.
 func (q *question) usableNodes() []Node {
 	var nodes []Node
-	for i := range q.inv.nodes {
-		object := &q.inv.nodes[i]
+	for i := range q.inv.nodes.Items {
+		object := &q.inv.nodes.Items[i]
 		if reason := leftOut(object); reason != "" {
 			q.note("node %s is left out: %s", object.Name, reason)
 			continue
@@ -26,9 +26,9 @@ func (q *question) usableNodes() []Node {
 		for _, a := range object.Status.Addresses {
 			switch a.Type {
 			case corev1.NodeInternalIP:
-				node.Internal = append(node.Internal, addresses([]string{a.Address})...)
+				node.Internal = append(node.Internal, addresses(a.Address)...)
 			case corev1.NodeExternalIP:
-				node.External = append(node.External, addresses([]string{a.Address})...)
+				node.External = append(node.External, addresses(a.Address)...)
 			}
 		}
 		if len(node.Internal) == 0 {
@@ -69,10 +69,15 @@ func ready(node *corev1.Node) bool {
 // leaves room for nodes that join. Where that block would run into pods or Services, as in networks cut
 // finer, only the address itself is.
 func (q *question) nodeNetworks(pods Ranges) (Ranges, error) {
-	const what, flag = "node network", "node-network"
-	if given := q.overrides.NodeNetworks; given != nil {
-		return Ranges{Prefixes: cidr.Merged(given), Source: "--" + q.overrides.FlagPrefix + flag}, nil
-	}
+	return q.ranges(wanted{
+		what: "node network", flag: "node-network", given: q.overrides.NodeNetworks,
+		stray:   func([]netip.Prefix) string { return "" },
+		unknown: "no node tells an internal IPv4 address",
+		sources: []func() Ranges{func() Ranges { return q.nodeBlocks(pods) }},
+	})
+}
+
+func (q *question) nodeBlocks(pods Ranges) Ranges {
 	taken := slices.Concat(pods.Prefixes, q.services.Prefixes)
 	var blocks []netip.Prefix
 	for _, node := range q.nodes {
@@ -84,14 +89,11 @@ func (q *question) nodeNetworks(pods Ranges) (Ranges, error) {
 			blocks = append(blocks, block)
 		}
 	}
-	if len(blocks) == 0 {
-		return Ranges{}, q.missing(what, flag, "no node tells an internal IPv4 address")
-	}
-	return Ranges{Prefixes: cidr.Merged(blocks), Source: "node addresses"}, nil
+	return Ranges{Prefixes: cidr.Merged(blocks), Source: "node addresses"}
 }
 
 // addresses returns the IPv4 addresses among texts, each once.
-func addresses(texts []string) []netip.Addr {
+func addresses(texts ...string) []netip.Addr {
 	var all []netip.Addr
 	for _, text := range texts {
 		if a, err := netip.ParseAddr(text); err == nil && a.Is4() && !slices.Contains(all, a) {

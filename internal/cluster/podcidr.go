@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -9,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
 
 	"liqonet.io/liqonet/internal/cidr"
 )
@@ -18,32 +16,23 @@ import (
 // they are to the address given: what the CNI itself is configured with, then what the components were
 // started with, last the ranges of the nodes. The first counts in which all running pods lie.
 func (q *question) podCIDRs() (Ranges, error) {
-	const what, flag = "pod CIDR", "pod-cidr"
-	if given := q.overrides.PodCIDRs; given != nil {
-		r := Ranges{Prefixes: cidr.Merged(given), Source: "--" + q.overrides.FlagPrefix + flag}
-		if stray := q.strayPod(r.Prefixes); stray != "" {
-			q.note("%s, outside %v: it will not be reached", stray, r.Prefixes)
-		}
-		return r, nil
-	}
-	var contradicted []string
-	for _, ask := range []func() Ranges{
-		q.calicoPods, q.ciliumPods, q.flannelPods, q.kubeadmPods, q.componentPods, q.kubeProxyPods, q.k3sPods, q.nodePods,
-	} {
-		r := ask()
-		if len(r.Prefixes) == 0 {
-			continue
-		}
-		stray := q.strayPod(r.Prefixes)
-		if stray == "" {
-			return r, nil
-		}
-		contradicted = append(contradicted, fmt.Sprintf("%v (%s), but %s", r.Prefixes, r.Source, stray))
-	}
-	if len(contradicted) > 0 {
-		return Ranges{}, q.missing(what, flag, "%s", strings.Join(contradicted, "; "))
-	}
-	return Ranges{}, q.missing(what, flag, "no CNI resource, component or node tells it")
+	return q.ranges(wanted{
+		what: "pod CIDR", flag: "pod-cidr", given: q.overrides.PodCIDRs, stray: q.strayPod, effect: ": it will not be reached",
+		unknown: "no CNI resource, component or node tells it",
+		sources: []func() Ranges{
+			q.calicoPods, q.ciliumPods, q.flannelPods,
+			func() Ranges {
+				return q.configured("kubeadm ConfigMap", kubeadmConfig, "ClusterConfiguration", "networking", "podSubnet")
+			},
+			// The controller manager cuts the nodes' podCIDRs from its range.
+			func() Ranges { return q.argument("--cluster-cidr", "kube-controller-manager", "kube-proxy") },
+			func() Ranges {
+				return q.configured("kube-proxy ConfigMap clusterCIDR", kubeProxyConfig, "config.conf", "clusterCIDR")
+			},
+			func() Ranges { return q.k3s("--cluster-cidr") },
+			q.nodePods,
+		},
+	})
 }
 
 // strayPod names a running pod whose address is outside the ranges; "" if there is none. Pods that share a
@@ -53,8 +42,8 @@ func (q *question) strayPod(prefixes []netip.Prefix) string {
 	for _, node := range q.nodes {
 		known[node.Name] = true
 	}
-	for i := range q.inv.pods {
-		pod := &q.inv.pods[i]
+	for i := range q.inv.pods.Items {
+		pod := &q.inv.pods.Items[i]
 		if pod.Spec.HostNetwork || pod.DeletionTimestamp != nil || !known[pod.Spec.NodeName] {
 			continue
 		}
@@ -73,7 +62,7 @@ func podAddresses(pod *corev1.Pod) []netip.Addr {
 	for i, ip := range pod.Status.PodIPs {
 		texts[i] = ip.IP
 	}
-	return addresses(append(texts, pod.Status.PodIP))
+	return addresses(append(texts, pod.Status.PodIP)...)
 }
 
 // nodePods infers the range from those that the API gives its nodes.
@@ -117,7 +106,7 @@ func (q *question) calicoPods() Ranges {
 	}
 	var names []string
 	var prefixes []netip.Prefix
-	for _, pool := range q.inv.calicoPools {
+	for _, pool := range q.inv.calicoPools.Items {
 		uses, _, _ := unstructured.NestedStringSlice(pool.Object, "spec", "allowedUses")
 		disabled, _, _ := unstructured.NestedBool(pool.Object, "spec", "disabled")
 		if disabled || len(uses) > 0 && !slices.Contains(uses, "Workload") {
@@ -134,38 +123,32 @@ func (q *question) calicoPods() Ranges {
 // ciliumPods reads the pools of Cilium's own address management. In its mode "kubernetes" Cilium takes the
 // nodes' podCIDRs, in its cloud modes addresses of the cloud's network: those are for other sources.
 func (q *question) ciliumPods() Ranges {
-	config := q.inv.configMaps[ciliumConfig]
+	config := q.inv.configMaps[ciliumConfig].Data
 	if config == nil || !q.mayBe("cilium") {
 		return Ranges{}
 	}
 	switch config["ipam"] {
 	case "cluster-pool", "cluster-pool-v2beta":
-		const source = "cilium-config cluster-pool-ipv4-cidr"
-		if p := q.parse(source, config["cluster-pool-ipv4-cidr"]); len(p) > 0 {
-			return Ranges{Prefixes: p, Source: source}
+		if r := q.told("cilium-config cluster-pool-ipv4-cidr", config["cluster-pool-ipv4-cidr"]); len(r.Prefixes) > 0 {
+			return r
 		}
-		return q.ciliumNodes()
+		const source = "CiliumNode podCIDRs" // that Cilium gave its nodes
+		_, cidrs := fieldOf(q.inv.ciliumNodes, "spec", "ipam", "podCIDRs")
+		return q.inferred(source, q.parse(source, cidrs...))
 	case "multi-pool":
-		var names, cidrs []string
-		for _, pool := range q.inv.ciliumPools {
-			some, _, _ := unstructured.NestedStringSlice(pool.Object, "spec", "ipv4", "cidrs")
-			names, cidrs = append(names, pool.GetName()), append(cidrs, some...)
-		}
-		source := "CiliumPodIPPool " + strings.Join(names, ", ")
-		return Ranges{Prefixes: q.parse(source, cidrs...), Source: source}
+		names, cidrs := fieldOf(q.inv.ciliumPools, "spec", "ipv4", "cidrs")
+		return q.told("CiliumPodIPPool "+strings.Join(names, ", "), cidrs...)
 	}
 	return Ranges{}
 }
 
-// ciliumNodes returns the ranges that Cilium gave its nodes.
-func (q *question) ciliumNodes() Ranges {
-	var cidrs []string
-	for _, node := range q.inv.ciliumNodes {
-		some, _, _ := unstructured.NestedStringSlice(node.Object, "spec", "ipam", "podCIDRs")
-		cidrs = append(cidrs, some...)
+// fieldOf returns the names of custom resources, and all texts that they have in a field.
+func fieldOf(list unstructured.UnstructuredList, path ...string) (names, texts []string) {
+	for _, o := range list.Items {
+		some, _, _ := unstructured.NestedStringSlice(o.Object, path...)
+		names, texts = append(names, o.GetName()), append(texts, some...)
 	}
-	const source = "CiliumNode podCIDRs"
-	return q.inferred(source, q.parse(source, cidrs...))
+	return names, texts
 }
 
 // flannelPods reads the network that flannel refuses to leave.
@@ -174,49 +157,9 @@ func (q *question) flannelPods() Ranges {
 		return Ranges{}
 	}
 	for _, place := range []configMap{flannelConfig, flannelSystemConfig} {
-		text, found := q.inv.configMaps[place]["net-conf.json"]
-		if !found {
-			continue
-		}
-		const source = "kube-flannel-cfg net-conf.json"
-		var config struct{ Network string }
-		if err := json.Unmarshal([]byte(text), &config); err != nil {
-			q.note("%s: %v", source, err)
-			continue
-		}
-		return Ranges{Prefixes: q.parse(source, config.Network), Source: source}
-	}
-	return Ranges{}
-}
-
-func (q *question) kubeadmPods() Ranges {
-	return q.kubeadm(func(n kubeadmNetworking) string { return n.PodSubnet })
-}
-
-// componentPods reads what the controller manager cuts the nodes' podCIDRs from, else what kube-proxy was told.
-func (q *question) componentPods() Ranges {
-	for _, component := range []string{"kube-controller-manager", "kube-proxy"} {
-		if r := q.argument(component, "--cluster-cidr"); len(r.Prefixes) > 0 {
+		if r := q.configured("kube-flannel-cfg net-conf.json", place, "net-conf.json", "Network"); len(r.Prefixes) > 0 {
 			return r
 		}
 	}
 	return Ranges{}
 }
-
-func (q *question) kubeProxyPods() Ranges {
-	text, found := q.inv.configMaps[kubeProxyConfig]["config.conf"]
-	if !found {
-		return Ranges{}
-	}
-	const source = "kube-proxy ConfigMap clusterCIDR"
-	var config struct {
-		ClusterCIDR string `json:"clusterCIDR"`
-	}
-	if err := yaml.Unmarshal([]byte(text), &config); err != nil {
-		q.note("%s: %v", source, err)
-		return Ranges{}
-	}
-	return Ranges{Prefixes: q.parse(source, config.ClusterCIDR), Source: source}
-}
-
-func (q *question) k3sPods() Ranges { return q.k3s("--cluster-cidr") }

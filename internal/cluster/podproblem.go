@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -55,19 +57,14 @@ func stuckReasons() []string {
 // PodProblem looks at the pods in liqonet's namespace that a label selector matches and returns the first
 // that cannot start; nil when all can. Where there are no pods it looks for the reason why none was created.
 func (c *Cluster) PodProblem(ctx context.Context, selector string) (*PodError, error) {
-	list, err := c.Kube.CoreV1().Pods(c.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+	pods, err := All[*corev1.Pod](ctx, c, selector)
 	if err != nil {
-		return nil, fmt.Errorf("list pods %s in namespace %s of cluster %q: %w", selector, c.Namespace, c.Context, err)
+		return nil, err
 	}
-	if len(list.Items) == 0 {
+	if len(pods) == 0 {
 		return c.creationProblem(ctx)
 	}
-	for i := range list.Items {
-		if problem := podProblem(&list.Items[i]); problem != nil {
-			return problem, nil
-		}
-	}
-	return nil, nil
+	return firstProblem(pods), nil
 }
 
 // creationProblem returns why the newest pod in liqonet's namespace was refused.
@@ -124,18 +121,12 @@ func (c *Cluster) FailFast(ctx context.Context, selector string, wait func(conte
 		return wait(ctx)
 	}
 	watched, cancel := context.WithCancelCause(ctx)
-	over := make(chan struct{})
-	go func() {
-		defer close(over)
-		if problem := c.watchProblems(watched, selector); problem != nil {
-			cancel(problem)
-		}
-	}()
+	var watching sync.WaitGroup
+	watching.Go(func() { c.watchProblems(watched, selector, cancel) })
 	err := wait(watched)
-	var problem *PodError
-	stuck := errors.As(context.Cause(watched), &problem)
+	problem, stuck := errors.AsType[*PodError](context.Cause(watched))
 	cancel(nil)
-	<-over
+	watching.Wait()
 	switch {
 	case err == nil:
 		return nil
@@ -157,42 +148,28 @@ func (c *Cluster) explain(ctx context.Context, selector string, err error) error
 	return err
 }
 
-// watchProblems returns the first problem that outlasts the grace, nil when ctx ends before.
-func (c *Cluster) watchProblems(ctx context.Context, selector string) *PodError {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	seen := make(chan *PodError)
-	go func() {
-		defer close(seen)
-		// The wait never finds its end: it is here for what its check sees on the way. Not being allowed
-		// to watch pods only costs the early end.
-		_ = Wait(ctx, c, Labelled(selector), "pods", func(pods []*corev1.Pod) (string, error) {
-			select {
-			case seen <- firstProblem(pods):
-			case <-ctx.Done():
-			}
-			return "watching", nil
-		})
-	}()
-	timer := time.NewTimer(problemGrace)
-	timer.Stop()
-	var current *PodError
-	for {
-		select {
-		case problem, open := <-seen:
-			if !open {
-				return nil
-			}
-			if problem == nil {
-				timer.Stop()
-			} else if current == nil {
-				timer.Reset(problemGrace)
-			}
-			current = problem
-		case <-timer.C:
-			return current
+// watchProblems gives up with a problem that outlasts the grace, the latest that was seen then.
+func (c *Cluster) watchProblems(ctx context.Context, selector string, giveUp context.CancelCauseFunc) {
+	var current atomic.Pointer[PodError]
+	grace := time.AfterFunc(problemGrace, func() {
+		if problem := current.Load(); problem != nil {
+			giveUp(problem)
 		}
-	}
+	})
+	defer grace.Stop()
+	grace.Stop() // until there is a problem
+	// The wait never finds its end: it is here for what its check sees on the way. Not being allowed to watch pods
+	// only costs the early end.
+	_ = Wait(ctx, c, Labelled(selector), "pods", func(pods []*corev1.Pod) (string, error) {
+		problem := firstProblem(pods)
+		switch before := current.Swap(problem); {
+		case problem == nil:
+			grace.Stop()
+		case before == nil:
+			grace.Reset(problemGrace)
+		}
+		return "watching", nil
+	})
 }
 
 // firstProblem returns the first problem of several pods.

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"fmt"
 	"net/netip"
 	"strings"
 
@@ -10,50 +11,35 @@ import (
 // serviceCIDRs returns the ranges of Service addresses. ServiceCIDR objects come first: they alone tell ranges
 // that were added later.
 func (q *question) serviceCIDRs() (Ranges, error) {
-	const what, flag = "service CIDR", "service-cidr"
-	kubernetes, err := netip.ParseAddr(q.inv.kubernetesIP)
-	check := err == nil && kubernetes.Is4()
-	if given := q.overrides.ServiceCIDRs; given != nil {
-		r := Ranges{Prefixes: cidr.Merged(given), Source: "--" + q.overrides.FlagPrefix + flag}
-		if check && !cidr.Contains(r.Prefixes, kubernetes) {
-			q.note("Service default/kubernetes has address %s, outside %v", kubernetes, r.Prefixes)
-		}
-		return r, nil
+	return q.ranges(wanted{
+		what: "service CIDR", flag: "service-cidr", given: q.overrides.ServiceCIDRs, stray: q.strayService,
+		unknown: "no ServiceCIDR object or component tells it",
+		sources: []func() Ranges{
+			q.serviceObjects,
+			func() Ranges {
+				return q.configured("kubeadm ConfigMap", kubeadmConfig, "ClusterConfiguration", "networking", "serviceSubnet")
+			},
+			func() Ranges {
+				return q.argument("--service-cluster-ip-range", "kube-apiserver", "kube-controller-manager")
+			},
+			func() Ranges { return q.k3s("--service-cidr") },
+		},
+	})
+}
+
+// strayService names Service default/kubernetes if its address is outside the ranges; "" otherwise.
+func (q *question) strayService(prefixes []netip.Prefix) string {
+	a, err := netip.ParseAddr(q.inv.kubernetes.Spec.ClusterIP)
+	if err != nil || !a.Is4() || cidr.Contains(prefixes, a) {
+		return ""
 	}
-	for _, ask := range []func() Ranges{q.serviceObjects, q.kubeadmServices, q.apiServerServices, q.k3sServices} {
-		r := ask()
-		if len(r.Prefixes) == 0 {
-			continue
-		}
-		if check && !cidr.Contains(r.Prefixes, kubernetes) {
-			return Ranges{}, q.missing(what, flag, "%v (%s), but Service default/kubernetes has address %s", r.Prefixes, r.Source, kubernetes)
-		}
-		return r, nil
-	}
-	return Ranges{}, q.missing(what, flag, "no ServiceCIDR object or component tells it")
+	return fmt.Sprintf("Service default/kubernetes has address %s", a)
 }
 
 func (q *question) serviceObjects() Ranges {
-	names := make([]string, len(q.inv.serviceObjects))
-	var cidrs []string
-	for i, o := range q.inv.serviceObjects {
-		names[i], cidrs = o.name, append(cidrs, o.cidrs...)
+	var names, cidrs []string
+	for _, o := range q.inv.serviceCIDRs.Items {
+		names, cidrs = append(names, o.Name), append(cidrs, o.Spec.CIDRs...)
 	}
-	source := "ServiceCIDR object " + strings.Join(names, ", ")
-	return Ranges{Prefixes: q.parse(source, cidrs...), Source: source}
+	return q.told("ServiceCIDR object "+strings.Join(names, ", "), cidrs...)
 }
-
-func (q *question) kubeadmServices() Ranges {
-	return q.kubeadm(func(n kubeadmNetworking) string { return n.ServiceSubnet })
-}
-
-func (q *question) apiServerServices() Ranges {
-	for _, component := range []string{"kube-apiserver", "kube-controller-manager"} {
-		if r := q.argument(component, "--service-cluster-ip-range"); len(r.Prefixes) > 0 {
-			return r
-		}
-	}
-	return Ranges{}
-}
-
-func (q *question) k3sServices() Ranges { return q.k3s("--service-cidr") }

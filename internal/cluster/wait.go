@@ -2,10 +2,9 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -64,25 +63,30 @@ func follow[T Object](ctx context.Context, c *Cluster, r resource, sel Selection
 		return fmt.Errorf("wait for %s: label selector %q: %w", what, sel.Labels, err)
 	}
 	f := follower[T]{resource: r, name: sel.Name, labels: selector, check: check, missing: "nothing seen yet"}
+	pass := f.pass
 	if c.dry != nil {
-		return f.once(ctx, what)
+		pass = f.once
 	}
 	for {
-		done, err := f.pass(ctx)
-		var refused *checkError
+		done, err := pass(ctx)
 		switch {
+		case done && f.refused != nil:
+			return fmt.Errorf("wait for %s: %w", what, f.refused)
 		case done:
 			return nil
-		case errors.As(err, &refused):
-			return fmt.Errorf("wait for %s: %w", what, refused.error)
 		case ctx.Err() != nil:
 			return &WaitError{What: what, Missing: f.missing, Err: context.Cause(ctx)}
+		case c.dry != nil:
+			return fmt.Errorf("wait for %s: %w", what, err)
 		case err != nil && !passing(err):
 			return fmt.Errorf("wait for %s in cluster %q: %w", what, c.Context, err)
 		case err != nil:
 			f.missing = err.Error()
 		}
-		pause(ctx, retryPause)
+		select {
+		case <-ctx.Done():
+		case <-time.After(retryPause):
+		}
 	}
 }
 
@@ -96,16 +100,6 @@ func passing(err error) bool {
 	return true
 }
 
-// pause rests for d, or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
-}
-
 // follower keeps the selected objects up to date by a list and the watch that continues it.
 type follower[T Object] struct {
 	resource resource
@@ -114,9 +108,10 @@ type follower[T Object] struct {
 	check    func([]T) (string, error)
 	objects  map[string]T
 	missing  string
+	refused  error // of check
 }
 
-// pass lists, then watches until the check is content (done), an error occurs, or the watch ends, as API
+// pass lists, then watches until the check is content or refuses (done), an error occurs, or the watch ends, as API
 // servers end every watch after a while.
 func (f *follower[T]) pass(ctx context.Context) (done bool, err error) {
 	o, done, err := f.look(ctx)
@@ -158,20 +153,15 @@ func (f *follower[T]) look(ctx context.Context) (o metav1.ListOptions, done bool
 		f.put(object)
 	}
 	o.ResourceVersion = version
-	done, err = f.evaluate()
-	return o, done, err
+	return o, f.evaluate(), nil
 }
 
-// once is the wait of a dry run.
-func (f *follower[T]) once(ctx context.Context, what string) error {
-	_, done, err := f.look(ctx)
-	if err == nil && !done {
+// once is the pass of a dry run.
+func (f *follower[T]) once(ctx context.Context) (done bool, err error) {
+	if _, done, err = f.look(ctx); err == nil && !done {
 		err = ErrLater
 	}
-	if err != nil {
-		return fmt.Errorf("wait for %s: %w", what, err)
-	}
-	return nil
+	return done, err
 }
 
 // take brings one event of the watch into the set and evaluates it.
@@ -188,7 +178,7 @@ func (f *follower[T]) take(event watch.Event) (done bool, err error) {
 	default:
 		f.put(object)
 	}
-	return f.evaluate()
+	return f.evaluate(), nil
 }
 
 // put adds an object, or removes it if it is selected no more.
@@ -204,21 +194,12 @@ func (f *follower[T]) put(object Object) {
 	f.objects[object.GetName()] = typed
 }
 
-func (f *follower[T]) evaluate() (done bool, err error) {
+// evaluate reports whether the check is content, or refuses.
+func (f *follower[T]) evaluate() (done bool) {
 	all := make([]T, 0, len(f.objects))
-	for _, object := range f.objects {
-		all = append(all, object)
+	for _, name := range slices.Sorted(maps.Keys(f.objects)) {
+		all = append(all, f.objects[name])
 	}
-	slices.SortFunc(all, func(a, b T) int { return strings.Compare(a.GetName(), b.GetName()) })
-	missing, err := f.check(all)
-	if err != nil {
-		return false, &checkError{err}
-	}
-	f.missing = missing
-	return missing == "", nil
+	f.missing, f.refused = f.check(all)
+	return f.missing == "" || f.refused != nil
 }
-
-// checkError marks an error of the caller's check, which ends a wait whatever it is.
-type checkError struct{ error }
-
-func (e *checkError) Unwrap() error { return e.error }
