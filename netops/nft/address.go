@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net/netip"
+	"strings"
 
 	"github.com/google/nftables/expr"
 
@@ -78,6 +79,15 @@ func prefixText(p netip.Prefix) string {
 		return p.Addr().String()
 	}
 	return p.Masked().String()
+}
+
+// prefixTexts are prefixes as nft(8) prints them, with something in between.
+func prefixTexts(prefixes []netip.Prefix, between string) string {
+	texts := make([]string, len(prefixes))
+	for i, p := range prefixes {
+		texts[i] = prefixText(p)
+	}
+	return strings.Join(texts, between)
 }
 
 // netmask returns the mask of the prefix's network bits. (In Go a shift by 32 leaves 0.)

@@ -1,7 +1,6 @@
 package nft
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
@@ -26,22 +25,18 @@ func CTState(states ...State) Expr {
 		State
 		name string
 	}{{Invalid, "invalid"}, {Established, "established"}, {Related, "related"}, {New, "new"}, {Untracked, "untracked"}}
-	var bits State
+	var given, known State
 	for _, s := range states {
-		bits |= s
+		given |= s
 	}
 	var words []string
-	known := State(0)
 	for _, n := range names {
-		known |= n.State
-		if bits&n.State != 0 {
-			words = append(words, n.name)
+		if given&n.State != 0 {
+			words, known = append(words, n.name), known|n.State
 		}
 	}
-	if bits == 0 || bits&^known != 0 {
-		return Expr{err: fmt.Errorf("ct state %#x: not a set of states", uint32(bits))}
-	}
-	return Expr{text: "ct state " + strings.Join(words, ","), code: anyOf(ct(expr.CtKeySTATE), native(uint32(bits)))}
+	return Expr{text: "ct state " + strings.Join(words, ","), code: anyOf(ct(expr.CtKeySTATE), native(uint32(given)))}.
+		unless(given == 0 || given != known, fmt.Sprintf("%#x is not a set of states", uint32(given)))
 }
 
 // CTTranslated matches packets of connections whose destination was translated (IPS_DST_NAT of
@@ -67,11 +62,9 @@ const (
 
 // CTDirection matches the packet's direction within its connection.
 func CTDirection(d Direction) Expr {
-	words := []string{Original: "original", Reply: "reply"}
-	if int(d) >= len(words) {
-		return Expr{err: errors.New("ct direction: neither original nor reply")}
-	}
-	return Expr{text: "ct direction " + words[d], code: compare(ct(expr.CtKeyDIRECTION), expr.CmpOpEq, []byte{byte(d)})}
+	text := "ct direction " + map[Direction]string{Original: "original", Reply: "reply"}[d]
+	return Expr{text: text, code: compare(ct(expr.CtKeyDIRECTION), expr.CmpOpEq, []byte{byte(d)})}.
+		unless(d > Reply, "neither original nor reply")
 }
 
 // SetCTMark sets the connection's mark.

@@ -1,14 +1,13 @@
 package nft
 
 import (
-	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
 )
 
-// Diff returns what makes of the observed table the wanted one. A want without a name removes the table. What
-// is added goes in the order of want, what is removed by name.
+// Diff returns what makes of the observed table the wanted one, which has the same name. A want without a name removes
+// the table. What is added goes in the order of want, what is removed by name.
 //
 // Chains and sets that are as wanted are not touched: their counters go on. A chain whose rules differ keeps
 // its place at the hook and gets all its rules anew. A packet sees that as one change, chains reached by a jump
@@ -24,18 +23,14 @@ func Diff(have, want Table) Plan {
 		return plan
 	case want.Name == "":
 		plan.table.Family, plan.table.Name = have.Family, have.Name
-		plan.ops = []op{deleteTable(plan.table)}
+		plan.ops = []op{deleteTable()}
 		return plan
 	}
 	if err := want.validate(); err != nil {
 		return Plan{table: plan.table, err: err}
 	}
-	if have.Name == "" || have.id() != want.id() {
-		if have.Name != "" {
-			plan.ops = append(plan.ops, deleteTable(have))
-		}
+	if have.Name == "" {
 		plan.ops = append(plan.ops, createTable())
-		have = plan.table
 	}
 	if have.Dormant {
 		plan.ops = append(plan.ops, wakeTable())
@@ -59,36 +54,41 @@ type setChanges struct {
 
 func diffSets(have, want []Set) setChanges {
 	var c setChanges
-	named := func(sets []Set, name string) int {
-		return slices.IndexFunc(sets, func(s Set) bool { return s.Name == name })
-	}
-	byName := func(a, b Set) int { return cmp.Compare(a.Name, b.Name) }
-	for _, h := range slices.SortedFunc(slices.Values(have), byName) {
-		if named(want, h.Name) < 0 {
-			c.remove = append(c.remove, deleteSet(h.Name))
-		}
+	old, gone := compareNames(have, want, func(s Set) string { return s.Name })
+	for _, name := range gone {
+		c.remove = append(c.remove, deleteSet(name))
 	}
 	for _, w := range want {
-		var old []netip.Prefix
-		i := named(have, w.Name)
-		switch {
-		case i < 0:
-			c.add = append(c.add, addSet(w.Name, w.Hosts))
-		case have[i].Foreign != "" || have[i].Hosts != w.Hosts:
+		h, there := old[w.Name]
+		if there && (h.Foreign != "" || h.Hosts != w.Hosts) {
 			c.remade = append(c.remade, w.Name)
 			c.remove = append(c.remove, deleteSet(w.Name))
-			c.add = append(c.add, addSet(w.Name, w.Hosts))
-		default:
-			old = have[i].Elements
+			there = false
 		}
-		if gone := without(old, w.Elements); len(gone) > 0 {
+		if !there {
+			c.add, h.Elements = append(c.add, addSet(w.Name, w.Hosts)), nil
+		}
+		if gone := without(h.Elements, w.Elements); len(gone) > 0 {
 			c.add = append(c.add, deleteElements(w, gone))
 		}
-		if added := without(w.Elements, old); len(added) > 0 {
+		if added := without(w.Elements, h.Elements); len(added) > 0 {
 			c.add = append(c.add, addElements(w, added))
 		}
 	}
 	return c
+}
+
+// compareNames returns what there is by name, and which of the names are not wanted, sorted.
+func compareNames[T any](have, want []T, name func(T) string) (old map[string]T, gone []string) {
+	old = make(map[string]T, len(have))
+	for _, h := range have {
+		old[name(h)] = h
+		if !slices.ContainsFunc(want, func(w T) bool { return name(w) == name(h) }) {
+			gone = append(gone, name(h))
+		}
+	}
+	slices.Sort(gone)
+	return old, gone
 }
 
 // without returns the prefixes of a that are not in b. Both are sorted.
@@ -110,21 +110,18 @@ type chainChanges struct{ flush, remove, add, fill []op }
 
 func diffChains(have, want []Chain, remade []string) chainChanges {
 	var c chainChanges
-	byName := func(a, b Chain) int { return cmp.Compare(a.Name, b.Name) }
-	for _, h := range slices.SortedFunc(slices.Values(have), byName) {
-		if !slices.ContainsFunc(want, func(w Chain) bool { return w.Name == h.Name }) {
-			c.flush = append(c.flush, flushChain(h.Name, "not wanted"))
-			c.remove = append(c.remove, deleteChain(h.Name))
-		}
+	old, gone := compareNames(have, want, func(c Chain) string { return c.Name })
+	for _, name := range gone {
+		c.flush = append(c.flush, flushChain(name, "not wanted"))
+		c.remove = append(c.remove, deleteChain(name))
 	}
 	for _, w := range want {
-		i := slices.IndexFunc(have, func(h Chain) bool { return h.Name == w.Name })
-		if i < 0 {
-			c.add = append(c.add, addChain(w.Name, w.Hook))
-			c.fillChain(w)
+		if h, there := old[w.Name]; there {
+			c.changeChain(h, w, remade)
 			continue
 		}
-		c.changeChain(have[i], w, remade)
+		c.add = append(c.add, addChain(w.Name, w.Hook))
+		c.fillChain(w)
 	}
 	return c
 }
@@ -165,22 +162,17 @@ func samePlace(a, b *Hook) bool {
 
 // differs says why a chain has to be filled anew, or "".
 func differs(have, want []Rule, remade []string) string {
-	for i, w := range want {
-		if i >= len(have) {
-			break
-		}
-		if !have[i].Equal(w) {
+	for i := range min(len(have), len(want)) {
+		if !have[i].Equal(want[i]) {
 			return fmt.Sprintf("rule %d differs", i+1)
 		}
 	}
 	if len(have) != len(want) {
 		return fmt.Sprintf("rules: %d, wanted %d", len(have), len(want))
 	}
-	for _, r := range want {
-		for _, e := range r {
-			if e.set != "" && slices.Contains(remade, e.set) {
-				return "set " + e.set + " is made anew"
-			}
+	for _, e := range slices.Concat(want...) {
+		if slices.Contains(remade, e.set) {
+			return "set " + e.set + " is made anew"
 		}
 	}
 	return ""

@@ -21,7 +21,6 @@ func TestPlans(t *testing.T) {
 		{"nothing", small(), small()},
 		{"create", Table{}, small()},
 		{"remove", small(), Table{}},
-		{"rename", small(), Table{Name: "other", Sets: small().Sets}},
 		{"wake", changed(func(t *Table) { t.Dormant = true }), small()},
 		{"elements", changed(func(t *Table) {
 			t.Sets[0] = NewSet("nodes", mustPrefixes("10.0.0.0/23", "192.168.1.1/32")...)
@@ -79,7 +78,7 @@ func TestRuleEqual(t *testing.T) {
 	if !cmp.Equal(a, b) {
 		t.Errorf("%s and %s differ", a, b)
 	}
-	for _, c := range []Rule{{}, b[:2], {b[0], b[1], Accept()}, append(slices.Clone(b), Comment("x"))} {
+	for _, c := range []Rule{{}, b[:2], {b[0], b[1], Accept()}, append(slices.Clone(b), Counter())} {
 		if cmp.Equal(b, c) {
 			t.Errorf("%s and %s are equal", b, c)
 		}

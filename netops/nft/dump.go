@@ -1,12 +1,62 @@
 package nft
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
 )
+
+// attributes are those of one object, by type.
+type attributes map[uint16][]byte
+
+// decode reads attributes, flags (nested, byte order) aside. The kernel's own are well-formed; what is not has none, and
+// so is like nothing that is wanted.
+func decode(b []byte) attributes {
+	const typeMask = 0x3fff
+	list, _ := netlink.UnmarshalAttributes(b)
+	a := make(attributes, len(list))
+	for _, attr := range list {
+		a[attr.Type&typeMask] = attr.Data
+	}
+	return a
+}
+
+// number returns a number, 0 where there is none.
+func (a attributes) number(typ uint16) uint32 {
+	if b := a[typ]; len(b) == 4 {
+		return binary.BigEndian.Uint32(b)
+	}
+	return 0
+}
+
+// long returns a number of 64 bits, and whether there is one.
+func (a attributes) long(typ uint16) (uint64, bool) {
+	b := a[typ]
+	if len(b) != 8 {
+		return 0, false
+	}
+	return binary.BigEndian.Uint64(b), true
+}
+
+func (a attributes) string(typ uint16) string { return cString(a[typ]) }
+
+// elements returns the elements of a list.
+func (a attributes) elements(typ uint16) [][]byte {
+	list, _ := netlink.UnmarshalAttributes(a[typ])
+	elements := make([][]byte, len(list))
+	for i, e := range list {
+		elements[i] = e.Data
+	}
+	return elements
+}
+
+// cString returns a string of the kernel's without its final NUL.
+func cString(b []byte) string { return strings.TrimRight(string(b), "\x00") }
 
 // attr is a netlink attribute that names something.
 func attr(typ uint16, name string) netlink.Attribute {
@@ -38,15 +88,25 @@ func (c *Conn) request(family Family, message uint16, flags netlink.HeaderFlags,
 		if len(a.Data) < headerLen {
 			return nil, fmt.Errorf("message %#x of %d bytes", a.Header.Type, len(a.Data))
 		}
-		if all[i], err = decode(a.Data[headerLen:]); err != nil {
-			return nil, err
-		}
+		all[i] = decode(a.Data[headerLen:])
 	}
 	return all, nil
 }
 
 // errInterrupted is the answer to a dump during which something changed.
 var errInterrupted = errors.New("dump interrupted by a change")
+
+// rules returns the rules of a table, or of one of its chains, also where the kernel lists others as well.
+func (c *Conn) rules(family Family, table, chain string) ([]attributes, error) {
+	filter := []netlink.Attribute{attr(unix.NFTA_RULE_TABLE, table)}
+	if chain != "" {
+		filter = append(filter, attr(unix.NFTA_RULE_CHAIN, chain))
+	}
+	answers, err := c.request(family, unix.NFT_MSG_GETRULE, netlink.Dump, filter...)
+	return slices.DeleteFunc(answers, func(a attributes) bool {
+		return a.string(unix.NFTA_RULE_TABLE) != table || chain != "" && a.string(unix.NFTA_RULE_CHAIN) != chain
+	}), err
+}
 
 // generation returns the number of the kernel's current rule set: each transaction makes a new one.
 func (c *Conn) generation() (uint32, error) {

@@ -1,13 +1,11 @@
 package nft
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/google/nftables/expr"
-	"github.com/google/nftables/userdata"
 )
 
 // Expr is a match or a statement of a rule. It has two forms, made together: nft text, and the expressions of
@@ -21,12 +19,19 @@ type Expr struct {
 	implies bool
 	// members are the elements, one byte each, of the anonymous set to which the lookup in code refers.
 	members []byte
-	comment string
 
 	chain, set string // names in the table that must exist
 
 	observed string // canonical form of what the kernel has; excludes all but text
 	err      error  // an argument that makes no sense
+}
+
+// unless is the expression, or, if its arguments make no sense, one that says why and cannot be written.
+func (e Expr) unless(senseless bool, why string) Expr {
+	if senseless {
+		return Expr{err: fmt.Errorf("%s: %s", e.text, why)}
+	}
+	return e
 }
 
 // step is one expression of the kernel's virtual machine on its way into the kernel or from it.
@@ -43,7 +48,6 @@ func (r Rule) steps() []step {
 	for i, e := range r {
 		if e.observed != "" {
 			steps = append(steps, step{observed: e.observed})
-			continue
 		}
 		if r.matchesProtocol(i, proto) {
 			proto = e.proto
@@ -66,55 +70,26 @@ func (r Rule) matchesProtocol(i int, proto Proto) bool {
 	return e.proto != 0 && e.proto != proto && (e.implies || !slices.ContainsFunc(r[i+1:], later))
 }
 
-// userData returns what the kernel stores beside the rule without a look at it: the comments.
-func (r Rule) userData() []byte {
-	var comments []string
-	for _, e := range r {
-		if e.comment != "" {
-			comments = append(comments, e.comment)
-		}
-	}
-	if comments == nil {
-		return nil
-	}
-	return userdata.AppendString(nil, commentType, strings.Join(comments, "; "))
-}
-
 // canonical returns the rule in a form in which rules with the same effect, comments included, are the same.
-func (r Rule) canonical() ([]string, error) {
+func (r Rule) canonical() []string {
 	var lines []string
 	for _, s := range r.steps() {
-		line := s.observed
-		if line == "" {
-			var err error
-			if line, err = canonicalExpr(s.code, s.members); err != nil {
-				return nil, err
-			}
+		if s.observed == "" {
+			s.observed = canonicalExpr(s.code, s.members)
 		}
-		lines = append(lines, line)
+		lines = append(lines, s.observed)
 	}
-	if u := r.userData(); u != nil {
-		lines = append(lines, canonicalUserData(u))
-	}
-	return lines, nil
+	return lines
 }
 
 // Equal reports whether both rules do the same, counter values aside.
-func (r Rule) Equal(o Rule) bool {
-	a, errA := r.canonical()
-	b, errB := o.canonical()
-	return errA == nil && errB == nil && slices.Equal(a, b)
-}
+func (r Rule) Equal(o Rule) bool { return slices.Equal(r.canonical(), o.canonical()) }
 
 // String is the rule in the language of nft(8), as "nft list" prints it.
 func (r Rule) String() string {
-	var words, comments []string
+	var words []string
 	var proto Proto
 	for i, e := range r {
-		if e.comment != "" {
-			comments = append(comments, e.comment)
-			continue
-		}
 		if r.matchesProtocol(i, proto) {
 			proto = e.proto
 			if !e.implies {
@@ -125,9 +100,6 @@ func (r Rule) String() string {
 			words = append(words, e.text)
 		}
 	}
-	if comments != nil {
-		words = append(words, fmt.Sprintf("comment %q", strings.Join(comments, "; ")))
-	}
 	return strings.Join(words, " ")
 }
 
@@ -135,29 +107,16 @@ func (r Rule) String() string {
 func (r Rule) validate() error {
 	var proto Proto
 	for _, e := range r {
-		if e.err != nil {
+		switch {
+		case e.err != nil:
 			return e.err
-		}
-		if e.observed != "" {
+		case e.observed != "":
 			return fmt.Errorf("%s: read from the kernel, cannot be written", e.text)
-		}
-		if e.proto == 0 {
-			continue
-		}
-		if proto != 0 && e.proto != proto {
+		case e.proto != 0 && proto != 0 && e.proto != proto:
 			return fmt.Errorf("%s: the rule matches protocol %s already", e.text, proto)
+		case e.proto != 0:
+			proto = e.proto
 		}
-		proto = e.proto
-	}
-	if u := r.userData(); len(u) > userDataMax {
-		return errors.New("comment: longer than 127 bytes")
 	}
 	return nil
 }
-
-// commentType is NFTNL_UDATA_RULE_COMMENT of libnftnl.
-const commentType userdata.Type = 0
-
-// userDataMax is NFTNL_UDATA_COMMENT_MAXLEN of libnftnl, 128 bytes with the final NUL, plus two bytes of type
-// and length.
-const userDataMax = 130

@@ -1,6 +1,10 @@
 package nft
 
-import "github.com/google/nftables"
+import (
+	"cmp"
+
+	"github.com/google/nftables"
+)
 
 // Family is a table's family as nft(8) names it: which packets its chains see. The zero value is IP.
 type Family string
@@ -13,20 +17,11 @@ const (
 )
 
 // text is the family as nft(8) prints it.
-func (f Family) text() string {
-	if f == "" {
-		return string(IP)
-	}
-	return string(f)
-}
+func (f Family) text() string { return string(cmp.Or(f, IP)) }
 
 // number is the family's in enum nf_inet_proto of the kernel.
 func (f Family) number() nftables.TableFamily {
-	switch f {
-	case IP6:
-		return nftables.TableFamilyIPv6
-	case Inet:
-		return nftables.TableFamilyINet
-	}
-	return nftables.TableFamilyIPv4
+	return map[Family]nftables.TableFamily{
+		"": nftables.TableFamilyIPv4, IP: nftables.TableFamilyIPv4, IP6: nftables.TableFamilyIPv6, Inet: nftables.TableFamilyINet,
+	}[f]
 }

@@ -3,13 +3,13 @@ package nft
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/google/nftables"
 	"github.com/google/nftables/expr"
 	"github.com/google/nftables/userdata"
-	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
 )
 
@@ -33,8 +33,9 @@ const (
 	To   Way = "to"   // packets leave by it
 )
 
-// Pass is a rule of ours, first in a chain of another's, that accepts packets from or to a link. iptables-nft shows it
-// as one of its own: all of its parts are such as iptables makes.
+// Pass is a rule of ours, first in a chain of another's, that accepts packets from or to a link. Its comment
+// marks it as ours, in the kernel and for whoever lists the rules. iptables-nft shows it as one of its own: all of its
+// parts are such as iptables makes.
 type Pass struct {
 	Family Family
 	Table  string
@@ -43,9 +44,6 @@ type Pass struct {
 	Link   string // a name, or the beginning of names before a "*"
 }
 
-// comment marks the rule as ours, in the kernel and for whoever lists the rules.
-func (p Pass) comment(owner string) string { return fmt.Sprintf("%s: %s %s", owner, p.Way, p.Link) }
-
 // String is the rule as plans and errors show it.
 func (p Pass) String() string {
 	return fmt.Sprintf("pass %s %s in chain %s %s %s", p.Way, p.Link, p.Family, p.Table, p.Chain)
@@ -53,8 +51,7 @@ func (p Pass) String() string {
 
 // ForwardChains returns the chains of all tables but owner's own; passes are rules whose comment names owner.
 func (c *Conn) ForwardChains(owner string) ([]ForwardChain, error) {
-	last := c.forward[owner]
-	all, err := again(c, &last, func() (all []ForwardChain, err error) {
+	all, err := again(c, c.forward, owner, func() (all []ForwardChain, err error) {
 		for _, family := range []Family{IP, Inet} {
 			some, err := c.readForward(family, owner)
 			if err != nil {
@@ -67,80 +64,61 @@ func (c *Conn) ForwardChains(owner string) ([]ForwardChain, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read chains at hook forward: %w", err)
 	}
-	c.forward[owner] = last
 	return slices.Clone(all), nil
 }
 
 func (c *Conn) readForward(family Family, owner string) ([]ForwardChain, error) {
-	answers, err := c.request(family, unix.NFT_MSG_GETCHAIN, netlink.Dump)
+	listed, err := c.conn.ListChainsOfTableFamily(family.number())
 	if err != nil {
 		return nil, err
 	}
 	var found []ForwardChain
-	for _, a := range answers {
-		hook, err := readHook(a)
-		if err != nil {
-			return nil, err
-		}
-		chain := ForwardChain{Family: family, Table: a.string(unix.NFTA_CHAIN_TABLE), Name: a.string(unix.NFTA_CHAIN_NAME)}
-		if hook == nil || hook.Point != "forward" || chain.Table == owner {
+	for _, l := range listed {
+		hook := readHook(l)
+		if hook == nil || hook.Point != "forward" || l.Table.Name == owner {
 			continue
 		}
-		chain.Drop = hook.Drop
-		marked, err := c.markedRules(chain, owner)
+		handles, err := c.passes(family, l.Table.Name, l.Name, owner)
 		if err != nil {
 			return nil, err
 		}
-		for _, r := range marked {
-			chain.Passes = append(chain.Passes, r.pass)
-		}
-		slices.SortFunc(chain.Passes, func(a, b Pass) int { return strings.Compare(a.String(), b.String()) })
-		found = append(found, chain)
+		passes := slices.SortedFunc(maps.Keys(handles), func(a, b Pass) int { return strings.Compare(a.String(), b.String()) })
+		found = append(found, ForwardChain{Family: family, Table: l.Table.Name, Name: l.Name, Drop: hook.Drop, Passes: passes})
 	}
 	return found, nil
 }
 
-// markedRule is a pass as the kernel has it.
-type markedRule struct {
-	pass   Pass
-	handle uint64
-}
-
-// markedRules returns the rules of a chain whose comment names the owner.
-func (c *Conn) markedRules(chain ForwardChain, owner string) ([]markedRule, error) {
-	answers, err := c.request(chain.Family, unix.NFT_MSG_GETRULE, netlink.Dump,
-		attr(unix.NFTA_RULE_TABLE, chain.Table), attr(unix.NFTA_RULE_CHAIN, chain.Name))
+// passes returns the rules of a chain whose comment names the owner, and the handles of each.
+func (c *Conn) passes(family Family, table, chain, owner string) (map[Pass][]uint64, error) {
+	rules, err := c.rules(family, table, chain)
 	if err != nil {
 		return nil, err
 	}
-	var found []markedRule
-	for _, a := range answers {
-		if a.string(unix.NFTA_RULE_TABLE) != chain.Table || a.string(unix.NFTA_RULE_CHAIN) != chain.Name {
+	handles := make(map[Pass][]uint64)
+	for _, r := range rules {
+		comment, _ := userdata.GetString(r[unix.NFTA_RULE_USERDATA], ruleComment)
+		text, ours := strings.CutPrefix(comment, owner+": ")
+		words := strings.Fields(text)
+		if !ours || len(words) != 2 {
 			continue
 		}
-		text, _ := userdata.GetString(a[unix.NFTA_RULE_USERDATA], commentType)
-		words := strings.Fields(strings.TrimPrefix(text, owner+": "))
-		if !strings.HasPrefix(text, owner+": ") || len(words) != 2 {
-			continue
-		}
-		found = append(found, markedRule{
-			pass: Pass{
-				Family: chain.Family, Table: chain.Table, Chain: chain.Name, Way: Way(words[0]), Link: words[1],
-			},
-			handle: a.handle(),
-		})
+		p := Pass{Family: family, Table: table, Chain: chain, Way: Way(words[0]), Link: words[1]}
+		handle, _ := r.long(unix.NFTA_RULE_HANDLE)
+		handles[p] = append(handles[p], handle)
 	}
-	return found, nil
+	return handles, nil
 }
+
+// ruleComment is NFTNL_UDATA_RULE_COMMENT of libnftnl.
+const ruleComment userdata.Type = 0
 
 // AddPass puts the rule first in its chain.
 func (c *Conn) AddPass(owner string, p Pass) error {
-	rule := &nftables.Rule{Table: p.table(), Chain: &nftables.Chain{Table: p.table(), Name: p.Chain}}
-	made := Rule{p.match(), Counter(), Accept(), Comment(p.comment(owner))}
-	for _, e := range made.steps() {
+	rule := p.rule(0)
+	for _, e := range (Rule{p.match(), Counter(), Accept()}).steps() {
 		rule.Exprs = append(rule.Exprs, e.code)
 	}
-	rule.UserData = made.userData()
+	rule.UserData = userdata.AppendString(nil, ruleComment, fmt.Sprintf("%s: %s %s", owner, p.Way, p.Link))
 	c.conn.InsertRule(rule)
 	return c.flush()
 }
@@ -150,28 +128,26 @@ func (p Pass) match() Expr {
 	begin, _ := strings.CutSuffix(p.Link, anyEnd)
 	end := p.Link[len(begin):]
 	if p.Way == To {
-		return matchInterface("oifname", expr.MetaKeyOIFNAME, expr.CmpOpEq, begin, end)
+		return matchName("oifname", expr.MetaKeyOIFNAME, expr.CmpOpEq, begin, end)
 	}
-	return matchInterface("iifname", expr.MetaKeyIIFNAME, expr.CmpOpEq, begin, end)
+	return matchName("iifname", expr.MetaKeyIIFNAME, expr.CmpOpEq, begin, end)
 }
 
 // RemovePass removes the rule, as often as it is there.
 func (c *Conn) RemovePass(owner string, p Pass) error {
-	marked, err := c.markedRules(ForwardChain{Family: p.Family, Table: p.Table, Name: p.Chain}, owner)
+	handles, err := c.passes(p.Family, p.Table, p.Chain, owner)
 	if err != nil {
 		return err
 	}
 	var errs []error
-	for _, r := range marked {
-		if r.pass != p {
-			continue
-		}
-		rule := &nftables.Rule{Table: p.table(), Chain: &nftables.Chain{Table: p.table(), Name: p.Chain}, Handle: r.handle}
-		errs = append(errs, c.conn.DelRule(rule))
+	for _, handle := range handles[p] {
+		errs = append(errs, c.conn.DelRule(p.rule(handle)))
 	}
 	return errors.Join(append(errs, c.flush())...)
 }
 
-func (p Pass) table() *nftables.Table {
-	return &nftables.Table{Name: p.Table, Family: p.Family.number()}
+// rule is the one of a handle in the chain.
+func (p Pass) rule(handle uint64) *nftables.Rule {
+	table := &nftables.Table{Name: p.Table, Family: p.Family.number()}
+	return &nftables.Rule{Table: table, Chain: &nftables.Chain{Table: table, Name: p.Chain}, Handle: handle}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"net/netip"
 	"slices"
 
@@ -39,52 +40,48 @@ func intervalElements(prefixes []netip.Prefix) []nftables.SetElement {
 	return elements
 }
 
-// hosts returns the addresses that are the keys of the kernel's elements.
-func hosts(elements []element) []netip.Prefix {
-	all := make([]netip.Prefix, len(elements))
-	for i, e := range elements {
-		all[i] = netip.PrefixFrom(cidr.Address(binary.BigEndian.Uint32(e.key)), addressLen*8)
-	}
-	slices.SortFunc(all, netip.Prefix.Compare)
-	return all
-}
-
 // bound is one of the kernel's elements.
 type bound struct {
 	at  uint32
 	end bool
 }
 
+// hosts returns the addresses for which the kernel's elements stand.
+func hosts(bounds []bound) []netip.Prefix {
+	all := make([]netip.Prefix, len(bounds))
+	for i, b := range bounds {
+		all[i] = cidr.Single(cidr.Address(b.at))
+	}
+	slices.SortFunc(all, netip.Prefix.Compare)
+	return all
+}
+
 // prefixes returns what the kernel's elements, in any order, stand for. Bounds that are not those of prefixes
 // are an error.
 func prefixes(bounds []bound) ([]netip.Prefix, error) {
-	bounds = slices.SortedFunc(slices.Values(bounds), func(a, b bound) int {
-		switch {
-		case a.at == b.at && a.end && !b.end: // an interval ends before the next begins
-			return -1
-		case a.at == b.at && b.end && !a.end:
-			return 1
+	order := func(b bound) uint64 {
+		if b.end { // an interval ends before the next begins
+			return uint64(b.at) << 1
 		}
-		return cmp.Compare(a.at, b.at)
-	})
+		return uint64(b.at)<<1 | 1
+	}
+	bounds = slices.SortedFunc(slices.Values(bounds), func(a, b bound) int { return cmp.Compare(order(a), order(b)) })
+	if len(bounds) > 0 && bounds[0] == (bound{at: 0, end: true}) {
+		bounds = bounds[1:] // nft(8) marks so that a set begins with a gap
+	}
 	var out []netip.Prefix
-	for i := 0; i < len(bounds); i++ {
-		b := bounds[i]
-		if b.end {
-			if b.at == 0 { // nft(8) marks so that a set begins with a gap
-				continue
-			}
-			return nil, fmt.Errorf("interval end %s without a start", cidr.Address(b.at))
+	for pair := range slices.Chunk(bounds, 2) {
+		from, last := cidr.Address(pair[0].at), cidr.Address(math.MaxUint32)
+		if pair[0].end {
+			return nil, fmt.Errorf("interval end %s without a start", from)
 		}
-		last := uint32(1<<32 - 1)
-		if i+1 < len(bounds) {
-			i++
-			if !bounds[i].end {
-				return nil, fmt.Errorf("interval start %s without an end", cidr.Address(b.at))
+		if len(pair) == 2 {
+			if !pair[1].end {
+				return nil, fmt.Errorf("interval start %s without an end", from)
 			}
-			last = bounds[i].at - 1
+			last = cidr.Address(pair[1].at - 1)
 		}
-		r := netipx.IPRangeFrom(cidr.Address(b.at), cidr.Address(last))
+		r := netipx.IPRangeFrom(from, last)
 		p, ok := r.Prefix()
 		if !ok {
 			return nil, fmt.Errorf("%s is not a prefix", r)

@@ -166,7 +166,7 @@ func small() Table {
 					{IIf("a"), Counter(), Accept()},
 					{SAddrIn("nodes"), Jump("called")},
 					{ICMPType(3, 11), Mark(7), Drop()},
-					{OIfGroup(19457), Counter(), Comment("the rest")},
+					{OIfGroup(19457), Counter()},
 				},
 			},
 			{

@@ -1,6 +1,7 @@
 package nft
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -23,65 +24,43 @@ const (
 
 // String is the protocol's name in nft, or its number.
 func (p Proto) String() string {
-	switch p {
-	case ICMP:
-		return "icmp"
-	case TCP:
-		return "tcp"
-	case UDP:
-		return "udp"
-	}
-	return fmt.Sprint(uint8(p))
+	return cmp.Or(map[Proto]string{ICMP: "icmp", TCP: "tcp", UDP: "udp"}[p], fmt.Sprint(uint8(p)))
 }
 
 // IIf matches packets that came in through the named interface. To compare names costs each packet more than to
 // compare groups, see IIfGroup.
-func IIf(name string) Expr {
-	return matchInterface("iifname", expr.MetaKeyIIFNAME, expr.CmpOpEq, name, "")
-}
+func IIf(name string) Expr { return matchName("iifname", expr.MetaKeyIIFNAME, expr.CmpOpEq, name, "") }
 
 // OIf matches packets that leave through the named interface.
-func OIf(name string) Expr {
-	return matchInterface("oifname", expr.MetaKeyOIFNAME, expr.CmpOpEq, name, "")
-}
+func OIf(name string) Expr { return matchName("oifname", expr.MetaKeyOIFNAME, expr.CmpOpEq, name, "") }
 
 // IIfNot matches packets that came in through any interface but the named one.
 func IIfNot(name string) Expr {
-	return matchInterface("iifname", expr.MetaKeyIIFNAME, expr.CmpOpNeq, name, "")
+	return matchName("iifname", expr.MetaKeyIIFNAME, expr.CmpOpNeq, name, "")
 }
 
 // IIfPrefix matches packets that came in through an interface whose name begins so.
 func IIfPrefix(prefix string) Expr {
-	return matchInterface("iifname", expr.MetaKeyIIFNAME, expr.CmpOpEq, prefix, anyEnd)
+	return matchName("iifname", expr.MetaKeyIIFNAME, expr.CmpOpEq, prefix, anyEnd)
 }
 
 // OIfPrefix matches packets that leave through an interface whose name begins so.
 func OIfPrefix(prefix string) Expr {
-	return matchInterface("oifname", expr.MetaKeyOIFNAME, expr.CmpOpEq, prefix, anyEnd)
-}
-
-// checkInterface reports what the kernel would not take for a name, or nft(8) would print otherwise.
-func checkInterface(name string) error {
-	if name == "" || len(name) >= unix.IFNAMSIZ || strings.ContainsAny(name, "*/\"\\ \t\n") {
-		return errors.New("not an interface name")
-	}
-	return nil
+	return matchName("oifname", expr.MetaKeyOIFNAME, expr.CmpOpEq, prefix, anyEnd)
 }
 
 // anyEnd stands, in nft text, for the rest of a name.
 const anyEnd = "*"
 
-// matchInterface compares a name, or, with anyEnd, its beginning.
-func matchInterface(word string, key expr.MetaKey, op expr.CmpOp, name, end string) Expr {
-	text := fmt.Sprintf("%s %s%q", word, opText(op), name+end)
-	if err := checkInterface(name); err != nil {
-		return Expr{err: fmt.Errorf("%s: %w", text, err)}
-	}
+// matchName compares an interface's name, or, with anyEnd, its beginning. A name that the kernel would not take, or nft(8)
+// would print otherwise, is none.
+func matchName(word string, key expr.MetaKey, op expr.CmpOp, name, end string) Expr {
 	bytes := []byte(name)
 	if end != anyEnd {
-		bytes = append(bytes, make([]byte, unix.IFNAMSIZ-len(name))...)
+		bytes = append(bytes, make([]byte, max(0, unix.IFNAMSIZ-len(name)))...)
 	}
-	return Expr{text: text, code: compare(meta(key), op, bytes)}
+	return Expr{text: fmt.Sprintf("%s %s%q", word, opText(op), name+end), code: compare(meta(key), op, bytes)}.
+		unless(name == "" || len(name) >= unix.IFNAMSIZ || strings.ContainsAny(name, "*/\"\\ \t\n"), "not an interface name")
 }
 
 // IIfGroup matches packets that came in through an interface of the group.
@@ -107,11 +86,8 @@ func OIfGroupNot(group uint32) Expr {
 // matchGroup compares the number of a group of interfaces. Group 0 has a name, and all interfaces that nobody put into
 // another: no rule can mean it.
 func matchGroup(word string, key expr.MetaKey, op expr.CmpOp, group uint32) Expr {
-	text := fmt.Sprintf("%s %s%d", word, opText(op), group)
-	if group == 0 {
-		return Expr{err: fmt.Errorf("%s: every interface is of this group by default", text)}
-	}
-	return Expr{text: text, code: compare(meta(key), op, native(group))}
+	return Expr{text: fmt.Sprintf("%s %s%d", word, opText(op), group), code: compare(meta(key), op, native(group))}.
+		unless(group == 0, "every interface is of this group by default")
 }
 
 // Protocol matches the transport protocol.
@@ -165,22 +141,18 @@ func TCPSyn() Expr {
 
 // ICMPType matches ICMP packets of any of the types.
 func ICMPType(types ...uint8) Expr {
-	if len(types) == 0 {
-		return Expr{err: errors.New("icmp type: no type given")}
-	}
 	types = slices.Compact(slices.Sorted(slices.Values(types)))
 	names := make([]string, len(types))
 	for i, t := range types {
 		names[i] = icmpName(t)
 	}
 	if len(types) == 1 {
-		return Expr{text: "icmp type " + names[0], proto: ICMP, implies: true,
-			code: compare(loadTransport(0, 1), expr.CmpOpEq, types)}
+		return Expr{text: "icmp type " + names[0], proto: ICMP, implies: true, code: compare(loadTransport(0, 1), expr.CmpOpEq, types)}
 	}
 	return Expr{
 		text: "icmp type { " + strings.Join(names, ", ") + " }", proto: ICMP, implies: true, members: types,
 		code: []expr.Any{loadTransport(0, 1), &expr.Lookup{SourceRegister: matchReg}},
-	}
+	}.unless(len(types) == 0, "no type given")
 }
 
 // icmpName is what nft(8) calls an ICMP type: a name, or the number where it has none.
@@ -191,31 +163,26 @@ func icmpName(t uint8) string {
 		13: "timestamp-request", 14: "timestamp-reply", 15: "info-request", 16: "info-reply",
 		17: "address-mask-request", 18: "address-mask-reply",
 	}
-	if name, ok := names[t]; ok {
-		return name
-	}
-	return fmt.Sprint(t)
+	return cmp.Or(names[t], fmt.Sprint(t))
 }
 
 // OverlayID matches UDP packets whose payload is VXLAN or Geneve of that virtual network (24 bits): both have
 // the identifier in bytes 4 to 6 of their header (RFC 7348, RFC 8926).
 func OverlayID(vni uint32) Expr {
 	const offset, length = udpHeaderLen + 4, 3
-	text := fmt.Sprintf("@th,%d,%d 0x%x", offset*8, length*8, vni)
-	if vni >= 1<<(length*8) {
-		return Expr{err: fmt.Errorf("%s: a virtual network has 24 bits", text)}
-	}
 	id := []byte{byte(vni >> 16), byte(vni >> 8), byte(vni)}
-	return Expr{text: text, proto: UDP, code: compare(loadTransport(offset, length), expr.CmpOpEq, id)}
+	return Expr{
+		text: fmt.Sprintf("@th,%d,%d 0x%x", offset*8, length*8, vni), proto: UDP,
+		code: compare(loadTransport(offset, length), expr.CmpOpEq, id),
+	}.unless(vni >= 1<<(length*8), "a virtual network has 24 bits")
 }
 
 // UDPBegins matches UDP packets whose payload begins with these bytes, 1 to 16.
 func UDPBegins(with string) Expr {
-	text := fmt.Sprintf("@th,%d,%d 0x%x", udpHeaderLen*8, len(with)*8, with)
-	if with == "" || len(with) > 16 {
-		return Expr{err: fmt.Errorf("%s: a match has 1 to 16 bytes", text)}
-	}
-	return Expr{text: text, proto: UDP, code: compare(loadTransport(udpHeaderLen, uint32(len(with))), expr.CmpOpEq, []byte(with))}
+	return Expr{
+		text: fmt.Sprintf("@th,%d,%d 0x%x", udpHeaderLen*8, len(with)*8, with), proto: UDP,
+		code: compare(loadTransport(udpHeaderLen, uint32(len(with))), expr.CmpOpEq, []byte(with)),
+	}.unless(with == "" || len(with) > 16, "a match has 1 to 16 bytes")
 }
 
 // Mark matches the packet's mark.

@@ -19,15 +19,15 @@ func (c *Conn) readSets(family Family, table string) ([]Set, map[string]string, 
 	var sets []Set
 	anonymous := make(map[string]string)
 	for _, a := range answers {
-		name := a.string(unix.NFTA_SET_NAME)
+		name, flags := a.string(unix.NFTA_SET_NAME), a.number(unix.NFTA_SET_FLAGS)
 		elements, err := c.readElements(family, table, name)
-		if err != nil {
+		switch {
+		case err != nil:
 			return nil, nil, fmt.Errorf("set %s: %w", name, err)
-		}
-		if a.number(unix.NFTA_SET_FLAGS)&unix.NFT_SET_ANONYMOUS != 0 {
-			anonymous[name] = readAnonymous(a, elements)
-		} else {
-			sets = append(sets, readSet(name, a, elements))
+		case flags&unix.NFT_SET_ANONYMOUS != 0:
+			anonymous[name] = readAnonymous(flags, elements)
+		default:
+			sets = append(sets, readSet(name, flags, a.number(unix.NFTA_SET_KEY_TYPE), elements))
 		}
 	}
 	return sets, anonymous, nil
@@ -43,38 +43,19 @@ type element struct {
 func (c *Conn) readElements(family Family, table, set string) ([]element, error) {
 	answers, err := c.request(family, unix.NFT_MSG_GETSETELEM, netlink.Dump,
 		attr(unix.NFTA_SET_ELEM_LIST_TABLE, table), attr(unix.NFTA_SET_ELEM_LIST_SET, set))
-	if err != nil {
-		return nil, err
-	}
 	var elements []element
 	for _, a := range answers {
-		list, err := netlink.UnmarshalAttributes(a[unix.NFTA_SET_ELEM_LIST_ELEMENTS])
-		if err != nil {
-			return nil, err
-		}
-		for _, item := range list {
-			e, err := readElement(item.Data)
-			if err != nil {
-				return nil, err
-			}
-			elements = append(elements, e)
+		for _, e := range a.elements(unix.NFTA_SET_ELEM_LIST_ELEMENTS) {
+			elements = append(elements, readElement(decode(e)))
 		}
 	}
-	return elements, nil
+	return elements, err
 }
 
-func readElement(b []byte) (element, error) {
-	a, err := decode(b)
-	if err != nil {
-		return element{}, err
-	}
-	key, err := decode(a[unix.NFTA_SET_ELEM_KEY])
-	if err != nil {
-		return element{}, err
-	}
+func readElement(a attributes) element {
 	flags := a.number(unix.NFTA_SET_ELEM_FLAGS)
 	e := element{
-		key:   key[unix.NFTA_DATA_VALUE],
+		key:   decode(a[unix.NFTA_SET_ELEM_KEY])[unix.NFTA_DATA_VALUE],
 		end:   flags&unix.NFT_SET_ELEM_INTERVAL_END != 0,
 		other: flags&^unix.NFT_SET_ELEM_INTERVAL_END != 0,
 	}
@@ -86,28 +67,27 @@ func readElement(b []byte) (element, error) {
 			e.other = true
 		}
 	}
-	return e, nil
+	return e
 }
 
 // readAnonymous returns what stands for an anonymous set in canonical rules.
-func readAnonymous(set attributes, elements []element) string {
+func readAnonymous(flags uint32, elements []element) string {
 	var members []byte
 	words := make([]string, 0, len(elements))
-	ours := set.number(unix.NFTA_SET_FLAGS) == unix.NFT_SET_ANONYMOUS|unix.NFT_SET_CONSTANT
+	ours := flags == unix.NFT_SET_ANONYMOUS|unix.NFT_SET_CONSTANT
 	for _, e := range elements {
 		ours = ours && len(e.key) == 1 && !e.end && !e.other
 		members = append(members, e.key...)
 		words = append(words, fmt.Sprintf("%x", e.key))
 	}
 	if !ours {
-		return fmt.Sprintf("{flags %x: %s}", set.number(unix.NFTA_SET_FLAGS), strings.Join(words, " "))
+		return fmt.Sprintf("{flags %x: %s}", flags, strings.Join(words, " "))
 	}
 	return anonymousText(members)
 }
 
 // readSet returns a named set; Foreign where it is not one of prefixes.
-func readSet(name string, set attributes, elements []element) Set {
-	flags, kind := set.number(unix.NFTA_SET_FLAGS), set.number(unix.NFTA_SET_KEY_TYPE)
+func readSet(name string, flags, kind uint32, elements []element) Set {
 	s := Set{Name: name, Hosts: flags == 0}
 	if !s.Hosts && flags != unix.NFT_SET_INTERVAL || kind != nftables.TypeIPAddr.GetNFTMagic() {
 		s.Foreign = fmt.Sprintf("flags %#x, type %d", flags, kind)
@@ -122,7 +102,7 @@ func readSet(name string, set attributes, elements []element) Set {
 		bounds = append(bounds, bound{at: binary.BigEndian.Uint32(e.key), end: e.end})
 	}
 	if s.Hosts {
-		s.Elements = hosts(elements)
+		s.Elements = hosts(bounds)
 		return s
 	}
 	var err error

@@ -21,17 +21,11 @@ type Plan struct {
 type op struct {
 	// verb and rest are the command in the language of nft(8), before the table and after it.
 	verb, rest string
-	other      string               // the table, where it is not the plan's
 	queue      func(b *batch) error // adds the command to the transaction
 }
 
 // text is the command for the table of an identity.
-func (o op) text(table string) string {
-	if o.other != "" {
-		table = o.other
-	}
-	return strings.TrimRight(o.verb+" "+table+" "+o.rest, " ")
-}
+func (o op) text(table string) string { return strings.TrimRight(o.verb+" "+table+" "+o.rest, " ") }
 
 // always makes a queue of what cannot fail.
 func always(queue func(b *batch)) func(*batch) error {
@@ -95,10 +89,8 @@ func wakeTable() op {
 }
 
 // deleteTable deletes a table with all that is in it.
-func deleteTable(t Table) op {
-	return op{verb: "delete table", other: t.id(), queue: always(func(b *batch) {
-		b.conn.DelTable(&nftables.Table{Name: t.Name, Family: t.Family.number()})
-	})}
+func deleteTable() op {
+	return op{verb: "delete table", queue: always(func(b *batch) { b.conn.DelTable(b.table) })}
 }
 
 // addSet adds a set without elements.
@@ -115,9 +107,7 @@ func addSet(name string, hosts bool) op {
 }
 
 func deleteSet(name string) op {
-	return op{verb: "delete set", rest: name, queue: always(func(b *batch) {
-		b.conn.DelSet(&nftables.Set{Table: b.table, Name: name})
-	})}
+	return op{verb: "delete set", rest: name, queue: always(func(b *batch) { b.conn.DelSet(b.set(name, false)) })}
 }
 
 // elementsPerMessage keeps the list of elements below the 65535 bytes of a netlink attribute: a prefix is two
@@ -134,11 +124,7 @@ func deleteElements(s Set, prefixes []netip.Prefix) op {
 }
 
 func changeElements(verb string, send func(*nftables.Conn, *nftables.Set, []nftables.SetElement) error, s Set, prefixes []netip.Prefix) op {
-	words := make([]string, len(prefixes))
-	for i, p := range prefixes {
-		words[i] = prefixText(p)
-	}
-	return op{verb: verb, rest: fmt.Sprintf("%s { %s }", s.Name, strings.Join(words, ", ")), queue: func(b *batch) error {
+	return op{verb: verb, rest: fmt.Sprintf("%s { %s }", s.Name, prefixTexts(prefixes, ", ")), queue: func(b *batch) error {
 		encode := intervalElements
 		if s.Hosts {
 			encode = hostElements
@@ -198,7 +184,7 @@ func addRule(chain string, r Rule) op {
 			}
 			code = append(code, &expr.Lookup{SourceRegister: lookup.SourceRegister, SetName: set.Name, SetID: set.ID})
 		}
-		b.conn.AddRule(&nftables.Rule{Table: b.table, Chain: b.chain(chain), Exprs: code, UserData: r.userData()})
+		b.conn.AddRule(&nftables.Rule{Table: b.table, Chain: b.chain(chain), Exprs: code})
 		return nil
 	}}
 }

@@ -3,7 +3,6 @@ package nft
 import (
 	"encoding/binary"
 	"fmt"
-	"strings"
 
 	"github.com/google/nftables/expr"
 	"golang.org/x/sys/unix"
@@ -11,30 +10,22 @@ import (
 
 // Accept ends this chain and those that led to it by a jump. Chains of other tables, and of a later priority,
 // still see the packet.
-func Accept() Expr { return verdict("accept", expr.VerdictAccept) }
+func Accept() Expr { return verdict("accept", expr.VerdictAccept, "") }
 
 // Drop discards the packet.
-func Drop() Expr { return verdict("drop", expr.VerdictDrop) }
+func Drop() Expr { return verdict("drop", expr.VerdictDrop, "") }
 
 // Return goes back to the chain that jumped here; in a chain with a hook the policy decides.
-func Return() Expr { return verdict("return", expr.VerdictReturn) }
-
-func verdict(text string, kind expr.VerdictKind) Expr {
-	return Expr{text: text, code: []expr.Any{&expr.Verdict{Kind: kind}}}
-}
+func Return() Expr { return verdict("return", expr.VerdictReturn, "") }
 
 // Jump goes to the named chain, which has no hook, and comes back at its end.
-func Jump(chain string) Expr {
-	return Expr{text: "jump " + chain, chain: chain, code: []expr.Any{
-		&expr.Verdict{Kind: expr.VerdictJump, Chain: chain},
-	}}
-}
+func Jump(chain string) Expr { return verdict("jump ", expr.VerdictJump, chain) }
 
 // Goto goes to the named chain, which has no hook, and does not come back: where that ends, so does this one.
-func Goto(chain string) Expr {
-	return Expr{text: "goto " + chain, chain: chain, code: []expr.Any{
-		&expr.Verdict{Kind: expr.VerdictGoto, Chain: chain},
-	}}
+func Goto(chain string) Expr { return verdict("goto ", expr.VerdictGoto, chain) }
+
+func verdict(word string, kind expr.VerdictKind, chain string) Expr {
+	return Expr{text: word + chain, chain: chain, code: []expr.Any{&expr.Verdict{Kind: kind, Chain: chain}}}
 }
 
 // Counter counts packets and bytes. Its values take no part in comparisons.
@@ -43,20 +34,8 @@ func Counter() Expr { return Expr{text: "counter", code: []expr.Any{&expr.Counte
 // Limit matches as many packets a second in the long run, and as many at once; neither may be 0.
 func Limit(perSecond, burst uint32) Expr {
 	text := fmt.Sprintf("limit rate %d/second burst %d packets", perSecond, burst)
-	if perSecond == 0 || burst == 0 {
-		return Expr{err: fmt.Errorf("%s: would match nothing, or anything", text)}
-	}
-	return Expr{text: text, code: []expr.Any{&expr.Limit{
-		Type: expr.LimitTypePkts, Rate: uint64(perSecond), Unit: expr.LimitTimeSecond, Burst: burst,
-	}}}
-}
-
-// Comment is a text for those who read the rules, at most 127 bytes in a rule.
-func Comment(text string) Expr {
-	if text == "" || strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == '"' || r == '\\' }) {
-		return Expr{err: fmt.Errorf("comment %q: empty, or has characters that nft cannot print", text)}
-	}
-	return Expr{comment: text}
+	limit := expr.Limit{Type: expr.LimitTypePkts, Rate: uint64(perSecond), Unit: expr.LimitTimeSecond, Burst: burst}
+	return Expr{text: text, code: []expr.Any{&limit}}.unless(perSecond == 0 || burst == 0, "would match nothing, or anything")
 }
 
 // SetMark sets the packet's mark.

@@ -74,58 +74,53 @@ func (t Table) String() string {
 	if t.Name == "" {
 		return ""
 	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "table %s {\n", t.id())
+	flags := ""
 	if t.Dormant {
-		b.WriteString("\tflags dormant\n")
+		flags = "\tflags dormant\n"
 	}
-	for i, s := range t.Sets {
-		if i > 0 {
-			b.WriteString("\n")
-		}
-		s.write(&b)
+	var blocks []string
+	for _, s := range t.Sets {
+		blocks = append(blocks, s.text())
 	}
-	for i, c := range t.Chains {
-		if i > 0 || len(t.Sets) > 0 {
-			b.WriteString("\n")
-		}
-		c.write(&b)
+	for _, c := range t.Chains {
+		blocks = append(blocks, c.text())
 	}
-	b.WriteString("}\n")
-	return b.String()
+	return fmt.Sprintf("table %s {\n%s%s}\n", t.id(), flags, strings.Join(blocks, "\n"))
 }
 
-func (s Set) write(b *strings.Builder) {
-	fmt.Fprintf(b, "\tset %s {\n", s.Name)
+func (s Set) text() string {
+	var lines []string
 	if s.Foreign != "" {
-		fmt.Fprintf(b, "\t\t# %s\n", s.Foreign)
+		lines = append(lines, "# "+s.Foreign)
 	}
-	b.WriteString("\t\ttype ipv4_addr\n")
+	lines = append(lines, "type ipv4_addr")
 	if !s.Hosts {
-		b.WriteString("\t\tflags interval\n")
+		lines = append(lines, "flags interval")
 	}
-	for i, p := range s.Elements {
-		lead, end := "\t\t\t", ","
-		if i == 0 {
-			b.WriteString("\t\telements = {\n")
-		}
-		if i == len(s.Elements)-1 {
-			end = "\n\t\t}"
-		}
-		fmt.Fprintf(b, "%s%s%s\n", lead, prefixText(p), end)
+	if len(s.Elements) > 0 {
+		lines = append(lines, "elements = {\n\t\t\t"+prefixTexts(s.Elements, ",\n\t\t\t")+"\n\t\t}")
 	}
-	b.WriteString("\t}\n")
+	return block("set "+s.Name, lines)
 }
 
-func (c Chain) write(b *strings.Builder) {
-	fmt.Fprintf(b, "\tchain %s {\n", c.Name)
+func (c Chain) text() string {
+	var lines []string
 	if c.Hook != nil {
-		fmt.Fprintf(b, "\t\t%s\n", c.Hook)
+		lines = append(lines, c.Hook.String())
 	}
 	for _, r := range c.Rules {
-		fmt.Fprintf(b, "\t\t%s\n", r)
+		lines = append(lines, r.String())
 	}
-	b.WriteString("\t}\n")
+	return block("chain "+c.Name, lines)
+}
+
+// block is part of a table's text.
+func block(title string, lines []string) string {
+	text := "\t" + title + " {\n"
+	for _, line := range lines {
+		text += "\t\t" + line + "\n"
+	}
+	return text + "\t}\n"
 }
 
 // String is the hook in the language of nft(8).

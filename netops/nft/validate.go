@@ -3,8 +3,8 @@ package nft
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
-	"strings"
 )
 
 // validate tells what the kernel would reject, or read otherwise than it is meant.
@@ -22,17 +22,19 @@ func (t Table) validate() error {
 	if t.Family == Inet || t.Family == IP6 && len(t.Sets) > 0 {
 		report("table", t.Name, fmt.Errorf("family %s with %d sets: want ip, or ip6 without sets", t.Family, len(t.Sets)))
 	}
-	for i, s := range t.Sets {
-		report("set", s.Name, s.validate())
-		if slices.ContainsFunc(t.Sets[:i], func(o Set) bool { return o.Name == s.Name }) {
-			report("set", s.Name, errors.New("given twice"))
+	given := make(map[string]bool)
+	once := func(kind, name string, err error) {
+		if err == nil && given[kind+name] {
+			err = errors.New("given twice")
 		}
+		given[kind+name] = true
+		report(kind, name, err)
 	}
-	for i, c := range t.Chains {
-		report("chain", c.Name, t.validateChain(c))
-		if slices.ContainsFunc(t.Chains[:i], func(o Chain) bool { return o.Name == c.Name }) {
-			report("chain", c.Name, errors.New("given twice"))
-		}
+	for _, s := range t.Sets {
+		once("set", s.Name, s.validate())
+	}
+	for _, c := range t.Chains {
+		once("chain", c.Name, t.validateChain(c))
 	}
 	return errors.Join(errs...)
 }
@@ -45,16 +47,15 @@ func (s Set) validate() error {
 		return fmt.Errorf("%s: only for observed sets", s.Foreign)
 	}
 	for i, p := range s.Elements {
-		if err := checkPrefix(p); err != nil {
+		err := checkPrefix(p)
+		switch {
+		case err != nil:
 			return err
-		}
-		if s.Hosts && !p.IsSingleIP() {
+		case s.Hosts && !p.IsSingleIP():
 			return fmt.Errorf("%s is not a single address", p)
-		}
-		if p != p.Masked() {
+		case p != p.Masked():
 			return fmt.Errorf("%s has host bits", p)
-		}
-		if i > 0 && last(s.Elements[i-1]) >= first(p) {
+		case i > 0 && last(s.Elements[i-1]) >= first(p):
 			return fmt.Errorf("%s does not follow %s", p, s.Elements[i-1])
 		}
 	}
@@ -65,20 +66,14 @@ func (t Table) validateChain(c Chain) error {
 	if err := checkName(c.Name); err != nil {
 		return err
 	}
-	if c.Hook != nil {
-		if !slices.Contains(hookPoints(), c.Hook.Point) {
-			return fmt.Errorf("no hook %q", c.Hook.Point)
-		}
-		if !slices.Contains([]string{"filter", "nat", "route"}, c.Hook.Type) {
-			return fmt.Errorf("no chain type %q", c.Hook.Type)
-		}
+	if c.Hook != nil && !slices.Contains(hookPoints(), c.Hook.Point) {
+		return fmt.Errorf("no hook %q", c.Hook.Point)
+	}
+	if c.Hook != nil && !slices.Contains([]string{"filter", "nat", "route"}, c.Hook.Type) {
+		return fmt.Errorf("no chain type %q", c.Hook.Type)
 	}
 	for i, r := range c.Rules {
-		err := r.validate()
-		if err == nil {
-			err = t.validateNames(r)
-		}
-		if err != nil {
+		if err := errors.Join(r.validate(), t.validateNames(r)); err != nil {
 			return fmt.Errorf("rule %d: %w", i+1, err)
 		}
 	}
@@ -100,16 +95,12 @@ func (t Table) validateNames(r Rule) error {
 	return nil
 }
 
+var identifier = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9_.-]{0,127}$`)
+
 // checkName accepts what nft(8) reads as an identifier and the kernel stores. A word that nft(8) gives a
 // meaning, such as "all", is accepted too, although a text with such a name cannot be read back.
 func checkName(name string) error {
-	letter := func(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
-	ok := name != "" && len(name) <= 128 && letter(name[0])
-	for i := 1; ok && i < len(name); i++ {
-		c := name[i]
-		ok = letter(c) || c >= '0' && c <= '9' || strings.IndexByte("_-.", c) >= 0
-	}
-	if !ok {
+	if !identifier.MatchString(name) {
 		return errors.New("not a name: a letter, then letters, digits, '_', '-', '.'")
 	}
 	return nil

@@ -52,7 +52,7 @@ func randomTable(r *rand.Rand) Table {
 		{IIfGroup(19457), OIfGroupNot(19458), Counter()},
 		{UDPDPort(6091), OverlayID(77), SetMark(3)},
 		{UDPBegins("LQNE"), Counter()},
-		{CTState(Established, Related), Accept(), Comment("answers")},
+		{CTState(Established, Related), Accept()},
 	}
 	t.Chains = []Chain{{Name: "called", Rules: []Rule{{Counter()}}}}
 	for _, name := range []string{"x", "y", "z"} {
