@@ -2,6 +2,7 @@ package netops
 
 import (
 	"net/netip"
+	"slices"
 
 	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/netops/nft"
@@ -79,24 +80,7 @@ func (c NodeConfig) arrivals() []nft.Chain {
 		pieces = append(pieces, nft.Rule{nft.IIf(NodeLink(p.VNI)), nft.Goto(pieceChain + p.Name)})
 		chains = append(chains, p.arrivals(self)...)
 	}
-	return append(chains, []nft.Chain{
-		{Name: "to-pods", Rules: []nft.Rule{
-			{nft.DAddrIn(setGateways), nft.Counter(), nft.Drop()}, // pods, too, but not for a peer
-			{nft.DAddrIn(setPods), nft.Accept()},
-			{nft.Goto("to-node")},
-		}},
-		{Name: "to-node", Rules: []nft.Rule{
-			{self, nft.CTState(nft.Established, nft.Related), nft.CTDirection(nft.Reply), nft.Accept()},
-			{self, nft.ICMPType(icmpRequest), nft.Accept()},
-			refusal,
-		}},
-		// After all translation: addresses of the node are among its pods' ranges, too.
-		{Name: "into-node", Rules: []nft.Rule{
-			{nft.CTState(nft.Established, nft.Related), nft.CTDirection(nft.Reply), nft.Accept()},
-			{nft.CTTranslated(), nft.Counter(), nft.Drop()},
-			{self, nft.Accept()},
-			refusal,
-		}},
+	return slices.Concat(chains, destinations(self), []nft.Chain{
 		{Name: "untracked", Rules: []nft.Rule{
 			{nft.SAddrIn(setGateways), nft.NoTrack(), nft.Accept()},
 			{nft.DAddrIn(setGateways), nft.NoTrack()},
@@ -128,7 +112,30 @@ func (c NodeConfig) arrivals() []nft.Chain {
 			{nft.OIfGroup(GroupOverlay), nft.Goto("into-overlay")},
 			{nft.IIfPrefix(Prefix), nft.CTDirection(nft.Original), nft.CTTranslated(), nft.Counter(), nft.Drop()},
 		}},
-	}...)
+	})
+}
+
+// destinations are the chains of what a peer sends to pods and to the node itself.
+func destinations(self nft.Expr) []nft.Chain {
+	return []nft.Chain{
+		{Name: "to-pods", Rules: []nft.Rule{
+			{nft.DAddrIn(setGateways), nft.Counter(), nft.Drop()}, // pods, too, but not for a peer
+			{nft.DAddrIn(setPods), nft.Accept()},
+			{nft.Goto("to-node")},
+		}},
+		{Name: "to-node", Rules: []nft.Rule{
+			{self, nft.CTState(nft.Established, nft.Related), nft.CTDirection(nft.Reply), nft.Accept()},
+			{self, nft.ICMPType(icmpRequest), nft.Accept()},
+			refusal,
+		}},
+		// After all translation: addresses of the node are among its pods' ranges, too.
+		{Name: "into-node", Rules: []nft.Rule{
+			{nft.CTState(nft.Established, nft.Related), nft.CTDirection(nft.Reply), nft.Accept()},
+			{nft.CTTranslated(), nft.Counter(), nft.Drop()},
+			{self, nft.Accept()},
+			refusal,
+		}},
+	}
 }
 
 // Names of the chains of a peer, before its own.
