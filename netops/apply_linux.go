@@ -3,9 +3,7 @@ package netops
 import (
 	"errors"
 	"fmt"
-	"net"
 
-	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"liqonet.io/liqonet/netops/nft"
@@ -44,11 +42,8 @@ func settled(s Step, err error) bool {
 		return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ESRCH) || errors.Is(err, unix.ENODEV) ||
 			errors.Is(err, unix.EADDRNOTAVAIL)
 	}
-	switch s.Object.(type) {
-	case Address:
-		return errors.Is(err, unix.EEXIST)
-	}
-	return false
+	_, address := s.Object.(Address)
+	return address && errors.Is(err, unix.EEXIST)
 }
 
 // run is one execution of a plan.
@@ -58,26 +53,44 @@ type run struct {
 }
 
 func (r *run) step(s Step) error {
+	if l, ok := s.Object.(Link); ok && s.Op == Add {
+		if err := r.route.createOverlay(l); err != nil {
+			return err
+		}
+	}
+	index := 0
+	if o, ok := s.Object.(interface{ device() string }); ok && o.device() != "" {
+		var err error
+		if index, err = r.index(o.device()); err != nil {
+			return err
+		}
+	}
+	return r.change(s, index)
+}
+
+// change makes the step's change of an object; index is that of its link.
+func (r *run) change(s Step, index int) error {
 	switch o := s.Object.(type) {
 	case Link:
-		return r.link(s.Op, o)
-	case Membership:
-		return r.expel(o)
-	case Address:
-		return r.address(s.Op, o)
-	case Neighbour:
-		return r.neighbour(s.Op, o)
-	case Nexthop:
-		return r.nexthop(s.Op, o)
-	case Route:
-		return r.routeStep(s.Op, o)
-	case Rule:
-		return r.rule(s.Op, markedRule{o, Protocol})
-	case KernelRule:
 		if s.Op == Remove {
-			return r.rule(Remove, anyKernelRule)
+			delete(r.indexes, o.Name)
+			return r.route.execute(changing(Remove, unix.RTM_NEWLINK, 0, unix.IfInfomsg{Index: int32(index)}))
 		}
-		return r.rule(s.Op, kernelRule)
+		return r.route.configureLink(o, index)
+	case Membership: // ends: the group 0 is that in which all are by default
+		return r.route.setLink(unix.IfInfomsg{Index: int32(index)}, required(unix.IFLA_GROUP, new(uint32)))
+	case Address:
+		return r.route.changeAddress(s.Op, o, index)
+	case Neighbour:
+		return r.route.changeNeighbour(s.Op, o, index)
+	case Nexthop:
+		return r.route.changeNexthop(s.Op, o, index)
+	case Route:
+		return r.route.changeRoute(s.Op, o, index)
+	case Rule:
+		return r.route.changeRule(s.Op, markedRule{o, Protocol})
+	case KernelRule:
+		return r.route.changeKernelRule(s.Op)
 	case Firewall:
 		return r.nft.Apply(o.Plan)
 	case nft.Pass:
@@ -89,119 +102,22 @@ func (r *run) step(s Step) error {
 	return fmt.Errorf("no such kind of object: %T", s.Object)
 }
 
+// device is the name of the link that a change of the object needs.
+func (l Link) device() string       { return l.Name }
+func (m Membership) device() string { return m.Link }
+func (a Address) device() string    { return a.Link }
+func (n Neighbour) device() string  { return n.Link }
+func (n Nexthop) device() string    { return n.Link }
+func (r Route) device() string      { return r.Link }
+
 // index returns the index of a link, or ENODEV.
 func (r *run) index(name string) (int, error) {
 	if index, ok := r.indexes[name]; ok {
 		return index, nil
 	}
-	link, err := r.handle.LinkByName(name)
-	if errors.As(err, &netlink.LinkNotFoundError{}) {
-		return 0, fmt.Errorf("link %s: %w", name, unix.ENODEV)
+	index, err := r.route.linkIndex(name)
+	if err == nil {
+		r.indexes[name] = index
 	}
-	if err != nil {
-		return 0, err
-	}
-	r.indexes[name] = link.Attrs().Index
-	return link.Attrs().Index, nil
-}
-
-func (r *run) link(op Op, l Link) error {
-	if op == Add {
-		if err := r.route.createOverlay(l); err != nil {
-			return err
-		}
-	}
-	index, err := r.index(l.Name)
-	if err != nil {
-		return err
-	}
-	if op == Remove {
-		delete(r.indexes, l.Name)
-		return r.handle.LinkDel(&netlink.Device{LinkAttrs: netlink.LinkAttrs{Index: index}})
-	}
-	return r.configureLink(l, index)
-}
-
-// expel puts a link into the group in which all are by default.
-func (r *run) expel(m Membership) error {
-	index, err := r.index(m.Link)
-	if err != nil {
-		return err
-	}
-	return r.handle.LinkSetGroup(&netlink.Device{LinkAttrs: netlink.LinkAttrs{Index: index}}, 0)
-}
-
-func (r *run) address(op Op, a Address) error {
-	index, err := r.index(a.Link)
-	if err != nil {
-		return err
-	}
-	link, ip := &netlink.Device{LinkAttrs: netlink.LinkAttrs{Index: index}}, a.Prefix.Addr()
-	addr := &netlink.Addr{IPNet: &net.IPNet{IP: ip.AsSlice(), Mask: net.CIDRMask(a.Prefix.Bits(), ip.BitLen())}}
-	addr.Broadcast = net.IPv4zero // none
-	if a.Link == loopback {
-		if op == Add { // one that is there, without our label, is replaced: else it would never be known as ours
-			if err := r.handle.AddrDel(link, addr); err != nil && !errors.Is(err, unix.EADDRNOTAVAIL) {
-				return err
-			}
-		}
-		addr.Scope, addr.Label = unix.RT_SCOPE_HOST, addressLabel
-	}
-	if op == Remove {
-		return r.handle.AddrDel(link, addr)
-	}
-	return r.handle.AddrAdd(link, addr)
-}
-
-func (r *run) neighbour(op Op, n Neighbour) error {
-	index, err := r.index(n.Link)
-	if err != nil {
-		return err
-	}
-	entry := &netlink.Neigh{
-		LinkIndex:    index,
-		Family:       unix.AF_INET,
-		State:        netlink.NUD_PERMANENT,
-		IP:           n.IP.AsSlice(),
-		HardwareAddr: n.MAC,
-	}
-	if op == Remove {
-		return r.handle.NeighDel(entry)
-	}
-	return r.handle.NeighSet(entry)
-}
-
-func (r *run) nexthop(op Op, n Nexthop) error {
-	if op == Remove {
-		return r.route.deleteNexthop(n.ID)
-	}
-	index, err := r.index(n.Link)
-	if err != nil {
-		return err
-	}
-	return r.route.setNexthop(n, index)
-}
-
-func (r *run) routeStep(op Op, rt Route) error {
-	index := 0
-	if rt.Link != "" {
-		var err error
-		if index, err = r.index(rt.Link); err != nil {
-			return err
-		}
-	}
-	switch op {
-	case Remove:
-		return r.route.deleteRoute(rt, index)
-	case Replace:
-		return r.route.replaceRoute(rt, index)
-	}
-	return r.route.addRoute(rt, index)
-}
-
-func (r *run) rule(op Op, rule markedRule) error {
-	if op == Remove {
-		return r.route.deleteRule(rule)
-	}
-	return r.route.addRule(rule)
+	return index, err
 }

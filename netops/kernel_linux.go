@@ -13,10 +13,10 @@ import (
 )
 
 // Kernel is the network configuration of one network namespace. It needs CAP_NET_ADMIN there and nothing else.
-// It is for one goroutine at a time, but for Watch, which goes on by itself.
+// It is for one goroutine at a time; a Watch goes on by itself.
 type Kernel struct {
-	netns  int // file descriptor of the namespace, -1: the one of the process
-	handle *netlink.Handle
+	netns  int             // file descriptor of the namespace, -1: the one of the process
+	handle *netlink.Handle // of connection tracking
 	route  *routeSocket
 	nft    *nft.Conn
 }
@@ -38,7 +38,7 @@ func OpenAt(netnsFD int) (*Kernel, error) {
 }
 
 func (k *Kernel) open() (err error) {
-	k.handle, err = netlink.NewHandleAt(netns.NsHandle(k.netns), unix.NETLINK_ROUTE, unix.NETLINK_NETFILTER)
+	k.handle, err = netlink.NewHandleAt(netns.NsHandle(k.netns), unix.NETLINK_NETFILTER)
 	if err != nil {
 		return err
 	}

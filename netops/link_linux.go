@@ -1,55 +1,87 @@
 package netops
 
 import (
+	"encoding/binary"
+	"errors"
 	"fmt"
-	"net"
-	"net/netip"
 
-	raw "github.com/mdlayher/netlink"
-	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
 
-// skipStats is RTEXT_FILTER_SKIP_STATS of linux/rtnetlink.h: links without their counters.
-const skipStats = 1 << 3
+// Settings of a link that are else in /proc/sys/net/ipv4/conf, numbered as in linux/ip.h. By rtnetlink they need
+// CAP_NET_ADMIN only: /proc/sys is read-only in an unprivileged container.
+const (
+	devconfForwarding         = 1
+	devconfPromoteSecondaries = 20
+	devconfSrcValidMark       = 24
+)
+
+// fields are the attributes that every link has.
+func (l *Link) fields() []field {
+	return []field{
+		optional(unix.IFLA_IFNAME, &l.Name),
+		optional(unix.IFLA_MTU, &l.MTU),
+		optional(unix.IFLA_GROUP, &l.Group),
+		optional(unix.IFLA_ADDRESS, (*[]byte)(&l.MAC)),
+	}
+}
+
+// setLink changes attributes of an existing link.
+func (s *routeSocket) setLink(header unix.IfInfomsg, fields ...field) error {
+	return s.execute(message{kind: unix.RTM_SETLINK, header: header, fields: fields})
+}
 
 // configureLink brings an existing link into the wanted shape and sets it up. Up comes last: the kernel gives
 // a link its IPv6 address at that moment.
-func (k *Kernel) configureLink(l Link, linkIndex int) error {
-	handle := &netlink.Device{LinkAttrs: netlink.LinkAttrs{Index: linkIndex}}
-	if l.Group != 0 {
-		if err := k.handle.LinkSetGroup(handle, int(l.Group)); err != nil {
-			return fmt.Errorf("set group: %w", err)
-		}
-	}
-	if l.MTU != 0 {
-		if err := k.handle.LinkSetMTU(handle, l.MTU); err != nil {
-			return fmt.Errorf("set MTU: %w", err)
-		}
-	}
+//
+// A link of ours keeps an address when an older one of the same subnet goes (promote_secondaries), and gets no IPv6 address
+// by itself: it would talk of it to every far end.
+func (s *routeSocket) configureLink(l Link, linkIndex int) error {
+	link := unix.IfInfomsg{Index: int32(linkIndex)}
 	if l.Remote.IsValid() {
-		if err := k.route.setRemote(l, linkIndex); err != nil {
+		if err := s.setRemote(l, linkIndex); err != nil {
 			return fmt.Errorf("set far end: %w", err)
 		}
 	}
-	if err := k.route.configure(l, linkIndex); err != nil {
-		return err
-	}
-	if l.Kind != KindDevice {
-		if err := k.handle.LinkSetARPOff(handle); err != nil {
-			return fmt.Errorf("set ARP off: %w", err)
+	on := uint32(1)
+	var settings []field
+	for typ, wanted := range map[uint16]bool{
+		devconfForwarding: l.Forwarding, devconfSrcValidMark: l.MarkedPath, devconfPromoteSecondaries: l.ours(),
+	} {
+		if wanted {
+			settings = append(settings, optional(typ, &on))
 		}
 	}
-	return k.handle.LinkSetUp(handle)
+	err := s.setLink(link, optional(unix.IFLA_GROUP, &l.Group), optional(unix.IFLA_MTU, &l.MTU), ofFamily(unix.AF_INET, optional(unix.IFLA_INET_CONF, settings)))
+	if err != nil {
+		return fmt.Errorf("set group, MTU and settings of IPv4: %w", err)
+	}
+	if l.ours() {
+		none := uint8(nl.IN6_ADDR_GEN_MODE_NONE)
+		err := s.setLink(link, ofFamily(unix.AF_INET6, optional(unix.IFLA_INET6_ADDR_GEN_MODE, &none)))
+		if err != nil && !errors.Is(err, unix.EAFNOSUPPORT) { // neither kernel nor link has IPv6
+			return fmt.Errorf("set settings of IPv6: %w", err)
+		}
+	}
+	link.Flags = unix.IFF_UP
+	if l.Kind != KindDevice {
+		link.Flags |= unix.IFF_NOARP
+	}
+	link.Change = link.Flags
+	return s.setLink(link)
+}
+
+// ofFamily is IFLA_AF_SPEC with settings of one address family.
+func ofFamily(family uint16, setting field) field {
+	return optional(unix.IFLA_AF_SPEC, []field{optional(family, []field{setting})})
 }
 
 // links reads all links of the namespace, by index.
 func (s *routeSocket) links() (map[int]Link, error) {
-	request := message{
-		kind:   unix.RTM_GETLINK,
-		header: unix.IfInfomsg{},
-		attrs:  func(ae *raw.AttributeEncoder) { ae.Uint32(unix.IFLA_EXT_MASK, skipStats) },
-	}
+	const skipStats = 1 << 3 // RTEXT_FILTER_SKIP_STATS of linux/rtnetlink.h: without their counters
+	mask := uint32(skipStats)
+	request := message{kind: unix.RTM_GETLINK, header: unix.IfInfomsg{}, fields: []field{optional(unix.IFLA_EXT_MASK, &mask)}}
 	all, err := collect(s, request, func(data []byte) (indexedLink, bool, error) {
 		l, err := decodeLink(data)
 		return l, true, err
@@ -61,6 +93,19 @@ func (s *routeSocket) links() (map[int]Link, error) {
 	return found, err
 }
 
+// linkIndex returns the index of a link, or ENODEV.
+func (s *routeSocket) linkIndex(name string) (int, error) {
+	replies, err := s.roundTrip(message{kind: unix.RTM_GETLINK, header: unix.IfInfomsg{}, fields: []field{optional(unix.IFLA_IFNAME, &name)}})
+	var header unix.IfInfomsg
+	if err == nil && len(replies) > 0 {
+		err = unpack(replies[0].Data, &header)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("link %s: %w", name, err)
+	}
+	return int(header.Index), nil
+}
+
 type indexedLink struct {
 	Link
 	index int
@@ -68,30 +113,26 @@ type indexedLink struct {
 
 func decodeLink(data []byte) (l indexedLink, err error) {
 	var header unix.IfInfomsg
-	ad, err := split(data, &header)
+	var overlay, settings []byte
+	mode := uint8(nl.IN6_ADDR_GEN_MODE_NONE) // where the link has no IPv6
+	err = unpack(data, &header, append(l.fields(),
+		optional(unix.IFLA_LINKINFO, []field{optional(unix.IFLA_INFO_KIND, (*string)(&l.Kind)), optional(unix.IFLA_INFO_DATA, &overlay)}),
+		optional(unix.IFLA_AF_SPEC, []field{
+			optional(unix.AF_INET, []field{optional(unix.IFLA_INET_CONF, &settings)}),
+			optional(unix.AF_INET6, []field{optional(unix.IFLA_INET6_ADDR_GEN_MODE, &mode)}),
+		}),
+	)...)
 	if err != nil {
 		return l, err
 	}
-	l.index, l.Kind = int(header.Index), KindDevice
-	l.Down, l.ARP = header.Flags&unix.IFF_UP == 0, header.Flags&unix.IFF_NOARP == 0
-	for ad.Next() {
-		switch ad.Type() {
-		case unix.IFLA_IFNAME:
-			l.Name = ad.String()
-		case unix.IFLA_MTU:
-			l.MTU = int(ad.Uint32())
-		case unix.IFLA_GROUP:
-			l.Group = ad.Uint32()
-		case unix.IFLA_ADDRESS:
-			l.MAC = net.HardwareAddr(ad.Bytes())
-		case unix.IFLA_LINKINFO:
-			ad.Nested(func(info *raw.AttributeDecoder) error { return decodeKind(info, &l.Link) })
-		case unix.IFLA_AF_SPEC:
-			ad.Nested(func(spec *raw.AttributeDecoder) error { return decodeFamilies(spec, &l.Link) })
-		}
-	}
-	if !l.ours() {
-		l.Kind, l.Port, l.VNI, l.Remote = KindDevice, 0, 0, netip.Addr{}
-	}
-	return l, ad.Err()
+	l.index, l.Down, l.ARP = int(header.Index), header.Flags&unix.IFF_UP == 0, header.Flags&unix.IFF_NOARP == 0
+	l.Forwarding, l.MarkedPath = devconf(settings, devconfForwarding), devconf(settings, devconfSrcValidMark)
+	l.LinkLocal = mode != nl.IN6_ADDR_GEN_MODE_NONE
+	return l, l.decodeOverlay(overlay)
+}
+
+// devconf reports whether a setting is on, from the array of all that the kernel tells; they are numbered from 1.
+func devconf(all []byte, setting int) bool {
+	const size = 4
+	return len(all) >= setting*size && binary.NativeEndian.Uint32(all[(setting-1)*size:]) != 0
 }

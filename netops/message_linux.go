@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// routeSocket speaks the rtnetlink messages that the netlink library does not know: nexthop objects, the routes
-// that use them, and what links tell of IFLA_AF_SPEC.
+// routeSocket speaks rtnetlink. The netlink library knows neither nexthop objects, nor the routes that use them, nor what
+// links tell of IFLA_AF_SPEC.
 type routeSocket struct {
 	conn *raw.Conn
 }
@@ -30,7 +30,16 @@ type message struct {
 	kind   uint16 // RTM_…
 	flags  raw.HeaderFlags
 	header any
-	attrs  func(*raw.AttributeEncoder) // nil: none
+	fields []field
+}
+
+// changing is the message that adds an object, puts it in the place of another, or removes it. how is one of the flags of
+// netlink that say what becomes of an object that is there.
+func changing(op Op, newKind uint16, how raw.HeaderFlags, header any, fields ...field) message {
+	if op == Remove {
+		return message{kind: newKind + 1, header: header, fields: fields} // RTM_DEL… follows RTM_NEW…
+	}
+	return message{kind: newKind, flags: raw.Create | how, header: header, fields: fields}
 }
 
 // marshal encodes the message in the byte order of the machine.
@@ -39,17 +48,11 @@ func (m message) marshal() (raw.Message, error) {
 	if err != nil {
 		return raw.Message{}, err
 	}
-	if m.attrs != nil {
-		ae := raw.NewAttributeEncoder()
-		m.attrs(ae)
-		attrs, err := ae.Encode()
-		if err != nil {
-			return raw.Message{}, err
-		}
-		data = append(data, attrs...)
-	}
+	ae := raw.NewAttributeEncoder()
+	encode(ae, m.fields)
+	attrs, err := ae.Encode()
 	header := raw.Header{Type: raw.HeaderType(m.kind), Flags: raw.Request | m.flags}
-	return raw.Message{Header: header, Data: data}, nil
+	return raw.Message{Header: header, Data: append(data, attrs...)}, err
 }
 
 // execute sends a request and waits until the kernel has done it.
@@ -119,13 +122,4 @@ func consistently(dump func() error) error {
 		}
 	}
 	return err
-}
-
-// split decodes the header of a message and returns a decoder of the attributes after it.
-func split(data []byte, header any) (*raw.AttributeDecoder, error) {
-	n, err := binary.Decode(data, binary.NativeEndian, header)
-	if err != nil {
-		return nil, err
-	}
-	return raw.NewAttributeDecoder(data[n:])
 }

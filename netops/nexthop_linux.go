@@ -2,7 +2,6 @@ package netops
 
 import (
 	"encoding/binary"
-	"net/netip"
 
 	raw "github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
@@ -21,50 +20,46 @@ const (
 // pass them on (geneve_xmit_skb in drivers/net/geneve.c; VXLAN takes the route's).
 const outerTTL = 64
 
-// setNexthop creates a nexthop object, or changes the one of that id in one step.
-func (s *routeSocket) setNexthop(n Nexthop, linkIndex int) error {
-	return s.execute(message{
-		kind:   unix.RTM_NEWNEXTHOP,
-		flags:  raw.Create | raw.Replace,
-		header: unix.Nhmsg{Family: unix.AF_INET, Protocol: Protocol, Flags: unix.RTNH_F_ONLINK},
-		attrs: func(ae *raw.AttributeEncoder) {
-			ae.Uint32(unix.NHA_ID, n.ID)
-			ae.Uint32(unix.NHA_OIF, uint32(linkIndex))
-			ae.Bytes(unix.NHA_GATEWAY, n.Via.AsSlice())
-			if !n.Dst.IsValid() {
-				return
-			}
-			ae.Uint16(unix.NHA_ENCAP_TYPE, lwtunnelEncapIP)
-			ae.Nested(unix.NHA_ENCAP, func(encap *raw.AttributeEncoder) error {
-				encap.Bytes(lwtunnelID, binary.BigEndian.AppendUint64(nil, uint64(n.VNI)))
-				encap.Bytes(lwtunnelDst, n.Dst.AsSlice())
-				encap.Uint8(lwtunnelTTL, outerTTL)
-				return nil
-			})
-		},
-	})
+// encapsulation is a nexthop's as the kernel has it. The zero value is none.
+type encapsulation struct {
+	kind, vni []byte
+	ttl       uint8
 }
 
-// deleteNexthop deletes a nexthop object, and by that the routes that use it.
-func (s *routeSocket) deleteNexthop(id uint32) error {
-	return s.execute(message{
-		kind:   unix.RTM_DELNEXTHOP,
-		header: unix.Nhmsg{},
-		attrs:  func(ae *raw.AttributeEncoder) { ae.Uint32(unix.NHA_ID, id) },
-	})
+// fields are the attributes of a nexthop: link is the index of its link.
+func (n *Nexthop) fields(link *int, encap *encapsulation) []field {
+	return []field{
+		optional(unix.NHA_ID, &n.ID),
+		optional(unix.NHA_OIF, link),
+		optional(unix.NHA_GATEWAY, &n.Via),
+		optional(unix.NHA_ENCAP_TYPE, &encap.kind),
+		optional(unix.NHA_ENCAP, []field{optional(lwtunnelID, &encap.vni), optional(lwtunnelDst, &n.Dst), optional(lwtunnelTTL, &encap.ttl)}),
+	}
+}
+
+// changeNexthop creates a nexthop object, changes the one of that id in one step, or deletes it, and by that the routes that
+// use it.
+func (s *routeSocket) changeNexthop(op Op, n Nexthop, link int) error {
+	header := unix.Nhmsg{Family: unix.AF_INET, Protocol: Protocol, Flags: unix.RTNH_F_ONLINK}
+	if op == Remove { // names the object and nothing else
+		n, header, link = Nexthop{ID: n.ID}, unix.Nhmsg{}, 0
+	}
+	var encap encapsulation
+	if n.Dst.IsValid() {
+		encap.kind = binary.NativeEndian.AppendUint16(nil, lwtunnelEncapIP)
+		encap.vni, encap.ttl = binary.BigEndian.AppendUint64(nil, uint64(n.VNI)), outerTTL
+	}
+	return s.execute(changing(op, unix.RTM_NEWNEXTHOP, raw.Replace, header, n.fields(&link, &encap)...))
 }
 
 // nexthops reads the nexthop objects of our band that lead to our links. (One that others led elsewhere is missing,
-// and setNexthop leads it back.)
+// and changeNexthop leads it back.)
 func (s *routeSocket) nexthops(links map[int]Link) ([]Nexthop, error) {
 	return ofLinks(links, Link.ours, func(index int, l Link) ([]Nexthop, error) {
-		request := message{
-			kind:   unix.RTM_GETNEXTHOP,
-			header: unix.Nhmsg{},
-			attrs:  func(ae *raw.AttributeEncoder) { ae.Uint32(unix.NHA_OIF, uint32(index)) },
-		}
+		request := message{kind: unix.RTM_GETNEXTHOP, header: unix.Nhmsg{}, fields: []field{optional(unix.NHA_OIF, &index)}}
 		return collect(s, request, func(data []byte) (Nexthop, bool, error) {
-			n, err := decodeNexthop(data, map[int]string{index: l.Name})
+			n, err := decodeNexthop(data)
+			n.Link = l.Name
 			return n, isOurNexthop(n.ID), err
 		})
 	})
@@ -73,42 +68,14 @@ func (s *routeSocket) nexthops(links map[int]Link) ([]Nexthop, error) {
 // isOurNexthop reports whether the id is in our band.
 func isOurNexthop(id uint32) bool { return id&NexthopMask == NexthopBase }
 
-func decodeNexthop(data []byte, linkNames map[int]string) (Nexthop, error) {
+// decodeNexthop returns a nexthop without the name of its link.
+func decodeNexthop(data []byte) (n Nexthop, err error) {
 	var header unix.Nhmsg
-	var n Nexthop
-	ad, err := split(data, &header)
-	if err != nil {
-		return n, err
+	var link int
+	var encap encapsulation
+	err = unpack(data, &header, n.fields(&link, &encap)...)
+	if len(encap.vni) == 8 {
+		n.VNI = uint32(binary.BigEndian.Uint64(encap.vni))
 	}
-	for ad.Next() {
-		switch ad.Type() {
-		case unix.NHA_ID:
-			n.ID = ad.Uint32()
-		case unix.NHA_OIF:
-			n.Link = linkNames[int(ad.Uint32())]
-		case unix.NHA_GATEWAY:
-			n.Via, _ = netip.AddrFromSlice(ad.Bytes())
-		case unix.NHA_ENCAP:
-			ad.Nested(func(encap *raw.AttributeDecoder) error {
-				n.VNI, n.Dst = decodeEncap(encap)
-				return nil
-			})
-		}
-	}
-	return n, ad.Err()
-}
-
-// decodeEncap reads the encapsulation of LWTUNNEL_ENCAP_IP: identifier and far end.
-func decodeEncap(ad *raw.AttributeDecoder) (vni uint32, dst netip.Addr) {
-	for ad.Next() {
-		switch ad.Type() {
-		case lwtunnelID:
-			if id := ad.Bytes(); len(id) == 8 {
-				vni = uint32(binary.BigEndian.Uint64(id))
-			}
-		case lwtunnelDst:
-			dst, _ = netip.AddrFromSlice(ad.Bytes())
-		}
-	}
-	return vni, dst
+	return n, err
 }

@@ -3,24 +3,9 @@ package netops
 import (
 	"net/netip"
 
-	raw "github.com/mdlayher/netlink"
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
-
-// allBits is the mask of a mark of which every bit counts.
-const allBits = 0xffffffff
-
-// addRule adds a rule after those of its priority. The kernel is not asked whether it has the rule already
-// (NLM_F_EXCL, as the library does): to it, one with a selector more is the same.
-func (s *routeSocket) addRule(r markedRule) error {
-	return s.execute(ruleMessage(unix.RTM_NEWRULE, raw.Create, r))
-}
-
-// deleteRule deletes the first rule that has the selectors of this one.
-func (s *routeSocket) deleteRule(r markedRule) error {
-	return s.execute(ruleMessage(unix.RTM_DELRULE, 0, r))
-}
 
 // markedRule is a rule and who made it.
 type markedRule struct {
@@ -31,36 +16,41 @@ type markedRule struct {
 // kernelRule is the rule that the kernel makes in a new namespace.
 var kernelRule = markedRule{Rule: Rule{Table: localTable}, protocol: unix.RTPROT_KERNEL}
 
-// anyKernelRule is the same rule by whomever: to a deletion, no protocol matches every one.
-var anyKernelRule = markedRule{Rule: kernelRule.Rule, protocol: unix.RTPROT_UNSPEC}
+// fields are the attributes of a rule: from and to are the addresses of its ranges, mask the bits of a mark that count.
+func (r *markedRule) fields(from, to *netip.Addr, mask *uint32) []field {
+	return []field{
+		required(nl.FRA_PRIORITY, &r.Priority),
+		optional(nl.FRA_TABLE, &r.Table),
+		optional(nl.FRA_PROTOCOL, &r.protocol),
+		optional(nl.FRA_SRC, from),
+		optional(nl.FRA_DST, to),
+		optional(nl.FRA_IIFNAME, &r.IIf),
+		optional(nl.FRA_FWMARK, &r.Mark),
+		optional(nl.FRA_FWMASK, mask),
+	}
+}
 
-func ruleMessage(kind uint16, flags raw.HeaderFlags, r markedRule) message {
+// changeRule adds a rule after those of its priority, or deletes the first rule that has its selectors. The kernel is not
+// asked whether it has the rule already (NLM_F_EXCL, as the library does): to it, one with a selector more is the same.
+func (s *routeSocket) changeRule(op Op, r markedRule) error {
 	// A fib_rule_hdr has the layout of a rtmsg; its type is the action.
-	header := unix.RtMsg{Family: unix.AF_INET, Type: nl.FR_ACT_TO_TBL}
-	if r.From.IsValid() {
-		header.Src_len = uint8(r.From.Bits())
+	header := unix.RtMsg{
+		Family: unix.AF_INET, Type: nl.FR_ACT_TO_TBL, Src_len: uint8(max(r.From.Bits(), 0)), Dst_len: uint8(max(r.To.Bits(), 0)),
 	}
-	if r.To.IsValid() {
-		header.Dst_len = uint8(r.To.Bits())
+	from, to, mask := r.From.Addr(), r.To.Addr(), uint32(0)
+	if r.Mark != 0 {
+		mask = ^mask // every bit
 	}
-	return message{kind: kind, flags: flags, header: header, attrs: func(ae *raw.AttributeEncoder) {
-		ae.Uint32(nl.FRA_PRIORITY, uint32(r.Priority))
-		ae.Uint32(nl.FRA_TABLE, uint32(r.Table))
-		ae.Uint8(nl.FRA_PROTOCOL, r.protocol)
-		if r.From.IsValid() {
-			ae.Bytes(nl.FRA_SRC, r.From.Addr().AsSlice())
-		}
-		if r.To.IsValid() {
-			ae.Bytes(nl.FRA_DST, r.To.Addr().AsSlice())
-		}
-		if r.IIf != "" {
-			ae.String(nl.FRA_IIFNAME, r.IIf)
-		}
-		if r.Mark != 0 {
-			ae.Uint32(nl.FRA_FWMARK, r.Mark)
-			ae.Uint32(nl.FRA_FWMASK, allBits)
-		}
-	}}
+	return s.execute(changing(op, unix.RTM_NEWRULE, 0, header, r.fields(&from, &to, &mask)...))
+}
+
+// changeKernelRule makes the kernel's rule again, or deletes it, whoever made it: RTPROT_UNSPEC matches any protocol.
+func (s *routeSocket) changeKernelRule(op Op) error {
+	rule := kernelRule
+	if op == Remove {
+		rule.protocol = unix.RTPROT_UNSPEC
+	}
+	return s.changeRule(op, rule)
 }
 
 // rules reads our rules, and whether it was us who moved the kernel's rule for the local table: others do that
@@ -82,36 +72,11 @@ func (s *routeSocket) rules() (ours []Rule, localMoved bool, err error) {
 	return ours, localMoved && !kernels, err
 }
 
-func decodeRule(data []byte) (markedRule, error) {
+func decodeRule(data []byte) (r markedRule, err error) {
 	var header unix.RtMsg
-	var r markedRule
-	ad, err := split(data, &header)
-	if err != nil {
-		return r, err
-	}
-	for ad.Next() {
-		switch ad.Type() {
-		case nl.FRA_PRIORITY: // not there: 0
-			r.Priority = int(ad.Uint32())
-		case nl.FRA_TABLE:
-			r.Table = int(ad.Uint32())
-		case nl.FRA_PROTOCOL:
-			r.protocol = ad.Uint8()
-		case nl.FRA_SRC:
-			r.From = prefixOf(ad.Bytes(), header.Src_len)
-		case nl.FRA_DST:
-			r.To = prefixOf(ad.Bytes(), header.Dst_len)
-		case nl.FRA_IIFNAME:
-			r.IIf = ad.String()
-		case nl.FRA_FWMARK:
-			r.Mark = ad.Uint32()
-		}
-	}
-	return r, ad.Err()
-}
-
-// prefixOf is a prefix out of an address attribute and a header's length.
-func prefixOf(addr []byte, bits uint8) netip.Prefix {
-	a, _ := netip.AddrFromSlice(addr)
-	return netip.PrefixFrom(a, int(bits))
+	var from, to netip.Addr
+	var mask uint32
+	err = unpack(data, &header, r.fields(&from, &to, &mask)...)
+	r.From, r.To = netip.PrefixFrom(from, int(header.Src_len)), netip.PrefixFrom(to, int(header.Dst_len))
+	return r, err
 }

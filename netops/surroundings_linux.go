@@ -49,37 +49,17 @@ func (k *Kernel) foreignRoutes(s *Surroundings) error {
 		return err
 	}
 	request := message{kind: unix.RTM_GETROUTE, header: unix.RtMsg{Family: unix.AF_INET}}
-	type found struct {
-		to    netip.Prefix
-		local bool
-	}
-	all, err := collect(k.route, request, func(data []byte) (f found, foreign bool, err error) {
-		var header unix.RtMsg
-		ad, err := split(data, &header)
-		if err != nil {
-			return f, false, err
+	_, err = collect(k.route, request, func(data []byte) (none struct{}, of bool, err error) {
+		r, header, err := decodeRoute(data, links)
+		switch {
+		case err != nil || header.Protocol == Protocol || strings.HasPrefix(r.Link, Prefix) || r.Dst.Bits() == 0:
+		case header.Type == unix.RTN_LOCAL && r.Dst.IsSingleIP():
+			s.Addresses = append(s.Addresses, r.Dst.Addr())
+		case header.Type != unix.RTN_LOCAL && header.Type != unix.RTN_BROADCAST && header.Type != unix.RTN_MULTICAST:
+			s.Routes = append(s.Routes, r.Dst)
 		}
-		dst, link := make([]byte, 4), "" // the default route comes without a destination
-		for ad.Next() {
-			switch ad.Type() {
-			case unix.RTA_DST:
-				dst = ad.Bytes()
-			case unix.RTA_OIF:
-				link = links[int(ad.Uint32())].Name
-			}
-		}
-		f = found{prefixOf(dst, header.Dst_len), header.Type == unix.RTN_LOCAL}
-		foreign = header.Protocol != Protocol && !strings.HasPrefix(link, Prefix) && f.to.Bits() != 0 &&
-			header.Type != unix.RTN_BROADCAST && header.Type != unix.RTN_MULTICAST && (!f.local || f.to.IsSingleIP())
-		return f, foreign, ad.Err()
+		return none, false, err
 	})
-	for _, f := range all {
-		if f.local {
-			s.Addresses = append(s.Addresses, f.to.Addr())
-		} else {
-			s.Routes = append(s.Routes, f.to)
-		}
-	}
 	return err
 }
 
@@ -149,53 +129,27 @@ func (k *Kernel) trackedConnections(s *Surroundings) error {
 
 // assuredEnds are the four addresses of an assured TCP connection, of its two directions; none for any other.
 func assuredEnds(data []byte) (ends []netip.Addr, err error) {
-	attrs, err := nl.ParseRouteAttr(data[min(nl.SizeofNfgenmsg, len(data)):])
-	if err != nil {
+	var header [nl.SizeofNfgenmsg]byte
+	var status []byte
+	var there, back direction
+	err = unpack(data, &header, optional(nl.CTA_STATUS, &status),
+		optional(nl.CTA_TUPLE_ORIG, there.fields()), optional(nl.CTA_TUPLE_REPLY, back.fields()))
+	assured := len(status) == 4 && binary.BigEndian.Uint32(status)&connectionAssured != 0
+	if err != nil || !assured || there.protocol != unix.IPPROTO_TCP {
 		return nil, err
 	}
-	assured, tcp := false, false
-	for _, attr := range attrs {
-		switch attr.Attr.Type & nl.NLA_TYPE_MASK {
-		case nl.CTA_STATUS:
-			assured = len(attr.Value) == 4 && binary.BigEndian.Uint32(attr.Value)&connectionAssured != 0
-		case nl.CTA_TUPLE_ORIG, nl.CTA_TUPLE_REPLY:
-			addresses, protocol, err := decodeTuple(attr.Value)
-			if err != nil {
-				return nil, err
-			}
-			ends, tcp = append(ends, addresses...), protocol == unix.IPPROTO_TCP
-		}
-	}
-	if !assured || !tcp {
-		return nil, nil
-	}
-	return ends, nil
+	return []netip.Addr{there.from, there.to, back.from, back.to}, nil
 }
 
-// decodeTuple reads the addresses and the protocol of one direction.
-func decodeTuple(data []byte) (addresses []netip.Addr, protocol byte, err error) {
-	parts, err := nl.ParseRouteAttr(data)
-	if err != nil {
-		return nil, 0, err
+// direction is one of the two of a connection.
+type direction struct {
+	from, to netip.Addr
+	protocol uint8
+}
+
+func (t *direction) fields() []field {
+	return []field{
+		optional(nl.CTA_TUPLE_IP, []field{optional(nl.CTA_IP_V4_SRC, &t.from), optional(nl.CTA_IP_V4_DST, &t.to)}),
+		optional(nl.CTA_TUPLE_PROTO, []field{optional(nl.CTA_PROTO_NUM, &t.protocol)}),
 	}
-	for _, part := range parts {
-		fields, err := nl.ParseRouteAttr(part.Value)
-		if err != nil {
-			return nil, 0, err
-		}
-		for _, field := range fields {
-			kind := field.Attr.Type & nl.NLA_TYPE_MASK
-			switch part.Attr.Type & nl.NLA_TYPE_MASK {
-			case nl.CTA_TUPLE_IP:
-				if a, ok := netip.AddrFromSlice(field.Value); ok && (kind == nl.CTA_IP_V4_SRC || kind == nl.CTA_IP_V4_DST) {
-					addresses = append(addresses, a)
-				}
-			case nl.CTA_TUPLE_PROTO:
-				if kind == nl.CTA_PROTO_NUM && len(field.Value) == 1 {
-					protocol = field.Value[0]
-				}
-			}
-		}
-	}
-	return addresses, protocol, nil
 }

@@ -1,6 +1,7 @@
 package netops
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -41,25 +42,21 @@ func PathTo(dst netip.Addr) (Path, error) {
 // SmallestMTU returns the size in bytes of the largest packet that fits every route of the main table to something
 // within the ranges, such as to the pods of each node by the network plugin's own tunnel; 0: there is no such route.
 func (k *Kernel) SmallestMTU(within []netip.Prefix) (int, error) {
-	links, err := k.handle.LinkList()
+	links, err := k.route.links()
 	if err != nil {
 		return 0, fmt.Errorf("read links: %w", err)
 	}
 	sizes := make(map[string]int, len(links))
-	names := make(map[int]string, len(links))
 	for _, l := range links {
-		sizes[l.Attrs().Name], names[l.Attrs().Index] = l.Attrs().MTU, l.Attrs().Name
+		sizes[l.Name] = l.MTU
 	}
-	routes, err := k.route.table(mainTable, names)
+	routes, err := k.route.readRoutes(links, unix.RtMsg{Family: unix.AF_INET, Type: unix.RTN_UNICAST}, mainTable)
 	if err != nil {
 		return 0, fmt.Errorf("read routes: %w", err)
 	}
 	smallest := 0
 	for _, r := range routes {
-		mtu := r.MTU
-		if mtu == 0 {
-			mtu = sizes[r.Link]
-		}
+		mtu := cmp.Or(r.MTU, sizes[r.Link])
 		if cidr.Within(r.Dst, within) && mtu > 0 && (smallest == 0 || mtu < smallest) {
 			smallest = mtu
 		}

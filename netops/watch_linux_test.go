@@ -53,7 +53,7 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// listener hears what a watcher hears.
+// listener hears what a Watch hears.
 type listener struct {
 	t        *testing.T
 	ns       namespace
@@ -99,28 +99,25 @@ func (l listener) check(want bool, commands ...string) {
 // listen subscribes as Watch does and returns the two listeners.
 func listen(t *testing.T, ns namespace) (links, firewall listener) {
 	t.Helper()
-	w := watcher{ours: make(map[int32]bool)}
-	dialed := func(family int) *raw.Conn {
-		conn, err := dial(family, int(ns.handle), raw.Config{})
+	w := Watch{ours: make(map[int32]bool)}
+	subscribed := func(family int, groups ...uint32) *raw.Conn {
+		conn, err := (&Kernel{netns: int(ns.handle)}).subscribe(family, groups...)
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { conn.Close() })
 		return conn
 	}
-	links = listener{t: t, ns: ns, conn: dialed(unix.NETLINK_ROUTE), ours: w.isOurRoute}
+	links = listener{t: t, ns: ns, conn: subscribed(unix.NETLINK_ROUTE, routeGroups...), ours: w.isOurRoute}
 	links.sentinel = func() { ns.ip("rule add priority 9999 table 9999"); ns.ip("rule del priority 9999 table 9999") }
 	links.isLast = func(m raw.Message) bool {
 		r, err := decodeRule(m.Data)
 		return m.Header.Type == unix.RTM_DELRULE && err == nil && r.Priority == 9999
 	}
-	firewall = listener{t: t, ns: ns, conn: dialed(unix.NETLINK_NETFILTER), ours: isOurFirewall}
+	firewall = listener{t: t, ns: ns, conn: subscribed(unix.NETLINK_NETFILTER, unix.NFNLGRP_NFTABLES), ours: isOurFirewall}
 	firewall.sentinel = func() { ns.run("nft", "add table ip last; delete table ip last") }
 	firewall.isLast = func(m raw.Message) bool {
 		return m.Header.Type&0xff == unix.NFT_MSG_DELTABLE && strings.Contains(string(m.Data), "last\x00")
-	}
-	if err := w.join(links.conn, firewall.conn); err != nil {
-		t.Fatal(err)
 	}
 	return links, firewall
 }

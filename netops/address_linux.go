@@ -1,0 +1,66 @@
+package netops
+
+import (
+	"errors"
+	"net/netip"
+
+	raw "github.com/mdlayher/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// addressLabel marks an address of the loopback device as ours.
+const addressLabel = loopback + ":lqn"
+
+// addresses reads the IPv4 addresses of our links, and those of the loopback device that bear our label.
+func (s *routeSocket) addresses(links map[int]Link) ([]Address, error) {
+	own := func(l Link) bool { return l.ours() || l.Name == loopback }
+	return ofLinks(links, own, func(index int, l Link) ([]Address, error) {
+		request := message{kind: unix.RTM_GETADDR, header: unix.IfAddrmsg{Family: unix.AF_INET, Index: uint32(index)}}
+		return collect(s, request, func(data []byte) (Address, bool, error) {
+			var header unix.IfAddrmsg
+			var address netip.Addr
+			var label string
+			err := unpack(data, &header, optional(unix.IFA_LOCAL, &address), optional(unix.IFA_LABEL, &label))
+			a := Address{Link: l.Name, Prefix: netip.PrefixFrom(address, int(header.Prefixlen))}
+			return a, l.ours() || label == addressLabel, err
+		})
+	})
+}
+
+func (s *routeSocket) changeAddress(op Op, a Address, link int) error {
+	address, label := a.Prefix.Addr(), ""
+	header := unix.IfAddrmsg{Family: unix.AF_INET, Prefixlen: uint8(a.Prefix.Bits()), Index: uint32(link)}
+	if a.Link == loopback {
+		if op == Add { // one that is there, without our label, is replaced: else it would never be known as ours
+			err := s.execute(changing(Remove, unix.RTM_NEWADDR, 0, header, optional(unix.IFA_LOCAL, &address)))
+			if err != nil && !errors.Is(err, unix.EADDRNOTAVAIL) {
+				return err
+			}
+		}
+		header.Scope, label = unix.RT_SCOPE_HOST, addressLabel
+	}
+	return s.execute(changing(op, unix.RTM_NEWADDR, raw.Excl, header, optional(unix.IFA_LOCAL, &address), optional(unix.IFA_LABEL, &label)))
+}
+
+// fields are the attributes of a neighbour.
+func (n *Neighbour) fields() []field {
+	return []field{optional(unix.NDA_DST, &n.IP), optional(unix.NDA_LLADDR, (*[]byte)(&n.MAC))}
+}
+
+// neighbours reads the permanent neighbours of our links.
+func (s *routeSocket) neighbours(links map[int]Link) ([]Neighbour, error) {
+	return ofLinks(links, Link.ours, func(index int, l Link) ([]Neighbour, error) {
+		request := message{kind: unix.RTM_GETNEIGH, header: unix.NdMsg{Family: unix.AF_INET}, fields: []field{optional(unix.NDA_IFINDEX, &index)}}
+		return collect(s, request, func(data []byte) (Neighbour, bool, error) {
+			var header unix.NdMsg
+			n := Neighbour{Link: l.Name}
+			err := unpack(data, &header, n.fields()...)
+			return n, header.State == unix.NUD_PERMANENT, err
+		})
+	})
+}
+
+func (s *routeSocket) changeNeighbour(op Op, n Neighbour, link int) error {
+	header := unix.NdMsg{Family: unix.AF_INET, Ifindex: int32(link), State: unix.NUD_PERMANENT}
+	return s.execute(changing(op, unix.RTM_NEWNEIGH, raw.Replace, header, n.fields()...))
+}
