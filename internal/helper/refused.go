@@ -42,7 +42,7 @@ func (r *refused) Collect(out chan<- prometheus.Metric) {
 		out <- prometheus.MustNewConstMetric(r.dropped, prometheus.CounterValue, float64(n), chain)
 	}
 	for name, s := range r.sockets() {
-		for reason, n := range s.Counters().Ignored {
+		for reason, n := range s.Ignored() {
 			out <- prometheus.MustNewConstMetric(r.ignored, prometheus.CounterValue, float64(n), name, string(reason))
 		}
 	}

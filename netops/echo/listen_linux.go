@@ -56,12 +56,6 @@ type udpConn struct {
 	raw syscall.RawConn
 }
 
-// ReadFrom implements packetConn.
-func (c *udpConn) ReadFrom(b []byte) (int, netip.AddrPort, error) {
-	n, from, err := c.ReadFromUDPAddrPort(b)
-	return n, netip.AddrPortFrom(from.Addr().Unmap(), from.Port()), err
-}
-
 // WriteTo implements packetConn. net.UDPConn would wait for room in the buffer, and with it all other probers,
 // for the seconds in which a neighbour is not found.
 func (c *udpConn) WriteTo(b []byte, to netip.AddrPort) error {
@@ -74,9 +68,4 @@ func (c *udpConn) WriteTo(b []byte, to netip.AddrPort) error {
 		return control
 	}
 	return err
-}
-
-// LocalAddr implements packetConn.
-func (c *udpConn) LocalAddr() netip.AddrPort {
-	return c.UDPConn.LocalAddr().(*net.UDPAddr).AddrPort()
 }

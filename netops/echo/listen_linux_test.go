@@ -96,7 +96,7 @@ func TestFullSizeOverUDP(t *testing.T) {
 	s := listen(t, Config{Local: here})
 	const full = testMTU - 20 - 8
 	p, answered := firstResult(t, s, ProbeConfig{Target: there, Size: full, Timeout: patience})
-	if stats := p.Stats(); !answered || stats.LastRTT <= 0 || stats.LastError != nil {
+	if stats := p.Stats(); !answered || stats.RTT <= 0 || stats.LastError != nil {
 		t.Errorf("request as large as the MTU: %+v", stats)
 	}
 	p, answered = firstResult(t, s, ProbeConfig{Target: there, Size: full + 1})
@@ -141,7 +141,7 @@ func TestDeviceIsBoundWithoutNetRaw(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = s.Close() })
 	if _, answered := firstResult(t, listen(t, Config{Local: there}), ProbeConfig{Target: here, Timeout: patience}); !answered {
-		t.Errorf("no answer through the device; counters %+v", s.Counters())
+		t.Errorf("no answer through the device; ignored %v", s.Ignored())
 	}
 	if _, err := Listen(Config{Local: netip.MustParseAddrPort("127.0.0.3:0"), Device: "absent"}); !errors.Is(err, syscall.ENODEV) {
 		t.Errorf("bound to a device that is not there: %v", err)

@@ -155,20 +155,20 @@ func units(b []byte, unit time.Duration) time.Duration {
 	return time.Duration(binary.BigEndian.Uint32(b)) * unit
 }
 
-// ParseError says why a packet is no message.
-type ParseError string
+// Reason says why a packet was ignored.
+type Reason string
 
 // What Parse may find wrong, in the order in which it looks.
 const (
-	ErrShort   ParseError = "shorter than a message"
-	ErrMagic   ParseError = "not an echo"
-	ErrVersion ParseError = "unknown version"
-	ErrKind    ParseError = "neither request nor reply"
-	ErrLength  ParseError = "length differs from the one stated"
+	ErrShort   Reason = "shorter than a message"
+	ErrMagic   Reason = "not an echo"
+	ErrVersion Reason = "unknown version"
+	ErrKind    Reason = "neither request nor reply"
+	ErrLength  Reason = "length differs from the one stated"
 )
 
 // Error implements error.
-func (e ParseError) Error() string { return "echo: " + string(e) }
+func (r Reason) Error() string { return "echo: " + string(r) }
 
 // Parse reads a packet. It allocates nothing, and keeps nothing of b.
 func Parse(b []byte) (Message, error) {

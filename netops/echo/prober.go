@@ -1,7 +1,7 @@
 package echo
 
 import (
-	"container/heap"
+	"cmp"
 	"fmt"
 	"net/netip"
 	"time"
@@ -44,18 +44,8 @@ type ProbeConfig struct {
 }
 
 func (c ProbeConfig) withDefaults() (ProbeConfig, error) {
-	if c.Timeout == 0 {
-		c.Timeout = DefaultTimeout
-	}
-	if c.Size == 0 {
-		c.Size = MinSize
-	}
-	if c.Window == 0 {
-		c.Window = DefaultWindow
-	}
-	if c.Calm == 0 {
-		c.Calm = c.Interval
-	}
+	c.Timeout, c.Calm = cmp.Or(c.Timeout, DefaultTimeout), cmp.Or(c.Calm, c.Interval)
+	c.Size, c.Window = cmp.Or(c.Size, MinSize), cmp.Or(c.Window, DefaultWindow)
 	switch {
 	case !validTarget(c.Target):
 		return c, fmt.Errorf("probe %v: want an IPv4 address and a port", c.Target)
@@ -84,9 +74,8 @@ type ProbeStats struct {
 	LastLoss  time.Time     // when the last of them was sent; zero: there is none
 	Lost      int           // requests without an answer since the last answer
 	RTT       time.Duration // median of the window; zero: no answer in it
-	LastRTT   time.Duration
-	LastReply time.Time // zero: none from this target
-	LastError error     // why the last request could not be sent; nil once an answer came
+	LastReply time.Time     // zero: none from this target
+	LastError error         // why the last request could not be sent; nil once an answer came
 }
 
 // Prober asks one target again and again. Many share a Socket.
@@ -95,8 +84,8 @@ type Prober struct {
 	cfg    ProbeConfig
 
 	// What follows is guarded by socket.mu.
-	place   int // in the socket's schedule; negative: stopped
-	due     time.Time
+	stopped bool
+	due     time.Time // when it has something to do
 	next    time.Time // of the next request
 	train   int       // requests of the present train
 	session uint64
@@ -115,7 +104,6 @@ func (s *Socket) Probe(cfg ProbeConfig) (*Prober, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p.aim(cfg.Target)
-	heap.Push(&s.schedule, p)
 	s.wakeUp()
 	return p, nil
 }
@@ -145,11 +133,10 @@ func (p *Prober) change(how func()) {
 	s := p.socket
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if p.place < 0 {
+	if p.stopped {
 		return
 	}
 	how()
-	heap.Fix(&s.schedule, p.place)
 	s.wakeUp()
 }
 
@@ -164,11 +151,7 @@ func (p *Prober) Stop() {
 	s := p.socket
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if p.place < 0 {
-		return
-	}
-	heap.Remove(&s.schedule, p.place)
-	p.place = -1
+	p.stopped = true
 	delete(s.probers, p.session)
 }
 
@@ -255,7 +238,7 @@ func (s *Socket) nextTime(now time.Time, interval time.Duration) time.Time {
 // failed notes that a request of that session could not be sent, and reports whether the session still runs;
 // socket.mu is held.
 func (p *Prober) failed(request Message, err error) bool {
-	if request.Session != p.session || p.place < 0 {
+	if request.Session != p.session || p.stopped {
 		return false
 	}
 	p.window.fail(request.Sequence)
@@ -276,6 +259,6 @@ func (p *Prober) received(reply Message, now time.Time) (rtt time.Duration, ok b
 	}
 	p.stats.Received++
 	p.stats.Lost = 0
-	p.stats.LastRTT, p.stats.LastReply, p.stats.LastError = rtt, now, nil
+	p.stats.LastReply, p.stats.LastError = now, nil
 	return rtt, true
 }

@@ -14,7 +14,7 @@ const errorPause = 100 * time.Millisecond
 func (s *Socket) receive() {
 	in, out := make([]byte, MaxSize+1), []byte(nil)
 	for {
-		n, from, err := s.conn.ReadFrom(in)
+		n, from, err := s.conn.ReadFromUDPAddrPort(in)
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
@@ -28,8 +28,8 @@ func (s *Socket) receive() {
 		}
 		m, err := Parse(in[:n])
 		if err != nil {
-			why, _ := errors.AsType[ParseError](err)
-			s.ignore(Reason(why))
+			why, _ := errors.AsType[Reason](err)
+			s.ignore(why)
 			continue
 		}
 		if m.Kind == Request {
@@ -43,14 +43,11 @@ func (s *Socket) receive() {
 func (s *Socket) ignore(why Reason) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.counters.Ignored[why]++
+	s.ignored[why]++
 }
 
 // answer replies to a request. The reply is written into buf, which is returned for the next one.
 func (s *Socket) answer(from netip.AddrPort, request Message, buf []byte) []byte {
-	s.mu.Lock()
-	s.counters.Requests++
-	s.mu.Unlock()
 	switch {
 	case s.responder == nil:
 		s.ignore(ReasonNoResponder)
@@ -73,11 +70,7 @@ func (s *Socket) answer(from netip.AddrPort, request Message, buf []byte) []byte
 	}
 	if err != nil {
 		s.ignore(ReasonNotSent)
-		return buf
 	}
-	s.mu.Lock()
-	s.counters.Answered++
-	s.mu.Unlock()
 	return buf
 }
 
@@ -98,7 +91,6 @@ func (s *Socket) take(from netip.AddrPort, reply Message) {
 func (s *Socket) match(from netip.AddrPort, reply Message, now time.Time) (*Prober, time.Duration, Reason) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.counters.Replies++
 	if z := s.sizers[reply.Session]; z != nil {
 		return nil, 0, z.take(from, reply)
 	}

@@ -2,8 +2,8 @@ package echo
 
 import (
 	"cmp"
-	"container/heap"
 	"errors"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/netip"
@@ -39,9 +39,6 @@ type Responder struct {
 	Knows func(from netip.AddrPort) bool
 }
 
-// Reason says why a packet was ignored: that of a ParseError, or one of those below.
-type Reason string
-
 // Why a sound message is ignored.
 const (
 	ReasonNoResponder Reason = "no responder"
@@ -53,19 +50,10 @@ const (
 	ReasonNotSent     Reason = "answer could not be sent"
 )
 
-// Counters count since Listen.
-type Counters struct {
-	Requests uint64            // sound requests that came
-	Replies  uint64            // sound replies that came
-	Answered uint64            // requests that were answered
-	Ignored  map[Reason]uint64 // of what came
-}
-
 // packetConn is a UDP socket. WriteTo does not wait for room in its buffer.
 type packetConn interface {
-	ReadFrom(b []byte) (int, netip.AddrPort, error)
+	ReadFromUDPAddrPort(b []byte) (int, netip.AddrPort, error)
 	WriteTo(b []byte, to netip.AddrPort) error
-	LocalAddr() netip.AddrPort
 	Close() error
 }
 
@@ -77,27 +65,26 @@ type Socket struct {
 	responder *Responder
 	limit     *rate.Limiter
 	done      chan struct{}
-	wake      chan struct{} // of size one: the schedule changed
+	wake      chan struct{} // of size one: something else may be due
 	running   sync.WaitGroup
 	closing   sync.Once
 
-	mu       sync.Mutex // guards what follows, and all probers
-	probers  map[uint64]*Prober
-	sizers   map[uint64]*sizer
-	schedule schedule
-	counters Counters
+	mu      sync.Mutex // guards what follows, and all probers
+	probers map[uint64]*Prober
+	sizers  map[uint64]*sizer
+	ignored map[Reason]uint64
 }
 
 // newSocket begins to serve conn, which it owns.
 func newSocket(conn packetConn, responder *Responder) *Socket {
 	s := &Socket{
-		conn:     conn,
-		begin:    time.Now(),
-		done:     make(chan struct{}),
-		wake:     make(chan struct{}, 1),
-		probers:  make(map[uint64]*Prober),
-		sizers:   make(map[uint64]*sizer),
-		counters: Counters{Ignored: make(map[Reason]uint64)},
+		conn:    conn,
+		begin:   time.Now(),
+		done:    make(chan struct{}),
+		wake:    make(chan struct{}, 1),
+		probers: make(map[uint64]*Prober),
+		sizers:  make(map[uint64]*sizer),
+		ignored: make(map[Reason]uint64),
 	}
 	if responder != nil {
 		s.responder = responder
@@ -108,19 +95,11 @@ func newSocket(conn packetConn, responder *Responder) *Socket {
 	return s
 }
 
-// LocalAddr returns where the socket listens.
-func (s *Socket) LocalAddr() netip.AddrPort { return s.conn.LocalAddr() }
-
-// Counters returns what came so far.
-func (s *Socket) Counters() Counters {
+// Ignored returns how many packets were ignored since Listen.
+func (s *Socket) Ignored() map[Reason]uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c := s.counters
-	c.Ignored = make(map[Reason]uint64, len(s.counters.Ignored))
-	for reason, n := range s.counters.Ignored {
-		c.Ignored[reason] = n
-	}
-	return c
+	return maps.Clone(s.ignored)
 }
 
 // Close ends the socket and its probers, and returns when no callback runs any more.
@@ -144,7 +123,18 @@ func (s *Socket) newSession() uint64 {
 	}
 }
 
-// wakeUp makes the sending goroutine look at the schedule again.
+// first returns the prober that has something to do first, nil if there is none; s.mu is held.
+func (s *Socket) first() *Prober {
+	var first *Prober
+	for _, p := range s.probers {
+		if first == nil || p.due.Before(first.due) {
+			first = p
+		}
+	}
+	return first
+}
+
+// wakeUp makes the sending goroutine ask again what is due.
 func (s *Socket) wakeUp() {
 	select {
 	case s.wake <- struct{}{}:
@@ -177,11 +167,11 @@ func (s *Socket) send() {
 func (s *Socket) sendDue(buf *[]byte) (time.Time, bool) {
 	for {
 		s.mu.Lock()
-		if len(s.schedule) == 0 {
+		p, now := s.first(), time.Now()
+		if p == nil {
 			s.mu.Unlock()
 			return time.Time{}, false
 		}
-		p, now := s.schedule[0], time.Now()
 		if p.due.After(now) {
 			due := p.due
 			s.mu.Unlock()
@@ -190,7 +180,6 @@ func (s *Socket) sendDue(buf *[]byte) (time.Time, bool) {
 		before := p.stats.Lost
 		given, request, send := p.step(now)
 		target := p.target
-		heap.Fix(&s.schedule, p.place)
 		s.mu.Unlock()
 
 		for i := range given {

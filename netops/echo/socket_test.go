@@ -43,7 +43,7 @@ func TestProbeMeasuresAndTells(t *testing.T) {
 			t.Errorf("node got %d replies, the last %+v", len(replies), replies[len(replies)-1])
 		}
 		got := p.Stats()
-		want := ProbeStats{Sent: 5, Received: 5, RTT: 6 * time.Millisecond, LastRTT: 6 * time.Millisecond, LastReply: got.LastReply}
+		want := ProbeStats{Sent: 5, Received: 5, RTT: 6 * time.Millisecond, LastReply: got.LastReply}
 		if got != want || time.Since(got.LastReply) != 144*time.Millisecond {
 			t.Errorf("stats %+v, last reply %v ago", got, time.Since(got.LastReply))
 		}
@@ -170,11 +170,11 @@ func TestSetTargetBeginsAnew(t *testing.T) {
 		if asked != 1 || !p.Stats().LastReply.IsZero() {
 			t.Errorf("new target asked %d times at once; stats %+v", asked, p.Stats())
 		}
-		if n := s.Counters().Ignored[ReasonSession]; n != 1 {
+		if n := s.Ignored()[ReasonSession]; n != 1 {
 			t.Errorf("answers of the old target ignored: %d", n)
 		}
 		after(20 * time.Millisecond)
-		if stats := p.Stats(); stats.Received != 1 || stats.Sent != 2 || stats.LastRTT != 40*time.Millisecond {
+		if stats := p.Stats(); stats.Received != 1 || stats.Sent != 2 || stats.RTT != 40*time.Millisecond {
 			t.Errorf("stats %+v", stats)
 		}
 		if err := p.SetTarget(netip.AddrPort{}); err == nil {
@@ -214,9 +214,9 @@ func TestForgedRepliesAreIgnored(t *testing.T) {
 		forge(gatewayAddr, func(m *Message) { m.Sequence++ })
 		w.ends[nodeAddr].in <- packet{[]byte("noise"), gatewayAddr}
 		after(0)
-		got := s.Counters().Ignored
+		got := s.Ignored()
 		for reason, want := range map[Reason]uint64{
-			ReasonSource: 1, ReasonSession: 1, ReasonSequence: 2, Reason(ErrShort): 1,
+			ReasonSource: 1, ReasonSession: 1, ReasonSequence: 2, ErrShort: 1,
 		} {
 			if got[reason] != want {
 				t.Errorf("ignored for %q: %d, want %d", reason, got[reason], want)
@@ -240,9 +240,8 @@ func TestRepliesAreLimitedAndNeverAnswered(t *testing.T) {
 			}
 		}
 		after(0)
-		c := s.Counters()
-		if c.Requests != 20 || c.Answered != 5 || c.Ignored[ReasonRateLimit] != 15 || c.Ignored[ReasonSession] != 20 {
-			t.Errorf("counters %+v", c)
+		if c := s.Ignored(); c[ReasonRateLimit] != 15 || c[ReasonSession] != 20 {
+			t.Errorf("ignored %v", c)
 		}
 		if len(w.sends) != 5 {
 			t.Errorf("%d packets were sent", len(w.sends))

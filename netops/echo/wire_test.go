@@ -59,7 +59,7 @@ func (w *wire) setDrop(drop func(from, to netip.AddrPort) bool) {
 	w.drop = drop
 }
 
-func (c *wireConn) ReadFrom(b []byte) (int, netip.AddrPort, error) {
+func (c *wireConn) ReadFromUDPAddrPort(b []byte) (int, netip.AddrPort, error) {
 	select {
 	case p := <-c.in:
 		return copy(b, p.data), p.from, nil
@@ -86,8 +86,6 @@ func (c *wireConn) WriteTo(b []byte, to netip.AddrPort) error {
 	time.AfterFunc(c.wire.delay, func() { end.in <- p })
 	return nil
 }
-
-func (c *wireConn) LocalAddr() netip.AddrPort { return c.local }
 
 func (c *wireConn) Close() error {
 	close(c.done)
