@@ -45,7 +45,7 @@ var (
 type Options struct {
 	Name string    // "" is DefaultName
 	Spec spec.Spec // the zero value is spec.Default
-	Log  io.Writer // where progress is told; nil: nowhere
+	Log  io.Writer // progress; nil: none
 }
 
 // Lab is a running lab. It runs in processes of its own, and longer than this one.
@@ -186,7 +186,7 @@ func Remove(ctx context.Context, name string) error {
 // Down ends the lab and returns when nothing of it is left.
 func (l *Lab) Down(ctx context.Context) error { return l.paths.Remove(ctx) }
 
-// Status tells how the lab is now.
+// Status returns the current state of the lab.
 func (l *Lab) Status(ctx context.Context) (control.Status, error) { return l.client.Status(ctx) }
 
 // Kubeconfig is the path of a file with one context a cluster, of the cluster's name, for clients on this

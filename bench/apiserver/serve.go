@@ -269,7 +269,7 @@ func parseTarget(path string) (target, error) {
 	return t, apierrors.NewNotFound(t.resource.GroupResource(), path)
 }
 
-// selection tells which objects a request wants.
+// selection is the set of objects that a request selects.
 func selection(r *http.Request) (func(runtime.Object) bool, error) {
 	byLabel, err := labels.Parse(r.URL.Query().Get("labelSelector"))
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 // roundTripLoss is how long an answer may take.
 const roundTripLoss = time.Second
 
-// RoundTrips sends small UDP packets that are returned, one after another, and tells how long each took. One that
+// RoundTrips sends small UDP packets that are returned, one after another, and returns the duration of each. One that
 // is lost takes a second.
 func (w Way) RoundTrips(ctx context.Context, d time.Duration) ([]time.Duration, error) {
 	near, far, err := w.sockets()

@@ -154,7 +154,7 @@ func (b *Bed) startTunnel(ns netns.Namespace, j job) error {
 		return err
 	}
 	if _, err := io.ReadFull(out, make([]byte, len("open\n"))); err != nil {
-		return fmt.Errorf("tunnel's process: %w", err) // Close tells why
+		return fmt.Errorf("tunnel's process: %w", err) // Close returns the cause
 	}
 	return nil
 }

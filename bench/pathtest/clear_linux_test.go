@@ -16,7 +16,7 @@ import (
 // someRounds is for how many rounds of all talkers a fault lasts at least.
 const someRounds = 5
 
-// fault is a piece of the path that goes.
+// fault is a part of the path that is removed.
 type fault struct{ name, command string }
 
 var nodeFaults = []fault{
@@ -54,9 +54,9 @@ func flushTable(table int) string {
 	done`, table)
 }
 
-// TestNothingInTheClear captures on every link between two clusters from before they are connected until they are
-// not any more, while all pods and nodes of each talk to all pods of the other, and takes away one piece of the path
-// after another, helpers included: the capture has none of what they say.
+// TestNothingInTheClear captures on every link between two clusters from before they are connected until after they are
+// disconnected, while all pods and nodes of each send to all pods of the other, and removes one part of the path
+// after another, helpers included: the capture contains none of the payload.
 func TestNothingInTheClear(t *testing.T) {
 	t.Parallel()
 	all := combinations()
@@ -157,8 +157,8 @@ func (c *conversation) awaitUnderstood(after string) {
 	})
 }
 
-// awaitKept waits until every pod has heard all pods and nodes of the peer by the sockets that those have had since
-// before the peering: nodes have forgotten where these flows went.
+// awaitKept waits until every pod has received packets of all pods and nodes of the peer over sockets from before the
+// peering: nodes have deleted the conntrack entries of these flows.
 func (c *conversation) awaitKept() {
 	c.t.Helper()
 	eventually(c.t, joining, func() error {
@@ -194,8 +194,8 @@ func (c *conversation) awaitRounds() {
 	})
 }
 
-// suffer takes a piece away while its helper runs, which brings it back, and once more while it does not; in a short
-// test the latter alone, unless the tunnel would go with the helper.
+// suffer removes a part while its helper runs, which restores it, and again while the helper does not run; in a short
+// test only the latter, unless the tunnel ends with the helper.
 func (c *conversation) suffer(name string, in netnstest.Namespace, f fault, kill, begin func()) {
 	c.t.Helper()
 	routes, whole := defaultRoutes(in), pathIn(in)

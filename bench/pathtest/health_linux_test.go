@@ -20,8 +20,7 @@ const (
 	shownWithin = 5 * time.Second
 	// faultRounds is how often a fault may be tried: a machine that is kept busy can be late.
 	faultRounds = 3
-	// lossShownWithin is the same for a loss that has to be measured: of two in a hundred, ten seconds tell little more
-	// than one.
+	// lossShownWithin is the same for a loss of two in a hundred, which takes longer to measure.
 	lossShownWithin = 15 * time.Second
 )
 
@@ -121,8 +120,8 @@ var pathFaults = []pathFault{
 	},
 }
 
-// TestFaultsAreShown: whatever ends the path of packets, the state of the peering is another one within five seconds, and
-// healthy again as soon after the repair. With -short, as in a guest, which is slow, how long it took is not judged.
+// TestFaultsAreShown: after any fault of the path, the state of the peering changes within five seconds, and is healthy
+// within five seconds of the repair. With -short, as in a slow guest, the time is not tested.
 func TestFaultsAreShown(t *testing.T) {
 	t.Parallel()
 	k := combinations()[0]

@@ -32,8 +32,8 @@ var (
 	seenMover    = netip.MustParseAddr("10.11.77.5")
 )
 
-// TestPodsThatMove: a pod whose address is not its node's, as of Calico, is reached from the peer soon after the API
-// server has its address, wherever it comes back, and is gone from the routes when it is deleted.
+// TestPodsThatMove: a pod with an address outside its node's podCIDR, as with Calico, is reached from the peer soon after the
+// API server has its address, on any node, and its route is removed when it is deleted.
 func TestPodsThatMove(t *testing.T) {
 	t.Parallel()
 	k := combinations()[0]
@@ -150,7 +150,7 @@ func (c *testCluster) removeMover() {
 	})
 }
 
-// moverWatch tells when the API server had the pod's address.
+// moverWatch records when the API server had the pod's address.
 type moverWatch struct {
 	t    *testing.T
 	seen chan time.Time

@@ -25,7 +25,7 @@ const (
 	servicePort = 7000
 )
 
-// TestTwoClusters joins two clusters with the same ranges by their helpers alone, and parts them again.
+// TestTwoClusters connects two clusters with equal CIDRs by their helpers alone, and disconnects them.
 func TestTwoClusters(t *testing.T) {
 	t.Parallel()
 	for _, k := range combinations() {
@@ -154,8 +154,8 @@ func expectAll(from, to *testCluster) {
 				netnstest.Namespace
 				want netip.Addr
 			}{{from.pods[i], from.seenPod(i)}, {from.nodes[i], netip.AddrFrom4(external)}} {
-				// On a busy machine echoes are late, and a gateway then renews its tunnel: it tells for a moment that
-				// there is no way, and a packet under way is lost.
+				// On a busy machine echoes are late, and a gateway then renews its tunnel: it sends ICMP errors for a
+				// moment, and a packet in flight is lost.
 				var got string
 				eventually(from.t, joining, func() (err error) {
 					got, err = seenBy(source.Namespace, to.seenPod(j))

@@ -14,7 +14,7 @@ const (
 	narrowOverlay  = 1411
 )
 
-// TestPathSizes has helpers measure paths with hops that are narrower than every link that they see: between the
+// TestPathSizes has helpers measure paths with hops whose MTU is smaller than that of every link: between the
 // gateways, and from the second node of a cluster to its gateway on the first.
 func TestPathSizes(t *testing.T) {
 	for name, told := range map[string]bool{"told": true, "silent": false} {

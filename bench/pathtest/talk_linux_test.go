@@ -168,7 +168,7 @@ func (l *listeners) count(mark string) map[string]int {
 	return counts
 }
 
-// hasKept reports whether a pod has heard a talker, while the peering stands, by a socket from before.
+// hasKept reports whether a pod has received packets of a talker, during the peering, over a socket from before it.
 func (l *listeners) hasKept(pod, talker string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,5 +1,5 @@
 // Package audit reads API servers' audit logs: which requests a user was allowed to make, and which rights he was
-// given. Compared, they tell which rights nobody needs.
+// given. Their difference is the rights that nobody needs.
 //
 // In scope are logs of policy lab/cluster/config/audit.yaml. How a user came to a right (an aggregated role, a
 // group) is not: only bindings to the user himself count.

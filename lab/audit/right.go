@@ -32,8 +32,8 @@ func (r Right) String() string {
 	return text
 }
 
-// neededFor reports whether it takes the right to do what was done, of a user who has rights of his own in the namespaces homes.
-// What is done there is no reason for a right in all namespaces.
+// neededFor reports whether a request required the right, for a user with rights of its own in the namespaces homes:
+// requests there do not require a right in all namespaces.
 func (r Right) neededFor(done Right, homes map[string]bool) bool {
 	return r.Verb == done.Verb && r.Group == done.Group && r.Resource == done.Resource &&
 		(r.Name == "" || r.Name == done.Name) &&
@@ -136,7 +136,7 @@ func (l *Log) learn(log string, e event) error {
 	return nil
 }
 
-// Users are those to whom rights were given, sorted.
+// Users are the users with rights, sorted.
 func (l *Log) Users() []string {
 	users := make(map[string]bool)
 	for _, b := range l.bindings {

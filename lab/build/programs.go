@@ -40,7 +40,7 @@ const (
 	pluginPackages     = "github.com/containernetworking/plugins/plugins/"
 )
 
-// programSets are what every lab needs. The slowest is first: who waits should wait once.
+// programSets are what every lab needs. The slowest is first.
 var programSets = []programSet{
 	{
 		name:    "kube",

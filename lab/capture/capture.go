@@ -1,5 +1,5 @@
-// Package capture looks at the frames that come in on links of a network namespace. It decodes as much of them as tells
-// who speaks with whom and how, and judges nothing. It needs root.
+// Package capture captures the frames that arrive on links of a network namespace. It decodes their addresses and
+// protocols, and judges nothing. It needs root.
 package capture
 
 import (
@@ -16,7 +16,7 @@ import (
 
 const (
 	buffer   = 16 << 20 // bytes a link: nothing is missed while this process waits for a core
-	maxFrame = 1 << 16  // bytes; segments that a card would cut arrive in one piece
+	maxFrame = 1 << 16  // bytes; segments that a network card would split arrive whole
 	allTypes = 0x0300   // ETH_P_ALL in network byte order
 )
 
@@ -91,7 +91,7 @@ func (c *Capture) read(link string, socket *os.File) {
 	}
 }
 
-// Close ends the capture, and tells how many frames there were.
+// Close ends the capture, and returns the number of frames.
 func (c *Capture) Close() (Counts, error) {
 	var counts Counts
 	var failed error

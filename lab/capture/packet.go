@@ -126,7 +126,7 @@ func (p *Packet) decodePorts(segment []byte, header int) {
 	p.Payload = segment[min(header, len(segment)):]
 }
 
-// String is a line that tells what can be told of the packet.
+// String is a line with all known fields of the packet.
 func (p Packet) String() string {
 	const shown = 48 // bytes
 	text := fmt.Sprintf("on %s from %s: type %04x", p.Link, net.HardwareAddr(p.Sender[:]), p.Type)

@@ -106,7 +106,7 @@ func (c liqoctl) install(ctx context.Context, t *testing.T, clusters ...string) 
 	}
 }
 
-// as is the program in the hands of somebody who has the roles of a level, and no others.
+// as is liqoctl, run by a user with the roles of a level and no others.
 func (c liqoctl) as(ctx context.Context, t *testing.T, level string) liqoctl {
 	t.Helper()
 	k := readKubeconfig(t, c.lab)

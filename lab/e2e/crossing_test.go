@@ -14,20 +14,20 @@ import (
 	"liqonet.io/liqonet/lab/spec"
 )
 
-// told is what pods say to each other, and by which it is known where it was not to be seen.
+// told is the payload between pods, by which it is recognised in a capture.
 const told = "BETWEEN-THE-PODS;"
 
-// stage says what becomes of packets that obey no rule.
+// stage determines whether packets that match no rule are allowed.
 type stage int
 
 const (
-	apart   stage = iota // nothing of liqonet's stands: they are anybody's
-	joined               // there must be none
-	leaving              // there must be none as long as anything of liqonet's stands on the node that sends them
+	apart   stage = iota // there is no liqonet state: allowed
+	joined               // not allowed
+	leaving              // allowed only from nodes without liqonet state
 )
 
-// crossing captures what comes to the lab's router: by it alone packets go from one cluster to another, or outside.
-// Each has to obey one of the rules of what may be seen there.
+// crossing captures packets at the lab's router, which all packets between clusters, or to the outside, pass. Each must
+// match a rule.
 type crossing struct {
 	lab     *lab.Lab
 	rules   []crossingRule
@@ -97,7 +97,7 @@ func (x *crossing) look(ctx context.Context, p capture.Packet) {
 	}
 }
 
-// standingAt tells what a node has of liqonet's that lets nothing through in the clear; "": nothing.
+// standingAt returns the liqonet state of a node that prevents unencrypted packets; "": none.
 func (x *crossing) standingAt(ctx context.Context, card [6]byte) string {
 	ports, err := x.lab.NodeExec(ctx, "router", "bridge", "fdb", "show")
 	if err != nil {
@@ -186,7 +186,7 @@ func keepTelling(ctx context.Context, t *testing.T, l *lab.Lab, c connection) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() {
-				_ = cmd.Process.Kill() // how it ended tells nothing
+				_ = cmd.Process.Kill() // its exit code does not matter
 				_ = cmd.Wait()
 			})
 		}

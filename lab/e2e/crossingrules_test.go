@@ -76,7 +76,7 @@ func obeyed(rules []crossingRule, p capture.Packet) string {
 	return ""
 }
 
-// talk reports whether a frame contains what pods tell each other, or answer.
+// talk reports whether a frame contains the payload of pods, requests or answers.
 func talk(p capture.Packet) bool {
 	for _, text := range []string{told, " node=a-", " node=b-"} {
 		if bytes.Contains(p.Frame, []byte(text)) {
@@ -104,15 +104,15 @@ func isWireGuard(payload []byte) bool {
 	return false
 }
 
-// isSizeProbe reports whether a datagram is one of liqonet's echoes that tells nothing of nodes: all is zero from their
-// addresses to the padding's end.
+// isSizeProbe reports whether a datagram is one of liqonet's echoes without data of nodes: all bytes are zero from their
+// addresses to the end of the padding.
 func isSizeProbe(payload []byte) bool {
 	const flags, ofPath, nodes = 6, 1 << 3, 32 // an offset, its only bit, and an offset: see package netops/echo
 	return bytes.HasPrefix(payload, []byte("LQNE")) && len(payload) > nodes && payload[flags]&^ofPath == 0 &&
 		len(bytes.Trim(payload[nodes:], "\x00")) == 0
 }
 
-// TestCrossingRules has packets of all kinds judged, most of which should never be seen.
+// TestCrossingRules judges packets of all kinds, most of which must never be seen.
 func TestCrossingRules(t *testing.T) {
 	a, b := netip.MustParseAddr("172.31.1.11"), netip.MustParseAddr("172.31.2.12")
 	pod, seen, host := netip.MustParseAddr("10.244.1.5"), netip.MustParseAddr("10.71.2.7"), spec.OutsideHosts()[0]

@@ -45,7 +45,7 @@ func serveOutside(ctx context.Context, t *testing.T, l *lab.Lab, host netip.Addr
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill() // how it ended tells nothing
+		_ = cmd.Process.Kill() // its exit code does not matter
 		_ = cmd.Wait()
 	})
 	last := ""
@@ -77,7 +77,7 @@ func testExposed(ctx context.Context, t *testing.T, u users) netip.Addr {
 			t.Errorf("%+v, and again %+v", e, again)
 		}
 		if as := u.looker.translate(ctx, t, "--context", "a", "--peer", "b", host.String()); as != e.SeenByPeer.String() {
-			t.Errorf("ipam translate tells %s, expose %s", as, e.SeenByPeer)
+			t.Errorf("ipam translate returns %s, expose %s", as, e.SeenByPeer)
 		}
 		want := fmt.Sprintf("%s as %s", host, e.SeenByPeer)
 		u.looker.awaitText(ctx, t, "a", want)

@@ -18,7 +18,7 @@ func (c liqoctl) narrow(ctx context.Context, t *testing.T, declared spec.Spec, m
 	}
 }
 
-// testMTU has packets of that size cross in one piece, larger ones refused, and much TCP pass; it looks for the hop that
+// testMTU verifies that packets of that size cross unfragmented, larger ones are refused, and bulk TCP passes; it looks for the hop that
 // decides in the answers of connect and status.
 func testMTU(ctx context.Context, t *testing.T, c liqoctl, conn connection, mtu int) {
 	if conn.MTU != mtu {

@@ -8,8 +8,8 @@ import (
 	"liqonet.io/liqonet/lab/spec"
 )
 
-// TestInterruption has liqoctl killed, interrupted and refused at every point, against two real control planes
-// whose nodes and helpers are played: what it writes and removes matters here, hundreds of times, not packets.
+// TestInterruption kills and interrupts liqoctl after every write, and has it refuse inputs, against two real control
+// planes with simulated nodes and helpers. It tests the objects that liqoctl writes and removes, hundreds of times, not packets.
 func TestInterruption(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), buildTimeout)

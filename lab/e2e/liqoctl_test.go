@@ -88,7 +88,7 @@ type connectedSide struct {
 	}
 }
 
-// fullSize is the payload of the largest UDP packet that crosses in one piece, in bytes: less IP 20 and UDP 8.
+// fullSize is the payload of the largest UDP packet that is not fragmented, in bytes: less IP 20 and UDP 8.
 func (c connection) fullSize() string { return strconv.Itoa(c.MTU - 28) }
 
 // seen is how a pod's address of the other cluster is called on this side.

@@ -10,7 +10,7 @@ import (
 	"liqonet.io/liqonet/lab"
 )
 
-// TestMain runs the tests and then looks through what the API servers of all their clusters have noted: see
+// TestMain runs the tests and then evaluates the audit logs of all their clusters: see
 // rights_test.go. After a run of some of the tests nothing can be said of rights that nobody needs; -v shows them.
 func TestMain(m *testing.M) {
 	flag.Parse()

@@ -23,8 +23,8 @@ func sides(c connection) []side {
 	return []side{{"a", "b", c.Local, c.Remote}, {"b", "a", c.Remote, c.Local}}
 }
 
-// TestNetwork connects two clusters that use the same pod CIDR, from nothing to nothing. Who looks, connects and
-// installs are three users, each with the printed roles and nothing else.
+// TestNetwork connects two clusters that use the same pod CIDR, from the installation to its
+// removal, as three users of the levels view, operate and administer with only the printed roles.
 func TestNetwork(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), buildTimeout)
@@ -120,9 +120,9 @@ func checkFirst(t *testing.T, conn connection) {
 	}
 }
 
-// TestNetworkDisjoint connects clusters whose ranges do not collide: addresses stay as they are. The network between
-// them carries less than the links of their nodes. All that is there before is compared with what is there after,
-// however a connection ends.
+// TestNetworkDisjoint connects clusters whose ranges do not overlap: addresses are not remapped. The MTU of the network
+// between them is smaller than that of the nodes' links. Snapshots from before and after are compared, for each way in
+// which a peering is removed.
 func TestNetworkDisjoint(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), buildTimeout)
@@ -150,7 +150,7 @@ func TestNetworkDisjoint(t *testing.T) {
 	testEveryPod(ctx, t, l, conn)
 	t.Run("disconnect and reset leave all as it was", func(t *testing.T) { r.testDisconnect(ctx, t) })
 	t.Run("manifests that kubectl applies are a peering", func(t *testing.T) { testEveryPod(ctx, t, l, testRendered(ctx, t, c)) })
-	t.Run("a namespace is deleted by hand", func(t *testing.T) { r.testDeletedNamespace(ctx, t) })
+	t.Run("a namespace is deleted with kubectl", func(t *testing.T) { r.testDeletedNamespace(ctx, t) })
 	t.Run("a peer vanishes", func(t *testing.T) { r.testVanishedPeer(ctx, t) })
 }
 
@@ -233,7 +233,7 @@ func (c liqoctl) status(ctx context.Context, t *testing.T, cluster string) ([]pe
 	return all.Peerings, code
 }
 
-// awaitText waits until a cluster's status has a text. It may tell of a late echo, too.
+// awaitText waits until a cluster's status has a text. It may also contain a late echo.
 func (c liqoctl) awaitText(ctx context.Context, t *testing.T, cluster, want string) {
 	t.Helper()
 	var out, said string

@@ -12,8 +12,8 @@ import (
 	"liqonet.io/liqonet/lab"
 )
 
-// writes returns what liqoctl has asked an API server to change since an offset of its audit log, and the new offset. Dry
-// runs and questions about rights change nothing.
+// writes returns the changes that liqoctl requested from an API server since an offset of its audit log, and the new offset. Dry
+// runs and access reviews change nothing.
 func writes(t *testing.T, l *lab.Lab, cluster string, offset int64) (asked []string, end int64) {
 	t.Helper()
 	file, err := os.Open(l.AuditLog(cluster))

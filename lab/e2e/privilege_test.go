@@ -54,7 +54,7 @@ func testSecondInstallation(ctx context.Context, t *testing.T, u users) {
 	}
 }
 
-// testWatch has who looks go on looking, until a second answer.
+// testWatch runs status --watch as a user of level view, until a second answer.
 func testWatch(ctx context.Context, t *testing.T, c liqoctl) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -89,7 +89,7 @@ func (c liqoctl) testWhose(ctx context.Context, t *testing.T, cluster, address s
 	}
 }
 
-// testReflected reflects Service web by hand, as docs/services.md has it, and asks its ClusterIP in the peer
+// testReflected copies Service web with the commands of docs/services.md, and requests its ClusterIP in the peer
 // from a pod and from the node itself until every pod of the Service has answered.
 func (c liqoctl) testReflected(ctx context.Context, t *testing.T, from, to string) {
 	nodes := nodesOf(ctx, t, c.lab, from)

@@ -74,7 +74,7 @@ func (r remnants) testDisconnect(ctx context.Context, t *testing.T) {
 	}
 }
 
-// testDeletedNamespace has cluster b's namespace deleted by hand while helpers could not empty the kernels.
+// testDeletedNamespace deletes cluster b's namespace with kubectl while the helpers are stopped, so that kernel state remains.
 func (r remnants) testDeletedNamespace(ctx context.Context, t *testing.T) {
 	kubectl(ctx, t, r.lab, "b", "-n", "liqonet", "patch", "daemonset", "node", "-p", `{"spec":{"template":{"spec":{"nodeSelector":{"no":"node"}}}}}`)
 	kubectl(ctx, t, r.lab, "b", "-n", "liqonet", "wait", "--for=delete", "pod", "-l", "liqonet.io/component=fabric", "--timeout="+patience.String())

@@ -20,7 +20,7 @@ import (
 // TestInterruption through every point at which a run can be disturbed.
 const matrixVariable = "LIQONET_TEST_MATRIX"
 
-// TestStyles connects clusters whose network plugins and kube-proxies treat packets in different ways.
+// TestStyles connects clusters whose network plugins and kube-proxies handle packets in different ways.
 func TestStyles(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), buildTimeout)

@@ -36,7 +36,7 @@ func (q asking) ask(ctx context.Context, c liqoctl, path string, more ...string)
 func (c liqoctl) testTranslationService(ctx context.Context, t *testing.T) {
 	mirror := c.startTranslation(ctx, t)
 	t.Run("it answers as liqoctl does", func(t *testing.T) { c.testServiceAnswers(ctx, t, mirror) })
-	t.Run("it refuses who may not ask", func(t *testing.T) { c.testServiceRefuses(ctx, t, mirror) })
+	t.Run("it refuses clients without the right", func(t *testing.T) { c.testServiceRefuses(ctx, t, mirror) })
 	t.Run("it translates EndpointSlices", func(t *testing.T) { c.testServiceSlices(ctx, t, mirror) })
 	t.Run("it follows the peerings", func(t *testing.T) {
 		const path = "/v1/peers/c/import?address=10.244.0.7"
@@ -138,11 +138,11 @@ func (c liqoctl) testServiceRefuses(ctx context.Context, t *testing.T, mirror as
 		change func(*asking)
 		want   string
 	}{
-		"a ServiceAccount without the right": {func(q *asking) { q.pod = "stranger" }, "403"},
-		"no token":                           {func(q *asking) { q.token = "" }, "401"},
-		"a token for the API server":         {func(q *asking) { q.token = serviceAccount + "token" }, "401"},
-		"what is no token":                   {func(q *asking) { q.token = q.ca }, "4"},
-		"who trusts another authority":       {func(q *asking) { q.ca = serviceAccount + "ca.crt" }, "certificate"},
+		"a ServiceAccount without the right":     {func(q *asking) { q.pod = "stranger" }, "403"},
+		"no token":                               {func(q *asking) { q.token = "" }, "401"},
+		"a token for the API server":             {func(q *asking) { q.token = serviceAccount + "token" }, "401"},
+		"what is no token":                       {func(q *asking) { q.token = q.ca }, "4"},
+		"a client that trusts another authority": {func(q *asking) { q.ca = serviceAccount + "ca.crt" }, "certificate"},
 	} {
 		asker := mirror
 		q.change(&asker)

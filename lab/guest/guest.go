@@ -54,7 +54,7 @@ type jobFile struct {
 	Env  []string
 }
 
-// result is what Init tells at the end.
+// result is the result of Init.
 type result struct {
 	Code  int
 	Error string // why nothing ran, or ""

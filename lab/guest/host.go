@@ -10,7 +10,7 @@ import (
 	"liqonet.io/liqonet/lab/netns"
 )
 
-// HostSuffices tells whether this machine's own kernel has the drivers for which guests exist. It needs root.
+// HostSuffices reports whether this machine's own kernel has the drivers for which guests exist. It needs root.
 func HostSuffices() (bool, error) {
 	ns, err := netns.New()
 	if err != nil {

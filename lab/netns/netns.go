@@ -36,7 +36,7 @@ func New() (*Namespace, error) {
 // Current opens the calling thread's namespace.
 func Current() (*Namespace, error) { return Open("/proc/thread-self/ns/net") }
 
-// Open opens the namespace at a path, such as another process tells by Path.
+// Open opens the namespace at a path, such as Path of another process.
 func Open(path string) (*Namespace, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -68,7 +68,7 @@ func makeMounts(c Config) error {
 	return mount("", "/", "", unix.MS_REC|unix.MS_SHARED, "")
 }
 
-// mountKernel shows what the kernel tells of the node's namespaces.
+// mountKernel shows the kernel's view of the node's namespaces.
 func mountKernel(groups []cgroup.Hierarchy) error {
 	if err := mount("proc", "/proc", "proc", 0, ""); err != nil {
 		return err

@@ -32,7 +32,7 @@ type Pair struct {
 	Key         []byte
 }
 
-// Subject says for whom a certificate is. It serves clients and servers alike.
+// Subject is the subject of a certificate, of a client or a server.
 type Subject struct {
 	User      string
 	Group     string // "": none

@@ -1,4 +1,4 @@
-// Package progress tells a person, or a log, what a long operation does and how long it has been at it.
+// Package progress reports the steps of a long operation and their duration, to a terminal or a log.
 package progress
 
 import (

@@ -15,7 +15,7 @@ const (
 // OutsideRouter is the way from the network outside to the clusters.
 func OutsideRouter() netip.Addr { return nth(OutsideNetwork, outsideRouterOffset) }
 
-// OutsideHosts are the addresses of the machine outside: as of several hosts, for who goes by addresses.
+// OutsideHosts are the addresses of the machine outside, which acts as several hosts.
 func OutsideHosts() []netip.Addr {
 	all := make([]netip.Addr, outsideHosts)
 	for i := range all {

@@ -16,7 +16,7 @@ type Style struct {
 	KubeProxy    KubeProxy    `json:"kubeProxy"`
 }
 
-// Masquerade says who hides pods behind an address of the node network when they leave the pod network.
+// Masquerade is how packets that leave the pod network get a source of the node network.
 type Masquerade string
 
 // The ways to masquerade.

@@ -62,7 +62,7 @@ func exclusively(f func() error) error {
 	if err := os.MkdirAll(runRoot, 0o755); err != nil {
 		return err
 	}
-	lock, err := os.Open("/run") // the root itself may be removed by whoever holds the lock
+	lock, err := os.Open("/run") // the root itself may be removed by the holder of the lock
 	if err != nil {
 		return err
 	}

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A lab belongs to the process that holds the POSIX lock of its lock file: the supervisor, or who removes the
-// lab. The kernel drops the lock when the process ends, however it ends, and names the holder to others. Such
+// A lab belongs to the process that holds the POSIX lock of its lock file: the supervisor, or a process that
+// removes the lab. The kernel drops the lock when the process ends, however it ends, and names the holder to others. Such
 // a lock is also dropped when the process closes any descriptor of the file: a process that holds a lab does
 // not ask for its holder.
 
@@ -70,7 +70,7 @@ func (p Paths) Holder() (int, error) {
 	return int(want.Pid), nil
 }
 
-// takeOver kills whoever holds the lab and becomes its holder.
+// takeOver kills the process that holds the lab and becomes its holder.
 func (p Paths) takeOver(ctx context.Context) (*os.File, error) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()

@@ -1,5 +1,5 @@
 // Package supervisor is the process that a lab consists of: it owns the namespaces, starts every program and
-// keeps it running, and serves who asks. When it ends, however it ends, the lab ends with it.
+// keeps it running, and serves requests. The lab ends with it, however it ends.
 package supervisor
 
 import (

@@ -38,7 +38,7 @@ func (u *Underlay) adopt(c spec.Cluster) error {
 	return nil
 }
 
-// RoutePods tells the router behind which node pods are, where it is to know.
+// RoutePods adds routes to a node's pods on the router, if the cluster's network routes pod addresses.
 func (u *Underlay) RoutePods(c spec.Cluster, pods []netip.Prefix, node netip.Addr) error {
 	table, ok := u.tables[c.Name]
 	if !ok {

@@ -43,7 +43,7 @@ WireGuard and Geneve is used instead, unless --kernel says otherwise.`,
 	return cmd
 }
 
-// Variables that tell tests what their kernel offers.
+// Variables that select the drivers that tests use.
 const (
 	overlaysVariable  = "LIQONET_TEST_OVERLAYS"
 	wireguardVariable = "LIQONET_TEST_WIREGUARD"

@@ -42,7 +42,7 @@ func ask(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	resp, err := client.Do(req) //nolint:gosec // the test says whom to ask
+	resp, err := client.Do(req) //nolint:gosec // the test chooses the URL
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ type options struct {
 	target  string
 }
 
-// parseOptions reads flags and the one argument, whose meaning is told by what.
+// parseOptions reads flags and the one argument, which what names in errors.
 func parseOptions(verb, what string, args []string) (options, error) {
 	var o options
 	flags := flag.NewFlagSet(verb, flag.ContinueOnError)

@@ -22,7 +22,7 @@ var verbs = map[string]func(ctx context.Context, args []string) error{
 }
 
 const usage = `usage: workload                                        wait to be ended
-       workload serve [-http PORT] [-echo PORT]        page and echoes that tell the source address they saw
+       workload serve [-http PORT] [-echo PORT]        page and echoes with the source address of the request
        workload get [-timeout D] URL                   print a page
        workload ask -ca FILE -to HOST:PORT [-token FILE] [-body JSON] [-timeout D] URL   print an answer over HTTPS
        workload tcp|udp [-timeout D] [-size N] [-df] HOST:PORT   print an echo's answer

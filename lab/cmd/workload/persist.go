@@ -13,8 +13,8 @@ import (
 const again = time.Second
 
 // persist asks until there is an answer, once each second, as long as the context lasts, and returns the last error.
-// Packets get lost, and a gateway that renews its tunnel tells for a moment that there is no way. What asking again
-// does not mend, it does not repeat: an answer that is wrong, and a packet larger than the path carries.
+// Packets get lost, and a gateway that renews its tunnel sends ICMP errors for a moment. Errors that a repetition does not
+// repair are returned at once: a wrong answer, and a packet that exceeds the path MTU.
 func persist(ctx context.Context, ask func() error) error {
 	tick := time.NewTicker(again)
 	defer tick.Stop()

@@ -16,7 +16,7 @@ import (
 const maxDatagram = 65507
 
 // serve answers on three ports: a page by HTTP, and echoes by TCP and UDP. The page and the first line of an
-// echo tell who answers and from which address the question came.
+// echo contain the name of the pod and the source address of the request.
 func serve(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("serve", flag.ContinueOnError)
 	on := flags.String("on", "", "`ADDRESS` to answer at (default: all of the machine; by UDP one of them answers)")
@@ -56,7 +56,7 @@ func serve(ctx context.Context, args []string) error {
 
 func portAddress(on string, port int) string { return net.JoinHostPort(on, strconv.Itoa(port)) }
 
-// identity says who answers, from the environment that a pod's manifest gives, and who asked.
+// identity is the name of the pod, from the environment that its manifest sets, and the source of the request.
 func identity(from string) string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -65,7 +65,7 @@ func identity(from string) string {
 	return fmt.Sprintf("pod=%s node=%s ip=%s from=%s\n", host, os.Getenv("NODE_NAME"), os.Getenv("POD_IP"), from)
 }
 
-// serveTCP says who it is, then returns all that it is sent.
+// serveTCP sends its identity, then returns everything that it receives.
 func serveTCP(l net.Listener) error {
 	for {
 		conn, err := l.Accept()
@@ -81,8 +81,8 @@ func serveTCP(l net.Listener) error {
 	}
 }
 
-// serveUDP answers a datagram with one of the same length: who it is, filled up with what it was sent. A
-// shorter question is answered in full.
+// serveUDP answers a datagram with one of the same length: its identity, padded with the request. If the request is
+// shorter, the answer is the whole identity.
 func serveUDP(conn net.PacketConn) error {
 	buf := make([]byte, maxDatagram)
 	for {
