@@ -192,18 +192,22 @@ func requestTimeout(text string) error {
 }
 
 // address checks an IP address under which a host can be found from another.
-func address(text string) error {
-	if a, err := netip.ParseAddr(text); err != nil || !a.IsGlobalUnicast() || a.Zone() != "" {
-		return errAddress
+func address(text string) (netip.Addr, error) {
+	if text == "" {
+		return netip.Addr{}, nil
 	}
-	return nil
+	a, err := netip.ParseAddr(text)
+	if err != nil || !a.IsGlobalUnicast() || a.Zone() != "" {
+		return netip.Addr{}, errAddress
+	}
+	return a, nil
 }
 
 // host checks an address or a DNS name. A name whose last label is a number is an address with a mistake.
 func host(text string) error {
 	name := strings.ToLower(strings.TrimSuffix(text, "."))
 	_, notNumber := strconv.ParseUint(name[strings.LastIndexByte(name, '.')+1:], 10, 64)
-	if address(text) != nil && (notNumber == nil || len(validation.IsDNS1123Subdomain(name)) > 0) {
+	if _, err := address(text); err != nil && (notNumber == nil || len(validation.IsDNS1123Subdomain(name)) > 0) {
 		return errHost
 	}
 	return nil

@@ -17,7 +17,7 @@ func TestChecks(t *testing.T) {
 		"packet size": {reads(packetSize), []string{"0", "576", "65535"}, []string{"", "1", "575", "65536", "-1400", "1400B"}, errSize},
 		"duration":    {reads(positiveDuration), []string{"30s", "1m30s"}, []string{"30", "soon", ""}, errDuration},
 		"request":     {requestTimeout, []string{"0", "30", "30s"}, []string{"-1s", "-1", "soon"}, errDuration},
-		"address":     {address, []string{"192.0.2.1", "10.0.0.1", "2001:db8::1"}, []string{"127.0.0.1", "::1", "0.0.0.0", "224.0.0.1", "169.254.1.1", "fe80::1%eth0", "lb"}, errAddress},
+		"address":     {reads(address), []string{"192.0.2.1", "10.0.0.1", "2001:db8::1"}, []string{"127.0.0.1", "::1", "0.0.0.0", "224.0.0.1", "169.254.1.1", "fe80::1%eth0", "lb"}, errAddress},
 		"host":        {host, []string{"192.0.2.1", "gateway", "GW.example.com", "gw.example.com."}, []string{"::1", "192.0.2.256", "192.0.2", "foo_bar..", "a..b", "-a", "gw:51840"}, errHost},
 		"namespace":   {namespace, []string{"liqonet", "net-2"}, []string{"Foo/bar", "a.b", "-a"}, errNamespace},
 		"image":       {imageName, []string{"i", "example.com:5000/liqonet:1", "liqonet@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"}, []string{"foo bar", "A", "i@sha256:1"}, errImage},

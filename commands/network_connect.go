@@ -8,6 +8,7 @@ import (
 
 	"liqonet.io/liqonet/internal/peering"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/templates"
 )
 
 // place is a cluster as seen from the command line.
@@ -26,7 +27,7 @@ type connectFlags struct {
 	install  *installFlags
 
 	serverSide     place
-	service        peering.Service
+	service        templates.ServiceValues
 	clientAddress  string
 	clientPort     uint16
 	implementation records.Implementation
@@ -41,7 +42,7 @@ type connectFlags struct {
 func newConnectFlags(local *clusterFlags) connectFlags {
 	return connectFlags{
 		clusters: twoClusters{local, newRemoteFlags()}, serverSide: remotePlace, implementation: records.Auto, output: formatText,
-		service: peering.Service{Type: corev1.ServiceTypeLoadBalancer, Port: 51840}, clampMSS: true,
+		service: templates.ServiceValues{Type: corev1.ServiceTypeLoadBalancer, Port: templates.TunnelPort}, clampMSS: true,
 	}
 }
 
@@ -105,7 +106,7 @@ func (f *connectFlags) gateway(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	addFlag(flags, &f.service.Port, "gw-server-service-port", "PORT", "UDP port of the server's gateway", port)
 	addFlag(flags, &f.service.NodePort, "gw-server-service-nodeport", "PORT", "NodePort of the server's gateway (default: allocated by the cluster)", portOrAny)
-	textFlag(flags, &f.service.LoadBalancerIP, "gw-server-service-loadbalancerip", "ADDRESS", "address to request from the load balancer", address)
+	addFlag(flags, &f.service.LoadBalancerIP, "gw-server-service-loadbalancerip", "ADDRESS", "address to request from the load balancer", address)
 	textFlag(flags, &f.clientAddress, "gw-client-address", "HOST", "address or name where the client reaches the server (default: the Service's)", host)
 	addFlag(flags, &f.clientPort, "gw-client-port", "PORT", "UDP port where the client reaches the server (default: the Service's)", portOrAny)
 }
@@ -146,7 +147,7 @@ func (f *connectFlags) check() error {
 	switch s := f.service; {
 	case s.NodePort != 0 && s.Type == corev1.ServiceTypeClusterIP:
 		return usagef("--gw-server-service-nodeport: a Service of type %s has no NodePort", s.Type)
-	case s.LoadBalancerIP != "" && s.Type != corev1.ServiceTypeLoadBalancer:
+	case s.LoadBalancerIP.IsValid() && s.Type != corev1.ServiceTypeLoadBalancer:
 		return usagef("--gw-server-service-loadbalancerip: a Service of type %s has no load balancer", s.Type)
 	case f.local.side.Name != "" && f.local.side.Name == f.remote.side.Name:
 		return usagef("--name and --remote-name are both %q", f.local.side.Name)

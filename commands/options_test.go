@@ -19,6 +19,7 @@ import (
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/peering"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/templates"
 )
 
 // kubeconfig has contexts a, the current one, and b.
@@ -73,7 +74,7 @@ func side(kubeContext, namespace string) peering.Side {
 
 // sameOptions compares options; of a cluster, only which one it is.
 var sameOptions = cmp.Options{
-	cmpopts.EquateComparable(netip.Prefix{}),
+	cmpopts.EquateComparable(netip.Prefix{}, netip.Addr{}),
 	cmpopts.IgnoreUnexported(cluster.Cluster{}),
 	cmpopts.IgnoreFields(cluster.Cluster{}, "Kube", "Dynamic"),
 }
@@ -97,7 +98,7 @@ func TestExposeOptions(t *testing.T) {
 			return command(env, local, recorder[peering.ExposeOptions, peering.Exposure](&got))
 		}, "192.0.2.17", "--context", "b", "--peer", "a", "--timeout", "30s")
 		want := peering.ExposeOptions{Side: side("b", "liqonet"), Peer: "a", Host: netip.MustParseAddr("192.0.2.17"), Timeout: 30 * time.Second}
-		if diff := cmp.Diff(want, got, sameOptions, cmpopts.EquateComparable(netip.Addr{})); diff != "" || !errors.Is(err, errAsked) {
+		if diff := cmp.Diff(want, got, sameOptions); diff != "" || !errors.Is(err, errAsked) {
 			t.Errorf("%s: %v, options (-want +got):\n%s", name, err, diff)
 		}
 	}
@@ -110,7 +111,7 @@ func TestConnectDefaults(t *testing.T) {
 	}
 	want := peering.ConnectOptions{
 		Local: side("a", "liqonet"), Remote: side("b", "liqonet"),
-		Service:        peering.Service{Type: corev1.ServiceTypeLoadBalancer, Port: 51840},
+		Service:        templates.ServiceValues{Type: corev1.ServiceTypeLoadBalancer, Port: 51840},
 		Implementation: records.Auto, ClampMSS: true, Timeout: 2 * time.Minute,
 	}
 	want.Remote.Overrides.FlagPrefix = "remote-"
@@ -154,7 +155,7 @@ func TestConnectAllFlags(t *testing.T) {
 		},
 		Installation: peering.Installation{Image: "example.com/liqonet:1", Overlay: records.VXLAN, Update: true, SkipValidation: true},
 		LocalServes:  true,
-		Service:      peering.Service{Type: corev1.ServiceTypeNodePort, Port: 5000, NodePort: 30000},
+		Service:      templates.ServiceValues{Type: corev1.ServiceTypeNodePort, Port: 5000, NodePort: 30000},
 		ClientPort:   6000, ClientAddress: "gw.example.com",
 		Implementation: records.Userspace, MTU: 1400, Keep: true, Timeout: 30 * time.Second,
 	}

@@ -93,11 +93,11 @@ func CheckAddresses(ctx context.Context, o AddressCheckOptions) (AddressCheck, e
 	if have, err = readAddresses(ctx, o.Side); err != nil {
 		return check, err
 	}
-	err = reservationsOf(o.Side.Cluster).Update(ctx, func(r *ipam.Registry) (err error) {
+	err = updateReservations(ctx, o.Side.Cluster, func(r *ipam.Registry) (err error) {
 		check.Findings, err = have.on(r).mend(check.Findings)
 		return err
 	})
-	return check, explainAddresses(o.Side.Cluster.Context, err)
+	return check, err
 }
 
 // addressState is all that a check compares.
@@ -120,9 +120,9 @@ func (a addressState) on(r *ipam.Registry) addressState {
 // read has its reservations here too.
 func readAddresses(ctx context.Context, side Side) (addressState, error) {
 	c := side.Cluster
-	registry, err := reservationsOf(c).Load(ctx)
+	registry, err := loadReservations(ctx, c)
 	if err != nil {
-		return addressState{}, explainAddresses(c.Context, err)
+		return addressState{}, err
 	}
 	a := addressState{registry: registry}
 	var discovery cluster.Discovery

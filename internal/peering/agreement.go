@@ -19,16 +19,17 @@ var errKeysTaken = errors.New("keys were made meanwhile")
 // somebody replaces at this moment.
 func (c *connector) agreeOnKeys(ctx context.Context) error {
 	if c.local.Cluster.IsDryRun() && !c.rendering {
-		return c.both(ctx, func(ctx context.Context, e *end) error { return e.planKeys(ctx) })
+		return c.both(ctx, (*end).planKeys)
 	}
-	found := map[*end]*keys{c.server: c.server.keys, c.client: c.client.keys}
+	server, client := c.server(), c.server().peer
+	found := map[*end]*keys{server: server.keys, client: client.keys}
 	for {
-		s, k, err := completeKeys(c.server.keys, c.client.keys)
+		s, k, err := completeKeys(server.keys, client.keys)
 		if err != nil {
 			return err
 		}
-		wanted := map[*end]keys{c.server: s, c.client: k}
-		err = c.both(ctx, func(ctx context.Context, e *end) error { return e.putKeys(ctx, wanted[e]) })
+		wanted := map[*end]keys{server: s, client: k}
+		err = c.both(ctx, func(e *end, ctx context.Context) error { return e.putKeys(ctx, wanted[e]) })
 		if err == nil {
 			for e, k := range wanted {
 				e.keys = &k
@@ -39,7 +40,7 @@ func (c *connector) agreeOnKeys(ctx context.Context) error {
 		if !errors.Is(err, errKeysTaken) {
 			return err
 		}
-		err = c.both(ctx, func(ctx context.Context, e *end) (err error) {
+		err = c.both(ctx, func(e *end, ctx context.Context) (err error) {
 			e.keys, err = readKeys(ctx, e.Cluster, e.peering)
 			return err
 		})

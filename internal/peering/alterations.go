@@ -30,15 +30,9 @@ func readInstallation(ctx context.Context, c *cluster.Cluster) (existing, error)
 	kinds := []cluster.Object{
 		&appsv1.Deployment{}, &appsv1.DaemonSet{}, &corev1.Service{}, &corev1.ServiceAccount{}, &rbacv1.Role{}, &rbacv1.RoleBinding{},
 	}
-	all, err := templates.Base(templates.BaseValues{Namespace: c.Namespace, Image: "any", Policies: true})
+	wide, err := clusterWide(c.Namespace)
 	if err != nil {
 		return existing{}, err
-	}
-	var wide []cluster.Object
-	for _, o := range all {
-		if _, namespace := o.(*corev1.Namespace); o.GetNamespace() == "" && !namespace {
-			wide = append(wide, o)
-		}
 	}
 	live, err := c.ReadLive(ctx, kinds, wide)
 	if err != nil {

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"golang.org/x/sync/errgroup"
 
 	"liqonet.io/liqonet/internal/cluster"
@@ -20,10 +18,6 @@ import (
 // cross both ways. Without Update it changes nothing of a connection that stands; differences are a
 // *DifferenceError. A failure removes what this run made, unless Keep says otherwise.
 func Connect(ctx context.Context, o ConnectOptions, r Reporter) (Connection, error) {
-	o, err := o.normalize()
-	if err != nil {
-		return Connection{}, err
-	}
 	start := time.Now()
 	c := newConnector(o, r)
 	bounded, cancel := within(ctx, o.Timeout)
@@ -42,64 +36,75 @@ func Connect(ctx context.Context, o ConnectOptions, r Reporter) (Connection, err
 
 // PlanConnect returns what Connect would change before it verifies the path, and changes nothing.
 func PlanConnect(ctx context.Context, o ConnectOptions, r Reporter) (Plan, error) {
-	o, err := o.normalize()
-	if err != nil {
-		return Plan{}, err
-	}
 	c := newConnector(o, planning{r})
 	c.planning = true
 	bounded, cancel := within(ctx, o.Timeout)
 	defer cancel()
-	err = c.run(bounded)
+	err := c.run(bounded)
 	return c.plan, err
 }
 
 // connector is a connect on its way.
 type connector struct {
 	ConnectOptions
-	stages         stages
-	reporter       Reporter
-	local, remote  *end
-	server, client *end // the same two
-	planning       bool // the plan is all that is wanted
-	plan           Plan
-	rendering      bool // objects are wanted, with keys
+	stages        stages
+	reporter      Reporter
+	local, remote *end
+	planning      bool // the plan is all that is wanted
+	plan          Plan
+	rendering     bool // objects are wanted, with keys
 }
 
 func newConnector(o ConnectOptions, r Reporter) *connector {
 	run := newRun()
-	part := func(side Side, role records.Role) *end {
-		return &end{site: site{Side: side, Installation: o.Installation, reporter: r, run: run, connecting: true}, role: role}
+	part := func(side Side, serves bool) *end {
+		e := &end{site: site{Side: side, Installation: o.Installation, reporter: r, run: run, connecting: true}, role: records.Client, wishes: o}
+		if serves {
+			e.role = records.Server
+		}
+		return e
 	}
-	c := &connector{ConnectOptions: o, stages: stages{reporter: r}, reporter: r}
-	if o.LocalServes {
-		c.local, c.remote = part(o.Local, records.Server), part(o.Remote, records.Client)
-		c.server, c.client = c.local, c.remote
-	} else {
-		c.local, c.remote = part(o.Local, records.Client), part(o.Remote, records.Server)
-		c.server, c.client = c.remote, c.local
-	}
+	c := &connector{ConnectOptions: o, stages: stages{reporter: r}, reporter: r, local: part(o.Local, o.LocalServes), remote: part(o.Remote, !o.LocalServes)}
+	c.local.peer, c.remote.peer = c.remote, c.local
 	return c
 }
 
-// both runs a step for the two ends at once.
-func (c *connector) both(ctx context.Context, step func(context.Context, *end) error) error {
-	return both(ctx, c.local, c.remote, step)
+// ends are both, the local one first.
+func (c *connector) ends() []*end { return []*end{c.local, c.remote} }
+
+// server is the end that the other one, the client, sends its packets to first.
+func (c *connector) server() *end {
+	if c.LocalServes {
+		return c.local
+	}
+	return c.remote
 }
 
-// other is the end that e is connected with.
-func (c *connector) other(e *end) *end {
-	if e == c.local {
-		return c.remote
+// both runs a step for the two ends at once. The errors of both are told: one of them may be the other's cause.
+func (c *connector) both(ctx context.Context, step func(*end, context.Context) error) error {
+	var errs [2]error
+	group, ctx := errgroup.WithContext(ctx)
+	for i, e := range c.ends() {
+		group.Go(func() error {
+			errs[i] = step(e, ctx)
+			return errs[i]
+		})
 	}
-	return c.local
+	first := group.Wait()
+	if first == nil {
+		return nil
+	}
+	// What only ended because the other side had failed is no news.
+	for _, err := range errs {
+		if err != nil && !errors.Is(err, first) && !errors.Is(err, context.Canceled) {
+			return errors.Join(first, err)
+		}
+	}
+	return first
 }
 
 func (c *connector) run(ctx context.Context) error {
-	steps := []struct {
-		stage, hint string
-		step        func(context.Context) (string, error)
-	}{
+	steps := []step{
 		{stageReach, "", c.reach},
 		{stageDiscover, "", c.discover},
 		{stageCompare, "", c.compare},
@@ -112,16 +117,11 @@ func (c *connector) run(ctx context.Context) error {
 	if c.planning {
 		steps = steps[:3]
 	}
-	for _, s := range steps {
-		if err := c.stages.run(ctx, s.stage, s.hint, s.step); err != nil {
-			return err
-		}
-	}
-	return nil
+	return c.stages.run(ctx, steps...)
 }
 
 func (c *connector) reach(ctx context.Context) (string, error) {
-	if err := c.both(ctx, func(ctx context.Context, e *end) error { return e.reach(ctx) }); err != nil {
+	if err := c.both(ctx, (*end).reach); err != nil {
 		return "", err
 	}
 	if c.local.id == c.remote.id {
@@ -136,20 +136,20 @@ func (c *connector) reach(ctx context.Context) (string, error) {
 // discover reads both clusters and decides, on copies of their registries, all that can be decided before
 // anything is written.
 func (c *connector) discover(ctx context.Context) (string, error) {
-	if err := c.both(ctx, func(ctx context.Context, e *end) error { return e.discover(ctx) }); err != nil {
+	if err := c.both(ctx, (*end).discover); err != nil {
 		return "", err
 	}
-	for _, e := range []*end{c.local, c.remote} {
-		if err := e.meet(c.other(e)); err != nil {
+	for _, e := range c.ends() {
+		if err := e.meet(); err != nil {
 			return "", err
 		}
 	}
-	for _, e := range []*end{c.local, c.remote} {
-		if err := e.draft(c.other(e)); err != nil {
+	for _, e := range c.ends() {
+		if err := explainAddresses(e.Cluster.Context, e.assign(e.found.registry)); err != nil {
 			return "", err
 		}
 	}
-	for _, e := range []*end{c.local, c.remote} {
+	for _, e := range c.ends() {
 		if err := e.checkClashes(e.refuses()); err != nil {
 			return "", err
 		}
@@ -160,12 +160,7 @@ func (c *connector) discover(ctx context.Context) (string, error) {
 			}
 		}
 	}
-	err := c.both(ctx, func(ctx context.Context, e *end) (err error) {
-		if e.keys, err = readKeys(ctx, e.Cluster, e.peering); err != nil || e.have == nil {
-			return err
-		}
-		return e.readSizes(ctx)
-	})
+	err := c.both(ctx, (*end).readGateway)
 	return c.local.described() + "; " + c.remote.described(), err
 }
 
@@ -180,35 +175,21 @@ func (c *connector) compare(ctx context.Context) (string, error) {
 		return "", err
 	}
 	var lines []string
-	for i, e := range []*end{c.local, c.remote} {
+	for i, e := range c.ends() {
 		lines = append(append(lines, c.plan.Clusters[i].differences()...), e.newReservations()...)
 	}
 	return decideDifferences(lines, c.Update || c.planning)
 }
 
-// endpoints are those of a Service, or the ones that the client has while all of them are good.
-func (c *connector) endpoints(svc *corev1.Service) []string {
-	now, _ := serviceEndpoints(svc, c.server.discovery.Nodes, c.wishes())
-	if have := c.client.have; have != nil && stillGood(have.Tunnel.Endpoints, svc, c.server.discovery.Nodes, c.wishes()) {
-		return have.Tunnel.Endpoints
-	}
-	return now
-}
-
-func (c *connector) wishes() endpointWishes {
-	return endpointWishes{address: c.ClientAddress, port: c.ClientPort}
-}
-
 // install makes both installations.
 func (c *connector) install(ctx context.Context) (string, error) {
-	err := c.both(ctx, func(ctx context.Context, e *end) error { return e.install(ctx) })
-	return "namespace " + c.Local.Cluster.Namespace, err
+	return "namespace " + c.Local.Cluster.Namespace, c.both(ctx, (*end).install)
 }
 
 // settle waits for the nodes of both sides, and refuses those that cannot carry the peering while nothing of it is
 // there.
 func (c *connector) settle(ctx context.Context) (string, error) {
-	err := c.both(ctx, func(ctx context.Context, e *end) error {
+	err := c.both(ctx, func(e *end, ctx context.Context) error {
 		if err := e.settle(ctx); err != nil {
 			return err
 		}
@@ -225,18 +206,18 @@ func (c *connector) prepare(ctx context.Context) (string, error) {
 	if err := c.agreeOnKeys(ctx); err != nil {
 		return "", err
 	}
-	err := c.both(ctx, func(ctx context.Context, e *end) error { return e.prepare(ctx, c.other(e), c.ConnectOptions) })
-	for _, e := range []*end{c.local, c.remote} {
+	err := c.both(ctx, (*end).prepare)
+	for _, e := range c.ends() {
 		if err == nil && e.have == nil {
-			e.noteRemapped(c.other(e))
+			e.noteRemapped()
 		}
 	}
-	return c.local.mapped(c.remote) + "; " + c.remote.mapped(c.local), err
+	return c.local.mapped() + "; " + c.remote.mapped(), err
 }
 
 // mapped describes in a few words how the peer's pods are seen here.
-func (e *end) mapped(peer *end) string {
-	text := "pods of " + peer.name
+func (e *end) mapped() string {
+	text := "pods of " + e.peer.name
 	for _, m := range e.addresses.pods {
 		if m.Identity() {
 			text += fmt.Sprintf(" %s", m.Real)
@@ -252,34 +233,23 @@ func (e *end) mapped(peer *end) string {
 func (c *connector) configure(ctx context.Context) (string, error) {
 	// As a rule this changes nothing. But reservations without a document look like orphans to whoever repairs
 	// them in between.
-	if err := c.both(ctx, func(ctx context.Context, e *end) error { return e.reserve(ctx, c.other(e)) }); err != nil {
+	if err := c.both(ctx, (*end).reserve); err != nil {
 		return "", err
 	}
-	var endpoints []string
+	server, client := c.server(), c.server().peer
 	group, inner := errgroup.WithContext(ctx)
-	group.Go(func() error {
-		return c.server.write(inner, c.client, func(live *records.Peering) records.Peering {
-			return c.server.document(c.client, c.ConnectOptions, nil, live)
-		})
-	})
-	group.Go(func() error {
-		return c.server.Cluster.FailFast(inner, gatewaySelector(c.server.peering), func(ctx context.Context) (err error) {
-			endpoints, err = awaitEndpoints(ctx, c.server, c.endpoints, c.wishes())
-			return later(err)
-		})
-	})
+	group.Go(func() error { return server.write(inner, server.document) })
+	group.Go(func() error { return client.awaitEndpoints(inner) })
 	if err := group.Wait(); err != nil {
 		return "", err
 	}
-	err := c.client.write(ctx, c.server, func(live *records.Peering) records.Peering {
-		return c.client.document(c.server, c.ConnectOptions, endpoints, live)
-	})
-	return fmt.Sprintf("%s listens at %s, MTU %d", c.server.name, strings.Join(endpoints, ", "), c.client.written.MTU), err
+	err := client.write(ctx, client.document)
+	return fmt.Sprintf("%s listens at %s, MTU %d", server.name, strings.Join(client.endpoints, ", "), client.written.MTU), err
 }
 
 // fail undoes what a run made that failed or was interrupted by that cause.
 func (c *connector) fail(ctx context.Context, cause error) {
-	made := slices.ContainsFunc([]*end{c.local, c.remote}, func(e *end) bool { return e.installing || e.joining })
+	made := slices.ContainsFunc(c.ends(), func(e *end) bool { return e.installing || e.joining })
 	switch {
 	case !made:
 		return
@@ -293,20 +263,30 @@ func (c *connector) fail(ctx context.Context, cause error) {
 		cause = errInterrupted
 	}
 	c.reporter.Note("rolling back: " + cause.Error())
-	var errs [2]error
-	group := errgroup.Group{}
-	for i, e := range []*end{c.local, c.remote} {
+	err := eachOf(c.ends(), func(e *end) error {
+		err := persist(rest, e.undo)
+		if err == nil {
+			c.reporter.Note(e.undone())
+		}
+		return err
+	})
+	if err != nil {
+		c.reporter.Warn("rollback is incomplete: "+err.Error(), "liqoctl network disconnect, then liqoctl network reset")
+	}
+}
+
+// eachOf does something for all at once. One that fails does not stop the others.
+func eachOf[T any](all []T, do func(T) error) error {
+	errs := make([]error, len(all))
+	var group errgroup.Group
+	for i, one := range all {
 		group.Go(func() error {
-			if errs[i] = persist(rest, e.undo); errs[i] == nil {
-				c.reporter.Note(e.undone())
-			}
+			errs[i] = do(one)
 			return nil
 		})
 	}
-	_ = group.Wait()
-	if err := errors.Join(errs[:]...); err != nil {
-		c.reporter.Warn("rollback is incomplete: "+err.Error(), "liqoctl network disconnect, then liqoctl network reset")
-	}
+	_ = group.Wait() // the errors are in errs
+	return errors.Join(errs...)
 }
 
 var errInterrupted = errors.New("interrupted")

@@ -22,14 +22,15 @@ import (
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/templates"
 )
 
 func connectOptions(a, b *world) ConnectOptions {
 	return ConnectOptions{
 		Local: Side{Cluster: a.Cluster}, Remote: Side{Cluster: b.Cluster},
-		Installation: Installation{Image: "liqonet:1"},
-		Service:      Service{Type: corev1.ServiceTypeNodePort},
-		ClampMSS:     true, Timeout: time.Minute,
+		Installation:   Installation{Image: "liqonet:1"},
+		Service:        templates.ServiceValues{Type: corev1.ServiceTypeNodePort},
+		Implementation: records.Auto, ClampMSS: true, Timeout: time.Minute,
 	}
 }
 

@@ -1,17 +1,15 @@
 package peering
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"net/netip"
 	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/records"
@@ -22,6 +20,8 @@ import (
 // end is a site as one of the two ends of a peering.
 type end struct {
 	site
+	peer    *end // the other one
+	wishes  ConnectOptions
 	role    records.Role
 	peering string           // its name here: that of the other cluster
 	have    *records.Peering // as it was found; nil: there is none yet
@@ -29,6 +29,7 @@ type end struct {
 	rekeyed bool             // the gateway that stands has other keys
 	// addresses that the peer's ranges have here.
 	addresses addresses
+	endpoints []string // of the server, as the client is to use them; none: not known yet
 
 	sizes   hopSizes        // as reported
 	written records.Peering // as it is now
@@ -39,7 +40,8 @@ type end struct {
 }
 
 // meet decides what the end calls the peering, and refuses what would mix up clusters.
-func (e *end) meet(peer *end) error {
+func (e *end) meet() error {
+	peer := e.peer
 	e.peering = peer.name
 	for _, p := range e.found.peerings {
 		switch {
@@ -68,128 +70,102 @@ func (e *end) nameTaken() error {
 // refuses reports whether what cannot work is an error: a connection that stands loses nothing by going on.
 func (e *end) refuses() bool { return e.have == nil && !e.SkipValidation }
 
-// draft tries the reservations for the peer on a copy of the registry.
-func (e *end) draft(peer *end) error {
-	var err error
+// readGateway reads the keys of the peering, and what its gateway has reported of the hops so far.
+func (e *end) readGateway(ctx context.Context) (err error) {
+	if e.keys, err = readKeys(ctx, e.Cluster, e.peering); err != nil || e.have == nil {
+		return err
+	}
+	object, err := cluster.Find[*corev1.ConfigMap](ctx, e.Cluster, records.StatusName(e.peering))
+	if err != nil {
+		return err
+	}
+	status, err := readStatus(e.Cluster, object)
+	e.sizes = sizesIn(status, e.readyNodes())
+	return err
+}
+
+// assign gives the peer addresses of a registry.
+func (e *end) assign(r *ipam.Registry) (err error) {
 	avoided, _ := e.inUse()
-	e.addresses, err = reservePeer(e.found.registry, e.peering, e.own.internal, remote(peer.fabric, avoided))
-	return explainAddresses(e.Cluster.Context, err)
+	e.addresses, err = reservePeer(r, e.peering, e.own.internal, remote(e.peer.fabric, avoided))
+	return err
 }
 
 // reserve reserves addresses for the peer.
-func (e *end) reserve(ctx context.Context, peer *end) error {
-	avoided, _ := e.inUse()
-	err := e.store().Update(ctx, func(r *ipam.Registry) error {
-		var err error
-		e.addresses, err = reservePeer(r, e.peering, e.own.internal, remote(peer.fabric, avoided))
-		return err
-	})
-	return explainAddresses(e.Cluster.Context, err)
-}
+func (e *end) reserve(ctx context.Context) error { return updateReservations(ctx, e.Cluster, e.assign) }
 
 // gatewayObjects renders the gateway.
-func (e *end) gatewayObjects(o ConnectOptions) ([]cluster.Object, error) {
-	v := templates.GatewayValues{
+func (e *end) gatewayObjects() ([]cluster.Object, error) {
+	return templates.Gateway(templates.GatewayValues{
 		Namespace: e.Cluster.Namespace, Peering: e.peering, Image: e.Image,
-		Role: e.role, Implementation: o.Implementation,
-	}
-	if e.role == records.Server {
-		v.Service = templates.ServiceValues{Type: o.Service.Type, Port: o.Service.Port, NodePort: o.Service.NodePort}
-		if o.Service.LoadBalancerIP != "" {
-			ip, err := netip.ParseAddr(o.Service.LoadBalancerIP)
-			if err != nil {
-				return nil, fmt.Errorf("load balancer IP: %w", err)
-			}
-			v.Service.LoadBalancerIP = ip
-		}
-	}
-	return templates.Gateway(v)
+		Role: e.role, Implementation: e.wishes.Implementation, Service: e.wishes.Service,
+	})
 }
 
 // prepare applies the gateway, so that its pod starts while endpoints come up, and reserves the peer's addresses. The
 // keys, which the pod mounts, are there.
-func (e *end) prepare(ctx context.Context, peer *end, o ConnectOptions) error {
-	gateway, err := e.gatewayObjects(o)
+func (e *end) prepare(ctx context.Context) error {
+	gateway, err := e.gatewayObjects()
 	if err != nil {
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return e.reserve(ctx, peer) })
+	group.Go(func() error { return e.reserve(ctx) })
 	group.Go(func() error {
 		if e.rekeyed {
-			if err := e.stopGateway(ctx); err != nil {
+			// A gateway that stands would go on with keys that are no more: it reads them once.
+			if err := e.remove(ctx, &appsv1.Deployment{ObjectMeta: named(e.Cluster.Namespace, records.GatewayName(e.peering))}); err != nil {
 				return err
 			}
 		}
 		if err := e.apply(ctx, e.have != nil, gateway...); err != nil {
 			return err
 		}
-		return e.withdrawService(ctx)
+		if e.role == records.Server || e.have == nil || e.have.Role == e.role {
+			return nil
+		}
+		// The server of before is the client now.
+		return e.remove(ctx, &corev1.Service{ObjectMeta: named(e.Cluster.Namespace, records.GatewayName(e.peering))})
 	})
 	return group.Wait()
 }
 
-// stopGateway ends a gateway that would go on with keys that are no more: it reads them once.
-func (e *end) stopGateway(ctx context.Context) error {
-	gateway := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: records.GatewayName(e.peering), Namespace: e.Cluster.Namespace}}
-	changes, err := e.Cluster.Delete(ctx, gateway)
-	e.note(changes...)
-	return err
-}
-
-// withdrawService removes the Service of an end that was the server and is the client now.
-func (e *end) withdrawService(ctx context.Context) error {
-	if e.role == records.Server || e.have == nil || e.have.Role == e.role {
-		return nil
-	}
-	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: records.GatewayName(e.peering), Namespace: e.Cluster.Namespace}}
-	changes, err := e.Cluster.Delete(ctx, service)
-	e.note(changes...)
-	return err
-}
-
 // document is the peering as the end's helpers should know it. What is not known yet stays as it is in the
 // document that is there (nil: none is): endpoints, the MTU before nodes have reported, a public key that is not made yet.
-func (e *end) document(peer *end, o ConnectOptions, endpoints []string, have *records.Peering) records.Peering {
+func (e *end) document(have *records.Peering) records.Peering {
+	peer, o := e.peer, e.wishes
 	p := records.Peering{
 		Version: records.SchemaVersion, Name: e.peering, Role: e.role,
 		Peer: records.Peer{
 			ClusterID: peer.id, Name: peer.name,
 			PodCIDRs: e.addresses.pods, ExternalCIDR: e.addresses.external,
 		},
-		Local:          records.Local{PodCIDRs: peer.addresses.pods, ExternalCIDR: peer.addresses.external},
-		Tunnel:         records.Tunnel{Implementation: o.Implementation, ListenPort: listenPort},
+		Local: records.Local{PodCIDRs: peer.addresses.pods, ExternalCIDR: peer.addresses.external},
+		Tunnel: records.Tunnel{
+			Implementation: o.Implementation, ListenPort: templates.TunnelPort,
+			Address: serverAddress, PeerAddress: clientAddress.Addr(),
+		},
 		OverlayID:      e.addresses.overlay,
 		GatewayAddress: e.addresses.gateway,
 		MTU:            o.MTU,
 		ClampMSS:       o.ClampMSS,
 	}
-	p.Tunnel.Address, p.Tunnel.PeerAddress = serverAddress, clientAddress.Addr()
 	if e.role == records.Client {
 		p.Tunnel.Address, p.Tunnel.PeerAddress = clientAddress, serverAddress.Addr()
-		p.Tunnel.Endpoints = endpoints
+		p.Tunnel.Endpoints = e.endpoints
 	}
 	if p.MTU == 0 {
-		p.MTU = e.fittingMTU(peer, have)
+		p.MTU = e.fittingMTU(have)
 	}
 	if peer.keys != nil {
 		p.Peer.PublicKey = peer.keys.public()
 	}
-	if have != nil {
-		p = completed(p, *have)
+	if have == nil {
+		return p
 	}
-	return p
-}
-
-// completed fills in what is not known from the document that is there.
-func completed(p, have records.Peering) records.Peering {
-	if p.MTU == 0 {
-		p.MTU = have.MTU
-	}
-	if p.Peer.PublicKey == "" {
-		p.Peer.PublicKey = have.Peer.PublicKey
-	}
-	if p.Role == records.Client && len(p.Tunnel.Endpoints) == 0 {
+	p.MTU = cmp.Or(p.MTU, have.MTU)
+	p.Peer.PublicKey = cmp.Or(p.Peer.PublicKey, have.Peer.PublicKey)
+	if e.role == records.Client && len(p.Tunnel.Endpoints) == 0 {
 		p.Tunnel.Endpoints = have.Tunnel.Endpoints
 	}
 	p.Exposed = have.Exposed
@@ -198,9 +174,9 @@ func completed(p, have records.Peering) records.Peering {
 
 // write brings the peering's document into the state that want computes from the live one (nil: there is none), provided
 // that nobody changes it in between: else it is computed anew from what the other left, exposed hosts for instance.
-func (e *end) write(ctx context.Context, peer *end, want func(live *records.Peering) records.Peering) error {
+func (e *end) write(ctx context.Context, want func(live *records.Peering) records.Peering) error {
 	change, err := swapRecord(ctx, e.Cluster, records.PeeringName(e.peering), e.run, func(live *records.Peering) (records.Peering, error) {
-		if err := e.expect(live, peer); err != nil {
+		if err := e.expect(live); err != nil {
 			return records.Peering{}, err
 		}
 		e.written = want(live)
@@ -212,12 +188,12 @@ func (e *end) write(ctx context.Context, peer *end, want func(live *records.Peer
 }
 
 // expect refuses a document that somebody else has removed, or made for another cluster, since it was read.
-func (e *end) expect(live *records.Peering, peer *end) error {
+func (e *end) expect(live *records.Peering) error {
 	switch {
 	case live == nil && (e.have != nil || e.wrote):
 		e.joining = true // what this run has made belongs to no connection
 		return withHint(fmt.Errorf("peering %q of cluster %q was removed during this run", e.peering, e.Cluster.Context), "run this again to connect")
-	case live != nil && live.Peer.ClusterID != peer.id:
+	case live != nil && live.Peer.ClusterID != e.peer.id:
 		return e.nameTaken()
 	}
 	return nil
@@ -253,27 +229,4 @@ func (e *end) result() SideResult {
 		}
 	}
 	return r
-}
-
-// both runs a step for two ends at once. The errors of both are told: one of them may be the other's cause.
-func both(ctx context.Context, a, b *end, step func(context.Context, *end) error) error {
-	var errs [2]error
-	group, ctx := errgroup.WithContext(ctx)
-	for i, e := range []*end{a, b} {
-		group.Go(func() error {
-			errs[i] = step(ctx, e)
-			return errs[i]
-		})
-	}
-	first := group.Wait()
-	if first == nil {
-		return nil
-	}
-	// What only ended because the other side had failed is no news.
-	for _, err := range errs {
-		if err != nil && !errors.Is(err, first) && !errors.Is(err, context.Canceled) {
-			return errors.Join(first, err)
-		}
-	}
-	return first
 }

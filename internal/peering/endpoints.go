@@ -14,9 +14,6 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// listenPort is the UDP port on which gateways listen inside their pods, and the default of the Service.
-const listenPort = 51840
-
 // maxEndpoints bounds how many nodes a client is told of. Any two would do; more help while nodes are replaced.
 const maxEndpoints = 16
 
@@ -113,18 +110,23 @@ func stillGood(have []string, svc *corev1.Service, nodes []cluster.Node, wish en
 	return len(have) > 0
 }
 
-// awaitEndpoints waits until the server's Service can be reached and returns where: what choose makes of it.
-func awaitEndpoints(ctx context.Context, server *end, choose func(*corev1.Service) []string, wish endpointWishes) ([]string, error) {
-	name := records.GatewayName(server.peering)
+// awaitEndpoints waits until the server's Service can be reached. The endpoints that the client has stay while all of them
+// are good.
+func (e *end) awaitEndpoints(ctx context.Context) error {
+	server, name := e.peer, records.GatewayName(e.peer.peering)
+	wish := endpointWishes{address: e.wishes.ClientAddress, port: e.wishes.ClientPort}
 	what := fmt.Sprintf("the endpoint of Service %s/%s", server.Cluster.Namespace, name)
-	var endpoints []string
-	err := cluster.Wait(ctx, server.Cluster, cluster.Named(name), what, func(all []*corev1.Service) (string, error) {
-		if len(all) == 0 {
-			return "it does not exist", nil
-		}
-		_, missing := serviceEndpoints(all[0], server.discovery.Nodes, wish)
-		endpoints = choose(all[0])
-		return missing, nil
+	err := server.Cluster.FailFast(ctx, gatewaySelector(server.peering), func(ctx context.Context) error {
+		return cluster.Wait(ctx, server.Cluster, cluster.Named(name), what, func(all []*corev1.Service) (missing string, err error) {
+			if len(all) == 0 {
+				return "it does not exist", nil
+			}
+			e.endpoints, missing = serviceEndpoints(all[0], server.discovery.Nodes, wish)
+			if e.have != nil && stillGood(e.have.Tunnel.Endpoints, all[0], server.discovery.Nodes, wish) {
+				e.endpoints = e.have.Tunnel.Endpoints
+			}
+			return missing, nil
+		})
 	})
-	return endpoints, withHint(err, "if the cluster has no load balancers: --gw-server-service-type NodePort")
+	return later(withHint(err, "if the cluster has no load balancers: --gw-server-service-type NodePort"))
 }

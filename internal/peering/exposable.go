@@ -44,9 +44,9 @@ func checkHost(a netip.Addr) error {
 
 // checkOutside refuses addresses of the cluster and of its peers.
 func (x *exposer) checkOutside(ctx context.Context) error {
-	held, err := reservationsOf(x.cluster).Load(ctx)
+	held, err := loadReservations(ctx, x.cluster)
 	if err != nil {
-		return explainAddresses(x.cluster.Context, err)
+		return err
 	}
 	if err := x.checkRanges(held); err != nil {
 		return err

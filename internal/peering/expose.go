@@ -7,8 +7,6 @@ import (
 	"net/netip"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/records"
@@ -69,16 +67,12 @@ func (o ExposeOptions) run(ctx context.Context, r Reporter, serve bool) (Exposur
 	defer cancel()
 	x := &exposer{ExposeOptions: o, cluster: o.Side.Cluster, serve: serve}
 	s := stages{reporter: r}
-	err := s.run(ctx, stageReach, "", func(ctx context.Context) (string, error) { return x.cluster.Context, x.read(ctx) })
+	err := s.run(ctx, step{stageReach, "", func(ctx context.Context) (string, error) { return x.cluster.Context, x.read(ctx) }})
 	if err == nil && serve {
 		err = x.checkOutside(ctx) // by itself: who reads the refusal need not know of stages
 	}
 	if err == nil {
-		err = s.run(ctx, stageAddress, "", x.change)
-	}
-	if err == nil {
-		err = s.run(ctx, stageGateway, "why it does not answer: liqoctl network status "+o.Peer,
-			func(ctx context.Context) (string, error) { return "", later(x.await(ctx)) })
+		err = s.run(ctx, step{stageAddress, "", x.change}, step{stageGateway, "why it does not answer: liqoctl network status " + o.Peer, x.await})
 	}
 	if err == nil && !serve {
 		err = x.release(ctx)
@@ -174,7 +168,7 @@ func (x *exposer) expose(ctx context.Context) error {
 	}
 	wanted := records.Exposed{Host: x.Host}
 	var refused error
-	err := x.reserve(ctx, func(r *ipam.Registry) (err error) {
+	err := updateReservations(ctx, x.cluster, func(r *ipam.Registry) (err error) {
 		if refused = x.checkRanges(r); refused != nil { // what came in between
 			return refused
 		}
@@ -203,7 +197,7 @@ func (x *exposer) expose(ctx context.Context) error {
 // keep makes sure that the address of a host that the document names is held.
 func (x *exposer) keep(ctx context.Context, host records.Exposed) error {
 	owner := ipam.Peering(x.Peer)
-	return x.reserve(ctx, func(r *ipam.Registry) error {
+	return updateReservations(ctx, x.cluster, func(r *ipam.Registry) error {
 		_ = r.Reserve(ipam.Reservation{Range: cidr.Single(host.Host), Owner: owner, Purpose: ipam.OutsideHost, Shared: true}) // see expose
 		return r.Reserve(ipam.Reservation{Range: cidr.Single(host.Address), Owner: owner, Purpose: ipam.ExposedHost, Real: cidr.Single(host.Host)})
 	})
@@ -222,7 +216,7 @@ func (x *exposer) release(ctx context.Context) error {
 		return err
 	}
 	owner := ipam.Peering(x.Peer)
-	err = x.reserve(ctx, func(r *ipam.Registry) error {
+	err = updateReservations(ctx, x.cluster, func(r *ipam.Registry) error {
 		for _, h := range r.Held(owner, ipam.ExposedHost, ipam.OutsideHost) {
 			if h.Real != cidr.Single(x.Host) && h.Range != cidr.Single(x.Host) {
 				continue
@@ -252,10 +246,6 @@ func (x *exposer) exposedNow(ctx context.Context) (records.Exposed, error) {
 	return exposedIn(*p, x.Host), nil
 }
 
-func (x *exposer) reserve(ctx context.Context, change func(*ipam.Registry) error) error {
-	return explainAddresses(x.cluster.Context, reservationsOf(x.cluster).Update(ctx, change))
-}
-
 // write puts the host into the peering's document, or with nil takes it out, unless that is so already. Writers that
 // come at once take turns: each begins with what the other left.
 func (x *exposer) write(ctx context.Context, host *records.Exposed) error {
@@ -271,29 +261,19 @@ func (x *exposer) write(ctx context.Context, host *records.Exposed) error {
 }
 
 // await waits until the gateway says that it serves the host, or no longer does.
-func (x *exposer) await(ctx context.Context) error {
+func (x *exposer) await(ctx context.Context) (string, error) {
 	what := fmt.Sprintf("the gateway of peering %q to let %s pass", x.Peer, x.Host)
 	if !x.serve {
 		what = fmt.Sprintf("the gateway of peering %q to forget %s", x.Peer, x.Host)
 	}
-	return x.cluster.FailFast(ctx, gatewaySelector(x.Peer), func(ctx context.Context) error {
-		return cluster.Wait(ctx, x.cluster, cluster.Named(records.StatusName(x.Peer)), what, func(all []*corev1.ConfigMap) (string, error) {
-			var status *records.Status
-			if len(all) > 0 {
-				var err error
-				if status, err = readStatus(x.cluster, all[0]); err != nil {
-					return "", err
-				}
-			}
-			switch {
-			case x.serve && (status == nil || !slices.Contains(status.Exposed, x.host)):
-				return "it has not said so yet", nil
-			case !x.serve && status != nil && slices.ContainsFunc(status.Exposed, func(e records.Exposed) bool { return e.Host == x.Host }):
-				return "it has not said so yet", nil
-			}
-			return "", nil
-		})
-	})
+	return "", later(awaitStatus(ctx, x.cluster, x.Peer, what, func(s *records.Status) string {
+		served := s != nil && slices.Contains(s.Exposed, x.host)
+		forgotten := s == nil || !slices.ContainsFunc(s.Exposed, func(e records.Exposed) bool { return e.Host == x.Host })
+		if x.serve && served || !x.serve && forgotten {
+			return ""
+		}
+		return "it has not said so yet"
+	}))
 }
 
 // exposedIn is how a peering exposes a host; the zero value: it does not.

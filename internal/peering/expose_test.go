@@ -94,11 +94,7 @@ func TestExposeAndWithdraw(t *testing.T) {
 func TestConnectKeepsExposedHosts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := connected(t)
-		o, err := connectOptions(a, b).normalize()
-		if err != nil {
-			t.Fatal(err)
-		}
-		c := newConnector(o, &recorder{})
+		c := newConnector(connectOptions(a, b), &recorder{})
 		if _, err := c.reach(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -16,13 +16,12 @@ func TestCommandsOfHints(t *testing.T) {
 	side := Side{Cluster: &cluster.Cluster{Context: hostile}, Name: "b"}
 	_, renamed := chooseName(side, &records.Fabric{Name: "a"})
 	s := site{Side: side}
-	e := end{site: s}
+	e := end{site: s, peer: &end{site: site{Side: side, name: "d", id: "id"}}}
 	e.found.peerings = []records.Peering{{Name: "c", Peer: records.Peer{ClusterID: "id"}}}
-	other := &end{site: site{Side: side, name: "d", id: "id"}}
 	for name, hint := range map[string]string{
 		"another name":   hintOf(renamed),
 		"no node":        hintOf(s.plan()),
-		"another copy":   hintOf(e.meet(other)),
+		"another copy":   hintOf(e.meet()),
 		"a node's chain": strings.Join(acceptForward(records.ForwardDrop{Chain: "ip filter " + hostile}), "; "),
 	} {
 		if strings.Count(hint, hostile) != strings.Count(hint, want) || !strings.Contains(hint, want) {

@@ -96,7 +96,8 @@ func Narrow(all []Hop) []Hop {
 // fittingMTU is the MTU of a peering by what is known of the hops: 0 before the nodes have reported. One that
 // stands, in this end's document (nil: there is none) or the other's, does not rise before all is measured: what is not
 // known may be what made it fall.
-func (e *end) fittingMTU(peer *end, have *records.Peering) int {
+func (e *end) fittingMTU(have *records.Peering) int {
+	peer := e.peer
 	if e.fabric.MTU == 0 || peer.fabric.MTU == 0 {
 		return 0
 	}

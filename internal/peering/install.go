@@ -45,40 +45,29 @@ func PlanInit(ctx context.Context, o InitOptions, r Reporter) (Plan, error) {
 }
 
 func initialise(ctx context.Context, run *stages, s *site) error {
-	if err := run.run(ctx, stageReach, "", func(ctx context.Context) (string, error) {
-		return s.Cluster.Context, s.reach(ctx)
-	}); err != nil {
+	err := run.run(ctx,
+		step{stageReach, "", func(ctx context.Context) (string, error) { return s.Cluster.Context, s.reach(ctx) }},
+		step{stageDiscover, "", func(ctx context.Context) (string, error) {
+			if err := s.discover(ctx); err != nil {
+				return "", err
+			}
+			return s.described(), s.checkClashes(false)
+		}},
+		step{stageCompare, "", s.compare},
+		step{stageInstall, "", func(ctx context.Context) (string, error) { return "namespace " + s.Cluster.Namespace, s.install(ctx) }},
+		step{stageNodes, "", func(ctx context.Context) (string, error) {
+			if err := s.settle(ctx); err != nil {
+				return "", err
+			}
+			return s.settled(), s.checkForward(false)
+		}})
+	if err != nil || !s.translates() {
 		return err
 	}
-	if err := run.run(ctx, stageDiscover, "", func(ctx context.Context) (string, error) {
-		if err := s.discover(ctx); err != nil {
-			return "", err
-		}
-		return s.described(), s.checkClashes(false)
-	}); err != nil {
-		return err
-	}
-	if err := run.run(ctx, stageCompare, "", s.compare); err != nil {
-		return err
-	}
-	if err := run.run(ctx, stageInstall, "", func(ctx context.Context) (string, error) {
-		err := s.install(ctx)
-		return "namespace " + s.Cluster.Namespace, err
-	}); err != nil {
-		return err
-	}
-	if err := run.run(ctx, stageNodes, "", func(ctx context.Context) (string, error) {
-		if err := s.settle(ctx); err != nil {
-			return "", err
-		}
-		return s.settled(), s.checkForward(false)
-	}); err != nil || !s.translates() {
-		return err
-	}
-	return run.run(ctx, stageTranslation, "what it says: kubectl -n "+s.Cluster.Namespace+" logs deployment/"+records.TranslationName,
+	return run.run(ctx, step{stageTranslation, "what it says: kubectl -n " + s.Cluster.Namespace + " logs deployment/" + records.TranslationName,
 		func(ctx context.Context) (string, error) {
 			return translationURL(s.Cluster.Namespace), s.awaitTranslation(ctx)
-		})
+		}})
 }
 
 // compare refuses to change an installation that stands without the user's consent.
@@ -110,16 +99,14 @@ func (s *site) install(ctx context.Context) error {
 // reserveOwn reserves the cluster's own ranges.
 func (s *site) reserveOwn(ctx context.Context) error {
 	own := s.own
-	err := s.store().Update(ctx, func(r *ipam.Registry) error {
-		var err error
+	err := updateReservations(ctx, s.Cluster, func(r *ipam.Registry) (err error) {
 		own.external, own.internal, err = reserveOwn(r, s.own)
 		return err
 	})
-	if err != nil {
-		return explainAddresses(s.Cluster.Context, err)
+	if err == nil {
+		s.own = own
 	}
-	s.own = own
-	return nil
+	return err
 }
 
 // applyBase applies the objects of the installation, unless the user may only use the one that stands.

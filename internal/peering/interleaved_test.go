@@ -72,11 +72,7 @@ func TestUpdateKeepsWhatOthersExpose(t *testing.T) {
 func TestUpdateOfOthersStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := connected(t)
-		o, err := connectOptions(a, b).normalize()
-		if err != nil {
-			t.Fatal(err)
-		}
-		c := newConnector(o, &recorder{})
+		c := newConnector(connectOptions(a, b), &recorder{})
 		for _, step := range []func(context.Context) (string, error){c.reach, c.discover, c.compare} {
 			if _, err := step(t.Context()); err != nil {
 				t.Fatal(err)
@@ -86,6 +82,7 @@ func TestUpdateOfOthersStays(t *testing.T) {
 		other.Update, other.MTU, other.AllowForward, other.Image = true, 1300, new(true), "newer"
 		must(t, Connect, other)
 		var differs *DifferenceError
+		var err error
 		for _, step := range []func(context.Context) (string, error){c.install, c.settle, c.prepare, c.configure} {
 			if _, err = step(t.Context()); err != nil {
 				break

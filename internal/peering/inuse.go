@@ -224,11 +224,11 @@ func (s *site) otherRange(flag string) string {
 }
 
 // noteRemapped says why ranges of the peer that are no others' here are remapped all the same.
-func (e *end) noteRemapped(peer *end) {
+func (e *end) noteRemapped() {
 	avoided, _ := e.inUse()
 	for _, m := range append(slices.Clone(e.addresses.pods), e.addresses.external) {
 		if u, used := avoided.overlapping(m.Real); used && !m.Identity() {
-			e.reporter.Note(fmt.Sprintf("cluster %q: %s of %s is remapped to %s, as %s is in use", e.Cluster.Context, m.Real, peer.name, m.Seen, u))
+			e.reporter.Note(fmt.Sprintf("cluster %q: %s of %s is remapped to %s, as %s is in use", e.Cluster.Context, m.Real, e.peer.name, m.Seen, u))
 		}
 	}
 }

@@ -24,7 +24,7 @@ const measureTime = 20 * time.Second
 // that crossed before are proof, too.
 func (c *connector) measure(ctx context.Context) error {
 	if len(c.local.changes)+len(c.remote.changes) > 0 {
-		if err := c.both(ctx, func(ctx context.Context, e *end) error { return e.measure(ctx) }); err != nil {
+		if err := c.both(ctx, (*end).measure); err != nil {
 			return err
 		}
 	}
@@ -32,13 +32,12 @@ func (c *connector) measure(ctx context.Context) error {
 	if c.MTU != 0 {
 		return nil
 	}
-	return c.both(ctx, func(ctx context.Context, e *end) error {
-		peer := c.other(e)
-		mtu := e.fittingMTU(peer, &e.written)
+	return c.both(ctx, func(e *end, ctx context.Context) error {
+		mtu := e.fittingMTU(&e.written)
 		if mtu == 0 || mtu == e.written.MTU {
 			return nil
 		}
-		return e.write(ctx, peer, func(live *records.Peering) records.Peering {
+		return e.write(ctx, func(live *records.Peering) records.Peering {
 			p := *live
 			p.MTU = mtu
 			return p
@@ -46,32 +45,15 @@ func (c *connector) measure(ctx context.Context) error {
 	})
 }
 
-// readSizes reads what a peering's gateway has reported of the hops so far.
-func (e *end) readSizes(ctx context.Context) error {
-	object, err := cluster.Find[*corev1.ConfigMap](ctx, e.Cluster, records.StatusName(e.peering))
-	if err != nil {
-		return err
-	}
-	status, err := readStatus(e.Cluster, object)
-	if err != nil {
-		return err
-	}
-	e.sizes = sizesIn(status, e.readyNodes())
-	return nil
-}
-
 // measure waits for the gateway's report of all hops. That some cannot be measured is no error.
 func (e *end) measure(ctx context.Context) error {
 	what := fmt.Sprintf("packets to cross from cluster %q", e.Cluster.Context)
-	err := e.Cluster.FailFast(ctx, gatewaySelector(e.peering), func(ctx context.Context) error {
-		return e.awaitStatus(ctx, what, health.TunnelMissing)
-	})
-	if err != nil {
+	if err := awaitStatus(ctx, e.Cluster, e.peering, what, health.TunnelMissing); err != nil {
 		return err
 	}
 	bounded, cancel := context.WithTimeout(ctx, measureTime)
 	defer cancel()
-	err = e.awaitStatus(bounded, what, func(s *records.Status) string {
+	err := awaitStatus(bounded, e.Cluster, e.peering, what, func(s *records.Status) string {
 		e.sizes = sizesIn(s, e.readyNodes())
 		return strings.Join(e.sizes.unasked, ", ")
 	})
@@ -85,17 +67,19 @@ func (e *end) measure(ctx context.Context) error {
 	return nil
 }
 
-// awaitStatus waits until nothing is missing in the gateway's report, which is nil before the first.
-func (e *end) awaitStatus(ctx context.Context, what string, missing func(*records.Status) string) error {
-	return cluster.Wait(ctx, e.Cluster, cluster.Named(records.StatusName(e.peering)), what, func(all []*corev1.ConfigMap) (string, error) {
-		if len(all) == 0 {
-			return "the gateway has no place to report", nil
-		}
-		status, err := readStatus(e.Cluster, all[0])
-		if err != nil {
-			return "", err
-		}
-		return missing(status), nil
+// awaitStatus waits until nothing is missing in the report of a peering's gateway, which is nil before the first.
+func awaitStatus(ctx context.Context, c *cluster.Cluster, peering, what string, missing func(*records.Status) string) error {
+	return c.FailFast(ctx, gatewaySelector(peering), func(ctx context.Context) error {
+		return cluster.Wait(ctx, c, cluster.Named(records.StatusName(peering)), what, func(all []*corev1.ConfigMap) (string, error) {
+			if len(all) == 0 {
+				return missing(nil), nil
+			}
+			status, err := readStatus(c, all[0])
+			if err != nil {
+				return "", err
+			}
+			return missing(status), nil
+		})
 	})
 }
 

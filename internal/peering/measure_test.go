@@ -99,19 +99,20 @@ func TestOldHelpersDoNotTell(t *testing.T) {
 	known := hopSizes{gateways: 1500, overlay: 1500}
 	unknown := sizesIn(&records.Status{}, []string{"n1"})
 	e, peer := &end{sizes: known}, &end{sizes: known}
-	if got := e.fittingMTU(peer, e.have); got != 0 {
+	e.peer, peer.peer = peer, e
+	if got := e.fittingMTU(e.have); got != 0 {
 		t.Errorf("before the nodes have reported: %d", got)
 	}
 	e.fabric.MTU, peer.fabric.MTU = 1500, 9000
-	if got := e.fittingMTU(peer, e.have); got != 1420 {
+	if got := e.fittingMTU(e.have); got != 1420 {
 		t.Errorf("all is measured: %d", got)
 	}
 	peer.have = &records.Peering{MTU: 1380}
-	if got := e.fittingMTU(peer, e.have); got != 1420 {
+	if got := e.fittingMTU(e.have); got != 1420 {
 		t.Errorf("all is measured, the MTU was less: %d", got)
 	}
 	e.sizes = unknown
-	if a, b := e.fittingMTU(peer, e.have), peer.fittingMTU(e, peer.have); a != 1380 || b != 1380 {
+	if a, b := e.fittingMTU(e.have), peer.fittingMTU(peer.have); a != 1380 || b != 1380 {
 		t.Errorf("not all is measured, the MTU was less: %d and %d", a, b)
 	}
 }

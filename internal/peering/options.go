@@ -1,15 +1,12 @@
 package peering
 
 import (
-	"errors"
-	"fmt"
 	"net/netip"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/templates"
 )
 
 // Installation is what is decided for a cluster as a whole.
@@ -36,28 +33,19 @@ type InitOptions struct {
 	Timeout time.Duration // for all of it; 0: none
 }
 
-// Service is how the server's gateway is offered to the client.
-type Service struct {
-	Type           corev1.ServiceType
-	Port           uint16 // UDP
-	NodePort       uint16 // 0: the API server chooses
-	LoadBalancerIP string // "": the provider chooses
-}
-
 // ConnectOptions are the options of Connect.
 type ConnectOptions struct {
 	Local, Remote Side
 	Installation
 	// LocalServes makes the local cluster the tunnel's server; otherwise the remote one is.
 	LocalServes bool
-	Service     Service
+	Service     templates.ServiceValues // of the server's gateway
 	// ClientAddress (an address or a DNS name) and ClientPort replace what the client would learn of the
 	// server's Service. "" and 0: they do not.
-	ClientAddress string
-	ClientPort    uint16
-	// Implementation of WireGuard; "" is records.Auto.
-	Implementation records.Implementation
-	MTU            int // of inner packets, bytes; 0: what fits every hop
+	ClientAddress  string
+	ClientPort     uint16
+	Implementation records.Implementation // of WireGuard
+	MTU            int                    // of inner packets, bytes; 0: what fits every hop
 	ClampMSS       bool
 	Keep           bool          // a failure leaves what was made, to be looked at
 	Timeout        time.Duration // for all of it; 0: none
@@ -101,33 +89,4 @@ func (o StatusOptions) clusters() []*cluster.Cluster {
 		return []*cluster.Cluster{o.Side.Cluster}
 	}
 	return []*cluster.Cluster{o.Side.Cluster, o.Remote.Cluster}
-}
-
-// normalize fills in defaults and refuses what contradicts itself.
-func (o ConnectOptions) normalize() (ConnectOptions, error) {
-	if o.Implementation == "" {
-		o.Implementation = records.Auto
-	}
-	if o.Service.Type == "" {
-		o.Service.Type = corev1.ServiceTypeLoadBalancer
-	}
-	if o.Service.Port == 0 {
-		o.Service.Port = listenPort
-	}
-	var err error
-	if o.Service.NodePort != 0 && o.Service.Type == corev1.ServiceTypeClusterIP {
-		err = errors.New("a Service of type ClusterIP has no node port")
-	}
-	if o.Service.LoadBalancerIP != "" {
-		if _, e := netip.ParseAddr(o.Service.LoadBalancerIP); e != nil {
-			err = errors.Join(err, fmt.Errorf("load balancer IP: %w", e))
-		}
-		if o.Service.Type != corev1.ServiceTypeLoadBalancer {
-			err = errors.Join(err, fmt.Errorf("a Service of type %s has no load balancer IP", o.Service.Type))
-		}
-	}
-	if err != nil {
-		return o, &InputError{Err: err}
-	}
-	return o, nil
 }

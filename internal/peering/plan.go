@@ -272,12 +272,9 @@ func (s site) dry(cluster *cluster.Cluster) site {
 func (c *connector) dry(of func(*cluster.Cluster) *cluster.Cluster) *connector {
 	local, remote := *c.local, *c.remote
 	local.site, remote.site = local.dry(of(local.Cluster)), remote.dry(of(remote.Cluster))
+	local.peer, remote.peer = &remote, &local
 	d := *c
-	d.Update, d.reporter, d.local, d.remote = true, quiet{}, &local, &remote
-	d.server, d.client = d.local, d.remote
-	if c.server == c.remote {
-		d.server, d.client = d.remote, d.local
-	}
+	d.reporter, d.local, d.remote = quiet{}, &local, &remote
 	return &d
 }
 
@@ -286,7 +283,7 @@ func (c *connector) rehearse(ctx context.Context) error {
 	if _, err := c.install(ctx); err != nil {
 		return err
 	}
-	if err := c.both(ctx, func(ctx context.Context, e *end) error { return e.settle(ctx) }); err != nil {
+	if err := c.both(ctx, (*end).settle); err != nil {
 		return err
 	}
 	if _, err := c.prepare(ctx); err != nil {

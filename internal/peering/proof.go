@@ -15,7 +15,7 @@ func (c *connector) prove(ctx context.Context) (string, error) {
 	if err := c.measure(ctx); err != nil {
 		return "", err
 	}
-	err := c.both(ctx, func(ctx context.Context, e *end) error { return e.prove(ctx) })
+	err := c.both(ctx, (*end).prove)
 	return fmt.Sprintf("%s; %s; MTU %d", c.local.proven(), c.remote.proven(), c.local.written.MTU), err
 }
 
@@ -25,15 +25,16 @@ func (e *end) prove(ctx context.Context) error {
 	ready := e.readyNodes()
 	changed := e.have != nil && len(e.changes) > 0
 	w := witness{nodes: ready, renewed: changed}
-	what := fmt.Sprintf("packets to cross from cluster %q", e.Cluster.Context)
-	err := e.Cluster.FailFast(ctx, gatewaySelector(e.peering), func(ctx context.Context) error {
-		if changed {
-			if err := e.Cluster.WaitDeployment(ctx, records.GatewayName(e.peering)); err != nil {
-				return err
-			}
+	if changed {
+		err := e.Cluster.FailFast(ctx, gatewaySelector(e.peering), func(ctx context.Context) error {
+			return e.Cluster.WaitDeployment(ctx, records.GatewayName(e.peering))
+		})
+		if err != nil {
+			return err
 		}
-		return e.awaitStatus(ctx, what, func(s *records.Status) string { return w.look(s, time.Now()) })
-	})
+	}
+	what := fmt.Sprintf("packets to cross from cluster %q", e.Cluster.Context)
+	err := awaitStatus(ctx, e.Cluster, e.peering, what, func(s *records.Status) string { return w.look(s, time.Now()) })
 	e.proof = w.last
 	return err
 }

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/templates"
 )
 
 // refusal is a connect that must be refused, and leave both clusters as they were.
@@ -181,7 +182,7 @@ func otherPeering(t *testing.T) string {
 		Version: records.SchemaVersion, Name: "b", Role: records.Server, Peer: seen,
 		Local: records.Local{PodCIDRs: seen.PodCIDRs, ExternalCIDR: seen.ExternalCIDR},
 		Tunnel: records.Tunnel{
-			Implementation: records.Auto, Address: serverAddress, PeerAddress: clientAddress.Addr(), ListenPort: listenPort,
+			Implementation: records.Auto, Address: serverAddress, PeerAddress: clientAddress.Addr(), ListenPort: templates.TunnelPort,
 		},
 		GatewayAddress: netip.MustParseAddr("10.80.128.1"), OverlayID: 0x8001, MTU: 1420,
 	})

@@ -26,9 +26,6 @@ type RenderOptions struct {
 // Render returns the objects that Connect would leave in both clusters, and changes nothing. It needs what Connect would
 // learn on its way, and says what is missing.
 func Render(ctx context.Context, o RenderOptions, r Reporter) (local, remote Manifests, err error) {
-	if o.ConnectOptions, err = o.normalize(); err != nil {
-		return local, remote, err
-	}
 	bounded, cancel := within(ctx, o.Timeout)
 	defer cancel()
 	c := newConnector(o.ConnectOptions, planning{r})
@@ -39,7 +36,7 @@ func Render(ctx context.Context, o RenderOptions, r Reporter) (local, remote Man
 	}
 	d := c.dry((*cluster.Cluster).Rendering)
 	d.rendering = true
-	for _, e := range []*end{d.local, d.remote} {
+	for _, e := range d.ends() {
 		if e.keys == nil && !o.WithSecrets {
 			return local, remote, withHint(fmt.Errorf("cluster %q has no keys for peering %q", e.Cluster.Context, e.peering), "make them with --with-secrets")
 		}

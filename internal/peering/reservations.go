@@ -198,11 +198,6 @@ func reserveIdentities(r *ipam.Registry, owner ipam.Owner, peer remoteRanges) {
 	reserve(peer.external, ipam.PeerExternal)
 }
 
-// releasePeer gives back all that a peering holds and returns it.
-func releasePeer(r *ipam.Registry, peering string) ([]ipam.Reservation, error) {
-	return r.Release(ipam.Peering(peering))
-}
-
 // releaseOthers releases what an owner holds for a purpose except the ranges that stay.
 func releaseOthers(r *ipam.Registry, owner ipam.Owner, purpose ipam.Purpose, stay []netip.Prefix) error {
 	for _, h := range r.Held(owner, purpose) {

@@ -124,7 +124,7 @@ func TestReservePeer(t *testing.T) {
 			if err != nil || !cmp.Equal(a, again, append(comparePrefixes(), cmp.AllowUnexported(addresses{}))...) {
 				t.Errorf("again: %+v, %v", again, err)
 			}
-			if _, err := releasePeer(r, "b"); err != nil || store.Encode(r) != before {
+			if _, err := r.Release(ipam.Peering("b")); err != nil || store.Encode(r) != before {
 				t.Errorf("released: %v\n%s", err, store.Encode(r))
 			}
 		})

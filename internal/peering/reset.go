@@ -14,20 +14,14 @@ import (
 func Reset(ctx context.Context, o ResetOptions, r Reporter) (ResetResult, error) {
 	ctx, cancel := within(ctx, o.Timeout)
 	defer cancel()
-	s := &resetter{run: stages{reporter: r}}
-	s.withdrawal = withdrawal{cluster: o.Side.Cluster, reporter: r, force: o.Force}
-	steps := []struct {
-		stage string
-		step  func(context.Context) (string, error)
-	}{{stageReach, s.reach}, {stageWithdraw, s.withdraw}, {stageUninstall, s.remove}}
-	var err error
-	for _, step := range steps {
-		if err = s.run.run(ctx, step.stage, "", step.step); err != nil {
-			break
-		}
-	}
-	result := ResetResult{Removal: s.removal(s.peers), Stages: s.run.times, Changed: s.altered()}
-	return result, err
+	l := newLeaving(o.Side, r)
+	l.force = o.Force
+	run := stages{reporter: r}
+	err := run.run(ctx, step{stageReach, "", l.reach}, step{stageWithdraw, "", l.disconnect}, step{stageUninstall, "", func(ctx context.Context) (string, error) {
+		err := l.uninstall(ctx)
+		return fmt.Sprintf("%d objects", len(l.Objects)), err
+	}})
+	return ResetResult{Removal: l.Removal, Stages: run.times, Changed: l.altered()}, err
 }
 
 // PlanReset returns what Reset would change, and changes nothing.
@@ -39,56 +33,45 @@ func PlanReset(ctx context.Context, o ResetOptions, r Reporter) (Plan, error) {
 	return planOf(ctx, o.Side.Cluster)
 }
 
-// resetter is a reset on its way.
-type resetter struct {
-	leaving
-	run stages
-}
-
 // reach finds out what is there, and refuses what stands.
-func (s *resetter) reach(ctx context.Context) (string, error) {
-	if _, err := s.cluster.Version(ctx); err != nil {
+func (l *leaving) reach(ctx context.Context) (string, error) {
+	if _, err := l.Cluster.Version(ctx); err != nil {
 		return "", err
 	}
-	if err := checkPermissions(ctx, s.cluster, templates.Administer); err != nil {
+	if err := checkPermissions(ctx, l.Cluster, templates.Administer); err != nil {
 		return "", err
 	}
 	// A second installation can be removed, and the first one stays.
-	_, err := checkElsewhere(ctx, s.cluster)
+	_, err := checkElsewhere(ctx, l.Cluster)
 	if elsewhere, ok := errors.AsType[*ElsewhereError](err); ok {
-		s.run.reporter.Note(elsewhere.Error() + ": only its remains are removed")
+		l.reporter.Note(elsewhere.Error() + ": only its remains are removed")
 	} else if err != nil {
 		return "", err
 	}
-	all, err := traces(ctx, s.cluster)
+	all, err := traces(ctx, l.Cluster)
 	if err != nil {
 		return "", err
 	}
 	for _, t := range all {
-		s.peers = append(s.peers, t.name)
+		l.Peerings = append(l.Peerings, t.name)
 	}
-	if len(s.peers) > 0 && !s.force {
+	if len(l.Peerings) > 0 && !l.force {
 		return "", withHint(
-			fmt.Errorf("cluster %q has peerings: %s", s.cluster.Context, strings.Join(s.peers, ", ")),
+			fmt.Errorf("cluster %q has peerings: %s", l.Context, strings.Join(l.Peerings, ", ")),
 			"liqoctl network disconnect, or --force to remove them on this side only")
 	}
-	return s.cluster.Context, nil
+	return l.Context, nil
 }
 
-// withdraw removes the peerings.
-func (s *resetter) withdraw(ctx context.Context) (string, error) {
-	for _, name := range s.peers {
-		if err := s.end(ctx, name); err != nil {
+// disconnect removes the peerings.
+func (l *leaving) disconnect(ctx context.Context) (string, error) {
+	for _, name := range l.Peerings {
+		if err := l.end(ctx, name); err != nil {
 			return "", err
 		}
-		if err := s.clean(ctx, name); err != nil {
+		if err := l.clean(ctx, name); err != nil {
 			return "", err
 		}
 	}
-	return fmt.Sprintf("%d peerings", len(s.peers)), nil
-}
-
-func (s *resetter) remove(ctx context.Context) (string, error) {
-	err := s.uninstall(ctx)
-	return fmt.Sprintf("%d objects", len(s.changes)), err
+	return fmt.Sprintf("%d peerings", len(l.Peerings)), nil
 }

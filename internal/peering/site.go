@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/records"
@@ -118,8 +119,8 @@ func (s *site) discover(ctx context.Context) error {
 		return err
 	})
 	group.Go(func() (err error) {
-		s.found.registry, err = s.store().Load(ctx)
-		return explainAddresses(s.Cluster.Context, err)
+		s.found.registry, err = loadReservations(ctx, s.Cluster)
+		return err
 	})
 	if err := group.Wait(); err != nil {
 		return err
@@ -195,10 +196,16 @@ func (s *site) plan() error {
 	return nil
 }
 
-func (s *site) store() *store.Store { return reservationsOf(s.Cluster) }
+// loadReservations returns a cluster's reservations.
+func loadReservations(ctx context.Context, c *cluster.Cluster) (*ipam.Registry, error) {
+	registry, err := store.Over(c.ConfigMaps(), c.Namespace).Load(ctx)
+	return registry, explainAddresses(c.Context, err)
+}
 
-// reservationsOf is where a cluster keeps its reservations.
-func reservationsOf(c *cluster.Cluster) *store.Store { return store.Over(c.ConfigMaps(), c.Namespace) }
+// updateReservations changes a cluster's reservations. change is called again where somebody else changes them, too.
+func updateReservations(ctx context.Context, c *cluster.Cluster, change func(*ipam.Registry) error) error {
+	return explainAddresses(c.Context, store.Over(c.ConfigMaps(), c.Namespace).Update(ctx, change))
+}
 
 // readyNodes are the names of the nodes that must report.
 func (s *site) readyNodes() []string {
@@ -228,6 +235,18 @@ func (s *site) apply(ctx context.Context, compared bool, objects ...cluster.Obje
 	changes, err := put(ctx, objects...)
 	s.note(changes...)
 	return err
+}
+
+// remove deletes an object and keeps account of that.
+func (s *site) remove(ctx context.Context, objects ...cluster.Object) error {
+	changes, err := s.Cluster.Delete(ctx, objects...)
+	s.note(changes...)
+	return err
+}
+
+// named are the namespace and name of an object of which nothing else matters.
+func named(namespace, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: namespace, Name: name}
 }
 
 // note keeps account of changes.

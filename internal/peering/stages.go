@@ -112,18 +112,26 @@ type stages struct {
 	times    []StageTime
 }
 
-// run runs one stage. The step returns in a few words what came out of it; hint is the advice for failures
-// that bring none of their own.
-func (s *stages) run(ctx context.Context, name, hint string, step func(context.Context) (string, error)) error {
-	s.reporter.Stage(name)
-	start := time.Now()
-	detail, err := step(ctx)
-	took := time.Since(start)
-	if err != nil {
-		return &StageError{Stage: name, Err: timed(ctx, err), hint: hint}
+// step is what a stage does. It returns in a few words what came out of it.
+type step struct {
+	stage string
+	hint  string // the advice for failures that bring none of their own
+	do    func(context.Context) (string, error)
+}
+
+// run runs stages until one fails.
+func (s *stages) run(ctx context.Context, steps ...step) error {
+	for _, step := range steps {
+		s.reporter.Stage(step.stage)
+		start := time.Now()
+		detail, err := step.do(ctx)
+		took := time.Since(start)
+		if err != nil {
+			return &StageError{Stage: step.stage, Err: timed(ctx, err), hint: step.hint}
+		}
+		s.times = append(s.times, StageTime{Name: step.stage, Took: took})
+		s.reporter.Done(step.stage, detail, took)
 	}
-	s.times = append(s.times, StageTime{Name: name, Took: took})
-	s.reporter.Done(name, detail, took)
 	return nil
 }
 

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/records"
@@ -50,16 +49,10 @@ func (r SweepResult) Clean() bool {
 func Sweep(ctx context.Context, o SweepOptions, r Reporter) (SweepResult, error) {
 	ctx, cancel := within(ctx, o.Timeout)
 	defer cancel()
-	s := &sweeper{SweepOptions: o, withdrawal: withdrawal{cluster: o.Side.Cluster, reporter: r}}
+	s := &sweeper{SweepOptions: o, cluster: o.Side.Cluster}
 	run := stages{reporter: r}
-	steps := []struct {
-		stage string
-		step  func(context.Context) (string, error)
-	}{{stageReach, s.reach}, {stageObjects, s.list}, {stageNodes, s.look}}
-	for _, step := range steps {
-		if err := run.run(ctx, step.stage, "", step.step); err != nil {
-			return SweepResult{}, err
-		}
+	if err := run.run(ctx, step{stageReach, "", s.reach}, step{stageObjects, "", s.list}, step{stageNodes, "", s.look}); err != nil {
+		return SweepResult{}, err
 	}
 	s.result.Stages = run.times
 	return s.result, nil
@@ -68,8 +61,8 @@ func Sweep(ctx context.Context, o SweepOptions, r Reporter) (SweepResult, error)
 // sweeper is a sweep on its way.
 type sweeper struct {
 	SweepOptions
-	withdrawal
-	result SweepResult
+	cluster *cluster.Cluster
+	result  SweepResult
 }
 
 // reach finds out whether it may be done, and removes what an earlier sweep left that was killed.
@@ -96,7 +89,8 @@ func (s *sweeper) reach(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return s.cluster.Context, s.delete(ctx, objects[1])
+	_, err = s.cluster.Delete(ctx, objects[1])
+	return s.cluster.Context, err
 }
 
 // refuseInstalled refuses to empty kernels that helpers keep in order, of this namespace or of others: these would fill
@@ -105,7 +99,7 @@ func (s *sweeper) refuseInstalled(ctx context.Context, others []string) error {
 	if len(others) > 0 {
 		return &ElsewhereError{Context: s.cluster.Context, Namespace: s.cluster.Namespace, Installed: others[0]}
 	}
-	there, err := s.cluster.Present(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: records.FabricName, Namespace: s.cluster.Namespace}})
+	there, err := s.cluster.Present(ctx, &corev1.ConfigMap{ObjectMeta: named(s.cluster.Namespace, records.FabricName)})
 	if err != nil || len(there) == 0 {
 		return err
 	}
@@ -124,7 +118,7 @@ func (s *sweeper) objects() ([2]cluster.Object, error) {
 
 // list finds the objects that are left.
 func (s *sweeper) list(ctx context.Context) (string, error) {
-	objects, err := s.installed(ctx)
+	objects, err := installed(ctx, s.cluster)
 	if err != nil {
 		return "", err
 	}
@@ -178,7 +172,7 @@ func (s *sweeper) withdraw(ctx context.Context, objects [2]cluster.Object, made 
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), undoTime, &timeoutError{undoTime})
 	defer cancel()
 	return persist(ctx, func(ctx context.Context) error {
-		if err := s.delete(ctx, objects[1]); err != nil {
+		if _, err := s.cluster.Delete(ctx, objects[1]); err != nil {
 			return err
 		}
 		if len(made) == 0 || made[0].Action != cluster.Created {
@@ -189,7 +183,8 @@ func (s *sweeper) withdraw(ctx context.Context, objects [2]cluster.Object, made 
 		if err != nil || len(others) > 0 {
 			return err
 		}
-		return s.delete(ctx, objects[0])
+		_, err = s.cluster.Delete(ctx, objects[0])
+		return err
 	})
 }
 

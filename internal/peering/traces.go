@@ -2,7 +2,6 @@ package peering
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -37,9 +36,9 @@ func traces(ctx context.Context, c *cluster.Cluster) ([]trace, error) {
 		}
 		found[name] = t
 	}
-	registry, err := reservationsOf(c).Load(ctx)
+	registry, err := loadReservations(ctx, c)
 	if err != nil {
-		return nil, fmt.Errorf("reservations of cluster %q: %w", c.Context, err)
+		return nil, err
 	}
 	for _, name := range reservedPeerings(registry) {
 		t := found[name]

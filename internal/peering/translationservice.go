@@ -168,9 +168,7 @@ func (s *site) removeTranslation(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	changes, err := s.Cluster.Delete(ctx, append(objects, authorityObject(s.Cluster.Namespace, nil, nil))...)
-	s.changes = append(s.changes, altering(changes)...)
-	return err
+	return s.remove(ctx, append(objects, authorityObject(s.Cluster.Namespace, nil, nil))...)
 }
 
 // awaitTranslation waits until the service answers.

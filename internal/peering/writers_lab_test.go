@@ -75,7 +75,7 @@ func TestLabWriters(t *testing.T) {
 
 	ends := make([]*end, labWriters)
 	for i := range ends {
-		ends[i] = &end{peering: fmt.Sprintf("peer-%d", i), site: site{own: own, Side: Side{
+		ends[i] = &end{peer: peer, peering: fmt.Sprintf("peer-%d", i), site: site{own: own, Side: Side{
 			Cluster: &cluster.Cluster{Context: "a", Namespace: labNamespace, Kube: labClient(t, config)},
 		}}}
 	}
@@ -83,7 +83,7 @@ func TestLabWriters(t *testing.T) {
 	var all sync.WaitGroup
 	for _, e := range ends {
 		all.Go(func() {
-			if err := e.reserve(ctx, peer); err != nil {
+			if err := e.reserve(ctx); err != nil {
 				t.Error(err)
 			}
 		})
