@@ -3,7 +3,6 @@ package peering
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
@@ -149,21 +148,14 @@ func (f Finding) String() string {
 // planned or are new, with what was mended.
 func (a addressState) mend(planned []Finding) ([]Finding, error) {
 	now := a.findings()
-	type step struct {
-		action RepairAction
-		on     ipam.Reservation
-	}
-	intended := make(map[step]bool, len(planned))
-	for _, f := range planned {
-		intended[step{f.Repair, f.Reservation}] = true
-	}
 	for _, action := range []RepairAction{ReleaseIt, ReserveIt} {
 		for i, f := range now {
-			if f.Repair != action || !intended[step{action, f.Reservation}] {
+			same := func(p Finding) bool { return p.Repair == action && p.Reservation == f.Reservation }
+			if f.Repair != action || !slices.ContainsFunc(planned, same) {
 				continue
 			}
 			if err := f.repair(a.registry); err != nil {
-				return nil, fmt.Errorf("%s %s: %w", strings.ToLower(string(action)), f.Reservation.Range, err)
+				return nil, fmt.Errorf("%s %s: %w", action, f.Reservation.Range, err)
 			}
 			now[i].Repaired = true
 		}

@@ -32,16 +32,11 @@ func Init(ctx context.Context, o InitOptions, r Reporter) (InitResult, error) {
 
 // PlanInit returns what Init would change, and changes nothing.
 func PlanInit(ctx context.Context, o InitOptions, r Reporter) (Plan, error) {
-	bounded, cancel := within(ctx, o.Timeout)
-	defer cancel()
-	s := &site{Side: o.Side, Installation: o.Installation, reporter: planning{r}, run: newRun()}
-	if err := s.reach(bounded); err != nil {
+	o.Side.Cluster, o.Update = o.Side.Cluster.DryRun(), true
+	if _, err := Init(ctx, o, planning{r}); err != nil {
 		return Plan{}, err
 	}
-	if err := s.discover(bounded); err != nil {
-		return Plan{}, err
-	}
-	return s.rehearse(bounded)
+	return planOf(ctx, o.Side.Cluster)
 }
 
 func initialise(ctx context.Context, run *stages, s *site) error {
@@ -66,13 +61,23 @@ func initialise(ctx context.Context, run *stages, s *site) error {
 	}
 	return run.run(ctx, step{stageTranslation, "what it says: kubectl -n " + s.Cluster.Namespace + " logs deployment/" + records.TranslationName,
 		func(ctx context.Context) (string, error) {
-			return translationURL(s.Cluster.Namespace), s.awaitTranslation(ctx)
+			return translationURL(s.Cluster.Namespace), later(s.awaitTranslation(ctx))
 		}})
 }
 
 // compare refuses to change an installation that stands without the user's consent.
 func (s *site) compare(ctx context.Context) (string, error) {
-	plan, err := s.rehearse(ctx)
+	if s.Cluster.IsDryRun() {
+		return "", nil
+	}
+	d := s.dry(s.Cluster.DryRun())
+	if err := d.install(ctx); err != nil {
+		return "", err
+	}
+	if err := d.settle(ctx); err != nil {
+		return "", err
+	}
+	plan, err := planOf(ctx, d.Cluster)
 	if err != nil {
 		return "", err
 	}

@@ -37,82 +37,71 @@ func (all inUses) overlapping(p netip.Prefix) (inUse, bool) {
 	return all[i], true
 }
 
-// avoiding calls a function while the addresses in use are reserved: what it chooses is free of them. Where they overlap
-// what is held for a peer already, that stays. They are not kept: what is in use changes from day to day.
-func (all inUses) avoiding(r *ipam.Registry, choose func() error) error {
-	return reserved(r, all.reservations(func(u inUse) []netip.Prefix { return []netip.Prefix{u.addresses} }), choose)
+// prefer reserves the preferred range of a request, unless it is in use or held by another: acquire finds another then.
+func (all inUses) prefer(r *ipam.Registry, q ipam.Request) {
+	p := q.Preferred
+	if !p.IsValid() {
+		p = q.Real
+	}
+	if _, used := all.overlapping(p); !used {
+		_ = r.Reserve(ipam.Reservation{Range: p, Owner: q.Owner, Purpose: q.Purpose, Real: q.Real})
+	}
+}
+
+// acquire returns a range for a request: the one that it holds, else the preferred one, else a free one that is far from
+// what is in use, or at least free of it.
+func (all inUses) acquire(r *ipam.Registry, q ipam.Request) (got ipam.Reservation, err error) {
+	all.prefer(r, q)
+	for _, around := range []bool{true, false} {
+		held := all.hold(r, around)
+		got, err = r.Acquire(q)
+		for _, h := range held {
+			// It is not kept: what is in use changes from day to day. Nothing lies inside it.
+			_ = r.ReleaseRange(h.Owner, h.Purpose, h.Range)
+		}
+		if !errors.Is(err, ipam.ErrNoneFree) {
+			return got, err
+		}
+	}
+	if len(all) > 0 {
+		err = withHint(err, fmt.Sprintf("%s; %d ranges in use around the cluster are avoided: docs/addresses.md", noneFreeHint, len(all)))
+	}
+	return got, err
 }
 
 // neighbourhood is how far around addresses in use a range is chosen only if there is no other: networks are cut from
 // larger ones.
 const neighbourhood = 12
 
-// farFrom is avoiding, and keeps away from what is around the addresses, too, as far as that is free.
-func (all inUses) farFrom(r *ipam.Registry, choose func() error) error {
-	return reserved(r, all.reservations(func(u inUse) []netip.Prefix {
-		var around []netip.Prefix
-		for bits := neighbourhood; bits < u.addresses.Bits(); bits += 4 {
-			around = append(around, netip.PrefixFrom(u.addresses.Addr(), bits).Masked())
-		}
-		return append(around, u.addresses)
-	}), choose)
-}
-
-// reservations are those of each range in use: the first that can be had of several.
-func (all inUses) reservations(ranges func(inUse) []netip.Prefix) [][]ipam.Reservation {
-	wanted := make([][]ipam.Reservation, len(all))
-	for i, u := range all {
-		for _, p := range ranges(u) {
-			wanted[i] = append(wanted[i], ipam.Reservation{Range: p, Owner: ipam.Cluster, Purpose: ipam.OutsideHost, Shared: true})
-		}
+// around are the ranges around the addresses, the largest first, and the addresses themselves.
+func (u inUse) around() []netip.Prefix {
+	var all []netip.Prefix
+	for bits := neighbourhood; bits < u.addresses.Bits(); bits += 4 {
+		all = append(all, netip.PrefixFrom(u.addresses.Addr(), bits).Masked())
 	}
-	return wanted
+	return append(all, u.addresses)
 }
 
-// reserved calls a function while something is reserved: of each list the first that does not conflict.
-func reserved(r *ipam.Registry, wanted [][]ipam.Reservation, choose func() error) error {
-	var made []ipam.Reservation
-	for _, list := range wanted {
-		for _, want := range list {
-			if slices.Contains(made, want) {
+// hold reserves the addresses in use, or the largest ranges around them that are free. Where they overlap what is held for a
+// peer already, that stays.
+func (all inUses) hold(r *ipam.Registry, around bool) (held []ipam.Reservation) {
+	for _, u := range all {
+		ranges := []netip.Prefix{u.addresses}
+		if around {
+			ranges = u.around()
+		}
+		for _, p := range ranges {
+			want := ipam.Reservation{Range: p, Owner: ipam.Cluster, Purpose: ipam.OutsideHost, Shared: true}
+			if slices.Contains(held, want) {
 				break
 			}
 			if r.Reserve(want) == nil {
-				made = append(made, want)
+				held = append(held, want)
 				break
 			}
 		}
 	}
-	err := choose()
-	for _, m := range made {
-		// Nothing lies inside what is in use.
-		_ = r.ReleaseRange(m.Owner, m.Purpose, m.Range)
-	}
-	return err
-}
-
-// acquire returns a range for a request: the one that it holds, else the preferred one, else a free one that is far from
-// what is in use, or at least free of it.
-func (all inUses) acquire(r *ipam.Registry, q ipam.Request) (got ipam.Reservation, err error) {
-	preferred := q.Preferred
-	if !preferred.IsValid() {
-		preferred = q.Real
-	}
-	if _, used := all.overlapping(preferred); !used {
-		// One that is refused gets another below.
-		_ = r.Reserve(ipam.Reservation{Range: preferred, Owner: q.Owner, Purpose: q.Purpose, Real: q.Real})
-	}
-	choose := func() error {
-		got, err = r.Acquire(q)
-		return err
-	}
-	if err = all.farFrom(r, choose); errors.Is(err, ipam.ErrNoneFree) {
-		err = all.avoiding(r, choose)
-	}
-	if errors.Is(err, ipam.ErrNoneFree) && len(all) > 0 {
-		err = withHint(err, fmt.Sprintf("%s; %d ranges in use around the cluster are avoided: docs/addresses.md", noneFreeHint, len(all)))
-	}
-	return got, err
+	return held
 }
 
 // checkWish refuses a range that the user wants and others use.

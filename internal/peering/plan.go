@@ -90,85 +90,68 @@ func planned(ctx context.Context, c *cluster.Cluster) (ClusterPlan, error) {
 		}
 		p.Changes = append(p.Changes, change.Change)
 	}
-	if p.Before, err = recordsOf(ctx, c); err != nil {
-		return p, err
-	}
-	p.After = changed(p.Before, all)
-	return p, nil
+	return p, p.readRecords(ctx, c, all)
 }
 
-// recordsOf reads the records that kernels follow. Those that are damaged are left out, as helpers do.
-func recordsOf(ctx context.Context, c *cluster.Cluster) (set records.Set, err error) {
-	maps, err := c.Kube.CoreV1().ConfigMaps(c.Namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return set, fmt.Errorf("list the records of cluster %q: %w", c.Context, err)
-	}
-	set.Gateways = make(map[string]records.Gateway)
-	for i := range maps.Items {
-		cm := &maps.Items[i]
-		switch id, _ := records.IdentityOf(cm.Name); id.Component {
-		case records.ComponentFabric, records.ComponentPeering:
-			_ = put(&set, cm)
-		case records.ComponentGateway:
-			if g, err := records.Decode[records.Gateway](cm.Data[records.DataKey]); err == nil {
-				set.Gateways[id.Peering] = g
-			}
-		}
-	}
+// readRecords reads the records that kernels follow, from the cluster and from its dry run.
+func (p *ClusterPlan) readRecords(ctx context.Context, c *cluster.Cluster, changes []cluster.Planned) error {
 	leases, err := listLeases(ctx, c)
 	if err != nil {
-		return set, err
-	}
-	set.Nodes, err = nodeReports(leases)
-	slices.SortFunc(set.Nodes, func(a, b records.Node) int { return strings.Compare(a.Name, b.Name) })
-	return set, err
-}
-
-// put puts the record of a fabric or a peering into a set.
-func put(set *records.Set, cm *corev1.ConfigMap) error {
-	if cm.Name == records.FabricName {
-		f, err := records.Decode[records.Fabric](cm.Data[records.DataKey])
-		if err == nil && f.Overlay.Kind == "" {
-			err = cluster.ErrLater
-		}
-		if err == nil {
-			set.Fabric = &f
-		}
 		return err
 	}
-	p, err := records.Decode[records.Peering](cm.Data[records.DataKey])
+	nodes, err := nodeReports(leases)
 	if err != nil {
 		return err
 	}
-	set.Peerings = append(without(set.Peerings, p.Name), p)
-	slices.SortFunc(set.Peerings, func(a, b records.Peering) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(nodes, func(a, b records.Node) int { return strings.Compare(a.Name, b.Name) })
+	before, err := c.Kube.CoreV1().ConfigMaps(c.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list the records of cluster %q: %w", c.Context, err)
+	}
+	objects := make([]*corev1.ConfigMap, len(before.Items))
+	for i := range before.Items {
+		objects[i] = &before.Items[i]
+	}
+	p.Before, _ = recordSet(objects, nodes)
+	if objects, err = cluster.All[*corev1.ConfigMap](ctx, c, ""); err != nil {
+		return err
+	}
+	after, open := recordSet(objects, nodes)
+	if !slices.ContainsFunc(changes, func(p cluster.Planned) bool { return p.Kind == "ConfigMap" && slices.Contains(open, p.Name) }) {
+		p.After = &after
+	}
 	return nil
 }
 
-func without(all []records.Peering, name string) []records.Peering {
-	return slices.DeleteFunc(slices.Clone(all), func(p records.Peering) bool { return p.Name == name })
-}
-
-// changed are the records after planned changes; nil where one is not complete.
-func changed(set records.Set, all []cluster.Planned) *records.Set {
-	for _, p := range all {
-		id, known := records.IdentityOf(p.Name)
-		if p.Kind != "ConfigMap" || !known || id.Component != records.ComponentFabric && id.Component != records.ComponentPeering {
+// recordSet are the records that kernels follow. Those that are damaged are left out, as helpers do, and so are those which
+// are not decided; open are the names of both.
+func recordSet(objects []*corev1.ConfigMap, nodes []records.Node) (set records.Set, open []string) {
+	set = records.Set{Nodes: nodes, Gateways: make(map[string]records.Gateway)}
+	for _, cm := range objects {
+		text := cm.Data[records.DataKey]
+		switch id, _ := records.IdentityOf(cm.Name); id.Component {
+		case records.ComponentFabric:
+			if f, err := records.Decode[records.Fabric](text); err == nil && f.Overlay.Kind != "" {
+				set.Fabric = &f
+				continue
+			}
+		case records.ComponentPeering:
+			if p, err := records.Decode[records.Peering](text); err == nil {
+				set.Peerings = append(set.Peerings, p)
+				continue
+			}
+		case records.ComponentGateway:
+			if g, err := records.Decode[records.Gateway](text); err == nil {
+				set.Gateways[id.Peering] = g
+			}
+			continue // what it has not reported, no operation decides
+		default:
 			continue
 		}
-		cm, there := p.After.(*corev1.ConfigMap)
-		switch {
-		case there:
-			if put(&set, cm) != nil {
-				return nil
-			}
-		case id.Component == records.ComponentFabric:
-			set.Fabric = nil
-		default:
-			set.Peerings = without(set.Peerings, id.Peering)
-		}
+		open = append(open, cm.Name)
 	}
-	return &set
+	slices.SortFunc(set.Peerings, func(a, b records.Peering) int { return strings.Compare(a.Name, b.Name) })
+	return set, open
 }
 
 // recordFields lists the fields of a record that is created; none for other objects.
@@ -291,18 +274,6 @@ func (c *connector) rehearse(ctx context.Context) error {
 	}
 	_, err := c.configure(ctx)
 	return err
-}
-
-// rehearse returns the plan of an installation.
-func (s *site) rehearse(ctx context.Context) (Plan, error) {
-	d := s.dry(s.Cluster.DryRun())
-	if err := d.install(ctx); err != nil {
-		return Plan{}, err
-	}
-	if err := d.settle(ctx); err != nil {
-		return Plan{}, err
-	}
-	return planOf(ctx, d.Cluster)
 }
 
 // planOf is the plan from the dry runs of clusters.

@@ -125,30 +125,40 @@ type addresses struct {
 	overlay  uint32 // virtual network identifier
 }
 
+// requests are those for all that a peer has.
+func (peer remoteRanges) requests(owner ipam.Owner) []ipam.Request {
+	var all []ipam.Request
+	for _, p := range peer.pods {
+		all = append(all, ipam.Request{Owner: owner, Purpose: ipam.PeerPods, Real: p})
+	}
+	return append(all, ipam.Request{Owner: owner, Purpose: ipam.PeerExternal, Real: peer.external})
+}
+
 // reservePeer finds ranges for all that a peer has: its real ones where they are free here, else others of the
 // same size. Doing it again changes nothing. Ranges that the peer no longer has are released.
 func reservePeer(r *ipam.Registry, peering string, internal netip.Prefix, peer remoteRanges) (addresses, error) {
 	owner := ipam.Peering(peering)
-	if err := releaseGone(r, owner, peer); err != nil {
+	requests := peer.requests(owner)
+	if err := releaseGone(r, owner, requests, peer.underlay); err != nil {
 		return addresses{}, err
 	}
 	keepClear(r, owner, peer)
-	reserveIdentities(r, owner, peer)
-	var a addresses
-	for _, p := range peer.pods {
-		got, err := peer.inUse.acquire(r, ipam.Request{Owner: owner, Purpose: ipam.PeerPods, Real: p})
+	// First all that are free, before the search for another could take one of them.
+	for _, q := range requests {
+		peer.inUse.prefer(r, q)
+	}
+	mappings := make([]records.Mapping, len(requests))
+	for i, q := range requests {
+		got, err := peer.inUse.acquire(r, q)
 		if err != nil {
 			return addresses{}, err
 		}
-		a.pods = append(a.pods, records.Mapping{Real: p, Seen: got.Range})
+		mappings[i] = records.Mapping{Real: q.Real, Seen: got.Range}
 	}
-	got, err := peer.inUse.acquire(r, ipam.Request{Owner: owner, Purpose: ipam.PeerExternal, Real: peer.external})
-	if err != nil {
-		return addresses{}, err
-	}
-	a.external = records.Mapping{Real: peer.external, Seen: got.Range}
-	a.gateway, err = r.AcquireAddress(ipam.Request{Owner: owner, Purpose: ipam.GatewayAddress}, upperHalf(internal))
-	if err != nil {
+	last := len(mappings) - 1
+	a := addresses{pods: mappings[:last], external: mappings[last]}
+	var err error
+	if a.gateway, err = r.AcquireAddress(ipam.Request{Owner: owner, Purpose: ipam.GatewayAddress}, upperHalf(internal)); err != nil {
 		return addresses{}, err
 	}
 	a.overlay = cidr.Offset(internal, a.gateway)
@@ -156,18 +166,17 @@ func reservePeer(r *ipam.Registry, peering string, internal netip.Prefix, peer r
 }
 
 // releaseGone releases what the peering holds for ranges that the peer has no more.
-func releaseGone(r *ipam.Registry, owner ipam.Owner, peer remoteRanges) error {
+func releaseGone(r *ipam.Registry, owner ipam.Owner, requests []ipam.Request, underlay []netip.Prefix) error {
 	for _, h := range r.Held(owner, ipam.PeerPods, ipam.PeerExternal) {
-		stays := h.Purpose == ipam.PeerPods && slices.Contains(peer.pods, h.Real) ||
-			h.Purpose == ipam.PeerExternal && peer.external == h.Real
-		if stays {
+		stays := func(q ipam.Request) bool { return q.Purpose == h.Purpose && q.Real == h.Real }
+		if slices.ContainsFunc(requests, stays) {
 			continue
 		}
 		if err := r.ReleaseRange(owner, h.Purpose, h.Range); err != nil {
 			return err
 		}
 	}
-	return releaseOthers(r, owner, ipam.PeerUnderlay, peer.underlay)
+	return releaseOthers(r, owner, ipam.PeerUnderlay, underlay)
 }
 
 // keepClear marks the networks of the peer's nodes, where its endpoints are, as not to be given to pods. Where
@@ -181,21 +190,6 @@ func keepClear(r *ipam.Registry, owner ipam.Owner, peer remoteRanges) {
 		// The error can only be a conflict, see above.
 		_ = r.Reserve(ipam.Reservation{Range: p, Owner: owner, Purpose: ipam.PeerUnderlay, Shared: true})
 	}
-}
-
-// reserveIdentities takes every range of the peer that is free, and not in use, under its own addresses, before the
-// search for others could take one of them.
-func reserveIdentities(r *ipam.Registry, owner ipam.Owner, peer remoteRanges) {
-	reserve := func(p netip.Prefix, purpose ipam.Purpose) {
-		if _, used := peer.inUse.overlapping(p); !used {
-			// Refused ranges get others afterwards.
-			_ = r.Reserve(ipam.Reservation{Range: p, Owner: owner, Purpose: purpose, Real: p})
-		}
-	}
-	for _, p := range peer.pods {
-		reserve(p, ipam.PeerPods)
-	}
-	reserve(peer.external, ipam.PeerExternal)
 }
 
 // releaseOthers releases what an owner holds for a purpose except the ranges that stay.
