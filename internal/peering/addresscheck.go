@@ -94,7 +94,8 @@ func CheckAddresses(ctx context.Context, o AddressCheckOptions) (AddressCheck, e
 		return check, err
 	}
 	err = updateReservations(ctx, o.Side.Cluster, func(r *ipam.Registry) (err error) {
-		check.Findings, err = have.on(r).mend(check.Findings)
+		have.registry = r
+		check.Findings, err = have.mend(check.Findings)
 		return err
 	})
 	return check, err
@@ -110,12 +111,6 @@ type addressState struct {
 	notes    []string
 }
 
-// on is the same state with another registry.
-func (a addressState) on(r *ipam.Registry) addressState {
-	a.registry = r
-	return a
-}
-
 // readAddresses reads reservations before peerings: a connect writes them in that order, so that a peering which is
 // read has its reservations here too.
 func readAddresses(ctx context.Context, side Side) (addressState, error) {
@@ -127,14 +122,8 @@ func readAddresses(ctx context.Context, side Side) (addressState, error) {
 	a := addressState{registry: registry}
 	var discovery cluster.Discovery
 	group, inner := errgroup.WithContext(ctx)
-	group.Go(func() (err error) {
-		a.fabric, err = readFabric(inner, c)
-		return err
-	})
-	group.Go(func() (err error) {
-		a.peerings, err = readPeerings(inner, c)
-		return err
-	})
+	read(inner, group, c, &a.fabric, readFabric)
+	read(inner, group, c, &a.peerings, readPeerings)
 	group.Go(func() error {
 		objects, err := c.List(inner, records.LabelPeering)
 		for _, object := range objects {

@@ -176,7 +176,7 @@ func (c *connector) compare(ctx context.Context) (string, error) {
 	}
 	var lines []string
 	for i, e := range c.ends() {
-		lines = append(append(lines, c.plan.Clusters[i].differences()...), e.newReservations()...)
+		lines = append(append(lines, c.plan.Clusters[i].differences()...), e.unreserved...)
 	}
 	return decideDifferences(lines, c.Update || c.planning)
 }

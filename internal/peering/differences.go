@@ -9,6 +9,7 @@ import (
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/ipam"
 	"liqonet.io/liqonet/templates"
 )
 
@@ -91,11 +92,12 @@ func (s *site) newReservations() []string {
 		return nil
 	}
 	var lines []string
-	if s.Pools != nil && !slices.Equal(s.Pools, s.found.pools) {
-		lines = append(lines, fmt.Sprintf("cluster %q: pools: %s -> %s", s.Cluster.Context, joined(s.found.pools), joined(s.Pools)))
+	if pools := s.found.registry.Pools(); s.Pools != nil && !slices.Equal(s.Pools, pools) {
+		lines = append(lines, fmt.Sprintf("cluster %q: pools: %s -> %s", s.Cluster.Context, joined(pools), joined(s.Pools)))
 	}
 	for _, p := range s.Reserved {
-		if !slices.Contains(s.found.reserved, p.Masked()) {
+		same := func(held ipam.Reservation) bool { return held.Range == p.Masked() }
+		if !slices.ContainsFunc(s.found.registry.Held(ipam.Cluster, ipam.Reserved), same) {
 			lines = append(lines, fmt.Sprintf("cluster %q: %s is not reserved yet", s.Cluster.Context, p.Masked()))
 		}
 	}

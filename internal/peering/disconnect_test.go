@@ -297,18 +297,15 @@ func TestResetOfNodesWithoutHelper(t *testing.T) {
 // A node whose helper holds an address and has not reported yet may have changed its kernel.
 func TestResetWaitsForHelpersThatHaveOnlyBegun(t *testing.T) {
 	begun := "n3"
-	nodes, err := holders([]*coordinationv1.Lease{
+	leases := []*coordinationv1.Lease{
 		{Spec: coordinationv1.LeaseSpec{HolderIdentity: &begun}},
 		leaseOf(t, records.Node{Version: 1, Name: "n1", Internal: netip.MustParseAddr("10.80.0.1"), Clean: true}),
 		leaseOf(t, records.Node{Version: 1, Name: "n2", Internal: netip.MustParseAddr("10.80.0.2")}),
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
-	all := func(string) bool { return true }
-	clean := func(n *records.Node) bool { return n != nil && n.Clean }
-	if got := unconfirmed(nodes, all, clean); !slices.Equal(got, []string{"n2", "n3"}) {
-		t.Errorf("unconfirmed %v", got)
+	live := map[string]bool{"n1": true, "n2": true, "n3": true}
+	missing, silent, err := unconfirmed(leases, live, func(n records.Node) bool { return n.Clean })
+	if err != nil || !slices.Equal(missing, []string{"n2", "n3"}) || len(silent) > 0 {
+		t.Errorf("missing %v, silent %v, %v", missing, silent, err)
 	}
 }
 

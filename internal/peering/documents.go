@@ -85,21 +85,6 @@ func nodeReports(leases []*coordinationv1.Lease) ([]records.Node, error) {
 	return nodes, nil
 }
 
-// holders are the nodes that Leases belong to. One whose helper has only begun has no report: nil.
-func holders(leases []*coordinationv1.Lease) (map[string]*records.Node, error) {
-	nodes := make(map[string]*records.Node)
-	for _, lease := range leases {
-		if name := lease.Spec.HolderIdentity; name != nil {
-			nodes[*name] = nil
-		}
-	}
-	reports, err := nodeReports(leases)
-	for _, n := range reports {
-		nodes[n.Name] = &n
-	}
-	return nodes, err
-}
-
 // readStatus decodes what a gateway reports; nil where none has reported yet.
 func readStatus(c *cluster.Cluster, object *corev1.ConfigMap) (*records.Status, error) {
 	if object == nil || object.Data[records.DataKey] == "" {

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/records"
 )
@@ -77,7 +78,8 @@ func wantedRanges(d cluster.Discovery, o cluster.Overrides, fabric *records.Fabr
 		return own
 	}
 	keep := func(seen *[]netip.Prefix, told, recorded []netip.Prefix) {
-		if told == nil && coversAll(recorded, *seen) {
+		outside := func(p netip.Prefix) bool { return !cidr.Within(p, recorded) }
+		if told == nil && !slices.ContainsFunc(*seen, outside) {
 			*seen = recorded
 		}
 	}
@@ -85,17 +87,6 @@ func wantedRanges(d cluster.Discovery, o cluster.Overrides, fabric *records.Fabr
 	keep(&own.services, o.ServiceCIDRs, fabric.ServiceCIDRs)
 	keep(&own.nodes, o.NodeNetworks, fabric.NodeNetworks)
 	return own
-}
-
-// coversAll reports whether each inner range lies in one of the outer.
-func coversAll(outer, inner []netip.Prefix) bool {
-	for _, p := range inner {
-		lies := func(o netip.Prefix) bool { return o.Bits() <= p.Bits() && o.Contains(p.Addr()) }
-		if !slices.ContainsFunc(outer, lies) {
-			return false
-		}
-	}
-	return true
 }
 
 // wantedFabric is a cluster's fabric as it should be before its nodes have reported: what only they can tell is

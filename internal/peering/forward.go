@@ -37,14 +37,9 @@ func (s *site) checkForward(refuse bool) error {
 		return nil
 	}
 	slices.Sort(commands)
-	what := fmt.Sprintf("cluster %q: firewalls drop what nodes forward: %s", s.Cluster.Context, strings.Join(nodes, ", "))
-	hint := "let the node helpers add rules with --allow-forward, or run on these nodes: " +
-		strings.Join(slices.Compact(commands), "; ") + " and then connect with --skip-validation"
-	if refuse {
-		return withHint(fmt.Errorf("%s", what), hint)
-	}
-	s.reporter.Warn(what, hint)
-	return nil
+	return s.object(refuse, "firewalls drop what nodes forward: "+strings.Join(nodes, ", "),
+		"let the node helpers add rules with --allow-forward, or run on these nodes: "+
+			strings.Join(slices.Compact(commands), "; ")+" and then connect with --skip-validation")
 }
 
 // acceptForward are the commands that let the overlay's packets pass a chain, in both directions.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 
@@ -81,7 +80,7 @@ func (s *site) compare(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return decideDifferences(append(plan.Clusters[0].differences(), s.newReservations()...), s.Update)
+	return decideDifferences(append(plan.Clusters[0].differences(), s.unreserved...), s.Update)
 }
 
 // install applies the node helper, reserves the cluster's own ranges, and writes the fabric and what stands on it.
@@ -209,10 +208,7 @@ func unreported(reports []records.Node, nodes []string) string {
 			missing = append(missing, name)
 		}
 	}
-	if len(missing) == 0 {
-		return ""
-	}
-	return "none yet from " + strings.Join(missing, ", ")
+	return notYet(missing)
 }
 
 // changedObject reports whether an object of that kind that existed was changed.

@@ -131,7 +131,7 @@ func (s *site) inUse() (avoided, wide inUses) {
 	own := slices.Concat(s.own.pods, s.own.services, s.own.nodes)
 	for _, u := range all {
 		switch {
-		case coversAll(own, []netip.Prefix{u.addresses}):
+		case cidr.Within(u.addresses, own):
 		case u.addresses.Bits() < records.WidestAvoided:
 			wide = append(wide, u)
 		default:

@@ -31,6 +31,8 @@ type site struct {
 	found     found
 	own       ownRanges
 	fabric    records.Fabric // as it should be; overlay and MTU are known once the nodes have reported
+	// unreserved are the differences between what the user wants reserved and what is.
+	unreserved []string
 
 	// connecting says that an installation which stands will do; standing is the digest of the one that the user
 	// may use, but not change, "" where he may.
@@ -54,8 +56,6 @@ type found struct {
 	servers []netip.Addr
 	// translation is what there is of the translation service.
 	translation translationService
-	// reserved are the ranges that are kept free on the user's word, pools those of which free ones are taken.
-	reserved, pools []netip.Prefix
 	// registry is a copy on which the operation tries its reservations.
 	registry *ipam.Registry
 }
@@ -85,25 +85,16 @@ func (s *site) discover(ctx context.Context) error {
 	if err := awaitNamespace(ctx, s.Side); err != nil {
 		return err
 	}
+	var leases []*coordinationv1.Lease
 	group, ctx := errgroup.WithContext(ctx)
+	read(ctx, group, s.Cluster, &s.found.fabric, readFabric)
+	read(ctx, group, s.Cluster, &s.found.peerings, readPeerings)
+	read(ctx, group, s.Cluster, &s.found.translation, readTranslationService)
+	read(ctx, group, s.Cluster, &s.found.registry, loadReservations)
+	read(ctx, group, s.Cluster, &leases, listLeases)
 	group.Go(func() (err error) {
 		s.discovery, err = s.Cluster.Discover(ctx, s.Overrides)
 		return err
-	})
-	group.Go(func() (err error) {
-		s.found.fabric, err = readFabric(ctx, s.Cluster)
-		return err
-	})
-	group.Go(func() (err error) {
-		s.found.peerings, err = readPeerings(ctx, s.Cluster)
-		return err
-	})
-	group.Go(func() error {
-		leases, err := listLeases(ctx, s.Cluster)
-		if err != nil {
-			return err
-		}
-		return s.takeReports(leases)
 	})
 	group.Go(func() (err error) {
 		s.found.servers, err = s.Cluster.APIServers(ctx)
@@ -114,19 +105,22 @@ func (s *site) discover(ctx context.Context) error {
 		}
 		return err
 	})
-	group.Go(func() (err error) {
-		s.found.translation, err = readTranslationService(ctx, s.Cluster)
-		return err
-	})
-	group.Go(func() (err error) {
-		s.found.registry, err = loadReservations(ctx, s.Cluster)
-		return err
-	})
 	if err := group.Wait(); err != nil {
+		return err
+	}
+	if err := s.takeReports(leases); err != nil {
 		return err
 	}
 	s.tell()
 	return s.plan()
+}
+
+// read adds to a group of reads: what is read is there when all of them are done.
+func read[T any](ctx context.Context, group *errgroup.Group, c *cluster.Cluster, to *T, from func(context.Context, *cluster.Cluster) (T, error)) {
+	group.Go(func() (err error) {
+		*to, err = from(ctx, c)
+		return err
+	})
 }
 
 // takeReports reads what nodes report.
@@ -160,11 +154,19 @@ func (s *site) checkClashes(refuse bool) error {
 	if len(what) == 0 {
 		return nil
 	}
-	text, hint := fmt.Sprintf("cluster %q: %s", s.Cluster.Context, strings.Join(what, "; ")), strings.Join(hints, "; ")
 	if refuse {
-		return withHint(errors.New(text), hint+"; or continue with --skip-validation")
+		hints = append(hints, "or continue with --skip-validation")
 	}
-	s.reporter.Warn(text, hint)
+	return s.object(refuse, strings.Join(what, "; "), strings.Join(hints, "; "))
+}
+
+// object tells of what cannot work: as an error if refuse is set, else as a warning.
+func (s *site) object(refuse bool, what, hint string) error {
+	what = fmt.Sprintf("cluster %q: %s", s.Cluster.Context, what)
+	if refuse {
+		return withHint(errors.New(what), hint)
+	}
+	s.reporter.Warn(what, hint)
 	return nil
 }
 
@@ -181,10 +183,7 @@ func (s *site) plan() error {
 	if s.name, err = chooseName(s.Side, s.found.fabric); err != nil {
 		return err
 	}
-	for _, held := range s.found.registry.Held(ipam.Cluster, ipam.Reserved) {
-		s.found.reserved = append(s.found.reserved, held.Range)
-	}
-	s.found.pools = s.found.registry.Pools()
+	s.unreserved = s.newReservations()
 	s.own = wantedRanges(s.discovery, s.Overrides, s.found.fabric)
 	s.own.pools = s.Pools
 	s.own.reserved, s.own.external, s.own.internal = s.Reserved, s.ExternalCIDR, s.InternalCIDR

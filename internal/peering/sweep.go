@@ -50,6 +50,9 @@ func Sweep(ctx context.Context, o SweepOptions, r Reporter) (SweepResult, error)
 	ctx, cancel := within(ctx, o.Timeout)
 	defer cancel()
 	s := &sweeper{SweepOptions: o, cluster: o.Side.Cluster}
+	if err := s.render(); err != nil {
+		return SweepResult{}, err
+	}
 	run := stages{reporter: r}
 	if err := run.run(ctx, step{stageReach, "", s.reach}, step{stageObjects, "", s.list}, step{stageNodes, "", s.look}); err != nil {
 		return SweepResult{}, err
@@ -62,7 +65,9 @@ func Sweep(ctx context.Context, o SweepOptions, r Reporter) (SweepResult, error)
 type sweeper struct {
 	SweepOptions
 	cluster *cluster.Cluster
-	result  SweepResult
+	// namespace and set, a DaemonSet, are the objects of the look itself.
+	namespace, set cluster.Object
+	result         SweepResult
 }
 
 // reach finds out whether it may be done, and removes what an earlier sweep left that was killed.
@@ -85,11 +90,7 @@ func (s *sweeper) reach(ctx context.Context) (string, error) {
 			return "", err
 		}
 	}
-	objects, err := s.objects()
-	if err != nil {
-		return "", err
-	}
-	_, err = s.cluster.Delete(ctx, objects[1])
+	_, err = s.cluster.Delete(ctx, s.set)
 	return s.cluster.Context, err
 }
 
@@ -106,14 +107,15 @@ func (s *sweeper) refuseInstalled(ctx context.Context, others []string) error {
 	return withHint(fmt.Errorf("liqonet is installed in cluster %q", s.cluster.Context), "liqoctl network reset")
 }
 
-// objects are those of the look itself: the namespace, and the DaemonSet.
-func (s *sweeper) objects() ([2]cluster.Object, error) {
+// render renders the objects of the look itself.
+func (s *sweeper) render() error {
 	base, err := templates.Base(templates.BaseValues{Namespace: s.cluster.Namespace, Image: s.Image})
 	if err != nil {
-		return [2]cluster.Object{}, err
+		return err
 	}
-	set, err := templates.Sweep(templates.SweepValues{Namespace: s.cluster.Namespace, Image: s.Image, Remove: s.Remove})
-	return [2]cluster.Object{base[0], set}, err
+	s.namespace = base[0]
+	s.set, err = templates.Sweep(templates.SweepValues{Namespace: s.cluster.Namespace, Image: s.Image, Remove: s.Remove})
+	return err
 }
 
 // list finds the objects that are left.
@@ -130,17 +132,13 @@ func (s *sweeper) list(ctx context.Context) (string, error) {
 
 // look runs a pod on every node that is Ready, and reads what it found.
 func (s *sweeper) look(ctx context.Context) (_ string, err error) {
-	objects, err := s.objects()
-	if err != nil {
-		return "", err
-	}
 	ready, err := s.sortNodes(ctx)
 	if err != nil {
 		return "", err
 	}
-	changes, err := s.cluster.Apply(ctx, objects[:]...)
+	changes, err := s.cluster.Apply(ctx, s.namespace, s.set)
 	defer func() {
-		if e := s.withdraw(ctx, objects, changes); err == nil {
+		if e := s.withdraw(ctx, changes); err == nil {
 			err = e
 		}
 	}()
@@ -152,27 +150,21 @@ func (s *sweeper) look(ctx context.Context) (_ string, err error) {
 		what := fmt.Sprintf("a look at the nodes of cluster %q", s.cluster.Context)
 		return cluster.Wait(ctx, s.cluster, cluster.Labelled(label), what, func(pods []*corev1.Pod) (string, error) {
 			s.result.Nodes = swept(pods)
-			missing := slices.DeleteFunc(slices.Clone(ready), s.result.has)
-			if len(missing) == 0 {
-				return "", nil
-			}
-			return "not yet: node " + strings.Join(missing, ", "), nil
+			missing := slices.DeleteFunc(slices.Clone(ready), func(node string) bool {
+				return slices.ContainsFunc(s.result.Nodes, func(n NodeSwept) bool { return n.Name == node })
+			})
+			return notYet(missing), nil
 		})
 	})
 	return fmt.Sprintf("%d nodes", len(s.result.Nodes)), err
 }
 
-// has reports whether a node was looked at.
-func (r SweepResult) has(node string) bool {
-	return slices.ContainsFunc(r.Nodes, func(n NodeSwept) bool { return n.Name == node })
-}
-
 // withdraw removes what the look has made, also when its time is over.
-func (s *sweeper) withdraw(ctx context.Context, objects [2]cluster.Object, made []cluster.Change) error {
+func (s *sweeper) withdraw(ctx context.Context, made []cluster.Change) error {
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), undoTime, &timeoutError{undoTime})
 	defer cancel()
 	return persist(ctx, func(ctx context.Context) error {
-		if _, err := s.cluster.Delete(ctx, objects[1]); err != nil {
+		if _, err := s.cluster.Delete(ctx, s.set); err != nil {
 			return err
 		}
 		if len(made) == 0 || made[0].Action != cluster.Created {
@@ -183,7 +175,7 @@ func (s *sweeper) withdraw(ctx context.Context, objects [2]cluster.Object, made 
 		if err != nil || len(others) > 0 {
 			return err
 		}
-		_, err = s.cluster.Delete(ctx, objects[0])
+		_, err = s.cluster.Delete(ctx, s.namespace)
 		return err
 	})
 }

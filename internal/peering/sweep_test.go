@@ -108,13 +108,11 @@ func TestKilledSweepCanBeRunAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := twoWorlds()
 		live(t, a)
-		s := sweeper{SweepOptions: sweepOptions(a)}
-		s.cluster = a.Cluster
-		objects, err := s.objects()
-		if err != nil {
+		s := sweeper{SweepOptions: sweepOptions(a), cluster: a.Cluster}
+		if err := s.render(); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := a.Apply(t.Context(), objects[:]...); err != nil {
+		if _, err := a.Apply(t.Context(), s.namespace, s.set); err != nil {
 			t.Fatal(err)
 		}
 		a.swept(t, sweepOptions(a), SweepResult{Objects: []string{"Namespace liqonet"}, Nodes: []NodeSwept{{Name: "a1"}, {Name: "a2"}}})

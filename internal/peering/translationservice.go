@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -119,32 +118,27 @@ func (s *site) agreeOnAuthority(ctx context.Context) (a authority.Authority, err
 // applyTranslation applies the service. Where the user does not speak of it and somebody else removes it at this moment,
 // as its missing Deployment tells, all of it goes.
 func (s *site) applyTranslation(ctx context.Context, objects []cluster.Object) error {
-	compared := s.found.translation.stands && s.found.translation.authority != nil // by translationDifferences
-	for i, object := range objects {
-		deployment, ok := object.(*appsv1.Deployment)
-		if !ok {
-			continue
-		}
-		if err := s.apply(ctx, compared, slices.Delete(slices.Clone(objects), i, i+1)...); err != nil {
-			return err
-		}
-		change, err := cluster.Swap(ctx, s.Cluster, deployment, func(live *appsv1.Deployment) (*appsv1.Deployment, error) {
-			if live == nil && s.Translation == nil || live != nil && compared && !s.Update {
-				return nil, nil
-			}
-			return deployment, nil
-		})
-		s.note(change)
-		if err != nil || change.Action != cluster.Absent {
-			return err
-		}
-		s.found.translation.stands = false
-		return s.removeTranslation(ctx)
+	compared := s.found.translation.stands && s.found.translation.authority != nil // by compare
+	last := len(objects) - 1
+	deployment, _ := objects[last].(*appsv1.Deployment)
+	if err := s.apply(ctx, compared, objects[:last]...); err != nil {
+		return err
 	}
-	return nil
+	change, err := cluster.Swap(ctx, s.Cluster, deployment, func(live *appsv1.Deployment) (*appsv1.Deployment, error) {
+		if live == nil && s.Translation == nil || live != nil && compared && !s.Update {
+			return nil, nil
+		}
+		return deployment, nil
+	})
+	s.note(change)
+	if err != nil || change.Action != cluster.Absent {
+		return err
+	}
+	s.found.translation.stands = false
+	return s.removeTranslation(ctx)
 }
 
-// translationObjects renders the service for an authority, without the authority's Secret.
+// translationObjects renders the service for an authority, without the authority's Secret. Its Deployment is the last.
 func (s *site) translationObjects(a authority.Authority) ([]cluster.Object, error) {
 	return templates.Translation(templates.TranslationValues{Namespace: s.Cluster.Namespace, Image: s.Image, Certificate: a.Certificate()})
 }

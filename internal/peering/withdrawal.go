@@ -138,32 +138,20 @@ func (l *leaving) await(ctx context.Context, what string, done func(records.Node
 	if err != nil {
 		return err
 	}
-	nodes, err := holders(leases)
-	if err != nil {
-		return err
-	}
-	confirmed := func(n *records.Node) bool { return n != nil && done(*n) }
-	silent := unconfirmed(nodes, func(name string) bool { return !live[name] }, confirmed)
+	missing, silent, err := unconfirmed(leases, live, done)
 	if len(silent) > 0 {
 		l.reporter.Warn(fmt.Sprintf("cluster %q: skipping node %s: not Ready", l.Context, strings.Join(silent, ", ")),
 			"a node that comes back empties its kernel only while its helper runs there; one that restarts has nothing left")
 	}
-	missing := func(nodes map[string]*records.Node) string {
-		names := unconfirmed(nodes, func(name string) bool { return live[name] }, confirmed)
-		if len(names) == 0 {
-			return ""
-		}
-		return "not yet: node " + strings.Join(names, ", ")
+	if len(missing) == 0 || err != nil {
+		return err
 	}
-	if missing(nodes) == "" {
-		return nil
-	}
-	if err = l.helperRuns(ctx, missing(nodes)); err == nil {
+	if err = l.helperRuns(ctx, notYet(missing)); err == nil {
 		err = l.Cluster.FailFast(ctx, templates.NodePods(), func(ctx context.Context) error {
 			return cluster.Wait(ctx, l.Cluster, cluster.Labelled(selector(records.ComponentNode)), what,
 				func(leases []*coordinationv1.Lease) (string, error) {
-					nodes, err := holders(leases)
-					return missing(nodes), err
+					missing, _, err := unconfirmed(leases, live, done)
+					return notYet(missing), err
 				})
 		})
 	}
@@ -174,16 +162,31 @@ func (l *leaving) await(ctx context.Context, what string, done func(records.Node
 	return err
 }
 
-// unconfirmed names the nodes of concern that have not confirmed, sorted.
-func unconfirmed(nodes map[string]*records.Node, concerns func(name string) bool, confirmed func(*records.Node) bool) []string {
-	var names []string
-	for name, n := range nodes {
-		if concerns(name) && !confirmed(n) {
-			names = append(names, name)
+// unconfirmed names the nodes of which a report is missing that says done, sorted, and apart from them those that cannot
+// report. Every node that holds an internal address has to: one whose helper has only begun may have changed its kernel.
+func unconfirmed(leases []*coordinationv1.Lease, live map[string]bool, done func(records.Node) bool) (missing, silent []string, err error) {
+	reports, err := nodeReports(leases)
+	for _, lease := range leases {
+		name := lease.Spec.HolderIdentity
+		switch {
+		case name == nil, slices.ContainsFunc(reports, func(n records.Node) bool { return n.Name == *name && done(n) }):
+		case live[*name]:
+			missing = append(missing, *name)
+		default:
+			silent = append(silent, *name)
 		}
 	}
-	slices.Sort(names)
-	return names
+	slices.Sort(missing)
+	slices.Sort(silent)
+	return slices.Compact(missing), slices.Compact(silent), err
+}
+
+// notYet is what is missing of nodes; "" for none.
+func notYet(nodes []string) string {
+	if len(nodes) == 0 {
+		return ""
+	}
+	return "not yet: node " + strings.Join(nodes, ", ")
 }
 
 // helperRuns refuses to wait for nodes that have no helper any more.
