@@ -47,8 +47,6 @@ lab: # bin/lab alone: what ends a demo must not depend on the rest
 
 .PHONY: generate
 generate: ## Write what is generated from code: docs/cli, the table of rights, golden files
-	go run ./commands/gen markdown docs/cli
-	go run ./commands/gen rights docs/security.md
 	go test $(GOLDEN_PACKAGES) -update
 	cd bench && go test ./report -update
 
@@ -62,7 +60,7 @@ completions: # scripts for bash, zsh and fish, in bin/completions
 
 .PHONY: manuals
 manuals: # manual pages, in bin/man
-	go run ./commands/gen man bin/man
+	go run ./commands/gen bin/man
 
 .PHONY: release
 release: ## Publish the release of the tag at HEAD, and its image in IMAGE_REPOSITORY; needs goreleaser and syft

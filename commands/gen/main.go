@@ -1,18 +1,13 @@
-// Command gen writes the reference of the command line: Markdown pages for docs/cli, or manual pages for releases; and
-// the table of rights in a page.
+// Command gen writes the manual pages of the command line, for releases:
 //
-//	go run ./commands/gen markdown docs/cli
-//	go run ./commands/gen man dist/man
-//	go run ./commands/gen rights docs/security.md
+//	go run ./commands/gen dist/man
 package main
 
 import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 
-	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
 
 	"liqonet.io/liqonet/commands"
@@ -25,51 +20,16 @@ func main() {
 	}
 }
 
+// run writes the pages to a folder. Their date is that of SOURCE_DATE_EPOCH, else today.
 func run(args []string) error {
-	if len(args) != 2 {
-		return errors.New("usage: gen markdown|man FOLDER, gen rights PAGE")
+	if len(args) != 1 {
+		return errors.New("usage: gen FOLDER")
 	}
-	write, ok := map[string]func(string) error{"markdown": markdown, "man": man, "rights": rights}[args[0]]
-	if !ok {
-		return fmt.Errorf("no such kind of reference: %s", args[0])
+	if err := os.MkdirAll(args[0], 0o755); err != nil {
+		return err
 	}
-	if err := write(args[1]); err != nil {
-		return fmt.Errorf("write %s to %s: %w", args[0], args[1], err)
-	}
-	return nil
-}
-
-// tree returns the commands as users see them. Dates and tags of a build are left out: the pages change only
-// when the commands do.
-func tree() *cobra.Command {
 	root := commands.New(&commands.Env{})
 	root.DisableAutoGenTag = true
-	// Cobra adds it when a command line runs.
-	root.InitDefaultCompletionCmd()
-	return root
-}
-
-// markdown replaces the pages in a folder: those of commands that are gone go too.
-func markdown(folder string) error {
-	old, err := filepath.Glob(filepath.Join(folder, "liqoctl*.md"))
-	if err != nil {
-		return err
-	}
-	for _, page := range old {
-		if err := os.Remove(page); err != nil {
-			return err
-		}
-	}
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return err
-	}
-	return doc.GenMarkdownTree(tree(), folder)
-}
-
-// man writes manual pages. Their date is that of SOURCE_DATE_EPOCH, else today.
-func man(folder string) error {
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return err
-	}
-	return doc.GenManTree(tree(), &doc.GenManHeader{Title: "LIQOCTL", Section: "1"}, folder)
+	root.InitDefaultCompletionCmd() // Cobra adds it when a command line runs
+	return doc.GenManTree(root, &doc.GenManHeader{Title: "LIQOCTL", Section: "1"}, args[0])
 }

@@ -5,6 +5,7 @@ package golden
 import (
 	"flag"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -15,7 +16,12 @@ var update = flag.Bool("update", false, "write the golden files anew")
 // Check compares a text with a file, testdata/NAME, and returns what the file holds.
 func Check(t *testing.T, name, got string) string {
 	t.Helper()
-	path := "testdata/" + name
+	return File(t, filepath.Join("testdata", name), got)
+}
+
+// File is Check for a file elsewhere, such as a page of the documentation.
+func File(t *testing.T, path, got string) string {
+	t.Helper()
 	if *update {
 		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
 			t.Fatal(err)
@@ -29,4 +35,14 @@ func Check(t *testing.T, name, got string) string {
 		t.Errorf("%s (-want +got; -update writes it anew):\n%s", path, diff)
 	}
 	return string(want)
+}
+
+// Gone fails for a file that nothing makes any more; -update removes it.
+func Gone(t *testing.T, path string) {
+	t.Helper()
+	if !*update {
+		t.Errorf("%s: nothing makes it any more (-update removes it)", path)
+	} else if err := os.Remove(path); err != nil {
+		t.Error(err)
+	}
 }

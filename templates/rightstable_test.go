@@ -1,43 +1,39 @@
-package main
+package templates
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"os"
 	"slices"
 	"strings"
+	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"liqonet.io/liqonet/internal/golden"
 	"liqonet.io/liqonet/internal/records"
-	"liqonet.io/liqonet/templates"
 )
 
-// The table of rights stands between these lines of a page.
-const (
-	rightsBegin = "<!-- rights: written by make generate -->\n"
-	rightsEnd   = "<!-- end of rights -->\n"
-)
-
-// rights replaces the table of rights in a page.
-func rights(page string) error {
+// TestRightsTable: the table of docs/security.md has the rights of all roles as they are.
+func TestRightsTable(t *testing.T) {
+	const (
+		page  = "../docs/security.md"
+		begin = "<!-- rights: written by make generate -->\n"
+		end   = "<!-- end of rights -->\n"
+	)
 	text, err := os.ReadFile(page)
 	if err != nil {
-		return err
+		t.Fatal(err)
 	}
-	before, rest, begins := strings.Cut(string(text), rightsBegin)
-	_, after, ends := strings.Cut(rest, rightsEnd)
-	if !begins || !ends {
-		return errors.New("it has no place for a table of rights")
-	}
+	before, rest, begins := strings.Cut(string(text), begin)
+	_, after, ends := strings.Cut(rest, end)
 	roles, err := allRoles()
-	if err != nil {
-		return err
+	if err != nil || !begins || !ends {
+		t.Fatalf("the table begins: %v, ends: %v; %v", begins, ends, err)
 	}
-	return os.WriteFile(page, []byte(before+rightsBegin+rightsTable(roles)+rightsEnd+after), 0o644)
+	golden.File(t, page, before+begin+rightsTable(roles)+end+after)
 }
 
 // object is what rights are given on.
@@ -56,8 +52,8 @@ type role struct {
 func allRoles() ([]role, error) {
 	const namespace, image = records.DefaultNamespace, "any"
 	var roles []role
-	for _, level := range templates.Levels() {
-		here, everywhere, err := templates.Rules(namespace, level)
+	for _, level := range Levels() {
+		here, everywhere, err := Rules(namespace, level)
 		if err != nil {
 			return nil, err
 		}
@@ -66,18 +62,18 @@ func allRoles() ([]role, error) {
 		r.add(true, everywhere)
 		roles = append(roles, r)
 	}
-	base, err := templates.Base(templates.BaseValues{Namespace: namespace, Image: image, Policies: true})
+	base, err := Base(BaseValues{Namespace: namespace, Image: image, Policies: true})
 	if err != nil {
 		return nil, err
 	}
-	gateway, err := templates.Gateway(templates.GatewayValues{
+	gateway, err := Gateway(GatewayValues{
 		Namespace: namespace, Peering: "peer", Image: image, Role: records.Server, Implementation: records.Auto,
-		Service: templates.ServiceValues{Type: corev1.ServiceTypeClusterIP},
+		Service: ServiceValues{Type: corev1.ServiceTypeClusterIP},
 	})
 	if err != nil {
 		return nil, err
 	}
-	translation, err := templates.Translation(templates.TranslationValues{Namespace: namespace, Image: image})
+	translation, err := Translation(TranslationValues{Namespace: namespace, Image: image})
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +81,7 @@ func allRoles() ([]role, error) {
 }
 
 // helperRole is what the objects of a helper give it. Roles without a binding are for others.
-func helperRole(name string, objects []templates.Object) role {
+func helperRole(name string, objects []Object) role {
 	r := newRole(name)
 	bound := make(map[string]bool)
 	for _, o := range objects {

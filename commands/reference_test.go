@@ -1,0 +1,44 @@
+package commands_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/spf13/cobra/doc"
+
+	"liqonet.io/liqonet/commands"
+	"liqonet.io/liqonet/internal/golden"
+)
+
+// TestReference: docs/cli describes the commands as they are, and no others. The pages change only when the commands do:
+// dates and tags of a build are left out.
+func TestReference(t *testing.T) {
+	const committed = "../docs/cli"
+	root, folder := commands.New(&commands.Env{}), t.TempDir()
+	root.DisableAutoGenTag = true
+	root.InitDefaultCompletionCmd() // Cobra adds it when a command line runs
+	if err := doc.GenMarkdownTree(root, folder); err != nil {
+		t.Fatal(err)
+	}
+	fresh, err := os.ReadDir(folder)
+	if err != nil || len(fresh) == 0 {
+		t.Fatal(fresh, err)
+	}
+	for _, page := range fresh {
+		text, err := os.ReadFile(filepath.Join(folder, page.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		golden.File(t, filepath.Join(committed, page.Name()), string(text))
+	}
+	pages, err := filepath.Glob(filepath.Join(committed, "liqoctl*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range pages {
+		if _, err := os.Stat(filepath.Join(folder, filepath.Base(page))); err != nil {
+			golden.Gone(t, page)
+		}
+	}
+}
