@@ -86,14 +86,14 @@ func TestPerformPrintsTheResultOnStandardOutput(t *testing.T) {
 	var out, said strings.Builder
 	env := &Env{Out: &out, Err: &said}
 	env.start(false)
-	if err := perform(t.Context(), env, succeed, 7, formatText, func(r int) string { return strings.Repeat("x", r) }); err != nil {
+	if _, err := perform(t.Context(), env, succeed, 7, formatText, func(r int) string { return strings.Repeat("x", r) }); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := out.String(), "xxxxxxx"; got != want {
 		t.Errorf("stdout %q, want %q", got, want)
 	}
 	out.Reset()
-	if err := perform(t.Context(), env, succeed, 7, formatJSON, func(int) string { return "" }); err != nil {
+	if _, err := perform(t.Context(), env, succeed, 7, formatJSON, func(int) string { return "" }); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := out.String(), "7\n"; got != want {
@@ -103,7 +103,7 @@ func TestPerformPrintsTheResultOnStandardOutput(t *testing.T) {
 		t.Errorf("stderr %q, want %q", got, want)
 	}
 	out.Reset()
-	err := perform(t.Context(), env, recorder[int, int](new(int)), 7, formatJSON, nil)
+	_, err := perform(t.Context(), env, recorder[int, int](new(int)), 7, formatJSON, nil)
 	if !errors.Is(err, errAsked) || out.String() != "" {
 		t.Errorf("error %v, stdout %q after a failure", err, out.String())
 	}

@@ -6,15 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-
-	"github.com/spf13/cobra"
 )
 
 var errDeclined = errors.New("not confirmed: nothing was changed")
-
-func yesFlag(cmd *cobra.Command, to *bool) {
-	boolFlag(cmd.Flags(), to, "yes,y", "do not ask for confirmation (alias --skip-confirm)")
-}
 
 // confirm asks before something is destroyed. Without a terminal nobody answers, and nothing is asked.
 func (e *Env) confirm(ctx context.Context, yes bool, question string) error {

@@ -8,41 +8,35 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// automatic is the word by which a flag leaves a choice to liqoctl.
-const automatic = "auto"
+// automatic is the word by which a flag leaves the choice of an overlay to liqoctl.
+const automatic records.OverlayKind = "auto"
 
-// installFlags are the flags that say how liqonet is installed in a cluster.
-type installFlags struct {
-	overlay      string
-	installation peering.Installation
-}
-
-func newInstallFlags(cmd *cobra.Command) *installFlags {
-	f := &installFlags{overlay: automatic}
-	enumFlag(cmd, &f.overlay, "overlay", "encapsulation between nodes and gateways; auto: geneve if all nodes support it, else vxlan",
-		automatic, string(records.Geneve), string(records.VXLAN))
-	imageFlag(cmd, &f.installation.Image)
-	boolFlag(cmd.Flags(), &f.installation.Update, "update", "apply changes to an existing installation")
-	boolFlag(cmd.Flags(), &f.installation.SkipValidation, "skip-validation", "skip preflight checks; known incompatibilities become warnings")
-	optionalFlag(cmd.Flags(), &f.installation.AllowForward, "allow-forward", "on nodes whose firewall drops forwarded packets, add rules that accept liqonet's (default: leave unchanged)")
-	return f
+// installFlags adds the flags that say how liqonet is installed in a cluster.
+func installFlags(cmd *cobra.Command, to *peering.Installation) {
+	to.Overlay = automatic
+	enumFlag(cmd, &to.Overlay, "overlay", "encapsulation between nodes and gateways; auto: geneve if all nodes support it, else vxlan",
+		automatic, records.Geneve, records.VXLAN)
+	imageFlag(cmd, &to.Image)
+	boolFlag(cmd.Flags(), &to.Update, "update", "apply changes to an existing installation")
+	boolFlag(cmd.Flags(), &to.SkipValidation, "skip-validation", "skip preflight checks; known incompatibilities become warnings")
+	optionalFlag(cmd.Flags(), &to.AllowForward, "allow-forward", "on nodes whose firewall drops forwarded packets, add rules that accept liqonet's (default: leave unchanged)")
 }
 
 func imageFlag(cmd *cobra.Command, to *string) {
 	textFlag(cmd.Flags(), to, "image", "IMAGE", "container image of the helpers (default: the image of this release; other builds have none)", imageName)
 }
 
-// options returns the installation without an image: see imageOrDefault.
-func (f *installFlags) options() peering.Installation {
-	o := f.installation
-	if f.overlay != automatic {
-		o.Overlay = records.OverlayKind(f.overlay)
+// installation is what the flags ask for, with the default image. It is called last, so that errors in the command line come
+// first.
+func installation(env *Env, o peering.Installation) (_ peering.Installation, err error) {
+	if o.Overlay == automatic {
+		o.Overlay = ""
 	}
-	return o
+	o.Image, err = imageOrDefault(env, o.Image)
+	return o, err
 }
 
-// imageOrDefault is the image that the user names, else the default of this build, which only a published release has. It
-// is called last, so that errors in the command line come first.
+// imageOrDefault is the image that the user names, else the default of this build, which only a published release has.
 func imageOrDefault(env *Env, named string) (string, error) {
 	if named != "" {
 		return named, nil

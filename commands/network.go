@@ -17,14 +17,14 @@ const defaultTimeout = 2 * time.Minute
 // operation is what a network command does once its flags are options. It tells the reporter how it goes on.
 type operation[O, R any] func(context.Context, O, peering.Reporter) (R, error)
 
-// perform runs an operation and prints its result; text writes it for people.
-func perform[O, R any](ctx context.Context, env *Env, do operation[O, R], options O, output format, text func(R) string) error {
+// perform runs an operation, prints its result and returns it; text writes it for people.
+func perform[O, R any](ctx context.Context, env *Env, do operation[O, R], options O, output format, text func(R) string) (R, error) {
 	result, err := do(ctx, options, env.progress)
 	if err != nil {
-		return err
+		return result, err
 	}
 	env.progress.stop()
-	return answer(env, output, result, text)
+	return result, answer(env, output, result, text)
 }
 
 // answer prints a result.
@@ -61,13 +61,57 @@ the prefix --remote- choose the remote cluster.`, `
 	return cmd
 }
 
-// dryRunFlag adds the flag by which a command prints its plan and makes no changes.
-func dryRunFlag(cmd *cobra.Command, to *bool) {
-	boolFlag(cmd.Flags(), to, "dry-run", "print the changes that the command would make, and make none")
-}
-
 // timeoutFlag adds the flag that bounds an operation.
 func timeoutFlag(flags *pflag.FlagSet, timeout *time.Duration) {
 	*timeout = defaultTimeout
 	addFlag(flags, timeout, "timeout", "DURATION", "time limit of the whole command", positiveDuration)
+}
+
+// action is what a command does to clusters, by options of type O and with a result of type R.
+type action[O, R any] struct {
+	do   operation[O, R]
+	text func(R) string // writes the result for people
+	// options are what the flags and the arguments ask for. timeout is theirs.
+	options func(args []string) (O, error)
+	timeout *time.Duration
+	plan    operation[O, peering.Plan] // does what do does in a dry run; nil: the command has none
+	ask     func(O) string             // what to ask before it is done; nil: nothing
+	verdict func(R) error              // of a result that was printed; nil: a result is a success
+	ignored []string                   // flags of Liqo's liqoctl that change nothing here
+}
+
+// command completes a command: it adds the flags that all of them have, and has the action run.
+func (a action[O, R]) command(env *Env, cmd *cobra.Command) *cobra.Command {
+	var yes, dryRun bool
+	output := formatText
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		o, err := a.options(args)
+		if err != nil {
+			return err
+		}
+		if dryRun {
+			_, err := perform(cmd.Context(), env, dryly(a.plan), o, output, describeDryRun)
+			return err
+		}
+		if a.ask != nil {
+			if err := env.confirm(cmd.Context(), yes, a.ask(o)); err != nil {
+				return err
+			}
+		}
+		result, err := perform(cmd.Context(), env, a.do, o, output, a.text)
+		if err != nil || a.verdict == nil {
+			return err
+		}
+		return a.verdict(result)
+	}
+	if a.ask != nil {
+		boolFlag(cmd.Flags(), &yes, "yes,y", "do not ask for confirmation (alias --skip-confirm)")
+	}
+	if a.plan != nil {
+		boolFlag(cmd.Flags(), &dryRun, "dry-run", "print the changes that the command would make, and make none")
+	}
+	timeoutFlag(cmd.Flags(), a.timeout)
+	upstreamFlags(cmd, a.ignored...)
+	outputFlag(cmd, &output)
+	return cmd
 }

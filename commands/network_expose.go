@@ -4,20 +4,11 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"liqonet.io/liqonet/internal/peering"
 )
-
-// exposeFlags are the flags and the argument of `network expose` and `network unexpose`.
-type exposeFlags struct {
-	peer    string
-	dryRun  bool
-	timeout time.Duration
-	output  format
-}
 
 func newNetworkExpose(env *Env, local *clusterFlags, do operation[peering.ExposeOptions, peering.Exposure]) *cobra.Command {
 	return exposeCommand(env, local, &cobra.Command{
@@ -50,40 +41,24 @@ open connections end too. It is not an error if the host is not exposed.`,
 func exposeCommand(env *Env, local *clusterFlags, cmd *cobra.Command, do operation[peering.ExposeOptions, peering.Exposure],
 	plan operation[peering.ExposeOptions, peering.Plan], text func(peering.Exposure) string,
 ) *cobra.Command {
-	f := exposeFlags{output: formatText}
+	var o peering.ExposeOptions
 	cmd.Args = arguments("ADDRESS")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		o, err := f.options(args[0])
-		if err != nil {
-			return err
-		}
-		if o.Side.Cluster, err = local.connect(env); err != nil {
-			return err
-		}
-		if f.dryRun {
-			return perform(cmd.Context(), env, dryly(plan), o, f.output, describeDryRun)
-		}
-		return perform(cmd.Context(), env, do, o, f.output, text)
-	}
-	textFlag(cmd.Flags(), &f.peer, "peer", "NAME", "name of the peer, as in network status (required)", nil)
-	dryRunFlag(cmd, &f.dryRun)
-	timeoutFlag(cmd.Flags(), &f.timeout)
-	outputFlag(cmd, &f.output)
-	return cmd
-}
-
-func (f *exposeFlags) options(host string) (peering.ExposeOptions, error) {
-	o := peering.ExposeOptions{Peer: f.peer, Timeout: f.timeout}
-	if f.peer == "" {
-		err := usagef("--peer is required")
-		err.hint = "liqoctl network status lists the peers"
-		return o, err
-	}
-	var err error
-	if o.Host, err = netip.ParseAddr(host); err != nil {
-		return o, usagef("%q is not an IP address such as 192.0.2.17", host)
-	}
-	return o, nil
+	textFlag(cmd.Flags(), &o.Peer, "peer", "NAME", "name of the peer, as in network status (required)", nil)
+	return action[peering.ExposeOptions, peering.Exposure]{
+		do: do, plan: plan, text: text, timeout: &o.Timeout,
+		options: func(args []string) (_ peering.ExposeOptions, err error) {
+			if o.Peer == "" {
+				err := usagef("--peer is required")
+				err.hint = "liqoctl network status lists the peers"
+				return o, err
+			}
+			if o.Host, err = netip.ParseAddr(args[0]); err != nil {
+				return o, usagef("%q is not an IP address such as 192.0.2.17", args[0])
+			}
+			o.Side.Cluster, err = local.connect(env)
+			return o, err
+		},
+	}.command(env, cmd)
 }
 
 // describeExposure is the answer of `network expose` for people.

@@ -3,7 +3,6 @@ package commands
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,16 +12,15 @@ import (
 	"liqonet.io/liqonet/internal/peering"
 )
 
-// renderFlags are the flags of `network render`: those of connect, and where the objects go.
+// renderFlags say where the objects go.
 type renderFlags struct {
-	connectFlags
 	side    place
 	dir     string
 	secrets bool
 }
 
 func newNetworkRender(env *Env, local *clusterFlags) *cobra.Command {
-	f := renderFlags{connectFlags: newConnectFlags(local), side: localPlace}
+	f := renderFlags{side: localPlace}
 	cmd := &cobra.Command{
 		Use:   "render",
 		Short: "Print the manifests of a peering",
@@ -41,15 +39,16 @@ network connect, which changes nothing then.`,
   # What connect left in a cluster
   liqoctl network render --context a --remote-context b`,
 		Args: arguments(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			o, err := f.options(env)
-			if err != nil {
-				return err
-			}
-			return f.render(cmd.Context(), env, peering.RenderOptions{ConnectOptions: o, WithSecrets: f.secrets})
-		},
 	}
-	f.register(cmd)
+	flags := newConnectFlags(cmd, local)
+	timeoutFlag(cmd.Flags(), &flags.Timeout)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		o, err := flags.options(env)
+		if err != nil {
+			return err
+		}
+		return f.render(cmd.Context(), env, peering.RenderOptions{ConnectOptions: o, WithSecrets: f.secrets})
+	}
 	enumFlag(cmd, &f.side, "side", "cluster whose objects are printed", localPlace, remotePlace)
 	textFlag(cmd.Flags(), &f.dir, "dir", "FOLDER", "folder to write the objects of both clusters to", nil)
 	boolFlag(cmd.Flags(), &f.secrets, "with-secrets", "include the keys, and generate missing ones; needs --dir")
@@ -95,16 +94,8 @@ func writeManifests(dir string, m peering.Manifests) error {
 		}
 		about, _ := object["metadata"].(map[string]any)
 		name := strings.NewReplacer(":", "-", "/", "-").Replace(fmt.Sprintf("%02d-%v-%v.yaml", i+1, object["kind"], about["name"]))
-		file, err := os.OpenFile(filepath.Join(dir, strings.ToLower(name)), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-		if err != nil {
+		if err := os.WriteFile(filepath.Join(dir, strings.ToLower(name)), []byte(text.String()), 0o600); err != nil {
 			return err
-		}
-		_, err = io.WriteString(file, text.String())
-		if e := file.Close(); err == nil {
-			err = e
-		}
-		if err != nil {
-			return fmt.Errorf("write %s: %w", file.Name(), err)
 		}
 	}
 	return nil

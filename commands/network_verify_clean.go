@@ -1,10 +1,8 @@
 package commands
 
 import (
-	"context"
 	"errors"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -14,17 +12,8 @@ import (
 // errRemains says that the answer, which was printed, is that state remains.
 var errRemains = errors.New("liqonet state remains")
 
-// verifyFlags are the flags of `network verify-clean`.
-type verifyFlags struct {
-	cluster *clusterFlags
-	image   string
-	remove  bool
-	timeout time.Duration
-	output  format
-}
-
 func newNetworkVerifyClean(env *Env, local *clusterFlags, do operation[peering.SweepOptions, peering.SweepResult]) *cobra.Command {
-	f := verifyFlags{cluster: local, output: formatText}
+	var flags peering.SweepOptions
 	cmd := &cobra.Command{
 		Use:   "verify-clean",
 		Short: "Check that no liqonet state remains in a cluster",
@@ -38,38 +27,26 @@ afterwards. The exit code is 3 if state remains or a node cannot be checked.
   # The namespace was deleted by hand: clean up the nodes
   liqoctl network verify-clean --context a --remove`,
 		Args: arguments(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			o, err := f.options(env)
-			if err != nil {
-				return err
+	}
+	imageFlag(cmd, &flags.Image)
+	boolFlag(cmd.Flags(), &flags.Remove, "remove", "remove the state from the nodes' kernels")
+	return action[peering.SweepOptions, peering.SweepResult]{
+		do: do, text: describeSweep, timeout: &flags.Timeout,
+		options: func([]string) (o peering.SweepOptions, err error) {
+			o = flags
+			if o.Side.Cluster, err = local.connect(env); err != nil {
+				return o, err
 			}
-			var found peering.SweepResult
-			keep := func(ctx context.Context, o peering.SweepOptions, r peering.Reporter) (_ peering.SweepResult, err error) {
-				found, err = do(ctx, o, r)
-				return found, err
-			}
-			err = perform(cmd.Context(), env, keep, o, f.output, describeSweep)
-			if err == nil && !found.Clean() {
-				return withHint(errRemains, "remove objects with liqoctl network reset, kernel state with liqoctl network verify-clean --remove")
-			}
-			return err
+			o.Image, err = imageOrDefault(env, o.Image)
+			return o, err
 		},
-	}
-	imageFlag(cmd, &f.image)
-	boolFlag(cmd.Flags(), &f.remove, "remove", "remove the state from the nodes' kernels")
-	timeoutFlag(cmd.Flags(), &f.timeout)
-	outputFlag(cmd, &f.output)
-	return cmd
-}
-
-func (f *verifyFlags) options(env *Env) (peering.SweepOptions, error) {
-	o := peering.SweepOptions{Remove: f.remove, Timeout: f.timeout}
-	var err error
-	if o.Side.Cluster, err = f.cluster.connect(env); err != nil {
-		return o, err
-	}
-	o.Image, err = imageOrDefault(env, f.image)
-	return o, err
+		verdict: func(found peering.SweepResult) error {
+			if found.Clean() {
+				return nil
+			}
+			return withHint(errRemains, "remove objects with liqoctl network reset, kernel state with liqoctl network verify-clean --remove")
+		},
+	}.command(env, cmd)
 }
 
 // describeSweep is the answer of `network verify-clean` for people.
