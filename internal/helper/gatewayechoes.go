@@ -36,18 +36,16 @@ type gatewayEchoes struct {
 	nodes   *nodePaths
 	renewal renewal
 
-	overlay, tunnel *echo.Socket // nil: not open; changed by the loop alone, with mu held
-	underlay        *echo.Socket // for the size of paths; as above
-
-	mu     sync.Mutex   // guards what follows
-	peer   *echo.Prober // nil: none yet
+	mu     sync.Mutex              // guards what follows
+	open   map[string]*echo.Socket // in the overlay, in the tunnel, and in the underlay for the size of paths
+	peer   *echo.Prober            // nil: none yet
 	view   gatewayView
 	sender netip.Addr // of the tunnel's packets; the zero value: none have come
 	path   echo.Path  // what the peer says of its way to here
 }
 
 func newGatewayEchoes(log *slog.Logger, m *metrics, pod netip.Addr, node string) *gatewayEchoes {
-	g := &gatewayEchoes{pod: pod, peers: newPeerNodes(m), nodes: newNodePaths(m, node), renewal: renewal{log: log}}
+	g := &gatewayEchoes{pod: pod, peers: newPeerNodes(m), nodes: newNodePaths(m, node), renewal: renewal{log: log}, open: map[string]*echo.Socket{}}
 	g.size.changed = g.hurry
 	return g
 }
@@ -63,10 +61,8 @@ func (g *gatewayEchoes) hurry() {
 
 func (g *gatewayEchoes) close() {
 	g.size.close()
-	for _, s := range []*echo.Socket{g.overlay, g.tunnel, g.underlay} {
-		if s != nil {
-			_ = s.Close() // a closed UDP socket has nothing left to lose
-		}
+	for _, s := range g.sockets() {
+		_ = s.Close() // a closed UDP socket has nothing left to lose
 	}
 }
 
@@ -78,9 +74,9 @@ func (g *gatewayEchoes) follow(v gatewayView) error {
 	g.nodes.follow(v.nodes)
 	p := v.peering
 	err := errors.Join(
-		g.reopen(&g.overlay, p.GatewayAddress, &echo.Responder{Rate: netops.EchoesOfNodes, Burst: netops.EchoesOfNodes, Answer: g.nodes.answer}),
-		g.reopen(&g.tunnel, p.Tunnel.Address.Addr(), &echo.Responder{Answer: g.fromPeer}),
-		g.reopen(&g.underlay, g.pod, &echo.Responder{Rate: netops.EchoesOfNodes, Burst: netops.EchoesOfNodes, Knows: g.knows}))
+		g.listen("overlay", p.GatewayAddress, &echo.Responder{Rate: netops.EchoesOfNodes, Burst: netops.EchoesOfNodes, Answer: g.nodes.answer}),
+		g.listen("tunnel", p.Tunnel.Address.Addr(), &echo.Responder{Answer: g.fromPeer}),
+		g.listen("underlay", g.pod, &echo.Responder{Rate: netops.EchoesOfNodes, Burst: netops.EchoesOfNodes, Knows: g.knows}))
 	if err != nil {
 		return err
 	}
@@ -91,40 +87,35 @@ func (g *gatewayEchoes) follow(v gatewayView) error {
 func (g *gatewayEchoes) ask(target netip.AddrPort) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.peer != nil {
-		return g.peer.SetTarget(target)
+	if g.peer == nil {
+		g.renewal.heard()
 	}
-	g.renewal.heard()
-	var err error
-	g.peer, err = g.tunnel.Probe(echo.ProbeConfig{
-		Target: target, Interval: gatewayEvery, Calm: gatewayCalm, Train: gatewayTrain, Timeout: gatewayTimeout, Window: gatewayWindow, Span: health.LossSpan, Silence: health.EchoSilence,
+	return aimProber(&g.peer, g.open["tunnel"], echo.ProbeConfig{
+		Target: target, Interval: gatewayEvery, Calm: gatewayCalm, Train: gatewayTrain, Timeout: gatewayTimeout,
+		Window: gatewayWindow, Span: health.LossSpan, Silence: health.EchoSilence,
 		Content: g.content, OnReply: g.answered, OnLost: func(int) { g.renewal.missed() },
 	})
-	return err
 }
 
-// reopen opens a socket at an address unless it is open.
-func (g *gatewayEchoes) reopen(s **echo.Socket, a netip.Addr, r *echo.Responder) error {
-	if *s != nil {
-		return nil
-	}
-	opened, err := echo.Listen(echo.Config{Local: netip.AddrPortFrom(a, netops.EchoPort), Responder: r})
-	if err != nil {
-		return err
-	}
+// listen opens a socket at an address unless it is open.
+func (g *gatewayEchoes) listen(name string, a netip.Addr, r *echo.Responder) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	*s = opened
-	return nil
+	if g.open[name] != nil {
+		return nil
+	}
+	s, err := echo.Listen(echo.Config{Local: netip.AddrPortFrom(a, netops.EchoPort), Responder: r})
+	if err == nil {
+		g.open[name] = s
+	}
+	return err
 }
 
 // sockets are those that are open.
 func (g *gatewayEchoes) sockets() map[string]*echo.Socket {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	open := map[string]*echo.Socket{"overlay": g.overlay, "tunnel": g.tunnel, "underlay": g.underlay}
-	maps.DeleteFunc(open, func(_ string, s *echo.Socket) bool { return s == nil })
-	return open
+	return maps.Clone(g.open)
 }
 
 // current is the view as it was followed last.
@@ -164,7 +155,7 @@ func (g *gatewayEchoes) measure(v gatewayView, peer netip.AddrPort) {
 	}
 	g.mu.Lock()
 	g.sender = peer.Addr()
-	socket := g.underlay
+	socket := g.open["underlay"]
 	g.mu.Unlock()
 	if v.peering.Role == records.Client && socket != nil {
 		g.size.follow(socket, peer)

@@ -156,7 +156,7 @@ func (v nodeView) bounded(p records.Peering, g records.Gateway) records.Gateway 
 		return g
 	}
 	other, taken := v.taken.overlapping(cidr.Single(heard))
-	if taken && other.peering != p.Name || slices.ContainsFunc(v.heldBack, func(r netip.Prefix) bool { return r.Contains(heard) }) {
+	if taken && other.peering != p.Name || cidr.Contains(v.heldBack, heard) {
 		g.Endpoint = netip.AddrPort{}
 	}
 	return g

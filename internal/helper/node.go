@@ -33,11 +33,10 @@ type nodeLoop struct {
 	Node
 	reconciler
 	kernelHas  records.Capabilities
-	routeSizes routeSizes
+	routeSizes remembered[int] // bytes; 0: there is no such route
 	around     surroundings
 	probes     *nodeProbes
 	reports    *reporter[nodeReport]
-	witnesses  *reporter[nodeWitness]
 
 	fabric, ipam, configMaps, nodes, pods, gateways, leases, apiServers cache.Store
 
@@ -69,14 +68,13 @@ func (n Node) Run(ctx context.Context) error {
 	}
 	l.reports = newReporter(n.Log, sameButDrift, l.write)
 	l.reports.kept = l.leaseSays
-	l.newWitnesses()
 	l.probes = newNodeProbes(n.Log)
 	metrics.registry.MustRegister(newRefused(l.probes.sockets))
 	defer l.probes.close()
 	l.follow(m)
 	return service{
 		Env: n.Env, health: newLiveness(), mirror: m, metrics: metrics, kernel: kernel, step: l.step,
-		tasks: []func(context.Context){l.reports.run, l.witnesses.run, l.reportWitness},
+		tasks: []func(context.Context){l.reports.run, l.reportWitness},
 	}.run(ctx)
 }
 

@@ -50,20 +50,20 @@ func (p localPods) prefixes() []netip.Prefix {
 func podsOf(node *corev1.Node, pods []*corev1.Pod) localPods {
 	var p localPods
 	for _, text := range node.Spec.PodCIDRs {
-		if cidr, err := netip.ParsePrefix(text); err == nil && cidr.Addr().Is4() {
-			p.cidrs = append(p.cidrs, cidr.Masked())
+		if c, err := netip.ParsePrefix(text); err == nil && c.Addr().Is4() {
+			p.cidrs = append(p.cidrs, c.Masked())
 		}
 	}
 	inside := false
 	for _, pod := range pods {
-		if pod.Spec.HostNetwork || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		if pod.Spec.HostNetwork || ended(pod) {
 			continue
 		}
 		for _, ip := range pod.Status.PodIPs {
 			a, err := netip.ParseAddr(ip.IP)
 			switch {
 			case err != nil || !a.Is4():
-			case slices.ContainsFunc(p.cidrs, func(c netip.Prefix) bool { return c.Contains(a) }):
+			case cidr.Contains(p.cidrs, a):
 				inside = true
 			default:
 				p.stray = append(p.stray, a)

@@ -4,7 +4,6 @@ package helper
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -13,8 +12,6 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
 	"liqonet.io/liqonet/internal/cidr"
@@ -103,13 +100,8 @@ func asClaimed(lease *coordinationv1.Lease, node *corev1.Node) bool {
 
 // adopt gives a node's Lease its labels and its owner.
 func adopt(ctx context.Context, client kubernetes.Interface, lease *coordinationv1.Lease, node *corev1.Node) (*coordinationv1.Lease, error) {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"labels": leaseLabels(node.Name), "ownerReferences": leaseOwners(node),
-	}})
-	if err != nil {
-		return nil, err
-	}
-	lease, err = client.CoordinationV1().Leases(lease.Namespace).Patch(ctx, lease.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	metadata := map[string]any{"labels": leaseLabels(node.Name), "ownerReferences": leaseOwners(node)}
+	lease, err := patch(ctx, client.CoordinationV1().Leases(lease.Namespace), lease.Name, metadata, nil)
 	if err != nil {
 		return nil, fmt.Errorf("bring back the Lease of the internal address: %w", err)
 	}

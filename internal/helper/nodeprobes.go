@@ -30,7 +30,7 @@ type nodeProbes struct {
 	log  *slog.Logger
 	news chan struct{} // of size one: what this node witnesses has changed
 
-	mu       sync.Mutex // guards what follows against readers other than the loop
+	mu       sync.Mutex // guards what follows
 	internal netip.Addr
 	socket   *echo.Socket // nil: not open
 	peers    map[string]*peerProbes
@@ -58,37 +58,27 @@ func newNodeProbes(log *slog.Logger) *nodeProbes {
 }
 
 func (n *nodeProbes) close() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.end()
+}
+
+// end is close with n.mu held.
+func (n *nodeProbes) end() {
 	for name := range n.peers {
 		n.drop(name)
 	}
 	if n.socket != nil {
 		_ = n.socket.Close() // a closed UDP socket has nothing left to lose
-		n.use(nil)
+		n.socket = nil
 	}
 }
 
-// drop ends the probes of a peering.
+// drop ends the probes of a peering; n.mu is held.
 func (n *nodeProbes) drop(name string) {
-	if p := n.peers[name]; p != nil {
-		p.stop()
-		n.keep(name, nil)
-	}
-}
-
-// keep makes p the probes of a peering; nil: it has none.
-func (n *nodeProbes) keep(name string, p *peerProbes) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if delete(n.peers, name); p != nil {
-		n.peers[name] = p
-	}
+	n.peers[name].stop()
+	delete(n.peers, name)
 	notify(n.news)
-}
-
-func (n *nodeProbes) use(s *echo.Socket) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.socket = s
 }
 
 // sockets are those that are open.
@@ -103,8 +93,10 @@ func (n *nodeProbes) sockets() map[string]*echo.Socket {
 
 // follow asks the gateways and peers of a view. It is called after a pass: the internal address is there.
 func (n *nodeProbes) follow(v nodeView, internal netip.Addr) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	if len(v.peerings) == 0 || internal != n.internal {
-		n.close()
+		n.end()
 	}
 	if len(v.peerings) == 0 {
 		return nil
@@ -114,10 +106,7 @@ func (n *nodeProbes) follow(v nodeView, internal netip.Addr) error {
 		if err != nil {
 			return err
 		}
-		n.use(socket)
-		n.mu.Lock()
-		n.internal = internal
-		n.mu.Unlock()
+		n.socket, n.internal = socket, internal
 	}
 	wanted := map[string]bool{}
 	var errs []error
@@ -132,7 +121,7 @@ func (n *nodeProbes) follow(v nodeView, internal netip.Addr) error {
 			n.drop(p.Name)
 		}
 		if n.peers[p.Name] == nil {
-			n.keep(p.Name, newPeerProbes(internal, size, n.news))
+			n.peers[p.Name] = newPeerProbes(internal, size, n.news)
 		}
 		probes := n.peers[p.Name]
 		err := errors.Join(probes.gateway.follow(gateway.PodIP), probes.follow(n.socket, p.GatewayAddress, gateway.PeerNodes))
@@ -178,27 +167,27 @@ func (p *peerProbes) stop() {
 func (p *peerProbes) follow(socket *echo.Socket, gateway netip.Addr, targets []netip.Addr) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var err error
-	target := netip.AddrPortFrom(gateway, netops.EchoPort)
-	if p.overlay == nil {
-		p.overlay, err = socket.Probe(echo.ProbeConfig{
-			Target: target, Interval: overlayEvery, Content: p.content, OnReply: p.gatewayAnswered, OnLost: p.gatewayMissed,
-		})
-	} else {
-		err = p.overlay.SetTarget(target)
-	}
+	err := aimProber(&p.overlay, socket, echo.ProbeConfig{
+		Target: netip.AddrPortFrom(gateway, netops.EchoPort), Interval: overlayEvery,
+		Content: p.content, OnReply: p.gatewayAnswered, OnLost: p.gatewayMissed,
+	})
 	if err != nil || len(targets) == 0 {
 		return err
 	}
 	p.targets = targets
 	p.target = int(p.internal.As4()[3]) % len(targets) // nodes spread over the peer's
-	if p.proof == nil {
-		p.proof, err = socket.Probe(echo.ProbeConfig{
-			Target: p.aim(), Interval: proofEvery, Size: p.size, OnReply: p.answered, OnLost: p.lost,
-		})
-		return err
+	return aimProber(&p.proof, socket, echo.ProbeConfig{
+		Target: p.aim(), Interval: proofEvery, Size: p.size, OnReply: p.answered, OnLost: p.lost,
+	})
+}
+
+// aimProber begins to ask as a configuration says; a prober that has begun goes on with its target.
+func aimProber(p **echo.Prober, socket *echo.Socket, c echo.ProbeConfig) (err error) {
+	if *p != nil {
+		return (*p).SetTarget(c.Target)
 	}
-	return p.proof.SetTarget(p.aim())
+	*p, err = socket.Probe(c)
+	return err
 }
 
 // aim is where the proof is asked for; p.mu is held.

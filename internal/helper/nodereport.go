@@ -4,15 +4,12 @@ package helper
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/netip"
 	"reflect"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/netops"
@@ -20,10 +17,10 @@ import (
 
 // nodeReport is what is written to a Lease.
 type nodeReport struct {
-	lease string
-	node  records.Node
-	// surroundings is a Surroundings record, as text.
-	surroundings string
+	lease        string // "": the node has none yet
+	node         records.Node
+	surroundings string // a Surroundings record
+	witness      string // a Witness record; "": no gateway asks
 }
 
 // sameButDrift reports whether two reports differ in what other hands did to the kernel, and in what is around the node,
@@ -46,8 +43,7 @@ func (l *nodeLoop) report(v nodeView, applied []string) error {
 	}
 	err := l.measure(v, &r)
 	around, e := l.around.record(v, l.claims.internal, l.kernel)
-	notify(l.probes.news) // its writer looks whether others changed what it wrote
-	l.reports.set(nodeReport{lease: l.claims.lease, node: r, surroundings: around})
+	l.reports.change(func(report *nodeReport) { report.lease, report.node, report.surroundings = l.claims.lease, r, around })
 	return errors.Join(err, e)
 }
 
@@ -68,7 +64,7 @@ func (l *nodeLoop) measure(v nodeView, r *records.Node) error {
 	var errs []error
 	if v.fabric != nil {
 		// Also to pods of other nodes, which the network plugin may carry in a tunnel of its own.
-		mtu, err := l.routeSizes.smallest(v.fabric.PodCIDRs, l.kernel.SmallestMTU)
+		mtu, err := l.routeSizes.get(v.fabric.PodCIDRs, l.kernel.SmallestMTU)
 		errs = append(errs, err)
 		smallest(mtu)
 	}
@@ -91,27 +87,30 @@ func (l *nodeLoop) measure(v nodeView, r *records.Node) error {
 	return errors.Join(errs...)
 }
 
-// write puts a report into the annotation of the Lease that holds the node's address.
+// write puts a report into the annotations of the Lease that holds the node's address. What an earlier process witnessed
+// is removed.
 func (l *nodeLoop) write(ctx context.Context, r nodeReport) (string, error) {
+	if r.lease == "" {
+		return "", nil
+	}
 	text, err := records.Encode(r.node)
 	if err != nil {
 		return "", err
 	}
-	annotations := map[string]string{records.AnnotationNode: text}
+	annotations := map[string]any{records.AnnotationNode: text, records.AnnotationWitness: nil} // null removes one
+	if r.witness != "" {
+		annotations[records.AnnotationWitness] = r.witness
+	}
 	if r.surroundings != "" {
 		annotations[records.AnnotationSurroundings] = r.surroundings
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations}})
-	if err != nil {
-		return "", err
-	}
-	_, err = l.Client.CoordinationV1().Leases(l.Namespace).Patch(ctx, r.lease, types.MergePatchType, patch, metav1.PatchOptions{})
+	_, err = patch(ctx, l.Client.CoordinationV1().Leases(l.Namespace), r.lease, map[string]any{"annotations": annotations}, nil)
 	return text, err
 }
 
 // leaseSays reports whether a report stands in its Lease as it was written. One that is gone is the loop's matter.
 func (l *nodeLoop) leaseSays(r nodeReport, text string) bool {
 	lease := named[*coordinationv1.Lease](l.leases, l.Namespace, r.lease)
-	return lease == nil ||
-		lease.Annotations[records.AnnotationNode] == text && lease.Annotations[records.AnnotationSurroundings] == r.surroundings
+	return lease == nil || lease.Annotations[records.AnnotationNode] == text &&
+		lease.Annotations[records.AnnotationSurroundings] == r.surroundings && lease.Annotations[records.AnnotationWitness] == r.witness
 }

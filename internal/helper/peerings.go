@@ -133,9 +133,7 @@ func (m *memory) hold(v *nodeView, unserved []records.Peering, own protected) (f
 		served, servedNames[p.Name] = append(served, p.Seen()...), true
 	}
 	if v.fabric != nil {
-		own = own.withRanges(*v.fabric)
-		own.add("internal CIDR", v.fabric.InternalCIDR)
-		own.add("external CIDR", v.fabric.ExternalCIDR)
+		own = own.withFabric(*v.fabric)
 	}
 	wanted := make(map[string][]netip.Prefix)
 	for name, reserved := range m.reserved.ranges {

@@ -80,6 +80,14 @@ func (p protected) withRanges(f records.Fabric) protected {
 	return p
 }
 
+// withFabric adds all that is the cluster's own.
+func (p protected) withFabric(f records.Fabric) protected {
+	p = p.withRanges(f)
+	p.add("internal CIDR", f.InternalCIDR)
+	p.add("external CIDR", f.ExternalCIDR)
+	return p
+}
+
 // checkFabric refuses a fabric by which the overlay would take addresses of others.
 func (p protected) checkFabric(f records.Fabric) error {
 	if err := p.withRanges(f).conflict(f.InternalCIDR); err != nil {
@@ -90,9 +98,7 @@ func (p protected) checkFabric(f records.Fabric) error {
 
 // checkPeering refuses a peering whose addresses here are the cluster's own.
 func (p protected) checkPeering(peering records.Peering, f records.Fabric) error {
-	own := p.withRanges(f)
-	own.add("internal CIDR", f.InternalCIDR)
-	own.add("external CIDR", f.ExternalCIDR)
+	own := p.withFabric(f)
 	for _, seen := range peering.Seen() {
 		if err := own.conflict(seen); err != nil {
 			return err

@@ -4,12 +4,15 @@ package helper
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"reflect"
 	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"liqonet.io/liqonet/internal/health"
 )
@@ -34,6 +37,24 @@ type reporter[T any] struct {
 	wake   chan struct{}
 }
 
+// patch changes fields of an object's metadata, and its data if it has some: no permission to read it is needed.
+func patch[T any](ctx context.Context, client patcher[T], name string, metadata, data any) (T, error) {
+	text, err := json.Marshal(struct {
+		Metadata any `json:"metadata"`
+		Data     any `json:"data,omitempty"`
+	}{metadata, data})
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return client.Patch(ctx, name, types.MergePatchType, text, metav1.PatchOptions{})
+}
+
+// patcher is what the typed client of a kind offers.
+type patcher[T any] interface {
+	Patch(ctx context.Context, name string, pt types.PatchType, data []byte, o metav1.PatchOptions, sub ...string) (T, error)
+}
+
 // Bounds of a reporter's writes.
 const (
 	writeTimeout = 10 * time.Second
@@ -53,9 +74,12 @@ func newReporter[T any](log *slog.Logger, minor func(written, v T) bool, write f
 func never[T any](_, _ T) bool { return false }
 
 // set makes v what is to be written next.
-func (r *reporter[T]) set(v T) {
+func (r *reporter[T]) set(v T) { r.change(func(latest *T) { *latest = v }) }
+
+// change changes what is to be written next.
+func (r *reporter[T]) change(f func(latest *T)) {
 	r.mu.Lock()
-	r.latest = v
+	f(&r.latest)
 	r.mu.Unlock()
 	notify(r.wake)
 }

@@ -4,15 +4,12 @@ package helper
 
 import (
 	"context"
-	"encoding/json"
 	"maps"
 	"net/netip"
 	"time"
 
 	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
 	"liqonet.io/liqonet/internal/health"
@@ -163,10 +160,6 @@ func (l *gatewayLoop) writeRecord(ctx context.Context, name string, r records.Do
 	id, _ := records.IdentityOf(name)
 	data := map[string]string{records.DataKey: text}
 	maps.Copy(data, beside)
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": id.Labels()}, "data": data})
-	if err != nil {
-		return "", err
-	}
-	_, err = l.Client.CoreV1().ConfigMaps(l.Namespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
+	_, err = patch(ctx, l.Client.CoreV1().ConfigMaps(l.Namespace), name, map[string]any{"labels": id.Labels()}, data)
 	return text, err
 }

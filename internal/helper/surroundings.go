@@ -11,16 +11,11 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/netops"
 )
-
-// surroundingsLife is how long what a node found around it counts as known: to read all routes and tracked connections
-// takes longer than all else of a pass, and liqoctl asks when peers are connected.
-const surroundingsLife = 20 * resync
 
 // resolvConf is what the runtime copies from the node: the pod's DNS policy is Default.
 const resolvConf = "/etc/resolv.conf"
@@ -28,9 +23,8 @@ const resolvConf = "/etc/resolv.conf"
 // surroundings finds out which addresses the node uses besides those of pods, Services and peers. The zero value knows
 // nothing.
 type surroundings struct {
-	text string // a Surroundings record; "": none was made yet
-	read time.Time
-	own  []netip.Prefix // that were left out
+	text  string // a Surroundings record; "": none was made yet
+	found remembered[string]
 	// served are ranges of peers since this process began. Connections to them outlive a peering.
 	served []netip.Prefix
 }
@@ -38,25 +32,22 @@ type surroundings struct {
 // record returns the record as text. What cannot be read leaves the last one as it is.
 func (s *surroundings) record(v nodeView, internal netip.Addr, kernel *netops.Kernel) (string, error) {
 	s.served = append(s.served, without(v.ranges(), s.served)...)
-	own := ownRanges(v, internal, s.served)
-	if !s.read.IsZero() && time.Since(s.read) < surroundingsLife && slices.Equal(s.own, own) {
-		return s.text, nil
+	text, err := s.found.get(ownRanges(v, internal, s.served), func(own []netip.Prefix) (string, error) {
+		found, err := kernel.Surroundings()
+		if err != nil {
+			return "", fmt.Errorf("look for ranges in use: %w", err)
+		}
+		var resolvers []netip.Addr
+		if file, err := os.Open(resolvConf); err == nil { // without one there are none
+			resolvers = nameservers(file)
+			_ = file.Close()
+		}
+		return records.Encode(surroundingsOf(found, resolvers, own))
+	})
+	if err == nil {
+		s.text = text
 	}
-	found, err := kernel.Surroundings()
-	if err != nil {
-		return s.text, fmt.Errorf("look for ranges in use: %w", err)
-	}
-	var resolvers []netip.Addr
-	if file, err := os.Open(resolvConf); err == nil { // without one there are none
-		resolvers = nameservers(file)
-		_ = file.Close()
-	}
-	text, err := records.Encode(surroundingsOf(found, resolvers, own))
-	if err != nil {
-		return s.text, err
-	}
-	s.text, s.read, s.own = text, time.Now(), own
-	return text, nil
+	return s.text, err
 }
 
 // ownRanges are those of the node's own cluster and of its peers, which liqoctl knows better.

@@ -4,12 +4,7 @@ package helper
 
 import (
 	"context"
-	"encoding/json"
 	"time"
-
-	coordinationv1 "k8s.io/api/coordination/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/records"
@@ -38,20 +33,10 @@ func (w *witness) look(asked bool, proven time.Time) {
 	}
 }
 
-// nodeWitness is what is written to a Lease.
-type nodeWitness struct {
-	lease string
-	text  string // of a Witness record; "": no gateway asks
-}
-
-// witnessed is what this node reports of gateways. It is not ok before the node has an address.
-func (n *nodeProbes) witnessed() (w nodeWitness, ok bool, err error) {
+// witnessed is what this node reports of gateways, a Witness record as text; "": no gateway asks.
+func (n *nodeProbes) witnessed() (string, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if !n.internal.IsValid() {
-		return w, false, nil
-	}
-	w.lease = records.AddressLeaseName(n.internal)
 	r := records.Witness{Version: records.SchemaVersion, Peerings: map[string]string{}}
 	for name, p := range n.peers {
 		p.mu.Lock()
@@ -60,13 +45,13 @@ func (n *nodeProbes) witnessed() (w nodeWitness, ok bool, err error) {
 		}
 		p.mu.Unlock()
 	}
-	if len(r.Peerings) > 0 {
-		w.text, err = records.Encode(r)
+	if len(r.Peerings) == 0 {
+		return "", nil
 	}
-	return w, err == nil, err
+	return records.Encode(r)
 }
 
-// reportWitness hands what this node sees of gateways to its writer, until ctx ends.
+// reportWitness hands what this node sees of gateways to the writer of its Lease, until ctx ends.
 func (l *nodeLoop) reportWitness(ctx context.Context) {
 	for {
 		select {
@@ -74,32 +59,11 @@ func (l *nodeLoop) reportWitness(ctx context.Context) {
 			return
 		case <-l.probes.news:
 		}
-		switch w, ok, err := l.probes.witnessed(); {
-		case err != nil:
-			l.Log.Warn("report of gateways", "error", err)
-		case ok:
-			l.witnesses.set(w)
-		}
-	}
-}
-
-// newWitnesses sets up the writer. It writes for the first time even where there is nothing to report: an earlier process may
-// have left something.
-func (l *nodeLoop) newWitnesses() {
-	l.witnesses = newReporter(l.Log, never, func(ctx context.Context, w nodeWitness) (string, error) {
-		var text any // null removes the annotation
-		if w.text != "" {
-			text = w.text
-		}
-		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{records.AnnotationWitness: text}}})
+		text, err := l.probes.witnessed()
 		if err != nil {
-			return "", err
+			l.Log.Warn("report of gateways", "error", err)
+			continue
 		}
-		_, err = l.Client.CoordinationV1().Leases(l.Namespace).Patch(ctx, w.lease, types.MergePatchType, patch, metav1.PatchOptions{})
-		return w.text, err
-	})
-	l.witnesses.kept = func(w nodeWitness, text string) bool {
-		lease := named[*coordinationv1.Lease](l.leases, l.Namespace, w.lease)
-		return lease == nil || lease.Annotations[records.AnnotationWitness] == text
+		l.reports.change(func(r *nodeReport) { r.witness = text })
 	}
 }

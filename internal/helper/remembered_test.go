@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// TestRouteSizes wants the routing table read anew when it is time, for other ranges, and after an error.
-func TestRouteSizes(t *testing.T) {
+// TestRemembered wants the routing table read anew when it is time, for other ranges, and after an error.
+func TestRemembered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pods, more := []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")}, []netip.Prefix{netip.MustParsePrefix("10.245.0.0/16")}
-		var s routeSizes
+		var s remembered[int]
 		for i, step := range []struct {
 			pause  time.Duration
 			within []netip.Prefix
@@ -24,14 +24,14 @@ func TestRouteSizes(t *testing.T) {
 		}{
 			{0, pods, 0, nil, 0},
 			{resync, pods, 1400, nil, 0}, // that there is no route is known, too
-			{routeSizesLife, pods, 1450, nil, 1450},
-			{routeSizesLife / 2, pods, 1400, nil, 1450},
+			{rememberedFor, pods, 1450, nil, 1450},
+			{rememberedFor / 2, pods, 1400, nil, 1450},
 			{0, more, 0, errors.New("netlink: busy"), 0},
 			{0, more, 1300, nil, 1300},
 			{0, pods, 1400, nil, 1400},
 		} {
 			<-time.After(step.pause)
-			got, err := s.smallest(step.within, func([]netip.Prefix) (int, error) { return step.says, step.err })
+			got, err := s.get(step.within, func([]netip.Prefix) (int, error) { return step.says, step.err })
 			if got != step.want || !errors.Is(err, step.err) {
 				t.Errorf("step %d: %d, %v, want %d, %v", i, got, err, step.want, step.err)
 			}
