@@ -84,24 +84,16 @@ func (e *ForeignError) Hint() string { return "choose another namespace with --n
 // label is a *ForeignError, except a namespace, which is Kept.
 func (c *Cluster) Apply(ctx context.Context, objects ...Object) ([]Change, error) {
 	return inWaves(ctx, objects, waveOf, func(ctx context.Context, object Object) (Change, error) {
-		return c.put(ctx, object, apply)
+		return c.put(ctx, object, true)
 	})
 }
 
 // Complete is Apply to the objects that do not exist. Those that do are left as they are, whatever they say.
 func (c *Cluster) Complete(ctx context.Context, objects ...Object) ([]Change, error) {
 	return inWaves(ctx, objects, waveOf, func(ctx context.Context, object Object) (Change, error) {
-		return c.put(ctx, object, complete)
+		return c.put(ctx, object, false)
 	})
 }
-
-// mode is what put does.
-type mode int
-
-const (
-	apply mode = iota
-	complete
-)
 
 // inWaves handles objects wave by wave, those of one wave in parallel. On an error the changes tell how far it came.
 func inWaves(ctx context.Context, objects []Object, wave func(Object) int, handle func(context.Context, Object) (Change, error)) ([]Change, error) {
@@ -147,9 +139,9 @@ func waveOf(o Object) int {
 	return 1
 }
 
-// put applies an object.
-func (c *Cluster) put(ctx context.Context, object Object, m mode) (Change, error) {
-	t, err := c.find(ctx, object)
+// put applies an object; without overwrite, only where there is none.
+func (c *Cluster) put(ctx context.Context, object Object, overwrite bool) (Change, error) {
+	t, err := c.find(ctx, object, object.GetNamespace(), object.GetName())
 	switch _, namespace := object.(*corev1.Namespace); {
 	case err != nil:
 		return Change{}, err
@@ -158,7 +150,7 @@ func (c *Cluster) put(ctx context.Context, object Object, m mode) (Change, error
 		return t.became(Kept), nil
 	case !ours(t.live):
 		return Change{}, &ForeignError{Object: t.operand()}
-	case m == complete:
+	case !overwrite:
 		return t.became(Unchanged), nil
 	}
 	return c.send(ctx, t, document(object))
@@ -171,20 +163,25 @@ type target struct {
 	live     Object // nil: there is none
 }
 
-// find looks for an object, of which only kind, namespace and name count.
-func (c *Cluster) find(ctx context.Context, o Object) (target, error) {
-	t := target{Change: describe(o)}
+// find looks for an object of like's type, which may be a nil pointer.
+func (c *Cluster) find(ctx context.Context, like Object, namespace, name string) (target, error) {
+	if c.clusterWide(like) != nil {
+		namespace = ""
+	}
+	t := target{Change: Change{Kind: kindOf(like).Kind, Namespace: namespace, Name: name}}
 	var err error
-	if t.resource, err = c.resource(o, o.GetNamespace()); err != nil {
+	if t.resource, err = c.resource(like, namespace); err != nil {
 		return t, err
 	}
-	switch t.live, err = t.resource.get(ctx, t.Name); {
+	live, err := t.resource.get(ctx, name)
+	switch {
 	case apierrors.IsNotFound(err):
-		t.live, err = nil, nil
+		return t, nil
 	case err != nil:
-		err = fmt.Errorf("read %s in cluster %q: %w", t.operand(), c.Context, err)
+		return t, fmt.Errorf("read %s in cluster %q: %w", t.operand(), c.Context, err)
 	}
-	return t, err
+	t.live = live
+	return t, nil
 }
 
 // send applies an object. The change of one that was there before has what differs.

@@ -20,7 +20,7 @@ func (c *Cluster) Delete(ctx context.Context, objects ...Object) ([]Change, erro
 }
 
 func (c *Cluster) deleteOne(ctx context.Context, object Object) (Change, error) {
-	t, err := c.find(ctx, object)
+	t, err := c.find(ctx, object, object.GetNamespace(), object.GetName())
 	switch {
 	case err != nil:
 		return Change{}, err
@@ -46,7 +46,7 @@ func (c *Cluster) deleteOne(ctx context.Context, object Object) (Change, error) 
 func (c *Cluster) Present(ctx context.Context, objects ...Object) ([]string, error) {
 	var there []string
 	for _, object := range objects {
-		t, err := c.find(ctx, object)
+		t, err := c.find(ctx, object, object.GetNamespace(), object.GetName())
 		if err != nil {
 			return nil, err
 		}
@@ -98,16 +98,9 @@ func (c *Cluster) List(ctx context.Context, selector string) ([]Object, error) {
 	kinds := namespacedKinds()
 	found := make([][]Object, len(kinds))
 	err := each(ctx, kinds, func(ctx context.Context, i int, kind Object) error {
-		r, err := c.resource(kind, c.Namespace)
-		if err != nil {
-			return err
-		}
-		all, _, err := r.list(ctx, metav1.ListOptions{LabelSelector: selector})
-		if err != nil {
-			return fmt.Errorf("list every %s in namespace %s of cluster %q: %w", kindOf(kind).Kind, c.Namespace, c.Context, err)
-		}
+		all, err := c.list(ctx, kind, selector)
 		found[i] = slices.DeleteFunc(all, func(o Object) bool { return !ours(o) })
-		return nil
+		return err
 	})
 	return slices.Concat(found...), err
 }

@@ -2,13 +2,11 @@ package cluster
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Live are objects of a cluster as they are, to compare wanted ones with.
@@ -31,7 +29,7 @@ func (c *Cluster) ReadLive(ctx context.Context, kinds, named []Object) (Live, er
 			live.unread[title(like)] = true
 			return nil
 		case err != nil && !apierrors.IsNotFound(err):
-			return fmt.Errorf("read %s of cluster %q: %w", title(like), c.Context, err)
+			return err
 		}
 		for _, o := range all {
 			live.objects[title(o)] = o
@@ -43,19 +41,14 @@ func (c *Cluster) ReadLive(ctx context.Context, kinds, named []Object) (Live, er
 
 // readLive reads a cluster-wide object; where it has no name, all of its kind in liqonet's namespace.
 func (c *Cluster) readLive(ctx context.Context, like Object) ([]Object, error) {
-	r, err := c.resource(like, c.Namespace)
-	if err != nil {
-		return nil, err
-	}
 	if like.GetName() == "" {
-		all, _, err := r.list(ctx, metav1.ListOptions{})
-		return all, err
+		return c.list(ctx, like, "")
 	}
-	found, err := r.get(ctx, like.GetName())
-	if err != nil {
+	t, err := c.find(ctx, like, "", like.GetName())
+	if t.live == nil {
 		return nil, err
 	}
-	return []Object{found}, nil
+	return []Object{t.live}, err
 }
 
 // Object returns the object of the same kind and name; nil: there is none.

@@ -32,7 +32,7 @@ func overtaken(err error) bool { return apierrors.IsConflict(err) || apierrors.I
 
 // swapOnce is one read, computation and write.
 func swapOnce[T Object](ctx context.Context, c *Cluster, at T, want func(live T) (T, error)) (Change, error) {
-	t, err := c.find(ctx, at)
+	t, err := c.find(ctx, at, at.GetNamespace(), at.GetName())
 	var live T
 	asItIs := Absent
 	switch {
