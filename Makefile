@@ -80,7 +80,6 @@ check: build lint unit ## Build, lint, and run the tests that need no root (gold
 
 .PHONY: test
 test: deps check ## Run all tests: check, those of the kernel, and real clusters; needs root
-	GOOS=darwin GOARCH=arm64 go build -o /dev/null ./cmd/liqoctl
 	cd bench && go test -p 1 $(PARALLEL) ./pathtest ./...
 	go test $(PARALLEL) $(KERNEL_PACKAGES)
 	@echo "on a guest's kernel: Geneve and kernel WireGuard"
@@ -105,6 +104,7 @@ test-plugins: deps build ## Connect clusters that run flannel and Cilium, in eve
 
 .PHONY: unit
 unit:
+	GOOS=darwin GOARCH=arm64 go build -o /dev/null ./cmd/liqoctl
 	go vet -tags lab $(KERNEL_PACKAGES) ./internal/peering
 	go test $(filter-out $(shell go list $(KERNEL_PACKAGES)),$(shell go list ./...))
 	cd lab && go vet ./...

@@ -8,13 +8,6 @@ import (
 	"liqonet.io/liqonet/netops"
 )
 
-// Change is what changes in the kernel of a node, or of the gateway of a peering.
-type Change struct {
-	Node    string   `json:"node,omitempty"`
-	Gateway string   `json:"gateway,omitempty"` // name of the peering
-	Steps   []string `json:"steps"`
-}
-
 // Changes returns what changes in kernels when the records change. Nodes and gateways that have not reported are left out.
 func Changes(before, after records.Set) []Change {
 	var all []Change
