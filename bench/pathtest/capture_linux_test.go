@@ -109,7 +109,7 @@ func (c *capture) run() {
 	}
 }
 
-// look judges one frame. Inside a cluster the overlay is as clear as the CNI's own packets.
+// look checks one frame. Inside a cluster the overlay is unencrypted, like the CNI's own packets.
 func (c *capture) look(frame []byte) {
 	if len(frame) < ethernetHeader {
 		return
@@ -150,7 +150,7 @@ func isTunnel(packet []byte) bool {
 	return port == serverPort || port == listenPort
 }
 
-// standingAt is what of our rules a node has that lets nothing through in the clear.
+// standingAt is liqonet's state of a node that prevents unencrypted packets.
 func (c *capture) standingAt(source netip.Addr) string {
 	for _, cluster := range c.clusters {
 		for i, n := range cluster.nodes {
@@ -177,14 +177,14 @@ func (c *capture) note(mark string, s sighting) {
 	c.clear[mark] = append(c.clear[mark], s)
 }
 
-// seen are the packets with a mark that were seen in the clear so far.
+// seen are the unencrypted packets with a mark that were captured so far.
 func (c *capture) seen(mark string) []sighting {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return append([]sighting(nil), c.clear[mark]...)
 }
 
-// complete fails the test if the kernel had to leave packets out.
+// complete fails the test if the kernel dropped packets of the capture.
 func (c *capture) complete() {
 	c.t.Helper()
 	stats, err := unix.GetsockoptTpacketStats(c.fd, unix.SOL_PACKET, unix.PACKET_STATISTICS)

@@ -13,7 +13,7 @@ import (
 	"liqonet.io/liqonet/templates"
 )
 
-// someRounds is for how many rounds of all talkers a fault lasts at least.
+// someRounds is the minimum duration of a fault, in rounds of all senders.
 const someRounds = 5
 
 // fault is a part of the path that is removed.
@@ -68,7 +68,7 @@ func TestNothingInTheClear(t *testing.T) {
 	}
 }
 
-// conversation is what pods and nodes of two clusters say to the pods of the other.
+// conversation are the packets of pods and nodes of two clusters to the pods of the other.
 type conversation struct {
 	t *testing.T
 	kinds
@@ -128,7 +128,7 @@ func (c *conversation) run() {
 	c.capture.complete()
 }
 
-// say has pods and nodes of a cluster say something else from now on.
+// say changes the payload of pods and nodes of a cluster.
 func (c *conversation) say(cluster *testCluster, mark string) {
 	for i := range cluster.nodes {
 		c.sayAt(cluster.nodeName(i), mark)
@@ -140,7 +140,7 @@ func (c *conversation) sayAt(node, mark string) {
 	c.talkers[node+"/pod"].mark.Store(mark)
 }
 
-// awaitUnderstood waits until something new has come to every pod.
+// awaitUnderstood waits until every pod has received new payload.
 func (c *conversation) awaitUnderstood(after string) {
 	c.t.Helper()
 	before := c.listeners.count(markSecret)
@@ -177,7 +177,7 @@ func (c *conversation) awaitKept() {
 	})
 }
 
-// awaitRounds waits until all that talk have said something some more times.
+// awaitRounds waits for some more rounds of all senders.
 func (c *conversation) awaitRounds() {
 	c.t.Helper()
 	before := map[string]int64{}
@@ -234,7 +234,7 @@ func (c *conversation) suffer(name string, in netnstest.Namespace, f fault, kill
 	}
 }
 
-// pathIn is what of the path stands in a namespace.
+// pathIn is the state of the path in a namespace.
 func pathIn(ns netnstest.Namespace) string {
 	return ns.Run("sh", "-c", `{ ip rule; ip route show table all | grep -E '760[012]|lqn-'; ip nexthop show protocol 76
 		ip neigh show nud permanent; ip -br link show type vxlan; ip -br link show type geneve
@@ -249,7 +249,7 @@ func awaitFirewall(t *testing.T, ns netnstest.Namespace) {
 	})
 }
 
-// defaultRoutes are the routes that go with eth0 and that nobody but the CNI brings back.
+// defaultRoutes are the routes that are removed with eth0 and that only the CNI restores.
 func defaultRoutes(ns netnstest.Namespace) []string {
 	var routes []string
 	for line := range strings.Lines(ns.IP("route show table main")) {
@@ -263,8 +263,8 @@ func defaultRoutes(ns netnstest.Namespace) []string {
 // killGateway ends the helper of a's gateway. The tunnel of one in userspace goes with it.
 func (c *conversation) killGateway() { c.a.gatewayHelper.kill() }
 
-// rebootNode takes all that is ours from a node at once, as a restart does, after which the node loads its boot guard.
-// Its pods talk all the time.
+// rebootNode removes all liqonet state of a node at once, as a restart does, after which the node loads its boot guard.
+// Its pods send all the time.
 func (c *conversation) rebootNode(i int) {
 	c.t.Helper()
 	n := c.a.nodes[i]
@@ -296,7 +296,7 @@ func (c *conversation) rebootNode(i int) {
 	}
 }
 
-// leave ends the peering. As long as anything of ours stands on a node, nothing leaves it in the clear.
+// leave ends the peering. A node with liqonet state sends nothing unencrypted.
 func (c *conversation) leave() {
 	for _, cluster := range []*testCluster{c.a, c.b} {
 		c.say(cluster, markLeaving)

@@ -30,7 +30,7 @@ type kinds struct {
 	wireGuard records.Implementation
 }
 
-// Both clusters have the same ranges, each calls the other's pods by another one.
+// Both clusters have the same CIDRs, and each remaps the other's pods.
 var (
 	podCIDR      = netip.MustParsePrefix("10.244.0.0/16")
 	externalCIDR = netip.MustParsePrefix("10.70.0.0/16")
@@ -86,7 +86,7 @@ const (
 	gatewayNumber = 9
 )
 
-// outside is the underlay's own address, to which everything goes that no route is for.
+// outside is the underlay's own address, the gateway of default routes.
 var outside = netip.MustParseAddr("172.31.255.254")
 
 // newCluster makes the namespaces of a cluster, on a switch in the underlay, and its API server.
@@ -174,7 +174,7 @@ func (c *testCluster) addPod(node int, number byte) netnstest.Namespace {
 	return p
 }
 
-// write puts a record where the CLI puts it; nil makes the empty object that a gateway fills.
+// write writes a record as the CLI does; nil creates the empty object that a gateway fills.
 func (c *testCluster) write(name string, record records.Document) {
 	c.t.Helper()
 	id, _ := records.IdentityOf(name)
@@ -191,7 +191,7 @@ func (c *testCluster) write(name string, record records.Document) {
 	}
 }
 
-// connect writes what the CLI would, and starts the helpers: those of nodes, then the gateway's.
+// connect writes the records as the CLI does, and starts the helpers: those of nodes, then the gateway's.
 func (c *testCluster) connect(k kinds, peer *testCluster) {
 	c.write(records.FabricName, records.Fabric{
 		Version: records.SchemaVersion, ClusterID: "id-" + c.name, Name: c.name, PodCIDRs: []netip.Prefix{podCIDR},

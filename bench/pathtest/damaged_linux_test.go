@@ -15,9 +15,8 @@ import (
 	"liqonet.io/liqonet/netops"
 )
 
-// TestDamagedRecords has a record damaged while packets cross, beside a restart of a node, and the gateway's pod gone. The
-// peering goes on as it was, a node that has nothing holds its packets back, and nothing goes to an address that is
-// no gateway's any more.
+// TestDamagedRecords damages a record while packets cross, restarts a node and removes the gateway's pod. Existing paths
+// continue, the node without state drops packets for the peer, and no packet goes to an address of a former gateway.
 func TestDamagedRecords(t *testing.T) {
 	t.Parallel()
 	k := combinations()[0]
@@ -92,7 +91,7 @@ func (c *testCluster) reserve(peer *testCluster) {
 	}
 }
 
-// damage makes a record one that cannot be read, and returns it as it was.
+// damage makes a record unreadable, and returns its previous content.
 func (c *testCluster) damage(name string) *corev1.ConfigMap {
 	c.t.Helper()
 	good, err := c.kube.CoreV1().ConfigMaps(records.DefaultNamespace).Get(c.t.Context(), name, metav1.GetOptions{})
@@ -112,7 +111,7 @@ func (c *testCluster) put(cm *corev1.ConfigMap) {
 	}
 }
 
-// forget takes all that is ours from a node's kernel, as a restart does.
+// forget removes all liqonet state from a node's kernel, as a restart does.
 func (c *testCluster) forget(i int) {
 	c.t.Helper()
 	kernel, err := netops.OpenAt(c.nodes[i].FD())

@@ -24,7 +24,7 @@ const (
 	lossShownWithin = 15 * time.Second
 )
 
-// pathFault is a way into a state, and out of it again.
+// pathFault is a fault, its repair, and the states that it causes.
 type pathFault struct {
 	name    string
 	a, b    health.State // what the clusters' states are to be; "": the same as before
@@ -40,7 +40,7 @@ var (
 	overlayPackets = "udp dport 6091"
 )
 
-// lose has a node drop packets: those that match one of the expressions, of which semicolons stand between.
+// lose has a node drop packets that match one of the expressions, which are separated by semicolons.
 func lose(n netnstest.Namespace, packets, verdict string) {
 	var rules strings.Builder
 	for match := range strings.SplitSeq(packets, "; ") {
@@ -142,8 +142,8 @@ func TestFaultsAreShown(t *testing.T) {
 	}
 }
 
-// try has the fault happen, and returns how long it took until both clusters showed it, and its end. What is passed through
-// on the way may not be a state that is wrong.
+// try causes the fault, and returns how long both clusters took to show it, and its repair. States on the way must not be
+// wrong ones.
 func (f pathFault) try(t *testing.T, a, b *testCluster) (shown, over time.Duration) {
 	t.Helper()
 	a.awaitState(health.Healthy, "")
@@ -179,7 +179,7 @@ func (c *testCluster) leaves(state health.State, then func()) {
 	})
 }
 
-// awaitState waits until a cluster's state is one. It was connected before: it is connecting no more.
+// awaitState waits for a cluster's state. It must not be connecting, because it was connected before.
 func (c *testCluster) awaitState(want health.State, reason string) {
 	c.t.Helper()
 	proven := false
@@ -198,7 +198,7 @@ func (c *testCluster) awaitState(want health.State, reason string) {
 	})
 }
 
-// judge is what `network status` makes of the reports.
+// judge is the state that `network status` shows for the reports.
 func (c *testCluster) judge() (health.State, string) {
 	c.t.Helper()
 	o := health.Observation{MTU: pathMTU, Witnesses: map[string]string{}}

@@ -20,7 +20,7 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// jobVariable holds, in the test binary run as a helper, what it is to be.
+// jobVariable contains the job of the test binary when it runs as a helper.
 const jobVariable = "LIQONET_TEST_HELPER"
 
 // healthAddress is where each helper answers probes, in its namespace.

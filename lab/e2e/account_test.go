@@ -63,7 +63,7 @@ func readKubeconfig(t *testing.T, l *lab.Lab) kubeconfig {
 	return k
 }
 
-// users are the program in the hands of an administrator, and of one user for each level.
+// users are liqoctl as run by an administrator, and by one user of each level.
 type users struct {
 	admin, looker, connector, installer liqoctl
 	roles                               string // file with the manifests of all but the administrator's
@@ -89,7 +89,7 @@ func (c liqoctl) users(ctx context.Context, t *testing.T, clusters ...string) us
 	return users{admin: c, looker: c.as(ctx, t, "view"), connector: c.as(ctx, t, "operate"), installer: c.as(ctx, t, "administer"), roles: file}
 }
 
-// install installs liqonet in several clusters at once, with all that it may consist of.
+// install installs liqonet in several clusters at once, with all optional components.
 func (c liqoctl) install(ctx context.Context, t *testing.T, clusters ...string) {
 	t.Helper()
 	var all sync.WaitGroup
@@ -129,7 +129,7 @@ func (c liqoctl) as(ctx context.Context, t *testing.T, level string) liqoctl {
 	return c
 }
 
-// account speaks with a cluster's API server by a token.
+// account sends requests to a cluster's API server with a token.
 type account struct {
 	server, token string
 	client        *http.Client
@@ -175,7 +175,7 @@ func (a account) do(ctx context.Context, t *testing.T, method, path, body string
 	return response.StatusCode, string(bytes.TrimSpace(text))
 }
 
-// want sends a request and says when the answer is another one.
+// want sends a request and fails the test if the response is another one.
 func (a account) want(ctx context.Context, t *testing.T, code int, method, path, body string) {
 	t.Helper()
 	if got, text := a.do(ctx, t, method, path, body); got != code {

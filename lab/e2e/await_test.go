@@ -8,8 +8,8 @@ import (
 	"liqonet.io/liqonet/lab"
 )
 
-// patience bounds how long a test waits for a state where how long is not the point: a busy machine is no fault. look
-// is how often it asks.
+// patience limits the wait for a state whose time is not tested: a busy machine is no fault. look is the interval of
+// attempts.
 const (
 	patience = 5 * time.Minute
 	look     = 200 * time.Millisecond
@@ -21,7 +21,7 @@ func awaitRollout(ctx context.Context, t *testing.T, l *lab.Lab, cluster, namesp
 	kubectl(ctx, t, l, cluster, "-n", namespace, "rollout", "status", "daemonset/"+daemonSet, "--timeout="+patience.String())
 }
 
-// await waits until a state holds, and fails the test with what was seen last when it does not.
+// await waits for a state, and fails the test with the last observation on a timeout.
 func await(ctx context.Context, t *testing.T, holds func() bool, last func() string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(ctx, patience)

@@ -68,7 +68,7 @@ func startCrossing(ctx context.Context, t *testing.T, l *lab.Lab, declared spec.
 	return x
 }
 
-// look judges one packet.
+// look checks one packet against the rules.
 func (x *crossing) look(ctx context.Context, p capture.Packet) {
 	if rule := obeyed(x.rules, p); rule != "" {
 		x.mu.Lock()
@@ -118,7 +118,7 @@ func (x *crossing) standingAt(ctx context.Context, card [6]byte) string {
 	return "from none of the nodes"
 }
 
-// enter begins a stage: what was free before does not count any more.
+// enter begins a stage, and forgets the allowed packets of the previous one.
 func (x *crossing) enter(s stage) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -126,8 +126,8 @@ func (x *crossing) enter(s stage) {
 	clear(x.free)
 }
 
-// awaitFree waits until what pods say has been seen from both clusters, where nothing keeps it from that: then it would
-// have been seen before, too.
+// awaitFree waits until payload from both clusters was captured while it is allowed, which shows that the capture would
+// have found it before.
 func (x *crossing) awaitFree(ctx context.Context, t *testing.T, declared spec.Spec) {
 	t.Helper()
 	silent := func() string {
@@ -143,7 +143,7 @@ func (x *crossing) awaitFree(ctx context.Context, t *testing.T, declared spec.Sp
 	await(ctx, t, func() bool { return silent() == "" }, silent)
 }
 
-// judge fails the test of what was seen in the clear, and when the tunnel was not seen.
+// judge fails the test if unencrypted packets were captured, or no packets of the tunnel.
 func (x *crossing) judge(t *testing.T) {
 	t.Helper()
 	const shown = 10
@@ -158,7 +158,7 @@ func (x *crossing) judge(t *testing.T) {
 	}
 }
 
-// tellNobody has a pod of each cluster say something to an address that is nobody's, as long as clusters are apart.
+// tellNobody has a pod of each cluster send payload to an unused address while the clusters are not connected.
 func tellNobody(ctx context.Context, t *testing.T, l *lab.Lab, declared spec.Spec) {
 	t.Helper()
 	const nobody = "10.70.0.9:7" // of the external CIDRs to be
@@ -167,7 +167,7 @@ func tellNobody(ctx context.Context, t *testing.T, l *lab.Lab, declared spec.Spe
 	}
 }
 
-// keepTelling has each pod that there is talk to each of the other cluster, until the test ends.
+// keepTelling has each existing pod send payload to each pod of the other cluster until the test ends.
 func keepTelling(ctx context.Context, t *testing.T, l *lab.Lab, c connection) {
 	t.Helper()
 	for _, s := range sides(c) {

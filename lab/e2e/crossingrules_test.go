@@ -10,7 +10,7 @@ import (
 	"liqonet.io/liqonet/lab/spec"
 )
 
-// crossingRule is a kind of packets that may come to the lab's router while clusters a and b are connected.
+// crossingRule describes packets that are allowed at the lab's router while clusters a and b are connected.
 type crossingRule struct {
 	name  string
 	obeys func(capture.Packet) bool
@@ -66,7 +66,7 @@ func crossingRules(declared spec.Spec) []crossingRule {
 	}
 }
 
-// obeyed is the name of a rule that a packet obeys; "": none.
+// obeyed is the name of a rule that a packet matches; "": none.
 func obeyed(rules []crossingRule, p capture.Packet) string {
 	for _, r := range rules {
 		if r.obeys(p) {

@@ -15,7 +15,7 @@ import (
 	"liqonet.io/liqonet/lab/spec"
 )
 
-// exposure is the part of what `network expose -o json` answers that tests look at.
+// exposure has the fields of `network expose -o json` that tests use.
 type exposure struct {
 	Host, Address, SeenByPeer netip.Addr
 	Changed                   bool
@@ -32,7 +32,7 @@ func (c liqoctl) expose(ctx context.Context, t *testing.T, host netip.Addr) expo
 	return e
 }
 
-// serveOutside has the lab's machine outside answer as a host of that address, until the test ends.
+// serveOutside runs servers with that address on the lab's machine outside, until the test ends.
 func serveOutside(ctx context.Context, t *testing.T, l *lab.Lab, host netip.Addr) {
 	t.Helper()
 	status, err := l.Status(ctx)
@@ -56,7 +56,7 @@ func serveOutside(ctx context.Context, t *testing.T, l *lab.Lab, host netip.Addr
 	}, func() string { return last })
 }
 
-// questions are how a pod asks a host: by TCP, UDP and ICMP.
+// questions are the requests of a pod to a host: by TCP, UDP and ICMP.
 func questions(target netip.Addr, limit string) [][]string {
 	return [][]string{
 		{"get", "-timeout", limit, fmt.Sprintf("http://%s:8080/", target)},
@@ -66,8 +66,8 @@ func questions(target netip.Addr, limit string) [][]string {
 	}
 }
 
-// testExposed has pods of b ask a machine that belongs to no cluster and that a exposes, and returns by which address.
-// It stays exposed, for disconnect to end it.
+// testExposed has pods of b send requests to a machine in no cluster, which a exposes, and returns its address in b.
+// It stays exposed until disconnect.
 func testExposed(ctx context.Context, t *testing.T, u users) netip.Addr {
 	l, host := u.admin.lab, spec.OutsideHosts()[0]
 	t.Run("what is no host outside is refused", func(t *testing.T) { testUnfit(ctx, t, u.connector) })
@@ -98,7 +98,7 @@ func testExposed(ctx context.Context, t *testing.T, u users) netip.Addr {
 	return e.SeenByPeer
 }
 
-// expectOutside asks from every pod of b: the host sees a node of a.
+// expectOutside sends requests from every pod of b: the host sees a node of a as the source.
 func expectOutside(ctx context.Context, t *testing.T, l *lab.Lab, e exposure) {
 	t.Helper()
 	for _, node := range nodesOf(ctx, t, l, "b") {
@@ -112,10 +112,10 @@ func expectOutside(ctx context.Context, t *testing.T, l *lab.Lab, e exposure) {
 	}
 }
 
-// silence is after how long no answer counts as none: long enough to ask twice.
+// silence is how long the test waits for an answer that must not arrive: long enough for two requests.
 const silence = "2s"
 
-// expectNothing asks from a pod of b, and nobody answers.
+// expectNothing sends requests from a pod of b, and expects no answer.
 func expectNothing(ctx context.Context, t *testing.T, l *lab.Lab, target netip.Addr) {
 	t.Helper()
 	from := podOn(ctx, t, l, "b", nodesOf(ctx, t, l, "b")[0])
@@ -127,7 +127,7 @@ func expectNothing(ctx context.Context, t *testing.T, l *lab.Lab, target netip.A
 	}
 }
 
-// testUnfit tries addresses of the cluster itself, and one that is no host's.
+// testUnfit tries to expose addresses of the cluster itself, and one that no host can have.
 func testUnfit(ctx context.Context, t *testing.T, c liqoctl) {
 	pod := podOn(ctx, t, c.lab, "a", "a-1").IP
 	for host, why := range map[string]string{

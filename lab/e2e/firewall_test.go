@@ -6,16 +6,16 @@ import (
 	"testing"
 )
 
-// strictFirewall is what an administrator could have made of iptables: pods reach each other and nodes, and nothing
-// else is forwarded.
+// strictFirewall is an iptables configuration that an administrator could have: pods reach each other and nodes, and no other
+// packet is forwarded.
 const strictFirewall = `set -e
 iptables -P FORWARD DROP
 iptables -A FORWARD -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT
 iptables -A FORWARD -s 10.244.0.0/16 -d 10.244.0.0/16,172.31.0.0/16 -j ACCEPT
 iptables -A FORWARD -s 172.31.0.0/16 -d 10.244.0.0/16 -j ACCEPT`
 
-// testFirewall puts firewalls on cluster a's nodes, after a disconnect: connect refuses, and with --allow-forward keeps
-// rules of its own in them, for as long as there is a peering.
+// testFirewall adds firewalls to cluster a's nodes, after a disconnect: connect refuses, and with --allow-forward keeps
+// its rules in them while there is a peering.
 func testFirewall(ctx context.Context, t *testing.T, c liqoctl) {
 	c.must(ctx, t, "network", "disconnect", "--context", "a", "--remote-context", "b")
 	before := map[string]string{}

@@ -9,7 +9,7 @@ import (
 	"liqonet.io/liqonet/lab/spec"
 )
 
-// narrow makes the router between the clusters' node networks carry no more than so many bytes.
+// narrow sets the MTU of the router between the clusters' node networks.
 func (c liqoctl) narrow(ctx context.Context, t *testing.T, declared spec.Spec, mtu int) {
 	t.Helper()
 	for _, cluster := range declared.Clusters {
@@ -18,8 +18,8 @@ func (c liqoctl) narrow(ctx context.Context, t *testing.T, declared spec.Spec, m
 	}
 }
 
-// testMTU verifies that packets of that size cross unfragmented, larger ones are refused, and bulk TCP passes; it looks for the hop that
-// decides in the answers of connect and status.
+// testMTU verifies that packets of that size cross unfragmented, larger ones are refused, and bulk TCP passes,
+// and that connect and status name the bottleneck.
 func testMTU(ctx context.Context, t *testing.T, c liqoctl, conn connection, mtu int) {
 	if conn.MTU != mtu {
 		t.Fatalf("MTU %d, want %d", conn.MTU, mtu)

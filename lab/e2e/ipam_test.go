@@ -14,14 +14,14 @@ import (
 	"liqonet.io/liqonet/lab/spec"
 )
 
-// processes is how many programs ask for addresses at once, acquireLimit how long that may take: some seconds on two
-// free cores, where writers that get in each other's way never end.
+// processes is the number of concurrent programs that acquire addresses, acquireLimit the time limit: it takes some seconds
+// on two idle cores, and does not end if writers block each other.
 const (
 	processes    = 64
 	acquireLimit = time.Minute
 )
 
-// TestIPAM has many writers of addresses at once, against one real API server.
+// TestIPAM runs many concurrent writers of reservations against one real API server.
 func TestIPAM(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), buildTimeout)
@@ -119,7 +119,7 @@ func testNoneFree(ctx context.Context, t *testing.T, c liqoctl) {
 	}
 }
 
-// testDamage has documents that must be refused, and looks whether they are still there afterwards.
+// testDamage writes damaged documents, which must be refused and not overwritten.
 func testDamage(ctx context.Context, t *testing.T, c liqoctl) {
 	kept := func() string {
 		return kubectl(ctx, t, c.lab, "a", "-n", "liqonet", "get", "configmap", "ipam", "-o", "jsonpath={.data.record}")

@@ -27,7 +27,7 @@ const labName = "e2e-lab"
 // buildTimeout bounds the first build, and the tests after it.
 const buildTimeout = 30 * time.Minute
 
-// TestLab brings a lab up, uses everything that it offers, and looks for what it leaves behind.
+// TestLab starts a lab, uses all of its functions, and checks that nothing remains.
 func TestLab(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), buildTimeout)
 	defer cancel()
@@ -87,7 +87,7 @@ func testNodes(ctx context.Context, t *testing.T, l *lab.Lab) {
 	}
 }
 
-// testPods has the pods of two nodes of a cluster talk to each other in every way.
+// testPods sends packets of all kinds between the pods of two nodes of a cluster.
 func testPods(ctx context.Context, t *testing.T, l *lab.Lab, cluster, one, other string) {
 	for _, way := range [][2]string{{one, other}, {other, one}} {
 		from, to := podOn(ctx, t, l, cluster, way[0]), podOn(ctx, t, l, cluster, way[1])
@@ -207,7 +207,7 @@ func kubectl(ctx context.Context, t *testing.T, l *lab.Lab, cluster string, args
 	return string(out)
 }
 
-// host is what a lab could leave changed on the machine.
+// host is the state of the machine that a lab could change.
 type host struct {
 	Instances                        string // the sysctl that a lab raises
 	Links, Mounts, Groups, Processes []string

@@ -38,7 +38,7 @@ func newLiqoctl(ctx context.Context, t *testing.T, l *lab.Lab) liqoctl {
 	return liqoctl{path: liqoctlProgram(t), lab: l}
 }
 
-// run returns what the program prints on stdout, what it says on stderr, and its exit code.
+// run returns stdout, stderr and the exit code of the program.
 func (c liqoctl) run(ctx context.Context, t *testing.T, args ...string) (out, said string, code int) {
 	t.Helper()
 	cmd := exec.CommandContext(ctx, c.path, args...)
@@ -64,7 +64,7 @@ func (c liqoctl) must(ctx context.Context, t *testing.T, args ...string) string 
 	return out
 }
 
-// connection is the part of `network connect -o json` that tests look at.
+// connection has the fields of `network connect -o json` that tests use.
 type connection struct {
 	Changed bool
 	MTU     int
@@ -91,7 +91,7 @@ type connectedSide struct {
 // fullSize is the payload of the largest UDP packet that is not fragmented, in bytes: less IP 20 and UDP 8.
 func (c connection) fullSize() string { return strconv.Itoa(c.MTU - 28) }
 
-// seen is how a pod's address of the other cluster is called on this side.
+// seen is the remapped address of a pod of the other cluster.
 func (s connectedSide) seen(t *testing.T, real string) string {
 	t.Helper()
 	a := netip.MustParseAddr(real)

@@ -43,7 +43,7 @@ func everyTest() bool {
 	return true
 }
 
-// endLab ends a lab with its test, and keeps what its API servers have noted.
+// endLab ends a lab with its test, and keeps the audit logs of its API servers.
 func endLab(ctx context.Context, t *testing.T, name string) {
 	t.Helper()
 	t.Cleanup(func() {

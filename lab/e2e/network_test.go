@@ -89,7 +89,7 @@ func TestNetwork(t *testing.T) {
 	t.Run("nothing crossed in the clear", crossing.judge)
 }
 
-// testAlteredKey gives one side a preshared key that the other has not, as a Secret from an older backup would be.
+// testAlteredKey replaces the preshared key of one side, as a Secret restored from an older backup would.
 func testAlteredKey(ctx context.Context, t *testing.T, l *lab.Lab, c liqoctl) {
 	const secret = "peering-b"
 	foreign := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("B", 42) + "A="))
@@ -102,7 +102,7 @@ func testAlteredKey(ctx context.Context, t *testing.T, l *lab.Lab, c liqoctl) {
 	}
 }
 
-// checkFirst looks at the answer of a first connect of clusters of two nodes, whose ranges all collide.
+// checkFirst checks the answer of a first connect of clusters of two nodes, whose ranges all overlap.
 func checkFirst(t *testing.T, conn connection) {
 	t.Helper()
 	if !conn.Changed {
@@ -181,7 +181,7 @@ func testEveryPod(ctx context.Context, t *testing.T, l *lab.Lab, c connection) {
 	}
 }
 
-// testNodesReachPods has every node talk to every pod of the other cluster: the pods see addresses of the
+// testNodesReachPods sends requests from every node to every pod of the other cluster: the pods see addresses of the
 // nodes' external CIDR.
 func testNodesReachPods(ctx context.Context, t *testing.T, l *lab.Lab, c connection) {
 	for _, s := range sides(c) {
@@ -217,7 +217,7 @@ func testUpdate(ctx context.Context, t *testing.T, c liqoctl) {
 	}
 }
 
-// peeringState is the part of `network status -o json` that tests look at.
+// peeringState has the fields of `network status -o json` that tests use.
 type peeringState struct {
 	Peer, State, Reason    string
 	NodesReady, NodesTotal int
@@ -296,7 +296,7 @@ type before struct {
 	outside netip.Addr        // by which b reaches an exposed host
 }
 
-// testRemoval disconnects and resets, and looks for what is left in kernels and API servers.
+// testRemoval disconnects and resets, and checks that nothing remains in kernels and API servers.
 func testRemoval(ctx context.Context, t *testing.T, users users, before before) {
 	if _, said, code := users.installer.run(ctx, t, "network", "reset", "--context", "a"); code != 1 || !strings.Contains(said, "hint:") {
 		t.Errorf("reset while a peering stands: exit code %d\n%s", code, said)
@@ -330,7 +330,7 @@ func testRemoval(ctx context.Context, t *testing.T, users users, before before) 
 	}
 }
 
-// kernelOf is all in a node's kernel that liqonet could leave there: links, addresses, rules, routes of every
+// kernelOf is the state of a node's kernel that liqonet could change: links, addresses, rules, routes of every
 // table, nexthops, neighbours and tables of nftables that are not the cluster's own.
 func kernelOf(ctx context.Context, t *testing.T, l *lab.Lab, node string) string {
 	t.Helper()

@@ -70,7 +70,7 @@ func dryRun(ctx context.Context, t *testing.T, c liqoctl, args ...string) string
 	return out
 }
 
-// testPlans has the commands of a peering print their plans.
+// testPlans runs commands with --dry-run, and checks their plans.
 func testPlans(ctx context.Context, t *testing.T, c liqoctl, phase string) {
 	t.Helper()
 	connect := []string{"network", "connect", "--context", "a", "--remote-context", "b", "--gw-server-service-type", "NodePort"}
@@ -101,7 +101,7 @@ func testPlans(ctx context.Context, t *testing.T, c liqoctl, phase string) {
 	}
 }
 
-// testRendered makes a peering of manifests, by kubectl alone. status recognises it, and connect finds nothing to change.
+// testRendered creates a peering by kubectl apply of rendered manifests. status shows it as healthy, and connect changes nothing.
 func testRendered(ctx context.Context, t *testing.T, c liqoctl) connection {
 	t.Helper()
 	dir := t.TempDir()

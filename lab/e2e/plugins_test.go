@@ -120,7 +120,7 @@ func testPlugins(ctx context.Context, t *testing.T, p pluginPair) {
 	})
 }
 
-// testEveryPodWhole has every pod reach every pod of the other cluster, by packets that need no fragments.
+// testEveryPodWhole has every pod reach every pod of the other cluster with unfragmented packets.
 func testEveryPodWhole(ctx context.Context, t *testing.T, l *lab.Lab, conn connection) {
 	t.Helper()
 	for _, s := range sides(conn) {
@@ -155,7 +155,7 @@ ip route show table all | grep mtu | grep -vE 'lqn-|veth|lxc' || true`
 	return string(out)
 }
 
-// testMTUsKept wants every node's MTUs as they were.
+// testMTUsKept checks that the MTUs of every node are unchanged.
 func testMTUsKept(ctx context.Context, t *testing.T, l *lab.Lab, before map[string]string) {
 	t.Helper()
 	for node, want := range before {

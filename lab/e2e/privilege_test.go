@@ -15,7 +15,7 @@ import (
 	"liqonet.io/liqonet/lab"
 )
 
-// testLevels has users try what a higher level takes: they are told all that they lack, and how to get it.
+// testLevels runs commands of a higher level: errors list all missing rights, and hints name the command that grants them.
 func testLevels(ctx context.Context, t *testing.T, u users) {
 	for _, try := range []struct {
 		who  liqoctl
@@ -35,7 +35,7 @@ func testLevels(ctx context.Context, t *testing.T, u users) {
 	}
 }
 
-// testSecondInstallation has users name another namespace than the one in which liqonet is installed, whose rights they have.
+// testSecondInstallation runs commands with a namespace other than the installation's, in which the users have rights.
 func testSecondInstallation(ctx context.Context, t *testing.T, u users) {
 	connect := []string{"network", "connect", "--context", "a", "--remote-context", "b", "--gw-server-service-type", "NodePort"}
 	for _, try := range []struct {
@@ -80,7 +80,7 @@ func testWatch(ctx context.Context, t *testing.T, c liqoctl) {
 	_ = cmd.Wait() // it was killed
 }
 
-// lease is what matters of a node's Lease.
+// lease has the fields of a node's Lease that tests use.
 type lease struct {
 	Metadata struct {
 		Name            string
@@ -90,7 +90,7 @@ type lease struct {
 	Spec struct{ HolderIdentity string }
 }
 
-// testOwnLease has the token of one node's helper write its own Lease, and tries what it must not.
+// testOwnLease uses the token of a node helper to write its own Lease, and tries forbidden requests.
 func testOwnLease(ctx context.Context, t *testing.T, l *lab.Lab) {
 	pods := kubectl(ctx, t, l, "a", "-n", "liqonet", "get", "pods", "-l", "liqonet.io/component=fabric",
 		"-o", `jsonpath={range .items[*]}{.spec.nodeName}={.metadata.name} {end}`)
@@ -134,7 +134,7 @@ func testOwnLease(ctx context.Context, t *testing.T, l *lab.Lab) {
 	a.want(ctx, t, http.StatusForbidden, http.MethodPatch, "/api/v1/nodes/a-2", note)
 }
 
-// testGatewayAccount has the token of a gateway do what it may, and what it may not.
+// testGatewayAccount uses the token of a gateway for allowed and forbidden requests.
 func testGatewayAccount(ctx context.Context, t *testing.T, l *lab.Lab) {
 	pod := kubectl(ctx, t, l, "a", "-n", "liqonet", "get", "pods", "-l", "liqonet.io/component=gateway", "-o", "jsonpath={.items[0].metadata.name}")
 	a := helperAccount(ctx, t, l, "a", "gateway-b", pod)
@@ -155,7 +155,7 @@ func testGatewayAccount(ctx context.Context, t *testing.T, l *lab.Lab) {
 	a.want(ctx, t, http.StatusForbidden, http.MethodPatch, "/apis/coordination.k8s.io/v1/namespaces/liqonet/leases/x", note)
 }
 
-// testPodPolicy tries pods in liqonet's namespace that are more than a helper is.
+// testPodPolicy tries to create pods in liqonet's namespace with more privileges than a helper.
 func testPodPolicy(ctx context.Context, t *testing.T, l *lab.Lab) {
 	const good = `{"name":"c","image":"x","securityContext":{"allowPrivilegeEscalation":false,"capabilities":{"add":["NET_ADMIN"]}}}`
 	for name, c := range map[string]struct {

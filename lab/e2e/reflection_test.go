@@ -17,8 +17,8 @@ import (
 // exposedToB is a host outside that cluster a exposes to b. What matters is its address.
 const exposedToB = "192.0.2.17"
 
-// TestReflection connects three clusters that use the same pod CIDR, each with each, and compares what `ipam
-// translate` answers with what packets bear.
+// TestReflection connects three clusters that use the same pod CIDR, each with each, and compares the
+// addresses of `ipam translate` with those of packets.
 func TestReflection(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), buildTimeout)
@@ -55,8 +55,8 @@ func (c liqoctl) translate(ctx context.Context, t *testing.T, args ...string) st
 	return strings.TrimSpace(c.must(ctx, t, append([]string{"ipam", "translate"}, args...)...))
 }
 
-// testTranslated has every pod of a cluster ask every pod of another, by the address that either cluster tells,
-// and compares from where the question seems to come.
+// testTranslated sends requests from every pod of a cluster to every pod of another, to the address that either cluster
+// returns, and compares the source address.
 func (c liqoctl) testTranslated(ctx context.Context, t *testing.T, from, to string) {
 	for _, source := range nodesOf(ctx, t, c.lab, from) {
 		sender := podOn(ctx, t, c.lab, from, source)
@@ -140,7 +140,7 @@ func (c liqoctl) testReflected(ctx context.Context, t *testing.T, from, to strin
 	}
 }
 
-// reflect brings Service web and its endpoints, once that many are ready, from one cluster to another.
+// reflect copies Service web and its endpoints, once that many are ready, from one cluster to another.
 func (c liqoctl) reflect(ctx context.Context, t *testing.T, from, to string, endpoints int) {
 	t.Helper()
 	ready := ""

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// remnants is a pair of clusters, how they were before liqonet, and which ranges a peer could have had there.
+// remnants is a pair of clusters, with their state before liqonet, and the ranges that a peer could have there.
 type remnants struct {
 	liqoctl
 	before map[string]snapshot
@@ -57,7 +57,7 @@ func (r remnants) testImage(ctx context.Context, t *testing.T) {
 	}
 }
 
-// testDisconnect has disconnect and reset remove it all.
+// testDisconnect checks that disconnect and reset remove everything.
 func (r remnants) testDisconnect(ctx context.Context, t *testing.T) {
 	r.must(ctx, t, "network", "disconnect", "--context", "a", "--remote-context", "b")
 	var resets sync.WaitGroup // a namespace takes some seconds to go
@@ -106,7 +106,7 @@ func (r remnants) verify(ctx context.Context, t *testing.T, want int, flags ...s
 	return out
 }
 
-// testVanishedPeer has cluster a leave a peer that has no node any more.
+// testVanishedPeer disconnects cluster a from a peer without nodes.
 func (r remnants) testVanishedPeer(ctx context.Context, t *testing.T) {
 	if err := r.lab.KillNode(ctx, "b-1"); err != nil {
 		t.Fatal(err)

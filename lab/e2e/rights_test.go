@@ -14,7 +14,7 @@ import (
 	"liqonet.io/liqonet/lab/audit"
 )
 
-// rights is what all tests have shown of the roles of helpers and users.
+// rights are the rights of helpers and users, and their uses in all tests.
 var rights ledger
 
 // ledger counts how often the rights of each role were used.
@@ -82,14 +82,14 @@ func roleOf(user string) (role, peer string) {
 	return account, ""
 }
 
-// levels are the roles of users; each includes those before it. gives are the helpers' roles that they make: an API
-// server lets nobody give a right that he has not.
+// levels are the roles of users; each includes those before it. gives are the helpers' roles that they create: an API
+// server lets users grant only rights that they have.
 var (
 	levels = []string{"view", "operate", "administer"}
 	gives  = map[string][]string{"operate": {"gateway"}, "administer": {"gateway", "node", "translation"}}
 )
 
-// exception is a right that no test uses, and why it is needed all the same.
+// exception is a right that no test uses, with the reason why it is needed.
 type exception struct {
 	role           string // "" is any
 	verb, resource string // with its group, and wide if the right is cluster-wide

@@ -15,13 +15,13 @@ import (
 	"liqonet.io/liqonet/lab"
 )
 
-// snapshot is all that liqonet could leave changed in a cluster, as text by place and kind: every network namespace of
+// snapshot is all state of a cluster that liqonet could change, as text by place and kind: every network namespace of
 // its nodes, and every object of its API server.
 type snapshot map[string]string
 
-// namespaces prints, for the network namespace of a node and those of its pods, what is configured there. Neighbours
-// and connections come and go with everybody's packets: of neighbours the permanent ones count, of connections those
-// of ranges of a peer.
+// namespaces prints, for the network namespace of a node and those of its pods, what is configured there. Of
+// neighbours, only permanent ones count; of connections, only those with addresses in ranges of a peer, because all others
+// change with any packet.
 const namespaces = `look() {
 	echo "== links"; ip -o link
 	echo "== addresses"; ip -o addr
@@ -40,7 +40,7 @@ for n in /var/run/netns/*; do echo "= $n"; nsenter --net="$n" sh "$0" look; done
 // kubeProxy is its table of nftables.
 const kubeProxy = "kube-proxy"
 
-// restless are the settings that are none.
+// restless are entries of /proc/sys that are counters.
 var restless = regexp.MustCompile(`^/proc/sys/net/netfilter/nf_conntrack_count:`)
 
 // take returns a cluster's snapshot. Connections count that have an address in one of the ranges.
@@ -170,7 +170,7 @@ func (s snapshot) addObjects(ctx context.Context, t *testing.T, l *lab.Lab, clus
 	}
 }
 
-// settle removes what kubelets write now and then: signs of life, which images they have, limits of pods in force.
+// settle removes fields that kubelets write periodically: heartbeats, image lists, effective limits of pods.
 func settle(object map[string]any) {
 	status, _ := object["status"].(map[string]any)
 	switch object["kind"] {
@@ -187,7 +187,7 @@ func settle(object map[string]any) {
 	}
 }
 
-// takeSettled waits until a cluster has come to rest.
+// takeSettled waits until the snapshot of a cluster no longer changes.
 func takeSettled(ctx context.Context, t *testing.T, l *lab.Lab, cluster string, ranges []netip.Prefix) snapshot {
 	t.Helper()
 	var last, now snapshot

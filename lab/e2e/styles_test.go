@@ -41,7 +41,7 @@ func TestStyles(t *testing.T) {
 	}
 }
 
-// testStyles has packets of every kind cross between two clusters, whose nodes filter reverse paths strictly.
+// testStyles sends packets of every kind between two clusters whose nodes filter reverse paths strictly.
 func testStyles(ctx context.Context, t *testing.T, a, b spec.Style, disjoint bool) liqoctl {
 	t.Helper()
 	declared := spec.Spec{Clusters: []spec.Cluster{{Name: "a", Style: a}, {Name: "b", Style: b}}}
@@ -88,7 +88,7 @@ func testStyledPods(ctx context.Context, t *testing.T, l *lab.Lab, s side, size 
 	}
 }
 
-// testFarService makes a Service whose endpoints are the other cluster's pods, and asks it from a pod, from a node
+// testFarService creates a Service whose endpoints are the other cluster's pods, and sends requests from a pod, from a node
 // and, with outside, at the port that each node has for it, from a machine in no cluster.
 func testFarService(ctx context.Context, t *testing.T, l *lab.Lab, s side, outside bool) {
 	t.Helper()

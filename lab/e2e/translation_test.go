@@ -15,13 +15,13 @@ const (
 	serviceAccount  = "/var/run/secrets/kubernetes.io/serviceaccount/" // what every pod has, for the API server
 )
 
-// asking is how a pod of cluster a asks the translation service.
+// asking is a request of a pod of cluster a to the translation service.
 type asking struct {
 	pod, ca, token string // files in the pod; no token: ""
 	to             string // address of the service
 }
 
-// ask returns what the service answers, and why it refuses.
+// ask returns the response of the service, or the reason of a refusal.
 func (q asking) ask(ctx context.Context, c liqoctl, path string, more ...string) (string, error) {
 	args := []string{"exec", q.pod, "--", "/bin/workload", "ask", "-ca", q.ca, "-to", q.to}
 	if q.token != "" {
@@ -31,8 +31,8 @@ func (q asking) ask(ctx context.Context, c liqoctl, path string, more ...string)
 	return string(out), err
 }
 
-// testTranslationService has pods of cluster a ask its translation service, as docs/services.md has it, and
-// compares with what liqoctl says. Peer c is disconnected in between, and the service removed at the end.
+// testTranslationService sends requests from pods of cluster a to its translation service, as in docs/services.md, and
+// compares the responses with liqoctl's. Peer c is disconnected in between, and the service removed at the end.
 func (c liqoctl) testTranslationService(ctx context.Context, t *testing.T) {
 	mirror := c.startTranslation(ctx, t)
 	t.Run("it answers as liqoctl does", func(t *testing.T) { c.testServiceAnswers(ctx, t, mirror) })
@@ -61,7 +61,7 @@ func (c liqoctl) testTranslationService(ctx context.Context, t *testing.T) {
 	})
 }
 
-// startTranslation installs the service, and pods that ask it.
+// startTranslation installs the service, and its client pods.
 func (c liqoctl) startTranslation(ctx context.Context, t *testing.T) asking {
 	t.Helper()
 	var installed struct {
@@ -89,7 +89,7 @@ func (c liqoctl) startTranslation(ctx context.Context, t *testing.T) asking {
 	return asking{pod: "mirror", ca: "/liqonet/ca.crt", token: "/liqonet/token", to: address + ":443"}
 }
 
-// testServiceAnswers asks both for pods and nodes of every cluster, in every direction.
+// testServiceAnswers translates addresses of pods and nodes of every cluster, in every direction, with both.
 func (c liqoctl) testServiceAnswers(ctx context.Context, t *testing.T, mirror asking) {
 	here := podOn(ctx, t, c.lab, "a", nodesOf(ctx, t, c.lab, "a")[0]).IP
 	there := podOn(ctx, t, c.lab, "b", nodesOf(ctx, t, c.lab, "b")[0]).IP
@@ -132,7 +132,7 @@ func sameJSON(t *testing.T, a, b string) bool {
 	return fmt.Sprint(values[0]) == fmt.Sprint(values[1])
 }
 
-// testServiceRefuses tries everything that is not what the one that may ask has.
+// testServiceRefuses sends requests that each differ from an authorized one in one respect.
 func (c liqoctl) testServiceRefuses(ctx context.Context, t *testing.T, mirror asking) {
 	for what, q := range map[string]struct {
 		change func(*asking)

@@ -9,7 +9,7 @@ import (
 	"liqonet.io/liqonet/lab/spec"
 )
 
-// TestWaysIn connects two clusters by each type of Service that a server's gateway can have but NodePort, which the other
+// TestWaysIn connects two clusters by each type of Service of a server's gateway except NodePort, which the other
 // tests use. Cluster b has load balancers; cluster a has none.
 func TestWaysIn(t *testing.T) {
 	t.Parallel()
