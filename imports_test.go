@@ -48,6 +48,8 @@ var rules = []rule{
 		"only commands speak with users"},
 	{"internal/cidr", []string{"k8s.io", module},
 		"it is arithmetic, which every package may use"},
+	{"internal/hint", []string{"k8s.io", module},
+		"it adds to errors, whosever they are"},
 	{"internal/records", []string{"k8s.io", module + "netops", module + "ipam", module + "templates", module + "internal/cluster"},
 		"records are what the others agree on: they depend on none of them"},
 	{"internal/kernels", []string{"k8s.io/client-go", module + "ipam", module + "templates", module + "internal/cluster", module + "internal/helper", module + "commands"},

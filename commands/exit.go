@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/peering"
 	"liqonet.io/liqonet/ipam"
 )
@@ -20,13 +21,6 @@ const (
 	ExitInterrupted = 130 // ended by a signal: 128 + SIGINT
 )
 
-// Hinted is an error that knows what the user can do about it.
-type Hinted interface {
-	error
-	// Hint is a command to run or a flag to use; "" when there is no advice after all.
-	Hint() string
-}
-
 // UsageError is a command line or a configuration that makes no sense.
 type UsageError struct {
 	Err  error
@@ -38,26 +32,13 @@ func (e *UsageError) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *UsageError) Unwrap() error { return e.Err }
 
-// Hint implements Hinted. Without one of its own it is the cause's.
-func (e *UsageError) Hint() string { return cmp.Or(e.hint, hintOf(e.Err)) }
+// Hint returns the advice: its own, else the cause's.
+func (e *UsageError) Hint() string { return cmp.Or(e.hint, hint.Of(e.Err)) }
 
 // usagef makes a usage error without a hint: the command's help is named later.
 func usagef(format string, args ...any) *UsageError {
 	return &UsageError{Err: fmt.Errorf(format, args...)}
 }
-
-// hintedError is an error with a hint that is more apt than the cause's own.
-type hintedError struct {
-	error
-	hint string
-}
-
-func withHint(err error, hint string) error { return &hintedError{err, hint} }
-
-func (e *hintedError) Unwrap() error { return e.error }
-
-// Hint implements Hinted.
-func (e *hintedError) Hint() string { return e.hint }
 
 var (
 	// errUnhealthy says that the answer, which was printed, is that something does not work.
@@ -86,12 +67,4 @@ func exitCode(ctx context.Context, err error) int {
 		return ExitNoneFree
 	}
 	return ExitFailure
-}
-
-// hintOf returns the advice of the first error in err's tree that knows any.
-func hintOf(err error) string {
-	if hinted, ok := errors.AsType[Hinted](err); ok {
-		return hinted.Hint()
-	}
-	return ""
 }

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/peering"
 	"liqonet.io/liqonet/ipam"
 )
@@ -37,7 +38,7 @@ func TestExitCode(t *testing.T) {
 		{t.Context(), fmt.Errorf("x: %w", usagef("y")), ExitUsage},
 		{t.Context(), fmt.Errorf("reach: %w", &peering.InputError{Err: errors.New("the same cluster")}), ExitUsage},
 		{t.Context(), errUnhealthy, ExitUnhealthy},
-		{t.Context(), withHint(errRemains, "x"), ExitUnhealthy},
+		{t.Context(), hint.With(errRemains, "x"), ExitUnhealthy},
 		{t.Context(), fmt.Errorf("reserve pods: %w", ipam.ErrNoneFree), ExitNoneFree},
 		{interrupted, fmt.Errorf("wait: %w", context.Canceled), ExitInterrupted},
 		{interrupted, nil, ExitOK},
@@ -49,7 +50,7 @@ func TestExitCode(t *testing.T) {
 }
 
 func TestHint(t *testing.T) {
-	advice := withHint(errors.New("cause"), "do this")
+	advice := hint.With(errors.New("cause"), "do this")
 	for _, c := range []struct {
 		err  error
 		want string
@@ -61,7 +62,7 @@ func TestHint(t *testing.T) {
 		{usagef("x"), ""},
 		{usagef("x: %w", advice), "do this"},
 	} {
-		if got := hintOf(c.err); got != c.want {
+		if got := hint.Of(c.err); got != c.want {
 			t.Errorf("hint of %v is %q, want %q", c.err, got, c.want)
 		}
 	}

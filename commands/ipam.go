@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/peering"
 	"liqonet.io/liqonet/ipam"
 	"liqonet.io/liqonet/ipam/store"
@@ -76,11 +77,11 @@ func explainReservation(c *cluster.Cluster, err error) error {
 	conflict, conflicts := errors.AsType[*ipam.ConflictError](err)
 	switch {
 	case conflicts:
-		err = withHint(err, "show the holder with liqoctl ipam show "+conflict.Held.Range.String())
+		err = hint.With(err, "show the holder with liqoctl ipam show "+conflict.Held.Range.String())
 	case errors.Is(err, ipam.ErrNoneFree):
-		err = withHint(err, "release ranges with liqoctl ipam release, or set other pools: liqoctl network init --pool CIDR,... --update")
+		err = hint.With(err, "release ranges with liqoctl ipam release, or set other pools: liqoctl network init --pool CIDR,... --update")
 	case apierrors.IsNotFound(err):
-		err = withHint(err, "install liqonet first: liqoctl network init")
+		err = hint.With(err, "install liqonet first: liqoctl network init")
 	}
 	return fmt.Errorf("addresses of cluster %q: %w", c.Context, err)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/ipam"
 	"liqonet.io/liqonet/ipam/store"
 )
@@ -64,7 +65,7 @@ func (f *releaseFlags) release(r *ipam.Registry) ([]ipam.Reservation, error) {
 		switch {
 		case h.Range != f.cidr:
 		case h.Purpose != ipam.Reserved:
-			refused = withHint(fmt.Errorf("release %s: in use: %s", f.cidr, h.Use()), inUseHint(h))
+			refused = hint.With(fmt.Errorf("release %s: in use: %s", f.cidr, h.Use()), inUseHint(h))
 		case f.owner != "" && h.Owner != f.owner:
 			name, _ := f.owner.User()
 			refused = fmt.Errorf("release %s of user %q: held by another owner: %s", f.cidr, name, h.Use())

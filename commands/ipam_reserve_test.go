@@ -11,6 +11,7 @@ import (
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/cluster/clustertest"
+	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/peering"
 	"liqonet.io/liqonet/ipam"
 	"liqonet.io/liqonet/ipam/store"
@@ -138,8 +139,8 @@ func TestReservationsExitCodesAndHints(t *testing.T) {
 		{"release 10.71.0.0/16", "liqoctl network disconnect b", ExitFailure},
 	} {
 		_, code, err := ipamCommand(t, c, strings.Fields(tt.line)...)
-		if code != tt.code || !strings.Contains(hintOf(err), tt.hint) {
-			t.Errorf("%s: exit code %d, error %v, hint %q; want code %d, hint %q", tt.line, code, err, hintOf(err), tt.code, tt.hint)
+		if code != tt.code || !strings.Contains(hint.Of(err), tt.hint) {
+			t.Errorf("%s: exit code %d, error %v, hint %q; want code %d, hint %q", tt.line, code, err, hint.Of(err), tt.code, tt.hint)
 		}
 	}
 }

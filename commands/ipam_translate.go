@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/peering"
 	"liqonet.io/liqonet/internal/translation"
 	"liqonet.io/liqonet/ipam/translate"
@@ -121,7 +122,7 @@ func (o translateOptions) run(ctx context.Context, env *Env, kube string, load f
 		answer.Addresses = append(answer.Addresses, translated)
 	}
 	if err := errors.Join(errs...); err != nil {
-		return withHint(err, cmp.Or(hintOf(err), "show the CIDRs of peers with liqoctl network status -o wide"))
+		return hint.With(err, cmp.Or(hint.Of(err), "show the CIDRs of peers with liqoctl network status -o wide"))
 	}
 	return o.print(env.Out, answer)
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/peering"
 	"liqonet.io/liqonet/ipam/translate"
 )
@@ -106,8 +107,8 @@ func TestTranslateRefuses(t *testing.T) {
 			if out != "" {
 				t.Errorf("refused, and yet it printed %q", out)
 			}
-			if code := exitCode(t.Context(), err); code != tt.code || err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(hintOf(err), tt.hint) {
-				t.Errorf("exit code %d, error %v, hint %q", code, err, hintOf(err))
+			if code := exitCode(t.Context(), err); code != tt.code || err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(hint.Of(err), tt.hint) {
+				t.Errorf("exit code %d, error %v, hint %q", code, err, hint.Of(err))
 			}
 		})
 	}

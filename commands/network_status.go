@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"liqonet.io/liqonet/internal/health"
+	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/peering"
 )
 
@@ -106,7 +107,7 @@ func (o statusOptions) run(ctx context.Context, env *Env, do statusActions) erro
 	case !answer.Healthy:
 		return errUnhealthy
 	case len(answer.Disagreements) > 0:
-		return withHint(errDisagree, "liqoctl network connect, with the same contexts, prints what differs; with --update it repairs it")
+		return hint.With(errDisagree, "liqoctl network connect, with the same contexts, prints what differs; with --update it repairs it")
 	}
 	return nil
 }

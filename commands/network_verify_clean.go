@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/peering"
 )
 
@@ -44,7 +45,7 @@ afterwards. The exit code is 3 if state remains or a node cannot be checked.
 			if found.Clean() {
 				return nil
 			}
-			return withHint(errRemains, "remove objects with liqoctl network reset, kernel state with liqoctl network verify-clean --remove")
+			return hint.With(errRemains, "remove objects with liqoctl network reset, kernel state with liqoctl network verify-clean --remove")
 		},
 	}.command(env, cmd)
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"liqonet.io/liqonet/internal/hint"
 )
 
 const programName = "liqoctl"
@@ -25,7 +27,7 @@ func Run(ctx context.Context, env *Env, args []string) int {
 		env.progress.stop()
 		return ExitOK
 	}
-	code, hint := exitCode(ctx, err), hintOf(err)
+	code, hint := exitCode(ctx, err), hint.Of(err)
 	if hint == "" && code == ExitUsage {
 		hint = cmd.CommandPath() + " --help"
 	}

@@ -1,9 +1,11 @@
 package peering
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -53,23 +55,17 @@ func readInstallation(ctx context.Context, c *cluster.Cluster) (existing, error)
 	return i, nil
 }
 
+// anyImage stands for the helpers' image in objects whose contents do not matter.
+const anyImage = "any"
+
 // alteredBase lists the objects of the installation that are not as they should be.
 func (i existing) alteredBase(namespace string) ([]string, error) {
-	image := i.image
-	if image == "" {
-		image = "any" // contents are not compared
-	}
-	base, err := templates.Base(templates.BaseValues{Namespace: namespace, Image: image, Policies: i.policies})
+	base, err := templates.Base(templates.BaseValues{Namespace: namespace, Image: cmp.Or(i.image, anyImage), Policies: i.policies})
 	if err != nil {
 		return nil, err
 	}
-	var wanted []cluster.Object
-	for _, o := range base {
-		if _, namespace := o.(*corev1.Namespace); !namespace { // it may be somebody else's
-			wanted = append(wanted, o)
-		}
-	}
-	return i.altered(wanted), nil
+	// The namespace may be somebody else's.
+	return i.altered(slices.DeleteFunc(base, is[*corev1.Namespace])), nil
 }
 
 // alteredGateway lists the objects of a peering's gateway that are not as they should be. How its Service is reached is
@@ -80,9 +76,7 @@ func (i existing) alteredGateway(namespace string, p records.Peering) ([]string,
 	if d, ok := i.Object(&appsv1.Deployment{ObjectMeta: named}).(*appsv1.Deployment); ok && len(d.Spec.Template.Spec.Containers) > 0 {
 		v.Image = d.Spec.Template.Spec.Containers[0].Image
 	}
-	if v.Image == "" {
-		v.Image = "any" // contents are not compared
-	}
+	v.Image = cmp.Or(v.Image, anyImage)
 	v.Service.Type = corev1.ServiceTypeClusterIP
 	if s, ok := i.Object(&corev1.Service{ObjectMeta: named}).(*corev1.Service); ok && len(s.Spec.Ports) > 0 {
 		v.Service = serviceValues(s)
@@ -91,13 +85,13 @@ func (i existing) alteredGateway(namespace string, p records.Peering) ([]string,
 	if err != nil {
 		return nil, fmt.Errorf("gateway of peering %q: %w", p.Name, err)
 	}
-	var wanted []cluster.Object
-	for _, o := range objects {
-		if _, record := o.(*corev1.ConfigMap); !record {
-			wanted = append(wanted, o)
-		}
-	}
-	return i.altered(wanted), nil
+	// Its ConfigMaps are records, which are read apart.
+	return i.altered(slices.DeleteFunc(objects, is[*corev1.ConfigMap])), nil
+}
+
+func is[T cluster.Object](o cluster.Object) bool {
+	_, ok := o.(T)
+	return ok
 }
 
 // serviceValues are those by which a Service was made.

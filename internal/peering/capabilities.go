@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -30,7 +31,7 @@ func chooseOverlay(nodes []records.Node, wish, decided records.OverlayKind) (rec
 			reasons = append(reasons, fmt.Sprintf("no %s on %s", kind, strings.Join(without, ", ")))
 		}
 	}
-	return "", withHint(fmt.Errorf("choose the overlay: %s", strings.Join(reasons, "; ")),
+	return "", hint.With(fmt.Errorf("choose the overlay: %s", strings.Join(reasons, "; ")),
 		"load kernel module geneve or vxlan on these nodes")
 }
 
@@ -44,7 +45,7 @@ func checkImplementation(nodes []records.Node, wish records.Implementation) erro
 	if len(without) == 0 {
 		return nil
 	}
-	return withHint(fmt.Errorf("use WireGuard of the kernel: none on %s", strings.Join(without, ", ")),
+	return hint.With(fmt.Errorf("use WireGuard of the kernel: none on %s", strings.Join(without, ", ")),
 		"load kernel module wireguard on these nodes, or use --wireguard auto")
 }
 

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/templates"
 )
@@ -175,7 +176,7 @@ func TestOtherParametersNeedUpdate(t *testing.T) {
 		o.MTU, o.Image = 1300, "liqonet:2"
 		_, err := Connect(t.Context(), o, &recorder{})
 		var differs *DifferenceError
-		if !errors.As(err, &differs) || !strings.Contains(hintOf(err), "--update") {
+		if !errors.As(err, &differs) || !strings.Contains(hint.Of(err), "--update") {
 			t.Fatalf("error %v", err)
 		}
 		lines := strings.Join(differs.Lines, "\n")
@@ -368,8 +369,8 @@ func TestConnectRefuses(t *testing.T) {
 				tt.prepare(a, b, &o)
 				live(t, a, b)
 				_, err := Connect(t.Context(), o, &recorder{})
-				if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(hintOf(err), tt.hint) {
-					t.Errorf("error %v, hint %q", err, hintOf(err))
+				if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(hint.Of(err), tt.hint) {
+					t.Errorf("error %v, hint %q", err, hint.Of(err))
 				}
 				if left := append(a.left(t), b.left(t)...); len(left) > 0 {
 					t.Errorf("left %v", left)

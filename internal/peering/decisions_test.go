@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -183,7 +184,7 @@ func TestCompleteKeys(t *testing.T) {
 }
 
 func TestHintOf(t *testing.T) {
-	cause := withHint(errors.New("x"), "do this")
+	cause := hint.With(errors.New("x"), "do this")
 	tests := []struct {
 		err  error
 		want string
@@ -194,7 +195,7 @@ func TestHintOf(t *testing.T) {
 		{&StageError{Stage: "s", Err: errors.New("x")}, ""},
 	}
 	for _, tt := range tests {
-		if got := hintOf(tt.err); got != tt.want {
+		if got := hint.Of(tt.err); got != tt.want {
 			t.Errorf("%v: %q", tt.err, got)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/templates"
 )
@@ -50,10 +51,10 @@ func PlanDisconnect(ctx context.Context, o DisconnectOptions, r Reporter) (Plan,
 func (o DisconnectOptions) validate() error {
 	switch {
 	case o.Remote.Cluster == nil && !o.OneSide:
-		return withHint(errors.New("the remote cluster is required"),
+		return hint.With(errors.New("the remote cluster is required"),
 			"name it with --remote-context or --remote-kubeconfig, or leave it as it is with --one-side")
 	case o.Remote.Cluster == nil && o.Peer == "":
-		return withHint(errors.New("a peer is required"), "liqoctl network status lists the peers")
+		return hint.With(errors.New("a peer is required"), "liqoctl network status lists the peers")
 	case o.Peer == "":
 		return nil
 	}
@@ -138,7 +139,7 @@ func (d *disconnector) findLocal(all []trace) ([]string, error) {
 		return nil, nil
 	}
 	if known := all[i].clusterID; known != "" && d.remote.id != "" && known != d.remote.id {
-		return nil, withHint(
+		return nil, hint.With(
 			fmt.Errorf("peering %q of cluster %q is not with cluster %q", d.Peer, d.local.Context, d.remote.Context),
 			"see liqoctl network status, or name another cluster with --remote-context")
 	}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 
+	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
 	"liqonet.io/liqonet/ipam/store"
@@ -260,7 +261,7 @@ func TestResetWaitsForEmptyKernels(t *testing.T) {
 			return false, nil, nil
 		})
 		o := ResetOptions{Side: Side{Cluster: a.Cluster}, Timeout: time.Minute}
-		if _, err := Reset(t.Context(), o, &recorder{}); err == nil || !strings.Contains(hintOf(err), "--force") {
+		if _, err := Reset(t.Context(), o, &recorder{}); err == nil || !strings.Contains(hint.Of(err), "--force") {
 			t.Fatalf("reset with a peering: %v", err)
 		}
 		o.Force = true
@@ -281,7 +282,7 @@ func TestResetOfNodesWithoutHelper(t *testing.T) {
 			t.Fatal(err)
 		}
 		o := DisconnectOptions{Local: Side{Cluster: a.Cluster}, Peer: "b", OneSide: true, Timeout: time.Minute}
-		if _, err := Disconnect(t.Context(), o, &recorder{}); err == nil || !strings.Contains(hintOf(err), "network init") {
+		if _, err := Disconnect(t.Context(), o, &recorder{}); err == nil || !strings.Contains(hint.Of(err), "network init") {
 			t.Errorf("disconnect: %v", err)
 		}
 		r := &recorder{}

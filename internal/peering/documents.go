@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -28,7 +29,7 @@ func readRecord[T records.Document](ctx context.Context, c *cluster.Cluster, nam
 func decodeRecord[T records.Document](c *cluster.Cluster, object *corev1.ConfigMap) (*T, error) {
 	record, err := records.Decode[T](object.Data[records.DataKey])
 	if err != nil {
-		return nil, withHint(fmt.Errorf("read ConfigMap %s/%s of cluster %q: %w", object.Namespace, object.Name, c.Context, err), records.DamageHint)
+		return nil, hint.With(fmt.Errorf("read ConfigMap %s/%s of cluster %q: %w", object.Namespace, object.Name, c.Context, err), records.DamageHint)
 	}
 	return &record, nil
 }

@@ -16,6 +16,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/templates"
 )
@@ -112,8 +113,8 @@ func TestSecondInstallationIsRefused(t *testing.T) {
 					if err == nil || !strings.Contains(err.Error(), `installed in namespace liqonet of cluster "a", not in other`) {
 						t.Errorf("error %v", err)
 					}
-					if !strings.Contains(hintOf(err), "--namespace liqonet") {
-						t.Errorf("hint %q", hintOf(err))
+					if !strings.Contains(hint.Of(err), "--namespace liqonet") {
+						t.Errorf("hint %q", hint.Of(err))
 					}
 					if diff := cmp.Diff(before, allOf(t, a)); diff != "" {
 						t.Errorf("refused, and yet:\n%s", diff)

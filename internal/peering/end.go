@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
 	"liqonet.io/liqonet/templates"
@@ -46,7 +47,7 @@ func (e *end) meet() error {
 	for _, p := range e.found.peerings {
 		switch {
 		case p.Peer.ClusterID == peer.id && p.Name != peer.name:
-			return withHint(
+			return hint.With(
 				fmt.Errorf("cluster %q already has a peering with cluster %q, named %q", e.Cluster.Context, peer.Cluster.Context, p.Name),
 				fmt.Sprintf("liqoctl network disconnect %s --one-side --context %s", p.Name, cluster.ShellWord(e.Cluster.Context)))
 		case p.Name == peer.name && p.Peer.ClusterID != peer.id:
@@ -63,7 +64,7 @@ func (e *end) meet() error {
 
 // nameTaken says that the peering's name stands for another cluster.
 func (e *end) nameTaken() error {
-	return withHint(fmt.Errorf("cluster %q has a peering %q with another cluster", e.Cluster.Context, e.peering),
+	return hint.With(fmt.Errorf("cluster %q has a peering %q with another cluster", e.Cluster.Context, e.peering),
 		"give the peer another name: --name, --remote-name")
 }
 
@@ -192,7 +193,7 @@ func (e *end) expect(live *records.Peering) error {
 	switch {
 	case live == nil && (e.have != nil || e.wrote):
 		e.joining = true // what this run has made belongs to no connection
-		return withHint(fmt.Errorf("peering %q of cluster %q was removed during this run", e.peering, e.Cluster.Context), "run this again to connect")
+		return hint.With(fmt.Errorf("peering %q of cluster %q was removed during this run", e.peering, e.Cluster.Context), "run this again to connect")
 	case live != nil && live.Peer.ClusterID != e.peer.id:
 		return e.nameTaken()
 	}

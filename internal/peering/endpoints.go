@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -128,5 +129,5 @@ func (e *end) awaitEndpoints(ctx context.Context) error {
 			return missing, nil
 		})
 	})
-	return later(withHint(err, "if the cluster has no load balancers: --gw-server-service-type NodePort"))
+	return later(hint.With(err, "if the cluster has no load balancers: --gw-server-service-type NodePort"))
 }

@@ -9,6 +9,7 @@ import (
 
 	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
 )
@@ -205,7 +206,7 @@ func (x *exposer) keep(ctx context.Context, host records.Exposed) error {
 
 // full says how to make room.
 func (x *exposer) full(err error) error {
-	return withHint(err, "stop exposing a host that "+x.Peer+" does not need: liqoctl network status -o wide lists them")
+	return hint.With(err, "stop exposing a host that "+x.Peer+" does not need: liqoctl network status -o wide lists them")
 }
 
 // release gives the address back, once no gateway leads anything there. Somebody may have exposed the host again by then,

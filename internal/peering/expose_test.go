@@ -13,6 +13,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
 	"liqonet.io/liqonet/ipam/store"
@@ -123,8 +124,8 @@ func TestExposeWaits(t *testing.T) {
 		o := exposing(a, "198.51.100.7")
 		o.Timeout = 5 * time.Second
 		_, err := Expose(t.Context(), o, &recorder{})
-		if err == nil || !strings.Contains(err.Error(), "let 198.51.100.7 pass") || hintOf(err) == "" {
-			t.Errorf("expose with a deaf gateway: %v (%s)", err, hintOf(err))
+		if err == nil || !strings.Contains(err.Error(), "let 198.51.100.7 pass") || hint.Of(err) == "" {
+			t.Errorf("expose with a deaf gateway: %v (%s)", err, hint.Of(err))
 		}
 		a.set(func() { a.deaf = false })
 		if _, err := Expose(t.Context(), o, &recorder{}); err != nil {
@@ -187,8 +188,8 @@ func TestExposeTooMany(t *testing.T) {
 			t.Fatal(err)
 		}
 		x.peering.Exposed = make([]records.Exposed, records.MaxExposed)
-		if err := x.expose(t.Context()); err == nil || hintOf(err) == "" {
-			t.Errorf("host %d: %v (%s)", records.MaxExposed+1, err, hintOf(err))
+		if err := x.expose(t.Context()); err == nil || hint.Of(err) == "" {
+			t.Errorf("host %d: %v (%s)", records.MaxExposed+1, err, hint.Of(err))
 		}
 		expectHeld(t, a)
 	})

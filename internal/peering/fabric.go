@@ -8,6 +8,7 @@ import (
 
 	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -17,7 +18,7 @@ func (s *site) checkCopied() error {
 	if f == nil || f.ClusterID == s.id {
 		return nil
 	}
-	return withHint(
+	return hint.With(
 		fmt.Errorf("the installation in cluster %q was made for cluster %s, and this is cluster %s: the objects were copied", s.Cluster.Context, f.ClusterID, s.id),
 		"liqoctl network reset --force --context "+cluster.ShellWord(s.Cluster.Context))
 }
@@ -51,7 +52,7 @@ func (s *site) catchUp(live *records.Fabric) error {
 		return nil
 	case live == nil:
 		s.installing = s.standing == "" // what this run has made is not somebody else's installation
-		return withHint(fmt.Errorf("the installation in cluster %q was removed during this run", s.Cluster.Context), "run this again to install it")
+		return hint.With(fmt.Errorf("the installation in cluster %q was removed during this run", s.Cluster.Context), "run this again to install it")
 	case before != nil && same(*before, *live):
 		return nil
 	}
@@ -60,7 +61,7 @@ func (s *site) catchUp(live *records.Fabric) error {
 		return err
 	}
 	if name, err := chooseName(s.Side, live); err != nil || name != s.name {
-		return withHint(fmt.Errorf("cluster %q was named %q during this run, not %q", s.Cluster.Context, live.Name, s.name), "run this again")
+		return hint.With(fmt.Errorf("cluster %q was named %q during this run, not %q", s.Cluster.Context, live.Name, s.name), "run this again")
 	}
 	now := wantedRanges(s.discovery, s.Overrides, live)
 	s.own.pods, s.own.services, s.own.nodes = now.pods, now.services, now.nodes

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+
+	"liqonet.io/liqonet/internal/hint"
 )
 
 // GuardedRanges are those by which a cluster reaches all its peers, and which its nodes guard. None is an error.
@@ -19,7 +21,7 @@ func GuardedRanges(ctx context.Context, side Side) ([]netip.Prefix, error) {
 		if _, err := checkElsewhere(ctx, side.Cluster); err != nil {
 			return nil, err
 		}
-		return nil, withHint(fmt.Errorf("cluster %q has no peerings", side.Cluster.Context), "connect it first: liqoctl network connect")
+		return nil, hint.With(fmt.Errorf("cluster %q has no peerings", side.Cluster.Context), "connect it first: liqoctl network connect")
 	}
 	var all []netip.Prefix
 	for _, p := range peerings {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -19,9 +20,9 @@ func TestCommandsOfHints(t *testing.T) {
 	e := end{site: s, peer: &end{site: site{Side: side, name: "d", id: "id"}}}
 	e.found.peerings = []records.Peering{{Name: "c", Peer: records.Peer{ClusterID: "id"}}}
 	for name, hint := range map[string]string{
-		"another name":   hintOf(renamed),
-		"no node":        hintOf(s.plan()),
-		"another copy":   hintOf(e.meet()),
+		"another name":   hint.Of(renamed),
+		"no node":        hint.Of(s.plan()),
+		"another copy":   hint.Of(e.meet()),
 		"a node's chain": strings.Join(acceptForward(records.ForwardDrop{Chain: "ip filter " + hostile}), "; "),
 	} {
 		if strings.Count(hint, hostile) != strings.Count(hint, want) || !strings.Contains(hint, want) {

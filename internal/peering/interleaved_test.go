@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -182,8 +183,8 @@ func TestUpdateDoesNotBringBack(t *testing.T) {
 				o.Update, o.ClampMSS, o.AllowForward = true, false, new(true)
 				o.Local.Cluster = a.hooked("ConfigMap", c.object, func() { c.meanwhile(t, a, b) })
 				_, err := Connect(t.Context(), o, &recorder{})
-				if err == nil || !strings.Contains(err.Error(), c.want) || hintOf(err) == "" {
-					t.Errorf("error %v, hint %q", err, hintOf(err))
+				if err == nil || !strings.Contains(err.Error(), c.want) || hint.Of(err) == "" {
+					t.Errorf("error %v, hint %q", err, hint.Of(err))
 				}
 				if left := peeringsLeft(t, a); len(left) > 0 {
 					t.Errorf("peerings left in a: %v", left)

@@ -11,6 +11,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 
 	"liqonet.io/liqonet/internal/cidr"
+	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
 )
@@ -64,7 +65,7 @@ func (all inUses) acquire(r *ipam.Registry, q ipam.Request) (got ipam.Reservatio
 		}
 	}
 	if len(all) > 0 {
-		err = withHint(err, fmt.Sprintf("%s; %d ranges in use around the cluster are avoided: docs/addresses.md", noneFreeHint, len(all)))
+		err = hint.With(err, fmt.Sprintf("%s; %d ranges in use around the cluster are avoided: docs/addresses.md", noneFreeHint, len(all)))
 	}
 	return got, err
 }
@@ -110,7 +111,7 @@ func (all inUses) checkWish(purpose ipam.Purpose, wish netip.Prefix) error {
 	if !used {
 		return nil
 	}
-	return withHint(fmt.Errorf("reserve %s as %s: %s is in use", wish, ipam.Reservation{Purpose: purpose}.Use(), u), "use another range")
+	return hint.With(fmt.Errorf("reserve %s as %s: %s is in use", wish, ipam.Reservation{Purpose: purpose}.Use(), u), "use another range")
 }
 
 // inUse are the addresses that are in use around the cluster, as far as they are known, and those that are too many to be
@@ -184,7 +185,7 @@ func (s *site) checkInUse() error {
 		u, used := avoided.overlapping(own.addresses)
 		switch {
 		case used && s.installing:
-			return withHint(fmt.Errorf("reserve %s as %s: %s is in use", own.addresses, own.what, u), s.otherRange(own.flagged))
+			return hint.With(fmt.Errorf("reserve %s as %s: %s is in use", own.addresses, own.what, u), s.otherRange(own.flagged))
 		case used:
 			s.warnInUse(u, fmt.Sprintf("%s is the %s", own.addresses, own.what), "liqoctl network reset, then install it with --"+s.Overrides.FlagPrefix+own.flagged)
 		}

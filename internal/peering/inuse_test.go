@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
 	"liqonet.io/liqonet/ipam/store"
@@ -163,8 +164,8 @@ func TestRangesInUseAreRefused(t *testing.T) {
 				c.prepare(t, a, &o)
 				live(t, a, b)
 				_, err := Connect(t.Context(), o, &recorder{})
-				if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(hintOf(err), c.hint) {
-					t.Errorf("error %v, hint %q", err, hintOf(err))
+				if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(hint.Of(err), c.hint) {
+					t.Errorf("error %v, hint %q", err, hint.Of(err))
 				}
 				if errors.Is(err, ipam.ErrNoneFree) != c.none {
 					t.Errorf("none free: %v", !c.none)

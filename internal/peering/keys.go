@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -58,7 +59,7 @@ func decodeKey(object *corev1.Secret, name string) (secret, error) {
 	if key, err := wgtypes.ParseKey(string(object.Data[name])); err == nil {
 		return hide(key), nil
 	}
-	return nil, withHint(
+	return nil, hint.With(
 		fmt.Errorf("read Secret %s/%s: %s is no WireGuard key", object.Namespace, object.Name, name),
 		"delete the Secret, then connect again: new keys are made")
 }

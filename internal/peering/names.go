@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -42,7 +43,7 @@ func chooseName(side Side, fabric *records.Fabric) (string, error) {
 	case fabric == nil:
 		return side.Name, records.ValidateName(side.Name)
 	case side.Name != "" && side.Name != fabric.Name:
-		return "", withHint(
+		return "", hint.With(
 			fmt.Errorf("cluster %q already has the name %q, not %q", side.Cluster.Context, fabric.Name, side.Name),
 			"leave the name out, or begin anew: liqoctl network reset --context "+cluster.ShellWord(side.Cluster.Context))
 	}

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/hint"
 )
 
 // farewell is how long a namespace that is being deleted is waited for: one that a reset has just begun to delete
@@ -35,7 +36,7 @@ func awaitNamespace(ctx context.Context, side Side) error {
 		return "", nil
 	})
 	if wait, ok := errors.AsType[*cluster.WaitError](err); ok && ctx.Err() == nil {
-		return withHint(fmt.Errorf("use Namespace %s of cluster %q: %s", name, side.Cluster.Context, wait.Missing),
+		return hint.With(fmt.Errorf("use Namespace %s of cluster %q: %s", name, side.Cluster.Context, wait.Missing),
 			fmt.Sprintf("run this again when it is gone, or use another one with --%snamespace", side.Overrides.FlagPrefix))
 	}
 	return err

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/templates"
 )
@@ -97,7 +98,7 @@ func (s *site) keepInstallation() error {
 	if err != nil || templates.Digest(base) == s.standing {
 		return err
 	}
-	return withHint(
+	return hint.With(
 		fmt.Errorf("the installation in cluster %q differs from that of this liqoctl with image %s, and you may not change it", s.Cluster.Context, s.Image),
 		"use the liqoctl and --image it was made with, or ask for: liqoctl network init --update")
 }

@@ -15,6 +15,7 @@ import (
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/cluster/clustertest"
+	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/templates"
 )
@@ -94,7 +95,7 @@ func TestConnectWithoutTheRightToInstall(t *testing.T) {
 		other.Image = "registry.example/liqonet:other"
 		other.Update = true
 		_, err := Connect(t.Context(), other, &recorder{})
-		if err == nil || !strings.Contains(err.Error(), "you may not change it") || !strings.Contains(hintOf(err), "init --update") {
+		if err == nil || !strings.Contains(err.Error(), "you may not change it") || !strings.Contains(hint.Of(err), "init --update") {
 			t.Errorf("another version's installation: error %v", err)
 		}
 		if _, err := Init(t.Context(), InitOptions{Side: Side{Cluster: a.Cluster}, Installation: other.Installation}, &recorder{}); err == nil {

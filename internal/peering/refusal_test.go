@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -86,8 +87,8 @@ func TestThreeClusters(t *testing.T) {
 		}
 		o = connectOptions(a, b)
 		o.Remote.Name = "rome"
-		if _, err := Connect(t.Context(), o, &recorder{}); err == nil || !strings.Contains(hintOf(err), "disconnect b --one-side") {
-			t.Errorf("error %v, hint %q", err, hintOf(err))
+		if _, err := Connect(t.Context(), o, &recorder{}); err == nil || !strings.Contains(hint.Of(err), "disconnect b --one-side") {
+			t.Errorf("error %v, hint %q", err, hint.Of(err))
 		}
 	})
 }
@@ -151,8 +152,8 @@ func TestClashes(t *testing.T) {
 		const says = `cluster "b": Liqo's network fabric runs here`
 		o, r := connectOptions(a, b), &recorder{}
 		_, err := Connect(t.Context(), o, r)
-		if err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(hintOf(err), "--skip-validation") {
-			t.Errorf("error %v, hint %q", err, hintOf(err))
+		if err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(hint.Of(err), "--skip-validation") {
+			t.Errorf("error %v, hint %q", err, hint.Of(err))
 		}
 		if left := append(a.left(t), b.left(t)...); len(left) > 0 {
 			t.Errorf("left %v", left)

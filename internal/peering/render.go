@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -38,7 +39,7 @@ func Render(ctx context.Context, o RenderOptions, r Reporter) (local, remote Man
 	d.rendering = true
 	for _, e := range d.ends() {
 		if e.keys == nil && !o.WithSecrets {
-			return local, remote, withHint(fmt.Errorf("cluster %q has no keys for peering %q", e.Cluster.Context, e.peering), "make them with --with-secrets")
+			return local, remote, hint.With(fmt.Errorf("cluster %q has no keys for peering %q", e.Cluster.Context, e.peering), "make them with --with-secrets")
 		}
 		e.run, e.assumedMTU = "", o.MTU
 	}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -93,7 +94,7 @@ func TestRenderSaysWhatIsMissing(t *testing.T) {
 		live(t, a, b)
 		o := renderOptions(a, b)
 		o.WithSecrets = false
-		if _, _, err := Render(t.Context(), o, &recorder{}); err == nil || !strings.Contains(hintOf(err), "--with-secrets") {
+		if _, _, err := Render(t.Context(), o, &recorder{}); err == nil || !strings.Contains(hint.Of(err), "--with-secrets") {
 			t.Errorf("without keys: %v", err)
 		}
 		o = renderOptions(a, b)

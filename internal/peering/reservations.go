@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"liqonet.io/liqonet/internal/cidr"
+	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
 )
@@ -84,7 +85,7 @@ func reserveOwn(r *ipam.Registry, own ownRanges) (external, internal netip.Prefi
 func (o ownRanges) chosenRange(r *ipam.Registry, purpose ipam.Purpose, wish, usual netip.Prefix) (netip.Prefix, error) {
 	if held := r.Held(ipam.Cluster, purpose); len(held) > 0 {
 		if wish.IsValid() && held[0].Range != wish {
-			return netip.Prefix{}, withHint(
+			return netip.Prefix{}, hint.With(
 				fmt.Errorf("reserve %s: the %s is already %s", wish, held[0].Use(), held[0].Range),
 				"it cannot change while liqonet is installed: liqoctl network reset")
 		}
@@ -235,9 +236,9 @@ func explainAddresses(context string, err error) error {
 		return nil
 	}
 	if errors.Is(err, ipam.ErrNoneFree) {
-		err = withHint(err, cmp.Or(hintOf(err), noneFreeHint))
+		err = hint.With(err, cmp.Or(hint.Of(err), noneFreeHint))
 	} else if held, ok := conflictOf(err); ok {
-		err = withHint(err, "show the holder with liqoctl ipam show "+held.Range.String())
+		err = hint.With(err, "show the holder with liqoctl ipam show "+held.Range.String())
 	}
 	return fmt.Errorf("addresses of cluster %q: %w", context, err)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/templates"
 )
 
@@ -56,7 +57,7 @@ func (l *leaving) reach(ctx context.Context) (string, error) {
 		l.Peerings = append(l.Peerings, t.name)
 	}
 	if len(l.Peerings) > 0 && !l.force {
-		return "", withHint(
+		return "", hint.With(
 			fmt.Errorf("cluster %q has peerings: %s", l.Context, strings.Join(l.Peerings, ", ")),
 			"liqoctl network disconnect, or --force to remove them on this side only")
 	}

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
 	"liqonet.io/liqonet/ipam/store"
@@ -161,19 +162,19 @@ func (s *site) checkClashes(refuse bool) error {
 }
 
 // object tells of what cannot work: as an error if refuse is set, else as a warning.
-func (s *site) object(refuse bool, what, hint string) error {
+func (s *site) object(refuse bool, what, advice string) error {
 	what = fmt.Sprintf("cluster %q: %s", s.Cluster.Context, what)
 	if refuse {
-		return withHint(errors.New(what), hint)
+		return hint.With(errors.New(what), advice)
 	}
-	s.reporter.Warn(what, hint)
+	s.reporter.Warn(what, advice)
 	return nil
 }
 
 // plan decides name, ranges and fabric. It does no I/O.
 func (s *site) plan() error {
 	if len(s.readyNodes()) == 0 {
-		return withHint(fmt.Errorf("cluster %q: no node is Ready", s.Cluster.Context),
+		return hint.With(fmt.Errorf("cluster %q: no node is Ready", s.Cluster.Context),
 			fmt.Sprintf("kubectl --context %s get nodes", cluster.ShellWord(s.Cluster.Context)))
 	}
 	if err := s.checkCopied(); err != nil {

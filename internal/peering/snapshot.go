@@ -14,6 +14,7 @@ import (
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/health"
+	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam/store"
 )
@@ -68,7 +69,7 @@ func takeSnapshot(ctx context.Context, c *cluster.Cluster) (*snapshot, error) {
 		return nil, err
 	}
 	if s.stands.image == "" {
-		return nil, withHint(fmt.Errorf("liqonet is not installed in namespace %s of cluster %q", c.Namespace, c.Context),
+		return nil, hint.With(fmt.Errorf("liqonet is not installed in namespace %s of cluster %q", c.Namespace, c.Context),
 			"install it with liqoctl network init, or by connecting the cluster: liqoctl network connect")
 	}
 	return s, nil

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/hint"
 )
 
 // Stages of the operations, as reports, results and errors name them.
@@ -52,12 +53,12 @@ func (e *StageError) Unwrap() error { return e.Err }
 
 // Hint returns what the cause advises, else what the stage does; "" if there is no advice.
 func (e *StageError) Hint() string {
-	hint := hintOf(e.Err)
-	if reach, ok := errors.AsType[*cluster.ReachError](e.Err); ok && e.Stage != stageReach && hint == reach.Hint() {
-		hint = "" // it was reached before
+	advice := hint.Of(e.Err)
+	if reach, ok := errors.AsType[*cluster.ReachError](e.Err); ok && e.Stage != stageReach && advice == reach.Hint() {
+		advice = "" // it was reached before
 	}
-	if hint != "" {
-		return hint
+	if advice != "" {
+		return advice
 	}
 	if cluster.Lost(e.Err) {
 		return "run this again when the API server answers"
@@ -66,44 +67,6 @@ func (e *StageError) Hint() string {
 		return over.advice()
 	}
 	return e.hint
-}
-
-// hinted is an error with advice.
-type hinted struct {
-	error
-	hint string
-}
-
-func withHint(err error, hint string) error {
-	if err == nil {
-		return nil
-	}
-	return &hinted{err, hint}
-}
-
-func (e *hinted) Unwrap() error { return e.error }
-
-// Hint returns the advice.
-func (e *hinted) Hint() string { return e.hint }
-
-// hintOf returns the first advice that is not empty in a tree of errors.
-func hintOf(err error) string {
-	if h, ok := err.(interface{ Hint() string }); ok && h.Hint() != "" {
-		return h.Hint()
-	}
-	switch e := err.(type) { //nolint:errorlint // this is the walk through what is wrapped
-	case interface{ Unwrap() error }:
-		if cause := e.Unwrap(); cause != nil {
-			return hintOf(cause)
-		}
-	case interface{ Unwrap() []error }:
-		for _, cause := range e.Unwrap() {
-			if hint := hintOf(cause); hint != "" {
-				return hint
-			}
-		}
-	}
-	return ""
 }
 
 // stages runs the stages of one operation and keeps their times.

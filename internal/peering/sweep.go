@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/templates"
 )
@@ -104,7 +105,7 @@ func (s *sweeper) refuseInstalled(ctx context.Context, others []string) error {
 	if err != nil || len(there) == 0 {
 		return err
 	}
-	return withHint(fmt.Errorf("liqonet is installed in cluster %q", s.cluster.Context), "liqoctl network reset")
+	return hint.With(fmt.Errorf("liqonet is installed in cluster %q", s.cluster.Context), "liqoctl network reset")
 }
 
 // render renders the objects of the look itself.

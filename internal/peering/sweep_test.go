@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -67,8 +68,8 @@ func TestSweepDoesNotEmptyWhatIsInstalled(t *testing.T) {
 		o := sweepOptions(a)
 		o.Remove = true
 		_, err := Sweep(t.Context(), o, &recorder{})
-		if err == nil || !strings.Contains(hintOf(err), "network reset") {
-			t.Errorf("error %v, hint %q", err, hintOf(err))
+		if err == nil || !strings.Contains(hint.Of(err), "network reset") {
+			t.Errorf("error %v, hint %q", err, hint.Of(err))
 		}
 	})
 }

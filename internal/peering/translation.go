@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam/translate"
 )
@@ -30,7 +31,7 @@ func Translation(ctx context.Context, c *cluster.Cluster) (translate.Cluster, er
 		}
 	}
 	if fabric == "" {
-		return translate.Cluster{}, withHint(fmt.Errorf("liqonet is not installed in namespace %q of cluster %q", c.Namespace, c.Context),
+		return translate.Cluster{}, hint.With(fmt.Errorf("liqonet is not installed in namespace %q of cluster %q", c.Namespace, c.Context),
 			"liqoctl network connect")
 	}
 	t, err := translate.Decode(fabric, peerings)

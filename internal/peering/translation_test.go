@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam/translate"
 )
@@ -17,7 +18,7 @@ import (
 func TestTranslationAgrees(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := twoWorlds()
-		if _, err := Translation(t.Context(), a.Cluster); err == nil || !strings.Contains(hintOf(err), "connect") {
+		if _, err := Translation(t.Context(), a.Cluster); err == nil || !strings.Contains(hint.Of(err), "connect") {
 			t.Errorf("not installed: %v", err)
 		}
 		live(t, a, b)
@@ -62,8 +63,8 @@ func TestUntoldIsCompleted(t *testing.T) {
 			t.Fatal(err)
 		}
 		pod := netip.MustParseAddr("10.244.1.7")
-		if _, err := translatorOf(t, a, "b").Export(pod); !strings.Contains(hintOf(err), "connect --update") {
-			t.Errorf("error %v, hint %q", err, hintOf(err))
+		if _, err := translatorOf(t, a, "b").Export(pod); !strings.Contains(hint.Of(err), "connect --update") {
+			t.Errorf("error %v, hint %q", err, hint.Of(err))
 		}
 		o.Update = true
 		if _, err := Connect(t.Context(), o, &recorder{}); err != nil {

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/translation/authority"
 	"liqonet.io/liqonet/templates"
@@ -41,7 +42,7 @@ func readTranslationService(ctx context.Context, c *cluster.Cluster) (s translat
 func parseAuthority(c *cluster.Cluster, secret *corev1.Secret) (*authority.Authority, error) {
 	a, err := authority.Parse(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
 	if err != nil {
-		return nil, withHint(fmt.Errorf("read Secret %s/%s of cluster %q: %w", secret.Namespace, secret.Name, c.Context, err),
+		return nil, hint.With(fmt.Errorf("read Secret %s/%s of cluster %q: %w", secret.Namespace, secret.Name, c.Context, err),
 			"delete the Secret, then run liqoctl network init --translation: a new authority is made, which clients must be told")
 	}
 	return &a, nil
@@ -158,7 +159,7 @@ func authorityObject(namespace string, certificate, key []byte) *corev1.Secret {
 // removeTranslation removes the service, whatever is left of it.
 func (s *site) removeTranslation(ctx context.Context) error {
 	// Image and authority do not matter to what is deleted.
-	objects, err := templates.Translation(templates.TranslationValues{Namespace: s.Cluster.Namespace, Image: "any"})
+	objects, err := templates.Translation(templates.TranslationValues{Namespace: s.Cluster.Namespace, Image: anyImage})
 	if err != nil {
 		return err
 	}

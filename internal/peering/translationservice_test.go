@@ -14,6 +14,7 @@ import (
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/cluster/clustertest"
+	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/translation/authority"
 	"liqonet.io/liqonet/templates"
 )
@@ -167,8 +168,8 @@ func TestDamagedAuthorityIsRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := initialised(t, a, &yes, nil)
-		if err == nil || !strings.Contains(hintOf(err), "delete the Secret") || strings.Contains(err.Error(), "hunter2") {
-			t.Errorf("error %v, hint %q", err, hintOf(err))
+		if err == nil || !strings.Contains(hint.Of(err), "delete the Secret") || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("error %v, hint %q", err, hint.Of(err))
 		}
 	})
 }

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
 	"liqonet.io/liqonet/templates"
@@ -110,11 +111,11 @@ func installed(ctx context.Context, c *cluster.Cluster) ([]cluster.Object, error
 // clusterWide are the objects that an installation may have outside its namespace.
 func clusterWide(namespace string) ([]cluster.Object, error) {
 	// The image does not matter to what is looked for, and what the API server does not know is not there.
-	base, err := templates.Base(templates.BaseValues{Namespace: namespace, Image: "any", Policies: true})
+	base, err := templates.Base(templates.BaseValues{Namespace: namespace, Image: anyImage, Policies: true})
 	if err != nil {
 		return nil, err
 	}
-	translation, err := templates.Translation(templates.TranslationValues{Namespace: namespace, Image: "any"})
+	translation, err := templates.Translation(templates.TranslationValues{Namespace: namespace, Image: anyImage})
 	return slices.DeleteFunc(append(base, translation...), func(o cluster.Object) bool { return o.GetNamespace() != "" }), err
 }
 
@@ -195,7 +196,7 @@ func (l *leaving) helperRuns(ctx context.Context, missing string) error {
 	if set != nil || err != nil {
 		return err
 	}
-	return withHint(
+	return hint.With(
 		fmt.Errorf("cluster %q: liqonet state remains in the kernels of nodes without a helper to remove it: %s", l.Context, missing),
 		"bring the helpers back with liqoctl network init, then run this again; liqoctl network reset --force does without them")
 }

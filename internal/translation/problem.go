@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/ipam/translate"
 )
 
@@ -40,13 +41,7 @@ func problemOf(err error) *Problem {
 	if p, ok := errors.AsType[*Problem](err); ok {
 		return p
 	}
-	p := &Problem{Text: err.Error(), Reason: "unavailable", status: http.StatusServiceUnavailable}
-	if h, ok := errors.AsType[interface {
-		error
-		Hint() string
-	}](err); ok {
-		p.Hint = h.Hint()
-	}
+	p := &Problem{Text: err.Error(), Reason: "unavailable", Hint: hint.Of(err), status: http.StatusServiceUnavailable}
 	switch {
 	case is[*translate.DamagedError](err):
 		p.Reason = "damaged"
