@@ -57,8 +57,8 @@ func (c *Cluster) hostAddresses(ctx context.Context) []netip.Addr {
 	if err != nil || u.Hostname() == "" {
 		return nil
 	}
-	if _, err := netip.ParseAddr(u.Hostname()); err == nil {
-		return addresses(u.Hostname())
+	if a := addresses(u.Hostname()); len(a) > 0 {
+		return a
 	}
 	lookup := c.lookup
 	if lookup == nil {

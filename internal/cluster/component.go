@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 )
 
@@ -14,7 +15,7 @@ func (q *question) told(source string, texts ...string) Ranges {
 }
 
 // configured reads ranges, separated by commas, in a field of a ConfigMap's document, which is YAML or JSON.
-func (q *question) configured(source string, place configMap, key string, path ...string) Ranges {
+func (q *question) configured(source string, place types.NamespacedName, key string, path ...string) Ranges {
 	text, found := q.inv.configMaps[place].Data[key]
 	if !found {
 		return Ranges{}

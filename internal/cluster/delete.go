@@ -30,7 +30,7 @@ func (c *Cluster) deleteOne(ctx context.Context, object Object) (Change, error) 
 		return t.became(Kept), nil
 	}
 	uid := t.live.GetUID()
-	err = t.resource.delete(ctx, t.Name, metav1.DeleteOptions{
+	err = t.resource.Delete(ctx, t.Name, metav1.DeleteOptions{
 		PropagationPolicy: propagation(object),
 		Preconditions:     &metav1.Preconditions{UID: &uid},
 	})

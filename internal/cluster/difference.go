@@ -24,6 +24,14 @@ func Differences(before, after Object) []string {
 	return d.fields
 }
 
+// lacking lists the fields of an object that are not as wanted. What is not wanted is others', or the API server's default:
+// it counts in lists alone, where one element more can be a right more.
+func lacking(have, want map[string]any) []string {
+	d := comparison{lack: true}
+	d.compare("", have, want)
+	return d.fields
+}
+
 // content returns what an object says apart from bookkeeping and status.
 func content(o Object) map[string]any {
 	fields := fieldsOf(o)
@@ -40,9 +48,7 @@ func content(o Object) map[string]any {
 // comparison collects differences by path.
 type comparison struct {
 	redact bool // quote no value
-	// lack collects only the fields that are not as wanted. What is not wanted is others', or the API server's default: it
-	// counts in lists alone, where one element more can be a right more.
-	lack   bool
+	lack   bool // leave out what is not wanted
 	fields []string
 }
 

@@ -218,11 +218,13 @@ func (d dryResource) apply(ctx context.Context, name string, data []byte, _ ...s
 		return nil, err
 	}
 	if o.before == nil || d.run.verbatim {
-		after, err := decode(data)
-		if err == nil {
-			d.write(name, o.before, after)
+		decoded, _, err := scheme.Codecs.UniversalDeserializer().Decode(data, nil, nil)
+		if err != nil {
+			return nil, err
 		}
-		return after, err
+		after := decoded.(Object) //nolint:forcetypeassert // it was encoded from one
+		d.write(name, o.before, after)
+		return after, nil
 	}
 	for range looks {
 		after, err := d.resource.apply(ctx, name, data, metav1.DryRunAll)
@@ -244,25 +246,12 @@ func (d dryResource) apply(ctx context.Context, name string, data []byte, _ ...s
 // looks is how often a dry run looks at an object that others keep changing.
 const looks = 5
 
-func (d dryResource) delete(ctx context.Context, name string, _ metav1.DeleteOptions) error {
+func (d dryResource) Delete(ctx context.Context, name string, _ metav1.DeleteOptions) error {
 	o, err := d.read(ctx, name)
 	if err == nil {
 		d.write(name, o.before, nil)
 	}
 	return err
-}
-
-// decode reads an object from JSON.
-func decode(data []byte) (Object, error) {
-	o, _, err := scheme.Codecs.UniversalDeserializer().Decode(data, nil, nil)
-	if err != nil {
-		return nil, err
-	}
-	object, ok := o.(Object)
-	if !ok {
-		return nil, errors.New("no metadata")
-	}
-	return object, nil
 }
 
 // dryConfigMaps are the ConfigMaps of a dry run, for those who have a client of their own.

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 )
 
@@ -28,7 +29,7 @@ type inventory struct {
 	pods           corev1.PodList // a page of the running ones
 	components     corev1.PodList // the control plane's and kube-proxy, where they run as static pods
 	daemonSets     appsv1.DaemonSetList
-	configMaps     map[configMap]*corev1.ConfigMap
+	configMaps     map[types.NamespacedName]*corev1.ConfigMap
 	versions       map[string]bool  // of the API, such as "apps/v1"
 	policies       bool             // the API has ValidatingAdmissionPolicies
 	liqo           corev1.Namespace // "liqo"
@@ -46,16 +47,13 @@ type inventory struct {
 	unread []string // notes: what could not be read, and why
 }
 
-// configMap is the place of one.
-type configMap struct{ namespace, name string }
-
 // The ConfigMaps that tell of addresses.
 var (
-	kubeadmConfig       = configMap{metav1.NamespaceSystem, "kubeadm-config"}
-	kubeProxyConfig     = configMap{metav1.NamespaceSystem, "kube-proxy"}
-	ciliumConfig        = configMap{metav1.NamespaceSystem, "cilium-config"}
-	flannelConfig       = configMap{"kube-flannel", "kube-flannel-cfg"}
-	flannelSystemConfig = configMap{metav1.NamespaceSystem, "kube-flannel-cfg"}
+	kubeadmConfig       = types.NamespacedName{Namespace: metav1.NamespaceSystem, Name: "kubeadm-config"}
+	kubeProxyConfig     = types.NamespacedName{Namespace: metav1.NamespaceSystem, Name: "kube-proxy"}
+	ciliumConfig        = types.NamespacedName{Namespace: metav1.NamespaceSystem, Name: "cilium-config"}
+	flannelConfig       = types.NamespacedName{Namespace: "kube-flannel", Name: "kube-flannel-cfg"}
+	flannelSystemConfig = types.NamespacedName{Namespace: metav1.NamespaceSystem, Name: "kube-flannel-cfg"}
 )
 
 // source is something that an inventory reads.
@@ -67,7 +65,7 @@ type source struct {
 
 // takeInventory reads everything in parallel.
 func (c *Cluster) takeInventory(ctx context.Context) (*inventory, error) {
-	inv := &inventory{configMaps: make(map[configMap]*corev1.ConfigMap), versions: make(map[string]bool)}
+	inv := &inventory{configMaps: make(map[types.NamespacedName]*corev1.ConfigMap), versions: make(map[string]bool)}
 	if err := c.read(ctx, inv, c.sources(inv)); err != nil {
 		return nil, err
 	}
@@ -105,10 +103,10 @@ func (c *Cluster) sources(inv *inventory) []source {
 		{"API groups", false, func(ctx context.Context) error { return c.readVersions(ctx, inv) }},
 		{"admission API", true, func(ctx context.Context) error { return c.readPolicies(ctx, inv) }},
 	}
-	for _, place := range []configMap{kubeadmConfig, kubeProxyConfig, ciliumConfig, flannelConfig, flannelSystemConfig} {
+	for _, place := range []types.NamespacedName{kubeadmConfig, kubeProxyConfig, ciliumConfig, flannelConfig, flannelSystemConfig} {
 		inv.configMaps[place] = &corev1.ConfigMap{}
-		read := got(inv.configMaps[place], core.ConfigMaps(place.namespace).Get, place.name)
-		all = append(all, source{fmt.Sprintf("ConfigMap %s/%s", place.namespace, place.name), true, read})
+		read := got(inv.configMaps[place], core.ConfigMaps(place.Namespace).Get, place.Name)
+		all = append(all, source{"ConfigMap " + place.String(), true, read})
 	}
 	return all
 }

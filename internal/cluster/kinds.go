@@ -32,25 +32,25 @@ type client[T Object, L runtime.Object] interface {
 type resource interface {
 	get(ctx context.Context, name string) (Object, error)
 	list(ctx context.Context, o metav1.ListOptions) ([]Object, string, error)
-	watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error)
+	Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error)
 	create(ctx context.Context, o Object) (Object, error)
 	// apply sends an object; dry has the values of metav1.PatchOptions.DryRun.
 	apply(ctx context.Context, name string, data []byte, dry ...string) (Object, error)
-	delete(ctx context.Context, name string, o metav1.DeleteOptions) error
+	Delete(ctx context.Context, name string, o metav1.DeleteOptions) error
 }
 
 // erased is a resource made of a typed client.
-type erased[T Object, L runtime.Object] struct{ client client[T, L] }
+type erased[T Object, L runtime.Object] struct{ client[T, L] }
 
 func erase[T Object, L runtime.Object](c client[T, L]) resource { return erased[T, L]{c} }
 
 func (e erased[T, L]) get(ctx context.Context, name string) (Object, error) {
-	return e.client.Get(ctx, name, metav1.GetOptions{})
+	return e.Get(ctx, name, metav1.GetOptions{})
 }
 
 // list returns the objects and the resource version from which a watch continues.
 func (e erased[T, L]) list(ctx context.Context, o metav1.ListOptions) ([]Object, string, error) {
-	list, err := e.client.List(ctx, o)
+	list, err := e.List(ctx, o)
 	if err != nil {
 		return nil, "", err
 	}
@@ -70,27 +70,19 @@ func (e erased[T, L]) list(ctx context.Context, o metav1.ListOptions) ([]Object,
 	return all, about.GetResourceVersion(), err
 }
 
-func (e erased[T, L]) watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-	return e.client.Watch(ctx, o)
-}
-
 // create makes an object, which must be of the client's type.
 func (e erased[T, L]) create(ctx context.Context, o Object) (Object, error) {
 	typed, ok := o.(T)
 	if !ok {
 		return nil, fmt.Errorf("object of type %T", o)
 	}
-	return e.client.Create(ctx, typed, metav1.CreateOptions{FieldManager: FieldManager})
+	return e.Create(ctx, typed, metav1.CreateOptions{FieldManager: FieldManager})
 }
 
 func (e erased[T, L]) apply(ctx context.Context, name string, data []byte, dry ...string) (Object, error) {
 	force := true
 	o := metav1.PatchOptions{FieldManager: FieldManager, Force: &force, FieldValidation: metav1.FieldValidationStrict, DryRun: dry}
-	return e.client.Patch(ctx, name, types.ApplyPatchType, data, o)
-}
-
-func (e erased[T, L]) delete(ctx context.Context, name string, o metav1.DeleteOptions) error {
-	return e.client.Delete(ctx, name, o)
+	return e.Patch(ctx, name, types.ApplyPatchType, data, o)
 }
 
 // resource returns the client for objects of o's type in a namespace, which cluster-wide kinds ignore. Only

@@ -69,12 +69,10 @@ func (l Live) Compare(want Object, contents bool) string {
 	if !contents {
 		wanted, found = onlyLabels(wanted), onlyLabels(found)
 	}
-	c := comparison{lack: true}
-	c.compare("", found, wanted)
-	if len(c.fields) == 0 {
-		return ""
+	if fields := lacking(found, wanted); len(fields) > 0 {
+		return name + " differs: " + fields[0]
 	}
-	return name + " differs: " + c.fields[0]
+	return ""
 }
 
 func onlyLabels(fields map[string]any) map[string]any {

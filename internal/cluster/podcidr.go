@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"liqonet.io/liqonet/internal/cidr"
 )
@@ -156,7 +157,7 @@ func (q *question) flannelPods() Ranges {
 	if !q.mayBe("flannel", "canal") {
 		return Ranges{}
 	}
-	for _, place := range []configMap{flannelConfig, flannelSystemConfig} {
+	for _, place := range []types.NamespacedName{flannelConfig, flannelSystemConfig} {
 		if r := q.configured("kube-flannel-cfg net-conf.json", place, "net-conf.json", "Network"); len(r.Prefixes) > 0 {
 			return r
 		}

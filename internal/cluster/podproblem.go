@@ -73,16 +73,11 @@ func (c *Cluster) creationProblem(ctx context.Context) (*PodError, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list events in namespace %s of cluster %q: %w", c.Namespace, c.Context, err)
 	}
-	var newest *corev1.Event
-	for i := range events.Items {
-		e := &events.Items[i]
-		if e.Reason == "FailedCreate" && (newest == nil || newest.LastTimestamp.Before(&e.LastTimestamp)) {
-			newest = e
-		}
-	}
-	if newest == nil {
+	refused := slices.DeleteFunc(events.Items, func(e corev1.Event) bool { return e.Reason != "FailedCreate" })
+	if len(refused) == 0 {
 		return nil, nil
 	}
+	newest := slices.MaxFunc(refused, func(a, b corev1.Event) int { return a.LastTimestamp.Compare(b.LastTimestamp.Time) })
 	owner := newest.InvolvedObject
 	return &PodError{Pod: "of " + owner.Kind + " " + owner.Name, Reason: newest.Reason, Message: newest.Message}, nil
 }

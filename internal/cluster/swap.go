@@ -48,7 +48,7 @@ func swapOnce[T Object](ctx context.Context, c *Cluster, at T, want func(live T)
 	switch {
 	case err != nil:
 		return Change{}, err
-	case reflect.ValueOf(wanted).IsNil(), t.live != nil && includes(content(t.live), content(wanted)):
+	case reflect.ValueOf(wanted).IsNil(), t.live != nil && len(lacking(content(t.live), content(wanted))) == 0:
 		return t.became(asItIs), nil
 	case t.live == nil:
 		if _, err := t.resource.create(ctx, wanted); err != nil {
@@ -61,22 +61,4 @@ func swapOnce[T Object](ctx context.Context, c *Cluster, at T, want func(live T)
 	about := metadata(fields)
 	about["uid"], about["resourceVersion"] = string(t.live.GetUID()), t.live.GetResourceVersion()
 	return c.send(ctx, t, fields)
-}
-
-// includes reports whether one object's content has every field that another's names.
-func includes(have, want any) bool {
-	fields, ok := want.(map[string]any)
-	if !ok {
-		return reflect.DeepEqual(have, want)
-	}
-	all, ok := have.(map[string]any)
-	if !ok {
-		return false
-	}
-	for name, value := range fields {
-		if !includes(all[name], value) {
-			return false
-		}
-	}
-	return true
 }

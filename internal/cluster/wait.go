@@ -118,7 +118,7 @@ func (f *follower[T]) pass(ctx context.Context) (done bool, err error) {
 	if done || err != nil {
 		return done, err
 	}
-	w, err := f.resource.watch(ctx, o)
+	w, err := f.resource.Watch(ctx, o)
 	if err != nil {
 		return false, err
 	}
