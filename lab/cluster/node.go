@@ -57,7 +57,7 @@ func (n Node) Configure(disk, runc string, images []string) ([]process.Service, 
 	if err != nil {
 		return nil, fmt.Errorf("keys of node %s: %w", n.Name(), err)
 	}
-	for _, name := range []string{"containerd.toml", "kubelet.yaml", "kube-proxy.yaml"} {
+	for _, name := range []string{"containerd.toml", "kubelet.yaml", "kube-proxy.yaml", "resolv.conf"} {
 		if conf[name], err = n.render(name, runc); err != nil {
 			return nil, err
 		}

@@ -11,7 +11,8 @@ import (
 type BalancedService struct {
 	Namespace, Name string
 	Wanted          netip.Addr // spec.loadBalancerIP; not valid: any
-	Address         netip.Addr // of its status; not valid: pending
+	Address         netip.Addr // of its status; not valid: pending, or a name
+	Hostname        string     // of its status
 	Ports           []BalancedPort
 	// HealthCheck is the port at which a node says whether it has an endpoint of the Service; 0: traffic may go to any node.
 	HealthCheck uint16
@@ -48,7 +49,8 @@ type serviceStatus struct {
 }
 
 type serviceIngress struct {
-	IP netip.Addr `json:"ip,omitzero"`
+	IP       netip.Addr `json:"ip,omitzero"`
+	Hostname string     `json:"hostname,omitempty"`
 }
 
 // BalancedServices returns the Services of type LoadBalancer.
@@ -67,7 +69,7 @@ func (a *API) BalancedServices(ctx context.Context) ([]BalancedService, error) {
 			Namespace: o.Metadata.Namespace, Name: o.Metadata.Name, Wanted: o.Spec.LoadBalancerIP, HealthCheck: o.Spec.HealthCheckNodePort,
 		}
 		for _, in := range o.Status.LoadBalancer.Ingress {
-			s.Address = in.IP
+			s.Address, s.Hostname = in.IP, in.Hostname
 		}
 		for _, p := range o.Spec.Ports {
 			if protocol, ok := protocols[p.Protocol]; ok && p.NodePort != 0 {
@@ -79,12 +81,16 @@ func (a *API) BalancedServices(ctx context.Context) ([]BalancedService, error) {
 	return all, nil
 }
 
-// SetBalancer writes the address of a Service's load balancer into its status.
-func (a *API) SetBalancer(ctx context.Context, s BalancedService, address netip.Addr) error {
+// SetBalancer writes where a Service's load balancer is into its status: its address, or its name if that is not empty.
+func (a *API) SetBalancer(ctx context.Context, s BalancedService, address netip.Addr, hostname string) error {
 	var patch struct {
 		Status serviceStatus `json:"status"`
 	}
-	patch.Status.LoadBalancer.Ingress = []serviceIngress{{IP: address}}
+	in := serviceIngress{Hostname: hostname}
+	if hostname == "" {
+		in.IP = address
+	}
+	patch.Status.LoadBalancer.Ingress = []serviceIngress{in}
 	path := fmt.Sprintf("/api/v1/namespaces/%s/services/%s/status", s.Namespace, s.Name)
 	if err := a.do(ctx, http.MethodPatch, path, patch, nil); err != nil {
 		return fmt.Errorf("write the status of Service %s/%s: %w", s.Namespace, s.Name, err)

@@ -10,13 +10,13 @@ import (
 )
 
 // TestWaysIn connects two clusters by each type of Service of a server's gateway except NodePort, which the other
-// tests use. Cluster b has load balancers; cluster a has none.
+// tests use. Load balancers of cluster a have names, those of cluster b addresses.
 func TestWaysIn(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), buildTimeout)
 	defer cancel()
 	declared := spec.Spec{Clusters: []spec.Cluster{
-		{Name: "a", Nodes: 1},
+		{Name: "a", Nodes: 1, LoadBalancer: spec.NameBalancer},
 		{Name: "b", Nodes: 2, ServiceCIDR: netip.MustParsePrefix("10.97.0.0/16"), LoadBalancer: spec.AddressBalancer},
 	}}.Complete()
 	l := startLab(ctx, t, "e2e-waysin", declared)
@@ -30,7 +30,7 @@ func TestWaysIn(t *testing.T) {
 
 	t.Run("a load balancer that stays pending", func(t *testing.T) {
 		_, said, code := c.run(ctx, t, append([]string{"network", "connect", "--context", "a", "--remote-context", "b",
-			"--server-side", "local", "--timeout", "20s"}, balancer...)...)
+			"--gw-server-service-loadbalancerip", "203.0.113.9", "--timeout", "20s"}, balancer...)...)
 		if code != 1 || !strings.Contains(said, "no load balancer address yet") || !strings.Contains(said, "hint: if the cluster has no load balancers: --gw-server-service-type NodePort") {
 			t.Errorf("exit code %d\n%s", code, said)
 		}
@@ -42,7 +42,7 @@ func TestWaysIn(t *testing.T) {
 	})
 	t.Run("a load balancer", func(t *testing.T) {
 		conn = c.connect(ctx, t, balancer...)
-		c.wantEndpoint(ctx, t, spec.BalancerAddress(pool, 1))
+		c.wantEndpoint(ctx, t, "a", spec.BalancerAddress(pool, 1))
 		testEveryPod(ctx, t, l, conn)
 	})
 	t.Run("a load balancer that leads to the gateway's node alone", func(t *testing.T) {
@@ -59,7 +59,7 @@ func TestWaysIn(t *testing.T) {
 		disconnect(t)
 		want := spec.BalancerAddress(pool, 77)
 		conn = c.connect(ctx, t, append(balancer, "--gw-server-service-loadbalancerip", want.String())...)
-		c.wantEndpoint(ctx, t, want)
+		c.wantEndpoint(ctx, t, "a", want)
 		testEveryPod(ctx, t, l, conn)
 	})
 	t.Run("a cluster IP, in one routed network", func(t *testing.T) {
@@ -70,16 +70,26 @@ func TestWaysIn(t *testing.T) {
 		}
 		conn = c.connect(ctx, t, "--gw-server-service-type", "ClusterIP")
 		service := kubectl(ctx, t, l, "b", "-n", "liqonet", "get", "service", "gateway-a", "-o", "jsonpath={.spec.clusterIP}")
-		c.wantEndpoint(ctx, t, netip.MustParseAddr(service))
+		c.wantEndpoint(ctx, t, "a", netip.MustParseAddr(service))
+		testEveryPod(ctx, t, l, conn)
+		disconnect(t)
+	})
+	t.Run("a load balancer with a name", func(t *testing.T) {
+		conn = c.connect(ctx, t, append(balancer, "--server-side", "local")...)
+		c.wantEndpoint(ctx, t, "b", spec.BalancerAddress(spec.BalancerPool(0), 1))
+		record := kubectl(ctx, t, l, "b", "-n", "liqonet", "get", "configmap", "peering-a", "-o", "yaml")
+		if name := declared.Clusters[0].BalancerName("liqonet", "gateway-b"); !strings.Contains(record, name+":51840") {
+			t.Errorf("no %s in the record of the client:\n%s", name, record)
+		}
 		testEveryPod(ctx, t, l, conn)
 		disconnect(t)
 	})
 }
 
-// wantEndpoint fails the test unless a's gateway reaches b's at that address.
-func (c liqoctl) wantEndpoint(ctx context.Context, t *testing.T, want netip.Addr) {
+// wantEndpoint fails the test unless the gateway of a cluster reaches the other at that address.
+func (c liqoctl) wantEndpoint(ctx context.Context, t *testing.T, cluster string, want netip.Addr) {
 	t.Helper()
-	out := c.must(ctx, t, "network", "status", "--context", "a")
+	out := c.must(ctx, t, "network", "status", "--context", cluster)
 	if !strings.Contains(out, " "+want.String()+":") {
 		t.Errorf("no endpoint %s in\n%s", want, out)
 	}

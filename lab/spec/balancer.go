@@ -13,9 +13,10 @@ type LoadBalancer string
 const (
 	NoBalancer      LoadBalancer = "none"      // Services stay pending
 	AddressBalancer LoadBalancer = "addresses" // each gets an address of the pool, which the router translates to its NodePorts
+	NameBalancer    LoadBalancer = "hostnames" // as with addresses, but the Service shows a DNS name of it
 )
 
-var loadBalancers = []LoadBalancer{NoBalancer, AddressBalancer}
+var loadBalancers = []LoadBalancer{NoBalancer, AddressBalancer, NameBalancer}
 
 // balancerPools holds the pools of all clusters: 198.18.0.0/15 is for tests of networks (RFC 2544).
 var balancerPools = netip.MustParsePrefix("198.18.0.0/15")
@@ -33,6 +34,11 @@ func BalancerAddress(pool netip.Prefix, n int) netip.Addr { return nth(pool, n) 
 
 // MaxBalancers is how many addresses a pool has.
 func MaxBalancers(pool netip.Prefix) int { return hosts(pool) - 2 }
+
+// BalancerName is the DNS name of a Service's load balancer. Domain test is nobody's (RFC 6761).
+func (c Cluster) BalancerName(namespace, service string) string {
+	return service + "." + namespace + "." + c.Name + ".lab.test"
+}
 
 func (c Cluster) balancerProblems() []error {
 	if slices.Contains(loadBalancers, c.LoadBalancer) {

@@ -54,6 +54,12 @@ func (s *Supervisor) balanceOnce(ctx context.Context, c *cluster, have []underla
 	if err != nil {
 		return nil, err
 	}
+	byName := c.LoadBalancer == spec.NameBalancer
+	for i, service := range services {
+		if byName {
+			services[i].Address, _ = s.names.Lookup(service.Hostname)
+		}
+	}
 	addresses := assign(services, s.balancerPool(c))
 	var rules []underlay.Balance
 	for i, service := range services {
@@ -70,14 +76,31 @@ func (s *Supervisor) balanceOnce(ctx context.Context, c *cluster, have []underla
 			return nil, err
 		}
 	}
+	names := make(map[string]netip.Addr)
 	for i, service := range services {
-		if addresses[i].IsValid() && addresses[i] != service.Address {
-			if err := c.api.SetBalancer(ctx, service, addresses[i]); err != nil {
-				return nil, err
-			}
+		if byName && addresses[i].IsValid() {
+			names[c.BalancerName(service.Namespace, service.Name)] = addresses[i]
 		}
 	}
-	return rules, nil
+	s.names.Set(c.Name(), names)
+	return rules, c.announce(ctx, services, addresses)
+}
+
+// announce writes where load balancers are into the status of their Services, where it says something else.
+func (c *cluster) announce(ctx context.Context, services []kube.BalancedService, addresses []netip.Addr) error {
+	for i, service := range services {
+		name := ""
+		if c.LoadBalancer == spec.NameBalancer {
+			name = c.BalancerName(service.Namespace, service.Name)
+		}
+		if !addresses[i].IsValid() || addresses[i] == service.Address && name == service.Hostname {
+			continue
+		}
+		if err := c.api.SetBalancer(ctx, service, addresses[i], name); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // targets are the addresses of the nodes to which a Service's connections go: Ready ones, and where the Service has health

@@ -19,6 +19,7 @@ import (
 
 	"liqonet.io/liqonet/lab/build"
 	"liqonet.io/liqonet/lab/cgroup"
+	"liqonet.io/liqonet/lab/dns"
 	"liqonet.io/liqonet/lab/pki"
 	"liqonet.io/liqonet/lab/process"
 	"liqonet.io/liqonet/lab/spec"
@@ -40,6 +41,7 @@ type Supervisor struct {
 	underlay *underlay.Underlay
 	clusters []*cluster
 	journal  *journal
+	names    dns.Server // of load balancers
 
 	// change is held while nodes or images are added.
 	change sync.Mutex
@@ -121,6 +123,9 @@ func (s *Supervisor) bringUp(ctx context.Context) error {
 	if s.underlay, err = underlay.New(s.spec); err != nil {
 		return err
 	}
+	if err := s.serveNames(ctx); err != nil {
+		return err
+	}
 	for _, declared := range s.spec.Clusters {
 		c, err := s.newCluster(ctx, declared)
 		if err != nil {
@@ -142,6 +147,19 @@ func (s *Supervisor) bringUp(ctx context.Context) error {
 		})
 	}
 	return all.Wait()
+}
+
+// serveNames makes the router the name server of the nodes.
+func (s *Supervisor) serveNames(ctx context.Context) error {
+	return s.underlay.Router.Do(func() error {
+		var listen net.ListenConfig
+		conn, err := listen.ListenPacket(ctx, "udp4", fmt.Sprintf(":%d", dns.Port))
+		if err != nil {
+			return err
+		}
+		go func() { slog.Error("name server ended", "cause", s.names.Serve(conn)) }()
+		return nil
+	})
 }
 
 // modules are kernel modules that hosts may have and not have loaded, with a path that exists when they are.
