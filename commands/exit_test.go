@@ -61,6 +61,7 @@ func TestHint(t *testing.T) {
 		{errors.Join(errors.New("x"), advice), "do this"},
 		{usagef("x"), ""},
 		{usagef("x: %w", advice), "do this"},
+		{errors.Join(usagef("x"), advice), "do this"},
 	} {
 		if got := hint.Of(c.err); got != c.want {
 			t.Errorf("hint of %v is %q, want %q", c.err, got, c.want)

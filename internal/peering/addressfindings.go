@@ -22,10 +22,6 @@ func (a addressState) unused() []Finding {
 	for _, p := range a.peerings {
 		peerings[p.Name] = p
 	}
-	begun := make(map[string]bool, len(a.begun))
-	for _, name := range a.begun {
-		begun[name] = true
-	}
 	var found []Finding
 	for _, name := range reservedPeerings(a.registry) {
 		p, complete := peerings[name]
@@ -36,7 +32,7 @@ func (a addressState) unused() []Finding {
 				continue
 			case complete:
 				f.Kind, f.Repair, f.Why = Leak, ReleaseIt, fmt.Sprintf("peering %q does not use it", name)
-			case begun[name]:
+			case slices.Contains(a.begun, name):
 				f.Kind, f.Why = Begun, fmt.Sprintf("peering %q is not complete: a connect runs, or was interrupted", name)
 				f.Hint = "finish it with liqoctl network connect, or: liqoctl network disconnect " + name + " --one-side"
 			default:

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/records"
@@ -64,7 +65,8 @@ func newConnector(o ConnectOptions, r Reporter) *connector {
 		}
 		return e
 	}
-	c := &connector{ConnectOptions: o, stages: stages{reporter: r}, reporter: r, local: part(o.Local, o.LocalServes), remote: part(o.Remote, !o.LocalServes)}
+	c := &connector{ConnectOptions: o, stages: stages{reporter: r}, reporter: r}
+	c.local, c.remote = part(o.Local, o.LocalServes), part(o.Remote, !o.LocalServes)
 	c.local.peer, c.remote.peer = c.remote, c.local
 	return c
 }
@@ -315,18 +317,10 @@ const undoTime = 3 * time.Minute
 const persistPause = 500 * time.Millisecond
 
 // persist tries something, which may be done twice, until no API server is lost on the way or ctx ends.
-func persist(ctx context.Context, do func(context.Context) error) error {
-	for {
-		err := do(ctx)
-		if err == nil || !cluster.Lost(err) {
-			return err
-		}
-		timer := time.NewTimer(persistPause)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return err
-		case <-timer.C:
-		}
-	}
+func persist(ctx context.Context, do func(context.Context) error) (err error) {
+	_ = wait.PollUntilContextCancel(ctx, persistPause, true, func(ctx context.Context) (bool, error) {
+		err = do(ctx)
+		return !cluster.Lost(err), nil
+	})
+	return err
 }

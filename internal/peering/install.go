@@ -60,7 +60,10 @@ func initialise(ctx context.Context, run *stages, s *site) error {
 	}
 	return run.run(ctx, step{stageTranslation, "what it says: kubectl -n " + s.Cluster.Namespace + " logs deployment/" + records.TranslationName,
 		func(ctx context.Context) (string, error) {
-			return translationURL(s.Cluster.Namespace), later(s.awaitTranslation(ctx))
+			err := s.Cluster.FailFast(ctx, templates.TranslationPods(), func(ctx context.Context) error {
+				return s.Cluster.WaitDeployment(ctx, records.TranslationName)
+			})
+			return translationURL(s.Cluster.Namespace), later(err)
 		}})
 }
 

@@ -52,19 +52,6 @@ func neededPermissions(namespace string, level templates.Level) ([]cluster.Permi
 	return needed, nil
 }
 
-// standing is the digest of the installation that a cluster has; "" where there is none, or none that the user may
-// look at.
-func standing(ctx context.Context, c *cluster.Cluster) (string, error) {
-	set, err := cluster.Find[*appsv1.DaemonSet](ctx, c, records.NodeName)
-	switch {
-	case apierrors.IsForbidden(err):
-		return "", nil
-	case set == nil || err != nil:
-		return "", err
-	}
-	return set.Annotations[templates.AnnotationDigest], nil
-}
-
 // checkInstaller asks whether the user may do all that init does. Who may not, but may connect, can do so where
 // liqonet is installed: the site is then used as it is.
 func (s *site) checkInstaller(ctx context.Context) error {
@@ -73,11 +60,11 @@ func (s *site) checkInstaller(ctx context.Context) error {
 	if !s.connecting || !errors.As(err, &refused) {
 		return err
 	}
-	digest, e := standing(ctx, s.Cluster)
-	if e != nil {
+	set, e := cluster.Find[*appsv1.DaemonSet](ctx, s.Cluster, records.NodeName)
+	if e != nil && !apierrors.IsForbidden(e) {
 		return e
 	}
-	if digest == "" {
+	if set == nil || set.Annotations[templates.AnnotationDigest] == "" {
 		return err // all that installing takes is told, which includes what connecting does
 	}
 	needed, e := neededPermissions(s.Cluster.Namespace, templates.Operate)
@@ -88,7 +75,7 @@ func (s *site) checkInstaller(ctx context.Context) error {
 	if len(refused.Missing) > 0 {
 		return refused
 	}
-	s.standing = digest
+	s.standing = set.Annotations[templates.AnnotationDigest]
 	return nil
 }
 

@@ -3,6 +3,7 @@ package peering
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"liqonet.io/liqonet/internal/cluster"
@@ -154,11 +155,5 @@ func mappedRanges(pods []records.Mapping, external records.Mapping) []MappedRang
 
 // altering returns the changes that left the cluster another one.
 func altering(changes []cluster.Change) []cluster.Change {
-	var some []cluster.Change
-	for _, c := range changes {
-		if c.Alters() {
-			some = append(some, c)
-		}
-	}
-	return some
+	return slices.DeleteFunc(slices.Clone(changes), func(c cluster.Change) bool { return !c.Alters() })
 }

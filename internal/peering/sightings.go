@@ -26,8 +26,8 @@ type sighting struct {
 // age is how old the report of a peering is.
 func (s sightings) age(peering string, p *peeringSnapshot, now time.Time) time.Duration {
 	last, known := s[peering]
-	if !known || !last.report.Equal(p.status.Time) {
-		last = sighting{p.status.Time, p.every, now, known}
+	if !known || !last.report.Equal(p.Status.Time) {
+		last = sighting{p.Status.Time, p.Every, now, known}
 		s[peering] = last
 	}
 	if last.came {

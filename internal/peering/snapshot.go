@@ -32,14 +32,11 @@ type snapshot struct {
 	witnesses map[string]map[string]string
 }
 
-// peeringSnapshot is what was read of one peering.
+// peeringSnapshot is what was read of one peering. It is judged with what all of a cluster have in common.
 type peeringSnapshot struct {
-	record  *records.Peering // nil: none that can be read
-	status  *records.Status  // nil: none yet, or none that can be read
-	every   time.Duration    // after which the gateway reports again; zero: not stated
-	problem string           // why the gateway does not run
-	altered []string         // its objects that are not as they should be, such as "ConfigMap peering-b is missing"
-	node    string           // of the gateway; "": not known
+	health.Observation
+
+	record *records.Peering // nil: none that can be read
 }
 
 // takeSnapshot reads what all peerings of a cluster have in common, and their records.
@@ -93,9 +90,9 @@ func (s *snapshot) choose(name string) {
 func (s *snapshot) chooseOrMiss(name, peer string) {
 	s.choose(name)
 	if name == "" {
-		s.peerings[peer] = &peeringSnapshot{
-			problem: fmt.Sprintf("the peering exists in cluster %q only: connect again, or remove it there with disconnect --one-side", peer),
-		}
+		s.peerings[peer] = &peeringSnapshot{Observation: health.Observation{
+			Problem: fmt.Sprintf("the peering exists in cluster %q only: connect again, or remove it there with disconnect --one-side", peer),
+		}}
 	}
 }
 
@@ -137,11 +134,7 @@ func (s *snapshot) readRecords(ctx context.Context) error {
 	if len(s.peerings) > 0 && there[records.IPAMName] == nil {
 		s.altered = append(s.altered, "ConfigMap "+records.IPAMName+" is missing")
 	}
-	if f, problem := recordIn[records.Fabric](there, records.FabricName, true); problem != "" {
-		s.altered = append(s.altered, problem)
-	} else {
-		s.fabric = f
-	}
+	s.fabric = recordIn[records.Fabric](there, records.FabricName, true, &s.altered)
 	for name, p := range s.peerings {
 		p.read(name, there)
 	}
@@ -150,20 +143,16 @@ func (s *snapshot) readRecords(ctx context.Context) error {
 
 // read reads the records of one peering.
 func (p *peeringSnapshot) read(name string, there map[string]*corev1.ConfigMap) {
-	var problems [3]string
-	p.record, problems[0] = recordIn[records.Peering](there, records.PeeringName(name), true)
-	var gateway *records.Gateway
-	if gateway, problems[1] = recordIn[records.Gateway](there, records.GatewayName(name), false); gateway != nil {
-		p.node = gateway.Node
+	p.record = recordIn[records.Peering](there, records.PeeringName(name), true, &p.Altered)
+	if p.record != nil {
+		p.MTU = p.record.MTU
 	}
-	p.status, problems[2] = recordIn[records.Status](there, records.StatusName(name), false)
+	if gateway := recordIn[records.Gateway](there, records.GatewayName(name), false, &p.Altered); gateway != nil {
+		p.GatewayNode = gateway.Node
+	}
+	p.Status = recordIn[records.Status](there, records.StatusName(name), false, &p.Altered)
 	if cm := there[records.StatusName(name)]; cm != nil {
-		p.every, _ = time.ParseDuration(cm.Data[records.EveryKey]) // what cannot be read is not stated
-	}
-	for _, problem := range problems {
-		if problem != "" {
-			p.altered = append(p.altered, problem)
-		}
+		p.Every, _ = time.ParseDuration(cm.Data[records.EveryKey]) // what cannot be read is not stated
 	}
 }
 
@@ -189,36 +178,38 @@ func (s *snapshot) readWitnesses(ctx context.Context) error {
 	return err
 }
 
-// recordIn reads the record in the ConfigMap of a name; nil with the problem where that cannot be. One that need not have
-// been written yet may be empty.
-func recordIn[T records.Document](there map[string]*corev1.ConfigMap, name string, written bool) (*T, string) {
+// recordIn reads the record in the ConfigMap of a name; nil with one problem more where that cannot be. One that need not
+// have been written yet may be empty.
+func recordIn[T records.Document](there map[string]*corev1.ConfigMap, name string, written bool, problems *[]string) *T {
 	cm := there[name]
 	if cm == nil {
-		return nil, "ConfigMap " + name + " is missing"
+		*problems = append(*problems, "ConfigMap "+name+" is missing")
+		return nil
 	}
 	id, _ := records.IdentityOf(name)
 	if _, ok := cm.Data[records.DataKey]; !ok && !written && id.CheckLabels(cm.Labels) == nil {
-		return nil, ""
+		return nil
 	}
 	r, err := records.Read[T](cm.Name, cm.Labels, cm.Data)
 	if err == nil {
-		return &r, ""
+		return &r
 	}
 	if cause := errors.Unwrap(err); cause != nil {
 		err = cause
 	}
-	return nil, fmt.Sprintf("ConfigMap %s cannot be read: %v", name, err)
+	*problems = append(*problems, fmt.Sprintf("ConfigMap %s cannot be read: %v", name, err))
+	return nil
 }
 
 // readProblems asks why gateways do not run that have not reported lately, or that a node misses.
 func (s *snapshot) readProblems(ctx context.Context) error {
 	for _, name := range s.names() {
 		p := s.peerings[name]
-		if p.problem != "" {
+		if p.Problem != "" {
 			continue
 		}
 		missed := slices.ContainsFunc(slices.Collect(maps.Values(s.witnesses[name])), func(fault string) bool { return fault != "" })
-		if p.status != nil && !missed && !health.Late(time.Since(p.status.Time), p.every) {
+		if p.Status != nil && !missed && !health.Late(time.Since(p.Status.Time), p.Every) {
 			continue
 		}
 		problem, err := s.cluster.PodProblem(ctx, gatewaySelector(name))
@@ -227,7 +218,7 @@ func (s *snapshot) readProblems(ctx context.Context) error {
 		}
 		// Who may not look at events is told less.
 		if problem != nil {
-			p.problem = problem.Error()
+			p.Problem = problem.Error()
 		}
 	}
 	return nil

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -190,8 +189,8 @@ func (s *snapshot) compare(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if p.altered = append(p.altered, gateway...); keys != "" {
-			p.altered = append(p.altered, keys)
+		if p.Altered = append(p.Altered, gateway...); keys != "" {
+			p.Altered = append(p.Altered, keys)
 		}
 	}
 	return nil
@@ -207,13 +206,14 @@ func participants(ctx context.Context, c *cluster.Cluster) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	names := make(map[string]bool)
+	var names []string
 	for _, pod := range pods {
 		if ready[pod.Spec.NodeName] {
-			names[pod.Spec.NodeName] = true
+			names = append(names, pod.Spec.NodeName)
 		}
 	}
-	return slices.Sorted(maps.Keys(names)), nil
+	slices.Sort(names)
+	return slices.Compact(names), nil
 }
 
 func nodeReady(node *corev1.Node) bool {
@@ -228,16 +228,14 @@ func (s *snapshot) describe(seen sightings) []PeeringStatus {
 	all := make([]PeeringStatus, 0, len(s.peerings))
 	for _, name := range s.names() {
 		p := s.peerings[name]
-		o := health.Observation{
-			Status: p.status, Every: p.every, Witnesses: s.witnesses[name], GatewayNode: p.node, Nodes: s.nodes, Problem: p.problem,
-			Altered: slices.Concat(p.altered, s.altered),
-		}
-		if p.status != nil {
+		o := p.Observation
+		o.Nodes, o.Witnesses, o.Altered = s.nodes, s.witnesses[name], slices.Concat(p.Altered, s.altered)
+		if p.Status != nil {
 			o.Age = seen.age(name, p, now)
 		}
 		record := records.Peering{Name: name}
 		if p.record != nil {
-			record, o.MTU = *p.record, p.record.MTU
+			record = *p.record
 		}
 		status := describeStatus(record, o)
 		status.Cluster = s.cluster.Context

@@ -56,11 +56,6 @@ func (s *site) translates() bool {
 	return s.found.translation.stands
 }
 
-// isDue reports whether a certificate authority of the service is to be made anew.
-func (s *site) isDue(a *authority.Authority) bool {
-	return a.Due(records.TranslationHosts(s.Cluster.Namespace)...)
-}
-
 // installTranslation installs the translation service, or removes it, as the user wants, if he may.
 func (s *site) installTranslation(ctx context.Context) error {
 	if s.standing != "" {
@@ -102,7 +97,7 @@ func (s *site) agreeOnAuthority(ctx context.Context) (a authority.Authority, err
 			if err != nil {
 				return nil, err
 			}
-			if a = *there; !s.isDue(there) {
+			if a = *there; !there.Due(records.TranslationHosts(namespace)...) {
 				return nil, nil
 			}
 		}
@@ -164,13 +159,6 @@ func (s *site) removeTranslation(ctx context.Context) error {
 		return err
 	}
 	return s.remove(ctx, append(objects, authorityObject(s.Cluster.Namespace, nil, nil))...)
-}
-
-// awaitTranslation waits until the service answers.
-func (s *site) awaitTranslation(ctx context.Context) error {
-	return s.Cluster.FailFast(ctx, templates.TranslationPods(), func(ctx context.Context) error {
-		return s.Cluster.WaitDeployment(ctx, records.TranslationName)
-	})
 }
 
 // translationURL is where clients in the cluster ask.
