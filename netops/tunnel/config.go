@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/netip"
 	"reflect"
+	"slices"
 	"time"
 
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
@@ -62,23 +63,17 @@ func (c Config) Equal(o Config) bool {
 	if !c.PrivateKey.Equal(o.PrivateKey) || !c.PresharedKey.Equal(o.PresharedKey) {
 		return false
 	}
-	return reflect.DeepEqual(c.withoutSecrets(), o.withoutSecrets())
-}
-
-// withoutSecrets is the configuration without its keys, which cannot be compared but by themselves.
-func (c Config) withoutSecrets() Config {
-	c.PrivateKey, c.PresharedKey = Secret{}, Secret{}
-	return c
+	for _, each := range []*Config{&c, &o} { // the functions in which secrets are hidden are never equal
+		each.PrivateKey, each.PresharedKey = Secret{}, Secret{}
+	}
+	return reflect.DeepEqual(c, o)
 }
 
 // validate names the first value that no device can have.
 func (c Config) validate() error {
-	switch c.Implementation {
-	case "", Auto, Kernel, Userspace:
-	default:
-		return fmt.Errorf("implementation %q: want auto, kernel or userspace", c.Implementation)
-	}
 	switch {
+	case !slices.Contains([]Implementation{"", Auto, Kernel, Userspace}, c.Implementation):
+		return fmt.Errorf("implementation %q: want auto, kernel or userspace", c.Implementation)
 	case c.Name == "" || len(c.Name) > maxLinkName:
 		return fmt.Errorf("link name %q: want 1 to %d bytes", c.Name, maxLinkName)
 	case c.PrivateKey.IsZero():
@@ -92,10 +87,10 @@ func (c Config) validate() error {
 }
 
 func (p PeerConfig) validate() error {
-	if p.PublicKey == (wgtypes.Key{}) {
+	switch {
+	case p.PublicKey == (wgtypes.Key{}):
 		return errors.New("peer's public key: missing")
-	}
-	if p.KeepAlive < 0 || p.KeepAlive > maxInterval || p.KeepAlive%time.Second != 0 {
+	case p.KeepAlive < 0 || p.KeepAlive > maxInterval || p.KeepAlive%time.Second != 0:
 		return fmt.Errorf("keepalive %v: want whole seconds up to %v", p.KeepAlive, maxInterval)
 	}
 	for _, prefix := range p.AllowedIPs {

@@ -1,6 +1,7 @@
 package tunnel
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 )
@@ -17,7 +19,7 @@ import (
 // Device is an open tunnel. Its methods may be called from any goroutine.
 type Device struct {
 	log   *slog.Logger
-	links *links
+	links *netlink.Handle // of the network namespace in which the device was opened
 
 	mu             sync.Mutex // guards what follows
 	cfg            Config
@@ -35,13 +37,13 @@ func Open(ctx context.Context, cfg Config, log *slog.Logger) (*Device, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("open tunnel %s: %w", cfg.Name, err)
 	}
-	links, err := newLinks()
+	links, err := netlink.NewHandle(unix.NETLINK_ROUTE)
 	if err != nil {
-		return nil, fmt.Errorf("open tunnel %s: %w", cfg.Name, err)
+		return nil, fmt.Errorf("open tunnel %s: open rtnetlink: %w", cfg.Name, err)
 	}
 	d := &Device{log: log.With("link", cfg.Name), links: links, cfg: cfg}
 	if err := d.openEngine(cfg); err != nil {
-		links.close()
+		links.Close()
 		return nil, fmt.Errorf("open tunnel %s: %w", cfg.Name, err)
 	}
 	changed, err := d.bring(ctx, cfg)
@@ -62,6 +64,12 @@ func (d *Device) Implementation() Implementation {
 	return d.implementation
 }
 
+// Kinds of links.
+const (
+	kernelKind    = "wireguard"
+	userspaceKind = "tuntap"
+)
+
 // openEngine finds or makes the link and what carries its packets.
 func (d *Device) openEngine(cfg Config) error {
 	if cfg.Implementation != Userspace {
@@ -81,13 +89,15 @@ func (d *Device) openEngine(cfg Config) error {
 	return nil
 }
 
-// openKernel adopts the kernel's WireGuard link or makes one.
+// openKernel adopts the kernel's WireGuard link or makes one. The error is EOPNOTSUPP where the kernel has no WireGuard.
 func (d *Device) openKernel(cfg Config) error {
 	if err := d.clear(cfg.Name, kernelKind); err != nil {
 		return err
 	}
-	if err := d.links.createKernel(cfg.Name, cfg.MTU); err != nil && !errors.Is(err, unix.EEXIST) {
-		return err
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name, attrs.MTU = cfg.Name, cfg.MTU
+	if err := d.links.LinkAdd(&netlink.Wireguard{LinkAttrs: attrs}); err != nil && !errors.Is(err, unix.EEXIST) {
+		return fmt.Errorf("create WireGuard link %s: %w", cfg.Name, err)
 	}
 	e, err := newKernelEngine(cfg.Name)
 	if err != nil {
@@ -99,12 +109,27 @@ func (d *Device) openKernel(cfg Config) error {
 
 // clear deletes a link of our name that is not of that kind.
 func (d *Device) clear(name, kind string) error {
-	link, err := d.links.find(name)
+	link, err := d.find(name)
 	if err != nil || link == nil || link.Type() == kind {
 		return err
 	}
 	d.log.Warn("delete link of another kind", "kind", link.Type(), "want", kind)
-	return d.links.remove(name)
+	if err := d.links.LinkDel(link); err != nil && !errors.Is(err, unix.ENODEV) {
+		return fmt.Errorf("delete link %s: %w", name, err)
+	}
+	return nil
+}
+
+// find returns the link of that name, or nil.
+func (d *Device) find(name string) (netlink.Link, error) {
+	link, err := d.links.LinkByName(name)
+	if _, absent := errors.AsType[netlink.LinkNotFoundError](err); absent {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read link %s: %w", name, err)
+	}
+	return link, nil
 }
 
 // Apply brings the device into the state of cfg and reports whether anything had to change. It goes on past a
@@ -134,7 +159,7 @@ func (d *Device) Apply(ctx context.Context, cfg Config) (changed bool, err error
 
 // revive makes the device again where its link has been deleted.
 func (d *Device) revive() (bool, error) {
-	link, err := d.links.find(d.cfg.Name)
+	link, err := d.find(d.cfg.Name)
 	if err != nil || link != nil {
 		return false, err
 	}
@@ -147,7 +172,7 @@ func (d *Device) revive() (bool, error) {
 
 // bring does the work of Open and Apply; d.mu is held, or d not shared yet.
 func (d *Device) bring(ctx context.Context, cfg Config) (changed bool, err error) {
-	have, err := d.engine.read()
+	have, err := d.read()
 	if err != nil {
 		return false, err
 	}
@@ -155,7 +180,7 @@ func (d *Device) bring(ctx context.Context, cfg Config) (changed bool, err error
 	diff, differs := difference(have, cfg, endpoint)
 	var errConfigure error
 	if differs {
-		errConfigure = d.engine.configure(diff)
+		errConfigure = doing("configure", d.engine.configure(diff))
 	}
 	if errConfigure == nil {
 		if diff.ReplacePeers {
@@ -166,8 +191,22 @@ func (d *Device) bring(ctx context.Context, cfg Config) (changed bool, err error
 			d.sought = endpoint
 		}
 	}
-	errStart := d.engine.start(cfg.MTU)
+	errStart := doing("start", d.engine.start(cfg.MTU))
 	return differs, errors.Join(errConfigure, errStart, errResolve)
+}
+
+// read returns the device as it is.
+func (d *Device) read() (wgtypes.Device, error) {
+	have, err := d.engine.read()
+	return have, doing("read", err)
+}
+
+// doing names what was done to the device when an error came.
+func doing(what string, err error) error {
+	if err != nil {
+		return fmt.Errorf("%s WireGuard device: %w", what, err)
+	}
+	return nil
 }
 
 // chooseEndpoint returns the endpoint that the peer must get, or the zero value where it may keep its own: one
@@ -205,16 +244,13 @@ func (d *Device) Renew(ctx context.Context) error {
 	d.mu.Lock()
 	endpoints := d.cfg.Peer.Endpoints
 	d.mu.Unlock()
-	var candidates []netip.AddrPort
-	if len(endpoints) > 0 {
-		var err error
-		if candidates, err = resolve(ctx, net.DefaultResolver.LookupNetIP, endpoints); err != nil {
-			d.log.Warn("some endpoints do not resolve", "error", err)
-		}
+	candidates, err := resolve(ctx, net.DefaultResolver.LookupNetIP, endpoints)
+	if err != nil {
+		d.log.Warn("some endpoints do not resolve", "error", err)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	have, err := d.engine.read()
+	have, err := d.read()
 	if err != nil {
 		return fmt.Errorf("renew tunnel %s: %w", d.cfg.Name, err)
 	}
@@ -224,7 +260,7 @@ func (d *Device) Renew(ctx context.Context) error {
 	if d.cfg.ListenPort == 0 {
 		change.ListenPort = new(int)
 	}
-	if err := d.engine.configure(change); err != nil {
+	if err := doing("configure", d.engine.configure(change)); err != nil {
 		return fmt.Errorf("renew tunnel %s: %w", d.cfg.Name, err)
 	}
 	d.retire(have)
@@ -243,25 +279,16 @@ func (d *Device) retire(have wgtypes.Device) {
 
 // nextEndpoint chooses where a renewed peer is looked for. Without candidates that is where it was heard last.
 func (d *Device) nextEndpoint(heard netip.AddrPort, candidates []netip.AddrPort) netip.AddrPort {
-	switch {
-	case len(candidates) > 0 && d.sought.IsValid():
-		return after(d.sought, candidates)
-	case len(candidates) > 0:
-		return after(heard, candidates)
-	case heard.IsValid():
-		return heard
-	default:
-		return d.sought
-	}
+	return cmp.Or(after(cmp.Or(d.sought, heard), candidates), heard, d.sought)
 }
 
 // Stats reads what the device knows of its peer. A peer that is missing has zero values.
 func (d *Device) Stats() (Stats, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	have, err := d.engine.read()
+	have, err := d.read()
 	if err != nil {
-		return Stats{}, err
+		return Stats{}, fmt.Errorf("tunnel %s: %w", d.cfg.Name, err)
 	}
 	peer, _ := findPeer(have, d.cfg.Peer.PublicKey)
 	stats := Stats{
@@ -281,6 +308,6 @@ func (d *Device) Stats() (Stats, error) {
 func (d *Device) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	defer d.links.close()
+	defer d.links.Close()
 	return d.engine.close()
 }

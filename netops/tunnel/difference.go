@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"go4.org/netipx"
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 )
 
@@ -79,28 +80,22 @@ func newPeer(want Config, endpoint netip.AddrPort) wgtypes.PeerConfig {
 
 // rangeDifference returns the wanted ranges that are missing, and whether there is one too many.
 func rangeDifference(have []net.IPNet, want []netip.Prefix) (missing []netip.Prefix, surplus bool) {
-	present := make(map[netip.Prefix]bool, len(have))
-	for _, n := range have {
-		prefix := prefixOf(n)
-		present[prefix] = true
-		surplus = surplus || !slices.Contains(want, prefix)
+	present := make([]netip.Prefix, len(have))
+	for i, n := range have {
+		present[i] = prefixOf(n)
+		surplus = surplus || !slices.Contains(want, present[i])
 	}
-	for _, prefix := range want {
-		if !present[prefix] {
-			missing = append(missing, prefix)
-		}
-	}
+	missing = slices.DeleteFunc(slices.Clone(want), func(p netip.Prefix) bool { return slices.Contains(present, p) })
 	return missing, surplus
 }
 
 // findPeer returns the peer of that key.
 func findPeer(device wgtypes.Device, key wgtypes.Key) (wgtypes.Peer, bool) {
-	for _, peer := range device.Peers {
-		if peer.PublicKey == key {
-			return peer, true
-		}
+	i := slices.IndexFunc(device.Peers, func(p wgtypes.Peer) bool { return p.PublicKey == key })
+	if i < 0 {
+		return wgtypes.Peer{}, false
 	}
-	return wgtypes.Peer{}, false
+	return device.Peers[i], true
 }
 
 // endpointOf returns the endpoint that the device has for the peer, IPv4 as such; the zero value for none.
@@ -116,15 +111,14 @@ func unmap(a netip.AddrPort) netip.AddrPort {
 }
 
 func prefixOf(n net.IPNet) netip.Prefix {
-	addr, _ := netip.AddrFromSlice(n.IP)
-	bits, _ := n.Mask.Size()
-	return netip.PrefixFrom(addr.Unmap(), bits)
+	p, _ := netipx.FromStdIPNet(&n)
+	return p
 }
 
 func ipNets(prefixes []netip.Prefix) []net.IPNet {
-	out := make([]net.IPNet, 0, len(prefixes))
-	for _, p := range prefixes {
-		out = append(out, net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())})
+	out := make([]net.IPNet, len(prefixes))
+	for i, p := range prefixes {
+		out[i] = *netipx.PrefixIPNet(p)
 	}
 	return out
 }

@@ -40,16 +40,13 @@ func newKernelEngine(name string) (*kernelEngine, error) {
 func (e *kernelEngine) read() (wgtypes.Device, error) {
 	d, err := e.client.Device(e.name)
 	if err != nil {
-		return wgtypes.Device{}, fmt.Errorf("read WireGuard device %s: %w", e.name, err)
+		return wgtypes.Device{}, err
 	}
 	return *d, nil
 }
 
 func (e *kernelEngine) configure(cfg wgtypes.Config) error {
-	if err := e.client.ConfigureDevice(e.name, cfg); err != nil {
-		return fmt.Errorf("configure WireGuard device %s: %w", e.name, err)
-	}
-	return nil
+	return e.client.ConfigureDevice(e.name, cfg)
 }
 
 // start has nothing to do: the kernel's device runs while its link is up.
@@ -59,7 +56,6 @@ func (e *kernelEngine) close() error { return e.client.Close() }
 
 // userspaceEngine is wireguard-go in this process.
 type userspaceEngine struct {
-	name   string
 	tun    *tunDevice
 	device *device.Device
 }
@@ -70,49 +66,29 @@ func newUserspaceEngine(name string, mtu int, log *slog.Logger) (*userspaceEngin
 	if err != nil {
 		return nil, err
 	}
-	return &userspaceEngine{
-		name:   name,
-		tun:    t,
-		device: device.NewDevice(t, conn.NewStdNetBind(), deviceLogger(log)),
-	}, nil
+	return &userspaceEngine{tun: t, device: device.NewDevice(t, conn.NewStdNetBind(), deviceLogger(log))}, nil
 }
 
 func (e *userspaceEngine) read() (wgtypes.Device, error) {
 	text, err := e.device.IpcGet()
 	if err != nil {
-		return wgtypes.Device{}, fmt.Errorf("read WireGuard device %s: %w", e.name, err)
+		return wgtypes.Device{}, err
 	}
-	d, err := decodeUAPI(text)
-	d.Name = e.name
-	return d, err
+	return decodeUAPI(text)
 }
 
 func (e *userspaceEngine) configure(cfg wgtypes.Config) error {
-	if err := e.device.IpcSet(encodeUAPI(cfg)); err != nil {
-		return fmt.Errorf("configure WireGuard device %s: %w", e.name, err)
-	}
-	return nil
+	return e.device.IpcSet(encodeUAPI(cfg))
 }
 
 // start opens the UDP sockets, in the network namespace of the calling thread.
 func (e *userspaceEngine) start(mtu int) error {
-	if e.ended() {
-		return fmt.Errorf("start WireGuard device %s: %w", e.name, os.ErrClosed)
-	}
-	e.tun.setMTU(mtu)
-	if err := e.device.Up(); err != nil {
-		return fmt.Errorf("start WireGuard device %s: %w", e.name, err)
-	}
-	return nil
-}
-
-// ended reports whether the device has closed itself, as it does when its link is deleted.
-func (e *userspaceEngine) ended() bool {
 	select {
-	case <-e.device.Wait():
-		return true
+	case <-e.device.Wait(): // it closes itself when its link is deleted
+		return os.ErrClosed
 	default:
-		return false
+		e.tun.setMTU(mtu)
+		return e.device.Up()
 	}
 }
 

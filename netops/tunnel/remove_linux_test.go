@@ -6,6 +6,6 @@ import "errors"
 func (d *Device) Remove() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	defer d.links.close()
-	return errors.Join(d.engine.close(), d.links.remove(d.cfg.Name))
+	defer d.links.Close()
+	return errors.Join(d.engine.close(), d.clear(d.cfg.Name, "none"))
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"go4.org/netipx"
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 )
 
@@ -63,34 +64,32 @@ func encodePeer(p wgtypes.PeerConfig, line func(key, value string)) {
 func decodeUAPI(text string) (wgtypes.Device, error) {
 	device := wgtypes.Device{Type: wgtypes.Userspace}
 	for line := range strings.Lines(text) {
+		var err error
 		key, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
-		if err := decodeLine(&device, key, value); err != nil {
+		switch {
+		case key == "private_key":
+			device.PrivateKey, err = parseHexKey(value)
+		case key == "listen_port":
+			device.ListenPort, err = strconv.Atoi(value)
+		case key == "public_key":
+			var peer wgtypes.Peer
+			peer.PublicKey, err = parseHexKey(value)
+			device.Peers = append(device.Peers, peer)
+		case len(device.Peers) > 0:
+			err = decodePeerLine(&device.Peers[len(device.Peers)-1], key, value)
+		}
+		if err != nil {
 			return wgtypes.Device{}, fmt.Errorf("read WireGuard state, line %q: %w", key, err)
 		}
 	}
 	return device, nil
 }
 
-func decodeLine(device *wgtypes.Device, key, value string) (err error) {
-	switch key {
-	case "private_key":
-		device.PrivateKey, err = parseHexKey(value)
-		return err
-	case "listen_port":
-		device.ListenPort, err = parseInt[int](value)
-		return err
-	case "public_key":
-		public, err := parseHexKey(value)
-		device.Peers = append(device.Peers, wgtypes.Peer{PublicKey: public})
-		return err
-	}
-	if len(device.Peers) == 0 {
-		return nil
-	}
-	return decodePeerLine(&device.Peers[len(device.Peers)-1], key, value)
-}
-
 func decodePeerLine(peer *wgtypes.Peer, key, value string) (err error) {
+	number := func() (n int64) {
+		n, err = strconv.ParseInt(value, 10, 64)
+		return n
+	}
 	switch key {
 	case "preshared_key":
 		peer.PresharedKey, err = parseHexKey(value)
@@ -99,27 +98,23 @@ func decodePeerLine(peer *wgtypes.Peer, key, value string) (err error) {
 		endpoint, err = netip.ParseAddrPort(value)
 		peer.Endpoint = net.UDPAddrFromAddrPort(endpoint)
 	case "persistent_keepalive_interval":
-		var seconds int64
-		seconds, err = parseInt[int64](value)
-		peer.PersistentKeepaliveInterval = time.Duration(seconds) * time.Second
+		peer.PersistentKeepaliveInterval = time.Duration(number()) * time.Second
 	case "last_handshake_time_sec":
-		var seconds int64
-		if seconds, err = parseInt[int64](value); seconds != 0 {
+		if seconds := number(); seconds != 0 {
 			peer.LastHandshakeTime = time.Unix(seconds, 0)
 		}
 	case "last_handshake_time_nsec":
-		var nanoseconds int64
-		if nanoseconds, err = parseInt[int64](value); !peer.LastHandshakeTime.IsZero() {
+		if nanoseconds := number(); !peer.LastHandshakeTime.IsZero() {
 			peer.LastHandshakeTime = peer.LastHandshakeTime.Add(time.Duration(nanoseconds))
 		}
 	case "rx_bytes":
-		peer.ReceiveBytes, err = parseInt[int64](value)
+		peer.ReceiveBytes = number()
 	case "tx_bytes":
-		peer.TransmitBytes, err = parseInt[int64](value)
+		peer.TransmitBytes = number()
 	case "allowed_ip":
 		var prefix netip.Prefix
 		prefix, err = netip.ParsePrefix(value)
-		peer.AllowedIPs = append(peer.AllowedIPs, ipNets([]netip.Prefix{prefix})...)
+		peer.AllowedIPs = append(peer.AllowedIPs, *netipx.PrefixIPNet(prefix))
 	}
 	return err
 }
@@ -131,9 +126,4 @@ func parseHexKey(value string) (wgtypes.Key, error) {
 		return wgtypes.Key{}, fmt.Errorf("want %d hexadecimal digits", 2*wgtypes.KeyLen)
 	}
 	return wgtypes.Key(raw), nil
-}
-
-func parseInt[T int | int64](value string) (T, error) {
-	n, err := strconv.ParseInt(value, 10, 64)
-	return T(n), err
 }
