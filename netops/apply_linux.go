@@ -3,6 +3,7 @@ package netops
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -30,10 +31,8 @@ func (k *Kernel) Apply(p Plan) error {
 
 // title is the object in one line.
 func (s Step) title() string {
-	if _, ok := s.Object.(Firewall); ok {
-		return "firewall"
-	}
-	return s.Object.String()
+	title, _, _ := strings.Cut(s.Object.String(), "\n")
+	return title
 }
 
 // settled reports whether the error says that the step's work was done before.

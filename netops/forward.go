@@ -12,7 +12,7 @@ func comparePasses(chains []nft.ForwardChain, wanted bool) delta[nft.Pass] {
 	var d delta[nft.Pass]
 	for _, c := range chains {
 		if !wanted {
-			d.remove = append(d.remove, slices.Compact(slices.Clone(c.Passes))...)
+			d.remove = append(d.remove, c.Passes...)
 			continue
 		}
 		for _, way := range []nft.Way{nft.From, nft.To} {

@@ -42,19 +42,6 @@ func changing(op Op, newKind uint16, how raw.HeaderFlags, header any, fields ...
 	return message{kind: newKind, flags: raw.Create | how, header: header, fields: fields}
 }
 
-// marshal encodes the message in the byte order of the machine.
-func (m message) marshal() (raw.Message, error) {
-	data, err := binary.Append(nil, binary.NativeEndian, m.header)
-	if err != nil {
-		return raw.Message{}, err
-	}
-	ae := raw.NewAttributeEncoder()
-	encode(ae, m.fields)
-	attrs, err := ae.Encode()
-	header := raw.Header{Type: raw.HeaderType(m.kind), Flags: raw.Request | m.flags}
-	return raw.Message{Header: header, Data: append(data, attrs...)}, err
-}
-
 // execute sends a request and waits until the kernel has done it.
 func (s *routeSocket) execute(m message) error {
 	m.flags |= raw.Acknowledge
@@ -92,11 +79,18 @@ func collect[T any](s *routeSocket, m message, decode func([]byte) (object T, of
 
 // roundTrip sends a request and returns the replies.
 func (s *routeSocket) roundTrip(m message) ([]raw.Message, error) {
-	request, err := m.marshal()
+	data, err := binary.Append(nil, binary.NativeEndian, m.header)
 	if err != nil {
 		return nil, err
 	}
-	replies, err := s.conn.Execute(request)
+	ae := raw.NewAttributeEncoder()
+	encode(ae, m.fields)
+	attrs, err := ae.Encode()
+	if err != nil {
+		return nil, err
+	}
+	header := raw.Header{Type: raw.HeaderType(m.kind), Flags: raw.Request | m.flags}
+	replies, err := s.conn.Execute(raw.Message{Header: header, Data: append(data, attrs...)})
 	return replies, cause(err)
 }
 

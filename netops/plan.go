@@ -67,13 +67,5 @@ func (s Step) String() string { return string(s.Op) + " " + s.Object.String() }
 
 // String is the operation as errors name it.
 func (o Op) String() string {
-	switch o {
-	case Add:
-		return "add"
-	case Replace:
-		return "replace"
-	case Remove:
-		return "remove"
-	}
-	return string(o)
+	return map[Op]string{Add: "add", Replace: "replace", Remove: "remove"}[o]
 }

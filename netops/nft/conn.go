@@ -65,8 +65,8 @@ func (c *Conn) Apply(p Plan) error {
 	}
 	b := &batch{conn: c.conn, table: &nftables.Table{Name: p.table.Name, Family: p.table.Family.number()}}
 	for _, o := range p.ops {
-		if err := o.queue(b); err != nil {
-			return fmt.Errorf("%s: %w", o.text(p.table.id()), err)
+		if o.queue(b); b.err != nil {
+			return fmt.Errorf("%s: %w", o.text(p.table.id()), b.err)
 		}
 	}
 	if err := c.flush(); err != nil {

@@ -123,8 +123,8 @@ func readHook(chain *nftables.Chain) *Hook {
 		Priority: int(*chain.Priority),
 		Drop:     chain.Policy != nil && *chain.Policy == nftables.ChainPolicyDrop,
 	}
-	if n := int(*chain.Hooknum); n < len(hookPoints()) {
-		h.Point = hookPoints()[n]
+	if n := int(*chain.Hooknum); n < len(hookPoints) {
+		h.Point = hookPoints[n]
 	}
 	return h
 }

@@ -1,6 +1,7 @@
 package nft
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -21,19 +22,11 @@ type Plan struct {
 type op struct {
 	// verb and rest are the command in the language of nft(8), before the table and after it.
 	verb, rest string
-	queue      func(b *batch) error // adds the command to the transaction
+	queue      func(b *batch) // adds the command to the transaction
 }
 
 // text is the command for the table of an identity.
 func (o op) text(table string) string { return strings.TrimRight(o.verb+" "+table+" "+o.rest, " ") }
-
-// always makes a queue of what cannot fail.
-func always(queue func(b *batch)) func(*batch) error {
-	return func(b *batch) error {
-		queue(b)
-		return nil
-	}
-}
 
 // Empty reports whether there is nothing to do.
 func (p Plan) Empty() bool { return len(p.ops) == 0 && p.err == nil }
@@ -62,6 +55,7 @@ type batch struct {
 	table *nftables.Table
 	// anonymous counts the anonymous sets: within a transaction they are known by a number.
 	anonymous uint32
+	err       error // of the command that could not be written
 }
 
 func (b *batch) set(name string, hosts bool) *nftables.Set {
@@ -80,17 +74,17 @@ func (b *batch) nextID() uint32 {
 
 // createTable fails, and with it the transaction, where there is a table of the name.
 func createTable() op {
-	return op{verb: "create table", queue: always(func(b *batch) { b.conn.CreateTable(b.table) })}
+	return op{verb: "create table", queue: func(b *batch) { b.conn.CreateTable(b.table) }}
 }
 
 // wakeTable clears the flags of a table that is there.
 func wakeTable() op {
-	return op{verb: "add table", queue: always(func(b *batch) { b.conn.AddTable(b.table) })}
+	return op{verb: "add table", queue: func(b *batch) { b.conn.AddTable(b.table) }}
 }
 
 // deleteTable deletes a table with all that is in it.
 func deleteTable() op {
-	return op{verb: "delete table", queue: always(func(b *batch) { b.conn.DelTable(b.table) })}
+	return op{verb: "delete table", queue: func(b *batch) { b.conn.DelTable(b.table) }}
 }
 
 // addSet adds a set without elements.
@@ -99,15 +93,15 @@ func addSet(name string, hosts bool) op {
 	if hosts {
 		flags = ""
 	}
-	return op{verb: "add set", rest: fmt.Sprintf("%s { type ipv4_addr;%s }", name, flags), queue: func(b *batch) error {
+	return op{verb: "add set", rest: fmt.Sprintf("%s { type ipv4_addr;%s }", name, flags), queue: func(b *batch) {
 		s := b.set(name, hosts)
 		s.ID = b.nextID()
-		return b.conn.AddSet(s, nil)
+		b.err = b.conn.AddSet(s, nil)
 	}}
 }
 
 func deleteSet(name string) op {
-	return op{verb: "delete set", rest: name, queue: always(func(b *batch) { b.conn.DelSet(b.set(name, false)) })}
+	return op{verb: "delete set", rest: name, queue: func(b *batch) { b.conn.DelSet(b.set(name, false)) }}
 }
 
 // elementsPerMessage keeps the list of elements below the 65535 bytes of a netlink attribute: a prefix is two
@@ -124,17 +118,14 @@ func deleteElements(s Set, prefixes []netip.Prefix) op {
 }
 
 func changeElements(verb string, send func(*nftables.Conn, *nftables.Set, []nftables.SetElement) error, s Set, prefixes []netip.Prefix) op {
-	return op{verb: verb, rest: fmt.Sprintf("%s { %s }", s.Name, prefixTexts(prefixes, ", ")), queue: func(b *batch) error {
+	return op{verb: verb, rest: fmt.Sprintf("%s { %s }", s.Name, prefixTexts(prefixes, ", ")), queue: func(b *batch) {
 		encode := intervalElements
 		if s.Hosts {
 			encode = hostElements
 		}
 		for part := range slices.Chunk(prefixes, elementsPerMessage) {
-			if err := send(b.conn, b.set(s.Name, s.Hosts), encode(part)); err != nil {
-				return err
-			}
+			b.err = errors.Join(b.err, send(b.conn, b.set(s.Name, s.Hosts), encode(part)))
 		}
-		return nil
 	}}
 }
 
@@ -144,10 +135,10 @@ func addChain(name string, hook *Hook) op {
 	if hook != nil {
 		rest = fmt.Sprintf("%s { %s }", name, hook)
 	}
-	return op{verb: "add chain", rest: rest, queue: always(func(b *batch) {
+	return op{verb: "add chain", rest: rest, queue: func(b *batch) {
 		c := b.chain(name)
 		if hook != nil {
-			point := nftables.ChainHook(slices.Index(hookPoints(), hook.Point))
+			point := nftables.ChainHook(slices.Index(hookPoints, hook.Point))
 			policy := nftables.ChainPolicyAccept
 			if hook.Drop {
 				policy = nftables.ChainPolicyDrop
@@ -156,21 +147,21 @@ func addChain(name string, hook *Hook) op {
 			c.Priority = nftables.ChainPriorityRef(nftables.ChainPriority(hook.Priority))
 		}
 		b.conn.AddChain(c)
-	})}
+	}}
 }
 
 // flushChain deletes a chain's rules.
 func flushChain(name, why string) op {
-	return op{verb: "flush chain", rest: name + " # " + why, queue: always(func(b *batch) { b.conn.FlushChain(b.chain(name)) })}
+	return op{verb: "flush chain", rest: name + " # " + why, queue: func(b *batch) { b.conn.FlushChain(b.chain(name)) }}
 }
 
 func deleteChain(name string) op {
-	return op{verb: "delete chain", rest: name, queue: always(func(b *batch) { b.conn.DelChain(b.chain(name)) })}
+	return op{verb: "delete chain", rest: name, queue: func(b *batch) { b.conn.DelChain(b.chain(name)) }}
 }
 
 // addRule adds a rule at the end of a chain.
 func addRule(chain string, r Rule) op {
-	return op{verb: "add rule", rest: fmt.Sprintf("%s %s", chain, r), queue: func(b *batch) error {
+	return op{verb: "add rule", rest: fmt.Sprintf("%s %s", chain, r), queue: func(b *batch) {
 		var code []expr.Any
 		for _, s := range r.steps() {
 			lookup, ok := s.code.(*expr.Lookup)
@@ -178,19 +169,15 @@ func addRule(chain string, r Rule) op {
 				code = append(code, s.code)
 				continue
 			}
-			set, err := b.addAnonymous(s.members)
-			if err != nil {
-				return err
-			}
+			set := b.addAnonymous(s.members)
 			code = append(code, &expr.Lookup{SourceRegister: lookup.SourceRegister, SetName: set.Name, SetID: set.ID})
 		}
 		b.conn.AddRule(&nftables.Rule{Table: b.table, Chain: b.chain(chain), Exprs: code})
-		return nil
 	}}
 }
 
 // addAnonymous adds a set that lives and dies with the rule that looks it up.
-func (b *batch) addAnonymous(members []byte) (*nftables.Set, error) {
+func (b *batch) addAnonymous(members []byte) *nftables.Set {
 	s := &nftables.Set{
 		Table: b.table, ID: b.nextID(), Name: "__set%d", // the kernel puts a number for %d
 		Anonymous: true, Constant: true, KeyType: nftables.TypeICMPType,
@@ -199,5 +186,6 @@ func (b *batch) addAnonymous(members []byte) (*nftables.Set, error) {
 	for i, m := range members {
 		elements[i] = nftables.SetElement{Key: []byte{m}}
 	}
-	return s, b.conn.AddSet(s, elements)
+	b.err = errors.Join(b.err, b.conn.AddSet(s, elements))
+	return s
 }

@@ -65,9 +65,7 @@ func NewSet(name string, prefixes ...netip.Prefix) Set {
 func (t Table) id() string { return t.Family.text() + " " + t.Name }
 
 // hookPoints are the hooks in the kernel's numbering, enum nf_inet_hooks.
-func hookPoints() []string {
-	return []string{"prerouting", "input", "forward", "output", "postrouting"}
-}
+var hookPoints = []string{"prerouting", "input", "forward", "output", "postrouting"}
 
 // String is the table in the input language of nft(8), as "nft -y list table" prints it but for white space.
 func (t Table) String() string {

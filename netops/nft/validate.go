@@ -66,7 +66,7 @@ func (t Table) validateChain(c Chain) error {
 	if err := checkName(c.Name); err != nil {
 		return err
 	}
-	if c.Hook != nil && !slices.Contains(hookPoints(), c.Hook.Point) {
+	if c.Hook != nil && !slices.Contains(hookPoints, c.Hook.Point) {
 		return fmt.Errorf("no hook %q", c.Hook.Point)
 	}
 	if c.Hook != nil && !slices.Contains([]string{"filter", "nat", "route"}, c.Hook.Type) {

@@ -59,7 +59,7 @@ func randomTable(r *rand.Rand) Table {
 		if r.IntN(4) == 0 {
 			continue
 		}
-		points := hookPoints()
+		points := hookPoints
 		t.Chains = append(t.Chains, Chain{
 			Name:  name,
 			Hook:  &Hook{Type: "filter", Point: points[r.IntN(len(points))], Priority: r.IntN(3) * 50, Drop: r.IntN(2) == 0},
