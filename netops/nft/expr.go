@@ -13,7 +13,7 @@ import (
 type Expr struct {
 	text string
 	code []expr.Any
-	// proto is the transport protocol that code presumes; 0 is any. Rule.steps adds the match.
+	// proto is the transport protocol that code presumes; 0 is any. Rule.explicit adds the match.
 	proto Proto
 	// implies tells that text says proto by itself, as "udp dport" does.
 	implies bool
@@ -34,50 +34,36 @@ func (e Expr) unless(senseless bool, why string) Expr {
 	return e
 }
 
-// step is one expression of the kernel's virtual machine on its way into the kernel or from it.
-type step struct {
-	code     expr.Any
-	members  []byte
-	observed string
-}
-
-// steps returns what the kernel executes for the rule.
-func (r Rule) steps() []step {
-	var steps []step
+// explicit is the rule with the matches of the protocols that its expressions presume. Each comes once, and where nft(8)
+// places it too: at a text that implies it, if there is one.
+func (r Rule) explicit() Rule {
+	var all Rule
 	var proto Proto
 	for i, e := range r {
-		if e.observed != "" {
-			steps = append(steps, step{observed: e.observed})
-		}
-		if r.matchesProtocol(i, proto) {
+		later := func(l Expr) bool { return l.proto == e.proto && l.implies }
+		if e.proto != 0 && e.proto != proto && (e.implies || !slices.ContainsFunc(r[i+1:], later)) {
 			proto = e.proto
-			for _, c := range matchProtocol(proto) {
-				steps = append(steps, step{code: c})
+			match := Expr{text: "meta l4proto " + proto.String(), code: compare(meta(expr.MetaKeyL4PROTO), expr.CmpOpEq, []byte{byte(proto)})}
+			if e.implies {
+				match.text = ""
 			}
+			all = append(all, match)
 		}
-		for _, c := range e.code {
-			steps = append(steps, step{code: c, members: e.members})
-		}
+		all = append(all, e)
 	}
-	return steps
-}
-
-// matchesProtocol reports whether the match of the protocol comes before expression i, if that of proto came
-// already. It comes once, and where nft(8) places it too: at a text that implies it, if there is one.
-func (r Rule) matchesProtocol(i int, proto Proto) bool {
-	e := r[i]
-	later := func(l Expr) bool { return l.proto == e.proto && l.implies }
-	return e.proto != 0 && e.proto != proto && (e.implies || !slices.ContainsFunc(r[i+1:], later))
+	return all
 }
 
 // canonical returns the rule in a form in which rules with the same effect, comments included, are the same.
 func (r Rule) canonical() []string {
 	var lines []string
-	for _, s := range r.steps() {
-		if s.observed == "" {
-			s.observed = canonicalExpr(s.code, s.members)
+	for _, e := range r.explicit() {
+		if e.observed != "" {
+			lines = append(lines, e.observed)
 		}
-		lines = append(lines, s.observed)
+		for _, c := range e.code {
+			lines = append(lines, canonicalExpr(c, e.members))
+		}
 	}
 	return lines
 }
@@ -88,14 +74,7 @@ func (r Rule) Equal(o Rule) bool { return slices.Equal(r.canonical(), o.canonica
 // String is the rule in the language of nft(8), as "nft list" prints it.
 func (r Rule) String() string {
 	var words []string
-	var proto Proto
-	for i, e := range r {
-		if r.matchesProtocol(i, proto) {
-			proto = e.proto
-			if !e.implies {
-				words = append(words, "meta l4proto "+proto.String())
-			}
-		}
+	for _, e := range r.explicit() {
 		if e.text != "" {
 			words = append(words, e.text)
 		}

@@ -115,9 +115,7 @@ const ruleComment userdata.Type = 0
 // AddPass puts the rule first in its chain.
 func (c *Conn) AddPass(owner string, p Pass) error {
 	rule := p.rule(0)
-	for _, e := range (Rule{p.match(), Counter(), Accept()}).steps() {
-		rule.Exprs = append(rule.Exprs, e.code)
-	}
+	rule.Exprs = slices.Concat(p.match().code, Counter().code, Accept().code)
 	rule.UserData = userdata.AppendString(nil, ruleComment, fmt.Sprintf("%s: %s %s", owner, p.Way, p.Link))
 	c.conn.InsertRule(rule)
 	return c.flush()

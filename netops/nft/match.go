@@ -98,11 +98,6 @@ func Protocol(p Proto) Expr {
 	return Expr{proto: p}
 }
 
-// matchProtocol is the match that precedes everything that reads a transport header.
-func matchProtocol(p Proto) []expr.Any {
-	return compare(meta(expr.MetaKeyL4PROTO), expr.CmpOpEq, []byte{byte(p)})
-}
-
 // Offsets and lengths, in bytes, in transport headers: RFC 768, RFC 9293, RFC 792.
 const (
 	portLen        = 2

@@ -163,14 +163,12 @@ func deleteChain(name string) op {
 func addRule(chain string, r Rule) op {
 	return op{verb: "add rule", rest: fmt.Sprintf("%s %s", chain, r), queue: func(b *batch) {
 		var code []expr.Any
-		for _, s := range r.steps() {
-			lookup, ok := s.code.(*expr.Lookup)
-			if !ok || lookup.SetName != "" {
-				code = append(code, s.code)
-				continue
+		for _, e := range r.explicit() {
+			code = append(code, e.code...)
+			if e.members != nil { // the last expression looks them up
+				set := b.addAnonymous(e.members)
+				code[len(code)-1] = &expr.Lookup{SourceRegister: matchReg, SetName: set.Name, SetID: set.ID}
 			}
-			set := b.addAnonymous(s.members)
-			code = append(code, &expr.Lookup{SourceRegister: lookup.SourceRegister, SetName: set.Name, SetID: set.ID})
 		}
 		b.conn.AddRule(&nftables.Rule{Table: b.table, Chain: b.chain(chain), Exprs: code})
 	}}
