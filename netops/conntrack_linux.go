@@ -17,8 +17,13 @@ func (k *Kernel) FlushConntrack(ranges []netip.Prefix) error {
 	if len(ranges) == 0 {
 		return nil
 	}
-	err := consistently(func() error {
-		_, err := k.handle.ConntrackDeleteFilters(netlink.ConntrackTable, unix.AF_INET, flowsIn(ranges))
+	handle, err := k.open(unix.NETLINK_NETFILTER)
+	if err != nil {
+		return fmt.Errorf("open connection tracking: %w", err)
+	}
+	defer handle.Close()
+	err = consistently(func() error {
+		_, err := handle.ConntrackDeleteFilters(netlink.ConntrackTable, unix.AF_INET, flowsIn(ranges))
 		return err
 	})
 	if err != nil {

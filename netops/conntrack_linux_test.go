@@ -14,9 +14,14 @@ func TestFlushConntrack(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	k := ns.kernel()
+	handle, err := k.open(unix.NETLINK_NETFILTER)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer handle.Close()
 	remember := func(port uint16, src, dst, replySrc, replyDst string) {
 		t.Helper()
-		err := k.handle.ConntrackCreate(netlink.ConntrackTable, unix.AF_INET, &netlink.ConntrackFlow{
+		err := handle.ConntrackCreate(netlink.ConntrackTable, unix.AF_INET, &netlink.ConntrackFlow{
 			FamilyType: unix.AF_INET,
 			TimeOut:    600,
 			Forward:    tuple(src, dst, port, 80),
@@ -34,7 +39,7 @@ func TestFlushConntrack(t *testing.T) {
 	if err := k.FlushConntrack([]netip.Prefix{netip.MustParsePrefix("10.11.0.0/16")}); err != nil {
 		t.Fatal(err)
 	}
-	flows, err := k.handle.ConntrackTableList(netlink.ConntrackTable, unix.AF_INET)
+	flows, err := handle.ConntrackTableList(netlink.ConntrackTable, unix.AF_INET)
 	if err != nil {
 		t.Fatal(err)
 	}

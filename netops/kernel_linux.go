@@ -7,7 +7,6 @@ import (
 	raw "github.com/mdlayher/netlink"
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
-	"golang.org/x/sys/unix"
 
 	"liqonet.io/liqonet/netops/nft"
 )
@@ -15,10 +14,9 @@ import (
 // Kernel is the network configuration of one network namespace. It needs CAP_NET_ADMIN there and nothing else.
 // It is for one goroutine at a time; a Watch goes on by itself.
 type Kernel struct {
-	netns  int             // file descriptor of the namespace, -1: the one of the process
-	handle *netlink.Handle // of connection tracking
-	route  *routeSocket
-	nft    *nft.Conn
+	netns int // file descriptor of the namespace, -1: the one of the process
+	route *routeSocket
+	nft   *nft.Conn
 }
 
 // current stands for the namespace in which the calling thread is.
@@ -30,38 +28,23 @@ func Open() (*Kernel, error) { return OpenAt(current) }
 // OpenAt returns the network namespace of a file descriptor, which must stay open for as long as the Kernel is
 // used. To enter another namespace takes CAP_SYS_ADMIN.
 func OpenAt(netnsFD int) (*Kernel, error) {
-	k := &Kernel{netns: netnsFD}
-	if err := k.open(); err != nil {
-		return nil, errors.Join(fmt.Errorf("open network namespace: %w", err), k.Close())
-	}
-	return k, nil
-}
-
-func (k *Kernel) open() (err error) {
-	k.handle, err = netlink.NewHandleAt(netns.NsHandle(k.netns), unix.NETLINK_NETFILTER)
+	route, err := dialRoute(netnsFD)
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("open network namespace: %w", err)
 	}
-	if k.route, err = dialRoute(k.netns); err != nil {
-		return err
+	tables, err := nft.Open(netnsFD)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open network namespace: %w", err), route.conn.Close())
 	}
-	k.nft, err = nft.Open(k.netns)
-	return err
+	return &Kernel{netns: netnsFD, route: route, nft: tables}, nil
 }
 
 // Close ends the connections to the kernel. What is configured stays.
-func (k *Kernel) Close() error {
-	var errs []error
-	if k.handle != nil {
-		k.handle.Close()
-	}
-	if k.route != nil {
-		errs = append(errs, k.route.conn.Close())
-	}
-	if k.nft != nil {
-		errs = append(errs, k.nft.Close())
-	}
-	return errors.Join(errs...)
+func (k *Kernel) Close() error { return errors.Join(k.route.conn.Close(), k.nft.Close()) }
+
+// open returns a handle of the netlink library for one family of messages.
+func (k *Kernel) open(family int) (*netlink.Handle, error) {
+	return netlink.NewHandleAt(netns.NsHandle(k.netns), family)
 }
 
 // Cleanup removes all that is ours from the namespace, BootTable too. Devices made elsewhere stay.

@@ -65,7 +65,7 @@ func (k *Kernel) foreignRoutes(s *Surroundings) error {
 
 // ownSockets finds the far ends of the namespace's own connections.
 func (k *Kernel) ownSockets(s *Surroundings) error {
-	handle, err := netlink.NewHandleAt(netns.NsHandle(k.netns), unix.NETLINK_INET_DIAG)
+	handle, err := k.open(unix.NETLINK_INET_DIAG)
 	if err != nil {
 		return err
 	}
