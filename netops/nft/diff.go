@@ -91,18 +91,12 @@ func compareNames[T any](have, want []T, name func(T) string) (old map[string]T,
 	return old, gone
 }
 
-// without returns the prefixes of a that are not in b. Both are sorted.
+// without returns the prefixes of a that are not in b, which is sorted.
 func without(a, b []netip.Prefix) []netip.Prefix {
-	var out []netip.Prefix
-	for _, p := range a {
-		for len(b) > 0 && b[0].Compare(p) < 0 {
-			b = b[1:]
-		}
-		if len(b) == 0 || b[0] != p {
-			out = append(out, p)
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(a), func(p netip.Prefix) bool {
+		_, found := slices.BinarySearchFunc(b, p, netip.Prefix.Compare)
+		return found
+	})
 }
 
 // chainChanges are the steps of a transaction that concern chains, in the order in which they go.
@@ -116,40 +110,26 @@ func diffChains(have, want []Chain, remade []string) chainChanges {
 		c.remove = append(c.remove, deleteChain(name))
 	}
 	for _, w := range want {
-		if h, there := old[w.Name]; there {
-			c.changeChain(h, w, remade)
-			continue
+		h, there := old[w.Name]
+		why := differs(h.Rules, w.Rules, remade)
+		moved := there && !samePlace(h.Hook, w.Hook)
+		if moved {
+			why = "other hook"
+			c.remove = append(c.remove, deleteChain(w.Name))
 		}
-		c.add = append(c.add, addChain(w.Name, w.Hook))
-		c.fillChain(w)
+		if there && why != "" {
+			c.flush = append(c.flush, flushChain(w.Name, why))
+		}
+		if !there || moved || w.Hook != nil && h.Hook.Drop != w.Hook.Drop {
+			c.add = append(c.add, addChain(w.Name, w.Hook))
+		}
+		if why != "" {
+			for _, r := range w.Rules {
+				c.fill = append(c.fill, addRule(w.Name, r))
+			}
+		}
 	}
 	return c
-}
-
-func (c *chainChanges) changeChain(have, want Chain, remade []string) {
-	why := differs(have.Rules, want.Rules, remade)
-	moved := !samePlace(have.Hook, want.Hook)
-	if moved {
-		why = "other hook"
-	}
-	if why != "" {
-		c.flush = append(c.flush, flushChain(want.Name, why))
-	}
-	if moved {
-		c.remove = append(c.remove, deleteChain(want.Name))
-	}
-	if moved || want.Hook != nil && have.Hook.Drop != want.Hook.Drop {
-		c.add = append(c.add, addChain(want.Name, want.Hook))
-	}
-	if why != "" {
-		c.fillChain(want)
-	}
-}
-
-func (c *chainChanges) fillChain(w Chain) {
-	for _, r := range w.Rules {
-		c.fill = append(c.fill, addRule(w.Name, r))
-	}
 }
 
 // samePlace reports whether both hooks differ in nothing but the policy, which can be changed in place.
