@@ -59,7 +59,7 @@ func compare(have, want State) changes {
 	}
 	c.addresses = difference(have.Addresses, want.Addresses)
 	for _, a := range c.addresses.remove {
-		if !want.addressed(a.Link) {
+		if !slices.ContainsFunc(want.Addresses, func(w Address) bool { return w.Link == a.Link }) {
 			have = withoutFlushed(have, a.Link)
 		}
 	}
@@ -171,9 +171,4 @@ func withoutFlushed(s State, link string) State {
 	s = withoutAddresses(s, link)
 	s.Routes = only(s.Routes, func(r Route) bool { return r.Link != link })
 	return s
-}
-
-// addressed reports whether a link has an address in the state.
-func (s State) addressed(link string) bool {
-	return slices.ContainsFunc(s.Addresses, func(a Address) bool { return a.Link == link })
 }

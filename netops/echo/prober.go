@@ -187,8 +187,10 @@ func (p *Prober) aim(target netip.AddrPort) {
 func (p *Prober) step(now time.Time) (given int, request Message, send bool) {
 	given = p.window.expire(now.Add(-p.cfg.Timeout))
 	p.stats.Lost += given
-	if given > 0 {
-		p.hasten(now)
+	if given > 0 { // it was calm until now: ask again as soon as an interval allows
+		if soon := p.socket.nextTime(now, p.interval(now)); soon.Before(p.next) {
+			p.next = soon
+		}
 	}
 	if send = !now.Before(p.next); send {
 		request = Message{
@@ -220,13 +222,6 @@ func (p *Prober) interval(now time.Time) time.Duration {
 		return p.cfg.Calm
 	}
 	return p.cfg.Interval
-}
-
-// hasten asks again as soon as an interval allows: it was calm until now; socket.mu is held.
-func (p *Prober) hasten(now time.Time) {
-	if soon := p.socket.nextTime(now, p.interval(now)); soon.Before(p.next) {
-		p.next = soon
-	}
 }
 
 // nextTime is the next of the times at which requests of an interval are sent. They are the same for all probers

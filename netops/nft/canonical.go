@@ -26,9 +26,6 @@ func canonicalExpr(e expr.Any, members []byte) string {
 	return canonicalElem(b, func(string) string { return anonymousText(members) })
 }
 
-// canonicalUserData returns the canonical form of what is stored beside a foreign rule, such as a comment.
-func canonicalUserData(b []byte) string { return "userdata " + hex.EncodeToString(b) }
-
 // anonymousText stands for the name of an anonymous set: the kernel chooses that, the elements count.
 func anonymousText(members []byte) string {
 	return fmt.Sprintf("{%x}", slices.Sorted(slices.Values(members)))

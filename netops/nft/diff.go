@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+
+	"github.com/google/nftables"
 )
 
 // Diff returns what makes of the observed table the wanted one, which has the same name. A want without a name removes
@@ -69,10 +71,10 @@ func diffSets(have, want []Set) setChanges {
 			c.add, h.Elements = append(c.add, addSet(w.Name, w.Hosts)), nil
 		}
 		if gone := without(h.Elements, w.Elements); len(gone) > 0 {
-			c.add = append(c.add, deleteElements(w, gone))
+			c.add = append(c.add, changeElements("delete element", (*nftables.Conn).SetDeleteElements, w, gone))
 		}
 		if added := without(w.Elements, h.Elements); len(added) > 0 {
-			c.add = append(c.add, addElements(w, added))
+			c.add = append(c.add, changeElements("add element", (*nftables.Conn).SetAddElements, w, added))
 		}
 	}
 	return c

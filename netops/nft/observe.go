@@ -135,8 +135,8 @@ func readRule(a attributes, anonymous map[string]string) Rule {
 	for _, elem := range a.elements(unix.NFTA_RULE_EXPRESSIONS) {
 		lines = append(lines, canonicalElem(elem, func(set string) string { return cmp.Or(anonymous[set], set) }))
 	}
-	if u := a[unix.NFTA_RULE_USERDATA]; len(u) > 0 {
-		lines = append(lines, canonicalUserData(u))
+	if u := a[unix.NFTA_RULE_USERDATA]; len(u) > 0 { // such as a comment, which no rule of ours has
+		lines = append(lines, fmt.Sprintf("userdata %x", u))
 	}
 	rule := make(Rule, len(lines))
 	for i, line := range lines {

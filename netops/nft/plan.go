@@ -108,15 +108,7 @@ func deleteSet(name string) op {
 // elements, the first of 20 bytes and the second, with its flag, of 28.
 const elementsPerMessage = 1000
 
-// addElements adds elements to a set, deleteElements removes some.
-func addElements(s Set, prefixes []netip.Prefix) op {
-	return changeElements("add element", (*nftables.Conn).SetAddElements, s, prefixes)
-}
-
-func deleteElements(s Set, prefixes []netip.Prefix) op {
-	return changeElements("delete element", (*nftables.Conn).SetDeleteElements, s, prefixes)
-}
-
+// changeElements adds elements to a set, or deletes some.
 func changeElements(verb string, send func(*nftables.Conn, *nftables.Set, []nftables.SetElement) error, s Set, prefixes []netip.Prefix) op {
 	return op{verb: verb, rest: fmt.Sprintf("%s { %s }", s.Name, prefixTexts(prefixes, ", ")), queue: func(b *batch) {
 		encode := intervalElements

@@ -13,6 +13,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+	"golang.zx2c4.com/wireguard/wgctrl"
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 )
 
@@ -99,11 +100,11 @@ func (d *Device) openKernel(cfg Config) error {
 	if err := d.links.LinkAdd(&netlink.Wireguard{LinkAttrs: attrs}); err != nil && !errors.Is(err, unix.EEXIST) {
 		return fmt.Errorf("create WireGuard link %s: %w", cfg.Name, err)
 	}
-	e, err := newKernelEngine(cfg.Name)
+	client, err := wgctrl.New()
 	if err != nil {
-		return err
+		return fmt.Errorf("open WireGuard netlink: %w", err)
 	}
-	d.engine, d.implementation = e, Kernel
+	d.engine, d.implementation = &kernelEngine{name: cfg.Name, client: client}, Kernel
 	return nil
 }
 
@@ -255,7 +256,8 @@ func (d *Device) Renew(ctx context.Context) error {
 		return fmt.Errorf("renew tunnel %s: %w", d.cfg.Name, err)
 	}
 	peer, found := findPeer(have, d.cfg.Peer.PublicKey)
-	next := d.nextEndpoint(endpointOf(peer), candidates)
+	heard := endpointOf(peer) // where the peer is looked for without candidates, too
+	next := cmp.Or(after(cmp.Or(d.sought, heard), candidates), heard, d.sought)
 	change := wgtypes.Config{ReplacePeers: true, Peers: []wgtypes.PeerConfig{newPeer(d.cfg, next)}}
 	if d.cfg.ListenPort == 0 {
 		change.ListenPort = new(int)
@@ -275,11 +277,6 @@ func (d *Device) retire(have wgtypes.Device) {
 	peer, _ := findPeer(have, d.cfg.Peer.PublicKey)
 	d.past.RxBytes += peer.ReceiveBytes
 	d.past.TxBytes += peer.TransmitBytes
-}
-
-// nextEndpoint chooses where a renewed peer is looked for. Without candidates that is where it was heard last.
-func (d *Device) nextEndpoint(heard netip.AddrPort, candidates []netip.AddrPort) netip.AddrPort {
-	return cmp.Or(after(cmp.Or(d.sought, heard), candidates), heard, d.sought)
 }
 
 // Stats reads what the device knows of its peer. A peer that is missing has zero values.

@@ -22,19 +22,10 @@ type engine interface {
 	close() error
 }
 
-// kernelEngine speaks with the kernel's WireGuard.
+// kernelEngine speaks with the kernel's WireGuard, in the network namespace of the thread that opened the client.
 type kernelEngine struct {
 	name   string
 	client *wgctrl.Client
-}
-
-// newKernelEngine serves the existing link of that name, in the network namespace of the calling thread.
-func newKernelEngine(name string) (*kernelEngine, error) {
-	client, err := wgctrl.New()
-	if err != nil {
-		return nil, fmt.Errorf("open WireGuard netlink: %w", err)
-	}
-	return &kernelEngine{name: name, client: client}, nil
 }
 
 func (e *kernelEngine) read() (wgtypes.Device, error) {
