@@ -171,29 +171,29 @@ func (c GatewayConfig) firewall() nft.Table {
 	}
 }
 
+// where are rules that are there on a condition.
+func where(is bool, rules ...nft.Rule) []nft.Rule {
+	if is {
+		return rules
+	}
+	return nil
+}
+
 // forward lets pass what goes between cluster and peer, and nothing else.
 func (c GatewayConfig) forward() []nft.Chain {
-	rules := []nft.Rule{
-		{nft.IIfGroup(GroupOverlay), nft.OIfGroup(GroupTunnel), nft.Accept()},
-		{nft.IIfGroup(GroupTunnel), nft.OIfGroup(GroupOverlay), nft.Accept()},
-	}
-	if c.ClampMSS {
-		// 40 = IPv4 20 + TCP 20
-		rules = append([]nft.Rule{{nft.TCPSyn(), nft.ClampMSS(uint16(c.MTU - 40))}}, rules...)
-	}
 	return []nft.Chain{
-		{Name: "forward", Hook: &nft.Hook{Type: "filter", Point: "forward", Drop: true},
-			Rules: append(rules, c.exposure().forward...)},
+		{Name: "forward", Hook: &nft.Hook{Type: "filter", Point: "forward", Drop: true}, Rules: slices.Concat(
+			where(c.ClampMSS, nft.Rule{nft.TCPSyn(), nft.ClampMSS(uint16(c.MTU - 40))}), // 40 = IPv4 20 + TCP 20
+			[]nft.Rule{
+				{nft.IIfGroup(GroupOverlay), nft.OIfGroup(GroupTunnel), nft.Accept()},
+				{nft.IIfGroup(GroupTunnel), nft.OIfGroup(GroupOverlay), nft.Accept()},
+			}, c.exposure().forward)},
 	}
 }
 
 // input lets through what is for the gateway itself: the overlay, the tunnel, echoes and health. Echoes come before
 // established connections: no peer that is asked may send without bounds.
 func (c GatewayConfig) input() []nft.Chain {
-	var handshakes []nft.Rule
-	if c.ListenPort != 0 {
-		handshakes = []nft.Rule{{nft.UDPDPort(c.ListenPort), nft.Accept()}}
-	}
 	return []nft.Chain{
 		{Name: "echo", Rules: []nft.Rule{
 			{nft.IIfGroup(GroupOverlay), nft.Limit(EchoesOfNodes, EchoesOfNodes), nft.Accept()},
@@ -214,7 +214,7 @@ func (c GatewayConfig) input() []nft.Chain {
 			{nft.Mark(markLocal), nft.ICMPType(icmpRequest), nft.Accept()},
 			{nft.IIfGroup(GroupOverlay), nft.Counter(), nft.Drop()},
 			{nft.IIfGroup(GroupTunnel), nft.Counter(), nft.Drop()},
-		}, handshakes, []nft.Rule{
+		}, where(c.ListenPort != 0, nft.Rule{nft.UDPDPort(c.ListenPort), nft.Accept()}), []nft.Rule{ // handshakes
 			{nft.TCPDPort(HealthPort), nft.Accept()},
 			{nft.ICMPType(icmpErrors...), nft.Accept()}, // packets of overlay and tunnel are not tracked: no error is related to them
 			{nft.Counter(), nft.Drop()},
@@ -224,13 +224,10 @@ func (c GatewayConfig) input() []nft.Chain {
 
 // probes lets the peer measure its way to here by echoes that go where the tunnel's packets do.
 func (c GatewayConfig) probes() []nft.Chain {
-	var rules []nft.Rule
-	if c.ListenPort != 0 {
-		rules = append(rules, nft.Rule{
-			nft.IIfGroupNot(GroupOverlay), nft.IIfGroupNot(GroupTunnel), nft.UDPDPort(c.ListenPort), nft.UDPBegins(echo.Magic), nft.DNATPort(EchoPort),
-		})
-	}
-	if rules = append(rules, c.exposure().dnat...); rules == nil {
+	rules := append(where(c.ListenPort != 0, nft.Rule{
+		nft.IIfGroupNot(GroupOverlay), nft.IIfGroupNot(GroupTunnel), nft.UDPDPort(c.ListenPort), nft.UDPBegins(echo.Magic), nft.DNATPort(EchoPort),
+	}), c.exposure().dnat...)
+	if len(rules) == 0 {
 		return nil
 	}
 	return []nft.Chain{{Name: "destination", Hook: &nft.Hook{Type: "nat", Point: "prerouting", Priority: priorityDNAT}, Rules: rules}}

@@ -30,11 +30,8 @@ import (
 // The tunnel's packets are not tracked. A stranger who forges the peer's address would else, by one probe of sizes, make an
 // entry by which all packets from there are translated to where probes go.
 func (c GatewayConfig) ingress() []nft.Chain {
-	var tunnel []nft.Rule
-	if c.ListenPort != 0 {
-		port := nft.UDPDPort(c.ListenPort)
-		tunnel = []nft.Rule{{port, nft.UDPBegins(echo.Magic), nft.Accept()}, {port, nft.NoTrack()}}
-	}
+	port := nft.UDPDPort(c.ListenPort)
+	tunnel := where(c.ListenPort != 0, nft.Rule{port, nft.UDPBegins(echo.Magic), nft.Accept()}, nft.Rule{port, nft.NoTrack()})
 	return []nft.Chain{
 		{Name: "uplink", Hook: &nft.Hook{Type: "filter", Point: "prerouting", Priority: priorityPieces}, Rules: []nft.Rule{
 			{nft.IIfGroupNot(GroupOverlay), nft.IIfGroupNot(GroupTunnel), nft.DAddrNot(cidr.Single(c.Pod)), nft.IIfNot(loopback), nft.Counter(), nft.Drop()},
@@ -121,13 +118,10 @@ func (c GatewayConfig) output() []nft.Chain {
 	for _, p := range cidr.Outermost(c.Pods) {
 		errors = append(errors, nft.Rule{nft.DAddr(p), nft.Goto("error-to-cluster")})
 	}
-	leaving := []nft.Rule{
+	leaving := append([]nft.Rule{
 		{nft.UDPDPort(c.Overlay.Port), nft.NoTrack()},
 		{nft.DAddr(c.Tunnel.Masked()), nft.OIfGroupNot(GroupTunnel), nft.Counter(), nft.Drop()},
-	}
-	if c.ListenPort != 0 {
-		leaving = append(leaving, nft.Rule{nft.UDPSPort(c.ListenPort), nft.NoTrack()})
-	}
+	}, where(c.ListenPort != 0, nft.Rule{nft.UDPSPort(c.ListenPort), nft.NoTrack()})...)
 	return []nft.Chain{
 		{Name: "overlay-out", Hook: &nft.Hook{Type: "filter", Point: "output", Priority: priorityRaw}, Rules: leaving},
 		{Name: "error-to-peer", Rules: []nft.Rule{

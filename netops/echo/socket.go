@@ -67,7 +67,7 @@ type Socket struct {
 	done      chan struct{}
 	wake      chan struct{} // of size one: something else may be due
 	running   sync.WaitGroup
-	closing   sync.Once
+	end       func() error // closes the connection, once
 
 	mu      sync.Mutex // guards what follows, and all probers
 	probers map[uint64]*Prober
@@ -90,6 +90,10 @@ func newSocket(conn packetConn, responder *Responder) *Socket {
 		s.responder = responder
 		s.limit = rate.NewLimiter(rate.Limit(cmp.Or(responder.Rate, DefaultRate)), cmp.Or(responder.Burst, DefaultBurst))
 	}
+	s.end = sync.OnceValue(func() error {
+		close(s.done)
+		return conn.Close()
+	})
 	s.running.Go(s.receive)
 	s.running.Go(s.send)
 	return s
@@ -104,11 +108,7 @@ func (s *Socket) Ignored() map[Reason]uint64 {
 
 // Close ends the socket and its probers, and returns when no callback runs any more.
 func (s *Socket) Close() error {
-	var err error
-	s.closing.Do(func() {
-		close(s.done)
-		err = s.conn.Close()
-	})
+	err := s.end()
 	s.running.Wait()
 	return err
 }

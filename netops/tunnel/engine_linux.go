@@ -1,7 +1,6 @@
 package tunnel
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"os"
@@ -90,12 +89,8 @@ func (e *userspaceEngine) close() error {
 
 // deviceLogger hands wireguard-go's lines to slog. They name peers by a piece of the public key.
 func deviceLogger(log *slog.Logger) *device.Logger {
-	at := func(level slog.Level) func(string, ...any) {
-		return func(format string, args ...any) {
-			if ctx := context.Background(); log.Enabled(ctx, level) {
-				log.Log(ctx, level, fmt.Sprintf(format, args...))
-			}
-		}
+	lines := func(write func(string, ...any)) func(string, ...any) {
+		return func(format string, args ...any) { write(fmt.Sprintf(format, args...)) }
 	}
-	return &device.Logger{Verbosef: at(slog.LevelDebug), Errorf: at(slog.LevelWarn)}
+	return &device.Logger{Verbosef: lines(log.Debug), Errorf: lines(log.Warn)}
 }
