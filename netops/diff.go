@@ -31,10 +31,8 @@ type changes struct {
 	refusals   delta[Route] // the guard's, before anything else is touched
 	routes     delta[Route]
 	rules      delta[Rule]
-	firewalls  []Firewall
-	unguarded  bool // want has no firewall
-	moveLocal  bool // the kernel's rule for the local table has to go
-	keepLocal  bool // … to come back
+	kernels    delta[KernelRule]
+	firewalls  delta[Firewall]
 	passes     delta[nft.Pass]
 }
 
@@ -45,11 +43,14 @@ func compare(have, want State) changes {
 		links:     compareLinks(have.Links, want.Links),
 		refusals:  difference(have.Routes, want.Routes),
 		rules:     difference(have.Rules, want.Rules),
-		firewalls: firewalls(nft.Diff(have.Firewall, want.Firewall), nft.Diff(have.Firewall6, want.Firewall6)),
-		unguarded: want.Firewall.Name == "",
-		moveLocal: want.LocalRuleMoved && !have.LocalRuleMoved,
-		keepLocal: have.LocalRuleMoved && !want.LocalRuleMoved,
+		firewalls: compareFirewalls(have, want),
 		passes:    comparePasses(have.ForwardChains, want.PassForward),
+	}
+	switch {
+	case want.LocalRuleMoved && !have.LocalRuleMoved:
+		c.kernels.remove = []KernelRule{{}}
+	case have.LocalRuleMoved && !want.LocalRuleMoved:
+		c.kernels.add = []KernelRule{{}}
 	}
 	for _, l := range c.links.remake {
 		have = withoutDependants(have, l.Name)
@@ -74,13 +75,9 @@ func (c changes) create(p *Plan) {
 	put(p, Remove, c.links.expel)
 	put(p, Add, only(c.refusals.add, Route.refuses))
 	put(p, Replace, only(c.refusals.change, Route.refuses))
-	if !c.unguarded {
-		put(p, Replace, c.firewalls)
-	}
+	put(p, Replace, c.firewalls.change)
 	put(p, Add, c.rules.add)
-	if c.moveLocal {
-		put(p, Remove, []KernelRule{{}})
-	}
+	put(p, Remove, c.kernels.remove)
 	put(p, Remove, c.links.remake)
 	put(p, Add, c.links.add)
 	put(p, Replace, c.links.change)
@@ -102,25 +99,24 @@ func (c changes) remove(p *Plan) {
 	put(p, Remove, c.nexthops.remove)
 	put(p, Remove, c.neighbours.remove)
 	put(p, Remove, c.links.remove)
-	if c.keepLocal {
-		put(p, Add, []KernelRule{{}})
-	}
+	put(p, Add, c.kernels.add)
 	put(p, Remove, c.rules.remove)
 	put(p, Remove, only(c.routes.remove, Route.refuses))
-	if c.unguarded {
-		put(p, Remove, c.firewalls)
-	}
+	put(p, Remove, c.firewalls.remove)
 }
 
-// firewalls are the changes of tables that change anything.
-func firewalls(plans ...nft.Plan) []Firewall {
-	var changed []Firewall
-	for _, p := range plans {
-		if !p.Empty() {
-			changed = append(changed, Firewall{p})
+// compareFirewalls finds the changes of tables: they go if there shall be no guard any more.
+func compareFirewalls(have, want State) (d delta[Firewall]) {
+	for _, p := range []nft.Plan{nft.Diff(have.Firewall, want.Firewall), nft.Diff(have.Firewall6, want.Firewall6)} {
+		switch {
+		case p.Empty():
+		case want.Firewall.Name == "":
+			d.remove = append(d.remove, Firewall{p})
+		default:
+			d.change = append(d.change, Firewall{p})
 		}
 	}
-	return changed
+	return d
 }
 
 // put appends a step for each object.
