@@ -11,28 +11,20 @@ import (
 	"liqonet.io/liqonet/internal/cidr"
 )
 
-// Offsets and lengths, in bytes, in the IPv4 header: RFC 791.
-const (
-	checksumOffset = 10
-	saddrOffset    = 12
-	daddrOffset    = 16
-	addressLen     = 4
-)
-
 // SAddr matches source addresses in the prefix.
-func SAddr(p netip.Prefix) Expr { return matchPrefix("ip saddr", saddrOffset, expr.CmpOpEq, p) }
+func SAddr(p netip.Prefix) Expr { return source.match(expr.CmpOpEq, p) }
 
 // DAddr matches destination addresses in the prefix.
-func DAddr(p netip.Prefix) Expr { return matchPrefix("ip daddr", daddrOffset, expr.CmpOpEq, p) }
+func DAddr(p netip.Prefix) Expr { return destination.match(expr.CmpOpEq, p) }
 
 // SAddrNot matches source addresses outside the prefix.
-func SAddrNot(p netip.Prefix) Expr { return matchPrefix("ip saddr", saddrOffset, expr.CmpOpNeq, p) }
+func SAddrNot(p netip.Prefix) Expr { return source.match(expr.CmpOpNeq, p) }
 
 // SAddrIn matches source addresses in the named set.
-func SAddrIn(set string) Expr { return matchSet("ip saddr", saddrOffset, set) }
+func SAddrIn(set string) Expr { return source.in(set) }
 
 // DAddrIn matches destination addresses in the named set.
-func DAddrIn(set string) Expr { return matchSet("ip daddr", daddrOffset, set) }
+func DAddrIn(set string) Expr { return destination.in(set) }
 
 // Fragment matches packets that are one of several fragments. Once connection tracking has put them together (priority
 // -400) there are none.
@@ -48,22 +40,15 @@ func Options() Expr {
 }
 
 // DAddrNot matches destination addresses outside the prefix.
-func DAddrNot(p netip.Prefix) Expr { return matchPrefix("ip daddr", daddrOffset, expr.CmpOpNeq, p) }
+func DAddrNot(p netip.Prefix) Expr { return destination.match(expr.CmpOpNeq, p) }
 
-func matchPrefix(word string, offset uint32, op expr.CmpOp, p netip.Prefix) Expr {
-	text := fmt.Sprintf("%s %s%s", word, opText(op), prefixText(p))
-	if err := checkPrefix(p); err != nil {
-		return Expr{err: fmt.Errorf("%s: %w", text, err)}
-	}
-	return Expr{text: text, code: network.compare(offset, op, p)}
-}
+// Statements that rewrite addresses do so in this packet alone: no connection is remembered. Checksums stay right.
 
-func matchSet(word string, offset uint32, set string) Expr {
-	return Expr{text: fmt.Sprintf("%s @%s", word, set), set: set, code: []expr.Any{
-		network.load(offset, addressLen),
-		&expr.Lookup{SourceRegister: matchReg, SetName: set},
-	}}
-}
+// SetSAddrPrefix rewrites the source's network bits to those of the prefix, host bits kept.
+func SetSAddrPrefix(p netip.Prefix) Expr { return source.setPrefix(p) }
+
+// SetDAddrPrefix rewrites the destination's network bits to those of the prefix, host bits kept.
+func SetDAddrPrefix(p netip.Prefix) Expr { return destination.setPrefix(p) }
 
 // checkPrefix tells what is wrong with a prefix; host bits are not.
 func checkPrefix(p netip.Prefix) error {

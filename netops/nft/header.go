@@ -2,11 +2,20 @@ package nft
 
 import (
 	"encoding/binary"
+	"fmt"
 	"net/netip"
 
 	"github.com/google/nftables/expr"
 
 	"liqonet.io/liqonet/internal/cidr"
+)
+
+// Offsets and lengths, in bytes, in the IPv4 header: RFC 791.
+const (
+	checksumOffset = 10
+	saddrOffset    = 12
+	daddrOffset    = 16
+	addressLen     = 4
 )
 
 // header is an IPv4 header in a packet.
@@ -31,21 +40,77 @@ func (h header) load(offset, length uint32) expr.Any {
 	return &expr.Payload{DestRegister: matchReg, Base: h.base, Offset: h.offset + offset, Len: length}
 }
 
-// compare compares the network bits of the address at the offset. Whole bytes are loaded and compared as they are, as
-// nft(8) does it, other lengths need a mask.
-func (h header) compare(offset uint32, op expr.CmpOp, p netip.Prefix) []expr.Any {
-	length, bits := uint32(p.Bits()+7)/8, p.Masked().Addr().AsSlice()
-	if p.Bits()%8 == 0 && length > 0 {
-		return compare(h.load(offset, length), op, bits[:length])
-	}
-	return compareBits(h.load(offset, addressLen), binary.BigEndian.AppendUint32(nil, netmask(p)), op, bits)
+// address is one of the two addresses in a header, with its name in nft text.
+type address struct {
+	header
+	at   uint32 // offset in the header
+	word string
 }
 
+// The addresses of the packet itself, and of the one that an ICMP error quotes.
+var (
+	source            = address{network, saddrOffset, "ip saddr"}
+	destination       = address{network, daddrOffset, "ip daddr"}
+	quotedSource      = address{quotation, saddrOffset, "@th,160,32"}
+	quotedDestination = address{quotation, daddrOffset, "@th,192,32"}
+)
+
+func (a address) read() expr.Any { return a.load(a.at, addressLen) }
+
 // write puts an address into the header and mends the header's checksum.
-func (h header) write(offset uint32) expr.Any {
+func (a address) write() expr.Any {
 	return &expr.Payload{
 		OperationType: expr.PayloadWrite, SourceRegister: matchReg,
-		Base: h.base, Offset: h.offset + offset, Len: addressLen,
-		CsumType: expr.CsumTypeInet, CsumOffset: h.offset + checksumOffset, CsumFlags: h.checksum,
+		Base: a.base, Offset: a.offset + a.at, Len: addressLen,
+		CsumType: expr.CsumTypeInet, CsumOffset: a.offset + checksumOffset, CsumFlags: a.checksum,
+	}
+}
+
+// match compares the address's network bits. Whole bytes are loaded and compared as they are, as nft(8) does it, other
+// lengths need a mask.
+func (a address) match(op expr.CmpOp, p netip.Prefix) Expr {
+	if err := checkPrefix(p); err != nil {
+		return Expr{err: fmt.Errorf("%s %s%s: %w", a.word, opText(op), p, err)}
+	}
+	whole, bits := uint32(p.Bits()), p.Masked().Addr().AsSlice()
+	e := Expr{text: fmt.Sprintf("%s %s%s", a.word, opText(op), prefixText(p)), proto: a.proto}
+	if whole%8 == 0 && whole > 0 {
+		e.code = compare(a.load(a.at, whole/8), op, bits[:whole/8])
+	} else {
+		e.code = compareBits(a.read(), binary.BigEndian.AppendUint32(nil, netmask(p)), op, bits)
+	}
+	switch {
+	case a.proto == 0:
+	case whole%8 == 0 && whole > 0:
+		e.text = fmt.Sprintf("@th,%d,%d 0x%x", (a.offset+a.at)*8, whole, first(p)>>(32-whole))
+	default:
+		e.text = fmt.Sprintf("%s & 0x%x == 0x%x", a.word, netmask(p), first(p))
+	}
+	return e
+}
+
+// in looks the address up in a named set.
+func (a address) in(set string) Expr {
+	return Expr{text: fmt.Sprintf("%s @%s", a.word, set), set: set, code: []expr.Any{
+		a.read(),
+		&expr.Lookup{SourceRegister: matchReg, SetName: set},
+	}}
+}
+
+// setPrefix rewrites the address's network bits.
+func (a address) setPrefix(p netip.Prefix) Expr {
+	if err := checkPrefix(p); err != nil {
+		return Expr{err: fmt.Errorf("%s set %s: %w", a.word, p, err)}
+	}
+	host, bits := ^netmask(p), first(p)
+	return Expr{
+		// nft(8) writes the pair (mask, xor) of the kernel's bitwise as "& (mask|xor) | xor".
+		text:  fmt.Sprintf("%s set %s & %s | %s", a.word, a.word, a.number(host|bits), a.number(bits)),
+		proto: a.proto,
+		code: []expr.Any{
+			a.read(),
+			bitwise(binary.BigEndian.AppendUint32(nil, host), binary.BigEndian.AppendUint32(nil, bits)),
+			a.write(),
+		},
 	}
 }

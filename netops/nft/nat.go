@@ -37,5 +37,5 @@ func DNATPort(port uint16) Expr {
 // SNATKeep binds the source to itself. Unlike Accept, which ends only its own chain, a binding keeps the nat
 // chains that come later from translating the source.
 func SNATKeep() Expr {
-	return Expr{text: "snat to ip saddr", code: []expr.Any{network.load(saddrOffset, addressLen), toAddress(expr.NATTypeSourceNAT)}}
+	return Expr{text: "snat to ip saddr", code: []expr.Any{source.read(), toAddress(expr.NATTypeSourceNAT)}}
 }

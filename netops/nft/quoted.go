@@ -24,39 +24,19 @@ var quotation = header{
 const icmpHeaderLen = 8
 
 // QuotedSAddr matches ICMP errors about packets with a source in the prefix.
-func QuotedSAddr(p netip.Prefix) Expr { return matchQuoted(saddrOffset, p) }
+func QuotedSAddr(p netip.Prefix) Expr { return quotedSource.match(expr.CmpOpEq, p) }
 
 // QuotedDAddr matches ICMP errors about packets with a destination in the prefix.
-func QuotedDAddr(p netip.Prefix) Expr { return matchQuoted(daddrOffset, p) }
+func QuotedDAddr(p netip.Prefix) Expr { return quotedDestination.match(expr.CmpOpEq, p) }
 
 // SetQuotedSAddrPrefix rewrites the quoted source's network bits to those of the prefix, host bits kept.
-func SetQuotedSAddrPrefix(p netip.Prefix) Expr {
-	return setPrefix(quotedWord(saddrOffset), quotation, saddrOffset, p)
-}
+func SetQuotedSAddrPrefix(p netip.Prefix) Expr { return quotedSource.setPrefix(p) }
 
 // SetQuotedDAddrPrefix rewrites the quoted destination's network bits to those of the prefix, host bits kept.
-func SetQuotedDAddrPrefix(p netip.Prefix) Expr {
-	return setPrefix(quotedWord(daddrOffset), quotation, daddrOffset, p)
-}
+func SetQuotedDAddrPrefix(p netip.Prefix) Expr { return quotedDestination.setPrefix(p) }
 
 // SetSAddrQuoted makes an ICMP error come from where the packet that it is about was going.
 func SetSAddrQuoted() Expr {
-	return Expr{text: "ip saddr set " + quotedWord(daddrOffset), proto: ICMP, code: []expr.Any{
-		quotation.load(daddrOffset, addressLen), network.write(saddrOffset),
-	}}
-}
-
-func quotedWord(offset uint32) string {
-	return fmt.Sprintf("@th,%d,%d", (icmpHeaderLen+offset)*8, addressLen*8)
-}
-
-func matchQuoted(offset uint32, p netip.Prefix) Expr {
-	if err := checkPrefix(p); err != nil {
-		return Expr{err: fmt.Errorf("%s: %w", quotedWord(offset), err)}
-	}
-	text := fmt.Sprintf("%s & 0x%x == 0x%x", quotedWord(offset), netmask(p), first(p))
-	if whole := uint32(p.Bits()); whole%8 == 0 && whole > 0 {
-		text = fmt.Sprintf("@th,%d,%d 0x%x", (icmpHeaderLen+offset)*8, whole, first(p)>>(32-whole))
-	}
-	return Expr{text: text, proto: ICMP, code: quotation.compare(offset, expr.CmpOpEq, p)}
+	text := source.word + " set " + quotedDestination.word
+	return Expr{text: text, proto: ICMP, code: []expr.Any{quotedDestination.read(), source.write()}}
 }
