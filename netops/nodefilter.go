@@ -29,15 +29,18 @@ const (
 	setEndpoints = "endpoints" // of peers' tunnels, where they are among setPeers
 )
 
+// reached are the peers whose gateway's pod is known.
+func (c NodeConfig) reached() []NodePeer {
+	return only(c.Peers, func(p NodePeer) bool { return p.Pod.IsValid() })
+}
+
 // firewall is a node's nftables table.
 func (c NodeConfig) firewall() nft.Table {
 	var gateways, captured []netip.Prefix
 	taken := c.peerCIDRs()
-	for _, p := range c.Peers {
-		if p.Pod.IsValid() {
-			gateways = append(gateways, cidr.Single(p.Pod))
-			captured = append(captured, p.captured(taken)...)
-		}
+	for _, p := range c.reached() {
+		gateways = append(gateways, cidr.Single(p.Pod))
+		captured = append(captured, p.captured(taken)...)
 	}
 	return nft.Table{
 		Name: Table,
@@ -71,10 +74,7 @@ func (c NodeConfig) arrivals() []nft.Chain {
 	// A source route, where this node obeys it, would lead a packet on that came for one of the node's own addresses.
 	inner := []nft.Rule{{nft.Options(), nft.Counter(), nft.Drop()}}
 	var chains []nft.Chain
-	for _, p := range c.Peers {
-		if !p.Pod.IsValid() {
-			continue
-		}
+	for _, p := range c.reached() {
 		outer = append(outer, nft.Rule{nft.SAddr(cidr.Single(p.Pod)), nft.OverlayID(p.VNI), nft.Accept()})
 		inner = append(inner, nft.Rule{nft.IIf(NodeLink(p.VNI)), nft.Goto(arrivalChain + p.Name)})
 		pieces = append(pieces, nft.Rule{nft.IIf(NodeLink(p.VNI)), nft.Goto(pieceChain + p.Name)})

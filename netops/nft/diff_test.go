@@ -107,7 +107,7 @@ func FuzzIntervals(f *testing.F) {
 		if err := want.validate(); err != nil {
 			t.Fatal(err)
 		}
-		elements := intervalElements(want.Elements)
+		elements := want.encode(want.Elements)
 		bounds := make([]bound, len(elements))
 		for i, e := range elements {
 			bounds[i] = bound{cidr.Number(netip.AddrFrom4([4]byte(e.Key))), e.IntervalEnd}

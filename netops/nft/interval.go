@@ -17,24 +17,13 @@ import (
 // A set of hosts has, for the kernel, an element for each address. A set with intervals has two for each interval: its
 // first address, and, marked as an end, the first address behind it. The interval that reaches 255.255.255.255 has no end.
 
-// hostElements returns the kernel's elements for single addresses.
-func hostElements(addresses []netip.Prefix) []nftables.SetElement {
-	elements := make([]nftables.SetElement, len(addresses))
-	for i, p := range addresses {
-		elements[i] = nftables.SetElement{Key: binary.BigEndian.AppendUint32(nil, first(p))}
-	}
-	return elements
-}
-
-// intervalElements returns the kernel's elements for prefixes.
-func intervalElements(prefixes []netip.Prefix) []nftables.SetElement {
-	elements := make([]nftables.SetElement, 0, 2*len(prefixes))
+// encode returns the kernel's elements for prefixes of the set.
+func (s Set) encode(prefixes []netip.Prefix) []nftables.SetElement {
+	var elements []nftables.SetElement
 	for _, p := range prefixes {
 		elements = append(elements, nftables.SetElement{Key: binary.BigEndian.AppendUint32(nil, first(p))})
-		if end := last(p) + 1; end != 0 {
-			elements = append(elements, nftables.SetElement{
-				Key: binary.BigEndian.AppendUint32(nil, end), IntervalEnd: true,
-			})
+		if end := last(p) + 1; !s.Hosts && end != 0 {
+			elements = append(elements, nftables.SetElement{Key: binary.BigEndian.AppendUint32(nil, end), IntervalEnd: true})
 		}
 	}
 	return elements

@@ -111,12 +111,8 @@ const elementsPerMessage = 1000
 // changeElements adds elements to a set, or deletes some.
 func changeElements(verb string, send func(*nftables.Conn, *nftables.Set, []nftables.SetElement) error, s Set, prefixes []netip.Prefix) op {
 	return op{verb: verb, rest: fmt.Sprintf("%s { %s }", s.Name, prefixTexts(prefixes, ", ")), queue: func(b *batch) {
-		encode := intervalElements
-		if s.Hosts {
-			encode = hostElements
-		}
 		for part := range slices.Chunk(prefixes, elementsPerMessage) {
-			b.err = errors.Join(b.err, send(b.conn, b.set(s.Name, s.Hosts), encode(part)))
+			b.err = errors.Join(b.err, send(b.conn, b.set(s.Name, s.Hosts), s.encode(part)))
 		}
 	}}
 }
