@@ -20,7 +20,6 @@ const (
 	priorityToPeer    = 53
 	priorityFromPeer  = 54
 	priorityErrors    = 55
-	priorityLocal     = 100
 )
 
 // loopback is where, as rules and chains see it, packets come from that a namespace itself makes.
@@ -107,7 +106,7 @@ func GatewayState(c GatewayConfig) State {
 			{Priority: priorityToPeer, IIf: Overlay, Table: ToPeer},
 			{Priority: priorityFromPeer, IIf: Tunnel, Table: FromPeer},
 			{Priority: priorityErrors, Mark: markError, Table: ToPeer},
-			{Priority: priorityLocal, Table: localTable},
+			movedLocalRule,
 		},
 		LocalRuleMoved: true,
 		Firewall:       c.firewall(),
@@ -115,11 +114,12 @@ func GatewayState(c GatewayConfig) State {
 	}
 	exposed := c.exposure()
 	s.Links, s.Rules = append(s.Links, exposed.links...), append(s.Rules, exposed.rules...)
-	for _, p := range c.peerRanges() {
-		s.Routes = append(s.Routes, Route{Table: ToPeer, Dst: p, Type: Unicast, Link: Tunnel, MTU: c.MTU})
-	}
 	for _, m := range c.Peer {
 		s.Rules = append(s.Rules, Rule{Priority: priorityErrors, From: m.Seen, IIf: loopback, Table: FromPeer})
+		// Packets for the peer go to its real addresses; those by which this cluster knows it are where its packets come from.
+		for _, p := range []netip.Prefix{m.Real, m.Seen} {
+			s.Routes = append(s.Routes, Route{Table: ToPeer, Dst: p, Type: Unicast, Link: Tunnel, MTU: c.MTU})
+		}
 	}
 	taken := map[netip.Prefix]bool{}
 	for _, n := range c.Nodes {
@@ -139,17 +139,6 @@ func GatewayState(c GatewayConfig) State {
 }
 
 var everything = netip.PrefixFrom(netip.IPv4Unspecified(), 0)
-
-// peerRanges are those where packets for the peer go, and those that packets of the peer come from: real addresses and
-// those by which this cluster knows them.
-func (c GatewayConfig) peerRanges() []netip.Prefix {
-	var all []netip.Prefix
-	for _, m := range c.Peer {
-		all = append(all, m.Real, m.Seen)
-	}
-	slices.SortFunc(all, netip.Prefix.Compare)
-	return slices.Compact(all)
-}
 
 // setNodes is the set of where overlay packets come from.
 const setNodes = "nodes"

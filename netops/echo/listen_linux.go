@@ -64,8 +64,5 @@ func (c *udpConn) WriteTo(b []byte, to netip.AddrPort) error {
 		err = unix.Sendto(int(fd), b, unix.MSG_DONTWAIT, &unix.SockaddrInet4{Port: int(to.Port()), Addr: to.Addr().As4()})
 		return true
 	})
-	if control != nil {
-		return control
-	}
-	return err
+	return errors.Join(control, err)
 }
