@@ -1,9 +1,9 @@
-// Package docs holds what of the documentation the program itself hands out.
+// Package docs embeds the documentation that the program itself serves.
 package docs
 
 import _ "embed"
 
-// OpenAPI describes the interface of the translation service, in JSON: see internal/translation.
+// OpenAPI is the OpenAPI document of the translation service, in JSON: see internal/translation.
 //
 //go:embed openapi.json
 var OpenAPI []byte
