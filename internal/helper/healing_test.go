@@ -31,8 +31,7 @@ func keepLease(t *testing.T, client kubernetes.Interface, namespace, node string
 	env := Env{Client: client, Namespace: namespace, Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
 	m := newMirror(client)
 	l := &nodeLoop{Node: Node{Env: env, Name: node}, memory: newMemory(), wake: m.changed}
-	l.reports = newReporter(env.Log, sameButDrift, l.write)
-	l.reports.kept = l.leaseSays
+	l.reports = newReporter(env.Log, sameButDrift, l.write, l.leaseSays)
 	l.follow(m)
 	ctx, cancel := context.WithCancel(t.Context())
 	var all sync.WaitGroup

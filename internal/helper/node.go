@@ -66,9 +66,8 @@ func (n Node) Run(ctx context.Context) error {
 		Node: n, kernelHas: kernelHas, wake: m.changed, memory: newMemory(),
 		reconciler: newReconciler(kernel, n.Log, metrics), older: olderFlows{kernel: kernel},
 	}
-	l.reports = newReporter(n.Log, sameButDrift, l.write)
-	l.reports.kept = l.leaseSays
-	l.probes = newNodeProbes(n.Log)
+	l.reports = newReporter(n.Log, sameButDrift, l.write, l.leaseSays)
+	l.probes = newNodeProbes()
 	metrics.registry.MustRegister(newRefused(l.probes.sockets))
 	defer l.probes.close()
 	l.follow(m)

@@ -5,7 +5,6 @@ package helper
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/netip"
 	"sync"
 	"time"
@@ -27,7 +26,6 @@ const echoHeaders = 28
 // nodeProbes measure a node's paths: to each gateway through the overlay and, as the proof of the whole path,
 // to a node of each peer. What they find travels to the gateway in the echoes themselves.
 type nodeProbes struct {
-	log  *slog.Logger
 	news chan struct{} // of size one: what this node witnesses has changed
 
 	mu       sync.Mutex // guards what follows
@@ -53,8 +51,8 @@ type peerProbes struct {
 	witness
 }
 
-func newNodeProbes(log *slog.Logger) *nodeProbes {
-	return &nodeProbes{log: log, news: make(chan struct{}, 1), peers: map[string]*peerProbes{}}
+func newNodeProbes() *nodeProbes {
+	return &nodeProbes{news: make(chan struct{}, 1), peers: map[string]*peerProbes{}}
 }
 
 func (n *nodeProbes) close() {

@@ -90,12 +90,10 @@ func (p *pathSize) run(ctx context.Context, socket *echo.Socket, target netip.Ad
 			found.Asked = found.Asked || silences >= sizePatience
 		}
 		p.note(ctx, found)
-		timer := time.NewTimer(rest)
 		select {
 		case <-ctx.Done():
-			timer.Stop()
 			return
-		case <-timer.C:
+		case <-time.After(rest):
 		}
 	}
 }

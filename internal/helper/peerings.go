@@ -20,25 +20,10 @@ import (
 
 // candidate is a peering that may be served.
 type candidate struct {
-	name   string
-	record *records.Peering // as it can be taken now; nil: not at all
-	last   *records.Peering // as it was taken last; nil: never
-}
-
-// choices are what may be taken of a candidate, the best first.
-func (c candidate) choices() []*records.Peering {
-	return slices.DeleteFunc([]*records.Peering{c.record, c.last}, func(p *records.Peering) bool { return p == nil })
-}
-
-// rank orders candidates that want the same: one that goes on as it is keeps what it has.
-func (c candidate) rank() int {
-	switch {
-	case c.last == nil:
-		return 2
-	case c.record == nil || reflect.DeepEqual(c.record, c.last):
-		return 0
-	}
-	return 1
+	name    string
+	choices []records.Peering // what may be taken: its record, and as it was taken last
+	// rank orders candidates that want the same: one that goes on as it is keeps what it has.
+	rank int
 }
 
 // readPeerings puts into the view the peerings that are served: each by its record, or by the last one that could be
@@ -59,14 +44,14 @@ func (m *memory) readPeerings(all []*corev1.ConfigMap, own protected, v *nodeVie
 		if err != nil {
 			refuse(id.Peering, err)
 		}
-		if v.fabric != nil && len(c.choices()) > 0 {
+		if v.fabric != nil && len(c.choices) > 0 {
 			candidates = append(candidates, c)
-		} else if readable != nil {
-			unserved = append(unserved, *readable)
+		} else {
+			unserved = append(unserved, readable...)
 		}
 	}
 	maps.DeleteFunc(m.peerings, func(name string, _ records.Peering) bool { return !there[name] })
-	slices.SortFunc(candidates, func(a, b candidate) int { return cmp.Or(a.rank()-b.rank(), strings.Compare(a.name, b.name)) })
+	slices.SortFunc(candidates, func(a, b candidate) int { return cmp.Or(a.rank-b.rank, strings.Compare(a.name, b.name)) })
 	v.taken = newApart()
 	for _, c := range candidates {
 		p, err := take(v.taken, c)
@@ -74,7 +59,7 @@ func (m *memory) readPeerings(all []*corev1.ConfigMap, own protected, v *nodeVie
 			refuse(c.name, fmt.Errorf("peering %q: %w", c.name, err))
 		}
 		if p == nil {
-			unserved = append(unserved, *c.choices()[0])
+			unserved = append(unserved, c.choices[0])
 			continue
 		}
 		m.peerings[c.name] = *p
@@ -85,9 +70,8 @@ func (m *memory) readPeerings(all []*corev1.ConfigMap, own protected, v *nodeVie
 }
 
 // candidate reads a record and checks it, and what was taken last, against what is the cluster's own. readable is what
-// the record says, also where that cannot be taken.
-func (m *memory) candidate(name string, cm *corev1.ConfigMap, own protected, fabric *records.Fabric) (c candidate, readable *records.Peering, err error) {
-	c.name = name
+// the record says, also where that cannot be taken; where it cannot be read, what was taken last.
+func (m *memory) candidate(name string, cm *corev1.ConfigMap, own protected, fabric *records.Fabric) (c candidate, readable []records.Peering, err error) {
 	fits := func(p records.Peering) error {
 		if fabric == nil {
 			return nil
@@ -97,27 +81,34 @@ func (m *memory) candidate(name string, cm *corev1.ConfigMap, own protected, fab
 		}
 		return nil
 	}
+	var before []records.Peering
 	if last, known := m.peerings[name]; known && fits(last) == nil {
-		c.last = &last
+		before = append(before, last)
 	}
 	p, err := recordOf[records.Peering](cm)
 	if err != nil {
-		return c, c.last, err
+		return candidate{name: name, choices: before}, before, err
 	}
-	if err := fits(p); err != nil {
-		return c, &p, err
+	readable = append(readable, p)
+	err = fits(p)
+	switch {
+	case err != nil:
+		return candidate{name: name, choices: before}, readable, err
+	case len(before) == 0:
+		return candidate{name, readable, 2}, readable, nil
+	case reflect.DeepEqual(p, before[0]):
+		return candidate{name, readable, 0}, readable, nil
 	}
-	c.record = &p
-	return c, &p, nil
+	return candidate{name, []records.Peering{p, before[0]}, 1}, readable, nil
 }
 
 // take takes the best choice of a candidate that leaves others what they have; nil where none does.
 func take(taken *apart, c candidate) (*records.Peering, error) {
 	var first error
-	for _, p := range c.choices() {
-		err := taken.take(*p)
+	for i := range c.choices {
+		err := taken.take(c.choices[i])
 		if err == nil {
-			return p, first
+			return &c.choices[i], first
 		}
 		first = cmp.Or(first, err)
 	}

@@ -21,7 +21,7 @@ import (
 // reports and nothing else. A value that equals the one written last is not written.
 type reporter[T any] struct {
 	write func(context.Context, T) (text string, err error)
-	// kept reports whether what was written last, as that text, is still there; nil: nobody looks.
+	// kept reports whether what was written last, as that text, is still there.
 	kept func(written T, text string) bool
 	// news bounds how often values are written that are worth telling at once; nil: nothing does.
 	news *rate.Limiter
@@ -65,9 +65,11 @@ const (
 	restoreAfter = 2 * time.Second
 )
 
-func newReporter[T any](log *slog.Logger, minor func(written, v T) bool, write func(context.Context, T) (string, error)) *reporter[T] {
+func newReporter[T any](
+	log *slog.Logger, minor func(written, v T) bool, write func(context.Context, T) (string, error), kept func(written T, text string) bool,
+) *reporter[T] {
 	every := func(T) time.Duration { return health.ReportEvery }
-	return &reporter[T]{write: write, minor: minor, every: every, log: log, wake: make(chan struct{}, 1)}
+	return &reporter[T]{write: write, kept: kept, minor: minor, every: every, log: log, wake: make(chan struct{}, 1)}
 }
 
 // never calls every difference worth telling at once.
@@ -143,16 +145,13 @@ func (r *reporter[T]) due(last writing[T], v T) (rest time.Duration, due bool) {
 	since, every := time.Since(last.at), r.every(v)
 	switch same := reflect.DeepEqual(last.value, v); {
 	case last.at.IsZero():
-	case r.kept != nil && since >= restoreAfter && !r.kept(last.value, last.text):
+	case since >= restoreAfter && !r.kept(last.value, last.text):
 		return 0, true
-	case same && r.kept == nil:
-		return 0, false
+	case since < restoreAfter && (same || r.minor(last.value, v) && since < every):
+		return restoreAfter - since, true // to look whether it is still there
 	case same:
-		return restoreAfter - since, since < restoreAfter // to look whether it is still there
+		return 0, false
 	case r.minor(last.value, v) && since < every:
-		if r.kept != nil && since < restoreAfter {
-			return restoreAfter - since, true
-		}
 		return every - since, true
 	case r.minor(last.value, v):
 		return 0, true

@@ -46,7 +46,8 @@ func (w *writer) write(ctx context.Context, v report) (string, error) {
 func testReporter(t *testing.T, do func(r *reporter[report], w *writer, after func(time.Duration))) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &writer{begin: time.Now()}
-		r := newReporter(slog.New(slog.DiscardHandler), func(a, b report) bool { return a.text == b.text }, w.write)
+		kept := func(report, string) bool { return true }
+		r := newReporter(slog.New(slog.DiscardHandler), func(a, b report) bool { return a.text == b.text }, w.write, kept)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { defer close(done); r.run(ctx) }()

@@ -128,18 +128,16 @@ const newsBurst = 10
 func (l *gatewayLoop) newReporters() {
 	l.locations = newReporter(l.Log, never, func(ctx context.Context, g records.Gateway) (string, error) {
 		return l.writeRecord(ctx, records.GatewayName(l.Peering), g, nil)
+	}, func(_ records.Gateway, text string) bool {
+		return l.stands(l.location, records.GatewayName(l.Peering), text)
 	})
 	l.statuses = newReporter(l.Log, sameJudgment, func(ctx context.Context, r gatewayReport) (string, error) {
 		return l.writeRecord(ctx, records.StatusName(l.Peering), r.Status, map[string]string{records.EveryKey: r.every.String()})
+	}, func(_ gatewayReport, text string) bool {
+		return l.stands(l.status, records.StatusName(l.Peering), text)
 	})
 	l.statuses.every = func(r gatewayReport) time.Duration { return r.every }
 	l.locations.news, l.statuses.news = rate.NewLimiter(locationRate, newsBurst), rate.NewLimiter(statusRate, newsBurst)
-	l.locations.kept = func(_ records.Gateway, text string) bool {
-		return l.stands(l.location, records.GatewayName(l.Peering), text)
-	}
-	l.statuses.kept = func(_ gatewayReport, text string) bool {
-		return l.stands(l.status, records.StatusName(l.Peering), text)
-	}
 }
 
 // stands reports whether one of the gateway's own ConfigMaps is as the gateway wrote it. One that was deleted counts as
