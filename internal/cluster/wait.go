@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
@@ -131,8 +132,11 @@ func (f *follower[T]) pass(ctx context.Context) (done bool, err error) {
 			if !open {
 				return false, nil
 			}
-			if done, err := f.take(event); done || err != nil {
-				return done, err
+			if event.Type == watch.Error { // mostly "resource version too old": the next pass lists anew
+				return false, apierrors.FromObject(event.Object)
+			}
+			if f.put(event.Object, event.Type == watch.Deleted); f.evaluate() {
+				return true, nil
 			}
 		}
 	}
@@ -150,7 +154,7 @@ func (f *follower[T]) look(ctx context.Context) (o metav1.ListOptions, done bool
 	}
 	f.objects = make(map[string]T)
 	for _, object := range all {
-		f.put(object)
+		f.put(object, false)
 	}
 	o.ResourceVersion = version
 	return o, f.evaluate(), nil
@@ -164,34 +168,18 @@ func (f *follower[T]) once(ctx context.Context) (done bool, err error) {
 	return done, err
 }
 
-// take brings one event of the watch into the set and evaluates it.
-func (f *follower[T]) take(event watch.Event) (done bool, err error) {
-	object, ok := event.Object.(Object)
-	switch {
-	case event.Type == watch.Error:
-		// Mostly "resource version too old": the next pass lists anew.
-		return false, apierrors.FromObject(event.Object)
-	case !ok:
-		return false, nil
-	case event.Type == watch.Deleted:
-		delete(f.objects, object.GetName())
-	default:
-		f.put(object)
-	}
-	return f.evaluate(), nil
-}
-
-// put adds an object, or removes it if it is selected no more.
-func (f *follower[T]) put(object Object) {
+// put adds an object, or removes it if it is gone or selected no more.
+func (f *follower[T]) put(object runtime.Object, gone bool) {
 	typed, ok := object.(T)
 	if !ok {
 		return
 	}
-	if f.name != "" && object.GetName() != f.name || !f.labels.Matches(labels.Set(object.GetLabels())) {
-		delete(f.objects, object.GetName())
+	name := typed.GetName()
+	if gone || f.name != "" && name != f.name || !f.labels.Matches(labels.Set(typed.GetLabels())) {
+		delete(f.objects, name)
 		return
 	}
-	f.objects[object.GetName()] = typed
+	f.objects[name] = typed
 }
 
 // evaluate reports whether the check is content, or refuses.
