@@ -26,7 +26,7 @@ var ErrLater = errors.New("known after apply")
 // API server is asked for its defaults and its admission, and changes nothing. Waits end at once: see ErrLater.
 func (c *Cluster) DryRun() *Cluster {
 	d := *c
-	d.dry = &dryRun{objects: make(map[string]*plannedObject)}
+	d.dry = &dryRun{objects: make(map[string]plannedObject)}
 	return &d
 }
 
@@ -117,7 +117,7 @@ type dryRun struct {
 	verbatim bool // see Rendering
 
 	mu      sync.Mutex
-	objects map[string]*plannedObject // by kind, namespace and name
+	objects map[string]plannedObject // by kind, namespace and name
 }
 
 // plannedObject is an object as it was read first and as it would be; nil: there is none.
@@ -136,10 +136,10 @@ func prefixOf(o Object, namespace string) string { return fmt.Sprintf("%T %s/", 
 // read returns what is known of an object; the first time it asks the API server.
 func (d dryResource) read(ctx context.Context, name string) (plannedObject, error) {
 	d.run.mu.Lock()
-	known := d.run.objects[d.prefix+name]
+	o, known := d.run.objects[d.prefix+name]
 	d.run.mu.Unlock()
-	if known != nil {
-		return *known, nil
+	if known {
+		return o, nil
 	}
 	found, err := d.resource.get(ctx, name)
 	if apierrors.IsNotFound(err) {
@@ -148,18 +148,15 @@ func (d dryResource) read(ctx context.Context, name string) (plannedObject, erro
 	if err != nil {
 		return plannedObject{}, err
 	}
-	o := plannedObject{found, found}
-	d.run.mu.Lock()
-	d.run.objects[d.prefix+name] = &o
-	d.run.mu.Unlock()
-	return o, nil
+	d.write(name, found, found)
+	return plannedObject{found, found}, nil
 }
 
 // write notes how an object would be; nil: it would not be there.
 func (d dryResource) write(name string, before, after Object) {
 	d.run.mu.Lock()
 	defer d.run.mu.Unlock()
-	d.run.objects[d.prefix+name] = &plannedObject{before, after}
+	d.run.objects[d.prefix+name] = plannedObject{before, after}
 }
 
 func (d dryResource) get(ctx context.Context, name string) (Object, error) {
@@ -188,7 +185,10 @@ func (d dryResource) list(ctx context.Context, o metav1.ListOptions) ([]Object, 
 	}
 	d.run.mu.Lock()
 	defer d.run.mu.Unlock()
-	all = slices.DeleteFunc(all, func(o Object) bool { return d.run.objects[d.prefix+o.GetName()] != nil })
+	all = slices.DeleteFunc(all, func(o Object) bool {
+		_, known := d.run.objects[d.prefix+o.GetName()]
+		return known
+	})
 	for key, o := range d.run.objects {
 		name, ours := strings.CutPrefix(key, d.prefix)
 		if ours && o.after != nil && byLabel.Matches(labels.Set(o.after.GetLabels())) && byField.Matches(fields.Set{metav1.ObjectNameField: name}) {
