@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -75,9 +74,12 @@ func installations(ctx context.Context, c *cluster.Cluster) ([]installation, err
 	if err != nil {
 		return nil, fmt.Errorf("look for installations in cluster %q: %w", c.Context, err)
 	}
+	// Of each namespace the oldest counts.
 	slices.SortFunc(all, func(a, b installation) int {
-		return cmp.Or(a.since.Compare(b.since), strings.Compare(a.namespace, b.namespace))
+		return cmp.Or(strings.Compare(a.namespace, b.namespace), a.since.Compare(b.since))
 	})
+	all = slices.CompactFunc(all, func(a, b installation) bool { return a.namespace == b.namespace })
+	slices.SortStableFunc(all, func(a, b installation) int { return a.since.Compare(b.since) })
 	var found []installation
 	for _, i := range all {
 		if i.namespace == c.Namespace {
@@ -111,22 +113,17 @@ func helperSets(ctx context.Context, c *cluster.Cluster) ([]installation, error)
 	return all, nil
 }
 
-// helperPods finds the pods of node helpers. Of each namespace the oldest counts.
+// helperPods finds the pods of node helpers.
 func helperPods(ctx context.Context, c *cluster.Cluster) ([]installation, error) {
 	list, err := c.Kube.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: selector(records.ComponentFabric)})
 	if err != nil {
 		return nil, err
 	}
-	oldest := make(map[string]*corev1.Pod)
-	for i := range list.Items {
-		pod := &list.Items[i]
-		if have := oldest[pod.Namespace]; pod.Spec.HostNetwork && (have == nil || pod.CreationTimestamp.Before(&have.CreationTimestamp)) {
-			oldest[pod.Namespace] = pod
-		}
-	}
 	var all []installation
-	for namespace, pod := range oldest {
-		all = append(all, installation{namespace, pod.CreationTimestamp.Time})
+	for i := range list.Items {
+		if pod := &list.Items[i]; pod.Spec.HostNetwork {
+			all = append(all, installation{pod.Namespace, pod.CreationTimestamp.Time})
+		}
 	}
 	return all, nil
 }

@@ -88,7 +88,9 @@ func (e *end) readGateway(ctx context.Context) (err error) {
 // assign gives the peer addresses of a registry.
 func (e *end) assign(r *ipam.Registry) (err error) {
 	avoided, _ := e.inUse()
-	e.addresses, err = reservePeer(r, e.peering, e.own.internal, remote(e.peer.fabric, avoided))
+	f := e.peer.fabric
+	e.addresses, err = reservePeer(r, e.peering, e.own.internal,
+		remoteRanges{pods: f.PodCIDRs, external: f.ExternalCIDR, underlay: f.NodeNetworks, inUse: avoided})
 	return err
 }
 

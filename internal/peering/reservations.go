@@ -35,9 +35,6 @@ func (o ownRanges) facts() []ipam.Reservation {
 		sharedBy(ipam.PodCIDR, o.pods), sharedBy(ipam.ServiceCIDR, o.services), sharedBy(ipam.NodeNetwork, o.nodes))
 }
 
-// wishes are the reservations for what the user wants kept free. They are shared, as it may well be in use.
-func (o ownRanges) wishes() []ipam.Reservation { return sharedBy(ipam.Reserved, o.reserved) }
-
 // sharedBy are shared reservations of the cluster for one purpose.
 func sharedBy(purpose ipam.Purpose, ranges []netip.Prefix) []ipam.Reservation {
 	all := make([]ipam.Reservation, len(ranges))
@@ -62,7 +59,8 @@ func reserveOwn(r *ipam.Registry, own ownRanges) (external, internal netip.Prefi
 			return external, internal, err
 		}
 	}
-	for _, want := range append(own.facts(), own.wishes()...) {
+	// What the user wants kept free may well be in use: it is shared, too.
+	for _, want := range append(own.facts(), sharedBy(ipam.Reserved, own.reserved)...) {
 		if err := r.Reserve(want); err != nil {
 			return external, internal, err
 		}
@@ -105,17 +103,12 @@ func (o ownRanges) chosenRange(r *ipam.Registry, purpose ipam.Purpose, wish, usu
 	return got.Range, err
 }
 
-// remoteRanges are the ranges of a peer.
+// remoteRanges are the ranges that a peer shows.
 type remoteRanges struct {
 	pods     []netip.Prefix
 	external netip.Prefix
 	underlay []netip.Prefix // where its nodes are
 	inUse    inUses         // what it must not be reached by
-}
-
-// remote returns the ranges that a cluster shows to its peers, one of which avoids what it uses itself.
-func remote(f records.Fabric, inUse inUses) remoteRanges {
-	return remoteRanges{pods: f.PodCIDRs, external: f.ExternalCIDR, underlay: f.NodeNetworks, inUse: inUse}
 }
 
 // addresses are what a cluster's registry gave to a peering.
