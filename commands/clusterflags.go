@@ -38,10 +38,9 @@ func newClusterFlags() *clusterFlags {
 
 // newRemoteFlags returns the flags of the remote cluster.
 func newRemoteFlags() *clusterFlags {
-	return &clusterFlags{prefix: remotePrefix, config: genericclioptions.ConfigFlags{
-		KubeConfig: new(string), Context: new(string), ClusterName: new(string), AuthInfoName: new(string),
-		Namespace: new(string),
-	}}
+	c := newClusterFlags()
+	c.prefix, c.config.Namespace, c.config.Timeout = remotePrefix, new(string), nil // as the local cluster's: see inherit
+	return c
 }
 
 // register adds the flags to a command; persistent ones hold for its subcommands too.

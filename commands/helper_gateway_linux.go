@@ -49,13 +49,9 @@ func (f *helperGatewayFlags) options(env *Env) (g helper.Gateway, err error) {
 	if g.Env, g.Node, err = f.helperFlags.options(env); err != nil {
 		return g, err
 	}
-	if g.Peering, err = given(env, "peering", f.peering, "PEERING"); err != nil {
-		return g, err
-	}
-	if g.Pod, err = given(env, "pod", f.pod, "POD_NAME"); err != nil {
-		return g, err
-	}
-	ip, err := given(env, "pod-ip", f.podIP, "POD_IP")
+	var ip string
+	err = given(env, required{&g.Peering, "peering", f.peering, "PEERING"}, required{&g.Pod, "pod", f.pod, "POD_NAME"},
+		required{&ip, "pod-ip", f.podIP, "POD_IP"})
 	if err != nil {
 		return g, err
 	}

@@ -42,15 +42,9 @@ func (f *helperFlags) register(cmd *cobra.Command, healthAddress string) {
 
 // options returns what a helper is given, without a client.
 func (f *helperFlags) options(env *Env) (o helper.Env, node string, err error) {
-	o.HealthAddress = f.healthAddress
-	if o.Namespace, err = given(env, "namespace", f.namespace, "NAMESPACE"); err != nil {
-		return o, "", err
-	}
-	if node, err = given(env, "node", f.node, "NODE_NAME"); err != nil {
-		return o, "", err
-	}
-	o.Log = helperLog(env)
-	return o, node, nil
+	o.HealthAddress, o.Log = f.healthAddress, helperLog(env)
+	err = given(env, required{&o.Namespace, "namespace", f.namespace, "NAMESPACE"}, required{&node, "node", f.node, "NODE_NAME"})
+	return o, node, err
 }
 
 // helperLog returns the log of a helper. It is for machines, and tells what changes.
@@ -64,12 +58,20 @@ func helperLog(env *Env) *slog.Logger {
 	return log
 }
 
-// given returns the value of a flag, else that of an environment variable. One of them must be there.
-func given(env *Env, flag, value, variable string) (string, error) {
-	if value = cmp.Or(value, env.variable(variable)); value == "" {
-		return "", usagef("--%s or $%s is required", flag, variable)
+// required is an option that a flag sets, or else an environment variable.
+type required struct {
+	to                    *string
+	flag, value, variable string
+}
+
+// given sets options. It refuses those for which neither a flag nor a variable is there.
+func given(env *Env, options ...required) error {
+	for _, o := range options {
+		if *o.to = cmp.Or(o.value, env.variable(o.variable)); *o.to == "" {
+			return usagef("--%s or $%s is required", o.flag, o.variable)
+		}
 	}
-	return value, nil
+	return nil
 }
 
 // addClient gives a helper the client of its pod's service account.

@@ -48,7 +48,7 @@ func newHelperTranslate(env *Env, run func(translation.Service, context.Context)
 // options returns the service, without a client.
 func (f *helperTranslateFlags) options(env *Env) (s translation.Service, err error) {
 	s.Address, s.Log = f.address, helperLog(env)
-	if s.Namespace, err = given(env, "namespace", f.namespace, "NAMESPACE"); err != nil {
+	if err := given(env, required{&s.Namespace, "namespace", f.namespace, "NAMESPACE"}); err != nil {
 		return s, err
 	}
 	certificate, err := os.ReadFile(filepath.Join(f.authority, corev1.TLSCertKey))

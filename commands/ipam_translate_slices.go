@@ -2,14 +2,13 @@ package commands
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
@@ -50,51 +49,37 @@ func readSlices(r io.Reader) ([]*discoveryv1.EndpointSlice, error) {
 	for {
 		var document runtime.RawExtension
 		err := decoder.Decode(&document)
-		if errors.Is(err, io.EOF) {
+		switch {
+		case errors.Is(err, io.EOF):
 			return all, nil
+		case err == nil && (len(document.Raw) == 0 || string(document.Raw) == "null"): // as between two separators
+			continue
+		case err == nil:
+			all, err = appendSlices(all, document.Raw)
 		}
 		if err != nil {
 			return nil, err
 		}
-		slices, err := slicesOf(document.Raw, metav1.TypeMeta{})
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, slices...)
 	}
 }
 
-// slicesOf decodes an object. Items of a typed list do not say themselves what they are.
-func slicesOf(document []byte, implied metav1.TypeMeta) ([]*discoveryv1.EndpointSlice, error) {
-	if len(document) == 0 || string(document) == "null" { // as between two separators
-		return nil, nil
-	}
-	object := struct {
-		metav1.TypeMeta
-		Items []json.RawMessage
-	}{TypeMeta: implied}
-	if err := json.Unmarshal(document, &object); err != nil {
+// appendSlices decodes an EndpointSlice, or a list of them. Items of a typed list need not say what they are.
+func appendSlices(all []*discoveryv1.EndpointSlice, document []byte) ([]*discoveryv1.EndpointSlice, error) {
+	object, err := runtime.Decode(unstructured.UnstructuredJSONScheme, document)
+	if err != nil {
 		return nil, err
 	}
-	endpointSlice := metav1.TypeMeta{APIVersion: discoveryv1.SchemeGroupVersion.String(), Kind: "EndpointSlice"}
-	switch object.TypeMeta {
-	case endpointSlice:
-		slice := &discoveryv1.EndpointSlice{}
-		return []*discoveryv1.EndpointSlice{slice}, json.Unmarshal(document, slice)
-	case metav1.TypeMeta{APIVersion: "v1", Kind: "List"}:
-		implied = metav1.TypeMeta{}
-	case metav1.TypeMeta{APIVersion: endpointSlice.APIVersion, Kind: "EndpointSliceList"}:
-		implied = endpointSlice
-	default:
-		return nil, fmt.Errorf("%s %s: want EndpointSlices of %s", object.APIVersion, object.Kind, endpointSlice.APIVersion)
-	}
-	var all []*discoveryv1.EndpointSlice
-	for _, item := range object.Items {
-		slices, err := slicesOf(item, implied)
-		if err != nil {
-			return nil, err
+	add := func(object runtime.Object) error {
+		want := discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice")
+		if kind := object.GetObjectKind().GroupVersionKind(); kind != want {
+			return fmt.Errorf("%s %s: want EndpointSlices of %s", kind.GroupVersion(), kind.Kind, want.GroupVersion())
 		}
-		all = append(all, slices...)
+		slice := &discoveryv1.EndpointSlice{}
+		all = append(all, slice)
+		return runtime.DefaultUnstructuredConverter.FromUnstructured(object.(*unstructured.Unstructured).Object, slice)
 	}
-	return all, nil
+	if list, ok := object.(*unstructured.UnstructuredList); ok {
+		return all, list.EachListItem(add)
+	}
+	return all, add(object)
 }

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -64,12 +65,9 @@ func describeMappings(b *strings.Builder, side peering.SideResult) {
 // describeProof writes what was verified from one side to the other.
 func describeProof(b *strings.Builder, from, to peering.SideResult) {
 	p := from.Proof
-	nodes := make([]string, len(p.Nodes))
-	for i, n := range p.Nodes {
-		nodes[i] = n.Name + " " + roundTrip(n.RTT)
-	}
+	nodes := joined(p.Nodes, func(n peering.NodeProof) string { return n.Name + " " + roundTrip(n.RTT) })
 	writef(b, "  %s to %s: %s (MTU %d, %s, %s WireGuard; between gateways %s, loss %s)\n", from.Cluster.Name, to.Cluster.Name,
-		strings.Join(nodes, ", "), from.MTU, p.Overlay, p.Implementation, roundTrip(p.RTT), percent(p.Loss))
+		nodes, from.MTU, p.Overlay, p.Implementation, roundTrip(p.RTT), percent(p.Loss))
 }
 
 // describeSizes writes how large packets between pods may be, and why.
@@ -132,20 +130,16 @@ func describeRemoval(b *strings.Builder, r peering.Removal) {
 }
 
 func stageTimes(stages []peering.StageTime) string {
-	texts := make([]string, len(stages))
-	for i, s := range stages {
-		texts[i] = s.Name + " " + seconds(s.Took)
-	}
-	return strings.Join(texts, ", ")
+	return joined(stages, func(s peering.StageTime) string { return s.Name + " " + seconds(s.Took) })
 }
 
-func list(ranges []netip.Prefix) string {
-	if len(ranges) == 0 {
-		return "none"
-	}
-	texts := make([]string, len(ranges))
-	for i, r := range ranges {
-		texts[i] = r.String()
+func list(ranges []netip.Prefix) string { return cmp.Or(joined(ranges, netip.Prefix.String), "none") }
+
+// joined lists values as text.
+func joined[T any](all []T, text func(T) string) string {
+	texts := make([]string, len(all))
+	for i, one := range all {
+		texts[i] = text(one)
 	}
 	return strings.Join(texts, ", ")
 }

@@ -303,14 +303,6 @@ func statusColumns() []statusColumn {
 	}
 }
 
-func joined[T any](all []T, text func(T) string) string {
-	texts := make([]string, len(all))
-	for i, one := range all {
-		texts[i] = text(one)
-	}
-	return strings.Join(texts, ", ")
-}
-
 func exposedCell(x peering.ExposedHost) string {
 	text := x.Host.String()
 	if x.Seen.IsValid() {

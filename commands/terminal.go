@@ -82,10 +82,7 @@ func (p *progress) Note(text string) {
 func (p *progress) Warn(text, hint string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.line("%s %s", p.colour(pterm.FgYellow, "warning:"), visibleBlock(text))
-	if hint != "" {
-		p.line("%s %s", p.colour(pterm.FgCyan, "hint:"), visibleBlock(hint))
-	}
+	p.report(pterm.FgYellow, "warning:", text, hint)
 	p.spin()
 }
 
@@ -94,7 +91,12 @@ func (p *progress) fail(err error, hint string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.running = nil
-	p.line("%s %s", p.colour(pterm.FgRed, "error:"), visibleBlock(err.Error()))
+	p.report(pterm.FgRed, "error:", err.Error(), hint)
+}
+
+// report writes what happened, and what can be done about it.
+func (p *progress) report(c pterm.Color, label, text, hint string) {
+	p.line("%s %s", p.colour(c, label), visibleBlock(text))
 	if hint != "" {
 		p.line("%s %s", p.colour(pterm.FgCyan, "hint:"), visibleBlock(hint))
 	}

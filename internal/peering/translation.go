@@ -2,13 +2,13 @@ package peering
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
-	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam/translate"
 )
 
@@ -19,24 +19,12 @@ func Translation(ctx context.Context, c *cluster.Cluster) (translate.Cluster, er
 	if err != nil {
 		return translate.Cluster{}, err
 	}
-	var fabric string
-	peerings := make(map[string]string)
-	for _, object := range all {
-		text := object.Data[records.DataKey]
-		switch id, _ := records.IdentityOf(object.Name); id.Component {
-		case records.ComponentFabric:
-			fabric = text
-		case records.ComponentPeering:
-			peerings[object.Name] = text
-		}
-	}
-	if fabric == "" {
-		return translate.Cluster{}, hint.With(fmt.Errorf("liqonet is not installed in namespace %q of cluster %q", c.Namespace, c.Context),
-			"liqoctl network connect")
-	}
-	t, err := translate.Decode(fabric, peerings)
-	if err != nil {
-		return translate.Cluster{}, fmt.Errorf("records of cluster %q: %w", c.Context, err)
+	t, err := translate.Read(all)
+	switch {
+	case errors.Is(err, translate.ErrNoFabric):
+		return t, hint.With(fmt.Errorf("liqonet is not installed in namespace %q of cluster %q", c.Namespace, c.Context), "liqoctl network connect")
+	case err != nil:
+		return t, fmt.Errorf("records of cluster %q: %w", c.Context, err)
 	}
 	return t, nil
 }

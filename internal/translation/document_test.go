@@ -162,7 +162,7 @@ func TestDocumentHasEveryReason(t *testing.T) {
 		reasons = append(reasons, value.(string))
 	}
 	for _, err := range []error{
-		errUnread, errNotInstalled, &translate.DamagedError{Peer: "b", Err: errUnread}, refusef(400, "bad-request", ""), refusef(413, "too-large", ""),
+		errUnread, translate.ErrNoFabric, &translate.DamagedError{Peer: "b", Err: errUnread}, refusef(400, "bad-request", ""), refusef(413, "too-large", ""),
 	} {
 		if p := problemOf(err); !slices.Contains(reasons, p.Reason) {
 			t.Errorf("%v: reason %q is not in the document", err, p.Reason)

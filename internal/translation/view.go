@@ -1,11 +1,8 @@
 package translation
 
 import (
-	"errors"
-
 	corev1 "k8s.io/api/core/v1"
 
-	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam/translate"
 )
 
@@ -15,26 +12,9 @@ type view struct {
 	err     error // why there are no answers at all
 }
 
-// errNotInstalled says that there is no fabric.
-var errNotInstalled = errors.New("this cluster has no fabric: liqonet is not installed, or on its way")
-
 // newView reads the ConfigMaps of the fabric and of the peerings. What each is follows from its name: whoever may write
 // one may write any label.
-func newView(objects []*corev1.ConfigMap) view {
-	fabric := ""
-	peerings := make(map[string]string)
-	for _, o := range objects {
-		switch id, _ := records.IdentityOf(o.Name); id.Component {
-		case records.ComponentFabric:
-			fabric = o.Data[records.DataKey]
-		case records.ComponentPeering:
-			peerings[o.Name] = o.Data[records.DataKey]
-		}
-	}
-	if fabric == "" {
-		return view{err: errNotInstalled}
-	}
-	var v view
-	v.cluster, v.err = translate.Decode(fabric, peerings)
+func newView(objects []*corev1.ConfigMap) (v view) {
+	v.cluster, v.err = translate.Read(objects)
 	return v
 }

@@ -1,12 +1,37 @@
 package translate
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"liqonet.io/liqonet/internal/records"
 )
+
+// ErrNoFabric says that a cluster has no record of itself.
+var ErrNoFabric = errors.New("this cluster has no fabric: liqonet is not installed, or on its way")
+
+// Read is Decode for the ConfigMaps in the namespace of liqonet, which may hold other things too. Without a fabric the error
+// is ErrNoFabric.
+func Read(objects []*corev1.ConfigMap) (Cluster, error) {
+	fabric := ""
+	peerings := make(map[string]string)
+	for _, o := range objects {
+		switch id, _ := records.IdentityOf(o.Name); id.Component {
+		case records.ComponentFabric:
+			fabric = o.Data[records.DataKey]
+		case records.ComponentPeering:
+			peerings[o.Name] = o.Data[records.DataKey]
+		}
+	}
+	if fabric == "" {
+		return Cluster{}, ErrNoFabric
+	}
+	return Decode(fabric, peerings)
+}
 
 // Decode reads the records of a cluster: key "record" of ConfigMap "fabric", and the same key of the ConfigMaps
 // that bear the label liqonet.io/component=peering, by their names, all in the namespace of liqonet.
