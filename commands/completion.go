@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1 "k8s.io/api/core/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/records"
@@ -117,29 +117,23 @@ func (c *clusterFlags) take(cmd *cobra.Command, prefix string) {
 }
 
 func peers(ctx context.Context, c *cluster.Cluster) ([]string, error) {
-	all, err := c.Kube.CoreV1().ConfigMaps(c.Namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, err
-	}
+	all, err := cluster.All[*corev1.ConfigMap](ctx, c, "")
 	var found []string
-	for i := range all.Items {
-		if id, _ := records.IdentityOf(all.Items[i].Name); id.Component == records.ComponentPeering {
+	for _, object := range all {
+		if id, _ := records.IdentityOf(object.Name); id.Component == records.ComponentPeering {
 			found = append(found, id.Peering)
 		}
 	}
-	return found, nil
+	return found, err
 }
 
 func namespaces(ctx context.Context, c *cluster.Cluster) ([]string, error) {
-	all, err := c.Kube.CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, err
+	all, err := cluster.All[*corev1.Namespace](ctx, c, "")
+	found := make([]string, len(all))
+	for i, object := range all {
+		found[i] = object.Name
 	}
-	found := make([]string, len(all.Items))
-	for i := range all.Items {
-		found[i] = all.Items[i].Name
-	}
-	return found, nil
+	return found, err
 }
 
 // owners are the users who hold reservations.

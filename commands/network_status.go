@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -96,14 +97,10 @@ func (o statusOptions) run(ctx context.Context, env *Env, do statusActions) erro
 	if err != nil {
 		return err
 	}
-	answer, err := o.answer(ctx, do, all)
-	if err != nil {
-		return err
-	}
-	if err := o.print(env.Out, answer); err != nil {
-		return err
-	}
+	answer, err := o.show(ctx, env, do, all)
 	switch {
+	case err != nil:
+		return err
 	case !answer.Healthy:
 		return errUnhealthy
 	case len(answer.Disagreements) > 0:
@@ -126,17 +123,14 @@ func (o statusOptions) await(ctx context.Context, env *Env, do statusActions) er
 			return nil
 		}
 		return errReached
-	}, func(err error) {
-		env.progress.Warn(withoutRequests(err).Error(), "the wait goes on when the cluster answers again")
-	})
+	}, env.lost("wait"))
 	if err != nil && !errors.Is(err, errReached) {
 		return err
 	}
 	if ctx.Err() != nil {
 		return errInterrupted
 	}
-	answer, e := o.answer(ctx, do, last)
-	if e := errors.Join(e, o.print(env.Out, answer)); e != nil {
+	if _, e := o.show(ctx, env, do, last); e != nil {
 		return e
 	}
 	if err == nil {
@@ -147,28 +141,39 @@ func (o statusOptions) await(ctx context.Context, env *Env, do statusActions) er
 
 // follow prints an answer at every change, until a signal ends it.
 func (o statusOptions) follow(ctx context.Context, env *Env, do statusActions) error {
-	show := func(all []peering.PeeringStatus) error {
-		answer, err := o.answer(ctx, do, all)
-		if err != nil {
-			return err
+	err := do.watch(ctx, o.StatusOptions, func(all []peering.PeeringStatus) error {
+		a, err := o.answer(ctx, do, all)
+		if err == nil {
+			err = o.separate(env, time.Now())
 		}
-		if err := o.separate(env, time.Now()); err != nil {
-			return err
+		if err == nil {
+			err = o.print(env.Out, a)
 		}
-		return o.print(env.Out, answer)
-	}
-	lost := func(err error) {
-		env.progress.Warn(withoutRequests(err).Error(), "the watch goes on when the cluster answers again")
-	}
-	if err := do.watch(ctx, o.StatusOptions, show, lost); err != nil {
 		return err
+	}, env.lost("watch"))
+	return cmp.Or(err, errInterrupted)
+}
+
+// lost warns that a cluster does not answer while something watches it.
+func (e *Env) lost(what string) func(error) {
+	return func(err error) {
+		e.progress.Warn(withoutRequests(err).Error(), "the "+what+" goes on when the cluster answers again")
 	}
-	return errInterrupted
+}
+
+// show prints the answer.
+func (o statusOptions) show(ctx context.Context, env *Env, do statusActions, all []peering.PeeringStatus) (statusAnswer, error) {
+	a, err := o.answer(ctx, do, all)
+	if err != nil {
+		return a, err
+	}
+	return a, o.print(env.Out, a)
 }
 
 // answer adds to peerings what only the whole answer has.
 func (o statusOptions) answer(ctx context.Context, do statusActions, all []peering.PeeringStatus) (a statusAnswer, err error) {
-	a = statusAnswer{Healthy: healthy(all), Peerings: all}
+	unhealthy := func(p peering.PeeringStatus) bool { return p.State != health.Healthy }
+	a = statusAnswer{Healthy: !slices.ContainsFunc(all, unhealthy), Peerings: all}
 	switch {
 	case o.Remote.Cluster == nil:
 		a.Translation, err = do.translation(ctx, o.StatusOptions)
@@ -331,8 +336,4 @@ func size(mtu int) string {
 		return unknown
 	}
 	return fmt.Sprint(mtu)
-}
-
-func healthy(all []peering.PeeringStatus) bool {
-	return !slices.ContainsFunc(all, func(p peering.PeeringStatus) bool { return p.State != health.Healthy })
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1 "k8s.io/api/core/v1"
 
 	"liqonet.io/liqonet/internal/buildinfo"
 	"liqonet.io/liqonet/internal/cluster"
@@ -86,12 +86,12 @@ func helperVersions(ctx context.Context, env *Env, local, remote *clusterFlags) 
 }
 
 func helpersOf(ctx context.Context, c *cluster.Cluster) ([]helperVersion, error) {
-	pods, err := c.Kube.CoreV1().Pods(c.Namespace).List(ctx, metav1.ListOptions{LabelSelector: records.LabelComponent})
+	pods, err := cluster.All[*corev1.Pod](ctx, c, records.LabelComponent)
 	if err != nil {
-		return nil, fmt.Errorf("list the helpers of cluster %q: %w", c.Context, err)
+		return nil, err
 	}
 	counts := make(map[helperVersion]int)
-	for _, pod := range pods.Items {
+	for _, pod := range pods {
 		helper := pod.Labels[records.LabelComponent]
 		if helper == records.ComponentFabric {
 			helper = "node"

@@ -143,20 +143,15 @@ func manage(o Object, level Level, here, everywhere *rights) {
 		where.give(on, "watch") // it goes in its own time; its creation is the administrator's, see Access
 		return
 	case *rbacv1.Role:
-		here.add(onAnyPeering(role.Rules, level))
+		rules := slices.Clone(role.Rules)
+		for i := range rules {
+			if level == Operate { // they are made for one peering
+				rules[i].ResourceNames = nil
+			}
+		}
+		here.add(rules)
 	case *rbacv1.ClusterRole:
 		everywhere.add(role.Rules)
 	}
 	where.give(on, "create")
-}
-
-// onAnyPeering takes the names out of rules that are made for one peering.
-func onAnyPeering(rules []rbacv1.PolicyRule, level Level) []rbacv1.PolicyRule {
-	rules = slices.Clone(rules)
-	for i := range rules {
-		if level == Operate {
-			rules[i].ResourceNames = nil
-		}
-	}
-	return rules
 }

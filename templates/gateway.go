@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -54,11 +55,11 @@ func Gateway(v GatewayValues) ([]Object, error) {
 	if r.err != nil {
 		return nil, r.err
 	}
-	labels := gatewayLabels(v.Peering, records.ComponentGateway)
+	labels := records.Identity{Component: records.ComponentGateway, Peering: v.Peering}.Labels()
 	for _, o := range []Object{account, role, binding, place, service, deployment} {
 		identify(o, v.Namespace, records.GatewayName(v.Peering), labels)
 	}
-	identify(status, v.Namespace, records.StatusName(v.Peering), gatewayLabels(v.Peering, records.ComponentStatus))
+	identify(status, v.Namespace, records.StatusName(v.Peering), records.Identity{Component: records.ComponentStatus, Peering: v.Peering}.Labels())
 	role.Rules = append(role.Rules,
 		onConfigMaps([]string{"list", "watch"}, records.FabricName, records.PeeringName(v.Peering), place.Name, status.Name),
 		onConfigMaps([]string{"patch"}, place.Name, status.Name))
@@ -72,10 +73,6 @@ func Gateway(v GatewayValues) ([]Object, error) {
 	return append(objects, deployment), nil
 }
 
-func gatewayLabels(peering, component string) map[string]string {
-	return map[string]string{records.LabelComponent: component, records.LabelPeering: peering}
-}
-
 // onConfigMaps gives rights on the ConfigMaps of these names and on no other. A list, or a watch, that selects one
 // object by its name counts as a request for that name.
 func onConfigMaps(verbs []string, names ...string) rbacv1.PolicyRule {
@@ -83,31 +80,28 @@ func onConfigMaps(verbs []string, names ...string) rbacv1.PolicyRule {
 }
 
 func (v GatewayValues) validate() error {
-	err := errors.Join(validateNamespace(v.Namespace), records.ValidateName(v.Peering), validateImage(v.Image))
-	switch v.Implementation {
-	case records.Auto, records.Kernel, records.Userspace:
-	default:
-		err = errors.Join(err, fmt.Errorf("implementation %q: want auto, kernel or userspace", v.Implementation))
+	errs := []error{validateNamespace(v.Namespace), records.ValidateName(v.Peering), validateImage(v.Image)}
+	if !slices.Contains([]records.Implementation{records.Auto, records.Kernel, records.Userspace}, v.Implementation) {
+		errs = append(errs, fmt.Errorf("implementation %q: want auto, kernel or userspace", v.Implementation))
 	}
 	switch v.Role {
 	case records.Client:
-		return err
 	case records.Server:
-		return errors.Join(err, v.Service.validate())
+		errs = append(errs, v.Service.validate())
+	default:
+		errs = append(errs, fmt.Errorf("role %q: want server or client", v.Role))
 	}
-	return errors.Join(err, fmt.Errorf("role %q: want server or client", v.Role))
+	return errors.Join(errs...)
 }
 
 func (v ServiceValues) validate() error {
-	switch v.Type {
-	case corev1.ServiceTypeClusterIP, corev1.ServiceTypeNodePort, corev1.ServiceTypeLoadBalancer:
-	default:
+	types := []corev1.ServiceType{corev1.ServiceTypeClusterIP, corev1.ServiceTypeNodePort, corev1.ServiceTypeLoadBalancer}
+	switch {
+	case !slices.Contains(types, v.Type):
 		return fmt.Errorf("service type %q: want LoadBalancer, NodePort or ClusterIP", v.Type)
-	}
-	if v.NodePort != 0 && v.Type == corev1.ServiceTypeClusterIP {
+	case v.NodePort != 0 && v.Type == corev1.ServiceTypeClusterIP:
 		return fmt.Errorf("node port %d: a Service of type ClusterIP has none", v.NodePort)
-	}
-	if v.LoadBalancerIP.IsValid() && v.Type != corev1.ServiceTypeLoadBalancer {
+	case v.LoadBalancerIP.IsValid() && v.Type != corev1.ServiceTypeLoadBalancer:
 		return fmt.Errorf("load balancer address %s: a Service of type %s has none", v.LoadBalancerIP, v.Type)
 	}
 	return nil

@@ -31,11 +31,6 @@ type TranslationValues struct {
 	Certificate []byte
 }
 
-// TranslationClusterRole names the cluster-wide role, and its binding, of the translation service in a namespace.
-func TranslationClusterRole(namespace string) string {
-	return clusterWide(namespace, records.TranslationName)
-}
-
 // TranslationPods is the label selector of the translation service's pods.
 func TranslationPods() string { return records.LabelComponent + "=" + records.ComponentTranslation }
 
@@ -46,7 +41,7 @@ func Translation(v TranslationValues) ([]Object, error) {
 		return nil, fmt.Errorf("render the translation service: %w", err)
 	}
 	var r reader
-	labels := map[string]string{records.LabelComponent: records.ComponentTranslation}
+	labels := records.Identity{Component: records.ComponentTranslation}.Labels()
 	account, granted := r.account("translation", v.Namespace, records.TranslationName, labels)
 	clients := read[rbacv1.Role](&r, "translation/clientrole.yaml")
 	trusted := read[corev1.ConfigMap](&r, "translation/configmap.yaml")
