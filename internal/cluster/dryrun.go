@@ -159,6 +159,13 @@ func (d dryResource) write(name string, before, after Object) {
 	d.run.objects[d.prefix+name] = plannedObject{before, after}
 }
 
+// forget has the next read ask the API server.
+func (d dryResource) forget(name string) {
+	d.run.mu.Lock()
+	defer d.run.mu.Unlock()
+	delete(d.run.objects, d.prefix+name)
+}
+
 func (d dryResource) get(ctx context.Context, name string) (Object, error) {
 	o, err := d.read(ctx, name)
 	if err != nil {
@@ -228,6 +235,9 @@ func (d dryResource) apply(ctx context.Context, name string, data []byte, _ ...s
 	}
 	for range looks {
 		after, err := d.resource.apply(ctx, name, data, metav1.DryRunAll)
+		if apierrors.IsConflict(err) {
+			d.forget(name) // it is no longer as it was read: who swaps it reads it anew
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -1,6 +1,8 @@
 package cluster_test
 
 import (
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -91,5 +93,33 @@ func TestDryRunWaitsForNothing(t *testing.T) {
 	err := cluster.Wait(t.Context(), c.DryRun(), cluster.Named("none"), "nothing", check)
 	if err == nil || err.Error() != "wait for nothing: known after apply" {
 		t.Error(err)
+	}
+}
+
+// TestDryRunBesideOthers: what others write during a dry run, before and after it has read an object, does not end it.
+func TestDryRunBesideOthers(t *testing.T) {
+	c, _ := clustertest.New(clustertest.Config{})
+	if _, err := c.Apply(t.Context(), fabric("mtu: 1500\n")); err != nil {
+		t.Fatal(err)
+	}
+	dry := c.DryRun()
+	for i, mtu := range []string{"1400", "1300"} {
+		others := 1
+		_, err := cluster.Swap(t.Context(), dry, fabric(""), func(live *corev1.ConfigMap) (*corev1.ConfigMap, error) {
+			for ; others > 0; others-- {
+				if _, err := c.Apply(t.Context(), fabric("mtu: 1500\nname: "+strconv.Itoa(i)+"\n")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			_, name, _ := strings.Cut(live.Data[records.DataKey], "\n")
+			return fabric("mtu: " + mtu + "\n" + name), nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	planned := dry.Planned()
+	if len(planned) != 1 || len(planned[0].Fields) != 1 || planned[0].Fields[0] != "data.record.mtu: 1500 -> 1300" {
+		t.Errorf("planned %+v", planned)
 	}
 }

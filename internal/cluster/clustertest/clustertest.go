@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -48,8 +49,9 @@ func New(config Config) (*cluster.Cluster, *fake.Clientset) {
 		version := object.GetObjectKind().GroupVersionKind().GroupVersion().String()
 		kube.Resources = append(kube.Resources, &metav1.APIResourceList{GroupVersion: version})
 	}
-	kube.PrependReactor("*", "*", (&versions{kube: kube}).react)
-	kube.PrependReactor("patch", "*", dryRun(kube))
+	v := &versions{kube: kube}
+	kube.PrependReactor("*", "*", v.react)
+	kube.PrependReactor("patch", "*", v.dryRun)
 	kube.PrependReactor("create", "selfsubjectaccessreviews", review(config.Denied))
 	name := config.Context
 	if name == "" {
@@ -78,23 +80,24 @@ func customKinds() map[schema.GroupVersionResource]string {
 var typeConverter = sync.OnceValue(func() managedfields.TypeConverter { return applyconfigurations.NewTypeConverter(scheme.Scheme) })
 
 // dryRun carries out a dry-run patch on a copy of the object.
-func dryRun(kube *fake.Clientset) clienttesting.ReactionFunc {
-	return func(action clienttesting.Action) (bool, runtime.Object, error) {
-		patch, ok := action.(clienttesting.PatchActionImpl)
-		if !ok || len(patch.PatchOptions.DryRun) == 0 {
-			return false, nil, nil
-		}
-		copies := clienttesting.NewFieldManagedObjectTracker(scheme.Scheme,
-			scheme.Codecs.UniversalDecoder(), typeConverter())
-		live, err := kube.Tracker().Get(patch.Resource, patch.Namespace, patch.Name)
-		if err == nil {
-			err = copies.Create(patch.Resource, live.DeepCopyObject(), patch.Namespace)
-		}
-		if err != nil {
-			return true, nil, err
-		}
-		return clienttesting.ObjectReaction(copies)(patch)
+func (v *versions) dryRun(action clienttesting.Action) (bool, runtime.Object, error) {
+	patch, ok := action.(clienttesting.PatchActionImpl)
+	if !ok || len(patch.PatchOptions.DryRun) == 0 {
+		return false, nil, nil
 	}
+	copies := clienttesting.NewFieldManagedObjectTracker(scheme.Scheme,
+		scheme.Codecs.UniversalDecoder(), typeConverter())
+	live, err := v.checked(patch)
+	if err == nil && live == nil {
+		err = apierrors.NewNotFound(patch.Resource.GroupResource(), patch.Name)
+	}
+	if err == nil {
+		err = copies.Create(patch.Resource, live.DeepCopyObject(), patch.Namespace)
+	}
+	if err != nil {
+		return true, nil, err
+	}
+	return clienttesting.ObjectReaction(copies)(patch)
 }
 
 // review answers what the user may do.

@@ -110,20 +110,27 @@ func (v *versions) update(a clienttesting.UpdateActionImpl) (bool, runtime.Objec
 	return false, nil, nil
 }
 
-// patch carries out a patch; one that changes nothing leaves the resource version alone.
-func (v *versions) patch(a clienttesting.PatchActionImpl) (bool, runtime.Object, error) {
+// checked returns the object that a patch is about, nil if there is none, provided that the patch's preconditions hold.
+func (v *versions) checked(a clienttesting.PatchActionImpl) (runtime.Object, error) {
 	before, live, err := v.live(a, a.Name)
 	if err != nil {
-		return true, nil, err
+		return nil, err
 	}
 	var patch struct {
 		Metadata preconditions `json:"metadata"`
 	}
 	// Operations of a JSON patch have no preconditions of this kind.
 	if err := json.Unmarshal(a.Patch, &patch); err == nil {
-		if err := patch.Metadata.check(a, a.Name, live); err != nil {
-			return true, nil, err
-		}
+		return before, patch.Metadata.check(a, a.Name, live)
+	}
+	return before, nil
+}
+
+// patch carries out a patch; one that changes nothing leaves the resource version alone.
+func (v *versions) patch(a clienttesting.PatchActionImpl) (bool, runtime.Object, error) {
+	before, err := v.checked(a)
+	if err != nil {
+		return true, nil, err
 	}
 	_, after, err := clienttesting.ObjectReaction(v.kube.Tracker())(a)
 	if err != nil || before != nil && reflect.DeepEqual(before, after) {
