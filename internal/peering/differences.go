@@ -56,10 +56,10 @@ func (p ClusterPlan) differences() []string {
 	return lines
 }
 
-// opened reports whether a field of a record was left open by the run that created it.
+// opened reports whether a field of a record was left open by the run that created it, or is by a dry run: a new key's.
 func opened(name, field string) bool {
 	id, _ := records.IdentityOf(name)
-	return slices.ContainsFunc(decidedLater(id.Component), func(path string) bool {
+	return strings.HasSuffix(field, " -> "+cluster.ErrLater.Error()) || slices.ContainsFunc(decidedLater(id.Component), func(path string) bool {
 		return strings.HasPrefix(field, path+": none -> ") || strings.HasPrefix(field, path+`: "" -> `) || strings.HasPrefix(field, path+": 0 -> ")
 	})
 }
@@ -80,7 +80,11 @@ func configured(fields []string) []string {
 	var some []string
 	for _, field := range fields {
 		if !strings.HasPrefix(field, "metadata.annotations."+templates.AnnotationDigest) {
-			some = append(some, strings.TrimPrefix(field, "data."+records.DataKey+"."))
+			field = strings.TrimPrefix(field, "data."+records.DataKey+".")
+			if old, none := strings.CutSuffix(field, ` -> ""`); none && strings.HasPrefix(field, "peer.publicKey:") {
+				field = old + " -> " + cluster.ErrLater.Error()
+			}
+			some = append(some, field)
 		}
 	}
 	return some

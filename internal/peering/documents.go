@@ -2,6 +2,7 @@ package peering
 
 import (
 	"context"
+	"errors"
 	"crypto/rand"
 	"fmt"
 	"slices"
@@ -69,9 +70,11 @@ func listLeases(ctx context.Context, c *cluster.Cluster) ([]*coordinationv1.Leas
 	return cluster.All[*coordinationv1.Lease](ctx, c, selector(records.ComponentNode))
 }
 
-// nodeReports decodes the reports that Leases carry. A Lease without one belongs to a helper that has only begun.
+// nodeReports decodes the reports that Leases carry; those that are damaged are told by the error. A Lease without one
+// belongs to a helper that has only begun.
 func nodeReports(leases []*coordinationv1.Lease) ([]records.Node, error) {
 	var nodes []records.Node
+	var damaged []error
 	for _, lease := range leases {
 		text, ok := lease.Annotations[records.AnnotationNode]
 		if !ok {
@@ -79,11 +82,12 @@ func nodeReports(leases []*coordinationv1.Lease) ([]records.Node, error) {
 		}
 		n, err := records.DecodeReport(lease.Name, lease.Spec.HolderIdentity, text)
 		if err != nil {
-			return nil, fmt.Errorf("read Lease %s/%s: %w", lease.Namespace, lease.Name, err)
+			damaged = append(damaged, fmt.Errorf("read Lease %s/%s: %w", lease.Namespace, lease.Name, err))
+			continue
 		}
 		nodes = append(nodes, n)
 	}
-	return nodes, nil
+	return nodes, errors.Join(damaged...)
 }
 
 // readStatus decodes what a gateway reports; nil where none has reported yet.

@@ -95,7 +95,9 @@ func (e *end) assign(r *ipam.Registry) (err error) {
 }
 
 // reserve reserves addresses for the peer.
-func (e *end) reserve(ctx context.Context) error { return updateReservations(ctx, e.Cluster, e.assign) }
+func (e *end) reserve(ctx context.Context) error {
+	return addReservations(ctx, e.Cluster, e.found.fabric, e.assign)
+}
 
 // gatewayObjects renders the gateway.
 func (e *end) gatewayObjects() ([]cluster.Object, error) {
@@ -167,7 +169,9 @@ func (e *end) document(have *records.Peering) records.Peering {
 		return p
 	}
 	p.MTU = cmp.Or(p.MTU, have.MTU)
-	p.Peer.PublicKey = cmp.Or(p.Peer.PublicKey, have.Peer.PublicKey)
+	if peer.keys == nil && !peer.rekeyed {
+		p.Peer.PublicKey = have.Peer.PublicKey
+	}
 	if e.role == records.Client && len(p.Tunnel.Endpoints) == 0 {
 		p.Tunnel.Endpoints = have.Tunnel.Endpoints
 	}

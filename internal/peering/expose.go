@@ -169,7 +169,7 @@ func (x *exposer) expose(ctx context.Context) error {
 	}
 	wanted := records.Exposed{Host: x.Host}
 	var refused error
-	err := updateReservations(ctx, x.cluster, func(r *ipam.Registry) (err error) {
+	err := addReservations(ctx, x.cluster, &x.fabric, func(r *ipam.Registry) (err error) {
 		if refused = x.checkRanges(r); refused != nil { // what came in between
 			return refused
 		}

@@ -106,7 +106,7 @@ func (s *site) install(ctx context.Context) error {
 // reserveOwn reserves the cluster's own ranges.
 func (s *site) reserveOwn(ctx context.Context) error {
 	own := s.own
-	err := updateReservations(ctx, s.Cluster, func(r *ipam.Registry) (err error) {
+	err := addReservations(ctx, s.Cluster, s.found.fabric, func(r *ipam.Registry) (err error) {
 		own.external, own.internal, err = reserveOwn(r, s.own)
 		return err
 	})

@@ -99,10 +99,7 @@ func (p *ClusterPlan) readRecords(ctx context.Context, c *cluster.Cluster, chang
 	if err != nil {
 		return err
 	}
-	nodes, err := nodeReports(leases)
-	if err != nil {
-		return err
-	}
+	nodes, _ := nodeReports(leases) // those that are damaged are left out, as gateways do
 	slices.SortFunc(nodes, func(a, b records.Node) int { return strings.Compare(a.Name, b.Name) })
 	before, err := c.Kube.CoreV1().ConfigMaps(c.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {

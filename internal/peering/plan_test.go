@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/records"
@@ -86,23 +87,38 @@ func TestPlansAreCarriedOut(t *testing.T) {
 		narrow.Update, narrow.MTU = true, 1300
 		install := InitOptions{Side: o.Local, Installation: Installation{Image: "liqonet:1", Translation: new(true)}, Timeout: time.Minute}
 		host := exposing(a, "198.51.100.7")
+		lost := func(ctx context.Context) error {
+			_, err := a.Delete(ctx, &corev1.Secret{ObjectMeta: recordMeta(a.Namespace, records.PeeringName("b"))})
+			return err
+		}
+		again := narrow
+		again.LocalServes = true
 		for _, s := range []struct {
 			name string
 			plan func(context.Context) (Plan, error)
 			do   func(context.Context) error
 			want []string // to be found in the plan
+			// first is what others do before; nil: nothing.
+			first func(context.Context) error
 		}{
-			{"init", dryly(PlanInit, install), doing(Init, install), []string{"known after apply", "create DaemonSet", "reserve 10.70.0.0/16"}},
-			{"connect", dryly(PlanConnect, o), doing(Connect, o), []string{"create Deployment gateway-b", "create DaemonSet node", "known after apply", "reserve "}},
-			{"connect again", dryly(PlanConnect, o), doing(Connect, o), nil},
-			{"connect with another MTU", dryly(PlanConnect, narrow), doing(Connect, narrow), []string{"mtu: 1420 -> 1300"}},
-			{"expose", dryly(PlanExpose, host), doing(Expose, host), []string{"reserve 10.70.128.1/32", "exposed: none -> "}},
-			{"withdraw", dryly(PlanWithdraw, host), doing(Withdraw, host), []string{"release 10.70.128.1/32"}},
+			{"init", dryly(PlanInit, install), doing(Init, install), []string{"known after apply", "create DaemonSet", "reserve 10.70.0.0/16"}, nil},
+			{"connect", dryly(PlanConnect, o), doing(Connect, o), []string{"create Deployment gateway-b", "create DaemonSet node", "known after apply", "reserve "}, nil},
+			{"connect again", dryly(PlanConnect, o), doing(Connect, o), nil, nil},
+			{"connect with new keys", dryly(PlanConnect, o), doing(Connect, o), []string{"create Secret peering-b", `=" -> known after apply`}, lost},
+			{"connect with another MTU", dryly(PlanConnect, narrow), doing(Connect, narrow), []string{"mtu: 1420 -> 1300"}, nil},
+			{"connect with another server", dryly(PlanConnect, again), doing(Connect, again), []string{"create Service gateway-b", "delete Service gateway-a"}, nil},
+			{"expose", dryly(PlanExpose, host), doing(Expose, host), []string{"reserve 10.70.128.1/32", "exposed: none -> "}, nil},
+			{"withdraw", dryly(PlanWithdraw, host), doing(Withdraw, host), []string{"release 10.70.128.1/32"}, nil},
 			{"disconnect", dryly(PlanDisconnect, DisconnectOptions{Local: o.Local, Remote: o.Remote, Timeout: time.Minute}),
-				doing(Disconnect, DisconnectOptions{Local: o.Local, Remote: o.Remote, Timeout: time.Minute}), []string{"delete Secret peering-b", "release "}},
+				doing(Disconnect, DisconnectOptions{Local: o.Local, Remote: o.Remote, Timeout: time.Minute}), []string{"delete Secret peering-b", "release "}, nil},
 			{"reset", dryly(PlanReset, ResetOptions{Side: o.Local, Timeout: time.Minute}), doing(Reset, ResetOptions{Side: o.Local, Timeout: time.Minute}),
-				[]string{"delete DaemonSet node", "delete Namespace liqonet"}},
+				[]string{"delete DaemonSet node", "delete Namespace liqonet"}, nil},
 		} {
+			if s.first != nil {
+				if err := s.first(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
 			before := objectsOf(t, a, b)
 			plan, err := s.plan(t.Context())
 			if err != nil {
@@ -125,6 +141,31 @@ func TestPlansAreCarriedOut(t *testing.T) {
 				t.Errorf("%s (-done +planned):\n%s", s.name, diff)
 			}
 		}
+	})
+}
+
+// TestPlanBesideDamagedReport: a report that cannot be read, as whoever has a node's token can leave one, keeps nobody from
+// planning what it does not keep from being done.
+func TestPlanBesideDamagedReport(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := twoWorlds()
+		live(t, a, b)
+		must(t, Connect, connectOptions(a, b))
+		leases, err := listLeases(t.Context(), a.Cluster)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bad := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
+			Name: "node-10.80.9.9", Namespace: a.Namespace, Labels: leases[0].Labels, Annotations: map[string]string{records.AnnotationNode: "["},
+		}}
+		if _, err := a.Kube.CoordinationV1().Leases(a.Namespace).Create(t.Context(), bad, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		plan, err := PlanExpose(t.Context(), exposing(a, "198.51.100.7"), &recorder{})
+		if err != nil || plan.Empty() || len(plan.Clusters[0].Before.Nodes) != 2 {
+			t.Errorf("plan %+v, %v", plan, err)
+		}
+		must(t, Expose, exposing(a, "198.51.100.7"))
 	})
 }
 

@@ -2,12 +2,14 @@ package peering
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
 
 	"liqonet.io/liqonet/internal/cidr"
+	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
@@ -197,6 +199,27 @@ func releaseOthers(r *ipam.Registry, owner ipam.Owner, purpose ipam.Purpose, sta
 		}
 	}
 	return nil
+}
+
+// restore reserves again what the fabric and the peerings use: an older registry, as of a manifest, may have taken the
+// place of the one in which it was reserved. What others hold by now stays theirs: CheckAddresses tells.
+func restore(r *ipam.Registry, f *records.Fabric, peerings []records.Peering) {
+	for _, used := range (addressState{fabric: f, peerings: peerings}).wanted() {
+		_ = r.Reserve(used)
+	}
+}
+
+// addReservations is updateReservations for changes that take what is free. Peerings are read after the registry: one that is
+// read, and removed meanwhile, releases what it holds later than that, which makes the update begin anew.
+func addReservations(ctx context.Context, c *cluster.Cluster, f *records.Fabric, change func(*ipam.Registry) error) error {
+	return updateReservations(ctx, c, func(r *ipam.Registry) error {
+		peerings, err := readPeerings(ctx, c)
+		if err != nil {
+			return err
+		}
+		restore(r, f, peerings)
+		return change(r)
+	})
 }
 
 // reservedPeerings returns the names of the peerings that hold something, sorted.

@@ -184,6 +184,7 @@ func (s *site) plan() error {
 	if s.name, err = chooseName(s.Side, s.found.fabric); err != nil {
 		return err
 	}
+	restore(s.found.registry, s.found.fabric, s.found.peerings)
 	s.unreserved = s.newReservations()
 	s.own = wantedRanges(s.discovery, s.Overrides, s.found.fabric)
 	s.own.pools = s.Pools

@@ -1,0 +1,64 @@
+package peering
+
+import (
+	"net/netip"
+	"testing"
+	"testing/synctest"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"liqonet.io/liqonet/internal/records"
+)
+
+// TestLostReservations: what peerings use is given to no other, though the reservations are older than the peerings, as
+// of a manifest that is applied again, or gone.
+func TestLostReservations(t *testing.T) {
+	for name, lose := range map[string]func(t *testing.T, a *world, old *corev1.ConfigMap){
+		"older": func(t *testing.T, a *world, old *corev1.ConfigMap) {
+			now, err := a.ConfigMaps().Get(t.Context(), records.IPAMName, metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			now.Data = old.Data
+			if _, err := a.ConfigMaps().Update(t.Context(), now, metav1.UpdateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"deleted": func(t *testing.T, a *world, old *corev1.ConfigMap) {
+			if _, err := a.Delete(t.Context(), old); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, b := twoWorlds()
+				c := newWorldC()
+				d := newWorld("d", worldNode{name: "d1", podCIDR: "10.244.1.0/24", address: "172.31.4.11"})
+				live(t, a, b, c, d)
+				must(t, Connect, connectOptions(a, b))
+				old, err := a.ConfigMaps().Get(t.Context(), records.IPAMName, metav1.GetOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				must(t, Connect, connectOptions(a, c))
+				lose(t, a, old)
+				must(t, Connect, connectOptions(a, d))
+				all, err := readPeerings(t.Context(), a.Cluster)
+				if err != nil || len(all) != 3 {
+					t.Fatalf("peerings %+v, %v", all, err)
+				}
+				used := make(map[netip.Prefix]string)
+				for _, p := range all {
+					for _, seen := range []netip.Prefix{p.Peer.PodCIDRs[0].Seen, p.Peer.ExternalCIDR.Seen, netip.PrefixFrom(p.GatewayAddress, 32)} {
+						if other := used[seen]; other != "" {
+							t.Errorf("%s is of both %s and %s", seen, other, p.Name)
+						}
+						used[seen] = p.Name
+					}
+				}
+			})
+		})
+	}
+}
