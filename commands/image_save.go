@@ -67,7 +67,7 @@ func saveImage(env *Env, o imageSaveOptions) error {
 		env.progress.Note(name)
 		return save(env.Out)
 	}
-	if err := writeFile(o.file, save); err != nil {
+	if err := writeFile(o.file, 0o644, save); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintln(env.Out, name)
@@ -75,7 +75,7 @@ func saveImage(env *Env, o imageSaveOptions) error {
 }
 
 // writeFile creates or replaces a file at once: nobody finds half of it.
-func writeFile(path string, write func(io.Writer) error) (err error) {
+func writeFile(path string, mode os.FileMode, write func(io.Writer) error) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
@@ -85,7 +85,7 @@ func writeFile(path string, write func(io.Writer) error) (err error) {
 			err = errors.Join(fmt.Errorf("write %s: %w", path, err), os.Remove(f.Name()))
 		}
 	}()
-	if err := errors.Join(write(f), f.Chmod(0o644), f.Close()); err != nil {
+	if err := errors.Join(write(f), f.Chmod(mode), f.Close()); err != nil {
 		return err
 	}
 	return os.Rename(f.Name(), path)

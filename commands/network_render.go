@@ -3,6 +3,7 @@ package commands
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -66,11 +67,17 @@ func (f *renderFlags) render(ctx context.Context, env *Env, o peering.RenderOpti
 	env.progress.stop()
 	if f.dir != "" {
 		for _, m := range []peering.Manifests{local, remote} {
-			if err := writeManifests(filepath.Join(f.dir, m.Cluster), m); err != nil {
+			dir := filepath.Join(f.dir, m.Cluster)
+			others, err := writeManifests(dir, m)
+			if err != nil {
 				return err
 			}
-			if _, err := fmt.Fprintf(env.Err, "%d objects in %s\n", len(m.Objects), visibleCell(filepath.Join(f.dir, m.Cluster))); err != nil {
+			if _, err := fmt.Fprintf(env.Err, "%d objects in %s\n", len(m.Objects), visibleCell(dir)); err != nil {
 				return err
+			}
+			if len(others) > 0 {
+				env.progress.Warn(fmt.Sprintf("%s contains other manifests: %s", dir, strings.Join(others, ", ")),
+					"delete those of an earlier rendering: they would be applied too")
 			}
 		}
 		return nil
@@ -82,21 +89,28 @@ func (f *renderFlags) render(ctx context.Context, env *Env, o peering.RenderOpti
 	return manifests(env.Out, formatYAML, shown.Objects)
 }
 
-// writeManifests writes a file for each object. Their names are in the order in which the objects can be applied.
-func writeManifests(dir string, m peering.Manifests) error {
+// writeManifests writes a file for each object. Their names are in the order in which the objects can be applied. others
+// are the manifests in the folder that it has not written.
+func writeManifests(dir string, m peering.Manifests) (others []string, err error) {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
-		return err
+		return nil, err
 	}
+	written := make(map[string]bool)
 	for i, object := range m.Objects {
-		var text strings.Builder
-		if err := formatYAML.encode(&text, object); err != nil {
-			return err
-		}
 		about, _ := object["metadata"].(map[string]any)
 		name := strings.NewReplacer(":", "-", "/", "-").Replace(fmt.Sprintf("%02d-%v-%v.yaml", i+1, object["kind"], about["name"]))
-		if err := os.WriteFile(filepath.Join(dir, strings.ToLower(name)), []byte(text.String()), 0o600); err != nil {
-			return err
+		name = strings.ToLower(name)
+		written[name] = true
+		err := writeFile(filepath.Join(dir, name), 0o600, func(w io.Writer) error { return formatYAML.encode(w, object) })
+		if err != nil {
+			return nil, err
 		}
 	}
-	return nil
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		if filepath.Ext(e.Name()) == ".yaml" && !written[e.Name()] {
+			others = append(others, e.Name())
+		}
+	}
+	return others, err
 }

@@ -2,8 +2,8 @@ package peering
 
 import (
 	"context"
-	"errors"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
