@@ -76,14 +76,15 @@ func Life(every time.Duration) time.Duration {
 	return every + reportDelay
 }
 
-// Late reports whether the report after one of that age is missing.
-func Late(age, every time.Duration) bool { return age >= Life(every) }
+// Late reports whether the report after one of that age is missing. Of one that is as far in the future nobody knows.
+func Late(age, every time.Duration) bool { return age.Abs() >= Life(every) }
 
 // Observation is what is known of one side of a peering.
 type Observation struct {
 	// Status is what the gateway reports; nil: it never has.
 	Status *records.Status
-	// Age is that of the report. It is zero where the report was seen to be written, whatever the clocks.
+	// Age is that of the report, negative for one of the future. It counts from when the report was seen to be written, if
+	// it was, whatever the clocks.
 	Age time.Duration
 	// Every is how long after the report the next one comes at the latest; zero: ReportEvery.
 	Every time.Duration
@@ -125,6 +126,9 @@ func judge(o Observation) (State, string) {
 	state, seen := witnessed(o)
 	if Late(o.Age, o.Every) {
 		reason := fmt.Sprintf("the gateway's last report is %s old", round(o.Age))
+		if o.Age < 0 {
+			reason = fmt.Sprintf("the gateway's last report is from %s in the future: clocks differ", round(-o.Age))
+		}
 		if state == Down || o.Problem != "" {
 			return Down, joined(o.Problem, seen, reason)
 		}

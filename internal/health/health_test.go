@@ -33,7 +33,8 @@ func TestJudge(t *testing.T) {
 	}{
 		{"all is well", func(*Observation) {}, Healthy, ""},
 		{"report at the limit", func(o *Observation) { o.Age = ReportEvery + reportDelay - 1 }, Healthy, ""},
-		{"clock ahead of ours", func(o *Observation) { o.Age = -time.Hour }, Healthy, ""},
+		{"clock a little ahead of ours", func(o *Observation) { o.Age = -ReportEvery }, Healthy, ""},
+		{"clock far ahead of ours, and no other report seen", func(o *Observation) { o.Age = -time.Hour }, Unknown, "from 1h0m0s in the future"},
 		{"a node of no concern", func(o *Observation) { o.Nodes = []string{"n1"}; o.Status.Nodes[1].LastProof = time.Time{} }, Healthy, ""},
 		{"never reported", func(o *Observation) { o.Status = nil }, Connecting, "has not reported"},
 		{"cannot start", func(o *Observation) { o.Status, o.Problem = nil, "no image" }, Down, "no image"},

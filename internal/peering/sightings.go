@@ -23,7 +23,8 @@ type sighting struct {
 	came   bool          // another one was seen before it
 }
 
-// age is how old the report of a peering is.
+// age is how old the report of a peering is; negative: its clock is so far ahead that this is not known before another
+// report is seen to come.
 func (s sightings) age(peering string, p *peeringSnapshot, now time.Time) time.Duration {
 	last, known := s[peering]
 	if !known || !last.report.Equal(p.Status.Time) {
@@ -32,6 +33,9 @@ func (s sightings) age(peering string, p *peeringSnapshot, now time.Time) time.D
 	}
 	if last.came {
 		return now.Sub(last.since)
+	}
+	if age := now.Sub(last.report); health.Late(age, last.every) {
+		return age
 	}
 	return max(now.Sub(last.report), now.Sub(last.since))
 }
