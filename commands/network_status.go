@@ -116,9 +116,13 @@ var errReached = errors.New("reached")
 func (o statusOptions) await(ctx context.Context, env *Env, do statusActions) error {
 	bounded, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()
-	var last []peering.PeeringStatus
+	var last *statusAnswer // nil: the cluster has not answered yet
 	err := do.watch(bounded, o.StatusOptions, func(all []peering.PeeringStatus) error {
-		last = all
+		answer, err := o.answer(bounded, do, all)
+		if err != nil {
+			return err
+		}
+		last = &answer
 		if len(all) == 0 || slices.ContainsFunc(all, func(p peering.PeeringStatus) bool { return p.State != o.wait }) {
 			return nil
 		}
@@ -130,8 +134,10 @@ func (o statusOptions) await(ctx context.Context, env *Env, do statusActions) er
 	if ctx.Err() != nil {
 		return errInterrupted
 	}
-	if _, e := o.show(ctx, env, do, last); e != nil {
-		return e
+	if last != nil {
+		if err := o.print(env.Out, *last); err != nil {
+			return err
+		}
 	}
 	if err == nil {
 		return fmt.Errorf("not %s within %s: %w", o.wait, o.timeout, errUnhealthy)

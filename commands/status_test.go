@@ -205,6 +205,42 @@ func TestStatusWait(t *testing.T) {
 	}
 }
 
+// TestStatusWaitForNobody: a cluster that does not answer, at once or at the end, does not prolong the wait, and nothing is
+// said of its peerings.
+func TestStatusWaitForNobody(t *testing.T) {
+	silent := func(ctx context.Context) error {
+		if _, bounded := ctx.Deadline(); !bounded {
+			t.Error("a request without a time limit")
+			return nil
+		}
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	for name, answers := range map[string]bool{"never": false, "once": true} {
+		var b strings.Builder
+		err := parse(t, func(env *Env, local *clusterFlags) *cobra.Command {
+			env.Out = &b
+			return newNetworkStatus(env, local, statusActions{
+				watch: func(ctx context.Context, _ peering.StatusOptions, show func([]peering.PeeringStatus) error, _ func(error)) error {
+					if answers {
+						if err := show(peerings()); err == nil {
+							t.Error("shown without the rest of the answer")
+						}
+					}
+					_ = silent(ctx)
+					return nil // as peering.Watch: the end of its context is none of its errors
+				},
+				translation: func(ctx context.Context, _ peering.StatusOptions) (*peering.TranslationStatus, error) {
+					return nil, silent(ctx)
+				},
+			})
+		}, "--wait", "--timeout", "100ms", "-o", "json")
+		if !errors.Is(err, errUnhealthy) || b.Len() > 0 {
+			t.Errorf("%s: %v, %q", name, err, b.String())
+		}
+	}
+}
+
 func TestStatusWatch(t *testing.T) {
 	out, err := status(t, peerings(), "--watch")
 	if !errors.Is(err, errInterrupted) {
