@@ -127,10 +127,7 @@ func (c *connector) reach(ctx context.Context) (string, error) {
 		return "", err
 	}
 	if c.local.id == c.remote.id {
-		return "", &InputError{
-			Err:  fmt.Errorf("%q and %q are the same cluster", c.local.Cluster.Context, c.remote.Cluster.Context),
-			hint: "name another one with --remote-context or --remote-kubeconfig",
-		}
+		return "", sameCluster(c.local.Cluster, c.remote.Cluster)
 	}
 	return c.local.Cluster.Context + ", " + c.remote.Cluster.Context, nil
 }

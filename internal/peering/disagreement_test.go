@@ -85,6 +85,10 @@ func TestStatusOfBothSides(t *testing.T) {
 		if _, err := Status(t.Context(), bothSides(b, c)); !errors.As(err, &none) || none.Name != "c" {
 			t.Errorf("b and c: %v", err)
 		}
+		var input *InputError
+		if _, err := Status(t.Context(), bothSides(a, a)); !errors.As(err, &input) {
+			t.Errorf("a and a: %v", err)
+		}
 		other := bothSides(a, b)
 		other.Peer = "c"
 		if _, err := Status(t.Context(), other); !errors.As(err, &none) || none.Name != "c" {

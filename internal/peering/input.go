@@ -1,5 +1,11 @@
 package peering
 
+import (
+	"fmt"
+
+	"liqonet.io/liqonet/internal/cluster"
+)
+
 // InputError is a wish that no state of the clusters could fulfil. Nothing was changed.
 type InputError struct {
 	Err  error
@@ -13,3 +19,11 @@ func (e *InputError) Unwrap() error { return e.Err }
 
 // Hint returns the advice; "" if there is none.
 func (e *InputError) Hint() string { return e.hint }
+
+// sameCluster refuses two contexts of one cluster.
+func sameCluster(local, remote *cluster.Cluster) error {
+	return &InputError{
+		Err:  fmt.Errorf("%q and %q are the same cluster", local.Context, remote.Context),
+		hint: "name another one with --remote-context or --remote-kubeconfig",
+	}
+}

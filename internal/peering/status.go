@@ -157,6 +157,9 @@ func (o StatusOptions) chooseCommon(local, remote *snapshot) error {
 			return fmt.Errorf("find the peering in cluster %q: %s", s.cluster.Context, strings.Join(s.altered, "; "))
 		}
 	}
+	if local.fabric.ClusterID == remote.fabric.ClusterID {
+		return sameCluster(local.cluster, remote.cluster)
+	}
 	here, there := local.peeringWith(*remote.fabric), remote.peeringWith(*local.fabric)
 	if here == "" && there == "" || o.Peer != "" && o.Peer != cmp.Or(here, remote.fabric.Name) {
 		return &NoPeeringError{Context: local.cluster.Context, Name: cmp.Or(o.Peer, remote.fabric.Name), Known: local.names()}
