@@ -157,19 +157,21 @@ func testGatewayAccount(ctx context.Context, t *testing.T, l *lab.Lab) {
 
 // testPodPolicy tries to create pods in liqonet's namespace with more privileges than a helper.
 func testPodPolicy(ctx context.Context, t *testing.T, l *lab.Lab) {
-	const good = `{"name":"c","image":"x","securityContext":{"allowPrivilegeEscalation":false,"capabilities":{"add":["NET_ADMIN"]}}}`
+	const good = `{"name":"c","image":"x","securityContext":{"allowPrivilegeEscalation":false,"capabilities":{"drop":["ALL"],"add":["NET_ADMIN"]}}}`
 	for name, c := range map[string]struct {
 		spec string
 		want string // in the refusal; "": taken
 	}{
-		"as a gateway":     {`{"containers":[` + good + `],"volumes":[{"name":"tun","hostPath":{"path":"/dev/net/tun"}}]}`, ""},
-		"privileged":       {`{"containers":[{"name":"c","image":"x","securityContext":{"privileged":true}}]}`, "no capability but NET_ADMIN"},
-		"another right":    {`{"containers":[` + strings.Replace(good, "NET_ADMIN", "SYS_ADMIN", 1) + `]}`, "no capability but NET_ADMIN"},
-		"escalation":       {`{"containers":[{"name":"c","image":"x"}]}`, "no capability but NET_ADMIN"},
-		"in an init":       {`{"containers":[` + good + `],"initContainers":[{"name":"i","image":"x","securityContext":{"privileged":true}}]}`, "no capability but NET_ADMIN"},
-		"a node's files":   {`{"containers":[` + good + `],"volumes":[{"name":"root","hostPath":{"path":"/"}}]}`, "no file of their node"},
-		"a node's network": {`{"hostNetwork":true,"containers":[` + good + `]}`, "only a DaemonSet"},
-		"a node's pids":    {`{"hostPID":true,"containers":[` + good + `]}`, "do not share processes"},
+		"as a gateway":              {`{"containers":[` + good + `],"volumes":[{"name":"tun","hostPath":{"path":"/dev/net/tun"}}]}`, ""},
+		"privileged":                {`{"containers":[{"name":"c","image":"x","securityContext":{"privileged":true}}]}`, "no capability but NET_ADMIN"},
+		"another right":             {`{"containers":[` + strings.Replace(good, "NET_ADMIN", "SYS_ADMIN", 1) + `]}`, "no capability but NET_ADMIN"},
+		"escalation":                {`{"containers":[{"name":"c","image":"x"}]}`, "no capability but NET_ADMIN"},
+		"rights of every container": {`{"containers":[` + strings.Replace(good, `"drop":["ALL"],`, "", 1) + `]}`, "no capability but NET_ADMIN"},
+		"a port of the node":        {`{"containers":[` + strings.Replace(good, `"image"`, `"ports":[{"containerPort":80,"hostPort":10250}],"image"`, 1) + `]}`, "no port of their node"},
+		"in an init":                {`{"containers":[` + good + `],"initContainers":[{"name":"i","image":"x","securityContext":{"privileged":true}}]}`, "no capability but NET_ADMIN"},
+		"a node's files":            {`{"containers":[` + good + `],"volumes":[{"name":"root","hostPath":{"path":"/"}}]}`, "no file of their node"},
+		"a node's network":          {`{"hostNetwork":true,"containers":[` + good + `]}`, "only a DaemonSet"},
+		"a node's pids":             {`{"hostPID":true,"containers":[` + good + `]}`, "do not share processes"},
 	} {
 		file := filepath.Join(t.TempDir(), "pod.json")
 		text := `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"tried","namespace":"liqonet"},"spec":` + c.spec + `}`
