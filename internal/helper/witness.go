@@ -6,6 +6,8 @@ import (
 	"context"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/records"
 )
@@ -53,11 +55,15 @@ func (n *nodeProbes) witnessed() (string, error) {
 
 // reportWitness hands what this node sees of gateways to the writer of its Lease, until ctx ends.
 func (l *nodeLoop) reportWitness(ctx context.Context) {
+	changes := rate.NewLimiter(locationRate, newsBurst) // a gateway can ask all nodes, and again and again
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-l.probes.news:
+		}
+		if changes.Wait(ctx) != nil {
+			return
 		}
 		text, err := l.probes.witnessed()
 		if err != nil {

@@ -1,0 +1,45 @@
+//go:build linux
+
+package helper
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"liqonet.io/liqonet/netops/echo"
+)
+
+// TestGatewayThatKeepsAsking: a gateway that asks for a witness and does not, in turns, costs a node few writes: it can do so
+// to all of them.
+func TestGatewayThatKeepsAsking(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		log := slog.New(slog.DiscardHandler)
+		l := &nodeLoop{probes: newNodeProbes()}
+		l.Log = log
+		writes := 0
+		l.reports = newReporter(log, sameButDrift, func(context.Context, nodeReport) (string, error) {
+			writes++
+			return "", nil
+		}, func(nodeReport, string) bool { return true })
+		p := &peerProbes{witness: witness{news: l.probes.news}}
+		l.probes.peers["b"] = p
+		for _, task := range []func(context.Context){l.reports.run, l.reportWitness} {
+			go task(ctx)
+		}
+		const span = 10 * time.Minute
+		for i := range int(span / time.Second) {
+			p.gatewayAnswered(echo.Message{Content: echo.Content{Witness: i%2 == 0}}, 0)
+			time.Sleep(time.Second) //nolint:forbidigo // in a bubble of synctest this advances the clock and waits for nothing
+		}
+		if most := newsBurst + int(span/(10*time.Second)) + 1; writes < 2 || writes > most {
+			t.Errorf("%d writes in %s, want %d at most", writes, span, most)
+		}
+		cancel()
+		synctest.Wait()
+	})
+}
