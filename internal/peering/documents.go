@@ -30,9 +30,14 @@ func readRecord[T records.Document](ctx context.Context, c *cluster.Cluster, nam
 func decodeRecord[T records.Document](c *cluster.Cluster, object *corev1.ConfigMap) (*T, error) {
 	record, err := records.Decode[T](object.Data[records.DataKey])
 	if err != nil {
-		return nil, hint.With(fmt.Errorf("read ConfigMap %s/%s of cluster %q: %w", object.Namespace, object.Name, c.Context, err), records.DamageHint)
+		return nil, damaged(c, object, err)
 	}
 	return &record, nil
+}
+
+// damaged is the error for a ConfigMap whose record cannot be used.
+func damaged(c *cluster.Cluster, object *corev1.ConfigMap, err error) error {
+	return hint.With(fmt.Errorf("read ConfigMap %s/%s of cluster %q: %w", object.Namespace, object.Name, c.Context, err), records.DamageHint)
 }
 
 // readFabric returns the cluster's fabric; nil where liqonet is not installed.
@@ -57,7 +62,7 @@ func readPeerings(ctx context.Context, c *cluster.Cluster) ([]records.Peering, e
 			return nil, err
 		}
 		if p.Name != id.Peering {
-			return nil, fmt.Errorf("read ConfigMap %s/%s of cluster %q: it is the record of peering %q", object.Namespace, object.Name, c.Context, p.Name)
+			return nil, damaged(c, object, fmt.Errorf("it is the record of peering %q", p.Name))
 		}
 		peerings = append(peerings, *p)
 	}
