@@ -45,7 +45,7 @@ func New(env *Env) *cobra.Command {
 	var verbose bool
 	root := group(programName, "Connect the pod networks of Kubernetes clusters", `
 liqoctl connects the pod networks of Kubernetes clusters. Every pod of one cluster reaches every pod of the other,
-encrypted by WireGuard, whatever network plugins they run, even if their address ranges overlap.
+encrypted by WireGuard, even if their pod CIDRs overlap or their network plugins differ.
 
 Every flag can also be set in the configuration file, by its name, or in the environment: --remote-context as
 LIQOCTL_REMOTE_CONTEXT. The command line overrides the environment, and the environment overrides the file.
