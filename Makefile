@@ -27,8 +27,8 @@ GOLANGCI_LINT := $(TOOLS)/golangci-lint-$(GOLANGCI_LINT_VERSION)/golangci-lint
 # package of bench runs at a time: what it measures is time.
 KERNEL_PACKAGES := ./netops ./internal/helper ./netops/...
 
-# How many tests of one such package run in parallel. They wait more than they compute. A guest has one processor: repairs by
-# helpers are timed there one at a time.
+# How many tests of one such package run in parallel. They wait more than they compute. A guest has one processor: what is
+# timed or captured runs there one at a time.
 PARALLEL := -parallel 6
 
 ##@ Build
@@ -83,7 +83,7 @@ test: deps check ## Run all tests: check, those of the kernel, and real clusters
 	cd bench && go test -p 1 $(PARALLEL) ./pathtest ./...
 	go test $(PARALLEL) $(KERNEL_PACKAGES)
 	@echo "on a guest's kernel: Geneve and kernel WireGuard"
-	cd bench && ../bin/lab guest test ./pathtest ./... -- -short -p 1 $(PARALLEL)
+	cd bench && ../bin/lab guest test ./pathtest ./... -- -short -p 1
 	bin/lab guest test ./netops ./netops/... -- -short $(PARALLEL)
 	bin/lab guest test ./internal/helper -- -short
 	bin/lab guest test --virtual-time --run Timers ./netops/tunnel
