@@ -170,6 +170,9 @@ func testPodPolicy(ctx context.Context, t *testing.T, l *lab.Lab) {
 		"a port of the node":        {`{"containers":[` + strings.Replace(good, `"image"`, `"ports":[{"containerPort":80,"hostPort":10250}],"image"`, 1) + `]}`, "no port of their node"},
 		"in an init":                {`{"containers":[` + good + `],"initContainers":[{"name":"i","image":"x","securityContext":{"privileged":true}}]}`, "no capability but NET_ADMIN"},
 		"a node's files":            {`{"containers":[` + good + `],"volumes":[{"name":"root","hostPath":{"path":"/"}}]}`, "no file of their node"},
+		"a storage driver's files":  {`{"containers":[` + good + `],"volumes":[{"name":"v","csi":{"driver":"x"}}]}`, "no storage"},
+		"a claim of storage":        {`{"containers":[` + good + `],"volumes":[{"name":"v","persistentVolumeClaim":{"claimName":"x"}}]}`, "no storage"},
+		"files of the cluster":      {`{"containers":[` + good + `],"volumes":[{"name":"a","configMap":{"name":"x"}},{"name":"b","emptyDir":{}},{"name":"c","secret":{"secretName":"x"}}]}`, ""},
 		"a node's network":          {`{"hostNetwork":true,"containers":[` + good + `]}`, "only a DaemonSet"},
 		"a node's pids":             {`{"hostPID":true,"containers":[` + good + `]}`, "do not share processes"},
 	} {
