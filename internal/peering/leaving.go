@@ -91,11 +91,18 @@ func (l *leaving) uninstall(ctx context.Context) error {
 	if err := l.await(ctx, what, func(n records.Node) bool { return n.Clean }); err != nil {
 		return err
 	}
-	objects, err := installed(ctx, l.Cluster)
-	if err != nil {
-		return err
+	// A helper that has only begun may make its Lease meanwhile. It does so no more once the workloads are gone, which are
+	// deleted first: the next round finds what it left.
+	for {
+		deleted := len(l.Objects)
+		objects, err := installed(ctx, l.Cluster)
+		if err == nil {
+			err = l.delete(ctx, objects...)
+		}
+		if err != nil || len(l.Objects) == deleted {
+			return err
+		}
 	}
-	return l.delete(ctx, objects...)
 }
 
 // installed are the objects in the namespace that are ours, and all that an installation may have outside it.

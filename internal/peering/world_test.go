@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -129,23 +128,35 @@ func (w *world) turn(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := w.controllers(ctx); err != nil {
+		return err
+	}
+	if w.stuck != "" || !w.runs(ctx) {
+		return nil
+	}
+	err = w.act(ctx, fabric, peerings)
+	if !w.runs(ctx) { // its end would have waited for these writes
+		leases, errList := listLeases(ctx, w.Cluster)
+		err = errors.Join(err, errList)
+		for _, l := range leases {
+			err = errors.Join(err, w.kube.CoordinationV1().Leases(w.Namespace).Delete(ctx, l.Name, metav1.DeleteOptions{}))
+		}
+	}
+	return err
+}
+
+// runs reports whether there is a DaemonSet of node helpers, as far as the API server says.
+func (w *world) runs(ctx context.Context) bool {
+	_, err := w.kube.AppsV1().DaemonSets(w.Namespace).Get(ctx, records.NodeName, metav1.GetOptions{})
+	return !apierrors.IsNotFound(err)
+}
+
+// controllers make pods and node ports.
+func (w *world) controllers(ctx context.Context) error {
 	sets, err := w.kube.AppsV1().DaemonSets(w.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
 	}
-	if err := w.controllers(ctx, sets); err != nil {
-		return err
-	}
-	// Helpers whose pods this turn has removed write nothing more: what waits for the end of the pods removes what they wrote.
-	runs := slices.ContainsFunc(sets.Items, func(set appsv1.DaemonSet) bool { return set.Name == records.NodeName })
-	if w.stuck != "" || !runs {
-		return nil
-	}
-	return w.act(ctx, fabric, peerings)
-}
-
-// controllers make pods and node ports.
-func (w *world) controllers(ctx context.Context, sets *appsv1.DaemonSetList) error {
 	if err := w.podsOf(ctx, sets.Items); err != nil {
 		return err
 	}
@@ -264,6 +275,8 @@ func (w *world) storedReports(t *testing.T) []records.Node {
 // left lists what a cluster has of liqonet's, cluster-wide objects included.
 func (w *world) left(t *testing.T) []string {
 	t.Helper()
+	w.mu.Lock() // the turn that has begun ends before
+	defer w.mu.Unlock()
 	objects, err := w.List(t.Context(), records.LabelComponent)
 	if err != nil {
 		t.Fatal(err)
