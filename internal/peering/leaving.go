@@ -91,18 +91,27 @@ func (l *leaving) uninstall(ctx context.Context) error {
 	if err := l.await(ctx, what, func(n records.Node) bool { return n.Clean }); err != nil {
 		return err
 	}
-	// A helper that has only begun may make its Lease meanwhile. It does so no more once the workloads are gone, which are
-	// deleted first: the next round finds what it left.
-	for {
-		deleted := len(l.Objects)
+	// Workloads go first: until its pod is gone, a helper that has only begun may make its Lease. The Namespace goes with the
+	// rest, and with it the rights of those who were given them there.
+	for _, keep := range []func(cluster.Object) bool{isWorkload, func(cluster.Object) bool { return true }} {
 		objects, err := installed(ctx, l.Cluster)
-		if err == nil {
-			err = l.delete(ctx, objects...)
+		if err != nil {
+			return err
 		}
-		if err != nil || len(l.Objects) == deleted {
+		if err := l.delete(ctx, slices.DeleteFunc(objects, func(o cluster.Object) bool { return !keep(o) })...); err != nil {
 			return err
 		}
 	}
+	return nil
+}
+
+// isWorkload reports whether an object has pods.
+func isWorkload(o cluster.Object) bool {
+	switch o.(type) {
+	case *appsv1.DaemonSet, *appsv1.Deployment:
+		return true
+	}
+	return false
 }
 
 // installed are the objects in the namespace that are ours, and all that an installation may have outside it.
