@@ -26,7 +26,7 @@ const (
 	labNamespace = "ipam-nodes"
 	labNodes     = 1000
 	// labNodesLimit is how long they may take, all at once: seconds on two free cores.
-	labNodesLimit = time.Minute
+	labNodesLimit = 3 * time.Minute
 )
 
 // labClient is a client with the limits that a helper has, of a node's own.

@@ -26,8 +26,8 @@ import (
 const (
 	labNamespace = "ipam-writers"
 	labWriters   = 64
-	// labWritersLimit is how long they may take: two seconds on two free cores.
-	labWritersLimit = time.Minute
+	// labWritersLimit is how long they may take: some seconds on two free cores, more than twenty beside other labs.
+	labWritersLimit = 3 * time.Minute
 )
 
 // labConfig is the connection to the API server that $KUBECONFIG names.

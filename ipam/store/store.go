@@ -40,12 +40,12 @@ func Over(configMaps typedcorev1.ConfigMapInterface, namespace string) *Store {
 }
 
 // Of several writers at once one succeeds, whatever their number; the others try again after a pause that grows
-// twofold, up to the longest, and is drawn between half of itself and all of it. 40 attempts take 10 to 20 s and
-// the requests themselves, enough for hundreds of writers of 20 ms each.
+// twofold, up to the longest, and is drawn between half of itself and all of it. What limits them is time, not a number
+// of attempts: how many are lost depends on how slow the API server is.
 const (
-	attempts     = 40
+	patience     = 2 * time.Minute
 	firstPause   = 10 * time.Millisecond
-	longestPause = 500 * time.Millisecond
+	longestPause = 2 * time.Second
 )
 
 // Load returns the registry, an empty one with the default pools where nothing was ever kept.
@@ -59,17 +59,17 @@ func (s *Store) Load(ctx context.Context) (*ipam.Registry, error) {
 
 // Update changes the registry. The function is called on what is kept now, again each time that another writer
 // was faster, and must therefore have no other effect. Its error ends the update and is returned as it is.
-// When it changes nothing, nothing is written. After 40 attempts the last conflict is returned.
+// When it changes nothing, nothing is written. After two minutes of conflicts the last one is returned.
 func (s *Store) Update(ctx context.Context, change func(*ipam.Registry) error) error {
 	pause := firstPause
-	for attempt := 1; ; attempt++ {
+	for began := time.Now(); ; {
 		err := s.attempt(ctx, change)
 		var lost *raceError
 		if !errors.As(err, &lost) {
 			return err
 		}
-		if attempt == attempts {
-			return s.failed("update", fmt.Errorf("other writers were faster, %d times: %w", attempt, lost))
+		if time.Since(began) > patience {
+			return s.failed("update", fmt.Errorf("other writers were faster, for %s: %w", patience, lost))
 		}
 		if err := idle(ctx, wait.Jitter(pause/2, 1)); err != nil {
 			return s.failed("update", fmt.Errorf("other writers were faster: %w: %w", lost, err))

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -252,13 +253,19 @@ func TestUpdateGivesUp(t *testing.T) {
 			calls++
 			return peer("c")(r)
 		}
-		if err := s.Update(t.Context(), counted); !apierrors.IsConflict(err) || calls != attempts {
-			t.Errorf("%v after %d calls", err, calls)
+		began := time.Now()
+		err := s.Update(t.Context(), counted)
+		if took := time.Since(began); !apierrors.IsConflict(err) || took < patience || took > patience+longestPause {
+			t.Errorf("%v after %d calls in %s", err, calls, took)
+		}
+		// A pause of a second and a half at the mean, and some short ones: so many requests a writer costs at most.
+		if calls < 60 || calls > 140 {
+			t.Errorf("%d calls in two minutes", calls)
 		}
 
 		ctx, cancel := context.WithCancel(t.Context())
 		calls = 0
-		err := s.Update(ctx, func(r *ipam.Registry) error {
+		err = s.Update(ctx, func(r *ipam.Registry) error {
 			defer cancel()
 			return counted(r)
 		})
