@@ -13,8 +13,8 @@ import (
 	"liqonet.io/liqonet/netops"
 )
 
-// drift counts what other hands changed of ours and this helper brings back. Its methods may be called from any
-// goroutine.
+// drift counts changes by others of liqonet's kernel objects, which this helper restores. Its methods may be called from
+// any goroutine.
 type drift struct {
 	log     *slog.Logger
 	objects *prometheus.CounterVec // by kind
@@ -32,7 +32,7 @@ func (d *drift) record() records.Drift {
 	return d.all
 }
 
-// note counts objects, by kind and name, that are brought back together.
+// note counts objects that one pass restores.
 func (d *drift) note(objects ...driftObject) {
 	if len(objects) == 0 {
 		return
@@ -42,7 +42,7 @@ func (d *drift) note(objects ...driftObject) {
 		names[i] = o.name
 		d.objects.WithLabelValues(o.kind).Inc()
 	}
-	d.log.Warn("others changed what is ours: bringing it back", "objects", names)
+	d.log.Warn("drift detected, restoring", "objects", names)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.all = d.all.Noted(now(), names)
@@ -54,19 +54,11 @@ type driftObject struct{ kind, name string }
 // tunnelObject stands for the tunnel's link, keys and peer, which are no part of a plan.
 var tunnelObject = driftObject{"tunnel", "tunnel " + netops.Tunnel}
 
-// drifted returns the objects of those steps of a plan that lead back to the state which the last pass left.
-// The other steps follow new records.
-func drifted(plan netops.Plan, back netops.Plan) []driftObject {
-	undone := make(map[string]bool, len(back.Steps))
-	for _, s := range back.Steps {
-		undone[s.String()] = true
-	}
+// drifted returns the objects in which the kernel differs from the state that the last pass reached. What new records
+// change is no part of it: that state followed from the records before.
+func drifted(have, reached netops.State) []driftObject {
 	var objects []driftObject
-	for _, s := range plan.Steps {
-		text := s.String()
-		if !undone[text] {
-			continue
-		}
+	for _, s := range netops.Diff(have, reached.Reachable(have)).Steps {
 		objects = append(objects, driftObject{kind: s.Kind(), name: nameOf(s)})
 	}
 	return objects

@@ -5,55 +5,69 @@ package helper
 import (
 	"log/slog"
 	"net/netip"
-	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"liqonet.io/liqonet/internal/netnstest"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/netops"
-	"liqonet.io/liqonet/netops/nft"
 )
 
-// TestDrifted: a step is drift if it leads back to what was there before, not if it follows a new record.
-func TestDrifted(t *testing.T) {
+// TestDrift: what differs from the state that the last pass reached is drift; what a new record changes is not.
+func TestDrift(t *testing.T) {
 	fabric := testFabric()
+	fabric.Overlay.Kind = records.VXLAN
 	v := nodeView{fabric: &fabric, peerings: []records.Peering{testPeering()}, gateways: map[string]records.Gateway{"b": testGateway()}}
-	state := func() netops.State {
-		return v.state(netip.MustParseAddr("10.80.0.7"))
-	}
-	before := state()
-	second := testPeering()
-	second.Name, second.GatewayAddress = "c", netip.MustParseAddr("10.80.128.2")
-	second.Peer.PodCIDRs = []records.Mapping{mapping("10.244.0.0/16", "10.12.0.0/16")}
-	second.Peer.ExternalCIDR = mapping("10.70.0.0/16", "10.72.0.0/16")
-	v.peerings = append(v.peerings, second)
-	after := state()
+	state := func() netops.State { return v.state(netip.MustParseAddr("10.80.0.7")) }
+	one := state()
+	v.peerings, v.gateways["c"] = append(v.peerings, secondPeering()), secondGateway()
+	two := state()
 
-	names := func(have, want netops.State) []string {
-		objects := drifted(netops.Diff(have, want), netops.Diff(have, before))
-		out := make([]string, len(objects))
-		for i, o := range objects {
-			out[i] = o.kind + ": " + o.name
-		}
-		return out
+	ns := netnstest.New(t)
+	var kernel *netops.Kernel
+	if err := ns.Do(func() (err error) { kernel, err = netops.Open(); return err }); err != nil {
+		t.Fatal(err)
 	}
-	expect := func(what string, got []string, want ...string) {
-		t.Helper()
-		if !slices.Equal(got, want) {
-			t.Errorf("%s: %q, want %q", what, got, want)
+	defer func() { _ = kernel.Close() }()
+	m := newMetrics()
+	r := newReconciler(kernel, slog.New(slog.DiscardHandler), m)
+	for _, step := range []struct {
+		name, others string // a command of others before the pass
+		want         netops.State
+		drift        []string // names of objects
+	}{
+		{name: "first pass", want: one},
+		{name: "new peering", want: two},
+		{"rule deleted, and a peering gone", "ip rule del priority 104", one, []string{"rule 104 table 7600"}},
+		{"rule deleted, and a new peering", "ip rule del priority 104", two, []string{"rule 104 table 7600"}},
+		{"element deleted", "nft delete element ip liqonet peers '{ 10.11.0.0/16 }'", two, []string{"add element ip liqonet peers { 10.11.0.0/16 }"}},
+	} {
+		if step.others != "" {
+			ns.Run("sh", "-ec", step.others)
+		}
+		var found []driftObject
+		if have, err := kernel.Observe(); err != nil {
+			t.Fatal(err)
+		} else if r.reached != nil {
+			found = drifted(have, *r.reached)
+		}
+		before := m.total(t, "liqonet_kernel_drift_total")
+		if err := r.pass(step.want); err != nil {
+			t.Fatalf("%s: %v", step.name, err)
+		}
+		names := make([]string, len(found))
+		for i, o := range found {
+			names[i] = o.name
+		}
+		if diff := cmp.Diff(step.drift, names, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s: drift (-want +got):\n%s", step.name, diff)
+		}
+		if counted := m.total(t, "liqonet_kernel_drift_total") - before; counted != float64(len(step.drift)) {
+			t.Errorf("%s: the metric counts %v objects, want %d", step.name, counted, len(step.drift))
 		}
 	}
-	expect("a new peering", names(before, after))
-	touched := before
-	touched.Rules = nil
-	touched.Addresses = append(slices.Clone(touched.Addresses), netops.Address{Link: netops.Overlay, Prefix: netip.MustParsePrefix("10.9.0.1/32")})
-	want := []string{"rule: rule 104 table 7600", "address: address 10.9.0.1/32 dev lqn-overlay"}
-	expect("a rule gone and a foreign address", names(touched, before), want...)
-	expect("the same, and a new peering", names(touched, after), want...)
-	touched = before
-	touched.Firewall = before.Firewall
-	touched.Firewall.Sets = slices.Clone(before.Firewall.Sets)
-	touched.Firewall.Sets[0] = nft.NewSet("peers", netip.MustParsePrefix("10.71.0.0/16"))
-	expect("a set's element gone", names(touched, before), "firewall: add element ip liqonet peers { 10.11.0.0/16 }")
 }
 
 func TestDriftIsCounted(t *testing.T) {

@@ -64,7 +64,7 @@ func (r *reconciler) pass(want netops.State) error {
 		r.log.Info("kernel differs from what is wanted", "plan", plan.String())
 		r.metrics.changes.Inc()
 		if r.reached != nil {
-			r.drift.note(drifted(plan, netops.Diff(have, r.reached.Reachable(have)))...)
+			r.drift.note(drifted(have, *r.reached)...)
 		}
 		r.reached = nil
 		if err := r.kernel.Apply(plan); err != nil {
