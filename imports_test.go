@@ -9,6 +9,7 @@ import (
 	"io"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -48,6 +49,8 @@ var rules = []rule{
 		"only commands speak with users"},
 	{"internal/cidr", []string{"k8s.io", module},
 		"it is arithmetic, which every package may use"},
+	{"internal/wireguard", []string{"k8s.io", module},
+		"it is names, which every package may use"},
 	{"internal/hint", []string{"k8s.io", module},
 		"it adds to errors, whosever they are"},
 	{"internal/records", []string{"k8s.io", module + "netops", module + "ipam", module + "templates", module + "internal/cluster"},
@@ -80,14 +83,14 @@ func TestForbiddenImports(t *testing.T) {
 	}
 }
 
-// arithmetic is what all packages may import: it is pure, and imports none of them.
-const arithmetic = module + "internal/cidr"
+// shared is what all packages may import: it is pure, and imports none of them.
+var shared = []string{module + "internal/cidr", module + "internal/wireguard"}
 
 // forbids reports whether the rule keeps importer from dep. The packages that the rule is for may import each
 // other.
 func (r rule) forbids(importer, dep string) bool {
 	own := module + strings.TrimSuffix(strings.TrimSuffix(r.packages, "..."), "/")
-	if dep == importer || dep == arithmetic || strings.HasSuffix(r.packages, "...") && below(dep, own) {
+	if dep == importer || slices.Contains(shared, dep) || strings.HasSuffix(r.packages, "...") && below(dep, own) {
 		return false
 	}
 	for _, path := range r.forbidden {

@@ -12,10 +12,7 @@ import (
 //
 // The gateway's pod reaches it as any pod does, by its own link. Unlike all other translation of a gateway this
 // is not 1:1: the host sees the gateway's pod, or what the CNI makes of it, so that it needs no route to the peer.
-type Exposed struct {
-	Host    netip.Addr // as this cluster knows it
-	Address netip.Addr // of the external CIDR
-}
+type Exposed = cidr.Exposed
 
 // podLink is what container runtimes call a pod's link (the CNI's variable CNI_IFNAME).
 const podLink = "eth0"

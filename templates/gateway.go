@@ -80,10 +80,7 @@ func onConfigMaps(verbs []string, names ...string) rbacv1.PolicyRule {
 }
 
 func (v GatewayValues) validate() error {
-	errs := []error{validateNamespace(v.Namespace), records.ValidateName(v.Peering), validateImage(v.Image)}
-	if !slices.Contains([]records.Implementation{records.Auto, records.Kernel, records.Userspace}, v.Implementation) {
-		errs = append(errs, fmt.Errorf("implementation %q: want auto, kernel or userspace", v.Implementation))
-	}
+	errs := []error{validateNamespace(v.Namespace), records.ValidateName(v.Peering), validateImage(v.Image), v.Implementation.Validate()}
 	switch v.Role {
 	case records.Client:
 	case records.Server:

@@ -9,5 +9,11 @@ type Mapping struct {
 	Seen netip.Prefix `json:"seen"`
 }
 
+// Exposed is a host outside a cluster, as the cluster's peers reach it.
+type Exposed struct {
+	Host    netip.Addr `json:"host"`    // its own address
+	Address netip.Addr `json:"address"` // of the second half of the cluster's external CIDR
+}
+
 // Identity reports whether addresses are the same on both sides.
 func (m Mapping) Identity() bool { return m.Real == m.Seen }

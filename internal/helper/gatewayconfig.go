@@ -72,7 +72,7 @@ func (v gatewayView) tunnel(k keys) (tunnel.Config, error) {
 		return tunnel.Config{}, fmt.Errorf("peer's public key: %w", err)
 	}
 	c := tunnel.Config{
-		Implementation: tunnel.Implementation(p.Tunnel.Implementation),
+		Implementation: p.Tunnel.Implementation,
 		Name:           netops.Tunnel,
 		PrivateKey:     k.private,
 		PresharedKey:   k.preshared,

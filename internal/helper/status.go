@@ -57,7 +57,7 @@ func (l *gatewayLoop) report() {
 	})
 	s := records.Status{
 		Version: records.SchemaVersion, Time: now(), Pod: l.Pod,
-		Implementation: records.Implementation(d.Implementation()), Overlay: v.fabric.Overlay.Kind,
+		Implementation: d.Implementation(), Overlay: v.fabric.Overlay.Kind,
 		Endpoint: stats.Endpoint, LastHandshake: stamp(stats.LastHandshake),
 		RxBytes: stats.RxBytes, TxBytes: stats.TxBytes, Drift: l.drift.record(), Exposed: v.exposed(),
 	}

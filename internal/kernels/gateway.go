@@ -36,9 +36,7 @@ func (g Gateway) State() netops.State {
 		ListenPort:   ListenPort(p),
 		MTU:          p.MTU,
 		ClampMSS:     p.ClampMSS,
-	}
-	for _, e := range g.Exposed() {
-		c.Exposed = append(c.Exposed, netops.Exposed{Host: e.Host, Address: e.Address})
+		Exposed:      g.Exposed(),
 	}
 	for _, n := range g.Nodes {
 		source, ok := n.OverlaySources[p.Name]

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"liqonet.io/liqonet/internal/cidr"
+	"liqonet.io/liqonet/internal/wireguard"
 )
 
 // SchemaVersion is the version that every document written by this binary bears.
@@ -36,14 +37,14 @@ const (
 	Client Role = "client"
 )
 
-// Implementation names who carries the tunnel's packets.
-type Implementation string
+// Implementation is that of WireGuard.
+type Implementation = wireguard.Implementation
 
-// The implementations of WireGuard. Auto takes the kernel's where there is one.
+// The implementations of WireGuard. Auto is the kernel's where there is one.
 const (
-	Auto      Implementation = "auto"
-	Kernel    Implementation = "kernel"
-	Userspace Implementation = "userspace"
+	Auto      = wireguard.Auto
+	Kernel    = wireguard.Kernel
+	Userspace = wireguard.Userspace
 )
 
 // Fabric describes this cluster: ConfigMap "fabric".
@@ -114,10 +115,7 @@ func (p Peering) Seen() []netip.Prefix {
 }
 
 // Exposed is a host outside this cluster, as peers reach it.
-type Exposed struct {
-	Host    netip.Addr `json:"host"`    // as this cluster knows it
-	Address netip.Addr `json:"address"` // of the second half of this cluster's external CIDR
-}
+type Exposed = cidr.Exposed
 
 // Peer is the other cluster of a peering.
 type Peer struct {

@@ -119,10 +119,9 @@ func validateMapping(m Mapping) error {
 }
 
 func (t Tunnel) validate() error {
-	known := slices.Contains([]Implementation{Auto, Kernel, Userspace}, t.Implementation)
 	pair := t.Address.IsValid() && t.Address.Addr().Is4() && t.PeerAddress.Is4() && t.Address.Contains(t.PeerAddress)
 	return errors.Join(
-		unless(known, "WireGuard implementation %q: want auto, kernel or userspace", t.Implementation),
+		t.Implementation.Validate(),
 		unless(pair, "tunnel addresses %s and %s: want two IPv4 addresses of one range", t.Address, t.PeerAddress),
 		unless(t.ListenPort != 0, "tunnel: listen port missing"),
 		unless(len(t.Endpoints) <= maxEndpoints, "tunnel: %d endpoints: want at most %d", len(t.Endpoints), maxEndpoints),

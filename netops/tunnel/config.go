@@ -10,20 +10,21 @@ import (
 	"fmt"
 	"net/netip"
 	"reflect"
-	"slices"
 	"time"
 
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
+
+	"liqonet.io/liqonet/internal/wireguard"
 )
 
-// Implementation names who carries the packets.
-type Implementation string
+// Implementation is that of WireGuard; the zero value is Auto.
+type Implementation = wireguard.Implementation
 
-// The implementations. Auto, or the zero value, takes the kernel's where there is one.
+// The implementations. Auto is the kernel's where there is one.
 const (
-	Auto      Implementation = "auto"
-	Kernel    Implementation = "kernel"
-	Userspace Implementation = "userspace"
+	Auto      = wireguard.Auto
+	Kernel    = wireguard.Kernel
+	Userspace = wireguard.Userspace
 )
 
 // Config is the wanted state of the device. It can be printed and logged: its secrets show as such only.
@@ -72,8 +73,8 @@ func (c Config) Equal(o Config) bool {
 // validate names the first value that no device can have.
 func (c Config) validate() error {
 	switch {
-	case !slices.Contains([]Implementation{"", Auto, Kernel, Userspace}, c.Implementation):
-		return fmt.Errorf("implementation %q: want auto, kernel or userspace", c.Implementation)
+	case c.Implementation != "" && c.Implementation.Validate() != nil:
+		return c.Implementation.Validate()
 	case c.Name == "" || len(c.Name) > maxLinkName:
 		return fmt.Errorf("link name %q: want 1 to %d bytes", c.Name, maxLinkName)
 	case c.PrivateKey.IsZero():
