@@ -94,6 +94,11 @@ bench: deps lab ## Measure the path against a baseline, on this kernel and in a 
 	cd bench && $(GO_BUILD) -o ../bin/bench .
 	bin/bench -guest bin/lab
 
+.PHONY: faults
+faults: deps build ## Measure what faults do to a peering, RUNS (10) of each: hours, continued after an interruption; needs root
+	cd lab && $(GO_BUILD) -o ../bin/faults ./cmd/faults
+	bin/faults $(if $(RUNS),-runs $(RUNS)) $(if $(ONLY),-only $(ONLY))
+
 .PHONY: test-matrix
 test-matrix: deps build ## Connect clusters of every style, disturb connect and disconnect at every point; needs root
 	cd lab && LIQONET_TEST_MATRIX=yes go test -timeout 60m -run 'TestStyles|TestInterruption' -v ./e2e

@@ -19,6 +19,7 @@ var verbs = map[string]func(ctx context.Context, args []string) error{
 	"udp":   func(ctx context.Context, args []string) error { return echo(ctx, "udp", args) },
 	"ping":  ping,
 	"tell":  tell,
+	"probe": probe,
 }
 
 const usage = `usage: workload                                        wait to be ended
@@ -27,7 +28,8 @@ const usage = `usage: workload                                        wait to be
        workload ask -ca FILE -to HOST:PORT [-token FILE] [-body JSON] [-timeout D] URL   print an answer over HTTPS
        workload tcp|udp [-timeout D] [-size N] [-df] HOST:PORT   print an echo's answer
        workload ping [-timeout D] [-size N] [-df] [-count N] HOST
-       workload tell [-every D] [-rounds N] TEXT HOST:PORT...   send datagrams full of a text, again and again`
+       workload tell [-every D] [-rounds N] TEXT HOST:PORT...   send datagrams full of a text, again and again
+       workload probe [-at ADDRESS:PORT]               measure paths to other pods when asked by HTTP`
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)

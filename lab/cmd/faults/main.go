@@ -1,0 +1,105 @@
+// Command faults measures what faults do to a peering, on real clusters: see package faults. It needs root.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+
+	"liqonet.io/liqonet/lab"
+	"liqonet.io/liqonet/lab/faults"
+)
+
+// labName is the lab's: one called demo may run beside it.
+const labName = "faults"
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		os.Exit(1)
+	}
+}
+
+// options are what a user asks for.
+type options struct {
+	runs    int
+	only    string
+	file    string
+	liqoctl string
+}
+
+func run(ctx context.Context) error {
+	var o options
+	flag.IntVar(&o.runs, "runs", 10, "runs of each fault, with those that are in the file")
+	flag.StringVar(&o.only, "only", "", "`FAULT,...` to run (default: all)")
+	flag.StringVar(&o.file, "file", "bin/faults.json", "file of the runs; those in it are not repeated")
+	flag.StringVar(&o.liqoctl, "liqoctl", "bin/liqoctl", "path of the program")
+	flag.Parse()
+	all, err := o.faults()
+	if err != nil {
+		return err
+	}
+	report, err := faults.OpenReport(o.file)
+	if err != nil {
+		return err
+	}
+	err = o.measure(ctx, all, report)
+	return errors.Join(err, report.Table(os.Stdout, all))
+}
+
+// faults are those asked for.
+func (o options) faults() ([]faults.Fault, error) {
+	all := faults.All()
+	if o.only == "" {
+		return all, nil
+	}
+	var some []faults.Fault
+	for _, name := range strings.Split(o.only, ",") {
+		i := slices.IndexFunc(all, func(f faults.Fault) bool { return f.Name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("no fault %q", name)
+		}
+		some = append(some, all[i])
+	}
+	return some, nil
+}
+
+// measure runs what is missing in the report, the faults in turn. The lab ends with it.
+func (o options) measure(ctx context.Context, all []faults.Fault, report *faults.Report) (err error) {
+	if !slices.ContainsFunc(all, func(f faults.Fault) bool { return report.Runs(f.Name) < o.runs }) {
+		return nil
+	}
+	l, err := lab.Start(ctx, lab.Options{Name: labName, Spec: faults.Spec(), Log: os.Stderr})
+	defer func() { err = errors.Join(err, lab.Remove(context.WithoutCancel(ctx), labName)) }()
+	if err != nil {
+		return err
+	}
+	bed, err := faults.NewBed(ctx, l, o.liqoctl)
+	if err != nil {
+		return err
+	}
+	for turn := 1; turn <= o.runs; turn++ {
+		for _, f := range all {
+			if report.Runs(f.Name) >= turn {
+				continue
+			}
+			sample, err := bed.Run(ctx, f)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(os.Stderr, "%s: %s\n", f.Name, sample.Line())
+			if err := report.Add(sample); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

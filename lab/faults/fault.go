@@ -1,0 +1,182 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Fault is something that happens to connected clusters.
+type Fault struct {
+	Name string // as -only and the table have it
+	What string // for the table
+	// Spared are the nodes whose pods do not measure, because the fault ends them.
+	Spared func(ctx context.Context, b *Bed) ([]string, error)
+	// Begin causes the fault. What it returns undoes it where it does not end by itself; nil: nothing to undo.
+	Begin func(ctx context.Context, b *Bed) (undo func(context.Context) error, err error)
+}
+
+// All are the faults, in the order of the table.
+func All() []Fault {
+	return []Fault{
+		{
+			Name: "pod-deleted", What: "gateway's pod deleted",
+			Begin: onGateway(client, func(ctx context.Context, b *Bed, p pod) (func(context.Context) error, error) {
+				return nil, b.kubectl(ctx, client, "-n", "liqonet", "delete", "pod", p.Metadata.Name, "--wait=false")
+			}),
+		},
+		{
+			Name: "pod-forced", What: "gateway's pod deleted by force",
+			Begin: onGateway(client, func(ctx context.Context, b *Bed, p pod) (func(context.Context) error, error) {
+				return nil, b.kubectl(ctx, client, "-n", "liqonet", "delete", "pod", p.Metadata.Name, "--grace-period=0", "--force")
+			}),
+		},
+		{
+			Name: "killed", What: "gateway's process ended by SIGKILL",
+			Begin: onGateway(client, func(_ context.Context, _ *Bed, p pod) (func(context.Context) error, error) {
+				return nil, signal(p, syscall.SIGKILL)
+			}),
+		},
+		{
+			Name: "stopped", What: "gateway's process stopped for a minute",
+			Begin: onGateway(client, func(ctx context.Context, _ *Bed, p pod) (func(context.Context) error, error) {
+				if err := signal(p, syscall.SIGSTOP); err != nil {
+					return nil, err
+				}
+				if err := pause(ctx, time.Minute); err != nil {
+					return nil, err
+				}
+				_ = signal(p, syscall.SIGCONT) // kubelet may have ended it
+				return nil, nil
+			}),
+		},
+		{Name: "power-client", What: "client's gateway's node without power", Spared: gatewayNode(client), Begin: onGateway(client, power)},
+		{Name: "power-server", What: "server's gateway's node without power", Spared: gatewayNode(server), Begin: onGateway(server, power)},
+		{Name: "drain-client", What: "client's gateway's node drained", Begin: onGateway(client, drain(client))},
+		{Name: "drain-server", What: "server's gateway's node drained", Begin: onGateway(server, drain(server))},
+		{Name: "uplink", What: "uplink of the client's gateway's node cut for a minute", Spared: gatewayNode(client), Begin: onGateway(client, uplink)},
+		{Name: "api", What: "API server away for ten minutes, the gateway killed meanwhile", Begin: onGateway(client, apiServer)},
+		{Name: "upgrade", What: "helpers of both clusters upgraded", Begin: upgrade},
+	}
+}
+
+// onGateway is a fault of a cluster's gateway.
+func onGateway(
+	cluster string, begin func(ctx context.Context, b *Bed, p pod) (func(context.Context) error, error),
+) func(context.Context, *Bed) (func(context.Context) error, error) {
+	return func(ctx context.Context, b *Bed) (func(context.Context) error, error) {
+		p, err := b.gateway(ctx, cluster)
+		if err != nil {
+			return nil, err
+		}
+		return begin(ctx, b, p)
+	}
+}
+
+func gatewayNode(cluster string) func(context.Context, *Bed) ([]string, error) {
+	return func(ctx context.Context, b *Bed) ([]string, error) {
+		p, err := b.gateway(ctx, cluster)
+		return []string{p.Spec.NodeName}, err
+	}
+}
+
+// power ends a node as a power failure would, and starts it again in the end.
+func power(ctx context.Context, b *Bed, p pod) (func(context.Context) error, error) {
+	node := p.Spec.NodeName
+	return func(ctx context.Context) error { return b.Lab.StartNode(ctx, node) }, b.Lab.KillNode(ctx, node)
+}
+
+func drain(cluster string) func(ctx context.Context, b *Bed, p pod) (func(context.Context) error, error) {
+	return func(ctx context.Context, b *Bed, p pod) (func(context.Context) error, error) {
+		node := p.Spec.NodeName
+		err := b.kubectl(ctx, cluster, "drain", node, "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=5m")
+		return func(ctx context.Context) error { return b.kubectl(ctx, cluster, "uncordon", node) }, err
+	}
+}
+
+// cutOff is a table that drops whatever enters or leaves by the network card, before and after all else.
+const cutOff = `add table inet cutoff
+add chain inet cutoff in { type filter hook prerouting priority -1000; }
+add rule inet cutoff in iifname "eth0" drop
+add chain inet cutoff out { type filter hook postrouting priority 1000; }
+add rule inet cutoff out oifname "eth0" drop
+`
+
+// cut cuts a machine of the lab off for a time, and does something meanwhile.
+func cut(ctx context.Context, b *Bed, machine string, during time.Duration, meanwhile func() error) error {
+	if _, err := b.Lab.NodeExec(ctx, machine, "nft", cutOff); err != nil {
+		return err
+	}
+	err := meanwhile()
+	if err == nil {
+		err = pause(ctx, during)
+	}
+	_, undone := b.Lab.NodeExec(context.WithoutCancel(ctx), machine, "nft", "delete table inet cutoff")
+	if err == nil {
+		err = undone
+	}
+	return err
+}
+
+func uplink(ctx context.Context, b *Bed, p pod) (func(context.Context) error, error) {
+	return nil, cut(ctx, b, p.Spec.NodeName, time.Minute, func() error { return nil })
+}
+
+// awayFor is how long an API server does not answer.
+const awayFor = 10 * time.Minute
+
+func apiServer(ctx context.Context, b *Bed, p pod) (func(context.Context) error, error) {
+	return nil, cut(ctx, b, client+"-cp", awayFor, func() error { return signal(p, syscall.SIGKILL) })
+}
+
+func upgrade(ctx context.Context, b *Bed) (func(context.Context) error, error) {
+	b.image = 1 - b.image
+	return nil, b.connect(ctx, "--update")
+}
+
+// pause lets time pass.
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
+// signal sends a signal to the helper of a pod. The machine of the lab sees the pods' processes.
+func signal(p pod, s syscall.Signal) error {
+	groups, err := filepath.Glob("/proc/[0-9]*/cgroup")
+	if err != nil {
+		return err
+	}
+	sent := 0
+	for _, file := range groups {
+		text, err := os.ReadFile(file)
+		if err != nil || !strings.Contains(string(text), p.Metadata.UID) {
+			continue // of another pod, or it has ended
+		}
+		folder := filepath.Dir(file)
+		command, err := os.ReadFile(filepath.Join(folder, "cmdline"))
+		if err != nil || !strings.Contains(string(command), "helper\x00gateway") {
+			continue // the sandbox's own
+		}
+		pid, err := strconv.Atoi(filepath.Base(folder))
+		if err != nil {
+			return err
+		}
+		if err := syscall.Kill(pid, s); err != nil {
+			return fmt.Errorf("send %s to pod %s: %w", s, p.Metadata.Name, err)
+		}
+		sent++
+	}
+	if sent == 0 {
+		return fmt.Errorf("pod %s: no process of a gateway", p.Metadata.Name)
+	}
+	return nil
+}

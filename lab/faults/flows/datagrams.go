@@ -1,0 +1,94 @@
+package flows
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"net"
+	"os"
+	"sync"
+	"time"
+)
+
+// size is that of a datagram. The echo writes its identity over the beginning, and leaves the last eight bytes: the number
+// of the datagram.
+const size = 256
+
+// datagrams are those to one host: one every ten milliseconds, whatever became of the ones before.
+type datagrams struct {
+	conn net.Conn
+
+	mu       sync.Mutex
+	sent     []time.Time // by number
+	answered []bool
+}
+
+func openDatagrams(ctx context.Context, host string) (*datagrams, error) {
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(ctx, "udp4", net.JoinHostPort(host, echoPort))
+	return &datagrams{conn: conn}, err
+}
+
+// run sends until ctx ends, and reads for as long as answers are waited for after that.
+func (d *datagrams) run(ctx context.Context) {
+	var reading sync.WaitGroup
+	reading.Go(d.read)
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	packet := make([]byte, size)
+	for ctx.Err() == nil {
+		d.mu.Lock()
+		binary.BigEndian.PutUint64(packet[size-8:], uint64(len(d.sent)))
+		d.sent, d.answered = append(d.sent, time.Now()), append(d.answered, false)
+		d.mu.Unlock()
+		_, _ = d.conn.Write(packet) // an error, such as of a missing route, is a lost datagram
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		}
+	}
+	_ = d.conn.SetReadDeadline(time.Now().Add(answerWithin))
+	reading.Wait()
+}
+
+// read notes answers until the deadline that run sets.
+func (d *datagrams) read() {
+	buf := make([]byte, size)
+	for {
+		n, err := d.conn.Read(buf)
+		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, net.ErrClosed):
+			return
+		case err != nil || n != size: // an ICMP error, which the socket reports once
+			continue
+		}
+		number := binary.BigEndian.Uint64(buf[size-8:])
+		d.mu.Lock()
+		if number < uint64(len(d.sent)) && time.Since(d.sent[number]) < answerWithin {
+			d.answered[number] = true
+		}
+		d.mu.Unlock()
+	}
+}
+
+// result counts, and finds the longest time between two answered datagrams, by when they were sent.
+func (d *datagrams) result() (sent, lost int, without time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	last := -1
+	for i, ok := range d.answered {
+		switch {
+		case !ok:
+			lost++
+		case last >= 0:
+			without = max(without, d.sent[i].Sub(d.sent[last]))
+		}
+		if ok {
+			last = i
+		}
+	}
+	if n := len(d.sent); n > 0 && last < n-1 { // nothing came any more
+		without = max(without, d.sent[n-1].Sub(d.sent[max(last, 0)]))
+	}
+	return len(d.sent), lost, without
+}

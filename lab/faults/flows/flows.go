@@ -1,0 +1,122 @@
+// Package flows measures what a fault does to packets and connections between two pods: a datagram every ten milliseconds,
+// TCP streams that last, and new connections. The far end is the program workload, verb serve.
+package flows
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// How a measurement asks, and when it takes an answer for lost. The kernel repeats a lost SYN after a second, and again
+// after two more: a connection that fails has lost three.
+const (
+	every        = 10 * time.Millisecond
+	connectEvery = 100 * time.Millisecond
+	answerWithin = 2 * time.Second
+	dialWithin   = 5 * time.Second
+	streams      = 4
+	echoPort     = "7"
+)
+
+// Result is what one path showed.
+type Result struct {
+	To     string `json:"to"`
+	Sent   int    `json:"sent"`   // datagrams
+	Lost   int    `json:"lost"`   // of them, not answered within two seconds
+	Broken int    `json:"broken"` // of four streams
+	Tried  int    `json:"tried"`  // new connections
+	Failed int    `json:"failed"` // of them, not established within five seconds
+	// Without is the longest time without an answered datagram, Pause the longest one without a byte of a stream.
+	Without time.Duration `json:"withoutNanoseconds"`
+	Pause   time.Duration `json:"pauseNanoseconds"`
+}
+
+// Measurement is one that runs.
+type Measurement struct {
+	stop  context.CancelFunc
+	paths []*path
+	all   sync.WaitGroup
+}
+
+// Begin opens the streams to port 7 of each host, and measures until End.
+func Begin(ctx context.Context, hosts []string) (*Measurement, error) {
+	if len(hosts) == 0 {
+		return nil, fmt.Errorf("no host to measure")
+	}
+	ctx, stop := context.WithCancel(ctx)
+	m := &Measurement{stop: stop}
+	for _, host := range hosts {
+		p, err := open(ctx, host)
+		if err != nil {
+			m.End()
+			return nil, err
+		}
+		m.paths = append(m.paths, p)
+	}
+	for _, p := range m.paths {
+		m.all.Go(func() { p.datagrams.run(ctx) })
+		m.all.Go(func() { p.connections.run(ctx) })
+		for _, s := range p.streams {
+			m.all.Go(func() { s.run(ctx) })
+		}
+	}
+	return m, nil
+}
+
+// End ends the measurement, waits for answers that may still come, and returns what each path showed.
+func (m *Measurement) End() []Result {
+	m.stop()
+	m.all.Wait()
+	results := make([]Result, len(m.paths))
+	for i, p := range m.paths {
+		results[i] = p.result()
+	}
+	return results
+}
+
+// path is what is measured of the way to one host.
+type path struct {
+	host        string
+	datagrams   *datagrams
+	connections *connections
+	streams     []*stream
+}
+
+func open(ctx context.Context, host string) (*path, error) {
+	d, err := openDatagrams(ctx, host)
+	if err != nil {
+		return nil, err
+	}
+	p := &path{host: host, datagrams: d, connections: &connections{host: host}}
+	for range streams {
+		s, err := openStream(ctx, host)
+		if err != nil {
+			p.close()
+			return nil, err
+		}
+		p.streams = append(p.streams, s)
+	}
+	return p, nil
+}
+
+func (p *path) close() {
+	_ = p.datagrams.conn.Close()
+	for _, s := range p.streams {
+		_ = s.conn.Close()
+	}
+}
+
+func (p *path) result() Result {
+	p.close()
+	r := Result{To: p.host, Tried: p.connections.tried, Failed: p.connections.failed}
+	r.Sent, r.Lost, r.Without = p.datagrams.result()
+	for _, s := range p.streams {
+		r.Pause = max(r.Pause, s.pause)
+		if s.broken {
+			r.Broken++
+		}
+	}
+	return r
+}

@@ -1,0 +1,97 @@
+package flows
+
+import (
+	"context"
+	"io"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// echoes is a far end that can be told to lose packets and to refuse connections.
+type echoes struct {
+	silent  atomic.Bool
+	streams chan net.Conn // each that was accepted
+}
+
+// answer serves at an address of the loopback device until the test ends.
+func answer(t *testing.T, host string) *echoes {
+	t.Helper()
+	e := &echoes{streams: make(chan net.Conn, 100)}
+	udp, err := net.ListenPacket("udp4", net.JoinHostPort(host, echoPort))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tcp, err := net.Listen("tcp4", net.JoinHostPort(host, echoPort))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = udp.Close(), tcp.Close() })
+	go func() {
+		buf := make([]byte, 2*size)
+		for {
+			n, from, err := udp.ReadFrom(buf)
+			if err != nil {
+				return
+			}
+			if !e.silent.Load() {
+				_, _ = udp.WriteTo(buf[:n], from)
+			}
+		}
+	}()
+	go func() {
+		for {
+			conn, err := tcp.Accept()
+			if err != nil {
+				return
+			}
+			e.streams <- conn
+			go func() {
+				if _, err := io.WriteString(conn, "somebody\n"); err == nil {
+					_, _ = io.Copy(conn, conn)
+				}
+			}()
+		}
+	}()
+	return e
+}
+
+func TestFlows(t *testing.T) {
+	const host = "127.8.7.6"
+	far := answer(t, host)
+	m, err := Begin(t.Context(), []string{host})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wait := func(d time.Duration) {
+		ctx, cancel := context.WithTimeout(t.Context(), d)
+		defer cancel()
+		<-ctx.Done()
+	}
+	wait(500 * time.Millisecond)
+	far.silent.Store(true)
+	wait(500 * time.Millisecond)
+	far.silent.Store(false)
+	for range 2 { // the first that were accepted are the streams
+		_ = (<-far.streams).Close()
+	}
+	wait(500 * time.Millisecond)
+	all := m.End()
+	if len(all) != 1 {
+		t.Fatalf("%d results, want 1", len(all))
+	}
+	r := all[0]
+	if r.Lost < 10 || r.Lost > r.Sent/2 || r.Without < 300*time.Millisecond || r.Without > 10*time.Second {
+		t.Errorf("half a second of silence in one and a half: %+v", r)
+	}
+	if r.Broken != 2 || r.Tried < 3 || r.Failed != 0 || r.Pause <= 0 || r.To != host {
+		t.Errorf("two streams closed, no connection refused: %+v", r)
+	}
+	if _, err := Begin(t.Context(), []string{"127.8.7.5"}); err == nil {
+		t.Error("a host without an echo is measured")
+	}
+	if _, err := Begin(t.Context(), nil); err == nil {
+		t.Error("no host is measured")
+	}
+}

@@ -1,0 +1,199 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"liqonet.io/liqonet/lab/faults/flows"
+)
+
+// How a run goes: packets flow for a moment before the fault, and for a while after status says that all is well.
+const (
+	lead     = 2 * time.Second
+	settled  = 5 * time.Second
+	patience = 10 * time.Minute
+)
+
+// Sample is what one run of a fault showed: of all paths the worst.
+type Sample struct {
+	Fault string    `json:"fault"`
+	At    time.Time `json:"at"`
+	flows.Result
+	// Turned is when status left "healthy" after the beginning of the fault, in either cluster; 0: it never did.
+	Turned time.Duration `json:"turnedNanoseconds"`
+	// Healed is when both clusters were healthy again for good.
+	Healed time.Duration `json:"healedNanoseconds"`
+}
+
+// Run causes the fault once, and undoes it.
+func (b *Bed) Run(ctx context.Context, f Fault) (s Sample, err error) {
+	s = Sample{Fault: f.Name, At: time.Now().UTC().Truncate(time.Second)}
+	var spared []string
+	if f.Spared != nil {
+		if spared, err = f.Spared(ctx, b); err != nil {
+			return s, err
+		}
+	}
+	probers, err := b.probers(ctx, spared...)
+	if err != nil {
+		return s, err
+	}
+	states, stop := b.follow(ctx)
+	defer func() { err = errors.Join(err, stop()) }()
+	if _, err := states.healthySince(ctx, time.Time{}, 0); err != nil {
+		return s, err
+	}
+	for _, p := range probers {
+		if err := p.begin(ctx, b.Lab); err != nil {
+			return s, err
+		}
+	}
+	began, undo, err := b.cause(ctx, f)
+	if err == nil {
+		var healed time.Time
+		healed, err = states.healthySince(ctx, began, settled)
+		s.Healed, s.Turned = healed.Sub(began), states.turned(began)
+	}
+	for _, p := range probers {
+		results, ended := p.end(context.WithoutCancel(ctx), b.Lab)
+		err = errors.Join(err, ended)
+		for _, r := range results {
+			s.worst(r)
+		}
+	}
+	if undo != nil {
+		err = errors.Join(err, undo(context.WithoutCancel(ctx)))
+	}
+	if err != nil {
+		return s, fmt.Errorf("fault %s: %w", f.Name, err)
+	}
+	return s, b.await(ctx)
+}
+
+// cause lets packets flow for a moment, and begins the fault.
+func (b *Bed) cause(ctx context.Context, f Fault) (began time.Time, undo func(context.Context) error, err error) {
+	if err := pause(ctx, lead); err != nil {
+		return began, nil, err
+	}
+	began = time.Now()
+	undo, err = f.Begin(ctx, b)
+	return began, undo, err
+}
+
+// worst takes over what is worse on a path.
+func (s *Sample) worst(r flows.Result) {
+	s.Sent, s.Lost = max(s.Sent, r.Sent), max(s.Lost, r.Lost)
+	s.Broken, s.Failed, s.Tried = s.Broken+r.Broken, s.Failed+r.Failed, s.Tried+r.Tried
+	s.Without, s.Pause = max(s.Without, r.Without), max(s.Pause, r.Pause)
+}
+
+// await waits until the bed is as it was: all nodes' probes run, and the peering is healthy, so that the next fault meets
+// what this one did.
+func (b *Bed) await(ctx context.Context) error {
+	for cluster := range b.peers {
+		if err := b.kubectl(ctx, cluster, "rollout", "status", "daemonset/probe", "--timeout=5m"); err != nil {
+			return err
+		}
+		if _, err := b.liqoctl(ctx, "network", "status", "--context", cluster, "--wait", "--timeout", "5m"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// states are what status said of each cluster, and when.
+type states struct {
+	mu      sync.Mutex
+	history map[string][]state
+}
+
+type state struct {
+	healthy bool
+	at      time.Time
+}
+
+// follow notes what status says until stop is called.
+func (b *Bed) follow(ctx context.Context) (*states, func() error) {
+	s := &states{history: map[string][]state{}}
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan error, len(b.peers))
+	for cluster := range b.peers {
+		go func() {
+			ended <- b.watch(ctx, cluster, func(text string, at time.Time) { s.note(cluster, state{text == "healthy", at}) })
+		}()
+	}
+	return s, func() error {
+		cancel()
+		var err error
+		for range b.peers {
+			err = errors.Join(err, <-ended)
+		}
+		return err
+	}
+}
+
+func (s *states) note(cluster string, now state) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	history := s.history[cluster]
+	if n := len(history); n > 0 && history[n-1].healthy == now.healthy {
+		return
+	}
+	s.history[cluster] = append(history, now)
+}
+
+// turned is how long after a time a cluster was not healthy; 0: all were.
+func (s *states) turned(from time.Time) (after time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, history := range s.history {
+		for _, now := range history {
+			if d := now.at.Sub(from); !now.healthy && d > 0 && (after == 0 || d < after) {
+				after = d
+			}
+		}
+	}
+	return after
+}
+
+// healthySince waits until both clusters have been healthy for a time after from, and returns since when.
+func (s *states) healthySince(ctx context.Context, from time.Time, during time.Duration) (time.Time, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("not healthy again within %s", patience))
+	defer cancel()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	began := time.Now()
+	for {
+		since, ok := s.healthy()
+		if since.Before(from) {
+			since = from
+		}
+		if ok && time.Since(since) >= during && time.Since(began) >= during {
+			return since, nil
+		}
+		select {
+		case <-ctx.Done():
+			return since, context.Cause(ctx)
+		case <-tick.C:
+		}
+	}
+}
+
+// healthy reports whether all clusters are, and since when.
+func (s *states) healthy() (since time.Time, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, history := range s.history {
+		last := history[len(history)-1]
+		if !last.healthy {
+			return since, false
+		}
+		if last.at.After(since) {
+			since = last.at
+		}
+	}
+	return since, len(s.history) == 2
+}
