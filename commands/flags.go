@@ -106,17 +106,20 @@ func prefixFlag(flags *pflag.FlagSet, to *netip.Prefix, name, usage string) {
 
 // prefixesFlag adds a flag that takes CIDRs, separated by commas or by repeating the flag.
 func prefixesFlag(flags *pflag.FlagSet, to *[]netip.Prefix, name, usage string) {
-	addFlag(flags, to, name, "CIDR,...", usage, func(text string) ([]netip.Prefix, error) {
-		all := slices.Clone(*to)
-		for field := range strings.SplitSeq(text, ",") {
-			p, err := parsePrefix(strings.TrimSpace(field))
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, p)
+	addFlag(flags, to, name, "CIDR,...", usage, func(text string) ([]netip.Prefix, error) { return appended(*to, text, parsePrefix) })
+}
+
+// appended is a list with the values of a text, which commas separate, at its end.
+func appended[T any](list []T, text string, read func(text string) (T, error)) ([]T, error) {
+	list = slices.Clone(list)
+	for field := range strings.SplitSeq(text, ",") {
+		v, err := read(strings.TrimSpace(field))
+		if err != nil {
+			return nil, err
 		}
-		return all, nil
-	})
+		list = append(list, v)
+	}
+	return list, nil
 }
 
 var (

@@ -17,6 +17,8 @@ func installFlags(cmd *cobra.Command, to *peering.Installation) {
 	enumFlag(cmd, &to.Overlay, "overlay", "encapsulation between nodes and gateways; auto: geneve if all nodes support it, else vxlan",
 		automatic, records.Geneve, records.VXLAN)
 	imageFlag(cmd, &to.Image)
+	podFlags(cmd, &to.Pods)
+	gatewayPodFlags(cmd, &to.Pods)
 	boolFlag(cmd.Flags(), &to.Update, "update", "apply changes to an existing installation")
 	boolFlag(cmd.Flags(), &to.SkipValidation, "skip-validation", "skip preflight checks; known incompatibilities become warnings")
 	optionalFlag(cmd.Flags(), &to.AllowForward, "allow-forward", "on nodes whose firewall drops forwarded packets, add rules that accept liqonet's (default: leave unchanged)")

@@ -80,6 +80,7 @@ func (f *connectFlags) gateway(cmd *cobra.Command) {
 	addFlag(flags, &f.Service.Port, "gw-server-service-port", "PORT", "UDP port of the server's gateway", port)
 	addFlag(flags, &f.Service.NodePort, "gw-server-service-nodeport", "PORT", "NodePort of the server's gateway (default: allocated by the cluster)", portOrAny)
 	addFlag(flags, &f.Service.LoadBalancerIP, "gw-server-service-loadbalancerip", "ADDRESS", "address to request from the load balancer", address)
+	pairsFlag(flags, &f.Service.Annotations, "gw-server-service-annotation", onePair, "annotation of the Service of the server's gateway; repeat for more", annotation)
 	textFlag(flags, &f.ClientAddress, "gw-client-address", "HOST", "address or name where the client reaches the server (default: the Service's)", host)
 	addFlag(flags, &f.ClientPort, "gw-client-port", "PORT", "UDP port where the client reaches the server (default: the Service's)", portOrAny)
 }

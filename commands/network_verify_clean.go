@@ -30,6 +30,7 @@ afterwards. The exit code is 3 if state remains or a node cannot be checked.
 		Args: arguments(),
 	}
 	imageFlag(cmd, &flags.Image)
+	podFlags(cmd, &flags.Pods)
 	boolFlag(cmd.Flags(), &flags.Remove, "remove", "remove the state from the nodes' kernels")
 	return action[peering.SweepOptions, peering.SweepResult]{
 		do: do, text: describeSweep, timeout: &flags.Timeout,

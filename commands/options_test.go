@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	apiresource "k8s.io/apimachinery/pkg/api/resource"
 
 	"liqonet.io/liqonet/internal/buildinfo"
 	"liqonet.io/liqonet/internal/cluster"
@@ -129,7 +130,8 @@ func TestConnectAllFlags(t *testing.T) {
 		"--remote-pod-cidr", "10.11.0.0/16", "--remote-service-cidr", "10.13.0.0/16", "--remote-node-network", "198.51.100.0/24",
 		"--remote-external-cidr", "10.14.0.0/16", "--remote-internal-cidr", "10.15.0.0/16", "--remote-reserve", "10.16.0.0/16",
 		"--server-side", "local", "--gw-server-service-type", "nodeport", "--gw-server-service-port", "5000",
-		"--gw-server-service-nodeport", "30000", "--gw-client-address", "gw.example.com", "--gw-client-port", "6000",
+		"--gw-server-service-nodeport", "30000", "--gw-server-service-annotation", "example.com/a=b,c=d", "--gw-server-service-annotation", "e=",
+		"--gw-client-address", "gw.example.com", "--gw-client-port", "6000",
 		"--mtu", "1400", "--timeout", "30s", "--wait", "--skip-validation", "--overlay", "vxlan", "--wireguard", "userspace",
 		"--mss-clamp=false", "--image", "example.com/liqonet:1", "--update", "--keep", "-o", "json")
 	if !errors.Is(err, errAsked) {
@@ -155,7 +157,7 @@ func TestConnectAllFlags(t *testing.T) {
 		},
 		Installation: peering.Installation{Image: "example.com/liqonet:1", Overlay: records.VXLAN, Update: true, SkipValidation: true},
 		LocalServes:  true,
-		Service:      templates.ServiceValues{Type: corev1.ServiceTypeNodePort, Port: 5000, NodePort: 30000},
+		Service:      templates.ServiceValues{Type: corev1.ServiceTypeNodePort, Port: 5000, NodePort: 30000, Annotations: map[string]string{"example.com/a": "b,c=d", "e": ""}},
 		ClientPort:   6000, ClientAddress: "gw.example.com",
 		Implementation: records.Userspace, MTU: 1400, Keep: true, Timeout: 30 * time.Second,
 	}
@@ -177,6 +179,16 @@ func TestConnectRefuses(t *testing.T) {
 		{"--name Not_a_label", "--name"},
 		{"--external-cidr 10.4.0.0/16 --internal-cidr 10.5.0.0/17", "differ in length"},
 		{"--remote-external-cidr 10.4.0.0/16 --remote-internal-cidr 10.5.0.0/17", "--remote-internal-cidr"},
+		{"--gw-server-service-annotation internal", `"internal" is not KEY=VALUE`},
+		{"--gw-server-service-annotation a/b/c=d", `"a/b/c" is not an annotation's key: `},
+		{"--gateway-node-selector zone", `"zone" is not KEY=VALUE`},
+		{"--gateway-node-selector zone=-", `"-" is not a label's value: `},
+		{"--gateway-toleration edge:Never", `"Never" is no effect of taints`},
+		{"--image-pull-secret A", `"A" is not the name of an object: `},
+		{"--priority-class A", `"A" is not the name of an object: `},
+		{"--requests gpu=1", `"gpu" is neither cpu nor memory`},
+		{"--limits memory=much", `"much" is not a quantity such as 100m or 64Mi`},
+		{"--limits memory=-1", `"-1" is not a quantity`},
 		{"--timeout 0s", "must be longer than zero"},
 		{"--remote-context a --context a", "the same"},
 	} {
@@ -300,5 +312,45 @@ func TestReset(t *testing.T) {
 	want := peering.ResetOptions{Side: side("b", "liqonet"), Force: true, Timeout: defaultTimeout}
 	if diff := cmp.Diff(want, got, sameOptions); diff != "" {
 		t.Errorf("options (-want +got):\n%s", diff)
+	}
+}
+
+// TestPodSettings: a setting that is not given stays as it is, an empty one is none.
+func TestPodSettings(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want templates.Pods
+	}{
+		{nil, templates.Pods{}},
+		{
+			[]string{"--pod-labels", "a=b,c=", "--pod-labels", "d=e", "--pod-annotations", "x=y, z=1", "--image-pull-secret", "one,two", "--priority-class", "high"},
+			templates.Pods{
+				Labels: map[string]string{"a": "b", "c": "", "d": "e"}, Annotations: map[string]string{"x": "y, z=1"},
+				ImagePullSecrets: []string{"one", "two"}, PriorityClass: new("high"),
+			},
+		},
+		{
+			[]string{"--requests", "cpu=100m,memory=64Mi", "--limits", "memory=1Gi"},
+			templates.Pods{
+				Requests: corev1.ResourceList{"cpu": apiresource.MustParse("100m"), "memory": apiresource.MustParse("64Mi")},
+				Limits:   corev1.ResourceList{"memory": apiresource.MustParse("1Gi")},
+			},
+		},
+		{
+			[]string{"--gateway-node-selector", "zone=1", "--gateway-toleration", "edge=yes:NoSchedule,spot", "--gateway-toleration", "x:NoExecute"},
+			templates.Pods{GatewayNodeSelector: map[string]string{"zone": "1"}, GatewayTolerations: []corev1.Toleration{
+				{Key: "edge", Operator: corev1.TolerationOpEqual, Value: "yes", Effect: corev1.TaintEffectNoSchedule},
+				{Key: "spot", Operator: corev1.TolerationOpExists}, {Key: "x", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute},
+			}},
+		},
+		{
+			[]string{"--gateway-node-selector", "", "--gateway-toleration", "", "--priority-class", ""},
+			templates.Pods{GatewayNodeSelector: map[string]string{}, GatewayTolerations: []corev1.Toleration{}, PriorityClass: new("")},
+		},
+	} {
+		got, err := connectArgs(t, append([]string{"--remote-context", "b"}, c.args...)...)
+		if diff := cmp.Diff(c.want, got.Pods); !errors.Is(err, errAsked) || diff != "" {
+			t.Errorf("%q: %v, settings (-want +got):\n%s", c.args, err, diff)
+		}
 	}
 }

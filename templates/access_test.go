@@ -138,10 +138,11 @@ func TestHostileAccess(t *testing.T) {
 
 // Whoever may not change the installation sees by its digest whether it is the one that he would apply.
 func TestDigestFollowsEveryChange(t *testing.T) {
-	seen := map[string]BaseValues{}
-	for _, v := range []BaseValues{
+	seen := map[string]int{}
+	for i, v := range []BaseValues{
 		{Namespace: "liqonet", Image: "a:1"}, {Namespace: "liqonet", Image: "a:2"},
 		{Namespace: "tools", Image: "a:1"}, {Namespace: "liqonet", Image: "a:1", Policies: true},
+		{Namespace: "liqonet", Image: "a:1", Pods: Pods{GatewayNodeSelector: map[string]string{"zone": "1"}}},
 	} {
 		for range 2 {
 			objects, err := Base(v)
@@ -149,16 +150,16 @@ func TestDigestFollowsEveryChange(t *testing.T) {
 				t.Fatal(err)
 			}
 			d := Digest(objects)
-			if other, taken := seen[d]; d == "" || taken && other != v {
-				t.Errorf("%+v and %+v have digest %q", v, other, d)
+			if other, taken := seen[d]; d == "" || taken && other != i {
+				t.Errorf("installations %d and %d have digest %q", i, other, d)
 			}
-			seen[d] = v
+			seen[d] = i
 			if _, last := objects[len(objects)-1].(*appsv1.DaemonSet); !last {
 				t.Error("the DaemonSet is not the last object")
 			}
 		}
 	}
-	if len(seen) != 4 {
-		t.Errorf("%d digests of 4 installations", len(seen))
+	if len(seen) != 5 {
+		t.Errorf("%d digests of 5 installations", len(seen))
 	}
 }

@@ -19,6 +19,7 @@ import (
 type BaseValues struct {
 	Namespace string
 	Image     string
+	Pods      Pods
 	// Policies says that the API server has ValidatingAdmissionPolicies, as those of Kubernetes 1.30 have.
 	Policies bool
 }
@@ -38,7 +39,7 @@ func NodeClusterRole(namespace string) string { return clusterWide(namespace, re
 // Base renders the objects of an installation, the Namespace first: the node helper with its rights. The
 // fabric's and the IPAM's ConfigMap are not among them.
 func Base(v BaseValues) ([]Object, error) {
-	if err := errors.Join(validateNamespace(v.Namespace), validateImage(v.Image)); err != nil {
+	if err := errors.Join(validateNamespace(v.Namespace), validateImage(v.Image), v.Pods.validate()); err != nil {
 		return nil, fmt.Errorf("render the installation: %w", err)
 	}
 	var r reader
@@ -52,7 +53,7 @@ func Base(v BaseValues) ([]Object, error) {
 	identify(namespace, "", v.Namespace, labels)
 	identify(daemonSet, v.Namespace, records.NodeName, labels)
 	daemonSet.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
-	daemonSet.Spec.Template.Labels = labels
+	v.Pods.set(daemonSet, &daemonSet.Spec.Template, labels)
 	pod := &daemonSet.Spec.Template.Spec
 	pod.ServiceAccountName = account.Name
 	pod.Containers[0].Image = v.Image

@@ -20,6 +20,7 @@ type GatewayValues struct {
 	Namespace string
 	Peering   string // its name
 	Image     string
+	Pods      Pods
 	Role      records.Role
 	// Implementation of WireGuard. With Kernel the pod gets no /dev/net/tun; with the others a node without
 	// that device cannot run it.
@@ -80,7 +81,9 @@ func onConfigMaps(verbs []string, names ...string) rbacv1.PolicyRule {
 }
 
 func (v GatewayValues) validate() error {
-	errs := []error{validateNamespace(v.Namespace), records.ValidateName(v.Peering), validateImage(v.Image), v.Implementation.Validate()}
+	errs := []error{
+		validateNamespace(v.Namespace), records.ValidateName(v.Peering), validateImage(v.Image), v.Pods.validate(), v.Implementation.Validate(),
+	}
 	switch v.Role {
 	case records.Client:
 	case records.Server:
@@ -124,8 +127,9 @@ func (v ServiceValues) set(service *corev1.Service, pods map[string]string) {
 
 func (v GatewayValues) setDeployment(deployment *appsv1.Deployment, account string, labels map[string]string) {
 	deployment.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
-	deployment.Spec.Template.Labels = labels
+	v.Pods.set(deployment, &deployment.Spec.Template, labels)
 	pod := &deployment.Spec.Template.Spec
+	v.Pods.place(pod)
 	pod.ServiceAccountName = account
 	pod.Volumes[0].Secret.SecretName = records.PeeringName(v.Peering)
 	container := &pod.Containers[0]

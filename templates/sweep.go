@@ -15,6 +15,7 @@ import (
 type SweepValues struct {
 	Namespace string
 	Image     string
+	Pods      Pods
 	Remove    bool // what is found
 }
 
@@ -22,7 +23,7 @@ type SweepValues struct {
 // capabilities and no access to the API server. Its init container says in its termination message what it found; the
 // other one rests, without any capability, since the pods of a DaemonSet never end.
 func Sweep(v SweepValues) (*appsv1.DaemonSet, error) {
-	if err := errors.Join(validateNamespace(v.Namespace), validateImage(v.Image)); err != nil {
+	if err := errors.Join(validateNamespace(v.Namespace), validateImage(v.Image), v.Pods.validate()); err != nil {
 		return nil, fmt.Errorf("render the sweep: %w", err)
 	}
 	var r reader
@@ -33,7 +34,7 @@ func Sweep(v SweepValues) (*appsv1.DaemonSet, error) {
 	labels := map[string]string{records.LabelComponent: records.ComponentSweep}
 	identify(set, v.Namespace, records.SweepName, labels)
 	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
-	set.Spec.Template.Labels = labels
+	v.Pods.set(set, &set.Spec.Template, labels)
 	pod := &set.Spec.Template.Spec
 	pod.AutomountServiceAccountToken = new(false)
 	helper := pod.Containers[0]

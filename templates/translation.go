@@ -27,6 +27,7 @@ const annotationAuthority = "liqonet.io/authority"
 type TranslationValues struct {
 	Namespace string
 	Image     string
+	Pods      Pods
 	// Certificate of the service's authority, as PEM: what clients trust.
 	Certificate []byte
 }
@@ -37,7 +38,7 @@ func TranslationPods() string { return records.LabelComponent + "=" + records.Co
 // Translation renders the objects of the translation service, and the Role to be bound to its clients. The Secret
 // with its certificate authority is not among them.
 func Translation(v TranslationValues) ([]Object, error) {
-	if err := errors.Join(validateNamespace(v.Namespace), validateImage(v.Image)); err != nil {
+	if err := errors.Join(validateNamespace(v.Namespace), validateImage(v.Image), v.Pods.validate()); err != nil {
 		return nil, fmt.Errorf("render the translation service: %w", err)
 	}
 	var r reader
@@ -64,9 +65,10 @@ func Translation(v TranslationValues) ([]Object, error) {
 func (v TranslationValues) setDeployment(deployment *appsv1.Deployment, account string, labels map[string]string) {
 	deployment.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
 	template := &deployment.Spec.Template
-	template.Labels = labels
 	sum := sha256.Sum256(v.Certificate)
 	template.Annotations = map[string]string{annotationAuthority: hex.EncodeToString(sum[:8])}
+	v.Pods.set(deployment, template, labels)
+	template.Spec.Tolerations = append(template.Spec.Tolerations, v.Pods.GatewayTolerations...)
 	template.Spec.ServiceAccountName = account
 	template.Spec.Volumes[0].Secret.SecretName = records.TranslationName
 	template.Spec.Containers[0].Image = v.Image

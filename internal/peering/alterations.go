@@ -22,6 +22,7 @@ import (
 type existing struct {
 	cluster.Live
 	image    string
+	pods     templates.Pods
 	policies bool
 	// comparable says that this liqoctl would make the same installation: what another version has made differs by right.
 	comparable bool
@@ -46,8 +47,11 @@ func readInstallation(ctx context.Context, c *cluster.Cluster) (existing, error)
 		return i, nil
 	}
 	i.image = set.Spec.Template.Spec.Containers[0].Image
+	if i.pods, err = templates.ReadPods(set); err != nil {
+		return i, nil //nolint:nilerr // as what another version has made
+	}
 	for _, policies := range []bool{true, false} {
-		base, err := templates.Base(templates.BaseValues{Namespace: c.Namespace, Image: i.image, Policies: policies})
+		base, err := templates.Base(templates.BaseValues{Namespace: c.Namespace, Image: i.image, Pods: i.pods, Policies: policies})
 		if err == nil && templates.Digest(base) == set.Annotations[templates.AnnotationDigest] {
 			i.policies, i.comparable = policies, true
 		}
@@ -60,7 +64,7 @@ const anyImage = "any"
 
 // alteredBase lists the objects of the installation that are not as they should be.
 func (i existing) alteredBase(namespace string) ([]string, error) {
-	base, err := templates.Base(templates.BaseValues{Namespace: namespace, Image: cmp.Or(i.image, anyImage), Policies: i.policies})
+	base, err := templates.Base(templates.BaseValues{Namespace: namespace, Image: cmp.Or(i.image, anyImage), Pods: i.pods, Policies: i.policies})
 	if err != nil {
 		return nil, err
 	}
@@ -71,10 +75,14 @@ func (i existing) alteredBase(namespace string) ([]string, error) {
 // alteredGateway lists the objects of a peering's gateway that are not as they should be. How its Service is reached is
 // the user's choice, of which nothing is recorded.
 func (i existing) alteredGateway(namespace string, p records.Peering) ([]string, error) {
-	v := templates.GatewayValues{Namespace: namespace, Peering: p.Name, Image: i.image, Role: p.Role, Implementation: p.Tunnel.Implementation}
+	v := templates.GatewayValues{Namespace: namespace, Peering: p.Name, Image: i.image, Pods: i.pods, Role: p.Role, Implementation: p.Tunnel.Implementation}
 	named := metav1.ObjectMeta{Name: records.GatewayName(p.Name)}
 	if d, ok := i.Object(&appsv1.Deployment{ObjectMeta: named}).(*appsv1.Deployment); ok && len(d.Spec.Template.Spec.Containers) > 0 {
 		v.Image = d.Spec.Template.Spec.Containers[0].Image
+		// Settings that have changed since reach gateways by the next connect.
+		if pods, err := templates.ReadPods(d); err == nil {
+			v.Pods = pods
+		}
 	}
 	v.Image = cmp.Or(v.Image, anyImage)
 	v.Service.Type = corev1.ServiceTypeClusterIP

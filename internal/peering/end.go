@@ -102,7 +102,7 @@ func (e *end) reserve(ctx context.Context) error {
 // gatewayObjects renders the gateway.
 func (e *end) gatewayObjects() ([]cluster.Object, error) {
 	return templates.Gateway(templates.GatewayValues{
-		Namespace: e.Cluster.Namespace, Peering: e.peering, Image: e.Image,
+		Namespace: e.Cluster.Namespace, Peering: e.peering, Image: e.Image, Pods: e.pods(),
 		Role: e.role, Implementation: e.wishes.Implementation, Service: e.wishes.Service,
 	})
 }

@@ -13,6 +13,8 @@ import (
 type Installation struct {
 	// Image is the container image of the helpers.
 	Image string
+	// Pods are the settings for the helpers' pods. What they leave open stays as it is in the cluster.
+	Pods templates.Pods
 	// Overlay is the encapsulation to use. "": what the cluster uses already, else the best that all nodes have.
 	Overlay records.OverlayKind
 	// Update allows changes to what exists. Without it, differences are a *DifferenceError.

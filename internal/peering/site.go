@@ -55,6 +55,8 @@ type found struct {
 	unread []string
 	// servers are the addresses of the cluster's API servers.
 	servers []netip.Addr
+	// pods are the settings of the installation for its pods.
+	pods templates.Pods
 	// translation is what there is of the translation service.
 	translation translationService
 	// registry is a copy on which the operation tries its reservations.
@@ -90,6 +92,7 @@ func (s *site) discover(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	read(ctx, group, s.Cluster, &s.found.fabric, readFabric)
 	read(ctx, group, s.Cluster, &s.found.peerings, readPeerings)
+	read(ctx, group, s.Cluster, &s.found.pods, readPods)
 	read(ctx, group, s.Cluster, &s.found.translation, readTranslationService)
 	read(ctx, group, s.Cluster, &s.found.registry, loadReservations)
 	read(ctx, group, s.Cluster, &leases, listLeases)
@@ -222,7 +225,7 @@ func (s *site) readyNodes() []string {
 // base renders the objects of the installation.
 func (s *site) base() ([]cluster.Object, error) {
 	return templates.Base(templates.BaseValues{
-		Namespace: s.Cluster.Namespace, Image: s.Image, Policies: s.discovery.AdmissionPolicies,
+		Namespace: s.Cluster.Namespace, Image: s.Image, Pods: s.pods(), Policies: s.discovery.AdmissionPolicies,
 	})
 }
 

@@ -19,8 +19,9 @@ import (
 type SweepOptions struct {
 	Side    Side
 	Image   string
-	Remove  bool          // what nodes have left
-	Timeout time.Duration // for all of it; 0: none
+	Pods    templates.Pods // what it leaves open is as in the installation, if there is one
+	Remove  bool           // what nodes have left
+	Timeout time.Duration  // for all of it; 0: none
 }
 
 // SweepResult says what a cluster has of liqonet's.
@@ -51,9 +52,6 @@ func Sweep(ctx context.Context, o SweepOptions, r Reporter) (SweepResult, error)
 	ctx, cancel := within(ctx, o.Timeout)
 	defer cancel()
 	s := &sweeper{SweepOptions: o, cluster: o.Side.Cluster}
-	if err := s.render(); err != nil {
-		return SweepResult{}, err
-	}
 	run := stages{reporter: r}
 	if err := run.run(ctx, step{stageReach, "", s.reach}, step{stageObjects, "", s.list}, step{stageNodes, "", s.look}); err != nil {
 		return SweepResult{}, err
@@ -86,6 +84,9 @@ func (s *sweeper) reach(ctx context.Context) (string, error) {
 	if err := awaitNamespace(ctx, s.Side); err != nil {
 		return "", err
 	}
+	if err := s.render(ctx); err != nil {
+		return "", err
+	}
 	if s.Remove {
 		if err := s.refuseInstalled(ctx, others); err != nil {
 			return "", err
@@ -109,13 +110,17 @@ func (s *sweeper) refuseInstalled(ctx context.Context, others []string) error {
 }
 
 // render renders the objects of the look itself.
-func (s *sweeper) render() error {
+func (s *sweeper) render(ctx context.Context) error {
+	standing, err := readPods(ctx, s.cluster)
+	if err != nil {
+		return err
+	}
 	base, err := templates.Base(templates.BaseValues{Namespace: s.cluster.Namespace, Image: s.Image})
 	if err != nil {
 		return err
 	}
 	s.namespace = base[0]
-	s.set, err = templates.Sweep(templates.SweepValues{Namespace: s.cluster.Namespace, Image: s.Image, Remove: s.Remove})
+	s.set, err = templates.Sweep(templates.SweepValues{Namespace: s.cluster.Namespace, Image: s.Image, Pods: s.Pods.Over(standing), Remove: s.Remove})
 	return err
 }
 

@@ -110,7 +110,7 @@ func TestKilledSweepCanBeRunAgain(t *testing.T) {
 		a, _ := twoWorlds()
 		live(t, a)
 		s := sweeper{SweepOptions: sweepOptions(a), cluster: a.Cluster}
-		if err := s.render(); err != nil {
+		if err := s.render(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := a.Apply(t.Context(), s.namespace, s.set); err != nil {

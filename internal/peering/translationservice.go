@@ -136,7 +136,7 @@ func (s *site) applyTranslation(ctx context.Context, objects []cluster.Object) e
 
 // translationObjects renders the service for an authority, without the authority's Secret. Its Deployment is the last.
 func (s *site) translationObjects(a authority.Authority) ([]cluster.Object, error) {
-	return templates.Translation(templates.TranslationValues{Namespace: s.Cluster.Namespace, Image: s.Image, Certificate: a.Certificate()})
+	return templates.Translation(templates.TranslationValues{Namespace: s.Cluster.Namespace, Image: s.Image, Pods: s.pods(), Certificate: a.Certificate()})
 }
 
 // authorityObject is the Secret that the service's pods mount.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"liqonet.io/liqonet/lab"
 	"liqonet.io/liqonet/lab/spec"
 )
 
@@ -55,6 +56,18 @@ func TestWaysIn(t *testing.T) {
 		t.Helper()
 		c.must(ctx, t, "network", "disconnect", "--context", "a", "--remote-context", "b")
 	}
+	t.Run("settings for pods and Service", func(t *testing.T) {
+		disconnect(t)
+		u.installer.must(ctx, t, append([]string{"network", "init", "--context", "b", "--update"}, podSettings...)...)
+		annotated := append(balancer, "--gw-server-service-annotation", "example.com/internal=yes, in net-1")
+		conn = c.connect(ctx, t, annotated...)
+		testPodSettings(ctx, t, l)
+		if again := c.connect(ctx, t, annotated...); again.Changed {
+			t.Error("connect again changed something")
+		}
+		awaitHealthy(ctx, t, u.looker, 1)
+		testEveryPod(ctx, t, l, conn)
+	})
 	t.Run("a load balancer with an address that was asked for", func(t *testing.T) {
 		disconnect(t)
 		want := spec.BalancerAddress(pool, 77)
@@ -84,6 +97,44 @@ func TestWaysIn(t *testing.T) {
 		testEveryPod(ctx, t, l, conn)
 		disconnect(t)
 	})
+}
+
+// podSettings are flags that every pod of liqonet in cluster b follows.
+var podSettings = []string{
+	"--pod-labels", "team=network", "--pod-annotations", "example.com/note=a, b", "--requests", "cpu=20m", "--limits", "memory=300Mi",
+	"--priority-class", "system-cluster-critical", "--gateway-node-selector", "kubernetes.io/hostname=b-2",
+	"--gateway-toleration", "edge:NoSchedule", "--image-pull-secret", "registry",
+}
+
+// testPodSettings checks pods and the Service in cluster b.
+func testPodSettings(ctx context.Context, t *testing.T, l *lab.Lab) {
+	t.Helper()
+	for component, want := range map[string]string{
+		"fabric":  "network|a, b|20m|300Mi|system-cluster-critical|registry",
+		"gateway": "network|a, b|20m|300Mi|system-cluster-critical|registry",
+	} {
+		got := kubectl(ctx, t, l, "b", "-n", "liqonet", "get", "pods", "-l", "liqonet.io/component="+component, "-o",
+			`jsonpath={range .items[*]}{.metadata.labels.team}|{.metadata.annotations.example\.com/note}|`+
+				`{.spec.containers[0].resources.requests.cpu}|{.spec.containers[0].resources.limits.memory}|`+
+				`{.spec.priorityClassName}|{.spec.imagePullSecrets[0].name}{"\n"}{end}`)
+		for line := range strings.Lines(got) {
+			if strings.TrimSpace(line) != want {
+				t.Errorf("a pod of %s has %q, want %q", component, line, want)
+			}
+		}
+		if got == "" {
+			t.Errorf("no pods of %s", component)
+		}
+	}
+	place := kubectl(ctx, t, l, "b", "-n", "liqonet", "get", "pods", "-l", "liqonet.io/component=gateway", "-o",
+		`jsonpath={.items[*].spec.nodeName} {.items[*].spec.tolerations[?(@.key=="edge")].effect}`)
+	if place != "b-2 NoSchedule" {
+		t.Errorf("the gateway's node and toleration are %q", place)
+	}
+	annotation := kubectl(ctx, t, l, "b", "-n", "liqonet", "get", "service", "gateway-a", "-o", `jsonpath={.metadata.annotations.example\.com/internal}`)
+	if annotation != "yes, in net-1" {
+		t.Errorf("the Service has the annotation %q", annotation)
+	}
 }
 
 // wantEndpoint fails the test unless the gateway of a cluster reaches the other at that address.

@@ -1,0 +1,113 @@
+package peering
+
+import (
+	"errors"
+	"maps"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+
+	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/templates"
+)
+
+// TestSettingsOfPodsStay: what init was told of pods is kept by all runs that do not speak of it, also for gateways.
+func TestSettingsOfPodsStay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := twoWorlds()
+		live(t, a, b)
+		ctx := t.Context()
+		edge, label := map[string]string{"example.com/edge": "true"}, map[string]string{"team": "network"}
+		install := InitOptions{Side: Side{Cluster: a.Cluster}, Timeout: time.Minute, Installation: Installation{
+			Image: "liqonet:1", Pods: templates.Pods{GatewayNodeSelector: edge, Labels: label},
+		}}
+		if _, err := Init(ctx, install, &recorder{}); err != nil {
+			t.Fatal(err)
+		}
+		install.Pods = templates.Pods{}
+		if again, err := Init(ctx, install, &recorder{}); err != nil || again.Changed {
+			t.Errorf("again, without settings: changed %v, %v", again.Objects, err)
+		}
+		if _, err := Connect(ctx, connectOptions(a, b), &recorder{}); err != nil {
+			t.Fatal(err)
+		}
+		gateway := func(w *world, name string) *appsv1.Deployment {
+			d, err := cluster.Find[*appsv1.Deployment](ctx, w.Cluster, name)
+			if err != nil || d == nil {
+				t.Fatal(d, err)
+			}
+			return d
+		}
+		pod := gateway(a, "gateway-b").Spec.Template
+		if pod.Spec.NodeSelector["example.com/edge"] != "true" || pod.Labels["team"] != "network" {
+			t.Errorf("gateway in a: nodes %v, labels %v", pod.Spec.NodeSelector, pod.Labels)
+		}
+		if other := gateway(b, "gateway-a").Spec.Template; maps.Equal(other.Spec.NodeSelector, pod.Spec.NodeSelector) {
+			t.Errorf("the gateway in b has the settings of a: %v", other.Spec.NodeSelector)
+		}
+		wantUnaltered(t, a, b)
+
+		install.Pods.GatewayNodeSelector = map[string]string{}
+		var differs *DifferenceError
+		if _, err := Init(ctx, install, &recorder{}); !errors.As(err, &differs) {
+			t.Errorf("another setting without consent: %v", err)
+		}
+		install.Update = true
+		if _, err := Init(ctx, install, &recorder{}); err != nil {
+			t.Fatal(err)
+		}
+		wantUnaltered(t, a, b) // the gateway follows by the next connect
+		again := connectOptions(a, b)
+		again.Update = true
+		if _, err := Connect(ctx, again, &recorder{}); err != nil {
+			t.Fatal(err)
+		}
+		if pod := gateway(a, "gateway-b").Spec.Template; pod.Spec.NodeSelector["example.com/edge"] != "" || pod.Labels["team"] != "network" {
+			t.Errorf("gateway in a after the update: nodes %v, labels %v", pod.Spec.NodeSelector, pod.Labels)
+		}
+		wantUnaltered(t, a, b)
+	})
+}
+
+// wantUnaltered fails the test if status takes something of an installation for altered.
+func wantUnaltered(t *testing.T, worlds ...*world) {
+	t.Helper()
+	for _, w := range worlds {
+		s, err := Status(t.Context(), StatusOptions{Side: Side{Cluster: w.Cluster}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range s {
+			if len(p.Altered) > 0 {
+				t.Errorf("status of %s: altered %q", w.Context, p.Altered)
+			}
+		}
+	}
+}
+
+// TestDamagedSettingsOfPods: what cannot be read is not replaced by the defaults unseen.
+func TestDamagedSettingsOfPods(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, _ := twoWorlds()
+		live(t, a)
+		o := InitOptions{Side: Side{Cluster: a.Cluster}, Timeout: time.Minute, Installation: Installation{Image: "liqonet:1"}}
+		if _, err := Init(t.Context(), o, &recorder{}); err != nil {
+			t.Fatal(err)
+		}
+		err := altered(daemonSets, "node", func(d *appsv1.DaemonSet) {
+			d.Annotations["liqonet.io/pods"] = `{"hostNetwork":true}`
+		})(t.Context(), a.kube)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Update = true
+		_, err = Init(t.Context(), o, &recorder{})
+		const want = `DaemonSet liqonet/node of cluster "a": annotation liqonet.io/pods: `
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %s", err, want)
+		}
+	})
+}
