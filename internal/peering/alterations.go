@@ -59,9 +59,6 @@ func readInstallation(ctx context.Context, c *cluster.Cluster) (existing, error)
 	return i, nil
 }
 
-// anyImage stands for the helpers' image in objects whose contents do not matter.
-const anyImage = "any"
-
 // alteredBase lists the objects of the installation that are not as they should be.
 func (i existing) alteredBase(namespace string) ([]string, error) {
 	base, err := templates.Base(templates.BaseValues{Namespace: namespace, Image: cmp.Or(i.image, anyImage), Pods: i.pods, Policies: i.policies})

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/records"
@@ -122,7 +120,7 @@ func (l *leaving) identify(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if l.name, err = chooseName(l.Side, fabric); err != nil {
+	if l.name, err = chooseName(l.Cluster, l.Name, fabric); err != nil {
 		return err
 	}
 	l.id, err = l.Cluster.ID(ctx)
@@ -158,19 +156,4 @@ func (d *disconnector) each(remove func(*leaving, context.Context, string) error
 			return errors.Join(errs...)
 		})
 	}
-}
-
-// readyNodes are the names of a cluster's Ready nodes.
-func readyNodes(ctx context.Context, c *cluster.Cluster) (map[string]bool, error) {
-	nodes, err := cluster.All[*corev1.Node](ctx, c, "")
-	if err != nil {
-		return nil, err
-	}
-	ready := make(map[string]bool)
-	for _, n := range nodes {
-		if nodeReady(n) {
-			ready[n.Name] = true
-		}
-	}
-	return ready, nil
 }

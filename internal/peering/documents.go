@@ -3,18 +3,18 @@ package peering
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/records"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // readRecord returns the record in the ConfigMap of a name; nil where there is none.
@@ -68,39 +68,6 @@ func readPeerings(ctx context.Context, c *cluster.Cluster) ([]records.Peering, e
 	}
 	slices.SortFunc(peerings, func(a, b records.Peering) int { return strings.Compare(a.Name, b.Name) })
 	return peerings, nil
-}
-
-// listLeases returns the Leases of the cluster's nodes.
-func listLeases(ctx context.Context, c *cluster.Cluster) ([]*coordinationv1.Lease, error) {
-	return cluster.All[*coordinationv1.Lease](ctx, c, selector(records.ComponentNode))
-}
-
-// nodeReports decodes the reports that Leases carry; those that are damaged are told by the error. A Lease without one
-// belongs to a helper that has only begun.
-func nodeReports(leases []*coordinationv1.Lease) ([]records.Node, error) {
-	var nodes []records.Node
-	var damaged []error
-	for _, lease := range leases {
-		text, ok := lease.Annotations[records.AnnotationNode]
-		if !ok {
-			continue
-		}
-		n, err := records.DecodeReport(lease.Name, lease.Spec.HolderIdentity, text)
-		if err != nil {
-			damaged = append(damaged, fmt.Errorf("read Lease %s/%s: %w", lease.Namespace, lease.Name, err))
-			continue
-		}
-		nodes = append(nodes, n)
-	}
-	return nodes, errors.Join(damaged...)
-}
-
-// readStatus decodes what a gateway reports; nil where none has reported yet.
-func readStatus(c *cluster.Cluster, object *corev1.ConfigMap) (*records.Status, error) {
-	if object == nil || object.Data[records.DataKey] == "" {
-		return nil, nil
-	}
-	return decodeRecord[records.Status](c, object)
 }
 
 // same reports whether two records say the same.
@@ -161,4 +128,30 @@ func ofOthers(ctx context.Context, c *cluster.Cluster, name, run string) (bool, 
 func recordMeta(namespace, name string) metav1.ObjectMeta {
 	id, _ := records.IdentityOf(name)
 	return metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: id.Labels()}
+}
+
+// read adds to a group of reads: what is read is there when all of them are done.
+func read[T any](ctx context.Context, group *errgroup.Group, c *cluster.Cluster, to *T, from func(context.Context, *cluster.Cluster) (T, error)) {
+	group.Go(func() (err error) {
+		*to, err = from(ctx, c)
+		return err
+	})
+}
+
+// NoPeeringError says that a cluster has no peering of that name.
+type NoPeeringError struct {
+	Context, Name string
+	Known         []string
+}
+
+func (e *NoPeeringError) Error() string {
+	return fmt.Sprintf("cluster %q has no peering %q", e.Context, e.Name)
+}
+
+// Hint lists the peerings that there are.
+func (e *NoPeeringError) Hint() string {
+	if len(e.Known) == 0 {
+		return "it has none: liqoctl network connect"
+	}
+	return "it has: " + strings.Join(e.Known, ", ")
 }

@@ -119,7 +119,7 @@ func (e *end) prepare(ctx context.Context) error {
 	group.Go(func() error {
 		if e.rekeyed {
 			// A gateway that stands would go on with keys that are no more: it reads them once.
-			if err := e.remove(ctx, &appsv1.Deployment{ObjectMeta: named(e.Cluster.Namespace, records.GatewayName(e.peering))}); err != nil {
+			if err := e.remove(ctx, &appsv1.Deployment{ObjectMeta: recordMeta(e.Cluster.Namespace, records.GatewayName(e.peering))}); err != nil {
 				return err
 			}
 		}
@@ -130,7 +130,7 @@ func (e *end) prepare(ctx context.Context) error {
 			return nil
 		}
 		// The server of before is the client now.
-		return e.remove(ctx, &corev1.Service{ObjectMeta: named(e.Cluster.Namespace, records.GatewayName(e.peering))})
+		return e.remove(ctx, &corev1.Service{ObjectMeta: recordMeta(e.Cluster.Namespace, records.GatewayName(e.peering))})
 	})
 	return group.Wait()
 }

@@ -60,7 +60,7 @@ func (s *site) catchUp(live *records.Fabric) error {
 	if err := s.checkCopied(); err != nil {
 		return err
 	}
-	if name, err := chooseName(s.Side, live); err != nil || name != s.name {
+	if name, err := chooseName(s.Cluster, s.Name, live); err != nil || name != s.name {
 		return hint.With(fmt.Errorf("cluster %q was named %q during this run, not %q", s.Cluster.Context, live.Name, s.name), "run this again")
 	}
 	now := wantedRanges(s.discovery, s.Overrides, live)

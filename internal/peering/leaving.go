@@ -42,12 +42,12 @@ func (r Removal) altered() bool { return len(r.Objects) > 0 || len(r.Released) >
 
 // end ends the traffic of a peering: the nodes give up its routes and say so, its gateway goes.
 func (l *leaving) end(ctx context.Context, peering string) error {
-	if err := l.delete(ctx, &corev1.ConfigMap{ObjectMeta: named(l.Cluster.Namespace, records.PeeringName(peering))}); err != nil {
+	if err := l.delete(ctx, &corev1.ConfigMap{ObjectMeta: recordMeta(l.Cluster.Namespace, records.PeeringName(peering))}); err != nil {
 		return err
 	}
 	group, inner := errgroup.WithContext(ctx)
 	group.Go(func() error {
-		return l.delete(inner, &appsv1.Deployment{ObjectMeta: named(l.Cluster.Namespace, records.GatewayName(peering))})
+		return l.delete(inner, &appsv1.Deployment{ObjectMeta: recordMeta(l.Cluster.Namespace, records.GatewayName(peering))})
 	})
 	group.Go(func() error {
 		what := fmt.Sprintf("the nodes of cluster %q to give up peering %q", l.Context, peering)
@@ -84,7 +84,7 @@ func (l *leaving) clean(ctx context.Context, peering string) error {
 // uninstall removes the installation. The fabric goes first: that is what tells the node helpers to empty their
 // kernels, and they must have done so before they are gone themselves.
 func (l *leaving) uninstall(ctx context.Context) error {
-	if err := l.delete(ctx, &corev1.ConfigMap{ObjectMeta: named(l.Cluster.Namespace, records.FabricName)}); err != nil {
+	if err := l.delete(ctx, &corev1.ConfigMap{ObjectMeta: recordMeta(l.Cluster.Namespace, records.FabricName)}); err != nil {
 		return err
 	}
 	what := fmt.Sprintf("the nodes of cluster %q to empty their kernels", l.Context)
@@ -112,27 +112,6 @@ func isWorkload(o cluster.Object) bool {
 		return true
 	}
 	return false
-}
-
-// installed are the objects in the namespace that are ours, and all that an installation may have outside it.
-func installed(ctx context.Context, c *cluster.Cluster) ([]cluster.Object, error) {
-	objects, err := c.List(ctx, records.LabelComponent)
-	if err != nil {
-		return nil, err
-	}
-	wide, err := clusterWide(c.Namespace)
-	return append(objects, wide...), err
-}
-
-// clusterWide are the objects that an installation may have outside its namespace.
-func clusterWide(namespace string) ([]cluster.Object, error) {
-	// The image does not matter to what is looked for, and what the API server does not know is not there.
-	base, err := templates.Base(templates.BaseValues{Namespace: namespace, Image: anyImage, Policies: true})
-	if err != nil {
-		return nil, err
-	}
-	translation, err := templates.Translation(templates.TranslationValues{Namespace: namespace, Image: anyImage})
-	return slices.DeleteFunc(append(base, translation...), func(o cluster.Object) bool { return o.GetNamespace() != "" }), err
 }
 
 func (l *leaving) delete(ctx context.Context, objects ...cluster.Object) error {
@@ -196,14 +175,6 @@ func unconfirmed(leases []*coordinationv1.Lease, live map[string]bool, done func
 	slices.Sort(missing)
 	slices.Sort(silent)
 	return slices.Compact(missing), slices.Compact(silent), err
-}
-
-// notYet is what is missing of nodes; "" for none.
-func notYet(nodes []string) string {
-	if len(nodes) == 0 {
-		return ""
-	}
-	return "not yet: node " + strings.Join(nodes, ", ")
 }
 
 // helperRuns refuses to wait for nodes that have no helper any more.

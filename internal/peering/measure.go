@@ -8,9 +8,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
-	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/records"
 )
@@ -65,22 +62,6 @@ func (e *end) measure(ctx context.Context) error {
 			"where less passes than on the nodes' links, use --mtu")
 	}
 	return nil
-}
-
-// awaitStatus waits until nothing is missing in the report of a peering's gateway, which is nil before the first.
-func awaitStatus(ctx context.Context, c *cluster.Cluster, peering, what string, missing func(*records.Status) string) error {
-	return c.FailFast(ctx, gatewaySelector(peering), func(ctx context.Context) error {
-		return cluster.Wait(ctx, c, cluster.Named(records.StatusName(peering)), what, func(all []*corev1.ConfigMap) (string, error) {
-			if len(all) == 0 {
-				return missing(nil), nil
-			}
-			status, err := readStatus(c, all[0])
-			if err != nil {
-				return "", err
-			}
-			return missing(status), nil
-		})
-	})
 }
 
 // warnMTU says so when the user wants packets that do not fit.

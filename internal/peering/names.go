@@ -36,16 +36,16 @@ func NameFromContext(context string) string {
 }
 
 // chooseName decides the name of a cluster. A cluster that has a name keeps it: peers know it by that.
-func chooseName(side Side, fabric *records.Fabric) (string, error) {
+func chooseName(c *cluster.Cluster, wish string, fabric *records.Fabric) (string, error) {
 	switch {
-	case fabric == nil && side.Name == "":
-		return NameFromContext(side.Cluster.Context), nil
+	case fabric == nil && wish == "":
+		return NameFromContext(c.Context), nil
 	case fabric == nil:
-		return side.Name, records.ValidateName(side.Name)
-	case side.Name != "" && side.Name != fabric.Name:
+		return wish, records.ValidateName(wish)
+	case wish != "" && wish != fabric.Name:
 		return "", hint.With(
-			fmt.Errorf("cluster %q already has the name %q, not %q", side.Cluster.Context, fabric.Name, side.Name),
-			"leave the name out, or begin anew: liqoctl network reset --context "+cluster.ShellWord(side.Cluster.Context))
+			fmt.Errorf("cluster %q already has the name %q, not %q", c.Context, fabric.Name, wish),
+			"leave the name out, or begin anew: liqoctl network reset --context "+cluster.ShellWord(c.Context))
 	}
 	return fabric.Name, nil
 }

@@ -17,10 +17,10 @@ import (
 // takes some seconds (the namespace controller rests for five before it begins).
 const farewell = 15 * time.Second
 
-// awaitNamespace makes sure that the namespace of a side is not one that is being deleted, in which nothing can be made.
-func awaitNamespace(ctx context.Context, side Side) error {
-	name := side.Cluster.Namespace
-	found, err := cluster.Find[*corev1.Namespace](ctx, side.Cluster, name)
+// awaitNamespace makes sure that the namespace is not one that is being deleted, in which nothing can be made.
+func awaitNamespace(ctx context.Context, c *cluster.Cluster, flagPrefix string) error {
+	name := c.Namespace
+	found, err := cluster.Find[*corev1.Namespace](ctx, c, name)
 	switch {
 	case apierrors.IsForbidden(err): // who may only connect need not see namespaces
 		return nil
@@ -29,15 +29,15 @@ func awaitNamespace(ctx context.Context, side Side) error {
 	}
 	inner, cancel := context.WithTimeout(ctx, farewell)
 	defer cancel()
-	err = cluster.Wait(inner, side.Cluster, cluster.Named(name), "Namespace "+name, func(all []*corev1.Namespace) (string, error) {
+	err = cluster.Wait(inner, c, cluster.Named(name), "Namespace "+name, func(all []*corev1.Namespace) (string, error) {
 		if len(all) > 0 && all[0].DeletionTimestamp != nil {
 			return "it is being deleted" + cluster.Remains(all[0]), nil
 		}
 		return "", nil
 	})
 	if wait, ok := errors.AsType[*cluster.WaitError](err); ok && ctx.Err() == nil {
-		return hint.With(fmt.Errorf("use Namespace %s of cluster %q: %s", name, side.Cluster.Context, wait.Missing),
-			fmt.Sprintf("run this again when it is gone, or use another one with --%snamespace", side.Overrides.FlagPrefix))
+		return hint.With(fmt.Errorf("use Namespace %s of cluster %q: %s", name, c.Context, wait.Missing),
+			fmt.Sprintf("run this again when it is gone, or use another one with --%snamespace", flagPrefix))
 	}
 	return err
 }

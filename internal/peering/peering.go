@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"liqonet.io/liqonet/internal/cluster"
-	"liqonet.io/liqonet/internal/records"
 )
 
 // Ranges that a cluster uses where neither the user nor an earlier run chose others.
@@ -60,15 +59,4 @@ type Reporter interface {
 	Note(text string)
 	// Warn says something that may need action, and which.
 	Warn(text, hint string)
-}
-
-// selector is a label selector for the objects of one component.
-func selector(component string) string { return records.LabelComponent + "=" + component }
-
-// peeringSelector is a label selector for all objects of one peering.
-func peeringSelector(peering string) string { return records.LabelPeering + "=" + peering }
-
-// gatewaySelector is a label selector for the pods of a peering's gateway.
-func gatewaySelector(peering string) string {
-	return selector(records.ComponentGateway) + "," + peeringSelector(peering)
 }

@@ -1,9 +1,7 @@
 package peering
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -222,18 +220,6 @@ func addReservations(ctx context.Context, c *cluster.Cluster, f *records.Fabric,
 	})
 }
 
-// reservedPeerings returns the names of the peerings that hold something, sorted.
-func reservedPeerings(r *ipam.Registry) []string {
-	var names []string
-	for _, h := range r.List() {
-		if name, ok := h.Owner.Peering(); ok {
-			names = append(names, name)
-		}
-	}
-	slices.SortFunc(names, cmp.Compare)
-	return slices.Compact(names)
-}
-
 // resized is the range of another length at the same place.
 func resized(p netip.Prefix, bits int) netip.Prefix { return netip.PrefixFrom(p.Addr(), bits).Masked() }
 
@@ -241,28 +227,4 @@ func resized(p netip.Prefix, bits int) netip.Prefix { return netip.PrefixFrom(p.
 func upperHalf(p netip.Prefix) netip.Prefix {
 	_, upper := cidr.Halves(p)
 	return upper
-}
-
-// noneFreeHint is the advice where no range is free.
-const noneFreeHint = "give it more ranges with --pool or --remote-pool, or free some: liqoctl ipam list, liqoctl network disconnect"
-
-// explainAddresses adds to an error of the registry what the user can do.
-func explainAddresses(context string, err error) error {
-	if err == nil {
-		return nil
-	}
-	if errors.Is(err, ipam.ErrNoneFree) {
-		err = hint.With(err, cmp.Or(hint.Of(err), noneFreeHint))
-	} else if held, ok := conflictOf(err); ok {
-		err = hint.With(err, "show the holder with liqoctl ipam show "+held.Range.String())
-	}
-	return fmt.Errorf("addresses of cluster %q: %w", context, err)
-}
-
-// conflictOf returns the reservation because of which another one was refused.
-func conflictOf(err error) (ipam.Reservation, bool) {
-	if conflict, ok := errors.AsType[*ipam.ConflictError](err); ok {
-		return conflict.Held, true
-	}
-	return ipam.Reservation{}, false
 }

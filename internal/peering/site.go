@@ -10,13 +10,11 @@ import (
 	"golang.org/x/sync/errgroup"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
-	"liqonet.io/liqonet/ipam/store"
 	"liqonet.io/liqonet/templates"
 )
 
@@ -85,7 +83,7 @@ func (s *site) reach(ctx context.Context) error {
 
 // discover reads the cluster: what it is, and what liqonet has there.
 func (s *site) discover(ctx context.Context) error {
-	if err := awaitNamespace(ctx, s.Side); err != nil {
+	if err := awaitNamespace(ctx, s.Cluster, s.Overrides.FlagPrefix); err != nil {
 		return err
 	}
 	var leases []*coordinationv1.Lease
@@ -117,14 +115,6 @@ func (s *site) discover(ctx context.Context) error {
 	}
 	s.tell()
 	return s.plan()
-}
-
-// read adds to a group of reads: what is read is there when all of them are done.
-func read[T any](ctx context.Context, group *errgroup.Group, c *cluster.Cluster, to *T, from func(context.Context, *cluster.Cluster) (T, error)) {
-	group.Go(func() (err error) {
-		*to, err = from(ctx, c)
-		return err
-	})
 }
 
 // takeReports reads what nodes report.
@@ -184,7 +174,7 @@ func (s *site) plan() error {
 		return err
 	}
 	var err error
-	if s.name, err = chooseName(s.Side, s.found.fabric); err != nil {
+	if s.name, err = chooseName(s.Cluster, s.Name, s.found.fabric); err != nil {
 		return err
 	}
 	restore(s.found.registry, s.found.fabric, s.found.peerings)
@@ -198,17 +188,6 @@ func (s *site) plan() error {
 	}
 	s.fabric = s.wantedFabric()
 	return nil
-}
-
-// loadReservations returns a cluster's reservations.
-func loadReservations(ctx context.Context, c *cluster.Cluster) (*ipam.Registry, error) {
-	registry, err := store.Over(c.ConfigMaps(), c.Namespace).Load(ctx)
-	return registry, explainAddresses(c.Context, err)
-}
-
-// updateReservations changes a cluster's reservations. change is called again where somebody else changes them, too.
-func updateReservations(ctx context.Context, c *cluster.Cluster, change func(*ipam.Registry) error) error {
-	return explainAddresses(c.Context, store.Over(c.ConfigMaps(), c.Namespace).Update(ctx, change))
 }
 
 // readyNodes are the names of the nodes that must report.
@@ -248,11 +227,6 @@ func (s *site) remove(ctx context.Context, objects ...cluster.Object) error {
 	return err
 }
 
-// named are the namespace and name of an object of which nothing else matters.
-func named(namespace, name string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Namespace: namespace, Name: name}
-}
-
 // note keeps account of changes.
 func (s *site) note(changes ...cluster.Change) { s.changes = append(s.changes, altering(changes)...) }
 
@@ -274,4 +248,12 @@ func joined[T fmt.Stringer](values []T) string {
 		words[i] = v.String()
 	}
 	return strings.Join(words, ", ")
+}
+
+// warnOfYounger tells of installations beside which the one in use goes on.
+func warnOfYounger(c *cluster.Cluster, younger []string, r Reporter) {
+	for _, namespace := range younger {
+		r.Warn(fmt.Sprintf("cluster %q: a second installation in namespace %s cannot work", c.Context, namespace),
+			fmt.Sprintf("liqoctl network reset -n %s --context %s", namespace, cluster.ShellWord(c.Context)))
+	}
 }

@@ -62,24 +62,6 @@ type NodeState struct {
 // unknownDuration stands for a duration that nobody has measured.
 const unknownDuration = time.Duration(-1)
 
-// NoPeeringError says that a cluster has no peering of that name.
-type NoPeeringError struct {
-	Context, Name string
-	Known         []string
-}
-
-func (e *NoPeeringError) Error() string {
-	return fmt.Sprintf("cluster %q has no peering %q", e.Context, e.Name)
-}
-
-// Hint lists the peerings that there are.
-func (e *NoPeeringError) Hint() string {
-	if len(e.Known) == 0 {
-		return "it has none: liqoctl network connect"
-	}
-	return "it has: " + strings.Join(e.Known, ", ")
-}
-
 // Status returns the health of a cluster's peerings, sorted by name: all of them, or the one that is asked for. With a
 // remote cluster it returns their peering as the local cluster sees it, then as the remote one does. One of which records
 // are damaged or missing is listed beside the others. A report that is late by the clocks, which may differ, gets the time
@@ -217,12 +199,6 @@ func participants(ctx context.Context, c *cluster.Cluster) ([]string, error) {
 	}
 	slices.Sort(names)
 	return slices.Compact(names), nil
-}
-
-func nodeReady(node *corev1.Node) bool {
-	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-	})
 }
 
 // describe returns the health of the peerings.

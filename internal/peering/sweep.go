@@ -81,7 +81,7 @@ func (s *sweeper) reach(ctx context.Context) (string, error) {
 	if err := checkPermissions(ctx, s.cluster, templates.Administer); err != nil {
 		return "", err
 	}
-	if err := awaitNamespace(ctx, s.Side); err != nil {
+	if err := awaitNamespace(ctx, s.cluster, s.Side.Overrides.FlagPrefix); err != nil {
 		return "", err
 	}
 	if err := s.render(ctx); err != nil {
@@ -102,7 +102,7 @@ func (s *sweeper) refuseInstalled(ctx context.Context, others []string) error {
 	if len(others) > 0 {
 		return &ElsewhereError{Context: s.cluster.Context, Namespace: s.cluster.Namespace, Installed: others[0]}
 	}
-	there, err := s.cluster.Present(ctx, &corev1.ConfigMap{ObjectMeta: named(s.cluster.Namespace, records.FabricName)})
+	there, err := s.cluster.Present(ctx, &corev1.ConfigMap{ObjectMeta: recordMeta(s.cluster.Namespace, records.FabricName)})
 	if err != nil || len(there) == 0 {
 		return err
 	}

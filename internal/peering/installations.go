@@ -53,14 +53,6 @@ func checkElsewhere(ctx context.Context, c *cluster.Cluster) (younger []string, 
 	return younger, nil
 }
 
-// warnOfYounger tells of installations beside which the one in use goes on.
-func warnOfYounger(c *cluster.Cluster, younger []string, r Reporter) {
-	for _, namespace := range younger {
-		r.Warn(fmt.Sprintf("cluster %q: a second installation in namespace %s cannot work", c.Context, namespace),
-			fmt.Sprintf("liqoctl network reset -n %s --context %s", namespace, cluster.ShellWord(c.Context)))
-	}
-}
-
 // installations are those of a cluster, in all namespaces, the oldest first. A user who may list neither DaemonSets nor
 // Pods of the cluster sees none.
 func installations(ctx context.Context, c *cluster.Cluster) ([]installation, error) {
