@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"liqonet.io/liqonet/internal/hint"
-	"liqonet.io/liqonet/internal/peering"
+	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/translation"
 	"liqonet.io/liqonet/ipam/translate"
 )
@@ -67,7 +67,7 @@ belongs to no cluster, the command prints nothing and the exit code is 1.
 				if err := c.Reach(ctx); err != nil {
 					return translate.Cluster{}, err
 				}
-				return peering.Translation(ctx, c)
+				return inventory.Translation(ctx, c)
 			})
 		},
 	}
@@ -142,7 +142,7 @@ func (o translateOptions) question(ctx context.Context, kube string, load func(c
 	case isDamaged:
 		return nil, fmt.Errorf("records of cluster %q: %w", kube, damaged)
 	case err != nil:
-		return nil, &peering.NoPeeringError{Context: kube, Name: o.peer, Known: c.Peers()}
+		return nil, &inventory.NoPeeringError{Context: kube, Name: o.peer, Known: c.Peers()}
 	case o.imported && o.reverse:
 		return t.ImportedFrom, nil
 	case o.imported:

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"liqonet.io/liqonet/internal/hint"
-	"liqonet.io/liqonet/internal/peering"
+	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/ipam/translate"
 )
 
@@ -120,7 +120,7 @@ func TestTranslateRefuses(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	var none *peering.NoPeeringError
+	var none *inventory.NoPeeringError
 	if _, err := runTranslate(t, translateOptions{peer: "c", addresses: []string{"10.244.1.7"}}, ""); !errors.As(err, &none) || none.Context != "a" {
 		t.Errorf("unknown peer: %v", err)
 	}

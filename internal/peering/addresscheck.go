@@ -10,6 +10,7 @@ import (
 
 	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
 )
@@ -93,7 +94,7 @@ func CheckAddresses(ctx context.Context, o AddressCheckOptions) (AddressCheck, e
 	if have, err = readAddresses(ctx, o.Side); err != nil {
 		return check, err
 	}
-	err = updateReservations(ctx, o.Side.Cluster, func(r *ipam.Registry) (err error) {
+	err = inventory.UpdateReservations(ctx, o.Side.Cluster, func(r *ipam.Registry) (err error) {
 		have.registry = r
 		check.Findings, err = have.mend(check.Findings)
 		return err
@@ -115,15 +116,15 @@ type addressState struct {
 // read has its reservations here too.
 func readAddresses(ctx context.Context, side Side) (addressState, error) {
 	c := side.Cluster
-	registry, err := loadReservations(ctx, c)
+	registry, err := inventory.Reservations(ctx, c)
 	if err != nil {
 		return addressState{}, err
 	}
 	a := addressState{registry: registry}
 	var discovery cluster.Discovery
 	group, inner := errgroup.WithContext(ctx)
-	read(inner, group, c, &a.fabric, readFabric)
-	read(inner, group, c, &a.peerings, readPeerings)
+	inventory.ReadInto(inner, group, c, &a.fabric, inventory.Fabric)
+	inventory.ReadInto(inner, group, c, &a.peerings, inventory.Peerings)
 	group.Go(func() error {
 		objects, err := c.List(inner, records.LabelPeering)
 		for _, object := range objects {

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
 	"liqonet.io/liqonet/ipam/store"
@@ -187,7 +188,7 @@ func TestRepairDoesWhatWasPlanned(t *testing.T) {
 			if len(c.Findings) != 2 || c.Open() != 2 {
 				t.Errorf("planned %v", c.Findings)
 			}
-			secret := &corev1.Secret{ObjectMeta: recordMeta("liqonet", records.PeeringName("new"))}
+			secret := &corev1.Secret{ObjectMeta: inventory.Meta("liqonet", records.PeeringName("new"))}
 			_, err := w.Cluster.Kube.CoreV1().Secrets("liqonet").Create(t.Context(), secret, metav1.CreateOptions{})
 			w.change(t, func(r *ipam.Registry) error {
 				return r.Reserve(heldBy(ipam.Peering("late"), ipam.PeerPods, "192.168.2.0/24"))

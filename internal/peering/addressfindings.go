@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
 )
@@ -23,7 +24,7 @@ func (a addressState) unused() []Finding {
 		peerings[p.Name] = p
 	}
 	var found []Finding
-	for _, name := range reservedPeerings(a.registry) {
+	for _, name := range inventory.ReservedPeerings(a.registry) {
 		p, complete := peerings[name]
 		for _, h := range a.registry.Held(ipam.Peering(name)) {
 			f := Finding{Reservation: h}
@@ -116,7 +117,7 @@ func (a addressState) wanted() []ipam.Reservation {
 // overlapHint names the command that gives one of the two that want the same addresses others.
 func overlapHint(want ipam.Reservation, err error) string {
 	parties := []ipam.Reservation{want}
-	if held, ok := conflictOf(err); ok {
+	if held, ok := inventory.ConflictOf(err); ok {
 		parties = append(parties, held)
 	}
 	for _, r := range parties {

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -22,18 +23,18 @@ func (c *connector) agreeOnKeys(ctx context.Context) error {
 		return c.both(ctx, (*end).planKeys)
 	}
 	server, client := c.server(), c.server().peer
-	found := map[*end]*keys{server: server.keys, client: client.keys}
+	found := map[*end]*inventory.Keys{server: server.keys, client: client.keys}
 	for {
-		s, k, err := completeKeys(server.keys, client.keys)
+		s, k, err := inventory.CompleteKeys(server.keys, client.keys)
 		if err != nil {
 			return err
 		}
-		wanted := map[*end]keys{server: s, client: k}
+		wanted := map[*end]inventory.Keys{server: s, client: k}
 		err = c.both(ctx, func(e *end, ctx context.Context) error { return e.putKeys(ctx, wanted[e]) })
 		if err == nil {
 			for e, k := range wanted {
 				e.keys = &k
-				e.rekeyed = e.have != nil && !found[e].equal(&k)
+				e.rekeyed = e.have != nil && !found[e].Equal(&k)
 			}
 			return nil
 		}
@@ -41,7 +42,7 @@ func (c *connector) agreeOnKeys(ctx context.Context) error {
 			return err
 		}
 		err = c.both(ctx, func(e *end, ctx context.Context) (err error) {
-			e.keys, err = readKeys(ctx, e.Cluster, e.peering)
+			e.keys, err = inventory.ReadKeys(ctx, e.Cluster, e.peering)
 			return err
 		})
 		if err != nil {
@@ -56,24 +57,24 @@ func (e *end) planKeys(ctx context.Context) error {
 		return nil
 	}
 	e.rekeyed = e.have != nil
-	object := &corev1.Secret{ObjectMeta: recordMeta(e.Cluster.Namespace, records.PeeringName(e.peering))}
+	object := &corev1.Secret{ObjectMeta: inventory.Meta(e.Cluster.Namespace, records.PeeringName(e.peering))}
 	_, err := cluster.Swap(ctx, e.Cluster, object, func(*corev1.Secret) (*corev1.Secret, error) { return object, nil })
 	return err
 }
 
 // putKeys stores the keys of this end, provided that the cluster still has those that were read, or none.
-func (e *end) putKeys(ctx context.Context, k keys) error {
+func (e *end) putKeys(ctx context.Context, k inventory.Keys) error {
 	e.joining = e.have == nil && !e.shared
-	object := keysObject(e.Cluster.Namespace, e.peering, k)
+	object := inventory.KeysObject(e.Cluster.Namespace, e.peering, k)
 	change, err := cluster.Swap(ctx, e.Cluster, object, func(live *corev1.Secret) (*corev1.Secret, error) {
-		var now *keys
+		var now *inventory.Keys
 		if live != nil {
 			var err error
-			if now, err = decodeKeys(live); err != nil {
+			if now, err = inventory.DecodeKeys(live); err != nil {
 				return nil, err
 			}
 		}
-		if !now.equal(e.keys) && !now.equal(&k) { // the latter: written, and the answer was lost
+		if !now.Equal(e.keys) && !now.Equal(&k) { // the latter: written, and the answer was lost
 			return nil, errKeysTaken
 		}
 		return object, nil

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/templates"
 )
@@ -33,7 +34,7 @@ func readInstallation(ctx context.Context, c *cluster.Cluster) (existing, error)
 	kinds := []cluster.Object{
 		&appsv1.Deployment{}, &appsv1.DaemonSet{}, &corev1.Service{}, &corev1.ServiceAccount{}, &rbacv1.Role{}, &rbacv1.RoleBinding{},
 	}
-	wide, err := clusterWide(c.Namespace)
+	wide, err := inventory.ClusterWide(c.Namespace)
 	if err != nil {
 		return existing{}, err
 	}
@@ -61,7 +62,7 @@ func readInstallation(ctx context.Context, c *cluster.Cluster) (existing, error)
 
 // alteredBase lists the objects of the installation that are not as they should be.
 func (i existing) alteredBase(namespace string) ([]string, error) {
-	base, err := templates.Base(templates.BaseValues{Namespace: namespace, Image: cmp.Or(i.image, anyImage), Pods: i.pods, Policies: i.policies})
+	base, err := templates.Base(templates.BaseValues{Namespace: namespace, Image: cmp.Or(i.image, inventory.AnyImage), Pods: i.pods, Policies: i.policies})
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +82,7 @@ func (i existing) alteredGateway(namespace string, p records.Peering) ([]string,
 			v.Pods = pods
 		}
 	}
-	v.Image = cmp.Or(v.Image, anyImage)
+	v.Image = cmp.Or(v.Image, inventory.AnyImage)
 	v.Service.Type = corev1.ServiceTypeClusterIP
 	if s, ok := i.Object(&corev1.Service{ObjectMeta: named}).(*corev1.Service); ok && len(s.Spec.Ports) > 0 {
 		v.Service = serviceValues(s)
@@ -128,7 +129,7 @@ func alteredKeys(ctx context.Context, c *cluster.Cluster, peering string) (strin
 	if may != nil {
 		return "", nil //nolint:nilerr // who may not read keys is told nothing of them
 	}
-	keys, err := readKeys(ctx, c, peering)
+	keys, err := inventory.ReadKeys(ctx, c, peering)
 	switch {
 	case apierrors.IsForbidden(err):
 		return "", nil

@@ -20,6 +20,7 @@ import (
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/health"
+	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -195,7 +196,7 @@ func TestStatusOfDamagedPeering(t *testing.T) {
 		if err != nil || len(all) != 2 || all[0].Peer != "b" || all[0].State == health.Healthy || all[1].Peer != "c" || all[1].State != health.Healthy {
 			t.Errorf("%+v, %v", all, err)
 		}
-		var none *NoPeeringError
+		var none *inventory.NoPeeringError
 		if _, err = Status(t.Context(), StatusOptions{Side: Side{Cluster: a.Cluster}, Peer: "d"}); !errors.As(err, &none) {
 			t.Error(err)
 		}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -57,7 +58,7 @@ type connector struct {
 }
 
 func newConnector(o ConnectOptions, r Reporter) *connector {
-	run := newRun()
+	run := inventory.NewRun()
 	part := func(side Side, serves bool) *end {
 		e := &end{site: site{Side: side, Installation: o.Installation, reporter: r, run: run, connecting: true}, role: records.Client, wishes: o}
 		if serves {
@@ -144,7 +145,7 @@ func (c *connector) discover(ctx context.Context) (string, error) {
 		}
 	}
 	for _, e := range c.ends() {
-		if err := explainAddresses(e.Cluster.Context, e.assign(e.found.registry)); err != nil {
+		if err := inventory.ExplainAddresses(e.Cluster.Context, e.assign(e.found.registry)); err != nil {
 			return "", err
 		}
 	}

@@ -22,6 +22,7 @@ import (
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/templates"
 )
@@ -38,7 +39,7 @@ func connectOptions(a, b *world) ConnectOptions {
 // peeringOf reads the one peering of a cluster.
 func peeringOf(t *testing.T, w *world) records.Peering {
 	t.Helper()
-	all, err := readPeerings(t.Context(), w.Cluster)
+	all, err := inventory.Peerings(t.Context(), w.Cluster)
 	if err != nil || len(all) != 1 {
 		t.Fatalf("peerings of %s: %v, %v", w.Context, all, err)
 	}
@@ -83,7 +84,7 @@ func TestConnectWritesBothSides(t *testing.T) {
 		if server.Name != "a" || server.Role != records.Server || len(server.Tunnel.Endpoints) != 0 {
 			t.Errorf("server's document: %+v", server)
 		}
-		fabric, err := readFabric(t.Context(), a.Cluster)
+		fabric, err := inventory.Fabric(t.Context(), a.Cluster)
 		if err != nil || fabric.Overlay.Kind != records.Geneve || fabric.MTU != 1500 || fabric.ClusterID != "uid-a" {
 			t.Errorf("fabric %+v, %v", fabric, err)
 		}
@@ -97,21 +98,21 @@ func TestConnectWritesBothSides(t *testing.T) {
 // checkKeys compares what each side holds with what the other was told.
 func checkKeys(t *testing.T, a, b *world) {
 	t.Helper()
-	ka, err := readKeys(t.Context(), a.Cluster, "b")
+	ka, err := inventory.ReadKeys(t.Context(), a.Cluster, "b")
 	if err != nil || ka == nil {
 		t.Fatal(ka, err)
 	}
-	kb, err := readKeys(t.Context(), b.Cluster, "a")
+	kb, err := inventory.ReadKeys(t.Context(), b.Cluster, "a")
 	if err != nil || kb == nil {
 		t.Fatal(kb, err)
 	}
-	if peeringOf(t, a).Peer.PublicKey != kb.public() || peeringOf(t, b).Peer.PublicKey != ka.public() {
+	if peeringOf(t, a).Peer.PublicKey != kb.Public() || peeringOf(t, b).Peer.PublicKey != ka.Public() {
 		t.Error("public keys are not the other side's")
 	}
-	if ka.preshared() != kb.preshared() || ka.preshared() == (wgtypes.Key{}) {
+	if ka.Preshared() != kb.Preshared() || ka.Preshared() == (wgtypes.Key{}) {
 		t.Error("preshared keys differ or are missing")
 	}
-	if ka.private() == kb.private() {
+	if ka.Private() == kb.Private() {
 		t.Error("both sides have the same private key")
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"liqonet.io/liqonet/internal/health"
+	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -34,7 +35,7 @@ func statusOfBoth(t *testing.T, o StatusOptions) (local, remote PeeringStatus) {
 // rewrite changes the record of a peering, as a hand or half a connect would.
 func (w *world) rewrite(t *testing.T, peering string, change func(*records.Peering)) {
 	t.Helper()
-	_, err := swapRecord(t.Context(), w.Cluster, records.PeeringName(peering), "", func(live *records.Peering) (records.Peering, error) {
+	_, err := inventory.Swap(t.Context(), w.Cluster, records.PeeringName(peering), "", func(live *records.Peering) (records.Peering, error) {
 		change(live)
 		return *live, nil
 	})
@@ -81,7 +82,7 @@ func TestStatusOfBothSides(t *testing.T) {
 			t.Errorf("after connect --update: %+v", got)
 		}
 
-		var none *NoPeeringError
+		var none *inventory.NoPeeringError
 		if _, err := Status(t.Context(), bothSides(b, c)); !errors.As(err, &none) || none.Name != "c" {
 			t.Errorf("b and c: %v", err)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/templates"
 )
@@ -87,18 +88,18 @@ func (d *disconnector) reach(ctx context.Context) (string, error) {
 	}
 	lines := make([]string, 2)[:len(d.sides())]
 	for i, l := range d.sides() {
-		all, err := traces(ctx, l.Cluster)
+		all, err := inventory.Traces(ctx, l.Cluster)
 		if err != nil {
 			return "", err
 		}
 		if l == d.remote {
-			l.Peerings = tracesOf(all, d.local.id, d.local.name)
+			l.Peerings = inventory.TracesOf(all, d.local.id, d.local.name)
 		} else if l.Peerings, err = d.findLocal(all); err != nil {
 			return "", err
 		}
 		if len(l.Peerings) == 0 {
 			// Nothing to remove is success, unless it is elsewhere.
-			if _, err := checkElsewhere(ctx, l.Cluster); err != nil {
+			if _, err := inventory.CheckElsewhere(ctx, l.Cluster); err != nil {
 				return "", err
 			}
 		}
@@ -116,11 +117,11 @@ func (l *leaving) identify(ctx context.Context) error {
 	if err := checkPermissions(ctx, l.Cluster, templates.Operate); err != nil {
 		return err
 	}
-	fabric, err := readFabric(ctx, l.Cluster)
+	fabric, err := inventory.Fabric(ctx, l.Cluster)
 	if err != nil {
 		return err
 	}
-	if l.name, err = chooseName(l.Cluster, l.Name, fabric); err != nil {
+	if l.name, err = inventory.ChooseName(l.Cluster, l.Name, fabric); err != nil {
 		return err
 	}
 	l.id, err = l.Cluster.ID(ctx)
@@ -128,15 +129,15 @@ func (l *leaving) identify(ctx context.Context) error {
 }
 
 // findLocal chooses what the local cluster has of the peering in question.
-func (d *disconnector) findLocal(all []trace) ([]string, error) {
+func (d *disconnector) findLocal(all []inventory.Trace) ([]string, error) {
 	if d.Peer == "" {
-		return tracesOf(all, d.remote.id, d.remote.name), nil
+		return inventory.TracesOf(all, d.remote.id, d.remote.name), nil
 	}
-	i := slices.IndexFunc(all, func(t trace) bool { return t.name == d.Peer })
+	i := slices.IndexFunc(all, func(t inventory.Trace) bool { return t.Name == d.Peer })
 	if i < 0 {
 		return nil, nil
 	}
-	if known := all[i].clusterID; known != "" && d.remote.id != "" && known != d.remote.id {
+	if known := all[i].ClusterID; known != "" && d.remote.id != "" && known != d.remote.id {
 		return nil, hint.With(
 			fmt.Errorf("peering %q of cluster %q is not with cluster %q", d.Peer, d.local.Context, d.remote.Context),
 			"see liqoctl network status, or name another cluster with --remote-context")

@@ -17,6 +17,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
 	"liqonet.io/liqonet/ipam/store"
@@ -36,13 +37,13 @@ func connected(t *testing.T) (a, b *world) {
 // peeringsLeft are the peerings of which a cluster has anything.
 func peeringsLeft(t *testing.T, w *world) []string {
 	t.Helper()
-	all, err := traces(t.Context(), w.Cluster)
+	all, err := inventory.Traces(t.Context(), w.Cluster)
 	if err != nil {
 		t.Fatal(err)
 	}
 	names := make([]string, 0, len(all))
 	for _, one := range all {
-		names = append(names, one.name)
+		names = append(names, one.Name)
 	}
 	return names
 }
@@ -69,7 +70,7 @@ func TestDisconnectRemovesBothSides(t *testing.T) {
 			if left := peeringsLeft(t, w); len(left) > 0 {
 				t.Errorf("cluster %s: left %v", w.Context, left)
 			}
-			if f, err := readFabric(t.Context(), w.Cluster); f == nil || err != nil {
+			if f, err := inventory.Fabric(t.Context(), w.Cluster); f == nil || err != nil {
 				t.Errorf("cluster %s: the installation is gone, %v", w.Context, err)
 			}
 		}

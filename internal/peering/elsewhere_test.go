@@ -17,6 +17,7 @@ import (
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/templates"
 )
@@ -128,7 +129,7 @@ func TestSecondInstallationIsRefused(t *testing.T) {
 // awaitPods waits until the helpers' pods are there.
 func awaitPods(t *testing.T, w *world) {
 	t.Helper()
-	err := cluster.Wait(t.Context(), w.Cluster, cluster.Labelled(selector(records.ComponentFabric)), "pods", func(pods []*corev1.Pod) (string, error) {
+	err := cluster.Wait(t.Context(), w.Cluster, cluster.Labelled(inventory.Selector(records.ComponentFabric)), "pods", func(pods []*corev1.Pod) (string, error) {
 		if len(pods) == 0 {
 			return "none", nil
 		}

@@ -13,6 +13,7 @@ import (
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
 	"liqonet.io/liqonet/templates"
@@ -26,7 +27,7 @@ type end struct {
 	role    records.Role
 	peering string           // its name here: that of the other cluster
 	have    *records.Peering // as it was found; nil: there is none yet
-	keys    *keys            // as they were found or made
+	keys    *inventory.Keys  // as they were found or made
 	rekeyed bool             // the gateway that stands has other keys
 	// addresses that the peer's ranges have here.
 	addresses addresses
@@ -73,14 +74,14 @@ func (e *end) refuses() bool { return e.have == nil && !e.SkipValidation }
 
 // readGateway reads the keys of the peering, and what its gateway has reported of the hops so far.
 func (e *end) readGateway(ctx context.Context) (err error) {
-	if e.keys, err = readKeys(ctx, e.Cluster, e.peering); err != nil || e.have == nil {
+	if e.keys, err = inventory.ReadKeys(ctx, e.Cluster, e.peering); err != nil || e.have == nil {
 		return err
 	}
 	object, err := cluster.Find[*corev1.ConfigMap](ctx, e.Cluster, records.StatusName(e.peering))
 	if err != nil {
 		return err
 	}
-	status, err := readStatus(e.Cluster, object)
+	status, err := inventory.DecodeStatus(e.Cluster, object)
 	e.sizes = sizesIn(status, e.readyNodes())
 	return err
 }
@@ -119,7 +120,7 @@ func (e *end) prepare(ctx context.Context) error {
 	group.Go(func() error {
 		if e.rekeyed {
 			// A gateway that stands would go on with keys that are no more: it reads them once.
-			if err := e.remove(ctx, &appsv1.Deployment{ObjectMeta: recordMeta(e.Cluster.Namespace, records.GatewayName(e.peering))}); err != nil {
+			if err := e.remove(ctx, &appsv1.Deployment{ObjectMeta: inventory.Meta(e.Cluster.Namespace, records.GatewayName(e.peering))}); err != nil {
 				return err
 			}
 		}
@@ -130,7 +131,7 @@ func (e *end) prepare(ctx context.Context) error {
 			return nil
 		}
 		// The server of before is the client now.
-		return e.remove(ctx, &corev1.Service{ObjectMeta: recordMeta(e.Cluster.Namespace, records.GatewayName(e.peering))})
+		return e.remove(ctx, &corev1.Service{ObjectMeta: inventory.Meta(e.Cluster.Namespace, records.GatewayName(e.peering))})
 	})
 	return group.Wait()
 }
@@ -163,7 +164,7 @@ func (e *end) document(have *records.Peering) records.Peering {
 		p.MTU = e.fittingMTU(have)
 	}
 	if peer.keys != nil {
-		p.Peer.PublicKey = peer.keys.public()
+		p.Peer.PublicKey = peer.keys.Public()
 	}
 	if have == nil {
 		return p
@@ -182,7 +183,7 @@ func (e *end) document(have *records.Peering) records.Peering {
 // write brings the peering's document into the state that want computes from the live one (nil: there is none), provided
 // that nobody changes it in between: else it is computed anew from what the other left, exposed hosts for instance.
 func (e *end) write(ctx context.Context, want func(live *records.Peering) records.Peering) error {
-	change, err := swapRecord(ctx, e.Cluster, records.PeeringName(e.peering), e.run, func(live *records.Peering) (records.Peering, error) {
+	change, err := inventory.Swap(ctx, e.Cluster, records.PeeringName(e.peering), e.run, func(live *records.Peering) (records.Peering, error) {
 		if err := e.expect(live); err != nil {
 			return records.Peering{}, err
 		}
@@ -208,11 +209,11 @@ func (e *end) expect(live *records.Peering) error {
 
 // checkOvertaken refuses to undo what others have changed since this run compared the document, unless it is to update.
 func (e *end) checkOvertaken(live *records.Peering) error {
-	if live == nil || e.have == nil || e.Update || same(e.written, *live) {
+	if live == nil || e.have == nil || e.Update || inventory.Same(e.written, *live) {
 		return nil
 	}
 	found := *e.have
-	if found.Exposed = live.Exposed; same(found, *live) {
+	if found.Exposed = live.Exposed; inventory.Same(found, *live) {
 		return nil
 	}
 	return overtaken(e.Cluster, records.PeeringName(e.peering), *live, e.written)

@@ -12,6 +12,7 @@ import (
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -117,7 +118,7 @@ func (e *end) awaitEndpoints(ctx context.Context) error {
 	server, name := e.peer, records.GatewayName(e.peer.peering)
 	wish := endpointWishes{address: e.wishes.ClientAddress, port: e.wishes.ClientPort}
 	what := fmt.Sprintf("the endpoint of Service %s/%s", server.Cluster.Namespace, name)
-	err := server.Cluster.FailFast(ctx, gatewaySelector(server.peering), func(ctx context.Context) error {
+	err := server.Cluster.FailFast(ctx, inventory.GatewaySelector(server.peering), func(ctx context.Context) error {
 		return cluster.Wait(ctx, server.Cluster, cluster.Named(name), what, func(all []*corev1.Service) (missing string, err error) {
 			if len(all) == 0 {
 				return "it does not exist", nil

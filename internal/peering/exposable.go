@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/ipam"
 )
 
@@ -44,7 +45,7 @@ func checkHost(a netip.Addr) error {
 
 // checkOutside refuses addresses of the cluster and of its peers.
 func (x *exposer) checkOutside(ctx context.Context) error {
-	held, err := loadReservations(ctx, x.cluster)
+	held, err := inventory.Reservations(ctx, x.cluster)
 	if err != nil {
 		return err
 	}

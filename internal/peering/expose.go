@@ -10,6 +10,7 @@ import (
 	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
 )
@@ -107,20 +108,20 @@ func (x *exposer) read(ctx context.Context) error {
 	if err := x.cluster.CheckPermissions(ctx, x.permissions()); err != nil {
 		return err
 	}
-	peerings, err := readPeerings(ctx, x.cluster)
+	peerings, err := inventory.Peerings(ctx, x.cluster)
 	if err != nil {
 		return err
 	}
 	i := slices.IndexFunc(peerings, func(p records.Peering) bool { return p.Name == x.Peer })
-	fabric, err := readFabric(ctx, x.cluster)
+	fabric, err := inventory.Fabric(ctx, x.cluster)
 	switch {
 	case err != nil:
 		return err
 	case i < 0 || fabric == nil:
-		if _, err := checkElsewhere(ctx, x.cluster); err != nil {
+		if _, err := inventory.CheckElsewhere(ctx, x.cluster); err != nil {
 			return err
 		}
-		return &NoPeeringError{Context: x.cluster.Context, Name: x.Peer, Known: peeringNames(peerings)}
+		return &inventory.NoPeeringError{Context: x.cluster.Context, Name: x.Peer, Known: peeringNames(peerings)}
 	}
 	x.peering, x.fabric = peerings[i], *fabric
 	x.host = exposedIn(x.peering, x.Host)
@@ -198,7 +199,7 @@ func (x *exposer) expose(ctx context.Context) error {
 // keep makes sure that the address of a host that the document names is held.
 func (x *exposer) keep(ctx context.Context, host records.Exposed) error {
 	owner := ipam.Peering(x.Peer)
-	return updateReservations(ctx, x.cluster, func(r *ipam.Registry) error {
+	return inventory.UpdateReservations(ctx, x.cluster, func(r *ipam.Registry) error {
 		_ = r.Reserve(ipam.Reservation{Range: cidr.Single(host.Host), Owner: owner, Purpose: ipam.OutsideHost, Shared: true}) // see expose
 		return r.Reserve(ipam.Reservation{Range: cidr.Single(host.Address), Owner: owner, Purpose: ipam.ExposedHost, Real: cidr.Single(host.Host)})
 	})
@@ -217,7 +218,7 @@ func (x *exposer) release(ctx context.Context) error {
 		return err
 	}
 	owner := ipam.Peering(x.Peer)
-	err = updateReservations(ctx, x.cluster, func(r *ipam.Registry) error {
+	err = inventory.UpdateReservations(ctx, x.cluster, func(r *ipam.Registry) error {
 		for _, h := range r.Held(owner, ipam.ExposedHost, ipam.OutsideHost) {
 			if h.Real != cidr.Single(x.Host) && h.Range != cidr.Single(x.Host) {
 				continue
@@ -240,7 +241,7 @@ func (x *exposer) release(ctx context.Context) error {
 
 // exposedNow is the host as the document has it now; the zero value: it is not exposed.
 func (x *exposer) exposedNow(ctx context.Context) (records.Exposed, error) {
-	p, err := readRecord[records.Peering](ctx, x.cluster, records.PeeringName(x.Peer))
+	p, err := inventory.Record[records.Peering](ctx, x.cluster, records.PeeringName(x.Peer))
 	if err != nil || p == nil {
 		return records.Exposed{}, err
 	}
@@ -250,7 +251,7 @@ func (x *exposer) exposedNow(ctx context.Context) (records.Exposed, error) {
 // write puts the host into the peering's document, or with nil takes it out, unless that is so already. Writers that
 // come at once take turns: each begins with what the other left.
 func (x *exposer) write(ctx context.Context, host *records.Exposed) error {
-	change, err := swapRecord(ctx, x.cluster, records.PeeringName(x.Peer), "", func(live *records.Peering) (records.Peering, error) {
+	change, err := inventory.Swap(ctx, x.cluster, records.PeeringName(x.Peer), "", func(live *records.Peering) (records.Peering, error) {
 		if live == nil {
 			return records.Peering{}, fmt.Errorf("peering %q of cluster %q was removed during this run", x.Peer, x.cluster.Context)
 		}
@@ -267,7 +268,7 @@ func (x *exposer) await(ctx context.Context) (string, error) {
 	if !x.serve {
 		what = fmt.Sprintf("the gateway of peering %q to forget %s", x.Peer, x.Host)
 	}
-	return "", later(awaitStatus(ctx, x.cluster, x.Peer, what, func(s *records.Status) string {
+	return "", later(inventory.AwaitStatus(ctx, x.cluster, x.Peer, what, func(s *records.Status) string {
 		served := s != nil && slices.Contains(s.Exposed, x.host)
 		forgotten := s == nil || !slices.ContainsFunc(s.Exposed, func(e records.Exposed) bool { return e.Host == x.Host })
 		if x.serve && served || !x.serve && forgotten {

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
 	"liqonet.io/liqonet/ipam/store"
@@ -227,7 +228,7 @@ func TestExposeRefuses(t *testing.T) {
 				t.Errorf("%s: %v, want %q and a hint", host, err, want)
 			}
 		}
-		var none *NoPeeringError
+		var none *inventory.NoPeeringError
 		o := exposing(a, "198.51.100.7")
 		o.Peer = "c"
 		if _, err := Expose(t.Context(), o, &recorder{}); !errors.As(err, &none) {

@@ -9,6 +9,7 @@ import (
 	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -26,7 +27,7 @@ func (s *site) checkCopied() error {
 // writeFabric brings the fabric into the state that is wanted, provided that nobody changes it in between: else what is
 // wanted is computed anew from what the other left. complete fills in what is not discovered.
 func (s *site) writeFabric(ctx context.Context, complete func(records.Fabric) (records.Fabric, error)) error {
-	change, err := swapRecord(ctx, s.Cluster, records.FabricName, s.run, func(live *records.Fabric) (records.Fabric, error) {
+	change, err := inventory.Swap(ctx, s.Cluster, records.FabricName, s.run, func(live *records.Fabric) (records.Fabric, error) {
 		if err := s.catchUp(live); err != nil {
 			return records.Fabric{}, err
 		}
@@ -53,19 +54,19 @@ func (s *site) catchUp(live *records.Fabric) error {
 	case live == nil:
 		s.installing = s.standing == "" // what this run has made is not somebody else's installation
 		return hint.With(fmt.Errorf("the installation in cluster %q was removed during this run", s.Cluster.Context), "run this again to install it")
-	case before != nil && same(*before, *live):
+	case before != nil && inventory.Same(*before, *live):
 		return nil
 	}
 	s.found.fabric = live
 	if err := s.checkCopied(); err != nil {
 		return err
 	}
-	if name, err := chooseName(s.Cluster, s.Name, live); err != nil || name != s.name {
+	if name, err := inventory.ChooseName(s.Cluster, s.Name, live); err != nil || name != s.name {
 		return hint.With(fmt.Errorf("cluster %q was named %q during this run, not %q", s.Cluster.Context, live.Name, s.name), "run this again")
 	}
 	now := wantedRanges(s.discovery, s.Overrides, live)
 	s.own.pods, s.own.services, s.own.nodes = now.pods, now.services, now.nodes
-	if s.Update || same(s.wantedFabric(), *live) {
+	if s.Update || inventory.Same(s.wantedFabric(), *live) {
 		return nil
 	}
 	return overtaken(s.Cluster, records.FabricName, *live, s.wantedFabric())

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
 	"liqonet.io/liqonet/ipam/store"
@@ -43,7 +44,7 @@ func TestFirewallsOfNodes(t *testing.T) {
 					t.Errorf("warned: %v, want %v: %v", warned, tt.warns, r.said())
 				}
 				for _, w := range []*world{a, b} {
-					fabric, err := readFabric(t.Context(), w.Cluster)
+					fabric, err := inventory.Fabric(t.Context(), w.Cluster)
 					if err != nil || fabric.AllowForward != tt.allow {
 						t.Errorf("cluster %s: fabric %+v, %v", w.Context, fabric, err)
 					}

@@ -6,6 +6,7 @@ import (
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -15,7 +16,7 @@ func TestCommandsOfHints(t *testing.T) {
 	const hostile = "a;reboot$(id)"
 	const want = "'a;reboot$(id)'"
 	side := Side{Cluster: &cluster.Cluster{Context: hostile}, Name: "b"}
-	_, renamed := chooseName(side.Cluster, side.Name, &records.Fabric{Name: "a"})
+	_, renamed := inventory.ChooseName(side.Cluster, side.Name, &records.Fabric{Name: "a"})
 	s := site{Side: side}
 	e := end{site: s, peer: &end{site: site{Side: side, name: "d", id: "id"}}}
 	e.found.peerings = []records.Peering{{Name: "c", Peer: records.Peer{ClusterID: "id"}}}

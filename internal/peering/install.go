@@ -11,6 +11,7 @@ import (
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/health"
+	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
 	"liqonet.io/liqonet/templates"
@@ -21,7 +22,7 @@ import (
 func Init(ctx context.Context, o InitOptions, r Reporter) (InitResult, error) {
 	bounded, cancel := within(ctx, o.Timeout)
 	defer cancel()
-	s := &site{Side: o.Side, Installation: o.Installation, reporter: r, run: newRun()}
+	s := &site{Side: o.Side, Installation: o.Installation, reporter: r, run: inventory.NewRun()}
 	run := &stages{reporter: r}
 	if err := initialise(bounded, run, s); err != nil {
 		return InitResult{}, err
@@ -141,7 +142,7 @@ func (s *site) settle(ctx context.Context) error {
 		switch {
 		case err != nil:
 			return f, fmt.Errorf("cluster %q: %w", s.Cluster.Context, err)
-		case f.Overlay.Kind != "" && !s.Update && !same(f, decided):
+		case f.Overlay.Kind != "" && !s.Update && !inventory.Same(f, decided):
 			return f, overtaken(s.Cluster, records.FabricName, f, decided)
 		}
 		return decided, nil
@@ -183,7 +184,7 @@ func (s *site) awaitReports(ctx context.Context) error {
 			}
 		}
 		what := fmt.Sprintf("the reports of the nodes of cluster %q", s.Cluster.Context)
-		return cluster.Wait(ctx, s.Cluster, cluster.Labelled(selector(records.ComponentNode)), what,
+		return cluster.Wait(ctx, s.Cluster, cluster.Labelled(inventory.Selector(records.ComponentNode)), what,
 			func(leases []*coordinationv1.Lease) (string, error) {
 				if err := s.takeReports(leases); err != nil {
 					return "", err
@@ -211,7 +212,7 @@ func unreported(reports []records.Node, nodes []string) string {
 			missing = append(missing, name)
 		}
 	}
-	return notYet(missing)
+	return inventory.NotYet(missing)
 }
 
 // changedObject reports whether an object of that kind that existed was changed.

@@ -18,6 +18,7 @@ import (
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -93,7 +94,7 @@ func TestUpdateOfOthersStays(t *testing.T) {
 			t.Errorf("error %v", err)
 		}
 		for _, w := range []*world{a, b} {
-			if f, err := readFabric(t.Context(), w.Cluster); err != nil || !f.AllowForward || peeringOf(t, w).MTU != 1300 {
+			if f, err := inventory.Fabric(t.Context(), w.Cluster); err != nil || !f.AllowForward || peeringOf(t, w).MTU != 1300 {
 				t.Errorf("cluster %s: fabric %+v, MTU %d, %v", w.Context, f, peeringOf(t, w).MTU, err)
 			}
 			for object, text := range contents(t, w) {
@@ -133,7 +134,7 @@ func TestParallelConnectsShareAFabric(t *testing.T) {
 			}
 			decided = decided || f.Overlay.Kind != ""
 		}
-		if all, err := readPeerings(t.Context(), a.Cluster); err != nil || len(all) != 2 || !decided {
+		if all, err := inventory.Peerings(t.Context(), a.Cluster); err != nil || len(all) != 2 || !decided {
 			t.Errorf("peerings %v, %v; decided: %v", all, err, decided)
 		}
 	})
@@ -246,8 +247,8 @@ func TestReplacedKeysStay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := connected(t)
 		secrets := a.kube.CoreV1().Secrets(a.Namespace)
-		replace := func(change func(*keys)) {
-			k, err := readKeys(t.Context(), a.Cluster, "b")
+		replace := func(change func(*inventory.Keys)) {
+			k, err := inventory.ReadKeys(t.Context(), a.Cluster, "b")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -255,23 +256,23 @@ func TestReplacedKeysStay(t *testing.T) {
 			if err := secrets.Delete(t.Context(), "peering-b", metav1.DeleteOptions{}); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := secrets.Create(t.Context(), keysObject(a.Namespace, "b", *k), metav1.CreateOptions{}); err != nil {
+			if _, err := secrets.Create(t.Context(), inventory.KeysObject(a.Namespace, "b", *k), metav1.CreateOptions{}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		// Another preshared key than the server's, which the client's Secret is to be given.
-		replace(func(k *keys) { k.preshared = hide(wgtypes.Key{1}) })
+		replace(func(k *inventory.Keys) { k.Preshared = inventory.Hide(wgtypes.Key{1}) })
 		made, err := wgtypes.GeneratePrivateKey()
 		if err != nil {
 			t.Fatal(err)
 		}
 		o := connectOptions(a, b)
 		o.Update = true
-		o.Local.Cluster = a.hooked("Secret", "peering-b", func() { replace(func(k *keys) { k.private = hide(made) }) })
+		o.Local.Cluster = a.hooked("Secret", "peering-b", func() { replace(func(k *inventory.Keys) { k.Private = inventory.Hide(made) }) })
 		if _, err := Connect(t.Context(), o, &recorder{}); err != nil {
 			t.Fatal(err)
 		}
-		if k, err := readKeys(t.Context(), a.Cluster, "b"); err != nil || k.private() != made {
+		if k, err := inventory.ReadKeys(t.Context(), a.Cluster, "b"); err != nil || k.Private() != made {
 			t.Errorf("the private key that was made meanwhile is gone: %v", err)
 		}
 		checkKeys(t, a, b)

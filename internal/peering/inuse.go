@@ -12,6 +12,7 @@ import (
 
 	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
 )
@@ -65,7 +66,7 @@ func (all inUses) acquire(r *ipam.Registry, q ipam.Request) (got ipam.Reservatio
 		}
 	}
 	if len(all) > 0 {
-		err = hint.With(err, fmt.Sprintf("%s; %d ranges in use around the cluster are avoided: docs/addresses.md", noneFreeHint, len(all)))
+		err = hint.With(err, fmt.Sprintf("%s; %d ranges in use around the cluster are avoided: docs/addresses.md", inventory.NoneFreeHint, len(all)))
 	}
 	return got, err
 }

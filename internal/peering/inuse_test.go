@@ -14,6 +14,7 @@ import (
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
 	"liqonet.io/liqonet/ipam/store"
@@ -98,7 +99,7 @@ func TestRangesInUseAreAvoided(t *testing.T) {
 				if want := netip.MustParsePrefix(c.pods); !want.Contains(seen.Addr()) || seen.Bits() != 16 {
 					t.Errorf("pods of b are seen as %s, want within %s", seen, c.pods)
 				}
-				fabric, err := readFabric(t.Context(), a.Cluster)
+				fabric, err := inventory.Fabric(t.Context(), a.Cluster)
 				if err != nil || fabric.InternalCIDR != netip.MustParsePrefix(c.own) {
 					t.Errorf("internal CIDR %s, want %s, %v", fabric.InternalCIDR, c.own, err)
 				}
@@ -212,7 +213,7 @@ func TestRangesComeIntoUse(t *testing.T) {
 // awaitSurroundings waits until a node has reported what it uses.
 func awaitSurroundings(t *testing.T, w *world) {
 	t.Helper()
-	err := cluster.Wait(t.Context(), w.Cluster, cluster.Labelled(selector(records.ComponentNode)), "a report", func(leases []*coordinationv1.Lease) (string, error) {
+	err := cluster.Wait(t.Context(), w.Cluster, cluster.Labelled(inventory.Selector(records.ComponentNode)), "a report", func(leases []*coordinationv1.Lease) (string, error) {
 		for _, lease := range leases {
 			if lease.Annotations[records.AnnotationSurroundings] != "" {
 				return "", nil

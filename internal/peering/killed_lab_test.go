@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/inventory"
 )
 
 // act is a pair of clusters with an installation of their own, so that many plays run at once.
@@ -87,25 +88,25 @@ func (a act) disturbed(t *testing.T, signals map[int]os.Signal, args ...string) 
 // connectedKeys compares what both sides hold and were told.
 func (a act) connectedKeys(t *testing.T) {
 	t.Helper()
-	var held [2]*keys
+	var held [2]*inventory.Keys
 	var told [2]string
 	for i, s := range a.stages {
 		c := s.open(t, a.namespace)
-		all, err := readPeerings(t.Context(), c)
+		all, err := inventory.Peerings(t.Context(), c)
 		if err != nil || len(all) != 1 {
 			t.Fatalf("peerings of %s: %v, %v", s.name, all, err)
 		}
 		told[i] = all[0].Peer.PublicKey
 		held[i] = keysOf(t, c, all[0].Name)
 	}
-	if told[0] != held[1].public() || told[1] != held[0].public() || held[0].preshared() != held[1].preshared() {
+	if told[0] != held[1].Public() || told[1] != held[0].Public() || held[0].Preshared() != held[1].Preshared() {
 		t.Error("the sides do not hold the keys that the other was told")
 	}
 }
 
-func keysOf(t *testing.T, c *cluster.Cluster, peering string) *keys {
+func keysOf(t *testing.T, c *cluster.Cluster, peering string) *inventory.Keys {
 	t.Helper()
-	k, err := readKeys(t.Context(), c, peering)
+	k, err := inventory.ReadKeys(t.Context(), c, peering)
 	if err != nil || k == nil {
 		t.Fatalf("keys of %s in %s: %v", peering, c.Context, err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
 	"liqonet.io/liqonet/templates"
@@ -42,12 +43,12 @@ func (r Removal) altered() bool { return len(r.Objects) > 0 || len(r.Released) >
 
 // end ends the traffic of a peering: the nodes give up its routes and say so, its gateway goes.
 func (l *leaving) end(ctx context.Context, peering string) error {
-	if err := l.delete(ctx, &corev1.ConfigMap{ObjectMeta: recordMeta(l.Cluster.Namespace, records.PeeringName(peering))}); err != nil {
+	if err := l.delete(ctx, &corev1.ConfigMap{ObjectMeta: inventory.Meta(l.Cluster.Namespace, records.PeeringName(peering))}); err != nil {
 		return err
 	}
 	group, inner := errgroup.WithContext(ctx)
 	group.Go(func() error {
-		return l.delete(inner, &appsv1.Deployment{ObjectMeta: recordMeta(l.Cluster.Namespace, records.GatewayName(peering))})
+		return l.delete(inner, &appsv1.Deployment{ObjectMeta: inventory.Meta(l.Cluster.Namespace, records.GatewayName(peering))})
 	})
 	group.Go(func() error {
 		what := fmt.Sprintf("the nodes of cluster %q to give up peering %q", l.Context, peering)
@@ -59,7 +60,7 @@ func (l *leaving) end(ctx context.Context, peering string) error {
 // clean removes what is left of a peering whose traffic has ended, its ranges last: nobody may be given them
 // while a node could still have routes for them. Nodes hold back what is reserved for a peering, and so give that up then.
 func (l *leaving) clean(ctx context.Context, peering string) error {
-	objects, err := l.Cluster.List(ctx, peeringSelector(peering))
+	objects, err := l.Cluster.List(ctx, inventory.PeeringSelector(peering))
 	if err != nil {
 		return err
 	}
@@ -67,7 +68,7 @@ func (l *leaving) clean(ctx context.Context, peering string) error {
 		return err
 	}
 	var released []ipam.Reservation
-	err = updateReservations(ctx, l.Cluster, func(r *ipam.Registry) (err error) {
+	err = inventory.UpdateReservations(ctx, l.Cluster, func(r *ipam.Registry) (err error) {
 		released, err = r.Release(ipam.Peering(peering))
 		return err
 	})
@@ -84,7 +85,7 @@ func (l *leaving) clean(ctx context.Context, peering string) error {
 // uninstall removes the installation. The fabric goes first: that is what tells the node helpers to empty their
 // kernels, and they must have done so before they are gone themselves.
 func (l *leaving) uninstall(ctx context.Context) error {
-	if err := l.delete(ctx, &corev1.ConfigMap{ObjectMeta: recordMeta(l.Cluster.Namespace, records.FabricName)}); err != nil {
+	if err := l.delete(ctx, &corev1.ConfigMap{ObjectMeta: inventory.Meta(l.Cluster.Namespace, records.FabricName)}); err != nil {
 		return err
 	}
 	what := fmt.Sprintf("the nodes of cluster %q to empty their kernels", l.Context)
@@ -94,7 +95,7 @@ func (l *leaving) uninstall(ctx context.Context) error {
 	// Workloads go first: until its pod is gone, a helper that has only begun may make its Lease. The Namespace goes with the
 	// rest, and with it the rights of those who were given them there.
 	for _, keep := range []func(cluster.Object) bool{isWorkload, func(cluster.Object) bool { return true }} {
-		objects, err := installed(ctx, l.Cluster)
+		objects, err := inventory.Installed(ctx, l.Cluster)
 		if err != nil {
 			return err
 		}
@@ -126,11 +127,11 @@ func (l *leaving) await(ctx context.Context, what string, done func(records.Node
 	if l.Cluster.IsDryRun() {
 		return nil
 	}
-	live, err := readyNodes(ctx, l.Cluster)
+	live, err := inventory.ReadyNodes(ctx, l.Cluster)
 	if err != nil {
 		return err
 	}
-	leases, err := listLeases(ctx, l.Cluster)
+	leases, err := inventory.Leases(ctx, l.Cluster)
 	if err != nil {
 		return err
 	}
@@ -142,12 +143,12 @@ func (l *leaving) await(ctx context.Context, what string, done func(records.Node
 	if len(missing) == 0 || err != nil {
 		return err
 	}
-	if err = l.helperRuns(ctx, notYet(missing)); err == nil {
+	if err = l.helperRuns(ctx, inventory.NotYet(missing)); err == nil {
 		err = l.Cluster.FailFast(ctx, templates.NodePods(), func(ctx context.Context) error {
-			return cluster.Wait(ctx, l.Cluster, cluster.Labelled(selector(records.ComponentNode)), what,
+			return cluster.Wait(ctx, l.Cluster, cluster.Labelled(inventory.Selector(records.ComponentNode)), what,
 				func(leases []*coordinationv1.Lease) (string, error) {
 					missing, _, err := unconfirmed(leases, live, done)
-					return notYet(missing), err
+					return inventory.NotYet(missing), err
 				})
 		})
 	}
@@ -161,7 +162,7 @@ func (l *leaving) await(ctx context.Context, what string, done func(records.Node
 // unconfirmed names the nodes of which a report is missing that says done, sorted, and apart from them those that cannot
 // report. Every node that holds an internal address has to: one whose helper has only begun may have changed its kernel.
 func unconfirmed(leases []*coordinationv1.Lease, live map[string]bool, done func(records.Node) bool) (missing, silent []string, err error) {
-	reports, err := nodeReports(leases)
+	reports, err := inventory.Reports(leases)
 	for _, lease := range leases {
 		name := lease.Spec.HolderIdentity
 		switch {
@@ -193,7 +194,7 @@ func (l *leaving) helperRuns(ctx context.Context, missing string) error {
 func (e *end) undo(ctx context.Context) error {
 	l := newLeaving(e.Side, e.reporter)
 	if e.joining {
-		others, err := ofOthers(ctx, e.Cluster, records.PeeringName(e.peering), e.run)
+		others, err := inventory.OfOthers(ctx, e.Cluster, records.PeeringName(e.peering), e.run)
 		if err != nil {
 			return err
 		}
@@ -210,11 +211,11 @@ func (e *end) undo(ctx context.Context) error {
 	if !e.installing {
 		return nil
 	}
-	others, err := ofOthers(ctx, e.Cluster, records.FabricName, e.run)
+	others, err := inventory.OfOthers(ctx, e.Cluster, records.FabricName, e.run)
 	if err != nil {
 		return err
 	}
-	left, err := traces(ctx, e.Cluster)
+	left, err := inventory.Traces(ctx, e.Cluster)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -45,7 +46,7 @@ func TestLostReservations(t *testing.T) {
 				must(t, Connect, connectOptions(a, c))
 				lose(t, a, old)
 				must(t, Connect, connectOptions(a, d))
-				all, err := readPeerings(t.Context(), a.Cluster)
+				all, err := inventory.Peerings(t.Context(), a.Cluster)
 				if err != nil || len(all) != 3 {
 					t.Fatalf("peerings %+v, %v", all, err)
 				}

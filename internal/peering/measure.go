@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"liqonet.io/liqonet/internal/health"
+	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -45,12 +46,12 @@ func (c *connector) measure(ctx context.Context) error {
 // measure waits for the gateway's report of all hops. That some cannot be measured is no error.
 func (e *end) measure(ctx context.Context) error {
 	what := fmt.Sprintf("packets to cross from cluster %q", e.Cluster.Context)
-	if err := awaitStatus(ctx, e.Cluster, e.peering, what, health.TunnelMissing); err != nil {
+	if err := inventory.AwaitStatus(ctx, e.Cluster, e.peering, what, health.TunnelMissing); err != nil {
 		return err
 	}
 	bounded, cancel := context.WithTimeout(ctx, measureTime)
 	defer cancel()
-	err := awaitStatus(bounded, e.Cluster, e.peering, what, func(s *records.Status) string {
+	err := inventory.AwaitStatus(bounded, e.Cluster, e.peering, what, func(s *records.Status) string {
 		e.sizes = sizesIn(s, e.readyNodes())
 		return strings.Join(e.sizes.unasked, ", ")
 	})

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -46,7 +47,7 @@ func TestLabOvertaken(t *testing.T) {
 			path:      "/configmaps/peering-b",
 			meanwhile: func(_ *testing.T, a act) { expose(a, "withdraw") },
 			then: func(t *testing.T, a act) {
-				p, err := readRecord[records.Peering](t.Context(), stages[0].open(t, a.namespace), records.PeeringName("b"))
+				p, err := inventory.Record[records.Peering](t.Context(), stages[0].open(t, a.namespace), records.PeeringName("b"))
 				if err != nil || p == nil || len(p.Exposed) > 0 || p.MTU != 1300 {
 					t.Errorf("peering %+v, %v, want none exposed and MTU 1300", p, err)
 				}
@@ -99,7 +100,7 @@ func TestLabSwap(t *testing.T) {
 		t.Fatal(err)
 	}
 	object := func(text string) *corev1.ConfigMap {
-		return &corev1.ConfigMap{ObjectMeta: recordMeta(namespace.Name, records.FabricName), Data: map[string]string{records.DataKey: text}}
+		return &corev1.ConfigMap{ObjectMeta: inventory.Meta(namespace.Name, records.FabricName), Data: map[string]string{records.DataKey: text}}
 	}
 	const writers = 16
 	var all sync.WaitGroup

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
 	"liqonet.io/liqonet/ipam/store"
@@ -95,11 +96,11 @@ func planned(ctx context.Context, c *cluster.Cluster) (ClusterPlan, error) {
 
 // readRecords reads the records that kernels follow, from the cluster and from its dry run.
 func (p *ClusterPlan) readRecords(ctx context.Context, c *cluster.Cluster, changes []cluster.Planned) error {
-	leases, err := listLeases(ctx, c)
+	leases, err := inventory.Leases(ctx, c)
 	if err != nil {
 		return err
 	}
-	nodes, _ := nodeReports(leases) // those that are damaged are left out, as gateways do
+	nodes, _ := inventory.Reports(leases) // those that are damaged are left out, as gateways do
 	slices.SortFunc(nodes, func(a, b records.Node) int { return strings.Compare(a.Name, b.Name) })
 	before, err := c.Kube.CoreV1().ConfigMaps(c.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -88,7 +89,7 @@ func TestPlansAreCarriedOut(t *testing.T) {
 		install := InitOptions{Side: o.Local, Installation: Installation{Image: "liqonet:1", Translation: new(true)}, Timeout: time.Minute}
 		host := exposing(a, "198.51.100.7")
 		lost := func(ctx context.Context) error {
-			_, err := a.Delete(ctx, &corev1.Secret{ObjectMeta: recordMeta(a.Namespace, records.PeeringName("b"))})
+			_, err := a.Delete(ctx, &corev1.Secret{ObjectMeta: inventory.Meta(a.Namespace, records.PeeringName("b"))})
 			return err
 		}
 		again := narrow
@@ -151,7 +152,7 @@ func TestPlanBesideDamagedReport(t *testing.T) {
 		a, b := twoWorlds()
 		live(t, a, b)
 		must(t, Connect, connectOptions(a, b))
-		leases, err := listLeases(t.Context(), a.Cluster)
+		leases, err := inventory.Leases(t.Context(), a.Cluster)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam/store"
 )
@@ -102,7 +103,7 @@ func (p *played) guarded(ctx context.Context, applied []string) ([]string, error
 	if err != nil {
 		return nil, nil //nolint:nilerr // damaged reservations guard nothing
 	}
-	for _, name := range reservedPeerings(registry) {
+	for _, name := range inventory.ReservedPeerings(registry) {
 		p.guarding[name] = time.Now()
 	}
 	var guarded []string
@@ -146,7 +147,7 @@ func (p *played) gateway(ctx context.Context, peering string) error {
 	if _, err := p.Kube.AppsV1().Deployments(p.Namespace).Get(ctx, records.GatewayName(peering), metav1.GetOptions{}); err != nil {
 		return err
 	}
-	record, err := readRecord[records.Peering](ctx, p.Cluster, records.PeeringName(peering))
+	record, err := inventory.Record[records.Peering](ctx, p.Cluster, records.PeeringName(peering))
 	if err != nil || record == nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"liqonet.io/liqonet/internal/health"
+	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -26,7 +27,7 @@ func (e *end) prove(ctx context.Context) error {
 	changed := e.have != nil && len(e.changes) > 0
 	w := witness{nodes: ready, renewed: changed}
 	if changed {
-		err := e.Cluster.FailFast(ctx, gatewaySelector(e.peering), func(ctx context.Context) error {
+		err := e.Cluster.FailFast(ctx, inventory.GatewaySelector(e.peering), func(ctx context.Context) error {
 			return e.Cluster.WaitDeployment(ctx, records.GatewayName(e.peering))
 		})
 		if err != nil {
@@ -34,7 +35,7 @@ func (e *end) prove(ctx context.Context) error {
 		}
 	}
 	what := fmt.Sprintf("packets to cross from cluster %q", e.Cluster.Context)
-	err := awaitStatus(ctx, e.Cluster, e.peering, what, func(s *records.Status) string { return w.look(s, time.Now()) })
+	err := inventory.AwaitStatus(ctx, e.Cluster, e.peering, what, func(s *records.Status) string { return w.look(s, time.Now()) })
 	e.proof = w.last
 	return err
 }

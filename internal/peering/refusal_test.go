@@ -16,6 +16,7 @@ import (
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -58,7 +59,7 @@ func TestThreeClusters(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		peerings, err := readPeerings(t.Context(), a.Cluster)
+		peerings, err := inventory.Peerings(t.Context(), a.Cluster)
 		if err != nil || len(peerings) != 2 {
 			t.Fatal(peerings, err)
 		}

@@ -9,6 +9,7 @@ import (
 	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
 )
@@ -210,8 +211,8 @@ func restore(r *ipam.Registry, f *records.Fabric, peerings []records.Peering) {
 // addReservations is updateReservations for changes that take what is free. Peerings are read after the registry: one that is
 // read, and removed meanwhile, releases what it holds later than that, which makes the update begin anew.
 func addReservations(ctx context.Context, c *cluster.Cluster, f *records.Fabric, change func(*ipam.Registry) error) error {
-	return updateReservations(ctx, c, func(r *ipam.Registry) error {
-		peerings, err := readPeerings(ctx, c)
+	return inventory.UpdateReservations(ctx, c, func(r *ipam.Registry) error {
+		peerings, err := inventory.Peerings(ctx, c)
 		if err != nil {
 			return err
 		}

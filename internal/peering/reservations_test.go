@@ -11,6 +11,7 @@ import (
 
 	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
 	"liqonet.io/liqonet/ipam/store"
@@ -150,7 +151,7 @@ func TestEveryGatewayHasItsOwnAddressAndOverlay(t *testing.T) {
 		seen[a.overlay] = true
 	}
 	_, err = reservePeer(r, "more", internal, remoteRanges{external: prefix("10.101.0.0/24")})
-	if !errors.Is(explainAddresses("a", err), ipam.ErrNoneFree) {
+	if !errors.Is(inventory.ExplainAddresses("a", err), ipam.ErrNoneFree) {
 		t.Errorf("error %v", err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/templates"
 )
 
@@ -43,18 +44,18 @@ func (l *leaving) reach(ctx context.Context) (string, error) {
 		return "", err
 	}
 	// A second installation can be removed, and the first one stays.
-	_, err := checkElsewhere(ctx, l.Cluster)
-	if elsewhere, ok := errors.AsType[*ElsewhereError](err); ok {
+	_, err := inventory.CheckElsewhere(ctx, l.Cluster)
+	if elsewhere, ok := errors.AsType[*inventory.ElsewhereError](err); ok {
 		l.reporter.Note(elsewhere.Error() + ": only its remains are removed")
 	} else if err != nil {
 		return "", err
 	}
-	all, err := traces(ctx, l.Cluster)
+	all, err := inventory.Traces(ctx, l.Cluster)
 	if err != nil {
 		return "", err
 	}
 	for _, t := range all {
-		l.Peerings = append(l.Peerings, t.name)
+		l.Peerings = append(l.Peerings, t.Name)
 	}
 	if len(l.Peerings) > 0 && !l.force {
 		return "", hint.With(

@@ -13,6 +13,7 @@ import (
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
 	"liqonet.io/liqonet/templates"
@@ -66,7 +67,7 @@ func (s *site) reach(ctx context.Context) error {
 	if _, err := s.Cluster.Version(ctx); err != nil {
 		return err
 	}
-	younger, err := checkElsewhere(ctx, s.Cluster)
+	younger, err := inventory.CheckElsewhere(ctx, s.Cluster)
 	if err != nil {
 		return err
 	}
@@ -83,17 +84,17 @@ func (s *site) reach(ctx context.Context) error {
 
 // discover reads the cluster: what it is, and what liqonet has there.
 func (s *site) discover(ctx context.Context) error {
-	if err := awaitNamespace(ctx, s.Cluster, s.Overrides.FlagPrefix); err != nil {
+	if err := inventory.AwaitNamespace(ctx, s.Cluster, s.Overrides.FlagPrefix); err != nil {
 		return err
 	}
 	var leases []*coordinationv1.Lease
 	group, ctx := errgroup.WithContext(ctx)
-	read(ctx, group, s.Cluster, &s.found.fabric, readFabric)
-	read(ctx, group, s.Cluster, &s.found.peerings, readPeerings)
-	read(ctx, group, s.Cluster, &s.found.pods, readPods)
-	read(ctx, group, s.Cluster, &s.found.translation, readTranslationService)
-	read(ctx, group, s.Cluster, &s.found.registry, loadReservations)
-	read(ctx, group, s.Cluster, &leases, listLeases)
+	inventory.ReadInto(ctx, group, s.Cluster, &s.found.fabric, inventory.Fabric)
+	inventory.ReadInto(ctx, group, s.Cluster, &s.found.peerings, inventory.Peerings)
+	inventory.ReadInto(ctx, group, s.Cluster, &s.found.pods, readPods)
+	inventory.ReadInto(ctx, group, s.Cluster, &s.found.translation, readTranslationService)
+	inventory.ReadInto(ctx, group, s.Cluster, &s.found.registry, inventory.Reservations)
+	inventory.ReadInto(ctx, group, s.Cluster, &leases, inventory.Leases)
 	group.Go(func() (err error) {
 		s.discovery, err = s.Cluster.Discover(ctx, s.Overrides)
 		return err
@@ -120,7 +121,7 @@ func (s *site) discover(ctx context.Context) error {
 // takeReports reads what nodes report.
 func (s *site) takeReports(leases []*coordinationv1.Lease) (err error) {
 	s.found.inUse, s.found.unread = reportedInUse(leases)
-	s.found.reports, err = nodeReports(leases)
+	s.found.reports, err = inventory.Reports(leases)
 	return err
 }
 
@@ -174,7 +175,7 @@ func (s *site) plan() error {
 		return err
 	}
 	var err error
-	if s.name, err = chooseName(s.Cluster, s.Name, s.found.fabric); err != nil {
+	if s.name, err = inventory.ChooseName(s.Cluster, s.Name, s.found.fabric); err != nil {
 		return err
 	}
 	restore(s.found.registry, s.found.fabric, s.found.peerings)
@@ -184,7 +185,7 @@ func (s *site) plan() error {
 	s.own.reserved, s.own.external, s.own.internal = s.Reserved, s.ExternalCIDR, s.InternalCIDR
 	s.own.inUse, _ = s.inUse()
 	if s.own.external, s.own.internal, err = reserveOwn(s.found.registry, s.own); err != nil {
-		return explainAddresses(s.Cluster.Context, err)
+		return inventory.ExplainAddresses(s.Cluster.Context, err)
 	}
 	s.fabric = s.wantedFabric()
 	return nil

@@ -15,6 +15,7 @@ import (
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam/store"
 )
@@ -62,7 +63,7 @@ func takeSnapshot(ctx context.Context, c *cluster.Cluster) (*snapshot, error) {
 	if len(s.peerings) > 0 {
 		return s, nil
 	}
-	if _, err := checkElsewhere(ctx, c); err != nil { // none is an answer, unless they are elsewhere
+	if _, err := inventory.CheckElsewhere(ctx, c); err != nil { // none is an answer, unless they are elsewhere
 		return nil, err
 	}
 	if s.stands.image == "" {
@@ -126,7 +127,7 @@ func (s *snapshot) readRecords(ctx context.Context) error {
 		if registry, err := store.Decode(ipam.Data[records.DataKey]); err != nil {
 			s.altered = append(s.altered, fmt.Sprintf("ConfigMap %s cannot be read: %v", records.IPAMName, err))
 		} else {
-			for _, name := range reservedPeerings(registry) {
+			for _, name := range inventory.ReservedPeerings(registry) {
 				s.add(name)
 			}
 		}
@@ -158,7 +159,7 @@ func (p *peeringSnapshot) read(name string, there map[string]*corev1.ConfigMap) 
 
 // readWitnesses reads what nodes report of gateways. A user who may not look at Leases sees the gateways' reports alone.
 func (s *snapshot) readWitnesses(ctx context.Context) error {
-	leases, err := listLeases(ctx, s.cluster)
+	leases, err := inventory.Leases(ctx, s.cluster)
 	if apierrors.IsForbidden(err) {
 		return nil
 	}
@@ -212,7 +213,7 @@ func (s *snapshot) readProblems(ctx context.Context) error {
 		if p.Status != nil && !missed && !health.Late(time.Since(p.Status.Time), p.Every) {
 			continue
 		}
-		problem, err := s.cluster.PodProblem(ctx, gatewaySelector(name))
+		problem, err := s.cluster.PodProblem(ctx, inventory.GatewaySelector(name))
 		if err != nil && !apierrors.IsForbidden(err) {
 			return err
 		}

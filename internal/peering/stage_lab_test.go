@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -175,10 +176,10 @@ func (s *stage) playHelpers(t *testing.T, namespace string) {
 	t.Cleanup(factory.Shutdown)
 	p := newPlayed(s.open(t, namespace), s.node)
 	play(t, playEvery, changed, func(ctx context.Context) {
-		fabric, err := readFabric(ctx, p.Cluster)
+		fabric, err := inventory.Fabric(ctx, p.Cluster)
 		var peerings []records.Peering
 		if err == nil {
-			peerings, err = readPeerings(ctx, p.Cluster)
+			peerings, err = inventory.Peerings(ctx, p.Cluster)
 		}
 		if err == nil {
 			err = p.act(ctx, fabric, peerings)

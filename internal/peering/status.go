@@ -13,6 +13,7 @@ import (
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/health"
+	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/templates"
 )
@@ -124,7 +125,7 @@ func (o StatusOptions) choose(sides []*snapshot) error {
 	}
 	if s := sides[0]; o.Peer != "" {
 		if s.peerings[o.Peer] == nil {
-			return &NoPeeringError{Context: s.cluster.Context, Name: o.Peer, Known: s.names()}
+			return &inventory.NoPeeringError{Context: s.cluster.Context, Name: o.Peer, Known: s.names()}
 		}
 		s.choose(o.Peer)
 	}
@@ -144,7 +145,7 @@ func (o StatusOptions) chooseCommon(local, remote *snapshot) error {
 	}
 	here, there := local.peeringWith(*remote.fabric), remote.peeringWith(*local.fabric)
 	if here == "" && there == "" || o.Peer != "" && o.Peer != cmp.Or(here, remote.fabric.Name) {
-		return &NoPeeringError{Context: local.cluster.Context, Name: cmp.Or(o.Peer, remote.fabric.Name), Known: local.names()}
+		return &inventory.NoPeeringError{Context: local.cluster.Context, Name: cmp.Or(o.Peer, remote.fabric.Name), Known: local.names()}
 	}
 	local.chooseOrMiss(here, remote.fabric.Name)
 	remote.chooseOrMiss(there, local.fabric.Name)
@@ -183,7 +184,7 @@ func (s *snapshot) compare(ctx context.Context) error {
 
 // participants are the names of the nodes that should take part in every peering: Ready, with a helper. Sorted.
 func participants(ctx context.Context, c *cluster.Cluster) ([]string, error) {
-	ready, err := readyNodes(ctx, c)
+	ready, err := inventory.ReadyNodes(ctx, c)
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/health"
+	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -39,7 +40,7 @@ func TestStatus(t *testing.T) {
 			t.Error(diff)
 		}
 		_, err = Status(t.Context(), StatusOptions{Side: Side{Cluster: b.Cluster}, Peer: "x"})
-		var none *NoPeeringError
+		var none *inventory.NoPeeringError
 		if !errors.As(err, &none) || none.Hint() != "it has: a" {
 			t.Errorf("error %v", err)
 		}

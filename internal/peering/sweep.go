@@ -11,6 +11,7 @@ import (
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/templates"
 )
@@ -74,14 +75,14 @@ func (s *sweeper) reach(ctx context.Context) (string, error) {
 	if _, err := s.cluster.Version(ctx); err != nil {
 		return "", err
 	}
-	others, err := checkElsewhere(ctx, s.cluster)
+	others, err := inventory.CheckElsewhere(ctx, s.cluster)
 	if err != nil {
 		return "", err
 	}
 	if err := checkPermissions(ctx, s.cluster, templates.Administer); err != nil {
 		return "", err
 	}
-	if err := awaitNamespace(ctx, s.cluster, s.Side.Overrides.FlagPrefix); err != nil {
+	if err := inventory.AwaitNamespace(ctx, s.cluster, s.Side.Overrides.FlagPrefix); err != nil {
 		return "", err
 	}
 	if err := s.render(ctx); err != nil {
@@ -100,9 +101,9 @@ func (s *sweeper) reach(ctx context.Context) (string, error) {
 // them again. A fabric that cannot be read is one, too.
 func (s *sweeper) refuseInstalled(ctx context.Context, others []string) error {
 	if len(others) > 0 {
-		return &ElsewhereError{Context: s.cluster.Context, Namespace: s.cluster.Namespace, Installed: others[0]}
+		return &inventory.ElsewhereError{Context: s.cluster.Context, Namespace: s.cluster.Namespace, Installed: others[0]}
 	}
-	there, err := s.cluster.Present(ctx, &corev1.ConfigMap{ObjectMeta: recordMeta(s.cluster.Namespace, records.FabricName)})
+	there, err := s.cluster.Present(ctx, &corev1.ConfigMap{ObjectMeta: inventory.Meta(s.cluster.Namespace, records.FabricName)})
 	if err != nil || len(there) == 0 {
 		return err
 	}
@@ -126,7 +127,7 @@ func (s *sweeper) render(ctx context.Context) error {
 
 // list finds the objects that are left.
 func (s *sweeper) list(ctx context.Context) (string, error) {
-	objects, err := installed(ctx, s.cluster)
+	objects, err := inventory.Installed(ctx, s.cluster)
 	if err != nil {
 		return "", err
 	}
@@ -151,7 +152,7 @@ func (s *sweeper) look(ctx context.Context) (_ string, err error) {
 	if err != nil {
 		return "", err
 	}
-	label := selector(records.ComponentSweep)
+	label := inventory.Selector(records.ComponentSweep)
 	err = s.cluster.FailFast(ctx, label, func(ctx context.Context) error {
 		what := fmt.Sprintf("a look at the nodes of cluster %q", s.cluster.Context)
 		return cluster.Wait(ctx, s.cluster, cluster.Labelled(label), what, func(pods []*corev1.Pod) (string, error) {
@@ -159,7 +160,7 @@ func (s *sweeper) look(ctx context.Context) (_ string, err error) {
 			missing := slices.DeleteFunc(slices.Clone(ready), func(node string) bool {
 				return slices.ContainsFunc(s.result.Nodes, func(n NodeSwept) bool { return n.Name == node })
 			})
-			return notYet(missing), nil
+			return inventory.NotYet(missing), nil
 		})
 	})
 	return fmt.Sprintf("%d nodes", len(s.result.Nodes)), err
@@ -192,7 +193,7 @@ func (s *sweeper) sortNodes(ctx context.Context) (ready []string, err error) {
 	for _, n := range nodes {
 		switch {
 		case !cluster.RunsHelpers(n):
-		case nodeReady(n):
+		case inventory.NodeReady(n):
 			ready = append(ready, n.Name)
 		default:
 			s.result.Silent = append(s.result.Silent, n.Name)

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -56,7 +57,7 @@ func TestSweepTellsObjects(t *testing.T) {
 				t.Errorf("%s is not among %q", object, got.Objects)
 			}
 		}
-		if f, err := readFabric(t.Context(), a.Cluster); f == nil || err != nil || got.Clean() {
+		if f, err := inventory.Fabric(t.Context(), a.Cluster); f == nil || err != nil || got.Clean() {
 			t.Errorf("the look removed the fabric: %v, %v", f, err)
 		}
 	})

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam/translate"
 )
@@ -18,7 +19,7 @@ import (
 func TestTranslationAgrees(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := twoWorlds()
-		if _, err := Translation(t.Context(), a.Cluster); err == nil || !strings.Contains(hint.Of(err), "connect") {
+		if _, err := inventory.Translation(t.Context(), a.Cluster); err == nil || !strings.Contains(hint.Of(err), "connect") {
 			t.Errorf("not installed: %v", err)
 		}
 		live(t, a, b)
@@ -58,7 +59,7 @@ func TestUntoldIsCompleted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		object := &corev1.ConfigMap{ObjectMeta: recordMeta(a.Namespace, records.PeeringName("b")), Data: map[string]string{records.DataKey: text}}
+		object := &corev1.ConfigMap{ObjectMeta: inventory.Meta(a.Namespace, records.PeeringName("b")), Data: map[string]string{records.DataKey: text}}
 		if _, err := a.kube.CoreV1().ConfigMaps(a.Namespace).Update(t.Context(), object, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -94,7 +95,7 @@ func TestDamagedRecordsAreApart(t *testing.T) {
 		if _, err := translatorOf(t, a, "b").Import(netip.MustParseAddr("10.244.1.7")); err != nil {
 			t.Error(err)
 		}
-		c, err := Translation(t.Context(), a.Cluster)
+		c, err := inventory.Translation(t.Context(), a.Cluster)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -106,7 +107,7 @@ func TestDamagedRecordsAreApart(t *testing.T) {
 
 func translatorOf(t *testing.T, w *world, peer string) translate.Translator {
 	t.Helper()
-	c, err := Translation(t.Context(), w.Cluster)
+	c, err := inventory.Translation(t.Context(), w.Cluster)
 	if err != nil {
 		t.Fatal(err)
 	}

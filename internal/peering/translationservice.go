@@ -12,6 +12,7 @@ import (
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/translation/authority"
 	"liqonet.io/liqonet/templates"
@@ -154,7 +155,7 @@ func authorityObject(namespace string, certificate, key []byte) *corev1.Secret {
 // removeTranslation removes the service, whatever is left of it.
 func (s *site) removeTranslation(ctx context.Context) error {
 	// Image and authority do not matter to what is deleted.
-	objects, err := templates.Translation(templates.TranslationValues{Namespace: s.Cluster.Namespace, Image: anyImage})
+	objects, err := templates.Translation(templates.TranslationValues{Namespace: s.Cluster.Namespace, Image: inventory.AnyImage})
 	if err != nil {
 		return err
 	}

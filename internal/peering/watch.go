@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -85,7 +86,7 @@ func follow(ctx context.Context, clusters []*cluster.Cluster, changed chan<- str
 			})
 		})
 		group.Go(func() error {
-			err := cluster.Wait(ctx, c, cluster.Labelled(selector(records.ComponentNode)), "the end of the watch",
+			err := cluster.Wait(ctx, c, cluster.Labelled(inventory.Selector(records.ComponentNode)), "the end of the watch",
 				func([]*coordinationv1.Lease) (string, error) {
 					tell()
 					return watching, nil

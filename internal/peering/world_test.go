@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"liqonet.io/liqonet/internal/cluster/clustertest"
+	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -120,11 +121,11 @@ func (w *world) turn(ctx context.Context) error {
 	if w.still {
 		return nil
 	}
-	fabric, err := readFabric(ctx, w.Cluster)
+	fabric, err := inventory.Fabric(ctx, w.Cluster)
 	if err != nil {
 		return err
 	}
-	peerings, err := readPeerings(ctx, w.Cluster)
+	peerings, err := inventory.Peerings(ctx, w.Cluster)
 	if err != nil {
 		return err
 	}
@@ -136,7 +137,7 @@ func (w *world) turn(ctx context.Context) error {
 	}
 	err = w.act(ctx, fabric, peerings)
 	if !w.runs(ctx) { // its end would have waited for these writes
-		leases, errList := listLeases(ctx, w.Cluster)
+		leases, errList := inventory.Leases(ctx, w.Cluster)
 		err = errors.Join(err, errList)
 		for _, l := range leases {
 			err = errors.Join(err, w.kube.CoordinationV1().Leases(w.Namespace).Delete(ctx, l.Name, metav1.DeleteOptions{}))
@@ -265,7 +266,7 @@ func (w *world) storedReports(t *testing.T) []records.Node {
 	for i := range list.(*coordinationv1.LeaseList).Items {
 		leases = append(leases, &list.(*coordinationv1.LeaseList).Items[i])
 	}
-	reports, err := nodeReports(leases)
+	reports, err := inventory.Reports(leases)
 	if err != nil {
 		t.Error(err)
 	}

@@ -1,4 +1,4 @@
-package peering
+package inventory
 
 import (
 	"context"
@@ -17,8 +17,8 @@ import (
 // takes some seconds (the namespace controller rests for five before it begins).
 const farewell = 15 * time.Second
 
-// awaitNamespace makes sure that the namespace is not one that is being deleted, in which nothing can be made.
-func awaitNamespace(ctx context.Context, c *cluster.Cluster, flagPrefix string) error {
+// AwaitNamespace makes sure that the namespace is not one that is being deleted, in which nothing can be made.
+func AwaitNamespace(ctx context.Context, c *cluster.Cluster, flagPrefix string) error {
 	name := c.Namespace
 	found, err := cluster.Find[*corev1.Namespace](ctx, c, name)
 	switch {

@@ -1,4 +1,4 @@
-package peering
+package inventory
 
 import (
 	"cmp"
@@ -37,9 +37,9 @@ func (e *ElsewhereError) Hint() string {
 		"liqoctl network reset -n %s --context %s", e.Installed, e.Installed, cluster.ShellWord(e.Context))
 }
 
-// checkElsewhere refuses to go on where the cluster's first installation is in another namespace than the client's. younger
+// CheckElsewhere refuses to go on where the cluster's first installation is in another namespace than the client's. younger
 // are the namespaces of those that were made later beside the one in the client's namespace: they cannot work.
-func checkElsewhere(ctx context.Context, c *cluster.Cluster) (younger []string, err error) {
+func CheckElsewhere(ctx context.Context, c *cluster.Cluster) (younger []string, err error) {
 	all, err := installations(ctx, c)
 	if err != nil || len(all) == 0 {
 		return nil, err
@@ -92,7 +92,7 @@ func installations(ctx context.Context, c *cluster.Cluster) ([]installation, err
 
 // helperSets finds the DaemonSets of node helpers.
 func helperSets(ctx context.Context, c *cluster.Cluster) ([]installation, error) {
-	list, err := c.Kube.AppsV1().DaemonSets(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: selector(records.ComponentFabric)})
+	list, err := c.Kube.AppsV1().DaemonSets(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: Selector(records.ComponentFabric)})
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +107,7 @@ func helperSets(ctx context.Context, c *cluster.Cluster) ([]installation, error)
 
 // helperPods finds the pods of node helpers.
 func helperPods(ctx context.Context, c *cluster.Cluster) ([]installation, error) {
-	list, err := c.Kube.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: selector(records.ComponentFabric)})
+	list, err := c.Kube.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: Selector(records.ComponentFabric)})
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package peering
+package inventory
 
 import (
 	"fmt"
@@ -9,13 +9,13 @@ import (
 )
 
 func TestKeysDoNotPrint(t *testing.T) {
-	k, _, err := completeKeys(nil, nil)
+	k, _, err := CompleteKeys(nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	key := k.private()
+	key := k.Private()
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
-		for _, v := range []any{k, &k, end{keys: &k}, []keys{k}} {
+		for _, v := range []any{k, &k, struct{ keys *Keys }{&k}, []Keys{k}} {
 			text := fmt.Sprintf(verb, v)
 			for _, form := range []string{"%s", "%v", "%d", "%x", "%q", "%#v"} {
 				if strings.Contains(text, strings.Trim(fmt.Sprintf(form, key), "\"[]{}")) || strings.Contains(text, strings.Trim(fmt.Sprintf(form, key[:4]), "\"[]{}")) {
@@ -24,7 +24,7 @@ func TestKeysDoNotPrint(t *testing.T) {
 			}
 		}
 	}
-	object := keysObject("ns", "b", k)
+	object := KeysObject("ns", "b", k)
 	object.Data[records.PrivateKeyKey] = []byte("almost a key")
 	if _, err := decodeKey(object, records.PrivateKeyKey); err == nil || strings.Contains(err.Error(), "almost") {
 		t.Errorf("error %v", err)
@@ -32,27 +32,27 @@ func TestKeysDoNotPrint(t *testing.T) {
 }
 
 func TestCompleteKeys(t *testing.T) {
-	complete := func(server, client *keys) (s, c keys) {
-		s, c, err := completeKeys(server, client)
+	complete := func(server, client *Keys) (s, c Keys) {
+		s, c, err := CompleteKeys(server, client)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return s, c
 	}
 	s, c := complete(nil, nil)
-	if s.preshared() != c.preshared() || s.private() == c.private() {
+	if s.Preshared() != c.Preshared() || s.Private() == c.Private() {
 		t.Fatal("new keys are wrong")
 	}
 	s2, c2 := complete(&s, &c)
-	if s2.private() != s.private() || c2.private() != c.private() || s2.preshared() != s.preshared() {
+	if s2.Private() != s.Private() || c2.Private() != c.Private() || s2.Preshared() != s.Preshared() {
 		t.Error("keys that are there were replaced")
 	}
 	s3, c3 := complete(nil, &c)
-	if c3.private() != c.private() || s3.preshared() != c.preshared() || s3.private() == s.private() {
+	if c3.Private() != c.Private() || s3.Preshared() != c.Preshared() || s3.Private() == s.Private() {
 		t.Error("the side that has keys lost them")
 	}
 	s4, _ := complete(nil, nil)
-	if _, c5 := complete(&s4, &c); c5.preshared() != s4.preshared() {
+	if _, c5 := complete(&s4, &c); c5.Preshared() != s4.Preshared() {
 		t.Error("the server's preshared key does not count")
 	}
 }

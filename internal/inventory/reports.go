@@ -1,4 +1,4 @@
-package peering
+package inventory
 
 import (
 	"context"
@@ -14,14 +14,14 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// listLeases returns the Leases of the cluster's nodes.
-func listLeases(ctx context.Context, c *cluster.Cluster) ([]*coordinationv1.Lease, error) {
-	return cluster.All[*coordinationv1.Lease](ctx, c, selector(records.ComponentNode))
+// Leases returns the Leases of the cluster's nodes.
+func Leases(ctx context.Context, c *cluster.Cluster) ([]*coordinationv1.Lease, error) {
+	return cluster.All[*coordinationv1.Lease](ctx, c, Selector(records.ComponentNode))
 }
 
-// nodeReports decodes the reports that Leases carry; those that are damaged are told by the error. A Lease without one
+// Reports decodes the reports that Leases carry; those that are damaged are told by the error. A Lease without one
 // belongs to a helper that has only begun.
-func nodeReports(leases []*coordinationv1.Lease) ([]records.Node, error) {
+func Reports(leases []*coordinationv1.Lease) ([]records.Node, error) {
 	var nodes []records.Node
 	var damaged []error
 	for _, lease := range leases {
@@ -39,22 +39,22 @@ func nodeReports(leases []*coordinationv1.Lease) ([]records.Node, error) {
 	return nodes, errors.Join(damaged...)
 }
 
-// readStatus decodes what a gateway reports; nil where none has reported yet.
-func readStatus(c *cluster.Cluster, object *corev1.ConfigMap) (*records.Status, error) {
+// DecodeStatus decodes what a gateway reports; nil where none has reported yet.
+func DecodeStatus(c *cluster.Cluster, object *corev1.ConfigMap) (*records.Status, error) {
 	if object == nil || object.Data[records.DataKey] == "" {
 		return nil, nil
 	}
-	return decodeRecord[records.Status](c, object)
+	return DecodeRecord[records.Status](c, object)
 }
 
-// awaitStatus waits until nothing is missing in the report of a peering's gateway, which is nil before the first.
-func awaitStatus(ctx context.Context, c *cluster.Cluster, peering, what string, missing func(*records.Status) string) error {
-	return c.FailFast(ctx, gatewaySelector(peering), func(ctx context.Context) error {
+// AwaitStatus waits until nothing is missing in the report of a peering's gateway, which is nil before the first.
+func AwaitStatus(ctx context.Context, c *cluster.Cluster, peering, what string, missing func(*records.Status) string) error {
+	return c.FailFast(ctx, GatewaySelector(peering), func(ctx context.Context) error {
 		return cluster.Wait(ctx, c, cluster.Named(records.StatusName(peering)), what, func(all []*corev1.ConfigMap) (string, error) {
 			if len(all) == 0 {
 				return missing(nil), nil
 			}
-			status, err := readStatus(c, all[0])
+			status, err := DecodeStatus(c, all[0])
 			if err != nil {
 				return "", err
 			}
@@ -63,29 +63,29 @@ func awaitStatus(ctx context.Context, c *cluster.Cluster, peering, what string, 
 	})
 }
 
-// readyNodes are the names of a cluster's Ready nodes.
-func readyNodes(ctx context.Context, c *cluster.Cluster) (map[string]bool, error) {
+// ReadyNodes are the names of a cluster's Ready nodes.
+func ReadyNodes(ctx context.Context, c *cluster.Cluster) (map[string]bool, error) {
 	nodes, err := cluster.All[*corev1.Node](ctx, c, "")
 	if err != nil {
 		return nil, err
 	}
 	ready := make(map[string]bool)
 	for _, n := range nodes {
-		if nodeReady(n) {
+		if NodeReady(n) {
 			ready[n.Name] = true
 		}
 	}
 	return ready, nil
 }
 
-func nodeReady(node *corev1.Node) bool {
+func NodeReady(node *corev1.Node) bool {
 	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 	})
 }
 
-// notYet is what is missing of nodes; "" for none.
-func notYet(nodes []string) string {
+// NotYet is what is missing of nodes; "" for none.
+func NotYet(nodes []string) string {
 	if len(nodes) == 0 {
 		return ""
 	}

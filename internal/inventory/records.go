@@ -1,4 +1,7 @@
-package peering
+// Package inventory reads what a cluster holds of liqonet: records, reports of nodes and gateways, keys, reservations,
+// installations, and the remains of peerings. What cannot be read is an error that names the object and says what to do.
+// Records are written here too, by compare-and-swap. What they should say is decided elsewhere.
+package inventory
 
 import (
 	"context"
@@ -7,27 +10,26 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/records"
-
-	"golang.org/x/sync/errgroup"
 )
 
-// readRecord returns the record in the ConfigMap of a name; nil where there is none.
-func readRecord[T records.Document](ctx context.Context, c *cluster.Cluster, name string) (*T, error) {
+// Record returns the record in the ConfigMap of a name; nil where there is none.
+func Record[T records.Document](ctx context.Context, c *cluster.Cluster, name string) (*T, error) {
 	object, err := cluster.Find[*corev1.ConfigMap](ctx, c, name)
 	if object == nil || err != nil {
 		return nil, err
 	}
-	return decodeRecord[T](c, object)
+	return DecodeRecord[T](c, object)
 }
 
-// decodeRecord reads the record in a ConfigMap. One that cannot be read is not written over.
-func decodeRecord[T records.Document](c *cluster.Cluster, object *corev1.ConfigMap) (*T, error) {
+// DecodeRecord reads the record in a ConfigMap. One that cannot be read is not written over.
+func DecodeRecord[T records.Document](c *cluster.Cluster, object *corev1.ConfigMap) (*T, error) {
 	record, err := records.Decode[T](object.Data[records.DataKey])
 	if err != nil {
 		return nil, damaged(c, object, err)
@@ -40,13 +42,13 @@ func damaged(c *cluster.Cluster, object *corev1.ConfigMap, err error) error {
 	return hint.With(fmt.Errorf("read ConfigMap %s/%s of cluster %q: %w", object.Namespace, object.Name, c.Context, err), records.DamageHint)
 }
 
-// readFabric returns the cluster's fabric; nil where liqonet is not installed.
-func readFabric(ctx context.Context, c *cluster.Cluster) (*records.Fabric, error) {
-	return readRecord[records.Fabric](ctx, c, records.FabricName)
+// Fabric returns the cluster's fabric; nil where liqonet is not installed.
+func Fabric(ctx context.Context, c *cluster.Cluster) (*records.Fabric, error) {
+	return Record[records.Fabric](ctx, c, records.FabricName)
 }
 
-// readPeerings returns the peerings of the cluster, sorted by name. What a ConfigMap is follows from its name.
-func readPeerings(ctx context.Context, c *cluster.Cluster) ([]records.Peering, error) {
+// Peerings returns the peerings of the cluster, sorted by name. What a ConfigMap is follows from its name.
+func Peerings(ctx context.Context, c *cluster.Cluster) ([]records.Peering, error) {
 	objects, err := cluster.All[*corev1.ConfigMap](ctx, c, "")
 	if err != nil {
 		return nil, err
@@ -57,7 +59,7 @@ func readPeerings(ctx context.Context, c *cluster.Cluster) ([]records.Peering, e
 		if !ok || id.Component != records.ComponentPeering {
 			continue
 		}
-		p, err := decodeRecord[records.Peering](c, object)
+		p, err := DecodeRecord[records.Peering](c, object)
 		if err != nil {
 			return nil, err
 		}
@@ -70,8 +72,8 @@ func readPeerings(ctx context.Context, c *cluster.Cluster) ([]records.Peering, e
 	return peerings, nil
 }
 
-// same reports whether two records say the same.
-func same[T records.Document](a, b T) bool {
+// Same reports whether two records say the same.
+func Same[T records.Document](a, b T) bool {
 	one, err := records.Encode(a)
 	if err != nil {
 		return false
@@ -80,13 +82,13 @@ func same[T records.Document](a, b T) bool {
 	return err == nil && one == other
 }
 
-// swapRecord brings a record into the state that want computes from the one in the cluster (nil: there is none), provided
+// Swap brings a record into the state that want computes from the one in the cluster (nil: there is none), provided
 // that nobody changes it in between: else want is called again. name is its ConfigMap's, which bears the name of the run
 // that creates it; "": it is of no interest.
-func swapRecord[T records.Document](
+func Swap[T records.Document](
 	ctx context.Context, c *cluster.Cluster, name, run string, want func(live *T) (T, error),
 ) (cluster.Change, error) {
-	object := &corev1.ConfigMap{ObjectMeta: recordMeta(c.Namespace, name)}
+	object := &corev1.ConfigMap{ObjectMeta: Meta(c.Namespace, name)}
 	if run != "" {
 		metav1.SetMetaDataAnnotation(&object.ObjectMeta, records.AnnotationRun, run)
 	}
@@ -94,7 +96,7 @@ func swapRecord[T records.Document](
 		var record *T
 		if live != nil {
 			var err error
-			if record, err = decodeRecord[T](c, live); err != nil {
+			if record, err = DecodeRecord[T](c, live); err != nil {
 				return nil, err
 			}
 			delete(object.Annotations, records.AnnotationRun)
@@ -115,23 +117,23 @@ func swapRecord[T records.Document](
 	})
 }
 
-// newRun names a run of liqoctl: what it creates bears the name, as the answer to a request that was carried out can be lost.
-func newRun() string { return rand.Text() }
+// NewRun names a run of liqoctl: what it creates bears the name, as the answer to a request that was carried out can be lost.
+func NewRun() string { return rand.Text() }
 
-// ofOthers reports whether a record is there that another run has created.
-func ofOthers(ctx context.Context, c *cluster.Cluster, name, run string) (bool, error) {
+// OfOthers reports whether a record is there that another run has created.
+func OfOthers(ctx context.Context, c *cluster.Cluster, name, run string) (bool, error) {
 	object, err := cluster.Find[*corev1.ConfigMap](ctx, c, name)
 	return object != nil && object.Annotations[records.AnnotationRun] != run, err
 }
 
-// recordMeta are name and labels of an object that holds a record, or what belongs to one.
-func recordMeta(namespace, name string) metav1.ObjectMeta {
+// Meta are name and labels of an object that holds a record, or what belongs to one.
+func Meta(namespace, name string) metav1.ObjectMeta {
 	id, _ := records.IdentityOf(name)
 	return metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: id.Labels()}
 }
 
-// read adds to a group of reads: what is read is there when all of them are done.
-func read[T any](ctx context.Context, group *errgroup.Group, c *cluster.Cluster, to *T, from func(context.Context, *cluster.Cluster) (T, error)) {
+// ReadInto adds to a group of reads: what is read is there when all of them are done.
+func ReadInto[T any](ctx context.Context, group *errgroup.Group, c *cluster.Cluster, to *T, from func(context.Context, *cluster.Cluster) (T, error)) {
 	group.Go(func() (err error) {
 		*to, err = from(ctx, c)
 		return err

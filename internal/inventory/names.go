@@ -1,4 +1,4 @@
-package peering
+package inventory
 
 import (
 	"fmt"
@@ -35,8 +35,8 @@ func NameFromContext(context string) string {
 	return name
 }
 
-// chooseName decides the name of a cluster. A cluster that has a name keeps it: peers know it by that.
-func chooseName(c *cluster.Cluster, wish string, fabric *records.Fabric) (string, error) {
+// ChooseName decides the name of a cluster. A cluster that has a name keeps it: peers know it by that.
+func ChooseName(c *cluster.Cluster, wish string, fabric *records.Fabric) (string, error) {
 	switch {
 	case fabric == nil && wish == "":
 		return NameFromContext(c.Context), nil
