@@ -13,6 +13,7 @@ import (
 
 	"liqonet.io/liqonet/internal/peering"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/steps"
 	"liqonet.io/liqonet/ipam"
 	"liqonet.io/liqonet/ipam/store"
 )
@@ -35,7 +36,7 @@ func connection() peering.Connection {
 	return peering.Connection{
 		Local:  sideOf("a", "b", peering.MappedRange{What: "pods", Real: pfx("10.244.0.0/16"), Seen: pfx("10.11.0.0/16")}),
 		Remote: sideOf("b", "a", peering.MappedRange{What: "pods", Real: pfx("10.244.0.0/16"), Seen: pfx("10.244.0.0/16"), Identity: true}),
-		Stages: []peering.StageTime{{Name: "reach", Took: 300 * time.Millisecond}, {Name: "proof", Took: 4 * time.Second}},
+		Stages: []steps.StageTime{{Name: "reach", Took: 300 * time.Millisecond}, {Name: "proof", Took: 4 * time.Second}},
 		MTU:    1380,
 		Hops: []peering.Hop{
 			{Name: "on the links of a", Size: 1500, Fits: 1420, Link: true}, {Name: "on the links of b", Size: 9000, Fits: 8920, Link: true},
@@ -54,7 +55,7 @@ func TestAnswers(t *testing.T) {
 		Context: "a", Peerings: []string{"b"},
 		Released: []peering.ReleasedRange{{Range: pfx("10.11.0.0/16"), Use: `peering "b" pods`}},
 	}
-	stages := []peering.StageTime{{Name: "clean", Took: 2 * time.Second}}
+	stages := []steps.StageTime{{Name: "clean", Took: 2 * time.Second}}
 	cluster := peering.ClusterInfo{
 		Name: "a", PodCIDRs: []netip.Prefix{pfx("10.1.0.0/16"), pfx("10.2.0.0/16")}, ServiceCIDRs: []netip.Prefix{pfx("10.96.0.0/12")},
 		ExternalCIDR: pfx("10.70.0.0/16"), InternalCIDR: pfx("10.80.0.0/16"), Overlay: records.VXLAN, MTU: 1500, Nodes: 2,

@@ -7,7 +7,7 @@ import (
 	"fmt"
 
 	"liqonet.io/liqonet/internal/hint"
-	"liqonet.io/liqonet/internal/peering"
+	"liqonet.io/liqonet/internal/steps"
 	"liqonet.io/liqonet/ipam"
 )
 
@@ -53,7 +53,7 @@ var (
 // ends it.
 func exitCode(ctx context.Context, err error) int {
 	var usage *UsageError
-	var input *peering.InputError
+	var input *steps.InputError
 	switch {
 	case err == nil:
 		return ExitOK

@@ -12,12 +12,12 @@ import (
 	"time"
 
 	"liqonet.io/liqonet/internal/hint"
-	"liqonet.io/liqonet/internal/peering"
+	"liqonet.io/liqonet/internal/steps"
 	"liqonet.io/liqonet/ipam"
 )
 
 // succeed is an operation of one stage that returns its options.
-func succeed(_ context.Context, o int, r peering.Reporter) (int, error) {
+func succeed(_ context.Context, o int, r steps.Reporter) (int, error) {
 	r.Stage("reach")
 	r.Done("reach", "", time.Second)
 	return o, nil
@@ -36,7 +36,7 @@ func TestExitCode(t *testing.T) {
 		{t.Context(), context.DeadlineExceeded, ExitFailure},
 		{t.Context(), usagef("x"), ExitUsage},
 		{t.Context(), fmt.Errorf("x: %w", usagef("y")), ExitUsage},
-		{t.Context(), fmt.Errorf("reach: %w", &peering.InputError{Err: errors.New("the same cluster")}), ExitUsage},
+		{t.Context(), fmt.Errorf("reach: %w", &steps.InputError{Err: errors.New("the same cluster")}), ExitUsage},
 		{t.Context(), errUnhealthy, ExitUnhealthy},
 		{t.Context(), hint.With(errRemains, "x"), ExitUnhealthy},
 		{t.Context(), fmt.Errorf("reserve pods: %w", ipam.ErrNoneFree), ExitNoneFree},

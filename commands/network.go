@@ -9,13 +9,14 @@ import (
 	"github.com/spf13/pflag"
 
 	"liqonet.io/liqonet/internal/peering"
+	"liqonet.io/liqonet/internal/steps"
 )
 
 // defaultTimeout bounds an operation on clusters.
 const defaultTimeout = 2 * time.Minute
 
 // operation is what a network command does once its flags are options. It tells the reporter how it goes on.
-type operation[O, R any] func(context.Context, O, peering.Reporter) (R, error)
+type operation[O, R any] func(context.Context, O, steps.Reporter) (R, error)
 
 // perform runs an operation, prints its result and returns it; text writes it for people.
 func perform[O, R any](ctx context.Context, env *Env, do operation[O, R], options O, output format, text func(R) string) (R, error) {
@@ -74,10 +75,10 @@ type action[O, R any] struct {
 	// options are what the flags and the arguments ask for. timeout is theirs.
 	options func(args []string) (O, error)
 	timeout *time.Duration
-	plan    operation[O, peering.Plan] // does what do does in a dry run; nil: the command has none
-	ask     func(O) string             // what to ask before it is done; nil: nothing
-	verdict func(R) error              // of a result that was printed; nil: a result is a success
-	ignored []string                   // flags of Liqo's liqoctl that change nothing here
+	plan    operation[O, steps.Plan] // does what do does in a dry run; nil: the command has none
+	ask     func(O) string           // what to ask before it is done; nil: nothing
+	verdict func(R) error            // of a result that was printed; nil: a result is a success
+	ignored []string                 // flags of Liqo's liqoctl that change nothing here
 }
 
 // command completes a command: it adds the flags that all of them have, and has the action run.

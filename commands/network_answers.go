@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"liqonet.io/liqonet/internal/peering"
+	"liqonet.io/liqonet/internal/steps"
 )
 
 // describeInstallation is the answer of `network init` for people.
@@ -129,8 +130,8 @@ func describeRemoval(b *strings.Builder, r peering.Removal) {
 	}
 }
 
-func stageTimes(stages []peering.StageTime) string {
-	return joined(stages, func(s peering.StageTime) string { return s.Name + " " + seconds(s.Took) })
+func stageTimes(stages []steps.StageTime) string {
+	return joined(stages, func(s steps.StageTime) string { return s.Name + " " + seconds(s.Took) })
 }
 
 func list(ranges []netip.Prefix) string { return cmp.Or(joined(ranges, netip.Prefix.String), "none") }

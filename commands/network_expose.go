@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"liqonet.io/liqonet/internal/peering"
+	"liqonet.io/liqonet/internal/steps"
 )
 
 func newNetworkExpose(env *Env, local *clusterFlags, do operation[peering.ExposeOptions, peering.Exposure]) *cobra.Command {
@@ -39,7 +40,7 @@ open connections end too. It is not an error if the host is not exposed.`,
 
 // exposeCommand gives either command what both have.
 func exposeCommand(env *Env, local *clusterFlags, cmd *cobra.Command, do operation[peering.ExposeOptions, peering.Exposure],
-	plan operation[peering.ExposeOptions, peering.Plan], text func(peering.Exposure) string,
+	plan operation[peering.ExposeOptions, steps.Plan], text func(peering.Exposure) string,
 ) *cobra.Command {
 	var o peering.ExposeOptions
 	cmd.Args = arguments("ADDRESS")

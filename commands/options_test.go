@@ -20,6 +20,7 @@ import (
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/peering"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/steps"
 	"liqonet.io/liqonet/templates"
 )
 
@@ -43,7 +44,7 @@ var errAsked = errors.New("errAsked")
 
 // recorder returns an operation that keeps the options that it is given.
 func recorder[O, R any](into *O) operation[O, R] {
-	return func(_ context.Context, o O, _ peering.Reporter) (R, error) {
+	return func(_ context.Context, o O, _ steps.Reporter) (R, error) {
 		*into = o
 		var none R
 		return none, errAsked
@@ -291,7 +292,7 @@ func TestVerifyCleanTells(t *testing.T) {
 		{peering.SweepResult{Silent: []string{"a-2"}}, errRemains},
 	} {
 		err := parse(t, func(env *Env, local *clusterFlags) *cobra.Command {
-			return newNetworkVerifyClean(env, local, func(context.Context, peering.SweepOptions, peering.Reporter) (peering.SweepResult, error) {
+			return newNetworkVerifyClean(env, local, func(context.Context, peering.SweepOptions, steps.Reporter) (peering.SweepResult, error) {
 				return c.result, nil
 			})
 		})

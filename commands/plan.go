@@ -7,7 +7,7 @@ import (
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/kernels"
-	"liqonet.io/liqonet/internal/peering"
+	"liqonet.io/liqonet/internal/steps"
 )
 
 // planAnswer is the answer of a command with --dry-run.
@@ -17,15 +17,15 @@ type planAnswer struct {
 
 // clusterPlan is what would change in a cluster, and in the kernels of its nodes and gateways.
 type clusterPlan struct {
-	peering.ClusterPlan
+	steps.ClusterPlan
 	Kernels []kernels.Change `json:"kernels"`
 	// KernelsLater says that the changes of kernels depend on what only the run itself can decide.
 	KernelsLater bool `json:"kernelsKnownAfterApply,omitempty"`
 }
 
 // dryly makes an operation that prints a plan of one that makes it.
-func dryly[O any](plan operation[O, peering.Plan]) operation[O, planAnswer] {
-	return func(ctx context.Context, o O, r peering.Reporter) (planAnswer, error) {
+func dryly[O any](plan operation[O, steps.Plan]) operation[O, planAnswer] {
+	return func(ctx context.Context, o O, r steps.Reporter) (planAnswer, error) {
 		p, err := plan(ctx, o, r)
 		a := planAnswer{Clusters: []clusterPlan{}}
 		for _, c := range p.Clusters {

@@ -13,6 +13,7 @@ import (
 
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/steps"
 	"liqonet.io/liqonet/ipam"
 	"liqonet.io/liqonet/ipam/store"
 )
@@ -257,7 +258,7 @@ func TestPools(t *testing.T) {
 		o.Local.Pools = ranges("192.168.0.0/16")
 		_, err = Connect(t.Context(), o, &recorder{})
 		want := `cluster "a": pools: 172.16.0.0/12, 10.0.0.0/9 -> 192.168.0.0/16`
-		if difference, ok := errors.AsType[*DifferenceError](err); !ok || !slices.Contains(difference.Lines, want) {
+		if difference, ok := errors.AsType[*steps.DifferenceError](err); !ok || !slices.Contains(difference.Lines, want) {
 			t.Errorf("error %v, want %s", err, want)
 		}
 		o.Update = true

@@ -9,20 +9,20 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	"k8s.io/apimachinery/pkg/util/wait"
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/steps"
 )
 
 // Connect joins two clusters, or completes or updates what joins them, and returns when packets were seen to
 // cross both ways. Without Update it changes nothing of a connection that stands; differences are a
 // *DifferenceError. A failure removes what this run made, unless Keep says otherwise.
-func Connect(ctx context.Context, o ConnectOptions, r Reporter) (Connection, error) {
+func Connect(ctx context.Context, o ConnectOptions, r steps.Reporter) (Connection, error) {
 	start := time.Now()
 	c := newConnector(o, r)
-	bounded, cancel := within(ctx, o.Timeout)
+	bounded, cancel := steps.Within(ctx, o.Timeout)
 	defer cancel()
 	if err := c.run(bounded); err != nil {
 		c.fail(ctx, err)
@@ -32,15 +32,15 @@ func Connect(ctx context.Context, o ConnectOptions, r Reporter) (Connection, err
 	return Connection{
 		Local: c.local.result(), Remote: c.remote.result(),
 		MTU: c.local.written.MTU, Hops: hops(c.local, c.remote),
-		Stages: c.stages.times, Took: time.Since(start), Changed: len(changes) > 0, Objects: changes,
+		Stages: c.stages.Times, Took: time.Since(start), Changed: len(changes) > 0, Objects: changes,
 	}, nil
 }
 
 // PlanConnect returns what Connect would change before it verifies the path, and changes nothing.
-func PlanConnect(ctx context.Context, o ConnectOptions, r Reporter) (Plan, error) {
-	c := newConnector(o, planning{r})
+func PlanConnect(ctx context.Context, o ConnectOptions, r steps.Reporter) (steps.Plan, error) {
+	c := newConnector(o, steps.Planning(r))
 	c.planning = true
-	bounded, cancel := within(ctx, o.Timeout)
+	bounded, cancel := steps.Within(ctx, o.Timeout)
 	defer cancel()
 	err := c.run(bounded)
 	return c.plan, err
@@ -49,15 +49,15 @@ func PlanConnect(ctx context.Context, o ConnectOptions, r Reporter) (Plan, error
 // connector is a connect on its way.
 type connector struct {
 	ConnectOptions
-	stages        stages
-	reporter      Reporter
+	stages        steps.Stages
+	reporter      steps.Reporter
 	local, remote *end
 	planning      bool // the plan is all that is wanted
-	plan          Plan
+	plan          steps.Plan
 	rendering     bool // objects are wanted, with keys
 }
 
-func newConnector(o ConnectOptions, r Reporter) *connector {
+func newConnector(o ConnectOptions, r steps.Reporter) *connector {
 	run := inventory.NewRun()
 	part := func(side Side, serves bool) *end {
 		e := &end{site: site{Side: side, Installation: o.Installation, reporter: r, run: run, connecting: true}, role: records.Client, wishes: o}
@@ -66,7 +66,7 @@ func newConnector(o ConnectOptions, r Reporter) *connector {
 		}
 		return e
 	}
-	c := &connector{ConnectOptions: o, stages: stages{reporter: r}, reporter: r}
+	c := &connector{ConnectOptions: o, stages: steps.Stages{Reporter: r}, reporter: r}
 	c.local, c.remote = part(o.Local, o.LocalServes), part(o.Remote, !o.LocalServes)
 	c.local.peer, c.remote.peer = c.remote, c.local
 	return c
@@ -107,20 +107,20 @@ func (c *connector) both(ctx context.Context, step func(*end, context.Context) e
 }
 
 func (c *connector) run(ctx context.Context) error {
-	steps := []step{
-		{stageReach, "", c.reach},
-		{stageDiscover, "", c.discover},
-		{stageCompare, "", c.compare},
-		{stageInstall, "", c.install},
-		{stageNodes, "what the node helpers say: kubectl -n " + c.Local.Cluster.Namespace + " logs daemonset/" + records.NodeName, c.settle},
-		{stageGateway, "", c.prepare},
-		{stageTunnel, "", c.configure},
-		{stageProof, "see where packets get lost: liqoctl network status -o wide (keep what was made with --keep)", c.prove},
+	steps := []steps.Step{
+		{Stage: steps.StageReach, Do: c.reach},
+		{Stage: steps.StageDiscover, Do: c.discover},
+		{Stage: steps.StageCompare, Do: c.compare},
+		{Stage: steps.StageInstall, Do: c.install},
+		{Stage: steps.StageNodes, Hint: "what the node helpers say: kubectl -n " + c.Local.Cluster.Namespace + " logs daemonset/" + records.NodeName, Do: c.settle},
+		{Stage: steps.StageGateway, Do: c.prepare},
+		{Stage: steps.StageTunnel, Do: c.configure},
+		{Stage: steps.StageProof, Hint: "see where packets get lost: liqoctl network status -o wide (keep what was made with --keep)", Do: c.prove},
 	}
 	if c.planning {
 		steps = steps[:3]
 	}
-	return c.stages.run(ctx, steps...)
+	return c.stages.Run(ctx, steps...)
 }
 
 func (c *connector) reach(ctx context.Context) (string, error) {
@@ -128,7 +128,7 @@ func (c *connector) reach(ctx context.Context) (string, error) {
 		return "", err
 	}
 	if c.local.id == c.remote.id {
-		return "", sameCluster(c.local.Cluster, c.remote.Cluster)
+		return "", steps.SameCluster(c.local.Cluster, c.remote.Cluster)
 	}
 	return c.local.Cluster.Context + ", " + c.remote.Cluster.Context, nil
 }
@@ -169,16 +169,16 @@ func (c *connector) compare(ctx context.Context) (string, error) {
 	d := c.dry((*cluster.Cluster).DryRun)
 	err := d.rehearse(ctx)
 	if err == nil {
-		c.plan, err = planOf(ctx, d.local.Cluster, d.remote.Cluster)
+		c.plan, err = steps.PlanOf(ctx, d.local.Cluster, d.remote.Cluster)
 	}
 	if err != nil {
 		return "", err
 	}
 	var lines []string
 	for i, e := range c.ends() {
-		lines = append(append(lines, c.plan.Clusters[i].differences()...), e.unreserved...)
+		lines = append(append(lines, c.plan.Clusters[i].Differences()...), e.unreserved...)
 	}
-	return decideDifferences(lines, c.Update || c.planning)
+	return steps.DecideDifferences(lines, c.Update || c.planning)
 }
 
 // install makes both installations.
@@ -257,14 +257,14 @@ func (c *connector) fail(ctx context.Context, cause error) {
 		c.reporter.Note("not rolled back (--keep); to remove what was created: liqoctl network disconnect, liqoctl network reset")
 		return
 	}
-	rest, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), undoTime, &timeoutError{undoTime})
+	rest, cancel := steps.Afterwards(ctx)
 	defer cancel()
 	if errors.Is(cause, context.Canceled) {
 		cause = errInterrupted
 	}
 	c.reporter.Note("rolling back: " + cause.Error())
-	err := eachOf(c.ends(), func(e *end) error {
-		err := persist(rest, e.undo)
+	err := steps.EachOf(c.ends(), func(e *end) error {
+		err := steps.Persist(rest, e.undo)
 		if err == nil {
 			c.reporter.Note(e.undone())
 		}
@@ -273,20 +273,6 @@ func (c *connector) fail(ctx context.Context, cause error) {
 	if err != nil {
 		c.reporter.Warn("rollback is incomplete: "+err.Error(), "liqoctl network disconnect, then liqoctl network reset")
 	}
-}
-
-// eachOf does something for all at once. One that fails does not stop the others.
-func eachOf[T any](all []T, do func(T) error) error {
-	errs := make([]error, len(all))
-	var group errgroup.Group
-	for i, one := range all {
-		group.Go(func() error {
-			errs[i] = do(one)
-			return nil
-		})
-	}
-	_ = group.Wait() // the errors are in errs
-	return errors.Join(errs...)
 }
 
 var errInterrupted = errors.New("interrupted")
@@ -304,21 +290,4 @@ func (e *end) undone() string {
 		return fmt.Sprintf("cluster %q: nothing to roll back", e.Cluster.Context)
 	}
 	return fmt.Sprintf("cluster %q: rolled back, removed %s", e.Cluster.Context, strings.Join(removed, " and "))
-}
-
-// undoTime is how long a failed connect takes at most to remove what it made: namespaces take some ten seconds, an
-// API server may have to come back first, and a kubelet that waits for a registry ends no pod until that is over. A
-// second signal ends it.
-const undoTime = 3 * time.Minute
-
-// persistPause is between two attempts to reach an API server that is lost.
-const persistPause = 500 * time.Millisecond
-
-// persist tries something, which may be done twice, until no API server is lost on the way or ctx ends.
-func persist(ctx context.Context, do func(context.Context) error) (err error) {
-	_ = wait.PollUntilContextCancel(ctx, persistPause, true, func(ctx context.Context) (bool, error) {
-		err = do(ctx)
-		return !cluster.Lost(err), nil
-	})
-	return err
 }

@@ -24,6 +24,7 @@ import (
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/steps"
 	"liqonet.io/liqonet/templates"
 )
 
@@ -176,7 +177,7 @@ func TestOtherParametersNeedUpdate(t *testing.T) {
 		before := contents(t, a)
 		o.MTU, o.Image = 1300, "liqonet:2"
 		_, err := Connect(t.Context(), o, &recorder{})
-		var differs *DifferenceError
+		var differs *steps.DifferenceError
 		if !errors.As(err, &differs) || !strings.Contains(hint.Of(err), "--update") {
 			t.Fatalf("error %v", err)
 		}
@@ -303,8 +304,8 @@ func TestFailedConnectLeavesNothing(t *testing.T) {
 		r := &recorder{}
 		_, err := Connect(t.Context(), connectOptions(a, b), r)
 		var pod *cluster.PodError
-		var stage *StageError
-		if !errors.As(err, &pod) || !errors.As(err, &stage) || stage.Stage != stageNodes || stage.Hint() != pod.Hint() {
+		var stage *steps.StageError
+		if !errors.As(err, &pod) || !errors.As(err, &stage) || stage.Stage != steps.StageNodes || stage.Hint() != pod.Hint() {
 			t.Fatalf("error %v", err)
 		}
 		for _, w := range []*world{a, b} {

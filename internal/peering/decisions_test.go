@@ -1,8 +1,6 @@
 package peering
 
 import (
-	"errors"
-	"fmt"
 	"net/netip"
 	"strings"
 	"testing"
@@ -11,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
-	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -105,23 +102,5 @@ func TestServiceEndpoints(t *testing.T) {
 	}
 	if stillGood(nil, svc, nodes, endpointWishes{}) {
 		t.Error("no endpoint is good")
-	}
-}
-
-func TestHintOf(t *testing.T) {
-	cause := hint.With(errors.New("x"), "do this")
-	tests := []struct {
-		err  error
-		want string
-	}{
-		{&StageError{Stage: "s", Err: errors.New("x"), hint: "look there"}, "look there"},
-		{&StageError{Stage: "s", Err: fmt.Errorf("a: %w", cause), hint: "look there"}, "do this"},
-		{errors.Join(errors.New("y"), cause), "do this"},
-		{&StageError{Stage: "s", Err: errors.New("x")}, ""},
-	}
-	for _, tt := range tests {
-		if got := hint.Of(tt.err); got != tt.want {
-			t.Errorf("%v: %q", tt.err, got)
-		}
 	}
 }

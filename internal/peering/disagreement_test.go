@@ -15,6 +15,7 @@ import (
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/steps"
 )
 
 // bothSides are the options that look at the peering of two clusters from both.
@@ -86,7 +87,7 @@ func TestStatusOfBothSides(t *testing.T) {
 		if _, err := Status(t.Context(), bothSides(b, c)); !errors.As(err, &none) || none.Name != "c" {
 			t.Errorf("b and c: %v", err)
 		}
-		var input *InputError
+		var input *steps.InputError
 		if _, err := Status(t.Context(), bothSides(a, a)); !errors.As(err, &input) {
 			t.Errorf("a and a: %v", err)
 		}

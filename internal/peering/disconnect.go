@@ -12,21 +12,22 @@ import (
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/steps"
 	"liqonet.io/liqonet/templates"
 )
 
 // Disconnect removes a peering from both clusters, or from the local one alone, and returns when the kernels of
 // the nodes and the API servers have nothing of it left. What is not there is no error: the result says what was.
-func Disconnect(ctx context.Context, o DisconnectOptions, r Reporter) (Disconnection, error) {
+func Disconnect(ctx context.Context, o DisconnectOptions, r steps.Reporter) (Disconnection, error) {
 	if err := o.validate(); err != nil {
 		return Disconnection{}, err
 	}
-	ctx, cancel := within(ctx, o.Timeout)
+	ctx, cancel := steps.Within(ctx, o.Timeout)
 	defer cancel()
 	d := &disconnector{DisconnectOptions: o, local: newLeaving(o.Local, r), remote: newLeaving(o.Remote, r)}
-	run := stages{reporter: r}
-	err := run.run(ctx, step{stageReach, "", d.reach}, step{stageWithdraw, "", d.each((*leaving).end)}, step{stageClean, "", d.each((*leaving).clean)})
-	result := Disconnection{Local: &d.local.Removal, Stages: run.times, Changed: d.local.altered()}
+	run := steps.Stages{Reporter: r}
+	err := run.Run(ctx, steps.Step{Stage: steps.StageReach, Do: d.reach}, steps.Step{Stage: steps.StageWithdraw, Do: d.each((*leaving).end)}, steps.Step{Stage: steps.StageClean, Do: d.each((*leaving).clean)})
+	result := Disconnection{Local: &d.local.Removal, Stages: run.Times, Changed: d.local.altered()}
 	if !o.OneSide {
 		result.Remote, result.Changed = &d.remote.Removal, result.Changed || d.remote.altered()
 	}
@@ -34,17 +35,17 @@ func Disconnect(ctx context.Context, o DisconnectOptions, r Reporter) (Disconnec
 }
 
 // PlanDisconnect returns what Disconnect would change, and changes nothing.
-func PlanDisconnect(ctx context.Context, o DisconnectOptions, r Reporter) (Plan, error) {
+func PlanDisconnect(ctx context.Context, o DisconnectOptions, r steps.Reporter) (steps.Plan, error) {
 	o.Local.Cluster = o.Local.Cluster.DryRun()
 	clusters := []*cluster.Cluster{o.Local.Cluster}
 	if o.Remote.Cluster != nil && !o.OneSide {
 		o.Remote.Cluster = o.Remote.Cluster.DryRun()
 		clusters = append(clusters, o.Remote.Cluster)
 	}
-	if _, err := Disconnect(ctx, o, planning{r}); err != nil {
-		return Plan{}, err
+	if _, err := Disconnect(ctx, o, steps.Planning(r)); err != nil {
+		return steps.Plan{}, err
 	}
-	return planOf(ctx, clusters...)
+	return steps.PlanOf(ctx, clusters...)
 }
 
 func (o DisconnectOptions) validate() error {
@@ -58,7 +59,7 @@ func (o DisconnectOptions) validate() error {
 		return nil
 	}
 	if err := records.ValidateName(o.Peer); err != nil {
-		return &InputError{Err: fmt.Errorf("peering: %w", err)}
+		return &steps.InputError{Err: fmt.Errorf("peering: %w", err)}
 	}
 	return nil
 }
@@ -83,7 +84,7 @@ func (d *disconnector) reach(ctx context.Context) (string, error) {
 	if d.Remote.Cluster != nil {
 		known = append(known, d.remote)
 	}
-	if err := eachOf(known, func(l *leaving) error { return l.identify(ctx) }); err != nil {
+	if err := steps.EachOf(known, func(l *leaving) error { return l.identify(ctx) }); err != nil {
 		return "", err
 	}
 	lines := make([]string, 2)[:len(d.sides())]
@@ -114,7 +115,7 @@ func (l *leaving) identify(ctx context.Context) error {
 		return err
 	}
 	// First: what is missing is told all at once.
-	if err := checkPermissions(ctx, l.Cluster, templates.Operate); err != nil {
+	if err := steps.CheckPermissions(ctx, l.Cluster, templates.Operate); err != nil {
 		return err
 	}
 	fabric, err := inventory.Fabric(ctx, l.Cluster)
@@ -149,7 +150,7 @@ func (d *disconnector) findLocal(all []inventory.Trace) ([]string, error) {
 // stop the other.
 func (d *disconnector) each(remove func(*leaving, context.Context, string) error) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
-		return "", eachOf(d.sides(), func(l *leaving) error {
+		return "", steps.EachOf(d.sides(), func(l *leaving) error {
 			var errs []error
 			for _, name := range l.Peerings {
 				errs = append(errs, remove(l, ctx, name))

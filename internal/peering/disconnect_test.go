@@ -19,6 +19,7 @@ import (
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/steps"
 	"liqonet.io/liqonet/ipam"
 	"liqonet.io/liqonet/ipam/store"
 )
@@ -204,7 +205,7 @@ func TestDisconnectRefuses(t *testing.T) {
 		if left := peeringsLeft(t, b); len(left) != 1 {
 			t.Errorf("b has %v", left)
 		}
-		var input *InputError
+		var input *steps.InputError
 		if err := (DisconnectOptions{Peer: "X_Y", OneSide: true}).validate(); !errors.As(err, &input) {
 			t.Errorf("a name that nothing can have: error %v", err)
 		}
@@ -233,7 +234,7 @@ func TestInitAndReset(t *testing.T) {
 			t.Errorf("other name: %v", err)
 		}
 		o.Side.Name, o.Side.Reserved = "", ranges("10.6.0.0/16")
-		var differs *DifferenceError
+		var differs *steps.DifferenceError
 		if _, err = Init(t.Context(), o, &recorder{}); !errors.As(err, &differs) {
 			t.Errorf("other reservation: %v", err)
 		}

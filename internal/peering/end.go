@@ -15,6 +15,7 @@ import (
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/steps"
 	"liqonet.io/liqonet/ipam"
 	"liqonet.io/liqonet/templates"
 )
@@ -58,7 +59,7 @@ func (e *end) meet() error {
 		}
 	}
 	if e.name == peer.name {
-		return &InputError{Err: fmt.Errorf("both clusters have the name %q", e.name), hint: "set other names with --name, --remote-name"}
+		return &steps.InputError{Err: fmt.Errorf("both clusters have the name %q", e.name), Advice: "set other names with --name, --remote-name"}
 	}
 	return nil
 }
@@ -216,7 +217,7 @@ func (e *end) checkOvertaken(live *records.Peering) error {
 	if found.Exposed = live.Exposed; inventory.Same(found, *live) {
 		return nil
 	}
-	return overtaken(e.Cluster, records.PeeringName(e.peering), *live, e.written)
+	return steps.Overtaken(e.Cluster, records.PeeringName(e.peering), *live, e.written)
 }
 
 // result describes the end of a connection that was proven.

@@ -14,6 +14,7 @@ import (
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/steps"
 )
 
 // maxEndpoints bounds how many nodes a client is told of. Any two would do; more help while nodes are replaced.
@@ -130,5 +131,5 @@ func (e *end) awaitEndpoints(ctx context.Context) error {
 			return missing, nil
 		})
 	})
-	return later(hint.With(err, "if the cluster has no load balancers: --gw-server-service-type NodePort"))
+	return steps.Later(hint.With(err, "if the cluster has no load balancers: --gw-server-service-type NodePort"))
 }

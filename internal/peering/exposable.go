@@ -10,12 +10,13 @@ import (
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/steps"
 	"liqonet.io/liqonet/ipam"
 )
 
 // unfit says why an address cannot be exposed, and what to do instead.
 func unfit(host netip.Addr, why, hint string) error {
-	return &InputError{Err: fmt.Errorf("expose %s: %s", host, why), hint: hint}
+	return &steps.InputError{Err: fmt.Errorf("expose %s: %s", host, why), Advice: hint}
 }
 
 // Ranges of no host: RFC 1122 (3.2.1.3) and RFC 1112 (4).

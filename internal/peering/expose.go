@@ -12,6 +12,7 @@ import (
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/steps"
 	"liqonet.io/liqonet/ipam"
 )
 
@@ -33,7 +34,7 @@ type Exposure struct {
 
 // Expose makes a host outside the cluster reachable for a peer's pods, and returns when the gateway lets their
 // packets pass. What is no such host is an *InputError. Doing it again changes nothing.
-func Expose(ctx context.Context, o ExposeOptions, r Reporter) (Exposure, error) {
+func Expose(ctx context.Context, o ExposeOptions, r steps.Reporter) (Exposure, error) {
 	if err := checkHost(o.Host); err != nil {
 		return Exposure{}, err
 	}
@@ -41,40 +42,40 @@ func Expose(ctx context.Context, o ExposeOptions, r Reporter) (Exposure, error) 
 }
 
 // Withdraw ends that, and returns when the gateway has forgotten the host. A host that is not exposed is no error.
-func Withdraw(ctx context.Context, o ExposeOptions, r Reporter) (Exposure, error) {
+func Withdraw(ctx context.Context, o ExposeOptions, r steps.Reporter) (Exposure, error) {
 	return o.run(ctx, r, false)
 }
 
 // PlanExpose returns what Expose would change, and changes nothing.
-func PlanExpose(ctx context.Context, o ExposeOptions, r Reporter) (Plan, error) {
+func PlanExpose(ctx context.Context, o ExposeOptions, r steps.Reporter) (steps.Plan, error) {
 	o.Side.Cluster = o.Side.Cluster.DryRun()
-	if _, err := Expose(ctx, o, planning{r}); err != nil {
-		return Plan{}, err
+	if _, err := Expose(ctx, o, steps.Planning(r)); err != nil {
+		return steps.Plan{}, err
 	}
-	return planOf(ctx, o.Side.Cluster)
+	return steps.PlanOf(ctx, o.Side.Cluster)
 }
 
 // PlanWithdraw returns what Withdraw would change, and changes nothing.
-func PlanWithdraw(ctx context.Context, o ExposeOptions, r Reporter) (Plan, error) {
+func PlanWithdraw(ctx context.Context, o ExposeOptions, r steps.Reporter) (steps.Plan, error) {
 	o.Side.Cluster = o.Side.Cluster.DryRun()
-	if _, err := Withdraw(ctx, o, planning{r}); err != nil {
-		return Plan{}, err
+	if _, err := Withdraw(ctx, o, steps.Planning(r)); err != nil {
+		return steps.Plan{}, err
 	}
-	return planOf(ctx, o.Side.Cluster)
+	return steps.PlanOf(ctx, o.Side.Cluster)
 }
 
 // run ends with a host that is served, or is not any more.
-func (o ExposeOptions) run(ctx context.Context, r Reporter, serve bool) (Exposure, error) {
-	ctx, cancel := within(ctx, o.Timeout)
+func (o ExposeOptions) run(ctx context.Context, r steps.Reporter, serve bool) (Exposure, error) {
+	ctx, cancel := steps.Within(ctx, o.Timeout)
 	defer cancel()
 	x := &exposer{ExposeOptions: o, cluster: o.Side.Cluster, serve: serve}
-	s := stages{reporter: r}
-	err := s.run(ctx, step{stageReach, "", func(ctx context.Context) (string, error) { return x.cluster.Context, x.read(ctx) }})
+	s := steps.Stages{Reporter: r}
+	err := s.Run(ctx, steps.Step{Stage: steps.StageReach, Do: func(ctx context.Context) (string, error) { return x.cluster.Context, x.read(ctx) }})
 	if err == nil && serve {
 		err = x.checkOutside(ctx) // by itself: who reads the refusal need not know of stages
 	}
 	if err == nil {
-		err = s.run(ctx, step{stageAddress, "", x.change}, step{stageGateway, "why it does not answer: liqoctl network status " + o.Peer, x.await})
+		err = s.Run(ctx, steps.Step{Stage: steps.StageAddress, Do: x.change}, steps.Step{Stage: steps.StageGateway, Hint: "why it does not answer: liqoctl network status " + o.Peer, Do: x.await})
 	}
 	if err == nil && !serve {
 		err = x.release(ctx)
@@ -268,7 +269,7 @@ func (x *exposer) await(ctx context.Context) (string, error) {
 	if !x.serve {
 		what = fmt.Sprintf("the gateway of peering %q to forget %s", x.Peer, x.Host)
 	}
-	return "", later(inventory.AwaitStatus(ctx, x.cluster, x.Peer, what, func(s *records.Status) string {
+	return "", steps.Later(inventory.AwaitStatus(ctx, x.cluster, x.Peer, what, func(s *records.Status) string {
 		served := s != nil && slices.Contains(s.Exposed, x.host)
 		forgotten := s == nil || !slices.ContainsFunc(s.Exposed, func(e records.Exposed) bool { return e.Host == x.Host })
 		if x.serve && served || !x.serve && forgotten {

@@ -16,6 +16,7 @@ import (
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/steps"
 	"liqonet.io/liqonet/ipam"
 	"liqonet.io/liqonet/ipam/store"
 )
@@ -223,7 +224,7 @@ func TestExposeRefuses(t *testing.T) {
 			"172.31.1.10":       "API server",
 		} {
 			_, err := Expose(t.Context(), exposing(a, host), &recorder{})
-			var unfit *InputError
+			var unfit *steps.InputError
 			if !errors.As(err, &unfit) || !strings.Contains(err.Error(), want) || unfit.Hint() == "" || strings.Contains(err.Error(), "\n") {
 				t.Errorf("%s: %v, want %q and a hint", host, err, want)
 			}

@@ -11,6 +11,7 @@ import (
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/steps"
 )
 
 // checkCopied refuses an installation that was made for another cluster.
@@ -69,7 +70,7 @@ func (s *site) catchUp(live *records.Fabric) error {
 	if s.Update || inventory.Same(s.wantedFabric(), *live) {
 		return nil
 	}
-	return overtaken(s.Cluster, records.FabricName, *live, s.wantedFabric())
+	return steps.Overtaken(s.Cluster, records.FabricName, *live, s.wantedFabric())
 }
 
 // wantedRanges merges what was discovered with what the cluster's fabric says already: a recorded range that

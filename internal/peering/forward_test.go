@@ -11,6 +11,7 @@ import (
 
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/steps"
 	"liqonet.io/liqonet/ipam"
 	"liqonet.io/liqonet/ipam/store"
 )
@@ -66,7 +67,7 @@ func TestFirewallsAreRefusedFirst(t *testing.T) {
 		t.Helper()
 		o.Keep = true
 		_, err := Connect(t.Context(), o, &recorder{})
-		failed, _ := errors.AsType[*StageError](err)
+		failed, _ := errors.AsType[*steps.StageError](err)
 		if failed == nil || failed.Stage != stage || !strings.Contains(err.Error(), `chain "ip filter FORWARD"`) {
 			t.Fatalf("error %v, want one of stage %s", err, stage)
 		}
@@ -83,7 +84,7 @@ func TestFirewallsAreRefusedFirst(t *testing.T) {
 				}
 			}
 			before := [2]map[string]string{contents(t, a), contents(t, b)}
-			refused(t, o, stageDiscover)
+			refused(t, o, steps.StageDiscover)
 			for i, w := range []*world{a, b} {
 				if diff := cmp.Diff(before[i], contents(t, w)); diff != "" {
 					t.Errorf("cluster %s: %s", w.Context, diff)
@@ -96,7 +97,7 @@ func TestFirewallsAreRefusedFirst(t *testing.T) {
 			a, b := twoWorlds()
 			b.drops = []records.ForwardDrop{{Chain: "ip filter FORWARD"}}
 			live(t, a, b)
-			refused(t, connectOptions(a, b), stageNodes)
+			refused(t, connectOptions(a, b), steps.StageNodes)
 			for w, peer := range map[*world]string{a: "b", b: "a"} {
 				for _, name := range w.left(t) {
 					if strings.Contains(name, "Secret") || strings.Contains(name, "gateway") || strings.Contains(name, "peering") {

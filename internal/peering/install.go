@@ -13,44 +13,45 @@ import (
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/steps"
 	"liqonet.io/liqonet/ipam"
 	"liqonet.io/liqonet/templates"
 )
 
 // Init installs liqonet in a cluster, or completes or updates what is there, and returns when every Ready node
 // has reported. Connect does it too: Init is for those who prepare a cluster for peers to come.
-func Init(ctx context.Context, o InitOptions, r Reporter) (InitResult, error) {
-	bounded, cancel := within(ctx, o.Timeout)
+func Init(ctx context.Context, o InitOptions, r steps.Reporter) (InitResult, error) {
+	bounded, cancel := steps.Within(ctx, o.Timeout)
 	defer cancel()
 	s := &site{Side: o.Side, Installation: o.Installation, reporter: r, run: inventory.NewRun()}
-	run := &stages{reporter: r}
+	run := &steps.Stages{Reporter: r}
 	if err := initialise(bounded, run, s); err != nil {
 		return InitResult{}, err
 	}
-	return InitResult{Cluster: s.info(), Stages: run.times, Objects: s.changes, Changed: len(s.changes) > 0}, nil
+	return InitResult{Cluster: s.info(), Stages: run.Times, Objects: s.changes, Changed: len(s.changes) > 0}, nil
 }
 
 // PlanInit returns what Init would change, and changes nothing.
-func PlanInit(ctx context.Context, o InitOptions, r Reporter) (Plan, error) {
+func PlanInit(ctx context.Context, o InitOptions, r steps.Reporter) (steps.Plan, error) {
 	o.Side.Cluster, o.Update = o.Side.Cluster.DryRun(), true
-	if _, err := Init(ctx, o, planning{r}); err != nil {
-		return Plan{}, err
+	if _, err := Init(ctx, o, steps.Planning(r)); err != nil {
+		return steps.Plan{}, err
 	}
-	return planOf(ctx, o.Side.Cluster)
+	return steps.PlanOf(ctx, o.Side.Cluster)
 }
 
-func initialise(ctx context.Context, run *stages, s *site) error {
-	err := run.run(ctx,
-		step{stageReach, "", func(ctx context.Context) (string, error) { return s.Cluster.Context, s.reach(ctx) }},
-		step{stageDiscover, "", func(ctx context.Context) (string, error) {
+func initialise(ctx context.Context, run *steps.Stages, s *site) error {
+	err := run.Run(ctx,
+		steps.Step{Stage: steps.StageReach, Do: func(ctx context.Context) (string, error) { return s.Cluster.Context, s.reach(ctx) }},
+		steps.Step{Stage: steps.StageDiscover, Do: func(ctx context.Context) (string, error) {
 			if err := s.discover(ctx); err != nil {
 				return "", err
 			}
 			return s.described(), s.checkClashes(false)
 		}},
-		step{stageCompare, "", s.compare},
-		step{stageInstall, "", func(ctx context.Context) (string, error) { return "namespace " + s.Cluster.Namespace, s.install(ctx) }},
-		step{stageNodes, "", func(ctx context.Context) (string, error) {
+		steps.Step{Stage: steps.StageCompare, Do: s.compare},
+		steps.Step{Stage: steps.StageInstall, Do: func(ctx context.Context) (string, error) { return "namespace " + s.Cluster.Namespace, s.install(ctx) }},
+		steps.Step{Stage: steps.StageNodes, Do: func(ctx context.Context) (string, error) {
 			if err := s.settle(ctx); err != nil {
 				return "", err
 			}
@@ -59,12 +60,12 @@ func initialise(ctx context.Context, run *stages, s *site) error {
 	if err != nil || !s.translates() {
 		return err
 	}
-	return run.run(ctx, step{stageTranslation, "what it says: kubectl -n " + s.Cluster.Namespace + " logs deployment/" + records.TranslationName,
-		func(ctx context.Context) (string, error) {
+	return run.Run(ctx, steps.Step{Stage: steps.StageTranslation, Hint: "what it says: kubectl -n " + s.Cluster.Namespace + " logs deployment/" + records.TranslationName,
+		Do: func(ctx context.Context) (string, error) {
 			err := s.Cluster.FailFast(ctx, templates.TranslationPods(), func(ctx context.Context) error {
 				return s.Cluster.WaitDeployment(ctx, records.TranslationName)
 			})
-			return translationURL(s.Cluster.Namespace), later(err)
+			return translationURL(s.Cluster.Namespace), steps.Later(err)
 		}})
 }
 
@@ -80,11 +81,11 @@ func (s *site) compare(ctx context.Context) (string, error) {
 	if err := d.settle(ctx); err != nil {
 		return "", err
 	}
-	plan, err := planOf(ctx, d.Cluster)
+	plan, err := steps.PlanOf(ctx, d.Cluster)
 	if err != nil {
 		return "", err
 	}
-	return decideDifferences(append(plan.Clusters[0].differences(), s.unreserved...), s.Update)
+	return steps.DecideDifferences(append(plan.Clusters[0].Differences(), s.unreserved...), s.Update)
 }
 
 // install applies the node helper, reserves the cluster's own ranges, and writes the fabric and what stands on it.
@@ -143,7 +144,7 @@ func (s *site) settle(ctx context.Context) error {
 		case err != nil:
 			return f, fmt.Errorf("cluster %q: %w", s.Cluster.Context, err)
 		case f.Overlay.Kind != "" && !s.Update && !inventory.Same(f, decided):
-			return f, overtaken(s.Cluster, records.FabricName, f, decided)
+			return f, steps.Overtaken(s.Cluster, records.FabricName, f, decided)
 		}
 		return decided, nil
 	})

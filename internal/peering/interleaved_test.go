@@ -20,13 +20,14 @@ import (
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/steps"
 )
 
 // Each of these tests has another command run to its end at the moment at which a first one is about to write what it has
 // computed from an older state.
 
 // must runs a command in the place of somebody else.
-func must[O, R any](t *testing.T, do func(context.Context, O, Reporter) (R, error), o O) {
+func must[O, R any](t *testing.T, do func(context.Context, O, steps.Reporter) (R, error), o O) {
 	t.Helper()
 	if _, err := do(t.Context(), o, &recorder{}); err != nil {
 		t.Errorf("the other command: %v", err)
@@ -36,7 +37,7 @@ func must[O, R any](t *testing.T, do func(context.Context, O, Reporter) (R, erro
 func TestUpdateKeepsWhatOthersExpose(t *testing.T) {
 	const host = "198.51.100.7"
 	for name, c := range map[string]struct {
-		before, meanwhile func(context.Context, ExposeOptions, Reporter) (Exposure, error)
+		before, meanwhile func(context.Context, ExposeOptions, steps.Reporter) (Exposure, error)
 		want              []netip.Addr
 	}{
 		"withdraw": {before: Expose, meanwhile: Withdraw},
@@ -83,7 +84,7 @@ func TestUpdateOfOthersStays(t *testing.T) {
 		other := connectOptions(a, b)
 		other.Update, other.MTU, other.AllowForward, other.Image = true, 1300, new(true), "newer"
 		must(t, Connect, other)
-		var differs *DifferenceError
+		var differs *steps.DifferenceError
 		var err error
 		for _, step := range []func(context.Context) (string, error){c.install, c.settle, c.prepare, c.configure} {
 			if _, err = step(t.Context()); err != nil {
@@ -335,7 +336,7 @@ func TestRemovedTranslationStays(t *testing.T) {
 func TestExposeMeetsWithdraw(t *testing.T) {
 	const host = "198.51.100.7"
 	for name, c := range map[string]struct {
-		do, meanwhile func(context.Context, ExposeOptions, Reporter) (Exposure, error)
+		do, meanwhile func(context.Context, ExposeOptions, steps.Reporter) (Exposure, error)
 		object        string
 	}{
 		"expose before an address is released": {Withdraw, Expose, "ipam"},

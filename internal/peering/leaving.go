@@ -15,6 +15,7 @@ import (
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/steps"
 	"liqonet.io/liqonet/ipam"
 	"liqonet.io/liqonet/templates"
 )
@@ -24,13 +25,13 @@ type leaving struct {
 	Side
 	Removal // so far; its Peerings are those to remove
 
-	reporter Reporter
+	reporter steps.Reporter
 	force    bool   // go on where nodes cannot confirm
 	id       string // of the cluster
 	name     string // by which peers know the cluster, or would if it had been installed
 }
 
-func newLeaving(side Side, r Reporter) *leaving {
+func newLeaving(side Side, r steps.Reporter) *leaving {
 	l := &leaving{Side: side, reporter: r}
 	if side.Cluster != nil {
 		l.Context = side.Cluster.Context
@@ -117,7 +118,7 @@ func isWorkload(o cluster.Object) bool {
 
 func (l *leaving) delete(ctx context.Context, objects ...cluster.Object) error {
 	changes, err := l.Cluster.Delete(ctx, objects...)
-	l.Objects = append(l.Objects, altering(changes)...)
+	l.Objects = append(l.Objects, steps.Altering(changes)...)
 	return err
 }
 

@@ -12,7 +12,6 @@ package peering
 
 import (
 	"net/netip"
-	"time"
 
 	"liqonet.io/liqonet/internal/cluster"
 )
@@ -47,16 +46,4 @@ type Side struct {
 	// Pools are the ranges of which free ones are taken, the first with room first. nil: those the cluster has
 	// already, else those of RFC 1918.
 	Pools []netip.Prefix
-}
-
-// Reporter is told how an operation goes on. Its methods may be called concurrently.
-type Reporter interface {
-	// Stage says that a stage begins.
-	Stage(name string)
-	// Done says that the stage has ended, in a few words what came out, and how long it took.
-	Done(name, detail string, took time.Duration)
-	// Note says something worth knowing that needs no action.
-	Note(text string)
-	// Warn says something that may need action, and which.
-	Warn(text, hint string)
 }

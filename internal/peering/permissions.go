@@ -12,50 +12,14 @@ import (
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/steps"
 	"liqonet.io/liqonet/templates"
 )
-
-// checkPermissions asks whether the user may do all that a level takes. Who may do everything is asked once;
-// everybody else gets a list of all that is missing.
-func checkPermissions(ctx context.Context, c *cluster.Cluster, level templates.Level) error {
-	everything := []cluster.Permission{{Verb: "*", Group: "*", Resource: "*"}}
-	err := c.CheckPermissions(ctx, everything)
-	var refused *cluster.PermissionError
-	if !errors.As(err, &refused) {
-		return err
-	}
-	needed, err := neededPermissions(c.Namespace, level)
-	if err != nil {
-		return err
-	}
-	return c.CheckPermissions(ctx, needed)
-}
-
-// neededPermissions are those of a level without which nothing works. What else a level may read outside the
-// namespace makes discovery better, and it does without.
-func neededPermissions(namespace string, level templates.Level) ([]cluster.Permission, error) {
-	local, wide, err := templates.Rules(namespace, level)
-	if err != nil {
-		return nil, err
-	}
-	_, discovery, err := templates.Rules(namespace, templates.Operate)
-	if err != nil {
-		return nil, err
-	}
-	better := cluster.Permissions(discovery, "")
-	needed := append(cluster.Permissions(local, namespace), cluster.DiscoveryPermissions()...)
-	for _, p := range cluster.Permissions(wide, "") {
-		if !slices.Contains(better, p) {
-			needed = append(needed, p)
-		}
-	}
-	return needed, nil
-}
 
 // checkInstaller asks whether the user may do all that init does. Who may not, but may connect, can do so where
 // liqonet is installed: the site is then used as it is.
 func (s *site) checkInstaller(ctx context.Context) error {
-	err := checkPermissions(ctx, s.Cluster, templates.Administer)
+	err := steps.CheckPermissions(ctx, s.Cluster, templates.Administer)
 	var refused *cluster.PermissionError
 	if !s.connecting || !errors.As(err, &refused) {
 		return err
@@ -67,7 +31,7 @@ func (s *site) checkInstaller(ctx context.Context) error {
 	if set == nil || set.Annotations[templates.AnnotationDigest] == "" {
 		return err // all that installing takes is told, which includes what connecting does
 	}
-	needed, e := neededPermissions(s.Cluster.Namespace, templates.Operate)
+	needed, e := steps.NeededPermissions(s.Cluster.Namespace, templates.Operate)
 	if e != nil {
 		return e
 	}

@@ -18,6 +18,7 @@ import (
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/steps"
 )
 
 // objectsOf are liqonet's objects in a cluster, but for the Leases of nodes.
@@ -65,7 +66,7 @@ func changesBetween(t *testing.T, before, after map[string]cluster.Object) (all 
 }
 
 // namesOf are the objects of a plan in the form of changesBetween.
-func namesOf(p Plan) (all []string) {
+func namesOf(p steps.Plan) (all []string) {
 	for _, c := range p.Clusters {
 		for _, change := range c.Changes {
 			if change.Namespace != "" && change.Kind != "Lease" {
@@ -96,7 +97,7 @@ func TestPlansAreCarriedOut(t *testing.T) {
 		again.LocalServes = true
 		for _, s := range []struct {
 			name string
-			plan func(context.Context) (Plan, error)
+			plan func(context.Context) (steps.Plan, error)
 			do   func(context.Context) error
 			want []string // to be found in the plan
 			// first is what others do before; nil: nothing.
@@ -170,11 +171,11 @@ func TestPlanBesideDamagedReport(t *testing.T) {
 	})
 }
 
-func dryly[O any](plan func(context.Context, O, Reporter) (Plan, error), o O) func(context.Context) (Plan, error) {
-	return func(ctx context.Context) (Plan, error) { return plan(ctx, o, &recorder{}) }
+func dryly[O any](plan func(context.Context, O, steps.Reporter) (steps.Plan, error), o O) func(context.Context) (steps.Plan, error) {
+	return func(ctx context.Context) (steps.Plan, error) { return plan(ctx, o, &recorder{}) }
 }
 
-func doing[O, R any](do func(context.Context, O, Reporter) (R, error), o O) func(context.Context) error {
+func doing[O, R any](do func(context.Context, O, steps.Reporter) (R, error), o O) func(context.Context) error {
 	return func(ctx context.Context) error {
 		_, err := do(ctx, o, &recorder{})
 		return err
@@ -182,7 +183,7 @@ func doing[O, R any](do func(context.Context, O, Reporter) (R, error), o O) func
 }
 
 // checkRecords looks at the records that kernels follow, in the plan of a step.
-func checkRecords(t *testing.T, step string, p ClusterPlan) {
+func checkRecords(t *testing.T, step string, p steps.ClusterPlan) {
 	t.Helper()
 	mtu := func(s *records.Set) int {
 		if s == nil || len(s.Peerings) == 0 {

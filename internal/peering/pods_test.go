@@ -11,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/steps"
 	"liqonet.io/liqonet/templates"
 )
 
@@ -51,7 +52,7 @@ func TestSettingsOfPodsStay(t *testing.T) {
 		wantUnaltered(t, a, b)
 
 		install.Pods.GatewayNodeSelector = map[string]string{}
-		var differs *DifferenceError
+		var differs *steps.DifferenceError
 		if _, err := Init(ctx, install, &recorder{}); !errors.As(err, &differs) {
 			t.Errorf("another setting without consent: %v", err)
 		}

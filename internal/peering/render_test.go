@@ -14,6 +14,7 @@ import (
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/steps"
 )
 
 func renderOptions(a, b *world) RenderOptions {
@@ -100,7 +101,7 @@ func TestRenderSaysWhatIsMissing(t *testing.T) {
 		o = renderOptions(a, b)
 		o.MTU, o.Overlay, o.Service.NodePort = 0, "", 0
 		_, _, err := Render(t.Context(), o, &recorder{})
-		var input *InputError
+		var input *steps.InputError
 		if !errors.As(err, &input) {
 			t.Fatal(err)
 		}

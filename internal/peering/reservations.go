@@ -11,6 +11,7 @@ import (
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/steps"
 	"liqonet.io/liqonet/ipam"
 )
 
@@ -92,7 +93,7 @@ func (o ownRanges) chosenRange(r *ipam.Registry, purpose ipam.Purpose, wish, usu
 	}
 	if wish.IsValid() {
 		if wish.Bits() < WidestCIDR || wish.Bits() > NarrowestCIDR {
-			return wish, &InputError{Err: fmt.Errorf("reserve %s: the length must be /%d to /%d", wish, WidestCIDR, NarrowestCIDR)}
+			return wish, &steps.InputError{Err: fmt.Errorf("reserve %s: the length must be /%d to /%d", wish, WidestCIDR, NarrowestCIDR)}
 		}
 		if err := o.inUse.checkWish(purpose, wish); err != nil {
 			return wish, err

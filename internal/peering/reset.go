@@ -8,31 +8,32 @@ import (
 
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/steps"
 	"liqonet.io/liqonet/templates"
 )
 
 // Reset removes liqonet from a cluster: the node helpers, once they have emptied their kernels, and every object.
 // Peerings that stand are an error, unless Force removes them too, on this side only.
-func Reset(ctx context.Context, o ResetOptions, r Reporter) (ResetResult, error) {
-	ctx, cancel := within(ctx, o.Timeout)
+func Reset(ctx context.Context, o ResetOptions, r steps.Reporter) (ResetResult, error) {
+	ctx, cancel := steps.Within(ctx, o.Timeout)
 	defer cancel()
 	l := newLeaving(o.Side, r)
 	l.force = o.Force
-	run := stages{reporter: r}
-	err := run.run(ctx, step{stageReach, "", l.reach}, step{stageWithdraw, "", l.disconnect}, step{stageUninstall, "", func(ctx context.Context) (string, error) {
+	run := steps.Stages{Reporter: r}
+	err := run.Run(ctx, steps.Step{Stage: steps.StageReach, Do: l.reach}, steps.Step{Stage: steps.StageWithdraw, Do: l.disconnect}, steps.Step{Stage: steps.StageUninstall, Do: func(ctx context.Context) (string, error) {
 		err := l.uninstall(ctx)
 		return fmt.Sprintf("%d objects", len(l.Objects)), err
 	}})
-	return ResetResult{Removal: l.Removal, Stages: run.times, Changed: l.altered()}, err
+	return ResetResult{Removal: l.Removal, Stages: run.Times, Changed: l.altered()}, err
 }
 
 // PlanReset returns what Reset would change, and changes nothing.
-func PlanReset(ctx context.Context, o ResetOptions, r Reporter) (Plan, error) {
+func PlanReset(ctx context.Context, o ResetOptions, r steps.Reporter) (steps.Plan, error) {
 	o.Side.Cluster = o.Side.Cluster.DryRun()
-	if _, err := Reset(ctx, o, planning{r}); err != nil {
-		return Plan{}, err
+	if _, err := Reset(ctx, o, steps.Planning(r)); err != nil {
+		return steps.Plan{}, err
 	}
-	return planOf(ctx, o.Side.Cluster)
+	return steps.PlanOf(ctx, o.Side.Cluster)
 }
 
 // reach finds out what is there, and refuses what stands.
@@ -40,7 +41,7 @@ func (l *leaving) reach(ctx context.Context) (string, error) {
 	if _, err := l.Cluster.Version(ctx); err != nil {
 		return "", err
 	}
-	if err := checkPermissions(ctx, l.Cluster, templates.Administer); err != nil {
+	if err := steps.CheckPermissions(ctx, l.Cluster, templates.Administer); err != nil {
 		return "", err
 	}
 	// A second installation can be removed, and the first one stays.

@@ -3,19 +3,19 @@ package peering
 import (
 	"fmt"
 	"net/netip"
-	"slices"
 	"time"
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/steps"
 )
 
 // InitResult is what Init did.
 type InitResult struct {
-	Cluster ClusterInfo      `json:"cluster"`
-	Stages  []StageTime      `json:"stages"`
-	Objects []cluster.Change `json:"objects,omitempty"` // those that were created or changed
-	Changed bool             `json:"changed"`
+	Cluster ClusterInfo       `json:"cluster"`
+	Stages  []steps.StageTime `json:"stages"`
+	Objects []cluster.Change  `json:"objects,omitempty"` // those that were created or changed
+	Changed bool              `json:"changed"`
 }
 
 // ClusterInfo is a cluster as liqonet sees it.
@@ -39,14 +39,14 @@ type ClusterInfo struct {
 
 // Connection is what Connect reached.
 type Connection struct {
-	Local   SideResult       `json:"local"`
-	Remote  SideResult       `json:"remote"`
-	MTU     int              `json:"mtu"`  // bytes, of packets between pods of the two
-	Hops    []Hop            `json:"hops"` // those that decide it
-	Stages  []StageTime      `json:"stages"`
-	Took    time.Duration    `json:"tookNanoseconds"`
-	Changed bool             `json:"changed"`           // in either cluster
-	Objects []cluster.Change `json:"objects,omitempty"` // those that were created or changed
+	Local   SideResult        `json:"local"`
+	Remote  SideResult        `json:"remote"`
+	MTU     int               `json:"mtu"`  // bytes, of packets between pods of the two
+	Hops    []Hop             `json:"hops"` // those that decide it
+	Stages  []steps.StageTime `json:"stages"`
+	Took    time.Duration     `json:"tookNanoseconds"`
+	Changed bool              `json:"changed"`           // in either cluster
+	Objects []cluster.Change  `json:"objects,omitempty"` // those that were created or changed
 }
 
 // SideResult is one cluster's side of a connection.
@@ -99,10 +99,10 @@ type NodeProof struct {
 
 // Disconnection is what Disconnect removed. A side that was not asked for is nil.
 type Disconnection struct {
-	Local   *Removal    `json:"local,omitempty"`
-	Remote  *Removal    `json:"remote,omitempty"`
-	Stages  []StageTime `json:"stages"`
-	Changed bool        `json:"changed"`
+	Local   *Removal          `json:"local,omitempty"`
+	Remote  *Removal          `json:"remote,omitempty"`
+	Stages  []steps.StageTime `json:"stages"`
+	Changed bool              `json:"changed"`
 }
 
 // Removal is what was removed from one cluster.
@@ -122,8 +122,8 @@ type ReleasedRange struct {
 // ResetResult is what Reset removed.
 type ResetResult struct {
 	Removal
-	Stages  []StageTime `json:"stages"`
-	Changed bool        `json:"changed"`
+	Stages  []steps.StageTime `json:"stages"`
+	Changed bool              `json:"changed"`
 }
 
 // info describes the cluster of a site.
@@ -151,9 +151,4 @@ func mappedRanges(pods []records.Mapping, external records.Mapping) []MappedRang
 		all = append(all, MappedRange{What: "pods", Real: m.Real, Seen: m.Seen, Identity: m.Identity()})
 	}
 	return append(all, MappedRange{What: "external", Real: external.Real, Seen: external.Seen, Identity: external.Identity()})
-}
-
-// altering returns the changes that left the cluster another one.
-func altering(changes []cluster.Change) []cluster.Change {
-	return slices.DeleteFunc(slices.Clone(changes), func(c cluster.Change) bool { return !c.Alters() })
 }

@@ -15,6 +15,7 @@ import (
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/steps"
 	"liqonet.io/liqonet/ipam"
 	"liqonet.io/liqonet/templates"
 )
@@ -23,7 +24,7 @@ import (
 type site struct {
 	Side
 	Installation
-	reporter Reporter
+	reporter steps.Reporter
 
 	id        string
 	name      string
@@ -229,7 +230,9 @@ func (s *site) remove(ctx context.Context, objects ...cluster.Object) error {
 }
 
 // note keeps account of changes.
-func (s *site) note(changes ...cluster.Change) { s.changes = append(s.changes, altering(changes)...) }
+func (s *site) note(changes ...cluster.Change) {
+	s.changes = append(s.changes, steps.Altering(changes)...)
+}
 
 // described is the site in a few words, once it is discovered.
 func (s *site) described() string {
@@ -252,7 +255,7 @@ func joined[T fmt.Stringer](values []T) string {
 }
 
 // warnOfYounger tells of installations beside which the one in use goes on.
-func warnOfYounger(c *cluster.Cluster, younger []string, r Reporter) {
+func warnOfYounger(c *cluster.Cluster, younger []string, r steps.Reporter) {
 	for _, namespace := range younger {
 		r.Warn(fmt.Sprintf("cluster %q: a second installation in namespace %s cannot work", c.Context, namespace),
 			fmt.Sprintf("liqoctl network reset -n %s --context %s", namespace, cluster.ShellWord(c.Context)))

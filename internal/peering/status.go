@@ -15,6 +15,7 @@ import (
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/steps"
 	"liqonet.io/liqonet/templates"
 )
 
@@ -141,7 +142,7 @@ func (o StatusOptions) chooseCommon(local, remote *snapshot) error {
 		}
 	}
 	if local.fabric.ClusterID == remote.fabric.ClusterID {
-		return sameCluster(local.cluster, remote.cluster)
+		return steps.SameCluster(local.cluster, remote.cluster)
 	}
 	here, there := local.peeringWith(*remote.fabric), remote.peeringWith(*local.fabric)
 	if here == "" && there == "" || o.Peer != "" && o.Peer != cmp.Or(here, remote.fabric.Name) {

@@ -13,6 +13,7 @@ import (
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/steps"
 	"liqonet.io/liqonet/templates"
 )
 
@@ -30,8 +31,8 @@ type SweepResult struct {
 	Objects []string    `json:"objects"` // such as "ConfigMap liqonet/fabric", sorted
 	Nodes   []NodeSwept `json:"nodes"`   // sorted by name
 	// Silent are the nodes that are not Ready, of which nothing is known.
-	Silent []string    `json:"silent,omitempty"`
-	Stages []StageTime `json:"stages"`
+	Silent []string          `json:"silent,omitempty"`
+	Stages []steps.StageTime `json:"stages"`
 }
 
 // NodeSwept is a node and what its kernel has, a line for each thing; none: nothing.
@@ -49,15 +50,15 @@ func (r SweepResult) Clean() bool {
 // Sweep looks at a cluster for everything of liqonet's, in the API server and in the kernel of every node, whatever
 // became of the objects that tell of it. For that it runs a pod on each node, and removes it again. With Remove the
 // nodes' kernels are emptied, which is refused while liqonet is installed: see Reset.
-func Sweep(ctx context.Context, o SweepOptions, r Reporter) (SweepResult, error) {
-	ctx, cancel := within(ctx, o.Timeout)
+func Sweep(ctx context.Context, o SweepOptions, r steps.Reporter) (SweepResult, error) {
+	ctx, cancel := steps.Within(ctx, o.Timeout)
 	defer cancel()
 	s := &sweeper{SweepOptions: o, cluster: o.Side.Cluster}
-	run := stages{reporter: r}
-	if err := run.run(ctx, step{stageReach, "", s.reach}, step{stageObjects, "", s.list}, step{stageNodes, "", s.look}); err != nil {
+	run := steps.Stages{Reporter: r}
+	if err := run.Run(ctx, steps.Step{Stage: steps.StageReach, Do: s.reach}, steps.Step{Stage: steps.StageObjects, Do: s.list}, steps.Step{Stage: steps.StageNodes, Do: s.look}); err != nil {
 		return SweepResult{}, err
 	}
-	s.result.Stages = run.times
+	s.result.Stages = run.Times
 	return s.result, nil
 }
 
@@ -79,7 +80,7 @@ func (s *sweeper) reach(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := checkPermissions(ctx, s.cluster, templates.Administer); err != nil {
+	if err := steps.CheckPermissions(ctx, s.cluster, templates.Administer); err != nil {
 		return "", err
 	}
 	if err := inventory.AwaitNamespace(ctx, s.cluster, s.Side.Overrides.FlagPrefix); err != nil {
@@ -168,9 +169,9 @@ func (s *sweeper) look(ctx context.Context) (_ string, err error) {
 
 // withdraw removes what the look has made, also when its time is over.
 func (s *sweeper) withdraw(ctx context.Context, made []cluster.Change) error {
-	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), undoTime, &timeoutError{undoTime})
+	ctx, cancel := steps.Afterwards(ctx)
 	defer cancel()
-	return persist(ctx, func(ctx context.Context) error {
+	return steps.Persist(ctx, func(ctx context.Context) error {
 		if _, err := s.cluster.Delete(ctx, s.set); err != nil {
 			return err
 		}

@@ -15,6 +15,7 @@ import (
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/cluster/clustertest"
 	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/steps"
 	"liqonet.io/liqonet/internal/translation/authority"
 	"liqonet.io/liqonet/templates"
 )
@@ -68,7 +69,7 @@ func TestTranslationService(t *testing.T) {
 		if err != nil || !r.Changed || r.Cluster.Translation != "https://translation.liqonet.svc" {
 			t.Fatalf("with the flag: %+v, %v", r, err)
 		}
-		if last := r.Stages[len(r.Stages)-1].Name; last != stageTranslation {
+		if last := r.Stages[len(r.Stages)-1].Name; last != steps.StageTranslation {
 			t.Errorf("the last stage is %s", last)
 		}
 		first := authorityOf(t, a)
@@ -141,7 +142,7 @@ func TestDueAuthorityIsReplaced(t *testing.T) {
 		if _, err := a.kube.CoreV1().Secrets(a.Namespace).Update(t.Context(), secret, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		var differs *DifferenceError
+		var differs *steps.DifferenceError
 		if _, err := initialised(t, a, nil, nil); !errors.As(err, &differs) || !strings.Contains(err.Error(), "is replaced") {
 			t.Errorf("without --update: %v", err)
 		}
@@ -181,11 +182,11 @@ func TestPermissionsOfTranslation(t *testing.T) {
 		{Verb: "*", Group: "*", Resource: "*"}, {Verb: "create", Group: "authentication.k8s.io", Resource: "tokenreviews"},
 	}
 	c, _ := clustertest.New(clustertest.Config{Denied: denied})
-	if err := checkPermissions(t.Context(), c, templates.Operate); err != nil {
+	if err := steps.CheckPermissions(t.Context(), c, templates.Operate); err != nil {
 		t.Errorf("to connect: %v", err)
 	}
 	var refused *cluster.PermissionError
-	if err := checkPermissions(t.Context(), c, templates.Administer); !errors.As(err, &refused) || len(refused.Missing) != 1 {
+	if err := steps.CheckPermissions(t.Context(), c, templates.Administer); !errors.As(err, &refused) || len(refused.Missing) != 1 {
 		t.Errorf("to install: %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package peering
+package steps
 
 import (
 	"fmt"
@@ -8,8 +8,8 @@ import (
 
 // InputError is a wish that no state of the clusters could fulfil. Nothing was changed.
 type InputError struct {
-	Err  error
-	hint string
+	Err    error
+	Advice string
 }
 
 func (e *InputError) Error() string { return e.Err.Error() }
@@ -18,12 +18,12 @@ func (e *InputError) Error() string { return e.Err.Error() }
 func (e *InputError) Unwrap() error { return e.Err }
 
 // Hint returns the advice; "" if there is none.
-func (e *InputError) Hint() string { return e.hint }
+func (e *InputError) Hint() string { return e.Advice }
 
-// sameCluster refuses two contexts of one cluster.
-func sameCluster(local, remote *cluster.Cluster) error {
+// SameCluster refuses two contexts of one cluster.
+func SameCluster(local, remote *cluster.Cluster) error {
 	return &InputError{
-		Err:  fmt.Errorf("%q and %q are the same cluster", local.Context, remote.Context),
-		hint: "name another one with --remote-context or --remote-kubeconfig",
+		Err:    fmt.Errorf("%q and %q are the same cluster", local.Context, remote.Context),
+		Advice: "name another one with --remote-context or --remote-kubeconfig",
 	}
 }

@@ -1,4 +1,4 @@
-package peering
+package steps
 
 import (
 	"fmt"
@@ -9,7 +9,6 @@ import (
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/records"
-	"liqonet.io/liqonet/ipam"
 	"liqonet.io/liqonet/templates"
 )
 
@@ -25,8 +24,8 @@ func (e *DifferenceError) Error() string {
 // Hint names the flag that applies the differences.
 func (e *DifferenceError) Hint() string { return "apply the changes with --update" }
 
-// decideDifferences is the end of a comparison: differences need the user's consent.
-func decideDifferences(lines []string, consent bool) (string, error) {
+// DecideDifferences is the end of a comparison: differences need the user's consent.
+func DecideDifferences(lines []string, consent bool) (string, error) {
 	switch {
 	case len(lines) == 0:
 		return "no differences", nil
@@ -36,9 +35,9 @@ func decideDifferences(lines []string, consent bool) (string, error) {
 	return fmt.Sprintf("%d differences, to be applied", len(lines)), nil
 }
 
-// differences lists what a plan changes of what exists and is configuration. What is missing is completed without
+// Differences lists what a plan changes of what exists and is configuration. What is missing is completed without
 // consent, and so is what an interrupted run left open.
-func (p ClusterPlan) differences() []string {
+func (p ClusterPlan) Differences() []string {
 	var lines []string
 	for _, c := range p.Changes {
 		if c.Action == cluster.Changed && c.Kind == "Secret" && c.Name == records.TranslationName {
@@ -90,27 +89,9 @@ func configured(fields []string) []string {
 	return some
 }
 
-// newReservations lists ranges that the user wants reserved and that are not yet, and pools that are others.
-func (s *site) newReservations() []string {
-	if s.found.fabric == nil {
-		return nil
-	}
-	var lines []string
-	if pools := s.found.registry.Pools(); s.Pools != nil && !slices.Equal(s.Pools, pools) {
-		lines = append(lines, fmt.Sprintf("cluster %q: pools: %s -> %s", s.Cluster.Context, joined(pools), joined(s.Pools)))
-	}
-	for _, p := range s.Reserved {
-		same := func(held ipam.Reservation) bool { return held.Range == p.Masked() }
-		if !slices.ContainsFunc(s.found.registry.Held(ipam.Cluster, ipam.Reserved), same) {
-			lines = append(lines, fmt.Sprintf("cluster %q: %s is not reserved yet", s.Cluster.Context, p.Masked()))
-		}
-	}
-	return lines
-}
-
-// overtaken is the error for a record, in the ConfigMap of that name, that differs from the one that this run wants and has
+// Overtaken is the error for a record, in the ConfigMap of that name, that differs from the one that this run wants and has
 // compared before.
-func overtaken[T records.Document](c *cluster.Cluster, name string, live, wanted T) error {
+func Overtaken[T records.Document](c *cluster.Cluster, name string, live, wanted T) error {
 	var objects [2]*corev1.ConfigMap
 	for i, record := range []T{live, wanted} {
 		text, err := records.Encode(record)
@@ -122,5 +103,5 @@ func overtaken[T records.Document](c *cluster.Cluster, name string, live, wanted
 	p := ClusterPlan{Context: c.Context, Changes: []cluster.Change{{
 		Kind: "ConfigMap", Name: name, Action: cluster.Changed, Fields: configured(cluster.Differences(objects[0], objects[1])),
 	}}}
-	return &DifferenceError{Lines: p.differences()}
+	return &DifferenceError{Lines: p.Differences()}
 }

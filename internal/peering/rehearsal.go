@@ -1,0 +1,60 @@
+package peering
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/steps"
+	"liqonet.io/liqonet/ipam"
+)
+
+// dry is a copy of the site for a dry run, in which all changes are wanted.
+func (s site) dry(cluster *cluster.Cluster) site {
+	s.Cluster, s.Update, s.reporter, s.changes = cluster, true, steps.Quiet{}, nil
+	return s
+}
+
+// dry is a copy of the connector for a dry run of what follows the comparison.
+func (c *connector) dry(of func(*cluster.Cluster) *cluster.Cluster) *connector {
+	local, remote := *c.local, *c.remote
+	local.site, remote.site = local.dry(of(local.Cluster)), remote.dry(of(remote.Cluster))
+	local.peer, remote.peer = &remote, &local
+	d := *c
+	d.reporter, d.local, d.remote = steps.Quiet{}, &local, &remote
+	return &d
+}
+
+// rehearse carries out what writes.
+func (c *connector) rehearse(ctx context.Context) error {
+	if _, err := c.install(ctx); err != nil {
+		return err
+	}
+	if err := c.both(ctx, (*end).settle); err != nil {
+		return err
+	}
+	if _, err := c.prepare(ctx); err != nil {
+		return err
+	}
+	_, err := c.configure(ctx)
+	return err
+}
+
+// newReservations lists ranges that the user wants reserved and that are not yet, and pools that are others.
+func (s *site) newReservations() []string {
+	if s.found.fabric == nil {
+		return nil
+	}
+	var lines []string
+	if pools := s.found.registry.Pools(); s.Pools != nil && !slices.Equal(s.Pools, pools) {
+		lines = append(lines, fmt.Sprintf("cluster %q: pools: %s -> %s", s.Cluster.Context, joined(pools), joined(s.Pools)))
+	}
+	for _, p := range s.Reserved {
+		same := func(held ipam.Reservation) bool { return held.Range == p.Masked() }
+		if !slices.ContainsFunc(s.found.registry.Held(ipam.Cluster, ipam.Reserved), same) {
+			lines = append(lines, fmt.Sprintf("cluster %q: %s is not reserved yet", s.Cluster.Context, p.Masked()))
+		}
+	}
+	return lines
+}

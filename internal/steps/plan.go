@@ -1,0 +1,141 @@
+package steps
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/ipam"
+	"liqonet.io/liqonet/ipam/store"
+)
+
+// Plan is what an operation would change. It comes from a dry run of the operation itself.
+type Plan struct {
+	Clusters []ClusterPlan `json:"clusters"`
+}
+
+// Empty reports whether nothing would change.
+func (p Plan) Empty() bool {
+	return !slices.ContainsFunc(p.Clusters, func(c ClusterPlan) bool { return len(c.Changes) > 0 })
+}
+
+// verbs are what is to be done, as a user says it.
+var verbs = map[cluster.Action]string{cluster.Created: "create", cluster.Changed: "change", cluster.Deleted: "delete"}
+
+// String is the plan for people, a line for each object and each field.
+func (p Plan) String() string {
+	var b strings.Builder
+	for _, c := range p.Clusters {
+		b.WriteString(c.String())
+	}
+	return b.String()
+}
+
+// String is the plan of one cluster for people.
+func (p ClusterPlan) String() string {
+	if len(p.Changes) == 0 {
+		return fmt.Sprintf("cluster %q: no changes\n", p.Context)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "cluster %q, namespace %s:\n", p.Context, p.Namespace)
+	for _, change := range p.Changes {
+		fmt.Fprintf(&b, "  %s %s %s\n", verbs[change.Action], change.Kind, change.Name)
+		for _, field := range change.Fields {
+			fmt.Fprintf(&b, "    %s\n", field)
+		}
+	}
+	return b.String()
+}
+
+// ClusterPlan is what would change in one cluster. Fields of a record that only the operation can decide are
+// cluster.ErrLater's text.
+type ClusterPlan struct {
+	Context   string           `json:"context"`
+	Namespace string           `json:"namespace"`
+	Changes   []cluster.Change `json:"changes"` // in the order in which they are made
+	// Before and After are the records that kernels follow; After is nil where the operation has to decide some of them.
+	Before records.Set  `json:"-"`
+	After  *records.Set `json:"-"`
+}
+
+// planned is the plan of one cluster from its dry run.
+func planned(ctx context.Context, c *cluster.Cluster) (ClusterPlan, error) {
+	p := ClusterPlan{Context: c.Context, Namespace: c.Namespace, Changes: []cluster.Change{}}
+	all := c.Planned()
+	var err error
+	for _, change := range all {
+		switch {
+		case change.Kind == "ConfigMap" && change.Name == records.IPAMName:
+			change.Fields, err = reservationChanges(change)
+		case change.Action == cluster.Created:
+			change.Fields, err = recordFields(change.After)
+		default:
+			if change.Fields = configured(change.Fields); change.Action == cluster.Changed && len(change.Fields) == 0 {
+				continue
+			}
+		}
+		if err != nil {
+			return p, fmt.Errorf("plan for %s of cluster %q: %w", change.Name, c.Context, err)
+		}
+		p.Changes = append(p.Changes, change.Change)
+	}
+	return p, p.readRecords(ctx, c, all)
+}
+
+// reservationChanges lists the reservations that are made and released.
+func reservationChanges(p cluster.Planned) ([]string, error) {
+	held := func(o cluster.Object) ([]ipam.Reservation, error) {
+		cm, ok := o.(*corev1.ConfigMap)
+		if !ok {
+			return nil, nil
+		}
+		r, err := store.Decode(cm.Data[records.DataKey])
+		if err != nil {
+			return nil, err
+		}
+		return r.List(), nil
+	}
+	before, err := held(p.Before)
+	if err != nil {
+		return nil, err
+	}
+	after, err := held(p.After)
+	var lines []string
+	list := func(action string, all, without []ipam.Reservation) {
+		for _, r := range all {
+			if !slices.Contains(without, r) {
+				lines = append(lines, fmt.Sprintf("%s %s (%s)", action, r.Range, r.Use()))
+			}
+		}
+	}
+	list("release", before, after)
+	list("reserve", after, before)
+	return lines, err
+}
+
+// PlanOf is the plan from the dry runs of clusters.
+func PlanOf(ctx context.Context, clusters ...*cluster.Cluster) (Plan, error) {
+	var p Plan
+	for _, c := range clusters {
+		one, err := planned(ctx, c)
+		if err != nil {
+			return Plan{}, err
+		}
+		p.Clusters = append(p.Clusters, one)
+	}
+	return p, nil
+}
+
+// Later returns nil for what a dry run cannot wait for.
+func Later(err error) error {
+	if errors.Is(err, cluster.ErrLater) {
+		return nil
+	}
+	return err
+}

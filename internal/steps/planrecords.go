@@ -1,0 +1,118 @@
+package steps
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/records"
+)
+
+// readRecords reads the records that kernels follow, from the cluster and from its dry run.
+func (p *ClusterPlan) readRecords(ctx context.Context, c *cluster.Cluster, changes []cluster.Planned) error {
+	leases, err := inventory.Leases(ctx, c)
+	if err != nil {
+		return err
+	}
+	nodes, _ := inventory.Reports(leases) // those that are damaged are left out, as gateways do
+	slices.SortFunc(nodes, func(a, b records.Node) int { return strings.Compare(a.Name, b.Name) })
+	before, err := c.Kube.CoreV1().ConfigMaps(c.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list the records of cluster %q: %w", c.Context, err)
+	}
+	objects := make([]*corev1.ConfigMap, len(before.Items))
+	for i := range before.Items {
+		objects[i] = &before.Items[i]
+	}
+	p.Before, _ = recordSet(objects, nodes)
+	if objects, err = cluster.All[*corev1.ConfigMap](ctx, c, ""); err != nil {
+		return err
+	}
+	after, open := recordSet(objects, nodes)
+	if !slices.ContainsFunc(changes, func(p cluster.Planned) bool { return p.Kind == "ConfigMap" && slices.Contains(open, p.Name) }) {
+		p.After = &after
+	}
+	return nil
+}
+
+// recordSet are the records that kernels follow. Those that are damaged are left out, as helpers do, and so are those which
+// are not decided; open are the names of both.
+func recordSet(objects []*corev1.ConfigMap, nodes []records.Node) (set records.Set, open []string) {
+	set = records.Set{Nodes: nodes, Gateways: make(map[string]records.Gateway)}
+	for _, cm := range objects {
+		text := cm.Data[records.DataKey]
+		switch id, _ := records.IdentityOf(cm.Name); id.Component {
+		case records.ComponentFabric:
+			if f, err := records.Decode[records.Fabric](text); err == nil && f.Overlay.Kind != "" {
+				set.Fabric = &f
+				continue
+			}
+		case records.ComponentPeering:
+			if p, err := records.Decode[records.Peering](text); err == nil {
+				set.Peerings = append(set.Peerings, p)
+				continue
+			}
+		case records.ComponentGateway:
+			if g, err := records.Decode[records.Gateway](text); err == nil {
+				set.Gateways[id.Peering] = g
+			}
+			continue // what it has not reported, no operation decides
+		default:
+			continue
+		}
+		open = append(open, cm.Name)
+	}
+	slices.SortFunc(set.Peerings, func(a, b records.Peering) int { return strings.Compare(a.Name, b.Name) })
+	return set, open
+}
+
+// recordFields lists the fields of a record that is created; none for other objects.
+func recordFields(object cluster.Object) ([]string, error) {
+	cm, ok := object.(*corev1.ConfigMap)
+	id, known := records.IdentityOf(object.GetName())
+	if !ok || !known || cm.Data[records.DataKey] == "" {
+		return nil, nil
+	}
+	var fields map[string]any
+	if err := yaml.Unmarshal([]byte(cm.Data[records.DataKey]), &fields); err != nil {
+		return nil, err
+	}
+	flat := make(map[string]string)
+	flatten(flat, "", fields)
+	server := flat["role"] == `"`+string(records.Server)+`"`
+	for _, path := range decidedLater(id.Component) {
+		if server && path == "tunnel.endpoints" {
+			continue // it has none
+		}
+		if v := flat[path]; v == "" || v == `""` || v == "0" {
+			flat[path] = cluster.ErrLater.Error()
+		}
+	}
+	var lines []string
+	for _, path := range slices.Sorted(maps.Keys(flat)) {
+		lines = append(lines, path+": "+flat[path])
+	}
+	return lines, nil
+}
+
+// flatten writes the values of nested maps, as JSON, under their paths.
+func flatten(into map[string]string, path string, value any) {
+	if m, ok := value.(map[string]any); ok {
+		for key, v := range m {
+			flatten(into, strings.TrimPrefix(path+"."+key, "."), v)
+		}
+		return
+	}
+	if text, err := json.Marshal(value); err == nil {
+		into[path] = string(text)
+	}
+}
