@@ -8,9 +8,9 @@ import (
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"liqonet.io/liqonet/internal/addresses"
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
-	"liqonet.io/liqonet/internal/peering"
 	"liqonet.io/liqonet/ipam"
 	"liqonet.io/liqonet/ipam/store"
 )
@@ -33,7 +33,7 @@ choose.`, `
 		newIPAMReserve(env, connect),
 		newIPAMAcquire(env, connect),
 		newIPAMRelease(env, connect),
-		newIPAMCheck(env, connect, peering.CheckAddresses),
+		newIPAMCheck(env, connect, addresses.Check),
 		newIPAMTranslate(env, flags),
 	)
 	return cmd

@@ -10,7 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"liqonet.io/liqonet/internal/peering"
+	"liqonet.io/liqonet/internal/addresses"
+	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/ipam"
 )
 
@@ -18,13 +19,14 @@ import (
 var errDisorder = errors.New("reservations need attention")
 
 // addressCheck compares the reservations of a cluster with what is there.
-type addressCheck func(context.Context, peering.AddressCheckOptions) (peering.AddressCheck, error)
+type addressCheck func(context.Context, addresses.CheckOptions) (addresses.CheckResult, error)
 
 // checkFlags are the flags of `ipam check`.
 type checkFlags struct {
-	side   peering.Side
-	repair bool
-	output format
+	cluster   *cluster.Cluster
+	overrides cluster.Overrides
+	repair    bool
+	output    format
 }
 
 func newIPAMCheck(env *Env, connect connector, do addressCheck) *cobra.Command {
@@ -41,28 +43,28 @@ is 0 if nothing is left to repair, and 3 otherwise.`,
   liqoctl ipam check --context a --repair`,
 		Args: arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			if f.side.Cluster, err = connect(cmd.Context()); err != nil {
+			if f.cluster, err = connect(cmd.Context()); err != nil {
 				return err
 			}
 			return f.run(cmd.Context(), env, do)
 		},
 	}
-	prefixesFlag(cmd.Flags(), &f.side.Overrides.PodCIDRs, "pod-cidr", "pod CIDRs (default: discovered)")
-	prefixesFlag(cmd.Flags(), &f.side.Overrides.ServiceCIDRs, "service-cidr", "service CIDRs (default: discovered)")
-	prefixesFlag(cmd.Flags(), &f.side.Overrides.NodeNetworks, "node-network", "networks of the nodes (default: discovered)")
+	prefixesFlag(cmd.Flags(), &f.overrides.PodCIDRs, "pod-cidr", "pod CIDRs (default: discovered)")
+	prefixesFlag(cmd.Flags(), &f.overrides.ServiceCIDRs, "service-cidr", "service CIDRs (default: discovered)")
+	prefixesFlag(cmd.Flags(), &f.overrides.NodeNetworks, "node-network", "networks of the nodes (default: discovered)")
 	boolFlag(cmd.Flags(), &f.repair, "repair", "repair what is safe to repair")
 	outputFlag(cmd, &f.output)
 	return cmd
 }
 
 func (f *checkFlags) run(ctx context.Context, env *Env, do addressCheck) error {
-	o := peering.AddressCheckOptions{Side: f.side, Repair: f.repair}
+	o := addresses.CheckOptions{Cluster: f.cluster, Overrides: f.overrides, Repair: f.repair}
 	if f.repair {
 		plan := env.Out
 		if f.output.structured() {
 			plan = env.Err // the answer is one document
 		}
-		o.Planned = func(c peering.AddressCheck) error {
+		o.Planned = func(c addresses.CheckResult) error {
 			_, err := io.WriteString(plan, describePlan(c))
 			return err
 		}
@@ -74,7 +76,7 @@ func (f *checkFlags) run(ctx context.Context, env *Env, do addressCheck) error {
 	for _, note := range check.Notes {
 		env.progress.Note(note)
 	}
-	err = answer(env, f.output, check, func(c peering.AddressCheck) string { return describeCheck(c, f.output) })
+	err = answer(env, f.output, check, func(c addresses.CheckResult) string { return describeCheck(c, f.output) })
 	if err == nil && check.Open() > 0 {
 		err = errDisorder
 	}
@@ -82,7 +84,7 @@ func (f *checkFlags) run(ctx context.Context, env *Env, do addressCheck) error {
 }
 
 // describePlan says what a repair is about to do.
-func describePlan(c peering.AddressCheck) string {
+func describePlan(c addresses.CheckResult) string {
 	var b strings.Builder
 	for _, f := range c.Findings {
 		if f.Repair != "" {
@@ -93,7 +95,7 @@ func describePlan(c peering.AddressCheck) string {
 }
 
 // describeCheck is the answer of `ipam check` for people; wide has all that is known of the reservations, in a table.
-func describeCheck(c peering.AddressCheck, output format) string {
+func describeCheck(c addresses.CheckResult, output format) string {
 	var b strings.Builder
 	held := make([]ipam.Reservation, len(c.Findings))
 	for i, f := range c.Findings {
@@ -119,7 +121,7 @@ func describeCheck(c peering.AddressCheck, output format) string {
 }
 
 // advice says what becomes of a finding, or should.
-func advice(f peering.Finding) string {
+func advice(f addresses.Finding) string {
 	switch {
 	case f.Repaired:
 		return "repaired"

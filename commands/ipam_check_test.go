@@ -7,21 +7,21 @@ import (
 	"strings"
 	"testing"
 
+	"liqonet.io/liqonet/internal/addresses"
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/cluster/clustertest"
-	"liqonet.io/liqonet/internal/peering"
 	"liqonet.io/liqonet/ipam"
 )
 
 // disorder is a check with a finding that a repair mends, and one that it does not.
-func disorder(_ context.Context, o peering.AddressCheckOptions) (peering.AddressCheck, error) {
-	c := peering.AddressCheck{Reservations: 12, Findings: []peering.Finding{
+func disorder(_ context.Context, o addresses.CheckOptions) (addresses.CheckResult, error) {
+	c := addresses.CheckResult{Reservations: 12, Findings: []addresses.Finding{
 		{
-			Kind: peering.Orphan, Why: `there is no peering "gone"`, Repair: peering.ReleaseIt,
+			Kind: addresses.Orphan, Why: `there is no peering "gone"`, Repair: addresses.ReleaseIt,
 			Reservation: ipam.Reservation{Range: pfx("10.71.0.0/16"), Owner: ipam.Peering("gone"), Purpose: ipam.PeerPods},
 		},
 		{
-			Kind: peering.Overlap, Why: `reserve 10.81.0.0/16 for pod CIDR: conflict with peering "b" pods 10.81.0.0/16`,
+			Kind: addresses.Overlap, Why: `reserve 10.81.0.0/16 for pod CIDR: conflict with peering "b" pods 10.81.0.0/16`,
 			Hint:        `peering "b" needs other addresses: liqoctl network disconnect, then liqoctl network connect`,
 			Reservation: ipam.Reservation{Range: pfx("10.81.0.0/16"), Owner: ipam.Cluster, Purpose: ipam.PodCIDR, Shared: true},
 		},
@@ -71,7 +71,7 @@ func TestIPAMCheck(t *testing.T) {
 
 func TestIPAMCheckForPrograms(t *testing.T) {
 	out, said, err := check(t, disorder, "--repair", "-o", "json")
-	var got peering.AddressCheck
+	var got addresses.CheckResult
 	if !errors.Is(err, errDisorder) || json.Unmarshal([]byte(out), &got) != nil || got.Open() != 1 || len(got.Findings) != 2 {
 		t.Errorf("%v, answer %s", err, out)
 	}
@@ -81,23 +81,23 @@ func TestIPAMCheckForPrograms(t *testing.T) {
 }
 
 func TestIPAMCheckInOrder(t *testing.T) {
-	out, said, err := check(t, func(_ context.Context, o peering.AddressCheckOptions) (peering.AddressCheck, error) {
-		if o.Repair || len(o.Side.Overrides.PodCIDRs) != 1 {
+	out, said, err := check(t, func(_ context.Context, o addresses.CheckOptions) (addresses.CheckResult, error) {
+		if o.Repair || len(o.Overrides.PodCIDRs) != 1 {
 			t.Errorf("options %+v", o)
 		}
-		return peering.AddressCheck{Reservations: 5, Notes: []string{"a note"}}, nil
+		return addresses.CheckResult{Reservations: 5, Notes: []string{"a note"}}, nil
 	}, "--pod-cidr", "10.244.0.0/16")
 	if err != nil || out != "5 reservations: no findings\n" || !strings.Contains(said, "a note") {
 		t.Errorf("%v, stdout %q, stderr %q", err, out, said)
 	}
-	out, _, err = check(t, func(context.Context, peering.AddressCheckOptions) (peering.AddressCheck, error) {
-		return peering.AddressCheck{Reservations: 5}, nil
+	out, _, err = check(t, func(context.Context, addresses.CheckOptions) (addresses.CheckResult, error) {
+		return addresses.CheckResult{Reservations: 5}, nil
 	}, "-o", "wide")
 	if err != nil || out != "5 reservations: no findings\n" {
 		t.Errorf("wide: %v, %q", err, out)
 	}
-	if _, _, err := check(t, func(context.Context, peering.AddressCheckOptions) (peering.AddressCheck, error) {
-		return peering.AddressCheck{}, errAsked
+	if _, _, err := check(t, func(context.Context, addresses.CheckOptions) (addresses.CheckResult, error) {
+		return addresses.CheckResult{}, errAsked
 	}); !errors.Is(err, errAsked) {
 		t.Errorf("error %v, want that of the check", err)
 	}

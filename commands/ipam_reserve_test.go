@@ -9,10 +9,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"liqonet.io/liqonet/internal/addresses"
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/cluster/clustertest"
 	"liqonet.io/liqonet/internal/hint"
-	"liqonet.io/liqonet/internal/peering"
 	"liqonet.io/liqonet/ipam"
 	"liqonet.io/liqonet/ipam/store"
 )
@@ -51,7 +51,7 @@ func ipamCommand(t *testing.T, c *cluster.Cluster, args ...string) (out string, 
 	parent.SilenceErrors, parent.SilenceUsage = true, true
 	parent.SetFlagErrorFunc(flagError)
 	parent.AddCommand(newIPAMShow(env, connect), newIPAMReserve(env, connect), newIPAMAcquire(env, connect),
-		newIPAMRelease(env, connect), newIPAMCheck(env, connect, peering.CheckAddresses))
+		newIPAMRelease(env, connect), newIPAMCheck(env, connect, addresses.Check))
 	parent.SetArgs(args)
 	err = parent.ExecuteContext(t.Context())
 	return b.String(), exitCode(t.Context(), err), err

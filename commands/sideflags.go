@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"liqonet.io/liqonet/internal/addresses"
 	"liqonet.io/liqonet/internal/peering"
 	"liqonet.io/liqonet/internal/records"
 )
@@ -43,8 +44,8 @@ func checkSide(s peering.Side) error {
 			prefix, external, prefix, internal)
 	}
 	for name, cidr := range map[string]netip.Prefix{"internal": internal, "external": external} {
-		if cidr.IsValid() && (cidr.Bits() < peering.WidestCIDR || cidr.Bits() > peering.NarrowestCIDR) {
-			return usagef("--%s%s-cidr %s: the length must be /%d to /%d", prefix, name, cidr, peering.WidestCIDR, peering.NarrowestCIDR)
+		if cidr.IsValid() && (cidr.Bits() < addresses.WidestCIDR || cidr.Bits() > addresses.NarrowestCIDR) {
+			return usagef("--%s%s-cidr %s: the length must be /%d to /%d", prefix, name, cidr, addresses.WidestCIDR, addresses.NarrowestCIDR)
 		}
 	}
 	for _, pods := range s.Overrides.PodCIDRs {

@@ -11,6 +11,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"liqonet.io/liqonet/internal/addresses"
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/peering"
 	"liqonet.io/liqonet/internal/translation"
@@ -95,9 +96,9 @@ func written(text string) map[string]string {
 		"verify-clean": describeSweep(full[peering.SweepResult](text)),
 		"status":       with(func(w io.Writer) error { return status.print(w, full[statusAnswer](text)) }),
 		"wide status":  with(func(w io.Writer) error { return wide.print(w, full[statusAnswer](text)) }),
-		"plan":         describePlan(full[peering.AddressCheck](text)),
-		"check":        describeCheck(full[peering.AddressCheck](text), formatText),
-		"wide check":   describeCheck(full[peering.AddressCheck](text), formatWide),
+		"plan":         describePlan(full[addresses.CheckResult](text)),
+		"check":        describeCheck(full[addresses.CheckResult](text), formatText),
+		"wide check":   describeCheck(full[addresses.CheckResult](text), formatWide),
 		"list": with(func(w io.Writer) error {
 			return table(w, reservationRows([]ipam.Reservation{full[ipam.Reservation](text)}, formatWide))
 		}),

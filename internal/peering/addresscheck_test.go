@@ -2,6 +2,7 @@ package peering
 
 import (
 	"errors"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"liqonet.io/liqonet/internal/addresses"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/steps"
@@ -21,7 +23,7 @@ import (
 // checked is a check's findings as text, and whether each was mended.
 func checked(t *testing.T, w *world, repair bool) []string {
 	t.Helper()
-	check, err := CheckAddresses(t.Context(), AddressCheckOptions{Side: Side{Cluster: w.Cluster}, Repair: repair})
+	check, err := addresses.Check(t.Context(), addresses.CheckOptions{Cluster: w.Cluster, Repair: repair})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +36,7 @@ func checked(t *testing.T, w *world, repair bool) []string {
 		} else {
 			open++
 		}
-		if !f.safe() && f.Hint == "" {
+		if !f.Safe() && f.Hint == "" {
 			t.Errorf("%s: no repair and no hint", f)
 		}
 		lines = append(lines, line)
@@ -184,8 +186,8 @@ func TestRepairDoesWhatWasPlanned(t *testing.T) {
 				r.Reserve(heldBy(ipam.Peering("gone"), ipam.PeerPods, "192.168.0.0/24")),
 				r.Reserve(heldBy(ipam.Peering("new"), ipam.PeerPods, "192.168.1.0/24")))
 		})
-		o := AddressCheckOptions{Side: Side{Cluster: w.Cluster}, Repair: true}
-		o.Planned = func(c AddressCheck) error {
+		o := addresses.CheckOptions{Cluster: w.Cluster, Repair: true}
+		o.Planned = func(c addresses.CheckResult) error {
 			if len(c.Findings) != 2 || c.Open() != 2 {
 				t.Errorf("planned %v", c.Findings)
 			}
@@ -196,7 +198,7 @@ func TestRepairDoesWhatWasPlanned(t *testing.T) {
 			})
 			return err
 		}
-		check, err := CheckAddresses(t.Context(), o)
+		check, err := addresses.Check(t.Context(), o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -212,8 +214,8 @@ func TestRepairDoesWhatWasPlanned(t *testing.T) {
 			t.Errorf("%s, want %s", kinds, want)
 		}
 		// A plan that is refused is not carried out.
-		o.Planned = func(AddressCheck) error { return errNo }
-		if _, err := CheckAddresses(t.Context(), o); !errors.Is(err, errNo) {
+		o.Planned = func(addresses.CheckResult) error { return errNo }
+		if _, err := addresses.Check(t.Context(), o); !errors.Is(err, errNo) {
 			t.Errorf("%v, want %v", err, errNo)
 		}
 		if left := checked(t, w, false); len(left) != 2 {
@@ -231,7 +233,7 @@ func TestCheckAddressesWithoutDiscovery(t *testing.T) {
 		if err := w.Cluster.Kube.NetworkingV1().ServiceCIDRs().Delete(t.Context(), "kubernetes", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		check, err := CheckAddresses(t.Context(), AddressCheckOptions{Side: Side{Cluster: w.Cluster}})
+		check, err := addresses.Check(t.Context(), addresses.CheckOptions{Cluster: w.Cluster})
 		if err != nil || len(check.Findings) > 0 || len(check.Notes) != 1 || !strings.Contains(check.Notes[0], "--service-cidr") {
 			t.Errorf("%+v, %v", check, err)
 		}
@@ -243,7 +245,7 @@ func TestPools(t *testing.T) {
 		a, b := twoWorlds()
 		live(t, a, b)
 		o := connectOptions(a, b)
-		o.Local.Pools = ranges("172.16.0.0/12", "10.0.0.0/9")
+		o.Local.Pools = []netip.Prefix{prefix("172.16.0.0/12"), prefix("10.0.0.0/9")}
 		got, err := Connect(t.Context(), o, &recorder{})
 		if err != nil {
 			t.Fatal(err)
@@ -255,7 +257,7 @@ func TestPools(t *testing.T) {
 		if _, err := Connect(t.Context(), o, &recorder{}); err != nil {
 			t.Errorf("pools that are not told must stay: %v", err)
 		}
-		o.Local.Pools = ranges("192.168.0.0/16")
+		o.Local.Pools = []netip.Prefix{prefix("192.168.0.0/16")}
 		_, err = Connect(t.Context(), o, &recorder{})
 		want := `cluster "a": pools: 172.16.0.0/12, 10.0.0.0/9 -> 192.168.0.0/16`
 		if difference, ok := errors.AsType[*steps.DifferenceError](err); !ok || !slices.Contains(difference.Lines, want) {

@@ -218,7 +218,7 @@ func (c *connector) prepare(ctx context.Context) (string, error) {
 // mapped describes in a few words how the peer's pods are seen here.
 func (e *end) mapped() string {
 	text := "pods of " + e.peer.name
-	for _, m := range e.addresses.pods {
+	for _, m := range e.addresses.Pods {
 		if m.Identity() {
 			text += fmt.Sprintf(" %s", m.Real)
 		} else {

@@ -216,7 +216,7 @@ func TestInitAndReset(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := twoWorlds()
 		live(t, a)
-		o := InitOptions{Side: Side{Cluster: a.Cluster, Name: "milan", Reserved: ranges("10.5.1.0/24")}, Installation: Installation{Image: "liqonet:1"}}
+		o := InitOptions{Side: Side{Cluster: a.Cluster, Name: "milan", Reserved: []netip.Prefix{prefix("10.5.1.0/24")}}, Installation: Installation{Image: "liqonet:1"}}
 		got, err := Init(t.Context(), o, &recorder{})
 		if err != nil || !got.Changed || got.Cluster.Name != "milan" || got.Cluster.Overlay != records.Geneve || got.Cluster.Nodes != 2 {
 			t.Fatalf("%+v, %v", got, err)
@@ -233,7 +233,7 @@ func TestInitAndReset(t *testing.T) {
 		if _, err = Init(t.Context(), o, &recorder{}); err == nil || !strings.Contains(err.Error(), `already has the name "milan"`) {
 			t.Errorf("other name: %v", err)
 		}
-		o.Side.Name, o.Side.Reserved = "", ranges("10.6.0.0/16")
+		o.Side.Name, o.Side.Reserved = "", []netip.Prefix{prefix("10.6.0.0/16")}
 		var differs *steps.DifferenceError
 		if _, err = Init(t.Context(), o, &recorder{}); !errors.As(err, &differs) {
 			t.Errorf("other reservation: %v", err)

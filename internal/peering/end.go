@@ -11,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"liqonet.io/liqonet/internal/addresses"
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
@@ -31,7 +32,7 @@ type end struct {
 	keys    *inventory.Keys  // as they were found or made
 	rekeyed bool             // the gateway that stands has other keys
 	// addresses that the peer's ranges have here.
-	addresses addresses
+	addresses addresses.Assigned
 	endpoints []string // of the server, as the client is to use them; none: not known yet
 
 	sizes   hopSizes        // as reported
@@ -91,14 +92,14 @@ func (e *end) readGateway(ctx context.Context) (err error) {
 func (e *end) assign(r *ipam.Registry) (err error) {
 	avoided, _ := e.inUse()
 	f := e.peer.fabric
-	e.addresses, err = reservePeer(r, e.peering, e.own.internal,
-		remoteRanges{pods: f.PodCIDRs, external: f.ExternalCIDR, underlay: f.NodeNetworks, inUse: avoided})
+	e.addresses, err = addresses.ReservePeer(r, e.peering, e.own.Internal,
+		addresses.Remote{Pods: f.PodCIDRs, External: f.ExternalCIDR, Underlay: f.NodeNetworks, InUse: avoided})
 	return err
 }
 
 // reserve reserves addresses for the peer.
 func (e *end) reserve(ctx context.Context) error {
-	return addReservations(ctx, e.Cluster, e.found.fabric, e.assign)
+	return addresses.Add(ctx, e.Cluster, e.found.fabric, e.assign)
 }
 
 // gatewayObjects renders the gateway.
@@ -145,15 +146,15 @@ func (e *end) document(have *records.Peering) records.Peering {
 		Version: records.SchemaVersion, Name: e.peering, Role: e.role,
 		Peer: records.Peer{
 			ClusterID: peer.id, Name: peer.name,
-			PodCIDRs: e.addresses.pods, ExternalCIDR: e.addresses.external,
+			PodCIDRs: e.addresses.Pods, ExternalCIDR: e.addresses.External,
 		},
-		Local: records.Local{PodCIDRs: peer.addresses.pods, ExternalCIDR: peer.addresses.external},
+		Local: records.Local{PodCIDRs: peer.addresses.Pods, ExternalCIDR: peer.addresses.External},
 		Tunnel: records.Tunnel{
 			Implementation: o.Implementation, ListenPort: templates.TunnelPort,
 			Address: serverAddress, PeerAddress: clientAddress.Addr(),
 		},
-		OverlayID:      e.addresses.overlay,
-		GatewayAddress: e.addresses.gateway,
+		OverlayID:      e.addresses.Overlay,
+		GatewayAddress: e.addresses.Gateway,
 		MTU:            o.MTU,
 		ClampMSS:       o.ClampMSS,
 	}

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"liqonet.io/liqonet/internal/addresses"
 	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
@@ -125,7 +126,7 @@ func (x *exposer) read(ctx context.Context) error {
 		return &inventory.NoPeeringError{Context: x.cluster.Context, Name: x.Peer, Known: peeringNames(peerings)}
 	}
 	x.peering, x.fabric = peerings[i], *fabric
-	x.host = exposedIn(x.peering, x.Host)
+	x.host = x.peering.ExposedAs(x.Host)
 	return nil
 }
 
@@ -171,14 +172,14 @@ func (x *exposer) expose(ctx context.Context) error {
 	}
 	wanted := records.Exposed{Host: x.Host}
 	var refused error
-	err := addReservations(ctx, x.cluster, &x.fabric, func(r *ipam.Registry) (err error) {
+	err := addresses.Add(ctx, x.cluster, &x.fabric, func(r *ipam.Registry) (err error) {
 		if refused = x.checkRanges(r); refused != nil { // what came in between
 			return refused
 		}
 		// No peer of later may get the host's address for its pods: this one would reach them. What a user keeps free
 		// is no peer's either.
 		_ = r.Reserve(ipam.Reservation{Range: cidr.Single(x.Host), Owner: owner, Purpose: ipam.OutsideHost, Shared: true})
-		wanted.Address, err = r.AcquireAddress(request, upperHalf(x.fabric.ExternalCIDR))
+		wanted.Address, err = r.AcquireAddress(request, addresses.UpperHalf(x.fabric.ExternalCIDR))
 		return err
 	})
 	switch {
@@ -246,7 +247,7 @@ func (x *exposer) exposedNow(ctx context.Context) (records.Exposed, error) {
 	if err != nil || p == nil {
 		return records.Exposed{}, err
 	}
-	return exposedIn(*p, x.Host), nil
+	return p.ExposedAs(x.Host), nil
 }
 
 // write puts the host into the peering's document, or with nil takes it out, unless that is so already. Writers that
@@ -277,16 +278,6 @@ func (x *exposer) await(ctx context.Context) (string, error) {
 		}
 		return "it has not said so yet"
 	}))
-}
-
-// exposedIn is how a peering exposes a host; the zero value: it does not.
-func exposedIn(p records.Peering, host netip.Addr) records.Exposed {
-	for _, e := range p.Exposed {
-		if e.Host == host {
-			return e
-		}
-	}
-	return records.Exposed{}
 }
 
 // withHost is a list of exposed hosts, sorted, with the host as given, or with nil without it.

@@ -3,10 +3,8 @@ package peering
 import (
 	"context"
 	"fmt"
-	"net/netip"
-	"slices"
 
-	"liqonet.io/liqonet/internal/cidr"
+	"liqonet.io/liqonet/internal/addresses"
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
@@ -65,31 +63,12 @@ func (s *site) catchUp(live *records.Fabric) error {
 	if name, err := inventory.ChooseName(s.Cluster, s.Name, live); err != nil || name != s.name {
 		return hint.With(fmt.Errorf("cluster %q was named %q during this run, not %q", s.Cluster.Context, live.Name, s.name), "run this again")
 	}
-	now := wantedRanges(s.discovery, s.Overrides, live)
-	s.own.pods, s.own.services, s.own.nodes = now.pods, now.services, now.nodes
+	now := addresses.Wanted(s.discovery, s.Overrides, live)
+	s.own.Pods, s.own.Services, s.own.Nodes = now.Pods, now.Services, now.Nodes
 	if s.Update || inventory.Same(s.wantedFabric(), *live) {
 		return nil
 	}
 	return steps.Overtaken(s.Cluster, records.FabricName, *live, s.wantedFabric())
-}
-
-// wantedRanges merges what was discovered with what the cluster's fabric says already: a recorded range that
-// covers everything seen stays, so that nodes which come and go change nothing. What the user told is taken as it is.
-func wantedRanges(d cluster.Discovery, o cluster.Overrides, fabric *records.Fabric) ownRanges {
-	own := ownRanges{pods: d.PodCIDRs.Prefixes, services: d.ServiceCIDRs.Prefixes, nodes: d.NodeNetworks.Prefixes}
-	if fabric == nil {
-		return own
-	}
-	keep := func(seen *[]netip.Prefix, told, recorded []netip.Prefix) {
-		outside := func(p netip.Prefix) bool { return !cidr.Within(p, recorded) }
-		if told == nil && !slices.ContainsFunc(*seen, outside) {
-			*seen = recorded
-		}
-	}
-	keep(&own.pods, o.PodCIDRs, fabric.PodCIDRs)
-	keep(&own.services, o.ServiceCIDRs, fabric.ServiceCIDRs)
-	keep(&own.nodes, o.NodeNetworks, fabric.NodeNetworks)
-	return own
 }
 
 // wantedFabric is a cluster's fabric as it should be before its nodes have reported: what only they can tell is
@@ -97,8 +76,8 @@ func wantedRanges(d cluster.Discovery, o cluster.Overrides, fabric *records.Fabr
 func (s *site) wantedFabric() records.Fabric {
 	f := records.Fabric{
 		Version: records.SchemaVersion, ClusterID: s.id, Name: s.name,
-		PodCIDRs: s.own.pods, ServiceCIDRs: s.own.services, NodeNetworks: s.own.nodes,
-		ExternalCIDR: s.own.external, InternalCIDR: s.own.internal,
+		PodCIDRs: s.own.Pods, ServiceCIDRs: s.own.Services, NodeNetworks: s.own.Nodes,
+		ExternalCIDR: s.own.External, InternalCIDR: s.own.Internal,
 		Overlay: records.Overlay{Port: overlayPort}, CNI: s.discovery.CNI,
 	}
 	if have := s.found.fabric; have != nil {

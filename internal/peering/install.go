@@ -9,6 +9,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 
+	"liqonet.io/liqonet/internal/addresses"
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/inventory"
@@ -108,8 +109,8 @@ func (s *site) install(ctx context.Context) error {
 // reserveOwn reserves the cluster's own ranges.
 func (s *site) reserveOwn(ctx context.Context) error {
 	own := s.own
-	err := addReservations(ctx, s.Cluster, s.found.fabric, func(r *ipam.Registry) (err error) {
-		own.external, own.internal, err = reserveOwn(r, s.own)
+	err := addresses.Add(ctx, s.Cluster, s.found.fabric, func(r *ipam.Registry) (err error) {
+		own.External, own.Internal, err = addresses.ReserveOwn(r, s.own)
 		return err
 	})
 	if err == nil {

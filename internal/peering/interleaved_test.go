@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"liqonet.io/liqonet/internal/addresses"
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
@@ -62,7 +63,7 @@ func TestUpdateKeepsWhatOthersExpose(t *testing.T) {
 				if len(got) != len(c.want) || peeringOf(t, a).ClampMSS {
 					t.Errorf("exposed: %v, want %v; MSS clamped: %v", got, c.want, peeringOf(t, a).ClampMSS)
 				}
-				check, err := CheckAddresses(t.Context(), AddressCheckOptions{Side: Side{Cluster: a.Cluster}})
+				check, err := addresses.Check(t.Context(), addresses.CheckOptions{Cluster: a.Cluster})
 				if err != nil || len(check.Findings) > 0 {
 					t.Errorf("ipam check: %v, %v", check.Findings, err)
 				}

@@ -16,12 +16,6 @@ import (
 	"liqonet.io/liqonet/internal/cluster"
 )
 
-// Ranges that a cluster uses where neither the user nor an earlier run chose others.
-var (
-	defaultExternal = netip.MustParsePrefix("10.70.0.0/16")
-	defaultInternal = netip.MustParsePrefix("10.80.0.0/16")
-)
-
 // The two ends of every tunnel. Link-local: they are never routed and collide with nothing.
 var (
 	serverAddress = netip.MustParsePrefix("169.254.18.1/30")

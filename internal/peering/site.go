@@ -11,6 +11,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"liqonet.io/liqonet/internal/addresses"
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
@@ -30,7 +31,7 @@ type site struct {
 	name      string
 	discovery cluster.Discovery
 	found     found
-	own       ownRanges
+	own       addresses.Own
 	fabric    records.Fabric // as it should be; overlay and MTU are known once the nodes have reported
 	// unreserved are the differences between what the user wants reserved and what is.
 	unreserved []string
@@ -40,7 +41,7 @@ type site struct {
 	connecting bool
 	standing   string
 	installing bool   // this run writes an installation where none was
-	run        string // see newRun; "": it is of no interest
+	run        string // see inventory.NewRun; "": it is of no interest
 	assumedMTU int    // of packets between pods, in bytes, until nodes report; 0: none
 	changes    []cluster.Change
 }
@@ -51,7 +52,7 @@ type found struct {
 	peerings []records.Peering
 	reports  []records.Node
 	// inUse is what nodes report to be in use around the cluster. unread are nodes of which that is not known, or not all.
-	inUse  inUses
+	inUse  addresses.Uses
 	unread []string
 	// servers are the addresses of the cluster's API servers.
 	servers []netip.Addr
@@ -121,7 +122,7 @@ func (s *site) discover(ctx context.Context) error {
 
 // takeReports reads what nodes report.
 func (s *site) takeReports(leases []*coordinationv1.Lease) (err error) {
-	s.found.inUse, s.found.unread = reportedInUse(leases)
+	s.found.inUse, s.found.unread = addresses.ReportedUses(leases)
 	s.found.reports, err = inventory.Reports(leases)
 	return err
 }
@@ -179,13 +180,13 @@ func (s *site) plan() error {
 	if s.name, err = inventory.ChooseName(s.Cluster, s.Name, s.found.fabric); err != nil {
 		return err
 	}
-	restore(s.found.registry, s.found.fabric, s.found.peerings)
+	addresses.Restore(s.found.registry, s.found.fabric, s.found.peerings)
 	s.unreserved = s.newReservations()
-	s.own = wantedRanges(s.discovery, s.Overrides, s.found.fabric)
-	s.own.pools = s.Pools
-	s.own.reserved, s.own.external, s.own.internal = s.Reserved, s.ExternalCIDR, s.InternalCIDR
-	s.own.inUse, _ = s.inUse()
-	if s.own.external, s.own.internal, err = reserveOwn(s.found.registry, s.own); err != nil {
+	s.own = addresses.Wanted(s.discovery, s.Overrides, s.found.fabric)
+	s.own.Pools = s.Pools
+	s.own.Reserved, s.own.External, s.own.Internal = s.Reserved, s.ExternalCIDR, s.InternalCIDR
+	s.own.InUse, _ = s.inUse()
+	if s.own.External, s.own.Internal, err = addresses.ReserveOwn(s.found.registry, s.own); err != nil {
 		return inventory.ExplainAddresses(s.Cluster.Context, err)
 	}
 	s.fabric = s.wantedFabric()

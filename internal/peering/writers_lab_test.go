@@ -4,6 +4,7 @@ package peering
 
 import (
 	"fmt"
+	"net/netip"
 	"os"
 	"sync"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"liqonet.io/liqonet/internal/addresses"
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
@@ -60,17 +62,17 @@ func TestLabWriters(t *testing.T) {
 		t.Fatal(err)
 	}
 	kept := store.New(client, labNamespace)
-	var own ownRanges
+	var own addresses.Own
 	err := kept.Update(ctx, func(r *ipam.Registry) (err error) {
-		own = ownRanges{pods: ranges("10.244.0.0/16"), services: ranges("10.96.0.0/16"), nodes: ranges("172.31.1.0/24")}
-		own.external, own.internal, err = reserveOwn(r, own)
+		own = addresses.Own{Pods: []netip.Prefix{prefix("10.244.0.0/16")}, Services: []netip.Prefix{prefix("10.96.0.0/16")}, Nodes: []netip.Prefix{prefix("172.31.1.0/24")}}
+		own.External, own.Internal, err = addresses.ReserveOwn(r, own)
 		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	peer := &end{site: site{fabric: records.Fabric{
-		PodCIDRs: ranges("10.244.0.0/16"), ExternalCIDR: prefix("10.70.0.0/16"), NodeNetworks: ranges("172.31.2.0/24"),
+		PodCIDRs: []netip.Prefix{prefix("10.244.0.0/16")}, ExternalCIDR: prefix("10.70.0.0/16"), NodeNetworks: []netip.Prefix{prefix("172.31.2.0/24")},
 	}}}
 
 	ends := make([]*end, labWriters)
@@ -102,9 +104,9 @@ func TestLabWriters(t *testing.T) {
 	}
 	for _, e := range ends {
 		held := r.Held(ipam.Peering(e.peering), ipam.PeerPods, ipam.PeerExternal, ipam.GatewayAddress)
-		if len(held) != 3 || r.Held(ipam.Peering(e.peering), ipam.PeerPods)[0].Range != e.addresses.pods[0].Seen ||
-			r.Held(ipam.Peering(e.peering), ipam.PeerExternal)[0].Range != e.addresses.external.Seen ||
-			r.Held(ipam.Peering(e.peering), ipam.GatewayAddress)[0].Range.Addr() != e.addresses.gateway {
+		if len(held) != 3 || r.Held(ipam.Peering(e.peering), ipam.PeerPods)[0].Range != e.addresses.Pods[0].Seen ||
+			r.Held(ipam.Peering(e.peering), ipam.PeerExternal)[0].Range != e.addresses.External.Seen ||
+			r.Held(ipam.Peering(e.peering), ipam.GatewayAddress)[0].Range.Addr() != e.addresses.Gateway {
 			t.Errorf("%s was given %+v, and holds %+v", e.peering, e.addresses, held)
 		}
 	}

@@ -114,6 +114,16 @@ func (p Peering) Seen() []netip.Prefix {
 	return seen
 }
 
+// ExposedAs is how the peering exposes a host; the zero value: it does not.
+func (p Peering) ExposedAs(host netip.Addr) Exposed {
+	for _, e := range p.Exposed {
+		if e.Host == host {
+			return e
+		}
+	}
+	return Exposed{}
+}
+
 // Exposed is a host outside this cluster, as peers reach it.
 type Exposed = cidr.Exposed
 

@@ -1,4 +1,4 @@
-package peering
+package addresses
 
 import (
 	"errors"
@@ -14,13 +14,13 @@ import (
 
 // crowd is a cluster with so many peerings, at most 16,384, each of which holds four reservations. Every fourth has
 // no document, and every eighth, half of these, nothing else either. Every fourth other has lost an address.
-func crowd(tb testing.TB, peerings int) addressState {
+func crowd(tb testing.TB, peerings int) state {
 	tb.Helper()
 	registry, err := ipam.New(ipam.DefaultPools()...)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	a := addressState{registry: registry, fabric: &records.Fabric{ExternalCIDR: prefix("10.70.0.0/16"), InternalCIDR: prefix("10.80.0.0/16")}}
+	a := state{registry: registry, fabric: &records.Fabric{ExternalCIDR: netip.MustParsePrefix("10.70.0.0/16"), InternalCIDR: netip.MustParsePrefix("10.80.0.0/16")}}
 	err = errors.Join(
 		registry.Reserve(ipam.Reservation{Range: a.fabric.ExternalCIDR, Owner: ipam.Cluster, Purpose: ipam.ExternalCIDR}),
 		registry.Reserve(ipam.Reservation{Range: a.fabric.InternalCIDR, Owner: ipam.Cluster, Purpose: ipam.InternalCIDR}))
@@ -29,8 +29,8 @@ func crowd(tb testing.TB, peerings int) addressState {
 			return netip.AddrFrom4([4]byte{first, second + byte(i>>8), byte(i), 0})
 		}
 		p := records.Peering{Name: fmt.Sprintf("cluster-%d", i), GatewayAddress: netip.AddrFrom4([4]byte{10, 80, 128 + byte(i>>8), byte(i)})}
-		p.Peer.PodCIDRs = []records.Mapping{{Real: prefix("10.244.0.0/24"), Seen: netip.PrefixFrom(at(10, 128), 24)}}
-		p.Peer.ExternalCIDR = records.Mapping{Real: prefix("10.70.0.0/24"), Seen: netip.PrefixFrom(at(10, 192), 24)}
+		p.Peer.PodCIDRs = []records.Mapping{{Real: netip.MustParsePrefix("10.244.0.0/24"), Seen: netip.PrefixFrom(at(10, 128), 24)}}
+		p.Peer.ExternalCIDR = records.Mapping{Real: netip.MustParsePrefix("10.70.0.0/24"), Seen: netip.PrefixFrom(at(10, 192), 24)}
 		held := append(used(p), ipam.Reservation{
 			Range: netip.PrefixFrom(at(11, 0), 24), Owner: ipam.Peering(p.Name), Purpose: ipam.PeerUnderlay, Shared: true,
 		})

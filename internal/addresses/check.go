@@ -1,4 +1,4 @@
-package peering
+package addresses
 
 import (
 	"context"
@@ -15,23 +15,24 @@ import (
 	"liqonet.io/liqonet/ipam"
 )
 
-// AddressCheckOptions are the options of CheckAddresses.
-type AddressCheckOptions struct {
-	Side   Side
-	Repair bool
+// CheckOptions are the options of CheckAddresses.
+type CheckOptions struct {
+	Cluster   *cluster.Cluster
+	Overrides cluster.Overrides // replace discovery
+	Repair    bool
 	// Planned is told what was found before anything is mended; nil: nobody is. Its error ends the check.
-	Planned func(AddressCheck) error
+	Planned func(CheckResult) error
 }
 
-// AddressCheck is what CheckAddresses found, and mended.
-type AddressCheck struct {
+// CheckResult is what CheckAddresses found, and mended.
+type CheckResult struct {
 	Reservations int       `json:"reservations"` // that there were
 	Findings     []Finding `json:"findings"`     // sorted by range
 	Notes        []string  `json:"notes,omitempty"`
 }
 
 // Open counts the findings that are not mended.
-func (c AddressCheck) Open() int {
+func (c CheckResult) Open() int {
 	n := 0
 	for _, f := range c.Findings {
 		if !f.Repaired {
@@ -73,28 +74,28 @@ type Finding struct {
 	Repaired    bool             `json:"repaired"`
 }
 
-// CheckAddresses compares a cluster's reservations with its peerings and with the ranges that it really has now.
+// Check compares a cluster's reservations with its peerings and with the ranges that it really has now.
 // With Repair it does what is safe: nothing that a peering uses is released, nothing that is held is given to
 // another.
-func CheckAddresses(ctx context.Context, o AddressCheckOptions) (AddressCheck, error) {
-	have, err := readAddresses(ctx, o.Side)
+func Check(ctx context.Context, o CheckOptions) (CheckResult, error) {
+	have, err := readState(ctx, o.Cluster, o.Overrides)
 	if err != nil {
-		return AddressCheck{}, err
+		return CheckResult{}, err
 	}
-	check := AddressCheck{Reservations: len(have.registry.List()), Findings: have.findings(), Notes: have.notes}
+	check := CheckResult{Reservations: len(have.registry.List()), Findings: have.findings(), Notes: have.notes}
 	if o.Planned != nil {
 		if err := o.Planned(check); err != nil {
 			return check, err
 		}
 	}
-	if !o.Repair || !slices.ContainsFunc(check.Findings, Finding.safe) {
+	if !o.Repair || !slices.ContainsFunc(check.Findings, Finding.Safe) {
 		return check, nil
 	}
 	// What a connect has made since must not be taken for an orphan: it is read again.
-	if have, err = readAddresses(ctx, o.Side); err != nil {
+	if have, err = readState(ctx, o.Cluster, o.Overrides); err != nil {
 		return check, err
 	}
-	err = inventory.UpdateReservations(ctx, o.Side.Cluster, func(r *ipam.Registry) (err error) {
+	err = inventory.UpdateReservations(ctx, o.Cluster, func(r *ipam.Registry) (err error) {
 		have.registry = r
 		check.Findings, err = have.mend(check.Findings)
 		return err
@@ -102,25 +103,24 @@ func CheckAddresses(ctx context.Context, o AddressCheckOptions) (AddressCheck, e
 	return check, err
 }
 
-// addressState is all that a check compares.
-type addressState struct {
+// state is all that a check compares.
+type state struct {
 	registry *ipam.Registry
 	fabric   *records.Fabric // nil: liqonet is not installed
 	peerings []records.Peering
-	begun    []string  // names of peerings of which the cluster has objects
-	own      ownRanges // that the cluster has now
+	begun    []string // names of peerings of which the cluster has objects
+	own      Own      // that the cluster has now
 	notes    []string
 }
 
-// readAddresses reads reservations before peerings: a connect writes them in that order, so that a peering which is
+// readState reads reservations before peerings: a connect writes them in that order, so that a peering which is
 // read has its reservations here too.
-func readAddresses(ctx context.Context, side Side) (addressState, error) {
-	c := side.Cluster
+func readState(ctx context.Context, c *cluster.Cluster, overrides cluster.Overrides) (state, error) {
 	registry, err := inventory.Reservations(ctx, c)
 	if err != nil {
-		return addressState{}, err
+		return state{}, err
 	}
-	a := addressState{registry: registry}
+	a := state{registry: registry}
 	var discovery cluster.Discovery
 	group, inner := errgroup.WithContext(ctx)
 	inventory.ReadInto(inner, group, c, &a.fabric, inventory.Fabric)
@@ -133,7 +133,7 @@ func readAddresses(ctx context.Context, side Side) (addressState, error) {
 		return err
 	})
 	group.Go(func() (err error) {
-		discovery, err = c.Discover(inner, side.Overrides)
+		discovery, err = c.Discover(inner, overrides)
 		var missing *cluster.MissingError
 		if errors.As(err, &missing) {
 			a.notes = append(a.notes, fmt.Sprintf("%v: the recorded ranges are taken for granted (%s)", missing, missing.Hint()))
@@ -142,9 +142,9 @@ func readAddresses(ctx context.Context, side Side) (addressState, error) {
 		return err
 	})
 	if err := group.Wait(); err != nil {
-		return addressState{}, err
+		return state{}, err
 	}
-	a.own = wantedRanges(discovery, side.Overrides, a.fabric)
+	a.own = Wanted(discovery, overrides, a.fabric)
 	return a, nil
 }
 

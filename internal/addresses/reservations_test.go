@@ -1,4 +1,4 @@
-package peering
+package addresses
 
 import (
 	"errors"
@@ -37,22 +37,22 @@ func newRegistry(t *testing.T) *ipam.Registry {
 func TestReserveOwn(t *testing.T) {
 	tests := []struct {
 		name               string
-		own                ownRanges
+		own                Own
 		external, internal string
 		err                string
 	}{
-		{"usual", ownRanges{pods: ranges("10.244.0.0/16"), services: ranges("10.96.0.0/12")}, "10.70.0.0/16", "10.80.0.0/16", ""},
-		{"pods everywhere in 10/8", ownRanges{pods: ranges("10.0.0.0/8")}, "192.168.0.0/16", "172.16.0.0/16", ""},
-		{"nodes and pods in one network", ownRanges{pods: ranges("10.0.0.0/16"), nodes: ranges("10.0.1.0/24")}, "10.70.0.0/16", "10.80.0.0/16", ""},
-		{"wishes", ownRanges{external: prefix("10.9.0.0/20"), internal: prefix("10.9.16.0/20")}, "10.9.0.0/20", "10.9.16.0/20", ""},
-		{"one wish decides both lengths", ownRanges{internal: prefix("10.9.16.0/20")}, "10.70.0.0/20", "10.9.16.0/20", ""},
-		{"a wish that is taken", ownRanges{pods: ranges("10.9.0.0/16"), external: prefix("10.9.0.0/20")}, "", "", "conflict with pod CIDR"},
-		{"no room for nodes", ownRanges{internal: prefix("10.9.0.0/27"), external: prefix("10.8.0.0/27")}, "", "", "the length must be"},
+		{"usual", Own{Pods: ranges("10.244.0.0/16"), Services: ranges("10.96.0.0/12")}, "10.70.0.0/16", "10.80.0.0/16", ""},
+		{"pods everywhere in 10/8", Own{Pods: ranges("10.0.0.0/8")}, "192.168.0.0/16", "172.16.0.0/16", ""},
+		{"nodes and pods in one network", Own{Pods: ranges("10.0.0.0/16"), Nodes: ranges("10.0.1.0/24")}, "10.70.0.0/16", "10.80.0.0/16", ""},
+		{"wishes", Own{External: netip.MustParsePrefix("10.9.0.0/20"), Internal: netip.MustParsePrefix("10.9.16.0/20")}, "10.9.0.0/20", "10.9.16.0/20", ""},
+		{"one wish decides both lengths", Own{Internal: netip.MustParsePrefix("10.9.16.0/20")}, "10.70.0.0/20", "10.9.16.0/20", ""},
+		{"a wish that is taken", Own{Pods: ranges("10.9.0.0/16"), External: netip.MustParsePrefix("10.9.0.0/20")}, "", "", "conflict with pod CIDR"},
+		{"no room for nodes", Own{Internal: netip.MustParsePrefix("10.9.0.0/27"), External: netip.MustParsePrefix("10.8.0.0/27")}, "", "", "the length must be"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newRegistry(t)
-			external, internal, err := reserveOwn(r, tt.own)
+			external, internal, err := ReserveOwn(r, tt.own)
 			if tt.err != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.err) {
 					t.Fatalf("error %v", err)
@@ -69,7 +69,7 @@ func TestReserveOwn(t *testing.T) {
 				t.Errorf("external %s, internal %s", external, internal)
 			}
 			before := store.Encode(r)
-			if _, _, err := reserveOwn(r, tt.own); err != nil || store.Encode(r) != before {
+			if _, _, err := ReserveOwn(r, tt.own); err != nil || store.Encode(r) != before {
 				t.Errorf("again: %v\n%s", err, store.Encode(r))
 			}
 		})
@@ -77,41 +77,41 @@ func TestReserveOwn(t *testing.T) {
 }
 
 func TestReservePeer(t *testing.T) {
-	own := ownRanges{pods: ranges("10.244.0.0/16"), services: ranges("10.96.0.0/12"), reserved: ranges("10.200.0.0/16")}
+	own := Own{Pods: ranges("10.244.0.0/16"), Services: ranges("10.96.0.0/12"), Reserved: ranges("10.200.0.0/16")}
 	tests := []struct {
 		name string
-		peer remoteRanges
+		peer Remote
 		want []string // real=seen
 	}{
-		{"free", remoteRanges{pods: ranges("10.20.0.0/16"), external: prefix("10.21.0.0/16")},
+		{"free", Remote{Pods: ranges("10.20.0.0/16"), External: netip.MustParsePrefix("10.21.0.0/16")},
 			[]string{"10.20.0.0/16=identity", "10.21.0.0/16=identity"}},
-		{"taken", remoteRanges{pods: ranges("10.244.0.0/16"), external: prefix("10.70.0.0/16")},
+		{"taken", Remote{Pods: ranges("10.244.0.0/16"), External: netip.MustParsePrefix("10.70.0.0/16")},
 			[]string{"10.244.0.0/16=other", "10.70.0.0/16=other"}},
-		{"inside services", remoteRanges{pods: ranges("10.100.0.0/16"), external: prefix("10.21.0.0/16")},
+		{"inside services", Remote{Pods: ranges("10.100.0.0/16"), External: netip.MustParsePrefix("10.21.0.0/16")},
 			[]string{"10.100.0.0/16=other", "10.21.0.0/16=identity"}},
-		{"reserved by the user", remoteRanges{pods: ranges("10.200.3.0/24"), external: prefix("10.21.0.0/16")},
+		{"reserved by the user", Remote{Pods: ranges("10.200.3.0/24"), External: netip.MustParsePrefix("10.21.0.0/16")},
 			[]string{"10.200.3.0/24=other", "10.21.0.0/16=identity"}},
-		{"a remapped range leaves the peer's others alone", remoteRanges{pods: ranges("10.244.0.0/16", "10.71.0.0/16"), external: prefix("10.81.0.0/16")},
+		{"a remapped range leaves the peer's others alone", Remote{Pods: ranges("10.244.0.0/16", "10.71.0.0/16"), External: netip.MustParsePrefix("10.81.0.0/16")},
 			[]string{"10.244.0.0/16=other", "10.71.0.0/16=identity", "10.81.0.0/16=identity"}},
-		{"a flat network", remoteRanges{pods: ranges("10.20.0.0/16"), external: prefix("10.21.0.0/16"), underlay: ranges("10.20.1.0/24")},
+		{"a flat network", Remote{Pods: ranges("10.20.0.0/16"), External: netip.MustParsePrefix("10.21.0.0/16"), Underlay: ranges("10.20.1.0/24")},
 			[]string{"10.20.0.0/16=identity", "10.21.0.0/16=identity"}},
-		{"nodes where ours are pods", remoteRanges{pods: ranges("10.20.0.0/16"), external: prefix("10.21.0.0/16"), underlay: ranges("10.244.1.0/24")},
+		{"nodes where ours are pods", Remote{Pods: ranges("10.20.0.0/16"), External: netip.MustParsePrefix("10.21.0.0/16"), Underlay: ranges("10.244.1.0/24")},
 			[]string{"10.20.0.0/16=identity", "10.21.0.0/16=identity"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newRegistry(t)
-			_, internal, err := reserveOwn(r, own)
+			_, internal, err := ReserveOwn(r, own)
 			if err != nil {
 				t.Fatal(err)
 			}
 			before := store.Encode(r)
-			a, err := reservePeer(r, "b", internal, tt.peer)
+			a, err := ReservePeer(r, "b", internal, tt.peer)
 			if err != nil {
 				t.Fatal(err)
 			}
 			var got []string
-			for _, m := range append(a.pods, a.external) {
+			for _, m := range append(a.Pods, a.External) {
 				how := "other"
 				if m.Identity() {
 					how = "identity"
@@ -121,8 +121,8 @@ func TestReservePeer(t *testing.T) {
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Error(diff)
 			}
-			again, err := reservePeer(r, "b", internal, tt.peer)
-			if err != nil || !cmp.Equal(a, again, append(comparePrefixes(), cmp.AllowUnexported(addresses{}))...) {
+			again, err := ReservePeer(r, "b", internal, tt.peer)
+			if err != nil || !cmp.Equal(a, again, comparePrefixes()...) {
 				t.Errorf("again: %+v, %v", again, err)
 			}
 			if _, err := r.Release(ipam.Peering("b")); err != nil || store.Encode(r) != before {
@@ -134,23 +134,23 @@ func TestReservePeer(t *testing.T) {
 
 func TestEveryGatewayHasItsOwnAddressAndOverlay(t *testing.T) {
 	r := newRegistry(t)
-	_, internal, err := reserveOwn(r, ownRanges{internal: prefix("10.80.0.0/24"), external: prefix("10.70.0.0/24")})
+	_, internal, err := ReserveOwn(r, Own{Internal: netip.MustParsePrefix("10.80.0.0/24"), External: netip.MustParsePrefix("10.70.0.0/24")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	seen := make(map[uint32]bool)
 	for i := range 126 { // 128 in the upper half, but for its first and last
 		name := "p" + strings.Repeat("x", i%30) + string(rune('a'+i/30))
-		a, err := reservePeer(r, name, internal, remoteRanges{external: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 100, byte(i), 0}), 24)})
+		a, err := ReservePeer(r, name, internal, Remote{External: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 100, byte(i), 0}), 24)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if seen[a.overlay] || a.overlay < 128 || a.overlay > 255 || !upperHalf(internal).Contains(a.gateway) {
+		if seen[a.Overlay] || a.Overlay < 128 || a.Overlay > 255 || !UpperHalf(internal).Contains(a.Gateway) {
 			t.Errorf("%s: %+v", name, a)
 		}
-		seen[a.overlay] = true
+		seen[a.Overlay] = true
 	}
-	_, err = reservePeer(r, "more", internal, remoteRanges{external: prefix("10.101.0.0/24")})
+	_, err = ReservePeer(r, "more", internal, Remote{External: netip.MustParsePrefix("10.101.0.0/24")})
 	if !errors.Is(inventory.ExplainAddresses("a", err), ipam.ErrNoneFree) {
 		t.Errorf("error %v", err)
 	}
@@ -172,20 +172,20 @@ func TestReservationsProperty(t *testing.T) {
 	}
 	for range 300 {
 		r := newRegistry(t)
-		own := ownRanges{pods: some(), services: some(), nodes: some()}
-		external, internal, err := reserveOwn(r, own)
+		own := Own{Pods: some(), Services: some(), Nodes: some()}
+		external, internal, err := ReserveOwn(r, own)
 		if err != nil {
 			t.Fatal(err)
 		}
-		taken := append(append(append([]netip.Prefix{external, internal}, own.pods...), own.services...), own.nodes...)
+		taken := append(append(append([]netip.Prefix{external, internal}, own.Pods...), own.Services...), own.Nodes...)
 		for range 3 {
-			peer := remoteRanges{pods: some(), external: external, underlay: some()}
-			a, err := reservePeer(r, "b", internal, peer)
+			peer := Remote{Pods: some(), External: external, Underlay: some()}
+			a, err := ReservePeer(r, "b", internal, peer)
 			if err != nil {
 				t.Fatal(err)
 			}
-			seen := make([]netip.Prefix, 0, len(a.pods)+1)
-			for _, m := range append(a.pods, a.external) {
+			seen := make([]netip.Prefix, 0, len(a.Pods)+1)
+			for _, m := range append(a.Pods, a.External) {
 				if cidr.Overlaps(m.Seen, taken) || cidr.Overlaps(m.Seen, seen) || m.Real.Bits() != m.Seen.Bits() {
 					t.Fatalf("%+v with own %v", a, taken)
 				}
@@ -205,15 +205,21 @@ func TestWantedRangesKeepWhatCoversAll(t *testing.T) {
 		NodeNetworks: cluster.Ranges{Prefixes: ranges("172.31.1.0/24", "172.31.5.0/24")},
 	}
 	fabric := &records.Fabric{PodCIDRs: ranges("10.244.0.0/16"), ServiceCIDRs: ranges("10.96.0.0/16"), NodeNetworks: ranges("172.31.1.0/24")}
-	got := wantedRanges(discovery, cluster.Overrides{}, fabric)
-	if diff := cmp.Diff(fabric.PodCIDRs, got.pods, comparePrefixes()...); diff != "" {
+	got := Wanted(discovery, cluster.Overrides{}, fabric)
+	if diff := cmp.Diff(fabric.PodCIDRs, got.Pods, comparePrefixes()...); diff != "" {
 		t.Errorf("pods:\n%s", diff)
 	}
-	if diff := cmp.Diff(discovery.NodeNetworks.Prefixes, got.nodes, comparePrefixes()...); diff != "" {
+	if diff := cmp.Diff(discovery.NodeNetworks.Prefixes, got.Nodes, comparePrefixes()...); diff != "" {
 		t.Errorf("nodes:\n%s", diff)
 	}
-	told := wantedRanges(discovery, cluster.Overrides{PodCIDRs: ranges("10.244.1.0/24")}, fabric)
-	if diff := cmp.Diff(discovery.PodCIDRs.Prefixes, told.pods, comparePrefixes()...); diff != "" {
+	told := Wanted(discovery, cluster.Overrides{PodCIDRs: ranges("10.244.1.0/24")}, fabric)
+	if diff := cmp.Diff(discovery.PodCIDRs.Prefixes, told.Pods, comparePrefixes()...); diff != "" {
 		t.Errorf("what the user told is not taken:\n%s", diff)
+	}
+}
+
+func comparePrefixes() []cmp.Option {
+	return []cmp.Option{
+		cmp.Comparer(func(a, b netip.Prefix) bool { return a == b }), cmp.Comparer(func(a, b netip.Addr) bool { return a == b }),
 	}
 }

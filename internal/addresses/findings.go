@@ -1,4 +1,4 @@
-package peering
+package addresses
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 )
 
 // findings compares what is held with what is in use. It does no I/O and changes nothing.
-func (a addressState) findings() []Finding {
+func (a state) findings() []Finding {
 	found := slices.Concat(a.unused(), a.outdated())
 	found = append(found, a.absent(found)...)
 	slices.SortStableFunc(found, func(x, y Finding) int { return x.Reservation.Compare(y.Reservation) })
@@ -18,7 +18,7 @@ func (a addressState) findings() []Finding {
 }
 
 // unused finds what is held for peerings that do not use it.
-func (a addressState) unused() []Finding {
+func (a state) unused() []Finding {
 	peerings := make(map[string]records.Peering, len(a.peerings))
 	for _, p := range a.peerings {
 		peerings[p.Name] = p
@@ -47,12 +47,12 @@ func (a addressState) unused() []Finding {
 
 // keepsHost reports whether a reservation keeps others off a host that the peering exposes.
 func keepsHost(p records.Peering, h ipam.Reservation) bool {
-	return h.Purpose == ipam.OutsideHost && exposedIn(p, h.Range.Addr()) != records.Exposed{}
+	return h.Purpose == ipam.OutsideHost && p.ExposedAs(h.Range.Addr()) != records.Exposed{}
 }
 
 // outdated finds ranges that are held for the cluster itself and that it has no more. The fabric, which helpers
 // follow, is of them too: only an update changes both.
-func (a addressState) outdated() []Finding {
+func (a state) outdated() []Finding {
 	var found []Finding
 	if a.fabric == nil || len(a.notes) > 0 {
 		return nil
@@ -74,7 +74,7 @@ func (a addressState) outdated() []Finding {
 const updateHint = "liqoctl network init --update"
 
 // absent finds what is in use and not held, once what others found to be unused is released.
-func (a addressState) absent(unused []Finding) []Finding {
+func (a state) absent(unused []Finding) []Finding {
 	after, err := ipam.Restore(a.registry.Pools(), a.registry.List())
 	if err != nil {
 		panic("peering: a registry that stood does not fit in its own place: " + err.Error())
@@ -101,7 +101,7 @@ func (a addressState) absent(unused []Finding) []Finding {
 }
 
 // wanted are all reservations that should be there, ranges before the addresses inside them.
-func (a addressState) wanted() []ipam.Reservation {
+func (a state) wanted() []ipam.Reservation {
 	if a.fabric == nil {
 		return nil
 	}
@@ -133,8 +133,8 @@ func overlapHint(want ipam.Reservation, err error) string {
 	return updateHint
 }
 
-// safe reports whether a repair mends the finding.
-func (f Finding) safe() bool { return f.Repair != "" }
+// Safe reports whether a repair mends the finding.
+func (f Finding) Safe() bool { return f.Repair != "" }
 
 // String is such as "orphan 10.71.0.0/16 (peering "b" pods): there is no peering "b"".
 func (f Finding) String() string {
@@ -143,7 +143,7 @@ func (f Finding) String() string {
 
 // mend changes the registry as planned, as far as the plan still holds for it, and returns the findings that were
 // planned or are new, with what was mended.
-func (a addressState) mend(planned []Finding) ([]Finding, error) {
+func (a state) mend(planned []Finding) ([]Finding, error) {
 	now := a.findings()
 	for _, action := range []RepairAction{ReleaseIt, ReserveIt} {
 		for i, f := range now {

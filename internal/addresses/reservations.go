@@ -1,4 +1,6 @@
-package peering
+// Package addresses decides which ranges a cluster uses for itself and for its peers, on a registry of its reservations (package
+// ipam): what is used around the cluster, what is chosen, what collides, and what a check of all of them finds.
+package addresses
 
 import (
 	"context"
@@ -22,19 +24,19 @@ const (
 	NarrowestCIDR = 26
 )
 
-// ownRanges are the ranges that a cluster has of itself, and those that the user wants.
-type ownRanges struct {
-	pods, services, nodes, reserved []netip.Prefix
-	external, internal              netip.Prefix   // zero value: no wish
-	pools                           []netip.Prefix // nil: those that the registry has
-	inUse                           inUses         // what its external and internal CIDR must not be chosen from
+// Own are the ranges that a cluster has of itself, and those that the user wants.
+type Own struct {
+	Pods, Services, Nodes, Reserved []netip.Prefix
+	External, Internal              netip.Prefix   // zero value: no wish
+	Pools                           []netip.Prefix // nil: those that the registry has
+	InUse                           Uses           // what its external and internal CIDR must not be chosen from
 }
 
 // facts are the reservations for what the cluster has. They are shared: in flat networks pods and nodes have
 // addresses of one range.
-func (o ownRanges) facts() []ipam.Reservation {
+func (o Own) facts() []ipam.Reservation {
 	return slices.Concat(
-		sharedBy(ipam.PodCIDR, o.pods), sharedBy(ipam.ServiceCIDR, o.services), sharedBy(ipam.NodeNetwork, o.nodes))
+		sharedBy(ipam.PodCIDR, o.Pods), sharedBy(ipam.ServiceCIDR, o.Services), sharedBy(ipam.NodeNetwork, o.Nodes))
 }
 
 // sharedBy are shared reservations of the cluster for one purpose.
@@ -46,43 +48,43 @@ func sharedBy(purpose ipam.Purpose, ranges []netip.Prefix) []ipam.Reservation {
 	return all
 }
 
-// reserveOwn brings a cluster's own ranges into its registry and returns its external and internal CIDR. Doing
+// ReserveOwn brings a cluster's own ranges into its registry and returns its external and internal CIDR. Doing
 // it again changes nothing. Facts that are no longer true are released; what the user reserved stays.
-func reserveOwn(r *ipam.Registry, own ownRanges) (external, internal netip.Prefix, err error) {
-	if own.pools != nil {
-		if err := r.SetPools(own.pools...); err != nil {
+func ReserveOwn(r *ipam.Registry, own Own) (external, internal netip.Prefix, err error) {
+	if own.Pools != nil {
+		if err := r.SetPools(own.Pools...); err != nil {
 			return external, internal, err
 		}
 	}
 	for purpose, stay := range map[ipam.Purpose][]netip.Prefix{
-		ipam.PodCIDR: own.pods, ipam.ServiceCIDR: own.services, ipam.NodeNetwork: own.nodes,
+		ipam.PodCIDR: own.Pods, ipam.ServiceCIDR: own.Services, ipam.NodeNetwork: own.Nodes,
 	} {
 		if err := releaseOthers(r, ipam.Cluster, purpose, stay); err != nil {
 			return external, internal, err
 		}
 	}
 	// What the user wants kept free may well be in use: it is shared, too.
-	for _, want := range append(own.facts(), sharedBy(ipam.Reserved, own.reserved)...) {
+	for _, want := range append(own.facts(), sharedBy(ipam.Reserved, own.Reserved)...) {
 		if err := r.Reserve(want); err != nil {
 			return external, internal, err
 		}
 	}
 	bits := defaultInternal.Bits()
-	for _, wish := range []netip.Prefix{own.internal, own.external} {
+	for _, wish := range []netip.Prefix{own.Internal, own.External} {
 		if wish.IsValid() {
 			bits = wish.Bits()
 		}
 	}
-	if external, err = own.chosenRange(r, ipam.ExternalCIDR, own.external, resized(defaultExternal, bits)); err != nil {
+	if external, err = own.chosenRange(r, ipam.ExternalCIDR, own.External, resized(defaultExternal, bits)); err != nil {
 		return external, internal, err
 	}
-	internal, err = own.chosenRange(r, ipam.InternalCIDR, own.internal, resized(defaultInternal, bits))
+	internal, err = own.chosenRange(r, ipam.InternalCIDR, own.Internal, resized(defaultInternal, bits))
 	return external, internal, err
 }
 
 // chosenRange reserves the range that is wished for, exactly, or else the usual one or any that is free. A
 // cluster that has one keeps it.
-func (o ownRanges) chosenRange(r *ipam.Registry, purpose ipam.Purpose, wish, usual netip.Prefix) (netip.Prefix, error) {
+func (o Own) chosenRange(r *ipam.Registry, purpose ipam.Purpose, wish, usual netip.Prefix) (netip.Prefix, error) {
 	if held := r.Held(ipam.Cluster, purpose); len(held) > 0 {
 		if wish.IsValid() && held[0].Range != wish {
 			return netip.Prefix{}, hint.With(
@@ -95,69 +97,69 @@ func (o ownRanges) chosenRange(r *ipam.Registry, purpose ipam.Purpose, wish, usu
 		if wish.Bits() < WidestCIDR || wish.Bits() > NarrowestCIDR {
 			return wish, &steps.InputError{Err: fmt.Errorf("reserve %s: the length must be /%d to /%d", wish, WidestCIDR, NarrowestCIDR)}
 		}
-		if err := o.inUse.checkWish(purpose, wish); err != nil {
+		if err := o.InUse.checkWish(purpose, wish); err != nil {
 			return wish, err
 		}
 		err := r.Reserve(ipam.Reservation{Range: wish, Owner: ipam.Cluster, Purpose: purpose})
 		return wish, err
 	}
-	got, err := o.inUse.acquire(r, ipam.Request{Owner: ipam.Cluster, Purpose: purpose, Preferred: usual})
+	got, err := o.InUse.acquire(r, ipam.Request{Owner: ipam.Cluster, Purpose: purpose, Preferred: usual})
 	return got.Range, err
 }
 
-// remoteRanges are the ranges that a peer shows.
-type remoteRanges struct {
-	pods     []netip.Prefix
-	external netip.Prefix
-	underlay []netip.Prefix // where its nodes are
-	inUse    inUses         // what it must not be reached by
+// Remote are the ranges that a peer shows.
+type Remote struct {
+	Pods     []netip.Prefix
+	External netip.Prefix
+	Underlay []netip.Prefix // where its nodes are
+	InUse    Uses           // what it must not be reached by
 }
 
-// addresses are what a cluster's registry gave to a peering.
-type addresses struct {
-	pods     []records.Mapping
-	external records.Mapping
-	gateway  netip.Addr
-	overlay  uint32 // virtual network identifier
+// Assigned are what a cluster's registry gave to a peering.
+type Assigned struct {
+	Pods     []records.Mapping
+	External records.Mapping
+	Gateway  netip.Addr
+	Overlay  uint32 // virtual network identifier
 }
 
 // requests are those for all that a peer has.
-func (peer remoteRanges) requests(owner ipam.Owner) []ipam.Request {
+func (peer Remote) requests(owner ipam.Owner) []ipam.Request {
 	var all []ipam.Request
-	for _, p := range peer.pods {
+	for _, p := range peer.Pods {
 		all = append(all, ipam.Request{Owner: owner, Purpose: ipam.PeerPods, Real: p})
 	}
-	return append(all, ipam.Request{Owner: owner, Purpose: ipam.PeerExternal, Real: peer.external})
+	return append(all, ipam.Request{Owner: owner, Purpose: ipam.PeerExternal, Real: peer.External})
 }
 
-// reservePeer finds ranges for all that a peer has: its real ones where they are free here, else others of the
+// ReservePeer finds ranges for all that a peer has: its real ones where they are free here, else others of the
 // same size. Doing it again changes nothing. Ranges that the peer no longer has are released.
-func reservePeer(r *ipam.Registry, peering string, internal netip.Prefix, peer remoteRanges) (addresses, error) {
+func ReservePeer(r *ipam.Registry, peering string, internal netip.Prefix, peer Remote) (Assigned, error) {
 	owner := ipam.Peering(peering)
 	requests := peer.requests(owner)
-	if err := releaseGone(r, owner, requests, peer.underlay); err != nil {
-		return addresses{}, err
+	if err := releaseGone(r, owner, requests, peer.Underlay); err != nil {
+		return Assigned{}, err
 	}
 	keepClear(r, owner, peer)
 	// First all that are free, before the search for another could take one of them.
 	for _, q := range requests {
-		peer.inUse.prefer(r, q)
+		peer.InUse.prefer(r, q)
 	}
 	mappings := make([]records.Mapping, len(requests))
 	for i, q := range requests {
-		got, err := peer.inUse.acquire(r, q)
+		got, err := peer.InUse.acquire(r, q)
 		if err != nil {
-			return addresses{}, err
+			return Assigned{}, err
 		}
 		mappings[i] = records.Mapping{Real: q.Real, Seen: got.Range}
 	}
 	last := len(mappings) - 1
-	a := addresses{pods: mappings[:last], external: mappings[last]}
+	a := Assigned{Pods: mappings[:last], External: mappings[last]}
 	var err error
-	if a.gateway, err = r.AcquireAddress(ipam.Request{Owner: owner, Purpose: ipam.GatewayAddress}, upperHalf(internal)); err != nil {
-		return addresses{}, err
+	if a.Gateway, err = r.AcquireAddress(ipam.Request{Owner: owner, Purpose: ipam.GatewayAddress}, UpperHalf(internal)); err != nil {
+		return Assigned{}, err
 	}
-	a.overlay = cidr.Offset(internal, a.gateway)
+	a.Overlay = cidr.Offset(internal, a.Gateway)
 	return a, nil
 }
 
@@ -178,9 +180,9 @@ func releaseGone(r *ipam.Registry, owner ipam.Owner, requests []ipam.Request, un
 // keepClear marks the networks of the peer's nodes, where its endpoints are, as not to be given to pods. Where
 // something has them already there is nothing to gain: a gateway's own packets never take a peering's routes.
 // That goes for flat networks too, whose nodes have addresses among the pods.
-func keepClear(r *ipam.Registry, owner ipam.Owner, peer remoteRanges) {
-	for _, p := range peer.underlay {
-		if cidr.Overlaps(p, append(slices.Clone(peer.pods), peer.external)) {
+func keepClear(r *ipam.Registry, owner ipam.Owner, peer Remote) {
+	for _, p := range peer.Underlay {
+		if cidr.Overlaps(p, append(slices.Clone(peer.Pods), peer.External)) {
 			continue
 		}
 		// The error can only be a conflict, see above.
@@ -201,23 +203,23 @@ func releaseOthers(r *ipam.Registry, owner ipam.Owner, purpose ipam.Purpose, sta
 	return nil
 }
 
-// restore reserves again what the fabric and the peerings use: an older registry, as of a manifest, may have taken the
-// place of the one in which it was reserved. What others hold by now stays theirs: CheckAddresses tells.
-func restore(r *ipam.Registry, f *records.Fabric, peerings []records.Peering) {
-	for _, used := range (addressState{fabric: f, peerings: peerings}).wanted() {
+// Restore reserves again what the fabric and the peerings use: an older registry, as of a manifest, may have taken the
+// place of the one in which it was reserved. What others hold by now stays theirs: Check tells.
+func Restore(r *ipam.Registry, f *records.Fabric, peerings []records.Peering) {
+	for _, used := range (state{fabric: f, peerings: peerings}).wanted() {
 		_ = r.Reserve(used)
 	}
 }
 
-// addReservations is updateReservations for changes that take what is free. Peerings are read after the registry: one that is
+// Add is inventory.UpdateReservations for changes that take what is free. Peerings are read after the registry: one that is
 // read, and removed meanwhile, releases what it holds later than that, which makes the update begin anew.
-func addReservations(ctx context.Context, c *cluster.Cluster, f *records.Fabric, change func(*ipam.Registry) error) error {
+func Add(ctx context.Context, c *cluster.Cluster, f *records.Fabric, change func(*ipam.Registry) error) error {
 	return inventory.UpdateReservations(ctx, c, func(r *ipam.Registry) error {
 		peerings, err := inventory.Peerings(ctx, c)
 		if err != nil {
 			return err
 		}
-		restore(r, f, peerings)
+		Restore(r, f, peerings)
 		return change(r)
 	})
 }
@@ -225,8 +227,33 @@ func addReservations(ctx context.Context, c *cluster.Cluster, f *records.Fabric,
 // resized is the range of another length at the same place.
 func resized(p netip.Prefix, bits int) netip.Prefix { return netip.PrefixFrom(p.Addr(), bits).Masked() }
 
-// upperHalf is the half of an internal CIDR in which gateways have their addresses; the nodes have the lower.
-func upperHalf(p netip.Prefix) netip.Prefix {
+// UpperHalf is the half of an internal CIDR in which gateways have their addresses; the nodes have the lower.
+func UpperHalf(p netip.Prefix) netip.Prefix {
 	_, upper := cidr.Halves(p)
 	return upper
 }
+
+// Wanted merges what was discovered with what the cluster's fabric says already: a recorded range that
+// covers everything seen stays, so that nodes which come and go change nothing. What the user told is taken as it is.
+func Wanted(d cluster.Discovery, o cluster.Overrides, fabric *records.Fabric) Own {
+	own := Own{Pods: d.PodCIDRs.Prefixes, Services: d.ServiceCIDRs.Prefixes, Nodes: d.NodeNetworks.Prefixes}
+	if fabric == nil {
+		return own
+	}
+	keep := func(seen *[]netip.Prefix, told, recorded []netip.Prefix) {
+		outside := func(p netip.Prefix) bool { return !cidr.Within(p, recorded) }
+		if told == nil && !slices.ContainsFunc(*seen, outside) {
+			*seen = recorded
+		}
+	}
+	keep(&own.Pods, o.PodCIDRs, fabric.PodCIDRs)
+	keep(&own.Services, o.ServiceCIDRs, fabric.ServiceCIDRs)
+	keep(&own.Nodes, o.NodeNetworks, fabric.NodeNetworks)
+	return own
+}
+
+// Ranges that a cluster uses where neither the user nor an earlier run chose others.
+var (
+	defaultExternal = netip.MustParsePrefix("10.70.0.0/16")
+	defaultInternal = netip.MustParsePrefix("10.80.0.0/16")
+)

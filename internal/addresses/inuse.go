@@ -1,0 +1,140 @@
+package addresses
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+
+	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/ipam"
+)
+
+// Use are addresses outside a cluster's own ranges that the cluster, or somebody in it, uses: a peer that is reached by
+// them would take them away.
+type Use struct {
+	Addresses netip.Prefix
+	By        string // such as "API server", "route of node a1"
+}
+
+// String is such as "10.12.3.0/24 (route of node a1)".
+func (u Use) String() string { return fmt.Sprintf("%s (%s)", u.Addresses, u.By) }
+
+// Uses are sorted by range, each of which is there once.
+type Uses []Use
+
+// Overlapping returns the first one that overlaps a range.
+func (all Uses) Overlapping(p netip.Prefix) (Use, bool) {
+	i := slices.IndexFunc(all, func(u Use) bool { return u.Addresses.Overlaps(p) })
+	if i < 0 {
+		return Use{}, false
+	}
+	return all[i], true
+}
+
+// prefer reserves the preferred range of a request, unless it is in use or held by another: acquire finds another then.
+func (all Uses) prefer(r *ipam.Registry, q ipam.Request) {
+	p := q.Preferred
+	if !p.IsValid() {
+		p = q.Real
+	}
+	if _, used := all.Overlapping(p); !used {
+		_ = r.Reserve(ipam.Reservation{Range: p, Owner: q.Owner, Purpose: q.Purpose, Real: q.Real})
+	}
+}
+
+// acquire returns a range for a request: the one that it holds, else the preferred one, else a free one that is far from
+// what is in use, or at least free of it.
+func (all Uses) acquire(r *ipam.Registry, q ipam.Request) (got ipam.Reservation, err error) {
+	all.prefer(r, q)
+	for _, around := range []bool{true, false} {
+		held := all.hold(r, around)
+		got, err = r.Acquire(q)
+		for _, h := range held {
+			// It is not kept: what is in use changes from day to day. Nothing lies inside it.
+			_ = r.ReleaseRange(h.Owner, h.Purpose, h.Range)
+		}
+		if !errors.Is(err, ipam.ErrNoneFree) {
+			return got, err
+		}
+	}
+	if len(all) > 0 {
+		err = hint.With(err, fmt.Sprintf("%s; %d ranges in use around the cluster are avoided: docs/addresses.md", inventory.NoneFreeHint, len(all)))
+	}
+	return got, err
+}
+
+// neighbourhood is how far around addresses in use a range is chosen only if there is no other: networks are cut from
+// larger ones.
+const neighbourhood = 12
+
+// around are the ranges around the addresses, the largest first, and the addresses themselves.
+func (u Use) around() []netip.Prefix {
+	var all []netip.Prefix
+	for bits := neighbourhood; bits < u.Addresses.Bits(); bits += 4 {
+		all = append(all, netip.PrefixFrom(u.Addresses.Addr(), bits).Masked())
+	}
+	return append(all, u.Addresses)
+}
+
+// hold reserves the addresses in use, or the largest ranges around them that are free. Where they overlap what is held for a
+// peer already, that stays.
+func (all Uses) hold(r *ipam.Registry, around bool) (held []ipam.Reservation) {
+	for _, u := range all {
+		ranges := []netip.Prefix{u.Addresses}
+		if around {
+			ranges = u.around()
+		}
+		for _, p := range ranges {
+			want := ipam.Reservation{Range: p, Owner: ipam.Cluster, Purpose: ipam.OutsideHost, Shared: true}
+			if slices.Contains(held, want) {
+				break
+			}
+			if r.Reserve(want) == nil {
+				held = append(held, want)
+				break
+			}
+		}
+	}
+	return held
+}
+
+// checkWish refuses a range that the user wants and others use.
+func (all Uses) checkWish(purpose ipam.Purpose, wish netip.Prefix) error {
+	u, used := all.Overlapping(wish)
+	if !used {
+		return nil
+	}
+	return hint.With(fmt.Errorf("reserve %s as %s: %s is in use", wish, ipam.Reservation{Purpose: purpose}.Use(), u), "use another range")
+}
+
+// ReportedUses reads what nodes report of their surroundings. unread says of which nodes that is not known, or not all: no
+// other report depends on it. Helpers of an earlier release report nothing.
+func ReportedUses(leases []*coordinationv1.Lease) (all Uses, unread []string) {
+	for _, lease := range leases {
+		text, ok := lease.Annotations[records.AnnotationSurroundings]
+		if !ok || lease.Spec.HolderIdentity == nil {
+			continue
+		}
+		node := *lease.Spec.HolderIdentity
+		s, err := records.Decode[records.Surroundings](text)
+		if err != nil {
+			unread = append(unread, fmt.Sprintf("which ranges node %s uses is not known: %v", node, err))
+			continue
+		}
+		if s.More {
+			unread = append(unread, fmt.Sprintf("node %s uses more than %d ranges, of which the rest is not known", node, records.MaxSurroundings))
+		}
+		for _, used := range s.Ranges {
+			all = append(all, Use{used.Range, fmt.Sprintf("%s of node %s", used.Use, node)})
+		}
+	}
+	slices.SortFunc(all, func(a, b Use) int { return cmp.Or(a.Addresses.Compare(b.Addresses), strings.Compare(a.By, b.By)) })
+	return all, unread
+}

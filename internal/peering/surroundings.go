@@ -1,0 +1,96 @@
+package peering
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"liqonet.io/liqonet/internal/addresses"
+	"liqonet.io/liqonet/internal/cidr"
+	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/records"
+)
+
+// inUse are the addresses that are in use around the cluster, as far as they are known, and those that are too many to be
+// avoided. What lies within the cluster's own ranges is no news.
+func (s *site) inUse() (avoided, wide addresses.Uses) {
+	var all addresses.Uses
+	for _, a := range s.found.servers {
+		all = append(all, addresses.Use{Addresses: cidr.Single(a), By: "API server"})
+	}
+	for _, n := range s.discovery.Nodes {
+		for _, a := range n.External {
+			all = append(all, addresses.Use{Addresses: cidr.Single(a), By: "external address of node " + n.Name})
+		}
+	}
+	all = append(all, s.found.inUse...)
+	slices.SortStableFunc(all, func(a, b addresses.Use) int { return a.Addresses.Compare(b.Addresses) })
+	all = slices.CompactFunc(all, func(a, b addresses.Use) bool { return a.Addresses == b.Addresses })
+	own := slices.Concat(s.own.Pods, s.own.Services, s.own.Nodes)
+	for _, u := range all {
+		switch {
+		case cidr.Within(u.Addresses, own):
+		case u.Addresses.Bits() < records.WidestAvoided:
+			wide = append(wide, u)
+		default:
+			avoided = append(avoided, u)
+		}
+	}
+	return avoided, wide
+}
+
+// checkInUse compares what nodes report with the ranges that the cluster has. It is an error where this run has chosen them
+// just now, as nothing depends on them yet; else a warning.
+func (s *site) checkInUse() error {
+	for _, text := range s.found.unread {
+		s.reporter.Note(fmt.Sprintf("cluster %q: %s: reserve them with --%sreserve", s.Cluster.Context, text, s.Overrides.FlagPrefix))
+	}
+	avoided, wide := s.inUse()
+	for _, u := range wide {
+		s.reporter.Note(fmt.Sprintf("cluster %q: %s is too wide to avoid: reserve the parts in use with --%sreserve",
+			s.Cluster.Context, u, s.Overrides.FlagPrefix))
+	}
+	for _, own := range []struct {
+		Assigned      netip.Prefix
+		what, flagged string
+	}{{s.fabric.ExternalCIDR, "external CIDR", "external-cidr"}, {s.fabric.InternalCIDR, "internal CIDR", "internal-cidr"}} {
+		u, used := avoided.Overlapping(own.Assigned)
+		switch {
+		case used && s.installing:
+			return hint.With(fmt.Errorf("reserve %s as %s: %s is in use", own.Assigned, own.what, u), s.otherRange(own.flagged))
+		case used:
+			s.warnInUse(u, fmt.Sprintf("%s is the %s", own.Assigned, own.what), "liqoctl network reset, then install it with --"+s.Overrides.FlagPrefix+own.flagged)
+		}
+	}
+	for _, p := range s.found.peerings {
+		for _, seen := range p.Seen() {
+			if u, used := avoided.Overlapping(seen); used {
+				s.warnInUse(u, fmt.Sprintf("%s leads to peering %q", seen, p.Name), "liqoctl network disconnect, then connect: other addresses are chosen")
+			}
+		}
+	}
+	return nil
+}
+
+func (s *site) warnInUse(u addresses.Use, but, hint string) {
+	s.reporter.Warn(fmt.Sprintf("cluster %q: %s is in use, and %s: it cannot be reached from pods and nodes", s.Cluster.Context, u, but), hint)
+}
+
+// otherRange says how to choose another range. A connect that fails removes the installation that it has made; an init does not.
+func (s *site) otherRange(flag string) string {
+	hint := fmt.Sprintf("choose another range with --%s%s", s.Overrides.FlagPrefix, flag)
+	if !s.connecting {
+		hint = "liqoctl network reset, then " + hint
+	}
+	return hint
+}
+
+// noteRemapped says why ranges of the peer that are no others' here are remapped all the same.
+func (e *end) noteRemapped() {
+	avoided, _ := e.inUse()
+	for _, m := range append(slices.Clone(e.addresses.Pods), e.addresses.External) {
+		if u, used := avoided.Overlapping(m.Real); used && !m.Identity() {
+			e.reporter.Note(fmt.Sprintf("cluster %q: %s of %s is remapped to %s, as %s is in use", e.Cluster.Context, m.Real, e.peer.name, m.Seen, u))
+		}
+	}
+}
