@@ -59,6 +59,8 @@ var rules = []rule{
 		"it is pure: records in, states out, for helpers and for plans"},
 	{"internal/cluster", []string{module + "netops", module + "ipam", module + "internal/peering", module + "internal/helper", module + "commands"},
 		"it speaks with an API server, and leaves the meaning to its users"},
+	{"internal/status", []string{module + "netops", module + "internal/addresses", module + "internal/peering", module + "internal/helper", module + "commands", "github.com/spf13/viper", "github.com/pterm"},
+		"it looks, and has no part in what is changed"},
 	{"internal/addresses", []string{module + "netops", module + "internal/peering", module + "internal/helper", module + "commands", "github.com/spf13/viper", "github.com/pterm"},
 		"it decides which ranges are used, for whichever operation"},
 	{"internal/steps", []string{module + "netops", module + "internal/peering", module + "internal/helper", module + "commands", "github.com/spf13/viper", "github.com/pterm"},

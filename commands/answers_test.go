@@ -13,16 +13,17 @@ import (
 
 	"liqonet.io/liqonet/internal/peering"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/status"
 	"liqonet.io/liqonet/internal/steps"
 	"liqonet.io/liqonet/ipam"
 	"liqonet.io/liqonet/ipam/store"
 )
 
 func connection() peering.Connection {
-	sideOf := func(name, peer string, pods peering.MappedRange) peering.SideResult {
+	sideOf := func(name, peer string, pods status.MappedRange) peering.SideResult {
 		return peering.SideResult{
 			Cluster: peering.ClusterInfo{Context: "admin@" + name, Name: name}, Peering: peer, MTU: 1420,
-			Mappings: []peering.MappedRange{
+			Mappings: []status.MappedRange{
 				pods, {What: "external", Real: pfx("10.70.0.0/16"), Seen: pfx("10.71.0.0/16")},
 			},
 			Proof: peering.Proof{
@@ -34,8 +35,8 @@ func connection() peering.Connection {
 		}
 	}
 	return peering.Connection{
-		Local:  sideOf("a", "b", peering.MappedRange{What: "pods", Real: pfx("10.244.0.0/16"), Seen: pfx("10.11.0.0/16")}),
-		Remote: sideOf("b", "a", peering.MappedRange{What: "pods", Real: pfx("10.244.0.0/16"), Seen: pfx("10.244.0.0/16"), Identity: true}),
+		Local:  sideOf("a", "b", status.MappedRange{What: "pods", Real: pfx("10.244.0.0/16"), Seen: pfx("10.11.0.0/16")}),
+		Remote: sideOf("b", "a", status.MappedRange{What: "pods", Real: pfx("10.244.0.0/16"), Seen: pfx("10.244.0.0/16"), Identity: true}),
 		Stages: []steps.StageTime{{Name: "reach", Took: 300 * time.Millisecond}, {Name: "proof", Took: 4 * time.Second}},
 		MTU:    1380,
 		Hops: []peering.Hop{
@@ -64,7 +65,7 @@ func TestAnswers(t *testing.T) {
 	golden(t, "connect-again", describeConnection(again))
 	golden(t, "init", describeInstallation(peering.InitResult{Cluster: cluster, Stages: stages, Changed: true}))
 	golden(t, "init-again", describeInstallation(peering.InitResult{Cluster: cluster, Stages: stages}))
-	exposed := peering.Exposure{Peer: "b", Changed: true, ExposedHost: peering.ExposedHost{
+	exposed := peering.Exposure{Peer: "b", Changed: true, ExposedHost: status.ExposedHost{
 		Host: netip.MustParseAddr("198.51.100.7"), Address: netip.MustParseAddr("10.70.128.1"), Seen: netip.MustParseAddr("10.72.128.1"),
 	}}
 	golden(t, "expose", describeExposure(exposed))

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"liqonet.io/liqonet/internal/peering"
+	"liqonet.io/liqonet/internal/cluster"
 )
 
 func TestGuard(t *testing.T) {
@@ -18,9 +18,9 @@ func TestGuard(t *testing.T) {
 		out.Reset()
 		return parse(t, func(env *Env, local *clusterFlags) *cobra.Command {
 			env.Out = &out
-			return newNetworkGuard(env, local, func(_ context.Context, s peering.Side) ([]netip.Prefix, error) {
-				if s.Cluster.Context != "a" {
-					t.Errorf("context %s", s.Cluster.Context)
+			return newNetworkGuard(env, local, func(_ context.Context, c *cluster.Cluster) ([]netip.Prefix, error) {
+				if c.Context != "a" {
+					t.Errorf("context %s", c.Context)
 				}
 				return ranges, failed
 			})

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"liqonet.io/liqonet/internal/peering"
+	"liqonet.io/liqonet/internal/status"
 	"liqonet.io/liqonet/internal/steps"
 )
 
@@ -54,10 +55,10 @@ the prefix --remote- choose the remote cluster.`, `
 		newNetworkExpose(env, local, peering.Expose),
 		newNetworkUnexpose(env, local, peering.Withdraw),
 		newNetworkReset(env, local, peering.Reset),
-		newNetworkStatus(env, local, statusActions{peering.Status, peering.Watch, peering.ReadTranslationStatus}),
+		newNetworkStatus(env, local, statusActions{status.Read, status.Watch, status.ReadTranslation}),
 		newNetworkVerifyClean(env, local, peering.Sweep),
 		newNetworkRole(env, local),
-		newNetworkGuard(env, local, peering.GuardedRanges),
+		newNetworkGuard(env, local, status.GuardedRanges),
 	)
 	return cmd
 }

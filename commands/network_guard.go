@@ -7,11 +7,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"liqonet.io/liqonet/internal/peering"
+	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/templates"
 )
 
-func newNetworkGuard(env *Env, local *clusterFlags, guarded func(context.Context, peering.Side) ([]netip.Prefix, error)) *cobra.Command {
+func newNetworkGuard(env *Env, local *clusterFlags, guarded func(context.Context, *cluster.Cluster) ([]netip.Prefix, error)) *cobra.Command {
 	return &cobra.Command{
 		Use:   "guard",
 		Short: "Print nftables rules that protect nodes while they boot",
@@ -30,7 +30,7 @@ ruleset.`,
 			if err != nil {
 				return err
 			}
-			peers, err := guarded(cmd.Context(), peering.Side{Cluster: c})
+			peers, err := guarded(cmd.Context(), c)
 			if err != nil {
 				return err
 			}

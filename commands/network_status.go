@@ -14,12 +14,12 @@ import (
 
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/hint"
-	"liqonet.io/liqonet/internal/peering"
+	"liqonet.io/liqonet/internal/status"
 )
 
 // statusOptions are the options of `network status`.
 type statusOptions struct {
-	peering.StatusOptions
+	status.Options
 	output format
 	watch  bool
 	// wait is the state to wait for; "": none.
@@ -31,10 +31,10 @@ type statusOptions struct {
 
 // statusActions look at the peerings of a cluster, once or at every change.
 type statusActions struct {
-	once  func(context.Context, peering.StatusOptions) ([]peering.PeeringStatus, error)
-	watch func(context.Context, peering.StatusOptions, func([]peering.PeeringStatus) error, func(error)) error
+	once  func(context.Context, status.Options) ([]status.Peering, error)
+	watch func(context.Context, status.Options, func([]status.Peering) error, func(error)) error
 	// translation looks at the cluster's translation service; nil: there is none.
-	translation func(context.Context, peering.StatusOptions) (*peering.TranslationStatus, error)
+	translation func(context.Context, status.Options) (*status.Translation, error)
 }
 
 func newNetworkStatus(env *Env, local *clusterFlags, do statusActions) *cobra.Command {
@@ -68,7 +68,7 @@ the exit code is 1.`,
 			if len(args) > 0 {
 				o.Peer = args[0]
 			}
-			if o.Side.Cluster, o.Remote.Cluster, err = clusters.connectChosen(env); err != nil {
+			if o.Cluster, o.Remote, err = clusters.connectChosen(env); err != nil {
 				return err
 			}
 			o.coloured = env.OutTerminal && env.colours()
@@ -93,7 +93,7 @@ func (o statusOptions) run(ctx context.Context, env *Env, do statusActions) erro
 	case o.wait != "":
 		return o.await(ctx, env, do)
 	}
-	all, err := do.once(ctx, o.StatusOptions)
+	all, err := do.once(ctx, o.Options)
 	if err != nil {
 		return err
 	}
@@ -117,13 +117,13 @@ func (o statusOptions) await(ctx context.Context, env *Env, do statusActions) er
 	bounded, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()
 	var last *statusAnswer // nil: the cluster has not answered yet
-	err := do.watch(bounded, o.StatusOptions, func(all []peering.PeeringStatus) error {
+	err := do.watch(bounded, o.Options, func(all []status.Peering) error {
 		answer, err := o.answer(bounded, do, all)
 		if err != nil {
 			return err
 		}
 		last = &answer
-		if len(all) == 0 || slices.ContainsFunc(all, func(p peering.PeeringStatus) bool { return p.State != o.wait }) {
+		if len(all) == 0 || slices.ContainsFunc(all, func(p status.Peering) bool { return p.State != o.wait }) {
 			return nil
 		}
 		return errReached
@@ -147,7 +147,7 @@ func (o statusOptions) await(ctx context.Context, env *Env, do statusActions) er
 
 // follow prints an answer at every change, until a signal ends it.
 func (o statusOptions) follow(ctx context.Context, env *Env, do statusActions) error {
-	err := do.watch(ctx, o.StatusOptions, func(all []peering.PeeringStatus) error {
+	err := do.watch(ctx, o.Options, func(all []status.Peering) error {
 		a, err := o.answer(ctx, do, all)
 		if err == nil {
 			err = o.separate(env, time.Now())
@@ -168,7 +168,7 @@ func (e *Env) lost(what string) func(error) {
 }
 
 // show prints the answer.
-func (o statusOptions) show(ctx context.Context, env *Env, do statusActions, all []peering.PeeringStatus) (statusAnswer, error) {
+func (o statusOptions) show(ctx context.Context, env *Env, do statusActions, all []status.Peering) (statusAnswer, error) {
 	a, err := o.answer(ctx, do, all)
 	if err != nil {
 		return a, err
@@ -177,14 +177,14 @@ func (o statusOptions) show(ctx context.Context, env *Env, do statusActions, all
 }
 
 // answer adds to peerings what only the whole answer has.
-func (o statusOptions) answer(ctx context.Context, do statusActions, all []peering.PeeringStatus) (a statusAnswer, err error) {
-	unhealthy := func(p peering.PeeringStatus) bool { return p.State != health.Healthy }
+func (o statusOptions) answer(ctx context.Context, do statusActions, all []status.Peering) (a statusAnswer, err error) {
+	unhealthy := func(p status.Peering) bool { return p.State != health.Healthy }
 	a = statusAnswer{Healthy: !slices.ContainsFunc(all, unhealthy), Peerings: all}
 	switch {
-	case o.Remote.Cluster == nil:
-		a.Translation, err = do.translation(ctx, o.StatusOptions)
+	case o.Remote == nil:
+		a.Translation, err = do.translation(ctx, o.Options)
 	case len(all) == 2:
-		a.Disagreements = peering.Disagreements(all[0], all[1])
+		a.Disagreements = status.Disagreements(all[0], all[1])
 	}
 	return a, err
 }
@@ -206,11 +206,11 @@ func (o statusOptions) separate(env *Env, now time.Time) (err error) {
 
 // statusAnswer is the answer of `network status` for programs.
 type statusAnswer struct {
-	Healthy     bool                       `json:"healthy"`  // all peerings are
-	Peerings    []peering.PeeringStatus    `json:"peerings"` // with a remote cluster: both sides of one
-	Translation *peering.TranslationStatus `json:"translation,omitempty"`
+	Healthy     bool                `json:"healthy"`  // all peerings are
+	Peerings    []status.Peering    `json:"peerings"` // with a remote cluster: both sides of one
+	Translation *status.Translation `json:"translation,omitempty"`
 	// Disagreements are those of the two sides.
-	Disagreements []peering.Disagreement `json:"disagreements,omitempty"`
+	Disagreements []status.Disagreement `json:"disagreements,omitempty"`
 }
 
 func (o statusOptions) print(w io.Writer, a statusAnswer) error {
@@ -225,7 +225,7 @@ func (o statusOptions) print(w io.Writer, a statusAnswer) error {
 	}
 	for _, p := range a.Peerings {
 		subject := p.Peer
-		if o.Remote.Cluster != nil {
+		if o.Remote != nil {
 			subject = p.Cluster + " to " + p.Peer
 		}
 		if p.Reason != "" {
@@ -248,9 +248,9 @@ func (o statusOptions) print(w io.Writer, a statusAnswer) error {
 }
 
 // table writes the peerings, one line for each.
-func (o statusOptions) table(w io.Writer, all []peering.PeeringStatus) error {
+func (o statusOptions) table(w io.Writer, all []status.Peering) error {
 	shown := slices.DeleteFunc(statusColumns(), func(c statusColumn) bool {
-		switch both := o.Remote.Cluster != nil; {
+		switch both := o.Remote != nil; {
 		case c.title == "CLUSTER":
 			return !both
 		case o.output == formatWide:
@@ -280,11 +280,11 @@ type statusColumn struct {
 	title string
 	text  bool // it is in the table of one cluster's peerings
 	both  bool // it is in the table of both sides
-	cell  func(peering.PeeringStatus) string
+	cell  func(status.Peering) string
 }
 
 func statusColumns() []statusColumn {
-	type side = peering.PeeringStatus
+	type side = status.Peering
 	reported := func(p side, text string) string {
 		if p.ReportAge < 0 {
 			return unknown
@@ -309,12 +309,12 @@ func statusColumns() []statusColumn {
 		{"DRIFT", false, false, func(p side) string { return reported(p, fmt.Sprint(p.Drifts())) }},
 		{"REPORT", false, false, func(p side) string { return age(p.ReportAge) }},
 		{"GATEWAY", false, false, func(p side) string { return p.Pod }},
-		{"PEER CIDRS", false, true, func(p side) string { return joined(p.Mappings, peering.MappedRange.String) }},
+		{"PEER CIDRS", false, true, func(p side) string { return joined(p.Mappings, status.MappedRange.String) }},
 		{"EXPOSED", false, false, func(p side) string { return joined(p.Exposed, exposedCell) }},
 	}
 }
 
-func exposedCell(x peering.ExposedHost) string {
+func exposedCell(x status.ExposedHost) string {
 	text := x.Host.String()
 	if x.Seen.IsValid() {
 		text += " as " + x.Seen.String()
@@ -326,7 +326,7 @@ func exposedCell(x peering.ExposedHost) string {
 }
 
 // paths are the sizes of packets that the gateways' path carries, and the narrowest of the nodes' to their gateway.
-func paths(p peering.PeeringStatus) string {
+func paths(p status.Peering) string {
 	nodes := 0
 	for _, n := range p.Nodes {
 		if n.PathMTU > 0 && (nodes == 0 || n.PathMTU < nodes) {

@@ -8,13 +8,13 @@ import (
 
 // TestUnknownIsAbsent: what no gateway reported is neither -1 nor 0 for programs.
 func TestUnknownIsAbsent(t *testing.T) {
-	out, _ := status(t, peerings()[1:], "-o", "json")
+	out, _ := statusOf(t, peerings()[1:], "-o", "json")
 	for _, name := range []string{"handshakeAge", "rtt", "reportAge", "loss", "rxBytes", "txBytes", "-1"} {
 		if strings.Contains(out, name) {
 			t.Errorf("%s stands in %s", name, out)
 		}
 	}
-	out, _ = status(t, peerings()[:1], "-o", "jsonpath={.peerings[0].loss} {.peerings[0].handshakeAgeNanoseconds}")
+	out, _ = statusOf(t, peerings()[:1], "-o", "jsonpath={.peerings[0].loss} {.peerings[0].handshakeAgeNanoseconds}")
 	if out != "0 12000000000" {
 		t.Errorf("what is known: %q", out)
 	}

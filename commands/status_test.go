@@ -12,23 +12,23 @@ import (
 	"github.com/spf13/cobra"
 
 	"liqonet.io/liqonet/internal/health"
-	"liqonet.io/liqonet/internal/peering"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/status"
 )
 
 // peerings are one that does well and one of which nothing is known yet.
-func peerings() []peering.PeeringStatus {
-	return []peering.PeeringStatus{
+func peerings() []status.Peering {
+	return []status.Peering{
 		{
 			Peer: "b", Role: records.Client, State: health.Healthy, Endpoint: "192.0.2.1:30000", HandshakeAge: 12 * time.Second,
 			RTT: 600 * time.Microsecond, RxBytes: 1536, TxBytes: 10, NodesReady: 2, NodesTotal: 2, Implementation: records.Kernel,
 			Overlay: records.Geneve, ReportAge: 3 * time.Second, Pod: "gateway-b-x", MTU: 1420, PathMTU: 1460,
-			Mappings: []peering.MappedRange{{What: "pods", Real: pfx("10.244.0.0/16"), Seen: pfx("10.11.0.0/16")}},
-			Exposed: []peering.ExposedHost{{
+			Mappings: []status.MappedRange{{What: "pods", Real: pfx("10.244.0.0/16"), Seen: pfx("10.11.0.0/16")}},
+			Exposed: []status.ExposedHost{{
 				Host: netip.MustParseAddr("198.51.100.7"), Address: netip.MustParseAddr("10.70.128.1"), Seen: netip.MustParseAddr("10.72.128.1"), Served: true,
 			}},
 			Drift: records.Drift{Times: 1, What: "tunnel lqn-tunnel"},
-			Nodes: []peering.NodeState{{Name: "n1", Ready: true, Drift: records.Drift{Times: 2, What: "rule 104 table 7600"}}},
+			Nodes: []status.NodeState{{Name: "n1", Ready: true, Drift: records.Drift{Times: 2, What: "rule 104 table 7600"}}},
 		},
 		{
 			Peer: "c", Role: records.Server, State: health.Connecting, Reason: "the gateway has not reported yet", HandshakeAge: -1,
@@ -38,29 +38,29 @@ func peerings() []peering.PeeringStatus {
 }
 
 // status runs `network status` on peerings that are given, in a cluster without a translation service.
-func status(t *testing.T, all []peering.PeeringStatus, args ...string) (out string, err error) {
+func statusOf(t *testing.T, all []status.Peering, args ...string) (out string, err error) {
 	t.Helper()
 	return statusWith(t, all, nil, args...)
 }
 
-func statusWith(t *testing.T, all []peering.PeeringStatus, service *peering.TranslationStatus, args ...string) (out string, err error) {
+func statusWith(t *testing.T, all []status.Peering, service *status.Translation, args ...string) (out string, err error) {
 	t.Helper()
 	var b, said strings.Builder
 	err = parse(t, func(env *Env, local *clusterFlags) *cobra.Command {
 		env.Out, env.progress = &b, newProgress(&said, false, false)
 		return newNetworkStatus(env, local, statusActions{
-			once: func(_ context.Context, o peering.StatusOptions) ([]peering.PeeringStatus, error) {
-				if o.Side.Cluster.Context != "a" || o.Remote.Cluster != nil && o.Remote.Cluster.Context != "b" {
-					t.Errorf("contexts %+v, %+v", o.Side.Cluster, o.Remote.Cluster)
+			once: func(_ context.Context, o status.Options) ([]status.Peering, error) {
+				if o.Cluster.Context != "a" || o.Remote != nil && o.Remote.Context != "b" {
+					t.Errorf("contexts %+v, %+v", o.Cluster, o.Remote)
 				}
 				if o.Peer == "absent" {
 					return nil, errAsked
 				}
 				return all, nil
 			},
-			watch: func(_ context.Context, o peering.StatusOptions, show func([]peering.PeeringStatus) error, lost func(error)) error {
+			watch: func(_ context.Context, o status.Options, show func([]status.Peering) error, lost func(error)) error {
 				first := all[:1]
-				if o.Remote.Cluster != nil { // of two sides both are shown, always
+				if o.Remote != nil { // of two sides both are shown, always
 					first = all
 				}
 				begun := show(first)
@@ -70,53 +70,53 @@ func statusWith(t *testing.T, all []peering.PeeringStatus, service *peering.Tran
 				}
 				return errors.Join(begun, show(all))
 			},
-			translation: func(context.Context, peering.StatusOptions) (*peering.TranslationStatus, error) { return service, nil },
+			translation: func(context.Context, status.Options) (*status.Translation, error) { return service, nil },
 		})
 	}, args...)
 	return b.String(), err
 }
 
 func TestStatus(t *testing.T) {
-	out, err := status(t, peerings())
+	out, err := statusOf(t, peerings())
 	if !errors.Is(err, errUnhealthy) {
 		t.Errorf("error %v with a peering that is not healthy", err)
 	}
 	golden(t, "status", out)
-	out, _ = status(t, peerings(), "-o", "wide")
+	out, _ = statusOf(t, peerings(), "-o", "wide")
 	golden(t, "status-wide", out)
-	if _, err := status(t, peerings()[:1]); err != nil {
+	if _, err := statusOf(t, peerings()[:1]); err != nil {
 		t.Errorf("error %v, though all is healthy", err)
 	}
-	if out, err := status(t, nil); err != nil || out != "no peerings\n" {
+	if out, err := statusOf(t, nil); err != nil || out != "no peerings\n" {
 		t.Errorf("without peerings: %q, %v", out, err)
 	}
-	if _, err := status(t, peerings(), "absent"); !errors.Is(err, errAsked) {
+	if _, err := statusOf(t, peerings(), "absent"); !errors.Is(err, errAsked) {
 		t.Errorf("error %v", err)
 	}
 }
 
 // bothSides are the two sides of a peering, one of which is down, with another MTU and another idea of a CIDR.
-func bothSides() []peering.PeeringStatus {
+func bothSides() []status.Peering {
 	local := peerings()[0]
 	local.Cluster = "a"
-	local.OwnMappings = []peering.MappedRange{{What: "pods", Real: pfx("10.1.0.0/16"), Seen: pfx("10.1.0.0/16"), Identity: true}}
-	return []peering.PeeringStatus{local, {
+	local.OwnMappings = []status.MappedRange{{What: "pods", Real: pfx("10.1.0.0/16"), Seen: pfx("10.1.0.0/16"), Identity: true}}
+	return []status.Peering{local, {
 		Cluster: "b", Peer: "a", Role: records.Server, State: health.Down, Reason: "the peer's gateway answered last 8s ago",
 		HandshakeAge: 9 * time.Second, RTT: 700 * time.Microsecond, Loss: 1, NodesTotal: 3, ReportAge: time.Second, MTU: 1300,
-		Mappings: []peering.MappedRange{{What: "pods", Real: pfx("10.1.0.0/16"), Seen: pfx("10.12.0.0/16")}},
+		Mappings: []status.MappedRange{{What: "pods", Real: pfx("10.1.0.0/16"), Seen: pfx("10.12.0.0/16")}},
 	}}
 }
 
 func TestStatusOfBothSides(t *testing.T) {
 	both := []string{"--remote-context", "b"}
-	out, err := statusWith(t, bothSides(), &peering.TranslationStatus{}, both...)
+	out, err := statusWith(t, bothSides(), &status.Translation{}, both...)
 	if !errors.Is(err, errUnhealthy) {
 		t.Errorf("error %v", err)
 	}
 	golden(t, "status-both", out)
-	out, _ = status(t, bothSides(), "--remote-context", "b", "-o", "wide")
+	out, _ = statusOf(t, bothSides(), "--remote-context", "b", "-o", "wide")
 	golden(t, "status-both-wide", out)
-	out, _ = status(t, bothSides(), "--remote-context", "b", "-o", "json")
+	out, _ = statusOf(t, bothSides(), "--remote-context", "b", "-o", "json")
 	var answer statusAnswer
 	if err := json.Unmarshal([]byte(out), &answer); err != nil {
 		t.Fatal(err)
@@ -124,29 +124,29 @@ func TestStatusOfBothSides(t *testing.T) {
 	if len(answer.Peerings) != 2 || answer.Peerings[1].Cluster != "b" || answer.Peerings[0].OwnMappings[0].Seen != pfx("10.1.0.0/16") {
 		t.Errorf("sides in %s", out)
 	}
-	if len(answer.Disagreements) != 3 || answer.Disagreements[1] != (peering.Disagreement{About: "MTU", Local: "1420", Remote: "1300"}) {
+	if len(answer.Disagreements) != 3 || answer.Disagreements[1] != (status.Disagreement{About: "MTU", Local: "1420", Remote: "1300"}) {
 		t.Errorf("disagreements %+v", answer.Disagreements)
 	}
 
 	agreed := bothSides()
 	agreed[1].State, agreed[1].Reason, agreed[1].MTU, agreed[1].Mappings = health.Healthy, "", 1420, agreed[0].OwnMappings
-	if out, err := status(t, agreed, both...); err != nil || strings.Contains(out, "disagree") {
+	if out, err := statusOf(t, agreed, both...); err != nil || strings.Contains(out, "disagree") {
 		t.Errorf("both healthy: %v\n%s", err, out)
 	}
-	if _, err := status(t, agreed, "--remote-context", "b", "--wait"); err != nil {
+	if _, err := statusOf(t, agreed, "--remote-context", "b", "--wait"); err != nil {
 		t.Errorf("wait with both healthy: %v", err)
 	}
 	agreed[1].MTU = 1300
-	if _, err := status(t, agreed, both...); !errors.Is(err, errDisagree) || exitCode(t.Context(), err) != ExitUnhealthy {
+	if _, err := statusOf(t, agreed, both...); !errors.Is(err, errDisagree) || exitCode(t.Context(), err) != ExitUnhealthy {
 		t.Errorf("both healthy, and not of one MTU: %v", err)
 	}
-	if _, err := status(t, bothSides(), "--remote-context", "b", "--wait", "--timeout", "1s"); !errors.Is(err, errUnhealthy) {
+	if _, err := statusOf(t, bothSides(), "--remote-context", "b", "--wait", "--timeout", "1s"); !errors.Is(err, errUnhealthy) {
 		t.Errorf("wait while the remote side is down: %v", err)
 	}
 }
 
 func TestStatusForPrograms(t *testing.T) {
-	out, err := status(t, peerings(), "-o", "json")
+	out, err := statusOf(t, peerings(), "-o", "json")
 	if !errors.Is(err, errUnhealthy) {
 		t.Errorf("error %v", err)
 	}
@@ -160,7 +160,7 @@ func TestStatusForPrograms(t *testing.T) {
 	if answer.Healthy || len(answer.Peerings) != 2 || answer.Peerings[0].Mappings[0].Seen != pfx("10.11.0.0/16") {
 		t.Errorf("answer %s", out)
 	}
-	out, _ = status(t, peerings(), "-o", "yaml")
+	out, _ = statusOf(t, peerings(), "-o", "yaml")
 	if !strings.Contains(out, "healthy: false\n") || !strings.Contains(out, "reason: the gateway has not reported yet") {
 		t.Errorf("answer %s", out)
 	}
@@ -168,7 +168,7 @@ func TestStatusForPrograms(t *testing.T) {
 
 // TestStatusOfTranslation: the service is told of where there is one, and its state is not that of the connections.
 func TestStatusOfTranslation(t *testing.T) {
-	s := &peering.TranslationStatus{
+	s := &status.Translation{
 		URL: "https://translation.liqonet.svc", Pods: 2, PodsReady: 1, AuthorityEnds: time.Date(2036, 1, 2, 3, 4, 5, 0, time.UTC),
 	}
 	out, err := statusWith(t, peerings()[:1], s)
@@ -181,25 +181,25 @@ func TestStatusOfTranslation(t *testing.T) {
 	if decoding := json.Unmarshal([]byte(out), &answer); err != nil || decoding != nil || answer.Translation == nil || *answer.Translation != *s {
 		t.Errorf("%v, %v, %s", err, decoding, out)
 	}
-	if out, _ := status(t, nil, "-o", "json"); strings.Contains(out, "translation") {
+	if out, _ := statusOf(t, nil, "-o", "json"); strings.Contains(out, "translation") {
 		t.Errorf("there is none, and yet: %s", out)
 	}
 }
 
 // TestStatusWait: what is reached counts, not that all is healthy; what is not in time has the exit code of unhealthy.
 func TestStatusWait(t *testing.T) {
-	if out, err := status(t, peerings()[:1], "--wait"); err != nil || !strings.Contains(out, "healthy") {
+	if out, err := statusOf(t, peerings()[:1], "--wait"); err != nil || !strings.Contains(out, "healthy") {
 		t.Errorf("healthy all the time: %v, %s", err, out)
 	}
-	if _, err := status(t, peerings()[1:], "--wait=connecting"); err != nil {
+	if _, err := statusOf(t, peerings()[1:], "--wait=connecting"); err != nil {
 		t.Errorf("connecting all the time: %v", err)
 	}
-	out, err := status(t, peerings(), "--wait=down", "--timeout", "1s")
+	out, err := statusOf(t, peerings(), "--wait=down", "--timeout", "1s")
 	if !errors.Is(err, errUnhealthy) || exitCode(t.Context(), err) != ExitUnhealthy || strings.Count(out, "PEER ") != 1 {
 		t.Errorf("never down: %v, %s", err, out)
 	}
 	for _, args := range [][]string{{"--wait", "--watch"}, {"--wait=well"}, {"--wait", "--timeout", "0s"}} {
-		if _, err := status(t, peerings(), args...); err == nil {
+		if _, err := statusOf(t, peerings(), args...); err == nil {
 			t.Errorf("%v is taken", args)
 		}
 	}
@@ -221,7 +221,7 @@ func TestStatusWaitForNobody(t *testing.T) {
 		err := parse(t, func(env *Env, local *clusterFlags) *cobra.Command {
 			env.Out = &b
 			return newNetworkStatus(env, local, statusActions{
-				watch: func(ctx context.Context, _ peering.StatusOptions, show func([]peering.PeeringStatus) error, _ func(error)) error {
+				watch: func(ctx context.Context, _ status.Options, show func([]status.Peering) error, _ func(error)) error {
 					if answers {
 						if err := show(peerings()); err == nil {
 							t.Error("shown without the rest of the answer")
@@ -230,7 +230,7 @@ func TestStatusWaitForNobody(t *testing.T) {
 					_ = silent(ctx)
 					return nil // as peering.Watch: the end of its context is none of its errors
 				},
-				translation: func(ctx context.Context, _ peering.StatusOptions) (*peering.TranslationStatus, error) {
+				translation: func(ctx context.Context, _ status.Options) (*status.Translation, error) {
 					return nil, silent(ctx)
 				},
 			})
@@ -242,7 +242,7 @@ func TestStatusWaitForNobody(t *testing.T) {
 }
 
 func TestStatusWatch(t *testing.T) {
-	out, err := status(t, peerings(), "--watch")
+	out, err := statusOf(t, peerings(), "--watch")
 	if !errors.Is(err, errInterrupted) {
 		t.Errorf("error %v after the end of a watch", err)
 	}
@@ -252,7 +252,7 @@ func TestStatusWatch(t *testing.T) {
 	if _, err := time.Parse(time.RFC3339, strings.SplitN(out, "\n", 2)[0]); err != nil {
 		t.Error(err)
 	}
-	out, _ = status(t, peerings(), "--watch", "-o", "yaml")
+	out, _ = statusOf(t, peerings(), "--watch", "-o", "yaml")
 	if got := strings.Count(out, "---\n"); got != 2 {
 		t.Errorf("%d documents, want 2:\n%s", got, out)
 	}

@@ -14,6 +14,7 @@ import (
 	"liqonet.io/liqonet/internal/addresses"
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/peering"
+	"liqonet.io/liqonet/internal/status"
 	"liqonet.io/liqonet/internal/translation"
 	"liqonet.io/liqonet/ipam"
 )
@@ -35,10 +36,10 @@ func obeyed(text string) string {
 	}, text)
 }
 
-func hostilePeering() peering.PeeringStatus {
-	return peering.PeeringStatus{
+func hostilePeering() status.Peering {
+	return status.Peering{
 		Peer: hostile, Role: hostile, State: health.Down, Reason: hostile, Endpoint: hostile, Implementation: hostile, Overlay: hostile,
-		Pod: hostile, Nodes: []peering.NodeState{{Name: hostile}},
+		Pod: hostile, Nodes: []status.NodeState{{Name: hostile}},
 	}
 }
 
@@ -46,7 +47,7 @@ func TestTablesObeyNobody(t *testing.T) {
 	for _, output := range []format{formatText, formatWide, formatJSON, formatYAML} {
 		var b strings.Builder
 		o := statusOptions{output: output}
-		if err := o.print(&b, statusAnswer{Peerings: []peering.PeeringStatus{hostilePeering()}}); err != nil {
+		if err := o.print(&b, statusAnswer{Peerings: []status.Peering{hostilePeering()}}); err != nil {
 			t.Fatal(err)
 		}
 		if bad := obeyed(b.String()); bad != "" {

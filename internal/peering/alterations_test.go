@@ -22,6 +22,7 @@ import (
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/status"
 )
 
 // alteration is what others do to an object.
@@ -158,8 +159,8 @@ func TestStatusTellsOfAlterations(t *testing.T) {
 				if _, err := Connect(t.Context(), o, &recorder{}); err != nil {
 					t.Fatal(err)
 				}
-				side := StatusOptions{Side: Side{Cluster: server.Cluster}}
-				before, err := Status(t.Context(), side)
+				side := status.Options{Cluster: server.Cluster}
+				before, err := status.Read(t.Context(), side)
 				if err != nil || len(before) != 1 || before[0].State != health.Healthy || len(before[0].Altered) > 0 {
 					t.Fatalf("before: %+v, %v", before, err)
 				}
@@ -167,7 +168,7 @@ func TestStatusTellsOfAlterations(t *testing.T) {
 				if err := a.do(t.Context(), server.kube); err != nil {
 					t.Fatal(err)
 				}
-				all, err := Status(t.Context(), side)
+				all, err := status.Read(t.Context(), side)
 				if err != nil || len(all) != 1 || all[0].Peer != "b" {
 					t.Fatalf("status %+v, %v", all, err)
 				}
@@ -192,12 +193,12 @@ func TestStatusOfDamagedPeering(t *testing.T) {
 		if err := alterations()["record damaged"].do(t.Context(), a.kube); err != nil {
 			t.Fatal(err)
 		}
-		all, err := Status(t.Context(), StatusOptions{Side: Side{Cluster: a.Cluster}})
+		all, err := status.Read(t.Context(), status.Options{Cluster: a.Cluster})
 		if err != nil || len(all) != 2 || all[0].Peer != "b" || all[0].State == health.Healthy || all[1].Peer != "c" || all[1].State != health.Healthy {
 			t.Errorf("%+v, %v", all, err)
 		}
 		var none *inventory.NoPeeringError
-		if _, err = Status(t.Context(), StatusOptions{Side: Side{Cluster: a.Cluster}, Peer: "d"}); !errors.As(err, &none) {
+		if _, err = status.Read(t.Context(), status.Options{Cluster: a.Cluster, Peer: "d"}); !errors.As(err, &none) {
 			t.Error(err)
 		}
 	})
@@ -211,7 +212,7 @@ func TestStatusWithFewRights(t *testing.T) {
 		for _, resource := range []string{"deployments", "daemonsets", "services", "serviceaccounts", "roles", "rolebindings", "clusterroles", "clusterrolebindings", "secrets"} {
 			forbid(a.kube, resource)
 		}
-		all, err := Status(t.Context(), StatusOptions{Side: Side{Cluster: a.Cluster}})
+		all, err := status.Read(t.Context(), status.Options{Cluster: a.Cluster})
 		if err != nil || len(all) != 1 || all[0].State != health.Healthy || len(all[0].Altered) > 0 {
 			t.Errorf("%+v, %v", all, err)
 		}

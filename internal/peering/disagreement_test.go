@@ -3,7 +3,6 @@ package peering
 import (
 	"context"
 	"errors"
-	"net/netip"
 	"strings"
 	"sync"
 	"testing"
@@ -15,18 +14,19 @@ import (
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/status"
 	"liqonet.io/liqonet/internal/steps"
 )
 
 // bothSides are the options that look at the peering of two clusters from both.
-func bothSides(local, remote *world) StatusOptions {
-	return StatusOptions{Side: Side{Cluster: local.Cluster}, Remote: Side{Cluster: remote.Cluster}}
+func bothSides(local, remote *world) status.Options {
+	return status.Options{Cluster: local.Cluster, Remote: remote.Cluster}
 }
 
 // statusOfBoth returns the two sides of a peering.
-func statusOfBoth(t *testing.T, o StatusOptions) (local, remote PeeringStatus) {
+func statusOfBoth(t *testing.T, o status.Options) (local, remote status.Peering) {
 	t.Helper()
-	all, err := Status(t.Context(), o)
+	all, err := status.Read(t.Context(), o)
 	if err != nil || len(all) != 2 {
 		t.Fatal(all, err)
 	}
@@ -60,17 +60,17 @@ func TestStatusOfBothSides(t *testing.T) {
 		if local.State != health.Healthy || remote.State != health.Healthy || len(local.Mappings) == 0 {
 			t.Errorf("%s: %s, %s: %s", local.State, local.Reason, remote.State, remote.Reason)
 		}
-		if got := Disagreements(local, remote); len(got) > 0 {
+		if got := status.Disagreements(local, remote); len(got) > 0 {
 			t.Errorf("fresh peering: %+v", got)
 		}
 
 		b.rewrite(t, "a", func(p *records.Peering) { p.MTU = 1300 })
 		local, remote = statusOfBoth(t, bothSides(a, b))
-		if diff := cmp.Diff([]Disagreement{{"MTU", "1420", "1300"}}, Disagreements(local, remote)); diff != "" {
+		if diff := cmp.Diff([]status.Disagreement{{About: "MTU", Local: "1420", Remote: "1300"}}, status.Disagreements(local, remote)); diff != "" {
 			t.Error(diff)
 		}
 		local, remote = statusOfBoth(t, bothSides(b, a))
-		if diff := cmp.Diff([]Disagreement{{"MTU", "1300", "1420"}}, Disagreements(local, remote)); diff != "" {
+		if diff := cmp.Diff([]status.Disagreement{{About: "MTU", Local: "1300", Remote: "1420"}}, status.Disagreements(local, remote)); diff != "" {
 			t.Error(diff)
 		}
 
@@ -79,21 +79,21 @@ func TestStatusOfBothSides(t *testing.T) {
 		if _, err := Connect(t.Context(), o, &recorder{}); err != nil {
 			t.Fatal(err)
 		}
-		if got := Disagreements(statusOfBoth(t, bothSides(a, b))); len(got) > 0 {
+		if got := status.Disagreements(statusOfBoth(t, bothSides(a, b))); len(got) > 0 {
 			t.Errorf("after connect --update: %+v", got)
 		}
 
 		var none *inventory.NoPeeringError
-		if _, err := Status(t.Context(), bothSides(b, c)); !errors.As(err, &none) || none.Name != "c" {
+		if _, err := status.Read(t.Context(), bothSides(b, c)); !errors.As(err, &none) || none.Name != "c" {
 			t.Errorf("b and c: %v", err)
 		}
 		var input *steps.InputError
-		if _, err := Status(t.Context(), bothSides(a, a)); !errors.As(err, &input) {
+		if _, err := status.Read(t.Context(), bothSides(a, a)); !errors.As(err, &input) {
 			t.Errorf("a and a: %v", err)
 		}
 		other := bothSides(a, b)
 		other.Peer = "c"
-		if _, err := Status(t.Context(), other); !errors.As(err, &none) || none.Name != "c" {
+		if _, err := status.Read(t.Context(), other); !errors.As(err, &none) || none.Name != "c" {
 			t.Errorf("a peer that is not the remote cluster: %v", err)
 		}
 	})
@@ -110,7 +110,7 @@ func TestStatusOfOneSideLeft(t *testing.T) {
 		if local.State != health.Healthy || remote.State != health.Down || !strings.Contains(remote.Reason, `in cluster "a" only`) {
 			t.Errorf("%s: %s, %s: %s", local.State, local.Reason, remote.State, remote.Reason)
 		}
-		if diff := cmp.Diff([]Disagreement{{"state", "healthy", "down"}}, Disagreements(local, remote)); diff != "" {
+		if diff := cmp.Diff([]status.Disagreement{{About: "state", Local: "healthy", Remote: "down"}}, status.Disagreements(local, remote)); diff != "" {
 			t.Error(diff)
 		}
 		local, _ = statusOfBoth(t, bothSides(b, a))
@@ -131,12 +131,12 @@ func TestWatchFollowsBothSides(t *testing.T) {
 			for _, w := range []*world{a, b} {
 				w.set(func() { w.still = true })
 			}
-			time.AfterFunc(watchEvery/2, func() {
+			time.AfterFunc(status.WatchEvery/2, func() {
 				changed = time.Now()
 				b.rewrite(t, "a", func(p *records.Peering) { p.MTU = 1300 })
 			})
 		})
-		err := Watch(ctx, bothSides(a, b), func(all []PeeringStatus) error {
+		err := status.Watch(ctx, bothSides(a, b), func(all []status.Peering) error {
 			rewrite()
 			if all[1].MTU == 1300 {
 				cancel()
@@ -147,48 +147,4 @@ func TestWatchFollowsBothSides(t *testing.T) {
 			t.Errorf("shown after %s, %v", took, err)
 		}
 	})
-}
-
-func TestDisagreements(t *testing.T) {
-	pods := func(seen string) MappedRange {
-		m := MappedRange{What: "pods", Real: netip.MustParsePrefix("10.244.0.0/16"), Seen: netip.MustParsePrefix(seen)}
-		m.Identity = m.Real == m.Seen
-		return m
-	}
-	sides := func() (a, b PeeringStatus) {
-		of := func(cluster, peer string, role records.Role, there, own MappedRange) PeeringStatus {
-			return PeeringStatus{
-				Cluster: cluster, Peer: peer, Role: role, State: health.Healthy, MTU: 1420,
-				Mappings: []MappedRange{there}, OwnMappings: []MappedRange{own},
-			}
-		}
-		theirs, ours := pods("10.71.0.0/16"), pods("10.244.0.0/16")
-		return of("a", "b", records.Client, theirs, ours), of("b", "a", records.Server, ours, theirs)
-	}
-	for name, c := range map[string]struct {
-		change func(a, b *PeeringStatus)
-		want   []Disagreement
-	}{
-		"none":          {func(_, _ *PeeringStatus) {}, []Disagreement{}},
-		"state":         {func(a, _ *PeeringStatus) { a.State = health.Down }, []Disagreement{{"state", "down", "healthy"}}},
-		"other name":    {func(_, b *PeeringStatus) { b.Peer = "north" }, []Disagreement{{"name of a", "a", "north"}}},
-		"two servers":   {func(a, _ *PeeringStatus) { a.Role = records.Server }, []Disagreement{{"WireGuard server", "a", "b"}}},
-		"two clients":   {func(_, b *PeeringStatus) { b.Role = records.Client }, []Disagreement{{"WireGuard server", "b", "a"}}},
-		"MTU unknown":   {func(a, _ *PeeringStatus) { a.MTU, a.Role = 0, "" }, []Disagreement{}},
-		"no own copies": {func(a, b *PeeringStatus) { a.OwnMappings, b.OwnMappings = nil, nil }, []Disagreement{}},
-		"the peer's ranges": {
-			func(a, _ *PeeringStatus) { a.Mappings[0] = pods("10.72.0.0/16") },
-			[]Disagreement{{"CIDRs of b", "pods 10.72.0.0/16 (10.244.0.0/16)", "pods 10.71.0.0/16 (10.244.0.0/16)"}},
-		},
-		"own ranges": {
-			func(_, b *PeeringStatus) { b.Mappings = append(b.Mappings, pods("10.73.0.0/16")) },
-			[]Disagreement{{"CIDRs of a", "no others", "pods 10.73.0.0/16 (10.244.0.0/16)"}},
-		},
-	} {
-		a, b := sides()
-		c.change(&a, &b)
-		if diff := cmp.Diff(c.want, Disagreements(a, b)); diff != "" {
-			t.Errorf("%s: %s", name, diff)
-		}
-	}
 }

@@ -19,6 +19,7 @@ import (
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/status"
 	"liqonet.io/liqonet/templates"
 )
 
@@ -81,11 +82,11 @@ var inOther = map[string]func(t *testing.T, a, b *world) error{
 		return err
 	},
 	"status": func(t *testing.T, a, _ *world) error {
-		_, err := Status(t.Context(), StatusOptions{Side: Side{Cluster: a.in("other")}})
+		_, err := status.Read(t.Context(), status.Options{Cluster: a.in("other")})
 		return err
 	},
 	"guard": func(t *testing.T, a, _ *world) error {
-		_, err := GuardedRanges(t.Context(), Side{Cluster: a.in("other")})
+		_, err := status.GuardedRanges(t.Context(), a.in("other"))
 		return err
 	},
 }

@@ -16,6 +16,7 @@ import (
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/status"
 	"liqonet.io/liqonet/internal/steps"
 	"liqonet.io/liqonet/ipam"
 	"liqonet.io/liqonet/templates"
@@ -225,7 +226,7 @@ func (e *end) checkOvertaken(live *records.Peering) error {
 func (e *end) result() SideResult {
 	p, s := e.written, e.proof
 	r := SideResult{
-		Cluster: e.info(), Peering: e.peering, Role: e.role, Mappings: mappedRanges(p.Peer.PodCIDRs, p.Peer.ExternalCIDR),
+		Cluster: e.info(), Peering: e.peering, Role: e.role, Mappings: status.MappedRanges(p.Peer.PodCIDRs, p.Peer.ExternalCIDR),
 		Endpoints: p.Tunnel.Endpoints, Gateway: p.GatewayAddress, MTU: p.MTU,
 		Proof: Proof{
 			Time: s.Time, Endpoint: s.Endpoint, LastHandshake: s.LastHandshake, RTT: time.Duration(s.RTT), Loss: s.Loss,

@@ -13,23 +13,16 @@ import (
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/status"
 	"liqonet.io/liqonet/internal/steps"
 	"liqonet.io/liqonet/ipam"
 )
-
-// ExposedHost is a host outside a cluster that a peer of the cluster may reach.
-type ExposedHost struct {
-	Host    netip.Addr `json:"host"`
-	Address netip.Addr `json:"address"`             // of the external CIDR of the host's cluster
-	Seen    netip.Addr `json:"seenByPeer,omitzero"` // by which the peer reaches it; the zero value: not known here
-	Served  bool       `json:"served"`              // the gateway says that it lets packets pass
-}
 
 // Exposure is what Expose or Withdraw reached.
 type Exposure struct {
 	Peer string `json:"peer"`
 	// ExposedHost is the host as it is exposed or, by Withdraw, as it was. Without an address it was not.
-	ExposedHost
+	status.ExposedHost
 	Changed bool `json:"changed"`
 }
 
@@ -84,9 +77,9 @@ func (o ExposeOptions) run(ctx context.Context, r steps.Reporter, serve bool) (E
 	if err != nil {
 		return Exposure{}, err
 	}
-	result := Exposure{Peer: o.Peer, ExposedHost: ExposedHost{Host: o.Host}, Changed: x.changed}
+	result := Exposure{Peer: o.Peer, ExposedHost: status.ExposedHost{Host: o.Host}, Changed: x.changed}
 	if x.host != (records.Exposed{}) {
-		result.ExposedHost = exposedHost(x.peering, x.host)
+		result.ExposedHost = status.DescribeHost(x.peering, x.host)
 		result.Served = serve
 	}
 	return result, nil
@@ -288,13 +281,4 @@ func withHost(all []records.Exposed, host netip.Addr, as *records.Exposed) []rec
 	}
 	slices.SortFunc(now, func(a, b records.Exposed) int { return a.Host.Compare(b.Host) })
 	return now
-}
-
-// exposedHost describes a host of a peering's document.
-func exposedHost(p records.Peering, e records.Exposed) ExposedHost {
-	h := ExposedHost{Host: e.Host, Address: e.Address}
-	if p.Local.Known() {
-		h.Seen = cidr.Swap(e.Address, p.Local.ExternalCIDR.Seen)
-	}
-	return h
 }

@@ -17,6 +17,7 @@ import (
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/status"
 	"liqonet.io/liqonet/internal/steps"
 	"liqonet.io/liqonet/ipam"
 	"liqonet.io/liqonet/ipam/store"
@@ -54,7 +55,7 @@ func expectHeld(t *testing.T, w *world, want ...string) {
 func TestExposeAndWithdraw(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := connected(t)
-		want := Exposure{Peer: "b", Changed: true, ExposedHost: ExposedHost{
+		want := Exposure{Peer: "b", Changed: true, ExposedHost: status.ExposedHost{
 			Host: netip.MustParseAddr("198.51.100.7"), Address: netip.MustParseAddr("10.70.128.1"),
 			Seen: netip.MustParseAddr("10.81.128.1"), Served: true,
 		}}
@@ -71,8 +72,8 @@ func TestExposeAndWithdraw(t *testing.T) {
 			t.Errorf("another: %+v, %v", second, err)
 		}
 		expectHeld(t, a, "10.70.128.1 for 198.51.100.7", "10.70.128.2 for 172.31.1.200")
-		all, err := Status(t.Context(), StatusOptions{Side: Side{Cluster: a.Cluster}})
-		if err != nil || !slices.Equal(all[0].Exposed, []ExposedHost{second.ExposedHost, want.ExposedHost}) {
+		all, err := status.Read(t.Context(), status.Options{Cluster: a.Cluster})
+		if err != nil || !slices.Equal(all[0].Exposed, []status.ExposedHost{second.ExposedHost, want.ExposedHost}) {
 			t.Errorf("status: %+v, %v", all[0].Exposed, err)
 		}
 		if got, err := Connect(t.Context(), connectOptions(a, b), &recorder{}); err != nil || got.Changed {
@@ -82,7 +83,7 @@ func TestExposeAndWithdraw(t *testing.T) {
 		if got, err := Withdraw(t.Context(), exposing(a, "198.51.100.7"), &recorder{}); err != nil || got != want {
 			t.Errorf("withdraw: %+v, %v, want %+v", got, err, want)
 		}
-		none := Exposure{Peer: "b", ExposedHost: ExposedHost{Host: want.Host}}
+		none := Exposure{Peer: "b", ExposedHost: status.ExposedHost{Host: want.Host}}
 		if got, err := Withdraw(t.Context(), exposing(a, "198.51.100.7"), &recorder{}); err != nil || got != none {
 			t.Errorf("withdraw again: %+v, %v", got, err)
 		}

@@ -5,18 +5,19 @@ import (
 	"slices"
 	"testing"
 	"testing/synctest"
+
+	"liqonet.io/liqonet/internal/status"
 )
 
 // TestGuardedRanges: they are what status says of each peer's pods and external addresses.
 func TestGuardedRanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := connected(t)
-		side := Side{Cluster: a.Cluster}
-		ranges, err := GuardedRanges(t.Context(), side)
+		ranges, err := status.GuardedRanges(t.Context(), a.Cluster)
 		if err != nil {
 			t.Fatal(err)
 		}
-		all, err := Status(t.Context(), StatusOptions{Side: side})
+		all, err := status.Read(t.Context(), status.Options{Cluster: a.Cluster})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -33,7 +34,7 @@ func TestGuardedRanges(t *testing.T) {
 
 func TestNothingToGuard(t *testing.T) {
 	a, _ := twoWorlds()
-	ranges, err := GuardedRanges(t.Context(), Side{Cluster: a.Cluster})
+	ranges, err := status.GuardedRanges(t.Context(), a.Cluster)
 	var hint interface{ Hint() string }
 	if !errors.As(err, &hint) || hint.Hint() == "" {
 		t.Errorf("ranges %v, error %v", ranges, err)

@@ -14,6 +14,7 @@ import (
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/status"
 	"liqonet.io/liqonet/internal/steps"
 	"liqonet.io/liqonet/ipam"
 	"liqonet.io/liqonet/templates"
@@ -66,7 +67,7 @@ func initialise(ctx context.Context, run *steps.Stages, s *site) error {
 			err := s.Cluster.FailFast(ctx, templates.TranslationPods(), func(ctx context.Context) error {
 				return s.Cluster.WaitDeployment(ctx, records.TranslationName)
 			})
-			return translationURL(s.Cluster.Namespace), steps.Later(err)
+			return status.TranslationURL(s.Cluster.Namespace), steps.Later(err)
 		}})
 }
 

@@ -4,7 +4,6 @@ import (
 	"net/netip"
 	"time"
 
-	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/templates"
 )
@@ -77,18 +76,4 @@ type ResetOptions struct {
 	Side    Side
 	Force   bool          // peerings that stand are removed on this side
 	Timeout time.Duration // for all of it; 0: none
-}
-
-// StatusOptions are the options of Status and Watch.
-type StatusOptions struct {
-	Side   Side
-	Remote Side   // without a client: the local cluster alone
-	Peer   string // "": all peerings, or that with Remote
-}
-
-func (o StatusOptions) clusters() []*cluster.Cluster {
-	if o.Remote.Cluster == nil {
-		return []*cluster.Cluster{o.Side.Cluster}
-	}
-	return []*cluster.Cluster{o.Side.Cluster, o.Remote.Cluster}
 }

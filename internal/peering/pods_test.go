@@ -11,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/status"
 	"liqonet.io/liqonet/internal/steps"
 	"liqonet.io/liqonet/templates"
 )
@@ -77,7 +78,7 @@ func TestSettingsOfPodsStay(t *testing.T) {
 func wantUnaltered(t *testing.T, worlds ...*world) {
 	t.Helper()
 	for _, w := range worlds {
-		s, err := Status(t.Context(), StatusOptions{Side: Side{Cluster: w.Cluster}})
+		s, err := status.Read(t.Context(), status.Options{Cluster: w.Cluster})
 		if err != nil {
 			t.Fatal(err)
 		}

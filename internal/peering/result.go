@@ -1,12 +1,12 @@
 package peering
 
 import (
-	"fmt"
 	"net/netip"
 	"time"
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/status"
 	"liqonet.io/liqonet/internal/steps"
 )
 
@@ -53,29 +53,13 @@ type Connection struct {
 type SideResult struct {
 	Cluster ClusterInfo `json:"cluster"`
 	// Peering is its name in this cluster, which is the name of the other one.
-	Peering   string        `json:"peering"`
-	Role      records.Role  `json:"role"`
-	Mappings  []MappedRange `json:"mappings"` // of the other cluster's ranges
-	Endpoints []string      `json:"endpoints,omitempty"`
-	Gateway   netip.Addr    `json:"gatewayAddress"` // internal
-	MTU       int           `json:"mtu"`            // bytes, of packets between pods of the two
-	Proof     Proof         `json:"proof"`
-}
-
-// MappedRange says how a range of the peer is reached from this side.
-type MappedRange struct {
-	What     string       `json:"what"` // "pods" or "external"
-	Real     netip.Prefix `json:"real"`
-	Seen     netip.Prefix `json:"seen"`
-	Identity bool         `json:"identity"`
-}
-
-// String writes the range as it is reached, with the real one if it is another.
-func (m MappedRange) String() string {
-	if m.Identity {
-		return fmt.Sprintf("%s %s", m.What, m.Seen)
-	}
-	return fmt.Sprintf("%s %s (%s)", m.What, m.Seen, m.Real)
+	Peering   string               `json:"peering"`
+	Role      records.Role         `json:"role"`
+	Mappings  []status.MappedRange `json:"mappings"` // of the other cluster's ranges
+	Endpoints []string             `json:"endpoints,omitempty"`
+	Gateway   netip.Addr           `json:"gatewayAddress"` // internal
+	MTU       int                  `json:"mtu"`            // bytes, of packets between pods of the two
+	Proof     Proof                `json:"proof"`
 }
 
 // Proof is what was seen to work from one side: the handshake, echoes between the gateways, and for each node
@@ -136,19 +120,7 @@ func (s *site) info() ClusterInfo {
 		Overlay: f.Overlay.Kind, MTU: f.MTU, Nodes: len(s.discovery.Nodes),
 	}
 	if s.translates() {
-		info.Translation = translationURL(s.Cluster.Namespace)
+		info.Translation = status.TranslationURL(s.Cluster.Namespace)
 	}
 	return info
-}
-
-// mappedRanges describes how the ranges of a cluster are reached from the other; none where they are not known.
-func mappedRanges(pods []records.Mapping, external records.Mapping) []MappedRange {
-	if len(pods) == 0 {
-		return nil
-	}
-	var all []MappedRange
-	for _, m := range pods {
-		all = append(all, MappedRange{What: "pods", Real: m.Real, Seen: m.Seen, Identity: m.Identity()})
-	}
-	return append(all, MappedRange{What: "external", Real: external.Real, Seen: external.Seen, Identity: external.Identity()})
 }

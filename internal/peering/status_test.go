@@ -16,12 +16,13 @@ import (
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/status"
 )
 
 func TestStatus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := connected(t)
-		all, err := Status(t.Context(), StatusOptions{Side: Side{Cluster: a.Cluster}})
+		all, err := status.Read(t.Context(), status.Options{Cluster: a.Cluster})
 		if err != nil || len(all) != 1 {
 			t.Fatal(all, err)
 		}
@@ -31,15 +32,15 @@ func TestStatus(t *testing.T) {
 		}
 		got.ReportAge, got.Mappings, got.OwnMappings = 0, nil, nil
 		const rtt = 2 * time.Millisecond
-		want := PeeringStatus{
+		want := status.Peering{
 			Cluster: "a", Peer: "b", Role: records.Client, State: health.Healthy, Endpoint: "172.31.2.11:30840", RTT: time.Millisecond,
 			NodesReady: 2, NodesTotal: 2, Implementation: records.Kernel, Overlay: records.Geneve, Pod: "gateway-0", MTU: 1420, PathMTU: 1500,
-			Nodes: []NodeState{{Name: "a1", Ready: true, ProofRTT: rtt, PathMTU: 1500}, {Name: "a2", Ready: true, ProofRTT: rtt, PathMTU: 1500}},
+			Nodes: []status.NodeState{{Name: "a1", Ready: true, ProofRTT: rtt, PathMTU: 1500}, {Name: "a2", Ready: true, ProofRTT: rtt, PathMTU: 1500}},
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Error(diff)
 		}
-		_, err = Status(t.Context(), StatusOptions{Side: Side{Cluster: b.Cluster}, Peer: "x"})
+		_, err = status.Read(t.Context(), status.Options{Cluster: b.Cluster, Peer: "x"})
 		var none *inventory.NoPeeringError
 		if !errors.As(err, &none) || none.Hint() != "it has: a" {
 			t.Errorf("error %v", err)
@@ -51,12 +52,12 @@ func TestStatus(t *testing.T) {
 func TestStatusWithoutInstallation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := twoWorlds()
-		all, err := Status(t.Context(), StatusOptions{Side: Side{Cluster: a.Cluster}})
+		all, err := status.Read(t.Context(), status.Options{Cluster: a.Cluster})
 		if err == nil || !strings.Contains(err.Error(), `not installed in namespace liqonet of cluster "a"`) {
 			t.Error(all, err)
 		}
 		a.install(t)
-		if all, err := Status(t.Context(), StatusOptions{Side: Side{Cluster: a.Cluster}}); err != nil || len(all) != 0 {
+		if all, err := status.Read(t.Context(), status.Options{Cluster: a.Cluster}); err != nil || len(all) != 0 {
 			t.Error(all, err)
 		}
 	})
@@ -81,7 +82,7 @@ func TestWatchSeesReportsStop(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		var states []health.State
-		err := Watch(ctx, StatusOptions{Side: Side{Cluster: a.Cluster}}, func(all []PeeringStatus) error {
+		err := status.Watch(ctx, status.Options{Cluster: a.Cluster}, func(all []status.Peering) error {
 			a.set(func() { a.deaf = true })
 			if state := all[0].State; len(states) == 0 || states[len(states)-1] != state {
 				states = append(states, state)

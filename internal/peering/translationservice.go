@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -160,39 +159,4 @@ func (s *site) removeTranslation(ctx context.Context) error {
 		return err
 	}
 	return s.remove(ctx, append(objects, authorityObject(s.Cluster.Namespace, nil, nil))...)
-}
-
-// translationURL is where clients in the cluster ask.
-func translationURL(namespace string) string {
-	return "https://" + records.TranslationHosts(namespace)[0]
-}
-
-// TranslationStatus is how the translation service of a cluster does.
-type TranslationStatus struct {
-	URL       string `json:"url"` // for clients in the cluster
-	PodsReady int    `json:"podsReady"`
-	Pods      int    `json:"pods"` // that there should be
-	// AuthorityEnds is until when clients can trust its certificate authority; the zero value: not known.
-	AuthorityEnds time.Time `json:"authorityEnds,omitzero"`
-}
-
-// ReadTranslationStatus tells how the translation service of a cluster does; nil: it is not installed.
-func ReadTranslationStatus(ctx context.Context, o StatusOptions) (*TranslationStatus, error) {
-	c := o.Side.Cluster
-	deployment, err := cluster.Find[*appsv1.Deployment](ctx, c, records.TranslationName)
-	if deployment == nil || err != nil {
-		return nil, err
-	}
-	s := &TranslationStatus{URL: translationURL(c.Namespace), Pods: 1, PodsReady: int(deployment.Status.ReadyReplicas)}
-	if n := deployment.Spec.Replicas; n != nil {
-		s.Pods = int(*n)
-	}
-	trusted, err := cluster.Find[*corev1.ConfigMap](ctx, c, records.TranslationAuthorityName)
-	if trusted == nil || err != nil {
-		return s, err
-	}
-	if certificate, err := authority.ParseCertificate([]byte(trusted.Data[records.TranslationAuthorityKey])); err == nil {
-		s.AuthorityEnds = certificate.NotAfter
-	}
-	return s, nil
 }

@@ -15,6 +15,7 @@ import (
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/cluster/clustertest"
 	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/status"
 	"liqonet.io/liqonet/internal/steps"
 	"liqonet.io/liqonet/internal/translation/authority"
 	"liqonet.io/liqonet/templates"
@@ -195,8 +196,8 @@ func TestTranslationStatus(t *testing.T) {
 	yes := true
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := twoWorlds()
-		o := StatusOptions{Side: Side{Cluster: a.Cluster}}
-		if s, err := ReadTranslationStatus(t.Context(), o); s != nil || err != nil {
+		o := status.Options{Cluster: a.Cluster}
+		if s, err := status.ReadTranslation(t.Context(), o); s != nil || err != nil {
 			t.Errorf("not installed: %+v, %v", s, err)
 		}
 		live(t, a)
@@ -212,8 +213,8 @@ func TestTranslationStatus(t *testing.T) {
 		if _, err := a.kube.AppsV1().Deployments(a.Namespace).Update(t.Context(), d, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		s, err := ReadTranslationStatus(t.Context(), o)
-		want := TranslationStatus{URL: "https://translation.liqonet.svc", Pods: 2, PodsReady: 1, AuthorityEnds: authorityOf(t, a).Until()}
+		s, err := status.ReadTranslation(t.Context(), o)
+		want := status.Translation{URL: "https://translation.liqonet.svc", Pods: 2, PodsReady: 1, AuthorityEnds: authorityOf(t, a).Until()}
 		if err != nil || s == nil || *s != want {
 			t.Errorf("%+v, %v, want %+v", s, err, want)
 		}

@@ -1,4 +1,4 @@
-package peering
+package status
 
 import (
 	"context"
@@ -16,12 +16,12 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// watchEvery is how often Watch looks although nothing it follows has changed, at least; and when a report is late.
-const watchEvery = 5 * time.Second
+// WatchEvery is how often Watch looks although nothing it follows has changed, at least; and when a report is late.
+const WatchEvery = 5 * time.Second
 
 // Watch shows what Status returns, at once and after every report, until ctx ends, which is no error. Once it has begun it
 // goes on where a cluster does not answer for a while, and calls lost with the reason: once until it answers again.
-func Watch(ctx context.Context, o StatusOptions, show func([]PeeringStatus) error, lost func(error)) error {
+func Watch(ctx context.Context, o Options, show func([]Peering) error, lost func(error)) error {
 	inner, cancel := context.WithCancel(ctx)
 	defer cancel()
 	changed := make(chan struct{}, 1)
@@ -53,7 +53,7 @@ func Watch(ctx context.Context, o StatusOptions, show func([]PeeringStatus) erro
 			}
 			return err
 		case <-changed:
-		case <-time.After(seen.untilLate(all, watchEvery)):
+		case <-time.After(seen.untilLate(all, WatchEvery)):
 		}
 	}
 }

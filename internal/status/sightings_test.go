@@ -1,4 +1,4 @@
-package peering
+package status
 
 import (
 	"testing"
@@ -15,7 +15,7 @@ func TestReportOfTheFuture(t *testing.T) {
 	for ahead, first := range map[time.Duration]health.State{2 * time.Second: health.Connecting, time.Hour: health.Unknown, 50 * 365 * 24 * time.Hour: health.Unknown} {
 		s := make(sightings)
 		p := &peeringSnapshot{Observation: health.Observation{Status: &records.Status{Time: now.Add(ahead)}}}
-		look := func(after time.Duration) PeeringStatus {
+		look := func(after time.Duration) Peering {
 			return describeStatus(records.Peering{Name: "b"}, health.Observation{Status: p.Status, Age: s.age("b", p, now.Add(after))})
 		}
 		if v := look(0); v.State != first || s.mayFollow(v, 0) != (first == health.Unknown) {

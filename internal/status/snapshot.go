@@ -1,4 +1,4 @@
-package peering
+package status
 
 import (
 	"context"
@@ -18,6 +18,7 @@ import (
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam/store"
+	"liqonet.io/liqonet/templates"
 )
 
 // snapshot is what Status has read of a cluster. Nothing in it stops at a damaged record: what cannot be read is told
@@ -220,6 +221,56 @@ func (s *snapshot) readProblems(ctx context.Context) error {
 		// Who may not look at events is told less.
 		if problem != nil {
 			p.Problem = problem.Error()
+		}
+	}
+	return nil
+}
+
+// participants are the names of the nodes that should take part in every peering: Ready, with a helper. Sorted.
+func participants(ctx context.Context, c *cluster.Cluster) ([]string, error) {
+	ready, err := inventory.ReadyNodes(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	pods, err := cluster.All[*corev1.Pod](ctx, c, templates.NodePods())
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, pod := range pods {
+		if ready[pod.Spec.NodeName] {
+			names = append(names, pod.Spec.NodeName)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names), nil
+}
+
+// compare looks for objects that are not as they should be.
+func (s *snapshot) compare(ctx context.Context) error {
+	if len(s.peerings) == 0 {
+		return nil
+	}
+	base, err := s.stands.alteredBase(s.cluster.Namespace)
+	if err != nil {
+		return err
+	}
+	s.altered = append(s.altered, base...)
+	for _, name := range s.names() {
+		p := s.peerings[name]
+		if p.record == nil {
+			continue // it would tell which objects there should be
+		}
+		gateway, err := s.stands.alteredGateway(s.cluster.Namespace, *p.record)
+		if err != nil {
+			return err
+		}
+		keys, err := alteredKeys(ctx, s.cluster, name)
+		if err != nil {
+			return err
+		}
+		if p.Altered = append(p.Altered, gateway...); keys != "" {
+			p.Altered = append(p.Altered, keys)
 		}
 	}
 	return nil

@@ -1,4 +1,4 @@
-package peering
+package status
 
 import (
 	"fmt"
@@ -16,7 +16,7 @@ type Disagreement struct {
 }
 
 // Disagreements compares what the two clusters of a peering state of it. What one of them does not know is no disagreement.
-func Disagreements(local, remote PeeringStatus) []Disagreement {
+func Disagreements(local, remote Peering) []Disagreement {
 	// Each cluster decides how it reaches the other's ranges, and the other has a copy of that.
 	there, theirCopy := differing(local.Mappings, remote.OwnMappings)
 	here, ourCopy := differing(remote.Mappings, local.OwnMappings)
@@ -32,7 +32,7 @@ func Disagreements(local, remote PeeringStatus) []Disagreement {
 }
 
 // server is the cluster of the WireGuard server, by what one of the two states.
-func server(p PeeringStatus) string {
+func server(p Peering) string {
 	switch p.Role {
 	case records.Server:
 		return p.Cluster

@@ -1,4 +1,4 @@
-package peering
+package status
 
 import (
 	"context"
@@ -23,16 +23,16 @@ func (silence) RoundTrip(q *http.Request) (*http.Response, error) {
 
 // TestSilentServer: what only looks ends too, where a cluster takes connections and answers nothing.
 func TestSilentServer(t *testing.T) {
-	for name, look := range map[string]func(context.Context, Side) error{
-		"status": func(ctx context.Context, s Side) error {
-			_, err := Status(ctx, StatusOptions{Side: s})
+	for name, look := range map[string]func(context.Context, *cluster.Cluster) error{
+		"status": func(ctx context.Context, c *cluster.Cluster) error {
+			_, err := Read(ctx, Options{Cluster: c})
 			return err
 		},
-		"watch": func(ctx context.Context, s Side) error {
-			return Watch(ctx, StatusOptions{Side: s}, func([]PeeringStatus) error { return nil }, func(error) {})
+		"watch": func(ctx context.Context, c *cluster.Cluster) error {
+			return Watch(ctx, Options{Cluster: c}, func([]Peering) error { return nil }, func(error) {})
 		},
-		"guard": func(ctx context.Context, s Side) error {
-			_, err := GuardedRanges(ctx, s)
+		"guard": func(ctx context.Context, c *cluster.Cluster) error {
+			_, err := GuardedRanges(ctx, c)
 			return err
 		},
 	} {
@@ -45,7 +45,7 @@ func TestSilentServer(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
 				begin := time.Now()
-				err = look(ctx, Side{Cluster: c})
+				err = look(ctx, c)
 				unreached, ok := errors.AsType[*cluster.ReachError](err)
 				if !ok || unreached.Context != "a" || unreached.Hint() == "" || time.Since(begin) >= time.Minute {
 					t.Errorf("after %s: %v", time.Since(begin), err)

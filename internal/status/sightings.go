@@ -1,4 +1,4 @@
-package peering
+package status
 
 import (
 	"time"
@@ -41,13 +41,13 @@ func (s sightings) age(peering string, p *peeringSnapshot, now time.Time) time.D
 }
 
 // mayFollow reports whether a report that is late by the clocks may still be followed by another, after looking for so long.
-func (s sightings) mayFollow(p PeeringStatus, looked time.Duration) bool {
+func (s sightings) mayFollow(p Peering, looked time.Duration) bool {
 	last := s[p.Peer]
 	return p.State == health.Unknown && p.ReportAge < clocksApart && !last.came && !health.Late(looked, last.every)
 }
 
 // untilLate is how long it takes until one of the reports is late, at most so long.
-func (s sightings) untilLate(all []PeeringStatus, most time.Duration) time.Duration {
+func (s sightings) untilLate(all []Peering, most time.Duration) time.Duration {
 	for _, p := range all {
 		if rest := health.Life(s[p.Peer].every) - p.ReportAge; rest > 0 {
 			most = min(most, rest)

@@ -1,0 +1,81 @@
+package status
+
+import (
+	"slices"
+	"time"
+
+	"liqonet.io/liqonet/internal/health"
+	"liqonet.io/liqonet/internal/records"
+)
+
+// describe returns the health of the peerings.
+func (s *snapshot) describe(seen sightings) []Peering {
+	now := time.Now()
+	all := make([]Peering, 0, len(s.peerings))
+	for _, name := range s.names() {
+		p := s.peerings[name]
+		o := p.Observation
+		o.Nodes, o.Witnesses, o.Altered = s.nodes, s.witnesses[name], slices.Concat(p.Altered, s.altered)
+		if p.Status != nil {
+			o.Age = seen.age(name, p, now)
+		}
+		record := records.Peering{Name: name}
+		if p.record != nil {
+			record = *p.record
+		}
+		status := describeStatus(record, o)
+		status.Cluster = s.cluster.Context
+		if s.fabric != nil {
+			status.Cluster = s.fabric.Name
+		}
+		all = append(all, status)
+	}
+	return all
+}
+
+// describeStatus joins what a peering should be with what is observed of it.
+func describeStatus(p records.Peering, o health.Observation) Peering {
+	v := Peering{
+		Peer: p.Name, Role: p.Role, NodesTotal: len(o.Nodes), MTU: p.MTU, Mappings: MappedRanges(p.Peer.PodCIDRs, p.Peer.ExternalCIDR),
+		HandshakeAge: unknownDuration, RTT: unknownDuration, ReportAge: unknownDuration, Altered: o.Altered,
+	}
+	for _, x := range p.Exposed {
+		h := DescribeHost(p, x)
+		h.Served = o.Status != nil && slices.Contains(o.Status.Exposed, x)
+		v.Exposed = append(v.Exposed, h)
+	}
+	v.State, v.Reason = health.Judge(o)
+	if len(p.Tunnel.Endpoints) > 0 {
+		v.Endpoint = p.Tunnel.Endpoints[0]
+	}
+	for _, name := range o.Nodes {
+		v.Nodes = append(v.Nodes, nodeState(o.Status, name))
+	}
+	s := o.Status
+	if s == nil {
+		return v
+	}
+	v.ReportAge = max(o.Age, 0)
+	v.RxBytes, v.TxBytes, v.Loss = s.RxBytes, s.TxBytes, s.Loss
+	v.Implementation, v.Overlay, v.Pod = s.Implementation, s.Overlay, s.Pod
+	v.NodesReady = health.NodesReady(s, o.Nodes)
+	v.Drift, v.PathMTU = s.Drift, s.Path.MTU
+	if s.Endpoint.IsValid() {
+		v.Endpoint = s.Endpoint.String()
+	}
+	if !s.LastHandshake.IsZero() {
+		v.HandshakeAge = s.Time.Sub(s.LastHandshake)
+	}
+	if !s.LastEcho.IsZero() {
+		v.RTT = time.Duration(s.RTT)
+	}
+	return v
+}
+
+func nodeState(s *records.Status, name string) NodeState {
+	n, _ := health.Node(s, name)
+	return NodeState{
+		Name: name, Ready: health.NodeReady(s, name), RTT: time.Duration(n.RTT), ProofRTT: time.Duration(n.ProofRTT),
+		PathMTU: n.Path.MTU, Drift: n.Drift,
+	}
+}

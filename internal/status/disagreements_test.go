@@ -1,0 +1,55 @@
+package status
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"liqonet.io/liqonet/internal/health"
+	"liqonet.io/liqonet/internal/records"
+)
+
+func TestDisagreements(t *testing.T) {
+	pods := func(seen string) MappedRange {
+		m := MappedRange{What: "pods", Real: netip.MustParsePrefix("10.244.0.0/16"), Seen: netip.MustParsePrefix(seen)}
+		m.Identity = m.Real == m.Seen
+		return m
+	}
+	sides := func() (a, b Peering) {
+		of := func(cluster, peer string, role records.Role, there, own MappedRange) Peering {
+			return Peering{
+				Cluster: cluster, Peer: peer, Role: role, State: health.Healthy, MTU: 1420,
+				Mappings: []MappedRange{there}, OwnMappings: []MappedRange{own},
+			}
+		}
+		theirs, ours := pods("10.71.0.0/16"), pods("10.244.0.0/16")
+		return of("a", "b", records.Client, theirs, ours), of("b", "a", records.Server, ours, theirs)
+	}
+	for name, c := range map[string]struct {
+		change func(a, b *Peering)
+		want   []Disagreement
+	}{
+		"none":          {func(_, _ *Peering) {}, []Disagreement{}},
+		"state":         {func(a, _ *Peering) { a.State = health.Down }, []Disagreement{{"state", "down", "healthy"}}},
+		"other name":    {func(_, b *Peering) { b.Peer = "north" }, []Disagreement{{"name of a", "a", "north"}}},
+		"two servers":   {func(a, _ *Peering) { a.Role = records.Server }, []Disagreement{{"WireGuard server", "a", "b"}}},
+		"two clients":   {func(_, b *Peering) { b.Role = records.Client }, []Disagreement{{"WireGuard server", "b", "a"}}},
+		"MTU unknown":   {func(a, _ *Peering) { a.MTU, a.Role = 0, "" }, []Disagreement{}},
+		"no own copies": {func(a, b *Peering) { a.OwnMappings, b.OwnMappings = nil, nil }, []Disagreement{}},
+		"the peer's ranges": {
+			func(a, _ *Peering) { a.Mappings[0] = pods("10.72.0.0/16") },
+			[]Disagreement{{"CIDRs of b", "pods 10.72.0.0/16 (10.244.0.0/16)", "pods 10.71.0.0/16 (10.244.0.0/16)"}},
+		},
+		"own ranges": {
+			func(_, b *Peering) { b.Mappings = append(b.Mappings, pods("10.73.0.0/16")) },
+			[]Disagreement{{"CIDRs of a", "no others", "pods 10.73.0.0/16 (10.244.0.0/16)"}},
+		},
+	} {
+		a, b := sides()
+		c.change(&a, &b)
+		if diff := cmp.Diff(c.want, Disagreements(a, b)); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
