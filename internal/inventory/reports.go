@@ -78,6 +78,7 @@ func ReadyNodes(ctx context.Context, c *cluster.Cluster) (map[string]bool, error
 	return ready, nil
 }
 
+// NodeReady reports whether a node has the condition Ready.
 func NodeReady(node *corev1.Node) bool {
 	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue

@@ -9,7 +9,7 @@ import (
 )
 
 // Peering is the health of a peering, as one cluster sees it. Durations are -1 where nothing is known.
-type Peering struct { //nolint:revive // Status is the function that returns it
+type Peering struct {
 	Cluster string       `json:"cluster"` // whose side this is: its name at its peers
 	Peer    string       `json:"peer"`
 	Role    records.Role `json:"role,omitempty"`
@@ -81,9 +81,9 @@ func known(d time.Duration) *time.Duration {
 
 // Drifts is how often helpers brought back, in the kernels of the gateway and of all nodes, what other hands had
 // changed.
-func (p Peering) Drifts() int64 {
-	times := p.Drift.Times
-	for _, n := range p.Nodes {
+func (s Peering) Drifts() int64 {
+	times := s.Drift.Times
+	for _, n := range s.Nodes {
 		times += n.Drift.Times
 	}
 	return times
