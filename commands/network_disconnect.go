@@ -37,14 +37,14 @@ On a terminal the command asks for confirmation, unless --yes is given.`,
 			if err := checkDisconnect(o, clusters.remote.chosen()); err != nil {
 				return o, err
 			}
-			o.Local.Cluster, o.Remote.Cluster, err = clusters.connectChosen(env)
+			o.Local, o.Remote, err = clusters.connectChosen(env)
 			return o, err
 		},
 		ask: func(o peering.DisconnectOptions) string {
-			if o.Remote.Cluster == nil {
-				return fmt.Sprintf("Remove the peering with %q from cluster %q, and leave the peer unchanged?", o.Peer, o.Local.Cluster.Context)
+			if o.Remote == nil {
+				return fmt.Sprintf("Remove the peering with %q from cluster %q, and leave the peer unchanged?", o.Peer, o.Local.Context)
 			}
-			return fmt.Sprintf("Remove the peering of clusters %q and %q?", o.Local.Cluster.Context, o.Remote.Cluster.Context)
+			return fmt.Sprintf("Remove the peering of clusters %q and %q?", o.Local.Context, o.Remote.Context)
 		},
 	}.command(env, cmd)
 }

@@ -56,7 +56,7 @@ func exposeCommand(env *Env, local *clusterFlags, cmd *cobra.Command, do operati
 			if o.Host, err = netip.ParseAddr(args[0]); err != nil {
 				return o, usagef("%q is not an IP address such as 192.0.2.17", args[0])
 			}
-			o.Side.Cluster, err = local.connect(env)
+			o.Cluster, err = local.connect(env)
 			return o, err
 		},
 	}.command(env, cmd)

@@ -27,11 +27,11 @@ On a terminal the command asks for confirmation, unless --yes is given.`,
 	return action[peering.ResetOptions, peering.ResetResult]{
 		do: do, plan: peering.PlanReset, text: describeReset, timeout: &o.Timeout, ignored: []string{"wait", "skip-validation"},
 		options: func([]string) (_ peering.ResetOptions, err error) {
-			o.Side.Cluster, err = local.connect(env)
+			o.Cluster, err = local.connect(env)
 			return o, err
 		},
 		ask: func(o peering.ResetOptions) string {
-			return fmt.Sprintf("Remove liqonet from cluster %q?", o.Side.Cluster.Context)
+			return fmt.Sprintf("Remove liqonet from cluster %q?", o.Cluster.Context)
 		},
 	}.command(env, cmd)
 }

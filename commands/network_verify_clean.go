@@ -36,7 +36,7 @@ afterwards. The exit code is 3 if state remains or a node cannot be checked.
 		do: do, text: describeSweep, timeout: &flags.Timeout,
 		options: func([]string) (o peering.SweepOptions, err error) {
 			o = flags
-			if o.Side.Cluster, err = local.connect(env); err != nil {
+			if o.Cluster, err = local.connect(env); err != nil {
 				return o, err
 			}
 			o.Image, err = imageOrDefault(env, o.Image)

@@ -99,7 +99,7 @@ func TestExposeOptions(t *testing.T) {
 		err := parse(t, func(env *Env, local *clusterFlags) *cobra.Command {
 			return command(env, local, recorder[peering.ExposeOptions, peering.Exposure](&got))
 		}, "192.0.2.17", "--context", "b", "--peer", "a", "--timeout", "30s")
-		want := peering.ExposeOptions{Side: side("b", "liqonet"), Peer: "a", Host: netip.MustParseAddr("192.0.2.17"), Timeout: 30 * time.Second}
+		want := peering.ExposeOptions{Cluster: side("b", "liqonet").Cluster, Peer: "a", Host: netip.MustParseAddr("192.0.2.17"), Timeout: 30 * time.Second}
 		if diff := cmp.Diff(want, got, sameOptions); diff != "" || !errors.Is(err, errAsked) {
 			t.Errorf("%s: %v, options (-want +got):\n%s", name, err, diff)
 		}
@@ -248,9 +248,9 @@ func TestDisconnect(t *testing.T) {
 		args string
 		want peering.DisconnectOptions
 	}{
-		{"--remote-context b", peering.DisconnectOptions{Local: side("a", "liqonet"), Remote: side("b", "liqonet")}},
-		{"b --one-side", peering.DisconnectOptions{Local: side("a", "liqonet"), Peer: "b", OneSide: true}},
-		{"b --remote-context b", peering.DisconnectOptions{Local: side("a", "liqonet"), Remote: side("b", "liqonet"), Peer: "b"}},
+		{"--remote-context b", peering.DisconnectOptions{Local: side("a", "liqonet").Cluster, Remote: side("b", "liqonet").Cluster}},
+		{"b --one-side", peering.DisconnectOptions{Local: side("a", "liqonet").Cluster, Peer: "b", OneSide: true}},
+		{"b --remote-context b", peering.DisconnectOptions{Local: side("a", "liqonet").Cluster, Remote: side("b", "liqonet").Cluster, Peer: "b"}},
 	} {
 		var got peering.DisconnectOptions
 		err := parse(t, func(env *Env, local *clusterFlags) *cobra.Command {
@@ -274,7 +274,7 @@ func TestVerifyClean(t *testing.T) {
 	if !errors.Is(err, errAsked) {
 		t.Fatal(err)
 	}
-	want := peering.SweepOptions{Side: side("b", "liqonet"), Image: "i", Remove: true, Timeout: time.Minute}
+	want := peering.SweepOptions{Cluster: side("b", "liqonet").Cluster, Image: "i", Remove: true, Timeout: time.Minute}
 	if diff := cmp.Diff(want, got, sameOptions); diff != "" {
 		t.Errorf("options (-want +got):\n%s", diff)
 	}
@@ -310,7 +310,7 @@ func TestReset(t *testing.T) {
 	if !errors.Is(err, errAsked) {
 		t.Fatal(err)
 	}
-	want := peering.ResetOptions{Side: side("b", "liqonet"), Force: true, Timeout: defaultTimeout}
+	want := peering.ResetOptions{Cluster: side("b", "liqonet").Cluster, Force: true, Timeout: defaultTimeout}
 	if diff := cmp.Diff(want, got, sameOptions); diff != "" {
 		t.Errorf("options (-want +got):\n%s", diff)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -167,11 +166,8 @@ func (c *connector) discover(ctx context.Context) (string, error) {
 // compare refuses to change what stands without the user's consent.
 func (c *connector) compare(ctx context.Context) (string, error) {
 	d := c.dry((*cluster.Cluster).DryRun)
-	err := d.rehearse(ctx)
-	if err == nil {
-		c.plan, err = steps.PlanOf(ctx, d.local.Cluster, d.remote.Cluster)
-	}
-	if err != nil {
+	var err error
+	if c.plan, err = steps.PlanOf(ctx, d.rehearse(ctx), d.local.Cluster, d.remote.Cluster); err != nil {
 		return "", err
 	}
 	var lines []string
@@ -245,49 +241,4 @@ func (c *connector) configure(ctx context.Context) (string, error) {
 	}
 	err := client.write(ctx, client.document)
 	return fmt.Sprintf("%s listens at %s, MTU %d", server.name, strings.Join(client.endpoints, ", "), client.written.MTU), err
-}
-
-// fail undoes what a run made that failed or was interrupted by that cause.
-func (c *connector) fail(ctx context.Context, cause error) {
-	made := slices.ContainsFunc(c.ends(), func(e *end) bool { return e.installing || e.joining })
-	switch {
-	case !made:
-		return
-	case c.Keep:
-		c.reporter.Note("not rolled back (--keep); to remove what was created: liqoctl network disconnect, liqoctl network reset")
-		return
-	}
-	rest, cancel := steps.Afterwards(ctx)
-	defer cancel()
-	if errors.Is(cause, context.Canceled) {
-		cause = errInterrupted
-	}
-	c.reporter.Note("rolling back: " + cause.Error())
-	err := steps.EachOf(c.ends(), func(e *end) error {
-		err := steps.Persist(rest, e.undo)
-		if err == nil {
-			c.reporter.Note(e.undone())
-		}
-		return err
-	})
-	if err != nil {
-		c.reporter.Warn("rollback is incomplete: "+err.Error(), "liqoctl network disconnect, then liqoctl network reset")
-	}
-}
-
-var errInterrupted = errors.New("interrupted")
-
-// undone says what a rollback has removed.
-func (e *end) undone() string {
-	var removed []string
-	if e.joining {
-		removed = append(removed, fmt.Sprintf("peering %q", e.peering))
-	}
-	if e.installing {
-		removed = append(removed, "the installation")
-	}
-	if len(removed) == 0 {
-		return fmt.Sprintf("cluster %q: nothing to roll back", e.Cluster.Context)
-	}
-	return fmt.Sprintf("cluster %q: rolled back, removed %s", e.Cluster.Context, strings.Join(removed, " and "))
 }

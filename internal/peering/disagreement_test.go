@@ -103,7 +103,7 @@ func TestStatusOfBothSides(t *testing.T) {
 func TestStatusOfOneSideLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := connected(t)
-		if _, err := Disconnect(t.Context(), DisconnectOptions{Local: Side{Cluster: b.Cluster}, Peer: "a", OneSide: true}, &recorder{}); err != nil {
+		if _, err := Disconnect(t.Context(), DisconnectOptions{Local: b.Cluster, Peer: "a", OneSide: true}, &recorder{}); err != nil {
 			t.Fatal(err)
 		}
 		local, remote := statusOfBoth(t, bothSides(a, b))

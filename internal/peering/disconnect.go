@@ -14,6 +14,8 @@ import (
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/steps"
 	"liqonet.io/liqonet/templates"
+
+	"time"
 )
 
 // Disconnect removes a peering from both clusters, or from the local one alone, and returns when the kernels of
@@ -27,33 +29,31 @@ func Disconnect(ctx context.Context, o DisconnectOptions, r steps.Reporter) (Dis
 	d := &disconnector{DisconnectOptions: o, local: newLeaving(o.Local, r), remote: newLeaving(o.Remote, r)}
 	run := steps.Stages{Reporter: r}
 	err := run.Run(ctx, steps.Step{Stage: steps.StageReach, Do: d.reach}, steps.Step{Stage: steps.StageWithdraw, Do: d.each((*leaving).end)}, steps.Step{Stage: steps.StageClean, Do: d.each((*leaving).clean)})
-	result := Disconnection{Local: &d.local.Removal, Stages: run.Times, Changed: d.local.altered()}
+	result := Disconnection{Local: &d.local.removed, Stages: run.Times, Changed: d.local.removed.altered()}
 	if !o.OneSide {
-		result.Remote, result.Changed = &d.remote.Removal, result.Changed || d.remote.altered()
+		result.Remote, result.Changed = &d.remote.removed, result.Changed || d.remote.removed.altered()
 	}
 	return result, err
 }
 
 // PlanDisconnect returns what Disconnect would change, and changes nothing.
 func PlanDisconnect(ctx context.Context, o DisconnectOptions, r steps.Reporter) (steps.Plan, error) {
-	o.Local.Cluster = o.Local.Cluster.DryRun()
-	clusters := []*cluster.Cluster{o.Local.Cluster}
-	if o.Remote.Cluster != nil && !o.OneSide {
-		o.Remote.Cluster = o.Remote.Cluster.DryRun()
-		clusters = append(clusters, o.Remote.Cluster)
+	o.Local = o.Local.DryRun()
+	clusters := []*cluster.Cluster{o.Local}
+	if o.Remote != nil && !o.OneSide {
+		o.Remote = o.Remote.DryRun()
+		clusters = append(clusters, o.Remote)
 	}
-	if _, err := Disconnect(ctx, o, steps.Planning(r)); err != nil {
-		return steps.Plan{}, err
-	}
-	return steps.PlanOf(ctx, clusters...)
+	_, err := Disconnect(ctx, o, steps.Planning(r))
+	return steps.PlanOf(ctx, err, clusters...)
 }
 
 func (o DisconnectOptions) validate() error {
 	switch {
-	case o.Remote.Cluster == nil && !o.OneSide:
+	case o.Remote == nil && !o.OneSide:
 		return hint.With(errors.New("the remote cluster is required"),
 			"name it with --remote-context or --remote-kubeconfig, or leave it as it is with --one-side")
-	case o.Remote.Cluster == nil && o.Peer == "":
+	case o.Remote == nil && o.Peer == "":
 		return hint.With(errors.New("a peer is required"), "liqoctl network status lists the peers")
 	case o.Peer == "":
 		return nil
@@ -81,7 +81,7 @@ func (d *disconnector) sides() []*leaving {
 // reach finds out which clusters these are and what they call each other.
 func (d *disconnector) reach(ctx context.Context) (string, error) {
 	known := []*leaving{d.local}
-	if d.Remote.Cluster != nil {
+	if d.Remote != nil {
 		known = append(known, d.remote)
 	}
 	if err := steps.EachOf(known, func(l *leaving) error { return l.identify(ctx) }); err != nil {
@@ -89,43 +89,43 @@ func (d *disconnector) reach(ctx context.Context) (string, error) {
 	}
 	lines := make([]string, 2)[:len(d.sides())]
 	for i, l := range d.sides() {
-		all, err := inventory.Traces(ctx, l.Cluster)
+		all, err := inventory.Traces(ctx, l.cluster)
 		if err != nil {
 			return "", err
 		}
 		if l == d.remote {
-			l.Peerings = inventory.TracesOf(all, d.local.id, d.local.name)
-		} else if l.Peerings, err = d.findLocal(all); err != nil {
+			l.removed.Peerings = inventory.TracesOf(all, d.local.id, d.local.name)
+		} else if l.removed.Peerings, err = d.findLocal(all); err != nil {
 			return "", err
 		}
-		if len(l.Peerings) == 0 {
+		if len(l.removed.Peerings) == 0 {
 			// Nothing to remove is success, unless it is elsewhere.
-			if _, err := inventory.CheckElsewhere(ctx, l.Cluster); err != nil {
+			if _, err := inventory.CheckElsewhere(ctx, l.cluster); err != nil {
 				return "", err
 			}
 		}
-		lines[i] = l.Context + ": " + cmp.Or(strings.Join(l.Peerings, ", "), "no such peering")
+		lines[i] = l.cluster.Context + ": " + cmp.Or(strings.Join(l.removed.Peerings, ", "), "no such peering")
 	}
 	return strings.Join(lines, "; "), nil
 }
 
 // identify reads which cluster this is.
 func (l *leaving) identify(ctx context.Context) error {
-	if _, err := l.Cluster.Version(ctx); err != nil {
+	if _, err := l.cluster.Version(ctx); err != nil {
 		return err
 	}
 	// First: what is missing is told all at once.
-	if err := steps.CheckPermissions(ctx, l.Cluster, templates.Operate); err != nil {
+	if err := steps.CheckPermissions(ctx, l.cluster, templates.Operate); err != nil {
 		return err
 	}
-	fabric, err := inventory.Fabric(ctx, l.Cluster)
+	fabric, err := inventory.Fabric(ctx, l.cluster)
 	if err != nil {
 		return err
 	}
-	if l.name, err = inventory.ChooseName(l.Cluster, l.Name, fabric); err != nil {
+	if l.name, err = inventory.ChooseName(l.cluster, "", fabric); err != nil {
 		return err
 	}
-	l.id, err = l.Cluster.ID(ctx)
+	l.id, err = l.cluster.ID(ctx)
 	return err
 }
 
@@ -140,7 +140,7 @@ func (d *disconnector) findLocal(all []inventory.Trace) ([]string, error) {
 	}
 	if known := all[i].ClusterID; known != "" && d.remote.id != "" && known != d.remote.id {
 		return nil, hint.With(
-			fmt.Errorf("peering %q of cluster %q is not with cluster %q", d.Peer, d.local.Context, d.remote.Context),
+			fmt.Errorf("peering %q of cluster %q is not with cluster %q", d.Peer, d.local.cluster.Context, d.remote.cluster.Context),
 			"see liqoctl network status, or name another cluster with --remote-context")
 	}
 	return []string{d.Peer}, nil
@@ -152,10 +152,21 @@ func (d *disconnector) each(remove func(*leaving, context.Context, string) error
 	return func(ctx context.Context) (string, error) {
 		return "", steps.EachOf(d.sides(), func(l *leaving) error {
 			var errs []error
-			for _, name := range l.Peerings {
+			for _, name := range l.removed.Peerings {
 				errs = append(errs, remove(l, ctx, name))
 			}
 			return errors.Join(errs...)
 		})
 	}
+}
+
+// DisconnectOptions are the options of Disconnect.
+type DisconnectOptions struct {
+	Local *cluster.Cluster
+	// Remote is the other cluster; nil: only the local side is removed: OneSide must say that
+	// this is wanted.
+	Remote  *cluster.Cluster
+	Peer    string // the peering's name in the local cluster; "": the one with Remote
+	OneSide bool
+	Timeout time.Duration // for all of it; 0: none
 }

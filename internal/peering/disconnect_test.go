@@ -52,7 +52,7 @@ func peeringsLeft(t *testing.T, w *world) []string {
 func TestDisconnectRemovesBothSides(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := connected(t)
-		o := DisconnectOptions{Local: Side{Cluster: a.Cluster}, Remote: Side{Cluster: b.Cluster}, Timeout: time.Minute}
+		o := DisconnectOptions{Local: a.Cluster, Remote: b.Cluster, Timeout: time.Minute}
 		got, err := Disconnect(t.Context(), o, &recorder{})
 		if err != nil {
 			t.Fatal(err)
@@ -88,7 +88,7 @@ func TestDisconnectWaitsForGuards(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := connected(t)
 		a.set(func() { a.slowness = 3 * time.Second })
-		o := DisconnectOptions{Local: Side{Cluster: a.Cluster}, Remote: Side{Cluster: b.Cluster}, Timeout: time.Minute}
+		o := DisconnectOptions{Local: a.Cluster, Remote: b.Cluster, Timeout: time.Minute}
 		if _, err := Disconnect(t.Context(), o, &recorder{}); err != nil {
 			t.Fatal(err)
 		}
@@ -116,7 +116,7 @@ func TestRangesAreReleasedAfterTheNodesGaveUpTheRoutes(t *testing.T) {
 			return false, nil, nil
 		})
 		start := time.Now()
-		o := DisconnectOptions{Local: Side{Cluster: a.Cluster}, Remote: Side{Cluster: b.Cluster}, Timeout: time.Minute}
+		o := DisconnectOptions{Local: a.Cluster, Remote: b.Cluster, Timeout: time.Minute}
 		if _, err := Disconnect(t.Context(), o, &recorder{}); err != nil {
 			t.Fatal(err)
 		}
@@ -136,7 +136,7 @@ func TestDisconnectDoesNotWaitForNodesThatAreAway(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := &recorder{}
-		o := DisconnectOptions{Local: Side{Cluster: a.Cluster}, Remote: Side{Cluster: b.Cluster}, Timeout: 10 * time.Second}
+		o := DisconnectOptions{Local: a.Cluster, Remote: b.Cluster, Timeout: 10 * time.Second}
 		if _, err := Disconnect(t.Context(), o, r); err != nil {
 			t.Fatal(err)
 		}
@@ -150,7 +150,7 @@ func TestDisconnectSaysWhoDoesNotConfirm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := connected(t)
 		a.set(func() { a.deaf = true })
-		o := DisconnectOptions{Local: Side{Cluster: a.Cluster}, Remote: Side{Cluster: b.Cluster}, Timeout: 5 * time.Second}
+		o := DisconnectOptions{Local: a.Cluster, Remote: b.Cluster, Timeout: 5 * time.Second}
 		_, err := Disconnect(t.Context(), o, &recorder{})
 		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "not yet: node a1, a2") {
 			t.Fatalf("error %v", err)
@@ -169,7 +169,7 @@ func TestDisconnectSaysWhoDoesNotConfirm(t *testing.T) {
 func TestDisconnectOneSide(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := connected(t)
-		o := DisconnectOptions{Local: Side{Cluster: a.Cluster}, Peer: "b", OneSide: true, Timeout: time.Minute}
+		o := DisconnectOptions{Local: a.Cluster, Peer: "b", OneSide: true, Timeout: time.Minute}
 		got, err := Disconnect(t.Context(), o, &recorder{})
 		if err != nil || got.Remote != nil {
 			t.Errorf("%+v, %v", got, err)
@@ -193,11 +193,11 @@ func TestDisconnectRefuses(t *testing.T) {
 		}{
 			{"half of it without a word", "the remote cluster is required", DisconnectOptions{Peer: "b"}},
 			{"nothing in particular", "a peer is required", DisconnectOptions{OneSide: true}},
-			{"a peering with another cluster", "is not with cluster", DisconnectOptions{Peer: "b", Remote: Side{Cluster: c.Cluster}}},
+			{"a peering with another cluster", "is not with cluster", DisconnectOptions{Peer: "b", Remote: c.Cluster}},
 			{"a name that selects other objects", "name", DisconnectOptions{Peer: "b,x=y", OneSide: true}},
 		}
 		for _, tt := range tests {
-			tt.o.Local.Cluster = a.Cluster
+			tt.o.Local = a.Cluster
 			if _, err := Disconnect(t.Context(), tt.o, &recorder{}); err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("%s: error %v", tt.name, err)
 			}
@@ -206,7 +206,8 @@ func TestDisconnectRefuses(t *testing.T) {
 			t.Errorf("b has %v", left)
 		}
 		var input *steps.InputError
-		if err := (DisconnectOptions{Peer: "X_Y", OneSide: true}).validate(); !errors.As(err, &input) {
+		_, err := Disconnect(t.Context(), DisconnectOptions{Peer: "X_Y", OneSide: true}, &recorder{})
+		if !errors.As(err, &input) {
 			t.Errorf("a name that nothing can have: error %v", err)
 		}
 	})
@@ -238,14 +239,14 @@ func TestInitAndReset(t *testing.T) {
 		if _, err = Init(t.Context(), o, &recorder{}); !errors.As(err, &differs) {
 			t.Errorf("other reservation: %v", err)
 		}
-		reset, err := Reset(t.Context(), ResetOptions{Side: o.Side, Timeout: time.Minute}, &recorder{})
+		reset, err := Reset(t.Context(), ResetOptions{Cluster: o.Side.Cluster, Timeout: time.Minute}, &recorder{})
 		if err != nil || !reset.Changed {
 			t.Fatalf("reset: %+v, %v", reset, err)
 		}
 		if left := a.left(t); len(left) > 0 {
 			t.Errorf("left %v", left)
 		}
-		if reset, err = Reset(t.Context(), ResetOptions{Side: o.Side, Timeout: time.Minute}, &recorder{}); err != nil || reset.Changed {
+		if reset, err = Reset(t.Context(), ResetOptions{Cluster: o.Side.Cluster, Timeout: time.Minute}, &recorder{}); err != nil || reset.Changed {
 			t.Errorf("reset again: %+v, %v", reset, err)
 		}
 	})
@@ -262,7 +263,7 @@ func TestResetWaitsForEmptyKernels(t *testing.T) {
 			}
 			return false, nil, nil
 		})
-		o := ResetOptions{Side: Side{Cluster: a.Cluster}, Timeout: time.Minute}
+		o := ResetOptions{Cluster: a.Cluster, Timeout: time.Minute}
 		if _, err := Reset(t.Context(), o, &recorder{}); err == nil || !strings.Contains(hint.Of(err), "--force") {
 			t.Fatalf("reset with a peering: %v", err)
 		}
@@ -283,12 +284,12 @@ func TestResetOfNodesWithoutHelper(t *testing.T) {
 		if err := a.kube.AppsV1().DaemonSets(a.Namespace).Delete(t.Context(), records.NodeName, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		o := DisconnectOptions{Local: Side{Cluster: a.Cluster}, Peer: "b", OneSide: true, Timeout: time.Minute}
+		o := DisconnectOptions{Local: a.Cluster, Peer: "b", OneSide: true, Timeout: time.Minute}
 		if _, err := Disconnect(t.Context(), o, &recorder{}); err == nil || !strings.Contains(hint.Of(err), "network init") {
 			t.Errorf("disconnect: %v", err)
 		}
 		r := &recorder{}
-		if _, err := Reset(t.Context(), ResetOptions{Side: o.Local, Force: true, Timeout: time.Minute}, r); err != nil {
+		if _, err := Reset(t.Context(), ResetOptions{Cluster: o.Local, Force: true, Timeout: time.Minute}, r); err != nil {
 			t.Fatal(err)
 		}
 		if !slices.ContainsFunc(r.said(), func(s string) bool { return strings.Contains(s, "without a helper to remove it") }) {
@@ -345,8 +346,8 @@ func TestInterruptedRemovalCanBeRunAgain(t *testing.T) {
 					}
 					return false, nil, nil
 				})
-				sides := DisconnectOptions{Local: Side{Cluster: a.Cluster}, Remote: Side{Cluster: b.Cluster}, Timeout: time.Minute}
-				reset := ResetOptions{Side: sides.Local, Timeout: time.Minute}
+				sides := DisconnectOptions{Local: a.Cluster, Remote: b.Cluster, Timeout: time.Minute}
+				reset := ResetOptions{Cluster: sides.Local, Timeout: time.Minute}
 				_, err := Disconnect(ctx, sides, &recorder{})
 				if err == nil {
 					_, err = Reset(ctx, reset, &recorder{})
@@ -377,15 +378,15 @@ func TestInterruptedRemovalCanBeRunAgain(t *testing.T) {
 func TestDisconnectFindsRemainsByContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := connected(t)
-		if _, err := Reset(t.Context(), ResetOptions{Side: Side{Cluster: b.Cluster}, Force: true, Timeout: time.Minute}, &recorder{}); err != nil {
+		if _, err := Reset(t.Context(), ResetOptions{Cluster: b.Cluster, Force: true, Timeout: time.Minute}, &recorder{}); err != nil {
 			t.Fatal(err)
 		}
 		if err := a.kube.CoreV1().ConfigMaps(a.Namespace).Delete(t.Context(), records.PeeringName("b"), metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		for name, o := range map[string]DisconnectOptions{
-			"a": {Local: Side{Cluster: a.Cluster}, Remote: Side{Cluster: b.Cluster}, Timeout: time.Minute},
-			"b": {Local: Side{Cluster: b.Cluster}, Remote: Side{Cluster: a.Cluster}, Timeout: time.Minute},
+			"a": {Local: a.Cluster, Remote: b.Cluster, Timeout: time.Minute},
+			"b": {Local: b.Cluster, Remote: a.Cluster, Timeout: time.Minute},
 		} {
 			if _, err := Disconnect(t.Context(), o, &recorder{}); err != nil {
 				t.Errorf("from %s: %v", name, err)

@@ -61,24 +61,24 @@ var inOther = map[string]func(t *testing.T, a, b *world) error{
 	},
 	"verify-clean": func(t *testing.T, a, _ *world) error {
 		o := sweepOptions(a)
-		o.Side.Cluster = a.in("other")
+		o.Cluster = a.in("other")
 		_, err := Sweep(t.Context(), o, &recorder{})
 		return err
 	},
 	"verify-clean --remove": func(t *testing.T, a, _ *world) error {
 		o := sweepOptions(a)
-		o.Side.Cluster, o.Remove = a.in("other"), true
+		o.Cluster, o.Remove = a.in("other"), true
 		_, err := Sweep(t.Context(), o, &recorder{})
 		return err
 	},
 	"expose": func(t *testing.T, a, _ *world) error {
 		o := exposing(a, "198.51.100.7")
-		o.Side.Cluster = a.in("other")
+		o.Cluster = a.in("other")
 		_, err := Expose(t.Context(), o, &recorder{})
 		return err
 	},
 	"disconnect": func(t *testing.T, a, b *world) error {
-		_, err := Disconnect(t.Context(), DisconnectOptions{Local: Side{Cluster: a.in("other")}, Remote: Side{Cluster: b.Cluster}}, &recorder{})
+		_, err := Disconnect(t.Context(), DisconnectOptions{Local: a.in("other"), Remote: b.Cluster}, &recorder{})
 		return err
 	},
 	"status": func(t *testing.T, a, _ *world) error {
@@ -204,7 +204,7 @@ func TestSecondInstallationCanBeRemoved(t *testing.T) {
 		before := contents(t, a)
 		second(t, a, time.Now())
 		r := &recorder{}
-		if _, err := Reset(t.Context(), ResetOptions{Side: Side{Cluster: a.in("other")}, Timeout: time.Minute}, r); err != nil {
+		if _, err := Reset(t.Context(), ResetOptions{Cluster: a.in("other"), Timeout: time.Minute}, r); err != nil {
 			t.Fatal(err)
 		}
 		if left := contentsOf(t, a.in("other")); len(left) > 0 {

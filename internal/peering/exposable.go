@@ -46,14 +46,14 @@ func checkHost(a netip.Addr) error {
 
 // checkOutside refuses addresses of the cluster and of its peers.
 func (x *exposer) checkOutside(ctx context.Context) error {
-	held, err := inventory.Reservations(ctx, x.cluster)
+	held, err := inventory.Reservations(ctx, x.Cluster)
 	if err != nil {
 		return err
 	}
 	if err := x.checkRanges(held); err != nil {
 		return err
 	}
-	nodes, err := cluster.All[*corev1.Node](ctx, x.cluster, "")
+	nodes, err := cluster.All[*corev1.Node](ctx, x.Cluster, "")
 	if err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (x *exposer) checkOutside(ctx context.Context) error {
 			return unfit(x.Host, "it is node "+node.Name+" of the cluster", "peers reach nodes at their external addresses already: liqoctl ipam translate --peer "+x.Peer)
 		}
 	}
-	servers, err := x.cluster.APIServers(ctx)
+	servers, err := x.Cluster.APIServers(ctx)
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,8 @@ import (
 	"liqonet.io/liqonet/internal/status"
 	"liqonet.io/liqonet/internal/steps"
 	"liqonet.io/liqonet/ipam"
+
+	"time"
 )
 
 // Exposure is what Expose or Withdraw reached.
@@ -42,29 +44,25 @@ func Withdraw(ctx context.Context, o ExposeOptions, r steps.Reporter) (Exposure,
 
 // PlanExpose returns what Expose would change, and changes nothing.
 func PlanExpose(ctx context.Context, o ExposeOptions, r steps.Reporter) (steps.Plan, error) {
-	o.Side.Cluster = o.Side.Cluster.DryRun()
-	if _, err := Expose(ctx, o, steps.Planning(r)); err != nil {
-		return steps.Plan{}, err
-	}
-	return steps.PlanOf(ctx, o.Side.Cluster)
+	o.Cluster = o.Cluster.DryRun()
+	_, err := Expose(ctx, o, steps.Planning(r))
+	return steps.PlanOf(ctx, err, o.Cluster)
 }
 
 // PlanWithdraw returns what Withdraw would change, and changes nothing.
 func PlanWithdraw(ctx context.Context, o ExposeOptions, r steps.Reporter) (steps.Plan, error) {
-	o.Side.Cluster = o.Side.Cluster.DryRun()
-	if _, err := Withdraw(ctx, o, steps.Planning(r)); err != nil {
-		return steps.Plan{}, err
-	}
-	return steps.PlanOf(ctx, o.Side.Cluster)
+	o.Cluster = o.Cluster.DryRun()
+	_, err := Withdraw(ctx, o, steps.Planning(r))
+	return steps.PlanOf(ctx, err, o.Cluster)
 }
 
 // run ends with a host that is served, or is not any more.
 func (o ExposeOptions) run(ctx context.Context, r steps.Reporter, serve bool) (Exposure, error) {
 	ctx, cancel := steps.Within(ctx, o.Timeout)
 	defer cancel()
-	x := &exposer{ExposeOptions: o, cluster: o.Side.Cluster, serve: serve}
+	x := &exposer{ExposeOptions: o, serve: serve}
 	s := steps.Stages{Reporter: r}
-	err := s.Run(ctx, steps.Step{Stage: steps.StageReach, Do: func(ctx context.Context) (string, error) { return x.cluster.Context, x.read(ctx) }})
+	err := s.Run(ctx, steps.Step{Stage: steps.StageReach, Do: func(ctx context.Context) (string, error) { return x.Cluster.Context, x.read(ctx) }})
 	if err == nil && serve {
 		err = x.checkOutside(ctx) // by itself: who reads the refusal need not know of stages
 	}
@@ -88,7 +86,6 @@ func (o ExposeOptions) run(ctx context.Context, r steps.Reporter, serve bool) (E
 // exposer is an Expose or a Withdraw on its way.
 type exposer struct {
 	ExposeOptions
-	cluster *cluster.Cluster
 	serve   bool // what is wanted: a host that is served, or one that is not
 	fabric  records.Fabric
 	peering records.Peering
@@ -97,26 +94,26 @@ type exposer struct {
 }
 
 func (x *exposer) read(ctx context.Context) error {
-	if _, err := x.cluster.Version(ctx); err != nil {
+	if _, err := x.Cluster.Version(ctx); err != nil {
 		return err
 	}
-	if err := x.cluster.CheckPermissions(ctx, x.permissions()); err != nil {
+	if err := x.Cluster.CheckPermissions(ctx, x.permissions()); err != nil {
 		return err
 	}
-	peerings, err := inventory.Peerings(ctx, x.cluster)
+	peerings, err := inventory.Peerings(ctx, x.Cluster)
 	if err != nil {
 		return err
 	}
 	i := slices.IndexFunc(peerings, func(p records.Peering) bool { return p.Name == x.Peer })
-	fabric, err := inventory.Fabric(ctx, x.cluster)
+	fabric, err := inventory.Fabric(ctx, x.Cluster)
 	switch {
 	case err != nil:
 		return err
 	case i < 0 || fabric == nil:
-		if _, err := inventory.CheckElsewhere(ctx, x.cluster); err != nil {
+		if _, err := inventory.CheckElsewhere(ctx, x.Cluster); err != nil {
 			return err
 		}
-		return &inventory.NoPeeringError{Context: x.cluster.Context, Name: x.Peer, Known: peeringNames(peerings)}
+		return &inventory.NoPeeringError{Context: x.Cluster.Context, Name: x.Peer, Known: peeringNames(peerings)}
 	}
 	x.peering, x.fabric = peerings[i], *fabric
 	x.host = x.peering.ExposedAs(x.Host)
@@ -135,7 +132,7 @@ func peeringNames(peerings []records.Peering) []string {
 func (x *exposer) permissions() []cluster.Permission {
 	var needed []cluster.Permission
 	for _, verb := range []string{"get", "list", "watch", "update", "patch"} {
-		needed = append(needed, cluster.Permission{Verb: verb, Resource: "configmaps", Namespace: x.cluster.Namespace})
+		needed = append(needed, cluster.Permission{Verb: verb, Resource: "configmaps", Namespace: x.Cluster.Namespace})
 	}
 	if x.serve {
 		needed = append(needed, cluster.Permission{Verb: "list", Resource: "nodes"})
@@ -165,7 +162,7 @@ func (x *exposer) expose(ctx context.Context) error {
 	}
 	wanted := records.Exposed{Host: x.Host}
 	var refused error
-	err := addresses.Add(ctx, x.cluster, &x.fabric, func(r *ipam.Registry) (err error) {
+	err := addresses.Add(ctx, x.Cluster, &x.fabric, func(r *ipam.Registry) (err error) {
 		if refused = x.checkRanges(r); refused != nil { // what came in between
 			return refused
 		}
@@ -194,7 +191,7 @@ func (x *exposer) expose(ctx context.Context) error {
 // keep makes sure that the address of a host that the document names is held.
 func (x *exposer) keep(ctx context.Context, host records.Exposed) error {
 	owner := ipam.Peering(x.Peer)
-	return inventory.UpdateReservations(ctx, x.cluster, func(r *ipam.Registry) error {
+	return inventory.UpdateReservations(ctx, x.Cluster, func(r *ipam.Registry) error {
 		_ = r.Reserve(ipam.Reservation{Range: cidr.Single(host.Host), Owner: owner, Purpose: ipam.OutsideHost, Shared: true}) // see expose
 		return r.Reserve(ipam.Reservation{Range: cidr.Single(host.Address), Owner: owner, Purpose: ipam.ExposedHost, Real: cidr.Single(host.Host)})
 	})
@@ -213,7 +210,7 @@ func (x *exposer) release(ctx context.Context) error {
 		return err
 	}
 	owner := ipam.Peering(x.Peer)
-	err = inventory.UpdateReservations(ctx, x.cluster, func(r *ipam.Registry) error {
+	err = inventory.UpdateReservations(ctx, x.Cluster, func(r *ipam.Registry) error {
 		for _, h := range r.Held(owner, ipam.ExposedHost, ipam.OutsideHost) {
 			if h.Real != cidr.Single(x.Host) && h.Range != cidr.Single(x.Host) {
 				continue
@@ -236,7 +233,7 @@ func (x *exposer) release(ctx context.Context) error {
 
 // exposedNow is the host as the document has it now; the zero value: it is not exposed.
 func (x *exposer) exposedNow(ctx context.Context) (records.Exposed, error) {
-	p, err := inventory.Record[records.Peering](ctx, x.cluster, records.PeeringName(x.Peer))
+	p, err := inventory.Record[records.Peering](ctx, x.Cluster, records.PeeringName(x.Peer))
 	if err != nil || p == nil {
 		return records.Exposed{}, err
 	}
@@ -246,9 +243,9 @@ func (x *exposer) exposedNow(ctx context.Context) (records.Exposed, error) {
 // write puts the host into the peering's document, or with nil takes it out, unless that is so already. Writers that
 // come at once take turns: each begins with what the other left.
 func (x *exposer) write(ctx context.Context, host *records.Exposed) error {
-	change, err := inventory.Swap(ctx, x.cluster, records.PeeringName(x.Peer), "", func(live *records.Peering) (records.Peering, error) {
+	change, err := inventory.Swap(ctx, x.Cluster, records.PeeringName(x.Peer), "", func(live *records.Peering) (records.Peering, error) {
 		if live == nil {
-			return records.Peering{}, fmt.Errorf("peering %q of cluster %q was removed during this run", x.Peer, x.cluster.Context)
+			return records.Peering{}, fmt.Errorf("peering %q of cluster %q was removed during this run", x.Peer, x.Cluster.Context)
 		}
 		live.Exposed = withHost(live.Exposed, x.Host, host)
 		return *live, nil
@@ -263,7 +260,7 @@ func (x *exposer) await(ctx context.Context) (string, error) {
 	if !x.serve {
 		what = fmt.Sprintf("the gateway of peering %q to forget %s", x.Peer, x.Host)
 	}
-	return "", steps.Later(inventory.AwaitStatus(ctx, x.cluster, x.Peer, what, func(s *records.Status) string {
+	return "", steps.Later(inventory.AwaitStatus(ctx, x.Cluster, x.Peer, what, func(s *records.Status) string {
 		served := s != nil && slices.Contains(s.Exposed, x.host)
 		forgotten := s == nil || !slices.ContainsFunc(s.Exposed, func(e records.Exposed) bool { return e.Host == x.Host })
 		if x.serve && served || !x.serve && forgotten {
@@ -281,4 +278,12 @@ func withHost(all []records.Exposed, host netip.Addr, as *records.Exposed) []rec
 	}
 	slices.SortFunc(now, func(a, b records.Exposed) int { return a.Host.Compare(b.Host) })
 	return now
+}
+
+// ExposeOptions are the options of Expose and Withdraw.
+type ExposeOptions struct {
+	Cluster *cluster.Cluster
+	Peer    string        // name of the peering
+	Host    netip.Addr    // outside the cluster
+	Timeout time.Duration // for all of it; 0: none
 }

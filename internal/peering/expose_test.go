@@ -24,7 +24,7 @@ import (
 )
 
 func exposing(w *world, host string) ExposeOptions {
-	return ExposeOptions{Side: Side{Cluster: w.Cluster}, Peer: "b", Host: netip.MustParseAddr(host), Timeout: time.Minute}
+	return ExposeOptions{Cluster: w.Cluster, Peer: "b", Host: netip.MustParseAddr(host), Timeout: time.Minute}
 }
 
 // heldHosts are the addresses that a cluster's registry holds for exposed hosts.
@@ -88,7 +88,7 @@ func TestExposeAndWithdraw(t *testing.T) {
 			t.Errorf("withdraw again: %+v, %v", got, err)
 		}
 		expectHeld(t, a, "10.70.128.2 for 172.31.1.200")
-		if _, err := Disconnect(t.Context(), DisconnectOptions{Local: Side{Cluster: a.Cluster}, Remote: Side{Cluster: b.Cluster}}, &recorder{}); err != nil {
+		if _, err := Disconnect(t.Context(), DisconnectOptions{Local: a.Cluster, Remote: b.Cluster}, &recorder{}); err != nil {
 			t.Fatal(err)
 		}
 		expectHeld(t, a)
@@ -187,7 +187,7 @@ func TestExposedHostsAreNoPeers(t *testing.T) {
 func TestExposeTooMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := connected(t)
-		x := exposer{ExposeOptions: exposing(a, "198.51.100.7"), cluster: a.Cluster, serve: true}
+		x := exposer{ExposeOptions: exposing(a, "198.51.100.7"), serve: true}
 		if err := x.read(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -36,10 +36,8 @@ func Init(ctx context.Context, o InitOptions, r steps.Reporter) (InitResult, err
 // PlanInit returns what Init would change, and changes nothing.
 func PlanInit(ctx context.Context, o InitOptions, r steps.Reporter) (steps.Plan, error) {
 	o.Side.Cluster, o.Update = o.Side.Cluster.DryRun(), true
-	if _, err := Init(ctx, o, steps.Planning(r)); err != nil {
-		return steps.Plan{}, err
-	}
-	return steps.PlanOf(ctx, o.Side.Cluster)
+	_, err := Init(ctx, o, steps.Planning(r))
+	return steps.PlanOf(ctx, err, o.Side.Cluster)
 }
 
 func initialise(ctx context.Context, run *steps.Stages, s *site) error {
@@ -83,7 +81,7 @@ func (s *site) compare(ctx context.Context) (string, error) {
 	if err := d.settle(ctx); err != nil {
 		return "", err
 	}
-	plan, err := steps.PlanOf(ctx, d.Cluster)
+	plan, err := steps.PlanOf(ctx, nil, d.Cluster)
 	if err != nil {
 		return "", err
 	}

@@ -173,10 +173,10 @@ func TestUpdateDoesNotBringBack(t *testing.T) {
 		want      string
 	}{
 		"peering": {"peering-b", func(t *testing.T, a, b *world) {
-			must(t, Disconnect, DisconnectOptions{Local: Side{Cluster: a.Cluster}, Remote: Side{Cluster: b.Cluster}, Timeout: time.Minute})
+			must(t, Disconnect, DisconnectOptions{Local: a.Cluster, Remote: b.Cluster, Timeout: time.Minute})
 		}, `peering "b" of cluster "a" was removed`},
 		"installation": {"fabric", func(t *testing.T, a, _ *world) {
-			must(t, Reset, ResetOptions{Side: Side{Cluster: a.Cluster}, Force: true, Timeout: time.Minute})
+			must(t, Reset, ResetOptions{Cluster: a.Cluster, Force: true, Timeout: time.Minute})
 		}, `cluster "a" was removed`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -350,7 +350,7 @@ func TestExposeMeetsWithdraw(t *testing.T) {
 					must(t, Expose, exposing(a, host))
 				}
 				o := exposing(a, host)
-				o.Side.Cluster = a.hooked("ConfigMap", c.object, func() { must(t, c.meanwhile, exposing(a, host)) })
+				o.Cluster = a.hooked("ConfigMap", c.object, func() { must(t, c.meanwhile, exposing(a, host)) })
 				if _, err := c.do(t.Context(), o, &recorder{}); err != nil {
 					t.Fatal(err)
 				}
@@ -369,7 +369,7 @@ func TestSweepKeepsWhatIsInstalledMeanwhile(t *testing.T) {
 		a, _ := twoWorlds()
 		live(t, a)
 		o := sweepOptions(a)
-		o.Side.Cluster = a.hooked("DaemonSet", "sweep", func() {
+		o.Cluster = a.hooked("DaemonSet", "sweep", func() {
 			if _, err := initialised(t, a, nil, nil); err != nil {
 				t.Error(err)
 			}

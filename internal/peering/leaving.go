@@ -22,37 +22,52 @@ import (
 
 // leaving is a cluster from which peerings, and the installation if asked, are removed.
 type leaving struct {
-	Side
-	Removal // so far; its Peerings are those to remove
-
+	cluster  *cluster.Cluster
+	removed  Removal // so far; its Peerings are those to remove
 	reporter steps.Reporter
 	force    bool   // go on where nodes cannot confirm
 	id       string // of the cluster
 	name     string // by which peers know the cluster, or would if it had been installed
 }
 
-func newLeaving(side Side, r steps.Reporter) *leaving {
-	l := &leaving{Side: side, reporter: r}
-	if side.Cluster != nil {
-		l.Context = side.Cluster.Context
+// newLeaving is for the cluster; nil: there is none, and nothing is removed.
+func newLeaving(c *cluster.Cluster, r steps.Reporter) *leaving {
+	l := &leaving{cluster: c, reporter: r}
+	if c != nil {
+		l.removed.Context = c.Context
 	}
 	return l
 }
 
-// altered reports whether anything was removed.
-func (r Removal) altered() bool { return len(r.Objects) > 0 || len(r.Released) > 0 }
+// removePeering removes what a cluster has of a peering.
+func removePeering(ctx context.Context, c *cluster.Cluster, name string, r steps.Reporter) error {
+	return newLeaving(c, r).peering(ctx, name)
+}
+
+// removeInstallation removes what an installation without peerings has in a cluster.
+func removeInstallation(ctx context.Context, c *cluster.Cluster, r steps.Reporter) error {
+	return newLeaving(c, r).uninstall(ctx)
+}
+
+// peering ends the traffic of a peering and removes what is left of it.
+func (l *leaving) peering(ctx context.Context, name string) error {
+	if err := l.end(ctx, name); err != nil {
+		return err
+	}
+	return l.clean(ctx, name)
+}
 
 // end ends the traffic of a peering: the nodes give up its routes and say so, its gateway goes.
 func (l *leaving) end(ctx context.Context, peering string) error {
-	if err := l.delete(ctx, &corev1.ConfigMap{ObjectMeta: inventory.Meta(l.Cluster.Namespace, records.PeeringName(peering))}); err != nil {
+	if err := l.delete(ctx, &corev1.ConfigMap{ObjectMeta: inventory.Meta(l.cluster.Namespace, records.PeeringName(peering))}); err != nil {
 		return err
 	}
 	group, inner := errgroup.WithContext(ctx)
 	group.Go(func() error {
-		return l.delete(inner, &appsv1.Deployment{ObjectMeta: inventory.Meta(l.Cluster.Namespace, records.GatewayName(peering))})
+		return l.delete(inner, &appsv1.Deployment{ObjectMeta: inventory.Meta(l.cluster.Namespace, records.GatewayName(peering))})
 	})
 	group.Go(func() error {
-		what := fmt.Sprintf("the nodes of cluster %q to give up peering %q", l.Context, peering)
+		what := fmt.Sprintf("the nodes of cluster %q to give up peering %q", l.cluster.Context, peering)
 		return l.await(inner, what, func(n records.Node) bool { return !slices.Contains(n.Peerings, peering) })
 	})
 	return group.Wait()
@@ -61,7 +76,7 @@ func (l *leaving) end(ctx context.Context, peering string) error {
 // clean removes what is left of a peering whose traffic has ended, its ranges last: nobody may be given them
 // while a node could still have routes for them. Nodes hold back what is reserved for a peering, and so give that up then.
 func (l *leaving) clean(ctx context.Context, peering string) error {
-	objects, err := l.Cluster.List(ctx, inventory.PeeringSelector(peering))
+	objects, err := l.cluster.List(ctx, inventory.PeeringSelector(peering))
 	if err != nil {
 		return err
 	}
@@ -69,7 +84,7 @@ func (l *leaving) clean(ctx context.Context, peering string) error {
 		return err
 	}
 	var released []ipam.Reservation
-	err = inventory.UpdateReservations(ctx, l.Cluster, func(r *ipam.Registry) (err error) {
+	err = inventory.UpdateReservations(ctx, l.cluster, func(r *ipam.Registry) (err error) {
 		released, err = r.Release(ipam.Peering(peering))
 		return err
 	})
@@ -77,26 +92,26 @@ func (l *leaving) clean(ctx context.Context, peering string) error {
 		return err
 	}
 	for _, held := range released {
-		l.Released = append(l.Released, ReleasedRange{Range: held.Range, Use: held.Use()})
+		l.removed.Released = append(l.removed.Released, ReleasedRange{Range: held.Range, Use: held.Use()})
 	}
-	what := fmt.Sprintf("the nodes of cluster %q to guard nothing of peering %q any more", l.Context, peering)
+	what := fmt.Sprintf("the nodes of cluster %q to guard nothing of peering %q any more", l.cluster.Context, peering)
 	return l.await(ctx, what, func(n records.Node) bool { return !slices.Contains(n.Guarded, peering) })
 }
 
 // uninstall removes the installation. The fabric goes first: that is what tells the node helpers to empty their
 // kernels, and they must have done so before they are gone themselves.
 func (l *leaving) uninstall(ctx context.Context) error {
-	if err := l.delete(ctx, &corev1.ConfigMap{ObjectMeta: inventory.Meta(l.Cluster.Namespace, records.FabricName)}); err != nil {
+	if err := l.delete(ctx, &corev1.ConfigMap{ObjectMeta: inventory.Meta(l.cluster.Namespace, records.FabricName)}); err != nil {
 		return err
 	}
-	what := fmt.Sprintf("the nodes of cluster %q to empty their kernels", l.Context)
+	what := fmt.Sprintf("the nodes of cluster %q to empty their kernels", l.cluster.Context)
 	if err := l.await(ctx, what, func(n records.Node) bool { return n.Clean }); err != nil {
 		return err
 	}
 	// Workloads go first: until its pod is gone, a helper that has only begun may make its Lease. The Namespace goes with the
 	// rest, and with it the rights of those who were given them there.
 	for _, keep := range []func(cluster.Object) bool{isWorkload, func(cluster.Object) bool { return true }} {
-		objects, err := inventory.Installed(ctx, l.Cluster)
+		objects, err := inventory.Installed(ctx, l.cluster)
 		if err != nil {
 			return err
 		}
@@ -117,36 +132,36 @@ func isWorkload(o cluster.Object) bool {
 }
 
 func (l *leaving) delete(ctx context.Context, objects ...cluster.Object) error {
-	changes, err := l.Cluster.Delete(ctx, objects...)
-	l.Objects = append(l.Objects, steps.Altering(changes)...)
+	changes, err := l.cluster.Delete(ctx, objects...)
+	l.removed.Objects = append(l.removed.Objects, steps.Altering(changes)...)
 	return err
 }
 
 // await waits until every live node reports what done asks for. A node that is not Ready cannot, and must not
 // hold up the others: its kernel follows when it is back, or is gone with it.
 func (l *leaving) await(ctx context.Context, what string, done func(records.Node) bool) error {
-	if l.Cluster.IsDryRun() {
+	if l.cluster.IsDryRun() {
 		return nil
 	}
-	live, err := inventory.ReadyNodes(ctx, l.Cluster)
+	live, err := inventory.ReadyNodes(ctx, l.cluster)
 	if err != nil {
 		return err
 	}
-	leases, err := inventory.Leases(ctx, l.Cluster)
+	leases, err := inventory.Leases(ctx, l.cluster)
 	if err != nil {
 		return err
 	}
 	missing, silent, err := unconfirmed(leases, live, done)
 	if len(silent) > 0 {
-		l.reporter.Warn(fmt.Sprintf("cluster %q: skipping node %s: not Ready", l.Context, strings.Join(silent, ", ")),
+		l.reporter.Warn(fmt.Sprintf("cluster %q: skipping node %s: not Ready", l.cluster.Context, strings.Join(silent, ", ")),
 			"a node that comes back empties its kernel only while its helper runs there; one that restarts has nothing left")
 	}
 	if len(missing) == 0 || err != nil {
 		return err
 	}
 	if err = l.helperRuns(ctx, inventory.NotYet(missing)); err == nil {
-		err = l.Cluster.FailFast(ctx, templates.NodePods(), func(ctx context.Context) error {
-			return cluster.Wait(ctx, l.Cluster, cluster.Labelled(inventory.Selector(records.ComponentNode)), what,
+		err = l.cluster.FailFast(ctx, templates.NodePods(), func(ctx context.Context) error {
+			return cluster.Wait(ctx, l.cluster, cluster.Labelled(inventory.Selector(records.ComponentNode)), what,
 				func(leases []*coordinationv1.Lease) (string, error) {
 					missing, _, err := unconfirmed(leases, live, done)
 					return inventory.NotYet(missing), err
@@ -181,47 +196,11 @@ func unconfirmed(leases []*coordinationv1.Lease, live map[string]bool, done func
 
 // helperRuns refuses to wait for nodes that have no helper any more.
 func (l *leaving) helperRuns(ctx context.Context, missing string) error {
-	set, err := cluster.Find[*appsv1.DaemonSet](ctx, l.Cluster, records.NodeName)
+	set, err := cluster.Find[*appsv1.DaemonSet](ctx, l.cluster, records.NodeName)
 	if set != nil || err != nil {
 		return err
 	}
 	return hint.With(
-		fmt.Errorf("cluster %q: liqonet state remains in the kernels of nodes without a helper to remove it: %s", l.Context, missing),
+		fmt.Errorf("cluster %q: liqonet state remains in the kernels of nodes without a helper to remove it: %s", l.cluster.Context, missing),
 		"bring the helpers back with liqoctl network init, then run this again; liqoctl network reset --force does without them")
-}
-
-// undo removes what a failed connect made at this end: the peering, and the installation unless others use it
-// by now. What another run made, or completed, at the same time stays.
-func (e *end) undo(ctx context.Context) error {
-	l := newLeaving(e.Side, e.reporter)
-	if e.joining {
-		others, err := inventory.OfOthers(ctx, e.Cluster, records.PeeringName(e.peering), e.run)
-		if err != nil {
-			return err
-		}
-		e.joining = !others
-	}
-	if e.joining {
-		if err := l.end(ctx, e.peering); err != nil {
-			return err
-		}
-		if err := l.clean(ctx, e.peering); err != nil {
-			return err
-		}
-	}
-	if !e.installing {
-		return nil
-	}
-	others, err := inventory.OfOthers(ctx, e.Cluster, records.FabricName, e.run)
-	if err != nil {
-		return err
-	}
-	left, err := inventory.Traces(ctx, e.Cluster)
-	if err != nil {
-		return err
-	}
-	if e.installing = !others && len(left) == 0; !e.installing {
-		return nil
-	}
-	return l.uninstall(ctx)
 }

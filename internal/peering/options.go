@@ -1,7 +1,6 @@
 package peering
 
 import (
-	"net/netip"
 	"time"
 
 	"liqonet.io/liqonet/internal/records"
@@ -50,30 +49,4 @@ type ConnectOptions struct {
 	ClampMSS       bool
 	Keep           bool          // a failure leaves what was made, to be looked at
 	Timeout        time.Duration // for all of it; 0: none
-}
-
-// DisconnectOptions are the options of Disconnect.
-type DisconnectOptions struct {
-	Local Side
-	// Remote is the other cluster. Without a client, only the local side is removed: OneSide must say that
-	// this is wanted.
-	Remote  Side
-	Peer    string // the peering's name in the local cluster; "": the one with Remote
-	OneSide bool
-	Timeout time.Duration // for all of it; 0: none
-}
-
-// ExposeOptions are the options of Expose and Withdraw.
-type ExposeOptions struct {
-	Side    Side
-	Peer    string        // name of the peering
-	Host    netip.Addr    // outside the cluster
-	Timeout time.Duration // for all of it; 0: none
-}
-
-// ResetOptions are the options of Reset.
-type ResetOptions struct {
-	Side    Side
-	Force   bool          // peerings that stand are removed on this side
-	Timeout time.Duration // for all of it; 0: none
 }

@@ -83,7 +83,7 @@ func TestThreeClusters(t *testing.T) {
 		if _, err := Connect(t.Context(), connectOptions(a, d), &recorder{}); err == nil || !strings.Contains(err.Error(), `peering "b" with another cluster`) {
 			t.Errorf("error %v", err)
 		}
-		if _, err := Reset(t.Context(), ResetOptions{Side: Side{Cluster: b.Cluster}, Force: true, Timeout: time.Minute}, &recorder{}); err != nil {
+		if _, err := Reset(t.Context(), ResetOptions{Cluster: b.Cluster, Force: true, Timeout: time.Minute}, &recorder{}); err != nil {
 			t.Fatal(err)
 		}
 		o = connectOptions(a, b)

@@ -19,7 +19,7 @@ import (
 
 // SweepOptions are the options of Sweep.
 type SweepOptions struct {
-	Side    Side
+	Cluster *cluster.Cluster
 	Image   string
 	Pods    templates.Pods // what it leaves open is as in the installation, if there is one
 	Remove  bool           // what nodes have left
@@ -53,7 +53,7 @@ func (r SweepResult) Clean() bool {
 func Sweep(ctx context.Context, o SweepOptions, r steps.Reporter) (SweepResult, error) {
 	ctx, cancel := steps.Within(ctx, o.Timeout)
 	defer cancel()
-	s := &sweeper{SweepOptions: o, cluster: o.Side.Cluster}
+	s := &sweeper{SweepOptions: o}
 	run := steps.Stages{Reporter: r}
 	if err := run.Run(ctx, steps.Step{Stage: steps.StageReach, Do: s.reach}, steps.Step{Stage: steps.StageObjects, Do: s.list}, steps.Step{Stage: steps.StageNodes, Do: s.look}); err != nil {
 		return SweepResult{}, err
@@ -65,7 +65,6 @@ func Sweep(ctx context.Context, o SweepOptions, r steps.Reporter) (SweepResult, 
 // sweeper is a sweep on its way.
 type sweeper struct {
 	SweepOptions
-	cluster *cluster.Cluster
 	// namespace and set, a DaemonSet, are the objects of the look itself.
 	namespace, set cluster.Object
 	result         SweepResult
@@ -73,17 +72,17 @@ type sweeper struct {
 
 // reach finds out whether it may be done, and removes what an earlier sweep left that was killed.
 func (s *sweeper) reach(ctx context.Context) (string, error) {
-	if _, err := s.cluster.Version(ctx); err != nil {
+	if _, err := s.Cluster.Version(ctx); err != nil {
 		return "", err
 	}
-	others, err := inventory.CheckElsewhere(ctx, s.cluster)
+	others, err := inventory.CheckElsewhere(ctx, s.Cluster)
 	if err != nil {
 		return "", err
 	}
-	if err := steps.CheckPermissions(ctx, s.cluster, templates.Administer); err != nil {
+	if err := steps.CheckPermissions(ctx, s.Cluster, templates.Administer); err != nil {
 		return "", err
 	}
-	if err := inventory.AwaitNamespace(ctx, s.cluster, s.Side.Overrides.FlagPrefix); err != nil {
+	if err := inventory.AwaitNamespace(ctx, s.Cluster, ""); err != nil {
 		return "", err
 	}
 	if err := s.render(ctx); err != nil {
@@ -94,45 +93,45 @@ func (s *sweeper) reach(ctx context.Context) (string, error) {
 			return "", err
 		}
 	}
-	_, err = s.cluster.Delete(ctx, s.set)
-	return s.cluster.Context, err
+	_, err = s.Cluster.Delete(ctx, s.set)
+	return s.Cluster.Context, err
 }
 
 // refuseInstalled refuses to empty kernels that helpers keep in order, of this namespace or of others: these would fill
 // them again. A fabric that cannot be read is one, too.
 func (s *sweeper) refuseInstalled(ctx context.Context, others []string) error {
 	if len(others) > 0 {
-		return &inventory.ElsewhereError{Context: s.cluster.Context, Namespace: s.cluster.Namespace, Installed: others[0]}
+		return &inventory.ElsewhereError{Context: s.Cluster.Context, Namespace: s.Cluster.Namespace, Installed: others[0]}
 	}
-	there, err := s.cluster.Present(ctx, &corev1.ConfigMap{ObjectMeta: inventory.Meta(s.cluster.Namespace, records.FabricName)})
+	there, err := s.Cluster.Present(ctx, &corev1.ConfigMap{ObjectMeta: inventory.Meta(s.Cluster.Namespace, records.FabricName)})
 	if err != nil || len(there) == 0 {
 		return err
 	}
-	return hint.With(fmt.Errorf("liqonet is installed in cluster %q", s.cluster.Context), "liqoctl network reset")
+	return hint.With(fmt.Errorf("liqonet is installed in cluster %q", s.Cluster.Context), "liqoctl network reset")
 }
 
 // render renders the objects of the look itself.
 func (s *sweeper) render(ctx context.Context) error {
-	standing, err := readPods(ctx, s.cluster)
+	standing, err := readPods(ctx, s.Cluster)
 	if err != nil {
 		return err
 	}
-	base, err := templates.Base(templates.BaseValues{Namespace: s.cluster.Namespace, Image: s.Image})
+	base, err := templates.Base(templates.BaseValues{Namespace: s.Cluster.Namespace, Image: s.Image})
 	if err != nil {
 		return err
 	}
 	s.namespace = base[0]
-	s.set, err = templates.Sweep(templates.SweepValues{Namespace: s.cluster.Namespace, Image: s.Image, Pods: s.Pods.Over(standing), Remove: s.Remove})
+	s.set, err = templates.Sweep(templates.SweepValues{Namespace: s.Cluster.Namespace, Image: s.Image, Pods: s.Pods.Over(standing), Remove: s.Remove})
 	return err
 }
 
 // list finds the objects that are left.
 func (s *sweeper) list(ctx context.Context) (string, error) {
-	objects, err := inventory.Installed(ctx, s.cluster)
+	objects, err := inventory.Installed(ctx, s.Cluster)
 	if err != nil {
 		return "", err
 	}
-	there, err := s.cluster.Present(ctx, objects...)
+	there, err := s.Cluster.Present(ctx, objects...)
 	s.result.Objects = append([]string{}, there...)
 	slices.Sort(s.result.Objects)
 	return fmt.Sprintf("%d objects", len(there)), err
@@ -144,7 +143,7 @@ func (s *sweeper) look(ctx context.Context) (_ string, err error) {
 	if err != nil {
 		return "", err
 	}
-	changes, err := s.cluster.Apply(ctx, s.namespace, s.set)
+	changes, err := s.Cluster.Apply(ctx, s.namespace, s.set)
 	defer func() {
 		if e := s.withdraw(ctx, changes); err == nil {
 			err = e
@@ -154,9 +153,9 @@ func (s *sweeper) look(ctx context.Context) (_ string, err error) {
 		return "", err
 	}
 	label := inventory.Selector(records.ComponentSweep)
-	err = s.cluster.FailFast(ctx, label, func(ctx context.Context) error {
-		what := fmt.Sprintf("a look at the nodes of cluster %q", s.cluster.Context)
-		return cluster.Wait(ctx, s.cluster, cluster.Labelled(label), what, func(pods []*corev1.Pod) (string, error) {
+	err = s.Cluster.FailFast(ctx, label, func(ctx context.Context) error {
+		what := fmt.Sprintf("a look at the nodes of cluster %q", s.Cluster.Context)
+		return cluster.Wait(ctx, s.Cluster, cluster.Labelled(label), what, func(pods []*corev1.Pod) (string, error) {
 			s.result.Nodes = swept(pods)
 			missing := slices.DeleteFunc(slices.Clone(ready), func(node string) bool {
 				return slices.ContainsFunc(s.result.Nodes, func(n NodeSwept) bool { return n.Name == node })
@@ -172,25 +171,25 @@ func (s *sweeper) withdraw(ctx context.Context, made []cluster.Change) error {
 	ctx, cancel := steps.Afterwards(ctx)
 	defer cancel()
 	return steps.Persist(ctx, func(ctx context.Context) error {
-		if _, err := s.cluster.Delete(ctx, s.set); err != nil {
+		if _, err := s.Cluster.Delete(ctx, s.set); err != nil {
 			return err
 		}
 		if len(made) == 0 || made[0].Action != cluster.Created {
 			return nil
 		}
 		// Somebody may have installed liqonet in it meanwhile.
-		others, err := s.cluster.List(ctx, records.LabelComponent)
+		others, err := s.Cluster.List(ctx, records.LabelComponent)
 		if err != nil || len(others) > 0 {
 			return err
 		}
-		_, err = s.cluster.Delete(ctx, s.namespace)
+		_, err = s.Cluster.Delete(ctx, s.namespace)
 		return err
 	})
 }
 
 // sortNodes returns the nodes that are Ready, and remembers the others.
 func (s *sweeper) sortNodes(ctx context.Context) (ready []string, err error) {
-	nodes, err := cluster.All[*corev1.Node](ctx, s.cluster, "")
+	nodes, err := cluster.All[*corev1.Node](ctx, s.Cluster, "")
 	for _, n := range nodes {
 		switch {
 		case !cluster.RunsHelpers(n):

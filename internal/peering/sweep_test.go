@@ -15,10 +15,11 @@ import (
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/templates"
 )
 
 func sweepOptions(w *world) SweepOptions {
-	return SweepOptions{Side: Side{Cluster: w.Cluster}, Image: "liqonet:1", Timeout: time.Minute}
+	return SweepOptions{Cluster: w.Cluster, Image: "liqonet:1", Timeout: time.Minute}
 }
 
 // swept runs a sweep and compares its result.
@@ -110,11 +111,15 @@ func TestKilledSweepCanBeRunAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := twoWorlds()
 		live(t, a)
-		s := sweeper{SweepOptions: sweepOptions(a), cluster: a.Cluster}
-		if err := s.render(t.Context()); err != nil {
+		base, err := templates.Base(templates.BaseValues{Namespace: a.Namespace, Image: "liqonet:1"})
+		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := a.Apply(t.Context(), s.namespace, s.set); err != nil {
+		set, err := templates.Sweep(templates.SweepValues{Namespace: a.Namespace, Image: "liqonet:1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := a.Apply(t.Context(), base[0], set); err != nil {
 			t.Fatal(err)
 		}
 		a.swept(t, sweepOptions(a), SweepResult{Objects: []string{"Namespace liqonet"}, Nodes: []NodeSwept{{Name: "a1"}, {Name: "a2"}}})

@@ -113,7 +113,7 @@ func TestResetRemovesTranslation(t *testing.T) {
 		if _, err := initialised(t, a, &yes, nil); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Reset(t.Context(), ResetOptions{Side: Side{Cluster: a.Cluster}, Timeout: time.Minute}, &recorder{}); err != nil {
+		if _, err := Reset(t.Context(), ResetOptions{Cluster: a.Cluster, Timeout: time.Minute}, &recorder{}); err != nil {
 			t.Fatal(err)
 		}
 		if left := a.left(t); len(left) > 0 {

@@ -119,8 +119,11 @@ func reservationChanges(p cluster.Planned) ([]string, error) {
 	return lines, err
 }
 
-// PlanOf is the plan from the dry runs of clusters.
-func PlanOf(ctx context.Context, clusters ...*cluster.Cluster) (Plan, error) {
+// PlanOf is the plan from dry runs in clusters, which ended with err.
+func PlanOf(ctx context.Context, err error, clusters ...*cluster.Cluster) (Plan, error) {
+	if err != nil {
+		return Plan{}, err
+	}
 	var p Plan
 	for _, c := range clusters {
 		one, err := planned(ctx, c)

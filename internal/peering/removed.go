@@ -1,0 +1,40 @@
+package peering
+
+import (
+	"net/netip"
+
+	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/steps"
+)
+
+// Disconnection is what Disconnect removed. A side that was not asked for is nil.
+type Disconnection struct {
+	Local   *Removal          `json:"local,omitempty"`
+	Remote  *Removal          `json:"remote,omitempty"`
+	Stages  []steps.StageTime `json:"stages"`
+	Changed bool              `json:"changed"`
+}
+
+// Removal is what was removed from one cluster.
+type Removal struct {
+	Context  string           `json:"context"`
+	Peerings []string         `json:"peerings"`           // none: there was nothing
+	Released []ReleasedRange  `json:"released,omitempty"` // ranges that are free again
+	Objects  []cluster.Change `json:"objects,omitempty"`  // those that were deleted
+}
+
+// ReleasedRange is a range that is free again.
+type ReleasedRange struct {
+	Range netip.Prefix `json:"range"`
+	Use   string       `json:"use"`
+}
+
+// ResetResult is what Reset removed.
+type ResetResult struct {
+	Removal
+	Stages  []steps.StageTime `json:"stages"`
+	Changed bool              `json:"changed"`
+}
+
+// altered reports whether anything was removed.
+func (r Removal) altered() bool { return len(r.Objects) > 0 || len(r.Released) > 0 }

@@ -1,0 +1,91 @@
+package peering
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/steps"
+
+	"errors"
+)
+
+// undo removes what a failed connect made at this end: the peering, and the installation unless others use it
+// by now. What another run made, or completed, at the same time stays.
+func (e *end) undo(ctx context.Context) error {
+	if e.joining {
+		others, err := inventory.OfOthers(ctx, e.Cluster, records.PeeringName(e.peering), e.run)
+		if err != nil {
+			return err
+		}
+		e.joining = !others
+	}
+	if e.joining {
+		if err := removePeering(ctx, e.Cluster, e.peering, e.reporter); err != nil {
+			return err
+		}
+	}
+	if !e.installing {
+		return nil
+	}
+	others, err := inventory.OfOthers(ctx, e.Cluster, records.FabricName, e.run)
+	if err != nil {
+		return err
+	}
+	left, err := inventory.Traces(ctx, e.Cluster)
+	if err != nil {
+		return err
+	}
+	if e.installing = !others && len(left) == 0; !e.installing {
+		return nil
+	}
+	return removeInstallation(ctx, e.Cluster, e.reporter)
+}
+
+// fail undoes what a run made that failed or was interrupted by that cause.
+func (c *connector) fail(ctx context.Context, cause error) {
+	made := slices.ContainsFunc(c.ends(), func(e *end) bool { return e.installing || e.joining })
+	switch {
+	case !made:
+		return
+	case c.Keep:
+		c.reporter.Note("not rolled back (--keep); to remove what was created: liqoctl network disconnect, liqoctl network reset")
+		return
+	}
+	rest, cancel := steps.Afterwards(ctx)
+	defer cancel()
+	if errors.Is(cause, context.Canceled) {
+		cause = errInterrupted
+	}
+	c.reporter.Note("rolling back: " + cause.Error())
+	err := steps.EachOf(c.ends(), func(e *end) error {
+		err := steps.Persist(rest, e.undo)
+		if err == nil {
+			c.reporter.Note(e.undone())
+		}
+		return err
+	})
+	if err != nil {
+		c.reporter.Warn("rollback is incomplete: "+err.Error(), "liqoctl network disconnect, then liqoctl network reset")
+	}
+}
+
+var errInterrupted = errors.New("interrupted")
+
+// undone says what a rollback has removed.
+func (e *end) undone() string {
+	var removed []string
+	if e.joining {
+		removed = append(removed, fmt.Sprintf("peering %q", e.peering))
+	}
+	if e.installing {
+		removed = append(removed, "the installation")
+	}
+	if len(removed) == 0 {
+		return fmt.Sprintf("cluster %q: nothing to roll back", e.Cluster.Context)
+	}
+	return fmt.Sprintf("cluster %q: rolled back, removed %s", e.Cluster.Context, strings.Join(removed, " and "))
+}
