@@ -13,6 +13,7 @@ import (
 
 	"liqonet.io/liqonet/internal/peering"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/removal"
 	"liqonet.io/liqonet/internal/status"
 	"liqonet.io/liqonet/internal/steps"
 	"liqonet.io/liqonet/ipam"
@@ -52,9 +53,9 @@ func connection() peering.Connection {
 func TestAnswers(t *testing.T) {
 	again := connection()
 	again.Changed = false
-	removal := peering.Removal{
+	gone := removal.Removed{
 		Context: "a", Peerings: []string{"b"},
-		Released: []peering.ReleasedRange{{Range: pfx("10.11.0.0/16"), Use: `peering "b" pods`}},
+		Released: []removal.ReleasedRange{{Range: pfx("10.11.0.0/16"), Use: `peering "b" pods`}},
 	}
 	stages := []steps.StageTime{{Name: "clean", Took: 2 * time.Second}}
 	cluster := peering.ClusterInfo{
@@ -73,15 +74,15 @@ func TestAnswers(t *testing.T) {
 	exposed.Changed, exposed.Seen = false, netip.Addr{}
 	golden(t, "expose-again", describeExposure(exposed))
 	golden(t, "unexpose-again", describeUnexposure(exposed))
-	golden(t, "verify-clean", describeSweep(peering.SweepResult{
+	golden(t, "verify-clean", describeSweep(removal.SweepResult{
 		Objects: []string{"ClusterRole liqonet:liqonet:node"}, Silent: []string{"a-3", "a-4"},
-		Nodes: []peering.NodeSwept{{Name: "a-1", Left: []string{"link lqn-gw7 geneve", "nftables table ip liqonet"}}, {Name: "a-2"}},
+		Nodes: []removal.NodeSwept{{Name: "a-1", Left: []string{"link lqn-gw7 geneve", "nftables table ip liqonet"}}, {Name: "a-2"}},
 	}))
-	golden(t, "verify-clean-nothing", describeSweep(peering.SweepResult{Nodes: []peering.NodeSwept{{Name: "a-1"}}}))
-	golden(t, "disconnect", describeDisconnection(peering.Disconnection{Local: &removal, Remote: &peering.Removal{Context: "b"}, Changed: true}))
-	golden(t, "disconnect-again", describeDisconnection(peering.Disconnection{Local: &peering.Removal{Context: "a"}}))
-	golden(t, "reset", describeReset(peering.ResetResult{Removal: removal, Stages: stages, Changed: true}))
-	golden(t, "reset-again", describeReset(peering.ResetResult{Removal: peering.Removal{Context: "a"}}))
+	golden(t, "verify-clean-nothing", describeSweep(removal.SweepResult{Nodes: []removal.NodeSwept{{Name: "a-1"}}}))
+	golden(t, "disconnect", describeDisconnection(removal.Disconnection{Local: &gone, Remote: &removal.Removed{Context: "b"}, Changed: true}))
+	golden(t, "disconnect-again", describeDisconnection(removal.Disconnection{Local: &removal.Removed{Context: "a"}}))
+	golden(t, "reset", describeReset(removal.ResetResult{Removed: gone, Stages: stages, Changed: true}))
+	golden(t, "reset-again", describeReset(removal.ResetResult{Removed: removal.Removed{Context: "a"}}))
 }
 
 func TestPerformPrintsTheResultOnStandardOutput(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"liqonet.io/liqonet/internal/peering"
+	"liqonet.io/liqonet/internal/removal"
 	"liqonet.io/liqonet/internal/status"
 	"liqonet.io/liqonet/internal/steps"
 )
@@ -51,12 +52,12 @@ the prefix --remote- choose the remote cluster.`, `
 		newNetworkInit(env, local, peering.Init),
 		newNetworkConnect(env, local, peering.Connect),
 		newNetworkRender(env, local),
-		newNetworkDisconnect(env, local, peering.Disconnect),
+		newNetworkDisconnect(env, local, removal.Disconnect),
 		newNetworkExpose(env, local, peering.Expose),
 		newNetworkUnexpose(env, local, peering.Withdraw),
-		newNetworkReset(env, local, peering.Reset),
+		newNetworkReset(env, local, removal.Reset),
 		newNetworkStatus(env, local, statusActions{status.Read, status.Watch, status.ReadTranslation}),
-		newNetworkVerifyClean(env, local, peering.Sweep),
+		newNetworkVerifyClean(env, local, removal.Sweep),
 		newNetworkRole(env, local),
 		newNetworkGuard(env, local, status.GuardedRanges),
 	)

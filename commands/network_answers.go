@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"liqonet.io/liqonet/internal/peering"
+	"liqonet.io/liqonet/internal/removal"
 	"liqonet.io/liqonet/internal/steps"
 )
 
@@ -92,9 +93,9 @@ func describeSizes(b *strings.Builder, r peering.Connection) {
 }
 
 // describeDisconnection is the answer of `network disconnect` for people.
-func describeDisconnection(r peering.Disconnection) string {
+func describeDisconnection(r removal.Disconnection) string {
 	var b strings.Builder
-	for _, removal := range []*peering.Removal{r.Local, r.Remote} {
+	for _, removal := range []*removal.Removed{r.Local, r.Remote} {
 		if removal != nil {
 			describeRemoval(&b, *removal)
 		}
@@ -106,20 +107,20 @@ func describeDisconnection(r peering.Disconnection) string {
 }
 
 // describeReset is the answer of `network reset` for people.
-func describeReset(r peering.ResetResult) string {
+func describeReset(r removal.ResetResult) string {
 	var b strings.Builder
 	if !r.Changed {
 		writef(&b, "%s: liqonet is not installed: nothing changed\n", r.Context)
 		return b.String()
 	}
 	if len(r.Peerings) > 0 {
-		describeRemoval(&b, r.Removal)
+		describeRemoval(&b, r.Removed)
 	}
 	writef(&b, "%s: liqonet is removed (%s)\n", r.Context, stageTimes(r.Stages))
 	return b.String()
 }
 
-func describeRemoval(b *strings.Builder, r peering.Removal) {
+func describeRemoval(b *strings.Builder, r removal.Removed) {
 	if len(r.Peerings) == 0 {
 		writef(b, "%s: no such peering\n", r.Context)
 		return

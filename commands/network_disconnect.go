@@ -5,12 +5,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"liqonet.io/liqonet/internal/peering"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/removal"
 )
 
-func newNetworkDisconnect(env *Env, local *clusterFlags, do operation[peering.DisconnectOptions, peering.Disconnection]) *cobra.Command {
-	var o peering.DisconnectOptions
+func newNetworkDisconnect(env *Env, local *clusterFlags, do operation[removal.DisconnectOptions, removal.Disconnection]) *cobra.Command {
+	var o removal.DisconnectOptions
 	clusters := twoClusters{local, newRemoteFlags()}
 	cmd := &cobra.Command{
 		Use:   "disconnect [PEER]",
@@ -28,9 +28,9 @@ On a terminal the command asks for confirmation, unless --yes is given.`,
 	}
 	clusters.remote.register(cmd, cmd.Flags())
 	boolFlag(cmd.Flags(), &o.OneSide, "one-side", "leave the remote cluster unchanged")
-	return action[peering.DisconnectOptions, peering.Disconnection]{
-		do: do, plan: peering.PlanDisconnect, text: describeDisconnection, timeout: &o.Timeout, ignored: []string{"wait", "skip-validation"},
-		options: func(args []string) (_ peering.DisconnectOptions, err error) {
+	return action[removal.DisconnectOptions, removal.Disconnection]{
+		do: do, plan: removal.PlanDisconnect, text: describeDisconnection, timeout: &o.Timeout, ignored: []string{"wait", "skip-validation"},
+		options: func(args []string) (_ removal.DisconnectOptions, err error) {
 			if len(args) > 0 {
 				o.Peer = args[0]
 			}
@@ -40,7 +40,7 @@ On a terminal the command asks for confirmation, unless --yes is given.`,
 			o.Local, o.Remote, err = clusters.connectChosen(env)
 			return o, err
 		},
-		ask: func(o peering.DisconnectOptions) string {
+		ask: func(o removal.DisconnectOptions) string {
 			if o.Remote == nil {
 				return fmt.Sprintf("Remove the peering with %q from cluster %q, and leave the peer unchanged?", o.Peer, o.Local.Context)
 			}
@@ -50,7 +50,7 @@ On a terminal the command asks for confirmation, unless --yes is given.`,
 }
 
 // checkDisconnect refuses what does not say which peering is meant, or what becomes of the peer.
-func checkDisconnect(o peering.DisconnectOptions, remote bool) error {
+func checkDisconnect(o removal.DisconnectOptions, remote bool) error {
 	if o.Peer != "" {
 		if err := records.ValidateName(o.Peer); err != nil {
 			return usagef("%w", err)

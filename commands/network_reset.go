@@ -5,11 +5,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"liqonet.io/liqonet/internal/peering"
+	"liqonet.io/liqonet/internal/removal"
 )
 
-func newNetworkReset(env *Env, local *clusterFlags, do operation[peering.ResetOptions, peering.ResetResult]) *cobra.Command {
-	var o peering.ResetOptions
+func newNetworkReset(env *Env, local *clusterFlags, do operation[removal.ResetOptions, removal.ResetResult]) *cobra.Command {
+	var o removal.ResetOptions
 	cmd := &cobra.Command{
 		Use:   "reset",
 		Short: "Remove liqonet from a cluster",
@@ -24,13 +24,13 @@ On a terminal the command asks for confirmation, unless --yes is given.`,
 		Args: arguments(),
 	}
 	boolFlag(cmd.Flags(), &o.Force, "force", "remove the cluster's side of its peerings too")
-	return action[peering.ResetOptions, peering.ResetResult]{
-		do: do, plan: peering.PlanReset, text: describeReset, timeout: &o.Timeout, ignored: []string{"wait", "skip-validation"},
-		options: func([]string) (_ peering.ResetOptions, err error) {
+	return action[removal.ResetOptions, removal.ResetResult]{
+		do: do, plan: removal.PlanReset, text: describeReset, timeout: &o.Timeout, ignored: []string{"wait", "skip-validation"},
+		options: func([]string) (_ removal.ResetOptions, err error) {
 			o.Cluster, err = local.connect(env)
 			return o, err
 		},
-		ask: func(o peering.ResetOptions) string {
+		ask: func(o removal.ResetOptions) string {
 			return fmt.Sprintf("Remove liqonet from cluster %q?", o.Cluster.Context)
 		},
 	}.command(env, cmd)

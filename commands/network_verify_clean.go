@@ -7,14 +7,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"liqonet.io/liqonet/internal/hint"
-	"liqonet.io/liqonet/internal/peering"
+	"liqonet.io/liqonet/internal/removal"
 )
 
 // errRemains says that the answer, which was printed, is that state remains.
 var errRemains = errors.New("liqonet state remains")
 
-func newNetworkVerifyClean(env *Env, local *clusterFlags, do operation[peering.SweepOptions, peering.SweepResult]) *cobra.Command {
-	var flags peering.SweepOptions
+func newNetworkVerifyClean(env *Env, local *clusterFlags, do operation[removal.SweepOptions, removal.SweepResult]) *cobra.Command {
+	var flags removal.SweepOptions
 	cmd := &cobra.Command{
 		Use:   "verify-clean",
 		Short: "Check that no liqonet state remains in a cluster",
@@ -32,9 +32,9 @@ afterwards. The exit code is 3 if state remains or a node cannot be checked.
 	imageFlag(cmd, &flags.Image)
 	podFlags(cmd, &flags.Pods)
 	boolFlag(cmd.Flags(), &flags.Remove, "remove", "remove the state from the nodes' kernels")
-	return action[peering.SweepOptions, peering.SweepResult]{
+	return action[removal.SweepOptions, removal.SweepResult]{
 		do: do, text: describeSweep, timeout: &flags.Timeout,
-		options: func([]string) (o peering.SweepOptions, err error) {
+		options: func([]string) (o removal.SweepOptions, err error) {
 			o = flags
 			if o.Cluster, err = local.connect(env); err != nil {
 				return o, err
@@ -42,7 +42,7 @@ afterwards. The exit code is 3 if state remains or a node cannot be checked.
 			o.Image, err = imageOrDefault(env, o.Image)
 			return o, err
 		},
-		verdict: func(found peering.SweepResult) error {
+		verdict: func(found removal.SweepResult) error {
 			if found.Clean() {
 				return nil
 			}
@@ -52,7 +52,7 @@ afterwards. The exit code is 3 if state remains or a node cannot be checked.
 }
 
 // describeSweep is the answer of `network verify-clean` for people.
-func describeSweep(r peering.SweepResult) string {
+func describeSweep(r removal.SweepResult) string {
 	var b strings.Builder
 	for _, o := range r.Objects {
 		writef(&b, "remains: %s\n", o)

@@ -20,6 +20,7 @@ import (
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/peering"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/removal"
 	"liqonet.io/liqonet/internal/steps"
 	"liqonet.io/liqonet/templates"
 )
@@ -246,15 +247,15 @@ func TestInitTranslation(t *testing.T) {
 func TestDisconnect(t *testing.T) {
 	for _, c := range []struct {
 		args string
-		want peering.DisconnectOptions
+		want removal.DisconnectOptions
 	}{
-		{"--remote-context b", peering.DisconnectOptions{Local: side("a", "liqonet").Cluster, Remote: side("b", "liqonet").Cluster}},
-		{"b --one-side", peering.DisconnectOptions{Local: side("a", "liqonet").Cluster, Peer: "b", OneSide: true}},
-		{"b --remote-context b", peering.DisconnectOptions{Local: side("a", "liqonet").Cluster, Remote: side("b", "liqonet").Cluster, Peer: "b"}},
+		{"--remote-context b", removal.DisconnectOptions{Local: side("a", "liqonet").Cluster, Remote: side("b", "liqonet").Cluster}},
+		{"b --one-side", removal.DisconnectOptions{Local: side("a", "liqonet").Cluster, Peer: "b", OneSide: true}},
+		{"b --remote-context b", removal.DisconnectOptions{Local: side("a", "liqonet").Cluster, Remote: side("b", "liqonet").Cluster, Peer: "b"}},
 	} {
-		var got peering.DisconnectOptions
+		var got removal.DisconnectOptions
 		err := parse(t, func(env *Env, local *clusterFlags) *cobra.Command {
-			return newNetworkDisconnect(env, local, recorder[peering.DisconnectOptions, peering.Disconnection](&got))
+			return newNetworkDisconnect(env, local, recorder[removal.DisconnectOptions, removal.Disconnection](&got))
 		}, strings.Fields(c.args)...)
 		if !errors.Is(err, errAsked) {
 			t.Errorf("%s: %v", c.args, err)
@@ -267,14 +268,14 @@ func TestDisconnect(t *testing.T) {
 }
 
 func TestVerifyClean(t *testing.T) {
-	var got peering.SweepOptions
+	var got removal.SweepOptions
 	err := parse(t, func(env *Env, local *clusterFlags) *cobra.Command {
-		return newNetworkVerifyClean(env, local, recorder[peering.SweepOptions, peering.SweepResult](&got))
+		return newNetworkVerifyClean(env, local, recorder[removal.SweepOptions, removal.SweepResult](&got))
 	}, "--remove", "--context", "b", "--image", "i", "--timeout", "1m")
 	if !errors.Is(err, errAsked) {
 		t.Fatal(err)
 	}
-	want := peering.SweepOptions{Cluster: side("b", "liqonet").Cluster, Image: "i", Remove: true, Timeout: time.Minute}
+	want := removal.SweepOptions{Cluster: side("b", "liqonet").Cluster, Image: "i", Remove: true, Timeout: time.Minute}
 	if diff := cmp.Diff(want, got, sameOptions); diff != "" {
 		t.Errorf("options (-want +got):\n%s", diff)
 	}
@@ -283,16 +284,16 @@ func TestVerifyClean(t *testing.T) {
 // What is left is an answer and an exit code of its own.
 func TestVerifyCleanTells(t *testing.T) {
 	for _, c := range []struct {
-		result peering.SweepResult
+		result removal.SweepResult
 		want   error
 	}{
-		{peering.SweepResult{Nodes: []peering.NodeSwept{{Name: "a-1"}}}, nil},
-		{peering.SweepResult{Nodes: []peering.NodeSwept{{Name: "a-1", Left: []string{"rule 7600"}}}}, errRemains},
-		{peering.SweepResult{Objects: []string{"ConfigMap liqonet/ipam"}}, errRemains},
-		{peering.SweepResult{Silent: []string{"a-2"}}, errRemains},
+		{removal.SweepResult{Nodes: []removal.NodeSwept{{Name: "a-1"}}}, nil},
+		{removal.SweepResult{Nodes: []removal.NodeSwept{{Name: "a-1", Left: []string{"rule 7600"}}}}, errRemains},
+		{removal.SweepResult{Objects: []string{"ConfigMap liqonet/ipam"}}, errRemains},
+		{removal.SweepResult{Silent: []string{"a-2"}}, errRemains},
 	} {
 		err := parse(t, func(env *Env, local *clusterFlags) *cobra.Command {
-			return newNetworkVerifyClean(env, local, func(context.Context, peering.SweepOptions, steps.Reporter) (peering.SweepResult, error) {
+			return newNetworkVerifyClean(env, local, func(context.Context, removal.SweepOptions, steps.Reporter) (removal.SweepResult, error) {
 				return c.result, nil
 			})
 		})
@@ -303,14 +304,14 @@ func TestVerifyCleanTells(t *testing.T) {
 }
 
 func TestReset(t *testing.T) {
-	var got peering.ResetOptions
+	var got removal.ResetOptions
 	err := parse(t, func(env *Env, local *clusterFlags) *cobra.Command {
-		return newNetworkReset(env, local, recorder[peering.ResetOptions, peering.ResetResult](&got))
+		return newNetworkReset(env, local, recorder[removal.ResetOptions, removal.ResetResult](&got))
 	}, "--force", "--context", "b")
 	if !errors.Is(err, errAsked) {
 		t.Fatal(err)
 	}
-	want := peering.ResetOptions{Cluster: side("b", "liqonet").Cluster, Force: true, Timeout: defaultTimeout}
+	want := removal.ResetOptions{Cluster: side("b", "liqonet").Cluster, Force: true, Timeout: defaultTimeout}
 	if diff := cmp.Diff(want, got, sameOptions); diff != "" {
 		t.Errorf("options (-want +got):\n%s", diff)
 	}

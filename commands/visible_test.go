@@ -14,6 +14,7 @@ import (
 	"liqonet.io/liqonet/internal/addresses"
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/peering"
+	"liqonet.io/liqonet/internal/removal"
 	"liqonet.io/liqonet/internal/status"
 	"liqonet.io/liqonet/internal/translation"
 	"liqonet.io/liqonet/ipam"
@@ -89,12 +90,12 @@ func written(text string) map[string]string {
 	return map[string]string{
 		"init":         describeInstallation(full[peering.InitResult](text)),
 		"connect":      describeConnection(full[peering.Connection](text)),
-		"disconnect":   describeDisconnection(full[peering.Disconnection](text)),
-		"reset":        describeReset(full[peering.ResetResult](text)),
-		"no reset":     describeReset(peering.ResetResult{Removal: peering.Removal{Context: text}}),
+		"disconnect":   describeDisconnection(full[removal.Disconnection](text)),
+		"reset":        describeReset(full[removal.ResetResult](text)),
+		"no reset":     describeReset(removal.ResetResult{Removed: removal.Removed{Context: text}}),
 		"expose":       describeExposure(full[peering.Exposure](text)),
 		"unexpose":     describeUnexposure(full[peering.Exposure](text)),
-		"verify-clean": describeSweep(full[peering.SweepResult](text)),
+		"verify-clean": describeSweep(full[removal.SweepResult](text)),
 		"status":       with(func(w io.Writer) error { return status.print(w, full[statusAnswer](text)) }),
 		"wide status":  with(func(w io.Writer) error { return wide.print(w, full[statusAnswer](text)) }),
 		"plan":         describePlan(full[addresses.CheckResult](text)),

@@ -14,6 +14,7 @@ import (
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/removal"
 	"liqonet.io/liqonet/internal/status"
 	"liqonet.io/liqonet/internal/steps"
 )
@@ -103,7 +104,7 @@ func TestStatusOfBothSides(t *testing.T) {
 func TestStatusOfOneSideLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := connected(t)
-		if _, err := Disconnect(t.Context(), DisconnectOptions{Local: b.Cluster, Peer: "a", OneSide: true}, &recorder{}); err != nil {
+		if _, err := removal.Disconnect(t.Context(), removal.DisconnectOptions{Local: b.Cluster, Peer: "a", OneSide: true}, &recorder{}); err != nil {
 			t.Fatal(err)
 		}
 		local, remote := statusOfBoth(t, bothSides(a, b))

@@ -11,7 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
@@ -19,6 +18,7 @@ import (
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/removal"
 	"liqonet.io/liqonet/internal/steps"
 	"liqonet.io/liqonet/ipam"
 	"liqonet.io/liqonet/ipam/store"
@@ -52,8 +52,8 @@ func peeringsLeft(t *testing.T, w *world) []string {
 func TestDisconnectRemovesBothSides(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := connected(t)
-		o := DisconnectOptions{Local: a.Cluster, Remote: b.Cluster, Timeout: time.Minute}
-		got, err := Disconnect(t.Context(), o, &recorder{})
+		o := removal.DisconnectOptions{Local: a.Cluster, Remote: b.Cluster, Timeout: time.Minute}
+		got, err := removal.Disconnect(t.Context(), o, &recorder{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -75,7 +75,7 @@ func TestDisconnectRemovesBothSides(t *testing.T) {
 				t.Errorf("cluster %s: the installation is gone, %v", w.Context, err)
 			}
 		}
-		again, err := Disconnect(t.Context(), o, &recorder{})
+		again, err := removal.Disconnect(t.Context(), o, &recorder{})
 		if err != nil || again.Changed {
 			t.Errorf("again: changed %v, %v", again.Changed, err)
 		}
@@ -88,8 +88,8 @@ func TestDisconnectWaitsForGuards(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := connected(t)
 		a.set(func() { a.slowness = 3 * time.Second })
-		o := DisconnectOptions{Local: a.Cluster, Remote: b.Cluster, Timeout: time.Minute}
-		if _, err := Disconnect(t.Context(), o, &recorder{}); err != nil {
+		o := removal.DisconnectOptions{Local: a.Cluster, Remote: b.Cluster, Timeout: time.Minute}
+		if _, err := removal.Disconnect(t.Context(), o, &recorder{}); err != nil {
 			t.Fatal(err)
 		}
 		for _, n := range a.storedReports(t) {
@@ -116,8 +116,8 @@ func TestRangesAreReleasedAfterTheNodesGaveUpTheRoutes(t *testing.T) {
 			return false, nil, nil
 		})
 		start := time.Now()
-		o := DisconnectOptions{Local: a.Cluster, Remote: b.Cluster, Timeout: time.Minute}
-		if _, err := Disconnect(t.Context(), o, &recorder{}); err != nil {
+		o := removal.DisconnectOptions{Local: a.Cluster, Remote: b.Cluster, Timeout: time.Minute}
+		if _, err := removal.Disconnect(t.Context(), o, &recorder{}); err != nil {
 			t.Fatal(err)
 		}
 		if took := time.Since(start); released != 1 || took < 2*time.Second {
@@ -136,8 +136,8 @@ func TestDisconnectDoesNotWaitForNodesThatAreAway(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := &recorder{}
-		o := DisconnectOptions{Local: a.Cluster, Remote: b.Cluster, Timeout: 10 * time.Second}
-		if _, err := Disconnect(t.Context(), o, r); err != nil {
+		o := removal.DisconnectOptions{Local: a.Cluster, Remote: b.Cluster, Timeout: 10 * time.Second}
+		if _, err := removal.Disconnect(t.Context(), o, r); err != nil {
 			t.Fatal(err)
 		}
 		if !slices.ContainsFunc(r.said(), func(s string) bool { return strings.Contains(s, "warn") && strings.Contains(s, "a2") }) {
@@ -150,14 +150,14 @@ func TestDisconnectSaysWhoDoesNotConfirm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := connected(t)
 		a.set(func() { a.deaf = true })
-		o := DisconnectOptions{Local: a.Cluster, Remote: b.Cluster, Timeout: 5 * time.Second}
-		_, err := Disconnect(t.Context(), o, &recorder{})
+		o := removal.DisconnectOptions{Local: a.Cluster, Remote: b.Cluster, Timeout: 5 * time.Second}
+		_, err := removal.Disconnect(t.Context(), o, &recorder{})
 		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "not yet: node a1, a2") {
 			t.Fatalf("error %v", err)
 		}
 		// The other side is done all the same, and the rest can be done later.
 		a.set(func() { a.deaf = false })
-		if _, err := Disconnect(t.Context(), o, &recorder{}); err != nil {
+		if _, err := removal.Disconnect(t.Context(), o, &recorder{}); err != nil {
 			t.Fatal(err)
 		}
 		if left := append(peeringsLeft(t, a), peeringsLeft(t, b)...); len(left) > 0 {
@@ -169,8 +169,8 @@ func TestDisconnectSaysWhoDoesNotConfirm(t *testing.T) {
 func TestDisconnectOneSide(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := connected(t)
-		o := DisconnectOptions{Local: a.Cluster, Peer: "b", OneSide: true, Timeout: time.Minute}
-		got, err := Disconnect(t.Context(), o, &recorder{})
+		o := removal.DisconnectOptions{Local: a.Cluster, Peer: "b", OneSide: true, Timeout: time.Minute}
+		got, err := removal.Disconnect(t.Context(), o, &recorder{})
 		if err != nil || got.Remote != nil {
 			t.Errorf("%+v, %v", got, err)
 		}
@@ -189,16 +189,16 @@ func TestDisconnectRefuses(t *testing.T) {
 		c := newWorld("c", worldNode{name: "c1", podCIDR: "10.1.0.0/24", address: "172.31.3.11"})
 		tests := []struct {
 			name, want string
-			o          DisconnectOptions
+			o          removal.DisconnectOptions
 		}{
-			{"half of it without a word", "the remote cluster is required", DisconnectOptions{Peer: "b"}},
-			{"nothing in particular", "a peer is required", DisconnectOptions{OneSide: true}},
-			{"a peering with another cluster", "is not with cluster", DisconnectOptions{Peer: "b", Remote: c.Cluster}},
-			{"a name that selects other objects", "name", DisconnectOptions{Peer: "b,x=y", OneSide: true}},
+			{"half of it without a word", "the remote cluster is required", removal.DisconnectOptions{Peer: "b"}},
+			{"nothing in particular", "a peer is required", removal.DisconnectOptions{OneSide: true}},
+			{"a peering with another cluster", "is not with cluster", removal.DisconnectOptions{Peer: "b", Remote: c.Cluster}},
+			{"a name that selects other objects", "name", removal.DisconnectOptions{Peer: "b,x=y", OneSide: true}},
 		}
 		for _, tt := range tests {
 			tt.o.Local = a.Cluster
-			if _, err := Disconnect(t.Context(), tt.o, &recorder{}); err == nil || !strings.Contains(err.Error(), tt.want) {
+			if _, err := removal.Disconnect(t.Context(), tt.o, &recorder{}); err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("%s: error %v", tt.name, err)
 			}
 		}
@@ -206,7 +206,7 @@ func TestDisconnectRefuses(t *testing.T) {
 			t.Errorf("b has %v", left)
 		}
 		var input *steps.InputError
-		_, err := Disconnect(t.Context(), DisconnectOptions{Peer: "X_Y", OneSide: true}, &recorder{})
+		_, err := removal.Disconnect(t.Context(), removal.DisconnectOptions{Peer: "X_Y", OneSide: true}, &recorder{})
 		if !errors.As(err, &input) {
 			t.Errorf("a name that nothing can have: error %v", err)
 		}
@@ -239,14 +239,14 @@ func TestInitAndReset(t *testing.T) {
 		if _, err = Init(t.Context(), o, &recorder{}); !errors.As(err, &differs) {
 			t.Errorf("other reservation: %v", err)
 		}
-		reset, err := Reset(t.Context(), ResetOptions{Cluster: o.Side.Cluster, Timeout: time.Minute}, &recorder{})
+		reset, err := removal.Reset(t.Context(), removal.ResetOptions{Cluster: o.Side.Cluster, Timeout: time.Minute}, &recorder{})
 		if err != nil || !reset.Changed {
 			t.Fatalf("reset: %+v, %v", reset, err)
 		}
 		if left := a.left(t); len(left) > 0 {
 			t.Errorf("left %v", left)
 		}
-		if reset, err = Reset(t.Context(), ResetOptions{Cluster: o.Side.Cluster, Timeout: time.Minute}, &recorder{}); err != nil || reset.Changed {
+		if reset, err = removal.Reset(t.Context(), removal.ResetOptions{Cluster: o.Side.Cluster, Timeout: time.Minute}, &recorder{}); err != nil || reset.Changed {
 			t.Errorf("reset again: %+v, %v", reset, err)
 		}
 	})
@@ -263,12 +263,12 @@ func TestResetWaitsForEmptyKernels(t *testing.T) {
 			}
 			return false, nil, nil
 		})
-		o := ResetOptions{Cluster: a.Cluster, Timeout: time.Minute}
-		if _, err := Reset(t.Context(), o, &recorder{}); err == nil || !strings.Contains(hint.Of(err), "--force") {
+		o := removal.ResetOptions{Cluster: a.Cluster, Timeout: time.Minute}
+		if _, err := removal.Reset(t.Context(), o, &recorder{}); err == nil || !strings.Contains(hint.Of(err), "--force") {
 			t.Fatalf("reset with a peering: %v", err)
 		}
 		o.Force = true
-		if _, err := Reset(t.Context(), o, &recorder{}); err != nil {
+		if _, err := removal.Reset(t.Context(), o, &recorder{}); err != nil {
 			t.Fatal(err)
 		}
 		if left := a.left(t); len(left) > 0 {
@@ -284,47 +284,18 @@ func TestResetOfNodesWithoutHelper(t *testing.T) {
 		if err := a.kube.AppsV1().DaemonSets(a.Namespace).Delete(t.Context(), records.NodeName, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		o := DisconnectOptions{Local: a.Cluster, Peer: "b", OneSide: true, Timeout: time.Minute}
-		if _, err := Disconnect(t.Context(), o, &recorder{}); err == nil || !strings.Contains(hint.Of(err), "network init") {
+		o := removal.DisconnectOptions{Local: a.Cluster, Peer: "b", OneSide: true, Timeout: time.Minute}
+		if _, err := removal.Disconnect(t.Context(), o, &recorder{}); err == nil || !strings.Contains(hint.Of(err), "network init") {
 			t.Errorf("disconnect: %v", err)
 		}
 		r := &recorder{}
-		if _, err := Reset(t.Context(), ResetOptions{Cluster: o.Local, Force: true, Timeout: time.Minute}, r); err != nil {
+		if _, err := removal.Reset(t.Context(), removal.ResetOptions{Cluster: o.Local, Force: true, Timeout: time.Minute}, r); err != nil {
 			t.Fatal(err)
 		}
 		if !slices.ContainsFunc(r.said(), func(s string) bool { return strings.Contains(s, "without a helper to remove it") }) {
 			t.Errorf("no warning: %v", r.said())
 		}
 	})
-}
-
-// A node whose helper holds an address and has not reported yet may have changed its kernel.
-func TestResetWaitsForHelpersThatHaveOnlyBegun(t *testing.T) {
-	begun := "n3"
-	leases := []*coordinationv1.Lease{
-		{Spec: coordinationv1.LeaseSpec{HolderIdentity: &begun}},
-		leaseOf(t, records.Node{Version: 1, Name: "n1", Internal: netip.MustParseAddr("10.80.0.1"), Clean: true}),
-		leaseOf(t, records.Node{Version: 1, Name: "n2", Internal: netip.MustParseAddr("10.80.0.2")}),
-	}
-	live := map[string]bool{"n1": true, "n2": true, "n3": true}
-	missing, silent, err := unconfirmed(leases, live, func(n records.Node) bool { return n.Clean })
-	if err != nil || !slices.Equal(missing, []string{"n2", "n3"}) || len(silent) > 0 {
-		t.Errorf("missing %v, silent %v, %v", missing, silent, err)
-	}
-}
-
-func leaseOf(t *testing.T, n records.Node) *coordinationv1.Lease {
-	t.Helper()
-	text, err := records.Encode(n)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &coordinationv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{
-			Name: records.AddressLeaseName(n.Internal), Annotations: map[string]string{records.AnnotationNode: text},
-		},
-		Spec: coordinationv1.LeaseSpec{HolderIdentity: &n.Name},
-	}
 }
 
 func TestInterruptedRemovalCanBeRunAgain(t *testing.T) {
@@ -346,17 +317,17 @@ func TestInterruptedRemovalCanBeRunAgain(t *testing.T) {
 					}
 					return false, nil, nil
 				})
-				sides := DisconnectOptions{Local: a.Cluster, Remote: b.Cluster, Timeout: time.Minute}
-				reset := ResetOptions{Cluster: sides.Local, Timeout: time.Minute}
-				_, err := Disconnect(ctx, sides, &recorder{})
+				sides := removal.DisconnectOptions{Local: a.Cluster, Remote: b.Cluster, Timeout: time.Minute}
+				reset := removal.ResetOptions{Cluster: sides.Local, Timeout: time.Minute}
+				_, err := removal.Disconnect(ctx, sides, &recorder{})
 				if err == nil {
-					_, err = Reset(ctx, reset, &recorder{})
+					_, err = removal.Reset(ctx, reset, &recorder{})
 				}
 				over = err == nil
-				if _, err := Disconnect(t.Context(), sides, &recorder{}); err != nil {
+				if _, err := removal.Disconnect(t.Context(), sides, &recorder{}); err != nil {
 					t.Fatal(err)
 				}
-				if _, err := Reset(t.Context(), reset, &recorder{}); err != nil {
+				if _, err := removal.Reset(t.Context(), reset, &recorder{}); err != nil {
 					t.Fatal(err)
 				}
 				if left := append(a.left(t), peeringsLeft(t, b)...); len(left) > 0 {
@@ -378,17 +349,17 @@ func TestInterruptedRemovalCanBeRunAgain(t *testing.T) {
 func TestDisconnectFindsRemainsByContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := connected(t)
-		if _, err := Reset(t.Context(), ResetOptions{Cluster: b.Cluster, Force: true, Timeout: time.Minute}, &recorder{}); err != nil {
+		if _, err := removal.Reset(t.Context(), removal.ResetOptions{Cluster: b.Cluster, Force: true, Timeout: time.Minute}, &recorder{}); err != nil {
 			t.Fatal(err)
 		}
 		if err := a.kube.CoreV1().ConfigMaps(a.Namespace).Delete(t.Context(), records.PeeringName("b"), metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		for name, o := range map[string]DisconnectOptions{
+		for name, o := range map[string]removal.DisconnectOptions{
 			"a": {Local: a.Cluster, Remote: b.Cluster, Timeout: time.Minute},
 			"b": {Local: b.Cluster, Remote: a.Cluster, Timeout: time.Minute},
 		} {
-			if _, err := Disconnect(t.Context(), o, &recorder{}); err != nil {
+			if _, err := removal.Disconnect(t.Context(), o, &recorder{}); err != nil {
 				t.Errorf("from %s: %v", name, err)
 			}
 		}

@@ -19,6 +19,7 @@ import (
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/removal"
 	"liqonet.io/liqonet/internal/status"
 	"liqonet.io/liqonet/templates"
 )
@@ -62,13 +63,13 @@ var inOther = map[string]func(t *testing.T, a, b *world) error{
 	"verify-clean": func(t *testing.T, a, _ *world) error {
 		o := sweepOptions(a)
 		o.Cluster = a.in("other")
-		_, err := Sweep(t.Context(), o, &recorder{})
+		_, err := removal.Sweep(t.Context(), o, &recorder{})
 		return err
 	},
 	"verify-clean --remove": func(t *testing.T, a, _ *world) error {
 		o := sweepOptions(a)
 		o.Cluster, o.Remove = a.in("other"), true
-		_, err := Sweep(t.Context(), o, &recorder{})
+		_, err := removal.Sweep(t.Context(), o, &recorder{})
 		return err
 	},
 	"expose": func(t *testing.T, a, _ *world) error {
@@ -78,7 +79,7 @@ var inOther = map[string]func(t *testing.T, a, b *world) error{
 		return err
 	},
 	"disconnect": func(t *testing.T, a, b *world) error {
-		_, err := Disconnect(t.Context(), DisconnectOptions{Local: a.in("other"), Remote: b.Cluster}, &recorder{})
+		_, err := removal.Disconnect(t.Context(), removal.DisconnectOptions{Local: a.in("other"), Remote: b.Cluster}, &recorder{})
 		return err
 	},
 	"status": func(t *testing.T, a, _ *world) error {
@@ -204,7 +205,7 @@ func TestSecondInstallationCanBeRemoved(t *testing.T) {
 		before := contents(t, a)
 		second(t, a, time.Now())
 		r := &recorder{}
-		if _, err := Reset(t.Context(), ResetOptions{Cluster: a.in("other"), Timeout: time.Minute}, r); err != nil {
+		if _, err := removal.Reset(t.Context(), removal.ResetOptions{Cluster: a.in("other"), Timeout: time.Minute}, r); err != nil {
 			t.Fatal(err)
 		}
 		if left := contentsOf(t, a.in("other")); len(left) > 0 {
@@ -236,7 +237,7 @@ func TestYoungerInstallationIsTold(t *testing.T) {
 		}
 		sweep := sweepOptions(a)
 		sweep.Remove = true
-		if _, err := Sweep(t.Context(), sweep, &recorder{}); err == nil || !strings.Contains(err.Error(), "installed in namespace other") {
+		if _, err := removal.Sweep(t.Context(), sweep, &recorder{}); err == nil || !strings.Contains(err.Error(), "installed in namespace other") {
 			t.Errorf("kernels are emptied under a helper that runs: %v", err)
 		}
 	})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"time"
 
 	"liqonet.io/liqonet/internal/addresses"
 	"liqonet.io/liqonet/internal/cidr"
@@ -16,8 +17,6 @@ import (
 	"liqonet.io/liqonet/internal/status"
 	"liqonet.io/liqonet/internal/steps"
 	"liqonet.io/liqonet/ipam"
-
-	"time"
 )
 
 // Exposure is what Expose or Withdraw reached.

@@ -17,6 +17,7 @@ import (
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/removal"
 	"liqonet.io/liqonet/internal/status"
 	"liqonet.io/liqonet/internal/steps"
 	"liqonet.io/liqonet/ipam"
@@ -88,7 +89,7 @@ func TestExposeAndWithdraw(t *testing.T) {
 			t.Errorf("withdraw again: %+v, %v", got, err)
 		}
 		expectHeld(t, a, "10.70.128.2 for 172.31.1.200")
-		if _, err := Disconnect(t.Context(), DisconnectOptions{Local: a.Cluster, Remote: b.Cluster}, &recorder{}); err != nil {
+		if _, err := removal.Disconnect(t.Context(), removal.DisconnectOptions{Local: a.Cluster, Remote: b.Cluster}, &recorder{}); err != nil {
 			t.Fatal(err)
 		}
 		expectHeld(t, a)

@@ -21,6 +21,7 @@ import (
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/removal"
 	"liqonet.io/liqonet/internal/steps"
 )
 
@@ -173,10 +174,10 @@ func TestUpdateDoesNotBringBack(t *testing.T) {
 		want      string
 	}{
 		"peering": {"peering-b", func(t *testing.T, a, b *world) {
-			must(t, Disconnect, DisconnectOptions{Local: a.Cluster, Remote: b.Cluster, Timeout: time.Minute})
+			must(t, removal.Disconnect, removal.DisconnectOptions{Local: a.Cluster, Remote: b.Cluster, Timeout: time.Minute})
 		}, `peering "b" of cluster "a" was removed`},
 		"installation": {"fabric", func(t *testing.T, a, _ *world) {
-			must(t, Reset, ResetOptions{Cluster: a.Cluster, Force: true, Timeout: time.Minute})
+			must(t, removal.Reset, removal.ResetOptions{Cluster: a.Cluster, Force: true, Timeout: time.Minute})
 		}, `cluster "a" was removed`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -374,7 +375,7 @@ func TestSweepKeepsWhatIsInstalledMeanwhile(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		if _, err := Sweep(t.Context(), o, &recorder{}); err != nil {
+		if _, err := removal.Sweep(t.Context(), o, &recorder{}); err != nil {
 			t.Fatal(err)
 		}
 		if left := a.left(t); !slices.Contains(left, "Namespace liqonet") {

@@ -18,6 +18,7 @@ import (
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/removal"
 	"liqonet.io/liqonet/internal/steps"
 )
 
@@ -111,9 +112,9 @@ func TestPlansAreCarriedOut(t *testing.T) {
 			{"connect with another server", dryly(PlanConnect, again), doing(Connect, again), []string{"create Service gateway-b", "delete Service gateway-a"}, nil},
 			{"expose", dryly(PlanExpose, host), doing(Expose, host), []string{"reserve 10.70.128.1/32", "exposed: none -> "}, nil},
 			{"withdraw", dryly(PlanWithdraw, host), doing(Withdraw, host), []string{"release 10.70.128.1/32"}, nil},
-			{"disconnect", dryly(PlanDisconnect, DisconnectOptions{Local: o.Local.Cluster, Remote: o.Remote.Cluster, Timeout: time.Minute}),
-				doing(Disconnect, DisconnectOptions{Local: o.Local.Cluster, Remote: o.Remote.Cluster, Timeout: time.Minute}), []string{"delete Secret peering-b", "release "}, nil},
-			{"reset", dryly(PlanReset, ResetOptions{Cluster: o.Local.Cluster, Timeout: time.Minute}), doing(Reset, ResetOptions{Cluster: o.Local.Cluster, Timeout: time.Minute}),
+			{"disconnect", dryly(removal.PlanDisconnect, removal.DisconnectOptions{Local: o.Local.Cluster, Remote: o.Remote.Cluster, Timeout: time.Minute}),
+				doing(removal.Disconnect, removal.DisconnectOptions{Local: o.Local.Cluster, Remote: o.Remote.Cluster, Timeout: time.Minute}), []string{"delete Secret peering-b", "release "}, nil},
+			{"reset", dryly(removal.PlanReset, removal.ResetOptions{Cluster: o.Local.Cluster, Timeout: time.Minute}), doing(removal.Reset, removal.ResetOptions{Cluster: o.Local.Cluster, Timeout: time.Minute}),
 				[]string{"delete DaemonSet node", "delete Namespace liqonet"}, nil},
 		} {
 			if s.first != nil {

@@ -18,6 +18,7 @@ import (
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/removal"
 )
 
 func TestDamagedDocumentsAreLeftAlone(t *testing.T) {
@@ -83,7 +84,7 @@ func TestThreeClusters(t *testing.T) {
 		if _, err := Connect(t.Context(), connectOptions(a, d), &recorder{}); err == nil || !strings.Contains(err.Error(), `peering "b" with another cluster`) {
 			t.Errorf("error %v", err)
 		}
-		if _, err := Reset(t.Context(), ResetOptions{Cluster: b.Cluster, Force: true, Timeout: time.Minute}, &recorder{}); err != nil {
+		if _, err := removal.Reset(t.Context(), removal.ResetOptions{Cluster: b.Cluster, Force: true, Timeout: time.Minute}, &recorder{}); err != nil {
 			t.Fatal(err)
 		}
 		o = connectOptions(a, b)

@@ -93,7 +93,7 @@ func (s *site) discover(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	inventory.ReadInto(ctx, group, s.Cluster, &s.found.fabric, inventory.Fabric)
 	inventory.ReadInto(ctx, group, s.Cluster, &s.found.peerings, inventory.Peerings)
-	inventory.ReadInto(ctx, group, s.Cluster, &s.found.pods, readPods)
+	inventory.ReadInto(ctx, group, s.Cluster, &s.found.pods, inventory.PodSettings)
 	inventory.ReadInto(ctx, group, s.Cluster, &s.found.translation, readTranslationService)
 	inventory.ReadInto(ctx, group, s.Cluster, &s.found.registry, inventory.Reservations)
 	inventory.ReadInto(ctx, group, s.Cluster, &leases, inventory.Leases)
@@ -262,3 +262,6 @@ func warnOfYounger(c *cluster.Cluster, younger []string, r steps.Reporter) {
 			fmt.Sprintf("liqoctl network reset -n %s --context %s", namespace, cluster.ShellWord(c.Context)))
 	}
 }
+
+// pods are the settings for the pods of liqonet: what this run asks for, else what the installation has.
+func (s *site) pods() templates.Pods { return s.Pods.Over(s.found.pods) }

@@ -15,21 +15,22 @@ import (
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/removal"
 	"liqonet.io/liqonet/templates"
 )
 
-func sweepOptions(w *world) SweepOptions {
-	return SweepOptions{Cluster: w.Cluster, Image: "liqonet:1", Timeout: time.Minute}
+func sweepOptions(w *world) removal.SweepOptions {
+	return removal.SweepOptions{Cluster: w.Cluster, Image: "liqonet:1", Timeout: time.Minute}
 }
 
 // swept runs a sweep and compares its result.
-func (w *world) swept(t *testing.T, o SweepOptions, want SweepResult) {
+func (w *world) swept(t *testing.T, o removal.SweepOptions, want removal.SweepResult) {
 	t.Helper()
-	got, err := Sweep(t.Context(), o, &recorder{})
+	got, err := removal.Sweep(t.Context(), o, &recorder{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(SweepResult{}, "Stages"), cmpopts.EquateEmpty()); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(removal.SweepResult{}, "Stages"), cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("result (-want +got):\n%s", diff)
 	}
 }
@@ -39,7 +40,7 @@ func TestSweepTellsWhatNodesHave(t *testing.T) {
 		a, _ := twoWorlds()
 		live(t, a)
 		a.set(func() { a.kernels = map[string]string{"a2": "rule 7600\nlink lqn-overlay\n"} })
-		a.swept(t, sweepOptions(a), SweepResult{Nodes: []NodeSwept{{Name: "a1"}, {Name: "a2", Left: []string{"rule 7600", "link lqn-overlay"}}}})
+		a.swept(t, sweepOptions(a), removal.SweepResult{Nodes: []removal.NodeSwept{{Name: "a1"}, {Name: "a2", Left: []string{"rule 7600", "link lqn-overlay"}}}})
 		if left := a.left(t); len(left) > 0 {
 			t.Errorf("the look left %v", left)
 		}
@@ -49,7 +50,7 @@ func TestSweepTellsWhatNodesHave(t *testing.T) {
 func TestSweepTellsObjects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := connected(t)
-		got, err := Sweep(t.Context(), sweepOptions(a), &recorder{})
+		got, err := removal.Sweep(t.Context(), sweepOptions(a), &recorder{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -69,7 +70,7 @@ func TestSweepDoesNotEmptyWhatIsInstalled(t *testing.T) {
 		a, _ := connected(t)
 		o := sweepOptions(a)
 		o.Remove = true
-		_, err := Sweep(t.Context(), o, &recorder{})
+		_, err := removal.Sweep(t.Context(), o, &recorder{})
 		if err == nil || !strings.Contains(hint.Of(err), "network reset") {
 			t.Errorf("error %v, hint %q", err, hint.Of(err))
 		}
@@ -83,7 +84,7 @@ func TestSweepDoesNotWaitForNodesThatAreAway(t *testing.T) {
 			worldNode{name: "a2", podCIDR: "10.244.2.0/24", address: "172.31.1.12", unready: true})
 		a.nodes = a.nodes[:1]
 		live(t, a)
-		want := SweepResult{Nodes: []NodeSwept{{Name: "a1"}}, Silent: []string{"a2"}}
+		want := removal.SweepResult{Nodes: []removal.NodeSwept{{Name: "a1"}}, Silent: []string{"a2"}}
 		a.swept(t, sweepOptions(a), want)
 		if want.Clean() {
 			t.Error("a node that was not looked at counts as clean")
@@ -97,7 +98,7 @@ func TestFailedSweepLeavesNothing(t *testing.T) {
 		a, _ := twoWorlds()
 		live(t, a)
 		a.set(func() { a.stuck = "ImagePullBackOff" })
-		_, err := Sweep(t.Context(), sweepOptions(a), &recorder{})
+		_, err := removal.Sweep(t.Context(), sweepOptions(a), &recorder{})
 		if err == nil || !strings.Contains(err.Error(), "ImagePullBackOff") {
 			t.Errorf("error %v", err)
 		}
@@ -122,7 +123,7 @@ func TestKilledSweepCanBeRunAgain(t *testing.T) {
 		if _, err := a.Apply(t.Context(), base[0], set); err != nil {
 			t.Fatal(err)
 		}
-		a.swept(t, sweepOptions(a), SweepResult{Objects: []string{"Namespace liqonet"}, Nodes: []NodeSwept{{Name: "a1"}, {Name: "a2"}}})
+		a.swept(t, sweepOptions(a), removal.SweepResult{Objects: []string{"Namespace liqonet"}, Nodes: []removal.NodeSwept{{Name: "a1"}, {Name: "a2"}}})
 	})
 }
 
@@ -135,7 +136,7 @@ func TestSweepKeepsNamespace(t *testing.T) {
 		if _, err := a.kube.CoreV1().Namespaces().Create(t.Context(), own, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		a.swept(t, sweepOptions(a), SweepResult{Nodes: []NodeSwept{{Name: "a1"}, {Name: "a2"}}})
+		a.swept(t, sweepOptions(a), removal.SweepResult{Nodes: []removal.NodeSwept{{Name: "a1"}, {Name: "a2"}}})
 		if _, err := a.kube.CoreV1().Namespaces().Get(t.Context(), a.Namespace, metav1.GetOptions{}); err != nil {
 			t.Error(err)
 		}
@@ -144,19 +145,4 @@ func TestSweepKeepsNamespace(t *testing.T) {
 			t.Errorf("left %v, %v", sets.Items, err)
 		}
 	})
-}
-
-// Only a pod that has looked says something; an empty message of one that failed is no clean node.
-func TestSweptCountsLooksThatSucceeded(t *testing.T) {
-	pod := func(node string, code int32) *corev1.Pod {
-		p := &corev1.Pod{Spec: corev1.PodSpec{NodeName: node}}
-		p.Status.InitContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{
-			Terminated: &corev1.ContainerStateTerminated{ExitCode: code},
-		}}}
-		return p
-	}
-	got := swept([]*corev1.Pod{pod("b", 0), pod("c", 1), {Spec: corev1.PodSpec{NodeName: "d"}}, pod("a", 0)})
-	if diff := cmp.Diff([]NodeSwept{{Name: "a"}, {Name: "b"}}, got); diff != "" {
-		t.Error(diff)
-	}
 }

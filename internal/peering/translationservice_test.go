@@ -15,6 +15,7 @@ import (
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/cluster/clustertest"
 	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/removal"
 	"liqonet.io/liqonet/internal/status"
 	"liqonet.io/liqonet/internal/steps"
 	"liqonet.io/liqonet/internal/translation/authority"
@@ -113,7 +114,7 @@ func TestResetRemovesTranslation(t *testing.T) {
 		if _, err := initialised(t, a, &yes, nil); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Reset(t.Context(), ResetOptions{Cluster: a.Cluster, Timeout: time.Minute}, &recorder{}); err != nil {
+		if _, err := removal.Reset(t.Context(), removal.ResetOptions{Cluster: a.Cluster, Timeout: time.Minute}, &recorder{}); err != nil {
 			t.Fatal(err)
 		}
 		if left := a.left(t); len(left) > 0 {

@@ -2,15 +2,15 @@ package peering
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/removal"
 	"liqonet.io/liqonet/internal/steps"
-
-	"errors"
 )
 
 // undo removes what a failed connect made at this end: the peering, and the installation unless others use it
@@ -24,7 +24,7 @@ func (e *end) undo(ctx context.Context) error {
 		e.joining = !others
 	}
 	if e.joining {
-		if err := removePeering(ctx, e.Cluster, e.peering, e.reporter); err != nil {
+		if err := removal.Peering(ctx, e.Cluster, e.peering, e.reporter); err != nil {
 			return err
 		}
 	}
@@ -42,7 +42,7 @@ func (e *end) undo(ctx context.Context) error {
 	if e.installing = !others && len(left) == 0; !e.installing {
 		return nil
 	}
-	return removeInstallation(ctx, e.Cluster, e.reporter)
+	return removal.Installation(ctx, e.Cluster, e.reporter)
 }
 
 // fail undoes what a run made that failed or was interrupted by that cause.

@@ -1,4 +1,4 @@
-package peering
+package removal
 
 import (
 	"cmp"
@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
@@ -14,8 +15,6 @@ import (
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/steps"
 	"liqonet.io/liqonet/templates"
-
-	"time"
 )
 
 // Disconnect removes a peering from both clusters, or from the local one alone, and returns when the kernels of

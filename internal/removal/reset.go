@@ -1,18 +1,17 @@
-package peering
+package removal
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/steps"
 	"liqonet.io/liqonet/templates"
-
-	"time"
 )
 
 // Reset removes liqonet from a cluster: the node helpers, once they have emptied their kernels, and every object.
@@ -27,7 +26,7 @@ func Reset(ctx context.Context, o ResetOptions, r steps.Reporter) (ResetResult, 
 		err := l.uninstall(ctx)
 		return fmt.Sprintf("%d objects", len(l.removed.Objects)), err
 	}})
-	return ResetResult{Removal: l.removed, Stages: run.Times, Changed: l.removed.altered()}, err
+	return ResetResult{Removed: l.removed, Stages: run.Times, Changed: l.removed.altered()}, err
 }
 
 // PlanReset returns what Reset would change, and changes nothing.

@@ -1,4 +1,4 @@
-package peering
+package removal
 
 import (
 	"net/netip"
@@ -9,14 +9,14 @@ import (
 
 // Disconnection is what Disconnect removed. A side that was not asked for is nil.
 type Disconnection struct {
-	Local   *Removal          `json:"local,omitempty"`
-	Remote  *Removal          `json:"remote,omitempty"`
+	Local   *Removed          `json:"local,omitempty"`
+	Remote  *Removed          `json:"remote,omitempty"`
 	Stages  []steps.StageTime `json:"stages"`
 	Changed bool              `json:"changed"`
 }
 
-// Removal is what was removed from one cluster.
-type Removal struct {
+// Removed is what was removed from one cluster.
+type Removed struct {
 	Context  string           `json:"context"`
 	Peerings []string         `json:"peerings"`           // none: there was nothing
 	Released []ReleasedRange  `json:"released,omitempty"` // ranges that are free again
@@ -31,10 +31,10 @@ type ReleasedRange struct {
 
 // ResetResult is what Reset removed.
 type ResetResult struct {
-	Removal
+	Removed
 	Stages  []steps.StageTime `json:"stages"`
 	Changed bool              `json:"changed"`
 }
 
 // altered reports whether anything was removed.
-func (r Removal) altered() bool { return len(r.Objects) > 0 || len(r.Released) > 0 }
+func (r Removed) altered() bool { return len(r.Objects) > 0 || len(r.Released) > 0 }

@@ -1,4 +1,4 @@
-package peering
+package removal
 
 import (
 	"context"
@@ -112,7 +112,7 @@ func (s *sweeper) refuseInstalled(ctx context.Context, others []string) error {
 
 // render renders the objects of the look itself.
 func (s *sweeper) render(ctx context.Context) error {
-	standing, err := readPods(ctx, s.Cluster)
+	standing, err := inventory.PodSettings(ctx, s.Cluster)
 	if err != nil {
 		return err
 	}

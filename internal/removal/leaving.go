@@ -1,4 +1,7 @@
-package peering
+// Package removal removes what liqonet has in a cluster: a peering (Disconnect), an installation (Reset), and what is left in
+// kernels when nothing tells of it any more (Sweep). The guard against clear text falls last: a node first gives up the routes of
+// a peering, then says so in its report.
+package removal
 
 import (
 	"context"
@@ -23,7 +26,7 @@ import (
 // leaving is a cluster from which peerings, and the installation if asked, are removed.
 type leaving struct {
 	cluster  *cluster.Cluster
-	removed  Removal // so far; its Peerings are those to remove
+	removed  Removed // so far; its Peerings are those to remove
 	reporter steps.Reporter
 	force    bool   // go on where nodes cannot confirm
 	id       string // of the cluster
@@ -39,13 +42,13 @@ func newLeaving(c *cluster.Cluster, r steps.Reporter) *leaving {
 	return l
 }
 
-// removePeering removes what a cluster has of a peering.
-func removePeering(ctx context.Context, c *cluster.Cluster, name string, r steps.Reporter) error {
+// Peering removes what a cluster has of a peering.
+func Peering(ctx context.Context, c *cluster.Cluster, name string, r steps.Reporter) error {
 	return newLeaving(c, r).peering(ctx, name)
 }
 
-// removeInstallation removes what an installation without peerings has in a cluster.
-func removeInstallation(ctx context.Context, c *cluster.Cluster, r steps.Reporter) error {
+// Installation removes what an installation without peerings has in a cluster.
+func Installation(ctx context.Context, c *cluster.Cluster, r steps.Reporter) error {
 	return newLeaving(c, r).uninstall(ctx)
 }
 

@@ -1,0 +1,41 @@
+package removal
+
+import (
+	"net/netip"
+	"slices"
+	"testing"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"liqonet.io/liqonet/internal/records"
+)
+
+// A node whose helper holds an address and has not reported yet may have changed its kernel.
+func TestResetWaitsForHelpersThatHaveOnlyBegun(t *testing.T) {
+	begun := "n3"
+	leases := []*coordinationv1.Lease{
+		{Spec: coordinationv1.LeaseSpec{HolderIdentity: &begun}},
+		leaseOf(t, records.Node{Version: 1, Name: "n1", Internal: netip.MustParseAddr("10.80.0.1"), Clean: true}),
+		leaseOf(t, records.Node{Version: 1, Name: "n2", Internal: netip.MustParseAddr("10.80.0.2")}),
+	}
+	live := map[string]bool{"n1": true, "n2": true, "n3": true}
+	missing, silent, err := unconfirmed(leases, live, func(n records.Node) bool { return n.Clean })
+	if err != nil || !slices.Equal(missing, []string{"n2", "n3"}) || len(silent) > 0 {
+		t.Errorf("missing %v, silent %v, %v", missing, silent, err)
+	}
+}
+
+func leaseOf(t *testing.T, n records.Node) *coordinationv1.Lease {
+	t.Helper()
+	text, err := records.Encode(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: records.AddressLeaseName(n.Internal), Annotations: map[string]string{records.AnnotationNode: text},
+		},
+		Spec: coordinationv1.LeaseSpec{HolderIdentity: &n.Name},
+	}
+}

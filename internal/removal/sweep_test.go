@@ -1,0 +1,23 @@
+package removal
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Only a pod that has looked says something; an empty message of one that failed is no clean node.
+func TestSweptCountsLooksThatSucceeded(t *testing.T) {
+	pod := func(node string, code int32) *corev1.Pod {
+		p := &corev1.Pod{Spec: corev1.PodSpec{NodeName: node}}
+		p.Status.InitContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{
+			Terminated: &corev1.ContainerStateTerminated{ExitCode: code},
+		}}}
+		return p
+	}
+	got := swept([]*corev1.Pod{pod("b", 0), pod("c", 1), {Spec: corev1.PodSpec{NodeName: "d"}}, pod("a", 0)})
+	if diff := cmp.Diff([]NodeSwept{{Name: "a"}, {Name: "b"}}, got); diff != "" {
+		t.Error(diff)
+	}
+}
