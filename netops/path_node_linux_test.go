@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestForeignPieces has others send the first fragment of a packet of which the peer sends the second. Fragments are
+// TestForgedFragments has others send the first fragment of a packet of which the peer sends the second. Fragments are
 // put together before rules and reverse path filters see them, whatever link they came by.
-func TestForeignPieces(t *testing.T) {
+func TestForgedFragments(t *testing.T) {
 	t.Parallel()
 	for _, kind := range overlays() {
 		a, b, c := threeSides(t)

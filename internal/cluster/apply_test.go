@@ -297,7 +297,7 @@ func releasing(t *testing.T, remove func(context.Context, string, metav1.DeleteO
 	}
 }
 
-func TestListFindsOursOnly(t *testing.T) {
+func TestListFindsLabelledObjects(t *testing.T) {
 	peering := fabric("")
 	peering.Name, peering.Labels = "peering-b", map[string]string{records.LabelComponent: "peering", records.LabelPeering: "b"}
 	theirs := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: records.DefaultNamespace, Name: "kube-root-ca.crt"}}
@@ -312,7 +312,7 @@ func TestListFindsOursOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(all) != 3 || len(some) != 2 {
-		t.Errorf("%d of ours, %d of peering b, want 3 and 2", len(all), len(some))
+		t.Errorf("%d objects, %d of peering b, want 3 and 2", len(all), len(some))
 	}
 }
 

@@ -86,7 +86,7 @@ func (l *nodeLoop) mend(ctx context.Context, node *corev1.Node) error {
 		return nil
 	}
 	l.claims.mended = time.Now()
-	l.Log.Warn("others changed the Lease of the internal address: bringing it back", "lease", lease.Name)
+	l.Log.Warn("the Lease of the internal address was altered, restoring", "lease", lease.Name)
 	_, err := adopt(ctx, l.Client, lease, node)
 	return err
 }

@@ -23,7 +23,7 @@ type nodeReport struct {
 	witness      string // a Witness record; "": no gateway asks
 }
 
-// sameButDrift reports whether two reports differ in what other hands did to the kernel, and in what is around the node,
+// sameButDrift reports whether two reports differ in drift, and in what is around the node,
 // at most: that can wait.
 func sameButDrift(a, b nodeReport) bool {
 	a.node.Drift, b.node.Drift = records.Drift{}, records.Drift{}

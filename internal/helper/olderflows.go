@@ -19,8 +19,8 @@ type olderFlows struct {
 	done   []netip.Prefix // the ranges whose older connections were forgotten
 }
 
-// begin is called before each pass. The first time it takes where routes of ours lead already for done: an earlier
-// process forgot what was older. One that was killed within the milliseconds between both did not.
+// begin is called before each pass. The first time it takes the destinations of existing routes for done: an earlier
+// process forgot older connections. One that was killed within the milliseconds between both did not.
 func (o *olderFlows) begin() error {
 	if o.begun {
 		return nil

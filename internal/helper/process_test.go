@@ -132,7 +132,7 @@ func (p *process) used() time.Duration {
 	return <-p.cpu
 }
 
-// state is what the helper's kernel holds of ours, as text.
+// state is the text of liqonet's objects in the helper's kernel.
 func (p *process) state(t *testing.T) string {
 	t.Helper()
 	have, err := p.kernel.Observe()

@@ -17,14 +17,14 @@ import (
 	"liqonet.io/liqonet/netops"
 )
 
-// repairTime is within which everything of ours is back.
+// repairTime is within what time drift is to be restored.
 const repairTime = time.Second
 
-// hand is a change by others, as commands of the shell.
-type hand struct{ name, script string }
+// alteration is a change of the kernel by others, as commands of the shell.
+type alteration struct{ name, script string }
 
-// onNodes are hands at what a node has.
-var onNodes = []hand{
+// onNodes are alterations of the objects of a node.
+var onNodes = []alteration{
 	{"link deleted", "ip link del lqn-gw7"},
 	{"link down", "ip link set lqn-gw7 down"},
 	{"link with another MTU", "ip link set lqn-gw7 mtu 1300"},
@@ -36,7 +36,7 @@ var onNodes = []hand{
 	{"ARP on", "ip link set lqn-gw7 arp on"},
 	{"link of another network", "ip link add lqn-gw9 type vxlan id 9 remote 192.0.2.77 dstport 6091"},
 	{"address added", "ip addr add 10.9.0.1/32 dev lqn-gw7"},
-	{"address without our label", "a=$(ip -o addr show label lo:lqn | awk '{print $4}'); ip addr del $a dev lo; ip addr add $a dev lo"},
+	{"address without its label", "a=$(ip -o addr show label lo:lqn | awk '{print $4}'); ip addr del $a dev lo; ip addr add $a dev lo"},
 	{"neighbour deleted", "ip neigh del 10.80.128.1 dev lqn-gw7"},
 	{"neighbour changed", "ip neigh replace 10.80.128.1 lladdr 02:00:00:00:00:01 dev lqn-gw7 nud permanent"},
 	{"nexthop deleted", "ip nexthop del id 0x4c008001"},
@@ -60,8 +60,8 @@ var onNodes = []hand{
 	{"foreign routes, rules and nexthops removed", networkd},
 }
 
-// onGateways are hands at what a gateway has.
-var onGateways = []hand{
+// onGateways are alterations of the objects of a gateway.
+var onGateways = []alteration{
 	{"overlay deleted", "ip link del lqn-overlay"},
 	{"tunnel deleted", "ip link del lqn-tunnel"},
 	{"tunnel down", "ip link set lqn-tunnel down"},
@@ -88,26 +88,26 @@ var onGateways = []hand{
 // siblings of networkd.conf(5)).
 const networkd = "ip rule flush protocol 76; ip nexthop flush protocol 76; ip route flush table all proto 76"
 
-// TestRepair has hands touch everything of ours, on a node and in a gateway: it is back soon, counted, and packets
-// cross.
+// TestRepair alters every kind of object of liqonet, on a node and in a gateway: the helper restores and counts it, packets
+// cross, and objects of others stay.
 func TestRepair(t *testing.T) {
 	t.Parallel()
 	server, client := twoClusters(t)
 	foreign := foreigners(t, client)
 	for _, place := range []struct {
-		name   string
-		hands  []hand
-		helper *process
-		told   func(records.Status) int64
+		name        string
+		alterations []alteration
+		helper      *process
+		told        func(records.Status) int64
 	}{
 		{"node", onNodes, client.nodeHelper, func(s records.Status) int64 { return s.Nodes[0].Drift.Times }},
 		{"gateway", onGateways, client.gatewayHelper, func(s records.Status) int64 { return s.Drift.Times }},
 	} {
 		t.Run(place.name, func(t *testing.T) {
 			times := int64(0)
-			for _, h := range place.hands {
-				t.Run(h.name, func(t *testing.T) {
-					repaired(t, place.helper, func(p *process) { p.netns.For(t).Run("sh", "-ec", h.script) })
+			for _, a := range place.alterations {
+				t.Run(a.name, func(t *testing.T) {
+					repaired(t, place.helper, func(p *process) { p.netns.For(t).Run("sh", "-ec", a.script) })
 					times++
 				})
 			}
@@ -128,8 +128,8 @@ func TestRepair(t *testing.T) {
 	}
 }
 
-// repaired calls a function that changes something of ours while the helper stands still. It fails unless that is
-// back, and counted, and unless it was in time once in three: a machine that others keep busy is no slow helper.
+// repaired calls a function that alters objects while the helper stands still. It fails unless they are restored and
+// counted, and in time in one of three attempts: a busy machine is no slow helper.
 func repaired(t *testing.T, p *process, change func(*process)) {
 	t.Helper()
 	// A pass that repairs, a second one where the tunnel is made again, and one that these changes call for; twice
@@ -167,8 +167,7 @@ func repair(t *testing.T, p *process, change func(*process)) (took time.Duration
 	return took, p.counter(passesMetric) - before
 }
 
-// foreigners makes objects in a node's namespace that are not ours, if they are not there yet, and returns them as
-// they are.
+// foreigners makes objects of others in a node's namespace, if there are none yet, and returns them as they are.
 func foreigners(t *testing.T, c *testCluster) string {
 	t.Helper()
 	if strings.Contains(c.node.IP("rule show"), "4242") {
@@ -183,7 +182,7 @@ func foreigners(t *testing.T, c *testCluster) string {
 	return foreigners(t, c)
 }
 
-// kernelWireGuard reports whether a gateway's tunnel is the kernel's: only then have other hands a way to its peer.
+// kernelWireGuard reports whether a gateway's tunnel is the kernel's: only then can others change its peer.
 func kernelWireGuard(c *testCluster) bool {
 	s, _ := c.written.get()
 	return s.Implementation == records.Kernel

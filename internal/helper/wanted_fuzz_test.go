@@ -123,7 +123,7 @@ func FuzzWanted(f *testing.F) {
 			}
 			words, plan := wordsOf(state)
 			if i := slices.IndexFunc(words, func(w string) bool { return !known[w] }); i >= 0 {
-				t.Errorf("%q is no word of ours:\n%s", words[i], plan)
+				t.Errorf("%q is no word of liqonet's plans:\n%s", words[i], plan)
 			}
 		}
 	})
