@@ -19,7 +19,6 @@ import (
 	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/netops"
-	"liqonet.io/liqonet/netops/tunnel"
 )
 
 // Gateway is the helper of one peering's gateway, in the network namespace of its pod.
@@ -38,10 +37,9 @@ type gatewayLoop struct {
 	reconciler
 	health *liveness
 	keys   keys
-	device atomic.Pointer[tunnel.Device] // nil: not open yet
-	wanted *tunnel.Config                // what the device was brought to last; nil: not known
-	served atomic.Pointer[gatewayView]   // what the last good pass was made for; nil: none yet
+	served atomic.Pointer[gatewayView] // what the last good pass was made for; nil: none yet
 	echoes *gatewayEchoes
+	tunnel *gatewayTunnel
 	before *time.Time // when the peer answered an earlier process last; nil: not read
 
 	locations *reporter[records.Gateway]
@@ -67,7 +65,8 @@ func (g Gateway) Run(ctx context.Context) error {
 	l := &gatewayLoop{Gateway: g, keys: k, health: newLiveness(), reconciler: newReconciler(kernel, g.Log, metrics), wake: m.changed}
 	l.newReporters()
 	l.echoes = newGatewayEchoes(g.Log, metrics, g.PodIP, g.Node)
-	metrics.registry.MustRegister(newRefused(l.echoes.sockets))
+	l.tunnel = &gatewayTunnel{log: g.Log, drift: l.drift, echoes: l.echoes.tunnel}
+	metrics.registry.MustRegister(newRefused(l.echoes.sockets.all))
 	defer l.close()
 	l.follow(m)
 	return service{
@@ -79,11 +78,7 @@ func (g Gateway) Run(ctx context.Context) error {
 // close ends what dies with this process; the kernel's state stays.
 func (l *gatewayLoop) close() {
 	l.echoes.close()
-	if d := l.device.Load(); d != nil {
-		if err := d.Close(); err != nil {
-			l.Log.Warn("close of the tunnel", "error", err)
-		}
-	}
+	l.tunnel.close()
 }
 
 // follow sets up what the gateway reads: the fabric, its peering's record, the nodes' reports, and its own two objects,
@@ -115,7 +110,11 @@ func (l *gatewayLoop) serve(ctx context.Context, v gatewayView) error {
 	if err := l.pass(want); err != nil {
 		return err
 	}
-	changed, err := l.bringTunnel(ctx, v)
+	c, err := v.tunnel(l.keys)
+	if err != nil {
+		return err
+	}
+	changed, err := l.tunnel.bring(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -133,30 +132,6 @@ func (l *gatewayLoop) serve(ctx context.Context, v gatewayView) error {
 	l.served.Store(&v)
 	l.report()
 	return nil
-}
-
-// bringTunnel opens the device or mends it, and tells whether anything changed.
-func (l *gatewayLoop) bringTunnel(ctx context.Context, v gatewayView) (bool, error) {
-	c, err := v.tunnel(l.keys)
-	if err != nil {
-		return false, err
-	}
-	before := l.wanted
-	l.wanted = nil
-	d, changed := l.device.Load(), true
-	if d != nil {
-		changed, err = d.Apply(ctx, c)
-	} else if d, err = tunnel.Open(ctx, c, l.Log); err == nil {
-		l.device.Store(d)
-		l.echoes.renewal.use(d.Renew)
-	}
-	if changed && before != nil && before.Equal(c) {
-		l.drift.note(tunnelObject)
-	}
-	if err == nil {
-		l.wanted = &c
-	}
-	return changed, err
 }
 
 // forgetHosts drops the kernel's memory of connections to hosts that are exposed no more: it would lead to them

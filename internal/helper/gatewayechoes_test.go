@@ -17,21 +17,21 @@ import (
 	"liqonet.io/liqonet/netops/echo"
 )
 
-// testEchoes are those of a gateway with two nodes.
-func testEchoes() (*gatewayEchoes, *metrics) {
-	m := newMetrics()
-	g := newGatewayEchoes(slog.New(slog.DiscardHandler), m, gatewayAddress, "n9")
-	g.view = gatewayView{fabric: testFabric(), peering: testPeering(), nodes: []reportedNode{
+// testView is that of a gateway with two nodes.
+func testView() gatewayView {
+	return gatewayView{fabric: testFabric(), peering: testPeering(), nodes: []reportedNode{
 		{Node: records.Node{Name: "n1", Internal: netip.MustParseAddr("10.80.0.7")}},
 		{Node: records.Node{Name: "n2", Internal: netip.MustParseAddr("10.80.0.8")}},
 	}}
-	g.nodes.follow(g.view.nodes)
-	return g, m
 }
 
-// learn has the peer name a node.
-func (g *gatewayEchoes) learn(node netip.Addr) {
-	g.peers.learn(node, g.view.peering.Peer.ExternalCIDR)
+// testEchoes are those of a gateway with a view, which has no sockets.
+func testEchoes(v gatewayView) (*gatewayEchoes, *metrics) {
+	m := newMetrics()
+	g := newGatewayEchoes(slog.New(slog.DiscardHandler), m, gatewayAddress, "n9")
+	g.nodes.follow(v)
+	g.tunnel.follow(v)
+	return g, m
 }
 
 // echoOf is what a node sends.
@@ -42,40 +42,40 @@ func echoOf(from string, r echo.Report) (netip.AddrPort, echo.Message) {
 // TestLearn: a peer names addresses of nodes, real ones, in its external CIDR's first half; this side calls them by
 // the range in which it sees them.
 func TestLearn(t *testing.T) {
-	g, m := testEchoes()
-	g.learn(netip.Addr{})
+	g, m := testEchoes(testView())
+	g.tunnel.peers.learn(netip.Addr{})
 	for _, refused := range []string{"10.70.128.1", "10.71.0.7", "10.244.1.5", "127.0.0.1"} {
-		g.learn(netip.MustParseAddr(refused))
+		g.tunnel.peers.learn(netip.MustParseAddr(refused))
 	}
-	if len(g.peers.current()) != 0 {
-		t.Errorf("learned %v", g.peers.current())
+	if len(g.tunnel.peers.current()) != 0 {
+		t.Errorf("learned %v", g.tunnel.peers.current())
 	}
 	if n := m.total(t, "liqonet_peer_values_ignored_total"); n != 4 {
 		t.Errorf("%v values counted as refused, want 4", n)
 	}
-	g.learn(netip.MustParseAddr("10.70.0.9"))
-	g.learn(netip.MustParseAddr("10.70.0.3"))
-	if got := g.peers.current(); !slices.Equal(got, addrs("10.71.0.3", "10.71.0.9")) {
+	g.tunnel.peers.learn(netip.MustParseAddr("10.70.0.9"))
+	g.tunnel.peers.learn(netip.MustParseAddr("10.70.0.3"))
+	if got := g.tunnel.peers.current(); !slices.Equal(got, addrs("10.71.0.3", "10.71.0.9")) {
 		t.Errorf("learned %v", got)
 	}
 }
 
 func TestPeerNodesAgeAndStay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g, _ := testEchoes()
+		g, _ := testEchoes(testView())
 		first := netip.MustParseAddr("10.70.0.200")
-		g.learn(first)
-		told := g.peers.current()
+		g.tunnel.peers.learn(first)
+		told := g.tunnel.peers.current()
 		for i := range 20 {
-			g.learn(netip.AddrFrom4([4]byte{10, 70, 1, byte(i)}))
+			g.tunnel.peers.learn(netip.AddrFrom4([4]byte{10, 70, 1, byte(i)}))
 		}
-		if got := g.peers.current(); len(got) != peerNodesMost || !slices.Contains(got, told[0]) {
+		if got := g.tunnel.peers.current(); len(got) != peerNodesMost || !slices.Contains(got, told[0]) {
 			t.Errorf("told %v: want %d, with %v still among them", got, peerNodesMost, told)
 		}
 		time.Sleep(peerNodeLife / 2) //nolint:forbidigo // in a bubble of synctest this advances the clock and waits for nothing
-		g.learn(first)
+		g.tunnel.peers.learn(first)
 		time.Sleep(peerNodeLife / 2) //nolint:forbidigo // as above
-		if got := g.peers.current(); !slices.Equal(got, told) {
+		if got := g.tunnel.peers.current(); !slices.Equal(got, told) {
 			t.Errorf("told %v: want %v, the only one that was named lately", got, told)
 		}
 	})
@@ -83,7 +83,7 @@ func TestPeerNodesAgeAndStay(t *testing.T) {
 
 // TestFromNode: a node speaks for itself, and only one of this cluster is heard.
 func TestFromNode(t *testing.T) {
-	g, _ := testEchoes()
+	g, _ := testEchoes(testView())
 	internal := netip.MustParseAddr("10.80.0.7")
 	report := echo.Report{Internal: internal, OverlayRTT: time.Millisecond, Proven: true, ProofAge: time.Second, ProofRTT: 2 * time.Millisecond}
 	g.nodes.answer(echoOf("10.80.0.8", report)) // speaks for another
@@ -98,18 +98,16 @@ func TestFromNode(t *testing.T) {
 	if p.rtt != time.Millisecond || p.proofRTT != 2*time.Millisecond || p.echo.Sub(p.proof) != time.Second {
 		t.Errorf("noted %+v", p)
 	}
-	var s records.Status
-	g.describe(&s, g.view)
-	if len(s.Nodes) != 2 || s.Nodes[0].LastProof.IsZero() || !s.Nodes[1].LastEcho.IsZero() {
-		t.Errorf("status %+v: want n1 heard and proven, n2 never heard", s.Nodes)
+	if nodes := g.nodes.statuses(); len(nodes) != 2 || nodes[0].LastProof.IsZero() || !nodes[1].LastEcho.IsZero() {
+		t.Errorf("status %+v: want n1 heard and proven, n2 never heard", nodes)
 	}
 }
 
 // TestNameNode names the live nodes to the peer in turn, by their external addresses.
 func TestNameNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g, _ := testEchoes()
-		if got := g.nodes.name(g.view.fabric.ExternalCIDR); got.Node.IsValid() {
+		g, _ := testEchoes(testView())
+		if got := g.nodes.name(); got.Node.IsValid() {
 			t.Errorf("named %s although no node has been heard", got.Node)
 		}
 		hear := func(internal string) {
@@ -117,14 +115,14 @@ func TestNameNode(t *testing.T) {
 		}
 		hear("10.80.0.7")
 		hear("10.80.0.8")
-		got := addrs(g.nodes.name(g.view.fabric.ExternalCIDR).Node.String(), g.nodes.name(g.view.fabric.ExternalCIDR).Node.String(), g.nodes.name(g.view.fabric.ExternalCIDR).Node.String())
+		got := addrs(g.nodes.name().Node.String(), g.nodes.name().Node.String(), g.nodes.name().Node.String())
 		if got[0] == got[1] || got[0] != got[2] || !slices.Contains(got, netip.MustParseAddr("10.70.0.7")) || !slices.Contains(got, netip.MustParseAddr("10.70.0.8")) {
 			t.Errorf("named %v: want both in turn", got)
 		}
 		time.Sleep(health.NodeSilence) //nolint:forbidigo // in a bubble of synctest this advances the clock and waits for nothing
 		hear("10.80.0.8")
 		for range 3 {
-			if got := g.nodes.name(g.view.fabric.ExternalCIDR).Node; got != netip.MustParseAddr("10.70.0.8") {
+			if got := g.nodes.name().Node; got != netip.MustParseAddr("10.70.0.8") {
 				t.Errorf("named %s although only 10.70.0.8 is alive", got)
 			}
 		}
@@ -186,7 +184,7 @@ func TestWitnesses(t *testing.T) {
 			}
 			return asked
 		}
-		n.follow(all)
+		n.follow(gatewayView{nodes: all})
 		if n.watched() || len(n.witnesses) != 0 {
 			t.Error("witnesses before any node was heard")
 		}

@@ -25,7 +25,9 @@ type nodePaths struct {
 	ignored *prometheus.CounterVec
 	own     string // the node that this gateway runs on: it is lost together with the gateway
 
-	mu        sync.Mutex
+	mu        sync.Mutex     // guards what follows
+	peering   string         // of this gateway
+	external  netip.Prefix   // of this cluster
 	nodes     []reportedNode // of the view
 	paths     map[netip.Addr]nodePath
 	witnesses []netip.Addr // nodes that are asked to be one
@@ -45,15 +47,22 @@ func newNodePaths(m *metrics, own string) *nodePaths {
 }
 
 // follow forgets the nodes that are gone.
-func (n *nodePaths) follow(nodes []reportedNode) {
+func (n *nodePaths) follow(v gatewayView) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.nodes = nodes
+	n.peering, n.external, n.nodes = v.peering.Name, v.fabric.ExternalCIDR, v.nodes
 	for a := range n.paths {
 		if !n.known(a) {
 			delete(n.paths, a)
 		}
 	}
+}
+
+// send reports whether an address is one from which a node sends to this gateway, outside the overlay.
+func (n *nodePaths) send(from netip.Addr) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.ContainsFunc(n.nodes, func(node reportedNode) bool { return node.OverlaySources[n.peering] == from })
 }
 
 // known reports whether an internal address is a node's; n.mu is held.
@@ -122,7 +131,7 @@ func (n *nodePaths) alive(a netip.Addr) bool { return time.Since(n.paths[a].echo
 
 // name names one live node of this cluster to the peer, each time another one: of the first peerNodesMost, so that each is
 // named again before its name is too old.
-func (n *nodePaths) name(external netip.Prefix) echo.Content {
+func (n *nodePaths) name() echo.Content {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	var live []netip.Addr
@@ -135,11 +144,11 @@ func (n *nodePaths) name(external netip.Prefix) echo.Content {
 		return echo.Content{}
 	}
 	n.turn = (n.turn + 1) % len(live)
-	return echo.Content{Node: cidr.Swap(live[n.turn], cidr.Lower(external))}
+	return echo.Content{Node: cidr.Swap(live[n.turn], cidr.Lower(n.external))}
 }
 
 // statuses is what a report says of the nodes.
-func (n *nodePaths) statuses(peering string) []records.NodeStatus {
+func (n *nodePaths) statuses() []records.NodeStatus {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	var all []records.NodeStatus
@@ -148,7 +157,7 @@ func (n *nodePaths) statuses(peering string) []records.NodeStatus {
 		all = append(all, records.NodeStatus{
 			Name: node.Name, LastEcho: stamp(p.echo), LastProof: stamp(p.proof),
 			RTT: records.Duration(p.rtt), ProofRTT: records.Duration(p.proofRTT),
-			Path: pathRecord(p.path), Drift: node.Drift, Refused: node.Refused[peering],
+			Path: pathRecord(p.path), Drift: node.Drift, Refused: node.Refused[n.peering],
 		})
 	}
 	return all

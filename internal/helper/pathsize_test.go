@@ -10,21 +10,23 @@ import (
 	"liqonet.io/liqonet/netops/echo"
 )
 
-// TestWhoMayMeasure: the nodes of the cluster may, and at the server the one who sends the tunnel's packets.
-func TestWhoMayMeasure(t *testing.T) {
+// TestPathMTURequests: a gateway answers probes of the path MTU from nodes of its cluster and, at the server, from the sender
+// of the tunnel's packets.
+func TestPathMTURequests(t *testing.T) {
 	peer, node, stranger := "192.0.2.7", "172.31.1.11", "172.31.1.99"
 	for _, role := range []records.Role{records.Server, records.Client} {
-		g, _ := testEchoes()
-		g.view.peering.Role = role
-		g.view.nodes[0].OverlaySources = map[string]netip.Addr{
-			g.view.peering.Name: netip.MustParseAddr(node), "another": netip.MustParseAddr(stranger),
+		v := testView()
+		v.peering.Role = role
+		v.nodes[0].OverlaySources = map[string]netip.Addr{
+			v.peering.Name: netip.MustParseAddr(node), "another": netip.MustParseAddr(stranger),
 		}
+		g, _ := testEchoes(v)
 		asks := func(address string) bool { return g.knows(netip.AddrPortFrom(netip.MustParseAddr(address), 4711)) }
 		if asks(peer) {
 			t.Errorf("%s: the peer is answered before it is heard", role)
 		}
-		g.measure(g.view, netip.AddrPortFrom(netip.MustParseAddr(peer), 51840))
-		g.measure(g.view, netip.AddrPort{}) // the tunnel is renewed
+		g.measure(netip.AddrPortFrom(netip.MustParseAddr(peer), 51840))
+		g.measure(netip.AddrPort{}) // the tunnel is renewed
 		if got := asks(peer); got != (role == records.Server) {
 			t.Errorf("%s: the peer is answered: %t", role, got)
 		}
@@ -37,10 +39,11 @@ func TestWhoMayMeasure(t *testing.T) {
 // TestSizesThatAreTold come into the status where they can be true: a server believes the client, and gateways their
 // nodes.
 func TestSizesThatAreTold(t *testing.T) {
-	g, m := testEchoes()
-	g.view.peering.Role = records.Server
+	v := testView()
+	v.peering.Role = records.Server
+	g, m := testEchoes(v)
 	tell := func(p echo.Path) {
-		g.fromPeer(netip.AddrPort{}, echo.Message{Content: echo.Content{Path: p}})
+		g.tunnel.answer(netip.AddrPort{}, echo.Message{Content: echo.Content{Path: p}})
 		from, message := echoOf("10.80.0.7", echo.Report{Internal: netip.MustParseAddr("10.80.0.7")})
 		message.Content.Path = p
 		g.nodes.answer(from, message)
@@ -53,9 +56,9 @@ func TestSizesThatAreTold(t *testing.T) {
 	} {
 		tell(told)
 		var s records.Status
-		g.describe(&s, g.view)
-		if s.Path != want || s.Nodes[0].Path != want || s.Nodes[1].Path != (records.PathSize{}) {
-			t.Errorf("told %+v: status %+v, node %+v, want %+v", told, s.Path, s.Nodes[0].Path, want)
+		g.tunnel.describe(&s)
+		if nodes := g.nodes.statuses(); s.Path != want || nodes[0].Path != want || nodes[1].Path != (records.PathSize{}) {
+			t.Errorf("told %+v: status %+v, node %+v, want %+v", told, s.Path, nodes[0].Path, want)
 		}
 	}
 	if n := m.total(t, "liqonet_peer_values_ignored_total"); n != 2 {

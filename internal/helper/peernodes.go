@@ -27,27 +27,34 @@ const (
 type peerNodes struct {
 	ignored *prometheus.CounterVec
 
-	mu    sync.Mutex
-	named map[netip.Addr]time.Time // by address as seen here: when they were named last
-	told  []netip.Addr             // those of them that this cluster's nodes are told
+	mu       sync.Mutex               // guards what follows
+	external records.Mapping          // of the peer
+	named    map[netip.Addr]time.Time // by address as seen here: when they were named last
+	told     []netip.Addr             // those of them that this cluster's nodes are told
 }
 
 func newPeerNodes(m *metrics) *peerNodes {
 	return &peerNodes{ignored: m.ignored, named: map[netip.Addr]time.Time{}}
 }
 
+func (p *peerNodes) follow(external records.Mapping) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.external = external
+}
+
 // learn notes a node, if the peer may name it: an address of the nodes' half of its external CIDR.
-func (p *peerNodes) learn(real netip.Addr, external records.Mapping) {
+func (p *peerNodes) learn(real netip.Addr) {
 	if !real.IsValid() {
 		return
 	}
-	if !cidr.Lower(external.Real).Contains(real) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !cidr.Lower(p.external.Real).Contains(real) {
 		p.ignored.WithLabelValues("address of no node").Inc()
 		return
 	}
-	seen := cidr.Swap(real, cidr.Lower(external.Seen))
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	seen := cidr.Swap(real, cidr.Lower(p.external.Seen))
 	if _, known := p.named[seen]; !known && len(p.named) >= peerNodesKept {
 		maps.DeleteFunc(p.named, func(_ netip.Addr, at time.Time) bool { return time.Since(at) > peerNodeLife })
 		if len(p.named) >= peerNodesKept {

@@ -29,8 +29,8 @@ func TestPeerSetsNoPace(t *testing.T) {
 		l := &gatewayLoop{Gateway: Gateway{Env: Env{Client: client, Namespace: testNamespace, Log: slog.New(slog.DiscardHandler)}, Peering: "b"}}
 		l.location, l.status = cache.NewStore(cache.MetaNamespaceKeyFunc), cache.NewStore(cache.MetaNamespaceKeyFunc)
 		l.newReporters()
-		echoes := newGatewayEchoes(slog.New(slog.DiscardHandler), newMetrics(), testGateway().PodIP, "n9")
-		echoes.view = gatewayView{fabric: testFabric(), peering: testPeering()}
+		peers := newPeerNodes(newMetrics())
+		peers.follow(testPeering().Peer.ExternalCIDR)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{}, 2)
 		go func() { l.locations.run(ctx); done <- struct{}{} }()
@@ -38,11 +38,11 @@ func TestPeerSetsNoPace(t *testing.T) {
 		nodes := cidr.Lower(testPeering().Peer.ExternalCIDR.Real).Addr().Next()
 		for i := range int(minutes * time.Minute / tunnelEvery) {
 			for range 5 { // as many as its echoes may name
-				echoes.learn(nodes)
+				peers.learn(nodes)
 				nodes = nodes.Next()
 			}
 			g, s := testGateway(), testStatus()
-			g.Endpoint, g.PeerNodes = netip.MustParseAddrPort(fmt.Sprintf("192.0.2.7:%d", 1000+i)), echoes.peers.current()
+			g.Endpoint, g.PeerNodes = netip.MustParseAddrPort(fmt.Sprintf("192.0.2.7:%d", 1000+i)), peers.current()
 			s.Time, s.Endpoint, s.Loss = now(), g.Endpoint, float64(i%2)
 			l.locations.set(g)
 			l.statuses.set(gatewayReport{Status: s})

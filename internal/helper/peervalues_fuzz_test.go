@@ -20,28 +20,29 @@ func FuzzPeerMessages(f *testing.F) {
 	f.Add(node, uint8(3))
 	f.Add([]byte{}, uint8(0))
 	f.Fuzz(func(t *testing.T, packet []byte, times uint8) {
-		g, _ := testEchoes()
+		v := testView()
+		g, _ := testEchoes(v)
 		m, err := echo.Parse(packet)
 		if err != nil {
 			return
 		}
 		for range int(times) * 2 {
 			from := netip.AddrPortFrom(m.Content.Report.Internal, netops.EchoPort)
-			g.fromPeer(from, m)
-			g.answered(m, 0)
+			g.tunnel.answer(from, m)
+			g.tunnel.answered(m, 0)
 			g.nodes.answer(from, m)
 			if m.Content.Node.Is4() { // and all that follow
 				m.Content.Node = m.Content.Node.Next()
 			}
 		}
-		told := g.peers.current()
+		told := g.tunnel.peers.current()
 		for _, a := range told {
-			if !cidr.Lower(g.view.peering.Peer.ExternalCIDR.Seen).Contains(a) {
+			if !cidr.Lower(v.peering.Peer.ExternalCIDR.Seen).Contains(a) {
 				t.Errorf("tells its nodes of %s", a)
 			}
 		}
-		if len(told) > peerNodesMost || len(g.peers.named) > peerNodesKept || len(g.nodes.paths) > len(g.view.nodes) {
-			t.Errorf("tells of %d nodes, keeps %d names and %d paths", len(told), len(g.peers.named), len(g.nodes.paths))
+		if len(told) > peerNodesMost || len(g.tunnel.peers.named) > peerNodesKept || len(g.nodes.paths) > len(v.nodes) {
+			t.Errorf("tells of %d nodes, keeps %d names and %d paths", len(told), len(g.tunnel.peers.named), len(g.nodes.paths))
 		}
 	})
 }

@@ -37,7 +37,7 @@ func (l *gatewayLoop) watchTunnel(ctx context.Context) {
 
 // report hands the gateway's location and status to their writers, once there is something to say.
 func (l *gatewayLoop) report() {
-	d, v := l.device.Load(), l.served.Load()
+	d, v := l.tunnel.device.Load(), l.served.Load()
 	if d == nil || v == nil {
 		return
 	}
@@ -49,11 +49,10 @@ func (l *gatewayLoop) report() {
 	if stats.Changed {
 		notify(l.wake)
 	}
-	l.echoes.measure(*v, heard(stats))
-	peerNodes := l.echoes.peers.current()
+	l.echoes.measure(heard(stats))
 	l.locations.set(records.Gateway{
 		Version: records.SchemaVersion, Pod: l.Pod, Node: l.Node, PodIP: l.PodIP,
-		Endpoint: heard(stats), PeerNodes: peerNodes,
+		Endpoint: heard(stats), PeerNodes: l.echoes.tunnel.peers.current(),
 	})
 	s := records.Status{
 		Version: records.SchemaVersion, Time: now(), Pod: l.Pod,
@@ -61,7 +60,8 @@ func (l *gatewayLoop) report() {
 		Endpoint: stats.Endpoint, LastHandshake: stamp(stats.LastHandshake),
 		RxBytes: stats.RxBytes, TxBytes: stats.TxBytes, Drift: l.drift.record(), Exposed: v.exposed(),
 	}
-	l.echoes.describe(&s, *v)
+	s.Nodes = l.echoes.nodes.statuses()
+	l.echoes.tunnel.describe(&s)
 	if s.LastEcho.IsZero() {
 		s.LastEcho = l.lastEcho()
 	}

@@ -40,10 +40,10 @@ func (n *nodeProbes) witnessed() (string, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	r := records.Witness{Version: records.SchemaVersion, Peerings: map[string]string{}}
-	for name, p := range n.peers {
+	for key, p := range n.paths {
 		p.mu.Lock()
 		if p.asked {
-			r.Peerings[name] = p.fault
+			r.Peerings[key.peering] = p.fault
 		}
 		p.mu.Unlock()
 	}

@@ -26,8 +26,8 @@ func TestGatewayThatKeepsAsking(t *testing.T) {
 			writes++
 			return "", nil
 		}, func(nodeReport, string) bool { return true })
-		p := &peerProbes{witness: witness{news: l.probes.news}}
-		l.probes.peers["b"] = p
+		p := &gatewayProbes{witness: witness{news: l.probes.news}}
+		l.probes.paths[gatewayKey{peering: "b"}] = p
 		for _, task := range []func(context.Context){l.reports.run, l.reportWitness} {
 			go task(ctx)
 		}

@@ -1,0 +1,58 @@
+//go:build linux
+
+package helper
+
+import (
+	"maps"
+	"net/netip"
+	"sync"
+
+	"liqonet.io/liqonet/netops"
+	"liqonet.io/liqonet/netops/echo"
+)
+
+// echoSockets are a gateway's open echo sockets, by name. The zero value has none.
+type echoSockets struct {
+	mu   sync.Mutex
+	open map[string]*echo.Socket
+}
+
+// listen returns the socket of a name, which it opens at an address if there is none yet.
+func (s *echoSockets) listen(name string, a netip.Addr, r *echo.Responder) (*echo.Socket, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if old := s.open[name]; old != nil {
+		return old, nil
+	}
+	socket, err := echo.Listen(echo.Config{Local: netip.AddrPortFrom(a, netops.EchoPort), Responder: r})
+	if err != nil {
+		return nil, err
+	}
+	if s.open == nil {
+		s.open = map[string]*echo.Socket{}
+	}
+	s.open[name] = socket
+	return socket, nil
+}
+
+// all are the sockets that are open.
+func (s *echoSockets) all() map[string]*echo.Socket {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.open)
+}
+
+func (s *echoSockets) close() {
+	for _, socket := range s.all() {
+		_ = socket.Close() // a closed UDP socket has nothing left to lose
+	}
+}
+
+// aimProber begins to ask as a configuration says; a prober that has begun goes on with its target.
+func aimProber(p **echo.Prober, socket *echo.Socket, c echo.ProbeConfig) (err error) {
+	if *p != nil {
+		return (*p).SetTarget(c.Target)
+	}
+	*p, err = socket.Probe(c)
+	return err
+}

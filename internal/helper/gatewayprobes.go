@@ -1,0 +1,143 @@
+//go:build linux
+
+package helper
+
+import (
+	"net/netip"
+	"sync"
+	"time"
+
+	"liqonet.io/liqonet/netops"
+	"liqonet.io/liqonet/netops/echo"
+)
+
+// How often a node asks.
+const (
+	overlayEvery = time.Second // its gateways
+	// proofEvery is for one node of each peer, with packets of the path's full size.
+	proofEvery = 2 * time.Second
+)
+
+// echoHeaders is what stands before an echo in its packet: IP 20, UDP 8.
+const echoHeaders = 28
+
+// gatewayProbes are a node's probes of one gateway, and of the peer behind it.
+type gatewayProbes struct {
+	internal netip.Addr // of the node
+	size     int        // of the messages that prove the path, bytes
+	overlay  *echo.Prober
+	outside  sizeSocket // of the path MTU to the gateway's pod
+
+	mu      sync.Mutex
+	proof   *echo.Prober // nil: no node of the peer is known
+	targets []netip.Addr
+	target  int       // index of the one that is asked
+	proven  time.Time // last answer of any of them; zero: none
+	missed  bool      // the last proof was lost
+	rtt     time.Duration
+	witness
+}
+
+func newGatewayProbes(internal netip.Addr, size int, news chan<- struct{}) *gatewayProbes {
+	p := &gatewayProbes{internal: internal, size: size, witness: witness{news: news}}
+	p.outside.size.changed = p.hurry
+	return p
+}
+
+// hurry tells the gateway at once what is new.
+func (p *gatewayProbes) hurry() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.overlay != nil {
+		p.overlay.Hurry()
+	}
+}
+
+func (p *gatewayProbes) stop() {
+	_ = p.outside.close() // a closed UDP socket has nothing left to lose
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, prober := range []*echo.Prober{p.overlay, p.proof} {
+		if prober != nil {
+			prober.Stop()
+		}
+	}
+}
+
+// follow begins to ask, or goes on with other addresses.
+func (p *gatewayProbes) follow(socket *echo.Socket, gateway netip.Addr, targets []netip.Addr) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	err := aimProber(&p.overlay, socket, echo.ProbeConfig{
+		Target: netip.AddrPortFrom(gateway, netops.EchoPort), Interval: overlayEvery,
+		Content: p.content, OnReply: p.gatewayAnswered, OnLost: p.gatewayMissed,
+	})
+	if err != nil || len(targets) == 0 {
+		return err
+	}
+	p.targets = targets
+	p.target = int(p.internal.As4()[3]) % len(targets) // nodes spread over the peer's
+	return aimProber(&p.proof, socket, echo.ProbeConfig{
+		Target: p.aim(), Interval: proofEvery, Size: p.size, OnReply: p.answered, OnLost: p.lost,
+	})
+}
+
+// aim is where the proof is asked for; p.mu is held.
+func (p *gatewayProbes) aim() netip.AddrPort {
+	return netip.AddrPortFrom(p.targets[p.target], netops.EchoPort)
+}
+
+func (p *gatewayProbes) answered(_ echo.Message, rtt time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.proven.IsZero() || p.missed {
+		p.overlay.Hurry() // the gateway is waiting for it
+	}
+	p.proven, p.missed, p.rtt = time.Now(), false, rtt
+	p.look(p.asked, p.proven)
+}
+
+func (p *gatewayProbes) gatewayAnswered(m echo.Message, _ time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.heard = time.Now()
+	p.look(m.Content.Witness, p.proven)
+}
+
+func (p *gatewayProbes) gatewayMissed(int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.overlay.Hurry()
+	p.look(p.asked, p.proven)
+}
+
+// lost asks again at once: the peer's next node, where there is one.
+func (p *gatewayProbes) lost(int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.proof == nil {
+		return
+	}
+	p.missed = true
+	p.look(p.asked, p.proven)
+	if len(p.targets) < 2 {
+		p.proof.Hurry()
+		return
+	}
+	p.target = (p.target + 1) % len(p.targets)
+	_ = p.proof.SetTarget(p.aim()) // targets come from records that were checked
+}
+
+// content is what an echo tells the gateway.
+func (p *gatewayProbes) content() echo.Content {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r := echo.Report{Internal: p.internal}
+	if p.overlay != nil {
+		r.OverlayRTT = p.overlay.Stats().RTT
+	}
+	if !p.proven.IsZero() {
+		r.Proven, r.ProofAge, r.ProofRTT = true, time.Since(p.proven), p.rtt
+	}
+	return echo.Content{Report: r, Path: p.outside.size.known(), Witness: p.asked}
+}
