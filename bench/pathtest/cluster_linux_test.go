@@ -55,8 +55,10 @@ type testCluster struct {
 	seen   netip.Prefix // its pod CIDR as the peer calls it
 	key    wgtypes.Key
 	keys   string // folder of the tunnel's keys
-	kube   *fake.Clientset
-	socket string
+	// endpoint is where a client finds the server; the zero value: at one of the server's nodes.
+	endpoint netip.AddrPort
+	kube     *fake.Clientset
+	socket   string
 
 	nodes, pods [nodesPerCluster]netnstest.Namespace
 	gateway     netnstest.Namespace
@@ -216,6 +218,9 @@ func (c *testCluster) connect(k kinds, peer *testCluster) {
 		p.Role = records.Client
 		p.Tunnel.Address, p.Tunnel.PeerAddress = netip.MustParsePrefix("169.254.18.2/30"), netip.MustParseAddr("169.254.18.1")
 		p.Tunnel.Endpoints = []string{netip.AddrPortFrom(peer.node(1), serverPort).String()}
+		if c.endpoint.IsValid() {
+			p.Tunnel.Endpoints = []string{c.endpoint.String()}
+		}
 	}
 	c.write(records.PeeringName(p.Name), p)
 	c.write(records.GatewayName(p.Name), nil)

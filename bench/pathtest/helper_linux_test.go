@@ -9,6 +9,8 @@ import (
 	"net/netip"
 	"os"
 	"os/signal"
+	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -74,6 +76,30 @@ func runHelper(ctx context.Context, text string) error {
 type process struct {
 	kill   func()
 	signal func(syscall.Signal)
+	log    *helperLog
+}
+
+// logged is how often the helper has logged a text.
+func (p process) logged(text string) int { return strings.Count(p.log.String(), text) }
+
+// helperLog is what a process writes while others read it.
+type helperLog struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (l *helperLog) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+// String is what was written so far.
+func (l *helperLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }
 
 // start runs a helper until the test ends. Its log is shown if the test fails.
@@ -89,13 +115,13 @@ func start(t *testing.T, ns netnstest.Namespace, name string, j job) process {
 	}
 	cmd := ns.Command(context.Background(), self)
 	cmd.Env = append(os.Environ(), jobVariable+"="+string(text))
-	var log bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &log, &log
+	log := &helperLog{}
+	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	ended := false
-	p := process{signal: func(s syscall.Signal) {
+	p := process{log: log, signal: func(s syscall.Signal) {
 		if err := cmd.Process.Signal(s); err != nil {
 			t.Error(err)
 		}
@@ -110,7 +136,7 @@ func start(t *testing.T, ns netnstest.Namespace, name string, j job) process {
 	t.Cleanup(func() {
 		p.kill()
 		if t.Failed() {
-			t.Logf("log of %s:\n%s", name, log.Bytes())
+			t.Logf("log of %s:\n%s", name, log)
 		}
 	})
 	return p

@@ -3,7 +3,6 @@
 package helper
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -125,43 +124,6 @@ func TestNameNode(t *testing.T) {
 			if got := g.nodes.name().Node; got != netip.MustParseAddr("10.70.0.8") {
 				t.Errorf("named %s although only 10.70.0.8 is alive", got)
 			}
-		}
-	})
-}
-
-// TestRenewal: a silent peer makes the tunnel renew, soon but not again and again; one that answers some does not.
-func TestRenewal(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := &renewal{log: slog.New(slog.DiscardHandler)}
-		renewals := 0
-		missed := func(after time.Duration) {
-			time.Sleep(after) //nolint:forbidigo // in a bubble of synctest this advances the clock and waits for nothing
-			r.missed()
-			synctest.Wait()
-		}
-		r.heard()
-		missed(time.Minute) // there is no tunnel yet
-		r.use(func(context.Context) error { renewals++; return nil })
-		for range 10 {
-			r.heard()
-			missed(renewAfter - 1)
-		}
-		if renewals != 0 {
-			t.Errorf("%d renewals although the peer answers", renewals)
-		}
-		missed(1)
-		missed(time.Second)
-		if renewals != 1 {
-			t.Errorf("%d renewals at once, want 1", renewals)
-		}
-		missed(renewEvery)
-		if renewals != 2 {
-			t.Errorf("%d renewals after %s of silence, want 2", renewals, renewEvery)
-		}
-		r.heard()
-		missed(renewAfter)
-		if renewals != 3 {
-			t.Errorf("%d renewals, want one soon after an answer", renewals)
 		}
 	})
 }

@@ -10,21 +10,32 @@ import (
 )
 
 const (
-	// renewAfter is how long the peer may be silent before the tunnel is renewed.
+	// renewAfter is how long nothing may come from the peer before the tunnel is renewed: neither echo nor answer, nor any
+	// byte that WireGuard takes. It is the pause before the second renewal, too, and each pause is twice the one before, up
+	// to renewPause: where a round trip takes longer than a pause, no handshake ends. A longer one would show a peering as
+	// down for more than five seconds after its path is back, because a new session waits for the next handshake.
 	renewAfter = 2 * time.Second
-	// renewEvery is the least time between two renewals without an answer in between.
-	renewEvery = 2 * time.Second
-	renewLimit = 10 * time.Second // how long one may take
+	renewPause = 4 * time.Second
+	// renewUnanswered is how long a peer may be heard and answer nothing: packets cross one way only, as behind a load
+	// balancer whose answers do not pass it, and another endpoint may be better. Under 20 % loss both ways, and with fifty
+	// echoes a second, so long a time does not come by chance.
+	renewUnanswered = 15 * time.Second
+	renewLimit      = 10 * time.Second // how long one renewal may take
 )
 
-// renewal renews the tunnel when the peer stays silent: a new handshake at once instead of WireGuard's own timers.
+// renewal renews the tunnel when nothing comes from the peer: a new handshake at once instead of WireGuard's own timers. It
+// throws away the session, so that a line that only loses packets, or delays them, must not cause it.
 type renewal struct {
 	log *slog.Logger
 
-	mu       sync.Mutex
-	renew    func(context.Context) error // of the tunnel; nil: there is none yet
-	answered time.Time                   // the peer's last answer, else when it was asked first; zero: not asked
-	renewed  time.Time                   // zero: not since the last answer
+	mu         sync.Mutex
+	renew      func(context.Context) error // of the tunnel; nil: there is none yet
+	lastHeard  time.Time                   // when something came last, else when the peer was asked first
+	lastAnswer time.Time                   // likewise an answer, or when the tunnel was renewed for the lack of one
+	received   int64                       // bytes, by WireGuard's counter
+	looked     time.Time                   // when that was read
+	next       time.Time                   // before which there is no other renewal; zero: none since something came
+	pause      time.Duration               // until next
 }
 
 // use says how the tunnel is renewed.
@@ -34,21 +45,54 @@ func (r *renewal) use(renew func(context.Context) error) {
 	r.renew = renew
 }
 
-// heard notes an answer of the peer, or that it is asked from now on.
+// heard notes an echo of the peer.
 func (r *renewal) heard() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.answered, r.renewed = time.Now(), time.Time{}
+	r.came(time.Now())
 }
+
+// answered notes an answer of the peer, or that it is asked from now on.
+func (r *renewal) answered() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lastAnswer = time.Now()
+	r.came(r.lastAnswer)
+}
+
+// counted notes how many bytes have come from the peer. What was not there at the last look came after it.
+func (r *renewal) counted(bytes int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if bytes > r.received && r.looked.After(r.lastHeard) {
+		r.came(r.looked)
+	}
+	r.received, r.looked = bytes, time.Now()
+	r.consider()
+}
+
+// came notes when something came; r.mu is held.
+func (r *renewal) came(at time.Time) { r.lastHeard, r.next, r.pause = at, time.Time{}, 0 }
 
 // missed notes that an answer is missing.
 func (r *renewal) missed() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.renew == nil || time.Since(r.answered) < renewAfter || time.Since(r.renewed) < renewEvery {
+	r.consider()
+}
+
+// consider renews the tunnel if it is time to; r.mu is held.
+func (r *renewal) consider() {
+	now := time.Now()
+	unanswered := now.Sub(r.lastAnswer) >= renewUnanswered
+	if r.renew == nil || r.lastHeard.IsZero() || now.Before(r.next) || now.Sub(r.lastHeard) < renewAfter && !unanswered {
 		return
 	}
-	r.renewed = time.Now()
+	if unanswered {
+		r.lastAnswer = now
+	}
+	r.pause = min(max(2*r.pause, renewAfter), renewPause)
+	r.next = now.Add(r.pause)
 	renew := r.renew
 	go func() {
 		ctx, cancel := context.WithTimeout(context.Background(), renewLimit)

@@ -49,6 +49,7 @@ func (l *gatewayLoop) report() {
 	if stats.Changed {
 		notify(l.wake)
 	}
+	l.echoes.tunnel.renewal.counted(stats.RxBytes)
 	l.echoes.measure(heard(stats))
 	l.locations.set(records.Gateway{
 		Version: records.SchemaVersion, Pod: l.Pod, Node: l.Node, PodIP: l.PodIP,

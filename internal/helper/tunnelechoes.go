@@ -62,7 +62,7 @@ func (t *tunnelEchoes) ask(socket *echo.Socket, target netip.AddrPort) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.peer == nil {
-		t.renewal.heard()
+		t.renewal.answered()
 	}
 	return aimProber(&t.peer, socket, echo.ProbeConfig{
 		Target: target, Interval: gatewayEvery, Calm: gatewayCalm, Train: gatewayTrain, Timeout: gatewayTimeout,
@@ -82,6 +82,7 @@ func (t *tunnelEchoes) hurry() {
 
 // answer is the answer to an echo of the peer's gateway.
 func (t *tunnelEchoes) answer(_ netip.AddrPort, m echo.Message) echo.Content {
+	t.renewal.heard()
 	t.peers.learn(m.Content.Node)
 	path := plausible(t.ignored, m.Content.Path)
 	t.mu.Lock()
@@ -98,7 +99,7 @@ func (t *tunnelEchoes) content() echo.Content {
 }
 
 func (t *tunnelEchoes) answered(m echo.Message, _ time.Duration) {
-	t.renewal.heard()
+	t.renewal.answered()
 	t.peers.learn(m.Content.Node)
 }
 

@@ -1,0 +1,115 @@
+package pathtest
+
+import (
+	"net"
+	"net/netip"
+	"sync"
+	"testing"
+	"time"
+
+	"liqonet.io/liqonet/internal/health"
+)
+
+const (
+	// badWeather is how long a line is bad in a test.
+	badWeather = 15 * time.Second
+	// queue is how long what goes to the client waits, in the second of them. An answer is late by that, and by the second
+	// that passes on a calm path until the next echo; what else goes there is late by the queue only.
+	queue = 1600 * time.Millisecond
+	// renewedLog is what a gateway logs when it renews its tunnel.
+	renewedLog = "tunnel renewed"
+)
+
+// TestLossIsNotDeath: on a line that loses packets or delays them the tunnel keeps its session, and one that is dead gets
+// another one. With -short, as in a slow guest, a helper that stands still for seconds looks like a dead one: there only
+// recovery is tested.
+func TestLossIsNotDeath(t *testing.T) {
+	t.Parallel()
+	k := combinations()[0]
+	a, b, underlay := twoClusters(t)
+	l := newLine(t, underlay, netip.AddrPortFrom(a.node(1), serverPort))
+	b.endpoint = netip.AddrPortFrom(outside, linePort)
+	a.connect(k, b)
+	b.connect(k, a)
+	for _, weather := range []struct {
+		name  string
+		begin func() (end func())
+	}{
+		{"20 % loss each way", func() func() {
+			lose(a.nodes[0], tunnelPackets, "numgen random mod 100 < 20 drop")
+			return func() { loseNoMore(a.nodes[0]) }
+		}},
+		{"a queue of more than 1.5 s", func() func() {
+			stop := download(t, a, b)
+			l.setDelay(queue)
+			return func() { l.setDelay(0); stop() }
+		}},
+	} {
+		t.Run(weather.name, func(t *testing.T) {
+			for range faultRounds {
+				a.awaitState(health.Healthy, "")
+				b.awaitState(health.Healthy, "")
+				before := [2]int{a.gatewayHelper.logged(renewedLog), b.gatewayHelper.logged(renewedLog)}
+				end := weather.begin()
+				wait := time.NewTimer(badWeather)
+				<-wait.C
+				renewed := [2]int{a.gatewayHelper.logged(renewedLog) - before[0], b.gatewayHelper.logged(renewedLog) - before[1]}
+				state, why := b.judge()
+				end()
+				t.Logf("renewals of server and client: %v; cluster b is %s (%s)", renewed, state, why)
+				if testing.Short() || renewed == [2]int{} {
+					return
+				}
+			}
+			t.Error("the tunnel was renewed each time")
+		})
+	}
+	t.Run("the client's mapping is lost", func(t *testing.T) {
+		for range faultRounds {
+			a.awaitState(health.Healthy, "")
+			b.awaitState(health.Healthy, "")
+			renewed, begin := b.gatewayHelper.logged(renewedLog), time.Now()
+			l.forget()
+			eventually(t, joining, func() error {
+				return b.pods[0].Command(t.Context(), "ping", "-c", "1", "-W", "1", a.seenPod(0).String()).Run()
+			})
+			took := time.Since(begin)
+			if b.gatewayHelper.logged(renewedLog) == renewed {
+				t.Fatal("packets cross without a renewal: the mapping was not lost")
+			}
+			t.Logf("packets cross again after %.1f s", took.Seconds())
+			if testing.Short() || took <= shownWithin {
+				return
+			}
+		}
+		t.Errorf("packets never crossed within %v", shownWithin)
+	})
+}
+
+// download sends datagrams from a pod of one cluster to one of the other, until stop is called.
+func download(t *testing.T, from, to *testCluster) (stop func()) {
+	t.Helper()
+	const size, pause = 1200, 10 * time.Millisecond
+	var conn *net.UDPConn
+	if err := from.pods[0].Do(func() (err error) {
+		conn, err = net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(to.seenPod(0), servicePort)))
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	var sending sync.WaitGroup
+	sending.Go(func() {
+		tick := time.NewTicker(pause)
+		defer tick.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+				_, _ = conn.Write(make([]byte, size)) // nobody listens: errors of the far end are of no matter
+			}
+		}
+	})
+	return func() { close(done); sending.Wait(); _ = conn.Close() }
+}

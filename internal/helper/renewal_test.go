@@ -1,0 +1,74 @@
+//go:build linux
+
+package helper
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// renewalsOf returns after how many seconds the tunnel is renewed while each answer of the peer is missed. Every tenth of a
+// second, happens is called with the time that has passed; the peer was heard at the beginning.
+func renewalsOf(t *testing.T, during time.Duration, happens func(r *renewal, passed time.Duration)) (times []float64) {
+	t.Helper()
+	synctest.Test(t, func(*testing.T) {
+		begin := time.Now()
+		r := &renewal{log: slog.New(slog.DiscardHandler)}
+		r.missed() // neither a tunnel nor a peer that is asked
+		r.use(func(context.Context) error { times = append(times, time.Since(begin).Seconds()); return nil })
+		r.missed()
+		r.answered()
+		for range int(during / (100 * time.Millisecond)) {
+			time.Sleep(100 * time.Millisecond) //nolint:forbidigo // in a bubble of synctest this advances the clock and waits for nothing
+			happens(r, time.Since(begin))
+			r.missed()
+			synctest.Wait()
+		}
+	})
+	return times
+}
+
+// TestRenewal: the tunnel is renewed when nothing comes from the peer, at first soon, then less often.
+func TestRenewal(t *testing.T) {
+	every := func(d time.Duration, what func(r *renewal)) func(*renewal, time.Duration) {
+		return func(r *renewal, passed time.Duration) {
+			if passed%d == 0 {
+				what(r)
+			}
+		}
+	}
+	bytes := int64(0)
+	for _, c := range []struct {
+		name    string
+		happens func(r *renewal, passed time.Duration)
+		want    []float64
+	}{
+		{"nothing comes", func(*renewal, time.Duration) {}, []float64{2, 4, 8, 12, 16, 20}},
+		{"WireGuard receives nothing", every(tunnelEvery, func(r *renewal) { r.counted(1000) }), []float64{2, 4, 8, 12, 16, 20}},
+		{"an answer now and then", every(1900*time.Millisecond, func(r *renewal) { r.answered() }), nil},
+		{"an answer after each renewal", func(r *renewal, passed time.Duration) {
+			if (passed+200*time.Millisecond)%(5*time.Second) == 0 {
+				r.answered()
+			}
+		}, []float64{2, 4, 6.8, 8.8, 11.8, 13.8, 16.8, 18.8}},
+		{"answers late, and echoes of the peer in between", func(r *renewal, passed time.Duration) {
+			every(1900*time.Millisecond, func(r *renewal) { r.heard() })(r, passed)
+			every(7*time.Second, func(r *renewal) { r.answered() })(r, passed)
+		}, nil},
+		{"only bytes come, and answers late", func(r *renewal, passed time.Duration) {
+			every(tunnelEvery, func(r *renewal) { bytes += 100; r.counted(bytes) })(r, passed)
+			every(7*time.Second, func(r *renewal) { r.answered() })(r, passed)
+		}, nil},
+		{"echoes of the peer and no answer", every(time.Second, func(r *renewal) { r.heard() }), []float64{15}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := renewalsOf(t, 20*time.Second, c.happens); !slices.Equal(got, c.want) {
+				t.Errorf("renewed after %v seconds, want %v", got, c.want)
+			}
+		})
+	}
+}
