@@ -84,6 +84,8 @@ func (r *run) change(s Step, index int) error {
 		return r.route.changeNeighbour(s.Op, o, index)
 	case Nexthop:
 		return r.route.changeNexthop(s.Op, o, index)
+	case NexthopGroup:
+		return r.route.changeNexthopGroup(s.Op, o)
 	case Route:
 		return r.route.changeRoute(s.Op, o, index)
 	case Rule:

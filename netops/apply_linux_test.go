@@ -96,7 +96,7 @@ func TestFarEndMoves(t *testing.T) {
 	eachOverlay(t, func(t *testing.T, kind LinkKind) {
 		k, c := newNamespace(t).kernel(), nodeOfTwoPeers()
 		reach(t, k, withKind(NodeState(c), kind))
-		c.Peers[0].Pod = netip.MustParseAddr("10.244.1.9")
+		c.Peers[0].Gateways[0].Pod = netip.MustParseAddr("10.244.1.9")
 		p := reach(t, k, withKind(NodeState(c), kind))
 		if len(p.Steps) != 2 || p.Steps[0].Kind() != "firewall" || p.Steps[1].Kind() != "link" {
 			t.Errorf("want a step for the firewall and one for the link:\n%s", p)

@@ -31,6 +31,9 @@ func TestDesiredStates(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ns := newNamespace(t)
 			ns.ip("link add " + Tunnel + " type veth peer name eth0")
+			ns.ip("link add " + Tunnel + "1 type veth peer name far")
+			ns.ip("link set far up")
+			ns.ip("link set eth0 up") // no nexthop is on a link without a carrier
 			for i, l := range state.Links {
 				if l.Name == Overlay {
 					state.Links[i].Kind = overlays()[0]

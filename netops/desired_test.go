@@ -2,7 +2,10 @@ package netops
 
 import (
 	"net/netip"
+	"slices"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/golden"
@@ -16,6 +19,8 @@ func desired() map[string]State {
 		"gateway-server":       GatewayState(gatewayOfEqualClusters()),
 		"gateway-client":       GatewayState(gatewayOfDisjointClusters()),
 		"gateway-exposing":     GatewayState(gatewayOfExposedHosts()),
+		"node-of-gateways":     NodeState(nodeOfThreeGateways()),
+		"gateway-of-tunnels":   GatewayState(gatewayOfTwoTunnels()),
 	}
 }
 
@@ -29,12 +34,14 @@ func nodeOfTwoPeers() NodeConfig {
 		Pods:         prefixes("10.244.1.0/24", "10.244.9.3/32"),
 		Peers: []NodePeer{
 			{
-				Name: "b", CIDRs: prefixes("10.11.0.0/16", "10.71.0.0/16"), Nodes: prefixes("10.71.0.0/17")[0], Gateway: netip.MustParseAddr("10.80.128.1"),
-				Pod: netip.MustParseAddr("10.244.1.5"), Endpoints: []netip.Addr{netip.MustParseAddr("172.31.2.11")}, VNI: 7, MTU: 1370,
+				Name: "b", CIDRs: prefixes("10.11.0.0/16", "10.71.0.0/16"), Nodes: prefixes("10.71.0.0/17")[0],
+				Gateways:  []NodeGateway{{Internal: netip.MustParseAddr("10.80.128.1"), Pod: netip.MustParseAddr("10.244.1.5"), VNI: 7, Used: true}},
+				Endpoints: []netip.Addr{netip.MustParseAddr("172.31.2.11")}, MTU: 1370,
 			},
 			{
-				Name: "c", CIDRs: prefixes("10.245.0.0/16", "10.246.0.0/16", "10.72.0.0/16"), Gateway: netip.MustParseAddr("10.80.128.2"),
-				Pod: netip.MustParseAddr("10.244.2.8"), Endpoints: []netip.Addr{netip.MustParseAddr("10.245.3.4")}, VNI: 8, MTU: 1340,
+				Name: "c", CIDRs: prefixes("10.245.0.0/16", "10.246.0.0/16", "10.72.0.0/16"),
+				Gateways:  []NodeGateway{{Internal: netip.MustParseAddr("10.80.128.2"), Pod: netip.MustParseAddr("10.244.2.8"), VNI: 8, Used: true}},
+				Endpoints: []netip.Addr{netip.MustParseAddr("10.245.3.4")}, MTU: 1340,
 			},
 		},
 	}
@@ -44,7 +51,7 @@ func nodeOfTwoPeers() NodeConfig {
 func nodeBeforeGateway() NodeConfig {
 	c := nodeOfTwoPeers()
 	c.Peers = c.Peers[:1]
-	c.Peers[0].Pod, c.Peers[0].Endpoints = netip.Addr{}, nil
+	c.Peers[0].Gateways[0].Pod, c.Peers[0].Endpoints = netip.Addr{}, nil
 	return c
 }
 
@@ -66,8 +73,10 @@ func gatewayOfEqualClusters() GatewayConfig {
 			{netip.MustParseAddr("10.80.0.7"), netip.MustParseAddr("10.244.1.1"), prefixes("10.244.1.0/24", "10.244.9.3/32")},
 			{netip.MustParseAddr("10.80.0.8"), netip.MustParseAddr("172.31.1.12"), prefixes("10.244.2.0/24", "10.244.9.3/32")},
 		},
-		VNI: 7, Tunnel: netip.MustParsePrefix("169.254.18.1/30"), TunnelPeer: netip.MustParseAddr("169.254.18.2"),
-		ListenPort: 51840, MTU: 1370, ClampMSS: true,
+		VNI: 7, MTU: 1370, ClampMSS: true,
+		Tunnels: []GatewayTunnel{{
+			Link: Tunnel, Address: netip.MustParsePrefix("169.254.18.1/30"), Peer: netip.MustParseAddr("169.254.18.2"), ListenPort: 51840, Used: true,
+		}},
 	}
 }
 
@@ -79,8 +88,10 @@ func gatewayOfDisjointClusters() GatewayConfig {
 		{Real: netip.MustParsePrefix("10.245.0.0/16"), Seen: netip.MustParsePrefix("10.245.0.0/16")},
 		{Real: netip.MustParsePrefix("10.72.0.0/16"), Seen: netip.MustParsePrefix("10.72.0.0/16")},
 	}
-	c.Tunnel, c.TunnelPeer = netip.MustParsePrefix("169.254.18.2/30"), netip.MustParseAddr("169.254.18.1")
-	c.ListenPort, c.ClampMSS = 0, false
+	c.Tunnels = []GatewayTunnel{{
+		Link: Tunnel, Address: netip.MustParsePrefix("169.254.18.2/30"), Peer: netip.MustParseAddr("169.254.18.1"), Used: true,
+	}}
+	c.ClampMSS = false
 	return c
 }
 
@@ -91,6 +102,28 @@ func gatewayOfExposedHosts() GatewayConfig {
 		{Host: netip.MustParseAddr("198.51.100.7"), Address: netip.MustParseAddr("10.70.128.1")},
 		{Host: netip.MustParseAddr("172.31.1.200"), Address: netip.MustParseAddr("10.70.128.2")},
 	}
+	return c
+}
+
+// nodeOfThreeGateways has a peer with three gateways, all used.
+func nodeOfThreeGateways() NodeConfig {
+	c := nodeOfTwoPeers()
+	c.Peers = c.Peers[:1]
+	for i := range byte(2) {
+		c.Peers[0].Gateways = append(c.Peers[0].Gateways, NodeGateway{
+			Internal: netip.AddrFrom4([4]byte{10, 80, 128, 2 + i}), Pod: netip.AddrFrom4([4]byte{10, 244, 3 + i, 6}), VNI: 9 + uint32(i), Used: true,
+		})
+	}
+	return c
+}
+
+// gatewayOfTwoTunnels has a peer with two gateways, and exposes a host.
+func gatewayOfTwoTunnels() GatewayConfig {
+	c := gatewayOfExposedHosts()
+	c.Exposed = c.Exposed[:1]
+	c.Tunnels = append(c.Tunnels, GatewayTunnel{
+		Link: Tunnel + "1", Address: netip.MustParsePrefix("169.254.18.5/30"), Peer: netip.MustParseAddr("169.254.18.6"), ListenPort: 51841, Used: true,
+	})
 	return c
 }
 
@@ -133,34 +166,17 @@ func TestNexthopIDStaysInItsBand(t *testing.T) {
 func TestReachable(t *testing.T) {
 	want := GatewayState(gatewayOfEqualClusters())
 	without := want.Reachable(State{})
-	for _, step := range Diff(without, want).Steps {
-		switch o := step.Object.(type) {
-		case Link:
-			if o.Name == Tunnel && step.Op == Replace {
-				continue
-			}
-		case Address:
-			if o.Link == Tunnel && step.Op == Add {
-				continue
-			}
-		case Route:
-			if o.Link == Tunnel && step.Op == Add {
-				continue
-			}
-		}
-		t.Errorf("left out too: %s", step)
-	}
-	for _, step := range Diff(State{}, without).Steps {
-		switch o := step.Object.(type) {
-		case Link:
-			if o.Name == Tunnel {
-				t.Errorf("not left out: %s", step)
-			}
-		case Route:
-			if o.Link == Tunnel {
-				t.Errorf("not left out: %s", step)
-			}
-		}
+	got := Diff(without, want).String()
+	if diff := cmp.Diff(`~ link lqn-tunnel mtu 1370 group 19458 forwarding
++ address 169.254.18.1/30 dev lqn-tunnel
++ nexthop 0x4dfe1201 dev lqn-tunnel
++ nexthop-group 0x4e008001 0x4dfe1201
++ route 10.11.0.0/16 table 7601 nexthop 0x4e008001 mtu 1370
++ route 10.70.0.0/16 table 7601 nexthop 0x4e008001 mtu 1370
++ route 10.71.0.0/16 table 7601 nexthop 0x4e008001 mtu 1370
++ route 10.244.0.0/16 table 7601 nexthop 0x4e008001 mtu 1370
+`, got); diff != "" {
+		t.Errorf("what is left out:\n%s", diff)
 	}
 	whole := want.Reachable(State{Links: []Link{{Name: Tunnel, Kind: KindDevice}}})
 	if p := Diff(whole, want); !p.Empty() {
@@ -168,5 +184,74 @@ func TestReachable(t *testing.T) {
 	}
 	if len(want.Links) != 2 {
 		t.Error("Reachable changed the state that it was asked of")
+	}
+}
+
+// TestReachableGroup leaves a group with the tunnels that are there.
+func TestReachableGroup(t *testing.T) {
+	want := GatewayState(gatewayOfTwoTunnels())
+	got := want.Reachable(State{Links: []Link{{Name: Tunnel + "1", Kind: KindDevice}}})
+	if len(got.Groups) != 1 || !slices.Equal(got.Groups[0].Members, []uint32{0x4dfe1205}) {
+		t.Errorf("groups %v, want one of the tunnel that is there", got.Groups)
+	}
+	if len(want.Groups[0].Members) != 2 {
+		t.Error("Reachable changed the state that it was asked of")
+	}
+}
+
+// TestLastMember takes gateways and tunnels out of their groups: while any is used the others are not, and where none is,
+// all are.
+func TestLastMember(t *testing.T) {
+	t.Parallel()
+	const first, second, third = 0x4c008001, 0x4c008002, 0x4c008003
+	for _, test := range []struct {
+		used, known [3]bool
+		want        []uint32
+	}{
+		{[3]bool{true, true, true}, [3]bool{true, true, true}, []uint32{first, second, third}},
+		{[3]bool{true, false, true}, [3]bool{true, true, true}, []uint32{first, third}},
+		{[3]bool{false, false, true}, [3]bool{true, true, true}, []uint32{third}},
+		{[3]bool{false, false, false}, [3]bool{true, true, true}, []uint32{first, second, third}},
+		{[3]bool{false, false, true}, [3]bool{true, true, false}, []uint32{first, second}},
+		{[3]bool{true, true, true}, [3]bool{false, false, true}, []uint32{third}},
+	} {
+		c := nodeOfThreeGateways()
+		for i := range c.Peers[0].Gateways {
+			g := &c.Peers[0].Gateways[i]
+			g.Used = test.used[i]
+			if !test.known[i] {
+				g.Pod = netip.Addr{}
+			}
+		}
+		s := NodeState(c)
+		if got := s.Groups[0]; got.ID != 0x4e008001 || !slices.Equal(got.Members, test.want) {
+			t.Errorf("used %v, known %v: %s, want %x", test.used, test.known, got, test.want)
+		}
+	}
+	g := gatewayOfTwoTunnels()
+	g.Tunnels[1].Used = false
+	if got := GatewayState(g).Groups[0].Members; !slices.Equal(got, []uint32{0x4dfe1201}) {
+		t.Errorf("one tunnel used: %x", got)
+	}
+	g.Tunnels[0].Used = false
+	if got := GatewayState(g).Groups[0].Members; !slices.Equal(got, []uint32{0x4dfe1201, 0x4dfe1205}) {
+		t.Errorf("no tunnel used: %x", got)
+	}
+}
+
+// TestMembershipIsOneStep: no route, rule or link changes with a group.
+func TestMembershipIsOneStep(t *testing.T) {
+	t.Parallel()
+	c := nodeOfThreeGateways()
+	before := NodeState(c)
+	c.Peers[0].Gateways[1].Used = false
+	if got, want := Diff(before, NodeState(c)).String(), "~ nexthop-group 0x4e008001 0x4c008001 0x4c008003\n"; got != want {
+		t.Errorf("a gateway that leaves:\n%swant:\n%s", got, want)
+	}
+	g := gatewayOfTwoTunnels()
+	before = GatewayState(g)
+	g.Tunnels[0].Used = false
+	if got, want := Diff(before, GatewayState(g)).String(), "~ nexthop-group 0x4e008001 0x4dfe1205\n"; got != want {
+		t.Errorf("a tunnel that leaves:\n%swant:\n%s", got, want)
 	}
 }

@@ -10,7 +10,8 @@ import (
 // Diff returns the steps that lead from one state to another. What want leaves unset matches anything.
 //
 // The order keeps the guard closed: routes that refuse and the firewall come before whatever lets a packet
-// through, and everything comes before what uses it: rules, links, addresses, neighbours, nexthops, routes.
+// through, and everything comes before what uses it: rules, links, addresses, neighbours, nexthops, groups of
+// these, routes. A group lets go of a nexthop before that is deleted, or it would go with its last member, and its routes.
 // (A rule for a table that only refuses yet is part of the guard.) Before all that, links of others leave the groups by
 // which the firewall knows ours. Removal is the mirror image, the guard last.
 // What is wanted is added before what is not wanted goes.
@@ -28,6 +29,7 @@ type changes struct {
 	addresses  delta[Address]
 	neighbours delta[Neighbour]
 	nexthops   delta[Nexthop]
+	groups     delta[NexthopGroup]
 	refusals   delta[Route] // the guard's, before anything else is touched
 	routes     delta[Route]
 	rules      delta[Rule]
@@ -66,6 +68,7 @@ func compare(have, want State) changes {
 	}
 	c.neighbours = difference(have.Neighbours, want.Neighbours)
 	c.nexthops = difference(have.Nexthops, want.Nexthops)
+	c.groups = difference(have.Groups, want.Groups)
 	c.routes = difference(have.Routes, want.Routes)
 	return c
 }
@@ -87,6 +90,8 @@ func (c changes) create(p *Plan) {
 	put(p, Replace, c.neighbours.change)
 	put(p, Add, c.nexthops.add)
 	put(p, Replace, c.nexthops.change)
+	put(p, Add, c.groups.add)
+	put(p, Replace, c.groups.change)
 	put(p, Add, c.passes.add)
 	put(p, Add, only(c.routes.add, Route.leads))
 	put(p, Replace, only(c.routes.change, Route.leads))
@@ -96,6 +101,7 @@ func (c changes) create(p *Plan) {
 func (c changes) remove(p *Plan) {
 	put(p, Remove, c.passes.remove)
 	put(p, Remove, only(c.routes.remove, Route.leads))
+	put(p, Remove, c.groups.remove)
 	put(p, Remove, c.nexthops.remove)
 	put(p, Remove, c.neighbours.remove)
 	put(p, Remove, c.links.remove)
@@ -142,7 +148,7 @@ func (r Route) leads() bool   { return r.Type == Unicast }
 func (r Route) refuses() bool { return r.Type != Unicast }
 
 // withoutDependants is the state after a link was deleted: its addresses, neighbours, nexthops and routes went
-// with it, and the routes that used its nexthops.
+// with it, these nexthops out of their groups, groups with their last member, and routes with their nexthop or group.
 func withoutDependants(s State, link string) State {
 	s = withoutAddresses(s, link)
 	lost := make(map[uint32]bool)
@@ -150,6 +156,12 @@ func withoutDependants(s State, link string) State {
 		lost[n.ID] = n.Link == link
 	}
 	s.Nexthops = only(s.Nexthops, func(n Nexthop) bool { return !lost[n.ID] })
+	s.Groups = slices.Clone(s.Groups)
+	for i, g := range s.Groups {
+		s.Groups[i].Members = only(g.Members, func(id uint32) bool { return !lost[id] })
+		lost[g.ID] = len(s.Groups[i].Members) == 0
+	}
+	s.Groups = only(s.Groups, func(g NexthopGroup) bool { return !lost[g.ID] })
 	s.Routes = only(s.Routes, func(r Route) bool { return r.Link != link && !lost[r.Nexthop] })
 	return s
 }

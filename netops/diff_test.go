@@ -51,6 +51,21 @@ var gatewayB = Nexthop{
 	ID: NexthopBase + 2, Link: Overlay, VNI: 8, Via: netip.MustParseAddr("10.80.128.2"), Dst: netip.MustParseAddr("10.244.2.5"),
 }
 
+// shared is a state in which both gateways serve both peers.
+func shared() State {
+	return change(func(s *State) {
+		s.Groups = []NexthopGroup{{ID: nexthopGroup + 1, Members: []uint32{NexthopBase + 1, NexthopBase + 2}}}
+		s.Routes[0].Nexthop, s.Routes[2].Nexthop = nexthopGroup+1, nexthopGroup+1
+	})
+}
+
+// ofOneGateway is shared after the second gateway left.
+func ofOneGateway() State {
+	s := shared()
+	s.Neighbours, s.Nexthops, s.Groups[0].Members = s.Neighbours[:1], s.Nexthops[:1], s.Groups[0].Members[:1]
+	return s
+}
+
 // change returns a copy of nodeLike with something else.
 func change(edit func(*State)) State {
 	s := nodeLike()
@@ -85,6 +100,11 @@ func TestPlans(t *testing.T) {
 		"address-moves": {nodeLike(), change(func(s *State) { s.Addresses[0].Prefix = netip.MustParsePrefix("10.80.0.2/32") })},
 		"local-moves":   {State{}, State{LocalRuleMoved: true, Rules: []Rule{{Priority: 50, IIf: Overlay, Table: ToPeer}}}},
 		"local-returns": {State{LocalRuleMoved: true, Rules: []Rule{{Priority: LocalPriority, Table: localTable}}}, State{}},
+		"group-created": {nodeLike(), shared()},
+		"group-removed": {shared(), nodeLike()},
+		"member-joins":  {ofOneGateway(), shared()},
+		"member-leaves": {shared(), ofOneGateway()},
+		"link-of-group": {shared(), func() State { s := shared(); s.Links[0].Port = 6092; return s }()},
 		"last-address-goes": {
 			change(func(s *State) { s.Routes = append(s.Routes, onOverlay) }),
 			change(func(s *State) { s.Routes, s.Addresses = append(s.Routes, onOverlay), nil }),

@@ -55,7 +55,12 @@ func (l Link) compare(o Link) int { return strings.Compare(l.Name, o.Name) }
 func (l Link) matches(want Link) bool {
 	return l.sameMake(want) && l.Remote == want.Remote && !l.Down && (!l.LinkLocal || !l.ours()) &&
 		(!l.ARP || want.Kind == KindDevice) && (want.MTU == 0 || l.MTU == want.MTU) && (want.Group == 0 || l.Group == want.Group) &&
-		(!want.Forwarding || l.Forwarding) && (!want.MarkedPath || l.MarkedPath)
+		l.hasSettings(want)
+}
+
+// hasSettings reports whether the wanted settings of IPv4 are on.
+func (l Link) hasSettings(want Link) bool {
+	return (!want.Forwarding || l.Forwarding) && (!want.MarkedPath || l.MarkedPath) && (!want.LoosePath || l.LoosePath)
 }
 
 // sameMake reports whether what cannot be changed on an existing link is as wanted.
@@ -88,6 +93,12 @@ func (n Neighbour) matches(want Neighbour) bool { return bytes.Equal(n.MAC, want
 
 func (n Nexthop) compare(o Nexthop) int     { return cmp.Compare(n.ID, o.ID) }
 func (n Nexthop) matches(want Nexthop) bool { return n == want }
+
+func (g NexthopGroup) compare(o NexthopGroup) int { return cmp.Compare(g.ID, o.ID) }
+
+func (g NexthopGroup) matches(want NexthopGroup) bool {
+	return slices.Equal(g.Members, want.Members) && !g.Uneven
+}
 
 func (r Route) compare(o Route) int {
 	return cmp.Or(cmp.Compare(r.Table, o.Table), r.Dst.Compare(o.Dst), cmp.Compare(r.Metric, o.Metric))

@@ -55,15 +55,16 @@ func (c GatewayConfig) exposure() exposure {
 	for _, m := range c.Peer {
 		real = append(real, m.Real)
 	}
+	// Without a mark, by incoming link or by address, both ways would be looked for among this cluster's pods. That one
+	// mark serves both makes each the other's way back, as a strict reverse path filter wants it.
+	rules := []Rule{{Priority: priorityExposed, Mark: markExposed, IIf: podLink, Table: ToPeer}}
+	for _, t := range c.Tunnels {
+		rules = append(rules, Rule{Priority: priorityExposed, Mark: markExposed, IIf: t.Link, Table: mainTable})
+	}
 	flow, reply, related := nft.CTMark(toHost), nft.CTDirection(nft.Reply), nft.CTState(nft.Related)
 	return exposure{
 		links: []Link{{Name: podLink, Kind: KindDevice, Forwarding: true, MarkedPath: true}},
-		// Without a mark, by incoming link or by address, both would be looked for among this cluster's pods. That one
-		// mark serves both ways makes each the other's way back, as a strict reverse path filter wants it.
-		rules: []Rule{
-			{Priority: priorityExposed, Mark: markExposed, IIf: Tunnel, Table: mainTable},
-			{Priority: priorityExposed, Mark: markExposed, IIf: podLink, Table: ToPeer},
-		},
+		rules: rules,
 		sets: []nft.Set{
 			nft.NewSet(setReal, real...),
 			{Name: setExposed, Hosts: true, Elements: cidr.Outermost(addresses)},

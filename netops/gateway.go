@@ -32,8 +32,8 @@ const (
 	markExposed = 0x4c03 // between the peer and an exposed host
 )
 
-// Echoes that a gateway takes in a second, and at once: of all its nodes, which send one each, and of its peer, which
-// sends five and answers as many.
+// Echoes that a gateway takes in a second, and at once: of all its nodes, which send one each, and for each tunnel, whose
+// far end sends five and answers as many.
 const (
 	EchoesOfNodes = 5000
 	echoesOfPeer  = 100
@@ -57,7 +57,7 @@ const (
 // Mapping is a range of the peer: its real addresses and those by which this cluster reaches them.
 type Mapping = cidr.Mapping
 
-// GatewayConfig is what the gateway of one peering must know.
+// GatewayConfig is what a gateway of one peering must know.
 type GatewayConfig struct {
 	Overlay      OverlayConfig
 	Pod          netip.Addr     // address of this gateway's pod
@@ -69,12 +69,21 @@ type GatewayConfig struct {
 	Exposed      []Exposed      // hosts outside the cluster that the peer may reach
 	Nodes        []GatewayNode  // of those that have the same range, the first one gets its packets
 	VNI          uint32
-	Tunnel       netip.Prefix // this end's address
-	TunnelPeer   netip.Addr
-	ListenPort   uint16 // UDP port at which the peer begins a handshake; 0: it never does
-	MTU          int    // bytes, of the largest packet that travels the whole path
+	Tunnels      []GatewayTunnel // to each gateway of the peer; at least one
+	MTU          int             // bytes, of the largest packet that travels the whole path
 	ClampMSS     bool
 }
+
+// GatewayTunnel is a tunnel to one of the peer's gateways. Packets of the peer come by any of them.
+type GatewayTunnel struct {
+	Link       string       // begins with Prefix
+	Address    netip.Prefix // of this end
+	Peer       netip.Addr   // of the far end
+	ListenPort uint16       // UDP port at which the far end begins a handshake; 0: it never does
+	Used       bool         // carries packets for the peer. Those that do share them evenly; where none is used, all do.
+}
+
+func (t GatewayTunnel) nexthop() uint32 { return tunnelNexthopID(t.Address.Addr()) }
 
 // GatewayNode is a node of this cluster as a gateway sees it.
 type GatewayNode struct {
@@ -86,14 +95,8 @@ type GatewayNode struct {
 // GatewayState returns the state of the namespace of a gateway's pod.
 func GatewayState(c GatewayConfig) State {
 	s := State{
-		Links: []Link{
-			c.Overlay.link(Overlay, c.Internal),
-			{Name: Tunnel, Kind: KindDevice, MTU: c.MTU, Group: GroupTunnel, Forwarding: true, MarkedPath: len(c.Exposed) > 0},
-		},
-		Addresses: []Address{
-			{Link: Overlay, Prefix: cidr.Single(c.Internal)},
-			{Link: Tunnel, Prefix: c.Tunnel},
-		},
+		Links:     []Link{c.Overlay.link(Overlay, c.Internal)},
+		Addresses: []Address{{Link: Overlay, Prefix: cidr.Single(c.Internal)}},
 		Routes: []Route{
 			guardRoute(ToPeer, everything),
 			guardRoute(FromPeer, everything),
@@ -104,7 +107,6 @@ func GatewayState(c GatewayConfig) State {
 		Rules: []Rule{
 			{Priority: priorityMarkLocal, Mark: markLocal, Table: localTable},
 			{Priority: priorityToPeer, IIf: Overlay, Table: ToPeer},
-			{Priority: priorityFromPeer, IIf: Tunnel, Table: FromPeer},
 			{Priority: priorityErrors, Mark: markError, Table: ToPeer},
 			movedLocalRule,
 		},
@@ -114,13 +116,36 @@ func GatewayState(c GatewayConfig) State {
 	}
 	exposed := c.exposure()
 	s.Links, s.Rules = append(s.Links, exposed.links...), append(s.Rules, exposed.rules...)
+	c.reachPeer(&s)
+	c.reachNodes(&s)
+	return s
+}
+
+// reachPeer adds what leads to the peer by the tunnels.
+func (c GatewayConfig) reachPeer(s *State) {
+	for _, t := range c.Tunnels {
+		s.Links = append(s.Links, Link{
+			Name: t.Link, Kind: KindDevice, MTU: c.MTU, Group: GroupTunnel, Forwarding: true,
+			MarkedPath: len(c.Exposed) > 0, LoosePath: len(c.Tunnels) > 1, // packets come also by a tunnel by which none are sent
+		})
+		s.Addresses = append(s.Addresses, Address{Link: t.Link, Prefix: t.Address})
+		s.Nexthops = append(s.Nexthops, Nexthop{ID: t.nexthop(), Link: t.Link})
+		s.Rules = append(s.Rules, Rule{Priority: priorityFromPeer, IIf: t.Link, Table: FromPeer})
+	}
+	tunnels := newGroup(ofKind(nexthopGroup, NexthopID(c.InternalCIDR, c.Internal)), c.Tunnels,
+		GatewayTunnel.nexthop, func(t GatewayTunnel) bool { return t.Used })
+	s.Groups = append(s.Groups, tunnels)
 	for _, m := range c.Peer {
 		s.Rules = append(s.Rules, Rule{Priority: priorityErrors, From: m.Seen, IIf: loopback, Table: FromPeer})
 		// Packets for the peer go to its real addresses; those by which this cluster knows it are where its packets come from.
 		for _, p := range []netip.Prefix{m.Real, m.Seen} {
-			s.Routes = append(s.Routes, Route{Table: ToPeer, Dst: p, Type: Unicast, Link: Tunnel, MTU: c.MTU})
+			s.Routes = append(s.Routes, Route{Table: ToPeer, Dst: p, Type: Unicast, Nexthop: tunnels.ID, MTU: c.MTU})
 		}
 	}
+}
+
+// reachNodes adds what leads to the nodes and their pods.
+func (c GatewayConfig) reachNodes(s *State) {
 	taken := map[netip.Prefix]bool{}
 	for _, n := range c.Nodes {
 		id := NexthopID(c.InternalCIDR, n.Internal)
@@ -135,7 +160,6 @@ func GatewayState(c GatewayConfig) State {
 			s.Routes = append(s.Routes, Route{Table: FromPeer, Dst: p, Type: Unicast, Nexthop: id, MTU: c.MTU})
 		}
 	}
-	return s
 }
 
 var everything = netip.PrefixFrom(netip.IPv4Unspecified(), 0)
@@ -168,6 +192,14 @@ func where(is bool, rules ...nft.Rule) []nft.Rule {
 	return nil
 }
 
+// eachListenPort returns a rule for each tunnel that has a listen port.
+func (c GatewayConfig) eachListenPort(rule func(port uint16) nft.Rule) (rules []nft.Rule) {
+	for _, t := range c.Tunnels {
+		rules = append(rules, where(t.ListenPort != 0, rule(t.ListenPort))...)
+	}
+	return rules
+}
+
 // forward lets pass what goes between cluster and peer, and nothing else.
 func (c GatewayConfig) forward() []nft.Chain {
 	return []nft.Chain{
@@ -183,10 +215,11 @@ func (c GatewayConfig) forward() []nft.Chain {
 // input lets through what is for the gateway itself: the overlay, the tunnel, echoes and health. Echoes come before
 // established connections: no peer that is asked may send without bounds.
 func (c GatewayConfig) input() []nft.Chain {
+	tunnelEchoes := echoesOfPeer * uint32(len(c.Tunnels))
 	return []nft.Chain{
 		{Name: "echo", Rules: []nft.Rule{
 			{nft.IIfGroup(GroupOverlay), nft.Limit(EchoesOfNodes, EchoesOfNodes), nft.Accept()},
-			{nft.IIfGroup(GroupTunnel), nft.Limit(echoesOfPeer, echoesOfPeer), nft.Accept()},
+			{nft.IIfGroup(GroupTunnel), nft.Limit(tunnelEchoes, tunnelEchoes), nft.Accept()},
 			{nft.Counter(), nft.Drop()},
 		}},
 		{Name: "sizes", Rules: []nft.Rule{
@@ -203,7 +236,9 @@ func (c GatewayConfig) input() []nft.Chain {
 			{nft.Mark(markLocal), nft.ICMPType(icmpRequest), nft.Accept()},
 			{nft.IIfGroup(GroupOverlay), nft.Counter(), nft.Drop()},
 			{nft.IIfGroup(GroupTunnel), nft.Counter(), nft.Drop()},
-		}, where(c.ListenPort != 0, nft.Rule{nft.UDPDPort(c.ListenPort), nft.Accept()}), []nft.Rule{ // handshakes
+		}, c.eachListenPort(func(port uint16) nft.Rule {
+			return nft.Rule{nft.UDPDPort(port), nft.Accept()} // handshakes
+		}), []nft.Rule{
 			{nft.TCPDPort(HealthPort), nft.Accept()},
 			{nft.ICMPType(icmpErrors...), nft.Accept()}, // packets of overlay and tunnel are not tracked: no error is related to them
 			{nft.Counter(), nft.Drop()},
@@ -213,8 +248,10 @@ func (c GatewayConfig) input() []nft.Chain {
 
 // probes lets the peer measure its way to here by echoes that go where the tunnel's packets do.
 func (c GatewayConfig) probes() []nft.Chain {
-	rules := append(where(c.ListenPort != 0, nft.Rule{
-		nft.IIfGroupNot(GroupOverlay), nft.IIfGroupNot(GroupTunnel), nft.UDPDPort(c.ListenPort), nft.UDPBegins(echo.Magic), nft.DNATPort(EchoPort),
+	rules := append(c.eachListenPort(func(port uint16) nft.Rule {
+		return nft.Rule{
+			nft.IIfGroupNot(GroupOverlay), nft.IIfGroupNot(GroupTunnel), nft.UDPDPort(port), nft.UDPBegins(echo.Magic), nft.DNATPort(EchoPort),
+		}
 	}), c.exposure().dnat...)
 	if len(rules) == 0 {
 		return nil

@@ -13,9 +13,13 @@ import (
 // CAP_NET_ADMIN only: /proc/sys is read-only in an unprivileged container.
 const (
 	devconfForwarding         = 1
+	devconfRPFilter           = 8
 	devconfPromoteSecondaries = 20
 	devconfSrcValidMark       = 24
 )
+
+// rpFilterLoose accepts a source to which any route leads. Of the settings of a link and of all links the larger counts.
+const rpFilterLoose = 2
 
 // fields are the attributes that every link has.
 func (l *Link) fields() []field {
@@ -44,13 +48,19 @@ func (s *routeSocket) configureLink(l Link, linkIndex int) error {
 			return fmt.Errorf("set far end: %w", err)
 		}
 	}
-	on := uint32(1)
+	on, loose := uint32(1), uint32(rpFilterLoose)
 	var settings []field
-	for typ, wanted := range map[uint16]bool{
-		devconfForwarding: l.Forwarding, devconfSrcValidMark: l.MarkedPath, devconfPromoteSecondaries: l.ours(),
+	for _, s := range []struct {
+		wanted  bool
+		setting field
+	}{
+		{l.Forwarding, optional(devconfForwarding, &on)},
+		{l.MarkedPath, optional(devconfSrcValidMark, &on)},
+		{l.LoosePath, optional(devconfRPFilter, &loose)},
+		{l.ours(), optional(devconfPromoteSecondaries, &on)},
 	} {
-		if wanted {
-			settings = append(settings, optional(typ, &on))
+		if s.wanted {
+			settings = append(settings, s.setting)
 		}
 	}
 	err := s.setLink(link, optional(unix.IFLA_GROUP, &l.Group), optional(unix.IFLA_MTU, &l.MTU), ofFamily(unix.AF_INET, optional(unix.IFLA_INET_CONF, settings)))
@@ -126,13 +136,17 @@ func decodeLink(data []byte) (l indexedLink, err error) {
 		return l, err
 	}
 	l.index, l.Down, l.ARP = int(header.Index), header.Flags&unix.IFF_UP == 0, header.Flags&unix.IFF_NOARP == 0
-	l.Forwarding, l.MarkedPath = devconf(settings, devconfForwarding), devconf(settings, devconfSrcValidMark)
+	l.Forwarding, l.MarkedPath = devconf(settings, devconfForwarding) != 0, devconf(settings, devconfSrcValidMark) != 0
+	l.LoosePath = devconf(settings, devconfRPFilter) == rpFilterLoose
 	l.LinkLocal = mode != nl.IN6_ADDR_GEN_MODE_NONE
 	return l, l.decodeOverlay(overlay)
 }
 
-// devconf reports whether a setting is on, from the array of all that the kernel tells; they are numbered from 1.
-func devconf(all []byte, setting int) bool {
+// devconf returns a setting from the array of all that the kernel reports; they are numbered from 1.
+func devconf(all []byte, setting int) uint32 {
 	const size = 4
-	return len(all) >= setting*size && binary.NativeEndian.Uint32(all[(setting-1)*size:]) != 0
+	if len(all) < setting*size {
+		return 0
+	}
+	return binary.NativeEndian.Uint32(all[(setting-1)*size:])
 }

@@ -37,10 +37,12 @@ func (n *Nexthop) fields(link *int, encap *encapsulation) []field {
 	}
 }
 
-// changeNexthop creates a nexthop object, changes the one of that id in one step, or deletes it, and by that the routes that
-// use it.
+// changeNexthop creates a nexthop object, changes the one of that id in one step, or deletes it, and by that what uses it.
 func (s *routeSocket) changeNexthop(op Op, n Nexthop, link int) error {
-	header := unix.Nhmsg{Family: unix.AF_INET, Protocol: Protocol, Flags: unix.RTNH_F_ONLINK}
+	header := unix.Nhmsg{Family: unix.AF_INET, Protocol: Protocol}
+	if n.Via.IsValid() {
+		header.Flags = unix.RTNH_F_ONLINK
+	}
 	if op == Remove { // names the object and nothing else
 		n, header, link = Nexthop{ID: n.ID}, unix.Nhmsg{}, 0
 	}
@@ -62,6 +64,41 @@ func (s *routeSocket) nexthops(links map[int]Link) ([]Nexthop, error) {
 			n.Link = l.Name
 			return n, isOurNexthop(n.ID), err
 		})
+	})
+}
+
+// changeNexthopGroup creates a group, changes the members of the one of that id in one step, or deletes it, and by that the
+// routes that use it. A nexthop object of that id that is no group is an error.
+func (s *routeSocket) changeNexthopGroup(op Op, g NexthopGroup) error {
+	header := unix.Nhmsg{Protocol: Protocol} // a group has no family of its own
+	if op == Remove {
+		g, header = NexthopGroup{ID: g.ID}, unix.Nhmsg{}
+	}
+	var members []byte
+	for _, id := range g.Members { // each a struct nexthop_grp of linux/nexthop.h: id, weight less one, reserved
+		members = binary.NativeEndian.AppendUint32(members, id)
+		members = append(members, 0, 0, 0, 0)
+	}
+	return s.execute(changing(op, unix.RTM_NEWNEXTHOP, raw.Replace, header, g.fields(&members)...))
+}
+
+// fields are the attributes of a group.
+func (g *NexthopGroup) fields(members *[]byte) []field {
+	return []field{optional(unix.NHA_ID, &g.ID), optional(unix.NHA_GROUP, members)}
+}
+
+// nexthopGroups reads the groups of our band.
+func (s *routeSocket) nexthopGroups() ([]NexthopGroup, error) {
+	request := message{kind: unix.RTM_GETNEXTHOP, header: unix.Nhmsg{}, fields: []field{required(unix.NHA_GROUPS, new([]byte))}}
+	return collect(s, request, func(data []byte) (g NexthopGroup, of bool, err error) {
+		var header unix.Nhmsg
+		var members []byte
+		err = unpack(data, &header, g.fields(&members)...)
+		for ; len(members) >= 8; members = members[8:] {
+			g.Members = append(g.Members, binary.NativeEndian.Uint32(members))
+			g.Uneven = g.Uneven || binary.NativeEndian.Uint32(members[4:]) != 0
+		}
+		return g, isOurNexthop(g.ID), err
 	})
 }
 

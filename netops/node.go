@@ -17,9 +17,14 @@ const guardMetric = 1 << 30
 
 // Rule priorities on a node: after Cilium's local rule (100), before its own (110) and AWS's (512 and up).
 const (
-	priorityExempt = 103
-	priorityNode   = 104
+	priorityExempt  = 103
+	priorityReverse = 103
+	priorityNode    = 104
 )
+
+// markArrival is on packets from gateways until they are routed, where a peer has several gateways. Only the reverse path
+// filter takes a decision by it. Its bits are none of those that kube-proxy and network plugins use.
+const markArrival = 0x4c
 
 // Numbers of the kernel.
 const (
@@ -47,16 +52,27 @@ type NodeConfig struct {
 
 // NodePeer is one peer as a node sees it.
 type NodePeer struct {
-	Name    string         // of its chains: letters, digits and "-"
-	CIDRs   []netip.Prefix // by which the peer's pods, nodes and hosts are reached from here
-	Nodes   netip.Prefix   // of them, where its nodes are; they alone may send echoes
-	Gateway netip.Addr     // internal address of the gateway
-	Pod     netip.Addr     // address of the gateway's pod; the zero value: not known, traffic is held back
-	VNI     uint32
-	MTU     int // bytes, of the largest packet that travels the whole path
+	Name     string         // of its chains: letters, digits and "-"
+	CIDRs    []netip.Prefix // by which the peer's pods, nodes and hosts are reached from here
+	Nodes    netip.Prefix   // of them, where its nodes are; they alone may send echoes
+	Gateways []NodeGateway  // of this cluster, to the peer; while the pod of none is known, traffic is held back
+	MTU      int            // bytes, of the largest packet that travels the whole path
 
 	// Endpoints are where the peer's gateway is heard on the underlay, and looked for; none: not known.
 	Endpoints []netip.Addr
+}
+
+// NodeGateway is a gateway of this cluster as a node sees it.
+type NodeGateway struct {
+	Internal netip.Addr // its end of the overlay
+	Pod      netip.Addr // address of its pod; the zero value: not known
+	VNI      uint32
+	Used     bool // carries packets for the peer. Those of a peer share them evenly; where none is used, all do.
+}
+
+// reached are the gateways whose pod is known. Nodes exchange packets with each, whether it is used or not.
+func (p NodePeer) reached() []NodeGateway {
+	return only(p.Gateways, func(g NodeGateway) bool { return g.Pod.IsValid() })
 }
 
 // NodeState returns the state of the host namespace of a node: an overlay link for each gateway, so that the link tells
@@ -81,22 +97,60 @@ func NodeState(c NodeConfig) State {
 		for _, seen := range p.CIDRs {
 			s.Routes = append(s.Routes, guardRoute(RoutingTable, seen))
 		}
-		if !p.Pod.IsValid() {
-			continue
-		}
-		id, link := NexthopID(c.InternalCIDR, p.Gateway), c.Overlay.link(NodeLink(p.VNI), c.Internal)
-		link.VNI, link.Remote = p.VNI, p.Pod
-		s.Links = append(s.Links, link)
-		s.Neighbours = append(s.Neighbours, Neighbour{Link: link.Name, IP: p.Gateway, MAC: overlayMAC(p.Gateway)})
-		s.Nexthops = append(s.Nexthops, Nexthop{ID: id, Link: link.Name, Via: p.Gateway})
-		for _, seen := range append([]netip.Prefix{cidr.Single(p.Gateway)}, p.CIDRs...) {
-			s.Routes = append(s.Routes, Route{Table: RoutingTable, Dst: seen, Type: Unicast, Nexthop: id, Source: c.Internal, MTU: p.MTU})
-		}
-		for _, endpoint := range p.captured(taken) {
-			s.Rules = append(s.Rules, Rule{Priority: priorityExempt, From: cidr.Single(p.Pod), To: endpoint, Table: mainTable})
+		c.reach(&s, p)
+		for _, g := range p.reached() {
+			for _, endpoint := range p.captured(taken) {
+				s.Rules = append(s.Rules, Rule{Priority: priorityExempt, From: cidr.Single(g.Pod), To: endpoint, Table: mainTable})
+			}
 		}
 	}
+	if c.several() {
+		s.Rules = append(s.Rules, Rule{Priority: priorityReverse, Mark: markArrival, Table: ReverseTable})
+	}
 	return s
+}
+
+// reach adds what leads to a peer by its gateways, and to each of these.
+//
+// A peer's packets come by any of them. The reverse path filter, where it is strict, or loose (links of ours have no
+// address: __fib_validate_source in net/ipv4/fib_frontend.c), drops what comes by a link that no route back leads to: for
+// the filter alone there are routes by all gateways, which it looks up by a mark of the packet.
+func (c NodeConfig) reach(s *State, p NodePeer) {
+	gateways := p.reached()
+	if len(gateways) == 0 {
+		return
+	}
+	several := len(gateways) > 1
+	nexthop := func(g NodeGateway) uint32 { return NexthopID(c.InternalCIDR, g.Internal) }
+	lead := func(dst netip.Prefix, id uint32) {
+		s.Routes = append(s.Routes, Route{Table: RoutingTable, Dst: dst, Type: Unicast, Nexthop: id, Source: c.Internal, MTU: p.MTU})
+	}
+	for _, g := range gateways {
+		link := c.Overlay.link(NodeLink(g.VNI), c.Internal)
+		link.VNI, link.Remote, link.MarkedPath = g.VNI, g.Pod, several
+		s.Links = append(s.Links, link)
+		s.Neighbours = append(s.Neighbours, Neighbour{Link: link.Name, IP: g.Internal, MAC: overlayMAC(g.Internal)})
+		s.Nexthops = append(s.Nexthops, Nexthop{ID: nexthop(g), Link: link.Name, Via: g.Internal})
+		lead(cidr.Single(g.Internal), nexthop(g))
+	}
+	first := nexthop(p.Gateways[0])
+	used := newGroup(ofKind(nexthopGroup, first), gateways, nexthop, func(g NodeGateway) bool { return g.Used })
+	all := newGroup(ofKind(nexthopArrival, first), gateways, nexthop, func(NodeGateway) bool { return true })
+	s.Groups = append(s.Groups, used)
+	if several {
+		s.Groups = append(s.Groups, all)
+	}
+	for _, seen := range p.CIDRs {
+		lead(seen, used.ID)
+		if several {
+			s.Routes = append(s.Routes, Route{Table: ReverseTable, Dst: seen, Type: Unicast, Nexthop: all.ID})
+		}
+	}
+}
+
+// several reports whether any peer has more than one gateway.
+func (c NodeConfig) several() bool {
+	return slices.ContainsFunc(c.Peers, func(p NodePeer) bool { return len(p.reached()) > 1 })
 }
 
 // captured are those of a peer's endpoints that are among all peers' ranges, so that packets to them would be taken for
@@ -119,11 +173,6 @@ func (c NodeConfig) peerCIDRs() []netip.Prefix {
 		all = append(all, p.CIDRs...)
 	}
 	return cidr.Outermost(all)
-}
-
-// NexthopID returns the id of the nexthop object for a far end, from its internal address.
-func NexthopID(internalCIDR netip.Prefix, internal netip.Addr) uint32 {
-	return NexthopBase | cidr.Offset(internalCIDR, internal)&^uint32(NexthopMask)
 }
 
 // NodeLink is the name of a node's link to the gateway of a virtual network.

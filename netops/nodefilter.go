@@ -29,18 +29,15 @@ const (
 	setEndpoints = "endpoints" // of peers' tunnels, where they are among setPeers
 )
 
-// reached are the peers whose gateway's pod is known.
-func (c NodeConfig) reached() []NodePeer {
-	return only(c.Peers, func(p NodePeer) bool { return p.Pod.IsValid() })
-}
-
 // firewall is a node's nftables table.
 func (c NodeConfig) firewall() nft.Table {
 	var gateways, captured []netip.Prefix
 	taken := c.peerCIDRs()
-	for _, p := range c.reached() {
-		gateways = append(gateways, cidr.Single(p.Pod))
-		captured = append(captured, p.captured(taken)...)
+	for _, p := range c.Peers {
+		for _, g := range p.reached() {
+			gateways = append(gateways, cidr.Single(g.Pod))
+			captured = append(captured, p.captured(taken)...)
+		}
 	}
 	return nft.Table{
 		Name: Table,
@@ -58,8 +55,8 @@ func (c NodeConfig) firewall() nft.Table {
 //
 // The outer packet must come from the pod of the gateway whose network it names: VXLAN itself does not ask
 // (vxlan_rcv in drivers/net/vxlan/vxlan_core.c). By that the link tells which gateway sent the inner packet, and each
-// has a chain of its own with the ranges of its peer. Links are known by name here, whatever their group: a link out of
-// its group is checked all the same.
+// peer has a chain with its ranges, to which the links of its gateways lead, used or not. Links are known by name here,
+// whatever their group: a link out of its group is checked all the same.
 //
 // What is for a pod or for the node is decided before anything translates a destination. A Service's NodePort, external
 // address or a hostPort would else lead a peer's packet past the rule that it may reach pods only, and past the network
@@ -73,14 +70,19 @@ func (c NodeConfig) arrivals() []nft.Chain {
 	var outer, pieces []nft.Rule
 	// A source route, where this node obeys it, would lead a packet on that came for one of the node's own addresses.
 	inner := []nft.Rule{{nft.Options(), nft.Counter(), nft.Drop()}}
+	inner = append(inner, where(c.several(), nft.Rule{nft.SetMark(markArrival)})...)
 	var chains []nft.Chain
-	for _, p := range c.reached() {
-		outer = append(outer, nft.Rule{nft.SAddr(cidr.Single(p.Pod)), nft.OverlayID(p.VNI), nft.Accept()})
-		inner = append(inner, nft.Rule{nft.IIf(NodeLink(p.VNI)), nft.Goto(arrivalChain + p.Name)})
-		pieces = append(pieces, nft.Rule{nft.IIf(NodeLink(p.VNI)), nft.Goto(pieceChain + p.Name)})
-		chains = append(chains, p.arrivals(self)...)
+	for _, p := range c.Peers {
+		for _, g := range p.reached() {
+			outer = append(outer, nft.Rule{nft.SAddr(cidr.Single(g.Pod)), nft.OverlayID(g.VNI), nft.Accept()})
+			inner = append(inner, nft.Rule{nft.IIf(NodeLink(g.VNI)), nft.Goto(arrivalChain + p.Name)})
+			pieces = append(pieces, nft.Rule{nft.IIf(NodeLink(g.VNI)), nft.Goto(pieceChain + p.Name)})
+		}
+		if len(p.reached()) > 0 {
+			chains = append(chains, p.arrivals(self)...)
+		}
 	}
-	return slices.Concat(chains, destinations(self), []nft.Chain{
+	return slices.Concat(chains, c.destinations(self), []nft.Chain{
 		{Name: "untracked", Rules: []nft.Rule{
 			{nft.SAddrIn(setGateways), nft.NoTrack(), nft.Accept()},
 			{nft.DAddrIn(setGateways), nft.NoTrack()},
@@ -110,13 +112,14 @@ func (c NodeConfig) arrivals() []nft.Chain {
 		}},
 		{Name: "forward", Hook: &nft.Hook{Type: "filter", Point: "forward", Priority: priorityFilter}, Rules: []nft.Rule{
 			{nft.OIfGroup(GroupOverlay), nft.Goto("into-overlay")},
-			{nft.IIfPrefix(Prefix), nft.CTDirection(nft.Original), nft.CTTranslated(), nft.Counter(), nft.Drop()},
+			{nft.IIfPrefix(Prefix), nft.Goto("out-of-overlay")},
 		}},
 	})
 }
 
 // destinations are the chains of what a peer sends to pods and to the node itself.
-func destinations(self nft.Expr) []nft.Chain {
+func (c NodeConfig) destinations(self nft.Expr) []nft.Chain {
+	routed := where(c.several(), nft.Rule{nft.Mark(markArrival), nft.SetMark(0)})
 	return []nft.Chain{
 		{Name: "to-pods", Rules: []nft.Rule{
 			{nft.DAddrIn(setGateways), nft.Counter(), nft.Drop()}, // pods, too, but not for a peer
@@ -129,12 +132,15 @@ func destinations(self nft.Expr) []nft.Chain {
 			refusal,
 		}},
 		// After all translation: addresses of the node are among its pods' ranges, too.
-		{Name: "into-node", Rules: []nft.Rule{
+		{Name: "into-node", Rules: append(slices.Clone(routed), []nft.Rule{
 			{nft.CTState(nft.Established, nft.Related), nft.CTDirection(nft.Reply), nft.Accept()},
 			{nft.CTTranslated(), nft.Counter(), nft.Drop()},
 			{self, nft.Accept()},
 			refusal,
-		}},
+		}...)},
+		{Name: "out-of-overlay", Rules: append(slices.Clone(routed), nft.Rule{
+			nft.CTDirection(nft.Original), nft.CTTranslated(), nft.Counter(), nft.Drop(),
+		})},
 	}
 }
 
@@ -153,27 +159,29 @@ const (
 	peerEchoRate    = 200
 )
 
-// arrivals are the chains of what comes from the peer's gateway: by its internal address from itself, else from the
+// arrivals are the chains of what comes from the peer's gateways: by its internal address from itself, else from the
 // peer. Echoes come before established connections: whom this node asks could else send without bounds. Errors are about
-// packets to the peer: its gateway could else end connections with others, or make their packets small.
+// packets to the peer: its gateways could else end connections with others, or make their packets small.
 func (p NodePeer) arrivals(self nft.Expr) []nft.Chain {
 	echo, quoted := echoChain+p.Name, quotedChain+p.Name
 	rules := []nft.Rule{
 		{nft.ICMPType(icmpQuoting...), nft.Jump(quoted)},
 		{self, nft.UDPDPort(EchoPort), nft.Goto(echo)},
-		{nft.SAddr(cidr.Single(p.Gateway)), nft.Goto("to-node")},
 	}
-	pieces := []nft.Rule{{nft.SAddr(cidr.Single(p.Gateway)), nft.Accept()}}
-	errors := []nft.Rule{
-		{nft.ICMPType(icmpObsolete...), nft.Counter(), nft.Drop()},
-		{nft.QuotedDAddr(cidr.Single(p.Gateway)), nft.Return()},
-	}
+	errors := []nft.Rule{{nft.ICMPType(icmpObsolete...), nft.Counter(), nft.Drop()}}
+	var pieces, echoes []nft.Rule
 	for _, seen := range p.CIDRs {
 		rules = append(rules, nft.Rule{nft.SAddr(seen), nft.Goto("to-pods")})
 		pieces = append(pieces, nft.Rule{nft.SAddr(seen), nft.Accept()})
 		errors = append(errors, nft.Rule{nft.QuotedDAddr(seen), nft.Return()})
 	}
-	echoes := []nft.Rule{{nft.SAddr(cidr.Single(p.Gateway)), nft.Limit(gatewayEchoRate, gatewayEchoRate), nft.Accept()}}
+	for _, g := range p.reached() {
+		address, link := cidr.Single(g.Internal), nft.IIf(NodeLink(g.VNI))
+		rules = append(rules, nft.Rule{nft.SAddr(address), link, nft.Goto("to-node")})
+		pieces = append(pieces, nft.Rule{nft.SAddr(address), link, nft.Accept()})
+		errors = append(errors, nft.Rule{nft.QuotedDAddr(address), link, nft.Return()})
+		echoes = append(echoes, nft.Rule{nft.SAddr(address), link, nft.Limit(gatewayEchoRate, gatewayEchoRate), nft.Accept()})
+	}
 	if p.Nodes.IsValid() {
 		echoes = append(echoes, nft.Rule{nft.SAddr(p.Nodes), nft.Limit(peerEchoRate, peerEchoRate), nft.Accept()})
 	}

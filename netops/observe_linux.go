@@ -26,6 +26,7 @@ func (k *Kernel) Observe() (State, error) {
 		{"addresses", func() (err error) { s.Addresses, err = k.route.addresses(links); return err }},
 		{"neighbours", func() (err error) { s.Neighbours, err = k.route.neighbours(links); return err }},
 		{"nexthops", func() (err error) { s.Nexthops, err = k.route.nexthops(links); return err }},
+		{"nexthop groups", func() (err error) { s.Groups, err = k.route.nexthopGroups(); return err }},
 		{"routes", func() (err error) { s.Routes, err = k.route.routes(links); return err }},
 		{"rules", func() (err error) { s.Rules, s.LocalRuleMoved, err = k.route.rules(); return err }},
 		{"firewall", func() (err error) { s.Firewall, err = k.nft.Observe(nft.IP, Table); return err }},

@@ -59,7 +59,7 @@ func TestForgedOverlay(t *testing.T) {
 		a, b := equalRanges().build(t, nil)
 		join(kind, a, b)
 		outside := a.outside()
-		a.router.ip(fmt.Sprintf("route add %s via %s", a.nodes[0].config.Peers[0].Pod, a.node(0)))
+		a.router.ip(fmt.Sprintf("route add %s via %s", a.nodes[0].config.Peers[0].Gateways[0].Pod, a.node(0)))
 		// The rules have to refuse what a strict reverse path filter would as well.
 		a.nodes[1].run("sysctl", "-qw", "net.ipv4.conf.all.rp_filter=0")
 		heard := listenAll(t, a, b)
@@ -152,7 +152,7 @@ func toOverlay(t *testing.T, from namespace, to netip.Addr, payload []byte) {
 // wrong networks, sources and targets.
 func forgeries(kind LinkKind, a, b side, outside namespace) map[string]forgery {
 	g, n := a.gateways[0], a.nodes[1]
-	gateway, node := n.config.Peers[0].Pod, a.node(1)
+	gateway, node := n.config.Peers[0].Gateways[0].Pod, a.node(1)
 	toGateway := frame{kind: kind, vni: g.config.VNI, end: g.config.Internal, source: a.pod(1), target: b.seenPod(1)}
 	toNode := frame{kind: kind, vni: g.config.VNI, end: a.internal(1), source: b.seenPod(1), target: a.pod(1)}
 	stranger := netip.MustParseAddr("10.99.0.1")
@@ -165,11 +165,11 @@ func forgeries(kind LinkKind, a, b side, outside namespace) map[string]forgery {
 		"gateway, other network":            {n.namespace, gateway, otherNetwork(toGateway), g.namespace, "input"},
 		"gateway, from a stranger":          {n.namespace, gateway, from(toGateway, stranger), g.namespace, "to-peer"},
 		"gateway, from the peer":            {n.namespace, gateway, from(toGateway, b.seenPod(1)), g.namespace, "to-peer"},
-		"gateway, from the tunnel's end":    {n.namespace, gateway, from(toGateway, g.config.TunnelPeer), g.namespace, "to-peer"},
+		"gateway, from the tunnel's end":    {n.namespace, gateway, from(toGateway, g.config.Tunnels[0].Peer), g.namespace, "to-peer"},
 		"gateway, from another gateway":     {n.namespace, gateway, from(toGateway, g.config.Internal.Next()), g.namespace, "to-peer"},
 		"gateway, to a pod of its own side": {n.namespace, gateway, to(toGateway, a.pod(0)), g.namespace, "from-overlay"},
 		"gateway, to itself, from a pod":    {n.namespace, gateway, to(toGateway, g.config.Internal), g.namespace, "from-overlay"},
-		"gateway, to the tunnel's end":      {n.namespace, gateway, to(toGateway, g.config.TunnelPeer), g.namespace, "from-overlay"},
+		"gateway, to the tunnel's end":      {n.namespace, gateway, to(toGateway, g.config.Tunnels[0].Peer), g.namespace, "from-overlay"},
 		"gateway, to its pod's address":     {n.namespace, gateway, to(toGateway, gateway), g.namespace, "from-overlay"},
 		"gateway, to a Service":             {n.namespace, gateway, to(toGateway, netip.MustParseAddr(clusterIP)), g.namespace, "from-overlay"},
 

@@ -20,7 +20,7 @@ func TestForgedProbe(t *testing.T) {
 	a, b := equalRanges().build(t, nil)
 	join(overlays()[0], a, b)
 	client, server := a.gateways[0], b.gateways[0]
-	stats, err := server.device.Stats()
+	stats, err := server.tunnels[0].device.Stats()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func TestForgedProbe(t *testing.T) {
 	eventually(t, "the probe", func() bool { return heard.has(probe) })
 	client.ip("link set eth0 up")
 	client.ip(fmt.Sprintf("route add default via %s", a.inPods(0, bridgeNumber)))
-	client.awaitTunnel()
+	client.awaitTunnels()
 	expectAll(t, a, b)
 }
 
@@ -52,8 +52,8 @@ func TestGatewayEnds(t *testing.T) {
 		g.run("sysctl", "-qw", "net.ipv4.conf.all.rp_filter=0", "net.ipv4.conf.eth0.rp_filter=0")
 		neighbour.run("sysctl", "-qwe", "net.bridge.bridge-nf-call-iptables=0")
 		heard := listenAll(t, a)
-		for name, target := range map[string]netip.Addr{"overlay": g.config.Internal, "tunnel": g.config.Tunnel.Addr()} {
-			for who, source := range map[string]netip.Addr{"itself": a.pod(0), "a node": a.internal(1), "the peer's gateway": g.config.TunnelPeer} {
+		for name, target := range map[string]netip.Addr{"overlay": g.config.Internal, "tunnel": g.config.Tunnels[0].Address.Addr()} {
+			for who, source := range map[string]netip.Addr{"itself": a.pod(0), "a node": a.internal(1), "the peer's gateway": g.config.Tunnels[0].Peer} {
 				t.Run(fmt.Sprintf("%s/%s as %s", kind, name, who), func(t *testing.T) {
 					heard.forget()
 					before := g.drops("uplink")

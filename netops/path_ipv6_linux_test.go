@@ -92,7 +92,7 @@ func TestInnerIPv6(t *testing.T) {
 			toPod(bad)
 			eventually(t, "a drop on the node", func() bool { return n.drops6("ipv6-arrival") > before })
 			before = g.drops6("ipv6-arrival")
-			toOverlay(t, n.namespace, n.config.Peers[0].Pod, toGateway.around(unix.ETH_P_IPV6, datagram6("fd00::5", "fd00:1::7", bad)))
+			toOverlay(t, n.namespace, n.config.Peers[0].Gateways[0].Pod, toGateway.around(unix.ETH_P_IPV6, datagram6("fd00::5", "fd00:1::7", bad)))
 			eventually(t, "a drop in the gateway", func() bool { return g.drops6("ipv6-arrival") > before })
 			takeTurns(t, n.namespace)
 			if heard.has(bad) {

@@ -16,7 +16,7 @@ func TestStolenGateway(t *testing.T) {
 		t.Run(string(kind), func(t *testing.T) {
 			a, b := nodesAmongPods(t, kind)
 			victim, endpoint := a.nodes[1], b.node(0)
-			victim.config.Peers[0].Pod, victim.config.Peers[0].Endpoints = a.pod(1), []netip.Addr{endpoint}
+			victim.config.Peers[0].Gateways[0].Pod, victim.config.Peers[0].Endpoints = a.pod(1), []netip.Addr{endpoint}
 			victim.follow()
 			for _, to := range []netip.Addr{b.pod(0), b.pod(1), b.node(1)} {
 				if way := victim.ip(fmt.Sprintf("route get %s from %s iif cni0", to, a.pod(1))); !strings.Contains(way, " dev "+NodeLink(7)) {

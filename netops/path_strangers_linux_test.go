@@ -54,7 +54,7 @@ func testEverybody(t *testing.T, a, b side) {
 
 // testProbes asks for a gateway's health: a pod's address like any other to its cluster, none to the peer.
 func testProbes(t *testing.T, a, b side) {
-	g, pod := a.gateways[0], a.nodes[0].config.Peers[0].Pod
+	g, pod := a.gateways[0], a.nodes[0].config.Peers[0].Gateways[0].Pod
 	g.inside(func() error {
 		probes, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp4", netip.AddrPortFrom(pod, HealthPort).String())
 		if err == nil {
@@ -81,11 +81,7 @@ func testProbes(t *testing.T, a, b side) {
 
 // allowAll has WireGuard send to, and accept from, any address.
 func (g *testGateway) allowAll() {
-	g.tunnel.Peer.AllowedIPs = prefixes("0.0.0.0/1", "128.0.0.0/1")
-	g.inside(func() error {
-		_, err := g.device.Apply(context.Background(), g.tunnel)
-		return err
-	})
+	g.allow(prefixes("0.0.0.0/1", "128.0.0.0/1"))
 }
 
 // stray is a packet that B's gateway puts into the tunnel though A offers or expects nothing of the kind.
@@ -106,8 +102,8 @@ func strays(a, b side) map[string]stray {
 		"a node of A":           a.node(1),
 		"an overlay of A":       a.internal(0),
 		"A's gateway":           g.config.Internal,
-		"A's end of the tunnel": g.config.Tunnel.Addr(),
-		"B's end of the tunnel": g.config.TunnelPeer, // that may talk to A's end, not to pods
+		"A's end of the tunnel": g.config.Tunnels[0].Address.Addr(),
+		"B's end of the tunnel": g.config.Tunnels[0].Peer, // that may talk to A's end, not to pods
 		"this very host":        netip.MustParseAddr("127.0.0.1"),
 		"nobody":                netip.IPv4Unspecified(),
 	} {
@@ -120,7 +116,7 @@ func strays(a, b side) map[string]stray {
 		"the API server":               netip.MustParseAddr("10.96.0.1"),
 		"an overlay of A":              a.internal(1),
 		"A's gateway":                  g.config.Internal,
-		"A's end of the tunnel":        g.config.Tunnel.Addr(),
+		"A's end of the tunnel":        g.config.Tunnels[0].Address.Addr(),
 		"another peering":              netip.MustParseAddr("10.13.0.5"),
 		"another host":                 outsideAddress,
 		"this very host":               netip.MustParseAddr("127.0.0.1"),
@@ -133,7 +129,7 @@ func strays(a, b side) map[string]stray {
 	} {
 		all["to "+name] = stray{b.pod(1), target, g.namespace, "to-cluster"}
 	}
-	all["to the gateway's pod"] = stray{b.pod(1), a.nodes[0].config.Peers[0].Pod, a.nodes[0].namespace, "to-pods"}
+	all["to the gateway's pod"] = stray{b.pod(1), a.nodes[0].config.Peers[0].Gateways[0].Pod, a.nodes[0].namespace, "to-pods"}
 	all["to a node's end of the overlay"] = stray{b.pod(1), numbered(externalCIDR, 1+1), a.nodes[1].namespace, "to-node"}
 	all["to a pod that is not"] = stray{b.pod(1), numbered(a.pods[0], 0x7705), g.namespace, ""}
 	all["to a node that is not"] = stray{b.pod(1), numbered(externalCIDR, 0x77), g.namespace, ""}
@@ -164,7 +160,7 @@ func (s stray) goesNowhere(t *testing.T, a, b side, heard *ears) {
 func testAllowedIPs(t *testing.T, a, b side) {
 	g, heard := a.gateways[0], listenAll(t, a)
 	for name, s := range strays(a, b) {
-		if !strings.HasPrefix(name, "from ") || s.source == g.config.TunnelPeer {
+		if !strings.HasPrefix(name, "from ") || s.source == g.config.Tunnels[0].Peer {
 			continue
 		}
 		before := g.drops("from-tunnel")

@@ -1,7 +1,6 @@
 package netops
 
 import (
-	"context"
 	"net/netip"
 	"slices"
 	"testing"
@@ -148,25 +147,22 @@ func testNoTransit(t *testing.T, a, b, c side) {
 // claim leads one more range to the peer, on the nodes and in the first gateway.
 func (c *testCluster) claim(m Mapping) (restore func()) {
 	g := c.gateways[0]
-	config, device := g.config, g.tunnel
-	apply := func() {
-		g.inside(func() error {
-			_, err := g.device.Apply(context.Background(), g.tunnel)
-			return err
-		})
+	config, allowed := g.config, g.tunnels[0].config.Peer.AllowedIPs
+	apply := func(c GatewayConfig, allowed []netip.Prefix) {
+		g.allow(allowed)
+		g.config = c
 		g.follow()
 	}
-	g.config.Peer = append(slices.Clone(config.Peer), m)
-	g.tunnel.Peer.AllowedIPs = append(slices.Clone(device.Peer.AllowedIPs), m.Real)
-	apply()
+	claiming := config
+	claiming.Peer = append(slices.Clone(config.Peer), m)
+	apply(claiming, append(slices.Clone(allowed), m.Real))
 	for _, n := range c.nodes {
 		peer := &n.config.Peers[0]
 		peer.CIDRs = append(slices.Clone(peer.CIDRs), m.Seen)
 		n.follow()
 	}
 	return func() {
-		g.config, g.tunnel = config, device
-		apply()
+		apply(config, allowed)
 		for _, n := range c.nodes {
 			peer := &n.config.Peers[0]
 			peer.CIDRs = slices.DeleteFunc(peer.CIDRs, func(p netip.Prefix) bool { return p == m.Seen })

@@ -37,7 +37,7 @@ func TestTranslatedForPeer(t *testing.T) {
 				"hostPort":         {netip.AddrPortFrom(a.seenNode(1), hostPort), "to-node"},
 				"redirected port":  {netip.AddrPortFrom(a.seenNode(1), redirected), "to-node"},
 				"redirected, pod":  {netip.AddrPortFrom(a.seenPod(1), redirected), "into-node"},
-				"external address": {at(a.seen(service)), "forward"},
+				"external address": {at(a.seen(service)), "out-of-overlay"},
 			} {
 				t.Run(fmt.Sprintf("%s/%s/%s", kind, name, what), func(t *testing.T) {
 					dropped(t, from, c.to, func() int { return n.drops(c.chain) })

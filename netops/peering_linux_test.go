@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -68,34 +69,38 @@ func swapped(a netip.Addr, p netip.Prefix) netip.Addr {
 	return netip.AddrFrom4(bits)
 }
 
-// testGateway is the gateway of one peering, in its pod's namespace.
+// testGateway is a gateway of one peering, in its pod's namespace.
 type testGateway struct {
 	namespace
-	kernel *Kernel
-	config GatewayConfig
-	tunnel tunnel.Config
+	kernel  *Kernel
+	config  GatewayConfig
+	key     tunnel.Secret
+	tunnels []*testTunnel // as in config
+}
+
+// testTunnel is a tunnel to a gateway of the peer.
+type testTunnel struct {
+	config tunnel.Config
 	device *tunnel.Device
 }
 
-// join makes a peering's two gateways, leads every node to them, and waits until the tunnel stands. The client
-// begins.
-func join(kind LinkKind, client, server side) {
+// join makes a peering of two clusters with a gateway each.
+func join(kind LinkKind, client, server side) { joinAll(kind, client, server, 1, 1) }
+
+// joinAll makes a peering's gateways, so many in each cluster, and a tunnel from each to each, leads every node to them,
+// and waits until the tunnels stand. The client begins.
+func joinAll(kind LinkKind, client, server side, atClient, atServer int) (ofClient, ofServer []*testGateway) {
 	client.t.Helper()
-	a, b := client.newGateway(kind, server, 2), server.newGateway(kind, client, 1)
-	a.tunnel.Peer.PublicKey, b.tunnel.Peer.PublicKey = b.tunnel.PrivateKey.PublicKey(), a.tunnel.PrivateKey.PublicKey()
-	b.tunnel.ListenPort, b.config.ListenPort = 51840, 51840
-	// As a NodePort would: the server's first node leads to its gateway's pod.
-	port := uint16(30000 + len(server.gateways))
-	server.nodes[0].script("nft", "-f", "-")(
-		fmt.Sprintf("table ip nodeport-%d {", port), "chain pre { type nat hook prerouting priority -100",
-		fmt.Sprintf("fib daddr type local udp dport %d dnat to %s:%d", port, server.inPods(0, server.gatewayNumber(len(server.gateways)-1)), b.config.ListenPort), "}", "}",
-	)
-	a.tunnel.Peer.Endpoints = []string{netip.AddrPortFrom(server.node(0), port).String()}
+	ofClient, ofServer = client.newGateways(kind, server, atClient), server.newGateways(kind, client, atServer)
+	for i, a := range ofClient {
+		for j, b := range ofServer {
+			server.connect(a, b, i*atServer+j)
+		}
+	}
 	for _, n := range client.nodes {
 		n.config.Peers[len(n.config.Peers)-1].Endpoints = []netip.Addr{server.node(0)}
 	}
-	a.tunnel.Peer.KeepAlive = 15 * time.Second
-	for _, g := range []*testGateway{b, a} { // a handshake that nobody answers is repeated after 5 s only
+	for _, g := range slices.Concat(ofServer, ofClient) { // a handshake that nobody answers is repeated after 5 s only
 		g.open()
 	}
 	for _, c := range []side{client, server} {
@@ -103,54 +108,95 @@ func join(kind LinkKind, client, server side) {
 			n.follow()
 		}
 	}
-	a.awaitTunnel()
+	for _, g := range ofClient {
+		g.awaitTunnels()
+	}
+	return ofClient, ofServer
 }
 
-// newGateway adds a gateway to a cluster, and to what its nodes are to know.
-func (s side) newGateway(kind LinkKind, peer side, role byte) *testGateway {
-	peering := len(s.gateways)
-	pod := s.inPods(0, s.gatewayNumber(peering))
-	mtu := min(s.mtu, peer.mtu) - tunnelOverhead
+// connect makes a tunnel from a client's gateway to one of this cluster.
+func (s side) connect(client, server *testGateway, number int) {
+	end := func(role int) netip.Addr { return numbered(netip.MustParsePrefix("169.254.18.0/24"), 4*number+role) }
+	toServer, toClient := client.newTunnel(server, end(2), end(1)), server.newTunnel(client, end(1), end(2))
+	// As a NodePort would: the server's first node leads to its gateway's pod.
+	listen := 51840 + len(server.tunnels) - 1
+	port := 30000 + 1 + slices.Index(s.gateways, server) + 100*(len(server.tunnels)-1)
+	s.nodes[0].script("nft", "-f", "-")(
+		fmt.Sprintf("table ip nodeport-%d {", port), "chain pre { type nat hook prerouting priority -100",
+		fmt.Sprintf("fib daddr type local udp dport %d dnat to %s:%d", port, server.config.Pod, listen), "}", "}",
+	)
+	toServer.Peer.Endpoints = []string{netip.AddrPortFrom(s.node(0), uint16(port)).String()}
+	toServer.Peer.KeepAlive = 15 * time.Second
+	toClient.ListenPort = uint16(listen)
+	server.config.Tunnels[len(server.tunnels)-1].ListenPort = uint16(listen)
+}
+
+// newTunnel adds one end of a tunnel to a gateway.
+func (g *testGateway) newTunnel(to *testGateway, own, far netip.Addr) *tunnel.Config {
+	link := Tunnel
+	if n := len(g.tunnels); n > 0 {
+		link += fmt.Sprint(n)
+	}
+	g.config.Tunnels = append(g.config.Tunnels, GatewayTunnel{Link: link, Address: netip.PrefixFrom(own, 30), Peer: far, Used: true})
+	t := &testTunnel{config: tunnel.Config{
+		Implementation: tunnel.Implementation(orEnv("LIQONET_TEST_WIREGUARD", "userspace")), Name: link,
+		PrivateKey: g.key, MTU: g.config.MTU,
+		Peer: tunnel.PeerConfig{PublicKey: to.key.PublicKey(), AllowedIPs: []netip.Prefix{cidr.Single(far)}},
+	}}
+	for _, m := range g.config.Peer {
+		t.config.Peer.AllowedIPs = append(t.config.Peer.AllowedIPs, m.Real)
+	}
+	g.tunnels = append(g.tunnels, t)
+	return &t.config
+}
+
+// newGateways adds gateways for a peer to a cluster, and to what its nodes are to know.
+func (s side) newGateways(kind LinkKind, peer side, count int) []*testGateway {
+	toPeer := NodePeer{Name: peer.name, MTU: min(s.mtu, peer.mtu) - tunnelOverhead, Nodes: cidr.Lower(peer.seenExternal)}
+	for _, m := range peer.mappings() {
+		toPeer.CIDRs = append(toPeer.CIDRs, m.Seen)
+	}
 	overlay := OverlayConfig{Kind: kind, Port: 6091, MTU: s.mtu - 50} // IP 20, UDP 8, overlay 8, Ethernet 14
+	first := len(s.gateways)
+	for range count {
+		g := s.newGateway(overlay, peer, toPeer.MTU)
+		toPeer.Gateways = append(toPeer.Gateways, NodeGateway{Internal: g.config.Internal, Pod: g.config.Pod, VNI: g.config.VNI, Used: true})
+	}
+	for i, n := range s.nodes {
+		peers := append(n.config.Peers, toPeer)
+		peers[len(peers)-1].Gateways = slices.Clone(toPeer.Gateways)
+		n.config = NodeConfig{Overlay: overlay, Internal: s.internal(i), InternalCIDR: internalCIDR, Pods: prefixes(s.podCIDR(i).String()), Peers: peers}
+	}
+	return s.gateways[first:]
+}
+
+// newGateway adds a gateway to a cluster.
+func (s side) newGateway(overlay OverlayConfig, peer side, mtu int) *testGateway {
+	number := len(s.gateways)
+	pod := s.inPods(0, s.gatewayNumber(number))
 	g := &testGateway{namespace: s.attach(0, pod), config: GatewayConfig{
-		Overlay: overlay, Pod: pod, Internal: numbered(internalCIDR, 0x8001+peering), InternalCIDR: internalCIDR,
-		ExternalCIDR: externalCIDR, Pods: s.pods, Peer: peer.mappings(), VNI: uint32(7 + peering),
-		Tunnel:     netip.PrefixFrom(netip.AddrFrom4([4]byte{169, 254, 18, role}), 30),
-		TunnelPeer: netip.AddrFrom4([4]byte{169, 254, 18, 3 - role}), MTU: mtu, ClampMSS: true,
+		Overlay: overlay, Pod: pod, Internal: numbered(internalCIDR, 0x8001+number), InternalCIDR: internalCIDR,
+		ExternalCIDR: externalCIDR, Pods: s.pods, Peer: peer.mappings(), VNI: uint32(7 + number), MTU: mtu, ClampMSS: true,
 	}}
 	g.run("sysctl", "-qw", "net.ipv4.conf.all.rp_filter=1") // as a host may have it, from which pods inherit
 	g.kernel = g.namespace.kernel()
 	s.gateways = append(s.gateways, g)
-	toPeer := NodePeer{Name: peer.name, Gateway: g.config.Internal, Pod: pod, VNI: g.config.VNI, MTU: mtu, Nodes: cidr.Lower(peer.seenExternal)}
-	for _, m := range g.config.Peer {
-		toPeer.CIDRs = append(toPeer.CIDRs, m.Seen)
-	}
-	for i, n := range s.nodes {
-		own := prefixes(s.podCIDR(i).String())
-		peers := append(n.config.Peers, toPeer)
-		n.config = NodeConfig{Overlay: overlay, Internal: s.internal(i), InternalCIDR: internalCIDR, Pods: own, Peers: peers}
+	for i := range s.nodes {
 		source := s.node(i)
 		if i == 0 {
 			source = s.inPods(0, bridgeNumber) // from the gateway's own node
 		}
-		g.config.Nodes = append(g.config.Nodes, GatewayNode{Internal: s.internal(i), Source: source, Pods: own})
+		g.config.Nodes = append(g.config.Nodes, GatewayNode{Internal: s.internal(i), Source: source, Pods: prefixes(s.podCIDR(i).String())})
 	}
 	key, err := wgtypes.GeneratePrivateKey()
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	g.tunnel = tunnel.Config{
-		Implementation: tunnel.Implementation(orEnv("LIQONET_TEST_WIREGUARD", "userspace")), Name: Tunnel,
-		PrivateKey: tunnel.NewSecret(key), MTU: mtu,
-		Peer: tunnel.PeerConfig{AllowedIPs: []netip.Prefix{cidr.Single(g.config.TunnelPeer)}},
-	}
-	for _, m := range g.config.Peer {
-		g.tunnel.Peer.AllowedIPs = append(g.tunnel.Peer.AllowedIPs, m.Real)
-	}
+	g.key = tunnel.NewSecret(key)
 	return g
 }
 
-// open brings up firewall, tunnel and routes, in the order of the gateway's helper.
+// open brings up firewall, tunnels and routes, in the order of the gateway's helper.
 func (g *testGateway) open() {
 	g.t.Helper()
 	have, err := g.kernel.Observe()
@@ -158,15 +204,17 @@ func (g *testGateway) open() {
 		g.t.Fatal(err)
 	}
 	reach(g.t, g.kernel, GatewayState(g.config).Reachable(have))
-	g.inside(func() (err error) {
-		g.device, err = tunnel.Open(context.Background(), g.tunnel, slog.New(slog.DiscardHandler))
-		return err
-	})
-	g.t.Cleanup(func() {
-		if err := g.device.Close(); err != nil {
-			g.t.Error(err)
-		}
-	})
+	for _, t := range g.tunnels {
+		g.inside(func() (err error) {
+			t.device, err = tunnel.Open(context.Background(), t.config, slog.New(slog.DiscardHandler))
+			return err
+		})
+		g.t.Cleanup(func() {
+			if err := t.device.Close(); err != nil {
+				g.t.Error(err)
+			}
+		})
+	}
 	g.follow()
 }
 
@@ -176,10 +224,23 @@ func (g *testGateway) follow() {
 	reach(g.t, g.kernel, GatewayState(g.config))
 }
 
-// awaitTunnel asks the other end of the tunnel until it answers.
-func (g *testGateway) awaitTunnel() {
+// awaitTunnels asks the other end of each tunnel until it answers.
+func (g *testGateway) awaitTunnels() {
 	g.t.Helper()
-	g.run("ping", "-q", "-c1", "-w20", "-i0.2", g.config.TunnelPeer.String()) // ends with the first answer
+	for _, t := range g.config.Tunnels {
+		g.run("ping", "-q", "-c1", "-w20", "-i0.2", t.Peer.String()) // ends with the first answer
+	}
+}
+
+// allow has WireGuard accept from, and send to, some ranges by the first tunnel.
+func (g *testGateway) allow(ranges []netip.Prefix) {
+	g.t.Helper()
+	t := g.tunnels[0]
+	t.config.Peer.AllowedIPs = ranges
+	g.inside(func() error {
+		_, err := t.device.Apply(context.Background(), t.config)
+		return err
+	})
 }
 
 func orEnv(name, otherwise string) string {

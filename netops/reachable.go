@@ -8,9 +8,8 @@ func (s State) Reachable(have State) State {
 		if l.Kind != KindDevice || slices.ContainsFunc(have.Links, func(h Link) bool { return h.Name == l.Name }) {
 			continue
 		}
-		s.Links = slices.DeleteFunc(slices.Clone(s.Links), func(o Link) bool { return o.Name == l.Name })
-		s.Addresses = slices.DeleteFunc(slices.Clone(s.Addresses), func(a Address) bool { return a.Link == l.Name })
-		s.Routes = slices.DeleteFunc(slices.Clone(s.Routes), func(r Route) bool { return r.Link == l.Name })
+		s = withoutDependants(s, l.Name)
+		s.Links = only(s.Links, func(o Link) bool { return o.Name != l.Name })
 	}
 	return s
 }

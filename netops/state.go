@@ -1,5 +1,5 @@
 // Package netops brings the kernel of one network namespace into a wanted state: links, addresses, neighbours,
-// nexthop objects, routes, rules, an nftables table for IPv4 and one for IPv6. It works as state in, plan, apply:
+// nexthops and groups of them, routes, rules, an nftables table for IPv4 and one for IPv6. It works as state in, plan, apply:
 //
 //	want := netops.NodeState(cfg)   // or GatewayState: pure
 //	have, err := kernel.Observe()   // reads what is ours
@@ -25,15 +25,17 @@ const (
 	Protocol = 76 // rtnetlink protocol number of routes, rules and nexthops
 	Table    = "liqonet"
 
-	// NexthopBase is the first nexthop id of our band: the low 24 bits are the offset of the far end's
-	// internal address in the internal CIDR.
+	// NexthopBase is the first nexthop id of our band, NexthopMask the bits that all its ids share. nexthop.go
+	// says which id is whose.
 	NexthopBase = 0x4c000000
-	NexthopMask = 0xff000000
+	NexthopMask = 0xfc000000
 
-	// RoutingTable is a node's table; a gateway has the two after it, by direction.
+	// RoutingTable is a node's table; a gateway has the two after it, by direction. In ReverseTable only a node's reverse
+	// path filter looks.
 	RoutingTable = 7600
 	ToPeer       = 7601
 	FromPeer     = 7602
+	ReverseTable = 7603
 
 	// GroupOverlay and GroupTunnel are the groups of our links, by which rules know them: a comparison of numbers,
 	// where names are 16 bytes that every packet would be asked for at every rule. No other link may be in them.
@@ -50,6 +52,7 @@ type State struct {
 	Addresses  []Address
 	Neighbours []Neighbour
 	Nexthops   []Nexthop
+	Groups     []NexthopGroup
 	Routes     []Route
 	Rules      []Rule
 	Firewall   nft.Table
@@ -79,6 +82,7 @@ type Link struct {
 	Group      uint32           // of links, of the whole namespace; 0: leave alone, but take the link out of ours
 	Forwarding bool             // forwards IPv4; false: leave alone
 	MarkedPath bool             // its reverse path filter looks at marks (src_valid_mark); false: leave alone
+	LoosePath  bool             // its reverse path filter is loose (rp_filter 2), even if that of all links is strict; false: leave alone
 
 	Down      bool // observed only: not set up
 	LinkLocal bool // observed only: the kernel gives the link an IPv6 address of its own accord
@@ -115,14 +119,22 @@ type Neighbour struct {
 	MAC  net.HardwareAddr
 }
 
-// Nexthop is a nexthop object on an overlay link. Where that is in collect-metadata mode, VNI and Dst say how its
-// packets are encapsulated; else they are unset.
+// Nexthop is a nexthop object on an overlay link or a tunnel. On an overlay link in collect-metadata mode, VNI and Dst
+// say how its packets are encapsulated; else they are unset.
 type Nexthop struct {
 	ID   uint32
 	Link string
-	Via  netip.Addr // internal address of the far end, onlink
+	Via  netip.Addr // internal address of the far end, onlink; zero value: none, on a tunnel
 	VNI  uint32
 	Dst  netip.Addr // underlay address of the far end
+}
+
+// NexthopGroup is a nexthop object that spreads flows evenly over its members. The kernel removes a nexthop that is
+// deleted from its groups, and a group with its last member.
+type NexthopGroup struct {
+	ID      uint32
+	Members []uint32 // ids of Nexthops, sorted; at least one
+	Uneven  bool     // observed only: members have weights
 }
 
 // RouteType says what a route does with a packet.
@@ -139,7 +151,7 @@ type Route struct {
 	Table   int
 	Dst     netip.Prefix
 	Type    RouteType
-	Nexthop uint32 // nexthop object id; 0: none
+	Nexthop uint32 // id of a Nexthop or NexthopGroup; 0: none
 	Link    string
 	Via     netip.Addr // zero value: none
 	Source  netip.Addr // of packets that this host itself sends; zero value: the kernel chooses

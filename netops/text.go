@@ -32,7 +32,7 @@ func when(is bool, word string) string {
 func (l Link) String() string {
 	return words("link", l.Name, when(l.Kind != KindDevice, string(l.Kind)), opt("port", l.Port), opt("id", l.VNI),
 		opt("remote", l.Remote), opt("mac", l.MAC.String()), opt("mtu", l.MTU), opt("group", l.Group),
-		when(l.Forwarding, "forwarding"), when(l.MarkedPath, "marked-path"))
+		when(l.Forwarding, "forwarding"), when(l.MarkedPath, "marked-path"), when(l.LoosePath, "loose-path"))
 }
 
 // String is the membership as plans and errors show it.
@@ -48,9 +48,14 @@ func (n Neighbour) String() string {
 
 // String is the nexthop as plans and errors show it.
 func (n Nexthop) String() string {
-	text := fmt.Sprintf("nexthop %#x via %s dev %s", n.ID, n.Via, n.Link)
-	if n.Dst.IsValid() {
-		text += fmt.Sprintf(" id %d dst %s", n.VNI, n.Dst)
+	return words("nexthop", number(n.ID).String(), opt("via", n.Via), opt("dev", n.Link), opt("id", n.VNI), opt("dst", n.Dst))
+}
+
+// String is the group as plans and errors show it.
+func (g NexthopGroup) String() string {
+	text := "nexthop-group " + number(g.ID).String()
+	for _, id := range g.Members {
+		text += " " + number(id).String()
 	}
 	return text
 }

@@ -30,17 +30,19 @@ import (
 // The tunnel's packets are not tracked. A stranger who forges the peer's address would else, by one probe of sizes, make an
 // entry by which all packets from there are translated to where probes go.
 func (c GatewayConfig) ingress() []nft.Chain {
-	port := nft.UDPDPort(c.ListenPort)
-	tunnel := where(c.ListenPort != 0, nft.Rule{port, nft.UDPBegins(echo.Magic), nft.Accept()}, nft.Rule{port, nft.NoTrack()})
+	probes := c.eachListenPort(func(port uint16) nft.Rule {
+		return nft.Rule{nft.UDPDPort(port), nft.UDPBegins(echo.Magic), nft.Accept()}
+	})
+	tunnels := c.eachListenPort(func(port uint16) nft.Rule { return nft.Rule{nft.UDPDPort(port), nft.NoTrack()} })
 	return []nft.Chain{
 		{Name: "uplink", Hook: &nft.Hook{Type: "filter", Point: "prerouting", Priority: priorityPieces}, Rules: []nft.Rule{
 			{nft.IIfGroupNot(GroupOverlay), nft.IIfGroupNot(GroupTunnel), nft.DAddrNot(cidr.Single(c.Pod)), nft.IIfNot(loopback), nft.Counter(), nft.Drop()},
 		}},
-		{Name: "ingress", Hook: &nft.Hook{Type: "filter", Point: "prerouting", Priority: priorityRaw}, Rules: append([]nft.Rule{
+		{Name: "ingress", Hook: &nft.Hook{Type: "filter", Point: "prerouting", Priority: priorityRaw}, Rules: slices.Concat([]nft.Rule{
 			{nft.IIfGroup(GroupOverlay), nft.Goto("from-overlay")},
 			{nft.IIfGroup(GroupTunnel), nft.Goto("from-tunnel")},
 			{nft.UDPDPort(c.Overlay.Port), nft.NoTrack()},
-		}, tunnel...)},
+		}, probes, tunnels)},
 	}
 }
 
@@ -70,7 +72,10 @@ func (c GatewayConfig) fromPeer() []nft.Chain {
 	for _, m := range c.Peer {
 		arriving = append(arriving, translated(m, nft.SAddr(m.Real), nft.SetSAddrPrefix(m.Seen), nft.Goto("to-cluster")))
 	}
-	arriving = append(arriving, nft.Rule{nft.DAddr(cidr.Single(c.Tunnel.Addr())), nft.SAddr(cidr.Single(c.TunnelPeer)), nft.SetMark(markLocal), nft.Accept()})
+	for _, t := range c.Tunnels {
+		own, far := nft.DAddr(cidr.Single(t.Address.Addr())), nft.SAddr(cidr.Single(t.Peer))
+		arriving = append(arriving, nft.Rule{own, far, nft.IIf(t.Link), nft.SetMark(markLocal), nft.Accept()})
+	}
 	leaving := []nft.Rule{{nft.ICMPType(icmpQuoting...), nft.Jump("quoted-to-cluster")}}
 	for _, p := range cidr.Outermost(c.Pods) {
 		leaving = append(leaving, nft.Rule{nft.DAddr(p), nft.NoTrack(), nft.Accept()})
@@ -118,10 +123,11 @@ func (c GatewayConfig) output() []nft.Chain {
 	for _, p := range cidr.Outermost(c.Pods) {
 		errors = append(errors, nft.Rule{nft.DAddr(p), nft.Goto("error-to-cluster")})
 	}
-	leaving := append([]nft.Rule{
-		{nft.UDPDPort(c.Overlay.Port), nft.NoTrack()},
-		{nft.DAddr(c.Tunnel.Masked()), nft.OIfGroupNot(GroupTunnel), nft.Counter(), nft.Drop()},
-	}, where(c.ListenPort != 0, nft.Rule{nft.UDPSPort(c.ListenPort), nft.NoTrack()})...)
+	leaving := []nft.Rule{{nft.UDPDPort(c.Overlay.Port), nft.NoTrack()}}
+	for _, t := range c.Tunnels {
+		leaving = append(leaving, nft.Rule{nft.DAddr(t.Address.Masked()), nft.OIfGroupNot(GroupTunnel), nft.Counter(), nft.Drop()})
+	}
+	leaving = append(leaving, c.eachListenPort(func(port uint16) nft.Rule { return nft.Rule{nft.UDPSPort(port), nft.NoTrack()} })...)
 	return []nft.Chain{
 		{Name: "overlay-out", Hook: &nft.Hook{Type: "filter", Point: "output", Priority: priorityRaw}, Rules: leaving},
 		{Name: "error-to-peer", Rules: []nft.Rule{

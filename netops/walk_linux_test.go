@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/netip"
+	"slices"
 	"testing"
 )
 
@@ -59,9 +60,8 @@ func (w walk) state() State {
 	for _, link := range links {
 		w.addressing(&s, link)
 	}
-	if len(links) == 2 {
-		w.nexthops(&s)
-	}
+	w.nexthops(&s, links)
+	w.groups(&s)
 	w.routes(&s, links)
 	w.rules(&s)
 	return s
@@ -108,14 +108,36 @@ func (w walk) addressing(s *State, link string) {
 	}
 }
 
-func (w walk) nexthops(s *State) {
-	for i := range uint32(4) {
+// nexthops draws some on each link.
+func (w walk) nexthops(s *State, links []string) {
+	for i := range uint32(2) {
 		if w.often() {
+			s.Nexthops = append(s.Nexthops, Nexthop{ID: nexthopTunnel + i, Link: Tunnel})
+		}
+	}
+	for i := range uint32(4) {
+		if len(links) == 2 && w.often() {
 			s.Nexthops = append(s.Nexthops, Nexthop{
 				ID: NexthopBase + i, Link: Overlay, VNI: 1 + uint32(w.random.IntN(2)),
 				Via: netip.AddrFrom4([4]byte{10, 80, 0, byte(20 + w.random.IntN(3))}),
 				Dst: netip.AddrFrom4([4]byte{192, 168, 0, byte(w.random.IntN(3))}),
 			})
+		}
+	}
+}
+
+// groups draws some that have members in common.
+func (w walk) groups(s *State) {
+	for i := range uint32(2) {
+		var g NexthopGroup
+		for _, n := range s.Nexthops {
+			if w.random.IntN(2) == 0 {
+				g.Members = append(g.Members, n.ID)
+			}
+		}
+		if g.ID = nexthopGroup + i; len(g.Members) > 0 {
+			slices.Sort(g.Members)
+			s.Groups = append(s.Groups, g)
 		}
 	}
 }
@@ -132,7 +154,7 @@ func (w walk) routes(s *State, links []string) {
 				if w.often() {
 					r.MTU = 1300 + w.random.IntN(2)
 				}
-				switch choice := w.random.IntN(4); {
+				switch choice := w.random.IntN(5); {
 				case choice == 0:
 					r.Type, r.MTU = Unreachable, 0
 				case choice == 1:
@@ -140,6 +162,8 @@ func (w walk) routes(s *State, links []string) {
 				case choice == 2:
 					r.Link = links[w.random.IntN(len(links))]
 					r.Via = netip.AddrFrom4([4]byte{10, 81, 0, byte(w.random.IntN(3))})
+				case choice == 3 && len(s.Groups) > 0:
+					r.Nexthop = s.Groups[w.random.IntN(len(s.Groups))].ID
 				case len(s.Nexthops) > 0:
 					r.Nexthop = s.Nexthops[w.random.IntN(len(s.Nexthops))].ID
 				default:

@@ -232,7 +232,7 @@ func (c *conversation) suffer(name string, in netnstest.Namespace, f fault, kill
 
 // pathIn is the state of the path in a namespace.
 func pathIn(ns netnstest.Namespace) string {
-	return ns.Run("sh", "-c", `{ ip rule; ip route show table all | grep -E '760[012]|lqn-'; ip nexthop show protocol 76
+	return ns.Run("sh", "-c", `{ ip rule; ip route show table all | grep -E '760[0-3]|lqn-'; ip nexthop show protocol 76
 		ip neigh show nud permanent; ip -br link show type vxlan; ip -br link show type geneve
 		ip -br link show group 19457; ip -br link show group 19458; nft list tables ip; nft list tables ip6; } | sort`)
 }

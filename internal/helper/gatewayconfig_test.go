@@ -51,7 +51,9 @@ func TestGatewayState(t *testing.T) {
 			{Real: netip.MustParsePrefix("10.244.0.0/16"), Seen: netip.MustParsePrefix("10.11.0.0/16")},
 			{Real: netip.MustParsePrefix("10.70.0.0/16"), Seen: netip.MustParsePrefix("10.71.0.0/16")},
 		},
-		Tunnel: netip.MustParsePrefix("169.254.18.2/30"), TunnelPeer: netip.MustParseAddr("169.254.18.1"),
+		Tunnels: []netops.GatewayTunnel{{
+			Link: netops.Tunnel, Address: netip.MustParsePrefix("169.254.18.2/30"), Peer: netip.MustParseAddr("169.254.18.1"), Used: true,
+		}},
 		Nodes: []netops.GatewayNode{{
 			Internal: netip.MustParseAddr("10.80.0.7"), Source: netip.MustParseAddr("172.31.1.11"),
 			Pods: prefixes("10.244.1.0/24", "10.244.9.3/32"),

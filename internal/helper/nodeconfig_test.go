@@ -85,8 +85,9 @@ func TestNodeState(t *testing.T) {
 		InternalCIDR: fabric.InternalCIDR, Pods: prefixes("10.244.1.0/24", "10.244.9.3/32"),
 		Peers: []netops.NodePeer{{
 			Name:  testPeering().Name,
-			CIDRs: prefixes("10.11.0.0/16", "10.71.0.0/16"), Nodes: prefixes("10.71.0.0/17")[0], Gateway: netip.MustParseAddr("10.80.128.1"),
-			Pod: netip.MustParseAddr("10.244.1.9"), Endpoints: addrs("192.0.2.7"), VNI: 7, MTU: 1370,
+			CIDRs: prefixes("10.11.0.0/16", "10.71.0.0/16"), Nodes: prefixes("10.71.0.0/17")[0],
+			Gateways:  []netops.NodeGateway{{Internal: netip.MustParseAddr("10.80.128.1"), Pod: netip.MustParseAddr("10.244.1.9"), VNI: 7, Used: true}},
+			Endpoints: addrs("192.0.2.7"), MTU: 1370,
 		}},
 	}
 	expect := func(name string, v nodeView, want netops.State) {
@@ -109,7 +110,7 @@ func TestNodeState(t *testing.T) {
 	expect("endpoint that is heard", full, netops.NodeState(config))
 
 	full.gateways = nil
-	config.Peers[0].Pod = netip.Addr{}
+	config.Peers[0].Gateways[0].Pod = netip.Addr{}
 	expect("gateway not running", full, netops.NodeState(config))
 
 	full.heldBack, config.HeldBack = held, held

@@ -40,6 +40,8 @@ var onNodes = []alteration{
 	{"neighbour deleted", "ip neigh del 10.80.128.1 dev lqn-gw7"},
 	{"neighbour changed", "ip neigh replace 10.80.128.1 lladdr 02:00:00:00:00:01 dev lqn-gw7 nud permanent"},
 	{"nexthop deleted", "ip nexthop del id 0x4c008001"},
+	{"nexthop group deleted", "ip nexthop del id 0x4e008001"},
+	{"nexthop group of others added", "ip nexthop add id 0x4e000009 group 0x4c008001"},
 	{"route deleted", "ip route del 10.11.0.0/16 table 7600"},
 	{"route changed", "ip route replace 10.11.0.0/16 dev eth0 table 7600 proto 76"},
 	{"route added", "ip route add 10.99.0.0/16 dev eth0 table 7600 proto 76"},

@@ -31,12 +31,12 @@ func (g Gateway) State() netops.State {
 		Pods:         g.Fabric.PodCIDRs,
 		Peer:         p.Peer.CIDRs(),
 		VNI:          p.OverlayID,
-		Tunnel:       p.Tunnel.Address,
-		TunnelPeer:   p.Tunnel.PeerAddress,
-		ListenPort:   ListenPort(p),
-		MTU:          p.MTU,
-		ClampMSS:     p.ClampMSS,
-		Exposed:      g.Exposed(),
+		Tunnels: []netops.GatewayTunnel{{
+			Link: netops.Tunnel, Address: p.Tunnel.Address, Peer: p.Tunnel.PeerAddress, ListenPort: ListenPort(p), Used: true,
+		}},
+		MTU:      p.MTU,
+		ClampMSS: p.ClampMSS,
+		Exposed:  g.Exposed(),
 	}
 	for _, n := range g.Nodes {
 		source, ok := n.OverlaySources[p.Name]

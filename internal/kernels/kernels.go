@@ -38,10 +38,12 @@ func (n Node) State() netops.State {
 		PassForward:  n.Fabric.AllowForward,
 	}
 	for _, p := range n.Peerings {
-		peer := netops.NodePeer{Name: p.Name, CIDRs: p.Seen(), Gateway: p.GatewayAddress, VNI: p.OverlayID, MTU: p.MTU, Nodes: cidr.Lower(p.Peer.ExternalCIDR.Seen)}
+		peer := netops.NodePeer{Name: p.Name, CIDRs: p.Seen(), MTU: p.MTU, Nodes: cidr.Lower(p.Peer.ExternalCIDR.Seen)}
+		gateway := netops.NodeGateway{Internal: p.GatewayAddress, VNI: p.OverlayID, Used: true}
 		if g, ok := n.Gateways[p.Name]; ok {
-			peer.Pod, peer.Endpoints = g.PodIP, endpoints(g.Endpoint.Addr(), p.Tunnel.Endpoints)
+			gateway.Pod, peer.Endpoints = g.PodIP, endpoints(g.Endpoint.Addr(), p.Tunnel.Endpoints)
 		}
+		peer.Gateways = []netops.NodeGateway{gateway}
 		c.Peers = append(c.Peers, peer)
 	}
 	return netops.NodeState(c)

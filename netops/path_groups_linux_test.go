@@ -1,0 +1,360 @@
+package netops
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"liqonet.io/liqonet/internal/cidr"
+)
+
+// TestGatewaysShareFlows counts the flows of many pairs of addresses in three gateways with a tunnel each, and in two
+// gateways with two tunnels each.
+//
+// The kernel's secret for multipath hashing is one for the whole machine. The gateways choose among tunnels by other
+// addresses than the node by translation: by the same ones each gateway would use one tunnel only. Real nodes are machines of
+// their own.
+func TestGatewaysShareFlows(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ atClient, atServer int }{{3, 1}, {2, 2}} {
+		t.Run(fmt.Sprintf("%d gateways, %d tunnels each", test.atClient, test.atServer), func(t *testing.T) {
+			a, b := equalRanges().build(t, nil)
+			gateways, _ := joinAll(overlays()[0], a, b, test.atClient, test.atServer)
+			expectAll(t, a, b)
+			expectAll(t, b, a)
+			const flows = 3000 // in the smallest share of four, 20 % are six times the standard deviation
+			for _, g := range gateways {
+				g.countFlows()
+			}
+			a.nodes[1].pod.flood(t, b.seenPods[0], flows)
+			eventually(t, "the flows in the tunnels", func() bool {
+				total := 0
+				for _, g := range gateways {
+					for _, to := range g.config.Tunnels {
+						total += g.flows(to.Link)
+					}
+				}
+				return total >= flows*19/20 // a busy machine may drop some
+			})
+			for i, g := range gateways {
+				expectEven(t, fmt.Sprintf("gateway %d", i), g.flows(Overlay), flows/test.atClient)
+				for _, to := range g.config.Tunnels {
+					expectEven(t, fmt.Sprintf("%s of gateway %d", to.Link, i), g.flows(to.Link), flows/test.atClient/test.atServer)
+				}
+			}
+		})
+	}
+}
+
+// countFlows counts packets to servicePort by the links of overlay and tunnels.
+func (g *testGateway) countFlows() {
+	lines := []string{"table ip flows {"}
+	chain := func(link, hook, match string) {
+		lines = append(lines, fmt.Sprintf("chain %s { type filter hook %s priority 200; %s %s udp dport %d counter; }", link, hook, match, link, servicePort))
+	}
+	chain(Overlay, "prerouting", "iifname")
+	for _, to := range g.config.Tunnels {
+		chain(to.Link, "postrouting", "oifname")
+	}
+	g.script("nft", "-f", "-")(append(lines, "}")...)
+}
+
+func (g *testGateway) flows(link string) int { return g.counted("flows", link) }
+
+// expectEven expects a share that is within 20 % of an even one.
+func expectEven(t *testing.T, what string, got, want int) {
+	t.Helper()
+	t.Logf("%s: %d flows of %d", what, got, want)
+	if 5*got < 4*want || 5*got > 6*want {
+		t.Errorf("%s: %d flows, want %d, 20 %% more or less", what, got, want)
+	}
+}
+
+// flood sends a packet to each of so many addresses of a range.
+func (ns namespace) flood(t *testing.T, p netip.Prefix, count int) {
+	t.Helper()
+	var c net.PacketConn
+	ns.inside(func() (err error) {
+		c, err = (&net.ListenConfig{}).ListenPacket(t.Context(), "udp4", ":0")
+		return err
+	})
+	defer func() { _ = c.Close() }()
+	for i := range count {
+		if _, err := c.WriteTo([]byte("?"), net.UDPAddrFromAddrPort(at(numbered(p, 0x4000+i)))); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestMembersComeAndGo takes gateways and tunnels out of their groups and puts them back while flows of many addresses
+// go on: no question stays without its answer.
+func TestMembersComeAndGo(t *testing.T) {
+	t.Parallel()
+	for _, kind := range overlays() {
+		t.Run(string(kind), func(t *testing.T) {
+			a, b := equalRanges().build(t, nil)
+			near, _ := joinAll(kind, a, b, 2, 2)
+			questions := ceaseless(t, a, b)
+			n := a.nodes[1]
+			members := n.config.Peers[0].Gateways
+			for i := range 20 {
+				for j := range members {
+					members[j].Used = i%3 == 2 || i%3 == j
+				}
+				if p := reach(t, n.kernel, NodeState(n.config)); len(p.Steps) > 1 || len(p.Steps) == 1 && p.Steps[0].Kind() != "nexthop-group" {
+					t.Errorf("a change of members is more than a change of the group:\n%s", p)
+				}
+				for _, g := range near {
+					for j := range g.config.Tunnels {
+						g.config.Tunnels[j].Used = i%3 == 0 || i%3 != j+1
+					}
+					g.follow()
+				}
+				questions.more(t)
+			}
+		})
+	}
+}
+
+// TestMembershipTakesNoTime prints how long the kernel takes to change a group.
+func TestMembershipTakesNoTime(t *testing.T) {
+	t.Parallel()
+	k, c := newNamespace(t).kernel(), nodeOfThreeGateways()
+	c.Peers[0].CIDRs = nil
+	for i := range 256 {
+		c.Peers[0].CIDRs = append(c.Peers[0].CIDRs, netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 11, byte(i), 0}), 24))
+	}
+	with := withKind(NodeState(c), overlays()[0])
+	reach(t, k, with)
+	c.Peers[0].Gateways[1].Used = false
+	without := withKind(NodeState(c), overlays()[0])
+	var times []time.Duration
+	for range 50 {
+		for _, p := range []Plan{Diff(with, without), Diff(without, with)} {
+			start := time.Now()
+			if err := k.Apply(p); err != nil {
+				t.Fatal(err)
+			}
+			times = append(times, time.Since(start))
+		}
+	}
+	slices.Sort(times)
+	t.Logf("a member of a group of 256 routes, out or in: median %s, worst %s", times[len(times)/2], times[len(times)-1])
+	if median := times[len(times)/2]; median > 50*time.Millisecond {
+		t.Errorf("median %s, want 5 ms on a machine at rest", median)
+	}
+}
+
+// conversation is flows between addresses of two clusters on which questions are asked without end.
+type conversation struct {
+	mu    sync.Mutex
+	asked []int // by flow
+}
+
+// ceaseless asks from a pod and a node of one cluster at several addresses of a pod of another, until the test ends.
+func ceaseless(t *testing.T, from, to side) *conversation {
+	t.Helper()
+	const addresses = 8
+	c := &conversation{asked: make([]int, 2*addresses)}
+	ctx, end := context.WithCancel(context.WithoutCancel(t.Context()))
+	var all sync.WaitGroup
+	for i := range addresses {
+		pod := to.inPods(1, 100+i)
+		to.nodes[1].pod.ip(fmt.Sprintf("addr add %s/32 dev eth0", pod))
+		serve(to.nodes[1].pod, pod, "b1")
+	}
+	t.Cleanup(func() { end(); all.Wait() })
+	for i := range addresses {
+		pod := to.inPods(1, 100+i)
+		for j, source := range []namespace{from.nodes[1].pod, from.nodes[1].namespace} {
+			conn, err := dialFrom(t.Context(), source, "udp4", at(to.seen(pod)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			all.Go(func() {
+				defer func() { _ = conn.Close() }()
+				for ctx.Err() == nil {
+					if _, err := question(conn, "?", answerWait); err != nil {
+						t.Errorf("a question to %s: %v", pod, err)
+						return
+					}
+					c.mu.Lock()
+					c.asked[2*i+j]++
+					c.mu.Unlock()
+				}
+			})
+		}
+	}
+	return c
+}
+
+// more waits until each flow has got some more answers.
+func (c *conversation) more(t *testing.T) {
+	t.Helper()
+	now := func() []int {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return slices.Clone(c.asked)
+	}
+	before := now()
+	eventually(t, "more answers on every flow", func() bool {
+		for i, n := range now() {
+			if n < before[i]+3 {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// TestOneWayEach has one cluster send by its first gateway only and the other by its second only, where reverse path
+// filters are strict: what comes by a gateway that is not used is from the peer all the same.
+func TestOneWayEach(t *testing.T) {
+	t.Parallel()
+	for _, kind := range overlays() {
+		for _, strictness := range []string{"1", "2"} {
+			t.Run(fmt.Sprintf("%s/rp_filter %s", kind, strictness), func(t *testing.T) {
+				a, b := equalRanges().build(t, nil)
+				ofA, ofB := joinAll(kind, a, b, 2, 2)
+				for i, c := range []side{a, b} {
+					for _, n := range c.nodes {
+						n.run("sysctl", "-qw", "net.ipv4.conf.all.rp_filter="+strictness)
+						n.config.Peers[0].Gateways[1-i].Used = false
+						n.follow()
+					}
+				}
+				for i, gateways := range [][]*testGateway{ofA, ofB} {
+					for _, g := range gateways { // packets of A go from first to first, those of B from second to second
+						g.run("sysctl", "-qw", "net.ipv4.conf.all.rp_filter="+strictness)
+						g.config.Tunnels[1-i].Used = false
+						g.follow()
+					}
+				}
+				expectAll(t, a, b)
+				expectAll(t, b, a)
+			})
+		}
+	}
+}
+
+// TestMemberDeletedByOthers deletes nexthops and groups, and gives members weights: the kernel takes a nexthop out of its
+// groups, packets go by the others, with the last one they are refused, and everything comes back.
+func TestMemberDeletedByOthers(t *testing.T) {
+	t.Parallel()
+	for _, kind := range overlays() {
+		t.Run(string(kind), func(t *testing.T) {
+			a, b := equalRanges().build(t, nil)
+			gateways, _ := joinAll(kind, a, b, 2, 2)
+			n, g := a.nodes[1], gateways[0]
+			delete := func(ns namespace, ids ...uint32) {
+				for _, id := range ids {
+					ns.ip(fmt.Sprintf("nexthop del id %d", id))
+				}
+			}
+			const first, second, tunnel0, tunnel1, group = 0x4c008001, 0x4c008002, 0x4dfe1202, 0x4dfe1206, 0x4e008001
+			steps := func(p Plan) string {
+				var kinds []string
+				for _, s := range p.Steps {
+					kinds = append(kinds, string(s.Op)+s.Kind())
+				}
+				return strings.Join(slices.Compact(kinds), " ")
+			}
+			restore := func(k *Kernel, want State, by string) {
+				t.Helper()
+				if got := steps(reach(t, k, want)); got != by {
+					t.Errorf("restored by %q, want %q", got, by)
+				}
+				expectAll(t, a, b)
+			}
+			delete(n.namespace, second)
+			if way := n.ip("route get " + b.seenPod(1).String()); !strings.Contains(way, " dev "+NodeLink(7)) {
+				t.Errorf("without the second gateway: %s", way)
+			}
+			restore(n.kernel, NodeState(n.config), "+nexthop ~nexthop-group +route")
+			delete(n.namespace, first, second)
+			if way := n.ip("route show table 7600 match " + b.seenPod(1).String()); strings.Contains(way, "nhid") || !strings.Contains(way, "unreachable") {
+				t.Errorf("without any gateway: %s", way)
+			}
+			restore(n.kernel, NodeState(n.config), "+nexthop +nexthop-group +route")
+			delete(n.namespace, group)
+			restore(n.kernel, NodeState(n.config), "+nexthop-group +route")
+			n.ip(fmt.Sprintf("nexthop replace id %d group %d,5/%d,1", group, first, second))
+			restore(n.kernel, NodeState(n.config), "~nexthop-group")
+
+			delete(g.namespace, tunnel1)
+			expectAll(t, a, b)
+			restore(g.kernel, GatewayState(g.config), "+nexthop ~nexthop-group")
+			delete(g.namespace, tunnel0, tunnel1)
+			restore(g.kernel, GatewayState(g.config), "+nexthop +nexthop-group +route")
+			for _, k := range []*Kernel{n.kernel, g.kernel} {
+				reach(t, k, State{})
+			}
+			for _, ns := range []namespace{n.namespace, g.namespace} {
+				if left := ns.ip("nexthop"); left != "" {
+					t.Errorf("left behind: %s", left)
+				}
+			}
+		})
+	}
+}
+
+// TestOtherGatewayOfSamePeer has a gateway send to a node what is another's: as a pod of another peer, as another gateway
+// of its own peer. It may send as its own peer, also while no node uses it.
+func TestOtherGatewayOfSamePeer(t *testing.T) {
+	t.Parallel()
+	for _, kind := range overlays() {
+		t.Run(string(kind), func(t *testing.T) {
+			a, b, c := threeSides(t)
+			toB, _ := joinAll(kind, a, b, 2, 1)
+			toC, _ := joinAll(kind, a, c, 2, 1)
+			n := a.nodes[1]
+			n.run("sysctl", "-qw", "net.ipv4.conf.all.rp_filter=0") // the rules have to refuse what it would refuse as well
+			n.config.Peers[0].Gateways[1].Used = false
+			n.follow()
+			heard, by := listenAll(t, a), toB[1]
+			for name, f := range map[string]struct {
+				source netip.Addr
+				chain  string
+			}{
+				"as another peer's pod":            {c.seenPod(1), "from-b"},
+				"as the other gateway":             {toB[0].config.Internal, "from-b"},
+				"as another peer's gateway":        {toC[1].config.Internal, "from-b"},
+				"as a node of this cluster":        {a.internal(0), "from-b"},
+				"as a pod of this cluster's nodes": {a.pod(0), "from-b"},
+			} {
+				t.Run(name, func(t *testing.T) {
+					heard.forget()
+					before := n.drops(f.chain)
+					forged := frame{kind: kind, vni: by.config.VNI, end: a.internal(1), source: f.source, target: a.pod(1), payload: bad}
+					toOverlay(t, by.namespace, a.node(1), forged.bytes())
+					eventually(t, "a drop in chain "+f.chain, func() bool { return n.drops(f.chain) > before })
+					forged.source, forged.payload = b.seenPod(1), good
+					toOverlay(t, by.namespace, a.node(1), forged.bytes())
+					eventually(t, "the packet sent after it", func() bool { return heard.has(good) })
+					if heard.has(bad) {
+						t.Error("it arrived")
+					}
+				})
+			}
+			t.Run("as the other gateway's tunnel", func(t *testing.T) { testOtherTunnel(t, toB[0], b.gateways[0]) })
+		})
+	}
+}
+
+// testOtherTunnel has a far end send by its tunnel as the far end of another one.
+func testOtherTunnel(t *testing.T, from, to *testGateway) {
+	other := to.config.Tunnels[1]
+	for g, address := range map[*testGateway]netip.Addr{from: other.Address.Addr(), to: other.Peer} { // WireGuard would refuse it, too
+		g.allow(append(slices.Clone(g.tunnels[0].config.Peer.AllowedIPs), cidr.Single(address)))
+	}
+	to.run("sysctl", "-qw", "net.ipv4.conf.all.rp_filter=0")
+	before := to.drops("from-tunnel")
+	from.inject(t, datagram(other.Peer, other.Address.Addr(), bad))
+	eventually(t, "a drop in chain from-tunnel", func() bool { return to.drops("from-tunnel") > before })
+}
