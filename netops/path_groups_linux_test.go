@@ -146,8 +146,8 @@ func TestMembershipTakesNoTime(t *testing.T) {
 	}
 	slices.Sort(times)
 	t.Logf("a member of a group of 256 routes, out or in: median %s, worst %s", times[len(times)/2], times[len(times)-1])
-	if median := times[len(times)/2]; median > 50*time.Millisecond {
-		t.Errorf("median %s, want 5 ms on a machine at rest", median)
+	if median := times[len(times)/2]; median > 250*time.Millisecond {
+		t.Errorf("median %s, want less than 5 ms on a machine at rest", median)
 	}
 }
 
@@ -227,6 +227,10 @@ func TestOneWayEach(t *testing.T) {
 						n.run("sysctl", "-qw", "net.ipv4.conf.all.rp_filter="+strictness)
 						n.config.Peers[0].Gateways[1-i].Used = false
 						n.follow()
+						n.script("nft", "-f", "-")(
+							"table ip marked {", "chain forward { type filter hook forward priority 0; mark != 0 counter; }",
+							"chain input { type filter hook input priority 0; mark != 0 counter; }", "}",
+						)
 					}
 				}
 				for i, gateways := range [][]*testGateway{ofA, ofB} {
@@ -238,6 +242,13 @@ func TestOneWayEach(t *testing.T) {
 				}
 				expectAll(t, a, b)
 				expectAll(t, b, a)
+				for _, n := range slices.Concat(a.nodes[:], b.nodes[:]) {
+					for _, chain := range []string{"forward", "input"} {
+						if marked := n.counted("marked", chain); marked > 0 {
+							t.Errorf("%d packets have a mark after they were routed, in chain %s", marked, chain)
+						}
+					}
+				}
 			})
 		}
 	}
