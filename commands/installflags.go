@@ -1,11 +1,14 @@
 package commands
 
 import (
+	"fmt"
+
 	"github.com/spf13/cobra"
 
 	"liqonet.io/liqonet/internal/image"
 	"liqonet.io/liqonet/internal/peering"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/templates"
 )
 
 // automatic is the word by which a flag leaves the choice of an overlay to liqoctl.
@@ -16,12 +19,25 @@ func installFlags(cmd *cobra.Command, to *peering.Installation) {
 	to.Overlay = automatic
 	enumFlag(cmd, &to.Overlay, "overlay", "encapsulation between nodes and gateways; auto: geneve if all nodes support it, else vxlan",
 		automatic, records.Geneve, records.VXLAN)
+	addFlag(cmd.Flags(), &to.OverlayPort, "overlay-port", "PORT", "UDP port of the overlay on nodes and gateways (default: unchanged, 6091 in a new installation)", overlayPort)
 	imageFlag(cmd, &to.Image)
 	podFlags(cmd, &to.Pods)
 	gatewayPodFlags(cmd, &to.Pods)
 	boolFlag(cmd.Flags(), &to.Update, "update", "apply changes to an existing installation")
 	boolFlag(cmd.Flags(), &to.SkipValidation, "skip-validation", "skip preflight checks; known incompatibilities become warnings")
 	optionalFlag(cmd.Flags(), &to.AllowForward, "allow-forward", "on nodes whose firewall drops forwarded packets, add rules that accept liqonet's (default: leave unchanged)")
+}
+
+// echoPort is netops.EchoPort: that package is for Linux alone.
+const echoPort = 6092
+
+// overlayPort reads a port that the overlay can have beside the other sockets of a gateway.
+func overlayPort(text string) (uint16, error) {
+	n, err := port(text)
+	if n == echoPort || n == templates.TunnelPort {
+		return 0, fmt.Errorf("%d is another port of gateways", n)
+	}
+	return n, err
 }
 
 func imageFlag(cmd *cobra.Command, to *string) {

@@ -59,7 +59,7 @@ the prefix --remote- choose the remote cluster.`, `
 		newNetworkStatus(env, local, statusActions{status.Read, status.Watch, status.ReadTranslation}),
 		newNetworkVerifyClean(env, local, removal.Sweep),
 		newNetworkRole(env, local),
-		newNetworkGuard(env, local, status.GuardedRanges),
+		newNetworkGuard(env, local, status.Guarded),
 	)
 	return cmd
 }

@@ -11,7 +11,7 @@ import (
 	"liqonet.io/liqonet/templates"
 )
 
-func newNetworkGuard(env *Env, local *clusterFlags, guarded func(context.Context, *cluster.Cluster) ([]netip.Prefix, error)) *cobra.Command {
+func newNetworkGuard(env *Env, local *clusterFlags, guarded func(context.Context, *cluster.Cluster) ([]netip.Prefix, uint16, error)) *cobra.Command {
 	return &cobra.Command{
 		Use:   "guard",
 		Short: "Print nftables rules that protect nodes while they boot",
@@ -30,11 +30,11 @@ ruleset.`,
 			if err != nil {
 				return err
 			}
-			peers, err := guarded(cmd.Context(), c)
+			peers, overlayPort, err := guarded(cmd.Context(), c)
 			if err != nil {
 				return err
 			}
-			rules, err := templates.BootGuard(peers)
+			rules, err := templates.BootGuard(peers, overlayPort)
 			if err != nil {
 				return err
 			}

@@ -181,6 +181,8 @@ func TestConnectRefuses(t *testing.T) {
 		{"--name Not_a_label", "--name"},
 		{"--external-cidr 10.4.0.0/16 --internal-cidr 10.5.0.0/17", "differ in length"},
 		{"--remote-external-cidr 10.4.0.0/16 --remote-internal-cidr 10.5.0.0/17", "--remote-internal-cidr"},
+		{"--overlay-port 6092", "6092 is another port of gateways"},
+		{"--overlay-port 0", "must be a port"},
 		{"--gw-server-service-annotation internal", `"internal" is not KEY=VALUE`},
 		{"--gw-server-service-annotation a/b/c=d", `"a/b/c" is not an annotation's key: `},
 		{"--gateway-node-selector zone", `"zone" is not KEY=VALUE`},
@@ -211,12 +213,12 @@ func TestInit(t *testing.T) {
 	var got peering.InitOptions
 	err := parse(t, func(env *Env, local *clusterFlags) *cobra.Command {
 		return newNetworkInit(env, local, recorder[peering.InitOptions, peering.InitResult](&got))
-	}, "--context", "b", "--name", "north", "--overlay", "geneve", "--image", "i", "--pod-cidr", "10.1.0.0/16", "--timeout", "1m")
+	}, "--context", "b", "--name", "north", "--overlay", "geneve", "--overlay-port", "6191", "--image", "i", "--pod-cidr", "10.1.0.0/16", "--timeout", "1m")
 	if !errors.Is(err, errAsked) {
 		t.Fatal(err)
 	}
 	want := peering.InitOptions{
-		Side: side("b", "liqonet"), Installation: peering.Installation{Image: "i", Overlay: records.Geneve}, Timeout: time.Minute,
+		Side: side("b", "liqonet"), Installation: peering.Installation{Image: "i", Overlay: records.Geneve, OverlayPort: 6191}, Timeout: time.Minute,
 	}
 	want.Side.Name, want.Side.Overrides.PodCIDRs = "north", []netip.Prefix{pfx("10.1.0.0/16")}
 	if diff := cmp.Diff(want, got, sameOptions); diff != "" {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -13,8 +14,8 @@ import (
 var bootGuard string
 
 // BootGuard renders a file for nft(8) that a node loads when it boots. It holds back what is for peers, whose ranges
-// are given in any order, until the node's helper has put up the guard of its own. Without a peer there is none.
-func BootGuard(peers []netip.Prefix) (string, error) {
+// are given in any order, and what comes to the overlay by IPv6, until the node's helper has put up the guard of its own. Without a peer there is none.
+func BootGuard(peers []netip.Prefix, overlayPort uint16) (string, error) {
 	if len(peers) == 0 {
 		return "", errors.New("render the boot guard: no peers")
 	}
@@ -26,5 +27,5 @@ func BootGuard(peers []netip.Prefix) (string, error) {
 		texts[i] = p.Masked().String()
 	}
 	slices.Sort(texts)
-	return strings.Replace(bootGuard, "RANGES", strings.Join(slices.Compact(texts), ", "), 1), nil
+	return strings.NewReplacer("RANGES", strings.Join(slices.Compact(texts), ", "), "PORT", strconv.Itoa(int(overlayPort))).Replace(bootGuard), nil
 }

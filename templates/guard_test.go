@@ -11,7 +11,7 @@ import (
 func TestBootGuard(t *testing.T) {
 	got, err := BootGuard([]netip.Prefix{
 		netip.MustParsePrefix("10.71.0.0/16"), netip.MustParsePrefix("10.12.0.7/16"), netip.MustParsePrefix("10.71.0.0/16"),
-	})
+	}, 6091)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,7 +22,7 @@ func TestBootGuardOfNothing(t *testing.T) {
 	for name, peers := range map[string][]netip.Prefix{
 		"no peers": nil, "no range": {{}}, "IPv6": {netip.MustParsePrefix("fd00::/64")},
 	} {
-		if text, err := BootGuard(peers); err == nil {
+		if text, err := BootGuard(peers, 6091); err == nil {
 			t.Errorf("%s:\n%s", name, text)
 		}
 	}

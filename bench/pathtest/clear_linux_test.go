@@ -264,7 +264,7 @@ func (c *conversation) killGateway() { c.a.gatewayHelper.kill() }
 func (c *conversation) rebootNode(i int) {
 	c.t.Helper()
 	n := c.a.nodes[i]
-	guard, err := templates.BootGuard([]netip.Prefix{c.b.seen, peerExternal})
+	guard, err := templates.BootGuard([]netip.Prefix{c.b.seen, peerExternal}, 6091)
 	if err != nil {
 		c.t.Fatal(err)
 	}

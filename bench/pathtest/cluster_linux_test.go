@@ -193,12 +193,15 @@ func (c *testCluster) write(name string, record records.Document) {
 	}
 }
 
+// overlayPorts are those of the first and of the second cluster: each has its own.
+var overlayPorts = [2]uint16{6091, 6191}
+
 // connect writes the records as the CLI does, and starts the helpers: those of nodes, then the gateway's.
 func (c *testCluster) connect(k kinds, peer *testCluster) {
 	c.write(records.FabricName, records.Fabric{
 		Version: records.SchemaVersion, ClusterID: "id-" + c.name, Name: c.name, PodCIDRs: []netip.Prefix{podCIDR},
 		ExternalCIDR: externalCIDR, InternalCIDR: internalCIDR,
-		Overlay: records.Overlay{Kind: k.overlay, Port: 6091}, MTU: linkMTU,
+		Overlay: records.Overlay{Kind: k.overlay, Port: overlayPorts[c.number-1]}, MTU: linkMTU,
 	})
 	p := records.Peering{
 		Version: records.SchemaVersion, Name: "peer", Role: records.Server,

@@ -37,7 +37,7 @@ type pathFault struct {
 // Packets, as nftables knows them, at the nodes.
 var (
 	tunnelPackets  = fmt.Sprintf("ip daddr %[1]s udp dport %[2]d; ip saddr %[1]s udp sport %[2]d", inPods(0, gatewayNumber), listenPort)
-	overlayPackets = "udp dport 6091"
+	overlayPackets = "udp dport { 6091, 6191 }" // see overlayPorts
 )
 
 // lose has a node drop packets that match one of the expressions, which are separated by semicolons.

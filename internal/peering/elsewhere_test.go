@@ -87,7 +87,7 @@ var inOther = map[string]func(t *testing.T, a, b *world) error{
 		return err
 	},
 	"guard": func(t *testing.T, a, _ *world) error {
-		_, err := status.GuardedRanges(t.Context(), a.in("other"))
+		_, _, err := status.Guarded(t.Context(), a.in("other"))
 		return err
 	},
 }

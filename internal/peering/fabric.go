@@ -78,10 +78,13 @@ func (s *site) wantedFabric() records.Fabric {
 		Version: records.SchemaVersion, ClusterID: s.id, Name: s.name,
 		PodCIDRs: s.own.Pods, ServiceCIDRs: s.own.Services, NodeNetworks: s.own.Nodes,
 		ExternalCIDR: s.own.External, InternalCIDR: s.own.Internal,
-		Overlay: records.Overlay{Port: overlayPort}, CNI: s.discovery.CNI,
+		Overlay: records.Overlay{Port: records.DefaultOverlayPort}, CNI: s.discovery.CNI,
 	}
 	if have := s.found.fabric; have != nil {
 		f.Overlay, f.MTU, f.AllowForward = have.Overlay, have.MTU, have.AllowForward
+	}
+	if s.OverlayPort != 0 {
+		f.Overlay.Port = s.OverlayPort
 	}
 	if s.AllowForward != nil {
 		f.AllowForward = *s.AllowForward

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/status"
 )
 
@@ -13,9 +14,9 @@ import (
 func TestGuardedRanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := connected(t)
-		ranges, err := status.GuardedRanges(t.Context(), a.Cluster)
-		if err != nil {
-			t.Fatal(err)
+		ranges, port, err := status.Guarded(t.Context(), a.Cluster)
+		if err != nil || port != records.DefaultOverlayPort {
+			t.Fatal(port, err)
 		}
 		all, err := status.Read(t.Context(), status.Options{Cluster: a.Cluster})
 		if err != nil {
@@ -34,7 +35,7 @@ func TestGuardedRanges(t *testing.T) {
 
 func TestNothingToGuard(t *testing.T) {
 	a, _ := twoWorlds()
-	ranges, err := status.GuardedRanges(t.Context(), a.Cluster)
+	ranges, _, err := status.Guarded(t.Context(), a.Cluster)
 	var hint interface{ Hint() string }
 	if !errors.As(err, &hint) || hint.Hint() == "" {
 		t.Errorf("ranges %v, error %v", ranges, err)

@@ -15,6 +15,8 @@ type Installation struct {
 	Pods templates.Pods
 	// Overlay is the encapsulation to use. "": what the cluster uses already, else the best that all nodes have.
 	Overlay records.OverlayKind
+	// OverlayPort is its UDP port. 0: that which the cluster uses already, else records.DefaultOverlayPort.
+	OverlayPort uint16
 	// Update allows changes to what exists. Without it, differences are a *DifferenceError.
 	Update bool
 	// Translation says whether the cluster is to have a translation service. nil: as it is.

@@ -22,9 +22,6 @@ var (
 	clientAddress = netip.MustParsePrefix("169.254.18.2/30")
 )
 
-// overlayPort is the UDP port of the overlay, in nodes and gateways alike.
-const overlayPort = 6091
-
 // Side is one cluster in an operation, and what the user says of it.
 type Side struct {
 	Cluster *cluster.Cluster

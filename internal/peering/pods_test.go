@@ -11,6 +11,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/status"
 	"liqonet.io/liqonet/internal/steps"
 	"liqonet.io/liqonet/templates"
@@ -71,6 +73,32 @@ func TestSettingsOfPodsStay(t *testing.T) {
 			t.Errorf("gateway in a after the update: nodes %v, labels %v", pod.Spec.NodeSelector, pod.Labels)
 		}
 		wantUnaltered(t, a, b)
+	})
+}
+
+// TestOverlayPortStays: the port is kept by all runs that do not speak of it, and changed with consent only.
+func TestOverlayPortStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, _ := twoWorlds()
+		live(t, a)
+		o := InitOptions{Side: Side{Cluster: a.Cluster}, Timeout: time.Minute, Installation: Installation{Image: "liqonet:1"}}
+		for _, run := range []struct {
+			port   uint16 // that is asked for
+			update bool
+			want   uint16
+			err    bool
+		}{
+			{port: 0, want: records.DefaultOverlayPort},
+			{port: 6191, want: records.DefaultOverlayPort, err: true},
+			{port: 6191, update: true, want: 6191},
+			{port: 0, want: 6191},
+		} {
+			o.OverlayPort, o.Update = run.port, run.update
+			_, err := Init(t.Context(), o, &recorder{})
+			if f, e := inventory.Fabric(t.Context(), a.Cluster); e != nil || f.Overlay.Port != run.want || (err != nil) != run.err {
+				t.Errorf("%+v: port %d, %v, %v", run, f.Overlay.Port, err, e)
+			}
+		}
 	})
 }
 

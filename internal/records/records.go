@@ -64,6 +64,9 @@ type Fabric struct {
 	AllowForward bool `json:"allowForward,omitempty"`
 }
 
+// DefaultOverlayPort is the UDP port of the overlay, in nodes and gateways alike.
+const DefaultOverlayPort = 6091
+
 // Overlay says how nodes and gateways of this cluster reach each other.
 type Overlay struct {
 	Kind OverlayKind `json:"kind"`

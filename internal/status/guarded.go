@@ -8,26 +8,34 @@ import (
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/records"
 )
 
-// GuardedRanges are those by which a cluster reaches all its peers, and which its nodes guard. None is an error.
-func GuardedRanges(ctx context.Context, c *cluster.Cluster) ([]netip.Prefix, error) {
+// Guarded are the ranges by which a cluster reaches all its peers, and which its nodes guard, and the port of its overlay.
+// No ranges are an error.
+func Guarded(ctx context.Context, c *cluster.Cluster) (ranges []netip.Prefix, overlayPort uint16, err error) {
 	if err := c.Reach(ctx); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	peerings, err := inventory.Peerings(ctx, c)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	if len(peerings) == 0 {
 		if _, err := inventory.CheckElsewhere(ctx, c); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
-		return nil, hint.With(fmt.Errorf("cluster %q has no peerings", c.Context), "connect it first: liqoctl network connect")
+		return nil, 0, hint.With(fmt.Errorf("cluster %q has no peerings", c.Context), "connect it first: liqoctl network connect")
 	}
-	var all []netip.Prefix
 	for _, p := range peerings {
-		all = append(all, p.Seen()...)
+		ranges = append(ranges, p.Seen()...)
 	}
-	return all, nil
+	fabric, err := inventory.Fabric(ctx, c)
+	if err != nil {
+		return nil, 0, err
+	}
+	if overlayPort = records.DefaultOverlayPort; fabric != nil {
+		overlayPort = fabric.Overlay.Port
+	}
+	return ranges, overlayPort, nil
 }

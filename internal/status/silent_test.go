@@ -32,7 +32,7 @@ func TestSilentServer(t *testing.T) {
 			return Watch(ctx, Options{Cluster: c}, func([]Peering) error { return nil }, func(error) {})
 		},
 		"guard": func(ctx context.Context, c *cluster.Cluster) error {
-			_, err := GuardedRanges(ctx, c)
+			_, _, err := Guarded(ctx, c)
 			return err
 		},
 	} {

@@ -56,10 +56,10 @@ func TestWaysIn(t *testing.T) {
 		t.Helper()
 		c.must(ctx, t, "network", "disconnect", "--context", "a", "--remote-context", "b")
 	}
+	annotated := append(balancer, "--gw-server-service-annotation", "example.com/internal=yes, in net-1")
 	t.Run("settings for pods and Service", func(t *testing.T) {
 		disconnect(t)
 		u.installer.must(ctx, t, append([]string{"network", "init", "--context", "b", "--update"}, podSettings...)...)
-		annotated := append(balancer, "--gw-server-service-annotation", "example.com/internal=yes, in net-1")
 		conn = c.connect(ctx, t, annotated...)
 		testPodSettings(ctx, t, l)
 		if again := c.connect(ctx, t, annotated...); again.Changed {
@@ -67,6 +67,16 @@ func TestWaysIn(t *testing.T) {
 		}
 		awaitHealthy(ctx, t, u.looker, 1)
 		testEveryPod(ctx, t, l, conn)
+	})
+	t.Run("another port of the overlay, while connected", func(t *testing.T) {
+		u.installer.must(ctx, t, "network", "init", "--context", "b", "--update", "--overlay-port", "6191")
+		awaitOverlayPort(ctx, t, l, "b-1", "6191")
+		awaitOverlayPort(ctx, t, l, "b-2", "6191")
+		awaitHealthy(ctx, t, u.looker, 1)
+		testEveryPod(ctx, t, l, conn)
+		if again := c.connect(ctx, t, annotated...); again.Changed {
+			t.Error("connect changed something")
+		}
 	})
 	t.Run("a load balancer with an address that was asked for", func(t *testing.T) {
 		disconnect(t)
@@ -97,6 +107,20 @@ func TestWaysIn(t *testing.T) {
 		testEveryPod(ctx, t, l, conn)
 		disconnect(t)
 	})
+}
+
+// awaitOverlayPort waits until the links of liqonet on a node have that UDP port alone.
+func awaitOverlayPort(ctx context.Context, t *testing.T, l *lab.Lab, node, port string) {
+	t.Helper()
+	var links string
+	await(ctx, t, func() bool {
+		out, err := l.NodeExec(ctx, node, "sh", "-c", "ip -o -d link | grep 'lqn-.*dstport'")
+		if err != nil {
+			t.Fatal(err)
+		}
+		links = string(out)
+		return strings.Count(links, "dstport "+port+" ") == strings.Count(links, "dstport ")
+	}, func() string { return links })
 }
 
 // podSettings are flags that every pod of liqonet in cluster b follows.
