@@ -23,7 +23,7 @@ func newHelperGateway(env *Env, run func(helper.Gateway, context.Context) error)
 	var f helperGatewayFlags
 	cmd := &cobra.Command{
 		Use:   "gateway",
-		Short: "Keep the kernel of a gateway pod in the wanted state",
+		Short: "Reconcile the kernel of a gateway pod",
 		Args:  arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			g, err := f.options(env)

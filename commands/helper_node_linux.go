@@ -13,7 +13,7 @@ func newHelperNode(env *Env, run func(helper.Node, context.Context) error) *cobr
 	var f helperFlags
 	cmd := &cobra.Command{
 		Use:   "node",
-		Short: "Keep a node's kernel in the wanted state",
+		Short: "Reconcile the kernel of a node",
 		Args:  arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			var node helper.Node

@@ -17,7 +17,7 @@ func newHelperSweep(sweep func(remove bool) ([]string, error)) *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
 		Use:   "sweep",
-		Short: "Say what of liqonet's a node's kernel has",
+		Short: "List the liqonet state in the kernel of a node",
 		Args:  arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if rest {

@@ -25,7 +25,7 @@ func newHelperTranslate(env *Env, run func(translation.Service, context.Context)
 	var f helperTranslateFlags
 	cmd := &cobra.Command{
 		Use:   "translate",
-		Short: "Answer over HTTPS how addresses are called between clusters",
+		Short: "Serve the translation of addresses between clusters over HTTPS",
 		Args:  arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := f.options(env)

@@ -111,7 +111,7 @@ func (a action[O, R]) command(env *Env, cmd *cobra.Command) *cobra.Command {
 		boolFlag(cmd.Flags(), &yes, "yes,y", "do not ask for confirmation (alias --skip-confirm)")
 	}
 	if a.plan != nil {
-		boolFlag(cmd.Flags(), &dryRun, "dry-run", "print the changes that the command would make, and make none")
+		boolFlag(cmd.Flags(), &dryRun, dryRunFlag, "print the changes that the command would make, and make none")
 	}
 	timeoutFlag(cmd.Flags(), a.timeout)
 	upstreamFlags(cmd, a.ignored...)

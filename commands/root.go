@@ -100,8 +100,10 @@ func group(name, short, long, example string) *cobra.Command {
 	}
 }
 
-// destructive are the commands that are never suggested: a user who repeats a hint must not lose anything.
-var destructive = map[string]bool{"disconnect": true, "reset": true, "unexpose": true, "release": true, "verify-clean": true}
+// destructive are the commands and flags that are never suggested: a user who repeats a hint must not lose anything.
+var destructive = map[string]bool{"disconnect": true, "reset": true, "unexpose": true, "release": true, "verify-clean": true,
+	// Flags.
+	"force": true, "remove": true, "yes": true}
 
 // suggestion is the command that a mistyped name stands for; "" where it may stand for a destructive one, or for an
 // inverse ("unreserve" is not "reserve").

@@ -47,7 +47,20 @@ func applySettings(env *Env, cmd *cobra.Command, path string) error {
 			err = applySetting(f, env.variable(variableOf(f.Name)), v.Get(f.Name))
 		}
 	})
+	if err == nil {
+		warnUnprotected(env, cmd, cmp.Or(env.variable(variableOf(dryRunFlag)), v.GetString(dryRunFlag)))
+	}
 	return err
+}
+
+// dryRunFlag is the flag of which a command that lacks it says so: the user counts on it.
+const dryRunFlag = "dry-run"
+
+// warnUnprotected warns where a dry run is set for a command that has none.
+func warnUnprotected(env *Env, cmd *cobra.Command, setting string) {
+	if yes, _ := yesOrNo(setting); yes && cmd.Flags().Lookup(dryRunFlag) == nil {
+		env.progress.Warn(fmt.Sprintf("%s is ignored: %s has no flag --%s", variableOf(dryRunFlag), cmd.CommandPath(), dryRunFlag), "")
+	}
 }
 
 // applySetting gives a flag the value of its variable, else that in the file.

@@ -35,6 +35,10 @@ var replacements = []struct{ flag, hint string }{
 func flagError(cmd *cobra.Command, err error) error {
 	usage := &UsageError{Err: err}
 	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
+		if near := flagSuggestion(cmd, unknown.GetSpecifiedName()); near != "" {
+			usage.hint = "did you mean --" + near + "?"
+			return usage
+		}
 		for _, r := range replacements {
 			if strings.HasPrefix(unknown.GetSpecifiedName(), r.flag) && strings.HasPrefix(cmd.CommandPath(), cmd.Root().CommandPath()+" network") {
 				usage.hint = r.hint
@@ -43,6 +47,18 @@ func flagError(cmd *cobra.Command, err error) error {
 		}
 	}
 	return usage
+}
+
+// flagSuggestion is the flag that a mistyped name stands for, "" where there is none: cobra's suggestion, with flags in place
+// of commands.
+func flagSuggestion(cmd *cobra.Command, name string) string {
+	flags := group("", "", "", "")
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			flags.AddCommand(group(f.Name, "", "", ""))
+		}
+	})
+	return suggestion(flags, name)
 }
 
 // upstreamFlags accepts flags of Liqo's liqoctl that change nothing here, without showing them.
