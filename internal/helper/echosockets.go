@@ -11,7 +11,7 @@ import (
 	"liqonet.io/liqonet/netops/echo"
 )
 
-// echoSockets are a gateway's open echo sockets, by name. The zero value has none.
+// echoSockets are a helper's open echo sockets, by name. The zero value has none.
 type echoSockets struct {
 	mu   sync.Mutex
 	open map[string]*echo.Socket
@@ -43,9 +43,12 @@ func (s *echoSockets) all() map[string]*echo.Socket {
 }
 
 func (s *echoSockets) close() {
-	for _, socket := range s.all() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, socket := range s.open {
 		_ = socket.Close() // a closed UDP socket has nothing left to lose
 	}
+	s.open = nil
 }
 
 // aimProber begins to ask as a configuration says; a prober that has begun goes on with its target.

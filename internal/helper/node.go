@@ -68,7 +68,7 @@ func (n Node) Run(ctx context.Context) error {
 	}
 	l.reports = newReporter(n.Log, sameButDrift, l.write, l.leaseSays)
 	l.probes = newNodeProbes()
-	metrics.registry.MustRegister(newRefused(l.probes.sockets))
+	metrics.registry.MustRegister(newRefused(l.probes.sockets.all))
 	defer l.probes.close()
 	l.follow(m)
 	return service{

@@ -9,7 +9,6 @@ import (
 	"sync"
 
 	"liqonet.io/liqonet/internal/records"
-	"liqonet.io/liqonet/netops"
 	"liqonet.io/liqonet/netops/echo"
 )
 
@@ -18,9 +17,10 @@ import (
 type nodeProbes struct {
 	news chan struct{} // of size one: what this node witnesses has changed
 
+	sockets echoSockets // one, at the internal address
+
 	mu       sync.Mutex // guards what follows
 	internal netip.Addr
-	socket   *echo.Socket // nil: not open
 	paths    map[gatewayKey]*gatewayProbes
 }
 
@@ -45,10 +45,7 @@ func (n *nodeProbes) end() {
 	for key := range n.paths {
 		n.drop(key)
 	}
-	if n.socket != nil {
-		_ = n.socket.Close() // a closed UDP socket has nothing left to lose
-		n.socket = nil
-	}
+	n.sockets.close()
 }
 
 // drop ends the probes of a gateway; n.mu is held.
@@ -56,16 +53,6 @@ func (n *nodeProbes) drop(key gatewayKey) {
 	n.paths[key].stop()
 	delete(n.paths, key)
 	notify(n.news)
-}
-
-// sockets are those that are open.
-func (n *nodeProbes) sockets() map[string]*echo.Socket {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.socket == nil {
-		return nil
-	}
-	return map[string]*echo.Socket{"node": n.socket}
 }
 
 // follow asks the gateways and peers of a view. It is called after a pass: the internal address is there.
@@ -78,13 +65,11 @@ func (n *nodeProbes) follow(v nodeView, internal netip.Addr) error {
 	if len(v.peerings) == 0 {
 		return nil
 	}
-	if n.socket == nil {
-		socket, err := echo.Listen(echo.Config{Local: netip.AddrPortFrom(internal, netops.EchoPort), Responder: &echo.Responder{}})
-		if err != nil {
-			return err
-		}
-		n.socket, n.internal = socket, internal
+	socket, err := n.sockets.listen("node", internal, &echo.Responder{})
+	if err != nil {
+		return err
 	}
+	n.internal = internal
 	wanted := map[gatewayKey]bool{}
 	var errs []error
 	for _, p := range v.peerings {
@@ -94,7 +79,7 @@ func (n *nodeProbes) follow(v nodeView, internal netip.Addr) error {
 		}
 		key := gatewayKey{p.Name, p.GatewayAddress}
 		wanted[key] = true
-		if err := n.probe(key, p.MTU-echoHeaders, gateway); err != nil {
+		if err := n.probe(socket, key, p.MTU-echoHeaders, gateway); err != nil {
 			errs = append(errs, fmt.Errorf("probe peering %q: %w", p.Name, err))
 		}
 	}
@@ -107,7 +92,7 @@ func (n *nodeProbes) follow(v nodeView, internal netip.Addr) error {
 }
 
 // probe asks a gateway, and nodes of the peer with messages of a size; n.mu is held.
-func (n *nodeProbes) probe(key gatewayKey, size int, gateway records.Gateway) error {
+func (n *nodeProbes) probe(socket *echo.Socket, key gatewayKey, size int, gateway records.Gateway) error {
 	if old := n.paths[key]; old != nil && old.size != size {
 		n.drop(key)
 	}
@@ -115,5 +100,5 @@ func (n *nodeProbes) probe(key gatewayKey, size int, gateway records.Gateway) er
 		n.paths[key] = newGatewayProbes(n.internal, size, n.news)
 	}
 	probes := n.paths[key]
-	return errors.Join(probes.outside.follow(gateway.PodIP), probes.follow(n.socket, key.address, gateway.PeerNodes))
+	return errors.Join(probes.outside.follow(gateway.PodIP), probes.follow(socket, key.address, gateway.PeerNodes))
 }

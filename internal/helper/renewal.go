@@ -16,9 +16,10 @@ const (
 	// down for more than five seconds after its path is back, because a new session waits for the next handshake.
 	renewAfter = 2 * time.Second
 	renewPause = 4 * time.Second
-	// renewUnanswered is how long a peer may be heard and answer nothing: packets cross one way only, as behind a load
+	// renewUnanswered is how long the peer may send echoes and answer none: packets cross one way only, as behind a load
 	// balancer whose answers do not pass it, and another endpoint may be better. Under 20 % loss both ways, and with fifty
-	// echoes a second, so long a time does not come by chance.
+	// echoes a second, so long a time does not come by chance. A peer of which only bytes come is another case: its kernel
+	// forwards while its helper is away.
 	renewUnanswered = 15 * time.Second
 	renewLimit      = 10 * time.Second // how long one renewal may take
 )
@@ -31,7 +32,8 @@ type renewal struct {
 	mu         sync.Mutex
 	renew      func(context.Context) error // of the tunnel; nil: there is none yet
 	lastHeard  time.Time                   // when something came last, else when the peer was asked first
-	lastAnswer time.Time                   // likewise an answer, or when the tunnel was renewed for the lack of one
+	lastEcho   time.Time                   // when an echo of the peer came last
+	lastAnswer time.Time                   // when an answer came last, else when the peer was asked first, or the tunnel renewed for lack of one
 	received   int64                       // bytes, by WireGuard's counter
 	looked     time.Time                   // when that was read
 	next       time.Time                   // before which there is no other renewal; zero: none since something came
@@ -49,7 +51,8 @@ func (r *renewal) use(renew func(context.Context) error) {
 func (r *renewal) heard() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.came(time.Now())
+	r.lastEcho = time.Now()
+	r.came(r.lastEcho)
 }
 
 // answered notes an answer of the peer, or that it is asked from now on.
@@ -84,7 +87,7 @@ func (r *renewal) missed() {
 // consider renews the tunnel if it is time to; r.mu is held.
 func (r *renewal) consider() {
 	now := time.Now()
-	unanswered := now.Sub(r.lastAnswer) >= renewUnanswered
+	unanswered := now.Sub(r.lastEcho) < renewAfter && now.Sub(r.lastAnswer) >= renewUnanswered
 	if r.renew == nil || r.lastHeard.IsZero() || now.Before(r.next) || now.Sub(r.lastHeard) < renewAfter && !unanswered {
 		return
 	}
