@@ -91,6 +91,8 @@ func testPlugins(ctx context.Context, t *testing.T, p pluginPair) {
 	conn := c.connect(ctx, t, flags...)
 	t.Logf("MTU %d", conn.MTU)
 	t.Run("every pod reaches every pod", func(t *testing.T) { everyPod(ctx, t, l, conn) })
+	t.Run("10 MB of TCP", func(t *testing.T) { testBulk(ctx, t, l, conn) })
+	t.Run("a byte more than the MTU", func(t *testing.T) { testTooLong(ctx, t, l, conn) })
 	t.Run("nodes reach pods", func(t *testing.T) { testNodesReachPods(ctx, t, l, conn) })
 	for i, s := range sides(conn) {
 		// Cilium sends what asks a NodePort from outside past the node's postrouting, with a source that the gateway

@@ -110,13 +110,22 @@ func testFarService(ctx context.Context, t *testing.T, l *lab.Lab, s side, outsi
 		return kubectl(ctx, t, l, s.cluster, "get", "service", "far", "-o", "jsonpath={"+path+"}")
 	}
 	url, port := "http://"+field(".spec.clusterIP")+"/", field(".spec.ports[0].nodePort")
-	node := nodesOf(ctx, t, l, s.cluster)[0]
+	nodes := nodesOf(ctx, t, l, s.cluster)
+	node := nodes[0]
+	// kube-proxy listens at the primary address of a node.
+	other := kubectl(ctx, t, l, s.cluster, "get", "node", nodes[len(nodes)-1], "-o", `jsonpath={.status.addresses[?(@.type=="InternalIP")].address}`)
+	byNode := "http://" + net.JoinHostPort(other, port) + "/"
 	asks := map[string]func() ([]byte, error){
 		"a pod": func() ([]byte, error) {
 			asker := podOn(ctx, t, l, s.cluster, node)
 			return l.Kubectl(ctx, s.cluster, "exec", asker.Name, "--", "/bin/workload", "get", url)
 		},
 		"a node": func() ([]byte, error) { return l.NodeExec(ctx, node, workload, "get", url) },
+		"a pod, by a NodePort": func() ([]byte, error) {
+			asker := podOn(ctx, t, l, s.cluster, node)
+			return l.Kubectl(ctx, s.cluster, "exec", asker.Name, "--", "/bin/workload", "get", byNode)
+		},
+		"a node, by a NodePort": func() ([]byte, error) { return l.NodeExec(ctx, node, workload, "get", byNode) },
 	}
 	var addresses string
 	if outside {
