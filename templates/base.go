@@ -28,6 +28,9 @@ type BaseValues struct {
 // not change them sees by it whether they are the ones that he would apply.
 const AnnotationDigest = "liqonet.io/installation"
 
+// quotaName names the ResourceQuota by which critical priorities are admitted.
+const quotaName = "critical-pods"
+
 // clusterWide names a cluster-wide object of the installation in a namespace: a cluster may have several.
 func clusterWide(namespace, name string) string {
 	return fmt.Sprintf("%s:%s:%s", records.DefaultNamespace, namespace, name)
@@ -46,18 +49,20 @@ func Base(v BaseValues) ([]Object, error) {
 	namespace := read[corev1.Namespace](&r, "base/namespace.yaml")
 	labels := map[string]string{records.LabelComponent: records.ComponentFabric}
 	account, granted := r.account("base", v.Namespace, records.NodeName, labels)
+	quota := read[corev1.ResourceQuota](&r, "base/resourcequota.yaml")
 	daemonSet := read[appsv1.DaemonSet](&r, "base/daemonset.yaml")
 	if r.err != nil {
 		return nil, r.err
 	}
 	identify(namespace, "", v.Namespace, labels)
+	identify(quota, v.Namespace, quotaName, labels)
 	identify(daemonSet, v.Namespace, records.NodeName, labels)
 	daemonSet.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
 	v.Pods.set(daemonSet, &daemonSet.Spec.Template, labels)
 	pod := &daemonSet.Spec.Template.Spec
 	pod.ServiceAccountName = account.Name
 	pod.Containers[0].Image = v.Image
-	objects := append([]Object{namespace}, granted...)
+	objects := append([]Object{namespace, quota}, granted...)
 	if v.Policies {
 		objects = append(objects, policies(&r, v.Namespace, account, labels)...)
 	}

@@ -11,9 +11,9 @@ import (
 )
 
 // priorities are those of each component: without a node's helper its pods are cut off, without a gateway a peering is.
-// The translation service carries no packets.
+// The translation service carries no packets. The sweep runs where no ResourceQuota admits critical pods.
 var priorities = map[string]string{
-	records.ComponentFabric: "system-node-critical", records.ComponentSweep: "system-node-critical",
+	records.ComponentFabric: "system-node-critical", records.ComponentSweep: "",
 	records.ComponentGateway: "system-cluster-critical", records.ComponentTranslation: "",
 }
 

@@ -34,6 +34,8 @@ func Sweep(v SweepValues) (*appsv1.DaemonSet, error) {
 	labels := map[string]string{records.LabelComponent: records.ComponentSweep}
 	identify(set, v.Namespace, records.SweepName, labels)
 	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
+	// Where liqonet is not installed, no quota admits pods of a critical priority.
+	set.Spec.Template.Spec.PriorityClassName = ""
 	v.Pods.set(set, &set.Spec.Template, labels)
 	pod := &set.Spec.Template.Spec
 	pod.AutomountServiceAccountToken = new(false)

@@ -111,6 +111,8 @@ func (c *Cluster) namespaced(o Object, namespace string) resource {
 		return erase(core.ConfigMaps(namespace))
 	case *corev1.Secret:
 		return erase(core.Secrets(namespace))
+	case *corev1.ResourceQuota:
+		return erase(core.ResourceQuotas(namespace))
 	case *corev1.Service:
 		return erase(core.Services(namespace))
 	case *corev1.ServiceAccount:
@@ -154,6 +156,7 @@ func namespacedKinds() []Object {
 	return []Object{
 		&appsv1.Deployment{}, &appsv1.DaemonSet{}, &corev1.Service{}, &corev1.ConfigMap{}, &corev1.Secret{},
 		&coordinationv1.Lease{}, &rbacv1.RoleBinding{}, &rbacv1.Role{}, &corev1.ServiceAccount{},
+		&corev1.ResourceQuota{},
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // problemGrace is how long a pod may have a problem before FailFast gives up: a scheduler that has not seen a
@@ -34,10 +33,13 @@ func (e *PodError) Error() string {
 	return fmt.Sprintf("pod %s%s cannot start: %s: %s", e.Pod, where, e.Reason, e.Message)
 }
 
-// Hint says what to do about images that cannot be had; "" for other reasons.
+// Hint says what to do about images that cannot be had, and about pods that are refused; "" for other reasons.
 func (e *PodError) Hint() string {
 	if slices.Contains(imageReasons(), e.Reason) {
 		return "the nodes must be able to get the image: see liqoctl image push, liqoctl image save and --image"
+	}
+	if e.Reason == failedCreate {
+		return refusalHint(e.Message)
 	}
 	return ""
 }
@@ -62,24 +64,11 @@ func (c *Cluster) PodProblem(ctx context.Context, selector string) (*PodError, e
 		return nil, err
 	}
 	if len(pods) == 0 {
-		return c.creationProblem(ctx)
+		events, err := c.refusals(ctx)
+		problem, _ := newestRefusal(events)
+		return problem, err
 	}
 	return firstProblem(pods), nil
-}
-
-// creationProblem returns why the newest pod in liqonet's namespace was refused.
-func (c *Cluster) creationProblem(ctx context.Context) (*PodError, error) {
-	events, err := c.Kube.CoreV1().Events(c.Namespace).List(ctx, metav1.ListOptions{FieldSelector: "reason=FailedCreate"})
-	if err != nil {
-		return nil, fmt.Errorf("list events in namespace %s of cluster %q: %w", c.Namespace, c.Context, err)
-	}
-	refused := slices.DeleteFunc(events.Items, func(e corev1.Event) bool { return e.Reason != "FailedCreate" })
-	if len(refused) == 0 {
-		return nil, nil
-	}
-	newest := slices.MaxFunc(refused, func(a, b corev1.Event) int { return a.LastTimestamp.Compare(b.LastTimestamp.Time) })
-	owner := newest.InvolvedObject
-	return &PodError{Pod: "of " + owner.Kind + " " + owner.Name, Reason: newest.Reason, Message: newest.Message}, nil
 }
 
 // podProblem returns why a pod cannot start; nil if nothing tells that it cannot.
@@ -109,7 +98,7 @@ func podProblem(pod *corev1.Pod) *PodError {
 }
 
 // FailFast runs a wait and ends it when a pod that the label selector matches has been unable to start for
-// some seconds; the error is then a *PodError. A wait that runs out of time is told what keeps its pods, if
+// some seconds, or refused; the error is then a *PodError. A wait that runs out of time is told what keeps its pods, if
 // anything does.
 func (c *Cluster) FailFast(ctx context.Context, selector string, wait func(context.Context) error) error {
 	if c.dry != nil {
@@ -118,6 +107,7 @@ func (c *Cluster) FailFast(ctx context.Context, selector string, wait func(conte
 	watched, cancel := context.WithCancelCause(ctx)
 	var watching sync.WaitGroup
 	watching.Go(func() { c.watchProblems(watched, selector, cancel) })
+	watching.Go(func() { c.watchRefusals(watched, selector, cancel) })
 	err := wait(watched)
 	problem, stuck := errors.AsType[*PodError](context.Cause(watched))
 	cancel(nil)

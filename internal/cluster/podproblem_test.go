@@ -9,8 +9,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/cluster/clustertest"
@@ -75,7 +77,7 @@ func TestPodProblem(t *testing.T) {
 			if got != c.want {
 				t.Errorf("got  %q\nwant %q", got, c.want)
 			}
-			if hint := problem != nil && problem.Hint() != ""; hint != (name == "image") {
+			if hint := problem != nil && problem.Hint() != ""; hint != (name == "image" || name == "refused") {
 				t.Errorf("hint %v", hint)
 			}
 		})
@@ -147,4 +149,66 @@ func TestFailFastExplainsATimeout(t *testing.T) {
 			t.Errorf("error %v", err)
 		}
 	})
+}
+
+// refusePods tells that pods of a DaemonSet were refused, at a time, as its controller does.
+func refusePods(t *testing.T, kube kubernetes.Interface, version, message string) {
+	t.Helper()
+	event := &corev1.Event{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "liqonet", Name: "refusal", UID: "refusal", ResourceVersion: version}, Reason: "FailedCreate",
+		Message: message, InvolvedObject: corev1.ObjectReference{Kind: "DaemonSet", Name: "node"}, LastTimestamp: metav1.Now(),
+	}
+	events := kube.CoreV1().Events("liqonet")
+	if err := events.Delete(t.Context(), event.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		t.Error(err)
+	}
+	if _, err := events.Create(t.Context(), event, metav1.CreateOptions{}); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestFailFastTellsRefusals: pods that are refused while it waits end the wait, also if there are others; what was refused
+// before, or was created after all, does not.
+func TestFailFastTellsRefusals(t *testing.T) {
+	const quota = `pods "node-" is forbidden: exceeded quota: small`
+	for name, c := range map[string]struct {
+		again, created bool
+		want           string
+	}{
+		"refused before":     {},
+		"refused again":      {again: true, want: "pod of DaemonSet node cannot start: FailedCreate: " + quota},
+		"created in the end": {again: true, created: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				old := pod("other", "n2", running())
+				old.CreationTimestamp = metav1.Unix(1, 0)
+				cl, kube := clustertest.New(clustertest.Config{Objects: []runtime.Object{old}})
+				refusePods(t, kube, "1", "old")
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				err := cl.FailFast(ctx, fabricPods, func(ctx context.Context) error {
+					synctest.Wait()
+					if c.again {
+						refusePods(t, kube, "2", quota)
+					}
+					if c.created {
+						late := pod("late", "n1", running())
+						late.CreationTimestamp = metav1.NewTime(time.Now().Add(time.Second))
+						if _, err := kube.CoreV1().Pods("liqonet").Create(ctx, late, metav1.CreateOptions{}); err != nil {
+							return err
+						}
+					}
+					return forever(cl)(ctx)
+				})
+				var problem *cluster.PodError
+				switch refused := errors.As(err, &problem); {
+				case refused != (c.want != ""):
+					t.Errorf("error %v, want %q", err, c.want)
+				case refused && (problem.Error() != c.want || !strings.Contains(problem.Hint(), "raise the ResourceQuota")):
+					t.Errorf("error %v, hint %q", err, problem.Hint())
+				}
+			})
+		})
+	}
 }

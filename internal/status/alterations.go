@@ -32,7 +32,8 @@ type existing struct {
 // readInstallation reads the objects with which a peering stands and falls, but for records and keys.
 func readInstallation(ctx context.Context, c *cluster.Cluster) (existing, error) {
 	kinds := []cluster.Object{
-		&appsv1.Deployment{}, &appsv1.DaemonSet{}, &corev1.Service{}, &corev1.ServiceAccount{}, &rbacv1.Role{}, &rbacv1.RoleBinding{},
+		&appsv1.Deployment{}, &appsv1.DaemonSet{}, &corev1.Service{}, &corev1.ServiceAccount{}, &corev1.ResourceQuota{},
+		&rbacv1.Role{}, &rbacv1.RoleBinding{},
 	}
 	wide, err := inventory.ClusterWide(c.Namespace)
 	if err != nil {

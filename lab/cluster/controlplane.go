@@ -24,7 +24,7 @@ func (id *Identity) ControlPlane(disk, tools string) ([]process.Service, error) 
 	if err := p.writeKeys(); err != nil {
 		return nil, fmt.Errorf("keys of control plane %s: %w", id.Cluster.Name, err)
 	}
-	if err := p.writeAuditPolicy(); err != nil {
+	if err := p.writeConfig(); err != nil {
 		return nil, fmt.Errorf("audit policy of control plane %s: %w", id.Cluster.Name, err)
 	}
 	return []process.Service{
@@ -106,15 +106,22 @@ func (p controlPlane) writeKeys() error {
 // AuditLog is the file, on a control plane's disk, in which its API server notes requests, one a line (JSON).
 func AuditLog(disk string) string { return filepath.Join(disk, "log", "audit.log") }
 
-// auditPolicy names the file that says which requests are noted.
-const auditPolicy = "audit.yaml"
+// Files of the API server: which requests are noted, and what limits critical pods.
+const (
+	auditPolicy = "audit.yaml"
+	admission   = "admission.yaml"
+)
 
-func (p controlPlane) writeAuditPolicy() error {
-	text, err := config.ReadFile("config/" + auditPolicy)
-	if err != nil {
-		return err
+func (p controlPlane) writeConfig() error {
+	all := files{}
+	for _, name := range []string{auditPolicy, admission} {
+		text, err := config.ReadFile("config/" + name)
+		if err != nil {
+			return err
+		}
+		all[name] = text
 	}
-	return files{auditPolicy: text}.write(p.disk)
+	return all.write(p.disk)
 }
 
 func (p controlPlane) etcd() []string {
@@ -134,39 +141,43 @@ func (p controlPlane) etcd() []string {
 
 func (p controlPlane) apiServer() []string {
 	c := p.id.Cluster
-	return []string{
+	var limits []string
+	if c.LimitCriticalPods {
+		limits = []string{"--admission-control-config-file=" + filepath.Join(p.disk, admission)}
+	}
+	return append(limits,
 		"--etcd-servers=http://127.0.0.1:2379",
-		"--advertise-address=" + c.ControlPlaneAddress().String(),
+		"--advertise-address="+c.ControlPlaneAddress().String(),
 		"--bind-address=0.0.0.0",
 		fmt.Sprintf("--secure-port=%d", spec.APIPort),
-		"--cert-dir=" + filepath.Join(p.disk, "apiserver"),
-		"--tls-cert-file=" + p.key("apiserver.crt"),
-		"--tls-private-key-file=" + p.key("apiserver.key"),
-		"--client-ca-file=" + p.key("ca.crt"),
-		"--kubelet-client-certificate=" + p.key("apiserver-kubelet-client.crt"),
-		"--kubelet-client-key=" + p.key("apiserver-kubelet-client.key"),
-		"--kubelet-certificate-authority=" + p.key("ca.crt"),
+		"--cert-dir="+filepath.Join(p.disk, "apiserver"),
+		"--tls-cert-file="+p.key("apiserver.crt"),
+		"--tls-private-key-file="+p.key("apiserver.key"),
+		"--client-ca-file="+p.key("ca.crt"),
+		"--kubelet-client-certificate="+p.key("apiserver-kubelet-client.crt"),
+		"--kubelet-client-key="+p.key("apiserver-kubelet-client.key"),
+		"--kubelet-certificate-authority="+p.key("ca.crt"),
 		"--kubelet-preferred-address-types=InternalIP,Hostname",
-		"--service-account-key-file=" + p.key("sa.pub"),
-		"--service-account-signing-key-file=" + p.key("sa.key"),
+		"--service-account-key-file="+p.key("sa.pub"),
+		"--service-account-signing-key-file="+p.key("sa.key"),
 		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
-		"--service-cluster-ip-range=" + c.ServiceCIDR.String(),
+		"--service-cluster-ip-range="+c.ServiceCIDR.String(),
 		"--authorization-mode=Node,RBAC",
 		"--enable-admission-plugins=NodeRestriction",
 		"--allow-privileged=true",
-		"--audit-policy-file=" + filepath.Join(p.disk, auditPolicy),
-		"--audit-log-path=" + AuditLog(p.disk),
+		"--audit-policy-file="+filepath.Join(p.disk, auditPolicy),
+		"--audit-log-path="+AuditLog(p.disk),
 		"--audit-log-maxsize=1000",         // megabytes: one file is all of it
 		"--enable-aggregator-routing=true", // no kube-proxy runs beside the API server
-		"--requestheader-client-ca-file=" + p.key("front-proxy-ca.crt"),
+		"--requestheader-client-ca-file="+p.key("front-proxy-ca.crt"),
 		"--requestheader-allowed-names=front-proxy-client",
 		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
 		"--requestheader-group-headers=X-Remote-Group",
 		"--requestheader-username-headers=X-Remote-User",
-		"--proxy-client-cert-file=" + p.key("front-proxy-client.crt"),
-		"--proxy-client-key-file=" + p.key("front-proxy-client.key"),
+		"--proxy-client-cert-file="+p.key("front-proxy-client.crt"),
+		"--proxy-client-key-file="+p.key("front-proxy-client.key"),
 		"--profiling=false",
-	}
+	)
 }
 
 func (p controlPlane) controllerManager() []string {

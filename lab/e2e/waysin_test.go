@@ -18,11 +18,12 @@ func TestWaysIn(t *testing.T) {
 	defer cancel()
 	declared := spec.Spec{Clusters: []spec.Cluster{
 		{Name: "a", Nodes: 1, LoadBalancer: spec.NameBalancer},
-		{Name: "b", Nodes: 2, ServiceCIDR: netip.MustParsePrefix("10.97.0.0/16"), LoadBalancer: spec.AddressBalancer},
+		{Name: "b", Nodes: 2, ServiceCIDR: netip.MustParsePrefix("10.97.0.0/16"), LoadBalancer: spec.AddressBalancer, LimitCriticalPods: true},
 	}}.Complete()
 	l := startLab(ctx, t, "e2e-waysin", declared)
 	admin := newLiqoctl(ctx, t, l)
 	u := admin.users(ctx, t, "a", "b")
+	t.Run("namespaces that refuse pods", func(t *testing.T) { testRefused(ctx, t, admin) })
 	u.installer.install(ctx, t, "a", "b")
 	c := u.connector
 	pool := spec.BalancerPool(1)
@@ -107,6 +108,47 @@ func TestWaysIn(t *testing.T) {
 		testEveryPod(ctx, t, l, conn)
 		disconnect(t)
 	})
+	t.Run("nothing is left, as seen by pods that no quota admits", func(t *testing.T) {
+		for _, cluster := range []string{"a", "b"} {
+			admin.must(ctx, t, "network", "reset", "--context", cluster)
+			admin.must(ctx, t, "network", "verify-clean", "--context", cluster)
+		}
+	})
+}
+
+// testRefused installs liqonet in namespaces of cluster a that do not admit its pods.
+func testRefused(ctx context.Context, t *testing.T, c liqoctl) {
+	t.Helper()
+	for name, refusal := range map[string]struct {
+		create [][]string // arguments of kubectl
+		want   []string
+	}{
+		"restricted": {
+			[][]string{{"label", "namespace", "restricted", "pod-security.kubernetes.io/enforce=restricted"}},
+			[]string{`violates PodSecurity "restricted:latest"`, "hint: pods of liqonet need the level privileged"},
+		},
+		"baseline": {
+			[][]string{{"label", "namespace", "baseline", "pod-security.kubernetes.io/enforce=baseline"}},
+			[]string{`violates PodSecurity "baseline:latest"`, "hint: pods of liqonet need the level privileged"},
+		},
+		"full": {
+			[][]string{{"-n", "full", "create", "quota", "none", "--hard=pods=0"}},
+			[]string{"exceeded quota: none", "hint: raise the ResourceQuota"},
+		},
+	} {
+		kubectl(ctx, t, c.lab, "a", "create", "namespace", name)
+		for _, args := range refusal.create {
+			kubectl(ctx, t, c.lab, "a", args...)
+		}
+		_, said, code := c.run(ctx, t, "network", "init", "--context", "a", "-n", name)
+		for _, want := range append(refusal.want, "error: nodes: pod of DaemonSet node cannot start: FailedCreate") {
+			if code != 1 || !strings.Contains(said, want) {
+				t.Errorf("init in namespace %s: exit code %d\n%s\nwant %s", name, code, said, want)
+			}
+		}
+		c.must(ctx, t, "network", "reset", "--context", "a", "-n", name)
+		kubectl(ctx, t, c.lab, "a", "delete", "namespace", name)
+	}
 }
 
 // awaitOverlayPort waits until the links of liqonet on a node have that UDP port alone.

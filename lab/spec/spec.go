@@ -39,6 +39,9 @@ type Cluster struct {
 	// LoadBalancer serves Services of type LoadBalancer; default NoBalancer.
 	LoadBalancer LoadBalancer `json:"loadBalancer"`
 
+	// LimitCriticalPods admits pods of system-critical priorities only to namespaces with a ResourceQuota for them.
+	LimitCriticalPods bool `json:"limitCriticalPods,omitempty"`
+
 	// ControlPlaneOnly leaves the cluster without nodes.
 	ControlPlaneOnly bool `json:"controlPlaneOnly,omitempty"`
 }
