@@ -2,7 +2,9 @@ package commands
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -40,7 +42,7 @@ func newHelperGateway(env *Env, run func(helper.Gateway, context.Context) error)
 	flags := cmd.Flags()
 	flags.StringVar(&f.peering, "peering", "", "`NAME` of the peering to serve (default: $PEERING)")
 	flags.StringVar(&f.pod, "pod", "", "`NAME` of this pod (default: $POD_NAME)")
-	flags.StringVar(&f.podIP, "pod-ip", "", "`ADDRESS` of this pod (default: $POD_IP)")
+	flags.StringVar(&f.podIP, "pod-ip", "", "`ADDRESSES` of this pod, of which the first IPv4 one counts (default: $POD_IP)")
 	flags.StringVar(&f.keys, "keys", "/etc/liqonet/keys", "`FOLDER` of the peering's keys")
 	return cmd
 }
@@ -55,9 +57,20 @@ func (f *helperGatewayFlags) options(env *Env) (g helper.Gateway, err error) {
 	if err != nil {
 		return g, err
 	}
-	if g.PodIP, err = netip.ParseAddr(ip); err != nil {
+	if g.PodIP, err = firstIPv4(ip); err != nil {
 		return g, usagef("--pod-ip: %w", err)
 	}
 	g.Keys = f.keys
 	return g, nil
+}
+
+// firstIPv4 reads addresses, separated by commas as in a pod's status.podIPs.
+func firstIPv4(text string) (netip.Addr, error) {
+	for field := range strings.SplitSeq(text, ",") {
+		a, err := netip.ParseAddr(field)
+		if err != nil || a.Is4() {
+			return a, err
+		}
+	}
+	return netip.Addr{}, fmt.Errorf("no IPv4 address in %q", text)
 }

@@ -28,6 +28,17 @@ func environment(t *testing.T, variables map[string]string) *Env {
 	return env
 }
 
+func TestFirstIPv4(t *testing.T) {
+	for text, want := range map[string]string{
+		"10.244.0.7": "10.244.0.7", "10.244.0.7,fd00::7": "10.244.0.7", "fd00::7,10.244.0.7": "10.244.0.7", "fd00::7": "", "x": "", "": "",
+	} {
+		a, err := firstIPv4(text)
+		if (err != nil) != (want == "") || err == nil && a != netip.MustParseAddr(want) {
+			t.Errorf("%q: %v, %v", text, a, err)
+		}
+	}
+}
+
 func TestHelperGatewayOptions(t *testing.T) {
 	env := environment(t, map[string]string{
 		"NAMESPACE": "liqonet", "NODE_NAME": "a-1", "POD_NAME": "gateway-b-x", "POD_IP": "10.244.0.7", "PEERING": "ignored",

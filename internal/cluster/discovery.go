@@ -87,6 +87,9 @@ func (c *Cluster) Discover(ctx context.Context, o Overrides) (Discovery, error) 
 func (inv *inventory) evaluate(context string, o Overrides) (Discovery, error) {
 	q := question{inv: inv, context: context, overrides: o, notes: slices.Sorted(slices.Values(inv.unread))}
 	q.nodes = q.usableNodes()
+	if err := q.checkFamily(); err != nil {
+		return Discovery{}, err
+	}
 	var err error
 	if q.services, err = q.serviceCIDRs(); err != nil {
 		return Discovery{}, err
