@@ -19,7 +19,7 @@ var errKeysTaken = errors.New("keys were made meanwhile")
 // and of two preshared keys the server's counts, so that both arrive at the same. Nor are keys written over that
 // somebody replaces at this moment.
 func (c *connector) agreeOnKeys(ctx context.Context) error {
-	if c.local.Cluster.IsDryRun() && !c.rendering {
+	if c.local.cluster.IsDryRun() && !c.rendering {
 		return c.both(ctx, (*end).planKeys)
 	}
 	server, client := c.server(), c.server().peer
@@ -42,7 +42,7 @@ func (c *connector) agreeOnKeys(ctx context.Context) error {
 			return err
 		}
 		err = c.both(ctx, func(e *end, ctx context.Context) (err error) {
-			e.keys, err = inventory.ReadKeys(ctx, e.Cluster, e.peering)
+			e.keys, err = inventory.ReadKeys(ctx, e.cluster, e.peering)
 			return err
 		})
 		if err != nil {
@@ -57,16 +57,16 @@ func (e *end) planKeys(ctx context.Context) error {
 		return nil
 	}
 	e.rekeyed = e.have != nil
-	object := &corev1.Secret{ObjectMeta: inventory.Meta(e.Cluster.Namespace, records.PeeringName(e.peering))}
-	_, err := cluster.Swap(ctx, e.Cluster, object, func(*corev1.Secret) (*corev1.Secret, error) { return object, nil })
+	object := &corev1.Secret{ObjectMeta: inventory.Meta(e.cluster.Namespace, records.PeeringName(e.peering))}
+	_, err := cluster.Swap(ctx, e.cluster, object, func(*corev1.Secret) (*corev1.Secret, error) { return object, nil })
 	return err
 }
 
 // putKeys stores the keys of this end, provided that the cluster still has those that were read, or none.
 func (e *end) putKeys(ctx context.Context, k inventory.Keys) error {
 	e.joining = e.have == nil && !e.shared
-	object := inventory.KeysObject(e.Cluster.Namespace, e.peering, k)
-	change, err := cluster.Swap(ctx, e.Cluster, object, func(live *corev1.Secret) (*corev1.Secret, error) {
+	object := inventory.KeysObject(e.cluster.Namespace, e.peering, k)
+	change, err := cluster.Swap(ctx, e.cluster, object, func(live *corev1.Secret) (*corev1.Secret, error) {
 		var now *inventory.Keys
 		if live != nil {
 			var err error

@@ -47,7 +47,7 @@ func PlanConnect(ctx context.Context, o ConnectOptions, r steps.Reporter) (steps
 
 // connector is a connect on its way.
 type connector struct {
-	ConnectOptions
+	options       ConnectOptions
 	stages        steps.Stages
 	reporter      steps.Reporter
 	local, remote *end
@@ -59,13 +59,13 @@ type connector struct {
 func newConnector(o ConnectOptions, r steps.Reporter) *connector {
 	run := inventory.NewRun()
 	part := func(side Side, serves bool) *end {
-		e := &end{site: site{Side: side, Installation: o.Installation, reporter: r, run: run, connecting: true}, role: records.Client, wishes: o}
+		e := &end{site: site{cluster: side.Cluster, side: side, options: o.Installation, reporter: r, run: run, connecting: true}, role: records.Client, wishes: o}
 		if serves {
 			e.role = records.Server
 		}
 		return e
 	}
-	c := &connector{ConnectOptions: o, stages: steps.Stages{Reporter: r}, reporter: r}
+	c := &connector{options: o, stages: steps.Stages{Reporter: r}, reporter: r}
 	c.local, c.remote = part(o.Local, o.LocalServes), part(o.Remote, !o.LocalServes)
 	c.local.peer, c.remote.peer = c.remote, c.local
 	return c
@@ -76,7 +76,7 @@ func (c *connector) ends() []*end { return []*end{c.local, c.remote} }
 
 // server is the end that the other one, the client, sends its packets to first.
 func (c *connector) server() *end {
-	if c.LocalServes {
+	if c.options.LocalServes {
 		return c.local
 	}
 	return c.remote
@@ -111,7 +111,7 @@ func (c *connector) run(ctx context.Context) error {
 		{Stage: steps.StageDiscover, Do: c.discover},
 		{Stage: steps.StageCompare, Do: c.compare},
 		{Stage: steps.StageInstall, Do: c.install},
-		{Stage: steps.StageNodes, Hint: "what the node helpers say: kubectl -n " + c.Local.Cluster.Namespace + " logs daemonset/" + records.NodeName, Do: c.settle},
+		{Stage: steps.StageNodes, Hint: "what the node helpers say: kubectl -n " + c.local.cluster.Namespace + " logs daemonset/" + records.NodeName, Do: c.settle},
 		{Stage: steps.StageGateway, Do: c.prepare},
 		{Stage: steps.StageTunnel, Do: c.configure},
 		{Stage: steps.StageProof, Hint: "see where packets get lost: liqoctl network status -o wide (keep what was made with --keep)", Do: c.prove},
@@ -127,9 +127,9 @@ func (c *connector) reach(ctx context.Context) (string, error) {
 		return "", err
 	}
 	if c.local.id == c.remote.id {
-		return "", steps.SameCluster(c.local.Cluster, c.remote.Cluster)
+		return "", steps.SameCluster(c.local.cluster, c.remote.cluster)
 	}
-	return c.local.Cluster.Context + ", " + c.remote.Cluster.Context, nil
+	return c.local.cluster.Context + ", " + c.remote.cluster.Context, nil
 }
 
 // discover reads both clusters and decides, on copies of their registries, all that can be decided before
@@ -144,7 +144,7 @@ func (c *connector) discover(ctx context.Context) (string, error) {
 		}
 	}
 	for _, e := range c.ends() {
-		if err := inventory.ExplainAddresses(e.Cluster.Context, e.assign(e.found.registry)); err != nil {
+		if err := inventory.ExplainAddresses(e.cluster.Context, e.assign(e.found.registry)); err != nil {
 			return "", err
 		}
 	}
@@ -167,19 +167,19 @@ func (c *connector) discover(ctx context.Context) (string, error) {
 func (c *connector) compare(ctx context.Context) (string, error) {
 	d := c.dry((*cluster.Cluster).DryRun)
 	var err error
-	if c.plan, err = steps.PlanOf(ctx, d.rehearse(ctx), d.local.Cluster, d.remote.Cluster); err != nil {
+	if c.plan, err = steps.PlanOf(ctx, d.rehearse(ctx), d.local.cluster, d.remote.cluster); err != nil {
 		return "", err
 	}
 	var lines []string
 	for i, e := range c.ends() {
 		lines = append(append(lines, c.plan.Clusters[i].Differences()...), e.unreserved...)
 	}
-	return steps.DecideDifferences(lines, c.Update || c.planning)
+	return steps.DecideDifferences(lines, c.options.Update || c.planning)
 }
 
 // install makes both installations.
 func (c *connector) install(ctx context.Context) (string, error) {
-	return "namespace " + c.Local.Cluster.Namespace, c.both(ctx, (*end).install)
+	return "namespace " + c.local.cluster.Namespace, c.both(ctx, (*end).install)
 }
 
 // settle waits for the nodes of both sides, and refuses those that cannot carry the peering while nothing of it is
@@ -192,7 +192,7 @@ func (c *connector) settle(ctx context.Context) (string, error) {
 		if err := e.checkForward(e.refuses()); err != nil {
 			return err
 		}
-		return checkImplementation(e.reporting(), c.Implementation)
+		return checkImplementation(e.reporting(), c.options.Implementation)
 	})
 	return c.local.settled() + "; " + c.remote.settled(), err
 }

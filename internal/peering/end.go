@@ -52,8 +52,8 @@ func (e *end) meet() error {
 		switch {
 		case p.Peer.ClusterID == peer.id && p.Name != peer.name:
 			return hint.With(
-				fmt.Errorf("cluster %q already has a peering with cluster %q, named %q", e.Cluster.Context, peer.Cluster.Context, p.Name),
-				fmt.Sprintf("liqoctl network disconnect %s --one-side --context %s", p.Name, cluster.ShellWord(e.Cluster.Context)))
+				fmt.Errorf("cluster %q already has a peering with cluster %q, named %q", e.cluster.Context, peer.cluster.Context, p.Name),
+				fmt.Sprintf("liqoctl network disconnect %s --one-side --context %s", p.Name, cluster.ShellWord(e.cluster.Context)))
 		case p.Name == peer.name && p.Peer.ClusterID != peer.id:
 			return e.nameTaken()
 		case p.Name == peer.name:
@@ -68,23 +68,23 @@ func (e *end) meet() error {
 
 // nameTaken says that the peering's name stands for another cluster.
 func (e *end) nameTaken() error {
-	return hint.With(fmt.Errorf("cluster %q has a peering %q with another cluster", e.Cluster.Context, e.peering),
+	return hint.With(fmt.Errorf("cluster %q has a peering %q with another cluster", e.cluster.Context, e.peering),
 		"give the peer another name: --name, --remote-name")
 }
 
 // refuses reports whether what cannot work is an error: a connection that stands loses nothing by going on.
-func (e *end) refuses() bool { return e.have == nil && !e.SkipValidation }
+func (e *end) refuses() bool { return e.have == nil && !e.options.SkipValidation }
 
 // readGateway reads the keys of the peering, and what its gateway has reported of the hops so far.
 func (e *end) readGateway(ctx context.Context) (err error) {
-	if e.keys, err = inventory.ReadKeys(ctx, e.Cluster, e.peering); err != nil || e.have == nil {
+	if e.keys, err = inventory.ReadKeys(ctx, e.cluster, e.peering); err != nil || e.have == nil {
 		return err
 	}
-	object, err := cluster.Find[*corev1.ConfigMap](ctx, e.Cluster, records.StatusName(e.peering))
+	object, err := cluster.Find[*corev1.ConfigMap](ctx, e.cluster, records.StatusName(e.peering))
 	if err != nil {
 		return err
 	}
-	status, err := inventory.DecodeStatus(e.Cluster, object)
+	status, err := inventory.DecodeStatus(e.cluster, object)
 	e.sizes = sizesIn(status, e.readyNodes())
 	return err
 }
@@ -100,13 +100,13 @@ func (e *end) assign(r *ipam.Registry) (err error) {
 
 // reserve reserves addresses for the peer.
 func (e *end) reserve(ctx context.Context) error {
-	return addresses.Add(ctx, e.Cluster, e.found.fabric, e.assign)
+	return addresses.Add(ctx, e.cluster, e.found.fabric, e.assign)
 }
 
 // gatewayObjects renders the gateway.
 func (e *end) gatewayObjects() ([]cluster.Object, error) {
 	return templates.Gateway(templates.GatewayValues{
-		Namespace: e.Cluster.Namespace, Peering: e.peering, Image: e.Image, Pods: e.pods(),
+		Namespace: e.cluster.Namespace, Peering: e.peering, Image: e.options.Image, Pods: e.pods(),
 		Role: e.role, Implementation: e.wishes.Implementation, Service: e.wishes.Service,
 	})
 }
@@ -123,7 +123,7 @@ func (e *end) prepare(ctx context.Context) error {
 	group.Go(func() error {
 		if e.rekeyed {
 			// A gateway that stands would go on with keys that are no more: it reads them once.
-			if err := e.remove(ctx, &appsv1.Deployment{ObjectMeta: inventory.Meta(e.Cluster.Namespace, records.GatewayName(e.peering))}); err != nil {
+			if err := e.remove(ctx, &appsv1.Deployment{ObjectMeta: inventory.Meta(e.cluster.Namespace, records.GatewayName(e.peering))}); err != nil {
 				return err
 			}
 		}
@@ -134,7 +134,7 @@ func (e *end) prepare(ctx context.Context) error {
 			return nil
 		}
 		// The server of before is the client now.
-		return e.remove(ctx, &corev1.Service{ObjectMeta: inventory.Meta(e.Cluster.Namespace, records.GatewayName(e.peering))})
+		return e.remove(ctx, &corev1.Service{ObjectMeta: inventory.Meta(e.cluster.Namespace, records.GatewayName(e.peering))})
 	})
 	return group.Wait()
 }
@@ -186,7 +186,7 @@ func (e *end) document(have *records.Peering) records.Peering {
 // write brings the peering's document into the state that want computes from the live one (nil: there is none), provided
 // that nobody changes it in between: else it is computed anew from what the other left, exposed hosts for instance.
 func (e *end) write(ctx context.Context, want func(live *records.Peering) records.Peering) error {
-	change, err := inventory.Swap(ctx, e.Cluster, records.PeeringName(e.peering), e.run, func(live *records.Peering) (records.Peering, error) {
+	change, err := inventory.Swap(ctx, e.cluster, records.PeeringName(e.peering), e.run, func(live *records.Peering) (records.Peering, error) {
 		if err := e.expect(live); err != nil {
 			return records.Peering{}, err
 		}
@@ -203,7 +203,7 @@ func (e *end) expect(live *records.Peering) error {
 	switch {
 	case live == nil && (e.have != nil || e.wrote):
 		e.joining = true // what this run has made belongs to no connection
-		return hint.With(fmt.Errorf("peering %q of cluster %q was removed during this run", e.peering, e.Cluster.Context), "run this again to connect")
+		return hint.With(fmt.Errorf("peering %q of cluster %q was removed during this run", e.peering, e.cluster.Context), "run this again to connect")
 	case live != nil && live.Peer.ClusterID != e.peer.id:
 		return e.nameTaken()
 	}
@@ -212,14 +212,14 @@ func (e *end) expect(live *records.Peering) error {
 
 // checkOvertaken refuses to undo what others have changed since this run compared the document, unless it is to update.
 func (e *end) checkOvertaken(live *records.Peering) error {
-	if live == nil || e.have == nil || e.Update || inventory.Same(e.written, *live) {
+	if live == nil || e.have == nil || e.options.Update || inventory.Same(e.written, *live) {
 		return nil
 	}
 	found := *e.have
 	if found.Exposed = live.Exposed; inventory.Same(found, *live) {
 		return nil
 	}
-	return steps.Overtaken(e.Cluster, records.PeeringName(e.peering), *live, e.written)
+	return steps.Overtaken(e.cluster, records.PeeringName(e.peering), *live, e.written)
 }
 
 // result describes the end of a connection that was proven.

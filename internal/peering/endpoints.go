@@ -118,9 +118,9 @@ func stillGood(have []string, svc *corev1.Service, nodes []cluster.Node, wish en
 func (e *end) awaitEndpoints(ctx context.Context) error {
 	server, name := e.peer, records.GatewayName(e.peer.peering)
 	wish := endpointWishes{address: e.wishes.ClientAddress, port: e.wishes.ClientPort}
-	what := fmt.Sprintf("the endpoint of Service %s/%s", server.Cluster.Namespace, name)
-	err := server.Cluster.FailFast(ctx, inventory.GatewaySelector(server.peering), func(ctx context.Context) error {
-		return cluster.Wait(ctx, server.Cluster, cluster.Named(name), what, func(all []*corev1.Service) (missing string, err error) {
+	what := fmt.Sprintf("the endpoint of Service %s/%s", server.cluster.Namespace, name)
+	err := server.cluster.FailFast(ctx, inventory.GatewaySelector(server.peering), func(ctx context.Context) error {
+		return cluster.Wait(ctx, server.cluster, cluster.Named(name), what, func(all []*corev1.Service) (missing string, err error) {
 			if len(all) == 0 {
 				return "it does not exist", nil
 			}

@@ -19,14 +19,14 @@ func (s *site) checkCopied() error {
 		return nil
 	}
 	return hint.With(
-		fmt.Errorf("the installation in cluster %q was made for cluster %s, and this is cluster %s: the objects were copied", s.Cluster.Context, f.ClusterID, s.id),
-		"liqoctl network reset --force --context "+cluster.ShellWord(s.Cluster.Context))
+		fmt.Errorf("the installation in cluster %q was made for cluster %s, and this is cluster %s: the objects were copied", s.cluster.Context, f.ClusterID, s.id),
+		"liqoctl network reset --force --context "+cluster.ShellWord(s.cluster.Context))
 }
 
 // writeFabric brings the fabric into the state that is wanted, provided that nobody changes it in between: else what is
 // wanted is computed anew from what the other left. complete fills in what is not discovered.
 func (s *site) writeFabric(ctx context.Context, complete func(records.Fabric) (records.Fabric, error)) error {
-	change, err := inventory.Swap(ctx, s.Cluster, records.FabricName, s.run, func(live *records.Fabric) (records.Fabric, error) {
+	change, err := inventory.Swap(ctx, s.cluster, records.FabricName, s.run, func(live *records.Fabric) (records.Fabric, error) {
 		if err := s.catchUp(live); err != nil {
 			return records.Fabric{}, err
 		}
@@ -52,7 +52,7 @@ func (s *site) catchUp(live *records.Fabric) error {
 		return nil
 	case live == nil:
 		s.installing = s.standing == "" // what this run has made is not somebody else's installation
-		return hint.With(fmt.Errorf("the installation in cluster %q was removed during this run", s.Cluster.Context), "run this again to install it")
+		return hint.With(fmt.Errorf("the installation in cluster %q was removed during this run", s.cluster.Context), "run this again to install it")
 	case before != nil && inventory.Same(*before, *live):
 		return nil
 	}
@@ -60,15 +60,15 @@ func (s *site) catchUp(live *records.Fabric) error {
 	if err := s.checkCopied(); err != nil {
 		return err
 	}
-	if name, err := inventory.ChooseName(s.Cluster, s.Name, live); err != nil || name != s.name {
-		return hint.With(fmt.Errorf("cluster %q was named %q during this run, not %q", s.Cluster.Context, live.Name, s.name), "run this again")
+	if name, err := inventory.ChooseName(s.cluster, s.side.Name, live); err != nil || name != s.name {
+		return hint.With(fmt.Errorf("cluster %q was named %q during this run, not %q", s.cluster.Context, live.Name, s.name), "run this again")
 	}
-	now := addresses.Wanted(s.discovery, s.Overrides, live)
+	now := addresses.Wanted(s.discovery, s.side.Overrides, live)
 	s.own.Pods, s.own.Services, s.own.Nodes = now.Pods, now.Services, now.Nodes
-	if s.Update || inventory.Same(s.wantedFabric(), *live) {
+	if s.options.Update || inventory.Same(s.wantedFabric(), *live) {
 		return nil
 	}
-	return steps.Overtaken(s.Cluster, records.FabricName, *live, s.wantedFabric())
+	return steps.Overtaken(s.cluster, records.FabricName, *live, s.wantedFabric())
 }
 
 // wantedFabric is a cluster's fabric as it should be before its nodes have reported: what only they can tell is
@@ -83,11 +83,11 @@ func (s *site) wantedFabric() records.Fabric {
 	if have := s.found.fabric; have != nil {
 		f.Overlay, f.MTU, f.AllowForward = have.Overlay, have.MTU, have.AllowForward
 	}
-	if s.OverlayPort != 0 {
-		f.Overlay.Port = s.OverlayPort
+	if s.options.OverlayPort != 0 {
+		f.Overlay.Port = s.options.OverlayPort
 	}
-	if s.AllowForward != nil {
-		f.AllowForward = *s.AllowForward
+	if s.options.AllowForward != nil {
+		f.AllowForward = *s.options.AllowForward
 	}
 	return f
 }

@@ -17,8 +17,8 @@ func TestCommandsOfHints(t *testing.T) {
 	const want = "'a;reboot$(id)'"
 	side := Side{Cluster: &cluster.Cluster{Context: hostile}, Name: "b"}
 	_, renamed := inventory.ChooseName(side.Cluster, side.Name, &records.Fabric{Name: "a"})
-	s := site{Side: side}
-	e := end{site: s, peer: &end{site: site{Side: side, name: "d", id: "id"}}}
+	s := site{cluster: side.Cluster, side: side}
+	e := end{site: s, peer: &end{site: site{cluster: side.Cluster, side: side, name: "d", id: "id"}}}
 	e.found.peerings = []records.Peering{{Name: "c", Peer: records.Peer{ClusterID: "id"}}}
 	for name, hint := range map[string]string{
 		"another name":   hint.Of(renamed),

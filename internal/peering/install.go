@@ -25,7 +25,7 @@ import (
 func Init(ctx context.Context, o InitOptions, r steps.Reporter) (InitResult, error) {
 	bounded, cancel := steps.Within(ctx, o.Timeout)
 	defer cancel()
-	s := &site{Side: o.Side, Installation: o.Installation, reporter: r, run: inventory.NewRun()}
+	s := &site{cluster: o.Side.Cluster, side: o.Side, options: o.Installation, reporter: r, run: inventory.NewRun()}
 	run := &steps.Stages{Reporter: r}
 	if err := initialise(bounded, run, s); err != nil {
 		return InitResult{}, err
@@ -42,7 +42,7 @@ func PlanInit(ctx context.Context, o InitOptions, r steps.Reporter) (steps.Plan,
 
 func initialise(ctx context.Context, run *steps.Stages, s *site) error {
 	err := run.Run(ctx,
-		steps.Step{Stage: steps.StageReach, Do: func(ctx context.Context) (string, error) { return s.Cluster.Context, s.reach(ctx) }},
+		steps.Step{Stage: steps.StageReach, Do: func(ctx context.Context) (string, error) { return s.cluster.Context, s.reach(ctx) }},
 		steps.Step{Stage: steps.StageDiscover, Do: func(ctx context.Context) (string, error) {
 			if err := s.discover(ctx); err != nil {
 				return "", err
@@ -50,7 +50,9 @@ func initialise(ctx context.Context, run *steps.Stages, s *site) error {
 			return s.described(), s.checkClashes(false)
 		}},
 		steps.Step{Stage: steps.StageCompare, Do: s.compare},
-		steps.Step{Stage: steps.StageInstall, Do: func(ctx context.Context) (string, error) { return "namespace " + s.Cluster.Namespace, s.install(ctx) }},
+		steps.Step{Stage: steps.StageInstall, Do: func(ctx context.Context) (string, error) {
+			return "namespace " + s.cluster.Namespace, s.install(ctx)
+		}},
 		steps.Step{Stage: steps.StageNodes, Do: func(ctx context.Context) (string, error) {
 			if err := s.settle(ctx); err != nil {
 				return "", err
@@ -60,32 +62,32 @@ func initialise(ctx context.Context, run *steps.Stages, s *site) error {
 	if err != nil || !s.translates() {
 		return err
 	}
-	return run.Run(ctx, steps.Step{Stage: steps.StageTranslation, Hint: "what it says: kubectl -n " + s.Cluster.Namespace + " logs deployment/" + records.TranslationName,
+	return run.Run(ctx, steps.Step{Stage: steps.StageTranslation, Hint: "what it says: kubectl -n " + s.cluster.Namespace + " logs deployment/" + records.TranslationName,
 		Do: func(ctx context.Context) (string, error) {
-			err := s.Cluster.FailFast(ctx, templates.TranslationPods(), func(ctx context.Context) error {
-				return s.Cluster.WaitDeployment(ctx, records.TranslationName)
+			err := s.cluster.FailFast(ctx, templates.TranslationPods(), func(ctx context.Context) error {
+				return s.cluster.WaitDeployment(ctx, records.TranslationName)
 			})
-			return status.TranslationURL(s.Cluster.Namespace), steps.Later(err)
+			return status.TranslationURL(s.cluster.Namespace), steps.Later(err)
 		}})
 }
 
 // compare refuses to change an installation that stands without the user's consent.
 func (s *site) compare(ctx context.Context) (string, error) {
-	if s.Cluster.IsDryRun() {
+	if s.cluster.IsDryRun() {
 		return "", nil
 	}
-	d := s.dry(s.Cluster.DryRun())
+	d := s.dry(s.cluster.DryRun())
 	if err := d.install(ctx); err != nil {
 		return "", err
 	}
 	if err := d.settle(ctx); err != nil {
 		return "", err
 	}
-	plan, err := steps.PlanOf(ctx, nil, d.Cluster)
+	plan, err := steps.PlanOf(ctx, nil, d.cluster)
 	if err != nil {
 		return "", err
 	}
-	return steps.DecideDifferences(append(plan.Clusters[0].Differences(), s.unreserved...), s.Update)
+	return steps.DecideDifferences(append(plan.Clusters[0].Differences(), s.unreserved...), s.options.Update)
 }
 
 // install applies the node helper, reserves the cluster's own ranges, and writes the fabric and what stands on it.
@@ -108,7 +110,7 @@ func (s *site) install(ctx context.Context) error {
 // reserveOwn reserves the cluster's own ranges.
 func (s *site) reserveOwn(ctx context.Context) error {
 	own := s.own
-	err := addresses.Add(ctx, s.Cluster, s.found.fabric, func(r *ipam.Registry) (err error) {
+	err := addresses.Add(ctx, s.cluster, s.found.fabric, func(r *ipam.Registry) (err error) {
 		own.External, own.Internal, err = addresses.ReserveOwn(r, s.own)
 		return err
 	})
@@ -139,12 +141,12 @@ func (s *site) settle(ctx context.Context) error {
 		return err
 	}
 	err := s.writeFabric(ctx, func(f records.Fabric) (records.Fabric, error) {
-		decided, err := withReports(f, s.reporting(), s.Overlay)
+		decided, err := withReports(f, s.reporting(), s.options.Overlay)
 		switch {
 		case err != nil:
-			return f, fmt.Errorf("cluster %q: %w", s.Cluster.Context, err)
-		case f.Overlay.Kind != "" && !s.Update && !inventory.Same(f, decided):
-			return f, steps.Overtaken(s.Cluster, records.FabricName, f, decided)
+			return f, fmt.Errorf("cluster %q: %w", s.cluster.Context, err)
+		case f.Overlay.Kind != "" && !s.options.Update && !inventory.Same(f, decided):
+			return f, steps.Overtaken(s.cluster, records.FabricName, f, decided)
 		}
 		return decided, nil
 	})
@@ -157,11 +159,11 @@ func (s *site) settle(ctx context.Context) error {
 // assume decides without the reports of nodes what the user decides, where nothing was decided before: a dry run cannot
 // wait for them.
 func (s *site) assume(ctx context.Context) error {
-	if s.assumedMTU == 0 && s.Overlay == "" {
+	if s.assumedMTU == 0 && s.options.Overlay == "" {
 		return nil
 	}
 	return s.writeFabric(ctx, func(f records.Fabric) (records.Fabric, error) {
-		f.Overlay.Kind = cmp.Or(f.Overlay.Kind, s.Overlay)
+		f.Overlay.Kind = cmp.Or(f.Overlay.Kind, s.options.Overlay)
 		if f.MTU == 0 && s.assumedMTU > 0 {
 			f.MTU = s.assumedMTU + health.TunnelOverhead
 		}
@@ -177,15 +179,15 @@ func (s *site) settled() string {
 // awaitReports waits until every Ready node reports, and after an update until the new helpers run.
 func (s *site) awaitReports(ctx context.Context) error {
 	ready := s.readyNodes()
-	return s.Cluster.FailFast(ctx, templates.NodePods(), func(ctx context.Context) error {
+	return s.cluster.FailFast(ctx, templates.NodePods(), func(ctx context.Context) error {
 		// A DaemonSet counts nodes that are not Ready among those to serve, and would never be complete.
-		if !s.Cluster.IsDryRun() && changedObject(s.changes, "DaemonSet") && len(ready) == len(s.discovery.Nodes) {
-			if err := s.Cluster.WaitDaemonSet(ctx, records.NodeName); err != nil {
+		if !s.cluster.IsDryRun() && changedObject(s.changes, "DaemonSet") && len(ready) == len(s.discovery.Nodes) {
+			if err := s.cluster.WaitDaemonSet(ctx, records.NodeName); err != nil {
 				return err
 			}
 		}
-		what := fmt.Sprintf("the reports of the nodes of cluster %q", s.Cluster.Context)
-		return cluster.Wait(ctx, s.Cluster, cluster.Labelled(inventory.Selector(records.ComponentNode)), what,
+		what := fmt.Sprintf("the reports of the nodes of cluster %q", s.cluster.Context)
+		return cluster.Wait(ctx, s.cluster, cluster.Labelled(inventory.Selector(records.ComponentNode)), what,
 			func(leases []*coordinationv1.Lease) (string, error) {
 				if err := s.takeReports(leases); err != nil {
 					return "", err

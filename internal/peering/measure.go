@@ -27,7 +27,7 @@ func (c *connector) measure(ctx context.Context) error {
 		}
 	}
 	c.warnMTU()
-	if c.MTU != 0 {
+	if c.options.MTU != 0 {
 		return nil
 	}
 	return c.both(ctx, func(e *end, ctx context.Context) error {
@@ -45,13 +45,13 @@ func (c *connector) measure(ctx context.Context) error {
 
 // measure waits for the gateway's report of all hops. That some cannot be measured is no error.
 func (e *end) measure(ctx context.Context) error {
-	what := fmt.Sprintf("packets to cross from cluster %q", e.Cluster.Context)
-	if err := inventory.AwaitStatus(ctx, e.Cluster, e.peering, what, health.TunnelMissing); err != nil {
+	what := fmt.Sprintf("packets to cross from cluster %q", e.cluster.Context)
+	if err := inventory.AwaitStatus(ctx, e.cluster, e.peering, what, health.TunnelMissing); err != nil {
 		return err
 	}
 	bounded, cancel := context.WithTimeout(ctx, measureTime)
 	defer cancel()
-	err := inventory.AwaitStatus(bounded, e.Cluster, e.peering, what, func(s *records.Status) string {
+	err := inventory.AwaitStatus(bounded, e.cluster, e.peering, what, func(s *records.Status) string {
 		e.sizes = sizesIn(s, e.readyNodes())
 		return strings.Join(e.sizes.unasked, ", ")
 	})
@@ -59,7 +59,7 @@ func (e *end) measure(ctx context.Context) error {
 		return err
 	}
 	if unknown := append(e.sizes.unasked, e.sizes.silent...); len(unknown) > 0 {
-		e.reporter.Warn(fmt.Sprintf("cluster %q: path MTU unknown %s", e.Cluster.Context, strings.Join(unknown, ", ")),
+		e.reporter.Warn(fmt.Sprintf("cluster %q: path MTU unknown %s", e.cluster.Context, strings.Join(unknown, ", ")),
 			"where less passes than on the nodes' links, use --mtu")
 	}
 	return nil
@@ -69,14 +69,14 @@ func (e *end) measure(ctx context.Context) error {
 func (c *connector) warnMTU() {
 	all := hops(c.local, c.remote)
 	least := narrowest(all)
-	if least == 0 || c.MTU <= least {
+	if least == 0 || c.options.MTU <= least {
 		return
 	}
 	var narrow []string
 	for _, h := range all {
-		if h.Fits > 0 && h.Fits < c.MTU {
+		if h.Fits > 0 && h.Fits < c.options.MTU {
 			narrow = append(narrow, fmt.Sprintf("%s %d", h.Name, h.Size))
 		}
 	}
-	c.reporter.Warn(fmt.Sprintf("MTU %d exceeds the path MTU: %s", c.MTU, strings.Join(narrow, ", ")), "use --mtu "+strconv.Itoa(least)+" or less")
+	c.reporter.Warn(fmt.Sprintf("MTU %d exceeds the path MTU: %s", c.options.MTU, strings.Join(narrow, ", ")), "use --mtu "+strconv.Itoa(least)+" or less")
 }

@@ -19,19 +19,19 @@ import (
 // checkInstaller asks whether the user may do all that init does. Who may not, but may connect, can do so where
 // liqonet is installed: the site is then used as it is.
 func (s *site) checkInstaller(ctx context.Context) error {
-	err := steps.CheckPermissions(ctx, s.Cluster, templates.Administer)
+	err := steps.CheckPermissions(ctx, s.cluster, templates.Administer)
 	var refused *cluster.PermissionError
 	if !s.connecting || !errors.As(err, &refused) {
 		return err
 	}
-	set, e := cluster.Find[*appsv1.DaemonSet](ctx, s.Cluster, records.NodeName)
+	set, e := cluster.Find[*appsv1.DaemonSet](ctx, s.cluster, records.NodeName)
 	if e != nil && !apierrors.IsForbidden(e) {
 		return e
 	}
 	if set == nil || set.Annotations[templates.AnnotationDigest] == "" {
 		return err // all that installing takes is told, which includes what connecting does
 	}
-	needed, e := steps.NeededPermissions(s.Cluster.Namespace, templates.Operate)
+	needed, e := steps.NeededPermissions(s.cluster.Namespace, templates.Operate)
 	if e != nil {
 		return e
 	}
@@ -50,6 +50,6 @@ func (s *site) keepInstallation() error {
 		return err
 	}
 	return hint.With(
-		fmt.Errorf("the installation in cluster %q differs from that of this liqoctl with image %s, and you may not change it", s.Cluster.Context, s.Image),
+		fmt.Errorf("the installation in cluster %q differs from that of this liqoctl with image %s, and you may not change it", s.cluster.Context, s.options.Image),
 		"use the liqoctl and --image it was made with, or ask for: liqoctl network init --update")
 }

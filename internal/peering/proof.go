@@ -27,15 +27,15 @@ func (e *end) prove(ctx context.Context) error {
 	changed := e.have != nil && len(e.changes) > 0
 	w := witness{nodes: ready, renewed: changed}
 	if changed {
-		err := e.Cluster.FailFast(ctx, inventory.GatewaySelector(e.peering), func(ctx context.Context) error {
-			return e.Cluster.WaitDeployment(ctx, records.GatewayName(e.peering))
+		err := e.cluster.FailFast(ctx, inventory.GatewaySelector(e.peering), func(ctx context.Context) error {
+			return e.cluster.WaitDeployment(ctx, records.GatewayName(e.peering))
 		})
 		if err != nil {
 			return err
 		}
 	}
-	what := fmt.Sprintf("packets to cross from cluster %q", e.Cluster.Context)
-	err := inventory.AwaitStatus(ctx, e.Cluster, e.peering, what, func(s *records.Status) string { return w.look(s, time.Now()) })
+	what := fmt.Sprintf("packets to cross from cluster %q", e.cluster.Context)
+	err := inventory.AwaitStatus(ctx, e.cluster, e.peering, what, func(s *records.Status) string { return w.look(s, time.Now()) })
 	e.proof = w.last
 	return err
 }

@@ -12,14 +12,14 @@ import (
 
 // dry is a copy of the site for a dry run, in which all changes are wanted.
 func (s site) dry(cluster *cluster.Cluster) site {
-	s.Cluster, s.Update, s.reporter, s.changes = cluster, true, steps.Quiet{}, nil
+	s.cluster, s.options.Update, s.reporter, s.changes = cluster, true, steps.Quiet{}, nil
 	return s
 }
 
 // dry is a copy of the connector for a dry run of what follows the comparison.
 func (c *connector) dry(of func(*cluster.Cluster) *cluster.Cluster) *connector {
 	local, remote := *c.local, *c.remote
-	local.site, remote.site = local.dry(of(local.Cluster)), remote.dry(of(remote.Cluster))
+	local.site, remote.site = local.dry(of(local.cluster)), remote.dry(of(remote.cluster))
 	local.peer, remote.peer = &remote, &local
 	d := *c
 	d.reporter, d.local, d.remote = steps.Quiet{}, &local, &remote
@@ -47,13 +47,13 @@ func (s *site) newReservations() []string {
 		return nil
 	}
 	var lines []string
-	if pools := s.found.registry.Pools(); s.Pools != nil && !slices.Equal(s.Pools, pools) {
-		lines = append(lines, fmt.Sprintf("cluster %q: pools: %s -> %s", s.Cluster.Context, joined(pools), joined(s.Pools)))
+	if pools := s.found.registry.Pools(); s.side.Pools != nil && !slices.Equal(s.side.Pools, pools) {
+		lines = append(lines, fmt.Sprintf("cluster %q: pools: %s -> %s", s.cluster.Context, joined(pools), joined(s.side.Pools)))
 	}
-	for _, p := range s.Reserved {
+	for _, p := range s.side.Reserved {
 		same := func(held ipam.Reservation) bool { return held.Range == p.Masked() }
 		if !slices.ContainsFunc(s.found.registry.Held(ipam.Cluster, ipam.Reserved), same) {
-			lines = append(lines, fmt.Sprintf("cluster %q: %s is not reserved yet", s.Cluster.Context, p.Masked()))
+			lines = append(lines, fmt.Sprintf("cluster %q: %s is not reserved yet", s.cluster.Context, p.Masked()))
 		}
 	}
 	return lines

@@ -40,7 +40,7 @@ func Render(ctx context.Context, o RenderOptions, r steps.Reporter) (local, remo
 	d.rendering = true
 	for _, e := range d.ends() {
 		if e.keys == nil && !o.WithSecrets {
-			return local, remote, hint.With(fmt.Errorf("cluster %q has no keys for peering %q", e.Cluster.Context, e.peering), "make them with --with-secrets")
+			return local, remote, hint.With(fmt.Errorf("cluster %q has no keys for peering %q", e.cluster.Context, e.peering), "make them with --with-secrets")
 		}
 		e.run, e.assumedMTU = "", o.MTU
 	}
@@ -69,10 +69,10 @@ func (e *end) manifests(secrets bool) (Manifests, error) {
 	m := Manifests{Cluster: e.name}
 	if len(missing) > 0 {
 		return m, &steps.InputError{
-			Err:    fmt.Errorf("render cluster %q: not known before the clusters are connected: %w", e.Cluster.Context, errors.Join(missing...)),
+			Err:    fmt.Errorf("render cluster %q: not known before the clusters are connected: %w", e.cluster.Context, errors.Join(missing...)),
 			Advice: "give the missing values with the flags",
 		}
 	}
-	m.Objects = slices.DeleteFunc(e.Cluster.Rendered(), func(o map[string]any) bool { return o["kind"] == "Secret" && !secrets })
+	m.Objects = slices.DeleteFunc(e.cluster.Rendered(), func(o map[string]any) bool { return o["kind"] == "Secret" && !secrets })
 	return m, nil
 }

@@ -85,13 +85,13 @@ type NodeProof struct {
 func (s *site) info() ClusterInfo {
 	f := s.fabric
 	info := ClusterInfo{
-		Context: s.Cluster.Context, Name: s.name, ClusterID: s.id, Namespace: s.Cluster.Namespace,
+		Context: s.cluster.Context, Name: s.name, ClusterID: s.id, Namespace: s.cluster.Namespace,
 		PodCIDRs: f.PodCIDRs, ServiceCIDRs: f.ServiceCIDRs, NodeNetworks: f.NodeNetworks,
 		ExternalCIDR: f.ExternalCIDR, InternalCIDR: f.InternalCIDR, CNI: f.CNI,
 		Overlay: f.Overlay.Kind, MTU: f.MTU, Nodes: len(s.discovery.Nodes),
 	}
 	if s.translates() {
-		info.Translation = status.TranslationURL(s.Cluster.Namespace)
+		info.Translation = status.TranslationURL(s.cluster.Namespace)
 	}
 	return info
 }

@@ -23,8 +23,9 @@ import (
 
 // site is one cluster in an operation: what was found there and what it should become.
 type site struct {
-	Side
-	Installation
+	cluster  *cluster.Cluster
+	side     Side // what the user says of it
+	options  Installation
 	reporter steps.Reporter
 
 	id        string
@@ -66,46 +67,46 @@ type found struct {
 
 // reach finds out whether the cluster answers, which one it is and whether the user may do what is to be done.
 func (s *site) reach(ctx context.Context) error {
-	if _, err := s.Cluster.Version(ctx); err != nil {
+	if _, err := s.cluster.Version(ctx); err != nil {
 		return err
 	}
-	younger, err := inventory.CheckElsewhere(ctx, s.Cluster)
+	younger, err := inventory.CheckElsewhere(ctx, s.cluster)
 	if err != nil {
 		return err
 	}
-	warnOfYounger(s.Cluster, younger, s.reporter)
+	warnOfYounger(s.cluster, younger, s.reporter)
 	// First: what is missing is told all at once.
-	if !s.SkipValidation {
+	if !s.options.SkipValidation {
 		if err := s.checkInstaller(ctx); err != nil {
 			return err
 		}
 	}
-	s.id, err = s.Cluster.ID(ctx)
+	s.id, err = s.cluster.ID(ctx)
 	return err
 }
 
 // discover reads the cluster: what it is, and what liqonet has there.
 func (s *site) discover(ctx context.Context) error {
-	if err := inventory.AwaitNamespace(ctx, s.Cluster, s.Overrides.FlagPrefix); err != nil {
+	if err := inventory.AwaitNamespace(ctx, s.cluster, s.side.Overrides.FlagPrefix); err != nil {
 		return err
 	}
 	var leases []*coordinationv1.Lease
 	group, ctx := errgroup.WithContext(ctx)
-	inventory.ReadInto(ctx, group, s.Cluster, &s.found.fabric, inventory.Fabric)
-	inventory.ReadInto(ctx, group, s.Cluster, &s.found.peerings, inventory.Peerings)
-	inventory.ReadInto(ctx, group, s.Cluster, &s.found.pods, inventory.PodSettings)
-	inventory.ReadInto(ctx, group, s.Cluster, &s.found.translation, readTranslationService)
-	inventory.ReadInto(ctx, group, s.Cluster, &s.found.registry, inventory.Reservations)
-	inventory.ReadInto(ctx, group, s.Cluster, &leases, inventory.Leases)
+	inventory.ReadInto(ctx, group, s.cluster, &s.found.fabric, inventory.Fabric)
+	inventory.ReadInto(ctx, group, s.cluster, &s.found.peerings, inventory.Peerings)
+	inventory.ReadInto(ctx, group, s.cluster, &s.found.pods, inventory.PodSettings)
+	inventory.ReadInto(ctx, group, s.cluster, &s.found.translation, readTranslationService)
+	inventory.ReadInto(ctx, group, s.cluster, &s.found.registry, inventory.Reservations)
+	inventory.ReadInto(ctx, group, s.cluster, &leases, inventory.Leases)
 	group.Go(func() (err error) {
-		s.discovery, err = s.Cluster.Discover(ctx, s.Overrides)
+		s.discovery, err = s.cluster.Discover(ctx, s.side.Overrides)
 		return err
 	})
 	group.Go(func() (err error) {
-		s.found.servers, err = s.Cluster.APIServers(ctx)
+		s.found.servers, err = s.cluster.APIServers(ctx)
 		if apierrors.IsForbidden(err) {
 			s.reporter.Note(fmt.Sprintf("cluster %q: not allowed to read the API server's addresses: reserve them with --%sreserve if peers could be remapped to them",
-				s.Cluster.Context, s.Overrides.FlagPrefix))
+				s.cluster.Context, s.side.Overrides.FlagPrefix))
 			return nil
 		}
 		return err
@@ -130,11 +131,11 @@ func (s *site) takeReports(leases []*coordinationv1.Lease) (err error) {
 // tell passes on what discovery remarked, but for clashes that break something.
 func (s *site) tell() {
 	for _, note := range s.discovery.Notes {
-		s.reporter.Note(fmt.Sprintf("cluster %q: %s", s.Cluster.Context, note))
+		s.reporter.Note(fmt.Sprintf("cluster %q: %s", s.cluster.Context, note))
 	}
 	for _, warning := range s.discovery.Warnings {
 		if !warning.Breaks {
-			s.reporter.Warn(fmt.Sprintf("cluster %q: %s", s.Cluster.Context, warning.What), warning.Hint)
+			s.reporter.Warn(fmt.Sprintf("cluster %q: %s", s.cluster.Context, warning.What), warning.Hint)
 		}
 	}
 }
@@ -159,7 +160,7 @@ func (s *site) checkClashes(refuse bool) error {
 
 // object tells of what cannot work: as an error if refuse is set, else as a warning.
 func (s *site) object(refuse bool, what, advice string) error {
-	what = fmt.Sprintf("cluster %q: %s", s.Cluster.Context, what)
+	what = fmt.Sprintf("cluster %q: %s", s.cluster.Context, what)
 	if refuse {
 		return hint.With(errors.New(what), advice)
 	}
@@ -170,24 +171,24 @@ func (s *site) object(refuse bool, what, advice string) error {
 // plan decides name, ranges and fabric. It does no I/O.
 func (s *site) plan() error {
 	if len(s.readyNodes()) == 0 {
-		return hint.With(fmt.Errorf("cluster %q: no node is Ready", s.Cluster.Context),
-			fmt.Sprintf("kubectl --context %s get nodes", cluster.ShellWord(s.Cluster.Context)))
+		return hint.With(fmt.Errorf("cluster %q: no node is Ready", s.cluster.Context),
+			fmt.Sprintf("kubectl --context %s get nodes", cluster.ShellWord(s.cluster.Context)))
 	}
 	if err := s.checkCopied(); err != nil {
 		return err
 	}
 	var err error
-	if s.name, err = inventory.ChooseName(s.Cluster, s.Name, s.found.fabric); err != nil {
+	if s.name, err = inventory.ChooseName(s.cluster, s.side.Name, s.found.fabric); err != nil {
 		return err
 	}
 	addresses.Restore(s.found.registry, s.found.fabric, s.found.peerings)
 	s.unreserved = s.newReservations()
-	s.own = addresses.Wanted(s.discovery, s.Overrides, s.found.fabric)
-	s.own.Pools = s.Pools
-	s.own.Reserved, s.own.External, s.own.Internal = s.Reserved, s.ExternalCIDR, s.InternalCIDR
+	s.own = addresses.Wanted(s.discovery, s.side.Overrides, s.found.fabric)
+	s.own.Pools = s.side.Pools
+	s.own.Reserved, s.own.External, s.own.Internal = s.side.Reserved, s.side.ExternalCIDR, s.side.InternalCIDR
 	s.own.InUse, _ = s.inUse()
 	if s.own.External, s.own.Internal, err = addresses.ReserveOwn(s.found.registry, s.own); err != nil {
-		return inventory.ExplainAddresses(s.Cluster.Context, err)
+		return inventory.ExplainAddresses(s.cluster.Context, err)
 	}
 	s.fabric = s.wantedFabric()
 	return nil
@@ -207,16 +208,16 @@ func (s *site) readyNodes() []string {
 // base renders the objects of the installation.
 func (s *site) base() ([]cluster.Object, error) {
 	return templates.Base(templates.BaseValues{
-		Namespace: s.Cluster.Namespace, Image: s.Image, Pods: s.pods(), Policies: s.discovery.AdmissionPolicies,
+		Namespace: s.cluster.Namespace, Image: s.options.Image, Pods: s.pods(), Policies: s.discovery.AdmissionPolicies,
 	})
 }
 
 // apply applies objects and keeps account of what changed. Those that were compared, and have no differences, are only
 // completed without Update: what has become different since is what somebody else wants.
 func (s *site) apply(ctx context.Context, compared bool, objects ...cluster.Object) error {
-	put := s.Cluster.Apply
-	if compared && !s.Update {
-		put = s.Cluster.Complete
+	put := s.cluster.Apply
+	if compared && !s.options.Update {
+		put = s.cluster.Complete
 	}
 	changes, err := put(ctx, objects...)
 	s.note(changes...)
@@ -225,7 +226,7 @@ func (s *site) apply(ctx context.Context, compared bool, objects ...cluster.Obje
 
 // remove deletes an object and keeps account of that.
 func (s *site) remove(ctx context.Context, objects ...cluster.Object) error {
-	changes, err := s.Cluster.Delete(ctx, objects...)
+	changes, err := s.cluster.Delete(ctx, objects...)
 	s.note(changes...)
 	return err
 }
@@ -264,4 +265,4 @@ func warnOfYounger(c *cluster.Cluster, younger []string, r steps.Reporter) {
 }
 
 // pods are the settings for the pods of liqonet: what this run asks for, else what the installation has.
-func (s *site) pods() templates.Pods { return s.Pods.Over(s.found.pods) }
+func (s *site) pods() templates.Pods { return s.options.Pods.Over(s.found.pods) }

@@ -43,12 +43,12 @@ func (s *site) inUse() (avoided, wide addresses.Uses) {
 // just now, as nothing depends on them yet; else a warning.
 func (s *site) checkInUse() error {
 	for _, text := range s.found.unread {
-		s.reporter.Note(fmt.Sprintf("cluster %q: %s: reserve them with --%sreserve", s.Cluster.Context, text, s.Overrides.FlagPrefix))
+		s.reporter.Note(fmt.Sprintf("cluster %q: %s: reserve them with --%sreserve", s.cluster.Context, text, s.side.Overrides.FlagPrefix))
 	}
 	avoided, wide := s.inUse()
 	for _, u := range wide {
 		s.reporter.Note(fmt.Sprintf("cluster %q: %s is too wide to avoid: reserve the parts in use with --%sreserve",
-			s.Cluster.Context, u, s.Overrides.FlagPrefix))
+			s.cluster.Context, u, s.side.Overrides.FlagPrefix))
 	}
 	for _, own := range []struct {
 		Assigned      netip.Prefix
@@ -59,7 +59,7 @@ func (s *site) checkInUse() error {
 		case used && s.installing:
 			return hint.With(fmt.Errorf("reserve %s as %s: %s is in use", own.Assigned, own.what, u), s.otherRange(own.flagged))
 		case used:
-			s.warnInUse(u, fmt.Sprintf("%s is the %s", own.Assigned, own.what), "liqoctl network reset, then install it with --"+s.Overrides.FlagPrefix+own.flagged)
+			s.warnInUse(u, fmt.Sprintf("%s is the %s", own.Assigned, own.what), "liqoctl network reset, then install it with --"+s.side.Overrides.FlagPrefix+own.flagged)
 		}
 	}
 	for _, p := range s.found.peerings {
@@ -73,12 +73,12 @@ func (s *site) checkInUse() error {
 }
 
 func (s *site) warnInUse(u addresses.Use, but, hint string) {
-	s.reporter.Warn(fmt.Sprintf("cluster %q: %s is in use, and %s: it cannot be reached from pods and nodes", s.Cluster.Context, u, but), hint)
+	s.reporter.Warn(fmt.Sprintf("cluster %q: %s is in use, and %s: it cannot be reached from pods and nodes", s.cluster.Context, u, but), hint)
 }
 
 // otherRange says how to choose another range. A connect that fails removes the installation that it has made; an init does not.
 func (s *site) otherRange(flag string) string {
-	hint := fmt.Sprintf("choose another range with --%s%s", s.Overrides.FlagPrefix, flag)
+	hint := fmt.Sprintf("choose another range with --%s%s", s.side.Overrides.FlagPrefix, flag)
 	if !s.connecting {
 		hint = "liqoctl network reset, then " + hint
 	}
@@ -90,7 +90,7 @@ func (e *end) noteRemapped() {
 	avoided, _ := e.inUse()
 	for _, m := range append(slices.Clone(e.addresses.Pods), e.addresses.External) {
 		if u, used := avoided.Overlapping(m.Real); used && !m.Identity() {
-			e.reporter.Note(fmt.Sprintf("cluster %q: %s of %s is remapped to %s, as %s is in use", e.Cluster.Context, m.Real, e.peer.name, m.Seen, u))
+			e.reporter.Note(fmt.Sprintf("cluster %q: %s of %s is remapped to %s, as %s is in use", e.cluster.Context, m.Real, e.peer.name, m.Seen, u))
 		}
 	}
 }

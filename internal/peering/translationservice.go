@@ -50,8 +50,8 @@ func parseAuthority(c *cluster.Cluster, secret *corev1.Secret) (*authority.Autho
 
 // translates reports whether the cluster is to have a translation service: on the user's word, else as it was.
 func (s *site) translates() bool {
-	if s.Translation != nil {
-		return *s.Translation
+	if s.options.Translation != nil {
+		return *s.options.Translation
 	}
 	return s.found.translation.stands
 }
@@ -62,7 +62,7 @@ func (s *site) installTranslation(ctx context.Context) error {
 		return nil
 	}
 	if !s.translates() {
-		if s.Translation == nil {
+		if s.options.Translation == nil {
 			return nil
 		}
 		return s.removeTranslation(ctx)
@@ -76,11 +76,11 @@ func (s *site) installTranslation(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := s.applyTranslation(ctx, objects); err != nil || !s.translates() || s.Cluster.IsDryRun() {
+		if err := s.applyTranslation(ctx, objects); err != nil || !s.translates() || s.cluster.IsDryRun() {
 			return err
 		}
 		// What clients are told to trust must be what the service has now.
-		now, err := readTranslationService(ctx, s.Cluster)
+		now, err := readTranslationService(ctx, s.cluster)
 		if err != nil || now.authority == nil || bytes.Equal(now.authority.Certificate(), a.Certificate()) {
 			return err
 		}
@@ -90,10 +90,10 @@ func (s *site) installTranslation(ctx context.Context) error {
 // agreeOnAuthority returns the service's certificate authority, which is made if there is none, or a due one. Of several
 // runs that make one at the same time the first one's counts, as clients may trust it already.
 func (s *site) agreeOnAuthority(ctx context.Context) (a authority.Authority, err error) {
-	namespace := s.Cluster.Namespace
-	change, err := cluster.Swap(ctx, s.Cluster, authorityObject(namespace, nil, nil), func(live *corev1.Secret) (*corev1.Secret, error) {
+	namespace := s.cluster.Namespace
+	change, err := cluster.Swap(ctx, s.cluster, authorityObject(namespace, nil, nil), func(live *corev1.Secret) (*corev1.Secret, error) {
 		if live != nil {
-			there, err := parseAuthority(s.Cluster, live)
+			there, err := parseAuthority(s.cluster, live)
 			if err != nil {
 				return nil, err
 			}
@@ -120,8 +120,8 @@ func (s *site) applyTranslation(ctx context.Context, objects []cluster.Object) e
 	if err := s.apply(ctx, compared, objects[:last]...); err != nil {
 		return err
 	}
-	change, err := cluster.Swap(ctx, s.Cluster, deployment, func(live *appsv1.Deployment) (*appsv1.Deployment, error) {
-		if live == nil && s.Translation == nil || live != nil && compared && !s.Update {
+	change, err := cluster.Swap(ctx, s.cluster, deployment, func(live *appsv1.Deployment) (*appsv1.Deployment, error) {
+		if live == nil && s.options.Translation == nil || live != nil && compared && !s.options.Update {
 			return nil, nil
 		}
 		return deployment, nil
@@ -136,7 +136,7 @@ func (s *site) applyTranslation(ctx context.Context, objects []cluster.Object) e
 
 // translationObjects renders the service for an authority, without the authority's Secret. Its Deployment is the last.
 func (s *site) translationObjects(a authority.Authority) ([]cluster.Object, error) {
-	return templates.Translation(templates.TranslationValues{Namespace: s.Cluster.Namespace, Image: s.Image, Pods: s.pods(), Certificate: a.Certificate()})
+	return templates.Translation(templates.TranslationValues{Namespace: s.cluster.Namespace, Image: s.options.Image, Pods: s.pods(), Certificate: a.Certificate()})
 }
 
 // authorityObject is the Secret that the service's pods mount.
@@ -154,9 +154,9 @@ func authorityObject(namespace string, certificate, key []byte) *corev1.Secret {
 // removeTranslation removes the service, whatever is left of it.
 func (s *site) removeTranslation(ctx context.Context) error {
 	// Image and authority do not matter to what is deleted.
-	objects, err := templates.Translation(templates.TranslationValues{Namespace: s.Cluster.Namespace, Image: inventory.AnyImage})
+	objects, err := templates.Translation(templates.TranslationValues{Namespace: s.cluster.Namespace, Image: inventory.AnyImage})
 	if err != nil {
 		return err
 	}
-	return s.remove(ctx, append(objects, authorityObject(s.Cluster.Namespace, nil, nil))...)
+	return s.remove(ctx, append(objects, authorityObject(s.cluster.Namespace, nil, nil))...)
 }

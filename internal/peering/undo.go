@@ -17,32 +17,32 @@ import (
 // by now. What another run made, or completed, at the same time stays.
 func (e *end) undo(ctx context.Context) error {
 	if e.joining {
-		others, err := inventory.OfOthers(ctx, e.Cluster, records.PeeringName(e.peering), e.run)
+		others, err := inventory.OfOthers(ctx, e.cluster, records.PeeringName(e.peering), e.run)
 		if err != nil {
 			return err
 		}
 		e.joining = !others
 	}
 	if e.joining {
-		if err := removal.Peering(ctx, e.Cluster, e.peering, e.reporter); err != nil {
+		if err := removal.Peering(ctx, e.cluster, e.peering, e.reporter); err != nil {
 			return err
 		}
 	}
 	if !e.installing {
 		return nil
 	}
-	others, err := inventory.OfOthers(ctx, e.Cluster, records.FabricName, e.run)
+	others, err := inventory.OfOthers(ctx, e.cluster, records.FabricName, e.run)
 	if err != nil {
 		return err
 	}
-	left, err := inventory.Traces(ctx, e.Cluster)
+	left, err := inventory.Traces(ctx, e.cluster)
 	if err != nil {
 		return err
 	}
 	if e.installing = !others && len(left) == 0; !e.installing {
 		return nil
 	}
-	return removal.Installation(ctx, e.Cluster, e.reporter)
+	return removal.Installation(ctx, e.cluster, e.reporter)
 }
 
 // fail undoes what a run made that failed or was interrupted by that cause.
@@ -51,7 +51,7 @@ func (c *connector) fail(ctx context.Context, cause error) {
 	switch {
 	case !made:
 		return
-	case c.Keep:
+	case c.options.Keep:
 		c.reporter.Note("not rolled back (--keep); to remove what was created: liqoctl network disconnect, liqoctl network reset")
 		return
 	}
@@ -85,7 +85,7 @@ func (e *end) undone() string {
 		removed = append(removed, "the installation")
 	}
 	if len(removed) == 0 {
-		return fmt.Sprintf("cluster %q: nothing to roll back", e.Cluster.Context)
+		return fmt.Sprintf("cluster %q: nothing to roll back", e.cluster.Context)
 	}
-	return fmt.Sprintf("cluster %q: rolled back, removed %s", e.Cluster.Context, strings.Join(removed, " and "))
+	return fmt.Sprintf("cluster %q: rolled back, removed %s", e.cluster.Context, strings.Join(removed, " and "))
 }

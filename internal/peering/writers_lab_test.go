@@ -77,9 +77,7 @@ func TestLabWriters(t *testing.T) {
 
 	ends := make([]*end, labWriters)
 	for i := range ends {
-		ends[i] = &end{peer: peer, peering: fmt.Sprintf("peer-%d", i), site: site{own: own, Side: Side{
-			Cluster: &cluster.Cluster{Context: "a", Namespace: labNamespace, Kube: labClient(t, config)},
-		}}}
+		ends[i] = &end{peer: peer, peering: fmt.Sprintf("peer-%d", i), site: site{own: own, cluster: &cluster.Cluster{Context: "a", Namespace: labNamespace, Kube: labClient(t, config)}}}
 	}
 	began := time.Now()
 	var all sync.WaitGroup
