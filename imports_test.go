@@ -61,6 +61,8 @@ var rules = []rule{
 		"it speaks with an API server, and leaves the meaning to its users"},
 	{"internal/status", []string{module + "netops", module + "internal/addresses", module + "internal/peering", module + "internal/helper", module + "commands", "github.com/spf13/viper", "github.com/pterm"},
 		"it looks, and has no part in what is changed"},
+	{"internal/hosts", []string{module + "netops", module + "internal/removal", module + "internal/peering", module + "internal/helper", module + "commands", "github.com/spf13/viper", "github.com/pterm"},
+		"a host is a part of a peering that stands"},
 	{"internal/removal", []string{module + "netops", module + "internal/addresses", module + "internal/status", module + "internal/peering", module + "internal/helper", module + "commands", "github.com/spf13/viper", "github.com/pterm"},
 		"it works whatever else is broken"},
 	{"internal/addresses", []string{module + "netops", module + "internal/peering", module + "internal/helper", module + "commands", "github.com/spf13/viper", "github.com/pterm"},

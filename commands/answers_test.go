@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/kubernetes/fake"
 
+	"liqonet.io/liqonet/internal/hosts"
 	"liqonet.io/liqonet/internal/peering"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/removal"
@@ -66,7 +67,7 @@ func TestAnswers(t *testing.T) {
 	golden(t, "connect-again", describeConnection(again))
 	golden(t, "init", describeInstallation(peering.InitResult{Cluster: cluster, Stages: stages, Changed: true}))
 	golden(t, "init-again", describeInstallation(peering.InitResult{Cluster: cluster, Stages: stages}))
-	exposed := peering.Exposure{Peer: "b", Changed: true, ExposedHost: status.ExposedHost{
+	exposed := hosts.Exposure{Peer: "b", Changed: true, ExposedHost: status.ExposedHost{
 		Host: netip.MustParseAddr("198.51.100.7"), Address: netip.MustParseAddr("10.70.128.1"), Seen: netip.MustParseAddr("10.72.128.1"),
 	}}
 	golden(t, "expose", describeExposure(exposed))

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"liqonet.io/liqonet/internal/hosts"
 	"liqonet.io/liqonet/internal/peering"
 	"liqonet.io/liqonet/internal/removal"
 	"liqonet.io/liqonet/internal/status"
@@ -53,8 +54,8 @@ the prefix --remote- choose the remote cluster.`, `
 		newNetworkConnect(env, local, peering.Connect),
 		newNetworkRender(env, local),
 		newNetworkDisconnect(env, local, removal.Disconnect),
-		newNetworkExpose(env, local, peering.Expose),
-		newNetworkUnexpose(env, local, peering.Withdraw),
+		newNetworkExpose(env, local, hosts.Expose),
+		newNetworkUnexpose(env, local, hosts.Withdraw),
 		newNetworkReset(env, local, removal.Reset),
 		newNetworkStatus(env, local, statusActions{status.Read, status.Watch, status.ReadTranslation}),
 		newNetworkVerifyClean(env, local, removal.Sweep),

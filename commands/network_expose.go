@@ -7,11 +7,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"liqonet.io/liqonet/internal/peering"
+	"liqonet.io/liqonet/internal/hosts"
 	"liqonet.io/liqonet/internal/steps"
 )
 
-func newNetworkExpose(env *Env, local *clusterFlags, do operation[peering.ExposeOptions, peering.Exposure]) *cobra.Command {
+func newNetworkExpose(env *Env, local *clusterFlags, do operation[hosts.ExposeOptions, hosts.Exposure]) *cobra.Command {
 	return exposeCommand(env, local, &cobra.Command{
 		Use:   "expose ADDRESS",
 		Short: "Expose a host outside the cluster to a peer",
@@ -24,10 +24,10 @@ network unexpose ends it, and so does removing the peering. Exposing a host agai
 
   # The address at which pods of b reach the host
   liqoctl network expose 192.0.2.17 --context a --peer b -o jsonpath={.seenByPeer}`,
-	}, do, peering.PlanExpose, describeExposure)
+	}, do, hosts.PlanExpose, describeExposure)
 }
 
-func newNetworkUnexpose(env *Env, local *clusterFlags, do operation[peering.ExposeOptions, peering.Exposure]) *cobra.Command {
+func newNetworkUnexpose(env *Env, local *clusterFlags, do operation[hosts.ExposeOptions, hosts.Exposure]) *cobra.Command {
 	return exposeCommand(env, local, &cobra.Command{
 		Use:     "unexpose ADDRESS",
 		Aliases: []string{"withdraw"},
@@ -35,19 +35,19 @@ func newNetworkUnexpose(env *Env, local *clusterFlags, do operation[peering.Expo
 		Long: `Stop exposing a host to a peer. The command returns when the gateway no longer forwards packets of the peer to the host;
 open connections end too. It is not an error if the host is not exposed.`,
 		Example: `  liqoctl network unexpose 192.0.2.17 --context a --peer b`,
-	}, do, peering.PlanWithdraw, describeUnexposure)
+	}, do, hosts.PlanWithdraw, describeUnexposure)
 }
 
 // exposeCommand gives either command what both have.
-func exposeCommand(env *Env, local *clusterFlags, cmd *cobra.Command, do operation[peering.ExposeOptions, peering.Exposure],
-	plan operation[peering.ExposeOptions, steps.Plan], text func(peering.Exposure) string,
+func exposeCommand(env *Env, local *clusterFlags, cmd *cobra.Command, do operation[hosts.ExposeOptions, hosts.Exposure],
+	plan operation[hosts.ExposeOptions, steps.Plan], text func(hosts.Exposure) string,
 ) *cobra.Command {
-	var o peering.ExposeOptions
+	var o hosts.ExposeOptions
 	cmd.Args = arguments("ADDRESS")
 	textFlag(cmd.Flags(), &o.Peer, "peer", "NAME", "name of the peer, as in network status (required)", nil)
-	return action[peering.ExposeOptions, peering.Exposure]{
+	return action[hosts.ExposeOptions, hosts.Exposure]{
 		do: do, plan: plan, text: text, timeout: &o.Timeout,
-		options: func(args []string) (_ peering.ExposeOptions, err error) {
+		options: func(args []string) (_ hosts.ExposeOptions, err error) {
 			if o.Peer == "" {
 				err := usagef("--peer is required")
 				err.hint = "liqoctl network status lists the peers"
@@ -63,7 +63,7 @@ func exposeCommand(env *Env, local *clusterFlags, cmd *cobra.Command, do operati
 }
 
 // describeExposure is the answer of `network expose` for people.
-func describeExposure(e peering.Exposure) string {
+func describeExposure(e hosts.Exposure) string {
 	var b strings.Builder
 	if e.Seen.IsValid() {
 		writef(&b, "%s is exposed to %s as %s\n", e.Host, e.Peer, e.Seen)
@@ -77,7 +77,7 @@ func describeExposure(e peering.Exposure) string {
 }
 
 // describeUnexposure is the answer of `network unexpose` for people.
-func describeUnexposure(e peering.Exposure) string {
+func describeUnexposure(e hosts.Exposure) string {
 	var b strings.Builder
 	if e.Changed {
 		writef(&b, "%s is no longer exposed to %s\n", e.Host, e.Peer)

@@ -18,6 +18,7 @@ import (
 
 	"liqonet.io/liqonet/internal/buildinfo"
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/hosts"
 	"liqonet.io/liqonet/internal/peering"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/removal"
@@ -93,14 +94,14 @@ func connectArgs(t *testing.T, args ...string) (o peering.ConnectOptions, err er
 }
 
 func TestExposeOptions(t *testing.T) {
-	for name, command := range map[string]func(*Env, *clusterFlags, operation[peering.ExposeOptions, peering.Exposure]) *cobra.Command{
+	for name, command := range map[string]func(*Env, *clusterFlags, operation[hosts.ExposeOptions, hosts.Exposure]) *cobra.Command{
 		"expose": newNetworkExpose, "unexpose": newNetworkUnexpose,
 	} {
-		var got peering.ExposeOptions
+		var got hosts.ExposeOptions
 		err := parse(t, func(env *Env, local *clusterFlags) *cobra.Command {
-			return command(env, local, recorder[peering.ExposeOptions, peering.Exposure](&got))
+			return command(env, local, recorder[hosts.ExposeOptions, hosts.Exposure](&got))
 		}, "192.0.2.17", "--context", "b", "--peer", "a", "--timeout", "30s")
-		want := peering.ExposeOptions{Cluster: side("b", "liqonet").Cluster, Peer: "a", Host: netip.MustParseAddr("192.0.2.17"), Timeout: 30 * time.Second}
+		want := hosts.ExposeOptions{Cluster: side("b", "liqonet").Cluster, Peer: "a", Host: netip.MustParseAddr("192.0.2.17"), Timeout: 30 * time.Second}
 		if diff := cmp.Diff(want, got, sameOptions); diff != "" || !errors.Is(err, errAsked) {
 			t.Errorf("%s: %v, options (-want +got):\n%s", name, err, diff)
 		}

@@ -13,6 +13,7 @@ import (
 
 	"liqonet.io/liqonet/internal/addresses"
 	"liqonet.io/liqonet/internal/health"
+	"liqonet.io/liqonet/internal/hosts"
 	"liqonet.io/liqonet/internal/peering"
 	"liqonet.io/liqonet/internal/removal"
 	"liqonet.io/liqonet/internal/status"
@@ -93,8 +94,8 @@ func written(text string) map[string]string {
 		"disconnect":   describeDisconnection(full[removal.Disconnection](text)),
 		"reset":        describeReset(full[removal.ResetResult](text)),
 		"no reset":     describeReset(removal.ResetResult{Removed: removal.Removed{Context: text}}),
-		"expose":       describeExposure(full[peering.Exposure](text)),
-		"unexpose":     describeUnexposure(full[peering.Exposure](text)),
+		"expose":       describeExposure(full[hosts.Exposure](text)),
+		"unexpose":     describeUnexposure(full[hosts.Exposure](text)),
 		"verify-clean": describeSweep(full[removal.SweepResult](text)),
 		"status":       with(func(w io.Writer) error { return status.print(w, full[statusAnswer](text)) }),
 		"wide status":  with(func(w io.Writer) error { return wide.print(w, full[statusAnswer](text)) }),

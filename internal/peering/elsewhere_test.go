@@ -17,6 +17,7 @@ import (
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/hosts"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/removal"
@@ -75,7 +76,7 @@ var inOther = map[string]func(t *testing.T, a, b *world) error{
 	"expose": func(t *testing.T, a, _ *world) error {
 		o := exposing(a, "198.51.100.7")
 		o.Cluster = a.in("other")
-		_, err := Expose(t.Context(), o, &recorder{})
+		_, err := hosts.Expose(t.Context(), o, &recorder{})
 		return err
 	},
 	"disconnect": func(t *testing.T, a, b *world) error {

@@ -15,6 +15,7 @@ import (
 
 	"liqonet.io/liqonet/internal/addresses"
 	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/hosts"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/removal"
@@ -24,8 +25,8 @@ import (
 	"liqonet.io/liqonet/ipam/store"
 )
 
-func exposing(w *world, host string) ExposeOptions {
-	return ExposeOptions{Cluster: w.Cluster, Peer: "b", Host: netip.MustParseAddr(host), Timeout: time.Minute}
+func exposing(w *world, host string) hosts.ExposeOptions {
+	return hosts.ExposeOptions{Cluster: w.Cluster, Peer: "b", Host: netip.MustParseAddr(host), Timeout: time.Minute}
 }
 
 // heldHosts are the addresses that a cluster's registry holds for exposed hosts.
@@ -56,19 +57,19 @@ func expectHeld(t *testing.T, w *world, want ...string) {
 func TestExposeAndWithdraw(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := connected(t)
-		want := Exposure{Peer: "b", Changed: true, ExposedHost: status.ExposedHost{
+		want := hosts.Exposure{Peer: "b", Changed: true, ExposedHost: status.ExposedHost{
 			Host: netip.MustParseAddr("198.51.100.7"), Address: netip.MustParseAddr("10.70.128.1"),
 			Seen: netip.MustParseAddr("10.81.128.1"), Served: true,
 		}}
-		got, err := Expose(t.Context(), exposing(a, "198.51.100.7"), &recorder{})
+		got, err := hosts.Expose(t.Context(), exposing(a, "198.51.100.7"), &recorder{})
 		if err != nil || got != want {
 			t.Fatalf("%+v, %v, want %+v", got, err, want)
 		}
 		want.Changed = false
-		if got, err := Expose(t.Context(), exposing(a, "198.51.100.7"), &recorder{}); err != nil || got != want {
+		if got, err := hosts.Expose(t.Context(), exposing(a, "198.51.100.7"), &recorder{}); err != nil || got != want {
 			t.Errorf("again: %+v, %v, want %+v", got, err, want)
 		}
-		second, err := Expose(t.Context(), exposing(a, "172.31.1.200"), &recorder{})
+		second, err := hosts.Expose(t.Context(), exposing(a, "172.31.1.200"), &recorder{})
 		if err != nil || second.Address != netip.MustParseAddr("10.70.128.2") {
 			t.Errorf("another: %+v, %v", second, err)
 		}
@@ -81,11 +82,11 @@ func TestExposeAndWithdraw(t *testing.T) {
 			t.Errorf("connect afterwards: changed %v: %v, %v", got.Changed, got.Objects, err)
 		}
 		want.Changed, want.Served = true, false
-		if got, err := Withdraw(t.Context(), exposing(a, "198.51.100.7"), &recorder{}); err != nil || got != want {
+		if got, err := hosts.Withdraw(t.Context(), exposing(a, "198.51.100.7"), &recorder{}); err != nil || got != want {
 			t.Errorf("withdraw: %+v, %v, want %+v", got, err, want)
 		}
-		none := Exposure{Peer: "b", ExposedHost: status.ExposedHost{Host: want.Host}}
-		if got, err := Withdraw(t.Context(), exposing(a, "198.51.100.7"), &recorder{}); err != nil || got != none {
+		none := hosts.Exposure{Peer: "b", ExposedHost: status.ExposedHost{Host: want.Host}}
+		if got, err := hosts.Withdraw(t.Context(), exposing(a, "198.51.100.7"), &recorder{}); err != nil || got != none {
 			t.Errorf("withdraw again: %+v, %v", got, err)
 		}
 		expectHeld(t, a, "10.70.128.2 for 172.31.1.200")
@@ -107,7 +108,7 @@ func TestConnectKeepsExposedHosts(t *testing.T) {
 		if _, err := c.discover(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Expose(t.Context(), exposing(a, "198.51.100.7"), &recorder{}); err != nil {
+		if _, err := hosts.Expose(t.Context(), exposing(a, "198.51.100.7"), &recorder{}); err != nil {
 			t.Fatal(err)
 		}
 		for _, step := range []func(context.Context) (string, error){c.install, c.settle, c.configure} {
@@ -128,23 +129,23 @@ func TestExposeWaits(t *testing.T) {
 		a.set(func() { a.deaf = true })
 		o := exposing(a, "198.51.100.7")
 		o.Timeout = 5 * time.Second
-		_, err := Expose(t.Context(), o, &recorder{})
+		_, err := hosts.Expose(t.Context(), o, &recorder{})
 		if err == nil || !strings.Contains(err.Error(), "let 198.51.100.7 pass") || hint.Of(err) == "" {
 			t.Errorf("expose with a deaf gateway: %v (%s)", err, hint.Of(err))
 		}
 		a.set(func() { a.deaf = false })
-		if _, err := Expose(t.Context(), o, &recorder{}); err != nil {
+		if _, err := hosts.Expose(t.Context(), o, &recorder{}); err != nil {
 			t.Error(err)
 		}
 		a.set(func() { a.deaf = true })
-		if _, err := Withdraw(t.Context(), o, &recorder{}); err == nil || !strings.Contains(err.Error(), "forget 198.51.100.7") {
+		if _, err := hosts.Withdraw(t.Context(), o, &recorder{}); err == nil || !strings.Contains(err.Error(), "forget 198.51.100.7") {
 			t.Errorf("withdraw with a deaf gateway: %v", err)
 		}
 		if held := heldHosts(t, a); len(held) != 1 {
 			t.Errorf("held while the gateway may still serve it: %q", held)
 		}
 		a.set(func() { a.deaf = false })
-		if _, err := Withdraw(t.Context(), o, &recorder{}); err != nil {
+		if _, err := hosts.Withdraw(t.Context(), o, &recorder{}); err != nil {
 			t.Error(err)
 		}
 		expectHeld(t, a)
@@ -168,14 +169,14 @@ func TestExposedHostsAreNoPeers(t *testing.T) {
 			}
 			return got.Range
 		}
-		if _, err := Expose(t.Context(), exposing(a, "192.0.2.7"), &recorder{}); err != nil {
+		if _, err := hosts.Expose(t.Context(), exposing(a, "192.0.2.7"), &recorder{}); err != nil {
 			t.Fatal(err)
 		}
 		if got := given(); got.Overlaps(wide) {
 			t.Errorf("pods of another peer get %s", got)
 		}
 		expectHeld(t, a, "10.70.128.1 for 192.0.2.7")
-		if _, err := Withdraw(t.Context(), exposing(a, "192.0.2.7"), &recorder{}); err != nil {
+		if _, err := hosts.Withdraw(t.Context(), exposing(a, "192.0.2.7"), &recorder{}); err != nil {
 			t.Fatal(err)
 		}
 		if got := given(); got != wide {
@@ -188,15 +189,24 @@ func TestExposedHostsAreNoPeers(t *testing.T) {
 func TestExposeTooMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := connected(t)
-		x := exposer{ExposeOptions: exposing(a, "198.51.100.7"), serve: true}
-		if err := x.read(t.Context()); err != nil {
+		_, err := inventory.Swap(t.Context(), a.Cluster, records.PeeringName("b"), "", func(p *records.Peering) (records.Peering, error) {
+			for i := range records.MaxExposed {
+				last := [2]byte{byte(i >> 8), byte(i)}
+				p.Exposed = append(p.Exposed, records.Exposed{
+					Host: netip.AddrFrom4([4]byte{198, 18, last[0], last[1]}), Address: netip.AddrFrom4([4]byte{10, 70, 128 + last[0], last[1]}),
+				})
+			}
+			return *p, nil
+		})
+		if err != nil {
 			t.Fatal(err)
 		}
-		x.peering.Exposed = make([]records.Exposed, records.MaxExposed)
-		if err := x.expose(t.Context()); err == nil || hint.Of(err) == "" {
+		if _, err := hosts.Expose(t.Context(), exposing(a, "198.51.100.7"), &recorder{}); err == nil || hint.Of(err) == "" {
 			t.Errorf("host %d: %v (%s)", records.MaxExposed+1, err, hint.Of(err))
 		}
-		expectHeld(t, a)
+		if held := heldHosts(t, a); len(held) > 0 {
+			t.Errorf("held: %v", held)
+		}
 	})
 }
 
@@ -226,7 +236,7 @@ func TestExposeRefuses(t *testing.T) {
 			"172.31.1.11":       "node a1",
 			"172.31.1.10":       "API server",
 		} {
-			_, err := Expose(t.Context(), exposing(a, host), &recorder{})
+			_, err := hosts.Expose(t.Context(), exposing(a, host), &recorder{})
 			var unfit *steps.InputError
 			if !errors.As(err, &unfit) || !strings.Contains(err.Error(), want) || unfit.Hint() == "" || strings.Contains(err.Error(), "\n") {
 				t.Errorf("%s: %v, want %q and a hint", host, err, want)
@@ -235,7 +245,7 @@ func TestExposeRefuses(t *testing.T) {
 		var none *inventory.NoPeeringError
 		o := exposing(a, "198.51.100.7")
 		o.Peer = "c"
-		if _, err := Expose(t.Context(), o, &recorder{}); !errors.As(err, &none) {
+		if _, err := hosts.Expose(t.Context(), o, &recorder{}); !errors.As(err, &none) {
 			t.Errorf("an unknown peer: %v", err)
 		}
 		expectHeld(t, a)
@@ -243,22 +253,4 @@ func TestExposeRefuses(t *testing.T) {
 			t.Errorf("exposed: %v", got)
 		}
 	})
-}
-
-// TestWithHost: documents do not depend on the order in which hosts were exposed.
-func TestWithHost(t *testing.T) {
-	one := records.Exposed{Host: netip.MustParseAddr("198.51.100.7"), Address: netip.MustParseAddr("10.70.128.2")}
-	two := records.Exposed{Host: netip.MustParseAddr("198.51.100.10"), Address: netip.MustParseAddr("10.70.128.1")}
-	for _, order := range [][]records.Exposed{{one, two}, {two, one}, {one, two, one}} {
-		var got []records.Exposed
-		for _, e := range order {
-			got = withHost(got, e.Host, &e)
-		}
-		if !slices.Equal(got, []records.Exposed{one, two}) {
-			t.Errorf("%v became %v", order, got)
-		}
-	}
-	if got := withHost([]records.Exposed{one, two}, one.Host, nil); !slices.Equal(got, []records.Exposed{two}) {
-		t.Errorf("without the first: %v", got)
-	}
 }

@@ -19,6 +19,7 @@ import (
 	"liqonet.io/liqonet/internal/addresses"
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/hosts"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/removal"
@@ -39,11 +40,11 @@ func must[O, R any](t *testing.T, do func(context.Context, O, steps.Reporter) (R
 func TestUpdateKeepsWhatOthersExpose(t *testing.T) {
 	const host = "198.51.100.7"
 	for name, c := range map[string]struct {
-		before, meanwhile func(context.Context, ExposeOptions, steps.Reporter) (Exposure, error)
+		before, meanwhile func(context.Context, hosts.ExposeOptions, steps.Reporter) (hosts.Exposure, error)
 		want              []netip.Addr
 	}{
-		"withdraw": {before: Expose, meanwhile: Withdraw},
-		"expose":   {meanwhile: Expose, want: []netip.Addr{netip.MustParseAddr(host)}},
+		"withdraw": {before: hosts.Expose, meanwhile: hosts.Withdraw},
+		"expose":   {meanwhile: hosts.Expose, want: []netip.Addr{netip.MustParseAddr(host)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -338,17 +339,17 @@ func TestRemovedTranslationStays(t *testing.T) {
 func TestExposeMeetsWithdraw(t *testing.T) {
 	const host = "198.51.100.7"
 	for name, c := range map[string]struct {
-		do, meanwhile func(context.Context, ExposeOptions, steps.Reporter) (Exposure, error)
+		do, meanwhile func(context.Context, hosts.ExposeOptions, steps.Reporter) (hosts.Exposure, error)
 		object        string
 	}{
-		"expose before an address is released": {Withdraw, Expose, "ipam"},
-		"withdraw after an address is held":    {Expose, Withdraw, "peering-b"},
+		"expose before an address is released": {hosts.Withdraw, hosts.Expose, "ipam"},
+		"withdraw after an address is held":    {hosts.Expose, hosts.Withdraw, "peering-b"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a, _ := connected(t)
 				if name == "expose before an address is released" {
-					must(t, Expose, exposing(a, host))
+					must(t, hosts.Expose, exposing(a, host))
 				}
 				o := exposing(a, host)
 				o.Cluster = a.hooked("ConfigMap", c.object, func() { must(t, c.meanwhile, exposing(a, host)) })

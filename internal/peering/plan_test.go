@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/hosts"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/removal"
@@ -110,8 +111,8 @@ func TestPlansAreCarriedOut(t *testing.T) {
 			{"connect with new keys", dryly(PlanConnect, o), doing(Connect, o), []string{"create Secret peering-b", `=" -> known after apply`}, lost},
 			{"connect with another MTU", dryly(PlanConnect, narrow), doing(Connect, narrow), []string{"mtu: 1420 -> 1300"}, nil},
 			{"connect with another server", dryly(PlanConnect, again), doing(Connect, again), []string{"create Service gateway-b", "delete Service gateway-a"}, nil},
-			{"expose", dryly(PlanExpose, host), doing(Expose, host), []string{"reserve 10.70.128.1/32", "exposed: none -> "}, nil},
-			{"withdraw", dryly(PlanWithdraw, host), doing(Withdraw, host), []string{"release 10.70.128.1/32"}, nil},
+			{"expose", dryly(hosts.PlanExpose, host), doing(hosts.Expose, host), []string{"reserve 10.70.128.1/32", "exposed: none -> "}, nil},
+			{"withdraw", dryly(hosts.PlanWithdraw, host), doing(hosts.Withdraw, host), []string{"release 10.70.128.1/32"}, nil},
 			{"disconnect", dryly(removal.PlanDisconnect, removal.DisconnectOptions{Local: o.Local.Cluster, Remote: o.Remote.Cluster, Timeout: time.Minute}),
 				doing(removal.Disconnect, removal.DisconnectOptions{Local: o.Local.Cluster, Remote: o.Remote.Cluster, Timeout: time.Minute}), []string{"delete Secret peering-b", "release "}, nil},
 			{"reset", dryly(removal.PlanReset, removal.ResetOptions{Cluster: o.Local.Cluster, Timeout: time.Minute}), doing(removal.Reset, removal.ResetOptions{Cluster: o.Local.Cluster, Timeout: time.Minute}),
@@ -164,11 +165,11 @@ func TestPlanBesideDamagedReport(t *testing.T) {
 		if _, err := a.Kube.CoordinationV1().Leases(a.Namespace).Create(t.Context(), bad, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		plan, err := PlanExpose(t.Context(), exposing(a, "198.51.100.7"), &recorder{})
+		plan, err := hosts.PlanExpose(t.Context(), exposing(a, "198.51.100.7"), &recorder{})
 		if err != nil || plan.Empty() || len(plan.Clusters[0].Before.Nodes) != 2 {
 			t.Errorf("plan %+v, %v", plan, err)
 		}
-		must(t, Expose, exposing(a, "198.51.100.7"))
+		must(t, hosts.Expose, exposing(a, "198.51.100.7"))
 	})
 }
 

@@ -1,4 +1,6 @@
-package peering
+// Package hosts makes hosts outside a cluster reachable for a peer, and ends that: the address that it has at the peer is reserved,
+// written into the peering's record, and served by the gateway.
+package hosts
 
 import (
 	"context"
