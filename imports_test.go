@@ -24,8 +24,14 @@ type rule struct {
 	reason    string
 }
 
-// rules keep imports in one direction: cmd, commands, internal/{peering,helper}, then netops, ipam, templates and
-// internal/cluster.
+// outside are the packages of the operations that run outside the clusters, those that import others first.
+var outside = []string{
+	module + "internal/peering", module + "internal/hosts", module + "internal/removal", module + "internal/status",
+	module + "internal/addresses", module + "internal/steps", module + "internal/inventory",
+}
+
+// rules keep imports in one direction: cmd, commands, internal/helper and those outside the clusters, then netops, ipam,
+// templates and internal/cluster.
 var rules = []rule{
 	{"...", []string{"k8s.io/kubernetes"},
 		"it is the servers' code, without a promise to importers: only the lab, a module of its own, builds it"},
@@ -57,7 +63,7 @@ var rules = []rule{
 		"records are what the others agree on: they depend on none of them"},
 	{"internal/kernels", []string{"k8s.io/client-go", module + "ipam", module + "templates", module + "internal/cluster", module + "internal/helper", module + "commands"},
 		"it is pure: records in, states out, for helpers and for plans"},
-	{"internal/cluster", []string{module + "netops", module + "ipam", module + "internal/peering", module + "internal/helper", module + "commands"},
+	{"internal/cluster", slices.Concat(outside, []string{module + "netops", module + "ipam", module + "internal/helper", module + "commands"}),
 		"it speaks with an API server, and leaves the meaning to its users"},
 	{"internal/status", []string{module + "netops", module + "internal/addresses", module + "internal/peering", module + "internal/helper", module + "commands", "github.com/spf13/viper", "github.com/pterm"},
 		"it looks, and has no part in what is changed"},
@@ -73,9 +79,9 @@ var rules = []rule{
 		"it reads what a cluster holds, and leaves what should be to its users"},
 	{"internal/peering", []string{module + "netops", module + "internal/helper", module + "commands", "github.com/spf13/viper", "github.com/pterm"},
 		"the steps run outside the clusters, on any system, and print nothing"},
-	{"internal/helper", []string{module + "internal/peering", module + "commands", "github.com/spf13/viper", "github.com/pterm"},
+	{"internal/helper", slices.Concat(outside, []string{module + "commands", "github.com/spf13/viper", "github.com/pterm"}),
 		"the helpers follow the records, not the command line"},
-	{"internal/translation/...", []string{module + "netops", module + "templates", module + "internal/peering", module + "internal/helper", module + "internal/cluster", module + "commands", "github.com/spf13", "github.com/pterm"},
+	{"internal/translation/...", slices.Concat(outside, []string{module + "netops", module + "templates", module + "internal/helper", module + "internal/cluster", module + "commands", "github.com/spf13", "github.com/pterm"}),
 		"it answers from the records, and speaks HTTP alone"},
 	{"internal/translation/authority", []string{"k8s.io", module},
 		"it is certificates: who keeps them is no matter"},

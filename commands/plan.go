@@ -54,7 +54,7 @@ func describeDryRun(a planAnswer) string {
 			}
 			writef(&b, "  kernel of %s:\n", where)
 			for _, step := range k.Steps {
-				fmt.Fprintf(&b, "    %s\n", step)
+				fmt.Fprintf(&b, "    %s\n", strings.ReplaceAll(step, "\t", "  "))
 			}
 		}
 	}

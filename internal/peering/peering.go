@@ -1,13 +1,11 @@
-// Package peering has the steps of init, connect, disconnect, reset and status: what the command line does to
-// the API servers of one cluster or two, in which order, and what it waits for.
+// Package peering has the steps of init, connect and render: what the command line does to the API servers of one cluster or two,
+// in which order, and what it waits for. The other operations have packages of their own: removal, hosts, status, addresses.
 //
-// In scope are the decisions (names, ranges, endpoints, overlay, what differs from a wish, whether a peering is
-// healthy) and the order of the steps. Printing is not: progress goes to a Reporter, and what was reached is
-// returned as a value. Neither is the kernel: nodes and gateways bring it into the state that the documents
-// here describe (internal/records), and report.
+// In scope are the decisions (names, endpoints, overlay, MTU, what differs from a wish) and the order of the steps. Printing is
+// not: progress goes to a steps.Reporter, and what was reached is returned as a value. Neither is the kernel: nodes and gateways
+// bring it into the state that the records describe (internal/records), and report.
 //
-// Every operation can be interrupted anywhere and run again. What it removes it removes so that the guard
-// against clear text falls last: a node first gives up the routes of a peering, then says so in its report.
+// Every operation can be interrupted anywhere and run again.
 package peering
 
 import (

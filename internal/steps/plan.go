@@ -20,24 +20,10 @@ type Plan struct {
 	Clusters []ClusterPlan `json:"clusters"`
 }
 
-// Empty reports whether nothing would change.
-func (p Plan) Empty() bool {
-	return !slices.ContainsFunc(p.Clusters, func(c ClusterPlan) bool { return len(c.Changes) > 0 })
-}
-
 // verbs are what is to be done, as a user says it.
 var verbs = map[cluster.Action]string{cluster.Created: "create", cluster.Changed: "change", cluster.Deleted: "delete"}
 
-// String is the plan for people, a line for each object and each field.
-func (p Plan) String() string {
-	var b strings.Builder
-	for _, c := range p.Clusters {
-		b.WriteString(c.String())
-	}
-	return b.String()
-}
-
-// String is the plan of one cluster for people.
+// String is the plan of one cluster for people, a line for each object and each field.
 func (p ClusterPlan) String() string {
 	if len(p.Changes) == 0 {
 		return fmt.Sprintf("cluster %q: no changes\n", p.Context)
