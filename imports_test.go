@@ -65,7 +65,7 @@ var rules = []rule{
 		"it is pure: records in, states out, for helpers and for plans"},
 	{"internal/cluster", slices.Concat(outside, []string{module + "netops", module + "ipam", module + "internal/helper", module + "commands"}),
 		"it speaks with an API server, and leaves the meaning to its users"},
-	{"internal/status", []string{module + "netops", module + "internal/addresses", module + "internal/peering", module + "internal/helper", module + "commands", "github.com/spf13/viper", "github.com/pterm"},
+	{"internal/status", []string{module + "netops", module + "internal/peering", module + "internal/helper", module + "commands", "github.com/spf13/viper", "github.com/pterm"},
 		"it looks, and has no part in what is changed"},
 	{"internal/hosts", []string{module + "netops", module + "internal/removal", module + "internal/peering", module + "internal/helper", module + "commands", "github.com/spf13/viper", "github.com/pterm"},
 		"a host is a part of a peering that stands"},

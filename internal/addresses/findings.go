@@ -77,7 +77,7 @@ const updateHint = "liqoctl network init --update"
 func (a state) absent(unused []Finding) []Finding {
 	after, err := ipam.Restore(a.registry.Pools(), a.registry.List())
 	if err != nil {
-		panic("peering: a registry that stood does not fit in its own place: " + err.Error())
+		panic("addresses: a registry that stood does not fit in its own place: " + err.Error())
 	}
 	for _, f := range unused {
 		if f.Repair == ReleaseIt {
@@ -87,8 +87,7 @@ func (a state) absent(unused []Finding) []Finding {
 	}
 	var found []Finding
 	for _, want := range a.wanted() {
-		has := func(h ipam.Reservation) bool { return h.Range == want.Range && h.Real == want.Real }
-		if slices.ContainsFunc(a.registry.Held(want.Owner, want.Purpose), has) {
+		if holds(a.registry, want) {
 			continue
 		}
 		f := Finding{Kind: Missing, Reservation: want, Repair: ReserveIt, Why: "it is in use, and nothing keeps others off it"}
@@ -98,6 +97,18 @@ func (a state) absent(unused []Finding) []Finding {
 		found = append(found, f)
 	}
 	return found
+}
+
+// holds reports whether a registry has a reservation.
+func holds(r *ipam.Registry, want ipam.Reservation) bool {
+	return slices.ContainsFunc(r.Held(want.Owner, want.Purpose), func(h ipam.Reservation) bool {
+		return h.Range == want.Range && h.Real == want.Real
+	})
+}
+
+// Unreserved are the reservations that a peering's record relies on, and that a registry does not have.
+func Unreserved(r *ipam.Registry, p records.Peering) []ipam.Reservation {
+	return slices.DeleteFunc(used(p), func(want ipam.Reservation) bool { return holds(r, want) })
 }
 
 // wanted are all reservations that should be there, ranges before the addresses inside them.

@@ -17,6 +17,7 @@ import (
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/status"
+	"liqonet.io/liqonet/ipam"
 )
 
 func TestStatus(t *testing.T) {
@@ -94,6 +95,28 @@ func TestWatchSeesReportsStop(t *testing.T) {
 		}, func(err error) { t.Errorf("lost: %v", err) })
 		if diff := cmp.Diff([]health.State{health.Healthy, health.Unknown}, states); diff != "" || err != nil {
 			t.Errorf("%s%v", diff, err)
+		}
+	})
+}
+
+// TestStatusOfLostReservations: what a peering uses and nothing keeps others off is told before another peering gets it.
+func TestStatusOfLostReservations(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, _ := connected(t)
+		seen := peeringOf(t, a).Peer.PodCIDRs[0].Seen
+		err := inventory.UpdateReservations(t.Context(), a.Cluster, func(r *ipam.Registry) error {
+			return r.ReleaseRange(ipam.Peering("b"), ipam.PeerPods, seen)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := status.Read(t.Context(), status.Options{Cluster: a.Cluster})
+		if err != nil || len(all) != 1 {
+			t.Fatal(all, err)
+		}
+		want := []string{"ConfigMap ipam does not reserve " + seen.String() + `, peering "b" pods: liqoctl ipam check --repair`}
+		if diff := cmp.Diff(want, all[0].Altered); diff != "" {
+			t.Errorf("altered (-want +got):\n%s", diff)
 		}
 	})
 }

@@ -12,11 +12,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"liqonet.io/liqonet/internal/addresses"
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/ipam"
 	"liqonet.io/liqonet/ipam/store"
 	"liqonet.io/liqonet/templates"
 )
@@ -124,8 +126,9 @@ func (s *snapshot) readRecords(ctx context.Context) error {
 			s.add(id.Peering)
 		}
 	}
-	if ipam := there[records.IPAMName]; ipam != nil {
-		if registry, err := store.Decode(ipam.Data[records.DataKey]); err != nil {
+	var registry *ipam.Registry // nil: none that can be read
+	if cm := there[records.IPAMName]; cm != nil {
+		if registry, err = store.Decode(cm.Data[records.DataKey]); err != nil {
 			s.altered = append(s.altered, fmt.Sprintf("ConfigMap %s cannot be read: %v", records.IPAMName, err))
 		} else {
 			for _, name := range inventory.ReservedPeerings(registry) {
@@ -139,6 +142,12 @@ func (s *snapshot) readRecords(ctx context.Context) error {
 	s.fabric = recordIn[records.Fabric](there, records.FabricName, true, &s.altered)
 	for name, p := range s.peerings {
 		p.read(name, there)
+		if p.record == nil || registry == nil {
+			continue
+		}
+		for _, r := range addresses.Unreserved(registry, *p.record) {
+			p.Altered = append(p.Altered, fmt.Sprintf("ConfigMap %s does not reserve %s, %s: liqoctl ipam check --repair", records.IPAMName, r.Range, r.Use()))
+		}
 	}
 	return nil
 }
