@@ -3,6 +3,7 @@ package netops
 import (
 	"net/netip"
 	"slices"
+	"strconv"
 
 	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/netops/echo"
@@ -81,6 +82,14 @@ type GatewayTunnel struct {
 	Peer       netip.Addr   // of the far end
 	ListenPort uint16       // UDP port at which the far end begins a handshake; 0: it never does
 	Used       bool         // carries packets for the peer. Those that do share them evenly; where none is used, all do.
+}
+
+// TunnelLink is the name of a gateway's link to the peer's gateway of that number, from 1.
+func TunnelLink(number int) string {
+	if number == 1 {
+		return Tunnel
+	}
+	return Tunnel + strconv.Itoa(number)
 }
 
 func (t GatewayTunnel) nexthop() uint32 { return tunnelNexthopID(t.Address.Addr()) }

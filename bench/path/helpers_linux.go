@@ -96,21 +96,23 @@ func (b *Bed) serve(kube *fake.Clientset, socket string) {
 
 // objects are what the API server of a connected cluster holds. The gateway fills the empty ones.
 func (b *Bed) objects(c, peer *cluster) ([]runtime.Object, error) {
+	tunnel := records.Tunnel{
+		PublicKey: peer.key.PublicKey().String(), Address: netip.PrefixFrom(c.tunnel, tunnelBits), PeerAddress: peer.tunnel, ListenPort: listenPort,
+	}
+	if c.role == records.Client {
+		tunnel.Endpoints = []string{netip.AddrPortFrom(peer.nodeAddress(), nodePort).String()}
+	}
 	p := records.Peering{
-		Version: records.SchemaVersion, Name: peeringName, Role: c.role,
+		Version: records.PeeringVersion, Name: peeringName, Role: c.role,
 		Peer: records.Peer{
-			ClusterID: "id-" + peer.name, Name: peer.name, PublicKey: peer.key.PublicKey().String(),
+			ClusterID: "id-" + peer.name, Name: peer.name,
 			PodCIDRs:     []records.Mapping{{Real: podCIDR, Seen: peer.seen}},
 			ExternalCIDR: records.Mapping{Real: externalCIDR, Seen: peerExternal},
 		},
-		Tunnel: records.Tunnel{
-			Implementation: b.kinds.WireGuard, Address: netip.PrefixFrom(c.tunnel, tunnelBits), PeerAddress: peer.tunnel,
-			ListenPort: listenPort,
-		},
-		OverlayID: overlayID, GatewayAddress: netip.MustParseAddr("10.80.128.1"), MTU: pathMTU, ClampMSS: true,
-	}
-	if c.role == records.Client {
-		p.Tunnel.Endpoints = []string{netip.AddrPortFrom(peer.nodeAddress(), nodePort).String()}
+		Gateways: []records.LocalGateway{{
+			OverlayID: overlayID, Address: netip.MustParseAddr("10.80.128.1"), Tunnels: []records.Tunnel{tunnel},
+		}},
+		Implementation: b.kinds.WireGuard, MTU: pathMTU, ClampMSS: true,
 	}
 	f := records.Fabric{
 		Version: records.SchemaVersion, ClusterID: "id-" + c.name, Name: c.name, PodCIDRs: []netip.Prefix{podCIDR},

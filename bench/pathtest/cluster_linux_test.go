@@ -203,27 +203,28 @@ func (c *testCluster) connect(k kinds, peer *testCluster) {
 		ExternalCIDR: externalCIDR, InternalCIDR: internalCIDR,
 		Overlay: records.Overlay{Kind: k.overlay, Port: overlayPorts[c.number-1]}, MTU: linkMTU,
 	})
+	role, tunnel := records.Server, records.Tunnel{
+		PublicKey: peer.key.PublicKey().String(), ListenPort: listenPort,
+		Address: netip.MustParsePrefix("169.254.18.1/30"), PeerAddress: netip.MustParseAddr("169.254.18.2"),
+	}
+	if c.number == 2 {
+		role, tunnel.Address, tunnel.PeerAddress = records.Client, netip.MustParsePrefix("169.254.18.2/30"), netip.MustParseAddr("169.254.18.1")
+		tunnel.Endpoints = []string{netip.AddrPortFrom(peer.node(1), serverPort).String()}
+		if c.endpoint.IsValid() {
+			tunnel.Endpoints = []string{c.endpoint.String()}
+		}
+	}
 	p := records.Peering{
-		Version: records.SchemaVersion, Name: "peer", Role: records.Server,
+		Version: records.PeeringVersion, Name: "peer", Role: role,
 		Peer: records.Peer{
-			ClusterID: "id-" + peer.name, Name: peer.name, PublicKey: peer.key.PublicKey().String(),
+			ClusterID: "id-" + peer.name, Name: peer.name,
 			PodCIDRs:     []records.Mapping{{Real: podCIDR, Seen: peer.seen}},
 			ExternalCIDR: records.Mapping{Real: externalCIDR, Seen: peerExternal},
 		},
-		Tunnel: records.Tunnel{
-			Implementation: k.wireGuard, ListenPort: listenPort,
-			Address:     netip.MustParsePrefix("169.254.18.1/30"),
-			PeerAddress: netip.MustParseAddr("169.254.18.2"),
-		},
-		OverlayID: 7, GatewayAddress: netip.MustParseAddr("10.80.128.1"), MTU: pathMTU, ClampMSS: true,
-	}
-	if c.number == 2 {
-		p.Role = records.Client
-		p.Tunnel.Address, p.Tunnel.PeerAddress = netip.MustParsePrefix("169.254.18.2/30"), netip.MustParseAddr("169.254.18.1")
-		p.Tunnel.Endpoints = []string{netip.AddrPortFrom(peer.node(1), serverPort).String()}
-		if c.endpoint.IsValid() {
-			p.Tunnel.Endpoints = []string{c.endpoint.String()}
-		}
+		Gateways: []records.LocalGateway{{
+			OverlayID: 7, Address: netip.MustParseAddr("10.80.128.1"), Tunnels: []records.Tunnel{tunnel},
+		}},
+		Implementation: k.wireGuard, MTU: pathMTU, ClampMSS: true,
 	}
 	c.write(records.PeeringName(p.Name), p)
 	c.write(records.GatewayName(p.Name), nil)

@@ -156,8 +156,10 @@ func used(p records.Peering) []ipam.Reservation {
 		all = append(all, ipam.Reservation{Range: m.Seen, Owner: owner, Purpose: ipam.PeerPods, Real: m.Real})
 	}
 	all = append(all,
-		ipam.Reservation{Range: p.Peer.ExternalCIDR.Seen, Owner: owner, Purpose: ipam.PeerExternal, Real: p.Peer.ExternalCIDR.Real},
-		ipam.Reservation{Range: cidr.Single(p.GatewayAddress), Owner: owner, Purpose: ipam.GatewayAddress})
+		ipam.Reservation{Range: p.Peer.ExternalCIDR.Seen, Owner: owner, Purpose: ipam.PeerExternal, Real: p.Peer.ExternalCIDR.Real})
+	for _, g := range p.Gateways {
+		all = append(all, ipam.Reservation{Range: cidr.Single(g.Address), Owner: owner, Purpose: ipam.GatewayAddress})
+	}
 	for _, x := range p.Exposed {
 		all = append(all, ipam.Reservation{Range: cidr.Single(x.Address), Owner: owner, Purpose: ipam.ExposedHost, Real: cidr.Single(x.Host)})
 	}

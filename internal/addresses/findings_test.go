@@ -28,7 +28,7 @@ func crowd(tb testing.TB, peerings int) state {
 		at := func(first, second byte) netip.Addr {
 			return netip.AddrFrom4([4]byte{first, second + byte(i>>8), byte(i), 0})
 		}
-		p := records.Peering{Name: fmt.Sprintf("cluster-%d", i), GatewayAddress: netip.AddrFrom4([4]byte{10, 80, 128 + byte(i>>8), byte(i)})}
+		p := records.Peering{Name: fmt.Sprintf("cluster-%d", i), Gateways: []records.LocalGateway{{Address: netip.AddrFrom4([4]byte{10, 80, 128 + byte(i>>8), byte(i)})}}}
 		p.Peer.PodCIDRs = []records.Mapping{{Real: netip.MustParsePrefix("10.244.0.0/24"), Seen: netip.PrefixFrom(at(10, 128), 24)}}
 		p.Peer.ExternalCIDR = records.Mapping{Real: netip.MustParsePrefix("10.70.0.0/24"), Seen: netip.PrefixFrom(at(10, 192), 24)}
 		held := append(used(p), ipam.Reservation{

@@ -29,18 +29,22 @@ func newApart() *apart {
 
 // take notes what a peering has, or refuses it because another one has some of that.
 func (a *apart) take(p records.Peering) error {
-	if other, taken := a.gateways[p.GatewayAddress]; taken {
-		return fmt.Errorf("gateway address %s is that of peering %q", p.GatewayAddress, other)
-	}
-	if other, taken := a.overlays[p.OverlayID]; taken {
-		return fmt.Errorf("overlay id %d is that of peering %q", p.OverlayID, other)
+	for _, g := range p.Gateways {
+		if other, taken := a.gateways[g.Address]; taken {
+			return fmt.Errorf("gateway address %s is that of peering %q", g.Address, other)
+		}
+		if other, taken := a.overlays[g.OverlayID]; taken {
+			return fmt.Errorf("overlay id %d is that of peering %q", g.OverlayID, other)
+		}
 	}
 	for _, seen := range p.Seen() {
 		if other, overlaps := a.overlapping(seen); overlaps {
 			return fmt.Errorf("%s conflicts with %s of peering %q", seen, other.prefix, other.peering)
 		}
 	}
-	a.gateways[p.GatewayAddress], a.overlays[p.OverlayID] = p.Name, p.Name
+	for _, g := range p.Gateways {
+		a.gateways[g.Address], a.overlays[g.OverlayID] = p.Name, p.Name
+	}
 	all := p.Seen()
 	slices.SortFunc(all, func(a, b netip.Prefix) int { return a.Bits() - b.Bits() })
 	for _, seen := range all {

@@ -110,12 +110,13 @@ func (c *testCluster) start(peer, preshared wgtypes.Key) {
 	}
 	fabric, peering := testFabric(), testPeering()
 	fabric.Overlay.Kind = records.OverlayKind(firstOf("LIQONET_TEST_OVERLAYS", string(records.VXLAN)))
-	peering.Role, peering.Peer.PublicKey = c.role, peer.String()
-	peering.Tunnel.Implementation = records.Implementation(firstOf("LIQONET_TEST_WIREGUARD", string(records.Userspace)))
-	peering.Tunnel.Endpoints = []string{fmt.Sprintf("172.31.0.1:%d", nodePort)}
+	t := &peering.Gateways[0].Tunnels[0]
+	peering.Role, t.PublicKey = c.role, peer.String()
+	peering.Implementation = records.Implementation(firstOf("LIQONET_TEST_WIREGUARD", string(records.Userspace)))
+	t.Endpoints = []string{fmt.Sprintf("172.31.0.1:%d", nodePort)}
 	if c.role == records.Server {
-		peering.Tunnel.Endpoints = nil
-		peering.Tunnel.Address, peering.Tunnel.PeerAddress = netip.MustParsePrefix("169.254.18.1/30"), netip.MustParseAddr("169.254.18.2")
+		t.Endpoints = nil
+		t.Address, t.PeerAddress = netip.MustParsePrefix("169.254.18.1/30"), netip.MustParseAddr("169.254.18.2")
 	}
 	c.nodeHelper = start(c.t, c.node, childConfig{Node: &Node{Name: "n1"}})
 	c.gatewayHelper = start(c.t, c.gateway, childConfig{Gateway: &Gateway{

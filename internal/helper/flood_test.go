@@ -44,7 +44,7 @@ func TestFlood(t *testing.T) {
 		crosses(t, server, client)
 	})
 	t.Run("gateway", func(t *testing.T) {
-		end := testPeering().Tunnel.Address.Addr() // the client's
+		end := testPeering().Gateways[0].Tunnels[0].Address.Addr() // the client's
 		// A tunnel in userspace has the helper decrypt all that comes, whatever it is: so much is the tunnel's.
 		cheap(t, func() (share, base float64) {
 			base = flooded(t, client.gatewayHelper, dropsOf("input"), server.gateway, netip.AddrPortFrom(end, discard), messages)

@@ -30,9 +30,12 @@ type gatewayView struct {
 	pod     netip.Addr     // of the gateway
 }
 
+// own is what the record says of this gateway.
+func (v gatewayView) own() records.LocalGateway { return v.peering.Gateways[0] }
+
 // wanted is what the state of the gateway's kernel follows from.
 func (v gatewayView) wanted() kernels.Gateway {
-	g := kernels.Gateway{Fabric: v.fabric, Peering: v.peering, Pod: v.pod}
+	g := kernels.Gateway{Fabric: v.fabric, Peering: v.peering, Number: 1, Pod: v.pod}
 	for _, n := range latestFirst(v.nodes) {
 		g.Nodes = append(g.Nodes, n.Node)
 	}
@@ -66,22 +69,22 @@ func readKeys(dir string) (keys, error) {
 // tunnel returns the wanted state of the WireGuard device. The peer may use its pod and external CIDRs and
 // its tunnel address, nothing else.
 func (v gatewayView) tunnel(k keys) (tunnel.Config, error) {
-	p := v.peering
-	public, err := wgtypes.ParseKey(p.Peer.PublicKey)
+	p, t := v.peering, v.own().Tunnels[0]
+	public, err := wgtypes.ParseKey(t.PublicKey)
 	if err != nil {
 		return tunnel.Config{}, fmt.Errorf("peer's public key: %w", err)
 	}
 	c := tunnel.Config{
-		Implementation: p.Tunnel.Implementation,
+		Implementation: p.Implementation,
 		Name:           netops.Tunnel,
 		PrivateKey:     k.private,
 		PresharedKey:   k.preshared,
-		ListenPort:     kernels.ListenPort(p),
+		ListenPort:     kernels.ListenPort(p.Role, t),
 		MTU:            p.MTU,
 		Peer: tunnel.PeerConfig{
 			PublicKey:  public,
-			AllowedIPs: []netip.Prefix{cidr.Single(p.Tunnel.PeerAddress)},
-			Endpoints:  p.Tunnel.Endpoints,
+			AllowedIPs: []netip.Prefix{cidr.Single(t.PeerAddress)},
+			Endpoints:  t.Endpoints,
 		},
 	}
 	for _, m := range p.Peer.CIDRs() {

@@ -77,7 +77,7 @@ func TestTunnelConfig(t *testing.T) {
 	if client.ListenPort != 0 || client.Peer.KeepAlive != keepAlive || !slices.Equal(client.Peer.Endpoints, []string{"192.0.2.7:30000"}) {
 		t.Errorf("client %+v: want any port, keepalives and the server's endpoint", client)
 	}
-	v.peering.Role, v.peering.Tunnel.Endpoints = records.Server, nil
+	v.peering.Role, v.own().Tunnels[0].Endpoints = records.Server, nil
 	server, err := v.tunnel(keys{})
 	if err != nil {
 		t.Fatal(err)
@@ -85,7 +85,7 @@ func TestTunnelConfig(t *testing.T) {
 	if server.ListenPort != 51840 || server.Peer.KeepAlive != 0 {
 		t.Errorf("server %+v: want port 51840, no keepalives", server)
 	}
-	v.peering.Peer.PublicKey = "damaged"
+	v.own().Tunnels[0].PublicKey = "damaged"
 	if _, err := v.tunnel(keys{}); err == nil {
 		t.Error("a damaged public key is no error")
 	}

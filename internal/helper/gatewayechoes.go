@@ -34,14 +34,15 @@ func (g *gatewayEchoes) close() {
 func (g *gatewayEchoes) follow(v gatewayView) error {
 	g.nodes.follow(v)
 	g.tunnel.follow(v)
-	p := v.peering
-	_, overlay := g.sockets.listen("overlay", p.GatewayAddress, limited(&echo.Responder{Answer: g.nodes.answer}))
+	own := v.own()
+	t := own.Tunnels[0]
+	_, overlay := g.sockets.listen("overlay", own.Address, limited(&echo.Responder{Answer: g.nodes.answer}))
 	_, underlay := g.sockets.listen("underlay", g.pod, limited(&echo.Responder{Knows: g.knows}))
-	inTunnel, err := g.sockets.listen("tunnel", p.Tunnel.Address.Addr(), &echo.Responder{Answer: g.tunnel.answer})
+	inTunnel, err := g.sockets.listen("tunnel", t.Address.Addr(), &echo.Responder{Answer: g.tunnel.answer})
 	if err := errors.Join(overlay, underlay, err); err != nil {
 		return err
 	}
-	return g.tunnel.ask(inTunnel, netip.AddrPortFrom(p.Tunnel.PeerAddress, netops.EchoPort))
+	return g.tunnel.ask(inTunnel, netip.AddrPortFrom(t.PeerAddress, netops.EchoPort))
 }
 
 // limited is a responder that answers no more than all nodes of a cluster ask.

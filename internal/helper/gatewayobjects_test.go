@@ -27,7 +27,7 @@ func secondPeering() records.Peering {
 	p.Name, p.Peer.Name, p.Peer.ClusterID = "c", "c", "id-c"
 	p.Peer.PodCIDRs = []records.Mapping{mapping("10.244.0.0/16", "10.12.0.0/16")}
 	p.Peer.ExternalCIDR = mapping("10.70.0.0/16", "10.72.0.0/16")
-	p.GatewayAddress, p.OverlayID = netip.MustParseAddr("10.80.128.2"), 8
+	p.Gateways[0].Address, p.Gateways[0].OverlayID = netip.MustParseAddr("10.80.128.2"), 8
 	return p
 }
 
@@ -53,7 +53,7 @@ func hostileTexts(t *testing.T) []string {
 	g.Endpoint = netip.MustParseAddrPort("10.12.3.4:51840") // among those of c
 	g.PeerNodes = addrs("10.72.0.3", "172.31.1.10", "10.71.0.3")
 	documents = append(documents, g)
-	texts := []string{"", "x", "version: 1\n", "version: 2\n", strings.Repeat("y", 1<<16)}
+	texts := []string{"", "x", "version: 1\n", "version: 2\n", "version: 3\n", strings.Repeat("y", 1<<16)}
 	for _, d := range documents {
 		text, err := records.Encode(d)
 		if err != nil {

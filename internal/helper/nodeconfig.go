@@ -93,7 +93,10 @@ func (v nodeView) ranges() []netip.Prefix {
 	}
 	all = append(all, v.fabric.InternalCIDR)
 	for _, p := range v.peerings {
-		all = append(append(all, p.Seen()...), cidr.Single(p.GatewayAddress))
+		all = append(all, p.Seen()...)
+		for _, g := range p.Gateways {
+			all = append(all, cidr.Single(g.Address))
+		}
 	}
 	return all
 }

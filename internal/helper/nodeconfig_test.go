@@ -59,7 +59,7 @@ func TestPodsOf(t *testing.T) {
 func TestRanges(t *testing.T) {
 	f, p := testFabric(), testPeering()
 	v := nodeView{fabric: &f, peerings: []records.Peering{p}}
-	want := append([]netip.Prefix{f.InternalCIDR}, append(p.Seen(), cidr.Single(p.GatewayAddress))...)
+	want := append([]netip.Prefix{f.InternalCIDR}, append(p.Seen(), cidr.Single(p.Gateways[0].Address))...)
 	if got := v.ranges(); !slices.Equal(got, want) || len(got) < 4 {
 		t.Errorf("ranges %v, want %v", got, want)
 	}

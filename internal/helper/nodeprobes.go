@@ -77,7 +77,7 @@ func (n *nodeProbes) follow(v nodeView, internal netip.Addr) error {
 		if !ok {
 			continue
 		}
-		key := gatewayKey{p.Name, p.GatewayAddress}
+		key := gatewayKey{p.Name, p.Gateways[0].Address}
 		wanted[key] = true
 		if err := n.probe(socket, key, p.MTU-echoHeaders, gateway); err != nil {
 			errs = append(errs, fmt.Errorf("probe peering %q: %w", p.Name, err))

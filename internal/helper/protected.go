@@ -104,8 +104,10 @@ func (p protected) checkPeering(peering records.Peering, f records.Fabric) error
 			return err
 		}
 	}
-	if !f.InternalCIDR.Contains(peering.GatewayAddress) || cidr.Lower(f.InternalCIDR).Contains(peering.GatewayAddress) {
-		return fmt.Errorf("gateway address %s is not in the second half of the internal CIDR %s", peering.GatewayAddress, f.InternalCIDR)
+	for _, g := range peering.Gateways {
+		if !f.InternalCIDR.Contains(g.Address) || cidr.Lower(f.InternalCIDR).Contains(g.Address) {
+			return fmt.Errorf("gateway address %s is not in the second half of the internal CIDR %s", g.Address, f.InternalCIDR)
+		}
 	}
 	return nil
 }

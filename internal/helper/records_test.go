@@ -30,22 +30,20 @@ func testFabric() records.Fabric {
 
 func testPeering() records.Peering {
 	return records.Peering{
-		Version: records.SchemaVersion, Name: "b", Role: records.Client,
+		Version: records.PeeringVersion, Name: "b", Role: records.Client,
 		Peer: records.Peer{
 			ClusterID: "id-b", Name: "b",
 			PodCIDRs:     []records.Mapping{mapping("10.244.0.0/16", "10.11.0.0/16")},
 			ExternalCIDR: mapping("10.70.0.0/16", "10.71.0.0/16"),
-			PublicKey:    "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",
 		},
-		Tunnel: records.Tunnel{
-			Implementation: records.Userspace,
-			Address:        netip.MustParsePrefix("169.254.18.2/30"),
-			PeerAddress:    netip.MustParseAddr("169.254.18.1"),
-			ListenPort:     51840,
-			Endpoints:      []string{"192.0.2.7:30000"},
-		},
-		OverlayID:      7,
-		GatewayAddress: netip.MustParseAddr("10.80.128.1"),
+		Gateways: []records.LocalGateway{{OverlayID: 7, Address: netip.MustParseAddr("10.80.128.1"), Tunnels: []records.Tunnel{{
+			PublicKey:   "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",
+			Address:     netip.MustParsePrefix("169.254.18.2/30"),
+			PeerAddress: netip.MustParseAddr("169.254.18.1"),
+			ListenPort:  51840,
+			Endpoints:   []string{"192.0.2.7:30000"},
+		}}}},
+		Implementation: records.Userspace,
 		MTU:            1370,
 		ClampMSS:       true,
 	}

@@ -22,7 +22,7 @@ func TestUnreachableGateway(t *testing.T) {
 	ns.IP("route add default via 172.31.0.254")
 	ns.IP("route add unreachable 198.51.100.0/24")
 	lost, lostGateway := testPeering(), testGateway()
-	lost.Name, lost.OverlayID, lost.GatewayAddress = "a", 8, netip.MustParseAddr("10.80.128.2")
+	lost.Name, lost.Gateways[0].OverlayID, lost.Gateways[0].Address = "a", 8, netip.MustParseAddr("10.80.128.2")
 	lost.Peer.ClusterID, lost.Peer.Name = "id-c", "c"
 	lost.Peer.PodCIDRs, lost.Peer.ExternalCIDR = []records.Mapping{mapping("10.244.0.0/16", "10.12.0.0/16")}, mapping("10.70.0.0/16", "10.72.0.0/16")
 	lostGateway.Pod, lostGateway.PodIP = "gateway-a-x", netip.MustParseAddr("198.51.100.9")

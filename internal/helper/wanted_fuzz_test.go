@@ -53,8 +53,9 @@ func writtenWith(text string, one, other uint32, bits uint8) written {
 	w := written{testPeering(), testGateway(), records.Node{Version: records.SchemaVersion, Name: text, Internal: second, MTU: 1500}}
 	p, g, n := &w.peering, &w.gateway, &w.node
 	p.Peer.ClusterID, p.Peer.PodCIDRs = text, []records.Mapping{{Real: first, Seen: seen}}
-	p.GatewayAddress, p.OverlayID = second, other&(1<<24-1)
-	p.Tunnel.Endpoints = append(p.Tunnel.Endpoints, text, address.String()+":7")
+	own := &p.Gateways[0]
+	own.Address, own.OverlayID = second, other&(1<<24-1)
+	own.Tunnels[0].Endpoints = append(own.Tunnels[0].Endpoints, text, address.String()+":7")
 	p.Exposed = []records.Exposed{{Host: address, Address: netip.MustParseAddr("10.70.128.1")}}
 	g.Pod, g.Node, g.PodIP, g.Endpoint = text, text, second, netip.AddrPortFrom(address, uint16(other))
 	n.PodCIDRs, n.Pods = []netip.Prefix{first}, []netip.Addr{address}

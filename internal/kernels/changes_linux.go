@@ -39,5 +39,5 @@ func gatewayOf(r records.Set, peering string) (netops.State, bool) {
 	if i < 0 || r.Fabric == nil || !r.Gateways[peering].PodIP.IsValid() {
 		return netops.State{}, false
 	}
-	return Gateway{Fabric: *r.Fabric, Peering: r.Peerings[i], Nodes: r.Nodes, Pod: r.Gateways[peering].PodIP}.State(), true
+	return Gateway{Fabric: *r.Fabric, Peering: r.Peerings[i], Number: 1, Nodes: r.Nodes, Pod: r.Gateways[peering].PodIP}.State(), true
 }

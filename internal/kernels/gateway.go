@@ -15,6 +15,7 @@ import (
 type Gateway struct {
 	Fabric  records.Fabric
 	Peering records.Peering
+	Number  int            // of the gateway, from 1
 	Nodes   []records.Node // as they report; of those that claim the same, the first counts
 	Pod     netip.Addr     // of the gateway
 }
@@ -22,21 +23,24 @@ type Gateway struct {
 // State is the state of the kernel in the gateway's namespace.
 func (g Gateway) State() netops.State {
 	p := g.Peering
+	own := p.Gateways[g.Number-1]
 	c := netops.GatewayConfig{
 		Overlay:      overlayConfig(g.Fabric),
 		Pod:          g.Pod,
-		Internal:     p.GatewayAddress,
+		Internal:     own.Address,
 		InternalCIDR: g.Fabric.InternalCIDR,
 		ExternalCIDR: g.Fabric.ExternalCIDR,
 		Pods:         g.Fabric.PodCIDRs,
 		Peer:         p.Peer.CIDRs(),
-		VNI:          p.OverlayID,
-		Tunnels: []netops.GatewayTunnel{{
-			Link: netops.Tunnel, Address: p.Tunnel.Address, Peer: p.Tunnel.PeerAddress, ListenPort: ListenPort(p), Used: true,
-		}},
-		MTU:      p.MTU,
-		ClampMSS: p.ClampMSS,
-		Exposed:  g.Exposed(),
+		VNI:          own.OverlayID,
+		MTU:          p.MTU,
+		ClampMSS:     p.ClampMSS,
+		Exposed:      g.Exposed(),
+	}
+	for i, t := range own.Tunnels {
+		c.Tunnels = append(c.Tunnels, netops.GatewayTunnel{
+			Link: netops.TunnelLink(i + 1), Address: t.Address, Peer: t.PeerAddress, ListenPort: ListenPort(p.Role, t), Used: true,
+		})
 	}
 	for _, n := range g.Nodes {
 		source, ok := n.OverlaySources[p.Name]
@@ -69,9 +73,9 @@ func within(in, cidrs []netip.Prefix) []netip.Prefix {
 
 // ListenPort is the server's port. A client takes any, another one after each renewal: a translation on the way
 // that went stale is left behind so.
-func ListenPort(p records.Peering) uint16 {
-	if p.Role == records.Client {
+func ListenPort(role records.Role, t records.Tunnel) uint16 {
+	if role == records.Client {
 		return 0
 	}
-	return p.Tunnel.ListenPort
+	return t.ListenPort
 }

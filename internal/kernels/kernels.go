@@ -39,11 +39,13 @@ func (n Node) State() netops.State {
 	}
 	for _, p := range n.Peerings {
 		peer := netops.NodePeer{Name: p.Name, CIDRs: p.Seen(), MTU: p.MTU, Nodes: cidr.Lower(p.Peer.ExternalCIDR.Seen)}
-		gateway := netops.NodeGateway{Internal: p.GatewayAddress, VNI: p.OverlayID, Used: true}
-		if g, ok := n.Gateways[p.Name]; ok {
-			gateway.Pod, peer.Endpoints = g.PodIP, endpoints(g.Endpoint.Addr(), p.Tunnel.Endpoints)
+		for _, own := range p.Gateways {
+			gateway := netops.NodeGateway{Internal: own.Address, VNI: own.OverlayID, Used: true}
+			if g, ok := n.Gateways[p.Name]; ok {
+				gateway.Pod, peer.Endpoints = g.PodIP, endpoints(g.Endpoint.Addr(), own.Tunnels)
+			}
+			peer.Gateways = append(peer.Gateways, gateway)
 		}
-		peer.Gateways = []netops.NodeGateway{gateway}
 		c.Peers = append(c.Peers, peer)
 	}
 	return netops.NodeState(c)
@@ -51,14 +53,16 @@ func (n Node) State() netops.State {
 
 // endpoints are where a gateway hears its peer, if it does, and those of its record that are addresses: it tries them
 // in turn. Those that are names are left to the gateway.
-func endpoints(heard netip.Addr, recorded []string) []netip.Addr {
+func endpoints(heard netip.Addr, tunnels []records.Tunnel) []netip.Addr {
 	var all []netip.Addr
 	if heard.IsValid() {
 		all = append(all, heard)
 	}
-	for _, e := range recorded {
-		if a, err := netip.ParseAddrPort(e); err == nil {
-			all = append(all, a.Addr())
+	for _, t := range tunnels {
+		for _, e := range t.Endpoints {
+			if a, err := netip.ParseAddrPort(e); err == nil {
+				all = append(all, a.Addr())
+			}
 		}
 	}
 	return all

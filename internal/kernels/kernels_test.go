@@ -31,7 +31,7 @@ func TestEndpoints(t *testing.T) {
 		{addrs("192.0.2.9")[0], recorded, addrs("192.0.2.9", "192.0.2.7", "192.0.2.8")},
 		{addrs("192.0.2.9")[0], nil, addrs("192.0.2.9")},
 	} {
-		if got := endpoints(test.heard, test.recorded); !slices.Equal(got, test.want) {
+		if got := endpoints(test.heard, []records.Tunnel{{Endpoints: test.recorded}}); !slices.Equal(got, test.want) {
 			t.Errorf("heard at %v, of %v: %v, want %v", test.heard, test.recorded, got, test.want)
 		}
 	}
@@ -49,9 +49,11 @@ func connected() records.Set {
 			Overlay: records.Overlay{Kind: records.VXLAN, Port: 6091}, MTU: 1500,
 		},
 		Peerings: []records.Peering{{
-			Name: "b", Role: records.Client, MTU: 1420, OverlayID: 32769, GatewayAddress: addrs("10.80.128.1")[0],
-			Peer:   records.Peer{PodCIDRs: []records.Mapping{mapped("10.244.0.0/16", "10.71.0.0/16")}, ExternalCIDR: mapped("10.70.0.0/16", "10.81.0.0/16")},
-			Tunnel: records.Tunnel{Address: prefix("169.254.18.2/30"), PeerAddress: addrs("169.254.18.1")[0], Endpoints: []string{"192.0.2.1:51840"}},
+			Name: "b", Role: records.Client, MTU: 1420,
+			Peer: records.Peer{PodCIDRs: []records.Mapping{mapped("10.244.0.0/16", "10.71.0.0/16")}, ExternalCIDR: mapped("10.70.0.0/16", "10.81.0.0/16")},
+			Gateways: []records.LocalGateway{{OverlayID: 32769, Address: addrs("10.80.128.1")[0], Tunnels: []records.Tunnel{
+				{Address: prefix("169.254.18.2/30"), PeerAddress: addrs("169.254.18.1")[0], Endpoints: []string{"192.0.2.1:51840"}},
+			}}},
 		}},
 		Gateways: map[string]records.Gateway{"b": {PodIP: addrs("10.244.1.9")[0]}},
 		Nodes: []records.Node{

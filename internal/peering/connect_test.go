@@ -47,6 +47,9 @@ func peeringOf(t *testing.T, w *world) records.Peering {
 	return all[0]
 }
 
+// tunnelOf is the first tunnel of a peering.
+func tunnelOf(p records.Peering) records.Tunnel { return p.Gateways[0].Tunnels[0] }
+
 func prefix(s string) netip.Prefix { return netip.MustParsePrefix(s) }
 
 func TestConnectWritesBothSides(t *testing.T) {
@@ -59,9 +62,9 @@ func TestConnectWritesBothSides(t *testing.T) {
 		}
 		client, server := peeringOf(t, a), peeringOf(t, b)
 		want := records.Peering{
-			Version: 1, Name: "b", Role: records.Client,
+			Version: records.PeeringVersion, Name: "b", Role: records.Client,
 			Peer: records.Peer{
-				ClusterID: "uid-b", Name: "b", PublicKey: client.Peer.PublicKey,
+				ClusterID: "uid-b", Name: "b",
 				PodCIDRs:     []records.Mapping{{Real: prefix("10.244.0.0/16"), Seen: prefix("10.71.0.0/16")}},
 				ExternalCIDR: records.Mapping{Real: prefix("10.70.0.0/16"), Seen: prefix("10.81.0.0/16")},
 			},
@@ -69,12 +72,12 @@ func TestConnectWritesBothSides(t *testing.T) {
 				PodCIDRs:     []records.Mapping{{Real: prefix("10.244.0.0/16"), Seen: prefix("10.71.0.0/16")}},
 				ExternalCIDR: records.Mapping{Real: prefix("10.70.0.0/16"), Seen: prefix("10.81.0.0/16")},
 			},
-			Tunnel: records.Tunnel{
-				Implementation: records.Auto, Address: prefix("169.254.18.2/30"),
+			Gateways: []records.LocalGateway{{Address: netip.MustParseAddr("10.80.128.1"), OverlayID: 0x8001, Tunnels: []records.Tunnel{{
+				PublicKey: tunnelOf(client).PublicKey, Address: prefix("169.254.18.2/30"),
 				PeerAddress: netip.MustParseAddr("169.254.18.1"), ListenPort: 51840,
 				Endpoints: []string{"172.31.2.11:30840", "172.31.2.12:30840"},
-			},
-			GatewayAddress: netip.MustParseAddr("10.80.128.1"), OverlayID: 0x8001, MTU: 1420, ClampMSS: true,
+			}}}},
+			Implementation: records.Auto, MTU: 1420, ClampMSS: true,
 		}
 		if diff := cmp.Diff(want, client, comparePrefixes()...); diff != "" {
 			t.Errorf("client's document:\n%s", diff)
@@ -82,7 +85,7 @@ func TestConnectWritesBothSides(t *testing.T) {
 		if diff := cmp.Diff(client.Peer.CIDRs(), server.Local.CIDRs(), comparePrefixes()...); diff != "" {
 			t.Errorf("how the client sees the server, by both documents:\n%s", diff)
 		}
-		if server.Name != "a" || server.Role != records.Server || len(server.Tunnel.Endpoints) != 0 {
+		if server.Name != "a" || server.Role != records.Server || len(server.Endpoints()) != 0 {
 			t.Errorf("server's document: %+v", server)
 		}
 		fabric, err := inventory.Fabric(t.Context(), a.Cluster)
@@ -107,7 +110,7 @@ func checkKeys(t *testing.T, a, b *world) {
 	if err != nil || kb == nil {
 		t.Fatal(kb, err)
 	}
-	if peeringOf(t, a).Peer.PublicKey != kb.Public() || peeringOf(t, b).Peer.PublicKey != ka.Public() {
+	if tunnelOf(peeringOf(t, a)).PublicKey != kb.Public() || tunnelOf(peeringOf(t, b)).PublicKey != ka.Public() {
 		t.Error("public keys are not the other side's")
 	}
 	if ka.Preshared() != kb.Preshared() || ka.Preshared() == (wgtypes.Key{}) {
@@ -210,7 +213,7 @@ func TestRolesChangePlaces(t *testing.T) {
 		if _, err := Connect(t.Context(), o, &recorder{}); err != nil {
 			t.Fatal(err)
 		}
-		if p := peeringOf(t, b); p.Role != records.Client || len(p.Tunnel.Endpoints) != 2 {
+		if p := peeringOf(t, b); p.Role != records.Client || len(p.Endpoints()) != 2 {
 			t.Errorf("document of b: %+v", p)
 		}
 		for w, want := range map[*world]int{a: 1, b: 0} {

@@ -143,43 +143,43 @@ func (e *end) prepare(ctx context.Context) error {
 // document that is there (nil: none is): endpoints, the MTU before nodes have reported, a public key that is not made yet.
 func (e *end) document(have *records.Peering) records.Peering {
 	peer, o := e.peer, e.wishes
+	tunnel := records.Tunnel{ListenPort: templates.TunnelPort, Address: serverAddress, PeerAddress: clientAddress.Addr()}
+	if e.role == records.Client {
+		tunnel.Address, tunnel.PeerAddress = clientAddress, serverAddress.Addr()
+		tunnel.Endpoints = e.endpoints
+	}
+	if peer.keys != nil {
+		tunnel.PublicKey = peer.keys.Public()
+	}
+	if have != nil {
+		before := have.Gateways[0].Tunnels[0]
+		if peer.keys == nil && !peer.rekeyed {
+			tunnel.PublicKey = before.PublicKey
+		}
+		if e.role == records.Client && len(tunnel.Endpoints) == 0 {
+			tunnel.Endpoints = before.Endpoints
+		}
+	}
 	p := records.Peering{
-		Version: records.SchemaVersion, Name: e.peering, Role: e.role,
+		Version: records.PeeringVersion, Name: e.peering, Role: e.role,
 		Peer: records.Peer{
 			ClusterID: peer.id, Name: peer.name,
 			PodCIDRs: e.addresses.Pods, ExternalCIDR: e.addresses.External,
 		},
 		Local: records.Local{PodCIDRs: peer.addresses.Pods, ExternalCIDR: peer.addresses.External},
-		Tunnel: records.Tunnel{
-			Implementation: o.Implementation, ListenPort: templates.TunnelPort,
-			Address: serverAddress, PeerAddress: clientAddress.Addr(),
+		Gateways: []records.LocalGateway{
+			{OverlayID: e.addresses.Overlay, Address: e.addresses.Gateway, Tunnels: []records.Tunnel{tunnel}},
 		},
-		OverlayID:      e.addresses.Overlay,
-		GatewayAddress: e.addresses.Gateway,
+		Implementation: o.Implementation,
 		MTU:            o.MTU,
 		ClampMSS:       o.ClampMSS,
-	}
-	if e.role == records.Client {
-		p.Tunnel.Address, p.Tunnel.PeerAddress = clientAddress, serverAddress.Addr()
-		p.Tunnel.Endpoints = e.endpoints
 	}
 	if p.MTU == 0 {
 		p.MTU = e.fittingMTU(have)
 	}
-	if peer.keys != nil {
-		p.Peer.PublicKey = peer.keys.Public()
+	if have != nil {
+		p.MTU, p.Exposed = cmp.Or(p.MTU, have.MTU), have.Exposed
 	}
-	if have == nil {
-		return p
-	}
-	p.MTU = cmp.Or(p.MTU, have.MTU)
-	if peer.keys == nil && !peer.rekeyed {
-		p.Peer.PublicKey = have.Peer.PublicKey
-	}
-	if e.role == records.Client && len(p.Tunnel.Endpoints) == 0 {
-		p.Tunnel.Endpoints = have.Tunnel.Endpoints
-	}
-	p.Exposed = have.Exposed
 	return p
 }
 
@@ -227,7 +227,7 @@ func (e *end) result() SideResult {
 	p, s := e.written, e.proof
 	r := SideResult{
 		Cluster: e.info(), Peering: e.peering, Role: e.role, Mappings: status.MappedRanges(p.Peer.PodCIDRs, p.Peer.ExternalCIDR),
-		Endpoints: p.Tunnel.Endpoints, Gateway: p.GatewayAddress, MTU: p.MTU,
+		Endpoints: p.Endpoints(), Gateway: p.Gateways[0].Address, MTU: p.MTU,
 		Proof: Proof{
 			Time: s.Time, Endpoint: s.Endpoint, LastHandshake: s.LastHandshake, RTT: time.Duration(s.RTT), Loss: s.Loss,
 			Implementation: s.Implementation, Overlay: s.Overlay,

@@ -125,8 +125,8 @@ func (e *end) awaitEndpoints(ctx context.Context) error {
 				return "it does not exist", nil
 			}
 			e.endpoints, missing = serviceEndpoints(all[0], server.discovery.Nodes, wish)
-			if e.have != nil && stillGood(e.have.Tunnel.Endpoints, all[0], server.discovery.Nodes, wish) {
-				e.endpoints = e.have.Tunnel.Endpoints
+			if e.have != nil && stillGood(e.have.Endpoints(), all[0], server.discovery.Nodes, wish) {
+				e.endpoints = e.have.Endpoints()
 			}
 			return missing, nil
 		})

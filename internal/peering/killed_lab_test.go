@@ -96,7 +96,7 @@ func (a act) connectedKeys(t *testing.T) {
 		if err != nil || len(all) != 1 {
 			t.Fatalf("peerings of %s: %v, %v", s.name, all, err)
 		}
-		told[i] = all[0].Peer.PublicKey
+		told[i] = tunnelOf(all[0]).PublicKey
 		held[i] = keysOf(t, c, all[0].Name)
 	}
 	if told[0] != held[1].Public() || told[1] != held[0].Public() || held[0].Preshared() != held[1].Preshared() {

@@ -22,7 +22,7 @@ import (
 )
 
 func TestDamagedDocumentsAreLeftAlone(t *testing.T) {
-	for name, text := range map[string]string{"peering-b": "version: 2\n", "fabric": "version: 1\nnonsense: true\n", "ipam": "version: 9\n"} {
+	for name, text := range map[string]string{"peering-b": "version: 3\n", "fabric": "version: 1\nnonsense: true\n", "ipam": "version: 9\n"} {
 		synctest.Test(t, func(t *testing.T) {
 			a, b := twoWorlds()
 			if _, err := a.kube.CoreV1().ConfigMaps(a.Namespace).Create(t.Context(), recordMap(name, text), metav1.CreateOptions{}); err != nil {
@@ -64,7 +64,7 @@ func TestThreeClusters(t *testing.T) {
 		if err != nil || len(peerings) != 2 {
 			t.Fatal(peerings, err)
 		}
-		if x, y := peerings[0], peerings[1]; x.OverlayID == y.OverlayID || x.GatewayAddress == y.GatewayAddress ||
+		if x, y := peerings[0], peerings[1]; x.Gateways[0].OverlayID == y.Gateways[0].OverlayID || x.Gateways[0].Address == y.Gateways[0].Address ||
 			x.Peer.PodCIDRs[0].Seen.Overlaps(y.Peer.PodCIDRs[0].Seen) || x.Peer.ExternalCIDR.Seen.Overlaps(y.Peer.ExternalCIDR.Seen) {
 			t.Errorf("the two peerings share something: %+v\n%+v", x, y)
 		}
@@ -102,7 +102,7 @@ func otherID() runtime.Object {
 func TestLostKeysAreMadeAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := connected(t)
-		before := peeringOf(t, b).Peer.PublicKey
+		before := tunnelOf(peeringOf(t, b)).PublicKey
 		if err := a.kube.CoreV1().Secrets(a.Namespace).Delete(t.Context(), records.PeeringName("b"), metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -111,7 +111,7 @@ func TestLostKeysAreMadeAnew(t *testing.T) {
 			t.Fatal(err)
 		}
 		checkKeys(t, a, b)
-		if peeringOf(t, b).Peer.PublicKey == before {
+		if tunnelOf(peeringOf(t, b)).PublicKey == before {
 			t.Error("the peer was not told of the new key")
 		}
 		restarted := func(c cluster.Change) bool { return c.Kind == "Deployment" && c.Action == cluster.Deleted }

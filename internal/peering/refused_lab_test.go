@@ -174,17 +174,17 @@ func otherPeering(t *testing.T) string {
 		t.Fatal(err)
 	}
 	seen := records.Peer{
-		ClusterID: "00000000-0000-0000-0000-000000000000", Name: "b", PublicKey: key.PublicKey().String(),
+		ClusterID: "00000000-0000-0000-0000-000000000000", Name: "b",
 		PodCIDRs:     []records.Mapping{{Real: prefix("10.244.0.0/16"), Seen: prefix("10.71.0.0/16")}},
 		ExternalCIDR: records.Mapping{Real: prefix("10.70.0.0/16"), Seen: prefix("10.81.0.0/16")},
 	}
 	text, err := records.Encode(records.Peering{
-		Version: records.SchemaVersion, Name: "b", Role: records.Server, Peer: seen,
+		Version: records.PeeringVersion, Name: "b", Role: records.Server, Peer: seen,
 		Local: records.Local{PodCIDRs: seen.PodCIDRs, ExternalCIDR: seen.ExternalCIDR},
-		Tunnel: records.Tunnel{
-			Implementation: records.Auto, Address: serverAddress, PeerAddress: clientAddress.Addr(), ListenPort: templates.TunnelPort,
-		},
-		GatewayAddress: netip.MustParseAddr("10.80.128.1"), OverlayID: 0x8001, MTU: 1420,
+		Gateways: []records.LocalGateway{{Address: netip.MustParseAddr("10.80.128.1"), OverlayID: 0x8001, Tunnels: []records.Tunnel{{
+			PublicKey: key.PublicKey().String(), Address: serverAddress, PeerAddress: clientAddress.Addr(), ListenPort: templates.TunnelPort,
+		}}}},
+		Implementation: records.Auto, MTU: 1420,
 	})
 	if err != nil {
 		t.Fatal(err)

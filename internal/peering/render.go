@@ -63,7 +63,7 @@ func (e *end) manifests(secrets bool) (Manifests, error) {
 	if e.written.MTU == 0 || e.fabric.MTU == 0 {
 		missing = append(missing, errors.New("the MTU (--mtu)"))
 	}
-	if e.role == records.Client && len(e.written.Tunnel.Endpoints) == 0 {
+	if e.role == records.Client && len(e.written.Endpoints()) == 0 {
 		missing = append(missing, errors.New("the server's endpoint (--gw-client-address and --gw-client-port, or --gw-server-service-nodeport)"))
 	}
 	m := Manifests{Cluster: e.name}

@@ -26,6 +26,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		f.Add(text)
 	}
+	f.Add(version1)
 	f.Add("version: 1\nmtu: 1e9\npeer: {podCIDRs: [{real: ::/0}]}")
 	f.Add("version: 1\na: &a [*a, *a]")
 	f.Fuzz(func(t *testing.T, text string) {
@@ -42,6 +43,9 @@ func again[T records.Document](t *testing.T, text string) {
 	d, err := records.Decode[T](text)
 	if err != nil {
 		return
+	}
+	if p, is := any(d).(records.Peering); is && p.Version != records.PeeringVersion {
+		return // it is read, and never written
 	}
 	written, err := records.Encode(d)
 	if err != nil {

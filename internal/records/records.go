@@ -13,10 +13,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"liqonet.io/liqonet/internal/cidr"
-	"liqonet.io/liqonet/internal/wireguard"
 )
 
-// SchemaVersion is the version that every document written by this binary bears.
+// SchemaVersion is the version of the documents that this binary writes, but for those of a peering: PeeringVersion.
 const SchemaVersion = 1
 
 // OverlayKind is the encapsulation between nodes and gateways. The zero value means "not decided yet".
@@ -26,25 +25,6 @@ type OverlayKind string
 const (
 	Geneve OverlayKind = "geneve"
 	VXLAN  OverlayKind = "vxlan"
-)
-
-// Role is a cluster's part in a peering's tunnel.
-type Role string
-
-// The roles. The server listens at an address that the client can reach; the client begins.
-const (
-	Server Role = "server"
-	Client Role = "client"
-)
-
-// Implementation is that of WireGuard.
-type Implementation = wireguard.Implementation
-
-// The implementations of WireGuard. Auto is the kernel's where there is one.
-const (
-	Auto      = wireguard.Auto
-	Kernel    = wireguard.Kernel
-	Userspace = wireguard.Userspace
 )
 
 // Fabric describes this cluster: ConfigMap "fabric".
@@ -77,99 +57,11 @@ type Overlay struct {
 // reaches them. Both prefixes have the same length; host bits are kept.
 type Mapping = cidr.Mapping
 
-// Peering is what the helpers of this cluster need to know of one peer: ConfigMap "peering-NAME".
-type Peering struct {
-	Version int    `json:"version"`
-	Name    string `json:"name"`
-	Role    Role   `json:"role"`
-	Peer    Peer   `json:"peer"`
-	// Local is how the peer sees this cluster. The zero value: not known here.
-	Local  Local  `json:"local,omitzero"`
-	Tunnel Tunnel `json:"tunnel"`
-	// OverlayID is the virtual network identifier (24 bits, not 0) of packets between nodes and this gateway.
-	OverlayID uint32 `json:"overlayID"`
-	// GatewayAddress is the internal address of the gateway's end of the overlay.
-	GatewayAddress netip.Addr `json:"gatewayAddress"`
-	// MTU is the size in bytes of the largest inner IP packet that travels the whole path unfragmented.
-	MTU int `json:"mtu"`
-	// ClampMSS limits the TCP maximum segment size to what fits the MTU.
-	ClampMSS bool `json:"clampMSS"`
-	// Exposed are hosts outside this cluster that the peer may reach, at most MaxExposed, sorted by host.
-	Exposed []Exposed `json:"exposed,omitempty"`
-}
-
 // MaxRefused is for how many peerings a node reports why it does not serve them, MaxReason how long a reason is.
 const (
 	MaxRefused = 16
 	MaxReason  = 300
 )
-
-// MaxExposed is how many hosts a peering can expose.
-const MaxExposed = 256
-
-// Seen are the ranges by which this cluster reaches the peer's pods, nodes and hosts.
-func (p Peering) Seen() []netip.Prefix {
-	all := p.Peer.CIDRs()
-	seen := make([]netip.Prefix, len(all))
-	for i, m := range all {
-		seen[i] = m.Seen
-	}
-	return seen
-}
-
-// ExposedAs is how the peering exposes a host; the zero value: it does not.
-func (p Peering) ExposedAs(host netip.Addr) Exposed {
-	for _, e := range p.Exposed {
-		if e.Host == host {
-			return e
-		}
-	}
-	return Exposed{}
-}
-
-// Exposed is a host outside this cluster, as peers reach it.
-type Exposed = cidr.Exposed
-
-// Peer is the other cluster of a peering.
-type Peer struct {
-	ClusterID    string    `json:"clusterID"`
-	Name         string    `json:"name"`
-	PodCIDRs     []Mapping `json:"podCIDRs"`
-	ExternalCIDR Mapping   `json:"externalCIDR"`
-	PublicKey    string    `json:"publicKey"` // WireGuard, base64
-}
-
-// CIDRs returns the mappings of all of the peer's ranges.
-func (p Peer) CIDRs() []Mapping {
-	return append(append([]Mapping(nil), p.PodCIDRs...), p.ExternalCIDR)
-}
-
-// Local are the ranges of this cluster as its peer sees them. The peer alone decides that: helpers do not need
-// it, the translation of addresses does.
-type Local struct {
-	PodCIDRs     []Mapping `json:"podCIDRs"`
-	ExternalCIDR Mapping   `json:"externalCIDR"`
-}
-
-// Known reports whether the peer's word is there.
-func (l Local) Known() bool { return len(l.PodCIDRs) > 0 }
-
-// CIDRs returns the mappings of all ranges, none where they are not known.
-func (l Local) CIDRs() []Mapping {
-	if !l.Known() {
-		return nil
-	}
-	return append(append([]Mapping(nil), l.PodCIDRs...), l.ExternalCIDR)
-}
-
-// Tunnel is this side's end of the WireGuard tunnel.
-type Tunnel struct {
-	Implementation Implementation `json:"implementation"`
-	Address        netip.Prefix   `json:"address"`             // this end, with the length of the link's range
-	PeerAddress    netip.Addr     `json:"peerAddress"`         // the other end
-	ListenPort     uint16         `json:"listenPort"`          // UDP
-	Endpoints      []string       `json:"endpoints,omitempty"` // host:port of the server, tried in turn; empty on the server
-}
 
 // Gateway tells where a peering's active gateway runs: ConfigMap "gateway-NAME". The gateway writes it when
 // something changes; nodes follow it.
@@ -290,8 +182,11 @@ type Document interface {
 	identity() Identity
 }
 
-// Encode returns a record as YAML.
+// Encode returns a record as YAML. One that was read from an older version is an error: its fields are those of now.
 func Encode(d Document) (string, error) {
+	if p, is := d.(Peering); is && p.Version != PeeringVersion {
+		return "", fmt.Errorf("record of schema version %d: only version %d is written", p.Version, PeeringVersion)
+	}
 	if err := d.validate(); err != nil {
 		return "", err
 	}
@@ -323,11 +218,21 @@ func ReadYAML[T any](text string) (T, error) {
 	if err := yaml.Unmarshal([]byte(text), &probe); err != nil {
 		return zero, fmt.Errorf("damaged document: %w", err)
 	}
-	if probe.Version != SchemaVersion {
-		return zero, fmt.Errorf("schema version %d, this binary knows %d", probe.Version, SchemaVersion)
+	read, known := readerOf(&d, probe.Version)
+	if read == nil {
+		return zero, fmt.Errorf("schema version %d, this binary knows %s", probe.Version, known)
 	}
-	if err := yaml.UnmarshalStrict([]byte(text), &d); err != nil {
+	if err := read([]byte(text)); err != nil {
 		return zero, fmt.Errorf("damaged document: %w", err)
 	}
 	return d, nil
+}
+
+// readerOf returns what reads a version of a document; nil: none does. known are the versions that are read.
+func readerOf(d any, version int) (read func([]byte) error, known string) {
+	strict := func(text []byte) error { return yaml.UnmarshalStrict(text, d) }
+	if p, is := d.(*Peering); is {
+		return map[int]func([]byte) error{1: p.readVersion1, PeeringVersion: strict}[version], fmt.Sprintf("1 and %d", PeeringVersion)
+	}
+	return map[int]func([]byte) error{SchemaVersion: strict}[version], fmt.Sprint(SchemaVersion)
 }

@@ -14,26 +14,34 @@ import (
 
 var comparable = cmpopts.EquateComparable(netip.Prefix{}, netip.Addr{}, netip.AddrPort{})
 
+// key is a public key of WireGuard.
+const key = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
+
 func peering() records.Peering {
 	pfx := netip.MustParsePrefix
 	return records.Peering{
-		Version: records.SchemaVersion, Name: "b", Role: records.Client,
+		Version: records.PeeringVersion, Name: "b", Role: records.Client,
 		Peer: records.Peer{
 			ClusterID:    "uid-b",
 			Name:         "b",
 			PodCIDRs:     []records.Mapping{{Real: pfx("10.244.0.0/16"), Seen: pfx("10.11.0.0/16")}},
 			ExternalCIDR: records.Mapping{Real: pfx("10.70.0.0/16"), Seen: pfx("10.71.0.0/16")},
-			PublicKey:    "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",
 		},
 		Local: records.Local{
 			PodCIDRs:     []records.Mapping{{Real: pfx("10.244.0.0/16"), Seen: pfx("10.12.0.0/16")}},
 			ExternalCIDR: records.Mapping{Real: pfx("10.70.0.0/16"), Seen: pfx("10.72.0.0/16")},
 		},
-		Tunnel: records.Tunnel{
-			Implementation: records.Auto, Address: pfx("169.254.18.2/30"), PeerAddress: netip.MustParseAddr("169.254.18.1"),
-			ListenPort: 51840, Endpoints: []string{"192.0.2.1:30000"},
+		Gateways: []records.LocalGateway{
+			{OverlayID: 7, Address: netip.MustParseAddr("10.80.128.1"), Tunnels: []records.Tunnel{{
+				PublicKey: key, Address: pfx("169.254.18.2/30"), PeerAddress: netip.MustParseAddr("169.254.18.1"),
+				ListenPort: 51840, Endpoints: []string{"192.0.2.1:30000"},
+			}}},
+			{OverlayID: 8, Address: netip.MustParseAddr("10.80.128.2"), Tunnels: []records.Tunnel{{
+				PublicKey: key, Address: pfx("169.254.18.6/30"), PeerAddress: netip.MustParseAddr("169.254.18.5"),
+				ListenPort: 51841, Endpoints: []string{"192.0.2.1:30001"},
+			}}},
 		},
-		OverlayID: 7, GatewayAddress: netip.MustParseAddr("10.80.128.1"), MTU: 1420, ClampMSS: true,
+		Implementation: records.Auto, MTU: 1420, ClampMSS: true,
 		Exposed: []records.Exposed{{Host: netip.MustParseAddr("198.51.100.7"), Address: netip.MustParseAddr("10.70.128.1")}},
 	}
 }
@@ -88,17 +96,21 @@ func TestDecodeRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct{ old, new, want string }{
-		"unknown version":   {"version: 1", "version: 9", "schema version 9"},
+		"unknown version":   {"version: 2", "version: 9", "schema version 9, this binary knows 1 and 2"},
 		"unknown field":     {"mtu: 1420", "mtu: 1420\nsurprise: 1", "surprise"},
-		"no YAML":           {"version: 1", "{", "damaged"},
+		"no YAML":           {"version: 2", "{", "damaged"},
 		"host bits":         {"real: 10.244.0.0/16", "real: 10.244.0.1/16", "host bits"},
 		"unequal mapping":   {"seen: 10.11.0.0/16", "seen: 10.11.0.0/17", "lengths differ"},
 		"unequal local":     {"seen: 10.12.0.0/16", "seen: 10.12.0.0/17", "lengths differ"},
 		"half known local":  {"  podCIDRs:\n  - real: 10.244.0.0/16\n    seen: 10.12.0.0/16", "  podCIDRs: []", "no pod CIDRs"},
 		"hostile name":      {"\nname: b", "\nname: \"../b\"", "../b"},
 		"short key":         {"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", "AAAA", "public key"},
-		"client, no server": {"endpoints:\n  - 192.0.2.1:30000", "endpoints: []", "endpoint"},
+		"client, no server": {"endpoints:\n    - 192.0.2.1:30000", "endpoints: []", "endpoint"},
 		"huge overlay id":   {"overlayID: 7", "overlayID: 16777216", "overlay id"},
+		"overlay id twice":  {"overlayID: 8", "overlayID: 7", "gateway 2: overlay id 7"},
+		"address twice":     {"address: 10.80.128.2", "address: 10.80.128.1", "gateway 2: address 10.80.128.1"},
+		"tunnel twice":      {"address: 169.254.18.6/30", "address: 169.254.18.2/28", "gateway 2: address 169.254.18.2"},
+		"version 2 as 1":    {"version: 2", "version: 1", "unknown field"},
 		"tiny MTU":          {"mtu: 1420", "mtu: 100", "MTU 100"},
 		"exposed twice":     {"exposed:\n", "exposed:\n- address: 10.70.128.2\n  host: 198.51.100.7\n", "there already"},
 		"exposed IPv6":      {"host: 198.51.100.7", "host: 2001:db8::7", "IPv4"},

@@ -1,10 +1,8 @@
 package records
 
 import (
-	"encoding/base64"
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"regexp"
 	"slices"
@@ -64,45 +62,6 @@ func (f Fabric) validate() error {
 	)
 }
 
-func (p Peering) validate() error {
-	return errors.Join(
-		ValidateName(p.Name), p.Peer.validate(), p.Local.validate(), p.Tunnel.validate(), validateMTU(p.MTU), validateExposed(p.Exposed),
-		unless(p.Role == Server || p.Role == Client, "role %q: want server or client", p.Role),
-		unless(p.OverlayID != 0 && p.OverlayID <= maxVNI, "overlay id %d: want 1 to %d", p.OverlayID, maxVNI),
-		unless(p.GatewayAddress.Is4(), "gateway address %s: want an IPv4 address", p.GatewayAddress),
-		unless(p.Role != Client || len(p.Tunnel.Endpoints) > 0, "tunnel: a client needs an endpoint of the server"),
-	)
-}
-
-func validateExposed(exposed []Exposed) error {
-	if len(exposed) > MaxExposed {
-		return fmt.Errorf("%d exposed hosts: want at most %d", len(exposed), MaxExposed)
-	}
-	var err error
-	hosts, addresses := make(map[netip.Addr]bool), make(map[netip.Addr]bool)
-	for _, e := range exposed {
-		switch {
-		case !e.Host.Is4() || !e.Address.Is4():
-			err = errors.Join(err, fmt.Errorf("exposed host %s as %s: want IPv4 addresses", e.Host, e.Address))
-		case hosts[e.Host] || addresses[e.Address]:
-			err = errors.Join(err, fmt.Errorf("exposed host %s as %s: one of them is there already", e.Host, e.Address))
-		}
-		hosts[e.Host], addresses[e.Address] = true, true
-	}
-	return err
-}
-
-func (p Peer) validate() error {
-	key, err := base64.StdEncoding.DecodeString(p.PublicKey)
-	return errors.Join(
-		ValidateName(p.Name),
-		unless(p.ClusterID != "", "peer: cluster ID missing"),
-		unless(len(p.PodCIDRs) > 0 && len(p.PodCIDRs) <= maxCIDRs, "peer: %d pod CIDRs: want 1 to %d", len(p.PodCIDRs), maxCIDRs),
-		each(p.CIDRs(), validateMapping),
-		unless(err == nil && len(key) == wireGuardKey, "peer: public key is no WireGuard key"),
-	)
-}
-
 func (l Local) validate() error {
 	switch {
 	case !l.Known() && l.ExternalCIDR != (Mapping{}):
@@ -116,20 +75,6 @@ func (l Local) validate() error {
 func validateMapping(m Mapping) error {
 	return errors.Join(validateCIDR(m.Real), validateCIDR(m.Seen),
 		unless(m.Real.Bits() == m.Seen.Bits(), "mapping %s to %s: lengths differ", m.Real, m.Seen))
-}
-
-func (t Tunnel) validate() error {
-	pair := t.Address.IsValid() && t.Address.Addr().Is4() && t.PeerAddress.Is4() && t.Address.Contains(t.PeerAddress)
-	return errors.Join(
-		t.Implementation.Validate(),
-		unless(pair, "tunnel addresses %s and %s: want two IPv4 addresses of one range", t.Address, t.PeerAddress),
-		unless(t.ListenPort != 0, "tunnel: listen port missing"),
-		unless(len(t.Endpoints) <= maxEndpoints, "tunnel: %d endpoints: want at most %d", len(t.Endpoints), maxEndpoints),
-		each(t.Endpoints, func(endpoint string) error {
-			_, port, err := net.SplitHostPort(endpoint)
-			return unless(err == nil && port != "0", "endpoint %q: want host:port", endpoint)
-		}),
-	)
 }
 
 func (g Gateway) validate() error {

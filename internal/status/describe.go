@@ -45,8 +45,8 @@ func describeStatus(p records.Peering, o health.Observation) Peering {
 		v.Exposed = append(v.Exposed, h)
 	}
 	v.State, v.Reason = health.Judge(o)
-	if len(p.Tunnel.Endpoints) > 0 {
-		v.Endpoint = p.Tunnel.Endpoints[0]
+	if endpoints := p.Endpoints(); len(endpoints) > 0 {
+		v.Endpoint = endpoints[0]
 	}
 	for _, name := range o.Nodes {
 		v.Nodes = append(v.Nodes, nodeState(o.Status, name))

@@ -2,6 +2,7 @@ package steps
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -57,22 +58,27 @@ func (p ClusterPlan) Differences() []string {
 
 // opened reports whether a field of a record was left open by the run that created it, or is by a dry run: a new key's.
 func opened(name, field string) bool {
-	id, _ := records.IdentityOf(name)
-	return strings.HasSuffix(field, " -> "+cluster.ErrLater.Error()) || slices.ContainsFunc(decidedLater(id.Component), func(path string) bool {
-		return strings.HasPrefix(field, path+": none -> ") || strings.HasPrefix(field, path+`: "" -> `) || strings.HasPrefix(field, path+": 0 -> ")
-	})
+	path, change, _ := strings.Cut(field, ": ")
+	old, wanted, _ := strings.Cut(change, " -> ")
+	return wanted == cluster.ErrLater.Error() || decidedLater(name, path) && slices.Contains([]string{"none", `""`, "0"}, old)
 }
 
-// decidedLater are the fields of a record that can be decided only when its cluster, or the peer, has answered.
-func decidedLater(component string) []string {
-	switch component {
-	case records.ComponentFabric:
-		return []string{"overlay.kind", "mtu"}
-	case records.ComponentPeering:
-		return []string{"mtu", "peer.publicKey", "tunnel.endpoints"}
-	}
-	return nil
+// index is a place in a list, in the path of a field.
+var index = regexp.MustCompile(`\[\d+\]`)
+
+// decidedLater reports whether a field of a record, in the ConfigMap of that name, can be decided only when its cluster, or
+// the peer, has answered.
+func decidedLater(name, path string) bool {
+	id, _ := records.IdentityOf(name)
+	return slices.Contains(map[string][]string{
+		records.ComponentFabric:  {"overlay.kind", "mtu"},
+		records.ComponentPeering: {"mtu", publicKeyOf("gateways.tunnels"), endpointsOf("gateways.tunnels")},
+	}[id.Component], index.ReplaceAllString(path, ""))
 }
+
+// publicKeyOf and endpointsOf are the paths of fields of a tunnel.
+func publicKeyOf(tunnel string) string { return tunnel + ".publicKey" }
+func endpointsOf(tunnel string) string { return tunnel + ".endpoints" }
 
 // configured are the fields of a change without those that follow from others.
 func configured(fields []string) []string {
@@ -80,7 +86,7 @@ func configured(fields []string) []string {
 	for _, field := range fields {
 		if !strings.HasPrefix(field, "metadata.annotations."+templates.AnnotationDigest) {
 			field = strings.TrimPrefix(field, "data."+records.DataKey+".")
-			if old, none := strings.CutSuffix(field, ` -> ""`); none && strings.HasPrefix(field, "peer.publicKey:") {
+			if old, none := strings.CutSuffix(field, ` -> ""`); none && strings.HasSuffix(strings.SplitN(field, ":", 2)[0], publicKeyOf("")) {
 				field = old + " -> " + cluster.ErrLater.Error()
 			}
 			some = append(some, field)
@@ -94,7 +100,7 @@ func configured(fields []string) []string {
 func Overtaken[T records.Document](c *cluster.Cluster, name string, live, wanted T) error {
 	var objects [2]*corev1.ConfigMap
 	for i, record := range []T{live, wanted} {
-		text, err := records.Encode(record)
+		text, err := records.Draft(record) // the live one may be of an older version
 		if err != nil {
 			return fmt.Errorf("ConfigMap %s/%s of cluster %q: %w", c.Namespace, name, c.Context, err)
 		}

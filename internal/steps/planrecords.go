@@ -1,6 +1,7 @@
 package steps
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -78,7 +79,7 @@ func recordSet(objects []*corev1.ConfigMap, nodes []records.Node) (set records.S
 // recordFields lists the fields of a record that is created; none for other objects.
 func recordFields(object cluster.Object) ([]string, error) {
 	cm, ok := object.(*corev1.ConfigMap)
-	id, known := records.IdentityOf(object.GetName())
+	_, known := records.IdentityOf(object.GetName())
 	if !ok || !known || cm.Data[records.DataKey] == "" {
 		return nil, nil
 	}
@@ -88,12 +89,14 @@ func recordFields(object cluster.Object) ([]string, error) {
 	}
 	flat := make(map[string]string)
 	flatten(flat, "", fields)
-	server := flat["role"] == `"`+string(records.Server)+`"`
-	for _, path := range decidedLater(id.Component) {
-		if server && path == "tunnel.endpoints" {
-			continue // it has none
+	for _, path := range slices.Collect(maps.Keys(flat)) {
+		// The client's record has no endpoints before the server has.
+		if tunnel, ok := strings.CutSuffix(path, publicKeyOf("")); ok && flat["role"] == `"`+string(records.Client)+`"` {
+			flat[endpointsOf(tunnel)] = cmp.Or(flat[endpointsOf(tunnel)], `""`)
 		}
-		if v := flat[path]; v == "" || v == `""` || v == "0" {
+	}
+	for path, v := range flat {
+		if decidedLater(cm.Name, path) && (v == `""` || v == "0") {
 			flat[path] = cluster.ErrLater.Error()
 		}
 	}
@@ -104,13 +107,21 @@ func recordFields(object cluster.Object) ([]string, error) {
 	return lines, nil
 }
 
-// flatten writes the values of nested maps, as JSON, under their paths.
+// flatten writes the values of nested maps, and of lists of gateways and tunnels, as JSON under their paths.
 func flatten(into map[string]string, path string, value any) {
-	if m, ok := value.(map[string]any); ok {
-		for key, v := range m {
+	switch v := value.(type) {
+	case map[string]any:
+		for key, v := range v {
 			flatten(into, strings.TrimPrefix(path+"."+key, "."), v)
 		}
 		return
+	case []any:
+		if path == "gateways" || strings.HasSuffix(path, ".tunnels") {
+			for i, v := range v {
+				flatten(into, fmt.Sprintf("%s[%d]", path, i), v)
+			}
+			return
+		}
 	}
 	if text, err := json.Marshal(value); err == nil {
 		into[path] = string(text)

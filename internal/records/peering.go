@@ -1,0 +1,139 @@
+package records
+
+import (
+	"net/netip"
+
+	"liqonet.io/liqonet/internal/cidr"
+	"liqonet.io/liqonet/internal/wireguard"
+)
+
+// PeeringVersion is the schema version of a peering's record. Version 1, with one gateway a side, is read as well.
+const PeeringVersion = 2
+
+// Role is a cluster's part in a peering's tunnel.
+type Role string
+
+// The roles. The server listens at an address that the client can reach; the client begins.
+const (
+	Server Role = "server"
+	Client Role = "client"
+)
+
+// Implementation is that of WireGuard.
+type Implementation = wireguard.Implementation
+
+// The implementations of WireGuard. Auto is the kernel's where there is one.
+const (
+	Auto      = wireguard.Auto
+	Kernel    = wireguard.Kernel
+	Userspace = wireguard.Userspace
+)
+
+// Peering is what the helpers of this cluster need to know of one peer: ConfigMap "peering-NAME".
+type Peering struct {
+	Version int    `json:"version"`
+	Name    string `json:"name"`
+	Role    Role   `json:"role"`
+	Peer    Peer   `json:"peer"`
+	// Local is how the peer sees this cluster. The zero value: not known here.
+	Local Local `json:"local,omitzero"`
+	// Gateways are this cluster's, by their number less one: 1 to MaxGateways.
+	Gateways []LocalGateway `json:"gateways"`
+	// Implementation is that of all tunnels of this side.
+	Implementation Implementation `json:"implementation"`
+	// MTU is the size in bytes of the largest inner IP packet that travels the whole path unfragmented.
+	MTU int `json:"mtu"`
+	// ClampMSS limits the TCP maximum segment size to what fits the MTU.
+	ClampMSS bool `json:"clampMSS"`
+	// Exposed are hosts outside this cluster that the peer may reach, at most MaxExposed, sorted by host.
+	Exposed []Exposed `json:"exposed,omitempty"`
+}
+
+// Bounds of a peering.
+const (
+	MaxExposed  = 256 // hosts that it can expose
+	MaxGateways = 8   // of a side: 64 tunnels
+)
+
+// Seen are the ranges by which this cluster reaches the peer's pods, nodes and hosts.
+func (p Peering) Seen() []netip.Prefix {
+	all := p.Peer.CIDRs()
+	seen := make([]netip.Prefix, len(all))
+	for i, m := range all {
+		seen[i] = m.Seen
+	}
+	return seen
+}
+
+// Endpoints are those of all tunnels of a client's side.
+func (p Peering) Endpoints() (all []string) {
+	for _, g := range p.Gateways {
+		for _, t := range g.Tunnels {
+			all = append(all, t.Endpoints...)
+		}
+	}
+	return all
+}
+
+// ExposedAs is how the peering exposes a host; the zero value: it does not.
+func (p Peering) ExposedAs(host netip.Addr) Exposed {
+	for _, e := range p.Exposed {
+		if e.Host == host {
+			return e
+		}
+	}
+	return Exposed{}
+}
+
+// Exposed is a host outside this cluster, as peers reach it.
+type Exposed = cidr.Exposed
+
+// Peer is the other cluster of a peering.
+type Peer struct {
+	ClusterID    string    `json:"clusterID"`
+	Name         string    `json:"name"`
+	PodCIDRs     []Mapping `json:"podCIDRs"`
+	ExternalCIDR Mapping   `json:"externalCIDR"`
+}
+
+// CIDRs returns the mappings of all of the peer's ranges.
+func (p Peer) CIDRs() []Mapping {
+	return append(append([]Mapping(nil), p.PodCIDRs...), p.ExternalCIDR)
+}
+
+// Local are the ranges of this cluster as its peer sees them. The peer alone decides that: helpers do not need
+// it, the translation of addresses does.
+type Local struct {
+	PodCIDRs     []Mapping `json:"podCIDRs"`
+	ExternalCIDR Mapping   `json:"externalCIDR"`
+}
+
+// Known reports whether the peer's word is there.
+func (l Local) Known() bool { return len(l.PodCIDRs) > 0 }
+
+// CIDRs returns the mappings of all ranges, none where they are not known.
+func (l Local) CIDRs() []Mapping {
+	if !l.Known() {
+		return nil
+	}
+	return append(append([]Mapping(nil), l.PodCIDRs...), l.ExternalCIDR)
+}
+
+// LocalGateway is a gateway of this cluster. It has its own pod, keys and objects.
+type LocalGateway struct {
+	// OverlayID is the virtual network identifier (24 bits, not 0) of packets between nodes and this gateway.
+	OverlayID uint32 `json:"overlayID"`
+	// Address is the internal address of its end of the overlay.
+	Address netip.Addr `json:"address"`
+	// Tunnels lead to the gateways of the peer, by their number less one: 1 to MaxGateways, as many for each gateway.
+	Tunnels []Tunnel `json:"tunnels"`
+}
+
+// Tunnel is a gateway's end of the WireGuard tunnel to a gateway of the peer.
+type Tunnel struct {
+	PublicKey   string       `json:"publicKey"`           // of the peer's gateway, base64
+	Address     netip.Prefix `json:"address"`             // this end, with the length of the link's range
+	PeerAddress netip.Addr   `json:"peerAddress"`         // the other end
+	ListenPort  uint16       `json:"listenPort"`          // UDP, of the server's end
+	Endpoints   []string     `json:"endpoints,omitempty"` // host:port of the server's end, tried in turn; empty on the server
+}

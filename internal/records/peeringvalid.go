@@ -1,0 +1,95 @@
+package records
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+)
+
+func (p Peering) validate() error {
+	return errors.Join(
+		ValidateName(p.Name), p.Peer.validate(), p.Local.validate(), p.validateGateways(), validateMTU(p.MTU), validateExposed(p.Exposed),
+		unless(p.Role == Server || p.Role == Client, "role %q: want server or client", p.Role),
+		p.Implementation.Validate(),
+	)
+}
+
+// validateGateways checks each gateway and each tunnel, and that none has what another has.
+func (p Peering) validateGateways() error {
+	if len(p.Gateways) == 0 || len(p.Gateways) > MaxGateways {
+		return fmt.Errorf("%d gateways: want 1 to %d", len(p.Gateways), MaxGateways)
+	}
+	var errs []error
+	overlays, addresses, ends := map[uint32]bool{}, map[netip.Addr]bool{}, map[netip.Addr]bool{}
+	for i, g := range p.Gateways {
+		err := errors.Join(g.validate(p.Role),
+			unless(len(g.Tunnels) == len(p.Gateways[0].Tunnels), "%d tunnels, and %d of gateway 1", len(g.Tunnels), len(p.Gateways[0].Tunnels)),
+			unless(!overlays[g.OverlayID], "overlay id %d is that of another gateway", g.OverlayID),
+			unless(!addresses[g.Address], "address %s is that of another gateway", g.Address),
+		)
+		overlays[g.OverlayID], addresses[g.Address] = true, true
+		for _, t := range g.Tunnels {
+			err = errors.Join(err, unless(!ends[t.Address.Addr()], "address %s is that of another tunnel", t.Address.Addr()))
+			ends[t.Address.Addr()] = true
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("gateway %d: %w", i+1, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (g LocalGateway) validate(role Role) error {
+	return errors.Join(
+		unless(g.OverlayID != 0 && g.OverlayID <= maxVNI, "overlay id %d: want 1 to %d", g.OverlayID, maxVNI),
+		unless(g.Address.Is4(), "address %s: want an IPv4 address", g.Address),
+		unless(len(g.Tunnels) > 0 && len(g.Tunnels) <= MaxGateways, "%d tunnels: want 1 to %d", len(g.Tunnels), MaxGateways),
+		each(g.Tunnels, func(t Tunnel) error {
+			return errors.Join(t.validate(), unless(role != Client || len(t.Endpoints) > 0, "tunnel: a client needs an endpoint of the server"))
+		}),
+	)
+}
+
+func (t Tunnel) validate() error {
+	key, err := base64.StdEncoding.DecodeString(t.PublicKey)
+	pair := t.Address.IsValid() && t.Address.Addr().Is4() && t.PeerAddress.Is4() && t.Address.Contains(t.PeerAddress)
+	return errors.Join(
+		unless(err == nil && len(key) == wireGuardKey, "tunnel: public key of the peer's gateway is no WireGuard key"),
+		unless(pair, "tunnel addresses %s and %s: want two IPv4 addresses of one range", t.Address, t.PeerAddress),
+		unless(t.ListenPort != 0, "tunnel: listen port missing"),
+		unless(len(t.Endpoints) <= maxEndpoints, "tunnel: %d endpoints: want at most %d", len(t.Endpoints), maxEndpoints),
+		each(t.Endpoints, func(endpoint string) error {
+			_, port, err := net.SplitHostPort(endpoint)
+			return unless(err == nil && port != "0", "endpoint %q: want host:port", endpoint)
+		}),
+	)
+}
+
+func (p Peer) validate() error {
+	return errors.Join(
+		ValidateName(p.Name),
+		unless(p.ClusterID != "", "peer: cluster ID missing"),
+		unless(len(p.PodCIDRs) > 0 && len(p.PodCIDRs) <= maxCIDRs, "peer: %d pod CIDRs: want 1 to %d", len(p.PodCIDRs), maxCIDRs),
+		each(p.CIDRs(), validateMapping),
+	)
+}
+
+func validateExposed(exposed []Exposed) error {
+	if len(exposed) > MaxExposed {
+		return fmt.Errorf("%d exposed hosts: want at most %d", len(exposed), MaxExposed)
+	}
+	var err error
+	hosts, addresses := make(map[netip.Addr]bool), make(map[netip.Addr]bool)
+	for _, e := range exposed {
+		switch {
+		case !e.Host.Is4() || !e.Address.Is4():
+			err = errors.Join(err, fmt.Errorf("exposed host %s as %s: want IPv4 addresses", e.Host, e.Address))
+		case hosts[e.Host] || addresses[e.Address]:
+			err = errors.Join(err, fmt.Errorf("exposed host %s as %s: one of them is there already", e.Host, e.Address))
+		}
+		hosts[e.Host], addresses[e.Address] = true, true
+	}
+	return err
+}
