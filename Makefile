@@ -111,7 +111,7 @@ test-plugins: deps build ## Connect clusters that run flannel and Cilium, in eve
 unit:
 	GOOS=darwin GOARCH=arm64 go build -o /dev/null ./cmd/liqoctl
 	go vet -tags lab $(KERNEL_PACKAGES) ./internal/peering
-	go test $(filter-out $(shell go list $(KERNEL_PACKAGES)),$(shell go list ./...))
+	go test -timeout 30m $(filter-out $(shell go list $(KERNEL_PACKAGES)),$(shell go list ./...))
 	cd lab && go vet ./...
 	cd bench && go vet ./...
 
