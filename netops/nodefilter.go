@@ -70,7 +70,12 @@ func (c NodeConfig) arrivals() []nft.Chain {
 	var outer, pieces []nft.Rule
 	// A source route, where this node obeys it, would lead a packet on that came for one of the node's own addresses.
 	inner := []nft.Rule{{nft.Options(), nft.Counter(), nft.Drop()}}
-	inner = append(inner, where(c.several(), nft.Rule{nft.SetMark(markArrival)})...)
+	// A mark of the outer packet survives decapsulation: by it Cilium would take the peer's packets for the gateway pod's.
+	mark := uint32(0)
+	if c.several() {
+		mark = markArrival
+	}
+	inner = append(inner, nft.Rule{nft.SetMark(mark)})
 	var chains []nft.Chain
 	for _, p := range c.Peers {
 		for _, g := range p.reached() {
