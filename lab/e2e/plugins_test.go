@@ -27,6 +27,8 @@ type pluginPair struct {
 	// eBPF says that one of them routes by eBPF: connect refuses that by itself, and what pods send in fragments that do
 	// not fit liqonet's link is lost. See docs/network-plugins.md.
 	eBPF bool
+	// policies says that both plugins enforce NetworkPolicies.
+	policies bool
 }
 
 // pluginPairs are tried by TestPlugins, the first always.
@@ -46,7 +48,7 @@ func pluginPairs() []pluginPair {
 	eBPF.CiliumValues = map[string]any{"bpf": map[string]any{"hostLegacyRouting": false, "masquerade": true}}
 	return []pluginPair{
 		{name: "flannel VXLAN iptables with flannel host-gw nftables", a: flannel, b: direct},
-		{name: "Cilium VXLAN with Cilium VXLAN", a: cilium, b: cilium},
+		{name: "Cilium VXLAN with Cilium VXLAN", a: cilium, b: cilium, policies: true},
 		{name: "Cilium native with flannel VXLAN", a: native, b: flannel},
 		{name: "Cilium VXLAN with the lab", a: cilium, b: spec.Cluster{}},
 		{name: "Cilium without kube-proxy with flannel VXLAN", a: legacy, b: flannel},
@@ -99,6 +101,9 @@ func testPlugins(ctx context.Context, t *testing.T, p pluginPair) {
 		// refuses. See docs/network-plugins.md.
 		outside := declared.Clusters[i].KubeProxy != spec.ProxyNone
 		t.Run("a Service in "+s.cluster, func(t *testing.T) { testFarService(ctx, t, l, s, outside) })
+	}
+	if p.policies {
+		t.Run("network policies", func(t *testing.T) { testPolicies(ctx, t, l, conn) })
 	}
 	t.Run("nodes keep their MTUs", func(t *testing.T) { testMTUsKept(ctx, t, l, sizes) })
 	t.Run("status is healthy", func(t *testing.T) { testStatus(ctx, t, c) })
