@@ -100,7 +100,7 @@ func testPlugins(ctx context.Context, t *testing.T, p pluginPair) {
 		// Cilium sends what asks a NodePort from outside past the node's postrouting, with a source that the gateway
 		// refuses. See docs/network-plugins.md.
 		outside := declared.Clusters[i].KubeProxy != spec.ProxyNone
-		t.Run("a Service in "+s.cluster, func(t *testing.T) { testFarService(ctx, t, l, s, outside) })
+		t.Run("a Service in "+s.cluster, func(t *testing.T) { testFarService(ctx, t, l, s, askers{outside: outside, podByNode: true}) })
 	}
 	if p.policies {
 		t.Run("network policies", func(t *testing.T) { testPolicies(ctx, t, l, conn) })
