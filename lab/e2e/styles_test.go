@@ -129,7 +129,7 @@ func testFarService(ctx context.Context, t *testing.T, l *lab.Lab, s side, who a
 			asker := podOn(ctx, t, l, s.cluster, node)
 			return l.Kubectl(ctx, s.cluster, "exec", asker.Name, "--", "/bin/workload", "get", url)
 		},
-		"a node": func() ([]byte, error) { return l.NodeExec(ctx, node, workload, "get", url) },
+		"a node":                func() ([]byte, error) { return l.NodeExec(ctx, node, workload, "get", url) },
 		"a node, by a NodePort": func() ([]byte, error) { return l.NodeExec(ctx, node, workload, "get", byNode) },
 	}
 	if who.podByNode {
