@@ -151,17 +151,18 @@ func testRefused(ctx context.Context, t *testing.T, c liqoctl) {
 	}
 }
 
-// awaitOverlayPort waits until the links of liqonet on a node have that UDP port alone.
+// awaitOverlayPort waits until the links of liqonet on a node have that UDP port alone. A link is made anew with another port:
+// for a moment there is none.
 func awaitOverlayPort(ctx context.Context, t *testing.T, l *lab.Lab, node, port string) {
 	t.Helper()
 	var links string
 	await(ctx, t, func() bool {
-		out, err := l.NodeExec(ctx, node, "sh", "-c", "ip -o -d link | grep 'lqn-.*dstport'")
+		out, err := l.NodeExec(ctx, node, "sh", "-c", "ip -o -d link | grep 'lqn-.*dstport' || true")
 		if err != nil {
 			t.Fatal(err)
 		}
 		links = string(out)
-		return strings.Count(links, "dstport "+port+" ") == strings.Count(links, "dstport ")
+		return links != "" && strings.Count(links, "dstport "+port+" ") == strings.Count(links, "dstport ")
 	}, func() string { return links })
 }
 
