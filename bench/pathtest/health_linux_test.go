@@ -18,8 +18,10 @@ import (
 const (
 	// shownWithin is within what time a fault of the path, and its end, are to be shown.
 	shownWithin = 5 * time.Second
-	// faultRounds is how often a fault may be tried: a machine that is kept busy can be late.
+	// faultRounds is how often a fault may be tried, and lateFactor by how much longer than the machine wakes a goroutine too
+	// late a fault may be shown too late: what shows it takes dozens of steps, one after the other.
 	faultRounds = 3
+	lateFactor  = 50
 	// lossShownWithin is the same for a loss of two in a hundred, which takes longer to measure.
 	lossShownWithin = 15 * time.Second
 )
@@ -121,7 +123,8 @@ var pathFaults = []pathFault{
 }
 
 // TestFaultsAreShown: after any fault of the path, the state of the peering changes within five seconds, and is healthy
-// within five seconds of the repair. With -short, as in a slow guest, the time is not tested.
+// within five seconds of the repair, and later only by what the machine is late. With -short, as in a slow guest, the time is
+// not tested.
 func TestFaultsAreShown(t *testing.T) {
 	t.Parallel()
 	k := combinations()[0]
@@ -131,15 +134,39 @@ func TestFaultsAreShown(t *testing.T) {
 	for _, f := range pathFaults {
 		t.Run(f.name, func(t *testing.T) {
 			for range faultRounds {
+				late := lateness()
 				shown, over := f.try(t, a, b)
-				t.Logf("%s after %.1f s, healthy again after %.1f s", f.a, shown.Seconds(), over.Seconds())
-				if testing.Short() || shown <= max(f.within, shownWithin) && over <= shownWithin {
+				allowed := lateFactor * late()
+				t.Logf("%s after %.1f s, healthy again after %.1f s; %v more are allowed", f.a, shown.Seconds(), over.Seconds(), allowed)
+				if testing.Short() || shown <= max(f.within, shownWithin)+allowed && over <= shownWithin+allowed {
 					return
 				}
 			}
 			t.Errorf("never shown within %v and over within %v", max(f.within, shownWithin), shownWithin)
 		})
 	}
+}
+
+// lateness measures how late the machine wakes a goroutine, until the function that it returns is called, which returns the
+// most.
+func lateness() func() time.Duration {
+	const step = 10 * time.Millisecond
+	end, most := make(chan struct{}), make(chan time.Duration)
+	go func() {
+		tick := time.NewTicker(step)
+		defer tick.Stop()
+		last, worst := time.Now(), time.Duration(0)
+		for {
+			select {
+			case <-end:
+				most <- worst
+				return
+			case now := <-tick.C:
+				worst, last = max(worst, time.Since(last)-step), now
+			}
+		}
+	}()
+	return func() time.Duration { close(end); return <-most }
 }
 
 // try causes the fault, and returns how long both clusters took to show it, and its repair. States on the way must not be
