@@ -52,7 +52,7 @@ func (f *helperGatewayFlags) options(env *Env) (g helper.Gateway, err error) {
 		return g, err
 	}
 	var ip string
-	err = given(env, required{&g.Peering, "peering", f.peering, "PEERING"}, required{&g.Pod, "pod", f.pod, "POD_NAME"},
+	err = given(env, required{&g.ID.Peering, "peering", f.peering, "PEERING"}, required{&g.Pod, "pod", f.pod, "POD_NAME"},
 		required{&ip, "pod-ip", f.podIP, "POD_IP"})
 	if err != nil {
 		return g, err
@@ -60,7 +60,7 @@ func (f *helperGatewayFlags) options(env *Env) (g helper.Gateway, err error) {
 	if g.PodIP, err = firstIPv4(ip); err != nil {
 		return g, usagef("--pod-ip: %w", err)
 	}
-	g.Keys = f.keys
+	g.Keys, g.ID.Number = f.keys, 1
 	return g, nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/translation/authority"
 	"liqonet.io/liqonet/netops"
 )
@@ -50,7 +51,7 @@ func TestHelperGatewayOptions(t *testing.T) {
 		t.Fatal(err)
 	}
 	if g.Namespace != "liqonet" || g.Node != "a-1" || g.Pod != "gateway-b-x" || g.PodIP != netip.MustParseAddr("10.244.0.7") ||
-		g.Peering != "b" || g.Keys != "/keys" || g.HealthAddress != ":6093" {
+		g.ID != (records.GatewayID{Peering: "b", Number: 1}) || g.Keys != "/keys" || g.HealthAddress != ":6093" {
 		t.Errorf("options %+v", g)
 	}
 	if !g.Log.Enabled(t.Context(), slog.LevelInfo) || g.Log.Enabled(t.Context(), slog.LevelDebug) {

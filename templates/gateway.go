@@ -58,9 +58,9 @@ func Gateway(v GatewayValues) ([]Object, error) {
 	}
 	labels := records.Identity{Component: records.ComponentGateway, Peering: v.Peering}.Labels()
 	for _, o := range []Object{account, role, binding, place, service, deployment} {
-		identify(o, v.Namespace, records.GatewayName(v.Peering), labels)
+		identify(o, v.Namespace, records.GatewayID{Peering: v.Peering, Number: 1}.Name(), labels)
 	}
-	identify(status, v.Namespace, records.StatusName(v.Peering), records.Identity{Component: records.ComponentStatus, Peering: v.Peering}.Labels())
+	identify(status, v.Namespace, records.GatewayID{Peering: v.Peering, Number: 1}.StatusName(), records.Identity{Component: records.ComponentStatus, Peering: v.Peering}.Labels())
 	role.Rules = append(role.Rules,
 		onConfigMaps([]string{"list", "watch"}, records.FabricName, records.PeeringName(v.Peering), place.Name, status.Name),
 		onConfigMaps([]string{"patch"}, place.Name, status.Name))

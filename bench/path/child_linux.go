@@ -111,7 +111,7 @@ func (h helperJob) run(ctx context.Context, log *slog.Logger) error {
 		return helper.Node{Env: env, Name: h.Node}.Run(ctx)
 	}
 	return helper.Gateway{
-		Env: env, Peering: h.Peering, Pod: gatewayPod, PodIP: gatewayAddress, Node: h.Node, Keys: h.Keys,
+		Env: env, ID: records.GatewayID{Peering: h.Peering, Number: 1}, Pod: gatewayPod, PodIP: gatewayAddress, Node: h.Node, Keys: h.Keys,
 	}.Run(ctx)
 }
 

@@ -133,8 +133,8 @@ func (b *Bed) objects(c, peer *cluster) ([]runtime.Object, error) {
 	}
 	fabric, errFabric := configMap(records.FabricName, f)
 	peering, errPeering := configMap(records.PeeringName(p.Name), p)
-	gateway, errGateway := configMap(records.GatewayName(p.Name), nil)
-	status, errStatus := configMap(records.StatusName(p.Name), nil)
+	gateway, errGateway := configMap(records.GatewayID{Peering: p.Name, Number: 1}.Name(), nil)
+	status, errStatus := configMap(records.GatewayID{Peering: p.Name, Number: 1}.StatusName(), nil)
 	return []runtime.Object{node, pod, fabric, peering, gateway, status}, errors.Join(errFabric, errPeering, errGateway, errStatus)
 }
 
@@ -176,7 +176,7 @@ func (b *Bed) proven(kube *fake.Clientset) error {
 }
 
 func status(ctx context.Context, kube kubernetes.Interface) (records.Status, error) {
-	cm, err := kube.CoreV1().ConfigMaps(records.DefaultNamespace).Get(ctx, records.StatusName(peeringName), metav1.GetOptions{})
+	cm, err := kube.CoreV1().ConfigMaps(records.DefaultNamespace).Get(ctx, records.GatewayID{Peering: peeringName, Number: 1}.StatusName(), metav1.GetOptions{})
 	if err != nil || cm.Data[records.DataKey] == "" {
 		return records.Status{}, err
 	}

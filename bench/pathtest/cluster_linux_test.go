@@ -227,8 +227,8 @@ func (c *testCluster) connect(k kinds, peer *testCluster) {
 		Implementation: k.wireGuard, MTU: pathMTU, ClampMSS: true,
 	}
 	c.write(records.PeeringName(p.Name), p)
-	c.write(records.GatewayName(p.Name), nil)
-	c.write(records.StatusName(p.Name), nil)
+	c.write(records.GatewayID{Peering: p.Name, Number: 1}.Name(), nil)
+	c.write(records.GatewayID{Peering: p.Name, Number: 1}.StatusName(), nil)
 	for _, n := range c.nodes {
 		if p.Role == records.Server { // what a NodePort does
 			n.Run("nft", fmt.Sprintf("table ip services { chain pre { type nat hook prerouting priority -100; "+
@@ -273,7 +273,7 @@ var presharedKey = wgtypes.Key{1, 2, 3}
 
 // status is what the gateway reports.
 func (c *testCluster) status() (records.Status, error) {
-	cm, err := c.kube.CoreV1().ConfigMaps(records.DefaultNamespace).Get(c.t.Context(), records.StatusName("peer"), metav1.GetOptions{})
+	cm, err := c.kube.CoreV1().ConfigMaps(records.DefaultNamespace).Get(c.t.Context(), records.GatewayID{Peering: "peer", Number: 1}.StatusName(), metav1.GetOptions{})
 	if err != nil {
 		return records.Status{}, err
 	}

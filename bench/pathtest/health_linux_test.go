@@ -235,11 +235,11 @@ func (c *testCluster) judge() (health.State, string) {
 	if s, err := c.status(); err == nil {
 		o.Status, o.Age = &s, time.Since(s.Time)
 	}
-	cm, err := c.kube.CoreV1().ConfigMaps(records.DefaultNamespace).Get(c.t.Context(), records.StatusName("peer"), metav1.GetOptions{})
+	cm, err := c.kube.CoreV1().ConfigMaps(records.DefaultNamespace).Get(c.t.Context(), records.GatewayID{Peering: "peer", Number: 1}.StatusName(), metav1.GetOptions{})
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	if cm, err := c.kube.CoreV1().ConfigMaps(records.DefaultNamespace).Get(c.t.Context(), records.GatewayName("peer"), metav1.GetOptions{}); err == nil {
+	if cm, err := c.kube.CoreV1().ConfigMaps(records.DefaultNamespace).Get(c.t.Context(), records.GatewayID{Peering: "peer", Number: 1}.Name(), metav1.GetOptions{}); err == nil {
 		if g, err := records.Decode[records.Gateway](cm.Data[records.DataKey]); err == nil {
 			o.GatewayNode = g.Node
 		}
@@ -262,6 +262,6 @@ func witnessIn(l coordinationv1.Lease) (fault string, ok bool) {
 	if err != nil {
 		return "", false
 	}
-	fault, ok = w.Peerings["peer"]
+	fault, ok = w.Gateways[records.GatewayID{Peering: "peer", Number: 1}]
 	return fault, ok
 }

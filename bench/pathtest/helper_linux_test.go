@@ -68,7 +68,7 @@ func runHelper(ctx context.Context, text string) error {
 		return helper.Node{Env: env, Name: j.Node}.Run(ctx)
 	}
 	return helper.Gateway{
-		Env: env, Peering: j.Peering, Pod: gatewayPod, PodIP: j.PodIP, Node: j.Node, Keys: j.Keys,
+		Env: env, ID: records.GatewayID{Peering: j.Peering, Number: 1}, Pod: gatewayPod, PodIP: j.PodIP, Node: j.Node, Keys: j.Keys,
 	}.Run(ctx)
 }
 

@@ -197,7 +197,7 @@ func surviveHelpers(k kinds, a, b *testCluster) {
 // part deletes the documents and waits until the nodes have nothing of ours any more.
 func (c *testCluster) part() {
 	c.t.Helper()
-	for _, name := range []string{records.PeeringName("peer"), records.GatewayName("peer"), records.FabricName} {
+	for _, name := range []string{records.PeeringName("peer"), records.GatewayID{Peering: "peer", Number: 1}.Name(), records.FabricName} {
 		if err := c.kube.CoreV1().ConfigMaps(records.DefaultNamespace).Delete(c.t.Context(), name, metav1.DeleteOptions{}); err != nil {
 			c.t.Fatal(err)
 		}

@@ -19,8 +19,10 @@ func healthyStatus() *records.Status {
 		return records.NodeStatus{Name: name, LastEcho: ago(time.Second), LastProof: ago(2 * time.Second)}
 	}
 	return &records.Status{
-		Version: records.SchemaVersion, Time: noon, Pod: "gateway-b-x", LastHandshake: ago(time.Minute), LastEcho: ago(time.Second),
-		Endpoint: netip.MustParseAddrPort("192.0.2.1:51840"), Nodes: []records.NodeStatus{node("n1"), node("n2")},
+		Version: records.SchemaVersion, Time: noon, Pod: "gateway-b-x", TunnelStatus: records.TunnelStatus{
+			LastHandshake: ago(time.Minute), LastEcho: ago(time.Second), Endpoint: netip.MustParseAddrPort("192.0.2.1:51840"),
+		},
+		Nodes: []records.NodeStatus{node("n1"), node("n2")},
 	}
 }
 

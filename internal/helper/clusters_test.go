@@ -120,7 +120,7 @@ func (c *testCluster) start(peer, preshared wgtypes.Key) {
 	}
 	c.nodeHelper = start(c.t, c.node, childConfig{Node: &Node{Name: "n1"}})
 	c.gatewayHelper = start(c.t, c.gateway, childConfig{Gateway: &Gateway{
-		Peering: "b", Pod: "gateway-b-x", PodIP: gatewayAddress, Node: "n1", Keys: keys,
+		ID: firstGateway("b"), Pod: "gateway-b-x", PodIP: gatewayAddress, Node: "n1", Keys: keys,
 	}})
 	c.nodeHelper.listen(c.fromNode)
 	c.gatewayHelper.listen(c.fromGateway)
@@ -128,7 +128,7 @@ func (c *testCluster) start(peer, preshared wgtypes.Key) {
 	node.Spec.PodCIDRs = []string{"10.244.1.0/24"}
 	c.nodeHelper.send(order{NodeMade: node})
 	c.nodeHelper.send(order{PodMade: gatewayPod("b", testGateway())})
-	empty := configMap(c.t, records.StatusName("b"), records.ComponentStatus, "b", testStatus())
+	empty := configMap(c.t, firstGateway("b").StatusName(), records.ComponentStatus, "b", testStatus())
 	empty.Data = nil
 	location := gatewayMap(c.t, "b", testGateway())
 	location.Data = nil
@@ -162,9 +162,9 @@ func (c *testCluster) fromGateway(n news) {
 		return
 	}
 	switch n.ConfigMap.Name {
-	case records.StatusName("b"):
+	case firstGateway("b").StatusName():
 		c.written.keep(c.t, nil, n.ConfigMap)
-	case records.GatewayName("b"):
+	case firstGateway("b").Name():
 		c.nodeHelper.send(order{ConfigMap: n.ConfigMap})
 	}
 }

@@ -19,10 +19,10 @@ import (
 func TestDrift(t *testing.T) {
 	fabric := testFabric()
 	fabric.Overlay.Kind = records.VXLAN
-	v := nodeView{fabric: &fabric, peerings: []records.Peering{testPeering()}, gateways: map[string]records.Gateway{"b": testGateway()}}
+	v := nodeView{fabric: &fabric, peerings: []records.Peering{testPeering()}, gateways: map[records.GatewayID]records.Gateway{firstGateway("b"): testGateway()}}
 	state := func() netops.State { return v.state(netip.MustParseAddr("10.80.0.7")) }
 	one := state()
-	v.peerings, v.gateways["c"] = append(v.peerings, secondPeering()), secondGateway()
+	v.peerings, v.gateways[firstGateway("c")] = append(v.peerings, secondPeering()), secondGateway()
 	two := state()
 
 	ns := netnstest.New(t)

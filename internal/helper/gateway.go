@@ -21,14 +21,14 @@ import (
 	"liqonet.io/liqonet/netops"
 )
 
-// Gateway is the helper of one peering's gateway, in the network namespace of its pod.
+// Gateway is the helper of a gateway, in the network namespace of its pod.
 type Gateway struct {
 	Env
-	Peering string
-	Pod     string     // name of this pod
-	PodIP   netip.Addr // its address in the cluster
-	Node    string     // where it runs
-	Keys    string     // folder of the mounted Secret
+	ID    records.GatewayID
+	Pod   string     // name of this pod
+	PodIP netip.Addr // its address in the cluster
+	Node  string     // where it runs
+	Keys  string     // folder of the mounted Secret
 }
 
 // gatewayLoop is the state of a running Gateway.
@@ -87,8 +87,8 @@ func (l *gatewayLoop) follow(m *mirror) {
 	one := func(name string, quiet bool) cache.Store {
 		return follow(m, l.Client.CoreV1().ConfigMaps(l.Namespace), &corev1.ConfigMap{}, selected{name: name, quiet: quiet})
 	}
-	l.fabric, l.peering = one(records.FabricName, false), one(records.PeeringName(l.Peering), false)
-	l.location, l.status = one(records.GatewayName(l.Peering), true), one(records.StatusName(l.Peering), true)
+	l.fabric, l.peering = one(records.FabricName, false), one(records.PeeringName(l.ID.Peering), false)
+	l.location, l.status = one(l.ID.Name(), true), one(l.ID.StatusName(), true)
 	l.leases = follow(m, l.Client.CoordinationV1().Leases(l.Namespace), &coordinationv1.Lease{}, selected{
 		labels: labels.SelectorFromSet(labels.Set{records.LabelComponent: records.ComponentNode}),
 	})
@@ -161,12 +161,15 @@ func (l *gatewayLoop) view() (*gatewayView, error) {
 	if errFabric == nil && f.Overlay.Kind == "" {
 		errFabric = fmt.Errorf("ConfigMap %s: the overlay's kind is not decided: %w", records.FabricName, errWaiting)
 	}
-	p, errPeering := single[records.Peering](l.peering, l.Namespace, records.PeeringName(l.Peering))
+	p, errPeering := single[records.Peering](l.peering, l.Namespace, records.PeeringName(l.ID.Peering))
 	l.metrics.faults.Reset()
-	for name, err := range map[string]error{records.FabricName: errFabric, records.PeeringName(l.Peering): errPeering} {
+	for name, err := range map[string]error{records.FabricName: errFabric, records.PeeringName(l.ID.Peering): errPeering} {
 		if err != nil {
 			l.metrics.faults.WithLabelValues(name).Set(1)
 		}
+	}
+	if errPeering == nil && l.ID.Number > len(p.Gateways) {
+		errPeering = fmt.Errorf("ConfigMap %s: there is no gateway %d: %w", records.PeeringName(l.ID.Peering), l.ID.Number, errWaiting)
 	}
 	damage := errors.Join(errFabric, errPeering)
 	last := l.served.Load()
@@ -185,7 +188,7 @@ func (l *gatewayLoop) view() (*gatewayView, error) {
 		l.Log.Warn("some nodes are not served", "error", errors.Join(refused...))
 	}
 	sortNodes(nodes)
-	return &gatewayView{fabric: f, peering: p, nodes: nodes, pod: l.PodIP}, damage
+	return &gatewayView{id: l.ID, fabric: f, peering: p, nodes: nodes, pod: l.PodIP}, damage
 }
 
 // single returns the record of one ConfigMap.

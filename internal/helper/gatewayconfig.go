@@ -24,6 +24,7 @@ const keepAlive = 15 * time.Second
 
 // gatewayView is all that a gateway knows of its cluster and its peering.
 type gatewayView struct {
+	id      records.GatewayID
 	fabric  records.Fabric
 	peering records.Peering
 	nodes   []reportedNode // sorted by name
@@ -31,11 +32,11 @@ type gatewayView struct {
 }
 
 // own is what the record says of this gateway.
-func (v gatewayView) own() records.LocalGateway { return v.peering.Gateways[0] }
+func (v gatewayView) own() records.LocalGateway { return v.peering.Gateways[v.id.Number-1] }
 
 // wanted is what the state of the gateway's kernel follows from.
 func (v gatewayView) wanted() kernels.Gateway {
-	g := kernels.Gateway{Fabric: v.fabric, Peering: v.peering, Number: 1, Pod: v.pod}
+	g := kernels.Gateway{Fabric: v.fabric, Peering: v.peering, Number: v.id.Number, Pod: v.pod}
 	for _, n := range latestFirst(v.nodes) {
 		g.Nodes = append(g.Nodes, n.Node)
 	}

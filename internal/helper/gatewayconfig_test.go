@@ -21,10 +21,10 @@ import (
 // TestGatewayState: nodes that have not found the gateway, what a node cannot claim and hosts that are none outside
 // are left out.
 func TestGatewayState(t *testing.T) {
-	via := func(source string) map[string]netip.Addr {
-		return map[string]netip.Addr{"b": netip.MustParseAddr(source)}
+	via := func(source string) map[records.GatewayID]netip.Addr {
+		return map[records.GatewayID]netip.Addr{firstGateway("b"): netip.MustParseAddr(source)}
 	}
-	v := gatewayView{fabric: testFabric(), peering: testPeering(), nodes: []reportedNode{
+	v := gatewayView{id: firstGateway("b"), fabric: testFabric(), peering: testPeering(), nodes: []reportedNode{
 		{Node: records.Node{
 			Name: "n1", Internal: netip.MustParseAddr("10.80.0.7"), OverlaySources: via("172.31.1.11"),
 			PodCIDRs: prefixes("10.244.1.0/24", "10.250.0.0/24"), Pods: addrs("10.244.9.3", "10.96.0.1"),
@@ -65,7 +65,7 @@ func TestGatewayState(t *testing.T) {
 }
 
 func TestTunnelConfig(t *testing.T) {
-	v := gatewayView{fabric: testFabric(), peering: testPeering()}
+	v := gatewayView{id: firstGateway("b"), fabric: testFabric(), peering: testPeering()}
 	client, err := v.tunnel(keys{})
 	if err != nil {
 		t.Fatal(err)

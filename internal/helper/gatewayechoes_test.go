@@ -18,7 +18,7 @@ import (
 
 // testView is that of a gateway with two nodes.
 func testView() gatewayView {
-	return gatewayView{fabric: testFabric(), peering: testPeering(), nodes: []reportedNode{
+	return gatewayView{id: firstGateway("b"), fabric: testFabric(), peering: testPeering(), nodes: []reportedNode{
 		{Node: records.Node{Name: "n1", Internal: netip.MustParseAddr("10.80.0.7")}},
 		{Node: records.Node{Name: "n2", Internal: netip.MustParseAddr("10.80.0.8")}},
 	}}

@@ -73,13 +73,13 @@ func TestGatewayObjectsConcernTheirPeering(t *testing.T) {
 		fabricMap(t, testFabric()), peeringMap(t, testPeering()), peeringMap(t, second), gatewayMap(t, "c", secondGateway()),
 	}
 	want := viewOf(t, others...)
-	if _, ok := want.gateways["c"]; !ok || len(want.peerings) != 2 {
+	if _, ok := want.gateways[firstGateway("c")]; !ok || len(want.peerings) != 2 {
 		t.Fatalf("without them: %+v", want)
 	}
 	components := []string{
 		"", records.ComponentFabric, records.ComponentIPAM, records.ComponentPeering, records.ComponentGateway, records.ComponentStatus, records.ComponentNode,
 	}
-	for _, name := range []string{records.GatewayName("b"), records.StatusName("b")} {
+	for _, name := range []string{firstGateway("b").Name(), firstGateway("b").StatusName()} {
 		for _, component := range components {
 			for _, peering := range []string{"", "b", "c", "fabric", "d"} {
 				for i, text := range hostileTexts(t) {
@@ -100,9 +100,9 @@ func TestGatewayObjectsConcernTheirPeering(t *testing.T) {
 // concernsOnlyB compares what two views lead to, but for how peering b is served.
 func concernsOnlyB(want, got nodeView) error {
 	gateways := maps.Clone(got.gateways)
-	delete(gateways, "b")
+	delete(gateways, firstGateway("b"))
 	wanted := maps.Clone(want.gateways)
-	delete(wanted, "b")
+	delete(wanted, firstGateway("b"))
 	if diff := cmp.Diff(wanted, gateways, comparable); diff != "" {
 		return fmt.Errorf("gateways (-want +got):\n%s", diff)
 	}

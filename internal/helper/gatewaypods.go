@@ -30,19 +30,19 @@ type located struct {
 // errNoPod says that the pod is not there which a gateway says it is. So it is for a moment when a pod is replaced.
 var errNoPod = errors.New("there is no such pod")
 
-// locate returns where a peering's gateway is: where its record says, if the pod is there that it names. A record alone
+// locate returns where a gateway is: where its record says, if the pod is there that it names. A record alone
 // proves nothing: a gateway writes it itself, nodes send the peer's packets there and take what comes from there for the
 // peer's, and the address goes to another pod some day. Else it is where it was last, while its pod is there and a moment
 // longer.
-func (m *memory) locate(p records.Peering, cm *corev1.ConfigMap, o nodeObjects, now time.Time) (records.Gateway, bool, error) {
-	last, known := m.gateways[p.Name]
-	lastPod, lastErr := o.pod(p.Name, last.gateway)
-	g, pod, err := o.recorded(p.Name, cm)
+func (m *memory) locate(id records.GatewayID, cm *corev1.ConfigMap, o nodeObjects, now time.Time) (records.Gateway, bool, error) {
+	last, known := m.gateways[id]
+	lastPod, lastErr := o.pod(id, last.gateway)
+	g, pod, err := o.recorded(id, cm)
 	if err == nil && pod != nil {
 		// One that is about to end does not take over from one that is there to stay.
 		stays := known && lastErr == nil && lastPod.DeletionTimestamp == nil
 		if pod.DeletionTimestamp == nil || !stays {
-			m.gateways[p.Name] = located{gateway: g}
+			m.gateways[id] = located{gateway: g}
 			return g, true, nil
 		}
 	}
@@ -55,15 +55,15 @@ func (m *memory) locate(p records.Peering, cm *corev1.ConfigMap, o nodeObjects, 
 		last.gone = now
 	}
 	if !last.gone.IsZero() && (now.Sub(last.gone) >= gatewayGrace || o.bearer(last.gateway) != nil) {
-		delete(m.gateways, p.Name)
+		delete(m.gateways, id)
 		return records.Gateway{}, false, err
 	}
-	m.gateways[p.Name] = last
+	m.gateways[id] = last
 	return last.gateway, true, err
 }
 
 // recorded returns the gateway of a record and its pod, nil where the gateway has not written yet.
-func (o nodeObjects) recorded(peering string, cm *corev1.ConfigMap) (records.Gateway, *corev1.Pod, error) {
+func (o nodeObjects) recorded(id records.GatewayID, cm *corev1.ConfigMap) (records.Gateway, *corev1.Pod, error) {
 	if cm == nil || cm.Data[records.DataKey] == "" {
 		return records.Gateway{}, nil, nil // made by the CLI
 	}
@@ -71,9 +71,9 @@ func (o nodeObjects) recorded(peering string, cm *corev1.ConfigMap) (records.Gat
 	if err != nil {
 		return g, nil, err
 	}
-	pod, err := o.pod(peering, g)
+	pod, err := o.pod(id, g)
 	if err != nil {
-		err = fmt.Errorf("gateway of peering %q: pod %q on node %q with address %s: %w", peering, g.Pod, g.Node, g.PodIP, err)
+		err = fmt.Errorf("gateway %s: pod %q on node %q with address %s: %w", id, g.Pod, g.Node, g.PodIP, err)
 	}
 	return g, pod, err
 }
@@ -92,16 +92,15 @@ func (m *memory) nextAge(now time.Time) time.Duration {
 	return next
 }
 
-// pod returns the pod of a peering's gateway if it is the one that the gateway says. A pod's address is known to the API
+// pod returns the pod of a gateway if it is the one that the gateway says. A pod's address is known to the API
 // server somewhat later than to the pod: until then no other pod of this node, and no host, may have it.
-func (o nodeObjects) pod(peering string, g records.Gateway) (*corev1.Pod, error) {
+func (o nodeObjects) pod(id records.GatewayID, g records.Gateway) (*corev1.Pod, error) {
 	i := slices.IndexFunc(o.gateways, func(pod *corev1.Pod) bool { return pod.Namespace == o.namespace && pod.Name == g.Pod })
 	if i < 0 {
 		return nil, errNoPod
 	}
 	pod := o.gateways[i]
-	want := records.Identity{Component: records.ComponentGateway, Peering: peering}
-	switch err := want.CheckLabels(pod.Labels); {
+	switch err := id.Identity(records.ComponentGateway).CheckLabels(pod.Labels); {
 	case err != nil:
 		return nil, err
 	case ended(pod):

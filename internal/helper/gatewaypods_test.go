@@ -16,7 +16,7 @@ import (
 )
 
 // gatewayOf is where a view has peering b's gateway; the zero value: nowhere.
-func gatewayOf(v nodeView) netip.Addr { return v.gateways["b"].PodIP }
+func gatewayOf(v nodeView) netip.Addr { return v.gateways[firstGateway("b")].PodIP }
 
 // TestGatewaysArePods: a gateway is where it says only if the pod is there that it names.
 func TestGatewaysArePods(t *testing.T) {
@@ -70,7 +70,7 @@ func TestGatewaysArePods(t *testing.T) {
 			if taken := gatewayOf(v) == g.PodIP; taken != test.taken || (!taken && gatewayOf(v).IsValid()) {
 				t.Errorf("the gateway is at %s, faults %v", gatewayOf(v), w.faults)
 			}
-			if v.gateways["c"].PodIP != secondGateway().PodIP {
+			if v.gateways[firstGateway("c")].PodIP != secondGateway().PodIP {
 				t.Error("the other peering's gateway is lost")
 			}
 		})
@@ -149,7 +149,7 @@ func TestGatewayIsReplaced(t *testing.T) {
 			t.Errorf("the record is damaged: gateway %s, refused %v", gatewayOf(v), v.refused)
 		}
 	}
-	w.drop(records.GatewayName("b"))
+	w.drop(firstGateway("b").Name())
 	if v := w.view(); gatewayOf(v) != next.PodIP {
 		t.Errorf("the record is deleted: gateway %s", gatewayOf(v))
 	}
@@ -165,19 +165,19 @@ func TestGatewayTellsOfItsPeer(t *testing.T) {
 	} {
 		g.Endpoint = netip.MustParseAddrPort(endpoint)
 		w.put(gatewayMap(t, "b", g))
-		if got := w.view().gateways["b"].Endpoint; (got == g.Endpoint) != want {
+		if got := w.view().gateways[firstGateway("b")].Endpoint; (got == g.Endpoint) != want {
 			t.Errorf("heard at %s: %v", endpoint, got)
 		}
 	}
 	w.drop(records.PeeringName("c"))
 	g.Endpoint = netip.MustParseAddrPort("10.12.3.4:51840")
 	w.put(gatewayMap(t, "b", g))
-	if got := w.view().gateways["b"].Endpoint; got.IsValid() {
+	if got := w.view().gateways[firstGateway("b")].Endpoint; got.IsValid() {
 		t.Errorf("heard among what is held back of another peering: %v", got)
 	}
 	g.PeerNodes = addrs("10.71.0.3", "10.72.0.3", "10.71.200.1", "172.31.0.250", "8.8.8.8")
 	w.put(gatewayMap(t, "b", g))
-	if got := w.view().gateways["b"].PeerNodes; !slices.Equal(got, addrs("10.71.0.3")) {
+	if got := w.view().gateways[firstGateway("b")].PeerNodes; !slices.Equal(got, addrs("10.71.0.3")) {
 		t.Errorf("nodes of the peer: %v", got)
 	}
 }

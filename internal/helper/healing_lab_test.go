@@ -105,14 +105,14 @@ func healGateway(t *testing.T, client kubernetes.Interface, namespace string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if name == records.GatewayName("b") {
+		if name == (firstGateway("b").Name()) {
 			_, err = recordOf[records.Gateway](cm)
 		} else {
 			_, err = recordOf[records.Status](cm)
 		}
 		return err == nil, cm.ResourceVersion
 	}
-	for _, name := range []string{records.GatewayName("b"), records.StatusName("b")} {
+	for _, name := range []string{firstGateway("b").Name(), firstGateway("b").StatusName()} {
 		for _, patch := range []string{
 			`{"data":null}`, `{"data":{"record":"x"}}`, `{"metadata":{"labels":null}}`, `{"metadata":{"labels":{"liqonet.io/component":"fabric"}}}`,
 			`{"metadata":{"labels":{"liqonet.io/peering":"c"}}}`,

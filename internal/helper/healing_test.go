@@ -104,7 +104,7 @@ func gatewayWriters(t *testing.T, client kubernetes.Interface, namespace string)
 	t.Helper()
 	env := Env{Client: client, Namespace: namespace, Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
 	m := newMirror(client)
-	l := &gatewayLoop{Gateway: Gateway{Env: env, Peering: "b"}}
+	l := &gatewayLoop{Gateway: Gateway{Env: env, ID: firstGateway("b")}}
 	l.newReporters()
 	l.follow(m)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -135,7 +135,7 @@ func gatewayWriters(t *testing.T, client kubernetes.Interface, namespace string)
 
 // gatewaysObjects are the empty objects that connect makes for a gateway.
 func gatewaysObjects(t *testing.T, namespace string) []*corev1.ConfigMap {
-	location, status := gatewayMap(t, "b", testGateway()), configMap(t, records.StatusName("b"), records.ComponentStatus, "b", testStatus())
+	location, status := gatewayMap(t, "b", testGateway()), configMap(t, firstGateway("b").StatusName(), records.ComponentStatus, "b", testStatus())
 	for _, cm := range []*corev1.ConfigMap{location, status} {
 		cm.Namespace, cm.Data = namespace, nil
 	}
@@ -154,14 +154,14 @@ func TestAlteredGatewayObjects(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if name == records.GatewayName("b") {
+		if name == (firstGateway("b").Name()) {
 			_, err = recordOf[records.Gateway](cm)
 		} else {
 			_, err = recordOf[records.Status](cm)
 		}
 		return err == nil
 	}
-	for _, name := range []string{records.GatewayName("b"), records.StatusName("b")} {
+	for _, name := range []string{firstGateway("b").Name(), firstGateway("b").StatusName()} {
 		eventually(t, "the first "+name, patience, func() bool { return good(name) })
 		for what, change := range map[string]func(*corev1.ConfigMap){
 			"text": func(cm *corev1.ConfigMap) { cm.Data[records.DataKey] = "x" }, "no data": func(cm *corev1.ConfigMap) { cm.Data = nil },

@@ -35,7 +35,7 @@ type nodeObjects struct {
 type memory struct {
 	fabric   *records.Fabric // nil: none was read
 	peerings map[string]records.Peering
-	gateways map[string]located
+	gateways map[records.GatewayID]located
 	reserved reservations
 }
 
@@ -46,7 +46,7 @@ type reservations struct {
 }
 
 func newMemory() *memory {
-	return &memory{peerings: make(map[string]records.Peering), gateways: make(map[string]located)}
+	return &memory{peerings: make(map[string]records.Peering), gateways: make(map[records.GatewayID]located)}
 }
 
 // fault is an object whose record is not taken as it is.
@@ -85,7 +85,7 @@ func (m *memory) view(o nodeObjects, now time.Time) (nodeView, []fault) {
 		id, ok := records.IdentityOf(cm.Name)
 		begun = begun || ok && id.Component == records.ComponentPeering
 	}
-	v := nodeView{gateways: make(map[string]records.Gateway), pods: podsOf(o.node, o.pods)}
+	v := nodeView{gateways: make(map[records.GatewayID]records.Gateway), pods: podsOf(o.node, o.pods)}
 	own := hosts(o.node, o.apiServers).withPods(v.pods)
 	faults := m.readFabric(o.fabric, own, begun)
 	v.fabric, v.blind = m.fabric, m.fabric == nil && begun
@@ -95,15 +95,18 @@ func (m *memory) view(o nodeObjects, now time.Time) (nodeView, []fault) {
 	served := make(map[string]bool, len(v.peerings))
 	for _, p := range v.peerings {
 		served[p.Name] = true
-		g, ok, err := m.locate(p, byName[records.GatewayName(p.Name)], o, now)
-		if err != nil {
-			faults = append(faults, fault{records.GatewayName(p.Name), p.Name, err})
-		}
-		if ok {
-			v.gateways[p.Name] = v.bounded(p, g)
+		for i := range p.Gateways {
+			id := records.GatewayID{Peering: p.Name, Number: i + 1}
+			g, ok, err := m.locate(id, byName[id.Name()], o, now)
+			if err != nil {
+				faults = append(faults, fault{id.Name(), p.Name, err})
+			}
+			if ok {
+				v.gateways[id] = v.bounded(p, g)
+			}
 		}
 	}
-	maps.DeleteFunc(m.gateways, func(name string, _ located) bool { return !served[name] })
+	maps.DeleteFunc(m.gateways, func(id records.GatewayID, _ located) bool { return !served[id.Peering] })
 	v.aging = m.nextAge(now)
 	v.refused = refusals(faults)
 	return v, faults

@@ -54,7 +54,7 @@ func TestDamageStaysWithItsPeering(t *testing.T) {
 			w.put(peeringMap(t, second))
 			after := w.view()
 			w.wantFaults("damaged while it is served", "ConfigMap peering-b")
-			if !slices.Equal(after.names(), []string{"b", "c"}) || after.gateways["b"].PodIP != before.gateways["b"].PodIP || after.peerings[1].MTU != 1300 {
+			if !slices.Equal(after.names(), []string{"b", "c"}) || after.gateways[firstGateway("b")].PodIP != before.gateways[firstGateway("b")].PodIP || after.peerings[1].MTU != 1300 {
 				t.Errorf("served %v through %v", after.peerings, after.gateways)
 			}
 			if after.refused["b"] == "" || after.refused["c"] != "" || len(after.heldBack) > 0 || len(after.guarded) > 0 {
@@ -83,7 +83,7 @@ func TestMissingRecordIsHeldBack(t *testing.T) {
 	if !slices.Equal(v.names(), []string{"c"}) || !slices.Equal(v.heldBack, testPeering().Seen()) || !slices.Equal(v.guarded, []string{"b"}) || len(w.faults) > 0 {
 		t.Errorf("served %v, held back %v of %v, faults %v", v.names(), v.heldBack, v.guarded, w.faults)
 	}
-	if _, there := v.gateways["b"]; there {
+	if _, there := v.gateways[firstGateway("b")]; there {
 		t.Error("its gateway is used")
 	}
 	w.drop(records.PeeringName("c"))

@@ -17,9 +17,9 @@ import (
 
 // nodeView is all that a node helper knows of its cluster: the records that it takes, and the pods of its own node.
 type nodeView struct {
-	fabric   *records.Fabric            // nil: none, so that no peering is served
-	peerings []records.Peering          // that are served; sorted by name
-	gateways map[string]records.Gateway // by peering; one that has not begun, or is gone, is missing
+	fabric   *records.Fabric                       // nil: none, so that no peering is served
+	peerings []records.Peering                     // that are served; sorted by name
+	gateways map[records.GatewayID]records.Gateway // one that has not begun, or is gone, is missing
 	pods     localPods
 	// heldBack are ranges of peers that are guarded and no more; guarded, whose they are where all of a peering's are.
 	heldBack []netip.Prefix

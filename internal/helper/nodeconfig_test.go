@@ -77,7 +77,7 @@ func TestNodeState(t *testing.T) {
 	internal := netip.MustParseAddr("10.80.0.7")
 	fabric := testFabric()
 	full := nodeView{
-		fabric: &fabric, peerings: []records.Peering{testPeering()}, gateways: map[string]records.Gateway{"b": testGateway()},
+		fabric: &fabric, peerings: []records.Peering{testPeering()}, gateways: map[records.GatewayID]records.Gateway{firstGateway("b"): testGateway()},
 		pods: localPods{cidrs: prefixes("10.244.1.0/24"), stray: addrs("10.244.9.3")},
 	}
 	config := netops.NodeConfig{
@@ -105,7 +105,7 @@ func TestNodeState(t *testing.T) {
 
 	heard := testGateway()
 	heard.Endpoint = netip.MustParseAddrPort("10.11.3.4:51840") // within the peer's range: needs an exemption
-	full.gateways = map[string]records.Gateway{"b": heard}
+	full.gateways = map[records.GatewayID]records.Gateway{firstGateway("b"): heard}
 	config.Peers[0].Endpoints = addrs("10.11.3.4", "192.0.2.7")
 	expect("endpoint that is heard", full, netops.NodeState(config))
 

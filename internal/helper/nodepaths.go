@@ -25,10 +25,10 @@ type nodePaths struct {
 	ignored *prometheus.CounterVec
 	own     string // the node that this gateway runs on: it is lost together with the gateway
 
-	mu        sync.Mutex     // guards what follows
-	peering   string         // of this gateway
-	external  netip.Prefix   // of this cluster
-	nodes     []reportedNode // of the view
+	mu        sync.Mutex        // guards what follows
+	gateway   records.GatewayID // this one
+	external  netip.Prefix      // of this cluster
+	nodes     []reportedNode    // of the view
 	paths     map[netip.Addr]nodePath
 	witnesses []netip.Addr // nodes that are asked to be one
 	turn      int          // of the address that is named to the peer next
@@ -50,7 +50,7 @@ func newNodePaths(m *metrics, own string) *nodePaths {
 func (n *nodePaths) follow(v gatewayView) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.peering, n.external, n.nodes = v.peering.Name, v.fabric.ExternalCIDR, v.nodes
+	n.gateway, n.external, n.nodes = v.id, v.fabric.ExternalCIDR, v.nodes
 	for a := range n.paths {
 		if !n.known(a) {
 			delete(n.paths, a)
@@ -62,7 +62,7 @@ func (n *nodePaths) follow(v gatewayView) {
 func (n *nodePaths) send(from netip.Addr) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return slices.ContainsFunc(n.nodes, func(node reportedNode) bool { return node.OverlaySources[n.peering] == from })
+	return slices.ContainsFunc(n.nodes, func(node reportedNode) bool { return node.OverlaySources[n.gateway] == from })
 }
 
 // known reports whether an internal address is a node's; n.mu is held.
@@ -157,7 +157,7 @@ func (n *nodePaths) statuses() []records.NodeStatus {
 		all = append(all, records.NodeStatus{
 			Name: node.Name, LastEcho: stamp(p.echo), LastProof: stamp(p.proof),
 			RTT: records.Duration(p.rtt), ProofRTT: records.Duration(p.proofRTT),
-			Path: pathRecord(p.path), Drift: node.Drift, Refused: node.Refused[n.peering],
+			Path: pathRecord(p.path), Drift: node.Drift, Refused: node.Refused[n.gateway.Peering],
 		})
 	}
 	return all

@@ -24,9 +24,9 @@ type nodeProbes struct {
 	paths    map[gatewayKey]*gatewayProbes
 }
 
-// gatewayKey names a gateway of a peering.
+// gatewayKey is a gateway at an address.
 type gatewayKey struct {
-	peering string
+	id      records.GatewayID
 	address netip.Addr // inside the overlay
 }
 
@@ -73,14 +73,17 @@ func (n *nodeProbes) follow(v nodeView, internal netip.Addr) error {
 	wanted := map[gatewayKey]bool{}
 	var errs []error
 	for _, p := range v.peerings {
-		gateway, ok := v.gateways[p.Name]
-		if !ok {
-			continue
-		}
-		key := gatewayKey{p.Name, p.Gateways[0].Address}
-		wanted[key] = true
-		if err := n.probe(socket, key, p.MTU-echoHeaders, gateway); err != nil {
-			errs = append(errs, fmt.Errorf("probe peering %q: %w", p.Name, err))
+		for i, own := range p.Gateways {
+			id := records.GatewayID{Peering: p.Name, Number: i + 1}
+			gateway, ok := v.gateways[id]
+			if !ok {
+				continue
+			}
+			key := gatewayKey{id, own.Address}
+			wanted[key] = true
+			if err := n.probe(socket, key, p.MTU-echoHeaders, gateway); err != nil {
+				errs = append(errs, fmt.Errorf("probe gateway %s: %w", id, err))
+			}
 		}
 	}
 	for key := range n.paths {

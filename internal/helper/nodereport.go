@@ -68,21 +68,17 @@ func (l *nodeLoop) measure(v nodeView, r *records.Node) error {
 		errs = append(errs, err)
 		smallest(mtu)
 	}
-	for _, p := range v.peerings {
-		g, ok := v.gateways[p.Name]
-		if !ok {
-			continue
-		}
+	for id, g := range v.gateways {
 		path, err := netops.PathTo(g.PodIP)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("path to gateway %q: %w", p.Name, err))
+			errs = append(errs, fmt.Errorf("path to gateway %s: %w", id, err))
 			continue
 		}
 		smallest(path.MTU)
 		if r.OverlaySources == nil {
-			r.OverlaySources = map[string]netip.Addr{}
+			r.OverlaySources = map[records.GatewayID]netip.Addr{}
 		}
-		r.OverlaySources[p.Name] = path.Source
+		r.OverlaySources[id] = path.Source
 	}
 	return errors.Join(errs...)
 }

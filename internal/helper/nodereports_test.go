@@ -73,7 +73,7 @@ func TestPodOfTwoNodes(t *testing.T) {
 		for name, version := range map[string]string{test.dead: "998", test.alive: "1002"} {
 			text, err := records.Encode(records.Node{
 				Version: records.SchemaVersion, Name: name, Internal: names[name], MTU: 1500, Kernel: records.Capabilities{Release: "r"},
-				Pods: addrs(pod), OverlaySources: map[string]netip.Addr{"b": names[name]},
+				Pods: addrs(pod), OverlaySources: map[records.GatewayID]netip.Addr{firstGateway("b"): names[name]},
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -92,7 +92,7 @@ func TestPodOfTwoNodes(t *testing.T) {
 			t.Fatal(refused)
 		}
 		sortNodes(nodes)
-		v := gatewayView{fabric: testFabric(), peering: testPeering(), nodes: nodes}
+		v := gatewayView{id: firstGateway("b"), fabric: testFabric(), peering: testPeering(), nodes: nodes}
 		state := v.state()
 		var ways []uint32
 		for _, r := range state.Routes {

@@ -17,8 +17,8 @@ func TestPathMTURequests(t *testing.T) {
 	for _, role := range []records.Role{records.Server, records.Client} {
 		v := testView()
 		v.peering.Role = role
-		v.nodes[0].OverlaySources = map[string]netip.Addr{
-			v.peering.Name: netip.MustParseAddr(node), "another": netip.MustParseAddr(stranger),
+		v.nodes[0].OverlaySources = map[records.GatewayID]netip.Addr{
+			firstGateway(v.peering.Name): netip.MustParseAddr(node), firstGateway("another"): netip.MustParseAddr(stranger),
 		}
 		g, _ := testEchoes(v)
 		asks := func(address string) bool { return g.knows(netip.AddrPortFrom(netip.MustParseAddr(address), 4711)) }

@@ -16,7 +16,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"liqonet.io/liqonet/internal/cidr"
-	"liqonet.io/liqonet/internal/records"
 )
 
 // TestPeerSetsNoPace: a peer that names ever new nodes, roams, and is heard and not heard in turn has a gateway write at a
@@ -26,7 +25,7 @@ func TestPeerSetsNoPace(t *testing.T) {
 		const minutes = 10
 		objects := gatewaysObjects(t, testNamespace)
 		client := fake.NewClientset(objects[0], objects[1])
-		l := &gatewayLoop{Gateway: Gateway{Env: Env{Client: client, Namespace: testNamespace, Log: slog.New(slog.DiscardHandler)}, Peering: "b"}}
+		l := &gatewayLoop{Gateway: Gateway{Env: Env{Client: client, Namespace: testNamespace, Log: slog.New(slog.DiscardHandler)}, ID: firstGateway("b")}}
 		l.location, l.status = cache.NewStore(cache.MetaNamespaceKeyFunc), cache.NewStore(cache.MetaNamespaceKeyFunc)
 		l.newReporters()
 		peers := newPeerNodes(newMetrics())
@@ -57,7 +56,7 @@ func TestPeerSetsNoPace(t *testing.T) {
 				writes[patch.GetName()]++
 			}
 		}
-		for name, perMinute := range map[string]int{records.GatewayName("b"): 6, records.StatusName("b"): 30} {
+		for name, perMinute := range map[string]int{firstGateway("b").Name(): 6, firstGateway("b").StatusName(): 30} {
 			if most := newsBurst + minutes*perMinute + 1; writes[name] > most || writes[name] < minutes {
 				t.Errorf("%s was written %d times in %d minutes, want at most %d", name, writes[name], minutes, most)
 			}

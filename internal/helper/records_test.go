@@ -99,5 +99,8 @@ func peeringMap(t *testing.T, p records.Peering) *corev1.ConfigMap {
 }
 
 func gatewayMap(t *testing.T, peering string, g records.Gateway) *corev1.ConfigMap {
-	return configMap(t, records.GatewayName(peering), records.ComponentGateway, peering, g)
+	return configMap(t, firstGateway(peering).Name(), records.ComponentGateway, peering, g)
 }
+
+// first is the first gateway of a peering.
+func firstGateway(peering string) records.GatewayID { return records.GatewayID{Peering: peering, Number: 1} }

@@ -58,8 +58,10 @@ func (l *gatewayLoop) report() {
 	s := records.Status{
 		Version: records.SchemaVersion, Time: now(), Pod: l.Pod,
 		Implementation: d.Implementation(), Overlay: v.fabric.Overlay.Kind,
-		Endpoint: stats.Endpoint, LastHandshake: stamp(stats.LastHandshake),
-		RxBytes: stats.RxBytes, TxBytes: stats.TxBytes, Drift: l.drift.record(), Exposed: v.exposed(),
+		TunnelStatus: records.TunnelStatus{
+			Endpoint: stats.Endpoint, LastHandshake: stamp(stats.LastHandshake), RxBytes: stats.RxBytes, TxBytes: stats.TxBytes,
+		},
+		Drift: l.drift.record(), Exposed: v.exposed(),
 	}
 	s.Nodes = l.echoes.nodes.statuses()
 	l.echoes.tunnel.describe(&s)
@@ -86,7 +88,7 @@ func sameJudgment(a, b gatewayReport) bool {
 // connecting.
 func (l *gatewayLoop) lastEcho() time.Time {
 	if l.before == nil {
-		cm := named[*corev1.ConfigMap](l.status, l.Namespace, records.StatusName(l.Peering))
+		cm := named[*corev1.ConfigMap](l.status, l.Namespace, l.ID.StatusName())
 		if cm == nil {
 			return time.Time{}
 		}
@@ -128,14 +130,14 @@ const newsBurst = 10
 // newReporters sets up the writers of the gateway's records.
 func (l *gatewayLoop) newReporters() {
 	l.locations = newReporter(l.Log, never, func(ctx context.Context, g records.Gateway) (string, error) {
-		return l.writeRecord(ctx, records.GatewayName(l.Peering), g, nil)
+		return l.writeRecord(ctx, l.ID.Name(), g, nil)
 	}, func(_ records.Gateway, text string) bool {
-		return l.stands(l.location, records.GatewayName(l.Peering), text)
+		return l.stands(l.location, l.ID.Name(), text)
 	})
 	l.statuses = newReporter(l.Log, sameJudgment, func(ctx context.Context, r gatewayReport) (string, error) {
-		return l.writeRecord(ctx, records.StatusName(l.Peering), r.Status, map[string]string{records.EveryKey: r.every.String()})
+		return l.writeRecord(ctx, l.ID.StatusName(), r.Status, map[string]string{records.EveryKey: r.every.String()})
 	}, func(_ gatewayReport, text string) bool {
-		return l.stands(l.status, records.StatusName(l.Peering), text)
+		return l.stands(l.status, l.ID.StatusName(), text)
 	})
 	l.statuses.every = func(r gatewayReport) time.Duration { return r.every }
 	l.locations.news, l.statuses.news = rate.NewLimiter(locationRate, newsBurst), rate.NewLimiter(statusRate, newsBurst)

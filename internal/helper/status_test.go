@@ -17,8 +17,10 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 func testStatus() records.Status {
 	return records.Status{
 		Version: records.SchemaVersion, Time: noon, Pod: "gateway-b-x", Implementation: records.Kernel, Overlay: records.Geneve,
-		Endpoint: netip.MustParseAddrPort("192.0.2.7:30000"), LastHandshake: noon.Add(-time.Minute), LastEcho: noon.Add(-100 * time.Millisecond),
-		RTT: records.Duration(time.Millisecond), RxBytes: 1, TxBytes: 2,
+		TunnelStatus: records.TunnelStatus{
+			Endpoint: netip.MustParseAddrPort("192.0.2.7:30000"), LastHandshake: noon.Add(-time.Minute), LastEcho: noon.Add(-100 * time.Millisecond),
+			RTT: records.Duration(time.Millisecond), RxBytes: 1, TxBytes: 2,
+		},
 		Nodes: []records.NodeStatus{{Name: "n1", LastEcho: noon.Add(-time.Second), LastProof: noon.Add(-time.Second)}},
 	}
 }

@@ -30,8 +30,8 @@ func wordsOf(s netops.State) (words []string, plan string) {
 // wantedBy is what a node and a gateway are to have in their kernels by these records.
 func wantedBy(p records.Peering, g records.Gateway, n records.Node) [2]netops.State {
 	fabric := testFabric()
-	node := nodeView{fabric: &fabric, peerings: []records.Peering{p}, gateways: map[string]records.Gateway{p.Name: g}}
-	gateway := gatewayView{fabric: fabric, peering: p, nodes: []reportedNode{{Node: n}}, pod: g.PodIP}
+	node := nodeView{fabric: &fabric, peerings: []records.Peering{p}, gateways: map[records.GatewayID]records.Gateway{firstGateway(p.Name): g}}
+	gateway := gatewayView{id: firstGateway("b"), fabric: fabric, peering: p, nodes: []reportedNode{{Node: n}}, pod: g.PodIP}
 	return [2]netops.State{node.state(netip.MustParseAddr("10.80.0.7")), gateway.state()}
 }
 
@@ -59,7 +59,7 @@ func writtenWith(text string, one, other uint32, bits uint8) written {
 	p.Exposed = []records.Exposed{{Host: address, Address: netip.MustParseAddr("10.70.128.1")}}
 	g.Pod, g.Node, g.PodIP, g.Endpoint = text, text, second, netip.AddrPortFrom(address, uint16(other))
 	n.PodCIDRs, n.Pods = []netip.Prefix{first}, []netip.Addr{address}
-	n.OverlaySources = map[string]netip.Addr{p.Name: address}
+	n.OverlaySources = map[records.GatewayID]netip.Addr{firstGateway(p.Name): address}
 	n.Kernel.Release = text
 	return w
 }

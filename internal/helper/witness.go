@@ -39,15 +39,15 @@ func (w *witness) look(asked bool, proven time.Time) {
 func (n *nodeProbes) witnessed() (string, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	r := records.Witness{Version: records.SchemaVersion, Peerings: map[string]string{}}
+	r := records.Witness{Version: records.SchemaVersion, Gateways: map[records.GatewayID]string{}}
 	for key, p := range n.paths {
 		p.mu.Lock()
 		if p.asked {
-			r.Peerings[key.peering] = p.fault
+			r.Gateways[key.id] = p.fault
 		}
 		p.mu.Unlock()
 	}
-	if len(r.Peerings) == 0 {
+	if len(r.Gateways) == 0 {
 		return "", nil
 	}
 	return records.Encode(r)

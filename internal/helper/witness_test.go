@@ -27,7 +27,7 @@ func TestGatewayThatKeepsAsking(t *testing.T) {
 			return "", nil
 		}, func(nodeReport, string) bool { return true })
 		p := &gatewayProbes{witness: witness{news: l.probes.news}}
-		l.probes.paths[gatewayKey{peering: "b"}] = p
+		l.probes.paths[gatewayKey{id: firstGateway("b")}] = p
 		for _, task := range []func(context.Context){l.reports.run, l.reportWitness} {
 			go task(ctx)
 		}

@@ -7,6 +7,6 @@ package kernels
 // Change is what changes in the kernel of a node, or of the gateway of a peering.
 type Change struct {
 	Node    string   `json:"node,omitempty"`
-	Gateway string   `json:"gateway,omitempty"` // name of the peering
+	Gateway string   `json:"gateway,omitempty"` // a records.GatewayID as text
 	Steps   []string `json:"steps"`
 }

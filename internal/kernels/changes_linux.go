@@ -21,9 +21,12 @@ func Changes(before, after records.Set) []Change {
 		note(Change{Node: n.Name}, nodeOf(before, n).State(), nodeOf(after, n).State())
 	}
 	for _, p := range before.Peerings {
-		have, _ := gatewayOf(before, p.Name)
-		if want, ok := gatewayOf(after, p.Name); ok {
-			note(Change{Gateway: p.Name}, have, want)
+		for i := range p.Gateways {
+			id := records.GatewayID{Peering: p.Name, Number: i + 1}
+			have, _ := gatewayOf(before, id)
+			if want, ok := gatewayOf(after, id); ok {
+				note(Change{Gateway: id.String()}, have, want)
+			}
 		}
 	}
 	return all
@@ -33,11 +36,11 @@ func nodeOf(r records.Set, n records.Node) Node {
 	return Node{Fabric: r.Fabric, Peerings: r.Peerings, Gateways: r.Gateways, Pods: PodsOf(n), Internal: n.Internal}
 }
 
-// gatewayOf is the state of a peering's gateway; false where it is not there, as its kernel's state goes with it.
-func gatewayOf(r records.Set, peering string) (netops.State, bool) {
-	i := slices.IndexFunc(r.Peerings, func(p records.Peering) bool { return p.Name == peering })
-	if i < 0 || r.Fabric == nil || !r.Gateways[peering].PodIP.IsValid() {
+// gatewayOf is the state of a gateway; false where it is not there, as its kernel's state goes with it.
+func gatewayOf(r records.Set, id records.GatewayID) (netops.State, bool) {
+	i := slices.IndexFunc(r.Peerings, func(p records.Peering) bool { return p.Name == id.Peering && id.Number <= len(p.Gateways) })
+	if i < 0 || r.Fabric == nil || !r.Gateways[id].PodIP.IsValid() {
 		return netops.State{}, false
 	}
-	return Gateway{Fabric: *r.Fabric, Peering: r.Peerings[i], Number: 1, Nodes: r.Nodes, Pod: r.Gateways[peering].PodIP}.State(), true
+	return Gateway{Fabric: *r.Fabric, Peering: r.Peerings[i], Number: id.Number, Nodes: r.Nodes, Pod: r.Gateways[id].PodIP}.State(), true
 }

@@ -18,6 +18,7 @@ type Gateway struct {
 	Number  int            // of the gateway, from 1
 	Nodes   []records.Node // as they report; of those that claim the same, the first counts
 	Pod     netip.Addr     // of the gateway
+	Unused  map[int]bool   // tunnels, by number, that packets do not take; where all are, they take all
 }
 
 // State is the state of the kernel in the gateway's namespace.
@@ -39,11 +40,11 @@ func (g Gateway) State() netops.State {
 	}
 	for i, t := range own.Tunnels {
 		c.Tunnels = append(c.Tunnels, netops.GatewayTunnel{
-			Link: netops.TunnelLink(i + 1), Address: t.Address, Peer: t.PeerAddress, ListenPort: ListenPort(p.Role, t), Used: true,
+			Link: netops.TunnelLink(i + 1), Address: t.Address, Peer: t.PeerAddress, ListenPort: ListenPort(p.Role, t), Used: !g.Unused[i+1],
 		})
 	}
 	for _, n := range g.Nodes {
-		source, ok := n.OverlaySources[p.Name]
+		source, ok := n.OverlaySources[records.GatewayID{Peering: p.Name, Number: g.Number}]
 		if !ok || !cidr.Lower(g.Fabric.InternalCIDR).Contains(n.Internal) {
 			continue // not yet on its way to this gateway
 		}

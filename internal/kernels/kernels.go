@@ -16,11 +16,12 @@ const overlayOverhead = 50
 
 // Node is what the state of a node's kernel follows from.
 type Node struct {
-	Fabric   *records.Fabric   // nil: none, so that no peering is served
-	Peerings []records.Peering // that are served; sorted by name
-	Gateways map[string]records.Gateway
-	Pods     []netip.Prefix // of the node's pods
-	HeldBack []netip.Prefix // ranges of peers that are guarded and no more
+	Fabric   *records.Fabric                       // nil: none, so that no peering is served
+	Peerings []records.Peering                     // that are served; sorted by name
+	Gateways map[records.GatewayID]records.Gateway // those of which it is known where they are
+	Unused   map[records.GatewayID]bool            // that packets do not take; where all of a peering are, they take all
+	Pods     []netip.Prefix                        // of the node's pods
+	HeldBack []netip.Prefix                        // ranges of peers that are guarded and no more
 	Internal netip.Addr
 }
 
@@ -39,10 +40,12 @@ func (n Node) State() netops.State {
 	}
 	for _, p := range n.Peerings {
 		peer := netops.NodePeer{Name: p.Name, CIDRs: p.Seen(), MTU: p.MTU, Nodes: cidr.Lower(p.Peer.ExternalCIDR.Seen)}
-		for _, own := range p.Gateways {
-			gateway := netops.NodeGateway{Internal: own.Address, VNI: own.OverlayID, Used: true}
-			if g, ok := n.Gateways[p.Name]; ok {
-				gateway.Pod, peer.Endpoints = g.PodIP, endpoints(g.Endpoint.Addr(), own.Tunnels)
+		for i, own := range p.Gateways {
+			id := records.GatewayID{Peering: p.Name, Number: i + 1}
+			gateway := netops.NodeGateway{Internal: own.Address, VNI: own.OverlayID, Used: !n.Unused[id]}
+			if g, ok := n.Gateways[id]; ok {
+				gateway.Pod = g.PodIP
+				peer.Endpoints = append(peer.Endpoints, endpoints(g.Heard(), own.Tunnels)...)
 			}
 			peer.Gateways = append(peer.Gateways, gateway)
 		}
@@ -51,13 +54,10 @@ func (n Node) State() netops.State {
 	return netops.NodeState(c)
 }
 
-// endpoints are where a gateway hears its peer, if it does, and those of its record that are addresses: it tries them
-// in turn. Those that are names are left to the gateway.
-func endpoints(heard netip.Addr, tunnels []records.Tunnel) []netip.Addr {
-	var all []netip.Addr
-	if heard.IsValid() {
-		all = append(all, heard)
-	}
+// endpoints are where a gateway hears its peer, and those of its record that are addresses: it tries them in turn. Those
+// that are names are left to the gateway.
+func endpoints(heard []netip.Addr, tunnels []records.Tunnel) []netip.Addr {
+	all := slices.Clone(heard)
 	for _, t := range tunnels {
 		for _, e := range t.Endpoints {
 			if a, err := netip.ParseAddrPort(e); err == nil {

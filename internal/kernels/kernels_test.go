@@ -21,15 +21,15 @@ func addrs(texts ...string) (all []netip.Addr) {
 func TestEndpoints(t *testing.T) {
 	recorded := []string{"gateway.example:51840", "192.0.2.7:1", "192.0.2.8:1"}
 	for _, test := range []struct {
-		heard    netip.Addr
+		heard    []netip.Addr
 		recorded []string
 		want     []netip.Addr
 	}{
-		{netip.Addr{}, nil, nil},
-		{netip.Addr{}, recorded[:1], nil},
-		{netip.Addr{}, recorded, addrs("192.0.2.7", "192.0.2.8")},
-		{addrs("192.0.2.9")[0], recorded, addrs("192.0.2.9", "192.0.2.7", "192.0.2.8")},
-		{addrs("192.0.2.9")[0], nil, addrs("192.0.2.9")},
+		{nil, nil, nil},
+		{nil, recorded[:1], nil},
+		{nil, recorded, addrs("192.0.2.7", "192.0.2.8")},
+		{addrs("192.0.2.9"), recorded, addrs("192.0.2.9", "192.0.2.7", "192.0.2.8")},
+		{addrs("192.0.2.9"), nil, addrs("192.0.2.9")},
 	} {
 		if got := endpoints(test.heard, []records.Tunnel{{Endpoints: test.recorded}}); !slices.Equal(got, test.want) {
 			t.Errorf("heard at %v, of %v: %v, want %v", test.heard, test.recorded, got, test.want)
@@ -55,10 +55,10 @@ func connected() records.Set {
 				{Address: prefix("169.254.18.2/30"), PeerAddress: addrs("169.254.18.1")[0], Endpoints: []string{"192.0.2.1:51840"}},
 			}}},
 		}},
-		Gateways: map[string]records.Gateway{"b": {PodIP: addrs("10.244.1.9")[0]}},
+		Gateways: map[records.GatewayID]records.Gateway{{Peering: "b", Number: 1}: {PodIP: addrs("10.244.1.9")[0]}},
 		Nodes: []records.Node{
-			{Name: "n1", Internal: addrs("10.80.0.1")[0], PodCIDRs: []netip.Prefix{prefix("10.244.1.0/24")}, OverlaySources: map[string]netip.Addr{"b": addrs("10.244.1.1")[0]}},
-			{Name: "n2", Internal: addrs("10.80.0.2")[0], PodCIDRs: []netip.Prefix{prefix("10.244.2.0/24")}, OverlaySources: map[string]netip.Addr{"b": addrs("172.31.0.2")[0]}},
+			{Name: "n1", Internal: addrs("10.80.0.1")[0], PodCIDRs: []netip.Prefix{prefix("10.244.1.0/24")}, OverlaySources: map[records.GatewayID]netip.Addr{{Peering: "b", Number: 1}: addrs("10.244.1.1")[0]}},
+			{Name: "n2", Internal: addrs("10.80.0.2")[0], PodCIDRs: []netip.Prefix{prefix("10.244.2.0/24")}, OverlaySources: map[records.GatewayID]netip.Addr{{Peering: "b", Number: 1}: addrs("172.31.0.2")[0]}},
 		},
 	}
 }

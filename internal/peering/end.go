@@ -80,7 +80,7 @@ func (e *end) readGateway(ctx context.Context) (err error) {
 	if e.keys, err = inventory.ReadKeys(ctx, e.cluster, e.peering); err != nil || e.have == nil {
 		return err
 	}
-	object, err := cluster.Find[*corev1.ConfigMap](ctx, e.cluster, records.StatusName(e.peering))
+	object, err := cluster.Find[*corev1.ConfigMap](ctx, e.cluster, records.GatewayID{Peering: e.peering, Number: 1}.StatusName())
 	if err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func (e *end) prepare(ctx context.Context) error {
 	group.Go(func() error {
 		if e.rekeyed {
 			// A gateway that stands would go on with keys that are no more: it reads them once.
-			if err := e.remove(ctx, &appsv1.Deployment{ObjectMeta: inventory.Meta(e.cluster.Namespace, records.GatewayName(e.peering))}); err != nil {
+			if err := e.remove(ctx, &appsv1.Deployment{ObjectMeta: inventory.Meta(e.cluster.Namespace, records.GatewayID{Peering: e.peering, Number: 1}.Name())}); err != nil {
 				return err
 			}
 		}
@@ -134,7 +134,7 @@ func (e *end) prepare(ctx context.Context) error {
 			return nil
 		}
 		// The server of before is the client now.
-		return e.remove(ctx, &corev1.Service{ObjectMeta: inventory.Meta(e.cluster.Namespace, records.GatewayName(e.peering))})
+		return e.remove(ctx, &corev1.Service{ObjectMeta: inventory.Meta(e.cluster.Namespace, records.GatewayID{Peering: e.peering, Number: 1}.Name())})
 	})
 	return group.Wait()
 }

@@ -116,7 +116,7 @@ func stillGood(have []string, svc *corev1.Service, nodes []cluster.Node, wish en
 // awaitEndpoints waits until the server's Service can be reached. The endpoints that the client has stay while all of them
 // are good.
 func (e *end) awaitEndpoints(ctx context.Context) error {
-	server, name := e.peer, records.GatewayName(e.peer.peering)
+	server, name := e.peer, records.GatewayID{Peering: e.peer.peering, Number: 1}.Name()
 	wish := endpointWishes{address: e.wishes.ClientAddress, port: e.wishes.ClientPort}
 	what := fmt.Sprintf("the endpoint of Service %s/%s", server.cluster.Namespace, name)
 	err := server.cluster.FailFast(ctx, inventory.GatewaySelector(server.peering), func(ctx context.Context) error {

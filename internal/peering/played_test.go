@@ -144,7 +144,7 @@ func (p *played) lease(ctx context.Context, n records.Node, may bool) error {
 
 // gateway reports that everything works.
 func (p *played) gateway(ctx context.Context, peering string) error {
-	if _, err := p.Kube.AppsV1().Deployments(p.Namespace).Get(ctx, records.GatewayName(peering), metav1.GetOptions{}); err != nil {
+	if _, err := p.Kube.AppsV1().Deployments(p.Namespace).Get(ctx, records.GatewayID{Peering: peering, Number: 1}.Name(), metav1.GetOptions{}); err != nil {
 		return err
 	}
 	record, err := inventory.Record[records.Peering](ctx, p.Cluster, records.PeeringName(peering))
@@ -154,8 +154,9 @@ func (p *played) gateway(ctx context.Context, peering string) error {
 	now := time.Now().UTC()
 	s := records.Status{
 		Version: records.SchemaVersion, Time: now, Pod: "gateway-0", Implementation: records.Kernel, Overlay: records.Geneve,
-		LastHandshake: now, LastEcho: now, RTT: records.Duration(time.Millisecond),
-		Path: records.PathSize{Asked: true, MTU: p.between},
+		TunnelStatus: records.TunnelStatus{
+			LastHandshake: now, LastEcho: now, RTT: records.Duration(time.Millisecond), Path: records.PathSize{Asked: true, MTU: p.between},
+		},
 	}
 	s.Exposed = record.Exposed
 	for _, name := range p.nodes {
@@ -169,7 +170,7 @@ func (p *played) gateway(ctx context.Context, peering string) error {
 		return err
 	}
 	patch := mergePatch(map[string]any{"data": map[string]string{records.DataKey: text}})
-	_, err = p.Kube.CoreV1().ConfigMaps(p.Namespace).Patch(ctx, records.StatusName(peering), types.MergePatchType, patch, metav1.PatchOptions{})
+	_, err = p.Kube.CoreV1().ConfigMaps(p.Namespace).Patch(ctx, records.GatewayID{Peering: peering, Number: 1}.StatusName(), types.MergePatchType, patch, metav1.PatchOptions{})
 	return err
 }
 

@@ -28,7 +28,7 @@ func (e *end) prove(ctx context.Context) error {
 	w := witness{nodes: ready, renewed: changed}
 	if changed {
 		err := e.cluster.FailFast(ctx, inventory.GatewaySelector(e.peering), func(ctx context.Context) error {
-			return e.cluster.WaitDeployment(ctx, records.GatewayName(e.peering))
+			return e.cluster.WaitDeployment(ctx, records.GatewayID{Peering: e.peering, Number: 1}.Name())
 		})
 		if err != nil {
 			return err

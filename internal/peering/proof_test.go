@@ -16,8 +16,10 @@ func healthyStatus() *records.Status {
 		return records.NodeStatus{Name: name, LastEcho: noon.Add(-time.Second), LastProof: noon.Add(-2 * time.Second)}
 	}
 	return &records.Status{
-		Version: 1, Time: noon, LastHandshake: noon.Add(-time.Minute), LastEcho: noon.Add(-time.Second),
-		Endpoint: netip.MustParseAddrPort("192.0.2.1:51840"), Nodes: []records.NodeStatus{node("n1"), node("n2")},
+		Version: 1, Time: noon, TunnelStatus: records.TunnelStatus{
+			LastHandshake: noon.Add(-time.Minute), LastEcho: noon.Add(-time.Second), Endpoint: netip.MustParseAddrPort("192.0.2.1:51840"),
+		},
+		Nodes: []records.NodeStatus{node("n1"), node("n2")},
 	}
 }
 

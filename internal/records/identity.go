@@ -2,6 +2,7 @@ package records
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -11,13 +12,14 @@ import (
 type Identity struct {
 	Component string // one of the Component constants
 	Peering   string // its name; "" where the object belongs to the installation
+	Gateway   int    // number of the gateway that the object belongs to; 0: it belongs to none
 }
 
-// Prefixes of the names of a peering's objects.
+// Prefixes of the names of a peering's objects. Those of its second gateway and all later ones are followed by the number.
 const (
-	peeringPrefix = "peering-"
-	gatewayPrefix = "gateway-"
-	statusPrefix  = "status-"
+	peeringPrefix = "peering"
+	gatewayPrefix = "gateway"
+	statusPrefix  = "status"
 )
 
 // IdentityOf returns what a ConfigMap of that name is, and false if it holds no record.
@@ -28,11 +30,14 @@ func IdentityOf(name string) (Identity, bool) {
 	case IPAMName:
 		return Identity{Component: ComponentIPAM}, true
 	}
-	for prefix, component := range map[string]string{
-		peeringPrefix: ComponentPeering, gatewayPrefix: ComponentGateway, statusPrefix: ComponentStatus,
-	} {
-		if peering, ok := strings.CutPrefix(name, prefix); ok && ValidateName(peering) == nil {
-			return Identity{component, peering}, true
+	if peering, ok := strings.CutPrefix(name, peeringPrefix+"-"); ok {
+		return Identity{Component: ComponentPeering, Peering: peering}, ValidateName(peering) == nil
+	}
+	for number := 1; number <= MaxGateways; number++ {
+		for prefix, component := range map[string]string{gatewayPrefix: ComponentGateway, statusPrefix: ComponentStatus} {
+			if peering, ok := strings.CutPrefix(name, numbered(prefix, number)); ok {
+				return Identity{component, peering, number}, ValidateName(peering) == nil
+			}
 		}
 	}
 	return Identity{}, false
@@ -44,13 +49,16 @@ func (i Identity) Labels() map[string]string {
 	if i.Peering != "" {
 		labels[LabelPeering] = i.Peering
 	}
+	if i.Gateway > 1 {
+		labels[LabelGateway] = strconv.Itoa(i.Gateway)
+	}
 	return labels
 }
 
 // CheckLabels reports which label says something else than the identity. Labels of others do not matter.
 func (i Identity) CheckLabels(labels map[string]string) error {
 	want := i.Labels()
-	for _, label := range []string{LabelComponent, LabelPeering} {
+	for _, label := range []string{LabelComponent, LabelPeering, LabelGateway} {
 		if got := labels[label]; got != want[label] {
 			return fmt.Errorf("label %s is %q, want %q", label, got, want[label])
 		}
@@ -79,7 +87,7 @@ func Read[T Document](name string, labels, data map[string]string) (T, error) {
 }
 
 func (f Fabric) identity() Identity  { return Identity{Component: ComponentFabric} }
-func (p Peering) identity() Identity { return Identity{ComponentPeering, p.Name} }
+func (p Peering) identity() Identity { return Identity{Component: ComponentPeering, Peering: p.Name} }
 func (g Gateway) identity() Identity { return Identity{Component: ComponentGateway} }
 func (s Status) identity() Identity  { return Identity{Component: ComponentStatus} }
 func (n Node) identity() Identity    { return Identity{Component: ComponentNode} }

@@ -15,6 +15,7 @@ const DefaultNamespace = "liqonet"
 const (
 	LabelComponent = "liqonet.io/component" // one of the Component constants
 	LabelPeering   = "liqonet.io/peering"   // name of the peering that the object belongs to
+	LabelGateway   = "liqonet.io/gateway"   // number of the gateway that the object belongs to, from 2 on: the first has none
 	LabelNode      = "liqonet.io/node"      // the node that an object belongs to, as its helper finds it
 	AnnotationNode = "liqonet.io/node"      // on a Lease: a Node record
 	AnnotationRun  = "liqonet.io/run"       // on a record's ConfigMap: which run of liqoctl created it
@@ -51,20 +52,17 @@ const (
 	NodeName   = "node"  // DaemonSet, ServiceAccount, roles of the node helper
 )
 
-// Keys of Secret "peering-NAME".
+// Keys of a gateway's Secret.
 const (
 	PrivateKeyKey   = "privateKey"
 	PresharedKeyKey = "presharedKey"
 )
 
-// PeeringName names the ConfigMap and the Secret of a peering.
-func PeeringName(peering string) string { return peeringPrefix + peering }
+// PeeringName names the ConfigMap of a peering, and the Secret of its first gateway.
+func PeeringName(peering string) string { return peeringPrefix + "-" + peering }
 
-// StatusName names the ConfigMap in which a peering's gateway reports.
-func StatusName(peering string) string { return statusPrefix + peering }
-
-// GatewayName names the Deployment, Service, ServiceAccount, Role and ConfigMap of a peering's gateway.
-func GatewayName(peering string) string { return gatewayPrefix + peering }
+// ServiceName names the Service of a server's gateways, and what else they have in common.
+func ServiceName(peering string) string { return gatewayPrefix + "-" + peering }
 
 // AddressLeaseName names the Lease whose holder, a node, has an internal address. That the API server
 // creates a name once only is what makes the address unique.

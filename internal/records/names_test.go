@@ -38,11 +38,15 @@ func TestNamesDoNotMeet(t *testing.T) {
 			t.Fatal(err)
 		}
 		own("ConfigMap", records.PeeringName(name), "the record of "+name)
-		own("ConfigMap", records.StatusName(name), "the status of "+name)
-		own("ConfigMap", records.GatewayName(name), "the gateway of "+name)
-		own("Secret", records.PeeringName(name), "the keys of "+name)
-		for _, kind := range []string{"ServiceAccount", "Role", "RoleBinding", "Deployment", "Service"} {
-			own(kind, records.GatewayName(name), "the gateway of "+name)
+		own("Service", records.ServiceName(name), "the gateways of "+name)
+		for number := 1; number <= records.MaxGateways; number++ {
+			id := records.GatewayID{Peering: name, Number: number}
+			own("ConfigMap", id.StatusName(), "the status of gateway "+id.String())
+			own("ConfigMap", id.Name(), "gateway "+id.String())
+			own("Secret", id.KeysName(), "the keys of gateway "+id.String())
+			for _, kind := range []string{"ServiceAccount", "Role", "RoleBinding", "Deployment"} {
+				own(kind, id.Name(), "gateway "+id.String())
+			}
 		}
 	}
 }
@@ -55,9 +59,12 @@ func TestIdentity(t *testing.T) {
 		records.IPAMName:   {Component: records.ComponentIPAM},
 	}
 	for _, name := range hostileNames {
-		want[records.PeeringName(name)] = identity{records.ComponentPeering, name}
-		want[records.GatewayName(name)] = identity{records.ComponentGateway, name}
-		want[records.StatusName(name)] = identity{records.ComponentStatus, name}
+		want[records.PeeringName(name)] = identity{Component: records.ComponentPeering, Peering: name}
+		for number := 1; number <= records.MaxGateways; number++ {
+			id := records.GatewayID{Peering: name, Number: number}
+			want[id.Name()] = identity{records.ComponentGateway, name, number}
+			want[id.StatusName()] = identity{records.ComponentStatus, name, number}
+		}
 	}
 	for name, id := range want {
 		if got, ok := records.IdentityOf(name); !ok || got != id {
@@ -66,6 +73,7 @@ func TestIdentity(t *testing.T) {
 	}
 	for _, foreign := range []string{
 		"", "peering", "peering-", "peering--b", "peering-b.c", "peering-B", "gateway-", "status-", "fabrics", "kube-root-ca.crt", "translation-ca",
+		"gateway1-b", "gateway9-b", "gateway22-b", "gateway-2-B", "status0-b", "peering2-b",
 		"node-10.80.0.1", "peering-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
 	} {
 		if got, ok := records.IdentityOf(foreign); ok {
@@ -114,6 +122,7 @@ func FuzzIdentity(f *testing.F) {
 	for _, name := range hostileNames {
 		f.Add("peering-" + name)
 		f.Add("gateway-" + name)
+		f.Add("gateway2-" + name)
 		f.Add("status-" + name)
 	}
 	f.Fuzz(func(t *testing.T, name string) {
@@ -123,8 +132,9 @@ func FuzzIdentity(f *testing.F) {
 		}
 		again := map[string]string{
 			records.ComponentFabric: records.FabricName, records.ComponentIPAM: records.IPAMName,
-			records.ComponentPeering: records.PeeringName(id.Peering), records.ComponentGateway: records.GatewayName(id.Peering),
-			records.ComponentStatus: records.StatusName(id.Peering),
+			records.ComponentPeering: records.PeeringName(id.Peering),
+			records.ComponentGateway: records.GatewayID{Peering: id.Peering, Number: id.Gateway}.Name(),
+			records.ComponentStatus:  records.GatewayID{Peering: id.Peering, Number: id.Gateway}.StatusName(),
 		}[id.Component]
 		if again != name {
 			t.Errorf("%q is %+v, whose name is %q", name, id, again)

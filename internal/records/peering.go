@@ -29,6 +29,15 @@ const (
 	Userspace = wireguard.Userspace
 )
 
+// GatewayMode says which of several gateways carry packets.
+type GatewayMode string
+
+// The gateway modes.
+const (
+	ActiveActive  GatewayMode = "active-active"  // all that can
+	ActiveStandby GatewayMode = "active-standby" // the first that can
+)
+
 // Peering is what the helpers of this cluster need to know of one peer: ConfigMap "peering-NAME".
 type Peering struct {
 	Version int    `json:"version"`
@@ -39,6 +48,8 @@ type Peering struct {
 	Local Local `json:"local,omitzero"`
 	// Gateways are this cluster's, by their number less one: 1 to MaxGateways.
 	Gateways []LocalGateway `json:"gateways"`
+	// GatewayMode says which gateways nodes send to. The zero value is ActiveActive.
+	GatewayMode GatewayMode `json:"gatewayMode,omitempty"`
 	// Implementation is that of all tunnels of this side.
 	Implementation Implementation `json:"implementation"`
 	// MTU is the size in bytes of the largest inner IP packet that travels the whole path unfragmented.

@@ -8,6 +8,7 @@ package records
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"sigs.k8s.io/yaml"
@@ -70,31 +71,54 @@ type Gateway struct {
 	Pod     string     `json:"pod"`
 	Node    string     `json:"node"`
 	PodIP   netip.Addr `json:"podIP"`
-	// Endpoint is the underlay address at which the peer's gateway is heard; the zero value: not heard yet.
+	// Endpoint is the underlay address at which the peer's gateway is heard; the zero value: not heard yet. Of several, it is
+	// that of the first.
 	Endpoint netip.AddrPort `json:"endpoint,omitzero"`
+	// OtherEndpoints are those at which the peer's other gateways are heard.
+	OtherEndpoints []netip.AddrPort `json:"otherEndpoints,omitempty"`
 	// PeerNodes are addresses, as seen from this cluster, of nodes of the peer that answer probes.
 	PeerNodes []netip.Addr `json:"peerNodes,omitempty"`
 }
 
-// Status is what the active gateway measures: ConfigMap "status-NAME".
+// Heard are the addresses at which the gateways of the peer are heard.
+func (g Gateway) Heard() (all []netip.Addr) {
+	for _, e := range append([]netip.AddrPort{g.Endpoint}, g.OtherEndpoints...) {
+		if e.IsValid() && !slices.Contains(all, e.Addr()) {
+			all = append(all, e.Addr())
+		}
+	}
+	return all
+}
+
+// Status is what a gateway measures: ConfigMap "status-NAME".
 type Status struct {
 	Version        int            `json:"version"`
 	Time           time.Time      `json:"time"` // of this report
 	Pod            string         `json:"pod"`
 	Implementation Implementation `json:"implementation"`
 	Overlay        OverlayKind    `json:"overlay"`
-	Endpoint       netip.AddrPort `json:"endpoint,omitzero"`
-	LastHandshake  time.Time      `json:"lastHandshake,omitzero"`
-	LastEcho       time.Time      `json:"lastEcho,omitzero"` // last answer of the peer's gateway
-	RTT            Duration       `json:"rtt"`               // median of the last answers between gateways
-	Loss           float64        `json:"loss"`              // share of unanswered echoes between gateways, 0 to 1
-	Path           PathSize       `json:"path,omitzero"`     // between the gateways, outside the tunnel
-	RxBytes        int64          `json:"rxBytes"`
-	TxBytes        int64          `json:"txBytes"`
-	Nodes          []NodeStatus   `json:"nodes,omitempty"`   // sorted by name
-	Exposed        []Exposed      `json:"exposed,omitempty"` // hosts outside that the peer reaches now
-	Failed         []string       `json:"failed,omitempty"`
-	Drift          Drift          `json:"drift,omitzero"` // of the gateway's kernel
+	// TunnelStatus is that of its tunnel. Where it has several: of the one that was answered last, with the bytes of all.
+	TunnelStatus
+	// Tunnels are those to the gateways of the peer, by their number less one; none where there is one.
+	Tunnels []TunnelStatus `json:"tunnels,omitempty"`
+	Nodes   []NodeStatus   `json:"nodes,omitempty"`   // sorted by name
+	Exposed []Exposed      `json:"exposed,omitempty"` // hosts outside that the peer reaches now
+	Failed  []string       `json:"failed,omitempty"`
+	Drift   Drift          `json:"drift,omitzero"` // of the gateway's kernel
+}
+
+// TunnelStatus is what a gateway measures of its tunnel to a gateway of the peer.
+type TunnelStatus struct {
+	Endpoint      netip.AddrPort `json:"endpoint,omitzero"`
+	LastHandshake time.Time      `json:"lastHandshake,omitzero"`
+	LastEcho      time.Time      `json:"lastEcho,omitzero"` // last answer of the peer's gateway
+	RTT           Duration       `json:"rtt"`               // median of the last answers between gateways
+	Loss          float64        `json:"loss"`              // share of unanswered echoes between gateways, 0 to 1
+	Path          PathSize       `json:"path,omitzero"`     // between the gateways, outside the tunnel
+	RxBytes       int64          `json:"rxBytes"`
+	TxBytes       int64          `json:"txBytes"`
+	// Unused is why the gateway sends no packets of pods by this tunnel; "": it does.
+	Unused string `json:"unused,omitempty"`
 }
 
 // NodeStatus is one node's path as its gateway knows it from the echoes that the node sends.
@@ -109,6 +133,8 @@ type NodeStatus struct {
 	Drift     Drift     `json:"drift,omitzero"` // of the node's kernel
 	// Refused is why the node does not serve the peering as its record says; "": it does.
 	Refused string `json:"refused,omitempty"`
+	// Unused says that the node sends no packets of pods by this gateway, but by others.
+	Unused bool `json:"unused,omitempty"`
 }
 
 // PathSize is what was measured of the size of a path. The zero value: nobody has asked yet.
@@ -128,10 +154,10 @@ type Node struct {
 	// Pods are addresses of pods of this node outside PodCIDRs.
 	Pods []netip.Addr `json:"pods,omitempty"`
 	// OverlaySources are the addresses that this node's overlay packets bear when they reach a peering's gateway,
-	// by peering: where the gateway is and what the CNI does decides. The gateway sends there too.
-	OverlaySources map[string]netip.Addr `json:"overlaySources,omitempty"`
-	MTU            int                   `json:"mtu"` // bytes; the smallest of the links that lead to pods and to other nodes
-	Kernel         Capabilities          `json:"kernel"`
+	// by gateway: where it is and what the CNI does decides. The gateway sends there too.
+	OverlaySources map[GatewayID]netip.Addr `json:"overlaySources,omitempty"`
+	MTU            int                      `json:"mtu"` // bytes; the smallest of the links that lead to pods and to other nodes
+	Kernel         Capabilities             `json:"kernel"`
 	// Peerings are those whose wanted state is in this node's kernel, sorted.
 	Peerings []string `json:"peerings,omitempty"`
 	// Guarded are those of which this node's kernel has the guard alone, sorted: their record is gone or refused.

@@ -76,7 +76,7 @@ func TestUnknownLocal(t *testing.T) {
 }
 
 func TestStatusRoundTrip(t *testing.T) {
-	want := records.Status{Version: records.SchemaVersion, Time: time.Unix(1700000000, 0).UTC(), RTT: records.Duration(1500 * time.Microsecond)}
+	want := records.Status{Version: records.SchemaVersion, Time: time.Unix(1700000000, 0).UTC(), TunnelStatus: records.TunnelStatus{RTT: records.Duration(1500 * time.Microsecond)}}
 	text, err := records.Encode(want)
 	if err != nil {
 		t.Fatal(err)

@@ -81,17 +81,26 @@ func (g Gateway) validate() error {
 	return errors.Join(
 		unless(g.PodIP.Is4(), "gateway pod IP %s: want an IPv4 address", g.PodIP),
 		unless(len(g.Pod) <= maxObjectName && len(g.Node) <= maxObjectName, "gateway pod or node: want a name of at most %d characters", maxObjectName),
+		unless(len(g.OtherEndpoints) < MaxGateways, "%d other endpoints: want at most %d", len(g.OtherEndpoints), MaxGateways-1),
 		unless(len(g.PeerNodes) <= maxPeerNodes, "%d peer nodes: want at most %d", len(g.PeerNodes), maxPeerNodes),
 	)
 }
 
 func (s Status) validate() error {
 	return errors.Join(
-		unless(s.Loss >= 0 && s.Loss <= 1, "loss %v: want 0 to 1", s.Loss), s.Path.validate(), s.Drift.validate(),
+		s.TunnelStatus.validate(), s.Drift.validate(),
+		unless(len(s.Tunnels) <= MaxGateways, "%d tunnels: want at most %d", len(s.Tunnels), MaxGateways), each(s.Tunnels, TunnelStatus.validate),
 		each(s.Nodes, func(n NodeStatus) error {
 			return errors.Join(n.Path.validate(),
 				unless(n.Refused == "" || printable.MatchString(n.Refused), "node %q: reason %q: want printable characters", n.Name, n.Refused))
 		}),
+	)
+}
+
+func (t TunnelStatus) validate() error {
+	return errors.Join(
+		unless(t.Loss >= 0 && t.Loss <= 1, "loss %v: want 0 to 1", t.Loss), t.Path.validate(),
+		unless(t.Unused == "" || printable.MatchString(t.Unused), "reason %q: want printable characters", t.Unused),
 	)
 }
 

@@ -67,7 +67,7 @@ func (l *leaving) end(ctx context.Context, peering string) error {
 	}
 	group, inner := errgroup.WithContext(ctx)
 	group.Go(func() error {
-		return l.delete(inner, &appsv1.Deployment{ObjectMeta: inventory.Meta(l.cluster.Namespace, records.GatewayName(peering))})
+		return l.delete(inner, &appsv1.Deployment{ObjectMeta: inventory.Meta(l.cluster.Namespace, records.GatewayID{Peering: peering, Number: 1}.Name())})
 	})
 	group.Go(func() error {
 		what := fmt.Sprintf("the nodes of cluster %q to give up peering %q", l.cluster.Context, peering)

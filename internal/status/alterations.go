@@ -75,7 +75,7 @@ func (i existing) alteredBase(namespace string) ([]string, error) {
 // the user's choice, of which nothing is recorded.
 func (i existing) alteredGateway(namespace string, p records.Peering) ([]string, error) {
 	v := templates.GatewayValues{Namespace: namespace, Peering: p.Name, Image: i.image, Pods: i.pods, Role: p.Role, Implementation: p.Implementation}
-	named := metav1.ObjectMeta{Name: records.GatewayName(p.Name)}
+	named := metav1.ObjectMeta{Name: records.GatewayID{Peering: p.Name, Number: 1}.Name()}
 	if d, ok := i.Object(&appsv1.Deployment{ObjectMeta: named}).(*appsv1.Deployment); ok && len(d.Spec.Template.Spec.Containers) > 0 {
 		v.Image = d.Spec.Template.Spec.Containers[0].Image
 		// Settings that have changed since reach gateways by the next connect.

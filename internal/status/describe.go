@@ -15,7 +15,7 @@ func (s *snapshot) describe(seen sightings) []Peering {
 	for _, name := range s.names() {
 		p := s.peerings[name]
 		o := p.Observation
-		o.Nodes, o.Witnesses, o.Altered = s.nodes, s.witnesses[name], slices.Concat(p.Altered, s.altered)
+		o.Nodes, o.Witnesses, o.Altered = s.nodes, s.witnesses[records.GatewayID{Peering: name, Number: 1}], slices.Concat(p.Altered, s.altered)
 		if p.Status != nil {
 			o.Age = seen.age(name, p, now)
 		}

@@ -32,8 +32,8 @@ type snapshot struct {
 	peerings map[string]*peeringSnapshot
 	altered  []string // objects of the installation that are not as they should be
 	nodes    []string
-	// witnesses are what nodes report of gateways, by peering and node.
-	witnesses map[string]map[string]string
+	// witnesses are what nodes report of gateways, by gateway and node.
+	witnesses map[records.GatewayID]map[string]string
 }
 
 // peeringSnapshot is what was read of one peering. It is judged with what all of a cluster have in common.
@@ -158,11 +158,11 @@ func (p *peeringSnapshot) read(name string, there map[string]*corev1.ConfigMap) 
 	if p.record != nil {
 		p.MTU = p.record.MTU
 	}
-	if gateway := recordIn[records.Gateway](there, records.GatewayName(name), false, &p.Altered); gateway != nil {
+	if gateway := recordIn[records.Gateway](there, records.GatewayID{Peering: name, Number: 1}.Name(), false, &p.Altered); gateway != nil {
 		p.GatewayNode = gateway.Node
 	}
-	p.Status = recordIn[records.Status](there, records.StatusName(name), false, &p.Altered)
-	if cm := there[records.StatusName(name)]; cm != nil {
+	p.Status = recordIn[records.Status](there, records.GatewayID{Peering: name, Number: 1}.StatusName(), false, &p.Altered)
+	if cm := there[records.GatewayID{Peering: name, Number: 1}.StatusName()]; cm != nil {
 		p.Every, _ = time.ParseDuration(cm.Data[records.EveryKey]) // what cannot be read is not stated
 	}
 }
@@ -173,17 +173,17 @@ func (s *snapshot) readWitnesses(ctx context.Context) error {
 	if apierrors.IsForbidden(err) {
 		return nil
 	}
-	s.witnesses = make(map[string]map[string]string)
+	s.witnesses = make(map[records.GatewayID]map[string]string)
 	for _, lease := range leases {
 		w, e := records.Decode[records.Witness](lease.Annotations[records.AnnotationWitness])
 		if e != nil || lease.Spec.HolderIdentity == nil {
 			continue // one that cannot be read is none
 		}
-		for peering, fault := range w.Peerings {
-			if s.witnesses[peering] == nil {
-				s.witnesses[peering] = make(map[string]string)
+		for gateway, fault := range w.Gateways {
+			if s.witnesses[gateway] == nil {
+				s.witnesses[gateway] = make(map[string]string)
 			}
-			s.witnesses[peering][*lease.Spec.HolderIdentity] = fault
+			s.witnesses[gateway][*lease.Spec.HolderIdentity] = fault
 		}
 	}
 	return err
@@ -219,7 +219,7 @@ func (s *snapshot) readProblems(ctx context.Context) error {
 		if p.Problem != "" {
 			continue
 		}
-		missed := slices.ContainsFunc(slices.Collect(maps.Values(s.witnesses[name])), func(fault string) bool { return fault != "" })
+		missed := slices.ContainsFunc(slices.Collect(maps.Values(s.witnesses[records.GatewayID{Peering: name, Number: 1}])), func(fault string) bool { return fault != "" })
 		if p.Status != nil && !missed && !health.Late(time.Since(p.Status.Time), p.Every) {
 			continue
 		}

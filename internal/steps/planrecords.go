@@ -48,7 +48,7 @@ func (p *ClusterPlan) readRecords(ctx context.Context, c *cluster.Cluster, chang
 // recordSet are the records that kernels follow. Those that are damaged are left out, as helpers do, and so are those which
 // are not decided; open are the names of both.
 func recordSet(objects []*corev1.ConfigMap, nodes []records.Node) (set records.Set, open []string) {
-	set = records.Set{Nodes: nodes, Gateways: make(map[string]records.Gateway)}
+	set = records.Set{Nodes: nodes, Gateways: make(map[records.GatewayID]records.Gateway)}
 	for _, cm := range objects {
 		text := cm.Data[records.DataKey]
 		switch id, _ := records.IdentityOf(cm.Name); id.Component {
@@ -64,7 +64,7 @@ func recordSet(objects []*corev1.ConfigMap, nodes []records.Node) (set records.S
 			}
 		case records.ComponentGateway:
 			if g, err := records.Decode[records.Gateway](text); err == nil {
-				set.Gateways[id.Peering] = g
+				set.Gateways[records.GatewayID{Peering: id.Peering, Number: id.Gateway}] = g
 			}
 			continue // what it has not reported, no operation decides
 		default:

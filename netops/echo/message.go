@@ -44,11 +44,14 @@ const (
 
 // Flags say which values of the content are there.
 const (
-	flagNode    = 1 << 0
-	flagReport  = 1 << 1
-	flagProof   = 1 << 2
-	flagPath    = 1 << 3
-	flagWitness = 1 << 4
+	flagNode     = 1 << 0
+	flagReport   = 1 << 1
+	flagProof    = 1 << 2
+	flagPath     = 1 << 3
+	flagWitness  = 1 << 4
+	flagNoWay    = 1 << 5
+	flagDraining = 1 << 6
+	flagUnused   = 1 << 7
 )
 
 // Message is one request or reply.
@@ -73,6 +76,13 @@ type Content struct {
 	// Witness says, in a gateway's reply, that the node is to report when this gateway does not answer any more; in the
 	// node's request, that it does.
 	Witness bool
+	// NoWay says that the sender, a gateway, can forward no packets of the receiver: to a node, that no tunnel of its works;
+	// to a gateway of the peer, that no node answers it.
+	NoWay bool
+	// Draining says that the sender, a gateway, is about to end: others should carry what it does.
+	Draining bool
+	// Unused says that the sender sends no packets of pods to the receiver, a gateway, as long as others carry them.
+	Unused bool
 }
 
 // Path is what is known of the size of a path. The zero value: nobody has asked yet.
@@ -124,9 +134,7 @@ func (c Content) put(fixed []byte) (flags uint16) {
 		flags |= flagPath
 		binary.BigEndian.PutUint16(fixed[30:], uint16(min(max(c.Path.Size, 0), math.MaxUint16)))
 	}
-	if c.Witness {
-		flags |= flagWitness
-	}
+	flags |= flagIf(c.Witness, flagWitness) | flagIf(c.NoWay, flagNoWay) | flagIf(c.Draining, flagDraining) | flagIf(c.Unused, flagUnused)
 	if !c.Report.Internal.Is4() {
 		return flags
 	}
@@ -139,6 +147,13 @@ func (c Content) put(fixed []byte) (flags uint16) {
 		putUnits(fixed[48:], c.Report.ProofRTT, time.Microsecond)
 	}
 	return flags
+}
+
+func flagIf(set bool, flag uint16) uint16 {
+	if set {
+		return flag
+	}
+	return 0
 }
 
 func putAddr(b []byte, addr netip.Addr) {
@@ -201,7 +216,7 @@ func parseContent(b []byte, flags uint16) (c Content) {
 	if flags&flagPath != 0 {
 		c.Path = Path{Asked: true, Size: int(binary.BigEndian.Uint16(b[30:]))}
 	}
-	c.Witness = flags&flagWitness != 0
+	c.Witness, c.NoWay, c.Draining, c.Unused = flags&flagWitness != 0, flags&flagNoWay != 0, flags&flagDraining != 0, flags&flagUnused != 0
 	if flags&flagReport == 0 {
 		return c
 	}

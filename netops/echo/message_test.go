@@ -50,6 +50,9 @@ func TestParseReadsWhatAppendToWrote(t *testing.T) {
 		"not yet seen": {Kind: Request, Size: 100, Content: Content{Report: Report{Internal: netip.MustParseAddr("10.80.0.7")}}},
 		"silent path":  {Kind: Request, Size: 100, Content: Content{Path: Path{Asked: true}}},
 		"witness":      {Kind: Reply, Size: 100, Content: Content{Witness: true}},
+		"no way on":    {Kind: Reply, Size: 100, Content: Content{NoWay: true}},
+		"draining":     {Kind: Reply, Size: 100, Content: Content{Draining: true}},
+		"unused":       {Kind: Request, Size: 100, Content: Content{Unused: true}},
 		"node only":    {Kind: Reply, Size: 100, Content: Content{Node: netip.MustParseAddr("10.70.0.9")}},
 	} {
 		packet, err := m.AppendTo([]byte("before"))
