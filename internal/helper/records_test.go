@@ -103,4 +103,6 @@ func gatewayMap(t *testing.T, peering string, g records.Gateway) *corev1.ConfigM
 }
 
 // first is the first gateway of a peering.
-func firstGateway(peering string) records.GatewayID { return records.GatewayID{Peering: peering, Number: 1} }
+func firstGateway(peering string) records.GatewayID {
+	return records.GatewayID{Peering: peering, Number: 1}
+}
