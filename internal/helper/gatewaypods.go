@@ -145,18 +145,23 @@ func ended(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// bounded is a gateway of which only that counts which concerns its own peering: nodes of the peer that are nodes of that
-// peer, and an endpoint that takes no other peering's packets past the guard.
+// bounded is a gateway's record without what does not concern its own peering: probed nodes that are not the peer's, and
+// endpoints in ranges of other peerings. Packets of the gateway's pod to an endpoint pass the guard, so there are at most
+// as many endpoints as tunnels.
 func (v nodeView) bounded(p records.Peering, g records.Gateway) records.Gateway {
 	nodes := cidr.Lower(p.Peer.ExternalCIDR.Seen)
 	g.PeerNodes = slices.DeleteFunc(slices.Clone(g.PeerNodes), func(a netip.Addr) bool { return !nodes.Contains(a) })
-	heard := g.Endpoint.Addr()
-	if !heard.Is4() {
-		return g
+	foreign := func(e netip.AddrPort) bool {
+		if !e.Addr().Is4() {
+			return true
+		}
+		other, taken := v.taken.overlapping(cidr.Single(e.Addr()))
+		return taken && other.peering != p.Name || cidr.Contains(v.heldBack, e.Addr())
 	}
-	other, taken := v.taken.overlapping(cidr.Single(heard))
-	if taken && other.peering != p.Name || cidr.Contains(v.heldBack, heard) {
+	if foreign(g.Endpoint) {
 		g.Endpoint = netip.AddrPort{}
 	}
+	others := slices.DeleteFunc(slices.Clone(g.OtherEndpoints), foreign)
+	g.OtherEndpoints = others[:min(len(others), len(p.Gateways[0].Tunnels)-1)]
 	return g
 }

@@ -3,6 +3,7 @@
 package helper
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -119,6 +120,37 @@ func TestGatewayAges(t *testing.T) {
 	}
 }
 
+// TestGatewayIsRemoved: nothing is remembered of a gateway that its peering has no more, also where its pod went first.
+func TestGatewayIsRemoved(t *testing.T) {
+	w := connected(t)
+	one, two := testPeering(), testPeering()
+	second := two.Gateways[0]
+	second.OverlayID, second.Address, second.Tunnels = 9, netip.MustParseAddr("10.80.128.3"), slices.Clone(second.Tunnels)
+	second.Tunnels[0].Address, second.Tunnels[0].PeerAddress = netip.MustParsePrefix("169.254.18.34/30"), netip.MustParseAddr("169.254.18.33")
+	two.Gateways = append(two.Gateways, second)
+	id := records.GatewayID{Peering: "b", Number: 2}
+	g := records.Gateway{Version: records.SchemaVersion, Pod: "gateway2-b-x", Node: "n1", PodIP: netip.MustParseAddr("10.244.1.12")}
+	pod := gatewayPod("b", g)
+	pod.Labels[records.LabelGateway] = "2"
+	gateways := w.objects.gateways
+	w.put(configMap(t, records.PeeringName("b"), records.ComponentPeering, "b", two))
+	record := configMap(t, id.Name(), records.ComponentGateway, "b", g)
+	record.Labels[records.LabelGateway] = "2"
+	w.put(record)
+	w.objects.gateways = append(slices.Clone(gateways), pod)
+	if v := w.view(); v.gateways[id].PodIP != g.PodIP {
+		t.Fatalf("the second gateway is at %s, faults %v", v.gateways[id].PodIP, w.faults)
+	}
+	w.objects.gateways = gateways
+	if v := w.view(); v.aging != gatewayGrace {
+		t.Fatalf("its pod is gone: until %s", v.aging)
+	}
+	w.put(configMap(t, records.PeeringName("b"), records.ComponentPeering, "b", one))
+	if v := w.view(); v.aging != 0 {
+		t.Errorf("the peering has it no more: until %s", v.aging)
+	}
+}
+
 // TestGatewayIsReplaced: a new gateway takes over as soon as it has written where it is, whatever the API server shows
 // first, and a record that is damaged meanwhile costs nothing.
 func TestGatewayIsReplaced(t *testing.T) {
@@ -167,6 +199,28 @@ func TestGatewayTellsOfItsPeer(t *testing.T) {
 		w.put(gatewayMap(t, "b", g))
 		if got := w.view().gateways[firstGateway("b")].Endpoint; (got == g.Endpoint) != want {
 			t.Errorf("heard at %s: %v", endpoint, got)
+		}
+	}
+	g.Endpoint = netip.MustParseAddrPort("192.0.2.7:51840")
+	b := testPeering()
+	second := b.Gateways[0].Tunnels[0]
+	second.Address, second.PeerAddress, second.ListenPort = netip.MustParsePrefix("169.254.18.6/30"), netip.MustParseAddr("169.254.18.5"), 51841
+	for _, test := range []struct {
+		tunnels      []records.Tunnel
+		others, want string
+	}{
+		{b.Gateways[0].Tunnels, "10.11.3.4:1", "[]"}, // one tunnel has one far end
+		{append(b.Gateways[0].Tunnels, second), "10.12.3.4:1 10.11.3.4:1 10.11.3.5:1", "[10.11.3.4:1]"},
+	} {
+		b.Gateways[0].Tunnels = test.tunnels
+		w.put(configMap(t, records.PeeringName("b"), records.ComponentPeering, "b", b))
+		g.OtherEndpoints = nil
+		for text := range strings.FieldsSeq(test.others) {
+			g.OtherEndpoints = append(g.OtherEndpoints, netip.MustParseAddrPort(text))
+		}
+		w.put(gatewayMap(t, "b", g))
+		if got := fmt.Sprint(w.view().gateways[firstGateway("b")].OtherEndpoints); got != test.want {
+			t.Errorf("with %d tunnels, also heard at %s: %s, want %s", len(test.tunnels), test.others, got, test.want)
 		}
 	}
 	w.drop(records.PeeringName("c"))

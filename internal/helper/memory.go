@@ -92,11 +92,11 @@ func (m *memory) view(o nodeObjects, now time.Time) (nodeView, []fault) {
 	faults = append(faults, m.readReservations(o.ipam)...)
 	unserved, more := m.readPeerings(o.maps, own, &v)
 	faults = slices.Concat(faults, more, m.hold(&v, unserved, own))
-	served := make(map[string]bool, len(v.peerings))
+	served := make(map[records.GatewayID]bool)
 	for _, p := range v.peerings {
-		served[p.Name] = true
 		for i := range p.Gateways {
 			id := records.GatewayID{Peering: p.Name, Number: i + 1}
+			served[id] = true
 			g, ok, err := m.locate(id, byName[id.Name()], o, now)
 			if err != nil {
 				faults = append(faults, fault{id.Name(), p.Name, err})
@@ -106,7 +106,7 @@ func (m *memory) view(o nodeObjects, now time.Time) (nodeView, []fault) {
 			}
 		}
 	}
-	maps.DeleteFunc(m.gateways, func(id records.GatewayID, _ located) bool { return !served[id.Peering] })
+	maps.DeleteFunc(m.gateways, func(id records.GatewayID, _ located) bool { return !served[id] })
 	v.aging = m.nextAge(now)
 	v.refused = refusals(faults)
 	return v, faults
