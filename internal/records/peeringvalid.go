@@ -7,6 +7,8 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+
+	"liqonet.io/liqonet/internal/cidr"
 )
 
 func (p Peering) validate() error {
@@ -32,9 +34,14 @@ func (p Peering) validateGateways() error {
 			unless(!addresses[g.Address], "address %s is that of another gateway", g.Address),
 		)
 		overlays[g.OverlayID], addresses[g.Address] = true, true
+		ports := map[uint16]bool{}
 		for _, t := range g.Tunnels {
-			err = errors.Join(err, unless(!ends[t.Address.Addr()], "address %s is that of another tunnel", t.Address.Addr()))
-			ends[t.Address.Addr()] = true
+			for _, end := range []netip.Addr{t.Address.Addr(), t.PeerAddress} {
+				err = errors.Join(err, unless(!ends[end], "tunnel address %s is there twice", end))
+				ends[end] = true
+			}
+			err = errors.Join(err, unless(p.Role == Client || !ports[t.ListenPort], "listen port %d is there twice", t.ListenPort))
+			ports[t.ListenPort] = true
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("gateway %d: %w", i+1, err))
@@ -54,12 +61,15 @@ func (g LocalGateway) validate(role Role) error {
 	)
 }
 
+// linkLocal holds the addresses of tunnels: no route of a cluster leads there.
+var linkLocal = netip.MustParsePrefix("169.254.0.0/16")
+
 func (t Tunnel) validate() error {
 	key, err := base64.StdEncoding.DecodeString(t.PublicKey)
-	pair := t.Address.IsValid() && t.Address.Addr().Is4() && t.PeerAddress.Is4() && t.Address.Contains(t.PeerAddress)
+	pair := cidr.Covers(linkLocal, t.Address) && t.Address.Contains(t.PeerAddress)
 	return errors.Join(
 		unless(err == nil && len(key) == wireGuardKey, "tunnel: public key of the peer's gateway is no WireGuard key"),
-		unless(pair, "tunnel addresses %s and %s: want two IPv4 addresses of one range", t.Address, t.PeerAddress),
+		unless(pair, "tunnel addresses %s and %s: want two of one link-local IPv4 range", t.Address, t.PeerAddress),
 		unless(t.ListenPort != 0, "tunnel: listen port missing"),
 		unless(len(t.Endpoints) <= maxEndpoints, "tunnel: %d endpoints: want at most %d", len(t.Endpoints), maxEndpoints),
 		each(t.Endpoints, func(endpoint string) error {

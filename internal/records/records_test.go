@@ -109,7 +109,11 @@ func TestDecodeRefuses(t *testing.T) {
 		"huge overlay id":   {"overlayID: 7", "overlayID: 16777216", "overlay id"},
 		"overlay id twice":  {"overlayID: 8", "overlayID: 7", "gateway 2: overlay id 7"},
 		"address twice":     {"address: 10.80.128.2", "address: 10.80.128.1", "gateway 2: address 10.80.128.1"},
-		"tunnel twice":      {"address: 169.254.18.6/30", "address: 169.254.18.2/28", "gateway 2: address 169.254.18.2"},
+		"tunnel twice":      {"address: 169.254.18.6/30", "address: 169.254.18.2/28", "gateway 2: tunnel address 169.254.18.2"},
+		"tunnel to itself":  {"peerAddress: 169.254.18.1\n", "peerAddress: 169.254.18.2\n", "gateway 1: tunnel address 169.254.18.2"},
+		"tunnels crossed":   {"peerAddress: 169.254.18.5\n", "peerAddress: 169.254.18.1\n", "tunnel address 169.254.18.1 is there twice"},
+		"tunnel to all":     {"address: 169.254.18.6/30", "address: 169.254.18.6/0", "link-local"},
+		"not link-local":    {"address: 169.254.18.6/30", "address: 10.254.18.6/30", "link-local"},
 		"version 2 as 1":    {"version: 2", "version: 1", "unknown field"},
 		"tiny MTU":          {"mtu: 1420", "mtu: 100", "MTU 100"},
 		"exposed twice":     {"exposed:\n", "exposed:\n- address: 10.70.128.2\n  host: 198.51.100.7\n", "there already"},
@@ -125,6 +129,25 @@ func TestDecodeRefuses(t *testing.T) {
 				t.Errorf("error %v, want one with %q", err, c.want)
 			}
 		})
+	}
+}
+
+// TestPortsOfTunnels: a server listens for each tunnel of a gateway at a port of its own; a client's may lead to one port
+// of several gateways.
+func TestPortsOfTunnels(t *testing.T) {
+	p := peering()
+	p.Gateways[0].Tunnels = append(p.Gateways[0].Tunnels, p.Gateways[1].Tunnels...)
+	p.Gateways = p.Gateways[:1]
+	if _, err := records.Encode(p); err != nil {
+		t.Fatal(err)
+	}
+	p.Gateways[0].Tunnels[1].ListenPort = p.Gateways[0].Tunnels[0].ListenPort
+	if _, err := records.Encode(p); err != nil {
+		t.Errorf("a client's: %v", err)
+	}
+	p.Role = records.Server
+	if _, err := records.Encode(p); err == nil || !strings.Contains(err.Error(), "listen port 51840") {
+		t.Errorf("a server's: %v", err)
 	}
 }
 
