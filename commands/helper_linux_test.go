@@ -12,11 +12,7 @@ import (
 
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/translation/authority"
-	"liqonet.io/liqonet/netops"
 )
-
-// echoPort is another name of the port.
-var _ = [1]bool{}[echoPort-netops.EchoPort]
 
 // environment is what the helpers' manifests set.
 func environment(t *testing.T, variables map[string]string) *Env {

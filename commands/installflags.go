@@ -2,12 +2,14 @@ package commands
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"liqonet.io/liqonet/internal/image"
 	"liqonet.io/liqonet/internal/peering"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/netops/echo"
 	"liqonet.io/liqonet/templates"
 )
 
@@ -28,14 +30,18 @@ func installFlags(cmd *cobra.Command, to *peering.Installation) {
 	optionalFlag(cmd.Flags(), &to.AllowForward, "allow-forward", "on nodes whose firewall drops forwarded packets, add rules that accept liqonet's (default: leave unchanged)")
 }
 
-// echoPort is netops.EchoPort: that package is for Linux alone.
-const echoPort = 6092
+// otherOverlays are the ports that network plugins use for VXLAN (IANA's, and Linux's own of flannel and Cilium) and Geneve.
+// Nodes drop packets to the overlay's port that are no gateway's: the plugin's would be lost.
+var otherOverlays = []uint16{4789, 8472, 6081}
 
-// overlayPort reads a port that the overlay can have beside the other sockets of a gateway.
+// overlayPort reads a port that the overlay can have beside the other sockets of nodes and gateways.
 func overlayPort(text string) (uint16, error) {
 	n, err := port(text)
-	if n == echoPort || n == templates.TunnelPort {
+	switch {
+	case n == echo.Port, n >= templates.TunnelPort && n < templates.TunnelPort+records.MaxGateways:
 		return 0, fmt.Errorf("%d is another port of gateways", n)
+	case slices.Contains(otherOverlays, n):
+		return 0, fmt.Errorf("%d is the port of other overlays", n)
 	}
 	return n, err
 }

@@ -183,6 +183,8 @@ func TestConnectRefuses(t *testing.T) {
 		{"--external-cidr 10.4.0.0/16 --internal-cidr 10.5.0.0/17", "differ in length"},
 		{"--remote-external-cidr 10.4.0.0/16 --remote-internal-cidr 10.5.0.0/17", "--remote-internal-cidr"},
 		{"--overlay-port 6092", "6092 is another port of gateways"},
+		{"--overlay-port 51847", "51847 is another port of gateways"},
+		{"--overlay-port 8472", "8472 is the port of other overlays"},
 		{"--overlay-port 0", "must be a port"},
 		{"--gw-server-service-annotation internal", `"internal" is not KEY=VALUE`},
 		{"--gw-server-service-annotation a/b/c=d", `"a/b/c" is not an annotation's key: `},

@@ -7,10 +7,11 @@ import (
 	"slices"
 
 	"liqonet.io/liqonet/internal/cidr"
+	"liqonet.io/liqonet/netops/echo"
 )
 
 // EchoPort is the UDP port at which nodes and gateways answer echoes, on internal and tunnel addresses only.
-const EchoPort = 6092
+const EchoPort = echo.Port
 
 // guardMetric makes the guard's unreachable routes lose against every other route to the same range.
 const guardMetric = 1 << 30

@@ -15,6 +15,9 @@ import (
 	"time"
 )
 
+// Port is the UDP port at which nodes and gateways answer.
+const Port = 6092
+
 // Sizes of a message, without IP and UDP headers (28 bytes), in bytes.
 const (
 	MinSize = 52
