@@ -25,7 +25,7 @@ var damage = map[string]func(cm *corev1.ConfigMap){
 	"text that is none": func(cm *corev1.ConfigMap) { cm.Data[records.DataKey] = "x" },
 	"no data":           func(cm *corev1.ConfigMap) { cm.Data = nil },
 	"a newer version":   func(cm *corev1.ConfigMap) { edit(cm, "version: 2", "version: 99") },
-	"an unknown field":  func(cm *corev1.ConfigMap) { cm.Data[records.DataKey] += "surprise: 1\n" },
+	"a field twice":     func(cm *corev1.ConfigMap) { cm.Data[records.DataKey] += "mtu: 1400\n" },
 	"another component": func(cm *corev1.ConfigMap) { cm.Labels[records.LabelComponent] = records.ComponentGateway },
 	"no component":      func(cm *corev1.ConfigMap) { delete(cm.Labels, records.LabelComponent) },
 	"another peering":   func(cm *corev1.ConfigMap) { cm.Labels[records.LabelPeering] = "d" },
@@ -71,6 +71,28 @@ func TestDamageStaysWithItsPeering(t *testing.T) {
 				t.Errorf("mended: served %v, faults %v, held back %v", mended.names(), w.faults, mended.heldBack)
 			}
 		})
+	}
+}
+
+// TestLaterRelease: records with fields of a later release are followed, at first and when they change.
+func TestLaterRelease(t *testing.T) {
+	w := connected(t)
+	later := func(cm *corev1.ConfigMap) {
+		cm.Data[records.DataKey] += "later: {some: 1}\n"
+		w.put(cm)
+	}
+	first := testPeering()
+	first.MTU = 1300
+	later(fabricMap(t, testFabric()))
+	later(reserved(t, first, secondPeering()))
+	later(peeringMap(t, first))
+	later(gatewayMap(t, "b", testGateway()))
+	for _, when := range []string{"after a change", "when the helper starts"} {
+		v := w.view()
+		if len(w.faults) > 0 || !slices.Equal(v.names(), []string{"b", "c"}) || v.peerings[0].MTU != 1300 || !v.gateways[firstGateway("b")].PodIP.IsValid() {
+			t.Errorf("%s: faults %v, served %v through %v", when, w.faults, v.peerings, v.gateways)
+		}
+		w.memory = newMemory()
 	}
 }
 

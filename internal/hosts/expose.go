@@ -160,6 +160,12 @@ func (x *exposer) expose(ctx context.Context) error {
 	if x.host == (records.Exposed{}) && len(x.peering.Exposed) >= records.MaxExposed {
 		return x.full(fmt.Errorf("expose %s: peering %q has %d exposed hosts, the maximum", x.Host, x.Peer, len(x.peering.Exposed)))
 	}
+	// A record that cannot be written refuses the host before an address is reserved for it.
+	dry := &exposer{ExposeOptions: x.ExposeOptions}
+	dry.Cluster = x.Cluster.DryRun()
+	if err := dry.write(ctx, &records.Exposed{Host: x.Host, Address: x.host.Address}); err != nil {
+		return err
+	}
 	owner := ipam.Peering(x.Peer)
 	request := ipam.Request{Owner: owner, Purpose: ipam.ExposedHost, Real: cidr.Single(x.Host)}
 	if x.host != (records.Exposed{}) {

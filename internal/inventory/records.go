@@ -83,7 +83,8 @@ func Same[T records.Document](a, b T) bool {
 }
 
 // Swap brings a record into the state that want computes from the one in the cluster (nil: there is none), provided
-// that nobody changes it in between: else want is called again. name is its ConfigMap's, which bears the name of the run
+// that nobody changes it in between: else want is called again. Fields of a later release are never deleted: see
+// records.Replace. name is its ConfigMap's, which bears the name of the run
 // that creates it; "": it is of no interest.
 func Swap[T records.Document](
 	ctx context.Context, c *cluster.Cluster, name, run string, want func(live *T) (T, error),
@@ -108,6 +109,9 @@ func Swap[T records.Document](
 		text, err := records.Encode(wanted)
 		if err != nil && c.IsDryRun() {
 			text, err = records.Draft(wanted) // what is missing comes later
+		}
+		if err == nil && live != nil {
+			text, err = records.Replace[T](live.Data[records.DataKey], text)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("ConfigMap %s/%s of cluster %q: %w", object.Namespace, object.Name, c.Context, err)

@@ -22,7 +22,7 @@ import (
 )
 
 func TestDamagedDocumentsAreLeftAlone(t *testing.T) {
-	for name, text := range map[string]string{"peering-b": "version: 3\n", "fabric": "version: 1\nnonsense: true\n", "ipam": "version: 9\n"} {
+	for name, text := range map[string]string{"peering-b": "version: 3\n", "fabric": "version: 1\nclusterID: [nonsense]\n", "ipam": "version: 9\n"} {
 		synctest.Test(t, func(t *testing.T) {
 			a, b := twoWorlds()
 			if _, err := a.kube.CoreV1().ConfigMaps(a.Namespace).Create(t.Context(), recordMap(name, text), metav1.CreateOptions{}); err != nil {

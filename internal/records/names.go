@@ -19,15 +19,14 @@ const (
 	LabelNode      = "liqonet.io/node"      // the node that an object belongs to, as its helper finds it
 	AnnotationNode = "liqonet.io/node"      // on a Lease: a Node record
 	AnnotationRun  = "liqonet.io/run"       // on a record's ConfigMap: which run of liqoctl created it
-	// AnnotationSurroundings, on a node's Lease, holds a Surroundings record. It stands beside the Node record, because
-	// helpers of an earlier release refuse a record with a field that they do not know.
+	// AnnotationSurroundings, on a node's Lease, holds a Surroundings record. It is not part of the Node record, because
+	// releases before decision 20 reject a record with an unknown field.
 	AnnotationSurroundings = "liqonet.io/surroundings"
 	// AnnotationWitness, on a node's Lease, holds a Witness record, for the same reason.
 	AnnotationWitness = "liqonet.io/witness"
 	DataKey           = "record" // the ConfigMap key that holds a record
 	// EveryKey is the ConfigMap key that holds how long after a gateway's report the next one comes at the latest, such as
-	// "10s". It stands beside the record, because liqoctl of an earlier release refuses a record with a field that it does
-	// not know.
+	// "10s". It is not part of the record for the same reason.
 	EveryKey = "every"
 )
 

@@ -1,10 +1,6 @@
 package records
 
-import (
-	"net/netip"
-
-	"sigs.k8s.io/yaml"
-)
+import "net/netip"
 
 // peeringV1 is a peering's record of schema version 1: one gateway a side, and one tunnel.
 type peeringV1 struct {
@@ -38,10 +34,10 @@ type tunnelV1 struct {
 }
 
 // readVersion1 reads a record of version 1. Its version stays, so that it differs from what is wanted and is written anew.
-func (p *Peering) readVersion1(text []byte) error {
+func (p *Peering) readVersion1(document []byte) (unknown []string, err error) {
 	var v peeringV1
-	if err := yaml.UnmarshalStrict(text, &v); err != nil {
-		return err
+	if unknown, err = readJSON(document, &v); err != nil {
+		return nil, err
 	}
 	*p = Peering{
 		Version: v.Version, Name: v.Name, Role: v.Role, Local: v.Local,
@@ -55,5 +51,5 @@ func (p *Peering) readVersion1(text []byte) error {
 		}},
 		Implementation: v.Tunnel.Implementation, MTU: v.MTU, ClampMSS: v.ClampMSS, Exposed: v.Exposed,
 	}
-	return nil
+	return unknown, nil
 }

@@ -1,8 +1,9 @@
 // Package records holds the documents that liqonet keeps in a cluster: their Go types, their encoding, their
 // validation and the names of the objects that carry them. It has no client and does no I/O.
 //
-// Every document is YAML with a schema version. Decoding is strict: an unknown field, a version that this
-// binary does not know or a value that makes no sense is an error, and the caller leaves the object as it is.
+// Every document is YAML with a schema version. A version that this binary does not know, a key twice, a wrong type or a
+// value that makes no sense is an error, and the caller leaves the object as it is. A field that this binary does not know
+// is ignored: later releases add fields within a version. docs/upgrade.md says which.
 package records
 
 import (
@@ -10,8 +11,6 @@ import (
 	"net/netip"
 	"slices"
 	"time"
-
-	"sigs.k8s.io/yaml"
 
 	"liqonet.io/liqonet/internal/cidr"
 )
@@ -199,66 +198,4 @@ func (d *Duration) UnmarshalText(b []byte) error {
 	v, err := time.ParseDuration(string(b))
 	*d = Duration(v)
 	return err
-}
-
-// Document is what Encode and Decode take: every record of this package.
-type Document interface {
-	validate() error
-	// identity is what the ConfigMap must be that holds the record, with the peering's name where the record has it.
-	identity() Identity
-}
-
-// Encode returns a record as YAML. One that was read from an older version is an error: its fields are those of now.
-func Encode(d Document) (string, error) {
-	if p, is := d.(Peering); is && p.Version != PeeringVersion {
-		return "", fmt.Errorf("record of schema version %d: only version %d is written", p.Version, PeeringVersion)
-	}
-	if err := d.validate(); err != nil {
-		return "", err
-	}
-	return Draft(d)
-}
-
-// Draft is Encode for a record that need not be complete yet.
-func Draft(d Document) (string, error) {
-	b, err := yaml.Marshal(d)
-	return string(b), err
-}
-
-// Decode reads a record from YAML, strictly.
-func Decode[T Document](text string) (T, error) {
-	d, err := ReadYAML[T](text)
-	if err != nil {
-		return d, err
-	}
-	return d, d.validate()
-}
-
-// ReadYAML reads a document of this schema's version, strictly: a field that is not known is an error. The version comes
-// first: a newer schema may well have fields that are unknown here.
-func ReadYAML[T any](text string) (T, error) {
-	var probe struct {
-		Version int `json:"version"`
-	}
-	var d, zero T
-	if err := yaml.Unmarshal([]byte(text), &probe); err != nil {
-		return zero, fmt.Errorf("damaged document: %w", err)
-	}
-	read, known := readerOf(&d, probe.Version)
-	if read == nil {
-		return zero, fmt.Errorf("schema version %d, this binary knows %s", probe.Version, known)
-	}
-	if err := read([]byte(text)); err != nil {
-		return zero, fmt.Errorf("damaged document: %w", err)
-	}
-	return d, nil
-}
-
-// readerOf returns what reads a version of a document; nil: none does. known are the versions that are read.
-func readerOf(d any, version int) (read func([]byte) error, known string) {
-	strict := func(text []byte) error { return yaml.UnmarshalStrict(text, d) }
-	if p, is := d.(*Peering); is {
-		return map[int]func([]byte) error{1: p.readVersion1, PeeringVersion: strict}[version], fmt.Sprintf("1 and %d", PeeringVersion)
-	}
-	return map[int]func([]byte) error{SchemaVersion: strict}[version], fmt.Sprint(SchemaVersion)
 }

@@ -97,7 +97,10 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 	for name, c := range map[string]struct{ old, new, want string }{
 		"unknown version":   {"version: 2", "version: 9", "schema version 9, this binary knows 1 and 2"},
-		"unknown field":     {"mtu: 1420", "mtu: 1420\nsurprise: 1", "surprise"},
+		"key twice":         {"mtu: 1420", "mtu: 1420\nmtu: 1400", `"mtu" already set`},
+		"unknown key twice": {"mtu: 1420", "mtu: 1420\nsurprise: 1\nsurprise: 1", `"surprise" already set`},
+		"name in capitals":  {"\nname: b", "\nName: b", `name ""`},
+		"wrong type":        {"mtu: 1420", "mtu: many", "mtu"},
 		"no YAML":           {"version: 2", "{", "damaged"},
 		"host bits":         {"real: 10.244.0.0/16", "real: 10.244.0.1/16", "host bits"},
 		"unequal mapping":   {"seen: 10.11.0.0/16", "seen: 10.11.0.0/17", "lengths differ"},
@@ -114,7 +117,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"tunnels crossed":   {"peerAddress: 169.254.18.5\n", "peerAddress: 169.254.18.1\n", "tunnel address 169.254.18.1 is there twice"},
 		"tunnel to all":     {"address: 169.254.18.6/30", "address: 169.254.18.6/0", "link-local"},
 		"not link-local":    {"address: 169.254.18.6/30", "address: 10.254.18.6/30", "link-local"},
-		"version 2 as 1":    {"version: 2", "version: 1", "unknown field"},
+		"version 2 as 1":    {"version: 2", "version: 1", "overlay id 0"},
 		"tiny MTU":          {"mtu: 1420", "mtu: 100", "MTU 100"},
 		"exposed twice":     {"exposed:\n", "exposed:\n- address: 10.70.128.2\n  host: 198.51.100.7\n", "there already"},
 		"exposed IPv6":      {"host: 198.51.100.7", "host: 2001:db8::7", "IPv4"},

@@ -58,16 +58,26 @@ func list[T any](b *strings.Builder, key string, items []T, text func(T, []byte)
 	}
 }
 
-// Decode reads a registry from text, strictly: an unknown version or field, a malformed line or reservations
-// that conflict are errors.
+// Decode reads a registry from text. An unknown version, a malformed line or reservations that conflict are errors. Fields of
+// later releases are ignored.
 func Decode(text string) (*ipam.Registry, error) {
+	r, _, err := decode(text)
+	return r, err
+}
+
+// decode is Decode. unknown are the fields that it ignores.
+func decode(text string) (r *ipam.Registry, unknown []string, err error) {
 	d, ok := plain(text)
 	if !ok {
-		var err error
-		if d, err = records.ReadYAML[document](text); err != nil {
-			return nil, err
+		if d, unknown, err = records.ReadYAML[document](text); err != nil {
+			return nil, nil, err
 		}
 	}
+	r, err = d.registry()
+	return r, unknown, err
+}
+
+func (d document) registry() (*ipam.Registry, error) {
 	pools := make([]netip.Prefix, len(d.Pools))
 	for i, p := range d.Pools {
 		var err error

@@ -3,7 +3,7 @@
 // computed again on what the first one left.
 //
 // What cannot be read is never overwritten: a ConfigMap that is damaged or of another schema version is an
-// error for readers and writers alike.
+// error for readers and writers alike. One with fields of a later release is read, and not changed.
 package store
 
 import (
@@ -110,6 +110,9 @@ func (s *Store) attempt(ctx context.Context, change func(*ipam.Registry) error) 
 	if after == before {
 		return nil
 	}
+	if len(current.unknown) > 0 {
+		return s.failed("write", &records.UnknownFieldsError{Fields: current.unknown})
+	}
 	err = s.put(ctx, current.object, after)
 	deleted := current.object != nil && apierrors.IsNotFound(err)
 	switch {
@@ -126,6 +129,7 @@ func (s *Store) attempt(ctx context.Context, change func(*ipam.Registry) error) 
 type kept struct {
 	object   *corev1.ConfigMap // nil: there is none yet
 	registry *ipam.Registry
+	unknown  []string // fields of a later release
 }
 
 func (s *Store) get(ctx context.Context) (kept, error) {
@@ -141,11 +145,11 @@ func (s *Store) get(ctx context.Context) (kept, error) {
 	if !ok {
 		return kept{}, s.failed("read", &DamageError{fmt.Errorf("damaged document: no key %q", records.DataKey)})
 	}
-	r, err := Decode(text)
+	r, unknown, err := decode(text)
 	if err != nil {
 		return kept{}, s.failed("read", &DamageError{err})
 	}
-	return kept{object: object, registry: r}, nil
+	return kept{object, r, unknown}, nil
 }
 
 // DamageError says that the document cannot be read. Nothing writes over it.

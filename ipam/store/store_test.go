@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -316,6 +317,31 @@ func TestDamageIsNotOverwritten(t *testing.T) {
 				t.Error("loaded")
 			}
 		})
+	}
+}
+
+// TestLaterFieldsAreKept: a document with a field of a later release is read, and a change that would delete it is refused.
+func TestLaterFieldsAreKept(t *testing.T) {
+	client := newCluster()
+	text := Encode(installed(t)) + "zones: [a, b]\n"
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: records.IPAMName, Namespace: namespace}, Data: map[string]string{records.DataKey: text}}
+	if _, err := client.CoreV1().ConfigMaps(namespace).Create(t.Context(), cm, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	client.ClearActions()
+	s := New(client, namespace)
+	if held := owners(t, s); len(held) == 0 {
+		t.Error("nothing is read")
+	}
+	if err := s.Update(t.Context(), func(*ipam.Registry) error { return nil }); err != nil {
+		t.Errorf("an update that changes nothing: %v", err)
+	}
+	err := s.Update(t.Context(), peer("c"))
+	if unknown, ok := errors.AsType[*records.UnknownFieldsError](err); !ok || !slices.Equal(unknown.Fields, []string{"zones"}) {
+		t.Errorf("an update: %v", err)
+	}
+	if n := writes(client); n > 0 {
+		t.Errorf("%d writes", n)
 	}
 }
 

@@ -81,7 +81,8 @@ func records(t testing.TB) (fabric, peering string) {
 
 func TestDecode(t *testing.T) {
 	fabric, peering := records(t)
-	c, err := translate.Decode(fabric, map[string]string{"peering-b": peering})
+	const later = "later: {some: 1}\n" // a field of a later release
+	c, err := translate.Decode(fabric+later, map[string]string{"peering-b": peering + later})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +135,7 @@ func TestDamage(t *testing.T) {
 	whole := strings.NewReplacer("\nname: b", "\nname: c", "10.81.0.0/16", "10.83.0.0/16", "10.71.0.0/16", "10.73.0.0/16").Replace(peering)
 	for name, c := range map[string]struct{ old, replaced, want string }{
 		"unknown version": {"version: 1", "version: 7", "schema version 7"},
-		"unknown field":   {"version: 1", "version: 1\nmore: 1", "more"},
+		"field twice":     {"version: 1", "version: 1\nversion: 1", "already set"},
 		"clashing ranges": {"seen: 10.81.0.0/16", "seen: 10.71.0.0/16", "overlaps"},
 		"other lengths":   {"seen: 10.81.0.0/16", "seen: 10.81.0.0/17", "lengths differ"},
 		"misplaced host":  {"10.70.128.1", "10.70.0.1", "10.70.0.1"},

@@ -1,0 +1,114 @@
+package peering
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/health"
+	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/hosts"
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/removal"
+	"liqonet.io/liqonet/internal/status"
+)
+
+// addLater gives records of a cluster a field, as a later release of liqoctl writes them.
+func addLater(t *testing.T, w *world, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		cm, err := w.kube.CoreV1().ConfigMaps(w.Namespace).Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cm.Data[records.DataKey] += "later: {some: 1}\n"
+		if _, err := w.kube.CoreV1().ConfigMaps(w.Namespace).Update(t.Context(), cm, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestLaterRelease has records with a field of a later release. They are read, and no operation deletes the field: what would
+// change the record is refused, before anything is changed.
+func TestLaterRelease(t *testing.T) {
+	for name, refused := range map[string][]string{
+		"peering-b":        {"update", "expose"},
+		records.FabricName: {"update"},
+		records.IPAMName:   {"expose"},
+		"status-b":         nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, b := connected(t)
+				a.set(func() { a.still = true })
+				addLater(t, a, name)
+				before := contents(t, a)
+				all, err := status.Read(t.Context(), status.Options{Cluster: a.Cluster})
+				if err != nil || len(all) != 1 || all[0].State != health.Healthy {
+					t.Errorf("status: %+v, %v", all, err)
+				}
+				a.set(func() { a.still = false })
+				if got, err := Connect(t.Context(), connectOptions(a, b), &recorder{}); err != nil || got.Changed {
+					t.Errorf("connect again: changed %v: %v", got.Objects, err)
+				}
+				o := connectOptions(a, b)
+				o.Update, o.MTU, o.Image, o.OverlayPort = true, 1300, "liqonet:2", 7000
+				_, update := Connect(t.Context(), o, &recorder{})
+				if slices.Contains(refused, "update") {
+					expectRefused(t, "update", name, update)
+					if diff := cmp.Diff(before, contents(t, a)); diff != "" {
+						t.Errorf("refused, and yet:\n%s", diff)
+					}
+				} else if update != nil {
+					t.Errorf("update: %v", update)
+				}
+				_, expose := hosts.Expose(t.Context(), exposing(a, "198.51.100.7"), &recorder{})
+				if slices.Contains(refused, "expose") {
+					expectRefused(t, "expose", name, expose)
+					expectHeld(t, a)
+				} else if expose != nil {
+					t.Errorf("expose: %v", expose)
+				}
+			})
+		})
+	}
+}
+
+func expectRefused(t *testing.T, what, name string, err error) {
+	t.Helper()
+	unknown, ok := errors.AsType[*records.UnknownFieldsError](err)
+	if !ok || !slices.Equal(unknown.Fields, []string{"later"}) || !strings.Contains(err.Error(), "ConfigMap liqonet/"+name) || hint.Of(err) == "" {
+		t.Errorf("%s: %v", what, err)
+	}
+}
+
+// TestLaterReleaseIsRemoved: what is deleted as a whole may have fields of a later release.
+func TestLaterReleaseIsRemoved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := connected(t)
+		for _, w := range []*world{a, b} {
+			peer := peeringOf(t, w).Name
+			addLater(t, w, records.FabricName, records.PeeringName(peer), "status-"+peer)
+		}
+		if _, err := removal.Disconnect(t.Context(), removal.DisconnectOptions{Local: a.Cluster, Remote: b.Cluster}, &recorder{}); err != nil {
+			t.Fatal(err)
+		}
+		if left := peeringsLeft(t, a); len(left) > 0 {
+			t.Errorf("left %v", left)
+		}
+		addLater(t, a, records.IPAMName)
+		if _, err := removal.Reset(t.Context(), removal.ResetOptions{Cluster: a.Cluster}, &recorder{}); err != nil {
+			t.Fatal(err)
+		}
+		if left, err := cluster.All[*corev1.ConfigMap](t.Context(), a.Cluster, ""); err != nil || len(left) > 0 {
+			t.Errorf("left %v, %v", left, err)
+		}
+	})
+}

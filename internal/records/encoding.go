@@ -1,0 +1,120 @@
+package records
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+)
+
+// Document is what Encode and Decode take: every record of this package.
+type Document interface {
+	validate() error
+	// identity is what the ConfigMap must be that holds the record, with the peering's name where the record has it.
+	identity() Identity
+}
+
+// Encode returns a record as YAML. One that was read from an older version is an error: its fields are those of now.
+func Encode(d Document) (string, error) {
+	if p, is := d.(Peering); is && p.Version != PeeringVersion {
+		return "", fmt.Errorf("record of schema version %d: only version %d is written", p.Version, PeeringVersion)
+	}
+	if err := d.validate(); err != nil {
+		return "", err
+	}
+	return Draft(d)
+}
+
+// Draft is Encode for a record that need not be complete yet.
+func Draft(d Document) (string, error) {
+	b, err := yaml.Marshal(d)
+	return string(b), err
+}
+
+// Decode reads a record from YAML. Fields of later releases are ignored.
+func Decode[T Document](text string) (T, error) {
+	d, _, err := decode[T](text)
+	return d, err
+}
+
+func decode[T Document](text string) (d T, unknown []string, err error) {
+	if d, unknown, err = ReadYAML[T](text); err != nil {
+		return d, nil, err
+	}
+	return d, unknown, d.validate()
+}
+
+// Replace returns what to write where a record is to become another: wanted. A live record with fields of a later release
+// stays if all others are as wanted. If not, the error is an UnknownFieldsError, because wanted lacks these fields.
+func Replace[T Document](live, wanted string) (string, error) {
+	record, unknown, err := decode[T](live)
+	if err != nil || len(unknown) == 0 {
+		return wanted, err
+	}
+	if known, err := Draft(record); err != nil || known == wanted {
+		return live, err
+	}
+	return "", &UnknownFieldsError{Fields: unknown}
+}
+
+// UnknownFieldsError says why a document is not changed: it has fields of a later release.
+type UnknownFieldsError struct {
+	Fields []string // their paths
+}
+
+func (e *UnknownFieldsError) Error() string {
+	return "not changed: this version of liqoctl would delete fields that it does not know: " + strings.Join(e.Fields, ", ")
+}
+
+// Hint says how to change the document.
+func (e *UnknownFieldsError) Hint() string {
+	return "use the version of liqoctl that wrote the document; liqoctl version shows those of the helpers"
+}
+
+// ReadYAML reads a document of a schema version that this binary knows. The version comes first: a newer schema may give
+// fields another meaning. Names of fields are case-sensitive. unknown are the paths of the fields that were ignored.
+func ReadYAML[T any](text string) (d T, unknown []string, err error) {
+	var probe struct {
+		Version int `json:"version"`
+	}
+	var zero T
+	document, err := yaml.YAMLToJSONStrict([]byte(text)) // a key twice is an error
+	if err == nil {
+		_, err = readJSON(document, &probe)
+	}
+	if err != nil {
+		return zero, nil, fmt.Errorf("damaged document: %w", err)
+	}
+	read, known := readerOf(&d, probe.Version)
+	if read == nil {
+		return zero, nil, fmt.Errorf("schema version %d, this binary knows %s", probe.Version, known)
+	}
+	if unknown, err = read(document); err != nil {
+		return zero, nil, fmt.Errorf("damaged document: %w", err)
+	}
+	return d, unknown, nil
+}
+
+// reader reads a document and returns the paths of the fields that it ignores.
+type reader func(document []byte) (unknown []string, err error)
+
+// readerOf returns what reads a version of a document; nil: none does. known are the versions that are read.
+func readerOf(d any, version int) (read reader, known string) {
+	now := func(document []byte) ([]string, error) { return readJSON(document, d) }
+	if p, is := d.(*Peering); is {
+		return map[int]reader{1: p.readVersion1, PeeringVersion: now}[version], fmt.Sprintf("1 and %d", PeeringVersion)
+	}
+	return map[int]reader{SchemaVersion: now}[version], fmt.Sprint(SchemaVersion)
+}
+
+func readJSON(document []byte, into any) (unknown []string, err error) {
+	ignored, err := json.UnmarshalStrict(document, into, json.DisallowUnknownFields)
+	for _, e := range ignored {
+		if field, ok := errors.AsType[json.FieldError](e); ok {
+			unknown = append(unknown, field.FieldPath())
+		}
+	}
+	return unknown, err
+}

@@ -1,0 +1,119 @@
+package records_test
+
+import (
+	"encoding/json"
+	"errors"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/records"
+)
+
+// TestLaterFields: records with fields of a later release, in each of their objects, are read as if these were not there.
+func TestLaterFields(t *testing.T) {
+	addr := netip.MustParseAddr
+	gateway := records.GatewayID{Peering: "b", Number: 2}
+	readsLater(t, peering())
+	readsLater(t, records.Fabric{
+		Version: records.SchemaVersion, ClusterID: "x", Name: "a", Overlay: records.Overlay{Kind: records.VXLAN, Port: 6091},
+		ExternalCIDR: netip.MustParsePrefix("10.70.0.0/16"), InternalCIDR: netip.MustParsePrefix("10.80.0.0/16"),
+	})
+	readsLater(t, records.Gateway{Version: records.SchemaVersion, Pod: "p", Node: "n", PodIP: addr("10.244.1.9")})
+	readsLater(t, records.Node{
+		Version: records.SchemaVersion, Name: "n", Internal: addr("10.80.0.7"), Refused: map[string]string{"b": "why"},
+		OverlaySources: map[records.GatewayID]netip.Addr{gateway: addr("172.31.1.11")},
+		ForwardDrops:   []records.ForwardDrop{{Chain: "ip filter FORWARD"}},
+		Drift:          records.Drift{Times: 1, Last: time.Unix(1700000000, 0).UTC(), What: "a route"},
+	})
+	readsLater(t, records.Status{
+		Version: records.SchemaVersion, TunnelStatus: records.TunnelStatus{Path: records.PathSize{Asked: true}},
+		Tunnels: []records.TunnelStatus{{Loss: 0.5}, {}}, Nodes: []records.NodeStatus{{Name: "n"}},
+	})
+	readsLater(t, records.Surroundings{
+		Version: records.SchemaVersion, Ranges: []records.UsedRange{{Range: netip.MustParsePrefix("192.0.2.0/24"), Use: records.UseRoute}},
+	})
+	readsLater(t, records.Witness{Version: records.SchemaVersion, Gateways: map[records.GatewayID]string{gateway: ""}})
+}
+
+func readsLater[T records.Document](t *testing.T, want T) {
+	t.Helper()
+	text, err := records.Encode(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := records.Decode[T](later(t, text))
+	if diff := cmp.Diff(want, got, comparable); err != nil || diff != "" {
+		t.Errorf("%T: %v (-want +got):\n%s", want, err, diff)
+	}
+}
+
+// later adds a field to each object of a document, but for those whose keys are names.
+func later(t *testing.T, text string) string {
+	var document any
+	if err := yaml.Unmarshal([]byte(text), &document); err != nil {
+		t.Fatal(err)
+	}
+	var add func(path string, value any)
+	add = func(path string, value any) {
+		switch v := value.(type) {
+		case []any:
+			for _, one := range v {
+				add(path, one)
+			}
+		case map[string]any:
+			for key, one := range v {
+				add(key, one)
+			}
+			if !slices.Contains([]string{"overlaySources", "refused", "peerings"}, path) {
+				v["later"] = map[string]any{"some": []any{1, "x"}}
+			}
+		}
+	}
+	add("", document)
+	added, err := json.Marshal(document) // JSON is YAML
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(added)
+}
+
+// TestReplace: a record with fields of a later release stays as it is, or is not replaced. It never loses them.
+func TestReplace(t *testing.T) {
+	live, err := records.Encode(peering())
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := peering()
+	changed.MTU = 1400
+	wanted, err := records.Encode(changed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := records.Replace[records.Peering](live, wanted); err != nil || got != wanted {
+		t.Errorf("a record of this release is replaced by %q, %v", got, err)
+	}
+	for name, c := range map[string]struct{ old, new, field string }{
+		"of the record":           {"mtu: 1420", "mtu: 1420\nzone: x", "zone"},
+		"of an object in a list":  {"overlayID: 8", "overlayID: 8\n  zone: x", "gateways[1].zone"},
+		"another only by capital": {"mtu: 1420", "mtu: 1420\nMTU: 9000", "MTU"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			later := strings.Replace(live, c.old, c.new, 1)
+			if got, err := records.Replace[records.Peering](later, live); err != nil || got != later {
+				t.Errorf("with nothing to change: %v, becomes\n%s", err, got)
+			}
+			_, err := records.Replace[records.Peering](later, wanted)
+			unknown, ok := errors.AsType[*records.UnknownFieldsError](err)
+			if !ok || !slices.Equal(unknown.Fields, []string{c.field}) || !strings.Contains(err.Error(), c.field) || hint.Of(err) == "" {
+				t.Errorf("with something to change: %v, want field %s", err, c.field)
+			}
+		})
+	}
+}
