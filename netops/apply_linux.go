@@ -14,13 +14,17 @@ import (
 const maxReported = 20
 
 // Apply executes the steps in their order. It goes on past a step that fails and returns what failed, joined.
-// A step that finds its work done is no failure.
+// A step that finds its work done is no failure. Nexthops that cannot be added are left out of their groups: one gateway that
+// is not reached must not take the others with it.
 func (k *Kernel) Apply(p Plan) error {
-	r := run{Kernel: k, indexes: make(map[string]int)}
+	r := run{Kernel: k, indexes: make(map[string]int), missing: make(map[uint32]bool)}
 	var errs []error
 	for _, s := range p.Steps {
 		if err := r.step(s); err != nil && !settled(s, err) {
 			errs = append(errs, fmt.Errorf("%s %s: %w", s.Op, s.title(), err))
+			if n, is := s.Object.(Nexthop); is && s.Op == Add {
+				r.missing[n.ID] = true
+			}
 		}
 	}
 	if n := len(errs) - maxReported; n > 0 {
@@ -48,7 +52,8 @@ func settled(s Step, err error) bool {
 // run is one execution of a plan.
 type run struct {
 	*Kernel
-	indexes map[string]int // of links, by name
+	indexes map[string]int  // of links, by name
+	missing map[uint32]bool // nexthops that could not be added
 }
 
 func (r *run) step(s Step) error {
@@ -85,6 +90,7 @@ func (r *run) change(s Step, index int) error {
 	case Nexthop:
 		return r.route.changeNexthop(s.Op, o, index)
 	case NexthopGroup:
+		o.Members = only(o.Members, func(id uint32) bool { return !r.missing[id] })
 		return r.route.changeNexthopGroup(s.Op, o)
 	case Route:
 		return r.route.changeRoute(s.Op, o, index)

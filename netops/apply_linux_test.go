@@ -21,6 +21,32 @@ func withKind(s State, kind LinkKind) State {
 	return s
 }
 
+// TestMemberFails has somebody's link keep one of three out: the group has the other two until it is gone.
+func TestMemberFails(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	c := nodeOfThreeGateways()
+	c.Overlay.Kind = KindVXLAN
+	want := NodeState(c)
+	ns.ip(fmt.Sprintf("link add other type vxlan id %d dstport %d remote 192.0.2.1", c.Peers[0].Gateways[2].VNI, c.Overlay.Port))
+	k := ns.kernel()
+	for range 2 {
+		have, err := k.Observe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := k.Apply(Diff(have, want)); err == nil {
+			t.Fatal("there is room for all links: nothing was tested")
+		}
+		way := ns.ip("route show table 7600 " + c.Peers[0].CIDRs[0].String())
+		if !strings.Contains(way, NodeLink(c.Peers[0].Gateways[0].VNI)) || !strings.Contains(way, NodeLink(c.Peers[0].Gateways[1].VNI)) {
+			t.Errorf("to the peer: %s", way)
+		}
+	}
+	ns.ip("link del other")
+	reach(t, k, want)
+}
+
 // eachOverlay runs a test for every kind of overlay that the kernel has.
 func eachOverlay(t *testing.T, test func(t *testing.T, kind LinkKind)) {
 	for _, kind := range overlays() {

@@ -113,9 +113,10 @@ func NodeState(c NodeConfig) State {
 
 // reach adds what leads to a peer by its gateways, and to each of these.
 //
-// A peer's packets come by any of them. The reverse path filter, where it is strict, or loose (links of ours have no
-// address: __fib_validate_source in net/ipv4/fib_frontend.c), drops what comes by a link that no route back leads to: for
-// the filter alone there are routes by all gateways, which it looks up by a mark of the packet.
+// A peer's packets come by any of them. The reverse path filter drops what comes by a link that no route back leads to, if
+// it is strict, and also if it is loose, because overlay links have no address (__fib_validate_source in
+// net/ipv4/fib_frontend.c). For the filter there are routes by all gateways, which it looks up by a mark of the packet. Where
+// net.ipv4.fwmark_reflect is set, the node's ICMP errors bear the mark as well and take these routes.
 func (c NodeConfig) reach(s *State, p NodePeer) {
 	gateways := p.reached()
 	if len(gateways) == 0 {
@@ -123,8 +124,8 @@ func (c NodeConfig) reach(s *State, p NodePeer) {
 	}
 	several := len(gateways) > 1
 	nexthop := func(g NodeGateway) uint32 { return NexthopID(c.InternalCIDR, g.Internal) }
-	lead := func(dst netip.Prefix, id uint32) {
-		s.Routes = append(s.Routes, Route{Table: RoutingTable, Dst: dst, Type: Unicast, Nexthop: id, Source: c.Internal, MTU: p.MTU})
+	lead := func(table int, dst netip.Prefix, id uint32) {
+		s.Routes = append(s.Routes, Route{Table: table, Dst: dst, Type: Unicast, Nexthop: id, Source: c.Internal, MTU: p.MTU})
 	}
 	for _, g := range gateways {
 		link := c.Overlay.link(NodeLink(g.VNI), c.Internal)
@@ -132,7 +133,7 @@ func (c NodeConfig) reach(s *State, p NodePeer) {
 		s.Links = append(s.Links, link)
 		s.Neighbours = append(s.Neighbours, Neighbour{Link: link.Name, IP: g.Internal, MAC: overlayMAC(g.Internal)})
 		s.Nexthops = append(s.Nexthops, Nexthop{ID: nexthop(g), Link: link.Name, Via: g.Internal})
-		lead(cidr.Single(g.Internal), nexthop(g))
+		lead(RoutingTable, cidr.Single(g.Internal), nexthop(g))
 	}
 	first := nexthop(p.Gateways[0])
 	used := newGroup(ofKind(nexthopGroup, first), gateways, nexthop, func(g NodeGateway) bool { return g.Used })
@@ -142,9 +143,9 @@ func (c NodeConfig) reach(s *State, p NodePeer) {
 		s.Groups = append(s.Groups, all)
 	}
 	for _, seen := range p.CIDRs {
-		lead(seen, used.ID)
+		lead(RoutingTable, seen, used.ID)
 		if several {
-			s.Routes = append(s.Routes, Route{Table: ReverseTable, Dst: seen, Type: Unicast, Nexthop: all.ID})
+			lead(ReverseTable, seen, all.ID)
 		}
 	}
 }

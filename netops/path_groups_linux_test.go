@@ -258,6 +258,19 @@ func TestOneWayEach(t *testing.T) {
 	}
 }
 
+// TestReflectedMarks has nodes answer with the mark of what they answer, where peers have several gateways: ICMP errors get
+// to the peer by the routes of the reverse path filter.
+func TestReflectedMarks(t *testing.T) {
+	t.Parallel()
+	a, b := equalRanges().build(t, nil)
+	joinAll(overlays()[0], a, b, 2, 2)
+	for _, n := range slices.Concat(a.nodes[:], b.nodes[:]) {
+		n.run("sysctl", "-qw", "net.ipv4.fwmark_reflect=1", "net.ipv4.tcp_fwmark_accept=1")
+	}
+	expectAll(t, a, b)
+	expectErrors(t, a, b)
+}
+
 // TestMemberDeletedByOthers deletes nexthops and groups, and gives members weights: the kernel takes a nexthop out of its
 // groups, packets go by the others, with the last one they are refused, and everything comes back.
 func TestMemberDeletedByOthers(t *testing.T) {

@@ -30,8 +30,8 @@ const (
 	NexthopBase = 0x4c000000
 	NexthopMask = 0xfc000000
 
-	// RoutingTable is a node's table; a gateway has the two after it, by direction. In ReverseTable only a node's reverse
-	// path filter looks.
+	// RoutingTable is a node's table; a gateway has the two after it, by direction. ReverseTable is for a node's reverse
+	// path filter.
 	RoutingTable = 7600
 	ToPeer       = 7601
 	FromPeer     = 7602

@@ -55,7 +55,7 @@ func hostileTexts(t *testing.T) []string {
 	documents = append(documents, g)
 	texts := []string{"", "x", "version: 1\n", "version: 2\n", "version: 3\n", strings.Repeat("y", 1<<16)}
 	for _, d := range documents {
-		text, err := records.Encode(d)
+		text, err := records.Draft(d)
 		if err != nil {
 			t.Fatal(err)
 		}

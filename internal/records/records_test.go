@@ -154,6 +154,19 @@ func TestPortsOfTunnels(t *testing.T) {
 	}
 }
 
+// TestPodsOfGateways: the address of a gateway's pod is one that a pod can have. The kernel joins a group for others, or
+// takes them for unset.
+func TestPodsOfGateways(t *testing.T) {
+	for address, good := range map[string]bool{
+		"10.244.1.9": true, "fd00::9": false, "::ffff:10.244.1.9": false, "0.0.0.0": false, "127.0.0.1": false, "224.0.0.1": false, "255.255.255.255": false,
+	} {
+		g := records.Gateway{Version: records.SchemaVersion, Pod: "gateway-b-x", Node: "n1", PodIP: netip.MustParseAddr(address)}
+		if _, err := records.Encode(g); (err == nil) != good {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+}
+
 func TestFabricNeedsEqualLengths(t *testing.T) {
 	pfx := netip.MustParsePrefix
 	f := records.Fabric{Version: 1, ClusterID: "x", Name: "a", ExternalCIDR: pfx("10.70.0.0/16"), InternalCIDR: pfx("10.80.0.0/17")}

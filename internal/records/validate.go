@@ -79,7 +79,7 @@ func validateMapping(m Mapping) error {
 
 func (g Gateway) validate() error {
 	return errors.Join(
-		unless(g.PodIP.Is4(), "gateway pod IP %s: want an IPv4 address", g.PodIP),
+		unless(g.PodIP.Is4() && g.PodIP.IsGlobalUnicast(), "gateway pod IP %s: want an IPv4 address of a pod", g.PodIP),
 		unless(len(g.Pod) <= maxObjectName && len(g.Node) <= maxObjectName, "gateway pod or node: want a name of at most %d characters", maxObjectName),
 		unless(len(g.OtherEndpoints) < MaxGateways, "%d other endpoints: want at most %d", len(g.OtherEndpoints), MaxGateways-1),
 		unless(len(g.PeerNodes) <= maxPeerNodes, "%d peer nodes: want at most %d", len(g.PeerNodes), maxPeerNodes),
