@@ -13,9 +13,11 @@ import (
 const (
 	// badWeather is how long a line is bad in a test.
 	badWeather = 15 * time.Second
-	// weatherRounds is how often a line may be bad: on a machine that is kept busy, a helper that stands still for a moment
-	// hears nothing for two seconds. A tunnel that is renewed because of the line is so each time.
+	// weatherRounds is how often a line may be bad: on a busy machine a helper may not run for two seconds, and renews its
+	// tunnel. A tunnel that is renewed because of the line is renewed each time.
 	weatherRounds = 6
+	// renewalSilence is after how long without packets a tunnel is renewed.
+	renewalSilence = 2 * time.Second
 	// queue is how long what goes to the client waits, in the second of them. An answer is late by that, and by the second
 	// that passes on a calm path until the next echo; what else goes there is late by the queue only.
 	queue = 1600 * time.Millisecond
@@ -49,7 +51,9 @@ func TestLossIsNotDeath(t *testing.T) {
 		}},
 	} {
 		t.Run(weather.name, func(t *testing.T) {
+			calm := false // the machine, in some round
 			for range weatherRounds {
+				late := lateness()
 				a.awaitState(health.Healthy, "")
 				b.awaitState(health.Healthy, "")
 				before := [2]int{a.gatewayHelper.logged(renewedLog), b.gatewayHelper.logged(renewedLog)}
@@ -59,16 +63,20 @@ func TestLossIsNotDeath(t *testing.T) {
 				renewed := [2]int{a.gatewayHelper.logged(renewedLog) - before[0], b.gatewayHelper.logged(renewedLog) - before[1]}
 				state, why := b.judge()
 				end()
+				calm = calm || lateFactor*late() < renewalSilence
 				t.Logf("renewals of server and client: %v; cluster b is %s (%s)", renewed, state, why)
 				if testing.Short() || renewed == [2]int{} {
 					return
 				}
 			}
-			t.Error("the tunnel was renewed each time")
+			if calm {
+				t.Error("the tunnel was renewed each time")
+			}
 		})
 	}
 	t.Run("the client's mapping is lost", func(t *testing.T) {
 		for range faultRounds {
+			late := lateness()
 			a.awaitState(health.Healthy, "")
 			b.awaitState(health.Healthy, "")
 			renewed, begin := b.gatewayHelper.logged(renewedLog), time.Now()
@@ -76,16 +84,16 @@ func TestLossIsNotDeath(t *testing.T) {
 			eventually(t, joining, func() error {
 				return b.pods[0].Command(t.Context(), "ping", "-c", "1", "-W", "1", a.seenPod(0).String()).Run()
 			})
-			took := time.Since(begin)
+			took, allowed := time.Since(begin), shownWithin+lateFactor*late()
 			if b.gatewayHelper.logged(renewedLog) == renewed {
 				t.Fatal("packets cross without a renewal: the mapping was not lost")
 			}
 			t.Logf("packets cross again after %.1f s", took.Seconds())
-			if testing.Short() || took <= shownWithin {
+			if testing.Short() || took <= allowed {
 				return
 			}
 		}
-		t.Errorf("packets never crossed within %v", shownWithin)
+		t.Errorf("packets never crossed within %v and what the machine was late", shownWithin)
 	})
 }
 

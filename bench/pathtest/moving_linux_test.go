@@ -22,7 +22,8 @@ const (
 	moverRounds  = 3  // at most: on a machine that is kept busy, a round can be slow
 	moverPort    = 7002
 	moverEvery   = time.Millisecond
-	moverAtMost  = 100 * time.Millisecond // from status.podIP to the first answer; the median of all moves
+	moverAtMost  = 100 * time.Millisecond // from status.podIP to the first answer; the median of all moves; 20 ms at rest
+	moverLate    = 10                     // by how much longer than the machine wakes a goroutine too late the median may be
 	moverPodName = "mover"
 )
 
@@ -53,11 +54,12 @@ func TestPodsThatMove(t *testing.T) {
 		atMost *= 10 // in a guest every system call takes longer
 	}
 	for range moverRounds {
-		if moveAround(a, m, p) <= atMost {
+		late := lateness()
+		if moveAround(a, m, p) <= atMost+moverLate*late() {
 			return
 		}
 	}
-	t.Errorf("the median was never %v at most", atMost)
+	t.Errorf("the median was never %v at most, and what the machine was late", atMost)
 }
 
 // moveAround has the pod move some times, and returns the median of the times from its address in the API to the first

@@ -16,7 +16,7 @@ import (
 func testBulk(ctx context.Context, t *testing.T, l *lab.Lab, conn connection) {
 	t.Helper()
 	eachPair(ctx, t, l, conn, func(s side, from pod, target string) {
-		inPod(ctx, t, l, s.cluster, from, "tcp", "-size", "10000000", target+":7")
+		inPod(ctx, t, l, s.cluster, from, "tcp", "-timeout", patience.String(), "-size", "10000000", target+":7")
 	})
 }
 

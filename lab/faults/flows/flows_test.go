@@ -82,7 +82,7 @@ func TestFlows(t *testing.T) {
 		t.Fatalf("%d results, want 1", len(all))
 	}
 	r := all[0]
-	if r.Lost < 10 || r.Lost > r.Sent/2 || r.Without < 300*time.Millisecond || r.Without > 10*time.Second {
+	if r.Lost == 0 || r.Lost == r.Sent || r.Without < 300*time.Millisecond || r.Without > time.Minute {
 		t.Errorf("half a second of silence in one and a half: %+v", r)
 	}
 	if r.Broken != 2 || r.Tried < 3 || r.Failed != 0 || r.Pause <= 0 || r.To != host {
