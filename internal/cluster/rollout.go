@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 )
 
 // WaitDaemonSet waits until every node that the DaemonSet chooses runs a ready pod of its newest version.
@@ -27,8 +26,8 @@ func (c *Cluster) WaitDaemonSet(ctx context.Context, name string) error {
 	})
 }
 
-// WaitDeployment waits until all pods of the Deployment's newest version are ready and no older one is left.
-// Pods that the API server refuses to create (a quota, pod security) end the wait at once.
+// WaitDeployment waits until all pods of the Deployment's newest version are ready and no older one is left. FailFast ends it
+// if pods are refused: the Deployment's condition ReplicaFailure remains for a while after the cause was removed.
 func (c *Cluster) WaitDeployment(ctx context.Context, name string) error {
 	what := fmt.Sprintf("Deployment %s/%s", c.Namespace, name)
 	return Wait(ctx, c, Named(name), what, func(all []*appsv1.Deployment) (string, error) {
@@ -42,11 +41,6 @@ func (c *Cluster) WaitDeployment(ctx context.Context, name string) error {
 		status := all[0].Status
 		if status.ObservedGeneration < all[0].Generation {
 			return "its controller has not seen it yet", nil
-		}
-		for _, condition := range status.Conditions {
-			if condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue {
-				return "", fmt.Errorf("%s: %s", condition.Reason, condition.Message)
-			}
 		}
 		if status.UpdatedReplicas < wanted || status.AvailableReplicas < wanted || status.Replicas > wanted {
 			return fmt.Sprintf("%d of %d pods up to date, %d available, %d in all", status.UpdatedReplicas, wanted,
