@@ -11,7 +11,7 @@ const DamageHint = "it is left as it is: use a liqoctl of the version that wrote
 // DefaultNamespace is where liqonet lives in a cluster unless a flag says otherwise.
 const DefaultNamespace = "liqonet"
 
-// Labels and annotations. Every object of liqonet's bears LabelComponent: that is how it is known as ours.
+// Labels and annotations. Every object of liqonet has LabelComponent.
 const (
 	LabelComponent = "liqonet.io/component" // one of the Component constants
 	LabelPeering   = "liqonet.io/peering"   // name of the peering that the object belongs to
@@ -38,8 +38,8 @@ const (
 	ComponentGateway = "gateway" // a peering's gateway: pods, Service, where it runs
 	ComponentStatus  = "status"  // what a gateway measures
 	ComponentNode    = "node"    // a node's report
-	ComponentSweep   = "sweep"   // the look at what nodes have left, while it lasts
-	// ComponentTranslation is the service that answers how addresses are called.
+	ComponentSweep   = "sweep"   // DaemonSet that looks for remaining state on nodes, while it runs
+	// ComponentTranslation is the service that translates addresses.
 	ComponentTranslation = "translation"
 )
 
@@ -47,7 +47,7 @@ const (
 const (
 	FabricName = "fabric"
 	IPAMName   = "ipam"
-	SweepName  = "sweep" // DaemonSet that looks at what nodes have left
+	SweepName  = "sweep" // DaemonSet that looks for remaining state on nodes
 	NodeName   = "node"  // DaemonSet, ServiceAccount, roles of the node helper
 )
 

@@ -44,7 +44,7 @@ type Peering struct {
 	Name    string `json:"name"`
 	Role    Role   `json:"role"`
 	Peer    Peer   `json:"peer"`
-	// Local is how the peer sees this cluster. The zero value: not known here.
+	// Local are the ranges of this cluster at the peer. The zero value: not known.
 	Local Local `json:"local,omitzero"`
 	// Gateways are this cluster's, by their number less one: 1 to MaxGateways.
 	Gateways []LocalGateway `json:"gateways"`
@@ -112,8 +112,8 @@ func (p Peer) CIDRs() []Mapping {
 	return append(append([]Mapping(nil), p.PodCIDRs...), p.ExternalCIDR)
 }
 
-// Local are the ranges of this cluster as its peer sees them. The peer alone decides that: helpers do not need
-// it, the translation of addresses does.
+// Local are the ranges of this cluster as its peer sees them. The peer decides them. Helpers do not need them, the translation of
+// addresses does.
 type Local struct {
 	PodCIDRs     []Mapping `json:"podCIDRs"`
 	ExternalCIDR Mapping   `json:"externalCIDR"`

@@ -39,9 +39,8 @@ func Over(configMaps typedcorev1.ConfigMapInterface, namespace string) *Store {
 	return &Store{configMaps: configMaps, namespace: namespace}
 }
 
-// Of several writers at once one succeeds, whatever their number; the others try again after a pause that grows
-// twofold, up to the longest, and is drawn between half of itself and all of it. What limits them is time, not a number
-// of attempts: how many are lost depends on how slow the API server is.
+// Of several concurrent writers one succeeds. The others retry after a pause that doubles up to the longest, with a jitter of
+// half. They give up after a time, not after a number of attempts: how many attempts fail depends on the speed of the API server.
 const (
 	patience     = 2 * time.Minute
 	firstPause   = 10 * time.Millisecond

@@ -77,14 +77,14 @@ func NewBed(ctx context.Context, l *lab.Lab, liqoctl string) (*Bed, error) {
 	return b, b.connect(ctx)
 }
 
-// connect connects the clusters with the image of now; where they are connected it changes what differs.
+// connect connects the clusters with the current image, or updates the peering.
 func (b *Bed) connect(ctx context.Context, args ...string) error {
 	_, err := b.liqoctl(ctx, append([]string{"network", "connect", "--context", client, "--remote-context", server,
 		"--gw-server-service-type", "NodePort", "--image", images[b.image], "--timeout", "5m"}, args...)...)
 	return err
 }
 
-// load gives an image of liqoctl to the nodes.
+// load copies an image of liqoctl to the nodes.
 func (b *Bed) load(ctx context.Context, name string) error {
 	dir, err := os.MkdirTemp("", "liqonet-faults-")
 	if err != nil {
@@ -126,7 +126,7 @@ func (b *Bed) kubectl(ctx context.Context, cluster string, args ...string) error
 	return err
 }
 
-// pod is what is known of one.
+// pod is the part of a Pod that a bed needs.
 type pod struct {
 	Metadata struct{ Name, UID string }
 	Spec     struct{ NodeName string }
@@ -195,7 +195,7 @@ func (b *Bed) probers(ctx context.Context, spare ...string) ([]prober, error) {
 	return all, nil
 }
 
-// begin has the pod measure.
+// begin starts a measurement in the pod.
 func (p prober) begin(ctx context.Context, l *lab.Lab) error {
 	_, err := p.ask(ctx, l, "/begin?"+url.Values{"to": p.targets}.Encode())
 	return err
@@ -212,7 +212,7 @@ func (p prober) end(ctx context.Context, l *lab.Lab) ([]flows.Result, error) {
 	return results, err
 }
 
-// ask asks from the pod's own node, which needs neither API server nor peering.
+// ask sends a request to the pod from its own node, which needs neither API server nor peering.
 func (p prober) ask(ctx context.Context, l *lab.Lab, path string) ([]byte, error) {
 	return l.NodeExec(ctx, p.node, "workload", "get", "-timeout", "30s", "http://"+p.ip+":8090"+path)
 }

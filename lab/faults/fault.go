@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Fault is something that happens to connected clusters.
+// Fault is a failure, or a planned change, of connected clusters.
 type Fault struct {
 	Name string // as -only and the table have it
 	What string // for the table

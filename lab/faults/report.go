@@ -12,13 +12,13 @@ import (
 	"time"
 )
 
-// Report is a file of samples, one JSON document a line. Runs that are in it are not repeated: who is interrupted goes on.
+// Report is a file of samples, one JSON document a line. Runs in it are not repeated, so that an interrupted command continues.
 type Report struct {
 	file    string
 	samples []Sample
 }
 
-// OpenReport reads the file, if it is there.
+// OpenReport reads the file if it exists.
 func OpenReport(file string) (*Report, error) {
 	r := &Report{file: file}
 	text, err := os.ReadFile(file)
@@ -114,7 +114,7 @@ func figure(v float64) string {
 	return fmt.Sprintf("%.2f", v)
 }
 
-// Line is a sample in a line, for who waits.
+// Line is a sample in one line of text, for the progress.
 func (s Sample) Line() string {
 	round := func(d time.Duration) time.Duration { return d.Round(10 * time.Millisecond) }
 	turned := "status stayed healthy"

@@ -10,7 +10,7 @@ import (
 	"liqonet.io/liqonet/lab/faults/flows"
 )
 
-// How a run goes: packets flow for a moment before the fault, and for a while after status says that all is well.
+// Durations of a run: packets flow for lead before the fault, and for settled after status is healthy again.
 const (
 	lead     = 2 * time.Second
 	settled  = 5 * time.Second
@@ -83,15 +83,14 @@ func (b *Bed) cause(ctx context.Context, f Fault) (began time.Time, undo func(co
 	return began, undo, err
 }
 
-// worst takes over what is worse on a path.
+// worst merges the result of a path, each value if it is worse.
 func (s *Sample) worst(r flows.Result) {
 	s.Sent, s.Lost = max(s.Sent, r.Sent), max(s.Lost, r.Lost)
 	s.Broken, s.Failed, s.Tried = s.Broken+r.Broken, s.Failed+r.Failed, s.Tried+r.Tried
 	s.Without, s.Pause = max(s.Without, r.Without), max(s.Pause, r.Pause)
 }
 
-// await waits until the bed is as it was: all nodes' probes run, and the peering is healthy, so that the next fault meets
-// what this one did.
+// await waits until all nodes' probes run and the peering is healthy, so that each fault begins in the same state.
 func (b *Bed) await(ctx context.Context) error {
 	for cluster := range b.peers {
 		if err := b.kubectl(ctx, cluster, "rollout", "status", "daemonset/probe", "--timeout=5m"); err != nil {
@@ -104,7 +103,7 @@ func (b *Bed) await(ctx context.Context) error {
 	return nil
 }
 
-// states are what status said of each cluster, and when.
+// states are those that status showed of each cluster, with their times.
 type states struct {
 	mu      sync.Mutex
 	history map[string][]state
@@ -115,7 +114,7 @@ type state struct {
 	at      time.Time
 }
 
-// follow notes what status says until stop is called.
+// follow records the states that status shows, until stop is called.
 func (b *Bed) follow(ctx context.Context) (*states, func() error) {
 	s := &states{history: map[string][]state{}}
 	ctx, cancel := context.WithCancel(ctx)

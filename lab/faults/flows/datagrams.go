@@ -14,7 +14,7 @@ import (
 // of the datagram.
 const size = 256
 
-// datagrams are those to one host: one every ten milliseconds, whatever became of the ones before.
+// datagrams are sent to one host, one every ten milliseconds, whether or not earlier ones were answered.
 type datagrams struct {
 	conn net.Conn
 

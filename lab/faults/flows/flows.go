@@ -20,7 +20,7 @@ const (
 	echoPort     = "7"
 )
 
-// Result is what one path showed.
+// Result is the measurement of one path.
 type Result struct {
 	To     string `json:"to"`
 	Sent   int    `json:"sent"`   // datagrams
@@ -33,7 +33,7 @@ type Result struct {
 	Pause   time.Duration `json:"pauseNanoseconds"`
 }
 
-// Measurement is one that runs.
+// Measurement is a running measurement.
 type Measurement struct {
 	stop  context.CancelFunc
 	paths []*path
