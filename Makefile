@@ -31,6 +31,9 @@ KERNEL_PACKAGES := ./netops ./internal/helper ./netops/...
 # timed or captured runs there one at a time.
 PARALLEL := -parallel 6
 
+# How long the tests of a package may take. In a guest some take six minutes, of the ten that go test allows by default.
+LONGEST := -timeout 40m
+
 ##@ Build
 
 .PHONY: help
@@ -80,12 +83,12 @@ check: build lint unit ## Build, lint, and run the tests that need no root (gold
 
 .PHONY: test
 test: deps check ## Run all tests: check, those of the kernel, and real clusters; needs root
-	cd bench && go test -p 1 $(PARALLEL) ./pathtest ./...
-	go test $(PARALLEL) $(KERNEL_PACKAGES)
+	cd bench && go test $(LONGEST) -p 1 $(PARALLEL) ./pathtest ./...
+	go test $(LONGEST) $(PARALLEL) $(KERNEL_PACKAGES)
 	@echo "on a guest's kernel: Geneve and kernel WireGuard"
-	cd bench && ../bin/lab guest test ./pathtest ./... -- -short -p 1
-	bin/lab guest test ./netops ./netops/... -- -short $(PARALLEL)
-	bin/lab guest test ./internal/helper -- -short
+	cd bench && ../bin/lab guest test ./pathtest ./... -- $(LONGEST) -short -p 1
+	bin/lab guest test ./netops ./netops/... -- $(LONGEST) -short $(PARALLEL)
+	bin/lab guest test ./internal/helper -- $(LONGEST) -short
 	bin/lab guest test --virtual-time --run Timers ./netops/tunnel
 	cd lab && go test -timeout 60m ./...
 
@@ -111,7 +114,7 @@ test-plugins: deps build ## Connect clusters that run flannel and Cilium, in eve
 unit:
 	GOOS=darwin GOARCH=arm64 go build -o /dev/null ./cmd/liqoctl
 	go vet -tags lab $(KERNEL_PACKAGES) ./internal/peering
-	go test -timeout 30m $(filter-out $(shell go list $(KERNEL_PACKAGES)),$(shell go list ./...))
+	go test $(LONGEST) $(filter-out $(shell go list $(KERNEL_PACKAGES)),$(shell go list ./...))
 	cd lab && go vet ./...
 	cd bench && go vet ./...
 
