@@ -90,7 +90,7 @@ test: deps check ## Run all tests: check, those of the kernel, and real clusters
 	bin/lab guest test ./netops ./netops/... -- $(LONGEST) -short $(PARALLEL)
 	bin/lab guest test ./internal/helper -- $(LONGEST) -short
 	bin/lab guest test --virtual-time --run Timers ./netops/tunnel
-	cd lab && go test -timeout 60m ./...
+	cd lab && go test -timeout 90m ./...
 
 .PHONY: bench
 bench: deps lab ## Measure the path against a baseline, on this kernel and in a guest: 3 minutes; needs root
