@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"liqonet.io/liqonet/internal/image"
+	"liqonet.io/liqonet/internal/records"
 )
 
 // value is a flag's value. read parses it; its errors speak the language of the command line, which those of libraries
@@ -125,6 +126,7 @@ func appended[T any](list []T, text string, read func(text string) (T, error)) (
 var (
 	errBool      = errors.New("must be true or false")
 	errPort      = errors.New("must be a port, 1 to 65535")
+	errGateways  = fmt.Errorf("must be a number from 1 to %d", records.MaxGateways)
 	errSize      = errors.New("must be a number of bytes from 576 to 65535")
 	errDuration  = errors.New("must be a duration such as 30s")
 	errPositive  = errors.New("must be longer than zero")
@@ -157,6 +159,15 @@ func portOrAny(text string) (uint16, error) {
 		return 0, nil
 	}
 	return port(text)
+}
+
+// gatewayCount reads a number of gateways.
+func gatewayCount(text string) (int, error) {
+	n, err := strconv.ParseUint(text, 10, 8)
+	if err != nil || n < 1 || n > records.MaxGateways {
+		return 0, errGateways
+	}
+	return int(n), nil
 }
 
 // Bounds of the MTU, in bytes: what every IPv4 host must accept (RFC 791), and the largest packet.

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/netip"
@@ -15,6 +16,7 @@ import (
 type helperGatewayFlags struct {
 	helperFlags
 	peering string
+	gateway string
 	pod     string
 	podIP   string
 	keys    string
@@ -41,6 +43,7 @@ func newHelperGateway(env *Env, run func(helper.Gateway, context.Context) error)
 	f.register(cmd, ":6093")
 	flags := cmd.Flags()
 	flags.StringVar(&f.peering, "peering", "", "`NAME` of the peering to serve (default: $PEERING)")
+	flags.StringVar(&f.gateway, "gateway", "", "`NUMBER` of this gateway of the peering (default: $GATEWAY, else 1)")
 	flags.StringVar(&f.pod, "pod", "", "`NAME` of this pod (default: $POD_NAME)")
 	flags.StringVar(&f.podIP, "pod-ip", "", "`ADDRESSES` of this pod, of which the first IPv4 one counts (default: $POD_IP)")
 	flags.StringVar(&f.keys, "keys", "/etc/liqonet/keys", "`FOLDER` of the peering's keys")
@@ -60,7 +63,11 @@ func (f *helperGatewayFlags) options(env *Env) (g helper.Gateway, err error) {
 	if g.PodIP, err = firstIPv4(ip); err != nil {
 		return g, usagef("--pod-ip: %w", err)
 	}
-	g.Keys, g.ID.Number = f.keys, 1
+	g.Keys = f.keys
+	g.ID.Number, err = gatewayCount(cmp.Or(f.gateway, env.variable("GATEWAY"), "1"))
+	if err != nil {
+		return g, usagef("--gateway: %w", err)
+	}
 	return g, nil
 }
 

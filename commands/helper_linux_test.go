@@ -53,6 +53,17 @@ func TestHelperGatewayOptions(t *testing.T) {
 	if !g.Log.Enabled(t.Context(), slog.LevelInfo) || g.Log.Enabled(t.Context(), slog.LevelDebug) {
 		t.Error("a helper logs information, and not each detail")
 	}
+	for text, want := range map[string]int{"2": 2, "8": 8, "9": 0, "0": 0, "-1": 0, "two": 0} {
+		f.gateway = text
+		if g, err := f.options(env); (err != nil) != (want == 0) || err == nil && g.ID.Number != want {
+			t.Errorf("--gateway %s: %v, %v", text, g.ID, err)
+		}
+	}
+	f.gateway = ""
+	env.Environ = append(env.Environ, "GATEWAY=3")
+	if g, err := f.options(env); err != nil || g.ID.Number != 3 {
+		t.Errorf("GATEWAY=3: %v, %v", g.ID, err)
+	}
 	var usage *UsageError
 	f.podIP = "nowhere"
 	if _, err := f.options(env); !errors.As(err, &usage) {

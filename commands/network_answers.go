@@ -64,12 +64,21 @@ func describeMappings(b *strings.Builder, side peering.SideResult) {
 	}
 }
 
-// describeProof writes what was verified from one side to the other.
+// describeProof writes what was verified from one side to the other, by each gateway.
 func describeProof(b *strings.Builder, from, to peering.SideResult) {
-	p := from.Proof
-	nodes := joined(p.Nodes, func(n peering.NodeProof) string { return n.Name + " " + roundTrip(n.RTT) })
-	writef(b, "  %s to %s: %s (MTU %d, %s, %s WireGuard; between gateways %s, loss %s)\n", from.Cluster.Name, to.Cluster.Name,
-		nodes, from.MTU, p.Overlay, p.Implementation, roundTrip(p.RTT), percent(p.Loss))
+	proofs := []peering.Proof{from.Proof}
+	for _, g := range from.OtherGateways {
+		proofs = append(proofs, g.Proof)
+	}
+	for i, p := range proofs {
+		by := ""
+		if len(proofs) > 1 {
+			by = fmt.Sprintf(" by gateway %d", i+1)
+		}
+		nodes := joined(p.Nodes, func(n peering.NodeProof) string { return n.Name + " " + roundTrip(n.RTT) })
+		writef(b, "  %s to %s%s: %s (MTU %d, %s, %s WireGuard; between gateways %s, loss %s)\n", from.Cluster.Name, to.Cluster.Name, by,
+			nodes, from.MTU, p.Overlay, p.Implementation, roundTrip(p.RTT), percent(p.Loss))
+	}
 }
 
 // describeSizes writes how large packets between pods may be, and why.

@@ -77,12 +77,16 @@ func (f *connectFlags) gateway(cmd *cobra.Command) {
 	enumFlag(cmd, &f.Service.Type, "gw-server-service-type", "type of the Service of the server's gateway",
 		corev1.ServiceTypeLoadBalancer, corev1.ServiceTypeNodePort, corev1.ServiceTypeClusterIP)
 	flags := cmd.Flags()
-	addFlag(flags, &f.Service.Port, "gw-server-service-port", "PORT", "UDP port of the server's gateway", port)
-	addFlag(flags, &f.Service.NodePort, "gw-server-service-nodeport", "PORT", "NodePort of the server's gateway (default: allocated by the cluster)", portOrAny)
+	addFlag(flags, &f.Local.Gateways, "gateways", "NUMBER", "gateways of the local cluster, 1 to 8 (default: unchanged, 1 in a new peering)", gatewayCount)
+	addFlag(flags, &f.Remote.Gateways, remotePrefix+"gateways", "NUMBER", "gateways of the remote cluster, 1 to 8 (default: unchanged, 1 in a new peering)", gatewayCount)
+	enumFlag(cmd, &f.GatewayMode, "gateway-mode", "which of several gateways carry packets: all, or the first one that can (default: unchanged, active-active in a new peering)",
+		records.ActiveActive, records.ActiveStandby)
+	addFlag(flags, &f.Service.Port, "gw-server-service-port", "PORT", "UDP port of the server's gateway; those of further tunnels count up from it", port)
+	addFlag(flags, &f.Service.NodePort, "gw-server-service-nodeport", "PORT", "NodePort of the server's gateway; those of further tunnels count up from it (default: allocated by the cluster)", portOrAny)
 	addFlag(flags, &f.Service.LoadBalancerIP, "gw-server-service-loadbalancerip", "ADDRESS", "address to request from the load balancer", address)
 	pairsFlag(flags, &f.Service.Annotations, "gw-server-service-annotation", onePair, "annotation of the Service of the server's gateway; repeat for more", annotation)
 	textFlag(flags, &f.ClientAddress, "gw-client-address", "HOST", "address or name where the client reaches the server (default: the Service's)", host)
-	addFlag(flags, &f.ClientPort, "gw-client-port", "PORT", "UDP port where the client reaches the server (default: the Service's)", portOrAny)
+	addFlag(flags, &f.ClientPort, "gw-client-port", "PORT", "UDP port where the client reaches the server; those of further tunnels count up from it (default: the Service's)", portOrAny)
 }
 
 // tunnel adds the flags of the tunnel itself.

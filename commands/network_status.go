@@ -223,6 +223,11 @@ func (o statusOptions) print(w io.Writer, a statusAnswer) error {
 	} else if err := o.table(&b, a.Peerings); err != nil {
 		return err
 	}
+	if o.output == formatWide {
+		if err := gatewaysTable(&b, a.Peerings, o.Remote != nil); err != nil {
+			return err
+		}
+	}
 	for _, p := range a.Peerings {
 		subject := p.Peer
 		if o.Remote != nil {

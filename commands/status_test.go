@@ -95,6 +95,24 @@ func TestStatus(t *testing.T) {
 	}
 }
 
+// TestStatusOfGateways: the wide table has a line for each tunnel of several gateways.
+func TestStatusOfGateways(t *testing.T) {
+	handshake, rtt := 12*time.Second, 600*time.Microsecond
+	tunnel := status.Tunnel{Gateway: 1, State: health.Healthy, Endpoint: "192.0.2.1:30000", HandshakeAge: &handshake, RTT: &rtt, RxBytes: 1536, PathMTU: 1460}
+	silent := status.Tunnel{Gateway: 2, State: health.Connecting, Endpoint: "192.0.2.1:30008"}
+	all := peerings()[:1]
+	all[0].State, all[0].Reason = health.Degraded, "gateway 1: tunnel to gateway 2 of the peer: no handshake yet; gateway 2: the gateway has not reported yet"
+	all[0].Gateways = []status.Gateway{
+		{Number: 1, State: health.Degraded, Pod: "gateway-b-x", Node: "n1", NodesReady: 2, Tunnels: []status.Tunnel{tunnel, silent}},
+		{Number: 2, State: health.Connecting},
+	}
+	out, _ := statusOf(t, all, "-o", "wide")
+	golden(t, "status-gateways", out)
+	if out, _ := statusOf(t, all); strings.Contains(out, "30008") {
+		t.Errorf("the usual table has tunnels:\n%s", out)
+	}
+}
+
 // bothSides are the two sides of a peering, one of which is down, with another MTU and another idea of a CIDR.
 func bothSides() []status.Peering {
 	local := peerings()[0]

@@ -101,32 +101,56 @@ func (r *Registry) Acquire(q Request) (Reservation, error) {
 // for the range's first and last. The range must be (part of) an internal or external CIDR that is held. Real,
 // if given, is the single address that the new one stands for; it is not preferred. Bits is left out.
 func (r *Registry) AcquireAddress(q Request, inside netip.Prefix) (netip.Addr, error) {
-	a, err := r.acquireAddress(q, inside)
+	all, err := r.AcquireAddresses(q, inside, 1)
 	if err != nil {
-		return netip.Addr{}, fmt.Errorf("acquire an address in %s for %s: %w", inside, q.use(), err)
+		return netip.Addr{}, err
 	}
-	return a, nil
+	return all[0], nil
 }
 
-func (r *Registry) acquireAddress(q Request, inside netip.Prefix) (netip.Addr, error) {
+// AcquireAddresses is AcquireAddress for several: all that the key holds, the lowest first, and then as many more as make
+// count.
+func (r *Registry) AcquireAddresses(q Request, inside netip.Prefix, count int) (all []netip.Addr, err error) {
+	defer func() {
+		if err != nil {
+			all, err = nil, fmt.Errorf("acquire an address in %s for %s: %w", inside, q.use(), err)
+		}
+	}()
+	if err := r.checkAddress(q, inside); err != nil {
+		return nil, err
+	}
+	for _, held := range slices.SortedFunc(slices.Values(r.claims[q.Owner][q.claim()]), Reservation.Compare) {
+		if !cidr.Covers(inside, held.Range) {
+			return nil, fmt.Errorf("it holds %s", held.Range.Addr())
+		}
+		all = append(all, held.Range.Addr())
+	}
+	for len(all) < count {
+		a, err := r.freeAddress(q, inside)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, a)
+	}
+	return all, nil
+}
+
+// checkAddress refuses requests for addresses that no range could satisfy.
+func (r *Registry) checkAddress(q Request, inside netip.Prefix) error {
 	if err := q.claim().validate(); err != nil {
-		return netip.Addr{}, err
+		return err
 	}
 	if !q.claim().address() {
-		return netip.Addr{}, fmt.Errorf("%s is a range", q.use())
+		return fmt.Errorf("%s is a range", q.use())
 	}
 	if err := canonical(inside); err != nil {
-		return netip.Addr{}, err
+		return err
 	}
-	if err := r.requireAround(q.claim(), inside); err != nil {
-		return netip.Addr{}, err
-	}
-	if held, ok := r.claimed(q); ok {
-		if !cidr.Covers(inside, held.Range) {
-			return netip.Addr{}, fmt.Errorf("it holds %s", held.Range.Addr())
-		}
-		return held.Range.Addr(), nil
-	}
+	return r.requireAround(q.claim(), inside)
+}
+
+// freeAddress reserves the preferred address, or the lowest free one.
+func (r *Registry) freeAddress(q Request, inside netip.Prefix) (netip.Addr, error) {
 	if q.Preferred.IsValid() && cidr.Covers(inside, q.Preferred) && r.Reserve(q.reservation(q.Preferred)) == nil {
 		return q.Preferred.Addr(), nil
 	}

@@ -99,8 +99,8 @@ func managed(namespace string, level Level) ([]Object, error) {
 	const any = "any" // rights do not depend on the image
 	switch level {
 	case Operate:
-		return Gateway(GatewayValues{
-			Namespace: namespace, Peering: any, Image: any, Role: records.Server, Implementation: records.Auto,
+		return Gateways(GatewayValues{
+			Namespace: namespace, Peering: any, Image: any, Role: records.Server, Implementation: records.Auto, Gateways: 2, Tunnels: 1,
 			Service: ServiceValues{Type: corev1.ServiceTypeClusterIP},
 		})
 	case Administer:

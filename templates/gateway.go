@@ -3,19 +3,19 @@ package templates
 import (
 	"errors"
 	"fmt"
-	"maps"
-	"net/netip"
 	"slices"
+	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/records"
 )
 
-// GatewayValues are what differs between gateways.
+// GatewayValues are what differs between the gateways of one peering and those of another.
 type GatewayValues struct {
 	Namespace string
 	Peering   string // its name
@@ -25,53 +25,93 @@ type GatewayValues struct {
 	// Implementation of WireGuard. With Kernel the pod gets no /dev/net/tun; with the others a node without
 	// that device cannot run it.
 	Implementation records.Implementation
-	// Service is how the client reaches the server; the client's gateway has none.
+	// Gateways is how many this side has, Tunnels how many each of them has: one to each gateway of the peer.
+	Gateways, Tunnels int
+	// Service is how the client reaches the server; the client's gateways have none.
 	Service ServiceValues
 }
 
-// ServiceValues describe the Service in front of a server's gateway.
-type ServiceValues struct {
-	Type           corev1.ServiceType // NodePort, LoadBalancer or ClusterIP
-	Port           uint16             // UDP; 0 is TunnelPort
-	NodePort       uint16             // 0 lets the cluster choose
-	LoadBalancerIP netip.Addr         // the zero value lets the provider choose
-	Annotations    map[string]string
-}
-
-// Gateway renders the objects of a peering's gateway. Its two ConfigMaps have no data: they exist so that the
-// gateway needs no right but to change objects with these names, and applying them again leaves its data.
-// The peering's record and its Secret are not among the objects.
-func Gateway(v GatewayValues) ([]Object, error) {
+// Gateways renders the objects of a peering's gateways. The two ConfigMaps of each have no data: they exist so that a
+// gateway needs no right but to change objects with these names, and applying them again leaves their data.
+// The peering's record and the Secrets are not among the objects.
+func Gateways(v GatewayValues) ([]Object, error) {
 	if err := v.validate(); err != nil {
-		return nil, fmt.Errorf("render gateway of peering %q: %w", v.Peering, err)
+		return nil, fmt.Errorf("render gateways of peering %q: %w", v.Peering, err)
 	}
 	var r reader
-	account := read[corev1.ServiceAccount](&r, "gateway/serviceaccount.yaml")
-	role := read[rbacv1.Role](&r, "gateway/role.yaml")
-	binding := read[rbacv1.RoleBinding](&r, "gateway/rolebinding.yaml")
-	place := read[corev1.ConfigMap](&r, "gateway/configmap.yaml")
-	status := read[corev1.ConfigMap](&r, "gateway/configmap.yaml")
-	service := read[corev1.Service](&r, "gateway/service.yaml")
-	deployment := read[appsv1.Deployment](&r, "gateway/deployment.yaml")
+	var objects, deployments []Object
+	for i := range v.Gateways {
+		own, deployment := v.gateway(&r, records.GatewayID{Peering: v.Peering, Number: i + 1})
+		objects, deployments = append(objects, own...), append(deployments, deployment)
+	}
+	common, err := v.common(&r)
+	if err != nil {
+		return nil, fmt.Errorf("render gateways of peering %q: %w", v.Peering, err)
+	}
+	return slices.Concat(objects, common, deployments), r.err
+}
+
+// gateway renders what one gateway has alone.
+func (v GatewayValues) gateway(r *reader, id records.GatewayID) (own []Object, _ *appsv1.Deployment) {
+	account := read[corev1.ServiceAccount](r, "gateway/serviceaccount.yaml")
+	role := read[rbacv1.Role](r, "gateway/role.yaml")
+	binding := read[rbacv1.RoleBinding](r, "gateway/rolebinding.yaml")
+	place := read[corev1.ConfigMap](r, "gateway/configmap.yaml")
+	status := read[corev1.ConfigMap](r, "gateway/configmap.yaml")
+	deployment := read[appsv1.Deployment](r, "gateway/deployment.yaml")
+	spread := read[corev1.Affinity](r, "gateway/spread.yaml")
 	if r.err != nil {
-		return nil, r.err
+		return nil, nil
 	}
-	labels := records.Identity{Component: records.ComponentGateway, Peering: v.Peering}.Labels()
-	for _, o := range []Object{account, role, binding, place, service, deployment} {
-		identify(o, v.Namespace, records.GatewayID{Peering: v.Peering, Number: 1}.Name(), labels)
+	labels := id.Identity(records.ComponentGateway).Labels()
+	for _, o := range []Object{account, role, binding, place, deployment} {
+		identify(o, v.Namespace, id.Name(), labels)
 	}
-	identify(status, v.Namespace, records.GatewayID{Peering: v.Peering, Number: 1}.StatusName(), records.Identity{Component: records.ComponentStatus, Peering: v.Peering}.Labels())
+	identify(status, v.Namespace, id.StatusName(), id.Identity(records.ComponentStatus).Labels())
 	role.Rules = append(role.Rules,
 		onConfigMaps([]string{"list", "watch"}, records.FabricName, records.PeeringName(v.Peering), place.Name, status.Name),
 		onConfigMaps([]string{"patch"}, place.Name, status.Name))
 	binding.RoleRef, binding.Subjects = grant(role, "Role", account)
-	v.Service.set(service, labels)
-	v.setDeployment(deployment, account.Name, labels)
-	objects := []Object{account, role, binding, place, status}
+	v.setDeployment(deployment, id, account.Name)
+	if id.Number > 1 {
+		for _, term := range spread.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution {
+			term.PodAffinityTerm.LabelSelector.MatchLabels = v.labels()
+		}
+		deployment.Spec.Template.Spec.Affinity = spread
+	}
+	return []Object{account, role, binding, place, status}, deployment
+}
+
+// labels are those that the pods of all gateways have.
+func (v GatewayValues) labels() map[string]string {
+	return records.Identity{Component: records.ComponentGateway, Peering: v.Peering}.Labels()
+}
+
+// common renders what all gateways have together.
+func (v GatewayValues) common(r *reader) (objects []Object, err error) {
+	service := read[corev1.Service](r, "gateway/service.yaml")
+	budget := read[policyv1.PodDisruptionBudget](r, "gateway/budget.yaml")
+	if r.err != nil {
+		return nil, r.err
+	}
+	for _, o := range []Object{service, budget} {
+		identify(o, v.Namespace, records.ServiceName(v.Peering), v.labels())
+	}
 	if v.Role == records.Server {
+		var tunnels []records.TunnelID
+		for i := range v.Gateways {
+			for j := range v.Tunnels {
+				tunnels = append(tunnels, records.TunnelID{Server: i + 1, Client: j + 1})
+			}
+		}
+		err = v.Service.set(service, v.labels(), tunnels)
 		objects = append(objects, service)
 	}
-	return append(objects, deployment), nil
+	if v.Gateways > 1 {
+		budget.Spec.Selector = &metav1.LabelSelector{MatchLabels: v.labels()}
+		objects = append(objects, budget)
+	}
+	return objects, err
 }
 
 // onConfigMaps gives rights on the ConfigMaps of these names and on no other. A list, or a watch, that selects one
@@ -84,6 +124,11 @@ func (v GatewayValues) validate() error {
 	errs := []error{
 		validateNamespace(v.Namespace), records.ValidateName(v.Peering), validateImage(v.Image), v.Pods.validate(), v.Implementation.Validate(),
 	}
+	for _, count := range []int{v.Gateways, v.Tunnels} {
+		if count < 1 || count > records.MaxGateways {
+			errs = append(errs, fmt.Errorf("%d gateways: want 1 to %d", count, records.MaxGateways))
+		}
+	}
 	switch v.Role {
 	case records.Client:
 	case records.Server:
@@ -94,51 +139,39 @@ func (v GatewayValues) validate() error {
 	return errors.Join(errs...)
 }
 
-func (v ServiceValues) validate() error {
-	types := []corev1.ServiceType{corev1.ServiceTypeClusterIP, corev1.ServiceTypeNodePort, corev1.ServiceTypeLoadBalancer}
-	switch {
-	case !slices.Contains(types, v.Type):
-		return fmt.Errorf("service type %q: want LoadBalancer, NodePort or ClusterIP", v.Type)
-	case v.NodePort != 0 && v.Type == corev1.ServiceTypeClusterIP:
-		return fmt.Errorf("node port %d: a Service of type ClusterIP has none", v.NodePort)
-	case v.LoadBalancerIP.IsValid() && v.Type != corev1.ServiceTypeLoadBalancer:
-		return fmt.Errorf("load balancer address %s: a Service of type %s has none", v.LoadBalancerIP, v.Type)
-	}
-	return nil
-}
-
-func (v ServiceValues) set(service *corev1.Service, pods map[string]string) {
-	service.Annotations = maps.Clone(v.Annotations)
-	service.Spec.Type = v.Type
-	service.Spec.Selector = pods
-	port := &service.Spec.Ports[0]
-	port.Port, port.NodePort = TunnelPort, int32(v.NodePort)
-	if v.Port != 0 {
-		port.Port = int32(v.Port)
-	}
-	if v.LoadBalancerIP.IsValid() {
-		service.Spec.LoadBalancerIP = v.LoadBalancerIP.String()
-	}
-	if v.Type != corev1.ServiceTypeClusterIP {
-		// Any node takes the tunnel's packets: the endpoint stays the same when the gateway moves.
-		service.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyCluster
-	}
-}
-
-func (v GatewayValues) setDeployment(deployment *appsv1.Deployment, account string, labels map[string]string) {
+// setDeployment fills in the Deployment of a gateway. The selector of the first one's, which cannot be changed, is older
+// than the second: it matches the pods of all. These are told apart by their owner, which a controller never changes, and
+// each ReplicaSet selects by the hash of its template as well.
+func (v GatewayValues) setDeployment(deployment *appsv1.Deployment, id records.GatewayID, account string) {
+	labels := id.Identity(records.ComponentGateway).Labels()
 	deployment.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
 	v.Pods.set(deployment, &deployment.Spec.Template, labels)
 	pod := &deployment.Spec.Template.Spec
 	v.Pods.place(pod)
 	pod.ServiceAccountName = account
-	pod.Volumes[0].Secret.SecretName = records.PeeringName(v.Peering)
+	pod.Volumes[0].Secret.SecretName = id.KeysName()
 	container := &pod.Containers[0]
 	container.Image = v.Image
 	container.Args = append(container.Args, v.Peering)
 	container.Env = append(container.Env, corev1.EnvVar{Name: "PEERING", Value: v.Peering})
+	if id.Number > 1 {
+		container.Args = append(container.Args, "--gateway", strconv.Itoa(id.Number))
+		container.Env = append(container.Env, corev1.EnvVar{Name: "GATEWAY", Value: strconv.Itoa(id.Number)})
+	}
+	container.Ports = slices.Concat(tunnelPorts(id.Number), container.Ports)
 	if v.Implementation != records.Kernel {
 		mountTUN(pod, container)
 	}
+}
+
+// tunnelPorts are those of all tunnels that a gateway can have: a peer that gets more gateways leaves the pod alone.
+func tunnelPorts(gateway int) []corev1.ContainerPort {
+	ports := make([]corev1.ContainerPort, records.MaxGateways)
+	for i := range ports {
+		t := records.TunnelID{Server: gateway, Client: i + 1}
+		ports[i] = corev1.ContainerPort{Name: t.PortName(), ContainerPort: int32(TunnelPort + i), Protocol: corev1.ProtocolUDP}
+	}
+	return ports
 }
 
 // mountTUN gives a container the device that WireGuard in userspace reads and writes packets by.

@@ -27,7 +27,7 @@ func policies(r *reader, namespace string, account *corev1.ServiceAccount, label
 	accounts := "system:serviceaccount:" + namespace + ":"
 	gateways.Spec.MatchConstraints.NamespaceSelector = &metav1.LabelSelector{MatchLabels: here}
 	gateways.Spec.MatchConditions = []admissionv1.MatchCondition{{
-		Name: "gateway", Expression: "request.userInfo.username.startsWith('" + accounts + records.ServiceName("") + "')",
+		Name: "gateway", Expression: "request.userInfo.username.matches('^" + accounts + "gateway[0-9]*-')",
 	}}
 	leases.Spec.MatchConstraints.NamespaceSelector = &metav1.LabelSelector{MatchLabels: here}
 	leases.Spec.MatchConditions = []admissionv1.MatchCondition{{

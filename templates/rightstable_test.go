@@ -66,8 +66,8 @@ func allRoles() ([]role, error) {
 	if err != nil {
 		return nil, err
 	}
-	gateway, err := Gateway(GatewayValues{
-		Namespace: namespace, Peering: "peer", Image: image, Role: records.Server, Implementation: records.Auto,
+	gateway, err := Gateways(GatewayValues{
+		Namespace: namespace, Peering: "peer", Image: image, Role: records.Server, Implementation: records.Auto, Gateways: 1, Tunnels: 1,
 		Service: ServiceValues{Type: corev1.ServiceTypeClusterIP},
 	})
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 
 // Ports of the helpers' pods.
 const (
-	TunnelPort = 51840 // UDP, WireGuard, in gateway pods
+	TunnelPort = 51840 // UDP, WireGuard, in gateway pods: of the tunnel to gateway 1 of the peer; those to others follow
 	ProbePort  = 6093  // TCP, /readyz and /livez; on nodes at 127.0.0.1 only
 )
 

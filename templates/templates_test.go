@@ -34,10 +34,10 @@ func gateway(change func(*GatewayValues)) func() ([]Object, error) {
 	return func() ([]Object, error) {
 		v := GatewayValues{
 			Namespace: "liqonet", Peering: "milan", Image: image, Role: records.Server,
-			Implementation: records.Auto, Service: ServiceValues{Type: corev1.ServiceTypeNodePort},
+			Implementation: records.Auto, Service: ServiceValues{Type: corev1.ServiceTypeNodePort}, Gateways: 1, Tunnels: 1,
 		}
 		change(&v)
-		return Gateway(v)
+		return Gateways(v)
 	}
 }
 
@@ -62,6 +62,8 @@ var renderings = map[string]func() ([]Object, error){
 			Annotations: map[string]string{"example.com/class": "internal"},
 		}
 	}),
+	"gateways-server":          gateway(func(v *GatewayValues) { v.Gateways, v.Tunnels, v.Service.NodePort = 2, 3, 30840 }),
+	"gateways-client":          gateway(func(v *GatewayValues) { v.Role, v.Service, v.Gateways = records.Client, ServiceValues{}, 2 }),
 	"translation":              translation,
 	"sweep":                    sweep,
 	"gateway-server-clusterip": gateway(func(v *GatewayValues) { v.Service.Type = corev1.ServiceTypeClusterIP }),

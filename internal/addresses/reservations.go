@@ -119,8 +119,6 @@ type Remote struct {
 type Assigned struct {
 	Pods     []records.Mapping
 	External records.Mapping
-	Gateway  netip.Addr
-	Overlay  uint32 // virtual network identifier
 }
 
 // requests are those for all that a peer has.
@@ -134,7 +132,7 @@ func (peer Remote) requests(owner ipam.Owner) []ipam.Request {
 
 // ReservePeer finds ranges for all that a peer has: its real ones where they are free here, else others of the
 // same size. Doing it again changes nothing. Ranges that the peer no longer has are released.
-func ReservePeer(r *ipam.Registry, peering string, internal netip.Prefix, peer Remote) (Assigned, error) {
+func ReservePeer(r *ipam.Registry, peering string, peer Remote) (Assigned, error) {
 	owner := ipam.Peering(peering)
 	requests := peer.requests(owner)
 	if err := releaseGone(r, owner, requests, peer.Underlay); err != nil {
@@ -154,13 +152,7 @@ func ReservePeer(r *ipam.Registry, peering string, internal netip.Prefix, peer R
 		mappings[i] = records.Mapping{Real: q.Real, Seen: got.Range}
 	}
 	last := len(mappings) - 1
-	a := Assigned{Pods: mappings[:last], External: mappings[last]}
-	var err error
-	if a.Gateway, err = r.AcquireAddress(ipam.Request{Owner: owner, Purpose: ipam.GatewayAddress}, UpperHalf(internal)); err != nil {
-		return Assigned{}, err
-	}
-	a.Overlay = cidr.Offset(internal, a.Gateway)
-	return a, nil
+	return Assigned{Pods: mappings[:last], External: mappings[last]}, nil
 }
 
 // releaseGone releases what the peering holds for ranges that the peer has no more.

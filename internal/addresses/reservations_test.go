@@ -101,12 +101,11 @@ func TestReservePeer(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newRegistry(t)
-			_, internal, err := ReserveOwn(r, own)
-			if err != nil {
+			if _, _, err := ReserveOwn(r, own); err != nil {
 				t.Fatal(err)
 			}
 			before := store.Encode(r)
-			a, err := ReservePeer(r, "b", internal, tt.peer)
+			a, err := ReservePeer(r, "b", tt.peer)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -121,7 +120,7 @@ func TestReservePeer(t *testing.T) {
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Error(diff)
 			}
-			again, err := ReservePeer(r, "b", internal, tt.peer)
+			again, err := ReservePeer(r, "b", tt.peer)
 			if err != nil || !cmp.Equal(a, again, comparePrefixes()...) {
 				t.Errorf("again: %+v, %v", again, err)
 			}
@@ -141,16 +140,17 @@ func TestEveryGatewayHasItsOwnAddressAndOverlay(t *testing.T) {
 	seen := make(map[uint32]bool)
 	for i := range 126 { // 128 in the upper half, but for its first and last
 		name := "p" + strings.Repeat("x", i%30) + string(rune('a'+i/30))
-		a, err := ReservePeer(r, name, internal, Remote{External: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 100, byte(i), 0}), 24)})
+		all, err := Gateways{Peering: name, Internal: internal, Count: 1}.Reserve(r)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if seen[a.Overlay] || a.Overlay < 128 || a.Overlay > 255 || !UpperHalf(internal).Contains(a.Gateway) {
+		a := all[0]
+		if seen[a.Overlay] || a.Overlay < 128 || a.Overlay > 255 || !UpperHalf(internal).Contains(a.Address) {
 			t.Errorf("%s: %+v", name, a)
 		}
 		seen[a.Overlay] = true
 	}
-	_, err = ReservePeer(r, "more", internal, Remote{External: netip.MustParsePrefix("10.101.0.0/24")})
+	_, err = Gateways{Peering: "more", Internal: internal, Count: 1}.Reserve(r)
 	if !errors.Is(inventory.ExplainAddresses("a", err), ipam.ErrNoneFree) {
 		t.Errorf("error %v", err)
 	}
@@ -180,7 +180,7 @@ func TestReservationsProperty(t *testing.T) {
 		taken := append(append(append([]netip.Prefix{external, internal}, own.Pods...), own.Services...), own.Nodes...)
 		for range 3 {
 			peer := Remote{Pods: some(), External: external, Underlay: some()}
-			a, err := ReservePeer(r, "b", internal, peer)
+			a, err := ReservePeer(r, "b", peer)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -123,6 +124,8 @@ func (c *Cluster) namespaced(o Object, namespace string) resource {
 		return erase(apps.Deployments(namespace))
 	case *coordinationv1.Lease:
 		return erase(c.Kube.CoordinationV1().Leases(namespace))
+	case *policyv1.PodDisruptionBudget:
+		return erase(c.Kube.PolicyV1().PodDisruptionBudgets(namespace))
 	case *rbacv1.Role:
 		return erase(rbac.Roles(namespace))
 	case *rbacv1.RoleBinding:
@@ -156,7 +159,7 @@ func namespacedKinds() []Object {
 	return []Object{
 		&appsv1.Deployment{}, &appsv1.DaemonSet{}, &corev1.Service{}, &corev1.ConfigMap{}, &corev1.Secret{},
 		&coordinationv1.Lease{}, &rbacv1.RoleBinding{}, &rbacv1.Role{}, &corev1.ServiceAccount{},
-		&corev1.ResourceQuota{},
+		&corev1.ResourceQuota{}, &policyv1.PodDisruptionBudget{},
 	}
 }
 

@@ -79,7 +79,7 @@ func Life(every time.Duration) time.Duration {
 // Late reports whether the report after one of that age is missing. Of one that is as far in the future nobody knows.
 func Late(age, every time.Duration) bool { return age.Abs() >= Life(every) }
 
-// Observation is what is known of one side of a peering.
+// Observation is what is known of a gateway of a peering.
 type Observation struct {
 	// Status is what the gateway reports; nil: it never has.
 	Status *records.Status
@@ -97,25 +97,59 @@ type Observation struct {
 	// Problem is why the gateway's pod does not run; "": none is known.
 	Problem string
 	MTU     int // bytes, of the largest packet that is to cross; 0: not judged
-	// Altered are objects that are not as they should be, each with how.
-	Altered []string
 }
 
-// Judge returns the state of a peering and, unless it is healthy, the reason. All ages but the report's own are
-// relative to the report, so that clocks which differ do not matter.
-func Judge(o Observation) (State, string) {
-	state, reason := judge(o)
-	if len(o.Altered) == 0 {
+// JudgeAll returns the state of one side of a peering by those of its gateways, each of which carries packets of all nodes.
+// altered are objects that are not as they should be, each with how.
+func JudgeAll(gateways []Observation, altered []string) (State, string) {
+	states, reasons := make([]State, len(gateways)), make([]string, len(gateways))
+	for i, o := range gateways {
+		states[i], reasons[i] = Judge(o)
+	}
+	state := together(states)
+	if len(slices.Compact(slices.Clone(reasons))) == 1 {
+		return withAltered(state, reasons[0], altered)
+	}
+	for i := range reasons {
+		if reasons[i] != "" {
+			reasons[i] = fmt.Sprintf("gateway %d: %s", i+1, reasons[i])
+		}
+	}
+	return withAltered(state, joined(reasons...), altered)
+}
+
+// together is the state of several gateways: degraded while one carries packets.
+func together(states []State) State {
+	first := states[0]
+	if !slices.ContainsFunc(states, func(s State) bool { return s != first }) {
+		return first
+	}
+	if slices.ContainsFunc(states, func(s State) bool { return s == Healthy || s == Degraded }) {
+		return Degraded
+	}
+	for _, s := range []State{Down, Unknown} {
+		if slices.Contains(states, s) {
+			return s
+		}
+	}
+	return Connecting
+}
+
+// withAltered adds objects that are not as they should be.
+func withAltered(state State, reason string, objects []string) (State, string) {
+	if len(objects) == 0 {
 		return state, reason
 	}
-	altered := strings.Join(o.Altered, "; ")
+	altered := strings.Join(objects, "; ")
 	if state == Healthy { // packets still cross, but a restart may end that
 		return Degraded, altered
 	}
 	return state, altered + "; " + reason
 }
 
-func judge(o Observation) (State, string) {
+// Judge returns the state of a gateway and, unless it is healthy, the reason. All ages but the report's own are
+// relative to the report, so that clocks which differ do not matter.
+func Judge(o Observation) (State, string) {
 	s := o.Status
 	if s == nil {
 		if o.Problem != "" {
@@ -134,7 +168,7 @@ func judge(o Observation) (State, string) {
 		}
 		return Unknown, joined(reason, seen)
 	}
-	if f := tunnel(s); f.state != Healthy {
+	if f := tunnel(s, s.TunnelStatus); f.state != Healthy {
 		return f.state, joined(f.text(), seen)
 	}
 	worst, reasons := nodes(s, o.Nodes)

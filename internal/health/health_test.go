@@ -72,10 +72,6 @@ func TestJudge(t *testing.T) {
 			o.Status.Nodes[0].LastProof, o.Status.Nodes[1].LastProof = time.Time{}, time.Time{}
 		}, Down, "node n1, n2"},
 		{"no nodes", func(o *Observation) { o.Nodes = nil }, Degraded, "no node is Ready"},
-		{"altered", func(o *Observation) { o.Altered = []string{"Secret x is missing"} }, Degraded, "Secret x"},
-		{"altered, and down", func(o *Observation) {
-			o.Altered, o.Status.LastEcho = []string{"Secret x is missing"}, ago(time.Minute)
-		}, Down, "Secret x is missing; the peer's gateway"},
 		{"paths that just carry it", func(o *Observation) { o.MTU, o.Status.Path.MTU, o.Status.Nodes[0].Path.MTU = 1420, 1480, 1470 }, Healthy, ""},
 		{"a narrow path between gateways", func(o *Observation) { o.MTU, o.Status.Path.MTU = 1420, 1479 }, Degraded, "between the gateways carries 1479, which is enough for 1399"},
 		{"a narrow path of a node", func(o *Observation) { o.MTU, o.Status.Nodes[1].Path.MTU = 1420, 1469 }, Degraded, "node n2 to the gateway 1469, enough for 1419"},
@@ -147,10 +143,11 @@ func TestSame(t *testing.T) {
 		"host exposed": {func(s *records.Status) {
 			s.Exposed = []records.Exposed{{Host: netip.MustParseAddr("198.51.100.7"), Address: netip.MustParseAddr("10.70.128.1")}}
 		}, false},
-		"node falls silent":   {func(s *records.Status) { s.Nodes[0].LastEcho = ago(NodeSilence) }, false},
-		"node's proof is old": {func(s *records.Status) { s.Nodes[0].LastProof = ago(ProofSilence) }, false},
-		"node never heard":    {func(s *records.Status) { s.Nodes[0].LastEcho = time.Time{} }, false},
-		"node joins":          {func(s *records.Status) { s.Nodes = append(s.Nodes, records.NodeStatus{Name: "n3"}) }, false},
+		"node falls silent":      {func(s *records.Status) { s.Nodes[0].LastEcho = ago(NodeSilence) }, false},
+		"node's proof is old":    {func(s *records.Status) { s.Nodes[0].LastProof = ago(ProofSilence) }, false},
+		"node never heard":       {func(s *records.Status) { s.Nodes[0].LastEcho = time.Time{} }, false},
+		"a node sends by others": {func(s *records.Status) { s.Nodes[0].Unused = true }, false},
+		"node joins":             {func(s *records.Status) { s.Nodes = append(s.Nodes, records.NodeStatus{Name: "n3"}) }, false},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -169,5 +166,85 @@ func TestAgesAreNoNews(t *testing.T) {
 	a.LastEcho, b.LastEcho = ago(time.Minute), ago(2*time.Minute)
 	if !Same(*a, *b) {
 		t.Error("a silence that lasts longer is told")
+	}
+}
+
+// TestJudgeAll: a peering is healthy if all its gateways are, and down if none carries packets.
+func TestJudgeAll(t *testing.T) {
+	silent := func(o *Observation) { o.Status.LastEcho = ago(time.Minute) }
+	late := func(o *Observation) { o.Age = time.Hour }
+	none := func(o *Observation) { o.Status = nil }
+	lossy := func(o *Observation) { o.Status.Loss = 0.5 }
+	well := func(*Observation) {}
+	other := func(o *Observation) {
+		o.Status.Tunnels = []records.TunnelStatus{o.Status.TunnelStatus, {LastHandshake: ago(time.Minute), LastEcho: ago(time.Minute)}}
+	}
+	const secret = "Secret x is missing"
+	tests := []struct {
+		name     string
+		gateways []func(*Observation)
+		altered  []string
+		want     State
+		reason   string
+	}{
+		{"one", []func(*Observation){well}, nil, Healthy, ""},
+		{"one, down", []func(*Observation){silent}, nil, Down, "the peer's gateway answered last 1m0s ago"},
+		{"altered", []func(*Observation){well}, []string{secret}, Degraded, secret},
+		{"altered, and down", []func(*Observation){silent}, []string{secret}, Down, secret + "; the peer's gateway answered last 1m0s ago"},
+		{"two", []func(*Observation){well, well}, nil, Healthy, ""},
+		{"one of two is down", []func(*Observation){well, silent}, nil, Degraded, "gateway 2: the peer's gateway answered last 1m0s ago"},
+		{"one of two is late", []func(*Observation){late, well}, nil, Degraded, "gateway 1: the gateway's last report is 1h0m0s old"},
+		{"one of two has not begun", []func(*Observation){well, none}, nil, Degraded, "gateway 2: the gateway has not reported yet"},
+		{"one of two loses packets", []func(*Observation){well, lossy}, nil, Degraded, "gateway 2: 50 % of the echoes between the gateways are lost"},
+		{"one loses packets, one is down", []func(*Observation){lossy, silent}, nil, Degraded,
+			"gateway 1: 50 % of the echoes between the gateways are lost; gateway 2: the peer's gateway answered last 1m0s ago"},
+		{"one of a gateway's tunnels is down", []func(*Observation){other, well}, nil, Degraded,
+			"gateway 1: tunnel to gateway 2 of the peer: the peer's gateway answered last 1m0s ago"},
+		{"both are down", []func(*Observation){silent, silent}, nil, Down, "the peer's gateway answered last 1m0s ago"},
+		{"both are late", []func(*Observation){late, late}, nil, Unknown, "the gateway's last report is 1h0m0s old"},
+		{"none has begun", []func(*Observation){none, none}, nil, Connecting, "the gateway has not reported yet"},
+		{"one is down, one late", []func(*Observation){silent, late}, nil, Down,
+			"gateway 1: the peer's gateway answered last 1m0s ago; gateway 2: the gateway's last report is 1h0m0s old"},
+		{"one has not begun, one is late", []func(*Observation){none, late}, nil, Unknown, "gateway 2: the gateway's last report"},
+		{"one of two is down, and an object altered", []func(*Observation){well, silent}, []string{secret}, Degraded, secret + "; gateway 2: "},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var all []Observation
+			for _, change := range tt.gateways {
+				o := Observation{Status: healthyStatus(), Nodes: []string{"n1", "n2"}}
+				change(&o)
+				all = append(all, o)
+			}
+			state, reason := JudgeAll(all, tt.altered)
+			if state != tt.want || !strings.Contains(reason, tt.reason) || (reason == "") != (state == Healthy) {
+				t.Errorf("%s, %q; want %s, %q", state, reason, tt.want, tt.reason)
+			}
+		})
+	}
+}
+
+// TestSameTunnels is TestSame for the tunnels of a gateway that has several.
+func TestSameTunnels(t *testing.T) {
+	several := func() *records.Status {
+		s := healthyStatus()
+		s.Tunnels = []records.TunnelStatus{s.TunnelStatus, s.TunnelStatus}
+		return s
+	}
+	for name, test := range map[string]struct {
+		edit func(*records.TunnelStatus)
+		same bool
+	}{
+		"nothing":          {func(*records.TunnelStatus) {}, true},
+		"counters":         {func(s *records.TunnelStatus) { s.RxBytes, s.RTT = 7, records.Duration(time.Second) }, true},
+		"echoes end":       {func(s *records.TunnelStatus) { s.LastEcho = ago(EchoSilence) }, false},
+		"no longer used":   {func(s *records.TunnelStatus) { s.Unused = "standby" }, false},
+		"another endpoint": {func(s *records.TunnelStatus) { s.Endpoint = netip.MustParseAddrPort("192.0.2.8:30000") }, false},
+	} {
+		s := several()
+		test.edit(&s.Tunnels[1])
+		if got := Same(*several(), *s); got != test.same {
+			t.Errorf("%s: same: %v, want %v", name, got, test.same)
+		}
 	}
 }

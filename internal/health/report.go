@@ -38,23 +38,29 @@ func TunnelMissing(s *records.Status) string {
 		_, reason := Judge(Observation{})
 		return reason
 	}
-	return tunnel(s).text()
+	return tunnel(s, s.TunnelStatus).text()
 }
 
-// tunnel judges the path between the gateways. An answer counts more than a handshake, which a renewal forgets.
-func tunnel(s *records.Status) finding {
+// Tunnel returns the state of one tunnel in a report and, unless it is healthy, the reason.
+func Tunnel(s *records.Status, t records.TunnelStatus) (State, string) {
+	f := tunnel(s, t)
+	return f.state, f.text()
+}
+
+// tunnel judges a path between gateways. An answer counts more than a handshake, which a renewal forgets.
+func tunnel(s *records.Status, t records.TunnelStatus) finding {
 	with := ""
-	if s.Endpoint.IsValid() {
-		with = " with " + s.Endpoint.String()
+	if t.Endpoint.IsValid() {
+		with = " with " + t.Endpoint.String()
 	}
-	switch echo, handshake := s.Time.Sub(s.LastEcho), s.Time.Sub(s.LastHandshake); {
-	case !s.LastEcho.IsZero() && echo < EchoSilence:
+	switch echo, handshake := s.Time.Sub(t.LastEcho), s.Time.Sub(t.LastHandshake); {
+	case !t.LastEcho.IsZero() && echo < EchoSilence:
 		return finding{state: Healthy}
-	case !s.LastEcho.IsZero():
+	case !t.LastEcho.IsZero():
 		return finding{Down, "the peer's gateway answered last", echo}
-	case s.LastHandshake.IsZero() && len(s.Failed) > 0:
+	case t.LastHandshake.IsZero() && len(s.Failed) > 0:
 		return finding{state: Connecting, reason: "gateway: " + strings.Join(s.Failed, "; ")}
-	case s.LastHandshake.IsZero():
+	case t.LastHandshake.IsZero():
 		return finding{state: Connecting, reason: "no handshake yet" + with}
 	case handshake >= handshakeLife:
 		return finding{Down, "the last handshake" + with + " was", handshake}
@@ -62,11 +68,21 @@ func tunnel(s *records.Status) finding {
 	return finding{state: Connecting, reason: "the peer's gateway has answered no echo yet"}
 }
 
-// gateway returns what is wrong though the gateways reach each other.
+// gateway returns what is wrong though the gateway reaches one of the peer's.
 func gateway(s *records.Status) []string {
 	var reasons []string
-	if s.Loss >= MuchLoss {
-		reasons = append(reasons, fmt.Sprintf("%.*f %% of the echoes between the gateways are lost", decimals(s.Loss), s.Loss*100))
+	all := s.AllTunnels()
+	for i, t := range all {
+		with := ""
+		if len(all) > 1 {
+			with = fmt.Sprintf("tunnel to gateway %d of the peer: ", i+1)
+		}
+		switch f := tunnel(s, t); {
+		case f.state != Healthy && len(all) > 1:
+			reasons = append(reasons, with+f.text())
+		case t.Loss >= MuchLoss:
+			reasons = append(reasons, fmt.Sprintf("%s%.*f %% of the echoes between the gateways are lost", with, decimals(t.Loss), t.Loss*100))
+		}
 	}
 	if len(s.Failed) > 0 {
 		reasons = append(reasons, "gateway: "+strings.Join(s.Failed, "; "))
@@ -121,7 +137,13 @@ func narrow(s *records.Status, names []string, mtu int) string {
 		return ""
 	}
 	var reasons []string
-	if size := s.Path.MTU; size > 0 && mtu+tunnelOverheadLeast > size {
+	size := 0 // of the narrowest
+	for _, t := range s.AllTunnels() {
+		if t.Path.MTU > 0 && (size == 0 || t.Path.MTU < size) {
+			size = t.Path.MTU
+		}
+	}
+	if size > 0 && mtu+tunnelOverheadLeast > size {
 		reasons = append(reasons, fmt.Sprintf("the path between the gateways carries %d, which is enough for %d", size, size-TunnelOverhead))
 	}
 	for _, name := range names {
@@ -178,7 +200,7 @@ func Same(a, b records.Status) bool { return slices.Equal(condition(&a), conditi
 
 // condition is a report without counters and ages.
 func condition(s *records.Status) []string {
-	f := tunnel(s)
+	f := tunnel(s, s.TunnelStatus)
 	c := append([]string{
 		s.Pod, string(s.Implementation), string(s.Overlay), s.Endpoint.String(),
 		string(f.state), f.reason, fmt.Sprint(s.LastHandshake.IsZero(), s.Loss >= MuchLoss, s.Path),
@@ -187,7 +209,11 @@ func condition(s *records.Status) []string {
 		c = append(c, e.Host.String(), e.Address.String())
 	}
 	for _, n := range s.Nodes {
-		c = append(c, fmt.Sprint(n.Name, echoes(s, n), proven(s, n), n.Path, n.Refused))
+		c = append(c, fmt.Sprint(n.Name, echoes(s, n), proven(s, n), n.Path, n.Refused, n.Unused))
+	}
+	for _, t := range s.Tunnels {
+		f := tunnel(s, t)
+		c = append(c, fmt.Sprint(t.Endpoint, f.state, f.reason, t.LastHandshake.IsZero(), t.Loss >= MuchLoss, t.Path, t.Unused))
 	}
 	return c
 }

@@ -265,13 +265,23 @@ func (x *exposer) write(ctx context.Context, host *records.Exposed) error {
 	return err
 }
 
-// await waits until the gateway says that it serves the host, or no longer does.
+// await waits until every gateway says that it serves the host, or no longer does.
 func (x *exposer) await(ctx context.Context) (string, error) {
+	for _, id := range x.peering.GatewayIDs() {
+		if err := x.awaitGateway(ctx, id); err != nil {
+			return "", err
+		}
+	}
+	return "", nil
+}
+
+// awaitGateway is await for one gateway.
+func (x *exposer) awaitGateway(ctx context.Context, id records.GatewayID) error {
 	what := fmt.Sprintf("the gateway of peering %q to let %s pass", x.Peer, x.Host)
 	if !x.serve {
 		what = fmt.Sprintf("the gateway of peering %q to forget %s", x.Peer, x.Host)
 	}
-	return "", steps.Later(inventory.AwaitStatus(ctx, x.Cluster, x.Peer, what, func(s *records.Status) string {
+	return steps.Later(inventory.AwaitStatus(ctx, x.Cluster, id, what, func(s *records.Status) string {
 		served := s != nil && slices.Contains(s.Exposed, x.host)
 		forgotten := s == nil || !slices.ContainsFunc(s.Exposed, func(e records.Exposed) bool { return e.Host == x.Host })
 		if x.serve && served || !x.serve && forgotten {

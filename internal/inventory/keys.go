@@ -3,9 +3,11 @@ package inventory
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
@@ -18,13 +20,13 @@ type Secret func() wgtypes.Key
 // Hide is the Secret of a key.
 func Hide(k wgtypes.Key) Secret { return func() wgtypes.Key { return k } }
 
-// Keys are one side's secrets of a peering.
+// Keys are a gateway's secrets of a peering.
 type Keys struct {
 	Private   Secret
 	Preshared Secret // nil: none yet
 }
 
-// Public returns the public key, which the peer needs.
+// Public is what the peer is told.
 func (k Keys) Public() string { return k.Private().PublicKey().String() }
 
 // Equal reports whether both are the same keys; nil is none.
@@ -35,9 +37,9 @@ func (k *Keys) Equal(o *Keys) bool {
 	return k.Private() == o.Private() && k.Preshared() == o.Preshared()
 }
 
-// ReadKeys returns the keys that a cluster holds for a peering; nil where it has none.
-func ReadKeys(ctx context.Context, c *cluster.Cluster, peering string) (*Keys, error) {
-	object, err := cluster.Find[*corev1.Secret](ctx, c, records.PeeringName(peering))
+// ReadKeys returns the keys that a cluster holds for a gateway; nil where it has none.
+func ReadKeys(ctx context.Context, c *cluster.Cluster, id records.GatewayID) (*Keys, error) {
+	object, err := cluster.Find[*corev1.Secret](ctx, c, id.KeysName())
 	if object == nil || err != nil {
 		return nil, err
 	}
@@ -65,29 +67,32 @@ func decodeKey(object *corev1.Secret, name string) (Secret, error) {
 		"delete the Secret, then connect again: new keys are made")
 }
 
-// CompleteKeys returns the keys of both sides, those that they hold and new ones for what is missing. A private
-// key stays with its side; the preshared key is the same on both, and the server's counts.
-func CompleteKeys(server, client *Keys) (Keys, Keys, error) {
-	s, err := orNew(server)
-	if err != nil {
-		return Keys{}, Keys{}, err
-	}
-	c, err := orNew(client)
-	if err != nil {
-		return Keys{}, Keys{}, err
-	}
-	if s.Preshared == nil {
-		s.Preshared = c.Preshared
-	}
-	if s.Preshared == nil {
-		preshared, err := wgtypes.GenerateKey()
+// CompleteKeys returns the keys of all gateways of both sides, those that they hold and new ones for what is missing (nil).
+// A private key stays with its gateway; the preshared key is the same in all, and that of the server's first counts.
+func CompleteKeys(server, client []*Keys) (s, c []Keys, err error) {
+	var preshared Secret
+	var all []Keys
+	for _, have := range slices.Concat(server, client) {
+		k, err := orNew(have)
 		if err != nil {
-			return Keys{}, Keys{}, fmt.Errorf("make a preshared key: %w", err)
+			return nil, nil, err
 		}
-		s.Preshared = Hide(preshared)
+		if preshared == nil {
+			preshared = k.Preshared
+		}
+		all = append(all, k)
 	}
-	c.Preshared = s.Preshared
-	return s, c, nil
+	if preshared == nil {
+		made, err := wgtypes.GenerateKey()
+		if err != nil {
+			return nil, nil, fmt.Errorf("make a preshared key: %w", err)
+		}
+		preshared = Hide(made)
+	}
+	for i := range all {
+		all[i].Preshared = preshared
+	}
+	return all[:len(server)], all[len(server):], nil
 }
 
 // orNew returns the keys, or a new private key alone.
@@ -102,10 +107,15 @@ func orNew(k *Keys) (Keys, error) {
 	return Keys{Private: Hide(private)}, nil
 }
 
-// KeysObject is the Secret of one side.
-func KeysObject(namespace, peering string, k Keys) *corev1.Secret {
+// KeysMeta are name and labels of the Secret of a gateway.
+func KeysMeta(namespace string, id records.GatewayID) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: id.KeysName(), Namespace: namespace, Labels: id.Identity(records.ComponentPeering).Labels()}
+}
+
+// KeysObject is the Secret of a gateway.
+func KeysObject(namespace string, id records.GatewayID, k Keys) *corev1.Secret {
 	return &corev1.Secret{
-		ObjectMeta: Meta(namespace, records.PeeringName(peering)),
+		ObjectMeta: KeysMeta(namespace, id),
 		Type:       corev1.SecretTypeOpaque,
 		// base64, as wg(8) prints keys, inside the API's own base64: a mounted file is text.
 		Data: map[string][]byte{

@@ -9,10 +9,11 @@ import (
 )
 
 func TestKeysDoNotPrint(t *testing.T) {
-	k, _, err := CompleteKeys(nil, nil)
+	made, _, err := CompleteKeys(make([]*Keys, 1), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
+	k := made[0]
 	key := k.Private()
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
 		for _, v := range []any{k, &k, struct{ keys *Keys }{&k}, []Keys{k}} {
@@ -24,7 +25,7 @@ func TestKeysDoNotPrint(t *testing.T) {
 			}
 		}
 	}
-	object := KeysObject("ns", "b", k)
+	object := KeysObject("ns", records.GatewayID{Peering: "b", Number: 1}, k)
 	object.Data[records.PrivateKeyKey] = []byte("almost a key")
 	if _, err := decodeKey(object, records.PrivateKeyKey); err == nil || strings.Contains(err.Error(), "almost") {
 		t.Errorf("error %v", err)
@@ -33,11 +34,11 @@ func TestKeysDoNotPrint(t *testing.T) {
 
 func TestCompleteKeys(t *testing.T) {
 	complete := func(server, client *Keys) (s, c Keys) {
-		s, c, err := CompleteKeys(server, client)
+		all, others, err := CompleteKeys([]*Keys{server}, []*Keys{client})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return s, c
+		return all[0], others[0]
 	}
 	s, c := complete(nil, nil)
 	if s.Preshared() != c.Preshared() || s.Private() == c.Private() {
@@ -54,5 +55,27 @@ func TestCompleteKeys(t *testing.T) {
 	s4, _ := complete(nil, nil)
 	if _, c5 := complete(&s4, &c); c5.Preshared() != s4.Preshared() {
 		t.Error("the server's preshared key does not count")
+	}
+}
+
+// TestKeysOfSeveralGateways: each has a private key of its own, and all have one preshared key.
+func TestKeysOfSeveralGateways(t *testing.T) {
+	first, _, err := CompleteKeys(make([]*Keys, 1), make([]*Keys, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, c, err := CompleteKeys([]*Keys{&first[0], nil}, make([]*Keys, 3))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(s) != 2 || len(c) != 3 || !s[0].Equal(&first[0]) {
+		t.Fatalf("%d and %d keys; that of the first gateway is kept: %v", len(s), len(c), s[0].Equal(&first[0]))
+	}
+	seen := make(map[string]bool)
+	for _, k := range append(s, c...) {
+		if seen[k.Public()] || k.Preshared() != first[0].Preshared() {
+			t.Error("two gateways have one private key, or different preshared keys")
+		}
+		seen[k.Public()] = true
 	}
 }

@@ -47,10 +47,10 @@ func DecodeStatus(c *cluster.Cluster, object *corev1.ConfigMap) (*records.Status
 	return DecodeRecord[records.Status](c, object)
 }
 
-// AwaitStatus waits until nothing is missing in the report of a peering's gateway, which is nil before the first.
-func AwaitStatus(ctx context.Context, c *cluster.Cluster, peering, what string, missing func(*records.Status) string) error {
-	return c.FailFast(ctx, GatewaySelector(peering), func(ctx context.Context) error {
-		return cluster.Wait(ctx, c, cluster.Named(records.GatewayID{Peering: peering, Number: 1}.StatusName()), what, func(all []*corev1.ConfigMap) (string, error) {
+// AwaitStatus waits until nothing is missing in the report of a gateway, which is nil before the first.
+func AwaitStatus(ctx context.Context, c *cluster.Cluster, id records.GatewayID, what string, missing func(*records.Status) string) error {
+	return c.FailFast(ctx, GatewaySelector(id), func(ctx context.Context) error {
+		return cluster.Wait(ctx, c, cluster.Named(id.StatusName()), what, func(all []*corev1.ConfigMap) (string, error) {
 			if len(all) == 0 {
 				return missing(nil), nil
 			}

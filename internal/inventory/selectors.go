@@ -1,6 +1,8 @@
 package inventory
 
 import (
+	"fmt"
+
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -10,7 +12,15 @@ func Selector(component string) string { return records.LabelComponent + "=" + c
 // PeeringSelector is a label selector for all objects of one peering.
 func PeeringSelector(peering string) string { return records.LabelPeering + "=" + peering }
 
-// GatewaySelector is a label selector for the pods of a peering's gateway.
-func GatewaySelector(peering string) string {
+// GatewaysSelector is a label selector for the pods of a peering's gateways.
+func GatewaysSelector(peering string) string {
 	return Selector(records.ComponentGateway) + "," + PeeringSelector(peering)
+}
+
+// GatewaySelector is a label selector for the pods of one gateway.
+func GatewaySelector(id records.GatewayID) string {
+	if id.Number == 1 {
+		return GatewaysSelector(id.Peering) + ",!" + records.LabelGateway
+	}
+	return fmt.Sprintf("%s,%s=%d", GatewaysSelector(id.Peering), records.LabelGateway, id.Number)
 }

@@ -23,49 +23,70 @@ func (c *connector) agreeOnKeys(ctx context.Context) error {
 		return c.both(ctx, (*end).planKeys)
 	}
 	server, client := c.server(), c.server().peer
-	found := map[*end]*inventory.Keys{server: server.keys, client: client.keys}
+	found := map[*end][]*inventory.Keys{server: server.keys, client: client.keys}
 	for {
 		s, k, err := inventory.CompleteKeys(server.keys, client.keys)
 		if err != nil {
 			return err
 		}
-		wanted := map[*end]inventory.Keys{server: s, client: k}
+		wanted := map[*end][]inventory.Keys{server: s, client: k}
 		err = c.both(ctx, func(e *end, ctx context.Context) error { return e.putKeys(ctx, wanted[e]) })
 		if err == nil {
-			for e, k := range wanted {
-				e.keys = &k
-				e.rekeyed = e.have != nil && !found[e].Equal(&k)
+			for e, all := range wanted {
+				e.keys = make([]*inventory.Keys, len(all))
+				for i := range all {
+					e.keys[i] = &all[i]
+					e.rekeyed[i] = e.stands(i) && !found[e][i].Equal(&all[i])
+				}
 			}
 			return nil
 		}
 		if !errors.Is(err, errKeysTaken) {
 			return err
 		}
-		err = c.both(ctx, func(e *end, ctx context.Context) (err error) {
-			e.keys, err = inventory.ReadKeys(ctx, e.cluster, e.peering)
-			return err
-		})
-		if err != nil {
+		if err := c.both(ctx, (*end).readKeys); err != nil {
 			return err
 		}
 	}
 }
 
+// stands reports whether the gateway of that number less one is in the record as it was found.
+func (e *end) stands(i int) bool { return e.have != nil && i < len(e.have.Gateways) }
+
 // planKeys plans keys where there are none. New ones are made by the run that stores them.
 func (e *end) planKeys(ctx context.Context) error {
-	if e.keys != nil {
-		return nil
+	for i, id := range e.gatewayIDs() {
+		if e.keys[i] != nil {
+			continue
+		}
+		e.rekeyed[i] = e.stands(i)
+		object := &corev1.Secret{ObjectMeta: inventory.KeysMeta(e.cluster.Namespace, id)}
+		_, err := cluster.Swap(ctx, e.cluster, object, func(*corev1.Secret) (*corev1.Secret, error) { return object, nil })
+		if err != nil {
+			return err
+		}
 	}
-	e.rekeyed = e.have != nil
-	object := &corev1.Secret{ObjectMeta: inventory.Meta(e.cluster.Namespace, records.PeeringName(e.peering))}
-	_, err := cluster.Swap(ctx, e.cluster, object, func(*corev1.Secret) (*corev1.Secret, error) { return object, nil })
-	return err
+	return nil
 }
 
-// putKeys stores the keys of this end, provided that the cluster still has those that were read, or none.
-func (e *end) putKeys(ctx context.Context, k inventory.Keys) error {
+// putKeys stores the keys of this end's gateways, provided that the cluster still has those that were read, or none.
+func (e *end) putKeys(ctx context.Context, wanted []inventory.Keys) error {
 	e.joining = e.have == nil && !e.shared
-	object := inventory.KeysObject(e.cluster.Namespace, e.peering, k)
+	for i, id := range e.gatewayIDs() {
+		err := e.putKey(ctx, id, e.keys[i], wanted[i])
+		if e.keys[i] == nil && errors.Is(err, errKeysTaken) {
+			e.shared, e.joining = true, false
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// putKey stores the keys of a gateway of which others were read; nil: none.
+func (e *end) putKey(ctx context.Context, id records.GatewayID, read *inventory.Keys, k inventory.Keys) error {
+	object := inventory.KeysObject(e.cluster.Namespace, id, k)
 	change, err := cluster.Swap(ctx, e.cluster, object, func(live *corev1.Secret) (*corev1.Secret, error) {
 		var now *inventory.Keys
 		if live != nil {
@@ -74,14 +95,11 @@ func (e *end) putKeys(ctx context.Context, k inventory.Keys) error {
 				return nil, err
 			}
 		}
-		if !now.Equal(e.keys) && !now.Equal(&k) { // the latter: written, and the answer was lost
+		if !now.Equal(read) && !now.Equal(&k) { // the latter: written, and the answer was lost
 			return nil, errKeysTaken
 		}
 		return object, nil
 	})
-	if e.keys == nil && errors.Is(err, errKeysTaken) {
-		e.shared, e.joining = true, false
-	}
 	e.note(change)
 	return err
 }

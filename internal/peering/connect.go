@@ -143,6 +143,9 @@ func (c *connector) discover(ctx context.Context) (string, error) {
 			return "", err
 		}
 	}
+	if err := c.checkPorts(); err != nil {
+		return "", err
+	}
 	for _, e := range c.ends() {
 		if err := inventory.ExplainAddresses(e.cluster.Context, e.assign(e.found.registry)); err != nil {
 			return "", err
@@ -159,7 +162,7 @@ func (c *connector) discover(ctx context.Context) (string, error) {
 			}
 		}
 	}
-	err := c.both(ctx, (*end).readGateway)
+	err := c.both(ctx, (*end).readGateways)
 	return c.local.described() + "; " + c.remote.described(), err
 }
 
@@ -240,5 +243,5 @@ func (c *connector) configure(ctx context.Context) (string, error) {
 		return "", err
 	}
 	err := client.write(ctx, client.document)
-	return fmt.Sprintf("%s listens at %s, MTU %d", server.name, strings.Join(client.endpoints, ", "), client.written.MTU), err
+	return fmt.Sprintf("%s listens at %s, MTU %d", server.name, strings.Join(client.written.Endpoints(), ", "), client.written.MTU), err
 }

@@ -102,11 +102,11 @@ func TestConnectWritesBothSides(t *testing.T) {
 // checkKeys compares what each side holds with what the other was told.
 func checkKeys(t *testing.T, a, b *world) {
 	t.Helper()
-	ka, err := inventory.ReadKeys(t.Context(), a.Cluster, "b")
+	ka, err := inventory.ReadKeys(t.Context(), a.Cluster, first("b"))
 	if err != nil || ka == nil {
 		t.Fatal(ka, err)
 	}
-	kb, err := inventory.ReadKeys(t.Context(), b.Cluster, "a")
+	kb, err := inventory.ReadKeys(t.Context(), b.Cluster, first("a"))
 	if err != nil || kb == nil {
 		t.Fatal(kb, err)
 	}
@@ -225,6 +225,9 @@ func TestRolesChangePlaces(t *testing.T) {
 	})
 }
 
+// killers are how many reactors killAt puts in front of each cluster's.
+const killers = 5
+
 // killAt ends the context at the nth write of liqoctl's to either cluster, as a kill would: the write is carried
 // out or not, and nothing after it is.
 func killAt(n int, cancel context.CancelFunc, worlds ...*world) (count func() int) {
@@ -237,6 +240,9 @@ func killAt(n int, cancel context.CancelFunc, worlds ...*world) (count func() in
 			}
 			if action.GetResource().Resource == "selfsubjectaccessreviews" || action.GetSubresource() != "" {
 				return false, nil, nil
+			}
+			if kind := action.GetResource().Resource; action.GetVerb() == "delete" && (kind == "pods" || kind == "leases") {
+				return false, nil, nil // it is a controller's
 			}
 			mu.Lock()
 			defer mu.Unlock()
@@ -251,11 +257,19 @@ func killAt(n int, cancel context.CancelFunc, worlds ...*world) (count func() in
 		w.kube.PrependReactor("create", "configmaps", react)
 		w.kube.PrependReactor("create", "secrets", react)
 		w.kube.PrependReactor("update", "configmaps", react)
+		w.kube.PrependReactor("delete", "*", react)
 	}
 	return func() int {
 		mu.Lock()
 		defer mu.Unlock()
 		return writes
+	}
+}
+
+// noKill takes the reactors of killAt away.
+func noKill(worlds ...*world) {
+	for _, w := range worlds {
+		w.set(func() { w.kube.ReactionChain = w.kube.ReactionChain[killers:] })
 	}
 }
 
@@ -280,16 +294,13 @@ func TestInterruptedConnectCanBeRunAgain(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				killAt(n, cancel, a, b)
-				chain := [2][]clienttesting.Reactor{a.kube.ReactionChain, b.kube.ReactionChain}
 				live(t, a, b)
 				o := connectOptions(a, b)
 				o.Keep = true // a killed process undoes nothing
 				if _, err := Connect(ctx, o, &recorder{}); err == nil {
 					t.Fatal("connected in spite of the interruption")
 				}
-				// The four reactors that killAt put in front.
-				a.set(func() { a.kube.ReactionChain = chain[0][4:] })
-				b.set(func() { b.kube.ReactionChain = chain[1][4:] })
+				noKill(a, b)
 				if _, err := Connect(t.Context(), o, &recorder{}); err != nil {
 					t.Fatal(err)
 				}

@@ -67,40 +67,49 @@ func TestServiceEndpoints(t *testing.T) {
 	}
 	service := func(kind corev1.ServiceType, nodePort int32, ingress ...corev1.LoadBalancerIngress) *corev1.Service {
 		return &corev1.Service{
-			Spec:   corev1.ServiceSpec{Type: kind, ClusterIP: "10.96.0.9", Ports: []corev1.ServicePort{{Port: 51840, NodePort: nodePort}}},
+			Spec: corev1.ServiceSpec{Type: kind, ClusterIP: "10.96.0.9", Ports: []corev1.ServicePort{
+				{Name: "wireguard", Port: 51840, NodePort: nodePort}, {Name: "tunnel-2-1", Port: 51848, NodePort: nodePort + 2},
+			}},
 			Status: corev1.ServiceStatus{LoadBalancer: corev1.LoadBalancerStatus{Ingress: ingress}},
 		}
 	}
+	one, second := records.TunnelID{Server: 1, Client: 1}, records.TunnelID{Server: 2, Client: 1}
 	tests := []struct {
 		name    string
 		svc     *corev1.Service
+		tunnel  records.TunnelID
 		wish    endpointWishes
 		want    []string
 		missing string
 	}{
-		{"node port", service(corev1.ServiceTypeNodePort, 30000), endpointWishes{}, []string{"192.0.2.1:30000", "10.0.0.2:30000"}, ""},
-		{"node port to come", service(corev1.ServiceTypeNodePort, 0), endpointWishes{}, nil, "no node port"},
-		{"load balancer", service(corev1.ServiceTypeLoadBalancer, 0, corev1.LoadBalancerIngress{IP: "192.0.2.9"}, corev1.LoadBalancerIngress{Hostname: "lb.example"}),
+		{"node port", service(corev1.ServiceTypeNodePort, 30000), one, endpointWishes{}, []string{"192.0.2.1:30000", "10.0.0.2:30000"}, ""},
+		{"node port to come", service(corev1.ServiceTypeNodePort, 0), one, endpointWishes{}, nil, "no node port"},
+		{"load balancer", service(corev1.ServiceTypeLoadBalancer, 0, corev1.LoadBalancerIngress{IP: "192.0.2.9"}, corev1.LoadBalancerIngress{Hostname: "lb.example"}), one,
 			endpointWishes{}, []string{"192.0.2.9:51840", "lb.example:51840"}, ""},
-		{"load balancer to come", service(corev1.ServiceTypeLoadBalancer, 0), endpointWishes{}, nil, "no load balancer address"},
-		{"cluster IP", service(corev1.ServiceTypeClusterIP, 0), endpointWishes{}, []string{"10.96.0.9:51840"}, ""},
-		{"other address", service(corev1.ServiceTypeNodePort, 30000), endpointWishes{address: "gw.example"}, []string{"gw.example:30000"}, ""},
-		{"other address for a load balancer to come", service(corev1.ServiceTypeLoadBalancer, 0), endpointWishes{address: "2001:db8::1"}, []string{"[2001:db8::1]:51840"}, ""},
-		{"other port", service(corev1.ServiceTypeNodePort, 0), endpointWishes{port: 4500}, []string{"192.0.2.1:4500", "10.0.0.2:4500"}, ""},
+		{"load balancer to come", service(corev1.ServiceTypeLoadBalancer, 0), one, endpointWishes{}, nil, "no load balancer address"},
+		{"cluster IP", service(corev1.ServiceTypeClusterIP, 0), one, endpointWishes{}, []string{"10.96.0.9:51840"}, ""},
+		{"other address", service(corev1.ServiceTypeNodePort, 30000), one, endpointWishes{address: "gw.example"}, []string{"gw.example:30000"}, ""},
+		{"other address for a load balancer to come", service(corev1.ServiceTypeLoadBalancer, 0), one, endpointWishes{address: "2001:db8::1"}, []string{"[2001:db8::1]:51840"}, ""},
+		{"other port", service(corev1.ServiceTypeNodePort, 0), one, endpointWishes{port: 4500}, []string{"192.0.2.1:4500", "10.0.0.2:4500"}, ""},
+		{"second gateway", service(corev1.ServiceTypeNodePort, 30000), second, endpointWishes{}, []string{"192.0.2.1:30002", "10.0.0.2:30002"}, ""},
+		{"second gateway, by the load balancer", service(corev1.ServiceTypeLoadBalancer, 0, corev1.LoadBalancerIngress{IP: "192.0.2.9"}), second,
+			endpointWishes{}, []string{"192.0.2.9:51848"}, ""},
+		{"second gateway, other port", service(corev1.ServiceTypeNodePort, 0), second, endpointWishes{port: 4500}, []string{"192.0.2.1:4508", "10.0.0.2:4508"}, ""},
+		{"third gateway", service(corev1.ServiceTypeNodePort, 30000), records.TunnelID{Server: 3, Client: 1}, endpointWishes{}, nil, "no port tunnel-3-1"},
 	}
 	for _, tt := range tests {
-		got, missing := serviceEndpoints(tt.svc, nodes, tt.wish)
+		got, missing := serviceEndpoints(tt.svc, tt.tunnel, nodes, tt.wish)
 		if diff := cmp.Diff(tt.want, got); diff != "" || (missing == "") != (tt.missing == "") || !strings.Contains(missing, tt.missing) {
 			t.Errorf("%s: missing %q\n%s", tt.name, missing, diff)
 		}
 	}
 	svc := tests[0].svc
 	for have, want := range map[string]bool{"10.0.0.2:30000": true, "10.0.0.3:30000": true, "10.0.0.9:30000": false, "10.0.0.2:30001": false} {
-		if got := stillGood([]string{have}, svc, nodes, endpointWishes{}); got != want {
+		if got := stillGood([]string{have}, svc, records.TunnelID{Server: 1, Client: 1}, nodes, endpointWishes{}); got != want {
 			t.Errorf("endpoint %s still good: %v", have, got)
 		}
 	}
-	if stillGood(nil, svc, nodes, endpointWishes{}) {
+	if stillGood(nil, svc, records.TunnelID{Server: 1, Client: 1}, nodes, endpointWishes{}) {
 		t.Error("no endpoint is good")
 	}
 }

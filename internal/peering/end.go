@@ -4,11 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
-	"time"
 
 	"golang.org/x/sync/errgroup"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"liqonet.io/liqonet/internal/addresses"
@@ -16,7 +13,6 @@ import (
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
-	"liqonet.io/liqonet/internal/status"
 	"liqonet.io/liqonet/internal/steps"
 	"liqonet.io/liqonet/ipam"
 	"liqonet.io/liqonet/templates"
@@ -30,18 +26,20 @@ type end struct {
 	role    records.Role
 	peering string           // its name here: that of the other cluster
 	have    *records.Peering // as it was found; nil: there is none yet
-	keys    *inventory.Keys  // as they were found or made
-	rekeyed bool             // the gateway that stands has other keys
+	// Of each gateway that the end is to have, by its number less one:
+	keys     []*inventory.Keys   // as they were found or made; nil: none yet
+	rekeyed  []bool              // it stands, with other keys
+	gateways []addresses.Gateway // what it is called in the overlay
 	// addresses that the peer's ranges have here.
 	addresses addresses.Assigned
-	endpoints []string // of the server, as the client is to use them; none: not known yet
+	endpoints map[records.TunnelID][]string // of the server, as the client is to use them; none: not known yet
 
-	sizes   hopSizes        // as reported
-	written records.Peering // as it is now
-	proof   records.Status
-	joining bool // this run writes a peering where none was
-	shared  bool // another run writes it at the same time: what fails here is not undone under it
-	wrote   bool // the document is as this run wants it
+	sizes   hopSizes         // as reported
+	written records.Peering  // as it is now
+	proof   []records.Status // of each gateway
+	joining bool             // this run writes a peering where none was
+	shared  bool             // another run writes it at the same time: what fails here is not undone under it
+	wrote   bool             // the document is as this run wants it
 }
 
 // meet decides what the end calls the peering, and refuses what would mix up clusters.
@@ -75,26 +73,55 @@ func (e *end) nameTaken() error {
 // refuses reports whether what cannot work is an error: a connection that stands loses nothing by going on.
 func (e *end) refuses() bool { return e.have == nil && !e.options.SkipValidation }
 
-// readGateway reads the keys of the peering, and what its gateway has reported of the hops so far.
-func (e *end) readGateway(ctx context.Context) (err error) {
-	if e.keys, err = inventory.ReadKeys(ctx, e.cluster, e.peering); err != nil || e.have == nil {
+// readGateways reads the keys of the peering, and what its gateways have reported of the hops so far.
+func (e *end) readGateways(ctx context.Context) error {
+	e.rekeyed = make([]bool, e.count())
+	if err := e.readKeys(ctx); err != nil || e.have == nil {
 		return err
 	}
-	object, err := cluster.Find[*corev1.ConfigMap](ctx, e.cluster, records.GatewayID{Peering: e.peering, Number: 1}.StatusName())
-	if err != nil {
-		return err
+	var all []hopSizes
+	for _, id := range e.have.GatewayIDs() {
+		object, err := cluster.Find[*corev1.ConfigMap](ctx, e.cluster, id.StatusName())
+		if err != nil {
+			return err
+		}
+		status, err := inventory.DecodeStatus(e.cluster, object)
+		if err != nil {
+			return err
+		}
+		all = append(all, sizesIn(status, e.readyNodes()))
 	}
-	status, err := inventory.DecodeStatus(e.cluster, object)
-	e.sizes = sizesIn(status, e.readyNodes())
-	return err
+	e.sizes = narrowestOf(all)
+	return nil
 }
 
-// assign gives the peer addresses of a registry.
+// readKeys reads the keys of all gateways that the end is to have.
+func (e *end) readKeys(ctx context.Context) (err error) {
+	e.keys = make([]*inventory.Keys, e.count())
+	for i, id := range e.gatewayIDs() {
+		if e.keys[i], err = inventory.ReadKeys(ctx, e.cluster, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// assign gives the peer, and the gateways, addresses of a registry.
 func (e *end) assign(r *ipam.Registry) (err error) {
 	avoided, _ := e.inUse()
 	f := e.peer.fabric
-	e.addresses, err = addresses.ReservePeer(r, e.peering, e.own.Internal,
+	e.addresses, err = addresses.ReservePeer(r, e.peering,
 		addresses.Remote{Pods: f.PodCIDRs, External: f.ExternalCIDR, Underlay: f.NodeNetworks, InUse: avoided})
+	if err != nil {
+		return err
+	}
+	g := addresses.Gateways{Peering: e.peering, Internal: e.own.Internal, Count: e.count()}
+	if e.have != nil {
+		for _, standing := range e.have.Gateways {
+			g.Standing = append(g.Standing, standing.Address)
+		}
+	}
+	e.gateways, err = g.Reserve(r)
 	return err
 }
 
@@ -103,38 +130,32 @@ func (e *end) reserve(ctx context.Context) error {
 	return addresses.Add(ctx, e.cluster, e.found.fabric, e.assign)
 }
 
-// gatewayObjects renders the gateway.
+// gatewayObjects renders the gateways.
 func (e *end) gatewayObjects() ([]cluster.Object, error) {
-	return templates.Gateway(templates.GatewayValues{
+	return templates.Gateways(templates.GatewayValues{
 		Namespace: e.cluster.Namespace, Peering: e.peering, Image: e.options.Image, Pods: e.pods(),
-		Role: e.role, Implementation: e.wishes.Implementation, Service: e.wishes.Service,
+		Role: e.role, Implementation: e.wishes.Implementation, Gateways: e.count(), Tunnels: e.peer.count(), Service: e.wishes.Service,
 	})
 }
 
-// prepare applies the gateway, so that its pod starts while endpoints come up, and reserves the peer's addresses. The
-// keys, which the pod mounts, are there.
+// prepare applies the gateways, so that their pods start while endpoints come up, and reserves the peer's addresses. The
+// keys, which the pods mount, are there.
 func (e *end) prepare(ctx context.Context) error {
-	gateway, err := e.gatewayObjects()
+	gateways, err := e.gatewayObjects()
 	if err != nil {
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return e.reserve(ctx) })
 	group.Go(func() error {
-		if e.rekeyed {
-			// A gateway that stands would go on with keys that are no more: it reads them once.
-			if err := e.remove(ctx, &appsv1.Deployment{ObjectMeta: inventory.Meta(e.cluster.Namespace, records.GatewayID{Peering: e.peering, Number: 1}.Name())}); err != nil {
-				return err
-			}
-		}
-		if err := e.apply(ctx, e.have != nil, gateway...); err != nil {
+		if err := e.applyGateways(ctx, gateways); err != nil {
 			return err
 		}
 		if e.role == records.Server || e.have == nil || e.have.Role == e.role {
 			return nil
 		}
 		// The server of before is the client now.
-		return e.remove(ctx, &corev1.Service{ObjectMeta: inventory.Meta(e.cluster.Namespace, records.GatewayID{Peering: e.peering, Number: 1}.Name())})
+		return e.remove(ctx, &corev1.Service{ObjectMeta: inventory.Meta(e.cluster.Namespace, records.ServiceName(e.peering))})
 	})
 	return group.Wait()
 }
@@ -143,36 +164,24 @@ func (e *end) prepare(ctx context.Context) error {
 // document that is there (nil: none is): endpoints, the MTU before nodes have reported, a public key that is not made yet.
 func (e *end) document(have *records.Peering) records.Peering {
 	peer, o := e.peer, e.wishes
-	tunnel := records.Tunnel{ListenPort: templates.TunnelPort, Address: serverAddress, PeerAddress: clientAddress.Addr()}
-	if e.role == records.Client {
-		tunnel.Address, tunnel.PeerAddress = clientAddress, serverAddress.Addr()
-		tunnel.Endpoints = e.endpoints
-	}
-	if peer.keys != nil {
-		tunnel.PublicKey = peer.keys.Public()
-	}
-	if have != nil {
-		before := have.Gateways[0].Tunnels[0]
-		if peer.keys == nil && !peer.rekeyed {
-			tunnel.PublicKey = before.PublicKey
-		}
-		if e.role == records.Client && len(tunnel.Endpoints) == 0 {
-			tunnel.Endpoints = before.Endpoints
-		}
-	}
 	p := records.Peering{
 		Version: records.PeeringVersion, Name: e.peering, Role: e.role,
 		Peer: records.Peer{
 			ClusterID: peer.id, Name: peer.name,
 			PodCIDRs: e.addresses.Pods, ExternalCIDR: e.addresses.External,
 		},
-		Local: records.Local{PodCIDRs: peer.addresses.Pods, ExternalCIDR: peer.addresses.External},
-		Gateways: []records.LocalGateway{
-			{OverlayID: e.addresses.Overlay, Address: e.addresses.Gateway, Tunnels: []records.Tunnel{tunnel}},
-		},
+		Local:          records.Local{PodCIDRs: peer.addresses.Pods, ExternalCIDR: peer.addresses.External},
+		GatewayMode:    e.mode(),
 		Implementation: o.Implementation,
 		MTU:            o.MTU,
 		ClampMSS:       o.ClampMSS,
+	}
+	for i, g := range e.gateways {
+		gateway := records.LocalGateway{OverlayID: g.Overlay, Address: g.Address}
+		for j := range peer.count() {
+			gateway.Tunnels = append(gateway.Tunnels, e.tunnel(have, i+1, j+1))
+		}
+		p.Gateways = append(p.Gateways, gateway)
 	}
 	if p.MTU == 0 {
 		p.MTU = e.fittingMTU(have)
@@ -220,24 +229,4 @@ func (e *end) checkOvertaken(live *records.Peering) error {
 		return nil
 	}
 	return steps.Overtaken(e.cluster, records.PeeringName(e.peering), *live, e.written)
-}
-
-// result describes the end of a connection that was proven.
-func (e *end) result() SideResult {
-	p, s := e.written, e.proof
-	r := SideResult{
-		Cluster: e.info(), Peering: e.peering, Role: e.role, Mappings: status.MappedRanges(p.Peer.PodCIDRs, p.Peer.ExternalCIDR),
-		Endpoints: p.Endpoints(), Gateway: p.Gateways[0].Address, MTU: p.MTU,
-		Proof: Proof{
-			Time: s.Time, Endpoint: s.Endpoint, LastHandshake: s.LastHandshake, RTT: time.Duration(s.RTT), Loss: s.Loss,
-			Implementation: s.Implementation, Overlay: s.Overlay,
-		},
-	}
-	ready := e.readyNodes()
-	for _, n := range s.Nodes {
-		if slices.Contains(ready, n.Name) {
-			r.Proof.Nodes = append(r.Proof.Nodes, NodeProof{Name: n.Name, RTT: time.Duration(n.ProofRTT)})
-		}
-	}
-	return r
 }

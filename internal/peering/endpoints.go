@@ -1,6 +1,7 @@
 package peering
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -15,6 +16,7 @@ import (
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/steps"
+	"liqonet.io/liqonet/templates"
 )
 
 // maxEndpoints bounds how many nodes a client is told of. Any two would do; more help while nodes are replaced.
@@ -23,21 +25,26 @@ const maxEndpoints = 16
 // endpointWishes are what the user says of the endpoint instead of the server's Service.
 type endpointWishes struct {
 	address string // "": the Service's
-	port    uint16 // 0: the Service's
+	port    uint16 // of the first tunnel; 0: the Service's
 }
 
-// serviceEndpoints returns the addresses, host:port, at which a server's Service can be reached from outside, or
+// serviceEndpoints returns the addresses, host:port, at which a server's Service can be reached from outside for a tunnel, or
 // what is still missing. Nodes count for Services of type NodePort: each with its external address if it has one.
-func serviceEndpoints(svc *corev1.Service, nodes []cluster.Node, wish endpointWishes) (endpoints []string, missing string) {
-	if len(svc.Spec.Ports) == 0 {
-		return nil, "the Service has no port"
+func serviceEndpoints(svc *corev1.Service, t records.TunnelID, nodes []cluster.Node, wish endpointWishes) (endpoints []string, missing string) {
+	i := slices.IndexFunc(svc.Spec.Ports, func(p corev1.ServicePort) bool { return p.Name == t.PortName() })
+	if i < 0 {
+		return nil, "the Service has no port " + t.PortName()
 	}
-	port := svc.Spec.Ports[0].Port
+	port := svc.Spec.Ports[i].Port
 	if svc.Spec.Type == corev1.ServiceTypeNodePort {
-		port = svc.Spec.Ports[0].NodePort
+		port = svc.Spec.Ports[i].NodePort
 	}
 	if wish.port != 0 {
-		port = int32(wish.port)
+		wished, err := templates.PortOf(wish.port, t)
+		if err != nil {
+			return nil, err.Error()
+		}
+		port = int32(wished)
 	}
 	if port == 0 {
 		return nil, "no node port yet"
@@ -93,16 +100,16 @@ func reachableAt(n cluster.Node) (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
-// stillGood reports whether a client can go on with the endpoints that it has: each is one of those that the
+// stillGood reports whether a client can go on with the endpoints that it has of a tunnel: each is one of those that the
 // Service could have, whether or not its node is Ready at the moment.
-func stillGood(have []string, svc *corev1.Service, nodes []cluster.Node, wish endpointWishes) bool {
+func stillGood(have []string, svc *corev1.Service, t records.TunnelID, nodes []cluster.Node, wish endpointWishes) bool {
 	all := slices.Clone(nodes)
 	for i := range all {
 		all[i].Ready = true
 	}
 	for _, e := range have {
 		one := func(n cluster.Node) bool {
-			possible, _ := serviceEndpoints(svc, []cluster.Node{n}, wish)
+			possible, _ := serviceEndpoints(svc, t, []cluster.Node{n}, wish)
 			return slices.Contains(possible, e)
 		}
 		// A Service without regard to nodes gives the same answer for each.
@@ -113,23 +120,40 @@ func stillGood(have []string, svc *corev1.Service, nodes []cluster.Node, wish en
 	return len(have) > 0
 }
 
-// awaitEndpoints waits until the server's Service can be reached. The endpoints that the client has stay while all of them
-// are good.
+// awaitEndpoints waits until the server's Service can be reached for every tunnel.
 func (e *end) awaitEndpoints(ctx context.Context) error {
-	server, name := e.peer, records.GatewayID{Peering: e.peer.peering, Number: 1}.Name()
+	server, name := e.peer, records.ServiceName(e.peer.peering)
 	wish := endpointWishes{address: e.wishes.ClientAddress, port: e.wishes.ClientPort}
 	what := fmt.Sprintf("the endpoint of Service %s/%s", server.cluster.Namespace, name)
-	err := server.cluster.FailFast(ctx, inventory.GatewaySelector(server.peering), func(ctx context.Context) error {
+	err := server.cluster.FailFast(ctx, inventory.GatewaysSelector(server.peering), func(ctx context.Context) error {
 		return cluster.Wait(ctx, server.cluster, cluster.Named(name), what, func(all []*corev1.Service) (missing string, err error) {
 			if len(all) == 0 {
 				return "it does not exist", nil
 			}
-			e.endpoints, missing = serviceEndpoints(all[0], server.discovery.Nodes, wish)
-			if e.have != nil && stillGood(e.have.Endpoints(), all[0], server.discovery.Nodes, wish) {
-				e.endpoints = e.have.Endpoints()
-			}
+			e.endpoints, missing = e.endpointsAt(all[0], wish)
 			return missing, nil
 		})
 	})
 	return steps.Later(hint.With(err, "if the cluster has no load balancers: --gw-server-service-type NodePort"))
+}
+
+// endpointsAt are the endpoints of all tunnels, or what is still missing. Those that the client has of a tunnel stay while
+// all of them are good.
+func (e *end) endpointsAt(svc *corev1.Service, wish endpointWishes) (all map[records.TunnelID][]string, missing string) {
+	nodes := e.peer.discovery.Nodes
+	all = make(map[records.TunnelID][]string)
+	for i := range e.peer.count() {
+		for j := range e.count() {
+			t := records.TunnelID{Server: i + 1, Client: j + 1}
+			endpoints, lacks := serviceEndpoints(svc, t, nodes, wish)
+			missing = cmp.Or(missing, lacks)
+			if e.have != nil {
+				if have, _ := e.have.Tunnel(t.Client, t.Server); stillGood(have.Endpoints, svc, t, nodes, wish) {
+					endpoints = have.Endpoints
+				}
+			}
+			all[t] = endpoints
+		}
+	}
+	return all, missing
 }

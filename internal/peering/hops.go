@@ -16,7 +16,7 @@ type Hop struct {
 	Link bool   `json:"link"` // it is what the links of nodes say, not what was measured
 }
 
-// hopSizes are what a gateway reports of the hops next to it, in bytes; 0: not known.
+// hopSizes are what gateways report of the hops next to them, in bytes; 0: not known.
 type hopSizes struct {
 	gateways int      // between the gateways
 	overlay  int      // from nodes to the gateway, the least of all
@@ -38,16 +38,44 @@ func sizesIn(s *records.Status, nodes []string) hopSizes {
 	if s == nil {
 		return hopSizes{unasked: []string{"all"}}
 	}
-	note("between the gateways", s.Path)
-	h.gateways = s.Path.MTU
+	for _, t := range s.AllTunnels() {
+		note("between the gateways", t.Path)
+		h.gateways = lesser(h.gateways, t.Path.MTU)
+	}
 	for _, name := range nodes {
 		n, _ := health.Node(s, name)
 		note("from node "+name+" to the gateway", n.Path)
-		if n.Path.MTU > 0 && (h.overlay == 0 || n.Path.MTU < h.overlay) {
-			h.overlay = n.Path.MTU
-		}
+		h.overlay = lesser(h.overlay, n.Path.MTU)
 	}
 	return h
+}
+
+// lesser is the lesser of two sizes, of which 0 is none.
+func lesser(a, b int) int {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
+}
+
+// narrowestOf are the hops next to any of several gateways.
+func narrowestOf(all []hopSizes) (sum hopSizes) {
+	for _, h := range all {
+		sum.gateways, sum.overlay = lesser(sum.gateways, h.gateways), lesser(sum.overlay, h.overlay)
+		sum.unasked, sum.silent = append(sum.unasked, h.unasked...), append(sum.silent, h.silent...)
+	}
+	sum.unasked, sum.silent = once(sum.unasked), once(sum.silent)
+	return sum
+}
+
+// once has each text of a list once.
+func once(all []string) (some []string) {
+	for _, text := range all {
+		if !slices.Contains(some, text) {
+			some = append(some, text)
+		}
+	}
+	return some
 }
 
 // whole reports whether every hop is measured.
@@ -55,10 +83,7 @@ func (h hopSizes) whole() bool { return len(h.unasked)+len(h.silent) == 0 }
 
 // hops are those of a connection, as far as they are known.
 func hops(a, b *end) []Hop {
-	between := a.sizes.gateways
-	if other := b.sizes.gateways; between == 0 || other > 0 && other < between {
-		between = other
-	}
+	between := lesser(a.sizes.gateways, b.sizes.gateways)
 	var all []Hop
 	for _, e := range []*end{a, b} {
 		all = append(all, Hop{Name: "on the links of " + e.name, Size: e.fabric.MTU, Fits: fits(e.fabric.MTU, health.TunnelOverhead), Link: true})
@@ -80,9 +105,7 @@ func fits(size, overhead int) int {
 func narrowest(all []Hop) int {
 	least := 0
 	for _, h := range all {
-		if h.Fits > 0 && (least == 0 || h.Fits < least) {
-			least = h.Fits
-		}
+		least = lesser(least, max(h.Fits, 0))
 	}
 	return least
 }

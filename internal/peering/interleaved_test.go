@@ -252,7 +252,7 @@ func TestReplacedKeysStay(t *testing.T) {
 		a, b := connected(t)
 		secrets := a.kube.CoreV1().Secrets(a.Namespace)
 		replace := func(change func(*inventory.Keys)) {
-			k, err := inventory.ReadKeys(t.Context(), a.Cluster, "b")
+			k, err := inventory.ReadKeys(t.Context(), a.Cluster, first("b"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -260,7 +260,7 @@ func TestReplacedKeysStay(t *testing.T) {
 			if err := secrets.Delete(t.Context(), "peering-b", metav1.DeleteOptions{}); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := secrets.Create(t.Context(), inventory.KeysObject(a.Namespace, "b", *k), metav1.CreateOptions{}); err != nil {
+			if _, err := secrets.Create(t.Context(), inventory.KeysObject(a.Namespace, first("b"), *k), metav1.CreateOptions{}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -276,7 +276,7 @@ func TestReplacedKeysStay(t *testing.T) {
 		if _, err := Connect(t.Context(), o, &recorder{}); err != nil {
 			t.Fatal(err)
 		}
-		if k, err := inventory.ReadKeys(t.Context(), a.Cluster, "b"); err != nil || k.Private() != made {
+		if k, err := inventory.ReadKeys(t.Context(), a.Cluster, first("b")); err != nil || k.Private() != made {
 			t.Errorf("the private key that was made meanwhile is gone: %v", err)
 		}
 		checkKeys(t, a, b)

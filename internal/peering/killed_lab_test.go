@@ -106,7 +106,7 @@ func (a act) connectedKeys(t *testing.T) {
 
 func keysOf(t *testing.T, c *cluster.Cluster, peering string) *inventory.Keys {
 	t.Helper()
-	k, err := inventory.ReadKeys(t.Context(), c, peering)
+	k, err := inventory.ReadKeys(t.Context(), c, first(peering))
 	if err != nil || k == nil {
 		t.Fatalf("keys of %s in %s: %v", peering, c.Context, err)
 	}

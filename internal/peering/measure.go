@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
@@ -43,19 +45,19 @@ func (c *connector) measure(ctx context.Context) error {
 	})
 }
 
-// measure waits for the gateway's report of all hops. That some cannot be measured is no error.
+// measure waits for the gateways' reports of all hops. That some cannot be measured is no error.
 func (e *end) measure(ctx context.Context) error {
-	what := fmt.Sprintf("packets to cross from cluster %q", e.cluster.Context)
-	if err := inventory.AwaitStatus(ctx, e.cluster, e.peering, what, health.TunnelMissing); err != nil {
-		return err
+	ids := e.gatewayIDs()
+	all := make([]hopSizes, len(ids))
+	group, inner := errgroup.WithContext(ctx)
+	for i, id := range ids {
+		group.Go(func() (err error) {
+			all[i], err = e.measureBy(inner, id)
+			return err
+		})
 	}
-	bounded, cancel := context.WithTimeout(ctx, measureTime)
-	defer cancel()
-	err := inventory.AwaitStatus(bounded, e.cluster, e.peering, what, func(s *records.Status) string {
-		e.sizes = sizesIn(s, e.readyNodes())
-		return strings.Join(e.sizes.unasked, ", ")
-	})
-	if err != nil && (ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded)) {
+	err := group.Wait()
+	if e.sizes = narrowestOf(all); err != nil {
 		return err
 	}
 	if unknown := append(e.sizes.unasked, e.sizes.silent...); len(unknown) > 0 {
@@ -63,6 +65,24 @@ func (e *end) measure(ctx context.Context) error {
 			"where less passes than on the nodes' links, use --mtu")
 	}
 	return nil
+}
+
+// measureBy waits for the report of one gateway.
+func (e *end) measureBy(ctx context.Context, id records.GatewayID) (sizes hopSizes, err error) {
+	what := fmt.Sprintf("packets to cross from cluster %q", e.cluster.Context)
+	if err := inventory.AwaitStatus(ctx, e.cluster, id, what, health.TunnelMissing); err != nil {
+		return sizes, err
+	}
+	bounded, cancel := context.WithTimeout(ctx, measureTime)
+	defer cancel()
+	err = inventory.AwaitStatus(bounded, e.cluster, id, what, func(s *records.Status) string {
+		sizes = sizesIn(s, e.readyNodes())
+		return strings.Join(sizes.unasked, ", ")
+	})
+	if err != nil && (ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded)) {
+		return sizes, err
+	}
+	return sizes, nil
 }
 
 // warnMTU says so when the user wants packets that do not fit.

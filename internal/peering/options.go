@@ -41,9 +41,11 @@ type ConnectOptions struct {
 	Installation
 	// LocalServes makes the local cluster the tunnel's server; otherwise the remote one is.
 	LocalServes bool
-	Service     templates.ServiceValues // of the server's gateway
-	// ClientAddress (an address or a DNS name) and ClientPort replace what the client would learn of the
-	// server's Service. "" and 0: they do not.
+	Service     templates.ServiceValues // of the server's gateways
+	// GatewayMode says which gateways nodes send to. "": as it is, else all.
+	GatewayMode records.GatewayMode
+	// ClientAddress (an address or a DNS name) and ClientPort, that of the first tunnel, replace what the client would learn
+	// of the server's Service. "" and 0: they do not.
 	ClientAddress  string
 	ClientPort     uint16
 	Implementation records.Implementation // of WireGuard

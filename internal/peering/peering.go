@@ -14,12 +14,6 @@ import (
 	"liqonet.io/liqonet/internal/cluster"
 )
 
-// The two ends of every tunnel. Link-local: they are never routed and collide with nothing.
-var (
-	serverAddress = netip.MustParsePrefix("169.254.18.1/30")
-	clientAddress = netip.MustParsePrefix("169.254.18.2/30")
-)
-
 // Side is one cluster in an operation, and what the user says of it.
 type Side struct {
 	Cluster *cluster.Cluster
@@ -35,4 +29,6 @@ type Side struct {
 	// Pools are the ranges of which free ones are taken, the first with room first. nil: those the cluster has
 	// already, else those of RFC 1918.
 	Pools []netip.Prefix
+	// Gateways is how many a peering has here. 0: as many as it has already, else one.
+	Gateways int
 }

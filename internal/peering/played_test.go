@@ -60,8 +60,10 @@ func (p *played) act(ctx context.Context, fabric *records.Fabric, peerings []rec
 		return err
 	}
 	for _, peer := range peerings {
-		if err := p.gateway(ctx, peer.Name); err != nil && !apierrors.IsNotFound(err) {
-			return err
+		for _, id := range records.GatewayIDs(peer.Name, records.MaxGateways) {
+			if err := p.gateway(ctx, id); err != nil && !apierrors.IsNotFound(err) {
+				return err
+			}
 		}
 	}
 	return nil
@@ -142,13 +144,13 @@ func (p *played) lease(ctx context.Context, n records.Node, may bool) error {
 	return err
 }
 
-// gateway reports that everything works.
-func (p *played) gateway(ctx context.Context, peering string) error {
-	if _, err := p.Kube.AppsV1().Deployments(p.Namespace).Get(ctx, records.GatewayID{Peering: peering, Number: 1}.Name(), metav1.GetOptions{}); err != nil {
+// gateway reports that everything works, where the record names it.
+func (p *played) gateway(ctx context.Context, id records.GatewayID) error {
+	if _, err := p.Kube.AppsV1().Deployments(p.Namespace).Get(ctx, id.Name(), metav1.GetOptions{}); err != nil {
 		return err
 	}
-	record, err := inventory.Record[records.Peering](ctx, p.Cluster, records.PeeringName(peering))
-	if err != nil || record == nil {
+	record, err := inventory.Record[records.Peering](ctx, p.Cluster, records.PeeringName(id.Peering))
+	if err != nil || record == nil || id.Number > len(record.Gateways) {
 		return err
 	}
 	now := time.Now().UTC()
@@ -159,6 +161,9 @@ func (p *played) gateway(ctx context.Context, peering string) error {
 		},
 	}
 	s.Exposed = record.Exposed
+	if tunnels := record.Gateways[id.Number-1].Tunnels; len(tunnels) > 1 {
+		s.Tunnels = slices.Repeat([]records.TunnelStatus{s.TunnelStatus}, len(tunnels))
+	}
 	for _, name := range p.nodes {
 		s.Nodes = append(s.Nodes, records.NodeStatus{
 			Name: name, LastEcho: now, LastProof: now, ProofRTT: records.Duration(2 * time.Millisecond),
@@ -170,9 +175,12 @@ func (p *played) gateway(ctx context.Context, peering string) error {
 		return err
 	}
 	patch := mergePatch(map[string]any{"data": map[string]string{records.DataKey: text}})
-	_, err = p.Kube.CoreV1().ConfigMaps(p.Namespace).Patch(ctx, records.GatewayID{Peering: peering, Number: 1}.StatusName(), types.MergePatchType, patch, metav1.PatchOptions{})
+	_, err = p.Kube.CoreV1().ConfigMaps(p.Namespace).Patch(ctx, id.StatusName(), types.MergePatchType, patch, metav1.PatchOptions{})
 	return err
 }
+
+// first is the first gateway of a peering.
+func first(peering string) records.GatewayID { return records.GatewayID{Peering: peering, Number: 1} }
 
 func mergePatch(v any) []byte {
 	b, err := json.Marshal(v)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
@@ -16,34 +18,56 @@ func (c *connector) prove(ctx context.Context) (string, error) {
 	if err := c.measure(ctx); err != nil {
 		return "", err
 	}
-	err := c.both(ctx, (*end).prove)
+	if err := c.both(ctx, (*end).prove); err != nil {
+		return "", err
+	}
+	err := c.both(ctx, (*end).releaseGateways)
 	return fmt.Sprintf("%s; %s; MTU %d", c.local.proven(), c.remote.proven(), c.local.written.MTU), err
 }
 
-// prove waits for a report that tells of a healthy peering. After a change of what stood before, only a report
-// whose echoes are all younger than the change counts.
+// prove waits for a report of each gateway that tells of a healthy peering.
 func (e *end) prove(ctx context.Context) error {
-	ready := e.readyNodes()
+	ids := e.gatewayIDs()
+	e.proof = make([]records.Status, len(ids))
+	group, ctx := errgroup.WithContext(ctx)
+	for i, id := range ids {
+		group.Go(func() (err error) {
+			e.proof[i], err = e.proveBy(ctx, id)
+			return err
+		})
+	}
+	return group.Wait()
+}
+
+// proveBy waits for the report of one gateway. After a change of what stood before, only a report whose echoes are all
+// younger than the change counts.
+func (e *end) proveBy(ctx context.Context, id records.GatewayID) (records.Status, error) {
 	changed := e.have != nil && len(e.changes) > 0
-	w := witness{nodes: ready, renewed: changed}
+	w := witness{nodes: e.readyNodes(), renewed: changed}
 	if changed {
-		err := e.cluster.FailFast(ctx, inventory.GatewaySelector(e.peering), func(ctx context.Context) error {
-			return e.cluster.WaitDeployment(ctx, records.GatewayID{Peering: e.peering, Number: 1}.Name())
+		err := e.cluster.FailFast(ctx, inventory.GatewaySelector(id), func(ctx context.Context) error {
+			return e.cluster.WaitDeployment(ctx, id.Name())
 		})
 		if err != nil {
-			return err
+			return w.last, err
 		}
 	}
 	what := fmt.Sprintf("packets to cross from cluster %q", e.cluster.Context)
-	err := inventory.AwaitStatus(ctx, e.cluster, e.peering, what, func(s *records.Status) string { return w.look(s, time.Now()) })
-	e.proof = w.last
-	return err
+	if e.count() > 1 {
+		what += fmt.Sprintf(" by gateway %d", id.Number)
+	}
+	err := inventory.AwaitStatus(ctx, e.cluster, id, what, func(s *records.Status) string { return w.look(s, time.Now()) })
+	return w.last, err
 }
 
 // proven describes what an end has seen.
 func (e *end) proven() string {
-	return fmt.Sprintf("%s: round trip %s, %d nodes verified", e.name,
-		time.Duration(e.proof.RTT).Round(time.Microsecond), health.NodesReady(&e.proof, e.readyNodes()))
+	by := ""
+	if len(e.proof) > 1 {
+		by = fmt.Sprintf(" by each of %d gateways", len(e.proof))
+	}
+	return fmt.Sprintf("%s: round trip %s, %d nodes verified%s", e.name,
+		time.Duration(e.proof[0].RTT).Round(time.Microsecond), health.NodesReady(&e.proof[0], e.readyNodes()), by)
 }
 
 // witness judges reports as they come in.

@@ -178,11 +178,12 @@ func otherPeering(t *testing.T) string {
 		PodCIDRs:     []records.Mapping{{Real: prefix("10.244.0.0/16"), Seen: prefix("10.71.0.0/16")}},
 		ExternalCIDR: records.Mapping{Real: prefix("10.70.0.0/16"), Seen: prefix("10.81.0.0/16")},
 	}
+	server, client := tunnelEnds(records.TunnelID{Server: 1, Client: 1})
 	text, err := records.Encode(records.Peering{
 		Version: records.PeeringVersion, Name: "b", Role: records.Server, Peer: seen,
 		Local: records.Local{PodCIDRs: seen.PodCIDRs, ExternalCIDR: seen.ExternalCIDR},
 		Gateways: []records.LocalGateway{{Address: netip.MustParseAddr("10.80.128.1"), OverlayID: 0x8001, Tunnels: []records.Tunnel{{
-			PublicKey: key.PublicKey().String(), Address: serverAddress, PeerAddress: clientAddress.Addr(), ListenPort: templates.TunnelPort,
+			PublicKey: key.PublicKey().String(), Address: server, PeerAddress: client.Addr(), ListenPort: templates.TunnelPort,
 		}}}},
 		Implementation: records.Auto, MTU: 1420,
 	})

@@ -21,6 +21,9 @@ func (c *connector) dry(of func(*cluster.Cluster) *cluster.Cluster) *connector {
 	local, remote := *c.local, *c.remote
 	local.site, remote.site = local.dry(of(local.cluster)), remote.dry(of(remote.cluster))
 	local.peer, remote.peer = &remote, &local
+	for _, e := range []*end{&local, &remote} {
+		e.rekeyed = slices.Clone(e.rekeyed)
+	}
 	d := *c
 	d.reporter, d.local, d.remote = steps.Quiet{}, &local, &remote
 	return &d
@@ -37,8 +40,10 @@ func (c *connector) rehearse(ctx context.Context) error {
 	if _, err := c.prepare(ctx); err != nil {
 		return err
 	}
-	_, err := c.configure(ctx)
-	return err
+	if _, err := c.configure(ctx); err != nil {
+		return err
+	}
+	return c.both(ctx, (*end).releaseGateways)
 }
 
 // newReservations lists ranges that the user wants reserved and that are not yet, and pools that are others.

@@ -39,7 +39,7 @@ func Render(ctx context.Context, o RenderOptions, r steps.Reporter) (local, remo
 	d := c.dry((*cluster.Cluster).Rendering)
 	d.rendering = true
 	for _, e := range d.ends() {
-		if e.keys == nil && !o.WithSecrets {
+		if slices.Contains(e.keys, nil) && !o.WithSecrets {
 			return local, remote, hint.With(fmt.Errorf("cluster %q has no keys for peering %q", e.cluster.Context, e.peering), "make them with --with-secrets")
 		}
 		e.run, e.assumedMTU = "", o.MTU

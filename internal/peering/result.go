@@ -2,6 +2,7 @@ package peering
 
 import (
 	"net/netip"
+	"slices"
 	"time"
 
 	"liqonet.io/liqonet/internal/cluster"
@@ -57,9 +58,17 @@ type SideResult struct {
 	Role      records.Role         `json:"role"`
 	Mappings  []status.MappedRange `json:"mappings"` // of the other cluster's ranges
 	Endpoints []string             `json:"endpoints,omitempty"`
-	Gateway   netip.Addr           `json:"gatewayAddress"` // internal
+	Gateway   netip.Addr           `json:"gatewayAddress"` // internal, of the first
 	MTU       int                  `json:"mtu"`            // bytes, of packets between pods of the two
-	Proof     Proof                `json:"proof"`
+	Proof     Proof                `json:"proof"`          // by the first gateway
+	// OtherGateways are those after the first.
+	OtherGateways []GatewayResult `json:"otherGateways,omitempty"`
+}
+
+// GatewayResult is one of several gateways of a side.
+type GatewayResult struct {
+	Address netip.Addr `json:"gatewayAddress"` // internal
+	Proof   Proof      `json:"proof"`
 }
 
 // Proof is what was seen to work from one side: the handshake, echoes between the gateways, and for each node
@@ -79,6 +88,39 @@ type Proof struct {
 type NodeProof struct {
 	Name string        `json:"name"`
 	RTT  time.Duration `json:"rttNanoseconds"` // to a node of the peer and back
+}
+
+// result describes the end of a connection that was proven.
+func (e *end) result() SideResult {
+	p := e.written
+	r := SideResult{
+		Cluster: e.info(), Peering: e.peering, Role: e.role, Mappings: status.MappedRanges(p.Peer.PodCIDRs, p.Peer.ExternalCIDR),
+		Endpoints: p.Endpoints(), MTU: p.MTU,
+	}
+	for i, g := range p.Gateways {
+		one := GatewayResult{g.Address, e.proofBy(e.proof[i])}
+		if i == 0 {
+			r.Gateway, r.Proof = one.Address, one.Proof
+		} else {
+			r.OtherGateways = append(r.OtherGateways, one)
+		}
+	}
+	return r
+}
+
+// proofBy is what a gateway has reported.
+func (e *end) proofBy(s records.Status) Proof {
+	p := Proof{
+		Time: s.Time, Endpoint: s.Endpoint, LastHandshake: s.LastHandshake, RTT: time.Duration(s.RTT), Loss: s.Loss,
+		Implementation: s.Implementation, Overlay: s.Overlay,
+	}
+	ready := e.readyNodes()
+	for _, n := range s.Nodes {
+		if slices.Contains(ready, n.Name) {
+			p.Nodes = append(p.Nodes, NodeProof{Name: n.Name, RTT: time.Duration(n.ProofRTT)})
+		}
+	}
+	return p
 }
 
 // info describes the cluster of a site.

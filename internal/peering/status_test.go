@@ -36,8 +36,15 @@ func TestStatus(t *testing.T) {
 		want := status.Peering{
 			Cluster: "a", Peer: "b", Role: records.Client, State: health.Healthy, Endpoint: "172.31.2.11:30840", RTT: time.Millisecond,
 			NodesReady: 2, NodesTotal: 2, Implementation: records.Kernel, Overlay: records.Geneve, Pod: "gateway-0", MTU: 1420, PathMTU: 1500,
-			Nodes: []status.NodeState{{Name: "a1", Ready: true, ProofRTT: rtt, PathMTU: 1500}, {Name: "a2", Ready: true, ProofRTT: rtt, PathMTU: 1500}},
 		}
+		want.Nodes = []status.NodeState{{Name: "a1", Ready: true, ProofRTT: rtt, PathMTU: 1500}, {Name: "a2", Ready: true, ProofRTT: rtt, PathMTU: 1500}}
+		handshake, echo := time.Duration(0), want.RTT
+		want.Gateways = []status.Gateway{{
+			Number: 1, State: health.Healthy, Pod: "gateway-0", ReportAge: got.Gateways[0].ReportAge, NodesReady: 2, Nodes: want.Nodes,
+			Tunnels: []status.Tunnel{{
+				Gateway: 1, State: health.Healthy, Endpoint: want.Endpoint, HandshakeAge: &handshake, RTT: &echo, PathMTU: 1500,
+			}},
+		}}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Error(diff)
 		}
@@ -99,7 +106,7 @@ func TestWatchSeesReportsStop(t *testing.T) {
 	})
 }
 
-// TestStatusOfLostReservations: status shows a range that a peering uses without a reservation, before another peering gets it.
+// TestStatusOfLostReservations: what a peering uses and nothing keeps others off is told before another peering gets it.
 func TestStatusOfLostReservations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := connected(t)

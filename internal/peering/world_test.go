@@ -242,13 +242,16 @@ func (w *world) services(ctx context.Context) error {
 		return err
 	}
 	for _, svc := range list.Items {
-		if svc.Spec.Type != corev1.ServiceTypeNodePort || svc.Spec.Ports[0].NodePort != 0 {
-			continue
-		}
-		patch := `[{"op": "add", "path": "/spec/ports/0/nodePort", "value": 30840}]`
-		_, err := w.kube.CoreV1().Services(w.Namespace).Patch(ctx, svc.Name, types.JSONPatchType, []byte(patch), metav1.PatchOptions{})
-		if err != nil && !apierrors.IsNotFound(err) {
-			return err
+		for i, port := range svc.Spec.Ports {
+			if svc.Spec.Type != corev1.ServiceTypeNodePort || port.NodePort != 0 {
+				continue
+			}
+			patch := fmt.Sprintf(`[{"op": "test", "path": "/spec/ports/%[1]d/name", "value": %[2]q}, {"op": "add", "path": "/spec/ports/%[1]d/nodePort", "value": %[3]d}]`,
+				i, port.Name, port.Port-21000)
+			_, err := w.kube.CoreV1().Services(w.Namespace).Patch(ctx, svc.Name, types.JSONPatchType, []byte(patch), metav1.PatchOptions{})
+			if err != nil && !apierrors.IsNotFound(err) {
+				return err
+			}
 		}
 	}
 	return nil

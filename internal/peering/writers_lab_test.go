@@ -104,7 +104,7 @@ func TestLabWriters(t *testing.T) {
 		held := r.Held(ipam.Peering(e.peering), ipam.PeerPods, ipam.PeerExternal, ipam.GatewayAddress)
 		if len(held) != 3 || r.Held(ipam.Peering(e.peering), ipam.PeerPods)[0].Range != e.addresses.Pods[0].Seen ||
 			r.Held(ipam.Peering(e.peering), ipam.PeerExternal)[0].Range != e.addresses.External.Seen ||
-			r.Held(ipam.Peering(e.peering), ipam.GatewayAddress)[0].Range.Addr() != e.addresses.Gateway {
+			r.Held(ipam.Peering(e.peering), ipam.GatewayAddress)[0].Range.Addr() != e.gateways[0].Address {
 			t.Errorf("%s was given %+v, and holds %+v", e.peering, e.addresses, held)
 		}
 	}

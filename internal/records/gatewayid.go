@@ -13,6 +13,15 @@ type GatewayID struct {
 	Number  int // from 1 to MaxGateways
 }
 
+// GatewayIDs are those of a peering's gateways, by their number less one.
+func GatewayIDs(peering string, count int) []GatewayID {
+	all := make([]GatewayID, count)
+	for i := range all {
+		all[i] = GatewayID{peering, i + 1}
+	}
+	return all
+}
+
 // Name names the Deployment, ServiceAccount, Role and ConfigMap of the gateway: "gateway-NAME", "gateway2-NAME".
 func (g GatewayID) Name() string { return numbered(gatewayPrefix, g.Number) + g.Peering }
 

@@ -76,6 +76,17 @@ func (p Peering) Seen() []netip.Prefix {
 	return seen
 }
 
+// GatewayIDs are those of this cluster's gateways.
+func (p Peering) GatewayIDs() []GatewayID { return GatewayIDs(p.Name, len(p.Gateways)) }
+
+// Tunnel returns this side's end of the tunnel of a gateway to one of the peer, by their numbers, and false if there is none.
+func (p Peering) Tunnel(own, peer int) (Tunnel, bool) {
+	if own > len(p.Gateways) || peer > len(p.Gateways[own-1].Tunnels) {
+		return Tunnel{}, false
+	}
+	return p.Gateways[own-1].Tunnels[peer-1], true
+}
+
 // Endpoints are those of all tunnels of a client's side.
 func (p Peering) Endpoints() (all []string) {
 	for _, g := range p.Gateways {
@@ -119,7 +130,7 @@ type Local struct {
 	ExternalCIDR Mapping   `json:"externalCIDR"`
 }
 
-// Known reports whether the peer has sent its ranges.
+// Known reports whether the peer's word is there.
 func (l Local) Known() bool { return len(l.PodCIDRs) > 0 }
 
 // CIDRs returns the mappings of all ranges, none where they are not known.

@@ -106,6 +106,14 @@ type Status struct {
 	Drift   Drift          `json:"drift,omitzero"` // of the gateway's kernel
 }
 
+// AllTunnels are those to all gateways of the peer, by their number less one.
+func (s Status) AllTunnels() []TunnelStatus {
+	if len(s.Tunnels) == 0 {
+		return []TunnelStatus{s.TunnelStatus}
+	}
+	return s.Tunnels
+}
+
 // TunnelStatus is what a gateway measures of its tunnel to a gateway of the peer.
 type TunnelStatus struct {
 	Endpoint      netip.AddrPort `json:"endpoint,omitzero"`

@@ -3,7 +3,6 @@ package records
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"net/netip"
 	"regexp"
 	"slices"
@@ -20,10 +19,6 @@ const (
 	wireGuardKey  = 32 // bytes
 	maxPeerNodes  = 16
 	maxObjectName = 253
-
-	// maxGatewayText is in bytes: a gateway, which writes its record itself, needs less than a tenth. To parse one of 1 MiB takes
-	// half a second, of each node, in each pass.
-	maxGatewayText = 1 << 14
 )
 
 var dnsLabel = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
@@ -114,9 +109,6 @@ func (p PathSize) validate() error { return validateKnownMTU(p.MTU) }
 func (n Node) validate() error {
 	err := errors.Join(
 		unless(n.Name != "", "node name: missing"), n.Drift.validate(), each(n.PodCIDRs, validateCIDR),
-		each(slices.Concat(n.Pods, slices.Collect(maps.Values(n.OverlaySources))), func(a netip.Addr) error {
-			return unless(a.Is4(), "address %s of a pod or overlay source: want an IPv4 address", a)
-		}),
 		each(n.ForwardDrops, func(d ForwardDrop) error {
 			return unless(printable.MatchString(d.Chain), "chain %q: want printable characters", d.Chain)
 		}),

@@ -60,14 +60,26 @@ func (l *leaving) peering(ctx context.Context, name string) error {
 	return l.clean(ctx, name)
 }
 
-// end ends the traffic of a peering: the nodes give up its routes and say so, its gateway goes.
+// end ends the traffic of a peering: the nodes give up its routes and say so, its gateways go.
 func (l *leaving) end(ctx context.Context, peering string) error {
 	if err := l.delete(ctx, &corev1.ConfigMap{ObjectMeta: inventory.Meta(l.cluster.Namespace, records.PeeringName(peering))}); err != nil {
 		return err
 	}
 	group, inner := errgroup.WithContext(ctx)
 	group.Go(func() error {
-		return l.delete(inner, &appsv1.Deployment{ObjectMeta: inventory.Meta(l.cluster.Namespace, records.GatewayID{Peering: peering, Number: 1}.Name())})
+		gateways, err := cluster.All[*appsv1.Deployment](inner, l.cluster, inventory.PeeringSelector(peering))
+		if err != nil {
+			return err
+		}
+		// Whoever took the label from the first one does not keep it running.
+		first := records.GatewayID{Peering: peering, Number: 1}.Name()
+		objects := []cluster.Object{&appsv1.Deployment{ObjectMeta: inventory.Meta(l.cluster.Namespace, first)}}
+		for _, g := range gateways {
+			if g.Name != first {
+				objects = append(objects, g)
+			}
+		}
+		return l.delete(inner, objects...)
 	})
 	group.Go(func() error {
 		what := fmt.Sprintf("the nodes of cluster %q to give up peering %q", l.cluster.Context, peering)

@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,7 +34,7 @@ type existing struct {
 func readInstallation(ctx context.Context, c *cluster.Cluster) (existing, error) {
 	kinds := []cluster.Object{
 		&appsv1.Deployment{}, &appsv1.DaemonSet{}, &corev1.Service{}, &corev1.ServiceAccount{}, &corev1.ResourceQuota{},
-		&rbacv1.Role{}, &rbacv1.RoleBinding{},
+		&rbacv1.Role{}, &rbacv1.RoleBinding{}, &policyv1.PodDisruptionBudget{},
 	}
 	wide, err := inventory.ClusterWide(c.Namespace)
 	if err != nil {
@@ -71,11 +72,14 @@ func (i existing) alteredBase(namespace string) ([]string, error) {
 	return i.altered(slices.DeleteFunc(base, is[*corev1.Namespace])), nil
 }
 
-// alteredGateway lists the objects of a peering's gateway that are not as they should be. How its Service is reached is
+// alteredGateways lists the objects of a peering's gateways that are not as they should be. How their Service is reached is
 // the user's choice, of which nothing is recorded.
-func (i existing) alteredGateway(namespace string, p records.Peering) ([]string, error) {
-	v := templates.GatewayValues{Namespace: namespace, Peering: p.Name, Image: i.image, Pods: i.pods, Role: p.Role, Implementation: p.Implementation}
-	named := metav1.ObjectMeta{Name: records.GatewayID{Peering: p.Name, Number: 1}.Name()}
+func (i existing) alteredGateways(namespace string, p records.Peering) ([]string, error) {
+	v := templates.GatewayValues{
+		Namespace: namespace, Peering: p.Name, Image: i.image, Pods: i.pods, Role: p.Role, Implementation: p.Implementation,
+		Gateways: len(p.Gateways), Tunnels: len(p.Gateways[0].Tunnels),
+	}
+	named := metav1.ObjectMeta{Name: records.ServiceName(p.Name)} // and that of the first gateway
 	if d, ok := i.Object(&appsv1.Deployment{ObjectMeta: named}).(*appsv1.Deployment); ok && len(d.Spec.Template.Spec.Containers) > 0 {
 		v.Image = d.Spec.Template.Spec.Containers[0].Image
 		// Settings that have changed since reach gateways by the next connect.
@@ -88,11 +92,11 @@ func (i existing) alteredGateway(namespace string, p records.Peering) ([]string,
 	if s, ok := i.Object(&corev1.Service{ObjectMeta: named}).(*corev1.Service); ok && len(s.Spec.Ports) > 0 {
 		v.Service = serviceValues(s)
 	}
-	objects, err := templates.Gateway(v)
+	objects, err := templates.Gateways(v)
 	if err != nil {
-		return nil, fmt.Errorf("gateway of peering %q: %w", p.Name, err)
+		return nil, fmt.Errorf("gateways of peering %q: %w", p.Name, err)
 	}
-	// Its ConfigMaps are records, which are read apart.
+	// Their ConfigMaps are records, which are read apart.
 	return i.altered(slices.DeleteFunc(objects, is[*corev1.ConfigMap])), nil
 }
 
@@ -104,9 +108,6 @@ func is[T cluster.Object](o cluster.Object) bool {
 // serviceValues are those by which a Service was made.
 func serviceValues(s *corev1.Service) templates.ServiceValues {
 	v := templates.ServiceValues{Type: s.Spec.Type, Port: uint16(s.Spec.Ports[0].Port)}
-	if s.Spec.Type != corev1.ServiceTypeClusterIP {
-		v.NodePort = uint16(s.Spec.Ports[0].NodePort)
-	}
 	if ip, err := netip.ParseAddr(s.Spec.LoadBalancerIP); err == nil && s.Spec.Type == corev1.ServiceTypeLoadBalancer {
 		v.LoadBalancerIP = ip
 	}
@@ -123,14 +124,14 @@ func (i existing) altered(wanted []cluster.Object) []string {
 	return all
 }
 
-// alteredKeys says what is wrong with the keys of a peering, to a user who may read them.
-func alteredKeys(ctx context.Context, c *cluster.Cluster, peering string) (string, error) {
-	name := records.PeeringName(peering)
+// alteredKeys says what is wrong with the keys of a gateway, to a user who may read them.
+func alteredKeys(ctx context.Context, c *cluster.Cluster, id records.GatewayID) (string, error) {
+	name := id.KeysName()
 	may := c.CheckPermissions(ctx, []cluster.Permission{{Verb: "get", Resource: "secrets", Namespace: c.Namespace, Name: name}})
 	if may != nil {
 		return "", nil //nolint:nilerr // who may not read keys is told nothing of them
 	}
-	keys, err := inventory.ReadKeys(ctx, c, peering)
+	keys, err := inventory.ReadKeys(ctx, c, id)
 	switch {
 	case apierrors.IsForbidden(err):
 		return "", nil

@@ -33,8 +33,9 @@ type Peering struct {
 	Mappings       []MappedRange          `json:"mappings,omitempty"`    // of the peer's ranges
 	OwnMappings    []MappedRange          `json:"ownMappings,omitempty"` // of this cluster's ranges at the peer; none: not known
 	Exposed        []ExposedHost          `json:"exposed,omitempty"`     // hosts outside this cluster that the peer may reach
-	Nodes          []NodeState            `json:"nodes,omitempty"`
-	Drift          records.Drift          `json:"drift,omitzero"` // of the gateway's kernel
+	Nodes          []NodeState            `json:"nodes,omitempty"`       // by the first gateway that carries their packets
+	Gateways       []Gateway              `json:"gateways,omitempty"`    // of several, what is said above is of the first that carries packets
+	Drift          records.Drift          `json:"drift,omitzero"`        // of the gateway's kernel
 	// Altered are objects that are missing, damaged or not as liqonet made them, each with how.
 	Altered []string `json:"altered,omitempty"`
 }
@@ -79,7 +80,8 @@ func known(d time.Duration) *time.Duration {
 	return &d
 }
 
-// Drifts is how often helpers restored the kernels of the gateway and of all nodes after external changes.
+// Drifts is how often helpers brought back, in the kernels of the gateway and of all nodes, what other hands had
+// changed.
 func (s Peering) Drifts() int64 {
 	times := s.Drift.Times
 	for _, n := range s.Nodes {

@@ -14,16 +14,19 @@ func (s *snapshot) describe(seen sightings) []Peering {
 	all := make([]Peering, 0, len(s.peerings))
 	for _, name := range s.names() {
 		p := s.peerings[name]
-		o := p.Observation
-		o.Nodes, o.Witnesses, o.Altered = s.nodes, s.witnesses[records.GatewayID{Peering: name, Number: 1}], slices.Concat(p.Altered, s.altered)
-		if p.Status != nil {
-			o.Age = seen.age(name, p, now)
+		gateways := slices.Clone(p.gateways)
+		for i := range gateways {
+			o, id := &gateways[i], records.GatewayID{Peering: name, Number: i + 1}
+			o.Nodes, o.Witnesses = s.nodes, s.witnesses[id]
+			if o.Status != nil {
+				o.Age = seen.age(id, *o, now)
+			}
 		}
 		record := records.Peering{Name: name}
 		if p.record != nil {
 			record = *p.record
 		}
-		status := describeStatus(record, o)
+		status := describeStatus(record, gateways, slices.Concat(p.altered, s.altered))
 		status.Cluster = s.cluster.Context
 		if s.fabric != nil {
 			status.Cluster = s.fabric.Name
@@ -33,18 +36,45 @@ func (s *snapshot) describe(seen sightings) []Peering {
 	return all
 }
 
-// describeStatus joins what a peering should be with what is observed of it.
-func describeStatus(p records.Peering, o health.Observation) Peering {
+// describeStatus joins what a peering should be with what is observed of its gateways.
+func describeStatus(p records.Peering, gateways []health.Observation, altered []string) Peering {
+	lead := leading(gateways)
+	v := describeLeading(p, gateways[lead])
+	v.Altered = altered
+	v.State, v.Reason = health.JudgeAll(gateways, altered)
+	for i, o := range gateways {
+		var g records.LocalGateway
+		if i < len(p.Gateways) {
+			g = p.Gateways[i]
+		}
+		one := describeGateway(i+1, g, o)
+		v.Gateways = append(v.Gateways, one)
+		for j, n := range one.Nodes {
+			if n.Ready && !v.Nodes[j].Ready {
+				v.Nodes[j] = n
+				v.NodesReady++
+			}
+		}
+		if i == lead || o.Status == nil {
+			continue
+		}
+		v.RxBytes, v.TxBytes, v.Loss = v.RxBytes+o.Status.RxBytes, v.TxBytes+o.Status.TxBytes, max(v.Loss, o.Status.Loss)
+		v.Drift.Times += o.Status.Drift.Times
+	}
+	return v
+}
+
+// describeLeading describes a peering by one of its gateways.
+func describeLeading(p records.Peering, o health.Observation) Peering {
 	v := Peering{
 		Peer: p.Name, Role: p.Role, NodesTotal: len(o.Nodes), MTU: p.MTU, Mappings: MappedRanges(p.Peer.PodCIDRs, p.Peer.ExternalCIDR),
-		HandshakeAge: unknownDuration, RTT: unknownDuration, ReportAge: unknownDuration, Altered: o.Altered,
+		HandshakeAge: unknownDuration, RTT: unknownDuration, ReportAge: unknownDuration,
 	}
 	for _, x := range p.Exposed {
 		h := DescribeHost(p, x)
 		h.Served = o.Status != nil && slices.Contains(o.Status.Exposed, x)
 		v.Exposed = append(v.Exposed, h)
 	}
-	v.State, v.Reason = health.Judge(o)
 	if endpoints := p.Endpoints(); len(endpoints) > 0 {
 		v.Endpoint = endpoints[0]
 	}

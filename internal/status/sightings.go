@@ -1,9 +1,11 @@
 package status
 
 import (
+	"slices"
 	"time"
 
 	"liqonet.io/liqonet/internal/health"
+	"liqonet.io/liqonet/internal/records"
 )
 
 const (
@@ -13,8 +15,8 @@ const (
 	clocksApart = time.Minute
 )
 
-// sightings are the reports of gateways as they were seen, by peering. One that was seen to come has an age by one clock.
-type sightings map[string]sighting
+// sightings are the reports of gateways as they were seen, by gateway. One that was seen to come has an age by one clock.
+type sightings map[records.GatewayID]sighting
 
 type sighting struct {
 	report time.Time     // which report, by the gateway's clock
@@ -23,13 +25,13 @@ type sighting struct {
 	came   bool          // another one was seen before it
 }
 
-// age is how old the report of a peering is; negative: its clock is so far ahead that this is not known before another
+// age is how old the report of a gateway is; negative: its clock is so far ahead that this is not known before another
 // report is seen to come.
-func (s sightings) age(peering string, p *peeringSnapshot, now time.Time) time.Duration {
-	last, known := s[peering]
-	if !known || !last.report.Equal(p.Status.Time) {
-		last = sighting{p.Status.Time, p.Every, now, known}
-		s[peering] = last
+func (s sightings) age(id records.GatewayID, o health.Observation, now time.Time) time.Duration {
+	last, known := s[id]
+	if !known || !last.report.Equal(o.Status.Time) {
+		last = sighting{o.Status.Time, o.Every, now, known}
+		s[id] = last
 	}
 	if last.came {
 		return now.Sub(last.since)
@@ -42,15 +44,22 @@ func (s sightings) age(peering string, p *peeringSnapshot, now time.Time) time.D
 
 // mayFollow reports whether a report that is late by the clocks may still be followed by another, after looking for so long.
 func (s sightings) mayFollow(p Peering, looked time.Duration) bool {
-	last := s[p.Peer]
-	return p.State == health.Unknown && p.ReportAge < clocksApart && !last.came && !health.Late(looked, last.every)
+	return slices.ContainsFunc(p.Gateways, func(g Gateway) bool {
+		last := s[records.GatewayID{Peering: p.Peer, Number: g.Number}]
+		return g.State == health.Unknown && g.ReportAge != nil && *g.ReportAge < clocksApart && !last.came && !health.Late(looked, last.every)
+	})
 }
 
 // untilLate is how long it takes until one of the reports is late, at most so long.
 func (s sightings) untilLate(all []Peering, most time.Duration) time.Duration {
 	for _, p := range all {
-		if rest := health.Life(s[p.Peer].every) - p.ReportAge; rest > 0 {
-			most = min(most, rest)
+		for _, g := range p.Gateways {
+			if g.ReportAge == nil {
+				continue
+			}
+			if rest := health.Life(s[records.GatewayID{Peering: p.Peer, Number: g.Number}].every) - *g.ReportAge; rest > 0 {
+				most = min(most, rest)
+			}
 		}
 	}
 	return most

@@ -38,9 +38,9 @@ type snapshot struct {
 
 // peeringSnapshot is what was read of one peering. It is judged with what all of a cluster have in common.
 type peeringSnapshot struct {
-	health.Observation
-
-	record *records.Peering // nil: none that can be read
+	record   *records.Peering     // nil: none that can be read
+	gateways []health.Observation // by their number less one; one where there is no record
+	altered  []string
 }
 
 // takeSnapshot reads what all peerings of a cluster have in common, and their records.
@@ -94,9 +94,9 @@ func (s *snapshot) choose(name string) {
 func (s *snapshot) chooseOrMiss(name, peer string) {
 	s.choose(name)
 	if name == "" {
-		s.peerings[peer] = &peeringSnapshot{Observation: health.Observation{
+		s.peerings[peer] = &peeringSnapshot{gateways: []health.Observation{{
 			Problem: fmt.Sprintf("the peering exists in cluster %q only: connect again, or remove it there with disconnect --one-side", peer),
-		}}
+		}}}
 	}
 }
 
@@ -146,7 +146,7 @@ func (s *snapshot) readRecords(ctx context.Context) error {
 			continue
 		}
 		for _, r := range addresses.Unreserved(registry, *p.record) {
-			p.Altered = append(p.Altered, fmt.Sprintf("ConfigMap %s does not reserve %s, %s: liqoctl ipam check --repair", records.IPAMName, r.Range, r.Use()))
+			p.altered = append(p.altered, fmt.Sprintf("ConfigMap %s does not reserve %s, %s: liqoctl ipam check --repair", records.IPAMName, r.Range, r.Use()))
 		}
 	}
 	return nil
@@ -154,16 +154,24 @@ func (s *snapshot) readRecords(ctx context.Context) error {
 
 // read reads the records of one peering.
 func (p *peeringSnapshot) read(name string, there map[string]*corev1.ConfigMap) {
-	p.record = recordIn[records.Peering](there, records.PeeringName(name), true, &p.Altered)
+	p.record = recordIn[records.Peering](there, records.PeeringName(name), true, &p.altered)
+	ids := records.GatewayIDs(name, 1)
 	if p.record != nil {
-		p.MTU = p.record.MTU
+		ids = p.record.GatewayIDs()
 	}
-	if gateway := recordIn[records.Gateway](there, records.GatewayID{Peering: name, Number: 1}.Name(), false, &p.Altered); gateway != nil {
-		p.GatewayNode = gateway.Node
-	}
-	p.Status = recordIn[records.Status](there, records.GatewayID{Peering: name, Number: 1}.StatusName(), false, &p.Altered)
-	if cm := there[records.GatewayID{Peering: name, Number: 1}.StatusName()]; cm != nil {
-		p.Every, _ = time.ParseDuration(cm.Data[records.EveryKey]) // what cannot be read is not stated
+	for _, id := range ids {
+		var o health.Observation
+		if p.record != nil {
+			o.MTU = p.record.MTU
+		}
+		if gateway := recordIn[records.Gateway](there, id.Name(), false, &p.altered); gateway != nil {
+			o.GatewayNode = gateway.Node
+		}
+		o.Status = recordIn[records.Status](there, id.StatusName(), false, &p.altered)
+		if cm := there[id.StatusName()]; cm != nil {
+			o.Every, _ = time.ParseDuration(cm.Data[records.EveryKey]) // what cannot be read is not stated
+		}
+		p.gateways = append(p.gateways, o)
 	}
 }
 
@@ -215,22 +223,29 @@ func recordIn[T records.Document](there map[string]*corev1.ConfigMap, name strin
 // readProblems asks why gateways do not run that have not reported lately, or that a node misses.
 func (s *snapshot) readProblems(ctx context.Context) error {
 	for _, name := range s.names() {
-		p := s.peerings[name]
-		if p.Problem != "" {
-			continue
+		gateways := s.peerings[name].gateways
+		for i := range gateways {
+			if err := s.readProblem(ctx, records.GatewayID{Peering: name, Number: i + 1}, &gateways[i]); err != nil {
+				return err
+			}
 		}
-		missed := slices.ContainsFunc(slices.Collect(maps.Values(s.witnesses[records.GatewayID{Peering: name, Number: 1}])), func(fault string) bool { return fault != "" })
-		if p.Status != nil && !missed && !health.Late(time.Since(p.Status.Time), p.Every) {
-			continue
-		}
-		problem, err := s.cluster.PodProblem(ctx, inventory.GatewaySelector(name))
-		if err != nil && !apierrors.IsForbidden(err) {
-			return err
-		}
-		// Who may not look at events is told less.
-		if problem != nil {
-			p.Problem = problem.Error()
-		}
+	}
+	return nil
+}
+
+// readProblem is readProblems for one gateway.
+func (s *snapshot) readProblem(ctx context.Context, id records.GatewayID, o *health.Observation) error {
+	missed := slices.ContainsFunc(slices.Collect(maps.Values(s.witnesses[id])), func(fault string) bool { return fault != "" })
+	if o.Problem != "" || o.Status != nil && !missed && !health.Late(time.Since(o.Status.Time), o.Every) {
+		return nil
+	}
+	problem, err := s.cluster.PodProblem(ctx, inventory.GatewaySelector(id))
+	if err != nil && !apierrors.IsForbidden(err) {
+		return err
+	}
+	// Who may not look at events is told less.
+	if problem != nil {
+		o.Problem = problem.Error()
 	}
 	return nil
 }
@@ -270,16 +285,19 @@ func (s *snapshot) compare(ctx context.Context) error {
 		if p.record == nil {
 			continue // it would tell which objects there should be
 		}
-		gateway, err := s.stands.alteredGateway(s.cluster.Namespace, *p.record)
+		gateways, err := s.stands.alteredGateways(s.cluster.Namespace, *p.record)
 		if err != nil {
 			return err
 		}
-		keys, err := alteredKeys(ctx, s.cluster, name)
-		if err != nil {
-			return err
-		}
-		if p.Altered = append(p.Altered, gateway...); keys != "" {
-			p.Altered = append(p.Altered, keys)
+		p.altered = append(p.altered, gateways...)
+		for _, id := range p.record.GatewayIDs() {
+			keys, err := alteredKeys(ctx, s.cluster, id)
+			if err != nil {
+				return err
+			}
+			if keys != "" {
+				p.altered = append(p.altered, keys)
+			}
 		}
 	}
 	return nil

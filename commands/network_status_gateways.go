@@ -1,0 +1,59 @@
+package commands
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"liqonet.io/liqonet/internal/status"
+)
+
+// gatewaysTable writes the gateways of peerings that have several, or whose peers do, a line for each tunnel. both adds whose
+// they are.
+func gatewaysTable(w io.Writer, all []status.Peering, both bool) error {
+	rows := [][]string{{"PEER", "GATEWAY", "STATE", "POD", "NODE", "NODES", "TO GATEWAY", "ENDPOINT", "HANDSHAKE", "RTT", "LOSS", "RX/TX", "PATH"}}
+	for _, p := range all {
+		subject := p.Peer
+		if both {
+			subject = p.Cluster + " to " + p.Peer
+		}
+		for _, g := range p.Gateways {
+			if len(p.Gateways) == 1 && len(g.Tunnels) < 2 {
+				continue
+			}
+			gateway := []string{subject, fmt.Sprint(g.Number), string(g.State), orDash(g.Pod), orDash(g.Node), fmt.Sprintf("%d/%d", g.NodesReady, p.NodesTotal)}
+			if len(g.Tunnels) == 0 { // it has not reported yet
+				g.Tunnels = []status.Tunnel{{}}
+			}
+			for _, t := range g.Tunnels {
+				rows = append(rows, append(gateway[:len(gateway):len(gateway)], tunnelCells(t)...))
+			}
+		}
+	}
+	if len(rows) == 1 {
+		return nil
+	}
+	if _, err := fmt.Fprintln(w); err != nil {
+		return err
+	}
+	return table(w, rows)
+}
+
+// tunnelCells are what the table says of a tunnel; one without a number is not known.
+func tunnelCells(t status.Tunnel) []string {
+	if t.Gateway == 0 {
+		return []string{unknown, unknown, unknown, unknown, unknown, unknown, unknown}
+	}
+	return []string{
+		fmt.Sprint(t.Gateway), orDash(t.Endpoint), age(durationOf(t.HandshakeAge)), roundTrip(durationOf(t.RTT)), percent(t.Loss),
+		bytes(t.RxBytes) + "/" + bytes(t.TxBytes), size(t.PathMTU),
+	}
+}
+
+// durationOf is a duration that may not be known, as age and roundTrip take it.
+func durationOf(d *time.Duration) time.Duration {
+	if d == nil {
+		return -1
+	}
+	return *d
+}

@@ -1,0 +1,328 @@
+package peering
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clienttesting "k8s.io/client-go/testing"
+
+	"liqonet.io/liqonet/internal/health"
+	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/removal"
+	"liqonet.io/liqonet/internal/status"
+	"liqonet.io/liqonet/internal/steps"
+	"liqonet.io/liqonet/ipam"
+)
+
+// gatewayOptions are connectOptions with so many gateways of the local and the remote cluster, and the consent to change
+// what stands.
+func gatewayOptions(a, b *world, local, remote int) ConnectOptions {
+	o := connectOptions(a, b)
+	o.Local.Gateways, o.Remote.Gateways, o.Update = local, remote, true
+	return o
+}
+
+// checkGateways looks at everything that gateways have: a is the client, b the server.
+func checkGateways(t *testing.T, a, b *world, local, remote int) {
+	t.Helper()
+	client, server := peeringOf(t, a), peeringOf(t, b)
+	seen := make(map[string]bool)
+	once := func(what string, value any) {
+		t.Helper()
+		if key := fmt.Sprint(what, " ", value); seen[key] {
+			t.Errorf("two have %s", key)
+		} else {
+			seen[key] = true
+		}
+	}
+	checkSide(t, a, client, local, remote, once)
+	checkSide(t, b, server, remote, local, once)
+	for i := range remote {
+		for j := range local {
+			s, ok1 := server.Tunnel(i+1, j+1)
+			c, ok2 := client.Tunnel(j+1, i+1)
+			if !ok1 || !ok2 {
+				t.Fatalf("no tunnel of gateways %d and %d", i+1, j+1)
+			}
+			k := 8*i + j
+			want := netip.MustParsePrefix(fmt.Sprintf("169.254.18.%d/30", 4*k+1))
+			if s.Address != want || c.PeerAddress != want.Addr() || c.Address.Addr() != want.Addr().Next() || s.PeerAddress != c.Address.Addr() {
+				t.Errorf("tunnel %d-%d: %s, %s", i+1, j+1, s.Address, c.Address)
+			}
+			if int(s.ListenPort) != 51840+j || c.ListenPort != s.ListenPort {
+				t.Errorf("tunnel %d-%d: ports %d, %d", i+1, j+1, s.ListenPort, c.ListenPort)
+			}
+			wanted := []string{fmt.Sprintf("172.31.2.11:%d", 30840+k), fmt.Sprintf("172.31.2.12:%d", 30840+k)}
+			if !slices.Equal(c.Endpoints, wanted) {
+				t.Errorf("tunnel %d-%d: endpoints %v, want %v", i+1, j+1, c.Endpoints, wanted)
+			}
+			if s.PublicKey != publicKey(t, a, "b", j+1) || c.PublicKey != publicKey(t, b, "a", i+1) {
+				t.Errorf("tunnel %d-%d: public keys are not those of the gateways", i+1, j+1)
+			}
+		}
+	}
+}
+
+// publicKey is that of a gateway, by its Secret.
+func publicKey(t *testing.T, w *world, peering string, number int) string {
+	t.Helper()
+	k, err := inventory.ReadKeys(t.Context(), w.Cluster, records.GatewayID{Peering: peering, Number: number})
+	if err != nil || k == nil {
+		t.Fatalf("keys of gateway %d of cluster %s: %v", number, w.Context, err)
+	}
+	return k.Public()
+}
+
+// checkSide looks at what one side has for its gateways: nothing is missing, and nothing is left of others.
+func checkSide(t *testing.T, w *world, p records.Peering, gateways, tunnels int, once func(string, any)) {
+	t.Helper()
+	if len(p.Gateways) != gateways || len(p.Gateways[0].Tunnels) != tunnels {
+		t.Fatalf("cluster %s: %d gateways with %d tunnels, want %d and %d", w.Context, len(p.Gateways), len(p.Gateways[0].Tunnels), gateways, tunnels)
+	}
+	var want, have []string
+	for i, id := range p.GatewayIDs() {
+		want = append(want, "*v1.Deployment "+id.Name(), "*v1.ServiceAccount "+id.Name(), "*v1.Role "+id.Name(), "*v1.RoleBinding "+id.Name(),
+			"*v1.ConfigMap "+id.Name(), "*v1.ConfigMap "+id.StatusName(), "*v1.Secret "+id.KeysName())
+		once("address of "+w.Context, p.Gateways[i].Address)
+		once("public key", publicKey(t, w, p.Name, id.Number))
+	}
+	want = append(want, "*v1.ConfigMap "+records.PeeringName(p.Name))
+	if p.Role == records.Server {
+		want = append(want, "*v1.Service "+records.ServiceName(p.Name))
+	}
+	if gateways > 1 {
+		want = append(want, "*v1.PodDisruptionBudget "+records.ServiceName(p.Name))
+	}
+	objects, err := w.List(t.Context(), inventory.PeeringSelector(p.Name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range objects {
+		have = append(have, fmt.Sprintf("%T %s", o, o.GetName()))
+	}
+	slices.Sort(want)
+	slices.Sort(have)
+	if diff := cmp.Diff(want, have); diff != "" {
+		t.Errorf("objects of cluster %s:\n%s", w.Context, diff)
+	}
+	registry, err := inventory.Reservations(t.Context(), w.Cluster)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var named, held []string
+	for _, g := range p.Gateways {
+		named = append(named, g.Address.String()+"/32")
+	}
+	for _, r := range registry.Held(ipam.Peering(p.Name), ipam.GatewayAddress) {
+		held = append(held, r.Range.String())
+	}
+	slices.Sort(named)
+	slices.Sort(held)
+	if diff := cmp.Diff(named, held); diff != "" {
+		t.Errorf("addresses of gateways of cluster %s, by the record and as reserved:\n%s", w.Context, diff)
+	}
+}
+
+// TestSeveralGateways: each gateway of one side has a tunnel to each of the other.
+func TestSeveralGateways(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := twoWorlds()
+		live(t, a, b)
+		o := gatewayOptions(a, b, 2, 3)
+		o.Update, o.GatewayMode = false, records.ActiveStandby
+		got, err := Connect(t.Context(), o, &recorder{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(got.Local.OtherGateways) != 1 || len(got.Remote.OtherGateways) != 2 || len(got.Remote.OtherGateways[1].Proof.Nodes) != 2 {
+			t.Errorf("result %+v", got)
+		}
+		checkGateways(t, a, b, 2, 3)
+		before := contents(t, a)
+		for _, o := range []ConnectOptions{o, connectOptions(a, b)} { // without the flags it is as it stands
+			if again, err := Connect(t.Context(), o, &recorder{}); err != nil || again.Changed {
+				t.Errorf("again: %v, %v", again.Objects, err)
+			}
+		}
+		if diff := cmp.Diff(before, contents(t, a)); diff != "" {
+			t.Error(diff)
+		}
+		for _, w := range []*world{a, b} {
+			if mode := peeringOf(t, w).GatewayMode; mode != records.ActiveStandby {
+				t.Errorf("mode %q", mode)
+			}
+			all, err := status.Read(t.Context(), status.Options{Cluster: w.Cluster})
+			if err != nil || len(all) != 1 || all[0].State != health.Healthy {
+				t.Fatalf("status %+v, %v", all, err)
+			}
+			tunnels := 0
+			for _, g := range all[0].Gateways {
+				tunnels += len(g.Tunnels)
+			}
+			if tunnels != 6 {
+				t.Errorf("%d tunnels in %+v", tunnels, all[0])
+			}
+		}
+		if _, err := removal.Disconnect(t.Context(), removal.DisconnectOptions{Local: a.Cluster, Remote: b.Cluster, Timeout: time.Minute}, &recorder{}); err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range []*world{a, b} {
+			if left := peeringsLeft(t, w); len(left) > 0 {
+				t.Errorf("cluster %s: left of %v", w.Context, left)
+			}
+		}
+	})
+}
+
+// TestScaling adds gateways before the records name them, and removes them after.
+func TestScaling(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := connected(t)
+		stands := peeringOf(t, a).Gateways[0].Address
+		o := gatewayOptions(a, b, 2, 2)
+		o.Update = false
+		_, err := Connect(t.Context(), o, &recorder{})
+		if _, differs := errors.AsType[*steps.DifferenceError](err); !differs {
+			t.Fatalf("without consent: %v", err)
+		}
+		checkGateways(t, a, b, 1, 1)
+		for _, count := range [][2]int{{2, 2}, {3, 1}, {3, 3}, {1, 2}, {1, 1}} {
+			a.kube.ClearActions()
+			if _, err := Connect(t.Context(), gatewayOptions(a, b, count[0], count[1]), &recorder{}); err != nil {
+				t.Fatalf("%v: %v", count, err)
+			}
+			checkGateways(t, a, b, count[0], count[1])
+			if first := peeringOf(t, a).Gateways[0].Address; first != stands {
+				t.Errorf("%v: the address of gateway 1 was %s, is %s", count, stands, first)
+			}
+			checkOrder(t, a.kube.Actions())
+		}
+	})
+}
+
+// checkOrder refuses objects of a gateway that come after the record which names it, or go before.
+func checkOrder(t *testing.T, actions []clienttesting.Action) {
+	t.Helper()
+	recorded := false
+	for _, action := range actions {
+		write, ok := action.(clienttesting.PatchActionImpl)
+		switch {
+		case ok && len(write.PatchOptions.DryRun) > 0:
+		case ok && write.Name == records.PeeringName("b"), action.Matches("update", "configmaps") && updates(action, records.PeeringName("b")):
+			recorded = true
+		case ok && recorded && strings.HasPrefix(write.Name, "gateway") && action.GetResource().Resource == "deployments":
+			t.Errorf("%s comes after the record", write.Name)
+		case action.Matches("delete", "deployments") && !recorded:
+			t.Errorf("%s goes before the record", action.(clienttesting.DeleteAction).GetName())
+		}
+	}
+	if !recorded {
+		t.Error("the record is not written")
+	}
+}
+
+func updates(action clienttesting.Action, name string) bool {
+	o, ok := action.(clienttesting.UpdateAction).GetObject().(metav1.Object)
+	return ok && o.GetName() == name
+}
+
+// TestInterruptedScaling: scaling up and down can be killed at any write and run again. Eight of them are tried.
+func TestInterruptedScaling(t *testing.T) {
+	type step struct{ from, to int }
+	for _, s := range []step{{1, 2}, {2, 1}} {
+		total := 0
+		for n := 0; n <= total; n += 1 + total/8 { // 0 counts
+			t.Run(fmt.Sprintf("%d to %d, write%02d", s.from, s.to, n), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					a, b := twoWorlds()
+					live(t, a, b)
+					if _, err := Connect(t.Context(), gatewayOptions(a, b, s.from, s.from), &recorder{}); err != nil {
+						t.Fatal(err)
+					}
+					ctx, cancel := context.WithCancel(t.Context())
+					defer cancel()
+					var count func() int
+					a.set(func() { b.set(func() { count = killAt(n, cancel, a, b) }) })
+					o := gatewayOptions(a, b, s.to, s.to)
+					if _, err := Connect(ctx, o, &recorder{}); (err == nil) != (n == 0) {
+						t.Fatalf("in spite of the interruption: %v", err)
+					}
+					total = max(total, count())
+					noKill(a, b)
+					if _, err := Connect(t.Context(), o, &recorder{}); err != nil {
+						t.Fatal(err)
+					}
+					checkGateways(t, a, b, s.to, s.to)
+				})
+			})
+		}
+		if total < 10 {
+			t.Errorf("only %d writes seen", total)
+		}
+	}
+}
+
+// TestPortsOfTunnels: ports that count up beyond the last one are refused before anything is changed.
+func TestPortsOfTunnels(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := twoWorlds()
+		live(t, a, b)
+		o := gatewayOptions(a, b, 2, 2)
+		o.ClientPort = 65530
+		_, err := Connect(t.Context(), o, &recorder{})
+		if _, refused := errors.AsType[*steps.InputError](err); !refused || !strings.Contains(err.Error(), "--gw-client-port: port 65539") {
+			t.Errorf("error %v", err)
+		}
+		if left := a.left(t); len(left) > 0 {
+			t.Errorf("left %v", left)
+		}
+	})
+}
+
+// TestReplacedInTurn: of several gateways that an update changes, one is replaced when the one before carries packets again.
+func TestReplacedInTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := twoWorlds()
+		live(t, a, b)
+		o := gatewayOptions(a, b, 3, 1)
+		if _, err := Connect(t.Context(), o, &recorder{}); err != nil {
+			t.Fatal(err)
+		}
+		a.kube.ClearActions()
+		o.Image = "liqonet:2"
+		if _, err := Connect(t.Context(), o, &recorder{}); err != nil {
+			t.Fatal(err)
+		}
+		var order []string
+		for _, action := range a.kube.Actions() {
+			write, ok := action.(clienttesting.PatchActionImpl)
+			if !ok || len(write.PatchOptions.DryRun) > 0 || action.GetSubresource() != "" {
+				continue
+			}
+			event := write.Name
+			if write.GetResource().Resource == "deployments" {
+				event += " replaced"
+			} else if !strings.HasPrefix(event, "status") {
+				continue
+			}
+			if !slices.Contains(order, event) && (len(order) > 0 || strings.HasSuffix(event, "replaced")) {
+				order = append(order, event)
+			}
+		}
+		at := func(event string) int { return slices.Index(order, event) }
+		if len(order) == 0 || order[0] != "gateway-b replaced" || at("status-b") < 0 ||
+			at("status-b") > at("gateway2-b replaced") || at("gateway2-b replaced") > at("gateway3-b replaced") {
+			t.Errorf("order %q", order)
+		}
+	})
+}

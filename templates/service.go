@@ -1,0 +1,79 @@
+package templates
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"liqonet.io/liqonet/internal/records"
+)
+
+// ServiceValues describe the Service in front of a server's gateways.
+type ServiceValues struct {
+	Type           corev1.ServiceType // NodePort, LoadBalancer or ClusterIP
+	Port           uint16             // UDP, of the first tunnel; those of the others count up by their index; 0 is TunnelPort
+	NodePort       uint16             // likewise; 0 lets the cluster choose
+	LoadBalancerIP netip.Addr         // the zero value lets the provider choose
+	Annotations    map[string]string
+}
+
+func (v ServiceValues) validate() error {
+	types := []corev1.ServiceType{corev1.ServiceTypeClusterIP, corev1.ServiceTypeNodePort, corev1.ServiceTypeLoadBalancer}
+	switch {
+	case !slices.Contains(types, v.Type):
+		return fmt.Errorf("service type %q: want LoadBalancer, NodePort or ClusterIP", v.Type)
+	case v.NodePort != 0 && v.Type == corev1.ServiceTypeClusterIP:
+		return fmt.Errorf("node port %d: a Service of type ClusterIP has none", v.NodePort)
+	case v.LoadBalancerIP.IsValid() && v.Type != corev1.ServiceTypeLoadBalancer:
+		return fmt.Errorf("load balancer address %s: a Service of type %s has none", v.LoadBalancerIP, v.Type)
+	}
+	return nil
+}
+
+// PortOf is the port of a tunnel, where that of the first one is given; an error where there is none.
+func PortOf(first uint16, t records.TunnelID) (uint16, error) {
+	p := int(first) + t.Index()
+	if p > maxPort {
+		return 0, fmt.Errorf("port %d of the tunnel of gateways %d and %d: there is none above %d: begin below %d", p, t.Server, t.Client, maxPort, first)
+	}
+	return uint16(p), nil
+}
+
+const maxPort = 1<<16 - 1
+
+// set fills in the Service, with a port for each tunnel. All pods have the labels; the name of the port tells them apart.
+func (v ServiceValues) set(service *corev1.Service, pods map[string]string, tunnels []records.TunnelID) error {
+	service.Annotations = maps.Clone(v.Annotations)
+	service.Spec.Type = v.Type
+	service.Spec.Selector = pods
+	form := service.Spec.Ports[0]
+	service.Spec.Ports = nil
+	for _, t := range tunnels {
+		port := form
+		port.Name, port.TargetPort.StrVal = t.PortName(), t.PortName()
+		number, err := PortOf(cmp.Or(v.Port, TunnelPort), t)
+		if err != nil {
+			return err
+		}
+		port.Port = int32(number)
+		if v.NodePort != 0 {
+			if number, err = PortOf(v.NodePort, t); err != nil {
+				return err
+			}
+			port.NodePort = int32(number)
+		}
+		service.Spec.Ports = append(service.Spec.Ports, port)
+	}
+	if v.LoadBalancerIP.IsValid() {
+		service.Spec.LoadBalancerIP = v.LoadBalancerIP.String()
+	}
+	if v.Type != corev1.ServiceTypeClusterIP {
+		// Any node takes the tunnel's packets: the endpoint stays the same when the gateway moves.
+		service.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyCluster
+	}
+	return nil
+}
