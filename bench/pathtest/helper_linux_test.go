@@ -35,6 +35,8 @@ type job struct {
 	Peering string
 	PodIP   netip.Addr
 	Keys    string // folder
+
+	program string // that runs it: a test binary of this package. "": this one
 }
 
 func TestMain(m *testing.M) {
@@ -109,11 +111,12 @@ func start(t *testing.T, ns netnstest.Namespace, name string, j job) process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
+	if j.program == "" {
+		if j.program, err = os.Executable(); err != nil {
+			t.Fatal(err)
+		}
 	}
-	cmd := ns.Command(context.Background(), self)
+	cmd := ns.Command(context.Background(), j.program)
 	cmd.Env = append(os.Environ(), jobVariable+"="+string(text))
 	log := &helperLog{}
 	cmd.Stdout, cmd.Stderr = log, log

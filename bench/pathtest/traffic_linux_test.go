@@ -1,0 +1,98 @@
+package pathtest
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// trafficPort is where pods answer, trafficEvery how often they are asked.
+const (
+	trafficPort  = 7004
+	trafficEvery = 20 * time.Millisecond
+)
+
+// traffic is datagrams from each pod to each pod of the peer, and their answers.
+type traffic struct {
+	flows []*flow
+}
+
+// flow is what one pod sends to another. Datagrams are numbered from 1.
+type flow struct {
+	name           string
+	sent, answered atomic.Int64 // how many
+	last           atomic.Int64 // the highest number that was answered
+}
+
+// lost is how many datagrams were lost so far, once later ones have been answered.
+func (k *traffic) lost(t *testing.T) (lost int64) {
+	t.Helper()
+	for _, f := range k.flows {
+		sent := f.sent.Load()
+		eventually(t, joining, func() error {
+			if f.last.Load() <= sent {
+				return fmt.Errorf("from %s nothing is answered", f.name)
+			}
+			return nil
+		})
+		answered := f.answered.Load() // first: the one that is answered now is not lost
+		lost += max(f.last.Load()-answered, 0)
+	}
+	return lost
+}
+
+// startTraffic sends until the test ends.
+func startTraffic(t *testing.T, a, b *testCluster) *traffic {
+	all := &traffic{}
+	for _, way := range [][2]*testCluster{{a, b}, {b, a}} {
+		from, to := way[0], way[1]
+		for i := range to.pods {
+			go answer(listenIn(t, to.pods[i], trafficPort))
+		}
+		for i := range from.pods {
+			for j := range to.pods {
+				f := &flow{name: fmt.Sprintf("%s to %s", from.nodeName(i), to.nodeName(j))}
+				all.flows = append(all.flows, f)
+				go f.send(t, listenIn(t, from.pods[i], 0), netip.AddrPortFrom(to.seenPod(j), trafficPort))
+			}
+		}
+	}
+	return all
+}
+
+func answer(conn net.PacketConn) {
+	buf := make([]byte, 64)
+	for {
+		n, from, err := conn.ReadFrom(buf)
+		if err != nil {
+			return
+		}
+		_, _ = conn.WriteTo(buf[:n], from)
+	}
+}
+
+func (f *flow) send(t *testing.T, conn net.PacketConn, to netip.AddrPort) {
+	go func() {
+		for buf := make([]byte, 64); ; f.answered.Add(1) {
+			if _, _, err := conn.ReadFrom(buf); err != nil {
+				return
+			}
+			f.last.Store(max(f.last.Load(), int64(binary.BigEndian.Uint64(buf))))
+		}
+	}()
+	tick := time.NewTicker(trafficEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-t.Context().Done():
+			return
+		case <-tick.C:
+		}
+		packet := binary.BigEndian.AppendUint64(nil, uint64(f.sent.Add(1)))
+		_, _ = conn.WriteTo(packet, net.UDPAddrFromAddrPort(to)) // what is refused is lost
+	}
+}
