@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	buffer   = 16 << 20 // bytes a link: nothing is missed while this process waits for a core
+	buffer   = 64 << 20 // bytes a link: nothing is missed while this process waits for a core
 	maxFrame = 1 << 16  // bytes; segments that a network card would split arrive whole
 	allTypes = 0x0300   // ETH_P_ALL in network byte order
 )
