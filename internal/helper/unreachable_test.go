@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"slices"
 	"testing"
-	"time"
 
 	"liqonet.io/liqonet/internal/netnstest"
 	"liqonet.io/liqonet/internal/records"
@@ -44,7 +43,7 @@ func TestUnreachableGateway(t *testing.T) {
 			t.Logf("the report: %+v", got)
 		}
 	}()
-	eventually(t, "report of both peerings, and of the way to the gateway of one", 20*time.Second, func() bool {
+	eventually(t, "report of both peerings, and of the way to the gateway of one", patience, func() bool {
 		_, got = written.get()
 		_, lostToo := got.OverlaySources[firstGateway(lost.Name)]
 		return slices.Equal(got.Peerings, []string{lost.Name, "b"}) && got.OverlaySources[firstGateway("b")].IsValid() && !lostToo
