@@ -1,6 +1,8 @@
 package records_test
 
 import (
+	"net/netip"
+	"strings"
 	"testing"
 
 	"liqonet.io/liqonet/internal/records"
@@ -140,4 +142,20 @@ func FuzzIdentity(f *testing.F) {
 			t.Errorf("%q is %+v, whose name is %q", name, id, again)
 		}
 	})
+}
+
+// TestLargeGateway: a gateway's record that would keep every node busy is not parsed.
+func TestLargeGateway(t *testing.T) {
+	id := records.GatewayID{Peering: "b", Number: 1}
+	good, err := records.Encode(records.Gateway{Version: records.SchemaVersion, Pod: "p", Node: "n", PodIP: netip.MustParseAddr("10.244.1.9")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for size, taken := range map[int]bool{0: true, 1 << 10: true, 1 << 16: false} {
+		data := map[string]string{records.DataKey: good + "later: [" + strings.Repeat("1, ", size/3) + "1]\n"}
+		_, err := records.Read[records.Gateway](id.Name(), id.Identity(records.ComponentGateway).Labels(), data)
+		if (err == nil) != taken {
+			t.Errorf("with %d bytes more: %v", size, err)
+		}
+	}
 }

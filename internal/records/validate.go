@@ -19,6 +19,10 @@ const (
 	wireGuardKey  = 32 // bytes
 	maxPeerNodes  = 16
 	maxObjectName = 253
+
+	// maxGatewayText is in bytes: a gateway, which writes its record itself, needs less than a tenth. To parse one of 1 MiB takes
+	// half a second, of each node, in each pass.
+	maxGatewayText = 1 << 14
 )
 
 var dnsLabel = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
