@@ -89,7 +89,7 @@ type Link struct {
 	ARP       bool // observed only: it asks and answers ARP, which overlays need not
 }
 
-// Membership is that of a link, of whomever, in a group of ours where it does not belong. It can be removed only.
+// Membership is that of a link in one of our groups in which it does not belong. It can only be removed.
 type Membership struct {
 	Link  string
 	Group uint32

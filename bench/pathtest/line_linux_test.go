@@ -22,8 +22,8 @@ type line struct {
 
 	mu     sync.Mutex
 	delay  time.Duration
-	client netip.AddrPort // who sent last
-	lost   netip.AddrPort // a client that is carried no more
+	client netip.AddrPort // address of the last packet
+	lost   netip.AddrPort // address whose packets are dropped
 }
 
 // newLine makes a line to a server's endpoint, in the namespace between the clusters.
@@ -80,7 +80,7 @@ func receive(from *net.UDPConn, take func(b []byte, from netip.AddrPort)) {
 	}
 }
 
-// carries notes who sends, and reports whether the line carries it.
+// carries reports whether the line forwards packets from an address, and remembers that address for answers.
 func (l *line) carries(from netip.AddrPort) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -17,12 +17,12 @@ func (e *FamilyError) Error() string {
 	return fmt.Sprintf("cluster %q: its %s have no IPv4 addresses", e.Context, e.What)
 }
 
-// Hint says what would do.
+// Hint says which clusters are supported.
 func (e *FamilyError) Hint() string {
 	return "IPv6 is not supported: clusters of IPv4, or of both families in any order, can be connected"
 }
 
-// checkFamily refuses clusters of IPv6 alone. Where nothing is known of addresses, nothing is said.
+// checkFamily refuses clusters that have IPv6 addresses only. A cluster without any known address passes.
 func (q *question) checkFamily() error {
 	nodes := slices.DeleteFunc(slices.Clone(q.inv.nodes.Items), func(n corev1.Node) bool { return leftOut(&n) != "" })
 	hasIP := func(n corev1.Node) bool {

@@ -71,7 +71,7 @@ func (c *Cluster) PodProblem(ctx context.Context, selector string) (*PodError, e
 	return firstProblem(pods), nil
 }
 
-// podProblem returns why a pod cannot start; nil if nothing tells that it cannot.
+// podProblem returns why a pod cannot start; nil if no reason is known.
 func podProblem(pod *corev1.Pod) *PodError {
 	if pod.DeletionTimestamp != nil {
 		return nil
@@ -98,8 +98,8 @@ func podProblem(pod *corev1.Pod) *PodError {
 }
 
 // FailFast runs a wait and ends it when a pod that the label selector matches has been unable to start for
-// some seconds, or refused; the error is then a *PodError. A wait that runs out of time is told what keeps its pods, if
-// anything does.
+// some seconds, or refused; the error is then a *PodError. If the wait times out, its error also has the reason why pods
+// cannot start, if there is one.
 func (c *Cluster) FailFast(ctx context.Context, selector string, wait func(context.Context) error) error {
 	if c.dry != nil {
 		return wait(ctx)
@@ -123,7 +123,7 @@ func (c *Cluster) FailFast(ctx context.Context, selector string, wait func(conte
 	return err
 }
 
-// explain adds to the error of a wait that ran out of time what keeps its pods.
+// explain adds the reason why pods cannot start to the error of a wait that timed out.
 func (c *Cluster) explain(ctx context.Context, selector string, err error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reachTimeout)
 	defer cancel()

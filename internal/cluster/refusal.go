@@ -12,16 +12,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// failedCreate is the reason of the events that tell why a controller could not create a pod.
+// failedCreate is the reason of events for pods that a controller could not create.
 const failedCreate = "FailedCreate"
 
-// combined is what a client of events writes before the latest of several that are much alike.
+// combined begins the message of an event that client-go aggregated from several similar ones.
 const combined = "(combined from similar events): "
 
-// refusalPause is between two looks at events.
+// refusalPause is the interval of reading events.
 const refusalPause = time.Second
 
-// refusalHints are what to do about pods that were not created, by words of the API server.
+// refusalHints are the advice for pods that were not created, by a part of the API server's message.
 var refusalHints = []struct{ words, hint string }{
 	{"violates PodSecurity", "pods of liqonet need the level privileged (host network, CAP_NET_ADMIN): " +
 		"kubectl label --overwrite namespace NAMESPACE pod-security.kubernetes.io/enforce=privileged"},
@@ -43,7 +43,7 @@ func refusalHint(message string) string {
 	return ""
 }
 
-// refusals are the events in liqonet's namespace that tell of pods that were not created.
+// refusals are the events in liqonet's namespace for pods that were not created.
 func (c *Cluster) refusals(ctx context.Context) ([]corev1.Event, error) {
 	events, err := c.Kube.CoreV1().Events(c.Namespace).List(ctx, metav1.ListOptions{FieldSelector: "reason=" + failedCreate})
 	if err != nil {
@@ -52,7 +52,7 @@ func (c *Cluster) refusals(ctx context.Context) ([]corev1.Event, error) {
 	return slices.DeleteFunc(events.Items, func(e corev1.Event) bool { return e.Reason != failedCreate }), nil
 }
 
-// newestRefusal is the newest of the events and the problem that it tells of; nil where there are none.
+// newestRefusal is the problem in the newest of the events, and its time; nil if there are none.
 func newestRefusal(events []corev1.Event) (*PodError, time.Time) {
 	if len(events) == 0 {
 		return nil, time.Time{}
@@ -62,9 +62,9 @@ func newestRefusal(events []corev1.Event) (*PodError, time.Time) {
 	return &PodError{Pod: "of " + owner.Kind + " " + owner.Name, Reason: newest.Reason, Message: strings.TrimPrefix(newest.Message, combined)}, newest.LastTimestamp.Time
 }
 
-// watchRefusals gives up when pods that the label selector matches are refused for some seconds. Events of before do not
-// count: controllers try again, and whoever has mended the cause runs the same command. Not being allowed to read events
-// only costs the early end.
+// watchRefusals gives up when pods that the label selector matches are refused for some seconds. Earlier events do not count:
+// a user who has removed the cause runs the same command again, and controllers retry. Without the right to read events,
+// the wait lasts until its timeout.
 func (c *Cluster) watchRefusals(ctx context.Context, selector string, giveUp context.CancelCauseFunc) {
 	before, err := c.refusals(ctx)
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 	"liqonet.io/liqonet/internal/netnstest"
 )
 
-// idleShare is the share of a core that a node's helper may take when nothing happens: 0.1 %. It takes 0.06 to 0.09 %,
-// and took twice that when it read foreign routes and chains.
-const idleShare = 0.001
+// idleShare is the share of a core that a node's helper may take when nothing happens. On a machine at rest it takes 0.06 to
+// 0.09 %, and more than the limit if it reads the foreign routes and chains of crowd.
+const idleShare = 0.003
 
 // idleWindows is how often a helper may be measured: other work on the machine's cores, as tests of other packages,
 // makes each instruction dearer, never cheaper, and delays echoes, for which a gateway renews its tunnel.
@@ -28,7 +28,11 @@ func TestIdle(t *testing.T) {
 		measured = resync / 3
 	}
 	_, client := twoClusters(t)
-	crowd(client.node)
+	ofEach := 100
+	if testing.Short() {
+		ofEach = 10
+	}
+	crowd(client.node, ofEach)
 	client.nodeHelper.rest(t)
 	most := float64(measured/resync) + 2
 	for range idleWindows {
@@ -46,9 +50,9 @@ func TestIdle(t *testing.T) {
 	t.Errorf("in no window of %s at most %v passes and %.2f %% of a core for the node's helper", measured, most, 100*idleShare)
 }
 
-// crowd adds ten thousand of each: foreign routes, and nftables rules in a thousand chains, and fewer of what there
-// is fewer of: neighbours, addresses, nexthops.
-func crowd(ns netnstest.Namespace) {
+// crowd adds foreign objects: a thousand neighbours, addresses, nexthops and nftables chains, and for each of these ofEach
+// routes and rules.
+func crowd(ns netnstest.Namespace, ofEach int) {
 	var ip, nft strings.Builder
 	ip.WriteString("link add crowd type bridge\nlink set crowd up\naddr add 198.18.0.1/15 dev crowd\n")
 	nft.WriteString("table ip crowd {\n")
@@ -57,7 +61,7 @@ func crowd(ns netnstest.Namespace) {
 		fmt.Fprintf(&ip, "neigh add 198.18.%d.%d lladdr 02:00:00:00:%02x:%02x dev crowd nud permanent\n", 1+i/250, 1+i%250, i/250, i%250)
 		fmt.Fprintf(&ip, "addr add 198.19.%d.%d/32 dev crowd\n", 1+i/250, 1+i%250)
 		fmt.Fprintf(&nft, "chain c%d {\n", i)
-		for j := range 10 {
+		for j := range ofEach {
 			fmt.Fprintf(&ip, "route add 100.%d.%d.%d/32 dev crowd proto 186\n", 64+j, i/250, i%250)
 			fmt.Fprintf(&nft, "ip daddr 100.%d.%d.%d counter accept\n", 64+j, i/250, i%250)
 		}

@@ -26,7 +26,7 @@ type Keys struct {
 	Preshared Secret // nil: none yet
 }
 
-// Public is what the peer is told.
+// Public returns the public key, which the peer needs.
 func (k Keys) Public() string { return k.Private().PublicKey().String() }
 
 // Equal reports whether both are the same keys; nil is none.

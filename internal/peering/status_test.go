@@ -106,7 +106,7 @@ func TestWatchSeesReportsStop(t *testing.T) {
 	})
 }
 
-// TestStatusOfLostReservations: what a peering uses and nothing keeps others off is told before another peering gets it.
+// TestStatusOfLostReservations: status shows a range that a peering uses without a reservation, before another peering gets it.
 func TestStatusOfLostReservations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := connected(t)

@@ -130,7 +130,7 @@ type Local struct {
 	ExternalCIDR Mapping   `json:"externalCIDR"`
 }
 
-// Known reports whether the peer's word is there.
+// Known reports whether the peer has sent its ranges.
 func (l Local) Known() bool { return len(l.PodCIDRs) > 0 }
 
 // CIDRs returns the mappings of all ranges, none where they are not known.

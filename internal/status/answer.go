@@ -80,8 +80,7 @@ func known(d time.Duration) *time.Duration {
 	return &d
 }
 
-// Drifts is how often helpers brought back, in the kernels of the gateway and of all nodes, what other hands had
-// changed.
+// Drifts is how often helpers restored the kernels of the gateway and of all nodes after external changes.
 func (s Peering) Drifts() int64 {
 	times := s.Drift.Times
 	for _, n := range s.Nodes {

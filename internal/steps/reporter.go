@@ -4,15 +4,15 @@ import (
 	"time"
 )
 
-// Reporter is told how an operation goes on. Its methods may be called concurrently.
+// Reporter receives the progress of an operation. Its methods may be called concurrently.
 type Reporter interface {
-	// Stage says that a stage begins.
+	// Stage reports the start of a stage.
 	Stage(name string)
-	// Done says that the stage has ended, in a few words what came out, and how long it took.
+	// Done reports the end of a stage: its result in a few words, and its duration.
 	Done(name, detail string, took time.Duration)
-	// Note says something worth knowing that needs no action.
+	// Note reports what needs no action.
 	Note(text string)
-	// Warn says something that may need action, and which.
+	// Warn reports what may need action. hint is that action.
 	Warn(text, hint string)
 }
 
