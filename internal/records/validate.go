@@ -3,6 +3,7 @@ package records
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"regexp"
 	"slices"
@@ -113,6 +114,9 @@ func (p PathSize) validate() error { return validateKnownMTU(p.MTU) }
 func (n Node) validate() error {
 	err := errors.Join(
 		unless(n.Name != "", "node name: missing"), n.Drift.validate(), each(n.PodCIDRs, validateCIDR),
+		each(slices.Concat(n.Pods, slices.Collect(maps.Values(n.OverlaySources))), func(a netip.Addr) error {
+			return unless(a.Is4(), "address %s of a pod or overlay source: want an IPv4 address", a)
+		}),
 		each(n.ForwardDrops, func(d ForwardDrop) error {
 			return unless(printable.MatchString(d.Chain), "chain %q: want printable characters", d.Chain)
 		}),
