@@ -63,9 +63,9 @@ func (d *comparison) compare(path string, old, wanted any) {
 			return
 		}
 	case []any:
-		if a, ok := old.([]any); ok && len(a) == len(b) {
-			for i := range a {
-				d.compare(fmt.Sprintf("%s[%d]", path, i), a[i], b[i])
+		if a, ok := old.([]any); ok && oneByOne(a, b) {
+			for i := range max(len(a), len(b)) {
+				d.compare(fmt.Sprintf("%s[%d]", path, i), element(a, i), element(b, i))
 			}
 			return
 		}
@@ -76,6 +76,27 @@ func (d *comparison) compare(path string, old, wanted any) {
 		}
 	}
 	d.note(path, old, wanted)
+}
+
+// oneByOne reports whether the elements of two lists are compared each for itself: lists of words are not, of other lengths.
+func oneByOne(a, b []any) bool {
+	return len(a) == len(b) || len(a) > 0 && ofObjects(a) && ofObjects(b)
+}
+
+// ofObjects reports whether all elements of a list have fields.
+func ofObjects(list []any) bool {
+	return !slices.ContainsFunc(list, func(e any) bool {
+		_, is := e.(map[string]any)
+		return !is
+	})
+}
+
+// element is that of an index; nil: there is none.
+func element(list []any, i int) any {
+	if i < len(list) {
+		return list[i]
+	}
+	return nil
 }
 
 func (d *comparison) note(path string, old, wanted any) {

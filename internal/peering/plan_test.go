@@ -97,6 +97,9 @@ func TestPlansAreCarriedOut(t *testing.T) {
 		}
 		again := narrow
 		again.LocalServes = true
+		more, fewer := again, again
+		more.Local.Gateways, more.Remote.Gateways = 2, 3
+		fewer.Local.Gateways, fewer.Remote.Gateways = 1, 2
 		for _, s := range []struct {
 			name string
 			plan func(context.Context) (steps.Plan, error)
@@ -111,6 +114,10 @@ func TestPlansAreCarriedOut(t *testing.T) {
 			{"connect with new keys", dryly(PlanConnect, o), doing(Connect, o), []string{"create Secret peering-b", `=" -> known after apply`}, lost},
 			{"connect with another MTU", dryly(PlanConnect, narrow), doing(Connect, narrow), []string{"mtu: 1420 -> 1300"}, nil},
 			{"connect with another server", dryly(PlanConnect, again), doing(Connect, again), []string{"create Service gateway-b", "delete Service gateway-a"}, nil},
+			{"connect with more gateways", dryly(PlanConnect, more), doing(Connect, more),
+				[]string{"create Deployment gateway2-b", "create Secret peering3-a", "create PodDisruptionBudget gateway-b", "gateways[1]", "reserve 10.80.128.2/32"}, nil},
+			{"connect with fewer gateways", dryly(PlanConnect, fewer), doing(Connect, fewer),
+				[]string{"delete Deployment gateway2-b", "delete Secret peering3-a", "delete PodDisruptionBudget gateway-b", "release 10.80.128.2/32"}, nil},
 			{"expose", dryly(hosts.PlanExpose, host), doing(hosts.Expose, host), []string{"reserve 10.70.128.1/32", "exposed: none -> "}, nil},
 			{"withdraw", dryly(hosts.PlanWithdraw, host), doing(hosts.Withdraw, host), []string{"release 10.70.128.1/32"}, nil},
 			{"disconnect", dryly(removal.PlanDisconnect, removal.DisconnectOptions{Local: o.Local.Cluster, Remote: o.Remote.Cluster, Timeout: time.Minute}),

@@ -92,7 +92,7 @@ func (v *versions) dryRun(action clienttesting.Action) (bool, runtime.Object, er
 		err = apierrors.NewNotFound(patch.Resource.GroupResource(), patch.Name)
 	}
 	if err == nil {
-		err = copies.Create(patch.Resource, live.DeepCopyObject(), patch.Namespace)
+		err = copies.Add(live.DeepCopyObject()) // with those who manage its fields: Create would forget them
 	}
 	if err != nil {
 		return true, nil, err
