@@ -106,7 +106,7 @@ type nodeCondition struct {
 func (a *API) CreateNode(ctx context.Context, n Node) error {
 	object := nodeObject{
 		APIVersion: "v1", Kind: "Node", Metadata: nodeMetadata{n.Name()},
-		Spec: nodeSpec{PodCIDR: n.PodCIDR(), PodCIDRs: []netip.Prefix{n.PodCIDR()}},
+		Spec: nodeSpec{PodCIDR: n.Cluster.NodePodCIDRs(n.Number)[0], PodCIDRs: n.Cluster.NodePodCIDRs(n.Number)},
 	}
 	if err := a.do(ctx, http.MethodPost, "/api/v1/nodes", object, nil); err != nil {
 		return fmt.Errorf("create Node %s: %w", n.Name(), err)

@@ -2,8 +2,8 @@ package cluster
 
 import (
 	"fmt"
-	"net/netip"
 	"path/filepath"
+	"strings"
 
 	"liqonet.io/liqonet/lab/pki"
 	"liqonet.io/liqonet/lab/process"
@@ -81,7 +81,7 @@ func (p controlPlane) writeKeys() error {
 		"apiserver": {
 			User:      "kube-apiserver",
 			Names:     []string{"localhost", "kubernetes", "kubernetes.default", service, service + ".cluster.local"},
-			Addresses: []netip.Addr{localhost, c.ControlPlaneAddress(), c.APIService()},
+			Addresses: append(c.ControlPlaneAddresses(), localhost, c.ControlPlaneAddress(), c.APIService()),
 		},
 		"apiserver-kubelet-client": {User: "kube-apiserver-kubelet-client", Group: "system:masters"},
 	} {
@@ -141,14 +141,18 @@ func (p controlPlane) etcd() []string {
 
 func (p controlPlane) apiServer() []string {
 	c := p.id.Cluster
+	all := "0.0.0.0"
+	if c.HasIPv6() {
+		all = "::" // of both families
+	}
 	var limits []string
 	if c.LimitCriticalPods {
 		limits = []string{"--admission-control-config-file=" + filepath.Join(p.disk, admission)}
 	}
 	return append(limits,
 		"--etcd-servers=http://127.0.0.1:2379",
-		"--advertise-address="+c.ControlPlaneAddress().String(),
-		"--bind-address=0.0.0.0",
+		"--advertise-address="+c.ControlPlaneAddresses()[0].String(),
+		"--bind-address="+all,
 		fmt.Sprintf("--secure-port=%d", spec.APIPort),
 		"--cert-dir="+filepath.Join(p.disk, "apiserver"),
 		"--tls-cert-file="+p.key("apiserver.crt"),
@@ -161,7 +165,7 @@ func (p controlPlane) apiServer() []string {
 		"--service-account-key-file="+p.key("sa.pub"),
 		"--service-account-signing-key-file="+p.key("sa.key"),
 		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
-		"--service-cluster-ip-range="+c.ServiceCIDR.String(),
+		"--service-cluster-ip-range="+list(c.ServiceCIDRs()),
 		"--authorization-mode=Node,RBAC",
 		"--enable-admission-plugins=NodeRestriction",
 		"--allow-privileged=true",
@@ -191,10 +195,9 @@ func (p controlPlane) controllerManager() []string {
 		"--client-ca-file="+p.key("ca.crt"),
 		"--requestheader-client-ca-file="+p.key("front-proxy-ca.crt"),
 		"--cluster-name="+c.Name,
-		"--cluster-cidr="+c.PodCIDR.String(),
-		"--service-cluster-ip-range="+c.ServiceCIDR.String(),
+		"--cluster-cidr="+list(c.PodCIDRs()),
+		"--service-cluster-ip-range="+list(c.ServiceCIDRs()),
 		"--allocate-node-cidrs=true",
-		"--node-cidr-mask-size=24",
 		"--node-monitor-grace-period="+monitorGrace,
 		"--node-monitor-period="+monitorPeriod,
 		// The default is a folder of the host's.
@@ -203,6 +206,15 @@ func (p controlPlane) controllerManager() []string {
 }
 
 func (p controlPlane) scheduler() []string { return p.client("kube-scheduler") }
+
+// list is the value of a flag that takes several.
+func list[T fmt.Stringer](all []T) string {
+	texts := make([]string, len(all))
+	for i, one := range all {
+		texts[i] = one.String()
+	}
+	return strings.Join(texts, ",")
+}
 
 // client are the flags of a program that has its own kubeconfig, and no second instance.
 func (p controlPlane) client(name string) []string {

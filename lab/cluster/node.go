@@ -82,7 +82,7 @@ func (n Node) Configure(disk, runc string, images []string) ([]process.Service, 
 func (n Node) keys() (files, error) {
 	kubelet, err := n.authority.Issue(pki.Subject{
 		User: "system:node:" + n.Name(), Group: "system:nodes",
-		Names: []string{n.Name()}, Addresses: []netip.Addr{n.Address(), localhost},
+		Names: []string{n.Name()}, Addresses: append(n.Cluster.NodeAddresses(n.Number), localhost),
 	})
 	if err != nil {
 		return nil, err
@@ -105,6 +105,7 @@ func (n Node) render(name, runc string) ([]byte, error) {
 	var text bytes.Buffer
 	err := templates.ExecuteTemplate(&text, name, map[string]any{
 		"Cluster": n.Cluster, "Node": n.Name(), "PodCIDR": n.PodCIDR(), "Pods": n.Pods(),
+		"PodCIDRs": n.Cluster.PodCIDRs(), "PodCIDR6": spec.NodePodCIDR6(n.Number),
 		"Conf": node.ConfDir, "Tools": node.ToolsDir, "Image": WorkloadImage, "Runc": runc,
 	})
 	if err != nil {
@@ -136,7 +137,7 @@ func (n Node) services(images []string) []process.Service {
 		"--config="+conf("kubelet.yaml"),
 		"--kubeconfig="+conf("kubelet.kubeconfig"),
 		"--hostname-override="+n.Name(),
-		"--node-ip="+n.Address().String(),
+		"--node-ip="+list(n.Cluster.NodeAddresses(n.Number)),
 	)
 	kubelet.After = []string{socket, conf(admitted)}
 	vs = append(vs, kubelet)

@@ -178,7 +178,7 @@ func podOn(ctx context.Context, t *testing.T, l *lab.Lab, cluster, node string) 
 	var list struct {
 		Items []struct {
 			Metadata struct{ Name string }
-			Status   struct{ PodIP string }
+			Status   struct{ PodIPs []struct{ IP string } }
 		}
 	}
 	text := kubectl(ctx, t, l, cluster,
@@ -189,7 +189,11 @@ func podOn(ctx context.Context, t *testing.T, l *lab.Lab, cluster, node string) 
 	if len(list.Items) != 1 {
 		t.Fatalf("%d pods on node %s, want 1", len(list.Items), node)
 	}
-	return pod{list.Items[0].Metadata.Name, list.Items[0].Status.PodIP}
+	var addresses []string
+	for _, ip := range list.Items[0].Status.PodIPs {
+		addresses = append(addresses, ip.IP)
+	}
+	return pod{list.Items[0].Metadata.Name, onlyIPv4(addresses)[0]}
 }
 
 // inPod runs the workload program in a pod and returns what it prints.

@@ -33,22 +33,28 @@ func TestStyles(t *testing.T) {
 		// The first with the last: neighbours in the list are much alike.
 		a, b := styles[i], styles[len(styles)-1-i]
 		t.Run(a.String()+" with "+b.String(), func(t *testing.T) {
-			c := testStyles(ctx, t, a, b, i%2 == 1)
+			declared := spec.Spec{Clusters: []spec.Cluster{{Name: "a", Style: a}, {Name: "b", Style: b}}}
 			if i == 0 {
+				declared.Clusters[0].IPFamilies = []spec.Family{spec.IPv6, spec.IPv4}
+				declared.Clusters[1].IPFamilies = []spec.Family{spec.IPv4, spec.IPv6}
+				declared.Clusters = append(declared.Clusters, spec.Cluster{Name: "six", ControlPlaneOnly: true, IPFamilies: []spec.Family{spec.IPv6}})
+			}
+			if i%2 == 1 {
+				declared.Clusters[1].PodCIDR = netip.MustParsePrefix("10.245.0.0/16")
+			}
+			c := testStyles(ctx, t, declared.Complete())
+			if i == 0 {
+				t.Run("families", func(t *testing.T) { testFamilies(ctx, t, c) })
+				t.Run("memory limits", func(t *testing.T) { testMemoryLimits(ctx, t, c) })
 				t.Run("firewalls on nodes", func(t *testing.T) { testFirewall(ctx, t, c) })
 			}
 		})
 	}
 }
 
-// testStyles sends packets of every kind between two clusters whose nodes filter reverse paths strictly.
-func testStyles(ctx context.Context, t *testing.T, a, b spec.Style, disjoint bool) liqoctl {
+// testStyles connects clusters a and b, and sends packets of every kind between them. Their nodes filter reverse paths strictly.
+func testStyles(ctx context.Context, t *testing.T, declared spec.Spec) liqoctl {
 	t.Helper()
-	declared := spec.Spec{Clusters: []spec.Cluster{{Name: "a", Style: a}, {Name: "b", Style: b}}}
-	if disjoint {
-		declared.Clusters[1].PodCIDR = netip.MustParsePrefix("10.245.0.0/16")
-	}
-	declared = declared.Complete()
 	l := startLab(ctx, t, "e2e-styles", declared)
 	c := newLiqoctl(ctx, t, l)
 	for _, cluster := range []string{"a", "b"} {
@@ -69,6 +75,15 @@ func testStyles(ctx context.Context, t *testing.T, a, b spec.Style, disjoint boo
 	}
 	t.Run("nodes", func(t *testing.T) { testNodesReachPods(ctx, t, l, conn) })
 	return c
+}
+
+// testMemoryLimits checks that helpers have found the limits of their containers.
+func testMemoryLimits(ctx context.Context, t *testing.T, c liqoctl) {
+	for _, object := range []string{"daemonset/node", "deployment/gateway-b"} {
+		if log := kubectl(ctx, t, c.lab, "a", "-n", "liqonet", "logs", object); !strings.Contains(log, "memory limit of Go") {
+			t.Errorf("%s has no memory limit:\n%s", object, log)
+		}
+	}
 }
 
 // testStyledPods has each pod of a cluster reach each of the other's, which sees its address.
@@ -122,7 +137,8 @@ func testFarService(ctx context.Context, t *testing.T, l *lab.Lab, s side, who a
 	nodes := nodesOf(ctx, t, l, s.cluster)
 	node := nodes[0]
 	// kube-proxy listens at the primary address of a node.
-	other := kubectl(ctx, t, l, s.cluster, "get", "node", nodes[len(nodes)-1], "-o", `jsonpath={.status.addresses[?(@.type=="InternalIP")].address}`)
+	addresses := nodeAddresses(ctx, t, l, s.cluster)
+	other := addresses[len(addresses)-1]
 	byNode := "http://" + net.JoinHostPort(other, port) + "/"
 	asks := map[string]func() ([]byte, error){
 		"a pod": func() ([]byte, error) {
@@ -138,11 +154,10 @@ func testFarService(ctx context.Context, t *testing.T, l *lab.Lab, s side, who a
 			return l.Kubectl(ctx, s.cluster, "exec", asker.Name, "--", "/bin/workload", "get", byNode)
 		}
 	}
-	var addresses string
-	if who.outside {
-		addresses = kubectl(ctx, t, l, s.cluster, "get", "nodes", "-o", `jsonpath={.items[*].status.addresses[?(@.type=="InternalIP")].address}`)
+	if !who.outside {
+		addresses = nil
 	}
-	for address := range strings.FieldsSeq(addresses) {
+	for _, address := range addresses {
 		asks["outside, by node "+address] = func() ([]byte, error) {
 			return l.NodeExec(ctx, "outside", workload, "get", "-timeout", "5s", "http://"+net.JoinHostPort(address, port)+"/")
 		}
@@ -168,7 +183,7 @@ func farService(t *testing.T, addresses []string) []byte {
 	text, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": []any{
 		map[string]any{
 			"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"name": "far"},
-			"spec": map[string]any{"type": "NodePort", "ports": []any{map[string]any{"name": "http", "port": 80, "targetPort": 8080}}},
+			"spec": map[string]any{"type": "NodePort", "ipFamilies": []string{"IPv4"}, "ports": []any{map[string]any{"name": "http", "port": 80, "targetPort": 8080}}},
 		},
 		map[string]any{
 			"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",

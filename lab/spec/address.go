@@ -40,11 +40,31 @@ func (c Cluster) ControlPlaneAddress() netip.Addr { return nth(c.NodeNetwork, co
 // RouterAddress is the node network's way out.
 func (c Cluster) RouterAddress() netip.Addr { return nth(c.NodeNetwork, hosts(c.NodeNetwork)-2) }
 
+// NodeAddresses are those of the nth node, from 1, the primary family's first.
+func (c Cluster) NodeAddresses(n int) []netip.Addr {
+	four := c.NodeAddress(n)
+	return InFamilies(c, four, NodeNetwork6(four).Addr())
+}
+
+// ControlPlaneAddresses are where the API server listens, the primary family's first.
+func (c Cluster) ControlPlaneAddresses() []netip.Addr {
+	four := c.ControlPlaneAddress()
+	return InFamilies(c, four, NodeNetwork6(four).Addr())
+}
+
 // APIService is the address of Service "kubernetes".
-func (c Cluster) APIService() netip.Addr { return nth(c.ServiceCIDR, apiServiceOffset) }
+func (c Cluster) APIService() netip.Addr { return c.service(apiServiceOffset) }
 
 // DNSService is the address that pods are told to ask for names. The lab runs no name server there.
-func (c Cluster) DNSService() netip.Addr { return nth(c.ServiceCIDR, dnsServiceOffset) }
+func (c Cluster) DNSService() netip.Addr { return c.service(dnsServiceOffset) }
+
+// service is the address of the primary family at an offset in the range of Services.
+func (c Cluster) service(offset int) netip.Addr {
+	if c.primaryIPv6() {
+		return service6(byte(offset))
+	}
+	return nth(c.ServiceCIDR, offset)
+}
 
 // MaxNodes is how many nodes the cluster's ranges have room for.
 func (c Cluster) MaxNodes() int {

@@ -26,6 +26,7 @@ type Cluster struct {
 	PodCIDR     netip.Prefix `json:"podCIDR"`     // default 10.244.0.0/16; every node gets a /24 of it
 	ServiceCIDR netip.Prefix `json:"serviceCIDR"` // default 10.96.0.0/16
 	NodeNetwork netip.Prefix `json:"nodeNetwork"` // default 172.31.N.0/24 for the Nth cluster
+	IPFamilies  []Family     `json:"ipFamilies"`  // default IPv4 alone; the first is the primary one
 	MTU         int          `json:"mtu"`         // bytes, of the node network; default 1500
 	Style                    // default nft, routes, nodes, nftables
 
@@ -127,6 +128,9 @@ func (s Spec) Complete() Spec {
 		if c.MTU == 0 {
 			c.MTU = defaultMTU
 		}
+		if len(c.IPFamilies) == 0 {
+			c.IPFamilies = []Family{IPv4}
+		}
 		c.LoadBalancer = cmp.Or(c.LoadBalancer, NoBalancer)
 		completePlugin(&c)
 		out.Clusters[i] = c
@@ -170,6 +174,7 @@ func (c Cluster) problems() []error {
 		errs = append(errs, fmt.Errorf("mtu %d: want %d to %d", c.MTU, minMTU, maxMTU))
 	}
 	errs = append(errs, c.pluginProblems()...)
+	errs = append(errs, c.familyProblems()...)
 	errs = append(errs, c.balancerProblems()...)
 	wrong := c.rangeProblems()
 	if len(wrong) > 0 {

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -19,10 +20,10 @@ func TestParseFillsDefaults(t *testing.T) {
 	usual := Style{MasqueradeNft, Routes, PerNode, ProxyNftables}
 	services := netip.MustParsePrefix("10.96.0.0/16")
 	want := Spec{Clusters: []Cluster{{
-		Name: "x", Nodes: 2, MTU: 1500, ServiceCIDR: services, Style: usual, NetworkPlugin: PluginLab, LoadBalancer: NoBalancer,
+		Name: "x", Nodes: 2, IPFamilies: []Family{IPv4}, MTU: 1500, ServiceCIDR: services, Style: usual, NetworkPlugin: PluginLab, LoadBalancer: NoBalancer,
 		PodCIDR: netip.MustParsePrefix("10.244.0.0/16"), NodeNetwork: netip.MustParsePrefix("172.31.1.0/24"),
 	}, {
-		Name: "z", Nodes: 3, MTU: 1400, ServiceCIDR: services, Style: Style{MasqueradeNft, VXLAN, PerNode, ProxyIptables},
+		Name: "z", Nodes: 3, IPFamilies: []Family{IPv4}, MTU: 1400, ServiceCIDR: services, Style: Style{MasqueradeNft, VXLAN, PerNode, ProxyIptables},
 		NetworkPlugin: PluginLab, LoadBalancer: NoBalancer,
 		PodCIDR: netip.MustParsePrefix("10.1.0.0/16"), NodeNetwork: netip.MustParsePrefix("172.31.2.0/24"),
 	}}}
@@ -112,6 +113,10 @@ func TestParseRefuses(t *testing.T) {
 		"narrow pool":         {"clusters: [{name: a, nodes: 1, podCIDR: 10.1.0.0/22, podAddresses: pool}]", "/20 or wider"},
 		"negative nodes":      {"clusters: [{name: a, nodes: -1}]", "want at least 1"},
 		"nodes beyond pods":   {"clusters: [{name: a, nodes: 3, podCIDR: 10.1.0.0/23}]", "room for 2"},
+		"unknown family":      {"clusters: [{name: a, ipFamilies: [IPv5]}]", "want IPv4, IPv6 or both"},
+		"family twice":        {"clusters: [{name: a, ipFamilies: [IPv6, IPv6]}]", "want IPv4, IPv6 or both"},
+		"nodes of IPv6 alone": {"clusters: [{name: a, ipFamilies: [IPv6]}]", "nodes need IPv4"},
+		"IPv6 of a plugin":    {"clusters: [{name: a, networkPlugin: flannel, ipFamilies: [IPv6, IPv4]}]", "only the lab's own network"},
 		"nodes beyond hosts":  {"clusters: [{name: a, nodes: 20, nodeNetwork: 192.168.0.0/27}]", "room for 19"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -163,6 +168,28 @@ func TestValidateName(t *testing.T) {
 	} {
 		if got := ValidateName(name) == nil; got != want {
 			t.Errorf("%q valid: %v, want %v", name, got, want)
+		}
+	}
+}
+
+// TestFamilies: of addresses and ranges of both families, those of the primary one come first.
+func TestFamilies(t *testing.T) {
+	for text, want := range map[string][4]string{
+		"[IPv4]":       {"172.31.1.11", "10.244.0.0/24", "10.96.0.0/16", "10.96.0.1"},
+		"[IPv4, IPv6]": {"172.31.1.11 fd00:172::ac1f:10b", "10.244.0.0/24 fd00:244:0:1::/64", "10.96.0.0/16 fd00:96::/112", "10.96.0.1"},
+		"[IPv6, IPv4]": {"fd00:172::ac1f:10b 172.31.1.11", "fd00:244:0:1::/64 10.244.0.0/24", "fd00:96::/112 10.96.0.0/16", "fd00:96::1"},
+	} {
+		s, err := Parse([]byte("clusters: [{name: a, ipFamilies: " + text + "}]"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := s.Clusters[0]
+		got := [4]string{
+			strings.Trim(fmt.Sprint(c.NodeAddresses(1)), "[]"), strings.Trim(fmt.Sprint(c.NodePodCIDRs(1)), "[]"),
+			strings.Trim(fmt.Sprint(c.ServiceCIDRs()), "[]"), c.APIService().String(),
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", text, got, want)
 		}
 	}
 }

@@ -1,6 +1,8 @@
 package supervisor
 
 import (
+	"net/netip"
+
 	"liqonet.io/liqonet/lab/spec"
 	"liqonet.io/liqonet/lab/underlay"
 )
@@ -30,6 +32,11 @@ func (s *Supervisor) connect(c *cluster, n *node) error {
 	if err := s.underlay.RoutePods(c.Cluster, n.Pods(), n.Address()); err != nil {
 		return err
 	}
+	if c.HasIPv6() {
+		if err := n.routeIPv6(c.control); err != nil {
+			return err
+		}
+	}
 	for _, other := range c.list() {
 		if other == n {
 			continue
@@ -47,8 +54,18 @@ func (s *Supervisor) connect(c *cluster, n *node) error {
 	return nil
 }
 
+// routeIPv6 makes a member reach the IPv6 addresses of the node's pods: by plain routes, whatever carries IPv4.
+func (n *node) routeIPv6(from underlay.Member) error {
+	return from.Route([]netip.Prefix{spec.NodePodCIDR6(n.Number)}, spec.NodeNetwork6(n.Address()).Addr())
+}
+
 // reach makes the node reach another node's pods.
 func (n *node) reach(other *node, by spec.PodNetwork) error {
+	if n.Cluster.HasIPv6() {
+		if err := other.routeIPv6(n.member); err != nil {
+			return err
+		}
+	}
 	if by == spec.VXLAN {
 		return n.member.RouteByTunnel(other.Pods(), other.tunnelEnd())
 	}

@@ -11,6 +11,7 @@ import (
 	"os"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"liqonet.io/liqonet/lab/netns"
 	"liqonet.io/liqonet/lab/spec"
@@ -61,6 +62,11 @@ func New(s spec.Spec) (*Underlay, error) {
 		}
 		if err := configure(kernel, bridge, netip.PrefixFrom(c.RouterAddress(), c.NodeNetwork.Bits())); err != nil {
 			return nil, err
+		}
+		if c.HasIPv6() {
+			if err := addIPv6(kernel, bridge, spec.NodeNetwork6(c.RouterAddress())); err != nil {
+				return nil, err
+			}
 		}
 		if !routesPods(c) {
 			continue
@@ -135,7 +141,31 @@ func (u *Underlay) attach(c spec.Cluster, m Member) error {
 	if err := configure(member, link, netip.PrefixFrom(m.Address, c.NodeNetwork.Bits())); err != nil {
 		return err
 	}
-	return m.route(member, netip.PrefixFrom(netip.IPv4Unspecified(), 0), c.RouterAddress())
+	if err := m.route(member, netip.PrefixFrom(netip.IPv4Unspecified(), 0), c.RouterAddress()); err != nil || !c.HasIPv6() {
+		return err
+	}
+	return m.joinIPv6(member, link, c)
+}
+
+// joinIPv6 gives the member an IPv6 address beside its other one. Its packets find no way beyond the router, but without a route
+// there they would not meet kube-proxy's rules.
+func (m Member) joinIPv6(kernel *netlink.Handle, link netlink.Link, c spec.Cluster) error {
+	err := setSysctls(m.Namespace, map[string]string{"net/ipv6/conf/all/forwarding": "1", "net/bridge/bridge-nf-call-ip6tables": "1"})
+	if err != nil {
+		return err
+	}
+	if err := addIPv6(kernel, link, spec.NodeNetwork6(m.Address)); err != nil {
+		return err
+	}
+	return m.route(kernel, netip.PrefixFrom(netip.IPv6Unspecified(), 0), spec.NodeNetwork6(c.RouterAddress()).Addr())
+}
+
+// addIPv6 gives a link an address that can be used at once.
+func addIPv6(kernel *netlink.Handle, link netlink.Link, address netip.Prefix) error {
+	if err := kernel.AddrAdd(link, &netlink.Addr{IPNet: ipNet(address), Flags: unix.IFA_F_NODAD}); err != nil {
+		return fmt.Errorf("add address %s to %s: %w", address, link.Attrs().Name, err)
+	}
+	return nil
 }
 
 // Route makes the member reach ranges, such as another node's pods, by way of a neighbour.

@@ -110,6 +110,51 @@ func TestAttachReplacesAnOldPort(t *testing.T) {
 	}
 }
 
+// TestIPv6: members of a cluster with IPv6 reach each other over it, and have a route for all else.
+func TestIPv6(t *testing.T) {
+	s := spec.Spec{Clusters: []spec.Cluster{{Name: "a", IPFamilies: []spec.Family{spec.IPv6, spec.IPv4}}}}.Complete()
+	u, err := New(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer u.Router.Close()
+	defer u.Outside.Close()
+	c := s.Clusters[0]
+	var members []Member
+	for n := range 2 {
+		m, err := u.Attach(c, c.NodeName(n+1), c.NodeAddress(n+1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Namespace.Close()
+		members = append(members, m)
+	}
+	target := spec.NodeNetwork6(members[1].Address).Addr()
+	for name, to := range map[string]struct {
+		address netip.Addr
+		want    error // of a port that nobody listens at
+	}{
+		"a node":           {target, unix.ECONNREFUSED},
+		"a Service":        {c.APIService(), unix.ENETUNREACH}, // from the router: kube-proxy has not translated it
+		"a node over IPv4": {members[1].Address, unix.ECONNREFUSED},
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		if _, err := members[0].Namespace.Dial(ctx, netip.AddrPortFrom(to.address, 80)); !errors.Is(err, to.want) {
+			t.Errorf("dial %s: %v, want %v", name, err, to.want)
+		}
+	}
+	kernel, err := handle(members[0].Namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer kernel.Close()
+	routes, err := kernel.RouteGet(c.APIService().AsSlice())
+	if err != nil || len(routes) != 1 || routes[0].Gw == nil {
+		t.Errorf("route to a Service: %v, %v", routes, err)
+	}
+}
+
 // TestOutside: nodes reach the machine beyond the router by each of its addresses.
 func TestOutside(t *testing.T) {
 	s := spec.Default()

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -62,7 +63,7 @@ func identity(from string) string {
 	if err != nil {
 		host = "unknown"
 	}
-	return fmt.Sprintf("pod=%s node=%s ip=%s from=%s\n", host, os.Getenv("NODE_NAME"), os.Getenv("POD_IP"), from)
+	return fmt.Sprintf("pod=%s node=%s ip=%s from=%s\n", host, os.Getenv("NODE_NAME"), podIP(os.Getenv("POD_IP")), from)
 }
 
 // serveTCP sends its identity, then returns everything that it receives.
@@ -98,4 +99,15 @@ func serveUDP(conn net.PacketConn) error {
 			fmt.Fprintf(os.Stderr, "answer %s: %v\n", from, err)
 		}
 	}
+}
+
+// podIP is the IPv4 address among those of a pod, or the first one.
+func podIP(all string) string {
+	addresses := strings.Split(all, ",")
+	for _, a := range addresses {
+		if strings.Contains(a, ".") {
+			return a
+		}
+	}
+	return addresses[0]
 }
