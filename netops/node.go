@@ -23,8 +23,8 @@ const (
 	priorityNode    = 104
 )
 
-// markArrival is on packets from gateways until they are routed, where a peer has several gateways. Only the reverse path
-// filter takes a decision by it. Its bits are none of those that kube-proxy and network plugins use.
+// markArrival is on packets from gateways until they are routed, where a peer has several gateways, and on those by which a node
+// proves its path by each of them. Only the reverse path filter takes a decision by it, and the choice of their route. Its bits are none of those that kube-proxy and network plugins use.
 const markArrival = 0x4c
 
 // Numbers of the kernel.

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"liqonet.io/liqonet/internal/cidr"
+	"liqonet.io/liqonet/netops/echo"
 )
 
 // Path is how packets leave this namespace for a destination.
@@ -37,6 +38,15 @@ func PathTo(dst netip.Addr) (Path, error) {
 		return Path{Source: source.Unmap(), MTU: link.Attrs().MTU}, nil
 	}
 	return Path{}, fmt.Errorf("look up route to %s: no unicast route", dst)
+}
+
+// WayBy is how packets of a node take one of several gateways, whether others do or not.
+func WayBy(vni uint32) (echo.Way, error) {
+	link, err := netlink.LinkByName(NodeLink(vni))
+	if err != nil {
+		return echo.Way{}, fmt.Errorf("look up link %s: %w", NodeLink(vni), err)
+	}
+	return echo.Way{Link: link.Attrs().Index, Mark: markArrival}, nil
 }
 
 // SmallestMTU returns the size in bytes of the largest packet that fits every route of the main table to something

@@ -25,7 +25,7 @@ func (p *played) ReadFromUDPAddrPort(b []byte) (int, netip.AddrPort, error) {
 }
 
 // WriteTo implements packetConn.
-func (*played) WriteTo([]byte, netip.AddrPort) error { return nil }
+func (*played) WriteTo([]byte, netip.AddrPort, Way) error { return nil }
 
 // Close implements packetConn.
 func (*played) Close() error { return nil }

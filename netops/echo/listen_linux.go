@@ -2,6 +2,7 @@ package echo
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -31,7 +32,7 @@ func Listen(cfg Config) (*Socket, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("listen for echoes on %v: %w", cfg.Local, err), udp.Close())
 	}
-	return newSocket(&udpConn{UDPConn: udp, raw: raw}, cfg.Responder), nil
+	return newSocket(&udpConn{UDPConn: udp, raw: raw, local: cfg.Local.Addr().As4()}, cfg.Responder), nil
 }
 
 // setOptions prepares a socket before it is bound.
@@ -53,16 +54,35 @@ func setOptions(fd int, device string) error {
 // udpConn is a packetConn.
 type udpConn struct {
 	*net.UDPConn
-	raw syscall.RawConn
+	raw   syscall.RawConn
+	local [4]byte
 }
 
 // WriteTo implements packetConn. net.UDPConn would wait for room in the buffer, and with it all other probers,
 // for the seconds in which a neighbour is not found.
-func (c *udpConn) WriteTo(b []byte, to netip.AddrPort) error {
+func (c *udpConn) WriteTo(b []byte, to netip.AddrPort, way Way) error {
 	var err error
 	control := c.raw.Write(func(fd uintptr) bool {
-		err = unix.Sendto(int(fd), b, unix.MSG_DONTWAIT, &unix.SockaddrInet4{Port: int(to.Port()), Addr: to.Addr().As4()})
+		target := &unix.SockaddrInet4{Port: int(to.Port()), Addr: to.Addr().As4()}
+		_, err = unix.SendmsgN(int(fd), b, way.control(c.local), target, unix.MSG_DONTWAIT)
 		return true
 	})
 	return errors.Join(control, err)
+}
+
+// control is the way as control messages of a packet from an address. A socket that is bound to the link would not receive
+// what comes by others.
+func (w Way) control(from [4]byte) []byte {
+	if w == (Way{}) {
+		return nil
+	}
+	header := unix.Cmsghdr{Level: unix.SOL_SOCKET, Type: unix.SO_MARK}
+	header.SetLen(unix.CmsgLen(4))
+	b := unix.PktInfo4(&unix.Inet4Pktinfo{Ifindex: int32(w.Link), Spec_dst: from})
+	mark, err := binary.Append(nil, binary.NativeEndian, header)
+	if err != nil {
+		panic(err) // a type of fixed size
+	}
+	mark = binary.NativeEndian.AppendUint32(mark, w.Mark)
+	return append(b, append(mark, make([]byte, unix.CmsgSpace(4)-len(mark))...)...)
 }

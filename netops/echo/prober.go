@@ -21,6 +21,7 @@ const minInterval = 10 * time.Millisecond
 // Probe returns, and one may still be running when Stop returns.
 type ProbeConfig struct {
 	Target   netip.AddrPort
+	Way      Way
 	Interval time.Duration // between requests; 10 ms at least
 	// Calm is the time between requests while none of the window is lost, and while nobody answers; zero: Interval.
 	Calm time.Duration
@@ -64,6 +65,12 @@ func (c ProbeConfig) withDefaults() (ProbeConfig, error) {
 
 func validTarget(t netip.AddrPort) bool { return t.Addr().Is4() && t.Port() != 0 }
 
+// Way is how packets leave the host. The zero value: as the routes of unmarked packets say.
+type Way struct {
+	Link int    // index of the link; 0: that of the route
+	Mark uint32 // by which a route is looked up; it needs CAP_NET_ADMIN
+}
+
 // ProbeStats is what a prober has seen.
 type ProbeStats struct {
 	Sent     uint64  // requests since Probe, those that could not be sent included
@@ -90,6 +97,7 @@ type Prober struct {
 	train   int       // requests of the present train
 	session uint64
 	target  netip.AddrPort
+	way     Way
 	window  window
 	stats   ProbeStats // but Loss and RTT, which come from the window
 }
@@ -100,7 +108,7 @@ func (s *Socket) Probe(cfg ProbeConfig) (*Prober, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Prober{socket: s, cfg: cfg}
+	p := &Prober{socket: s, cfg: cfg, way: cfg.Way}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p.aim(cfg.Target)
@@ -121,6 +129,21 @@ func (p *Prober) SetTarget(target netip.AddrPort) error {
 		}
 	})
 	return nil
+}
+
+// SetWay sends requests another way from now on.
+func (p *Prober) SetWay(way Way) {
+	p.change(func() { p.way = way })
+}
+
+// SetCalm changes the time between requests while it is calm. The present pause ends at once.
+func (p *Prober) SetCalm(calm time.Duration) {
+	p.change(func() {
+		if calm = max(calm, p.cfg.Interval); calm != p.cfg.Calm {
+			p.cfg.Calm = calm
+			p.askNow()
+		}
+	})
 }
 
 // Hurry sends the next request at once.

@@ -66,7 +66,7 @@ func (s *Socket) answer(from netip.AddrPort, request Message, buf []byte) []byte
 	}
 	buf, err := reply.AppendTo(buf[:0])
 	if err == nil {
-		err = s.conn.WriteTo(buf, from)
+		err = s.conn.WriteTo(buf, from, Way{})
 	}
 	if err != nil {
 		s.ignore(ReasonNotSent)

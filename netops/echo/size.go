@@ -176,7 +176,7 @@ func (s *Socket) askSizes(z *sizer, session uint64, answered []bool) {
 		}
 		m := Message{Kind: Request, Session: session, Sequence: uint32(i), Sent: time.Now().UnixNano(), Size: size - packetHeaders}
 		if packet, err := m.AppendTo(nil); err == nil {
-			_ = s.conn.WriteTo(packet, z.target)
+			_ = s.conn.WriteTo(packet, z.target, Way{})
 		}
 	}
 }

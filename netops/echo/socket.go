@@ -53,7 +53,7 @@ const (
 // packetConn is a UDP socket. WriteTo does not wait for room in its buffer.
 type packetConn interface {
 	ReadFromUDPAddrPort(b []byte) (int, netip.AddrPort, error)
-	WriteTo(b []byte, to netip.AddrPort) error
+	WriteTo(b []byte, to netip.AddrPort, way Way) error
 	Close() error
 }
 
@@ -179,27 +179,27 @@ func (s *Socket) sendDue(buf *[]byte) (time.Time, bool) {
 		}
 		before := p.stats.Lost
 		given, request, send := p.step(now)
-		target := p.target
+		target, way := p.target, p.way
 		s.mu.Unlock()
 
 		for i := range given {
 			p.lost(before + i + 1)
 		}
 		if send {
-			s.ask(p, target, request, buf)
+			s.ask(p, target, way, request, buf)
 		}
 	}
 }
 
 // ask sends one request.
-func (s *Socket) ask(p *Prober, target netip.AddrPort, request Message, buf *[]byte) {
+func (s *Socket) ask(p *Prober, target netip.AddrPort, way Way, request Message, buf *[]byte) {
 	if p.cfg.Content != nil {
 		request.Content = p.cfg.Content()
 	}
 	packet, err := request.AppendTo((*buf)[:0])
 	*buf = packet
 	if err == nil {
-		err = s.conn.WriteTo(packet, target)
+		err = s.conn.WriteTo(packet, target, way)
 	}
 	if err == nil || errors.Is(err, net.ErrClosed) {
 		return

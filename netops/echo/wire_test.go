@@ -68,7 +68,7 @@ func (c *wireConn) ReadFromUDPAddrPort(b []byte) (int, netip.AddrPort, error) {
 	}
 }
 
-func (c *wireConn) WriteTo(b []byte, to netip.AddrPort) error {
+func (c *wireConn) WriteTo(b []byte, to netip.AddrPort, _ Way) error {
 	c.wire.mu.Lock()
 	defer c.wire.mu.Unlock()
 	c.wire.sends = append(c.wire.sends, time.Now())
