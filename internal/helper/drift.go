@@ -51,8 +51,8 @@ func (d *drift) note(objects ...driftObject) {
 // driftObject is an object that others changed.
 type driftObject struct{ kind, name string }
 
-// tunnelObject stands for the tunnel's link, keys and peer, which are no part of a plan.
-var tunnelObject = driftObject{"tunnel", "tunnel " + netops.Tunnel}
+// tunnelObject stands for a tunnel's link, keys and peer, which are no part of a plan.
+func tunnelObject(link string) driftObject { return driftObject{"tunnel", "tunnel " + link} }
 
 // drifted returns the objects in which the kernel differs from the state that the last pass reached. What new records
 // change is no part of it: that state followed from the records before.

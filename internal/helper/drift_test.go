@@ -78,7 +78,7 @@ func TestDriftIsCounted(t *testing.T) {
 		t.Errorf("of nothing: %+v", got)
 	}
 	d.note(driftObject{"rule", "rule 104 table 7600"}, driftObject{"link", "link lqn-overlay"})
-	d.note(tunnelObject)
+	d.note(tunnelObject(netops.Tunnel))
 	if got := d.record(); got.Times != 2 || got.What != "tunnel lqn-tunnel" || got.Last.IsZero() {
 		t.Errorf("recorded %+v", got)
 	}

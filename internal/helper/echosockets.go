@@ -35,6 +35,16 @@ func (s *echoSockets) listen(name string, a netip.Addr, r *echo.Responder) (*ech
 	return socket, nil
 }
 
+// drop closes the socket of a name, if there is one.
+func (s *echoSockets) drop(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if socket := s.open[name]; socket != nil {
+		_ = socket.Close() // as below
+		delete(s.open, name)
+	}
+}
+
 // all are the sockets that are open.
 func (s *echoSockets) all() map[string]*echo.Socket {
 	s.mu.Lock()
@@ -54,6 +64,7 @@ func (s *echoSockets) close() {
 // aimProber begins to ask as a configuration says; a prober that has begun goes on with its target.
 func aimProber(p **echo.Prober, socket *echo.Socket, c echo.ProbeConfig) (err error) {
 	if *p != nil {
+		(*p).SetWay(c.Way)
 		return (*p).SetTarget(c.Target)
 	}
 	*p, err = socket.Probe(c)

@@ -35,12 +35,12 @@ type Gateway struct {
 type gatewayLoop struct {
 	Gateway
 	reconciler
-	health *liveness
-	keys   keys
-	served atomic.Pointer[gatewayView] // what the last good pass was made for; nil: none yet
-	echoes *gatewayEchoes
-	tunnel *gatewayTunnel
-	before *time.Time // when the peer answered an earlier process last; nil: not read
+	health  *liveness
+	keys    keys
+	served  atomic.Pointer[gatewayView] // what the last good pass was made for; nil: none yet
+	echoes  *gatewayEchoes
+	tunnels tunnels
+	before  *time.Time // when the peer answered an earlier process last; nil: not read
 
 	locations *reporter[records.Gateway]
 	statuses  *reporter[gatewayReport]
@@ -50,7 +50,7 @@ type gatewayLoop struct {
 	wake                    chan<- struct{} // calls for a pass
 }
 
-// Run keeps the gateway as the records ask until ctx ends.
+// Run keeps the gateway as the records ask until ctx ends, and, where there are other gateways, until these carry its packets.
 func (g Gateway) Run(ctx context.Context) error {
 	k, err := readKeys(g.Keys)
 	if err != nil {
@@ -64,21 +64,25 @@ func (g Gateway) Run(ctx context.Context) error {
 	m, metrics := newMirror(g.Client), newMetrics()
 	l := &gatewayLoop{Gateway: g, keys: k, health: newLiveness(), reconciler: newReconciler(kernel, g.Log, metrics), wake: m.changed}
 	l.newReporters()
-	l.echoes = newGatewayEchoes(g.Log, metrics, g.PodIP, g.Node)
-	l.tunnel = &gatewayTunnel{log: g.Log, drift: l.drift, echoes: l.echoes.tunnel}
+	l.echoes = newGatewayEchoes(g.Log, metrics, g.PodIP, g.Node, l.wake)
 	metrics.registry.MustRegister(newRefused(l.echoes.sockets.all))
 	defer l.close()
 	l.follow(m)
+	run, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	defer context.AfterFunc(ctx, func() { l.drain(run); end() })()
 	return service{
 		Env: g.Env, health: l.health, mirror: m, metrics: metrics, kernel: kernel, step: l.step,
 		tasks: []func(context.Context){l.locations.run, l.statuses.run, l.watchTunnel},
-	}.run(ctx)
+	}.run(run)
 }
 
 // close ends what dies with this process; the kernel's state stays.
 func (l *gatewayLoop) close() {
 	l.echoes.close()
-	l.tunnel.close()
+	for _, t := range l.tunnels.list() {
+		t.close()
+	}
 }
 
 // follow sets up what the gateway reads: the fabric, its peering's record, the nodes' reports, and its own two objects,
@@ -104,34 +108,31 @@ func (l *gatewayLoop) step(ctx context.Context) error {
 	return errors.Join(damage, l.serve(ctx, *v))
 }
 
-// serve brings kernel, tunnel and echoes into the state that a view asks for.
+// serve brings kernel, tunnels and echoes into the state that a view asks for. A tunnel that cannot be brought holds up none
+// of the others.
 func (l *gatewayLoop) serve(ctx context.Context, v gatewayView) error {
 	want := v.state()
 	if err := l.pass(want); err != nil {
 		return err
 	}
-	c, err := v.tunnel(l.keys)
-	if err != nil {
-		return err
-	}
-	changed, err := l.tunnel.bring(ctx, c)
-	if err != nil {
-		return err
-	}
+	changed, errTunnels := l.bringTunnels(ctx, v)
 	if changed {
 		if err := l.pass(want); err != nil {
-			return err
+			return errors.Join(errTunnels, err)
 		}
 	}
+	if errTunnels != nil && len(v.own().Tunnels) == 1 {
+		return errTunnels
+	}
 	if err := l.echoes.follow(v); err != nil {
-		return err
+		return errors.Join(errTunnels, err)
 	}
 	if err := l.forgetHosts(v); err != nil {
-		return err
+		return errors.Join(errTunnels, err)
 	}
 	l.served.Store(&v)
 	l.report()
-	return nil
+	return errTunnels
 }
 
 // forgetHosts drops the kernel's memory of connections to hosts that are exposed no more: it would lead to them
@@ -188,7 +189,9 @@ func (l *gatewayLoop) view() (*gatewayView, error) {
 		l.Log.Warn("some nodes are not served", "error", errors.Join(refused...))
 	}
 	sortNodes(nodes)
-	return &gatewayView{id: l.ID, fabric: f, peering: p, nodes: nodes, pod: l.PodIP}, damage
+	v := &gatewayView{id: l.ID, fabric: f, peering: p, nodes: nodes, pod: l.PodIP}
+	v.unused = l.echoes.unused(v.own(), p.GatewayMode)
+	return v, damage
 }
 
 // single returns the record of one ConfigMap.

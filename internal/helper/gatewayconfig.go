@@ -29,6 +29,7 @@ type gatewayView struct {
 	peering records.Peering
 	nodes   []reportedNode // sorted by name
 	pod     netip.Addr     // of the gateway
+	unused  map[int]string // tunnels that carry no packets of pods, by number, and why
 }
 
 // own is what the record says of this gateway.
@@ -36,7 +37,10 @@ func (v gatewayView) own() records.LocalGateway { return v.peering.Gateways[v.id
 
 // wanted is what the state of the gateway's kernel follows from.
 func (v gatewayView) wanted() kernels.Gateway {
-	g := kernels.Gateway{Fabric: v.fabric, Peering: v.peering, Number: v.id.Number, Pod: v.pod}
+	g := kernels.Gateway{Fabric: v.fabric, Peering: v.peering, Number: v.id.Number, Pod: v.pod, Unused: map[int]bool{}}
+	for number := range v.unused {
+		g.Unused[number] = true
+	}
 	for _, n := range latestFirst(v.nodes) {
 		g.Nodes = append(g.Nodes, n.Node)
 	}
@@ -67,17 +71,17 @@ func readKeys(dir string) (keys, error) {
 	return k, nil
 }
 
-// tunnel returns the wanted state of the WireGuard device. The peer may use its pod and external CIDRs and
-// its tunnel address, nothing else.
-func (v gatewayView) tunnel(k keys) (tunnel.Config, error) {
-	p, t := v.peering, v.own().Tunnels[0]
+// tunnel returns the wanted state of the WireGuard device to the peer's gateway of a number. It may use the peer's pod and
+// external CIDRs and its tunnel address, nothing else.
+func (v gatewayView) tunnel(k keys, number int) (tunnel.Config, error) {
+	p, t := v.peering, v.own().Tunnels[number-1]
 	public, err := wgtypes.ParseKey(t.PublicKey)
 	if err != nil {
 		return tunnel.Config{}, fmt.Errorf("peer's public key: %w", err)
 	}
 	c := tunnel.Config{
 		Implementation: p.Implementation,
-		Name:           netops.Tunnel,
+		Name:           netops.TunnelLink(number),
 		PrivateKey:     k.private,
 		PresharedKey:   k.preshared,
 		ListenPort:     kernels.ListenPort(p.Role, t),

@@ -66,7 +66,7 @@ func TestGatewayState(t *testing.T) {
 
 func TestTunnelConfig(t *testing.T) {
 	v := gatewayView{id: firstGateway("b"), fabric: testFabric(), peering: testPeering()}
-	client, err := v.tunnel(keys{})
+	client, err := v.tunnel(keys{}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func TestTunnelConfig(t *testing.T) {
 		t.Errorf("client %+v: want any port, keepalives and the server's endpoint", client)
 	}
 	v.peering.Role, v.own().Tunnels[0].Endpoints = records.Server, nil
-	server, err := v.tunnel(keys{})
+	server, err := v.tunnel(keys{}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func TestTunnelConfig(t *testing.T) {
 		t.Errorf("server %+v: want port 51840, no keepalives", server)
 	}
 	v.own().Tunnels[0].PublicKey = "damaged"
-	if _, err := v.tunnel(keys{}); err == nil {
+	if _, err := v.tunnel(keys{}, 1); err == nil {
 		t.Error("a damaged public key is no error")
 	}
 }

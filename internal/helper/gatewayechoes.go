@@ -6,43 +6,143 @@ import (
 	"errors"
 	"log/slog"
 	"net/netip"
+	"slices"
+	"strings"
+	"sync"
 
+	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/netops"
 	"liqonet.io/liqonet/netops/echo"
 )
 
-// gatewayEchoes answer the echoes that reach a gateway: of nodes in the overlay, of the peer's gateway in the tunnel, and
+// gatewayEchoes answer the echoes that reach a gateway: of nodes in the overlay, of the peer's gateways in the tunnels, and
 // outside both, of those that measure the path MTU to here.
 type gatewayEchoes struct {
+	log     *slog.Logger
 	pod     netip.Addr // of this gateway
 	sockets echoSockets
 	nodes   *nodePaths
-	tunnel  *tunnelEchoes
+	peers   *peerNodes
+	wake    chan<- struct{} // calls for a pass
+
+	mu       sync.Mutex      // guards what follows
+	tunnels  []*tunnelEchoes // by the number of the peer's gateway, less one
+	several  bool            // this cluster has other gateways to the peer
+	draining bool            // this one is about to end
 }
 
-func newGatewayEchoes(log *slog.Logger, m *metrics, pod netip.Addr, node string) *gatewayEchoes {
-	nodes := newNodePaths(m, node)
-	return &gatewayEchoes{pod: pod, nodes: nodes, tunnel: newTunnelEchoes(log, m, nodes)}
+func newGatewayEchoes(log *slog.Logger, m *metrics, pod netip.Addr, node string, wake chan<- struct{}) *gatewayEchoes {
+	return &gatewayEchoes{log: log, pod: pod, nodes: newNodePaths(m, node), peers: newPeerNodes(m), wake: wake}
 }
 
 func (g *gatewayEchoes) close() {
-	g.tunnel.close()
+	for _, t := range g.all() {
+		t.close()
+	}
 	g.sockets.close()
+}
+
+// all are the echoes of all tunnels.
+func (g *gatewayEchoes) all() []*tunnelEchoes {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Clone(g.tunnels)
+}
+
+// tunnel are the echoes of the tunnel of a number, from 1, which begin where there are none yet.
+func (g *gatewayEchoes) tunnel(number int) *tunnelEchoes {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for len(g.tunnels) < number {
+		g.tunnels = append(g.tunnels, newTunnelEchoes(g))
+	}
+	return g.tunnels[number-1]
+}
+
+// keep ends the echoes of all tunnels but the first ones.
+func (g *gatewayEchoes) keep(first int) {
+	g.mu.Lock()
+	gone := slices.Clone(g.tunnels[min(first, len(g.tunnels)):])
+	g.tunnels = g.tunnels[:min(first, len(g.tunnels))]
+	g.mu.Unlock()
+	for i, t := range gone {
+		t.close()
+		g.sockets.drop(tunnelSocket(first + i + 1))
+	}
+}
+
+// tunnelSocket names the socket of a tunnel: "tunnel", "tunnel2".
+func tunnelSocket(number int) string {
+	return strings.TrimPrefix(netops.TunnelLink(number), netops.Prefix)
 }
 
 // follow answers and asks as a view requires. It is called after a pass: the addresses exist.
 func (g *gatewayEchoes) follow(v gatewayView) error {
-	g.nodes.follow(v)
-	g.tunnel.follow(v)
+	g.heed(v)
 	own := v.own()
-	t := own.Tunnels[0]
-	_, overlay := g.sockets.listen("overlay", own.Address, limited(&echo.Responder{Answer: g.nodes.answer}))
+	_, overlay := g.sockets.listen("overlay", own.Address, limited(&echo.Responder{Answer: g.answer}))
 	_, underlay := g.sockets.listen("underlay", g.pod, limited(&echo.Responder{Knows: g.knows}))
-	inTunnel, err := g.sockets.listen("tunnel", t.Address.Addr(), &echo.Responder{Answer: g.tunnel.answer})
-	if err := errors.Join(overlay, underlay, err); err != nil {
-		return err
+	errs := []error{overlay, underlay}
+	for i, t := range own.Tunnels {
+		echoes := g.tunnel(i + 1)
+		socket, err := g.sockets.listen(tunnelSocket(i+1), t.Address.Addr(), &echo.Responder{Answer: echoes.answer})
+		if err == nil {
+			err = echoes.ask(socket, netip.AddrPortFrom(t.PeerAddress, netops.EchoPort))
+		}
+		errs = append(errs, err)
 	}
-	return g.tunnel.ask(inTunnel, netip.AddrPortFrom(t.PeerAddress, netops.EchoPort))
+	return errors.Join(errs...)
+}
+
+// heed takes what a view says.
+func (g *gatewayEchoes) heed(v gatewayView) {
+	g.nodes.follow(v)
+	g.peers.follow(v.peering.Peer.ExternalCIDR)
+	g.mu.Lock()
+	g.several = len(v.peering.Gateways) > 1
+	g.mu.Unlock()
+	for i := range v.own().Tunnels {
+		g.tunnel(i+1).follow(v, i+1, g.wake)
+	}
+}
+
+// unused are the tunnels that carry no packets of pods, by number, and why; none where there is one tunnel.
+func (g *gatewayEchoes) unused(own records.LocalGateway, mode records.GatewayMode) map[int]string {
+	if len(own.Tunnels) < 2 {
+		return nil
+	}
+	stands, reasons := make([]standing, len(own.Tunnels)), make([]string, len(own.Tunnels))
+	for i := range own.Tunnels {
+		stands[i], reasons[i] = g.tunnel(i + 1).standing()
+	}
+	unused := map[int]string{}
+	for i, is := range unusedOf(stands, mode) {
+		if is {
+			unused[i+1] = reasons[i]
+		}
+	}
+	return unused
+}
+
+// answer is the answer to an echo of a node. Where there are other gateways, it says whether this one has no way on. Tunnels
+// have to be good for a moment, so that a peer cannot have nodes change their minds faster than that.
+func (g *gatewayEchoes) answer(from netip.AddrPort, m echo.Message) echo.Content {
+	c := g.nodes.answer(from, m)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	c.Draining = g.draining
+	c.NoWay = g.several && !slices.ContainsFunc(g.tunnels, func(t *tunnelEchoes) bool { s, _ := t.standing(); return s >= draining })
+	return c
+}
+
+// toPeer is what each echo tells a gateway of the peer. Where there are other gateways, it says that no node reaches this
+// one.
+func (g *gatewayEchoes) toPeer() echo.Content {
+	c := g.nodes.name()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	c.NoWay, c.Draining = g.several && !g.nodes.reach(), g.draining
+	return c
 }
 
 // limited is a responder that answers no more than all nodes of a cluster ask.
@@ -54,10 +154,9 @@ func limited(r *echo.Responder) *echo.Responder {
 // knows reports whether an address may measure the path MTU to here: nodes of this cluster and, at the server, the sender
 // of the tunnel's packets.
 func (g *gatewayEchoes) knows(from netip.AddrPort) bool {
-	return g.tunnel.serves(from.Addr()) || g.nodes.send(from.Addr())
+	serves := func(t *tunnelEchoes) bool { return t.serves(from.Addr()) }
+	return slices.ContainsFunc(g.all(), serves) || g.nodes.send(from.Addr())
 }
 
-// measure measures the path MTU to the peer's gateway, whose packets come from that address.
-func (g *gatewayEchoes) measure(peer netip.AddrPort) {
-	g.tunnel.measure(g.sockets.all()["underlay"], peer)
-}
+// underlay is the socket outside overlay and tunnels; nil: there is none yet.
+func (g *gatewayEchoes) underlay() *echo.Socket { return g.sockets.all()["underlay"] }

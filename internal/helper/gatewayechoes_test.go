@@ -27,9 +27,8 @@ func testView() gatewayView {
 // testEchoes are those of a gateway with a view, which has no sockets.
 func testEchoes(v gatewayView) (*gatewayEchoes, *metrics) {
 	m := newMetrics()
-	g := newGatewayEchoes(slog.New(slog.DiscardHandler), m, gatewayAddress, "n9")
-	g.nodes.follow(v)
-	g.tunnel.follow(v)
+	g := newGatewayEchoes(slog.New(slog.DiscardHandler), m, gatewayAddress, "n9", nil)
+	g.heed(v)
 	return g, m
 }
 
@@ -42,19 +41,19 @@ func echoOf(from string, r echo.Report) (netip.AddrPort, echo.Message) {
 // the range in which it sees them.
 func TestLearn(t *testing.T) {
 	g, m := testEchoes(testView())
-	g.tunnel.peers.learn(netip.Addr{})
+	g.peers.learn(netip.Addr{})
 	for _, refused := range []string{"10.70.128.1", "10.71.0.7", "10.244.1.5", "127.0.0.1"} {
-		g.tunnel.peers.learn(netip.MustParseAddr(refused))
+		g.peers.learn(netip.MustParseAddr(refused))
 	}
-	if len(g.tunnel.peers.current()) != 0 {
-		t.Errorf("learned %v", g.tunnel.peers.current())
+	if len(g.peers.current()) != 0 {
+		t.Errorf("learned %v", g.peers.current())
 	}
 	if n := m.total(t, "liqonet_peer_values_ignored_total"); n != 4 {
 		t.Errorf("%v values counted as refused, want 4", n)
 	}
-	g.tunnel.peers.learn(netip.MustParseAddr("10.70.0.9"))
-	g.tunnel.peers.learn(netip.MustParseAddr("10.70.0.3"))
-	if got := g.tunnel.peers.current(); !slices.Equal(got, addrs("10.71.0.3", "10.71.0.9")) {
+	g.peers.learn(netip.MustParseAddr("10.70.0.9"))
+	g.peers.learn(netip.MustParseAddr("10.70.0.3"))
+	if got := g.peers.current(); !slices.Equal(got, addrs("10.71.0.3", "10.71.0.9")) {
 		t.Errorf("learned %v", got)
 	}
 }
@@ -63,18 +62,18 @@ func TestPeerNodesAgeAndStay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, _ := testEchoes(testView())
 		first := netip.MustParseAddr("10.70.0.200")
-		g.tunnel.peers.learn(first)
-		told := g.tunnel.peers.current()
+		g.peers.learn(first)
+		told := g.peers.current()
 		for i := range 20 {
-			g.tunnel.peers.learn(netip.AddrFrom4([4]byte{10, 70, 1, byte(i)}))
+			g.peers.learn(netip.AddrFrom4([4]byte{10, 70, 1, byte(i)}))
 		}
-		if got := g.tunnel.peers.current(); len(got) != peerNodesMost || !slices.Contains(got, told[0]) {
+		if got := g.peers.current(); len(got) != peerNodesMost || !slices.Contains(got, told[0]) {
 			t.Errorf("told %v: want %d, with %v still among them", got, peerNodesMost, told)
 		}
 		time.Sleep(peerNodeLife / 2) //nolint:forbidigo // in a bubble of synctest this advances the clock and waits for nothing
-		g.tunnel.peers.learn(first)
+		g.peers.learn(first)
 		time.Sleep(peerNodeLife / 2) //nolint:forbidigo // as above
-		if got := g.tunnel.peers.current(); !slices.Equal(got, told) {
+		if got := g.peers.current(); !slices.Equal(got, told) {
 			t.Errorf("told %v: want %v, the only one that was named lately", got, told)
 		}
 	})

@@ -14,6 +14,11 @@ import (
 // How often a node asks.
 const (
 	overlayEvery = time.Second // its gateways
+	// overlayHurried is that after a loss, and where other gateways could carry packets; overlayMisses in a row, and one of
+	// several is not used.
+	overlayHurried = 250 * time.Millisecond
+	overlayTimeout = 300 * time.Millisecond
+	overlayMisses  = 3
 	// proofEvery is for one node of each peer, with packets of the path's full size.
 	proofEvery = 2 * time.Second
 )
@@ -35,7 +40,9 @@ type gatewayProbes struct {
 	proven  time.Time // last answer of any of them; zero: none
 	missed  bool      // the last proof was lost
 	rtt     time.Duration
+	unused  bool // no packets of pods are sent to this gateway
 	witness
+	member
 }
 
 func newGatewayProbes(internal netip.Addr, size int, news chan<- struct{}) *gatewayProbes {
@@ -53,6 +60,24 @@ func (p *gatewayProbes) hurry() {
 	}
 }
 
+// take says whether packets of pods are sent to this gateway, and what calls for a pass when that may change; nil: nothing.
+func (p *gatewayProbes) take(unused bool, wake chan<- struct{}) {
+	p.mu.Lock()
+	news := p.unused != unused
+	p.unused, p.wake = unused, wake
+	p.mu.Unlock()
+	if news {
+		p.hurry()
+	}
+}
+
+// standing is what the gateway can be used for.
+func (p *gatewayProbes) standing() standing {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.stands
+}
+
 func (p *gatewayProbes) stop() {
 	_ = p.outside.close() // a closed UDP socket has nothing left to lose
 	p.mu.Lock()
@@ -64,21 +89,30 @@ func (p *gatewayProbes) stop() {
 	}
 }
 
-// follow begins to ask, or goes on with other addresses.
-func (p *gatewayProbes) follow(socket *echo.Socket, gateway netip.Addr, targets []netip.Addr) error {
+// follow begins to ask, or goes on with other addresses. By way go the packets that prove the path, whatever gateways others
+// take.
+func (p *gatewayProbes) follow(socket *echo.Socket, gateway netip.Addr, targets []netip.Addr, way echo.Way) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	err := aimProber(&p.overlay, socket, echo.ProbeConfig{
-		Target: netip.AddrPortFrom(gateway, netops.EchoPort), Interval: overlayEvery,
+		Target: netip.AddrPortFrom(gateway, netops.EchoPort), Interval: overlayHurried, Calm: overlayEvery, Timeout: overlayTimeout, Window: 1,
 		Content: p.content, OnReply: p.gatewayAnswered, OnLost: p.gatewayMissed,
 	})
-	if err != nil || len(targets) == 0 {
+	if err != nil {
 		return err
+	}
+	if p.wake == nil {
+		p.overlay.SetCalm(overlayEvery)
+	} else {
+		p.overlay.SetCalm(overlayHurried)
+	}
+	if len(targets) == 0 {
+		return nil
 	}
 	p.targets = targets
 	p.target = int(p.internal.As4()[3]) % len(targets) // nodes spread over the peer's
 	return aimProber(&p.proof, socket, echo.ProbeConfig{
-		Target: p.aim(), Interval: proofEvery, Size: p.size, OnReply: p.answered, OnLost: p.lost,
+		Target: p.aim(), Way: way, Interval: proofEvery, Size: p.size, OnReply: p.answered, OnLost: p.lost,
 	})
 }
 
@@ -102,12 +136,17 @@ func (p *gatewayProbes) gatewayAnswered(m echo.Message, _ time.Duration) {
 	defer p.mu.Unlock()
 	p.heard = time.Now()
 	p.look(m.Content.Witness, p.proven)
+	p.member.answered(m.Content)
 }
 
-func (p *gatewayProbes) gatewayMissed(int) {
+func (p *gatewayProbes) gatewayMissed(consecutive int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.overlay.Hurry()
+	if consecutive < overlayMisses {
+		p.overlay.Hurry()
+	} else {
+		p.silent()
+	}
 	p.look(p.asked, p.proven)
 }
 
@@ -139,5 +178,5 @@ func (p *gatewayProbes) content() echo.Content {
 	if !p.proven.IsZero() {
 		r.Proven, r.ProofAge, r.ProofRTT = true, time.Since(p.proven), p.rtt
 	}
-	return echo.Content{Report: r, Path: p.outside.size.known(), Witness: p.asked}
+	return echo.Content{Report: r, Path: p.outside.size.known(), Witness: p.asked, Unused: p.unused}
 }

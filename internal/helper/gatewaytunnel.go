@@ -32,12 +32,33 @@ func (t *gatewayTunnel) bring(ctx context.Context, c tunnel.Config) (bool, error
 		t.echoes.renewal.use(d.Renew)
 	}
 	if changed && before != nil && before.Equal(c) {
-		t.drift.note(tunnelObject)
+		t.drift.note(tunnelObject(c.Name))
 	}
 	if err == nil {
 		t.wanted = &c
 	}
 	return changed, err
+}
+
+// stats is what the device knows of the peer's gateway; the zero value where it is not open.
+func (t *gatewayTunnel) stats() tunnel.Stats {
+	d := t.device.Load()
+	if d == nil {
+		return tunnel.Stats{}
+	}
+	s, err := d.Stats()
+	if err != nil {
+		t.log.Warn("read the tunnel's state", "error", err)
+	}
+	return s
+}
+
+// remove ends the tunnel.
+func (t *gatewayTunnel) remove() error {
+	if d := t.device.Load(); d != nil {
+		return d.Remove()
+	}
+	return nil
 }
 
 // close ends what dies with this process; a device of the kernel stays.

@@ -67,7 +67,7 @@ func (n Node) Run(ctx context.Context) error {
 		reconciler: newReconciler(kernel, n.Log, metrics), older: olderFlows{kernel: kernel},
 	}
 	l.reports = newReporter(n.Log, sameButDrift, l.write, l.leaseSays)
-	l.probes = newNodeProbes()
+	l.probes = newNodeProbes(l.wake)
 	metrics.registry.MustRegister(newRefused(l.probes.sockets.all))
 	defer l.probes.close()
 	l.follow(m)
@@ -114,6 +114,7 @@ func (l *nodeLoop) step(ctx context.Context) error {
 	if err := l.claim(ctx, view); err != nil {
 		return err
 	}
+	view.unused = l.probes.unused(view)
 	err = l.apply(view)
 	if err != nil {
 		return errors.Join(err, l.report(view, nil))

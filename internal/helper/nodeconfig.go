@@ -20,6 +20,7 @@ type nodeView struct {
 	fabric   *records.Fabric                       // nil: none, so that no peering is served
 	peerings []records.Peering                     // that are served; sorted by name
 	gateways map[records.GatewayID]records.Gateway // one that has not begun, or is gone, is missing
+	unused   map[records.GatewayID]bool            // that carry no packets of pods
 	pods     localPods
 	// heldBack are ranges of peers that are guarded and no more; guarded, whose they are where all of a peering's are.
 	heldBack []netip.Prefix
@@ -81,9 +82,12 @@ func podsOf(node *corev1.Node, pods []*corev1.Pod) localPods {
 // state returns what the node's kernel is to hold.
 func (v nodeView) state(internal netip.Addr) netops.State {
 	return kernels.Node{
-		Fabric: v.fabric, Peerings: v.peerings, Gateways: v.gateways, Pods: v.pods.prefixes(), HeldBack: v.heldBack, Internal: internal,
+		Fabric: v.fabric, Peerings: v.peerings, Gateways: v.gateways, Unused: v.unused, Pods: v.pods.prefixes(), HeldBack: v.heldBack, Internal: internal,
 	}.State()
 }
+
+// located reports whether it is known where a gateway is.
+func (v nodeView) located(id records.GatewayID) bool { _, ok := v.gateways[id]; return ok }
 
 // ranges are those whose addresses the state leads to, or holds back: of peers, and inside the overlay.
 func (v nodeView) ranges() []netip.Prefix {

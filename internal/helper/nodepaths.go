@@ -20,6 +20,9 @@ import (
 // many nodes there are.
 const witnessesMost = 3
 
+// nodesSilence is how long no node's echo may come until a gateway says that it has no way on: some of its nodes' intervals.
+const nodesSilence = 1500 * time.Millisecond
+
 // nodePaths are the paths of this cluster's nodes, as they report them in their echoes to the gateway.
 type nodePaths struct {
 	ignored *prometheus.CounterVec
@@ -40,6 +43,7 @@ type nodePath struct {
 	rtt, proofRTT time.Duration
 	path          echo.Path // of the way to here, outside the overlay
 	witness       bool      // it reports when this gateway does not answer
+	unused        bool      // it sends no packets of pods to here
 }
 
 func newNodePaths(m *metrics, own string) *nodePaths {
@@ -82,7 +86,7 @@ func (n *nodePaths) answer(from netip.AddrPort, m echo.Message) echo.Content {
 		return echo.Content{}
 	}
 	now := time.Now()
-	path := nodePath{echo: now, rtt: r.OverlayRTT, path: plausible(n.ignored, m.Content.Path), witness: m.Content.Witness}
+	path := nodePath{echo: now, rtt: r.OverlayRTT, path: plausible(n.ignored, m.Content.Path), witness: m.Content.Witness, unused: m.Content.Unused}
 	if r.Proven {
 		path.proof, path.proofRTT = now.Add(-r.ProofAge), r.ProofRTT
 	}
@@ -129,6 +133,13 @@ func (n *nodePaths) choose() (own netip.Addr) {
 // alive reports whether a node's echoes come; n.mu is held.
 func (n *nodePaths) alive(a netip.Addr) bool { return time.Since(n.paths[a].echo) < health.NodeSilence }
 
+// reach reports whether any node's echoes come.
+func (n *nodePaths) reach() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.ContainsFunc(n.nodes, func(node reportedNode) bool { return time.Since(n.paths[node.Internal].echo) < nodesSilence })
+}
+
 // name names one live node of this cluster to the peer, each time another one: of the first peerNodesMost, so that each is
 // named again before its name is too old.
 func (n *nodePaths) name() echo.Content {
@@ -157,7 +168,7 @@ func (n *nodePaths) statuses() []records.NodeStatus {
 		all = append(all, records.NodeStatus{
 			Name: node.Name, LastEcho: stamp(p.echo), LastProof: stamp(p.proof),
 			RTT: records.Duration(p.rtt), ProofRTT: records.Duration(p.proofRTT),
-			Path: pathRecord(p.path), Drift: node.Drift, Refused: node.Refused[n.gateway.Peering],
+			Path: pathRecord(p.path), Drift: node.Drift, Refused: node.Refused[n.gateway.Peering], Unused: p.unused,
 		})
 	}
 	return all

@@ -9,13 +9,15 @@ import (
 	"sync"
 
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/netops"
 	"liqonet.io/liqonet/netops/echo"
 )
 
 // nodeProbes measure a node's paths: to each gateway through the overlay and, as the proof of the whole path,
 // to a node of each peer. What they find travels to the gateway in the echoes themselves.
 type nodeProbes struct {
-	news chan struct{} // of size one: what this node witnesses has changed
+	news chan struct{}   // of size one: what this node witnesses has changed
+	wake chan<- struct{} // calls for a pass
 
 	sockets echoSockets // one, at the internal address
 
@@ -30,8 +32,8 @@ type gatewayKey struct {
 	address netip.Addr // inside the overlay
 }
 
-func newNodeProbes() *nodeProbes {
-	return &nodeProbes{news: make(chan struct{}, 1), paths: map[gatewayKey]*gatewayProbes{}}
+func newNodeProbes(wake chan<- struct{}) *nodeProbes {
+	return &nodeProbes{news: make(chan struct{}, 1), wake: wake, paths: map[gatewayKey]*gatewayProbes{}}
 }
 
 func (n *nodeProbes) close() {
@@ -81,7 +83,7 @@ func (n *nodeProbes) follow(v nodeView, internal netip.Addr) error {
 			}
 			key := gatewayKey{id, own.Address}
 			wanted[key] = true
-			if err := n.probe(socket, key, p.MTU-echoHeaders, gateway); err != nil {
+			if err := n.probe(socket, key, p, v.unused[id], gateway); err != nil {
 				errs = append(errs, fmt.Errorf("probe gateway %s: %w", id, err))
 			}
 		}
@@ -94,8 +96,31 @@ func (n *nodeProbes) follow(v nodeView, internal netip.Addr) error {
 	return errors.Join(errs...)
 }
 
-// probe asks a gateway, and nodes of the peer with messages of a size; n.mu is held.
-func (n *nodeProbes) probe(socket *echo.Socket, key gatewayKey, size int, gateway records.Gateway) error {
+// unused are the gateways that carry no packets of pods: of each peering that has several, those that others are better than.
+func (n *nodeProbes) unused(v nodeView) map[records.GatewayID]bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	unused := map[records.GatewayID]bool{}
+	for _, p := range v.peerings {
+		stands := make([]standing, len(p.Gateways))
+		for i, own := range p.Gateways {
+			id := records.GatewayID{Peering: p.Name, Number: i + 1}
+			if probes := n.paths[gatewayKey{id, own.Address}]; probes != nil && v.located(id) {
+				stands[i] = probes.standing()
+			}
+		}
+		for i, is := range unusedOf(stands, p.GatewayMode) {
+			if is {
+				unused[records.GatewayID{Peering: p.Name, Number: i + 1}] = true
+			}
+		}
+	}
+	return unused
+}
+
+// probe asks a gateway, and by it nodes of the peer with messages of full size; n.mu is held.
+func (n *nodeProbes) probe(socket *echo.Socket, key gatewayKey, p records.Peering, unused bool, gateway records.Gateway) error {
+	size := p.MTU - echoHeaders
 	if old := n.paths[key]; old != nil && old.size != size {
 		n.drop(key)
 	}
@@ -103,5 +128,13 @@ func (n *nodeProbes) probe(socket *echo.Socket, key gatewayKey, size int, gatewa
 		n.paths[key] = newGatewayProbes(n.internal, size, n.news)
 	}
 	probes := n.paths[key]
-	return errors.Join(probes.outside.follow(gateway.PodIP), probes.follow(socket, key.address, gateway.PeerNodes))
+	var way echo.Way
+	var err error
+	if len(p.Gateways) > 1 {
+		probes.take(unused, n.wake)
+		way, err = netops.WayBy(p.Gateways[key.id.Number-1].OverlayID)
+	} else {
+		probes.take(false, nil)
+	}
+	return errors.Join(err, probes.outside.follow(gateway.PodIP), probes.follow(socket, key.address, gateway.PeerNodes, way))
 }

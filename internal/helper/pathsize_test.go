@@ -25,8 +25,8 @@ func TestPathMTURequests(t *testing.T) {
 		if asks(peer) {
 			t.Errorf("%s: the peer is answered before it is heard", role)
 		}
-		g.measure(netip.AddrPortFrom(netip.MustParseAddr(peer), 51840))
-		g.measure(netip.AddrPort{}) // the tunnel is renewed
+		g.tunnel(1).measure(nil, netip.AddrPortFrom(netip.MustParseAddr(peer), 51840))
+		g.tunnel(1).measure(nil, netip.AddrPort{}) // the tunnel is renewed
 		if got := asks(peer); got != (role == records.Server) {
 			t.Errorf("%s: the peer is answered: %t", role, got)
 		}
@@ -43,7 +43,7 @@ func TestSizesThatAreTold(t *testing.T) {
 	v.peering.Role = records.Server
 	g, m := testEchoes(v)
 	tell := func(p echo.Path) {
-		g.tunnel.answer(netip.AddrPort{}, echo.Message{Content: echo.Content{Path: p}})
+		g.tunnel(1).answer(netip.AddrPort{}, echo.Message{Content: echo.Content{Path: p}})
 		from, message := echoOf("10.80.0.7", echo.Report{Internal: netip.MustParseAddr("10.80.0.7")})
 		message.Content.Path = p
 		g.nodes.answer(from, message)
@@ -55,8 +55,8 @@ func TestSizesThatAreTold(t *testing.T) {
 		{Asked: true, Size: 575}:  {},
 	} {
 		tell(told)
-		var s records.Status
-		g.tunnel.describe(&s)
+		var s records.TunnelStatus
+		g.tunnel(1).describe(&s)
 		if nodes := g.nodes.statuses(); s.Path != want || nodes[0].Path != want || nodes[1].Path != (records.PathSize{}) {
 			t.Errorf("told %+v: status %+v, node %+v, want %+v", told, s.Path, nodes[0].Path, want)
 		}

@@ -28,21 +28,21 @@ func FuzzPeerMessages(f *testing.F) {
 		}
 		for range int(times) * 2 {
 			from := netip.AddrPortFrom(m.Content.Report.Internal, netops.EchoPort)
-			g.tunnel.answer(from, m)
-			g.tunnel.answered(m, 0)
+			g.tunnel(1).answer(from, m)
+			g.tunnel(1).answeredBy(m, 0)
 			g.nodes.answer(from, m)
 			if m.Content.Node.Is4() { // and all that follow
 				m.Content.Node = m.Content.Node.Next()
 			}
 		}
-		told := g.tunnel.peers.current()
+		told := g.peers.current()
 		for _, a := range told {
 			if !cidr.Lower(v.peering.Peer.ExternalCIDR.Seen).Contains(a) {
 				t.Errorf("tells its nodes of %s", a)
 			}
 		}
-		if len(told) > peerNodesMost || len(g.tunnel.peers.named) > peerNodesKept || len(g.nodes.paths) > len(v.nodes) {
-			t.Errorf("tells of %d nodes, keeps %d names and %d paths", len(told), len(g.tunnel.peers.named), len(g.nodes.paths))
+		if len(told) > peerNodesMost || len(g.peers.named) > peerNodesKept || len(g.nodes.paths) > len(v.nodes) {
+			t.Errorf("tells of %d nodes, keeps %d names and %d paths", len(told), len(g.peers.named), len(g.nodes.paths))
 		}
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"maps"
 	"net/netip"
+	"slices"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -37,34 +38,31 @@ func (l *gatewayLoop) watchTunnel(ctx context.Context) {
 
 // report hands the gateway's location and status to their writers, once there is something to say.
 func (l *gatewayLoop) report() {
-	d, v := l.tunnel.device.Load(), l.served.Load()
-	if d == nil || v == nil {
+	v := l.served.Load()
+	if v == nil {
 		return
 	}
-	stats, err := d.Stats()
-	if err != nil {
-		l.Log.Warn("read the tunnel's state", "error", err)
-		return
+	implementation := l.tunnels.implementation()
+	if implementation == "" {
+		return // none is open
 	}
-	if stats.Changed {
-		notify(l.wake)
+	all, heard := l.readTunnels()
+	location := records.Gateway{
+		Version: records.SchemaVersion, Pod: l.Pod, Node: l.Node, PodIP: l.PodIP, PeerNodes: l.echoes.peers.current(),
 	}
-	l.echoes.tunnel.renewal.counted(stats.RxBytes)
-	l.echoes.measure(heard(stats))
-	l.locations.set(records.Gateway{
-		Version: records.SchemaVersion, Pod: l.Pod, Node: l.Node, PodIP: l.PodIP,
-		Endpoint: heard(stats), PeerNodes: l.echoes.tunnel.peers.current(),
-	})
+	if len(heard) > 0 {
+		location.Endpoint, location.OtherEndpoints = heard[0], heard[1:]
+	}
+	l.locations.set(location)
 	s := records.Status{
 		Version: records.SchemaVersion, Time: now(), Pod: l.Pod,
-		Implementation: d.Implementation(), Overlay: v.fabric.Overlay.Kind,
-		TunnelStatus: records.TunnelStatus{
-			Endpoint: stats.Endpoint, LastHandshake: stamp(stats.LastHandshake), RxBytes: stats.RxBytes, TxBytes: stats.TxBytes,
-		},
+		Implementation: implementation, Overlay: v.fabric.Overlay.Kind,
+		TunnelStatus: summary(all), Nodes: l.echoes.nodes.statuses(),
 		Drift: l.drift.record(), Exposed: v.exposed(),
 	}
-	s.Nodes = l.echoes.nodes.statuses()
-	l.echoes.tunnel.describe(&s)
+	if len(all) > 1 {
+		s.Tunnels = all
+	}
 	if s.LastEcho.IsZero() {
 		s.LastEcho = l.lastEcho()
 	}
@@ -96,6 +94,42 @@ func (l *gatewayLoop) lastEcho() time.Time {
 		l.before = &s.LastEcho
 	}
 	return *l.before
+}
+
+// readTunnels returns what is measured of each tunnel, and the endpoints at which the peer's gateways are heard.
+func (l *gatewayLoop) readTunnels() (all []records.TunnelStatus, endpoints []netip.AddrPort) {
+	for _, t := range l.tunnels.list() {
+		stats := t.stats()
+		if stats.Changed {
+			notify(l.wake)
+		}
+		t.echoes.renewal.counted(stats.RxBytes)
+		from := heard(stats)
+		t.echoes.measure(l.echoes.underlay(), from)
+		if from.IsValid() && !slices.Contains(endpoints, from) {
+			endpoints = append(endpoints, from)
+		}
+		s := records.TunnelStatus{
+			Endpoint: stats.Endpoint, LastHandshake: stamp(stats.LastHandshake), RxBytes: stats.RxBytes, TxBytes: stats.TxBytes,
+		}
+		t.echoes.describe(&s)
+		all = append(all, s)
+	}
+	return all, endpoints
+}
+
+// summary is the tunnel that was answered last, with the bytes of all. Of those that are answered, it is always the first: a
+// report is worth writing when another one takes its place.
+func summary(all []records.TunnelStatus) records.TunnelStatus {
+	latest := slices.MaxFunc(all, func(a, b records.TunnelStatus) int { return a.LastEcho.Compare(b.LastEcho) }).LastEcho
+	i := slices.IndexFunc(all, func(t records.TunnelStatus) bool { return latest.Sub(t.LastEcho) < health.EchoSilence })
+	s := all[i]
+	s.Unused, s.RxBytes, s.TxBytes = "", 0, 0
+	for _, t := range all {
+		s.RxBytes += t.RxBytes
+		s.TxBytes += t.TxBytes
+	}
+	return s
 }
 
 // heard is the endpoint of a peer that has answered; before that an endpoint is only a hope.

@@ -3,12 +3,9 @@
 package helper
 
 import (
-	"log/slog"
 	"net/netip"
 	"sync"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
 
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/records"
@@ -23,14 +20,14 @@ const (
 	gatewayTrain   = 5
 	gatewayTimeout = 600 * time.Millisecond
 	gatewayWindow  = int(health.LossSpan / gatewayEvery)
+	// gatewayCalmOfSeveral is gatewayCalm where other tunnels could carry packets.
+	gatewayCalmOfSeveral = 250 * time.Millisecond
 )
 
 // tunnelEchoes are the echoes that two gateways exchange in their tunnel, and the path MTU outside it. They measure round
-// trip and loss, and carry what both gateways tell each other of their nodes.
+// trip and loss, and carry what both gateways tell each other of their nodes and of themselves.
 type tunnelEchoes struct {
-	ignored *prometheus.CounterVec
-	nodes   *nodePaths // of this cluster
-	peers   *peerNodes
+	gateway *gatewayEchoes // of this end
 	renewal renewal
 	size    pathSize // of the path to the server, where this is the client
 
@@ -39,10 +36,13 @@ type tunnelEchoes struct {
 	peer   *echo.Prober // nil: none yet
 	sender netip.Addr   // of the tunnel's packets; the zero value: none have come
 	path   echo.Path    // what the peer reports of its path to here
+	member
+	unused  string // why no packets of pods are sent here; "": they are
+	farIdle bool   // the far end says that it sends none
 }
 
-func newTunnelEchoes(log *slog.Logger, m *metrics, nodes *nodePaths) *tunnelEchoes {
-	t := &tunnelEchoes{ignored: m.ignored, nodes: nodes, peers: newPeerNodes(m), renewal: renewal{log: log}}
+func newTunnelEchoes(g *gatewayEchoes) *tunnelEchoes {
+	t := &tunnelEchoes{gateway: g, renewal: renewal{log: g.log}}
 	t.size.changed = t.hurry
 	return t
 }
@@ -50,11 +50,30 @@ func newTunnelEchoes(log *slog.Logger, m *metrics, nodes *nodePaths) *tunnelEcho
 // close ends the measuring of the path MTU; the echoes end with their socket.
 func (t *tunnelEchoes) close() { t.size.close() }
 
-func (t *tunnelEchoes) follow(v gatewayView) {
-	t.peers.follow(v.peering.Peer.ExternalCIDR)
+// follow takes what a view says of the tunnel of a number, from 1.
+func (t *tunnelEchoes) follow(v gatewayView, number int, wake chan<- struct{}) {
+	t.mu.Lock()
+	news := t.unused != v.unused[number]
+	t.role, t.unused, t.wake = v.peering.Role, v.unused[number], nil
+	calm := gatewayCalm
+	if len(v.own().Tunnels) > 1 {
+		t.wake, calm = wake, gatewayCalmOfSeveral
+	}
+	peer := t.peer
+	t.mu.Unlock()
+	if peer != nil {
+		peer.SetCalm(calm)
+	}
+	if news {
+		t.hurry()
+	}
+}
+
+// standing is what the tunnel can be used for, and why it would not be used.
+func (t *tunnelEchoes) standing() (standing, string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.role = v.peering.Role
+	return t.stands, t.reason()
 }
 
 // ask begins to probe the peer's gateway, or goes on with another address.
@@ -67,7 +86,7 @@ func (t *tunnelEchoes) ask(socket *echo.Socket, target netip.AddrPort) error {
 	return aimProber(&t.peer, socket, echo.ProbeConfig{
 		Target: target, Interval: gatewayEvery, Calm: gatewayCalm, Train: gatewayTrain, Timeout: gatewayTimeout,
 		Window: gatewayWindow, Span: health.LossSpan, Silence: health.EchoSilence,
-		Content: t.content, OnReply: t.answered, OnLost: func(int) { t.renewal.missed() },
+		Content: t.content, OnReply: t.answeredBy, OnLost: t.missed,
 	})
 }
 
@@ -83,24 +102,42 @@ func (t *tunnelEchoes) hurry() {
 // answer is the answer to an echo of the peer's gateway.
 func (t *tunnelEchoes) answer(_ netip.AddrPort, m echo.Message) echo.Content {
 	t.renewal.heard()
-	t.peers.learn(m.Content.Node)
-	path := plausible(t.ignored, m.Content.Path)
+	t.gateway.peers.learn(m.Content.Node)
+	path := plausible(t.gateway.nodes.ignored, m.Content.Path)
 	t.mu.Lock()
-	t.path = path
+	t.path, t.farIdle = path, m.Content.Unused
+	t.says(m.Content)
 	t.mu.Unlock()
-	return t.nodes.name()
+	return t.gateway.toPeer()
 }
 
 // content is what an echo tells the peer.
 func (t *tunnelEchoes) content() echo.Content {
-	c := t.nodes.name()
+	c := t.gateway.toPeer()
 	c.Path = t.size.known()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c.Unused = t.unused != ""
 	return c
 }
 
-func (t *tunnelEchoes) answered(m echo.Message, _ time.Duration) {
+func (t *tunnelEchoes) answeredBy(m echo.Message, _ time.Duration) {
 	t.renewal.answered()
-	t.peers.learn(m.Content.Node)
+	t.gateway.peers.learn(m.Content.Node)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.answered(m.Content)
+}
+
+// missed notes that echoes are lost. A tunnel of which a whole train is lost is not used where there are others.
+func (t *tunnelEchoes) missed(consecutive int) {
+	t.renewal.missed()
+	if consecutive < gatewayTrain {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.silent()
 }
 
 // measure measures the path MTU to the peer, once its address is known. The client asks: a server may not be able to
@@ -126,7 +163,7 @@ func (t *tunnelEchoes) serves(from netip.Addr) bool {
 }
 
 // describe adds to a status what is measured of the tunnel.
-func (t *tunnelEchoes) describe(s *records.Status) {
+func (t *tunnelEchoes) describe(s *records.TunnelStatus) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.peer != nil {
@@ -134,7 +171,7 @@ func (t *tunnelEchoes) describe(s *records.Status) {
 		s.LastEcho, s.RTT = stamp(stats.LastReply), records.Duration(stats.RTT)
 		s.Loss = health.Loss(stats.Missing, stats.Loss, time.Since(stats.LastLoss))
 	}
-	s.Path = pathRecord(t.path)
+	s.Path, s.Unused = pathRecord(t.path), t.unused
 	if t.role == records.Client {
 		s.Path = pathRecord(t.size.known())
 	}

@@ -19,7 +19,7 @@ func TestGatewayThatKeepsAsking(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		log := slog.New(slog.DiscardHandler)
-		l := &nodeLoop{probes: newNodeProbes()}
+		l := &nodeLoop{probes: newNodeProbes(nil)}
 		l.Log = log
 		writes := 0
 		l.reports = newReporter(log, sameButDrift, func(context.Context, nodeReport) (string, error) {

@@ -1,0 +1,73 @@
+//go:build linux
+
+package helper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"liqonet.io/liqonet/internal/records"
+)
+
+// tunnels are a gateway's tunnels to the gateways of the peer, by their number less one. The zero value has none.
+type tunnels struct {
+	mu  sync.Mutex
+	all []*gatewayTunnel
+}
+
+func (t *tunnels) list() []*gatewayTunnel {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(t.all)
+}
+
+func (t *tunnels) set(all []*gatewayTunnel) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.all = all
+}
+
+// implementation is that of the first tunnel that is open.
+func (t *tunnels) implementation() records.Implementation {
+	for _, one := range t.list() {
+		if d := one.device.Load(); d != nil {
+			return d.Implementation()
+		}
+	}
+	return ""
+}
+
+// bringTunnels opens the tunnels of a view or restores them, removes all others, and reports whether anything changed. It is
+// called after a pass: no route leads to a tunnel that goes.
+func (l *gatewayLoop) bringTunnels(ctx context.Context, v gatewayView) (changed bool, err error) {
+	all, count := l.tunnels.list(), len(v.own().Tunnels)
+	for number := len(all) + 1; number <= count; number++ {
+		all = append(all, &gatewayTunnel{log: l.Log, drift: l.drift, echoes: l.echoes.tunnel(number)})
+	}
+	gone := all[count:]
+	all = all[:count]
+	l.tunnels.set(all)
+	if len(gone) > 0 {
+		l.echoes.keep(count)
+	}
+	var errs []error
+	for _, t := range gone {
+		errs = append(errs, t.remove())
+		changed = true
+	}
+	for i, t := range all {
+		c, err := v.tunnel(l.keys, i+1)
+		if err == nil {
+			var differed bool
+			differed, err = t.bring(ctx, c)
+			changed = changed || differed
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("tunnel to gateway %d of the peer: %w", i+1, err))
+		}
+	}
+	return changed, errors.Join(errs...)
+}

@@ -1,0 +1,108 @@
+//go:build linux
+
+package helper
+
+import (
+	"slices"
+	"time"
+
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/netops/echo"
+)
+
+// Bounds of a member's coming and going.
+const (
+	// memberAnswers in a row, and memberMoment since the first of them, make a member usable.
+	memberAnswers = 3
+	memberMoment  = time.Second
+)
+
+// standing is what a member of a group can be used for; a higher one is better.
+type standing int
+
+// The standings.
+const (
+	useless  standing = iota // it does not answer, or has no way on
+	returned                 // it answers and has a way on, since less than a moment
+	draining                 // it is about to end
+	usable
+)
+
+// member is one of several that share the packets for a peer: a gateway, to a node, or a tunnel, to a gateway. Nothing but
+// its echoes decides what it is used for. Who embeds it guards it by a lock. The zero value has not answered.
+type member struct {
+	wake    chan<- struct{} // calls for a pass; nil: there are no other members
+	answers int             // in a row, with a way on
+	since   time.Time       // of the first of them
+	noWay   bool            // as it said last
+	drains  bool            // likewise
+	stands  standing
+}
+
+// answered notes an answer.
+func (m *member) answered(c echo.Content) {
+	if m.answers == 0 {
+		m.since = time.Now()
+	}
+	m.answers++
+	m.says(c)
+}
+
+// says notes what a member says of itself.
+func (m *member) says(c echo.Content) {
+	m.noWay, m.drains = c.NoWay, c.Draining
+	if m.noWay {
+		m.answers = 0
+	}
+	m.judge()
+}
+
+// silent notes that a member does not answer any more.
+func (m *member) silent() {
+	m.answers = 0
+	m.judge()
+}
+
+// judge decides anew, and calls for a pass if that changes anything.
+func (m *member) judge() {
+	before := m.stands
+	switch {
+	case m.answers == 0:
+		m.stands = useless
+	case m.drains:
+		m.stands = draining
+	case before == usable || m.answers >= memberAnswers && time.Since(m.since) >= memberMoment:
+		m.stands = usable
+	default:
+		m.stands = returned
+	}
+	if m.stands != before {
+		notify(m.wake)
+	}
+}
+
+// reason is why a member is not used.
+func (m *member) reason() string {
+	switch {
+	case m.stands == usable:
+		return "standby"
+	case m.stands == draining:
+		return "draining"
+	case m.stands == returned:
+		return "it has answered for less than " + memberMoment.String()
+	case m.noWay:
+		return "it has no way on"
+	}
+	return "no answer"
+}
+
+// unusedOf tells, by index, which members carry no packets: all but the best, and in mode active-standby all but the first of
+// these. At least one always carries packets.
+func unusedOf(all []standing, mode records.GatewayMode) []bool {
+	best := slices.Max(all)
+	unused := make([]bool, len(all))
+	for i, s := range all {
+		unused[i] = s != best || mode == records.ActiveStandby && i != slices.Index(all, best)
+	}
+	return unused
+}

@@ -1,0 +1,172 @@
+//go:build linux
+
+package helper
+
+import (
+	"net/netip"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"liqonet.io/liqonet/internal/health"
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/netops/echo"
+)
+
+// TestMember: a member is usable after a moment of answers, and is not when it is silent, or says that it has no way on.
+func TestMember(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		wake := make(chan struct{}, 1)
+		m := member{wake: wake}
+		expect := func(what string, want standing, news bool) {
+			t.Helper()
+			woken := false
+			select {
+			case <-wake:
+				woken = true
+			default:
+			}
+			if m.stands != want || woken != news {
+				t.Errorf("%s: standing %d, woken %t; want %d, %t", what, m.stands, woken, want, news)
+			}
+		}
+		pass := func() { time.Sleep(memberMoment / 2) } //nolint:forbidigo // in a bubble of synctest this advances the clock and waits for nothing
+		expect("before any answer", useless, false)
+		m.answered(echo.Content{})
+		expect("first answer", returned, true)
+		for range 10 {
+			m.answered(echo.Content{})
+		}
+		expect("many answers at once", returned, false)
+		pass()
+		m.answered(echo.Content{})
+		expect("after half a moment", returned, false)
+		pass()
+		m.answered(echo.Content{})
+		expect("after a moment", usable, true)
+		m.answered(echo.Content{Draining: true})
+		expect("draining", draining, true)
+		m.answered(echo.Content{Draining: true, NoWay: true})
+		expect("draining without a way on", useless, true)
+		m.answered(echo.Content{NoWay: true})
+		expect("no way on", useless, false)
+		m.answered(echo.Content{})
+		expect("a way on again", returned, true)
+		pass()
+		pass()
+		m.answered(echo.Content{})
+		expect("two answers", returned, false)
+		m.silent()
+		expect("silent", useless, true)
+		m.says(echo.Content{})
+		expect("what it asks is no answer", useless, false)
+	})
+}
+
+// TestUnusedOf: the best that is left carries packets, whatever that is.
+func TestUnusedOf(t *testing.T) {
+	all := func(s ...standing) []standing { return s }
+	for _, test := range []struct {
+		members []standing
+		mode    records.GatewayMode
+		used    []int
+	}{
+		{all(useless), "", []int{0}},
+		{all(useless, useless), "", []int{0, 1}},
+		{all(useless, returned), "", []int{1}},
+		{all(draining, returned), "", []int{0}},
+		{all(draining, usable, useless, usable), records.ActiveActive, []int{1, 3}},
+		{all(draining, usable, useless, usable), records.ActiveStandby, []int{1}},
+		{all(useless, useless), records.ActiveStandby, []int{0}},
+	} {
+		var used []int
+		for i, unused := range unusedOf(test.members, test.mode) {
+			if !unused {
+				used = append(used, i)
+			}
+		}
+		if !slices.Equal(used, test.used) {
+			t.Errorf("of %v, mode %q, used are %v, want %v", test.members, test.mode, used, test.used)
+		}
+	}
+}
+
+// TestPeerMovesOnlyItself: whatever a peer says in all its tunnels, a gateway goes on using one, and its nodes one gateway.
+func TestPeerMovesOnlyItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := testView()
+		v.peering.Gateways[0].Tunnels = append(v.peering.Gateways[0].Tunnels, v.peering.Gateways[0].Tunnels[0])
+		v.peering.Gateways = append(v.peering.Gateways, v.peering.Gateways[0])
+		g, _ := testEchoes(v)
+		tell := func(c echo.Content) {
+			for i := range v.own().Tunnels {
+				g.tunnel(i+1).answeredBy(echo.Message{Content: c}, 0)
+			}
+		}
+		noWay := func() bool { return g.answer(echoOf("10.80.0.7", echo.Report{})).NoWay }
+		for range memberAnswers {
+			if !noWay() {
+				t.Error("a way on, though no tunnel has been answered for a moment")
+			}
+			tell(echo.Content{})
+			time.Sleep(memberMoment / 2) //nolint:forbidigo // in a bubble of synctest this advances the clock and waits for nothing
+		}
+		for _, c := range []echo.Content{{}, {Draining: true}, {NoWay: true}, {NoWay: true, Draining: true, Unused: true}, {}} {
+			tell(c)
+			if unused := g.unused(v.own(), v.peering.GatewayMode); len(unused) > 0 {
+				t.Errorf("peer says %+v in all tunnels: unused are %v", c, unused)
+			}
+			if want := c.NoWay || g.tunnel(1).stands == returned; noWay() != want {
+				t.Errorf("peer says %+v: the gateway tells its nodes that it has no way on: %t", c, noWay())
+			}
+		}
+		v.peering.Gateways = v.peering.Gateways[:1]
+		g.heed(v)
+		if tell(echo.Content{NoWay: true}); noWay() {
+			t.Error("the only gateway tells its nodes that it has no way on")
+		}
+	})
+}
+
+// TestIdleGateway: a gateway that drains may end when all that are alive have said that they do not use it.
+func TestIdleGateway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, _ := testEchoes(testView())
+		expect := func(what string, want bool) {
+			t.Helper()
+			if g.idle() != want {
+				t.Errorf("%s: idle %t, want %t", what, !want, want)
+			}
+		}
+		node := func(internal string, unused bool) {
+			from, m := echoOf(internal, echo.Report{Internal: netip.MustParseAddr(internal)})
+			m.Content.Unused = unused
+			if c := g.answer(from, m); !c.Draining {
+				t.Error("a node is not told that the gateway drains")
+			}
+		}
+		peer := func(unused bool) {
+			m := echo.Message{Content: echo.Content{Unused: unused}}
+			if c := g.tunnel(1).answer(netip.AddrPort{}, m); !c.Draining {
+				t.Error("the peer is not told that the gateway drains")
+			}
+			g.tunnel(1).answeredBy(echo.Message{}, 0)
+		}
+		g.drain()
+		expect("nobody is alive", true)
+		node("10.80.0.7", true)
+		node("10.80.0.8", false)
+		expect("one node sends", false)
+		node("10.80.0.8", true)
+		expect("no node sends", true)
+		peer(false)
+		expect("the peer sends", false)
+		peer(true)
+		expect("nobody sends", true)
+		node("10.80.0.8", false)
+		expect("a node sends again", false)
+		time.Sleep(health.NodeSilence) //nolint:forbidigo // in a bubble of synctest this advances the clock and waits for nothing
+		expect("the node is dead", true)
+	})
+}
