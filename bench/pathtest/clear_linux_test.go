@@ -114,7 +114,7 @@ func (c *conversation) run() {
 		c.suffer("node, "+f.name, c.a.nodes[1], f, func() { c.a.nodeHelpers[1].kill() }, func() { c.a.startNode(1) })
 	}
 	for _, f := range gatewayFaults {
-		c.suffer("gateway, "+f.name, c.a.gateway, f, c.killGateway, c.a.startGateway)
+		c.suffer("gateway, "+f.name, c.a.gateways[0].Namespace, f, c.killGateway, c.a.startGateway)
 	}
 	c.rebootNode(1)
 	c.leave()
@@ -195,7 +195,7 @@ func (c *conversation) awaitRounds() {
 func (c *conversation) suffer(name string, in netnstest.Namespace, f fault, kill, begin func()) {
 	c.t.Helper()
 	routes, whole := defaultRoutes(in), pathIn(in)
-	mortal := in == c.a.gateway && c.wireGuard == records.Userspace
+	mortal := in == c.a.gateways[0].Namespace && c.wireGuard == records.Userspace
 	for _, dead := range []bool{false, true} {
 		if dead && mortal && f != gatewayFaults[0] || !dead && !mortal && testing.Short() {
 			continue
@@ -257,7 +257,7 @@ func defaultRoutes(ns netnstest.Namespace) []string {
 }
 
 // killGateway ends the helper of a's gateway. The tunnel of one in userspace goes with it.
-func (c *conversation) killGateway() { c.a.gatewayHelper.kill() }
+func (c *conversation) killGateway() { c.a.gateways[0].helper.kill() }
 
 // rebootNode removes all liqonet state of a node at once, as a restart does, after which the node loads its boot guard.
 // Its pods send all the time.

@@ -8,11 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"testing"
 
-	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -39,32 +37,29 @@ var (
 )
 
 const (
-	gatewayPod      = "gateway-peer-0"
 	nodesPerCluster = 2
-	serverPort      = 30000 // the server's, at its nodes
+	serverPort      = 30000 // of the server's first tunnel, at its nodes
 	listenPort      = 51840
 	linkMTU         = 1500
 	pathMTU         = linkMTU - 80 // IPv6 40 + UDP 8 + WireGuard 32
 )
 
-// testCluster is two nodes with a pod each, and a gateway's pod on the first one.
+// testCluster is two nodes with a pod each, and the pod of a gateway, on the first one. Tests add others.
 type testCluster struct {
 	t      *testing.T
 	number byte
 	name   string
 	seen   netip.Prefix // its pod CIDR as the peer calls it
-	key    wgtypes.Key
-	keys   string // folder of the tunnel's keys
 	// endpoint is where a client finds the server; the zero value: at one of the server's nodes.
 	endpoint netip.AddrPort
 	kube     *fake.Clientset
 	socket   string
 
 	nodes, pods [nodesPerCluster]netnstest.Namespace
-	gateway     netnstest.Namespace
+	gateways    []*testGateway
+	mode        records.GatewayMode
 
-	nodeHelpers   [nodesPerCluster]process
-	gatewayHelper process
+	nodeHelpers [nodesPerCluster]process
 }
 
 func (c *testCluster) node(i int) netip.Addr {
@@ -94,10 +89,6 @@ var outside = netip.MustParseAddr("172.31.255.254")
 // newCluster makes the namespaces of a cluster, on a switch in the underlay, and its API server.
 func newCluster(t *testing.T, underlay netnstest.Namespace, number byte, seen string) *testCluster {
 	c := &testCluster{t: t, number: number, name: string('a' + number - 1), seen: netip.MustParsePrefix(seen)}
-	var err error
-	if c.key, err = wgtypes.GeneratePrivateKey(); err != nil {
-		t.Fatal(err)
-	}
 	var objects []runtime.Object
 	for i := range c.nodes {
 		c.addNode(underlay, i)
@@ -106,16 +97,8 @@ func newCluster(t *testing.T, underlay netnstest.Namespace, number byte, seen st
 			Spec:       corev1.NodeSpec{PodCIDRs: []string{c.podsOf(i).String()}},
 		})
 	}
-	c.gateway = c.addPod(0, gatewayNumber)
-	objects = append(objects, &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: records.DefaultNamespace, Name: gatewayPod,
-			Labels: records.Identity{Component: records.ComponentGateway, Peering: "peer"}.Labels(),
-		},
-		Spec:   corev1.PodSpec{NodeName: c.nodeName(0)},
-		Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIPs: []corev1.PodIP{{IP: inPods(0, gatewayNumber).String()}}},
-	})
 	c.kube = fake.NewClientset(objects...)
+	c.addGateway()
 	c.socket = filepath.Join(t.TempDir(), "api")
 	done := make(chan error, 1)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -203,42 +186,15 @@ func (c *testCluster) connect(k kinds, peer *testCluster) {
 		ExternalCIDR: externalCIDR, InternalCIDR: internalCIDR,
 		Overlay: records.Overlay{Kind: k.overlay, Port: overlayPorts[c.number-1]}, MTU: linkMTU,
 	})
-	role, tunnel := records.Server, records.Tunnel{
-		PublicKey: peer.key.PublicKey().String(), ListenPort: listenPort,
-		Address: netip.MustParsePrefix("169.254.18.1/30"), PeerAddress: netip.MustParseAddr("169.254.18.2"),
+	c.write(records.PeeringName("peer"), c.peering(k, peer))
+	for _, g := range c.gateways {
+		c.writeObjects(g)
+		c.balance(g)
 	}
-	if c.number == 2 {
-		role, tunnel.Address, tunnel.PeerAddress = records.Client, netip.MustParsePrefix("169.254.18.2/30"), netip.MustParseAddr("169.254.18.1")
-		tunnel.Endpoints = []string{netip.AddrPortFrom(peer.node(1), serverPort).String()}
-		if c.endpoint.IsValid() {
-			tunnel.Endpoints = []string{c.endpoint.String()}
-		}
-	}
-	p := records.Peering{
-		Version: records.PeeringVersion, Name: "peer", Role: role,
-		Peer: records.Peer{
-			ClusterID: "id-" + peer.name, Name: peer.name,
-			PodCIDRs:     []records.Mapping{{Real: podCIDR, Seen: peer.seen}},
-			ExternalCIDR: records.Mapping{Real: externalCIDR, Seen: peerExternal},
-		},
-		Gateways: []records.LocalGateway{{
-			OverlayID: 7, Address: netip.MustParseAddr("10.80.128.1"), Tunnels: []records.Tunnel{tunnel},
-		}},
-		Implementation: k.wireGuard, MTU: pathMTU, ClampMSS: true,
-	}
-	c.write(records.PeeringName(p.Name), p)
-	c.write(records.GatewayID{Peering: p.Name, Number: 1}.Name(), nil)
-	c.write(records.GatewayID{Peering: p.Name, Number: 1}.StatusName(), nil)
-	for _, n := range c.nodes {
-		if p.Role == records.Server { // what a NodePort does
-			n.Run("nft", fmt.Sprintf("table ip services { chain pre { type nat hook prerouting priority -100; "+
-				"udp dport %d dnat to %s:%d; }; chain post { type nat hook postrouting priority 100; "+
-				"ct status dnat udp dport %d masquerade; }; }", serverPort, inPods(0, gatewayNumber), listenPort, listenPort))
-		}
-	}
-	c.keys = c.writeKeys()
 	c.startNodes()
-	c.startGateway()
+	for _, g := range c.gateways {
+		c.start(g)
+	}
 }
 
 // startNodes starts a helper on each node.
@@ -252,28 +208,12 @@ func (c *testCluster) startNode(i int) {
 	c.nodeHelpers[i] = start(c.t, c.nodes[i], "node "+c.nodeName(i), job{Socket: c.socket, Node: c.nodeName(i)})
 }
 
-func (c *testCluster) startGateway() {
-	c.gatewayHelper = start(c.t, c.gateway, "gateway of "+c.name, job{
-		Socket: c.socket, Node: c.nodeName(0), Peering: "peer", PodIP: inPods(0, gatewayNumber), Keys: c.keys,
-	})
-}
+// status is what the first gateway reports.
+func (c *testCluster) status() (records.Status, error) { return c.statusOf(c.gateways[0]) }
 
-// writeKeys writes the tunnel's keys as the mounted Secret has them.
-func (c *testCluster) writeKeys() string {
-	dir := c.t.TempDir()
-	for name, key := range map[string]wgtypes.Key{records.PrivateKeyKey: c.key, records.PresharedKeyKey: presharedKey} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(key.String()), 0o600); err != nil {
-			c.t.Fatal(err)
-		}
-	}
-	return dir
-}
-
-var presharedKey = wgtypes.Key{1, 2, 3}
-
-// status is what the gateway reports.
-func (c *testCluster) status() (records.Status, error) {
-	cm, err := c.kube.CoreV1().ConfigMaps(records.DefaultNamespace).Get(c.t.Context(), records.GatewayID{Peering: "peer", Number: 1}.StatusName(), metav1.GetOptions{})
+// statusOf is what a gateway reports.
+func (c *testCluster) statusOf(g *testGateway) (records.Status, error) {
+	cm, err := c.kube.CoreV1().ConfigMaps(records.DefaultNamespace).Get(c.t.Context(), g.id().StatusName(), metav1.GetOptions{})
 	if err != nil {
 		return records.Status{}, err
 	}

@@ -52,7 +52,7 @@ func TestDamagedRecords(t *testing.T) {
 	expectAll(a, b)
 
 	pods := a.kube.CoreV1().Pods(records.DefaultNamespace)
-	pod, err := pods.Get(t.Context(), gatewayPod, metav1.GetOptions{})
+	pod, err := pods.Get(t.Context(), a.gateways[0].pod(), metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -99,19 +99,19 @@ var pathFaults = []pathFault{
 	},
 	{
 		name: "the gateway hangs", a: health.Down, b: health.Down, reason: "node a-2 reports: no answer from the gateway",
-		begin:   func(a, _ *testCluster) { a.gatewayHelper.signal(syscall.SIGSTOP) },
-		recover: func(a, _ *testCluster) { a.gatewayHelper.signal(syscall.SIGCONT) },
+		begin:   func(a, _ *testCluster) { a.gateways[0].helper.signal(syscall.SIGSTOP) },
+		recover: func(a, _ *testCluster) { a.gateways[0].helper.signal(syscall.SIGCONT) },
 	},
 	{
 		name: "the gateway ends", a: health.Down, b: health.Down, reason: "node a-2 reports: no answer from the gateway",
-		begin:   func(a, _ *testCluster) { a.gatewayHelper.kill() },
+		begin:   func(a, _ *testCluster) { a.gateways[0].helper.kill() },
 		recover: func(a, _ *testCluster) { a.startGateway() },
 	},
 	{
 		name: "the gateway's node loses power", a: health.Down, b: health.Down, reason: "node a-2 reports: no answer from the gateway",
 		begin: func(a, _ *testCluster) {
 			ip(a.nodes[0], "link set eth0 down")
-			a.gatewayHelper.kill()
+			a.gateways[0].helper.kill()
 			a.nodeHelpers[0].kill()
 		},
 		recover: func(a, _ *testCluster) {

@@ -33,6 +33,8 @@ type job struct {
 	Socket  string // of its API server
 	Node    string
 	Peering string
+	Number  int // of the gateway
+	Pod     string
 	PodIP   netip.Addr
 	Keys    string // folder
 
@@ -70,13 +72,14 @@ func runHelper(ctx context.Context, text string) error {
 		return helper.Node{Env: env, Name: j.Node}.Run(ctx)
 	}
 	return helper.Gateway{
-		Env: env, ID: records.GatewayID{Peering: j.Peering, Number: 1}, Pod: gatewayPod, PodIP: j.PodIP, Node: j.Node, Keys: j.Keys,
+		Env: env, ID: records.GatewayID{Peering: j.Peering, Number: j.Number}, Pod: j.Pod, PodIP: j.PodIP, Node: j.Node, Keys: j.Keys,
 	}.Run(ctx)
 }
 
 // process is a helper that runs in a namespace.
 type process struct {
 	kill   func()
+	wait   func() // for its end
 	signal func(syscall.Signal)
 	log    *helperLog
 }
@@ -135,6 +138,11 @@ func start(t *testing.T, ns netnstest.Namespace, name string, j job) process {
 		ended = true
 		_ = cmd.Process.Kill() // as the kernel does when memory is short: nothing can be tidied up
 		_ = cmd.Wait()
+	}, wait: func() {
+		ended = true
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
 	}}
 	t.Cleanup(func() {
 		p.kill()

@@ -56,11 +56,11 @@ func TestLossIsNotDeath(t *testing.T) {
 				late := lateness()
 				a.awaitState(health.Healthy, "")
 				b.awaitState(health.Healthy, "")
-				before := [2]int{a.gatewayHelper.logged(renewedLog), b.gatewayHelper.logged(renewedLog)}
+				before := [2]int{a.gateways[0].helper.logged(renewedLog), b.gateways[0].helper.logged(renewedLog)}
 				end := weather.begin()
 				wait := time.NewTimer(badWeather)
 				<-wait.C
-				renewed := [2]int{a.gatewayHelper.logged(renewedLog) - before[0], b.gatewayHelper.logged(renewedLog) - before[1]}
+				renewed := [2]int{a.gateways[0].helper.logged(renewedLog) - before[0], b.gateways[0].helper.logged(renewedLog) - before[1]}
 				state, why := b.judge()
 				end()
 				calm = calm || lateFactor*late() < renewalSilence
@@ -79,13 +79,13 @@ func TestLossIsNotDeath(t *testing.T) {
 			late := lateness()
 			a.awaitState(health.Healthy, "")
 			b.awaitState(health.Healthy, "")
-			renewed, begin := b.gatewayHelper.logged(renewedLog), time.Now()
+			renewed, begin := b.gateways[0].helper.logged(renewedLog), time.Now()
 			l.forget()
 			eventually(t, joining, func() error {
 				return b.pods[0].Command(t.Context(), "ping", "-c", "1", "-W", "1", a.seenPod(0).String()).Run()
 			})
 			took, allowed := time.Since(begin), shownWithin+lateFactor*late()
-			if b.gatewayHelper.logged(renewedLog) == renewed {
+			if b.gateways[0].helper.logged(renewedLog) == renewed {
 				t.Fatal("packets cross without a renewal: the mapping was not lost")
 			}
 			t.Logf("packets cross again after %.1f s", took.Seconds())

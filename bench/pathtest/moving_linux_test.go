@@ -145,7 +145,7 @@ func (c *testCluster) removeMover() {
 		c.t.Fatal(err)
 	}
 	eventually(c.t, joining, func() error {
-		if routes := c.gateway.Run("ip", "route", "show", "table", "all"); strings.Contains(routes, moverAddress.String()) {
+		if routes := c.gateways[0].Run("ip", "route", "show", "table", "all"); strings.Contains(routes, moverAddress.String()) {
 			return fmt.Errorf("the gateway has a route to %s, which is no pod any more:\n%s", moverAddress, routes)
 		}
 		return nil

@@ -181,7 +181,7 @@ func surviveHelpers(k kinds, a, b *testCluster) {
 			p.kill()
 		}
 		if k.wireGuard == records.Kernel {
-			c.gatewayHelper.kill()
+			c.gateways[0].helper.kill()
 		}
 	}
 	expectAll(a, b)

@@ -85,7 +85,7 @@ func (c *testCluster) configureLater() {
 		text = replaced(c.t, text, "peer:\n", "peer:\n  "+later)
 		return later + replaced(c.t, text, fmt.Sprintf("mtu: %d\n", pathMTU), fmt.Sprintf("mtu: %d\n", laterMTU))
 	})
-	for _, n := range append(c.nodes[:], c.gateway) {
+	for _, n := range append(c.nodes[:], c.gateways[0].Namespace) {
 		eventually(c.t, joining, func() error {
 			if routes := n.Run("ip", "route", "show", "table", "all"); !strings.Contains(routes, fmt.Sprintf("mtu %d", laterMTU)) {
 				return fmt.Errorf("a node or gateway of cluster %s does not follow its record, which has an MTU of %d:\n%s", c.name, laterMTU, routes)
@@ -152,10 +152,8 @@ func (c *testCluster) replaceNodes(program string, traffic *traffic) {
 // replaceGateway replaces the gateway's helper by that of a program, "" for this one's. With it goes the tunnel of a process.
 func (c *testCluster) replaceGateway(program string, peer *testCluster) {
 	c.t.Helper()
-	c.gatewayHelper.kill()
-	c.gatewayHelper = start(c.t, c.gateway, "gateway of "+c.name, job{
-		Socket: c.socket, Node: c.nodeName(0), Peering: "peer", PodIP: inPods(0, gatewayNumber), Keys: c.keys, program: program,
-	})
+	c.gateways[0].helper.kill()
+	c.startBy(c.gateways[0], program)
 	since := time.Now()
 	c.awaitFresh(since)
 	peer.awaitFresh(since)

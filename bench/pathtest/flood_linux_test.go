@@ -1,0 +1,196 @@
+package pathtest
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+)
+
+// What a flood sends.
+const (
+	floodPort  = 7010
+	floodFlows = 8
+	floodEvery = 20 * time.Millisecond // by each flow
+)
+
+// flood is packets between pods of two clusters, in flows of several addresses, which are answered. It counts those that are
+// lost.
+type flood struct {
+	cancel  context.CancelFunc
+	senders sync.WaitGroup
+	servers []net.PacketConn
+	clients []net.Conn
+
+	mu    sync.Mutex
+	flows [floodFlows]floodFlow
+}
+
+// floodFlow is what became of the packets of a flow, by number.
+type floodFlow struct {
+	answered []bool        // of those that were sent
+	first    int           // that counts
+	last     time.Time     // when an answer came
+	silent   time.Duration // the longest time without any
+}
+
+// startFlood sends from the pods of a cluster to those of another until stop is called.
+func startFlood(from, to *testCluster) *flood {
+	t := from.t
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	f := &flood{cancel: cancel}
+	t.Cleanup(f.close)
+	for i := range f.flows {
+		node, number := i%nodesPerCluster, byte(100+i)
+		f.serve(t, to, node, number)
+		seen := to.seenPod(node).As4()
+		seen[3] = number
+		var conn net.Conn
+		if err := from.pods[i/2%nodesPerCluster].Do(func() (err error) {
+			conn, err = net.Dial("udp4", netip.AddrPortFrom(netip.AddrFrom4(seen), floodPort).String())
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		f.clients = append(f.clients, conn)
+		f.senders.Go(func() { f.send(ctx, i, conn) })
+		go f.receive(i, conn)
+	}
+	f.await(t)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i := range f.flows { // what came before is not of interest
+		f.flows[i].first, f.flows[i].silent = len(f.flows[i].answered), 0
+	}
+	return f
+}
+
+// serve answers at an address of a pod.
+func (f *flood) serve(t *testing.T, c *testCluster, node int, number byte) {
+	t.Helper()
+	address := inPods(node, number)
+	ip(c.pods[node], fmt.Sprintf("addr replace %s/32 dev eth0", address))
+	var server net.PacketConn
+	if err := c.pods[node].Do(func() (err error) {
+		server, err = (&net.ListenConfig{}).ListenPacket(context.Background(), "udp4", netip.AddrPortFrom(address, floodPort).String())
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	f.servers = append(f.servers, server)
+	go func() {
+		for b := make([]byte, 100); ; {
+			n, from, err := server.ReadFrom(b)
+			if errors.Is(err, net.ErrClosed) {
+				return
+			}
+			if err == nil { // else it is an ICMP error
+				_, _ = server.WriteTo(b[:n], from)
+			}
+		}
+	}()
+}
+
+func (f *flood) send(ctx context.Context, flow int, conn net.Conn) {
+	tick := time.NewTicker(floodEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		f.mu.Lock()
+		own := &f.flows[flow]
+		number := uint64(len(own.answered))
+		own.answered = append(own.answered, false)
+		f.mu.Unlock()
+		_, _ = conn.Write(binary.BigEndian.AppendUint64(nil, number)) // one that is refused is lost
+	}
+}
+
+func (f *flood) receive(flow int, conn net.Conn) {
+	for b := make([]byte, 100); ; {
+		n, err := conn.Read(b)
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil || n != 8 {
+			continue // an ICMP error
+		}
+		f.mu.Lock()
+		own := &f.flows[flow]
+		if number := binary.BigEndian.Uint64(b); number < uint64(len(own.answered)) {
+			own.answered[number] = true
+		}
+		if !own.last.IsZero() {
+			own.silent = max(own.silent, time.Since(own.last))
+		}
+		own.last = time.Now()
+		f.mu.Unlock()
+	}
+}
+
+// await waits until packets of each flow that are sent from now on are answered, so many in a row that a fault would show.
+func (f *flood) await(t *testing.T) {
+	t.Helper()
+	const row, young = 100, 5 // young ones may be on their way
+	var begin [floodFlows]int
+	f.mu.Lock()
+	for i, own := range f.flows {
+		begin[i] = len(own.answered)
+	}
+	f.mu.Unlock()
+	eventually(t, joining, func() error {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		for i, own := range f.flows {
+			latest := own.answered[:max(len(own.answered)-young, 0)]
+			if len(latest) < begin[i]+row {
+				return fmt.Errorf("flow %d has sent few packets", i)
+			}
+			if slices.Contains(latest[len(latest)-row:], false) {
+				return fmt.Errorf("packets of flow %d are lost", i)
+			}
+		}
+		return nil
+	})
+}
+
+// stop ends the sending, and returns how many packets were lost, of how many, and the longest time in which a flow got no answer.
+func (f *flood) stop() (lost, sent int, silent time.Duration) {
+	f.cancel()
+	f.senders.Wait()
+	<-time.After(time.Second) // for the last answers
+	f.close()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, own := range f.flows {
+		for _, is := range own.answered[own.first:] {
+			sent++
+			if !is {
+				lost++
+			}
+		}
+		silent = max(silent, own.silent)
+	}
+	return lost, sent, silent
+}
+
+func (f *flood) close() {
+	f.cancel()
+	f.senders.Wait()
+	for _, c := range f.servers {
+		_ = c.Close()
+	}
+	for _, c := range f.clients {
+		_ = c.Close()
+	}
+}

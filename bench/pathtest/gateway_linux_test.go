@@ -1,0 +1,149 @@
+package pathtest
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"liqonet.io/liqonet/internal/netnstest"
+	"liqonet.io/liqonet/internal/records"
+)
+
+// testGateway is the pod of a gateway.
+type testGateway struct {
+	netnstest.Namespace
+	number int // from 1
+	node   int // index of the node on which it runs
+	key    wgtypes.Key
+	keys   string // folder of the keys
+	helper process
+}
+
+func (g *testGateway) id() records.GatewayID {
+	return records.GatewayID{Peering: "peer", Number: g.number}
+}
+func (g *testGateway) pod() string { return g.id().Name() + "-0" }
+func (g *testGateway) address() netip.Addr {
+	return inPods(g.node, gatewayNumber+byte(g.number-1)/nodesPerCluster)
+}
+
+// addGateway makes the pod of another gateway: the first on the first node, the second on the second.
+func (c *testCluster) addGateway() *testGateway {
+	c.t.Helper()
+	g := &testGateway{number: len(c.gateways) + 1, node: len(c.gateways) % nodesPerCluster, keys: c.t.TempDir()}
+	var err error
+	if g.key, err = wgtypes.GeneratePrivateKey(); err != nil {
+		c.t.Fatal(err)
+	}
+	for name, key := range map[string]wgtypes.Key{records.PrivateKeyKey: g.key, records.PresharedKeyKey: presharedKey} {
+		if err := os.WriteFile(filepath.Join(g.keys, name), []byte(key.String()), 0o600); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	g.Namespace = c.addPod(g.node, g.address().As4()[3])
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: records.DefaultNamespace, Name: g.pod(), Labels: g.id().Identity(records.ComponentGateway).Labels()},
+		Spec:       corev1.PodSpec{NodeName: c.nodeName(g.node)},
+		Status:     corev1.PodStatus{Phase: corev1.PodRunning, PodIPs: []corev1.PodIP{{IP: g.address().String()}}},
+	}
+	if _, err := c.kube.CoreV1().Pods(pod.Namespace).Create(c.t.Context(), pod, metav1.CreateOptions{}); err != nil {
+		c.t.Fatal(err)
+	}
+	c.gateways = append(c.gateways, g)
+	return g
+}
+
+var presharedKey = wgtypes.Key{1, 2, 3}
+
+// peering is the record as the CLI writes it, for the gateways that both clusters have.
+func (c *testCluster) peering(k kinds, peer *testCluster) records.Peering {
+	p := records.Peering{
+		Version: records.PeeringVersion, Name: "peer", Role: records.Server,
+		Peer: records.Peer{
+			ClusterID: "id-" + peer.name, Name: peer.name,
+			PodCIDRs:     []records.Mapping{{Real: podCIDR, Seen: peer.seen}},
+			ExternalCIDR: records.Mapping{Real: externalCIDR, Seen: peerExternal},
+		},
+		Implementation: k.wireGuard, MTU: pathMTU, ClampMSS: true, GatewayMode: c.mode,
+	}
+	if c.number == 2 {
+		p.Role = records.Client
+	}
+	for _, g := range c.gateways {
+		own := records.LocalGateway{OverlayID: uint32(6 + g.number), Address: netip.AddrFrom4([4]byte{10, 80, 128, byte(g.number)})}
+		for _, far := range peer.gateways {
+			own.Tunnels = append(own.Tunnels, c.tunnel(g, peer, far))
+		}
+		p.Gateways = append(p.Gateways, own)
+	}
+	return p
+}
+
+// tunnel is a gateway's end of its tunnel to a gateway of the peer.
+func (c *testCluster) tunnel(g *testGateway, peer *testCluster, far *testGateway) records.Tunnel {
+	ofServer, ofClient := g, far
+	if c.number == 2 {
+		ofServer, ofClient = far, g
+	}
+	number := 8*(ofServer.number-1) + ofClient.number - 1
+	end := func(i int) netip.Addr { return netip.AddrFrom4([4]byte{169, 254, 18, byte(4*number + i)}) }
+	t := records.Tunnel{
+		PublicKey: far.key.PublicKey().String(), ListenPort: uint16(listenPort + ofClient.number - 1),
+		Address: netip.PrefixFrom(end(1), 30), PeerAddress: end(2),
+	}
+	if c.number != 2 {
+		return t
+	}
+	t.Address, t.PeerAddress = netip.PrefixFrom(end(2), 30), end(1)
+	node := 1
+	if len(peer.gateways) > 1 {
+		node = far.node // each by a node of its own
+	}
+	t.Endpoints = []string{netip.AddrPortFrom(peer.node(node), uint16(serverPort+number)).String()}
+	if c.endpoint.IsValid() {
+		t.Endpoints = []string{c.endpoint.String()}
+	}
+	return t
+}
+
+// writeObjects writes the empty objects that a gateway fills.
+func (c *testCluster) writeObjects(g *testGateway) {
+	c.t.Helper()
+	c.write(g.id().Name(), nil)
+	c.write(g.id().StatusName(), nil)
+}
+
+// balance does what a NodePort does for a gateway of the server's.
+func (c *testCluster) balance(g *testGateway) {
+	if c.number == 2 {
+		return
+	}
+	var to, from strings.Builder
+	for client := range records.MaxGateways {
+		port := listenPort + client
+		fmt.Fprintf(&to, "udp dport %d dnat to %s:%d; ", serverPort+8*(g.number-1)+client, g.address(), port)
+		fmt.Fprintf(&from, "ip daddr %s udp dport %d ct status dnat masquerade; ", g.address(), port)
+	}
+	for _, n := range c.nodes {
+		n.Run("nft", fmt.Sprintf("table ip services { chain pre { type nat hook prerouting priority -100; %s}; "+
+			"chain post { type nat hook postrouting priority 100; %s}; }", &to, &from))
+	}
+}
+
+// start starts the helper of a gateway.
+func (c *testCluster) start(g *testGateway) { c.startBy(g, "") }
+
+// startBy starts the helper of a gateway by a program, "" for this one.
+func (c *testCluster) startBy(g *testGateway, program string) {
+	g.helper = start(c.t, g.Namespace, fmt.Sprintf("gateway %d of %s", g.number, c.name), job{
+		Socket: c.socket, Node: c.nodeName(g.node), Peering: g.id().Peering, Number: g.number, Pod: g.pod(), PodIP: g.address(), Keys: g.keys, program: program,
+	})
+}
+
+func (c *testCluster) startGateway() { c.start(c.gateways[0]) }

@@ -1,0 +1,259 @@
+package pathtest
+
+import (
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/netops"
+)
+
+// severalGateways connects two clusters with two gateways each, and waits until each node has proven its path by each gateway
+// of its own.
+func severalGateways(t *testing.T, mode records.GatewayMode) (a, b *testCluster) {
+	t.Helper()
+	k := combinations()[0]
+	a, b, _ = twoClusters(t)
+	for _, c := range []*testCluster{a, b} {
+		c.mode = mode
+		c.addGateway()
+	}
+	a.connect(k, b)
+	b.connect(k, a)
+	a.awaitPairs()
+	b.awaitPairs()
+	return a, b
+}
+
+// awaitPairs waits until every node's packets of full size came back by every gateway, and every tunnel is answered.
+func (c *testCluster) awaitPairs() {
+	c.t.Helper()
+	eventually(c.t, joining, func() error {
+		for _, g := range c.gateways {
+			s, err := c.statusOf(g)
+			if err != nil {
+				return fmt.Errorf("status of gateway %d of %s: %w", g.number, c.name, err)
+			}
+			if len(s.Nodes) < nodesPerCluster {
+				return fmt.Errorf("gateway %d of %s knows %d nodes", g.number, c.name, len(s.Nodes))
+			}
+			for _, n := range s.Nodes {
+				if n.LastProof.IsZero() {
+					return fmt.Errorf("no proof by gateway %d of %s of node %s: %+v", g.number, c.name, n.Name, n)
+				}
+			}
+			for i, tunnel := range s.Tunnels {
+				if tunnel.LastEcho.IsZero() {
+					return fmt.Errorf("no echo by tunnel %d of gateway %d of %s: %+v", i+1, g.number, c.name, tunnel)
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// losses are how a gateway can be lost, and the repairs.
+var losses = []struct {
+	name       string
+	begin, end func(c *testCluster, g *testGateway)
+}{
+	{"killed", func(_ *testCluster, g *testGateway) { g.helper.kill() }, (*testCluster).start},
+	{
+		"frozen",
+		func(_ *testCluster, g *testGateway) { g.helper.signal(syscall.SIGSTOP) },
+		func(_ *testCluster, g *testGateway) { g.helper.signal(syscall.SIGCONT) },
+	},
+	{
+		"cut off from the peer",
+		func(c *testCluster, g *testGateway) {
+			lose(c.nodes[g.node], fmt.Sprintf("ip daddr %[1]s udp dport 51840-51848; ip saddr %[1]s udp sport 51840-51848", g.address()), "drop")
+		},
+		func(c *testCluster, g *testGateway) { loseNoMore(c.nodes[g.node]) },
+	},
+	{
+		"cut off from its cluster",
+		func(c *testCluster, g *testGateway) {
+			lose(c.nodes[g.node], fmt.Sprintf("ip daddr %[1]s %[2]s; ip saddr %[1]s %[2]s", g.address(), overlayPackets), "drop")
+		},
+		func(c *testCluster, g *testGateway) { loseNoMore(c.nodes[g.node]) },
+	},
+}
+
+// TestGatewayFaults takes away one of two gateways under a flow of packets. The others carry them soon. With -short, as in a
+// slow guest, there is one fault.
+func TestGatewayFaults(t *testing.T) {
+	t.Parallel()
+	a, b := severalGateways(t, records.ActiveActive)
+	repaired := time.Time{}
+	for i, fault := range losses {
+		if testing.Short() && i > 0 {
+			break
+		}
+		t.Run(fault.name, func(t *testing.T) {
+			a.awaitAllUsed(repaired)
+			f := startFlood(b, a)
+			fault.begin(a, a.gateways[1])
+			f.await(t)
+			lost, sent, silent := f.stop()
+			t.Logf("%d of %d packets lost, %.2f s at most without any", lost, sent, silent.Seconds())
+			const limit = 20 * time.Second // ten times what a machine at rest takes
+			if silent > limit {
+				t.Errorf("%v without any packet, want less than %v", silent, limit)
+			}
+			repaired = time.Now()
+			fault.end(a, a.gateways[1])
+		})
+	}
+}
+
+// awaitAllUsed waits until all nodes send by all gateways, and the second has heard that since it was repaired.
+func (c *testCluster) awaitAllUsed(repaired time.Time) {
+	c.t.Helper()
+	c.awaitUnused(c.gateways[0], false, time.Time{})
+	c.awaitUnused(c.gateways[1], false, repaired)
+}
+
+// awaitUnused waits until all nodes have said, since some time, that a gateway carries packets, or none.
+func (c *testCluster) awaitUnused(g *testGateway, want bool, since time.Time) {
+	c.t.Helper()
+	eventually(c.t, joining, func() error {
+		s, err := c.statusOf(g)
+		if err != nil {
+			return err
+		}
+		if len(s.Nodes) < nodesPerCluster {
+			return fmt.Errorf("gateway %d knows %d nodes", g.number, len(s.Nodes))
+		}
+		for _, n := range s.Nodes {
+			if n.Unused != want || !n.LastEcho.After(since) {
+				return fmt.Errorf("unused by node %s: %t, heard at %v, want %t", n.Name, n.Unused, n.LastEcho, want)
+			}
+		}
+		return nil
+	})
+}
+
+// TestStandbyGateways: in mode active-standby the first gateway carries all, and the second where the first cannot.
+func TestStandbyGateways(t *testing.T) {
+	t.Parallel()
+	a, b := severalGateways(t, records.ActiveStandby)
+	for _, c := range []*testCluster{a, b} {
+		c.awaitUnused(c.gateways[0], false, time.Time{})
+		c.awaitUnused(c.gateways[1], true, time.Time{})
+	}
+	f := startFlood(a, b)
+	a.gateways[0].helper.kill()
+	a.awaitUnused(a.gateways[1], false, time.Time{})
+	f.await(t)
+	again := time.Now()
+	a.startGateway()
+	a.awaitUnused(a.gateways[0], false, again)
+	a.awaitUnused(a.gateways[1], true, time.Time{})
+	f.await(t)
+	f.stop()
+}
+
+// TestScaledGateways: a second gateway a side comes and goes with the record.
+func TestScaledGateways(t *testing.T) {
+	t.Parallel()
+	k := combinations()[0]
+	a, b, _ := twoClusters(t)
+	a.connect(k, b)
+	b.connect(k, a)
+	for _, c := range []*testCluster{a, b} {
+		c.awaitProof(k)
+	}
+	f := startFlood(a, b)
+	for _, c := range []*testCluster{a, b} {
+		g := c.addGateway()
+		c.writeObjects(g)
+		c.balance(g)
+	}
+	update := func() {
+		a.rewrite(a.peering(k, b))
+		b.rewrite(b.peering(k, a))
+	}
+	update()
+	for _, c := range []*testCluster{a, b} {
+		c.start(c.gateways[1])
+	}
+	a.awaitPairs()
+	b.awaitPairs()
+	f.await(t)
+	for _, c := range []*testCluster{a, b} {
+		c.gateways[1].helper.kill()
+		c.gateways = c.gateways[:1]
+	}
+	f.await(t)
+	update()
+	f.await(t)
+	for _, c := range []*testCluster{a, b} {
+		eventually(t, joining, func() error {
+			if s, err := c.status(); err != nil || len(s.Tunnels) != 0 {
+				return fmt.Errorf("%d tunnels, %w", len(s.Tunnels), err)
+			}
+			return nil
+		})
+		if left := c.gateways[0].Run("ip", "-o", "link"); strings.Contains(left, netops.TunnelLink(2)) {
+			t.Errorf("gateway of %s has a second tunnel:\n%s", c.name, left)
+		}
+	}
+	lost, sent, silent := f.stop()
+	t.Logf("%d of %d packets lost, %.2f s at most without any", lost, sent, silent.Seconds())
+}
+
+// rewrite replaces the record of the peering.
+func (c *testCluster) rewrite(p records.Peering) {
+	c.t.Helper()
+	maps := c.kube.CoreV1().ConfigMaps(records.DefaultNamespace)
+	cm, err := maps.Get(c.t.Context(), records.PeeringName(p.Name), metav1.GetOptions{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	text, err := records.Encode(p)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	cm.Data = map[string]string{records.DataKey: text}
+	if _, err := maps.Update(c.t.Context(), cm, metav1.UpdateOptions{}); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// drainRounds is how often a busy machine, which loses packets by itself, may try.
+const drainRounds = 6
+
+// TestDrainedGateways: a gateway that is told to end loses no packet, at the server and at the client. With -short, as in a
+// slow guest, it only tells how many.
+func TestDrainedGateways(t *testing.T) {
+	t.Parallel()
+	a, b := severalGateways(t, records.ActiveActive)
+	for _, c := range []*testCluster{a, b} {
+		for round, begun := 1, (time.Time{}); ; round++ {
+			c.awaitAllUsed(begun)
+			g := c.gateways[1]
+			f := startFlood(a, b)
+			begin := time.Now()
+			g.helper.signal(syscall.SIGTERM)
+			g.helper.wait()
+			took := time.Since(begin)
+			<-time.After(time.Second) // as long as packets that others would have lost take
+			lost, sent, _ := f.stop()
+			t.Logf("gateway %d of %s ended after %.2f s: %d of %d packets lost", g.number, c.name, took.Seconds(), lost, sent)
+			begun = time.Now()
+			c.start(g)
+			if lost == 0 || testing.Short() {
+				break
+			}
+			if round == drainRounds {
+				t.Errorf("packets were lost in each of %d rounds", round)
+				break
+			}
+		}
+	}
+}
