@@ -27,7 +27,7 @@ type rule struct {
 // outside are the packages of the operations that run outside the clusters, those that import others first.
 var outside = []string{
 	module + "internal/peering", module + "internal/hosts", module + "internal/removal", module + "internal/status",
-	module + "internal/addresses", module + "internal/steps", module + "internal/inventory",
+	module + "internal/addresses", module + "internal/steps", module + "internal/inventory", module + "internal/pathtest",
 }
 
 // rules keep imports in one direction: cmd, commands, internal/helper and those outside the clusters, then netops, ipam,
@@ -71,6 +71,10 @@ var rules = []rule{
 		"a host is a part of a peering that stands"},
 	{"internal/removal", []string{module + "netops", module + "internal/addresses", module + "internal/status", module + "internal/peering", module + "internal/helper", module + "commands", "github.com/spf13/viper", "github.com/pterm"},
 		"it works whatever else is broken"},
+	{"internal/pathtest", []string{module + "netops", module + "internal/removal", module + "internal/status", module + "internal/peering", module + "internal/helper", module + "commands", "github.com/spf13/viper", "github.com/pterm"},
+		"it looks at what crosses, whatever others say of it"},
+	{"internal/pathtest/probe", []string{"k8s.io", module},
+		"it runs in pods that know neither the cluster nor the records"},
 	{"internal/addresses", []string{module + "netops", module + "internal/peering", module + "internal/helper", module + "commands", "github.com/spf13/viper", "github.com/pterm"},
 		"it decides which ranges are used, for whichever operation"},
 	{"internal/steps", []string{module + "netops", module + "internal/peering", module + "internal/helper", module + "commands", "github.com/spf13/viper", "github.com/pterm"},

@@ -23,7 +23,7 @@ func newHelper(env *Env) *cobra.Command {
 	cmd := group("helper", "Run inside a cluster", "", "")
 	cmd.Hidden = true
 	cmd.AddCommand(newHelperNode(env, helper.Node.Run), newHelperGateway(env, helper.Gateway.Run),
-		newHelperTranslate(env, translation.Service.Run), newHelperSweep(helper.Sweep))
+		newHelperTranslate(env, translation.Service.Run), newHelperSweep(helper.Sweep), newHelperTest(env))
 	return cmd
 }
 

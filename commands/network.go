@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"liqonet.io/liqonet/internal/hosts"
+	"liqonet.io/liqonet/internal/pathtest"
 	"liqonet.io/liqonet/internal/peering"
 	"liqonet.io/liqonet/internal/removal"
 	"liqonet.io/liqonet/internal/status"
@@ -58,6 +59,7 @@ the prefix --remote- choose the remote cluster.`, `
 		newNetworkUnexpose(env, local, hosts.Withdraw),
 		newNetworkReset(env, local, removal.Reset),
 		newNetworkStatus(env, local, statusActions{status.Read, status.Watch, status.ReadTranslation}),
+		newNetworkTest(env, local, pathtest.Run),
 		newNetworkVerifyClean(env, local, removal.Sweep),
 		newNetworkRole(env, local),
 		newNetworkGuard(env, local, status.Guarded),

@@ -14,6 +14,7 @@ import (
 	"liqonet.io/liqonet/internal/addresses"
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/hosts"
+	"liqonet.io/liqonet/internal/pathtest"
 	"liqonet.io/liqonet/internal/peering"
 	"liqonet.io/liqonet/internal/removal"
 	"liqonet.io/liqonet/internal/status"
@@ -97,6 +98,7 @@ func written(text string) map[string]string {
 		"expose":       describeExposure(full[hosts.Exposure](text)),
 		"unexpose":     describeUnexposure(full[hosts.Exposure](text)),
 		"verify-clean": describeSweep(full[removal.SweepResult](text)),
+		"test":         describePaths(full[pathtest.Result](text)),
 		"status":       with(func(w io.Writer) error { return status.print(w, full[statusAnswer](text)) }),
 		"wide status":  with(func(w io.Writer) error { return wide.print(w, full[statusAnswer](text)) }),
 		"plan":         describePlan(full[addresses.CheckResult](text)),

@@ -18,7 +18,7 @@ type Level string
 const (
 	View       Level = "view"       // network status, ipam list, show, translate
 	Operate    Level = "operate"    // network connect and disconnect, where liqonet is installed; ipam reserve and the like
-	Administer Level = "administer" // network init, reset and verify-clean; connect where liqonet is not installed yet
+	Administer Level = "administer" // network init, reset, test and verify-clean; connect where liqonet is not installed yet
 )
 
 // Levels are all levels, the least first.
@@ -107,7 +107,8 @@ func managed(namespace string, level Level) ([]Object, error) {
 		base, err := Base(BaseValues{Namespace: namespace, Image: any, Policies: true})
 		service, e := Translation(TranslationValues{Namespace: namespace, Image: any})
 		sweep, e2 := Sweep(SweepValues{Namespace: namespace, Image: any})
-		return append(slices.Concat(base, service), sweep), errors.Join(err, e, e2)
+		test, e3 := managedTest(namespace, any)
+		return append(slices.Concat(base, service, test), sweep), errors.Join(err, e, e2, e3)
 	}
 	return nil, nil
 }

@@ -11,10 +11,12 @@ import (
 )
 
 // priorities are those of each component: without a node's helper its pods are cut off, without a gateway a peering is.
-// The translation service carries no packets. The sweep runs where no ResourceQuota admits critical pods.
+// The translation service carries no packets. The sweep runs where no ResourceQuota admits critical pods. Tests are no more
+// important than what they test.
 var priorities = map[string]string{
 	records.ComponentFabric: "system-node-critical", records.ComponentSweep: "",
 	records.ComponentGateway: "system-cluster-critical", records.ComponentTranslation: "",
+	records.ComponentTestServer: "", records.ComponentTestPod: "", records.ComponentTestNode: "",
 }
 
 // lostNodes say for how many seconds pods of each component stay on a node that is lost; what is not named does so for

@@ -30,8 +30,8 @@ func pick[T Object](t *testing.T, objects []Object) T {
 
 func TestPodsHaveNetAdminAlone(t *testing.T) {
 	for name, render := range renderings {
-		if name == "translation" || name == "sweep" {
-			continue // have less: see TestTranslationHasNoPrivileges, TestSweepHasNoRights
+		if name == "translation" || name == "sweep" || name == "pathtest" {
+			continue // have less: see TestTranslationHasNoPrivileges, TestSweepHasNoRights, TestPathTestHasNoRights
 		}
 		objects, err := render()
 		if err != nil {
@@ -183,6 +183,9 @@ func TestHostileValues(t *testing.T) {
 		}
 		if _, err := Sweep(SweepValues{Namespace: "liqonet", Image: text}); err == nil {
 			t.Errorf("image %q of the sweep was taken", text)
+		}
+		if _, err := PathTestServer(PathTestValues{Namespace: "liqonet", Image: text}); err == nil {
+			t.Errorf("image %q of the path test was taken", text)
 		}
 	}
 }

@@ -66,6 +66,7 @@ var renderings = map[string]func() ([]Object, error){
 	"gateways-client":          gateway(func(v *GatewayValues) { v.Role, v.Service, v.Gateways = records.Client, ServiceValues{}, 2 }),
 	"translation":              translation,
 	"sweep":                    sweep,
+	"pathtest":                 pathTest,
 	"gateway-server-clusterip": gateway(func(v *GatewayValues) { v.Service.Type = corev1.ServiceTypeClusterIP }),
 }
 

@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -122,6 +123,8 @@ func (c *Cluster) namespaced(o Object, namespace string) resource {
 		return erase(apps.DaemonSets(namespace))
 	case *appsv1.Deployment:
 		return erase(apps.Deployments(namespace))
+	case *discoveryv1.EndpointSlice:
+		return erase(c.Kube.DiscoveryV1().EndpointSlices(namespace))
 	case *coordinationv1.Lease:
 		return erase(c.Kube.CoordinationV1().Leases(namespace))
 	case *policyv1.PodDisruptionBudget:

@@ -39,6 +39,10 @@ const (
 	ComponentStatus  = "status"  // what a gateway measures
 	ComponentNode    = "node"    // a node's report
 	ComponentSweep   = "sweep"   // DaemonSet that looks for remaining state on nodes, while it runs
+	// DaemonSets of a path test, while it runs: servers, probes in pods, and probes in the network of nodes.
+	ComponentTestServer = "test-server"
+	ComponentTestPod    = "test-pod"
+	ComponentTestNode   = "test-node"
 	// ComponentTranslation is the service that translates addresses.
 	ComponentTranslation = "translation"
 )

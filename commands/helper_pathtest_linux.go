@@ -1,0 +1,95 @@
+package commands
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"liqonet.io/liqonet/internal/pathtest/probe"
+	"liqonet.io/liqonet/templates"
+)
+
+// newHelperTest returns the commands of the pods of `network test`.
+func newHelperTest(env *Env) *cobra.Command {
+	cmd := group("test", "Test the paths of a peering", "", "")
+	cmd.AddCommand(newHelperTestServe(env), newHelperTestAsk(env))
+	return cmd
+}
+
+func newHelperTestServe(env *Env) *cobra.Command {
+	return &cobra.Command{
+		Use:   "serve",
+		Short: "Answer probes",
+		Args:  arguments(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return probe.Server{Node: env.variable("NODE_NAME")}.Serve(cmd.Context(), netip.AddrPortFrom(netip.IPv4Unspecified(), templates.TestPort))
+		},
+	}
+}
+
+// askFlags are the flags of `helper test ask`.
+type askFlags struct {
+	probe.Plan
+
+	mtu      int
+	fromNode bool
+	report   string
+}
+
+func newHelperTestAsk(env *Env) *cobra.Command {
+	f := askFlags{Plan: probe.Plan{Port: templates.TestPort}}
+	cmd := &cobra.Command{
+		Use:   "ask",
+		Short: "Ask servers in the peer, and report what they answer",
+		Args:  arguments(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			inquiry, err := f.inquiry(env)
+			if err != nil {
+				return err
+			}
+			text, err := probe.Encode(inquiry.Ask(cmd.Context()))
+			if err != nil {
+				return err
+			}
+			if err := os.WriteFile(f.report, []byte(text), 0o600); err != nil {
+				return fmt.Errorf("report: %w", err)
+			}
+			return nil
+		},
+	}
+	flags := cmd.Flags()
+	listFlag(flags, &f.Pods, "pod", "NODE=ADDRESS,...", "servers in the peer", serverPod)
+	addFlag(flags, &f.Service, "service", "ADDRESS:PORT", "Service that leads to them", netip.ParseAddrPort)
+	addFlag(flags, &f.NodePort, "node-port", "PORT", "its port on nodes", port)
+	flags.IntVar(&f.mtu, "mtu", 0, "`BYTES` of the largest packet that crosses whole")
+	flags.DurationVar(&f.Hold, "hold", 0, "`DURATION` for which connections are kept open")
+	flags.BoolVar(&f.fromNode, "from-node", false, "this runs in the network of a node")
+	flags.StringVar(&f.report, "report", "/dev/termination-log", "`FILE` to write to")
+	return cmd
+}
+
+func serverPod(text string) (p probe.Pod, err error) {
+	node, address, _ := strings.Cut(text, "=")
+	p.Node = node
+	p.Address, err = netip.ParseAddr(address)
+	return p, err
+}
+
+// inquiry is what the flags ask on this node.
+func (f askFlags) inquiry(env *Env) (q probe.Inquiry, err error) {
+	var node, address string
+	if err := given(env, required{&node, "node", "", "NODE_NAME"}, required{&address, "node-ip", "", "NODE_IP"}); err != nil {
+		return q, err
+	}
+	nodeIP, err := netip.ParseAddr(address)
+	if err != nil {
+		return q, fmt.Errorf("read $NODE_IP: %w", err)
+	}
+	if !f.fromNode {
+		f.NodePort = 0
+	}
+	return probe.Inquiry{Targets: f.Targets(node, nodeIP), MTU: f.mtu, Hold: f.Hold}, nil
+}

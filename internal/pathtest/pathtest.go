@@ -1,0 +1,137 @@
+// Package pathtest sends packets along all paths of a peering, on demand: between pods of liqonet's image on the nodes of both
+// clusters, and compares what arrives with what the peering promises. The pods are its part probe. It removes all that it
+// makes, and what an earlier test left that was killed.
+package pathtest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/steps"
+)
+
+// Options are the options of Run.
+type Options struct {
+	Local, Remote *cluster.Cluster
+	Peer          string // the peering's name in the local cluster; "": that of the two clusters
+	Image         string
+	Nodes         int           // of each cluster that take part; 0: all that are Ready
+	Hold          time.Duration // how long connections are kept open; 0: none are
+	Timeout       time.Duration // for all the rest; 0: none
+}
+
+// Result is what a test has seen.
+type Result struct {
+	Passed bool    `json:"passed"` // nothing failed
+	Checks []Check `json:"checks"`
+	// Silent are nodes that are not Ready, and took no part.
+	Silent []End             `json:"silent,omitempty"`
+	Stages []steps.StageTime `json:"stages"`
+}
+
+// Run tests the paths of a peering. That a check fails is no error.
+func Run(ctx context.Context, o Options, r steps.Reporter) (_ Result, err error) {
+	timeout := o.Timeout
+	if timeout > 0 {
+		timeout += o.Hold
+	}
+	ctx, cancel := steps.Within(ctx, timeout)
+	defer cancel()
+	t := &test{Options: o, sides: []*side{{cluster: o.Local}, {cluster: o.Remote}}}
+	defer func() {
+		if e := t.withdraw(ctx); err == nil {
+			err = e
+		}
+	}()
+	run := steps.Stages{Reporter: r}
+	err = run.Run(ctx,
+		steps.Step{Stage: steps.StageReach, Do: t.reach}, steps.Step{Stage: steps.StageNodes, Do: t.serve},
+		steps.Step{Stage: steps.StageObjects, Do: t.publish}, steps.Step{Stage: steps.StageProof, Do: t.ask})
+	if err != nil {
+		return Result{}, err
+	}
+	t.result.Stages = run.Times
+	return t.result, nil
+}
+
+// test is a test on its way.
+type test struct {
+	Options
+
+	sides []*side
+	made  bool // objects may be there
+	// result is known in the end.
+	result Result
+}
+
+// each does something for both sides at once, with the other one.
+func (t *test) each(do func(s, peer *side) error) error {
+	return steps.EachOf([]int{0, 1}, func(i int) error { return do(t.sides[i], t.sides[1-i]) })
+}
+
+// reach finds the peering in both clusters, and removes what an earlier test left.
+func (t *test) reach(ctx context.Context) (string, error) {
+	if err := t.each(func(s, _ *side) error { return s.reach(ctx) }); err != nil {
+		return "", err
+	}
+	local, remote := t.sides[0], t.sides[1]
+	if local.fabric.ClusterID == remote.fabric.ClusterID {
+		return "", steps.SameCluster(local.cluster, remote.cluster)
+	}
+	if err := t.each(func(s, peer *side) error { return s.choose(ctx, peer.fabric, t.Nodes) }); err != nil {
+		return "", err
+	}
+	if t.Peer != "" && t.Peer != local.peering.Name {
+		return "", fmt.Errorf("peering %q of cluster %q is not with cluster %q: that is %q", t.Peer, local.cluster.Context, remote.cluster.Context, local.peering.Name)
+	}
+	t.made = true
+	err := t.each(func(s, _ *side) error { return s.clean(ctx) })
+	return fmt.Sprintf("%d nodes of %s, %d of %s", len(local.nodes), local.fabric.Name, len(remote.nodes), remote.fabric.Name), err
+}
+
+// serve runs servers on the nodes of both sides.
+func (t *test) serve(ctx context.Context) (string, error) {
+	err := t.each(func(s, _ *side) error { return s.serve(ctx, t.Image) })
+	return fmt.Sprintf("%d servers", len(t.sides[0].servers)+len(t.sides[1].servers)), err
+}
+
+// publish makes a Service in each cluster that leads to the servers of the other.
+func (t *test) publish(ctx context.Context) (string, error) {
+	return "2 Services", t.each(func(s, peer *side) error { return s.publish(ctx, peer) })
+}
+
+// ask has probes on all nodes ask the servers of the other side, and judges what they report.
+func (t *test) ask(ctx context.Context) (string, error) {
+	reports := make([][]report, len(t.sides))
+	err := steps.EachOf([]int{0, 1}, func(i int) (err error) {
+		reports[i], err = t.sides[i].ask(ctx, t.sides[1-i], t.Image, t.Hold)
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	for i, s := range t.sides {
+		for _, name := range s.silent {
+			t.result.Silent = append(t.result.Silent, End{Cluster: s.fabric.Name, Kind: Node, Node: name})
+		}
+		for _, r := range reports[i] {
+			t.result.Checks = append(t.result.Checks, judge(s, t.sides[1-i], r, t.Hold)...)
+		}
+	}
+	failed := func(c Check) bool { return c.State == Failed }
+	t.result.Passed = len(t.result.Checks) > 0 && !slices.ContainsFunc(t.result.Checks, failed)
+	return fmt.Sprintf("%d checks", len(t.result.Checks)), nil
+}
+
+// withdraw removes what the test has made, also when its time is over.
+func (t *test) withdraw(ctx context.Context) error {
+	if !t.made {
+		return nil
+	}
+	ctx, cancel := steps.Afterwards(ctx)
+	defer cancel()
+	return t.each(func(s, _ *side) error { return steps.Persist(ctx, s.clean) })
+}

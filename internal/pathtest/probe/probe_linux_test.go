@@ -1,0 +1,133 @@
+package probe
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+// serve runs a server of node b-1 until the test ends.
+func serve(t *testing.T) netip.AddrPort {
+	t.Helper()
+	l, err := net.Listen("tcp4", "127.0.0.1:0") // a port that is free for both
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := netip.MustParseAddrPort(l.Addr().String())
+	l.Close()
+	ended := make(chan error, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { ended <- Server{Node: "b-1"}.Serve(ctx, at) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return at
+}
+
+func TestAsk(t *testing.T) {
+	at := serve(t)
+	every := []Check{TCP, UDP, Fragments, FullSize, Connection}
+	got := Inquiry{MTU: 1380, Hold: time.Second, Targets: []Target{
+		{Name: "b-1", Address: at, Node: "b-1", Checks: every},
+		{Name: "b-2", Address: at, Node: "b-2", Checks: []Check{TCP}},
+		{Name: "b-3", Address: at, Checks: []Check{Oversize, "newer"}},
+	}}.Ask(t.Context())
+	home := netip.MustParseAddr("127.0.0.1")
+	want := []Result{
+		{Target: "b-1", Source: home},
+		{Target: "b-2", Source: home, Failed: map[Check]string{TCP: "node b-1 answered"}},
+		{Target: "b-3", Failed: map[Check]string{Oversize: "a packet of 1381 bytes crossed"}, Skipped: map[Check]string{"newer": "not known to this version"}},
+	}
+	options := cmp.Options{cmpopts.EquateComparable(netip.Addr{}), cmpopts.EquateEmpty(), cmpopts.IgnoreFields(Result{}, "Gap")}
+	if diff := cmp.Diff(want, got, options); diff != "" {
+		t.Errorf("results (-want +got):\n%s", diff)
+	}
+	if got[0].Gap <= 0 {
+		t.Error("no gap between answers on the open connection")
+	}
+}
+
+// A packet that the link does not take is an error at once.
+func TestOversizeIsRefused(t *testing.T) {
+	target := Target{Address: serve(t)}
+	if err := target.askOversize(t.Context(), 65536); err != nil { // the loopback device's MTU
+		t.Error(err)
+	}
+}
+
+// Whoever answers UDP must not send more than it is sent.
+func TestAnswersAreNoLongerThanQuestions(t *testing.T) {
+	conn, err := net.Dial("udp4", serve(t).String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	buf := make([]byte, 1<<16)
+	for range 100 { // until the server listens
+		if err := conn.SetDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
+			t.Fatal(err)
+		}
+		_, err1 := conn.Write([]byte("short"))
+		_, err2 := conn.Write(pattern(small))
+		if n, err := conn.Read(buf); err1 == nil && err2 == nil && err == nil {
+			if _, err := (Target{}).judge(buf[:n], pattern(small)); err != nil || n > small {
+				t.Errorf("%d bytes, %v: an answer to a short question?", n, err)
+			}
+			return
+		}
+	}
+	t.Error("no answer")
+}
+
+func TestFailures(t *testing.T) {
+	closed, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	target := Target{Address: netip.MustParseAddrPort(closed.Addr().String())}
+	if _, err := target.askTCP(ctx); err == nil {
+		t.Error("a port at which nobody listens answered")
+	}
+	if _, err := target.hold(t.Context(), 300*time.Millisecond); err == nil || !strings.Contains(err.Error(), "first after 0s: dial tcp4") {
+		t.Errorf("a connection that cannot be opened: %v", err)
+	}
+}
+
+// A report fits into what Kubernetes keeps, however much failed.
+func TestReportFits(t *testing.T) {
+	var results []Result
+	for i := range MaxTargets + 2 {
+		failed := map[Check]string{}
+		for _, c := range []Check{TCP, UDP, Ping, FullSize, Oversize, Fragments, Connection} {
+			failed[c] = strings.Repeat("a long reason ", 50)
+		}
+		results = append(results, Result{
+			Target: fmt.Sprintf("ip-10-0-123-%d.eu-central-1.compute.internal", i), Source: netip.MustParseAddr("10.255.255.255"), Failed: failed, Gap: time.Hour,
+		})
+	}
+	text, err := Encode(results)
+	if err != nil || len(text) > maxReport {
+		t.Fatalf("%d bytes, %v", len(text), err)
+	}
+	got, err := Decode(text)
+	if err != nil || len(got) != len(results) || !slices.EqualFunc(got, results, func(a, b Result) bool { return len(a.Failed) == len(b.Failed) }) {
+		t.Errorf("%v, %v", got, err)
+	}
+	if _, err := Decode("panic: "); err == nil {
+		t.Error("what is no report was taken")
+	}
+}

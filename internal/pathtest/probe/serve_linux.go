@@ -1,0 +1,126 @@
+package probe
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"time"
+)
+
+const (
+	maxFrame = 1 << 20         // bytes of a message over TCP
+	idle     = 5 * time.Minute // after which a server closes a connection on which nothing comes
+)
+
+// answer is what a server says of a message.
+type answer struct {
+	Node string     `json:"node"` // of the server
+	From netip.Addr `json:"from"` // the sender, as the server sees it
+	Sum  string     `json:"sum"`  // SHA-256 of the message
+}
+
+// Server answers probes on a node.
+type Server struct{ Node string }
+
+// Serve answers over TCP and UDP at an address until the context ends.
+func (s Server) Serve(ctx context.Context, at netip.AddrPort) error {
+	var config net.ListenConfig
+	stream, err := config.Listen(ctx, "tcp4", at.String())
+	if err != nil {
+		return err
+	}
+	defer stream.Close()
+	packets, err := config.ListenPacket(ctx, "udp4", stream.Addr().String())
+	if err != nil {
+		return err
+	}
+	defer packets.Close()
+	ended := make(chan error, 2)
+	go func() { ended <- s.serveTCP(stream) }()
+	go func() { ended <- s.serveUDP(packets) }()
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-ended:
+		return err
+	}
+}
+
+func (s Server) serveTCP(l net.Listener) error {
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			return err
+		}
+		go func() {
+			defer conn.Close()
+			for s.answerFrame(conn) == nil { // any error ends the connection, and the probe sees it
+			}
+		}()
+	}
+}
+
+// answerFrame answers one message: its length in four bytes, then its bytes. The answer has the same form.
+func (s Server) answerFrame(conn net.Conn) error {
+	if err := conn.SetDeadline(time.Now().Add(idle)); err != nil {
+		return err
+	}
+	data, err := readFrame(conn)
+	if err != nil {
+		return err
+	}
+	return writeFrame(conn, s.answer(conn.RemoteAddr(), data))
+}
+
+// serveUDP answers datagrams. An answer is no longer than its question, so that nothing is amplified.
+func (s Server) serveUDP(conn net.PacketConn) error {
+	buf := make([]byte, 1<<16)
+	for {
+		n, from, err := conn.ReadFrom(buf)
+		if err != nil {
+			return err
+		}
+		if reply := s.answer(from, buf[:n]); len(reply) <= n {
+			_, _ = conn.WriteTo(reply, from) // the probe asks again
+		}
+	}
+}
+
+func (s Server) answer(from net.Addr, data []byte) []byte {
+	a := answer{Node: s.Node, Sum: sum(data)}
+	if source, err := netip.ParseAddrPort(from.String()); err == nil {
+		a.From = source.Addr().Unmap()
+	}
+	text, _ := json.Marshal(a) // text and an address are always encoded
+	return text
+}
+
+func sum(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+func writeFrame(w io.Writer, data []byte) error {
+	_, err := w.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(data))), data...))
+	return err
+}
+
+func readFrame(r io.Reader) ([]byte, error) {
+	var length [4]byte
+	if _, err := io.ReadFull(r, length[:]); err != nil {
+		return nil, err
+	}
+	n := binary.BigEndian.Uint32(length[:])
+	if n > maxFrame {
+		return nil, errors.New("message is too long")
+	}
+	data := make([]byte, n)
+	_, err := io.ReadFull(r, data)
+	return data, err
+}

@@ -1,0 +1,346 @@
+package pathtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/cluster/clustertest"
+	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/pathtest/probe"
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/steps"
+	"liqonet.io/liqonet/templates"
+)
+
+// world is a connected cluster with two nodes, whose kubelets are played.
+type world struct {
+	*cluster.Cluster
+
+	kube    *fake.Clientset
+	mu      sync.Mutex
+	stuck   string        // why pods cannot start; "": they run
+	silent  bool          // probes do not end
+	sources [2]netip.Addr // of pods and nodes, as the peer sees them
+	probed  func()        // called when a probe runs
+}
+
+// fromB makes of the records of cluster a those of its peer b.
+var fromB = strings.NewReplacer(
+	"000000000001", "000000000002", "000000000002", "000000000001", "name: a", "name: b", "name: b", "name: a",
+	"10.71.", "10.72.", "10.72.", "10.71.", "10.81.", "10.82.", "10.82.", "10.81.")
+
+func newWorld(t *testing.T, name string, sources ...string) *world {
+	t.Helper()
+	objects := []runtime.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: records.DefaultNamespace}}}
+	for file, object := range map[string]string{"fabric": "fabric", "peering-b": "peering-" + map[string]string{"a": "b", "b": "a"}[name]} {
+		data, err := os.ReadFile("../../ipam/translate/testdata/" + file + ".yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := string(data)
+		if name == "b" {
+			text = fromB.Replace(text)
+		}
+		objects = append(objects, &corev1.ConfigMap{ObjectMeta: inventory.Meta(records.DefaultNamespace, object), Data: map[string]string{records.DataKey: text}})
+	}
+	for i := range 2 {
+		node, address := fmt.Sprintf("%s-%d", name, i+1), netip.AddrFrom4([4]byte{10, 80, 0, byte(i + 1)})
+		report, err := records.Encode(records.Node{Version: records.SchemaVersion, Name: node, Internal: address, MTU: 1500})
+		if err != nil {
+			t.Fatal(err)
+		}
+		objects = append(objects, &corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: node},
+			Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
+		}, &coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{
+				Name: records.AddressLeaseName(address), Namespace: records.DefaultNamespace,
+				Labels: map[string]string{records.LabelComponent: records.ComponentNode}, Annotations: map[string]string{records.AnnotationNode: report},
+			},
+			Spec: coordinationv1.LeaseSpec{HolderIdentity: &node},
+		})
+	}
+	c, kube := clustertest.New(clustertest.Config{Context: name, Objects: objects})
+	w := &world{Cluster: c, kube: kube}
+	for i, s := range sources {
+		w.sources[i] = netip.MustParseAddr(s)
+	}
+	return w
+}
+
+// twoWorlds are clusters that translate as their records say.
+func twoWorlds(t *testing.T) (a, b *world) {
+	t.Helper()
+	return newWorld(t, "a", "10.72.0.5", "10.82.0.1"), newWorld(t, "b", "10.71.0.5", "10.81.0.1")
+}
+
+// live plays kubelets until the test ends.
+func live(t *testing.T, worlds ...*world) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	var group sync.WaitGroup
+	for _, w := range worlds {
+		group.Go(func() {
+			for ctx.Err() == nil {
+				if err := w.turn(ctx); err != nil && ctx.Err() == nil {
+					t.Errorf("kubelets of %s: %v", w.Context, err)
+					return
+				}
+				select {
+				case <-ctx.Done():
+				case <-time.After(100 * time.Millisecond):
+				}
+			}
+		})
+	}
+	t.Cleanup(func() { cancel(); group.Wait() })
+}
+
+// turn makes and removes pods, as DaemonSets ask for.
+func (w *world) turn(ctx context.Context) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	pods := w.kube.CoreV1().Pods(w.Namespace)
+	there, err := pods.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	sets, err := w.kube.AppsV1().DaemonSets(w.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	wanted := map[string]*corev1.Pod{}
+	for _, set := range sets.Items {
+		for i := range 2 {
+			node := fmt.Sprintf("%s-%d", w.Context, i+1)
+			wanted[set.Name+"-"+node] = w.pod(&set, node)
+		}
+	}
+	for _, pod := range there.Items {
+		if wanted[pod.Name] == nil {
+			err = errors.Join(err, pods.Delete(ctx, pod.Name, metav1.DeleteOptions{}))
+		}
+		delete(wanted, pod.Name)
+	}
+	for _, pod := range wanted {
+		_, e := pods.Create(ctx, pod, metav1.CreateOptions{})
+		err = errors.Join(err, e)
+	}
+	return err
+}
+
+func (w *world) pod(set *appsv1.DaemonSet, node string) *corev1.Pod {
+	template := set.Spec.Template.Spec
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: set.Name + "-" + node, Labels: set.Spec.Template.Labels},
+		Spec:       corev1.PodSpec{NodeName: node, HostNetwork: template.HostNetwork},
+		Status:     corev1.PodStatus{Phase: corev1.PodRunning, PodIPs: []corev1.PodIP{{IP: "fd00::5"}, {IP: "10.244.0.5"}}},
+	}
+	switch {
+	case w.stuck != "":
+		pod.Status = corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{
+			Waiting: &corev1.ContainerStateWaiting{Reason: w.stuck, Message: "no such image"},
+		}}}}
+	case len(template.InitContainers) > 0:
+		if w.probed != nil {
+			w.probed()
+		}
+		if !w.silent {
+			pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{
+				Terminated: &corev1.ContainerStateTerminated{Message: w.report(template.InitContainers[0].Args, template.HostNetwork, node)},
+			}}}
+		}
+	}
+	return pod
+}
+
+// report is that of a probe whose checks all pass.
+func (w *world) report(args []string, host bool, node string) string {
+	targets := []probe.Result{{Target: probe.ClusterIP, Source: w.sources[0]}}
+	for i, arg := range args {
+		if arg == "--pod" {
+			name, _, _ := strings.Cut(args[i+1], "=")
+			targets = append(targets, probe.Result{Target: name, Source: w.sources[0]})
+		}
+	}
+	if host {
+		for i := range targets {
+			targets[i].Source = w.sources[1]
+			if strings.HasSuffix(node, "-2") {
+				targets[i].Source = w.sources[1].Next()
+			}
+		}
+	}
+	text, _ := probe.Encode(targets)
+	return text
+}
+
+// left are the objects of tests in a cluster.
+func (w *world) left(t *testing.T) (all []string) {
+	t.Helper()
+	objects, err := w.List(t.Context(), records.LabelComponent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices, err := w.kube.DiscoveryV1().EndpointSlices(w.Namespace).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range slices.Items {
+		objects = append(objects, &slices.Items[i])
+	}
+	for _, o := range objects {
+		if strings.HasPrefix(o.GetName(), "test-") {
+			all = append(all, fmt.Sprintf("%T %s", o, o.GetName()))
+		}
+	}
+	return all
+}
+
+// silence is a Reporter.
+type silence struct{ steps.Quiet }
+
+func options(a, b *world) Options {
+	return Options{Local: a.Cluster, Remote: b.Cluster, Image: "liqonet:1", Timeout: time.Minute}
+}
+
+func expectNothingLeft(t *testing.T, worlds ...*world) {
+	t.Helper()
+	for _, w := range worlds {
+		if left := w.left(t); len(left) > 0 {
+			t.Errorf("left in %s: %v", w.Context, left)
+		}
+	}
+}
+
+func TestRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := twoWorlds(t)
+		live(t, a, b)
+		r, err := Run(t.Context(), options(a, b), silence{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		// From 4 probes of each side: 7 checks of 2 pods, and 2 of the Service.
+		if !r.Passed || len(r.Checks) != 2*4*(2*7+2) {
+			t.Errorf("passed %v, %d checks:\n%+v", r.Passed, len(r.Checks), r.Checks)
+		}
+		expectNothingLeft(t, a, b)
+	})
+}
+
+// A source that is not translated is a failure, not an error.
+func TestRunSeesWrongSource(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := twoWorlds(t)
+		b.sources[1] = netip.MustParseAddr("172.31.2.11")
+		live(t, a, b)
+		r, err := Run(t.Context(), options(a, b), silence{})
+		if err != nil || r.Passed {
+			t.Errorf("passed %v, %v", r.Passed, err)
+		}
+		for _, c := range r.Checks {
+			if failed := c.State == Failed; failed != (c.Name == source && c.From.Cluster == "b" && c.From.Kind == Node) {
+				t.Errorf("%+v", c)
+			}
+		}
+	})
+}
+
+func TestRunRemovesWhatAKilledOneLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := twoWorlds(t)
+		live(t, a, b)
+		set, err := templates.PathTestServer(templates.PathTestValues{Namespace: a.Namespace, Image: "liqonet:0"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := a.Apply(t.Context(), set); err != nil {
+			t.Fatal(err)
+		}
+		if r, err := Run(t.Context(), options(a, b), silence{}); err != nil || !r.Passed {
+			t.Errorf("%+v, %v", r, err)
+		}
+		expectNothingLeft(t, a, b)
+	})
+}
+
+func TestRunThatFailsLeavesNothing(t *testing.T) {
+	for name, c := range map[string]struct {
+		spoil func(a, b *world, interrupt func())
+		want  string
+	}{
+		"image":        {func(a, _ *world, _ func()) { a.stuck = "ImagePullBackOff" }, "ImagePullBackOff"},
+		"interruption": {func(_, b *world, interrupt func()) { b.silent, b.probed = true, interrupt }, "context canceled"},
+		"timeout":      {func(_, b *world, _ func()) { b.silent = true }, "--timeout"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, b := twoWorlds(t)
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				c.spoil(a, b, cancel)
+				live(t, a, b)
+				if _, err := Run(ctx, options(a, b), silence{}); err == nil || !strings.Contains(err.Error(), c.want) {
+					t.Errorf("error %v, want %q in it", err, c.want)
+				}
+				expectNothingLeft(t, a, b)
+			})
+		})
+	}
+}
+
+func TestRunRefuses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := twoWorlds(t)
+		o := options(a, b)
+		o.Peer = "c"
+		if _, err := Run(t.Context(), o, silence{}); err == nil || !strings.Contains(err.Error(), `peering "c"`) {
+			t.Errorf("another peering: %v", err)
+		}
+		if _, err := Run(t.Context(), options(a, a), silence{}); err == nil || !strings.Contains(err.Error(), "same cluster") {
+			t.Errorf("one cluster: %v", err)
+		}
+		if _, err := b.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: inventory.Meta(b.Namespace, "peering-a")}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Run(t.Context(), options(a, b), silence{}); err == nil || !strings.Contains(err.Error(), `cluster "b" has no peering "a"`) {
+			t.Errorf("one side of a peering: %v", err)
+		}
+	})
+}
+
+func TestNodesAreSampled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, _ := twoWorlds(t)
+		unready := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a-0"}}
+		if _, err := a.kube.CoreV1().Nodes().Create(t.Context(), unready, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		for sample, want := range map[int]string{0: "[a-1 a-2] [a-0] []", 1: "[a-1] [a-0] [a-1]", 2: "[a-1 a-2] [a-0] []", 9: "[a-1 a-2] [a-0] []"} {
+			s := &side{cluster: a.Cluster}
+			if err := s.chooseNodes(t.Context(), sample); err != nil {
+				t.Fatal(err)
+			}
+			if got := fmt.Sprint(s.nodes, s.silent, s.values("i").Nodes); got != want {
+				t.Errorf("--nodes %d: %s, want %s", sample, got, want)
+			}
+		}
+	})
+}

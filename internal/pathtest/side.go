@@ -1,0 +1,298 @@
+package pathtest
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/pathtest/probe"
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/steps"
+	"liqonet.io/liqonet/ipam/translate"
+	"liqonet.io/liqonet/templates"
+)
+
+// side is one cluster of a test.
+type side struct {
+	cluster    *cluster.Cluster
+	fabric     records.Fabric
+	peering    records.Peering
+	translator translate.Translator
+	internal   map[string]netip.Addr // addresses of nodes in the overlay, by node
+	pods       templates.Pods
+	sampled    bool     // nodes are not all
+	nodes      []string // that take part
+	silent     []string // that are not Ready
+	servers    []probe.Pod
+	service    *corev1.Service
+}
+
+// reach finds out whether a test can be made here.
+func (s *side) reach(ctx context.Context) error {
+	if _, err := s.cluster.Version(ctx); err != nil {
+		return err
+	}
+	if _, err := inventory.CheckElsewhere(ctx, s.cluster); err != nil {
+		return err
+	}
+	if err := steps.CheckPermissions(ctx, s.cluster, templates.Administer); err != nil {
+		return err
+	}
+	fabric, err := inventory.Fabric(ctx, s.cluster)
+	if err != nil {
+		return err
+	}
+	if fabric == nil {
+		return hint.With(fmt.Errorf("liqonet is not installed in namespace %s of cluster %q", s.cluster.Namespace, s.cluster.Context), "liqoctl network connect")
+	}
+	s.fabric = *fabric
+	s.pods, err = inventory.PodSettings(ctx, s.cluster)
+	return err
+}
+
+// choose finds the peering with another cluster, and the nodes that take part: sample of them, 0 is all.
+func (s *side) choose(ctx context.Context, peer records.Fabric, sample int) error {
+	peerings, err := inventory.Peerings(ctx, s.cluster)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(peerings, func(p records.Peering) bool { return p.Peer.ClusterID == peer.ClusterID })
+	if i < 0 {
+		missing := &inventory.NoPeeringError{Context: s.cluster.Context, Name: peer.Name}
+		for _, p := range peerings {
+			missing.Known = append(missing.Known, p.Name)
+		}
+		return missing
+	}
+	s.peering = peerings[i]
+	translation, err := inventory.Translation(ctx, s.cluster)
+	if err != nil {
+		return err
+	}
+	if s.translator, err = translation.Peer(s.peering.Name); err != nil {
+		return err
+	}
+	leases, err := inventory.Leases(ctx, s.cluster)
+	if err != nil {
+		return err
+	}
+	reports, err := inventory.Reports(leases)
+	if err != nil {
+		return err
+	}
+	s.internal = make(map[string]netip.Addr)
+	for _, n := range reports {
+		s.internal[n.Name] = n.Internal
+	}
+	return s.chooseNodes(ctx, sample)
+}
+
+func (s *side) chooseNodes(ctx context.Context, sample int) error {
+	nodes, err := cluster.All[*corev1.Node](ctx, s.cluster, "")
+	if err != nil {
+		return err
+	}
+	for _, n := range nodes {
+		switch {
+		case !cluster.RunsHelpers(n):
+		case inventory.NodeReady(n):
+			s.nodes = append(s.nodes, n.Name)
+		default:
+			s.silent = append(s.silent, n.Name)
+		}
+	}
+	if len(s.nodes) == 0 {
+		return fmt.Errorf("cluster %q has no node that is Ready", s.cluster.Context)
+	}
+	slices.Sort(s.nodes)
+	slices.Sort(s.silent)
+	if s.sampled = sample > 0 && sample < len(s.nodes); s.sampled {
+		s.nodes = s.nodes[:sample]
+	}
+	return nil
+}
+
+// values are those of the side's workloads.
+func (s *side) values(image string, args ...string) templates.PathTestValues {
+	v := templates.PathTestValues{Namespace: s.cluster.Namespace, Image: image, Pods: s.pods, Args: args}
+	if s.sampled {
+		v.Nodes = s.nodes
+	}
+	return v
+}
+
+// serve runs servers, and waits until those of all nodes run.
+func (s *side) serve(ctx context.Context, image string) error {
+	set, err := templates.PathTestServer(s.values(image))
+	if err != nil {
+		return err
+	}
+	if _, err := s.cluster.Apply(ctx, set); err != nil {
+		return err
+	}
+	return s.await(ctx, records.ComponentTestServer, "servers", func(pods []*corev1.Pod) (done []string, err error) {
+		s.servers = nil
+		for _, pod := range pods {
+			if pod.DeletionTimestamp != nil || pod.Status.Phase != corev1.PodRunning {
+				continue
+			}
+			address, err := podAddress(pod)
+			if err != nil {
+				return nil, err
+			}
+			s.servers = append(s.servers, probe.Pod{Node: pod.Spec.NodeName, Address: address})
+			done = append(done, pod.Spec.NodeName)
+		}
+		slices.SortFunc(s.servers, func(a, b probe.Pod) int { return strings.Compare(a.Node, b.Node) })
+		return done, nil
+	})
+}
+
+// podAddress is a pod's IPv4 address.
+func podAddress(pod *corev1.Pod) (netip.Addr, error) {
+	for _, ip := range pod.Status.PodIPs {
+		if a, err := netip.ParseAddr(ip.IP); err == nil && a.Is4() {
+			return a, nil
+		}
+	}
+	return netip.Addr{}, fmt.Errorf("pod %s/%s has no IPv4 address", pod.Namespace, pod.Name)
+}
+
+// await waits until pods of all nodes are done.
+func (s *side) await(ctx context.Context, component, what string, done func([]*corev1.Pod) ([]string, error)) error {
+	label := inventory.Selector(component)
+	return s.cluster.FailFast(ctx, label, func(ctx context.Context) error {
+		what := fmt.Sprintf("%s on the nodes of cluster %q", what, s.cluster.Context)
+		return cluster.Wait(ctx, s.cluster, cluster.Labelled(label), what, func(pods []*corev1.Pod) (string, error) {
+			ready, err := done(pods)
+			missing := slices.DeleteFunc(slices.Clone(s.nodes), func(n string) bool { return slices.Contains(ready, n) })
+			return inventory.NotYet(missing), err
+		})
+	})
+}
+
+// called are the servers of the peer as this side reaches them.
+func (s *side) called(peer *side) ([]probe.Pod, error) {
+	called := slices.Clone(peer.servers)
+	for i := range called {
+		a, err := s.translator.Import(called[i].Address)
+		if err != nil {
+			return nil, fmt.Errorf("pod on node %s of cluster %q: %w", called[i].Node, peer.cluster.Context, err)
+		}
+		called[i].Address = a.Translated
+	}
+	return called, nil
+}
+
+// publish makes a Service whose endpoints are the servers of the peer.
+func (s *side) publish(ctx context.Context, peer *side) error {
+	service, err := templates.PathTestService(s.cluster.Namespace)
+	if err != nil {
+		return err
+	}
+	called, err := s.called(peer)
+	if err != nil {
+		return err
+	}
+	if _, err := s.cluster.Apply(ctx, service); err != nil {
+		return err
+	}
+	if s.service, err = cluster.Find[*corev1.Service](ctx, s.cluster, service.Name); err != nil {
+		return err
+	}
+	if s.service == nil || len(s.service.Spec.Ports) == 0 {
+		return fmt.Errorf("read Service %s/%s of cluster %q: it is gone", service.Namespace, service.Name, s.cluster.Context)
+	}
+	var addresses []netip.Addr
+	for _, pod := range called[:min(len(called), probe.MaxTargets)] {
+		addresses = append(addresses, pod.Address)
+	}
+	_, err = s.cluster.Apply(ctx, templates.PathTestEndpoints(s.service, addresses))
+	return err
+}
+
+// ask runs probes on the nodes, and returns what they report, sorted by node.
+func (s *side) ask(ctx context.Context, peer *side, image string, hold time.Duration) ([]report, error) {
+	called, err := s.called(peer)
+	if err != nil {
+		return nil, err
+	}
+	port := s.service.Spec.Ports[0]
+	args := []string{
+		"--mtu", fmt.Sprint(s.peering.MTU), "--hold", hold.String(),
+		"--service", fmt.Sprintf("%s:%d", s.service.Spec.ClusterIP, port.Port), "--node-port", fmt.Sprint(port.NodePort),
+	}
+	for _, pod := range called {
+		args = append(args, "--pod", pod.Node+"="+pod.Address.String())
+	}
+	pods, nodes, err := templates.PathTestProbes(s.values(image, args...))
+	if err != nil {
+		return nil, err
+	}
+	if _, err := s.cluster.Apply(ctx, pods, nodes); err != nil {
+		return nil, err
+	}
+	var reports []report
+	for _, set := range []*appsv1.DaemonSet{pods, nodes} {
+		var found []report
+		err := s.await(ctx, set.Name, "reports of probes", func(all []*corev1.Pod) (done []string, err error) {
+			if found, err = s.read(all); err != nil {
+				return nil, err
+			}
+			for _, r := range found {
+				done = append(done, r.from.Node)
+			}
+			return done, nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		reports = append(reports, found...)
+	}
+	return reports, nil
+}
+
+// read reads what probes report that have ended.
+func (s *side) read(pods []*corev1.Pod) (reports []report, err error) {
+	for _, pod := range pods {
+		for _, c := range pod.Status.InitContainerStatuses {
+			end := c.State.Terminated
+			if end == nil || end.ExitCode != 0 {
+				continue
+			}
+			r := report{from: End{Cluster: s.fabric.Name, Kind: Pod, Node: pod.Spec.NodeName}}
+			if r.results, err = probe.Decode(end.Message); err != nil {
+				return nil, fmt.Errorf("pod %s of cluster %q: %w", pod.Name, s.cluster.Context, err)
+			}
+			if pod.Spec.HostNetwork {
+				r.from.Kind, r.address = Node, s.internal[pod.Spec.NodeName]
+			} else if r.address, err = podAddress(pod); err != nil {
+				return nil, err
+			}
+			reports = append(reports, r)
+		}
+	}
+	slices.SortFunc(reports, func(a, b report) int { return strings.Compare(a.from.Node, b.from.Node) })
+	return reports, nil
+}
+
+// clean removes all objects of tests.
+func (s *side) clean(ctx context.Context) error {
+	var all []cluster.Object
+	for _, name := range []string{records.ComponentTestPod, records.ComponentTestNode, records.ComponentTestServer} {
+		all = append(all, &appsv1.DaemonSet{ObjectMeta: inventory.Meta(s.cluster.Namespace, name)})
+	}
+	place := inventory.Meta(s.cluster.Namespace, records.ComponentTestServer)
+	_, err := s.cluster.Delete(ctx, append(all, &corev1.Service{ObjectMeta: place}, &discoveryv1.EndpointSlice{ObjectMeta: place})...)
+	return err
+}

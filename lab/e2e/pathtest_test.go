@@ -1,0 +1,88 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"encoding/xml"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// pathResult has the fields of `network test -o json` that tests use.
+type pathResult struct {
+	Passed bool
+	Checks []struct {
+		From, To              struct{ Cluster, Kind, Node string }
+		Check                 string
+		State, Seen, Expected string
+		GapNanoseconds        int64
+	}
+}
+
+// testPaths tests the paths of the peering of a and b: all checks pass; large packets that are lost between the clusters are
+// seen; and nothing is left.
+func testPaths(ctx context.Context, t *testing.T, u users) {
+	report := filepath.Join(t.TempDir(), "paths.xml")
+	args := []string{"network", "test", "b", "--context", "a", "--remote-context", "b", "-o", "json", "--junit", report}
+	test := func(t *testing.T, want int, more ...string) (r pathResult) {
+		t.Helper()
+		out, said, code := u.installer.run(ctx, t, append(args, more...)...)
+		if err := json.Unmarshal([]byte(out), &r); err != nil || code != want {
+			t.Fatalf("exit code %d, want %d; %v\n%s%s", code, want, err, out, said)
+		}
+		for _, cluster := range []string{"a", "b"} {
+			if left := kubectl(ctx, t, u.admin.lab, cluster, "-n", "liqonet", "get", "daemonsets,pods,services,endpointslices", "-o", "name"); strings.Contains(left, "/test-") {
+				t.Errorf("left in %s:\n%s", cluster, left)
+			}
+		}
+		return r
+	}
+	made := map[string]int{}
+	for _, c := range test(t, 0, "--duration", "1s").Checks {
+		if c.State != "passed" && c.Check != "ping" { // a node decides who may ping
+			t.Errorf("%+v", c)
+		}
+		made[c.From.Kind+" "+c.To.Kind+" "+c.Check]++
+	}
+	for path, want := range map[string]int{
+		"pod pod tcp": 8, "pod pod source": 8, "pod pod connection": 8, "node pod full-size": 8, "node pod oversize": 8, "node pod fragments": 8,
+		"pod ClusterIP tcp": 4, "node ClusterIP source": 4, "node NodePort source": 4,
+	} {
+		if made[path] != want {
+			t.Errorf("%d checks %q, want %d", made[path], path, want)
+		}
+	}
+	// Only the tunnel is UDP: nodes still reach their API servers.
+	const chain = "add table ip fault; add chain ip fault forward { type filter hook forward priority 0; }; add rule ip fault forward meta l4proto udp ip length > 1300 drop"
+	router := func(command string) {
+		t.Helper()
+		if _, err := u.admin.lab.NodeExec(ctx, "router", "nft", command); err != nil {
+			t.Fatal(err)
+		}
+	}
+	router(chain)
+	failed := map[string]int{}
+	for _, c := range test(t, 3, "--nodes", "1").Checks {
+		if c.State == "failed" {
+			failed[c.From.Cluster+" "+c.Check]++
+		}
+	}
+	router("delete table ip fault")
+	for _, cluster := range []string{"a", "b"} {
+		if failed[cluster+" full-size"] != 2 || failed[cluster+" udp"] != 0 {
+			t.Errorf("large packets of %s are lost: failed checks %v", cluster, failed)
+		}
+	}
+	text, err := os.ReadFile(report)
+	var junit struct {
+		Suites []struct {
+			Failures int `xml:"failures,attr"`
+		} `xml:"testsuite"`
+	}
+	if err != nil || xml.Unmarshal(text, &junit) != nil || len(junit.Suites) != 2 || junit.Suites[0].Failures == 0 || junit.Suites[1].Failures == 0 {
+		t.Errorf("%v, JUnit report:\n%s", err, text)
+	}
+	awaitHealthy(ctx, t, u.looker, 2)
+}

@@ -1,0 +1,65 @@
+package templates
+
+import (
+	"net/netip"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"liqonet.io/liqonet/internal/records"
+)
+
+func pathTest() ([]Object, error) {
+	v := PathTestValues{Namespace: "liqonet", Image: image, Args: []string{"--mtu", "1380"}}
+	server, err := PathTestServer(v)
+	if err != nil {
+		return nil, err
+	}
+	v.Nodes = []string{"a-1", "a-2"}
+	pods, nodes, err := PathTestProbes(v)
+	if err != nil {
+		return nil, err
+	}
+	service, err := PathTestService("liqonet")
+	if err != nil {
+		return nil, err
+	}
+	service.UID = "1234"
+	return []Object{server, pods, nodes, service, PathTestEndpoints(service, []netip.Addr{netip.MustParseAddr("10.71.0.5")})}, nil
+}
+
+func TestPathTestHasNoRights(t *testing.T) {
+	objects, err := pathTest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sets := 0
+	for _, o := range objects {
+		set, ok := o.(*appsv1.DaemonSet)
+		if !ok {
+			continue
+		}
+		sets++
+		pod := set.Spec.Template.Spec
+		if pod.ServiceAccountName != "" || pod.AutomountServiceAccountToken == nil || *pod.AutomountServiceAccountToken {
+			t.Errorf("%s has a token for the API server", set.Name)
+		}
+		if pod.HostNetwork != (set.Name == records.ComponentTestNode) || pod.HostPID || pod.HostIPC || len(pod.Volumes) > 0 {
+			t.Errorf("%s: network %v, pids %v, memory %v of its node, volumes %v", set.Name, pod.HostNetwork, pod.HostPID, pod.HostIPC, pod.Volumes)
+		}
+		if s := pod.SecurityContext; !*s.RunAsNonRoot || *s.RunAsUser == 0 || *s.RunAsGroup == 0 || s.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
+			t.Errorf("%s: %v", set.Name, s)
+		}
+		for _, c := range append(pod.InitContainers, pod.Containers...) {
+			s := c.SecurityContext
+			if len(s.Capabilities.Add) > 0 || len(s.Capabilities.Drop) != 1 || s.Capabilities.Drop[0] != "ALL" || s.Privileged != nil ||
+				*s.AllowPrivilegeEscalation || !*s.ReadOnlyRootFilesystem || len(c.Ports) > 0 {
+				t.Errorf("%s: container %s: %v, ports %v", set.Name, c.Name, s, c.Ports)
+			}
+		}
+	}
+	if sets != 3 {
+		t.Errorf("%d DaemonSets", sets)
+	}
+}
