@@ -25,7 +25,7 @@ type pathResult struct {
 // seen; and nothing is left.
 func testPaths(ctx context.Context, t *testing.T, u users) {
 	report := filepath.Join(t.TempDir(), "paths.xml")
-	args := []string{"network", "test", "b", "--context", "a", "--remote-context", "b", "-o", "json", "--junit", report}
+	args := []string{"network", "test", "b", "--context", "a", "--remote-context", "b", "-o", "json", "--junit", report, "--timeout", "10m"}
 	test := func(t *testing.T, want int, more ...string) (r pathResult) {
 		t.Helper()
 		out, said, code := u.installer.run(ctx, t, append(args, more...)...)

@@ -19,10 +19,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A check is tried as often, and each attempt waits as long: packets get lost, and machines are busy.
+// A check is tried again: packets get lost. Each attempt waits longer than the one before, since machines are busy.
 const (
-	attempts = 4
-	patience = 3 * time.Second
+	firstPatience = time.Second
+	lastPatience  = 8 * time.Second
+	patience      = 15 * time.Second // of all attempts
 )
 
 // Bytes of packets and messages.
@@ -109,8 +110,8 @@ func (q Inquiry) check(ctx context.Context, t Target, check Check) (saw sight, e
 
 // persist tries until there is no error, an error that a repetition does not repair, or the last attempt.
 func persist(ctx context.Context, ask func(context.Context) error) (err error) {
-	for range attempts {
-		bounded, cancel := context.WithTimeout(ctx, patience)
+	for wait := firstPatience; wait <= lastPatience; wait *= 2 {
+		bounded, cancel := context.WithTimeout(ctx, wait)
 		err = ask(bounded)
 		if err == nil || lasting(err) {
 			cancel()
@@ -120,7 +121,7 @@ func persist(ctx context.Context, ask func(context.Context) error) (err error) {
 		cancel()
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("no answer within %s", attempts*patience)
+		return fmt.Errorf("no answer within %s", patience)
 	}
 	return err
 }
