@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/cluster/clustertest"
@@ -78,6 +79,15 @@ func newWorld(t *testing.T, name string, sources ...string) *world {
 	}
 	c, kube := clustertest.New(clustertest.Config{Context: name, Objects: objects})
 	w := &world{Cluster: c, kube: kube}
+	// A DaemonSet is gone when its pods are.
+	kube.PrependReactor("delete", "daemonsets", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		for i := range 2 {
+			if set, ok := action.(clienttesting.DeleteAction); ok {
+				_ = kube.Tracker().Delete(corev1.SchemeGroupVersion.WithResource("pods"), w.Namespace, fmt.Sprintf("%s-%s-%d", set.GetName(), name, i+1))
+			}
+		}
+		return false, nil, nil
+	})
 	for i, s := range sources {
 		w.sources[i] = netip.MustParseAddr(s)
 	}
@@ -170,13 +180,17 @@ func (w *world) pod(set *appsv1.DaemonSet, node string) *corev1.Pod {
 	return pod
 }
 
-// report is that of a probe whose checks all pass.
+// report is that of a probe whose checks all pass, if it asks the addresses by which pods of the peer are reached.
 func (w *world) report(args []string, host bool, node string) string {
 	targets := []probe.Result{{Target: probe.ClusterIP, Source: w.sources[0]}}
 	for i, arg := range args {
 		if arg == "--pod" {
-			name, _, _ := strings.Cut(args[i+1], "=")
-			targets = append(targets, probe.Result{Target: name, Source: w.sources[0]})
+			name, address, _ := strings.Cut(args[i+1], "=")
+			result := probe.Result{Target: name, Source: w.sources[0]}
+			if want := map[string]string{"a": "10.71.0.5", "b": "10.72.0.5"}[w.Context]; address != want {
+				result.Failed = map[probe.Check]string{probe.TCP: "no pod has the address " + address}
+			}
+			targets = append(targets, result)
 		}
 	}
 	if host {
@@ -229,6 +243,15 @@ func expectNothingLeft(t *testing.T, worlds ...*world) {
 	}
 }
 
+func failures(r Result) (all []Check) {
+	for _, c := range r.Checks {
+		if c.State == Failed {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
 func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := twoWorlds(t)
@@ -239,7 +262,7 @@ func TestRun(t *testing.T) {
 		}
 		// From 4 probes of each side: 7 checks of 2 pods, and 2 of the Service.
 		if !r.Passed || len(r.Checks) != 2*4*(2*7+2) {
-			t.Errorf("passed %v, %d checks:\n%+v", r.Passed, len(r.Checks), r.Checks)
+			t.Errorf("passed %v, %d checks, failed: %v", r.Passed, len(r.Checks), failures(r))
 		}
 		expectNothingLeft(t, a, b)
 	})
@@ -266,16 +289,22 @@ func TestRunSeesWrongSource(t *testing.T) {
 func TestRunRemovesWhatAKilledOneLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := twoWorlds(t)
-		live(t, a, b)
-		set, err := templates.PathTestServer(templates.PathTestValues{Namespace: a.Namespace, Image: "liqonet:0"})
+		pods, nodes, err := templates.PathTestProbes(templates.PathTestValues{Namespace: a.Namespace, Image: "liqonet:0", Args: []string{"--pod", "b-1=10.71.0.9"}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := a.Apply(t.Context(), set); err != nil {
+		if _, err := a.Apply(t.Context(), pods, nodes); err != nil {
 			t.Fatal(err)
 		}
+		right, wrong := a.sources, netip.MustParseAddr("192.0.2.1")
+		a.sources = [2]netip.Addr{wrong, wrong} // what the killed one saw
+		if err := a.turn(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		a.sources = right
+		live(t, a, b)
 		if r, err := Run(t.Context(), options(a, b), silence{}); err != nil || !r.Passed {
-			t.Errorf("%+v, %v", r, err)
+			t.Errorf("failed: %v, %v", failures(r), err)
 		}
 		expectNothingLeft(t, a, b)
 	})

@@ -131,3 +131,22 @@ func TestReportFits(t *testing.T) {
 		t.Error("what is no report was taken")
 	}
 }
+
+// What a server says of another message, or of another node, is no proof.
+func TestJudge(t *testing.T) {
+	target := Target{Node: "b-1"}
+	for reply, want := range map[string]string{
+		`{"node":"b-1","from":"10.72.0.5","sum":"` + sum(pattern(small)) + `"}`: "<nil>",
+		`{"node":"b-1","from":"10.72.0.5","sum":"` + sum(pattern(large)) + `"}`: "what arrived is not what was sent",
+		`{"node":"b-2","from":"10.72.0.5","sum":"` + sum(pattern(small)) + `"}`: "node b-2 answered",
+		`HTTP/1.1 400`: "an answer that is not a server's: ",
+	} {
+		source, err := target.judge([]byte(reply), pattern(small))
+		if !strings.HasPrefix(fmt.Sprint(err), want) || err != nil && !lasting(err) {
+			t.Errorf("%s: %v, want %s", reply, err, want)
+		}
+		if strings.HasPrefix(reply, "{") && source != netip.MustParseAddr("10.72.0.5") {
+			t.Errorf("%s: source %s", reply, source)
+		}
+	}
+}
