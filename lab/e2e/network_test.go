@@ -84,6 +84,7 @@ func TestNetwork(t *testing.T) {
 		awaitHealthy(ctx, t, u.looker, 3)
 		testEveryPod(ctx, t, l, conn)
 	})
+	t.Run("two gateways on each side", func(t *testing.T) { testGateways(ctx, t, l, u, conn) })
 	crossing.enter(leaving)
 	t.Run("disconnect and reset leave nothing", func(t *testing.T) { testRemoval(ctx, t, u, before) })
 	crossing.awaitFree(ctx, t, declared)
@@ -317,7 +318,7 @@ func testRemoval(ctx context.Context, t *testing.T, users users, before before) 
 		t.Errorf("verify-clean of an installation: exit code %d\n%s%s", code, out, said)
 	}
 	for _, cluster := range []string{"a", "b"} {
-		if out := kubectl(ctx, t, l, cluster, "-n", "liqonet", "get", "all,configmaps,secrets,leases", "-l", "liqonet.io/peering", "-o", "name"); out != "" {
+		if out := kubectl(ctx, t, l, cluster, "-n", "liqonet", "get", "all,configmaps,secrets,leases,poddisruptionbudgets", "-l", "liqonet.io/peering", "-o", "name"); out != "" {
 			t.Errorf("objects of the peering in %s after disconnect:\n%s", cluster, out)
 		}
 		users.installer.must(ctx, t, "network", "reset", "--context", cluster)

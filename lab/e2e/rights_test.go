@@ -76,7 +76,7 @@ func roleOf(user string) (role, peer string) {
 	if !ok {
 		return "", ""
 	}
-	if peer, found := strings.CutPrefix(account, "gateway-"); found {
+	if of, peer, found := strings.Cut(account, "-"); found && strings.HasPrefix(of, "gateway") {
 		return "gateway", peer
 	}
 	return account, ""

@@ -1,0 +1,107 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"liqonet.io/liqonet/lab"
+)
+
+// gatewayState has the fields of a gateway in `network status -o json` that tests use.
+type gatewayState struct {
+	Pod     string
+	Tunnels []struct{ State string }
+}
+
+// testGateways gives the peering two gateways on each side while pods talk, takes one away by force, and one by its number.
+func testGateways(ctx context.Context, t *testing.T, l *lab.Lab, u users, conn connection) {
+	several := []string{"--gateways", "2", "--remote-gateways", "2", "--update"}
+	if scaled := u.connector.connect(ctx, t, several...); !scaled.Changed {
+		t.Error("two gateways a side, and nothing changed")
+	}
+	if again := u.connector.connect(ctx, t); again.Changed {
+		t.Error("without the flags the number of gateways changes")
+	}
+	awaitGateways(ctx, t, u.looker, "a", 2, 4)
+	lost := awaitGateways(ctx, t, u.looker, "b", 2, 4)[0]
+	testSecondGatewayAccount(ctx, t, l)
+
+	kubectl(ctx, t, l, "b", "-n", "liqonet", "delete", "pod", lost.Pod, "--force", "--grace-period=0", "--wait=false")
+	testEveryPod(ctx, t, l, conn)
+	await(ctx, t, func() bool { return awaitGateways(ctx, t, u.looker, "b", 2, 4)[0].Pod != lost.Pod }, func() string {
+		return "gateway 1 of b is still pod " + lost.Pod
+	})
+
+	u.connector.connect(ctx, t, "--gateways", "1", "--update")
+	awaitGateways(ctx, t, u.looker, "a", 1, 2)
+	awaitGateways(ctx, t, u.looker, "b", 2, 2)
+	testEveryPod(ctx, t, l, conn)
+	left := kubectl(ctx, t, l, "a", "-n", "liqonet", "get", "all,configmaps,secrets,serviceaccounts,roles,rolebindings,poddisruptionbudgets", "-o", "name")
+	if strings.Contains(left, "2-b") || strings.Contains(left, "poddisruptionbudget") {
+		t.Errorf("left of gateway 2 of a:\n%s", left)
+	}
+}
+
+// awaitGateways waits until the peering of a cluster is healthy, with so many gateways and healthy tunnels.
+func awaitGateways(ctx context.Context, t *testing.T, c liqoctl, cluster string, count, tunnels int) (gateways []gatewayState) {
+	t.Helper()
+	var out, said string
+	await(ctx, t, func() bool {
+		var code int
+		out, said, code = c.run(ctx, t, "network", "status", "--context", cluster, "-o", "json")
+		var answer struct {
+			Peerings []struct{ Gateways []gatewayState }
+		}
+		if err := json.Unmarshal([]byte(out), &answer); err != nil || code != 0 || len(answer.Peerings) != 1 {
+			return false
+		}
+		gateways = answer.Peerings[0].Gateways
+		healthy := 0
+		for _, g := range gateways {
+			for _, t := range g.Tunnels {
+				if t.State == "healthy" {
+					healthy++
+				}
+			}
+		}
+		return len(gateways) == count && healthy == tunnels
+	}, func() string { return fmt.Sprintf("status of %s:\n%s%s", cluster, out, said) })
+	return gateways
+}
+
+// testSecondGatewayAccount uses the token of gateway 2 to write its own records, and tries those of gateway 1: also with more
+// rights than its role gives.
+func testSecondGatewayAccount(ctx context.Context, t *testing.T, l *lab.Lab) {
+	pod := kubectl(ctx, t, l, "a", "-n", "liqonet", "get", "pods", "-l", "liqonet.io/gateway=2", "-o", "jsonpath={.items[0].metadata.name}")
+	a := helperAccount(ctx, t, l, "a", "gateway2-b", pod)
+	const configMaps, nothing = "/api/v1/namespaces/liqonet/configmaps/", `{"metadata":{"annotations":{"test":null}}}`
+	try := func(wanted map[string]int) {
+		t.Helper()
+		for name, code := range wanted {
+			a.want(ctx, t, code, http.MethodPatch, configMaps+name, nothing)
+		}
+	}
+	try(map[string]int{
+		"gateway2-b": http.StatusOK, "status2-b": http.StatusOK,
+		"gateway-b": http.StatusForbidden, "status-b": http.StatusForbidden, "peering-b": http.StatusForbidden, "gateway3-b": http.StatusForbidden,
+	})
+	for _, label := range []string{`"liqonet.io/gateway":"1"`, `"liqonet.io/gateway":null`, `"liqonet.io/peering":"c"`, `"other":"x"`} {
+		a.want(ctx, t, http.StatusForbidden, http.MethodPatch, configMaps+"gateway2-b", `{"metadata":{"labels":{`+label+`}}}`)
+	}
+	const given = "too-much"
+	kubectl(ctx, t, l, "a", "-n", "liqonet", "create", "role", given, "--verb=patch", "--resource=configmaps")
+	kubectl(ctx, t, l, "a", "-n", "liqonet", "create", "rolebinding", given, "--role", given, "--serviceaccount", "liqonet:gateway2-b")
+	await(ctx, t, func() bool { // until the API server knows
+		out, err := l.Kubectl(ctx, "a", "-n", "liqonet", "auth", "can-i", "patch", "configmaps/peering-b", "--as", "system:serviceaccount:liqonet:gateway2-b")
+		return err == nil && strings.HasPrefix(string(out), "yes")
+	}, func() string { return "gateway 2 is not given the right to patch ConfigMaps" })
+	try(map[string]int{
+		"gateway2-b": http.StatusOK, "status2-b": http.StatusOK,
+		"gateway-b": http.StatusForbidden, "status-b": http.StatusForbidden, "peering-b": http.StatusForbidden,
+	})
+	kubectl(ctx, t, l, "a", "-n", "liqonet", "delete", "role,rolebinding", given)
+}
