@@ -7,7 +7,10 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"liqonet.io/liqonet/internal/health"
+	"liqonet.io/liqonet/internal/records"
 )
 
 // How a gateway ends that is not the only one.
@@ -19,13 +22,16 @@ const (
 	drainMoment = 500 * time.Millisecond
 )
 
-// drain returns when the gateway may end: at once where it is the only one of its peering, else when all nodes and gateways of
-// the peer that are alive have said that they send their packets by others. Until then the gateway says that it drains, and
-// forwards as ever.
+// drain returns when the gateway may end: at once where it is the only one of its peering, or the peering is removed, else when
+// all nodes and gateways of the peer that are alive have said that they send their packets by others. Until then the gateway
+// says that it drains, and forwards as ever.
 func (l *gatewayLoop) drain(ctx context.Context) {
 	v := l.served.Load()
 	if v == nil || len(v.peering.Gateways) < 2 {
 		return
+	}
+	removed := func() bool {
+		return named[*corev1.ConfigMap](l.peering, l.Namespace, records.PeeringName(l.ID.Peering)) == nil
 	}
 	l.Log.Info("draining")
 	begin := time.Now()
@@ -34,7 +40,7 @@ func (l *gatewayLoop) drain(ctx context.Context) {
 	l.echoes.drain()
 	tick := time.NewTicker(drainEvery)
 	defer tick.Stop()
-	for needed := begin; time.Since(needed) < drainMoment; {
+	for needed := begin; time.Since(needed) < drainMoment && !removed(); {
 		select {
 		case <-ctx.Done():
 			l.Log.Warn("ending, though some still send packets", "after", time.Since(begin))
