@@ -26,7 +26,7 @@ func TestFaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bed, err := faults.NewBed(ctx, l, liqoctlProgram(t))
+	bed, err := faults.NewBed(ctx, l, liqoctlProgram(t), 1)
 	if err != nil {
 		t.Fatal(err)
 	}

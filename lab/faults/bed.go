@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -40,10 +41,11 @@ var images = [2]string{"liqonet.invalid/liqonet:one", "liqonet.invalid/liqonet:t
 
 // Bed is two connected clusters with pods that measure.
 type Bed struct {
-	Lab     *lab.Lab
-	Liqoctl string // path of the program
-	image   int    // of images, which runs
-	peers   map[string]string
+	Lab      *lab.Lab
+	Liqoctl  string // path of the program
+	image    int    // of images, which runs
+	peers    map[string]string
+	gateways int // of each cluster
 }
 
 // Spec declares the clusters of a bed.
@@ -51,9 +53,9 @@ func Spec() spec.Spec {
 	return spec.Spec{Clusters: []spec.Cluster{{Name: client, Nodes: nodes}, {Name: server, Nodes: nodes}}}.Complete()
 }
 
-// NewBed connects the clusters of a running lab that Spec declares.
-func NewBed(ctx context.Context, l *lab.Lab, liqoctl string) (*Bed, error) {
-	b := &Bed{Lab: l, Liqoctl: liqoctl, peers: map[string]string{client: server, server: client}}
+// NewBed connects the clusters of a running lab that Spec declares, with a number of gateways in each.
+func NewBed(ctx context.Context, l *lab.Lab, liqoctl string, gateways int) (*Bed, error) {
+	b := &Bed{Lab: l, Liqoctl: liqoctl, peers: map[string]string{client: server, server: client}, gateways: gateways}
 	for _, image := range images {
 		if err := b.load(ctx, image); err != nil {
 			return nil, err
@@ -79,7 +81,9 @@ func NewBed(ctx context.Context, l *lab.Lab, liqoctl string) (*Bed, error) {
 
 // connect connects the clusters with the current image, or updates the peering.
 func (b *Bed) connect(ctx context.Context, args ...string) error {
+	number := strconv.Itoa(b.gateways)
 	_, err := b.liqoctl(ctx, append([]string{"network", "connect", "--context", client, "--remote-context", server,
+		"--gateways", number, "--remote-gateways", number,
 		"--gw-server-service-type", "NodePort", "--image", images[b.image], "--timeout", "5m"}, args...)...)
 	return err
 }

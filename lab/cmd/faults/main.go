@@ -2,6 +2,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -30,19 +31,22 @@ func main() {
 
 // options are what a user asks for.
 type options struct {
-	runs    int
-	only    string
-	file    string
-	liqoctl string
+	runs     int
+	only     string
+	gateways int
+	file     string
+	liqoctl  string
 }
 
 func run(ctx context.Context) error {
 	var o options
 	flag.IntVar(&o.runs, "runs", 10, "runs of each fault, with those that are in the file")
 	flag.StringVar(&o.only, "only", "", "`FAULT,...` to run (default: all)")
-	flag.StringVar(&o.file, "file", "bin/faults.json", "file of the runs; those in it are not repeated")
+	flag.IntVar(&o.gateways, "gateways", 1, "gateways of each cluster")
+	flag.StringVar(&o.file, "file", "", "file of the runs; those in it are not repeated (default: bin/faults-GATEWAYS.json)")
 	flag.StringVar(&o.liqoctl, "liqoctl", "bin/liqoctl", "path of the program")
 	flag.Parse()
+	o.file = cmp.Or(o.file, fmt.Sprintf("bin/faults-%d.json", o.gateways))
 	all, err := o.faults()
 	if err != nil {
 		return err
@@ -82,7 +86,7 @@ func (o options) measure(ctx context.Context, all []faults.Fault, report *faults
 	if err != nil {
 		return err
 	}
-	bed, err := faults.NewBed(ctx, l, o.liqoctl)
+	bed, err := faults.NewBed(ctx, l, o.liqoctl, o.gateways)
 	if err != nil {
 		return err
 	}
