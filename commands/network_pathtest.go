@@ -77,13 +77,16 @@ They also reach the pods by a Service of their own cluster: by its ClusterIP, an
 			o.Image, err = imageOrDefault(env, o.Image)
 			return o, err
 		},
-		verdict: func(r pathtest.Result) error {
-			if r.Passed {
-				return nil
-			}
-			return hint.With(errPaths, "liqoctl network status -o wide shows what gateways and nodes measure; see docs/troubleshooting.md")
-		},
+		verdict: allPassed,
 	}.command(env, cmd)
+}
+
+// allPassed is an error if a check failed.
+func allPassed(r pathtest.Result) error {
+	if r.Passed {
+		return nil
+	}
+	return hint.With(errPaths, "liqoctl network status -o wide shows what gateways and nodes measure; see docs/troubleshooting.md")
 }
 
 func nodeCount(text string) (int, error) {

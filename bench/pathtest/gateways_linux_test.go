@@ -228,7 +228,7 @@ func (c *testCluster) rewrite(p records.Peering) {
 // drainRounds is how often a busy machine, which loses packets by itself, may try.
 const drainRounds = 6
 
-// TestDrainedGateways: a gateway that is told to end loses no packet, at the server and at the client. With -short, as in a
+// TestDrainedGateways: a gateway that ends by SIGTERM loses no packet, at the server and at the client. With -short, as in a
 // slow guest, it only tells how many.
 func TestDrainedGateways(t *testing.T) {
 	t.Parallel()

@@ -29,7 +29,7 @@ type end struct {
 	// Of each gateway that the end is to have, by its number less one:
 	keys     []*inventory.Keys   // as they were found or made; nil: none yet
 	rekeyed  []bool              // it stands, with other keys
-	gateways []addresses.Gateway // what it is called in the overlay
+	gateways []addresses.Gateway // address in the overlay, and network identifier
 	// addresses that the peer's ranges have here.
 	addresses addresses.Assigned
 	endpoints map[records.TunnelID][]string // of the server, as the client is to use them; none: not known yet

@@ -243,7 +243,7 @@ func (s *snapshot) readProblem(ctx context.Context, id records.GatewayID, o *hea
 	if err != nil && !apierrors.IsForbidden(err) {
 		return err
 	}
-	// Who may not look at events is told less.
+	// A user without the right to read events gets no reason.
 	if problem != nil {
 		o.Problem = problem.Error()
 	}
