@@ -13,12 +13,23 @@ import (
 // pathResult has the fields of `network test -o json` that tests use.
 type pathResult struct {
 	Passed bool
-	Checks []struct {
-		From, To              struct{ Cluster, Kind, Node string }
-		Check                 string
-		State, Seen, Expected string
-		GapNanoseconds        int64
+	Checks []pathCheck
+}
+
+type pathCheck struct {
+	From, To              struct{ Cluster, Kind, Node string }
+	Check                 string
+	State, Seen, Expected string
+	GapNanoseconds        int64
+}
+
+func (r pathResult) failed() (failed []pathCheck) {
+	for _, c := range r.Checks {
+		if c.State == "failed" {
+			failed = append(failed, c)
+		}
 	}
+	return failed
 }
 
 // testPaths tests the paths of the peering of a and b: all checks pass; large packets that are lost between the clusters are
@@ -30,7 +41,7 @@ func testPaths(ctx context.Context, t *testing.T, u users) {
 		t.Helper()
 		out, said, code := u.installer.run(ctx, t, append(args, more...)...)
 		if err := json.Unmarshal([]byte(out), &r); code != want || want != 1 && err != nil {
-			t.Fatalf("exit code %d, want %d; %v\n%s%s", code, want, err, out, said)
+			t.Fatalf("exit code %d, want %d; %v\nfailed: %+v\n%s", code, want, err, r.failed(), said)
 		}
 		for _, cluster := range []string{"a", "b"} {
 			if left := kubectl(ctx, t, u.admin.lab, cluster, "-n", "liqonet", "get", "daemonsets,pods,services,endpointslices", "-o", "name"); strings.Contains(left, "/test-") {
@@ -65,10 +76,8 @@ func testPaths(ctx context.Context, t *testing.T, u users) {
 	}
 	router(chain)
 	failed := map[string]int{}
-	for _, c := range test(t, 3, "--nodes", "1").Checks {
-		if c.State == "failed" {
-			failed[c.From.Cluster+" "+c.Check]++
-		}
+	for _, c := range test(t, 3, "--nodes", "1").failed() {
+		failed[c.From.Cluster+" "+c.Check]++
 	}
 	router("delete table ip fault")
 	for _, cluster := range []string{"a", "b"} {

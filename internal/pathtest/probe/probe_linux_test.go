@@ -102,8 +102,46 @@ func TestFailures(t *testing.T) {
 	if _, err := target.askTCP(ctx); err == nil {
 		t.Error("a port at which nobody listens answered")
 	}
-	if _, err := target.hold(t.Context(), 300*time.Millisecond); err == nil || !strings.Contains(err.Error(), "first after 0s: dial tcp4") {
-		t.Errorf("a connection that cannot be opened: %v", err)
+	if _, err := target.hold(ctx, 300*time.Millisecond); err == nil {
+		t.Error("a connection that cannot be opened was held")
+	}
+}
+
+// serveSome answers that many messages on each connection in turn, and all of them on later ones.
+func serveSome(t *testing.T, answers ...int) Target {
+	t.Helper()
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for i := 0; ; i++ {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				for n := 0; i >= len(answers) || n < answers[i]; n++ {
+					if (Server{Node: "b-1"}).answerFrame(conn) != nil {
+						return
+					}
+				}
+			}()
+		}
+	}()
+	return Target{Address: netip.MustParseAddrPort(l.Addr().String())}
+}
+
+// A connection is held from the first one that works on: a Service may be programmed late.
+func TestHold(t *testing.T) {
+	if _, err := serveSome(t, 0, 0).hold(t.Context(), 300*time.Millisecond); err != nil {
+		t.Errorf("a server that begins late: %v", err)
+	}
+	_, err := serveSome(t, 1, 2).hold(t.Context(), time.Second)
+	if err == nil || !strings.Contains(err.Error(), "broken 1 times, first after 0s: ") {
+		t.Errorf("a connection that breaks: %v", err)
 	}
 }
 
