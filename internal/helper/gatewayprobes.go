@@ -4,6 +4,7 @@ package helper
 
 import (
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -109,8 +110,10 @@ func (p *gatewayProbes) follow(socket *echo.Socket, gateway netip.Addr, targets 
 	if len(targets) == 0 {
 		return nil
 	}
-	p.targets = targets
-	p.target = int(p.internal.As4()[3]) % len(targets) // nodes spread over the peer's
+	if !slices.Equal(p.targets, targets) {
+		p.targets = targets
+		p.target = int(p.internal.As4()[3]) % len(targets) // nodes spread over the peer's
+	}
 	return aimProber(&p.proof, socket, echo.ProbeConfig{
 		Target: p.aim(), Way: way, Interval: proofEvery, Size: p.size, OnReply: p.answered, OnLost: p.lost,
 	})
@@ -164,7 +167,7 @@ func (p *gatewayProbes) lost(int) {
 		return
 	}
 	p.target = (p.target + 1) % len(p.targets)
-	_ = p.proof.SetTarget(p.aim()) // targets come from records that were checked
+	_ = p.proof.AskNext(p.aim()) // targets come from records that were checked
 }
 
 // content is what an echo tells the gateway.

@@ -26,9 +26,11 @@ type ProbeConfig struct {
 	// Calm is the time between requests while none of the window is lost, and while nobody answers; zero: Interval.
 	Calm time.Duration
 	// Train is how many requests are sent at once while it is calm: one awakening of a path serves many. Zero: one.
-	Train   int
-	Timeout time.Duration // after which a request is given up; zero: DefaultTimeout
-	Size    int           // of a request, bytes without IP and UDP headers; zero: MinSize
+	Train int
+	// Timeout is after how long a request is given up; zero: DefaultTimeout. Where round trips take long it is longer: see
+	// roundTrips.
+	Timeout time.Duration
+	Size    int // of a request, bytes without IP and UDP headers; zero: MinSize
 	// Window is the number of last requests from which loss and median are taken; zero: DefaultWindow. It is
 	// rounded up to a power of two, and to what may be outstanding.
 	Window int
@@ -59,7 +61,7 @@ func (c ProbeConfig) withDefaults() (ProbeConfig, error) {
 	case c.Size < MinSize || c.Size > MaxSize:
 		return c, fmt.Errorf("probe %v: size %d: want %d to %d", c.Target, c.Size, MinSize, MaxSize)
 	}
-	c.Window = max(c.Window, int(c.Timeout/c.Interval)+2)
+	c.Window = max(c.Window, int(longestTimeout(c.Timeout)/c.Interval)+2)
 	return c, nil
 }
 
@@ -99,6 +101,7 @@ type Prober struct {
 	target  netip.AddrPort
 	way     Way
 	window  window
+	trips   roundTrips
 	stats   ProbeStats // but Loss and RTT, which come from the window
 }
 
@@ -127,6 +130,19 @@ func (p *Prober) SetTarget(target netip.AddrPort) error {
 			delete(p.socket.probers, p.session)
 			p.aim(target)
 		}
+	})
+	return nil
+}
+
+// AskNext asks another target from now on, at once. Answers of the one before still count: a slow one is not lost. Window,
+// losses and last answer go on.
+func (p *Prober) AskNext(target netip.AddrPort) error {
+	if !validTarget(target) {
+		return fmt.Errorf("probe %v: want an IPv4 address and a port", target)
+	}
+	p.change(func() {
+		p.target = target
+		p.askNow()
 	})
 	return nil
 }
@@ -200,7 +216,7 @@ func (p *Prober) aim(target netip.AddrPort) {
 	p.target = target
 	p.session = p.socket.newSession()
 	p.socket.probers[p.session] = p
-	p.window = newWindow(p.cfg.Window)
+	p.window, p.trips = newWindow(p.cfg.Window), roundTrips{}
 	p.stats = ProbeStats{Sent: p.stats.Sent, Received: p.stats.Received}
 	p.askNow()
 }
@@ -208,7 +224,8 @@ func (p *Prober) aim(target netip.AddrPort) {
 // step does what is due; socket.mu is held. It returns the number of requests given up, and whether the request
 // that it returns is to be sent to the target.
 func (p *Prober) step(now time.Time) (given int, request Message, send bool) {
-	given = p.window.expire(now.Add(-p.cfg.Timeout))
+	timeout := p.trips.timeout(p.cfg.Timeout)
+	given = p.window.expire(now.Add(-timeout))
 	p.stats.Lost += given
 	if given > 0 { // it was calm until now: ask again as soon as an interval allows
 		if soon := p.socket.nextTime(now, p.interval(now)); soon.Before(p.next) {
@@ -219,7 +236,7 @@ func (p *Prober) step(now time.Time) (given int, request Message, send bool) {
 		request = Message{
 			Kind:     Request,
 			Session:  p.session,
-			Sequence: p.window.send(now),
+			Sequence: p.window.send(p.target, now),
 			Sent:     now.UnixNano(),
 			Size:     p.cfg.Size,
 		}
@@ -232,8 +249,8 @@ func (p *Prober) step(now time.Time) (given int, request Message, send bool) {
 		}
 	}
 	p.due = p.next
-	if sent, ok := p.window.oldest(); ok && sent.Add(p.cfg.Timeout).Before(p.due) {
-		p.due = sent.Add(p.cfg.Timeout)
+	if sent, ok := p.window.oldest(); ok && sent.Add(timeout).Before(p.due) {
+		p.due = sent.Add(timeout)
 	}
 	return given, request, send
 }
@@ -275,6 +292,7 @@ func (p *Prober) received(reply Message, now time.Time) (rtt time.Duration, ok b
 	if p.stats.LastReply.IsZero() || p.cfg.Silence > 0 && now.Sub(p.stats.LastReply) >= p.cfg.Silence {
 		p.window.begin(reply.Sequence, now)
 	}
+	p.trips.add(rtt)
 	p.stats.Received++
 	p.stats.Lost = 0
 	p.stats.LastReply, p.stats.LastError = now, nil

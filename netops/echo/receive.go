@@ -98,7 +98,7 @@ func (s *Socket) match(from netip.AddrPort, reply Message, now time.Time) (*Prob
 	if !known {
 		return nil, 0, ReasonSession
 	}
-	if from != p.target {
+	if !p.window.asked(from, reply.Sequence) {
 		return nil, 0, ReasonSource
 	}
 	rtt, ok := p.received(reply, now)

@@ -62,7 +62,7 @@ func TestLossIsToldAndEndsWithAnAnswer(t *testing.T) {
 		after(350 * time.Millisecond) // four requests answered
 		w.setDrop(func(from, _ netip.AddrPort) bool { return from == gatewayAddr })
 		after(500 * time.Millisecond) // of five requests three are given up
-		if stats := p.Stats(); !slices.Equal(losses, []int{1, 2, 3}) || stats.Lost != 3 || stats.Loss != 3.0/6 {
+		if stats := p.Stats(); !slices.Equal(losses, []int{1, 2, 3}) || stats.Lost != 3 || stats.Loss != 3.0/7 {
 			t.Errorf("losses %v, stats %+v", losses, stats)
 		}
 		w.setDrop(nil)
@@ -70,8 +70,8 @@ func TestLossIsToldAndEndsWithAnAnswer(t *testing.T) {
 		if stats := p.Stats(); stats.Lost != 0 {
 			t.Errorf("after an answer: stats %+v", stats)
 		}
-		after(time.Second)
-		if stats := p.Stats(); stats.Loss != 0 || stats.Sent != 20 || stats.Received != 15 {
+		after(2 * time.Second)
+		if stats := p.Stats(); stats.Loss != 0 || stats.Sent != 30 || stats.Received != 25 {
 			t.Errorf("a window later: stats %+v", stats)
 		}
 	})
@@ -181,6 +181,100 @@ func TestSetTargetBeginsAnew(t *testing.T) {
 			t.Error("took a target without an address")
 		}
 	})
+}
+
+// TestAskNext: the answer of a target that was slow counts, and comes from no other.
+func TestAskNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire()
+		w.delay = 750 * time.Millisecond
+		w.attach(t, gatewayAddr, &Responder{})
+		w.attach(t, otherAddr, &Responder{})
+		s := w.attach(t, nodeAddr, nil)
+		var p *Prober
+		targets := []netip.AddrPort{gatewayAddr, otherAddr}
+		var lost int
+		p = probe(t, s, ProbeConfig{Target: targets[0], Interval: 2 * time.Second, OnLost: func(int) {
+			lost++
+			if err := p.AskNext(targets[lost%2]); err != nil {
+				t.Error(err)
+			}
+		}})
+		after(1600 * time.Millisecond) // the first request was given up after a second, and answered after 1.5
+		if stats := p.Stats(); lost != 1 || stats.Received != 1 || stats.RTT != 1500*time.Millisecond {
+			t.Errorf("%d lost, stats %+v", lost, stats)
+		}
+		after(30 * time.Second)
+		if stats := p.Stats(); lost != 1 || stats.Loss != 0 || time.Since(stats.LastReply) > 2*time.Second {
+			t.Errorf("%d lost, stats %+v", lost, stats)
+		}
+		forged, err := Message{Kind: Reply, Session: p.session, Sequence: p.window.next - 1, Size: MinSize}.AppendTo(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := s.Ignored()[ReasonSource]
+		w.ends[nodeAddr].in <- packet{forged, gatewayAddr}
+		synctest.Wait()
+		if n := s.Ignored()[ReasonSource]; n != before+1 {
+			t.Errorf("%d answers of a target that was not asked are ignored, want one", n-before)
+		}
+		if err := p.AskNext(netip.AddrPort{}); err == nil {
+			t.Error("took a target without an address")
+		}
+	})
+}
+
+// TestSlowPath: packets that are slow are not lost, and what is lost on such a path is.
+func TestSlowPath(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire()
+		w.attach(t, gatewayAddr, &Responder{})
+		p := probe(t, w.attach(t, nodeAddr, nil), ProbeConfig{
+			Target: gatewayAddr, Interval: 20 * time.Millisecond, Calm: time.Second, Train: 5, Timeout: 600 * time.Millisecond, Window: 500, Span: 10 * time.Second,
+		})
+		after(10 * time.Second)
+		w.mu.Lock()
+		w.delay = 750 * time.Millisecond
+		w.mu.Unlock()
+		after(4 * time.Second) // the first slow answers are late
+		for range 100 {
+			after(100 * time.Millisecond)
+			if stats := p.Stats(); stats.Loss != 0 || stats.Lost != 0 {
+				t.Fatalf("stats %+v", stats)
+			}
+		}
+		w.setDrop(func(from, _ netip.AddrPort) bool { return from == gatewayAddr })
+		after(5 * time.Second)
+		if stats := p.Stats(); stats.Lost == 0 || stats.Loss == 0 || time.Since(stats.LastReply) < 3*time.Second {
+			t.Errorf("nothing is answered: stats %+v", stats)
+		}
+	})
+}
+
+// TestTimeout: it never gets shorter than asked, nor so long that silence is noticed late.
+func TestTimeout(t *testing.T) {
+	const least = 600 * time.Millisecond
+	for _, c := range []struct {
+		trips []time.Duration
+		want  time.Duration
+	}{
+		{nil, least},
+		{[]time.Duration{time.Millisecond, 2 * time.Millisecond}, least},
+		{[]time.Duration{time.Second}, 2400 * time.Millisecond},
+		{slices.Repeat([]time.Duration{time.Second}, 50), 1300 * time.Millisecond},
+		{slices.Repeat([]time.Duration{time.Minute}, 50), 2400 * time.Millisecond},
+	} {
+		var r roundTrips
+		for _, rtt := range c.trips {
+			r.add(rtt)
+		}
+		if got := r.timeout(least).Round(time.Millisecond); got != c.want {
+			t.Errorf("after %d round trips: %v, want %v", len(c.trips), got, c.want)
+		}
+	}
+	if got := longestTimeout(time.Minute); got != time.Minute {
+		t.Errorf("longest timeout %v of a minute", got)
+	}
 }
 
 func TestForgedRepliesAreIgnored(t *testing.T) {

@@ -2,6 +2,7 @@ package echo
 
 import (
 	"math/bits"
+	"net/netip"
 	"slices"
 	"time"
 )
@@ -19,6 +20,7 @@ type window struct {
 type slot struct {
 	state    slotState
 	sequence uint32
+	target   netip.AddrPort
 	sent     time.Time
 	rtt      time.Duration // of an answered request
 }
@@ -40,10 +42,10 @@ func newWindow(n int) window {
 
 func (w *window) at(sequence uint32) *slot { return &w.slots[int(sequence)%len(w.slots)] }
 
-// send notes a request and returns its sequence number.
-func (w *window) send(now time.Time) uint32 {
+// send notes a request to a target and returns its sequence number.
+func (w *window) send(target netip.AddrPort, now time.Time) uint32 {
 	sequence := w.next
-	*w.at(sequence) = slot{state: outstanding, sequence: sequence, sent: now}
+	*w.at(sequence) = slot{state: outstanding, sequence: sequence, target: target, sent: now}
 	w.next++
 	if w.next-w.tail > uint32(len(w.slots)) {
 		w.tail++
@@ -68,6 +70,12 @@ func (w *window) expire(deadline time.Time) (given int) {
 		}
 	}
 	return given
+}
+
+// asked reports whether a request was sent to a target, as far as is known: what is forgotten was.
+func (w *window) asked(target netip.AddrPort, sequence uint32) bool {
+	s := w.at(sequence)
+	return s.state == unused || s.sequence != sequence || s.target == target
 }
 
 // oldest returns when the oldest outstanding request was sent; call expire before.

@@ -23,7 +23,7 @@ func share(w window) float64 {
 func TestWindowLossOfASpan(t *testing.T) {
 	w := newWindow(8)
 	for i := range 8 {
-		if sequence := w.send(at(time.Duration(i) * time.Second)); i%2 == 0 {
+		if sequence := w.send(gatewayAddr, at(time.Duration(i)*time.Second)); i%2 == 0 {
 			w.receive(sequence, at(time.Duration(i)*time.Second).UnixNano(), at(time.Duration(i)*time.Second))
 		}
 	}
@@ -40,7 +40,7 @@ func TestWindowLossCountsWhatIsKnown(t *testing.T) {
 		t.Errorf("empty window: loss %v, median %v", share(w), w.median())
 	}
 	for i := range 4 {
-		w.send(at(time.Duration(i) * time.Second))
+		w.send(gatewayAddr, at(time.Duration(i)*time.Second))
 	}
 	if _, ok := w.receive(1, at(time.Second).UnixNano(), at(1100*time.Millisecond)); !ok {
 		t.Error("answer to request 1 refused")
@@ -60,7 +60,7 @@ func TestWindowForgetsWhatIsOld(t *testing.T) {
 	w := newWindow(4)
 	for i := range 8 {
 		now := at(time.Duration(i) * time.Second)
-		sequence := w.send(now)
+		sequence := w.send(gatewayAddr, now)
 		if i >= 4 {
 			w.receive(sequence, now.UnixNano(), now.Add(time.Duration(i)*time.Millisecond))
 		}
@@ -73,7 +73,7 @@ func TestWindowForgetsWhatIsOld(t *testing.T) {
 
 func TestWindowAnswersCountOnce(t *testing.T) {
 	w := newWindow(4)
-	sequence := w.send(start)
+	sequence := w.send(gatewayAddr, start)
 	w.expire(at(time.Second))
 	if share(w) != 1 {
 		t.Errorf("loss %v before the late answer", share(w))
@@ -98,7 +98,7 @@ func TestWindowAnswersCountOnce(t *testing.T) {
 func TestWindowBegins(t *testing.T) {
 	w := newWindow(8)
 	for i := range 4 {
-		w.send(at(time.Duration(i) * time.Second))
+		w.send(gatewayAddr, at(time.Duration(i)*time.Second))
 	}
 	w.expire(at(time.Second)) // 0 and 1; 2 is outstanding
 	w.receive(3, at(3*time.Second).UnixNano(), at(3*time.Second))
@@ -120,7 +120,7 @@ func TestWindowBeforeTheBeginning(t *testing.T) {
 	const rtt = 10 * time.Millisecond
 	w := newWindow(8)
 	for i := range 4 {
-		w.send(at(time.Duration(i) * time.Second))
+		w.send(gatewayAddr, at(time.Duration(i)*time.Second))
 	}
 	opened := at(3*time.Second + rtt)
 	w.begin(0, opened)
@@ -131,7 +131,7 @@ func TestWindowBeforeTheBeginning(t *testing.T) {
 		t.Errorf("median %v of what waited, want that of the last, %v", got, rtt)
 	}
 	sent := at(4 * time.Second)
-	w.receive(w.send(sent), sent.UnixNano(), sent.Add(2*rtt))
+	w.receive(w.send(gatewayAddr, sent), sent.UnixNano(), sent.Add(2*rtt))
 	if got := w.median(); got != 2*rtt {
 		t.Errorf("median %v, want that of what did not wait, %v", got, 2*rtt)
 	}
@@ -141,7 +141,7 @@ func TestWindowSequenceWraps(t *testing.T) {
 	w := newWindow(5)
 	w.next, w.tail, w.fresh = math.MaxUint32-1, math.MaxUint32-1, math.MaxUint32-1
 	for range 4 {
-		sequence := w.send(start)
+		sequence := w.send(gatewayAddr, start)
 		if _, ok := w.receive(sequence, start.UnixNano(), start); !ok {
 			t.Errorf("answer to request %d refused", sequence)
 		}
@@ -149,7 +149,7 @@ func TestWindowSequenceWraps(t *testing.T) {
 	if given := w.expire(at(time.Hour)); given != 0 || w.tail != 2 {
 		t.Errorf("gave up %d, tail %d", given, w.tail)
 	}
-	w.send(start)
+	w.send(gatewayAddr, start)
 	if given := w.expire(at(time.Hour)); given != 1 {
 		t.Errorf("gave up %d after the wrap, want 1", given)
 	}
