@@ -90,6 +90,31 @@ func TestAnswersAreNoLongerThanQuestions(t *testing.T) {
 	t.Error("no answer")
 }
 
+// Servers do not answer each other: a forged question would never end.
+func TestServersDoNotAnswerServers(t *testing.T) {
+	at := serve(t)
+	if _, err := (Target{Address: at}).askUDP(t.Context(), small, 0); err != nil { // it listens
+		t.Fatal(err)
+	}
+	twin, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr("127.0.0.2"), at.Port())))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer twin.Close()
+	if _, err := twin.WriteToUDPAddrPort(pattern(small), at); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := (Target{Address: at}).askUDP(t.Context(), small, 0); err != nil { // an answer to the twin would have come before
+		t.Fatal(err)
+	}
+	if err := twin.SetReadDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := twin.Read(make([]byte, 1<<16)); err == nil {
+		t.Errorf("a server's port got an answer of %d bytes", n)
+	}
+}
+
 func TestFailures(t *testing.T) {
 	closed, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {

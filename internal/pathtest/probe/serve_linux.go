@@ -78,13 +78,17 @@ func (s Server) answerFrame(conn net.Conn) error {
 	return writeFrame(conn, s.answer(conn.RemoteAddr(), data))
 }
 
-// serveUDP answers datagrams. An answer is no longer than its question, so that nothing is amplified.
+// serveUDP answers datagrams. An answer is no longer than its question, so that nothing is amplified; and it goes to no port of
+// a server, so that two of them do not answer each other without end when the first question is forged.
 func (s Server) serveUDP(conn net.PacketConn) error {
 	buf := make([]byte, 1<<16)
 	for {
 		n, from, err := conn.ReadFrom(buf)
 		if err != nil {
 			return err
+		}
+		if from.(*net.UDPAddr).Port == conn.LocalAddr().(*net.UDPAddr).Port {
+			continue
 		}
 		if reply := s.answer(from, buf[:n]); len(reply) <= n {
 			_, _ = conn.WriteTo(reply, from) // the probe asks again
