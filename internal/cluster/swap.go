@@ -8,23 +8,31 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/util/retry"
 )
 
-// swapBackoff spreads the writers of one object, of whom one succeeds at a time. The pauses add up to 3 to 6 seconds.
-var swapBackoff = wait.Backoff{Steps: 12, Duration: 10 * time.Millisecond, Factor: 1.6, Jitter: 1}
+// Of several writers of one object one succeeds at a time. The others try again after pauses that grow up to one or two seconds.
+// They give up after a time, not after a number of attempts: how many attempts fail depends on the speed of the API server.
+const swapPatience = time.Minute
+
+var swapPauses = wait.Backoff{Steps: 10, Duration: 10 * time.Millisecond, Factor: 1.6, Jitter: 1}
 
 // Swap brings one object into the state that want computes from the live one, provided that the live one is still the same
 // when it is written. Otherwise want is called again, with what another writer left; it must have no effect that may not
 // be repeated. live is nil where there is no object. want returns nil to leave all as it is. Of the object at, only kind,
 // namespace and name count.
 func Swap[T Object](ctx context.Context, c *Cluster, at T, want func(live T) (T, error)) (Change, error) {
-	var change Change
-	err := retry.OnError(swapBackoff, overtaken, func() (err error) {
-		change, err = swapOnce(ctx, c, at, want)
-		return err
-	})
-	return change, err
+	pauses := swapPauses
+	for began := time.Now(); ; {
+		change, err := swapOnce(ctx, c, at, want)
+		if !overtaken(err) || time.Since(began) > swapPatience {
+			return change, err
+		}
+		select {
+		case <-time.After(pauses.Step()):
+		case <-ctx.Done():
+			return change, fmt.Errorf("%w: %w", err, context.Cause(ctx))
+		}
+	}
 }
 
 // overtaken reports whether an error says that the object is no longer as it was read.

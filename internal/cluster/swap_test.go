@@ -1,8 +1,11 @@
 package cluster_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"testing"
+	"testing/synctest"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -75,6 +78,41 @@ func TestSwapSeesEveryOtherWrite(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestSwapGivesUpAfterATime: a slow API server has one writer after another be faster.
+func TestSwapGivesUpAfterATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cl, _ := clustertest.New(clustertest.Config{})
+		calls := 0
+		overtaken := func(times int) error {
+			calls = 0
+			_, err := cluster.Swap(t.Context(), cl, fabric(""), func(*corev1.ConfigMap) (*corev1.ConfigMap, error) {
+				if calls++; calls <= times {
+					if _, err := cl.Apply(t.Context(), fabric(fmt.Sprint("other", calls))); err != nil {
+						t.Fatal(err)
+					}
+				}
+				return fabric(fmt.Sprint("own", times)), nil
+			})
+			return err
+		}
+		if err := overtaken(30); err != nil || calls != 31 {
+			t.Errorf("30 others: %v after %d calls", err, calls)
+		}
+		if err := overtaken(1000); !apierrors.IsConflict(err) || calls < 40 || calls > 140 {
+			t.Errorf("1,000 others: %v after %d calls", err, calls)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		_, err := cluster.Swap(ctx, cl, fabric(""), func(*corev1.ConfigMap) (*corev1.ConfigMap, error) {
+			cancel()
+			_, err := cl.Apply(t.Context(), fabric("other"))
+			return fabric("own"), err
+		})
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("interrupted: %v", err)
+		}
+	})
 }
 
 func TestSwapWritesNothingThatIsThere(t *testing.T) {

@@ -17,9 +17,9 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// healingLimit is within which what others did to a Lease, or to a gateway's object, is undone: two seconds as a rule, and
-// an owner that is gone takes the garbage collector's time.
-const healingLimit = 30 * time.Second
+// healingLimit is within which what others did to a Lease, or to a gateway's object, is undone: two seconds as a rule. An
+// owner that is gone takes the garbage collector's time, and a busy machine its own.
+const healingLimit = 5 * time.Minute
 
 // TestLabHealing has others delete and alter the objects that helpers write, in a real API server: labels take an object
 // out of a watch there, and owners that are gone take it away.

@@ -18,8 +18,12 @@ import (
 // programVariable names the liqoctl that tests of this package run.
 const programVariable = "LIQOCTL"
 
-// programTimeout bounds one run of it, which has a --timeout of its own.
-const programTimeout = 3 * time.Minute
+// programTimeout is the --timeout of a run that gives none, programLimit bounds a run that does not end. A run takes seconds;
+// twelve at once on a busy machine take more.
+const (
+	programTimeout = 10 * time.Minute
+	programLimit   = 2 * programTimeout
+)
 
 // liqoctl is the program with a kubeconfig.
 type liqoctl struct{ path, kubeconfig string }
@@ -54,9 +58,9 @@ type run struct {
 
 func (l liqoctl) start(t *testing.T, args ...string) *run {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), programTimeout)
+	ctx, cancel := context.WithTimeout(t.Context(), programLimit)
 	r := &run{cmd: exec.CommandContext(ctx, l.path, args...), cancel: cancel}
-	r.cmd.Env = []string{"KUBECONFIG=" + l.kubeconfig, "HOME=" + t.TempDir()}
+	r.cmd.Env = []string{"KUBECONFIG=" + l.kubeconfig, "HOME=" + t.TempDir(), "LIQOCTL_TIMEOUT=" + programTimeout.String()}
 	r.cmd.Stdout, r.cmd.Stderr = &r.out, &r.said
 	if err := r.cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -73,15 +73,15 @@ func unansweredRequests() []refusal {
 		},
 		{
 			name: "API server that never answers", code: 1, err: `reach cluster "b"`, hint: "kubectl --context",
-			faults: map[string]fault{"b": silent}, args: []string{"--request-timeout", "5s"},
+			faults: map[string]fault{"b": silent}, args: []string{"--request-timeout", "8s"},
 		},
 		{
 			name: "API server that never answers, and time runs out", code: 1, err: "--timeout", hint: "kubectl --context",
-			faults: map[string]fault{"b": silent}, args: []string{"--timeout", "5s"},
+			faults: map[string]fault{"b": silent}, args: []string{"--timeout", "8s"},
 		},
 		{
 			name: "API server that is too busy", code: 1, err: `reach cluster "b"`, hint: "kubectl --context",
-			faults: map[string]fault{"b": busy}, args: []string{"--timeout", "6s"},
+			faults: map[string]fault{"b": busy}, args: []string{"--timeout", "8s"},
 		},
 		{
 			name: "API server that is gone after the first step", code: 1, err: `cluster "b"`, hint: "again",
@@ -327,6 +327,11 @@ func (a act) makeNamespace(t *testing.T, s *stage) {
 	if _, err := s.kube.CoreV1().Namespaces().Create(t.Context(), object, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	eventually(t, func() bool { // controllers have made what is in every namespace
+		_, noAccount := s.kube.CoreV1().ServiceAccounts(a.namespace).Get(t.Context(), "default", metav1.GetOptions{})
+		_, noRoot := s.kube.CoreV1().ConfigMaps(a.namespace).Get(t.Context(), "kube-root-ca.crt", metav1.GetOptions{})
+		return noAccount == nil && noRoot == nil
+	})
 }
 
 // terminate makes the namespace and begins to delete it, which cannot end while a finalizer is in it.
@@ -342,8 +347,9 @@ func (a act) terminate(t *testing.T, cluster string) {
 	if err := s.kube.CoreV1().Namespaces().Delete(t.Context(), a.namespace, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() bool {
-		held, err := maps.Get(t.Context(), held.Name, metav1.GetOptions{})
-		return err == nil && held.DeletionTimestamp != nil
+	eventually(t, func() bool { // nothing else is left
+		all, err := maps.List(t.Context(), metav1.ListOptions{})
+		accounts, e := s.kube.CoreV1().ServiceAccounts(a.namespace).List(t.Context(), metav1.ListOptions{})
+		return err == nil && e == nil && len(all.Items) == 1 && all.Items[0].DeletionTimestamp != nil && len(accounts.Items) == 0
 	})
 }

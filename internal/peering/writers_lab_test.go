@@ -27,9 +27,7 @@ import (
 
 const (
 	labNamespace = "ipam-writers"
-	labWriters   = 64
-	// labWritersLimit is how long they may take: some seconds on two free cores, more than twenty beside other labs.
-	labWritersLimit = 3 * time.Minute
+	labWriters   = 64 // some seconds on two free cores; those that block each other give up, which is an error
 )
 
 // labConfig is the connection to the API server that $KUBECONFIG names.
@@ -89,11 +87,7 @@ func TestLabWriters(t *testing.T) {
 		})
 	}
 	all.Wait()
-	took := time.Since(began)
-	t.Logf("%d clients reserved in %s", labWriters, took.Round(time.Millisecond))
-	if took > labWritersLimit {
-		t.Errorf("%d clients reserved in %s, want %s at most", labWriters, took, labWritersLimit)
-	}
+	t.Logf("%d clients reserved in %s", labWriters, time.Since(began).Round(time.Millisecond))
 
 	// That nothing overlaps is what reading it says; that nothing is lost is seen here.
 	r, err := kept.Load(ctx)

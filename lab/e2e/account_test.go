@@ -86,7 +86,16 @@ func (c liqoctl) users(ctx context.Context, t *testing.T, clusters ...string) us
 	for _, cluster := range clusters {
 		kubectl(ctx, t, c.lab, cluster, "apply", "-f", file)
 	}
-	return users{admin: c, looker: c.as(ctx, t, "view"), connector: c.as(ctx, t, "operate"), installer: c.as(ctx, t, "administer"), roles: file}
+	u := users{admin: c, looker: c.as(ctx, t, "view"), connector: c.as(ctx, t, "operate"), installer: c.as(ctx, t, "administer"), roles: file}
+	for _, cluster := range clusters {
+		var said string
+		await(ctx, t, func() bool { // an API server learns of roles in its own time
+			var code int
+			_, said, code = u.installer.run(ctx, t, "network", "init", "--dry-run", "--context", cluster)
+			return code == 0
+		}, func() string { return "user of level administer in " + cluster + ":\n" + said })
+	}
+	return u
 }
 
 // install installs liqonet in several clusters at once, with all optional components.

@@ -14,12 +14,9 @@ import (
 	"liqonet.io/liqonet/lab/spec"
 )
 
-// processes is the number of concurrent programs that acquire addresses, acquireLimit the time limit: it takes some seconds
-// on two idle cores, and does not end if writers block each other.
-const (
-	processes    = 64
-	acquireLimit = 3 * time.Minute
-)
+// processes is the number of concurrent programs that acquire addresses. It takes some seconds on two idle cores; writers that
+// block each other give up, which is an error.
+const processes = 64
 
 // TestIPAM runs many concurrent writers of reservations against one real API server.
 func TestIPAM(t *testing.T) {
@@ -104,11 +101,7 @@ func acquireAll(ctx context.Context, t *testing.T, c liqoctl) []netip.Prefix {
 		})
 	}
 	all.Wait()
-	took := time.Since(began)
-	t.Logf("%d processes acquired in %s", processes, took.Round(time.Millisecond))
-	if took > acquireLimit {
-		t.Errorf("%d processes acquired in %s, want %s at most", processes, took, acquireLimit)
-	}
+	t.Logf("%d processes acquired in %s", processes, time.Since(began).Round(time.Millisecond))
 	return ranges
 }
 

@@ -4,7 +4,7 @@ package e2e
 import (
 	"bytes"
 	"context"
-	"encoding/json"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -154,7 +154,7 @@ func testKilledNode(ctx context.Context, t *testing.T, l *lab.Lab) {
 		t.Fatal(err)
 	}
 	// The pod's old sandbox is gone; kubelet makes another in its own time.
-	kubectl(ctx, t, l, "a", "delete", "pod", podOn(ctx, t, l, "a", "a-2").Name)
+	kubectl(ctx, t, l, "a", "delete", "pod", "-l", "app=echo", "--field-selector", "spec.nodeName=a-2")
 	awaitRollout(ctx, t, l, "a", "default", "echo")
 	testPods(ctx, t, l, "a", "a-3", "a-2")
 }
@@ -172,28 +172,27 @@ func testStartAgain(ctx context.Context, t *testing.T) {
 // pod is a pod of the DaemonSet echo.
 type pod struct{ Name, IP string }
 
-// podOn finds the pod of a node.
+// podOn waits until a node has one pod, and it is ready: a DaemonSet's controller follows nodes and pods in its own time, and
+// "rollout status" does not wait for it.
 func podOn(ctx context.Context, t *testing.T, l *lab.Lab, cluster, node string) pod {
 	t.Helper()
-	var list struct {
-		Items []struct {
-			Metadata struct{ Name string }
-			Status   struct{ PodIPs []struct{ IP string } }
+	const fields = `jsonpath={range .items[*]}{.metadata.name}|{.metadata.deletionTimestamp}|` +
+		`{.status.conditions[?(@.type=="Ready")].status}|{.status.podIPs[*].ip}{"\n"}{end}`
+	var found pod
+	var text string
+	await(ctx, t, func() bool {
+		text = strings.TrimSpace(kubectl(ctx, t, l, cluster,
+			"get", "pods", "-l", "app=echo", "--field-selector", "spec.nodeName="+node, "-o", fields))
+		name, state, _ := strings.Cut(text, "|")
+		addresses, ready := strings.CutPrefix(state, "|True|")
+		four := onlyIPv4(strings.Fields(addresses))
+		if !ready || len(four) == 0 || strings.Contains(text, "\n") {
+			return false
 		}
-	}
-	text := kubectl(ctx, t, l, cluster,
-		"get", "pods", "-l", "app=echo", "--field-selector", "spec.nodeName="+node, "-o", "json")
-	if err := json.Unmarshal([]byte(text), &list); err != nil {
-		t.Fatal(err)
-	}
-	if len(list.Items) != 1 {
-		t.Fatalf("%d pods on node %s, want 1", len(list.Items), node)
-	}
-	var addresses []string
-	for _, ip := range list.Items[0].Status.PodIPs {
-		addresses = append(addresses, ip.IP)
-	}
-	return pod{list.Items[0].Metadata.Name, onlyIPv4(addresses)[0]}
+		found = pod{name, four[0]}
+		return true
+	}, func() string { return fmt.Sprintf("node %s has no pod that is ready: %q", node, text) })
+	return found
 }
 
 // inPod runs the workload program in a pod and returns what it prints.

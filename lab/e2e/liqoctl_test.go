@@ -42,7 +42,8 @@ func newLiqoctl(ctx context.Context, t *testing.T, l *lab.Lab) liqoctl {
 func (c liqoctl) run(ctx context.Context, t *testing.T, args ...string) (out, said string, code int) {
 	t.Helper()
 	cmd := exec.CommandContext(ctx, c.path, args...)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+cmp.Or(c.kubeconfig, c.lab.Kubeconfig()), "LIQOCTL_IMAGE="+imageName)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+cmp.Or(c.kubeconfig, c.lab.Kubeconfig()), "LIQOCTL_IMAGE="+imageName,
+		"LIQOCTL_TIMEOUT="+(2*patience).String()) // of commands without --timeout
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()

@@ -269,11 +269,9 @@ func testBothSides(ctx context.Context, t *testing.T, c liqoctl) {
 	}
 	await(ctx, t, func() bool {
 		out, said, code = c.run(ctx, t, "network", "status", "--context", "a", "--remote-context", "b", "-o", "json")
-		return code == 0
-	}, func() string { return fmt.Sprintf("status of both sides: exit code %d\n%s%s", code, out, said) })
-	if err := json.Unmarshal([]byte(out), &both); err != nil || !both.Healthy || len(both.Peerings) != 2 || len(both.Disagreements) > 0 {
-		t.Fatalf("status of both sides: %v\n%s", err, out)
-	}
+		err := json.Unmarshal([]byte(out), &both)
+		return code == 0 && err == nil && both.Healthy && len(both.Peerings) == 2 && len(both.Disagreements) == 0
+	}, func() string { return fmt.Sprintf("status of both sides: exit code %d, %+v\n%s", code, both, said) })
 	for i, want := range []string{"a", "b"} {
 		if got := both.Peerings[i]; got.Cluster != want || got.Peer == want || got.State != "healthy" {
 			t.Errorf("side %d: %+v, want that of %s", i, got, want)
@@ -288,7 +286,7 @@ func awaitHealthy(ctx context.Context, t *testing.T, c liqoctl, nodes int) {
 	await(ctx, t, func() bool {
 		var code int
 		all, code = c.status(ctx, t, "a")
-		return code == 0 && all[0].NodesReady == nodes
+		return code == 0 && len(all) == 1 && all[0].NodesReady == nodes
 	}, func() string { return fmt.Sprintf("status: %+v", all) })
 }
 

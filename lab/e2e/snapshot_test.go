@@ -170,16 +170,23 @@ func (s snapshot) addObjects(ctx context.Context, t *testing.T, l *lab.Lab, clus
 	}
 }
 
-// settle removes fields that kubelets write periodically: heartbeats, image lists, effective limits of pods.
+// settle removes fields that kubelets write periodically: heartbeats, image lists, effective limits of pods. The times of
+// conditions of nodes and pods tell when a busy machine was too slow for a heartbeat.
 func settle(object map[string]any) {
 	status, _ := object["status"].(map[string]any)
+	conditions, _ := status["conditions"].([]any)
+	times := func() {
+		for _, condition := range conditions {
+			delete(condition.(map[string]any), "lastHeartbeatTime")
+			delete(condition.(map[string]any), "lastTransitionTime")
+		}
+	}
 	switch object["kind"] {
 	case "Node":
+		times()
 		delete(status, "images")
-		for _, condition := range status["conditions"].([]any) {
-			delete(condition.(map[string]any), "lastHeartbeatTime")
-		}
 	case "Pod":
+		times()
 		delete(status, "resources")
 		for _, container := range status["containerStatuses"].([]any) {
 			delete(container.(map[string]any), "resources")

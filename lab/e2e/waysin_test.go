@@ -204,11 +204,8 @@ func testPodSettings(ctx context.Context, t *testing.T, l *lab.Lab) {
 	}
 }
 
-// wantEndpoint fails the test unless the gateway of a cluster reaches the other at that address.
+// wantEndpoint waits until the gateway of a cluster reaches the other at that address.
 func (c liqoctl) wantEndpoint(ctx context.Context, t *testing.T, cluster string, want netip.Addr) {
 	t.Helper()
-	out := c.must(ctx, t, "network", "status", "--context", cluster)
-	if !strings.Contains(out, " "+want.String()+":") {
-		t.Errorf("no endpoint %s in\n%s", want, out)
-	}
+	c.awaitText(ctx, t, cluster, " "+want.String()+":")
 }

@@ -218,7 +218,7 @@ func (p prober) end(ctx context.Context, l *lab.Lab) ([]flows.Result, error) {
 
 // ask sends a request to the pod from its own node, which needs neither API server nor peering.
 func (p prober) ask(ctx context.Context, l *lab.Lab, path string) ([]byte, error) {
-	return l.NodeExec(ctx, p.node, "workload", "get", "-timeout", "30s", "http://"+p.ip+":8090"+path)
+	return l.NodeExec(ctx, p.node, "workload", "get", "http://"+p.ip+":8090"+path)
 }
 
 // watch follows the state of the peering as a user sees it: `network status --watch` of one cluster.

@@ -17,7 +17,7 @@ import (
 )
 
 // patience is how long an exchange may take if no flag says otherwise: a busy machine is no broken path.
-const patience = 30 * time.Second
+const patience = 5 * time.Minute
 
 // options of the verbs that ask.
 type options struct {

@@ -9,8 +9,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// again is after how long a question that got no answer is asked once more.
-const again = time.Second
+// again is after how long a question that got no answer is asked once more. A connection that is not established in connectTime
+// is begun anew, from another port: conntrack keeps the first path of a connection to a Service, and leads it nowhere if
+// kube-proxy had not programmed the Service then.
+const (
+	again       = time.Second
+	connectTime = 5 * time.Second
+)
 
 // persist asks until there is an answer, once each second, as long as the context lasts, and returns the last error.
 // Packets get lost, and a gateway that renews its tunnel sends ICMP errors for a moment. Errors that a repetition does not
@@ -35,6 +40,8 @@ func persist(ctx context.Context, ask func() error) error {
 // dial opens a connection as net.Dialer does, persistently.
 func dial(ctx context.Context, dialer *net.Dialer, network, address string) (conn net.Conn, err error) {
 	err = persist(ctx, func() (err error) {
+		ctx, cancel := context.WithTimeout(ctx, connectTime)
+		defer cancel()
 		conn, err = dialer.DialContext(ctx, network, address)
 		return err
 	})

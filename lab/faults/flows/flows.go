@@ -16,6 +16,7 @@ const (
 	connectEvery = 100 * time.Millisecond
 	answerWithin = 2 * time.Second
 	dialWithin   = 5 * time.Second
+	openWithin   = time.Minute // of the streams, before anything is measured
 	streams      = 4
 	echoPort     = "7"
 )

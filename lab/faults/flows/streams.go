@@ -18,13 +18,13 @@ type stream struct {
 
 // openStream connects and reads the echo's first line, its identity.
 func openStream(ctx context.Context, host string) (*stream, error) {
-	dialer := net.Dialer{Timeout: dialWithin, KeepAlive: -1}
+	dialer := net.Dialer{Timeout: openWithin, KeepAlive: -1}
 	conn, err := dialer.DialContext(ctx, "tcp4", net.JoinHostPort(host, echoPort))
 	if err != nil {
 		return nil, err
 	}
 	s := &stream{conn: conn, in: bufio.NewReader(conn)}
-	_ = conn.SetReadDeadline(time.Now().Add(dialWithin))
+	_ = conn.SetReadDeadline(time.Now().Add(openWithin))
 	if _, err := s.in.ReadString('\n'); err != nil {
 		_ = conn.Close()
 		return nil, err
