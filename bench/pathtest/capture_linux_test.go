@@ -47,7 +47,7 @@ const (
 	ethernetHeader = 14
 	ipHeader       = 20
 	udpProtocol    = 17
-	captureBuffer  = 16 << 20 // bytes: nothing is missed while this process waits for a core
+	captureBuffer  = 128 << 20 // bytes: nothing is missed while this process waits for a core
 	captureTick    = 100 * time.Millisecond
 )
 

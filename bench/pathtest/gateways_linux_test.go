@@ -96,12 +96,13 @@ func TestGatewayFaults(t *testing.T) {
 		}
 		t.Run(fault.name, func(t *testing.T) {
 			a.awaitAllUsed(repaired)
+			late := lateness()
 			f := startFlood(b, a)
 			fault.begin(a, a.gateways[1])
 			f.await(t)
 			lost, sent, silent := f.stop()
-			t.Logf("%d of %d packets lost, %.2f s at most without any", lost, sent, silent.Seconds())
-			const limit = 20 * time.Second // ten times what a machine at rest takes
+			limit := 20*time.Second + lateFactor*late() // ten times what a machine at rest takes
+			t.Logf("%d of %d packets lost, %.2f s at most without any of %v", lost, sent, silent.Seconds(), limit)
 			if silent > limit {
 				t.Errorf("%v without any packet, want less than %v", silent, limit)
 			}
@@ -225,8 +226,12 @@ func (c *testCluster) rewrite(p records.Peering) {
 	}
 }
 
-// drainRounds is how often a busy machine, which loses packets by itself, may try.
-const drainRounds = 6
+// drainRounds is how often a busy machine, which loses packets by itself, may try. Losses count if the machine woke a goroutine in
+// time: nodes and peer turn to the other gateways within half a second.
+const (
+	drainRounds = 6
+	drainCalm   = 50 * time.Millisecond
+)
 
 // TestDrainedGateways: a gateway that ends by SIGTERM loses no packet, at the server and at the client. With -short, as in a
 // slow guest, it only tells how many.
@@ -234,9 +239,11 @@ func TestDrainedGateways(t *testing.T) {
 	t.Parallel()
 	a, b := severalGateways(t, records.ActiveActive)
 	for _, c := range []*testCluster{a, b} {
+		calm := 0 // rounds
 		for round, begun := 1, (time.Time{}); ; round++ {
 			c.awaitAllUsed(begun)
 			g := c.gateways[1]
+			late := lateness()
 			f := startFlood(a, b)
 			begin := time.Now()
 			g.helper.signal(syscall.SIGTERM)
@@ -247,11 +254,16 @@ func TestDrainedGateways(t *testing.T) {
 			t.Logf("gateway %d of %s ended after %.2f s: %d of %d packets lost", g.number, c.name, took.Seconds(), lost, sent)
 			begun = time.Now()
 			c.start(g)
+			if late() < drainCalm {
+				calm++
+			}
 			if lost == 0 || testing.Short() {
 				break
 			}
 			if round == drainRounds {
-				t.Errorf("packets were lost in each of %d rounds", round)
+				if calm > drainRounds/2 {
+					t.Errorf("packets were lost in each of %d rounds, %d of them calm", round, calm)
+				}
 				break
 			}
 		}

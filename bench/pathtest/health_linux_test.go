@@ -20,7 +20,7 @@ const (
 	shownWithin = 5 * time.Second
 	// faultRounds is how often a fault may be tried, and lateFactor by how much longer than the machine wakes a goroutine too
 	// late a fault may be shown too late: what shows it takes dozens of steps, one after the other.
-	faultRounds = 3
+	faultRounds = 6
 	lateFactor  = 50
 	// lossShownWithin is the same for a loss of two in a hundred, which takes longer to measure.
 	lossShownWithin = 15 * time.Second

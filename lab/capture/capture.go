@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	buffer   = 64 << 20 // bytes a link: nothing is missed while this process waits for a core
-	maxFrame = 1 << 16  // bytes; segments that a network card would split arrive whole
-	allTypes = 0x0300   // ETH_P_ALL in network byte order
+	buffer   = 256 << 20 // bytes a link: nothing is missed while this process waits for a core
+	maxFrame = 1 << 16   // bytes; segments that a network card would split arrive whole
+	allTypes = 0x0300    // ETH_P_ALL in network byte order
 )
 
 // Capture is under way from Start to Close.
