@@ -17,7 +17,7 @@ const idleShare = 0.003
 
 // idleWindows is how often a helper may be measured: other work on the machine's cores, as tests of other packages,
 // makes each instruction dearer, never cheaper, and delays echoes, for which a gateway renews its tunnel.
-const idleWindows = 3
+const idleWindows = 6
 
 // TestIdle measures helpers that have nothing to do but to probe their path, on a node with many foreign objects.
 // With -short, as in a guest whose every system call takes longer, it only tells.
