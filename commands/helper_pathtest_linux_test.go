@@ -2,7 +2,6 @@ package commands
 
 import (
 	"context"
-	"net"
 	"os"
 	"path/filepath"
 	"testing"
@@ -13,15 +12,11 @@ import (
 
 // TestHelperTestAsks: a probe asks what its flags say, and writes what it saw.
 func TestHelperTestAsks(t *testing.T) {
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.Close() // nobody answers there
+	const nobody = "127.0.0.1:1"
 	file := filepath.Join(t.TempDir(), "report")
 	env := &Env{Environ: []string{"NODE_NAME=a-1", "NODE_IP=127.0.0.1"}}
 	cmd := newHelperTest(env)
-	cmd.SetArgs([]string{"ask", "--service", l.Addr().String(), "--node-port", "1", "--mtu", "1380", "--hold", (10 * time.Millisecond).String(), "--from-node", "--report", file})
+	cmd.SetArgs([]string{"ask", "--service", nobody, "--node-port", "1", "--mtu", "1380", "--hold", (10 * time.Millisecond).String(), "--from-node", "--report", file})
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	if err := cmd.ExecuteContext(ctx); err != nil {

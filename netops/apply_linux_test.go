@@ -297,7 +297,7 @@ func TestApplyGoesOn(t *testing.T) {
 
 func TestManyFarEnds(t *testing.T) {
 	t.Parallel()
-	farEnds, limit := 5000, time.Minute
+	farEnds, limit := 5000, 5*time.Minute
 	if testing.Short() {
 		farEnds = 500
 	}

@@ -17,7 +17,7 @@ const servicePort = 7000
 
 const (
 	// answerWait is how long a question may take on a busy machine.
-	answerWait = 15 * time.Second
+	answerWait = time.Minute
 	// silence is after how long no answer counts as none, if besides this machine has had the time for turns exchanges,
 	// one after another: a busy one needs as much longer as an answer would.
 	silence = 300 * time.Millisecond

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // TestWatch changes something of every kind and expects to be woken by it.
 func TestWatch(t *testing.T) {

@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 // liqoctl returns the program, which is killed when it takes too long.
 func liqoctl(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, os.Args[0], args...)
 	cmd.Env = append(os.Environ(), asProgram+"=1", "HOME="+t.TempDir())

@@ -160,7 +160,7 @@ func (r *running) await(t *testing.T, path string, status int, want string) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	timeout := time.After(30 * time.Second)
+	timeout := time.After(5 * time.Minute)
 	for {
 		got, body := r.get(t, all, path)
 		if got == status && strings.Contains(body, want) {

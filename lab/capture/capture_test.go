@@ -75,7 +75,7 @@ func TestCapture(t *testing.T) {
 				p.Payload = nil // as read from what is quoted
 			}
 			got[p.Link] = p
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatalf("seen only: %v", got)
 		}
 	}

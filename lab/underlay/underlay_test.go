@@ -14,7 +14,7 @@ import (
 )
 
 // patience is how long a connection may take on a busy machine.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // newMembers makes the underlay of two clusters with one node each. It needs root.
 func newMembers(t *testing.T) (a, b Member) {

@@ -30,7 +30,7 @@ const (
 	leftIP  = "10.1.0.5"
 	rightIP = "10.2.0.7"
 	// answerWait is how long a packet may take that is expected, refusalWait one that is not.
-	answerWait  = 30 * time.Second
+	answerWait  = time.Minute
 	refusalWait = 200 * time.Millisecond
 )
 
