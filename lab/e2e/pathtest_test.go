@@ -38,10 +38,10 @@ func (r pathResult) failed() (failed []pathCheck) {
 func testPaths(ctx context.Context, t *testing.T, u users) {
 	report := filepath.Join(t.TempDir(), "paths.xml")
 	args := []string{"network", "test", "b", "--context", "a", "--remote-context", "b", "-o", "json", "--junit", report, "--timeout", "10m"}
+	// A check gives up after fifteen seconds: on a busy machine, kube-proxy may take longer for the Service of a test.
+	const attempts = 3
 	test := func(t *testing.T, want int, more ...string) (r pathResult) {
 		t.Helper()
-		// A check gives up after fifteen seconds: on a busy machine, kube-proxy may take longer for the Service of a test.
-		const attempts = 3
 		for attempt := 1; ; attempt++ {
 			out, said, code := u.installer.run(ctx, t, append(args, more...)...)
 			r = pathResult{}
@@ -87,15 +87,19 @@ func testPaths(ctx context.Context, t *testing.T, u users) {
 		}
 	}
 	router(chain)
-	failed := map[string]int{}
-	for _, c := range test(t, 3, "--nodes", "1").failed() {
-		failed[c.From.Cluster+" "+c.Check]++
+	failed, largeAlone := map[string]int{}, false
+	for range attempts {
+		clear(failed)
+		for _, c := range test(t, 3, "--nodes", "1").failed() {
+			failed[c.From.Cluster+" "+c.Check]++
+		}
+		if largeAlone = failed["a full-size"] == 2 && failed["b full-size"] == 2 && failed["a udp"]+failed["b udp"] == 0; largeAlone {
+			break
+		}
 	}
 	router("delete table ip fault")
-	for _, cluster := range []string{"a", "b"} {
-		if failed[cluster+" full-size"] != 2 || failed[cluster+" udp"] >= failed[cluster+" full-size"] {
-			t.Errorf("large packets of %s are lost: failed checks %v", cluster, failed)
-		}
+	if !largeAlone {
+		t.Errorf("large packets are lost between the clusters: failed checks %v", failed)
 	}
 	text, err := os.ReadFile(report)
 	var junit struct {
