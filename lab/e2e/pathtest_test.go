@@ -39,7 +39,7 @@ func testPaths(ctx context.Context, t *testing.T, u users) {
 	report := filepath.Join(t.TempDir(), "paths.xml")
 	args := []string{"network", "test", "b", "--context", "a", "--remote-context", "b", "-o", "json", "--junit", report, "--timeout", "10m"}
 	// A check gives up after fifteen seconds: on a busy machine, kube-proxy may take longer for the Service of a test.
-	const attempts = 3
+	const attempts = 5
 	test := func(t *testing.T, want int, more ...string) (r pathResult) {
 		t.Helper()
 		for attempt := 1; ; attempt++ {
