@@ -147,8 +147,18 @@ func start(t *testing.T, ns netnstest.Namespace, name string, j job) process {
 	t.Cleanup(func() {
 		p.kill()
 		if t.Failed() {
-			t.Logf("log of %s:\n%s", name, log)
+			t.Logf("log of %s, its end:\n%s", name, lastLines(log.String()))
 		}
 	})
 	return p
+}
+
+// lastLines is the end of a helper's log, or with -v all of it: CI shows little of a test that fails.
+func lastLines(log string) string {
+	const most = 30
+	lines := strings.SplitAfter(log, "\n")
+	if testing.Verbose() {
+		return log
+	}
+	return strings.Join(lines[max(0, len(lines)-most):], "")
 }

@@ -93,7 +93,7 @@ func start(t *testing.T, ns netnstest.Namespace, c childConfig) *process {
 			t.Error(err)
 		}
 		if t.Failed() {
-			t.Logf("log of helper %+v:\n%s", c, p.log.String())
+			t.Logf("log of helper %+v, its end:\n%s", c, lastLines(p.log.String()))
 		}
 	})
 	p.send(c)
@@ -258,4 +258,14 @@ func (l *latest) keep(t *testing.T, lease *coordinationv1.Lease, status *corev1.
 	if err != nil {
 		t.Error(err)
 	}
+}
+
+// lastLines is the end of a helper's log, or with -v all of it: CI shows little of a test that fails.
+func lastLines(log string) string {
+	const most = 30
+	lines := strings.SplitAfter(log, "\n")
+	if testing.Verbose() {
+		return log
+	}
+	return strings.Join(lines[max(0, len(lines)-most):], "")
 }

@@ -49,9 +49,10 @@ func testGateways(ctx context.Context, t *testing.T, l *lab.Lab, u users, conn c
 // awaitGateways waits until the peering of a cluster is healthy, with so many gateways and healthy tunnels.
 func awaitGateways(ctx context.Context, t *testing.T, c liqoctl, cluster string, count, tunnels int) (gateways []gatewayState) {
 	t.Helper()
-	var out, said string
+	var said string
+	var code, healthy int
 	await(ctx, t, func() bool {
-		var code int
+		var out string
 		out, said, code = c.run(ctx, t, "network", "status", "--context", cluster, "-o", "json")
 		var answer struct {
 			Peerings []struct{ Gateways []gatewayState }
@@ -59,8 +60,7 @@ func awaitGateways(ctx context.Context, t *testing.T, c liqoctl, cluster string,
 		if err := json.Unmarshal([]byte(out), &answer); err != nil || code != 0 || len(answer.Peerings) != 1 {
 			return false
 		}
-		gateways = answer.Peerings[0].Gateways
-		healthy := 0
+		gateways, healthy = answer.Peerings[0].Gateways, 0
 		for _, g := range gateways {
 			for _, t := range g.Tunnels {
 				if t.State == "healthy" {
@@ -69,7 +69,9 @@ func awaitGateways(ctx context.Context, t *testing.T, c liqoctl, cluster string,
 			}
 		}
 		return len(gateways) == count && healthy == tunnels
-	}, func() string { return fmt.Sprintf("status of %s:\n%s%s", cluster, out, said) })
+	}, func() string {
+		return fmt.Sprintf("status of %s: exit code %d, %d healthy tunnels, want %d of %d gateways: %+v\n%s", cluster, code, healthy, tunnels, count, gateways, said)
+	})
 	return gateways
 }
 

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"liqonet.io/liqonet/lab"
 	"liqonet.io/liqonet/lab/spec"
 )
@@ -308,8 +310,8 @@ func testRemoval(ctx context.Context, t *testing.T, users users, before before) 
 		t.Errorf("addresses of hosts outside after disconnect:\n%s", out)
 	}
 	for node, want := range before.kernels {
-		if got := kernelOf(ctx, t, l, node); got != want {
-			t.Errorf("node %s after disconnect:\n%s\nwant:\n%s", node, got, want)
+		if diff := cmp.Diff(want, kernelOf(ctx, t, l, node)); diff != "" {
+			t.Errorf("node %s before and after disconnect:\n%s", node, diff)
 		}
 	}
 	if out, said, code := users.installer.run(ctx, t, "network", "verify-clean", "--context", "a"); code != 3 || !strings.Contains(out, "remains: ConfigMap liqonet/fabric") {

@@ -24,6 +24,22 @@ type pathCheck struct {
 	GapNanoseconds        int64
 }
 
+// String is a line of a report.
+func (c pathCheck) String() string {
+	return fmt.Sprintf("%s of %s %s in %s to %s %s in %s: %s, want %s", c.Check, c.From.Kind, c.From.Node, c.From.Cluster, c.To.Kind, c.To.Node, c.To.Cluster, c.Seen, c.Expected)
+}
+
+// report lists failed checks, a few of them.
+func (r pathResult) report() string {
+	const most = 10
+	failed := r.failed()
+	text := fmt.Sprintf("%d of %d checks failed", len(failed), len(r.Checks))
+	for _, c := range failed[:min(len(failed), most)] {
+		text += "\n" + c.String()
+	}
+	return text
+}
+
 func (r pathResult) failed() (failed []pathCheck) {
 	for _, c := range r.Checks {
 		if c.State == "failed" {
@@ -49,7 +65,7 @@ func testPaths(ctx context.Context, t *testing.T, u users) {
 			if code == want && (want == 1 || err == nil) {
 				break
 			}
-			report := fmt.Sprintf("exit code %d, want %d; %v\nfailed: %+v\n%s", code, want, err, r.failed(), said)
+			report := fmt.Sprintf("exit code %d, want %d; %v\n%s\n%s", code, want, err, r.report(), said)
 			if attempt == attempts {
 				t.Fatal(report)
 			}

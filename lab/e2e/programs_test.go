@@ -79,14 +79,15 @@ func runLabTest(ctx context.Context, t *testing.T, l *lab.Lab, pkg, name string)
 		return goCommand(ctx, "test", "-c", "-tags", "lab", "-o", file, pkg)
 	})
 	short := fmt.Sprintf("-test.short=%t", os.Getenv(matrixVariable) == "")
-	cmd := exec.CommandContext(ctx, binary, "-test.v", short, "-test.parallel", "12", "-test.timeout", "20m", "-test.run", "^"+name+"$")
+	verbose := fmt.Sprintf("-test.v=%t", testing.Verbose()) // else it prints of failed tests only
+	cmd := exec.CommandContext(ctx, binary, verbose, short, "-test.parallel", "12", "-test.timeout", buildTimeout.String(), "-test.run", "^"+name+"$")
 	cmd.Dir = filepath.Join(root, pkg)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+l.Kubeconfig(), "LIQOCTL="+liqoctlProgram(t))
 	out, err := cmd.CombinedOutput()
 	t.Log(string(out))
 	if err != nil {
 		t.Errorf("%s: %v", name, err)
-	} else if !bytes.Contains(out, []byte("--- PASS: "+name)) {
+	} else if bytes.Contains(out, []byte("no tests to run")) {
 		t.Errorf("%s did not run", name)
 	}
 }
