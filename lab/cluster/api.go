@@ -16,7 +16,7 @@ import (
 )
 
 // requestTimeout bounds one request to an API server that may be starting or stuck.
-const requestTimeout = 5 * time.Second
+const requestTimeout = 30 * time.Second
 
 // API is the little that the lab itself asks of an API server.
 type API struct {

@@ -20,8 +20,8 @@ import (
 
 // Limits on what may take long on a busy machine, and between two looks.
 const (
-	servingTimeout = 3 * time.Minute // of an API server's start
-	readyTimeout   = 3 * time.Minute // of a node's
+	servingTimeout = 10 * time.Minute // of an API server's start
+	readyTimeout   = 10 * time.Minute // of a node's
 	lookInterval   = 100 * time.Millisecond
 )
 
