@@ -72,7 +72,7 @@ func NewBed(ctx context.Context, l *lab.Lab, liqoctl string, gateways int) (*Bed
 		}
 	}
 	for cluster := range b.peers {
-		if err := b.kubectl(ctx, cluster, "rollout", "status", "daemonset/probe", "--timeout=5m"); err != nil {
+		if err := b.kubectl(ctx, cluster, "rollout", "status", "daemonset/probe", "--timeout=10m"); err != nil {
 			return nil, err
 		}
 	}
@@ -84,7 +84,7 @@ func (b *Bed) connect(ctx context.Context, args ...string) error {
 	number := strconv.Itoa(b.gateways)
 	_, err := b.liqoctl(ctx, append([]string{"network", "connect", "--context", client, "--remote-context", server,
 		"--gateways", number, "--remote-gateways", number,
-		"--gw-server-service-type", "NodePort", "--image", images[b.image], "--timeout", "5m"}, args...)...)
+		"--gw-server-service-type", "NodePort", "--image", images[b.image], "--timeout", "10m"}, args...)...)
 	return err
 }
 

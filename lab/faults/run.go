@@ -93,10 +93,10 @@ func (s *Sample) worst(r flows.Result) {
 // await waits until all nodes' probes run and the peering is healthy, so that each fault begins in the same state.
 func (b *Bed) await(ctx context.Context) error {
 	for cluster := range b.peers {
-		if err := b.kubectl(ctx, cluster, "rollout", "status", "daemonset/probe", "--timeout=5m"); err != nil {
+		if err := b.kubectl(ctx, cluster, "rollout", "status", "daemonset/probe", "--timeout=10m"); err != nil {
 			return err
 		}
-		if _, err := b.liqoctl(ctx, "network", "status", "--context", cluster, "--wait", "--timeout", "5m"); err != nil {
+		if _, err := b.liqoctl(ctx, "network", "status", "--context", cluster, "--wait", "--timeout", "10m"); err != nil {
 			return err
 		}
 	}
