@@ -19,7 +19,7 @@ import (
 
 const (
 	moves        = 12 // of a round
-	moverRounds  = 3  // at most: on a machine that is kept busy, a round can be slow
+	moverRounds  = 6  // at most: on a machine that is kept busy, a round can be slow
 	moverPort    = 7002
 	moverEvery   = time.Millisecond
 	moverAtMost  = 100 * time.Millisecond // from status.podIP to the first answer; the median of all moves; 20 ms at rest

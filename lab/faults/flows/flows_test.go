@@ -1,7 +1,6 @@
 package flows
 
 import (
-	"context"
 	"io"
 	"net"
 	"sync/atomic"
@@ -11,8 +10,9 @@ import (
 
 // echoes is a far end that can be told to lose packets and to refuse connections.
 type echoes struct {
-	silent  atomic.Bool
-	streams chan net.Conn // each that was accepted
+	silent            atomic.Bool
+	answered, dropped atomic.Int64  // datagrams
+	streams           chan net.Conn // each that was accepted
 }
 
 // answer serves at an address of the loopback device until the test ends.
@@ -35,9 +35,12 @@ func answer(t *testing.T, host string) *echoes {
 			if err != nil {
 				return
 			}
-			if !e.silent.Load() {
-				_, _ = udp.WriteTo(buf[:n], from)
+			if e.silent.Load() {
+				e.dropped.Add(1)
+				continue
 			}
+			_, _ = udp.WriteTo(buf[:n], from)
+			e.answered.Add(1)
 		}
 	}()
 	go func() {
@@ -64,19 +67,22 @@ func TestFlows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wait := func(d time.Duration) {
-		ctx, cancel := context.WithTimeout(t.Context(), d)
-		defer cancel()
-		<-ctx.Done()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	more := func(count *atomic.Int64) { // half a second, and longer where the machine stands still
+		for end := count.Load() + 50; count.Load() < end; {
+			<-tick.C
+		}
 	}
-	wait(500 * time.Millisecond)
+	more(&far.answered)
 	far.silent.Store(true)
-	wait(500 * time.Millisecond)
+	more(&far.dropped)
 	far.silent.Store(false)
 	for range 2 { // the first that were accepted are the streams
 		_ = (<-far.streams).Close()
 	}
-	wait(500 * time.Millisecond)
+	more(&far.answered)
+	more(&far.answered)
 	all := m.End()
 	if len(all) != 1 {
 		t.Fatalf("%d results, want 1", len(all))
