@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -51,8 +52,7 @@ func (inv *inventory) warnings() []Warning {
 	return slices.Concat(inv.ciliumWarnings(), inv.calicoWarnings(), inv.ovnWarnings(), inv.liqoWarnings())
 }
 
-// ciliumWarnings looks for the settings by which packets pass by the host's netfilter and routing rules,
-// where liqonet's are.
+// ciliumWarnings looks for the settings by which packets bypass the node's netfilter, or its routing rules, too.
 func (inv *inventory) ciliumWarnings() []Warning {
 	config := inv.configMaps[ciliumConfig].Data
 	if config == nil || inv.cni() != "" && inv.cni() != "cilium" {
@@ -67,20 +67,36 @@ func (inv *inventory) ciliumWarnings() []Warning {
 			Hint:   "set bpf.datapathMode=veth and bpf.hostLegacyRouting=true in Cilium's Helm values",
 			Breaks: true,
 		})
-	case config["enable-bpf-masquerade"] == "true" && replaced && config["enable-host-legacy-routing"] != "true":
+	case replaced && config["enable-host-legacy-routing"] != "true" && !iptablesMasquerade(config):
 		all = append(all, Warning{
-			What:   "Cilium routes by eBPF: packets of pods pass by the node's routing rules and nftables",
+			What:   "Cilium routes by eBPF: packets of pods bypass the node's nftables, and UDP packets in fragments do not reach the peer",
 			Hint:   "set bpf.hostLegacyRouting=true in Cilium's Helm values",
 			Breaks: true,
 		})
 	}
-	if replaced && config["bpf-lb-sock-hostns-only"] != "true" {
+	if replaced {
 		all = append(all, Warning{
-			What: "Cilium replaces kube-proxy: clients of NodePorts may not reach endpoints in the peer",
-			Hint: "set socketLB.hostNamespaceOnly=true in Cilium's Helm values, or keep kube-proxy",
+			What: "Cilium replaces kube-proxy: clients outside the cluster do not reach endpoints in the peer by a NodePort",
+			Hint: "keep kube-proxy if you need such NodePorts",
+		})
+	}
+	if config["enable-policy"] == "always" {
+		all = append(all, Warning{
+			What: "Cilium denies what no policy allows (policyEnforcementMode=always): gateways may reach neither nodes nor the API server",
+			Hint: "allow the pods of liqonet's namespace by a NetworkPolicy first: see docs/network-plugins.md",
 		})
 	}
 	return all
+}
+
+// iptablesMasquerade reports whether Cilium masquerades by iptables, in either family. It then does not route by eBPF: see
+// InitKubeProxyReplacementOptions in its pkg/kpr/initializer. An absent setting has the agent's default.
+func iptablesMasquerade(config map[string]string) bool {
+	masquerades := func(enabled, masquerade, byDefault string) bool {
+		return cmp.Or(config[enabled], byDefault) == "true" && cmp.Or(config[masquerade], "true") == "true"
+	}
+	return config["enable-bpf-masquerade"] != "true" &&
+		(masquerades("enable-ipv4", "enable-ipv4-masquerade", "true") || masquerades("enable-ipv6", "enable-ipv6-masquerade", "true"))
 }
 
 func (inv *inventory) calicoWarnings() []Warning {
