@@ -57,9 +57,9 @@ type connector struct {
 }
 
 func newConnector(o ConnectOptions, r steps.Reporter) *connector {
-	run := inventory.NewRun()
+	run, turn := inventory.NewRun(), make(chan struct{}, 1)
 	part := func(side Side, serves bool) *end {
-		e := &end{site: site{cluster: side.Cluster, side: side, options: o.Installation, reporter: r, run: run, connecting: true}, role: records.Client, wishes: o}
+		e := &end{site: site{cluster: side.Cluster, side: side, options: o.Installation, reporter: r, run: run, connecting: true}, role: records.Client, wishes: o, turn: turn}
 		if serves {
 			e.role = records.Server
 		}
@@ -228,12 +228,17 @@ func (e *end) mapped() string {
 }
 
 // configure writes the peering's documents: the server's at once, the client's when it is known where the server
-// is.
+// is. Gateways that they name no more have ended by then.
 func (c *connector) configure(ctx context.Context) (string, error) {
 	// As a rule this changes nothing. But reservations without a document look like orphans to whoever repairs
 	// them in between.
 	if err := c.both(ctx, (*end).reserve); err != nil {
 		return "", err
+	}
+	for _, e := range c.ends() {
+		if err := e.drainGateways(ctx); err != nil {
+			return "", err
+		}
 	}
 	server, client := c.server(), c.server().peer
 	group, inner := errgroup.WithContext(ctx)

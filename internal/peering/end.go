@@ -40,6 +40,7 @@ type end struct {
 	joining bool             // this run writes a peering where none was
 	shared  bool             // another run writes it at the same time: what fails here is not undone under it
 	wrote   bool             // the document is as this run wants it
+	turn    chan struct{}    // of size one, for both ends: a gateway is being replaced
 }
 
 // meet decides what the end calls the peering, and refuses what would mix up clusters.

@@ -21,6 +21,9 @@ import (
 // tunnel does not work, nothing is lost by going on.
 const replaceTime = 30 * time.Second
 
+// drainTime is how long the pods of gateways may take to end: their grace period, and what it takes to see that.
+const drainTime = 40 * time.Second
+
 // applyGateways applies the objects of gateways. Of several that stand, those that change are replaced one after the other.
 func (e *end) applyGateways(ctx context.Context, objects []cluster.Object) error {
 	deployments := make(map[string]cluster.Object)
@@ -35,23 +38,38 @@ func (e *end) applyGateways(ctx context.Context, objects []cluster.Object) error
 		return err
 	}
 	for i, id := range e.gatewayIDs() {
-		if e.rekeyed[i] {
-			// A gateway that stands would go on with keys that are no more: it reads them once.
-			if err := e.remove(ctx, &appsv1.Deployment{ObjectMeta: inventory.Meta(e.cluster.Namespace, id.Name())}); err != nil {
-				return err
-			}
-		}
-		before := len(e.changes)
-		if err := e.apply(ctx, e.have != nil, deployments[id.Name()]); err != nil {
+		if err := e.applyGateway(ctx, i, deployments[id.Name()]); err != nil {
 			return err
-		}
-		if e.stands(i) && len(e.changes) > before && e.count() > 1 && !e.rekeyed[i] && !e.cluster.IsDryRun() {
-			if err := e.awaitReplaced(ctx, id); err != nil {
-				return err
-			}
 		}
 	}
 	return nil
+}
+
+// applyGateway applies the Deployment of a gateway, by its number less one. Where there are several, at either end, only one
+// gateway of the peering is replaced at a time.
+func (e *end) applyGateway(ctx context.Context, i int, deployment cluster.Object) error {
+	id := e.gatewayIDs()[i]
+	if e.rekeyed[i] {
+		// A gateway that stands would go on with keys that are no more: it reads them once.
+		if err := e.remove(ctx, &appsv1.Deployment{ObjectMeta: inventory.Meta(e.cluster.Namespace, id.Name())}); err != nil {
+			return err
+		}
+	}
+	alone := e.count() == 1 && e.peer.count() == 1
+	if !e.stands(i) || e.rekeyed[i] || alone || e.cluster.IsDryRun() {
+		return e.apply(ctx, e.have != nil, deployment)
+	}
+	select {
+	case e.turn <- struct{}{}:
+		defer func() { <-e.turn }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	before := len(e.changes)
+	if err := e.apply(ctx, true, deployment); err != nil || len(e.changes) == before {
+		return err
+	}
+	return e.awaitReplaced(ctx, id)
 }
 
 // awaitReplaced waits until a gateway carries packets again. One whose pod cannot start is an error: the others stay.
@@ -59,6 +77,24 @@ func (e *end) awaitReplaced(ctx context.Context, id records.GatewayID) error {
 	bounded, cancel := context.WithTimeout(ctx, replaceTime)
 	defer cancel()
 	if _, err := e.proveBy(bounded, id); err != nil && (ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded)) {
+		return err
+	}
+	return nil
+}
+
+// drainGateways ends the pods of the gateways that the end is to have no more. Records still name them: they forward until
+// nodes and the peer's gateways take others. One on a lost node does not end, and is not waited for.
+func (e *end) drainGateways(ctx context.Context) error {
+	if e.have == nil || len(e.have.Gateways) <= e.count() {
+		return nil
+	}
+	var surplus []cluster.Object
+	for _, id := range e.have.GatewayIDs()[e.count():] {
+		surplus = append(surplus, &appsv1.Deployment{ObjectMeta: inventory.Meta(e.cluster.Namespace, id.Name())})
+	}
+	bounded, cancel := context.WithTimeout(ctx, drainTime)
+	defer cancel()
+	if err := e.remove(bounded, surplus...); err != nil && (ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded)) {
 		return err
 	}
 	return nil

@@ -7,12 +7,14 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 
 	"liqonet.io/liqonet/internal/health"
@@ -184,7 +186,7 @@ func TestSeveralGateways(t *testing.T) {
 	})
 }
 
-// TestScaling adds gateways before the records name them, and removes them after.
+// TestScaling adds gateways before the records name them, and drains them before the records do not.
 func TestScaling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := connected(t)
@@ -210,7 +212,8 @@ func TestScaling(t *testing.T) {
 	})
 }
 
-// checkOrder refuses objects of a gateway that come after the record which names it, or go before.
+// checkOrder refuses a gateway that comes after the record which names it, or ends after the record which does not. What it
+// reads goes later.
 func checkOrder(t *testing.T, actions []clienttesting.Action) {
 	t.Helper()
 	recorded := false
@@ -222,7 +225,9 @@ func checkOrder(t *testing.T, actions []clienttesting.Action) {
 			recorded = true
 		case ok && recorded && strings.HasPrefix(write.Name, "gateway") && action.GetResource().Resource == "deployments":
 			t.Errorf("%s comes after the record", write.Name)
-		case action.Matches("delete", "deployments") && !recorded:
+		case action.Matches("delete", "deployments") && recorded:
+			t.Errorf("%s ends after the record", action.(clienttesting.DeleteAction).GetName())
+		case action.GetVerb() == "delete" && !action.Matches("delete", "deployments") && !recorded:
 			t.Errorf("%s goes before the record", action.(clienttesting.DeleteAction).GetName())
 		}
 	}
@@ -289,40 +294,53 @@ func TestPortsOfTunnels(t *testing.T) {
 	})
 }
 
-// TestReplacedInTurn: of several gateways that an update changes, one is replaced when the one before carries packets again.
+// TestReplacedInTurn: of the gateways of both clusters that an update changes, one is replaced when the one before carries
+// packets again.
 func TestReplacedInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := twoWorlds()
 		live(t, a, b)
-		o := gatewayOptions(a, b, 3, 1)
+		o := gatewayOptions(a, b, 3, 2)
 		if _, err := Connect(t.Context(), o, &recorder{}); err != nil {
 			t.Fatal(err)
 		}
-		a.kube.ClearActions()
+		var mu sync.Mutex
+		var order []string
+		for _, w := range []*world{a, b} {
+			w.kube.PrependReactor("patch", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
+				write := action.(clienttesting.PatchActionImpl)
+				event := w.Context + " " + write.Name
+				mu.Lock()
+				defer mu.Unlock()
+				switch {
+				case len(write.PatchOptions.DryRun) > 0 || action.GetSubresource() != "":
+				case action.GetResource().Resource == "deployments":
+					order = append(order, event)
+				case strings.HasPrefix(write.Name, "status") && len(order) > 0 && order[len(order)-1] != event:
+					order = append(order, event)
+				}
+				return false, nil, nil
+			})
+		}
 		o.Image = "liqonet:2"
 		if _, err := Connect(t.Context(), o, &recorder{}); err != nil {
 			t.Fatal(err)
 		}
-		var order []string
-		for _, action := range a.kube.Actions() {
-			write, ok := action.(clienttesting.PatchActionImpl)
-			if !ok || len(write.PatchOptions.DryRun) > 0 || action.GetSubresource() != "" {
-				continue
-			}
-			event := write.Name
-			if write.GetResource().Resource == "deployments" {
-				event += " replaced"
-			} else if !strings.HasPrefix(event, "status") {
-				continue
-			}
-			if !slices.Contains(order, event) && (len(order) > 0 || strings.HasSuffix(event, "replaced")) {
-				order = append(order, event)
+		mu.Lock()
+		defer mu.Unlock()
+		before, replaced := "", 0 // the status that shows the gateway which was replaced last
+		for _, event := range order {
+			switch name, is := strings.CutPrefix(event[strings.Index(event, " ")+1:], "gateway"); {
+			case event == before:
+				before = ""
+			case is && before != "":
+				t.Fatalf("%s comes before %s in %q", event, before, order)
+			case is:
+				before, replaced = event[:strings.Index(event, " ")]+" status"+name, replaced+1
 			}
 		}
-		at := func(event string) int { return slices.Index(order, event) }
-		if len(order) == 0 || order[0] != "gateway-b replaced" || at("status-b") < 0 ||
-			at("status-b") > at("gateway2-b replaced") || at("gateway2-b replaced") > at("gateway3-b replaced") {
-			t.Errorf("order %q", order)
+		if replaced != 5 {
+			t.Errorf("%d gateways are replaced: %q", replaced, order)
 		}
 	})
 }

@@ -2,6 +2,7 @@ package faults
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -24,6 +25,10 @@ type Fault struct {
 // All are the faults, in the order of the table.
 func All() []Fault {
 	return []Fault{
+		{
+			Name: "none", What: "none: what the machine alone costs",
+			Begin: func(ctx context.Context, _ *Bed) (func(context.Context) error, error) { return nil, pause(ctx, calm) },
+		},
 		{
 			Name: "pod-deleted", What: "gateway's pod deleted",
 			Begin: onGateway(client, func(ctx context.Context, b *Bed, p pod) (func(context.Context) error, error) {
@@ -62,8 +67,12 @@ func All() []Fault {
 		{Name: "uplink", What: "uplink of the client's gateway's node cut for a minute", Spared: gatewayNode(client), Begin: onGateway(client, uplink)},
 		{Name: "api", What: "API server away for ten minutes, the gateway killed meanwhile", Begin: onGateway(client, apiServer)},
 		{Name: "upgrade", What: "helpers of both clusters upgraded", Begin: upgrade},
+		{Name: "scale", What: "both clusters get one gateway more, and lose it again", Begin: scale},
 	}
 }
+
+// calm is how long nothing happens.
+const calm = 10 * time.Second
 
 // onGateway is a fault of a cluster's gateway.
 func onGateway(
@@ -137,6 +146,13 @@ func apiServer(ctx context.Context, b *Bed, p pod) (func(context.Context) error,
 func upgrade(ctx context.Context, b *Bed) (func(context.Context) error, error) {
 	b.image = 1 - b.image
 	return nil, b.connect(ctx, "--update")
+}
+
+func scale(ctx context.Context, b *Bed) (func(context.Context) error, error) {
+	b.gateways++
+	more := b.connect(ctx, "--update")
+	b.gateways--
+	return nil, errors.Join(more, b.connect(ctx, "--update"))
 }
 
 // pause lets time pass.

@@ -67,6 +67,7 @@ var columns = []struct {
 }{
 	{"packets lost", func(s Sample) float64 { return float64(s.Lost) }},
 	{"seconds without", func(s Sample) float64 { return s.Without.Seconds() }},
+	{"sender stalled", func(s Sample) float64 { return s.Stalled.Seconds() }},
 	{"streams broken", func(s Sample) float64 { return float64(s.Broken) }},
 	{"their longest pause", func(s Sample) float64 { return s.Pause.Seconds() }},
 	{"connections failed", func(s Sample) float64 { return float64(s.Failed) }},

@@ -85,7 +85,10 @@ func (b *Bed) cause(ctx context.Context, f Fault) (began time.Time, undo func(co
 
 // worst merges the result of a path, each value if it is worse.
 func (s *Sample) worst(r flows.Result) {
-	s.Sent, s.Lost = max(s.Sent, r.Sent), max(s.Lost, r.Lost)
+	if r.Lost > s.Lost {
+		s.Losses = r.Losses
+	}
+	s.Sent, s.Lost, s.Stalled = max(s.Sent, r.Sent), max(s.Lost, r.Lost), max(s.Stalled, r.Stalled)
 	s.Broken, s.Failed, s.Tried = s.Broken+r.Broken, s.Failed+r.Failed, s.Tried+r.Tried
 	s.Without, s.Pause = max(s.Without, r.Without), max(s.Pause, r.Pause)
 }

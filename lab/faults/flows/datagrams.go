@@ -72,23 +72,31 @@ func (d *datagrams) read() {
 }
 
 // result counts, and finds the longest time between two answered datagrams, by when they were sent.
-func (d *datagrams) result() (sent, lost int, without time.Duration) {
+func (d *datagrams) result(r *Result) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	r.Sent = len(d.sent)
 	last := -1
 	for i, ok := range d.answered {
+		if i > 0 {
+			r.Stalled = max(r.Stalled, d.sent[i].Sub(d.sent[i-1]))
+		}
 		switch {
 		case !ok:
-			lost++
+			r.Lost++
+			if i > 0 && !d.answered[i-1] && len(r.Losses) > 0 {
+				r.Losses[len(r.Losses)-1].Lost++
+			} else if len(r.Losses) < lossesMost {
+				r.Losses = append(r.Losses, Loss{d.sent[i], 1})
+			}
 		case last >= 0:
-			without = max(without, d.sent[i].Sub(d.sent[last]))
+			r.Without = max(r.Without, d.sent[i].Sub(d.sent[last]))
 		}
 		if ok {
 			last = i
 		}
 	}
 	if n := len(d.sent); n > 0 && last < n-1 { // nothing came any more
-		without = max(without, d.sent[n-1].Sub(d.sent[max(last, 0)]))
+		r.Without = max(r.Without, d.sent[n-1].Sub(d.sent[max(last, 0)]))
 	}
-	return len(d.sent), lost, without
 }

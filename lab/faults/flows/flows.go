@@ -19,6 +19,7 @@ const (
 	openWithin   = time.Minute // of the streams, before anything is measured
 	streams      = 4
 	echoPort     = "7"
+	lossesMost   = 100
 )
 
 // Result is the measurement of one path.
@@ -31,7 +32,17 @@ type Result struct {
 	Failed int    `json:"failed"` // of them, not established within five seconds
 	// Without is the longest time without an answered datagram, Pause the longest one without a byte of a stream.
 	Without time.Duration `json:"withoutNanoseconds"`
-	Pause   time.Duration `json:"pauseNanoseconds"`
+	// Stalled is the longest time in which no datagram was sent: what the machine alone costs.
+	Stalled time.Duration `json:"stalledNanoseconds"`
+	// Losses are the first times of loss.
+	Losses []Loss        `json:"losses"`
+	Pause  time.Duration `json:"pauseNanoseconds"`
+}
+
+// Loss is a time in which all datagrams were lost.
+type Loss struct {
+	From time.Time `json:"from"`
+	Lost int       `json:"lost"`
 }
 
 // Measurement is a running measurement.
@@ -112,7 +123,7 @@ func (p *path) close() {
 func (p *path) result() Result {
 	p.close()
 	r := Result{To: p.host, Tried: p.connections.tried, Failed: p.connections.failed}
-	r.Sent, r.Lost, r.Without = p.datagrams.result()
+	p.datagrams.result(&r)
 	for _, s := range p.streams {
 		r.Pause = max(r.Pause, s.pause)
 		if s.broken {
