@@ -69,7 +69,7 @@ func (g *gatewayEchoes) idle() bool {
 	sends := func(t *tunnelEchoes) bool {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		return t.stands != useless && !t.farIdle
+		return t.stands > useless && !t.farIdle
 	}
 	return !slices.ContainsFunc(g.all(), sends) && g.nodes.idle()
 }

@@ -147,9 +147,8 @@ func (p *gatewayProbes) gatewayMissed(consecutive int) {
 	defer p.mu.Unlock()
 	if consecutive < overlayMisses {
 		p.overlay.Hurry()
-	} else {
-		p.silent()
 	}
+	p.member.missed(consecutive, overlayMisses)
 	p.look(p.asked, p.proven)
 }
 

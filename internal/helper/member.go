@@ -22,9 +22,10 @@ type standing int
 
 // The standings.
 const (
-	useless  standing = iota // it does not answer, or has no way on
-	returned                 // it answers and has a way on, since less than a moment
-	draining                 // it is about to end
+	finished standing = iota - 1 // it has said that it drains, and answers no more, or has no way on
+	useless                      // it does not answer, or has no way on
+	returned                     // it answers and has a way on, since less than a moment
+	draining                     // it is about to end
 	usable
 )
 
@@ -57,8 +58,12 @@ func (m *member) says(c echo.Content) {
 	m.judge()
 }
 
-// silent notes that a member does not answer any more.
-func (m *member) silent() {
+// missed notes that so many echoes in a row are lost: from least on, the member does not answer any more. One that drains ends
+// soon: the first that is lost is enough.
+func (m *member) missed(consecutive, least int) {
+	if consecutive < least && !m.drains {
+		return
+	}
 	m.answers = 0
 	m.judge()
 }
@@ -67,6 +72,8 @@ func (m *member) silent() {
 func (m *member) judge() {
 	before := m.stands
 	switch {
+	case m.answers == 0 && m.drains:
+		m.stands = finished
 	case m.answers == 0:
 		m.stands = useless
 	case m.drains:
@@ -88,6 +95,8 @@ func (m *member) reason() string {
 		return "standby"
 	case m.stands == draining:
 		return "draining"
+	case m.stands == finished:
+		return "it has ended"
 	case m.stands == returned:
 		return "it has answered for less than " + memberMoment.String()
 	case m.noWay:

@@ -48,19 +48,27 @@ func TestMember(t *testing.T) {
 		m.answered(echo.Content{Draining: true})
 		expect("draining", draining, true)
 		m.answered(echo.Content{Draining: true, NoWay: true})
-		expect("draining without a way on", useless, true)
+		expect("draining without a way on", finished, true)
 		m.answered(echo.Content{NoWay: true})
-		expect("no way on", useless, false)
+		expect("no way on", useless, true)
 		m.answered(echo.Content{})
 		expect("a way on again", returned, true)
 		pass()
 		pass()
 		m.answered(echo.Content{})
 		expect("two answers", returned, false)
-		m.silent()
+		m.missed(2, 3)
+		expect("two lost", returned, false)
+		m.missed(3, 3)
 		expect("silent", useless, true)
 		m.says(echo.Content{})
 		expect("what it asks is no answer", useless, false)
+		m.answered(echo.Content{Draining: true})
+		expect("it drains", draining, true)
+		m.missed(1, 3)
+		expect("it has ended", finished, true)
+		m.says(echo.Content{})
+		expect("another one in its place", useless, true)
 	})
 }
 
@@ -76,6 +84,8 @@ func TestUnusedOf(t *testing.T) {
 		{all(useless, useless), "", []int{0, 1}},
 		{all(useless, returned), "", []int{1}},
 		{all(draining, returned), "", []int{0}},
+		{all(finished, useless), "", []int{1}},
+		{all(finished, finished), "", []int{0, 1}},
 		{all(draining, usable, useless, usable), records.ActiveActive, []int{1, 3}},
 		{all(draining, usable, useless, usable), records.ActiveStandby, []int{1}},
 		{all(useless, useless), records.ActiveStandby, []int{0}},

@@ -132,12 +132,9 @@ func (t *tunnelEchoes) answeredBy(m echo.Message, _ time.Duration) {
 // missed notes that echoes are lost. A tunnel of which a whole train is lost is not used where there are others.
 func (t *tunnelEchoes) missed(consecutive int) {
 	t.renewal.missed()
-	if consecutive < gatewayTrain {
-		return
-	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.silent()
+	t.member.missed(consecutive, gatewayTrain)
 }
 
 // measure measures the path MTU to the peer, once its address is known. The client asks: a server may not be able to
