@@ -108,7 +108,7 @@ bench: deps lab ## Measure the path against a baseline, on this kernel and in a 
 .PHONY: faults
 faults: deps build ## Measure what faults do to a peering of GATEWAYS (1) a side, RUNS (10) of each: hours, continued after an interruption; needs root
 	cd lab && $(GO_BUILD) -o ../bin/faults ./cmd/faults
-	bin/faults $(if $(GATEWAYS),-gateways $(GATEWAYS)) $(if $(RUNS),-runs $(RUNS)) $(if $(ONLY),-only $(ONLY))
+	bin/faults -page docs/availability.md $(if $(GATEWAYS),-gateways $(GATEWAYS)) $(if $(RUNS),-runs $(RUNS)) $(if $(ONLY),-only $(ONLY))
 
 .PHONY: test-matrix
 test-matrix: deps build ## Connect clusters of every style, disturb connect and disconnect at every point; needs root

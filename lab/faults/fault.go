@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -16,33 +17,75 @@ import (
 type Fault struct {
 	Name string // as -only and the table have it
 	What string // for the table
+	Aim  Aim
 	// Spared are the nodes whose pods do not measure, because the fault ends them.
 	Spared func(ctx context.Context, b *Bed) ([]string, error)
 	// Begin causes the fault. What it returns undoes it where it does not end by itself; nil: nothing to undo.
 	Begin func(ctx context.Context, b *Bed) (undo func(context.Context) error, err error)
 }
 
+// Aim is what a fault may cost at most. The zero value: there is no aim, but that no stream breaks.
+type Aim struct {
+	Lossless      bool          // no packet is lost
+	Median, Worst time.Duration // without packets
+}
+
+// of says whether samples of a fault reach the aim.
+func (a Aim) of(samples []Sample) string {
+	without := make([]time.Duration, len(samples))
+	lost, broken := 0, 0
+	for i, s := range samples {
+		without[i], lost, broken = s.Without, lost+s.Lost, broken+s.Broken
+	}
+	slices.Sort(without)
+	var text string
+	reached := broken == 0
+	switch {
+	case a.Lossless:
+		text, reached = "0 lost", reached && lost == 0
+	case a.Worst > 0:
+		text = fmt.Sprintf("%s s", figure(a.Worst.Seconds()))
+		if a.Median != a.Worst {
+			text = fmt.Sprintf("%s s, worst %s s", figure(a.Median.Seconds()), figure(a.Worst.Seconds()))
+		}
+		reached = reached && without[len(without)/2] <= a.Median && without[len(without)-1] <= a.Worst
+	default:
+		text = "no stream broken"
+	}
+	if !reached {
+		text += ": **not reached**"
+	}
+	return text
+}
+
+// The aims.
+var (
+	lossless = Aim{Lossless: true}
+	half     = Aim{Median: 500 * time.Millisecond, Worst: 500 * time.Millisecond}
+	seconds  = Aim{Median: time.Second, Worst: 2 * time.Second}
+)
+
 // All are the faults, in the order of the table.
 func All() []Fault {
 	return []Fault{
 		{
-			Name: "none", What: "none: what the machine alone costs",
+			Name: "none", What: "none: what the machine alone costs", Aim: lossless,
 			Begin: func(ctx context.Context, _ *Bed) (func(context.Context) error, error) { return nil, pause(ctx, calm) },
 		},
 		{
-			Name: "pod-deleted", What: "gateway's pod deleted",
+			Name: "pod-deleted", What: "gateway's pod deleted", Aim: lossless,
 			Begin: onGateway(client, func(ctx context.Context, b *Bed, p pod) (func(context.Context) error, error) {
 				return nil, b.kubectl(ctx, client, "-n", "liqonet", "delete", "pod", p.Metadata.Name, "--wait=false")
 			}),
 		},
 		{
-			Name: "pod-forced", What: "gateway's pod deleted by force",
+			Name: "pod-forced", What: "gateway's pod deleted by force", Aim: half,
 			Begin: onGateway(client, func(ctx context.Context, b *Bed, p pod) (func(context.Context) error, error) {
 				return nil, b.kubectl(ctx, client, "-n", "liqonet", "delete", "pod", p.Metadata.Name, "--grace-period=0", "--force")
 			}),
 		},
 		{
-			Name: "killed", What: "gateway's process ended by SIGKILL",
+			Name: "killed", What: "gateway's process ended by SIGKILL", Aim: half,
 			Begin: onGateway(client, func(_ context.Context, _ *Bed, p pod) (func(context.Context) error, error) {
 				return nil, signal(p, syscall.SIGKILL)
 			}),
@@ -60,14 +103,14 @@ func All() []Fault {
 				return nil, nil
 			}),
 		},
-		{Name: "power-client", What: "client's gateway's node without power", Spared: gatewayNode(client), Begin: onGateway(client, power)},
-		{Name: "power-server", What: "server's gateway's node without power", Spared: gatewayNode(server), Begin: onGateway(server, power)},
-		{Name: "drain-client", What: "client's gateway's node drained", Begin: onGateway(client, drain(client))},
-		{Name: "drain-server", What: "server's gateway's node drained", Begin: onGateway(server, drain(server))},
+		{Name: "power-client", What: "client's gateway's node without power", Aim: seconds, Spared: gatewayNode(client), Begin: onGateway(client, power)},
+		{Name: "power-server", What: "server's gateway's node without power", Aim: seconds, Spared: gatewayNode(server), Begin: onGateway(server, power)},
+		{Name: "drain-client", What: "client's gateway's node drained", Aim: lossless, Begin: onGateway(client, drain(client))},
+		{Name: "drain-server", What: "server's gateway's node drained", Aim: lossless, Begin: onGateway(server, drain(server))},
 		{Name: "uplink", What: "uplink of the client's gateway's node cut for a minute", Spared: gatewayNode(client), Begin: onGateway(client, uplink)},
 		{Name: "api", What: "API server away for ten minutes, the gateway killed meanwhile", Begin: onGateway(client, apiServer)},
-		{Name: "upgrade", What: "helpers of both clusters upgraded", Begin: upgrade},
-		{Name: "scale", What: "both clusters get one gateway more, and lose it again", Begin: scale},
+		{Name: "upgrade", What: "helpers of both clusters upgraded", Aim: lossless, Begin: upgrade},
+		{Name: "scale", What: "both clusters get one gateway more, and lose it again", Aim: lossless, Begin: scale},
 	}
 }
 

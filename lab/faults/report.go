@@ -78,7 +78,7 @@ var columns = []struct {
 // Table writes medians and worst values as a Markdown table; a fault that was not run is left out.
 func (r *Report) Table(w io.Writer, faults []Fault) error {
 	out := tabwriter.NewWriter(w, 0, 0, 1, ' ', 0)
-	titles := []string{"fault", "runs"}
+	titles := []string{"fault", "runs", "aim"}
 	for _, c := range columns {
 		titles = append(titles, c.title)
 	}
@@ -89,7 +89,7 @@ func (r *Report) Table(w io.Writer, faults []Fault) error {
 		if len(samples) == 0 {
 			continue
 		}
-		cells := []string{f.What, fmt.Sprint(len(samples))}
+		cells := []string{f.What, fmt.Sprint(len(samples)), f.Aim.of(samples)}
 		for _, c := range columns {
 			var values []float64
 			for _, s := range samples {

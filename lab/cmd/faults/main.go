@@ -2,6 +2,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -35,6 +37,7 @@ type options struct {
 	only     string
 	gateways int
 	file     string
+	page     string
 	liqoctl  string
 }
 
@@ -44,6 +47,7 @@ func run(ctx context.Context) error {
 	flag.StringVar(&o.only, "only", "", "`FAULT,...` to run (default: all)")
 	flag.IntVar(&o.gateways, "gateways", 1, "gateways of each cluster")
 	flag.StringVar(&o.file, "file", "", "file of the runs; those in it are not repeated (default: bin/faults-GATEWAYS.json)")
+	flag.StringVar(&o.page, "page", "", "file of the page to write, of all runs in the folder of the file (default: none)")
 	flag.StringVar(&o.liqoctl, "liqoctl", "bin/liqoctl", "path of the program")
 	flag.Parse()
 	o.file = cmp.Or(o.file, fmt.Sprintf("bin/faults-%d.json", o.gateways))
@@ -56,7 +60,23 @@ func run(ctx context.Context) error {
 		return err
 	}
 	err = o.measure(ctx, all, report)
-	return errors.Join(err, report.Table(os.Stdout, all))
+	return errors.Join(err, report.Table(os.Stdout, all), o.write())
+}
+
+// write writes the page, if one is asked for.
+func (o options) write() error {
+	if o.page == "" {
+		return nil
+	}
+	reports, err := faults.Files(filepath.Dir(o.file))
+	if err != nil {
+		return err
+	}
+	var page bytes.Buffer
+	if err := faults.Document(&page, reports); err != nil {
+		return err
+	}
+	return os.WriteFile(o.page, page.Bytes(), 0o644)
 }
 
 // faults are those asked for.

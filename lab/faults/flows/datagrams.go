@@ -71,32 +71,31 @@ func (d *datagrams) read() {
 	}
 }
 
-// result counts, and finds the longest time between two answered datagrams, by when they were sent.
+// result counts, and finds the times without an answered datagram, by when they were sent.
 func (d *datagrams) result(r *Result) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	r.Sent = len(d.sent)
-	last := -1
+	last := -1 // that was answered
+	until := func(next int) {
+		lost := next - last - 1
+		if lost == 0 {
+			return
+		}
+		r.Lost += lost
+		r.Without = max(r.Without, d.sent[min(next, r.Sent-1)].Sub(d.sent[max(last, 0)]))
+		if len(r.Losses) < lossesMost {
+			r.Losses = append(r.Losses, Loss{d.sent[last+1], lost})
+		}
+	}
 	for i, ok := range d.answered {
 		if i > 0 {
 			r.Stalled = max(r.Stalled, d.sent[i].Sub(d.sent[i-1]))
 		}
-		switch {
-		case !ok:
-			r.Lost++
-			if i > 0 && !d.answered[i-1] && len(r.Losses) > 0 {
-				r.Losses[len(r.Losses)-1].Lost++
-			} else if len(r.Losses) < lossesMost {
-				r.Losses = append(r.Losses, Loss{d.sent[i], 1})
-			}
-		case last >= 0:
-			r.Without = max(r.Without, d.sent[i].Sub(d.sent[last]))
-		}
 		if ok {
+			until(i)
 			last = i
 		}
 	}
-	if n := len(d.sent); n > 0 && last < n-1 { // nothing came any more
-		r.Without = max(r.Without, d.sent[n-1].Sub(d.sent[max(last, 0)]))
-	}
+	until(r.Sent)
 }

@@ -30,7 +30,7 @@ type Result struct {
 	Broken int    `json:"broken"` // of four streams
 	Tried  int    `json:"tried"`  // new connections
 	Failed int    `json:"failed"` // of them, not established within five seconds
-	// Without is the longest time without an answered datagram, Pause the longest one without a byte of a stream.
+	// Without is the longest time in which all datagrams were lost, Pause the longest one without a byte of a stream.
 	Without time.Duration `json:"withoutNanoseconds"`
 	// Stalled is the longest time in which no datagram was sent: what the machine alone costs.
 	Stalled time.Duration `json:"stalledNanoseconds"`
@@ -39,9 +39,9 @@ type Result struct {
 	Pause  time.Duration `json:"pauseNanoseconds"`
 }
 
-// Loss is a time in which all datagrams were lost.
+// Loss is datagrams that were lost one after the other.
 type Loss struct {
-	From time.Time `json:"from"`
+	From time.Time `json:"from"` // when the first of them was sent
 	Lost int       `json:"lost"`
 }
 

@@ -91,6 +91,13 @@ func TestFlows(t *testing.T) {
 	if r.Lost == 0 || r.Lost == r.Sent || r.Without < 300*time.Millisecond || r.Without > time.Minute {
 		t.Errorf("half a second of silence in one and a half: %+v", r)
 	}
+	lost := 0
+	for _, l := range r.Losses {
+		lost += l.Lost
+	}
+	if lost != r.Lost || r.Stalled <= 0 {
+		t.Errorf("times of %d lost datagrams: %+v", lost, r)
+	}
 	if r.Broken != 2 || r.Tried < 3 || r.Failed != 0 || r.Pause <= 0 || r.To != host {
 		t.Errorf("two streams closed, no connection refused: %+v", r)
 	}

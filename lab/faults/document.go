@@ -1,0 +1,68 @@
+package faults
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// introduction is how a document of measurements begins.
+const introduction = `# Availability
+
+What faults cost a peering. ` + "`make faults`" + ` measures it and writes this page ([how](testing.md#faults)); do not edit it. Each row has the
+median and the worst run. A packet is sent every ten milliseconds; *seconds without* is the longest time in which all were lost,
+*sender stalled* the longest time in which the machine that runs both clusters sent none: what is not longer may be the machine's.
+The row *none* is a run without a fault. Times of *status* begin with the fault. Streams are TCP connections that last.
+
+The aims: a planned change loses no packet. A gateway that ends without notice costs half a second, one whose node loses power one
+second, two at worst. No stream breaks.
+`
+
+// Files are the reports of a folder, by the number of gateways on each side.
+func Files(folder string) (map[int]*Report, error) {
+	names, err := filepath.Glob(filepath.Join(folder, "faults-*.json"))
+	reports := make(map[int]*Report)
+	for _, name := range names {
+		var gateways int
+		if _, no := fmt.Sscanf(filepath.Base(name), "faults-%d.json", &gateways); no != nil {
+			continue
+		}
+		r, failed := OpenReport(name)
+		err = errors.Join(err, failed)
+		reports[gateways] = r
+	}
+	return reports, err
+}
+
+// Document writes the page of all reports.
+func Document(w io.Writer, reports map[int]*Report) error {
+	if _, err := io.WriteString(w, introduction); err != nil {
+		return err
+	}
+	for _, gateways := range slices.Sorted(maps.Keys(reports)) {
+		r := reports[gateways]
+		if len(r.samples) == 0 {
+			continue
+		}
+		at := func(a, b Sample) int { return a.At.Compare(b.At) }
+		days := slices.Compact([]string{day(slices.MinFunc(r.samples, at).At), day(slices.MaxFunc(r.samples, at).At)})
+		title := "One gateway"
+		if gateways > 1 {
+			title = fmt.Sprintf("%d gateways", gateways)
+		}
+		if _, err := fmt.Fprintf(w, "\n## %s on each side\n\nMeasured: %s.\n\n", title, strings.Join(days, " to ")); err != nil {
+			return err
+		}
+		if err := r.Table(w, All()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func day(t time.Time) string { return t.Format("2 January 2006") }
