@@ -373,7 +373,7 @@ func TestConnectRefuses(t *testing.T) {
 		{"an internal CIDR in use", func(_, _ *world, o *ConnectOptions) { o.Local.InternalCIDR = prefix("10.244.0.0/17") }, "conflict with pod CIDR", "ipam show"},
 		{"a firewall on the nodes", func(_, b *world, _ *ConnectOptions) { b.drops = []records.ForwardDrop{{Chain: "ip filter FORWARD"}} },
 			`cluster "b": firewalls drop what nodes forward: b1 (chain "ip filter FORWARD"), b2`,
-			"--allow-forward, or run on these nodes: iptables -I FORWARD -i lqn-+ -j ACCEPT; iptables -I FORWARD -o lqn-+ -j ACCEPT"},
+			"--allow-forward; or have these chains accept packets from and to links lqn-*"},
 		{"no load balancer", func(_, _ *world, o *ConnectOptions) { o.Service.Type = corev1.ServiceTypeLoadBalancer }, "no load balancer address yet", "NodePort"},
 	}
 	for _, tt := range tests {

@@ -39,7 +39,7 @@ func TestFirewallsOfNodes(t *testing.T) {
 					t.Fatal(err)
 				}
 				warned := slices.ContainsFunc(r.said(), func(line string) bool {
-					return strings.HasPrefix(line, "warn") && strings.Contains(line, "nft insert rule inet strict guards iifname 'lqn-*' accept")
+					return strings.HasPrefix(line, "warn") && strings.Contains(line, `chain "inet strict guards"`)
 				})
 				if warned != tt.warns {
 					t.Errorf("warned: %v, want %v: %v", warned, tt.warns, r.said())

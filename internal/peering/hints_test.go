@@ -10,7 +10,7 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// TestCommandsOfHints has whoever wrote a kubeconfig, or owns a node, call things so that a shell would run a part of
+// TestCommandsOfHints has whoever wrote a kubeconfig call things so that a shell would run a part of
 // their names, in the commands that hints have users copy.
 func TestCommandsOfHints(t *testing.T) {
 	const hostile = "a;reboot$(id)"
@@ -21,10 +21,9 @@ func TestCommandsOfHints(t *testing.T) {
 	e := end{site: s, peer: &end{site: site{cluster: side.Cluster, side: side, name: "d", id: "id"}}}
 	e.found.peerings = []records.Peering{{Name: "c", Peer: records.Peer{ClusterID: "id"}}}
 	for name, hint := range map[string]string{
-		"another name":   hint.Of(renamed),
-		"no node":        hint.Of(s.plan()),
-		"another copy":   hint.Of(e.meet()),
-		"a node's chain": strings.Join(acceptForward(records.ForwardDrop{Chain: "ip filter " + hostile}), "; "),
+		"another name": hint.Of(renamed),
+		"no node":      hint.Of(s.plan()),
+		"another copy": hint.Of(e.meet()),
 	} {
 		if strings.Count(hint, hostile) != strings.Count(hint, want) || !strings.Contains(hint, want) {
 			t.Errorf("%s: %s", name, hint)

@@ -31,7 +31,7 @@ func testFirewall(ctx context.Context, t *testing.T, c liqoctl) {
 		if code == 0 {
 			c.must(ctx, t, "network", "disconnect", "--context", "a", "--remote-context", "b")
 		}
-		return code == 1 && strings.Contains(said, `a-1 (chain "ip filter FORWARD")`) && strings.Contains(said, "iptables -I FORWARD -i lqn-+")
+		return code == 1 && strings.Contains(said, `a-1 (chain "ip filter FORWARD")`) && strings.Contains(said, "--allow-forward")
 	}, func() string { return said })
 	if left := kubectl(ctx, t, c.lab, "a", "-n", "liqonet", "get", "deployments,configmaps", "-l", "liqonet.io/peering", "-o", "name"); left != "" {
 		t.Errorf("left by the connect that refused:\n%s", left)
