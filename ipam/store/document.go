@@ -36,25 +36,21 @@ const (
 func Encode(r *ipam.Registry) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "version: %d\n", records.SchemaVersion)
-	list(&b, "pools", r.Pools(), netip.Prefix.AppendTo)
-	list(&b, "reservations", r.List(), appendReservation)
+	list(&b, "pools", r.Pools(), netip.Prefix.String)
+	list(&b, "reservations", r.List(), line)
 	return b.String()
 }
 
 // list writes a YAML list of quoted strings. Prefixes, owners and purposes have no character that would need an
 // escape.
-func list[T any](b *strings.Builder, key string, items []T, text func(T, []byte) []byte) {
-	b.WriteString(key)
+func list[T any](b *strings.Builder, key string, items []T, text func(T) string) {
 	if len(items) == 0 {
-		b.WriteString(": []\n")
+		b.WriteString(key + ": []\n")
 		return
 	}
-	b.WriteString(":\n")
-	var line []byte
+	b.WriteString(key + ":\n")
 	for _, item := range items {
-		line = append(line[:0], `- "`...)
-		line = append(text(item, line), "\"\n"...)
-		b.Write(line)
+		b.WriteString("- \"" + text(item) + "\"\n")
 	}
 }
 
@@ -67,11 +63,9 @@ func Decode(text string) (*ipam.Registry, error) {
 
 // decode is Decode. unknown are the fields that it ignores.
 func decode(text string) (r *ipam.Registry, unknown []string, err error) {
-	d, ok := plain(text)
-	if !ok {
-		if d, unknown, err = records.ReadYAML[document](text); err != nil {
-			return nil, nil, err
-		}
+	d, unknown, err := records.ReadYAML[document](text)
+	if err != nil {
+		return nil, nil, err
 	}
 	r, err = d.registry()
 	return r, unknown, err
@@ -99,48 +93,19 @@ func (d document) registry() (*ipam.Registry, error) {
 	return r, nil
 }
 
-// plain reads what Encode writes, a small part of YAML, in a twentieth of the time that any YAML takes. It is
-// false for all else: records.ReadYAML must read it.
-func plain(text string) (d document, ok bool) {
-	keys := []string{fmt.Sprintf("version: %d", records.SchemaVersion), "pools:", "reservations:"}
-	lists := []*[]string{nil, &d.Pools, &d.Reservations}
-	var items *[]string
-	for line := range strings.Lines(text) {
-		line, ended := strings.CutSuffix(line, "\n")
-		item, opened := strings.CutPrefix(line, `- "`)
-		item, closed := strings.CutSuffix(item, `"`)
-		switch {
-		case !ended:
-			return document{}, false
-		case len(keys) > 0 && line == keys[0]:
-			items, keys, lists = lists[0], keys[1:], lists[1:]
-		case items != nil && opened && closed && !strings.ContainsFunc(item, special):
-			*items = append(*items, item)
-		default:
-			return document{}, false
-		}
-	}
-	d.Version = records.SchemaVersion
-	return d, len(keys) == 0
-}
-
-// special reports whether a character in a quoted YAML string is, or may be, not itself.
-func special(c rune) bool { return c < ' ' || c > '~' || c == '"' || c == '\\' }
-
-func appendReservation(r ipam.Reservation, b []byte) []byte {
-	b = r.Range.AppendTo(b)
-	b = append(append(b, ' '), r.Owner...)
-	b = append(append(b, ' '), r.Purpose...)
+// line is a reservation as text.
+func line(r ipam.Reservation) string {
+	words := []string{r.Range.String(), string(r.Owner), string(r.Purpose)}
 	if r.Real.IsValid() {
-		b = r.Real.AppendTo(append(b, " "+realWord...))
+		words = append(words, realWord+r.Real.String())
 	}
 	if r.Shared {
-		b = append(b, " "+sharedWord...)
+		words = append(words, sharedWord)
 	}
-	return b
+	return strings.Join(words, " ")
 }
 
-// parseReservation reads what appendReservation writes. What owner and purpose may be is for package ipam to
+// parseReservation reads what line writes. What owner and purpose may be is for package ipam to
 // say.
 func parseReservation(line string) (ipam.Reservation, error) {
 	words := strings.Split(line, " ")
