@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"os"
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/kubernetes"
@@ -15,7 +14,6 @@ import (
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/helper"
-	"liqonet.io/liqonet/internal/memory"
 	"liqonet.io/liqonet/internal/translation"
 )
 
@@ -45,19 +43,8 @@ func (f *helperFlags) register(cmd *cobra.Command, healthAddress string) {
 // options returns what a helper is given, without a client.
 func (f *helperFlags) options(env *Env) (o helper.Env, node string, err error) {
 	o.HealthAddress, o.Log = f.healthAddress, helperLog(env)
-	limitMemory(o.Log)
 	err = given(env, required{&o.Namespace, "namespace", f.namespace, "NAMESPACE"}, required{&node, "node", f.node, "NODE_NAME"})
 	return o, node, err
-}
-
-// limitMemory has the collector respect the limit of the helper's container.
-func limitMemory(log *slog.Logger) {
-	switch limit, err := memory.FollowContainer(os.DirFS("/")); {
-	case err != nil:
-		log.Warn("memory limit", "error", err)
-	case limit > 0:
-		log.Info("memory limit of Go", "bytes", limit)
-	}
 }
 
 // helperLog returns the log of a helper. It is for machines, and tells what changes.

@@ -84,7 +84,7 @@ func (f *connectFlags) gateway(cmd *cobra.Command) {
 	addFlag(flags, &f.Service.Port, "gw-server-service-port", "PORT", "UDP port of the server's gateway; those of further tunnels count up from it", port)
 	addFlag(flags, &f.Service.NodePort, "gw-server-service-nodeport", "PORT", "NodePort of the server's gateway; those of further tunnels count up from it (default: allocated by the cluster)", portOrAny)
 	addFlag(flags, &f.Service.LoadBalancerIP, "gw-server-service-loadbalancerip", "ADDRESS", "address to request from the load balancer", address)
-	pairsFlag(flags, &f.Service.Annotations, "gw-server-service-annotation", onePair, "annotation of the Service of the server's gateway; repeat for more", annotation)
+	pairsFlag(flags, &f.Service.Annotations, "gw-server-service-annotation", onePair, "annotation of the Service of the server's gateway; repeat for more", asItIs)
 	textFlag(flags, &f.ClientAddress, "gw-client-address", "HOST", "address or name where the client reaches the server (default: the Service's)", host)
 	addFlag(flags, &f.ClientPort, "gw-client-port", "PORT", "UDP port where the client reaches the server; those of further tunnels count up from it (default: the Service's)", portOrAny)
 }
@@ -113,12 +113,10 @@ func (f *connectFlags) options(env *Env) (peering.ConnectOptions, error) {
 
 // checkConnect refuses flags that contradict each other.
 func checkConnect(o peering.ConnectOptions) error {
-	switch s := o.Service; {
-	case s.NodePort != 0 && s.Type == corev1.ServiceTypeClusterIP:
-		return usagef("--gw-server-service-nodeport: a Service of type %s has no NodePort", s.Type)
-	case s.LoadBalancerIP.IsValid() && s.Type != corev1.ServiceTypeLoadBalancer:
-		return usagef("--gw-server-service-loadbalancerip: a Service of type %s has no load balancer", s.Type)
-	case o.Local.Name != "" && o.Local.Name == o.Remote.Name:
+	if err := o.Service.Validate(); err != nil {
+		return usagef("Service of the server's gateway: %w", err)
+	}
+	if o.Local.Name != "" && o.Local.Name == o.Remote.Name {
 		return usagef("--name and --remote-name are both %q", o.Local.Name)
 	}
 	return nil

@@ -42,7 +42,7 @@ func NodeClusterRole(namespace string) string { return clusterWide(namespace, re
 // Base renders the objects of an installation, the Namespace first: the node helper with its rights. The
 // fabric's and the IPAM's ConfigMap are not among them.
 func Base(v BaseValues) ([]Object, error) {
-	if err := errors.Join(validateNamespace(v.Namespace), validateImage(v.Image), v.Pods.validate()); err != nil {
+	if err := errors.Join(validateNamespace(v.Namespace), validateImage(v.Image), v.Pods.Validate()); err != nil {
 		return nil, fmt.Errorf("render the installation: %w", err)
 	}
 	var r reader

@@ -122,7 +122,7 @@ func onConfigMaps(verbs []string, names ...string) rbacv1.PolicyRule {
 
 func (v GatewayValues) validate() error {
 	errs := []error{
-		validateNamespace(v.Namespace), records.ValidateName(v.Peering), validateImage(v.Image), v.Pods.validate(), v.Implementation.Validate(),
+		validateNamespace(v.Namespace), records.ValidateName(v.Peering), validateImage(v.Image), v.Pods.Validate(), v.Implementation.Validate(),
 	}
 	for _, count := range []int{v.Gateways, v.Tunnels} {
 		if count < 1 || count > records.MaxGateways {
@@ -132,7 +132,7 @@ func (v GatewayValues) validate() error {
 	switch v.Role {
 	case records.Client:
 	case records.Server:
-		errs = append(errs, v.Service.validate())
+		errs = append(errs, v.Service.Validate())
 	default:
 		errs = append(errs, fmt.Errorf("role %q: want server or client", v.Role))
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -34,6 +36,10 @@ const ownPrefix = "liqonet.io/"
 // annotationPods is on each workload: the settings by which it was rendered.
 const annotationPods = ownPrefix + "pods"
 
+// memoryOfGo is how much of a container's memory Go may have before its collector runs more often, so that the kernel does not
+// end the process. The rest is for what the collector does not see, such as the buffers of sockets.
+const memoryOfGo = 0.85
+
 // Meshes leave pods with these labels and annotations alone. A sidecar would need more than the admission policy of pods
 // allows, and the packets of a tunnel are no requests.
 var (
@@ -53,7 +59,7 @@ func ReadPods(workload metav1.Object) (Pods, error) {
 	var p Pods
 	text := workload.GetAnnotations()[annotationPods]
 	err := yaml.UnmarshalStrict([]byte(text), &p)
-	if err = errors.Join(err, p.validate()); err != nil {
+	if err = errors.Join(err, p.Validate()); err != nil {
 		return Pods{}, fmt.Errorf("annotation %s: %w", annotationPods, err)
 	}
 	return p, nil
@@ -82,8 +88,11 @@ func (p Pods) set(workload Object, template *corev1.PodTemplateSpec, own map[str
 		pod.PriorityClassName = *p.PriorityClass
 	}
 	for i := range pod.Containers {
-		needs := &pod.Containers[i].Resources
-		needs.Requests, needs.Limits = merged(needs.Requests, p.Requests), merged(needs.Limits, p.Limits)
+		c := &pod.Containers[i]
+		c.Resources.Requests, c.Resources.Limits = merged(c.Resources.Requests, p.Requests), merged(c.Resources.Limits, p.Limits)
+		if limit := int64(float64(c.Resources.Limits.Memory().Value()) * memoryOfGo); limit > 0 {
+			c.Env = append(c.Env, corev1.EnvVar{Name: "GOMEMLIMIT", Value: strconv.FormatInt(limit, 10)})
+		}
 	}
 	data, err := json.Marshal(p)
 	if err != nil {
@@ -109,37 +118,56 @@ func merged[M ~map[K]V, K comparable, V any](all ...M) M {
 	return sum
 }
 
-func (p Pods) validate() error {
-	var errs []error
-	check := func(what, text string, problems []string) {
-		if len(problems) > 0 {
-			errs = append(errs, fmt.Errorf("%s %q: %s", what, text, strings.Join(problems, "; ")))
-		}
-	}
-	for what, labels := range map[string]map[string]string{"label": p.Labels, "node label": p.GatewayNodeSelector} {
+// Validate refuses what no pod can have.
+func (p Pods) Validate() error {
+	errs := []error{validateAnnotations(p.Annotations)}
+	for _, labels := range []map[string]string{p.Labels, p.GatewayNodeSelector} {
 		for key, value := range labels {
-			check(what, key, validation.IsQualifiedName(key))
-			check("value of "+what, value, validation.IsValidLabelValue(value))
+			errs = append(errs, validateLabel(key, value))
 		}
-	}
-	for key := range p.Annotations {
-		check("annotation", key, validation.IsQualifiedName(strings.ToLower(key)))
 	}
 	for key := range merged(p.Labels, p.Annotations) {
 		if strings.HasPrefix(key, ownPrefix) {
-			check("label or annotation", key, []string{"those with " + ownPrefix + " are liqonet's own"})
+			errs = append(errs, fmt.Errorf("%q is not for users: labels and annotations with %s are liqonet's own", key, ownPrefix))
 		}
 	}
 	for _, name := range p.ImagePullSecrets {
-		check("image pull secret", name, validation.IsDNS1123Subdomain(name))
+		errs = append(errs, refused("the name of an object", name, validation.IsDNS1123Subdomain(name)))
 	}
 	if p.PriorityClass != nil && *p.PriorityClass != "" {
-		check("priority class", *p.PriorityClass, validation.IsDNS1123Subdomain(*p.PriorityClass))
+		errs = append(errs, refused("the name of an object", *p.PriorityClass, validation.IsDNS1123Subdomain(*p.PriorityClass)))
 	}
 	for name := range merged(p.Requests, p.Limits) {
 		if name != corev1.ResourceCPU && name != corev1.ResourceMemory {
-			check("resource", string(name), []string{"must be cpu or memory"})
+			errs = append(errs, fmt.Errorf("%q is neither cpu nor memory", string(name)))
+		}
+	}
+	effects := []corev1.TaintEffect{"", corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute}
+	for _, t := range p.GatewayTolerations {
+		errs = append(errs, validateLabel(t.Key, t.Value))
+		if !slices.Contains(effects, t.Effect) {
+			errs = append(errs, fmt.Errorf("%q is no effect of taints: must be NoSchedule, PreferNoSchedule or NoExecute", string(t.Effect)))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+func validateLabel(key, value string) error {
+	return errors.Join(refused("a label's key", key, validation.IsQualifiedName(key)), refused("a label's value", value, validation.IsValidLabelValue(value)))
+}
+
+func validateAnnotations(annotations map[string]string) error {
+	var errs []error
+	for key := range annotations {
+		errs = append(errs, refused("an annotation's key", key, validation.IsQualifiedName(strings.ToLower(key))))
+	}
+	return errors.Join(errs...)
+}
+
+// refused is the error for a text that cannot be that; nil where there are no problems.
+func refused(what, text string, problems []string) error {
+	if len(problems) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%q is not %s: %s", text, what, problems[0])
 }

@@ -21,17 +21,18 @@ type ServiceValues struct {
 	Annotations    map[string]string
 }
 
-func (v ServiceValues) validate() error {
+// Validate refuses what contradicts itself.
+func (v ServiceValues) Validate() error {
 	types := []corev1.ServiceType{corev1.ServiceTypeClusterIP, corev1.ServiceTypeNodePort, corev1.ServiceTypeLoadBalancer}
 	switch {
 	case !slices.Contains(types, v.Type):
 		return fmt.Errorf("service type %q: want LoadBalancer, NodePort or ClusterIP", v.Type)
 	case v.NodePort != 0 && v.Type == corev1.ServiceTypeClusterIP:
-		return fmt.Errorf("node port %d: a Service of type ClusterIP has none", v.NodePort)
+		return fmt.Errorf("NodePort %d: a Service of type ClusterIP has no NodePort", v.NodePort)
 	case v.LoadBalancerIP.IsValid() && v.Type != corev1.ServiceTypeLoadBalancer:
-		return fmt.Errorf("load balancer address %s: a Service of type %s has none", v.LoadBalancerIP, v.Type)
+		return fmt.Errorf("load balancer address %s: a Service of type %s has no load balancer", v.LoadBalancerIP, v.Type)
 	}
-	return nil
+	return validateAnnotations(v.Annotations)
 }
 
 // PortOf is the port of a tunnel, where that of the first one is given; an error where there is none.

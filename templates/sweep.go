@@ -23,7 +23,7 @@ type SweepValues struct {
 // capabilities and no access to the API server. Its init container says in its termination message what it found; the
 // other one rests, without any capability, since the pods of a DaemonSet never end.
 func Sweep(v SweepValues) (*appsv1.DaemonSet, error) {
-	if err := errors.Join(validateNamespace(v.Namespace), validateImage(v.Image), v.Pods.validate()); err != nil {
+	if err := errors.Join(validateNamespace(v.Namespace), validateImage(v.Image), v.Pods.Validate()); err != nil {
 		return nil, fmt.Errorf("render the sweep: %w", err)
 	}
 	var r reader

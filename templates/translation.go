@@ -38,7 +38,7 @@ func TranslationPods() string { return records.LabelComponent + "=" + records.Co
 // Translation renders the objects of the translation service, and the Role to be bound to its clients. The Secret
 // with its certificate authority is not among them.
 func Translation(v TranslationValues) ([]Object, error) {
-	if err := errors.Join(validateNamespace(v.Namespace), validateImage(v.Image), v.Pods.validate()); err != nil {
+	if err := errors.Join(validateNamespace(v.Namespace), validateImage(v.Image), v.Pods.Validate()); err != nil {
 		return nil, fmt.Errorf("render the translation service: %w", err)
 	}
 	var r reader

@@ -77,11 +77,12 @@ func testStyles(ctx context.Context, t *testing.T, declared spec.Spec) liqoctl {
 	return c
 }
 
-// testMemoryLimits checks that helpers have found the limits of their containers.
+// testMemoryLimits checks that helpers have a memory limit of Go's beside that of their containers.
 func testMemoryLimits(ctx context.Context, t *testing.T, c liqoctl) {
 	for _, object := range []string{"daemonset/node", "deployment/gateway-b"} {
-		if log := kubectl(ctx, t, c.lab, "a", "-n", "liqonet", "logs", object); !strings.Contains(log, "memory limit of Go") {
-			t.Errorf("%s has no memory limit:\n%s", object, log)
+		spec := kubectl(ctx, t, c.lab, "a", "-n", "liqonet", "get", object, "-o", "jsonpath={.spec.template.spec.containers[0].env}")
+		if !strings.Contains(spec, "GOMEMLIMIT") {
+			t.Errorf("%s has no memory limit:\n%s", object, spec)
 		}
 	}
 }
