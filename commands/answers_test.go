@@ -9,16 +9,16 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/client-go/kubernetes/fake"
 
+	"liqonet.io/liqonet/internal/cluster/clustertest"
 	"liqonet.io/liqonet/internal/hosts"
+	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/peering"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/removal"
 	"liqonet.io/liqonet/internal/status"
 	"liqonet.io/liqonet/internal/steps"
 	"liqonet.io/liqonet/ipam"
-	"liqonet.io/liqonet/ipam/store"
 )
 
 func connection() peering.Connection {
@@ -114,8 +114,8 @@ func TestPerformPrintsTheResultOnStandardOutput(t *testing.T) {
 }
 
 func TestIPAMList(t *testing.T) {
-	s := store.New(fake.NewClientset(), "liqonet")
-	err := s.Update(t.Context(), func(r *ipam.Registry) error {
+	c, _ := clustertest.New(clustertest.Config{})
+	err := inventory.UpdateReservations(t.Context(), c, func(r *ipam.Registry) error {
 		return errors.Join(
 			r.Reserve(ipam.Reservation{Range: pfx("10.244.0.0/16"), Owner: ipam.Cluster, Purpose: ipam.PodCIDR}),
 			r.Reserve(ipam.Reservation{Range: pfx("10.11.0.0/16"), Real: pfx("10.244.0.0/16"), Owner: ipam.Peering("b"), Purpose: ipam.PeerPods}),
@@ -126,7 +126,7 @@ func TestIPAMList(t *testing.T) {
 	}
 	var out strings.Builder
 	env := &Env{Out: &out}
-	r, err := listReservations(t.Context(), s)
+	r, err := listReservations(t.Context(), c)
 	if err := errors.Join(err, r.print(env, formatText)); err != nil {
 		t.Fatal(err)
 	}

@@ -11,9 +11,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
-	"liqonet.io/liqonet/ipam/store"
 )
 
 // completionTime bounds what a completion asks of a cluster: the user waits for it between two keys.
@@ -138,7 +138,7 @@ func namespaces(ctx context.Context, c *cluster.Cluster) ([]string, error) {
 
 // owners are the users who hold reservations.
 func owners(ctx context.Context, c *cluster.Cluster) ([]string, error) {
-	registry, err := store.New(c.Kube, c.Namespace).Load(ctx)
+	registry, err := inventory.Reservations(ctx, c)
 	if err != nil {
 		return nil, err
 	}

@@ -7,15 +7,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
-	"liqonet.io/liqonet/ipam/store"
 )
 
 // TestNamesOfACluster: completion knows the peers, owners and namespaces that a cluster has.
 func TestNamesOfACluster(t *testing.T) {
 	c := addressBook(t)
-	err := store.New(c.Kube, c.Namespace).Update(t.Context(), func(r *ipam.Registry) error {
+	err := inventory.UpdateReservations(t.Context(), c, func(r *ipam.Registry) error {
 		return r.Reserve(ipam.Reservation{Range: pfx("10.9.0.0/16"), Owner: ipam.User("vpn"), Purpose: ipam.Reserved})
 	})
 	if err != nil {

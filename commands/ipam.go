@@ -6,13 +6,10 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"liqonet.io/liqonet/internal/addresses"
 	"liqonet.io/liqonet/internal/cluster"
-	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/ipam"
-	"liqonet.io/liqonet/ipam/store"
 )
 
 // connector makes the clients of the cluster that the flags choose, once they are read, and checks that it answers.
@@ -50,7 +47,7 @@ type reservations struct {
 // reservationCommand completes a command on a cluster's reservations. prepare checks the command line before any cluster is
 // asked, and returns what is done then.
 func reservationCommand(env *Env, connect connector, cmd *cobra.Command,
-	prepare func(args []string) (func(context.Context, *store.Store) (reservations, error), error),
+	prepare func(args []string) (func(context.Context, *cluster.Cluster) (reservations, error), error),
 ) *cobra.Command {
 	output := formatText
 	outputFlag(cmd, &output)
@@ -63,27 +60,13 @@ func reservationCommand(env *Env, connect connector, cmd *cobra.Command,
 		if err != nil {
 			return err
 		}
-		r, err := run(cmd.Context(), store.New(c.Kube, c.Namespace))
+		r, err := run(cmd.Context(), c)
 		if err != nil {
-			return explainReservation(c, err)
+			return err
 		}
 		return r.print(env, output)
 	}
 	return cmd
-}
-
-// explainReservation adds to an error of the registry or its store what the user can do.
-func explainReservation(c *cluster.Cluster, err error) error {
-	conflict, conflicts := errors.AsType[*ipam.ConflictError](err)
-	switch {
-	case conflicts:
-		err = hint.With(err, "show the holder with liqoctl ipam show "+conflict.Held.Range.String())
-	case errors.Is(err, ipam.ErrNoneFree):
-		err = hint.With(err, "release ranges with liqoctl ipam release, or set other pools: liqoctl network init --pool CIDR,... --update")
-	case apierrors.IsNotFound(err):
-		err = hint.With(err, "install liqonet first: liqoctl network init")
-	}
-	return fmt.Errorf("addresses of cluster %q: %w", c.Context, err)
 }
 
 func (r reservations) print(env *Env, output format) error {

@@ -7,8 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/ipam"
-	"liqonet.io/liqonet/ipam/store"
 )
 
 func newIPAMAcquire(env *Env, connect connector) *cobra.Command {
@@ -24,7 +25,7 @@ exit code is 4 if no such range is free.`,
 	}
 	ownerFlag(cmd, &q.Owner, "owner of the range: each owner has one (required)")
 	prefixFlag(cmd.Flags(), &q.Preferred, "prefer", "range to take if it is free")
-	return reservationCommand(env, connect, cmd, func(args []string) (func(context.Context, *store.Store) (reservations, error), error) {
+	return reservationCommand(env, connect, cmd, func(args []string) (func(context.Context, *cluster.Cluster) (reservations, error), error) {
 		bits, err := strconv.ParseUint(strings.TrimPrefix(args[0], "/"), 10, 8)
 		switch q.Bits = int(bits); {
 		case err != nil || bits < 1 || bits > 32:
@@ -37,9 +38,9 @@ exit code is 4 if no such range is free.`,
 		if err := q.Validate(); err != nil {
 			return nil, usagef("--prefer: %w", err) // all else has been checked
 		}
-		return func(ctx context.Context, s *store.Store) (reservations, error) {
+		return func(ctx context.Context, c *cluster.Cluster) (reservations, error) {
 			var got ipam.Reservation
-			err := s.Update(ctx, func(r *ipam.Registry) (err error) {
+			err := inventory.UpdateReservations(ctx, c, func(r *ipam.Registry) (err error) {
 				got, err = r.Acquire(q)
 				return err
 			})

@@ -6,8 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/ipam"
-	"liqonet.io/liqonet/ipam/store"
 )
 
 // ipamList is the answer of `ipam list`.
@@ -24,13 +25,13 @@ func newIPAMList(env *Env, connect connector) *cobra.Command {
 remapped CIDR the list also shows the real one.`,
 		Example: `  liqoctl ipam list --context a -o wide`,
 		Args:    arguments(),
-	}, func([]string) (func(context.Context, *store.Store) (reservations, error), error) {
+	}, func([]string) (func(context.Context, *cluster.Cluster) (reservations, error), error) {
 		return listReservations, nil
 	})
 }
 
-func listReservations(ctx context.Context, s *store.Store) (reservations, error) {
-	registry, err := s.Load(ctx)
+func listReservations(ctx context.Context, c *cluster.Cluster) (reservations, error) {
+	registry, err := inventory.Reservations(ctx, c)
 	if err != nil {
 		return reservations{}, err
 	}

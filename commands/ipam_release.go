@@ -7,9 +7,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/ipam"
-	"liqonet.io/liqonet/ipam/store"
 )
 
 // releaseFlags are the flags and the argument of `ipam release`.
@@ -30,7 +31,7 @@ cluster or a peering uses cannot be released. Releasing again changes nothing.`,
 		Args: arguments("[CIDR]"),
 	}
 	ownerFlag(cmd, &f.owner, "owner whose ranges to release")
-	return reservationCommand(env, connect, cmd, func(args []string) (_ func(context.Context, *store.Store) (reservations, error), err error) {
+	return reservationCommand(env, connect, cmd, func(args []string) (_ func(context.Context, *cluster.Cluster) (reservations, error), err error) {
 		if len(args) == 0 && f.owner == "" {
 			return nil, usagef("a CIDR or --owner is required")
 		}
@@ -39,9 +40,9 @@ cluster or a peering uses cannot be released. Releasing again changes nothing.`,
 				return nil, usagef("%w", err)
 			}
 		}
-		return func(ctx context.Context, s *store.Store) (reservations, error) {
+		return func(ctx context.Context, c *cluster.Cluster) (reservations, error) {
 			released := []ipam.Reservation{} // a list in JSON too
-			err := s.Update(ctx, func(r *ipam.Registry) error {
+			err := inventory.UpdateReservations(ctx, c, func(r *ipam.Registry) error {
 				found, err := f.release(r)
 				released = append([]ipam.Reservation{}, found...)
 				return err

@@ -5,8 +5,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/ipam"
-	"liqonet.io/liqonet/ipam/store"
 )
 
 func newIPAMReserve(env *Env, connect connector) *cobra.Command {
@@ -23,7 +24,7 @@ overlaps a range of another owner, and names that owner. Reserving a range again
 	}
 	ownerFlag(cmd, &owner, "owner of the range (default: the cluster)")
 	boolFlag(cmd.Flags(), &want.Shared, "shared", "allow overlap with other shared ranges, such as those of nodes and pods")
-	return reservationCommand(env, connect, cmd, func(args []string) (_ func(context.Context, *store.Store) (reservations, error), err error) {
+	return reservationCommand(env, connect, cmd, func(args []string) (_ func(context.Context, *cluster.Cluster) (reservations, error), err error) {
 		if want.Range, err = parsePrefix(args[0]); err != nil {
 			return nil, usagef("%w", err)
 		}
@@ -33,8 +34,8 @@ overlaps a range of another owner, and names that owner. Reserving a range again
 		if err := want.Validate(); err != nil {
 			return nil, usagef("%w", err)
 		}
-		return func(ctx context.Context, s *store.Store) (reservations, error) {
-			err := s.Update(ctx, func(r *ipam.Registry) error { return r.Reserve(want) })
+		return func(ctx context.Context, c *cluster.Cluster) (reservations, error) {
+			err := inventory.UpdateReservations(ctx, c, func(r *ipam.Registry) error { return r.Reserve(want) })
 			return reservations{document: want, all: []ipam.Reservation{want}}, err
 		}, nil
 	})

@@ -13,15 +13,15 @@ import (
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/cluster/clustertest"
 	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/ipam"
-	"liqonet.io/liqonet/ipam/store"
 )
 
 // addressBook is a cluster with a pod CIDR and a peering, and pools of 768 addresses.
 func addressBook(t *testing.T) *cluster.Cluster {
 	t.Helper()
 	c, _ := clustertest.New(clustertest.Config{})
-	err := store.New(c.Kube, c.Namespace).Update(t.Context(), func(r *ipam.Registry) error {
+	err := inventory.UpdateReservations(t.Context(), c, func(r *ipam.Registry) error {
 		return errors.Join(
 			r.SetPools(pfx("10.0.0.0/24"), pfx("10.0.2.0/23")),
 			r.Reserve(ipam.Reservation{Range: pfx("10.244.0.0/16"), Owner: ipam.Cluster, Purpose: ipam.PodCIDR, Shared: true}),

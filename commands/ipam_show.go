@@ -7,8 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/ipam"
-	"liqonet.io/liqonet/ipam/store"
 )
 
 // ipamAnswer is the answer of `ipam show`.
@@ -30,7 +31,7 @@ or user/NAME. Wider ranges come first. The holder of an address is the holder of
   liqoctl ipam show 10.0.0.0/9
   liqoctl ipam show peering/b -o json`,
 		Args: arguments("ADDRESS|CIDR|OWNER"),
-	}, func(args []string) (func(context.Context, *store.Store) (reservations, error), error) {
+	}, func(args []string) (func(context.Context, *cluster.Cluster) (reservations, error), error) {
 		ask, err := question(args[0])
 		return ask.run, err
 	})
@@ -51,8 +52,8 @@ func question(text string) (ipamAnswer, error) {
 	return ipamAnswer{Range: p.Masked()}, nil
 }
 
-func (ask ipamAnswer) run(ctx context.Context, s *store.Store) (reservations, error) {
-	registry, err := s.Load(ctx)
+func (ask ipamAnswer) run(ctx context.Context, c *cluster.Cluster) (reservations, error) {
+	registry, err := inventory.Reservations(ctx, c)
 	if err != nil {
 		return reservations{}, err
 	}

@@ -5,7 +5,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/removal"
 )
 
@@ -51,11 +50,6 @@ On a terminal the command asks for confirmation, unless --yes is given.`,
 
 // checkDisconnect refuses what does not say which peering is meant, or what becomes of the peer.
 func checkDisconnect(o removal.DisconnectOptions, remote bool) error {
-	if o.Peer != "" {
-		if err := records.ValidateName(o.Peer); err != nil {
-			return usagef("%w", err)
-		}
-	}
 	switch {
 	case remote:
 	case o.Peer == "":

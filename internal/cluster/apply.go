@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -68,20 +69,10 @@ func (c Change) Alters() bool {
 	return c.Action == Created || c.Action == Changed || c.Action == Deleted
 }
 
-// ForeignError says that an object of liqonet's would overwrite one that is not liqonet's.
-type ForeignError struct{ Object string }
-
-func (e *ForeignError) Error() string {
-	return fmt.Sprintf("apply %s: it exists and has no label %s: it is not liqonet's", e.Object, records.LabelComponent)
-}
-
-// Hint says how to get out of the way.
-func (e *ForeignError) Hint() string { return "choose another namespace with --namespace" }
-
 // Apply brings objects into the wanted state by server-side apply, namespaces first and workloads last, in
 // parallel otherwise. The changes are in the order of the objects; on an error they tell how far it came.
 // Fields that others own and the objects do not name are left alone. An object that exists without liqonet's
-// label is a *ForeignError, except a namespace, which is Kept.
+// label is an error, except a namespace, which is Kept.
 func (c *Cluster) Apply(ctx context.Context, objects ...Object) ([]Change, error) {
 	return inWaves(ctx, objects, waveOf, func(ctx context.Context, object Object) (Change, error) {
 		return c.put(ctx, object, true)
@@ -149,7 +140,7 @@ func (c *Cluster) put(ctx context.Context, object Object, overwrite bool) (Chang
 	case !ours(t.live) && namespace:
 		return t.became(Kept), nil
 	case !ours(t.live):
-		return Change{}, &ForeignError{Object: t.operand()}
+		return Change{}, t.foreign()
 	case !overwrite:
 		return t.became(Unchanged), nil
 	}
@@ -161,6 +152,12 @@ type target struct {
 	Change   // its place
 	resource resource
 	live     Object // nil: there is none
+}
+
+// foreign is the error for an object that is not liqonet's, and would be overwritten.
+func (t target) foreign() error {
+	return hint.With(fmt.Errorf("apply %s: it exists and has no label %s: it is not liqonet's", t.operand(), records.LabelComponent),
+		"choose another namespace with --namespace")
 }
 
 // find looks for an object of like's type, which may be a nil pointer.

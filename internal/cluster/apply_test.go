@@ -17,6 +17,7 @@ import (
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/cluster/clustertest"
+	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/templates"
 )
@@ -206,8 +207,7 @@ func TestForeignObjectsAreLeftAlone(t *testing.T) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: records.DefaultNamespace}}
 	c, kube := clustertest.New(clustertest.Config{Objects: []runtime.Object{theirs, namespace}})
 	_, err := c.Apply(t.Context(), fabric("mtu: 1500\n"))
-	var foreign *cluster.ForeignError
-	if !errors.As(err, &foreign) || foreign.Hint() == "" {
+	if err == nil || !strings.HasSuffix(err.Error(), "it is not liqonet's") || hint.Of(err) == "" {
 		t.Fatalf("apply over a foreign ConfigMap: %v", err)
 	}
 	changes, err := c.Apply(t.Context(), installation(t, "liqonet:1")[0])

@@ -128,33 +128,22 @@ func Open(config *rest.Config, o Options) (*Cluster, error) {
 	return &Cluster{Context: o.Context, Namespace: o.Namespace, Kube: kube, Dynamic: dyn, host: config.Host}, nil
 }
 
-// Version returns the API server's version, such as "v1.36.3". It waits at most ten seconds: it is the call
-// with which to find out whether the cluster can be reached; a failure is a *ReachError.
-func (c *Cluster) Version(ctx context.Context) (string, error) {
+// Reach finds out whether the cluster answers, within ten seconds; a failure is a *ReachError. A server that does not tell
+// everybody its version answers too.
+func (c *Cluster) Reach(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, reachTimeout, errNoAnswer)
 	defer cancel()
-	info, err := discovery.ToServerVersionInterfaceWithContext(c.Kube.Discovery()).ServerVersionWithContext(ctx)
+	_, err := discovery.ToServerVersionInterfaceWithContext(c.Kube.Discovery()).ServerVersionWithContext(ctx)
+	unreached, is := errors.AsType[*ReachError](err)
 	switch {
-	case err != nil && ctx.Err() != nil:
-		// Which request was on its way, or waited because the server was busy, is no news.
-		return "", &ReachError{Context: c.Context, Host: c.host, Err: context.Cause(ctx)}
-	case err != nil:
-		if unreached, ok := errors.AsType[*ReachError](err); ok {
-			return "", unreached
-		}
-		return "", &ReachError{Context: c.Context, Host: c.host, Err: err}
-	}
-	return info.GitVersion, nil
-}
-
-// Reach finds out whether the cluster answers, within ten seconds; a failure is a *ReachError. A server that does not
-// tell everybody its version answers too.
-func (c *Cluster) Reach(ctx context.Context) error {
-	_, err := c.Version(ctx)
-	if apierrors.IsForbidden(err) {
+	case err == nil, apierrors.IsForbidden(err):
 		return nil
+	case ctx.Err() != nil:
+		err = context.Cause(ctx) // which request was on its way, or waited because the server was busy, is no news
+	case is:
+		return unreached
 	}
-	return err
+	return &ReachError{Context: c.Context, Host: c.host, Err: err}
 }
 
 // errNoAnswer says that an API server was silent, or too busy, for all of reachTimeout.

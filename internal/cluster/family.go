@@ -5,22 +5,9 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"liqonet.io/liqonet/internal/hint"
 )
-
-// FamilyError says that a cluster has no IPv4 addresses.
-type FamilyError struct {
-	Context string
-	What    string // such as "nodes"
-}
-
-func (e *FamilyError) Error() string {
-	return fmt.Sprintf("cluster %q: its %s have no IPv4 addresses", e.Context, e.What)
-}
-
-// Hint says which clusters are supported.
-func (e *FamilyError) Hint() string {
-	return "IPv6 is not supported: clusters of IPv4, or of both families in any order, can be connected"
-}
 
 // checkFamily refuses clusters that have IPv6 addresses only. A cluster without any known address passes.
 func (q *question) checkFamily() error {
@@ -29,7 +16,7 @@ func (q *question) checkFamily() error {
 		return slices.ContainsFunc(n.Status.Addresses, func(a corev1.NodeAddress) bool { return a.Type == corev1.NodeInternalIP })
 	}
 	if slices.ContainsFunc(nodes, hasIP) && !slices.ContainsFunc(q.nodes, func(n Node) bool { return len(n.Internal) > 0 }) {
-		return &FamilyError{Context: q.context, What: "nodes"}
+		return q.sixOnly("nodes")
 	}
 	var six bool
 	for i := range q.inv.pods.Items {
@@ -37,13 +24,19 @@ func (q *question) checkFamily() error {
 		if pod.Spec.HostNetwork || pod.Status.PodIP == "" {
 			continue
 		}
-		if len(podAddresses(pod)) > 0 {
+		if len(PodAddresses(pod)) > 0 {
 			return nil
 		}
 		six = true
 	}
 	if six {
-		return &FamilyError{Context: q.context, What: "pods"}
+		return q.sixOnly("pods")
 	}
 	return nil
+}
+
+// sixOnly refuses a cluster of which nodes or pods have no IPv4 addresses.
+func (q *question) sixOnly(what string) error {
+	return hint.With(fmt.Errorf("cluster %q: its %s have no IPv4 addresses", q.context, what),
+		"IPv6 is not supported: clusters of IPv4, or of both families in any order, can be connected")
 }

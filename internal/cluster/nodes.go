@@ -22,7 +22,7 @@ func (q *question) usableNodes() []Node {
 			q.note("node %s is left out: %s", object.Name, reason)
 			continue
 		}
-		node := Node{Name: object.Name, Ready: ready(object)}
+		node := Node{Name: object.Name, Ready: Ready(object)}
 		for _, a := range object.Status.Addresses {
 			switch a.Type {
 			case corev1.NodeInternalIP:
@@ -58,7 +58,8 @@ func leftOut(node *corev1.Node) string {
 	return ""
 }
 
-func ready(node *corev1.Node) bool {
+// Ready reports whether a node has the condition Ready.
+func Ready(node *corev1.Node) bool {
 	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 	})

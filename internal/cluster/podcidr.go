@@ -48,7 +48,7 @@ func (q *question) strayPod(prefixes []netip.Prefix) string {
 		if pod.Spec.HostNetwork || pod.DeletionTimestamp != nil || !known[pod.Spec.NodeName] {
 			continue
 		}
-		for _, a := range podAddresses(pod) {
+		for _, a := range PodAddresses(pod) {
 			if !cidr.Contains(prefixes, a) {
 				return fmt.Sprintf("pod %s/%s has address %s", pod.Namespace, pod.Name, a)
 			}
@@ -57,8 +57,8 @@ func (q *question) strayPod(prefixes []netip.Prefix) string {
 	return ""
 }
 
-// podAddresses returns the IPv4 addresses of a pod.
-func podAddresses(pod *corev1.Pod) []netip.Addr {
+// PodAddresses returns the IPv4 addresses of a pod.
+func PodAddresses(pod *corev1.Pod) []netip.Addr {
 	texts := make([]string, len(pod.Status.PodIPs), len(pod.Status.PodIPs)+1)
 	for i, ip := range pod.Status.PodIPs {
 		texts[i] = ip.IP

@@ -47,7 +47,7 @@ func swapOnce[T Object](ctx context.Context, c *Cluster, at T, want func(live T)
 	case err != nil:
 		return Change{}, err
 	case t.live != nil && !ours(t.live):
-		return Change{}, &ForeignError{Object: t.operand()}
+		return Change{}, t.foreign()
 	case t.live != nil:
 		live, _ = t.live.DeepCopyObject().(T)
 		asItIs = Unchanged

@@ -95,42 +95,27 @@ type exposer struct {
 }
 
 func (x *exposer) read(ctx context.Context) error {
-	if _, err := x.Cluster.Version(ctx); err != nil {
+	if err := x.Cluster.Reach(ctx); err != nil {
 		return err
 	}
 	if err := x.Cluster.CheckPermissions(ctx, x.permissions()); err != nil {
 		return err
 	}
-	peerings, err := inventory.Peerings(ctx, x.Cluster)
+	fabric, err := inventory.Fabric(ctx, x.Cluster)
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(peerings, func(p records.Peering) bool { return p.Name == x.Peer })
-	fabric, err := inventory.Fabric(ctx, x.Cluster)
-	switch {
-	case err != nil:
+	x.peering, err = inventory.FindPeering(ctx, x.Cluster, x.Peer, func(p records.Peering) bool { return p.Name == x.Peer && fabric != nil })
+	if err != nil {
 		return err
-	case i < 0 || fabric == nil:
-		if _, err := inventory.CheckElsewhere(ctx, x.Cluster); err != nil {
-			return err
-		}
-		return &inventory.NoPeeringError{Context: x.Cluster.Context, Name: x.Peer, Known: peeringNames(peerings)}
 	}
-	x.peering, x.fabric = peerings[i], *fabric
+	x.fabric = *fabric
 	if v := x.peering.Version; v != records.PeeringVersion { // helpers of that version would go on with what they have read
 		return hint.With(fmt.Errorf("peering %q of cluster %q: its record has schema version %d, this command writes %d",
 			x.Peer, x.Cluster.Context, v, records.PeeringVersion), "upgrade the peering with liqoctl network connect --update")
 	}
 	x.host = x.peering.ExposedAs(x.Host)
 	return nil
-}
-
-func peeringNames(peerings []records.Peering) []string {
-	names := make([]string, len(peerings))
-	for i, p := range peerings {
-		names[i] = p.Name
-	}
-	return names
 }
 
 // permissions are what it takes.

@@ -9,22 +9,9 @@ import (
 	"os"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"liqonet.io/liqonet/internal/hint"
 )
-
-// BinaryError is a file that cannot be the image's program.
-type BinaryError struct {
-	Path   string
-	Reason string
-}
-
-func (e *BinaryError) Error() string {
-	return fmt.Sprintf("use %s as the image's program: %s", e.Path, e.Reason)
-}
-
-// Hint tells how to name another file.
-func (e *BinaryError) Hint() string {
-	return "build liqoctl for Linux (CGO_ENABLED=0 GOOS=linux go build ./cmd/liqoctl) and name it with --binary FILE"
-}
 
 // architectures are those that releases are built for, by the machine of their ELF header.
 var architectures = map[elf.Machine]string{
@@ -34,7 +21,10 @@ var architectures = map[elf.Machine]string{
 
 // inspect returns the platform of a static Linux executable.
 func inspect(path string) (v1.Platform, error) {
-	refuse := func(reason string) (v1.Platform, error) { return v1.Platform{}, &BinaryError{path, reason} }
+	refuse := func(reason string) (v1.Platform, error) {
+		return v1.Platform{}, hint.With(fmt.Errorf("use %s as the image's program: %s", path, reason),
+			"build liqoctl for Linux (CGO_ENABLED=0 GOOS=linux go build ./cmd/liqoctl) and name it with --binary FILE")
+	}
 	f, err := elf.Open(path)
 	var malformed *elf.FormatError
 	switch {

@@ -35,7 +35,7 @@ type Image struct {
 }
 
 // Build makes the image of a binary. An empty path stands for the running one. A file that cannot run in the
-// image is a *BinaryError.
+// image is an error.
 func Build(path string) (*Image, error) {
 	if path == "" {
 		self, err := os.Executable()

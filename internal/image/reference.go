@@ -2,34 +2,25 @@ package image
 
 import (
 	"encoding/hex"
+	"errors"
 
 	"github.com/google/go-containerregistry/pkg/name"
 
 	"liqonet.io/liqonet/internal/buildinfo"
+	"liqonet.io/liqonet/internal/hint"
 )
 
 // unpublished is the repository in the name of images that were never published. No registry can serve it: domain invalid
 // is reserved (RFC 2606).
 const unpublished = "liqonet.invalid/liqonet"
 
-// UnpublishedError says that a build has no default image, because it is not a published release.
-type UnpublishedError struct{}
-
-func (*UnpublishedError) Error() string {
-	return "no image for the helpers: this liqoctl is not a published release"
-}
-
-// Hint tells how to make an image.
-func (*UnpublishedError) Hint() string {
-	return "liqoctl image push REGISTRY/NAME:TAG, then --image REGISTRY/NAME:TAG; " +
-		"without a registry: liqoctl image save -o FILE, import it on every node, then --image with the name that it prints, without the digest"
-}
-
 // DefaultReference names the image that runs in clusters where the user names none: that of the release, in its publisher's
-// repository. For any other build the error is an *UnpublishedError.
+// repository. For any other build it is an error that says how to make one.
 func DefaultReference(build buildinfo.Info) (string, error) {
 	if !build.Published() {
-		return "", &UnpublishedError{}
+		return "", hint.With(errors.New("no image for the helpers: this liqoctl is not a published release"),
+			"liqoctl image push REGISTRY/NAME:TAG, then --image REGISTRY/NAME:TAG; "+
+				"without a registry: liqoctl image save -o FILE, import it on every node, then --image with the name that it prints, without the digest")
 	}
 	return build.Repository + ":" + build.Version, nil
 }

@@ -72,6 +72,26 @@ func Peerings(ctx context.Context, c *cluster.Cluster) ([]records.Peering, error
 	return peerings, nil
 }
 
+// FindPeering returns the first peering of which is holds. Without any the error is a *NoPeeringError with the name, or says
+// that liqonet is installed elsewhere.
+func FindPeering(ctx context.Context, c *cluster.Cluster, name string, is func(records.Peering) bool) (records.Peering, error) {
+	all, err := Peerings(ctx, c)
+	if err != nil {
+		return records.Peering{}, err
+	}
+	missing := &NoPeeringError{Context: c.Context, Name: name}
+	for _, p := range all {
+		if is(p) {
+			return p, nil
+		}
+		missing.Known = append(missing.Known, p.Name)
+	}
+	if _, err := CheckElsewhere(ctx, c); err != nil {
+		return records.Peering{}, err
+	}
+	return records.Peering{}, missing
+}
+
 // Same reports whether two records say the same.
 func Same[T records.Document](a, b T) bool {
 	one, err := records.Encode(a)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -71,18 +70,11 @@ func ReadyNodes(ctx context.Context, c *cluster.Cluster) (map[string]bool, error
 	}
 	ready := make(map[string]bool)
 	for _, n := range nodes {
-		if NodeReady(n) {
+		if cluster.Ready(n) {
 			ready[n.Name] = true
 		}
 	}
 	return ready, nil
-}
-
-// NodeReady reports whether a node has the condition Ready.
-func NodeReady(node *corev1.Node) bool {
-	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-	})
 }
 
 // NotYet is what is missing of nodes; "" for none.

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/ipam"
@@ -29,16 +31,21 @@ func ExplainAddresses(context string, err error) error {
 	if err == nil {
 		return nil
 	}
-	if errors.Is(err, ipam.ErrNoneFree) {
-		err = hint.With(err, cmp.Or(hint.Of(err), NoneFreeHint))
-	} else if held, ok := ConflictOf(err); ok {
+	held, conflict := ConflictOf(err)
+	switch {
+	case hint.Of(err) != "":
+	case errors.Is(err, ipam.ErrNoneFree):
+		err = hint.With(err, NoneFreeHint)
+	case conflict:
 		err = hint.With(err, "show the holder with liqoctl ipam show "+held.Range.String())
+	case apierrors.IsNotFound(err):
+		err = hint.With(err, "install liqonet first: liqoctl network init")
 	}
 	return fmt.Errorf("addresses of cluster %q: %w", context, err)
 }
 
 // NoneFreeHint is the advice where no range is free.
-const NoneFreeHint = "give it more ranges with --pool or --remote-pool, or free some: liqoctl ipam list, liqoctl network disconnect"
+const NoneFreeHint = "add pools with --pool or --remote-pool (in an installed cluster: liqoctl network init --pool CIDR,... --update), or release ranges: liqoctl ipam list"
 
 // ConflictOf returns the reservation because of which another one was refused.
 func ConflictOf(err error) (ipam.Reservation, bool) {

@@ -39,7 +39,7 @@ type side struct {
 
 // reach finds out whether a test can be made here.
 func (s *side) reach(ctx context.Context) error {
-	if _, err := s.cluster.Version(ctx); err != nil {
+	if err := s.cluster.Reach(ctx); err != nil {
 		return err
 	}
 	if _, err := inventory.CheckElsewhere(ctx, s.cluster); err != nil {
@@ -62,19 +62,11 @@ func (s *side) reach(ctx context.Context) error {
 
 // choose finds the peering with another cluster, and the nodes that take part: sample of them, 0 is all.
 func (s *side) choose(ctx context.Context, peer records.Fabric, sample int) error {
-	peerings, err := inventory.Peerings(ctx, s.cluster)
+	var err error
+	s.peering, err = inventory.FindPeering(ctx, s.cluster, peer.Name, func(p records.Peering) bool { return p.Peer.ClusterID == peer.ClusterID })
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(peerings, func(p records.Peering) bool { return p.Peer.ClusterID == peer.ClusterID })
-	if i < 0 {
-		missing := &inventory.NoPeeringError{Context: s.cluster.Context, Name: peer.Name}
-		for _, p := range peerings {
-			missing.Known = append(missing.Known, p.Name)
-		}
-		return missing
-	}
-	s.peering = peerings[i]
 	translation, err := inventory.Translation(ctx, s.cluster)
 	if err != nil {
 		return err
@@ -98,24 +90,13 @@ func (s *side) choose(ctx context.Context, peer records.Fabric, sample int) erro
 }
 
 func (s *side) chooseNodes(ctx context.Context, sample int) error {
-	nodes, err := cluster.All[*corev1.Node](ctx, s.cluster, "")
-	if err != nil {
+	var err error
+	if s.nodes, s.silent, err = inventory.HelperNodes(ctx, s.cluster); err != nil {
 		return err
-	}
-	for _, n := range nodes {
-		switch {
-		case !cluster.RunsHelpers(n):
-		case inventory.NodeReady(n):
-			s.nodes = append(s.nodes, n.Name)
-		default:
-			s.silent = append(s.silent, n.Name)
-		}
 	}
 	if len(s.nodes) == 0 {
 		return fmt.Errorf("cluster %q has no node that is Ready", s.cluster.Context)
 	}
-	slices.Sort(s.nodes)
-	slices.Sort(s.silent)
 	if s.sampled = sample > 0 && sample < len(s.nodes); s.sampled {
 		s.nodes = s.nodes[:sample]
 	}
@@ -140,13 +121,13 @@ func (s *side) serve(ctx context.Context, image string) error {
 	if _, err := s.cluster.Apply(ctx, set); err != nil {
 		return err
 	}
-	return s.await(ctx, records.ComponentTestServer, "servers", func(pods []*corev1.Pod) (done []string, err error) {
+	return inventory.AwaitOnNodes(ctx, s.cluster, records.ComponentTestServer, "servers", s.nodes, func(pods []*corev1.Pod) (done []string, err error) {
 		s.servers = nil
 		for _, pod := range pods {
 			if pod.DeletionTimestamp != nil || pod.Status.Phase != corev1.PodRunning {
 				continue
 			}
-			address, err := podAddress(pod)
+			address, err := inventory.PodAddress(pod)
 			if err != nil {
 				return nil, err
 			}
@@ -155,29 +136,6 @@ func (s *side) serve(ctx context.Context, image string) error {
 		}
 		slices.SortFunc(s.servers, func(a, b probe.Pod) int { return strings.Compare(a.Node, b.Node) })
 		return done, nil
-	})
-}
-
-// podAddress is a pod's IPv4 address.
-func podAddress(pod *corev1.Pod) (netip.Addr, error) {
-	for _, ip := range pod.Status.PodIPs {
-		if a, err := netip.ParseAddr(ip.IP); err == nil && a.Is4() {
-			return a, nil
-		}
-	}
-	return netip.Addr{}, fmt.Errorf("pod %s/%s has no IPv4 address", pod.Namespace, pod.Name)
-}
-
-// await waits until pods of all nodes are done.
-func (s *side) await(ctx context.Context, component, what string, done func([]*corev1.Pod) ([]string, error)) error {
-	label := inventory.Selector(component)
-	return s.cluster.FailFast(ctx, label, func(ctx context.Context) error {
-		what := fmt.Sprintf("%s on the nodes of cluster %q", what, s.cluster.Context)
-		return cluster.Wait(ctx, s.cluster, cluster.Labelled(label), what, func(pods []*corev1.Pod) (string, error) {
-			ready, err := done(pods)
-			missing := slices.DeleteFunc(slices.Clone(s.nodes), func(n string) bool { return slices.Contains(ready, n) })
-			return inventory.NotYet(missing), err
-		})
 	})
 }
 
@@ -245,7 +203,7 @@ func (s *side) ask(ctx context.Context, peer *side, image string, hold time.Dura
 	var reports []report
 	for _, set := range []*appsv1.DaemonSet{pods, nodes} {
 		var found []report
-		err := s.await(ctx, set.Name, "reports of probes", func(all []*corev1.Pod) (done []string, err error) {
+		err := inventory.AwaitOnNodes(ctx, s.cluster, set.Name, "reports of probes", s.nodes, func(all []*corev1.Pod) (done []string, err error) {
 			if found, err = s.read(all); err != nil {
 				return nil, err
 			}
@@ -265,22 +223,20 @@ func (s *side) ask(ctx context.Context, peer *side, image string, hold time.Dura
 // read reads what probes report that have ended.
 func (s *side) read(pods []*corev1.Pod) (reports []report, err error) {
 	for _, pod := range pods {
-		for _, c := range pod.Status.InitContainerStatuses {
-			end := c.State.Terminated
-			if end == nil || end.ExitCode != 0 {
-				continue
-			}
-			r := report{from: End{Cluster: s.fabric.Name, Kind: Pod, Node: pod.Spec.NodeName}}
-			if r.results, err = probe.Decode(end.Message); err != nil {
-				return nil, fmt.Errorf("pod %s of cluster %q: %w", pod.Name, s.cluster.Context, err)
-			}
-			if pod.Spec.HostNetwork {
-				r.from.Kind, r.address = Node, s.internal[pod.Spec.NodeName]
-			} else if r.address, err = podAddress(pod); err != nil {
-				return nil, err
-			}
-			reports = append(reports, r)
+		message, ended := inventory.Reported(pod)
+		if !ended {
+			continue
 		}
+		r := report{from: End{Cluster: s.fabric.Name, Kind: Pod, Node: pod.Spec.NodeName}}
+		if r.results, err = probe.Decode(message); err != nil {
+			return nil, fmt.Errorf("pod %s of cluster %q: %w", pod.Name, s.cluster.Context, err)
+		}
+		if pod.Spec.HostNetwork {
+			r.from.Kind, r.address = Node, s.internal[pod.Spec.NodeName]
+		} else if r.address, err = inventory.PodAddress(pod); err != nil {
+			return nil, err
+		}
+		reports = append(reports, r)
 	}
 	slices.SortFunc(reports, func(a, b report) int { return strings.Compare(a.from.Node, b.from.Node) })
 	return reports, nil

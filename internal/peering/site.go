@@ -67,7 +67,7 @@ type found struct {
 
 // reach finds out whether the cluster answers, which one it is and whether the user may do what is to be done.
 func (s *site) reach(ctx context.Context) error {
-	if _, err := s.cluster.Version(ctx); err != nil {
+	if err := s.cluster.Reach(ctx); err != nil {
 		return err
 	}
 	younger, err := inventory.CheckElsewhere(ctx, s.cluster)

@@ -58,7 +58,7 @@ func (o DisconnectOptions) validate() error {
 		return nil
 	}
 	if err := records.ValidateName(o.Peer); err != nil {
-		return &steps.InputError{Err: fmt.Errorf("peering: %w", err)}
+		return &steps.InputError{Err: err}
 	}
 	return nil
 }
@@ -110,7 +110,7 @@ func (d *disconnector) reach(ctx context.Context) (string, error) {
 
 // identify reads which cluster this is.
 func (l *leaving) identify(ctx context.Context) error {
-	if _, err := l.cluster.Version(ctx); err != nil {
+	if err := l.cluster.Reach(ctx); err != nil {
 		return err
 	}
 	// First: what is missing is told all at once.

@@ -38,7 +38,7 @@ func PlanReset(ctx context.Context, o ResetOptions, r steps.Reporter) (steps.Pla
 
 // reach finds out what is there, and refuses what stands.
 func (l *leaving) reach(ctx context.Context) (string, error) {
-	if _, err := l.cluster.Version(ctx); err != nil {
+	if err := l.cluster.Reach(ctx); err != nil {
 		return "", err
 	}
 	if err := steps.CheckPermissions(ctx, l.cluster, templates.Administer); err != nil {

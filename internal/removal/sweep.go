@@ -72,7 +72,7 @@ type sweeper struct {
 
 // reach finds out whether it may be done, and removes what an earlier sweep left that was killed.
 func (s *sweeper) reach(ctx context.Context) (string, error) {
-	if _, err := s.Cluster.Version(ctx); err != nil {
+	if err := s.Cluster.Reach(ctx); err != nil {
 		return "", err
 	}
 	others, err := inventory.CheckElsewhere(ctx, s.Cluster)
@@ -139,8 +139,8 @@ func (s *sweeper) list(ctx context.Context) (string, error) {
 
 // look runs a pod on every node that is Ready, and reads what it found.
 func (s *sweeper) look(ctx context.Context) (_ string, err error) {
-	ready, err := s.sortNodes(ctx)
-	if err != nil {
+	var ready []string
+	if ready, s.result.Silent, err = inventory.HelperNodes(ctx, s.Cluster); err != nil {
 		return "", err
 	}
 	changes, err := s.Cluster.Apply(ctx, s.namespace, s.set)
@@ -152,16 +152,12 @@ func (s *sweeper) look(ctx context.Context) (_ string, err error) {
 	if err != nil {
 		return "", err
 	}
-	label := inventory.Selector(records.ComponentSweep)
-	err = s.Cluster.FailFast(ctx, label, func(ctx context.Context) error {
-		what := fmt.Sprintf("a look at the nodes of cluster %q", s.Cluster.Context)
-		return cluster.Wait(ctx, s.Cluster, cluster.Labelled(label), what, func(pods []*corev1.Pod) (string, error) {
-			s.result.Nodes = swept(pods)
-			missing := slices.DeleteFunc(slices.Clone(ready), func(node string) bool {
-				return slices.ContainsFunc(s.result.Nodes, func(n NodeSwept) bool { return n.Name == node })
-			})
-			return inventory.NotYet(missing), nil
-		})
+	err = inventory.AwaitOnNodes(ctx, s.Cluster, records.ComponentSweep, "a look", ready, func(pods []*corev1.Pod) (done []string, err error) {
+		s.result.Nodes = swept(pods)
+		for _, n := range s.result.Nodes {
+			done = append(done, n.Name)
+		}
+		return done, nil
 	})
 	return fmt.Sprintf("%d nodes", len(s.result.Nodes)), err
 }
@@ -187,35 +183,19 @@ func (s *sweeper) withdraw(ctx context.Context, made []cluster.Change) error {
 	})
 }
 
-// sortNodes returns the nodes that are Ready, and remembers the others.
-func (s *sweeper) sortNodes(ctx context.Context) (ready []string, err error) {
-	nodes, err := cluster.All[*corev1.Node](ctx, s.Cluster, "")
-	for _, n := range nodes {
-		switch {
-		case !cluster.RunsHelpers(n):
-		case inventory.NodeReady(n):
-			ready = append(ready, n.Name)
-		default:
-			s.result.Silent = append(s.result.Silent, n.Name)
-		}
-	}
-	slices.Sort(s.result.Silent)
-	return ready, err
-}
-
 // swept reads what pods that have looked say. Without having looked a pod says nothing that counts.
 func swept(pods []*corev1.Pod) []NodeSwept {
 	nodes := []NodeSwept{}
 	for _, pod := range pods {
-		for _, c := range pod.Status.InitContainerStatuses {
-			if end := c.State.Terminated; end != nil && end.ExitCode == 0 {
-				n := NodeSwept{Name: pod.Spec.NodeName}
-				for line := range strings.Lines(end.Message) {
-					n.Left = append(n.Left, strings.TrimSuffix(line, "\n"))
-				}
-				nodes = append(nodes, n)
-			}
+		report, ended := inventory.Reported(pod)
+		if !ended {
+			continue
 		}
+		n := NodeSwept{Name: pod.Spec.NodeName}
+		for line := range strings.Lines(report) {
+			n.Left = append(n.Left, strings.TrimSuffix(line, "\n"))
+		}
+		nodes = append(nodes, n)
 	}
 	slices.SortFunc(nodes, func(a, b NodeSwept) int { return strings.Compare(a.Name, b.Name) })
 	return nodes

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
+	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
 )
@@ -142,25 +143,14 @@ func (s *Store) get(ctx context.Context) (kept, error) {
 	}
 	text, ok := object.Data[records.DataKey]
 	if !ok {
-		return kept{}, s.failed("read", &DamageError{fmt.Errorf("damaged document: no key %q", records.DataKey)})
+		return kept{}, s.failed("read", hint.With(fmt.Errorf("damaged document: no key %q", records.DataKey), records.DamageHint))
 	}
 	r, unknown, err := decode(text)
 	if err != nil {
-		return kept{}, s.failed("read", &DamageError{err})
+		return kept{}, s.failed("read", hint.With(err, records.DamageHint))
 	}
 	return kept{object, r, unknown}, nil
 }
-
-// DamageError says that the document cannot be read. Nothing writes over it.
-type DamageError struct{ Err error }
-
-func (e *DamageError) Error() string { return e.Err.Error() }
-
-// Unwrap returns what is wrong with it.
-func (e *DamageError) Unwrap() error { return e.Err }
-
-// Hint says how to go on.
-func (e *DamageError) Hint() string { return records.DamageHint }
 
 // put creates the ConfigMap or replaces its text, provided that it is still as it was read.
 func (s *Store) put(ctx context.Context, object *corev1.ConfigMap, text string) error {
