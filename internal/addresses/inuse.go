@@ -10,6 +10,8 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 
+	"liqonet.io/liqonet/internal/cidr"
+	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
@@ -28,6 +30,26 @@ func (u Use) String() string { return fmt.Sprintf("%s (%s)", u.Addresses, u.By) 
 
 // Uses are sorted by range, each of which is there once.
 type Uses []Use
+
+// Wide reports whether the range is too wide to be avoided.
+func (u Use) Wide() bool { return u.Addresses.Bits() < records.WidestAvoided }
+
+// Outside are the addresses that are in use around a cluster: those of API servers, external ones of nodes, and those that
+// nodes report. What lies within the cluster's own ranges is no news.
+func Outside(servers []netip.Addr, nodes []cluster.Node, reported Uses, own []netip.Prefix) (all Uses) {
+	for _, a := range servers {
+		all = append(all, Use{Addresses: cidr.Single(a), By: "API server"})
+	}
+	for _, n := range nodes {
+		for _, a := range n.External {
+			all = append(all, Use{Addresses: cidr.Single(a), By: "external address of node " + n.Name})
+		}
+	}
+	all = append(all, reported...)
+	slices.SortStableFunc(all, func(a, b Use) int { return a.Addresses.Compare(b.Addresses) })
+	all = slices.CompactFunc(all, func(a, b Use) bool { return a.Addresses == b.Addresses })
+	return slices.DeleteFunc(all, func(u Use) bool { return cidr.Within(u.Addresses, own) })
+}
 
 // Overlapping returns the first one that overlaps a range.
 func (all Uses) Overlapping(p netip.Prefix) (Use, bool) {

@@ -47,6 +47,11 @@ func Tunnel(s *records.Status, t records.TunnelStatus) (State, string) {
 	return f.state, f.text()
 }
 
+// HasKeys reports whether a tunnel has session keys of WireGuard that are not too old.
+func HasKeys(s *records.Status, t records.TunnelStatus) bool {
+	return !t.LastHandshake.IsZero() && s.Time.Sub(t.LastHandshake) < handshakeLife
+}
+
 // tunnel judges a path between gateways. An answer counts more than a handshake, which a renewal forgets.
 func tunnel(s *records.Status, t records.TunnelStatus) finding {
 	with := ""
@@ -102,19 +107,13 @@ func nodes(s *records.Status, names []string) (State, []string) {
 	if len(names) == 0 {
 		return Degraded, []string{"no node is Ready"}
 	}
-	var silent, unproven, reasons []string
+	var reasons []string
 	for _, name := range names {
-		n, _ := Node(s, name)
-		if n.Refused != "" {
+		if n, _ := Node(s, name); n.Refused != "" {
 			reasons = append(reasons, "node "+name+" refuses the peering: "+n.Refused)
 		}
-		switch {
-		case !echoes(s, n):
-			silent = append(silent, name)
-		case !proven(s, n):
-			unproven = append(unproven, name)
-		}
 	}
+	silent, unproven := Missing(s, names)
 	if len(silent) > 0 {
 		reasons = append(reasons, "no echo between gateway and node "+strings.Join(silent, ", "))
 	}
@@ -131,24 +130,55 @@ func nodes(s *records.Status, names []string) (State, []string) {
 	return Degraded, reasons
 }
 
+// Missing are the nodes whose echoes do not reach the gateway, and of the others those whose packets no node of the peer
+// answers.
+func Missing(s *records.Status, names []string) (silent, unproven []string) {
+	for _, name := range names {
+		switch n, _ := Node(s, name); {
+		case !echoes(s, n):
+			silent = append(silent, name)
+		case !proven(s, n):
+			unproven = append(unproven, name)
+		}
+	}
+	return silent, unproven
+}
+
+// NarrowTunnel is the path MTU between the gateways, in bytes, if packets of that MTU do not fit; 0 if they do, or if
+// nothing is measured.
+func NarrowTunnel(s *records.Status, mtu int) int {
+	size := 0
+	for _, t := range s.AllTunnels() {
+		if t.Path.MTU > 0 && (size == 0 || t.Path.MTU < size) {
+			size = t.Path.MTU
+		}
+	}
+	if mtu+tunnelOverheadLeast > size {
+		return size
+	}
+	return 0
+}
+
+// NarrowNode is NarrowTunnel for the path from a node to its gateway.
+func NarrowNode(n records.NodeStatus, mtu int) int {
+	if mtu+OverlayOverhead > n.Path.MTU {
+		return n.Path.MTU
+	}
+	return 0
+}
+
 // narrow returns which hops of a report carry no packets of that size, in bytes; "": all do, or none is measured.
 func narrow(s *records.Status, names []string, mtu int) string {
 	if mtu == 0 {
 		return ""
 	}
 	var reasons []string
-	size := 0 // of the narrowest
-	for _, t := range s.AllTunnels() {
-		if t.Path.MTU > 0 && (size == 0 || t.Path.MTU < size) {
-			size = t.Path.MTU
-		}
-	}
-	if size > 0 && mtu+tunnelOverheadLeast > size {
+	if size := NarrowTunnel(s, mtu); size > 0 {
 		reasons = append(reasons, fmt.Sprintf("the path between the gateways carries %d, which is enough for %d", size, size-TunnelOverhead))
 	}
 	for _, name := range names {
 		n, _ := Node(s, name)
-		if size := n.Path.MTU; size > 0 && mtu+OverlayOverhead > size {
+		if size := NarrowNode(n, mtu); size > 0 {
 			reasons = append(reasons, fmt.Sprintf("that from node %s to the gateway %d, enough for %d", name, size, size-OverlayOverhead))
 		}
 	}

@@ -6,33 +6,17 @@ import (
 	"slices"
 
 	"liqonet.io/liqonet/internal/addresses"
-	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/hint"
-	"liqonet.io/liqonet/internal/records"
 )
 
 // inUse are the addresses that are in use around the cluster, as far as they are known, and those that are too many to be
 // avoided. What lies within the cluster's own ranges is no news.
 func (s *site) inUse() (avoided, wide addresses.Uses) {
-	var all addresses.Uses
-	for _, a := range s.found.servers {
-		all = append(all, addresses.Use{Addresses: cidr.Single(a), By: "API server"})
-	}
-	for _, n := range s.discovery.Nodes {
-		for _, a := range n.External {
-			all = append(all, addresses.Use{Addresses: cidr.Single(a), By: "external address of node " + n.Name})
-		}
-	}
-	all = append(all, s.found.inUse...)
-	slices.SortStableFunc(all, func(a, b addresses.Use) int { return a.Addresses.Compare(b.Addresses) })
-	all = slices.CompactFunc(all, func(a, b addresses.Use) bool { return a.Addresses == b.Addresses })
 	own := slices.Concat(s.own.Pods, s.own.Services, s.own.Nodes)
-	for _, u := range all {
-		switch {
-		case cidr.Within(u.Addresses, own):
-		case u.Addresses.Bits() < records.WidestAvoided:
+	for _, u := range addresses.Outside(s.found.servers, s.discovery.Nodes, s.found.inUse, own) {
+		if u.Wide() {
 			wide = append(wide, u)
-		default:
+		} else {
 			avoided = append(avoided, u)
 		}
 	}
