@@ -55,18 +55,7 @@ They also reach the pods by a Service of their own cluster: by its ClusterIP, an
 	addFlag(cmd.Flags(), &o.Hold, "duration", "DURATION", "how long connections are kept open", positiveDuration)
 	textFlag(cmd.Flags(), &junit, "junit", "FILE", "file to write a JUnit report to", nil)
 	return action[pathtest.Options, pathtest.Result]{
-		text: describePaths, timeout: &o.Timeout,
-		do: func(ctx context.Context, o pathtest.Options, r steps.Reporter) (pathtest.Result, error) {
-			result, err := do(ctx, o, r)
-			if err != nil || junit == "" {
-				return result, err
-			}
-			report, err := result.JUnit()
-			if err != nil {
-				return result, err
-			}
-			return result, os.WriteFile(junit, report, 0o600)
-		},
+		do: withJUnit(&junit, do), text: describePaths, timeout: &o.Timeout,
 		options: func(args []string) (_ pathtest.Options, err error) {
 			if len(args) > 0 {
 				o.Peer = args[0]
@@ -79,6 +68,21 @@ They also reach the pods by a Service of their own cluster: by its ClusterIP, an
 		},
 		verdict: allPassed,
 	}.command(env, cmd)
+}
+
+// withJUnit has an operation write its result to a file as well, as a JUnit report; "": to none.
+func withJUnit[O any, R interface{ JUnit() ([]byte, error) }](file *string, do operation[O, R]) operation[O, R] {
+	return func(ctx context.Context, o O, r steps.Reporter) (R, error) {
+		result, err := do(ctx, o, r)
+		if err != nil || *file == "" {
+			return result, err
+		}
+		report, err := result.JUnit()
+		if err != nil {
+			return result, err
+		}
+		return result, os.WriteFile(*file, report, 0o600)
+	}
 }
 
 // allPassed is an error if a check failed.
