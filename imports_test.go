@@ -28,6 +28,7 @@ type rule struct {
 var outside = []string{
 	module + "internal/peering", module + "internal/hosts", module + "internal/removal", module + "internal/status",
 	module + "internal/addresses", module + "internal/steps", module + "internal/inventory", module + "internal/pathtest",
+	module + "internal/diagnose",
 }
 
 // rules keep imports in one direction: cmd, commands, internal/helper and those outside the clusters, then netops, ipam,
@@ -73,6 +74,10 @@ var rules = []rule{
 		"it works whatever else is broken"},
 	{"internal/pathtest", []string{module + "netops", module + "internal/removal", module + "internal/status", module + "internal/peering", module + "internal/helper", module + "commands", "github.com/spf13/viper", "github.com/pterm"},
 		"it looks at what crosses, whatever others say of it"},
+	{"internal/diagnose", []string{module + "netops", module + "internal/removal", module + "internal/peering", module + "internal/helper", module + "commands", "github.com/spf13/viper", "github.com/pterm"},
+		"it judges what others report, and has no part in what is changed"},
+	{"internal/junit", []string{"k8s.io", module},
+		"it is a format, whatever is reported"},
 	{"internal/pathtest/probe", []string{"k8s.io", module},
 		"it runs in pods that know neither the cluster nor the records"},
 	{"internal/addresses", []string{module + "netops", module + "internal/peering", module + "internal/helper", module + "commands", "github.com/spf13/viper", "github.com/pterm"},

@@ -16,7 +16,7 @@ const (
 	ExitOK          = 0
 	ExitFailure     = 1   // what was asked for did not happen
 	ExitUsage       = 2   // the command line or the configuration makes no sense; nothing was done
-	ExitUnhealthy   = 3   // `network status`: a peering does not work, or its clusters disagree; `ipam check`: reservations are not in order; `network verify-clean`: state remains; `network test`: a check failed
+	ExitUnhealthy   = 3   // `network status`: a peering does not work, or its clusters disagree; `ipam check`: reservations are not in order; `network verify-clean`: state remains; `network test`, `network diagnose`: a check failed
 	ExitNoneFree    = 4   // no address range or address is free for what was asked
 	ExitInterrupted = 130 // ended by a signal: 128 + SIGINT
 )
@@ -62,7 +62,7 @@ func exitCode(ctx context.Context, err error) int {
 	case errors.As(err, &usage), errors.As(err, &input):
 		return ExitUsage
 	case errors.Is(err, errUnhealthy), errors.Is(err, errDisagree), errors.Is(err, errDisorder), errors.Is(err, errRemains),
-		errors.Is(err, errPaths):
+		errors.Is(err, errPaths), errors.Is(err, errDiagnosed):
 		return ExitUnhealthy
 	case errors.Is(err, ipam.ErrNoneFree):
 		return ExitNoneFree

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"liqonet.io/liqonet/internal/diagnose"
 	"liqonet.io/liqonet/internal/hosts"
 	"liqonet.io/liqonet/internal/pathtest"
 	"liqonet.io/liqonet/internal/peering"
@@ -60,6 +61,7 @@ the prefix --remote- choose the remote cluster.`, `
 		newNetworkReset(env, local, removal.Reset),
 		newNetworkStatus(env, local, statusActions{status.Read, status.Watch, status.ReadTranslation}),
 		newNetworkTest(env, local, pathtest.Run),
+		newNetworkDiagnose(env, local, diagnose.Run),
 		newNetworkVerifyClean(env, local, removal.Sweep),
 		newNetworkRole(env, local),
 		newNetworkGuard(env, local, status.Guarded),

@@ -1,0 +1,152 @@
+package diagnose
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"liqonet.io/liqonet/internal/records"
+)
+
+// clocksApart is by how much the clocks of gateways and API server may differ.
+const clocksApart = time.Minute
+
+func apiChecks() []Check {
+	return []Check{
+		{
+			ID: "LQ-API-REACHABLE", Layer: API, What: "The API server answers within ten seconds.",
+			Cause: "The address in the kubeconfig is wrong, a firewall or VPN is in between, or the credentials have expired.",
+			Fix:   "kubectl --context CONTEXT version",
+			cluster: func(f *facts) outcome {
+				if err := f.unread[server]; err != nil {
+					return failed("%v", err)
+				}
+				return passed()
+			},
+		},
+		{
+			ID: "LQ-API-CLOCK", Layer: API,
+			What: "The clocks of gateways differ from that of the API server by less than a minute: the time in each gateway's report is " +
+				"compared with the time at which the API server stored it.",
+			Needs: []string{"LQ-API-REACHABLE"},
+			Cause: "A node does not synchronise its clock. Ages in status are wrong; WireGuard refuses handshakes of a clock that was set back.",
+			Fix:   "Synchronise the clocks of the nodes (NTP): run timedatectl on the node that is named.",
+			reads: []fact{configMaps}, cluster: (*facts).clocks,
+		},
+		{
+			ID: "LQ-RIGHTS-VIEW", Layer: Rights, What: "You have the rights of level view, which the other checks need.",
+			Needs: []string{"LQ-API-REACHABLE"},
+			Cause: "Your account has no role of liqonet in this cluster. Checks that need what is missing are skipped.",
+			Fix:   "Ask an administrator to run: liqoctl network role view -n NAMESPACE --for user:NAME | kubectl --context CONTEXT apply -f -",
+			reads: []fact{rights},
+			cluster: func(f *facts) outcome {
+				var missing []string
+				for _, p := range f.missing {
+					missing = append(missing, "not allowed: "+p.String())
+				}
+				return warned(missing)
+			},
+		},
+	}
+}
+
+// clocks compares the time in reports with that at which the API server stored them, which has whole seconds.
+func (f *facts) clocks() outcome {
+	var seen []string
+	for name, object := range f.configMaps {
+		if id, _ := records.IdentityOf(name); id.Component != records.ComponentStatus {
+			continue
+		}
+		report, stored := recordOf[records.Status](f, name), storedAt(object)
+		if report == nil || stored.IsZero() {
+			continue
+		}
+		if apart := report.Time.Sub(stored); apart.Abs() > clocksApart {
+			seen = append(seen, fmt.Sprintf("the clock of gateway pod %s is %s off", report.Pod, apart.Round(time.Second)))
+		}
+	}
+	return warned(seen)
+}
+
+// storedAt is when the record in a ConfigMap was last changed, by the clock of the API server.
+func storedAt(object *corev1.ConfigMap) (at time.Time) {
+	for _, m := range object.ManagedFields {
+		var fields struct {
+			Data map[string]json.RawMessage `json:"f:data"`
+		}
+		if m.Operation != metav1.ManagedFieldsOperationUpdate || m.Time == nil || m.FieldsV1 == nil || json.Unmarshal(m.FieldsV1.GetRawBytes(), &fields) != nil {
+			continue
+		}
+		if _, ok := fields.Data["f:"+records.DataKey]; ok && m.Time.After(at) {
+			at = m.Time.Time
+		}
+	}
+	return at
+}
+
+func leftoverChecks() []Check {
+	return []Check{
+		{
+			ID: "LQ-LEFTOVERS-INSTALLATION", Layer: Leftovers, What: "liqonet is installed once in the cluster.",
+			Cause:   "A second liqonet was installed in another namespace. It cannot work: both need the same port and links of each node.",
+			Fix:     "liqoctl network reset --context CONTEXT -n OTHER",
+			reads:   []fact{installation},
+			cluster: (*facts).otherInstallations,
+		},
+		{
+			ID: "LQ-LEFTOVERS-PEERING", Layer: Leftovers, What: "Every peering of which there are objects or reservations has its record.",
+			Needs:   []string{"LQ-API-REACHABLE", "LQ-OBJECTS-INSTALLED"},
+			Cause:   "A connect or disconnect was interrupted, or the record was deleted by hand.",
+			Fix:     "liqoctl network disconnect PEER --context CONTEXT --one-side removes what is left; liqoctl network connect completes it.",
+			reads:   []fact{peerings, configMaps},
+			cluster: (*facts).brokenPeerings,
+		},
+		{
+			ID: "LQ-LEFTOVERS-TEST", Layer: Leftovers, What: "No pods of network test remain.",
+			Cause:   "A network test runs at this moment, or was killed.",
+			Fix:     "The next liqoctl network test removes them, and so does liqoctl network reset.",
+			reads:   []fact{pods},
+			cluster: (*facts).testPods,
+		},
+	}
+}
+
+func (f *facts) otherInstallations() outcome {
+	if len(f.younger) == 0 {
+		return passed()
+	}
+	return failed("a second installation in namespace %s", strings.Join(f.younger, ", ")).
+		advise("liqoctl network reset --context CONTEXT -n " + f.younger[0])
+}
+
+func (f *facts) brokenPeerings() outcome {
+	var broken []string
+	for _, p := range f.peerings {
+		if f.configMaps[records.PeeringName(p.Peer)] == nil {
+			broken = append(broken, p.Peer)
+		}
+	}
+	if len(broken) == 0 {
+		return passed()
+	}
+	return failed("no record of peering %s, of which objects or reservations remain", strings.Join(broken, ", ")).
+		advise("liqoctl network disconnect " + broken[0] + " --context CONTEXT --one-side, or liqoctl network connect")
+}
+
+func (f *facts) testPods() outcome {
+	var names []string
+	for _, p := range f.pods {
+		switch p.Labels[records.LabelComponent] {
+		case records.ComponentTestServer, records.ComponentTestPod, records.ComponentTestNode:
+			names = append(names, p.Name)
+		}
+	}
+	if len(names) == 0 {
+		return passed()
+	}
+	return warned([]string{"pods of a test remain: " + strings.Join(names, ", ")})
+}

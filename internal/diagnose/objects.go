@@ -1,0 +1,83 @@
+package diagnose
+
+import (
+	"fmt"
+
+	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/records"
+)
+
+const update = "liqoctl network connect --context CONTEXT --remote-context REMOTE --update"
+
+func objectChecks() []Check {
+	return []Check{
+		{
+			ID: "LQ-OBJECTS-INSTALLED", Layer: Objects, What: "liqonet is installed in the namespace: its DaemonSet and its ConfigMap fabric exist.",
+			Needs: []string{"LQ-API-REACHABLE"},
+			Cause: "liqonet was never installed here, was removed, or is installed in another namespace.",
+			Fix:   "liqoctl network init --context CONTEXT, or name its namespace with --namespace.",
+			cluster: func(f *facts) outcome {
+				switch err := f.unread[installation]; {
+				case err != nil && hint.Of(err) != "":
+					return failed("%v", err).advise(hint.Of(err))
+				case err != nil:
+					return skipped(because(err))
+				case f.set == nil:
+					return failed("there is no DaemonSet %s in namespace %s", records.NodeName, f.cluster.Namespace)
+				case f.unread[configMaps] == nil && f.configMaps[records.FabricName] == nil:
+					return failed("there is no ConfigMap %s in namespace %s", records.FabricName, f.cluster.Namespace)
+				}
+				return passed()
+			},
+		},
+		{
+			ID: "LQ-OBJECTS-INTACT", Layer: Objects,
+			What:  "All objects of the installation and of the peering exist, can be read, and are as liqoctl made them.",
+			Needs: []string{"LQ-OBJECTS-INSTALLED"},
+			Cause: "An object was deleted or edited by hand, by another controller, or by a restore of etcd.",
+			Fix:   update,
+			reads: []fact{peerings},
+			side:  func(s *side) outcome { return judged(Failed, s.status.Altered) },
+		},
+		{
+			ID: "LQ-OBJECTS-RESERVATIONS", Layer: Objects,
+			What:  "Address reservations agree with the peerings and with the ranges that the cluster has now (ipam check).",
+			Needs: []string{"LQ-OBJECTS-INSTALLED"},
+			Cause: "A command was interrupted, ConfigMap ipam was edited, or the cluster's own ranges have changed.",
+			Fix:   "liqoctl ipam check --context CONTEXT --repair",
+			reads: []fact{reservations},
+			cluster: func(f *facts) outcome {
+				var seen []string
+				for _, finding := range f.findings {
+					seen = append(seen, finding.String())
+				}
+				return judged(Failed, seen)
+			},
+		},
+		{
+			ID: "LQ-OBJECTS-RANGES", Layer: Objects,
+			What: "No address that the cluster uses lies in the ranges by which it reaches the peer: those of API servers, external addresses " +
+				"of nodes, and the routes, resolvers and connections that nodes report.",
+			Needs: []string{"LQ-OBJECTS-INSTALLED"},
+			Cause: "A network was added around the cluster since the peering was made. From pods and nodes, these addresses now lead to the peer.",
+			Fix: "liqoctl network disconnect --context CONTEXT --remote-context REMOTE, then liqoctl network connect: other addresses are chosen. " +
+				"Or give the network other addresses.",
+			reads: []fact{configMaps, leases, around}, side: (*side).rangesInUse,
+		},
+	}
+}
+
+func (s *side) rangesInUse() outcome {
+	if s.record == nil {
+		return skipped("the peering has no record that can be read")
+	}
+	var seen []string
+	for _, u := range s.used {
+		for _, r := range s.record.Seen() {
+			if !u.Wide() && u.Addresses.Overlaps(r) {
+				seen = append(seen, fmt.Sprintf("%s is in use, and %s leads to the peer", u, r))
+			}
+		}
+	}
+	return judged(Failed, seen)
+}

@@ -1,0 +1,280 @@
+package diagnose
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"liqonet.io/liqonet/internal/health"
+	"liqonet.io/liqonet/internal/records"
+)
+
+func overlayChecks() []Check {
+	return []Check{
+		{
+			ID: "LQ-OVERLAY-ECHO", Layer: Overlay, What: "Every node reaches every gateway by the overlay (UDP 6091): the echoes that nodes send each second arrive.",
+			Needs: []string{"LQ-OBJECTS-INTACT", "LQ-NODES-HELPER", "LQ-NODES-REPORT", "LQ-NODES-KERNEL", "LQ-NODES-FORWARD", "LQ-NODES-REFUSED", "LQ-GATEWAY-RUNNING", "LQ-GATEWAY-REPORT", "LQ-GATEWAY-APPLIED"},
+			Cause: "A firewall or NetworkPolicy blocks UDP 6091 between the node and the pod of the gateway, or the helper on the node hangs.",
+			Fix:   "Allow UDP 6091 between nodes and pods (docs/requirements.md, Ports), and read the log of the helper on the node that is named.",
+			reads: []fact{peerings, configMaps}, side: (*side).nodesSilent,
+		},
+		{
+			ID: "LQ-OVERLAY-PROBE", Layer: Overlay, What: "Probes of the path MTU (UDP 6092) from nodes to gateways are answered.",
+			Needs: []string{"LQ-OVERLAY-ECHO"},
+			Cause: "A firewall or NetworkPolicy blocks UDP 6092 between the node and the pod of the gateway. Packets cross, but a smaller MTU is not noticed.",
+			Fix:   "Allow UDP 6092 between nodes and pods (docs/requirements.md, Ports).",
+			reads: []fact{configMaps}, side: (*side).probesSilent,
+		},
+		{
+			ID: "LQ-OVERLAY-MTU", Layer: Overlay, What: "Full-size packets, with 50 bytes of encapsulation, fit the path from every node to its gateway.",
+			Needs: []string{"LQ-OVERLAY-ECHO"},
+			Cause: "The MTU of a link between nodes is smaller than when the peering was made.",
+			Fix:   update + " adapts the MTU.",
+			reads: []fact{configMaps}, side: (*side).narrowNodes,
+		},
+	}
+}
+
+// ofReports has that state with what look sees in the reports of gateways. Those that are late say nothing.
+func (s *side) ofReports(state State, look func(gateway int, r *records.Status) []string) outcome {
+	var seen []string
+	known := false
+	for i, r := range s.reports {
+		if r != nil {
+			known, seen = true, append(seen, look(i+1, r)...)
+		}
+	}
+	if !known {
+		return skipped("no gateway has reported lately")
+	}
+	return judged(state, seen)
+}
+
+// ofNodes is ofReports for each node that should take part.
+func (s *side) ofNodes(state State, look func(gateway int, n records.NodeStatus) string) outcome {
+	return s.ofReports(state, func(gateway int, r *records.Status) (seen []string) {
+		for _, name := range s.ready() {
+			n, _ := health.Node(r, name)
+			if text := look(gateway, n); text != "" {
+				seen = append(seen, text)
+			}
+		}
+		return seen
+	})
+}
+
+func (s *side) nodesSilent() outcome {
+	return s.ofReports(Failed, func(gateway int, r *records.Status) []string {
+		silent, _ := health.Missing(r, s.ready())
+		if len(silent) == 0 {
+			return nil
+		}
+		return []string{fmt.Sprintf("no echo between gateway %d and node %s", gateway, strings.Join(silent, ", "))}
+	})
+}
+
+func (s *side) probesSilent() outcome {
+	return s.ofNodes(Warning, func(gateway int, n records.NodeStatus) string {
+		if !n.Path.Asked || n.Path.MTU > 0 {
+			return ""
+		}
+		return fmt.Sprintf("gateway %d does not answer probes of node %s", gateway, n.Name)
+	})
+}
+
+func (s *side) narrowNodes() outcome {
+	return s.ofNodes(Failed, func(gateway int, n records.NodeStatus) string {
+		size := health.NarrowNode(n, s.status.MTU)
+		if size == 0 {
+			return ""
+		}
+		return fmt.Sprintf("the path from node %s to gateway %d carries %d bytes, packets of %d need %d",
+			n.Name, gateway, size, s.status.MTU, s.status.MTU+health.OverlayOverhead)
+	})
+}
+
+func tunnelChecks() []Check {
+	gateway := []string{"LQ-OBJECTS-INTACT", "LQ-GATEWAY-RUNNING", "LQ-GATEWAY-SERVICE", "LQ-GATEWAY-REPORT", "LQ-GATEWAY-APPLIED"}
+	return []Check{
+		{
+			ID: "LQ-TUNNEL-KEYS", Layer: Tunnel, What: "Each gateway's public key is the one that the other cluster's record has, and both have the same preshared key.",
+			Needs: []string{"LQ-OBJECTS-INTACT"},
+			Cause: "A Secret was restored from a backup, or a connect was interrupted.",
+			Fix:   update,
+			reads: []fact{secrets, configMaps}, side: (*side).keysMatch,
+		},
+		{
+			ID: "LQ-TUNNEL-ENDPOINT", Layer: Tunnel, What: "A client that gets no answer uses an endpoint that the server's Service has now.",
+			Needs: gateway,
+			Cause: "The Service was made anew, or its NodePort or load balancer changed.",
+			Fix:   update,
+			reads: []fact{configMaps}, side: (*side).endpointsCurrent,
+		},
+		{
+			ID: "LQ-TUNNEL-HANDSHAKE", Layer: Tunnel, What: "Every tunnel has WireGuard session keys: a handshake within three minutes.",
+			Needs: append(slices.Clone(gateway), "LQ-TUNNEL-KEYS", "LQ-TUNNEL-ENDPOINT"),
+			Cause: "A firewall between the clusters drops the UDP packets of the endpoint, or its address cannot be reached from the client.",
+			Fix:   "Allow UDP to the endpoint that is named, in both directions (docs/requirements.md, Ports). A security group of the server's nodes must admit its NodePort.",
+			reads: []fact{configMaps}, side: (*side).handshakes,
+		},
+		{
+			ID: "LQ-TUNNEL-ECHO", Layer: Tunnel, What: "The gateways answer each other's echoes by every tunnel, five a second.",
+			Needs: append(slices.Clone(gateway), "LQ-TUNNEL-HANDSHAKE"),
+			Cause: "The network between the clusters has dropped the tunnel's UDP packets for some seconds: a firewall, a changed address, or a NAT without state.",
+			Fix:   "Check the network between the endpoint that is named and the client; status shows when packets cross again.",
+			reads: []fact{configMaps}, side: (*side).tunnelsSilent,
+		},
+		{
+			ID: "LQ-TUNNEL-LOSS", Layer: Tunnel, What: "Less than 2 % of the echoes between the gateways are lost.",
+			Needs: []string{"LQ-TUNNEL-ECHO"},
+			Cause: "The network between the clusters is congested or limits UDP.",
+			Fix:   "Measure the underlay between the gateways' nodes; ask the provider about limits of UDP.",
+			reads: []fact{configMaps}, side: (*side).loss,
+		},
+		{
+			ID: "LQ-TUNNEL-MTU", Layer: Tunnel, What: "Full-size packets, with WireGuard's encapsulation, fit the path between the gateways.",
+			Needs: []string{"LQ-TUNNEL-ECHO"},
+			Cause: "The network between the clusters carries smaller packets than when the peering was made.",
+			Fix:   update + " adapts the MTU.",
+			reads: []fact{configMaps}, side: (*side).narrowTunnel,
+		},
+	}
+}
+
+func (s *side) keysMatch() outcome {
+	switch {
+	case s.peer == nil || s.peer.record == nil || s.record == nil:
+		return skipped("the keys of both clusters are compared: name the other one with --remote-context")
+	case s.peer.unread[secrets] != nil:
+		return skipped(fmt.Sprintf("Secrets of %s: %s", s.peer.name, because(s.peer.unread[secrets])))
+	}
+	var seen []string
+	for _, id := range s.record.GatewayIDs() {
+		own := s.keys[id]
+		if own == nil {
+			seen = append(seen, "there is no Secret "+id.KeysName())
+			continue
+		}
+		for i := range s.record.Gateways[id.Number-1].Tunnels {
+			far := records.GatewayID{Peering: s.peer.status.Peer, Number: i + 1}
+			if t, ok := s.peer.record.Tunnel(far.Number, id.Number); ok && t.PublicKey != own.Public() {
+				seen = append(seen, fmt.Sprintf("%s has another public key of gateway %d", s.peer.name, id.Number))
+			}
+			if theirs := s.peer.keys[far]; theirs != nil && theirs.Preshared() != own.Preshared() {
+				seen = append(seen, fmt.Sprintf("gateway %d and gateway %d of %s have different preshared keys", id.Number, far.Number, s.peer.name))
+			}
+		}
+	}
+	return judged(Failed, seen)
+}
+
+// ofTunnels is ofReports for each tunnel.
+func (s *side) ofTunnels(look func(r *records.Status, t records.TunnelStatus) string) outcome {
+	return s.ofReports(Failed, func(gateway int, r *records.Status) (seen []string) {
+		for i, t := range r.AllTunnels() {
+			if text := look(r, t); text != "" {
+				seen = append(seen, fmt.Sprintf("%s: %s", s.tunnelName(gateway, i+1, t), text))
+			}
+		}
+		return seen
+	})
+}
+
+func (s *side) tunnelName(own, peer int, t records.TunnelStatus) string {
+	name := fmt.Sprintf("tunnel %d-%d", own, peer)
+	if e := s.endpoints(own, peer); !t.Endpoint.IsValid() && len(e) > 0 {
+		name += " to " + strings.Join(e, ", ")
+	}
+	return name
+}
+
+func (s *side) endpoints(own, peer int) []string {
+	if s.record == nil {
+		return nil
+	}
+	t, _ := s.record.Tunnel(own, peer)
+	return t.Endpoints
+}
+
+func (s *side) endpointsCurrent() outcome {
+	switch {
+	case s.record == nil || s.record.Role != records.Client:
+		return skipped("this cluster is the WireGuard server")
+	case s.peer == nil || s.peer.unread[objects] != nil:
+		return skipped("the Service of the server is read: name the other cluster with --remote-context")
+	}
+	i := slices.IndexFunc(s.peer.services, func(o *corev1.Service) bool { return o.Name == records.ServiceName(s.peer.status.Peer) })
+	if i < 0 {
+		return skipped("the server has no Service")
+	}
+	service := s.peer.services[i]
+	return s.ofReports(Failed, func(gateway int, r *records.Status) (seen []string) {
+		for i, t := range r.AllTunnels() {
+			if state, _ := health.Tunnel(r, t); state == health.Healthy {
+				continue // whatever the endpoint is, it works
+			}
+			port := servicePort(service, records.TunnelID{Server: i + 1, Client: gateway})
+			for _, e := range s.endpoints(gateway, i+1) {
+				if _, used, _ := net.SplitHostPort(e); port != 0 && used != strconv.Itoa(int(port)) {
+					seen = append(seen, fmt.Sprintf("tunnel %d-%d: the client sends to %s, and the Service has port %d", gateway, i+1, e, port))
+				}
+			}
+		}
+		return seen
+	})
+}
+
+// servicePort is the port at which clients reach a tunnel; 0: there is none.
+func servicePort(service *corev1.Service, t records.TunnelID) int32 {
+	for _, p := range service.Spec.Ports {
+		switch {
+		case p.Name != t.PortName():
+		case service.Spec.Type == corev1.ServiceTypeNodePort:
+			return p.NodePort
+		default:
+			return p.Port
+		}
+	}
+	return 0
+}
+
+func (s *side) handshakes() outcome {
+	return s.ofTunnels(func(r *records.Status, t records.TunnelStatus) string {
+		state, reason := health.Tunnel(r, t)
+		if state != health.Healthy && !health.HasKeys(r, t) {
+			return reason
+		}
+		return ""
+	})
+}
+
+func (s *side) tunnelsSilent() outcome {
+	return s.ofTunnels(func(r *records.Status, t records.TunnelStatus) string {
+		_, reason := health.Tunnel(r, t)
+		return reason
+	})
+}
+
+func (s *side) loss() outcome {
+	return s.ofTunnels(func(_ *records.Status, t records.TunnelStatus) string {
+		if t.Loss < health.MuchLoss {
+			return ""
+		}
+		return fmt.Sprintf("%.1f %% of the echoes are lost", t.Loss*100)
+	})
+}
+
+func (s *side) narrowTunnel() outcome {
+	return s.ofReports(Failed, func(gateway int, r *records.Status) []string {
+		size := health.NarrowTunnel(r, s.status.MTU)
+		if size == 0 {
+			return nil
+		}
+		return []string{fmt.Sprintf("the path of gateway %d to the peer carries %d bytes, enough for packets of %d; the MTU is %d",
+			gateway, size, size-health.TunnelOverhead, s.status.MTU)}
+	})
+}

@@ -1,0 +1,412 @@
+package peering
+
+import (
+	"errors"
+	"maps"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	clienttesting "k8s.io/client-go/testing"
+
+	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/diagnose"
+	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/steps"
+	"liqonet.io/liqonet/ipam"
+)
+
+// standing are two connected clusters in which nobody acts any more, with all pods ready.
+func standing(t *testing.T) (a, b *world) {
+	t.Helper()
+	a, b = connected(t)
+	for _, w := range []*world{a, b} {
+		w.set(func() { w.still = true })
+		all, err := cluster.All[*corev1.Pod](t.Context(), w.Cluster, inventory.Selector(records.ComponentFabric))
+		if err != nil {
+			t.Fatal(err)
+		}
+		peer := map[string]string{"a": "b", "b": "a"}[w.Context]
+		gateway := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+			Name: "gateway-0", Namespace: w.Namespace, Labels: map[string]string{records.LabelComponent: records.ComponentGateway, records.LabelPeering: peer},
+		}}
+		w.add(t, gateway)
+		for _, pod := range append(all, gateway) {
+			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+			w.replace(t, pod)
+		}
+	}
+	return a, b
+}
+
+// copies are two clusters with the same objects, in which nobody acts.
+func copies(t *testing.T, worlds ...*world) (a, b *world) {
+	t.Helper()
+	a, b = twoWorlds()
+	for i, w := range []*world{a, b} {
+		objects, err := inventory.Installed(t.Context(), worlds[i].Cluster)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range objects {
+			w.add(t, o.DeepCopyObject())
+		}
+		pods, err := cluster.All[*corev1.Pod](t.Context(), worlds[i].Cluster, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, pod := range pods {
+			w.add(t, pod.DeepCopy())
+		}
+	}
+	return a, b
+}
+
+func (w *world) add(t *testing.T, o runtime.Object) {
+	t.Helper()
+	if err := w.kube.Tracker().Add(o); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// replace writes an object, whatever it says.
+func (w *world) replace(t *testing.T, o cluster.Object) {
+	t.Helper()
+	var err error
+	switch o := o.(type) {
+	case *corev1.Pod:
+		_, err = w.kube.CoreV1().Pods(w.Namespace).Update(t.Context(), o, metav1.UpdateOptions{})
+	case *corev1.Node:
+		_, err = w.kube.CoreV1().Nodes().Update(t.Context(), o, metav1.UpdateOptions{})
+	case *corev1.Service:
+		_, err = w.kube.CoreV1().Services(w.Namespace).Update(t.Context(), o, metav1.UpdateOptions{})
+	case *appsv1.Deployment:
+		_, err = w.kube.AppsV1().Deployments(w.Namespace).Update(t.Context(), o, metav1.UpdateOptions{})
+	default:
+		t.Fatalf("%T", o)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// edit changes an object of a world.
+func edit[T cluster.Object](t *testing.T, w *world, name string, change func(T)) {
+	t.Helper()
+	o, err := cluster.Find[T](t.Context(), w.Cluster, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	change(o)
+	w.replace(t, o)
+}
+
+// reported changes the report of a gateway of cluster a.
+func (w *world) reported(t *testing.T, change func(*records.Status)) {
+	t.Helper()
+	_, err := inventory.Swap(t.Context(), w.Cluster, first("b").StatusName(), "", func(live *records.Status) (records.Status, error) {
+		change(live)
+		return *live, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// leased changes the report of a node.
+func (w *world) leased(t *testing.T, change func(*records.Node)) {
+	t.Helper()
+	leases, err := inventory.Leases(t.Context(), w.Cluster)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := records.Decode[records.Node](leases[0].Annotations[records.AnnotationNode])
+	if err != nil {
+		t.Fatal(err)
+	}
+	change(&n)
+	if err := w.lease(t.Context(), n, false); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// deny takes rights from the user, who has no others than those of level view.
+func (w *world) deny(denied ...cluster.Permission) {
+	w.kube.PrependReactor("create", "selfsubjectaccessreviews", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		answer, ok := action.(clienttesting.CreateActionImpl).Object.DeepCopyObject().(*authorizationv1.SelfSubjectAccessReview)
+		if !ok {
+			return false, nil, nil
+		}
+		asked := answer.Spec.ResourceAttributes
+		answer.Status.Allowed = asked.Verb != "*" && !slices.Contains(denied, cluster.Permission{
+			Verb: asked.Verb, Group: asked.Group, Resource: asked.Resource, Namespace: asked.Namespace, Name: asked.Name,
+		})
+		return true, answer, nil
+	})
+}
+
+// elsewhere are checks whose fault is in a test of package diagnose, in TestDiagnoseUnreached, or in lab/e2e.
+var elsewhere = []string{"LQ-API-REACHABLE", "LQ-API-CLOCK", "LQ-PATH-PACKETS", "LQ-PATH-SOURCE", "LQ-PATH-STATUS"}
+
+// TestEveryCheckHasAFault: of every check there is a fault that fails it.
+func TestEveryCheckHasAFault(t *testing.T) {
+	tested := slices.Clone(elsewhere)
+	for _, fault := range diagnosedFaults {
+		id, _, _ := strings.Cut(strings.TrimSuffix(fault.want, "?"), "/")
+		tested = append(tested, id)
+	}
+	for _, c := range diagnose.Table() {
+		if !slices.Contains(tested, c.ID) {
+			t.Errorf("no fault fails %s", c.ID)
+		}
+	}
+}
+
+const minuteAgo = -time.Minute
+
+// diagnosedFaults break one thing each in cluster a, or b, and name the checks that fail or warn as causes.
+var diagnosedFaults = map[string]struct {
+	inject func(t *testing.T, a, b *world)
+	want   string // IDs of those that fail, with "?" of those that warn, and the cluster where it is not a
+}{
+	"a right is missing": {func(_ *testing.T, a, _ *world) {
+		a.deny(cluster.Permission{Verb: "list", Group: "coordination.k8s.io", Resource: "leases", Namespace: a.Namespace})
+	}, "LQ-RIGHTS-VIEW?"},
+	"no installation": {func(t *testing.T, a, _ *world) {
+		if err := a.kube.AppsV1().DaemonSets(a.Namespace).Delete(t.Context(), records.NodeName, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}, "LQ-OBJECTS-INSTALLED"},
+	"a role is deleted": {func(t *testing.T, a, _ *world) {
+		if err := a.kube.RbacV1().Roles(a.Namespace).Delete(t.Context(), "gateway-b", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}, "LQ-OBJECTS-INTACT"},
+	"a reservation of an earlier pod CIDR": {func(t *testing.T, a, _ *world) {
+		a.change(t, func(r *ipam.Registry) error {
+			return r.Reserve(ipam.Reservation{Range: netip.MustParsePrefix("10.99.0.0/16"), Owner: ipam.Cluster, Purpose: ipam.PodCIDR})
+		})
+	}, "LQ-OBJECTS-RESERVATIONS"},
+	"the API server moves to an address of the peer's": {func(t *testing.T, a, _ *world) {
+		a.apiServerAt(t, peeringOf(t, a).Peer.PodCIDRs[0].Seen.Addr().Next().String())
+	}, "LQ-OBJECTS-RANGES"},
+	"a node is not Ready": {func(t *testing.T, a, _ *world) {
+		edit(t, a, "a2", func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown })
+	}, "LQ-NODES-READY?"},
+	"an image cannot be pulled": {func(t *testing.T, a, _ *world) {
+		pods, _ := cluster.All[*corev1.Pod](t.Context(), a.Cluster, inventory.Selector(records.ComponentFabric))
+		pods[0].Status = corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{
+			State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "not found"}},
+		}}}
+		a.replace(t, pods[0])
+		a.reported(t, func(s *records.Status) { s.Nodes[0].LastEcho = s.Time.Add(minuteAgo) })
+	}, "LQ-NODES-HELPER"},
+	"a node's report is deleted": {func(t *testing.T, a, _ *world) {
+		if err := a.kube.CoordinationV1().Leases(a.Namespace).Delete(t.Context(), "node-10.80.0.1", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}, "LQ-NODES-REPORT"},
+	"a kernel without Geneve": {func(t *testing.T, a, _ *world) { a.leased(t, func(n *records.Node) { n.Kernel.Geneve = false }) }, "LQ-NODES-KERNEL"},
+	"a firewall that drops": {func(t *testing.T, a, _ *world) {
+		a.leased(t, func(n *records.Node) { n.ForwardDrops = []records.ForwardDrop{{Chain: "ip filter FORWARD"}} })
+		a.reported(t, func(s *records.Status) { s.Nodes[0].LastProof = s.Time.Add(minuteAgo) })
+	}, "LQ-NODES-FORWARD"},
+	"a firewall with rules for liqonet": {func(t *testing.T, a, _ *world) {
+		a.leased(t, func(n *records.Node) { n.ForwardDrops = []records.ForwardDrop{{Chain: "ip filter FORWARD"}} })
+	}, "LQ-NODES-FORWARD?"},
+	"Cilium with eBPF host routing": {func(t *testing.T, a, _ *world) {
+		a.add(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "cilium-config"}, Data: map[string]string{
+			"enable-bpf-masquerade": "true", "kube-proxy-replacement": "true",
+		}})
+	}, "LQ-NODES-PLUGIN"},
+	"a node refuses the record": {func(t *testing.T, a, _ *world) {
+		a.leased(t, func(n *records.Node) { n.Refused = map[string]string{"b": "10.0.0.1 is the API server's"} })
+		a.reported(t, func(s *records.Status) { s.Nodes[0].Refused = "10.0.0.1 is the API server's" })
+	}, "LQ-NODES-REFUSED"},
+	"links are removed again and again": {func(t *testing.T, a, _ *world) {
+		a.reported(t, func(s *records.Status) {
+			s.Nodes[0].Drift = records.Drift{Times: 7, Last: s.Time, What: "link lqn-gw1"}
+		})
+	}, "LQ-NODES-DRIFT?"},
+	"a quota refuses the gateway": {func(t *testing.T, a, _ *world) {
+		if err := a.kube.CoreV1().Pods(a.Namespace).Delete(t.Context(), "gateway-0", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		a.add(t, &corev1.Event{
+			ObjectMeta: metav1.ObjectMeta{Namespace: a.Namespace, Name: "refused"}, Reason: "FailedCreate", Message: "exceeded quota: none",
+			InvolvedObject: corev1.ObjectReference{Kind: "ReplicaSet", Name: "gateway-b-1"},
+		})
+		a.reported(t, func(s *records.Status) { s.Time = s.Time.Add(-time.Hour) })
+	}, "LQ-GATEWAY-RUNNING"},
+	"a load balancer stays pending": {func(t *testing.T, _, b *world) {
+		edit(t, b, "gateway-a", func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeLoadBalancer })
+	}, "LQ-GATEWAY-SERVICE/b"},
+	"a gateway hangs": {func(t *testing.T, a, _ *world) {
+		a.reported(t, func(s *records.Status) { s.Time = s.Time.Add(-time.Hour) })
+	}, "LQ-GATEWAY-REPORT"},
+	"the kernel refuses a route": {func(t *testing.T, a, _ *world) {
+		a.reported(t, func(s *records.Status) { s.Failed = []string{"route 10.71.0.0/16: file exists"} })
+	}, "LQ-GATEWAY-APPLIED"},
+	"an upgrade was interrupted": {func(t *testing.T, a, _ *world) {
+		edit(t, a, "gateway-b", func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Image = "liqonet:0" })
+	}, "LQ-GATEWAY-VERSION?"},
+	"a NetworkPolicy": {func(t *testing.T, a, _ *world) {
+		a.add(t, &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: a.Namespace, Name: "deny"}})
+	}, "LQ-GATEWAY-POLICY?"},
+	"UDP 6091 is blocked": {func(t *testing.T, a, _ *world) {
+		a.reported(t, func(s *records.Status) {
+			s.Nodes[0].LastEcho, s.Nodes[0].LastProof = s.Time.Add(minuteAgo), s.Time.Add(minuteAgo)
+		})
+	}, "LQ-OVERLAY-ECHO"},
+	"UDP 6092 is blocked": {func(t *testing.T, a, _ *world) {
+		a.reported(t, func(s *records.Status) { s.Nodes[0].Path.MTU = 0 })
+	}, "LQ-OVERLAY-PROBE?"},
+	"a narrow link between nodes": {func(t *testing.T, a, _ *world) {
+		a.reported(t, func(s *records.Status) { s.Nodes[0].Path.MTU = 1400 })
+	}, "LQ-OVERLAY-MTU"},
+	"a Secret from a backup": {func(t *testing.T, a, b *world) {
+		b.rewrite(t, "a", func(p *records.Peering) { p.Gateways[0].Tunnels[0].PublicKey = strings.Repeat("A", 43) + "=" })
+		a.reported(t, func(s *records.Status) { s.LastHandshake, s.LastEcho = time.Time{}, time.Time{} })
+	}, "LQ-TUNNEL-KEYS"},
+	"another NodePort": {func(t *testing.T, a, b *world) {
+		edit(t, b, "gateway-a", func(s *corev1.Service) { s.Spec.Ports[0].NodePort = 31999 })
+		a.reported(t, func(s *records.Status) { s.LastHandshake, s.LastEcho = time.Time{}, s.Time.Add(minuteAgo) })
+	}, "LQ-TUNNEL-ENDPOINT"},
+	"a firewall between the clusters": {func(t *testing.T, a, _ *world) {
+		a.reported(t, func(s *records.Status) { s.LastHandshake, s.LastEcho = time.Time{}, s.Time.Add(minuteAgo) })
+	}, "LQ-TUNNEL-HANDSHAKE"},
+	"only handshakes pass": {func(t *testing.T, a, _ *world) {
+		a.reported(t, func(s *records.Status) { s.LastEcho = s.Time.Add(minuteAgo) })
+	}, "LQ-TUNNEL-ECHO"},
+	"packets are lost": {func(t *testing.T, a, _ *world) { a.reported(t, func(s *records.Status) { s.Loss = 0.2 }) }, "LQ-TUNNEL-LOSS"},
+	"a narrow path between the clusters": {func(t *testing.T, a, _ *world) {
+		a.reported(t, func(s *records.Status) { s.Path.MTU = 1300 })
+	}, "LQ-TUNNEL-MTU"},
+	"the other cluster has lost the peering": {func(t *testing.T, _, b *world) {
+		for _, name := range []string{"peering-a", "gateway-a", "status-a"} {
+			if err := b.kube.CoreV1().ConfigMaps(b.Namespace).Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		b.change(t, func(r *ipam.Registry) error {
+			for _, h := range r.Held(ipam.Peering("a")) {
+				if err := r.ReleaseRange(h.Owner, h.Purpose, h.Range); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}, "LQ-PEER-EXISTS"},
+	"the clusters disagree": {func(t *testing.T, _, b *world) { b.rewrite(t, "a", func(p *records.Peering) { p.MTU = 1300 }) }, "LQ-PEER-AGREES"},
+	"large packets are lost": {func(t *testing.T, a, _ *world) {
+		a.reported(t, func(s *records.Status) { s.Nodes[1].LastProof = s.Time.Add(minuteAgo) })
+	}, "LQ-PATH-VERIFIED"},
+	"a second installation": {func(t *testing.T, a, _ *world) { second(t, a, time.Now().Add(time.Hour)) }, "LQ-LEFTOVERS-INSTALLATION"},
+	"half a peering": {func(t *testing.T, a, _ *world) {
+		a.add(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: a.Namespace, Name: "gateway-gone", Labels: map[string]string{
+			records.LabelComponent: records.ComponentGateway, records.LabelPeering: "gone",
+		}}})
+	}, "LQ-LEFTOVERS-PEERING"},
+	"a killed test": {func(t *testing.T, a, _ *world) {
+		a.add(t, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: a.Namespace, Name: "test-pod-x", Labels: map[string]string{
+			records.LabelComponent: records.ComponentTestPod,
+		}}})
+	}, "LQ-LEFTOVERS-TEST?"},
+}
+
+// causes are what failed without another failure that explains it, and what warns.
+func causes(r diagnose.Result) []string {
+	found := make(map[string]bool)
+	for _, f := range r.Checks {
+		id := f.ID
+		if f.State == diagnose.Warning {
+			id += "?"
+		}
+		if f.Cluster != "a" {
+			id += "/" + f.Cluster
+		}
+		found[id] = found[id] || f.State == diagnose.Failed || f.State == diagnose.Warning
+	}
+	maps.DeleteFunc(found, func(_ string, cause bool) bool { return !cause })
+	return slices.Sorted(maps.Keys(found))
+}
+
+// TestDiagnose: of two healthy clusters no check fails or warns; each fault fails its own check, and all others that fail
+// follow from it.
+func TestDiagnose(t *testing.T) {
+	diagnosed := func(t *testing.T, a, b *world) diagnose.Result {
+		t.Helper()
+		r, err := diagnose.Run(t.Context(), diagnose.Options{Cluster: a.Cluster, Remote: b.Cluster}, steps.Quiet{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	t.Run("healthy", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			a, b := standing(t)
+			if got := diagnosed(t, a, b); len(causes(got)) > 0 || !got.Passed || got.Count(diagnose.Skipped) > 6 {
+				t.Errorf("%+v", got)
+			}
+		})
+	})
+	t.Run("faults", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			healthyA, healthyB := standing(t)
+			for name, fault := range diagnosedFaults {
+				a, b := copies(t, healthyA, healthyB)
+				fault.inject(t, a, b)
+				got := diagnosed(t, a, b)
+				t.Logf("%s:", name)
+				for _, f := range got.Checks {
+					if f.State != diagnose.Passed {
+						t.Logf("%s %s %s: %s; fix: %s; follows %s", f.State, f.ID, f.Subject(), f.Observed, f.Fix, f.Follows)
+					}
+				}
+				if causes := causes(got); strings.Join(causes, " ") != fault.want {
+					t.Errorf("%s: causes %q, want %q", name, causes, fault.want)
+				}
+			}
+		})
+	})
+}
+
+// refusing is a transport to an API server that is not there.
+type refusing struct{}
+
+func (refusing) RoundTrip(*http.Request) (*http.Response, error) {
+	return nil, errors.New("connection refused")
+}
+
+// TestDiagnoseUnreached: an API server that does not answer is the only failure of its cluster, and the other one is checked.
+func TestDiagnoseUnreached(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, _ := standing(t)
+		gone, err := cluster.Open(&rest.Config{Host: "https://192.0.2.1", Transport: refusing{}}, cluster.Options{Context: "b"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := diagnose.Run(t.Context(), diagnose.Options{Cluster: a.Cluster, Remote: gone}, steps.Quiet{})
+		if err != nil || r.Passed || r.Count(diagnose.Passed) < 20 {
+			t.Errorf("%v, %+v", err, r)
+		}
+		for _, f := range r.Checks {
+			want := f.State == diagnose.Passed || f.State == diagnose.Skipped || f.State == diagnose.Following && f.Follows == "LQ-API-REACHABLE"
+			if !want && f.ID != "LQ-API-REACHABLE" {
+				t.Errorf("%+v", f)
+			}
+		}
+	})
+}
