@@ -1,0 +1,150 @@
+package e2e
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"liqonet.io/liqonet/lab/spec"
+)
+
+// diagnosis has the fields of `network diagnose -o json` that tests use.
+type diagnosis struct {
+	Passed bool
+	Checks []struct{ ID, State, Cluster, Peer, Observed, Follows string }
+}
+
+// causes are the checks that failed without another failure that explains it, and those that warn, with "?".
+func (d diagnosis) causes() (ids []string) {
+	for _, c := range d.Checks {
+		switch c.State {
+		case "failed":
+			ids = append(ids, c.ID)
+		case "warning":
+			ids = append(ids, c.ID+"?")
+		}
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+// diagnose diagnoses the peering of a and b from both sides.
+func (c liqoctl) diagnose(ctx context.Context, t *testing.T, more ...string) (d diagnosis, text string) {
+	t.Helper()
+	args := append([]string{"network", "diagnose", "--context", "a", "--remote-context", "b"}, more...)
+	out, said, code := c.run(ctx, t, append(args, "-o", "json")...)
+	if err := json.Unmarshal([]byte(out), &d); err != nil || d.Passed != (code == 0) || !d.Passed && code != 3 {
+		t.Fatalf("exit code %d, %v\n%s%s", code, err, out, said)
+	}
+	for _, c := range d.Checks {
+		if c.State != "passed" && c.State != "skipped" {
+			text += c.State + " " + c.ID + " " + c.Cluster + ": " + c.Observed + " " + c.Follows + "\n"
+		}
+	}
+	return d, text
+}
+
+// awaitCauses waits until exactly these checks fail or warn as causes.
+func (c liqoctl) awaitCauses(ctx context.Context, t *testing.T, want ...string) {
+	t.Helper()
+	c.awaitDiagnosis(ctx, t, strings.Join(want, ", "), func(causes []string) bool { return slices.Equal(causes, want) })
+}
+
+// awaitDiagnosis waits until the causes are what is wanted: a fault shows after seconds, and a busy machine loses packets.
+func (c liqoctl) awaitDiagnosis(ctx context.Context, t *testing.T, want string, holds func(causes []string) bool, more ...string) {
+	t.Helper()
+	var d diagnosis
+	var text string
+	await(ctx, t, func() bool {
+		d, text = c.diagnose(ctx, t, more...)
+		return holds(d.causes())
+	}, func() string {
+		return "causes " + strings.Join(d.causes(), ", ") + ", want " + want + "\n" + text
+	})
+	if text != "" {
+		t.Log(text)
+	}
+}
+
+// TestDiagnose connects two clusters, of which diagnose finds nothing wrong, and injects faults in turn: each fails its own
+// check, and whatever else fails follows from it.
+func TestDiagnose(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), buildTimeout)
+	defer cancel()
+	l := startLab(ctx, t, "e2e-diagnose", spec.Default())
+	admin := newLiqoctl(ctx, t, l)
+	u := admin.users(ctx, t, "a", "b")
+	u.installer.install(ctx, t, "a", "b")
+	u.connector.connect(ctx, t)
+	u.looker.awaitCauses(ctx, t) // level view is enough
+	u.installer.awaitDiagnosis(ctx, t, "none", func(causes []string) bool { return len(causes) == 0 }, "--probe")
+	node := func(name, script string) func() {
+		return func() { t.Helper(); inNode(ctx, t, admin, name, script) }
+	}
+	// Between nodes only the tunnel is UDP: the overlay leads to the gateway's pod.
+	router := func(rule string) (inject, heal func()) {
+		return func() {
+			t.Helper()
+			chain := "add table ip fault; add chain ip fault forward { type filter hook forward priority 0; }; add rule ip fault forward ip saddr 172.31.0.0/16 ip daddr 172.31.0.0/16 meta l4proto udp "
+			if _, err := l.NodeExec(ctx, "router", "nft", chain+rule); err != nil {
+				t.Fatal(err)
+			}
+		}, func() { node("router", "nft delete table ip fault")() }
+	}
+	k := func(cluster string, args ...string) func() {
+		return func() { t.Helper(); kubectl(ctx, t, l, cluster, append([]string{"-n", "liqonet"}, args...)...) }
+	}
+	connect := func() { t.Helper(); u.connector.connect(ctx, t, "--update") }
+	fault := func(want string, inject, heal func()) {
+		t.Helper()
+		inject()
+		admin.awaitCauses(ctx, t, want)
+		heal()
+		admin.awaitCauses(ctx, t)
+	}
+	cut := func(want, rule string) {
+		t.Helper()
+		inject, heal := router(rule)
+		fault(want, inject, heal)
+	}
+
+	cut("LQ-TUNNEL-HANDSHAKE", "drop")
+	// UDP 8 and WireGuard's messages: initiation 148, response 92, keepalive 32.
+	cut("LQ-TUNNEL-ECHO", "udp length != { 156, 100, 40 } drop")
+	cut("LQ-TUNNEL-LOSS", "numgen random mod 100 < 20 drop")
+	fault("LQ-OVERLAY-ECHO",
+		node("a-1", "nft 'add table ip fault; add chain ip fault out { type filter hook output priority 0; }; add rule ip fault out udp dport 6091 drop'"),
+		node("a-1", "nft delete table ip fault"))
+	fault("LQ-NODES-PLUGIN",
+		k("a", "-n", "kube-system", "create", "configmap", "cilium-config", "--from-literal=enable-bpf-masquerade=true", "--from-literal=kube-proxy-replacement=true"),
+		k("a", "-n", "kube-system", "delete", "configmap", "cilium-config"))
+	fault("LQ-GATEWAY-POLICY?",
+		k("b", "create", "-f", "testdata/denyall.yaml"), k("b", "delete", "networkpolicy", "deny-all"))
+	fault("LQ-GATEWAY-SERVICE",
+		k("b", "patch", "service", "gateway-a", "-p", `{"spec":{"type":"LoadBalancer"}}`),
+		k("b", "patch", "service", "gateway-a", "-p", `{"spec":{"type":"NodePort"}}`))
+	fault("LQ-OBJECTS-INTACT", k("b", "delete", "role", "gateway-a"), connect)
+	foreign := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("B", 42) + "A="))
+	fault("LQ-TUNNEL-KEYS", k("a", "patch", "secret", "peering-b", "-p", `{"data":{"presharedKey":"`+foreign+`"}}`), connect)
+	fault("LQ-GATEWAY-RUNNING", func() {
+		k("a", "create", "quota", "none", "--hard=pods=0")()
+		k("a", "delete", "pod", "-l", "liqonet.io/component=gateway", "--grace-period=1", "--wait=false")()
+	}, func() {
+		k("a", "delete", "quota", "none")()
+		k("a", "rollout", "restart", "deployment/gateway-b")() // the controller of the ReplicaSet rests longer after each refusal
+	})
+	// A chain that drops by default may have rules for what pods send, and nodes, which verify the path, do not pass it.
+	fault("LQ-NODES-FORWARD?", node("a-1", strictFirewall), node("a-1", "iptables -P FORWARD ACCEPT; iptables -F FORWARD"))
+
+	// A program that masquerades packets to the peer: only packets show it.
+	node("a-1", "nft 'add table ip fault; add chain ip fault post { type nat hook postrouting priority 0; }; add rule ip fault post ip saddr 10.244.0.0/16 oifname \"lqn-*\" masquerade'")()
+	u.installer.awaitDiagnosis(ctx, t, "LQ-PATH-SOURCE or LQ-PATH-PACKETS", func(causes []string) bool {
+		return slices.Contains(causes, "LQ-PATH-SOURCE") || slices.Contains(causes, "LQ-PATH-PACKETS")
+	}, "--probe")
+	node("a-1", "nft delete table ip fault")()
+	u.looker.awaitCauses(ctx, t)
+}
