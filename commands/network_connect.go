@@ -114,7 +114,7 @@ func (f *connectFlags) options(env *Env) (peering.ConnectOptions, error) {
 // checkConnect refuses flags that contradict each other.
 func checkConnect(o peering.ConnectOptions) error {
 	if err := o.Service.Validate(); err != nil {
-		return usagef("Service of the server's gateway: %w", err)
+		return usagef("--gw-server-service-*: %w", err)
 	}
 	if o.Local.Name != "" && o.Local.Name == o.Remote.Name {
 		return usagef("--name and --remote-name are both %q", o.Local.Name)

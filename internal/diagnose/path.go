@@ -118,6 +118,6 @@ func (s *side) probed(ours func(check string) bool) outcome {
 	if first == nil {
 		return passed()
 	}
-	return failed("%d of %s failed, such as %s to %s: %s, expected %s",
+	return failed("check %[2]s failed %[1]d times, first from %[3]s to %[4]s: %[5]s, expected %[6]s",
 		failures[string(first.Name)], first.Name, first.From, first.To, first.Seen, first.Expected)
 }
