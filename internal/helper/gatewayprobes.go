@@ -161,10 +161,6 @@ func (p *gatewayProbes) lost(int) {
 	}
 	p.missed = true
 	p.look(p.asked, p.proven)
-	if len(p.targets) < 2 {
-		p.proof.Hurry()
-		return
-	}
 	p.target = (p.target + 1) % len(p.targets)
 	_ = p.proof.AskNext(p.aim()) // targets come from records that were checked
 }

@@ -134,14 +134,15 @@ func (p *Prober) SetTarget(target netip.AddrPort) error {
 	return nil
 }
 
-// AskNext asks another target from now on, at once. Answers of the one before still count: a slow one is not lost. Window,
-// losses and last answer go on.
+// AskNext asks a target from now on, at once. Answers of the one before still count: a slow one is not lost. Window, losses and
+// last answer go on. What is outstanding is not told when it is lost: else each loss would call for one more request.
 func (p *Prober) AskNext(target netip.AddrPort) error {
 	if !validTarget(target) {
 		return fmt.Errorf("probe %v: want an IPv4 address and a port", target)
 	}
 	p.change(func() {
 		p.target = target
+		p.window.release()
 		p.askNow()
 	})
 	return nil

@@ -224,6 +224,30 @@ func TestAskNext(t *testing.T) {
 	})
 }
 
+// TestAskNextOfNobody: targets that do not answer get a request each interval and each timeout, 60 and 115 in 30 s, however long.
+func TestAskNextOfNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire()
+		w.attach(t, gatewayAddr, nil)
+		w.attach(t, otherAddr, nil)
+		targets := []netip.AddrPort{gatewayAddr, otherAddr}
+		lost := 0
+		var p *Prober
+		p = probe(t, w.attach(t, nodeAddr, nil), ProbeConfig{
+			Target: targets[0], Interval: 500 * time.Millisecond, Timeout: 260 * time.Millisecond, OnLost: func(int) {
+				lost++
+				if err := p.AskNext(targets[lost%2]); err != nil {
+					t.Error(err)
+				}
+			},
+		})
+		after(30 * time.Second)
+		if most := uint64(178); p.Stats().Sent > most {
+			t.Errorf("%d requests in 30 s, want %d at most", p.Stats().Sent, most)
+		}
+	})
+}
+
 // TestSlowPath: packets that are slow are not lost, and what is lost on such a path is.
 func TestSlowPath(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -72,6 +72,15 @@ func (w *window) expire(deadline time.Time) (given int) {
 	return given
 }
 
+// release has outstanding requests count as neither lost nor on their way. Their answers are still taken.
+func (w *window) release() {
+	for i := range w.slots {
+		if s := &w.slots[i]; s.state == outstanding {
+			s.state = early
+		}
+	}
+}
+
 // asked reports whether a request was sent to a target, as far as is known: what is forgotten was.
 func (w *window) asked(target netip.AddrPort, sequence uint32) bool {
 	s := w.at(sequence)
