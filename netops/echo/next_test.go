@@ -1,0 +1,73 @@
+package echo
+
+import (
+	"net/netip"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestAskNext: the answer of a target that was slow counts, and comes from no other.
+func TestAskNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire()
+		w.delay = 750 * time.Millisecond
+		w.attach(t, gatewayAddr, &Responder{})
+		w.attach(t, otherAddr, &Responder{})
+		s := w.attach(t, nodeAddr, nil)
+		var p *Prober
+		targets := []netip.AddrPort{gatewayAddr, otherAddr}
+		var lost int
+		p = probe(t, s, ProbeConfig{Target: targets[0], Interval: 2 * time.Second, OnLost: func(int) {
+			lost++
+			if err := p.AskNext(targets[lost%2]); err != nil {
+				t.Error(err)
+			}
+		}})
+		after(1600 * time.Millisecond) // the first request was given up after a second, and answered after 1.5
+		if stats := p.Stats(); lost != 1 || stats.Received != 1 || stats.RTT != 1500*time.Millisecond {
+			t.Errorf("%d lost, stats %+v", lost, stats)
+		}
+		after(30 * time.Second)
+		if stats := p.Stats(); lost != 1 || stats.Loss != 0 || time.Since(stats.LastReply) > 2*time.Second {
+			t.Errorf("%d lost, stats %+v", lost, stats)
+		}
+		forged, err := Message{Kind: Reply, Session: p.session, Sequence: p.window.next - 1, Size: MinSize}.AppendTo(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := s.Ignored()[ReasonSource]
+		w.ends[nodeAddr].in <- packet{forged, gatewayAddr}
+		synctest.Wait()
+		if n := s.Ignored()[ReasonSource]; n != before+1 {
+			t.Errorf("%d answers of a target that was not asked are ignored, want one", n-before)
+		}
+		if err := p.AskNext(netip.AddrPort{}); err == nil {
+			t.Error("took a target without an address")
+		}
+	})
+}
+
+// TestAskNextOfNobody: targets that do not answer get a request each interval and each timeout, 60 and 115 in 30 s, however long.
+func TestAskNextOfNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire()
+		w.attach(t, gatewayAddr, nil)
+		w.attach(t, otherAddr, nil)
+		targets := []netip.AddrPort{gatewayAddr, otherAddr}
+		lost := 0
+		var p *Prober
+		p = probe(t, w.attach(t, nodeAddr, nil), ProbeConfig{
+			Target: targets[0], Interval: 500 * time.Millisecond, Timeout: 260 * time.Millisecond, OnLost: func(int) {
+				lost++
+				if err := p.AskNext(targets[lost%2]); err != nil {
+					t.Error(err)
+				}
+			},
+		})
+		after(30 * time.Second)
+		if most := uint64(178); p.Stats().Sent > most {
+			t.Errorf("%d requests in 30 s, want %d at most", p.Stats().Sent, most)
+		}
+	})
+}
