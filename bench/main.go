@@ -38,6 +38,9 @@ func run(ctx context.Context, args []string) error {
 	if len(args) == 1 && args[0] == path.ChildArgument {
 		return path.RunChild(ctx, os.Stdin, os.Stdout, os.Stderr)
 	}
+	if len(args) > 0 && args[0] == "weather" {
+		return runWeather(ctx, args[1:])
+	}
 	o, err := parse(args, os.Stderr)
 	if err != nil {
 		return err
@@ -59,8 +62,7 @@ type options struct {
 func parse(args []string, out io.Writer) (o options, err error) {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(out)
-	overlay := flags.String("overlay", string(records.VXLAN), "`KIND` of the overlay: vxlan or geneve")
-	wireGuard := flags.String("wireguard", string(records.Userspace), "`IMPLEMENTATION` of WireGuard: userspace or kernel")
+	kinds := kindFlags(flags)
 	only := flags.String("only", "", "measure these `PATHS` alone, by name, with commas between")
 	format := flags.String("o", "text", "`FORMAT`: text or json")
 	flags.IntVar(&o.plan.rounds, "rounds", 12, "`NUMBER` of samples of each path")
@@ -69,7 +71,7 @@ func parse(args []string, out io.Writer) (o options, err error) {
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
-	o.plan.kinds = path.Kinds{Overlay: records.OverlayKind(*overlay), WireGuard: records.Implementation(*wireGuard)}
+	o.plan.kinds = kinds()
 	if *only != "" {
 		o.plan.only = strings.Split(*only, ",")
 	}
@@ -83,6 +85,15 @@ func parse(args []string, out io.Writer) (o options, err error) {
 		return o, fmt.Errorf("format %q: want text or json", *format)
 	}
 	return o, nil
+}
+
+// kindFlags adds the flags that say what paths are made of.
+func kindFlags(flags *flag.FlagSet) func() path.Kinds {
+	overlay := flags.String("overlay", string(records.VXLAN), "`KIND` of the overlay: vxlan or geneve")
+	wireGuard := flags.String("wireguard", string(records.Userspace), "`IMPLEMENTATION` of WireGuard: userspace or kernel")
+	return func() path.Kinds {
+		return path.Kinds{Overlay: records.OverlayKind(*overlay), WireGuard: records.Implementation(*wireGuard)}
+	}
 }
 
 // measure measures here and, if asked, in a guest.

@@ -3,8 +3,10 @@ package netops
 import (
 	"net"
 	"net/netip"
+	"runtime"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -59,4 +61,68 @@ func tuple(src, dst string, srcPort, dstPort uint16) netlink.IPTuple {
 		SrcIP:    net.ParseIP(src).To4(), SrcPort: srcPort,
 		DstIP: net.ParseIP(dst).To4(), DstPort: dstPort,
 	}
+}
+
+// TestFlushManyConnections: a table is read in little memory, however many entries it has.
+func TestFlushManyConnections(t *testing.T) {
+	const entries, most = 60_000, 8 << 20 // the library's list of them takes 30 MiB
+	ns := newNamespace(t)
+	k := ns.kernel()
+	handle, err := k.open(unix.NETLINK_NETFILTER)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer handle.Close()
+	for i := range entries {
+		src, dst := netip.AddrFrom4([4]byte{10, 244, byte(i >> 8), byte(i)}).String(), "10.12.0.1"
+		if i%1000 == 0 {
+			dst = "10.11.0.1"
+		}
+		if err := handle.ConntrackCreate(netlink.ConntrackTable, unix.AF_INET, &netlink.ConntrackFlow{
+			FamilyType: unix.AF_INET, TimeOut: 600, Forward: tuple(src, dst, 1000, 80), Reverse: tuple(dst, src, 80, 1000),
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	peak := heapPeak()
+	begin := time.Now()
+	if err := k.FlushConntrack([]netip.Prefix{netip.MustParsePrefix("10.11.0.0/16")}); err != nil {
+		t.Fatal(err)
+	}
+	grown := peak()
+	t.Logf("%d entries read in %v, with %d KiB more on the heap", entries, time.Since(begin).Round(time.Millisecond), grown>>10)
+	if grown > most {
+		t.Errorf("the heap grew by %d KiB, want %d at most", grown>>10, most>>10)
+	}
+	flows, err := handle.ConntrackTableList(netlink.ConntrackTable, unix.AF_INET)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(flows) != entries-entries/1000 {
+		t.Errorf("%d connections are left, want %d", len(flows), entries-entries/1000)
+	}
+}
+
+// heapPeak watches the heap until the function that it returns is called, which tells by how much it grew.
+func heapPeak() func() int {
+	size := func() int {
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int(m.HeapAlloc)
+	}
+	runtime.GC()
+	before, done, peak := size(), make(chan struct{}), make(chan int)
+	go func() {
+		most := 0
+		for tick := time.NewTicker(5 * time.Millisecond); ; {
+			most = max(most, size()-before)
+			select {
+			case <-done:
+				peak <- max(most, size()-before)
+				return
+			case <-tick.C:
+			}
+		}
+	}()
+	return func() int { close(done); return <-peak }
 }

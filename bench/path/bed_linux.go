@@ -33,6 +33,10 @@ type Bed struct {
 	closers []func() error
 	// started are the processes that were started since the last path was complete.
 	started []int
+	// nodes are those of all clusters: a link joins each two.
+	nodes []netns.Namespace
+	// joined are the clusters with helpers.
+	joined []*joined
 }
 
 // NewBed returns an empty bed. What is made in it ends with the context at the latest.
@@ -126,6 +130,7 @@ func (b *Bed) clusters() (client, server *cluster, err error) {
 			return nil, nil, fmt.Errorf("cluster %s: %w", c.name, err)
 		}
 	}
+	b.nodes = append(b.nodes, client.node, server.node)
 	return client, server, errors.Join(
 		b.ip(client.node, "link add eth0 type veth peer name eth0 netns "+server.node.Path()),
 		b.address(client), b.address(server),

@@ -9,6 +9,8 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"strings"
+	"sync"
 	"time"
 
 	"golang.zx2c4.com/wireguard/conn"
@@ -116,40 +118,60 @@ func (h helperJob) run(ctx context.Context, log *slog.Logger) error {
 }
 
 // start runs a child in a namespace until the bed ends. Its errors are part of the bed's.
-func (b *Bed) start(ns netns.Namespace, j job) (out io.Reader, err error) {
+func (b *Bed) start(ns netns.Namespace, j job) (out io.Reader, log *childLog, err error) {
 	self, err := os.Executable()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	cmd := ns.Command(b.ctx, self, ChildArgument)
-	var log bytes.Buffer
-	cmd.Stderr = &log
+	cmd, log := ns.Command(b.ctx, self, ChildArgument), &childLog{}
+	cmd.Stderr = log
 	in, err := cmd.StdinPipe()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if out, err = cmd.StdoutPipe(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	cmd.Cancel = in.Close
 	cmd.WaitDelay = childPatience
 	if err := cmd.Start(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	b.started = append(b.started, cmd.Process.Pid)
 	b.onClose(func() error {
 		_ = in.Close()
 		if err := cmd.Wait(); err != nil && b.ctx.Err() == nil {
-			return fmt.Errorf("process in a namespace: %w\n%s", err, log.Bytes())
+			return fmt.Errorf("process in a namespace: %w\n%s", err, log)
 		}
 		return nil
 	})
-	return out, json.NewEncoder(in).Encode(j)
+	return out, log, json.NewEncoder(in).Encode(j)
 }
+
+// childLog is what a child has logged so far.
+type childLog struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *childLog) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *childLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// count is how often a text was logged.
+func (l *childLog) count(text string) int { return strings.Count(l.String(), text) }
 
 // startTunnel runs a child that is a tunnel, and waits until it is open.
 func (b *Bed) startTunnel(ns netns.Namespace, j job) error {
-	out, err := b.start(ns, j)
+	out, _, err := b.start(ns, j)
 	if err != nil {
 		return err
 	}

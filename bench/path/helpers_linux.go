@@ -44,43 +44,47 @@ func (b *Bed) Liqonet() (load.Way, error) {
 	if err != nil {
 		return load.Way{}, err
 	}
-	var apis []*fake.Clientset
 	for _, c := range []struct{ end, peer *cluster }{{server, client}, {client, server}} {
-		kube, err := b.help(c.end, c.peer, preshared)
-		if err != nil {
+		if err := b.help(c.end, c.peer, preshared); err != nil {
 			return load.Way{}, fmt.Errorf("cluster %s: %w", c.end.name, err)
 		}
-		apis = append(apis, kube)
 	}
-	for _, kube := range apis {
-		if err := b.proven(kube); err != nil {
+	for _, c := range b.joined {
+		if err := b.proven(c.api); err != nil {
 			return load.Way{}, err
 		}
 	}
 	return b.complete(load.Way{From: client.pod, To: server.pod, Address: server.seenPod()})
 }
 
+// joined is a cluster with helpers.
+type joined struct {
+	api *fake.Clientset
+	log *childLog // of its gateway
+}
+
 // help starts a cluster's API server and helpers.
-func (b *Bed) help(c, peer *cluster, preshared wgtypes.Key) (*fake.Clientset, error) {
+func (b *Bed) help(c, peer *cluster, preshared wgtypes.Key) error {
 	dir, err := os.MkdirTemp("", "liqonet-bench-")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	b.onClose(func() error { return os.RemoveAll(dir) })
 	for name, key := range map[string]wgtypes.Key{records.PrivateKeyKey: c.key, records.PresharedKeyKey: preshared} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(key.String()), 0o600); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	objects, err := b.objects(c, peer)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	kube, socket := fake.NewClientset(objects...), filepath.Join(dir, "api")
 	b.serve(kube, socket)
-	_, errNode := b.start(c.node, job{Helper: &helperJob{Socket: socket, Node: nodeName}})
-	_, errGateway := b.start(c.gateway, job{Helper: &helperJob{Socket: socket, Node: nodeName, Peering: peeringName, Keys: dir}})
-	return kube, errors.Join(errNode, errGateway)
+	_, _, errNode := b.start(c.node, job{Helper: &helperJob{Socket: socket, Node: nodeName}})
+	_, log, errGateway := b.start(c.gateway, job{Helper: &helperJob{Socket: socket, Node: nodeName, Peering: peeringName, Keys: dir}})
+	b.joined = append(b.joined, &joined{api: kube, log: log})
+	return errors.Join(errNode, errGateway)
 }
 
 // serve offers a cluster's objects until the bed ends.

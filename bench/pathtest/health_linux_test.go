@@ -7,12 +7,9 @@ import (
 	"testing"
 	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
+	"liqonet.io/liqonet/bench/verdict"
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/netnstest"
-	"liqonet.io/liqonet/internal/records"
 )
 
 const (
@@ -228,40 +225,13 @@ func (c *testCluster) awaitState(want health.State, reason string) {
 // judge is the state that `network status` shows for the reports.
 func (c *testCluster) judge() (health.State, string) {
 	c.t.Helper()
-	o := health.Observation{MTU: pathMTU, Witnesses: map[string]string{}}
+	var nodes []string
 	for i := range c.nodes {
-		o.Nodes = append(o.Nodes, c.nodeName(i))
+		nodes = append(nodes, c.nodeName(i))
 	}
-	if s, err := c.status(); err == nil {
-		o.Status, o.Age = &s, time.Since(s.Time)
-	}
-	cm, err := c.kube.CoreV1().ConfigMaps(records.DefaultNamespace).Get(c.t.Context(), records.GatewayID{Peering: "peer", Number: 1}.StatusName(), metav1.GetOptions{})
+	state, why, err := verdict.Of(c.t.Context(), c.kube, "peer", pathMTU, nodes...)
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	if cm, err := c.kube.CoreV1().ConfigMaps(records.DefaultNamespace).Get(c.t.Context(), records.GatewayID{Peering: "peer", Number: 1}.Name(), metav1.GetOptions{}); err == nil {
-		if g, err := records.Decode[records.Gateway](cm.Data[records.DataKey]); err == nil {
-			o.GatewayNode = g.Node
-		}
-	}
-	o.Every, _ = time.ParseDuration(cm.Data[records.EveryKey])
-	leases, err := c.kube.CoordinationV1().Leases(records.DefaultNamespace).List(c.t.Context(), metav1.ListOptions{})
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	for _, l := range leases.Items {
-		if fault, ok := witnessIn(l); ok {
-			o.Witnesses[*l.Spec.HolderIdentity] = fault
-		}
-	}
-	return health.Judge(o)
-}
-
-func witnessIn(l coordinationv1.Lease) (fault string, ok bool) {
-	w, err := records.Decode[records.Witness](l.Annotations[records.AnnotationWitness])
-	if err != nil {
-		return "", false
-	}
-	fault, ok = w.Gateways[records.GatewayID{Peering: "peer", Number: 1}]
-	return fault, ok
+	return state, why
 }

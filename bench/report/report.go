@@ -54,13 +54,14 @@ func (r *Report) Compare(ratios ...Ratio) {
 			continue
 		}
 		for _, m := range r.Metrics {
-			ratio.Each = append(ratio.Each, m.share(ratio.Of, ratio.To))
+			ratio.Each = append(ratio.Each, m.Share(ratio.Of, ratio.To))
 		}
 		r.Ratios = append(r.Ratios, ratio)
 	}
 }
 
-func (m Metric) share(of, to string) Share {
+// Share compares the samples of two paths round by round.
+func (m Metric) Share(of, to string) Share {
 	if m.LessIsBetter {
 		of, to = to, of
 	}

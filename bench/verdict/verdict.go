@@ -1,0 +1,57 @@
+// Package verdict judges a peering on a bench as `network status` does, from the objects of one cluster.
+package verdict
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"liqonet.io/liqonet/internal/health"
+	"liqonet.io/liqonet/internal/records"
+)
+
+// Of judges a peering of one gateway, from the reports of its gateway and of its witnesses. An unreadable report counts as
+// none.
+func Of(ctx context.Context, kube kubernetes.Interface, peering string, mtu int, nodes ...string) (health.State, string, error) {
+	id := records.GatewayID{Peering: peering, Number: 1}
+	maps := kube.CoreV1().ConfigMaps(records.DefaultNamespace)
+	report, err := maps.Get(ctx, id.StatusName(), metav1.GetOptions{})
+	if err != nil {
+		return "", "", fmt.Errorf("read the gateway's report: %w", err)
+	}
+	leases, err := kube.CoordinationV1().Leases(records.DefaultNamespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return "", "", fmt.Errorf("list the leases of nodes: %w", err)
+	}
+	o := health.Observation{MTU: mtu, Nodes: nodes, Witnesses: map[string]string{}}
+	o.Every, _ = time.ParseDuration(report.Data[records.EveryKey])
+	if s, err := records.Decode[records.Status](report.Data[records.DataKey]); err == nil {
+		o.Status, o.Age = &s, time.Since(s.Time)
+	}
+	if cm, err := maps.Get(ctx, id.Name(), metav1.GetOptions{}); err == nil {
+		if g, err := records.Decode[records.Gateway](cm.Data[records.DataKey]); err == nil {
+			o.GatewayNode = g.Node
+		}
+	}
+	for _, l := range leases.Items {
+		if fault, ok := witness(l, id); ok {
+			o.Witnesses[*l.Spec.HolderIdentity] = fault
+		}
+	}
+	state, why := health.Judge(o)
+	return state, why, nil
+}
+
+// witness is what a node reports in its lease of a gateway that does not answer it; ok: it watches this one.
+func witness(l coordinationv1.Lease, id records.GatewayID) (fault string, ok bool) {
+	w, err := records.Decode[records.Witness](l.Annotations[records.AnnotationWitness])
+	if err != nil {
+		return "", false
+	}
+	fault, ok = w.Gateways[id]
+	return fault, ok
+}
