@@ -3,6 +3,7 @@ package netops
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	raw "github.com/mdlayher/netlink"
 	"github.com/vishvananda/netlink"
@@ -14,9 +15,11 @@ import (
 // Kernel is the network configuration of one network namespace. It needs CAP_NET_ADMIN there and nothing else.
 // It is for one goroutine at a time; a Watch goes on by itself.
 type Kernel struct {
-	netns int // file descriptor of the namespace, -1: the one of the process
-	route *routeSocket
-	nft   *nft.Conn
+	netns   int // file descriptor of the namespace, -1: the one of the process
+	route   *routeSocket
+	nft     *nft.Conn
+	watched atomic.Bool
+	changes atomic.Uint64 // that a Watch was notified of
 }
 
 // current stands for the namespace in which the calling thread is.

@@ -17,13 +17,15 @@ const watchBuffer = 4 << 20
 
 // Watch tells of changes in the kernel until the context that it was made with ends.
 type Watch struct {
+	kernel  *Kernel
+	self    uint32 // port of the socket that changes routes for us
 	changed chan struct{}
 	ours    map[int32]bool // indexes of our links
 	wait    func() error
 }
 
 // Changed holds one element if something of ours changed, by whomever, also by Apply, however often: who takes it
-// observes everything anew. It is never closed.
+// observes everything anew. Routes that Apply changes are no such change: gateways have tens of thousands. It is never closed.
 func (w *Watch) Changed() <-chan struct{} { return w.changed }
 
 // Wait returns when nothing is told any more: nil after the context's end, else why.
@@ -46,13 +48,16 @@ func (k *Kernel) Watch(ctx context.Context) (*Watch, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("read links: %w", err), links.Close(), firewall.Close())
 	}
-	w := &Watch{changed: make(chan struct{}, 1), ours: make(map[int32]bool)}
+	w := &Watch{kernel: k, self: k.route.conn.PID(), changed: make(chan struct{}, 1), ours: make(map[int32]bool)}
 	for index, l := range known {
 		w.ours[int32(index)] = l.ours()
 	}
+	k.watched.Store(true)
 	both, either := errgroup.WithContext(ctx)
 	context.AfterFunc(either, func() { _, _ = links.Close(), firewall.Close() })
-	both.Go(func() error { return fmt.Errorf("watch routes: %w", w.follow(links, w.isOurRoute)) })
+	both.Go(func() error {
+		return fmt.Errorf("watch routes: %w", w.follow(links, func(m raw.Message) bool { return w.isOurRoute(m) && !w.madeRoute(m) }))
+	})
 	both.Go(func() error { return fmt.Errorf("watch firewall: %w", w.follow(firewall, isOurFirewall)) })
 	w.wait = func() error {
 		if err := both.Wait(); ctx.Err() == nil {
@@ -102,8 +107,12 @@ func (w *Watch) follow(conn *raw.Conn, ours func(raw.Message) bool) error {
 	}
 }
 
+// Changes returns how many changes a Watch has been notified of. watched is false if there is no Watch.
+func (k *Kernel) Changes() (n uint64, watched bool) { return k.changes.Load(), k.watched.Load() }
+
 // wake leaves an element in the channel.
 func (w *Watch) wake() {
+	w.kernel.changes.Add(1)
 	select {
 	case w.changed <- struct{}{}:
 	default:
@@ -136,6 +145,11 @@ func (w *Watch) isOurRoute(m raw.Message) bool {
 		return w.isOurSetting(m.Data)
 	}
 	return false
+}
+
+// madeRoute reports whether the notification is of a route that this process changed. The kernel itself has the port 0.
+func (w *Watch) madeRoute(m raw.Message) bool {
+	return (m.Header.Type == unix.RTM_NEWROUTE || m.Header.Type == unix.RTM_DELROUTE) && m.Header.PID == w.self
 }
 
 // isOurLink tells by the name, and keeps the set of our links. One of others is told of while it is in a group of ours.

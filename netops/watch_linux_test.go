@@ -2,6 +2,8 @@ package netops
 
 import (
 	"context"
+	"net/netip"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -174,4 +176,30 @@ func TestWatchTellsOursFromForeign(t *testing.T) {
 		"nft add chain ip other c",
 		"nft add rule ip other c accept",
 	)
+}
+
+// TestWatchIgnoresOwnRoutes: routes that Apply changes are no news, those of others are.
+func TestWatchIgnoresOwnRoutes(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	k := ns.kernel()
+	state := nodeLike()
+	reach(t, k, state)
+	watch, err := k.Watch(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := Plan{Steps: []Step{{Op: Add, Object: Route{Table: RoutingTable, Dst: netip.MustParsePrefix("10.99.0.0/16"), Type: Unreachable}}}}
+	if err := k.Apply(own); err != nil {
+		t.Fatal(err)
+	}
+	ns.run("ip", "route", "del", "unreachable", "10.99.0.0/16", "table", strconv.Itoa(RoutingTable))
+	select {
+	case <-watch.Changed():
+	case <-time.After(patience):
+		t.Fatal("not told of a route that another program deleted")
+	}
+	if n, watched := k.Changes(); n != 1 || !watched {
+		t.Errorf("%d changes, watched: %t, want the one of the other program", n, watched)
+	}
 }

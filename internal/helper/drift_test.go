@@ -51,7 +51,7 @@ func TestDrift(t *testing.T) {
 		if have, err := kernel.Observe(); err != nil {
 			t.Fatal(err)
 		} else if r.reached != nil {
-			found = drifted(have, *r.reached)
+			found = drifted(have, r.reached())
 		}
 		before := m.total(t, "liqonet_kernel_drift_total")
 		if err := r.pass(step.want); err != nil {

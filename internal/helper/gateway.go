@@ -46,6 +46,7 @@ type gatewayLoop struct {
 	statuses  *reporter[gatewayReport]
 
 	fabric, peering, leases cache.Store
+	reports                 nodeReports     // decoded
 	location, status        cache.Store     // its own objects
 	wake                    chan<- struct{} // calls for a pass
 }
@@ -111,6 +112,9 @@ func (l *gatewayLoop) step(ctx context.Context) error {
 // serve brings kernel, tunnels and echoes into the state that a view asks for. A tunnel that cannot be brought holds up none
 // of the others.
 func (l *gatewayLoop) serve(ctx context.Context, v gatewayView) error {
+	if done, err := l.serveNodes(ctx, v); done || err != nil {
+		return err
+	}
 	want := v.state()
 	if err := l.pass(want); err != nil {
 		return err
@@ -183,7 +187,7 @@ func (l *gatewayLoop) view() (*gatewayView, error) {
 	if errPeering != nil {
 		p = last.peering
 	}
-	nodes, refused := nodeRecords(l.leases)
+	nodes, refused := l.reports.read(l.leases)
 	l.metrics.refused.Set(float64(len(refused)))
 	if len(refused) > 0 {
 		l.Log.Warn("some nodes are not served", "error", errors.Join(refused...))

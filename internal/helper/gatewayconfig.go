@@ -37,12 +37,18 @@ func (v gatewayView) own() records.LocalGateway { return v.peering.Gateways[v.id
 
 // wanted is what the state of the gateway's kernel follows from.
 func (v gatewayView) wanted() kernels.Gateway {
-	g := kernels.Gateway{Fabric: v.fabric, Peering: v.peering, Number: v.id.Number, Pod: v.pod, Unused: map[int]bool{}}
+	nodes := make([]records.Node, 0, len(v.nodes))
+	for _, n := range latestFirst(v.nodes) {
+		nodes = append(nodes, *n.Node)
+	}
+	return v.wantedOf(nodes)
+}
+
+// wantedOf is the same with some nodes alone.
+func (v gatewayView) wantedOf(nodes []records.Node) kernels.Gateway {
+	g := kernels.Gateway{Fabric: v.fabric, Peering: v.peering, Number: v.id.Number, Nodes: nodes, Pod: v.pod, Unused: map[int]bool{}}
 	for number := range v.unused {
 		g.Unused[number] = true
-	}
-	for _, n := range latestFirst(v.nodes) {
-		g.Nodes = append(g.Nodes, n.Node)
 	}
 	return g
 }

@@ -25,12 +25,12 @@ func TestGatewayState(t *testing.T) {
 		return map[records.GatewayID]netip.Addr{firstGateway("b"): netip.MustParseAddr(source)}
 	}
 	v := gatewayView{id: firstGateway("b"), fabric: testFabric(), peering: testPeering(), nodes: []reportedNode{
-		{Node: records.Node{
+		{Node: &records.Node{
 			Name: "n1", Internal: netip.MustParseAddr("10.80.0.7"), OverlaySources: via("172.31.1.11"),
 			PodCIDRs: prefixes("10.244.1.0/24", "10.250.0.0/24"), Pods: addrs("10.244.9.3", "10.96.0.1"),
 		}},
-		{Node: records.Node{Name: "n2", Internal: netip.MustParseAddr("10.80.0.8"), PodCIDRs: prefixes("10.244.2.0/24")}},
-		{Node: records.Node{Name: "n3", Internal: netip.MustParseAddr("10.80.128.1"), OverlaySources: via("172.31.1.13"), PodCIDRs: prefixes("10.244.3.0/24")}},
+		{Node: &records.Node{Name: "n2", Internal: netip.MustParseAddr("10.80.0.8"), PodCIDRs: prefixes("10.244.2.0/24")}},
+		{Node: &records.Node{Name: "n3", Internal: netip.MustParseAddr("10.80.128.1"), OverlaySources: via("172.31.1.13"), PodCIDRs: prefixes("10.244.3.0/24")}},
 	}}
 	v.pod = netip.MustParseAddr("10.244.1.9")
 	expose := func(host, address string) records.Exposed {

@@ -19,8 +19,8 @@ import (
 // testView is that of a gateway with two nodes.
 func testView() gatewayView {
 	return gatewayView{id: firstGateway("b"), fabric: testFabric(), peering: testPeering(), nodes: []reportedNode{
-		{Node: records.Node{Name: "n1", Internal: netip.MustParseAddr("10.80.0.7")}},
-		{Node: records.Node{Name: "n2", Internal: netip.MustParseAddr("10.80.0.8")}},
+		{Node: &records.Node{Name: "n1", Internal: netip.MustParseAddr("10.80.0.7")}},
+		{Node: &records.Node{Name: "n2", Internal: netip.MustParseAddr("10.80.0.8")}},
 	}}
 }
 
@@ -133,7 +133,7 @@ func TestWitnesses(t *testing.T) {
 		n := newNodePaths(newMetrics(), "n0")
 		var all []reportedNode
 		for i := range 10 {
-			all = append(all, reportedNode{Node: records.Node{Name: fmt.Sprintf("n%d", i), Internal: netip.AddrFrom4([4]byte{10, 80, 0, byte(i)})}})
+			all = append(all, reportedNode{Node: &records.Node{Name: fmt.Sprintf("n%d", i), Internal: netip.AddrFrom4([4]byte{10, 80, 0, byte(i)})}})
 		}
 		hear := func(acknowledge bool, numbers ...int) (asked []int) {
 			for _, i := range numbers {

@@ -41,7 +41,11 @@ type reconciler struct {
 	metrics *metrics
 	drift   *drift
 	// reached is the state in which the last pass left the kernel; nil: not known.
-	reached *netops.State
+	reached func() netops.State
+	// complete is when the last pass read the kernel and found or made all that is wanted, zero if something is left, and
+	// observed are the kernel's changes until then.
+	complete time.Time
+	observed uint64
 	// forward are the chains of others that forwarded packets pass, as the last pass found them.
 	forward []nft.ForwardChain
 }
@@ -54,25 +58,39 @@ func newReconciler(k *netops.Kernel, log *slog.Logger, m *metrics) reconciler {
 // waits for a later pass.
 func (r *reconciler) pass(want netops.State) error {
 	r.metrics.passes.Inc()
+	r.complete = time.Time{}
+	r.observed, _ = r.kernel.Changes()
+	begin := time.Now()
 	have, err := r.kernel.Observe()
 	if err != nil {
 		return fmt.Errorf("observe kernel: %w", err)
 	}
 	r.forward = have.ForwardChains
+	all := len(want.Links)
 	want = want.Reachable(have)
 	if plan := netops.Diff(have, want); !plan.Empty() {
 		r.log.Info("kernel differs from what is wanted", "plan", plan.String())
 		r.metrics.changes.Inc()
 		if r.reached != nil {
-			r.drift.note(drifted(have, *r.reached)...)
+			r.drift.note(drifted(have, r.reached())...)
 		}
 		r.reached = nil
 		if err := r.kernel.Apply(plan); err != nil {
 			return err
 		}
 	}
-	r.reached = &want
+	r.reached = func() netops.State { return want }
+	if len(want.Links) == all {
+		r.complete = begin
+	}
 	return nil
+}
+
+// undisturbed reports whether the kernel is as the last pass left it, as far as is known. Now and then it is read
+// nevertheless.
+func (r *reconciler) undisturbed() bool {
+	changes, watched := r.kernel.Changes()
+	return watched && changes == r.observed && time.Since(r.complete) < resync
 }
 
 // service is what every helper consists of.

@@ -3,6 +3,7 @@
 package helper
 
 import (
+	"maps"
 	"net/netip"
 	"slices"
 	"sync"
@@ -55,11 +56,11 @@ func (n *nodePaths) follow(v gatewayView) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.gateway, n.external, n.nodes = v.id, v.fabric.ExternalCIDR, v.nodes
-	for a := range n.paths {
-		if !n.known(a) {
-			delete(n.paths, a)
-		}
+	known := make(map[netip.Addr]bool, len(v.nodes))
+	for _, node := range v.nodes {
+		known[node.Internal] = true
 	}
+	maps.DeleteFunc(n.paths, func(a netip.Addr, _ nodePath) bool { return !known[a] })
 }
 
 // send reports whether an address is one from which a node sends to this gateway, outside the overlay.

@@ -11,30 +11,53 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
 
 	"liqonet.io/liqonet/internal/records"
 )
 
 // reportedNode is what a node reports.
 type reportedNode struct {
-	records.Node
-	version string // of the Lease that bears the report; each write of any Lease has a higher one
+	*records.Node        // the same one as long as the report is the same
+	version       string // of the Lease that bears the report; each write of any Lease has a higher one
 }
 
-// nodeRecords decodes what the nodes report. refused are the errors of reports that are damaged, or tell of another
-// node: each concerns that node alone.
-func nodeRecords(s cache.Store) (nodes []reportedNode, refused []error) {
+// nodeReports are what the nodes report, each decoded once. The zero value has read nothing.
+type nodeReports struct {
+	known map[string]decodedReport // by name of the Lease
+}
+
+// decodedReport is a report and what it says, nil if it is refused.
+type decodedReport struct {
+	text, holder string
+	node         *records.Node
+	err          error
+}
+
+// read decodes what is new. refused are the errors of reports that are damaged, or tell of another node: each concerns
+// that node alone.
+func (r *nodeReports) read(s cache.Store) (nodes []reportedNode, refused []error) {
+	before := r.known
+	r.known = make(map[string]decodedReport, len(before))
 	for _, obj := range s.List() {
 		lease, ok := obj.(*coordinationv1.Lease)
 		if !ok || lease.Annotations[records.AnnotationNode] == "" {
 			continue
 		}
-		n, err := records.DecodeReport(lease.Name, lease.Spec.HolderIdentity, lease.Annotations[records.AnnotationNode])
-		if err != nil {
-			refused = append(refused, fmt.Errorf("read Lease %s: %w", lease.Name, err))
+		d := decodedReport{text: lease.Annotations[records.AnnotationNode], holder: ptr.Deref(lease.Spec.HolderIdentity, "")}
+		if last := before[lease.Name]; last.text == d.text && last.holder == d.holder {
+			d = last
+		} else if n, err := records.DecodeReport(lease.Name, lease.Spec.HolderIdentity, d.text); err != nil {
+			d.err = fmt.Errorf("read Lease %s: %w", lease.Name, err)
+		} else {
+			d.node = &n
+		}
+		r.known[lease.Name] = d
+		if d.err != nil {
+			refused = append(refused, d.err)
 			continue
 		}
-		nodes = append(nodes, reportedNode{Node: n, version: lease.ResourceVersion})
+		nodes = append(nodes, reportedNode{Node: d.node, version: lease.ResourceVersion})
 	}
 	return nodes, refused
 }

@@ -35,7 +35,7 @@ func TestNodeRecords(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	nodes, errs := nodeRecords(s)
+	nodes, errs := new(nodeReports).read(s)
 	err := errors.Join(errs...)
 	if len(nodes) != 1 || nodes[0].Name != "n1" {
 		t.Errorf("nodes %v", nodes)
@@ -49,9 +49,9 @@ func TestNodeRecords(t *testing.T) {
 
 func TestSortNodes(t *testing.T) {
 	nodes := []reportedNode{
-		{Node: records.Node{Name: "b", Internal: netip.MustParseAddr("10.80.0.3")}},
-		{Node: records.Node{Name: "a", Internal: netip.MustParseAddr("10.80.0.9")}},
-		{Node: records.Node{Name: "a", Internal: netip.MustParseAddr("10.80.0.2")}},
+		{Node: &records.Node{Name: "b", Internal: netip.MustParseAddr("10.80.0.3")}},
+		{Node: &records.Node{Name: "a", Internal: netip.MustParseAddr("10.80.0.9")}},
+		{Node: &records.Node{Name: "a", Internal: netip.MustParseAddr("10.80.0.2")}},
 	}
 	sortNodes(nodes)
 	got := make([]string, 0, len(nodes))
@@ -87,7 +87,7 @@ func TestPodOfTwoNodes(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		nodes, refused := nodeRecords(s)
+		nodes, refused := new(nodeReports).read(s)
 		if len(refused) > 0 {
 			t.Fatal(refused)
 		}

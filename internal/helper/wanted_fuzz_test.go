@@ -31,7 +31,7 @@ func wordsOf(s netops.State) (words []string, plan string) {
 func wantedBy(p records.Peering, g records.Gateway, n records.Node) [2]netops.State {
 	fabric := testFabric()
 	node := nodeView{fabric: &fabric, peerings: []records.Peering{p}, gateways: map[records.GatewayID]records.Gateway{firstGateway(p.Name): g}}
-	gateway := gatewayView{id: firstGateway("b"), fabric: fabric, peering: p, nodes: []reportedNode{{Node: n}}, pod: g.PodIP}
+	gateway := gatewayView{id: firstGateway("b"), fabric: fabric, peering: p, nodes: []reportedNode{{Node: &n}}, pod: g.PodIP}
 	return [2]netops.State{node.state(netip.MustParseAddr("10.80.0.7")), gateway.state()}
 }
 

@@ -1,0 +1,120 @@
+//go:build linux
+
+package helper
+
+import (
+	"context"
+	"maps"
+	"net/netip"
+	"reflect"
+	"slices"
+	"time"
+
+	"liqonet.io/liqonet/internal/cidr"
+	"liqonet.io/liqonet/internal/kernels"
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/netops"
+)
+
+// fewNodes is how many nodes may have changed for their routes to be changed alone.
+const fewNodes = 32
+
+// serveNodes is a pass for a view that differs from the one before in the pods of some nodes. It changes their routes and
+// reads nothing else: a cluster with pods of a pool has a route for each, and reading fifty thousand takes a fifth of a
+// second. Whatever else differs, in the records or in the kernel, is left to a complete pass; done is false then.
+func (l *gatewayLoop) serveNodes(ctx context.Context, v gatewayView) (done bool, err error) {
+	last := l.served.Load()
+	if last == nil || !l.undisturbed() {
+		return false, nil
+	}
+	plan, ok := last.routesTo(v)
+	if !ok {
+		return false, nil
+	}
+	l.metrics.passes.Inc()
+	if !plan.Empty() {
+		l.Log.Debug("pods of nodes changed", "routes", len(plan.Steps))
+		l.metrics.changes.Inc()
+	}
+	if err := l.kernel.Apply(plan); err != nil {
+		l.complete, l.reached = time.Time{}, nil
+		return false, err
+	}
+	l.reached = v.state
+	changed, err := l.bringTunnels(ctx, v)
+	if changed || err != nil {
+		return false, err
+	}
+	if err := l.echoes.follow(v); err != nil {
+		return false, err
+	}
+	l.served.Store(&v)
+	l.report()
+	return true, nil
+}
+
+// routesTo is the difference of the states that two views ask for, if it consists of routes to pods of a few nodes.
+func (v gatewayView) routesTo(next gatewayView) (plan netops.Plan, ok bool) {
+	if !v.sameButNodes(next) {
+		return plan, false
+	}
+	gone, come := v.without(next), next.without(v)
+	if n := max(len(gone), len(come)); n == 0 || n > fewNodes || next.shares(gone, come) {
+		return plan, false
+	}
+	// What both states have in common cancels out.
+	plan = netops.Diff(v.wantedOf(gone).State(), next.wantedOf(come).State())
+	return plan, !slices.ContainsFunc(plan.Steps, func(s netops.Step) bool { _, is := s.Object.(netops.Route); return !is })
+}
+
+// sameButNodes reports whether two views differ in nothing but what nodes report.
+func (v gatewayView) sameButNodes(o gatewayView) bool {
+	return v.id == o.id && v.pod == o.pod && maps.Equal(v.unused, o.unused) &&
+		reflect.DeepEqual(v.fabric, o.fabric) && reflect.DeepEqual(v.peering, o.peering)
+}
+
+// without returns the reports in v that are not in o.
+func (v gatewayView) without(o gatewayView) (only []records.Node) {
+	known := make(map[*records.Node]bool, len(o.nodes))
+	for _, n := range o.nodes {
+		known[n.Node] = true
+	}
+	for _, n := range v.nodes {
+		if !known[n.Node] {
+			only = append(only, *n.Node)
+		}
+	}
+	return only
+}
+
+// shares reports whether a range of nodes whose reports changed is one of another node, too: who has it then follows from
+// all reports.
+func (v gatewayView) shares(gone, come []records.Node) bool {
+	before, twice := claimed(gone)
+	after, again := claimed(come)
+	if twice || again {
+		return true
+	}
+	maps.Copy(before, after)
+	changed := make(map[netip.Addr]bool, len(come))
+	for _, n := range come {
+		changed[n.Internal] = true
+	}
+	return slices.ContainsFunc(v.nodes, func(n reportedNode) bool {
+		return !changed[n.Internal] &&
+			(slices.ContainsFunc(n.Pods, func(a netip.Addr) bool { return before[cidr.Single(a)] }) ||
+				slices.ContainsFunc(n.PodCIDRs, func(p netip.Prefix) bool { return before[p] }))
+	})
+}
+
+// claimed are the ranges of pods that nodes report; twice: two of them report one.
+func claimed(nodes []records.Node) (all map[netip.Prefix]bool, twice bool) {
+	all = map[netip.Prefix]bool{}
+	for _, n := range nodes {
+		for _, p := range kernels.PodsOf(n) {
+			twice = twice || all[p]
+			all[p] = true
+		}
+	}
+	return all, twice
+}

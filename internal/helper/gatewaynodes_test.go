@@ -1,0 +1,81 @@
+//go:build linux
+
+package helper
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/netops"
+)
+
+// TestRoutesToNodes: the routes that follow from the reports of some nodes are those that follow from all reports, whatever
+// nodes report: pods that move, pods of two nodes at once, nodes that come and go.
+func TestRoutesToNodes(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	const nodes, pods, rounds = 6, 12, 1000
+	report := func(i int) *records.Node {
+		internal := netip.AddrFrom4([4]byte{10, 80, 0, byte(i + 1)})
+		n := &records.Node{
+			Name: fmt.Sprintf("n%d", i), Internal: internal, PodCIDRs: prefixes(fmt.Sprintf("10.244.%d.0/24", i)),
+			OverlaySources: map[records.GatewayID]netip.Addr{firstGateway("b"): netip.AddrFrom4([4]byte{172, 31, byte(1 + random.IntN(8)/7), byte(i)})},
+		}
+		for range random.IntN(3) {
+			n.Pods = append(n.Pods, netip.AddrFrom4([4]byte{10, 244, 99, byte(random.IntN(pods))}))
+		}
+		slices.SortFunc(n.Pods, netip.Addr.Compare)
+		n.Pods = slices.Compact(n.Pods)
+		return n
+	}
+	v := gatewayView{id: firstGateway("b"), fabric: testFabric(), peering: testPeering(), pod: netip.MustParseAddr("10.244.1.9")}
+	short := 0
+	for round := range rounds {
+		next := v
+		next.nodes = slices.Clone(v.nodes)
+		for range 1 + random.IntN(2) {
+			i := random.IntN(nodes)
+			next.nodes = slices.DeleteFunc(next.nodes, func(n reportedNode) bool { return n.Name == fmt.Sprintf("n%d", i) })
+			if random.IntN(10) > 0 {
+				next.nodes = append(next.nodes, reportedNode{Node: report(i), version: fmt.Sprint(1000 + round)})
+			}
+		}
+		sortNodes(next.nodes)
+		plan, ok := v.routesTo(next)
+		if ok {
+			short++
+			want := routesOf(v.state())
+			for _, s := range plan.Steps {
+				r := s.Object.(netops.Route)
+				key := fmt.Sprint(r.Table, r.Dst)
+				if _, there := want[key]; there != (s.Op != netops.Add) {
+					t.Fatalf("round %d: %s, while the route is there: %t", round, s, there)
+				}
+				if want[key] = r; s.Op == netops.Remove {
+					delete(want, key)
+				}
+			}
+			if diff := cmp.Diff(routesOf(next.state()), want, cmp.Comparer(func(a, b netops.Route) bool { return a == b })); diff != "" {
+				t.Fatalf("round %d: routes, -of all reports +of the changed ones:\n%s", round, diff)
+			}
+		}
+		v = next
+	}
+	if short < rounds/10 || short == rounds {
+		t.Errorf("%d of %d changes concern routes alone", short, rounds)
+	}
+}
+
+// routesOf are the routes of a state, by table and destination.
+func routesOf(s netops.State) map[string]netops.Route {
+	all := map[string]netops.Route{}
+	for _, r := range s.Routes {
+		all[fmt.Sprint(r.Table, r.Dst)] = r
+	}
+	return all
+}
