@@ -41,6 +41,9 @@ func run(ctx context.Context, args []string) error {
 	if len(args) > 0 && args[0] == "weather" {
 		return runWeather(ctx, args[1:])
 	}
+	if len(args) > 0 && args[0] == "scale" {
+		return runScale(ctx, args[1:], os.Stdout)
+	}
 	o, err := parse(args, os.Stderr)
 	if err != nil {
 		return err

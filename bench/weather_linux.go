@@ -20,7 +20,7 @@ import (
 // weather is how a line treats packets, in each direction.
 type weather struct {
 	Name  string `json:"name"`
-	netem string // as tc-netem(8) takes it; all have the line's rate
+	qdisc string // a queueing discipline of tc(8)
 	// slow is how much longer than others it takes TCP to find its speed.
 	slow int
 	// late is how long a packet may be on its way.
@@ -32,19 +32,24 @@ const lineRate = "rate 20mbit"
 
 // weathers are those that are measured. Without another delay, a line has one of five milliseconds.
 func weathers() []weather {
-	const near, far = "limit 130 delay 5ms", "limit 1400"
-	all := []weather{{Name: "calm", netem: near}}
+	near := func(more string) string { return netem(130, "delay 5ms "+more) }
+	all := []weather{{Name: "calm", qdisc: near("")}}
 	for _, loss := range []string{"1%", "5%", "10%", "20%"} {
-		all = append(all, weather{Name: loss + " loss", netem: near + " loss " + loss})
+		all = append(all, weather{Name: loss + " loss", qdisc: near("loss " + loss)})
 	}
 	return append(all,
-		weather{Name: "10 ms delay, 1 ms jitter", netem: "limit 130 delay 10ms 1ms"},
-		weather{Name: "100 ms delay, 10 ms jitter", netem: "limit 300 delay 100ms 10ms", slow: 1},
-		weather{Name: "700 ms delay, 20 ms jitter", netem: far + " delay 700ms 20ms", slow: 4, late: time.Second},
-		weather{Name: "10% reordered by 10 ms", netem: "limit 130 delay 10ms reorder 90%"},
-		weather{Name: "5% duplicated", netem: near + " duplicate 5%"},
-		weather{Name: "queue of 1.5 s", netem: "limit 2500 delay 5ms", slow: 1, late: 2 * time.Second},
+		weather{Name: "10 ms delay, 1 ms jitter", qdisc: netem(130, "delay 10ms 1ms")},
+		weather{Name: "100 ms delay, 10 ms jitter", qdisc: netem(300, "delay 100ms 10ms"), slow: 1},
+		weather{Name: "700 ms delay, 20 ms jitter", qdisc: netem(1400, "delay 700ms 20ms"), slow: 4, late: time.Second},
+		weather{Name: "10% reordered by 10 ms", qdisc: netem(130, "delay 10ms reorder 90%")},
+		weather{Name: "5% duplicated", qdisc: near("duplicate 5%")},
+		weather{Name: "queue of 1.5 s", qdisc: netem(2500, "delay 5ms"), slow: 1, late: 2 * time.Second},
 	)
+}
+
+// netem is the discipline of a line that holds a number of packets (tc-netem(8)).
+func netem(packets int, settings string) string {
+	return fmt.Sprintf("netem limit %d %s %s", packets, settings, lineRate)
 }
 
 // weatherReport is what was measured on one line.
@@ -70,7 +75,7 @@ const (
 // weatherPlan says what is measured and how long.
 type weatherPlan struct {
 	plan
-	names []string // none: all
+	lines []weather
 }
 
 func runWeather(ctx context.Context, args []string) error {
@@ -88,39 +93,37 @@ func runWeather(ctx context.Context, args []string) error {
 		return fmt.Errorf("arguments %q: want rounds and durations of more than nothing, and format text or json", args)
 	}
 	p.kinds = kinds()
-	if *only != "" {
-		p.names = strings.Split(*only, ",")
+	p.lines = slices.DeleteFunc(weathers(), func(w weather) bool {
+		return !slices.ContainsFunc(strings.Split(*only, ","), func(word string) bool { return strings.Contains(w.Name, word) })
+	})
+	if *format == "json" {
+		return p.measure(ctx, os.Stderr, func(r weatherReport) error { return json.NewEncoder(os.Stdout).Encode(r) })
 	}
-	all, err := p.measure(ctx, os.Stderr)
-	if err != nil {
+	if err := writeWeatherHeader(os.Stdout); err != nil {
 		return err
 	}
-	if *format == "json" {
-		return json.NewEncoder(os.Stdout).Encode(all)
-	}
-	return writeWeather(os.Stdout, all)
+	return p.measure(ctx, os.Stderr, func(r weatherReport) error { return r.write(os.Stdout) })
 }
 
-// measure builds both paths once, and changes the weather of their lines.
-func (p weatherPlan) measure(ctx context.Context, progress io.Writer) (all []weatherReport, err error) {
+// measure builds both paths once, changes the weather of their lines, and reports each line when it is measured.
+func (p weatherPlan) measure(ctx context.Context, progress io.Writer, report func(weatherReport) error) (err error) {
 	bed := path.NewBed(ctx, p.kinds)
 	defer func() { err = errors.Join(err, bed.Close()) }()
 	ways, names, err := p.build(bed)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	for _, w := range weathers() {
-		if len(p.names) > 0 && !slices.ContainsFunc(p.names, func(s string) bool { return strings.Contains(w.Name, s) }) {
-			continue
-		}
+	for _, w := range p.lines {
 		_, _ = fmt.Fprintln(progress, w.Name)
 		r, err := p.line(ctx, bed, w, ways, names)
-		if err != nil {
-			return all, fmt.Errorf("line %q: %w", w.Name, err)
+		if err == nil {
+			err = report(r)
 		}
-		all = append(all, r)
+		if err != nil {
+			return fmt.Errorf("line %q: %w", w.Name, err)
+		}
 	}
-	return all, nil
+	return nil
 }
 
 // line measures one line, in rounds that begin with another path each.
@@ -129,7 +132,7 @@ func (p weatherPlan) line(ctx context.Context, bed *path.Bed, w weather, ways ma
 		metricTCP: {Name: "TCP", Unit: "Mbit/s", Samples: map[string][]float64{}},
 		metricUDP: {Name: "UDP", Unit: "share that arrives", Samples: map[string][]float64{}},
 	}}
-	if err := bed.SetLine("netem " + w.netem + " " + lineRate); err != nil {
+	if err := bed.SetLine(w.qdisc); err != nil {
 		return r, err
 	}
 	before := bed.Renewals()
@@ -163,7 +166,9 @@ func (p weatherPlan) sampleLine(ctx context.Context, way load.Way, w weather, me
 		return err
 	}
 	// What the stream has left in the queue goes first.
-	time.Sleep(w.late)
+	if err := load.Wait(ctx, w.late); err != nil {
+		return err
+	}
 	udp, err := way.Paced(ctx, pacedSize, pacedPause, p.sample, time.Second+w.late)
 	if err != nil {
 		return err
@@ -174,21 +179,22 @@ func (p weatherPlan) sampleLine(ctx context.Context, way load.Way, w weather, me
 	return nil
 }
 
-// writeWeather writes a Markdown table.
-func writeWeather(w io.Writer, all []weatherReport) error {
-	var b strings.Builder
-	b.WriteString("| line, each way | TCP, WireGuard alone, Mbit/s | TCP, liqonet / WireGuard | UDP that arrives, WireGuard alone | " +
+// writeWeatherHeader begins a Markdown table.
+func writeWeatherHeader(w io.Writer) error {
+	_, err := io.WriteString(w, "| line, each way | TCP, WireGuard alone, Mbit/s | TCP, liqonet / WireGuard | UDP that arrives, WireGuard alone | "+
 		"UDP, liqonet / WireGuard | renewals | `status` |\n|---|---|---|---|---|---|---|\n")
-	for _, r := range all {
-		tcp, udp := r.Metrics[metricTCP], r.Metrics[metricUDP]
-		ratio := func(m report.Metric) string {
-			s := m.Share(byLiqonet, tunnelAlone)
-			return fmt.Sprintf("%.2f (%.2f to %.2f)", s.Median, s.Low, s.High)
-		}
-		fmt.Fprintf(&b, "| %s | %.1f | %s | %.1f %% | %s | %d | %s |\n", r.Name,
-			report.Quantile(tcp.Samples[tunnelAlone], 0.5), ratio(tcp),
-			100*report.Quantile(udp.Samples[tunnelAlone], 0.5), ratio(udp), r.Renewals, strings.Join(r.States, "; "))
+	return err
+}
+
+// write writes a row of it.
+func (r weatherReport) write(w io.Writer) error {
+	tcp, udp := r.Metrics[metricTCP], r.Metrics[metricUDP]
+	ratio := func(m report.Metric) string {
+		s := m.Share(byLiqonet, tunnelAlone)
+		return fmt.Sprintf("%.2f (%.2f to %.2f)", s.Median, s.Low, s.High)
 	}
-	_, err := io.WriteString(w, b.String())
+	_, err := fmt.Fprintf(w, "| %s | %.2f | %s | %.1f %% | %s | %d | %s |\n", r.Name,
+		report.Quantile(tcp.Samples[tunnelAlone], 0.5), ratio(tcp),
+		100*report.Quantile(udp.Samples[tunnelAlone], 0.5), ratio(udp), r.Renewals, strings.Join(r.States, "; "))
 	return err
 }

@@ -31,8 +31,9 @@ type Rate struct {
 // warmUp is the part of a measurement, at its beginning, that does not count: connections find their speed.
 const warmUp = 0.2
 
-// patience is how long the first arrival may take, and one that is late.
-const patience = 5 * time.Second
+// patience is how long the first arrival may take, and one that is late: on a line that loses a fifth, TCP may wait for
+// half a minute.
+const patience = time.Minute
 
 // rate returns by how much a counter of arrivals grows, in units of some arrivals, measured for a time that begins
 // after the first one, and is longer where a loaded machine stands still.
@@ -40,7 +41,7 @@ func (w Way) rate(ctx context.Context, arrivals *atomic.Int64, unit float64, d t
 	if err := exceed(ctx, arrivals, 0); err != nil {
 		return Rate{}, err
 	}
-	if err := wait(ctx, time.Duration(float64(d)*warmUp)); err != nil {
+	if err := Wait(ctx, time.Duration(float64(d)*warmUp)); err != nil {
 		return Rate{}, err
 	}
 	begin, before := time.Now(), arrivals.Load()
@@ -48,7 +49,7 @@ func (w Way) rate(ctx context.Context, arrivals *atomic.Int64, unit float64, d t
 	if err != nil {
 		return Rate{}, err
 	}
-	if err := wait(ctx, d); err != nil {
+	if err := Wait(ctx, d); err != nil {
 		return Rate{}, err
 	}
 	if err := exceed(ctx, arrivals, before); err != nil {
@@ -78,8 +79,8 @@ func exceed(ctx context.Context, arrivals *atomic.Int64, some int64) error {
 	return nil
 }
 
-// wait lets the traffic of other goroutines flow for a time.
-func wait(ctx context.Context, d time.Duration) error {
+// Wait lets the traffic of other goroutines flow for a time.
+func Wait(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)

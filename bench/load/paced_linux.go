@@ -34,11 +34,11 @@ func (w Way) Paced(ctx context.Context, size int, pause, d, late time.Duration) 
 		for due := int64(time.Since(begin)/pause) + 1; sent < due; sent++ {
 			_, _ = near.Write(packet) // an error is that of an earlier datagram
 		}
-		if err := wait(ctx, pause); err != nil {
+		if err := Wait(ctx, pause); err != nil {
 			return 0, err
 		}
 	}
-	if err := wait(ctx, late); err != nil {
+	if err := Wait(ctx, late); err != nil {
 		return 0, err
 	}
 	return float64(arrived.Load()) / float64(sent), nil

@@ -3,6 +3,7 @@ package load
 import (
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -12,8 +13,13 @@ import (
 // kernel does for packets counts where it happens in the course of a system call, as it does between virtual links;
 // its own threads do not count.
 func (w Way) processorTime() (time.Duration, error) {
+	return ProcessorTime(append([]int{os.Getpid()}, w.Processes...)...)
+}
+
+// ProcessorTime is what some processes have taken of all processors.
+func ProcessorTime(pids ...int) (time.Duration, error) {
 	var sum time.Duration
-	for _, pid := range append([]int{os.Getpid()}, w.Processes...) {
+	for _, pid := range pids {
 		var t unix.Timespec
 		if err := unix.ClockGettime(processClock(pid), &t); err != nil {
 			return 0, fmt.Errorf("processor time of process %d: %w", pid, err)
@@ -27,4 +33,19 @@ func (w Way) processorTime() (time.Duration, error) {
 func processClock(pid int) int32 {
 	const scheduled = 2 // CPUCLOCK_SCHED of linux/posix-timers.h: nanoseconds, not ticks
 	return int32(^pid<<3 | scheduled)
+}
+
+// Resident is the physical memory of a process (VmRSS), bytes.
+func Resident(pid int) (int, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(text)) {
+		var kiB int
+		if n, _ := fmt.Sscanf(line, "VmRSS: %d kB", &kiB); n == 1 {
+			return kiB << 10, nil
+		}
+	}
+	return 0, fmt.Errorf("process %d has no memory of its own", pid)
 }

@@ -13,7 +13,7 @@ import (
 
 const (
 	streamBuffer   = 256 << 10 // bytes of one read or write
-	connectTimeout = 20 * time.Second
+	connectTimeout = time.Minute
 )
 
 // Streams sends over a number of TCP connections at once, as fast as they go. The rate's unit is a million bits.

@@ -18,6 +18,7 @@ import (
 
 	"liqonet.io/liqonet/bench/apiserver"
 	"liqonet.io/liqonet/bench/load"
+	"liqonet.io/liqonet/internal/netns"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -60,7 +61,10 @@ func (b *Bed) Liqonet() (load.Way, error) {
 // joined is a cluster with helpers.
 type joined struct {
 	api *fake.Clientset
-	log *childLog // of its gateway
+	// Of its gateway.
+	gateway netns.Namespace
+	process int
+	log     *childLog
 }
 
 // help starts a cluster's API server and helpers.
@@ -83,7 +87,7 @@ func (b *Bed) help(c, peer *cluster, preshared wgtypes.Key) error {
 	b.serve(kube, socket)
 	_, _, errNode := b.start(c.node, job{Helper: &helperJob{Socket: socket, Node: nodeName}})
 	_, log, errGateway := b.start(c.gateway, job{Helper: &helperJob{Socket: socket, Node: nodeName, Peering: peeringName, Keys: dir}})
-	b.joined = append(b.joined, &joined{api: kube, log: log})
+	b.joined = append(b.joined, &joined{api: kube, gateway: c.gateway, process: b.started[len(b.started)-1], log: log})
 	return errors.Join(errNode, errGateway)
 }
 

@@ -1,0 +1,22 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestScale replaces pods of a small crowd: each gets its route.
+func TestScale(t *testing.T) {
+	var b bytes.Buffer
+	c := crowd{kinds: shortPlan().kinds, nodes: 20, pods: 5, pause: 20 * time.Millisecond, sample: time.Second}
+	if err := c.measure(t.Context(), &b); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("\n%s", &b)
+	if !strings.HasPrefix(b.String(), "| 20 | 100 | ") {
+		t.Errorf("row %q", &b)
+	}
+	expectNoChildren(t)
+}
