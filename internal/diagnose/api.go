@@ -120,7 +120,7 @@ func (f *facts) otherInstallations() outcome {
 		return passed()
 	}
 	return failed("a second installation in namespace %s", strings.Join(f.younger, ", ")).
-		advise("liqoctl network reset --context CONTEXT -n " + f.younger[0])
+		advise("liqoctl network reset --context CONTEXT -n OTHER", "OTHER", f.younger[0])
 }
 
 func (f *facts) brokenPeerings() outcome {
@@ -134,7 +134,7 @@ func (f *facts) brokenPeerings() outcome {
 		return passed()
 	}
 	return failed("no record of peering %s, of which objects or reservations remain", strings.Join(broken, ", ")).
-		advise("liqoctl network disconnect " + broken[0] + " --context CONTEXT --one-side, or liqoctl network connect")
+		advise("liqoctl network disconnect BROKEN --context CONTEXT --one-side, or liqoctl network connect", "BROKEN", broken[0])
 }
 
 func (f *facts) testPods() outcome {

@@ -4,12 +4,14 @@
 package diagnose
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/pathtest"
+	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/steps"
 )
 
@@ -182,13 +184,10 @@ func (c Check) finding(f *facts, s *side, look func() outcome) Finding {
 		}
 	}
 	o := look()
-	found.State, found.Observed = o.state, o.seen
+	found.State, found.Observed = o.state, records.Brief(o.seen)
 	if o.state == Failed || o.state == Warning {
-		fill := placeholders(f.cluster, found.Peer, f.remote)
-		found.Cause, found.Fix = c.Cause, fill.Replace(c.Fix)
-		if o.fix != "" {
-			found.Fix = fill.Replace(o.fix)
-		}
+		found.Cause = c.Cause
+		found.Fix = cmp.Or(o.hint, filled(cmp.Or(o.fix, c.Fix), f.cluster, found.Peer, f.remote, o.names))
 	}
 	return found
 }

@@ -82,9 +82,9 @@ func (s *side) gatewaysRun() outcome {
 			continue
 		}
 		o := explained(failed("no pod of gateway %d is ready", id.Number), s.problem[inventory.GatewaySelector(id)])
-		seen, all.fix = append(seen, o.seen), cmp.Or(all.fix, o.fix)
+		seen, all.hint = append(seen, o.seen), cmp.Or(all.hint, o.hint)
 	}
-	return judged(Failed, seen).advise(all.fix)
+	return judged(Failed, seen).hinted(all.hint)
 }
 
 func (s *side) serviceReady() outcome {

@@ -136,7 +136,7 @@ func explained(o outcome, problem *cluster.PodError) outcome {
 		return o
 	}
 	o.seen += ": " + problem.Error()
-	return o.advise(hint.Of(problem))
+	return o.hinted(hint.Of(problem))
 }
 
 func (f *facts) nodesReport() outcome {
@@ -213,7 +213,7 @@ func (f *facts) pluginWarnings() outcome {
 			o.state = Warning
 		}
 	}
-	o.seen, o.fix = strings.Join(seen, "; "), strings.Join(advice, "; ")
+	o.seen, o.hint = strings.Join(seen, "; "), strings.Join(advice, "; ")
 	return o
 }
 

@@ -19,7 +19,7 @@ func objectChecks() []Check {
 			cluster: func(f *facts) outcome {
 				switch err := f.unread[installation]; {
 				case err != nil && hint.Of(err) != "":
-					return failed("%v", err).advise(hint.Of(err))
+					return failed("%v", err).hinted(hint.Of(err))
 				case err != nil:
 					return skipped(because(err))
 				case f.set == nil:

@@ -55,6 +55,9 @@ type outcome struct {
 	state State
 	seen  string
 	fix   string // "": the check's own
+	// names stand for others in fix, in pairs: what, and what it is called here.
+	names []string
+	hint  string // advice of an error, in the place of fix; "": none
 }
 
 func passed() outcome { return outcome{state: Passed} }
@@ -76,8 +79,14 @@ func judged(s State, seen []string) outcome {
 	return outcome{state: s, seen: strings.Join(seen, "; ")}
 }
 
-func (o outcome) advise(fix string) outcome {
-	o.fix = fix
+// advise replaces the check's own advice. names are further words of it, each with the name that it stands for.
+func (o outcome) advise(fix string, names ...string) outcome {
+	o.fix, o.names = fix, names
+	return o
+}
+
+func (o outcome) hinted(hint string) outcome {
+	o.hint = hint
 	return o
 }
 
@@ -105,10 +114,15 @@ func needs(id string) (all []string) {
 	return all
 }
 
-// placeholders fills in what a run knows.
-func placeholders(c *cluster.Cluster, peer, remote string) *strings.Replacer {
-	return strings.NewReplacer(
-		"CONTEXT", cluster.ShellWord(c.Context), "NAMESPACE", c.Namespace, "PEER", cmp.Or(peer, "PEER"), "REMOTE", cluster.ShellWord(cmp.Or(remote, "REMOTE")))
+// filled is an advice with what a run knows. Each name is one word of a shell, whoever has chosen it.
+func filled(advice string, c *cluster.Cluster, peer, remote string, names []string) string {
+	pairs := append([]string{
+		"CONTEXT", c.Context, "NAMESPACE", c.Namespace, "PEER", cmp.Or(peer, "PEER"), "REMOTE", cmp.Or(remote, "REMOTE"),
+	}, names...)
+	for i := 1; i < len(pairs); i += 2 {
+		pairs[i] = cluster.ShellWord(pairs[i])
+	}
+	return strings.NewReplacer(pairs...).Replace(advice)
 }
 
 // Markdown is the check's page.

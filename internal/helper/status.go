@@ -67,7 +67,7 @@ func (l *gatewayLoop) report() {
 		s.LastEcho = l.lastEcho()
 	}
 	if err := l.health.ready(); err != nil {
-		s.Failed = []string{err.Error()}
+		s.Failed = records.Failures{records.Brief(err.Error())}
 	}
 	l.statuses.set(gatewayReport{s, health.Every(l.echoes.nodes.watched())})
 }

@@ -43,7 +43,7 @@ func decode[T Document](text string) (d T, unknown []string, err error) {
 	if d, unknown, err = ReadYAML[T](text); err != nil {
 		return d, nil, err
 	}
-	return d, unknown, d.validate()
+	return d, unknown, briefly(d.validate())
 }
 
 // Replace returns what to write where a record is to become another: wanted. A live record with fields of a later release
@@ -85,14 +85,14 @@ func ReadYAML[T any](text string) (d T, unknown []string, err error) {
 		_, err = readJSON(document, &probe)
 	}
 	if err != nil {
-		return zero, nil, fmt.Errorf("damaged document: %w", err)
+		return zero, nil, fmt.Errorf("damaged document: %w", briefly(err))
 	}
 	read, known := readerOf(&d, probe.Version)
 	if read == nil {
 		return zero, nil, fmt.Errorf("schema version %d, this binary knows %s", probe.Version, known)
 	}
 	if unknown, err = read(document); err != nil {
-		return zero, nil, fmt.Errorf("damaged document: %w", err)
+		return zero, nil, fmt.Errorf("damaged document: %w", briefly(err))
 	}
 	return d, unknown, nil
 }

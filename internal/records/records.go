@@ -102,7 +102,7 @@ type Status struct {
 	Tunnels []TunnelStatus `json:"tunnels,omitempty"`
 	Nodes   []NodeStatus   `json:"nodes,omitempty"`   // sorted by name
 	Exposed []Exposed      `json:"exposed,omitempty"` // hosts outside that the peer reaches now
-	Failed  []string       `json:"failed,omitempty"`
+	Failed  Failures       `json:"failed,omitempty"`
 	Drift   Drift          `json:"drift,omitzero"` // of the gateway's kernel
 }
 

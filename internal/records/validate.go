@@ -31,6 +31,15 @@ var dnsLabel = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
 // printable is what can be shown on a terminal as it is.
 var printable = regexp.MustCompile(`^[ -~]{1,400}$`)
 
+// short is what the names of pods, nodes, kernels and drivers in reports are.
+var short = regexp.MustCompile(`^[ -~]{0,253}$`)
+
+// allShort refuses what would fill a terminal, or command it. The values are not quoted.
+func allShort(what string, names ...string) error {
+	return unless(!slices.ContainsFunc(names, func(n string) bool { return !short.MatchString(n) }),
+		"%s: want at most %d printable characters", what, maxObjectName)
+}
+
 // ValidateName reports why a cluster's or peering's name cannot be used in names of objects.
 func ValidateName(name string) error {
 	return unless(len(name) <= maxNameLength && dnsLabel.MatchString(name),
@@ -85,7 +94,7 @@ func validateMapping(m Mapping) error {
 func (g Gateway) validate() error {
 	return errors.Join(
 		unless(g.PodIP.Is4() && g.PodIP.IsGlobalUnicast(), "gateway pod IP %s: want an IPv4 address of a pod", g.PodIP),
-		unless(len(g.Pod) <= maxObjectName && len(g.Node) <= maxObjectName, "gateway pod or node: want a name of at most %d characters", maxObjectName),
+		allShort("gateway pod or node", g.Pod, g.Node),
 		unless(len(g.OtherEndpoints) < MaxGateways, "%d other endpoints: want at most %d", len(g.OtherEndpoints), MaxGateways-1),
 		unless(len(g.PeerNodes) <= maxPeerNodes, "%d peer nodes: want at most %d", len(g.PeerNodes), maxPeerNodes),
 	)
@@ -93,7 +102,7 @@ func (g Gateway) validate() error {
 
 func (s Status) validate() error {
 	return errors.Join(
-		s.TunnelStatus.validate(), s.Drift.validate(),
+		s.TunnelStatus.validate(), s.Drift.validate(), allShort("pod, implementation or overlay", s.Pod, string(s.Implementation), string(s.Overlay)),
 		unless(len(s.Tunnels) <= MaxGateways, "%d tunnels: want at most %d", len(s.Tunnels), MaxGateways), each(s.Tunnels, TunnelStatus.validate),
 		each(s.Nodes, func(n NodeStatus) error {
 			return errors.Join(n.Path.validate(),
@@ -113,7 +122,7 @@ func (p PathSize) validate() error { return validateKnownMTU(p.MTU) }
 
 func (n Node) validate() error {
 	err := errors.Join(
-		unless(n.Name != "", "node name: missing"), n.Drift.validate(), each(n.PodCIDRs, validateCIDR),
+		unless(n.Name != "", "node name: missing"), allShort("node or kernel", n.Name, n.Kernel.Release), n.Drift.validate(), each(n.PodCIDRs, validateCIDR),
 		each(slices.Concat(n.Pods, slices.Collect(maps.Values(n.OverlaySources))), func(a netip.Addr) error {
 			return unless(a.Is4(), "address %s of a pod or overlay source: want an IPv4 address", a)
 		}),
