@@ -28,7 +28,7 @@ type rule struct {
 var outside = []string{
 	module + "internal/peering", module + "internal/hosts", module + "internal/removal", module + "internal/status",
 	module + "internal/addresses", module + "internal/steps", module + "internal/inventory", module + "internal/pathtest",
-	module + "internal/diagnose",
+	module + "internal/diagnose", module + "internal/report",
 }
 
 // rules keep imports in one direction: cmd, commands, internal/helper and those outside the clusters, then netops, ipam,
@@ -76,6 +76,8 @@ var rules = []rule{
 		"it looks at what crosses, whatever others say of it"},
 	{"internal/diagnose", []string{module + "netops", module + "internal/removal", module + "internal/peering", module + "internal/helper", module + "commands", "github.com/spf13/viper", "github.com/pterm"},
 		"it judges what others report, and has no part in what is changed"},
+	{"internal/report", []string{module + "netops", module + "internal/removal", module + "internal/peering", module + "internal/helper", module + "commands", "github.com/spf13/viper", "github.com/pterm"},
+		"it collects what others know, and changes nothing"},
 	{"internal/junit", []string{"k8s.io", module},
 		"it is a format, whatever is reported"},
 	{"internal/pathtest/probe", []string{"k8s.io", module},

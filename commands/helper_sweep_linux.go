@@ -28,7 +28,7 @@ func newHelperSweep(sweep func(remove bool) ([]string, error)) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := os.WriteFile(file, []byte(report(left)), 0o600); err != nil {
+			if err := os.WriteFile(file, []byte(terminationReport(left)), 0o600); err != nil {
 				return fmt.Errorf("report: %w", err)
 			}
 			return nil
@@ -41,8 +41,8 @@ func newHelperSweep(sweep func(remove bool) ([]string, error)) *cobra.Command {
 	return cmd
 }
 
-// report is as many of the lines as can be kept; the last one says how many others there are.
-func report(lines []string) string {
+// terminationReport is as many of the lines as can be kept; the last one says how many others there are.
+func terminationReport(lines []string) string {
 	const room = 40 // bytes for the last line
 	var b strings.Builder
 	for i, line := range lines {

@@ -47,7 +47,7 @@ func TestReportFits(t *testing.T) {
 	for i := range 1000 {
 		lines = append(lines, fmt.Sprintf("route 10.11.%d.0/24 table 7600", i))
 	}
-	got := report(lines)
+	got := terminationReport(lines)
 	told := strings.Split(strings.TrimSuffix(got, "\n"), "\n")
 	if last := told[len(told)-1]; len(got) > maxReport || last != fmt.Sprintf("and %d more", len(lines)-len(told)+1) {
 		t.Errorf("%d bytes, at the end %q", len(got), last)

@@ -13,6 +13,7 @@ import (
 	"liqonet.io/liqonet/internal/pathtest"
 	"liqonet.io/liqonet/internal/peering"
 	"liqonet.io/liqonet/internal/removal"
+	"liqonet.io/liqonet/internal/report"
 	"liqonet.io/liqonet/internal/status"
 	"liqonet.io/liqonet/internal/steps"
 )
@@ -62,6 +63,7 @@ the prefix --remote- choose the remote cluster.`, `
 		newNetworkStatus(env, local, statusActions{status.Read, status.Watch, status.ReadTranslation}),
 		newNetworkTest(env, local, pathtest.Run),
 		newNetworkDiagnose(env, local, diagnose.Run),
+		newNetworkReport(env, local, report.Run),
 		newNetworkVerifyClean(env, local, removal.Sweep),
 		newNetworkRole(env, local),
 		newNetworkGuard(env, local, status.Guarded),

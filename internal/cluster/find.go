@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -23,6 +24,22 @@ func All[T Object](ctx context.Context, c *Cluster, selector string) ([]T, error
 		all[i], _ = o.(T)
 	}
 	return all, err
+}
+
+// AllKinds returns the objects in liqonet's namespace that a label selector matches, by kind. unread says of which kinds they
+// could not be read, and why.
+func (c *Cluster) AllKinds(ctx context.Context, selector string) (objects map[string][]Object, unread map[string]error) {
+	objects, unread = make(map[string][]Object), make(map[string]error)
+	for _, like := range append(namespacedKinds(), &corev1.Pod{}) {
+		kind := kindOf(like).Kind
+		all, err := c.list(ctx, like, selector)
+		if err != nil {
+			unread[kind] = err
+			continue
+		}
+		objects[kind] = all
+	}
+	return objects, unread
 }
 
 // list lists objects of like's type, which may be a nil pointer.

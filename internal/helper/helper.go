@@ -34,6 +34,10 @@ type Env struct {
 // resync is how often a full pass runs although nothing was reported to have changed.
 const resync = 30 * time.Second
 
+// describeEvery is how often the log has the whole state of the kernel, which has each change, too. It is for reports of faults:
+// nobody but the helper can read the kernel of a gateway.
+const describeEvery = 24 * time.Hour
+
 // reconciler brings the kernel to a wanted state. One goroutine uses it.
 type reconciler struct {
 	kernel  *netops.Kernel
@@ -46,6 +50,8 @@ type reconciler struct {
 	// observed are the kernel's changes until then.
 	complete time.Time
 	observed uint64
+	// described is when the log had the kernel's state last.
+	described time.Time
 	// forward are the chains of others that forwarded packets pass, as the last pass found them.
 	forward []nft.ForwardChain
 }
@@ -78,6 +84,9 @@ func (r *reconciler) pass(want netops.State) error {
 		if err := r.kernel.Apply(plan); err != nil {
 			return err
 		}
+	} else if time.Since(r.described) > describeEvery {
+		r.log.Info("kernel state", "state", netops.Diff(netops.State{}, want).String()) // there is no difference
+		r.described = time.Now()
 	}
 	r.reached = func() netops.State { return want }
 	if len(want.Links) == all {

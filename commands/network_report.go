@@ -1,0 +1,70 @@
+package commands
+
+import (
+	"cmp"
+	"context"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"liqonet.io/liqonet/internal/report"
+	"liqonet.io/liqonet/internal/steps"
+)
+
+// reportOptions are the options of `network report`.
+type reportOptions struct {
+	report.Options
+
+	file    string
+	timeout time.Duration
+}
+
+func newNetworkReport(env *Env, local *clusterFlags, do operation[report.Options, report.Result]) *cobra.Command {
+	var o reportOptions
+	clusters := twoClusters{local, newRemoteFlags()}
+	cmd := &cobra.Command{
+		Use:   "report [FILE]",
+		Short: "Collect what a bug report needs, without secrets",
+		Long: `Collect what a bug report needs, and write it to a compressed tar file: objects of liqonet, nodes and events, logs of
+helpers and gateways, status, the result of network diagnose, and versions. The logs have the state of the kernels: links, routes,
+rules and nftables. With a remote cluster, both clusters are in the file. The command changes nothing in the clusters.
+
+Data of Secrets, values of environment variables, annotations and ConfigMaps of others, keys, tokens and passwords are removed. Names
+and addresses of nodes and pods remain: read the file before you publish it. What you may not read is left out and named; level
+view is enough for all but the logs, which Kubernetes' own role view includes.`,
+		Example: `  liqoctl network report --context a --remote-context b
+  liqoctl network report --context a report.tar.gz`,
+		Args: arguments("[FILE]"),
+	}
+	clusters.remote.register(cmd, cmd.Flags())
+	return action[reportOptions, report.Result]{
+		text: describeReport, timeout: &o.timeout,
+		do: func(ctx context.Context, o reportOptions, r steps.Reporter) (report.Result, error) {
+			ctx, cancel := steps.Within(ctx, o.timeout)
+			defer cancel()
+			result, err := do(ctx, o.Options, r)
+			if err != nil {
+				return result, err
+			}
+			result.File = o.file
+			return result, writeFile(o.file, 0o600, result.Write)
+		},
+		options: func(args []string) (_ reportOptions, err error) {
+			o.file = cmp.Or(strings.Join(args, ""), time.Now().UTC().Format("liqonet-report-20060102-150405.tar.gz"))
+			o.Build = env.Build
+			o.Cluster, o.Remote, err = clusters.connectChosen(env)
+			return o, err
+		},
+	}.command(env, cmd)
+}
+
+// describeReport is the answer of `network report` for people.
+func describeReport(r report.Result) string {
+	var b strings.Builder
+	writef(&b, "%s: %d files\n", r.File, r.Files)
+	for _, what := range r.Unread {
+		writef(&b, "not read: %s\n", what)
+	}
+	return b.String()
+}

@@ -1,0 +1,44 @@
+//go:build linux
+
+package helper
+
+import (
+	"bytes"
+	"log/slog"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"liqonet.io/liqonet/internal/netnstest"
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/netops"
+)
+
+// TestKernelStateIsLogged: once the kernel is as wanted, the log has all of it, once a day and not at every pass.
+func TestKernelStateIsLogged(t *testing.T) {
+	fabric := testFabric()
+	fabric.Overlay.Kind = records.VXLAN
+	v := nodeView{fabric: &fabric, peerings: []records.Peering{testPeering()}, gateways: map[records.GatewayID]records.Gateway{firstGateway("b"): testGateway()}}
+	ns := netnstest.New(t)
+	var kernel *netops.Kernel
+	if err := ns.Do(func() (err error) { kernel, err = netops.Open(); return err }); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = kernel.Close() }()
+	var log bytes.Buffer
+	r := newReconciler(kernel, slog.New(slog.NewTextHandler(&log, nil)), newMetrics())
+	for range 5 {
+		if err := r.pass(v.state(netip.MustParseAddr("10.80.0.7"))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, state, _ := strings.Cut(log.String(), "kernel state")
+	if strings.Count(log.String(), "kernel state") != 1 {
+		t.Errorf("the state is logged %d times", strings.Count(log.String(), "kernel state"))
+	}
+	for _, want := range []string{"+ link lqn-gw", "+ route 10.11.0.0/16", "+ rule 104", "+ nexthop", "add rule ip liqonet", "+ address 10.80.0.7"} {
+		if !strings.Contains(state, want) {
+			t.Errorf("no %q in %s", want, state)
+		}
+	}
+}

@@ -1,0 +1,154 @@
+package report
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/records"
+)
+
+// removed stands where a value was.
+const removed = "(removed)"
+
+// knowSecrets reads what must not be in the archive.
+func (p part) knowSecrets(ctx context.Context) {
+	all, err := cluster.All[*corev1.Secret](ctx, p.cluster, "")
+	if err != nil {
+		return // what a user may not read is not read for him
+	}
+	for _, s := range all {
+		for _, value := range s.Data {
+			p.scrub.know(value)
+		}
+	}
+}
+
+// addObjects adds the objects of liqonet in its namespace, a file for each kind.
+func (p part) addObjects(ctx context.Context) {
+	byKind, unread := p.cluster.AllKinds(ctx, records.LabelComponent)
+	for kind, err := range unread {
+		p.missing(kind+" objects", err)
+	}
+	for kind, objects := range byKind {
+		p.addYAML(kind, objects)
+	}
+}
+
+// addYAML adds objects, without what may be secret.
+func (p part) addYAML(kind string, objects []cluster.Object) {
+	var b strings.Builder
+	for _, o := range objects {
+		fields, err := fieldsOf(o)
+		if err == nil {
+			bare(kind, fields)
+			var text []byte
+			text, err = yaml.Marshal(fields)
+			b.WriteString("---\n" + string(text))
+		}
+		if err != nil {
+			p.missing(kind+" "+o.GetName(), err)
+		}
+	}
+	if b.Len() > 0 {
+		p.add(fmt.Sprintf("%s/objects/%s.yaml", p.folder, strings.ToLower(kind)), b.String())
+	}
+}
+
+func fieldsOf(o any) (fields map[string]any, err error) {
+	text, err := json.Marshal(o)
+	if err == nil {
+		err = json.Unmarshal(text, &fields)
+	}
+	return fields, err
+}
+
+// bare removes from an object what may be secret, and who manages its fields.
+func bare(kind string, fields map[string]any) {
+	ours := map[string][]string{"ConfigMap": {records.DataKey, records.EveryKey}}[kind]
+	if kind == "ConfigMap" || kind == "Secret" {
+		for _, field := range []string{"data", "stringData", "binaryData"} {
+			data, _ := fields[field].(map[string]any)
+			for key := range data {
+				if !slices.Contains(ours, key) {
+					data[key] = removed
+				}
+			}
+		}
+	}
+	withoutValues(fields)
+}
+
+// withoutValues removes values of annotations that are not liqonet's, and of environment variables, anywhere below.
+func withoutValues(value any) {
+	switch value := value.(type) {
+	case []any:
+		for _, one := range value {
+			withoutValues(one)
+		}
+	case map[string]any:
+		delete(value, "managedFields")
+		if annotations, ok := value["annotations"].(map[string]any); ok {
+			for name := range annotations {
+				if !strings.HasPrefix(name, "liqonet.io/") {
+					annotations[name] = removed
+				}
+			}
+		}
+		if env, ok := value["env"].([]any); ok {
+			for _, one := range env {
+				if variable, ok := one.(map[string]any); ok && variable["value"] != nil {
+					variable["value"] = removed
+				}
+			}
+		}
+		for _, field := range value {
+			withoutValues(field)
+		}
+	}
+}
+
+// addNodes adds what matters of nodes. Labels and annotations are other people's.
+func (p part) addNodes(ctx context.Context) {
+	all, err := cluster.All[*corev1.Node](ctx, p.cluster, "")
+	if err != nil {
+		p.missing("nodes", err)
+		return
+	}
+	var nodes []cluster.Object
+	for _, n := range all {
+		nodes = append(nodes, &corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: n.Name, CreationTimestamp: n.CreationTimestamp},
+			Spec:       corev1.NodeSpec{PodCIDRs: n.Spec.PodCIDRs, Taints: n.Spec.Taints, Unschedulable: n.Spec.Unschedulable},
+			Status:     corev1.NodeStatus{Conditions: n.Status.Conditions, Addresses: n.Status.Addresses, NodeInfo: n.Status.NodeInfo},
+		})
+	}
+	p.addYAML("Node", nodes)
+}
+
+// addEvents adds the events of the namespace, a line for each, the oldest first.
+func (p part) addEvents(ctx context.Context) {
+	list, err := p.cluster.Kube.CoreV1().Events(p.cluster.Namespace).List(ctx, metav1.ListOptions{Limit: 1000})
+	if err != nil {
+		p.missing("events", err)
+		return
+	}
+	last := func(e corev1.Event) metav1.Time {
+		return metav1.Time{Time: slices.MaxFunc([]metav1.Time{e.CreationTimestamp, e.LastTimestamp, {Time: e.EventTime.Time}},
+			func(a, b metav1.Time) int { return a.Compare(b.Time) }).Time}
+	}
+	slices.SortStableFunc(list.Items, func(a, b corev1.Event) int { return last(a).Compare(last(b).Time) })
+	var b strings.Builder
+	for _, e := range list.Items {
+		fmt.Fprintf(&b, "%s %s %s/%s %s (%d): %s\n", last(e).UTC().Format("2006-01-02T15:04:05Z"), e.Type, e.InvolvedObject.Kind,
+			e.InvolvedObject.Name, e.Reason, max(e.Count, 1), strings.ReplaceAll(e.Message, "\n", " "))
+	}
+	p.add(p.folder+"/objects/events.txt", b.String())
+}
