@@ -24,6 +24,7 @@ type standing int
 const (
 	finished standing = iota - 1 // it has said that it drains, and answers no more, or has no way on
 	useless                      // it does not answer, or has no way on
+	ending                       // it drains, and an echo is lost: it may have ended
 	returned                     // it answers and has a way on, since less than a moment
 	draining                     // it is about to end
 	usable
@@ -37,6 +38,7 @@ type member struct {
 	since   time.Time       // of the first of them
 	noWay   bool            // as it said last
 	drains  bool            // likewise
+	lost    bool            // the last echo, and the member drains
 	stands  standing
 }
 
@@ -46,25 +48,26 @@ func (m *member) answered(c echo.Content) {
 		m.since = time.Now()
 	}
 	m.answers++
+	m.lost = m.lost && !c.Draining
 	m.says(c)
 }
 
 // says notes what a member says of itself.
 func (m *member) says(c echo.Content) {
 	m.noWay, m.drains = c.NoWay, c.Draining
-	if m.noWay {
-		m.answers = 0
+	if m.noWay || m.lost && !m.drains { // the latter: another one in its place
+		m.answers, m.lost = 0, false
 	}
 	m.judge()
 }
 
 // missed notes that so many echoes in a row are lost: from least on, the member does not answer any more. One that drains ends
-// soon: the first that is lost is enough.
+// soon: after the first that is lost, any other one that answers is better, but not one that does not.
 func (m *member) missed(consecutive, least int) {
-	if consecutive < least && !m.drains {
-		return
+	m.lost = m.drains
+	if consecutive >= least {
+		m.answers = 0
 	}
-	m.answers = 0
 	m.judge()
 }
 
@@ -76,6 +79,8 @@ func (m *member) judge() {
 		m.stands = finished
 	case m.answers == 0:
 		m.stands = useless
+	case m.lost:
+		m.stands = ending
 	case m.drains:
 		m.stands = draining
 	case before == usable || m.answers >= memberAnswers && time.Since(m.since) >= memberMoment:
@@ -93,7 +98,7 @@ func (m *member) reason() string {
 	switch {
 	case m.stands == usable:
 		return "standby"
-	case m.stands == draining:
+	case m.stands == draining || m.stands == ending:
 		return "draining"
 	case m.stands == finished:
 		return "it has ended"

@@ -66,10 +66,33 @@ func TestMember(t *testing.T) {
 		m.answered(echo.Content{Draining: true})
 		expect("it drains", draining, true)
 		m.missed(1, 3)
+		expect("it drains, and one is lost", ending, true)
+		m.answered(echo.Content{Draining: true})
+		expect("it still drains", draining, true)
+		m.missed(1, 3)
+		expect("one is lost again", ending, true)
+		m.missed(3, 3)
 		expect("it has ended", finished, true)
 		m.says(echo.Content{})
 		expect("another one in its place", useless, true)
+		m.answered(echo.Content{Draining: true})
+		m.missed(1, 3)
+		expect("one that drains", ending, true)
+		m.answered(echo.Content{})
+		expect("another one in its place, at once", useless, true)
 	})
+}
+
+// TestDrainingBesideTheDead: one echo of a gateway that drains is lost, and the other gateway is dead: packets go on by the one that
+// drains.
+func TestDrainingBesideTheDead(t *testing.T) {
+	alive, dead := member{}, member{}
+	alive.answered(echo.Content{Draining: true})
+	dead.missed(overlayMisses, overlayMisses)
+	alive.missed(1, overlayMisses)
+	if unused := unusedOf([]standing{alive.stands, dead.stands}, ""); unused[0] {
+		t.Error("packets go by the gateway that is dead, not by the one that drains")
+	}
 }
 
 // TestUnusedOf: the best that is left carries packets, whatever that is.
@@ -85,6 +108,8 @@ func TestUnusedOf(t *testing.T) {
 		{all(useless, returned), "", []int{1}},
 		{all(draining, returned), "", []int{0}},
 		{all(finished, useless), "", []int{1}},
+		{all(ending, useless), "", []int{0}},
+		{all(ending, returned), "", []int{1}},
 		{all(finished, finished), "", []int{0, 1}},
 		{all(draining, usable, useless, usable), records.ActiveActive, []int{1, 3}},
 		{all(draining, usable, useless, usable), records.ActiveStandby, []int{1}},
