@@ -15,6 +15,8 @@ const (
 	// memberAnswers in a row, and memberMoment since the first of them, make a member usable.
 	memberAnswers = 3
 	memberMoment  = time.Second
+	// memberGone after its last answer with a way on, a member is gone.
+	memberGone = 3 * time.Second
 )
 
 // standing is what a member of a group can be used for; a higher one is better.
@@ -23,6 +25,7 @@ type standing int
 // The standings.
 const (
 	finished standing = iota - 1 // it has said that it drains, and answers no more, or has no way on
+	gone                         // it has not answered for long, or never, or never had a way on
 	useless                      // it does not answer, or has no way on
 	ending                       // it drains, and an echo is lost: it may have ended
 	returned                     // it answers and has a way on, since less than a moment
@@ -36,6 +39,7 @@ type member struct {
 	wake    chan<- struct{} // calls for a pass; nil: there are no other members
 	answers int             // in a row, with a way on
 	since   time.Time       // of the first of them
+	good    time.Time       // of the last answer with a way on; zero: there was none
 	noWay   bool            // as it said last
 	drains  bool            // likewise
 	lost    bool            // the last echo, and the member drains
@@ -49,14 +53,20 @@ func (m *member) answered(c echo.Content) {
 	}
 	m.answers++
 	m.lost = m.lost && !c.Draining
+	if !c.NoWay {
+		m.good = time.Now()
+	}
 	m.says(c)
 }
 
 // says notes what a member says of itself.
 func (m *member) says(c echo.Content) {
 	m.noWay, m.drains = c.NoWay, c.Draining
-	if m.noWay || m.lost && !m.drains { // the latter: another one in its place
-		m.answers, m.lost = 0, false
+	if m.noWay {
+		m.answers = 0
+	}
+	if m.lost && !m.drains { // another one in its place
+		m.answers, m.lost, m.good = 0, false, time.Time{}
 	}
 	m.judge()
 }
@@ -77,6 +87,8 @@ func (m *member) judge() {
 	switch {
 	case m.answers == 0 && m.drains:
 		m.stands = finished
+	case m.answers == 0 && time.Since(m.good) >= memberGone:
+		m.stands = gone
 	case m.answers == 0:
 		m.stands = useless
 	case m.lost:

@@ -32,7 +32,7 @@ func TestMember(t *testing.T) {
 			}
 		}
 		pass := func() { time.Sleep(memberMoment / 2) } //nolint:forbidigo // in a bubble of synctest this advances the clock and waits for nothing
-		expect("before any answer", useless, false)
+		expect("before any answer", gone, false)
 		m.answered(echo.Content{})
 		expect("first answer", returned, true)
 		for range 10 {
@@ -63,6 +63,12 @@ func TestMember(t *testing.T) {
 		expect("silent", useless, true)
 		m.says(echo.Content{})
 		expect("what it asks is no answer", useless, false)
+		for range memberGone / memberMoment {
+			pass()
+			pass()
+			m.missed(4, 3)
+		}
+		expect("silent for long", gone, true)
 		m.answered(echo.Content{Draining: true})
 		expect("it drains", draining, true)
 		m.missed(1, 3)
@@ -74,12 +80,12 @@ func TestMember(t *testing.T) {
 		m.missed(3, 3)
 		expect("it has ended", finished, true)
 		m.says(echo.Content{})
-		expect("another one in its place", useless, true)
+		expect("another one in its place", gone, true)
 		m.answered(echo.Content{Draining: true})
 		m.missed(1, 3)
 		expect("one that drains", ending, true)
 		m.answered(echo.Content{})
-		expect("another one in its place, at once", useless, true)
+		expect("another one in its place, at once", gone, true)
 	})
 }
 
@@ -95,6 +101,30 @@ func TestDrainingBesideTheDead(t *testing.T) {
 	}
 }
 
+// TestNewBesideTheStalled: the machine of the only gateway gets no processor for a moment, while another one that has just started is
+// silent, or has no way on yet. Packets wait for the first one.
+func TestNewBesideTheStalled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var first, second member
+		for range memberAnswers {
+			first.answered(echo.Content{})
+			time.Sleep(memberMoment / 2) //nolint:forbidigo // in a bubble of synctest this advances the clock and waits for nothing
+		}
+		expect := func(what string) {
+			t.Helper()
+			if unused := unusedOf([]standing{first.stands, second.stands}, ""); unused[0] || !unused[1] {
+				t.Errorf("%s: unused are %v", what, unused)
+			}
+		}
+		first.missed(overlayMisses, overlayMisses)
+		expect("the new one has never answered")
+		second.answered(echo.Content{NoWay: true})
+		expect("the new one has no way on")
+		first.says(echo.Content{NoWay: true})
+		expect("neither has a way on")
+	})
+}
+
 // TestUnusedOf: the best that is left carries packets, whatever that is.
 func TestUnusedOf(t *testing.T) {
 	all := func(s ...standing) []standing { return s }
@@ -108,6 +138,9 @@ func TestUnusedOf(t *testing.T) {
 		{all(useless, returned), "", []int{1}},
 		{all(draining, returned), "", []int{0}},
 		{all(finished, useless), "", []int{1}},
+		{all(finished, gone), "", []int{1}},
+		{all(gone, gone), "", []int{0, 1}},
+		{all(gone, useless), "", []int{1}},
 		{all(ending, useless), "", []int{0}},
 		{all(ending, returned), "", []int{1}},
 		{all(finished, finished), "", []int{0, 1}},
