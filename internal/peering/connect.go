@@ -235,10 +235,8 @@ func (c *connector) configure(ctx context.Context) (string, error) {
 	if err := c.both(ctx, (*end).reserve); err != nil {
 		return "", err
 	}
-	for _, e := range c.ends() {
-		if err := e.drainGateways(ctx); err != nil {
-			return "", err
-		}
+	if err := c.drainGateways(ctx); err != nil {
+		return "", err
 	}
 	server, client := c.server(), c.server().peer
 	group, inner := errgroup.WithContext(ctx)

@@ -32,8 +32,9 @@ type played struct {
 	// between and overlay are what the hops carry, in bytes: between gateways, and from every node to its gateway.
 	between, overlay int
 
-	deaf     bool          // helpers run and do not follow any document
-	slowness time.Duration // how long nodes take to give up a peering, and what they guard of one
+	silent   records.GatewayID // this gateway does not report
+	deaf     bool              // helpers run and do not follow any document
+	slowness time.Duration     // how long nodes take to give up a peering, and what they guard of one
 	leaving  map[string]time.Time
 	guarding map[string]time.Time // when a peering was last reserved
 }
@@ -150,7 +151,7 @@ func (p *played) gateway(ctx context.Context, id records.GatewayID) error {
 		return err
 	}
 	record, err := inventory.Record[records.Peering](ctx, p.Cluster, records.PeeringName(id.Peering))
-	if err != nil || record == nil || id.Number > len(record.Gateways) {
+	if err != nil || record == nil || id.Number > len(record.Gateways) || id == p.silent {
 		return err
 	}
 	now := time.Now().UTC()

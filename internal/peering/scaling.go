@@ -3,8 +3,10 @@ package peering
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -12,6 +14,8 @@ import (
 
 	"liqonet.io/liqonet/internal/addresses"
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/health"
+	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
@@ -23,6 +27,9 @@ const replaceTime = 30 * time.Second
 
 // drainTime is how long the pods of gateways may take to end: their grace period, and what it takes to see that.
 const drainTime = 40 * time.Second
+
+// looksTime is how long a gateway that carries packets takes at most to report that, and half as much again.
+const looksTime = 3 * health.ReportEvery / 2
 
 // applyGateways applies the objects of gateways. Of several that stand, those that change are replaced one after the other.
 func (e *end) applyGateways(ctx context.Context, objects []cluster.Object) error {
@@ -82,22 +89,90 @@ func (e *end) awaitReplaced(ctx context.Context, id records.GatewayID) error {
 	return nil
 }
 
-// drainGateways ends the pods of the gateways that the end is to have no more. Records still name them: they forward until
-// nodes and the peer's gateways take others. One on a lost node does not end, and is not waited for.
-func (e *end) drainGateways(ctx context.Context) error {
+// drainGateways ends the gateways that either end is to have no more, one end after the other, once those that stay carry packets.
+func (c *connector) drainGateways(ctx context.Context) error {
+	if c.local.excess() == nil && c.remote.excess() == nil {
+		return nil
+	}
+	if err := c.both(ctx, (*end).awaitStaying); err != nil {
+		return err
+	}
+	for _, e := range c.ends() {
+		if err := e.endGateways(ctx, e.excess()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// awaitStaying waits until all gateways that stay carry packets. Where some do not in time, one is enough; and where none does, those
+// that are about to end must not carry any either.
+func (e *end) awaitStaying(ctx context.Context) error {
+	if e.have == nil || e.cluster.IsDryRun() {
+		return nil
+	}
+	ids := e.have.GatewayIDs()
+	stays := min(e.count(), len(ids))
+	bounded, cancel := context.WithTimeout(ctx, replaceTime)
+	defer cancel()
+	carries := make([]bool, len(ids))
+	var group sync.WaitGroup
+	for i, id := range ids[:stays] {
+		group.Go(func() { carries[i] = e.awaitCarrying(bounded, id) })
+	}
+	group.Wait()
+	if ctx.Err() != nil || slices.Contains(carries[:stays], true) {
+		return ctx.Err()
+	}
+	last, cancel := context.WithTimeout(ctx, looksTime)
+	defer cancel()
+	for i, id := range ids[stays:] {
+		group.Go(func() { carries[stays+i] = e.awaitCarrying(last, id) })
+	}
+	group.Wait()
+	if ctx.Err() != nil || !slices.Contains(carries, true) {
+		return ctx.Err()
+	}
+	return hint.With(fmt.Errorf("cluster %q: no packets cross by the gateways that would stay: %d of %d", e.cluster.Context, stays, len(ids)),
+		"the others are kept; see why with: liqoctl network status -o wide")
+}
+
+// awaitCarrying waits until a gateway reports that packets of all nodes cross by it, through tunnels that stay.
+func (e *end) awaitCarrying(ctx context.Context, id records.GatewayID) bool {
+	w := witness{nodes: e.readyNodes()}
+	err := inventory.AwaitStatus(ctx, e.cluster, id, "packets to cross", func(s *records.Status) string {
+		if s != nil && len(s.Tunnels) > e.peer.count() {
+			trimmed := *s
+			trimmed.TunnelStatus, trimmed.Tunnels = s.Tunnels[0], s.Tunnels[:e.peer.count()]
+			s = &trimmed
+		}
+		return w.look(s, time.Now())
+	})
+	return err == nil
+}
+
+// excess are the Deployments of the gateways that the end is to have no more. Records still name them when these go: the pods
+// forward until nodes and the peer's gateways take others.
+func (e *end) excess() (deployments []cluster.Object) {
 	if e.have == nil || len(e.have.Gateways) <= e.count() {
 		return nil
 	}
-	var surplus []cluster.Object
 	for _, id := range e.have.GatewayIDs()[e.count():] {
-		surplus = append(surplus, &appsv1.Deployment{ObjectMeta: inventory.Meta(e.cluster.Namespace, id.Name())})
+		deployments = append(deployments, &appsv1.Deployment{ObjectMeta: inventory.Meta(e.cluster.Namespace, id.Name())})
 	}
+	return deployments
+}
+
+// endGateways removes Deployments of gateways. A pod on a lost node does not end, and is not waited for.
+func (e *end) endGateways(ctx context.Context, deployments []cluster.Object) error {
 	bounded, cancel := context.WithTimeout(ctx, drainTime)
 	defer cancel()
-	if err := e.remove(bounded, surplus...); err != nil && (ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded)) {
-		return err
+	err := e.remove(bounded, deployments...)
+	if err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+		e.reporter.Note(fmt.Sprintf("cluster %q: a gateway that is removed does not end: is its node lost?", e.cluster.Context))
+		return nil
 	}
-	return nil
+	return err
 }
 
 // releaseGateways removes the gateways that the peering has no more. Records no longer name them by now, and packets were
@@ -115,8 +190,21 @@ func (e *end) releaseGateways(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	stays := func(o cluster.Object) bool { return !surplus(o, len(live.Gateways)) }
-	if err := e.remove(ctx, slices.DeleteFunc(objects, stays)...); err != nil {
+	var deployments, others []cluster.Object
+	for _, o := range objects {
+		_, is := o.(*appsv1.Deployment)
+		switch {
+		case !surplus(o, len(live.Gateways)):
+		case !is:
+			others = append(others, o)
+		case o.GetDeletionTimestamp() == nil: // else its end was waited for
+			deployments = append(deployments, o)
+		}
+	}
+	if err := e.endGateways(ctx, deployments); err != nil {
+		return err
+	}
+	if err := e.remove(ctx, others...); err != nil {
 		return err
 	}
 	return inventory.UpdateReservations(ctx, e.cluster, func(r *ipam.Registry) error { return addresses.ReleaseGateways(r, *live) })

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
@@ -341,6 +342,90 @@ func TestReplacedInTurn(t *testing.T) {
 		}
 		if replaced != 5 {
 			t.Errorf("%d gateways are replaced: %q", replaced, order)
+		}
+	})
+}
+
+// slowly is how often helpers are played where a test waits for long.
+const slowly = 3 * time.Second
+
+// TestStayingGatewaysCarry: no gateway ends before packets cross by those that stay, and none at all if they never do.
+func TestStayingGatewaysCarry(t *testing.T) {
+	for _, after := range []time.Duration{0, 5 * time.Second, time.Hour} {
+		t.Run(after.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, b := twoWorlds()
+				live(t, a, b)
+				if _, err := Connect(t.Context(), gatewayOptions(a, b, 2, 2), &recorder{}); err != nil {
+					t.Fatal(err)
+				}
+				a.set(func() { a.silent, a.pace = first("b"), slowly })
+				b.set(func() { b.pace = slowly })
+				time.Sleep(health.Life(health.ReportEvery)) //nolint:forbidigo // in a bubble of synctest this advances the clock and waits for nothing
+				begin := time.Now()
+				defer time.AfterFunc(after, func() { a.set(func() { a.silent = records.GatewayID{} }) }).Stop()
+				var ended []time.Duration
+				for _, w := range []*world{a, b} {
+					w.kube.PrependReactor("delete", "deployments", func(clienttesting.Action) (bool, runtime.Object, error) {
+						ended = append(ended, time.Since(begin))
+						return false, nil, nil
+					})
+				}
+				_, err := Connect(t.Context(), gatewayOptions(a, b, 1, 1), &recorder{})
+				switch {
+				case after < time.Hour && err != nil:
+					t.Fatal(err)
+				case after < time.Hour && (len(ended) != 2 || ended[0] < after):
+					t.Errorf("gateways end after %v, though the first one carries packets from %s on", ended, after)
+				case after == time.Hour && (err == nil || !strings.Contains(err.Error(), "no packets cross by the gateways that would stay") || len(ended) > 0):
+					t.Errorf("gateways end after %v, error %v", ended, err)
+				}
+			})
+		})
+	}
+}
+
+// TestGatewayOnLostNode: the pod of a gateway that is removed never ends. All that the gateway had goes nevertheless.
+func TestGatewayOnLostNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := twoWorlds()
+		live(t, a, b)
+		if _, err := Connect(t.Context(), gatewayOptions(a, b, 2, 2), &recorder{}); err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range []*world{a, b} {
+			w.set(func() { w.pace = slowly })
+		}
+		lost := records.GatewayID{Peering: "b", Number: 2}
+		a.kube.PrependReactor("delete", "deployments", func(action clienttesting.Action) (bool, runtime.Object, error) {
+			if action.(clienttesting.DeleteAction).GetName() != lost.Name() {
+				return false, nil, nil
+			}
+			now := metav1.Now()
+			object, err := a.kube.Tracker().Get(action.GetResource(), a.Namespace, lost.Name())
+			if err != nil {
+				return true, nil, err
+			}
+			d := object.(*appsv1.Deployment).DeepCopy()
+			d.DeletionTimestamp, d.Finalizers = &now, []string{metav1.FinalizerDeleteDependents}
+			return true, nil, a.kube.Tracker().Update(action.GetResource(), d, a.Namespace)
+		})
+		o := gatewayOptions(a, b, 1, 1)
+		o.Timeout = 2 * time.Minute
+		if _, err := Connect(t.Context(), o, &recorder{}); err != nil {
+			t.Fatal(err)
+		}
+		objects, err := a.List(t.Context(), inventory.PeeringSelector("b"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range objects {
+			if surplus(o, 1) && o.GetDeletionTimestamp() == nil {
+				t.Errorf("%T %s is left", o, o.GetName())
+			}
+		}
+		if n := len(peeringOf(t, b).Gateways); n != 1 {
+			t.Errorf("cluster b has %d gateways", n)
 		}
 	})
 }

@@ -29,8 +29,10 @@ type world struct {
 	kube *fake.Clientset
 
 	mu    sync.Mutex
-	stuck string // why helper pods cannot start; "": they run
-	still bool   // nobody acts
+	stuck string        // why helper pods cannot start; "": they run
+	still bool          // nobody acts
+	pace  time.Duration // between two acts, at least
+	acted time.Time
 	// kernels are what is left on nodes, as a sweep tells.
 	kernels map[string]string
 }
@@ -118,9 +120,10 @@ func (w *world) set(change func()) {
 func (w *world) turn(ctx context.Context) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.still {
+	if w.still || time.Since(w.acted) < w.pace {
 		return nil
 	}
+	w.acted = time.Now()
 	fabric, err := inventory.Fabric(ctx, w.Cluster)
 	if err != nil {
 		return err
