@@ -236,6 +236,9 @@ func (o statusOptions) print(w io.Writer, a statusAnswer) error {
 		if p.Reason != "" {
 			writef(&b, "%s is %s: %s\n", subject, p.State, p.Reason)
 		}
+		for _, w := range p.Warnings {
+			writef(&b, "%s: warning: %s\n", subject, w)
+		}
 	}
 	for _, d := range a.Disagreements {
 		local, remote := a.Peerings[0].Cluster, a.Peerings[1].Cluster

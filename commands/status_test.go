@@ -27,8 +27,9 @@ func peerings() []status.Peering {
 			Exposed: []status.ExposedHost{{
 				Host: netip.MustParseAddr("198.51.100.7"), Address: netip.MustParseAddr("10.70.128.1"), Seen: netip.MustParseAddr("10.72.128.1"), Served: true,
 			}},
-			Drift: records.Drift{Times: 1, What: "tunnel lqn-tunnel"},
-			Nodes: []status.NodeState{{Name: "n1", Ready: true, Drift: records.Drift{Times: 2, What: "rule 104 table 7600"}}},
+			Drift:    records.Drift{Times: 1, What: "tunnel lqn-tunnel"},
+			Nodes:    []status.NodeState{{Name: "n1", Ready: true, Drift: records.Drift{Times: 2, What: "rule 104 table 7600"}}},
+			Warnings: []string{`chain "ip filter FORWARD" of node n1 drops packets of pods that none of its rules accepts; verification does not pass it`},
 		},
 		{
 			Peer: "c", Role: records.Server, State: health.Connecting, Reason: "the gateway has not reported yet", HandshakeAge: -1,

@@ -56,6 +56,35 @@ func TestStatus(t *testing.T) {
 	})
 }
 
+// TestStatusOfFirewalls: a chain that drops packets of pods by default is shown, because packets of nodes do not pass it, unless
+// helpers add rules to it.
+func TestStatusOfFirewalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, _ := connected(t)
+		expect := func(want ...string) {
+			t.Helper()
+			all, err := status.Read(t.Context(), status.Options{Cluster: a.Cluster})
+			if err != nil || len(all) != 1 || all[0].State != health.Healthy {
+				t.Fatal(all, err)
+			}
+			if diff := cmp.Diff(want, all[0].Warnings); diff != "" {
+				t.Error(diff)
+			}
+		}
+		expect()
+		a.leased(t, func(n *records.Node) { n.ForwardDrops = []records.ForwardDrop{{Chain: "ip filter FORWARD"}} })
+		expect(`chain "ip filter FORWARD" of node a1 drops packets of pods that none of its rules accepts; verification does not pass it`)
+		_, err := inventory.Swap(t.Context(), a.Cluster, records.FabricName, "", func(live *records.Fabric) (records.Fabric, error) {
+			live.AllowForward = true
+			return *live, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		expect()
+	})
+}
+
 // TestStatusWithoutInstallation: that nothing is installed is no answer about peerings.
 func TestStatusWithoutInstallation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -38,6 +38,8 @@ type Peering struct {
 	Drift          records.Drift          `json:"drift,omitzero"`        // of the gateway's kernel
 	// Altered are objects that are missing, damaged or not as liqonet made them, each with how.
 	Altered []string `json:"altered,omitempty"`
+	// Warnings name what can lose packets of pods while those of nodes, by which paths are verified, cross.
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 // NodeState is one node's part in a peering.

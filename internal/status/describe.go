@@ -31,6 +31,9 @@ func (s *snapshot) describe(seen sightings) []Peering {
 		if s.fabric != nil {
 			status.Cluster = s.fabric.Name
 		}
+		if s.fabric == nil || !s.fabric.AllowForward { // else helpers add rules
+			status.Warnings = forwardWarnings(s.reports)
+		}
 		all = append(all, status)
 	}
 	return all

@@ -34,6 +34,7 @@ type snapshot struct {
 	nodes    []string
 	// witnesses are what nodes report of gateways, by gateway and node.
 	witnesses map[records.GatewayID]map[string]string
+	reports   []records.Node // of nodes, those that can be read
 }
 
 // peeringSnapshot is what was read of one peering. It is judged with what all of a cluster have in common.
@@ -55,7 +56,7 @@ func takeSnapshot(ctx context.Context, c *cluster.Cluster) (*snapshot, error) {
 		s.nodes, err = participants(inner, c)
 		return err
 	})
-	group.Go(func() error { return s.readWitnesses(inner) })
+	group.Go(func() error { return s.readLeases(inner) })
 	group.Go(func() (err error) {
 		s.stands, err = readInstallation(inner, c)
 		return err
@@ -175,12 +176,14 @@ func (p *peeringSnapshot) read(name string, there map[string]*corev1.ConfigMap) 
 	}
 }
 
-// readWitnesses reads what nodes report of gateways. A user who may not look at Leases sees the gateways' reports alone.
-func (s *snapshot) readWitnesses(ctx context.Context) error {
+// readLeases reads what nodes report of themselves and of gateways. A user who may not look at Leases sees the gateways' reports
+// alone.
+func (s *snapshot) readLeases(ctx context.Context) error {
 	leases, err := inventory.Leases(ctx, s.cluster)
 	if apierrors.IsForbidden(err) {
 		return nil
 	}
+	s.reports, _ = inventory.Reports(leases)
 	s.witnesses = make(map[records.GatewayID]map[string]string)
 	for _, lease := range leases {
 		w, e := records.Decode[records.Witness](lease.Annotations[records.AnnotationWitness])
