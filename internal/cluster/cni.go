@@ -69,9 +69,9 @@ func (inv *inventory) ciliumWarnings() []Warning {
 		})
 	case replaced && config["enable-host-legacy-routing"] != "true" && !iptablesMasquerade(config):
 		all = append(all, Warning{
-			What:   "Cilium routes by eBPF: packets of pods bypass the node's nftables, and UDP packets in fragments do not reach the peer",
-			Hint:   "set bpf.hostLegacyRouting=true in Cilium's Helm values",
-			Breaks: true,
+			What: "Cilium routes by eBPF: UDP in fragments does not reach the peer, and routes alone, not nftables, " +
+				"keep packets of pods for it from leaving unencrypted",
+			Hint: "set bpf.hostLegacyRouting=true in Cilium's Helm values if that is not enough",
 		})
 	}
 	if replaced {

@@ -125,6 +125,12 @@ func (w *world) reported(t *testing.T, change func(*records.Status)) {
 	}
 }
 
+// cilium makes Cilium's configuration.
+func (w *world) cilium(t *testing.T, config map[string]string) {
+	t.Helper()
+	w.add(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "cilium-config"}, Data: config})
+}
+
 // leased changes the report of a node.
 func (w *world) leased(t *testing.T, change func(*records.Node)) {
 	t.Helper()
@@ -227,9 +233,10 @@ var diagnosedFaults = map[string]struct {
 		a.leased(t, func(n *records.Node) { n.ForwardDrops = []records.ForwardDrop{{Chain: "ip filter FORWARD"}} })
 	}, "LQ-NODES-FORWARD?"},
 	"Cilium with eBPF host routing": {func(t *testing.T, a, _ *world) {
-		a.add(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "cilium-config"}, Data: map[string]string{
-			"enable-bpf-masquerade": "true", "kube-proxy-replacement": "true",
-		}})
+		a.cilium(t, map[string]string{"enable-bpf-masquerade": "true", "kube-proxy-replacement": "true"})
+	}, "LQ-NODES-PLUGIN?"},
+	"Cilium with netkit devices": {func(t *testing.T, a, _ *world) {
+		a.cilium(t, map[string]string{"datapath-mode": "netkit"})
 	}, "LQ-NODES-PLUGIN"},
 	"a node refuses the record": {func(t *testing.T, a, _ *world) {
 		a.leased(t, func(n *records.Node) { n.Refused = map[string]string{"b": "10.0.0.1 is the API server's"} })
