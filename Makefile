@@ -115,8 +115,8 @@ test-matrix: deps build ## Connect clusters of every style, disturb connect and 
 	cd lab && LIQONET_TEST_MATRIX=yes go test -timeout 60m -run 'TestStyles|TestInterruption' -v ./e2e
 
 .PHONY: test-plugins
-test-plugins: deps build ## Connect clusters that run flannel and Cilium, in every mode: compiles Cilium once; needs root
-	cd lab && LIQONET_TEST_PLUGINS=yes go test -timeout 60m -run TestPlugins -v ./e2e
+test-plugins: deps build ## Connect clusters that run flannel and Cilium, in every mode, and upgrade these: compiles two releases of Cilium once; needs root
+	cd lab && LIQONET_TEST_PLUGINS=yes go test -timeout 120m -run TestPlugins -v ./e2e
 
 .PHONY: unit
 unit:

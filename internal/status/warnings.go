@@ -28,7 +28,8 @@ func forwardWarnings(reports []records.Node) []string {
 		if more := len(nodes) - shown; more > 0 {
 			text += fmt.Sprintf(" and %d more", more)
 		}
-		all = append(all, fmt.Sprintf("%s of node %s drops packets of pods that none of its rules accepts; verification does not pass it", chain, text))
+		all = append(all, fmt.Sprintf(
+			"%s of node %s drops packets of pods that none of its rules accepts; verification does not pass it", chain, text))
 	}
 	return all
 }

@@ -171,3 +171,31 @@ func TestWorkloadImage(t *testing.T) {
 		t.Errorf("program in the image is %q", content.String())
 	}
 }
+
+// TestEarlierRelease checks that the set of an earlier release is built of a copy of the modules, with that release.
+func TestEarlierRelease(t *testing.T) {
+	source, target := t.TempDir(), t.TempDir()
+	write(t, source, map[string]string{
+		"p/go.mod":          "module x\n\nrequire (\n\texample.org/p v1.2.0 // indirect\n\texample.org/p/part v1.2.0\n)\n",
+		"p/go.sum":          "example.org/p v1.2.0 h1:a=\n",
+		"p/absent/y/go.mod": "module y\n",
+		"q/go.mod":          "module q\n",
+		"q/go.sum":          "",
+	})
+	const sums = "example.org/p v1.1.9 h1:b=\nexample.org/p v1.1.9/go.mod h1:c=\nexample.org/old v1.0.0 h1:d=\n"
+	s := programSet{outputs: []output{{module: "p"}, {module: "q"}, {module: "p"}}}.of(sums)
+	if err := s.copyModules(source, target); err != nil {
+		t.Fatal(err)
+	}
+	for file, want := range map[string]string{
+		"p/go.mod": "module x\n\nrequire (\n\texample.org/p v1.1.9 // indirect\n\texample.org/p/part v1.2.0\n)\n" +
+			"\nrequire example.org/old v1.0.0 // indirect\n",
+		"p/go.sum":          "example.org/p v1.2.0 h1:a=\n" + sums,
+		"p/absent/y/go.mod": "module y\n",
+		"q/go.mod":          "module q\n",
+	} {
+		if got, err := os.ReadFile(filepath.Join(target, file)); err != nil || string(got) != want {
+			t.Errorf("%s: %q, %v; want %q", file, got, err, want)
+		}
+	}
+}

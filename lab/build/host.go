@@ -41,7 +41,7 @@ func FindProgram(name string) (string, error) {
 func EnsureHost(ctx context.Context, report *progress.Reporter, plugins ...spec.NetworkPlugin) error {
 	needed := maps.Clone(hostPrograms)
 	for _, p := range plugins {
-		maps.Copy(needed, pluginPrograms[p])
+		maps.Copy(needed, pluginPrograms[p.Current()])
 	}
 	var missing []string
 	for program, pkg := range needed {

@@ -31,8 +31,15 @@ const ciliumCompiler = "clang-19"
 
 // pluginSets are the real network plugins: the programs, in one image, and the manifests.
 var pluginSets = map[spec.NetworkPlugin]programSet{
-	spec.PluginFlannel: {
-		name: "flannel",
+	spec.PluginFlannel:        flannelSet(spec.PluginFlannel),
+	spec.PluginFlannelEarlier: flannelSet(spec.PluginFlannelEarlier).of(earlierFlannel),
+	spec.PluginCilium:         ciliumSet(spec.PluginCilium),
+	spec.PluginCiliumEarlier:  ciliumSet(spec.PluginCiliumEarlier).of(earlierCilium),
+}
+
+func flannelSet(p spec.NetworkPlugin) programSet {
+	return programSet{
+		name: string(p),
 		outputs: []output{
 			{
 				module: "flannel", folder: built("flannel"), cgo: true, // one of its backends is written in C
@@ -41,10 +48,13 @@ var pluginSets = map[spec.NetworkPlugin]programSet{
 			{module: "flannel", folder: built("flannel"), packages: []string{flannelModule + "/cmd/install_conf"}},
 			{module: "flannelcni", folder: built("cni"), packages: []string{pluginPackages + "meta/flannel"}},
 		},
-		finish: finishFlannel,
-	},
-	spec.PluginCilium: {
-		name: "cilium",
+		finish: func(ctx context.Context, source, dir string) error { return finishFlannel(ctx, p, source, dir) },
+	}
+}
+
+func ciliumSet(p spec.NetworkPlugin) programSet {
+	return programSet{
+		name: string(p),
 		outputs: []output{
 			{
 				module: "cilium", folder: built("cilium"), tags: "osusergo", version: ciliumVersion,
@@ -54,10 +64,10 @@ var pluginSets = map[spec.NetworkPlugin]programSet{
 				module: "cilium", folder: built("cilium"), tags: "osusergo,ipam_provider_operator", version: ciliumVersion,
 				packages: []string{ciliumModule + "/operator"},
 			},
-			{module: "helm", folder: plugin.Folder(spec.PluginCilium), packages: []string{"."}},
+			{module: "helm", folder: plugin.Folder(p), packages: []string{"."}},
 		},
-		finish: finishCilium,
-	},
+		finish: func(ctx context.Context, source, dir string) error { return finishCilium(ctx, p, source, dir) },
+	}
 }
 
 // built is a folder of programs that are kept in an image alone.
@@ -74,7 +84,7 @@ func versionIn(module, variable, prefix string) func(context.Context, string) ([
 var ciliumVersion = versionIn(ciliumModule, ciliumModule+"/pkg/version.ciliumVersion", "v")
 
 // finishFlannel writes flannel's image and takes its manifest from its module.
-func finishFlannel(ctx context.Context, source, dir string) error {
+func finishFlannel(ctx context.Context, p spec.NetworkPlugin, source, dir string) error {
 	module, err := moduleFolder(ctx, filepath.Join(source, "flannel"), flannelModule)
 	if err != nil {
 		return err
@@ -83,7 +93,7 @@ func finishFlannel(ctx context.Context, source, dir string) error {
 	if err != nil {
 		return err
 	}
-	folder := filepath.Join(dir, plugin.Folder(spec.PluginFlannel))
+	folder := filepath.Join(dir, plugin.Folder(p))
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
@@ -91,7 +101,7 @@ func finishFlannel(ctx context.Context, source, dir string) error {
 		return err
 	}
 	programs := func(name string) string { return filepath.Join(dir, built(name)) }
-	return finishPlugin(spec.PluginFlannel, dir, []imageFile{
+	return finishPlugin(p, dir, []imageFile{
 		{path: "opt/bin/flanneld", source: filepath.Join(programs("flannel"), "flannel")},
 		{path: "opt/bin/install-conf", source: filepath.Join(programs("flannel"), "install_conf")},
 		{path: "flannel", source: filepath.Join(programs("cni"), "flannel")},
@@ -99,12 +109,12 @@ func finishFlannel(ctx context.Context, source, dir string) error {
 }
 
 // finishCilium writes Cilium's image and takes its chart from its module.
-func finishCilium(ctx context.Context, source, dir string) error {
+func finishCilium(ctx context.Context, p spec.NetworkPlugin, source, dir string) error {
 	module, err := moduleFolder(ctx, filepath.Join(source, "cilium"), ciliumModule)
 	if err != nil {
 		return err
 	}
-	chart := filepath.Join(dir, plugin.Folder(spec.PluginCilium), plugin.Chart)
+	chart := filepath.Join(dir, plugin.Folder(p), plugin.Chart)
 	if err := os.CopyFS(chart, os.DirFS(filepath.Join(module, "install/kubernetes/cilium"))); err != nil {
 		return fmt.Errorf("copy Cilium's chart: %w", err)
 	}
@@ -127,7 +137,7 @@ func finishCilium(ctx context.Context, source, dir string) error {
 	if err != nil {
 		return err
 	}
-	return finishPlugin(spec.PluginCilium, dir, append(files, sources...))
+	return finishPlugin(p, dir, append(files, sources...))
 }
 
 // ciliumSources are Cilium's eBPF programs, which its agent compiles for its node.

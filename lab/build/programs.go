@@ -20,6 +20,8 @@ import (
 type programSet struct {
 	name    string
 	outputs []output
+	// release, if not "", is the release that replaces the one in go.mod: see earlier.go.
+	release string
 	// finish adds what is made from the programs in dir. source is the folder of the lab's module.
 	finish func(ctx context.Context, source, dir string) error
 }
@@ -102,6 +104,9 @@ func (b builder) key(ctx context.Context, s programSet) (string, error) {
 		}
 		hashes = append(hashes, hash)
 	}
+	if s.release != "" {
+		hashes = append(hashes, s.release)
+	}
 	if len(hashes) == 1 {
 		return hashes[0], nil
 	}
@@ -109,6 +114,13 @@ func (b builder) key(ctx context.Context, s programSet) (string, error) {
 }
 
 func (s programSet) build(ctx context.Context, source, dir string, note *progress.Note) error {
+	if s.release != "" {
+		other := filepath.Join(dir, built("source"))
+		if err := s.copyModules(source, other); err != nil {
+			return err
+		}
+		source = other
+	}
 	compiled := 0
 	for _, o := range s.outputs {
 		err := o.build(ctx, source, dir, func() {

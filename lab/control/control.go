@@ -65,6 +65,7 @@ const (
 	StatusPath = "/status"
 	ImagesPath = "/images"
 	NodesPath  = "/clusters/{cluster}/nodes"
+	PluginPath = "/clusters/{cluster}/plugin"
 	KillPath   = "/nodes/{node}/kill"
 	StartPath  = "/nodes/{node}/start"
 )
@@ -122,6 +123,11 @@ func (c *Client) AddNode(ctx context.Context, cluster string) (Node, error) {
 	var n Node
 	err := c.do(ctx, http.MethodPost, "/clusters/"+url.PathEscape(cluster)+"/nodes", nil, &n)
 	return n, err
+}
+
+// UpgradePlugin replaces an earlier release of a cluster's network plugin by the current one.
+func (c *Client) UpgradePlugin(ctx context.Context, cluster string) error {
+	return c.do(ctx, http.MethodPost, "/clusters/"+url.PathEscape(cluster)+"/plugin", nil, nil)
 }
 
 // KillNode ends a node as a power failure would.

@@ -21,11 +21,17 @@ type exposure struct {
 	Changed                   bool
 }
 
-// expose lets b reach a host outside, as a user.
+// expose lets b reach a host outside by a, as a user.
 func (c liqoctl) expose(ctx context.Context, t *testing.T, host netip.Addr) exposure {
 	t.Helper()
+	return c.exposeTo(ctx, t, host, "a", "b")
+}
+
+// exposeTo lets a peer reach a host outside by a cluster.
+func (c liqoctl) exposeTo(ctx context.Context, t *testing.T, host netip.Addr, cluster, peer string) exposure {
+	t.Helper()
 	var e exposure
-	out := c.must(ctx, t, "network", "expose", host.String(), "--context", "a", "--peer", "b", "-o", "json")
+	out := c.must(ctx, t, "network", "expose", host.String(), "--context", cluster, "--peer", peer, "-o", "json")
 	if err := json.Unmarshal([]byte(out), &e); err != nil || e.Host != host {
 		t.Fatalf("%v in %s", err, out)
 	}
@@ -101,12 +107,18 @@ func testExposed(ctx context.Context, t *testing.T, u users) netip.Addr {
 // expectOutside sends requests from every pod of b: the host sees a node of a as the source.
 func expectOutside(ctx context.Context, t *testing.T, l *lab.Lab, e exposure) {
 	t.Helper()
-	for _, node := range nodesOf(ctx, t, l, "b") {
-		from := podOn(ctx, t, l, "b", node)
+	expectOutsideFrom(ctx, t, l, e, "b", "172.31.1.1")
+}
+
+// expectOutsideFrom sends requests from every pod of a cluster: the host sees a source that begins so.
+func expectOutsideFrom(ctx context.Context, t *testing.T, l *lab.Lab, e exposure, cluster, source string) {
+	t.Helper()
+	for _, node := range nodesOf(ctx, t, l, cluster) {
+		from := podOn(ctx, t, l, cluster, node)
 		for _, args := range questions(e.SeenByPeer, patience.String()) {
-			out := inPod(ctx, t, l, "b", from, args...)
-			if args[0] != "ping" && (!strings.Contains(out, "node="+e.Host.String()+" ") || !strings.Contains(out, "from=172.31.1.1")) {
-				t.Errorf("%v from %s: %q, want %s to see 172.31.1.1x", args, node, out, e.Host)
+			out := inPod(ctx, t, l, cluster, from, args...)
+			if args[0] != "ping" && (!strings.Contains(out, "node="+e.Host.String()+" ") || !strings.Contains(out, "from="+source)) {
+				t.Errorf("%v from %s: %q, want %s to see %s…", args, node, out, e.Host, source)
 			}
 		}
 	}

@@ -3,6 +3,8 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -10,6 +12,7 @@ import (
 	"testing"
 
 	"liqonet.io/liqonet/lab"
+	"liqonet.io/liqonet/lab/spec"
 )
 
 // testBulk sends 10 MB from every pod to every pod of the other cluster, and back.
@@ -34,6 +37,33 @@ func testTooLong(ctx context.Context, t *testing.T, l *lab.Lab, conn connection)
 	})
 }
 
+// testClosedPort has every pod send a datagram to a port of every pod of the other cluster at which nobody listens: the
+// sender gets the ICMP error.
+func testClosedPort(ctx context.Context, t *testing.T, l *lab.Lab, conn connection) {
+	t.Helper()
+	eachPair(ctx, t, l, conn, func(s side, from pod, target string) {
+		var out []byte
+		var err error
+		// Pods send few ICMP errors a second.
+		await(ctx, t, func() bool {
+			out, err = l.Kubectl(ctx, s.cluster, "exec", from.Name, "--", "/bin/workload", "udp", "-timeout", "900ms", target+":9") // once
+			return err != nil && strings.Contains(err.Error(), "connection refused")
+		}, func() string {
+			return "UDP from " + from.IP + " to port 9 of " + target + ": " + string(out) + " " + fmt.Sprint(err)
+		})
+	})
+}
+
+// testExposedHost exposes a host outside by a cluster, reaches it from all pods of the other, and ends that. The host sees a
+// node of the cluster as the source: its network plugin translates what leaves it.
+func testExposedHost(ctx context.Context, t *testing.T, c liqoctl, s side, nodes netip.Prefix) {
+	t.Helper()
+	host := spec.OutsideHosts()[0]
+	e := c.exposeTo(ctx, t, host, s.cluster, s.other)
+	expectOutsideFrom(ctx, t, c.lab, e, s.other, strings.TrimSuffix(nodes.Addr().String(), "0"))
+	c.must(ctx, t, "network", "unexpose", host.String(), "--context", s.cluster, "--peer", s.other)
+}
+
 // eachPair calls do with each pod of each cluster and, as it is seen there, the address of each pod of the other one.
 func eachPair(ctx context.Context, t *testing.T, l *lab.Lab, conn connection, do func(s side, from pod, target string)) {
 	t.Helper()
@@ -46,26 +76,38 @@ func eachPair(ctx context.Context, t *testing.T, l *lab.Lab, conn connection, do
 	}
 }
 
-// testPolicies admits a range to the pods of each cluster by a NetworkPolicy: that by which the cluster knows the peer's
-// pods, then another one.
-func testPolicies(ctx context.Context, t *testing.T, l *lab.Lab, conn connection) {
+// testPolicies admits others to the pods of a cluster by a NetworkPolicy: the range by which the cluster knows the peer's
+// pods; another range; liqonet's namespace, whose gateways forward the peer's packets. Then it has the cluster's own pods
+// send to the peer's range alone, and to another range alone.
+func testPolicies(ctx context.Context, t *testing.T, l *lab.Lab, s side) {
 	t.Helper()
-	for _, s := range sides(conn) {
-		nodes := nodesOf(ctx, t, l, s.cluster)
-		target, own := podOn(ctx, t, l, s.cluster, nodes[0]), podOn(ctx, t, l, s.cluster, nodes[1])
-		peers := podOn(ctx, t, l, s.other, nodesOf(ctx, t, l, s.other)[0])
-		seen := s.peer.seen(t, target.IP)
-		for _, p := range []struct {
-			admitted string
-			peers    bool
-		}{{s.self.podRange(t), true}, {"203.0.113.0/24", false}} {
-			kubectl(ctx, t, l, s.cluster, "apply", "-f", policyOf(t, p.admitted))
-			awaitAnswer(ctx, t, l, ask{s.cluster, own, target.IP}, false)
-			awaitAnswer(ctx, t, l, ask{s.other, peers, seen}, p.peers)
-		}
-		kubectl(ctx, t, l, s.cluster, "delete", "networkpolicy", "peers")
-		awaitAnswer(ctx, t, l, ask{s.cluster, own, target.IP}, true)
-		awaitAnswer(ctx, t, l, ask{s.other, peers, seen}, true)
+	nodes := nodesOf(ctx, t, l, s.cluster)
+	target, own := podOn(ctx, t, l, s.cluster, nodes[0]), podOn(ctx, t, l, s.cluster, nodes[1])
+	peers := podOn(ctx, t, l, s.other, nodesOf(ctx, t, l, s.other)[0])
+	fromOwn, fromPeer := ask{s.cluster, own, target.IP}, ask{s.other, peers, s.peer.seen(t, target.IP)}
+	toPeer := ask{s.cluster, own, s.self.seen(t, peers.IP)}
+	block := func(cidr string) map[string]any { return map[string]any{"ipBlock": map[string]any{"cidr": cidr}} }
+	gateways := map[string]any{"namespaceSelector": map[string]any{"matchLabels": map[string]any{"kubernetes.io/metadata.name": "liqonet"}}}
+	const other = "203.0.113.0/24"
+	for _, p := range []struct {
+		direction      string
+		others         map[string]any
+		fromPeer, away bool
+	}{
+		{"Ingress", block(s.self.podRange(t)), true, true},
+		{"Ingress", block(other), false, true},
+		{"Ingress", gateways, false, true},
+		{"Egress", block(s.self.podRange(t)), true, true},
+		{"Egress", block(other), true, false},
+	} {
+		kubectl(ctx, t, l, s.cluster, "apply", "-f", policyOf(t, p.direction, p.others))
+		awaitAnswer(ctx, t, l, fromOwn, false)
+		awaitAnswer(ctx, t, l, fromPeer, p.fromPeer)
+		awaitAnswer(ctx, t, l, toPeer, p.away)
+	}
+	kubectl(ctx, t, l, s.cluster, "delete", "networkpolicy", "peers")
+	for _, a := range []ask{fromOwn, fromPeer, toPeer} {
+		awaitAnswer(ctx, t, l, a, true)
 	}
 }
 
@@ -81,14 +123,18 @@ func (s connectedSide) podRange(t *testing.T) string {
 	return ""
 }
 
-// policyOf writes a NetworkPolicy that admits one range to the pods of the DaemonSet echo.
-func policyOf(t *testing.T, admitted string) string {
+// policyOf writes a NetworkPolicy that admits others to the pods of the DaemonSet echo, or lets these send to others.
+func policyOf(t *testing.T, direction string, others map[string]any) string {
 	t.Helper()
+	rule, peers := "ingress", "from"
+	if direction == "Egress" {
+		rule, peers = "egress", "to"
+	}
 	text, err := json.Marshal(map[string]any{
 		"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": map[string]any{"name": "peers"},
 		"spec": map[string]any{
-			"podSelector": map[string]any{"matchLabels": map[string]any{"app": "echo"}}, "policyTypes": []string{"Ingress"},
-			"ingress": []any{map[string]any{"from": []any{map[string]any{"ipBlock": map[string]any{"cidr": admitted}}}}},
+			"podSelector": map[string]any{"matchLabels": map[string]any{"app": "echo"}}, "policyTypes": []string{direction},
+			rule: []any{map[string]any{peers: []any{others}}},
 		},
 	})
 	if err != nil {

@@ -24,11 +24,9 @@ var pluginPods = map[spec.NetworkPlugin]struct{ namespace, daemonSet, label stri
 type pluginPair struct {
 	name string // without commas, which kubectl takes as separators in paths
 	a, b spec.Cluster
-	// eBPF says that one of them routes by eBPF: connect refuses that by itself, and what pods send in fragments that do
-	// not fit liqonet's link is lost. See docs/network-plugins.md.
+	// eBPF says that one of them routes by eBPF: what pods send in fragments that do not fit liqonet's link is lost. See
+	// docs/network-plugins.md.
 	eBPF bool
-	// policies says that both plugins enforce NetworkPolicies.
-	policies bool
 }
 
 // pluginPairs are tried by TestPlugins, the first always.
@@ -48,7 +46,7 @@ func pluginPairs() []pluginPair {
 	eBPF.CiliumValues = map[string]any{"bpf": map[string]any{"hostLegacyRouting": false, "masquerade": true}}
 	return []pluginPair{
 		{name: "flannel VXLAN iptables with flannel host-gw nftables", a: flannel, b: direct},
-		{name: "Cilium VXLAN with Cilium VXLAN", a: cilium, b: cilium, policies: true},
+		{name: "Cilium VXLAN with Cilium VXLAN", a: cilium, b: cilium},
 		{name: "Cilium native with flannel VXLAN", a: native, b: flannel},
 		{name: "Cilium VXLAN with the lab", a: cilium, b: spec.Cluster{}},
 		{name: "Cilium without kube-proxy with flannel VXLAN", a: legacy, b: flannel},
@@ -60,11 +58,15 @@ func pluginPairs() []pluginPair {
 func TestPlugins(t *testing.T) {
 	t.Parallel()
 	pairs := pluginPairs()
-	if os.Getenv(pluginsVariable) == "" {
+	everything := os.Getenv(pluginsVariable) != ""
+	if !everything {
 		pairs = pairs[:1]
 	}
 	for _, p := range pairs {
 		p.a.Name, p.b.Name = "a", "b"
+		if everything {
+			p.a.NetworkPlugin, p.b.NetworkPlugin = earlierRelease(p.a.NetworkPlugin), earlierRelease(p.b.NetworkPlugin)
+		}
 		t.Run(p.name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), buildTimeout)
 			defer cancel()
@@ -73,10 +75,11 @@ func TestPlugins(t *testing.T) {
 	}
 }
 
-// testPlugins sends packets of every kind between connected clusters, restarts their plugins, and disconnects.
+// testPlugins upgrades the plugins of connected clusters to their current release if they run an earlier one, sends packets
+// of every kind between them, replaces the plugins' pods, and disconnects.
 func testPlugins(ctx context.Context, t *testing.T, p pluginPair) {
 	t.Helper()
-	declared := spec.Spec{Clusters: []spec.Cluster{p.a, p.b}}
+	declared := spec.Spec{Clusters: []spec.Cluster{p.a, p.b}}.Complete()
 	l := startLab(ctx, t, "e2e-plugins", declared)
 	c := newLiqoctl(ctx, t, l)
 	kernels, sizes := map[string]string{}, map[string]string{}
@@ -85,25 +88,35 @@ func testPlugins(ctx context.Context, t *testing.T, p pluginPair) {
 			kernels[node], sizes[node] = kernelOf(ctx, t, l, node), mtusOf(ctx, t, l, node)
 		}
 	}
-	var flags []string
 	everyPod := testEveryPod
 	if p.eBPF {
-		flags, everyPod = []string{"--skip-validation"}, testEveryPodWhole
+		everyPod = testEveryPodWhole
 	}
-	conn := c.connect(ctx, t, flags...)
+	conn := c.connect(ctx, t)
 	t.Logf("MTU %d", conn.MTU)
+	serveOutside(ctx, t, l, spec.OutsideHosts()[0])
+	if upgradable(declared) {
+		t.Run("plugins are upgraded", func(t *testing.T) {
+			testUpgradedPlugins(ctx, t, l, declared, conn)
+			testMTUsKept(ctx, t, l, sizes)
+		})
+		t.Run("memory and processor time", func(t *testing.T) { testUsage(ctx, t, l, conn) })
+		t.Run("without links nothing leaves a node", func(t *testing.T) { testFailsClosed(ctx, t, l, declared, conn) })
+	}
 	t.Run("every pod reaches every pod", func(t *testing.T) { everyPod(ctx, t, l, conn) })
 	t.Run("10 MB of TCP", func(t *testing.T) { testBulk(ctx, t, l, conn) })
 	t.Run("a byte more than the MTU", func(t *testing.T) { testTooLong(ctx, t, l, conn) })
+	t.Run("a closed port", func(t *testing.T) { testClosedPort(ctx, t, l, conn) })
 	t.Run("nodes reach pods", func(t *testing.T) { testNodesReachPods(ctx, t, l, conn) })
 	for i, s := range sides(conn) {
 		// Cilium sends what asks a NodePort from outside past the node's postrouting, with a source that the gateway
 		// refuses. See docs/network-plugins.md.
 		outside := declared.Clusters[i].KubeProxy != spec.ProxyNone
 		t.Run("a Service in "+s.cluster, func(t *testing.T) { testFarService(ctx, t, l, s, askers{outside: outside, podByNode: true}) })
-	}
-	if p.policies {
-		t.Run("network policies", func(t *testing.T) { testPolicies(ctx, t, l, conn) })
+		t.Run("a host outside exposed by "+s.cluster, func(t *testing.T) { testExposedHost(ctx, t, c, s, declared.Clusters[i].NodeNetwork) })
+		if declared.Clusters[i].NetworkPlugin.Current() == spec.PluginCilium {
+			t.Run("network policies in "+s.cluster, func(t *testing.T) { testPolicies(ctx, t, l, s) })
+		}
 	}
 	t.Run("nodes keep their MTUs", func(t *testing.T) { testMTUsKept(ctx, t, l, sizes) })
 	t.Run("status is healthy", func(t *testing.T) { testStatus(ctx, t, c) })
@@ -139,12 +152,18 @@ func testEveryPodWhole(ctx context.Context, t *testing.T, l *lab.Lab, conn conne
 func restartPlugins(ctx context.Context, t *testing.T, l *lab.Lab, declared spec.Spec) {
 	t.Helper()
 	for _, cluster := range declared.Clusters {
-		if p, ok := pluginPods[cluster.NetworkPlugin]; ok {
+		if p, ok := pluginPods[cluster.NetworkPlugin.Current()]; ok {
 			kubectl(ctx, t, l, cluster.Name, "-n", p.namespace, "delete", "pod", "-l", p.label)
 		}
 	}
+	awaitPlugins(ctx, t, l, declared)
+}
+
+// awaitPlugins waits until the pods of all plugins are ready.
+func awaitPlugins(ctx context.Context, t *testing.T, l *lab.Lab, declared spec.Spec) {
+	t.Helper()
 	for _, cluster := range declared.Clusters {
-		if p, ok := pluginPods[cluster.NetworkPlugin]; ok {
+		if p, ok := pluginPods[cluster.NetworkPlugin.Current()]; ok {
 			awaitRollout(ctx, t, l, cluster.Name, p.namespace, p.daemonSet)
 		}
 	}

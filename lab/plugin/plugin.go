@@ -1,5 +1,6 @@
 // Package plugin has the manifests of real network plugins fit for a cluster of the lab: they come from the plugins'
-// own modules, whose versions are in lab/flannel/go.mod, lab/flannelcni/go.mod and lab/cilium/go.mod.
+// own modules, whose versions are in lab/flannel/go.mod, lab/flannelcni/go.mod and lab/cilium/go.mod; those of earlier
+// releases are in lab/build/earlier.
 package plugin
 
 import (
@@ -37,7 +38,7 @@ func Manifests(ctx context.Context, t Target) ([]byte, error) {
 	folder := filepath.Join(t.Tools, Folder(c.NetworkPlugin))
 	var all []object
 	var err error
-	switch c.NetworkPlugin {
+	switch c.NetworkPlugin.Current() {
 	case spec.PluginFlannel:
 		all, err = flannel(folder, c)
 	case spec.PluginCilium:

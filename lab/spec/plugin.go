@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // NetworkPlugin is what gives the pods of a cluster their network.
@@ -16,19 +17,30 @@ const (
 	// The others are real plugins, run as pods from their own manifests.
 	PluginFlannel NetworkPlugin = "flannel"
 	PluginCilium  NetworkPlugin = "cilium"
+	// An earlier release of a real plugin can be upgraded to the current one.
+	PluginFlannelEarlier = PluginFlannel + earlier
+	PluginCiliumEarlier  = PluginCilium + earlier
 )
 
+// earlier ends the names of plugins in an earlier release.
+const earlier = "-earlier"
+
 // networkPlugins are all plugins, the default first.
-var networkPlugins = []NetworkPlugin{PluginLab, PluginFlannel, PluginCilium}
+var networkPlugins = []NetworkPlugin{PluginLab, PluginFlannel, PluginCilium, PluginFlannelEarlier, PluginCiliumEarlier}
+
+// Current is the current release of a plugin.
+func (p NetworkPlugin) Current() NetworkPlugin {
+	return NetworkPlugin(strings.TrimSuffix(string(p), earlier))
+}
 
 // RealPlugins are the network plugins that run as pods.
 func RealPlugins() []NetworkPlugin { return slices.Clone(networkPlugins[1:]) }
 
-// Plugins returns the network plugins that run as pods in some cluster of the lab, each once.
+// Plugins returns the network plugins that run as pods in some cluster of the lab, now or after an upgrade, each once.
 func (s Spec) Plugins() []NetworkPlugin {
 	var used []NetworkPlugin
 	for _, p := range RealPlugins() {
-		if slices.ContainsFunc(s.Clusters, func(c Cluster) bool { return c.NetworkPlugin == p }) {
+		if slices.ContainsFunc(s.Clusters, func(c Cluster) bool { return c.NetworkPlugin == p || c.NetworkPlugin.Current() == p }) {
 			used = append(used, p)
 		}
 	}
@@ -56,13 +68,13 @@ func (c Cluster) pluginProblems() []error {
 	} else {
 		errs = append(errs, c.foreignStyle(), oneOf("kubeProxy", c.KubeProxy, append(slices.Clone(kubeProxies), ProxyNone)))
 	}
-	if c.KubeProxy == ProxyNone && c.NetworkPlugin != PluginCilium {
+	if c.KubeProxy == ProxyNone && c.NetworkPlugin.Current() != PluginCilium {
 		errs = append(errs, fmt.Errorf("kubeProxy %s: networkPlugin %s does not translate Services; %s does", ProxyNone, c.NetworkPlugin, PluginCilium))
 	}
-	if len(c.FlannelNetConf) > 0 && c.NetworkPlugin != PluginFlannel {
+	if len(c.FlannelNetConf) > 0 && c.NetworkPlugin.Current() != PluginFlannel {
 		errs = append(errs, fmt.Errorf("flannelNetConf: networkPlugin is %s", c.NetworkPlugin))
 	}
-	if len(c.CiliumValues) > 0 && c.NetworkPlugin != PluginCilium {
+	if len(c.CiliumValues) > 0 && c.NetworkPlugin.Current() != PluginCilium {
 		errs = append(errs, fmt.Errorf("ciliumValues: networkPlugin is %s", c.NetworkPlugin))
 	}
 	return slices.DeleteFunc(errs, func(err error) bool { return err == nil })

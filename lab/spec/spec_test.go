@@ -52,14 +52,15 @@ func TestPluginsAreReadBack(t *testing.T) {
 - {name: a, networkPlugin: cilium, kubeProxy: none, ciliumValues: {bpf: {masquerade: true}}}
 - {name: b, networkPlugin: flannel, flannelNetConf: {EnableNFTables: true}}
 - {name: c, networkPlugin: cilium}
-- {name: d}`))
+- {name: d}
+- {name: e, networkPlugin: cilium-earlier, kubeProxy: none, ciliumValues: {devices: eth0}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := want.Clusters[2].Style; got != (Style{KubeProxy: ProxyNftables}) {
 		t.Errorf("a plugin has the style %s", got)
 	}
-	if got := want.Plugins(); !slices.Equal(got, []NetworkPlugin{PluginFlannel, PluginCilium}) {
+	if got := want.Plugins(); !slices.Equal(got, []NetworkPlugin{PluginFlannel, PluginCilium, PluginCiliumEarlier}) {
 		t.Errorf("plugins %v", got)
 	}
 	text, err := want.Encode()
@@ -102,7 +103,7 @@ func TestParseRefuses(t *testing.T) {
 		"nodes outside":       {"clusters: [{name: a, nodeNetwork: 192.0.2.0/24}]", "the network outside"},
 		"small mtu":           {"clusters: [{name: a, mtu: 576}]", "want 1280 to 9000"},
 		"unknown style":       {"clusters: [{name: a, podNetwork: smoke}]", `podNetwork "smoke": want one of [routes vxlan]`},
-		"unknown plugin":      {"clusters: [{name: a, networkPlugin: smoke}]", `networkPlugin "smoke": want one of [lab flannel cilium]`},
+		"unknown plugin":      {"clusters: [{name: a, networkPlugin: smoke}]", `networkPlugin "smoke": want one of [lab flannel cilium flannel-earlier cilium-earlier]`},
 		"style of a plugin":   {"clusters: [{name: a, networkPlugin: flannel, podNetwork: vxlan}]", "podNetwork vxlan: networkPlugin flannel decides"},
 		"masquerade":          {"clusters: [{name: a, networkPlugin: cilium, masquerade: nft}]", "masquerade nft: networkPlugin cilium decides"},
 		"pool of a plugin":    {"clusters: [{name: a, networkPlugin: cilium, podAddresses: pool}]", "podAddresses pool: networkPlugin cilium decides"},

@@ -140,9 +140,10 @@ func (s *Supervisor) startCluster(ctx context.Context, c *cluster) error {
 	}
 	s.journal.add("cluster %s: API server serves", c.Name())
 	if c.NetworkPlugin != spec.PluginLab {
-		if err := s.installPlugin(ctx, c); err != nil {
+		if err := s.installPlugin(ctx, c, c.Cluster); err != nil {
 			return fmt.Errorf("install %s: %w", c.NetworkPlugin, err)
 		}
+		s.journal.add("cluster %s: %s installed", c.Name(), c.NetworkPlugin)
 	}
 	var all errgroup.Group
 	for _, n := range c.list() {

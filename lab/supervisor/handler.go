@@ -33,6 +33,13 @@ func (s *Supervisor) handler() http.Handler {
 		}
 		return s.addNode(r.Context(), c)
 	}))
+	mux.HandleFunc("POST "+control.PluginPath, s.whenUp(func(r *http.Request) (any, error) {
+		c, err := s.cluster(r.PathValue("cluster"))
+		if err != nil {
+			return nil, err
+		}
+		return nil, s.upgradePlugin(r.Context(), c)
+	}))
 	mux.HandleFunc("POST "+control.KillPath, s.whenUp(func(r *http.Request) (any, error) {
 		_, n, err := s.node(r.PathValue("node"))
 		if err != nil {
