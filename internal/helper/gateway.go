@@ -40,7 +40,8 @@ type gatewayLoop struct {
 	served  atomic.Pointer[gatewayView] // what the last good pass was made for; nil: none yet
 	echoes  *gatewayEchoes
 	tunnels tunnels
-	before  *time.Time // when the peer answered an earlier process last; nil: not read
+	latest  atomic.Pointer[measured] // what is shown as metrics; nil: nothing yet
+	before  *time.Time               // when the peer answered an earlier process last; nil: not read
 
 	locations *reporter[records.Gateway]
 	statuses  *reporter[gatewayReport]
@@ -66,7 +67,7 @@ func (g Gateway) Run(ctx context.Context) error {
 	l := &gatewayLoop{Gateway: g, keys: k, health: newLiveness(), reconciler: newReconciler(kernel, g.Log, metrics), wake: m.changed}
 	l.newReporters()
 	l.echoes = newGatewayEchoes(g.Log, metrics, g.PodIP, g.Node, l.wake)
-	metrics.registry.MustRegister(newRefused(l.echoes.sockets.all))
+	metrics.registry.MustRegister(newRefused(l.echoes.sockets.all), newMeasurements(g.ID, &l.latest))
 	defer l.close()
 	l.follow(m)
 	run, end := context.WithCancel(context.WithoutCancel(ctx))

@@ -67,6 +67,7 @@ func (r *reconciler) pass(want netops.State) error {
 	r.complete = time.Time{}
 	r.observed, _ = r.kernel.Changes()
 	begin := time.Now()
+	defer func() { r.metrics.duration.Observe(time.Since(begin).Seconds()) }()
 	have, err := r.kernel.Observe()
 	if err != nil {
 		return fmt.Errorf("observe kernel: %w", err)

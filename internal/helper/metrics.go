@@ -8,6 +8,7 @@ import "github.com/prometheus/client_golang/prometheus"
 type metrics struct {
 	registry *prometheus.Registry
 	passes   prometheus.Counter
+	duration prometheus.Histogram
 	changes  prometheus.Counter
 	drift    *prometheus.CounterVec
 	ignored  *prometheus.CounterVec
@@ -21,6 +22,11 @@ func newMetrics() *metrics {
 		passes: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "liqonet_kernel_passes_total",
 			Help: "Reconcile passes: comparisons of the kernel with the desired state.",
+		}),
+		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    "liqonet_kernel_pass_duration_seconds",
+			Help:    "Duration of reconcile passes that read the kernel.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 4, 8), // to 16 seconds
 		}),
 		changes: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "liqonet_kernel_changes_total",
@@ -43,6 +49,6 @@ func newMetrics() *metrics {
 			Help: "Node reports that the gateway rejects: damaged, or of another node than the holder of the Lease.",
 		}),
 	}
-	m.registry.MustRegister(m.passes, m.changes, m.drift, m.ignored, m.refused, m.faults)
+	m.registry.MustRegister(m.passes, m.duration, m.changes, m.drift, m.ignored, m.refused, m.faults)
 	return m
 }

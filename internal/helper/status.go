@@ -69,6 +69,7 @@ func (l *gatewayLoop) report() {
 	if err := l.health.ready(); err != nil {
 		s.Failed = records.Failures{records.Brief(err.Error())}
 	}
+	l.latest.Store(&measured{s, v.peering.MTU})
 	l.statuses.set(gatewayReport{s, health.Every(l.echoes.nodes.watched())})
 }
 
