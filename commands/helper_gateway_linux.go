@@ -10,27 +10,20 @@ import (
 	"github.com/spf13/cobra"
 
 	"liqonet.io/liqonet/internal/helper"
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/templates"
 )
 
-// helperGatewayFlags are the flags of `helper gateway`.
-type helperGatewayFlags struct {
-	helperFlags
-	peering string
-	gateway string
-	pod     string
-	podIP   string
-	keys    string
-}
-
-// newHelperGateway returns the command that a gateway's Deployment runs.
+// newHelperGateway returns the command that a gateway's Deployment runs. Its arguments tell whoever lists processes which
+// gateway it is; the variables say the same.
 func newHelperGateway(env *Env, run func(helper.Gateway, context.Context) error) *cobra.Command {
-	var f helperGatewayFlags
+	var id records.GatewayID
 	cmd := &cobra.Command{
 		Use:   "gateway",
 		Short: "Reconcile the kernel of a gateway pod",
 		Args:  arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			g, err := f.options(env)
+			g, err := gatewayOptions(env, id)
 			if err != nil {
 				return err
 			}
@@ -40,33 +33,28 @@ func newHelperGateway(env *Env, run func(helper.Gateway, context.Context) error)
 			return run(g, cmd.Context())
 		},
 	}
-	f.register(cmd, ":6093")
-	flags := cmd.Flags()
-	flags.StringVar(&f.peering, "peering", "", "`NAME` of the peering to serve (default: $PEERING)")
-	flags.StringVar(&f.gateway, "gateway", "", "`NUMBER` of this gateway of the peering (default: $GATEWAY, else 1)")
-	flags.StringVar(&f.pod, "pod", "", "`NAME` of this pod (default: $POD_NAME)")
-	flags.StringVar(&f.podIP, "pod-ip", "", "`ADDRESSES` of this pod, of which the first IPv4 one counts (default: $POD_IP)")
-	flags.StringVar(&f.keys, "keys", "/etc/liqonet/keys", "`FOLDER` of the peering's keys")
+	textFlag(cmd.Flags(), &id.Peering, "peering", "NAME", "peering to serve (default: $PEERING)", nil)
+	addFlag(cmd.Flags(), &id.Number, "gateway", "NUMBER", "number of this gateway of the peering (default: $GATEWAY, else 1)", gatewayCount)
 	return cmd
 }
 
-func (f *helperGatewayFlags) options(env *Env) (g helper.Gateway, err error) {
-	if g.Env, g.Node, err = f.helperFlags.options(env); err != nil {
+// gatewayOptions returns the helper of a gateway, without a client. What the gateway's flags leave open is in variables.
+func gatewayOptions(env *Env, id records.GatewayID) (g helper.Gateway, err error) {
+	g.ID, g.Keys = id, templates.KeysPath
+	if g.Env, g.Node, err = helperEnv(env, ""); err != nil {
 		return g, err
 	}
-	var ip string
-	err = given(env, required{&g.ID.Peering, "peering", f.peering, "PEERING"}, required{&g.Pod, "pod", f.pod, "POD_NAME"},
-		required{&ip, "pod-ip", f.podIP, "POD_IP"})
-	if err != nil {
+	var addresses string
+	if err := given(env, map[string]*string{"PEERING": &g.ID.Peering, "POD_NAME": &g.Pod, "POD_IP": &addresses}); err != nil {
 		return g, err
 	}
-	if g.PodIP, err = firstIPv4(ip); err != nil {
-		return g, usagef("--pod-ip: %w", err)
+	if g.PodIP, err = firstIPv4(addresses); err != nil {
+		return g, usagef("$POD_IP: %w", err)
 	}
-	g.Keys = f.keys
-	g.ID.Number, err = gatewayCount(cmp.Or(f.gateway, env.variable("GATEWAY"), "1"))
-	if err != nil {
-		return g, usagef("--gateway: %w", err)
+	if g.ID.Number == 0 {
+		if g.ID.Number, err = gatewayCount(cmp.Or(env.variable("GATEWAY"), "1")); err != nil {
+			return g, usagef("$GATEWAY: %w", err)
+		}
 	}
 	return g, nil
 }

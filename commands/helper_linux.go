@@ -5,7 +5,10 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
+	"slices"
+	"strconv"
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/kubernetes"
@@ -15,6 +18,7 @@ import (
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/helper"
 	"liqonet.io/liqonet/internal/translation"
+	"liqonet.io/liqonet/templates"
 )
 
 func newHelper(env *Env) *cobra.Command {
@@ -25,25 +29,11 @@ func newHelper(env *Env) *cobra.Command {
 	return cmd
 }
 
-// helperFlags are the flags of the helpers that keep a kernel.
-type helperFlags struct {
-	namespace     string
-	node          string
-	healthAddress string
-}
-
-// register adds the flags to a command. Empty ones are taken from the variables that the helpers' manifests set.
-func (f *helperFlags) register(cmd *cobra.Command, healthAddress string) {
-	flags := cmd.Flags()
-	flags.StringVar(&f.namespace, "namespace", "", "`NAMESPACE` of liqonet (default: $NAMESPACE)")
-	flags.StringVar(&f.node, "node", "", "`NAME` of the node that the helper runs on (default: $NODE_NAME)")
-	flags.StringVar(&f.healthAddress, "health-address", healthAddress, "`ADDRESS:PORT` of probes and metrics")
-}
-
-// options returns what a helper is given, without a client.
-func (f *helperFlags) options(env *Env) (o helper.Env, node string, err error) {
-	o.HealthAddress, o.Log = f.healthAddress, helperLog(env)
-	err = given(env, required{&o.Namespace, "namespace", f.namespace, "NAMESPACE"}, required{&node, "node", f.node, "NODE_NAME"})
+// helperEnv is what a helper is given that keeps a kernel, without a client, and the node that it runs on. Probes and metrics are
+// served at the host's address; "" stands for all addresses.
+func helperEnv(env *Env, host string) (o helper.Env, node string, err error) {
+	o.HealthAddress, o.Log = net.JoinHostPort(host, strconv.Itoa(templates.ProbePort)), helperLog(env)
+	err = given(env, map[string]*string{"NAMESPACE": &o.Namespace, "NODE_NAME": &node})
 	return o, node, err
 }
 
@@ -58,17 +48,11 @@ func helperLog(env *Env) *slog.Logger {
 	return log
 }
 
-// required is an option that a flag sets, or else an environment variable.
-type required struct {
-	to                    *string
-	flag, value, variable string
-}
-
-// given sets options. It refuses those for which neither a flag nor a variable is there.
-func given(env *Env, options ...required) error {
-	for _, o := range options {
-		if *o.to = cmp.Or(o.value, env.variable(o.variable)); *o.to == "" {
-			return usagef("--%s or $%s is required", o.flag, o.variable)
+// given reads variables that the helpers' manifests set. It refuses those that are missing.
+func given(env *Env, variables map[string]*string) error {
+	for _, name := range slices.Sorted(maps.Keys(variables)) {
+		if *variables[name] = cmp.Or(*variables[name], env.variable(name)); *variables[name] == "" {
+			return usagef("$%s is required", name)
 		}
 	}
 	return nil

@@ -7,8 +7,11 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/spf13/cobra"
 
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/translation/authority"
@@ -38,44 +41,52 @@ func TestFirstIPv4(t *testing.T) {
 
 func TestHelperGatewayOptions(t *testing.T) {
 	env := environment(t, map[string]string{
-		"NAMESPACE": "liqonet", "NODE_NAME": "a-1", "POD_NAME": "gateway-b-x", "POD_IP": "10.244.0.7", "PEERING": "ignored",
+		"NAMESPACE": "liqonet", "NODE_NAME": "a-1", "POD_NAME": "gateway-b-x", "POD_IP": "10.244.0.7", "PEERING": "other",
 	})
-	f := helperGatewayFlags{peering: "b", keys: "/keys"}
-	f.healthAddress = ":6093"
-	g, err := f.options(env)
+	g, err := gatewayOptions(env, records.GatewayID{Peering: "b"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if g.Namespace != "liqonet" || g.Node != "a-1" || g.Pod != "gateway-b-x" || g.PodIP != netip.MustParseAddr("10.244.0.7") ||
-		g.ID != (records.GatewayID{Peering: "b", Number: 1}) || g.Keys != "/keys" || g.HealthAddress != ":6093" {
+		g.ID != (records.GatewayID{Peering: "b", Number: 1}) || g.Keys != "/etc/liqonet/keys" || g.HealthAddress != ":6093" {
 		t.Errorf("options %+v", g)
 	}
 	if !g.Log.Enabled(t.Context(), slog.LevelInfo) || g.Log.Enabled(t.Context(), slog.LevelDebug) {
 		t.Error("a helper logs information, and not each detail")
 	}
 	for text, want := range map[string]int{"2": 2, "8": 8, "9": 0, "0": 0, "-1": 0, "two": 0} {
-		f.gateway = text
-		if g, err := f.options(env); (err != nil) != (want == 0) || err == nil && g.ID.Number != want {
-			t.Errorf("--gateway %s: %v, %v", text, g.ID, err)
+		var got int
+		cmd := newHelperGateway(env, nil)
+		cmd.RunE = func(cmd *cobra.Command, _ []string) (err error) {
+			got, err = strconv.Atoi(cmd.Flag("gateway").Value.String())
+			return err
+		}
+		cmd.SilenceErrors, cmd.SilenceUsage = true, true
+		cmd.SetArgs([]string{"--peering", "b", "--gateway", text})
+		if err := cmd.Execute(); (err != nil) != (want == 0) || err == nil && got != want {
+			t.Errorf("--gateway %s: %v, %v", text, got, err)
 		}
 	}
-	f.gateway = ""
-	env.Environ = append(env.Environ, "GATEWAY=3")
-	if g, err := f.options(env); err != nil || g.ID.Number != 3 {
-		t.Errorf("GATEWAY=3: %v, %v", g.ID, err)
+	if g, err := gatewayOptions(env, records.GatewayID{Number: 2}); err != nil || g.ID != (records.GatewayID{Peering: "other", Number: 2}) {
+		t.Errorf("PEERING=other: %v, %v", g.ID, err)
 	}
-	var usage *UsageError
-	f.podIP = "nowhere"
-	if _, err := f.options(env); !errors.As(err, &usage) {
-		t.Errorf("error %v", err)
+	for variable, wrong := range map[string]string{"GATEWAY": "9", "POD_IP": "nowhere", "POD_NAME": ""} {
+		all := map[string]string{"NAMESPACE": "liqonet", "NODE_NAME": "a-1", "POD_NAME": "gateway-b-x", "POD_IP": "10.244.0.7", "PEERING": "b", "GATEWAY": "3"}
+		if g, err := gatewayOptions(environment(t, all), records.GatewayID{}); err != nil || g.ID.Number != 3 {
+			t.Errorf("GATEWAY=3: %v, %v", g.ID, err)
+		}
+		all[variable] = wrong
+		_, err := gatewayOptions(environment(t, all), records.GatewayID{})
+		if usage, ok := errors.AsType[*UsageError](err); !ok || !strings.Contains(usage.Error(), "$"+variable) {
+			t.Errorf("%s=%s: error %v", variable, wrong, err)
+		}
 	}
 }
 
 func TestHelperTranslateOptions(t *testing.T) {
 	folder := t.TempDir()
-	f := helperTranslateFlags{address: ":8443", authority: folder}
 	env := environment(t, map[string]string{"NAMESPACE": "liqonet"})
-	if _, err := f.options(env); err == nil || !strings.Contains(err.Error(), folder) {
+	if _, err := translateService(env, folder); err == nil || !strings.Contains(err.Error(), folder) {
 		t.Errorf("without an authority: %v", err)
 	}
 	made, err := authority.New("translation.liqonet.svc")
@@ -91,30 +102,31 @@ func TestHelperTranslateOptions(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s, err := f.options(env)
+	s, err := translateService(env, folder)
 	if err != nil || s.Namespace != "liqonet" || s.Address != ":8443" || !s.Authority.Until().Equal(made.Until()) || s.Log == nil {
 		t.Errorf("options %+v, error %v", s, err)
 	}
 	if err := os.WriteFile(filepath.Join(folder, "tls.key"), certificate, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.options(env); err == nil {
+	if _, err := translateService(env, folder); err == nil {
 		t.Error("what is no key was taken")
 	}
 	var usage *UsageError
-	if _, err := f.options(environment(t, nil)); !errors.As(err, &usage) {
+	if _, err := translateService(environment(t, nil), folder); !errors.As(err, &usage) {
 		t.Errorf("error %v", err)
 	}
 }
 
 func TestHelperNodeOptions(t *testing.T) {
-	f := helperFlags{node: "a-2", healthAddress: "127.0.0.1:6093"}
-	o, node, err := f.options(environment(t, map[string]string{"NAMESPACE": "liqonet", "NODE_NAME": "a-1"}))
-	if err != nil || o.Namespace != "liqonet" || node != "a-2" || o.HealthAddress != "127.0.0.1:6093" {
-		t.Errorf("options %+v, node %s, error %v", o, node, err)
+	got, node, err := helperEnv(environment(t, map[string]string{"NAMESPACE": "liqonet", "NODE_NAME": "a-1"}), "127.0.0.1")
+	if err != nil || got.Namespace != "liqonet" || node != "a-1" || got.HealthAddress != "127.0.0.1:6093" {
+		t.Errorf("options %+v, node %s, error %v", got, node, err)
 	}
-	var usage *UsageError
-	if _, _, err := f.options(environment(t, nil)); !errors.As(err, &usage) {
-		t.Errorf("error %v", err)
+	for _, one := range []map[string]string{nil, {"NAMESPACE": "liqonet"}, {"NODE_NAME": "a-1"}} {
+		_, _, err := helperEnv(environment(t, one), "")
+		if usage, ok := errors.AsType[*UsageError](err); !ok || !strings.HasSuffix(usage.Error(), " is required") {
+			t.Errorf("%v: error %v", one, err)
+		}
 	}
 }

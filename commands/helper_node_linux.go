@@ -10,23 +10,20 @@ import (
 
 // newHelperNode returns the command that the DaemonSet runs.
 func newHelperNode(env *Env, run func(helper.Node, context.Context) error) *cobra.Command {
-	var f helperFlags
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use:   "node",
 		Short: "Reconcile the kernel of a node",
 		Args:  arguments(),
-		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			var node helper.Node
-			if node.Env, node.Name, err = f.options(env); err != nil {
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			// A node helper shares the node's addresses: only the node itself may ask.
+			o, node, err := helperEnv(env, "127.0.0.1")
+			if err != nil {
 				return err
 			}
-			if err := addClient(env, &node.Env); err != nil {
+			if err := addClient(env, &o); err != nil {
 				return err
 			}
-			return run(node, cmd.Context())
+			return run(helper.Node{Env: o, Name: node}, cmd.Context())
 		},
 	}
-	// A node helper shares the node's addresses: only the node itself may ask.
-	f.register(cmd, "127.0.0.1:6093")
-	return cmd
 }

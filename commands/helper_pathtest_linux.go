@@ -81,7 +81,7 @@ func serverPod(text string) (p probe.Pod, err error) {
 // inquiry is what the flags ask on this node.
 func (f askFlags) inquiry(env *Env) (q probe.Inquiry, err error) {
 	var node, address string
-	if err := given(env, required{&node, "node", "", "NODE_NAME"}, required{&address, "node-ip", "", "NODE_IP"}); err != nil {
+	if err := given(env, map[string]*string{"NODE_NAME": &node, "NODE_IP": &address}); err != nil {
 		return q, err
 	}
 	nodeIP, err := netip.ParseAddr(address)
