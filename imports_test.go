@@ -45,7 +45,7 @@ var rules = []rule{
 	{"netops/nft", []string{module + "netops"},
 		"a table is a value of its own, whatever it is for"},
 	{"ipam", []string{"k8s.io", "sigs.k8s.io", module},
-		"the allocator is pure: ipam/store knows the cluster"},
+		"the allocator is pure: internal/inventory knows the cluster"},
 	{"ipam/translate", []string{"k8s.io/client-go", module + "internal/cluster"},
 		"reflection asks it from a process that has clients of its own"},
 	{"ipam/...", []string{module + "netops", module + "templates", module + "commands", "github.com/spf13", "github.com/pterm"},

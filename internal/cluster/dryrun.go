@@ -9,14 +9,12 @@ import (
 	"strings"
 	"sync"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
-	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 )
 
 // ErrLater ends a wait of a dry run for something that is not there: only what a dry run leaves undone brings it about.
@@ -101,15 +99,6 @@ func (p Planned) wave() int {
 		return waves + waves - waveOf(p.Before)
 	}
 	return waveOf(p.After)
-}
-
-// ConfigMaps are those in liqonet's namespace.
-func (c *Cluster) ConfigMaps() typedcorev1.ConfigMapInterface {
-	kube := c.Kube.CoreV1().ConfigMaps(c.Namespace)
-	if c.dry == nil {
-		return kube
-	}
-	return dryConfigMaps{kube, dryResource{erase(kube), c.dry, prefixOf(&corev1.ConfigMap{}, c.Namespace)}}
 }
 
 // dryRun keeps the objects that a dry run has read or written.
@@ -262,34 +251,4 @@ func (d dryResource) Delete(ctx context.Context, name string, _ metav1.DeleteOpt
 		d.write(name, o.before, nil)
 	}
 	return err
-}
-
-// dryConfigMaps are the ConfigMaps of a dry run, for those who have a client of their own.
-type dryConfigMaps struct {
-	typedcorev1.ConfigMapInterface
-	dry dryResource
-}
-
-// Get implements typedcorev1.ConfigMapInterface.
-func (d dryConfigMaps) Get(ctx context.Context, name string, _ metav1.GetOptions) (*corev1.ConfigMap, error) {
-	o, err := d.dry.get(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	return o.(*corev1.ConfigMap), nil
-}
-
-// Create implements typedcorev1.ConfigMapInterface.
-func (d dryConfigMaps) Create(ctx context.Context, cm *corev1.ConfigMap, _ metav1.CreateOptions) (*corev1.ConfigMap, error) {
-	_, err := d.dry.create(ctx, cm)
-	return cm, err
-}
-
-// Update implements typedcorev1.ConfigMapInterface.
-func (d dryConfigMaps) Update(ctx context.Context, cm *corev1.ConfigMap, _ metav1.UpdateOptions) (*corev1.ConfigMap, error) {
-	o, err := d.dry.read(ctx, cm.Name)
-	if err == nil {
-		d.dry.write(cm.Name, o.before, cm)
-	}
-	return cm, err
 }

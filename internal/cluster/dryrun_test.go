@@ -37,13 +37,15 @@ func TestDryRunReadsWhatItWrote(t *testing.T) {
 	if _, err := dry.Delete(t.Context(), gone); err != nil {
 		t.Fatal(err)
 	}
-	created, err := dry.ConfigMaps().Create(t.Context(), &corev1.ConfigMap{ObjectMeta: ourMeta("more")}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	created.Data = map[string]string{"k": "v"}
-	if _, err := dry.ConfigMaps().Update(t.Context(), created, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
+	more := &corev1.ConfigMap{ObjectMeta: ourMeta("more")}
+	for _, data := range []map[string]string{nil, {"k": "v"}} {
+		_, err := cluster.Swap(t.Context(), dry, more, func(*corev1.ConfigMap) (*corev1.ConfigMap, error) {
+			more.Data = data
+			return more, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 	listed, err := dry.List(t.Context(), records.LabelComponent)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 
 // Of several writers of one object one succeeds at a time. The others try again after pauses that grow up to one or two seconds.
 // They give up after a time, not after a number of attempts: how many attempts fail depends on the speed of the API server.
-const swapPatience = time.Minute
+const swapPatience = 2 * time.Minute
 
 var swapPauses = wait.Backoff{Steps: 10, Duration: 10 * time.Millisecond, Factor: 1.6, Jitter: 1}
 
@@ -23,8 +23,8 @@ var swapPauses = wait.Backoff{Steps: 10, Duration: 10 * time.Millisecond, Factor
 func Swap[T Object](ctx context.Context, c *Cluster, at T, want func(live T) (T, error)) (Change, error) {
 	pauses := swapPauses
 	for began := time.Now(); ; {
-		change, err := swapOnce(ctx, c, at, want)
-		if !overtaken(err) || time.Since(began) > swapPatience {
+		change, overtaken, err := swapOnce(ctx, c, at, want)
+		if !overtaken || time.Since(began) > swapPatience {
 			return change, err
 		}
 		select {
@@ -35,19 +35,16 @@ func Swap[T Object](ctx context.Context, c *Cluster, at T, want func(live T) (T,
 	}
 }
 
-// overtaken reports whether an error says that the object is no longer as it was read.
-func overtaken(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }
-
-// swapOnce is one read, computation and write.
-func swapOnce[T Object](ctx context.Context, c *Cluster, at T, want func(live T) (T, error)) (Change, error) {
+// swapOnce is one read, computation and write. overtaken says that the object is no longer as it was read.
+func swapOnce[T Object](ctx context.Context, c *Cluster, at T, want func(live T) (T, error)) (_ Change, overtaken bool, err error) {
 	t, err := c.find(ctx, at, at.GetNamespace(), at.GetName())
 	var live T
 	asItIs := Absent
 	switch {
 	case err != nil:
-		return Change{}, err
+		return Change{}, false, err
 	case t.live != nil && !ours(t.live):
-		return Change{}, t.foreign()
+		return Change{}, false, t.foreign()
 	case t.live != nil:
 		live, _ = t.live.DeepCopyObject().(T)
 		asItIs = Unchanged
@@ -55,18 +52,19 @@ func swapOnce[T Object](ctx context.Context, c *Cluster, at T, want func(live T)
 	wanted, err := want(live)
 	switch {
 	case err != nil:
-		return Change{}, err
+		return Change{}, false, err
 	case reflect.ValueOf(wanted).IsNil(), t.live != nil && len(lacking(content(t.live), content(wanted))) == 0:
-		return t.became(asItIs), nil
+		return t.became(asItIs), false, nil
 	case t.live == nil:
 		if _, err := t.resource.create(ctx, wanted); err != nil {
-			return Change{}, fmt.Errorf("create %s in cluster %q: %w", t.operand(), c.Context, err)
+			return Change{}, apierrors.IsAlreadyExists(err), fmt.Errorf("create %s in cluster %q: %w", t.operand(), c.Context, err)
 		}
-		return t.became(Created), nil
+		return t.became(Created), false, nil
 	}
 	// With a UID, an object that is gone is a conflict, and is not created anew.
 	fields := document(wanted)
 	about := metadata(fields)
 	about["uid"], about["resourceVersion"] = string(t.live.GetUID()), t.live.GetResourceVersion()
-	return c.send(ctx, t, fields)
+	change, err := c.send(ctx, t, fields)
+	return change, apierrors.IsConflict(err), err
 }

@@ -7,23 +7,63 @@ import (
 	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
 	"liqonet.io/liqonet/ipam/store"
 )
 
-// Reservations returns a cluster's reservations.
+// Reservations returns a cluster's reservations; an empty registry with the default pools where nothing was ever kept.
 func Reservations(ctx context.Context, c *cluster.Cluster) (*ipam.Registry, error) {
-	registry, err := store.Over(c.ConfigMaps(), c.Namespace).Load(ctx)
+	object, err := cluster.Find[*corev1.ConfigMap](ctx, c, records.IPAMName)
+	if err != nil {
+		return nil, ExplainAddresses(c.Context, err)
+	}
+	registry, _, err := registryOf(object)
 	return registry, ExplainAddresses(c.Context, err)
 }
 
-// UpdateReservations changes a cluster's reservations. change is called again where somebody else changes them, too.
+// UpdateReservations changes a cluster's reservations by compare-and-swap. change is called again where another writer was
+// faster, and must therefore have no other effect. Where it changes nothing, nothing is written.
 func UpdateReservations(ctx context.Context, c *cluster.Cluster, change func(*ipam.Registry) error) error {
-	return ExplainAddresses(c.Context, store.Over(c.ConfigMaps(), c.Namespace).Update(ctx, change))
+	object := &corev1.ConfigMap{ObjectMeta: Meta(c.Namespace, records.IPAMName)}
+	_, err := cluster.Swap(ctx, c, object, func(live *corev1.ConfigMap) (*corev1.ConfigMap, error) {
+		registry, unknown, err := registryOf(live)
+		if err != nil {
+			return nil, err
+		}
+		before := store.Encode(registry)
+		if err := change(registry); err != nil {
+			return nil, err
+		}
+		text := store.Encode(registry)
+		switch {
+		case text == before:
+			return nil, nil
+		case len(unknown) > 0:
+			return nil, fmt.Errorf("write ConfigMap %s/%s: %w", object.Namespace, object.Name, &records.UnknownFieldsError{Fields: unknown})
+		}
+		object.Data = map[string]string{records.DataKey: text}
+		return object, nil
+	})
+	return ExplainAddresses(c.Context, err)
+}
+
+// registryOf reads the registry in a ConfigMap, nil if there is none yet. unknown are fields of a later release.
+func registryOf(object *corev1.ConfigMap) (registry *ipam.Registry, unknown []string, err error) {
+	if object == nil {
+		registry, err = ipam.New(ipam.DefaultPools()...)
+		return registry, nil, err
+	}
+	registry, unknown, err = store.DecodeKnown(object.Data[records.DataKey])
+	if err != nil {
+		err = hint.With(fmt.Errorf("read ConfigMap %s/%s: %w", object.Namespace, object.Name, err), records.DamageHint)
+	}
+	return registry, unknown, err
 }
 
 // ExplainAddresses adds to an error of the registry what the user can do.

@@ -17,7 +17,6 @@ import (
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/steps"
 	"liqonet.io/liqonet/ipam"
-	"liqonet.io/liqonet/ipam/store"
 )
 
 // checked is a check's findings as text, and whether each was mended.
@@ -50,7 +49,7 @@ func checked(t *testing.T, w *world, repair bool) []string {
 // change changes the reservations of a cluster behind connect's back.
 func (w *world) change(t *testing.T, change func(*ipam.Registry) error) {
 	t.Helper()
-	if err := store.New(w.Cluster.Kube, w.Cluster.Namespace).Update(t.Context(), change); err != nil {
+	if err := inventory.UpdateReservations(t.Context(), w.Cluster, change); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -267,7 +266,7 @@ func TestPools(t *testing.T) {
 		if _, err := Connect(t.Context(), o, &recorder{}); err != nil {
 			t.Error(err)
 		}
-		registry, err := store.New(a.Cluster.Kube, a.Cluster.Namespace).Load(t.Context())
+		registry, err := inventory.Reservations(t.Context(), a.Cluster)
 		if err != nil || !slices.Equal(registry.Pools(), o.Local.Pools) {
 			t.Errorf("pools %v, %v", registry.Pools(), err)
 		}

@@ -226,7 +226,7 @@ func TestRolesChangePlaces(t *testing.T) {
 }
 
 // killers are how many reactors killAt puts in front of each cluster's.
-const killers = 5
+const killers = 4
 
 // killAt ends the context at the nth write of liqoctl's to either cluster, as a kill would: the write is carried
 // out or not, and nothing after it is.
@@ -256,7 +256,6 @@ func killAt(n int, cancel context.CancelFunc, worlds ...*world) (count func() in
 		w.kube.PrependReactor("patch", "*", react)
 		w.kube.PrependReactor("create", "configmaps", react)
 		w.kube.PrependReactor("create", "secrets", react)
-		w.kube.PrependReactor("update", "configmaps", react)
 		w.kube.PrependReactor("delete", "*", react)
 	}
 	return func() int {

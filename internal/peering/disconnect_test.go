@@ -21,7 +21,6 @@ import (
 	"liqonet.io/liqonet/internal/removal"
 	"liqonet.io/liqonet/internal/steps"
 	"liqonet.io/liqonet/ipam"
-	"liqonet.io/liqonet/ipam/store"
 )
 
 // connected are two clusters that are joined, with helpers that live until the test ends.
@@ -106,7 +105,10 @@ func TestRangesAreReleasedAfterTheNodesGaveUpTheRoutes(t *testing.T) {
 		a, b := connected(t)
 		a.set(func() { a.slowness = 3 * time.Second })
 		released := 0
-		a.kube.PrependReactor("update", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+		a.kube.PrependReactor("patch", "configmaps", func(action clienttesting.Action) (bool, runtime.Object, error) {
+			if action.(clienttesting.PatchAction).GetName() != records.IPAMName {
+				return false, nil, nil
+			}
 			released++
 			for _, n := range a.storedReports(t) {
 				if slices.Contains(n.Peerings, "b") {
@@ -222,7 +224,7 @@ func TestInitAndReset(t *testing.T) {
 		if err != nil || !got.Changed || got.Cluster.Name != "milan" || got.Cluster.Overlay != records.Geneve || got.Cluster.Nodes != 2 {
 			t.Fatalf("%+v, %v", got, err)
 		}
-		r, err := store.New(a.Kube, a.Namespace).Load(t.Context())
+		r, err := inventory.Reservations(t.Context(), a.Cluster)
 		if err != nil || len(r.Held(ipam.Cluster, ipam.Reserved)) != 1 {
 			t.Errorf("reserved %v, %v", r.List(), err)
 		}

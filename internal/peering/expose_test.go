@@ -22,7 +22,6 @@ import (
 	"liqonet.io/liqonet/internal/status"
 	"liqonet.io/liqonet/internal/steps"
 	"liqonet.io/liqonet/ipam"
-	"liqonet.io/liqonet/ipam/store"
 )
 
 func exposing(w *world, host string) hosts.ExposeOptions {
@@ -32,7 +31,7 @@ func exposing(w *world, host string) hosts.ExposeOptions {
 // heldHosts are the addresses that a cluster's registry holds for exposed hosts.
 func heldHosts(t *testing.T, w *world) (held []string) {
 	t.Helper()
-	r, err := store.New(w.kube, w.Namespace).Load(t.Context())
+	r, err := inventory.Reservations(t.Context(), w.Cluster)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +158,7 @@ func TestExposedHostsAreNoPeers(t *testing.T) {
 		a, _ := connected(t)
 		wide := netip.MustParsePrefix("192.0.2.0/24")
 		given := func() netip.Prefix {
-			r, err := store.New(a.kube, a.Namespace).Load(t.Context())
+			r, err := inventory.Reservations(t.Context(), a.Cluster)
 			if err != nil {
 				t.Fatal(err)
 			}

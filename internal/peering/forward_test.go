@@ -13,7 +13,6 @@ import (
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/steps"
 	"liqonet.io/liqonet/ipam"
-	"liqonet.io/liqonet/ipam/store"
 )
 
 // TestFirewallsOfNodes connects clusters whose nodes drop what they forward, with the user's word.
@@ -104,7 +103,7 @@ func TestFirewallsAreRefusedFirst(t *testing.T) {
 						t.Errorf("cluster %s has %s", w.Context, name)
 					}
 				}
-				registry, err := store.New(w.Kube, w.Namespace).Load(t.Context())
+				registry, err := inventory.Reservations(t.Context(), w.Cluster)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -17,7 +17,6 @@ import (
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
-	"liqonet.io/liqonet/ipam/store"
 )
 
 // apiServerAt has the API server of a world known at an address.
@@ -111,7 +110,7 @@ func TestRangesInUseAreAvoided(t *testing.T) {
 					t.Errorf("want a note of %q and %q in\n%s", c.noted, c.warned, said)
 				}
 				// Only what is held is kept: what is in use changes from day to day.
-				registry, err := store.New(a.kube, a.Namespace).Load(t.Context())
+				registry, err := inventory.Reservations(t.Context(), a.Cluster)
 				if err != nil || len(registry.Held(ipam.Cluster, ipam.OutsideHost)) > 0 {
 					t.Errorf("reservations: %v, %v", registry.Held(ipam.Cluster, ipam.OutsideHost), err)
 				}

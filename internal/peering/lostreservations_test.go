@@ -17,12 +17,12 @@ import (
 func TestLostReservations(t *testing.T) {
 	for name, lose := range map[string]func(t *testing.T, a *world, old *corev1.ConfigMap){
 		"older": func(t *testing.T, a *world, old *corev1.ConfigMap) {
-			now, err := a.ConfigMaps().Get(t.Context(), records.IPAMName, metav1.GetOptions{})
+			now, err := a.Kube.CoreV1().ConfigMaps(a.Namespace).Get(t.Context(), records.IPAMName, metav1.GetOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			now.Data = old.Data
-			if _, err := a.ConfigMaps().Update(t.Context(), now, metav1.UpdateOptions{}); err != nil {
+			if _, err := a.Kube.CoreV1().ConfigMaps(a.Namespace).Update(t.Context(), now, metav1.UpdateOptions{}); err != nil {
 				t.Fatal(err)
 			}
 		},
@@ -39,7 +39,7 @@ func TestLostReservations(t *testing.T) {
 				d := newWorld("d", worldNode{name: "d1", podCIDR: "10.244.1.0/24", address: "172.31.4.11"})
 				live(t, a, b, c, d)
 				must(t, Connect, connectOptions(a, b))
-				old, err := a.ConfigMaps().Get(t.Context(), records.IPAMName, metav1.GetOptions{})
+				old, err := a.Kube.CoreV1().ConfigMaps(a.Namespace).Get(t.Context(), records.IPAMName, metav1.GetOptions{})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -15,7 +15,6 @@ import (
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
-	"liqonet.io/liqonet/ipam/store"
 )
 
 // played are the helpers of a cluster, played: they report what real ones would once their kernels are as the
@@ -102,7 +101,7 @@ func (p *played) nodeHelpers(ctx context.Context, fabric *records.Fabric, peerin
 
 // guarded are the peerings whose ranges are reserved, or were until a moment ago, and which are not applied.
 func (p *played) guarded(ctx context.Context, applied []string) ([]string, error) {
-	registry, err := store.New(p.Kube, p.Namespace).Load(ctx)
+	registry, err := inventory.Reservations(ctx, p.Cluster)
 	if err != nil {
 		return nil, nil //nolint:nilerr // damaged reservations guard nothing
 	}

@@ -37,12 +37,12 @@ func writeVersion1(t *testing.T, w *world) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cm, err := w.ConfigMaps().Get(t.Context(), records.PeeringName(p.Name), metav1.GetOptions{})
+	cm, err := w.Kube.CoreV1().ConfigMaps(w.Namespace).Get(t.Context(), records.PeeringName(p.Name), metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	cm.Data[records.DataKey] = string(text)
-	if _, err := w.ConfigMaps().Update(t.Context(), cm, metav1.UpdateOptions{}); err != nil {
+	if _, err := w.Kube.CoreV1().ConfigMaps(w.Namespace).Update(t.Context(), cm, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if read := peeringOf(t, w); read.Version != 1 {

@@ -18,9 +18,9 @@ import (
 
 	"liqonet.io/liqonet/internal/addresses"
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
-	"liqonet.io/liqonet/ipam/store"
 )
 
 // Tests of this file need a real API server, that of $KUBECONFIG: lab/e2e starts one and runs them.
@@ -59,9 +59,9 @@ func TestLabWriters(t *testing.T) {
 	if _, err := client.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	kept := store.New(client, labNamespace)
+	kept := &cluster.Cluster{Context: "a", Namespace: labNamespace, Kube: client}
 	var own addresses.Own
-	err := kept.Update(ctx, func(r *ipam.Registry) (err error) {
+	err := inventory.UpdateReservations(ctx, kept, func(r *ipam.Registry) (err error) {
 		own = addresses.Own{Pods: []netip.Prefix{prefix("10.244.0.0/16")}, Services: []netip.Prefix{prefix("10.96.0.0/16")}, Nodes: []netip.Prefix{prefix("172.31.1.0/24")}}
 		own.External, own.Internal, err = addresses.ReserveOwn(r, own)
 		return err
@@ -90,7 +90,7 @@ func TestLabWriters(t *testing.T) {
 	t.Logf("%d clients reserved in %s", labWriters, time.Since(began).Round(time.Millisecond))
 
 	// That nothing overlaps is what reading it says; that nothing is lost is seen here.
-	r, err := kept.Load(ctx)
+	r, err := inventory.Reservations(ctx, kept)
 	if err != nil {
 		t.Fatal(err)
 	}

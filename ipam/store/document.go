@@ -1,3 +1,8 @@
+// Package store writes an ipam.Registry as text, and reads it: what ConfigMap "ipam" holds. Who changes it, and how several
+// writers take turns, is internal/inventory's.
+//
+// What cannot be read is an error, and is never to be overwritten: a text that is damaged or of another schema version. One
+// with fields of a later release is read, and not to be changed.
 package store
 
 import (
@@ -57,12 +62,12 @@ func list[T any](b *strings.Builder, key string, items []T, text func(T) string)
 // Decode reads a registry from text. An unknown version, a malformed line or reservations that conflict are errors. Fields of
 // later releases are ignored.
 func Decode(text string) (*ipam.Registry, error) {
-	r, _, err := decode(text)
+	r, _, err := DecodeKnown(text)
 	return r, err
 }
 
-// decode is Decode. unknown are the fields that it ignores.
-func decode(text string) (r *ipam.Registry, unknown []string, err error) {
+// DecodeKnown is Decode for those who change the registry. unknown are the fields that it ignores.
+func DecodeKnown(text string) (r *ipam.Registry, unknown []string, err error) {
 	d, unknown, err := records.ReadYAML[document](text)
 	if err != nil {
 		return nil, nil, err

@@ -1,0 +1,287 @@
+package inventory_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/cluster/clustertest"
+	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/ipam"
+	"liqonet.io/liqonet/ipam/store"
+)
+
+var configMaps = corev1.SchemeGroupVersion.WithResource("configmaps")
+
+// writes counts the requests that change something.
+func writes(client *fake.Clientset) (n int) {
+	for _, a := range client.Actions() {
+		if a.GetVerb() != "get" {
+			n++
+		}
+	}
+	return n
+}
+
+// peer acquires a range for the pods of a peer.
+func peer(name string) func(*ipam.Registry) error {
+	return func(r *ipam.Registry) error {
+		_, err := r.Acquire(ipam.Request{Owner: ipam.Peering(name), Purpose: ipam.PeerPods, Real: netip.MustParsePrefix("10.244.0.0/16")})
+		return err
+	}
+}
+
+// update makes a change that has to succeed.
+func update(t *testing.T, c *cluster.Cluster, change func(*ipam.Registry) error) {
+	t.Helper()
+	if err := inventory.UpdateReservations(t.Context(), c, change); err != nil {
+		t.Error(err)
+	}
+}
+
+// owners lists who holds what is kept.
+func owners(t *testing.T, c *cluster.Cluster) (names []string) {
+	t.Helper()
+	r, err := inventory.Reservations(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range r.List() {
+		names = append(names, string(h.Owner))
+	}
+	return names
+}
+
+// kept is the ConfigMap of reservations.
+func kept(t *testing.T, client *fake.Clientset) *corev1.ConfigMap {
+	t.Helper()
+	cm, err := client.CoreV1().ConfigMaps(records.DefaultNamespace).Get(t.Context(), records.IPAMName, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cm
+}
+
+func TestUpdateReservations(t *testing.T) {
+	c, client := clustertest.New(clustertest.Config{})
+	if got := owners(t, c); len(got) > 0 {
+		t.Errorf("held where nothing was kept: %s", got)
+	}
+	update(t, c, func(*ipam.Registry) error { return nil })
+	if writes(client) > 0 {
+		t.Errorf("a change of nothing in nothing: %d writes", writes(client))
+	}
+	for _, name := range []string{"b", "c", "b"} {
+		update(t, c, peer(name))
+	}
+	if n := writes(client); n != 2 {
+		t.Errorf("%d writes for two changes and one that is none", n)
+	}
+	want := strings.Join([]string{
+		"version: 1",
+		"pools:",
+		`- "10.0.0.0/8"`,
+		`- "172.16.0.0/12"`,
+		`- "192.168.0.0/16"`,
+		"reservations:",
+		`- "10.244.0.0/16 peering/b peer-pods real=10.244.0.0/16"`,
+		`- "10.245.0.0/16 peering/c peer-pods real=10.244.0.0/16"`,
+		"",
+	}, "\n")
+	cm := kept(t, client)
+	if diff := cmp.Diff(map[string]string{records.DataKey: want}, cm.Data); diff != "" {
+		t.Errorf("-want +kept:\n%s", diff)
+	}
+	if got := cm.Labels[records.LabelComponent]; got != records.ComponentIPAM {
+		t.Errorf("label %q", got)
+	}
+}
+
+func TestUpdateReservationsKeepsWhatOthersPutThere(t *testing.T) {
+	c, client := clustertest.New(clustertest.Config{})
+	update(t, c, peer("b"))
+	cm := kept(t, client)
+	cm.Annotations = map[string]string{"example.com/backup": "daily"}
+	cm.Data["note"] = "by hand"
+	if _, err := client.CoreV1().ConfigMaps(cm.Namespace).Update(t.Context(), cm, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	update(t, c, peer("c"))
+	if cm = kept(t, client); cm.Data["note"] != "by hand" || cm.Annotations["example.com/backup"] != "daily" {
+		t.Errorf("after an update: %+v", cm)
+	}
+}
+
+// TestUpdateReservationsLosesRaces has another writer come between read and write: to create, to change, to delete.
+func TestUpdateReservationsLosesRaces(t *testing.T) {
+	other := func(t *testing.T, c *cluster.Cluster) { update(t, c, peer("other")) }
+	remove := func(t *testing.T, c *cluster.Cluster) {
+		if _, err := c.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: inventory.Meta(c.Namespace, records.IPAMName)}); err != nil {
+			t.Error(err)
+		}
+	}
+	for name, c := range map[string]struct {
+		first string // who holds something before; "": nobody does
+		race  func(*testing.T, *cluster.Cluster)
+		want  []string
+	}{
+		"create": {"", other, []string{"peering/other", "peering/b"}},
+		"change": {"first", other, []string{"peering/first", "peering/other", "peering/b"}},
+		"delete": {"first", remove, []string{"peering/b"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cl, _ := clustertest.New(clustertest.Config{})
+				if c.first != "" {
+					update(t, cl, peer(c.first))
+				}
+				calls := 0
+				update(t, cl, func(r *ipam.Registry) error {
+					if calls++; calls == 1 {
+						c.race(t, cl)
+					}
+					return peer("b")(r)
+				})
+				if calls != 2 {
+					t.Errorf("%d calls", calls)
+				}
+				if diff := cmp.Diff(c.want, owners(t, cl)); diff != "" {
+					t.Errorf("-want +held:\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+func TestConcurrentReservations(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := clustertest.New(clustertest.Config{})
+		const writers = 64
+		var all sync.WaitGroup
+		for i := range writers {
+			all.Go(func() { update(t, c, peer(fmt.Sprint(i))) })
+		}
+		all.Wait()
+		held := make(map[string]int)
+		for _, name := range owners(t, c) {
+			held[name]++
+		}
+		want := make(map[string]int)
+		for i := range writers {
+			want[string(ipam.Peering(fmt.Sprint(i)))] = 1
+		}
+		if !maps.Equal(held, want) {
+			t.Errorf("held %v", held)
+		}
+	})
+}
+
+func TestUpdateReservationsReturnsTheChangesError(t *testing.T) {
+	c, client := clustertest.New(clustertest.Config{})
+	err := inventory.UpdateReservations(t.Context(), c, func(r *ipam.Registry) error {
+		_, err := r.Acquire(ipam.Request{Owner: ipam.Peering("b"), Purpose: ipam.PeerPods, Bits: 4})
+		return err
+	})
+	if !errors.Is(err, ipam.ErrNoneFree) {
+		t.Error(err)
+	}
+	// An error of the change is final even where it looks like a lost race.
+	calls := 0
+	err = inventory.UpdateReservations(t.Context(), c, func(*ipam.Registry) error {
+		calls++
+		return apierrors.NewConflict(configMaps.GroupResource(), records.IPAMName, errors.New("the object has been modified"))
+	})
+	if !apierrors.IsConflict(err) || calls != 1 || writes(client) > 0 {
+		t.Errorf("%v after %d calls and %d writes", err, calls, writes(client))
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	err = inventory.UpdateReservations(ctx, c, func(r *ipam.Registry) error {
+		defer cancel()
+		update(t, c, peer("other"))
+		return peer("b")(r)
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("interrupted: %v", err)
+	}
+}
+
+func TestDamagedReservationsAreNotOverwritten(t *testing.T) {
+	for name, data := range map[string]map[string]string{
+		"no data": nil, "no key": {"registry": "version: 1\n"}, "empty": {records.DataKey: ""},
+		"cut off":       {records.DataKey: "version: 1\nreservations:\n- \"10.96.0.0/12 clus"},
+		"newer version": {records.DataKey: "version: 2\nranges: {}\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cm := &corev1.ConfigMap{ObjectMeta: inventory.Meta(records.DefaultNamespace, records.IPAMName), Data: data}
+			c, client := clustertest.New(clustertest.Config{Objects: []runtime.Object{cm}})
+			err := inventory.UpdateReservations(t.Context(), c, peer("b"))
+			if err == nil || !strings.Contains(err.Error(), "read ConfigMap liqonet/ipam: ") || writes(client) > 0 {
+				t.Errorf("%v, %d writes", err, writes(client))
+			}
+			if _, err := inventory.Reservations(t.Context(), c); err == nil {
+				t.Error("read")
+			}
+		})
+	}
+}
+
+// TestLaterFieldsOfReservationsAreKept: a document with a field of a later release is read, and a change that would delete it is
+// refused.
+func TestLaterFieldsOfReservationsAreKept(t *testing.T) {
+	r, err := ipam.New(ipam.DefaultPools()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := peer("b")(r); err != nil {
+		t.Fatal(err)
+	}
+	cm := &corev1.ConfigMap{
+		ObjectMeta: inventory.Meta(records.DefaultNamespace, records.IPAMName),
+		Data:       map[string]string{records.DataKey: store.Encode(r) + "zones: [a, b]\n"},
+	}
+	c, client := clustertest.New(clustertest.Config{Objects: []runtime.Object{cm}})
+	if held := owners(t, c); len(held) == 0 {
+		t.Error("nothing is read")
+	}
+	update(t, c, func(*ipam.Registry) error { return nil })
+	err = inventory.UpdateReservations(t.Context(), c, peer("c"))
+	if unknown, ok := errors.AsType[*records.UnknownFieldsError](err); !ok || !slices.Equal(unknown.Fields, []string{"zones"}) {
+		t.Errorf("an update: %v", err)
+	}
+	if n := writes(client); n > 0 {
+		t.Errorf("%d writes", n)
+	}
+}
+
+func TestRequestsForReservationsFail(t *testing.T) {
+	for verb, message := range map[string]string{
+		"get":    "read ConfigMap liqonet/ipam in cluster",
+		"create": "create ConfigMap liqonet/ipam in cluster",
+	} {
+		c, client := clustertest.New(clustertest.Config{})
+		client.PrependReactor(verb, "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, apierrors.NewForbidden(configMaps.GroupResource(), records.IPAMName, errors.New("no role"))
+		})
+		err := inventory.UpdateReservations(t.Context(), c, peer("b"))
+		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), message) {
+			t.Errorf("%s: %v", verb, err)
+		}
+	}
+}
