@@ -105,6 +105,16 @@ bench: deps lab ## Measure the path against a baseline, on this kernel and in a 
 	cd bench && $(GO_BUILD) -o ../bin/bench .
 	bin/bench -guest bin/lab
 
+.PHONY: weather
+weather: deps lab ## Compare the path with WireGuard alone on bad lines, in a guest whose clock is virtual: half an hour; needs root
+	cd bench && $(GO_BUILD) -o ../bin/bench .
+	bin/lab guest run --virtual-time -- bin/bench weather -overlay geneve -wireguard kernel
+
+.PHONY: scale
+scale: deps ## Measure gateways of clusters of 10, 100 and 1,000 nodes: 3 minutes; needs root
+	cd bench && $(GO_BUILD) -o ../bin/bench .
+	bin/bench scale
+
 .PHONY: faults
 faults: deps build ## Measure what faults do to a peering of GATEWAYS (1) a side, RUNS (10) of each: hours, continued after an interruption; needs root
 	cd lab && $(GO_BUILD) -o ../bin/faults ./cmd/faults

@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"liqonet.io/liqonet/bench/load"
 	"liqonet.io/liqonet/bench/path"
 	"liqonet.io/liqonet/bench/report"
+	"liqonet.io/liqonet/internal/health"
 )
 
 // weather is how a line treats packets, in each direction.
@@ -55,9 +57,9 @@ func netem(packets int, settings string) string {
 // weatherReport is what was measured on one line.
 type weatherReport struct {
 	weather
-	Metrics  []report.Metric `json:"metrics"`
-	States   []string        `json:"states"`   // of the peering while packets flowed, each once
-	Renewals int             `json:"renewals"` // of the tunnels
+	Metrics  []report.Metric         `json:"metrics"`
+	States   map[health.State]string `json:"states"`   // of the peering after a sample, each with its last reason
+	Renewals int                     `json:"renewals"` // of the tunnels
 }
 
 // Metrics of a line.
@@ -128,7 +130,7 @@ func (p weatherPlan) measure(ctx context.Context, progress io.Writer, report fun
 
 // line measures one line, in rounds that begin with another path each.
 func (p weatherPlan) line(ctx context.Context, bed *path.Bed, w weather, ways map[string]load.Way, names []string) (weatherReport, error) {
-	r := weatherReport{weather: w, Metrics: []report.Metric{
+	r := weatherReport{weather: w, States: map[health.State]string{}, Metrics: []report.Metric{
 		metricTCP: {Name: "TCP", Unit: "Mbit/s", Samples: map[string][]float64{}},
 		metricUDP: {Name: "UDP", Unit: "share that arrives", Samples: map[string][]float64{}},
 	}}
@@ -150,12 +152,10 @@ func (p weatherPlan) line(ctx context.Context, bed *path.Bed, w weather, ways ma
 				return r, err
 			}
 			for _, v := range verdicts {
-				r.States = append(r.States, strings.TrimSuffix(string(v.State)+": "+v.Why, ": "))
+				r.States[v.State] = v.Why
 			}
 		}
 	}
-	slices.Sort(r.States)
-	r.States = slices.Compact(r.States)
 	r.Renewals = bed.Renewals() - before
 	return r, nil
 }
@@ -193,8 +193,12 @@ func (r weatherReport) write(w io.Writer) error {
 		s := m.Share(byLiqonet, tunnelAlone)
 		return fmt.Sprintf("%.2f (%.2f to %.2f)", s.Median, s.Low, s.High)
 	}
+	var states []string
+	for _, s := range slices.Sorted(maps.Keys(r.States)) {
+		states = append(states, strings.TrimSuffix(string(s)+": "+r.States[s], ": "))
+	}
 	_, err := fmt.Fprintf(w, "| %s | %.2f | %s | %.1f %% | %s | %d | %s |\n", r.Name,
 		report.Quantile(tcp.Samples[tunnelAlone], 0.5), ratio(tcp),
-		100*report.Quantile(udp.Samples[tunnelAlone], 0.5), ratio(udp), r.Renewals, strings.Join(r.States, "; "))
+		100*report.Quantile(udp.Samples[tunnelAlone], 0.5), ratio(udp), r.Renewals, strings.Join(states, "; "))
 	return err
 }
