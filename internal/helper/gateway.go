@@ -38,6 +38,7 @@ type gatewayLoop struct {
 	health  *liveness
 	keys    keys
 	served  atomic.Pointer[gatewayView] // what the last good pass was made for; nil: none yet
+	passed  *gatewayView                // whose state the kernel has; nil: not known
 	echoes  *gatewayEchoes
 	tunnels tunnels
 	latest  atomic.Pointer[measured] // what is shown as metrics; nil: nothing yet
@@ -117,9 +118,11 @@ func (l *gatewayLoop) serve(ctx context.Context, v gatewayView) error {
 		return err
 	}
 	want := v.state()
+	l.passed = nil
 	if err := l.pass(want); err != nil {
 		return err
 	}
+	l.passed = &v
 	changed, errTunnels := l.bringTunnels(ctx, v)
 	if changed {
 		if err := l.pass(want); err != nil {

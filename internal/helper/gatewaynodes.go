@@ -23,11 +23,10 @@ const fewNodes = 32
 // reads nothing else: a cluster with pods of a pool has a route for each, and reading fifty thousand takes a fifth of a
 // second. Whatever else differs, in the records or in the kernel, is left to a complete pass; done is false then.
 func (l *gatewayLoop) serveNodes(ctx context.Context, v gatewayView) (done bool, err error) {
-	last := l.served.Load()
-	if last == nil || !l.undisturbed() {
+	if l.passed == nil || !l.undisturbed() {
 		return false, nil
 	}
-	plan, ok := last.routesTo(v)
+	plan, ok := l.passed.routesTo(v)
 	if !ok {
 		return false, nil
 	}
@@ -40,10 +39,9 @@ func (l *gatewayLoop) serveNodes(ctx context.Context, v gatewayView) (done bool,
 		l.complete, l.reached = time.Time{}, nil
 		return false, err
 	}
-	l.reached = v.state
-	changed, err := l.bringTunnels(ctx, v)
-	if changed || err != nil {
-		return false, err
+	l.reached, l.passed = v.state, &v
+	if changed, err := l.bringTunnels(ctx, v); changed || err != nil {
+		return false, nil //nolint:nilerr // the complete pass that follows meets it again, and serves what can be served
 	}
 	if err := l.echoes.follow(v); err != nil {
 		return false, err
