@@ -193,8 +193,8 @@ func Node(s *records.Status, name string) (records.NodeStatus, bool) {
 	if s == nil {
 		return records.NodeStatus{}, false
 	}
-	i := slices.IndexFunc(s.Nodes, func(n records.NodeStatus) bool { return n.Name == name })
-	if i < 0 {
+	i, found := slices.BinarySearchFunc(s.Nodes, name, func(n records.NodeStatus, name string) int { return strings.Compare(n.Name, name) })
+	if !found {
 		return records.NodeStatus{}, false
 	}
 	return s.Nodes[i], true

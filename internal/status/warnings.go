@@ -9,6 +9,9 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
+// maxWarnings bounds them: a stolen token of a node can report thousands.
+const maxWarnings = 5
+
 // forwardWarnings names the chains of others on nodes that drop what no rule of theirs accepts, each with its nodes. Packets
 // that nodes send to verify a path do not pass such chains, packets of pods do. Whether these are accepted is not known, so the
 // state does not depend on it.
@@ -20,7 +23,8 @@ func forwardWarnings(reports []records.Node) []string {
 		}
 	}
 	var all []string
-	for _, chain := range slices.Sorted(maps.Keys(chains)) {
+	names := slices.Sorted(maps.Keys(chains))
+	for _, chain := range names[:min(maxWarnings, len(names))] {
 		nodes := chains[chain]
 		slices.Sort(nodes)
 		const shown = 3
@@ -30,6 +34,9 @@ func forwardWarnings(reports []records.Node) []string {
 		}
 		all = append(all, fmt.Sprintf(
 			"%s of node %s drops packets of pods that none of its rules accepts; verification does not pass it", chain, text))
+	}
+	if more := len(names) - maxWarnings; more > 0 {
+		all = append(all, fmt.Sprintf("%d more chains of nodes drop packets of pods", more))
 	}
 	return all
 }
