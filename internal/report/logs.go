@@ -3,7 +3,9 @@ package report
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 
@@ -67,9 +69,29 @@ func (p part) addLogs(ctx context.Context) {
 }
 
 func (p part) log(ctx context.Context, pod *corev1.Pod, container string, previous bool) (string, error) {
-	lines, bytes := int64(logLines), int64(logBytes)
-	text, err := p.cluster.Kube.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{
-		Container: container, Previous: previous, Timestamps: true, TailLines: &lines, LimitBytes: &bytes,
-	}).DoRaw(ctx)
-	return string(text), err
+	lines := int64(logLines)
+	stream, err := p.cluster.Kube.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{
+		Container: container, Previous: previous, Timestamps: true, TailLines: &lines,
+	}).Stream(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = stream.Close() }()
+	return latest(stream, logBytes)
+}
+
+// latest is the end of a text, of that many bytes at most. A kubelet that is asked for so many sends the beginning.
+func latest(text io.Reader, most int) (string, error) {
+	var end []byte
+	for chunk := make([]byte, 64<<10); ; {
+		n, err := text.Read(chunk)
+		end = append(end, chunk[:n]...)
+		end = end[max(0, len(end)-most):]
+		switch {
+		case errors.Is(err, io.EOF):
+			return string(end), nil
+		case err != nil:
+			return "", err
+		}
+	}
 }

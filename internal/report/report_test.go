@@ -11,6 +11,7 @@ import (
 	"path"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -208,5 +209,15 @@ func TestUnreached(t *testing.T) {
 	r, err := Run(t.Context(), Options{Cluster: a, Remote: b}, steps.Quiet{})
 	if err != nil || filesOf(t, r)["local/objects/configmap.yaml"] == "" || !strings.Contains(strings.Join(r.Unread, "\n"), "no route to host") {
 		t.Errorf("%v, %v", err, r.Unread)
+	}
+}
+
+// TestLatest: of a long log the end counts.
+func TestLatest(t *testing.T) {
+	long := strings.Repeat("a", 200<<10) + "the end"
+	for most, want := range map[int]string{7: "the end", 9: "aathe end", 1 << 20: long} {
+		if got, err := latest(iotest.HalfReader(strings.NewReader(long)), most); err != nil || got != want {
+			t.Errorf("the last %d bytes: %d, %v", most, len(got), err)
+		}
 	}
 }
