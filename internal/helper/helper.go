@@ -76,7 +76,7 @@ func (r *reconciler) pass(want netops.State) error {
 	all := len(want.Links)
 	want = want.Reachable(have)
 	if plan := netops.Diff(have, want); !plan.Empty() {
-		r.log.Info("kernel differs from what is wanted", "plan", plan.String())
+		r.log.Info("kernel differs from what is wanted", "plan", abridged(plan))
 		r.metrics.changes.Inc()
 		if r.reached != nil {
 			r.drift.note(drifted(have, r.reached())...)
@@ -86,7 +86,7 @@ func (r *reconciler) pass(want netops.State) error {
 			return err
 		}
 	} else if time.Since(r.described) > describeEvery {
-		r.log.Info("kernel state", "state", netops.Diff(netops.State{}, want).String()) // there is no difference
+		r.log.Info("kernel state", "state", abridged(netops.Diff(netops.State{}, want))) // there is no difference
 		r.described = time.Now()
 	}
 	r.reached = func() netops.State { return want }
@@ -94,6 +94,16 @@ func (r *reconciler) pass(want netops.State) error {
 		r.complete = begin
 	}
 	return nil
+}
+
+// maxListed bounds the steps of a plan in a line of the log. Routes come last, and a gateway can have one for each pod.
+const maxListed = 300
+
+func abridged(p netops.Plan) string {
+	if more := len(p.Steps) - maxListed; more > 0 {
+		return fmt.Sprintf("%s\nand %d more", netops.Plan{Steps: p.Steps[:maxListed]}, more)
+	}
+	return p.String()
 }
 
 // undisturbed reports whether the kernel is as the last pass left it, as far as is known. Now and then it is read

@@ -69,7 +69,7 @@ func TestMeasurements(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { _, got = measuredGateway(t, func(*records.Status) {}) }) // at once, by its clock
 	for name, want := range map[string]float64{
 		"gateway_state{gateway=2,peering=b,state=degraded}": 1, "gateway_state{gateway=2,peering=b,state=healthy}": 0,
-		"gateway_nodes{gateway=2,peering=b}": 2, "gateway_nodes_proven{gateway=2,peering=b}": 1,
+		"gateway_nodes{gateway=2,peering=b}": 2, "gateway_nodes_verified{gateway=2,peering=b}": 1,
 		"tunnel_up{gateway=2,peer_gateway=1,peering=b}": 1, "tunnel_up{gateway=2,peer_gateway=2,peering=b}": 0,
 		"tunnel_used{gateway=2,peer_gateway=1,peering=b}": 1, "tunnel_used{gateway=2,peer_gateway=2,peering=b}": 0,
 		"tunnel_round_trip_seconds{gateway=2,peer_gateway=1,peering=b}": 0.0015, "tunnel_loss_ratio{gateway=2,peer_gateway=1,peering=b}": 0.25,
