@@ -42,7 +42,9 @@ var (
 	inURL      = regexp.MustCompile(`://[^/\s:@"']+:[^/\s@"']+@`)
 	bearer     = regexp.MustCompile(`(?i)\b(bearer|basic)[ \t]+[\w.~+/=-]{8,}`)
 	// named is a value with a name that says what it is, in YAML, JSON, flags and prose.
-	named = regexp.MustCompile(`(?i)\b((?:\w+[_-])?(?:password|passwd|secret|token|api[_-]?key|private[_-]?key|preshared[_-]?key|credentials?))(\\?["']?[ \t]*[:=][ \t]*)(\\?"[^"\n]*"|'[^'\n]*'|[^\s",;{}\[\]]+)`)
+	named = regexp.MustCompile(`(?i)\b([\w-]*(?:password|passwd|secret|token|api[_-]?key|private[_-]?key|preshared[_-]?key|credentials?))(\\?["']?[ \t]*[:=][ \t]*)(\\?"[^"\n]*"|'[^'\n]*'|[^\s",;{}\[\]]+)`)
+	// argument is one that follows its flag.
+	argument = regexp.MustCompile(`(?i)(--?[\w-]*(?:password|passwd|secret|token|key)[ \t]+)[^\s"']+`)
 	// A WireGuard key is 32 bytes. A digest of an image is no secret.
 	wireGuard = regexp.MustCompile(`[A-Za-z0-9+/]{43}=`)
 	hexKey    = regexp.MustCompile(`(?i)(sha256:)?\b[0-9a-f]{64}\b`)
@@ -62,6 +64,7 @@ func (s *scrubber) clean(text string) string {
 		return fingerprint(key)
 	})
 	text = bearer.ReplaceAllString(text, "$1 "+removed)
+	text = argument.ReplaceAllString(text, "${1}"+removed)
 	text = named.ReplaceAllString(text, "$1$2"+removed)
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' || unicode.IsPrint(r) {
