@@ -121,7 +121,7 @@ func (x *exposer) read(ctx context.Context) error {
 // permissions are what it takes.
 func (x *exposer) permissions() []cluster.Permission {
 	var needed []cluster.Permission
-	for _, verb := range []string{"get", "list", "watch", "update", "patch"} {
+	for _, verb := range []string{"get", "list", "watch", "patch"} {
 		needed = append(needed, cluster.Permission{Verb: verb, Resource: "configmaps", Namespace: x.Cluster.Namespace})
 	}
 	if x.serve {

@@ -119,7 +119,7 @@ func TestDiagnose(t *testing.T) {
 	fault("LQ-OVERLAY-ECHO",
 		node("a-1", "nft 'add table ip fault; add chain ip fault out { type filter hook output priority 0; }; add rule ip fault out udp dport 6091 drop'"),
 		node("a-1", "nft delete table ip fault"))
-	fault("LQ-NODES-PLUGIN",
+	fault("LQ-NODES-PLUGIN?",
 		k("a", "-n", "kube-system", "create", "configmap", "cilium-config", "--from-literal=enable-bpf-masquerade=true", "--from-literal=kube-proxy-replacement=true"),
 		k("a", "-n", "kube-system", "delete", "configmap", "cilium-config"))
 	fault("LQ-GATEWAY-POLICY?",

@@ -25,7 +25,7 @@ func testLevels(ctx context.Context, t *testing.T, u users) {
 		{u.looker, []string{"network", "disconnect", "--context", "a", "--remote-context", "b"}, "delete secrets in namespace liqonet"},
 		{u.looker, []string{"network", "connect", "--context", "a", "--remote-context", "b", "--gw-server-service-type", "NodePort"}, "create secrets"},
 		{u.connector, []string{"network", "init", "--context", "a"}, "delete namespaces liqonet"},
-		{u.looker, []string{"network", "expose", "192.0.2.17", "--context", "a", "--peer", "b"}, "update configmaps in namespace liqonet"},
+		{u.looker, []string{"network", "expose", "192.0.2.17", "--context", "a", "--peer", "b"}, "patch configmaps in namespace liqonet"},
 		{u.connector, []string{"network", "reset", "--context", "a", "--force"}, "delete daemonsets.apps"},
 	} {
 		out, said, code := try.who.run(ctx, t, try.args...)
