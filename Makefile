@@ -106,7 +106,7 @@ bench: deps lab ## Measure the path against a baseline, on this kernel and in a 
 	bin/bench -guest bin/lab
 
 .PHONY: weather
-weather: deps lab ## Compare the path with WireGuard alone on bad lines, in a guest whose clock is virtual: half an hour; needs root
+weather: deps lab ## Compare the path with WireGuard alone on lossy links, in a guest whose clock is virtual: half an hour; needs root
 	cd bench && $(GO_BUILD) -o ../bin/bench .
 	bin/lab guest run --virtual-time -- bin/bench weather -overlay geneve -wireguard kernel
 

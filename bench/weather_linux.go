@@ -181,7 +181,7 @@ func (p weatherPlan) sampleLine(ctx context.Context, way load.Way, w weather, me
 
 // writeWeatherHeader begins a Markdown table.
 func writeWeatherHeader(w io.Writer) error {
-	_, err := io.WriteString(w, "| line, each way | TCP, WireGuard alone, Mbit/s | TCP, liqonet / WireGuard | UDP that arrives, WireGuard alone | "+
+	_, err := io.WriteString(w, "| link, each way | TCP, WireGuard alone, Mbit/s | TCP, liqonet / WireGuard | UDP that arrives, WireGuard alone | "+
 		"UDP, liqonet / WireGuard | renewals | `status` |\n|---|---|---|---|---|---|---|\n")
 	return err
 }

@@ -118,7 +118,7 @@ func tunnelChecks() []Check {
 			ID: "LQ-TUNNEL-HANDSHAKE", Layer: Tunnel, What: "Every tunnel has WireGuard session keys: a handshake within three minutes.",
 			Needs: append(slices.Clone(gateway), "LQ-TUNNEL-KEYS", "LQ-TUNNEL-ENDPOINT"),
 			Cause: "A firewall between the clusters drops the UDP packets of the endpoint, or its address cannot be reached from the client.",
-			Fix:   "Allow UDP to the endpoint that is named, in both directions (docs/requirements.md, Ports). A security group of the server's nodes must admit its NodePort.",
+			Fix:   "Allow UDP from the nodes of the client cluster to the endpoint that is named, and the answers (docs/requirements.md, Ports). A security group of the server's nodes must admit its NodePort.",
 			reads: []fact{configMaps}, side: (*side).handshakes,
 		},
 		{
