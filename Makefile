@@ -115,6 +115,11 @@ scale: deps ## Measure gateways of clusters of 10, 100 and 1,000 nodes: 3 minute
 	cd bench && $(GO_BUILD) -o ../bin/bench .
 	bin/bench scale
 
+.PHONY: floods
+floods: deps ## Flood gateways by one pod, and measure their memory and what is left for others: 5 minutes; needs root
+	cd bench && $(GO_BUILD) -o ../bin/bench .
+	bin/bench floods
+
 .PHONY: faults
 faults: deps build ## Measure what faults do to a peering of GATEWAYS (1) a side, RUNS (10) of each: hours, continued after an interruption; needs root
 	cd lab && $(GO_BUILD) -o ../bin/faults ./cmd/faults

@@ -44,6 +44,9 @@ func run(ctx context.Context, args []string) error {
 	if len(args) > 0 && args[0] == "scale" {
 		return runScale(ctx, args[1:], os.Stdout)
 	}
+	if len(args) > 0 && args[0] == "floods" {
+		return runFloods(ctx, args[1:], os.Stdout)
+	}
 	o, err := parse(args, os.Stderr)
 	if err != nil {
 		return err

@@ -35,15 +35,21 @@ func processClock(pid int) int32 {
 	return int32(^pid<<3 | scheduled)
 }
 
-// Resident is the physical memory of a process (VmRSS), bytes.
-func Resident(pid int) (int, error) {
+// Resident is the physical memory of a process, bytes.
+func Resident(pid int) (int, error) { return memory(pid, "VmRSS") }
+
+// Peak is the most physical memory that a process has had, bytes.
+func Peak(pid int) (int, error) { return memory(pid, "VmHWM") }
+
+// memory reads a field of proc_pid_status(5).
+func memory(pid int, field string) (int, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return 0, err
 	}
 	for line := range strings.Lines(string(text)) {
 		var kiB int
-		if n, _ := fmt.Sscanf(line, "VmRSS: %d kB", &kiB); n == 1 {
+		if n, _ := fmt.Sscanf(line, field+": %d kB", &kiB); n == 1 {
 			return kiB << 10, nil
 		}
 	}

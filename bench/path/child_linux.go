@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -125,6 +126,7 @@ func (b *Bed) start(ns netns.Namespace, j job) (out io.Reader, log *childLog, er
 	}
 	cmd, log := ns.Command(b.ctx, self, ChildArgument), &childLog{}
 	cmd.Stderr = log
+	cmd.Env = append(os.Environ(), "GOMEMLIMIT="+strconv.Itoa(memoryOfGo))
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, nil, err
@@ -182,3 +184,9 @@ func (b *Bed) startTunnel(ns netns.Namespace, j job) error {
 }
 
 const childPatience = 5 * time.Second
+
+// MemoryLimit is that of the containers of helpers, bytes; Go has the same share of it as there.
+const (
+	MemoryLimit = 256 << 20
+	memoryOfGo  = MemoryLimit * 85 / 100
+)

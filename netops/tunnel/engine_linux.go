@@ -1,6 +1,7 @@
 package tunnel
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -56,7 +57,18 @@ func newUserspaceEngine(name string, mtu int, log *slog.Logger) (*userspaceEngin
 	if err != nil {
 		return nil, err
 	}
-	return &userspaceEngine{tun: t, device: device.NewDevice(t, conn.NewStdNetBind(), deviceLogger(log))}, nil
+	return newUserspaceDevice(t, log)
+}
+
+// newUserspaceDevice runs wireguard-go on a TUN.
+func newUserspaceDevice(t *tunDevice, log *slog.Logger) (*userspaceEngine, error) {
+	e := &userspaceEngine{tun: t, device: device.NewDevice(t, conn.NewStdNetBind(), deviceLogger(log))}
+	err := limitBuffers(e.device)
+	close(t.limited)
+	if err != nil {
+		return nil, errors.Join(err, e.close())
+	}
+	return e, nil
 }
 
 func (e *userspaceEngine) read() (wgtypes.Device, error) {

@@ -15,7 +15,8 @@ import (
 // link from other threads, whose network namespace may be another one, nor wakes up each second to do so.
 type tunDevice struct {
 	tun.Device
-	mtu atomic.Int64
+	mtu     atomic.Int64
+	limited chan struct{} // closed once the device's buffers have their limit
 
 	eventsMu sync.Mutex // guards closed, and events against a send after its close
 	events   chan tun.Event
@@ -55,7 +56,7 @@ func openTUN(name string, mtu int) (*tunDevice, error) {
 }
 
 func newTUNDevice(native tun.Device, mtu int) *tunDevice {
-	t := &tunDevice{Device: native, events: make(chan tun.Event, 1)}
+	t := &tunDevice{Device: native, limited: make(chan struct{}), events: make(chan tun.Event, 1)}
 	t.mtu.Store(int64(mtu))
 	return t
 }
@@ -95,6 +96,12 @@ func (t *tunDevice) Write(bufs [][]byte, offset int) (int, error) {
 		write(t.batch)
 	}
 	return total, errs
+}
+
+// BatchSize implements tun.Device. The loops of a device ask for it before they take buffers.
+func (t *tunDevice) BatchSize() int {
+	<-t.limited
+	return t.Device.BatchSize()
 }
 
 // isUDP reports whether the IP packet says that it carries UDP. Extension headers of IPv6 are not followed:

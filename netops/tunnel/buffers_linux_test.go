@@ -1,0 +1,162 @@
+package tunnel
+
+import (
+	"net"
+	"net/netip"
+	"os"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"golang.zx2c4.com/wireguard/conn"
+	"golang.zx2c4.com/wireguard/tun"
+	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
+)
+
+// TestBuffersAreLimited floods a gateway that stands still while it writes to its link: what waits takes bounded memory, and
+// afterwards everything goes on.
+func TestBuffersAreLimited(t *testing.T) {
+	near, far := newEnds(t)
+	far.join(t, near, waits)
+	near.join(t, far, initiates)
+	far.await(t, 1, near)
+	before := heap()
+	far.stall.Lock()
+	const most = 2 * allBuffers << 16 // both devices are in this process
+	for range 100 {
+		near.reads <- struct{}{}
+		if grown := heap() - before; grown > most {
+			t.Errorf("packets that wait take %d MiB, want %d at most", grown>>20, most>>20)
+			break
+		}
+	}
+	far.stall.Unlock()
+	far.await(t, far.written.Load()+allBuffers, near)
+}
+
+// TestHandshakeOfAFullDevice sends more than a device holds to a peer that is not there yet: the session begins once it is.
+func TestHandshakeOfAFullDevice(t *testing.T) {
+	near, far := newEnds(t)
+	near.join(t, far, waits)
+	for range packetBuffers / batch { // the last one waits for buffers
+		near.reads <- struct{}{}
+	}
+	far.join(t, near, initiates)
+	far.await(t, allBuffers, near)
+}
+
+// end is a device of wireguard-go on a link that is part of the test.
+type end struct {
+	*userspaceEngine
+	*fakeLink
+	key wgtypes.Key
+}
+
+// newEnds returns two, with their sockets open in the namespace of the test.
+func newEnds(t *testing.T) (near, far *end) {
+	var ends []*end
+	for range 2 {
+		link := &fakeLink{reads: make(chan struct{}), closed: make(chan struct{})}
+		e, err := newUserspaceDevice(newTUNDevice(link, 1420), testLog(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = e.close() })
+		made := &end{userspaceEngine: e, fakeLink: link, key: newKey(t)}
+		if err := e.configure(wgtypes.Config{PrivateKey: &made.key}); err != nil {
+			t.Fatal(err)
+		}
+		if err := e.start(1420); err != nil {
+			t.Fatal(err)
+		}
+		ends = append(ends, made)
+	}
+	return ends[0], ends[1]
+}
+
+// What an end does first. With a persistent keepalive it begins with a handshake, else with the first packet. If both do,
+// their handshakes can cross.
+const (
+	waits     time.Duration = 0
+	initiates               = time.Second
+)
+
+// join makes the other end the peer of this one.
+func (e *end) join(t *testing.T, other *end, keepAlive time.Duration) {
+	d, err := other.read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := netip.MustParsePrefix("10.0.0.0/8")
+	if err := e.configure(wgtypes.Config{Peers: []wgtypes.PeerConfig{{
+		PublicKey: other.key.PublicKey(), PersistentKeepaliveInterval: &keepAlive,
+		Endpoint:   net.UDPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(d.ListenPort))),
+		AllowedIPs: []net.IPNet{{IP: all.Addr().AsSlice(), Mask: net.CIDRMask(all.Bits(), 32)}},
+	}}}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// await sends packets from another end until so many have come out of this one.
+func (e *end) await(t *testing.T, count int64, from *end) {
+	t.Helper()
+	eventually(t, "packets arrive", func() bool {
+		select {
+		case from.reads <- struct{}{}:
+		default:
+		}
+		return e.written.Load() >= count
+	})
+}
+
+// batch is how many packets a read returns.
+const batch = conn.IdealBatchSize
+
+// fakeLink is a TUN that has a batch of small packets for each value in reads, and counts those that are written to it.
+type fakeLink struct {
+	tun.Device
+	reads   chan struct{}
+	closed  chan struct{}
+	stall   sync.Mutex // while it is held, writes wait
+	written atomic.Int64
+}
+
+func (l *fakeLink) BatchSize() int { return batch }
+
+func (l *fakeLink) Close() error {
+	close(l.closed)
+	return nil
+}
+
+func (l *fakeLink) Read(bufs [][]byte, sizes []int, offset int) (int, error) {
+	select {
+	case <-l.reads:
+	case <-l.closed:
+		return 0, os.ErrClosed
+	}
+	for i, b := range bufs {
+		packet := ipPacket(0, unix.IPPROTO_UDP)
+		packet[2], packet[3] = byte(len(packet)>>8), byte(len(packet))
+		packet[12], packet[16] = 10, 10 // source and destination
+		sizes[i] = copy(b[offset:], packet)
+	}
+	return len(bufs), nil
+}
+
+func (l *fakeLink) Write(bufs [][]byte, _ int) (int, error) {
+	l.stall.Lock()
+	defer l.stall.Unlock()
+	l.written.Add(int64(len(bufs)))
+	return len(bufs), nil
+}
+
+// heap is the memory that is in use, bytes.
+func heap() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
