@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/netip"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
 
 	"liqonet.io/liqonet/internal/cluster/clustertest"
 	"liqonet.io/liqonet/internal/hosts"
@@ -51,6 +53,41 @@ func connection() peering.Connection {
 	}
 }
 
+// lacking is a connection in which two nodes take no part.
+func lacking() peering.Connection {
+	c := connection()
+	c.Local.Unverified = []peering.UnverifiedNode{{Name: "a-3", Reason: "pod node-x on node a-3 cannot start: CrashLoopBackOff: exit code 1"}}
+	c.Remote.Unverified = []peering.UnverifiedNode{{Name: "b-9", Reason: "its helper has not reported"}}
+	return c
+}
+
+// TestUnverifiedNodes: what does not take part is an answer and an exit code of its own.
+func TestUnverifiedNodes(t *testing.T) {
+	for _, c := range []peering.Connection{connection(), lacking()} {
+		err := parse(t, func(env *Env, local *clusterFlags) *cobra.Command {
+			return newNetworkConnect(env, local, func(context.Context, peering.ConnectOptions, steps.Reporter) (peering.Connection, error) { return c, nil })
+		}, "--remote-context", "b")
+		if all := len(c.Local.Unverified) == 0; all != (err == nil) || !all && !errors.Is(err, errUnverified) {
+			t.Errorf("connect: %v", err)
+		}
+		err = parse(t, func(env *Env, local *clusterFlags) *cobra.Command {
+			return newNetworkInit(env, local, func(context.Context, peering.InitOptions, steps.Reporter) (peering.InitResult, error) {
+				return peering.InitResult{Unverified: c.Local.Unverified}, nil
+			})
+		})
+		if all := len(c.Local.Unverified) == 0; all != (err == nil) || !all && !errors.Is(err, errUnverified) {
+			t.Errorf("init: %v", err)
+		}
+	}
+	var out strings.Builder
+	if err := answer(&Env{Out: &out}, "jsonpath={.local.unverifiedNodes[0].name}: {.remote.unverifiedNodes[*].reason}", lacking(), describeConnection); err != nil {
+		t.Fatal(err)
+	}
+	if out.String() != "a-3: its helper has not reported" {
+		t.Error(out.String())
+	}
+}
+
 func TestAnswers(t *testing.T) {
 	again := connection()
 	again.Changed = false
@@ -65,6 +102,7 @@ func TestAnswers(t *testing.T) {
 	}
 	golden(t, "connect", describeConnection(connection()))
 	golden(t, "connect-again", describeConnection(again))
+	golden(t, "connect-unverified", describeConnection(lacking()))
 	golden(t, "init", describeInstallation(peering.InitResult{Cluster: cluster, Stages: stages, Changed: true}))
 	golden(t, "init-again", describeInstallation(peering.InitResult{Cluster: cluster, Stages: stages}))
 	exposed := hosts.Exposure{Peer: "b", Changed: true, ExposedHost: status.ExposedHost{

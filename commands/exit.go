@@ -16,7 +16,7 @@ const (
 	ExitOK          = 0
 	ExitFailure     = 1   // what was asked for did not happen
 	ExitUsage       = 2   // the command line or the configuration makes no sense; nothing was done
-	ExitUnhealthy   = 3   // `network status`: a peering does not work, or its clusters disagree; `ipam check`: reservations are not in order; `network verify-clean`: state remains; `network test`, `network diagnose`: a check failed
+	ExitUnhealthy   = 3   // `network status`: a peering does not work, or its clusters disagree; `ipam check`: reservations are not in order; `network verify-clean`: state remains; `network test`, `network diagnose`: a check failed; `network connect`, `network init`: a node is not verified, all others are
 	ExitNoneFree    = 4   // no address range or address is free for what was asked
 	ExitInterrupted = 130 // ended by a signal: 128 + SIGINT
 )
@@ -45,6 +45,8 @@ var (
 	errUnhealthy = errors.New("not all peerings are healthy")
 	// errDisagree says that the answer, which was printed, is that two clusters state different things of their peering.
 	errDisagree = errors.New("the clusters disagree about their peering")
+	// errUnverified says that the answer, which was printed, names nodes that do not take part.
+	errUnverified = errors.New("not all nodes are verified")
 	// errInterrupted ends what only a signal ends.
 	errInterrupted = errors.New("interrupted")
 )
@@ -62,7 +64,7 @@ func exitCode(ctx context.Context, err error) int {
 	case errors.As(err, &usage), errors.As(err, &input):
 		return ExitUsage
 	case errors.Is(err, errUnhealthy), errors.Is(err, errDisagree), errors.Is(err, errDisorder), errors.Is(err, errRemains),
-		errors.Is(err, errPaths), errors.Is(err, errDiagnosed):
+		errors.Is(err, errPaths), errors.Is(err, errDiagnosed), errors.Is(err, errUnverified):
 		return ExitUnhealthy
 	case errors.Is(err, ipam.ErrNoneFree):
 		return ExitNoneFree

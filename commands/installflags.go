@@ -30,6 +30,11 @@ func installFlags(cmd *cobra.Command, to *peering.Installation) {
 	optionalFlag(cmd.Flags(), &to.AllowForward, "allow-forward", "on nodes whose firewall drops forwarded packets, add rules that accept liqonet's (default: leave unchanged)")
 }
 
+// allNodesFlag adds the flag that makes a node that does not take part a failure.
+func allNodesFlag(cmd *cobra.Command, to *peering.Installation) {
+	boolFlag(cmd.Flags(), &to.AllNodes, "all-nodes", "fail if a Ready node cannot be verified, instead of naming it with exit code 3")
+}
+
 // otherOverlays are the ports that network plugins use for VXLAN (IANA's, and Linux's own of flannel and Cilium) and Geneve.
 // Nodes drop packets to the overlay's port that are no gateway's: the plugin's would be lost.
 var otherOverlays = []uint16{4789, 8472, 6081}

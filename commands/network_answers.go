@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"strings"
 
+	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/peering"
 	"liqonet.io/liqonet/internal/removal"
 	"liqonet.io/liqonet/internal/steps"
@@ -26,7 +27,23 @@ func describeInstallation(r peering.InitResult) string {
 	if c.Translation != "" {
 		writef(&b, "translation: %s\n", c.Translation)
 	}
+	describeUnverified(&b, c.Name, r.Unverified)
 	return b.String()
+}
+
+// describeUnverified writes which nodes of a cluster do not take part, and why.
+func describeUnverified(b *strings.Builder, cluster string, nodes []peering.UnverifiedNode) {
+	for _, n := range nodes {
+		writef(b, "not verified: node %s of %s: %s\n", n.Name, cluster, n.Reason)
+	}
+}
+
+// verifiedAll is an error if nodes do not take part. Nothing is undone: the others do.
+func verifiedAll(nodes ...peering.UnverifiedNode) error {
+	if len(nodes) == 0 {
+		return nil
+	}
+	return hint.With(errUnverified, "they take part as soon as their helpers work; see liqoctl network status -o wide")
 }
 
 // describeConnection is the answer of `network connect` for people: what was verified, and the address map.
@@ -44,6 +61,8 @@ func describeConnection(r peering.Connection) string {
 	fmt.Fprintln(&b, "\nverified with full-size packets, from each node to the peer and back:")
 	describeProof(&b, local, remote)
 	describeProof(&b, remote, local)
+	describeUnverified(&b, local.Cluster.Name, local.Unverified)
+	describeUnverified(&b, remote.Cluster.Name, remote.Unverified)
 	fmt.Fprintln(&b)
 	describeSizes(&b, r)
 	writef(&b, "\ntook %s: %s\n", seconds(r.Took), stageTimes(r.Stages))

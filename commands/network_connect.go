@@ -2,6 +2,7 @@ package commands
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -37,6 +38,10 @@ been verified in both directions.
 With --dry-run the command prints the objects that it would create, change and delete in each cluster, and changes
 nothing. What only the run itself can decide reads "known after apply".
 
+A node that joins, leaves or becomes Ready meanwhile is taken into account; nodes that are not Ready are skipped. If Ready
+nodes cannot be verified in time, the others stay connected: the command names these nodes with the reason, and its exit
+code is 3. It fails if no node of a cluster can be verified, and with --all-nodes if one cannot.
+
 Running it again changes nothing. With other flags it prints the differences, and applies them with --update. A run
 that fails or is interrupted is rolled back, unless --keep is given.`,
 		Example: `  # The remote cluster has a load balancer
@@ -50,9 +55,13 @@ that fails or is interrupted is rolled back, unless --keep is given.`,
 		Args: arguments(),
 	}
 	f := newConnectFlags(cmd, local)
+	allNodesFlag(cmd, &f.Installation)
 	boolFlag(cmd.Flags(), &f.Keep, "keep", "do not roll back on failure")
 	return action[peering.ConnectOptions, peering.Connection]{
 		do: do, plan: peering.PlanConnect, text: describeConnection, timeout: &f.Timeout, ignored: []string{"wait", "yes"},
+		verdict: func(r peering.Connection) error {
+			return verifiedAll(slices.Concat(r.Local.Unverified, r.Remote.Unverified)...)
+		},
 		options: func([]string) (peering.ConnectOptions, error) { return f.options(env) },
 	}.command(env, cmd)
 }

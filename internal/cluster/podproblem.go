@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,6 +22,7 @@ type PodError struct {
 	Node    string // "": on none yet
 	Reason  string // as Kubernetes names it, such as ImagePullBackOff
 	Message string
+	Lasts   bool // for some seconds already
 }
 
 func (e *PodError) Error() string {
@@ -101,12 +101,24 @@ func podProblem(pod *corev1.Pod) *PodError {
 // some seconds, or refused; the error is then a *PodError. If the wait times out, its error also has the reason why pods
 // cannot start, if there is one.
 func (c *Cluster) FailFast(ctx context.Context, selector string, wait func(context.Context) error) error {
+	first := func(problems []*PodError) *PodError {
+		if i := slices.IndexFunc(problems, func(p *PodError) bool { return p.Lasts }); i >= 0 {
+			return problems[i]
+		}
+		return nil
+	}
+	return c.FailWhen(ctx, selector, first, wait)
+}
+
+// FailWhen is FailFast for waits that go on without some pods. judge is called with the pods that cannot start, sorted by name, at
+// every change; it returns the one that ends the wait, nil: none does.
+func (c *Cluster) FailWhen(ctx context.Context, selector string, judge func([]*PodError) *PodError, wait func(context.Context) error) error {
 	if c.dry != nil {
 		return wait(ctx)
 	}
 	watched, cancel := context.WithCancelCause(ctx)
 	var watching sync.WaitGroup
-	watching.Go(func() { c.watchProblems(watched, selector, cancel) })
+	watching.Go(func() { c.watchProblems(watched, selector, judge, cancel) })
 	watching.Go(func() { c.watchRefusals(watched, selector, cancel) })
 	err := wait(watched)
 	problem, stuck := errors.AsType[*PodError](context.Cause(watched))
@@ -133,25 +145,31 @@ func (c *Cluster) explain(ctx context.Context, selector string, err error) error
 	return err
 }
 
-// watchProblems gives up with a problem that outlasts the grace, the latest that was seen then.
-func (c *Cluster) watchProblems(ctx context.Context, selector string, giveUp context.CancelCauseFunc) {
-	var current atomic.Pointer[PodError]
-	grace := time.AfterFunc(problemGrace, func() {
-		if problem := current.Load(); problem != nil {
-			giveUp(problem)
-		}
-	})
-	defer grace.Stop()
-	grace.Stop() // until there is a problem
+// watchProblems gives up with a problem that outlasts the grace, as judge decides.
+func (c *Cluster) watchProblems(ctx context.Context, selector string, judge func([]*PodError) *PodError, giveUp context.CancelCauseFunc) {
+	var graceOver Bell
+	since := make(map[string]time.Time) // by pod
 	// The wait never finds its end: it is here for what its check sees on the way. Not being allowed to watch pods
 	// only costs the early end.
-	_ = Wait(ctx, c, Labelled(selector), "pods", func(pods []*corev1.Pod) (string, error) {
-		problem := firstProblem(pods)
-		switch before := current.Swap(problem); {
-		case problem == nil:
-			grace.Stop()
-		case before == nil:
-			grace.Reset(problemGrace)
+	_ = Wait(ctx, c, Selection{Labels: selector, Again: &graceOver}, "pods", func(pods []*corev1.Pod) (string, error) {
+		var problems []*PodError
+		before := since
+		since = make(map[string]time.Time)
+		for _, pod := range pods {
+			problem := podProblem(pod)
+			if problem == nil {
+				continue
+			}
+			first, known := before[pod.Name]
+			if !known {
+				first = time.Now()
+				time.AfterFunc(problemGrace, graceOver.Ring)
+			}
+			since[pod.Name], problem.Lasts = first, time.Since(first) >= problemGrace
+			problems = append(problems, problem)
+		}
+		if problem := judge(problems); problem != nil {
+			giveUp(problem)
 		}
 		return "watching", nil
 	})

@@ -7,18 +7,19 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 )
 
-// WaitDaemonSet waits until every node that the DaemonSet chooses runs a ready pod of its newest version.
-func (c *Cluster) WaitDaemonSet(ctx context.Context, name string) error {
+// WaitDaemonSet waits until a DaemonSet has ready pods of its newest version on so many nodes, or on all that it chooses. It
+// chooses nodes that are not Ready, too, and would not be complete with them. The bell says that nodes has another answer.
+func (c *Cluster) WaitDaemonSet(ctx context.Context, name string, nodes func() int, again *Bell) error {
 	what := fmt.Sprintf("DaemonSet %s/%s", c.Namespace, name)
-	return Wait(ctx, c, Named(name), what, func(all []*appsv1.DaemonSet) (string, error) {
+	return Wait(ctx, c, Selection{Name: name, Again: again}, what, func(all []*appsv1.DaemonSet) (string, error) {
 		if len(all) == 0 {
 			return "it does not exist", nil
 		}
 		status := all[0].Status
-		switch {
+		switch wanted := min(int(status.DesiredNumberScheduled), nodes()); {
 		case status.ObservedGeneration < all[0].Generation:
 			return "its controller has not seen it yet", nil
-		case status.UpdatedNumberScheduled < status.DesiredNumberScheduled, status.NumberReady < status.DesiredNumberScheduled:
+		case int(status.UpdatedNumberScheduled) < wanted, int(status.NumberReady) < wanted:
 			return fmt.Sprintf("%d of %d pods up to date, %d ready", status.UpdatedNumberScheduled,
 				status.DesiredNumberScheduled, status.NumberReady), nil
 		}

@@ -23,6 +23,7 @@ const retryPause = 500 * time.Millisecond
 type Selection struct {
 	Name   string
 	Labels string // a label selector
+	Again  *Bell  // has the check made again, also when no object has changed; nil: nothing does
 }
 
 // Named selects one object.
@@ -63,7 +64,7 @@ func follow[T Object](ctx context.Context, c *Cluster, r resource, sel Selection
 	if err != nil {
 		return fmt.Errorf("wait for %s: label selector %q: %w", what, sel.Labels, err)
 	}
-	f := follower[T]{resource: r, name: sel.Name, labels: selector, check: check, missing: "nothing seen yet"}
+	f := follower[T]{resource: r, name: sel.Name, labels: selector, again: sel.Again, check: check, missing: "nothing seen yet"}
 	pass := f.pass
 	if c.dry != nil {
 		pass = f.once
@@ -106,6 +107,7 @@ type follower[T Object] struct {
 	resource resource
 	name     string
 	labels   labels.Selector
+	again    *Bell
 	check    func([]T) (string, error)
 	objects  map[string]T
 	missing  string
@@ -115,6 +117,7 @@ type follower[T Object] struct {
 // pass lists, then watches until the check is content or refuses (done), an error occurs, or the watch ends, as API
 // servers end every watch after a while.
 func (f *follower[T]) pass(ctx context.Context) (done bool, err error) {
+	again := f.again.next() // before the check, so that nothing is missed
 	o, done, err := f.look(ctx)
 	if done || err != nil {
 		return done, err
@@ -128,6 +131,10 @@ func (f *follower[T]) pass(ctx context.Context) (done bool, err error) {
 		select {
 		case <-ctx.Done():
 			return false, ctx.Err()
+		case <-again:
+			if again = f.again.next(); f.evaluate() {
+				return true, nil
+			}
 		case event, open := <-w.ResultChan():
 			if !open {
 				return false, nil

@@ -162,7 +162,7 @@ func TestRollouts(t *testing.T) {
 				cl, _ := clustertest.New(config)
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
-				wait := func() error { return cl.WaitDaemonSet(ctx, "node") }
+				wait := func() error { return cl.WaitDaemonSet(ctx, "node", func() int { return 3 }, nil) }
 				if _, ok := c.object.(*appsv1.Deployment); ok {
 					wait = func() error { return cl.WaitDeployment(ctx, "gateway-b") }
 				}

@@ -144,6 +144,20 @@ func Missing(s *records.Status, names []string) (silent, unproven []string) {
 	return silent, unproven
 }
 
+// NodeFault returns why the packets of a node do not cross; "" if they do.
+func NodeFault(s *records.Status, name string) string {
+	n, _ := Node(s, name)
+	switch {
+	case n.Refused != "":
+		return "it refuses the peering: " + n.Refused
+	case !echoes(s, n):
+		return "no echo between gateway and node"
+	case !proven(s, n):
+		return "no answer from nodes of the peer"
+	}
+	return ""
+}
+
 // NarrowTunnel is the path MTU between the gateways, in bytes, if packets of that MTU do not fit; 0 if they do, or if
 // nothing is measured.
 func NarrowTunnel(s *records.Status, mtu int) int {

@@ -46,10 +46,14 @@ func DecodeStatus(c *cluster.Cluster, object *corev1.ConfigMap) (*records.Status
 	return DecodeRecord[records.Status](c, object)
 }
 
-// AwaitStatus waits until nothing is missing in the report of a gateway, which is nil before the first.
-func AwaitStatus(ctx context.Context, c *cluster.Cluster, id records.GatewayID, what string, missing func(*records.Status) string) error {
+// AwaitStatus waits until nothing is missing in the report of a gateway, which is nil before the first. again has it looked at
+// again; nil: only new reports do.
+func AwaitStatus(
+	ctx context.Context, c *cluster.Cluster, id records.GatewayID, what string, again *cluster.Bell, missing func(*records.Status) string,
+) error {
+	follow := cluster.Selection{Name: id.StatusName(), Again: again}
 	return c.FailFast(ctx, GatewaySelector(id), func(ctx context.Context) error {
-		return cluster.Wait(ctx, c, cluster.Named(id.StatusName()), what, func(all []*corev1.ConfigMap) (string, error) {
+		return cluster.Wait(ctx, c, follow, what, func(all []*corev1.ConfigMap) (string, error) {
 			if len(all) == 0 {
 				return missing(nil), nil
 			}

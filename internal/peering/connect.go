@@ -16,7 +16,8 @@ import (
 )
 
 // Connect joins two clusters, or completes or updates what joins them, and returns when packets were seen to
-// cross both ways. Without Update it changes nothing of a connection that stands; differences are a
+// cross both ways. Nodes of which that was not seen in time are named in the result, unless it is none of a cluster's, or
+// AllNodes is set: that is a failure. Without Update it changes nothing of a connection that stands; differences are a
 // *DifferenceError. A failure removes what this run made, unless Keep says otherwise.
 func Connect(ctx context.Context, o ConnectOptions, r steps.Reporter) (Connection, error) {
 	start := time.Now()
@@ -59,7 +60,8 @@ type connector struct {
 func newConnector(o ConnectOptions, r steps.Reporter) *connector {
 	run, turn := inventory.NewRun(), make(chan struct{}, 1)
 	part := func(side Side, serves bool) *end {
-		e := &end{site: site{cluster: side.Cluster, side: side, options: o.Installation, reporter: r, run: run, connecting: true}, role: records.Client, wishes: o, turn: turn}
+		e := &end{site: newSite(side, o.Installation, r), role: records.Client, wishes: o, turn: turn}
+		e.run, e.connecting = run, true
 		if serves {
 			e.role = records.Server
 		}
@@ -182,6 +184,9 @@ func (c *connector) compare(ctx context.Context) (string, error) {
 
 // install makes both installations.
 func (c *connector) install(ctx context.Context) (string, error) {
+	for _, e := range c.ends() {
+		go e.nodes.follow(ctx, e.cluster)
+	}
 	return "namespace " + c.local.cluster.Namespace, c.both(ctx, (*end).install)
 }
 

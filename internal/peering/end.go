@@ -34,13 +34,13 @@ type end struct {
 	addresses addresses.Assigned
 	endpoints map[records.TunnelID][]string // of the server, as the client is to use them; none: not known yet
 
-	sizes   hopSizes         // as reported
-	written records.Peering  // as it is now
-	proof   []records.Status // of each gateway
-	joining bool             // this run writes a peering where none was
-	shared  bool             // another run writes it at the same time: what fails here is not undone under it
-	wrote   bool             // the document is as this run wants it
-	turn    chan struct{}    // of size one, for both ends: a gateway is being replaced
+	sizes   hopSizes        // as reported
+	written records.Peering // as it is now
+	proof   []witness       // of each gateway
+	joining bool            // this run writes a peering where none was
+	shared  bool            // another run writes it at the same time: what fails here is not undone under it
+	wrote   bool            // the document is as this run wants it
+	turn    chan struct{}   // of size one, for both ends: a gateway is being replaced
 }
 
 // meet decides what the end calls the peering, and refuses what would mix up clusters.
@@ -90,7 +90,7 @@ func (e *end) readGateways(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		all = append(all, sizesIn(status, e.readyNodes()))
+		all = append(all, sizesIn(status, e.nodes.all()))
 	}
 	e.sizes = narrowestOf(all)
 	return nil

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 
@@ -25,12 +26,14 @@ import (
 func Init(ctx context.Context, o InitOptions, r steps.Reporter) (InitResult, error) {
 	bounded, cancel := steps.Within(ctx, o.Timeout)
 	defer cancel()
-	s := &site{cluster: o.Side.Cluster, side: o.Side, options: o.Installation, reporter: r, run: inventory.NewRun()}
+	s := newSite(o.Side, o.Installation, r)
 	run := &steps.Stages{Reporter: r}
-	if err := initialise(bounded, run, s); err != nil {
+	if err := initialise(bounded, run, &s); err != nil {
 		return InitResult{}, err
 	}
-	return InitResult{Cluster: s.info(), Stages: run.Times, Objects: s.changes, Changed: len(s.changes) > 0}, nil
+	return InitResult{
+		Cluster: s.info(), Unverified: s.unverified, Stages: run.Times, Objects: s.changes, Changed: len(s.changes) > 0,
+	}, nil
 }
 
 // PlanInit returns what Init would change, and changes nothing.
@@ -51,12 +54,14 @@ func initialise(ctx context.Context, run *steps.Stages, s *site) error {
 		}},
 		steps.Step{Stage: steps.StageCompare, Do: s.compare},
 		steps.Step{Stage: steps.StageInstall, Do: func(ctx context.Context) (string, error) {
+			go s.nodes.follow(ctx, s.cluster)
 			return "namespace " + s.cluster.Namespace, s.install(ctx)
 		}},
 		steps.Step{Stage: steps.StageNodes, Do: func(ctx context.Context) (string, error) {
 			if err := s.settle(ctx); err != nil {
 				return "", err
 			}
+			s.warnNotReady()
 			return s.settled(), s.checkForward(false)
 		}})
 	if err != nil || !s.translates() {
@@ -140,6 +145,11 @@ func (s *site) settle(ctx context.Context) error {
 		}
 		return err
 	}
+	for _, name := range s.nodes.all() {
+		if why := s.absent(name); why != "" {
+			s.unverified = append(s.unverified, UnverifiedNode{name, why})
+		}
+	}
 	err := s.writeFabric(ctx, func(f records.Fabric) (records.Fabric, error) {
 		decided, err := withReports(f, s.reporting(), s.options.Overlay)
 		switch {
@@ -176,46 +186,87 @@ func (s *site) settled() string {
 	return fmt.Sprintf("%s: %d nodes, %s, MTU %d", s.name, len(s.found.reports), s.fabric.Overlay.Kind, s.fabric.MTU)
 }
 
-// awaitReports waits until every Ready node reports, and after an update until the new helpers run.
+// awaitReports waits until every Ready node reports, and after an update until the new helpers run. When it gets late, the
+// nodes that report are enough.
 func (s *site) awaitReports(ctx context.Context) error {
-	ready := s.readyNodes()
-	return s.cluster.FailFast(ctx, templates.NodePods(), func(ctx context.Context) error {
-		// A DaemonSet counts nodes that are not Ready among those to serve, and would never be complete.
-		if !s.cluster.IsDryRun() && changedObject(s.changes, "DaemonSet") && len(ready) == len(s.discovery.Nodes) {
-			if err := s.cluster.WaitDaemonSet(ctx, records.NodeName); err != nil {
+	part := mostOfTime
+	if s.connecting {
+		part = halfOfTime
+	}
+	defer s.nodes.patience(ctx, part)()
+	return s.cluster.FailWhen(ctx, templates.NodePods(), s.nodes.judge, func(ctx context.Context) error {
+		if !s.cluster.IsDryRun() && changedObject(s.changes, "DaemonSet") {
+			if err := s.awaitHelpers(ctx); err != nil {
 				return err
 			}
 		}
 		what := fmt.Sprintf("the reports of the nodes of cluster %q", s.cluster.Context)
-		return cluster.Wait(ctx, s.cluster, cluster.Labelled(inventory.Selector(records.ComponentNode)), what,
-			func(leases []*coordinationv1.Lease) (string, error) {
-				if err := s.takeReports(leases); err != nil {
-					return "", err
-				}
-				return unreported(s.found.reports, ready), nil
-			})
+		follow := cluster.Selection{Labels: inventory.Selector(records.ComponentNode), Again: &s.nodes.changed}
+		return cluster.Wait(ctx, s.cluster, follow, what, func(leases []*coordinationv1.Lease) (string, error) {
+			if err := s.takeReports(leases); err != nil {
+				return "", err
+			}
+			nodes := s.nodes.demanded(s.reports)
+			if len(nodes) == 0 {
+				return "no node is Ready", nil
+			}
+			return inventory.NotYet(slices.DeleteFunc(nodes, s.reports)), nil
+		})
 	})
+}
+
+// Parts of the time that is left in which all nodes are waited for. Nodes that do not report must leave connect enough to verify
+// the others.
+const (
+	mostOfTime = 0.9
+	halfOfTime = 0.5
+)
+
+// awaitHelpers waits until the helpers of the newest version are ready. A DaemonSet whose pods cannot start on some nodes stops
+// replacing those of others: helpers of two versions work together.
+func (s *site) awaitHelpers(ctx context.Context) error {
+	wanted := func() int {
+		if s.nodes.isLate() {
+			return 0
+		}
+		return len(s.nodes.awaited())
+	}
+	err := s.cluster.WaitDaemonSet(ctx, records.NodeName, wanted, &s.nodes.changed)
+	if err == nil && s.nodes.isLate() {
+		s.reporter.Warn(fmt.Sprintf("cluster %q: not all node helpers are updated yet", s.cluster.Context),
+			fmt.Sprintf("kubectl -n %s --context %s rollout status daemonset/%s", s.cluster.Namespace, cluster.ShellWord(s.cluster.Context), records.NodeName))
+	}
+	return err
 }
 
 // reporting are the reports of Ready nodes: those of others are of no use to decide by.
 func (s *site) reporting() []records.Node {
-	ready := s.readyNodes()
+	ready := s.nodes.all()
 	return slices.DeleteFunc(slices.Clone(s.found.reports), func(n records.Node) bool {
 		return !slices.Contains(ready, n.Name)
 	})
 }
 
-// unreported says which of the nodes have not reported; "" when all have. A report of an emptied kernel is one
-// of the installation before.
-func unreported(reports []records.Node, nodes []string) string {
-	var missing []string
-	for _, name := range nodes {
-		has := func(n records.Node) bool { return n.Name == name && !n.Clean && n.MTU > 0 }
-		if !slices.ContainsFunc(reports, has) {
-			missing = append(missing, name)
-		}
+// warnNotReady names the nodes that were not waited for.
+func (s *site) warnNotReady() {
+	if silent := s.nodes.notReady(); len(silent) > 0 {
+		s.reporter.Warn(fmt.Sprintf("cluster %q: skipping node %s: not Ready", s.cluster.Context, strings.Join(silent, ", ")),
+			"a node that becomes Ready takes part by itself")
 	}
-	return inventory.NotYet(missing)
+}
+
+// absent says why nothing is known of a node; "": it has reported.
+func (s *site) absent(node string) string {
+	why := s.nodes.problem(node)
+	if why == "" && !s.reports(node) {
+		why = "its helper has not reported"
+	}
+	return why
+}
+
+// reports reports whether a node has reported. A report of an emptied kernel is one of the installation before.
+func (s *site) reports(node string) bool {
+	return slices.ContainsFunc(s.found.reports, func(n records.Node) bool { return n.Name == node && !n.Clean && n.MTU > 0 })
 }
 
 // changedObject reports whether an object of that kind that existed was changed.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -70,14 +71,15 @@ func (e *end) measure(ctx context.Context) error {
 // measureBy waits for the report of one gateway.
 func (e *end) measureBy(ctx context.Context, id records.GatewayID) (sizes hopSizes, err error) {
 	what := fmt.Sprintf("packets to cross from cluster %q", e.cluster.Context)
-	if err := inventory.AwaitStatus(ctx, e.cluster, id, what, health.TunnelMissing); err != nil {
+	if err := inventory.AwaitStatus(ctx, e.cluster, id, what, nil, health.TunnelMissing); err != nil {
 		return sizes, err
 	}
 	bounded, cancel := context.WithTimeout(ctx, measureTime)
 	defer cancel()
-	err = inventory.AwaitStatus(bounded, e.cluster, id, what, func(s *records.Status) string {
-		sizes = sizesIn(s, e.readyNodes())
-		return strings.Join(sizes.unasked, ", ")
+	err = inventory.AwaitStatus(bounded, e.cluster, id, what, &e.nodes.changed, func(s *records.Status) string {
+		sizes = sizesIn(s, e.nodes.all())
+		reporting := slices.DeleteFunc(e.nodes.awaited(), func(name string) bool { return !e.reports(name) })
+		return strings.Join(sizesIn(s, reporting).unasked, ", ")
 	})
 	if err != nil && (ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded)) {
 		return sizes, err

@@ -24,6 +24,8 @@ type Installation struct {
 	// SkipValidation leaves out the check of the user's permissions, and makes warnings of what is known to break
 	// connections: firewalls of nodes, settings of network plugins, a Liqo that runs.
 	SkipValidation bool
+	// AllNodes makes it a failure when a Ready node cannot take part.
+	AllNodes bool
 	// AllowForward says whether node helpers add rules to such firewalls; nil: as it is.
 	AllowForward *bool
 }

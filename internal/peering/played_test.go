@@ -31,6 +31,7 @@ type played struct {
 	// between and overlay are what the hops carry, in bytes: between gateways, and from every node to its gateway.
 	between, overlay int
 
+	mute     map[string]bool   // nodes whose helpers do not report and send nothing
 	silent   records.GatewayID // this gateway does not report
 	deaf     bool              // helpers run and do not follow any document
 	slowness time.Duration     // how long nodes take to give up a peering, and what they guard of one
@@ -43,7 +44,7 @@ func newPlayed(c *cluster.Cluster, nodes ...string) played {
 		Cluster: c, nodes: nodes,
 		kernel:  records.Capabilities{Release: "6.12.0", WireGuard: true, Geneve: true, VXLAN: true},
 		between: 1500, overlay: 1500,
-		leaving: make(map[string]time.Time), guarding: make(map[string]time.Time),
+		mute: make(map[string]bool), leaving: make(map[string]time.Time), guarding: make(map[string]time.Time),
 	}
 }
 
@@ -87,6 +88,9 @@ func (p *played) nodeHelpers(ctx context.Context, fabric *records.Fabric, peerin
 		return err
 	}
 	for i, name := range p.nodes {
+		if p.mute[name] {
+			continue
+		}
 		n := records.Node{
 			Version: records.SchemaVersion, Name: name, MTU: 1500, Kernel: p.kernel, Peerings: applied, Guarded: guarded,
 			Clean: fabric == nil && len(guarded) == 0, ForwardDrops: p.drops,
@@ -165,6 +169,9 @@ func (p *played) gateway(ctx context.Context, id records.GatewayID) error {
 		s.Tunnels = slices.Repeat([]records.TunnelStatus{s.TunnelStatus}, len(tunnels))
 	}
 	for _, name := range p.nodes {
+		if p.mute[name] {
+			continue
+		}
 		s.Nodes = append(s.Nodes, records.NodeStatus{
 			Name: name, LastEcho: now, LastProof: now, ProofRTT: records.Duration(2 * time.Millisecond),
 			Path: records.PathSize{Asked: true, MTU: p.overlay},

@@ -13,10 +13,18 @@ import (
 
 // InitResult is what Init did.
 type InitResult struct {
-	Cluster ClusterInfo       `json:"cluster"`
-	Stages  []steps.StageTime `json:"stages"`
-	Objects []cluster.Change  `json:"objects,omitempty"` // those that were created or changed
-	Changed bool              `json:"changed"`
+	Cluster ClusterInfo `json:"cluster"`
+	// Unverified are the Ready nodes whose helpers have not reported in time.
+	Unverified []UnverifiedNode  `json:"unverifiedNodes,omitempty"`
+	Stages     []steps.StageTime `json:"stages"`
+	Objects    []cluster.Change  `json:"objects,omitempty"` // those that were created or changed
+	Changed    bool              `json:"changed"`
+}
+
+// UnverifiedNode is a Ready node that was not seen to take part.
+type UnverifiedNode struct {
+	Name   string `json:"name"`
+	Reason string `json:"reason"`
 }
 
 // ClusterInfo is a cluster as liqonet sees it.
@@ -63,6 +71,8 @@ type SideResult struct {
 	Proof     Proof                `json:"proof"`          // by the first gateway
 	// OtherGateways are those after the first.
 	OtherGateways []GatewayResult `json:"otherGateways,omitempty"`
+	// Unverified are the Ready nodes whose packets did not cross, by all gateways, in time.
+	Unverified []UnverifiedNode `json:"unverifiedNodes,omitempty"`
 }
 
 // GatewayResult is one of several gateways of a side.
@@ -95,10 +105,10 @@ func (e *end) result() SideResult {
 	p := e.written
 	r := SideResult{
 		Cluster: e.info(), Peering: e.peering, Role: e.role, Mappings: status.MappedRanges(p.Peer.PodCIDRs, p.Peer.ExternalCIDR),
-		Endpoints: p.Endpoints(), MTU: p.MTU,
+		Endpoints: p.Endpoints(), MTU: p.MTU, Unverified: e.unverified,
 	}
 	for i, g := range p.Gateways {
-		one := GatewayResult{g.Address, e.proofBy(e.proof[i])}
+		one := GatewayResult{g.Address, proofBy(e.proof[i])}
 		if i == 0 {
 			r.Gateway, r.Proof = one.Address, one.Proof
 		} else {
@@ -109,14 +119,14 @@ func (e *end) result() SideResult {
 }
 
 // proofBy is what a gateway has reported.
-func (e *end) proofBy(s records.Status) Proof {
+func proofBy(w witness) Proof {
+	s := w.last
 	p := Proof{
 		Time: s.Time, Endpoint: s.Endpoint, LastHandshake: s.LastHandshake, RTT: time.Duration(s.RTT), Loss: s.Loss,
 		Implementation: s.Implementation, Overlay: s.Overlay,
 	}
-	ready := e.readyNodes()
 	for _, n := range s.Nodes {
-		if slices.Contains(ready, n.Name) {
+		if slices.Contains(w.ready, n.Name) && w.missing(n.Name) == "" {
 			p.Nodes = append(p.Nodes, NodeProof{Name: n.Name, RTT: time.Duration(n.ProofRTT)})
 		}
 	}

@@ -139,8 +139,8 @@ func (e *end) awaitStaying(ctx context.Context) error {
 
 // awaitCarrying waits until a gateway reports that packets of all nodes cross by it, through tunnels that stay.
 func (e *end) awaitCarrying(ctx context.Context, id records.GatewayID) bool {
-	w := witness{nodes: e.readyNodes()}
-	err := inventory.AwaitStatus(ctx, e.cluster, id, "packets to cross", func(s *records.Status) string {
+	w := witness{nodes: e.nodes}
+	err := inventory.AwaitStatus(ctx, e.cluster, id, "packets to cross", &e.nodes.changed, func(s *records.Status) string {
 		if s != nil && len(s.Tunnels) > e.peer.count() {
 			trimmed := *s
 			trimmed.TunnelStatus, trimmed.Tunnels = s.Tunnels[0], s.Tunnels[:e.peer.count()]

@@ -31,9 +31,12 @@ type site struct {
 	id        string
 	name      string
 	discovery cluster.Discovery
-	found     found
-	own       addresses.Own
-	fabric    records.Fabric // as it should be; overlay and MTU are known once the nodes have reported
+	nodes     *roster // those that have to take part
+	// unverified are those that do not; it is known at the end.
+	unverified []UnverifiedNode
+	found      found
+	own        addresses.Own
+	fabric     records.Fabric // as it should be; overlay and MTU are known once the nodes have reported
 	// unreserved are the differences between what the user wants reserved and what is.
 	unreserved []string
 
@@ -63,6 +66,11 @@ type found struct {
 	translation translationService
 	// registry is a copy on which the operation tries its reservations.
 	registry *ipam.Registry
+}
+
+// newSite is the site of an operation that begins.
+func newSite(side Side, o Installation, r steps.Reporter) site {
+	return site{cluster: side.Cluster, side: side, options: o, nodes: &roster{strict: o.AllNodes}, reporter: r, run: inventory.NewRun()}
 }
 
 // reach finds out whether the cluster answers, which one it is and whether the user may do what is to be done.
@@ -117,6 +125,7 @@ func (s *site) discover(ctx context.Context) error {
 	if err := s.takeReports(leases); err != nil {
 		return err
 	}
+	s.nodes.set(s.discovery.Nodes)
 	s.tell()
 	return s.plan()
 }
@@ -170,7 +179,7 @@ func (s *site) object(refuse bool, what, advice string) error {
 
 // plan decides name, ranges and fabric. It does no I/O.
 func (s *site) plan() error {
-	if len(s.readyNodes()) == 0 {
+	if len(s.nodes.all()) == 0 {
 		return hint.With(fmt.Errorf("cluster %q: no node is Ready", s.cluster.Context),
 			fmt.Sprintf("kubectl --context %s get nodes", cluster.ShellWord(s.cluster.Context)))
 	}
@@ -192,17 +201,6 @@ func (s *site) plan() error {
 	}
 	s.fabric = s.wantedFabric()
 	return nil
-}
-
-// readyNodes are the names of the nodes that must report.
-func (s *site) readyNodes() []string {
-	var names []string
-	for _, n := range s.discovery.Nodes {
-		if n.Ready {
-			names = append(names, n.Name)
-		}
-	}
-	return names
 }
 
 // base renders the objects of the installation.

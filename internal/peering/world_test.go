@@ -30,6 +30,7 @@ type world struct {
 
 	mu    sync.Mutex
 	stuck string        // why helper pods cannot start; "": they run
+	fails string        // why the helper pod of the nodes that are mute cannot start; "": it runs
 	still bool          // nobody acts
 	pace  time.Duration // between two acts, at least
 	acted time.Time
@@ -208,10 +209,14 @@ func (w *world) pod(set *appsv1.DaemonSet, node string) *corev1.Pod {
 		ObjectMeta: metav1.ObjectMeta{Name: set.Name + "-" + node, Labels: set.Spec.Template.Labels},
 		Spec:       corev1.PodSpec{NodeName: node, HostNetwork: true},
 	}
+	why := w.stuck
+	if why == "" && w.mute[node] {
+		why = w.fails
+	}
 	switch {
-	case w.stuck != "":
+	case why != "":
 		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{
-			Waiting: &corev1.ContainerStateWaiting{Reason: w.stuck, Message: "no such image"},
+			Waiting: &corev1.ContainerStateWaiting{Reason: why, Message: "no such image"},
 		}}}
 	case set.Name == records.SweepName:
 		pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{

@@ -1,0 +1,156 @@
+package peering
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"liqonet.io/liqonet/internal/cluster"
+)
+
+// roster follows which nodes of a cluster have to take part in an operation: nodes join and leave while it runs, and a node
+// whose helper cannot start must not keep the others from being connected.
+type roster struct {
+	strict  bool         // no node may be missing (--all-nodes)
+	changed cluster.Bell // rings when nodes has another answer
+
+	mu     sync.Mutex
+	ready  []string          // names of the nodes that are Ready, sorted
+	silent []string          // of those that are not
+	stuck  map[string]string // why the helper of a node cannot start, by the node's name
+	until  time.Time         // when some nodes are enough; zero: never
+}
+
+// set replaces the lists.
+func (r *roster) set(nodes []cluster.Node) {
+	var ready, silent []string
+	for _, n := range nodes {
+		if n.Ready {
+			ready = append(ready, n.Name)
+		} else {
+			silent = append(silent, n.Name)
+		}
+	}
+	slices.Sort(ready)
+	slices.Sort(silent)
+	r.change(func() (differs bool) {
+		differs = !slices.Equal(ready, r.ready) || !slices.Equal(silent, r.silent)
+		r.ready, r.silent = ready, silent
+		return differs
+	})
+}
+
+// change has waits check again if something differs.
+func (r *roster) change(apply func() (differs bool)) {
+	r.mu.Lock()
+	differs := apply()
+	r.mu.Unlock()
+	if differs {
+		r.changed.Ring()
+	}
+}
+
+// follow keeps the lists up to date until ctx ends. Where the user may not watch nodes they stay as they were discovered.
+func (r *roster) follow(ctx context.Context, c *cluster.Cluster) {
+	_ = cluster.Wait(ctx, c, cluster.Selection{}, "nodes", func(all []*corev1.Node) (string, error) {
+		var nodes []cluster.Node
+		for _, n := range all {
+			if cluster.RunsHelpers(n) {
+				nodes = append(nodes, cluster.Node{Name: n.Name, Ready: cluster.Ready(n)})
+			}
+		}
+		r.set(nodes)
+		return "following", nil
+	})
+}
+
+// judge takes note of helpers that cannot start; see cluster.FailWhen. Where none of the nodes can take part it is an error.
+func (r *roster) judge(problems []*cluster.PodError) *cluster.PodError {
+	stuck := make(map[string]string)
+	var first *cluster.PodError
+	r.change(func() (differs bool) {
+		for _, p := range problems {
+			if p.Lasts || r.stuck[p.Node] != "" { // what an earlier step has seen lasts, too
+				first, stuck[p.Node] = cmp.Or(first, p), p.Error()
+			}
+		}
+		differs = !maps.Equal(stuck, r.stuck)
+		r.stuck = stuck
+		return differs
+	})
+	if first != nil && (r.strict || len(r.awaited()) == 0) {
+		return first
+	}
+	return nil
+}
+
+// patience has the roster wait for all nodes during a part of the time that is left, and then be content with some. The end
+// of a step calls stop.
+func (r *roster) patience(ctx context.Context, part float64) (stop func()) {
+	deadline, bounded := ctx.Deadline()
+	if !bounded || r.strict {
+		return func() {}
+	}
+	left := time.Duration(float64(time.Until(deadline)) * part)
+	until := func(t time.Time) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.until = t
+	}
+	until(time.Now().Add(left))
+	timer := time.AfterFunc(left, r.changed.Ring)
+	return func() {
+		timer.Stop()
+		until(time.Time{})
+	}
+}
+
+// all are the names of the Ready nodes.
+func (r *roster) all() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.ready)
+}
+
+// notReady are the names of the nodes that are not Ready.
+func (r *roster) notReady() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.silent)
+}
+
+// awaited are the names of the Ready nodes whose helpers can start.
+func (r *roster) awaited() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(r.ready), func(name string) bool { return !r.strict && r.stuck[name] != "" })
+}
+
+// problem is why the helper of a node cannot start; "": no reason is known.
+func (r *roster) problem(node string) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.stuck[node]
+}
+
+// demanded are the names of the nodes that a step has to wait for now: those that are awaited and, when it is late, of these
+// only the ones that are done, if there are any.
+func (r *roster) demanded(done func(name string) bool) []string {
+	names := r.awaited()
+	if r.isLate() && slices.ContainsFunc(names, done) {
+		return slices.DeleteFunc(names, func(name string) bool { return !done(name) })
+	}
+	return names
+}
+
+// isLate reports whether the time to wait for all nodes is over.
+func (r *roster) isLate() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return !r.until.IsZero() && !time.Now().Before(r.until)
+}

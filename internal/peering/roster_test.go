@@ -1,0 +1,243 @@
+package peering
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	clienttesting "k8s.io/client-go/testing"
+
+	"liqonet.io/liqonet/internal/status"
+)
+
+// joins adds a node, whose helper reports, and leaves removes one.
+func (w *world) joins(t *testing.T, n worldNode) {
+	w.addNode(t, n)
+	w.set(func() { w.nodes = append(w.nodes, n.name) })
+}
+
+func (w *world) leaves(t *testing.T, name string) {
+	w.set(func() { w.nodes = slices.DeleteFunc(w.nodes, func(n string) bool { return n == name }) })
+	if err := w.kube.CoreV1().Nodes().Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+		t.Error(err)
+	}
+}
+
+// becomes says whether a node is Ready.
+func (w *world) becomes(t *testing.T, n worldNode) {
+	if _, err := w.kube.CoreV1().Nodes().Update(t.Context(), nodeObject(n), metav1.UpdateOptions{}); err != nil {
+		t.Error(err)
+	}
+}
+
+var (
+	nodeA2 = worldNode{name: "a2", podCIDR: "10.244.2.0/24", address: "172.31.1.12"}
+	nodeA3 = worldNode{name: "a3", podCIDR: "10.244.3.0/24", address: "172.31.1.13"}
+)
+
+// slowWorlds are two clusters whose helpers act once a second: tests that wait for the end of a minute need no more.
+func slowWorlds() (a, b *world) {
+	a, b = twoWorlds()
+	a.pace, b.pace = time.Second, time.Second
+	return a, b
+}
+
+// away is the node while it is not Ready.
+func (n worldNode) away() worldNode {
+	n.unready = true
+	return n
+}
+
+// named are the unverified nodes of a result.
+func named(nodes []UnverifiedNode) string {
+	texts := make([]string, len(nodes))
+	for i, n := range nodes {
+		texts[i] = n.Name + ": " + n.Reason
+	}
+	return strings.Join(texts, "\n")
+}
+
+// TestConnectFollowsNodes: nodes that join, leave, and become Ready or cease to be, while clusters are connected.
+func TestConnectFollowsNodes(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		before   func(t *testing.T, a *world)
+		during   func(t *testing.T, a *world) // while it is waited for a2
+		strict   bool
+		verified string // nodes of a, by the result
+		named    string // what the result says of the others
+		within   time.Duration
+		warned   string
+	}{
+		{name: "a node without a helper leaves", before: func(_ *testing.T, a *world) { a.mute["a2"] = true },
+			during: func(t *testing.T, a *world) { a.leaves(t, "a2") }, strict: true, verified: "a1", within: 12 * time.Second},
+		{name: "a node without a helper is not Ready any more", before: func(_ *testing.T, a *world) { a.mute["a2"] = true },
+			during: func(t *testing.T, a *world) { a.becomes(t, nodeA2.away()) }, strict: true, verified: "a1", within: 12 * time.Second,
+			warned: `cluster "a": skipping node a2: not Ready`},
+		{name: "a node is not Ready all the while", before: func(t *testing.T, a *world) { a.becomes(t, nodeA2.away()); a.mute["a2"] = true },
+			strict: true, verified: "a1", within: 10 * time.Second, warned: `cluster "a": skipping node a2: not Ready`},
+		{name: "a helper comes late", before: func(_ *testing.T, a *world) { a.mute["a2"] = true },
+			during: func(_ *testing.T, a *world) { a.set(func() { a.mute["a2"] = false }) }, strict: true, verified: "a1 a2", within: 12 * time.Second},
+		{name: "a node becomes Ready late", before: func(t *testing.T, a *world) {
+			a.joins(t, nodeA3.away())
+			a.mute["a2"], a.mute["a3"] = true, true
+		}, during: func(t *testing.T, a *world) {
+			a.becomes(t, nodeA3)
+			a.set(func() { a.mute["a2"], a.mute["a3"] = false, false })
+		}, strict: true, verified: "a1 a2 a3", within: 12 * time.Second},
+		{name: "a node joins", before: func(_ *testing.T, a *world) { a.mute["a2"] = true },
+			during: func(t *testing.T, a *world) {
+				a.set(func() { a.mute["a2"] = false })
+				a.joins(t, nodeA3)
+			}, strict: true, verified: "a1 a2 a3", within: 12 * time.Second},
+		{name: "a node joins and has no helper", before: func(_ *testing.T, a *world) { a.mute["a3"], a.mute["a2"] = true, true },
+			during: func(t *testing.T, a *world) {
+				a.set(func() { a.mute["a2"] = false })
+				a.joins(t, nodeA3)
+			}, verified: "a1 a2", named: "a3: its helper has not reported", within: time.Minute},
+		{name: "a helper never reports", before: func(_ *testing.T, a *world) { a.mute["a2"] = true },
+			verified: "a1", named: "a2: its helper has not reported", within: time.Minute},
+		{name: "a helper cannot start", before: func(_ *testing.T, a *world) { a.mute["a2"], a.fails = true, "CrashLoopBackOff" },
+			verified: "a1", named: "a2: pod node-a2 on node a2 cannot start: CrashLoopBackOff: no such image", within: 15 * time.Second},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, b := slowWorlds()
+				tt.before(t, a)
+				live(t, a, b)
+				o, r := connectOptions(a, b), &recorder{}
+				o.AllNodes = tt.strict
+				if tt.during != nil {
+					time.AfterFunc(8*time.Second, func() { tt.during(t, a) })
+				}
+				got, err := Connect(t.Context(), o, r)
+				if err != nil {
+					t.Fatal(err, r.said())
+				}
+				var verified []string
+				for _, n := range got.Local.Proof.Nodes {
+					verified = append(verified, n.Name)
+				}
+				if strings.Join(verified, " ") != tt.verified || named(got.Local.Unverified) != tt.named || len(got.Remote.Unverified) > 0 || got.Took > tt.within {
+					t.Errorf("verified %v, not %q, %q, after %s", verified, named(got.Local.Unverified), named(got.Remote.Unverified), got.Took)
+				}
+				warnings := slices.DeleteFunc(r.said(), func(line string) bool { return !strings.Contains(line, "skipping node") })
+				if tt.warned == "" && len(warnings) > 0 || tt.warned != "" && (len(warnings) != 1 || !strings.Contains(warnings[0], tt.warned)) {
+					t.Errorf("warnings %q, want %q", warnings, tt.warned)
+				}
+				peeringOf(t, a)
+				peeringOf(t, b)
+			})
+		})
+	}
+}
+
+// TestConnectNeedsSomeNodes: what is a failure, and is rolled back: no node of a cluster takes part, or one does not and all have to.
+func TestConnectNeedsSomeNodes(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		mute   []string
+		fails  string
+		strict bool
+		want   string
+	}{
+		{"no helper reports", []string{"a1", "a2"}, "", false, "not done within 1m0s (--timeout)"},
+		{"no helper can start", []string{"a1", "a2"}, "CrashLoopBackOff", false, "pod node-a1 on node a1 cannot start"},
+		{"one does not report, and all have to", []string{"a2"}, "", true, "not yet: node a2"},
+		{"one cannot start, and all have to", []string{"a2"}, "CrashLoopBackOff", true, "pod node-a2 on node a2 cannot start"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, b := slowWorlds()
+				a.fails = tt.fails
+				for _, name := range tt.mute {
+					a.mute[name] = true
+				}
+				live(t, a, b)
+				o := connectOptions(a, b)
+				o.AllNodes = tt.strict
+				if _, err := Connect(t.Context(), o, &recorder{}); err == nil || !strings.Contains(err.Error(), tt.want) {
+					t.Errorf("error %v", err)
+				}
+				if left := append(a.left(t), b.left(t)...); len(left) > 0 {
+					t.Errorf("left %v", left)
+				}
+			})
+		})
+	}
+}
+
+// TestConnectAgainNamesNodes: a second connect and an update of clusters of which a node takes part no more; status names it, too.
+func TestConnectAgainNamesNodes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := slowWorlds()
+		live(t, a, b)
+		o := connectOptions(a, b)
+		if _, err := Connect(t.Context(), o, &recorder{}); err != nil {
+			t.Fatal(err)
+		}
+		a.set(func() { a.mute["a2"] = true })
+		time.Sleep(2 * a.pace) //nolint:forbidigo // in a bubble of synctest this advances the clock and waits for nothing
+		const want = "a2: no echo between gateway and node"
+		got, err := Connect(t.Context(), o, &recorder{})
+		if err != nil || got.Changed || named(got.Local.Unverified) != want {
+			t.Errorf("again: changed %v, unverified %q, %v", got.Changed, named(got.Local.Unverified), err)
+		}
+		o.MTU, o.Image, o.Update = 1300, "liqonet:2", true
+		got, err = Connect(t.Context(), o, &recorder{})
+		if err != nil || !got.Changed || named(got.Local.Unverified) != want || peeringOf(t, b).MTU != 1300 {
+			t.Errorf("update: changed %v, unverified %q, %v", got.Changed, named(got.Local.Unverified), err)
+		}
+		o.AllNodes = true
+		if _, err = Connect(t.Context(), o, &recorder{}); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "node a2") {
+			t.Errorf("with all nodes: %v", err)
+		}
+		peerings, err := status.Read(t.Context(), status.Options{Cluster: a.Cluster})
+		if err != nil || len(peerings) != 1 || peerings[0].State != "degraded" || !strings.Contains(peerings[0].Reason, "node a2") {
+			t.Errorf("status %+v, %v", peerings, err)
+		}
+	})
+}
+
+// TestInitNamesNodes: an installation is complete without a node whose helper does not report; that one is named.
+func TestInitNamesNodes(t *testing.T) {
+	for fails, want := range map[string]string{
+		"": "a2: its helper has not reported", "CrashLoopBackOff": "a2: pod node-a2 on node a2 cannot start: CrashLoopBackOff: no such image",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			a, _ := slowWorlds()
+			a.mute["a2"], a.fails = true, fails
+			live(t, a)
+			o := InitOptions{Side: Side{Cluster: a.Cluster}, Installation: Installation{Image: "liqonet:1"}, Timeout: time.Minute}
+			got, err := Init(t.Context(), o, &recorder{})
+			if err != nil || named(got.Unverified) != want {
+				t.Errorf("%q: unverified %q, %v", fails, named(got.Unverified), err)
+			}
+			o.AllNodes = true
+			if _, err := Init(t.Context(), o, &recorder{}); err == nil || !strings.Contains(err.Error(), "a2") {
+				t.Errorf("%q, all nodes: %v", fails, err)
+			}
+		})
+	}
+}
+
+// TestConnectWithoutWatchOfNodes: a user who may not watch nodes connects those that were there at the start.
+func TestConnectWithoutWatchOfNodes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := twoWorlds()
+		live(t, a, b)
+		a.kube.PrependWatchReactor("nodes", func(action clienttesting.Action) (bool, watch.Interface, error) {
+			return true, nil, apierrors.NewForbidden(action.GetResource().GroupResource(), "", nil)
+		})
+		if got, err := Connect(t.Context(), connectOptions(a, b), &recorder{}); err != nil || len(got.Local.Proof.Nodes) != 2 {
+			t.Errorf("%+v, %v", got.Local.Proof, err)
+		}
+	})
+}
