@@ -65,7 +65,9 @@ func lacking() peering.Connection {
 func TestUnverifiedNodes(t *testing.T) {
 	for _, c := range []peering.Connection{connection(), lacking()} {
 		err := parse(t, func(env *Env, local *clusterFlags) *cobra.Command {
-			return newNetworkConnect(env, local, func(context.Context, peering.ConnectOptions, steps.Reporter) (peering.Connection, error) { return c, nil })
+			return newNetworkConnect(env, local, func(context.Context, peering.ConnectOptions, steps.Reporter) (peering.Connection, error) {
+				return c, nil
+			})
 		}, "--remote-context", "b")
 		if all := len(c.Local.Unverified) == 0; all != (err == nil) || !all && !errors.Is(err, errUnverified) {
 			t.Errorf("connect: %v", err)

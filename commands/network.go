@@ -2,6 +2,7 @@ package commands
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"time"
 
@@ -17,9 +18,6 @@ import (
 	"liqonet.io/liqonet/internal/status"
 	"liqonet.io/liqonet/internal/steps"
 )
-
-// defaultTimeout bounds an operation on clusters.
-const defaultTimeout = 2 * time.Minute
 
 // operation is what a network command does once its flags are options. It tells the reporter how it goes on.
 type operation[O, R any] func(context.Context, O, steps.Reporter) (R, error)
@@ -73,8 +71,14 @@ the prefix --remote- choose the remote cluster.`, `
 
 // timeoutFlag adds the flag that bounds an operation.
 func timeoutFlag(flags *pflag.FlagSet, timeout *time.Duration) {
-	*timeout = defaultTimeout
+	*timeout = steps.DefaultTimeout
 	addFlag(flags, timeout, "timeout", "DURATION", "time limit of the whole command", positiveDuration)
+}
+
+// sizedTimeoutFlag is timeoutFlag for operations that wait for every node.
+func sizedTimeoutFlag(flags *pflag.FlagSet, timeout *time.Duration) {
+	addFlag(flags, timeout, "timeout", "DURATION",
+		fmt.Sprintf("time limit of the whole command (default: %s, and a second for every ten nodes of the larger cluster)", steps.DefaultTimeout), positiveDuration)
 }
 
 // action is what a command does to clusters, by options of type O and with a result of type R.
@@ -84,6 +88,7 @@ type action[O, R any] struct {
 	// options are what the flags and the arguments ask for. timeout is theirs.
 	options func(args []string) (O, error)
 	timeout *time.Duration
+	bySize  bool                     // the default of timeout depends on the number of nodes
 	plan    operation[O, steps.Plan] // does what do does in a dry run; nil: the command has none
 	ask     func(O) string           // what to ask before it is done; nil: nothing
 	verdict func(R) error            // of a result that was printed; nil: a result is a success
@@ -120,7 +125,11 @@ func (a action[O, R]) command(env *Env, cmd *cobra.Command) *cobra.Command {
 	if a.plan != nil {
 		boolFlag(cmd.Flags(), &dryRun, dryRunFlag, "print the changes that the command would make, and make none")
 	}
-	timeoutFlag(cmd.Flags(), a.timeout)
+	if a.bySize {
+		sizedTimeoutFlag(cmd.Flags(), a.timeout)
+	} else {
+		timeoutFlag(cmd.Flags(), a.timeout)
+	}
 	upstreamFlags(cmd, a.ignored...)
 	outputFlag(cmd, &output)
 	return cmd

@@ -58,7 +58,7 @@ that fails or is interrupted is rolled back, unless --keep is given.`,
 	allNodesFlag(cmd, &f.Installation)
 	boolFlag(cmd.Flags(), &f.Keep, "keep", "do not roll back on failure")
 	return action[peering.ConnectOptions, peering.Connection]{
-		do: do, plan: peering.PlanConnect, text: describeConnection, timeout: &f.Timeout, ignored: []string{"wait", "yes"},
+		do: do, plan: peering.PlanConnect, text: describeConnection, timeout: &f.Timeout, bySize: true, ignored: []string{"wait", "yes"},
 		verdict: func(r peering.Connection) error {
 			return verifiedAll(slices.Concat(r.Local.Unverified, r.Remote.Unverified)...)
 		},

@@ -28,7 +28,7 @@ cluster, over HTTPS. --translation=false removes it; without the flag it is left
 	allNodesFlag(cmd, &flags.Installation)
 	optionalFlag(cmd.Flags(), &flags.Translation, "translation", "install the translation service (default: leave unchanged)")
 	return action[peering.InitOptions, peering.InitResult]{
-		do: do, plan: peering.PlanInit, text: describeInstallation, timeout: &flags.Timeout, ignored: []string{"wait", "yes"},
+		do: do, plan: peering.PlanInit, text: describeInstallation, timeout: &flags.Timeout, bySize: true, ignored: []string{"wait", "yes"},
 		verdict: func(r peering.InitResult) error { return verifiedAll(r.Unverified...) },
 		options: func([]string) (peering.InitOptions, error) {
 			o, err := flags, checkSide(flags.Side)

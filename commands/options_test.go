@@ -116,7 +116,7 @@ func TestConnectDefaults(t *testing.T) {
 	want := peering.ConnectOptions{
 		Local: side("a", "liqonet"), Remote: side("b", "liqonet"),
 		Service:        templates.ServiceValues{Type: corev1.ServiceTypeLoadBalancer, Port: 51840},
-		Implementation: records.Auto, ClampMSS: true, Timeout: 2 * time.Minute,
+		Implementation: records.Auto, ClampMSS: true,
 	}
 	want.Remote.Overrides.FlagPrefix = "remote-"
 	want.Image = "registry.example/liqonet:v1.2.3" // a publisher's build
@@ -265,7 +265,7 @@ func TestDisconnect(t *testing.T) {
 		if !errors.Is(err, errAsked) {
 			t.Errorf("%s: %v", c.args, err)
 		}
-		c.want.Timeout = defaultTimeout
+		c.want.Timeout = steps.DefaultTimeout
 		if diff := cmp.Diff(c.want, got, sameOptions); diff != "" {
 			t.Errorf("%s: options (-want +got):\n%s", c.args, diff)
 		}
@@ -316,7 +316,7 @@ func TestReset(t *testing.T) {
 	if !errors.Is(err, errAsked) {
 		t.Fatal(err)
 	}
-	want := removal.ResetOptions{Cluster: side("b", "liqonet").Cluster, Force: true, Timeout: defaultTimeout}
+	want := removal.ResetOptions{Cluster: side("b", "liqonet").Cluster, Force: true, Timeout: steps.DefaultTimeout}
 	if diff := cmp.Diff(want, got, sameOptions); diff != "" {
 		t.Errorf("options (-want +got):\n%s", diff)
 	}

@@ -22,9 +22,7 @@ import (
 func Connect(ctx context.Context, o ConnectOptions, r steps.Reporter) (Connection, error) {
 	start := time.Now()
 	c := newConnector(o, r)
-	bounded, cancel := steps.Within(ctx, o.Timeout)
-	defer cancel()
-	if err := c.run(bounded); err != nil {
+	if err := c.run(ctx); err != nil {
 		c.fail(ctx, err)
 		return Connection{}, err
 	}
@@ -40,9 +38,7 @@ func Connect(ctx context.Context, o ConnectOptions, r steps.Reporter) (Connectio
 func PlanConnect(ctx context.Context, o ConnectOptions, r steps.Reporter) (steps.Plan, error) {
 	c := newConnector(o, steps.Planning(r))
 	c.planning = true
-	bounded, cancel := steps.Within(ctx, o.Timeout)
-	defer cancel()
-	err := c.run(bounded)
+	err := c.run(ctx)
 	return c.plan, err
 }
 
@@ -107,21 +103,27 @@ func (c *connector) both(ctx context.Context, step func(*end, context.Context) e
 	return first
 }
 
+// run runs the stages. How much time they have is known once the size of the clusters is.
 func (c *connector) run(ctx context.Context) error {
-	steps := []steps.Step{
-		{Stage: steps.StageReach, Do: c.reach},
-		{Stage: steps.StageDiscover, Do: c.discover},
-		{Stage: steps.StageCompare, Do: c.compare},
-		{Stage: steps.StageInstall, Do: c.install},
-		{Stage: steps.StageNodes, Hint: "what the node helpers say: kubectl -n " + c.local.cluster.Namespace + " logs daemonset/" + records.NodeName, Do: c.settle},
-		{Stage: steps.StageGateway, Do: c.prepare},
-		{Stage: steps.StageTunnel, Do: c.configure},
-		{Stage: steps.StageProof, Hint: "see where packets get lost: liqoctl network status -o wide (keep what was made with --keep)", Do: c.prove},
+	start := time.Now()
+	early, cancel := steps.WithinOf(ctx, start, steps.TimeLimit(c.options.Timeout, 0))
+	defer cancel()
+	err := c.stages.Run(early, steps.Step{Stage: steps.StageReach, Do: c.reach}, steps.Step{Stage: steps.StageDiscover, Do: c.discover})
+	if err != nil {
+		return err
 	}
-	if c.planning {
-		steps = steps[:3]
+	nodes := max(len(c.local.discovery.Nodes), len(c.remote.discovery.Nodes))
+	rest, cancel := steps.WithinOf(ctx, start, steps.TimeLimit(c.options.Timeout, nodes))
+	defer cancel()
+	if err := c.stages.Run(rest, steps.Step{Stage: steps.StageCompare, Do: c.compare}); err != nil || c.planning {
+		return err
 	}
-	return c.stages.Run(ctx, steps...)
+	return c.stages.Run(rest,
+		steps.Step{Stage: steps.StageInstall, Do: c.install},
+		steps.Step{Stage: steps.StageNodes, Hint: "what the node helpers say: kubectl -n " + c.local.cluster.Namespace + " logs daemonset/" + records.NodeName, Do: c.settle},
+		steps.Step{Stage: steps.StageGateway, Do: c.prepare},
+		steps.Step{Stage: steps.StageTunnel, Do: c.configure},
+		steps.Step{Stage: steps.StageProof, Hint: "see where packets get lost: liqoctl network status -o wide (keep what was made with --keep)", Do: c.prove})
 }
 
 func (c *connector) reach(ctx context.Context) (string, error) {

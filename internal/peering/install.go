@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 
@@ -24,11 +25,9 @@ import (
 // Init installs liqonet in a cluster, or completes or updates what is there, and returns when every Ready node
 // has reported. Connect does it too: Init is for those who prepare a cluster for peers to come.
 func Init(ctx context.Context, o InitOptions, r steps.Reporter) (InitResult, error) {
-	bounded, cancel := steps.Within(ctx, o.Timeout)
-	defer cancel()
 	s := newSite(o.Side, o.Installation, r)
 	run := &steps.Stages{Reporter: r}
-	if err := initialise(bounded, run, &s); err != nil {
+	if err := initialise(ctx, run, &s, o.Timeout); err != nil {
 		return InitResult{}, err
 	}
 	return InitResult{
@@ -43,15 +42,24 @@ func PlanInit(ctx context.Context, o InitOptions, r steps.Reporter) (steps.Plan,
 	return steps.PlanOf(ctx, err, o.Side.Cluster)
 }
 
-func initialise(ctx context.Context, run *steps.Stages, s *site) error {
-	err := run.Run(ctx,
+func initialise(ctx context.Context, run *steps.Stages, s *site, timeout time.Duration) error {
+	start := time.Now()
+	early, cancel := steps.WithinOf(ctx, start, steps.TimeLimit(timeout, 0))
+	defer cancel()
+	err := run.Run(early,
 		steps.Step{Stage: steps.StageReach, Do: func(ctx context.Context) (string, error) { return s.cluster.Context, s.reach(ctx) }},
 		steps.Step{Stage: steps.StageDiscover, Do: func(ctx context.Context) (string, error) {
 			if err := s.discover(ctx); err != nil {
 				return "", err
 			}
 			return s.described(), s.checkClashes(false)
-		}},
+		}})
+	if err != nil {
+		return err
+	}
+	rest, cancel := steps.WithinOf(ctx, start, steps.TimeLimit(timeout, len(s.discovery.Nodes)))
+	defer cancel()
+	err = run.Run(rest,
 		steps.Step{Stage: steps.StageCompare, Do: s.compare},
 		steps.Step{Stage: steps.StageInstall, Do: func(ctx context.Context) (string, error) {
 			go s.nodes.follow(ctx, s.cluster)
@@ -67,7 +75,7 @@ func initialise(ctx context.Context, run *steps.Stages, s *site) error {
 	if err != nil || !s.translates() {
 		return err
 	}
-	return run.Run(ctx, steps.Step{Stage: steps.StageTranslation, Hint: "what it says: kubectl -n " + s.cluster.Namespace + " logs deployment/" + records.TranslationName,
+	return run.Run(rest, steps.Step{Stage: steps.StageTranslation, Hint: "what it says: kubectl -n " + s.cluster.Namespace + " logs deployment/" + records.TranslationName,
 		Do: func(ctx context.Context) (string, error) {
 			err := s.cluster.FailFast(ctx, templates.TranslationPods(), func(ctx context.Context) error {
 				return s.cluster.WaitDeployment(ctx, records.TranslationName)

@@ -34,7 +34,7 @@ type Installation struct {
 type InitOptions struct {
 	Side Side
 	Installation
-	Timeout time.Duration // for all of it; 0: none
+	Timeout time.Duration // for all of it; 0: steps.TimeLimit
 }
 
 // ConnectOptions are the options of Connect.
@@ -54,5 +54,5 @@ type ConnectOptions struct {
 	MTU            int                    // of inner packets, bytes; 0: what fits every hop
 	ClampMSS       bool
 	Keep           bool          // a failure leaves what was made, to be looked at
-	Timeout        time.Duration // for all of it; 0: none
+	Timeout        time.Duration // for all of it; 0: steps.TimeLimit, by the larger cluster
 }

@@ -3,6 +3,7 @@ package peering
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -226,6 +227,27 @@ func TestInitNamesNodes(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestTimeGrowsWithTheCluster: a run without a time limit has more time where there are more nodes, in either cluster.
+func TestTimeGrowsWithTheCluster(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := slowWorlds()
+		for i := range 100 {
+			b.addNode(t, worldNode{name: fmt.Sprintf("x%d", i), podCIDR: fmt.Sprintf("10.244.%d.0/24", 100+i), address: fmt.Sprintf("172.31.2.%d", 100+i)})
+		}
+		a.deaf, a.pace, b.pace = true, time.Minute, time.Minute
+		live(t, a, b)
+		o := connectOptions(a, b)
+		o.Timeout = 0
+		if _, err := Connect(t.Context(), o, &recorder{}); err == nil || !strings.Contains(err.Error(), "not done within 2m10s (--timeout)") {
+			t.Errorf("connect: %v", err)
+		}
+		_, err := Init(t.Context(), InitOptions{Side: Side{Cluster: a.Cluster}, Installation: o.Installation}, &recorder{})
+		if err == nil || !strings.Contains(err.Error(), "not done within 2m0s (--timeout)") {
+			t.Errorf("init: %v", err)
+		}
+	})
 }
 
 // TestConnectWithoutWatchOfNodes: a user who may not watch nodes connects those that were there at the start.

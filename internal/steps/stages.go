@@ -4,6 +4,7 @@
 package steps
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -105,10 +106,24 @@ func (s *Stages) Run(ctx context.Context, steps ...Step) error {
 // Within bounds an operation. When the time is over, the cause of the context's end says which flag is to
 // blame. The zero duration is no bound.
 func Within(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	return WithinOf(ctx, time.Now(), timeout)
+}
+
+// WithinOf bounds an operation that has begun at start.
+func WithinOf(ctx context.Context, start time.Time, timeout time.Duration) (context.Context, context.CancelFunc) {
 	if timeout <= 0 {
 		return context.WithCancel(ctx)
 	}
-	return context.WithTimeoutCause(ctx, timeout, &timeoutError{timeout})
+	return context.WithDeadlineCause(ctx, start.Add(timeout), &timeoutError{timeout})
+}
+
+// DefaultTimeout is the time limit of an operation unless the user sets another. Most of it is for images and load balancers.
+const DefaultTimeout = 2 * time.Minute
+
+// TimeLimit is the time limit of an operation that waits for every node of a cluster: the user's, else, if that is 0,
+// DefaultTimeout and a second for every ten nodes.
+func TimeLimit(timeout time.Duration, nodes int) time.Duration {
+	return cmp.Or(timeout, DefaultTimeout+time.Duration(nodes/10)*time.Second)
 }
 
 // timeoutError is the cause of a context whose time is over.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"liqonet.io/liqonet/internal/hint"
 )
@@ -22,6 +23,21 @@ func TestHintOf(t *testing.T) {
 	for _, tt := range tests {
 		if got := hint.Of(tt.err); got != tt.want {
 			t.Errorf("%v: %q", tt.err, got)
+		}
+	}
+}
+
+func TestTimeLimit(t *testing.T) {
+	for _, tt := range []struct {
+		timeout time.Duration
+		nodes   int
+		want    time.Duration
+	}{
+		{0, 0, 2 * time.Minute}, {0, 9, 2 * time.Minute}, {0, 100, 130 * time.Second}, {0, 1000, 220 * time.Second}, {0, 5000, 620 * time.Second},
+		{time.Minute, 1000, time.Minute},
+	} {
+		if got := TimeLimit(tt.timeout, tt.nodes); got != tt.want {
+			t.Errorf("%d nodes, --timeout %s: %s, want %s", tt.nodes, tt.timeout, got, tt.want)
 		}
 	}
 }

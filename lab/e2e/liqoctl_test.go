@@ -87,6 +87,7 @@ type connectedSide struct {
 	Proof struct {
 		Nodes []struct{ Name string }
 	}
+	UnverifiedNodes []struct{ Name, Reason string }
 }
 
 // fullSize is the payload of the largest UDP packet that is not fragmented, in bytes: less IP 20 and UDP 8.

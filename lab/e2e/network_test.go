@@ -86,11 +86,39 @@ func TestNetwork(t *testing.T) {
 		awaitHealthy(ctx, t, u.looker, 3)
 		testEveryPod(ctx, t, l, conn)
 	})
+	t.Run("a node that takes no part is named", func(t *testing.T) { testUnverified(ctx, t, c, u.looker) })
 	t.Run("two gateways on each side", func(t *testing.T) { testGateways(ctx, t, l, u, conn) })
 	crossing.enter(leaving)
 	t.Run("disconnect and reset leave nothing", func(t *testing.T) { testRemoval(ctx, t, u, before) })
 	crossing.awaitFree(ctx, t, declared)
 	t.Run("nothing crossed in the clear", crossing.judge)
+}
+
+// testUnverified cuts a node off from the gateways: connect and status name it, and go on without it.
+func testUnverified(ctx context.Context, t *testing.T, c, looker liqoctl) {
+	const node = "b-2"
+	inNode(ctx, t, c, node, `nft add table ip cut '{ chain in { type filter hook input priority -300; udp dport 6091 drop; }; }'`)
+	var all []peeringState
+	await(ctx, t, func() bool {
+		var code int
+		all, code = looker.status(ctx, t, "b")
+		return code == 3 && len(all) == 1 && all[0].State == "degraded" && strings.Contains(all[0].Reason, node)
+	}, func() string { return fmt.Sprintf("status: %+v", all) })
+	args := []string{"network", "connect", "--context", "a", "--remote-context", "b", "--gw-server-service-type", "NodePort", "--timeout", "1m", "-o", "json"}
+	out, said, code := c.run(ctx, t, args...)
+	var conn connection
+	if err := json.Unmarshal([]byte(out), &conn); err != nil || code != 3 {
+		t.Fatalf("exit code %d, %v\n%s%s", code, err, out, said)
+	}
+	if n := conn.Remote.UnverifiedNodes; len(n) != 1 || n[0].Name != node || n[0].Reason == "" || len(conn.Local.UnverifiedNodes) > 0 || conn.Changed {
+		t.Errorf("connect names %+v, %+v, changed %v", conn.Local.UnverifiedNodes, n, conn.Changed)
+	}
+	if _, said, code = c.run(ctx, t, append(args, "--all-nodes", "--timeout", "20s")...); code != 1 || !strings.Contains(said, node) {
+		t.Errorf("with --all-nodes: exit code %d\n%s", code, said)
+	}
+	inNode(ctx, t, c, node, "nft delete table ip cut")
+	awaitHealthy(ctx, t, looker, 3)
+	c.connect(ctx, t)
 }
 
 // testAlteredKey replaces the preshared key of one side, as a Secret restored from an older backup would.
