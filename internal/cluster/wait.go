@@ -18,6 +18,9 @@ import (
 // retryPause is how long Wait rests between a watch that ended, or was refused, and the next list.
 const retryPause = 500 * time.Millisecond
 
+// checkRest is how long Wait rests between two checks, in times of what the check takes.
+const checkRest = 10
+
 // Selection chooses objects of one kind: by name or by labels. The zero value is all of them. Namespaced kinds
 // are looked for in the cluster's liqonet namespace.
 type Selection struct {
@@ -111,7 +114,8 @@ type follower[T Object] struct {
 	check    func([]T) (string, error)
 	objects  map[string]T
 	missing  string
-	refused  error // of check
+	refused  error     // of check
+	due      time.Time // before this, no other check
 }
 
 // pass lists, then watches until the check is content or refuses (done), an error occurs, or the watch ends, as API
@@ -127,14 +131,13 @@ func (f *follower[T]) pass(ctx context.Context) (done bool, err error) {
 		return false, err
 	}
 	defer w.Stop()
+	var rested <-chan time.Time // when a check that was put off is due; nil: none was
 	for {
 		select {
 		case <-ctx.Done():
 			return false, ctx.Err()
 		case <-again:
-			if again = f.again.next(); f.evaluate() {
-				return true, nil
-			}
+			again = f.again.next()
 		case event, open := <-w.ResultChan():
 			if !open {
 				return false, nil
@@ -142,9 +145,13 @@ func (f *follower[T]) pass(ctx context.Context) (done bool, err error) {
 			if event.Type == watch.Error { // mostly "resource version too old": the next pass lists anew
 				return false, apierrors.FromObject(event.Object)
 			}
-			if f.put(event.Object, event.Type == watch.Deleted); f.evaluate() {
-				return true, nil
-			}
+			f.put(event.Object, event.Type == watch.Deleted)
+		case <-rested:
+		}
+		if wait := time.Until(f.due); wait > 0 {
+			rested = time.After(wait)
+		} else if rested = nil; f.evaluate() {
+			return true, nil
 		}
 	}
 }
@@ -189,8 +196,11 @@ func (f *follower[T]) put(object runtime.Object, gone bool) {
 	f.objects[name] = typed
 }
 
-// evaluate reports whether the check is content, or refuses.
+// evaluate reports whether the check is content, or refuses. Of a thousand objects, each of which changes, not every change is
+// checked: a check that takes long is due again after as long as ten of them.
 func (f *follower[T]) evaluate() (done bool) {
+	start := time.Now()
+	defer func() { f.due = time.Now().Add(checkRest * time.Since(start)) }()
 	all := make([]T, 0, len(f.objects))
 	for _, name := range slices.Sorted(maps.Keys(f.objects)) {
 		all = append(all, f.objects[name])

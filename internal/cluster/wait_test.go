@@ -3,6 +3,7 @@ package cluster_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -173,4 +174,28 @@ func TestRollouts(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestWaitChecksManyChangesTogether: of many objects that change at once, not every change is checked, but the last one is.
+func TestWaitChecksManyChangesTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const many = 1000
+		c, kube := clustertest.New(clustertest.Config{})
+		events := watch.NewFakeWithOptions(watch.FakeOptions{ChannelSize: many})
+		kube.PrependWatchReactor("configmaps", func(clienttesting.Action) (bool, watch.Interface, error) { return true, events, nil })
+		for i := range many {
+			object := fabric("x")
+			object.Name = fmt.Sprintf("record-%d", i)
+			events.Add(object)
+		}
+		checks := 0
+		err := cluster.Wait(t.Context(), c, cluster.Selection{}, "records", func(all []*corev1.ConfigMap) (string, error) {
+			checks++
+			time.Sleep(time.Duration(len(all)) * time.Millisecond) //nolint:forbidigo // in a bubble of synctest this advances the clock and waits for nothing
+			return map[bool]string{true: "some"}[len(all) < many], nil
+		})
+		if err != nil || checks > 5 {
+			t.Errorf("%d checks, %v", checks, err)
+		}
+	})
 }
