@@ -30,7 +30,7 @@ type changes struct {
 	neighbours delta[Neighbour]
 	nexthops   delta[Nexthop]
 	groups     delta[NexthopGroup]
-	refusals   delta[Route] // the guard's, before anything else is touched
+	refusals   delta[Route] // the guard's, before anything else is touched; what it removes says nothing
 	routes     delta[Route]
 	rules      delta[Rule]
 	kernels    delta[KernelRule]
@@ -43,7 +43,7 @@ type changes struct {
 func compare(have, want State) changes {
 	c := changes{
 		links:     compareLinks(have.Links, want.Links),
-		refusals:  difference(have.Routes, want.Routes),
+		refusals:  difference(have.Routes, only(want.Routes, Route.refuses)),
 		rules:     difference(have.Rules, want.Rules),
 		firewalls: compareFirewalls(have, want),
 		passes:    comparePasses(have.ForwardChains, want.PassForward),
@@ -76,8 +76,8 @@ func compare(have, want State) changes {
 // create appends the steps that make or change something.
 func (c changes) create(p *Plan) {
 	put(p, Remove, c.links.expel)
-	put(p, Add, only(c.refusals.add, Route.refuses))
-	put(p, Replace, only(c.refusals.change, Route.refuses))
+	put(p, Add, c.refusals.add)
+	put(p, Replace, c.refusals.change)
 	put(p, Replace, c.firewalls.change)
 	put(p, Add, c.rules.add)
 	put(p, Remove, c.kernels.remove)

@@ -43,8 +43,11 @@ func difference[T object[T]](have, want []T) delta[T] {
 	return d
 }
 
-// inOrder returns a sorted copy in which each object is once.
+// inOrder returns the objects sorted, each once.
 func inOrder[T object[T]](objects []T) []T {
+	if slices.IsSortedFunc(objects, func(b, a T) int { return cmp.Or(b.compare(a), -1) }) { // none twice
+		return objects
+	}
 	sorted := slices.Clone(objects)
 	slices.SortStableFunc(sorted, T.compare)
 	return slices.CompactFunc(sorted, func(a, b T) bool { return a.compare(b) == 0 })
@@ -189,6 +192,7 @@ func canonical(s State) State {
 	for i := range s.Routes {
 		s.Routes[i].Dst = s.Routes[i].Dst.Masked()
 	}
+	s.Routes = inOrder(s.Routes) // there can be one for each pod, and they are compared twice
 	s.Rules = slices.Clone(s.Rules)
 	if s.LocalRuleMoved {
 		s.Rules = append(s.Rules, movedLocalRule)

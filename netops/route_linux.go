@@ -58,10 +58,11 @@ func (s *routeSocket) changeRoute(op Op, r Route, link int) error {
 	return s.execute(changing(op, unix.RTM_NEWROUTE, how, header, r.fields(&dst, &link)...))
 }
 
-// routes reads our routes of all tables. The kernel leaves out those of other protocols: ten thousand foreign
-// routes cost nothing.
+// routes reads our routes of all tables, sorted: they are compared twice. The kernel leaves out those of other protocols:
+// ten thousand foreign routes cost nothing.
 func (s *routeSocket) routes(links map[int]Link) ([]Route, error) {
-	return s.readRoutes(links, unix.RtMsg{Family: unix.AF_INET, Protocol: Protocol}, 0)
+	all, err := s.readRoutes(links, unix.RtMsg{Family: unix.AF_INET, Protocol: Protocol}, 0)
+	return inOrder(all), err
 }
 
 // readRoutes reads the routes that have what is set in a header, of one table or, with 0, of all.

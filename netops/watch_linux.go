@@ -130,8 +130,7 @@ func (w *Watch) isOurRoute(m raw.Message) bool {
 		err := unpack(m.Data, &header, optional(unix.IFA_LABEL, &label))
 		return err == nil && (w.ours[int32(header.Index)] || label == addressLabel)
 	case unix.RTM_NEWNEIGH, unix.RTM_DELNEIGH:
-		var header unix.NdMsg
-		return unpack(m.Data, &header) == nil && w.ours[header.Ifindex]
+		return w.isOurNeighbour(m)
 	case unix.RTM_NEWNEXTHOP, unix.RTM_DELNEXTHOP:
 		n, err := decodeNexthop(m.Data)
 		return err == nil && isOurNexthop(n.ID)
@@ -161,6 +160,13 @@ func (w *Watch) isOurLink(m raw.Message) bool {
 	}
 	w.ours[header.Index] = l.ours() && m.Header.Type == unix.RTM_NEWLINK
 	return l.ours() || isOurGroup(l.Group)
+}
+
+// isOurNeighbour tells of the neighbours of our links, but those of tunnels, which come and go with packets.
+func (w *Watch) isOurNeighbour(m raw.Message) bool {
+	var header unix.NdMsg
+	return unpack(m.Data, &header) == nil && w.ours[header.Ifindex] &&
+		(m.Header.Type == unix.RTM_NEWNEIGH || header.State != unix.NUD_NOARP)
 }
 
 // isOurSetting tells of forwarding, and what else is in /proc/sys/net/ipv4/conf, of our links. That of all links

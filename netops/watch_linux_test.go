@@ -2,6 +2,7 @@ package netops
 
 import (
 	"context"
+	"encoding/binary"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -52,6 +53,31 @@ func TestWatch(t *testing.T) {
 		}
 	case <-time.After(patience):
 		t.Error("the watch goes on after the context's end")
+	}
+}
+
+// TestWatchIgnoresCollectedNeighbours: a tunnel has neighbours that the kernel makes for packets that are sent, and deletes a
+// minute later (neigh_periodic_work of net/core/neighbour.c).
+func TestWatchIgnoresCollectedNeighbours(t *testing.T) {
+	const link = 7
+	w := Watch{ours: map[int32]bool{link: true}}
+	for _, test := range []struct {
+		kind  raw.HeaderType
+		state uint16
+		want  bool
+	}{
+		{unix.RTM_DELNEIGH, unix.NUD_NOARP, false},
+		{unix.RTM_DELNEIGH, unix.NUD_FAILED, true}, // deleted by a program
+		{unix.RTM_NEWNEIGH, unix.NUD_NOARP, true},  // a program has put it in the place of ours
+		{unix.RTM_NEWNEIGH, unix.NUD_PERMANENT, true},
+	} {
+		data, err := binary.Append(nil, binary.NativeEndian, unix.NdMsg{Family: unix.AF_INET, Ifindex: link, State: test.state})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := w.isOurRoute(raw.Message{Header: raw.Header{Type: test.kind}, Data: data}); got != test.want {
+			t.Errorf("message %d of a neighbour in state %#x: told %t, want %t", test.kind, test.state, got, test.want)
+		}
 	}
 }
 

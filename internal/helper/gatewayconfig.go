@@ -57,7 +57,7 @@ func (v gatewayView) wantedOf(nodes []records.Node) kernels.Gateway {
 func (v gatewayView) state() netops.State { return v.wanted().State() }
 
 // exposed are the hosts that the peer may reach.
-func (v gatewayView) exposed() []records.Exposed { return v.wanted().Exposed() }
+func (v gatewayView) exposed() []records.Exposed { return v.wantedOf(nil).Exposed() }
 
 // keys are this side's secrets of the tunnel.
 type keys struct{ private, preshared tunnel.Secret }

@@ -16,11 +16,8 @@ import (
 	"liqonet.io/liqonet/netops"
 )
 
-// fewNodes is how many nodes may have changed for their routes to be changed alone.
-const fewNodes = 32
-
-// serveNodes is a pass for a view that differs from the one before in the pods of some nodes. It changes their routes and
-// reads nothing else: a cluster with pods of a pool has a route for each, and reading fifty thousand takes a fifth of a
+// serveNodes is a pass for a view that differs from the one before in pods of nodes alone. It changes their routes and reads
+// nothing else: a cluster with pods of a pool has a route for each, and reading fifty thousand takes a fifth of a
 // second. Whatever else differs, in the records or in the kernel, is left to a complete pass; done is false then.
 func (l *gatewayLoop) serveNodes(ctx context.Context, v gatewayView) (done bool, err error) {
 	if l.passed == nil || !l.undisturbed() {
@@ -47,17 +44,16 @@ func (l *gatewayLoop) serveNodes(ctx context.Context, v gatewayView) (done bool,
 		return false, err
 	}
 	l.served.Store(&v)
-	l.report()
 	return true, nil
 }
 
-// routesTo is the difference of the states that two views ask for, if it consists of routes to pods of a few nodes.
+// routesTo is the difference of the states that two views ask for, if it consists of routes to pods.
 func (v gatewayView) routesTo(next gatewayView) (plan netops.Plan, ok bool) {
 	if !v.sameButNodes(next) {
 		return plan, false
 	}
 	gone, come := v.without(next), next.without(v)
-	if n := max(len(gone), len(come)); n == 0 || n > fewNodes || next.shares(gone, come) {
+	if next.shares(gone, come) {
 		return plan, false
 	}
 	// What both states have in common cancels out.
@@ -71,14 +67,14 @@ func (v gatewayView) sameButNodes(o gatewayView) bool {
 		reflect.DeepEqual(v.fabric, o.fabric) && reflect.DeepEqual(v.peering, o.peering)
 }
 
-// without returns the reports in v that are not in o.
+// without returns the reports in v that are not in o, or were written again: the latest counts where two claim one pod.
 func (v gatewayView) without(o gatewayView) (only []records.Node) {
-	known := make(map[*records.Node]bool, len(o.nodes))
+	known := make(map[reportedNode]bool, len(o.nodes))
 	for _, n := range o.nodes {
-		known[n.Node] = true
+		known[n] = true
 	}
 	for _, n := range v.nodes {
-		if !known[n.Node] {
+		if !known[n] {
 			only = append(only, *n.Node)
 		}
 	}

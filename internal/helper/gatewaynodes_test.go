@@ -40,6 +40,10 @@ func TestRoutesToNodes(t *testing.T) {
 		next.nodes = slices.Clone(v.nodes)
 		for range 1 + random.IntN(2) {
 			i := random.IntN(nodes)
+			if at := slices.IndexFunc(next.nodes, func(n reportedNode) bool { return n.Name == fmt.Sprintf("n%d", i) }); at >= 0 && random.IntN(5) == 0 {
+				next.nodes[at].version = fmt.Sprint(1000 + round) // the same report, written again
+				continue
+			}
 			next.nodes = slices.DeleteFunc(next.nodes, func(n reportedNode) bool { return n.Name == fmt.Sprintf("n%d", i) })
 			if random.IntN(10) > 0 {
 				next.nodes = append(next.nodes, reportedNode{Node: report(i), version: fmt.Sprint(1000 + round)})

@@ -31,8 +31,12 @@ type Env struct {
 	HealthAddress string
 }
 
-// resync is how often a full pass runs although nothing was reported to have changed.
-const resync = 30 * time.Second
+// resync is how often a full pass runs although nothing was reported to have changed; less often if that would take more of
+// the time than fullShare, while other passes have to wait for it.
+const (
+	resync    = 30 * time.Second
+	fullShare = 200 // one part of so many
+)
 
 // describeEvery is how often the log has the whole state of the kernel, which has each change, too. It is for reports of faults:
 // nobody but the helper can read the kernel of a gateway.
@@ -50,6 +54,7 @@ type reconciler struct {
 	// observed are the kernel's changes until then.
 	complete time.Time
 	observed uint64
+	took     time.Duration // that pass
 	// described is when the log had the kernel's state last.
 	described time.Time
 	// forward are the chains of others that forwarded packets pass, as the last pass found them.
@@ -91,7 +96,7 @@ func (r *reconciler) pass(want netops.State) error {
 	}
 	r.reached = func() netops.State { return want }
 	if len(want.Links) == all {
-		r.complete = begin
+		r.complete, r.took = begin, time.Since(begin)
 	}
 	return nil
 }
@@ -110,7 +115,7 @@ func abridged(p netops.Plan) string {
 // nevertheless.
 func (r *reconciler) undisturbed() bool {
 	changes, watched := r.kernel.Changes()
-	return watched && changes == r.observed && time.Since(r.complete) < resync
+	return watched && changes == r.observed && time.Since(r.complete) < max(resync, fullShare*r.took)
 }
 
 // service is what every helper consists of.

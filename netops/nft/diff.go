@@ -3,6 +3,7 @@ package nft
 import (
 	"fmt"
 	"net/netip"
+	"reflect"
 	"slices"
 
 	"github.com/google/nftables"
@@ -26,6 +27,8 @@ func Diff(have, want Table) Plan {
 	case want.Name == "":
 		plan.table.Family, plan.table.Name = have.Family, have.Name
 		plan.ops = []op{deleteTable()}
+		return plan
+	case reflect.DeepEqual(have, want): // as of two wanted states; an observed table is written in another way
 		return plan
 	}
 	if err := want.validate(); err != nil {
