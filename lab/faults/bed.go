@@ -46,6 +46,8 @@ type Bed struct {
 	image    int    // of images, which runs
 	peers    map[string]string
 	gateways int // of each cluster
+	// Away is how long an API server does not answer.
+	Away time.Duration
 }
 
 // Spec declares the clusters of a bed.
@@ -55,7 +57,7 @@ func Spec() spec.Spec {
 
 // NewBed connects the clusters of a running lab that Spec declares, with a number of gateways in each.
 func NewBed(ctx context.Context, l *lab.Lab, liqoctl string, gateways int) (*Bed, error) {
-	b := &Bed{Lab: l, Liqoctl: liqoctl, peers: map[string]string{client: server, server: client}, gateways: gateways}
+	b := &Bed{Lab: l, Liqoctl: liqoctl, peers: map[string]string{client: server, server: client}, gateways: gateways, Away: 10 * time.Minute}
 	for _, image := range images {
 		if err := b.load(ctx, image); err != nil {
 			return nil, err

@@ -108,7 +108,10 @@ func All() []Fault {
 		{Name: "drain-client", What: "client's gateway's node drained", Aim: lossless, Begin: onGateway(client, drain(client))},
 		{Name: "drain-server", What: "server's gateway's node drained", Aim: lossless, Begin: onGateway(server, drain(server))},
 		{Name: "uplink", What: "uplink of the client's gateway's node cut for a minute", Spared: gatewayNode(client), Begin: onGateway(client, uplink)},
-		{Name: "api", What: "API server away for ten minutes, the gateway killed meanwhile", Begin: onGateway(client, apiServer)},
+		{Name: "api", What: "API server away for ten minutes, the gateway killed meanwhile", Begin: onGateway(client, func(ctx context.Context, b *Bed, p pod) (func(context.Context) error, error) {
+			return apiServer(ctx, b, p)
+		})},
+		{Name: "api-nodes", What: "API server away for ten minutes, its cluster's node helpers killed meanwhile", Aim: lossless, Begin: apiServerAndNodes},
 		{Name: "upgrade", What: "helpers of both clusters upgraded", Aim: lossless, Begin: upgrade},
 		{Name: "scale", What: "both clusters get one gateway more, and lose it again", Aim: lossless, Begin: scale},
 	}
@@ -179,11 +182,25 @@ func uplink(ctx context.Context, b *Bed, p pod) (func(context.Context) error, er
 	return nil, cut(ctx, b, p.Spec.NodeName, time.Minute, func() error { return nil })
 }
 
-// awayFor is how long an API server does not answer.
-const awayFor = 10 * time.Minute
+func apiServer(ctx context.Context, b *Bed, helpers ...pod) (func(context.Context) error, error) {
+	return nil, cut(ctx, b, client+"-cp", b.Away, func() error {
+		var errs []error
+		for _, h := range helpers {
+			errs = append(errs, signal(h, syscall.SIGKILL))
+		}
+		return errors.Join(errs...)
+	})
+}
 
-func apiServer(ctx context.Context, b *Bed, p pod) (func(context.Context) error, error) {
-	return nil, cut(ctx, b, client+"-cp", awayFor, func() error { return signal(p, syscall.SIGKILL) })
+func apiServerAndNodes(ctx context.Context, b *Bed) (func(context.Context) error, error) {
+	helpers, err := b.pods(ctx, client, "liqonet", "liqonet.io/component=fabric")
+	if err == nil && len(helpers) == 0 {
+		err = errors.New("no node helper runs")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return apiServer(ctx, b, helpers...)
 }
 
 func upgrade(ctx context.Context, b *Bed) (func(context.Context) error, error) {
@@ -222,7 +239,7 @@ func signal(p pod, s syscall.Signal) error {
 		}
 		folder := filepath.Dir(file)
 		command, err := os.ReadFile(filepath.Join(folder, "cmdline"))
-		if err != nil || !strings.Contains(string(command), "helper\x00gateway") {
+		if err != nil || !strings.Contains(string(command), "\x00helper\x00") {
 			continue // the sandbox's own
 		}
 		pid, err := strconv.Atoi(filepath.Base(folder))
@@ -235,7 +252,7 @@ func signal(p pod, s syscall.Signal) error {
 		sent++
 	}
 	if sent == 0 {
-		return fmt.Errorf("pod %s: no process of a gateway", p.Metadata.Name)
+		return fmt.Errorf("pod %s: no process of a helper", p.Metadata.Name)
 	}
 	return nil
 }
