@@ -111,9 +111,10 @@ weather: deps lab ## Compare the path with WireGuard alone on lossy links, in a 
 	bin/lab guest run --virtual-time -- bin/bench weather -overlay geneve -wireguard kernel
 
 .PHONY: scale
-scale: deps ## Measure gateways of clusters of 10, 100 and 1,000 nodes: 3 minutes; needs root
+scale: deps ## Measure gateways, connect and API servers of clusters of 10, 100 and 1,000 nodes: 15 minutes; needs root
 	cd bench && $(GO_BUILD) -o ../bin/bench .
 	bin/bench scale
+	cd lab && LIQONET_CROWDS=10,100,1000 go test -timeout 60m -run TestInterruption/TestLabCrowd -v ./e2e
 
 .PHONY: floods
 floods: deps ## Flood gateways by one pod, and measure their memory and what is left for others: 5 minutes; needs root

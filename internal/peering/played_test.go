@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
 )
@@ -36,7 +37,16 @@ type played struct {
 	deaf     bool              // helpers run and do not follow any document
 	slowness time.Duration     // how long nodes take to give up a peering, and what they guard of one
 	leaving  map[string]time.Time
+	// told is what helpers have reported, by object: as real ones, they do again when it changes, and gateways after
+	// health.ReportEvery. nil: they report whenever they act.
+	told     map[string]told
 	guarding map[string]time.Time // when a peering was last reserved
+}
+
+// told is a report that was written.
+type told struct {
+	text   string
+	status records.Status // of a gateway
 }
 
 func newPlayed(c *cluster.Cluster, nodes ...string) played {
@@ -94,7 +104,7 @@ func (p *played) nodeHelpers(ctx context.Context, fabric *records.Fabric, peerin
 		n := records.Node{
 			Version: records.SchemaVersion, Name: name, MTU: 1500, Kernel: p.kernel, Peerings: applied, Guarded: guarded,
 			Clean: fabric == nil && len(guarded) == 0, ForwardDrops: p.drops,
-			Internal: netip.AddrFrom4([4]byte{10, 80, 0, byte(i + 1)}),
+			Internal: netip.AddrFrom4([4]byte{10, 80, byte((i + 1) >> 8), byte(i + 1)}),
 		}
 		if err := p.lease(ctx, n, fabric != nil); err != nil {
 			return err
@@ -127,6 +137,12 @@ func (p *played) lease(ctx context.Context, n records.Node, may bool) error {
 	text, err := records.Encode(n)
 	if err != nil {
 		return err
+	}
+	if p.told != nil {
+		if p.told[n.Name].text == text {
+			return nil
+		}
+		defer func() { p.told[n.Name] = told{text: text} }()
 	}
 	leases := p.Kube.CoordinationV1().Leases(p.Namespace)
 	annotations := map[string]string{records.AnnotationNode: text}
@@ -176,6 +192,12 @@ func (p *played) gateway(ctx context.Context, id records.GatewayID) error {
 			Name: name, LastEcho: now, LastProof: now, ProofRTT: records.Duration(2 * time.Millisecond),
 			Path: records.PathSize{Asked: true, MTU: p.overlay},
 		})
+	}
+	if p.told != nil {
+		if last := p.told[id.StatusName()].status; health.Same(last, s) && now.Sub(last.Time) < health.ReportEvery {
+			return nil
+		}
+		p.told[id.StatusName()] = told{status: s}
 	}
 	text, err := records.Encode(s)
 	if err != nil {

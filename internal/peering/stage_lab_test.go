@@ -35,6 +35,8 @@ type stage struct {
 	node   string
 	config *rest.Config
 	kube   *kubernetes.Clientset
+	// crowd are the names of further nodes, which are Ready and give no signs of life.
+	crowd []string
 	// unready has the node say that it is not Ready.
 	unready atomic.Bool
 }
@@ -174,7 +176,10 @@ func (s *stage) playHelpers(t *testing.T, namespace string) {
 	}
 	factory.StartWithContext(t.Context())
 	t.Cleanup(factory.Shutdown)
-	p := newPlayed(s.open(t, namespace), s.node)
+	p := newPlayed(s.open(t, namespace), slices.Sorted(slices.Values(append([]string{s.node}, s.crowd...)))...)
+	if len(s.crowd) > 0 {
+		p.told = make(map[string]told)
+	}
 	play(t, playEvery, changed, func(ctx context.Context) {
 		fabric, err := inventory.Fabric(ctx, p.Cluster)
 		var peerings []records.Peering

@@ -185,7 +185,10 @@ func (p controlPlane) apiServer() []string {
 }
 
 func (p controlPlane) controllerManager() []string {
-	c := p.id.Cluster
+	c, grace := p.id.Cluster, monitorGrace
+	if c.ControlPlaneOnly {
+		grace = "24h" // its nodes are simulated, and not all of them give signs of life
+	}
 	return append(p.client("kube-controller-manager"),
 		"--use-service-account-credentials=true",
 		"--service-account-private-key-file="+p.key("sa.key"),
@@ -198,7 +201,7 @@ func (p controlPlane) controllerManager() []string {
 		"--cluster-cidr="+list(c.PodCIDRs()),
 		"--service-cluster-ip-range="+list(c.ServiceCIDRs()),
 		"--allocate-node-cidrs=true",
-		"--node-monitor-grace-period="+monitorGrace,
+		"--node-monitor-grace-period="+grace,
 		"--node-monitor-period="+monitorPeriod,
 		// The default is a folder of the host's.
 		"--flex-volume-plugin-dir="+filepath.Join(p.disk, "volumeplugins"),

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"os"
 	"testing"
 
 	"liqonet.io/liqonet/lab"
@@ -30,10 +31,14 @@ func TestInterruption(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, test := range []string{
+	tests := []string{
 		"TestLabRefused", "TestLabNoNodeReady", "TestLabKilled", "TestLabInterrupted", "TestLabKeep", "TestLabLostAndBack",
 		"TestLabRemovalKilled", "TestLabConnectedTwice", "TestLabOvertaken", "TestLabSwap",
-	} {
+	}
+	if os.Getenv("LIQONET_CROWDS") != "" { // see make scale
+		tests = append(tests, "TestLabCrowd")
+	}
+	for _, test := range tests {
 		t.Run(test, func(t *testing.T) { runLabTest(ctx, t, l, "./internal/peering", test) })
 	}
 }
