@@ -1,7 +1,6 @@
 package netops
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -206,7 +205,7 @@ func (g *testGateway) open() {
 	reach(g.t, g.kernel, GatewayState(g.config).Reachable(have))
 	for _, t := range g.tunnels {
 		g.inside(func() (err error) {
-			t.device, err = tunnel.Open(context.Background(), t.config, slog.New(slog.DiscardHandler))
+			t.device, err = tunnel.Open(t.config, slog.New(slog.DiscardHandler), func() {})
 			return err
 		})
 		g.t.Cleanup(func() {
@@ -238,7 +237,7 @@ func (g *testGateway) allow(ranges []netip.Prefix) {
 	t := g.tunnels[0]
 	t.config.Peer.AllowedIPs = ranges
 	g.inside(func() error {
-		_, err := t.device.Apply(context.Background(), t.config)
+		_, err := t.device.Apply(t.config)
 		return err
 	})
 }

@@ -91,7 +91,7 @@ func (t tunnelJob) runUpstream(ctx context.Context, opened func() error) error {
 
 // runOwn is what a gateway's helper does for its tunnel.
 func (t tunnelJob) runOwn(ctx context.Context, opened func() error, log *slog.Logger) error {
-	d, err := tunnel.Open(ctx, t.config(), log)
+	d, err := tunnel.Open(t.config(), log, func() {})
 	if err != nil {
 		return err
 	}

@@ -103,18 +103,18 @@ func (l *gatewayLoop) follow(m *mirror) {
 
 // step is one pass. The firewall stands before the tunnel does: what needs the tunnel's link is left out of the
 // first pass and made by the one after it.
-func (l *gatewayLoop) step(ctx context.Context) error {
+func (l *gatewayLoop) step(context.Context) error {
 	v, damage := l.view()
 	if v == nil {
 		return damage
 	}
-	return errors.Join(damage, l.serve(ctx, *v))
+	return errors.Join(damage, l.serve(*v))
 }
 
 // serve brings kernel, tunnels and echoes into the state that a view asks for. A tunnel that cannot be brought holds up none
 // of the others.
-func (l *gatewayLoop) serve(ctx context.Context, v gatewayView) error {
-	if done, err := l.serveNodes(ctx, v); done || err != nil {
+func (l *gatewayLoop) serve(v gatewayView) error {
+	if done, err := l.serveNodes(v); done || err != nil {
 		return err
 	}
 	want := v.state()
@@ -123,7 +123,7 @@ func (l *gatewayLoop) serve(ctx context.Context, v gatewayView) error {
 		return err
 	}
 	l.passed = &v
-	changed, errTunnels := l.bringTunnels(ctx, v)
+	changed, errTunnels := l.bringTunnels(v)
 	if changed {
 		if err := l.pass(want); err != nil {
 			return errors.Join(errTunnels, err)

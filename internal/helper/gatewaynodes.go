@@ -3,7 +3,6 @@
 package helper
 
 import (
-	"context"
 	"maps"
 	"net/netip"
 	"reflect"
@@ -19,7 +18,7 @@ import (
 // serveNodes is a pass for a view that differs from the one before in pods of nodes alone. It changes their routes and reads
 // nothing else: a cluster with pods of a pool has a route for each, and reading fifty thousand takes a fifth of a
 // second. Whatever else differs, in the records or in the kernel, is left to a complete pass; done is false then.
-func (l *gatewayLoop) serveNodes(ctx context.Context, v gatewayView) (done bool, err error) {
+func (l *gatewayLoop) serveNodes(v gatewayView) (done bool, err error) {
 	if l.passed == nil || !l.undisturbed() {
 		return false, nil
 	}
@@ -37,7 +36,7 @@ func (l *gatewayLoop) serveNodes(ctx context.Context, v gatewayView) (done bool,
 		return false, err
 	}
 	l.reached, l.passed = v.state, &v
-	if changed, err := l.bringTunnels(ctx, v); changed || err != nil {
+	if changed, err := l.bringTunnels(v); changed || err != nil {
 		return false, nil //nolint:nilerr // the complete pass that follows meets it again, and serves what can be served
 	}
 	if err := l.echoes.follow(v); err != nil {

@@ -3,7 +3,7 @@
 package helper
 
 import (
-	"context"
+	"errors"
 	"log/slog"
 	"sync/atomic"
 
@@ -15,21 +15,25 @@ type gatewayTunnel struct {
 	log    *slog.Logger
 	drift  *drift
 	echoes *tunnelEchoes
+	wake   chan<- struct{}               // calls for a pass
 	device atomic.Pointer[tunnel.Device] // nil: not open yet
 	wanted *tunnel.Config                // what the device was brought to last; nil: not known
 }
 
 // bring opens the device or restores it, and reports whether anything changed.
-func (t *gatewayTunnel) bring(ctx context.Context, c tunnel.Config) (bool, error) {
+func (t *gatewayTunnel) bring(c tunnel.Config) (bool, error) {
 	before := t.wanted
 	t.wanted = nil
 	var err error
 	d, changed := t.device.Load(), true
 	if d != nil {
-		changed, err = d.Apply(ctx, c)
-	} else if d, err = tunnel.Open(ctx, c, t.log); err == nil {
+		changed, err = d.Apply(c)
+	} else if d, err = tunnel.Open(c, t.log, func() { notify(t.wake) }); err == nil {
 		t.device.Store(d)
 		t.echoes.renewal.use(d.Renew)
+	}
+	if errors.Is(err, tunnel.ErrSearching) {
+		return changed, nil // the end of the search calls for a pass
 	}
 	if changed && before != nil && before.Equal(c) {
 		t.drift.note(tunnelObject(c.Name))

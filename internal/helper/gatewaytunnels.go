@@ -3,7 +3,6 @@
 package helper
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -42,10 +41,10 @@ func (t *tunnels) implementation() records.Implementation {
 
 // bringTunnels opens the tunnels of a view or restores them, removes all others, and reports whether anything changed. It is
 // called after a pass: no route leads to a tunnel that goes.
-func (l *gatewayLoop) bringTunnels(ctx context.Context, v gatewayView) (changed bool, err error) {
+func (l *gatewayLoop) bringTunnels(v gatewayView) (changed bool, err error) {
 	all, count := l.tunnels.list(), len(v.own().Tunnels)
 	for number := len(all) + 1; number <= count; number++ {
-		all = append(all, &gatewayTunnel{log: l.Log, drift: l.drift, echoes: l.echoes.tunnel(number)})
+		all = append(all, &gatewayTunnel{log: l.Log, drift: l.drift, echoes: l.echoes.tunnel(number), wake: l.wake})
 	}
 	gone := all[count:]
 	all = all[:count]
@@ -62,7 +61,7 @@ func (l *gatewayLoop) bringTunnels(ctx context.Context, v gatewayView) (changed 
 		c, err := v.tunnel(l.keys, i+1)
 		if err == nil {
 			var differed bool
-			differed, err = t.bring(ctx, c)
+			differed, err = t.bring(c)
 			changed = changed || differed
 		}
 		if err != nil {

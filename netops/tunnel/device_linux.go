@@ -21,6 +21,8 @@ import (
 type Device struct {
 	log   *slog.Logger
 	links *netlink.Handle // of the network namespace in which the device was opened
+	names lookup
+	found func()
 
 	mu             sync.Mutex // guards what follows
 	cfg            Config
@@ -28,13 +30,15 @@ type Device struct {
 	engine         engine
 	sought         netip.AddrPort // the endpoint that was set last; zero: none
 	past           Stats          // bytes of the peers that were replaced
+	search         *search        // for the endpoint that the configuration asks for; nil: none is needed
 	readded        bool           // a renewal has added a peer that others had deleted, which the next Apply reports
 }
 
 // Open brings the tunnel into the state of cfg: it adopts the kernel device that an earlier process left,
 // changing only what differs, or makes a device. Everything is created on the calling thread, thus in its
-// network namespace. An endpoint whose name cannot be resolved now is logged; Apply and Renew try again.
-func Open(ctx context.Context, cfg Config, log *slog.Logger) (*Device, error) {
+// network namespace. Names of endpoints are looked up in the background: each time that ends, it calls found, and Apply takes the
+// result or tries again.
+func Open(cfg Config, log *slog.Logger, found func()) (*Device, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("open tunnel %s: %w", cfg.Name, err)
 	}
@@ -42,12 +46,12 @@ func Open(ctx context.Context, cfg Config, log *slog.Logger) (*Device, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open tunnel %s: open rtnetlink: %w", cfg.Name, err)
 	}
-	d := &Device{log: log.With("link", cfg.Name), links: links, cfg: cfg}
+	d := &Device{log: log.With("link", cfg.Name), links: links, names: net.DefaultResolver.LookupNetIP, found: found, cfg: cfg}
 	if err := d.openEngine(cfg); err != nil {
 		links.Close()
 		return nil, fmt.Errorf("open tunnel %s: %w", cfg.Name, err)
 	}
-	changed, err := d.bring(ctx, cfg)
+	changed, err := d.bring(cfg)
 	if _, unresolved := errors.AsType[*unresolvedError](err); err != nil && !unresolved {
 		return nil, errors.Join(fmt.Errorf("open tunnel %s: %w", cfg.Name, err), d.Close())
 	}
@@ -135,8 +139,8 @@ func (d *Device) find(name string) (netlink.Link, error) {
 
 // Apply brings the device into the state of cfg and reports whether anything had to change. It goes on past a
 // failed step. Link or peer that were deleted by other hands come back. Name and implementation of an open
-// device do not change.
-func (d *Device) Apply(ctx context.Context, cfg Config) (changed bool, err error) {
+// device do not change. It waits for no name server: while one is asked for the first time, the error is ErrSearching.
+func (d *Device) Apply(cfg Config) (changed bool, err error) {
 	if err := cfg.validate(); err != nil {
 		return false, fmt.Errorf("apply tunnel %s: %w", cfg.Name, err)
 	}
@@ -148,7 +152,7 @@ func (d *Device) Apply(ctx context.Context, cfg Config) (changed bool, err error
 	}
 	revived, err := d.revive()
 	if err == nil {
-		changed, err = d.bring(ctx, cfg)
+		changed, err = d.bring(cfg)
 	}
 	if err != nil {
 		err = fmt.Errorf("apply tunnel %s: %w", cfg.Name, err)
@@ -172,12 +176,12 @@ func (d *Device) revive() (bool, error) {
 }
 
 // bring does the work of Open and Apply; d.mu is held, or d not shared yet.
-func (d *Device) bring(ctx context.Context, cfg Config) (changed bool, err error) {
+func (d *Device) bring(cfg Config) (changed bool, err error) {
 	have, err := d.read()
 	if err != nil {
 		return false, err
 	}
-	endpoint, errResolve := d.chooseEndpoint(ctx, cfg, have)
+	endpoint, errResolve := d.chooseEndpoint(cfg, have)
 	diff, differs := difference(have, cfg, endpoint)
 	var errConfigure error
 	if differs {
@@ -211,17 +215,26 @@ func doing(what string, err error) error {
 }
 
 // chooseEndpoint returns the endpoint that the peer must get, or the zero value where it may keep its own: one
-// that the kernel learned from the peer's packets, or one that still is among the configured ones.
-func (d *Device) chooseEndpoint(ctx context.Context, cfg Config, have wgtypes.Device) (netip.AddrPort, error) {
+// that the kernel learned from the peer's packets, or one that still is among the configured ones. While their names are
+// looked for, it keeps its own, too.
+func (d *Device) chooseEndpoint(cfg Config, have wgtypes.Device) (netip.AddrPort, error) {
 	peer, known := findPeer(have, cfg.Peer.PublicKey)
-	settled := known && peer.Endpoint != nil && slices.Equal(cfg.Peer.Endpoints, d.cfg.Peer.Endpoints)
+	settled := known && peer.Endpoint != nil && slices.Equal(cfg.Peer.Endpoints, d.cfg.Peer.Endpoints) && d.search == nil
 	if settled || len(cfg.Peer.Endpoints) == 0 {
+		d.search = nil
 		return netip.AddrPort{}, nil
 	}
-	candidates, err := resolve(ctx, net.DefaultResolver.LookupNetIP, cfg.Peer.Endpoints)
+	switch sought := d.search; {
+	case sought == nil || !slices.Equal(sought.endpoints, cfg.Peer.Endpoints):
+		d.search = d.begin(cfg.Peer.Endpoints, nil)
+	case sought.taken: // and had found nothing
+		d.search = d.begin(cfg.Peer.Endpoints, sought.err)
+	}
+	candidates, err := d.search.result()
 	if len(candidates) == 0 {
 		return netip.AddrPort{}, &unresolvedError{err}
 	}
+	d.search = nil
 	if err != nil {
 		d.log.Warn("some endpoints do not resolve", "error", err)
 	}
@@ -245,7 +258,7 @@ func (d *Device) Renew(ctx context.Context) error {
 	d.mu.Lock()
 	endpoints := d.cfg.Peer.Endpoints
 	d.mu.Unlock()
-	candidates, err := resolve(ctx, net.DefaultResolver.LookupNetIP, endpoints)
+	candidates, err := resolve(ctx, d.names, endpoints)
 	if err != nil {
 		d.log.Warn("some endpoints do not resolve", "error", err)
 	}

@@ -1,6 +1,7 @@
 package tunnel
 
 import (
+	"context"
 	"errors"
 	"net/netip"
 	"slices"
@@ -112,7 +113,7 @@ func TestApplyFollowsTheConfiguration(t *testing.T) {
 		}
 		p.client.mustAsk(p.server.serveUDP("169.254.18.5:7000"))
 		client.Name = "lqn-other" // must be of the device as long as it is open
-		if _, err := p.clientDevice.Apply(t.Context(), client); err == nil {
+		if _, err := p.clientDevice.Apply(client); err == nil {
 			t.Error("an open device took another name")
 		}
 	})
@@ -153,7 +154,7 @@ func TestEndpointThatDoesNotResolveIsTriedAgain(t *testing.T) {
 		}
 		device := open(p.client, cfg) // a name that fails does not keep the tunnel from being made
 		p.client.do(func() error {
-			if _, err := device.Apply(t.Context(), cfg); err == nil {
+			if _, err := device.Apply(cfg); err == nil {
 				t.Error("no error although the peer has no endpoint")
 			}
 			return nil
@@ -212,7 +213,7 @@ func TestAutoTakesTheKernelWhereItCan(t *testing.T) {
 	}
 	cfg.Name, cfg.Implementation = "lqn-kernel", Kernel
 	p.client.do(func() error {
-		d, err := Open(t.Context(), cfg, testLog(t))
+		d, err := Open(cfg, testLog(t), func() {})
 		if want == Kernel {
 			return errors.Join(err, d.Remove())
 		}
@@ -247,14 +248,59 @@ func TestOpenRefusesWhatCannotBe(t *testing.T) {
 	cfg.Implementation = Userspace
 	holder := h.listenUDP("0.0.0.0:51840")
 	h.do(func() error {
-		if _, err := Open(t.Context(), cfg, testLog(t)); !errors.Is(err, unix.EADDRINUSE) {
+		if _, err := Open(cfg, testLog(t), func() {}); !errors.Is(err, unix.EADDRINUSE) {
 			t.Errorf("open on a port that is taken: %v", err)
 		}
 		cfg.MTU = 0
-		if _, err := Open(t.Context(), cfg, testLog(t)); err == nil {
+		if _, err := Open(cfg, testLog(t), func() {}); err == nil {
 			t.Error("opened without an MTU")
 		}
 		return holder.Close()
 	})
 	eventually(t, "the link of the device that could not start is gone", func() bool { return !h.hasLink(linkName) })
+}
+
+// TestNameServerThatDoesNotAnswer: neither Apply nor Stats waits for it, and what it answers at last is used.
+func TestNameServerThatDoesNotAnswer(t *testing.T) {
+	forEachImplementation(t, func(t *testing.T, p *pair) {
+		release, found := make(chan struct{}), make(chan struct{}, 1)
+		p.clientDevice.found = func() { found <- struct{}{} }
+		p.clientDevice.names = func(context.Context, string, string) ([]netip.Addr, error) {
+			<-release
+			return []netip.Addr{netip.MustParseAddr("192.0.2.1")}, nil
+		}
+		cfg := p.clientConfig
+		cfg.Peer.Endpoints = []string{"gw.example:51841"}
+		done := make(chan error, 1)
+		go func() {
+			_, err := p.clientDevice.Apply(cfg)
+			done <- err
+		}()
+		select {
+		case err := <-done:
+			if !errors.Is(err, ErrSearching) {
+				t.Errorf("error %v", err)
+			}
+		case <-time.After(patience):
+			close(release)
+			t.Fatal("Apply waits for the name server")
+		}
+		select {
+		case <-found:
+			t.Error("a pass is called for before there is an answer")
+		default:
+		}
+		close(release)
+		select {
+		case <-found:
+		case <-time.After(patience):
+			t.Fatal("nothing calls for a pass")
+		}
+		if !p.client.apply(p.clientDevice, cfg) {
+			t.Error("the answer changed nothing")
+		}
+		if s := stats(t, p.clientDevice); s.Endpoint.String() != "192.0.2.1:51841" || s.Changed {
+			t.Errorf("after the answer %+v", s)
+		}
+	})
 }

@@ -83,7 +83,7 @@ func newKey(t *testing.T) wgtypes.Key {
 func open(h *host, cfg Config) (d *Device) {
 	h.t.Helper()
 	h.do(func() (err error) {
-		d, err = Open(h.t.Context(), cfg, testLog(h.t))
+		d, err = Open(cfg, testLog(h.t), func() {})
 		return err
 	})
 	h.t.Cleanup(func() { _ = d.Remove() })
@@ -98,7 +98,7 @@ func testLog(t *testing.T) *slog.Logger {
 func (h *host) apply(d *Device, cfg Config) (changed bool) {
 	h.t.Helper()
 	h.do(func() (err error) {
-		changed, err = d.Apply(h.t.Context(), cfg)
+		changed, err = d.Apply(cfg)
 		return err
 	})
 	h.setUp(cfg)
