@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -54,6 +55,7 @@ the prefix --remote- choose the remote cluster.`, `
 		newNetworkInit(env, local, peering.Init),
 		newNetworkConnect(env, local, peering.Connect),
 		newNetworkRender(env, local),
+		newNetworkRotateKeys(env, local, peering.RotateKeys),
 		newNetworkDisconnect(env, local, removal.Disconnect),
 		newNetworkExpose(env, local, hosts.Expose),
 		newNetworkUnexpose(env, local, hosts.Withdraw),
@@ -69,9 +71,9 @@ the prefix --remote- choose the remote cluster.`, `
 	return cmd
 }
 
-// timeoutFlag adds the flag that bounds an operation.
+// timeoutFlag adds the flag that bounds an operation, with the default that the timeout has; 0: steps.DefaultTimeout.
 func timeoutFlag(flags *pflag.FlagSet, timeout *time.Duration) {
-	*timeout = steps.DefaultTimeout
+	*timeout = cmp.Or(*timeout, steps.DefaultTimeout)
 	addFlag(flags, timeout, "timeout", "DURATION", "time limit of the whole command", positiveDuration)
 }
 

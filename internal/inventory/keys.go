@@ -100,11 +100,16 @@ func orNew(k *Keys) (Keys, error) {
 	if k != nil {
 		return *k, nil
 	}
+	return NewKeys(nil)
+}
+
+// NewKeys are a new private key, and a preshared one that is given; nil: none yet.
+func NewKeys(preshared Secret) (Keys, error) {
 	private, err := wgtypes.GeneratePrivateKey()
 	if err != nil {
 		return Keys{}, fmt.Errorf("make a private key: %w", err)
 	}
-	return Keys{Private: Hide(private)}, nil
+	return Keys{Private: Hide(private), Preshared: preshared}, nil
 }
 
 // KeysMeta are name and labels of the Secret of a gateway.

@@ -3,6 +3,7 @@ package peering
 import (
 	"context"
 	"errors"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -36,7 +37,7 @@ func (c *connector) agreeOnKeys(ctx context.Context) error {
 				e.keys = make([]*inventory.Keys, len(all))
 				for i := range all {
 					e.keys[i] = &all[i]
-					e.rekeyed[i] = e.stands(i) && !found[e][i].Equal(&all[i])
+					e.rekeyed[i] = e.stands(i) && (!found[e][i].Equal(&all[i]) || !e.known(i))
 				}
 			}
 			return nil
@@ -52,6 +53,17 @@ func (c *connector) agreeOnKeys(ctx context.Context) error {
 
 // stands reports whether the gateway of that number less one is in the record as it was found.
 func (e *end) stands(i int) bool { return e.have != nil && i < len(e.have.Gateways) }
+
+// known reports whether the peer's record, as it was found, names the public key of the gateway of that number less one. If not,
+// an earlier run ended before it was written, and the gateway's pod may have keys of before.
+func (e *end) known(i int) bool {
+	if e.peer.have == nil {
+		return true
+	}
+	return !slices.ContainsFunc(e.peer.have.Gateways, func(g records.LocalGateway) bool {
+		return i < len(g.Tunnels) && g.Tunnels[i].PublicKey != e.keys[i].Public()
+	})
+}
 
 // planKeys plans keys where there are none. New ones are made by the run that stores them.
 func (e *end) planKeys(ctx context.Context) error {

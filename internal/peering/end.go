@@ -34,6 +34,8 @@ type end struct {
 	addresses addresses.Assigned
 	endpoints map[records.TunnelID][]string // of the server, as the client is to use them; none: not known yet
 
+	temporary int // gateways more than it is to have, during a rotation of keys
+
 	sizes   hopSizes        // as reported
 	written records.Peering // as it is now
 	proof   []witness       // of each gateway
@@ -178,7 +180,7 @@ func (e *end) document(have *records.Peering) records.Peering {
 		ClampMSS:       o.ClampMSS,
 	}
 	for i, g := range e.gateways {
-		gateway := records.LocalGateway{OverlayID: g.Overlay, Address: g.Address}
+		gateway := records.LocalGateway{OverlayID: g.Overlay, Address: g.Address, Temporary: i >= e.lasting()}
 		for j := range peer.count() {
 			gateway.Tunnels = append(gateway.Tunnels, e.tunnel(have, i+1, j+1))
 		}

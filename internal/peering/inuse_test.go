@@ -52,6 +52,7 @@ func otherPods() (a, b *world) {
 	b = newWorld("b",
 		worldNode{name: "b1", podCIDR: "10.12.1.0/24", address: "172.31.2.11"},
 		worldNode{name: "b2", podCIDR: "10.12.2.0/24", address: "172.31.2.12"})
+	playPods(a, b)
 	return a, b
 }
 

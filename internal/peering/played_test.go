@@ -36,6 +36,7 @@ type played struct {
 	silent   records.GatewayID // this gateway does not report
 	deaf     bool              // helpers run and do not follow any document
 	slowness time.Duration     // how long nodes take to give up a peering, and what they guard of one
+	pods     *pods
 	leaving  map[string]time.Time
 	// told is what helpers have reported, by object: as real ones, they do again when it changes, and gateways after
 	// health.ReportEvery. nil: they report whenever they act.
@@ -166,11 +167,18 @@ func (p *played) lease(ctx context.Context, n records.Node, may bool) error {
 
 // gateway reports that everything works, where the record names it.
 func (p *played) gateway(ctx context.Context, id records.GatewayID) error {
-	if _, err := p.Kube.AppsV1().Deployments(p.Namespace).Get(ctx, id.Name(), metav1.GetOptions{}); err != nil {
+	deployment, err := p.Kube.AppsV1().Deployments(p.Namespace).Get(ctx, id.Name(), metav1.GetOptions{})
+	if err == nil {
+		err = p.pods.start(ctx, p.Cluster, id, deployment)
+	}
+	if err != nil {
 		return err
 	}
 	record, err := inventory.Record[records.Peering](ctx, p.Cluster, records.PeeringName(id.Peering))
 	if err != nil || record == nil || id.Number > len(record.Gateways) || id == p.silent {
+		return err
+	}
+	if works, err := p.pods.reached(ctx, p.Cluster, id, record); !works {
 		return err
 	}
 	now := time.Now().UTC()

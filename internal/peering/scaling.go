@@ -28,6 +28,9 @@ const replaceTime = 30 * time.Second
 // drainTime is how long the pods of gateways may take to end: their grace period, and what it takes to see that.
 const drainTime = 40 * time.Second
 
+// lostNodeHint is for a pod that does not end.
+const lostNodeHint = "is its node lost? remove the Node object, or start the node; then run this again"
+
 // looksTime is how long a gateway that carries packets takes at most to report that, and half as much again.
 const looksTime = 3 * health.ReportEvery / 2
 
@@ -57,8 +60,7 @@ func (e *end) applyGateways(ctx context.Context, objects []cluster.Object) error
 func (e *end) applyGateway(ctx context.Context, i int, deployment cluster.Object) error {
 	id := e.gatewayIDs()[i]
 	if e.rekeyed[i] {
-		// A gateway that stands would go on with keys that are no more: it reads them once.
-		if err := e.remove(ctx, &appsv1.Deployment{ObjectMeta: inventory.Meta(e.cluster.Namespace, id.Name())}); err != nil {
+		if err := e.endRekeyed(ctx, id); err != nil {
 			return err
 		}
 	}
@@ -79,6 +81,17 @@ func (e *end) applyGateway(ctx context.Context, i int, deployment cluster.Object
 	return e.awaitReplaced(ctx, id)
 }
 
+// endRekeyed ends a gateway whose key is no more: it would go on with it, for it reads keys once.
+func (e *end) endRekeyed(ctx context.Context, id records.GatewayID) error {
+	bounded, cancel := context.WithTimeout(ctx, drainTime)
+	defer cancel()
+	err := e.remove(bounded, &appsv1.Deployment{ObjectMeta: inventory.Meta(e.cluster.Namespace, id.Name())})
+	if err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+		return hint.With(fmt.Errorf("gateway %d of cluster %q does not end: %w", id.Number, e.cluster.Context, err), lostNodeHint)
+	}
+	return err
+}
+
 // awaitReplaced waits until a gateway carries packets again. One whose pod cannot start is an error: the others stay.
 func (e *end) awaitReplaced(ctx context.Context, id records.GatewayID) error {
 	bounded, cancel := context.WithTimeout(ctx, replaceTime)
@@ -94,6 +107,12 @@ func (c *connector) drainGateways(ctx context.Context) error {
 	if c.local.excess() == nil && c.remote.excess() == nil {
 		return nil
 	}
+	// A gateway with a new key carries packets once the peer's record names the key.
+	for _, e := range c.ends() {
+		if err := e.writePeerKeys(ctx); err != nil {
+			return err
+		}
+	}
 	if err := c.both(ctx, (*end).awaitStaying); err != nil {
 		return err
 	}
@@ -103,6 +122,27 @@ func (c *connector) drainGateways(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// writePeerKeys writes the new keys of the peer's gateways into this end's record, and nothing else.
+func (e *end) writePeerKeys(ctx context.Context) error {
+	if e.have == nil || e.cluster.IsDryRun() || !slices.Contains(e.peer.rekeyed, true) {
+		return nil
+	}
+	return e.write(ctx, func(live *records.Peering) records.Peering {
+		p := *live
+		p.Gateways = slices.Clone(p.Gateways)
+		for g := range p.Gateways {
+			tunnels := slices.Clone(p.Gateways[g].Tunnels)
+			for i := range min(len(tunnels), len(e.peer.rekeyed)) {
+				if e.peer.rekeyed[i] {
+					tunnels[i].PublicKey = e.peer.keys[i].Public()
+				}
+			}
+			p.Gateways[g].Tunnels = tunnels
+		}
+		return p
+	})
 }
 
 // awaitStaying waits until all gateways that stay carry packets. Where some do not in time, one is enough; and where none does, those
@@ -118,7 +158,7 @@ func (e *end) awaitStaying(ctx context.Context) error {
 	carries := make([]bool, len(ids))
 	var group sync.WaitGroup
 	for i, id := range ids[:stays] {
-		group.Go(func() { carries[i] = e.awaitCarrying(bounded, id) })
+		group.Go(func() { carries[i] = e.awaitCarrying(bounded, id, e.rekeyed[i]) })
 	}
 	group.Wait()
 	if ctx.Err() != nil || slices.Contains(carries[:stays], true) {
@@ -127,7 +167,7 @@ func (e *end) awaitStaying(ctx context.Context) error {
 	last, cancel := context.WithTimeout(ctx, looksTime)
 	defer cancel()
 	for i, id := range ids[stays:] {
-		group.Go(func() { carries[stays+i] = e.awaitCarrying(last, id) })
+		group.Go(func() { carries[stays+i] = e.awaitCarrying(last, id, false) })
 	}
 	group.Wait()
 	if ctx.Err() != nil || !slices.Contains(carries, true) {
@@ -137,9 +177,10 @@ func (e *end) awaitStaying(ctx context.Context) error {
 		"the others are kept; see why with: liqoctl network status -o wide")
 }
 
-// awaitCarrying waits until a gateway reports that packets of all nodes cross by it, through tunnels that stay.
-func (e *end) awaitCarrying(ctx context.Context, id records.GatewayID) bool {
-	w := witness{nodes: e.nodes}
+// awaitCarrying waits until a gateway reports that packets of all nodes cross by it, through tunnels that stay. Where it has been
+// renewed, only packets from now on count.
+func (e *end) awaitCarrying(ctx context.Context, id records.GatewayID, renewed bool) bool {
+	w := witness{nodes: e.nodes, renewed: renewed}
 	err := inventory.AwaitStatus(ctx, e.cluster, id, "packets to cross", &e.nodes.changed, func(s *records.Status) string {
 		if s != nil && len(s.Tunnels) > e.peer.count() {
 			trimmed := *s

@@ -385,6 +385,23 @@ func TestStayingGatewaysCarry(t *testing.T) {
 	}
 }
 
+// neverEnds has the Deployment of a gateway stay when it is deleted, as where the node of its pod is lost.
+func neverEnds(w *world, id records.GatewayID) {
+	w.kube.PrependReactor("delete", "deployments", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		if action.(clienttesting.DeleteAction).GetName() != id.Name() {
+			return false, nil, nil
+		}
+		now := metav1.Now()
+		object, err := w.kube.Tracker().Get(action.GetResource(), w.Namespace, id.Name())
+		if err != nil {
+			return true, nil, err
+		}
+		d := object.(*appsv1.Deployment).DeepCopy()
+		d.DeletionTimestamp, d.Finalizers = &now, []string{metav1.FinalizerDeleteDependents}
+		return true, nil, w.kube.Tracker().Update(action.GetResource(), d, w.Namespace)
+	})
+}
+
 // TestGatewayOnLostNode: the pod of a gateway that is removed never ends. All that the gateway had goes nevertheless.
 func TestGatewayOnLostNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -397,19 +414,7 @@ func TestGatewayOnLostNode(t *testing.T) {
 			w.set(func() { w.pace = slowly })
 		}
 		lost := records.GatewayID{Peering: "b", Number: 2}
-		a.kube.PrependReactor("delete", "deployments", func(action clienttesting.Action) (bool, runtime.Object, error) {
-			if action.(clienttesting.DeleteAction).GetName() != lost.Name() {
-				return false, nil, nil
-			}
-			now := metav1.Now()
-			object, err := a.kube.Tracker().Get(action.GetResource(), a.Namespace, lost.Name())
-			if err != nil {
-				return true, nil, err
-			}
-			d := object.(*appsv1.Deployment).DeepCopy()
-			d.DeletionTimestamp, d.Finalizers = &now, []string{metav1.FinalizerDeleteDependents}
-			return true, nil, a.kube.Tracker().Update(action.GetResource(), d, a.Namespace)
-		})
+		neverEnds(a, lost)
 		o := gatewayOptions(a, b, 1, 1)
 		o.Timeout = 2 * time.Minute
 		if _, err := Connect(t.Context(), o, &recorder{}); err != nil {

@@ -3,6 +3,7 @@ package peering
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/records"
@@ -60,13 +61,16 @@ func (c *connector) checkPorts() error {
 	return nil
 }
 
-// count is how many gateways the end has: as the user says, else as it stands.
-func (e *end) count() int {
+// count is how many gateways the end has while this runs.
+func (e *end) count() int { return e.lasting() + e.temporary }
+
+// lasting is how many gateways the end is to have: as the user says, else as it stands, without temporary ones.
+func (e *end) lasting() int {
 	switch {
 	case e.side.Gateways != 0:
 		return e.side.Gateways
 	case e.have != nil:
-		return len(e.have.Gateways)
+		return len(slices.DeleteFunc(slices.Clone(e.have.Gateways), func(g records.LocalGateway) bool { return g.Temporary }))
 	case e.peer.have != nil:
 		return len(e.peer.have.Gateways[0].Tunnels)
 	}

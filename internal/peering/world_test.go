@@ -84,6 +84,7 @@ func twoWorlds() (a, b *world) {
 	b = newWorld("b",
 		worldNode{name: "b1", podCIDR: "10.244.1.0/24", address: "172.31.2.11"},
 		worldNode{name: "b2", podCIDR: "10.244.2.0/24", address: "172.31.2.12"})
+	playPods(a, b)
 	return a, b
 }
 
@@ -192,7 +193,7 @@ func (w *world) podsOf(ctx context.Context, sets []appsv1.DaemonSet) error {
 		}
 	}
 	for _, pod := range there.Items {
-		if wanted[pod.Name] == nil {
+		if wanted[pod.Name] == nil && pod.DeletionTimestamp == nil { // a lost node ends no pod
 			err = errors.Join(err, client.Delete(ctx, pod.Name, metav1.DeleteOptions{}))
 		}
 		delete(wanted, pod.Name)

@@ -149,6 +149,8 @@ type LocalGateway struct {
 	Address netip.Addr `json:"address"`
 	// Tunnels lead to the gateways of the peer, by their number less one: 1 to MaxGateways, as many for each gateway.
 	Tunnels []Tunnel `json:"tunnels"`
+	// Temporary says that a rotation of keys has added the gateway, and removes it at its end: connect does as well.
+	Temporary bool `json:"temporary,omitempty"`
 }
 
 // Tunnel is a gateway's end of the WireGuard tunnel to a gateway of the peer.

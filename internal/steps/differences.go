@@ -48,12 +48,23 @@ func (p ClusterPlan) Differences() []string {
 			continue // reservations and keys follow from the rest
 		}
 		for _, field := range c.Fields {
-			if !opened(c.Name, field) {
-				lines = append(lines, fmt.Sprintf("cluster %q: %s %s: %s", p.Context, c.Kind, c.Name, field))
+			if !opened(c.Name, field) && !ofKey(c.Name, field) {
+				lines = append(lines, p.line(c, field))
 			}
 		}
 	}
 	return lines
+}
+
+// line is a difference as users see it.
+func (p ClusterPlan) line(c cluster.Change, field string) string {
+	return fmt.Sprintf("cluster %q: %s %s: %s", p.Context, c.Kind, c.Name, field)
+}
+
+// ofKey reports whether a field of a record is a public key: it follows from the keys of the peer's gateway.
+func ofKey(name, field string) bool {
+	path, _, _ := strings.Cut(field, ": ")
+	return strings.HasSuffix(path, publicKeyOf("")) && decidedLater(name, path)
 }
 
 // opened reports whether a field of a record was left open by the run that created it, or is by a dry run: a new key's.
@@ -106,8 +117,12 @@ func Overtaken[T records.Document](c *cluster.Cluster, name string, live, wanted
 		}
 		objects[i] = &corev1.ConfigMap{Data: map[string]string{records.DataKey: text}}
 	}
-	p := ClusterPlan{Context: c.Context, Changes: []cluster.Change{{
-		Kind: "ConfigMap", Name: name, Action: cluster.Changed, Fields: configured(cluster.Differences(objects[0], objects[1])),
-	}}}
-	return &DifferenceError{Lines: p.Differences()}
+	p, change := ClusterPlan{Context: c.Context}, cluster.Change{Kind: "ConfigMap", Name: name, Action: cluster.Changed}
+	var lines []string
+	for _, field := range configured(cluster.Differences(objects[0], objects[1])) {
+		if !opened(name, field) {
+			lines = append(lines, p.line(change, field))
+		}
+	}
+	return &DifferenceError{Lines: lines}
 }

@@ -31,6 +31,7 @@ const (
 	StageAddress     = "address"
 	StageGateway     = "gateway"
 	StageObjects     = "objects"
+	StageKeys        = "keys"
 )
 
 // StageTime is how long a stage took.

@@ -44,6 +44,31 @@ func testGateways(ctx context.Context, t *testing.T, l *lab.Lab, u users, conn c
 	if strings.Contains(left, "2-b") || strings.Contains(left, "poddisruptionbudget") {
 		t.Errorf("left of gateway 2 of a:\n%s", left)
 	}
+	testRotation(ctx, t, l, u)
+}
+
+// testRotation replaces the keys of a peering with one gateway in a and two in b, and changes nothing else.
+func testRotation(ctx context.Context, t *testing.T, l *lab.Lab, u users) {
+	var rotation struct {
+		Gateways []struct{ Cluster, PublicKey string }
+	}
+	out := u.connector.must(ctx, t, "network", "rotate-keys", "--context", "a", "--remote-context", "b", "-o", "json")
+	if err := json.Unmarshal([]byte(out), &rotation); err != nil || len(rotation.Gateways) != 3 {
+		t.Fatalf("rotation: %v\n%s", err, out)
+	}
+	for cluster, peer := range map[string]string{"a": "b", "b": "a"} {
+		record := kubectl(ctx, t, l, peer, "-n", "liqonet", "get", "configmap", "peering-"+cluster, "-o", "jsonpath={.data.record}")
+		for _, g := range rotation.Gateways {
+			if g.Cluster == cluster && !strings.Contains(record, g.PublicKey) {
+				t.Errorf("the record of %s has no key %s of %s:\n%s", peer, g.PublicKey, cluster, record)
+			}
+		}
+	}
+	awaitGateways(ctx, t, u.looker, "a", 1, 2)
+	awaitGateways(ctx, t, u.looker, "b", 2, 2)
+	if again := u.connector.connect(ctx, t); again.Changed {
+		t.Error("after a rotation of keys, connect changes the peering")
+	}
 }
 
 // awaitGateways waits until the peering of a cluster is healthy, with so many gateways and healthy tunnels.

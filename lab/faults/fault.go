@@ -114,6 +114,7 @@ func All() []Fault {
 		{Name: "api-nodes", What: "API server away for ten minutes, its cluster's node helpers killed meanwhile", Aim: lossless, Begin: apiServerAndNodes},
 		{Name: "upgrade", What: "helpers of both clusters upgraded", Aim: lossless, Begin: upgrade},
 		{Name: "scale", What: "both clusters get one gateway more, and lose it again", Aim: lossless, Begin: scale},
+		{Name: "keys", What: "keys of all gateways rotated", Aim: lossless, Begin: rotate},
 	}
 }
 
@@ -255,4 +256,10 @@ func signal(p pod, s syscall.Signal) error {
 		return fmt.Errorf("pod %s: no process of a helper", p.Metadata.Name)
 	}
 	return nil
+}
+
+// rotate replaces the keys of all gateways.
+func rotate(ctx context.Context, b *Bed) (func(context.Context) error, error) {
+	_, err := b.liqoctl(ctx, "network", "rotate-keys", "--context", client, "--remote-context", server)
+	return nil, err
 }

@@ -1,0 +1,60 @@
+package commands
+
+import (
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"liqonet.io/liqonet/internal/peering"
+	"liqonet.io/liqonet/internal/records"
+)
+
+// rotateTimeout is enough for eight gateways on each side: one takes up to half a minute.
+const rotateTimeout = 10 * time.Minute
+
+func newNetworkRotateKeys(env *Env, local *clusterFlags, do operation[peering.RotateOptions, peering.Rotation]) *cobra.Command {
+	o := peering.RotateOptions{Timeout: rotateTimeout}
+	clusters := twoClusters{local, newRemoteFlags()}
+	cmd := &cobra.Command{
+		Use:   "rotate-keys [PEER]",
+		Short: "Replace the WireGuard keys of a peering",
+		Long: `Replace the private key of every gateway of a peering, in both clusters. Gateways are replaced one after the other: each
+drains while others carry its packets, and the next one follows when full-size packets were verified with the new key.
+Where a cluster has one gateway, a second one carries packets meanwhile; the server's needs a further port, as with
+network connect --gateways 2. While it comes and goes, some packets can be lost.
+
+The preshared key of the peering stays. All settings of the peering stay. If the command fails or is interrupted, run it
+again: it completes the peering, and replaces all keys.`,
+		Example: `  liqoctl network rotate-keys --context a --remote-context b
+
+  # What would change
+  liqoctl network rotate-keys --context a --remote-context b --dry-run`,
+		Args: arguments("[PEER]"),
+	}
+	clusters.remote.register(cmd, cmd.Flags())
+	boolFlag(cmd.Flags(), &o.SkipValidation, "skip-validation", "do not check permissions first")
+	return action[peering.RotateOptions, peering.Rotation]{
+		do: do, plan: peering.PlanRotateKeys, text: describeRotation, timeout: &o.Timeout,
+		options: func(args []string) (_ peering.RotateOptions, err error) {
+			if len(args) > 0 {
+				o.Peer = args[0]
+				if err := records.ValidateName(o.Peer); err != nil {
+					return o, usagef("%w", err)
+				}
+			}
+			o.Local, o.Remote, err = clusters.connect(env)
+			return o, err
+		},
+	}.command(env, cmd)
+}
+
+// describeRotation is the answer of `network rotate-keys` for people.
+func describeRotation(r peering.Rotation) string {
+	var b strings.Builder
+	for _, g := range r.Gateways {
+		writef(&b, "%s: gateway %d has public key %s\n", g.Cluster, g.Gateway, g.PublicKey)
+	}
+	writef(&b, "keys of the peering with %s replaced in %s\n", r.Peer, r.Took.Round(time.Second))
+	return b.String()
+}

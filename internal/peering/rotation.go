@@ -1,0 +1,265 @@
+package peering
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/steps"
+)
+
+// RotateOptions are the options of RotateKeys.
+type RotateOptions struct {
+	Local, Remote  *cluster.Cluster
+	Peer           string // the peering's name in the local cluster; "": that with the remote cluster
+	SkipValidation bool   // leaves out the check of the user's permissions
+	Timeout        time.Duration
+}
+
+// Rotation is what RotateKeys did.
+type Rotation struct {
+	Peer     string            `json:"peer"` // as the local cluster calls it
+	Gateways []NewKey          `json:"gateways"`
+	Stages   []steps.StageTime `json:"stages"`
+	Took     time.Duration     `json:"tookNanoseconds"`
+	Objects  []cluster.Change  `json:"objects"`
+}
+
+// NewKey is the new key of a gateway.
+type NewKey struct {
+	Cluster   string `json:"cluster"` // its name
+	Gateway   int    `json:"gateway"` // its number
+	PublicKey string `json:"publicKey"`
+}
+
+// RotateKeys gives every gateway of a peering a new key, one after the other: a gateway drains while others carry its packets, and
+// the next one follows when packets were seen to cross with its new key. A side with one gateway has a second one meanwhile. The
+// preshared key stays: see decision 22. It can be interrupted anywhere and run again: then all keys are replaced once more.
+func RotateKeys(ctx context.Context, o RotateOptions, r steps.Reporter) (Rotation, error) {
+	start := time.Now()
+	t := newRotation(o, r)
+	bounded, cancel := steps.Within(ctx, o.Timeout)
+	defer cancel()
+	const again = "run this again: it completes what was begun"
+	err := t.stages.Run(bounded,
+		steps.Step{Stage: steps.StageReach, Do: t.reach},
+		steps.Step{Stage: steps.StageGateway, Hint: "see where packets get lost: liqoctl network status -o wide; then " + again, Do: t.complete},
+		steps.Step{Stage: steps.StageKeys, Hint: again, Do: t.replaceAll},
+		steps.Step{Stage: steps.StageProof, Hint: again, Do: t.finish})
+	t.result.Took, t.result.Stages = time.Since(start), t.stages.Times
+	return t.result, err
+}
+
+// PlanRotateKeys returns what RotateKeys would change, and changes nothing.
+func PlanRotateKeys(ctx context.Context, o RotateOptions, r steps.Reporter) (steps.Plan, error) {
+	t := newRotation(o, steps.Planning(r))
+	bounded, cancel := steps.Within(ctx, o.Timeout)
+	defer cancel()
+	if _, err := t.reach(bounded); err != nil {
+		return steps.Plan{}, err
+	}
+	c, err := t.connector(bounded, false)
+	if err != nil {
+		return steps.Plan{}, err
+	}
+	d := c.dry((*cluster.Cluster).DryRun)
+	for _, e := range d.ends() {
+		if e.count() == 1 {
+			t.reporter.Note(fmt.Sprintf("cluster %q: a second gateway carries its packets meanwhile", e.cluster.Context))
+		}
+		for i := range e.keys {
+			if err := e.planKey(bounded, i); err != nil {
+				return steps.Plan{}, err
+			}
+		}
+	}
+	_, err = d.configure(bounded)
+	return steps.PlanOf(bounded, err, d.local.cluster, d.remote.cluster)
+}
+
+// rotation is a RotateKeys on its way.
+type rotation struct {
+	options  RotateOptions
+	settings settings
+	stages   steps.Stages
+	reporter steps.Reporter
+	result   Rotation
+}
+
+func newRotation(o RotateOptions, r steps.Reporter) *rotation {
+	return &rotation{options: o, reporter: r, stages: steps.Stages{Reporter: r}}
+}
+
+// reach finds the peering in both clusters, and how it was made.
+func (t *rotation) reach(ctx context.Context) (string, error) {
+	o := ConnectOptions{
+		Local: Side{Cluster: t.options.Local}, Remote: Side{Cluster: t.options.Remote},
+		Installation: Installation{Update: true, SkipValidation: t.options.SkipValidation},
+	}
+	c := newConnector(o, t.reporter)
+	detail, err := c.reach(ctx)
+	if err != nil {
+		return "", err
+	}
+	if err := c.both(ctx, (*end).find); err != nil {
+		return "", err
+	}
+	if name := c.local.peering; t.options.Peer != "" && t.options.Peer != name {
+		return "", &steps.InputError{
+			Err:    fmt.Errorf("cluster %q is not peer %q of cluster %q: that has the name %q", c.remote.cluster.Context, t.options.Peer, c.local.cluster.Context, name),
+			Advice: "leave the name out, or choose another remote cluster",
+		}
+	}
+	t.result.Peer = c.local.peering
+	t.settings, err = c.settings(ctx)
+	return detail, err
+}
+
+// find reads the peering with the other end, which must be there.
+func (e *end) find(ctx context.Context) (err error) {
+	if e.found.fabric, err = inventory.Fabric(ctx, e.cluster); err != nil {
+		return err
+	}
+	all, err := inventory.Peerings(ctx, e.cluster)
+	if err != nil {
+		return err
+	}
+	for _, p := range all {
+		if p.Peer.ClusterID == e.peer.id {
+			e.have, e.peering, e.role = &p, p.Name, p.Role
+		}
+	}
+	if e.have == nil || e.found.fabric == nil {
+		return hint.With(fmt.Errorf("cluster %q has no peering with cluster %q", e.cluster.Context, e.peer.cluster.Context), "liqoctl network connect")
+	}
+	return nil
+}
+
+// connector is a connect that leaves the peering as it stands. With spare, sides with one gateway get a second one, or keep it.
+func (t *rotation) connector(ctx context.Context, spare bool) (*connector, error) {
+	st := t.settings
+	o := ConnectOptions{
+		Local: st.local.side(t.options.Local), Remote: st.remote.side(t.options.Remote),
+		Installation: Installation{Update: true, SkipValidation: true, AllNodes: true}, // permissions were checked before
+		LocalServes:  st.localServes, Service: st.values, MTU: st.local.peering.MTU,
+	}
+	c := newConnector(o, steps.Quiet{})
+	for i, side := range []sideSettings{st.local, st.remote} {
+		e := c.ends()[i]
+		e.options.Image, e.wishes.MTU = side.image, side.peering.MTU
+		e.wishes.Implementation, e.wishes.ClampMSS = side.peering.Implementation, side.peering.ClampMSS
+		if spare && side.gateways == 1 {
+			e.temporary = 1
+		}
+	}
+	if _, err := c.reach(ctx); err != nil {
+		return nil, err
+	}
+	if _, err := c.discover(ctx); err != nil {
+		return nil, err
+	}
+	return c, c.server().peer.keepEndpoint(st.service)
+}
+
+// converge completes what the connector is for, and verifies it.
+func (t *rotation) converge(ctx context.Context, c *connector) (string, error) {
+	defer func() { t.result.Objects = slices.Concat(t.result.Objects, c.local.changes, c.remote.changes) }()
+	for _, do := range []func(context.Context) (string, error){c.prepare, c.configure, c.prove} {
+		if _, err := do(ctx); err != nil {
+			return "", err
+		}
+	}
+	return fmt.Sprintf("%d gateways in %s, %d in %s", c.local.count(), c.local.name, c.remote.count(), c.remote.name), nil
+}
+
+// complete completes what stands, with second gateways where there is one.
+func (t *rotation) complete(ctx context.Context) (string, error) {
+	c, err := t.connector(ctx, true)
+	if err != nil {
+		return "", err
+	}
+	return t.converge(ctx, c)
+}
+
+// replaceAll replaces the keys of all gateways that stay, one after the other.
+func (t *rotation) replaceAll(ctx context.Context) (string, error) {
+	for side, gateways := range []int{t.settings.local.gateways, t.settings.remote.gateways} {
+		for i := range gateways {
+			c, err := t.connector(ctx, true)
+			if err != nil {
+				return "", err
+			}
+			e := c.ends()[side]
+			if err := e.replaceKey(ctx, i); err != nil {
+				return "", fmt.Errorf("gateway %d of cluster %q: %w", i+1, e.cluster.Context, err)
+			}
+			if _, err := t.converge(ctx, c); err != nil {
+				return "", err
+			}
+			t.reporter.Note(fmt.Sprintf("cluster %q: gateway %d has a new key", e.cluster.Context, i+1))
+			t.result.Gateways = append(t.result.Gateways, NewKey{e.name, i + 1, e.keys[i].Public()})
+		}
+	}
+	return fmt.Sprintf("%d new keys", len(t.result.Gateways)), nil
+}
+
+// finish removes second gateways, and verifies the rest.
+func (t *rotation) finish(ctx context.Context) (string, error) {
+	c, err := t.connector(ctx, false)
+	if err != nil {
+		return "", err
+	}
+	return t.converge(ctx, c)
+}
+
+// replaceKey stores a new key for the gateway of number i+1. What follows has the gateway start anew, as where an earlier run ended
+// here: see known.
+func (e *end) replaceKey(ctx context.Context, i int) error {
+	id := e.gatewayIDs()[i]
+	if e.keys[i] == nil || !e.known(i) {
+		return errKeysTaken // all was complete before
+	}
+	if err := e.checkEnding(ctx, id); err != nil {
+		return err
+	}
+	k, err := inventory.NewKeys(e.keys[i].Preshared)
+	if err != nil {
+		return err
+	}
+	if err := e.putKey(ctx, id, e.keys[i], k); err != nil {
+		return err
+	}
+	e.keys[i] = &k
+	return nil
+}
+
+// planKey plans a new key. The run that stores it makes another one.
+func (e *end) planKey(ctx context.Context, i int) error {
+	if e.keys[i] == nil || !e.known(i) {
+		return nil // the run completes it first
+	}
+	err := e.replaceKey(ctx, i)
+	e.keys[i], e.rekeyed[i] = nil, true
+	return err
+}
+
+// checkEnding refuses a gateway with a pod that does not end, as on a lost node: its Deployment would not end either.
+func (e *end) checkEnding(ctx context.Context, id records.GatewayID) error {
+	pods, err := cluster.All[*corev1.Pod](ctx, e.cluster, inventory.GatewaySelector(id))
+	if err != nil {
+		return err
+	}
+	for _, p := range pods {
+		if p.DeletionTimestamp != nil && p.DeletionTimestamp.Time.Before(time.Now()) {
+			return hint.With(fmt.Errorf("pod %s on node %s does not end", p.Name, p.Spec.NodeName), lostNodeHint)
+		}
+	}
+	return nil
+}

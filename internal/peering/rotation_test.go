@@ -1,0 +1,355 @@
+package peering
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+
+	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/steps"
+)
+
+func rotateOptions(a, b *world) RotateOptions {
+	return RotateOptions{Local: a.Cluster, Remote: b.Cluster, Timeout: 10 * time.Minute}
+}
+
+// rotated connects two worlds by so many gateways, and returns the public keys of all.
+func rotated(t *testing.T, local, remote int) (a, b *world, before []string) {
+	t.Helper()
+	a, b = twoWorlds()
+	live(t, a, b)
+	if _, err := Connect(t.Context(), gatewayOptions(a, b, local, remote), &recorder{}); err != nil {
+		t.Fatal(err)
+	}
+	return a, b, allKeys(t, a, b)
+}
+
+// allKeys are the public keys of all gateways of two worlds.
+func allKeys(t *testing.T, a, b *world) (keys []string) {
+	t.Helper()
+	for number := range peeringOf(t, a).Gateways {
+		keys = append(keys, publicKey(t, a, "b", number+1))
+	}
+	for number := range peeringOf(t, b).Gateways {
+		keys = append(keys, publicKey(t, b, "a", number+1))
+	}
+	return keys
+}
+
+// checkRotated looks at what a rotation has left: the gateways of before with new keys, and nothing else.
+func checkRotated(t *testing.T, a, b *world, local, remote int, before []string) {
+	t.Helper()
+	for _, key := range allKeys(t, a, b) {
+		if slices.Contains(before, key) {
+			t.Errorf("a gateway has its old key %s", key)
+		}
+	}
+	checkStands(t, a, b, local, remote)
+}
+
+// checkStands looks for so many gateways that carry packets, none of them temporary.
+func checkStands(t *testing.T, a, b *world, local, remote int) {
+	t.Helper()
+	checkGateways(t, a, b, local, remote)
+	checkKeys(t, a, b)
+	for _, w := range []*world{a, b} {
+		p := peeringOf(t, w)
+		if slices.ContainsFunc(p.Gateways, func(g records.LocalGateway) bool { return g.Temporary }) {
+			t.Errorf("cluster %s: a gateway is temporary: %+v", w.Context, p.Gateways)
+		}
+		for _, id := range p.GatewayIDs() {
+			if works, err := w.pods.reached(t.Context(), w.Cluster, id, &p); !works {
+				t.Errorf("gateway %s of cluster %s has no tunnel: %v", id, w.Context, err)
+			}
+		}
+	}
+}
+
+// guardOthers refuses that a gateway goes while none of the others has a tunnel.
+func guardOthers(t *testing.T, w *world, peering string) {
+	w.kube.PrependReactor("delete", "deployments", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		name := action.(clienttesting.DeleteActionImpl).Name
+		others := slices.DeleteFunc(records.GatewayIDs(peering, records.MaxGateways), func(id records.GatewayID) bool { return id.Name() == name })
+		if !slices.ContainsFunc(others, func(id records.GatewayID) bool { return w.pods.carries(w, id) }) {
+			t.Errorf("cluster %s: %s goes while no other gateway has a tunnel", w.Context, name)
+		}
+		return false, nil, nil
+	})
+}
+
+func TestRotateKeys(t *testing.T) {
+	for _, count := range [][2]int{{1, 1}, {2, 2}, {1, 3}} {
+		t.Run(fmt.Sprintf("%d and %d gateways", count[0], count[1]), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, b, before := rotated(t, count[0], count[1])
+				preshared, err := inventory.ReadKeys(t.Context(), a.Cluster, first("b"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				records := [2]records.Peering{peeringOf(t, a), peeringOf(t, b)}
+				guardOthers(t, a, "b")
+				guardOthers(t, b, "a")
+				got, err := RotateKeys(t.Context(), rotateOptions(a, b), &recorder{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				checkRotated(t, a, b, count[0], count[1], before)
+				if len(got.Gateways) != count[0]+count[1] || got.Peer != "b" || got.Gateways[0].PublicKey != publicKey(t, a, "b", 1) {
+					t.Errorf("result %+v", got)
+				}
+				now, err := inventory.ReadKeys(t.Context(), a.Cluster, first("b"))
+				if err != nil || now.Preshared() != preshared.Preshared() {
+					t.Errorf("the preshared key is another one: %v", err)
+				}
+				for i, w := range []*world{a, b} { // nothing else of the peering changes
+					was, is := records[i], peeringOf(t, w)
+					for g := range was.Gateways {
+						for k := range was.Gateways[g].Tunnels {
+							was.Gateways[g].Tunnels[k].PublicKey = is.Gateways[g].Tunnels[k].PublicKey
+						}
+					}
+					if !inventory.Same(was, is) {
+						t.Errorf("cluster %s: the record was %+v, is %+v", w.Context, was, is)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestInterruptedRotation: a rotation can be killed at any write. Both connect and another rotation complete the peering, and no
+// gateway goes meanwhile whose packets no other one carries.
+func TestInterruptedRotation(t *testing.T) {
+	for _, count := range []int{1, 2} {
+		for next, run := range map[string]func(*testing.T, *world, *world) error{
+			"connect": func(t *testing.T, a, b *world) error {
+				o := connectOptions(a, b)
+				o.Update = true
+				_, err := Connect(t.Context(), o, &recorder{})
+				return err
+			},
+			"rotate": func(t *testing.T, a, b *world) error {
+				_, err := RotateKeys(t.Context(), rotateOptions(a, b), &recorder{})
+				return err
+			},
+		} {
+			total := 0
+			for n := 0; n <= total; n += 1 + total/5 { // 0 counts
+				t.Run(fmt.Sprintf("%d gateways, write%02d, %s", count, n, next), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						a, b, before := rotated(t, count, count)
+						ctx, cancel := context.WithCancel(t.Context())
+						defer cancel()
+						var writes func() int
+						a.set(func() { b.set(func() { writes = killAt(n, cancel, a, b) }) })
+						if _, err := RotateKeys(ctx, rotateOptions(a, b), &recorder{}); (err == nil) != (n == 0) {
+							t.Fatalf("in spite of the interruption: %v", err)
+						}
+						total = max(total, writes())
+						noKill(a, b)
+						a.set(func() { guardOthers(t, a, "b"); a.pace = time.Second })
+						b.set(func() { guardOthers(t, b, "a"); b.pace = time.Second })
+						if err := run(t, a, b); err != nil {
+							t.Fatal(err)
+						}
+						if next == "rotate" {
+							checkRotated(t, a, b, count, count, before)
+						} else {
+							checkStands(t, a, b, count, count)
+						}
+					})
+				})
+			}
+			if total < 10 {
+				t.Errorf("only %d writes seen", total)
+			}
+		}
+	}
+}
+
+// TestTwoRotations: of two at once at least one ends well, and the peering has the keys of one of them.
+func TestTwoRotations(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b, before := rotated(t, 2, 2)
+		errs := make(chan error, 2)
+		for range 2 {
+			go func() {
+				_, err := RotateKeys(t.Context(), rotateOptions(a, b), &recorder{})
+				errs <- err
+			}()
+		}
+		for _, err := range []error{<-errs, <-errs} {
+			if err != nil && !errors.Is(err, errKeysTaken) {
+				t.Errorf("one of two: %v", err)
+			}
+		}
+		if _, err := RotateKeys(t.Context(), rotateOptions(a, b), &recorder{}); err != nil {
+			t.Fatal(err)
+		}
+		checkRotated(t, a, b, 2, 2, before)
+	})
+}
+
+// TestRotationRefused: without a peering, and with another cluster than the peer that was named.
+func TestRotationRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := twoWorlds()
+		live(t, a, b)
+		if _, err := RotateKeys(t.Context(), rotateOptions(a, b), &recorder{}); err == nil {
+			t.Error("rotated without a peering")
+		}
+		if _, err := Connect(t.Context(), connectOptions(a, b), &recorder{}); err != nil {
+			t.Fatal(err)
+		}
+		o := rotateOptions(a, b)
+		o.Peer = "c"
+		_, err := RotateKeys(t.Context(), o, &recorder{})
+		if _, input := errors.AsType[*steps.InputError](err); !input {
+			t.Errorf("peer c: %v", err)
+		}
+	})
+}
+
+// TestRotationKeepsSettings: what the user has said of the peering stands after a rotation, though that adds gateways.
+func TestRotationKeepsSettings(t *testing.T) {
+	for name, set := range map[string]func(*ConnectOptions){
+		"none": func(*ConnectOptions) {},
+		"ports": func(o *ConnectOptions) {
+			o.Service.NodePort, o.Service.Port, o.Service.Annotations = 31000, 50000, map[string]string{"example.org/internal": "true"}
+		},
+		"endpoint":             func(o *ConnectOptions) { o.ClientAddress, o.ClientPort = "vpn.example.org", 40000 },
+		"address, not port":    func(o *ConnectOptions) { o.ClientAddress = "198.51.100.7" },
+		"of the tunnel":        func(o *ConnectOptions) { o.MTU, o.ClampMSS, o.Implementation = 1200, false, records.Userspace },
+		"the other way around": func(o *ConnectOptions) { o.LocalServes, o.GatewayMode = true, records.ActiveStandby },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, b := twoWorlds()
+				live(t, a, b)
+				o := connectOptions(a, b)
+				set(&o)
+				if _, err := Connect(t.Context(), o, &recorder{}); err != nil {
+					t.Fatal(err)
+				}
+				before := publicKey(t, a, "b", 1)
+				if _, err := RotateKeys(t.Context(), rotateOptions(a, b), &recorder{}); err != nil {
+					t.Fatal(err)
+				}
+				if publicKey(t, a, "b", 1) == before {
+					t.Error("the key is the old one")
+				}
+				again, err := Connect(t.Context(), o, &recorder{})
+				if err != nil || again.Changed {
+					t.Errorf("connect with the same options: %v, %v", again.Objects, err)
+				}
+			})
+		})
+	}
+}
+
+// TestRotationPlan: a plan names what changes, and changes nothing.
+func TestRotationPlan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b, before := rotated(t, 1, 2)
+		r := &recorder{}
+		plan, err := PlanRotateKeys(t.Context(), rotateOptions(a, b), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := plan.Clusters[0].String() + plan.Clusters[1].String()
+		for _, want := range []string{
+			"change Secret peering-b", "change Secret peering-a", "change Secret peering2-a",
+			"gateways[0].tunnels[1].publicKey: \"" + publicKey(t, b, "a", 2) + "\" -> known after apply",
+		} {
+			if !strings.Contains(got, want) {
+				t.Errorf("plan without %q:\n%s", want, got)
+			}
+		}
+		if strings.Contains(got, "gateway2-b") || !strings.Contains(strings.Join(r.said(), "\n"), `cluster "a": a second gateway`) {
+			t.Errorf("temporary gateway in the plan, or not among the notes:\n%s\n%s", got, r.said())
+		}
+		if now := allKeys(t, a, b); !slices.Equal(now, before) {
+			t.Errorf("keys were %s, are %s", before, now)
+		}
+	})
+}
+
+// TestRotationOnLostNode: a gateway with a pod that does not end keeps its key. If the pod is lost later, the command ends with an
+// error while the second gateway carries packets.
+func TestRotationOnLostNode(t *testing.T) {
+	for name, lose := range map[string]func(*testing.T, *world){
+		"before": func(t *testing.T, w *world) {
+			old := metav1.NewTime(time.Now().Add(-time.Minute))
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+				Name: "gateway-b-lost", Namespace: w.Namespace, Labels: first("b").Identity(records.ComponentGateway).Labels(),
+				DeletionTimestamp: &old, Finalizers: []string{"test/lost"},
+			}, Spec: corev1.PodSpec{NodeName: "a2"}}
+			if err := w.kube.Tracker().Add(pod); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"meanwhile": func(_ *testing.T, w *world) { neverEnds(w, first("b")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, b, before := rotated(t, 1, 1)
+				lose(t, a)
+				a.set(func() { a.pace = slowly })
+				b.set(func() { b.pace = slowly })
+				start := time.Now()
+				_, err := RotateKeys(t.Context(), rotateOptions(a, b), &recorder{})
+				if err == nil || !strings.Contains(err.Error(), "does not end") || hint.Of(err) == "" {
+					t.Errorf("error %v, hint %q", err, hint.Of(err))
+				}
+				if took := time.Since(start); took > 2*time.Minute {
+					t.Errorf("it took %s", took)
+				}
+				if now := publicKey(t, a, "b", 1); name == "before" && now != before[0] {
+					t.Error("the key is another one")
+				}
+				if second := (records.GatewayID{Peering: "b", Number: 2}); !a.pods.carries(a, second) {
+					t.Error("the second gateway carries nothing")
+				}
+			})
+		})
+	}
+}
+
+// TestTemporaryGateway: connect without --update leaves a second gateway that an interrupted rotation has left; with it, connect
+// removes the gateway.
+func TestTemporaryGateway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b, _ := rotated(t, 1, 1)
+		r := newRotation(rotateOptions(a, b), &recorder{})
+		for _, do := range []func(context.Context) (string, error){r.reach, r.complete} {
+			if _, err := do(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		o := connectOptions(a, b)
+		_, err := Connect(t.Context(), o, &recorder{})
+		if _, differs := errors.AsType[*steps.DifferenceError](err); !differs || !strings.Contains(err.Error(), "temporary") {
+			t.Errorf("error %v", err)
+		}
+		if n := len(peeringOf(t, a).Gateways); n != 2 {
+			t.Errorf("%d gateways", n)
+		}
+		o.Update = true
+		if _, err := Connect(t.Context(), o, &recorder{}); err != nil {
+			t.Fatal(err)
+		}
+		checkStands(t, a, b, 1, 1)
+	})
+}
