@@ -83,10 +83,9 @@ func Run(ctx context.Context, o Options) (code int, err error) {
 	if err := runAll(cmd, []io.Writer{o.Stdout, o.Stderr, &answer}); err != nil {
 		return 0, errors.Join(fmt.Errorf("guest: %w\n%s", err, console.Bytes()), context.Cause(ctx))
 	}
-	// User-mode Linux exits with 0 also after a panic: only the answer tells.
 	var r result
 	if err := json.Unmarshal(answer.Bytes(), &r); err != nil {
-		return 0, fmt.Errorf("guest ended without a result; its console:\n%s", console.Bytes())
+		return 0, errors.Join(fmt.Errorf("guest ended without a result; its console:\n%s", console.Bytes()), context.Cause(ctx))
 	}
 	if r.Error != "" {
 		return 0, fmt.Errorf("guest: %s", r.Error)
@@ -118,7 +117,8 @@ func memoryDir() string {
 	return os.TempDir()
 }
 
-// runAll runs cmd with a pipe to each of the writers as its further file descriptors.
+// runAll runs cmd with a pipe to each of the writers as its further file descriptors. How cmd exits is not looked at: user-mode
+// Linux exits with 0 also after a panic, and can abort while it switches itself off. Only the answer tells.
 func runAll(cmd *exec.Cmd, writers []io.Writer) error {
 	copied := make(chan error, len(writers))
 	var ours []*os.File
@@ -146,6 +146,9 @@ func runAll(cmd *exec.Cmd, writers []io.Writer) error {
 		return err
 	}
 	err = group.wait()
+	if exit := new(exec.ExitError); errors.As(err, &exit) {
+		err = nil
+	}
 	for range ours {
 		if copyErr := <-copied; copyErr != nil {
 			err = errors.Join(err, fmt.Errorf("pass on output: %w", copyErr))

@@ -166,3 +166,23 @@ func TestEndIsAtOnce(t *testing.T) {
 type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+// TestAbortAfterTheAnswer: a kernel that aborts while it switches itself off has done its work, one that ends without an answer has not.
+func TestAbortAfterTheAnswer(t *testing.T) {
+	for script, want := range map[string]string{
+		`printf '{"Code":7}' >&5; kill -ABRT $$`: "",
+		`kill -ABRT $$`:                          "guest ended without a result",
+	} {
+		kernel := filepath.Join(t.TempDir(), "linux")
+		if err := os.WriteFile(kernel, []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		code, err := Run(t.Context(), Options{Kernel: kernel})
+		switch {
+		case want == "" && (err != nil || code != 7):
+			t.Errorf("%s: code %d, %v", script, code, err)
+		case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
+			t.Errorf("%s: %v, want %q", script, err, want)
+		}
+	}
+}
