@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/netip"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -301,6 +302,34 @@ func TestNameServerThatDoesNotAnswer(t *testing.T) {
 		}
 		if s := stats(t, p.clientDevice); s.Endpoint.String() != "192.0.2.1:51841" || s.Changed {
 			t.Errorf("after the answer %+v", s)
+		}
+	})
+}
+
+// TestNameThatIsMissing: a name that is not there calls for a pass once. A search that each failure begins anew must not, or passes
+// would follow one another without a pause.
+func TestNameThatIsMissing(t *testing.T) {
+	forEachImplementation(t, func(t *testing.T, p *pair) {
+		asked := make(chan struct{}, 1)
+		var calls atomic.Int32
+		p.clientDevice.found = func() { calls.Add(1) }
+		p.clientDevice.names = func(context.Context, string, string) ([]netip.Addr, error) {
+			asked <- struct{}{}
+			return nil, errors.New("no such host")
+		}
+		cfg := p.clientConfig
+		cfg.Peer.Endpoints = []string{"gw.example:51841"}
+		for range 5 {
+			eventually(t, "a search begins", func() bool {
+				if _, err := p.clientDevice.Apply(cfg); err == nil {
+					t.Fatal("a name that is not there has an address")
+				}
+				return len(asked) > 0
+			})
+			<-asked
+		}
+		if n := calls.Load(); n > 1 {
+			t.Errorf("%d calls for a pass", n)
 		}
 	})
 }

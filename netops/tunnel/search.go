@@ -34,7 +34,9 @@ func (d *Device) begin(endpoints []string, before error) *search {
 	}
 	go func() {
 		look()
-		d.found()
+		if len(s.found) > 0 || before == nil { // else the pauses of a pass that is tried again hold
+			d.found()
+		}
 	}()
 	return s
 }
