@@ -7,18 +7,17 @@ import (
 	"golang.zx2c4.com/wireguard/device"
 )
 
-// How many buffers of 64 KiB a device may have. wireguard-go has a limit on Android only: elsewhere packets that arrive
+// How many buffers of 64 KiB a device may have for packets. wireguard-go has a limit on Android only: elsewhere packets that arrive
 // faster than they are decrypted and written would take gigabytes, and the kernel would end the process, which is the tunnel.
-// Where the limit is reached, packets wait in the queues of the kernel, which drops those that do not fit.
+// Where the limit is reached, packets wait in the queues of the kernel, which drops those that do not fit. Handshakes have a queue
+// of 1,024 of their own (device.QueueHandshakeSize), and no limit in common with packets: who checks them may have to send one.
 const (
-	// held by the loops that read the two sockets, 128 each (conn.IdealBatchSize)
+	// held by the loops that read the two sockets, 128 each (conn.IdealBatchSize); they have no limit in a pool
 	readBuffers = 256
 	// of packets from the tunnel, and as many of packets into it. The loop that reads the link holds 128 of these, and one
 	// read is up to 47 packets of a TCP stream.
 	packetBuffers = 384
-	// of handshakes that wait to be checked, and of what the rest does not count
-	handshakeBuffers = 64
-	allBuffers       = readBuffers + 2*packetBuffers + handshakeBuffers
+	allBuffers    = readBuffers + 2*packetBuffers
 )
 
 // limitBuffers replaces a device's pools, which it has no option for (https://github.com/WireGuard/wireguard-go/pull/69), before
@@ -33,7 +32,6 @@ func limitBuffers(d *device.Device) error {
 	}{
 		{"inboundElements", packetBuffers, func() any { return new(device.QueueInboundElement) }},
 		{"outboundElements", packetBuffers, func() any { return new(device.QueueOutboundElement) }},
-		{"messageBuffers", allBuffers, func() any { return new([device.MaxMessageSize]byte) }},
 	} {
 		field := pools.FieldByName(p.name)
 		if !field.IsValid() || field.Type() != reflect.TypeFor[*device.WaitPool]() {
