@@ -31,8 +31,8 @@ func newNetworkRole(env *Env, local *clusterFlags) *cobra.Command {
 cluster. Each level includes the previous one:
 
   view        network status, diagnose, report and guard; ipam list, show and translate
-  operate     network connect and disconnect if liqonet is installed, expose and
-              unexpose; ipam reserve, acquire, release and check
+  operate     network connect, disconnect and rotate-keys if liqonet is installed,
+              expose and unexpose; ipam reserve, acquire, release and check
   administer  network init, reset and verify-clean, and connect if liqonet is
               not installed yet
 

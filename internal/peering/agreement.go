@@ -16,7 +16,7 @@ import (
 var errKeysTaken = errors.New("keys were made meanwhile")
 
 // agreeOnKeys brings keys to both ends that fit each other, those that they hold and new ones for what is missing.
-// Another connect of the same two may do so at this moment: a private key is only ever created, never written over,
+// Another connect of the same two may do so at this moment: a private key is only ever created, and written over by a rotation alone,
 // and of two preshared keys the server's counts, so that both arrive at the same. Nor are keys written over that
 // somebody replaces at this moment.
 func (c *connector) agreeOnKeys(ctx context.Context) error {

@@ -2,6 +2,7 @@ package peering
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -50,7 +51,7 @@ func RotateKeys(ctx context.Context, o RotateOptions, r steps.Reporter) (Rotatio
 	const again = "run this again: it completes what was begun"
 	err := t.stages.Run(bounded,
 		steps.Step{Stage: steps.StageReach, Do: t.reach},
-		steps.Step{Stage: steps.StageGateway, Hint: "see where packets get lost: liqoctl network status -o wide; then " + again, Do: t.complete},
+		steps.Step{Stage: steps.StageGateway, Hint: "see where packets get lost: liqoctl network status -o wide; then " + again, Do: t.prepare},
 		steps.Step{Stage: steps.StageKeys, Hint: again, Do: t.replaceAll},
 		steps.Step{Stage: steps.StageProof, Hint: again, Do: t.finish})
 	t.result.Took, t.result.Stages = time.Since(start), t.stages.Times
@@ -97,11 +98,24 @@ func newRotation(o RotateOptions, r steps.Reporter) *rotation {
 	return &rotation{options: o, reporter: r, stages: steps.Stages{Reporter: r}}
 }
 
-// reach finds the peering in both clusters, and how it was made.
+// reach finds the peering in both clusters.
 func (t *rotation) reach(ctx context.Context) (string, error) {
+	detail, err := t.read(ctx, t.options.SkipValidation)
+	if name := t.result.Peer; err == nil && t.options.Peer != "" && t.options.Peer != name {
+		local, remote := t.options.Local.Context, t.options.Remote.Context
+		return "", &steps.InputError{
+			Err:    fmt.Errorf("cluster %q is not peer %q of cluster %q: that has the name %q", remote, t.options.Peer, local, name),
+			Advice: "leave the name out, or choose another remote cluster",
+		}
+	}
+	return detail, err
+}
+
+// read reads how the peering was made.
+func (t *rotation) read(ctx context.Context, skipValidation bool) (string, error) {
 	o := ConnectOptions{
 		Local: Side{Cluster: t.options.Local}, Remote: Side{Cluster: t.options.Remote},
-		Installation: Installation{Update: true, SkipValidation: t.options.SkipValidation},
+		Installation: Installation{Update: true, SkipValidation: skipValidation},
 	}
 	c := newConnector(o, t.reporter)
 	detail, err := c.reach(ctx)
@@ -110,12 +124,6 @@ func (t *rotation) reach(ctx context.Context) (string, error) {
 	}
 	if err := c.both(ctx, (*end).find); err != nil {
 		return "", err
-	}
-	if name := c.local.peering; t.options.Peer != "" && t.options.Peer != name {
-		return "", &steps.InputError{
-			Err:    fmt.Errorf("cluster %q is not peer %q of cluster %q: that has the name %q", c.remote.cluster.Context, t.options.Peer, c.local.cluster.Context, name),
-			Advice: "leave the name out, or choose another remote cluster",
-		}
 	}
 	t.result.Peer = c.local.peering
 	t.settings, err = c.settings(ctx)
@@ -142,15 +150,23 @@ func (e *end) find(ctx context.Context) (err error) {
 	return nil
 }
 
-// connector is a connect that leaves the peering as it stands. With spare, sides with one gateway get a second one, or keep it.
+// connector is a connect that leaves the peering as it stands now: others may have changed it since this run began. With spare,
+// sides with one gateway get a second one, or keep it.
 func (t *rotation) connector(ctx context.Context, spare bool) (*connector, error) {
+	if _, err := t.read(ctx, true); err != nil { // permissions were checked before
+		return nil, err
+	}
 	st := t.settings
 	o := ConnectOptions{
 		Local: st.local.side(t.options.Local), Remote: st.remote.side(t.options.Remote),
-		Installation: Installation{Update: true, SkipValidation: true, AllNodes: true}, // permissions were checked before
+		Installation: Installation{Update: true, SkipValidation: true, AllNodes: true},
 		LocalServes:  st.localServes, Service: st.values, MTU: st.local.peering.MTU,
 	}
-	c := newConnector(o, steps.Quiet{})
+	reporter := t.reporter
+	if spare {
+		reporter = steps.Quiet{} // the last run says what is left
+	}
+	c := newConnector(o, reporter)
 	for i, side := range []sideSettings{st.local, st.remote} {
 		e := c.ends()[i]
 		e.options.Image, e.wishes.MTU = side.image, side.peering.MTU
@@ -165,11 +181,19 @@ func (t *rotation) connector(ctx context.Context, spare bool) (*connector, error
 	if _, err := c.discover(ctx); err != nil {
 		return nil, err
 	}
+	if c.local.have == nil || c.remote.have == nil {
+		return nil, errors.New("the peering was removed while its keys were replaced")
+	}
 	return c, c.server().peer.keepEndpoint(st.service)
 }
 
 // converge completes what the connector is for, and verifies it.
 func (t *rotation) converge(ctx context.Context, c *connector) (string, error) {
+	following, end := context.WithCancel(ctx)
+	defer end()
+	for _, e := range c.ends() {
+		go e.nodes.follow(following, e.cluster)
+	}
 	defer func() { t.result.Objects = slices.Concat(t.result.Objects, c.local.changes, c.remote.changes) }()
 	for _, do := range []func(context.Context) (string, error){c.prepare, c.configure, c.prove} {
 		if _, err := do(ctx); err != nil {
@@ -179,8 +203,8 @@ func (t *rotation) converge(ctx context.Context, c *connector) (string, error) {
 	return fmt.Sprintf("%d gateways in %s, %d in %s", c.local.count(), c.local.name, c.remote.count(), c.remote.name), nil
 }
 
-// complete completes what stands, with second gateways where there is one.
-func (t *rotation) complete(ctx context.Context) (string, error) {
+// prepare completes what stands, with second gateways where there is one.
+func (t *rotation) prepare(ctx context.Context) (string, error) {
 	c, err := t.connector(ctx, true)
 	if err != nil {
 		return "", err
@@ -188,15 +212,30 @@ func (t *rotation) complete(ctx context.Context) (string, error) {
 	return t.converge(ctx, c)
 }
 
+// complete returns a connector for a peering with all gateways, second ones included: another user may have removed these.
+func (t *rotation) complete(ctx context.Context) (*connector, error) {
+	c, err := t.connector(ctx, true)
+	if err != nil || (c.local.stands(c.local.count()-1) && c.remote.stands(c.remote.count()-1)) {
+		return c, err
+	}
+	if _, err := t.converge(ctx, c); err != nil {
+		return nil, err
+	}
+	return t.connector(ctx, true)
+}
+
 // replaceAll replaces the keys of all gateways that stay, one after the other.
 func (t *rotation) replaceAll(ctx context.Context) (string, error) {
 	for side, gateways := range []int{t.settings.local.gateways, t.settings.remote.gateways} {
 		for i := range gateways {
-			c, err := t.connector(ctx, true)
+			c, err := t.complete(ctx)
 			if err != nil {
 				return "", err
 			}
 			e := c.ends()[side]
+			if i >= e.lasting() {
+				break // another user has removed gateways
+			}
 			if err := e.replaceKey(ctx, i); err != nil {
 				return "", fmt.Errorf("gateway %d of cluster %q: %w", i+1, e.cluster.Context, err)
 			}

@@ -319,6 +319,10 @@ func TestRotationOnLostNode(t *testing.T) {
 				if now := publicKey(t, a, "b", 1); name == "before" && now != before[0] {
 					t.Error("the key is another one")
 				}
+				// A pod that does not end may be in foreign hands: the peer accepts the key of the Secret alone.
+				if accepted := peeringOf(t, b).Gateways[0].Tunnels[0].PublicKey; accepted != publicKey(t, a, "b", 1) {
+					t.Error("the peer accepts another key than the new one")
+				}
 				if second := (records.GatewayID{Peering: "b", Number: 2}); !a.pods.carries(a, second) {
 					t.Error("the second gateway carries nothing")
 				}
@@ -333,7 +337,7 @@ func TestTemporaryGateway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b, _ := rotated(t, 1, 1)
 		r := newRotation(rotateOptions(a, b), &recorder{})
-		for _, do := range []func(context.Context) (string, error){r.reach, r.complete} {
+		for _, do := range []func(context.Context) (string, error){r.reach, r.prepare} {
 			if _, err := do(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -351,5 +355,53 @@ func TestTemporaryGateway(t *testing.T) {
 			t.Fatal(err)
 		}
 		checkStands(t, a, b, 1, 1)
+	})
+}
+
+// TestRotationWhileOthersChange: what other users change while keys are replaced stays, and costs no packets.
+func TestRotationWhileOthersChange(t *testing.T) {
+	begun := func(t *testing.T, a, b *world) *rotation {
+		r := newRotation(rotateOptions(a, b), &recorder{})
+		for _, do := range []func(context.Context) (string, error){r.reach, r.prepare} {
+			if _, err := do(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return r
+	}
+	t.Run("second gateways removed, another MTU", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			a, b, before := rotated(t, 1, 1)
+			r := begun(t, a, b)
+			o := connectOptions(a, b)
+			o.Update, o.MTU = true, 1300
+			if _, err := Connect(t.Context(), o, &recorder{}); err != nil {
+				t.Fatal(err)
+			}
+			guardOthers(t, a, "b")
+			guardOthers(t, b, "a")
+			if _, err := r.replaceAll(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := r.finish(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			checkRotated(t, a, b, 1, 1, before)
+			if mtu := peeringOf(t, a).MTU; mtu != 1300 {
+				t.Errorf("MTU %d", mtu)
+			}
+		})
+	})
+	t.Run("peering removed", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			a, b, _ := rotated(t, 1, 1)
+			r := begun(t, a, b)
+			if err := a.kube.Tracker().Delete(corev1.SchemeGroupVersion.WithResource("configmaps"), a.Namespace, records.PeeringName("b")); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := r.replaceAll(t.Context()); err == nil || !strings.Contains(err.Error(), "has no peering") {
+				t.Errorf("error %v", err)
+			}
+		})
 	})
 }

@@ -61,7 +61,8 @@ func (e *end) applyGateway(ctx context.Context, i int, deployment cluster.Object
 	id := e.gatewayIDs()[i]
 	if e.rekeyed[i] {
 		if err := e.endRekeyed(ctx, id); err != nil {
-			return err
+			// The key of a pod that does not end may be in foreign hands: the peer must not accept it any longer.
+			return errors.Join(err, e.peer.writePeerKeys(ctx))
 		}
 	}
 	alone := e.count() == 1 && e.peer.count() == 1
