@@ -89,14 +89,15 @@ func (r *roster) judge(problems []*cluster.PodError) *cluster.PodError {
 	return nil
 }
 
-// patience has the roster wait for all nodes during a part of the time that is left, and then be content with some. The end
-// of a step calls stop.
+// patience has the roster wait for all nodes during a part of the time that is left, and then be content with some. Gateways
+// need time to report afterwards. The end of a step calls stop.
 func (r *roster) patience(ctx context.Context, part float64) (stop func()) {
 	deadline, bounded := ctx.Deadline()
 	if !bounded || r.strict {
 		return func() {}
 	}
-	left := time.Duration(float64(time.Until(deadline)) * part)
+	rest := time.Until(deadline)
+	left := min(time.Duration(float64(rest)*part), max(rest-looksTime, rest/2))
 	until := func(t time.Time) {
 		r.mu.Lock()
 		defer r.mu.Unlock()

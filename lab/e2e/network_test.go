@@ -104,7 +104,7 @@ func testUnverified(ctx context.Context, t *testing.T, c, looker liqoctl) {
 		all, code = looker.status(ctx, t, "b")
 		return code == 3 && len(all) == 1 && all[0].State == "degraded" && strings.Contains(all[0].Reason, node)
 	}, func() string { return fmt.Sprintf("status: %+v", all) })
-	args := []string{"network", "connect", "--context", "a", "--remote-context", "b", "--gw-server-service-type", "NodePort", "--timeout", "1m", "-o", "json"}
+	args := []string{"network", "connect", "--context", "a", "--remote-context", "b", "--gw-server-service-type", "NodePort", "--timeout", "90s", "-o", "json"}
 	out, said, code := c.run(ctx, t, args...)
 	var conn connection
 	if err := json.Unmarshal([]byte(out), &conn); err != nil || code != 3 {
@@ -113,7 +113,7 @@ func testUnverified(ctx context.Context, t *testing.T, c, looker liqoctl) {
 	if n := conn.Remote.UnverifiedNodes; len(n) != 1 || n[0].Name != node || n[0].Reason == "" || len(conn.Local.UnverifiedNodes) > 0 || conn.Changed {
 		t.Errorf("connect names %+v, %+v, changed %v", conn.Local.UnverifiedNodes, n, conn.Changed)
 	}
-	if _, said, code = c.run(ctx, t, append(args, "--all-nodes", "--timeout", "20s")...); code != 1 || !strings.Contains(said, node) {
+	if _, said, code = c.run(ctx, t, append(args, "--all-nodes", "--timeout", "1m")...); code != 1 || !strings.Contains(said, node) {
 		t.Errorf("with --all-nodes: exit code %d\n%s", code, said)
 	}
 	inNode(ctx, t, c, node, "nft delete table ip cut")
