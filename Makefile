@@ -111,7 +111,7 @@ weather: deps lab ## Compare the path with WireGuard alone on lossy links, in a 
 	bin/lab guest run --virtual-time -- bin/bench weather -overlay geneve -wireguard kernel
 
 .PHONY: scale
-scale: deps ## Measure gateways, connect and API servers of clusters of 10, 100 and 1,000 nodes: 15 minutes; needs root
+scale: deps ## Measure gateways, connect and API servers of clusters of 10, 100 and 1,000 nodes: 20 minutes; needs root
 	cd bench && $(GO_BUILD) -o ../bin/bench .
 	bin/bench scale
 	cd lab && LIQONET_CROWDS=10,100,1000 go test -timeout 60m -run TestInterruption/TestLabCrowd -v ./e2e

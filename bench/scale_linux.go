@@ -27,7 +27,7 @@ func runScale(ctx context.Context, args []string, out io.Writer) error {
 	nodes := flags.Int("nodes", 0, "`NUMBER` of nodes; 0: 10, 100 and 1000")
 	pods := flags.Int("pods", 50, "`NUMBER` of pods of each, with addresses of a pool: a route each")
 	pause := flags.Duration("pause", 20*time.Millisecond, "`DURATION` between two pods that are replaced")
-	sample := flags.Duration("sample", 20*time.Second, "`DURATION` of a sample")
+	sample := flags.Duration("sample", time.Minute, "`DURATION` of a sample")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
