@@ -8,6 +8,7 @@ import (
 )
 
 // TestFloods sends 64 streams through gateways, whose memory stays under the limit of their containers, and another flow goes on.
+// In so short a sample the memory would do so without a limit of buffers, too: TestBuffersAreLimited of netops/tunnel would not.
 func TestFloods(t *testing.T) {
 	s := strain{kinds: shortPlan().kinds, quota: 1, sample: 3 * time.Second}
 	all := floods()
