@@ -405,3 +405,29 @@ func TestRotationWhileOthersChange(t *testing.T) {
 		})
 	})
 }
+
+// TestRotationWithoutDeletion: while a gateway with the old key goes on, the peer's record keeps that key, and the next run has the
+// gateway start anew.
+func TestRotationWithoutDeletion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b, before := rotated(t, 1, 1)
+		refused := false
+		a.kube.PrependReactor("delete", "deployments", func(clienttesting.Action) (bool, runtime.Object, error) {
+			if refused {
+				return false, nil, nil
+			}
+			refused = true
+			return true, nil, errors.New("refused")
+		})
+		if _, err := RotateKeys(t.Context(), rotateOptions(a, b), &recorder{}); err == nil {
+			t.Fatal("a gateway that was not deleted has a new key")
+		}
+		if accepted := peeringOf(t, b).Gateways[0].Tunnels[0].PublicKey; accepted != before[0] {
+			t.Error("the peer does not accept the key of the gateway that runs")
+		}
+		if _, err := RotateKeys(t.Context(), rotateOptions(a, b), &recorder{}); err != nil {
+			t.Fatal(err)
+		}
+		checkRotated(t, a, b, 1, 1, before)
+	})
+}

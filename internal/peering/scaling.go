@@ -61,8 +61,7 @@ func (e *end) applyGateway(ctx context.Context, i int, deployment cluster.Object
 	id := e.gatewayIDs()[i]
 	if e.rekeyed[i] {
 		if err := e.endRekeyed(ctx, id); err != nil {
-			// The key of a pod that does not end may be in foreign hands: the peer must not accept it any longer.
-			return errors.Join(err, e.peer.writePeerKeys(ctx))
+			return err
 		}
 	}
 	alone := e.count() == 1 && e.peer.count() == 1
@@ -82,15 +81,21 @@ func (e *end) applyGateway(ctx context.Context, i int, deployment cluster.Object
 	return e.awaitReplaced(ctx, id)
 }
 
-// endRekeyed ends a gateway whose key is no more: it would go on with it, for it reads keys once.
+// endRekeyed ends a gateway whose key is no more: it would go on with it, for it reads keys once. The key of a pod that does not
+// end may be in foreign hands: the peer must not accept it any longer.
 func (e *end) endRekeyed(ctx context.Context, id records.GatewayID) error {
 	bounded, cancel := context.WithTimeout(ctx, drainTime)
 	defer cancel()
 	err := e.remove(bounded, &appsv1.Deployment{ObjectMeta: inventory.Meta(e.cluster.Namespace, id.Name())})
-	if err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
-		return hint.With(fmt.Errorf("gateway %d of cluster %q does not end: %w", id.Number, e.cluster.Context, err), lostNodeHint)
+	if err == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
+		return err
 	}
-	return err
+	err = hint.With(fmt.Errorf("gateway %d of cluster %q does not end: %w", id.Number, e.cluster.Context, err), lostNodeHint)
+	d, errFind := cluster.Find[*appsv1.Deployment](ctx, e.cluster, id.Name())
+	if errFind != nil || d == nil || d.DeletionTimestamp == nil {
+		return errors.Join(err, errFind) // it may go on with its old key: the next run finds that by the peer's record
+	}
+	return errors.Join(err, e.peer.writePeerKeys(ctx))
 }
 
 // awaitReplaced waits until a gateway carries packets again. One whose pod cannot start is an error: the others stay.
