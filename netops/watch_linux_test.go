@@ -68,7 +68,7 @@ func TestWatchIgnoresCollectedNeighbours(t *testing.T) {
 	}{
 		{unix.RTM_DELNEIGH, unix.NUD_NOARP, false},
 		{unix.RTM_DELNEIGH, unix.NUD_FAILED, true}, // deleted by a program
-		{unix.RTM_NEWNEIGH, unix.NUD_NOARP, true},  // a program has put it in the place of ours
+		{unix.RTM_NEWNEIGH, unix.NUD_NOARP, true},  // a program has replaced ours
 		{unix.RTM_NEWNEIGH, unix.NUD_PERMANENT, true},
 	} {
 		data, err := binary.Append(nil, binary.NativeEndian, unix.NdMsg{Family: unix.AF_INET, Ifindex: link, State: test.state})

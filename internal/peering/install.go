@@ -255,7 +255,7 @@ func (s *site) reporting() []records.Node {
 	})
 }
 
-// warnNotReady names the nodes that were not waited for.
+// warnNotReady names the nodes that are skipped.
 func (s *site) warnNotReady() {
 	if silent := s.nodes.notReady(); len(silent) > 0 {
 		s.reporter.Warn(fmt.Sprintf("cluster %q: skipping node %s: not Ready", s.cluster.Context, strings.Join(silent, ", ")),
