@@ -20,6 +20,7 @@ import (
 	"liqonet.io/liqonet/internal/removal"
 	"liqonet.io/liqonet/internal/status"
 	"liqonet.io/liqonet/internal/steps"
+	"liqonet.io/liqonet/internal/units"
 	"liqonet.io/liqonet/ipam"
 )
 
@@ -186,8 +187,8 @@ func TestIPAMList(t *testing.T) {
 
 func TestQuantities(t *testing.T) {
 	got := []string{
-		seconds(340 * time.Millisecond), seconds(125 * time.Second), age(-1), age(12400 * time.Millisecond), roundTrip(-1),
-		roundTrip(1250 * time.Microsecond), percent(0.5), bytes(1023), bytes(1536), bytes(3 << 30), orDash(""),
+		seconds(340 * time.Millisecond), seconds(125 * time.Second), age(-1), age(12400 * time.Millisecond), units.RoundTrip(-1),
+		units.RoundTrip(1250 * time.Microsecond), units.Percent(0.5), units.Bytes(1023), units.Bytes(1536), units.Bytes(3 << 30), orDash(""),
 	}
 	want := []string{"0.3s", "2m5s", "-", "12s", "-", "1.2ms", "50%", "1023B", "1.5KiB", "3.0GiB", "-"}
 	if diff := cmp.Diff(want, got); diff != "" {

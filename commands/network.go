@@ -61,6 +61,7 @@ the prefix --remote- choose the remote cluster.`, `
 		newNetworkUnexpose(env, local, hosts.Withdraw),
 		newNetworkReset(env, local, removal.Reset),
 		newNetworkStatus(env, local, statusActions{status.Read, status.Watch, status.ReadTranslation}),
+		newNetworkGraph(env, local, status.Read),
 		newNetworkTest(env, local, pathtest.Run),
 		newNetworkDiagnose(env, local, diagnose.Run),
 		newNetworkReport(env, local, report.Run),

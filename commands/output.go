@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"text/template"
@@ -29,10 +30,16 @@ const (
 
 var errFormat = errors.New("must be text, wide, json, yaml, jsonpath=TEMPLATE or go-template=TEMPLATE")
 
-// outputFlag adds the flag that chooses how a command prints its answer. The default is *to.
-func outputFlag(cmd *cobra.Command, to *format) {
-	addFlag(cmd.Flags(), to, "output,o", "FORMAT", "text, wide, json, yaml, jsonpath=TEMPLATE or go-template=TEMPLATE", readFormat)
-	complete(cmd, "output", cobra.FixedCompletions([]string{"text", "wide", "json", "yaml", "jsonpath=", "go-template="},
+// outputFlag adds the flag that chooses how a command prints its answer, with more formats that it has. The default is *to.
+func outputFlag(cmd *cobra.Command, to *format, more ...string) {
+	usage := strings.Join(append([]string{"text, wide, json, yaml"}, more...), ", ") + ", jsonpath=TEMPLATE or go-template=TEMPLATE"
+	addFlag(cmd.Flags(), to, "output,o", "FORMAT", usage, func(text string) (format, error) {
+		if word := strings.ToLower(text); slices.Contains(more, word) {
+			return format(word), nil
+		}
+		return readFormat(text)
+	})
+	complete(cmd, "output", cobra.FixedCompletions(slices.Concat([]string{"text", "wide", "json", "yaml", "jsonpath=", "go-template="}, more),
 		cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace))
 }
 

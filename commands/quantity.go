@@ -5,10 +5,12 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/duration"
+
+	"liqonet.io/liqonet/internal/units"
 )
 
 // unknown stands in a table for what nobody has measured.
-const unknown = "-"
+const unknown = units.Unknown
 
 func orDash(text string) string {
 	if text == "" {
@@ -31,30 +33,4 @@ func age(d time.Duration) string {
 		return unknown
 	}
 	return duration.HumanDuration(d)
-}
-
-// roundTrip writes a round trip, such as "1.3ms". Negative: not known.
-func roundTrip(d time.Duration) string {
-	if d < 0 {
-		return unknown
-	}
-	return fmt.Sprintf("%.1fms", float64(d)/float64(time.Millisecond))
-}
-
-// percent writes a share from 0 to 1, such as "2%".
-func percent(share float64) string { return fmt.Sprintf("%.0f%%", 100*share) }
-
-// bytes writes a number of bytes with a binary unit, such as "1.5MiB".
-func bytes(n int64) string {
-	const kibi = 1024
-	if n < kibi {
-		return fmt.Sprintf("%dB", n)
-	}
-	value, unit := float64(n)/kibi, 0
-	units := []string{"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
-	for value >= kibi {
-		value /= kibi
-		unit++
-	}
-	return fmt.Sprintf("%.1f%s", value, units[unit])
 }
