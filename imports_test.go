@@ -28,7 +28,7 @@ type rule struct {
 var outside = []string{
 	module + "internal/peering", module + "internal/hosts", module + "internal/removal", module + "internal/status",
 	module + "internal/addresses", module + "internal/steps", module + "internal/inventory", module + "internal/pathtest",
-	module + "internal/diagnose", module + "internal/report",
+	module + "internal/diagnose", module + "internal/report", module + "internal/trace",
 }
 
 // rules keep imports in one direction: cmd, commands, internal/helper and those outside the clusters, then netops, ipam,
@@ -84,6 +84,8 @@ var rules = []rule{
 		"it is a format, whatever is drawn"},
 	{"internal/units", []string{"k8s.io", module},
 		"it is text, whatever is measured"},
+	{"internal/trace", []string{module + "internal/removal", module + "internal/peering", module + "internal/helper", module + "commands", "github.com/spf13/viper", "github.com/pterm"},
+		"it follows packets, and has no part in what is changed"},
 	{"internal/junit", []string{"k8s.io", module},
 		"it is a format, whatever is reported"},
 	{"internal/pathtest/probe", []string{"k8s.io", module},

@@ -64,7 +64,7 @@ func exitCode(ctx context.Context, err error) int {
 	case errors.As(err, &usage), errors.As(err, &input):
 		return ExitUsage
 	case errors.Is(err, errUnhealthy), errors.Is(err, errDisagree), errors.Is(err, errDisorder), errors.Is(err, errRemains),
-		errors.Is(err, errPaths), errors.Is(err, errDiagnosed), errors.Is(err, errUnverified):
+		errors.Is(err, errPaths), errors.Is(err, errDiagnosed), errors.Is(err, errTraced), errors.Is(err, errUnverified):
 		return ExitUnhealthy
 	case errors.Is(err, ipam.ErrNoneFree):
 		return ExitNoneFree

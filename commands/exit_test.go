@@ -40,6 +40,7 @@ func TestExitCode(t *testing.T) {
 		{t.Context(), errUnhealthy, ExitUnhealthy},
 		{t.Context(), hint.With(errRemains, "x"), ExitUnhealthy},
 		{t.Context(), hint.With(errPaths, "x"), ExitUnhealthy},
+		{t.Context(), errTraced, ExitUnhealthy},
 		{t.Context(), hint.With(errUnverified, "x"), ExitUnhealthy},
 		{t.Context(), fmt.Errorf("reserve pods: %w", ipam.ErrNoneFree), ExitNoneFree},
 		{interrupted, fmt.Errorf("wait: %w", context.Canceled), ExitInterrupted},

@@ -18,6 +18,7 @@ import (
 	"liqonet.io/liqonet/internal/report"
 	"liqonet.io/liqonet/internal/status"
 	"liqonet.io/liqonet/internal/steps"
+	"liqonet.io/liqonet/internal/trace"
 )
 
 // operation is what a network command does once its flags are options. It tells the reporter how it goes on.
@@ -64,6 +65,7 @@ the prefix --remote- choose the remote cluster.`, `
 		newNetworkGraph(env, local, status.Read),
 		newNetworkTest(env, local, pathtest.Run),
 		newNetworkDiagnose(env, local, diagnose.Run),
+		newNetworkTrace(env, local, trace.Run),
 		newNetworkReport(env, local, report.Run),
 		newNetworkVerifyClean(env, local, removal.Sweep),
 		newNetworkRole(env, local),

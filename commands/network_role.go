@@ -30,8 +30,8 @@ func newNetworkRole(env *Env, local *clusterFlags) *cobra.Command {
 		Long: `Print the RBAC roles of users of liqonet, as manifests for an administrator of the cluster. The command connects to no
 cluster. Each level includes the previous one:
 
-  view        network status, graph, diagnose, report and guard; ipam list, show
-              and translate
+  view        network status, graph, diagnose, trace, report and guard;
+              ipam list, show and translate
   operate     network connect, disconnect and rotate-keys if liqonet is installed,
               expose and unexpose; ipam reserve, acquire, release and check
   administer  network init, reset and verify-clean, and connect if liqonet is

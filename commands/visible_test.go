@@ -18,6 +18,7 @@ import (
 	"liqonet.io/liqonet/internal/peering"
 	"liqonet.io/liqonet/internal/removal"
 	"liqonet.io/liqonet/internal/status"
+	"liqonet.io/liqonet/internal/trace"
 	"liqonet.io/liqonet/internal/translation"
 	"liqonet.io/liqonet/ipam"
 )
@@ -99,6 +100,7 @@ func written(text string) map[string]string {
 		"unexpose":     describeUnexposure(full[hosts.Exposure](text)),
 		"verify-clean": describeSweep(full[removal.SweepResult](text)),
 		"test":         describePaths(full[pathtest.Result](text)),
+		"trace":        describeTrace(full[trace.Result](text)),
 		"status":       with(func(w io.Writer) error { return status.print(w, full[statusAnswer](text)) }),
 		"wide status":  with(func(w io.Writer) error { return wide.print(w, full[statusAnswer](text)) }),
 		"plan":         describePlan(full[addresses.CheckResult](text)),

@@ -34,20 +34,20 @@ func (p *ClusterPlan) readRecords(ctx context.Context, c *cluster.Cluster, chang
 	for i := range before.Items {
 		objects[i] = &before.Items[i]
 	}
-	p.Before, _ = recordSet(objects, nodes)
+	p.Before, _ = RecordSet(objects, nodes)
 	if objects, err = cluster.All[*corev1.ConfigMap](ctx, c, ""); err != nil {
 		return err
 	}
-	after, open := recordSet(objects, nodes)
+	after, open := RecordSet(objects, nodes)
 	if !slices.ContainsFunc(changes, func(p cluster.Planned) bool { return p.Kind == "ConfigMap" && slices.Contains(open, p.Name) }) {
 		p.After = &after
 	}
 	return nil
 }
 
-// recordSet are the records that kernels follow. Those that are damaged are left out, as helpers do, and so are those which
+// RecordSet are the records that kernels follow. Those that are damaged are left out, as helpers do, and so are those which
 // are not decided; open are the names of both.
-func recordSet(objects []*corev1.ConfigMap, nodes []records.Node) (set records.Set, open []string) {
+func RecordSet(objects []*corev1.ConfigMap, nodes []records.Node) (set records.Set, open []string) {
 	set = records.Set{Nodes: nodes, Gateways: make(map[records.GatewayID]records.Gateway)}
 	for _, cm := range objects {
 		text := cm.Data[records.DataKey]

@@ -1,0 +1,188 @@
+package commands
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"liqonet.io/liqonet/internal/trace"
+	"liqonet.io/liqonet/ipam/translate"
+)
+
+var (
+	// errTraced says that the answer, which was printed, is that packets do not cross.
+	errTraced   = errors.New("packets do not cross")
+	errProtocol = errors.New("must be tcp, udp or icmp")
+)
+
+func newNetworkTrace(env *Env, local *clusterFlags, do operation[trace.Options, trace.Result]) *cobra.Command {
+	o := trace.Options{Protocol: trace.TCP}
+	clusters := twoClusters{local, newRemoteFlags()}
+	cmd := &cobra.Command{
+		Use:   "trace FROM TO",
+		Short: "Follow packets between two clusters hop by hop",
+		Long: `Follow packets between two clusters hop by hop: which rule and route of each node and gateway they take, which gateway and
+tunnel carries them, how addresses are translated, which sizes fit, and where packets are dropped, and why; there and back.
+
+FROM is a pod (NAMESPACE/NAME), a node or an address of the local cluster. TO is a pod or a node of the remote cluster, or an
+address or a Service (svc/NAMESPACE/NAME) of the local cluster that leads to the remote one.
+
+The path is computed from the records, and from what nodes and gateways report. Level view is enough for nodes and addresses. For
+pods, Services and NetworkPolicies you need the right to read them, as the ClusterRole view of Kubernetes gives it. The exit
+code is 3 if packets do not cross.`,
+		Example: `  liqoctl network trace shop/web-0 shop/db-0 --port 5432 --context a --remote-context b
+
+  # By the address or the Service that a pod uses
+  liqoctl network trace shop/web-0 10.71.1.5 --port 53 --protocol udp --context a --remote-context b
+  liqoctl network trace shop/web-0 svc/shop/db --context a --remote-context b`,
+		Args: arguments("FROM", "TO"),
+	}
+	clusters.remote.register(cmd, cmd.Flags())
+	addFlag(cmd.Flags(), &o.Protocol, "protocol", "PROTOCOL", "tcp, udp or icmp", traceProtocol)
+	complete(cmd, "protocol", cobra.FixedCompletions([]string{string(trace.TCP), string(trace.UDP), string(trace.ICMP)}, cobra.ShellCompDirectiveNoFileComp))
+	addFlag(cmd.Flags(), &o.Port, "port", "PORT", "port of the receiver, or of the Service", port)
+	return action[trace.Options, trace.Result]{
+		do: do, text: describeTrace, timeout: &o.Timeout,
+		options: func(args []string) (_ trace.Options, err error) {
+			o.From, o.To = args[0], args[1]
+			o.Local, o.Remote, err = clusters.connect(env)
+			return o, err
+		},
+		verdict: func(r trace.Result) error {
+			if r.Crosses {
+				return nil
+			}
+			return errTraced
+		},
+	}.command(env, cmd)
+}
+
+func traceProtocol(text string) (trace.Protocol, error) {
+	switch p := trace.Protocol(strings.ToLower(text)); p {
+	case trace.TCP, trace.UDP, trace.ICMP:
+		return p, nil
+	}
+	return "", errProtocol
+}
+
+// describeTrace is the answer of `network trace` for people.
+func describeTrace(r trace.Result) string {
+	var b strings.Builder
+	describeEnd(&b, "from", r.From)
+	describeEnd(&b, "to", r.To)
+	writef(&b, "%s, computed from records and reports\n", r.String())
+	hop := 0
+	for _, way := range []struct {
+		title string
+		hops  trace.Way
+	}{{"there", r.There}, {"back", r.Back}} {
+		if len(way.hops) > 0 {
+			writef(&b, "\n%s\n", way.title)
+		}
+		for _, h := range way.hops {
+			hop++
+			describeHop(&b, hop, h)
+		}
+	}
+	for _, way := range []trace.Way{r.There, r.Back} {
+		if why := way.Dropped(); why != "" {
+			h := way[len(way)-1]
+			writef(&b, "\ndropped at %s %s of %s: %s\n", string(h.Kind), h.Name, h.Cluster, why)
+			return b.String()
+		}
+	}
+	writef(&b, "\nnothing in records and reports stops these packets\n")
+	return b.String()
+}
+
+func describeEnd(b *strings.Builder, word string, e trace.End) {
+	writef(b, "%-5s ", word)
+	kind := cmp.Or(string(e.Kind), "address")
+	if e.Kind == translate.Exposed {
+		kind = "exposed host"
+	}
+	writef(b, "%s ", kind)
+	if e.Name != "" {
+		writef(b, "%s, ", e.Name)
+	}
+	writef(b, "%s", e.Address.String())
+	if e.Node != "" && e.Node != e.Name {
+		writef(b, " on node %s", e.Node)
+	}
+	if e.Cluster != "" {
+		writef(b, " of %s", e.Cluster)
+	}
+	if e.Seen.IsValid() && e.Seen != e.Address {
+		writef(b, ", which the other cluster reaches by %s", e.Seen.String())
+	}
+	fmt.Fprintln(b)
+	for _, note := range e.Notes {
+		writef(b, "      %s\n", note)
+	}
+}
+
+func describeHop(b *strings.Builder, number int, h trace.Hop) {
+	title := fmt.Sprintf("%s %s of %s", h.Kind, h.Name, h.Cluster)
+	if h.Kind == trace.Gateway {
+		title += " on node " + h.Node
+	}
+	writef(b, "%2d  %s\n", number, title)
+	line := func(word, format string, args ...any) {
+		writef(b, "      %-10s ", word)
+		writef(b, format+"\n", args...)
+	}
+	line("packet", "%s", sentTo(h.Packet))
+	if t := h.Translated; t != nil {
+		line("translated", "%s", sentTo(*t))
+	}
+	if h.Rule != "" {
+		line("lookup", "%s", h.Rule)
+		line("", "%s", h.Route)
+	}
+	for _, m := range h.Members {
+		if m.Used {
+			line("by", "%s", m.Name)
+		} else {
+			line("not by", "%s: %s", m.Name, m.Why)
+		}
+	}
+	if h.Out != "" {
+		line("out", "%s", h.Out)
+	}
+	if h.Outer != nil {
+		line("outside", "%s", sentTo(*h.Outer))
+	}
+	if h.Endpoint != "" {
+		line("endpoint", "%s", h.Endpoint)
+	}
+	if h.State != "" {
+		line("state", "%s", h.State)
+	}
+	switch {
+	case h.MTU > 0 && h.PathMTU > 0:
+		line("size", "up to %d bytes; path MTU outside %d, measured", h.MTU, h.PathMTU)
+	case h.MTU > 0:
+		line("size", "up to %d bytes", h.MTU)
+	}
+	for _, note := range h.Notes {
+		line("note", "%s", note)
+	}
+	if h.Dropped != "" {
+		line("DROPPED", "%s", h.Dropped)
+	}
+}
+
+// sentTo is the addresses of a packet.
+func sentTo(a trace.Addresses) string {
+	text := func(a netip.Addr) string {
+		if !a.IsValid() {
+			return unknown
+		}
+		return a.String()
+	}
+	return text(a.Source) + " -> " + text(a.Destination)
+}

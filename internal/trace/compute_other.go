@@ -1,0 +1,10 @@
+//go:build !linux
+
+package trace
+
+import "errors"
+
+// compute needs the state of kernels, which package netops knows on Linux alone.
+func compute(_, _ *side, r Result) (Result, error) {
+	return r, errors.New("trace: computed on Linux only")
+}

@@ -1,0 +1,40 @@
+package netops
+
+import "net/netip"
+
+// Packet is what rules and routes see of a packet.
+type Packet struct {
+	From, To netip.Addr
+	IIf      string // link by which it comes; "": this host sends it
+	Mark     uint32
+}
+
+// Lookup returns the first rule of the state that leads a packet to a route, and this route; false: none does, and rules
+// and routes of others decide.
+func (s State) Lookup(p Packet) (rule Rule, route Route, ok bool) {
+	for _, r := range s.Rules {
+		if ok && r.Priority >= rule.Priority || !r.selects(p) {
+			continue
+		}
+		if found, is := s.longest(r.Table, p.To); is {
+			rule, route, ok = r, found, true
+		}
+	}
+	return rule, route, ok
+}
+
+func (r Rule) selects(p Packet) bool {
+	in := func(within netip.Prefix, a netip.Addr) bool { return !within.IsValid() || within.Contains(a) }
+	return in(r.From, p.From) && in(r.To, p.To) && (r.IIf == "" || r.IIf == p.IIf) && (r.Mark == 0 || r.Mark == p.Mark)
+}
+
+// longest is the route of a table that the kernel chooses for an address.
+func (s State) longest(table int, to netip.Addr) (best Route, ok bool) {
+	for _, r := range s.Routes {
+		longer, same := r.Dst.Bits() > best.Dst.Bits(), r.Dst.Bits() == best.Dst.Bits()
+		if r.Table == table && r.Dst.Contains(to) && (!ok || longer || same && r.Metric < best.Metric) {
+			best, ok = r, true
+		}
+	}
+	return best, ok
+}
