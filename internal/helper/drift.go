@@ -18,6 +18,7 @@ import (
 type drift struct {
 	log     *slog.Logger
 	objects *prometheus.CounterVec // by kind
+	told    func(names []string)   // what one pass restores; nil: nobody is
 
 	mu  sync.Mutex
 	all records.Drift
@@ -43,6 +44,9 @@ func (d *drift) note(objects ...driftObject) {
 		d.objects.WithLabelValues(o.kind).Inc()
 	}
 	d.log.Warn("drift detected, restoring", "objects", names)
+	if d.told != nil {
+		d.told(names)
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.all = d.all.Noted(now(), names)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -43,6 +44,9 @@ type gatewayLoop struct {
 	tunnels tunnels
 	latest  atomic.Pointer[measured] // what is shown as metrics; nil: nothing yet
 	before  *time.Time               // when the peer answered an earlier process last; nil: not read
+	events  *events
+	state   toldState
+	faults  []string // as they were told last
 
 	locations *reporter[records.Gateway]
 	statuses  *reporter[gatewayReport]
@@ -55,6 +59,7 @@ type gatewayLoop struct {
 
 // Run keeps the gateway as the records ask until ctx ends, and, where there are other gateways, until these carry its packets.
 func (g Gateway) Run(ctx context.Context) error {
+	g.Log = g.Log.With("peering", g.ID.Peering, "gateway", g.ID.Number)
 	k, err := readKeys(g.Keys)
 	if err != nil {
 		return err
@@ -66,6 +71,10 @@ func (g Gateway) Run(ctx context.Context) error {
 	defer func() { _ = kernel.Close() }()
 	m, metrics := newMirror(g.Client), newMetrics()
 	l := &gatewayLoop{Gateway: g, keys: k, health: newLiveness(), reconciler: newReconciler(kernel, g.Log, metrics), wake: m.changed}
+	l.events = newEvents(g.Env, "liqonet-gateway", g.Node, gatewayBurst, gatewayPause)
+	l.drift.told = func(names []string) {
+		l.events.note("ConfigMap", g.ID.StatusName(), false, driftRestored, "others changed, restored: "+strings.Join(names, ", "))
+	}
 	l.newReporters()
 	l.echoes = newGatewayEchoes(g.Log, metrics, g.PodIP, g.Node, l.wake)
 	metrics.registry.MustRegister(newRefused(l.echoes.sockets.all), newMeasurements(g.ID, &l.latest))
@@ -74,9 +83,10 @@ func (g Gateway) Run(ctx context.Context) error {
 	run, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	defer context.AfterFunc(ctx, func() { l.drain(run); end() })()
+	defer l.farewell(ctx)
 	return service{
 		Env: g.Env, health: l.health, mirror: m, metrics: metrics, kernel: kernel, step: l.step,
-		tasks: []func(context.Context){l.locations.run, l.statuses.run, l.watchTunnel},
+		tasks: []func(context.Context){l.locations.run, l.statuses.run, l.watchTunnel, l.events.run},
 	}.run(run)
 }
 
@@ -132,6 +142,7 @@ func (l *gatewayLoop) serve(v gatewayView) error {
 	if errTunnels != nil && len(v.own().Tunnels) == 1 {
 		return errTunnels
 	}
+	l.tellUse(v)
 	if err := l.echoes.follow(v); err != nil {
 		return errors.Join(errTunnels, err)
 	}
@@ -141,6 +152,25 @@ func (l *gatewayLoop) serve(v gatewayView) error {
 	l.served.Store(&v)
 	l.report()
 	return errTunnels
+}
+
+// tellUse tells of tunnels that carry packets now and did not, or the other way round.
+func (l *gatewayLoop) tellUse(v gatewayView) {
+	before := l.served.Load()
+	if before == nil {
+		return
+	}
+	for i := range v.own().Tunnels {
+		why, did := v.unused[i+1], before.unused[i+1]
+		if (why == "") == (did == "") {
+			continue
+		}
+		message := fmt.Sprintf("the tunnel to gateway %d of the peer carries packets", i+1)
+		if why != "" {
+			message = fmt.Sprintf("the tunnel to gateway %d of the peer carries no packets: %s", i+1, why)
+		}
+		l.events.note("ConfigMap", l.ID.StatusName(), why == "", failover, message)
+	}
 }
 
 // forgetHosts drops the kernel's memory of connections to hosts that are exposed no more: it would lead to them
@@ -193,13 +223,30 @@ func (l *gatewayLoop) view() (*gatewayView, error) {
 	}
 	nodes, refused := l.reports.read(l.leases)
 	l.metrics.refused.Set(float64(len(refused)))
-	if len(refused) > 0 {
-		l.Log.Warn("some nodes are not served", "error", errors.Join(refused...))
-	}
+	l.tell(append(refused, errFabric, errPeering))
 	sortNodes(nodes)
 	v := &gatewayView{id: l.ID, fabric: f, peering: p, nodes: nodes, pod: l.PodIP}
 	v.unused = l.echoes.unused(v.own(), p.GatewayMode)
 	return v, damage
+}
+
+// tell tells of records that are refused, where they are not the ones that were told last.
+func (l *gatewayLoop) tell(refused []error) {
+	texts := []string{}
+	for _, err := range refused {
+		if err != nil && !errors.Is(err, errWaiting) {
+			texts = append(texts, err.Error())
+		}
+	}
+	slices.Sort(texts)
+	if slices.Equal(texts, l.faults) {
+		return
+	}
+	l.faults = texts
+	if len(texts) > 0 {
+		l.Log.Warn("records are refused; what they said last stays", "cause", texts)
+		l.events.note("ConfigMap", l.ID.StatusName(), false, recordRefused, strings.Join(texts, "; "))
+	}
 }
 
 // single returns the record of one ConfigMap.

@@ -49,6 +49,19 @@ func newMeasurements(gateway records.GatewayID, latest *atomic.Pointer[measured]
 	}
 }
 
+// names are those of the nodes that have reported.
+func (m measured) names() (names []string) {
+	for _, n := range m.Nodes {
+		names = append(names, n.Name)
+	}
+	return names
+}
+
+// judge returns the state of the peering by a report of that age, as its gateway sees it.
+func (m measured) judge(age time.Duration) (health.State, string) {
+	return health.Judge(health.Observation{Status: &m.Status, Age: age, Every: health.LoneReportEvery, Nodes: m.names(), MTU: m.mtu})
+}
+
 // Describe implements prometheus.Collector.
 func (m *measurements) Describe(out chan<- *prometheus.Desc) { prometheus.DescribeByCollect(m, out) }
 
@@ -61,14 +74,8 @@ func (m *measurements) Collect(out chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 	}
-	s := &latest.Status
-	var names []string
-	for _, n := range s.Nodes {
-		names = append(names, n.Name)
-	}
-	state, _ := health.Judge(health.Observation{
-		Status: s, Age: time.Since(s.Time), Every: health.LoneReportEvery, Nodes: names, MTU: latest.mtu,
-	})
+	s, names := &latest.Status, latest.names()
+	state, _ := latest.judge(time.Since(s.Time))
 	for _, one := range health.States() {
 		gauge(m.state, truth(one == state), string(one))
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -37,6 +38,8 @@ type nodeLoop struct {
 	around     surroundings
 	probes     *nodeProbes
 	reports    *reporter[nodeReport]
+	events     *events
+	unused     map[records.GatewayID]bool // as the last pass had it
 
 	fabric, ipam, configMaps, nodes, pods, gateways, leases, apiServers cache.Store
 
@@ -52,6 +55,7 @@ type nodeLoop struct {
 // is little to do, and threads that wake each other take an eighth more of the processor.
 func (n Node) Run(ctx context.Context) error {
 	runtime.GOMAXPROCS(1)
+	n.Log = n.Log.With("node", n.Name)
 	kernelHas, err := capabilities()
 	if err != nil {
 		return fmt.Errorf("ask kernel for its capabilities: %w", err)
@@ -67,13 +71,15 @@ func (n Node) Run(ctx context.Context) error {
 		reconciler: newReconciler(kernel, n.Log, metrics), older: olderFlows{kernel: kernel},
 	}
 	l.reports = newReporter(n.Log, sameButDrift, l.write, l.leaseSays)
+	l.events = newEvents(n.Env, "liqonet-node", n.Name, nodeBurst, nodePause)
+	l.drift.told = func(names []string) { l.noteOwn(driftRestored, "others changed, restored: "+strings.Join(names, ", ")) }
 	l.probes = newNodeProbes(l.wake)
 	metrics.registry.MustRegister(newRefused(l.probes.sockets.all))
 	defer l.probes.close()
 	l.follow(m)
 	return service{
 		Env: n.Env, health: newLiveness(), mirror: m, metrics: metrics, kernel: kernel, step: l.step,
-		tasks: []func(context.Context){l.reports.run, l.reportWitness},
+		tasks: []func(context.Context){l.reports.run, l.reportWitness, l.events.run},
 	}.run(ctx)
 }
 
@@ -119,6 +125,7 @@ func (l *nodeLoop) step(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(err, l.report(view, nil))
 	}
+	l.tellUse(view)
 	// Before connections are forgotten: probes of a peering that is gone are connections, too.
 	// A path that cannot be probed concerns its own peering; the others are not held up.
 	probing := l.probes.follow(view, l.claims.internal)
@@ -198,11 +205,35 @@ func (l *nodeLoop) tell(faults []fault) {
 		l.metrics.faults.WithLabelValues(f.object).Set(1)
 	}
 	if !slices.Equal(texts, l.faults) {
-		for _, text := range texts {
-			l.Log.Warn("record is not taken as it is; what was taken before stays", "cause", text)
+		for i, f := range faults {
+			l.Log.Warn("record is not taken as it is; what was taken before stays", "object", f.object, "peering", f.peering, "cause", texts[i])
+		}
+		if len(texts) > 0 {
+			l.noteOwn(recordRefused, strings.Join(texts, "; "))
 		}
 		l.faults = texts
 	}
+}
+
+// noteOwn has an event written about the node's Lease, if it has one.
+func (l *nodeLoop) noteOwn(reason, message string) {
+	if l.claims.lease != "" {
+		l.events.note("Lease", l.claims.lease, false, reason, message)
+	}
+}
+
+// tellUse tells of gateways that get packets now and did not, or the other way round: of those that have asked this node to
+// witness what becomes of them. All nodes would tell the same.
+func (l *nodeLoop) tellUse(v nodeView) {
+	for id := range l.probes.faults() {
+		switch unused := v.unused[id]; {
+		case unused && !l.unused[id]:
+			l.events.note("ConfigMap", id.StatusName(), false, failover, "node "+l.Name+" sends packets by other gateways")
+		case !unused && l.unused[id]:
+			l.events.note("ConfigMap", id.StatusName(), true, failover, "node "+l.Name+" sends packets by this gateway again")
+		}
+	}
+	l.unused = v.unused
 }
 
 func (l *nodeLoop) self() (*corev1.Node, error) {

@@ -235,6 +235,7 @@ func eventually(t *testing.T, what string, within time.Duration, holds func() bo
 type latest struct {
 	mu     sync.Mutex
 	status records.Status
+	state  string // that stands beside it
 	node   records.Node
 }
 
@@ -242,6 +243,12 @@ func (l *latest) get() (records.Status, records.Node) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.status, l.node
+}
+
+func (l *latest) stated() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.state
 }
 
 // keep decodes what a helper reports, of which one may be nil.
@@ -252,6 +259,7 @@ func (l *latest) keep(t *testing.T, lease *coordinationv1.Lease, status *corev1.
 	switch {
 	case status != nil:
 		l.status, err = recordOf[records.Status](status)
+		l.state = status.Data[records.StateKey]
 	case lease != nil && lease.Annotations[records.AnnotationNode] != "":
 		l.node, err = records.Decode[records.Node](lease.Annotations[records.AnnotationNode])
 	}

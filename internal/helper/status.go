@@ -3,10 +3,13 @@
 package helper
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -69,19 +72,77 @@ func (l *gatewayLoop) report() {
 	if err := l.health.ready(); err != nil {
 		s.Failed = records.Failures{records.Brief(err.Error())}
 	}
-	l.latest.Store(&measured{s, v.peering.MTU})
-	l.statuses.set(gatewayReport{s, health.Every(l.echoes.nodes.watched())})
+	m := measured{s, v.peering.MTU}
+	l.latest.Store(&m)
+	state, reason := m.judge(0)
+	l.tellState(state, reason)
+	l.statuses.set(gatewayReport{s, health.Every(l.echoes.nodes.watched()), state, reason})
 }
 
-// gatewayReport is what a gateway reports, and how long after it the next report comes at the latest.
+// settling is how long after its begin a gateway tells of no state but healthy: until then it has other ones for moments.
+const settling = 10 * time.Second
+
+// tellState has an event written if the state of the peering has changed.
+func (l *gatewayLoop) tellState(state health.State, reason string) {
+	l.state.mu.Lock()
+	defer l.state.mu.Unlock()
+	before := cmp.Or(l.state.told, health.Connecting)
+	if l.state.since.IsZero() {
+		l.state.since = time.Now()
+	}
+	if state == before || state != health.Healthy && time.Since(l.state.since) < settling {
+		return
+	}
+	l.state.told = state
+	message := fmt.Sprintf("%s, was %s", state, before)
+	if reason != "" {
+		message += ": " + reason
+	}
+	l.Log.Info("state of the peering", "state", state, "before", before, "reason", reason)
+	l.events.note("ConfigMap", l.ID.StatusName(), state == health.Healthy, stateChanged, message)
+}
+
+// toldState is the state that the last event told.
+type toldState struct {
+	mu    sync.Mutex
+	told  health.State // "": none yet
+	since time.Time    // when the gateway began to report
+}
+
+// gatewayReport is what a gateway reports: measurements, how long after them the next ones come at the latest, and the state
+// that follows from them.
 type gatewayReport struct {
 	records.Status
-	every time.Duration
+	every  time.Duration
+	state  health.State
+	reason string
 }
 
 func sameJudgment(a, b gatewayReport) bool {
-	return a.every == b.every && health.Same(a.Status, b.Status)
+	return a.every == b.every && a.state == b.state && health.Same(a.Status, b.Status)
 }
+
+// beside is what stands beside the record.
+func (r gatewayReport) beside() map[string]string {
+	return map[string]string{records.EveryKey: r.every.String(), records.StateKey: string(r.state), records.ReasonKey: brief(r.reason)}
+}
+
+// farewell marks the state as unknown when a gateway ends, so that nobody waits for the one that it reported last. One that
+// ends in another way cannot do so.
+func (l *gatewayLoop) farewell(ctx context.Context) {
+	if l.served.Load() == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewellTimeout)
+	defer cancel()
+	data := map[string]string{records.StateKey: string(health.Unknown), records.ReasonKey: "the gateway has ended"}
+	if _, err := patch(ctx, l.Client.CoreV1().ConfigMaps(l.Namespace), l.ID.StatusName(), struct{}{}, data); err != nil {
+		l.Log.Warn("state not marked as unknown", "error", err)
+	}
+}
+
+// farewellTimeout is short: the packets of a gateway that is the only one wait for its successor.
+const farewellTimeout = time.Second
 
 // lastEcho is when the peer answered an earlier process, as that has reported it: a peer that answers no more is down, not
 // connecting.
@@ -167,12 +228,12 @@ func (l *gatewayLoop) newReporters() {
 	l.locations = newReporter(l.Log, never, func(ctx context.Context, g records.Gateway) (string, error) {
 		return l.writeRecord(ctx, l.ID.Name(), g, nil)
 	}, func(_ records.Gateway, text string) bool {
-		return l.stands(l.location, l.ID.Name(), text)
+		return l.stands(l.location, l.ID.Name(), text, nil)
 	})
 	l.statuses = newReporter(l.Log, sameJudgment, func(ctx context.Context, r gatewayReport) (string, error) {
-		return l.writeRecord(ctx, l.ID.StatusName(), r.Status, map[string]string{records.EveryKey: r.every.String()})
-	}, func(_ gatewayReport, text string) bool {
-		return l.stands(l.status, l.ID.StatusName(), text)
+		return l.writeRecord(ctx, l.ID.StatusName(), r.Status, r.beside())
+	}, func(r gatewayReport, text string) bool {
+		return l.stands(l.status, l.ID.StatusName(), text, r.beside())
 	})
 	l.statuses.every = func(r gatewayReport) time.Duration { return r.every }
 	l.locations.news, l.statuses.news = rate.NewLimiter(locationRate, newsBurst), rate.NewLimiter(statusRate, newsBurst)
@@ -180,10 +241,18 @@ func (l *gatewayLoop) newReporters() {
 
 // stands reports whether one of the gateway's own ConfigMaps is as the gateway wrote it. One that was deleted counts as
 // such: only the CLI can make it again.
-func (l *gatewayLoop) stands(s cache.Store, name, text string) bool {
+func (l *gatewayLoop) stands(s cache.Store, name, text string, beside map[string]string) bool {
 	cm := named[*corev1.ConfigMap](s, l.Namespace, name)
 	id, _ := records.IdentityOf(name)
-	return cm == nil || cm.Data[records.DataKey] == text && id.CheckLabels(cm.Labels) == nil
+	if cm == nil {
+		return true
+	}
+	for key, value := range beside {
+		if cm.Data[key] != value {
+			return false
+		}
+	}
+	return cm.Data[records.DataKey] == text && id.CheckLabels(cm.Labels) == nil
 }
 
 // writeRecord puts a record into a ConfigMap that the CLI has made: a gateway may change it, not create it. Labels that

@@ -3,10 +3,16 @@
 package helper
 
 import (
+	"context"
+	"log/slog"
 	"net/netip"
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/netops/tunnel"
 )
@@ -44,5 +50,36 @@ func TestStamp(t *testing.T) {
 	local := noon.Add(1234567 * time.Nanosecond).In(time.FixedZone("", 3600))
 	if got := stamp(local); got.Location() != time.UTC || !got.Equal(noon.Add(time.Millisecond)) {
 		t.Errorf("%s became %s", local, got)
+	}
+}
+
+// TestFarewell: who waits for the state with kubectl does not take that of a gateway which has ended for the truth.
+func TestFarewell(t *testing.T) {
+	t.Parallel()
+	text, err := records.Encode(testStatus())
+	if err != nil {
+		t.Fatal(err)
+	}
+	object := configMap(t, firstGateway("b").StatusName(), records.ComponentStatus, "b", testStatus())
+	object.Data[records.StateKey] = string(health.Healthy)
+	l := &gatewayLoop{Gateway: Gateway{ID: firstGateway("b"), Env: Env{Client: fake.NewClientset(object), Namespace: testNamespace, Log: slog.New(slog.DiscardHandler)}}}
+	state := func() (string, string) {
+		t.Helper()
+		cm, err := l.Client.CoreV1().ConfigMaps(testNamespace).Get(t.Context(), object.Name, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return cm.Data[records.StateKey], cm.Data[records.DataKey]
+	}
+	l.farewell(t.Context())
+	if s, _ := state(); s != string(health.Healthy) {
+		t.Errorf("a gateway that has served nothing says %q", s)
+	}
+	l.served.Store(&gatewayView{})
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	l.farewell(ended)
+	if s, record := state(); s != string(health.Unknown) || record != text {
+		t.Errorf("state %q, record %q", s, record)
 	}
 }

@@ -3,6 +3,7 @@
 package helper
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -35,27 +36,43 @@ func (w *witness) look(asked bool, proven time.Time) {
 	}
 }
 
-// witnessed is what this node reports of gateways, a Witness record as text; "": no gateway asks.
-func (n *nodeProbes) witnessed() (string, error) {
+// faults are those of the gateways that ask this node to report; "" where packets cross.
+func (n *nodeProbes) faults() map[records.GatewayID]string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	r := records.Witness{Version: records.SchemaVersion, Gateways: map[records.GatewayID]string{}}
+	all := map[records.GatewayID]string{}
 	for key, p := range n.paths {
 		p.mu.Lock()
 		if p.asked {
-			r.Gateways[key.id] = p.fault
+			all[key.id] = p.fault
 		}
 		p.mu.Unlock()
 	}
-	if len(r.Gateways) == 0 {
+	return all
+}
+
+// witnessed is what this node reports of gateways, a Witness record as text; "": no gateway asks.
+func witnessed(faults map[records.GatewayID]string) (string, error) {
+	if len(faults) == 0 {
 		return "", nil
 	}
-	return records.Encode(r)
+	return records.Encode(records.Witness{Version: records.SchemaVersion, Gateways: faults})
+}
+
+// tellFaults tells of gateways that this node misses now and did not, or the other way round.
+func (l *nodeLoop) tellFaults(before, faults map[records.GatewayID]string) {
+	for id, fault := range faults {
+		if did, known := before[id]; fault == did || !known && fault == "" {
+			continue
+		}
+		l.events.note("ConfigMap", id.StatusName(), fault == "", gatewayLost, "node "+l.Name+": "+cmp.Or(fault, "packets cross"))
+	}
 }
 
 // reportWitness hands what this node sees of gateways to the writer of its Lease, until ctx ends.
 func (l *nodeLoop) reportWitness(ctx context.Context) {
 	changes := rate.NewLimiter(locationRate, newsBurst) // a gateway can ask all nodes, and again and again
+	var before map[records.GatewayID]string
 	for {
 		select {
 		case <-ctx.Done():
@@ -65,7 +82,10 @@ func (l *nodeLoop) reportWitness(ctx context.Context) {
 		if changes.Wait(ctx) != nil {
 			return
 		}
-		text, err := l.probes.witnessed()
+		faults := l.probes.faults()
+		l.tellFaults(before, faults)
+		before = faults
+		text, err := witnessed(faults)
 		if err != nil {
 			l.Log.Warn("report of gateways", "error", err)
 			continue

@@ -28,6 +28,9 @@ const (
 	// EveryKey is the ConfigMap key that holds how long after a gateway's report the next one comes at the latest, such as
 	// "10s". It is not part of the record for the same reason.
 	EveryKey = "every"
+	// StateKey and ReasonKey hold the state of the peering, as the gateway sees it, for kubectl; nothing of liqonet reads them.
+	StateKey  = "state"
+	ReasonKey = "reason"
 )
 
 // Values of LabelComponent.

@@ -132,6 +132,25 @@ func testOwnLease(ctx context.Context, t *testing.T, l *lab.Lab) {
 	}
 	a.want(ctx, t, http.StatusForbidden, http.MethodPatch, "/api/v1/namespaces/liqonet/configmaps/peering-b", note)
 	a.want(ctx, t, http.StatusForbidden, http.MethodPatch, "/api/v1/nodes/a-2", note)
+	testEvents(ctx, t, a, map[event]int{
+		{"Lease", mine.Metadata.Name, "DriftRestored"}: http.StatusCreated, {"ConfigMap", "status-b", "GatewayLost"}: http.StatusCreated,
+		{"Pod", podOf["a-1"], "Failed"}: http.StatusForbidden, {"ConfigMap", "status-b", "FailedCreate"}: http.StatusForbidden,
+	})
+}
+
+// event is what a helper may say, or not.
+type event struct{ kind, name, reason string }
+
+// testEvents tries to create events, and to change those of others.
+func testEvents(ctx context.Context, t *testing.T, a account, tries map[event]int) {
+	const path = "/api/v1/namespaces/liqonet/events"
+	for e, code := range tries {
+		a.want(ctx, t, code, http.MethodPost, path+"?dryRun=All", fmt.Sprintf(`{"metadata":{"generateName":"test."},"reason":%q,"message":"m","type":"Normal",
+			"involvedObject":{"kind":%q,"name":%q,"namespace":"liqonet"}}`, e.reason, e.kind, e.name))
+	}
+	a.want(ctx, t, http.StatusForbidden, http.MethodGet, path, "")
+	a.want(ctx, t, http.StatusForbidden, http.MethodPatch, path+"/any", `{"message":"x"}`)
+	a.want(ctx, t, http.StatusForbidden, http.MethodPost, "/api/v1/namespaces/default/events?dryRun=All", `{"metadata":{"generateName":"test."},"involvedObject":{"namespace":"default"}}`)
 }
 
 // testGatewayAccount uses the token of a gateway for allowed and forbidden requests.
@@ -153,6 +172,10 @@ func testGatewayAccount(ctx context.Context, t *testing.T, l *lab.Lab) {
 		a.want(ctx, t, code, http.MethodGet, path, "")
 	}
 	a.want(ctx, t, http.StatusForbidden, http.MethodPatch, "/apis/coordination.k8s.io/v1/namespaces/liqonet/leases/x", note)
+	testEvents(ctx, t, a, map[event]int{
+		{"ConfigMap", "status-b", "StateChanged"}: http.StatusCreated, {"ConfigMap", "status-c", "StateChanged"}: http.StatusForbidden,
+		{"Pod", pod, "StateChanged"}: http.StatusForbidden, {"ConfigMap", "status-b", "FailedCreate"}: http.StatusForbidden,
+	})
 }
 
 // testPodPolicy tries to create pods in liqonet's namespace with more privileges than a helper.

@@ -1,0 +1,173 @@
+//go:build linux
+
+package helper
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+
+	"liqonet.io/liqonet/internal/records"
+)
+
+// Reasons of events.
+const (
+	stateChanged  = "StateChanged"  // of a peering, as a gateway sees it
+	failover      = "Failover"      // a gateway or a tunnel carries packets, or does not any more
+	gatewayLost   = "GatewayLost"   // a node that is a witness misses the gateway, or does not any more
+	driftRestored = "DriftRestored" // what others changed in the kernel
+	recordRefused = "RecordRefused"
+)
+
+// Bounds of events. A gateway has more to tell than a node, and there are fewer of them.
+const (
+	gatewayBurst, gatewayPause = 10, time.Minute
+	nodeBurst, nodePause       = 3, 5 * time.Minute
+	eventsWaiting              = 16 // for the API server, or for their turn
+	eventRetry                 = 10 * time.Second
+	maxMessage                 = 1000 // bytes; API servers take 1,024
+)
+
+// events writes Kubernetes Events, off the loops: an API server that is slow or away delays them and nothing else. It only
+// creates them, where client-go's recorder has to change them, too: who steals the token can falsify no other's. Events
+// that have to wait become one for each object and reason, which says what was last, and how many there were.
+type events struct {
+	client          kubernetes.Interface
+	namespace       string
+	component, host string
+	log             *slog.Logger
+	rate            *rate.Limiter
+
+	mu      sync.Mutex
+	waiting []corev1.Event // without metadata; the oldest first
+	wake    chan struct{}
+	refused bool // the log has that there is no right to create events
+}
+
+// newEvents returns the writer of a helper, which may write burst events at once and then one after each pause.
+func newEvents(e Env, component, host string, burst int, pause time.Duration) *events {
+	return &events{
+		client: e.Client, namespace: e.Namespace, component: component, host: host, log: e.Log,
+		rate: rate.NewLimiter(rate.Every(pause), burst), wake: make(chan struct{}, 1),
+	}
+}
+
+// brief is a text that an event can hold: a line of printable characters.
+func brief(text string) string {
+	text = records.Brief(text)
+	return strings.ToValidUTF8(text[:min(len(text), maxMessage)], "")
+}
+
+// note has an event written about an object of the namespace, a ConfigMap or Lease. It does not wait.
+func (e *events) note(kind, name string, fine bool, reason, message string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	i := slices.IndexFunc(e.waiting, func(w corev1.Event) bool {
+		return w.InvolvedObject.Kind == kind && w.InvolvedObject.Name == name && w.Reason == reason
+	})
+	if i < 0 {
+		if len(e.waiting) == eventsWaiting {
+			return
+		}
+		i = len(e.waiting)
+		about := corev1.ObjectReference{Kind: kind, Namespace: e.namespace, Name: name}
+		e.waiting = append(e.waiting, corev1.Event{InvolvedObject: about, Reason: reason, FirstTimestamp: metav1.Now()})
+	}
+	w := &e.waiting[i]
+	w.Type, w.Message, w.LastTimestamp = corev1.EventTypeWarning, brief(message), metav1.Now()
+	if fine {
+		w.Type = corev1.EventTypeNormal
+	}
+	w.Count++
+	notify(e.wake)
+}
+
+// run writes until ctx ends. What cannot be written now is tried again; what the API server refuses is dropped.
+func (e *events) run(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-e.wake:
+		}
+		for e.some() && e.rate.Wait(ctx) == nil {
+			e.writeOldest(ctx)
+		}
+	}
+}
+
+func (e *events) some() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.waiting) > 0
+}
+
+func (e *events) writeOldest(ctx context.Context) {
+	e.mu.Lock()
+	oldest := e.waiting[0]
+	e.mu.Unlock()
+	write, cancel := context.WithTimeout(ctx, writeTimeout)
+	err := e.write(write, oldest)
+	cancel()
+	var refusal apierrors.APIStatus
+	switch final := errors.As(err, &refusal) && refusal.Status().Code/100 == 4 && !apierrors.IsTooManyRequests(err); {
+	case err != nil && !final: // the API server is away
+		select {
+		case <-ctx.Done():
+		case <-time.After(eventRetry):
+		}
+		return
+	case err != nil && !e.refused:
+		e.log.Warn("event not written, others will not be logged", "error", err)
+		e.refused = true
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.waiting[0].Count -= oldest.Count; e.waiting[0].Count == 0 {
+		e.waiting = e.waiting[1:]
+	}
+}
+
+// write creates an event. Without the UID of its object, kubectl describe would not show it.
+func (e *events) write(ctx context.Context, event corev1.Event) error {
+	about := &event.InvolvedObject
+	var found runtime.Object
+	var err error
+	switch o := (selected{name: about.Name}).options(metav1.ListOptions{ResourceVersion: "0"}); about.Kind {
+	case "Lease":
+		found, err = e.client.CoordinationV1().Leases(e.namespace).List(ctx, o)
+		about.APIVersion = "coordination.k8s.io/v1"
+	default:
+		found, err = e.client.CoreV1().ConfigMaps(e.namespace).List(ctx, o)
+		about.APIVersion = "v1"
+	}
+	if err != nil {
+		return err
+	}
+	err = meta.EachListItem(found, func(o runtime.Object) error {
+		if m, ok := o.(metav1.Object); ok && m.GetName() == about.Name {
+			about.UID = m.GetUID()
+		}
+		return nil
+	})
+	if err != nil || about.UID == "" {
+		return err // it is gone
+	}
+	event.ObjectMeta = metav1.ObjectMeta{GenerateName: about.Name + ".", Namespace: e.namespace}
+	event.Source = corev1.EventSource{Component: e.component, Host: e.host}
+	event.ReportingController, event.ReportingInstance = e.component, e.host
+	_, err = e.client.CoreV1().Events(e.namespace).Create(ctx, &event, metav1.CreateOptions{})
+	return err
+}

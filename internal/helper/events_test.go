@@ -1,0 +1,187 @@
+//go:build linux
+
+package helper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unicode/utf8"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"liqonet.io/liqonet/internal/health"
+)
+
+// recorded are events that a test's API server was asked to create.
+type recorded struct {
+	*events
+	created []*corev1.Event
+	tries   int
+	answer  error // to each; nil: taken
+	after   func(time.Duration)
+}
+
+// testEvents runs a test with a writer of events, in virtual time.
+func testEvents(t *testing.T, do func(r *recorded)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		client := fake.NewClientset(
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "status-b", Namespace: testNamespace, UID: "status"}},
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "status-c", Namespace: testNamespace, UID: "another"}},
+			&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "node-10.80.0.7", Namespace: testNamespace, UID: "lease"}},
+		)
+		r := &recorded{events: newEvents(Env{Client: client, Namespace: testNamespace, Log: slog.New(slog.DiscardHandler)}, "liqonet-test", "n1", 3, time.Minute)}
+		ctx, cancel := context.WithCancel(t.Context())
+		client.PrependReactor("create", "events", func(a clienttesting.Action) (bool, runtime.Object, error) {
+			r.tries++
+			e := a.(clienttesting.CreateAction).GetObject().(*corev1.Event)
+			if r.answer == nil {
+				r.created = append(r.created, e)
+			}
+			return true, e, r.answer
+		})
+		done := make(chan struct{})
+		go func() { defer close(done); r.run(ctx) }()
+		r.after = func(d time.Duration) {
+			time.Sleep(d) //nolint:forbidigo // in a bubble of synctest this advances the clock and waits for nothing
+			synctest.Wait()
+		}
+		do(r)
+		cancel()
+		<-done
+	})
+}
+
+// TestEventsAreOfTheirObjects: kubectl describe shows events by the UID of their object.
+func TestEventsAreOfTheirObjects(t *testing.T) {
+	t.Parallel()
+	testEvents(t, func(r *recorded) {
+		r.note("ConfigMap", "status-b", true, stateChanged, "healthy, was down")
+		r.note("Lease", "node-10.80.0.7", false, driftRestored, "x\x1b[31m\ny"+strings.Repeat("ü", maxMessage))
+		r.note("ConfigMap", "gone", false, stateChanged, "nobody can see this")
+		r.after(0)
+		if len(r.created) != 2 {
+			t.Fatalf("%d events: %v", len(r.created), r.created)
+		}
+		state, drift := r.created[0], r.created[1]
+		if state.InvolvedObject.UID != "status" || state.Type != corev1.EventTypeNormal || state.Reason != stateChanged || state.Namespace != testNamespace {
+			t.Errorf("state: %+v", state)
+		}
+		if drift.InvolvedObject.UID != "lease" || drift.Type != corev1.EventTypeWarning || drift.Source.Host != "n1" {
+			t.Errorf("drift: %+v", drift)
+		}
+		if len(drift.Message) > 1024 || strings.ContainsAny(drift.Message, "\x1b\n") || !utf8.ValidString(drift.Message) {
+			t.Errorf("message %q", drift.Message)
+		}
+	})
+}
+
+// TestEventsAreFew: however much happens, the API server gets few events, and these say how much and what was last.
+func TestEventsAreFew(t *testing.T) {
+	t.Parallel()
+	testEvents(t, func(r *recorded) {
+		for i := range 36_000 { // an hour
+			r.note("ConfigMap", "status-b", i%2 == 0, stateChanged, fmt.Sprint("state ", i))
+			r.note("ConfigMap", fmt.Sprint("status-", i), false, recordRefused, "of many")
+			r.after(100 * time.Millisecond)
+		}
+		if len(r.waiting) > eventsWaiting {
+			t.Errorf("%d events wait", len(r.waiting))
+		}
+		r.after(time.Hour)
+		if len(r.created) > 3+120 || len(r.waiting) > 0 {
+			t.Fatalf("%d events, %d wait", len(r.created), len(r.waiting))
+		}
+		count, last := 0, ""
+		for _, e := range r.created {
+			count, last = count+int(e.Count), e.Message
+		}
+		if count != 36_000 || last != "state 35999" {
+			t.Errorf("events count %d, the last is %q", count, last)
+		}
+	})
+}
+
+// TestEventsWaitForTheServer: none is lost while the API server is away, and nothing waits for it.
+func TestEventsWaitForTheServer(t *testing.T) {
+	t.Parallel()
+	testEvents(t, func(r *recorded) {
+		r.answer = errors.New("connection refused")
+		begin := time.Now()
+		r.note("ConfigMap", "status-b", false, stateChanged, "down, was healthy")
+		if time.Since(begin) > 0 {
+			t.Error("the loop has waited")
+		}
+		r.after(20 * time.Minute)
+		if r.tries > 3+20 {
+			t.Errorf("%d tries", r.tries)
+		}
+		r.note("ConfigMap", "status-b", true, stateChanged, "healthy, was down")
+		r.answer = nil
+		r.after(2 * time.Minute)
+		if len(r.created) != 1 || r.created[0].Count != 2 || r.created[0].Message != "healthy, was down" {
+			t.Errorf("written: %v", r.created)
+		}
+	})
+}
+
+// TestEventsWithoutTheRight: an installation of an earlier release gives none, and helpers go on.
+func TestEventsWithoutTheRight(t *testing.T) {
+	t.Parallel()
+	testEvents(t, func(r *recorded) {
+		var log strings.Builder
+		r.log = slog.New(slog.NewTextHandler(io.Writer(&log), nil))
+		r.answer = apierrors.NewForbidden(corev1.Resource("events"), "", errors.New("no"))
+		for range 5 {
+			r.note("ConfigMap", "status-b", false, stateChanged, "down")
+			r.after(2 * time.Minute)
+		}
+		if lines := strings.Count(log.String(), "\n"); lines != 1 || len(r.waiting) != 0 {
+			t.Errorf("%d lines, %d wait:\n%s", lines, len(r.waiting), &log)
+		}
+		r.answer = nil
+		r.note("ConfigMap", "status-b", true, stateChanged, "healthy")
+		r.after(2 * time.Minute)
+		if len(r.created) != 1 {
+			t.Error("none written after the right was given")
+		}
+	})
+}
+
+// TestStateIsTold: a gateway tells what state it has come to, and not the states of its first seconds.
+func TestStateIsTold(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := &gatewayLoop{Gateway: Gateway{ID: firstGateway("b"), Env: Env{Log: slog.New(slog.DiscardHandler)}}}
+		l.events = newEvents(l.Env, "", "", 1, time.Hour)
+		expect := func(want string, count int32) {
+			t.Helper()
+			if len(l.events.waiting) != 1 || l.events.waiting[0].Message != want || l.events.waiting[0].Count != count {
+				t.Errorf("events %v, want %q", l.events.waiting, want)
+			}
+		}
+		for _, s := range []health.State{health.Connecting, health.Down, health.Degraded, health.Healthy, health.Healthy} {
+			l.tellState(s, "")
+		}
+		expect("healthy, was connecting", 1)
+		l.tellState(health.Down, "settling")
+		expect("healthy, was connecting", 1)
+		time.Sleep(settling) //nolint:forbidigo // in a bubble of synctest this advances the clock and waits for nothing
+		l.tellState(health.Down, "no echo")
+		l.tellState(health.Down, "no echo since longer")
+		expect("down, was healthy: no echo", 2)
+	})
+}
