@@ -43,7 +43,7 @@ func helperLog(env *Env) *slog.Logger {
 	if env.verbose {
 		level = slog.LevelDebug
 	}
-	log := slog.New(slog.NewJSONHandler(env.Err, &slog.HandlerOptions{Level: level}))
+	log := helper.NewLog(env.Err, level)
 	klog.SetSlogLogger(log) // informers tell of a lost API server there, and nowhere else
 	return log
 }

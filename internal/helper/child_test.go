@@ -59,7 +59,7 @@ func runChild(in io.Reader, out, log io.Writer) error {
 	client := fake.NewClientset()
 	env := Env{
 		Client: client, Namespace: testNamespace, HealthAddress: "127.0.0.1:6093",
-		Log: slog.New(slog.NewTextHandler(log, nil)),
+		Log: NewLog(log, slog.LevelInfo),
 	}
 	var mu sync.Mutex // guards out
 	tell := func(n news) error {

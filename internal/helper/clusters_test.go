@@ -4,6 +4,8 @@ package helper
 
 import (
 	"cmp"
+	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"net/netip"
 	"os"
@@ -14,6 +16,7 @@ import (
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 	corev1 "k8s.io/api/core/v1"
 
+	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/netnstest"
 	"liqonet.io/liqonet/internal/records"
 )
@@ -65,7 +68,7 @@ func twoClusters(t *testing.T) (server, client *testCluster) {
 	for _, c := range []*testCluster{server, client} {
 		eventually(t, string(c.role)+" proves its path", patience, func() bool {
 			s, _ := c.written.get()
-			return !s.LastHandshake.IsZero() && !s.LastEcho.IsZero() && len(s.Nodes) == 1 && !s.Nodes[0].LastProof.IsZero()
+			return c.written.stated() == string(health.Healthy) && !s.LastHandshake.IsZero() && !s.LastEcho.IsZero() && len(s.Nodes) == 1 && !s.Nodes[0].LastProof.IsZero()
 		})
 	}
 	return server, client
@@ -102,6 +105,11 @@ func (c *testCluster) attach(port string, a netip.Addr) netnstest.Namespace {
 
 // start begins the helpers and gives them the records that connect would write.
 func (c *testCluster) start(peer, preshared wgtypes.Key) {
+	c.t.Cleanup(func() { // when both have ended
+		for _, p := range []*process{c.nodeHelper, c.gatewayHelper} {
+			checkLog(c.t, p.log.String(), c.key, preshared)
+		}
+	})
 	keys := c.t.TempDir()
 	for name, key := range map[string]wgtypes.Key{records.PrivateKeyKey: c.key, records.PresharedKeyKey: preshared} {
 		if err := os.WriteFile(filepath.Join(keys, name), []byte(key.String()), 0o600); err != nil {
@@ -138,6 +146,24 @@ func (c *testCluster) start(peer, preshared wgtypes.Key) {
 	for _, p := range []*process{c.gatewayHelper, c.nodeHelper} {
 		p.send(order{ConfigMap: fabricMap(c.t, fabric)})
 		p.send(order{ConfigMap: peeringMap(c.t, peering)})
+	}
+}
+
+// checkLog: each line is an object that tells which helper it is of, and none has a key in it.
+func checkLog(t *testing.T, text string, secrets ...wgtypes.Key) {
+	t.Helper()
+	for _, key := range secrets {
+		for _, form := range []string{key.String(), hex.EncodeToString(key[:])} {
+			if strings.Contains(text, form) {
+				t.Error("a log contains a key")
+			}
+		}
+	}
+	for line := range strings.Lines(text) {
+		var fields map[string]any
+		if err := json.Unmarshal([]byte(line), &fields); err != nil || fields["msg"] == "" || fields["node"] == nil && fields["peering"] == nil {
+			t.Errorf("line of a log: %s (%v)", line, err)
+		}
 	}
 }
 

@@ -54,7 +54,7 @@ func (g *gatewayEchoes) tunnel(number int) *tunnelEchoes {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for len(g.tunnels) < number {
-		g.tunnels = append(g.tunnels, newTunnelEchoes(g))
+		g.tunnels = append(g.tunnels, newTunnelEchoes(g, len(g.tunnels)+1))
 	}
 	return g.tunnels[number-1]
 }

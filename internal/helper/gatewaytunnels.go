@@ -44,7 +44,7 @@ func (t *tunnels) implementation() records.Implementation {
 func (l *gatewayLoop) bringTunnels(v gatewayView) (changed bool, err error) {
 	all, count := l.tunnels.list(), len(v.own().Tunnels)
 	for number := len(all) + 1; number <= count; number++ {
-		all = append(all, &gatewayTunnel{log: l.Log, drift: l.drift, echoes: l.echoes.tunnel(number), wake: l.wake})
+		all = append(all, &gatewayTunnel{log: l.Log.With("peerGateway", number), drift: l.drift, echoes: l.echoes.tunnel(number), wake: l.wake})
 	}
 	gone := all[count:]
 	all = all[:count]

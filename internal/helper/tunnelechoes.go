@@ -41,8 +41,8 @@ type tunnelEchoes struct {
 	farIdle bool   // the far end says that it sends none
 }
 
-func newTunnelEchoes(g *gatewayEchoes) *tunnelEchoes {
-	t := &tunnelEchoes{gateway: g, renewal: renewal{log: g.log}}
+func newTunnelEchoes(g *gatewayEchoes, number int) *tunnelEchoes {
+	t := &tunnelEchoes{gateway: g, renewal: renewal{log: g.log.With("peerGateway", number)}}
 	t.size.changed = t.hurry
 	return t
 }
