@@ -317,10 +317,19 @@ func statusColumns() []statusColumn {
 		{"PATHS", false, false, paths},
 		{"DRIFT", false, false, func(p side) string { return reported(p, fmt.Sprint(p.Drifts())) }},
 		{"REPORT", false, false, func(p side) string { return age(p.ReportAge) }},
+		{"KEY", false, false, func(p side) string { return keyAge(p.KeyCreated) }},
 		{"GATEWAY", false, false, func(p side) string { return p.Pod }},
 		{"PEER CIDRS", false, true, func(p side) string { return joined(p.Mappings, status.MappedRange.String) }},
 		{"EXPOSED", false, false, func(p side) string { return joined(p.Exposed, exposedCell) }},
 	}
+}
+
+// keyAge is the age of a key pair; the zero time: not known.
+func keyAge(created time.Time) string {
+	if created.IsZero() {
+		return unknown
+	}
+	return age(max(time.Since(created), 0))
 }
 
 func exposedCell(x status.ExposedHost) string {

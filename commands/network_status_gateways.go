@@ -12,7 +12,7 @@ import (
 // gatewaysTable writes the gateways of peerings that have several, or whose peers do, a line for each tunnel. both adds whose
 // they are.
 func gatewaysTable(w io.Writer, all []status.Peering, both bool) error {
-	rows := [][]string{{"PEER", "GATEWAY", "STATE", "POD", "NODE", "NODES", "TO GATEWAY", "ENDPOINT", "HANDSHAKE", "RTT", "LOSS", "RX/TX", "PATH"}}
+	rows := [][]string{{"PEER", "GATEWAY", "STATE", "POD", "NODE", "NODES", "KEY", "TO GATEWAY", "ENDPOINT", "HANDSHAKE", "RTT", "LOSS", "RX/TX", "PATH"}}
 	for _, p := range all {
 		subject := p.Peer
 		if both {
@@ -22,7 +22,7 @@ func gatewaysTable(w io.Writer, all []status.Peering, both bool) error {
 			if len(p.Gateways) == 1 && len(g.Tunnels) < 2 {
 				continue
 			}
-			gateway := []string{subject, fmt.Sprint(g.Number), string(g.State), orDash(g.Pod), orDash(g.Node), fmt.Sprintf("%d/%d", g.NodesReady, p.NodesTotal)}
+			gateway := []string{subject, fmt.Sprint(g.Number), string(g.State), orDash(g.Pod), orDash(g.Node), fmt.Sprintf("%d/%d", g.NodesReady, p.NodesTotal), keyAge(g.KeyCreated)}
 			if len(g.Tunnels) == 0 { // it has not reported yet
 				g.Tunnels = []status.Tunnel{{}}
 			}

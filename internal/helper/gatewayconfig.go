@@ -59,8 +59,11 @@ func (v gatewayView) state() netops.State { return v.wanted().State() }
 // exposed are the hosts that the peer may reach.
 func (v gatewayView) exposed() []records.Exposed { return v.wantedOf(nil).Exposed() }
 
-// keys are this side's secrets of the tunnel.
-type keys struct{ private, preshared tunnel.Secret }
+// keys are this side's secrets of the tunnel, and when the key pair was made; zero: not known.
+type keys struct {
+	private, preshared tunnel.Secret
+	created            time.Time
+}
 
 // readKeys reads the mounted Secret.
 func readKeys(dir string) (keys, error) {
@@ -74,6 +77,8 @@ func readKeys(dir string) (keys, error) {
 			return k, fmt.Errorf("read tunnel key %s: %w", name, err)
 		}
 	}
+	text, _ := os.ReadFile(filepath.Join(dir, records.CreatedKey)) // earlier releases write none
+	k.created, _ = time.Parse(time.RFC3339, string(text))
 	return k, nil
 }
 

@@ -17,14 +17,15 @@ import (
 type measurements struct {
 	latest *atomic.Pointer[measured] // nil in it: none yet
 
-	state, nodes, proven                                     *prometheus.Desc
+	state, nodes, proven, key                                *prometheus.Desc
 	up, used, trip, loss, received, sent, handshake, pathMTU *prometheus.Desc
 }
 
-// measured is a report, and the MTU of its peering in bytes.
+// measured is a report, the MTU of its peering in bytes, and when the gateway's key pair was made; zero: not known.
 type measured struct {
 	records.Status
 	mtu int
+	key time.Time
 }
 
 func newMeasurements(gateway records.GatewayID, latest *atomic.Pointer[measured]) *measurements {
@@ -38,6 +39,7 @@ func newMeasurements(gateway records.GatewayID, latest *atomic.Pointer[measured]
 		state:     of("gateway_state", "State of the peering as this gateway sees it: 1 for the state that it has, 0 for all others.", "state"),
 		nodes:     of("gateway_nodes", "Nodes of this cluster that have reported."),
 		proven:    of("gateway_nodes_verified", "Nodes whose full-size packets nodes of the peer have answered within four seconds."),
+		key:       of("gateway_key_created_timestamp_seconds", "Unix time at which the key pair of the gateway was made; absent if it is not known."),
 		up:        tunnel("up", "1 if the peer's gateway has answered an echo within three seconds, else 0."),
 		used:      tunnel("used", "1 if the gateway sends packets of pods by this tunnel, 0 if it uses others."),
 		trip:      tunnel("round_trip_seconds", "Median round trip of the last echoes between the gateways."),
@@ -78,6 +80,9 @@ func (m *measurements) Collect(out chan<- prometheus.Metric) {
 	state, _ := latest.judge(time.Since(s.Time))
 	for _, one := range health.States() {
 		gauge(m.state, truth(one == state), string(one))
+	}
+	if !latest.key.IsZero() {
+		gauge(m.key, float64(latest.key.Unix()))
 	}
 	gauge(m.nodes, float64(len(names)))
 	gauge(m.proven, float64(health.NodesReady(s, names)))

@@ -38,7 +38,7 @@ func measuredGateway(t *testing.T, change func(*records.Status)) (*metrics, map[
 	if none := values(t, m, "liqonet_tunnel"); len(none) > 0 {
 		t.Errorf("before the first report: %v", none)
 	}
-	latest.Store(&measured{s, 1400})
+	latest.Store(&measured{s, 1400, time.Unix(1_700_000_000, 0)})
 	return m, values(t, m, "liqonet_")
 }
 
@@ -74,7 +74,7 @@ func TestMeasurements(t *testing.T) {
 		"tunnel_used{gateway=2,peer_gateway=1,peering=b}": 1, "tunnel_used{gateway=2,peer_gateway=2,peering=b}": 0,
 		"tunnel_round_trip_seconds{gateway=2,peer_gateway=1,peering=b}": 0.0015, "tunnel_loss_ratio{gateway=2,peer_gateway=1,peering=b}": 0.25,
 		"tunnel_received_bytes_total{gateway=2,peer_gateway=1,peering=b}": 1000, "tunnel_transmitted_bytes_total{gateway=2,peer_gateway=1,peering=b}": 2000,
-		"tunnel_path_mtu_bytes{gateway=2,peer_gateway=1,peering=b}": 1500,
+		"tunnel_path_mtu_bytes{gateway=2,peer_gateway=1,peering=b}": 1500, "gateway_key_created_timestamp_seconds{gateway=2,peering=b}": 1_700_000_000,
 	} {
 		if value, ok := got["liqonet_"+name]; !ok || value != want {
 			t.Errorf("%s is %v (%v), want %v", name, value, ok, want)

@@ -72,11 +72,11 @@ func (l *gatewayLoop) report() {
 	if err := l.health.ready(); err != nil {
 		s.Failed = records.Failures{records.Brief(err.Error())}
 	}
-	m := measured{s, v.peering.MTU}
+	m := measured{s, v.peering.MTU, l.keys.created}
 	l.latest.Store(&m)
 	state, reason := m.judge(0)
 	l.tellState(state, reason)
-	l.statuses.set(gatewayReport{s, health.Every(l.echoes.nodes.watched()), state, reason})
+	l.statuses.set(gatewayReport{s, health.Every(l.echoes.nodes.watched()), state, reason, l.keys.created})
 }
 
 // settling is how long after its begin a gateway tells of no state but healthy: until then it has other ones for moments.
@@ -116,6 +116,7 @@ type gatewayReport struct {
 	every  time.Duration
 	state  health.State
 	reason string
+	key    time.Time // when the key pair was made; zero: not known
 }
 
 func sameJudgment(a, b gatewayReport) bool {
@@ -124,7 +125,13 @@ func sameJudgment(a, b gatewayReport) bool {
 
 // beside is what stands beside the record.
 func (r gatewayReport) beside() map[string]string {
-	return map[string]string{records.EveryKey: r.every.String(), records.StateKey: string(r.state), records.ReasonKey: brief(r.reason)}
+	data := map[string]string{
+		records.EveryKey: r.every.String(), records.StateKey: string(r.state), records.ReasonKey: brief(r.reason), records.KeyCreatedKey: "",
+	}
+	if !r.key.IsZero() {
+		data[records.KeyCreatedKey] = r.key.Format(time.RFC3339)
+	}
+	return data
 }
 
 // farewell marks the state as unknown when a gateway ends, so that nobody waits for the one that it reported last. One that

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 	corev1 "k8s.io/api/core/v1"
@@ -24,6 +25,8 @@ func Hide(k wgtypes.Key) Secret { return func() wgtypes.Key { return k } }
 type Keys struct {
 	Private   Secret
 	Preshared Secret // nil: none yet
+	// Created is when the key pair was made; zero: not known.
+	Created time.Time
 }
 
 // Public returns the public key, which the peer needs.
@@ -53,6 +56,7 @@ func DecodeKeys(object *corev1.Secret) (*Keys, error) {
 	if k.Private, err = decodeKey(object, records.PrivateKeyKey); err != nil {
 		return nil, err
 	}
+	k.Created, _ = time.Parse(time.RFC3339, string(object.Data[records.CreatedKey])) // no key depends on it
 	k.Preshared, err = decodeKey(object, records.PresharedKeyKey)
 	return &k, err
 }
@@ -109,7 +113,7 @@ func NewKeys(preshared Secret) (Keys, error) {
 	if err != nil {
 		return Keys{}, fmt.Errorf("make a private key: %w", err)
 	}
-	return Keys{Private: Hide(private), Preshared: preshared}, nil
+	return Keys{Private: Hide(private), Preshared: preshared, Created: time.Now().UTC().Truncate(time.Second)}, nil
 }
 
 // KeysMeta are name and labels of the Secret of a gateway.
@@ -119,7 +123,7 @@ func KeysMeta(namespace string, id records.GatewayID) metav1.ObjectMeta {
 
 // KeysObject is the Secret of a gateway.
 func KeysObject(namespace string, id records.GatewayID, k Keys) *corev1.Secret {
-	return &corev1.Secret{
+	object := &corev1.Secret{
 		ObjectMeta: KeysMeta(namespace, id),
 		Type:       corev1.SecretTypeOpaque,
 		// base64, as wg(8) prints keys, inside the API's own base64: a mounted file is text.
@@ -128,4 +132,8 @@ func KeysObject(namespace string, id records.GatewayID, k Keys) *corev1.Secret {
 			records.PresharedKeyKey: []byte(k.Preshared().String()),
 		},
 	}
+	if !k.Created.IsZero() {
+		object.Data[records.CreatedKey] = []byte(k.Created.Format(time.RFC3339))
+	}
+	return object
 }

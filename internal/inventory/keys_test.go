@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"liqonet.io/liqonet/internal/records"
 )
@@ -29,6 +30,39 @@ func TestKeysDoNotPrint(t *testing.T) {
 	object.Data[records.PrivateKeyKey] = []byte("almost a key")
 	if _, err := decodeKey(object, records.PrivateKeyKey); err == nil || strings.Contains(err.Error(), "almost") {
 		t.Errorf("error %v", err)
+	}
+}
+
+// TestKeysHaveAnAge: it is that of the private key, and not known of a Secret that an earlier release made.
+func TestKeysHaveAnAge(t *testing.T) {
+	id := records.GatewayID{Peering: "b", Number: 1}
+	made, err := NewKeys(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if since := time.Since(made.Created); since < 0 || since > time.Minute {
+		t.Errorf("made %s ago", since)
+	}
+	made.Preshared = made.Private
+	object := KeysObject("ns", id, made)
+	read, err := DecodeKeys(object)
+	if err != nil || !read.Created.Equal(made.Created) {
+		t.Errorf("read %v, want %s (%v)", read, made.Created, err)
+	}
+	other, err := NewKeys(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept, _, err := CompleteKeys([]*Keys{read}, []*Keys{{Private: other.Private, Preshared: other.Private}})
+	if err != nil || !kept[0].Created.Equal(made.Created) {
+		t.Errorf("another preshared key: created %s (%v)", kept[0].Created, err)
+	}
+	delete(object.Data, records.CreatedKey)
+	if read, err = DecodeKeys(object); err != nil || !read.Created.IsZero() {
+		t.Errorf("without a time: %v, %v", read, err)
+	}
+	if _, ok := KeysObject("ns", id, *read).Data[records.CreatedKey]; ok {
+		t.Error("a time was made up")
 	}
 }
 

@@ -98,6 +98,7 @@ func TestRotateKeys(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
+				begun := time.Now().Truncate(time.Second)
 				records := [2]records.Peering{peeringOf(t, a), peeringOf(t, b)}
 				guardOthers(t, a, "b")
 				guardOthers(t, b, "a")
@@ -106,6 +107,9 @@ func TestRotateKeys(t *testing.T) {
 					t.Fatal(err)
 				}
 				checkRotated(t, a, b, count[0], count[1], before)
+				if k, err := inventory.ReadKeys(t.Context(), a.Cluster, first("b")); err != nil || k.Created.Before(begun) {
+					t.Errorf("the new key is of %s (%v), before %s", k.Created, err, begun)
+				}
 				if len(got.Gateways) != count[0]+count[1] || got.Peer != "b" || got.Gateways[0].PublicKey != publicKey(t, a, "b", 1) {
 					t.Errorf("result %+v", got)
 				}

@@ -31,6 +31,8 @@ const (
 	// StateKey and ReasonKey hold the state of the peering, as the gateway sees it, for kubectl; nothing of liqonet reads them.
 	StateKey  = "state"
 	ReasonKey = "reason"
+	// KeyCreatedKey holds when the gateway's key pair was made, as RFC 3339; none: not known.
+	KeyCreatedKey = "keyCreated"
 )
 
 // Values of LabelComponent.
@@ -62,6 +64,8 @@ const (
 const (
 	PrivateKeyKey   = "privateKey"
 	PresharedKeyKey = "presharedKey"
+	// CreatedKey holds when the key pair was made, as RFC 3339. Releases before this one write none.
+	CreatedKey = "created"
 )
 
 // PeeringName names the ConfigMap of a peering, and the Secret of its first gateway.

@@ -52,6 +52,9 @@ func describeStatus(p records.Peering, gateways []health.Observation, altered []
 		}
 		one := describeGateway(i+1, g, o)
 		v.Gateways = append(v.Gateways, one)
+		if k := one.KeyCreated; !k.IsZero() && (v.KeyCreated.IsZero() || k.Before(v.KeyCreated)) {
+			v.KeyCreated = k
+		}
 		for j, n := range one.Nodes {
 			if n.Ready && !v.Nodes[j].Ready {
 				v.Nodes[j] = n

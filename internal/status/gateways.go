@@ -15,7 +15,8 @@ type Gateway struct {
 	Pod        string         `json:"pod,omitempty"`
 	Node       string         `json:"node,omitempty"`
 	ReportAge  *time.Duration `json:"reportAgeNanoseconds,omitempty"`
-	NodesReady int            `json:"nodesReady"` // whose packets cross by it
+	KeyCreated time.Time      `json:"keyCreated,omitzero"` // when its key pair was made
+	NodesReady int            `json:"nodesReady"`          // whose packets cross by it
 	Nodes      []NodeState    `json:"nodes,omitempty"`
 	Tunnels    []Tunnel       `json:"tunnels,omitempty"`
 }
@@ -37,7 +38,7 @@ type Tunnel struct {
 
 // describeGateway joins what a gateway should be with what is observed of it.
 func describeGateway(number int, g records.LocalGateway, o health.Observation) Gateway {
-	v := Gateway{Number: number, Node: o.GatewayNode, NodesReady: health.NodesReady(o.Status, o.Nodes)}
+	v := Gateway{Number: number, Node: o.GatewayNode, KeyCreated: o.KeyCreated, NodesReady: health.NodesReady(o.Status, o.Nodes)}
 	v.State, v.Reason = health.Judge(o)
 	for _, name := range o.Nodes {
 		v.Nodes = append(v.Nodes, nodeState(o.Status, name))

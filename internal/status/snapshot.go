@@ -171,6 +171,7 @@ func (p *peeringSnapshot) read(name string, there map[string]*corev1.ConfigMap) 
 		o.Status = recordIn[records.Status](there, id.StatusName(), false, &p.altered)
 		if cm := there[id.StatusName()]; cm != nil {
 			o.Every, _ = time.ParseDuration(cm.Data[records.EveryKey]) // what cannot be read is not stated
+			o.KeyCreated, _ = time.Parse(time.RFC3339, cm.Data[records.KeyCreatedKey])
 		}
 		p.gateways = append(p.gateways, o)
 	}
