@@ -124,23 +124,31 @@ func (i existing) altered(wanted []cluster.Object) []string {
 	return all
 }
 
-// alteredKeys says what is wrong with the keys of a gateway, to a user who may read them.
-func alteredKeys(ctx context.Context, c *cluster.Cluster, id records.GatewayID) (string, error) {
-	name := id.KeysName()
-	may := c.CheckPermissions(ctx, []cluster.Permission{{Verb: "get", Resource: "secrets", Namespace: c.Namespace, Name: name}})
+// readKeys reads the Secrets of the namespace, for a user who may; nil: he may not. One request serves all gateways.
+func readKeys(ctx context.Context, c *cluster.Cluster) (map[string]*corev1.Secret, error) {
+	may := c.CheckPermissions(ctx, []cluster.Permission{{Verb: "list", Resource: "secrets", Namespace: c.Namespace}})
 	if may != nil {
-		return "", nil //nolint:nilerr // who may not read keys is told nothing of them
+		return nil, nil //nolint:nilerr // who may not read keys is told nothing of them
 	}
-	keys, err := inventory.ReadKeys(ctx, c, id)
-	switch {
-	case apierrors.IsForbidden(err):
-		return "", nil
-	case err != nil && ctx.Err() == nil && !cluster.Lost(err):
-		return fmt.Sprintf("Secret %s cannot be read: %v", name, err), nil
-	case err != nil:
-		return "", err
-	case keys == nil:
-		return "Secret " + name + " is missing", nil
+	all, err := cluster.All[*corev1.Secret](ctx, c, "")
+	if apierrors.IsForbidden(err) {
+		return nil, nil
 	}
-	return "", nil
+	byName := make(map[string]*corev1.Secret, len(all))
+	for _, s := range all {
+		byName[s.Name] = s
+	}
+	return byName, err
+}
+
+// alteredKeys says what is wrong with the keys of a gateway; "": nothing.
+func alteredKeys(secrets map[string]*corev1.Secret, id records.GatewayID) string {
+	name := id.KeysName()
+	if secrets[name] == nil {
+		return "Secret " + name + " is missing"
+	}
+	if _, err := inventory.DecodeKeys(secrets[name]); err != nil {
+		return fmt.Sprintf("Secret %s cannot be read: %v", name, err)
+	}
+	return ""
 }

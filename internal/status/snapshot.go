@@ -224,18 +224,22 @@ func recordIn[T records.Document](there map[string]*corev1.ConfigMap, name strin
 	return nil
 }
 
-// readProblems asks why gateways do not run that have not reported lately, or that a node misses.
+// readProblems asks why gateways do not run that have not reported lately, or that a node misses: of several peerings at once,
+// as their gateways may all have been on one node.
 func (s *snapshot) readProblems(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(problemsAtOnce)
 	for _, name := range s.names() {
 		gateways := s.peerings[name].gateways
 		for i := range gateways {
-			if err := s.readProblem(ctx, records.GatewayID{Peering: name, Number: i + 1}, &gateways[i]); err != nil {
-				return err
-			}
+			group.Go(func() error { return s.readProblem(ctx, records.GatewayID{Peering: name, Number: i + 1}, &gateways[i]) })
 		}
 	}
-	return nil
+	return group.Wait()
 }
+
+// problemsAtOnce is how many requests are made at once.
+const problemsAtOnce = 16
 
 // readProblem is readProblems for one gateway.
 func (s *snapshot) readProblem(ctx context.Context, id records.GatewayID, o *health.Observation) error {
@@ -284,6 +288,10 @@ func (s *snapshot) compare(ctx context.Context) error {
 		return err
 	}
 	s.altered = append(s.altered, base...)
+	secrets, err := readKeys(ctx, s.cluster)
+	if err != nil {
+		return err
+	}
 	for _, name := range s.names() {
 		p := s.peerings[name]
 		if p.record == nil {
@@ -295,11 +303,10 @@ func (s *snapshot) compare(ctx context.Context) error {
 		}
 		p.altered = append(p.altered, gateways...)
 		for _, id := range p.record.GatewayIDs() {
-			keys, err := alteredKeys(ctx, s.cluster, id)
-			if err != nil {
-				return err
+			if secrets == nil {
+				break
 			}
-			if keys != "" {
+			if keys := alteredKeys(secrets, id); keys != "" {
 				p.altered = append(p.altered, keys)
 			}
 		}
