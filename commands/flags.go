@@ -47,13 +47,10 @@ func (v value[T]) String() string {
 	if v.to == nil || reflect.ValueOf(*v.to).IsZero() {
 		return ""
 	}
-	switch x := any(*v.to).(type) {
-	case *bool:
-		return strconv.FormatBool(*x)
-	case []netip.Prefix:
-		return list(x)
+	if prefixes, is := any(*v.to).([]netip.Prefix); is {
+		return list(prefixes)
 	}
-	return fmt.Sprint(*v.to)
+	return fmt.Sprint(reflect.Indirect(reflect.ValueOf(*v.to)))
 }
 
 // Type is shown in help as the flag's argument.
@@ -78,10 +75,15 @@ func boolFlag(flags *pflag.FlagSet, to *bool, name, usage string) *pflag.Flag {
 
 // optionalFlag adds a boolean flag that may be left open: the value is then nil.
 func optionalFlag(flags *pflag.FlagSet, to **bool, name, usage string) {
-	addFlag(flags, to, name, "bool", usage, func(text string) (*bool, error) {
-		yes, err := yesOrNo(text)
-		return &yes, err
-	}).NoOptDefVal = "true"
+	addFlag(flags, to, name, "bool", usage, optional(yesOrNo)).NoOptDefVal = "true"
+}
+
+// optional reads the value of a flag that may be left open: it is then nil.
+func optional[T any](read func(text string) (T, error)) func(text string) (*T, error) {
+	return func(text string) (*T, error) {
+		v, err := read(text)
+		return &v, err
+	}
 }
 
 // enumFlag adds a flag that takes one of the allowed words, in any case, with completion.
@@ -207,14 +209,27 @@ func requestTimeout(text string) error {
 
 // address checks an IP address under which a host can be found from another.
 func address(text string) (netip.Addr, error) {
-	if text == "" {
-		return netip.Addr{}, nil
-	}
 	a, err := netip.ParseAddr(text)
 	if err != nil || !a.IsGlobalUnicast() || a.Zone() != "" {
 		return netip.Addr{}, errAddress
 	}
 	return a, nil
+}
+
+// addressOrAny is address where 0.0.0.0 or "" leaves the choice open.
+func addressOrAny(text string) (netip.Addr, error) {
+	if text == "" || text == netip.IPv4Unspecified().String() {
+		return netip.IPv4Unspecified(), nil
+	}
+	return address(text)
+}
+
+// hostOrAny is host where "" leaves the choice open.
+func hostOrAny(text string) (string, error) {
+	if text == "" {
+		return "", nil
+	}
+	return text, host(text)
 }
 
 // host checks an address or a DNS name. A name whose last label is a number is an address with a mistake.

@@ -9,7 +9,6 @@ import (
 
 	"liqonet.io/liqonet/internal/peering"
 	"liqonet.io/liqonet/internal/records"
-	"liqonet.io/liqonet/templates"
 )
 
 // place is a cluster as seen from the command line.
@@ -24,7 +23,7 @@ const (
 type connectFlags struct {
 	peering.ConnectOptions
 	clusters   twoClusters
-	serverSide place
+	serverSide place // "": unchanged
 }
 
 func newNetworkConnect(env *Env, local *clusterFlags, do operation[peering.ConnectOptions, peering.Connection]) *cobra.Command {
@@ -42,8 +41,8 @@ A node that joins, leaves or becomes Ready meanwhile is taken into account; node
 nodes cannot be verified in time, the others stay connected: the command names these nodes with the reason, and its exit
 code is 3. It fails if no node of a cluster can be verified, and with --all-nodes if one cannot.
 
-Running it again changes nothing. With other flags it prints the differences, and applies them with --update. A run
-that fails or is interrupted is rolled back, unless --keep is given.`,
+Running it again changes nothing. With other flags it prints the differences, and applies them with --update; what flags
+leave out keeps its value. A run that fails or is interrupted is rolled back, unless --keep is given.`,
 		Example: `  # The remote cluster has a load balancer
   liqoctl network connect --context a --remote-context b
 
@@ -68,9 +67,7 @@ that fails or is interrupted is rolled back, unless --keep is given.`,
 
 // newConnectFlags adds the flags to a command.
 func newConnectFlags(cmd *cobra.Command, local *clusterFlags) *connectFlags {
-	f := &connectFlags{clusters: twoClusters{local, newRemoteFlags()}, serverSide: remotePlace}
-	f.Implementation, f.ClampMSS = records.Auto, true
-	f.Service = templates.ServiceValues{Type: corev1.ServiceTypeLoadBalancer, Port: templates.TunnelPort}
+	f := &connectFlags{clusters: twoClusters{local, newRemoteFlags()}}
 	f.clusters.remote.register(cmd, cmd.Flags())
 	sideFlags(cmd, &f.Local, "")
 	sideFlags(cmd, &f.Remote, remotePrefix)
@@ -82,33 +79,35 @@ func newConnectFlags(cmd *cobra.Command, local *clusterFlags) *connectFlags {
 
 // gateway adds the flags that say how the gateways find each other.
 func (f *connectFlags) gateway(cmd *cobra.Command) {
-	enumFlag(cmd, &f.serverSide, "server-side", "cluster whose gateway is the WireGuard server", remotePlace, localPlace)
-	enumFlag(cmd, &f.Service.Type, "gw-server-service-type", "type of the Service of the server's gateway",
+	enumFlag(cmd, &f.serverSide, "server-side", "cluster whose gateway is the WireGuard server (default: unchanged, remote in a new peering)", remotePlace, localPlace)
+	enumFlag(cmd, &f.Service.Type, "gw-server-service-type", "type of the Service of the server's gateway (default: unchanged, LoadBalancer in a new peering)",
 		corev1.ServiceTypeLoadBalancer, corev1.ServiceTypeNodePort, corev1.ServiceTypeClusterIP)
 	flags := cmd.Flags()
 	addFlag(flags, &f.Local.Gateways, "gateways", "NUMBER", "gateways of the local cluster, 1 to 8 (default: unchanged, 1 in a new peering)", gatewayCount)
 	addFlag(flags, &f.Remote.Gateways, remotePrefix+"gateways", "NUMBER", "gateways of the remote cluster, 1 to 8 (default: unchanged, 1 in a new peering)", gatewayCount)
 	enumFlag(cmd, &f.GatewayMode, "gateway-mode", "which of several gateways carry packets: all, or the first one that can (default: unchanged, active-active in a new peering)",
 		records.ActiveActive, records.ActiveStandby)
-	addFlag(flags, &f.Service.Port, "gw-server-service-port", "PORT", "UDP port of the server's gateway; those of further tunnels count up from it", port)
-	addFlag(flags, &f.Service.NodePort, "gw-server-service-nodeport", "PORT", "NodePort of the server's gateway; those of further tunnels count up from it (default: allocated by the cluster)", portOrAny)
-	addFlag(flags, &f.Service.LoadBalancerIP, "gw-server-service-loadbalancerip", "ADDRESS", "address to request from the load balancer", address)
-	pairsFlag(flags, &f.Service.Annotations, "gw-server-service-annotation", onePair, "annotation of the Service of the server's gateway; repeat for more", asItIs)
-	textFlag(flags, &f.ClientAddress, "gw-client-address", "HOST", "address or name where the client reaches the server (default: the Service's)", host)
-	addFlag(flags, &f.ClientPort, "gw-client-port", "PORT", "UDP port where the client reaches the server; those of further tunnels count up from it (default: the Service's)", portOrAny)
+	addFlag(flags, &f.Service.Port, "gw-server-service-port", "PORT", "UDP port of the server's gateway; those of further tunnels count up from it (default: unchanged, 51840 in a new peering)", port)
+	addFlag(flags, &f.Service.NodePort, "gw-server-service-nodeport", "PORT", "NodePort of the server's gateway; those of further tunnels count up from it (default: unchanged, allocated by the cluster in a new peering)", portOrAny)
+	addFlag(flags, &f.Service.LoadBalancerIP, "gw-server-service-loadbalancerip", "ADDRESS", "address to request from the load balancer, 0.0.0.0 for any (default: unchanged, any in a new peering)", addressOrAny)
+	pairsFlag(flags, &f.Service.Annotations, "gw-server-service-annotation", onePair, "annotation of the Service of the server's gateway; repeat for more (default: unchanged, none in a new peering)", asItIs)
+	addFlag(flags, &f.ClientAddress, "gw-client-address", "HOST", `address or name where the client reaches the server, "" for the Service's (default: unchanged, the Service's in a new peering)`, optional(hostOrAny))
+	addFlag(flags, &f.ClientPort, "gw-client-port", "PORT", "UDP port where the client reaches the server, 0 for the Service's; those of further tunnels count up from it (default: unchanged, the Service's in a new peering)", optional(portOrAny))
 }
 
 // tunnel adds the flags of the tunnel itself.
 func (f *connectFlags) tunnel(cmd *cobra.Command) {
-	enumFlag(cmd, &f.Implementation, "wireguard", "WireGuard implementation; auto: the kernel's if the gateway's node has it",
+	enumFlag(cmd, &f.Implementation, "wireguard", "WireGuard implementation; auto: the kernel's if the gateway's node has it (default: unchanged, auto in a new peering)",
 		records.Auto, records.Kernel, records.Userspace)
-	addFlag(cmd.Flags(), &f.MTU, "mtu", "BYTES", "MTU between pods of the two clusters (default: measured path MTU)", packetSize)
-	boolFlag(cmd.Flags(), &f.ClampMSS, "mss-clamp", "clamp the MSS of TCP connections to the MTU")
+	addFlag(cmd.Flags(), &f.MTU, "mtu", "BYTES", "MTU between pods of the two clusters, 0 for the measured path MTU (default: unchanged, 0 in a new peering)", optional(packetSize))
+	optionalFlag(cmd.Flags(), &f.ClampMSS, "mss-clamp", "clamp the MSS of TCP connections to the MTU (default: unchanged, true in a new peering)")
 }
 
 func (f *connectFlags) options(env *Env) (peering.ConnectOptions, error) {
 	o := f.ConnectOptions
-	o.LocalServes = f.serverSide == localPlace
+	if f.serverSide != "" {
+		o.LocalServes = new(f.serverSide == localPlace)
+	}
 	err := cmp.Or(checkConnect(o), checkSide(o.Local), checkSide(o.Remote))
 	if err != nil {
 		return o, err
@@ -122,6 +121,7 @@ func (f *connectFlags) options(env *Env) (peering.ConnectOptions, error) {
 
 // checkConnect refuses flags that contradict each other.
 func checkConnect(o peering.ConnectOptions) error {
+	o.Service.Type = cmp.Or(o.Service.Type, corev1.ServiceTypeLoadBalancer) // it can have everything
 	if err := o.Service.Validate(); err != nil {
 		return usagef("--gw-server-service-*: %w", err)
 	}

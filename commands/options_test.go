@@ -115,8 +115,6 @@ func TestConnectDefaults(t *testing.T) {
 	}
 	want := peering.ConnectOptions{
 		Local: side("a", "liqonet"), Remote: side("b", "liqonet"),
-		Service:        templates.ServiceValues{Type: corev1.ServiceTypeLoadBalancer, Port: 51840},
-		Implementation: records.Auto, ClampMSS: true,
 	}
 	want.Remote.Overrides.FlagPrefix = "remote-"
 	want.Image = "registry.example/liqonet:v1.2.3" // a publisher's build
@@ -159,10 +157,13 @@ func TestConnectAllFlags(t *testing.T) {
 			ExternalCIDR: pfx("10.14.0.0/16"), InternalCIDR: pfx("10.15.0.0/16"), Reserved: []netip.Prefix{pfx("10.16.0.0/16")},
 		},
 		Installation: peering.Installation{Image: "example.com/liqonet:1", Overlay: records.VXLAN, Update: true, SkipValidation: true},
-		LocalServes:  true,
-		Service:      templates.ServiceValues{Type: corev1.ServiceTypeNodePort, Port: 5000, NodePort: 30000, Annotations: map[string]string{"example.com/a": "b,c=d", "e": ""}},
-		ClientPort:   6000, ClientAddress: "gw.example.com",
-		Implementation: records.Userspace, MTU: 1400, Keep: true, Timeout: 30 * time.Second,
+		Options: peering.Options{
+			LocalServes: new(true),
+			Service:     templates.ServiceValues{Type: corev1.ServiceTypeNodePort, Port: 5000, NodePort: 30000, Annotations: map[string]string{"example.com/a": "b,c=d", "e": ""}},
+			ClientPort:  new(uint16(6000)), ClientAddress: new("gw.example.com"),
+			Implementation: records.Userspace, MTU: new(1400), ClampMSS: new(false),
+		},
+		Keep: true, Timeout: 30 * time.Second,
 	}
 	if diff := cmp.Diff(want, got, sameOptions); diff != "" {
 		t.Errorf("options (-want +got):\n%s", diff)

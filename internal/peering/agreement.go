@@ -8,12 +8,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
 )
 
 // errKeysTaken says that a cluster has keys by now, which somebody else made.
-var errKeysTaken = errors.New("keys were made meanwhile")
+var errKeysTaken = hint.With(errors.New("somebody else has made keys during this run"), "run this again")
 
 // agreeOnKeys brings keys to both ends that fit each other, those that they hold and new ones for what is missing.
 // Another connect of the same two may do so at this moment: a private key is only ever created, and written over by a rotation alone,
@@ -63,6 +64,23 @@ func (e *end) known(i int) bool {
 	return !slices.ContainsFunc(e.peer.have.Gateways, func(g records.LocalGateway) bool {
 		return i < len(g.Tunnels) && g.Tunnels[i].PublicKey != e.keys[i].Public()
 	})
+}
+
+// checkPeerKeys refuses to write public keys over those that a rotation has written since this run read them.
+func (e *end) checkPeerKeys(live *records.Peering) error {
+	if live == nil || e.have == nil {
+		return nil
+	}
+	for i, g := range live.Gateways {
+		for j, t := range g.Tunnels {
+			found, stood := e.have.Tunnel(i+1, j+1)
+			wanted, stays := e.written.Tunnel(i+1, j+1)
+			if stood && stays && t.PublicKey != found.PublicKey && t.PublicKey != wanted.PublicKey {
+				return errKeysTaken
+			}
+		}
+	}
+	return nil
 }
 
 // planKeys plans keys where there are none. New ones are made by the run that stores them.

@@ -155,7 +155,7 @@ func TestStatusTellsOfAlterations(t *testing.T) {
 				server, client := twoWorlds()
 				live(t, server, client)
 				o := connectOptions(server, client)
-				o.LocalServes = true
+				o.LocalServes = new(true)
 				if _, err := Connect(t.Context(), o, &recorder{}); err != nil {
 					t.Fatal(err)
 				}

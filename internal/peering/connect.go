@@ -55,16 +55,13 @@ type connector struct {
 
 func newConnector(o ConnectOptions, r steps.Reporter) *connector {
 	run, turn := inventory.NewRun(), make(chan struct{}, 1)
-	part := func(side Side, serves bool) *end {
-		e := &end{site: newSite(side, o.Installation, r), role: records.Client, wishes: o, turn: turn}
+	part := func(side Side) *end {
+		e := &end{site: newSite(side, o.Installation, r), turn: turn}
 		e.run, e.connecting = run, true
-		if serves {
-			e.role = records.Server
-		}
 		return e
 	}
 	c := &connector{options: o, stages: steps.Stages{Reporter: r}, reporter: r}
-	c.local, c.remote = part(o.Local, o.LocalServes), part(o.Remote, !o.LocalServes)
+	c.local, c.remote = part(o.Local), part(o.Remote)
 	c.local.peer, c.remote.peer = c.remote, c.local
 	return c
 }
@@ -74,7 +71,7 @@ func (c *connector) ends() []*end { return []*end{c.local, c.remote} }
 
 // server is the end that the other one, the client, sends its packets to first.
 func (c *connector) server() *end {
-	if c.options.LocalServes {
+	if c.local.role == records.Server {
 		return c.local
 	}
 	return c.remote
@@ -147,6 +144,9 @@ func (c *connector) discover(ctx context.Context) (string, error) {
 			return "", err
 		}
 	}
+	if err := c.choose(ctx); err != nil {
+		return "", err
+	}
 	if err := c.checkPorts(); err != nil {
 		return "", err
 	}
@@ -202,7 +202,7 @@ func (c *connector) settle(ctx context.Context) (string, error) {
 		if err := e.checkForward(e.refuses()); err != nil {
 			return err
 		}
-		return checkImplementation(e.reporting(), c.options.Implementation)
+		return checkImplementation(e.reporting(), e.settings.implementation)
 	})
 	return c.local.settled() + "; " + c.remote.settled(), err
 }

@@ -31,9 +31,9 @@ import (
 func connectOptions(a, b *world) ConnectOptions {
 	return ConnectOptions{
 		Local: Side{Cluster: a.Cluster}, Remote: Side{Cluster: b.Cluster},
-		Installation:   Installation{Image: "liqonet:1"},
-		Service:        templates.ServiceValues{Type: corev1.ServiceTypeNodePort},
-		Implementation: records.Auto, ClampMSS: true, Timeout: time.Minute,
+		Installation: Installation{Image: "liqonet:1"},
+		Options:      Options{Service: templates.ServiceValues{Type: corev1.ServiceTypeNodePort}},
+		Timeout:      time.Minute,
 	}
 }
 
@@ -178,7 +178,7 @@ func TestOtherParametersNeedUpdate(t *testing.T) {
 			t.Fatal(err)
 		}
 		before := contents(t, a)
-		o.MTU, o.Image = 1300, "liqonet:2"
+		o.MTU, o.Image = new(1300), "liqonet:2"
 		_, err := Connect(t.Context(), o, &recorder{})
 		var differs *steps.DifferenceError
 		if !errors.As(err, &differs) || !strings.Contains(hint.Of(err), "--update") {
@@ -209,7 +209,7 @@ func TestRolesChangePlaces(t *testing.T) {
 		if _, err := Connect(t.Context(), o, &recorder{}); err != nil {
 			t.Fatal(err)
 		}
-		o.LocalServes, o.Update = true, true
+		o.LocalServes, o.Update = new(true), true
 		if _, err := Connect(t.Context(), o, &recorder{}); err != nil {
 			t.Fatal(err)
 		}
@@ -342,7 +342,7 @@ func TestFailedConnectKeepsWhatStood(t *testing.T) {
 		before := contents(t, a)
 		b.set(func() { b.deaf = true })
 		o := connectOptions(a, b)
-		o.MTU, o.Update, o.Timeout = 1300, true, 5*time.Second
+		o.MTU, o.Update, o.Timeout = new(1300), true, 5*time.Second
 		if _, err := Connect(t.Context(), o, &recorder{}); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "--timeout") {
 			t.Fatalf("error %v", err)
 		}

@@ -21,11 +21,11 @@ import (
 // end is a site as one of the two ends of a peering.
 type end struct {
 	site
-	peer    *end // the other one
-	wishes  ConnectOptions
-	role    records.Role
-	peering string           // its name here: that of the other cluster
-	have    *records.Peering // as it was found; nil: there is none yet
+	peer     *end             // the other one
+	peering  string           // its name here: that of the other cluster
+	have     *records.Peering // as it was found; nil: there is none yet
+	role     records.Role     // by choose
+	settings settings         // by choose
 	// Of each gateway that the end is to have, by its number less one:
 	keys     []*inventory.Keys   // as they were found or made; nil: none yet
 	rekeyed  []bool              // it stands, with other keys
@@ -34,7 +34,7 @@ type end struct {
 	addresses addresses.Assigned
 	endpoints map[records.TunnelID][]string // of the server, as the client is to use them; none: not known yet
 
-	temporary int // gateways more than it is to have, during a rotation of keys
+	spare bool // a single gateway has a temporary second one, during a rotation of keys
 
 	sizes   hopSizes        // as reported
 	written records.Peering // as it is now
@@ -137,7 +137,7 @@ func (e *end) reserve(ctx context.Context) error {
 func (e *end) gatewayObjects() ([]cluster.Object, error) {
 	return templates.Gateways(templates.GatewayValues{
 		Namespace: e.cluster.Namespace, Peering: e.peering, Image: e.options.Image, Pods: e.pods(),
-		Role: e.role, Implementation: e.wishes.Implementation, Gateways: e.count(), Tunnels: e.peer.count(), Service: e.wishes.Service,
+		Role: e.role, Implementation: e.settings.implementation, Gateways: e.count(), Tunnels: e.peer.count(), Service: e.settings.service,
 	})
 }
 
@@ -166,7 +166,7 @@ func (e *end) prepare(ctx context.Context) error {
 // document is the peering as the end's helpers should know it. What is not known yet stays as it is in the
 // document that is there (nil: none is): endpoints, the MTU before nodes have reported, a public key that is not made yet.
 func (e *end) document(have *records.Peering) records.Peering {
-	peer, o := e.peer, e.wishes
+	peer, s := e.peer, e.settings
 	p := records.Peering{
 		Version: records.PeeringVersion, Name: e.peering, Role: e.role,
 		Peer: records.Peer{
@@ -174,10 +174,11 @@ func (e *end) document(have *records.Peering) records.Peering {
 			PodCIDRs: e.addresses.Pods, ExternalCIDR: e.addresses.External,
 		},
 		Local:          records.Local{PodCIDRs: peer.addresses.Pods, ExternalCIDR: peer.addresses.External},
-		GatewayMode:    e.mode(),
-		Implementation: o.Implementation,
-		MTU:            o.MTU,
-		ClampMSS:       o.ClampMSS,
+		GatewayMode:    s.mode,
+		Implementation: s.implementation,
+		MTU:            s.MTU,
+		ClampMSS:       s.clampMSS,
+		Fixed:          s.Fixed,
 	}
 	for i, g := range e.gateways {
 		gateway := records.LocalGateway{OverlayID: g.Overlay, Address: g.Address, Temporary: i >= e.lasting()}
@@ -203,7 +204,7 @@ func (e *end) write(ctx context.Context, want func(live *records.Peering) record
 			return records.Peering{}, err
 		}
 		e.written = want(live)
-		return e.written, e.checkOvertaken(live)
+		return e.written, cmp.Or(e.checkOvertaken(live), e.checkPeerKeys(live))
 	})
 	e.note(change)
 	e.wrote = e.wrote || err == nil

@@ -22,15 +22,9 @@ import (
 // maxEndpoints bounds how many nodes a client is told of. Any two would do; more help while nodes are replaced.
 const maxEndpoints = 16
 
-// endpointWishes are what the user says of the endpoint instead of the server's Service.
-type endpointWishes struct {
-	address string // "": the Service's
-	port    uint16 // of the first tunnel; 0: the Service's
-}
-
 // serviceEndpoints returns the addresses, host:port, at which a server's Service can be reached from outside for a tunnel, or
-// what is still missing. Nodes count for Services of type NodePort: each with its external address if it has one.
-func serviceEndpoints(svc *corev1.Service, t records.TunnelID, nodes []cluster.Node, wish endpointWishes) (endpoints []string, missing string) {
+// what is still missing. What the user has fixed counts instead of what the Service has. Nodes count for Services of type NodePort: each with its external address if it has one.
+func serviceEndpoints(svc *corev1.Service, t records.TunnelID, nodes []cluster.Node, fixed records.Fixed) (endpoints []string, missing string) {
 	i := slices.IndexFunc(svc.Spec.Ports, func(p corev1.ServicePort) bool { return p.Name == t.PortName() })
 	if i < 0 {
 		return nil, "the Service has no port " + t.PortName()
@@ -39,8 +33,8 @@ func serviceEndpoints(svc *corev1.Service, t records.TunnelID, nodes []cluster.N
 	if svc.Spec.Type == corev1.ServiceTypeNodePort {
 		port = svc.Spec.Ports[i].NodePort
 	}
-	if wish.port != 0 {
-		wished, err := templates.PortOf(wish.port, t)
+	if fixed.EndpointPort != 0 {
+		wished, err := templates.PortOf(fixed.EndpointPort, t)
 		if err != nil {
 			return nil, err.Error()
 		}
@@ -50,8 +44,8 @@ func serviceEndpoints(svc *corev1.Service, t records.TunnelID, nodes []cluster.N
 		return nil, "no node port yet"
 	}
 	hosts, missing := serviceHosts(svc, nodes)
-	if wish.address != "" {
-		hosts, missing = []string{wish.address}, ""
+	if fixed.EndpointHost != "" {
+		hosts, missing = []string{fixed.EndpointHost}, ""
 	}
 	for _, host := range hosts[:min(len(hosts), maxEndpoints)] {
 		endpoints = append(endpoints, net.JoinHostPort(host, strconv.Itoa(int(port))))
@@ -102,14 +96,14 @@ func reachableAt(n cluster.Node) (netip.Addr, bool) {
 
 // stillGood reports whether a client can go on with the endpoints that it has of a tunnel: each is one of those that the
 // Service could have, whether or not its node is Ready at the moment.
-func stillGood(have []string, svc *corev1.Service, t records.TunnelID, nodes []cluster.Node, wish endpointWishes) bool {
+func stillGood(have []string, svc *corev1.Service, t records.TunnelID, nodes []cluster.Node, fixed records.Fixed) bool {
 	all := slices.Clone(nodes)
 	for i := range all {
 		all[i].Ready = true
 	}
 	for _, e := range have {
 		one := func(n cluster.Node) bool {
-			possible, _ := serviceEndpoints(svc, t, []cluster.Node{n}, wish)
+			possible, _ := serviceEndpoints(svc, t, []cluster.Node{n}, fixed)
 			return slices.Contains(possible, e)
 		}
 		// A Service without regard to nodes gives the same answer for each.
@@ -123,14 +117,13 @@ func stillGood(have []string, svc *corev1.Service, t records.TunnelID, nodes []c
 // awaitEndpoints waits until the server's Service can be reached for every tunnel.
 func (e *end) awaitEndpoints(ctx context.Context) error {
 	server, name := e.peer, records.ServiceName(e.peer.peering)
-	wish := endpointWishes{address: e.wishes.ClientAddress, port: e.wishes.ClientPort}
 	what := fmt.Sprintf("the endpoint of Service %s/%s", server.cluster.Namespace, name)
 	err := server.cluster.FailFast(ctx, inventory.GatewaysSelector(server.peering), func(ctx context.Context) error {
 		return cluster.Wait(ctx, server.cluster, cluster.Named(name), what, func(all []*corev1.Service) (missing string, err error) {
 			if len(all) == 0 {
 				return "it does not exist", nil
 			}
-			e.endpoints, missing = e.endpointsAt(all[0], wish)
+			e.endpoints, missing = e.endpointsAt(all[0])
 			return missing, nil
 		})
 	})
@@ -139,16 +132,16 @@ func (e *end) awaitEndpoints(ctx context.Context) error {
 
 // endpointsAt are the endpoints of all tunnels, or what is still missing. Those that the client has of a tunnel stay while
 // all of them are good.
-func (e *end) endpointsAt(svc *corev1.Service, wish endpointWishes) (all map[records.TunnelID][]string, missing string) {
-	nodes := e.peer.discovery.Nodes
+func (e *end) endpointsAt(svc *corev1.Service) (all map[records.TunnelID][]string, missing string) {
+	nodes, fixed := e.peer.discovery.Nodes, e.settings.Fixed
 	all = make(map[records.TunnelID][]string)
 	for i := range e.peer.count() {
 		for j := range e.count() {
 			t := records.TunnelID{Server: i + 1, Client: j + 1}
-			endpoints, lacks := serviceEndpoints(svc, t, nodes, wish)
+			endpoints, lacks := serviceEndpoints(svc, t, nodes, fixed)
 			missing = cmp.Or(missing, lacks)
 			if e.have != nil {
-				if have, _ := e.have.Tunnel(t.Client, t.Server); stillGood(have.Endpoints, svc, t, nodes, wish) {
+				if have, _ := e.have.Tunnel(t.Client, t.Server); stillGood(have.Endpoints, svc, t, nodes, fixed) {
 					endpoints = have.Endpoints
 				}
 			}

@@ -53,7 +53,7 @@ func TestUpdateKeepsWhatOthersExpose(t *testing.T) {
 					must(t, c.before, exposing(a, host))
 				}
 				o := connectOptions(a, b)
-				o.Update, o.ClampMSS = true, false
+				o.Update, o.ClampMSS = true, new(false)
 				o.Local.Cluster = a.hooked("ConfigMap", "peering-b", func() { must(t, c.meanwhile, exposing(a, host)) })
 				if _, err := Connect(t.Context(), o, &recorder{}); err != nil {
 					t.Fatal(err)
@@ -85,7 +85,7 @@ func TestUpdateOfOthersStays(t *testing.T) {
 			}
 		}
 		other := connectOptions(a, b)
-		other.Update, other.MTU, other.AllowForward, other.Image = true, 1300, new(true), "newer"
+		other.Update, other.MTU, other.AllowForward, other.Image = true, new(1300), new(true), "newer"
 		must(t, Connect, other)
 		var differs *steps.DifferenceError
 		var err error
@@ -185,7 +185,7 @@ func TestUpdateDoesNotBringBack(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a, b := connected(t)
 				o := connectOptions(a, b)
-				o.Update, o.ClampMSS, o.AllowForward = true, false, new(true)
+				o.Update, o.ClampMSS, o.AllowForward = true, new(false), new(true)
 				o.Local.Cluster = a.hooked("ConfigMap", c.object, func() { c.meanwhile(t, a, b) })
 				_, err := Connect(t.Context(), o, &recorder{})
 				if err == nil || !strings.Contains(err.Error(), c.want) || hint.Of(err) == "" {

@@ -59,7 +59,7 @@ func TestLaterRelease(t *testing.T) {
 					t.Errorf("connect again: changed %v: %v", got.Objects, err)
 				}
 				o := connectOptions(a, b)
-				o.Update, o.MTU, o.Image, o.OverlayPort = true, 1300, "liqonet:2", 7000
+				o.Update, o.MTU, o.Image, o.OverlayPort = true, new(1300), "liqonet:2", 7000
 				_, update := Connect(t.Context(), o, &recorder{})
 				if slices.Contains(refused, "update") {
 					expectRefused(t, "update", name, update)

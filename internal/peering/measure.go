@@ -30,12 +30,9 @@ func (c *connector) measure(ctx context.Context) error {
 		}
 	}
 	c.warnMTU()
-	if c.options.MTU != 0 {
-		return nil
-	}
 	return c.both(ctx, func(e *end, ctx context.Context) error {
 		mtu := e.fittingMTU(&e.written)
-		if mtu == 0 || mtu == e.written.MTU {
+		if e.settings.MTU != 0 || mtu == 0 || mtu == e.written.MTU {
 			return nil
 		}
 		return e.write(ctx, func(live *records.Peering) records.Peering {
@@ -90,15 +87,15 @@ func (e *end) measureBy(ctx context.Context, id records.GatewayID) (sizes hopSiz
 // warnMTU says so when the user wants packets that do not fit.
 func (c *connector) warnMTU() {
 	all := hops(c.local, c.remote)
-	least := narrowest(all)
-	if least == 0 || c.options.MTU <= least {
+	least, mtu := narrowest(all), c.local.settings.MTU
+	if least == 0 || mtu <= least {
 		return
 	}
 	var narrow []string
 	for _, h := range all {
-		if h.Fits > 0 && h.Fits < c.options.MTU {
+		if h.Fits > 0 && h.Fits < mtu {
 			narrow = append(narrow, fmt.Sprintf("%s %d", h.Name, h.Size))
 		}
 	}
-	c.reporter.Warn(fmt.Sprintf("MTU %d exceeds the path MTU: %s", c.options.MTU, strings.Join(narrow, ", ")), "use --mtu "+strconv.Itoa(least)+" or less")
+	c.reporter.Warn(fmt.Sprintf("MTU %d exceeds the path MTU: %s", mtu, strings.Join(narrow, ", ")), "use --mtu "+strconv.Itoa(least)+" or less")
 }

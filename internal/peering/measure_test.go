@@ -83,7 +83,7 @@ func TestConnectKeepsTheUsersMTU(t *testing.T) {
 		a.between, b.between = 1400, 1400
 		live(t, a, b)
 		o, said := connectOptions(a, b), &recorder{}
-		o.MTU = 1340
+		o.MTU = new(1340)
 		if got, err := Connect(t.Context(), o, said); err != nil || got.MTU != 1340 || peeringOf(t, b).MTU != 1340 {
 			t.Errorf("%+v, %v", got, err)
 		}

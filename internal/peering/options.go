@@ -37,22 +37,29 @@ type InitOptions struct {
 	Timeout time.Duration // for all of it; 0: steps.TimeLimit
 }
 
+// Options are those of a peering. What they leave open, by nil or the zero value, stays as it is. In a new peering it is
+// the default.
+type Options struct {
+	// LocalServes makes the local cluster the tunnel's server, or the remote one: the default.
+	LocalServes *bool
+	// Service is that of the server's gateways; by default of type LoadBalancer. The load balancer's address 0.0.0.0 is none.
+	Service templates.ServiceValues
+	// GatewayMode says which gateways nodes send to: by default all.
+	GatewayMode records.GatewayMode
+	// ClientAddress (an address or a DNS name) and ClientPort, that of the first tunnel, replace what the client would learn
+	// of the server's Service. "" and 0, the defaults: they do not.
+	ClientAddress  *string
+	ClientPort     *uint16
+	Implementation records.Implementation // of WireGuard; by default records.Auto
+	MTU            *int                   // of inner packets, bytes; 0, the default: what fits every hop
+	ClampMSS       *bool                  // by default true
+}
+
 // ConnectOptions are the options of Connect.
 type ConnectOptions struct {
 	Local, Remote Side
 	Installation
-	// LocalServes makes the local cluster the tunnel's server; otherwise the remote one is.
-	LocalServes bool
-	Service     templates.ServiceValues // of the server's gateways
-	// GatewayMode says which gateways nodes send to. "": as it is, else all.
-	GatewayMode records.GatewayMode
-	// ClientAddress (an address or a DNS name) and ClientPort, that of the first tunnel, replace what the client would learn
-	// of the server's Service. "" and 0: they do not.
-	ClientAddress  string
-	ClientPort     uint16
-	Implementation records.Implementation // of WireGuard
-	MTU            int                    // of inner packets, bytes; 0: what fits every hop
-	ClampMSS       bool
-	Keep           bool          // a failure leaves what was made, to be looked at
-	Timeout        time.Duration // for all of it; 0: steps.TimeLimit, by the larger cluster
+	Options
+	Keep    bool          // a failure leaves what was made, to be looked at
+	Timeout time.Duration // for all of it; 0: steps.TimeLimit, by the larger cluster
 }

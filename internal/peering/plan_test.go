@@ -88,7 +88,7 @@ func TestPlansAreCarriedOut(t *testing.T) {
 		live(t, a, b)
 		o := connectOptions(a, b)
 		narrow := o
-		narrow.Update, narrow.MTU = true, 1300
+		narrow.Update, narrow.MTU = true, new(1300)
 		install := InitOptions{Side: o.Local, Installation: Installation{Image: "liqonet:1", Translation: new(true)}, Timeout: time.Minute}
 		host := exposing(a, "198.51.100.7")
 		lost := func(ctx context.Context) error {
@@ -96,7 +96,7 @@ func TestPlansAreCarriedOut(t *testing.T) {
 			return err
 		}
 		again := narrow
-		again.LocalServes = true
+		again.LocalServes = new(true)
 		more, fewer := again, again
 		more.Local.Gateways, more.Remote.Gateways = 2, 3
 		fewer.Local.Gateways, fewer.Remote.Gateways = 1, 2

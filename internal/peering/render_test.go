@@ -19,7 +19,7 @@ import (
 
 func renderOptions(a, b *world) RenderOptions {
 	o := RenderOptions{ConnectOptions: connectOptions(a, b), WithSecrets: true}
-	o.MTU, o.Overlay, o.Service.NodePort = 1400, records.VXLAN, 30840
+	o.MTU, o.Overlay, o.Service.NodePort = new(1400), records.VXLAN, 30840
 	return o
 }
 
@@ -99,7 +99,7 @@ func TestRenderSaysWhatIsMissing(t *testing.T) {
 			t.Errorf("without keys: %v", err)
 		}
 		o = renderOptions(a, b)
-		o.MTU, o.Overlay, o.Service.NodePort = 0, "", 0
+		o.MTU, o.Overlay, o.Service.NodePort = nil, "", 0
 		_, _, err := Render(t.Context(), o, &recorder{})
 		var input *steps.InputError
 		if !errors.As(err, &input) {

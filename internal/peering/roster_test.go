@@ -191,7 +191,7 @@ func TestConnectAgainNamesNodes(t *testing.T) {
 		if err != nil || got.Changed || named(got.Local.Unverified) != want {
 			t.Errorf("again: changed %v, unverified %q, %v", got.Changed, named(got.Local.Unverified), err)
 		}
-		o.MTU, o.Image, o.Update = 1300, "liqonet:2", true
+		o.MTU, o.Image, o.Update = new(1300), "liqonet:2", true
 		got, err = Connect(t.Context(), o, &recorder{})
 		if err != nil || !got.Changed || named(got.Local.Unverified) != want || peeringOf(t, b).MTU != 1300 {
 			t.Errorf("update: changed %v, unverified %q, %v", got.Changed, named(got.Local.Unverified), err)

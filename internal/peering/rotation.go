@@ -2,7 +2,6 @@ package peering
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -88,7 +87,6 @@ func PlanRotateKeys(ctx context.Context, o RotateOptions, r steps.Reporter) (ste
 // rotation is a RotateKeys on its way.
 type rotation struct {
 	options  RotateOptions
-	settings settings
 	stages   steps.Stages
 	reporter steps.Reporter
 	result   Rotation
@@ -100,91 +98,59 @@ func newRotation(o RotateOptions, r steps.Reporter) *rotation {
 
 // reach finds the peering in both clusters.
 func (t *rotation) reach(ctx context.Context) (string, error) {
-	detail, err := t.read(ctx, t.options.SkipValidation)
-	if name := t.result.Peer; err == nil && t.options.Peer != "" && t.options.Peer != name {
-		local, remote := t.options.Local.Context, t.options.Remote.Context
+	c, err := t.connector(ctx, true)
+	if err != nil {
+		return "", err
+	}
+	t.options.SkipValidation = true // permissions were checked
+	local, remote, name := t.options.Local.Context, t.options.Remote.Context, c.local.peering
+	if t.options.Peer != "" && t.options.Peer != name {
 		return "", &steps.InputError{
 			Err:    fmt.Errorf("cluster %q is not peer %q of cluster %q: that has the name %q", remote, t.options.Peer, local, name),
 			Advice: "leave the name out, or choose another remote cluster",
 		}
 	}
-	return detail, err
-}
-
-// read reads how the peering was made.
-func (t *rotation) read(ctx context.Context, skipValidation bool) (string, error) {
-	o := ConnectOptions{
-		Local: Side{Cluster: t.options.Local}, Remote: Side{Cluster: t.options.Remote},
-		Installation: Installation{Update: true, SkipValidation: skipValidation},
-	}
-	c := newConnector(o, t.reporter)
-	detail, err := c.reach(ctx)
-	if err != nil {
-		return "", err
-	}
-	if err := c.both(ctx, (*end).find); err != nil {
-		return "", err
-	}
-	t.result.Peer = c.local.peering
-	t.settings, err = c.settings(ctx)
-	return detail, err
-}
-
-// find reads the peering with the other end, which must be there.
-func (e *end) find(ctx context.Context) (err error) {
-	if e.found.fabric, err = inventory.Fabric(ctx, e.cluster); err != nil {
-		return err
-	}
-	all, err := inventory.Peerings(ctx, e.cluster)
-	if err != nil {
-		return err
-	}
-	for _, p := range all {
-		if p.Peer.ClusterID == e.peer.id {
-			e.have, e.peering, e.role = &p, p.Name, p.Role
-		}
-	}
-	if e.have == nil || e.found.fabric == nil {
-		return hint.With(fmt.Errorf("cluster %q has no peering with cluster %q", e.cluster.Context, e.peer.cluster.Context), "liqoctl network connect")
-	}
-	return nil
+	t.result.Peer = name
+	return local + ", " + remote, nil
 }
 
 // connector is a connect that leaves the peering as it stands now: others may have changed it since this run began. With spare,
 // sides with one gateway get a second one, or keep it.
 func (t *rotation) connector(ctx context.Context, spare bool) (*connector, error) {
-	if _, err := t.read(ctx, true); err != nil { // permissions were checked before
-		return nil, err
-	}
-	st := t.settings
-	o := ConnectOptions{
-		Local: st.local.side(t.options.Local), Remote: st.remote.side(t.options.Remote),
-		Installation: Installation{Update: true, SkipValidation: true, AllNodes: true},
-		LocalServes:  st.localServes, Service: st.values, MTU: st.local.peering.MTU,
-	}
 	reporter := t.reporter
 	if spare {
 		reporter = steps.Quiet{} // the last run says what is left
 	}
-	c := newConnector(o, reporter)
-	for i, side := range []sideSettings{st.local, st.remote} {
-		e := c.ends()[i]
-		e.options.Image, e.wishes.MTU = side.image, side.peering.MTU
-		e.wishes.Implementation, e.wishes.ClampMSS = side.peering.Implementation, side.peering.ClampMSS
-		if spare && side.gateways == 1 {
-			e.temporary = 1
-		}
-	}
+	c := newConnector(ConnectOptions{
+		Local: Side{Cluster: t.options.Local}, Remote: Side{Cluster: t.options.Remote},
+		Installation: Installation{Update: true, SkipValidation: t.options.SkipValidation, AllNodes: true},
+	}, reporter)
 	if _, err := c.reach(ctx); err != nil {
 		return nil, err
+	}
+	for _, e := range c.ends() {
+		fabric, err := inventory.Fabric(ctx, e.cluster)
+		if err != nil {
+			return nil, err
+		}
+		if fabric != nil { // its ranges are known
+			e.side.Overrides = cluster.Overrides{PodCIDRs: fabric.PodCIDRs, ServiceCIDRs: fabric.ServiceCIDRs, NodeNetworks: fabric.NodeNetworks}
+		}
+		e.options.SkipValidation, e.spare = true, spare
 	}
 	if _, err := c.discover(ctx); err != nil {
 		return nil, err
 	}
-	if c.local.have == nil || c.remote.have == nil {
-		return nil, errors.New("the peering was removed while its keys were replaced")
+	for _, e := range c.ends() {
+		if e.have == nil {
+			return nil, hint.With(fmt.Errorf("cluster %q has no peering with cluster %q", e.cluster.Context, e.peer.cluster.Context), "liqoctl network connect")
+		}
+		var err error
+		if e.options.Image, err = e.gatewayImage(ctx); err != nil {
+			return nil, err
+		}
 	}
-	return c, c.server().peer.keepEndpoint(st.service)
+	return c, nil
 }
 
 // converge completes what the connector is for, and verifies it.
@@ -226,15 +192,15 @@ func (t *rotation) complete(ctx context.Context) (*connector, error) {
 
 // replaceAll replaces the keys of all gateways that stay, one after the other.
 func (t *rotation) replaceAll(ctx context.Context) (string, error) {
-	for side, gateways := range []int{t.settings.local.gateways, t.settings.remote.gateways} {
-		for i := range gateways {
+	for side := range 2 {
+		for i := 0; ; i++ {
 			c, err := t.complete(ctx)
 			if err != nil {
 				return "", err
 			}
 			e := c.ends()[side]
-			if i >= e.lasting() {
-				break // another user has removed gateways
+			if i == e.lasting() {
+				break
 			}
 			if err := e.replaceKey(ctx, i); err != nil {
 				return "", fmt.Errorf("gateway %d of cluster %q: %w", i+1, e.cluster.Context, err)

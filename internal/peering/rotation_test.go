@@ -226,43 +226,6 @@ func TestRotationRefused(t *testing.T) {
 	})
 }
 
-// TestRotationKeepsSettings: what the user has said of the peering stands after a rotation, though that adds gateways.
-func TestRotationKeepsSettings(t *testing.T) {
-	for name, set := range map[string]func(*ConnectOptions){
-		"none": func(*ConnectOptions) {},
-		"ports": func(o *ConnectOptions) {
-			o.Service.NodePort, o.Service.Port, o.Service.Annotations = 31000, 50000, map[string]string{"example.org/internal": "true"}
-		},
-		"endpoint":             func(o *ConnectOptions) { o.ClientAddress, o.ClientPort = "vpn.example.org", 40000 },
-		"address, not port":    func(o *ConnectOptions) { o.ClientAddress = "198.51.100.7" },
-		"of the tunnel":        func(o *ConnectOptions) { o.MTU, o.ClampMSS, o.Implementation = 1200, false, records.Userspace },
-		"the other way around": func(o *ConnectOptions) { o.LocalServes, o.GatewayMode = true, records.ActiveStandby },
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				a, b := twoWorlds()
-				live(t, a, b)
-				o := connectOptions(a, b)
-				set(&o)
-				if _, err := Connect(t.Context(), o, &recorder{}); err != nil {
-					t.Fatal(err)
-				}
-				before := publicKey(t, a, "b", 1)
-				if _, err := RotateKeys(t.Context(), rotateOptions(a, b), &recorder{}); err != nil {
-					t.Fatal(err)
-				}
-				if publicKey(t, a, "b", 1) == before {
-					t.Error("the key is the old one")
-				}
-				again, err := Connect(t.Context(), o, &recorder{})
-				if err != nil || again.Changed {
-					t.Errorf("connect with the same options: %v, %v", again.Objects, err)
-				}
-			})
-		})
-	}
-}
-
 // TestRotationPlan: a plan names what changes, and changes nothing.
 func TestRotationPlan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -378,7 +341,7 @@ func TestRotationWhileOthersChange(t *testing.T) {
 			a, b, before := rotated(t, 1, 1)
 			r := begun(t, a, b)
 			o := connectOptions(a, b)
-			o.Update, o.MTU = true, 1300
+			o.Update, o.MTU = true, new(1300)
 			if _, err := Connect(t.Context(), o, &recorder{}); err != nil {
 				t.Fatal(err)
 			}
@@ -407,6 +370,24 @@ func TestRotationWhileOthersChange(t *testing.T) {
 				t.Errorf("error %v", err)
 			}
 		})
+	})
+}
+
+// TestUpdateDuringRotation: a connect that has read the keys of before does not write them back.
+func TestUpdateDuringRotation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b, before := rotated(t, 1, 1)
+		o := connectOptions(a, b)
+		o.Update, o.MTU = true, new(1300)
+		o.Local.Cluster = a.hooked("ConfigMap", "peering-b", func() { must(t, RotateKeys, rotateOptions(a, b)) })
+		if _, err := Connect(t.Context(), o, &recorder{}); !errors.Is(err, errKeysTaken) || hint.Of(err) == "" {
+			t.Errorf("error %v, hint %q", err, hint.Of(err))
+		}
+		checkRotated(t, a, b, 1, 1, before)
+		if _, err := Connect(t.Context(), o, &recorder{}); err != nil {
+			t.Error(err)
+		}
+		checkStands(t, a, b, 1, 1)
 	})
 }
 

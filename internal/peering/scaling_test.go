@@ -284,7 +284,7 @@ func TestPortsOfTunnels(t *testing.T) {
 		a, b := twoWorlds()
 		live(t, a, b)
 		o := gatewayOptions(a, b, 2, 2)
-		o.ClientPort = 65530
+		o.ClientPort = new(uint16(65530))
 		_, err := Connect(t.Context(), o, &recorder{})
 		if _, refused := errors.AsType[*steps.InputError](err); !refused || !strings.Contains(err.Error(), "--gw-client-port: port 65539") {
 			t.Errorf("error %v", err)

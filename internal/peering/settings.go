@@ -1,11 +1,10 @@
 package peering
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"net"
 	"net/netip"
-	"strconv"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -15,77 +14,113 @@ import (
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/steps"
 	"liqonet.io/liqonet/templates"
 )
 
-// settings is how a peering was made, as far as its objects show: a connect with these values changes nothing of it.
+// settings are those of a peering: what the user says, else what stands, else the default.
 type settings struct {
-	local, remote sideSettings
-	localServes   bool
-	service       *corev1.Service // of the server's gateways
-	values        templates.ServiceValues
+	records.Fixed
+
+	service        templates.ServiceValues // of the server's gateways
+	mode           records.GatewayMode
+	implementation records.Implementation
+	clampMSS       bool
 }
 
-// sideSettings is the part of one side.
-type sideSettings struct {
-	peering  records.Peering
-	fabric   records.Fabric
-	gateways int    // without temporary ones
-	image    string // of the gateways
-}
-
-// side is the side of a connect that leaves it as it stands. Its ranges are known.
-func (s sideSettings) side(c *cluster.Cluster) Side {
-	return Side{Cluster: c, Gateways: s.gateways, Overrides: cluster.Overrides{
-		PodCIDRs: s.fabric.PodCIDRs, ServiceCIDRs: s.fabric.ServiceCIDRs, NodeNetworks: s.fabric.NodeNetworks,
-	}}
-}
-
-// settings reads how the peering was made; both ends have found it.
-func (c *connector) settings(ctx context.Context) (s settings, err error) {
-	if c.local.role == c.remote.role {
-		return s, hint.With(fmt.Errorf("both clusters have the role %s in their peering", c.local.role), "liqoctl network connect --update")
+// choose decides the settings, and which end is the server. Both ends know their records.
+func (c *connector) choose(ctx context.Context) error {
+	if err := c.chooseServer(); err != nil {
+		return err
 	}
-	s.localServes = c.local.role == records.Server
-	if s.local, err = c.local.settings(ctx); err != nil {
-		return s, err
-	}
-	if s.remote, err = c.remote.settings(ctx); err != nil {
-		return s, err
-	}
-	server := c.remote
-	if s.localServes {
-		server = c.local
-	}
-	name := records.ServiceName(server.peering)
-	if s.service, err = cluster.Find[*corev1.Service](ctx, server.cluster, name); err == nil && s.service == nil {
-		err = missing(server.cluster, "Service", name)
-	}
-	if err != nil {
-		return s, err
-	}
-	s.values, err = serviceValues(s.service)
-	return s, err
-}
-
-// missing is the error for an object of a peering that is not there.
-func missing(c *cluster.Cluster, kind, name string) error {
-	return hint.With(fmt.Errorf("cluster %q has no %s %s", c.Context, kind, name), "liqoctl network connect makes it again")
-}
-
-func (e *end) settings(ctx context.Context) (s sideSettings, err error) {
-	s.peering, s.fabric, s.gateways = *e.have, *e.found.fabric, e.lasting()
-	for _, id := range e.have.GatewayIDs() {
-		d, err := cluster.Find[*appsv1.Deployment](ctx, e.cluster, id.Name())
-		switch {
-		case err != nil:
-			return s, err
-		case d != nil && len(d.Spec.Template.Spec.Containers) > 0: // one that is not there is completed: an earlier run was about to
-			s.image = d.Spec.Template.Spec.Containers[0].Image
-			return s, nil
+	o, server := c.options, c.server()
+	have := records.Peering{Implementation: records.Auto, ClampMSS: true}
+	moved := false
+	for _, e := range []*end{server.peer, server} { // where they disagree, the server's record counts
+		if e.have != nil {
+			have, moved = *e.have, e.have.Role != e.role
 		}
 	}
-	return s, missing(e.cluster, "Deployment", records.GatewayIDs(e.peering, 1)[0].Name())
+	if moved {
+		have.Fixed.EndpointHost, have.Fixed.EndpointPort = "", 0
+	}
+	s := settings{
+		Fixed: records.Fixed{
+			MTU:          given(o.MTU, have.Fixed.MTU),
+			EndpointHost: given(o.ClientAddress, have.Fixed.EndpointHost), EndpointPort: given(o.ClientPort, have.Fixed.EndpointPort),
+		},
+		mode:           cmp.Or(o.GatewayMode, have.GatewayMode),
+		implementation: cmp.Or(o.Implementation, have.Implementation),
+		clampMSS:       given(o.ClampMSS, have.ClampMSS),
+	}
+	if s.mode == records.ActiveActive {
+		s.mode = ""
+	}
+	var err error
+	if s.service, err = server.chooseService(ctx, o.Service); err != nil {
+		return err
+	}
+	c.local.settings, c.remote.settings = s, s
+	return nil
+}
+
+// given is what the user says, else what stands.
+func given[T any](wish *T, standing T) T {
+	if wish != nil {
+		return *wish
+	}
+	return standing
+}
+
+// chooseServer decides the roles.
+func (c *connector) chooseServer() error {
+	l, r := c.local.have, c.remote.have
+	localServes := false
+	switch wish := c.options.LocalServes; {
+	case wish != nil:
+		localServes = *wish
+	case l != nil && r != nil && l.Role == r.Role:
+		return hint.With(fmt.Errorf("both clusters have the role %s in their peering", l.Role), "liqoctl network connect --update --server-side remote, or local")
+	case l != nil:
+		localServes = l.Role == records.Server
+	case r != nil:
+		localServes = r.Role == records.Client
+	}
+	c.local.role, c.remote.role = records.Client, records.Server
+	if localServes {
+		c.local.role, c.remote.role = records.Server, records.Client
+	}
+	return nil
+}
+
+// chooseService decides the Service of the server's gateways. A cluster that was not the server has none yet.
+func (e *end) chooseService(ctx context.Context, v templates.ServiceValues) (templates.ServiceValues, error) {
+	var standing templates.ServiceValues
+	svc, err := cluster.Find[*corev1.Service](ctx, e.cluster, records.ServiceName(e.peering))
+	if err == nil && svc != nil {
+		standing, err = serviceValues(svc)
+	}
+	if err != nil {
+		return v, err
+	}
+	v.Type = cmp.Or(v.Type, standing.Type, corev1.ServiceTypeLoadBalancer)
+	v.Port = cmp.Or(v.Port, standing.Port)
+	if v.Type != corev1.ServiceTypeClusterIP {
+		v.NodePort = cmp.Or(v.NodePort, standing.NodePort)
+	}
+	if v.Type == corev1.ServiceTypeLoadBalancer {
+		v.LoadBalancerIP = cmp.Or(v.LoadBalancerIP, standing.LoadBalancerIP)
+	}
+	if v.LoadBalancerIP.IsUnspecified() {
+		v.LoadBalancerIP = netip.Addr{}
+	}
+	if v.Annotations == nil {
+		v.Annotations = standing.Annotations
+	}
+	if err := v.Validate(); err != nil {
+		return v, &steps.InputError{Err: fmt.Errorf("--gw-server-service-*: %w", err), Advice: "set --gw-server-service-type"}
+	}
+	return v, nil
 }
 
 // serviceValues are what a Service was made of. What an API server or a provider has added is not among it.
@@ -118,29 +153,20 @@ func serviceValues(svc *corev1.Service) (v templates.ServiceValues, err error) {
 		if ours, _, _ := unstructured.NestedMap(fields, "f:spec", "f:ports", key, "f:nodePort"); ours != nil {
 			v.NodePort = uint16(port.NodePort)
 		}
-		return v, nil
 	}
-	return v, fmt.Errorf("port of the first tunnel of Service %s: it is missing", svc.Name)
+	return v, nil
 }
 
-// keepEndpoint takes over an endpoint that the user has named instead of those of the Service.
-func (e *end) keepEndpoint(svc *corev1.Service) error {
-	id := records.TunnelID{Server: 1, Client: 1}
-	t, _ := e.have.Tunnel(1, 1)
-	if len(t.Endpoints) != 1 || stillGood(t.Endpoints, svc, id, e.peer.discovery.Nodes, endpointWishes{}) {
-		return nil
+// gatewayImage is the image of the gateways that stand.
+func (e *end) gatewayImage(ctx context.Context) (string, error) {
+	for _, id := range e.have.GatewayIDs() {
+		d, err := cluster.Find[*appsv1.Deployment](ctx, e.cluster, id.Name())
+		switch {
+		case err != nil:
+			return "", err
+		case d != nil && len(d.Spec.Template.Spec.Containers) > 0: // one that is not there is completed: an earlier run was about to
+			return d.Spec.Template.Spec.Containers[0].Image, nil
+		}
 	}
-	host, port, err := net.SplitHostPort(t.Endpoints[0])
-	if err != nil {
-		return fmt.Errorf("endpoint %q of cluster %q: %w", t.Endpoints[0], e.cluster.Context, err)
-	}
-	e.wishes.ClientAddress = host
-	number, err := strconv.ParseUint(port, 10, 16)
-	if err != nil {
-		return fmt.Errorf("endpoint %q of cluster %q: %w", t.Endpoints[0], e.cluster.Context, err)
-	}
-	if usual, _ := serviceEndpoints(svc, id, nil, endpointWishes{address: host}); len(usual) != 1 || usual[0] != t.Endpoints[0] {
-		e.wishes.ClientPort = uint16(number)
-	}
-	return nil
+	return "", hint.With(fmt.Errorf("cluster %q has no gateway of peering %q", e.cluster.Context, e.peering), "liqoctl network connect makes it again")
 }

@@ -51,8 +51,9 @@ func (e *end) tunnel(have *records.Peering, own, peer int) records.Tunnel {
 // checkPorts refuses ports from which there are too few up to the last one.
 func (c *connector) checkPorts() error {
 	last := records.TunnelID{Server: c.server().count(), Client: c.server().peer.count()}
+	s := c.server().settings
 	for flag, first := range map[string]uint16{
-		"gw-server-service-port": c.options.Service.Port, "gw-server-service-nodeport": c.options.Service.NodePort, "gw-client-port": c.options.ClientPort,
+		"gw-server-service-port": s.service.Port, "gw-server-service-nodeport": s.service.NodePort, "gw-client-port": s.EndpointPort,
 	} {
 		if _, err := templates.PortOf(first, last); err != nil {
 			return &steps.InputError{Err: fmt.Errorf("--%s: %w", flag, err)}
@@ -62,7 +63,13 @@ func (c *connector) checkPorts() error {
 }
 
 // count is how many gateways the end has while this runs.
-func (e *end) count() int { return e.lasting() + e.temporary }
+func (e *end) count() int {
+	n := e.lasting()
+	if e.spare && n == 1 {
+		n++
+	}
+	return n
+}
 
 // lasting is how many gateways the end is to have: as the user says, else as it stands, without temporary ones.
 func (e *end) lasting() int {
@@ -79,15 +86,3 @@ func (e *end) lasting() int {
 
 // gatewayIDs are those of the gateways that the end has.
 func (e *end) gatewayIDs() []records.GatewayID { return records.GatewayIDs(e.peering, e.count()) }
-
-// mode is which gateways carry packets: as the user says, else as it stands. The zero value stands for the first one.
-func (e *end) mode() records.GatewayMode {
-	mode := e.wishes.GatewayMode
-	if mode == "" && e.have != nil {
-		mode = e.have.GatewayMode
-	}
-	if mode == records.ActiveActive {
-		return ""
-	}
-	return mode
-}

@@ -56,8 +56,17 @@ type Peering struct {
 	MTU int `json:"mtu"`
 	// ClampMSS limits the TCP maximum segment size to what fits the MTU.
 	ClampMSS bool `json:"clampMSS"`
+	// Fixed is what the user has set. The zero value: nothing.
+	Fixed Fixed `json:"fixed,omitzero"`
 	// Exposed are hosts outside this cluster that the peer may reach, at most MaxExposed, sorted by host.
 	Exposed []Exposed `json:"exposed,omitempty"`
+}
+
+// Fixed are values that the user has set instead of those that liqoctl measures and finds. Only liqoctl needs them.
+type Fixed struct {
+	MTU          int    `json:"mtu,omitempty"`          // 0: the path MTU
+	EndpointHost string `json:"endpointHost,omitempty"` // where the client reaches the server; "": at its Service
+	EndpointPort uint16 `json:"endpointPort,omitempty"` // of the first tunnel; 0: the Service's
 }
 
 // Bounds of a peering.

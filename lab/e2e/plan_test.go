@@ -83,8 +83,11 @@ func testPlans(ctx context.Context, t *testing.T, c liqoctl, phase string) {
 		}
 		return
 	}
-	if out := dryRun(ctx, t, c, connect...); strings.Count(out, "no changes") != 2 {
-		t.Errorf("connected, and yet:\n%s", out)
+	open := []string{"network", "connect", "--context", "a", "--remote-context", "b", "--update"} // what flags leave out stays
+	for _, args := range [][]string{connect, open} {
+		if out := dryRun(ctx, t, c, args...); strings.Count(out, "no changes") != 2 {
+			t.Errorf("connected, and yet by %s:\n%s", args, out)
+		}
 	}
 	if out := dryRun(ctx, t, c, append(connect, "--mtu", "1300")...); strings.Count(out, " -> 1300") != 2 ||
 		!strings.Contains(out, "kernel of node a-1:\n") || !strings.Contains(out, "kernel of gateway of a:\n") {

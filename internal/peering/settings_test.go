@@ -1,0 +1,176 @@
+package peering
+
+import (
+	"errors"
+	"net/netip"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/steps"
+)
+
+// fullOptions set all that can be set of a peering.
+func fullOptions(a, b *world) ConnectOptions {
+	o := connectOptions(a, b)
+	o.Service.Type, o.Service.Port, o.Service.NodePort = corev1.ServiceTypeLoadBalancer, 50000, 31000
+	o.Service.LoadBalancerIP, o.Service.Annotations = netip.MustParseAddr("203.0.113.7"), map[string]string{"example.org/internal": "true"}
+	o.ClientAddress, o.ClientPort, o.MTU = new("203.0.113.7"), new(uint16(40000)), new(1200)
+	return o
+}
+
+// TestSettingsStay: what the user has said of the peering stands after a rotation, though that adds gateways, and after a connect
+// that says nothing of it.
+func TestSettingsStay(t *testing.T) {
+	for name, set := range map[string]func(*ConnectOptions){
+		"none": func(*ConnectOptions) {},
+		"ports": func(o *ConnectOptions) {
+			o.Service.NodePort, o.Service.Port, o.Service.Annotations = 31000, 50000, map[string]string{"example.org/internal": "true"}
+		},
+		"load balancer": func(o *ConnectOptions) {
+			o.Service.Type, o.Service.LoadBalancerIP = corev1.ServiceTypeLoadBalancer, netip.MustParseAddr("203.0.113.7")
+			o.ClientAddress = new("203.0.113.7")
+		},
+		"endpoint":          func(o *ConnectOptions) { o.ClientAddress, o.ClientPort = new("vpn.example.org"), new(uint16(40000)) },
+		"address, not port": func(o *ConnectOptions) { o.ClientAddress = new("198.51.100.7") },
+		"of the tunnel": func(o *ConnectOptions) {
+			o.MTU, o.ClampMSS, o.Implementation = new(1200), new(false), records.Userspace
+		},
+		"the other way around": func(o *ConnectOptions) { o.LocalServes, o.GatewayMode = new(true), records.ActiveStandby },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, b := twoWorlds()
+				live(t, a, b)
+				o := connectOptions(a, b)
+				set(&o)
+				if _, err := Connect(t.Context(), o, &recorder{}); err != nil {
+					t.Fatal(err)
+				}
+				before := publicKey(t, a, "b", 1)
+				open := o
+				open.Options, open.Update = Options{}, true
+				checkUnchanged(t, open)
+				if _, err := RotateKeys(t.Context(), rotateOptions(a, b), &recorder{}); err != nil {
+					t.Fatal(err)
+				}
+				if publicKey(t, a, "b", 1) == before {
+					t.Error("the key is the old one")
+				}
+				checkUnchanged(t, o)
+				checkUnchanged(t, open)
+			})
+		})
+	}
+}
+
+// checkUnchanged looks that neither a plan nor a connect has anything to change.
+func checkUnchanged(t *testing.T, o ConnectOptions) {
+	t.Helper()
+	plan, err := PlanConnect(t.Context(), o, &recorder{})
+	if text := plan.Clusters[0].String() + plan.Clusters[1].String(); err != nil || len(plan.Clusters[0].Differences())+len(plan.Clusters[1].Differences()) > 0 {
+		t.Errorf("plan: %v:\n%s", err, text)
+	}
+	again, err := Connect(t.Context(), o, &recorder{})
+	if err != nil || again.Changed {
+		t.Errorf("connect: %v, %v", again.Objects, err)
+	}
+}
+
+// TestSettingsChange: what the user sets replaces what stands, and takes with it what it cannot have.
+func TestSettingsChange(t *testing.T) {
+	for name, c := range map[string]struct {
+		set   func(*Options)
+		check func(t *testing.T, server *corev1.Service, p records.Peering) bool // of the client
+	}{
+		"NodePort": {
+			func(o *Options) { o.Service.Type = corev1.ServiceTypeNodePort },
+			func(_ *testing.T, s *corev1.Service, _ records.Peering) bool {
+				return s.Spec.Type == corev1.ServiceTypeNodePort && s.Spec.LoadBalancerIP == "" && s.Spec.Ports[0].Port == 50000 &&
+					s.Spec.Ports[0].NodePort == 31000 && s.Annotations["example.org/internal"] == "true"
+			},
+		},
+		"defaults": {
+			func(o *Options) {
+				o.MTU, o.ClientPort, o.Service.Annotations = new(0), new(uint16(0)), map[string]string{}
+				o.Service.LoadBalancerIP = netip.IPv4Unspecified()
+			},
+			func(_ *testing.T, s *corev1.Service, p records.Peering) bool {
+				return s.Annotations["example.org/internal"] == "" && s.Spec.LoadBalancerIP == "" && p.MTU == 1420 &&
+					tunnelOf(p).Endpoints[0] == "203.0.113.7:50000" && p.Fixed == records.Fixed{EndpointHost: "203.0.113.7"}
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, b := twoWorlds()
+				live(t, a, b)
+				o := fullOptions(a, b)
+				if _, err := Connect(t.Context(), o, &recorder{}); err != nil {
+					t.Fatal(err)
+				}
+				o.Options, o.Update = Options{}, true
+				c.set(&o.Options)
+				if _, err := Connect(t.Context(), o, &recorder{}); err != nil {
+					t.Fatal(err)
+				}
+				s, err := cluster.Find[*corev1.Service](t.Context(), b.Cluster, records.ServiceName("a"))
+				if p := peeringOf(t, a); err != nil || !c.check(t, s, p) {
+					t.Errorf("Service %+v, annotations %v, record %+v, %v", s.Spec, s.Annotations, p, err)
+				}
+			})
+		})
+	}
+}
+
+// TestAnotherServer: a new server has a Service and an endpoint of its own. Where a change of the server ended halfway, liqoctl does
+// not guess.
+func TestAnotherServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := twoWorlds()
+		live(t, a, b)
+		o := fullOptions(a, b)
+		if _, err := Connect(t.Context(), o, &recorder{}); err != nil {
+			t.Fatal(err)
+		}
+		o.Options, o.Update = Options{LocalServes: new(true)}, true
+		o.Service.Type = corev1.ServiceTypeNodePort
+		if _, err := Connect(t.Context(), o, &recorder{}); err != nil {
+			t.Fatal(err)
+		}
+		want := records.Fixed{MTU: 1200}
+		if p := peeringOf(t, b); p.Role != records.Client || p.Fixed != want || strings.HasPrefix(tunnelOf(p).Endpoints[0], "203.0.113.7") {
+			t.Errorf("record %+v", p)
+		}
+		o.Options = Options{}
+		checkUnchanged(t, o)
+
+		b.rewrite(t, "a", func(p *records.Peering) { p.Role, p.Gateways[0].Tunnels[0].Endpoints = records.Server, nil })
+		if _, err := Connect(t.Context(), o, &recorder{}); err == nil || !strings.Contains(hint.Of(err), "--server-side") {
+			t.Errorf("error %v, hint %q", err, hint.Of(err))
+		}
+		o.LocalServes = new(true)
+		if _, err := Connect(t.Context(), o, &recorder{}); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestSettingsContradict: what the user sets must fit what stands.
+func TestSettingsContradict(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := connected(t)
+		o := connectOptions(a, b)
+		o.Options = Options{}
+		o.Service.LoadBalancerIP = netip.MustParseAddr("203.0.113.7")
+		_, err := Connect(t.Context(), o, &recorder{})
+		if _, input := errors.AsType[*steps.InputError](err); !input {
+			t.Errorf("error %v", err)
+		}
+	})
+}
