@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
 	"liqonet.io/liqonet/internal/addresses"
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/steps"
 	"liqonet.io/liqonet/ipam"
 )
 
@@ -40,15 +42,36 @@ choose.`, `
 type reservations struct {
 	document any    // for programs
 	summary  string // a line for people, before the table
+	text     string // for people, instead of the ranges
 	all      []ipam.Reservation
 	table    bool // people get a table, also without -o wide
 }
 
+// onReservations is what a command does with a cluster's reservations.
+type onReservations = func(context.Context, *cluster.Cluster) (reservations, error)
+
+// changingReservations is reservationCommand for what changes them: it has --dry-run.
+func changingReservations(env *Env, connect connector, cmd *cobra.Command, prepare func(args []string) (onReservations, error)) *cobra.Command {
+	var dryRun bool
+	addDryRunFlag(cmd, &dryRun)
+	return reservationCommand(env, connect, cmd, func(args []string) (onReservations, error) {
+		run, err := prepare(args)
+		if err != nil || !dryRun {
+			return run, err
+		}
+		return func(ctx context.Context, c *cluster.Cluster) (reservations, error) {
+			c = c.DryRun()
+			_, err := run(ctx, c)
+			plan, err := steps.PlanOf(ctx, err, c)
+			a := answerOf(plan)
+			return reservations{document: a, text: describeDryRun(a)}, err
+		}, nil
+	})
+}
+
 // reservationCommand completes a command on a cluster's reservations. prepare checks the command line before any cluster is
 // asked, and returns what is done then.
-func reservationCommand(env *Env, connect connector, cmd *cobra.Command,
-	prepare func(args []string) (func(context.Context, *cluster.Cluster) (reservations, error), error),
-) *cobra.Command {
+func reservationCommand(env *Env, connect connector, cmd *cobra.Command, prepare func(args []string) (onReservations, error)) *cobra.Command {
 	output := formatText
 	outputFlag(cmd, &output)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -78,6 +101,8 @@ func (r reservations) print(env *Env, output format) error {
 	}
 	switch {
 	case len(r.all) == 0:
+		_, err := io.WriteString(env.Out, visible(r.text))
+		return err
 	case r.table || output == formatWide:
 		if r.summary != "" {
 			fmt.Fprintln(env.Out)

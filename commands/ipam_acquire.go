@@ -25,7 +25,7 @@ exit code is 4 if no such range is free.`,
 	}
 	ownerFlag(cmd, &q.Owner, "owner of the range: each owner has one (required)")
 	prefixFlag(cmd.Flags(), &q.Preferred, "prefer", "range to take if it is free")
-	return reservationCommand(env, connect, cmd, func(args []string) (func(context.Context, *cluster.Cluster) (reservations, error), error) {
+	return changingReservations(env, connect, cmd, func(args []string) (onReservations, error) {
 		bits, err := strconv.ParseUint(strings.TrimPrefix(args[0], "/"), 10, 8)
 		switch q.Bits = int(bits); {
 		case err != nil || bits < 1 || bits > 32:

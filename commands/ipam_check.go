@@ -26,6 +26,7 @@ type checkFlags struct {
 	cluster   *cluster.Cluster
 	overrides cluster.Overrides
 	repair    bool
+	dryRun    bool
 	output    format
 }
 
@@ -53,12 +54,13 @@ is 0 if nothing is left to repair, and 3 otherwise.`,
 	prefixesFlag(cmd.Flags(), &f.overrides.ServiceCIDRs, "service-cidr", "service CIDRs (default: discovered)")
 	prefixesFlag(cmd.Flags(), &f.overrides.NodeNetworks, "node-network", "networks of the nodes (default: discovered)")
 	boolFlag(cmd.Flags(), &f.repair, "repair", "repair what is safe to repair")
+	addDryRunFlag(cmd, &f.dryRun)
 	outputFlag(cmd, &f.output)
 	return cmd
 }
 
 func (f *checkFlags) run(ctx context.Context, env *Env, do addressCheck) error {
-	o := addresses.CheckOptions{Cluster: f.cluster, Overrides: f.overrides, Repair: f.repair}
+	o := addresses.CheckOptions{Cluster: f.cluster, Overrides: f.overrides, Repair: f.repair && !f.dryRun}
 	if f.repair {
 		plan := env.Out
 		if f.output.structured() {

@@ -57,6 +57,10 @@ func TestIPAMCheck(t *testing.T) {
 		t.Errorf("error %v, want exit code %d", err, ExitUnhealthy)
 	}
 	golden(t, "ipam-check", out)
+	out, _, err = check(t, disorder, "--repair", "--dry-run")
+	if exitCode(t.Context(), err) != ExitUnhealthy || !strings.HasPrefix(out, "plan: release 10.71.0.0/16: ") || !strings.Contains(out, "0 of them repaired") {
+		t.Errorf("dry run: error %v, output:\n%s", err, out)
+	}
 	out, _, err = check(t, disorder, "--repair")
 	if !errors.Is(err, errDisorder) {
 		t.Errorf("error %v though something is not repaired", err)

@@ -31,7 +31,7 @@ cluster or a peering uses cannot be released. Releasing again changes nothing.`,
 		Args: arguments("[CIDR]"),
 	}
 	ownerFlag(cmd, &f.owner, "owner whose ranges to release")
-	return reservationCommand(env, connect, cmd, func(args []string) (_ func(context.Context, *cluster.Cluster) (reservations, error), err error) {
+	return changingReservations(env, connect, cmd, func(args []string) (_ onReservations, err error) {
 		if len(args) == 0 && f.owner == "" {
 			return nil, usagef("a CIDR or --owner is required")
 		}

@@ -24,7 +24,7 @@ overlaps a range of another owner, and names that owner. Reserving a range again
 	}
 	ownerFlag(cmd, &owner, "owner of the range (default: the cluster)")
 	boolFlag(cmd.Flags(), &want.Shared, "shared", "allow overlap with other shared ranges, such as those of nodes and pods")
-	return reservationCommand(env, connect, cmd, func(args []string) (_ func(context.Context, *cluster.Cluster) (reservations, error), err error) {
+	return changingReservations(env, connect, cmd, func(args []string) (_ onReservations, err error) {
 		if want.Range, err = parsePrefix(args[0]); err != nil {
 			return nil, usagef("%w", err)
 		}

@@ -57,12 +57,20 @@ func ipamCommand(t *testing.T, c *cluster.Cluster, args ...string) (out string, 
 	return b.String(), exitCode(t.Context(), err), err
 }
 
+// changed is what a dry run prints of one change of reservations.
+func changed(change string) string {
+	return "cluster \"test\", namespace liqonet:\n  change ConfigMap ipam\n    " + change + "\n"
+}
+
 // TestReservations goes through the life of reservations; each step finds what those before it left.
 func TestReservations(t *testing.T) {
 	c := addressBook(t)
 	for _, step := range []struct{ line, out, fails string }{
+		{line: "reserve 10.0.0.128/25 --owner vpn --dry-run", out: changed("reserve 10.0.0.128/25 (user \"vpn\" reserved range)")},
 		{line: "reserve 10.0.0.128/25 --owner vpn", out: "10.0.0.128/25\n"},
+		{line: "reserve 10.0.0.128/25 --owner vpn --dry-run", out: "cluster \"test\": no changes\n"},
 		{line: "reserve 10.0.0.128/25 --owner vpn", out: "10.0.0.128/25\n"},
+		{line: "reserve 10.0.0.0/24 --owner lab --dry-run", fails: "conflict with user \"vpn\" reserved range 10.0.0.128/25"},
 		{
 			line:  "reserve 10.0.0.0/24 --owner lab",
 			fails: `reserve 10.0.0.0/24 for user "lab" reserved range: conflict with user "vpn" reserved range 10.0.0.128/25`,
@@ -71,6 +79,7 @@ func TestReservations(t *testing.T) {
 		{line: "reserve 10.244.8.0/24", fails: "conflict with pod CIDR 10.244.0.0/16"},
 		{line: "reserve 10.244.8.0/24 --shared", out: "10.244.8.0/24\n"},
 
+		{line: "acquire /24 --owner ci-1 --dry-run", out: changed("reserve 10.0.2.0/24 (user \"ci-1\" reserved range)")},
 		{line: "acquire /24 --owner ci-1", out: "10.0.2.0/24\n"},
 		{line: "acquire 24 --owner ci-2", out: "10.0.3.0/24\n"},
 		{line: "acquire /24 --owner ci-1", out: "10.0.2.0/24\n"},
@@ -92,6 +101,7 @@ func TestReservations(t *testing.T) {
 		{line: "release 10.0.2.0/24 --owner ci-2", fails: `release 10.0.2.0/24 of user "ci-2": held by another owner: user "ci-1" reserved range`},
 		{line: "release 10.0.2.0/24", out: "10.0.2.0/24\n"},
 		{line: "release 10.0.2.0/24"},
+		{line: "release --owner ci-2 --dry-run", out: changed("release 10.0.3.0/24 (user \"ci-2\" reserved range)")},
 		{line: "release --owner ci-2", out: "10.0.3.0/24\n"},
 		{line: "release 10.71.0.0/16", fails: `in use: peering "b" pods`},
 		{line: "release 10.244.0.0/16", fails: "in use: pod CIDR"},

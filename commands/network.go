@@ -128,7 +128,7 @@ func (a action[O, R]) command(env *Env, cmd *cobra.Command) *cobra.Command {
 		boolFlag(cmd.Flags(), &yes, "yes,y", "do not ask for confirmation (alias --skip-confirm)")
 	}
 	if a.plan != nil {
-		boolFlag(cmd.Flags(), &dryRun, dryRunFlag, "print the changes that the command would make, and make none")
+		addDryRunFlag(cmd, &dryRun)
 	}
 	if a.bySize {
 		sizedTimeoutFlag(cmd.Flags(), a.timeout)

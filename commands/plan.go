@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/kernels"
 	"liqonet.io/liqonet/internal/steps"
@@ -27,16 +29,25 @@ type clusterPlan struct {
 func dryly[O any](plan operation[O, steps.Plan]) operation[O, planAnswer] {
 	return func(ctx context.Context, o O, r steps.Reporter) (planAnswer, error) {
 		p, err := plan(ctx, o, r)
-		a := planAnswer{Clusters: []clusterPlan{}}
-		for _, c := range p.Clusters {
-			one := clusterPlan{ClusterPlan: c, Kernels: []kernels.Change{}, KernelsLater: c.After == nil}
-			if c.After != nil {
-				one.Kernels = append(one.Kernels, kernels.Changes(c.Before, *c.After)...)
-			}
-			a.Clusters = append(a.Clusters, one)
-		}
-		return a, err
+		return answerOf(p), err
 	}
+}
+
+func answerOf(p steps.Plan) planAnswer {
+	a := planAnswer{Clusters: []clusterPlan{}}
+	for _, c := range p.Clusters {
+		one := clusterPlan{ClusterPlan: c, Kernels: []kernels.Change{}, KernelsLater: c.After == nil}
+		if c.After != nil {
+			one.Kernels = append(one.Kernels, kernels.Changes(c.Before, *c.After)...)
+		}
+		a.Clusters = append(a.Clusters, one)
+	}
+	return a
+}
+
+// addDryRunFlag adds the flag that has a command print a plan.
+func addDryRunFlag(cmd *cobra.Command, to *bool) {
+	boolFlag(cmd.Flags(), to, dryRunFlag, "print the changes that the command would make, and make none")
 }
 
 // describeDryRun is the answer for people.
