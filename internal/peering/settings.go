@@ -5,14 +5,13 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
-	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/steps"
 	"liqonet.io/liqonet/templates"
@@ -98,7 +97,7 @@ func (e *end) chooseService(ctx context.Context, v templates.ServiceValues) (tem
 	var standing templates.ServiceValues
 	svc, err := cluster.Find[*corev1.Service](ctx, e.cluster, records.ServiceName(e.peering))
 	if err == nil && svc != nil {
-		standing, err = serviceValues(svc)
+		standing, err = inventory.ServiceValues(svc)
 	}
 	if err != nil {
 		return v, err
@@ -119,40 +118,6 @@ func (e *end) chooseService(ctx context.Context, v templates.ServiceValues) (tem
 	}
 	if err := v.Validate(); err != nil {
 		return v, &steps.InputError{Err: fmt.Errorf("--gw-server-service-*: %w", err), Advice: "set --gw-server-service-type"}
-	}
-	return v, nil
-}
-
-// serviceValues are what a Service was made of. What an API server or a provider has added is not among it.
-func serviceValues(svc *corev1.Service) (v templates.ServiceValues, err error) {
-	fields, err := cluster.Applied(svc)
-	if err != nil {
-		return v, err
-	}
-	v.Type = svc.Spec.Type
-	annotations, _, _ := unstructured.NestedMap(fields, "f:metadata", "f:annotations")
-	for key := range annotations {
-		if name := strings.TrimPrefix(key, "f:"); svc.Annotations[name] != "" {
-			if v.Annotations == nil {
-				v.Annotations = make(map[string]string)
-			}
-			v.Annotations[name] = svc.Annotations[name]
-		}
-	}
-	if ip, _, _ := unstructured.NestedMap(fields, "f:spec", "f:loadBalancerIP"); ip != nil {
-		if v.LoadBalancerIP, err = netip.ParseAddr(svc.Spec.LoadBalancerIP); err != nil {
-			return v, fmt.Errorf("load balancer address of Service %s: %w", svc.Name, err)
-		}
-	}
-	for _, port := range svc.Spec.Ports {
-		if port.Name != (records.TunnelID{Server: 1, Client: 1}).PortName() {
-			continue
-		}
-		v.Port = uint16(port.Port)
-		key := fmt.Sprintf(`k:{"port":%d,"protocol":"UDP"}`, port.Port)
-		if ours, _, _ := unstructured.NestedMap(fields, "f:spec", "f:ports", key, "f:nodePort"); ours != nil {
-			v.NodePort = uint16(port.NodePort)
-		}
 	}
 	return v, nil
 }

@@ -19,7 +19,7 @@ import (
 func fullOptions(a, b *world) ConnectOptions {
 	o := connectOptions(a, b)
 	o.Service.Type, o.Service.Port, o.Service.NodePort = corev1.ServiceTypeLoadBalancer, 50000, 31000
-	o.Service.LoadBalancerIP, o.Service.Annotations = netip.MustParseAddr("203.0.113.7"), map[string]string{"example.org/internal": "true"}
+	o.Service.LoadBalancerIP, o.Service.Annotations = netip.MustParseAddr("203.0.113.7"), map[string]string{"example.org/internal": "true", "example.org/empty": ""}
 	o.ClientAddress, o.ClientPort, o.MTU = new("203.0.113.7"), new(uint16(40000)), new(1200)
 	return o
 }
@@ -30,7 +30,7 @@ func TestSettingsStay(t *testing.T) {
 	for name, set := range map[string]func(*ConnectOptions){
 		"none": func(*ConnectOptions) {},
 		"ports": func(o *ConnectOptions) {
-			o.Service.NodePort, o.Service.Port, o.Service.Annotations = 31000, 50000, map[string]string{"example.org/internal": "true"}
+			o.Service.NodePort, o.Service.Port, o.Service.Annotations = 31000, 50000, map[string]string{"example.org/internal": "true", "example.org/empty": ""}
 		},
 		"load balancer": func(o *ConnectOptions) {
 			o.Service.Type, o.Service.LoadBalancerIP = corev1.ServiceTypeLoadBalancer, netip.MustParseAddr("203.0.113.7")

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"net/netip"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -89,8 +88,11 @@ func (i existing) alteredGateways(namespace string, p records.Peering) ([]string
 	}
 	v.Image = cmp.Or(v.Image, inventory.AnyImage)
 	v.Service.Type = corev1.ServiceTypeClusterIP
-	if s, ok := i.Object(&corev1.Service{ObjectMeta: named}).(*corev1.Service); ok && len(s.Spec.Ports) > 0 {
-		v.Service = serviceValues(s)
+	if s, ok := i.Object(&corev1.Service{ObjectMeta: named}).(*corev1.Service); ok {
+		var err error
+		if v.Service, err = inventory.ServiceValues(s); err != nil {
+			return nil, err
+		}
 	}
 	objects, err := templates.Gateways(v)
 	if err != nil {
@@ -103,15 +105,6 @@ func (i existing) alteredGateways(namespace string, p records.Peering) ([]string
 func is[T cluster.Object](o cluster.Object) bool {
 	_, ok := o.(T)
 	return ok
-}
-
-// serviceValues are those by which a Service was made.
-func serviceValues(s *corev1.Service) templates.ServiceValues {
-	v := templates.ServiceValues{Type: s.Spec.Type, Port: uint16(s.Spec.Ports[0].Port)}
-	if ip, err := netip.ParseAddr(s.Spec.LoadBalancerIP); err == nil && s.Spec.Type == corev1.ServiceTypeLoadBalancer {
-		v.LoadBalancerIP = ip
-	}
-	return v
 }
 
 func (i existing) altered(wanted []cluster.Object) []string {
