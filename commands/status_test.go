@@ -27,7 +27,7 @@ func peerings() []status.Peering {
 			Exposed: []status.ExposedHost{{
 				Host: netip.MustParseAddr("198.51.100.7"), Address: netip.MustParseAddr("10.70.128.1"), Seen: netip.MustParseAddr("10.72.128.1"), Served: true,
 			}},
-			Drift:    records.Drift{Times: 1, What: "tunnel lqn-tunnel"}, KeyCreated: time.Now().Add(-72 * time.Hour),
+			Drift: records.Drift{Times: 1, What: "tunnel lqn-tunnel"}, KeyCreated: time.Now().Add(-72 * time.Hour),
 			Nodes:    []status.NodeState{{Name: "n1", Ready: true, Drift: records.Drift{Times: 2, What: "rule 104 table 7600"}}},
 			Warnings: []string{`chain "ip filter FORWARD" of node n1 drops packets of pods that none of its rules accepts; verification does not pass it`},
 		},

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"liqonet.io/liqonet/internal/eventually"
 )
 
 // servicePort is the TCP and UDP port at which pods answer.
@@ -151,7 +153,7 @@ func dropped(t *testing.T, from namespace, to netip.AddrPort, counter func() int
 	if _, err := io.WriteString(c, "?"); err != nil {
 		t.Error(err)
 	}
-	eventually(t, fmt.Sprintf("a drop of what is for %s", to), func() bool { return counter() > before })
+	eventually.Holds(t, fmt.Sprintf("a drop of what is for %s", to), answerWait, func() bool { return counter() > before })
 	if got, answered := lateAnswer(t, c, from); answered {
 		t.Errorf("udp to %s: %q, want silence", to, got)
 	}
@@ -248,19 +250,4 @@ func (ns namespace) countedIn(family, table, chain string) (packets int) {
 		}
 	}
 	return packets
-}
-
-// eventually looks for a state until it is there.
-func eventually(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	every, late := time.NewTicker(20*time.Millisecond), time.After(answerWait)
-	defer every.Stop()
-	for !is() {
-		select {
-		case <-every.C:
-		case <-late:
-			t.Errorf("%s: not seen in %s", what, answerWait)
-			return
-		}
-	}
 }

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"liqonet.io/liqonet/internal/eventually"
 )
 
 // expectErrors has pods and nodes of one cluster told, by whoever is on the way to the other, what became of their
@@ -76,7 +78,7 @@ func testErrorsAboutOthers(t *testing.T, a, b side) {
 		t.Helper()
 		before := g.drops(chain)
 		then()
-		eventually(t, "the packet sent after it", func() bool { return heard.has(good) })
+		eventually.Holds(t, "the packet sent after it", answerWait, func() bool { return heard.has(good) })
 		heard.forget()
 		if n := g.drops(chain) - before; n != more {
 			t.Errorf("%d packets dropped by %s, want %d", n, chain, more)

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"liqonet.io/liqonet/internal/cidr"
+	"liqonet.io/liqonet/internal/eventually"
 	"liqonet.io/liqonet/netops/echo"
 )
 
@@ -33,7 +34,7 @@ func TestForgedProbe(t *testing.T) {
 	probe := echo.Magic + " and what follows"
 	forged := packet{protocol: unix.IPPROTO_UDP, source: stats.Endpoint.Addr(), target: b.node(0)}
 	b.router.emit("nodes-b", b.nodes[0].hardware("eth0"), forged.with(udp(stats.Endpoint.Port(), nodePort, []byte(probe))))
-	eventually(t, "the probe", func() bool { return heard.has(probe) })
+	eventually.Holds(t, "the probe", answerWait, func() bool { return heard.has(probe) })
 	client.ip("link set eth0 up")
 	client.ip(fmt.Sprintf("route add default via %s", a.inPods(0, bridgeNumber)))
 	client.awaitTunnels()
@@ -63,7 +64,7 @@ func TestGatewayEnds(t *testing.T) {
 					}
 					send(target, bad)
 					send(g.config.Pod, good)
-					eventually(t, "the packet sent after it", func() bool { return heard.has(good) })
+					eventually.Holds(t, "the packet sent after it", answerWait, func() bool { return heard.has(good) })
 					if heard.has(bad) || g.drops("uplink") == before {
 						t.Errorf("heard: %v, drops: %d", heard.has(bad), g.drops("uplink")-before)
 					}
@@ -110,7 +111,7 @@ func TestExtendedOverlayIPv6(t *testing.T) {
 			p = append(append(append(append(p, source...), target...), extensions...), body...)
 			before := g.drops6("ipv6-outer")
 			pod.emit("eth0", g.hardware("eth0"), p)
-			eventually(t, "a drop in chain ipv6-outer", func() bool { return g.drops6("ipv6-outer") > before })
+			eventually.Holds(t, "a drop in chain ipv6-outer", answerWait, func() bool { return g.drops6("ipv6-outer") > before })
 		})
 	}
 	expectAll(t, a, b)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"liqonet.io/liqonet/internal/cidr"
+	"liqonet.io/liqonet/internal/eventually"
 )
 
 // TestGatewaysShareFlows counts the flows of many pairs of addresses in three gateways with a tunnel each, and in two
@@ -35,7 +36,7 @@ func TestGatewaysShareFlows(t *testing.T) {
 			}
 			for sent := burst; sent <= flows; sent += burst {
 				a.nodes[1].pod.flood(t, b.seenPods[0], sent-burst, sent)
-				eventually(t, "the flows in the tunnels", func() bool {
+				eventually.Holds(t, "the flows in the tunnels", answerWait, func() bool {
 					total := 0
 					for _, g := range gateways {
 						for _, to := range g.config.Tunnels {
@@ -206,7 +207,7 @@ func (c *conversation) more(t *testing.T) {
 		return slices.Clone(c.asked)
 	}
 	before := now()
-	eventually(t, "more answers on every flow", func() bool {
+	eventually.Holds(t, "more answers on every flow", answerWait, func() bool {
 		for i, n := range now() {
 			if n < before[i]+3 {
 				return false
@@ -364,10 +365,10 @@ func TestOtherGatewayOfSamePeer(t *testing.T) {
 					before := n.drops(f.chain)
 					forged := frame{kind: kind, vni: by.config.VNI, end: a.internal(1), source: f.source, target: a.pod(1), payload: bad}
 					toOverlay(t, by.namespace, a.node(1), forged.bytes())
-					eventually(t, "a drop in chain "+f.chain, func() bool { return n.drops(f.chain) > before })
+					eventually.Holds(t, "a drop in chain "+f.chain, answerWait, func() bool { return n.drops(f.chain) > before })
 					forged.source, forged.payload = b.seenPod(1), good
 					toOverlay(t, by.namespace, a.node(1), forged.bytes())
-					eventually(t, "the packet sent after it", func() bool { return heard.has(good) })
+					eventually.Holds(t, "the packet sent after it", answerWait, func() bool { return heard.has(good) })
 					if heard.has(bad) {
 						t.Error("it arrived")
 					}
@@ -387,5 +388,5 @@ func testOtherTunnel(t *testing.T, from, to *testGateway) {
 	to.run("sysctl", "-qw", "net.ipv4.conf.all.rp_filter=0")
 	before := to.drops("from-tunnel")
 	from.inject(t, datagram(other.Peer, other.Address.Addr(), bad))
-	eventually(t, "a drop in chain from-tunnel", func() bool { return to.drops("from-tunnel") > before })
+	eventually.Holds(t, "a drop in chain from-tunnel", answerWait, func() bool { return to.drops("from-tunnel") > before })
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"liqonet.io/liqonet/internal/eventually"
 )
 
 // TestForgedFragments has others send the first fragment of a packet of which the peer sends the second. Fragments are
@@ -50,10 +52,10 @@ func TestForgedFragments(t *testing.T) {
 				first, second := pieces(f.source, a.pod(1), 99, "the true"+end)
 				before := f.at.drops(f.chain)
 				f.stranger(evil)
-				eventually(t, "a drop in chain "+f.chain, func() bool { return f.at.drops(f.chain) > before })
+				eventually.Holds(t, "a drop in chain "+f.chain, answerWait, func() bool { return f.at.drops(f.chain) > before })
 				f.by(second)
 				f.by(first)
-				eventually(t, "the packet of the peer", func() bool { return heard.has("the true" + end) })
+				eventually.Holds(t, "the packet of the peer", answerWait, func() bool { return heard.has("the true" + end) })
 				if heard.has("a forged" + end) {
 					t.Error("it is a part of the peer's packet")
 				}
@@ -100,7 +102,7 @@ func TestEntryMadeElsewhere(t *testing.T) {
 				if got, answered := answerOf(t, c, b.nodes[1].namespace); answered {
 					t.Errorf("%q, want silence", got)
 				}
-				eventually(t, "a drop in chain "+f.chain, func() bool { return n.drops(f.chain) > before })
+				eventually.Holds(t, "a drop in chain "+f.chain, answerWait, func() bool { return n.drops(f.chain) > before })
 			})
 		}
 		expectAll(t, a, b)
@@ -136,10 +138,10 @@ func TestTranslatedToGateway(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				eventually(t, "two drops in chain source", func() bool { return n.drops("source") >= before+2 })
+				eventually.Holds(t, "two drops in chain source", answerWait, func() bool { return n.drops("source") >= before+2 })
 				f.payload = good
 				toOverlay(t, n.namespace, g.config.Pod, f.bytes())
-				eventually(t, "the packet sent after it", func() bool { return heard.has(good) })
+				eventually.Holds(t, "the packet sent after it", answerWait, func() bool { return heard.has(good) })
 				if heard.has(bad) {
 					t.Error("it arrived")
 				}
@@ -181,7 +183,7 @@ func TestOddFrames(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/%s", kind, name), func(t *testing.T) {
 				before := n.drops(c.chain)
 				toOverlay(t, g.namespace, a.node(1), c.payload)
-				eventually(t, "a drop in chain "+c.chain, func() bool { return n.drops(c.chain) > before })
+				eventually.Holds(t, "a drop in chain "+c.chain, answerWait, func() bool { return n.drops(c.chain) > before })
 			})
 		}
 		expectAll(t, a, b)
@@ -210,8 +212,8 @@ func TestSourceRoutes(t *testing.T) {
 				before := n.drops("inner")
 				b.gateways[0].inject(t, p.with(udp(servicePort, servicePort, []byte(bad))))
 				b.gateways[0].inject(t, datagram(b.pod(1), a.pod(1), good))
-				eventually(t, "a drop in chain inner", func() bool { return n.drops("inner") > before })
-				eventually(t, "the packet sent after it", func() bool { return heard.has(good) })
+				eventually.Holds(t, "a drop in chain inner", answerWait, func() bool { return n.drops("inner") > before })
+				eventually.Holds(t, "the packet sent after it", answerWait, func() bool { return heard.has(good) })
 				if heard.has(bad) {
 					t.Error("it arrived")
 				}
@@ -241,6 +243,6 @@ func TestErrorsIntoOverlay(t *testing.T) {
 		about := packet{protocol: unix.IPPROTO_UDP, source: a.node(1), target: local.Addr()}.with(udp(nodePort, local.Port(), nil))
 		before := n.drops("into-overlay")
 		a.router.emit("nodes-a", n.hardware("eth0"), icmpAbout(unreachable, local.Addr(), b.seenPod(1), about))
-		eventually(t, "a drop in chain into-overlay", func() bool { return n.drops("into-overlay") > before })
+		eventually.Holds(t, "a drop in chain into-overlay", answerWait, func() bool { return n.drops("into-overlay") > before })
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+
+	"liqonet.io/liqonet/internal/eventually"
 )
 
 // TestStolenGateway has a gateway tell the nodes that it is where a pod of theirs is, and that it hears its peer among
@@ -33,7 +35,7 @@ func TestStolenGateway(t *testing.T) {
 				_ = c.Close()
 				t.Error("a TCP connection is taken for the tunnel")
 			}
-			eventually(t, "a drop of the guard", func() bool { return victim.drops("past-overlay") > before })
+			eventually.Holds(t, "a drop of the guard", answerWait, func() bool { return victim.drops("past-overlay") > before })
 		})
 	}
 }

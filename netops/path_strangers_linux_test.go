@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"liqonet.io/liqonet/internal/eventually"
 )
 
 // TestStrangersInTunnel has a gateway that does as it likes send by the tunnel from addresses that are not its
@@ -49,7 +51,7 @@ func testEverybody(t *testing.T, a, b side) {
 	binary.BigEndian.PutUint16(outer[22:], g.config.Overlay.Port)
 	before := g.drops("uplink")
 	b.gateways[0].inject(t, outer)
-	eventually(t, "a drop in chain uplink", func() bool { return g.drops("uplink") > before })
+	eventually.Holds(t, "a drop in chain uplink", answerWait, func() bool { return g.drops("uplink") > before })
 }
 
 // testProbes asks for a gateway's health: a pod's address like any other to its cluster, none to the peer.
@@ -76,7 +78,7 @@ func testProbes(t *testing.T, a, b side) {
 		t.Error("a pod of the peer is connected")
 		_ = c.Close()
 	}
-	eventually(t, "a drop in chain to-pods", func() bool { return a.nodes[0].drops("to-pods") > before })
+	eventually.Holds(t, "a drop in chain to-pods", answerWait, func() bool { return a.nodes[0].drops("to-pods") > before })
 }
 
 // allowAll has WireGuard send to, and accept from, any address.
@@ -144,12 +146,12 @@ func (s stray) goesNowhere(t *testing.T, a, b side, heard *ears) {
 	}
 	heard.forget()
 	b.gateways[0].inject(t, datagram(s.source, s.target, bad))
-	eventually(t, "a packet sent after it", func() bool { // again, as one is lost while the tunnel is renewed
+	eventually.Holds(t, "a packet sent after it", answerWait, func() bool { // again, as one is lost while the tunnel is renewed
 		b.gateways[0].inject(t, datagram(b.pod(1), a.pod(1), good))
 		return heard.has(good)
 	})
 	if s.chain != "" {
-		eventually(t, "a drop in chain "+s.chain, func() bool { return s.at.drops(s.chain) > before })
+		eventually.Holds(t, "a drop in chain "+s.chain, answerWait, func() bool { return s.at.drops(s.chain) > before })
 	}
 	if heard.has(bad) {
 		t.Errorf("from %s to %s: it arrived", s.source, s.target)

@@ -3,7 +3,6 @@ package apiserver
 import (
 	"path/filepath"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,6 +13,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/cache"
+
+	"liqonet.io/liqonet/internal/eventually"
 )
 
 // served returns a fake client and a real one that reaches it through Serve.
@@ -33,23 +34,11 @@ func served(t *testing.T) (*fake.Clientset, *kubernetes.Clientset) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() bool {
+	eventually.Holds(t, "the answer", eventually.Patience, func() bool {
 		_, err := client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
 		return err == nil
 	})
 	return behind, client
-}
-
-func eventually(t *testing.T, is func() bool) {
-	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	const patience = time.Minute
-	for deadline := time.Now().Add(patience); !is(); <-tick.C {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within %s", patience)
-		}
-	}
 }
 
 func configMap(name string, labels map[string]string) *corev1.ConfigMap {
@@ -113,16 +102,16 @@ func TestServeFeedsInformers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() bool { return value() == "" })
+	eventually.Holds(t, "the answer", eventually.Patience, func() bool { return value() == "" })
 	cm.Data = map[string]string{"k": "v"}
 	if _, err := maps.Update(t.Context(), cm, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() bool { return value() == "v" })
+	eventually.Holds(t, "the answer", eventually.Patience, func() bool { return value() == "v" })
 	if err := maps.Delete(t.Context(), "a", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() bool { return value() == "none" })
+	eventually.Holds(t, "the answer", eventually.Patience, func() bool { return value() == "none" })
 }
 
 // TestServeTellsOfDeletions has an object deleted between a client's list and its watch.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"liqonet.io/liqonet/internal/eventually"
 	"liqonet.io/liqonet/internal/netnstest"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/netops"
@@ -96,7 +97,7 @@ func newConversation(t *testing.T, k kinds) *conversation {
 
 func (c *conversation) run() {
 	// Without a peering the packets are anybody's: that the capture sees them shows that it would see others.
-	eventually(c.t, joining, func() error {
+	eventually.Succeeds(c.t, joining, func() error {
 		if len(c.capture.seen(markBefore)) == 0 {
 			return fmt.Errorf("the capture sees nothing")
 		}
@@ -140,7 +141,7 @@ func (c *conversation) sayAt(node, mark string) {
 func (c *conversation) awaitUnderstood(after string) {
 	c.t.Helper()
 	before := c.listeners.count(markSecret)
-	eventually(c.t, joining, func() error {
+	eventually.Succeeds(c.t, joining, func() error {
 		now := c.listeners.count(markSecret)
 		for _, cluster := range []*testCluster{c.a, c.b} {
 			for i := range cluster.pods {
@@ -157,7 +158,7 @@ func (c *conversation) awaitUnderstood(after string) {
 // peering: nodes have deleted the conntrack entries of these flows.
 func (c *conversation) awaitKept() {
 	c.t.Helper()
-	eventually(c.t, joining, func() error {
+	eventually.Succeeds(c.t, joining, func() error {
 		for _, side := range [][2]*testCluster{{c.a, c.b}, {c.b, c.a}} {
 			for i := range side[0].nodes {
 				for _, talker := range []string{side[0].nodeName(i), side[0].nodeName(i) + "/pod"} {
@@ -180,7 +181,7 @@ func (c *conversation) awaitRounds() {
 	for name, k := range c.talkers {
 		before[name] = k.rounds.Load()
 	}
-	eventually(c.t, joining, func() error {
+	eventually.Succeeds(c.t, joining, func() error {
 		for name, k := range c.talkers {
 			if k.mark.Load() != "" && k.rounds.Load() < before[name]+someRounds {
 				return fmt.Errorf("%s is silent", name)
@@ -218,7 +219,7 @@ func (c *conversation) suffer(name string, in netnstest.Namespace, f fault, kill
 			begin()
 		}
 		c.awaitUnderstood(name)
-		eventually(c.t, joining, func() error { // packets cross by the other nodes, too, and without a firewall
+		eventually.Succeeds(c.t, joining, func() error { // packets cross by the other nodes, too, and without a firewall
 			if now := pathIn(in); now != whole {
 				return fmt.Errorf("after %s there is\n%s\nwant\n%s", name, now, whole)
 			}
@@ -240,7 +241,7 @@ func pathIn(ns netnstest.Namespace) string {
 // awaitFirewall waits until our table is there.
 func awaitFirewall(t *testing.T, ns netnstest.Namespace) {
 	t.Helper()
-	eventually(t, joining, func() error {
+	eventually.Succeeds(t, joining, func() error {
 		return ns.Command(t.Context(), "nft", "list", "table", "ip", "liqonet").Run()
 	})
 }
@@ -280,7 +281,7 @@ func (c *conversation) rebootNode(i int) {
 	c.awaitRounds()
 	c.a.startNode(i)
 	awaitFirewall(c.t, n)
-	eventually(c.t, joining, func() error {
+	eventually.Succeeds(c.t, joining, func() error {
 		if tables := n.Run("nft", "list", "tables", "ip"); strings.Contains(tables, netops.BootTable) {
 			return fmt.Errorf("the boot guard is not lifted: %s", tables)
 		}
@@ -303,7 +304,7 @@ func (c *conversation) leave() {
 			c.t.Errorf("a packet in the clear while there still is something of ours: %s", s)
 		}
 	}
-	eventually(c.t, joining, func() error {
+	eventually.Succeeds(c.t, joining, func() error {
 		if len(c.capture.seen(markLeaving)) == 0 {
 			return fmt.Errorf("the capture sees nothing any more")
 		}
@@ -314,7 +315,7 @@ func (c *conversation) leave() {
 // awaitApplied waits until every node has the peering in its kernel.
 func (c *testCluster) awaitApplied() {
 	c.t.Helper()
-	eventually(c.t, joining, func() error {
+	eventually.Succeeds(c.t, joining, func() error {
 		reports, err := c.reports()
 		if err != nil {
 			return err

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"liqonet.io/liqonet/internal/eventually"
 )
 
 // What a flood sends.
@@ -148,7 +150,7 @@ func (f *flood) await(t *testing.T) {
 		begin[i] = len(own.answered)
 	}
 	f.mu.Unlock()
-	eventually(t, joining, func() error {
+	eventually.Succeeds(t, joining, func() error {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		for i, own := range f.flows {

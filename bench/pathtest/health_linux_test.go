@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"liqonet.io/liqonet/bench/verdict"
+	"liqonet.io/liqonet/internal/eventually"
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/netnstest"
 )
@@ -194,7 +195,7 @@ func (f pathFault) try(t *testing.T, a, b *testCluster) (shown, over time.Durati
 // leaves waits until a cluster's state is another one.
 func (c *testCluster) leaves(state health.State, then func()) {
 	c.t.Helper()
-	eventually(c.t, joining, func() error {
+	eventually.Succeeds(c.t, joining, func() error {
 		if now, _ := c.judge(); now == state {
 			return fmt.Errorf("cluster %s is %s", c.name, state)
 		}
@@ -207,7 +208,7 @@ func (c *testCluster) leaves(state health.State, then func()) {
 func (c *testCluster) awaitState(want health.State, reason string) {
 	c.t.Helper()
 	proven := false
-	eventually(c.t, joining, func() error {
+	eventually.Succeeds(c.t, joining, func() error {
 		state, why := c.judge()
 		if proven && state == health.Connecting {
 			c.t.Errorf("cluster %s is connecting, though its peer has answered: %s", c.name, why)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"liqonet.io/liqonet/internal/eventually"
 	"liqonet.io/liqonet/internal/health"
 )
 
@@ -86,7 +87,7 @@ func TestLossIsNotDeath(t *testing.T) {
 			b.awaitState(health.Healthy, "")
 			renewed, begin := b.gateways[0].helper.logged(renewedLog), time.Now()
 			l.forget()
-			eventually(t, joining, func() error {
+			eventually.Succeeds(t, joining, func() error {
 				return b.pods[0].Command(t.Context(), "ping", "-c", "1", "-W", "1", a.seenPod(0).String()).Run()
 			})
 			took, allowed := time.Since(begin), shownWithin+lateFactor*late()

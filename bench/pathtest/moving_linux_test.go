@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"liqonet.io/liqonet/internal/eventually"
 	"liqonet.io/liqonet/internal/netnstest"
 )
 
@@ -144,7 +145,7 @@ func (c *testCluster) removeMover() {
 	if err := c.kube.CoreV1().Pods(metav1.NamespaceDefault).Delete(c.t.Context(), moverPodName, metav1.DeleteOptions{}); err != nil {
 		c.t.Fatal(err)
 	}
-	eventually(c.t, joining, func() error {
+	eventually.Succeeds(c.t, joining, func() error {
 		if routes := c.gateways[0].Run("ip", "route", "show", "table", "all"); strings.Contains(routes, moverAddress.String()) {
 			return fmt.Errorf("the gateway has a route to %s, which is no pod any more:\n%s", moverAddress, routes)
 		}
@@ -232,7 +233,7 @@ func startProbing(t *testing.T, from netnstest.Namespace) *probing {
 // answerOf waits for the first answer from a node since forget.
 func (p *probing) answerOf(node string) (at time.Time) {
 	p.t.Helper()
-	eventually(p.t, joining, func() error {
+	eventually.Succeeds(p.t, joining, func() error {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		var ok bool

@@ -14,6 +14,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"liqonet.io/liqonet/internal/eventually"
 	"liqonet.io/liqonet/internal/netnstest"
 	"liqonet.io/liqonet/internal/records"
 )
@@ -78,7 +79,7 @@ func twoClusters(t *testing.T) (a, b *testCluster, underlay netnstest.Namespace)
 // awaitProof waits until every node has seen packets of full size come back from a node of the peer.
 func (c *testCluster) awaitProof(k kinds) {
 	c.t.Helper()
-	eventually(c.t, joining, func() error {
+	eventually.Succeeds(c.t, joining, func() error {
 		s, err := c.status()
 		if err != nil {
 			return fmt.Errorf("status of cluster %s: %w", c.name, err)
@@ -158,7 +159,7 @@ func expectAll(from, to *testCluster) {
 				// On a busy machine echoes are late, and a gateway then renews its tunnel: it sends ICMP errors for a
 				// moment, and a packet in flight is lost.
 				var got string
-				eventually(from.t, joining, func() (err error) {
+				eventually.Succeeds(from.t, joining, func() (err error) {
 					got, err = seenBy(source.Namespace, to.seenPod(j))
 					return err
 				})
@@ -202,7 +203,7 @@ func (c *testCluster) part() {
 			c.t.Fatal(err)
 		}
 	}
-	eventually(c.t, joining, func() error {
+	eventually.Succeeds(c.t, joining, func() error {
 		reports, err := c.reports()
 		if err != nil {
 			return err
@@ -218,22 +219,6 @@ func (c *testCluster) part() {
 		left := n.Run("ip", "-o", "link") + n.Run("ip", "rule") + n.Run("ip", "nexthop") + n.Run("nft", "list", "tables")
 		if strings.Contains(left, "lqn") || strings.Contains(left, "liqonet") || strings.Contains(left, "encap") {
 			c.t.Errorf("node %s has left:\n%s", c.nodeName(i), left)
-		}
-	}
-}
-
-// eventually asks until there is no error any more.
-func eventually(t *testing.T, within time.Duration, ask func() error) {
-	t.Helper()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(within); ; <-tick.C {
-		err := ask()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("after %v: %v", within, err)
 		}
 	}
 }

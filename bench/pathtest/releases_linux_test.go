@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"liqonet.io/liqonet/internal/eventually"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -86,7 +87,7 @@ func (c *testCluster) configureLater() {
 		return later + replaced(c.t, text, fmt.Sprintf("mtu: %d\n", pathMTU), fmt.Sprintf("mtu: %d\n", laterMTU))
 	})
 	for _, n := range append(c.nodes[:], c.gateways[0].Namespace) {
-		eventually(c.t, joining, func() error {
+		eventually.Succeeds(c.t, joining, func() error {
 			if routes := n.Run("ip", "route", "show", "table", "all"); !strings.Contains(routes, fmt.Sprintf("mtu %d", laterMTU)) {
 				return fmt.Errorf("a node or gateway of cluster %s does not follow its record, which has an MTU of %d:\n%s", c.name, laterMTU, routes)
 			}
@@ -162,7 +163,7 @@ func (c *testCluster) replaceGateway(program string, peer *testCluster) {
 // awaitFresh waits until every node has verified its path after a time, and serves the peering as its record says.
 func (c *testCluster) awaitFresh(since time.Time) {
 	c.t.Helper()
-	eventually(c.t, joining, func() error {
+	eventually.Succeeds(c.t, joining, func() error {
 		s, err := c.status()
 		if err != nil {
 			return fmt.Errorf("status of cluster %s: %w", c.name, err)

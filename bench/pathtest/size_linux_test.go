@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"liqonet.io/liqonet/internal/eventually"
 	"liqonet.io/liqonet/internal/netnstest"
 	"liqonet.io/liqonet/internal/records"
 )
@@ -67,7 +68,7 @@ func narrow(underlay netnstest.Namespace, mtu int, clusters ...*testCluster) {
 // awaitSizes waits until the gateway reports the sizes of the paths: of that to the peer, and of all its nodes'.
 func (c *testCluster) awaitSizes(between int, ofNodes ...int) {
 	c.t.Helper()
-	eventually(c.t, joining, func() error {
+	eventually.Succeeds(c.t, joining, func() error {
 		s, err := c.status()
 		if err != nil {
 			return fmt.Errorf("status of cluster %s: %w", c.name, err)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"liqonet.io/liqonet/internal/eventually"
 	"liqonet.io/liqonet/internal/netnstest"
 )
 
@@ -86,7 +87,7 @@ func awaitReady(t *testing.T, ns netnstest.Namespace) {
 			return c, err
 		},
 	}}
-	eventually(t, joining, func() error {
+	eventually.Succeeds(t, joining, func() error {
 		answer, err := client.Get("http://" + healthAddress + "/readyz")
 		if err != nil {
 			return err

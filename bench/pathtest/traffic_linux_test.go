@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"liqonet.io/liqonet/internal/eventually"
 )
 
 // trafficPort is where pods answer, trafficEvery how often they are asked.
@@ -33,7 +35,7 @@ func (k *traffic) lost(t *testing.T) (lost int64) {
 	t.Helper()
 	for _, f := range k.flows {
 		sent := f.sent.Load()
-		eventually(t, joining, func() error {
+		eventually.Succeeds(t, joining, func() error {
 			if f.last.Load() <= sent {
 				return fmt.Errorf("from %s nothing is answered", f.name)
 			}

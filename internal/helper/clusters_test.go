@@ -16,6 +16,7 @@ import (
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 	corev1 "k8s.io/api/core/v1"
 
+	"liqonet.io/liqonet/internal/eventually"
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/netnstest"
 	"liqonet.io/liqonet/internal/records"
@@ -66,7 +67,7 @@ func twoClusters(t *testing.T) (server, client *testCluster) {
 	server.start(client.key.PublicKey(), preshared)
 	client.start(server.key.PublicKey(), preshared)
 	for _, c := range []*testCluster{server, client} {
-		eventually(t, string(c.role)+" proves its path", patience, func() bool {
+		eventually.Holds(t, string(c.role)+" proves its path", patience, func() bool {
 			s, _ := c.written.get()
 			return c.written.stated() == string(health.Healthy) && !s.LastHandshake.IsZero() && !s.LastEcho.IsZero() && len(s.Nodes) == 1 && !s.Nodes[0].LastProof.IsZero()
 		})

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 
+	"liqonet.io/liqonet/internal/eventually"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -81,7 +82,7 @@ func (k leaseKeeper) lease() *coordinationv1.Lease {
 func (k leaseKeeper) await(what string, within time.Duration) *coordinationv1.Lease {
 	k.t.Helper()
 	var l *coordinationv1.Lease
-	eventually(k.t, what, within, func() bool { l = k.lease(); return l != nil })
+	eventually.Holds(k.t, what, within, func() bool { l = k.lease(); return l != nil })
 	return l
 }
 
@@ -162,7 +163,7 @@ func TestAlteredGatewayObjects(t *testing.T) {
 		return err == nil
 	}
 	for _, name := range []string{firstGateway("b").Name(), firstGateway("b").StatusName()} {
-		eventually(t, "the first "+name, patience, func() bool { return good(name) })
+		eventually.Holds(t, "the first "+name, patience, func() bool { return good(name) })
 		for what, change := range map[string]func(*corev1.ConfigMap){
 			"text": func(cm *corev1.ConfigMap) { cm.Data[records.DataKey] = "x" }, "no data": func(cm *corev1.ConfigMap) { cm.Data = nil },
 			"component": func(cm *corev1.ConfigMap) { cm.Labels[records.LabelComponent] = records.ComponentFabric },
@@ -176,7 +177,7 @@ func TestAlteredGatewayObjects(t *testing.T) {
 			if _, err := maps.Update(t.Context(), cm, metav1.UpdateOptions{}); err != nil {
 				t.Fatal(err)
 			}
-			took := eventually(t, what+" of "+name, patience, func() bool { return good(name) })
+			took := eventually.Holds(t, what+" of "+name, patience, func() bool { return good(name) })
 			t.Logf("%s of %s is back after %s", what, name, took.Round(time.Millisecond))
 		}
 	}

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"liqonet.io/liqonet/internal/eventually"
 )
 
 // TestThousandConnections: who opens a thousand connections to probes and metrics, and says nothing, or half a request,
@@ -73,11 +75,11 @@ func probeBeside(t *testing.T, address string, crowd int, says string) error {
 	// It takes milliseconds. Where connections have no bound, it takes until the server ends the crowd's, after five seconds.
 	client := http.Client{Timeout: 4 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	err := probe(t.Context(), &client, address)
-	eventually(t, fmt.Sprintf("at most %d of %d connections", connectionsMost, crowd), patience, func() bool {
+	eventually.Holds(t, fmt.Sprintf("at most %d of %d connections", connectionsMost, crowd), patience, func() bool {
 		return countOpen(all) <= connectionsMost
 	})
 	// Those that are left end, too.
-	eventually(t, "the end of all of them", patience, func() bool { return countOpen(all) == 0 })
+	eventually.Holds(t, "the end of all of them", patience, func() bool { return countOpen(all) == 0 })
 	return err
 }
 

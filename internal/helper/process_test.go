@@ -22,6 +22,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"liqonet.io/liqonet/internal/eventually"
 	"liqonet.io/liqonet/internal/netnstest"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/netops"
@@ -197,7 +198,7 @@ func (p *process) rest(t *testing.T) {
 	t.Helper()
 	const quiet = 4 * passPause
 	passes, since := p.counter(passesMetric), time.Now()
-	eventually(t, "rest", patience, func() bool {
+	eventually.Holds(t, "rest", patience, func() bool {
 		if n := p.counter(passesMetric); n != passes {
 			passes, since = n, time.Now()
 		}
@@ -215,21 +216,6 @@ func (p *process) signal(s os.Signal) {
 
 // patience is how long a test waits where how long is not the point.
 const patience = 2 * time.Minute
-
-// eventually waits until a condition holds.
-func eventually(t *testing.T, what string, within time.Duration, holds func() bool) time.Duration {
-	t.Helper()
-	begin := time.Now()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for !holds() {
-		if time.Since(begin) > within {
-			t.Fatalf("%s: not within %s", what, within)
-		}
-		<-tick.C
-	}
-	return time.Since(begin)
-}
 
 // latest keeps records that helpers have written.
 type latest struct {

@@ -14,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"liqonet.io/liqonet/internal/eventually"
 )
 
 // versioned is an API server's ConfigMaps, with versions as k8s.io/apiserver has them: a watch delivers what is newer
@@ -131,7 +133,7 @@ func TestRestoredStore(t *testing.T) {
 		t.Helper()
 		for _, text := range []string{"y", "z"} {
 			api.write("made since", text)
-			eventually(t, "what is written", patience, func() bool { return has("kept=new", "made since="+text) })
+			eventually.Holds(t, "what is written", patience, func() bool { return has("kept=new", "made since="+text) })
 		}
 	}
 	follows()
@@ -143,7 +145,7 @@ func TestRestoredStore(t *testing.T) {
 	}
 	api.restart(backup)
 	api.write("after", "z")
-	eventually(t, "the restored state, and what is written then", patience, func() bool { return has("after=z", "deleted since=x", "kept=old") })
+	eventually.Holds(t, "the restored state, and what is written then", patience, func() bool { return has("after=z", "deleted since=x", "kept=old") })
 }
 
 func (v *versioned) listed() int {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"liqonet.io/liqonet/internal/eventually"
 	"liqonet.io/liqonet/internal/netnstest"
 	"liqonet.io/liqonet/internal/records"
 )
@@ -43,7 +44,7 @@ func TestUnreachableGateway(t *testing.T) {
 			t.Logf("the report: %+v", got)
 		}
 	}()
-	eventually(t, "report of both peerings, and of the way to the gateway of one", patience, func() bool {
+	eventually.Holds(t, "report of both peerings, and of the way to the gateway of one", patience, func() bool {
 		_, got = written.get()
 		_, lostToo := got.OverlaySources[firstGateway(lost.Name)]
 		return slices.Equal(got.Peerings, []string{lost.Name, "b"}) && got.OverlaySources[firstGateway("b")].IsValid() && !lostToo

@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"liqonet.io/liqonet/internal/eventually"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/templates"
 )
@@ -199,7 +200,7 @@ func TestLabRefused(t *testing.T) {
 	stages := openStages(t)
 	a := act{stages: stages, namespace: "none"}
 	before := map[string]string{}
-	eventually(t, func() bool { // controllers make their first objects for some seconds
+	eventually.Holds(t, "what is made or removed by controllers", eventually.Patience, func() bool { // controllers make their first objects for some seconds
 		last := before
 		before = a.objects(t)
 		return cmp.Equal(last, before)
@@ -327,7 +328,7 @@ func (a act) makeNamespace(t *testing.T, s *stage) {
 	if _, err := s.kube.CoreV1().Namespaces().Create(t.Context(), object, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() bool { // controllers have made what is in every namespace
+	eventually.Holds(t, "what is made or removed by controllers", eventually.Patience, func() bool { // controllers have made what is in every namespace
 		_, noAccount := s.kube.CoreV1().ServiceAccounts(a.namespace).Get(t.Context(), "default", metav1.GetOptions{})
 		_, noRoot := s.kube.CoreV1().ConfigMaps(a.namespace).Get(t.Context(), "kube-root-ca.crt", metav1.GetOptions{})
 		return noAccount == nil && noRoot == nil
@@ -347,7 +348,7 @@ func (a act) terminate(t *testing.T, cluster string) {
 	if err := s.kube.CoreV1().Namespaces().Delete(t.Context(), a.namespace, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() bool { // nothing else is left
+	eventually.Holds(t, "what is made or removed by controllers", eventually.Patience, func() bool { // nothing else is left
 		all, err := maps.List(t.Context(), metav1.ListOptions{})
 		accounts, e := s.kube.CoreV1().ServiceAccounts(a.namespace).List(t.Context(), metav1.ListOptions{})
 		return err == nil && e == nil && len(all.Items) == 1 && all.Items[0].DeletionTimestamp != nil && len(accounts.Items) == 0

@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/eventually"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
 )
@@ -72,7 +73,7 @@ func (s *stage) join(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.beat(t.Context(), t)
-	eventually(t, func() bool { // without the taints of a node that is new
+	eventually.Holds(t, "what is made or removed by controllers", eventually.Patience, func() bool { // without the taints of a node that is new
 		node, err := s.kube.CoreV1().Nodes().Get(t.Context(), s.node, metav1.GetOptions{})
 		return err == nil && len(node.Spec.Taints) == 0
 	})
@@ -242,20 +243,4 @@ func (s *stage) left(t *testing.T, namespace string) []string {
 	}
 	slices.Sort(names)
 	return names
-}
-
-// eventually waits until a state holds.
-func eventually(t *testing.T, holds func() bool) {
-	t.Helper()
-	const patience = 5 * time.Minute // how long it takes is not the point
-	limit := time.After(patience)
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for !holds() {
-		select {
-		case <-limit:
-			t.Fatalf("not in %s", patience)
-		case <-tick.C:
-		}
-	}
 }

@@ -14,6 +14,8 @@ import (
 	"golang.zx2c4.com/wireguard/conn"
 	"golang.zx2c4.com/wireguard/tun"
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
+
+	"liqonet.io/liqonet/internal/eventually"
 )
 
 // TestBuffersAreLimited floods a gateway that stands still while it writes to its link: what waits takes bounded memory, and
@@ -103,7 +105,7 @@ func (e *end) join(t *testing.T, other *end, keepAlive time.Duration) {
 // await sends packets from another end until so many have come out of this one.
 func (e *end) await(t *testing.T, count int64, from *end) {
 	t.Helper()
-	eventually(t, "packets arrive", func() bool {
+	eventually.Holds(t, "packets arrive", patience, func() bool {
 		select {
 		case from.reads <- struct{}{}:
 		default:

@@ -12,6 +12,8 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
+
+	"liqonet.io/liqonet/internal/eventually"
 )
 
 func TestTunnelCarriesTraffic(t *testing.T) {
@@ -258,7 +260,7 @@ func TestOpenRefusesWhatCannotBe(t *testing.T) {
 		}
 		return holder.Close()
 	})
-	eventually(t, "the link of the device that could not start is gone", func() bool { return !h.hasLink(linkName) })
+	eventually.Holds(t, "the link of the device that could not start is gone", patience, func() bool { return !h.hasLink(linkName) })
 }
 
 // TestNameServerThatDoesNotAnswer: neither Apply nor Stats waits for it, and what it answers at last is used.
@@ -320,7 +322,7 @@ func TestNameThatIsMissing(t *testing.T) {
 		cfg := p.clientConfig
 		cfg.Peer.Endpoints = []string{"gw.example:51841"}
 		for range 5 {
-			eventually(t, "a search begins", func() bool {
+			eventually.Holds(t, "a search begins", patience, func() bool {
 				if _, err := p.clientDevice.Apply(cfg); err == nil {
 					t.Fatal("a name that is not there has an address")
 				}

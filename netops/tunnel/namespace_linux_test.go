@@ -11,6 +11,8 @@ import (
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
+
+	"liqonet.io/liqonet/internal/eventually"
 )
 
 // host is a network namespace that ends with the test.
@@ -80,7 +82,7 @@ func connect(a, b *host, name, addrA, addrB string) {
 	a.up(name, addrA)
 	b.up(name, addrB)
 	// A veth drops what it is given until the kernel has noticed, up to a second later, that both ends are up.
-	eventually(a.t, "link "+name+" works", func() bool {
+	eventually.Holds(a.t, "link "+name+" works", patience, func() bool {
 		return a.link(name).Attrs().OperState == netlink.OperUp && b.link(name).Attrs().OperState == netlink.OperUp
 	})
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
+
+	"liqonet.io/liqonet/internal/eventually"
 )
 
 const (
@@ -127,7 +129,7 @@ func (h *host) renew(d *Device) {
 // clock's last 24 bits, so that a second one within 17 ms looks like a replay.
 func settle(t *testing.T, d *Device) {
 	t.Helper()
-	eventually(t, "a handshake that is 50 ms old", func() bool {
+	eventually.Holds(t, "a handshake that is 50 ms old", patience, func() bool {
 		last := stats(t, d).LastHandshake
 		return !last.IsZero() && time.Since(last) > 50*time.Millisecond
 	})

@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"testing"
 	"time"
 )
 
@@ -129,17 +128,5 @@ func (h *host) exchangeTCP(to string, size int) {
 	}
 	if !bytes.Equal(sent, received) {
 		h.t.Errorf("TCP with %s: other bytes came back", to)
-	}
-}
-
-// eventually asks until the state is there.
-func eventually(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	ticker := time.NewTicker(10 * time.Millisecond)
-	defer ticker.Stop()
-	for deadline := time.Now().Add(patience); !is(); <-ticker.C {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within %v: %s", patience, what)
-		}
 	}
 }
