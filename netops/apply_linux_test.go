@@ -28,7 +28,7 @@ func TestMemberFails(t *testing.T) {
 	c := nodeOfThreeGateways()
 	c.Overlay.Kind = KindVXLAN
 	want := NodeState(c)
-	ns.ip(fmt.Sprintf("link add other type vxlan id %d dstport %d remote 192.0.2.1", c.Peers[0].Gateways[2].VNI, c.Overlay.Port))
+	ns.IP(fmt.Sprintf("link add other type vxlan id %d dstport %d remote 192.0.2.1", c.Peers[0].Gateways[2].VNI, c.Overlay.Port))
 	k := ns.kernel()
 	for range 2 {
 		have, err := k.Observe()
@@ -38,12 +38,12 @@ func TestMemberFails(t *testing.T) {
 		if err := k.Apply(Diff(have, want)); err == nil {
 			t.Fatal("there is room for all links: nothing was tested")
 		}
-		way := ns.ip("route show table 7600 " + c.Peers[0].CIDRs[0].String())
+		way := ns.IP("route show table 7600 " + c.Peers[0].CIDRs[0].String())
 		if !strings.Contains(way, NodeLink(c.Peers[0].Gateways[0].VNI)) || !strings.Contains(way, NodeLink(c.Peers[0].Gateways[1].VNI)) {
 			t.Errorf("to the peer: %s", way)
 		}
 	}
-	ns.ip("link del other")
+	ns.IP("link del other")
 	reach(t, k, want)
 }
 
@@ -61,22 +61,22 @@ func TestApply(t *testing.T) {
 		k := ns.kernel()
 		reach(t, k, withKind(nodeLike(), kind))
 
-		told := ns.ip("-d link show " + Overlay)
+		told := ns.IP("-d link show " + Overlay)
 		for _, want := range []string{"external", "addrgenmode none", "mtu 1450", "02:00:0a:50:00:01", ",UP"} {
 			if !strings.Contains(told, want) {
 				t.Errorf("ip link does not say %q:\n%s", want, told)
 			}
 		}
-		if told := ns.run("cat", "/proc/sys/net/ipv4/conf/"+Overlay+"/forwarding"); told != "1\n" {
+		if told := ns.Run("cat", "/proc/sys/net/ipv4/conf/"+Overlay+"/forwarding"); told != "1\n" {
 			t.Errorf("forwarding is %q", told)
 		}
-		told = ns.ip(fmt.Sprintf("nexthop get id %d", NexthopBase+1))
+		told = ns.IP(fmt.Sprintf("nexthop get id %d", NexthopBase+1))
 		for _, want := range []string{"encap ip id 7 ", "dst 10.244.1.5 ", "ttl 64 ", "via 10.80.128.1 ", "onlink"} {
 			if !strings.Contains(told, want) {
 				t.Errorf("ip nexthop does not say %q:\n%s", want, told)
 			}
 		}
-		told = ns.ip("route get 10.11.5.6")
+		told = ns.IP("route get 10.11.5.6")
 		if !strings.Contains(told, "via 10.80.128.1") || !strings.Contains(told, "mtu 1370") {
 			t.Errorf("route to the first peer:\n%s", told)
 		}
@@ -151,7 +151,7 @@ func TestOneSocket(t *testing.T) {
 			reach(t, ns.kernel(), withKind(s, kind).Reachable(State{}))
 			sockets := 0
 			for _, table := range []string{"udp", "udp6"} {
-				sockets += strings.Count(ns.run("cat", "/proc/thread-self/net/"+table), ":17CB ") // port 6091
+				sockets += strings.Count(ns.Run("cat", "/proc/thread-self/net/"+table), ":17CB ") // port 6091
 			}
 			if sockets != want {
 				t.Errorf("%d sockets, want %d", sockets, want)
@@ -167,8 +167,8 @@ func TestLinkSetDown(t *testing.T) {
 		ns := newNamespace(t)
 		k := ns.kernel()
 		reach(t, k, withKind(nodeLike(), kind))
-		ns.ip("link set down dev " + Overlay)
-		if told := ns.ip("route show table 7600"); !strings.Contains(told, "unreachable 10.11.0.0/16") ||
+		ns.IP("link set down dev " + Overlay)
+		if told := ns.IP("route show table 7600"); !strings.Contains(told, "unreachable 10.11.0.0/16") ||
 			strings.Contains(told, "nhid") {
 			t.Errorf("with the link down, routes that refuse are to remain alone:\n%s", told)
 		}
@@ -180,13 +180,13 @@ func TestLocalRuleMovesAndReturns(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	k := ns.kernel()
-	before := ns.ip("-d rule")
+	before := ns.IP("-d rule")
 	reach(t, k, State{LocalRuleMoved: true, Rules: []Rule{{Priority: 50, Mark: 7, Table: localTable}}})
-	if told := ns.ip("rule"); strings.Contains(told, "0:\tfrom all lookup local\n0") || !strings.Contains(told, "100:\tfrom all lookup local") {
+	if told := ns.IP("rule"); strings.Contains(told, "0:\tfrom all lookup local\n0") || !strings.Contains(told, "100:\tfrom all lookup local") {
 		t.Errorf("rules:\n%s", told)
 	}
 	reach(t, k, State{})
-	if after := ns.ip("-d rule"); after != before {
+	if after := ns.IP("-d rule"); after != before {
 		t.Errorf("before:\n%s\nafter:\n%s", before, after)
 	}
 }
@@ -196,14 +196,14 @@ func TestForeignLocalRule(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	k := ns.kernel()
-	ns.ip("rule add from all lookup local priority 100")
-	ns.ip("rule del from all lookup local priority 0")
-	before := ns.ip("-d rule")
+	ns.IP("rule add from all lookup local priority 100")
+	ns.IP("rule del from all lookup local priority 0")
+	before := ns.IP("-d rule")
 	reach(t, k, State{Rules: []Rule{{Priority: 104, Table: RoutingTable}}})
 	if err := k.Cleanup(); err != nil {
 		t.Fatal(err)
 	}
-	if after := ns.ip("-d rule"); after != before {
+	if after := ns.IP("-d rule"); after != before {
 		t.Errorf("before:\n%s\nafter:\n%s", before, after)
 	}
 }
@@ -218,9 +218,9 @@ func (ns namespace) portrait() string {
 	for _, args := range []string{
 		"-d link", "-4 -o addr", "-4 neigh show nud all", "-4 nexthop", "-4 -d route show table all", "-4 -d rule",
 	} {
-		all.WriteString(carrier.ReplaceAllString(ns.ip(args), ""))
+		all.WriteString(carrier.ReplaceAllString(ns.IP(args), ""))
 	}
-	all.WriteString(ns.run("nft", "list", "ruleset"))
+	all.WriteString(ns.Run("nft", "list", "ruleset"))
 	return all.String()
 }
 
@@ -242,9 +242,9 @@ func TestForeignObjectsStay(t *testing.T) {
 			"route add 10.12.0.0/16 via 192.168.7.2 dev eth0 table 7600 metric 5",
 			"rule add from 10.0.0.0/8 lookup 7600 priority 105",
 		} {
-			ns.ip(args)
+			ns.IP(args)
 		}
-		ns.run("nft", "table ip foreign { chain c { type filter hook forward priority 0; tcp dport 80 accept; }; }")
+		ns.Run("nft", "table ip foreign { chain c { type filter hook forward priority 0; tcp dport 80 accept; }; }")
 		before := ns.portrait()
 		reach(t, k, withKind(nodeLike(), kind))
 		during := "\n" + ns.portrait()
@@ -266,7 +266,7 @@ func TestApplyGoesOn(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)
 	k := ns.kernel()
-	ns.ip("route add unreachable 10.12.0.0/16 table 7600")
+	ns.IP("route add unreachable 10.12.0.0/16 table 7600")
 	refusal := func(dst string) Route {
 		return Route{Table: RoutingTable, Dst: netip.MustParsePrefix(dst), Type: Unreachable}
 	}

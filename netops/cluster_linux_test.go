@@ -22,7 +22,7 @@ var (
 
 func newWorld(t *testing.T) *world {
 	w := &world{t: t, router: newNamespace(t)}
-	w.router.run("sysctl", "-qw", "net.ipv4.ip_forward=1")
+	w.router.Run("sysctl", "-qw", "net.ipv4.ip_forward=1")
 	return w
 }
 
@@ -30,7 +30,7 @@ func newWorld(t *testing.T) *world {
 func (w *world) outside() namespace {
 	host := newNamespace(w.t)
 	w.router.script("ip", "-batch", "-")(
-		"link add outside type veth peer name eth0 netns "+host.path(),
+		"link add outside type veth peer name eth0 netns "+host.Path(),
 		"link set outside up",
 		"addr add 198.51.100.1/24 dev outside",
 	)
@@ -117,10 +117,10 @@ func (c *testCluster) build() {
 func (c *testCluster) buildNode(i int, bridge string) {
 	n := &testNode{namespace: newNamespace(c.t)}
 	c.nodes[i] = n
-	n.run("sysctl", "-qw", "net.ipv4.ip_forward=1", "net.ipv4.conf.all.rp_filter=1")
+	n.Run("sysctl", "-qw", "net.ipv4.ip_forward=1", "net.ipv4.conf.all.rp_filter=1")
 	port := fmt.Sprintf("%s%d", c.name, i)
 	n.script("ip", "-batch", "-")(
-		fmt.Sprintf("link add eth0 mtu %d type veth peer name %s mtu %d netns %s", c.mtu, port, c.mtu, c.router.path()),
+		fmt.Sprintf("link add eth0 mtu %d type veth peer name %s mtu %d netns %s", c.mtu, port, c.mtu, c.router.Path()),
 		"link set eth0 up",
 		fmt.Sprintf("addr add %s/24 dev eth0", c.node(i)),
 		// An address of its own: else it would take that of a later port, unknown to pods.
@@ -130,7 +130,7 @@ func (c *testCluster) buildNode(i int, bridge string) {
 		fmt.Sprintf("route add %s via %s", c.podCIDR(1-i), c.node(1-i)),
 		fmt.Sprintf("route add default via %s", numbered(c.nodeNetwork, routerNumber)),
 	)
-	c.router.ip("link set " + port + " master " + bridge + " up")
+	c.router.IP("link set " + port + " master " + bridge + " up")
 	near := slices.Clone(c.pods)
 	if !c.masquerades {
 		near = append(near, c.nodeNetwork)
@@ -149,7 +149,7 @@ func (c *testCluster) attach(node int, address netip.Addr) namespace {
 	p, n := newNamespace(c.t), c.nodes[node]
 	port := fmt.Sprintf("v%d", address.As4()[3])
 	n.script("ip", "-batch", "-")(
-		fmt.Sprintf("link add %s mtu %d type veth peer name eth0 mtu %d netns %s", port, c.mtu, c.mtu, p.path()),
+		fmt.Sprintf("link add %s mtu %d type veth peer name eth0 mtu %d netns %s", port, c.mtu, c.mtu, p.Path()),
 		"link set "+port+" master cni0 up",
 		"link set "+port+" type bridge_slave hairpin on",
 	)

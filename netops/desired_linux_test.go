@@ -15,7 +15,7 @@ func TestDesiredFirewalls(t *testing.T) {
 			"table":       state.Firewall.String(),
 			"transaction": firewallOf(Diff(State{}, state)).Plan.String(),
 		} {
-			command := exec.CommandContext(t.Context(), "nsenter", "--net="+ns.path(), "nft", "--check", "-f", "-")
+			command := exec.CommandContext(t.Context(), "nsenter", "--net="+ns.Path(), "nft", "--check", "-f", "-")
 			command.Stdin = strings.NewReader(text)
 			if out, err := command.CombinedOutput(); err != nil {
 				t.Errorf("%s: nft refuses the %s: %v\n%s", name, form, err, out)
@@ -30,10 +30,10 @@ func TestDesiredStates(t *testing.T) {
 	for name, state := range desired() {
 		t.Run(name, func(t *testing.T) {
 			ns := newNamespace(t)
-			ns.ip("link add " + Tunnel + " type veth peer name eth0")
-			ns.ip("link add " + Tunnel + "1 type veth peer name far")
-			ns.ip("link set far up")
-			ns.ip("link set eth0 up") // no nexthop is on a link without a carrier
+			ns.IP("link add " + Tunnel + " type veth peer name eth0")
+			ns.IP("link add " + Tunnel + "1 type veth peer name far")
+			ns.IP("link set far up")
+			ns.IP("link set eth0 up") // no nexthop is on a link without a carrier
 			for i, l := range state.Links {
 				if l.Name == Overlay {
 					state.Links[i].Kind = overlays()[0]

@@ -32,7 +32,7 @@ func serve(ns namespace, on netip.Addr, name string) {
 	answer := func(from net.Addr) string {
 		return fmt.Sprintf("%s sees %s", name, netip.MustParseAddrPort(from.String()).Addr())
 	}
-	ns.inside(func() error {
+	ns.Inside(func() error {
 		address := at(on).String()
 		tcp, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp4", address)
 		if err != nil {
@@ -84,7 +84,7 @@ func serveUDP(c net.PacketConn, answer func(net.Addr) string) {
 func dialFrom(ctx context.Context, from namespace, network string, to netip.AddrPort) (net.Conn, error) {
 	var conn net.Conn
 	var failed error
-	from.inside(func() error {
+	from.Inside(func() error {
 		conn, failed = (&net.Dialer{}).DialContext(ctx, network, to.String())
 		return nil
 	})
@@ -186,7 +186,7 @@ func takeTurns(t *testing.T, ns namespace) {
 	t.Helper()
 	var near, far net.PacketConn
 	for _, c := range []*net.PacketConn{&near, &far} {
-		ns.inside(func() (err error) {
+		ns.Inside(func() (err error) {
 			*c, err = (&net.ListenConfig{}).ListenPacket(context.Background(), "udp4", "127.0.0.1:0")
 			return err
 		})
@@ -216,7 +216,7 @@ func watch(t *testing.T, ns namespace) net.PacketConn {
 func watchProtocol(t *testing.T, ns namespace, protocol string) net.PacketConn {
 	t.Helper()
 	var seen net.PacketConn
-	ns.inside(func() (err error) {
+	ns.Inside(func() (err error) {
 		seen, err = (&net.ListenConfig{}).ListenPacket(context.Background(), "ip4:"+protocol, "0.0.0.0")
 		return err
 	})
@@ -240,7 +240,7 @@ func (ns namespace) counted(table, chain string) int {
 
 func (ns namespace) countedIn(family, table, chain string) (packets int) {
 	ns.t.Helper()
-	for line := range strings.Lines(ns.run("nft", "list", "chain", family, table, chain)) {
+	for line := range strings.Lines(ns.Run("nft", "list", "chain", family, table, chain)) {
 		if _, counted, ok := strings.Cut(line, "counter packets "); ok {
 			var n int
 			if _, err := fmt.Sscan(counted, &n); err != nil {

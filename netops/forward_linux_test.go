@@ -12,8 +12,8 @@ import (
 func dropping(t *testing.T) namespace {
 	t.Helper()
 	ns := newNamespace(t)
-	ns.run("iptables-nft", "-P", "FORWARD", "DROP")
-	ns.run("iptables-nft", "-A", "FORWARD", "-i", "docker0", "-m", "comment", "--comment", "of another", "-j", "ACCEPT")
+	ns.Run("iptables-nft", "-P", "FORWARD", "DROP")
+	ns.Run("iptables-nft", "-A", "FORWARD", "-i", "docker0", "-m", "comment", "--comment", "of another", "-j", "ACCEPT")
 	ns.script("nft", "-f", "-")(
 		"table inet strict {", "chain guards { type filter hook forward priority 10; policy drop; }", "}",
 		"table inet kind {", "chain guards { type filter hook forward priority 0; policy accept; }", "}",
@@ -25,7 +25,7 @@ func TestPassForward(t *testing.T) {
 	t.Parallel()
 	ns := dropping(t)
 	k := ns.kernel()
-	before := ns.run("nft", "list ruleset")
+	before := ns.Run("nft", "list ruleset")
 	plan := reach(t, k, State{PassForward: true})
 	want := `+ pass from lqn-* in chain ip filter FORWARD
 + pass to lqn-* in chain ip filter FORWARD
@@ -36,7 +36,7 @@ func TestPassForward(t *testing.T) {
 		t.Errorf("plan:\n%swant:\n%s", plan, want)
 	}
 	// iptables must be able to read what it finds in its own table, or kube-proxy and CNIs cannot use it any more.
-	shown := ns.run("iptables-nft", "-S", "FORWARD")
+	shown := ns.Run("iptables-nft", "-S", "FORWARD")
 	wantRules := `-P FORWARD DROP
 -A FORWARD -o lqn-+ -m comment --comment "liqonet: to lqn-*" -j ACCEPT
 -A FORWARD -i lqn-+ -m comment --comment "liqonet: from lqn-*" -j ACCEPT
@@ -45,11 +45,11 @@ func TestPassForward(t *testing.T) {
 	if shown != wantRules {
 		t.Errorf("iptables shows:\n%swant:\n%s", shown, wantRules)
 	}
-	if saved := ns.run("iptables-nft-save"); strings.Contains(saved, "incompatible") {
+	if saved := ns.Run("iptables-nft-save"); strings.Contains(saved, "incompatible") {
 		t.Error(saved)
 	}
 	reach(t, k, State{})
-	if after := ns.run("nft", "list ruleset"); after != before {
+	if after := ns.Run("nft", "list ruleset"); after != before {
 		t.Errorf("after removal:\n%s\nbefore:\n%s", after, before)
 	}
 }
@@ -69,13 +69,13 @@ func TestPassForwardComesBack(t *testing.T) {
 			ns := dropping(t)
 			k := ns.kernel()
 			reach(t, k, State{PassForward: true})
-			ns.run(meddle...)
+			ns.Run(meddle[0], meddle[1:]...)
 			reach(t, k, State{PassForward: true})
-			if rules := ns.run("iptables-nft", "-S", "FORWARD"); strings.Count(rules, "liqonet: to") != 1 || !strings.Contains(rules, "liqonet: from") {
+			if rules := ns.Run("iptables-nft", "-S", "FORWARD"); strings.Count(rules, "liqonet: to") != 1 || !strings.Contains(rules, "liqonet: from") {
 				t.Errorf("rules:\n%s", rules)
 			}
 			reach(t, k, State{})
-			if rules := ns.run("nft", "list ruleset"); strings.Contains(rules, "liqonet") {
+			if rules := ns.Run("nft", "list ruleset"); strings.Contains(rules, "liqonet") {
 				t.Errorf("rules of ours are left:\n%s", rules)
 			}
 		})
@@ -122,7 +122,7 @@ func TestForwardPolicy(t *testing.T) {
 			a, b := equalRanges().build(t, nil)
 			join(kind, a, b)
 			n := a.nodes[1] // not the gateway's: the path to the gateway is the cluster's own affair
-			n.run("iptables-nft", "-P", "FORWARD", "DROP")
+			n.Run("iptables-nft", "-P", "FORWARD", "DROP")
 			silent(t, n.pod, at(b.seenPod(1)))
 			n.config.PassForward = true
 			n.follow()

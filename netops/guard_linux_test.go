@@ -19,17 +19,17 @@ func TestGuardAlone(t *testing.T) {
 		t.Errorf("without ranges: %v", s)
 	}
 	ns := newNamespace(t)
-	ns.run("sh", "-ec", "ip link add v0 type veth peer name v1; ip link set v0 up; ip link set v1 up; ip addr add 192.0.2.1/24 dev v0;"+
+	ns.Run("sh", "-ec", "ip link add v0 type veth peer name v1; ip link set v0 up; ip link set v1 up; ip addr add 192.0.2.1/24 dev v0;"+
 		"ip route add default via 192.0.2.2")
 	k := ns.kernel()
 	reach(t, k, GuardState(heldBack))
 	for _, cidr := range heldBack {
 		target := cidr.Addr().Next().String()
-		if out := ns.run("sh", "-c", "ip route get "+target+" 2>&1 || true"); !strings.Contains(out, "unreachable") && !strings.Contains(out, "No route") {
+		if out := ns.Run("sh", "-c", "ip route get "+target+" 2>&1 || true"); !strings.Contains(out, "unreachable") && !strings.Contains(out, "No route") {
 			t.Errorf("route to %s: %s", target, out)
 		}
-		ns.ip("route del unreachable " + cidr.String() + " table 7600") // the rules hold without the routes
-		ns.run("sh", "-c", "ping -c 1 -W 1 "+target+" || true")
+		ns.IP("route del unreachable " + cidr.String() + " table 7600") // the rules hold without the routes
+		ns.Run("sh", "-c", "ping -c 1 -W 1 "+target+" || true")
 	}
 	have, err := k.Observe()
 	if err != nil {
@@ -39,7 +39,7 @@ func TestGuardAlone(t *testing.T) {
 	if i < 0 {
 		t.Errorf("rules %v", have.Rules)
 	}
-	if out := ns.run("nft", "list", "chain", "ip", Table, "guard"); !strings.Contains(out, "counter packets 2 ") {
+	if out := ns.Run("nft", "list", "chain", "ip", Table, "guard"); !strings.Contains(out, "counter packets 2 ") {
 		t.Errorf("two packets were sent, and the guard has counted\n%s", out)
 	}
 	reach(t, k, GuardState(heldBack))

@@ -1,52 +1,28 @@
 package netops
 
 import (
-	"fmt"
 	"os"
-	"os/exec"
-	"runtime"
 	"strings"
 	"testing"
 
-	"github.com/vishvananda/netns"
+	"liqonet.io/liqonet/internal/netnstest"
 )
 
 // namespace is a network namespace that lives as long as the test.
 type namespace struct {
-	t      *testing.T
-	handle netns.NsHandle
+	netnstest.Namespace
+	t *testing.T
 }
 
-// newNamespace makes a namespace, in which only the loopback device is.
 func newNamespace(t *testing.T) namespace {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Fatal("network namespaces need root")
-	}
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	home, err := netns.Get()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer home.Close()
-	handle, err := netns.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := netns.Set(home); err != nil {
-		panic(err) // this thread must not go back to others
-	}
-	t.Cleanup(func() { handle.Close() })
-	ns := namespace{t: t, handle: handle}
-	ns.ip("link set lo up")
-	return ns
+	return namespace{netnstest.New(t), t}
 }
 
 // kernel returns the namespace's configuration.
 func (ns namespace) kernel() *Kernel {
 	ns.t.Helper()
-	k, err := OpenAt(int(ns.handle))
+	k, err := OpenAt(ns.FD())
 	if err != nil {
 		ns.t.Fatal(err)
 	}
@@ -58,51 +34,11 @@ func (ns namespace) kernel() *Kernel {
 	return k
 }
 
-// path is where other processes find the namespace.
-func (ns namespace) path() string { return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), int(ns.handle)) }
-
-// run executes a command in the namespace and returns what it prints.
-func (ns namespace) run(command ...string) string {
-	ns.t.Helper()
-	out, err := exec.Command("nsenter", append([]string{"--net=" + ns.path()}, command...)...).CombinedOutput()
-	if err != nil {
-		ns.t.Fatalf("%s: %v\n%s", strings.Join(command, " "), err, out)
-	}
-	return string(out)
-}
-
-// ip executes ip(8) with arguments divided by spaces.
-func (ns namespace) ip(args string) string {
-	ns.t.Helper()
-	return ns.run(append([]string{"ip"}, strings.Fields(args)...)...)
-}
-
 // script returns a function that executes a command whose input is the lines given to it.
-func (ns namespace) script(command ...string) func(lines ...string) {
+func (ns namespace) script(name string, args ...string) func(lines ...string) {
 	return func(lines ...string) {
 		ns.t.Helper()
-		c := exec.Command("nsenter", append([]string{"--net=" + ns.path()}, command...)...)
-		c.Stdin = strings.NewReader(strings.Join(lines, "\n") + "\n")
-		if out, err := c.CombinedOutput(); err != nil {
-			ns.t.Fatalf("%s: %v\n%s", strings.Join(command, " "), err, out)
-		}
-	}
-}
-
-// inside calls a function on a thread that is in the namespace.
-func (ns namespace) inside(do func() error) {
-	ns.t.Helper()
-	done := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
-		if err := netns.Set(ns.handle); err != nil {
-			done <- err
-			return
-		}
-		done <- do()
-	}()
-	if err := <-done; err != nil {
-		ns.t.Fatal(err)
+		ns.Feed(strings.Join(lines, "\n")+"\n", name, args...)
 	}
 }
 

@@ -72,7 +72,7 @@ func checksum(b []byte) uint16 {
 // hardware is the MAC address of a link.
 func (ns namespace) hardware(link string) (mac net.HardwareAddr) {
 	ns.t.Helper()
-	ns.inside(func() error {
+	ns.Inside(func() error {
 		l, err := net.InterfaceByName(link)
 		if err == nil {
 			mac = l.HardwareAddr
@@ -85,7 +85,7 @@ func (ns namespace) hardware(link string) (mac net.HardwareAddr) {
 // emit puts an IP packet on a link as it is, past routes and rules of the sender: what CAP_NET_RAW is enough for.
 func (ns namespace) emit(link string, to net.HardwareAddr, packet []byte) {
 	ns.t.Helper()
-	ns.inside(func() error {
+	ns.Inside(func() error {
 		l, err := net.InterfaceByName(link)
 		if err != nil {
 			return err

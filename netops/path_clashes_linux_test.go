@@ -55,7 +55,7 @@ func expectTwin(t *testing.T, a, b side, address netip.Addr) {
 		expect(t, n.pod, at(b.seen(address)), name, a.seenPod(i))
 		expect(t, n.namespace, at(b.seen(address)), name, a.seenNode(i))
 		expect(t, twin, at(a.seenPod(i)), fmt.Sprintf("a%d", i), b.seen(address))
-		n.pod.run("ping", "-q", "-c1", "-w20", b.seen(address).String())
+		n.pod.Run("ping", "-q", "-c1", "-w20", b.seen(address).String())
 	}
 }
 

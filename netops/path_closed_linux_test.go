@@ -41,7 +41,8 @@ func TestFailsClosed(t *testing.T) {
 		}
 		check := func(name, command string, in namespace, follow func()) {
 			t.Run(fmt.Sprintf("%s/%s", kind, name), func(t *testing.T) {
-				in.run(strings.Fields(strings.ReplaceAll(command, "KIND", string(kind)))...)
+				words := strings.Fields(strings.ReplaceAll(command, "KIND", string(kind)))
+				in.Run(words[0], words[1:]...)
 				n := a.nodes[0]
 				silent(t, n.pod, at(b.seenPod(1)))
 				silent(t, n.namespace, at(b.seenPod(1)))

@@ -20,7 +20,7 @@ import (
 func expectErrors(t *testing.T, a, b side) {
 	for _, c := range []side{a, b} { // each makes as many errors as there is reason for
 		for _, ns := range []namespace{c.nodes[0].namespace, c.nodes[0].pod, c.nodes[1].namespace, c.nodes[1].pod, c.gateways[0].namespace} {
-			ns.run("sysctl", "-qw", "net.ipv4.icmp_ratelimit=0")
+			ns.Run("sysctl", "-qw", "net.ipv4.icmp_ratelimit=0")
 		}
 	}
 	absent := b.seen(numbered(b.pods[0], 0x3705)) // on no node
@@ -97,7 +97,7 @@ func testErrorsAboutOthers(t *testing.T, a, b side) {
 		return func() {
 			const header = 20
 			pod := a.nodes[1].pod
-			pod.inside(func() error {
+			pod.Inside(func() error {
 				c, err := (&net.ListenConfig{}).ListenPacket(t.Context(), "ip4:icmp", a.pod(1).String())
 				if err != nil {
 					return err

@@ -24,7 +24,7 @@ var (
 func (w *world) outsiders() namespace {
 	w.t.Helper()
 	ns := w.outside()
-	ns.ip(fmt.Sprintf("addr add %s/24 dev eth0", hiddenHost))
+	ns.IP(fmt.Sprintf("addr add %s/24 dev eth0", hiddenHost))
 	serve(ns, outsideAddress, "exposed")
 	serve(ns, hiddenHost, "hidden")
 	pour(ns, outsideAddress)
@@ -36,7 +36,7 @@ const pourPort = 7001
 
 func pour(ns namespace, on netip.Addr) {
 	ns.t.Helper()
-	ns.inside(func() error {
+	ns.Inside(func() error {
 		listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp4", netip.AddrPortFrom(on, pourPort).String())
 		if err != nil {
 			return err
@@ -131,7 +131,7 @@ func testExposed(t *testing.T, a, b side) {
 	twin := b.attach(0, a.inPods(0, a.gatewayNumber(0)))
 	for _, from := range []namespace{b.nodes[0].pod, b.nodes[1].pod, b.nodes[0].namespace, b.nodes[1].namespace, twin} {
 		expect(t, from, at(target), "exposed", a.node(0))
-		from.run("ping", "-q", "-c1", "-w20", target.String())
+		from.Run("ping", "-q", "-c1", "-w20", target.String())
 	}
 	expectAll(t, a, b)
 	expectAll(t, b, a)
@@ -150,13 +150,13 @@ func testExposedSizes(t *testing.T, a, b side) {
 			download(t, n.pod, target.Addr())
 		}
 	}
-	a.router.ip("link set outside mtu 1300")
-	defer a.router.ip("link set outside mtu 1500")
+	a.router.IP("link set outside mtu 1300")
+	defer a.router.IP("link set outside mtu 1500")
 	if got := pathMTU(t, datagrams(t, b.nodes[1].pod, target, unix.IP_PMTUDISC_DO)); got != 1300 {
 		t.Errorf("path MTU %d, want that of the router before the host, 1300", got)
 	}
 	// Three hops: B's node, B's gateway, A's gateway.
-	said := b.nodes[1].pod.run("sh", "-c", "ping -c1 -w20 -t3 "+target.Addr().String()+" || :")
+	said := b.nodes[1].pod.Run("sh", "-c", "ping -c1 -w20 -t3 "+target.Addr().String()+" || :")
 	if !strings.Contains(said, "Time to live exceeded") {
 		t.Errorf("A's gateway does not tell that a packet's time is over:\n%s", said)
 	}
@@ -172,11 +172,11 @@ func testNotExposed(t *testing.T, a, b side, outside namespace) {
 	}
 	// As if the host's router knew a way to the gateway's pod and took it for one to B.
 	gateway := a.inPods(0, a.gatewayNumber(0))
-	a.router.ip(fmt.Sprintf("route add %s via %s", b.pod(1), a.node(0)))
-	a.nodes[0].ip(fmt.Sprintf("route add %s via %s", b.pod(1), gateway))
+	a.router.IP(fmt.Sprintf("route add %s via %s", b.pod(1), a.node(0)))
+	a.nodes[0].IP(fmt.Sprintf("route add %s via %s", b.pod(1), gateway))
 	dropped(t, outside, at(b.pod(1)), func() int { return a.gateways[0].drops("uplink") })
-	a.nodes[0].ip(fmt.Sprintf("route del %s via %s", b.pod(1), gateway))
-	a.router.ip(fmt.Sprintf("route del %s via %s", b.pod(1), a.node(0)))
+	a.nodes[0].IP(fmt.Sprintf("route del %s via %s", b.pod(1), gateway))
+	a.router.IP(fmt.Sprintf("route del %s via %s", b.pod(1), a.node(0)))
 }
 
 // testExposedClosed takes one piece after another away: nothing leaves the gateway with an address of B, and
@@ -193,7 +193,7 @@ func testExposedClosed(t *testing.T, a, b side) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := g.counted("clear", "out")
-			g.run(command...)
+			g.Run(command[0], command[1:]...)
 			silent(t, b.nodes[1].pod, target)
 			if g.counted("clear", "out") != before {
 				t.Error("packets of the peer left in the clear")

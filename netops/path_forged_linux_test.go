@@ -61,9 +61,9 @@ func TestForgedOverlay(t *testing.T) {
 		a, b := equalRanges().build(t, nil)
 		join(kind, a, b)
 		outside := a.outside()
-		a.router.ip(fmt.Sprintf("route add %s via %s", a.nodes[0].config.Peers[0].Gateways[0].Pod, a.node(0)))
+		a.router.IP(fmt.Sprintf("route add %s via %s", a.nodes[0].config.Peers[0].Gateways[0].Pod, a.node(0)))
 		// The rules have to refuse what a strict reverse path filter would as well.
-		a.nodes[1].run("sysctl", "-qw", "net.ipv4.conf.all.rp_filter=0")
+		a.nodes[1].Run("sysctl", "-qw", "net.ipv4.conf.all.rp_filter=0")
 		heard := listenAll(t, a, b)
 		t.Run(fmt.Sprintf("%s/pods use that port, too", kind), func(t *testing.T) {
 			toOverlay(t, b.nodes[1].pod, a.seenPod(1), []byte(good))
@@ -76,7 +76,7 @@ func TestForgedOverlay(t *testing.T) {
 		t.Run(fmt.Sprintf("%s/out of its group/gateway", kind), func(t *testing.T) { testUngrouped(t, a.gateways[0], all, heard) })
 		// Rules know the overlay by its group, and what is taken out of it is not let in for that.
 		n := a.nodes[1]
-		n.ip("link set dev lqn-gw7 group 0")
+		n.IP("link set dev lqn-gw7 group 0")
 		for name, f := range all {
 			if f.at == n.namespace {
 				t.Run(fmt.Sprintf("%s/out of its group/%s", kind, name), func(t *testing.T) { f.test(t, all, heard) })
@@ -89,7 +89,7 @@ func TestForgedOverlay(t *testing.T) {
 // through would be heard before what comes after the link is back.
 func testUngrouped(t *testing.T, g *testGateway, all map[string]forgery, heard *ears) {
 	heard.forget()
-	g.ip("link set dev lqn-overlay group 0")
+	g.IP("link set dev lqn-overlay group 0")
 	for _, f := range all {
 		if f.at == g.namespace && f.chain != "input" { // that chain filters what does not come by the overlay
 			f.frame.payload = bad

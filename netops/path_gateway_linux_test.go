@@ -26,7 +26,7 @@ func TestForgedProbe(t *testing.T) {
 		t.Fatal(err)
 	}
 	heard := listenAll(t, b)
-	client.ip("link set eth0 down")
+	client.IP("link set eth0 down")
 	if err := server.kernel.FlushConntrack([]netip.Prefix{cidr.Single(stats.Endpoint.Addr())}); err != nil {
 		t.Fatal(err)
 	}
@@ -35,8 +35,8 @@ func TestForgedProbe(t *testing.T) {
 	forged := packet{protocol: unix.IPPROTO_UDP, source: stats.Endpoint.Addr(), target: b.node(0)}
 	b.router.emit("nodes-b", b.nodes[0].hardware("eth0"), forged.with(udp(stats.Endpoint.Port(), nodePort, []byte(probe))))
 	eventually.Holds(t, "the probe", answerWait, func() bool { return heard.has(probe) })
-	client.ip("link set eth0 up")
-	client.ip(fmt.Sprintf("route add default via %s", a.inPods(0, bridgeNumber)))
+	client.IP("link set eth0 up")
+	client.IP(fmt.Sprintf("route add default via %s", a.inPods(0, bridgeNumber)))
 	client.awaitTunnels()
 	expectAll(t, a, b)
 }
@@ -50,8 +50,8 @@ func TestGatewayEnds(t *testing.T) {
 		join(kind, a, b)
 		g, neighbour := a.gateways[0], a.nodes[0]
 		// Neither reverse path filters nor rules for what a bridge passes are to do the gateway's work.
-		g.run("sysctl", "-qw", "net.ipv4.conf.all.rp_filter=0", "net.ipv4.conf.eth0.rp_filter=0")
-		neighbour.run("sysctl", "-qwe", "net.bridge.bridge-nf-call-iptables=0")
+		g.Run("sysctl", "-qw", "net.ipv4.conf.all.rp_filter=0", "net.ipv4.conf.eth0.rp_filter=0")
+		neighbour.Run("sysctl", "-qwe", "net.bridge.bridge-nf-call-iptables=0")
 		heard := listenAll(t, a)
 		for name, target := range map[string]netip.Addr{"overlay": g.config.Internal, "tunnel": g.config.Tunnels[0].Address.Addr()} {
 			for who, source := range map[string]netip.Addr{"itself": a.pod(0), "a node": a.internal(1), "the peer's gateway": g.config.Tunnels[0].Peer} {

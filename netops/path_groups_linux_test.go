@@ -84,7 +84,7 @@ func expectEven(t *testing.T, what string, got, want int) {
 func (ns namespace) flood(t *testing.T, p netip.Prefix, first, end int) {
 	t.Helper()
 	var c net.PacketConn
-	ns.inside(func() (err error) {
+	ns.Inside(func() (err error) {
 		c, err = (&net.ListenConfig{}).ListenPacket(t.Context(), "udp4", ":0")
 		return err
 	})
@@ -170,7 +170,7 @@ func ceaseless(t *testing.T, from, to side) *conversation {
 	var all sync.WaitGroup
 	for i := range addresses {
 		pod := to.inPods(1, 100+i)
-		to.nodes[1].pod.ip(fmt.Sprintf("addr add %s/32 dev eth0", pod))
+		to.nodes[1].pod.IP(fmt.Sprintf("addr add %s/32 dev eth0", pod))
 		serve(to.nodes[1].pod, pod, "b1")
 	}
 	t.Cleanup(func() { end(); all.Wait() })
@@ -232,7 +232,7 @@ func TestOneWayEach(t *testing.T) {
 				ofA, ofB := joinAll(kind, a, b, 2, 2)
 				for i, c := range []side{a, b} {
 					for _, n := range c.nodes {
-						n.run("sysctl", "-qw", "net.ipv4.conf.all.rp_filter="+strictness)
+						n.Run("sysctl", "-qw", "net.ipv4.conf.all.rp_filter="+strictness)
 						n.config.Peers[0].Gateways[1-i].Used = false
 						n.follow()
 						n.script("nft", "-f", "-")(
@@ -243,7 +243,7 @@ func TestOneWayEach(t *testing.T) {
 				}
 				for i, gateways := range [][]*testGateway{ofA, ofB} {
 					for _, g := range gateways { // packets of A go from first to first, those of B from second to second
-						g.run("sysctl", "-qw", "net.ipv4.conf.all.rp_filter="+strictness)
+						g.Run("sysctl", "-qw", "net.ipv4.conf.all.rp_filter="+strictness)
 						g.config.Tunnels[1-i].Used = false
 						g.follow()
 					}
@@ -269,7 +269,7 @@ func TestReflectedMarks(t *testing.T) {
 	a, b := equalRanges().build(t, nil)
 	joinAll(overlays()[0], a, b, 2, 2)
 	for _, n := range slices.Concat(a.nodes[:], b.nodes[:]) {
-		n.run("sysctl", "-qw", "net.ipv4.fwmark_reflect=1", "net.ipv4.tcp_fwmark_accept=1")
+		n.Run("sysctl", "-qw", "net.ipv4.fwmark_reflect=1", "net.ipv4.tcp_fwmark_accept=1")
 	}
 	expectAll(t, a, b)
 	expectErrors(t, a, b)
@@ -286,7 +286,7 @@ func TestMemberDeletedByOthers(t *testing.T) {
 			n, g := a.nodes[1], gateways[0]
 			delete := func(ns namespace, ids ...uint32) {
 				for _, id := range ids {
-					ns.ip(fmt.Sprintf("nexthop del id %d", id))
+					ns.IP(fmt.Sprintf("nexthop del id %d", id))
 				}
 			}
 			const first, second, tunnel0, tunnel1, group = 0x4c008001, 0x4c008002, 0x4dfe1202, 0x4dfe1206, 0x4e008001
@@ -305,18 +305,18 @@ func TestMemberDeletedByOthers(t *testing.T) {
 				expectAll(t, a, b)
 			}
 			delete(n.namespace, second)
-			if way := n.ip("route get " + b.seenPod(1).String()); !strings.Contains(way, " dev "+NodeLink(7)) {
+			if way := n.IP("route get " + b.seenPod(1).String()); !strings.Contains(way, " dev "+NodeLink(7)) {
 				t.Errorf("without the second gateway: %s", way)
 			}
 			restore(n.kernel, NodeState(n.config), "+nexthop ~nexthop-group +route")
 			delete(n.namespace, first, second)
-			if way := n.ip("route show table 7600 match " + b.seenPod(1).String()); strings.Contains(way, "nhid") || !strings.Contains(way, "unreachable") {
+			if way := n.IP("route show table 7600 match " + b.seenPod(1).String()); strings.Contains(way, "nhid") || !strings.Contains(way, "unreachable") {
 				t.Errorf("without any gateway: %s", way)
 			}
 			restore(n.kernel, NodeState(n.config), "+nexthop +nexthop-group +route")
 			delete(n.namespace, group)
 			restore(n.kernel, NodeState(n.config), "+nexthop-group +route")
-			n.ip(fmt.Sprintf("nexthop replace id %d group %d,5/%d,1", group, first, second))
+			n.IP(fmt.Sprintf("nexthop replace id %d group %d,5/%d,1", group, first, second))
 			restore(n.kernel, NodeState(n.config), "~nexthop-group")
 
 			delete(g.namespace, tunnel1)
@@ -328,7 +328,7 @@ func TestMemberDeletedByOthers(t *testing.T) {
 				reach(t, k, State{})
 			}
 			for _, ns := range []namespace{n.namespace, g.namespace} {
-				if left := ns.ip("nexthop"); left != "" {
+				if left := ns.IP("nexthop"); left != "" {
 					t.Errorf("left behind: %s", left)
 				}
 			}
@@ -346,7 +346,7 @@ func TestOtherGatewayOfSamePeer(t *testing.T) {
 			toB, _ := joinAll(kind, a, b, 2, 1)
 			toC, _ := joinAll(kind, a, c, 2, 1)
 			n := a.nodes[1]
-			n.run("sysctl", "-qw", "net.ipv4.conf.all.rp_filter=0") // the rules have to refuse what it would refuse as well
+			n.Run("sysctl", "-qw", "net.ipv4.conf.all.rp_filter=0") // the rules have to refuse what it would refuse as well
 			n.config.Peers[0].Gateways[1].Used = false
 			n.follow()
 			heard, by := listenAll(t, a), toB[1]
@@ -385,7 +385,7 @@ func testOtherTunnel(t *testing.T, from, to *testGateway) {
 	for g, address := range map[*testGateway]netip.Addr{from: other.Address.Addr(), to: other.Peer} { // WireGuard would refuse it, too
 		g.allow(append(slices.Clone(g.tunnels[0].config.Peer.AllowedIPs), cidr.Single(address)))
 	}
-	to.run("sysctl", "-qw", "net.ipv4.conf.all.rp_filter=0")
+	to.Run("sysctl", "-qw", "net.ipv4.conf.all.rp_filter=0")
 	before := to.drops("from-tunnel")
 	from.inject(t, datagram(other.Peer, other.Address.Addr(), bad))
 	eventually.Holds(t, "a drop in chain from-tunnel", answerWait, func() bool { return to.drops("from-tunnel") > before })

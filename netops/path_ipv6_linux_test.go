@@ -74,12 +74,12 @@ func TestInnerIPv6(t *testing.T) {
 			join(kind, a, b)
 			g, n := a.gateways[0], a.nodes[1]
 			for _, ns := range []namespace{g.namespace, n.namespace} {
-				ns.run("sysctl", "-qw", "net.ipv6.conf.all.forwarding=1")
+				ns.Run("sysctl", "-qw", "net.ipv6.conf.all.forwarding=1")
 			}
-			n.ip("addr add fd00::1/64 dev cni0 nodad")
-			n.pod.ip("addr add fd00::5/64 dev eth0 nodad")
-			n.pod.ip("route add default via fd00::1")
-			g.ip("route add fd00:1::/64 dev lqn-tunnel")
+			n.IP("addr add fd00::1/64 dev cni0 nodad")
+			n.pod.IP("addr add fd00::5/64 dev eth0 nodad")
+			n.pod.IP("route add default via fd00::1")
+			g.IP("route add fd00:1::/64 dev lqn-tunnel")
 			toNode := frame{kind: kind, vni: g.config.VNI, end: a.internal(1), source: b.seenPod(1), target: a.pod(1)}
 			toGateway := frame{kind: kind, vni: g.config.VNI, end: g.config.Internal, source: a.pod(1), target: b.seenPod(1)}
 			heard := watch6(t, n.pod)
@@ -87,7 +87,7 @@ func TestInnerIPv6(t *testing.T) {
 				toOverlay(t, g.namespace, a.node(1), toNode.around(unix.ETH_P_IPV6, datagram6("fd00:1::7", "fd00::5", payload)))
 			}
 			// That it would arrive is seen where nothing drops it.
-			n.run("nft", "delete", "table", "ip6", Table)
+			n.Run("nft", "delete", "table", "ip6", Table)
 			eventually.Holds(t, "the packet, without our table", answerWait, func() bool { toPod(good); return heard.has(good) })
 			n.follow()
 			before := n.drops6("ipv6-arrival")
@@ -101,7 +101,7 @@ func TestInnerIPv6(t *testing.T) {
 				t.Error("the pod got an IPv6 packet of the gateway")
 			}
 			for ns, link := range map[namespace]string{g.namespace: Overlay, n.namespace: NodeLink(g.config.VNI)} {
-				if shown := ns.ip("link show dev " + link); !strings.Contains(shown, "NOARP") {
+				if shown := ns.IP("link show dev " + link); !strings.Contains(shown, "NOARP") {
 					t.Errorf("ARP is on:\n%s", shown)
 				}
 			}
@@ -120,7 +120,7 @@ func (ns namespace) linkLocal(link string) string {
 	ns.t.Helper()
 	var address string
 	eventually.Holds(ns.t, "an IPv6 address of "+link, answerWait, func() bool {
-		words := strings.Fields(ns.ip("-6 -o addr show dev " + link + " scope link -tentative"))
+		words := strings.Fields(ns.IP("-6 -o addr show dev " + link + " scope link -tentative"))
 		if len(words) < 4 {
 			return false
 		}
@@ -134,7 +134,7 @@ func (ns namespace) linkLocal(link string) string {
 func toLinkLocal(t *testing.T, from namespace, link, to string, payload []byte) {
 	t.Helper()
 	from.linkLocal(link)
-	from.inside(func() error {
+	from.Inside(func() error {
 		c, err := (&net.Dialer{}).DialContext(t.Context(), "udp6", fmt.Sprintf("[%s%%%s]:6091", to, link))
 		if err != nil {
 			return err
@@ -159,7 +159,7 @@ func datagram6(source, target, payload string) []byte {
 func watch6(t *testing.T, ns namespace) *ears {
 	t.Helper()
 	e := &ears{}
-	ns.inside(func() error {
+	ns.Inside(func() error {
 		c, err := (&net.ListenConfig{}).ListenPacket(context.Background(), "ip6:udp", "::")
 		if err != nil {
 			return err

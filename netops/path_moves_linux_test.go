@@ -16,25 +16,25 @@ import (
 func (c *testCluster) route(node int, address netip.Addr) namespace {
 	p, n := newNamespace(c.t), c.nodes[node]
 	n.script("ip", "-batch", "-")(
-		fmt.Sprintf("link add cali%d mtu %d type veth peer name eth0 mtu %d netns %s", address.As4()[3], c.mtu, c.mtu, p.path()),
+		fmt.Sprintf("link add cali%d mtu %d type veth peer name eth0 mtu %d netns %s", address.As4()[3], c.mtu, c.mtu, p.Path()),
 		fmt.Sprintf("link set cali%d up", address.As4()[3]),
 		fmt.Sprintf("route add %s dev cali%d", address, address.As4()[3]),
 	)
-	n.run("sysctl", "-qw", fmt.Sprintf("net.ipv4.conf.cali%d.proxy_arp=1", address.As4()[3]))
+	n.Run("sysctl", "-qw", fmt.Sprintf("net.ipv4.conf.cali%d.proxy_arp=1", address.As4()[3]))
 	p.script("ip", "-batch", "-")(
 		"link set eth0 up",
 		fmt.Sprintf("addr add %s/32 dev eth0", address),
 		"route add 169.254.1.1 dev eth0",
 		"route add default via 169.254.1.1",
 	)
-	c.nodes[1-node].ip(fmt.Sprintf("route replace %s via %s", address, c.node(node)))
+	c.nodes[1-node].IP(fmt.Sprintf("route replace %s via %s", address, c.node(node)))
 	return p
 }
 
 // unroute removes such a pod.
 func (c *testCluster) unroute(node int, address netip.Addr) {
-	c.nodes[node].ip(fmt.Sprintf("link del cali%d", address.As4()[3]))
-	c.nodes[1-node].ip(fmt.Sprintf("route del %s", address))
+	c.nodes[node].IP(fmt.Sprintf("link del cali%d", address.As4()[3]))
+	c.nodes[1-node].IP(fmt.Sprintf("route del %s", address))
 }
 
 // report tells the helpers of nodes and gateways that a pod runs on a node; -1: on none.

@@ -21,7 +21,7 @@ func TestForgedFragments(t *testing.T) {
 		join(kind, a, c)
 		n, toB, toC := a.nodes[1], a.gateways[0], a.gateways[1]
 		for _, ns := range []namespace{a.nodes[0].namespace, n.namespace} {
-			ns.run("sysctl", "-qwe", "net.bridge.bridge-nf-call-iptables=0")
+			ns.Run("sysctl", "-qwe", "net.bridge.bridge-nf-call-iptables=0")
 		}
 		heard := listenAll(t, a)
 		byLink := func(from namespace, link string, to net.HardwareAddr) func([]byte) {
@@ -74,7 +74,7 @@ func TestEntryMadeElsewhere(t *testing.T) {
 		a, b := equalRanges().build(t, nil)
 		join(kind, a, b)
 		n := a.nodes[1]
-		n.run("sysctl", "-qw", "net.ipv4.conf.all.rp_filter=0", "net.ipv4.conf.eth0.rp_filter=0")
+		n.Run("sysctl", "-qw", "net.ipv4.conf.all.rp_filter=0", "net.ipv4.conf.eth0.rp_filter=0")
 		n.script("nft", "-f", "-")(
 			"table ip proxy {", "chain pre { type nat hook prerouting priority -100",
 			fmt.Sprintf("fib daddr type local udp dport %d dnat to %s", nodePort, at(a.pod(1))),
@@ -160,7 +160,7 @@ func TestOddFrames(t *testing.T) {
 		a, b := equalRanges().build(t, nil)
 		join(kind, a, b)
 		g, n := a.gateways[0], a.nodes[1]
-		n.run("sysctl", "-qw", "net.ipv4.conf.all.rp_filter=0")
+		n.Run("sysctl", "-qw", "net.ipv4.conf.all.rp_filter=0")
 		f := frame{kind: kind, vni: g.config.VNI, end: a.internal(1), source: b.seenPod(1), target: a.pod(1), payload: bad}
 		toNode := datagram(b.seenPod(1), a.node(1), bad)
 		nested := func(source netip.Addr) []byte {
@@ -200,7 +200,7 @@ func TestSourceRoutes(t *testing.T) {
 		join(kind, a, b)
 		n := a.nodes[1]
 		for _, ns := range []namespace{n.namespace, a.nodes[0].namespace, a.gateways[0].namespace} { // pods inherit it
-			ns.run("sysctl", "-qw", "net.ipv4.conf.all.accept_source_route=1", "net.ipv4.conf.all.rp_filter=0", "net.ipv4.conf.eth0.rp_filter=0")
+			ns.Run("sysctl", "-qw", "net.ipv4.conf.all.accept_source_route=1", "net.ipv4.conf.all.rp_filter=0", "net.ipv4.conf.eth0.rp_filter=0")
 		}
 		heard := listenAll(t, a)
 		by := a.inPods(1, bridgeNumber)

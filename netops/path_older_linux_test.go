@@ -11,7 +11,7 @@ import (
 // not, or not yet, for the peer.
 func elsewhere(a, b side, name string) {
 	for i := range b.nodes {
-		a.router.ip(fmt.Sprintf("addr add %s/32 dev lo", b.seenPod(i)))
+		a.router.IP(fmt.Sprintf("addr add %s/32 dev lo", b.seenPod(i)))
 		serve(a.router, b.seenPod(i), name)
 	}
 }

@@ -61,8 +61,8 @@ func expectAll(t *testing.T, from, to side) {
 			expect(t, n.pod, pod, server, from.seenPod(i))
 			expect(t, n.namespace, pod, server, from.seenNode(i))
 			for _, source := range []namespace{n.pod, n.namespace} {
-				source.run("ping", "-q", "-c1", "-w20", to.seenPod(j).String())
-				source.run("ping", "-q", "-c1", "-w20", to.seenNode(j).String())
+				source.Run("ping", "-q", "-c1", "-w20", to.seenPod(j).String())
+				source.Run("ping", "-q", "-c1", "-w20", to.seenNode(j).String())
 			}
 		}
 	}

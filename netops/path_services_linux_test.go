@@ -57,7 +57,7 @@ func TestServices(t *testing.T) {
 					expect(t, a.nodes[1-i].namespace, port, "b1", a.seenNode(i))
 					expect(t, client, port, "b1", a.seenNode(i))
 
-					a.router.ip(fmt.Sprintf("route replace %s via %s", balancer, a.node(i)))
+					a.router.IP(fmt.Sprintf("route replace %s via %s", balancer, a.node(i)))
 					expect(t, client, netip.AddrPortFrom(balancer, 80), "b1", a.seenNode(i))
 				}
 			})

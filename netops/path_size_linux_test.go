@@ -31,7 +31,7 @@ func TestUnderlaySizes(t *testing.T) {
 						upload(t, n.namespace, at(b.seenPod(1)))
 						upload(t, b.nodes[i].pod, at(a.seenPod(1)))
 						whole := fmt.Sprint(min(mtus[0], mtus[1]) - tunnelOverhead - 28) // IP 20, ICMP 8
-						n.pod.run("ping", "-q", "-c1", "-w20", "-Mdo", "-s"+whole, b.seenPod(1).String())
+						n.pod.Run("ping", "-q", "-c1", "-w20", "-Mdo", "-s"+whole, b.seenPod(1).String())
 					}
 				})
 			}
@@ -74,7 +74,7 @@ func TestNarrowHops(t *testing.T) {
 		}, 1300},
 		"far node": {func(_, b side) {
 			for _, n := range b.nodes {
-				n.ip("link set cni0 mtu 1280")
+				n.IP("link set cni0 mtu 1280")
 			}
 		}, 1280},
 	}

@@ -21,11 +21,11 @@ func TestStolenGateway(t *testing.T) {
 			victim.config.Peers[0].Gateways[0].Pod, victim.config.Peers[0].Endpoints = a.pod(1), []netip.Addr{endpoint}
 			victim.follow()
 			for _, to := range []netip.Addr{b.pod(0), b.pod(1), b.node(1)} {
-				if way := victim.ip(fmt.Sprintf("route get %s from %s iif cni0", to, a.pod(1))); !strings.Contains(way, " dev "+NodeLink(7)) {
+				if way := victim.IP(fmt.Sprintf("route get %s from %s iif cni0", to, a.pod(1))); !strings.Contains(way, " dev "+NodeLink(7)) {
 					t.Errorf("from the pod to %s: %s", to, way)
 				}
 			}
-			if way := victim.ip(fmt.Sprintf("route get %s from %s iif cni0", endpoint, a.pod(1))); !strings.Contains(way, " dev eth0") {
+			if way := victim.IP(fmt.Sprintf("route get %s from %s iif cni0", endpoint, a.pod(1))); !strings.Contains(way, " dev eth0") {
 				t.Errorf("from the gateway, as it says, to its endpoint: %s", way)
 			}
 			before := victim.drops("past-overlay")

@@ -40,9 +40,9 @@ func TestStrangersInTunnel(t *testing.T) {
 // of no route.
 func testEverybody(t *testing.T, a, b side) {
 	g := a.gateways[0]
-	g.ip("link set dev lqn-tunnel group 0")
+	g.IP("link set dev lqn-tunnel group 0")
 	// The rules have to refuse what a strict reverse path filter would as well.
-	g.run("sysctl", "-qw", "net.ipv4.conf.all.rp_filter=0", "net.ipv4.conf.lqn-tunnel.rp_filter=0")
+	g.Run("sysctl", "-qw", "net.ipv4.conf.all.rp_filter=0", "net.ipv4.conf.lqn-tunnel.rp_filter=0")
 	defer g.follow()
 	f := frame{
 		kind: g.config.Overlay.Kind, vni: g.config.VNI, end: g.config.Internal, source: a.pod(1), target: b.seenPod(1), payload: bad,
@@ -57,7 +57,7 @@ func testEverybody(t *testing.T, a, b side) {
 // testProbes asks for a gateway's health: a pod's address like any other to its cluster, none to the peer.
 func testProbes(t *testing.T, a, b side) {
 	g, pod := a.gateways[0], a.nodes[0].config.Peers[0].Gateways[0].Pod
-	g.inside(func() error {
+	g.Inside(func() error {
 		probes, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp4", netip.AddrPortFrom(pod, HealthPort).String())
 		if err == nil {
 			t.Cleanup(func() { _ = probes.Close() })

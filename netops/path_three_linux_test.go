@@ -49,7 +49,7 @@ func threeSides(t *testing.T) (a, b, c side) {
 // the other gateway itself.
 func testOtherGateway(t *testing.T, kind LinkKind, a, b, c side) {
 	n, toB, toC := a.nodes[1], a.gateways[0].config, a.gateways[1]
-	n.run("sysctl", "-qw", "net.ipv4.conf.all.rp_filter=0") // the rules have to refuse what it would refuse as well
+	n.Run("sysctl", "-qw", "net.ipv4.conf.all.rp_filter=0") // the rules have to refuse what it would refuse as well
 	heard := listenAll(t, a)
 	for name, f := range map[string]struct {
 		vni    uint32

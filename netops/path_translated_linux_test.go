@@ -60,7 +60,7 @@ func TestInternalAddress(t *testing.T) {
 		join(kind, a, b)
 		n := a.nodes[1]
 		serve(n.namespace, a.internal(1), "node a1")
-		a.router.ip(fmt.Sprintf("route add %s via %s", a.internal(1), a.node(1)))
+		a.router.IP(fmt.Sprintf("route add %s via %s", a.internal(1), a.node(1)))
 		for name, from := range map[string]namespace{"pod": n.pod, "host of the nodes' network": a.router} {
 			t.Run(fmt.Sprintf("%s/%s", kind, name), func(t *testing.T) {
 				dropped(t, from, at(a.internal(1)), func() int { return n.drops("input") })
@@ -79,10 +79,10 @@ func TestForeignRouter(t *testing.T) {
 		join(kind, a, b)
 		outside, n := a.outside(), a.nodes[1]
 		// One of the nodes' network, one behind a router, a pod of another node, and the other node itself.
-		a.router.ip(fmt.Sprintf("route add 10.12.0.0/16 via %s", a.node(1)))
-		a.nodes[0].ip("rule add priority 90 to 10.12.0.0/16 table 9")
-		a.nodes[0].ip(fmt.Sprintf("route add 10.12.0.0/16 via %s table 9", a.node(1)))
-		a.nodes[0].run("nft", "delete", "table", "ip", Table) // whose guard would hold that back
+		a.router.IP(fmt.Sprintf("route add 10.12.0.0/16 via %s", a.node(1)))
+		a.nodes[0].IP("rule add priority 90 to 10.12.0.0/16 table 9")
+		a.nodes[0].IP(fmt.Sprintf("route add 10.12.0.0/16 via %s table 9", a.node(1)))
+		a.nodes[0].Run("nft", "delete", "table", "ip", Table) // whose guard would hold that back
 		for name, from := range map[string]namespace{
 			"host of the nodes' network": a.router, "host behind a router": outside,
 			"pod of another node": a.nodes[0].pod, "another node": a.nodes[0].namespace,

@@ -177,7 +177,7 @@ func (s side) newGateway(overlay OverlayConfig, peer side, mtu int) *testGateway
 		Overlay: overlay, Pod: pod, Internal: numbered(internalCIDR, 0x8001+number), InternalCIDR: internalCIDR,
 		ExternalCIDR: externalCIDR, Pods: s.pods, Peer: peer.mappings(), VNI: uint32(7 + number), MTU: mtu, ClampMSS: true,
 	}}
-	g.run("sysctl", "-qw", "net.ipv4.conf.all.rp_filter=1") // as a host may have it, from which pods inherit
+	g.Run("sysctl", "-qw", "net.ipv4.conf.all.rp_filter=1") // as a host may have it, from which pods inherit
 	g.kernel = g.namespace.kernel()
 	s.gateways = append(s.gateways, g)
 	for i := range s.nodes {
@@ -204,7 +204,7 @@ func (g *testGateway) open() {
 	}
 	reach(g.t, g.kernel, GatewayState(g.config).Reachable(have))
 	for _, t := range g.tunnels {
-		g.inside(func() (err error) {
+		g.Inside(func() (err error) {
 			t.device, err = tunnel.Open(t.config, slog.New(slog.DiscardHandler), func() {})
 			return err
 		})
@@ -227,7 +227,7 @@ func (g *testGateway) follow() {
 func (g *testGateway) awaitTunnels() {
 	g.t.Helper()
 	for _, t := range g.config.Tunnels {
-		g.run("ping", "-q", "-c1", "-w20", "-i0.2", t.Peer.String()) // ends with the first answer
+		g.Run("ping", "-q", "-c1", "-w20", "-i0.2", t.Peer.String()) // ends with the first answer
 	}
 }
 
@@ -236,7 +236,7 @@ func (g *testGateway) allow(ranges []netip.Prefix) {
 	g.t.Helper()
 	t := g.tunnels[0]
 	t.config.Peer.AllowedIPs = ranges
-	g.inside(func() error {
+	g.Inside(func() error {
 		_, err := t.device.Apply(t.config)
 		return err
 	})

@@ -22,7 +22,7 @@ func TestNetAdminSuffices(t *testing.T) {
 	ns := newNamespace(t)
 	const confine = `mount -o bind /proc/sys /proc/sys && mount -o remount,bind,ro /proc/sys && ` +
 		`exec setpriv --no-new-privs --inh-caps=-all --bounding-set=-all,+net_admin "$@"`
-	command := exec.Command("nsenter", "--net="+ns.path(), "unshare", "--mount", "sh", "-c", confine, "sh",
+	command := exec.Command("nsenter", "--net="+ns.Path(), "unshare", "--mount", "sh", "-c", confine, "sh",
 		os.Args[0], "-test.run=^TestNetAdminSuffices$", "-test.v")
 	command.Env = append(os.Environ(), unprivileged+"=1")
 	if out, err := command.CombinedOutput(); err != nil {

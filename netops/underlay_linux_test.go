@@ -17,7 +17,7 @@ func TestSmallestMTU(t *testing.T) {
 		"route add 10.246.0.0/16 via 192.0.3.2", "route add 10.246.1.0/24 via 192.0.3.2 table 100",
 		"route add unreachable 10.247.0.0/16",
 	} {
-		ns.ip(command)
+		ns.IP(command)
 	}
 	k := ns.kernel()
 	for _, tc := range []struct {

@@ -19,10 +19,10 @@ func TestRandomWalk(t *testing.T) {
 	eachOverlay(t, func(t *testing.T, kind LinkKind) {
 		for seed := range seeds {
 			ns := newNamespace(t)
-			ns.ip("link add lqn-tunnel type veth peer name far")
-			ns.ip("link set far up")
+			ns.IP("link add lqn-tunnel type veth peer name far")
+			ns.IP("link set far up")
 			k := ns.kernel()
-			before := ns.ip("-d link")
+			before := ns.IP("-d link")
 			w := walk{random: rand.New(rand.NewPCG(seed, 76)), kind: kind}
 			for range steps {
 				if t.Failed() {
@@ -32,8 +32,8 @@ func TestRandomWalk(t *testing.T) {
 				reach(t, k, w.state())
 			}
 			reach(t, k, State{})
-			if len(ns.ip("-d link show type "+string(kind))) != 0 {
-				t.Errorf("seed %d: links before:\n%s\nafter:\n%s", seed, before, ns.ip("-d link"))
+			if len(ns.IP("-d link show type "+string(kind))) != 0 {
+				t.Errorf("seed %d: links before:\n%s\nafter:\n%s", seed, before, ns.IP("-d link"))
 			}
 		}
 	})
@@ -72,7 +72,7 @@ func (w walk) regroup(ns namespace) {
 	groups := []uint32{0, 7, GroupOverlay, GroupTunnel}
 	for _, link := range []string{Overlay, Tunnel, "lo"} {
 		if w.random.IntN(4) == 0 {
-			ns.run("sh", "-c", fmt.Sprintf("! ip link show dev %[1]s || ip link set dev %[1]s group %[2]d", link, groups[w.random.IntN(len(groups))]))
+			ns.Run("sh", "-c", fmt.Sprintf("! ip link show dev %[1]s || ip link set dev %[1]s group %[2]d", link, groups[w.random.IntN(len(groups))]))
 		}
 	}
 }

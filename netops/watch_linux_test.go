@@ -35,7 +35,7 @@ func TestWatch(t *testing.T) {
 		"ip rule del priority 104",
 		"nft delete table ip liqonet",
 	} {
-		ns.run(strings.Fields(command)...)
+		ns.Run("sh", "-c", command)
 		select {
 		case <-watch.Changed():
 		case <-time.After(patience):
@@ -94,7 +94,7 @@ type listener struct {
 // wakes runs a command in the namespace and reports whether one of the notifications of it is about ours.
 func (l listener) wakes(command string) bool {
 	l.t.Helper()
-	l.ns.run("sh", "-c", command)
+	l.ns.Run("sh", "-c", command)
 	l.sentinel()
 	if err := l.conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
 		l.t.Fatal(err)
@@ -129,7 +129,7 @@ func listen(t *testing.T, ns namespace) (links, firewall listener) {
 	t.Helper()
 	w := Watch{ours: make(map[int32]bool)}
 	subscribed := func(family int, groups ...uint32) *raw.Conn {
-		conn, err := (&Kernel{netns: int(ns.handle)}).subscribe(family, groups...)
+		conn, err := (&Kernel{netns: ns.FD()}).subscribe(family, groups...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -137,13 +137,13 @@ func listen(t *testing.T, ns namespace) (links, firewall listener) {
 		return conn
 	}
 	links = listener{t: t, ns: ns, conn: subscribed(unix.NETLINK_ROUTE, routeGroups...), ours: w.isOurRoute}
-	links.sentinel = func() { ns.ip("rule add priority 9999 table 9999"); ns.ip("rule del priority 9999 table 9999") }
+	links.sentinel = func() { ns.IP("rule add priority 9999 table 9999"); ns.IP("rule del priority 9999 table 9999") }
 	links.isLast = func(m raw.Message) bool {
 		r, err := decodeRule(m.Data)
 		return m.Header.Type == unix.RTM_DELRULE && err == nil && r.Priority == 9999
 	}
 	firewall = listener{t: t, ns: ns, conn: subscribed(unix.NETLINK_NETFILTER, unix.NFNLGRP_NFTABLES), ours: isOurFirewall}
-	firewall.sentinel = func() { ns.run("nft", "add table ip last; delete table ip last") }
+	firewall.sentinel = func() { ns.Run("nft", "add table ip last; delete table ip last") }
 	firewall.isLast = func(m raw.Message) bool {
 		return m.Header.Type&0xff == unix.NFT_MSG_DELTABLE && strings.Contains(string(m.Data), "last\x00")
 	}
@@ -219,7 +219,7 @@ func TestWatchIgnoresOwnRoutes(t *testing.T) {
 	if err := k.Apply(own); err != nil {
 		t.Fatal(err)
 	}
-	ns.run("ip", "route", "del", "unreachable", "10.99.0.0/16", "table", strconv.Itoa(RoutingTable))
+	ns.Run("ip", "route", "del", "unreachable", "10.99.0.0/16", "table", strconv.Itoa(RoutingTable))
 	select {
 	case <-watch.Changed():
 	case <-time.After(patience):

@@ -58,3 +58,11 @@ func (ns Namespace) IP(args string) string {
 	ns.t.Helper()
 	return ns.Run("ip", strings.Fields(args)...)
 }
+
+// Inside calls a function on a thread that is in the namespace. Its error ends the test.
+func (ns Namespace) Inside(do func() error) {
+	ns.t.Helper()
+	if err := ns.Do(do); err != nil {
+		ns.t.Fatal(err)
+	}
+}

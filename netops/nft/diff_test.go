@@ -39,7 +39,7 @@ func TestPlans(t *testing.T) {
 	n := newNamespace(t)
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			n := namespace{t, n.file}
+			n := n.in(t)
 			text := Diff(test.have, test.want).String()
 			golden.Check(t, "plan-"+test.name+".golden", text)
 			have := test.have
@@ -47,7 +47,7 @@ func TestPlans(t *testing.T) {
 				have.Sets[i] = Set{Name: s.Name, Elements: s.Elements}
 			}
 			n.nft("flush ruleset\n" + have.String())
-			n.run(text, "nft", "--check", "-f", "-")
+			n.Feed(text, "nft", "--check", "-f", "-")
 		})
 	}
 }

@@ -32,7 +32,7 @@ func TestFamilies(t *testing.T) {
 			t.Errorf("family %s: after the plan there is one more:\n%s", family, plan)
 		}
 	}
-	if d := cmp.Diff(plain(tables[IP6].String()), plain(n.run("", "nft", "-y", "list", "table", "ip6", "both"))); d != "" {
+	if d := cmp.Diff(plain(tables[IP6].String()), plain(n.Feed("", "nft", "-y", "list", "table", "ip6", "both"))); d != "" {
 		t.Errorf("nft prints another text (-ours +nft):\n%s", d)
 	}
 	if packets, err := c.Dropped(IP6, "both"); err != nil || len(packets) != 1 {

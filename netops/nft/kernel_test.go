@@ -19,7 +19,7 @@ func TestEveryExpression(t *testing.T) {
 	for _, chain := range everything().Chains {
 		for i, rule := range chain.Rules {
 			t.Run(fmt.Sprintf("%s/%d", chain.Name, i), func(t *testing.T) {
-				n := namespace{t, n.file}
+				n := n.in(t)
 				want := Table{
 					Name: "one", Sets: everything().Sets,
 					Chains: []Chain{{Name: "called"}, {Name: chain.Name, Hook: chain.Hook, Rules: []Rule{rule}}},
@@ -59,7 +59,7 @@ func TestWholeTable(t *testing.T) {
 	if have := n.observe(c, want.Name); have.Name != "" {
 		t.Errorf("still there after %q: %s", plan, have)
 	}
-	if text := n.run("", "nft", "list", "ruleset"); text != "" {
+	if text := n.Feed("", "nft", "list", "ruleset"); text != "" {
 		t.Errorf("left behind: %s", text)
 	}
 }

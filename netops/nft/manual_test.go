@@ -88,7 +88,7 @@ func TestManualChanges(t *testing.T) {
 	c := n.open()
 	for _, test := range slices.Concat(changedRules(), changedSets(), changedChains()) {
 		t.Run(test.name, func(t *testing.T) {
-			n := namespace{t, n.file}
+			n := n.in(t)
 			n.apply(c, small())
 			n.nft(withHandles(n, test.commands))
 			have := n.observe(c, "small")
@@ -110,7 +110,7 @@ func TestManualChanges(t *testing.T) {
 // withHandles puts for H1, H2 … the kernel's handles of the rules of chain guard, and a line for each command.
 func withHandles(n namespace, commands string) string {
 	n.t.Helper()
-	chain := n.run("", "nft", "-a", "list", "chain", "ip", "small", "guard")
+	chain := n.Feed("", "nft", "-a", "list", "chain", "ip", "small", "guard")
 	i := 0
 	for line := range strings.Lines(chain) {
 		rule, handle, ok := strings.Cut(strings.TrimSpace(line), " # handle ")

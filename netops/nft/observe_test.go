@@ -17,7 +17,7 @@ func TestOtherTables(t *testing.T) {
 	foreign := strings.ReplaceAll(small().String(), "table ip small", "table ip other") +
 		strings.ReplaceAll(small().String(), "table ip small", "table inet small")
 	n.nft(foreign)
-	before := n.run("", "nft", "list", "ruleset")
+	before := n.Feed("", "nft", "list", "ruleset")
 	if have := n.observe(c, "small"); have.Name != "" {
 		t.Errorf("read: %s", have)
 	}
@@ -25,7 +25,7 @@ func TestOtherTables(t *testing.T) {
 	if err := c.Apply(Diff(small(), Table{})); err != nil {
 		t.Fatal(err)
 	}
-	if d := cmp.Diff(before, n.run("", "nft", "list", "ruleset")); d != "" {
+	if d := cmp.Diff(before, n.Feed("", "nft", "list", "ruleset")); d != "" {
 		t.Errorf("foreign tables (-before +after):\n%s", d)
 	}
 }
@@ -73,7 +73,7 @@ func TestObserveWhileChanging(t *testing.T) {
 func TestOpen(t *testing.T) {
 	n := newNamespace(t)
 	n.apply(n.open(), small())
-	n.do(func() error {
+	n.Inside(func() error {
 		c, err := Open(-1)
 		if err != nil {
 			return err

@@ -54,7 +54,7 @@ func TestQuotations(t *testing.T) {
 	})
 	var raw net.PacketConn
 	var c net.Conn
-	top.left.do(func() (err error) {
+	top.left.Inside(func() (err error) {
 		if raw, err = (&net.ListenConfig{}).ListenPacket(t.Context(), "ip4:icmp", leftIP); err != nil {
 			return err
 		}

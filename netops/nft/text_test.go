@@ -123,7 +123,7 @@ func filterRules() []Rule {
 func TestTableText(t *testing.T) {
 	text := everything().String()
 	golden.Check(t, "everything.nft.golden", text)
-	newNamespace(t).run(text, "nft", "--check", "-f", "-")
+	newNamespace(t).Feed(text, "nft", "--check", "-f", "-")
 	if got := (Table{}).String(); got != "" {
 		t.Errorf("text of no table: %q", got)
 	}

@@ -40,7 +40,7 @@ func newTopology(t *testing.T) topology {
 	top.conn = top.router.open()
 	top.connect("left", top.left, "10.1.0.1/24", leftIP+"/24")
 	top.connect("right", top.right, "10.2.0.1/24", rightIP+"/24")
-	top.router.do(func() error { return os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0) })
+	top.router.Inside(func() error { return os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0) })
 	return top
 }
 
@@ -48,14 +48,14 @@ func newTopology(t *testing.T) topology {
 func (top topology) connect(name string, end namespace, routerIP, endIP string) {
 	t := top.router.t
 	t.Helper()
-	top.router.do(func() error {
+	top.router.Inside(func() error {
 		return netlink.LinkAdd(&netlink.Veth{
 			LinkAttrs: netlink.LinkAttrs{Name: name, Group: linkGroup(name)}, PeerName: "eth0",
-			PeerNamespace: netlink.NsFd(int(end.file.Fd())),
+			PeerNamespace: netlink.NsFd(end.FD()),
 		})
 	})
 	up := func(n namespace, link, ip, gateway string) {
-		h, err := netlink.NewHandleAt(netns.NsHandle(n.file.Fd()))
+		h, err := netlink.NewHandleAt(netns.NsHandle(n.FD()))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,7 +92,7 @@ func (top topology) apply(chains ...Chain) {
 func (n namespace) listenUDP(address string, port uint16) *net.UDPConn {
 	n.t.Helper()
 	var c *net.UDPConn
-	n.do(func() (err error) {
+	n.Inside(func() (err error) {
 		c, err = net.ListenUDP("udp4", &net.UDPAddr{IP: net.ParseIP(address), Port: int(port)})
 		return err
 	})
@@ -170,12 +170,12 @@ func dialTCP(t *testing.T, from namespace, at namespace, address string) (client
 	var listener net.Listener
 	ctx, cancel := context.WithTimeout(t.Context(), answerWait)
 	defer cancel()
-	at.do(func() (err error) {
+	at.Inside(func() (err error) {
 		listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp4", net.JoinHostPort(address, "0"))
 		return err
 	})
 	defer func() { _ = listener.Close() }()
-	from.do(func() error {
+	from.Inside(func() error {
 		c, err := (&net.Dialer{}).DialContext(ctx, "tcp4", listener.Addr().String())
 		if err != nil {
 			return err

@@ -156,7 +156,7 @@ func TestEndpointThatDoesNotResolveIsTriedAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		device := open(p.client, cfg) // a name that fails does not keep the tunnel from being made
-		p.client.do(func() error {
+		p.client.Inside(func() error {
 			if _, err := device.Apply(cfg); err == nil {
 				t.Error("no error although the peer has no endpoint")
 			}
@@ -215,7 +215,7 @@ func TestAutoTakesTheKernelWhereItCan(t *testing.T) {
 		t.Errorf("implementation %s, want %s", got, want)
 	}
 	cfg.Name, cfg.Implementation = "lqn-kernel", Kernel
-	p.client.do(func() error {
+	p.client.Inside(func() error {
 		d, err := Open(cfg, testLog(t), func() {})
 		if want == Kernel {
 			return errors.Join(err, d.Remove())
@@ -250,7 +250,7 @@ func TestOpenRefusesWhatCannotBe(t *testing.T) {
 	cfg := testConfig()
 	cfg.Implementation = Userspace
 	holder := h.listenUDP("0.0.0.0:51840")
-	h.do(func() error {
+	h.Inside(func() error {
 		if _, err := Open(cfg, testLog(t), func() {}); !errors.Is(err, unix.EADDRINUSE) {
 			t.Errorf("open on a port that is taken: %v", err)
 		}

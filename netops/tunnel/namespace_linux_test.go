@@ -2,10 +2,8 @@ package tunnel
 
 import (
 	"errors"
-	"fmt"
 	"net/netip"
 	"os"
-	"runtime"
 	"testing"
 
 	"github.com/vishvananda/netlink"
@@ -13,12 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"liqonet.io/liqonet/internal/eventually"
+	"liqonet.io/liqonet/internal/netnstest"
 )
 
 // host is a network namespace that ends with the test.
 type host struct {
+	netnstest.Namespace
 	t     *testing.T
-	ns    netns.NsHandle
 	links *netlink.Handle
 	// tunnel is the address of the tunnel's link, with its length; "": none.
 	tunnel string
@@ -26,48 +25,13 @@ type host struct {
 
 func newHost(t *testing.T) *host {
 	t.Helper()
-	h := &host{t: t}
-	if err := onThread(func() (err error) {
-		h.ns, err = netns.New()
-		return err
-	}); err != nil {
-		t.Fatalf("network namespace: %v (this test needs root)", err)
-	}
-	links, err := netlink.NewHandleAt(h.ns, unix.NETLINK_ROUTE)
+	ns := netnstest.New(t)
+	links, err := netlink.NewHandleAt(netns.NsHandle(ns.FD()), unix.NETLINK_ROUTE)
 	if err != nil {
-		t.Fatal(errors.Join(err, h.ns.Close()))
+		t.Fatal(err)
 	}
-	h.links = links
-	t.Cleanup(func() {
-		links.Close()
-		if err := h.ns.Close(); err != nil {
-			t.Errorf("close the network namespace: %v", err)
-		}
-	})
-	return h
-}
-
-// onThread runs f on a thread of its own, which ends with it, so that f may leave the network namespace.
-func onThread(f func() error) error {
-	done := make(chan error)
-	go func() {
-		runtime.LockOSThread()
-		done <- f()
-	}()
-	return <-done
-}
-
-// do runs f in the namespace.
-func (h *host) do(f func() error) {
-	h.t.Helper()
-	if err := onThread(func() error {
-		if err := netns.Set(h.ns); err != nil {
-			return fmt.Errorf("enter the network namespace: %w", err)
-		}
-		return f()
-	}); err != nil {
-		h.t.Fatal(err)
-	}
+	t.Cleanup(links.Close)
+	return &host{Namespace: ns, t: t, links: links}
 }
 
 // connect joins two hosts by a link of that name at both ends.
@@ -75,7 +39,7 @@ func connect(a, b *host, name, addrA, addrB string) {
 	a.t.Helper()
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name = name
-	veth := &netlink.Veth{LinkAttrs: attrs, PeerName: name, PeerNamespace: netlink.NsFd(int(b.ns))}
+	veth := &netlink.Veth{LinkAttrs: attrs, PeerName: name, PeerNamespace: netlink.NsFd(b.FD())}
 	if err := a.links.LinkAdd(veth); err != nil {
 		a.t.Fatalf("create veth %s: %v", name, err)
 	}
@@ -135,7 +99,7 @@ func (h *host) route(dst, link, via string) {
 // forward lets the host route between its links.
 func (h *host) forward() {
 	h.t.Helper()
-	h.do(func() error { return os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0o644) })
+	h.Inside(func() error { return os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0o644) })
 }
 
 func addr(s string) *netlink.Addr {

@@ -84,7 +84,7 @@ func newKey(t *testing.T) wgtypes.Key {
 // open opens a device in the host; it is removed when the test ends.
 func open(h *host, cfg Config) (d *Device) {
 	h.t.Helper()
-	h.do(func() (err error) {
+	h.Inside(func() (err error) {
 		d, err = Open(cfg, testLog(h.t), func() {})
 		return err
 	})
@@ -99,7 +99,7 @@ func testLog(t *testing.T) *slog.Logger {
 
 func (h *host) apply(d *Device, cfg Config) (changed bool) {
 	h.t.Helper()
-	h.do(func() (err error) {
+	h.Inside(func() (err error) {
 		changed, err = d.Apply(cfg)
 		return err
 	})
@@ -122,7 +122,7 @@ func (h *host) setUp(cfg Config) {
 
 func (h *host) renew(d *Device) {
 	h.t.Helper()
-	h.do(func() error { return d.Renew(h.t.Context()) })
+	h.Inside(func() error { return d.Renew(h.t.Context()) })
 }
 
 // settle waits until another handshake is welcome: WireGuard takes one in 20 ms from a peer, and ignores the

@@ -34,7 +34,7 @@ func (h *host) serveUDP(address string) netip.AddrPort {
 
 func (h *host) listenUDP(address string) (conn *net.UDPConn) {
 	h.t.Helper()
-	h.do(func() (err error) {
+	h.Inside(func() (err error) {
 		conn, err = net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.MustParseAddrPort(address)))
 		return err
 	})
@@ -81,7 +81,7 @@ func (h *host) mustAsk(to netip.AddrPort) {
 func (h *host) serveTCP(address string) (listening string) {
 	h.t.Helper()
 	var listener net.Listener
-	h.do(func() (err error) {
+	h.Inside(func() (err error) {
 		listener, err = net.Listen("tcp4", address)
 		return err
 	})
@@ -105,7 +105,7 @@ func (h *host) serveTCP(address string) (listening string) {
 func (h *host) exchangeTCP(to string, size int) {
 	h.t.Helper()
 	var conn net.Conn
-	h.do(func() (err error) {
+	h.Inside(func() (err error) {
 		conn, err = net.DialTimeout("tcp4", to, patience)
 		return err
 	})
