@@ -73,7 +73,7 @@ func TestPodsHaveNetAdminAlone(t *testing.T) {
 }
 
 func TestTUNOnlyWhereUserspaceMayRun(t *testing.T) {
-	for implementation, want := range map[records.Implementation]int{records.Kernel: 1, records.Userspace: 2, records.Auto: 2} {
+	for implementation, want := range map[records.Implementation]int{records.Kernel: 2, records.Userspace: 3, records.Auto: 3} {
 		objects, err := gateway(func(v *GatewayValues) { v.Implementation = implementation })()
 		if err != nil {
 			t.Fatal(err)

@@ -29,6 +29,9 @@ const (
 // KeysPath is the directory in a gateway pod where the peering's Secret is mounted, one file a key.
 const KeysPath = "/etc/liqonet/keys"
 
+// KeptPath is the directory in the pods of helpers where they keep what the API server said last.
+const KeptPath = "/var/lib/liqonet"
+
 //go:embed base gateway translation policy access
 var manifests embed.FS
 

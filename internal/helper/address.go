@@ -31,13 +31,8 @@ func claimAddress(ctx context.Context, client kubernetes.Interface, namespace st
 	if err != nil {
 		return nil, netip.Addr{}, err
 	}
-	for _, wanted := range []netip.Addr{preferred, {}} {
-		for _, l := range own {
-			a, err := leaseAddress(l)
-			if err == nil && cidr.Lower(internalCIDR).Contains(a) && (a == wanted || !wanted.IsValid()) {
-				return &l, a, nil
-			}
-		}
+	if lease, a := claimedBefore(own, internalCIDR, preferred); lease != nil {
+		return lease, a, nil
 	}
 	leases := client.CoordinationV1().Leases(namespace)
 	for a := range candidates(internalCIDR, node.Name, preferred) {
@@ -58,6 +53,20 @@ func claimAddress(ctx context.Context, client kubernetes.Interface, namespace st
 		}
 	}
 	return nil, netip.Addr{}, fmt.Errorf("claim internal address: all addresses of %s are taken", cidr.Lower(internalCIDR))
+}
+
+// claimedBefore is that of a node's Leases which holds the preferred address, else one that holds an address of the nodes' range; nil if
+// there is none.
+func claimedBefore(own []coordinationv1.Lease, internalCIDR netip.Prefix, preferred netip.Addr) (*coordinationv1.Lease, netip.Addr) {
+	for _, wanted := range []netip.Addr{preferred, {}} {
+		for _, l := range own {
+			a, err := leaseAddress(l)
+			if err == nil && cidr.Lower(internalCIDR).Contains(a) && (a == wanted || !wanted.IsValid()) {
+				return &l, a
+			}
+		}
+	}
+	return nil, netip.Addr{}
 }
 
 // existing is the Lease of an address; nil if it is gone by now.

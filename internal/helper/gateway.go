@@ -69,7 +69,7 @@ func (g Gateway) Run(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = kernel.Close() }()
-	m, metrics := newMirror(g.Client), newMetrics()
+	m, metrics := newMirror(g.Client, g.Kept), newMetrics()
 	l := &gatewayLoop{Gateway: g, keys: k, health: newLiveness(), reconciler: newReconciler(kernel, g.Log, metrics), wake: m.changed}
 	l.events = newEvents(g.Env, "liqonet-gateway", g.Node, gatewayBurst, gatewayPause)
 	l.drift.told = func(names []string) {

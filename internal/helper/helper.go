@@ -29,6 +29,8 @@ type Env struct {
 	Log       *slog.Logger
 	// HealthAddress is where probes and metrics are served, such as "127.0.0.1:6093".
 	HealthAddress string
+	// Kept is the folder where the objects are kept that were read last. "", or a folder that is not there: none are.
+	Kept string
 }
 
 // resync is how often a full pass runs although nothing was reported to have changed; less often if that would take more of
@@ -134,7 +136,7 @@ func (s service) run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.health.serve(ctx, s.HealthAddress, s.metrics.registry) })
 	group.Go(func() error {
-		if err := s.mirror.run(ctx); err != nil {
+		if err := s.mirror.run(ctx, s.Log); err != nil {
 			return err
 		}
 		watch, err := s.kernel.Watch(ctx)
@@ -145,6 +147,7 @@ func (s service) run(ctx context.Context) error {
 		for _, task := range s.tasks {
 			group.Go(func() error { task(ctx); return nil })
 		}
+		group.Go(func() error { s.mirror.keep(ctx, s.Log); return nil })
 		return loop(ctx, s.health, s.Log, s.step, s.mirror.changed, watch.Changed())
 	})
 	return group.Wait()
@@ -174,6 +177,7 @@ func loop(ctx context.Context, h *liveness, log *slog.Logger, step func(context.
 	defer pause.Stop()
 	retry, rest := firstRetry, firstPause
 	ended := time.Now() // the last pass
+	h.begin()
 	for {
 		select {
 		case <-ctx.Done():

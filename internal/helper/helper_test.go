@@ -131,8 +131,12 @@ func TestHealthOfALoopThatHangs(t *testing.T) {
 		if h.ready() == nil {
 			t.Error("ready before the first pass")
 		}
+		time.Sleep(2 * stuck) //nolint:forbidigo // in a bubble of synctest this advances the clock and waits for nothing
+		if err := h.live(); err != nil {
+			t.Errorf("who waits for the API server is ended: %v", err)
+		}
 		h.set(nil)
-		time.Sleep(stuck) //nolint:forbidigo // in a bubble of synctest this advances the clock and waits for nothing
+		time.Sleep(stuck) //nolint:forbidigo // as above
 		if err := h.live(); err != nil {
 			t.Error(err)
 		}

@@ -20,13 +20,20 @@ import (
 type liveness struct {
 	mu   sync.Mutex
 	err  error
-	last time.Time // of the last pass; the zero value: none yet
+	last time.Time // of the last pass; the zero value: the loop waits for the API server
 }
 
 // stuck is how long a loop may be silent before the helper counts as dead: several resyncs.
 const stuck = 5 * resync
 
-func newLiveness() *liveness { return &liveness{err: errors.New("no pass yet"), last: time.Now()} }
+func newLiveness() *liveness { return &liveness{err: errors.New("no pass yet")} }
+
+// begin says that the loop turns from now on.
+func (h *liveness) begin() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.last = time.Now()
+}
 
 func (h *liveness) set(err error) {
 	h.mu.Lock()
@@ -43,7 +50,7 @@ func (h *liveness) ready() error {
 func (h *liveness) live() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if time.Since(h.last) > stuck {
+	if !h.last.IsZero() && time.Since(h.last) > stuck {
 		return errors.New("no pass since " + h.last.Format(time.RFC3339))
 	}
 	return nil

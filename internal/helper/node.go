@@ -65,7 +65,7 @@ func (n Node) Run(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = kernel.Close() }()
-	m, metrics := newMirror(n.Client), newMetrics()
+	m, metrics := newMirror(n.Client, n.Kept), newMetrics()
 	l := &nodeLoop{
 		Node: n, kernelHas: kernelHas, wake: m.changed, memory: newMemory(),
 		reconciler: newReconciler(kernel, n.Log, metrics), older: olderFlows{kernel: kernel},

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,9 +25,13 @@ type mirror struct {
 	changed   chan struct{}
 	informers []cache.SharedIndexInformer
 	synced    []cache.InformerSynced
+	kept      kept
 }
 
-func newMirror(client any) *mirror { return &mirror{client: client, changed: make(chan struct{}, 1)} }
+// newMirror returns a mirror that keeps what it read in a folder, if there is one.
+func newMirror(client any, folder string) *mirror {
+	return &mirror{client: client, changed: make(chan struct{}, 1), kept: kept{folder: folder}}
+}
 
 // resource is what the typed client of a kind offers; L is its list.
 type resource[L listObject] interface {
@@ -91,6 +96,7 @@ func follow[L listObject](m *mirror, of resource[L], example runtime.Object, s s
 	}
 	wake := func(obj any) {
 		if !s.quiet && concerns(obj) {
+			m.kept.dirty.Store(true)
 			notify(m.changed)
 		}
 	}
@@ -101,18 +107,45 @@ func follow[L listObject](m *mirror, of resource[L], example runtime.Object, s s
 		panic(fmt.Sprintf("follow objects: %v", err)) // only a stopped informer refuses a handler
 	}
 	m.informers, m.synced = append(m.informers, i), append(m.synced, handle.HasSynced)
+	if !s.quiet {
+		m.kept.add(i.GetStore(), example)
+	}
 	return i.GetStore()
 }
 
-// run starts the informers and waits for the first full lists.
-func (m *mirror) run(ctx context.Context) error {
+// run starts the informers and waits for the first full lists; not for long if there are those that an earlier process kept.
+func (m *mirror) run(ctx context.Context, log *slog.Logger) error {
+	known, err := m.kept.load()
+	if err != nil {
+		log.Warn("what was kept of the API server's objects cannot be used", "error", err)
+	}
 	for _, i := range m.informers {
 		go i.RunWithContext(ctx)
 	}
-	if !cache.WaitForCacheSync(ctx.Done(), m.synced...) {
-		return errors.New("read objects from the API server: interrupted")
+	patience, cancel := context.WithCancel(ctx)
+	if known {
+		patience, cancel = context.WithTimeout(ctx, listPatience)
+	}
+	defer cancel()
+	if !m.listed(patience) {
+		if !known || ctx.Err() != nil {
+			return errors.New("read objects from the API server: interrupted")
+		}
+		log.Warn("the API server does not answer: going on with what it said last")
 	}
 	return nil
+}
+
+// keep keeps what is read until ctx ends. Before the first full lists, the file has more than the stores.
+func (m *mirror) keep(ctx context.Context, log *slog.Logger) {
+	if m.listed(ctx) {
+		m.kept.run(ctx, log)
+	}
+}
+
+// listed waits for the first full lists.
+func (m *mirror) listed(ctx context.Context) bool {
+	return cache.WaitForCacheSync(ctx.Done(), m.synced...)
 }
 
 // listed returns the objects of a store, which are all of one type.
@@ -140,10 +173,24 @@ func trimmed(obj any, matters bool) any {
 	if cm, ok := obj.(*corev1.ConfigMap); ok && !matters {
 		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: cm.Name, Namespace: cm.Namespace, ResourceVersion: cm.ResourceVersion, UID: cm.UID}}
 	}
+	if p, ok := obj.(*corev1.Pod); ok {
+		return trimmedPod(p)
+	}
 	if o, ok := obj.(metav1.Object); ok {
 		o.SetManagedFields(nil)
 	}
 	return obj
+}
+
+// trimmedPod is what helpers read of a pod. What its containers are given, passwords among it, is in no helper.
+func trimmedPod(p *corev1.Pod) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: p.Name, Namespace: p.Namespace, UID: p.UID, ResourceVersion: p.ResourceVersion, Labels: p.Labels, DeletionTimestamp: p.DeletionTimestamp,
+		},
+		Spec:   corev1.PodSpec{NodeName: p.Spec.NodeName, HostNetwork: p.Spec.HostNetwork},
+		Status: corev1.PodStatus{Phase: p.Status.Phase, PodIP: p.Status.PodIP, PodIPs: p.Status.PodIPs},
+	}
 }
 
 // recordOf decodes the record in a ConfigMap.

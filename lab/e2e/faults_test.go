@@ -31,7 +31,7 @@ func TestFaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	bed.Away = time.Minute
-	short := []string{"pod-forced", "killed", "api-nodes", "upgrade"}
+	short := []string{"pod-forced", "killed", "api", "upgrade"}
 	for _, f := range faults.All() {
 		if !slices.Contains(short, f.Name) {
 			continue
@@ -48,8 +48,8 @@ func TestFaults(t *testing.T) {
 			if s.Sent == 0 || s.Lost == s.Sent || s.Tried == 0 {
 				t.Errorf("nothing was measured: %+v", s)
 			}
-			if f.Name == "api-nodes" && s.Without > bed.Away/2 {
-				t.Errorf("%s without packets: node helpers need an API server that is away for %s", s.Without, bed.Away)
+			if f.Name == "api" && s.Without > bed.Away/2 {
+				t.Errorf("%s without packets: helpers need an API server that is away for %s", s.Without, bed.Away)
 			}
 			if s.Without > patience || s.Pause > patience {
 				t.Errorf("%s without packets, longest pause %s", s.Without, s.Pause.Round(time.Millisecond))

@@ -108,10 +108,7 @@ func All() []Fault {
 		{Name: "drain-client", What: "client's gateway's node drained", Aim: lossless, Begin: onGateway(client, drain(client))},
 		{Name: "drain-server", What: "server's gateway's node drained", Aim: lossless, Begin: onGateway(server, drain(server))},
 		{Name: "uplink", What: "uplink of the client's gateway's node cut for a minute", Spared: gatewayNode(client), Begin: onGateway(client, uplink)},
-		{Name: "api", What: "API server away for ten minutes, the gateway killed meanwhile", Begin: onGateway(client, func(ctx context.Context, b *Bed, p pod) (func(context.Context) error, error) {
-			return apiServer(ctx, b, p)
-		})},
-		{Name: "api-nodes", What: "API server away for ten minutes, its cluster's node helpers killed meanwhile", Aim: lossless, Begin: apiServerAndNodes},
+		{Name: "api", What: "API server away for ten minutes, all helpers of its cluster killed meanwhile", Begin: apiServer},
 		{Name: "upgrade", What: "helpers of both clusters upgraded", Aim: lossless, Begin: upgrade},
 		{Name: "scale", What: "both clusters get one gateway more, and lose it again", Aim: lossless, Begin: scale},
 		{Name: "keys", What: "keys of all gateways rotated", Aim: lossless, Begin: rotate},
@@ -183,7 +180,14 @@ func uplink(ctx context.Context, b *Bed, p pod) (func(context.Context) error, er
 	return nil, cut(ctx, b, p.Spec.NodeName, time.Minute, func() error { return nil })
 }
 
-func apiServer(ctx context.Context, b *Bed, helpers ...pod) (func(context.Context) error, error) {
+func apiServer(ctx context.Context, b *Bed) (func(context.Context) error, error) {
+	helpers, err := b.pods(ctx, client, "liqonet", "liqonet.io/component in (fabric,gateway)")
+	if err == nil && len(helpers) < 2 {
+		err = fmt.Errorf("%d helpers run", len(helpers))
+	}
+	if err != nil {
+		return nil, err
+	}
 	return nil, cut(ctx, b, client+"-cp", b.Away, func() error {
 		var errs []error
 		for _, h := range helpers {
@@ -191,17 +195,6 @@ func apiServer(ctx context.Context, b *Bed, helpers ...pod) (func(context.Contex
 		}
 		return errors.Join(errs...)
 	})
-}
-
-func apiServerAndNodes(ctx context.Context, b *Bed) (func(context.Context) error, error) {
-	helpers, err := b.pods(ctx, client, "liqonet", "liqonet.io/component=fabric")
-	if err == nil && len(helpers) == 0 {
-		err = errors.New("no node helper runs")
-	}
-	if err != nil {
-		return nil, err
-	}
-	return apiServer(ctx, b, helpers...)
 }
 
 func upgrade(ctx context.Context, b *Bed) (func(context.Context) error, error) {

@@ -1,0 +1,186 @@
+//go:build linux
+
+package helper
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"reflect"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/cache"
+)
+
+// What a helper last read from the API server is kept in a volume of its pod. A helper that starts while the API server is
+// away goes on with it: a gateway with WireGuard in userspace has no tunnel otherwise, and a node repairs nothing.
+const (
+	// keepEvery is the least time between two writes, of what changed in between; more if a write takes more of it than keepShare.
+	keepEvery = time.Second
+	keepShare = 100 // one part of so many
+	// keepAtMost bounds the file, in bytes: a pod whose volume is too large is evicted. That of a gateway of 1,000 nodes has 3 MB.
+	keepAtMost = 32 << 20
+	// listPatience is how long a start waits for the API server where there is something to go on with.
+	listPatience = time.Second
+	keptName     = "objects"
+)
+
+// kept is what is kept of a mirror's objects. The zero value keeps nothing.
+type kept struct {
+	folder string // "": none
+	stores []keptStore
+	dirty  atomic.Bool // something changed since it was written
+}
+
+type keptStore struct {
+	cache.Store
+	kind reflect.Type // of its objects
+}
+
+// keptObject is a line of the file. The last line has no object: a file without it lost its end when the node lost power.
+type keptObject struct {
+	Store  int             `json:"store"` // its number: the pod, and with it the volume, goes with the program that wrote it
+	Kind   string          `json:"kind,omitempty"`
+	Object json.RawMessage `json:"object,omitempty"`
+}
+
+func (k *kept) add(s cache.Store, example runtime.Object) {
+	k.stores = append(k.stores, keptStore{s, reflect.TypeOf(example).Elem()})
+}
+
+// load fills the stores. It reports whether there was something; what cannot be read whole is nothing. An informer that lists
+// later replaces it.
+func (k *kept) load() (bool, error) {
+	if k.folder == "" {
+		return false, nil
+	}
+	f, err := os.Open(filepath.Join(k.folder, keptName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = f.Close() }()
+	objects, err := k.decode(f)
+	for i := range objects {
+		err = errors.Join(err, k.stores[i].Replace(objects[i], ""))
+	}
+	if err != nil {
+		return false, fmt.Errorf("read %s: %w", f.Name(), err)
+	}
+	return true, nil
+}
+
+// decode reads the objects of each store.
+func (k *kept) decode(r io.Reader) ([][]any, error) {
+	objects := make([][]any, len(k.stores))
+	lines := json.NewDecoder(bufio.NewReader(r))
+	for {
+		var line keptObject
+		if err := lines.Decode(&line); err != nil {
+			return nil, err
+		}
+		if line.Object == nil {
+			return objects, nil
+		}
+		if err := line.into(k.stores, objects); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// into adds the object of a line to those of its store.
+func (o keptObject) into(stores []keptStore, objects [][]any) error {
+	if o.Store < 0 || o.Store >= len(stores) || o.Kind != stores[o.Store].kind.Name() {
+		return fmt.Errorf("object of kind %q in store %d: this program has other ones", o.Kind, o.Store)
+	}
+	object := reflect.New(stores[o.Store].kind).Interface()
+	if err := json.Unmarshal(o.Object, object); err != nil {
+		return err
+	}
+	objects[o.Store] = append(objects[o.Store], object)
+	return nil
+}
+
+// save writes all objects into a new file, which then takes the place of the old one.
+func (k *kept) save() (err error) {
+	f, err := os.CreateTemp(k.folder, keptName)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(f.Name()))
+		}
+	}()
+	out := bufio.NewWriter(f)
+	err = errors.Join(k.encode(out), out.Flush(), f.Close())
+	if err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), filepath.Join(k.folder, keptName))
+}
+
+func (k *kept) encode(w io.Writer) error {
+	lines := json.NewEncoder(&capped{w, keepAtMost})
+	for i, s := range k.stores {
+		for _, object := range s.List() {
+			data, err := json.Marshal(object)
+			if err == nil {
+				err = lines.Encode(keptObject{i, s.kind.Name(), data})
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return lines.Encode(keptObject{})
+}
+
+// capped writes so many bytes more, and then nothing.
+type capped struct {
+	io.Writer
+	left int
+}
+
+func (l *capped) Write(b []byte) (int, error) {
+	if l.left -= len(b); l.left < 0 {
+		return 0, fmt.Errorf("objects have more than %d bytes", keepAtMost)
+	}
+	return l.Writer.Write(b)
+}
+
+// run saves changes until ctx ends. That it cannot is told once: nothing depends on it as long as the API server answers.
+func (k *kept) run(ctx context.Context, log *slog.Logger) {
+	if _, err := os.Stat(k.folder); k.folder == "" || errors.Is(err, fs.ErrNotExist) {
+		return // a pod of an earlier release has no such volume
+	}
+	told := false
+	next := time.NewTimer(0)
+	defer next.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-next.C:
+		}
+		begin := time.Now()
+		if k.dirty.Swap(false) {
+			if err := k.save(); err != nil && !told {
+				log.Warn("what the API server said is not kept; a restart needs the API server", "error", err)
+				told = true
+			}
+		}
+		next.Reset(max(keepEvery, keepShare*time.Since(begin)))
+	}
+}
