@@ -18,6 +18,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/cache"
+
+	"liqonet.io/liqonet/internal/eventually"
 )
 
 // keeper is a helper's process as far as it reads objects, and keeps them in a folder.
@@ -64,7 +66,7 @@ func TestStartWithoutAPIServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "a file", patience, func() bool { _, err := os.Stat(file); return err == nil })
+	eventually.Holds(t, "a file", patience, func() bool { _, err := os.Stat(file); return err == nil })
 	first.end()
 
 	api.setAway(true)
@@ -77,7 +79,7 @@ func TestStartWithoutAPIServer(t *testing.T) {
 	api.mu.Unlock()
 	api.write("changed", "new")
 	api.setAway(false)
-	eventually(t, "what the API server has now", patience, func() bool { return second.has("changed=new") })
+	eventually.Holds(t, "what the API server has now", patience, func() bool { return second.has("changed=new") })
 	second.end()
 
 	api.setAway(true)
