@@ -1,10 +1,14 @@
 package commands
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
 	"strings"
+	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -20,19 +24,35 @@ func newHelperTest(env *Env) *cobra.Command {
 }
 
 func newHelperTestServe(env *Env) *cobra.Command {
-	return &cobra.Command{
+	var token string
+	at := uint16(templates.TestPort)
+	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Answer probes",
 		Args:  arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return probe.Server{Node: env.variable("NODE_NAME")}.Serve(cmd.Context(), netip.AddrPortFrom(netip.IPv4Unspecified(), templates.TestPort))
+			address := netip.AddrPortFrom(netip.IPv4Unspecified(), at)
+			if token == "" {
+				return probe.Server{Node: env.variable("NODE_NAME")}.Serve(cmd.Context(), address)
+			}
+			err := probe.Meter{Token: token}.Serve(cmd.Context(), address)
+			if errors.Is(err, syscall.EADDRINUSE) { // on a node: the test says that nobody answers
+				writef(env.Err, "%s\n", err.Error())
+				<-cmd.Context().Done()
+				return nil
+			}
+			return err
 		},
 	}
+	addFlag(cmd.Flags(), &at, "port", "PORT", "port to listen at", port)
+	cmd.Flags().StringVar(&token, "token", "", "answer those who measure and know this `TOKEN`, and nobody else")
+	return cmd
 }
 
 // askFlags are the flags of `helper test ask`.
 type askFlags struct {
 	probe.Plan
+	probe.Measurement
 
 	mtu      int
 	fromNode bool
@@ -46,11 +66,7 @@ func newHelperTestAsk(env *Env) *cobra.Command {
 		Short: "Ask servers in the peer, and report what they answer",
 		Args:  arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			inquiry, err := f.inquiry(env)
-			if err != nil {
-				return err
-			}
-			text, err := probe.Encode(inquiry.Ask(cmd.Context()))
+			text, err := f.ask(cmd.Context(), env)
 			if err != nil {
 				return err
 			}
@@ -67,6 +83,10 @@ func newHelperTestAsk(env *Env) *cobra.Command {
 	flags.IntVar(&f.mtu, "mtu", 0, "`BYTES` of the largest packet that crosses whole")
 	flags.DurationVar(&f.Hold, "hold", 0, "`DURATION` for which connections are kept open")
 	flags.BoolVar(&f.fromNode, "from-node", false, "this runs in the network of a node")
+	addFlag(flags, &f.Meter, "meter", "ADDRESS:PORT", "server to which the path is measured, instead of all else", netip.ParseAddrPort)
+	flags.StringVar(&f.Token, "token", "", "its `TOKEN`")
+	flags.IntVar(&f.Streams, "streams", 1, "`NUMBER` of streams")
+	flags.DurationVar(&f.Each, "each", time.Second, "`DURATION` of each part of the measurement")
 	flags.StringVar(&f.report, "report", "/dev/termination-log", "`FILE` to write to")
 	return cmd
 }
@@ -76,6 +96,18 @@ func serverPod(text string) (p probe.Pod, err error) {
 	p.Node = node
 	p.Address, err = netip.ParseAddr(address)
 	return p, err
+}
+
+// ask does what the flags say, and returns the report.
+func (f askFlags) ask(ctx context.Context, env *Env) (string, error) {
+	if f.Meter.IsValid() {
+		return f.Report(ctx)
+	}
+	inquiry, err := f.inquiry(env)
+	if err != nil {
+		return "", err
+	}
+	return probe.Encode(inquiry.Ask(ctx))
 }
 
 // inquiry is what the flags ask on this node.

@@ -2,8 +2,11 @@ package commands
 
 import (
 	"context"
+	"crypto/rand"
+	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -34,5 +37,53 @@ func TestHelperTestAsks(t *testing.T) {
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	if err := cmd.ExecuteContext(t.Context()); err == nil {
 		t.Error("a pod without an address was taken")
+	}
+}
+
+// TestHelperTestMeasures: a probe measures the path to a server that knows the token, and writes the figures.
+func TestHelperTestMeasures(t *testing.T) {
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, at, _ := net.SplitHostPort(l.Addr().String())
+	l.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	token, ended := rand.Text(), make(chan error, 1)
+	run := func(args ...string) error {
+		cmd := newHelperTest(&Env{Err: t.Output()})
+		cmd.SetArgs(args)
+		return cmd.ExecuteContext(ctx)
+	}
+	go func() { ended <- run("serve", "--port", at, "--token", token) }()
+	file := filepath.Join(t.TempDir(), "report")
+	if err := run("ask", "--meter", "127.0.0.1:"+at, "--token", token, "--streams", "2", "--each", "10ms", "--report", file); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(file)
+	if m, decoding := probe.DecodeMeasured(string(text)); err != nil || decoding != nil || m.Failed != "" || m.Streams == 0 {
+		t.Errorf("%v, %v: %s", err, decoding, text)
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// A server whose port another program has is not started again and again.
+func TestHelperTestLeavesForeignPorts(t *testing.T) {
+	l, err := net.Listen("tcp4", "0.0.0.0:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, at, _ := net.SplitHostPort(l.Addr().String())
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	var said strings.Builder
+	cmd := newHelperTest(&Env{Err: &said})
+	cmd.SetArgs([]string{"serve", "--port", at, "--token", rand.Text()})
+	if err := cmd.ExecuteContext(ctx); err != nil || ctx.Err() == nil || !strings.Contains(said.String(), "address already in use") {
+		t.Errorf("%v, said %q", err, said.String())
 	}
 }

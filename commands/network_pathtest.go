@@ -26,6 +26,7 @@ var errCount = errors.New("must be a number of nodes, at least 1")
 func newNetworkTest(env *Env, local *clusterFlags, do operation[pathtest.Options, pathtest.Result]) *cobra.Command {
 	var o pathtest.Options
 	var junit string
+	perf := perfFlags{streams: 8}
 	clusters := twoClusters{local, newRemoteFlags()}
 	cmd := &cobra.Command{
 		Use:   "test [PEER]",
@@ -42,23 +43,35 @@ afterwards. From every node, a pod and the node itself send to up to 16 pods of 
   connection  with --duration: a TCP connection must stay open
 
 They also reach the pods by a Service of their own cluster: by its ClusterIP, and from nodes by its NodePort. The exit code is
-3 if a check fails. The command needs the rights of level administer in both clusters.`,
+3 if a check fails. The command needs the rights of level administer in both clusters.
+
+--perf measures instead, with pods on one node of each cluster: how much arrives by one TCP stream and by several at once, round trips
+of small messages, and connections a second. It measures in both directions, through the tunnel and then outside of it, from node to
+node (TCP port 6094), and prints both with their ratio; there is no ratio where nodes do not reach each other. Each of these
+measurements sends as fast as it can for about 10 seconds: other traffic suffers meanwhile.`,
 		Example: `  liqoctl network test --context a --remote-context b
 
   # In CI: three nodes of each cluster, and a gateway is restarted meanwhile
-  liqoctl network test --context a --remote-context b --nodes 3 --duration 1m --junit paths.xml`,
+  liqoctl network test --context a --remote-context b --nodes 3 --duration 1m --junit paths.xml
+
+  # What the tunnel costs
+  liqoctl network test --context a --remote-context b --perf --picture perf.html`,
 		Args: arguments("[PEER]"),
 	}
 	clusters.remote.register(cmd, cmd.Flags())
 	imageFlag(cmd, &o.Image)
-	addFlag(cmd.Flags(), &o.Nodes, "nodes", "NUMBER", "nodes of each cluster that take part (default: all)", nodeCount)
+	addFlag(cmd.Flags(), &o.Nodes, "nodes", "NUMBER", "nodes of each cluster that take part (default: all; with --perf, 1)", nodeCount)
 	addFlag(cmd.Flags(), &o.Hold, "duration", "DURATION", "how long connections are kept open", positiveDuration)
 	textFlag(cmd.Flags(), &junit, "junit", "FILE", "file to write a JUnit report to", nil)
+	perf.register(cmd)
 	return action[pathtest.Options, pathtest.Result]{
-		do: withJUnit(&junit, do), text: describePaths, timeout: &o.Timeout,
+		do: withPicture(&perf.picture, withJUnit(&junit, do)), text: describePaths, timeout: &o.Timeout,
 		options: func(args []string) (_ pathtest.Options, err error) {
 			if len(args) > 0 {
 				o.Peer = args[0]
+			}
+			if o.Streams, err = perf.options(); err != nil {
+				return o, err
 			}
 			if o.Local, o.Remote, err = clusters.connect(env); err != nil {
 				return o, err
@@ -104,6 +117,9 @@ func nodeCount(text string) (int, error) {
 // describePaths is the answer of `network test` for people.
 func describePaths(r pathtest.Result) string {
 	var b strings.Builder
+	if len(r.Checks) == 0 && len(r.Performance) > 0 {
+		return describePerformance(r)
+	}
 	byDirection := make(map[string][]pathtest.Check)
 	var directions []string
 	count := make(map[pathtest.State]int)

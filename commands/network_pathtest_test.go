@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"liqonet.io/liqonet/internal/pathtest"
+	"liqonet.io/liqonet/internal/pathtest/probe"
 	"liqonet.io/liqonet/internal/steps"
 )
 
@@ -83,6 +84,64 @@ func TestPathTestTells(t *testing.T) {
 		}
 		if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), `failures="3"`) {
 			t.Errorf("JUnit report: %v\n%s", err, text)
+		}
+	}
+}
+
+// performed is a measurement, of a pair of nodes that reach each other, and of one that do not.
+func performed() pathtest.Result {
+	figures := probe.Figures{Stream: 1.5e9, Streams: 2e9, P50: 210 * time.Microsecond, P90: 400 * time.Microsecond, P99: 2 * time.Millisecond, Connections: 2500}
+	direct := figures
+	direct.Stream *= 2
+	end := func(cluster, node string) pathtest.End {
+		return pathtest.End{Cluster: cluster, Kind: pathtest.Pod, Node: node}
+	}
+	return pathtest.Result{
+		Passed: true, Checks: []pathtest.Check{},
+		Performance: []pathtest.Performance{
+			{From: end("a", "a-1"), To: end("b", "b-1"), Streams: 8, Tunnel: &figures, Direct: &direct, Ratios: &pathtest.Ratios{Stream: 0.5, Streams: 1, P50: 1, P90: 1, P99: 1, Connections: 1}},
+			{From: end("b", `<b-1>"`), To: end("a", "a-1"), Streams: 8, Tunnel: &figures, Unreached: "no answer within 15s"},
+		},
+		Stages: []steps.StageTime{{Name: "tunnel", Took: 2 * time.Second}, {Name: "direct", Took: 4 * time.Second}},
+	}
+}
+
+func TestDescribePerformance(t *testing.T) {
+	golden(t, "perf", describePaths(performed()))
+	golden(t, "perf-picture", drawPerformance(performed().Performance).String())
+	var out strings.Builder
+	if err := answer(&Env{Out: &out}, formatJSON, performed(), describePaths); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "perf-json", out.String())
+}
+
+func TestPerformanceOptions(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "perf.html")
+	var got pathtest.Options
+	test := func(args ...string) error {
+		return parse(t, func(env *Env, local *clusterFlags) *cobra.Command {
+			return newNetworkTest(env, local, func(_ context.Context, o pathtest.Options, _ steps.Reporter) (pathtest.Result, error) {
+				got = o
+				return performed(), nil
+			})
+		}, append([]string{"--remote-context", "b"}, args...)...)
+	}
+	if err := test("--perf", "--picture", file); err != nil || got.Streams != 8 || got.Nodes != 0 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if text, err := os.ReadFile(file); err != nil || !strings.HasPrefix(string(text), "<!doctype html>") || strings.Contains(string(text), "<b-1>") || !strings.Contains(string(text), "<svg") {
+		t.Errorf("%v\n%s", err, text)
+	}
+	if err := test("--perf", "--streams", "3", "--nodes", "2"); err != nil || got.Streams != 3 || got.Nodes != 2 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for _, args := range [][]string{
+		{"--perf", "--streams", "0"}, {"--perf", "--streams", "65"}, {"--perf", "--picture", "x.png"}, {"--picture", file},
+		{"--perf", "--duration", "1m"}, {"--perf", "--junit", "x.xml"},
+	} {
+		if err := test(args...); err == nil {
+			t.Errorf("%v is taken", args)
 		}
 	}
 }

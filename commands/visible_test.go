@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"liqonet.io/liqonet/internal/addresses"
+	"liqonet.io/liqonet/internal/graph"
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/hosts"
 	"liqonet.io/liqonet/internal/pathtest"
@@ -90,6 +91,7 @@ func TestProgressObeysNobody(t *testing.T) {
 // written are all answers for people, with the same text wherever one can be.
 func written(text string) map[string]string {
 	status, wide, translate := statusOptions{output: formatText}, statusOptions{output: formatWide}, translateOptions{output: formatWide}
+	drawn := full[graph.Graph](text)
 	return map[string]string{
 		"init":         describeInstallation(full[peering.InitResult](text)),
 		"connect":      describeConnection(full[peering.Connection](text)),
@@ -101,6 +103,12 @@ func written(text string) map[string]string {
 		"verify-clean": describeSweep(full[removal.SweepResult](text)),
 		"test":         describePaths(full[pathtest.Result](text)),
 		"trace":        describeTrace(full[trace.Result](text)),
+		"perf":         describePerformance(full[pathtest.Result](text)),
+		"perf picture": drawPerformance(full[pathtest.Result](text).Performance).Page("", describePerformance(full[pathtest.Result](text))),
+		"graph":        drawn.Text(nil),
+		"mermaid":      drawn.Mermaid(),
+		"dot":          drawn.DOT(),
+		"graph page":   drawn.HTML(),
 		"status":       with(func(w io.Writer) error { return status.print(w, full[statusAnswer](text)) }),
 		"wide status":  with(func(w io.Writer) error { return wide.print(w, full[statusAnswer](text)) }),
 		"plan":         describePlan(full[addresses.CheckResult](text)),

@@ -16,6 +16,9 @@ import (
 // TestPort is the TCP and UDP port of a path test's servers, and of the Service that leads to those of the peer.
 const TestPort = 7000
 
+// TestNodePort is the TCP port of servers that run in the network of their nodes.
+const TestNodePort = 6094
+
 // nobody is the user and the group of pods without any privilege.
 const nobody = 65532
 
@@ -25,18 +28,19 @@ type PathTestValues struct {
 	Image     string
 	Pods      Pods
 	Nodes     []string // that take part; none: all
-	Args      []string // of the command `helper test ask`
+	Args      []string // of the command `helper test ask`, or of `helper test serve`
+	Host      bool     // the servers run in the network of their nodes
 }
 
-// PathTestServer renders the servers of a path test: a pod on each node, in the network of pods.
+// PathTestServer renders the servers of a path test: a pod on each node, in the network of pods unless the values say else.
 func PathTestServer(v PathTestValues) (*appsv1.DaemonSet, error) {
 	set, err := v.render(records.ComponentTestServer)
 	if err != nil {
 		return nil, err
 	}
 	pod := &set.Spec.Template.Spec
-	pod.HostNetwork, pod.InitContainers = false, nil
-	pod.Containers[0].Args = []string{"helper", "test", "serve"}
+	pod.HostNetwork, pod.InitContainers = v.Host, nil
+	pod.Containers[0].Args = append([]string{"helper", "test", "serve"}, v.Args...)
 	return set, nil
 }
 

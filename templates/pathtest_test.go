@@ -2,6 +2,7 @@ package templates
 
 import (
 	"net/netip"
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -11,12 +12,12 @@ import (
 )
 
 func pathTest() ([]Object, error) {
-	v := PathTestValues{Namespace: "liqonet", Image: image, Args: []string{"--mtu", "1380"}}
+	v := PathTestValues{Namespace: "liqonet", Image: image}
 	server, err := PathTestServer(v)
 	if err != nil {
 		return nil, err
 	}
-	v.Nodes = []string{"a-1", "a-2"}
+	v.Nodes, v.Args = []string{"a-1", "a-2"}, []string{"--mtu", "1380"}
 	pods, nodes, err := PathTestProbes(v)
 	if err != nil {
 		return nil, err
@@ -61,5 +62,17 @@ func TestPathTestHasNoRights(t *testing.T) {
 	}
 	if sets != 3 {
 		t.Errorf("%d DaemonSets", sets)
+	}
+}
+
+// A server that measures runs in the network of its node, and is told its token.
+func TestPathTestServerOnNodes(t *testing.T) {
+	set, err := PathTestServer(PathTestValues{Namespace: "liqonet", Image: image, Host: true, Args: []string{"--token", "t"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod := set.Spec.Template.Spec
+	if c := pod.Containers[0]; !pod.HostNetwork || strings.Join(c.Args, " ") != "helper test serve --token t" || len(c.SecurityContext.Capabilities.Add) > 0 || *pod.SecurityContext.RunAsUser == 0 {
+		t.Errorf("network %v, %v, %v", pod.HostNetwork, c.Args, c.SecurityContext)
 	}
 }

@@ -64,7 +64,7 @@ func (g Graph) diagram() (d diagram) {
 	}
 	for _, t := range g.Tunnels {
 		e := edge{from: at[[2]string{t.From.Cluster, t.To.Cluster}][t.From.Gateway], to: at[[2]string{t.To.Cluster, t.From.Cluster}][t.To.Gateway], state: t.State}
-		e.label, e.title = string(t.State), "tunnel"
+		e.label, e.title = plain(string(t.State)), "tunnel"
 		if v := t.Views[0]; t.State == health.Healthy {
 			e.label = fmt.Sprintf("healthy, %s, %s", roundTrip(v.Tunnel), traffic(v.Tunnel))
 		}
@@ -83,7 +83,7 @@ func (g Gateway) lines(p Peering, several bool) []string {
 		lines[0] += " for " + plain(p.Peer)
 	}
 	if g.State != "" {
-		lines[0] += ": " + string(g.State)
+		lines[0] += ": " + plain(string(g.State))
 	}
 	if g.Pod != "" {
 		lines = append(lines, "pod "+plain(g.Pod))

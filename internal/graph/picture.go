@@ -106,7 +106,7 @@ func (p *drawing) column(boxes []box, x, y int) {
 
 func (p *drawing) later(b box, x, y int) {
 	p.late = append(p.late, func() {
-		p.Box(x, y, boxWidth, b.height(), "box "+string(b.state))
+		p.Box(x, y, boxWidth, b.height(), "box "+plain(string(b.state)))
 		for i, line := range b.lines {
 			class := "small"
 			if i == 0 {
@@ -126,7 +126,7 @@ func (p *drawing) tunnels(edges []edge, most int) {
 			from, to = to, from
 		}
 		x1, y1, x2, y2 := from[0]+boxWidth, from[1]+boxHeight/2, to[0], to[1]+boxHeight/2
-		p.Line(x1, y1, x2, y2, "line "+string(e.state), e.title)
+		p.Line(x1, y1, x2, y2, "line "+plain(string(e.state)), e.title)
 		row := 0 // of the far end among the gateways of its cluster
 		for _, other := range edges {
 			if other.from == e.from && p.at[other.to][1] < p.at[e.to][1] {

@@ -47,9 +47,9 @@ func (g Graph) Text(paint func(string) string) string {
 
 // peeringBranch is a cluster's side of a peering: its gateways, and their tunnels as the cluster sees them.
 func (g Graph) peeringBranch(c Cluster, p Peering, paint func(string) string) branch {
-	b := branch{text: fmt.Sprintf("peering with %s: %s%s", plain(p.Peer), paint(string(p.State)), plain(because(p.Reason)))}
+	b := branch{text: fmt.Sprintf("peering with %s: %s%s", plain(p.Peer), paint(plain(string(p.State))), plain(because(p.Reason)))}
 	for _, gateway := range p.Gateways {
-		kid := branch{text: fmt.Sprintf("gateway %d: %s", gateway.Number, paint(string(gateway.State)))}
+		kid := branch{text: fmt.Sprintf("gateway %d: %s", gateway.Number, paint(plain(string(gateway.State))))}
 		if gateway.Pod != "" {
 			kid.text += ", pod " + plain(gateway.Pod)
 		}
@@ -60,7 +60,7 @@ func (g Graph) peeringBranch(c Cluster, p Peering, paint func(string) string) br
 			if end, ok := t.ends(End{c.Name, gateway.Number}, p.Peer); ok {
 				for _, v := range t.Views {
 					if v.Cluster == c.Name {
-						text := fmt.Sprintf("tunnel to gateway %d: %s%s", end.Gateway, paint(string(v.State)), plain(facts(v.Tunnel)))
+						text := fmt.Sprintf("tunnel to gateway %d: %s%s", end.Gateway, paint(plain(string(v.State))), plain(facts(v.Tunnel)))
 						kid.kids = append(kid.kids, branch{text: text})
 					}
 				}

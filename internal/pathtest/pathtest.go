@@ -21,6 +21,8 @@ type Options struct {
 	Nodes         int           // of each cluster that take part; 0: all that are Ready
 	Hold          time.Duration // how long connections are kept open; 0: none are
 	Timeout       time.Duration // for all the rest; 0: none
+	// Streams measures instead, with that many TCP streams at once, between pairs of nodes, one pair unless Nodes says else; 0: it tests.
+	Streams int
 }
 
 // Result is what a test has seen.
@@ -28,15 +30,20 @@ type Result struct {
 	Passed bool    `json:"passed"` // nothing failed
 	Checks []Check `json:"checks"`
 	// Silent are nodes that are not Ready, and took no part.
-	Silent []End             `json:"silent,omitempty"`
-	Stages []steps.StageTime `json:"stages"`
+	Silent []End `json:"silent,omitempty"`
+	// Performance is what was measured instead of checks.
+	Performance []Performance     `json:"performance,omitempty"`
+	Stages      []steps.StageTime `json:"stages"`
 }
 
 // Run tests the paths of a peering. That a check fails is no error.
 func Run(ctx context.Context, o Options, r steps.Reporter) (_ Result, err error) {
 	timeout := o.Timeout
+	if o.Streams > 0 {
+		o.Nodes = max(o.Nodes, 1)
+	}
 	if timeout > 0 {
-		timeout += o.Hold
+		timeout += o.Hold + o.measuring()
 	}
 	ctx, cancel := steps.Within(ctx, timeout)
 	defer cancel()
@@ -47,10 +54,14 @@ func Run(ctx context.Context, o Options, r steps.Reporter) (_ Result, err error)
 		}
 	}()
 	run := steps.Stages{Reporter: r}
-	err = run.Run(ctx,
-		steps.Step{Stage: steps.StageReach, Do: t.reach}, steps.Step{Stage: steps.StageNodes, Do: t.serve},
-		steps.Step{Stage: steps.StageObjects, Do: t.publish}, steps.Step{Stage: steps.StageProof, Do: t.ask})
-	if err != nil {
+	stages := []steps.Step{
+		{Stage: steps.StageReach, Do: t.reach}, {Stage: steps.StageNodes, Do: t.serve},
+		{Stage: steps.StageObjects, Do: t.publish}, {Stage: steps.StageProof, Do: t.ask},
+	}
+	if o.Streams > 0 {
+		stages = append(stages[:1], t.measuring()...)
+	}
+	if err = run.Run(ctx, stages...); err != nil {
 		return Result{}, err
 	}
 	t.result.Stages = run.Times
@@ -94,7 +105,7 @@ func (t *test) reach(ctx context.Context) (string, error) {
 
 // serve runs servers on the nodes of both sides.
 func (t *test) serve(ctx context.Context) (string, error) {
-	err := t.each(func(s, _ *side) error { return s.serve(ctx, t.Image) })
+	err := t.each(func(s, _ *side) error { return s.serve(ctx, s.values(t.Image)) })
 	return fmt.Sprintf("%d servers", len(t.sides[0].servers)+len(t.sides[1].servers)), err
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -37,6 +38,8 @@ type world struct {
 	mu      sync.Mutex
 	stuck   string        // why pods cannot start; "": they run
 	silent  bool          // probes do not end
+	lost    bool          // pods do not reach those of the peer
+	apart   bool          // nodes do not reach those of the peer
 	sources [2]netip.Addr // of pods and nodes, as the peer sees them
 	probed  func()        // called when a probe runs
 }
@@ -182,6 +185,9 @@ func (w *world) pod(set *appsv1.DaemonSet, node string) *corev1.Pod {
 
 // report is that of a probe whose checks all pass, if it asks the addresses by which pods of the peer are reached.
 func (w *world) report(args []string, host bool, node string) string {
+	if slices.Contains(args, "--meter") {
+		return w.measured(args, host)
+	}
 	targets := []probe.Result{{Target: probe.ClusterIP, Source: w.sources[0]}}
 	for i, arg := range args {
 		if arg == "--pod" {
@@ -212,12 +218,12 @@ func (w *world) left(t *testing.T) (all []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	slices, err := w.kube.DiscoveryV1().EndpointSlices(w.Namespace).List(t.Context(), metav1.ListOptions{})
+	endpoints, err := w.kube.DiscoveryV1().EndpointSlices(w.Namespace).List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range slices.Items {
-		objects = append(objects, &slices.Items[i])
+	for i := range endpoints.Items {
+		objects = append(objects, &endpoints.Items[i])
 	}
 	for _, o := range objects {
 		if strings.HasPrefix(o.GetName(), "test-") {

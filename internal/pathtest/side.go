@@ -34,6 +34,7 @@ type side struct {
 	nodes      []string // that take part
 	silent     []string // that are not Ready
 	servers    []probe.Pod
+	token      string // for those who measure the path to the servers
 	service    *corev1.Service
 }
 
@@ -113,8 +114,8 @@ func (s *side) values(image string, args ...string) templates.PathTestValues {
 }
 
 // serve runs servers, and waits until those of all nodes run.
-func (s *side) serve(ctx context.Context, image string) error {
-	set, err := templates.PathTestServer(s.values(image))
+func (s *side) serve(ctx context.Context, v templates.PathTestValues) error {
+	set, err := templates.PathTestServer(v)
 	if err != nil {
 		return err
 	}
@@ -179,6 +180,9 @@ func (s *side) publish(ctx context.Context, peer *side) error {
 	return err
 }
 
+// reportsOfProbes is what is waited for, in messages.
+const reportsOfProbes = "reports of probes"
+
 // ask runs probes on the nodes, and returns what they report, sorted by node.
 func (s *side) ask(ctx context.Context, peer *side, image string, hold time.Duration) ([]report, error) {
 	called, err := s.called(peer)
@@ -203,7 +207,7 @@ func (s *side) ask(ctx context.Context, peer *side, image string, hold time.Dura
 	var reports []report
 	for _, set := range []*appsv1.DaemonSet{pods, nodes} {
 		var found []report
-		err := inventory.AwaitOnNodes(ctx, s.cluster, set.Name, "reports of probes", s.nodes, func(all []*corev1.Pod) (done []string, err error) {
+		err := inventory.AwaitOnNodes(ctx, s.cluster, set.Name, reportsOfProbes, s.nodes, func(all []*corev1.Pod) (done []string, err error) {
 			if found, err = s.read(all); err != nil {
 				return nil, err
 			}

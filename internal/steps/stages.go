@@ -32,6 +32,7 @@ const (
 	StageGateway     = "gateway"
 	StageObjects     = "objects"
 	StageKeys        = "keys"
+	StageDirect      = "direct"
 )
 
 // StageTime is how long a stage took.

@@ -23,21 +23,22 @@ type Picture struct {
 
 // Text writes a line of text. A longer one than most runes is cut; it is whole where the pointer rests.
 func (p *Picture) Text(x, y int, class, text string, most int) {
+	text = strings.ReplaceAll(text, "\n", " ")
 	short := []rune(text)
 	if len(short) > most {
 		short = append(short[:most-1], '…')
 	}
-	fmt.Fprintf(&p.b, `<text x="%d" y="%d" class="%s">%s<title>%s</title></text>`+"\n", x, y, class, Escape(string(short)), Escape(text))
+	fmt.Fprintf(&p.b, `<text x="%d" y="%d" class="%s">%s<title>%s</title></text>`+"\n", x, y, Escape(class), Escape(string(short)), Escape(text))
 }
 
 // Box draws a rectangle.
 func (p *Picture) Box(x, y, width, height int, class string) {
-	fmt.Fprintf(&p.b, `<rect x="%d" y="%d" width="%d" height="%d" rx="4" class="%s"/>`+"\n", x, y, width, height, class)
+	fmt.Fprintf(&p.b, `<rect x="%d" y="%d" width="%d" height="%d" rx="4" class="%s"/>`+"\n", x, y, width, height, Escape(class))
 }
 
 // Line draws a line, of which a title is shown where the pointer rests.
 func (p *Picture) Line(x1, y1, x2, y2 int, class, title string) {
-	fmt.Fprintf(&p.b, `<line x1="%d" y1="%d" x2="%d" y2="%d" class="%s"><title>%s</title></line>`+"\n", x1, y1, x2, y2, class, Escape(title))
+	fmt.Fprintf(&p.b, `<line x1="%d" y1="%d" x2="%d" y2="%d" class="%s"><title>%s</title></line>`+"\n", x1, y1, x2, y2, Escape(class), Escape(title))
 }
 
 // String is the picture as a file.

@@ -34,3 +34,14 @@ func Bytes(n int64) string {
 	}
 	return fmt.Sprintf("%.1f%s", value, units[unit])
 }
+
+// Rate writes bits a second with a decimal unit, such as "1.5Gbit/s".
+func Rate(bits float64) string {
+	units := []string{"bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"}
+	unit := 0
+	for bits >= 1000 && unit < len(units)-1 {
+		bits /= 1000
+		unit++
+	}
+	return fmt.Sprintf("%.1f%s", bits, units[unit])
+}

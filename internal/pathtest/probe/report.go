@@ -26,6 +26,9 @@ const (
 // MaxTargets is how many servers a probe asks: what it reports must fit into maxReport.
 const MaxTargets = 16
 
+// MaxStreams is how many TCP streams a measurement may have at once.
+const MaxStreams = 64
+
 // maxReport is what Kubernetes keeps of a container's termination message, in bytes.
 const maxReport = 4096
 

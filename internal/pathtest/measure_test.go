@@ -1,0 +1,90 @@
+package pathtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+)
+
+// measured is the report of a measurement, where the right server is asked: the peer's pod, or its node.
+func (w *world) measured(args []string, host bool) string {
+	i := slices.Index(args, "--meter")
+	want := map[string]string{"a": "10.71.0.5:7000", "b": "10.72.0.5:7000"}[w.Context]
+	if host {
+		want = "10.244.0.5:6094" // the fake kubelet's pods have one address
+	}
+	if args[i+1] != want || host && w.apart || !host && w.lost {
+		return fmt.Sprintf(`{"failed":"no answer from %s"}`, args[i+1])
+	}
+	if host {
+		return `{"streamBitsPerSecond":2e9,"streamsBitsPerSecond":4e9,"p50Nanoseconds":100000,"p90Nanoseconds":200000,"p99Nanoseconds":300000,"connectionsPerSecond":1000}`
+	}
+	return `{"streamBitsPerSecond":1e9,"streamsBitsPerSecond":1e9,"p50Nanoseconds":200000,"p90Nanoseconds":500000,"p99Nanoseconds":900000,"connectionsPerSecond":500}`
+}
+
+// A measurement is of one pair of nodes, both ways, unless there are to be more; it leaves nothing.
+func TestMeasure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := twoWorlds(t)
+		live(t, a, b)
+		o := options(a, b)
+		o.Streams = 8
+		r, err := Run(t.Context(), o, silence{})
+		if err != nil || !r.Passed || len(r.Performance) != 2 || len(r.Checks) > 0 {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		p := r.Performance[1]
+		if p.From.Node != "b-1" || p.To.Node != "a-1" || p.Streams != 8 || *p.Ratios != (Ratios{0.5, 0.25, 2, 2.5, 3, 0.5}) {
+			t.Errorf("%+v, ratios %+v", p, p.Ratios)
+		}
+		expectNothingLeft(t, a, b)
+		o.Nodes, a.apart, b.apart = 2, true, true
+		r, err = Run(t.Context(), o, silence{})
+		if err != nil || !r.Passed || len(r.Performance) != 4 || r.Performance[3].From.Node != "b-2" {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		if p := r.Performance[0]; p.Direct != nil || p.Ratios != nil || p.Unreached == "" || p.Tunnel == nil {
+			t.Errorf("nodes that do not reach each other: %+v", p)
+		}
+		expectNothingLeft(t, a, b)
+	})
+}
+
+// A measurement that is interrupted, in either part, leaves nothing; one whose pods do not reach each other has failed.
+func TestMeasureThatFails(t *testing.T) {
+	for _, part := range []int{1, 3} {
+		synctest.Test(t, func(t *testing.T) {
+			a, b := twoWorlds(t)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			probes := 0
+			a.probed = func() {
+				if probes++; probes == part {
+					a.silent = true
+					cancel()
+				}
+			}
+			live(t, a, b)
+			o := options(a, b)
+			o.Streams, o.Nodes = 1, 2
+			if _, err := Run(ctx, o, silence{}); !errors.Is(err, context.Canceled) {
+				t.Errorf("error %v", err)
+			}
+			expectNothingLeft(t, a, b)
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		a, b := twoWorlds(t)
+		live(t, a, b)
+		o := options(a, b)
+		o.Streams = 1
+		b.lost = true
+		r, err := Run(t.Context(), o, silence{})
+		if err != nil || r.Passed || r.Performance[1].Failed == "" || r.Performance[1].Ratios != nil || r.Performance[1].Direct == nil {
+			t.Errorf("%+v, %v", r, err)
+		}
+	})
+}

@@ -1,0 +1,212 @@
+package probe
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"liqonet.io/liqonet/internal/netnstest"
+)
+
+// meter runs one until the test ends.
+func meter(t *testing.T, token string) netip.AddrPort {
+	t.Helper()
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := netip.MustParseAddrPort(l.Addr().String())
+	l.Close()
+	serveMeter(t, token, at)
+	return at
+}
+
+func serveMeter(t *testing.T, token string, at netip.AddrPort) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- Meter{token}.Serve(ctx, at) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestMeasure(t *testing.T) {
+	token := rand.Text()
+	m := Measurement{Meter: meter(t, token), Token: token, Streams: 4, Each: 50 * time.Millisecond}
+	text, err := m.Report(t.Context())
+	if err != nil || len(text) > maxReport {
+		t.Fatal(err, text)
+	}
+	got, err := DecodeMeasured(text)
+	if err != nil || got.Failed != "" {
+		t.Fatal(err, text)
+	}
+	if got.Stream < 1e6 || got.Streams < 1e6 || got.Connections < 1 || got.P50 <= 0 || got.P50 > got.P90 || got.P90 > got.P99 {
+		t.Errorf("figures %+v", *got.Figures)
+	}
+}
+
+// Whoever does not know the token gets nothing; whoever listens there and does not know it is no meter.
+func TestMeterNeedsItsToken(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	at := meter(t, rand.Text())
+	if err := persist(ctx, func(ctx context.Context) error {
+		return Measurement{Meter: at, Token: rand.Text()}.connect(ctx, modeSink)
+	}); err == nil {
+		t.Error("another token is taken")
+	}
+	conn, err := net.Dial("tcp4", at.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Write([]byte(strings.Repeat("A", 4096))); err != nil {
+		t.Fatal(err)
+	}
+	if answer, _ := io.ReadAll(conn); len(answer) > 0 {
+		t.Errorf("a stranger got %q", answer)
+	}
+	text, err := Measurement{Meter: serve(t), Token: rand.Text(), Streams: 1, Each: time.Millisecond}.Report(ctx)
+	if got, decoding := DecodeMeasured(text); err != nil || decoding != nil || got.Failed == "" {
+		t.Errorf("another server is taken for a meter: %v, %v, %s", err, decoding, text)
+	}
+	text, err = Measurement{Meter: netip.MustParseAddrPort("127.0.0.1:1"), Token: rand.Text(), Streams: 1, Each: time.Millisecond}.Report(ctx)
+	if got, decoding := DecodeMeasured(text); err != nil || decoding != nil || got.Failed == "" {
+		t.Errorf("nobody answers, and yet: %v, %v, %s", err, decoding, text)
+	}
+	if err := (Meter{Token: ""}).Serve(ctx, at); !errors.Is(err, errMeter) {
+		t.Errorf("a meter without a token: %v", err)
+	}
+}
+
+// A meter sends no more than it is sent, and takes no more than its budget.
+func TestMeterIsNoAmplifier(t *testing.T) {
+	token := rand.Text()
+	for _, mode := range []byte{modeSink, modeEcho, modeClose, 'x'} {
+		near, far := net.Pipe()
+		var budget atomic.Int64
+		budget.Store(10_000)
+		ended := make(chan error, 1)
+		go func() {
+			defer far.Close()
+			ended <- Meter{token}.answer(far, &budget)
+		}()
+		sent, received := tokenSize+1, make(chan int, 1)
+		if _, err := near.Write(append([]byte(token), mode)); err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			n, _ := io.Copy(io.Discard, near)
+			received <- int(n)
+		}()
+		for sent < 100_000 {
+			n, err := near.Write(make([]byte, 1000))
+			if sent += n; err != nil {
+				break
+			}
+			if mode == modeEcho && sent > 50_000 {
+				near.Close()
+				break
+			}
+		}
+		if err := <-ended; err == nil && mode != modeClose && mode != 'x' {
+			t.Errorf("mode %c ends without an error", mode)
+		}
+		near.Close()
+		if got := <-received; got > sent || mode == modeSink && (sent > 12_000 || got != ackSize) {
+			t.Errorf("mode %c: received %d bytes for %d", mode, got, sent)
+		}
+	}
+}
+
+// Those who connect and say nothing are sent away, and keep nobody else waiting for longer.
+func TestMeterHasPatienceForStrangers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := net.Pipe()
+		defer near.Close()
+		begun := time.Now()
+		if err := (Meter{rand.Text()}).answer(far, &atomic.Int64{}); err == nil || time.Since(begun) != meterPatience {
+			t.Errorf("%v after %s", err, time.Since(begun))
+		}
+	})
+}
+
+// childVariable has the test program be a meter (its value is the token) at 192.0.2.2:6094, or measure the path to it.
+const childVariable = "LIQONET_TEST_PROBE"
+
+func TestMain(m *testing.M) {
+	role, token, child := strings.Cut(os.Getenv(childVariable), " ")
+	if !child {
+		os.Exit(m.Run())
+	}
+	at := netip.MustParseAddrPort("192.0.2.2:6094")
+	if role == "meter" {
+		if err := (Meter{token}).Serve(context.Background(), at); err != nil {
+			panic(err)
+		}
+	}
+	text, err := Measurement{Meter: at, Token: token, Streams: 4, Each: 2 * time.Second}.Report(context.Background())
+	if err != nil {
+		panic(err)
+	}
+	os.Stdout.WriteString(text)
+	os.Exit(0)
+}
+
+// TestMeasureAcross measures a link of 20 Mbit/s between two network namespaces.
+func TestMeasureAcross(t *testing.T) {
+	near, far := netnstest.New(t), netnstest.New(t)
+	near.IP("link add eth0 type veth peer name eth0 netns " + far.Path())
+	for i, ns := range []netnstest.Namespace{near, far} {
+		ns.IP(fmt.Sprintf("address add 192.0.2.%d/24 dev eth0", i+1))
+		ns.IP("link set eth0 up")
+	}
+	near.Run("tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", "20mbit", "burst", "20000", "latency", "50ms")
+	token := rand.Text()
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	meter := far.Command(ctx, os.Args[0])
+	meter.Env = []string{childVariable + "=meter " + token}
+	if err := meter.Start(); err != nil {
+		t.Fatal(err)
+	}
+	child := near.Command(t.Context(), os.Args[0])
+	child.Env = []string{childVariable + "=ask " + token}
+	text, err := child.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := DecodeMeasured(string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Figures == nil {
+		t.Fatal(got.Failed)
+	}
+	t.Logf("%+v", *got.Figures)
+	for _, rate := range []float64{got.Stream, got.Streams} {
+		if rate < 5e6 || rate > 20.5e6 { // what is measured is what arrives, however much the sender has buffered
+			t.Errorf("%.1f Mbit/s through a link of 20", rate/1e6)
+		}
+	}
+	end()
+	_ = meter.Wait() // it was killed
+}

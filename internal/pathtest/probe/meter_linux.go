@@ -1,0 +1,136 @@
+package probe
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"sync/atomic"
+	"time"
+)
+
+// Limits of a meter: of whoever has the token, and of whoever connects.
+const (
+	meterLife     = 15 * time.Minute // after which it answers nobody: whoever started it may have been killed
+	meterBytes    = 256 << 30        // received with one token
+	meterTime     = 20 * time.Second // of a connection
+	meterPatience = 5 * time.Second  // with a connection that has not said the token
+	meterConns    = 2*MaxStreams + 16
+)
+
+// What a connection is for follows the token.
+const (
+	modeSink  byte = 's' // the meter discards what comes, and says how much it was
+	modeEcho  byte = 'e' // it returns messages of echoSize
+	modeClose byte = 'c' // it closes the connection
+)
+
+const (
+	tokenSize = 26        // bytes: of rand.Text
+	ackSize   = 8         // of the answer to a token
+	echoSize  = 64        // of a message
+	chunk     = 128 << 10 // of a read or a write
+)
+
+var errMeter = errors.New("refused")
+
+// Meter is the far end of a measurement. It answers those who know its token alone, says no more than it is told, and ends after a
+// while: nobody can have it send to a third party, or more than he sends himself.
+type Meter struct{ Token string }
+
+// Serve serves until the context ends.
+func (m Meter) Serve(ctx context.Context, at netip.AddrPort) error {
+	if len(m.Token) != tokenSize {
+		return errMeter
+	}
+	alive, cancel := context.WithTimeout(ctx, meterLife)
+	defer cancel()
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp4", at.String())
+	if err != nil {
+		return err
+	}
+	context.AfterFunc(alive, func() { listener.Close() })
+	slots, budget := make(chan struct{}, meterConns), &atomic.Int64{}
+	budget.Store(meterBytes)
+	for {
+		slots <- struct{}{} // before it accepts: who waits costs nothing
+		conn, err := listener.Accept()
+		switch {
+		case alive.Err() != nil:
+			<-ctx.Done() // a pod that ends would be started again
+			return nil
+		case err != nil:
+			return err
+		}
+		go func() {
+			defer func() { <-slots }()
+			defer conn.Close()
+			_ = m.answer(conn, budget) // the other end sees it
+		}()
+	}
+}
+
+// answer serves one connection.
+func (m Meter) answer(conn net.Conn, budget *atomic.Int64) error {
+	_ = conn.SetDeadline(time.Now().Add(meterPatience)) // fails for a closed connection: so do reads
+	hello := make([]byte, tokenSize+1)
+	if _, err := io.ReadFull(conn, hello); err != nil {
+		return err
+	}
+	if subtle.ConstantTimeCompare(hello[:tokenSize], []byte(m.Token)) != 1 {
+		return errMeter
+	}
+	if _, err := conn.Write(acknowledgement(m.Token)); err != nil {
+		return err
+	}
+	_ = conn.SetDeadline(time.Now().Add(meterTime))
+	switch hello[tokenSize] {
+	case modeSink:
+		return discard(conn, budget)
+	case modeEcho:
+		return repeat(conn)
+	}
+	return nil
+}
+
+// acknowledgement shows that the meter has the token, too: at that address, something else may listen.
+func acknowledgement(token string) []byte {
+	sum := sha256.Sum256([]byte("liqonet meter " + token))
+	return sum[:ackSize]
+}
+
+// discard reads all that comes, and answers how many bytes it was.
+func discard(conn net.Conn, budget *atomic.Int64) error {
+	buf := make([]byte, chunk)
+	var count int64
+	for {
+		n, err := conn.Read(buf)
+		count += int64(n)
+		if budget.Add(-int64(n)) < 0 {
+			return errMeter
+		}
+		if errors.Is(err, io.EOF) {
+			return writeCount(conn, count)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// repeat returns messages.
+func repeat(conn net.Conn) error {
+	message := make([]byte, echoSize)
+	for {
+		if _, err := io.ReadFull(conn, message); err != nil {
+			return err
+		}
+		if _, err := conn.Write(message); err != nil {
+			return err
+		}
+	}
+}
