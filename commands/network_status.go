@@ -50,7 +50,8 @@ measurements are. The exit code is 0 if all peerings are healthy, and 3 if one i
 With a remote cluster the command shows the peering of the two, as each of them sees it, and where they disagree, for
 example on the state, the MTU or the CIDRs. A disagreement has exit code 3 too.
 
---watch keeps running until it is interrupted, also while the API server is unavailable. --wait returns when the peerings
+--watch keeps running until it is interrupted, also while the API server is unavailable. On a terminal it draws traffic and round
+trip as lines of the last minutes, and lists the last changes; elsewhere it prints the table at every change. --wait returns when the peerings
 reach a state, with exit code 0, or 3 if they do not reach it in time. If liqonet is not installed in the namespace,
 the exit code is 1.`,
 		Example: `  liqoctl network status --context a
@@ -89,6 +90,8 @@ the exit code is 1.`,
 
 func (o statusOptions) run(ctx context.Context, env *Env, do statusActions) error {
 	switch {
+	case o.watch && o.output == formatText && env.OutTerminal && !env.dumb():
+		return o.followLive(ctx, env, do)
 	case o.watch:
 		return o.follow(ctx, env, do)
 	case o.wait != "":
@@ -229,31 +232,41 @@ func (o statusOptions) print(w io.Writer, a statusAnswer) error {
 			return err
 		}
 	}
+	o.notes(&b, a)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// notes writes what stands below the table.
+func (o statusOptions) notes(b *strings.Builder, a statusAnswer) {
 	for _, p := range a.Peerings {
-		subject := p.Peer
-		if o.Remote != nil {
-			subject = p.Cluster + " to " + p.Peer
-		}
+		subject := o.subject(p)
 		if p.Reason != "" {
-			writef(&b, "%s is %s: %s\n", subject, p.State, p.Reason)
+			writef(b, "%s is %s: %s\n", subject, p.State, p.Reason)
 		}
 		for _, w := range p.Warnings {
-			writef(&b, "%s: warning: %s\n", subject, w)
+			writef(b, "%s: warning: %s\n", subject, w)
 		}
 	}
 	for _, d := range a.Disagreements {
 		local, remote := a.Peerings[0].Cluster, a.Peerings[1].Cluster
-		writef(&b, "%s and %s disagree on %s: %s in %s; %s in %s\n", local, remote, d.About, d.Local, local, d.Remote, remote)
+		writef(b, "%s and %s disagree on %s: %s in %s; %s in %s\n", local, remote, d.About, d.Local, local, d.Remote, remote)
 	}
 	if s := a.Translation; s != nil {
 		until := "not known"
 		if !s.AuthorityEnds.IsZero() {
 			until = s.AuthorityEnds.UTC().Format(time.DateOnly)
 		}
-		writef(&b, "translation: %s, %d/%d pods ready, certificate authority until %s\n", s.URL, s.PodsReady, s.Pods, until)
+		writef(b, "translation: %s, %d/%d pods ready, certificate authority until %s\n", s.URL, s.PodsReady, s.Pods, until)
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+}
+
+// subject names a side of a peering.
+func (o statusOptions) subject(p status.Peering) string {
+	if o.Remote != nil {
+		return p.Cluster + " to " + p.Peer
+	}
+	return p.Peer
 }
 
 // table writes the peerings, one line for each.
