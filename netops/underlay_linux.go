@@ -18,6 +18,7 @@ import (
 type Path struct {
 	Source netip.Addr // the address that they bear
 	MTU    int        // bytes, of the link
+	Link   string     // its name
 }
 
 // PathTo asks the kernel how it would send to an address.
@@ -35,7 +36,7 @@ func PathTo(dst netip.Addr) (Path, error) {
 		if err != nil {
 			return Path{}, fmt.Errorf("look up link %d towards %s: %w", r.LinkIndex, dst, err)
 		}
-		return Path{Source: source.Unmap(), MTU: link.Attrs().MTU}, nil
+		return Path{Source: source.Unmap(), MTU: link.Attrs().MTU, Link: link.Attrs().Name}, nil
 	}
 	return Path{}, fmt.Errorf("look up route to %s: no unicast route", dst)
 }

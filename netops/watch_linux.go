@@ -137,9 +137,9 @@ func (w *Watch) isOurRoute(m raw.Message) bool {
 	case unix.RTM_NEWROUTE, unix.RTM_DELROUTE:
 		var header unix.RtMsg
 		return unpack(m.Data, &header) == nil && header.Protocol == Protocol
-	case unix.RTM_NEWRULE, unix.RTM_DELRULE: // the kernel's rule for the local table too
+	case unix.RTM_NEWRULE, unix.RTM_DELRULE: // the kernel's rule for the local table too, and all that come before ours
 		r, err := decodeRule(m.Data)
-		return err == nil && (r.protocol == Protocol || r.Rule == kernelRule.Rule)
+		return err == nil && (r.protocol == Protocol || r.Priority < priorityNode)
 	case unix.RTM_NEWNETCONF:
 		return w.isOurSetting(m.Data)
 	}

@@ -65,10 +65,11 @@ func nodeChecks() []Check {
 			reads: []fact{plugin}, cluster: (*facts).pluginWarnings,
 		},
 		{
-			ID: "LQ-NODES-REFUSED", Layer: Nodes, What: "Every node serves the peering as its record says.",
+			ID: "LQ-NODES-REFUSED", Layer: Nodes, What: "Every node serves the peering as its record says, and no foreign rule or route takes packets for the peer.",
 			Needs: []string{"LQ-NODES-REPORT", "LQ-OBJECTS-INTACT", "LQ-NODES-KERNEL"},
-			Cause: "The record has values that helpers do not accept, for example ranges that would take an address of the node away.",
-			Fix:   update,
+			Cause: "The record has values that helpers do not accept, for example ranges that would take an address of the node away. Or another program, such as a " +
+				"VPN, has added a routing rule before liqonet's (priority 103 and 104).",
+			Fix:   update + ". For a foreign rule: on the node that is named, ip rule and ip route get ADDRESS show it; let its program leave out the peer's ranges.",
 			reads: []fact{leases, pods}, side: (*side).refusals,
 		},
 		{

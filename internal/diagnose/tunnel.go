@@ -18,8 +18,10 @@ func overlayChecks() []Check {
 		{
 			ID: "LQ-OVERLAY-ECHO", Layer: Overlay, What: "Every node reaches every gateway by the overlay (UDP 6091): the echoes that nodes send each second arrive.",
 			Needs: []string{"LQ-OBJECTS-INTACT", "LQ-NODES-HELPER", "LQ-NODES-REPORT", "LQ-NODES-KERNEL", "LQ-NODES-FORWARD", "LQ-NODES-REFUSED", "LQ-GATEWAY-RUNNING", "LQ-GATEWAY-REPORT", "LQ-GATEWAY-APPLIED"},
-			Cause: "A firewall or NetworkPolicy blocks UDP 6091 between the node and the pod of the gateway, or the helper on the node hangs.",
-			Fix:   "Allow UDP 6091 between nodes and pods (docs/requirements.md, Ports), and read the log of the helper on the node that is named.",
+			Cause: "A firewall or NetworkPolicy blocks UDP 6091 between the node and the pod of the gateway, a route or rule of the node that is named leads " +
+				"elsewhere, or the helper on the node hangs.",
+			Fix: "Allow UDP 6091 between nodes and pods (docs/requirements.md, Ports). On the node that is named, ip route get ADDRESS, with the address of the " +
+				"gateway's pod (kubectl --context CONTEXT -n NAMESPACE get pods -o wide), must show the route of other pods. Read the log of the helper on that node.",
 			reads: []fact{peerings, configMaps}, side: (*side).nodesSilent,
 		},
 		{

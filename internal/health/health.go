@@ -185,14 +185,14 @@ func Judge(o Observation) (State, string) {
 	return worst, reason
 }
 
-// witnessed is what the witnesses see: Down where all of them miss the gateway, or what is behind it. A node from
-// which the gateway itself misses echoes is none: its path is the gateway's to report. The gateway's own node is one only
+// witnessed is what the witnesses see: Down where all of them miss the gateway, or what is behind it. A node whose echoes, or
+// whose answers of the peer, the gateway itself misses is none: its path is the gateway's to report. The gateway's own node is one only
 // where there is no other: when it is lost, what it reported last says that all is well.
 func witnessed(o Observation) (State, string) {
 	var others, own []string // what each reports, "" where its path works
 	for _, name := range o.Nodes {
 		fault, ok := o.Witnesses[name]
-		if n, _ := Node(o.Status, name); !ok || !echoes(o.Status, n) {
+		if n, _ := Node(o.Status, name); !ok || !echoes(o.Status, n) || !proven(o.Status, n) {
 			continue
 		}
 		if fault != "" {

@@ -208,11 +208,21 @@ func (l *nodeLoop) tell(faults []fault) {
 		for i, f := range faults {
 			l.Log.Warn("record is not taken as it is; what was taken before stays", "object", f.object, "peering", f.peering, "cause", texts[i])
 		}
-		if len(texts) > 0 {
-			l.noteOwn(recordRefused, strings.Join(texts, "; "))
+		if refused := refusedTexts(faults); len(refused) > 0 {
+			l.noteOwn(recordRefused, strings.Join(refused, "; "))
 		}
 		l.faults = texts
 	}
+}
+
+// refusedTexts are those of faults that last: that the pod of a gateway is not there is none.
+func refusedTexts(faults []fault) (texts []string) {
+	for _, f := range faults {
+		if !errors.Is(f.err, errNoPod) {
+			texts = append(texts, f.err.Error())
+		}
+	}
+	return texts
 }
 
 // noteOwn has an event written about the node's Lease, if it has one.

@@ -242,6 +242,11 @@ var diagnosedFaults = map[string]struct {
 		a.leased(t, func(n *records.Node) { n.Refused = map[string]string{"b": "10.0.0.1 is the API server's"} })
 		a.reported(t, func(s *records.Status) { s.Nodes[0].Refused = "10.0.0.1 is the API server's" })
 	}, "LQ-NODES-REFUSED"},
+	"a routing rule of a VPN": {func(t *testing.T, a, _ *world) {
+		const why = "a rule or route of another program sends packets for 10.71.0.0/16 to wg0"
+		a.leased(t, func(n *records.Node) { n.Refused = map[string]string{"b": why} })
+		a.reported(t, func(s *records.Status) { s.Nodes[0].Refused = why })
+	}, "LQ-NODES-REFUSED"},
 	"links are removed again and again": {func(t *testing.T, a, _ *world) {
 		a.reported(t, func(s *records.Status) {
 			s.Nodes[0].Drift = records.Drift{Times: 7, Last: s.Time, What: "link lqn-gw1"}

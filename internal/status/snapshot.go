@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"runtime"
 	"slices"
 	"time"
 
@@ -141,8 +142,13 @@ func (s *snapshot) readRecords(ctx context.Context) error {
 		s.altered = append(s.altered, "ConfigMap "+records.IPAMName+" is missing")
 	}
 	s.fabric = recordIn[records.Fabric](there, records.FabricName, true, &s.altered)
+	var reading errgroup.Group // a report of many nodes takes milliseconds
+	reading.SetLimit(runtime.GOMAXPROCS(0))
 	for name, p := range s.peerings {
-		p.read(name, there)
+		reading.Go(func() error { p.read(name, there); return nil })
+	}
+	_ = reading.Wait() // what cannot be read is told beside all else
+	for _, p := range s.peerings {
 		if p.record == nil || registry == nil {
 			continue
 		}
