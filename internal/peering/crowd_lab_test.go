@@ -14,9 +14,16 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
+	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
 )
@@ -31,8 +38,8 @@ const restSample = 30 * time.Second
 func TestLabCrowd(t *testing.T) {
 	stages := openStages(t)
 	rows := []string{
-		"| nodes of each cluster | connect, s | again, s | memory of liqoctl, MiB | status, s | writes a second at rest | bytes a second | status of a gateway, bytes | report of a node, bytes |",
-		"|---|---|---|---|---|---|---|---|---|",
+		"| nodes of each cluster | connect, s | again, s | memory of liqoctl, MiB | status, s | status of 100 peerings, s | diagnose of 100, s | writes a second at rest | bytes a second | status of a gateway, bytes | report of a node, bytes |",
+		"|---|---|---|---|---|---|---|---|---|---|---|",
 	}
 	for _, size := range strings.Split(os.Getenv(crowdsVariable), ",") {
 		nodes, err := strconv.Atoi(size)
@@ -108,6 +115,7 @@ func measureCrowd(t *testing.T, stages []*stage, nodes int) string {
 	connect, memory := run(append(a.connectArgs(), "--all-nodes")...)
 	again, _ := run(append(a.connectArgs(), "--all-nodes")...)
 	status, _ := run("network", "status", "--context", "a", "--namespace", a.namespace)
+	many := a.multiply(t, stages[0])
 	writes.Store(0)
 	bytes.Store(0)
 	select {
@@ -115,7 +123,8 @@ func measureCrowd(t *testing.T, stages []*stage, nodes int) string {
 	case <-t.Context().Done():
 	}
 	seconds := restSample.Seconds() * float64(len(stages)) // of one cluster
-	row := fmt.Sprintf("| %d | %.1f | %.1f | %d | %.1f | %.2f | %.0f | %d | %d |", nodes, connect.Seconds(), again.Seconds(), memory, status.Seconds(),
+	row := fmt.Sprintf("| %d | %.1f | %.1f | %d | %.1f | %.2f | %.2f | %.2f | %.0f | %d | %d |", nodes, connect.Seconds(), again.Seconds(), memory, status.Seconds(),
+		many[0].Seconds(), many[1].Seconds(),
 		float64(writes.Load())/seconds, float64(bytes.Load())/seconds, stages[0].reported(t, a.namespace), stages[0].leased(t, a.namespace))
 	a.remove(t)
 	return row
@@ -138,4 +147,104 @@ func (s *stage) leased(t *testing.T, namespace string) int {
 		t.Fatal(leases, err)
 	}
 	return len(leases[0].Annotations[records.AnnotationNode])
+}
+
+// manyPeerings is how many a cluster has whose status and diagnosis are measured.
+const manyPeerings = 100
+
+// createCopy creates an object of peering b again, as that of another one. A report is as if it were made in some seconds: it must not
+// become late while others are created.
+func createCopy(t *testing.T, client dynamic.ResourceInterface, o unstructured.Unstructured, peering string) error {
+	text, err := o.MarshalJSON()
+	if err != nil {
+		return err
+	}
+	var c unstructured.Unstructured
+	if err := c.UnmarshalJSON([]byte(strings.NewReplacer(`-b"`, "-"+peering+`"`, `"b"`, `"`+peering+`"`, `name: b\n`, "name: "+peering+`\n`).Replace(string(text)))); err != nil {
+		return err
+	}
+	if record, found, _ := unstructured.NestedString(c.Object, "data", records.DataKey); found && strings.HasPrefix(c.GetName(), "status-") {
+		s, err := records.Decode[records.Status](record)
+		if err != nil {
+			return err
+		}
+		later := time.Until(s.Time) + health.ReportEvery
+		s.Time, s.LastEcho, s.LastHandshake = s.Time.Add(later), s.LastEcho.Add(later), s.LastHandshake.Add(later)
+		for i := range s.Nodes {
+			s.Nodes[i].LastEcho, s.Nodes[i].LastProof = s.Nodes[i].LastEcho.Add(later), s.Nodes[i].LastProof.Add(later)
+		}
+		if record, err = records.Encode(s); err != nil {
+			return err
+		}
+		if err := unstructured.SetNestedField(c.Object, record, "data", records.DataKey); err != nil {
+			return err
+		}
+	}
+	if c.GetKind() == "Deployment" {
+		if err := unstructured.SetNestedField(c.Object, int64(0), "spec", "replicas"); err != nil { // their pods would be played, too
+			return err
+		}
+	}
+	c.SetResourceVersion("")
+	c.SetUID("")
+	_, err = client.Create(t.Context(), &c, metav1.CreateOptions{})
+	return err
+}
+
+// multiply gives a cluster so many copies of its peering, measures how long status and diagnose take, and removes the copies. These have
+// records, keys and reports of all nodes, which are not late, and all objects of their gateways but pods.
+func (a act) multiply(t *testing.T, s *stage) (took [2]time.Duration) {
+	t.Helper()
+	client, err := dynamic.NewForConfig(s.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	selector := records.LabelPeering + "=b"
+	var all []func() error
+	var resources []dynamic.ResourceInterface
+	for _, r := range []schema.GroupVersionResource{
+		corev1.SchemeGroupVersion.WithResource("configmaps"), corev1.SchemeGroupVersion.WithResource("secrets"),
+		corev1.SchemeGroupVersion.WithResource("serviceaccounts"), rbacv1.SchemeGroupVersion.WithResource("roles"),
+		rbacv1.SchemeGroupVersion.WithResource("rolebindings"), appsv1.SchemeGroupVersion.WithResource("deployments"),
+	} {
+		of := client.Resource(r).Namespace(a.namespace)
+		resources = append(resources, of)
+		found, err := of.List(t.Context(), metav1.ListOptions{LabelSelector: selector})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range found.Items {
+			for i := 1; i < manyPeerings; i++ {
+				all = append(all, func() error { return createCopy(t, of, o, fmt.Sprintf("p%d", i)) })
+			}
+		}
+	}
+	group := new(errgroup.Group)
+	group.SetLimit(16)
+	for _, create := range all {
+		group.Go(create)
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		for i := 1; i < manyPeerings; i++ {
+			for _, of := range resources {
+				err := of.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: records.LabelPeering + "=" + fmt.Sprintf("p%d", i)})
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}()
+	for i, command := range []string{"status", "diagnose"} {
+		start := time.Now()
+		r := a.liqoctl.start(t, "network", command, "--context", "a", "--namespace", a.namespace)
+		r.wait(t) // copies have no reservations: they are not healthy
+		took[i] = time.Since(start)
+		if lines := strings.Count(r.out.String(), "\n"); lines < manyPeerings {
+			t.Errorf("%s of %d peerings: %d lines\n%s", command, manyPeerings, lines, &r.said)
+		}
+	}
+	return took
 }
