@@ -1,11 +1,12 @@
 package records
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 
-	"sigs.k8s.io/json"
+	strict "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 )
 
@@ -29,9 +30,17 @@ func Encode(d Document) (string, error) {
 
 // Draft is Encode for a record that need not be complete yet.
 func Draft(d Document) (string, error) {
-	b, err := yaml.Marshal(d)
+	encode := yaml.Marshal
+	if s, is := d.(Status); is && len(s.Nodes) > readableNodes {
+		encode = func(any) ([]byte, error) { return json.Marshal(s) }
+	}
+	b, err := encode(d)
 	return string(b), err
 }
+
+// readableNodes is up to how many nodes a report is for people, too. Those of more are JSON, which is YAML for any reader, and is written
+// and read in a tenth of the time: network status reads the reports of all gateways.
+const readableNodes = 50
 
 // Decode reads a record from YAML. Fields of later releases are ignored.
 func Decode[T Document](text string) (T, error) {
@@ -80,7 +89,10 @@ func ReadYAML[T any](text string) (d T, unknown []string, err error) {
 		Version int `json:"version"`
 	}
 	var zero T
-	document, err := yaml.YAMLToJSONStrict([]byte(text)) // a key twice is an error
+	document := []byte(text)
+	if !json.Valid(document) {
+		document, err = yaml.YAMLToJSONStrict(document)
+	}
 	if err == nil {
 		_, err = readJSON(document, &probe)
 	}
@@ -109,11 +121,16 @@ func readerOf(d any, version int) (read reader, known string) {
 	return map[int]reader{SchemaVersion: now}[version], fmt.Sprint(SchemaVersion)
 }
 
+// readJSON reads a document. A key twice is an error.
 func readJSON(document []byte, into any) (unknown []string, err error) {
-	ignored, err := json.UnmarshalStrict(document, into, json.DisallowUnknownFields)
+	ignored, err := strict.UnmarshalStrict(document, into)
 	for _, e := range ignored {
-		if field, ok := errors.AsType[json.FieldError](e); ok {
+		field, ok := errors.AsType[strict.FieldError](e)
+		switch {
+		case ok && strings.HasPrefix(e.Error(), "unknown"):
 			unknown = append(unknown, field.FieldPath())
+		case err == nil:
+			err = e
 		}
 	}
 	return unknown, err

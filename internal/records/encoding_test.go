@@ -3,6 +3,7 @@ package records_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"sigs.k8s.io/yaml"
 
 	"liqonet.io/liqonet/internal/hint"
@@ -115,5 +117,34 @@ func TestReplace(t *testing.T) {
 				t.Errorf("with something to change: %v, want field %s", err, c.field)
 			}
 		})
+	}
+}
+
+// TestReportOfManyNodes: it is JSON, which readers of YAML read as the same, and no more than YAML may have a key twice.
+func TestReportOfManyNodes(t *testing.T) {
+	s := records.Status{Version: records.SchemaVersion, Time: time.Unix(1e9, 0).UTC(), Pod: "gateway-b-x", Implementation: records.Kernel, Overlay: records.Geneve}
+	for i := range 51 {
+		text, err := records.Encode(s)
+		if err != nil || strings.HasPrefix(text, "{") {
+			t.Fatalf("%d nodes: %v\n%s", i, err, text)
+		}
+		s.Nodes = append(s.Nodes, records.NodeStatus{Name: fmt.Sprintf("n%03d", i), RTT: records.Duration(time.Millisecond), Refused: "\"quoted\": <&>"})
+	}
+	text, err := records.Encode(s)
+	if err != nil || !strings.HasPrefix(text, "{") {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	for _, form := range []string{text, "# YAML\n" + text} {
+		if got, err := records.Decode[records.Status](form); err != nil || !cmp.Equal(got, s, cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{})) {
+			t.Errorf("%v, read %+v", err, got)
+		}
+	}
+	for _, damaged := range []string{text[:len(text)-1], strings.Replace(text, `"pod":`, `"pod":"other","pod":`, 1)} {
+		if _, err := records.Decode[records.Status](damaged); err == nil {
+			t.Errorf("read: %s", damaged)
+		}
+	}
+	if _, err := records.Decode[records.Status](strings.Replace(text, `"pod":`, `"later":1,"pod":`, 1)); err != nil {
+		t.Errorf("a field of a later release: %v", err)
 	}
 }
