@@ -9,9 +9,10 @@ const (
 	boxHeight  = 4 * lineHeight // of a gateway
 	boxRunes   = 31             // that fit into a box
 	margin     = 20
-	title      = 2 * lineHeight          // height of a cluster's
-	groupWidth = 2*boxWidth + 3*margin   // its nodes, and its gateways
-	labelWidth = 310                     // of a tunnel
+	title      = 2 * lineHeight        // height of a cluster's
+	groupWidth = 2*boxWidth + 3*margin // its nodes, and its gateways
+	labelRunes = 50
+	labelWidth = 350                     // of a tunnel
 	gateways   = margin*2 + boxWidth     // left of them are the nodes of the first cluster
 	pitch      = boxHeight + margin*3/2  // of gateways below each other
 	ownGateway = margin + gateways       // where those of the first cluster begin
@@ -134,7 +135,12 @@ func (p *drawing) tunnels(edges []edge, most int) {
 			}
 		}
 		lx := x1 + row*(x2-x1)/most + margin*3/2
-		labels = append(labels, func() { p.Text(lx, y1+(y2-y1)*(lx+labelWidth/2-x1)/(x2-x1)-6, "small label", e.label, labelWidth/7) })
+		labels = append(labels, func() {
+			wide := min(len(e.label), labelRunes) * labelWidth / (labelRunes + 3)
+			y := y1 + (y2-y1)*(lx+wide/2-x1)/(x2-x1)
+			p.Box(lx-4, y-lineHeight/2, wide+8, lineHeight, "label") // the line ends before the label and goes on behind it
+			p.Text(lx, y+4, "small", e.label, labelRunes)
+		})
 	}
 	p.late = append(labels, p.late...)
 }

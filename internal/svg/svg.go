@@ -10,7 +10,7 @@ import (
 
 // style has a class for each kind of shape, and for each state of a peering. Pictures say the state in words as well.
 const style = `text{font:12px monospace;fill:#222}.title{font-weight:bold;font-size:14px}.small{font-size:11px;fill:#555}
-.label{stroke:#fff;stroke-width:4px;paint-order:stroke}
+.label{fill:#fff}
 .group{fill:#f6f7f9;stroke:#c5cad3}.box{fill:#fff;stroke:#8a93a3}.bar{fill:#2f6fb3}.other{fill:#b9c2cf}
 .line{stroke:#8a93a3;stroke-width:2}.healthy{stroke:#2a8a43}.degraded,.connecting{stroke:#b87a00;stroke-dasharray:8 3}
 .down,.unknown{stroke:#c62828;stroke-dasharray:2 4}`
