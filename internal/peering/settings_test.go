@@ -62,23 +62,26 @@ func TestSettingsStay(t *testing.T) {
 				if publicKey(t, a, "b", 1) == before {
 					t.Error("the key is the old one")
 				}
-				checkUnchanged(t, o)
 				checkUnchanged(t, open)
+				if again, err := Connect(t.Context(), o, &recorder{}); err != nil || again.Changed {
+					t.Errorf("connect with the same options: %v, %v", again.Objects, err)
+				}
 			})
 		})
 	}
 }
 
-// checkUnchanged looks that neither a plan nor a connect has anything to change.
+// checkUnchanged looks that a connect has nothing to change.
 func checkUnchanged(t *testing.T, o ConnectOptions) {
 	t.Helper()
 	plan, err := PlanConnect(t.Context(), o, &recorder{})
-	if text := plan.Clusters[0].String() + plan.Clusters[1].String(); err != nil || len(plan.Clusters[0].Differences())+len(plan.Clusters[1].Differences()) > 0 {
-		t.Errorf("plan: %v:\n%s", err, text)
+	if err != nil {
+		t.Fatal(err)
 	}
-	again, err := Connect(t.Context(), o, &recorder{})
-	if err != nil || again.Changed {
-		t.Errorf("connect: %v, %v", again.Objects, err)
+	for _, c := range plan.Clusters {
+		if len(c.Differences()) > 0 {
+			t.Errorf("plan:\n%s", c)
+		}
 	}
 }
 
