@@ -32,6 +32,7 @@ const (
 	// listPatience is how long a start waits for the API server where there is something to go on with.
 	listPatience = time.Second
 	keptName     = "objects"
+	keptNew      = "objects.new" // until it is whole
 )
 
 // kept is what is kept of a mirror's objects. The zero value keeps nothing.
@@ -114,7 +115,7 @@ func (o keptObject) into(stores []keptStore, objects [][]any) error {
 
 // save writes all objects into a new file, which then takes the place of the old one.
 func (k *kept) save() (err error) {
-	f, err := os.CreateTemp(k.folder, keptName)
+	f, err := k.create()
 	if err != nil {
 		return err
 	}
@@ -129,6 +130,11 @@ func (k *kept) save() (err error) {
 		return err
 	}
 	return os.Rename(f.Name(), filepath.Join(k.folder, keptName))
+}
+
+// create makes the new file. It always has the same name: a process that is killed here leaves one, not one more.
+func (k *kept) create() (*os.File, error) {
+	return os.OpenFile(filepath.Join(k.folder, keptNew), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 }
 
 func (k *kept) encode(w io.Writer) error {
@@ -176,8 +182,11 @@ func (k *kept) run(ctx context.Context, log *slog.Logger) {
 		}
 		begin := time.Now()
 		if k.dirty.Swap(false) {
-			if err := k.save(); err != nil && !told {
-				log.Warn("what the API server said is not kept; a restart needs the API server", "error", err)
+			if err := k.save(); err != nil {
+				k.dirty.Store(true) // what changed is still not in the file
+				if !told {
+					log.Warn("what the API server said is not kept; a restart needs the API server", "error", err)
+				}
 				told = true
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -180,4 +181,59 @@ func TestTooMuchIsNotKept(t *testing.T) {
 	if err == nil || errRead != nil || len(left) > 0 {
 		t.Errorf("saved (%v), and left %v (%v)", err, left, errRead)
 	}
+}
+
+// TestKilledWriterLeavesOneFile: processes that are killed while they write do not fill the volume, which would have the pod evicted.
+func TestKilledWriterLeavesOneFile(t *testing.T) {
+	t.Parallel()
+	k := kept{folder: t.TempDir()}
+	for range 3 {
+		f, err := k.create() // killed here
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = f.Close()
+	}
+	if left, err := os.ReadDir(k.folder); err != nil || len(left) != 1 {
+		t.Errorf("left %v (%v)", left, err)
+	}
+	if err := k.save(); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := os.ReadDir(k.folder); err != nil || len(left) != 1 || left[0].Name() != keptName {
+		t.Errorf("after the next write %v (%v)", left, err)
+	}
+}
+
+// TestKeptAfterAFault: a change that could not be written is written when that is possible again, though nothing else changes.
+func TestKeptAfterAFault(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		k := kept{folder: t.TempDir()}
+		obstacle, file := filepath.Join(k.folder, keptNew), filepath.Join(k.folder, keptName)
+		if err := os.Mkdir(obstacle, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		k.dirty.Store(true)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); k.run(ctx, slog.New(slog.DiscardHandler)) }()
+		wait := func() {
+			time.Sleep(2 * keepEvery) //nolint:forbidigo // in a bubble of synctest this advances the clock and waits for nothing
+			synctest.Wait()
+		}
+		wait()
+		if _, err := os.Stat(file); err == nil {
+			t.Error("there was no fault")
+		}
+		if err := os.Remove(obstacle); err != nil {
+			t.Fatal(err)
+		}
+		wait()
+		if _, err := os.Stat(file); err != nil {
+			t.Error("not kept")
+		}
+		cancel()
+		<-done
+	})
 }
