@@ -207,6 +207,7 @@ func (w *walk) send(s, peer *side, number int, from End) int {
 	}
 	w.translate(h, Addresses{source.Translated, destination.Translated})
 	tunnels, used, unused := s.gateway(number).Tunnels, 0, map[int]bool{}
+	tunnels = tunnels[:min(len(tunnels), len(s.peering.Gateways[number-1].Tunnels))] // a report can have more
 	for i, t := range tunnels {
 		why := t.Unused
 		if t.State == health.Down || t.State == health.Unknown {
@@ -225,6 +226,8 @@ func (w *walk) send(s, peer *side, number int, from End) int {
 		return 0
 	case used == 0:
 		return h.drop("no tunnel is usable")
+	case used > len(peer.peering.Gateways):
+		return h.drop("the record of %s has no gateway %d", peer.Fabric.Name, used)
 	}
 	if from.Kind == translate.Exposed {
 		h.Rule = "the connection's mark"

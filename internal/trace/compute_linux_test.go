@@ -145,6 +145,15 @@ func TestCompute(t *testing.T) {
 		}, dropped: "node b-2 is not verified: no echo between gateway and node"},
 		"no-pod":      {equal: true, from: "10.244.1.7", to: "10.244.9.5", dropped: "no node of b reports a pod with address 10.244.9.5"},
 		"gateway-pod": {equal: true, from: "10.244.1.7", to: "10.244.1.101", dropped: "is the pod of a gateway, which peers do not reach"},
+		// Records that disagree, as where a change of the number of gateways was interrupted, and a report of more tunnels than there are.
+		"fewer-gateways": {equal: true, from: "10.244.1.7", to: "10.244.2.5", change: func(a, b *side, _, _ *End) {
+			a.status.Gateways[0].Tunnels[0].State = health.Down
+			b.peering.Gateways = b.peering.Gateways[:1]
+		}, dropped: "the record of b has no gateway 2"},
+		"more-tunnels": {equal: true, from: "10.244.1.7", to: "10.244.2.5", change: func(a, _ *side, _, _ *End) {
+			g := &a.status.Gateways[0]
+			g.Tunnels = append([]status.Tunnel{{Unused: "x"}, {Unused: "x"}}, g.Tunnels...)
+		}, dropped: "no tunnel is usable"},
 		"narrow": {equal: true, from: "10.244.1.7", to: "10.244.2.5", change: func(a, _ *side, _, _ *End) {
 			a.status.Gateways[0].Tunnels[0].PathMTU = 1400
 			a.Nodes[0].Drift = records.Drift{Times: 2, Last: time.Unix(1700000000, 0), What: "route"}
