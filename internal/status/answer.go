@@ -36,7 +36,7 @@ type Peering struct {
 	Nodes          []NodeState            `json:"nodes,omitempty"`       // by the first gateway that carries their packets
 	Gateways       []Gateway              `json:"gateways,omitempty"`    // of several, what is said above is of the first that carries packets
 	Drift          records.Drift          `json:"drift,omitzero"`        // of the gateway's kernel
-	KeyCreated     time.Time              `json:"keyCreated,omitzero"`   // when the oldest key pair of this side's gateways was made
+	KeyCreated     time.Time              `json:"keyCreated,omitzero"`   // when the oldest key pair of this side's gateways was made; zero: that of one is not known
 	// Altered are objects that are missing, damaged or not as liqonet made them, each with how.
 	Altered []string `json:"altered,omitempty"`
 	// Warnings name what can lose packets of pods while those of nodes, by which paths are verified, cross.
