@@ -69,6 +69,7 @@ type facts struct {
 	configMaps  map[string]*corev1.ConfigMap
 	peerings    []status.Peering
 	leases      []*coordinationv1.Lease
+	decoded     *decodedReports // of them; nil: not yet
 	nodes       []*corev1.Node
 	pods        []*corev1.Pod
 	problem     map[string]*cluster.PodError // why pods do not start, by label selector
@@ -203,13 +204,24 @@ func (f *facts) readPods(ctx context.Context) (err error) {
 	for _, d := range f.gatewayIDs(ctx) {
 		selectors = append(selectors, inventory.GatewaySelector(d))
 	}
-	for _, s := range selectors {
-		if f.problem[s], err = f.cluster.PodProblem(ctx, s); err != nil {
+	problems := make([]*cluster.PodError, len(selectors))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(problemsAtOnce)
+	for i, s := range selectors {
+		group.Go(func() (err error) {
+			problems[i], err = f.cluster.PodProblem(ctx, s)
 			return err
-		}
+		})
 	}
-	return nil
+	err = group.Wait()
+	for i, s := range selectors {
+		f.problem[s] = problems[i]
+	}
+	return err
 }
+
+// problemsAtOnce is for how many gateways at once is asked why their pods do not run.
+const problemsAtOnce = 16
 
 // gatewayIDs are those of the gateways that have a Deployment.
 func (f *facts) gatewayIDs(ctx context.Context) (ids []records.GatewayID) {
@@ -350,9 +362,18 @@ func (s *side) ids() (ids []records.GatewayID) {
 
 // nodeReports are what nodes report; damaged says what of it cannot be read.
 func (f *facts) nodeReports() (all []records.Node, damaged string) {
-	all, err := inventory.Reports(f.leases)
-	if err != nil {
-		damaged = strings.ReplaceAll(err.Error(), "\n", "; ")
+	if f.decoded == nil { // checks of each peering ask
+		all, err := inventory.Reports(f.leases)
+		if err != nil {
+			damaged = strings.ReplaceAll(err.Error(), "\n", "; ")
+		}
+		f.decoded = &decodedReports{all, damaged}
 	}
-	return all, damaged
+	return f.decoded.nodes, f.decoded.damaged
+}
+
+// decodedReports are what nodeReports returns.
+type decodedReports struct {
+	nodes   []records.Node
+	damaged string
 }
