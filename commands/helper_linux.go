@@ -25,7 +25,7 @@ func newHelper(env *Env) *cobra.Command {
 	cmd := group("helper", "Run inside a cluster", "", "")
 	cmd.Hidden = true
 	cmd.AddCommand(newHelperNode(env, helper.Node.Run), newHelperGateway(env, helper.Gateway.Run),
-		newHelperTranslate(env, translation.Service.Run), newHelperSweep(helper.Sweep), newHelperTest(env))
+		newHelperTranslate(env, translation.Service.Run), newHelperSweep(helper.Sweep), newHelperTest(env), newHelperTrace(env))
 	return cmd
 }
 

@@ -34,8 +34,8 @@ cluster. Each level includes the previous one:
               ipam list, show and translate
   operate     network connect, disconnect and rotate-keys if liqonet is installed,
               expose and unexpose; ipam reserve, acquire, release and check
-  administer  network init, reset and verify-clean, and connect if liqonet is
-              not installed yet
+  administer  network init, reset and verify-clean, test and trace --live, and
+              connect if liqonet is not installed yet
 
 Only the level administer may write outside the namespace of liqonet, and only named objects.`,
 		Example: `  # Let a pipeline connect a cluster in which liqonet is installed

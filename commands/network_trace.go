@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"liqonet.io/liqonet/internal/trace"
+	"liqonet.io/liqonet/internal/trace/probe"
 	"liqonet.io/liqonet/ipam/translate"
 )
 
@@ -33,18 +35,26 @@ address or a Service (svc/NAMESPACE/NAME) of the local cluster that leads to the
 
 The path is computed from the records, and from what nodes and gateways report. Level view is enough for nodes and addresses. For
 pods, Services and NetworkPolicies you need the right to read them, as the ClusterRole view of Kubernetes gives it. The exit
-code is 3 if packets do not cross.`,
+code is 3 if packets do not cross.
+
+--live also sends one packet with the sender's address from the sender's node (a TCP SYN, a UDP datagram or an echo request), and
+has the kernels of these nodes and of all gateways report the routes that they choose, and every chain of nftables that the packet
+and its answer pass, with whatever drops them. It needs the rights of level administer in both clusters.`,
 		Example: `  liqoctl network trace shop/web-0 shop/db-0 --port 5432 --context a --remote-context b
 
   # By the address or the Service that a pod uses
   liqoctl network trace shop/web-0 10.71.1.5 --port 53 --protocol udp --context a --remote-context b
-  liqoctl network trace shop/web-0 svc/shop/db --context a --remote-context b`,
+  liqoctl network trace shop/web-0 svc/shop/db --context a --remote-context b
+
+  # With a packet
+  liqoctl network trace shop/web-0 shop/db-0 --port 5432 --live --context a --remote-context b`,
 		Args: arguments("FROM", "TO"),
 	}
 	clusters.remote.register(cmd, cmd.Flags())
 	addFlag(cmd.Flags(), &o.Protocol, "protocol", "PROTOCOL", "tcp, udp or icmp", traceProtocol)
 	complete(cmd, "protocol", cobra.FixedCompletions([]string{string(trace.TCP), string(trace.UDP), string(trace.ICMP)}, cobra.ShellCompDirectiveNoFileComp))
 	addFlag(cmd.Flags(), &o.Port, "port", "PORT", "port of the receiver, or of the Service", port)
+	boolFlag(cmd.Flags(), &o.Live, "live", "also send a packet and ask the kernels; needs level administer")
 	return action[trace.Options, trace.Result]{
 		do: do, text: describeTrace, timeout: &o.Timeout,
 		options: func(args []string) (_ trace.Options, err error) {
@@ -88,15 +98,74 @@ func describeTrace(r trace.Result) string {
 			describeHop(&b, hop, h)
 		}
 	}
+	verdict := "nothing in records and reports stops these packets"
 	for _, way := range []trace.Way{r.There, r.Back} {
 		if why := way.Dropped(); why != "" {
 			h := way[len(way)-1]
-			writef(&b, "\ndropped at %s %s of %s: %s\n", string(h.Kind), h.Name, h.Cluster, why)
-			return b.String()
+			verdict = fmt.Sprintf("dropped at %s %s of %s: %s", h.Kind, h.Name, h.Cluster, why)
 		}
 	}
-	writef(&b, "\nnothing in records and reports stops these packets\n")
+	writef(&b, "\n%s\n", verdict)
+	describeLive(&b, r.Live)
 	return b.String()
+}
+
+// describeLive writes what was seen of a packet.
+func describeLive(b *strings.Builder, l *trace.Live) {
+	if l == nil || len(l.Places) == 0 {
+		return
+	}
+	start := time.Time{}
+	if len(l.Places[0].There) > 0 {
+		start = l.Places[0].There[0].Time
+	}
+	writef(b, "\nseen in the kernels: %s %s -> %s, sent by %s\n", l.Packet.Protocol, strings.TrimSuffix(l.Packet.From.String(), ":0"), strings.TrimSuffix(l.Packet.To.String(), ":0"), l.Places[0].Name)
+	for _, p := range l.Places {
+		writef(b, "    %s %s of %s\n", string(p.Kind), p.Name, p.Cluster)
+		if p.Route != "" {
+			writef(b, "      %-10s %s, out by %s\n", "kernel", p.Route, p.Out)
+		}
+		for _, s := range p.There {
+			describeSighting(b, "packet", s, start)
+		}
+		for _, s := range p.Back {
+			describeSighting(b, "answer", s, start)
+		}
+		for _, problem := range p.Errors {
+			writef(b, "      %-10s %s\n", "not asked", problem)
+		}
+	}
+	switch {
+	case l.Answered:
+		writef(b, "arrived, and was answered\n")
+	case l.Arrived && l.Last != "":
+		writef(b, "arrived; of its answer: %s\n", l.Last)
+	case l.Arrived:
+		writef(b, "arrived; no answer was seen\n")
+	default:
+		writef(b, "did not arrive: %s\n", cmp.Or(l.Last, "no kernel has seen it"))
+	}
+}
+
+func describeSighting(b *strings.Builder, what string, s probe.Sighting, start time.Time) {
+	at := ""
+	if !start.IsZero() {
+		at = fmt.Sprintf(" at %+.1f ms", float64(s.Time.Sub(start).Microseconds())/1000)
+	}
+	writef(b, "      %-10s %s%s, in by %s", what, sentTo(trace.Addresses{Source: s.From, Destination: s.To}), at, cmp.Or(s.In, unknown))
+	switch left := sentTo(trace.Addresses{Source: s.LeftFrom, Destination: s.LeftTo}); {
+	case s.Out != "":
+		writef(b, ", left as %s by %s", left, s.Out)
+	case s.LeftTo.IsValid():
+		writef(b, ", delivered here as %s", left)
+	}
+	fmt.Fprintln(b)
+	if len(s.Chains) > 0 {
+		writef(b, "      %-10s %s\n", "chains", strings.Join(s.Chains, ", "))
+	}
+	if s.Dropped != "" {
+		writef(b, "      %-10s %s\n", "DROPPED", s.Dropped)
+	}
 }
 
 func describeEnd(b *strings.Builder, word string, e trace.End) {

@@ -3,15 +3,18 @@ package commands
 import (
 	"encoding/json"
 	"errors"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 
 	"liqonet.io/liqonet/internal/trace"
+	"liqonet.io/liqonet/internal/trace/probe"
 )
 
 func TestTraceOptions(t *testing.T) {
@@ -21,10 +24,10 @@ func TestTraceOptions(t *testing.T) {
 		}, args...)
 		return o, err
 	}
-	got, err := parsed("shop/web", "10.71.0.5", "--remote-context", "b", "--protocol", "UDP", "--port", "53", "--timeout", "1m")
+	got, err := parsed("shop/web", "10.71.0.5", "--remote-context", "b", "--protocol", "UDP", "--port", "53", "--live", "--timeout", "1m")
 	want := trace.Options{
 		Local: side("a", "liqonet").Cluster, Remote: side("b", "liqonet").Cluster, From: "shop/web", To: "10.71.0.5",
-		Protocol: trace.UDP, Port: 53, Timeout: got.Timeout,
+		Protocol: trace.UDP, Port: 53, Live: true, Timeout: got.Timeout,
 	}
 	if diff := cmp.Diff(want, got, sameOptions); diff != "" || !errors.Is(err, errAsked) {
 		t.Errorf("%v, options (-want +got):\n%s", err, diff)
@@ -53,4 +56,34 @@ func TestDescribeTrace(t *testing.T) {
 		}
 		golden(t, "trace-"+strings.TrimSuffix(filepath.Base(file), ".json"), describeTrace(r))
 	}
+}
+
+// TestDescribeLive writes what was seen of a packet: one that is answered, and one that a table of others drops.
+func TestDescribeLive(t *testing.T) {
+	pod, seen, there, own := netip.MustParseAddr("10.244.1.7"), netip.MustParseAddr("10.72.1.7"), netip.MustParseAddr("10.71.2.5"), netip.MustParseAddr("10.244.2.5")
+	start := time.Unix(1700000000, 0)
+	at := func(after time.Duration) time.Time { return start.Add(after) }
+	live := trace.Live{
+		Packet: probe.Flow{Protocol: "tcp", From: netip.AddrPortFrom(pod, 51234), To: netip.AddrPortFrom(there, 5432)},
+		Places: []trace.Place{
+			{
+				Cluster: "a", Kind: trace.Node, Name: "a-1", Route: "route 10.71.0.0/16 table 7600 nexthop 0x4e008001", Out: "lqn-gw32769",
+				There: []probe.Sighting{{Time: start, From: pod, To: there, LeftFrom: pod, LeftTo: there, Out: "lqn-gw32769", Chains: []string{"ip liqonet guard"}}},
+				Back:  []probe.Sighting{{Time: at(3 * time.Millisecond), From: there, To: pod, LeftFrom: there, LeftTo: pod, In: "lqn-gw32769", Out: "veth1"}},
+			},
+			{Cluster: "a", Kind: trace.Gateway, Name: "gateway-b-x", Errors: []string{"the pod is gone"}},
+			{
+				Cluster: "b", Kind: trace.Node, Name: "b-2",
+				There: []probe.Sighting{{Time: at(2 * time.Millisecond), From: seen, To: own, LeftFrom: seen, LeftTo: own, In: "lqn-gw32769"}},
+			},
+		},
+		Arrived: true, Answered: true,
+	}
+	var b strings.Builder
+	describeLive(&b, &live)
+	drop := &live.Places[2].There[0]
+	drop.LeftFrom, drop.LeftTo, drop.Dropped = netip.Addr{}, netip.Addr{}, "drop by rule 4 of chain strict of table inet fault"
+	live.Arrived, live.Answered, live.Last = false, false, "dropped at node b-2 of b: "+drop.Dropped
+	describeLive(&b, &live)
+	golden(t, "trace-live", b.String())
 }

@@ -70,6 +70,10 @@ func (c *testCluster) peering(k kinds, peer *testCluster) records.Peering {
 			PodCIDRs:     []records.Mapping{{Real: podCIDR, Seen: peer.seen}},
 			ExternalCIDR: records.Mapping{Real: externalCIDR, Seen: peerExternal},
 		},
+		Local: records.Local{
+			PodCIDRs:     []records.Mapping{{Real: podCIDR, Seen: c.seen}},
+			ExternalCIDR: records.Mapping{Real: externalCIDR, Seen: peerExternal},
+		},
 		Implementation: k.wireGuard, MTU: pathMTU, ClampMSS: true, GatewayMode: c.mode,
 	}
 	if c.number == 2 {

@@ -20,6 +20,7 @@ import (
 	"liqonet.io/liqonet/internal/helper"
 	"liqonet.io/liqonet/internal/netnstest"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/trace/probe"
 )
 
 // jobVariable contains the job of the test binary when it runs as a helper.
@@ -37,6 +38,8 @@ type job struct {
 	Pod     string
 	PodIP   netip.Addr
 	Keys    string // folder
+
+	Question *probe.Question // of network trace, instead of a helper's work
 
 	program string // that runs it: a test binary of this package. "": this one
 }
@@ -59,6 +62,9 @@ func runHelper(ctx context.Context, text string) error {
 	var j job
 	if err := json.Unmarshal([]byte(text), &j); err != nil {
 		return err
+	}
+	if j.Question != nil {
+		return j.Question.Run(ctx, os.Stdin, os.Stdout)
 	}
 	client, err := kubernetes.NewForConfig(apiserver.ClientConfig(j.Socket))
 	if err != nil {

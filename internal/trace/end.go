@@ -83,7 +83,7 @@ func (s *side) end(a netip.Addr) End {
 	e := End{Cluster: s.Fabric.Name, Address: a}
 	seen, err := s.translator.Export(a)
 	if err != nil {
-		e.Unreachable = fmt.Sprintf("%s is no address of a pod or node of %s", a, s.Fabric.Name)
+		e.Unreachable = err.Error()
 		return e
 	}
 	e.Kind, e.Seen = seen.Kind, seen.Translated
@@ -131,10 +131,16 @@ func (s *side) named(ctx context.Context, text string) (End, error) {
 		}
 		return s.end(n.Internal), nil
 	}
-	pod, err := s.cluster.Kube.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
+	// Who may list pods, as level operate may, need not be allowed to get one.
+	pods, err := s.cluster.Kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
 	if err != nil {
 		return End{}, fmt.Errorf("read pod %s of cluster %q: %w", text, s.cluster.Context, err)
 	}
+	i := slices.IndexFunc(pods.Items, func(p corev1.Pod) bool { return p.Name == name })
+	if i < 0 {
+		return End{}, fmt.Errorf("trace: cluster %q has no pod %s", s.cluster.Context, text)
+	}
+	pod := &pods.Items[i]
 	if pod.Spec.HostNetwork {
 		e := End{Cluster: s.Fabric.Name, Name: text, Node: pod.Spec.NodeName}
 		if n := s.node(named(pod.Spec.NodeName)); n != nil {

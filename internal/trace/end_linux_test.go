@@ -68,13 +68,13 @@ func TestEnds(t *testing.T) {
 		{from: "shop/web", to: "svc/shop/none", port: 80, dropped: "no endpoint in b that is ready"},
 		{from: "shop/web", to: "10.99.0.1", dropped: "is no address by which b is reached"},
 		{from: "shop/web", to: "fd00::1", dropped: "IPv4 only"},
-		{from: "192.0.2.1", to: "shop/db", dropped: "no address of a pod or node of a"},
+		{from: "192.0.2.1", to: "shop/db", dropped: "not an address of this cluster that peer"},
 		{from: "shop/web", to: "10.71.9.5", dropped: "no node of b reports"},
 		{from: "shop/web", to: "shop/host", port: 22, dropped: "of nodes, peers reach ping"},
 		{from: "a-1", to: "b-1", port: 22, dropped: "of nodes, peers reach ping"},
 		{from: "a-9", to: "shop/db", err: "no node"},
 		{from: "svc/shop/db", to: "shop/db", err: "sends no packets"},
-		{from: "shop/web", to: "shop/nobody", err: "not found"},
+		{from: "shop/web", to: "shop/nobody", err: "no pod shop/nobody"},
 	} {
 		r := Result{Flow: Flow{TCP, test.port}}
 		var err error

@@ -1,16 +1,18 @@
 // Package trace follows the packets of a connection between two clusters, hop by hop, there and back. It computes the path from
 // the records and from what nodes and gateways report, with the state that package kernels gives the kernels of these hops.
-// It changes nothing, unless Live is set: then packets are sent, and the kernels of the hops are asked.
+// It changes nothing, unless Live is set: then package probe sends a packet, and asks the kernels of the hops.
 package trace
 
 import (
 	"context"
+	"io"
 	"net/netip"
 	"slices"
 	"time"
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/steps"
+	"liqonet.io/liqonet/internal/trace/probe"
 	"liqonet.io/liqonet/ipam/translate"
 )
 
@@ -31,7 +33,10 @@ type Options struct {
 	To            string // pod or node of the remote cluster, or an address or Service ("svc/NAMESPACE/NAME") of the local one
 	Protocol      Protocol
 	Port          uint16 // of the receiver; 0: not known
+	Live          bool   // also send a packet, and ask the kernels
 	Timeout       time.Duration
+	// Exec runs a command in a pod of liqonet; nil: the API server has it run.
+	Exec func(ctx context.Context, c *cluster.Cluster, pod string, command ...string) (io.ReadWriteCloser, error)
 }
 
 // Flow is what the packets of a trace are.
@@ -120,9 +125,41 @@ type Result struct {
 	To   End `json:"to"`
 	Flow
 	// Crosses says that nothing in records and reports stops packets there or answers back.
-	Crosses bool `json:"crosses"`
-	There   Way  `json:"there"`
-	Back    Way  `json:"back,omitempty"` // none where packets do not get there
+	Crosses bool  `json:"crosses"`
+	There   Way   `json:"there"`
+	Back    Way   `json:"back,omitempty"` // none where packets do not get there
+	Live    *Live `json:"live,omitempty"`
+}
+
+// Live is what was seen of a packet that was sent, and of its answer.
+type Live struct {
+	Packet probe.Flow `json:"packet"` // as it was sent, by the sender's node
+	// Arrived says that it got to the receiver, or left the last gateway for an exposed host; Answered, that its answer came back.
+	Arrived  bool `json:"arrived"`
+	Answered bool `json:"answered"`
+	// Last is where it was seen last if it did not arrive, and what dropped it there; else of its answer.
+	Last   string  `json:"last,omitempty"`
+	Places []Place `json:"places"` // in the order of the path
+}
+
+// crosses reports whether packets of the connection cross. That a datagram is not answered says nothing.
+func (l *Live) crosses() bool {
+	return l.Answered || l.Arrived && l.Last == "" && l.Packet.Protocol == string(UDP)
+}
+
+// Place is where the kernel was asked.
+type Place struct {
+	Cluster string `json:"cluster"`
+	Kind    Kind   `json:"kind"`
+	Name    string `json:"name"`
+	Pod     string `json:"pod"` // in which it was asked
+	// Route is that of the kernel for the packet; Out, the link by which it leads.
+	Route string `json:"route,omitempty"`
+	Out   string `json:"out,omitempty"`
+	// There and Back are the packets that were seen, and answers.
+	There  []probe.Sighting `json:"there,omitempty"`
+	Back   []probe.Sighting `json:"back,omitempty"`
+	Errors []string         `json:"errors,omitempty"`
 }
 
 // Run traces the path. That packets do not cross is no error.
@@ -140,5 +177,15 @@ func Run(ctx context.Context, o Options, _ steps.Reporter) (Result, error) {
 	if r.To, err = local.receiver(ctx, remote, o.To, &r.Flow); err != nil {
 		return r, err
 	}
-	return compute(local, remote, r)
+	if r, err = compute(local, remote, r); err != nil || !o.Live {
+		return r, err
+	}
+	if o.Exec == nil {
+		o.Exec = func(ctx context.Context, c *cluster.Cluster, pod string, command ...string) (io.ReadWriteCloser, error) {
+			return c.Exec(ctx, pod, command...)
+		}
+	}
+	r.Live, err = o.live(ctx, local, remote, r)
+	r.Crosses = r.Crosses && err == nil && r.Live.crosses()
+	return r, err
 }

@@ -118,6 +118,7 @@ var exceptions = []exception{
 	{"gateway", "list", "leases.coordination.k8s.io", noStream},
 	{"translation", "list", "configmaps", noStream},
 	{"administer", "get", "translations.liqonet.io", "given to clients of the translation service, which asks for it: there are no such objects"},
+	{"administer", "create", "pods/exec", "API servers since Kubernetes 1.35 ask for it beside get"},
 	{"", "list", "ippools.crd.projectcalico.org" + wide, calico},
 	{"", "list", "felixconfigurations.crd.projectcalico.org" + wide, calico},
 	{"", "list", "ippools.projectcalico.org" + wide, calico},

@@ -1,0 +1,156 @@
+package pathtest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+
+	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/eventually"
+	"liqonet.io/liqonet/internal/netnstest"
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/trace"
+	"liqonet.io/liqonet/internal/trace/probe"
+	"liqonet.io/liqonet/templates"
+)
+
+// inside is a probe that runs in a namespace.
+type inside struct {
+	io.Reader
+	io.WriteCloser
+
+	cmd *exec.Cmd
+}
+
+// Close ends the probe, which reads its input to the end.
+func (i inside) Close() error { return errors.Join(i.WriteCloser.Close(), i.cmd.Wait()) }
+
+// tracer gives a cluster what network trace needs, and adds the namespaces of its pods.
+func (c *testCluster) tracer(pods map[string]netnstest.Namespace) *cluster.Cluster {
+	c.t.Helper()
+	for i, n := range c.nodes {
+		pod := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: records.DefaultNamespace, Name: "node-" + c.nodeName(i), Labels: map[string]string{}},
+			Spec:       corev1.PodSpec{NodeName: c.nodeName(i)}, Status: corev1.PodStatus{Phase: corev1.PodRunning},
+		}
+		for _, label := range strings.Split(templates.NodePods(), ",") {
+			key, value, _ := strings.Cut(label, "=")
+			pod.Labels[key] = value
+		}
+		if _, err := c.kube.CoreV1().Pods(pod.Namespace).Create(c.t.Context(), pod, metav1.CreateOptions{}); err != nil {
+			c.t.Fatal(err)
+		}
+		pods[c.name+pod.Name] = n
+	}
+	for _, g := range c.gateways {
+		pods[c.name+g.pod()] = g.Namespace
+	}
+	c.kube.PrependReactor("create", "selfsubjectaccessreviews", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, &authorizationv1.SelfSubjectAccessReview{Status: authorizationv1.SubjectAccessReviewStatus{Allowed: true}}, nil
+	})
+	return &cluster.Cluster{Context: c.name, Namespace: records.DefaultNamespace, Kube: c.kube}
+}
+
+// TestTrace follows packets between pods of two clusters of two gateways each, as they should go and to where rules of others
+// drop them.
+func TestTrace(t *testing.T) {
+	t.Parallel()
+	a, b := severalGateways(t, records.ActiveActive)
+	pods := map[string]netnstest.Namespace{}
+	o := trace.Options{
+		Local: a.tracer(pods), Remote: b.tracer(pods), From: inPods(0, podNumber).String(), To: b.seenPod(1).String(), Port: servicePort, Live: true,
+		Exec: func(ctx context.Context, c *cluster.Cluster, pod string, command ...string) (io.ReadWriteCloser, error) {
+			var j job
+			if err := json.Unmarshal([]byte(command[len(command)-1]), &j.Question); err != nil {
+				return nil, err
+			}
+			text, err := json.Marshal(j)
+			if err != nil {
+				return nil, err
+			}
+			self, err := os.Executable()
+			if err != nil {
+				return nil, err
+			}
+			cmd := pods[c.Context+pod].Command(ctx, self)
+			cmd.Env, cmd.Stderr = append(os.Environ(), jobVariable+"="+string(text)), os.Stderr
+			in, err := cmd.StdinPipe()
+			if err != nil {
+				return nil, err
+			}
+			out, err := cmd.StdoutPipe()
+			if err != nil {
+				return nil, err
+			}
+			return inside{out, in, cmd}, cmd.Start()
+		},
+	}
+	run := func(protocol trace.Protocol, holds func(trace.Result) bool) (r trace.Result) {
+		t.Helper()
+		o.Protocol = protocol
+		// A busy machine loses echoes, so that nodes and gateways seem not to be verified for a moment.
+		eventually.Succeeds(t, joining, func() (err error) {
+			if r, err = trace.Run(t.Context(), o, nil); err == nil && !holds(r) {
+				text, _ := json.MarshalIndent(r, "", " ")
+				err = fmt.Errorf("%s", text)
+			}
+			return err
+		})
+		return r
+	}
+	serve(t, b.pods[1])
+	for _, protocol := range []trace.Protocol{trace.TCP, trace.UDP} {
+		r := run(protocol, func(r trace.Result) bool { return r.Crosses && r.Live.Answered == (protocol == trace.TCP) })
+		seen := map[string]int{}
+		for _, p := range r.Live.Places {
+			if len(p.Errors) > 0 || p.Route == "" {
+				t.Errorf("%s %s of %s: route %q, errors %q", p.Kind, p.Name, p.Cluster, p.Route, p.Errors)
+			}
+			if len(p.There) > 0 {
+				seen[fmt.Sprint(p.Cluster, p.Kind)]++
+			}
+		}
+		if len(r.Live.Places) != 6 || seen["anode"] != 1 || seen["agateway"] != 1 || seen["bgateway"] != 1 || seen["bnode"] != 1 {
+			t.Errorf("%s was seen in %v", protocol, seen)
+		}
+		// The kernel's route is the computed one, at the sender's node.
+		if p := r.Live.Places[0]; !strings.HasPrefix(r.There[0].Route, p.Route) || !slices.ContainsFunc(p.There, func(s probe.Sighting) bool { return s.Out == p.Out }) {
+			t.Errorf("computed %s, the kernel says %s, and sent %+v", r.There[0].Route, p.Route, p.There)
+		}
+	}
+	for _, fault := range []struct {
+		at       netnstest.Namespace
+		rule     string
+		want     string
+		protocol trace.Protocol
+	}{
+		{b.nodes[1], "forward { type filter hook forward priority 5; tcp dport 7000 drop; }", "dropped at node b-2 of b: drop by rule 2 of chain forward of table ip fault", trace.TCP},
+		{a.nodes[0], "late { type filter hook postrouting priority 5; udp dport 7000 drop; }", "dropped at node a-1 of a: drop by rule 2 of chain late of table ip fault", trace.UDP},
+		{b.nodes[1], "answers { type filter hook forward priority 5; tcp sport 7000 drop; }", "dropped at node b-2 of b: drop by rule 2 of chain answers of table ip fault", trace.TCP},
+	} {
+		fault.at.Run("nft", "table ip fault { chain "+fault.rule+"; }")
+		r := run(fault.protocol, func(r trace.Result) bool { return r.Live.Last != "" })
+		if r.Live.Last != fault.want || r.Crosses {
+			t.Errorf("%s: %s, crosses %v", fault.rule, r.Live.Last, r.Crosses)
+		}
+		fault.at.Run("nft", "delete table ip fault")
+	}
+	for name, ns := range pods {
+		if tables := ns.Run("nft", "list", "tables"); strings.Contains(tables, "lqn-trace") {
+			t.Errorf("left in %s: %s", name, tables)
+		}
+	}
+}

@@ -1,0 +1,219 @@
+package probe
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"liqonet.io/liqonet/netops"
+	"liqonet.io/liqonet/netops/nft"
+)
+
+// tablePrefix begins the name of a probe's nftables table. It has nothing in common with that of liqonet's own: it is nobody's
+// drift. The sender's port follows, for several traces at once.
+const tablePrefix = "lqn-trace-"
+
+// longest is how long a probe runs at most, also if nobody stops it.
+const longest = time.Minute
+
+var protocols = map[string]nft.Proto{"tcp": nft.TCP, "udp": nft.UDP, "icmp": nft.ICMP}
+
+// Run answers a question: it says when it is ready, reads commands, and writes its report at the end.
+func (q Question) Run(ctx context.Context, in io.Reader, out io.Writer) error {
+	ctx, cancel := context.WithTimeout(ctx, longest)
+	defer cancel()
+	w := &watcher{packet: make(map[uint32]int), table: fmt.Sprint(tablePrefix, q.Flows[0].From.Port())}
+	if q.Lookup != nil {
+		w.note(w.lookUp(*q.Lookup, q.Flows[0]))
+	}
+	var flows []nft.Flow
+	for _, f := range q.Flows {
+		flows = append(flows, nft.Flow{
+			Protocol: protocols[f.Protocol], From: f.From.Addr(), To: f.To.Addr(), FromPort: f.From.Port(), ToPort: f.To.Port(),
+		})
+	}
+	traced, begun := make(chan error, 1), make(chan struct{})
+	go func() { traced <- nft.Trace(ctx, w.table, flows, func() { close(begun) }, w.see) }()
+	select {
+	case <-begun:
+	case err := <-traced:
+		traced <- nil
+		w.note(err)
+	}
+	fmt.Fprintln(out, Ready)
+	commands := make(chan string)
+	go func() {
+		defer close(commands)
+		for lines := bufio.NewScanner(in); lines.Scan(); {
+			select {
+			case commands <- lines.Text():
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	for stopped := false; !stopped; {
+		select {
+		case command, ok := <-commands:
+			if command == Send && q.Send {
+				w.note(send(q.Flows[0]))
+			}
+			stopped = !ok || command == Stop
+		case <-ctx.Done():
+			stopped = true
+		}
+	}
+	cancel()
+	w.note(<-traced)
+	return json.NewEncoder(out).Encode(w.report)
+}
+
+// watcher collects a report.
+type watcher struct {
+	table  string
+	mu     sync.Mutex
+	report Report
+	packet map[uint32]int // index of its sighting, by the kernel's number of a packet
+}
+
+func (w *watcher) note(err error) {
+	if err != nil {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.report.Errors = append(w.report.Errors, err.Error())
+	}
+}
+
+// see adds a step to the sighting of its packet. The kernel gives a packet another number where its headers change: a packet
+// that did not come by the first chain of the probe is one that has not left yet.
+func (w *watcher) see(s nft.Step) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	own := s.Table == "ip "+w.table
+	if own && (s.Chain == "prerouting" || s.Chain == "output") && s.From.IsValid() {
+		w.packet[s.Packet] = len(w.report.Sightings)
+		w.report.Sightings = append(w.report.Sightings, Sighting{Time: time.Now(), From: s.From, To: s.To, In: linkName(s.IIf)})
+	}
+	i, known := w.packet[s.Packet]
+	if !known {
+		i = w.unfinished(linkName(s.IIf))
+	}
+	if i < 0 {
+		return
+	}
+	w.packet[s.Packet] = i
+	seen := &w.report.Sightings[i]
+	if own {
+		if (s.Chain == "input" || s.Chain == "postrouting") && s.From.IsValid() {
+			seen.LeftFrom, seen.LeftTo, seen.Out = s.From, s.To, linkName(s.OIf)
+		}
+		return
+	}
+	if s.Verdict == "" {
+		return
+	}
+	if chain := s.Table + " " + s.Chain; !slices.Contains(seen.Chains, chain) {
+		seen.Chains = append(seen.Chains, chain)
+	}
+	if s.Verdict != nft.VerdictAccept {
+		by := "the policy"
+		if s.Rule != 0 {
+			by = fmt.Sprintf("rule %d", s.Rule)
+		}
+		seen.Dropped = fmt.Sprintf("%s by %s of chain %s of table %s", s.Verdict, by, s.Chain, s.Table)
+	}
+}
+
+// unfinished is the latest sighting of a packet that came by a link and has neither left nor was dropped; -1: none is.
+func (w *watcher) unfinished(in string) int {
+	for i, seen := range slices.Backward(w.report.Sightings) {
+		if !seen.LeftTo.IsValid() && seen.Dropped == "" && seen.In == in {
+			return i
+		}
+	}
+	return -1
+}
+
+// linkName is the name of a link, or its number where it is gone; "": there is none.
+func linkName(index uint32) string {
+	if index == 0 {
+		return ""
+	}
+	link, err := net.InterfaceByIndex(int(index))
+	if err != nil {
+		return fmt.Sprint(index)
+	}
+	return link.Name
+}
+
+// lookUp asks the kernel for the route of a packet.
+func (w *watcher) lookUp(l Lookup, f Flow) (err error) {
+	kernel, err := netops.Open()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, kernel.Close()) }()
+	p := netops.Packet{From: l.From, To: l.To, IIf: l.Link}
+	if l.Pod {
+		back, err := kernel.Decide(netops.Packet{To: l.From}, 0, 0, 0)
+		if err != nil {
+			return err
+		}
+		p.IIf = back.Link
+	}
+	d, err := kernel.Decide(p, uint8(protocols[f.Protocol]), f.From.Port(), f.To.Port())
+	if err != nil {
+		return err
+	}
+	w.report.Route, w.report.Link = d.Route.String(), d.Link
+	return nil
+}
+
+// send sends a packet with the sender's address, which can be that of a pod of this node (IP_TRANSPARENT). The socket is
+// closed at once: the kernel would drop answers on their way to the pod as its own (ip_forward in net/ipv4/ip_forward.c).
+func send(f Flow) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("send a packet from %s to %s: %w", f.From, f.To, err)
+		}
+	}()
+	kind, protocol, data := unix.SOCK_DGRAM, 0, []byte("liqonet network trace\n")
+	switch f.Protocol {
+	case "tcp":
+		kind = unix.SOCK_STREAM | unix.SOCK_NONBLOCK
+	case "icmp": // echo request; the kernel fills in identifier and checksum
+		protocol, data = unix.IPPROTO_ICMP, append([]byte{8, 0, 0, 0, 0, 0, 0, 1}, data...)
+	}
+	fd, err := unix.Socket(unix.AF_INET, kind|unix.SOCK_CLOEXEC, protocol)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, unix.Close(fd)) }()
+	if err := unix.SetsockoptInt(fd, unix.SOL_IP, unix.IP_TRANSPARENT, 1); err != nil {
+		return err
+	}
+	if err := unix.Bind(fd, sockaddr(f.From)); err != nil {
+		return err
+	}
+	if f.Protocol != "tcp" {
+		return unix.Sendto(fd, data, 0, sockaddr(f.To))
+	}
+	if err := unix.Connect(fd, sockaddr(f.To)); !errors.Is(err, unix.EINPROGRESS) {
+		return err
+	}
+	return nil
+}
+
+func sockaddr(a netip.AddrPort) unix.Sockaddr {
+	return &unix.SockaddrInet4{Port: int(a.Port()), Addr: a.Addr().As4()}
+}

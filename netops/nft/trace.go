@@ -1,0 +1,199 @@
+package nft
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/google/nftables/expr"
+	"github.com/mdlayher/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// Flow are the packets from one address to another; ports are those of TCP and UDP.
+type Flow struct {
+	Protocol         Proto
+	From, To         netip.Addr
+	FromPort, ToPort uint16
+}
+
+// rule is what the packets of a flow match.
+func (f Flow) rule() Rule {
+	single := func(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
+	r := Rule{SAddr(single(f.From)), DAddr(single(f.To))}
+	if f.Protocol == ICMP {
+		return append(r, Protocol(ICMP))
+	}
+	return append(r, matchPort(f.Protocol, "sport", sportOffset, f.FromPort), matchPort(f.Protocol, "dport", dportOffset, f.ToPort))
+}
+
+// traced has the kernel tell which rules decide of a packet.
+func traced() Expr {
+	return Expr{text: "meta nftrace set 1", code: []expr.Any{
+		value([]byte{1}), &expr.Meta{Key: expr.MetaKeyNFTRACE, SourceRegister: true, Register: matchReg},
+	}}
+}
+
+// Verdicts of a Step, beside the numbers of other ones.
+const (
+	VerdictAccept = "accept"
+	VerdictDrop   = "drop"
+)
+
+// Step is what the kernel tells of a packet at a rule that matches, or at the end of a chain.
+type Step struct {
+	Packet   uint32 // which one
+	Table    string // with its family
+	Chain    string
+	Rule     uint64     // its handle; 0: the chain's policy
+	Verdict  string     // "": it goes on in this chain or another
+	From, To netip.Addr // only in the first step of each chain with a hook
+	IIf, OIf uint32     // indices of links; 0: none yet
+}
+
+// tableOwned is NFT_TABLE_F_OWNER of linux/netfilter/nf_tables.h: the table goes with the socket that made it.
+const tableOwned = 2
+
+// linger is how long after its end a trace goes on with packets that are on their way.
+const linger = 300 * time.Millisecond
+
+// Trace has the kernel trace the packets of flows in the namespace of the calling thread, and calls see with each step until
+// the context ends; ready is called first. It makes a table that decides nothing, with the name of which the first and
+// the last step of a packet come. The kernel removes it when the
+// process ends, however it does (Linux 5.12; without that, the error is the kernel's).
+func Trace(ctx context.Context, table string, flows []Flow, ready func(), see func(Step)) (err error) {
+	listener, err := netlink.Dial(unix.NETLINK_NETFILTER, nil)
+	if err != nil {
+		return fmt.Errorf("trace packets: %w", err)
+	}
+	defer func() { err = errors.Join(err, listener.Close()) }()
+	if err := errors.Join(listener.SetReadBuffer(bufferSize), listener.JoinGroup(unix.NFNLGRP_NFTRACE)); err != nil {
+		return fmt.Errorf("trace packets: %w", err)
+	}
+	c, err := Open(-1)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	var rules []Rule
+	const last = 1000
+	for _, f := range flows {
+		rules = append(rules, append(f.rule(), traced()))
+	}
+	// Before all others, and behind all: what gets there was dropped by none.
+	chain := func(point string, priority int, rules []Rule) Chain {
+		return Chain{Name: point, Hook: &Hook{Type: "filter", Point: point, Priority: priority}, Rules: rules}
+	}
+	if err := c.own(table); err != nil {
+		return fmt.Errorf("make table %s: %w", table, err)
+	}
+	plan := Diff(Table{Name: table}, Table{Name: table, Chains: []Chain{
+		chain("prerouting", -last, rules), chain("output", -last, rules), chain("input", last, nil), chain("postrouting", last, nil),
+	}})
+	if err := c.Apply(plan); err != nil {
+		return err
+	}
+	ready()
+	stop := context.AfterFunc(ctx, func() { _ = listener.SetReadDeadline(time.Now().Add(linger)) })
+	defer stop()
+	for {
+		messages, err := listener.Receive()
+		if err != nil && ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("trace packets: %w", err)
+		}
+		for _, m := range messages {
+			if s, ok := readStep(m); ok {
+				see(s)
+			}
+		}
+	}
+}
+
+// own makes a table that goes with the connection: the library writes no flags.
+func (c *Conn) own(table string) error {
+	message := func(typ netlink.HeaderType, flags netlink.HeaderFlags, family, resource byte, attrs []byte) netlink.Message {
+		header := netlink.Header{Type: typ, Flags: netlink.Request | flags}
+		return netlink.Message{Header: header, Data: append([]byte{family, unix.NFNETLINK_V0, 0, resource}, attrs...)}
+	}
+	attrs, err := netlink.MarshalAttributes([]netlink.Attribute{
+		attr(unix.NFTA_TABLE_NAME, table), {Type: unix.NFTA_TABLE_FLAGS, Data: binary.BigEndian.AppendUint32(nil, tableOwned)},
+	})
+	if err != nil {
+		return err
+	}
+	const newTable = unix.NFNL_SUBSYS_NFTABLES<<8 | unix.NFT_MSG_NEWTABLE
+	if _, err := c.sock.SendMessages([]netlink.Message{
+		message(unix.NFNL_MSG_BATCH_BEGIN, 0, unix.NFPROTO_UNSPEC, unix.NFNL_SUBSYS_NFTABLES, nil),
+		message(newTable, netlink.Create|netlink.Excl|netlink.Acknowledge, byte(IP.number()), 0, attrs),
+		message(unix.NFNL_MSG_BATCH_END, 0, unix.NFPROTO_UNSPEC, unix.NFNL_SUBSYS_NFTABLES, nil),
+	}); err != nil {
+		return err
+	}
+	_, err = c.sock.Receive()
+	return err
+}
+
+// readStep reads a message of the kernel; false: it is of no interest.
+func readStep(m netlink.Message) (s Step, ok bool) {
+	if m.Header.Type != unix.NFNL_SUBSYS_NFTABLES<<8|unix.NFT_MSG_TRACE || len(m.Data) < 4 {
+		return s, false
+	}
+	a := decode(m.Data[4:])
+	s = Step{
+		Packet: a.number(unix.NFTA_TRACE_ID), Chain: a.string(unix.NFTA_TRACE_CHAIN),
+		Table: familyName(m.Data[0]) + " " + a.string(unix.NFTA_TRACE_TABLE),
+		IIf:   a.number(unix.NFTA_TRACE_IIF), OIf: a.number(unix.NFTA_TRACE_OIF),
+	}
+	s.Rule, _ = a.long(unix.NFTA_TRACE_RULE_HANDLE)
+	verdict := decode(a[unix.NFTA_TRACE_VERDICT])
+	code, told := verdict[unix.NFTA_VERDICT_CODE]
+	switch a.number(unix.NFTA_TRACE_TYPE) {
+	case unix.NFT_TRACETYPE_POLICY:
+		s.Verdict = verdictText(int32(a.number(unix.NFTA_TRACE_POLICY)))
+	default:
+		if told && len(code) == 4 {
+			s.Verdict = verdictText(int32(binary.BigEndian.Uint32(code)))
+		}
+	}
+	if h := a[unix.NFTA_TRACE_NETWORK_HEADER]; len(h) >= daddrOffset+addressLen && h[0]>>4 == 4 {
+		s.From, _ = netip.AddrFromSlice(h[saddrOffset : saddrOffset+addressLen])
+		s.To, _ = netip.AddrFromSlice(h[daddrOffset : daddrOffset+addressLen])
+	}
+	return s, true
+}
+
+// Verdicts of netfilter: NF_DROP and NF_ACCEPT of linux/netfilter.h.
+const (
+	nfDrop   = 0
+	nfAccept = 1
+)
+
+// verdictText is a verdict that ends a chain with a hook; "": others, which are negative, do not.
+func verdictText(code int32) string {
+	switch {
+	case code == nfDrop:
+		return VerdictDrop
+	case code == nfAccept:
+		return VerdictAccept
+	case code < 0:
+		return ""
+	}
+	return fmt.Sprintf("verdict %d", code&0xff)
+}
+
+// familyName is the name of a family in nft.
+func familyName(number byte) string {
+	switch number {
+	case unix.NFPROTO_INET:
+		return "inet"
+	case unix.NFPROTO_NETDEV:
+		return "netdev"
+	}
+	return "ip"
+}
