@@ -115,7 +115,6 @@ func measureCrowd(t *testing.T, stages []*stage, nodes int) string {
 	connect, memory := run(append(a.connectArgs(), "--all-nodes")...)
 	again, _ := run(append(a.connectArgs(), "--all-nodes")...)
 	status, _ := run("network", "status", "--context", "a", "--namespace", a.namespace)
-	many := a.multiply(t, stages[0])
 	writes.Store(0)
 	bytes.Store(0)
 	select {
@@ -123,9 +122,11 @@ func measureCrowd(t *testing.T, stages []*stage, nodes int) string {
 	case <-t.Context().Done():
 	}
 	seconds := restSample.Seconds() * float64(len(stages)) // of one cluster
+	atRest, sent := float64(writes.Load())/seconds, float64(bytes.Load())/seconds
+	many := a.multiply(t, stages[0])
 	row := fmt.Sprintf("| %d | %.1f | %.1f | %d | %.1f | %.2f | %.2f | %.2f | %.0f | %d | %d |", nodes, connect.Seconds(), again.Seconds(), memory, status.Seconds(),
 		many[0].Seconds(), many[1].Seconds(),
-		float64(writes.Load())/seconds, float64(bytes.Load())/seconds, stages[0].reported(t, a.namespace), stages[0].leased(t, a.namespace))
+		atRest, sent, stages[0].reported(t, a.namespace), stages[0].leased(t, a.namespace))
 	a.remove(t)
 	return row
 }
@@ -168,7 +169,7 @@ func createCopy(t *testing.T, client dynamic.ResourceInterface, o unstructured.U
 		if err != nil {
 			return err
 		}
-		later := time.Until(s.Time) + health.ReportEvery
+		later := time.Since(s.Time) + health.ReportEvery
 		s.Time, s.LastEcho, s.LastHandshake = s.Time.Add(later), s.LastEcho.Add(later), s.LastHandshake.Add(later)
 		for i := range s.Nodes {
 			s.Nodes[i].LastEcho, s.Nodes[i].LastProof = s.Nodes[i].LastEcho.Add(later), s.Nodes[i].LastProof.Add(later)
@@ -203,9 +204,9 @@ func (a act) multiply(t *testing.T, s *stage) (took [2]time.Duration) {
 	var all []func() error
 	var resources []dynamic.ResourceInterface
 	for _, r := range []schema.GroupVersionResource{
-		corev1.SchemeGroupVersion.WithResource("configmaps"), corev1.SchemeGroupVersion.WithResource("secrets"),
-		corev1.SchemeGroupVersion.WithResource("serviceaccounts"), rbacv1.SchemeGroupVersion.WithResource("roles"),
+		corev1.SchemeGroupVersion.WithResource("secrets"), corev1.SchemeGroupVersion.WithResource("serviceaccounts"), rbacv1.SchemeGroupVersion.WithResource("roles"),
 		rbacv1.SchemeGroupVersion.WithResource("rolebindings"), appsv1.SchemeGroupVersion.WithResource("deployments"),
+		corev1.SchemeGroupVersion.WithResource("configmaps"), // the reports last
 	} {
 		of := client.Resource(r).Namespace(a.namespace)
 		resources = append(resources, of)
