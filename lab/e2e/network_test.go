@@ -181,6 +181,8 @@ func TestNetworkDisjoint(t *testing.T) {
 		}
 	}
 	testEveryPod(ctx, t, l, conn)
+	t.Run("the tunnel is measured", func(t *testing.T) { testPerformance(ctx, t, c) })
+	t.Run("the peering is drawn", func(t *testing.T) { testGraph(ctx, t, c) })
 	t.Run("disconnect and reset leave all as it was", func(t *testing.T) { r.testDisconnect(ctx, t) })
 	t.Run("manifests that kubectl applies are a peering", func(t *testing.T) { testEveryPod(ctx, t, l, testRendered(ctx, t, c)) })
 	t.Run("a namespace is deleted with kubectl", func(t *testing.T) { r.testDeletedNamespace(ctx, t) })

@@ -1,0 +1,56 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+// performance has the fields of `network test --perf -o json` that tests use.
+type performance struct {
+	Passed      bool
+	Performance []struct {
+		From           struct{ Cluster string }
+		Tunnel, Direct struct{ StreamBitsPerSecond, StreamsBitsPerSecond, P50Nanoseconds, P99Nanoseconds, ConnectionsPerSecond float64 }
+		Ratios         struct{ Stream, P50, Connections float64 }
+	}
+}
+
+// testPerformance measures the tunnel and the path of the nodes themselves. The ratios are those of one machine on which all runs:
+// what counts is that there are any, and that nothing is left.
+func testPerformance(ctx context.Context, t *testing.T, c liqoctl) {
+	var r performance
+	out := c.must(ctx, t, "network", "test", "--context", "a", "--remote-context", "b", "--perf", "--streams", "2", "-o", "json", "--timeout", "5m")
+	if err := json.Unmarshal([]byte(out), &r); err != nil || !r.Passed || len(r.Performance) != 2 || r.Performance[0].From.Cluster != "a" || r.Performance[1].From.Cluster != "b" {
+		t.Errorf("%v: %s", err, out)
+	}
+	for _, p := range r.Performance {
+		if p.Tunnel.StreamBitsPerSecond < 1e6 || p.Tunnel.StreamsBitsPerSecond < 1e6 || p.Tunnel.P50Nanoseconds <= 0 || p.Tunnel.P99Nanoseconds < p.Tunnel.P50Nanoseconds ||
+			p.Tunnel.ConnectionsPerSecond < 1 || p.Direct.StreamBitsPerSecond < 1e6 || p.Ratios.Stream <= 0 || p.Ratios.P50 <= 0 || p.Ratios.Connections <= 0 {
+			t.Errorf("figures %+v", p)
+		}
+	}
+	for _, cluster := range []string{"a", "b"} {
+		if left := kubectl(ctx, t, c.lab, cluster, "-n", "liqonet", "get", "daemonsets,pods,services", "-o", "name"); strings.Contains(left, "/test-") {
+			t.Errorf("left in %s:\n%s", cluster, left)
+		}
+	}
+}
+
+// testGraph draws both sides of a peering that is healthy.
+func testGraph(ctx context.Context, t *testing.T, c liqoctl) {
+	var drawn string
+	wants := []string{
+		"cluster a\n", "peering with b: healthy\n", "cluster b\n", "peering with a: healthy\n", "gateway 1: healthy, pod gateway-b-", "tunnel to gateway 1: healthy, ", "nodes: 1 of 1 verified\n",
+	}
+	await(ctx, t, func() bool { // a measurement may have delayed echoes
+		drawn = c.must(ctx, t, "network", "graph", "--context", "a", "--remote-context", "b")
+		for _, want := range wants {
+			if !strings.Contains(drawn, want) {
+				return false
+			}
+		}
+		return true
+	}, func() string { return drawn })
+}
