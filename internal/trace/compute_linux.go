@@ -295,6 +295,8 @@ func (w *walk) arrive(s *side, number int, n records.Node, to End) {
 		pods = append(pods, cidr.Single(g.PodIP))
 	}
 	switch {
+	case to.Unreachable != "":
+		h.drop("%s", to.Unreachable)
 	case cidr.Contains(pods, w.at.Destination):
 		h.drop("%s is the pod of a gateway, which peers do not reach", w.at.Destination)
 	case !w.first:

@@ -160,7 +160,7 @@ func (s *side) named(ctx context.Context, text string) (End, error) {
 func (s *side) withPod(ctx context.Context, e End, pod *corev1.Pod) End {
 	e.Name, e.Node = pod.Namespace+"/"+pod.Name, cmp.Or(pod.Spec.NodeName, e.Node)
 	if ended(pod) {
-		e.Notes = append(e.Notes, fmt.Sprintf("the pod has ended: %s", pod.Status.Phase))
+		e.Unreachable = fmt.Sprintf("pod %s has ended: %s", e.Name, pod.Status.Phase) // its address can be another pod's by now
 	}
 	policies, err := s.cluster.Kube.NetworkingV1().NetworkPolicies(pod.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {

@@ -27,6 +27,8 @@ func TestEnds(t *testing.T) {
 	a, b := pair(t, true)
 	host := shopPod("host", "b-1", "172.31.2.11")
 	host.Spec.HostNetwork = true
+	job, done := shopPod("job", "a-1", "10.244.1.9"), shopPod("done", "b-2", "10.244.2.9")
+	job.Status.Phase, done.Status.Phase = corev1.PodFailed, corev1.PodSucceeded
 	service := func(name, ip string) *corev1.Service {
 		return &corev1.Service{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name},
@@ -47,8 +49,8 @@ func TestEnds(t *testing.T) {
 		}}},
 	}
 	for s, objects := range map[*side][]runtime.Object{
-		a: {shopPod("web", "a-1", "10.244.1.7"), shopPod("other", "a-2", "10.244.2.7"), service("db", "10.96.0.5"), service("none", "10.96.0.6"), slice},
-		b: {shopPod("db", "b-2", "10.244.2.5"), host, policy},
+		a: {shopPod("web", "a-1", "10.244.1.7"), shopPod("other", "a-2", "10.244.2.7"), job, service("db", "10.96.0.5"), service("none", "10.96.0.6"), slice},
+		b: {shopPod("db", "b-2", "10.244.2.5"), host, done, policy},
 	} {
 		s.cluster, _ = clustertest.New(clustertest.Config{Context: s.Fabric.Name, Objects: objects})
 	}
@@ -73,6 +75,8 @@ func TestEnds(t *testing.T) {
 		{from: "shop/web", to: "shop/host", port: 22, dropped: "of nodes, peers reach ping"},
 		{from: "a-1", to: "b-1", port: 22, dropped: "of nodes, peers reach ping"},
 		{from: "a-9", to: "shop/db", err: "no node"},
+		{from: "shop/job", to: "shop/db", port: 5432, dropped: "pod shop/job has ended: Failed"},
+		{from: "shop/web", to: "shop/done", port: 5432, dropped: "pod shop/done has ended: Succeeded"},
 		{from: "svc/shop/db", to: "shop/db", err: "sends no packets"},
 		{from: "shop/web", to: "shop/nobody", err: "no pod shop/nobody"},
 	} {
