@@ -136,6 +136,15 @@ func TestNodeKeepsItsAddress(t *testing.T) {
 	if err := l.claim(t.Context(), nodeView{fabric: &fabric}); err != nil || l.claims.internal != first.Next() {
 		t.Errorf("claimed %s (%v), want %s", l.claims.internal, err, first.Next())
 	}
+	if err := l.leases.Add(addressLease(testNamespace, node, first.Next().Next())); err != nil {
+		t.Fatal(err)
+	}
+	for range 20 { // processes of a node that has two
+		l.claims = claims{}
+		if err := l.claim(t.Context(), nodeView{fabric: &fabric}); err != nil || l.claims.internal != first.Next() {
+			t.Fatalf("claimed %s (%v), want %s", l.claims.internal, err, first.Next())
+		}
+	}
 	if asked := client.Actions(); len(asked) > 0 {
 		t.Errorf("asked the API server: %v", asked)
 	}

@@ -8,6 +8,8 @@ import (
 	"maps"
 	"net/netip"
 	"reflect"
+	"slices"
+	"strings"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -78,6 +80,8 @@ func (l *nodeLoop) earlier(internalCIDR netip.Prefix) (*coordinationv1.Lease, ne
 			own = append(own, *lease)
 		}
 	}
+	// As an API server lists them: a node that holds several has the same address after each start.
+	slices.SortFunc(own, func(a, b coordinationv1.Lease) int { return strings.Compare(a.Name, b.Name) })
 	return claimedBefore(own, internalCIDR, netip.Addr{})
 }
 
