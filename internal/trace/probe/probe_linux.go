@@ -23,6 +23,12 @@ import (
 // drift. The sender's port follows, for several traces at once.
 const tablePrefix = "lqn-trace-"
 
+// Bounds of what a probe remembers.
+const (
+	mostSightings = 64
+	mostPackets   = 1 << 16
+)
+
 // longest is how long a probe runs at most, also if nobody stops it.
 const longest = time.Minute
 
@@ -32,7 +38,7 @@ var protocols = map[string]nft.Proto{"tcp": nft.TCP, "udp": nft.UDP, "icmp": nft
 func (q Question) Run(ctx context.Context, in io.Reader, out io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
-	w := &watcher{packet: make(map[uint32]int), table: fmt.Sprint(tablePrefix, q.Flows[0].From.Port())}
+	w := newWatcher(q)
 	if q.Lookup != nil {
 		w.note(w.lookUp(*q.Lookup, q.Flows[0]))
 	}
@@ -80,10 +86,15 @@ func (q Question) Run(ctx context.Context, in io.Reader, out io.Writer) error {
 
 // watcher collects a report.
 type watcher struct {
+	flows  []Flow
 	table  string
 	mu     sync.Mutex
 	report Report
-	packet map[uint32]int // index of its sighting, by the kernel's number of a packet
+	packet map[uint32]int // index of its sighting, by the kernel's number of a packet; -1: it has none
+}
+
+func newWatcher(q Question) *watcher {
+	return &watcher{flows: q.Flows, packet: make(map[uint32]int), table: fmt.Sprint(tablePrefix, q.Flows[0].From.Port())}
 }
 
 func (w *watcher) note(err error) {
@@ -100,9 +111,8 @@ func (w *watcher) see(s nft.Step) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	own := s.Table == "ip "+w.table
-	if own && (s.Chain == "prerouting" || s.Chain == "output") && s.From.IsValid() {
-		w.packet[s.Packet] = len(w.report.Sightings)
-		w.report.Sightings = append(w.report.Sightings, Sighting{Time: time.Now(), From: s.From, To: s.To, In: linkName(s.IIf)})
+	if own && (s.Chain == "prerouting" || s.Chain == "output") && s.From.IsValid() && !w.begin(s) {
+		return
 	}
 	i, known := w.packet[s.Packet]
 	if !known {
@@ -132,6 +142,21 @@ func (w *watcher) see(s nft.Step) {
 		}
 		seen.Dropped = fmt.Sprintf("%s by %s of chain %s of table %s", s.Verdict, by, s.Chain, s.Table)
 	}
+}
+
+// begin begins the sighting of a packet. It reports whether the packet is one of those asked for: others come where another program
+// traces packets at the same time. A flood of packets that are asked for, such as pings, does not fill the memory of the pod's helper.
+func (w *watcher) begin(s nft.Step) bool {
+	asked := slices.ContainsFunc(w.flows, func(f Flow) bool { return f.From.Addr() == s.From && f.To.Addr() == s.To })
+	i := -1
+	if asked && len(w.report.Sightings) < mostSightings {
+		i = len(w.report.Sightings)
+		w.report.Sightings = append(w.report.Sightings, Sighting{Time: time.Now(), From: s.From, To: s.To, In: linkName(s.IIf)})
+	}
+	if len(w.packet) < mostPackets {
+		w.packet[s.Packet] = i
+	}
+	return i >= 0
 }
 
 // unfinished is the latest sighting of a packet that came by a link and has neither left nor was dropped; -1: none is.

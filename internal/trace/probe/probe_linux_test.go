@@ -16,6 +16,7 @@ import (
 
 	"liqonet.io/liqonet/internal/eventually"
 	"liqonet.io/liqonet/internal/netnstest"
+	"liqonet.io/liqonet/netops/nft"
 )
 
 // asked has a question for the test program, which then answers it in its namespace.
@@ -190,5 +191,29 @@ func TestKilled(t *testing.T) {
 	_ = c.cmd.Wait() // it was killed
 	if text := ns.Run("nft", "list", "ruleset"); text != "" {
 		t.Errorf("left:\n%s", text)
+	}
+}
+
+// TestOthersAreNotSeen: a packet that another program traces at the same time is none of the probe's.
+func TestOthersAreNotSeen(t *testing.T) {
+	from, to := netip.MustParseAddrPort("10.1.0.7:41000"), netip.MustParseAddrPort("10.2.0.5:80")
+	w := newWatcher(Question{Flows: []Flow{{"tcp", from, to}, {"tcp", to, from}}})
+	own, other := "ip "+w.table, netip.MustParseAddr("10.1.0.8")
+	for _, s := range []nft.Step{
+		{Packet: 1, Table: own, Chain: "prerouting", From: from.Addr(), To: to.Addr()},
+		{Packet: 2, Table: own, Chain: "prerouting", From: other, To: to.Addr()},
+		{Packet: 2, Table: "ip filter", Chain: "forward", Verdict: nft.VerdictDrop},
+		{Packet: 2, Table: own, Chain: "postrouting", From: other, To: to.Addr()},
+	} {
+		w.see(s)
+	}
+	if all := w.report.Sightings; len(all) != 1 || all[0].From != from.Addr() || all[0].Dropped != "" || all[0].LeftTo.IsValid() {
+		t.Errorf("seen: %+v", all)
+	}
+	for i := range uint32(2 * mostPackets) {
+		w.see(nft.Step{Packet: 3 + i, Table: own, Chain: "output", From: from.Addr(), To: to.Addr()})
+	}
+	if len(w.report.Sightings) > mostSightings || len(w.packet) > mostPackets {
+		t.Errorf("%d packets seen, %d remembered", len(w.report.Sightings), len(w.packet))
 	}
 }
