@@ -97,3 +97,11 @@ func TestEnds(t *testing.T) {
 		}
 	}
 }
+
+// TestNoPacketOfAnEndedPod: its address can be another pod's by now.
+func TestNoPacketOfAnEndedPod(t *testing.T) {
+	r := Result{From: End{Node: "a-1", Unreachable: "pod shop/job has ended: Failed"}, To: End{Seen: addr("10.71.2.5")}, Flow: Flow{TCP, 80}}
+	if _, err := (Options{}).live(t.Context(), nil, nil, r); err == nil || !strings.Contains(err.Error(), "has ended") {
+		t.Errorf("error %v", err)
+	}
+}

@@ -48,8 +48,8 @@ type asked struct {
 // do with it.
 func (o Options) live(ctx context.Context, local, remote *side, r Result) (*Live, error) {
 	switch {
-	case r.From.Node == "" || !r.To.Seen.IsValid():
-		return nil, fmt.Errorf("send a packet: %s", r.There.Dropped())
+	case r.From.Unreachable != "" || r.From.Node == "" || !r.To.Seen.IsValid():
+		return nil, fmt.Errorf("send a packet: %s", cmp.Or(r.From.Unreachable, r.There.Dropped()))
 	case r.Port == 0 && r.Protocol != ICMP:
 		return nil, fmt.Errorf("send a %s packet: the port of the receiver is not known", r.Protocol)
 	}
