@@ -50,6 +50,9 @@ const (
 	longestFrame = 1 << 20 // bytes
 )
 
+// longestFailure is how many bytes are kept of what a command writes to standard error: what runs in a pod may write without end.
+const longestFailure = 4096
+
 // Exec runs a command in a pod of liqonet's namespace until the context ends. client-go's own client speaks further protocols,
 // for which it needs two more modules.
 func (c *Cluster) Exec(ctx context.Context, pod string, command ...string) (_ *Session, err error) {
@@ -129,7 +132,7 @@ func (s *Session) Read(to []byte) (int, error) {
 		case message[0] == execOut:
 			s.rest = message[1:]
 		case message[0] == execErr:
-			s.failure += string(message[1:])
+			s.failure += string(message[1:min(len(message), 1+longestFailure-len(s.failure))])
 		case message[0] == execEnd:
 			var status metav1.Status
 			if err := json.Unmarshal(message[1:], &status); err != nil || status.Status == metav1.StatusSuccess {

@@ -73,6 +73,7 @@ func TestExec(t *testing.T) {
 	}{
 		"success": {frames("\x01", "\x02", "\x01ready\n", "\x01"+long, "\x01"+long[:200], "\x03"+`{"status":"Success"}`), "ready\n" + long + long[:200], ""},
 		"failure": {frames("\x01some", "\x02no such thing", "\x03"+`{"status":"Failure","message":"exit 1"}`), "some", "exit 1 no such thing"},
+		"talker":  {frames("\x02"+long, "\x02"+long, "\x03"+`{"status":"Failure","message":"exit 1"}`), "", "exit 1 xxx"},
 		"closed":  {append(frames("\x01some"), 0x88, 0), "some", ""},
 		"cut":     {frames("\x01some")[:4], "", "unexpected EOF"},
 		"endless": {[]byte{0x82, 127, 0xff, 0, 0, 0, 0, 0, 0, 0}, "", "frame of"},
@@ -94,6 +95,9 @@ func TestExec(t *testing.T) {
 			_, err = io.Copy(&out, s)
 			if out.String() != test.out || (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
 				t.Errorf("%d bytes, error %v, want %d, %q", out.Len(), err, len(test.out), test.err)
+			}
+			if err != nil && len(err.Error()) > 10_000 {
+				t.Errorf("an error of %d bytes", len(err.Error()))
 			}
 			if err := s.Close(); err != nil {
 				t.Error(err)
