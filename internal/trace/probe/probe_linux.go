@@ -129,9 +129,13 @@ func (w *watcher) see(s nft.Step) {
 		}
 		return
 	}
-	if s.Verdict == "" {
-		return
+	if s.Verdict != "" {
+		seen.decide(s)
 	}
+}
+
+// decide adds the verdict of a chain.
+func (seen *Sighting) decide(s nft.Step) {
 	if chain := s.Table + " " + s.Chain; !slices.Contains(seen.Chains, chain) {
 		seen.Chains = append(seen.Chains, chain)
 	}
