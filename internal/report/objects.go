@@ -147,8 +147,9 @@ func (p part) addEvents(ctx context.Context) {
 	slices.SortStableFunc(list.Items, func(a, b corev1.Event) int { return last(a).Compare(last(b).Time) })
 	var b strings.Builder
 	for _, e := range list.Items {
-		fmt.Fprintf(&b, "%s %s %s/%s %s (%d): %s\n", last(e).UTC().Format("2006-01-02T15:04:05Z"), e.Type, e.InvolvedObject.Kind,
-			e.InvolvedObject.Name, e.Reason, max(e.Count, 1), strings.ReplaceAll(e.Message, "\n", " "))
+		line := fmt.Sprintf("%s %s %s/%s %s (%d): %s", last(e).UTC().Format("2006-01-02T15:04:05Z"), e.Type, e.InvolvedObject.Kind,
+			e.InvolvedObject.Name, e.Reason, max(e.Count, 1), e.Message)
+		b.WriteString(strings.ReplaceAll(line, "\n", " ") + "\n") // API servers take any reason
 	}
 	p.add(p.folder+"/objects/events.txt", b.String())
 }
