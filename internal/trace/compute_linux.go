@@ -127,7 +127,20 @@ func (w *walk) depart(s *side, from, to End) int {
 	if why := h.segment(s, id, n.Name); why != "" {
 		return h.drop("the node is not verified: %s", why)
 	}
+	h.others(s, ids[known:], unused, n.Name)
 	return known
+}
+
+// others notes by which of some other gateways packets of a node do not cross, though it uses them.
+func (h *Hop) others(s *side, ids []records.GatewayID, unused map[records.GatewayID]bool, node string) {
+	for _, id := range ids {
+		if unused[id] {
+			continue
+		}
+		if fault := health.NodeFault(s.reports[id], node); fault != "" {
+			h.Notes = append(h.Notes, fmt.Sprintf("other flows take %s, by which the node is not verified: %s", cmp.Or(s.Gateways[id].Pod, id.String()), fault))
+		}
+	}
 }
 
 // kernelOf is the desired state of a node's kernel.

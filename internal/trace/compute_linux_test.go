@@ -189,3 +189,20 @@ func TestCompute(t *testing.T) {
 		})
 	}
 }
+
+// TestOtherFlows: the trace follows one gateway, and says of the others that carry packets where these do not cross.
+func TestOtherFlows(t *testing.T) {
+	a, b := pair(t, true)
+	for _, s := range []*side{a, b} {
+		s.reports[s.peering.GatewayIDs()[1]].Nodes = nil
+	}
+	r, err := compute(a, b, Result{From: a.end(addr("10.244.1.7")), To: b.end(addr("10.244.2.5")), Flow: Flow{Protocol: TCP, Port: 5432}})
+	if err != nil || !r.Crosses {
+		t.Fatalf("crosses %v, %v", r.Crosses, err)
+	}
+	for _, h := range []Hop{r.There[0], r.Back[0]} {
+		if len(h.Notes) != 1 || !strings.HasPrefix(h.Notes[0], "other flows take gateway2-"+map[string]string{"a": "b", "b": "a"}[h.Cluster]+"-x, by which the node is not verified: ") {
+			t.Errorf("at %s: %q", h.Name, h.Notes)
+		}
+	}
+}
