@@ -30,11 +30,11 @@ func Encode(d Document) (string, error) {
 
 // Draft is Encode for a record that need not be complete yet.
 func Draft(d Document) (string, error) {
-	encode := yaml.Marshal
 	if s, is := d.(Status); is && len(s.Nodes) > readableNodes {
-		encode = func(any) ([]byte, error) { return json.Marshal(s) }
+		b, err := json.Marshal(s)
+		return string(b), err
 	}
-	b, err := encode(d)
+	b, err := yaml.Marshal(d)
 	return string(b), err
 }
 
