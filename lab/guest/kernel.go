@@ -66,7 +66,7 @@ func EnsureKernel(ctx context.Context, report *progress.Reporter) (string, error
 
 // kernelFolder is where in the cache the kernel of a version of the source is.
 func kernelFolder(version string) string {
-	return fmt.Sprintf("guest-%s-%.6x", version, sha256.Sum256([]byte(kernelConfig)))
+	return fmt.Sprintf("guest-%s-%.6x", version, sha256.Sum256([]byte(kernelConfig+registersAll)))
 }
 
 // builtKernels are the kernels of this configuration that the cache has.

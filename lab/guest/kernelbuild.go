@@ -19,6 +19,16 @@ import (
 // sourcePackage is Debian's package of the kernel's source.
 const sourcePackage = "linux-source-6.12"
 
+// registers is where the source says how many bytes of floating-point and vector registers a thread has: too few
+// for processors with AMX, which have 11,008. There the host refuses to set them, and a guest's init dies with
+// "ptrace set fp regs failed, errno = 14" (EFAULT: xstateregs_set in arch/x86/kernel/fpu/regset.c takes all or
+// nothing; of what is too much it takes what there is).
+const (
+	registersFile = "arch/x86/um/user-offsets.c"
+	registersFew  = "DEFINE_LONGS(HOST_FP_SIZE, 2696)"
+	registersAll  = "DEFINE_LONGS(HOST_FP_SIZE, 12288)"
+)
+
 // buildPackages are what the build needs, but for the source.
 var buildPackages = []string{"bc", "bison", "flex", "gcc", "libc6-dev", "make", "xz-utils"}
 
@@ -142,8 +152,23 @@ func (b kernelBuild) unpack(ctx context.Context) error {
 		if out, err := tar.CombinedOutput(); err != nil {
 			return fmt.Errorf("unpack %s: %w\n%s", archive, err, out)
 		}
+		if err := widenRegisters(filepath.Join(half, registersFile)); err != nil {
+			return err
+		}
 		return os.Rename(half, b.source())
 	})
+}
+
+// widenRegisters changes the source so that the registers of every processor have room.
+func widenRegisters(file string) error {
+	source, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	if !strings.Contains(string(source), registersFew) {
+		return fmt.Errorf("%s: no %q, which guests on processors with AMX need changed", registersFile, registersFew)
+	}
+	return os.WriteFile(file, []byte(strings.Replace(string(source), registersFew, registersAll, 1)), 0o644)
 }
 
 // configure writes the kernel's configuration.
