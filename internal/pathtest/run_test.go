@@ -16,6 +16,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
@@ -147,7 +148,10 @@ func (w *world) turn(ctx context.Context) error {
 	}
 	for _, pod := range there.Items {
 		if wanted[pod.Name] == nil {
-			err = errors.Join(err, pods.Delete(ctx, pod.Name, metav1.DeleteOptions{}))
+			// The pods of a DaemonSet that was deleted since the list may be gone.
+			if e := pods.Delete(ctx, pod.Name, metav1.DeleteOptions{}); !apierrors.IsNotFound(e) {
+				err = errors.Join(err, e)
+			}
 		}
 		delete(wanted, pod.Name)
 	}

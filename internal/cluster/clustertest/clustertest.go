@@ -1,23 +1,18 @@
 // Package clustertest makes clusters for tests whose API server is client-go's fake one. It adds to that fake
-// what package cluster relies on: UIDs and resource versions with their preconditions, dry runs that change nothing, and
-// answers to access reviews. Defaulting, admission and controllers are not simulated.
+// what package cluster relies on: UIDs and resource versions with their preconditions, managed fields and server-side
+// apply, dry runs that change nothing, and answers to access reviews. Defaulting, admission and controllers are not simulated.
 package clustertest
 
 import (
 	"slices"
-	"sync"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/managedfields"
-	"k8s.io/client-go/applyconfigurations"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes/fake"
-	"k8s.io/client-go/kubernetes/scheme"
 	clienttesting "k8s.io/client-go/testing"
 
 	"liqonet.io/liqonet/internal/cluster"
@@ -44,14 +39,12 @@ func New(config Config) (*cluster.Cluster, *fake.Clientset) {
 			builtin = append(builtin, object)
 		}
 	}
-	kube := fake.NewClientset(builtin...)
+	kube := fake.NewSimpleClientset(builtin...)
 	for _, object := range custom {
 		version := object.GetObjectKind().GroupVersionKind().GroupVersion().String()
 		kube.Resources = append(kube.Resources, &metav1.APIResourceList{GroupVersion: version})
 	}
-	v := &versions{kube: kube}
-	kube.PrependReactor("*", "*", v.react)
-	kube.PrependReactor("patch", "*", v.dryRun)
+	kube.PrependReactor("*", "*", (&writes{store: kube.Tracker()}).react)
 	kube.PrependReactor("create", "selfsubjectaccessreviews", review(config.Denied))
 	name := config.Context
 	if name == "" {
@@ -74,30 +67,6 @@ func customKinds() map[schema.GroupVersionResource]string {
 		{Group: "cilium.io", Version: "v2", Resource: "ciliumnodes"}:                     "CiliumNodeList",
 		{Group: "cilium.io", Version: "v2alpha1", Resource: "ciliumpodippools"}:          "CiliumPodIPPoolList",
 	}
-}
-
-// typeConverter is made once: that takes as long as many requests.
-var typeConverter = sync.OnceValue(func() managedfields.TypeConverter { return applyconfigurations.NewTypeConverter(scheme.Scheme) })
-
-// dryRun carries out a dry-run patch on a copy of the object.
-func (v *versions) dryRun(action clienttesting.Action) (bool, runtime.Object, error) {
-	patch, ok := action.(clienttesting.PatchActionImpl)
-	if !ok || len(patch.PatchOptions.DryRun) == 0 {
-		return false, nil, nil
-	}
-	copies := clienttesting.NewFieldManagedObjectTracker(scheme.Scheme,
-		scheme.Codecs.UniversalDecoder(), typeConverter())
-	live, err := v.checked(patch)
-	if err == nil && live == nil {
-		err = apierrors.NewNotFound(patch.Resource.GroupResource(), patch.Name)
-	}
-	if err == nil {
-		err = copies.Add(live.DeepCopyObject()) // with those who manage its fields: Create would forget them
-	}
-	if err != nil {
-		return true, nil, err
-	}
-	return clienttesting.ObjectReaction(copies)(patch)
 }
 
 // review answers what the user may do.
