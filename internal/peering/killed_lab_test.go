@@ -18,17 +18,20 @@ type act struct {
 	stages    []*stage
 	namespace string
 	liqoctl   liqoctl // undisturbed
+	helpers   []*played
 }
 
 // newAct opens a namespace of both clusters, which is not there yet.
 func newAct(t *testing.T, stages []*stage, namespace string) act {
 	t.Helper()
 	servers := map[string]string{}
+	a := act{stages: stages, namespace: namespace}
 	for _, s := range stages {
 		servers[s.name] = interpose(t, s.config, alone(namespace, nil))
-		s.playHelpers(t, namespace)
+		a.helpers = append(a.helpers, s.playHelpers(t, namespace))
 	}
-	return act{stages: stages, namespace: namespace, liqoctl: newLiqoctl(t, servers)}
+	a.liqoctl = newLiqoctl(t, servers)
+	return a
 }
 
 // connectArgs are the arguments of a connect of the two.

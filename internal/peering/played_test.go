@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"net/netip"
 	"slices"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -42,6 +44,7 @@ type played struct {
 	// health.ReportEvery. nil: they report whenever they act.
 	told     map[string]told
 	guarding map[string]time.Time // when a peering was last reserved
+	later    *atomic.Bool         // reports have fields of a later release
 }
 
 // told is a report that was written.
@@ -55,8 +58,19 @@ func newPlayed(c *cluster.Cluster, nodes ...string) played {
 		Cluster: c, nodes: nodes,
 		kernel:  records.Capabilities{Release: "6.12.0", WireGuard: true, Geneve: true, VXLAN: true},
 		between: 1500, overlay: 1500,
-		mute: make(map[string]bool), leaving: make(map[string]time.Time), guarding: make(map[string]time.Time),
+		mute: make(map[string]bool), leaving: make(map[string]time.Time), guarding: make(map[string]time.Time), later: new(atomic.Bool),
 	}
+}
+
+// laterFields adds fields of a later release to a report.
+var laterFields = strings.NewReplacer("kernel:\n", "kernel:\n  later: {some: 1}\n", "\n- lastEcho", "\n- later: [1, x]\n  lastEcho")
+
+func (p *played) encode(report records.Document) (string, error) {
+	text, err := records.Encode(report)
+	if p.later.Load() {
+		text = laterFields.Replace(text) + "later: x\n"
+	}
+	return text, err
 }
 
 // act has every helper that is installed act once, for the documents that there are.
@@ -135,7 +149,7 @@ func (p *played) guarded(ctx context.Context, applied []string) ([]string, error
 
 // lease writes a node's report; where no Lease is, it makes one only if may.
 func (p *played) lease(ctx context.Context, n records.Node, may bool) error {
-	text, err := records.Encode(n)
+	text, err := p.encode(n)
 	if err != nil {
 		return err
 	}
@@ -207,7 +221,7 @@ func (p *played) gateway(ctx context.Context, id records.GatewayID) error {
 		}
 		p.told[id.StatusName()] = told{status: s}
 	}
-	text, err := records.Encode(s)
+	text, err := p.encode(s)
 	if err != nil {
 		return err
 	}

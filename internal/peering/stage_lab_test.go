@@ -155,7 +155,7 @@ func (s *stage) open(t *testing.T, namespace string) *cluster.Cluster {
 
 // playHelpers plays the helpers of an installation until the test ends: at every change of what they follow, and
 // now and then, as reports must be fresh.
-func (s *stage) playHelpers(t *testing.T, namespace string) {
+func (s *stage) playHelpers(t *testing.T, namespace string) *played {
 	t.Helper()
 	changed := make(chan struct{}, 1)
 	poke := func(any) {
@@ -196,6 +196,7 @@ func (s *stage) playHelpers(t *testing.T, namespace string) {
 			t.Logf("helpers of cluster %s: %v", s.name, err)
 		}
 	})
+	return &p
 }
 
 // play calls act again and again, and for what comes by a channel, until the test ends.

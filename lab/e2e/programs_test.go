@@ -58,6 +58,18 @@ func liqoctlProgram(t *testing.T) string {
 	})
 }
 
+// releaseProgram is liqoctl of the release before this one or after it: see bench/releases.
+func releaseProgram(t *testing.T, release string) string {
+	t.Helper()
+	return program(t, "liqoctl."+release, func(ctx context.Context, file string) error {
+		repository, err := filepath.Abs(root)
+		if err != nil {
+			return err
+		}
+		return goCommand(ctx, "run", "-C", "bench", ".", "release", release, repository, "./cmd/liqoctl", file)
+	})
+}
+
 // imageName is the name of the image on the nodes. No registry can serve it (RFC 2606).
 const imageName = "liqonet.invalid/liqonet:e2e"
 
@@ -72,8 +84,8 @@ func liqoctlImage(t *testing.T) string {
 	})
 }
 
-// runLabTest runs a test of the root module that needs a lab, in the folder of its package.
-func runLabTest(ctx context.Context, t *testing.T, l *lab.Lab, pkg, name string) {
+// runLabTest runs a test of the root module that needs a lab, in the folder of its package, with some variables.
+func runLabTest(ctx context.Context, t *testing.T, l *lab.Lab, pkg, name string, variables ...string) {
 	t.Helper()
 	binary := program(t, path.Base(pkg)+".test", func(ctx context.Context, file string) error {
 		return goCommand(ctx, "test", "-c", "-tags", "lab", "-o", file, pkg)
@@ -82,7 +94,7 @@ func runLabTest(ctx context.Context, t *testing.T, l *lab.Lab, pkg, name string)
 	verbose := fmt.Sprintf("-test.v=%t", testing.Verbose()) // else it prints of failed tests only
 	cmd := exec.CommandContext(ctx, binary, verbose, short, "-test.parallel", "12", "-test.timeout", buildTimeout.String(), "-test.run", "^"+name+"$")
 	cmd.Dir = filepath.Join(root, pkg)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+l.Kubeconfig(), "LIQOCTL="+liqoctlProgram(t))
+	cmd.Env = append(append(os.Environ(), "KUBECONFIG="+l.Kubeconfig(), "LIQOCTL="+liqoctlProgram(t)), variables...)
 	out, err := cmd.CombinedOutput()
 	t.Log(string(out))
 	if err != nil {
