@@ -109,15 +109,30 @@ var rules = []rule{
 }
 
 func TestForbiddenImports(t *testing.T) {
+	packages := list(t)
 	for _, r := range rules {
-		for _, p := range list(t, "./"+r.packages) {
+		known := false
+		for _, p := range packages {
+			if !r.covers(p.ImportPath) {
+				continue
+			}
+			known = true
 			for _, dep := range p.Deps {
 				if r.forbids(p.ImportPath, dep) {
 					t.Errorf("%s imports %s: %s", p.ImportPath, dep, r.reason)
 				}
 			}
 		}
+		if !known {
+			t.Errorf("no packages in %s", r.packages)
+		}
 	}
+}
+
+// covers reports whether the rule is for a package.
+func (r rule) covers(importer string) bool {
+	root, subpackages := strings.CutSuffix(module+r.packages, "...")
+	return importer == strings.TrimSuffix(root, "/") || subpackages && strings.HasPrefix(importer, root)
 }
 
 // shared is what all packages may import: it is pure, and imports none of them.
@@ -155,7 +170,7 @@ func TestImportedInOnePlace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	packages := list(t, "./...")
+	packages := list(t)
 	for dep, place := range places {
 		for _, p := range packages {
 			for _, file := range p.importers(t, dep) {
@@ -193,9 +208,10 @@ type listed struct {
 	Deps            []string
 }
 
-func list(t *testing.T, pattern string) []listed {
+// list returns all packages of the module.
+func list(t *testing.T) []listed {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", "list", "-json=Dir,ImportPath,GoFiles,Deps", pattern)
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-json=Dir,ImportPath,GoFiles,Deps", "./...")
 	out, err := cmd.Output()
 	if err != nil {
 		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
@@ -208,9 +224,6 @@ func list(t *testing.T, pattern string) []listed {
 		var p listed
 		switch err := decoder.Decode(&p); {
 		case errors.Is(err, io.EOF):
-			if len(all) == 0 {
-				t.Fatalf("no packages in %s", pattern)
-			}
 			return all
 		case err != nil:
 			t.Fatal(err)

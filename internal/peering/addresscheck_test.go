@@ -141,6 +141,7 @@ func usedWithoutHold() []disorder {
 }
 
 func TestCheckAddresses(t *testing.T) {
+	t.Parallel()
 	for _, tt := range slices.Concat(heldWithoutNeed(), usedWithoutHold()) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -149,6 +149,7 @@ func alterations() map[string]alteration {
 // TestStatusTellsOfAlterations: whatever others delete or alter of a peering's objects, status names the object, and how to
 // have it back.
 func TestStatusTellsOfAlterations(t *testing.T) {
+	t.Parallel()
 	for name, a := range alterations() {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -164,7 +165,7 @@ func TestStatusTellsOfAlterations(t *testing.T) {
 				if err != nil || len(before) != 1 || before[0].State != health.Healthy || len(before[0].Altered) > 0 {
 					t.Fatalf("before: %+v, %v", before, err)
 				}
-				server.set(func() { server.still = true })
+				pause(server, client)
 				if err := a.do(t.Context(), server.kube); err != nil {
 					t.Fatal(err)
 				}
@@ -183,13 +184,13 @@ func TestStatusTellsOfAlterations(t *testing.T) {
 // TestStatusOfDamagedPeering: the other peerings are told of as ever.
 func TestStatusOfDamagedPeering(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, _ := connected(t)
+		a, b := connected(t)
 		c := newWorld("c", worldNode{name: "c1", podCIDR: "10.244.1.0/24", address: "172.31.3.11"})
 		live(t, c)
 		if _, err := Connect(t.Context(), connectOptions(a, c), &recorder{}); err != nil {
 			t.Fatal(err)
 		}
-		a.set(func() { a.still = true })
+		pause(a, b, c)
 		if err := alterations()["record damaged"].do(t.Context(), a.kube); err != nil {
 			t.Fatal(err)
 		}

@@ -273,6 +273,7 @@ func noKill(worlds ...*world) {
 }
 
 func TestInterruptedConnectCanBeRunAgain(t *testing.T) {
+	t.Parallel()
 	total := 0
 	synctest.Test(t, func(t *testing.T) {
 		a, b := twoWorlds()

@@ -358,6 +358,7 @@ func causes(r diagnose.Result) []string {
 // TestDiagnose: of two healthy clusters no check fails or warns; each fault fails its own check, and all others that fail
 // follow from it.
 func TestDiagnose(t *testing.T) {
+	t.Parallel()
 	diagnosed := func(t *testing.T, a, b *world) diagnose.Result {
 		t.Helper()
 		r, err := diagnose.Run(t.Context(), diagnose.Options{Cluster: a.Cluster, Remote: b.Cluster}, steps.Quiet{})

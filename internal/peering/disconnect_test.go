@@ -301,6 +301,7 @@ func TestResetOfNodesWithoutHelper(t *testing.T) {
 }
 
 func TestInterruptedRemovalCanBeRunAgain(t *testing.T) {
+	t.Parallel()
 	for n := 1; ; n++ {
 		over := false
 		t.Run(fmt.Sprintf("delete%02d", n), func(t *testing.T) {

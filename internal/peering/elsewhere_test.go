@@ -96,6 +96,7 @@ var inOther = map[string]func(t *testing.T, a, b *world) error{
 // TestSecondInstallationIsRefused before anything is written, whoever asks: node helpers of two installations would fight
 // for the same port and the same kernel.
 func TestSecondInstallationIsRefused(t *testing.T) {
+	t.Parallel()
 	users := map[string]func(a *world){
 		"administrator":   func(*world) {},
 		"least privilege": func(a *world) { a.forbid("get", "clusterroles", "other") },

@@ -58,6 +58,7 @@ func otherPods() (a, b *world) {
 
 // TestRangesInUseAreAvoided: neither a peer nor the cluster itself is given what the cluster's API server or its nodes use.
 func TestRangesInUseAreAvoided(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		server        string   // address of the API server of a; "": not known
 		node          []string // what a node of a uses

@@ -83,6 +83,7 @@ func namesOf(p steps.Plan) (all []string) {
 // TestPlansAreCarriedOut has every operation planned and then carried out: the plan changes nothing, and what changes then
 // is what was planned.
 func TestPlansAreCarriedOut(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		a, b := twoWorlds()
 		live(t, a, b)

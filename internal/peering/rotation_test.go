@@ -90,6 +90,7 @@ func guardOthers(t *testing.T, w *world, peering string) {
 }
 
 func TestRotateKeys(t *testing.T) {
+	t.Parallel()
 	for _, count := range [][2]int{{1, 1}, {2, 2}, {1, 3}} {
 		t.Run(fmt.Sprintf("%d and %d gateways", count[0], count[1]), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -136,6 +137,7 @@ func TestRotateKeys(t *testing.T) {
 // TestInterruptedRotation: a rotation can be killed at any write. Both connect and another rotation complete the peering, and no
 // gateway goes meanwhile whose packets no other one carries.
 func TestInterruptedRotation(t *testing.T) {
+	t.Parallel()
 	for _, count := range []int{1, 2} {
 		for next, run := range map[string]func(*testing.T, *world, *world) error{
 			"connect": func(t *testing.T, a, b *world) error {
@@ -185,6 +187,7 @@ func TestInterruptedRotation(t *testing.T) {
 
 // TestTwoRotations: of two at once at least one ends well, and the peering has the keys of one of them.
 func TestTwoRotations(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		a, b, before := rotated(t, 2, 2)
 		errs := make(chan error, 2)
@@ -327,6 +330,7 @@ func TestTemporaryGateway(t *testing.T) {
 
 // TestRotationWhileOthersChange: what other users change while keys are replaced stays, and costs no packets.
 func TestRotationWhileOthersChange(t *testing.T) {
+	t.Parallel()
 	begun := func(t *testing.T, a, b *world) *rotation {
 		r := newRotation(rotateOptions(a, b), &recorder{})
 		for _, do := range []func(context.Context) (string, error){r.reach, r.prepare} {

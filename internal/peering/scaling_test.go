@@ -189,6 +189,7 @@ func TestSeveralGateways(t *testing.T) {
 
 // TestScaling adds gateways before the records name them, and drains them before the records do not.
 func TestScaling(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		a, b := connected(t)
 		stands := peeringOf(t, a).Gateways[0].Address
@@ -244,6 +245,7 @@ func updates(action clienttesting.Action, name string) bool {
 
 // TestInterruptedScaling: scaling up and down can be killed at any write and run again. Eight of them are tried.
 func TestInterruptedScaling(t *testing.T) {
+	t.Parallel()
 	type step struct{ from, to int }
 	for _, s := range []step{{1, 2}, {2, 1}} {
 		total := 0

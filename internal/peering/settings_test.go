@@ -28,6 +28,7 @@ func fullOptions(a, b *world) ConnectOptions {
 // TestSettingsStay: what the user has said of the peering stands after a rotation, though that adds gateways, and after a connect
 // that says nothing of it.
 func TestSettingsStay(t *testing.T) {
+	t.Parallel()
 	for name, set := range map[string]func(*ConnectOptions){
 		"none": func(*ConnectOptions) {},
 		"ports": func(o *ConnectOptions) {

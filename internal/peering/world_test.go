@@ -118,6 +118,13 @@ func (w *world) set(change func()) {
 	change()
 }
 
+// pause ends what helpers and controllers do: helpers of one cluster read records of the other.
+func pause(worlds ...*world) {
+	for _, w := range worlds {
+		w.set(func() { w.still = true })
+	}
+}
+
 // turn lets every helper and controller act once.
 func (w *world) turn(ctx context.Context) error {
 	w.mu.Lock()

@@ -173,6 +173,7 @@ func TestMain(m *testing.M) {
 
 // TestMeasureAcross measures a link of 20 Mbit/s between two network namespaces.
 func TestMeasureAcross(t *testing.T) {
+	t.Parallel()
 	near, far := netnstest.New(t), netnstest.New(t)
 	near.IP("link add eth0 type veth peer name eth0 netns " + far.Path())
 	for i, ns := range []netnstest.Namespace{near, far} {

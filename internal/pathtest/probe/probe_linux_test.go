@@ -156,6 +156,7 @@ func serveSome(t *testing.T, answers ...int) Target {
 
 // A connection is held from the first one that works on: a Service may be programmed late.
 func TestHold(t *testing.T) {
+	t.Parallel()
 	if _, err := serveSome(t, 0, 0).hold(t.Context(), 300*time.Millisecond); err != nil {
 		t.Errorf("a server that begins late: %v", err)
 	}
