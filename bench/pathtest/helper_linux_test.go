@@ -88,6 +88,7 @@ type process struct {
 	wait   func() // for its end
 	signal func(syscall.Signal)
 	log    *helperLog
+	pid    int
 }
 
 // logged is how often the helper has logged a text.
@@ -133,7 +134,7 @@ func start(t *testing.T, ns netnstest.Namespace, name string, j job) process {
 		t.Fatal(err)
 	}
 	ended := false
-	p := process{log: log, signal: func(s syscall.Signal) {
+	p := process{log: log, pid: cmd.Process.Pid, signal: func(s syscall.Signal) {
 		if err := cmd.Process.Signal(s); err != nil {
 			t.Error(err)
 		}

@@ -244,8 +244,9 @@ func (l *gatewayLoop) tell(refused []error) {
 	}
 	l.faults = texts
 	if len(texts) > 0 {
-		l.Log.Warn("records are refused; what they said last stays", "cause", texts)
-		l.events.note("ConfigMap", l.ID.StatusName(), false, recordRefused, strings.Join(texts, "; "))
+		some := firstTexts(texts)
+		l.Log.Warn("records are refused; what they said last stays", "cause", some)
+		l.events.note("ConfigMap", l.ID.StatusName(), false, recordRefused, strings.Join(some, "; "))
 	}
 }
 

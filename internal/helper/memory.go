@@ -108,6 +108,8 @@ func (m *memory) view(o nodeObjects, now time.Time) (nodeView, []fault) {
 	}
 	maps.DeleteFunc(m.gateways, func(id records.GatewayID, _ located) bool { return !served[id] })
 	v.aging = m.nextAge(now)
+	// The store that the objects come from has no order: the report would say something else in each pass.
+	slices.SortStableFunc(faults, func(a, b fault) int { return strings.Compare(a.object, b.object) })
 	v.refused = refusals(faults)
 	return v, faults
 }

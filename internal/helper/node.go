@@ -196,8 +196,20 @@ func (l *nodeLoop) view() (nodeView, error) {
 	return v, nil
 }
 
-// tell logs faults that are new, and counts them all.
+// faultsTold is how many faults are logged and counted: anybody who may write ConfigMaps can make thousands.
+const faultsTold = 50
+
+// firstTexts are the first texts, and how many others there are.
+func firstTexts(texts []string) []string {
+	if len(texts) <= faultsTold {
+		return texts
+	}
+	return append(slices.Clone(texts[:faultsTold]), fmt.Sprintf("and %d more", len(texts)-faultsTold))
+}
+
+// tell logs faults if they are others than before, and counts them: the first ones of them.
 func (l *nodeLoop) tell(faults []fault) {
+	faults = faults[:min(len(faults), faultsTold)]
 	texts := make([]string, len(faults))
 	l.metrics.faults.Reset()
 	for i, f := range faults {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -168,6 +169,9 @@ func named[T any](s cache.Store, namespace, name string) T {
 	return obj.(T)
 }
 
+// maxReport is in bytes: what a node with a thousand pods and hundreds of gateways reports has half of it.
+const maxReport = 64 << 10
+
 // trimmed is an object without what no helper reads; the data of one that does not matter is not kept either.
 func trimmed(obj any, matters bool) any {
 	if cm, ok := obj.(*corev1.ConfigMap); ok && !matters {
@@ -175,6 +179,13 @@ func trimmed(obj any, matters bool) any {
 	}
 	if p, ok := obj.(*corev1.Pod); ok {
 		return trimmedPod(p)
+	}
+	if l, ok := obj.(*coordinationv1.Lease); ok {
+		for key, text := range l.Annotations {
+			if len(text) > maxReport {
+				l.Annotations[key] = "too long" // is refused as damaged
+			}
+		}
 	}
 	if o, ok := obj.(metav1.Object); ok {
 		o.SetManagedFields(nil)

@@ -1,0 +1,159 @@
+package pathtest
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"liqonet.io/liqonet/bench/load"
+	"liqonet.io/liqonet/bench/path"
+	"liqonet.io/liqonet/internal/eventually"
+	"liqonet.io/liqonet/internal/netnstest"
+	"liqonet.io/liqonet/internal/records"
+)
+
+// How much TestGarbage does: 10,000 objects and 1,000 connections are in docs/limits.md.
+var (
+	garbage   = flag.Int("garbage", 500, "`NUMBER` of Leases, and of ConfigMaps of each kind, that make no sense")
+	strangers = flag.Int("strangers", 100, "`NUMBER` of connections to the metrics of each helper")
+)
+
+// TestGarbage fills the namespace with objects that look like those of helpers and cannot be read, as a stolen token of a node could
+// (Leases), or one who may write ConfigMaps there, and holds connections to the metrics of helpers. Packets cross meanwhile, the
+// helpers' memory stays within the limit of their containers, they answer their probes, and follow the records that make sense. With -short,
+// as in a slow guest, there are fewer objects.
+func TestGarbage(t *testing.T) {
+	t.Parallel()
+	k := combinations()[0]
+	a, b, _ := twoClusters(t)
+	a.connect(k, b)
+	b.connect(k, a)
+	a.awaitProof(k)
+	b.awaitProof(k)
+	traffic := startTraffic(t, a, b)
+	helpers := []struct {
+		name string
+		ns   netnstest.Namespace
+		process
+	}{{"node", a.nodes[0], a.nodeHelpers[0]}, {"gateway", a.gateways[0].Namespace, a.gateways[0].helper}}
+	measure := func(what string) {
+		for _, h := range helpers {
+			resident, err := load.Resident(h.pid)
+			peak, errPeak := load.Peak(h.pid)
+			taken, errTime := load.ProcessorTime(h.pid)
+			if err != nil || errPeak != nil || errTime != nil {
+				t.Fatal(err, errPeak, errTime)
+			}
+			t.Logf("%s: %s helper has %d MiB, had %d MiB at most, took %.1f s of a core, logged %d kB", what, h.name, resident>>20, peak>>20,
+				taken.Seconds(), len(h.log.String())>>10)
+			if peak > path.MemoryLimit {
+				t.Errorf("%s: %s helper had %d MiB: its container has a limit of %d MiB", what, h.name, peak>>20, path.MemoryLimit>>20)
+			}
+		}
+	}
+	measure("before")
+	begin := time.Now()
+	n := *garbage
+	if testing.Short() {
+		n /= 10
+	}
+	a.litter(n)
+	t.Logf("%d objects written in %v", 3*n, time.Since(begin).Round(time.Millisecond))
+	a.followsMTU(k, b, laterMTU)
+	measure("garbage")
+	for _, h := range helpers {
+		pester(t, h.ns, *strangers)
+		awaitReady(t, h.ns)
+	}
+	measure("connections")
+	a.followsMTU(k, b, laterMTU-10)
+	var sent int64
+	for _, f := range traffic.flows {
+		sent += f.sent.Load()
+	}
+	lost := traffic.lost(t)
+	t.Logf("%d of %d packets lost", lost, sent)
+	if lost > sent/20 {
+		t.Errorf("%d of %d packets lost: want less than 5 %%", lost, sent)
+	}
+}
+
+// litter writes objects whose records make no sense, with the labels of those that do.
+func (c *testCluster) litter(n int) {
+	c.t.Helper()
+	node := records.Identity{Component: records.ComponentNode}.Labels()
+	texts := []string{
+		strings.Repeat("x", 1000), "version: 1\nname: a-1\n" + strings.Repeat("pods: [", 100), "version: 99\n" + strings.Repeat("# \n", 300),
+		"version: 1\nname: stranger\n" + strings.Repeat("# \n", 300),
+	}
+	group := new(errgroup.Group)
+	group.SetLimit(4)
+	for i := range n {
+		text, holder := texts[i%len(texts)], c.nodeName(0)
+		meta := func(name string, labels map[string]string) metav1.ObjectMeta {
+			return metav1.ObjectMeta{Name: name, Namespace: records.DefaultNamespace, Labels: labels}
+		}
+		maps := c.kube.CoreV1().ConfigMaps(records.DefaultNamespace)
+		group.Go(func() error {
+			lease := &coordinationv1.Lease{ObjectMeta: meta(fmt.Sprintf("node-10.80.%d.%d", 200+i/250, i%250), node), Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder}}
+			lease.Annotations = map[string]string{records.AnnotationNode: text}
+			_, err := c.kube.CoordinationV1().Leases(records.DefaultNamespace).Create(c.t.Context(), lease, metav1.CreateOptions{})
+			return err
+		})
+		for _, name := range []string{records.PeeringName(fmt.Sprintf("garbage-%d", i)), fmt.Sprintf("garbage-%d", i)} {
+			group.Go(func() error {
+				id, _ := records.IdentityOf(name)
+				cm := &corev1.ConfigMap{ObjectMeta: meta(name, id.Labels()), Data: map[string]string{records.DataKey: text}}
+				_, err := maps.Create(c.t.Context(), cm, metav1.CreateOptions{})
+				return err
+			})
+		}
+	}
+	if err := group.Wait(); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// followsMTU changes the peering's record, and waits until a node and the gateway follow it.
+func (c *testCluster) followsMTU(k kinds, peer *testCluster, mtu int) {
+	c.t.Helper()
+	p := c.peering(k, peer)
+	p.MTU = mtu
+	begin := time.Now()
+	c.rewrite(p)
+	for _, ns := range []netnstest.Namespace{c.nodes[0], c.gateways[0].Namespace} {
+		eventually.Succeeds(c.t, joining, func() error {
+			if routes := ns.Run("ip", "route", "show", "table", "all"); !strings.Contains(routes, fmt.Sprintf("mtu %d", mtu)) {
+				return fmt.Errorf("no route has an MTU of %d:\n%s", mtu, routes)
+			}
+			return nil
+		})
+	}
+	c.t.Logf("the record is followed after %v", time.Since(begin).Round(time.Millisecond))
+}
+
+// pester opens connections to a helper's probes and holds them: some ask nothing, some half a question, and some do not read the answer.
+func pester(t *testing.T, ns netnstest.Namespace, n int) {
+	t.Helper()
+	questions := []string{"", "GET /metrics HTTP/1.1\r\nHost: x\r\nX-Slow: ", "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"}
+	for i := range n {
+		var conn net.Conn
+		if err := ns.Do(func() (err error) {
+			conn, err = net.DialTimeout("tcp4", healthAddress, joining)
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		_, _ = io.WriteString(conn, questions[i%len(questions)]) // the helper may have closed it
+	}
+}

@@ -1,0 +1,86 @@
+//go:build linux
+
+package helper
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"liqonet.io/liqonet/internal/records"
+)
+
+// TestManyDamagedRecordsAreToldOnce: the store that they come from has no order, and a report that said something else in each
+// pass would be written in each.
+func TestManyDamagedRecordsAreToldOnce(t *testing.T) {
+	w := newNodeWorld(t)
+	for i := range 2 * faultsTold {
+		w.put(&corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Name: records.PeeringName(fmt.Sprintf("garbage-%d", i)), Namespace: testNamespace},
+			Data:       map[string]string{records.DataKey: strings.Repeat("x", i+1)},
+		})
+	}
+	var log bytes.Buffer
+	l := &nodeLoop{Node: Node{Env: Env{Log: slog.New(slog.NewTextHandler(&log, nil))}}, reconciler: reconciler{metrics: newMetrics()}}
+	first, faults := w.memory.view(w.objects, w.now)
+	l.tell(faults)
+	if n := strings.Count(log.String(), "\n"); n != faultsTold {
+		t.Errorf("%d lines are logged, want %d", n, faultsTold)
+	}
+	families, err := l.metrics.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if n := len(f.GetMetric()); f.GetName() == "liqonet_records_refused" && n != faultsTold {
+			t.Errorf("%d series, want %d", n, faultsTold)
+		}
+	}
+	log.Reset()
+	slices.Reverse(w.objects.maps)
+	again, faults := w.memory.view(w.objects, w.now)
+	l.tell(faults)
+	if diff := cmp.Diff(first.refused, again.refused); diff != "" {
+		t.Errorf("the report changes:\n%s", diff)
+	}
+	if log.Len() > 0 {
+		t.Errorf("logged again:\n%s", &log)
+	}
+}
+
+// TestGatewayTellsSomeOfManyReports: whoever has the token of a node can make Leases without end.
+func TestGatewayTellsSomeOfManyReports(t *testing.T) {
+	var log bytes.Buffer
+	l := &gatewayLoop{Gateway: Gateway{Env: Env{Log: slog.New(slog.NewTextHandler(&log, nil))}}, events: newEvents(Env{}, "", "", 1, 1)}
+	var refused []error
+	for i := range 10_000 {
+		refused = append(refused, fmt.Errorf("read Lease node-%d: %w", i, errors.New("damaged document")))
+	}
+	l.tell(refused)
+	if !strings.Contains(log.String(), "and 9950 more") || log.Len() > 100*faultsTold {
+		t.Errorf("logged %d bytes: %.200s", log.Len(), &log)
+	}
+}
+
+// TestLongReportsAreNotKept: they would take memory in each gateway.
+func TestLongReportsAreNotKept(t *testing.T) {
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
+		records.AnnotationNode: strings.Repeat("x", maxReport+1), "sound": strings.Repeat("x", maxReport),
+	}}}
+	kept := trimmed(lease, true).(*coordinationv1.Lease).Annotations
+	if n := len(kept[records.AnnotationNode]); n > 100 {
+		t.Errorf("%d bytes are kept", n)
+	}
+	if n := len(kept["sound"]); n != maxReport {
+		t.Errorf("of a report that is not too long, %d bytes are kept", n)
+	}
+}
