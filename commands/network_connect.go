@@ -83,8 +83,8 @@ func (f *connectFlags) gateway(cmd *cobra.Command) {
 	enumFlag(cmd, &f.Service.Type, "gw-server-service-type", "type of the Service of the server's gateway (default: unchanged, LoadBalancer in a new peering)",
 		corev1.ServiceTypeLoadBalancer, corev1.ServiceTypeNodePort, corev1.ServiceTypeClusterIP)
 	flags := cmd.Flags()
-	addFlag(flags, &f.Local.Gateways, "gateways", "NUMBER", "gateways of the local cluster, 1 to 8 (default: unchanged, 1 in a new peering)", gatewayCount)
-	addFlag(flags, &f.Remote.Gateways, remotePrefix+"gateways", "NUMBER", "gateways of the remote cluster, 1 to 8 (default: unchanged, 1 in a new peering)", gatewayCount)
+	addFlag(flags, &f.Local.Gateways, "gateways", "NUMBER", "gateways of the local cluster, 1 to 8 (default: unchanged; in a new peering 2, or 1 with a single Ready node or a given port)", gatewayCount)
+	addFlag(flags, &f.Remote.Gateways, remotePrefix+"gateways", "NUMBER", "gateways of the remote cluster, 1 to 8 (default: unchanged; in a new peering 2, or 1 with a single Ready node or a given port)", gatewayCount)
 	enumFlag(cmd, &f.GatewayMode, "gateway-mode", "which of several gateways carry packets: all, or the first one that can (default: unchanged, active-active in a new peering)",
 		records.ActiveActive, records.ActiveStandby)
 	addFlag(flags, &f.Service.Port, "gw-server-service-port", "PORT", "UDP port of the server's gateway; those of further tunnels count up from it (default: unchanged, 51840 in a new peering)", port)

@@ -57,7 +57,7 @@ func newConnector(o ConnectOptions, r steps.Reporter) *connector {
 	run, turn := inventory.NewRun(), make(chan struct{}, 1)
 	part := func(side Side) *end {
 		e := &end{site: newSite(side, o.Installation, r), turn: turn}
-		e.run, e.connecting = run, true
+		e.run, e.connecting, e.onePort = run, true, o.Service.NodePort != 0 || given(o.ClientPort, 0) != 0
 		return e
 	}
 	c := &connector{options: o, stages: steps.Stages{Reporter: r}, reporter: r}

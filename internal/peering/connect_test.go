@@ -29,6 +29,13 @@ import (
 )
 
 func connectOptions(a, b *world) ConnectOptions {
+	o := unchangedOptions(a, b)
+	o.Local.Gateways, o.Remote.Gateways = 1, 1
+	return o
+}
+
+// unchangedOptions say nothing of the number of gateways.
+func unchangedOptions(a, b *world) ConnectOptions {
 	return ConnectOptions{
 		Local: Side{Cluster: a.Cluster}, Remote: Side{Cluster: b.Cluster},
 		Installation: Installation{Image: "liqonet:1"},

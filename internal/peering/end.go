@@ -34,7 +34,8 @@ type end struct {
 	addresses addresses.Assigned
 	endpoints map[records.TunnelID][]string // of the server, as the client is to use them; none: not known yet
 
-	spare bool // a single gateway has a temporary second one, during a rotation of keys
+	onePort bool // the user chose the server's port
+	spare   bool // a single gateway has a temporary second one, during a rotation of keys
 
 	sizes   hopSizes        // as reported
 	written records.Peering // as it is now

@@ -60,7 +60,8 @@ func (l liqoctl) start(t *testing.T, args ...string) *run {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), programLimit)
 	r := &run{cmd: exec.CommandContext(ctx, l.path, args...), cancel: cancel}
-	r.cmd.Env = []string{"KUBECONFIG=" + l.kubeconfig, "HOME=" + t.TempDir(), "LIQOCTL_TIMEOUT=" + programTimeout.String()}
+	r.cmd.Env = []string{"KUBECONFIG=" + l.kubeconfig, "HOME=" + t.TempDir(), "LIQOCTL_TIMEOUT=" + programTimeout.String(),
+		"LIQOCTL_GATEWAYS=1", "LIQOCTL_REMOTE_GATEWAYS=1"} // fewer writes, after each of which it is killed
 	r.cmd.Stdout, r.cmd.Stderr = &r.out, &r.said
 	if err := r.cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -141,7 +141,7 @@ func TestInterruptedRotation(t *testing.T) {
 	for _, count := range []int{1, 2} {
 		for next, run := range map[string]func(*testing.T, *world, *world) error{
 			"connect": func(t *testing.T, a, b *world) error {
-				o := connectOptions(a, b)
+				o := unchangedOptions(a, b)
 				o.Update = true
 				_, err := Connect(t.Context(), o, &recorder{})
 				return err

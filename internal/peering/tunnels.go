@@ -81,7 +81,22 @@ func (e *end) lasting() int {
 	case e.peer.have != nil:
 		return len(e.peer.have.Gateways[0].Tunnels)
 	}
-	return 1
+	return e.newGateways()
+}
+
+// newGateways is how many gateways the end of a new peering has: two, so that none is missed. A cluster with a single Ready node
+// has one. So has a peering whose server is reached at a port that the user chose: others would need more ports there.
+func (e *end) newGateways() int {
+	ready := 0
+	for _, n := range e.discovery.Nodes {
+		if n.Ready {
+			ready++
+		}
+	}
+	if ready < 2 || e.onePort {
+		return 1
+	}
+	return 2
 }
 
 // gatewayIDs are those of the gateways that the end has.

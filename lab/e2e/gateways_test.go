@@ -19,6 +19,7 @@ type gatewayState struct {
 
 // testGateways gives the peering two gateways on each side while pods talk, takes one away by force, and one by its number.
 func testGateways(ctx context.Context, t *testing.T, l *lab.Lab, u users, conn connection) {
+	u.connector.defaults = true // what flags leave out stays as it is
 	several := []string{"--gateways", "2", "--remote-gateways", "2", "--update"}
 	if scaled := u.connector.connect(ctx, t, several...); !scaled.Changed {
 		t.Error("two gateways a side, and nothing changed")

@@ -22,6 +22,7 @@ type liqoctl struct {
 	path       string
 	lab        *lab.Lab
 	kubeconfig string // "": the lab's, whose user may do everything
+	defaults   bool   // new peerings have as many gateways as by default; else one, which tests can look into
 }
 
 // newLiqoctl returns the program for a lab, and puts its image on every node, as a user without a registry would.
@@ -44,6 +45,9 @@ func (c liqoctl) run(ctx context.Context, t *testing.T, args ...string) (out, sa
 	cmd := exec.CommandContext(ctx, c.path, args...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+cmp.Or(c.kubeconfig, c.lab.Kubeconfig()), "LIQOCTL_IMAGE="+imageName,
 		"LIQOCTL_TIMEOUT="+(2*patience).String()) // of commands without --timeout
+	if !c.defaults {
+		cmd.Env = append(cmd.Env, "LIQOCTL_GATEWAYS=1", "LIQOCTL_REMOTE_GATEWAYS=1")
+	}
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()

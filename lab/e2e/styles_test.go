@@ -57,6 +57,7 @@ func testStyles(ctx context.Context, t *testing.T, declared spec.Spec) liqoctl {
 	t.Helper()
 	l := startLab(ctx, t, "e2e-styles", declared)
 	c := newLiqoctl(ctx, t, l)
+	c.defaults = true
 	for _, cluster := range []string{"a", "b"} {
 		for _, node := range nodesOf(ctx, t, l, cluster) {
 			inNode(ctx, t, c, node, "sysctl -qw net.ipv4.conf.all.rp_filter=1")
