@@ -118,7 +118,7 @@ func (c *connector) run(ctx context.Context) error {
 	return c.stages.Run(rest,
 		steps.Step{Stage: steps.StageInstall, Do: c.install},
 		steps.Step{Stage: steps.StageNodes, Hint: "what the node helpers say: kubectl -n " + c.local.cluster.Namespace + " logs daemonset/" + records.NodeName, Do: c.settle},
-		steps.Step{Stage: steps.StageGateway, Do: c.prepare},
+		steps.Step{Stage: steps.StageGateway, Do: c.handOver},
 		steps.Step{Stage: steps.StageTunnel, Do: c.configure},
 		steps.Step{Stage: steps.StageProof, Hint: "see where packets get lost: liqoctl network status -o wide (keep what was made with --keep)", Do: c.prove})
 }
