@@ -28,7 +28,7 @@ On a terminal the command asks for confirmation, unless --yes is given.`,
 	clusters.remote.register(cmd, cmd.Flags())
 	boolFlag(cmd.Flags(), &o.OneSide, "one-side", "leave the remote cluster unchanged")
 	return action[removal.DisconnectOptions, removal.Disconnection]{
-		do: do, plan: removal.PlanDisconnect, text: describeDisconnection, timeout: &o.Timeout, ignored: []string{"wait", "skip-validation"},
+		do: do, plan: removal.PlanDisconnect, text: describeDisconnection, timeout: &o.Timeout, bySize: true, ignored: []string{"wait", "skip-validation"},
 		options: func(args []string) (_ removal.DisconnectOptions, err error) {
 			if len(args) > 0 {
 				o.Peer = args[0]

@@ -25,7 +25,7 @@ On a terminal the command asks for confirmation, unless --yes is given.`,
 	}
 	boolFlag(cmd.Flags(), &o.Force, "force", "remove the cluster's side of its peerings too")
 	return action[removal.ResetOptions, removal.ResetResult]{
-		do: do, plan: removal.PlanReset, text: describeReset, timeout: &o.Timeout, ignored: []string{"wait", "skip-validation"},
+		do: do, plan: removal.PlanReset, text: describeReset, timeout: &o.Timeout, bySize: true, ignored: []string{"wait", "skip-validation"},
 		options: func([]string) (_ removal.ResetOptions, err error) {
 			o.Cluster, err = local.connect(env)
 			return o, err

@@ -266,7 +266,6 @@ func TestDisconnect(t *testing.T) {
 		if !errors.Is(err, errAsked) {
 			t.Errorf("%s: %v", c.args, err)
 		}
-		c.want.Timeout = steps.DefaultTimeout
 		if diff := cmp.Diff(c.want, got, sameOptions); diff != "" {
 			t.Errorf("%s: options (-want +got):\n%s", c.args, diff)
 		}
@@ -317,7 +316,7 @@ func TestReset(t *testing.T) {
 	if !errors.Is(err, errAsked) {
 		t.Fatal(err)
 	}
-	want := removal.ResetOptions{Cluster: side("b", "liqonet").Cluster, Force: true, Timeout: steps.DefaultTimeout}
+	want := removal.ResetOptions{Cluster: side("b", "liqonet").Cluster, Force: true}
 	if diff := cmp.Diff(want, got, sameOptions); diff != "" {
 		t.Errorf("options (-want +got):\n%s", diff)
 	}

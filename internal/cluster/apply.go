@@ -160,14 +160,20 @@ func (t target) foreign() error {
 		"choose another namespace with --namespace")
 }
 
-// find looks for an object of like's type, which may be a nil pointer.
-func (c *Cluster) find(ctx context.Context, like Object, namespace, name string) (target, error) {
+// at is the place of an object of like's type, which may be a nil pointer. What is there is not read.
+func (c *Cluster) at(like Object, namespace, name string) (t target, err error) {
 	if c.clusterWide(like) != nil {
 		namespace = ""
 	}
-	t := target{Change: Change{Kind: kindOf(like).Kind, Namespace: namespace, Name: name}}
-	var err error
-	if t.resource, err = c.resource(like, namespace); err != nil {
+	t = target{Change: Change{Kind: kindOf(like).Kind, Namespace: namespace, Name: name}}
+	t.resource, err = c.resource(like, namespace)
+	return t, err
+}
+
+// find looks for an object.
+func (c *Cluster) find(ctx context.Context, like Object, namespace, name string) (target, error) {
+	t, err := c.at(like, namespace, name)
+	if err != nil {
 		return t, err
 	}
 	live, err := t.resource.get(ctx, name)

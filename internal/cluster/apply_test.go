@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -320,5 +322,54 @@ func TestUnknownKind(t *testing.T) {
 	c, _ := clustertest.New(clustertest.Config{})
 	if _, err := c.Apply(t.Context(), &appsv1.StatefulSet{ObjectMeta: ourMeta("x")}); err == nil || !strings.Contains(err.Error(), "StatefulSet") {
 		t.Errorf("error %v", err)
+	}
+}
+
+// TestDeleteOfManyTakesOneRequestEach: a cluster has a Lease for each node, and liqoctl makes 50 requests a second.
+func TestDeleteOfManyTakesOneRequestEach(t *testing.T) {
+	const many = 100
+	c, kube := clustertest.New(clustertest.Config{})
+	for i := range many {
+		lease := &coordinationv1.Lease{ObjectMeta: ourMeta(fmt.Sprintf("node-%d", i))}
+		if _, err := kube.CoordinationV1().Leases(c.Namespace).Create(t.Context(), lease, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	objects, err := c.List(t.Context(), records.LabelComponent)
+	if err != nil || len(objects) != many {
+		t.Fatal(len(objects), err)
+	}
+	taken := objects[0]
+	if err := kube.CoordinationV1().Leases(c.Namespace).Delete(t.Context(), taken.GetName(), metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	kube.ClearActions()
+	changes, err := c.Delete(t.Context(), objects...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[cluster.Action]int{cluster.Deleted: many - 1, cluster.Absent: 1}, actions(changes)); diff != "" {
+		t.Errorf("changes (-want +got):\n%s", diff)
+	}
+	if n := len(kube.Actions()); n > many+2 {
+		t.Errorf("%d requests for %d objects", n, many)
+	}
+}
+
+// TestDeleteWaitsForFinalizers: an object that was listed and bears one is not gone when it is deleted.
+func TestDeleteWaitsForFinalizers(t *testing.T) {
+	c, kube := clustertest.New(clustertest.Config{})
+	if _, err := c.Apply(t.Context(), fabric("")); err != nil {
+		t.Fatal(err)
+	}
+	kube.PrependReactor("delete", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, nil })
+	objects, err := c.List(t.Context(), records.LabelComponent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if _, err := c.Delete(ctx, objects...); err == nil || !strings.Contains(err.Error(), "still there") {
+		t.Errorf("got %v", err)
 	}
 }

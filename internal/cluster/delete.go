@@ -3,12 +3,17 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
+	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"liqonet.io/liqonet/internal/records"
 )
 
 // Delete deletes objects, workloads first and namespaces last, in parallel otherwise, and returns when they
@@ -16,7 +21,74 @@ import (
 // object that was listed is deleted, and none that was created in its place. What is not there is Absent; what exists
 // without liqonet's label is Kept.
 func (c *Cluster) Delete(ctx context.Context, objects ...Object) ([]Change, error) {
-	return inWaves(ctx, objects, func(o Object) int { return waves - 1 - waveOf(o) }, c.deleteOne)
+	// The right to list can end with the namespace.
+	gone := sync.OnceValue(func() error { return c.waitListed(ctx, objects) })
+	changes, err := inWaves(ctx, objects, func(o Object) int { return waves - 1 - waveOf(o) }, func(ctx context.Context, o Object) (Change, error) {
+		if isListed(o) {
+			return c.deleteListed(ctx, o)
+		}
+		if _, last := o.(*corev1.Namespace); last {
+			if err := gone(); err != nil {
+				return Change{}, err
+			}
+		}
+		return c.deleteOne(ctx, o)
+	})
+	if err != nil {
+		return changes, err
+	}
+	return changes, gone()
+}
+
+// isListed reports whether an object is one that List returned, and that nothing else ends with. Thousands of these may go at once, such as
+// the Leases of nodes: each takes one request.
+func isListed(o Object) bool {
+	return o.GetUID() != "" && ours(o) && *propagation(o) == metav1.DeletePropagationBackground
+}
+
+func (c *Cluster) deleteListed(ctx context.Context, object Object) (Change, error) {
+	t, err := c.at(object, object.GetNamespace(), object.GetName())
+	if err != nil {
+		return Change{}, err
+	}
+	uid := object.GetUID()
+	err = t.resource.Delete(ctx, t.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+	switch {
+	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
+		return t.became(Absent), nil
+	case err != nil:
+		return Change{}, fmt.Errorf("delete %s in cluster %q: %w", t.operand(), c.Context, err)
+	}
+	return t.became(Deleted), nil
+}
+
+// waitListed waits until objects that were listed and deleted are gone, all of a kind at once: those with finalizers are not.
+func (c *Cluster) waitListed(ctx context.Context, objects []Object) error {
+	kinds := map[string][]Object{}
+	for _, o := range objects {
+		if isListed(o) {
+			key := kindOf(o).Kind + " " + o.GetNamespace()
+			kinds[key] = append(kinds[key], o)
+		}
+	}
+	return each(ctx, slices.Sorted(maps.Keys(kinds)), func(ctx context.Context, _ int, key string) error {
+		gone := map[types.UID]bool{}
+		for _, o := range kinds[key] {
+			gone[o.GetUID()] = true
+		}
+		t, err := c.at(kinds[key][0], kinds[key][0].GetNamespace(), "")
+		if err != nil {
+			return err
+		}
+		return follow(ctx, c, t.resource, Labelled(records.LabelComponent), t.Kind+" to be gone", func(all []Object) (string, error) {
+			for _, o := range all {
+				if gone[o.GetUID()] {
+					return fmt.Sprintf("%s still there, with finalizers %v", o.GetName(), o.GetFinalizers()), nil
+				}
+			}
+			return "", nil
+		})
+	})
 }
 
 func (c *Cluster) deleteOne(ctx context.Context, object Object) (Change, error) {

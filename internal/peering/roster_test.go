@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	clienttesting "k8s.io/client-go/testing"
 
+	"liqonet.io/liqonet/internal/removal"
 	"liqonet.io/liqonet/internal/status"
 )
 
@@ -260,6 +261,25 @@ func TestConnectWithoutWatchOfNodes(t *testing.T) {
 		})
 		if got, err := Connect(t.Context(), connectOptions(a, b), &recorder{}); err != nil || len(got.Local.Proof.Nodes) != 2 {
 			t.Errorf("%+v, %v", got.Local.Proof, err)
+		}
+	})
+}
+
+// TestTimeOfRemovalGrowsWithTheCluster: it waits for each node, and for the end of each pod.
+func TestTimeOfRemovalGrowsWithTheCluster(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := connected(t)
+		for i := range 100 {
+			b.addNode(t, worldNode{name: fmt.Sprintf("x%d", i), podCIDR: fmt.Sprintf("10.244.%d.0/24", 100+i), address: fmt.Sprintf("172.31.2.%d", 100+i)})
+		}
+		a.set(func() { a.deaf = true })
+		b.set(func() { b.deaf = true })
+		const late = "not done within 2m10s (--timeout)"
+		if _, err := removal.Disconnect(t.Context(), removal.DisconnectOptions{Local: a.Cluster, Remote: b.Cluster}, &recorder{}); err == nil || !strings.Contains(err.Error(), late) {
+			t.Errorf("disconnect: %v", err)
+		}
+		if _, err := removal.Reset(t.Context(), removal.ResetOptions{Cluster: b.Cluster, Force: true}, &recorder{}); err == nil || !strings.Contains(err.Error(), late) {
+			t.Errorf("reset: %v", err)
 		}
 	})
 }

@@ -23,11 +23,9 @@ func Disconnect(ctx context.Context, o DisconnectOptions, r steps.Reporter) (Dis
 	if err := o.validate(); err != nil {
 		return Disconnection{}, err
 	}
-	ctx, cancel := steps.Within(ctx, o.Timeout)
-	defer cancel()
 	d := &disconnector{DisconnectOptions: o, local: newLeaving(o.Local, r), remote: newLeaving(o.Remote, r)}
-	run := steps.Stages{Reporter: r}
-	err := run.Run(ctx, steps.Step{Stage: steps.StageReach, Do: d.reach}, steps.Step{Stage: steps.StageWithdraw, Do: d.each((*leaving).end)}, steps.Step{Stage: steps.StageClean, Do: d.each((*leaving).clean)})
+	run := &steps.Stages{Reporter: r}
+	err := sized(ctx, run, o.Timeout, d.sides(), steps.Step{Stage: steps.StageReach, Do: d.reach}, steps.Step{Stage: steps.StageWithdraw, Do: d.each((*leaving).end)}, steps.Step{Stage: steps.StageClean, Do: d.each((*leaving).clean)})
 	result := Disconnection{Local: &d.local.removed, Stages: run.Times, Changed: d.local.removed.altered()}
 	if !o.OneSide {
 		result.Remote, result.Changed = &d.remote.removed, result.Changed || d.remote.removed.altered()
@@ -167,5 +165,5 @@ type DisconnectOptions struct {
 	Remote  *cluster.Cluster
 	Peer    string // the peering's name in the local cluster; "": the one with Remote
 	OneSide bool
-	Timeout time.Duration // for all of it; 0: none
+	Timeout time.Duration // for all of it; 0: the default, which grows with the larger cluster
 }

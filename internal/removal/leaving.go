@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
@@ -40,6 +41,27 @@ func newLeaving(c *cluster.Cluster, r steps.Reporter) *leaving {
 		l.removed.Context = c.Context
 	}
 	return l
+}
+
+// sized runs the stages of a removal, which waits for each node, and for the end of a pod on each. After the first stage, the time limit is
+// that of the larger cluster.
+func sized(ctx context.Context, run *steps.Stages, timeout time.Duration, sides []*leaving, reach steps.Step, rest ...steps.Step) error {
+	start, nodes := time.Now(), 0
+	early, cancel := steps.WithinOf(ctx, start, steps.TimeLimit(timeout, 0))
+	defer cancel()
+	if err := run.Run(early, reach); err != nil {
+		return err
+	}
+	for _, l := range sides {
+		live, err := inventory.ReadyNodes(early, l.cluster)
+		if err != nil {
+			return err
+		}
+		nodes = max(nodes, len(live))
+	}
+	late, cancel := steps.WithinOf(ctx, start, steps.TimeLimit(timeout, nodes))
+	defer cancel()
+	return run.Run(late, rest...)
 }
 
 // Peering removes what a cluster has of a peering.

@@ -17,12 +17,10 @@ import (
 // Reset removes liqonet from a cluster: the node helpers, once they have emptied their kernels, and every object.
 // Peerings that stand are an error, unless Force removes them too, on this side only.
 func Reset(ctx context.Context, o ResetOptions, r steps.Reporter) (ResetResult, error) {
-	ctx, cancel := steps.Within(ctx, o.Timeout)
-	defer cancel()
 	l := newLeaving(o.Cluster, r)
 	l.force = o.Force
-	run := steps.Stages{Reporter: r}
-	err := run.Run(ctx, steps.Step{Stage: steps.StageReach, Do: l.reach}, steps.Step{Stage: steps.StageWithdraw, Do: l.disconnect}, steps.Step{Stage: steps.StageUninstall, Do: func(ctx context.Context) (string, error) {
+	run := &steps.Stages{Reporter: r}
+	err := sized(ctx, run, o.Timeout, []*leaving{l}, steps.Step{Stage: steps.StageReach, Do: l.reach}, steps.Step{Stage: steps.StageWithdraw, Do: l.disconnect}, steps.Step{Stage: steps.StageUninstall, Do: func(ctx context.Context) (string, error) {
 		err := l.uninstall(ctx)
 		return fmt.Sprintf("%d objects", len(l.removed.Objects)), err
 	}})
@@ -80,5 +78,5 @@ func (l *leaving) disconnect(ctx context.Context) (string, error) {
 type ResetOptions struct {
 	Cluster *cluster.Cluster
 	Force   bool          // peerings that stand are removed on this side
-	Timeout time.Duration // for all of it; 0: none
+	Timeout time.Duration // for all of it; 0: the default, which grows with the cluster
 }
