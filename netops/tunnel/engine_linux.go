@@ -62,7 +62,7 @@ func newUserspaceEngine(name string, mtu int, log *slog.Logger) (*userspaceEngin
 
 // newUserspaceDevice runs wireguard-go on a TUN.
 func newUserspaceDevice(t *tunDevice, log *slog.Logger) (*userspaceEngine, error) {
-	e := &userspaceEngine{tun: t, device: device.NewDevice(t, conn.NewStdNetBind(), deviceLogger(log))}
+	e := &userspaceEngine{tun: t, device: device.NewDevice(t, datagrams{conn.NewStdNetBind()}, deviceLogger(log))}
 	err := limitBuffers(e.device)
 	close(t.limited)
 	if err != nil {

@@ -1,0 +1,50 @@
+package tunnel
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.zx2c4.com/wireguard/conn"
+)
+
+// The kernel learns a lower path MTU from an ICMP message, and keeps it for ten minutes.
+func TestBatchesPassALowerPathMTU(t *testing.T) {
+	from, to := newHost(t), newHost(t)
+	connect(from, to, "wire", "192.0.2.1/24", "192.0.2.2/24")
+	received := to.listenUDP("192.0.2.2:7000")
+	bind := datagrams{conn.NewStdNetBind()}
+	from.Inside(func() error {
+		_, _, err := bind.Open(0)
+		return err
+	})
+	t.Cleanup(func() { _ = bind.Close() })
+	target, err := bind.ParseEndpoint("192.0.2.2:7000")
+	if err != nil {
+		t.Fatal(err)
+	}
+	buf := make([]byte, 2048)
+	send := func(first byte) {
+		t.Helper()
+		joined := bytes.Repeat([]byte{first}, 2*1452) // the second is copied behind the first
+		packets := [][]byte{joined[:1452], bytes.Repeat([]byte{first + 1}, 1452)}
+		if err := bind.Send(packets, target); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range packets {
+			if err := received.SetReadDeadline(time.Now().Add(patience)); err != nil {
+				t.Fatal(err)
+			}
+			if n, _, err := received.ReadFromUDPAddrPort(buf); err != nil || !bytes.Equal(buf[:n], want) {
+				t.Fatalf("got %d bytes, the first %d: %v", n, buf[0], err)
+			}
+		}
+	}
+	send(1)
+	route := &netlink.Route{Dst: addr("192.0.2.2/32").IPNet, LinkIndex: from.link("wire").Attrs().Index, MTU: 1300}
+	if err := from.links.RouteAdd(route); err != nil {
+		t.Fatal(err)
+	}
+	send(3)
+}
