@@ -34,11 +34,15 @@ func (c *connector) agreeOnKeys(ctx context.Context) error {
 		wanted := map[*end][]inventory.Keys{server: s, client: k}
 		err = c.both(ctx, func(e *end, ctx context.Context) error { return e.putKeys(ctx, wanted[e]) })
 		if err == nil {
+			// If Secrets have different preshared keys, no gateway is known to run with the one that counts.
+			anew := slices.ContainsFunc(slices.Concat(found[server], found[client]), func(k *inventory.Keys) bool {
+				return k != nil && k.Preshared() != s[0].Preshared()
+			})
 			for e, all := range wanted {
 				e.keys = make([]*inventory.Keys, len(all))
 				for i := range all {
 					e.keys[i] = &all[i]
-					e.rekeyed[i] = e.stands(i) && (!found[e][i].Equal(&all[i]) || !e.known(i))
+					e.rekeyed[i] = e.stands(i) && (anew || !found[e][i].Equal(&all[i]) || !e.known(i))
 				}
 			}
 			return nil

@@ -3,11 +3,16 @@ package peering
 import (
 	"context"
 	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 
+	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 
+	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -43,5 +48,49 @@ func TestInterruptedNewKeys(t *testing.T) {
 	}
 	if total < 3 {
 		t.Errorf("only %d writes seen", total)
+	}
+}
+
+// TestPresharedKeyOfABackup: gateways run with the keys that they began with, so that both begin anew, whichever Secret was replaced.
+func TestPresharedKeyOfABackup(t *testing.T) {
+	for _, of := range []string{"server", "client"} {
+		t.Run(of, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, b := connected(t)
+				w, peer := b, "a"
+				if of == "client" {
+					w, peer = a, "b"
+				}
+				k, err := inventory.ReadKeys(t.Context(), w.Cluster, first(peer))
+				if err != nil {
+					t.Fatal(err)
+				}
+				k.Preshared = inventory.Hide(wgtypes.Key{1})
+				object := inventory.KeysObject(w.Namespace, first(peer), *k)
+				if _, err := w.kube.CoreV1().Secrets(w.Namespace).Update(t.Context(), object, metav1.UpdateOptions{}); err != nil {
+					t.Fatal(err)
+				}
+				var ended sync.Map
+				for _, w := range []*world{a, b} {
+					w.set(func() {
+						w.kube.PrependReactor("delete", "deployments", func(action clienttesting.Action) (bool, runtime.Object, error) {
+							ended.Store(action.(clienttesting.DeleteAction).GetName(), true)
+							return false, nil, nil
+						})
+					})
+				}
+				o := connectOptions(a, b)
+				o.Update = true
+				if _, err := Connect(t.Context(), o, &recorder{}); err != nil {
+					t.Fatal(err)
+				}
+				checkKeys(t, a, b)
+				for _, name := range []string{"gateway-a", "gateway-b"} {
+					if _, ok := ended.Load(name); !ok {
+						t.Errorf("%s goes on with the preshared key of before", name)
+					}
+				}
+			})
+		})
 	}
 }
