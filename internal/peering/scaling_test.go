@@ -137,49 +137,6 @@ func checkSide(t *testing.T, w *world, p records.Peering, gateways, tunnels int,
 }
 
 // TestSeveralGateways: each gateway of one side has a tunnel to each of the other.
-func TestGatewaysOfNewPeerings(t *testing.T) {
-	one := worldNode{name: "a1", podCIDR: "10.244.1.0/24", address: "172.31.1.11"}
-	lost := worldNode{name: "a2", podCIDR: "10.244.2.0/24", address: "172.31.1.12", unready: true}
-	for name, c := range map[string]struct {
-		nodes []worldNode // of cluster a; nil: two
-		set   func(*ConnectOptions)
-		want  [2]int
-	}{
-		"two nodes":      {want: [2]int{2, 2}},
-		"one node":       {nodes: []worldNode{one}, want: [2]int{1, 2}},
-		"one Ready node": {nodes: []worldNode{one, lost}, want: [2]int{1, 2}},
-		"NodePort given": {set: func(o *ConnectOptions) { o.Service.NodePort = 30840 }, want: [2]int{1, 1}},
-		"port of the server given": {
-			set:  func(o *ConnectOptions) { o.ClientAddress, o.ClientPort = new("gate.example"), new(uint16(4000)) },
-			want: [2]int{1, 1},
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				a, b := twoWorlds()
-				if c.nodes != nil {
-					a = newWorld("a", c.nodes...)
-					playPods(a, b)
-				}
-				live(t, a, b)
-				o := unchangedOptions(a, b)
-				if c.set != nil {
-					c.set(&o)
-				}
-				if _, err := Connect(t.Context(), o, &recorder{}); err != nil {
-					t.Fatal(err)
-				}
-				for side, w := range []*world{a, b} {
-					g := peeringOf(t, w).Gateways
-					if got := [2]int{len(g), len(g[0].Tunnels)}; got != [2]int{c.want[side], c.want[1-side]} {
-						t.Errorf("cluster %s: %d gateways with %d tunnels each, want %d", w.Context, got[0], got[1], c.want)
-					}
-				}
-			})
-		})
-	}
-}
-
 func TestSeveralGateways(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := twoWorlds()
