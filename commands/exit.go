@@ -40,22 +40,32 @@ func usagef(format string, args ...any) *UsageError {
 	return &UsageError{Err: fmt.Errorf(format, args...)}
 }
 
-var (
-	// errUnhealthy says that the answer, which was printed, is that something does not work.
-	errUnhealthy = errors.New("not all peerings are healthy")
-	// errDisagree says that the answer, which was printed, is that two clusters state different things of their peering.
-	errDisagree = errors.New("the clusters disagree about their peering")
-	// errUnverified says that the answer, which was printed, names nodes that do not take part.
-	errUnverified = errors.New("not all nodes are verified")
-	// errInterrupted ends what only a signal ends.
-	errInterrupted = errors.New("interrupted")
+// verdict is an error after a result that was printed: the command did what was asked for, and found a fault.
+type verdict string
+
+func (v verdict) Error() string { return string(v) }
+
+// The verdicts.
+const (
+	errUnhealthy  verdict = "not all peerings are healthy"
+	errDisagree   verdict = "the clusters disagree about their peering"
+	errUnverified verdict = "not all nodes are verified"
+	errDisorder   verdict = "reservations need attention"
+	errRemains    verdict = "liqonet state remains"
+	errPaths      verdict = "not all checks passed"
+	errDiagnosed  verdict = "faults were found"
+	errTraced     verdict = "packets do not cross"
 )
+
+// errInterrupted ends what only a signal ends.
+var errInterrupted = errors.New("interrupted")
 
 // exitCode maps the error of a command to the code of the process. ctx is the process's own: only a signal
 // ends it.
 func exitCode(ctx context.Context, err error) int {
 	var usage *UsageError
 	var input *steps.InputError
+	var found verdict
 	switch {
 	case err == nil:
 		return ExitOK
@@ -63,8 +73,7 @@ func exitCode(ctx context.Context, err error) int {
 		return ExitInterrupted
 	case errors.As(err, &usage), errors.As(err, &input):
 		return ExitUsage
-	case errors.Is(err, errUnhealthy), errors.Is(err, errDisagree), errors.Is(err, errDisorder), errors.Is(err, errRemains),
-		errors.Is(err, errPaths), errors.Is(err, errDiagnosed), errors.Is(err, errTraced), errors.Is(err, errUnverified):
+	case errors.As(err, &found):
 		return ExitUnhealthy
 	case errors.Is(err, ipam.ErrNoneFree):
 		return ExitNoneFree

@@ -2,7 +2,6 @@ package commands
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -14,9 +13,6 @@ import (
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/ipam"
 )
-
-// errDisorder says that the answer, which was printed, is that reservations are not in order.
-var errDisorder = errors.New("reservations need attention")
 
 // addressCheck compares the reservations of a cluster with what is there.
 type addressCheck func(context.Context, addresses.CheckOptions) (addresses.CheckResult, error)

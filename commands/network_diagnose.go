@@ -2,26 +2,18 @@ package commands
 
 import (
 	"cmp"
-	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"liqonet.io/liqonet/internal/diagnose"
-	"liqonet.io/liqonet/internal/steps"
 )
-
-// errDiagnosed says that the answer, which was printed, is that a check failed.
-var errDiagnosed = errors.New("faults were found")
 
 func newNetworkDiagnose(env *Env, local *clusterFlags, do operation[diagnose.Options, diagnose.Result]) *cobra.Command {
 	var flags diagnose.Options
 	var junit string
-	var timeout time.Duration
 	clusters := twoClusters{local, newRemoteFlags()}
 	cmd := &cobra.Command{
 		Use:   "diagnose [PEER]",
@@ -46,12 +38,7 @@ network test. Checks for which you lack rights are skipped: level view is enough
 	boolFlag(cmd.Flags(), &flags.Probe, "probe", "send packets along all paths; needs a remote cluster, and level administer")
 	textFlag(cmd.Flags(), &junit, "junit", "FILE", "file to write a JUnit report to", nil)
 	return action[diagnose.Options, diagnose.Result]{
-		text: describeDiagnosis, timeout: &timeout,
-		do: withJUnit(&junit, func(ctx context.Context, o diagnose.Options, r steps.Reporter) (diagnose.Result, error) {
-			ctx, cancel := steps.Within(ctx, timeout)
-			defer cancel()
-			return do(ctx, o, r)
-		}),
+		do: alsoTo(&junit, do, diagnose.Result.JUnit), text: describeDiagnosis, timeout: &flags.Timeout,
 		options: func(args []string) (o diagnose.Options, err error) {
 			o = flags
 			if len(args) > 0 {

@@ -32,6 +32,7 @@ func TestDiagnoseOptions(t *testing.T) {
 			Cluster: side("a", "liqonet").Cluster, Remote: side("b", "liqonet").Cluster, Probe: true, Image: "i",
 		}},
 	} {
+		c.want.Timeout = steps.DefaultTimeout
 		got, err := diagnosed(c.args...)
 		if diff := cmp.Diff(c.want, got, sameOptions); diff != "" || !errors.Is(err, errAsked) {
 			t.Errorf("%v: %v, options (-want +got):\n%s", c.args, err, diff)

@@ -18,9 +18,6 @@ import (
 	"liqonet.io/liqonet/internal/steps"
 )
 
-// errPaths says that the answer, which was printed, is that a check failed.
-var errPaths = errors.New("not all checks passed")
-
 var errCount = errors.New("must be a number of nodes, at least 1")
 
 func newNetworkTest(env *Env, local *clusterFlags, do operation[pathtest.Options, pathtest.Result]) *cobra.Command {
@@ -65,7 +62,7 @@ measurements sends as fast as it can for about 10 seconds: other traffic suffers
 	textFlag(cmd.Flags(), &junit, "junit", "FILE", "file to write a JUnit report to", nil)
 	perf.register(cmd)
 	return action[pathtest.Options, pathtest.Result]{
-		do: withPicture(&perf.picture, withJUnit(&junit, do)), text: describePaths, timeout: &o.Timeout,
+		do: alsoTo(&perf.picture, alsoTo(&junit, do, pathtest.Result.JUnit), perf.draw), text: describePaths, timeout: &o.Timeout,
 		options: func(args []string) (_ pathtest.Options, err error) {
 			if len(args) > 0 {
 				o.Peer = args[0]
@@ -83,18 +80,18 @@ measurements sends as fast as it can for about 10 seconds: other traffic suffers
 	}.command(env, cmd)
 }
 
-// withJUnit has an operation write its result to a file as well, as a JUnit report; "": to none.
-func withJUnit[O any, R interface{ JUnit() ([]byte, error) }](file *string, do operation[O, R]) operation[O, R] {
+// alsoTo has an operation write its result to a file as well, encoded; "": to none.
+func alsoTo[O, R any](file *string, do operation[O, R], encode func(R) ([]byte, error)) operation[O, R] {
 	return func(ctx context.Context, o O, r steps.Reporter) (R, error) {
 		result, err := do(ctx, o, r)
 		if err != nil || *file == "" {
 			return result, err
 		}
-		report, err := result.JUnit()
+		content, err := encode(result)
 		if err != nil {
 			return result, err
 		}
-		return result, os.WriteFile(*file, report, 0o600)
+		return result, os.WriteFile(*file, content, 0o600)
 	}
 }
 

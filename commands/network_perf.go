@@ -1,10 +1,8 @@
 package commands
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -14,7 +12,6 @@ import (
 
 	"liqonet.io/liqonet/internal/pathtest"
 	"liqonet.io/liqonet/internal/pathtest/probe"
-	"liqonet.io/liqonet/internal/steps"
 	"liqonet.io/liqonet/internal/svg"
 	"liqonet.io/liqonet/internal/units"
 )
@@ -65,20 +62,13 @@ func pictureFile(name string) error {
 	return nil
 }
 
-// withPicture has a test draw its figures to a file as well; "": to none.
-func withPicture(file *string, do operation[pathtest.Options, pathtest.Result]) operation[pathtest.Options, pathtest.Result] {
-	return func(ctx context.Context, o pathtest.Options, r steps.Reporter) (pathtest.Result, error) {
-		result, err := do(ctx, o, r)
-		if err != nil || *file == "" {
-			return result, err
-		}
-		picture := drawPerformance(result.Performance)
-		text := picture.String()
-		if filepath.Ext(*file) == ".html" {
-			text = picture.Page("Performance of a peering", describePerformance(result))
-		}
-		return result, os.WriteFile(*file, []byte(text), 0o600)
+// draw is the picture of a result, in the format of its file.
+func (f *perfFlags) draw(r pathtest.Result) ([]byte, error) {
+	picture := drawPerformance(r.Performance)
+	if filepath.Ext(f.picture) == ".html" {
+		return []byte(picture.Page("Performance of a peering", describePerformance(r))), nil
 	}
+	return []byte(picture.String()), nil
 }
 
 // measure is a figure: of the tunnel, of the direct path, and the ratio of both.

@@ -12,16 +12,9 @@ import (
 	"liqonet.io/liqonet/internal/steps"
 )
 
-// reportOptions are the options of `network report`.
-type reportOptions struct {
-	report.Options
-
-	file    string
-	timeout time.Duration
-}
-
 func newNetworkReport(env *Env, local *clusterFlags, do operation[report.Options, report.Result]) *cobra.Command {
-	var o reportOptions
+	var o report.Options
+	var file string
 	clusters := twoClusters{local, newRemoteFlags()}
 	cmd := &cobra.Command{
 		Use:   "report [FILE]",
@@ -38,20 +31,18 @@ view is enough for all but the logs, which Kubernetes' own role view includes.`,
 		Args: arguments("[FILE]"),
 	}
 	clusters.remote.register(cmd, cmd.Flags())
-	return action[reportOptions, report.Result]{
-		text: describeReport, timeout: &o.timeout,
-		do: func(ctx context.Context, o reportOptions, r steps.Reporter) (report.Result, error) {
-			ctx, cancel := steps.Within(ctx, o.timeout)
-			defer cancel()
-			result, err := do(ctx, o.Options, r)
+	return action[report.Options, report.Result]{
+		text: describeReport, timeout: &o.Timeout,
+		do: func(ctx context.Context, o report.Options, r steps.Reporter) (report.Result, error) {
+			result, err := do(ctx, o, r)
 			if err != nil {
 				return result, err
 			}
-			result.File = o.file
-			return result, writeFile(o.file, 0o600, result.Write)
+			result.File = file
+			return result, writeFile(file, 0o600, result.Write)
 		},
-		options: func(args []string) (_ reportOptions, err error) {
-			o.file = cmp.Or(strings.Join(args, ""), time.Now().UTC().Format("liqonet-report-20060102-150405.tar.gz"))
+		options: func(args []string) (_ report.Options, err error) {
+			file = cmp.Or(strings.Join(args, ""), time.Now().UTC().Format("liqonet-report-20060102-150405.tar.gz"))
 			o.Build = env.Build
 			o.Cluster, o.Remote, err = clusters.connectChosen(env)
 			return o, err

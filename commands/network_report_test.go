@@ -27,7 +27,7 @@ func TestReportFile(t *testing.T) {
 			return report.Result{Files: 3}, nil
 		})
 	}, file, "--remote-context", "b")
-	if err != nil || got.Cluster == nil || got.Remote == nil {
+	if err != nil || got.Cluster == nil || got.Remote == nil || got.Timeout != steps.DefaultTimeout {
 		t.Fatalf("%v, %+v", err, got)
 	}
 	if _, err := os.Lstat(other); err == nil {

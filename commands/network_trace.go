@@ -15,11 +15,7 @@ import (
 	"liqonet.io/liqonet/ipam/translate"
 )
 
-var (
-	// errTraced says that the answer, which was printed, is that packets do not cross.
-	errTraced   = errors.New("packets do not cross")
-	errProtocol = errors.New("must be tcp, udp or icmp")
-)
+var errProtocol = errors.New("must be tcp, udp or icmp")
 
 func newNetworkTrace(env *Env, local *clusterFlags, do operation[trace.Options, trace.Result]) *cobra.Command {
 	o := trace.Options{Protocol: trace.TCP}

@@ -1,7 +1,6 @@
 package commands
 
 import (
-	"errors"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -9,9 +8,6 @@ import (
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/removal"
 )
-
-// errRemains says that the answer, which was printed, is that state remains.
-var errRemains = errors.New("liqonet state remains")
 
 func newNetworkVerifyClean(env *Env, local *clusterFlags, do operation[removal.SweepOptions, removal.SweepResult]) *cobra.Command {
 	var flags removal.SweepOptions

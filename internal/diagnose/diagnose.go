@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"time"
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/inventory"
@@ -23,6 +24,8 @@ type Options struct {
 	// Probe sends packets along all paths, for which Remote and the rights of level administer are needed.
 	Probe bool
 	Image string // of the pods that Probe runs
+	// Timeout bounds the whole run; 0: nothing does.
+	Timeout time.Duration
 }
 
 // State is how a check ended.
@@ -79,6 +82,8 @@ func (r Result) Count(s State) (n int) {
 
 // Run makes all checks. That one fails is no error.
 func Run(ctx context.Context, o Options, r steps.Reporter) (Result, error) {
+	ctx, cancel := steps.Within(ctx, o.Timeout)
+	defer cancel()
 	clusters := []*cluster.Cluster{o.Cluster}
 	if o.Remote != nil {
 		clusters = append(clusters, o.Remote)

@@ -124,16 +124,3 @@ func filled(advice string, c *cluster.Cluster, peer, remote string, names []stri
 	}
 	return strings.NewReplacer(pairs...).Replace(advice)
 }
-
-// Markdown is the check's page.
-func (c Check) Markdown() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "# %s\n\nLayer: %s.\n\n%s\n\n## Likely cause\n\n%s\n\n## What to do\n\n%s\n", c.ID, c.Layer, c.What, c.Cause, c.Fix)
-	if len(c.Needs) > 0 {
-		b.WriteString("\n## Depends on\n\nThis check follows if one of these fails:\n\n")
-		for _, n := range c.Needs {
-			fmt.Fprintf(&b, "- [%s](%s.md)\n", n, n)
-		}
-	}
-	return b.String()
-}

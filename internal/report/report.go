@@ -9,6 +9,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,6 +26,7 @@ type Options struct {
 	Cluster *cluster.Cluster
 	Remote  *cluster.Cluster // nil: the local cluster alone
 	Build   buildinfo.Info   // of this liqoctl
+	Timeout time.Duration    // of the whole run; 0: none
 }
 
 // Result is what an archive consists of.
@@ -57,6 +59,8 @@ type part struct {
 
 // Run collects what can be read. Only the end of the context is an error.
 func Run(ctx context.Context, o Options, _ steps.Reporter) (Result, error) {
+	ctx, cancel := steps.Within(ctx, o.Timeout)
+	defer cancel()
 	c := &collection{}
 	parts := []part{{c, o.Cluster, "local"}}
 	if o.Remote != nil {
