@@ -1,6 +1,7 @@
 package pathtest
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"os"
@@ -18,15 +19,16 @@ import (
 // testGateway is the pod of a gateway.
 type testGateway struct {
 	netnstest.Namespace
-	number int // from 1
-	node   int // index of the node on which it runs
-	key    wgtypes.Key
-	keys   string // folder of the keys
-	helper process
+	peering string // "": "peer"
+	number  int    // from 1
+	node    int    // index of the node on which it runs
+	key     wgtypes.Key
+	keys    string // folder of the keys
+	helper  process
 }
 
 func (g *testGateway) id() records.GatewayID {
-	return records.GatewayID{Peering: "peer", Number: g.number}
+	return records.GatewayID{Peering: cmp.Or(g.peering, "peer"), Number: g.number}
 }
 func (g *testGateway) pod() string { return g.id().Name() + "-0" }
 func (g *testGateway) address() netip.Addr {

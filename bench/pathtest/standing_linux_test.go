@@ -80,6 +80,11 @@ func (s *standing) goOn() {
 // awaitReady waits until the helper in a namespace has made a pass.
 func awaitReady(t *testing.T, ns netnstest.Namespace) {
 	t.Helper()
+	eventually.Succeeds(t, joining, func() error { _, err := ask(ns, "/readyz"); return err })
+}
+
+// ask asks the helper in a namespace.
+func ask(ns netnstest.Namespace, path string) (string, error) {
 	client := http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, network, address string) (c net.Conn, err error) {
@@ -87,15 +92,14 @@ func awaitReady(t *testing.T, ns netnstest.Namespace) {
 			return c, err
 		},
 	}}
-	eventually.Succeeds(t, joining, func() error {
-		answer, err := client.Get("http://" + healthAddress + "/readyz")
-		if err != nil {
-			return err
-		}
-		defer func() { _ = answer.Body.Close() }()
-		if answer.StatusCode != http.StatusOK {
-			return fmt.Errorf("the helper is not ready: %s", answer.Status)
-		}
-		return nil
-	})
+	answer, err := client.Get("http://" + healthAddress + path)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	text, err := io.ReadAll(answer.Body)
+	if err == nil && answer.StatusCode != http.StatusOK {
+		err = fmt.Errorf("the helper answers %s: %s", path, answer.Status)
+	}
+	return string(text), err
 }

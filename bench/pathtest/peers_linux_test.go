@@ -1,0 +1,192 @@
+package pathtest
+
+import (
+	"flag"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"liqonet.io/liqonet/bench/load"
+	"liqonet.io/liqonet/internal/eventually"
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/netops"
+)
+
+// The numbers of TestManyPeers: 64 peers and 10 gateways are in docs/limits.md.
+var (
+	peers         = flag.Int("peers", 6, "`NUMBER` of peerings of a cluster, at most 100")
+	gatewaysOfOne = flag.Int("gateways-of-one", 2, "`NUMBER` of these whose gateway runs, all on one node")
+)
+
+// TestManyPeers gives a cluster many peerings at once. A node has a path to each, and one node has the gateways of several, which it verifies.
+func TestManyPeers(t *testing.T) {
+	t.Parallel()
+	k := combinations()[0]
+	a, b, _ := twoClusters(t)
+	a.startNodes()
+	a.write(records.FabricName, records.Fabric{
+		Version: records.SchemaVersion, ClusterID: "id-" + a.name, Name: a.name, PodCIDRs: []netip.Prefix{podCIDR},
+		ExternalCIDR: externalCIDR, InternalCIDR: internalCIDR,
+		Overlay: records.Overlay{Kind: k.overlay, Port: overlayPorts[a.number-1]}, MTU: linkMTU,
+	})
+	awaitReady(t, a.nodes[0])
+	before, errBefore := load.ProcessorTime(a.nodeHelpers[0].pid)
+	begin := time.Now()
+	var gateways []*testGateway
+	for i := range *peers {
+		gateways = append(gateways, a.peerWithMany(k, b, i, i < *gatewaysOfOne))
+	}
+	eventually.Succeeds(t, joining, func() error {
+		routes := a.nodes[0].Run("ip", "route", "show", "table", fmt.Sprint(netops.RoutingTable))
+		for i := range *peers {
+			for _, r := range seenOfMany(i) {
+				if !strings.Contains(routes, r.String()+" nhid") {
+					return fmt.Errorf("no path to %s:\n%s", r, routes)
+				}
+			}
+		}
+		return nil
+	})
+	t.Logf("node has paths to %d peers after %v", *peers, time.Since(begin).Round(time.Millisecond))
+	for _, g := range gateways[:*gatewaysOfOne] {
+		a.awaitEchoes(g)
+	}
+	t.Logf("%d gateways on one node are answered by both nodes after %v", *gatewaysOfOne, time.Since(begin).Round(time.Millisecond))
+	after, errAfter := load.ProcessorTime(a.nodeHelpers[0].pid)
+	resident, errResident := load.Resident(a.nodeHelpers[0].pid)
+	if errBefore != nil || errAfter != nil || errResident != nil {
+		t.Fatal(errBefore, errAfter, errResident)
+	}
+	n := a.nodes[0]
+	count := func(text, of string) int { return strings.Count(n.Run("sh", "-c", text), of) }
+	t.Logf("node helper: %d MiB, %.1f s of a core so far; %d links, %d rules of nftables, %d routing rules", resident>>20, (after - before).Seconds(),
+		count("ip -o link show", " lqn-gw"), count("nft -a list ruleset", "# handle"), count("ip rule", "lookup"))
+	metrics, err := ask(n, "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(metrics) {
+		if strings.HasPrefix(line, "liqonet_kernel_pass_duration_seconds_sum") || strings.HasPrefix(line, "liqonet_kernel_pass_duration_seconds_count") {
+			t.Log(strings.TrimSpace(line))
+		}
+	}
+	const rest = 5 * time.Second
+	all := []process{a.nodeHelpers[0]}
+	for _, g := range gateways[:*gatewaysOfOne] {
+		all = append(all, g.helper)
+	}
+	taken := make([]time.Duration, len(all))
+	for _, end := range []bool{false, true} {
+		for i, p := range all {
+			now, err := load.ProcessorTime(p.pid)
+			if err != nil {
+				t.Fatal(err)
+			}
+			taken[i] = now - taken[i]
+		}
+		if !end {
+			<-time.After(rest)
+		}
+	}
+	var most int
+	var sum time.Duration
+	for i, p := range all[1:] {
+		resident, err := load.Resident(p.pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		most, sum = max(most, resident), sum+taken[i+1]
+	}
+	t.Logf("at rest: node helper %.3f of a core; %d gateways %.3f together, %d MiB each at most", taken[0].Seconds()/rest.Seconds(), *gatewaysOfOne,
+		sum.Seconds()/rest.Seconds(), most>>20)
+	for i := range *peers {
+		if err := a.kube.CoreV1().ConfigMaps(records.DefaultNamespace).Delete(t.Context(), records.PeeringName(manyName(i)), metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	begin = time.Now()
+	eventually.Succeeds(t, joining, func() error {
+		if left := n.Run("ip", "-o", "link"); strings.Contains(left, "lqn-gw") {
+			return fmt.Errorf("node has left:\n%s", left)
+		}
+		return nil
+	})
+	t.Logf("all are removed after %v", time.Since(begin).Round(time.Millisecond))
+}
+
+// seenOfMany are the ranges of the pods of a peer, and of its nodes and hosts.
+func seenOfMany(i int) [2]netip.Prefix {
+	return [2]netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(100 + i), 0, 0}), 16), netip.PrefixFrom(netip.AddrFrom4([4]byte{11, byte(100 + i), 0, 0}), 16)}
+}
+
+func manyName(i int) string { return fmt.Sprintf("many-%d", i) }
+
+// peerWithMany writes a peering, of other ranges than all others, and starts its gateway on the first node, or only says where it would be.
+func (c *testCluster) peerWithMany(k kinds, peer *testCluster, i int, runs bool) *testGateway {
+	c.t.Helper()
+	p := c.peering(k, peer)
+	p.Name, p.Peer.ClusterID, p.Peer.Name = manyName(i), "id-"+manyName(i), manyName(i)
+	seen := seenOfMany(i)
+	p.Peer.PodCIDRs[0].Seen, p.Peer.ExternalCIDR.Seen = seen[0], seen[1]
+	p.Gateways[0].OverlayID, p.Gateways[0].Address = uint32(100+i), netip.AddrFrom4([4]byte{10, 80, 129, byte(1 + i)})
+	p.Gateways[0].Tunnels[0].Address = netip.PrefixFrom(netip.AddrFrom4([4]byte{169, 254, byte(20 + i), 1}), 30)
+	p.Gateways[0].Tunnels[0].PeerAddress = netip.AddrFrom4([4]byte{169, 254, byte(20 + i), 2})
+	g := &testGateway{number: 1, keys: c.t.TempDir()}
+	id := records.GatewayID{Peering: p.Name, Number: 1}
+	address := inPods(0, byte(20+i))
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: records.DefaultNamespace, Name: id.Name() + "-0", Labels: id.Identity(records.ComponentGateway).Labels()},
+		Spec:       corev1.PodSpec{NodeName: c.nodeName(0)},
+		Status:     corev1.PodStatus{Phase: corev1.PodRunning, PodIPs: []corev1.PodIP{{IP: address.String()}}},
+	}
+	if _, err := c.kube.CoreV1().Pods(pod.Namespace).Create(c.t.Context(), pod, metav1.CreateOptions{}); err != nil {
+		c.t.Fatal(err)
+	}
+	c.write(records.PeeringName(p.Name), p)
+	c.write(id.StatusName(), nil)
+	if !runs {
+		c.write(id.Name(), records.Gateway{Version: records.SchemaVersion, Pod: pod.Name, Node: c.nodeName(0), PodIP: address})
+		return g
+	}
+	c.write(id.Name(), nil)
+	g.Namespace = c.addPod(0, byte(20+i))
+	for name, key := range map[string]wgtypes.Key{records.PrivateKeyKey: c.gateways[0].key, records.PresharedKeyKey: presharedKey} {
+		if err := os.WriteFile(filepath.Join(g.keys, name), []byte(key.String()), 0o600); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	g.helper = start(c.t, g.Namespace, "gateway of "+p.Name, job{
+		Socket: c.socket, Node: c.nodeName(0), Peering: p.Name, Number: 1, Pod: pod.Name, PodIP: address, Keys: g.keys,
+	})
+	g.peering = p.Name
+	return g
+}
+
+// awaitEchoes waits until all nodes answer a gateway.
+func (c *testCluster) awaitEchoes(g *testGateway) {
+	c.t.Helper()
+	eventually.Succeeds(c.t, joining, func() error {
+		s, err := c.statusOf(g)
+		if err != nil {
+			return err
+		}
+		answered := 0
+		for _, n := range s.Nodes {
+			if !n.LastEcho.IsZero() {
+				answered++
+			}
+		}
+		if answered < nodesPerCluster {
+			return fmt.Errorf("gateway of %s: %d nodes answer", g.peering, answered)
+		}
+		return nil
+	})
+}
