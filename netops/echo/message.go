@@ -20,8 +20,9 @@ const Port = 6092
 
 // Sizes of a message, without IP and UDP headers (28 bytes), in bytes.
 const (
-	MinSize = 52
-	MaxSize = 65507
+	MinSize   = 52
+	EpochSize = 60 // the least with room for epochs
+	MaxSize   = 65507
 )
 
 // version is the layout below. What is added to it later takes a new flag and the padding's first bytes: an
@@ -30,7 +31,8 @@ const (
 //	 0 magic "LQNE"    4 version     5 kind       6 flags
 //	 8 session        16 sent       24 sequence  28 size       30 path, bytes
 //	32 node           36 internal   40 overlay RTT, µs
-//	44 proof age, ms  48 proof RTT, µs            52 padding up to size
+//	44 proof age, ms  48 proof RTT, µs            52 padding up to size, which begins with
+//	52 epoch, s       56 newest, s
 const version = 1
 
 // Magic is what every message begins with. Neither WireGuard's messages nor those of VXLAN and Geneve do.
@@ -55,6 +57,7 @@ const (
 	flagNoWay    = 1 << 5
 	flagDraining = 1 << 6
 	flagUnused   = 1 << 7
+	flagEpochs   = 1 << 8
 )
 
 // Message is one request or reply.
@@ -86,6 +89,9 @@ type Content struct {
 	Draining bool
 	// Unused says that the sender sends no packets of pods to the receiver, a gateway, as long as others carry them.
 	Unused bool
+	// Epoch says since when the sender, a gateway, has its pod, and Newest which epoch is the latest that the sender has heard of the
+	// receiver: another pod with the same key. Unix seconds; zero: not known. A message of less than EpochSize has none.
+	Epoch, Newest uint32
 }
 
 // Path is what is known of the size of a path. The zero value: nobody has asked yet.
@@ -108,16 +114,16 @@ func (m Message) AppendTo(b []byte) ([]byte, error) {
 	if m.Size < MinSize || m.Size > MaxSize {
 		return b, fmt.Errorf("encode echo of %d bytes: want %d to %d", m.Size, MinSize, MaxSize)
 	}
-	var fixed [MinSize]byte
+	var fixed [EpochSize]byte
 	copy(fixed[:], Magic)
 	fixed[4], fixed[5] = version, byte(m.Kind)
 	binary.BigEndian.PutUint64(fixed[8:], m.Session)
 	binary.BigEndian.PutUint64(fixed[16:], uint64(m.Sent))
 	binary.BigEndian.PutUint32(fixed[24:], m.Sequence)
 	binary.BigEndian.PutUint16(fixed[28:], uint16(m.Size))
-	binary.BigEndian.PutUint16(fixed[6:], m.Content.put(fixed[:]))
+	binary.BigEndian.PutUint16(fixed[6:], m.Content.put(fixed[:min(m.Size, EpochSize)]))
 	start := len(b)
-	b = append(b, fixed[:]...)
+	b = append(b, fixed[:min(m.Size, EpochSize)]...)
 	for len(b)-start < m.Size {
 		n := min(m.Size-(len(b)-start), len(zeros))
 		b = append(b, zeros[:n]...)
@@ -138,6 +144,11 @@ func (c Content) put(fixed []byte) (flags uint16) {
 		binary.BigEndian.PutUint16(fixed[30:], uint16(min(max(c.Path.Size, 0), math.MaxUint16)))
 	}
 	flags |= flagIf(c.Witness, flagWitness) | flagIf(c.NoWay, flagNoWay) | flagIf(c.Draining, flagDraining) | flagIf(c.Unused, flagUnused)
+	if len(fixed) == EpochSize && (c.Epoch != 0 || c.Newest != 0) {
+		flags |= flagEpochs
+		binary.BigEndian.PutUint32(fixed[52:], c.Epoch)
+		binary.BigEndian.PutUint32(fixed[56:], c.Newest)
+	}
 	if !c.Report.Internal.Is4() {
 		return flags
 	}
@@ -220,6 +231,9 @@ func parseContent(b []byte, flags uint16) (c Content) {
 		c.Path = Path{Asked: true, Size: int(binary.BigEndian.Uint16(b[30:]))}
 	}
 	c.Witness, c.NoWay, c.Draining, c.Unused = flags&flagWitness != 0, flags&flagNoWay != 0, flags&flagDraining != 0, flags&flagUnused != 0
+	if flags&flagEpochs != 0 && len(b) >= EpochSize {
+		c.Epoch, c.Newest = binary.BigEndian.Uint32(b[52:]), binary.BigEndian.Uint32(b[56:])
+	}
 	if flags&flagReport == 0 {
 		return c
 	}

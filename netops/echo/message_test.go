@@ -53,6 +53,7 @@ func TestParseReadsWhatAppendToWrote(t *testing.T) {
 		"no way on":    {Kind: Reply, Size: 100, Content: Content{NoWay: true}},
 		"draining":     {Kind: Reply, Size: 100, Content: Content{Draining: true}},
 		"unused":       {Kind: Request, Size: 100, Content: Content{Unused: true}},
+		"epochs":       {Kind: Reply, Size: EpochSize, Content: Content{Epoch: math.MaxUint32, Newest: 1}},
 		"node only":    {Kind: Reply, Size: 100, Content: Content{Node: netip.MustParseAddr("10.70.0.9")}},
 	} {
 		packet, err := m.AppendTo([]byte("before"))
@@ -122,13 +123,15 @@ func TestParseErrors(t *testing.T) {
 }
 
 func TestParseIgnoresWhatLaterVersionsAdd(t *testing.T) {
-	packet, _ := fullMessage().AppendTo(nil)
-	packet[6], packet[MinSize] = 0xff, 1
+	want := fullMessage()
+	want.Size = EpochSize + 1
+	packet, _ := want.AppendTo(nil)
+	packet[6], packet[EpochSize] = 0xfe, 1
 	got, err := Parse(packet)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(fullMessage(), got, sameAddr); diff != "" {
+	if diff := cmp.Diff(want, got, sameAddr); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
