@@ -38,6 +38,8 @@ type Config struct {
 	ListenPort uint16
 	MTU        int // bytes, of the packets inside the tunnel
 	Peer       PeerConfig
+	// Closed has the device know no peer: it sends nothing and takes nothing.
+	Closed bool
 }
 
 // PeerConfig is the wanted state of the other end.

@@ -220,7 +220,7 @@ func doing(what string, err error) error {
 func (d *Device) chooseEndpoint(cfg Config, have wgtypes.Device) (netip.AddrPort, error) {
 	peer, known := findPeer(have, cfg.Peer.PublicKey)
 	settled := known && peer.Endpoint != nil && slices.Equal(cfg.Peer.Endpoints, d.cfg.Peer.Endpoints) && d.search == nil
-	if settled || len(cfg.Peer.Endpoints) == 0 {
+	if settled || len(cfg.Peer.Endpoints) == 0 || cfg.Closed {
 		d.search = nil
 		return netip.AddrPort{}, nil
 	}
@@ -268,9 +268,28 @@ func (d *Device) Renew(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("renew tunnel %s: %w", d.cfg.Name, err)
 	}
-	peer, found := findPeer(have, d.cfg.Peer.PublicKey)
+	peer, _ := findPeer(have, d.cfg.Peer.PublicKey)
 	heard := endpointOf(peer) // where the peer is looked for without candidates, too
-	next := cmp.Or(after(cmp.Or(d.sought, heard), candidates), heard, d.sought)
+	return d.renew(have, cmp.Or(after(cmp.Or(d.sought, heard), candidates), heard, d.sought))
+}
+
+// RenewAt renews the tunnel as Renew does, with an endpoint at which the peer was heard.
+func (d *Device) RenewAt(endpoint netip.AddrPort) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	have, err := d.read()
+	if err != nil {
+		return fmt.Errorf("renew tunnel %s: %w", d.cfg.Name, err)
+	}
+	return d.renew(have, endpoint)
+}
+
+// renew adds the peer anew, at an endpoint; d.mu is held.
+func (d *Device) renew(have wgtypes.Device, next netip.AddrPort) error {
+	if d.cfg.Closed {
+		return nil
+	}
+	_, found := findPeer(have, d.cfg.Peer.PublicKey)
 	change := wgtypes.Config{ReplacePeers: true, Peers: []wgtypes.PeerConfig{newPeer(d.cfg, next)}}
 	if d.cfg.ListenPort == 0 {
 		change.ListenPort = new(int)

@@ -25,9 +25,9 @@ func difference(have wgtypes.Device, want Config, endpoint netip.AddrPort) (wgty
 		diff.ReplacePeers, diff.Peers = true, []wgtypes.PeerConfig{newPeer(want, endpoint)}
 		return diff, true
 	}
-	known := false
+	known := want.Closed
 	for _, peer := range have.Peers {
-		if peer.PublicKey != want.Peer.PublicKey {
+		if want.Closed || peer.PublicKey != want.Peer.PublicKey {
 			diff.Peers = append(diff.Peers, wgtypes.PeerConfig{PublicKey: peer.PublicKey, Remove: true, UpdateOnly: true})
 			continue
 		}

@@ -84,3 +84,32 @@ func TestRenewTellsOfALostPeer(t *testing.T) {
 		}
 	})
 }
+
+// TestClosed: a device that is closed knows no peer, also after a renewal, and goes on as before when it is opened.
+func TestClosed(t *testing.T) {
+	forEachImplementation(t, func(t *testing.T, p *pair) {
+		target := p.server.serveUDP(serverTunnel + ":7000")
+		p.client.mustAsk(target)
+		settle(t, p.clientDevice)
+		at := stats(t, p.clientDevice).Endpoint
+		closed := p.clientConfig
+		closed.Closed = true
+		p.client.apply(p.clientDevice, closed)
+		p.client.renew(p.clientDevice)
+		p.client.Inside(func() error { return p.clientDevice.RenewAt(at) })
+		if have, err := p.clientDevice.engine.read(); err != nil || len(have.Peers) != 0 {
+			t.Errorf("closed, and has peers %v, %v", have.Peers, err)
+		}
+		if p.client.apply(p.clientDevice, closed) || stats(t, p.clientDevice).Changed {
+			t.Error("closed twice")
+		}
+		p.client.apply(p.clientDevice, p.clientConfig)
+		p.client.mustAsk(target)
+		settle(t, p.clientDevice)
+		p.client.Inside(func() error { return p.clientDevice.RenewAt(at) })
+		p.client.mustAsk(target)
+		if got := stats(t, p.clientDevice).Endpoint; got != at {
+			t.Errorf("renewed at %v, want %v", got, at)
+		}
+	})
+}
