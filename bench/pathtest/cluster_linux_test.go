@@ -4,6 +4,7 @@
 package pathtest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,8 +53,12 @@ type testCluster struct {
 	seen   netip.Prefix // its pod CIDR as the peer calls it
 	// endpoint is where a client finds the server; the zero value: at one of the server's nodes.
 	endpoint netip.AddrPort
-	kube     *fake.Clientset
-	socket   string
+	// otherEndpoints are those that a client tries next.
+	otherEndpoints []string
+	kube           *fake.Clientset
+	socket         string
+	// sockets are those at which nodes, and gateways on them, find the API server; "": at socket.
+	sockets [nodesPerCluster]string
 
 	nodes, pods [nodesPerCluster]netnstest.Namespace
 	gateways    []*testGateway
@@ -99,17 +104,23 @@ func newCluster(t *testing.T, underlay netnstest.Namespace, number byte, seen st
 	}
 	c.kube = fake.NewClientset(objects...)
 	c.addGateway()
-	c.socket = filepath.Join(t.TempDir(), "api")
+	c.socket, _ = c.serveAPI()
+	return c
+}
+
+// serveAPI offers the objects of a cluster at a socket, until the test ends or the function is called that it returns.
+func (c *testCluster) serveAPI() (socket string, cut func()) {
+	socket = filepath.Join(c.t.TempDir(), "api")
 	done := make(chan error, 1)
 	ctx, cancel := context.WithCancel(context.Background())
-	go func() { done <- apiserver.Serve(ctx, c.kube, c.socket) }()
-	t.Cleanup(func() { // after the helpers have ended
+	go func() { done <- apiserver.Serve(ctx, c.kube, socket) }()
+	c.t.Cleanup(func() { // after the helpers have ended
 		cancel()
 		if err := <-done; err != nil {
-			t.Error(err)
+			c.t.Error(err)
 		}
 	})
-	return c
+	return socket, cancel
 }
 
 // ip runs ip(8) in a namespace with each line of arguments.
@@ -205,7 +216,7 @@ func (c *testCluster) startNodes() {
 }
 
 func (c *testCluster) startNode(i int) {
-	c.nodeHelpers[i] = start(c.t, c.nodes[i], "node "+c.nodeName(i), job{Socket: c.socket, Node: c.nodeName(i)})
+	c.nodeHelpers[i] = start(c.t, c.nodes[i], "node "+c.nodeName(i), job{Socket: cmp.Or(c.sockets[i], c.socket), Node: c.nodeName(i)})
 }
 
 // status is what the first gateway reports.

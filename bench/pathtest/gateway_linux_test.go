@@ -21,6 +21,7 @@ type testGateway struct {
 	netnstest.Namespace
 	peering string // "": "peer"
 	number  int    // from 1
+	place   int    // of the pod among those that have the key, from 0
 	node    int    // index of the node on which it runs
 	key     wgtypes.Key
 	keys    string // folder of the keys
@@ -30,7 +31,7 @@ type testGateway struct {
 func (g *testGateway) id() records.GatewayID {
 	return records.GatewayID{Peering: cmp.Or(g.peering, "peer"), Number: g.number}
 }
-func (g *testGateway) pod() string { return g.id().Name() + "-0" }
+func (g *testGateway) pod() string { return fmt.Sprintf("%s-%d", g.id().Name(), g.place) }
 func (g *testGateway) address() netip.Addr {
 	return inPods(g.node, gatewayNumber+byte(g.number-1)/nodesPerCluster)
 }
@@ -48,6 +49,21 @@ func (c *testCluster) addGateway() *testGateway {
 			c.t.Fatal(err)
 		}
 	}
+	c.addGatewayPod(g)
+	c.gateways = append(c.gateways, g)
+	return g
+}
+
+// replaceGatewayPod makes another pod of a gateway, with the same keys, on the other node.
+func (c *testCluster) replaceGatewayPod(old *testGateway) *testGateway {
+	g := &testGateway{peering: old.peering, number: old.number, place: old.place + 1, node: 1 - old.node, key: old.key, keys: old.keys}
+	c.addGatewayPod(g)
+	c.gateways[g.number-1] = g
+	return g
+}
+
+func (c *testCluster) addGatewayPod(g *testGateway) {
+	c.t.Helper()
 	g.Namespace = c.addPod(g.node, g.address().As4()[3])
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: records.DefaultNamespace, Name: g.pod(), Labels: g.id().Identity(records.ComponentGateway).Labels()},
@@ -57,8 +73,6 @@ func (c *testCluster) addGateway() *testGateway {
 	if _, err := c.kube.CoreV1().Pods(pod.Namespace).Create(c.t.Context(), pod, metav1.CreateOptions{}); err != nil {
 		c.t.Fatal(err)
 	}
-	c.gateways = append(c.gateways, g)
-	return g
 }
 
 var presharedKey = wgtypes.Key{1, 2, 3}
@@ -115,6 +129,7 @@ func (c *testCluster) tunnel(g *testGateway, peer *testCluster, far *testGateway
 	if c.endpoint.IsValid() {
 		t.Endpoints = []string{c.endpoint.String()}
 	}
+	t.Endpoints = append(t.Endpoints, c.otherEndpoints...)
 	return t
 }
 
@@ -126,7 +141,10 @@ func (c *testCluster) writeObjects(g *testGateway) {
 }
 
 // balance does what a NodePort does for a gateway of the server's.
-func (c *testCluster) balance(g *testGateway) {
+func (c *testCluster) balance(g *testGateway) { c.balanceBy(g, c.nodes[:]...) }
+
+// balanceBy is the same at some nodes.
+func (c *testCluster) balanceBy(g *testGateway, nodes ...netnstest.Namespace) {
 	if c.number == 2 {
 		return
 	}
@@ -136,7 +154,7 @@ func (c *testCluster) balance(g *testGateway) {
 		fmt.Fprintf(&to, "udp dport %d dnat to %s:%d; ", serverPort+8*(g.number-1)+client, g.address(), port)
 		fmt.Fprintf(&from, "ip daddr %s udp dport %d ct status dnat masquerade; ", g.address(), port)
 	}
-	for _, n := range c.nodes {
+	for _, n := range nodes {
 		n.Run("nft", fmt.Sprintf("table ip services { chain pre { type nat hook prerouting priority -100; %s}; "+
 			"chain post { type nat hook postrouting priority 100; %s}; }", &to, &from))
 	}
@@ -148,7 +166,7 @@ func (c *testCluster) start(g *testGateway) { c.startBy(g, "") }
 // startBy starts the helper of a gateway by a program, "" for this one.
 func (c *testCluster) startBy(g *testGateway, program string) {
 	g.helper = start(c.t, g.Namespace, fmt.Sprintf("gateway %d of %s", g.number, c.name), job{
-		Socket: c.socket, Node: c.nodeName(g.node), Peering: g.id().Peering, Number: g.number, Pod: g.pod(), PodIP: g.address(), Keys: g.keys, program: program,
+		Socket: cmp.Or(c.sockets[g.node], c.socket), Node: c.nodeName(g.node), Peering: g.id().Peering, Number: g.number, Pod: g.pod(), PodIP: g.address(), Keys: g.keys, program: program,
 	})
 }
 

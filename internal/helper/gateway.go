@@ -86,7 +86,7 @@ func (g Gateway) Run(ctx context.Context) error {
 	defer l.farewell(ctx)
 	return service{
 		Env: g.Env, health: l.health, mirror: m, metrics: metrics, kernel: kernel, step: l.step,
-		tasks: []func(context.Context){l.locations.run, l.statuses.run, l.watchTunnel, l.events.run},
+		tasks: []func(context.Context){l.locations.run, l.statuses.run, l.watchTunnel, l.watchSuccessor, l.events.run},
 	}.run(run)
 }
 
@@ -114,6 +114,9 @@ func (l *gatewayLoop) follow(m *mirror) {
 // step is one pass. The firewall stands before the tunnel does: what needs the tunnel's link is left out of the
 // first pass and made by the one after it.
 func (l *gatewayLoop) step(context.Context) error {
+	if l.echoes.own.epoch == 0 {
+		l.echoes.own.epoch = l.beginEpoch()
+	}
 	v, damage := l.view()
 	if v == nil {
 		return damage
@@ -226,7 +229,7 @@ func (l *gatewayLoop) view() (*gatewayView, error) {
 	l.tell(append(refused, errFabric, errPeering))
 	sortNodes(nodes)
 	v := &gatewayView{id: l.ID, fabric: f, peering: p, nodes: nodes, pod: l.PodIP}
-	v.unused = l.echoes.unused(v.own(), p.GatewayMode)
+	v.unused, v.over = l.echoes.unused(v.own(), p.GatewayMode), l.echoes.own.outlived.Load()
 	return v, damage
 }
 

@@ -30,6 +30,7 @@ type gatewayView struct {
 	nodes   []reportedNode // sorted by name
 	pod     netip.Addr     // of the gateway
 	unused  map[int]string // tunnels that carry no packets of pods, by number, and why
+	over    bool           // a later pod has the tunnels
 }
 
 // own is what the record says of this gateway.
@@ -97,6 +98,7 @@ func (v gatewayView) tunnel(k keys, number int) (tunnel.Config, error) {
 		PresharedKey:   k.preshared,
 		ListenPort:     kernels.ListenPort(p.Role, t),
 		MTU:            p.MTU,
+		Closed:         v.over,
 		Peer: tunnel.PeerConfig{
 			PublicKey:  public,
 			AllowedIPs: []netip.Prefix{cidr.Single(t.PeerAddress)},

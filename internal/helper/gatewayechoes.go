@@ -24,6 +24,7 @@ type gatewayEchoes struct {
 	nodes   *nodePaths
 	peers   *peerNodes
 	wake    chan<- struct{} // calls for a pass
+	own     succession      // of this pod
 
 	mu       sync.Mutex      // guards what follows
 	tunnels  []*tunnelEchoes // by the number of the peer's gateway, less one
@@ -32,7 +33,9 @@ type gatewayEchoes struct {
 }
 
 func newGatewayEchoes(log *slog.Logger, m *metrics, pod netip.Addr, node string, wake chan<- struct{}) *gatewayEchoes {
-	return &gatewayEchoes{log: log, pod: pod, nodes: newNodePaths(m, node), peers: newPeerNodes(m), wake: wake}
+	return &gatewayEchoes{
+		log: log, pod: pod, nodes: newNodePaths(m, node), peers: newPeerNodes(m), wake: wake, own: succession{claim: make(chan struct{}, 1)},
+	}
 }
 
 func (g *gatewayEchoes) close() {
@@ -141,7 +144,7 @@ func (g *gatewayEchoes) toPeer() echo.Content {
 	c := g.nodes.name()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	c.NoWay, c.Draining = g.several && !g.nodes.reach(), g.draining
+	c.NoWay, c.Draining, c.Epoch = g.several && !g.nodes.reach(), g.draining, uint32(g.own.epoch)
 	return c
 }
 

@@ -62,7 +62,7 @@ func (v gatewayView) routesTo(next gatewayView) (plan netops.Plan, ok bool) {
 
 // sameButNodes reports whether two views differ in nothing but what nodes report.
 func (v gatewayView) sameButNodes(o gatewayView) bool {
-	return v.id == o.id && v.pod == o.pod && maps.Equal(v.unused, o.unused) &&
+	return v.id == o.id && v.pod == o.pod && v.over == o.over && maps.Equal(v.unused, o.unused) &&
 		reflect.DeepEqual(v.fabric, o.fabric) && reflect.DeepEqual(v.peering, o.peering)
 }
 

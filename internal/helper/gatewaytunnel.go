@@ -30,7 +30,7 @@ func (t *gatewayTunnel) bring(c tunnel.Config) (bool, error) {
 		changed, err = d.Apply(c)
 	} else if d, err = tunnel.Open(c, t.log, func() { notify(t.wake) }); err == nil {
 		t.device.Store(d)
-		t.echoes.renewal.use(d.Renew)
+		t.echoes.use(d)
 	}
 	if errors.Is(err, tunnel.ErrSearching) {
 		return changed, nil // the end of the search calls for a pass

@@ -105,7 +105,7 @@ func gatewayWriters(t *testing.T, client kubernetes.Interface, namespace string)
 	t.Helper()
 	env := Env{Client: client, Namespace: namespace, Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
 	m := newMirror(client, "")
-	l := &gatewayLoop{Gateway: Gateway{Env: env, ID: firstGateway("b")}}
+	l := &gatewayLoop{Gateway: Gateway{Env: env, ID: firstGateway("b")}, echoes: &gatewayEchoes{}}
 	l.newReporters()
 	l.follow(m)
 	ctx, cancel := context.WithCancel(t.Context())

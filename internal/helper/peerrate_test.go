@@ -25,7 +25,7 @@ func TestPeerSetsNoPace(t *testing.T) {
 		const minutes = 10
 		objects := gatewaysObjects(t, testNamespace)
 		client := fake.NewClientset(objects[0], objects[1])
-		l := &gatewayLoop{Gateway: Gateway{Env: Env{Client: client, Namespace: testNamespace, Log: slog.New(slog.DiscardHandler)}, ID: firstGateway("b")}}
+		l := &gatewayLoop{Gateway: Gateway{Env: Env{Client: client, Namespace: testNamespace, Log: slog.New(slog.DiscardHandler)}, ID: firstGateway("b")}, echoes: &gatewayEchoes{}}
 		l.location, l.status = cache.NewStore(cache.MetaNamespaceKeyFunc), cache.NewStore(cache.MetaNamespaceKeyFunc)
 		l.newReporters()
 		peers := newPeerNodes(newMetrics())

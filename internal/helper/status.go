@@ -5,6 +5,7 @@ package helper
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -44,6 +45,10 @@ func (l *gatewayLoop) report() {
 	v := l.served.Load()
 	if v == nil {
 		return
+	}
+	if pod, e := l.recorded(named[*corev1.ConfigMap](l.location, l.Namespace, l.ID.Name())); pod != l.Pod && e > l.echoes.own.epoch {
+		notify(l.echoes.own.claim)
+		return // the later pod reports
 	}
 	implementation := l.tunnels.implementation()
 	if implementation == "" {
@@ -137,7 +142,7 @@ func (r gatewayReport) beside() map[string]string {
 // farewell marks the state as unknown when a gateway ends, so that nobody waits for the one that it reported last. One that
 // ends in another way cannot do so.
 func (l *gatewayLoop) farewell(ctx context.Context) {
-	if l.served.Load() == nil {
+	if l.served.Load() == nil || l.echoes.own.outlived.Load() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewellTimeout)
@@ -233,9 +238,9 @@ const newsBurst = 10
 // newReporters sets up the writers of the gateway's records.
 func (l *gatewayLoop) newReporters() {
 	l.locations = newReporter(l.Log, never, func(ctx context.Context, g records.Gateway) (string, error) {
-		return l.writeRecord(ctx, l.ID.Name(), g, nil)
+		return l.writeRecord(ctx, l.ID.Name(), g, map[string]string{records.EpochKey: l.echoes.own.epoch.String()})
 	}, func(_ records.Gateway, text string) bool {
-		return l.stands(l.location, l.ID.Name(), text, nil)
+		return l.stands(l.location, l.ID.Name(), text, map[string]string{records.EpochKey: l.echoes.own.epoch.String()})
 	})
 	l.statuses = newReporter(l.Log, sameJudgment, func(ctx context.Context, r gatewayReport) (string, error) {
 		return l.writeRecord(ctx, l.ID.StatusName(), r.Status, r.beside())
@@ -268,6 +273,9 @@ func (l *gatewayLoop) writeRecord(ctx context.Context, name string, r records.Do
 	text, err := records.Encode(r)
 	if err != nil {
 		return "", err
+	}
+	if l.echoes.own.outlived.Load() {
+		return "", errors.New("a later pod of this gateway reports")
 	}
 	id, _ := records.IdentityOf(name)
 	data := map[string]string{records.DataKey: text}

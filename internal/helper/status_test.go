@@ -62,7 +62,10 @@ func TestFarewell(t *testing.T) {
 	}
 	object := configMap(t, firstGateway("b").StatusName(), records.ComponentStatus, "b", testStatus())
 	object.Data[records.StateKey] = string(health.Healthy)
-	l := &gatewayLoop{Gateway: Gateway{ID: firstGateway("b"), Env: Env{Client: fake.NewClientset(object), Namespace: testNamespace, Log: slog.New(slog.DiscardHandler)}}}
+	l := &gatewayLoop{
+		Gateway: Gateway{ID: firstGateway("b"), Env: Env{Client: fake.NewClientset(object), Namespace: testNamespace, Log: slog.New(slog.DiscardHandler)}},
+		echoes:  &gatewayEchoes{},
+	}
 	state := func() (string, string) {
 		t.Helper()
 		cm, err := l.Client.CoreV1().ConfigMaps(testNamespace).Get(t.Context(), object.Name, metav1.GetOptions{})

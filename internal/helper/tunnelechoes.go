@@ -39,6 +39,7 @@ type tunnelEchoes struct {
 	member
 	unused  string // why no packets of pods are sent here; "": they are
 	farIdle bool   // the far end says that it sends none
+	far     farPods
 }
 
 func newTunnelEchoes(g *gatewayEchoes, number int) *tunnelEchoes {
@@ -85,7 +86,7 @@ func (t *tunnelEchoes) ask(socket *echo.Socket, target netip.AddrPort) error {
 	}
 	return aimProber(&t.peer, socket, echo.ProbeConfig{
 		Target: target, Interval: gatewayEvery, Calm: gatewayCalm, Train: gatewayTrain, Timeout: gatewayTimeout,
-		Window: gatewayWindow, Span: health.LossSpan, Silence: health.EchoSilence,
+		Window: gatewayWindow, Span: health.LossSpan, Silence: health.EchoSilence, Size: echo.EpochSize,
 		Content: t.content, OnReply: t.answeredBy, OnLost: t.missed,
 	})
 }
@@ -107,8 +108,13 @@ func (t *tunnelEchoes) answer(_ netip.AddrPort, m echo.Message) echo.Content {
 	t.mu.Lock()
 	t.path, t.farIdle = path, m.Content.Unused
 	t.says(m.Content)
+	t.from(epoch(m.Content.Epoch))
+	newest := t.newest()
 	t.mu.Unlock()
-	return t.gateway.toPeer()
+	t.gateway.own.told(epoch(m.Content.Newest))
+	c := t.gateway.toPeer()
+	c.Newest = newest
+	return c
 }
 
 // content is what an echo tells the peer.
@@ -117,16 +123,18 @@ func (t *tunnelEchoes) content() echo.Content {
 	c.Path = t.size.known()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	c.Unused = t.unused != ""
+	c.Unused, c.Newest = t.unused != "", t.newest()
 	return c
 }
 
 func (t *tunnelEchoes) answeredBy(m echo.Message, _ time.Duration) {
 	t.renewal.answered()
 	t.gateway.peers.learn(m.Content.Node)
+	t.gateway.own.told(epoch(m.Content.Newest))
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.answered(m.Content)
+	t.from(epoch(m.Content.Epoch))
 }
 
 // missed notes that echoes are lost. A tunnel of which a whole train is lost is not used where there are others.

@@ -31,6 +31,8 @@ const (
 	// StateKey and ReasonKey hold the state of the peering, as the gateway sees it, for kubectl; nothing of liqonet reads them.
 	StateKey  = "state"
 	ReasonKey = "reason"
+	// EpochKey holds the epoch of the pod that a gateway's record tells of, in Unix seconds; none: of an earlier release.
+	EpochKey = "epoch"
 	// KeyCreatedKey holds when the gateway's key pair was made, as RFC 3339; none: not known.
 	KeyCreatedKey = "keyCreated"
 )

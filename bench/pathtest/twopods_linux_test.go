@@ -1,0 +1,135 @@
+package pathtest
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"liqonet.io/liqonet/internal/eventually"
+)
+
+const (
+	// undisturbed is for how long packets are counted once there is one pod again, and undisturbedLoss how many of them may be
+	// lost, of a hundred, on a busy machine: two pods that take turns lose half of them.
+	undisturbed     = 10 * time.Second
+	undisturbedLoss = 2
+)
+
+// TestTwoPodsWithOneKey cuts a gateway's node off from its API server alone. A second pod takes its place on the other node,
+// while the first one goes on, with the same key. The first one steps down as soon as the peer tells it of the second, and the
+// peer stays with the second. With -short, as in a slow guest, losses are only told.
+func TestTwoPodsWithOneKey(t *testing.T) {
+	t.Parallel()
+	t.Run("client", func(t *testing.T) {
+		t.Parallel()
+		a, b, _ := twoClusters(t)
+		old := cutOff(a, b, b)
+		begin := time.Now()
+		b.start(b.replaceGatewayPod(old))
+		b.expectSuccessor(old, begin, startTraffic(t, a, b))
+	})
+	t.Run("server", func(t *testing.T) {
+		t.Parallel()
+		a, b, _ := twoClusters(t)
+		b.otherEndpoints = []string{fmt.Sprintf("%s:%d", a.node(0), serverPort)}
+		b.endpoint = netip.AddrPortFrom(a.node(1), serverPort)
+		old := cutOff(a, b, a)
+		traffic := startTraffic(t, a, b)
+		// The Service leads to the new pod, but on the node that is cut off.
+		g := a.replaceGatewayPod(old)
+		lose(a.nodes[0], tunnelPackets, "drop")
+		a.nodes[1].Run("nft", "delete", "table", "ip", "services")
+		a.balanceBy(g, a.nodes[1])
+		a.start(g)
+		a.awaitPod(g, time.Now())
+		loseNoMore(a.nodes[0])
+		// The client tries the other endpoint when this one is silent.
+		begin := time.Now()
+		lose(a.nodes[1], fmt.Sprintf("ip daddr %[1]s udp dport %[2]d; ip saddr %[1]s udp sport %[2]d", g.address(), listenPort), "drop")
+		a.awaitSteppedDown(old)
+		loseNoMore(a.nodes[1])
+		a.expectSuccessor(old, begin, traffic)
+	})
+}
+
+// cutOff connects two clusters, and cuts the first node of one of them, and the gateway on it, off from their API server.
+func cutOff(a, b, from *testCluster) *testGateway {
+	k := combinations()[0]
+	socket, cut := from.serveAPI()
+	from.sockets[0] = socket
+	a.connect(k, b)
+	b.connect(k, a)
+	a.awaitProof(k)
+	b.awaitProof(k)
+	cut()
+	return from.gateways[0]
+}
+
+// awaitPod waits until a pod is the gateway, and packets of the nodes cross by it that are not cut off.
+func (c *testCluster) awaitPod(g *testGateway, since time.Time) {
+	c.t.Helper()
+	eventually.Succeeds(c.t, joining, func() error {
+		s, err := c.statusOf(g)
+		if err != nil {
+			return err
+		}
+		if s.Pod != g.pod() || !s.LastEcho.After(since) {
+			return fmt.Errorf("pod %s reports, whose last echo was at %v; want %s and %v", s.Pod, s.LastEcho, g.pod(), since)
+		}
+		for _, n := range s.Nodes {
+			if n.Name == c.nodeName(1) && n.LastProof.After(since) {
+				return nil
+			}
+		}
+		c.edit(g.id().StatusName(), func(string) string { return "gone" }) // by damage, it is written at once
+		return fmt.Errorf("packets of node %s do not cross: %+v", c.nodeName(1), s.Nodes)
+	})
+}
+
+// awaitSteppedDown waits until a pod of a gateway has no tunnel any more.
+func (c *testCluster) awaitSteppedDown(g *testGateway) {
+	c.t.Helper()
+	eventually.Succeeds(c.t, joining, func() error {
+		if g.helper.logged("stepsDown=true") == 0 {
+			return errors.New("the first pod has not stepped down")
+		}
+		return nil
+	})
+}
+
+// expectSuccessor waits until an earlier pod has stepped down, and counts packets of the other node, to and from which the later
+// pod forwards.
+func (c *testCluster) expectSuccessor(old *testGateway, begin time.Time, k *traffic) {
+	c.t.Helper()
+	c.awaitSteppedDown(old)
+	c.awaitPod(c.gateways[0], time.Now())
+	took := time.Since(begin)
+	before := k.countOf(c.nodeName(1))
+	<-time.After(undisturbed)
+	all := k.countOf(c.nodeName(1)).minus(before)
+	c.t.Logf("one pod again after %.1f s, in which %d of %d packets were lost; afterwards %d of %d",
+		took.Seconds(), before.lost(), before.sent, all.lost(), all.sent)
+	if !testing.Short() && all.lost()*100 > undisturbedLoss*all.sent {
+		c.t.Errorf("%d of %d packets were lost", all.lost(), all.sent)
+	}
+}
+
+// count is how many packets were sent and answered.
+type count struct{ sent, answered int64 }
+
+func (c count) lost() int64         { return max(c.sent-c.answered, 0) }
+func (c count) minus(o count) count { return count{c.sent - o.sent, c.answered - o.answered} }
+
+// countOf are the packets from and to the pod of a node.
+func (k *traffic) countOf(node string) (all count) {
+	for _, f := range k.flows {
+		if strings.HasPrefix(f.name, node+" ") || strings.HasSuffix(f.name, " "+node) {
+			all.sent += f.sent.Load()
+			all.answered += f.answered.Load()
+		}
+	}
+	return all
+}

@@ -1,0 +1,121 @@
+//go:build linux
+
+package helper
+
+import (
+	"cmp"
+	"context"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"liqonet.io/liqonet/internal/records"
+)
+
+// Kubernetes replaces the pod of a node of which the API server hears no more, while that pod may go on: two pods then have one
+// key, and the peer would answer whichever sent last. The epoch of a pod is larger than that of each earlier pod of its gateway.
+// Gateways tell the peer's theirs in their echoes, and are told the latest that was heard. Only echoes in the tunnel count,
+// which nobody without its keys can send.
+
+const (
+	epochFile = "epoch"
+	// epochAhead is by how much clocks may differ: what is later than that is nobody's epoch.
+	epochAhead = 24 * time.Hour
+	// successorTimeout is how long the API server may take to say which pod is the gateway's, and successorEvery how often it
+	// is asked while the peer tells of a later one.
+	successorTimeout = time.Second
+	successorEvery   = 10 * time.Second
+)
+
+// epoch is a time in Unix seconds; zero: not known.
+type epoch uint32
+
+// plausible reports whether a pod can have that epoch.
+func (e epoch) plausible() bool {
+	return e != 0 && time.Unix(int64(e), 0).Before(time.Now().Add(epochAhead))
+}
+
+// succession is whether a gateway's pod is the latest.
+type succession struct {
+	epoch epoch         // set before others use it
+	claim chan struct{} // of size one: the peer has heard a later one
+
+	outlived atomic.Bool // there is a later one: this one must not use the key any more
+}
+
+// told takes which epoch the peer has heard last.
+func (s *succession) told(e epoch) {
+	if s.epoch != 0 && e > s.epoch && e.plausible() {
+		notify(s.claim)
+	}
+}
+
+// beginEpoch finds this pod's epoch: that of an earlier process in the pod, else one after that which the record has.
+func (l *gatewayLoop) beginEpoch() epoch {
+	file := filepath.Join(cmp.Or(l.Kept, os.DevNull), epochFile)
+	text, _ := os.ReadFile(file) // not there at first
+	if e := parseEpoch(string(text)); e != 0 {
+		return e
+	}
+	_, last := l.recorded(named[*corev1.ConfigMap](l.location, l.Namespace, l.ID.Name()))
+	e := max(epoch(time.Now().Unix()), last+1)
+	_ = os.WriteFile(file, []byte(e.String()), 0o600) // without the volume, the pod passes for a later one after a restart
+	return e
+}
+
+// recorded is the pod of which a gateway's ConfigMap tells, and its epoch.
+func (l *gatewayLoop) recorded(cm *corev1.ConfigMap) (string, epoch) {
+	if cm == nil {
+		return "", 0
+	}
+	g, _ := recordOf[records.Gateway](cm) // one that cannot be read tells of nobody
+	return g.Pod, parseEpoch(cm.Data[records.EpochKey])
+}
+
+// watchSuccessor asks the API server, each time that the peer has heard a later pod, which one is the gateway's, until ctx
+// ends. While it does not say that it is this one, this one steps down: it has no tunnel.
+func (l *gatewayLoop) watchSuccessor(ctx context.Context) {
+	s := &l.echoes.own
+	for {
+		if !s.outlived.Load() {
+			select {
+			case <-ctx.Done():
+				return
+			case <-s.claim:
+			}
+		}
+		if over := !l.confirmed(ctx); s.outlived.Swap(over) != over {
+			l.Log.Warn("the peer has heard a later pod of this gateway", "stepsDown", over)
+			notify(l.wake)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(successorEvery):
+		}
+	}
+}
+
+// confirmed reports whether the API server says that this pod is the gateway's.
+func (l *gatewayLoop) confirmed(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, successorTimeout)
+	defer cancel()
+	cm, err := patch(ctx, l.Client.CoreV1().ConfigMaps(l.Namespace), l.ID.Name(), struct{}{}, nil) // changes nothing
+	pod, _ := l.recorded(cm)
+	return err == nil && pod == l.Pod
+}
+
+func (e epoch) String() string { return strconv.FormatUint(uint64(e), 10) }
+
+// parseEpoch returns zero for what no pod can have.
+func parseEpoch(text string) epoch {
+	n, _ := strconv.ParseUint(text, 10, 32)
+	if e := epoch(n); e.plausible() {
+		return e
+	}
+	return 0
+}

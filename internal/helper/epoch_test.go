@@ -1,0 +1,198 @@
+//go:build linux
+
+package helper
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math"
+	"net/netip"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
+
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/netops/echo"
+	"liqonet.io/liqonet/netops/tunnel"
+)
+
+// locationOf is the ConfigMap of a gateway that a pod has written.
+func locationOf(t *testing.T, pod string, e epoch) *corev1.ConfigMap {
+	t.Helper()
+	g := testGateway()
+	g.Pod = pod
+	text, err := records.Encode(g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := firstGateway("b")
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: id.Name(), Namespace: testNamespace, Labels: id.Identity(records.ComponentGateway).Labels()},
+		Data:       map[string]string{records.DataKey: text, records.EpochKey: e.String()},
+	}
+}
+
+// epochLoop is that of a pod "one", whose API server has a ConfigMap.
+func epochLoop(t *testing.T, cm *corev1.ConfigMap) (*gatewayLoop, *fake.Clientset) {
+	t.Helper()
+	client := fake.NewClientset(cm)
+	echoes, _ := testEchoes(testView())
+	echoes.own.epoch = 100
+	l := &gatewayLoop{
+		Gateway:  Gateway{Env: Env{Client: client, Namespace: testNamespace, Log: slog.New(slog.DiscardHandler)}, ID: firstGateway("b"), Pod: "one"},
+		echoes:   echoes,
+		location: cache.NewStore(cache.MetaNamespaceKeyFunc),
+		wake:     make(chan struct{}, 1),
+	}
+	if err := l.location.Add(cm); err != nil {
+		t.Fatal(err)
+	}
+	return l, client
+}
+
+// TestSuccessor: a pod steps down if the peer has heard a later one and the API server does not say that this one is the
+// gateway's.
+func TestSuccessor(t *testing.T) {
+	const later = 200
+	for _, c := range []struct {
+		name    string
+		told    epoch
+		of      string // the pod that the API server names
+		away    bool   // the API server
+		want    bool
+		onceHas bool // the API server is back
+	}{
+		{name: "a later pod", told: later, of: "two", want: true, onceHas: true},
+		{name: "a later pod, no API server", told: later, of: "two", away: true, want: true, onceHas: true},
+		{name: "the API server names this one", told: later, of: "one"},
+		{name: "no API server", told: later, of: "one", away: true, want: true},
+		{name: "the same pod", told: 100, of: "two", away: true},
+		{name: "an earlier pod", told: 99, of: "two", away: true},
+		{name: "not known", told: 0, of: "two", away: true},
+		{name: "no pod can have it", told: math.MaxUint32, of: "two", away: true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l, client := epochLoop(t, locationOf(t, c.of, later))
+				away := c.away
+				client.PrependReactor("patch", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+					return away, nil, errors.New("no route to host")
+				})
+				ctx, cancel := context.WithCancel(t.Context())
+				ended := make(chan struct{})
+				go func() { l.watchSuccessor(ctx); close(ended) }()
+				l.echoes.tunnel(1).answer(netip.AddrPort{}, echo.Message{Content: echo.Content{Newest: uint32(c.told)}})
+				synctest.Wait()
+				if got := l.echoes.own.outlived.Load(); got != c.want {
+					t.Errorf("stepped down: %t, want %t", got, c.want)
+				}
+				away = false
+				time.Sleep(successorEvery + time.Second) //nolint:forbidigo // in a bubble of synctest this advances the clock and waits for nothing
+				if got := l.echoes.own.outlived.Load(); got != c.onceHas {
+					t.Errorf("stepped down once the API server answers: %t, want %t", got, c.onceHas)
+				}
+				cancel()
+				<-ended
+			})
+		})
+	}
+}
+
+// TestOnlyTheLatestReports: what a later pod has written stays.
+func TestOnlyTheLatestReports(t *testing.T) {
+	l, _ := epochLoop(t, locationOf(t, "two", 200))
+	l.echoes.own.outlived.Store(true)
+	if _, err := l.writeRecord(t.Context(), l.ID.Name(), testGateway(), nil); err == nil {
+		t.Error("a pod that has stepped down has written")
+	}
+}
+
+// TestBeginEpoch: the epoch of a pod is later than that of the pod before, whatever the clocks, and outlives its processes.
+func TestBeginEpoch(t *testing.T) {
+	now := epoch(time.Now().Unix())
+	for _, c := range []struct {
+		name        string
+		recorded    epoch
+		least, most epoch
+	}{
+		{"nobody before", 0, now, now + 60},
+		{"an earlier pod", 100, now, now + 60},
+		{"one whose clock was ahead", now + 3600, now + 3601, now + 3601},
+		{"one that no pod can have", math.MaxUint32, now, now + 60},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l, _ := epochLoop(t, locationOf(t, "zero", c.recorded))
+			l.Kept = t.TempDir()
+			got := l.beginEpoch()
+			if got < c.least || got > c.most {
+				t.Errorf("epoch %d, want %d to %d", got, c.least, c.most)
+			}
+			if err := l.location.Replace([]any{locationOf(t, "two", got+1000)}, ""); err != nil {
+				t.Fatal(err)
+			}
+			if again := l.beginEpoch(); again != got {
+				t.Errorf("epoch %d after a restart, %d before", again, got)
+			}
+		})
+	}
+}
+
+// farTunnel is a device whose packets come from an endpoint.
+type farTunnel struct {
+	from    netip.AddrPort
+	renewed []netip.AddrPort
+}
+
+// Stats implements farDevice.
+func (f *farTunnel) Stats() (tunnel.Stats, error) { return tunnel.Stats{Endpoint: f.from}, nil }
+
+// RenewAt implements farDevice.
+func (f *farTunnel) RenewAt(a netip.AddrPort) error {
+	f.renewed = append(f.renewed, a)
+	return nil
+}
+
+// TestFarPods: the tunnel stays with the latest pod of the peer's gateway, and a peer cannot have it renewed all the time.
+func TestFarPods(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, _ := testEchoes(testView())
+		first, second := netip.MustParseAddrPort("192.0.2.1:1"), netip.MustParseAddrPort("192.0.2.2:2")
+		device := &farTunnel{from: second}
+		e := g.tunnel(1)
+		e.far.device = device
+		hear := func(of epoch) (newest epoch) {
+			c := e.answer(netip.AddrPort{}, echo.Message{Content: echo.Content{Epoch: uint32(of)}})
+			synctest.Wait()
+			return epoch(c.Newest)
+		}
+		pass := func(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // in a bubble of synctest this advances the clock and waits for nothing
+		hear(100)
+		device.from = first
+		for range 20 {
+			if newest := hear(50); newest != 100 {
+				t.Fatalf("an earlier pod is told of epoch %d", newest)
+			}
+			hear(math.MaxUint32)
+			pass(farPodEvery / 10)
+			hear(100)
+		}
+		if n := len(device.renewed); n != 2 || device.renewed[0] != second {
+			t.Errorf("renewed at %v, want %v once a second", device.renewed, second)
+		}
+		pass(farPodSilence)
+		if newest := hear(50); newest != 50 {
+			t.Errorf("the only pod left is told of epoch %d", newest)
+		}
+		if n := len(device.renewed); n != 2 {
+			t.Error("renewed because of the only pod left")
+		}
+	})
+}
