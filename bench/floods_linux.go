@@ -89,7 +89,7 @@ type floodReport struct {
 func (s strain) measure(ctx context.Context, f flood) (r floodReport, err error) {
 	bed := path.NewBed(ctx, s.kinds)
 	defer func() { err = errors.Join(err, bed.Close()) }()
-	way, err := bed.Liqonet()
+	way, err := bed.Liqonet(1)
 	if err == nil && s.qdisc != "" {
 		err = bed.SetLine(s.qdisc)
 	}

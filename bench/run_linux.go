@@ -20,8 +20,9 @@ import (
 const (
 	tunnelAlone = "tunnel" // between the gateways, without package netops/tunnel
 	ownTunnel   = "own tunnel"
-	baseline    = "baseline" // from pod to pod, without liqonet
-	byLiqonet   = "liqonet"  // the same
+	baseline    = "baseline"     // from pod to pod, without liqonet
+	byLiqonet   = "liqonet"      // the same
+	byTwo       = "two gateways" // liqonet, with two in each cluster
 )
 
 // aims are the ratios that are compared.
@@ -29,6 +30,7 @@ var aims = []report.Ratio{
 	{Of: byLiqonet, To: baseline, Aim: 0.97},
 	{Of: byLiqonet, To: tunnelAlone, Aim: 0.9},
 	{Of: ownTunnel, To: tunnelAlone, Aim: 0.97},
+	{Of: byTwo, To: byLiqonet, Aim: 0.9},
 }
 
 // plan says what is measured and how long.
@@ -94,7 +96,8 @@ func (p plan) build(bed *path.Bed) (ways map[string]load.Way, names []string, er
 		add(ownTunnel, gateways.OwnTunnel)
 	}
 	add(baseline, bed.Baseline)
-	add(byLiqonet, bed.Liqonet)
+	add(byLiqonet, func() (load.Way, error) { return bed.Liqonet(1) })
+	add(byTwo, func() (load.Way, error) { return bed.Liqonet(2) })
 	if err == nil && len(names) == 0 {
 		err = fmt.Errorf("no path is called %q", p.only)
 	}

@@ -55,7 +55,7 @@ type crowd struct {
 func (c crowd) measure(ctx context.Context, out io.Writer) (err error) {
 	bed := path.NewBed(ctx, c.kinds)
 	defer func() { err = errors.Join(err, bed.Close()) }()
-	if _, err := bed.Liqonet(); err != nil {
+	if _, err := bed.Liqonet(1); err != nil {
 		return err
 	}
 	many, first, err := bed.Join(ctx, c.nodes, c.pods)

@@ -114,6 +114,38 @@ type cluster struct {
 	tunnel             netip.Addr   // its end of the tunnel
 	key                wgtypes.Key
 	node, pod, gateway netns.Namespace
+	// others are its further gateways.
+	others []gateway
+}
+
+// gateway is a pod and its key.
+type gateway struct {
+	key wgtypes.Key
+	pod netns.Namespace
+}
+
+// addGateway makes a further gateway.
+func (b *Bed) addGateway(c *cluster) error {
+	key, errKey := wgtypes.GeneratePrivateKey()
+	number := len(c.others) + 1
+	ns, err := b.attach(c, fmt.Sprintf("gateway%d", number), gatewayAt(number))
+	c.others = append(c.others, gateway{key, ns})
+	return errors.Join(errKey, err)
+}
+
+// gatewayAt is the address of a gateway's pod, by its number less one.
+func gatewayAt(i int) netip.Addr {
+	a := gatewayAddress.As4()
+	a[3] += byte(i)
+	return netip.AddrFrom4(a)
+}
+
+// gatewayOf is a gateway, by its number less one.
+func (c *cluster) gatewayOf(i int) gateway {
+	if i == 0 {
+		return gateway{c.key, c.gateway}
+	}
+	return c.others[i-1]
 }
 
 // clusters makes the namespaces of both ends, as a simple CNI leaves them, and what a NodePort Service does.
@@ -134,10 +166,24 @@ func (b *Bed) clusters() (client, server *cluster, err error) {
 	return client, server, errors.Join(
 		b.ip(client.node, "link add eth0 type veth peer name eth0 netns "+server.node.Path()),
 		b.address(client), b.address(server),
-		b.nft(server.node, "table ip services {", "chain nodeports { type nat hook prerouting priority -100",
-			fmt.Sprintf("udp dport %d dnat to %s:%d", nodePort, gatewayAddress, listenPort),
-			fmt.Sprintf("udp dport %d dnat to %s:%d", nodePort+1, gatewayAddress, listenPort+1), "}", "}"))
+		b.nft(server.node, slices.Concat([]string{"table ip services {", "chain nodeports { type nat hook prerouting priority -100"}, services(), []string{"}", "}"})...))
 }
+
+// services are the rules of the server's NodePorts: one for each two gateways. A second tunnel of the first two has the port of the first gateways' next.
+func services() (rules []string) {
+	for i := range MaxGateways {
+		for j := range MaxGateways {
+			rules = append(rules, fmt.Sprintf("udp dport %d dnat to %s:%d", nodePort+tunnelNumber(i, j), gatewayAt(i), listenPort+j))
+		}
+	}
+	return rules
+}
+
+// MaxGateways is how many gateways a cluster of a bed can have.
+const MaxGateways = 2
+
+// tunnelNumber is that of the tunnel between gateway i of the server and j of the client, from 0.
+func tunnelNumber(i, j int) int { return i*records.MaxGateways + j }
 
 func (c *cluster) nodeAddress() netip.Addr { return netip.AddrFrom4([4]byte{172, 31, 0, c.number}) }
 

@@ -41,6 +41,7 @@ type helperJob struct {
 	Socket  string // of its API server
 	Node    string
 	Peering string
+	Gateway int    // its number less one
 	Keys    string // folder
 }
 
@@ -114,7 +115,7 @@ func (h helperJob) run(ctx context.Context, log *slog.Logger) error {
 		return helper.Node{Env: env, Name: h.Node}.Run(ctx)
 	}
 	return helper.Gateway{
-		Env: env, ID: records.GatewayID{Peering: h.Peering, Number: 1}, Pod: gatewayPod, PodIP: gatewayAddress, Node: h.Node, Keys: h.Keys,
+		Env: env, ID: records.GatewayID{Peering: h.Peering, Number: h.Gateway + 1}, Pod: podOf(h.Gateway), PodIP: gatewayAt(h.Gateway), Node: h.Node, Keys: h.Keys,
 	}.Run(ctx)
 }
 

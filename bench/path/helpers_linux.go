@@ -24,7 +24,6 @@ import (
 
 const (
 	peeringName = "peer"
-	gatewayPod  = "gateway-peer-0"
 	nodeName    = "node"
 )
 
@@ -34,12 +33,22 @@ var (
 	internalCIDR = netip.MustParsePrefix("10.80.0.0/16")
 )
 
-// Liqonet is the path from pod to pod as liqonet's helpers make and keep it: each in a process of its own, which
-// follows the records that connect would write.
-func (b *Bed) Liqonet() (load.Way, error) {
+// podOf is the name of a gateway's pod.
+func podOf(i int) string { return fmt.Sprintf("gateway-peer-%d", i) }
+
+// Liqonet is the path from pod to pod as liqonet's helpers make and keep it, with so many gateways in each cluster: each in a
+// process of its own, which follows the records that connect would write.
+func (b *Bed) Liqonet(gateways int) (load.Way, error) {
 	client, server, err := b.clusters()
 	if err != nil {
 		return load.Way{}, err
+	}
+	for _, c := range []*cluster{server, client} {
+		for range gateways - 1 {
+			if err := b.addGateway(c); err != nil {
+				return load.Way{}, err
+			}
+		}
 	}
 	preshared, err := wgtypes.GenerateKey()
 	if err != nil {
@@ -50,9 +59,11 @@ func (b *Bed) Liqonet() (load.Way, error) {
 			return load.Way{}, fmt.Errorf("cluster %s: %w", c.end.name, err)
 		}
 	}
-	for _, c := range b.joined {
-		if err := b.proven(c.api); err != nil {
-			return load.Way{}, err
+	for _, c := range b.joined[len(b.joined)-2:] {
+		for i := range gateways {
+			if err := b.proven(c.api, i); err != nil {
+				return load.Way{}, err
+			}
 		}
 	}
 	return b.complete(load.Way{From: client.pod, To: server.pod, Address: server.seenPod()})
@@ -61,7 +72,7 @@ func (b *Bed) Liqonet() (load.Way, error) {
 // joined is a cluster with helpers.
 type joined struct {
 	api *fake.Clientset
-	// Of its gateway.
+	// Of its first gateway.
 	gateway netns.Namespace
 	process int
 	log     *childLog
@@ -74,21 +85,40 @@ func (b *Bed) help(c, peer *cluster, preshared wgtypes.Key) error {
 		return err
 	}
 	b.onClose(func() error { return os.RemoveAll(dir) })
-	for name, key := range map[string]wgtypes.Key{records.PrivateKeyKey: c.key, records.PresharedKeyKey: preshared} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(key.String()), 0o600); err != nil {
-			return err
-		}
-	}
 	objects, err := b.objects(c, peer)
 	if err != nil {
 		return err
 	}
 	kube, socket := fake.NewClientset(objects...), filepath.Join(dir, "api")
 	b.serve(kube, socket)
-	_, _, errNode := b.start(c.node, job{Helper: &helperJob{Socket: socket, Node: nodeName}})
-	_, log, errGateway := b.start(c.gateway, job{Helper: &helperJob{Socket: socket, Node: nodeName, Peering: peeringName, Keys: dir}})
-	b.joined = append(b.joined, &joined{api: kube, gateway: c.gateway, process: b.started[len(b.started)-1], log: log})
-	return errors.Join(errNode, errGateway)
+	if _, _, err := b.start(c.node, job{Helper: &helperJob{Socket: socket, Node: nodeName}}); err != nil {
+		return err
+	}
+	for i := range len(c.others) + 1 {
+		g := c.gatewayOf(i)
+		keys := filepath.Join(dir, podOf(i))
+		if err := writeKeys(keys, g.key, preshared); err != nil {
+			return err
+		}
+		_, log, err := b.start(g.pod, job{Helper: &helperJob{Socket: socket, Node: nodeName, Peering: peeringName, Gateway: i, Keys: keys}})
+		if err != nil {
+			return err
+		}
+		if i == 0 {
+			b.joined = append(b.joined, &joined{api: kube, gateway: g.pod, process: b.started[len(b.started)-1], log: log})
+		}
+	}
+	return nil
+}
+
+// writeKeys makes the folder of a gateway's keys.
+func writeKeys(dir string, private, preshared wgtypes.Key) error {
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return err
+	}
+	return errors.Join(
+		os.WriteFile(filepath.Join(dir, records.PrivateKeyKey), []byte(private.String()), 0o600),
+		os.WriteFile(filepath.Join(dir, records.PresharedKeyKey), []byte(preshared.String()), 0o600))
 }
 
 // serve offers a cluster's objects until the bed ends.
@@ -104,12 +134,6 @@ func (b *Bed) serve(kube *fake.Clientset, socket string) {
 
 // objects are what the API server of a connected cluster holds. The gateway fills the empty ones.
 func (b *Bed) objects(c, peer *cluster) ([]runtime.Object, error) {
-	tunnel := records.Tunnel{
-		PublicKey: peer.key.PublicKey().String(), Address: netip.PrefixFrom(c.tunnel, tunnelBits), PeerAddress: peer.tunnel, ListenPort: listenPort,
-	}
-	if c.role == records.Client {
-		tunnel.Endpoints = []string{netip.AddrPortFrom(peer.nodeAddress(), nodePort).String()}
-	}
 	p := records.Peering{
 		Version: records.PeeringVersion, Name: peeringName, Role: c.role,
 		Peer: records.Peer{
@@ -117,9 +141,6 @@ func (b *Bed) objects(c, peer *cluster) ([]runtime.Object, error) {
 			PodCIDRs:     []records.Mapping{{Real: podCIDR, Seen: peer.seen}},
 			ExternalCIDR: records.Mapping{Real: externalCIDR, Seen: peerExternal},
 		},
-		Gateways: []records.LocalGateway{{
-			OverlayID: overlayID, Address: netip.MustParseAddr("10.80.128.1"), Tunnels: []records.Tunnel{tunnel},
-		}},
 		Implementation: b.kinds.WireGuard, MTU: pathMTU, ClampMSS: true,
 	}
 	f := records.Fabric{
@@ -131,19 +152,55 @@ func (b *Bed) objects(c, peer *cluster) ([]runtime.Object, error) {
 		ObjectMeta: metav1.ObjectMeta{Name: nodeName, UID: "uid"},
 		Spec:       corev1.NodeSpec{PodCIDRs: []string{nodePodCIDR.String()}},
 	}
-	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: records.DefaultNamespace, Name: gatewayPod,
-			Labels: records.Identity{Component: records.ComponentGateway, Peering: p.Name}.Labels(),
-		},
-		Spec:   corev1.PodSpec{NodeName: nodeName},
-		Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIPs: []corev1.PodIP{{IP: gatewayAddress.String()}}},
+	objects := []runtime.Object{node}
+	var errs []error
+	add := func(name string, d records.Document) {
+		cm, err := configMap(name, d)
+		objects, errs = append(objects, cm), append(errs, err)
 	}
-	fabric, errFabric := configMap(records.FabricName, f)
-	peering, errPeering := configMap(records.PeeringName(p.Name), p)
-	gateway, errGateway := configMap(records.GatewayID{Peering: p.Name, Number: 1}.Name(), nil)
-	status, errStatus := configMap(records.GatewayID{Peering: p.Name, Number: 1}.StatusName(), nil)
-	return []runtime.Object{node, pod, fabric, peering, gateway, status}, errors.Join(errFabric, errPeering, errGateway, errStatus)
+	for i := range len(c.others) + 1 {
+		id := records.GatewayID{Peering: p.Name, Number: i + 1}
+		p.Gateways = append(p.Gateways, c.record(i, peer))
+		objects = append(objects, &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: records.DefaultNamespace, Name: podOf(i), Labels: id.Identity(records.ComponentGateway).Labels()},
+			Spec:       corev1.PodSpec{NodeName: nodeName},
+			Status:     corev1.PodStatus{Phase: corev1.PodRunning, PodIPs: []corev1.PodIP{{IP: gatewayAt(i).String()}}},
+		})
+		add(id.Name(), nil)
+		add(id.StatusName(), nil)
+	}
+	add(records.FabricName, f)
+	add(records.PeeringName(p.Name), p)
+	return objects, errors.Join(errs...)
+}
+
+// record is a gateway, by its number less one, with its tunnels.
+func (c *cluster) record(i int, peer *cluster) records.LocalGateway {
+	g := records.LocalGateway{OverlayID: overlayID + uint32(i), Address: netip.AddrFrom4([4]byte{10, 80, 128, byte(i + 1)})}
+	for j := range len(peer.others) + 1 {
+		server, client := i, j
+		if c.role == records.Client {
+			server, client = j, i
+		}
+		number := tunnelNumber(server, client)
+		t := records.Tunnel{
+			PublicKey: peer.gatewayOf(j).key.PublicKey().String(),
+			Address:   netip.PrefixFrom(addressIn(c.tunnel, number), tunnelBits), PeerAddress: addressIn(peer.tunnel, number),
+			ListenPort: listenPort + uint16(j),
+		}
+		if c.role == records.Client {
+			t.Endpoints = []string{netip.AddrPortFrom(peer.nodeAddress(), uint16(nodePort+number)).String()}
+		}
+		g.Tunnels = append(g.Tunnels, t)
+	}
+	return g
+}
+
+// addressIn is the address in the range of another tunnel, by its number.
+func addressIn(first netip.Addr, tunnel int) netip.Addr {
+	a := first.As4()
+	a[3] += byte(tunnel << (32 - tunnelBits))
+	return netip.AddrFrom4(a)
 }
 
 // configMap is the object that carries a record; nil: none yet.
@@ -164,11 +221,11 @@ const (
 )
 
 // proven waits until a gateway reports that packets of full size crossed from its node to the peer's and back.
-func (b *Bed) proven(kube *fake.Clientset) error {
+func (b *Bed) proven(kube *fake.Clientset, gateway int) error {
 	ctx, cancel := context.WithTimeout(b.ctx, proofPatience)
 	defer cancel()
 	for tick := time.NewTicker(proofEvery); ; {
-		s, err := status(ctx, kube)
+		s, err := status(ctx, kube, gateway)
 		if err == nil && len(s.Nodes) == 1 && !s.Nodes[0].LastProof.IsZero() {
 			if s.Overlay != b.kinds.Overlay || s.Implementation != b.kinds.WireGuard {
 				return fmt.Errorf("the path is of %s and %s, want %s and %s", s.Overlay, s.Implementation, b.kinds.Overlay, b.kinds.WireGuard)
@@ -183,8 +240,9 @@ func (b *Bed) proven(kube *fake.Clientset) error {
 	}
 }
 
-func status(ctx context.Context, kube kubernetes.Interface) (records.Status, error) {
-	cm, err := kube.CoreV1().ConfigMaps(records.DefaultNamespace).Get(ctx, records.GatewayID{Peering: peeringName, Number: 1}.StatusName(), metav1.GetOptions{})
+func status(ctx context.Context, kube kubernetes.Interface, gateway int) (records.Status, error) {
+	name := records.GatewayID{Peering: peeringName, Number: gateway + 1}.StatusName()
+	cm, err := kube.CoreV1().ConfigMaps(records.DefaultNamespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil || cm.Data[records.DataKey] == "" {
 		return records.Status{}, err
 	}
