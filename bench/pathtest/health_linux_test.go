@@ -11,6 +11,7 @@ import (
 	"liqonet.io/liqonet/internal/eventually"
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/netnstest"
+	"liqonet.io/liqonet/internal/records"
 )
 
 const (
@@ -230,7 +231,7 @@ func (c *testCluster) judge() (health.State, string) {
 	for i := range c.nodes {
 		nodes = append(nodes, c.nodeName(i))
 	}
-	state, why, err := verdict.Of(c.t.Context(), c.kube, "peer", pathMTU, nodes...)
+	state, why, err := verdict.OfAll(c.t.Context(), c.kube, records.GatewayIDs("peer", len(c.gateways)), pathMTU, nodes...)
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -123,10 +123,13 @@ type count struct{ sent, answered int64 }
 func (c count) lost() int64         { return max(c.sent-c.answered, 0) }
 func (c count) minus(o count) count { return count{c.sent - o.sent, c.answered - o.answered} }
 
-// countOf are the packets from and to the pod of a node.
+// count are all packets.
+func (k *traffic) count() count { return k.countOf("") }
+
+// countOf are the packets from and to the pod of a node; "": any.
 func (k *traffic) countOf(node string) (all count) {
 	for _, f := range k.flows {
-		if strings.HasPrefix(f.name, node+" ") || strings.HasSuffix(f.name, " "+node) {
+		if node == "" || strings.HasPrefix(f.name, node+" ") || strings.HasSuffix(f.name, " "+node) {
 			all.sent += f.sent.Load()
 			all.answered += f.answered.Load()
 		}

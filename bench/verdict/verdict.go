@@ -17,17 +17,36 @@ import (
 // Of judges a peering of one gateway, from the reports of its gateway and of its witnesses. An unreadable report counts as
 // none.
 func Of(ctx context.Context, kube kubernetes.Interface, peering string, mtu int, nodes ...string) (health.State, string, error) {
-	id := records.GatewayID{Peering: peering, Number: 1}
+	return OfAll(ctx, kube, records.GatewayIDs(peering, 1), mtu, nodes...)
+}
+
+// OfAll judges a peering of some gateways likewise.
+func OfAll(ctx context.Context, kube kubernetes.Interface, gateways []records.GatewayID, mtu int, nodes ...string) (health.State, string, error) {
+	all := make([]health.Observation, len(gateways))
+	for i, id := range gateways {
+		o, err := observe(ctx, kube, id)
+		if err != nil {
+			return "", "", err
+		}
+		o.MTU, o.Nodes = mtu, nodes
+		all[i] = o
+	}
+	state, why := health.JudgeAll(all, nil)
+	return state, why, nil
+}
+
+// observe reads what is reported of a gateway.
+func observe(ctx context.Context, kube kubernetes.Interface, id records.GatewayID) (o health.Observation, err error) {
 	maps := kube.CoreV1().ConfigMaps(records.DefaultNamespace)
 	report, err := maps.Get(ctx, id.StatusName(), metav1.GetOptions{})
 	if err != nil {
-		return "", "", fmt.Errorf("read the gateway's report: %w", err)
+		return o, fmt.Errorf("read the gateway's report: %w", err)
 	}
 	leases, err := kube.CoordinationV1().Leases(records.DefaultNamespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return "", "", fmt.Errorf("list the leases of nodes: %w", err)
+		return o, fmt.Errorf("list the leases of nodes: %w", err)
 	}
-	o := health.Observation{MTU: mtu, Nodes: nodes, Witnesses: map[string]string{}}
+	o.Witnesses = map[string]string{}
 	o.Every, _ = time.ParseDuration(report.Data[records.EveryKey])
 	if s, err := records.Decode[records.Status](report.Data[records.DataKey]); err == nil {
 		o.Status, o.Age = &s, time.Since(s.Time)
@@ -42,8 +61,7 @@ func Of(ctx context.Context, kube kubernetes.Interface, peering string, mtu int,
 			o.Witnesses[*l.Spec.HolderIdentity] = fault
 		}
 	}
-	state, why := health.Judge(o)
-	return state, why, nil
+	return o, nil
 }
 
 // witness is what a node reports in its lease of a gateway that does not answer it; ok: it watches this one.
