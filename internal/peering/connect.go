@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -253,5 +252,5 @@ func (c *connector) configure(ctx context.Context) (string, error) {
 		return "", err
 	}
 	err := client.write(ctx, client.document)
-	return fmt.Sprintf("%s listens at %s, MTU %d", server.name, strings.Join(client.written.Endpoints(), ", "), client.written.MTU), err
+	return fmt.Sprintf("%s listens at %s, MTU %d", server.name, described(client.written.Endpoints()), client.written.MTU), err
 }

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -149,4 +150,18 @@ func (e *end) endpointsAt(svc *corev1.Service) (all map[records.TunnelID][]strin
 		}
 	}
 	return all, missing
+}
+
+// described is the endpoints of all tunnels in a few words: each host once and each port once, such as "192.0.2.1, 192.0.2.2, UDP 30840, 30841".
+func described(endpoints []string) string {
+	var hosts, ports []string
+	for _, e := range endpoints {
+		host, port, _ := net.SplitHostPort(e)
+		hosts, ports = append(hosts, host), append(ports, port)
+	}
+	unique := func(words []string) string {
+		slices.Sort(words)
+		return strings.Join(slices.Compact(words), ", ")
+	}
+	return unique(hosts) + ", UDP " + unique(ports)
 }

@@ -48,3 +48,10 @@ func TestGatewaysOfNewPeerings(t *testing.T) {
 		})
 	}
 }
+
+func TestDescribedEndpoints(t *testing.T) {
+	got := described([]string{"192.0.2.2:30840", "192.0.2.1:30840", "192.0.2.2:30841", "192.0.2.1:30841"})
+	if want := "192.0.2.1, 192.0.2.2, UDP 30840, 30841"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
