@@ -80,13 +80,13 @@ func TestProgressInPlainLines(t *testing.T) {
 	p.Done("reach", "a v1.36.3, b v1.36.3", 300*time.Millisecond)
 	p.Note("IPv6 ranges are left out")
 	p.Warn("node n is not Ready", "kubectl describe node n")
-	p.fail(errors.New("discover: no pod CIDR"), "tell it with --pod-cidr")
+	p.fail(errors.New("discover: no pod CIDR"), "set it with --pod-cidr")
 	want := `reach: a v1.36.3, b v1.36.3 (0.3s)
 IPv6 ranges are left out
 warning: node n is not Ready
 hint: kubectl describe node n
 error: discover: no pod CIDR
-hint: tell it with --pod-cidr
+hint: set it with --pod-cidr
 `
 	if got := out.String(); got != want {
 		t.Errorf("got:\n%swant:\n%s", got, want)

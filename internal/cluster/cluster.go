@@ -37,7 +37,7 @@ const (
 	burst = 300
 )
 
-// reachTimeout bounds the first requests: an API server that does not answer is told apart from a slow step.
+// reachTimeout bounds the first requests: so that an API server that does not answer is not taken for a slow step.
 const reachTimeout = 10 * time.Second
 
 // Object is an object of the API with its metadata. It is an alias so that slices of it need no conversion
@@ -149,7 +149,7 @@ func (c *Cluster) Reach(ctx context.Context) error {
 // errNoAnswer says that an API server was silent, or too busy, for all of reachTimeout.
 var errNoAnswer = fmt.Errorf("no answer within %s", reachTimeout)
 
-// ID returns what tells this cluster from every other: the UID of namespace kube-system, which lives as long
+// ID identifies the cluster by the UID of namespace kube-system, which lives as long
 // as the cluster.
 func (c *Cluster) ID(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, reachTimeout)

@@ -47,7 +47,7 @@ func (q *question) mayBe(names ...string) bool {
 	return cni == "" || slices.Contains(names, cni)
 }
 
-// warnings tells of what is known to clash with liqonet's packet path.
+// warnings are the known incompatibilities with liqonet's packet path.
 func (inv *inventory) warnings() []Warning {
 	return slices.Concat(inv.ciliumWarnings(), inv.calicoWarnings(), inv.ovnWarnings(), inv.liqoWarnings())
 }
@@ -136,7 +136,7 @@ func (inv *inventory) calicoWarnings() []Warning {
 	return all
 }
 
-// ovnWarnings tells of an OVN-Kubernetes whose pods' packets leave by Open vSwitch, past the node's kernel.
+// ovnWarnings warns of an OVN-Kubernetes whose pods' packets leave by Open vSwitch, past the node's kernel.
 func (inv *inventory) ovnWarnings() []Warning {
 	if inv.cni() != "ovn-kubernetes" || len(inv.openshiftNetworks.Items) == 0 {
 		return nil
@@ -155,7 +155,7 @@ func (inv *inventory) ovnWarnings() []Warning {
 // liqoFabric is the DaemonSet by which Liqo programs nodes. Its custom resources are there without it, too.
 const liqoFabric = "liqo-fabric"
 
-// liqoWarnings tells of a Liqo in the cluster: its nodes' Geneve interfaces use liqonet's overlay port, and
+// liqoWarnings warns of a Liqo in the cluster: its nodes' Geneve interfaces use liqonet's overlay port, and
 // its default internal and external CIDRs are liqonet's too.
 func (inv *inventory) liqoWarnings() []Warning {
 	if inv.daemonSet(liqoFabric) >= 0 {

@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// told are the ranges in texts of a source.
-func (q *question) told(source string, texts ...string) Ranges {
+// parsed are the ranges in texts of a source.
+func (q *question) parsed(source string, texts ...string) Ranges {
 	return Ranges{Prefixes: q.parse(source, texts...), Source: source}
 }
 
@@ -26,7 +26,7 @@ func (q *question) configured(source string, place types.NamespacedName, key str
 		return Ranges{}
 	}
 	value, _, _ := unstructured.NestedString(config, path...)
-	return q.told(source, value)
+	return q.parsed(source, value)
 }
 
 // argument reads a flag of the first of some components that has it, which run as static pods.
@@ -39,7 +39,7 @@ func (q *question) argument(flag string, components ...string) Ranges {
 			for _, container := range pod.Spec.Containers {
 				// Some distributions start components by a shell: the words of the script count as well.
 				words := strings.Fields(strings.Join(append(container.Command, container.Args...), " "))
-				if r := q.told(component+" "+flag, flagValue(words, flag)); len(r.Prefixes) > 0 {
+				if r := q.parsed(component+" "+flag, flagValue(words, flag)); len(r.Prefixes) > 0 {
 					return r
 				}
 			}
@@ -57,7 +57,7 @@ func (q *question) k3s(flag string) Ranges {
 			if json.Unmarshal([]byte(node.Annotations[key]), &words) != nil {
 				continue
 			}
-			if r := q.told(key+" "+flag, flagValue(words, flag)); len(r.Prefixes) > 0 {
+			if r := q.parsed(key+" "+flag, flagValue(words, flag)); len(r.Prefixes) > 0 {
 				return r
 			}
 		}

@@ -154,7 +154,7 @@ func (c *Cluster) waitGone(ctx context.Context, t target) error {
 	})
 }
 
-// Remains tells what a namespace that is being deleted still waits for, after a colon; "" if that is not known.
+// Remains is what a namespace that is being deleted still waits for, after a colon; "" if it is not known.
 func Remains(ns *corev1.Namespace) string {
 	for _, condition := range ns.Status.Conditions {
 		if condition.Status == corev1.ConditionTrue && condition.Type != corev1.NamespaceDeletionDiscoveryFailure {

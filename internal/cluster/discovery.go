@@ -11,7 +11,7 @@ import (
 	"liqonet.io/liqonet/internal/cidr"
 )
 
-// Overrides are what the user told instead of having it discovered. A nil slice is to be discovered.
+// Overrides replace what is discovered. A nil slice is discovered.
 type Overrides struct {
 	PodCIDRs     []netip.Prefix
 	ServiceCIDRs []netip.Prefix
@@ -20,7 +20,7 @@ type Overrides struct {
 	FlagPrefix string
 }
 
-// Discovery is what a cluster tells of its addresses. IPv4 only.
+// Discovery is what is known of the addresses of a cluster. IPv4 only.
 type Discovery struct {
 	PodCIDRs     Ranges
 	ServiceCIDRs Ranges
@@ -31,7 +31,7 @@ type Discovery struct {
 	ServiceCIDRAPI bool
 	// AdmissionPolicies says whether the cluster has ValidatingAdmissionPolicies.
 	AdmissionPolicies bool
-	Notes             []string // what was left out or could not be read
+	Notes             []string // what was skipped or could not be read
 	Warnings          []Warning
 }
 
@@ -50,11 +50,11 @@ type Node struct {
 	PodCIDRs []netip.Prefix
 }
 
-// Warning is something in a cluster with which liqonet is known to clash, and the way out.
+// Warning is a known incompatibility of a cluster with liqonet, and the remedy.
 type Warning struct {
 	What string
 	Hint string
-	// Breaks says that one of the two cannot work beside the other as they are.
+	// Breaks: one of the two does not work beside the other as configured.
 	Breaks bool
 }
 
@@ -63,7 +63,7 @@ type MissingError struct {
 	Context string
 	What    string // such as "pod CIDR"
 	Cause   string
-	Flag    string // that tells it instead, with dashes
+	Flag    string // that sets it instead, with dashes
 }
 
 func (e *MissingError) Error() string {
@@ -71,10 +71,10 @@ func (e *MissingError) Error() string {
 }
 
 // Hint names the flag.
-func (e *MissingError) Hint() string { return "tell it with " + e.Flag }
+func (e *MissingError) Hint() string { return "set it with " + e.Flag }
 
-// Discover reads what the cluster tells of its addresses, from the sources that real clusters have. What
-// cannot be found is a *MissingError that names the flag to use.
+// Discover reads the addresses of the cluster from the sources that real clusters have. What cannot be found is a
+// *MissingError that names the flag to use.
 func (c *Cluster) Discover(ctx context.Context, o Overrides) (Discovery, error) {
 	inv, err := c.takeInventory(ctx)
 	if err != nil {
@@ -109,7 +109,7 @@ func (inv *inventory) evaluate(context string, o Overrides) (Discovery, error) {
 	}, nil
 }
 
-// question is an evaluation on its way: what there is to go by, what the user told, what is concluded so far.
+// question is an evaluation in progress: the inventory, the overrides, and the results so far.
 type question struct {
 	inv       *inventory
 	context   string
@@ -125,15 +125,15 @@ func (q *question) note(format string, args ...any) {
 
 // wanted are ranges that are looked for.
 type wanted struct {
-	what, flag string                      // the flag tells them instead
-	given      []netip.Prefix              // with the flag; nil: nothing
+	what, flag string                      // the flag sets them instead
+	given      []netip.Prefix              // with the flag; nil: none
 	stray      func([]netip.Prefix) string // names what is seen outside the ranges; "": nothing is
 	effect     string                      // on that, of ranges that are given all the same
 	sources    []func() Ranges             // the best first
-	unknown    string                      // the cause where no source tells any
+	unknown    string                      // the cause where no source has any
 }
 
-// ranges takes what the flag gives, else what the first source tells that nothing contradicts.
+// ranges returns the ranges of the flag, else those of the first source that nothing contradicts.
 func (q *question) ranges(w wanted) (Ranges, error) {
 	flag := "--" + q.overrides.FlagPrefix + w.flag
 	if w.given != nil {
@@ -159,8 +159,8 @@ func (q *question) ranges(w wanted) (Ranges, error) {
 	return Ranges{}, &MissingError{Context: q.context, What: w.what, Cause: cause, Flag: flag}
 }
 
-// parse reads prefixes as configurations write them, separated by commas or blanks. IPv6 ranges are left out
-// with a note; a word that is no prefix counts as nothing, with a note.
+// parse reads prefixes as configurations write them, separated by commas or blanks. IPv6 ranges, and words that are no
+// prefixes, are skipped with a note.
 func (q *question) parse(source string, texts ...string) []netip.Prefix {
 	prefixes, notes := parsePrefixes(texts)
 	for _, note := range notes {
@@ -169,7 +169,7 @@ func (q *question) parse(source string, texts ...string) []netip.Prefix {
 	return prefixes
 }
 
-// parsePrefixes reads the IPv4 prefixes among texts, merged, and tells what it left out.
+// parsePrefixes reads the IPv4 prefixes among texts, merged. skipped names the other words, with the reason.
 func parsePrefixes(texts []string) (prefixes []netip.Prefix, skipped []string) {
 	for _, text := range texts {
 		for _, word := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(", \t\n", r) }) {
@@ -178,7 +178,7 @@ func parsePrefixes(texts []string) (prefixes []netip.Prefix, skipped []string) {
 			case err != nil:
 				skipped = append(skipped, fmt.Sprintf("%q is not an address range", word))
 			case !p.Addr().Is4():
-				skipped = append(skipped, word+" is left out: IPv4 only")
+				skipped = append(skipped, "skipping "+word+": IPv4 only")
 			default:
 				prefixes = append(prefixes, p)
 			}

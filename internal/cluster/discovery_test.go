@@ -131,15 +131,15 @@ func TestDiscoverAsksForWhatIsMissing(t *testing.T) {
 	}{
 		"pods with addresses of the VPC": {
 			objects: fixture(t, "eks"), prefix: "remote-", flag: "--remote-pod-cidr",
-			want: `discover pod CIDR of cluster "test": no CNI resource, component or node tells it`,
+			want: `discover pod CIDR of cluster "test": no CNI resource, component or node has it`,
 		},
 		"no service CIDR": {
 			objects: without("lab", kind("ServiceCIDR")), flag: "--service-cidr",
-			want: `discover service CIDR of cluster "test": no ServiceCIDR object or component tells it`,
+			want: `discover service CIDR of cluster "test": no ServiceCIDR object or component has it`,
 		},
 		"no nodes": {
 			objects: without("static-pods", kind("Node")), flag: "--node-network",
-			want: `discover node network of cluster "test": no node tells an internal IPv4 address`,
+			want: `discover node network of cluster "test": no node has an internal IPv4 address`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -149,7 +149,7 @@ func TestDiscoverAsksForWhatIsMissing(t *testing.T) {
 			if !errors.As(err, &missing) {
 				t.Fatalf("error %v", err)
 			}
-			if diff := cmp.Diff([]string{c.want, "tell it with " + c.flag}, []string{err.Error(), missing.Hint()}); diff != "" {
+			if diff := cmp.Diff([]string{c.want, "set it with " + c.flag}, []string{err.Error(), missing.Hint()}); diff != "" {
 				t.Error(diff)
 			}
 		})

@@ -19,7 +19,7 @@ func (q *question) usableNodes() []Node {
 	for i := range q.inv.nodes.Items {
 		object := &q.inv.nodes.Items[i]
 		if reason := leftOut(object); reason != "" {
-			q.note("node %s is left out: %s", object.Name, reason)
+			q.note("skipping node %s: %s", object.Name, reason)
 			continue
 		}
 		node := Node{Name: object.Name, Ready: Ready(object)}
@@ -66,14 +66,14 @@ func Ready(node *corev1.Node) bool {
 }
 
 // nodeNetworks returns ranges that hold the nodes' addresses, so that remapped ranges keep away from them.
-// Nothing in the API tells a node's netmask: the /24 around each address is taken, neighbours merged, which
+// The API does not have the netmasks of nodes: the /24 around each address is taken, neighbours merged, which
 // leaves room for nodes that join. Where that block would run into pods or Services, as in networks cut
 // finer, only the address itself is.
 func (q *question) nodeNetworks(pods Ranges) (Ranges, error) {
 	return q.ranges(wanted{
 		what: "node network", flag: "node-network", given: q.overrides.NodeNetworks,
 		stray:   func([]netip.Prefix) string { return "" },
-		unknown: "no node tells an internal IPv4 address",
+		unknown: "no node has an internal IPv4 address",
 		sources: []func() Ranges{func() Ranges { return q.nodeBlocks(pods) }},
 	})
 }

@@ -19,7 +19,7 @@ import (
 func (q *question) podCIDRs() (Ranges, error) {
 	return q.ranges(wanted{
 		what: "pod CIDR", flag: "pod-cidr", given: q.overrides.PodCIDRs, stray: q.strayPod, effect: ": it will not be reached",
-		unknown: "no CNI resource, component or node tells it",
+		unknown: "no CNI resource, component or node has it",
 		sources: []func() Ranges{
 			q.calicoPods, q.ciliumPods, q.flannelPods,
 			func() Ranges {
@@ -90,7 +90,7 @@ func (q *question) inferred(source string, ranges []netip.Prefix) Ranges {
 	}
 	cover := covering(ranges)
 	if cidr.Overlaps(cover, taken) {
-		q.note("%s (%v) do not tell the pod CIDR: what covers them, %s, covers Services or nodes too", source, cidr.Merged(ranges), cover)
+		q.note("no pod CIDR from %s (%v): %s, which covers them, overlaps Services or nodes", source, cidr.Merged(ranges), cover)
 		return Ranges{}
 	}
 	guess := widened(cover, taken)
@@ -130,7 +130,7 @@ func (q *question) ciliumPods() Ranges {
 	}
 	switch config["ipam"] {
 	case "cluster-pool", "cluster-pool-v2beta":
-		if r := q.told("cilium-config cluster-pool-ipv4-cidr", config["cluster-pool-ipv4-cidr"]); len(r.Prefixes) > 0 {
+		if r := q.parsed("cilium-config cluster-pool-ipv4-cidr", config["cluster-pool-ipv4-cidr"]); len(r.Prefixes) > 0 {
 			return r
 		}
 		const source = "CiliumNode podCIDRs" // that Cilium gave its nodes
@@ -138,7 +138,7 @@ func (q *question) ciliumPods() Ranges {
 		return q.inferred(source, q.parse(source, cidrs...))
 	case "multi-pool":
 		names, cidrs := fieldOf(q.inv.ciliumPools, "spec", "ipv4", "cidrs")
-		return q.told("CiliumPodIPPool "+strings.Join(names, ", "), cidrs...)
+		return q.parsed("CiliumPodIPPool "+strings.Join(names, ", "), cidrs...)
 	}
 	return Ranges{}
 }

@@ -42,7 +42,7 @@ func TestParsePrefixes(t *testing.T) {
 	if want := parsed(t, "10.1.0.0/16", "10.9.0.0/16"); !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	if want := []string{"fd00::/64 is left out: IPv4 only", `"ten" is not an address range`}; !slices.Equal(skipped, want) {
+	if want := []string{"skipping fd00::/64: IPv4 only", `"ten" is not an address range`}; !slices.Equal(skipped, want) {
 		t.Errorf("left out %q", skipped)
 	}
 }

@@ -8,12 +8,12 @@ import (
 	"liqonet.io/liqonet/internal/cidr"
 )
 
-// serviceCIDRs returns the ranges of Service addresses. ServiceCIDR objects come first: they alone tell ranges
+// serviceCIDRs returns the ranges of Service addresses. ServiceCIDR objects come first: only they have ranges
 // that were added later.
 func (q *question) serviceCIDRs() (Ranges, error) {
 	return q.ranges(wanted{
 		what: "service CIDR", flag: "service-cidr", given: q.overrides.ServiceCIDRs, stray: q.strayService,
-		unknown: "no ServiceCIDR object or component tells it",
+		unknown: "no ServiceCIDR object or component has it",
 		sources: []func() Ranges{
 			q.serviceObjects,
 			func() Ranges {
@@ -41,5 +41,5 @@ func (q *question) serviceObjects() Ranges {
 	for _, o := range q.inv.serviceCIDRs.Items {
 		names, cidrs = append(names, o.Name), append(cidrs, o.Spec.CIDRs...)
 	}
-	return q.told("ServiceCIDR object "+strings.Join(names, ", "), cidrs...)
+	return q.parsed("ServiceCIDR object "+strings.Join(names, ", "), cidrs...)
 }
