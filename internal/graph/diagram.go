@@ -50,7 +50,10 @@ func (g Graph) diagram() (d diagram) {
 		if !c.Read {
 			gr.title += " (not read)"
 		} else {
-			gr.nodes = &box{id: fmt.Sprintf("c%dn", i), state: health.Healthy}
+			gr.nodes = &box{id: fmt.Sprintf("c%dn", i)}
+			if len(c.Nodes) > 0 {
+				gr.nodes.state = health.Healthy
+			}
 			for _, line := range c.nodeLines() {
 				gr.nodes.lines = append(gr.nodes.lines, plain(line))
 			}
@@ -94,7 +97,7 @@ func (g Gateway) lines(p Peering, several bool) []string {
 	return lines
 }
 
-// grammar is how a language for diagrams says things. Texts are escaped already; ids need it not.
+// grammar is the syntax of a language for diagrams. Texts are escaped already; ids need it not.
 type grammar struct {
 	head, group, box, overlay, edge, end, foot string // formats
 	join                                       string // lines of a box

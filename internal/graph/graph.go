@@ -92,15 +92,19 @@ func Of(all []status.Peering) Graph {
 	return g
 }
 
-// current is a tunnel of a gateway's last report. What a report says that is too old, nobody knows now.
+// current is the state of a tunnel by its gateway's last report: unknown if that is too old. No tunnel carries packets of a gateway
+// that is down, such as one that the nodes miss.
 func current(g status.Gateway, t status.Tunnel) status.Tunnel {
-	if g.State == health.Unknown || g.ReportAge != nil && health.Late(*g.ReportAge, 0) {
+	switch {
+	case g.State == health.Unknown || g.ReportAge != nil && health.Late(*g.ReportAge, 0):
 		t.State, t.Reason = health.Unknown, "the gateway's last report is too old"
+	case g.State == health.Down && t.State == health.Healthy:
+		t.State, t.Reason = g.State, g.Reason
 	}
 	return t
 }
 
-// read notes what a cluster says of a peering.
+// read adds the peering as a cluster reports it.
 func (c *Cluster) read(p status.Peering, peer string) {
 	c.Read = true
 	v := c.peering(peer)
@@ -157,7 +161,7 @@ const (
 	mostUnverified = 50
 )
 
-// nodeLines tell of a cluster's nodes: how many are verified, then names.
+// nodeLines are the text in the box of a cluster's nodes: how many are verified, then names.
 func (c Cluster) nodeLines() []string {
 	var verified, others []string
 	for _, n := range c.Nodes {

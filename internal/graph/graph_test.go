@@ -126,6 +126,19 @@ func TestNamesAreEscaped(t *testing.T) {
 	}
 }
 
+// Nodes that miss a gateway are seen before the gateway reports it, if it can. And none of no nodes is verified.
+func TestDownIsNotHealthy(t *testing.T) {
+	p := peering("a", "b", health.Down, 0, gateway(1, health.Down, "a", tunnel(1, health.Healthy)))
+	p.Gateways[0].Reason = "no echo from nodes"
+	g := Of([]status.Peering{p})
+	if v := g.Tunnels[0]; v.State != health.Down || v.Views[0].Reason != "no echo from nodes" {
+		t.Errorf("%+v", v)
+	}
+	if dot := g.DOT(); strings.Contains(dot, colour(health.Healthy)) {
+		t.Errorf("green in\n%s", dot)
+	}
+}
+
 // A large cluster stays readable, and the nodes that are not verified have names.
 func TestManyNodes(t *testing.T) {
 	g := Of(several())
