@@ -173,6 +173,32 @@ func TestStatusIsNeverContradicted(t *testing.T) {
 	}
 }
 
+// TestLostPackets: the check names the node that all lost packets have in common.
+func TestLostPackets(t *testing.T) {
+	end := func(cluster string, kind pathtest.Kind, node string) pathtest.End {
+		return pathtest.End{Cluster: cluster, Kind: kind, Node: node}
+	}
+	one, two, far, farther := end("a", pathtest.Pod, "a1"), end("a", pathtest.Pod, "a2"), end("b", pathtest.Pod, "b1"), end("b", pathtest.Pod, "b2")
+	for _, c := range []struct {
+		lost [][2]pathtest.End
+		want string
+	}{
+		{[][2]pathtest.End{{one, far}, {one, farther}}, "; all 2 failures are from pod on a1 of a"},
+		{[][2]pathtest.End{{one, far}, {end("a", pathtest.Node, "a1"), farther}}, "; all 2 failures are from node a1"},
+		{[][2]pathtest.End{{one, far}, {two, far}}, "; all 2 failures are to node b1"},
+		{[][2]pathtest.End{{one, far}, {two, farther}}, "expected an answer"},
+		{[][2]pathtest.End{{one, far}}, "expected an answer"},
+	} {
+		s := sideOf("a")
+		for _, l := range c.lost {
+			s.paths = append(s.paths, pathtest.Check{From: l[0], To: l[1], Name: probe.UDP, State: pathtest.Failed, Expected: "an answer"})
+		}
+		if got := made(t, "LQ-PATH-PACKETS", s); !strings.HasSuffix(got.Observed, c.want) {
+			t.Errorf("%q, want it to end with %q", got.Observed, c.want)
+		}
+	}
+}
+
 func TestJUnit(t *testing.T) {
 	r := Result{Checks: []Finding{
 		{ID: "LQ-A", Layer: API, Cluster: "a", State: Failed, Observed: "no answer"}, {ID: "LQ-B", Layer: Path, Cluster: "a", State: Following, Follows: "LQ-A"},

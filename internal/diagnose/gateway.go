@@ -19,7 +19,7 @@ func gatewayChecks() []Check {
 	return []Check{
 		{
 			ID: "LQ-GATEWAY-RUNNING", Layer: Gateway, What: "The pod of every gateway of the peering is ready.",
-			Needs: []string{"LQ-OBJECTS-INSTALLED", "LQ-NODES-READY"},
+			Needs: []string{"LQ-OBJECTS-INSTALLED", "LQ-OBJECTS-INTACT", "LQ-NODES-READY"},
 			Cause: "A quota, admission or missing room on nodes keeps the pod from being created or scheduled, the image cannot be pulled, or the pod crashes.",
 			Fix:   "kubectl --context CONTEXT -n NAMESPACE get pods,events; kubectl --context CONTEXT -n NAMESPACE describe deployment gateway-PEER",
 			reads: []fact{peerings, pods}, side: (*side).gatewaysRun,

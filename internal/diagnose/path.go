@@ -76,7 +76,8 @@ func pathChecks() []Check {
 			ID: "LQ-PATH-PACKETS", Layer: Path, What: "Pods and nodes of both clusters reach pods of the other, by all checks of network test but source. With --probe only.",
 			Needs: append(slices.Clone(underneath), "LQ-PATH-VERIFIED"),
 			Cause: "What all lost packets have in common is at fault: a node that sends, a node that receives, a size, or a Service.",
-			Fix:   "liqoctl network test --context CONTEXT --remote-context REMOTE shows the matrix. See docs/troubleshooting.md, Test the paths.",
+			Fix: "liqoctl network test --context CONTEXT --remote-context REMOTE shows the matrix. liqoctl network trace with --live, " +
+				"between pods on the nodes that are named, shows the rule that drops packets. If only tcp fails, repeat this after a minute: path MTUs are measured every 30 seconds.",
 			reads: []fact{packets}, side: func(s *side) outcome { return s.probed(func(name string) bool { return name != "source" }) },
 		},
 		{
@@ -105,19 +106,34 @@ func pathChecks() []Check {
 // probed judges the packets that this side sent.
 func (s *side) probed(ours func(check string) bool) outcome {
 	failures := make(map[string]int)
-	var first *pathtest.Check
-	for i, c := range s.paths {
-		if c.From.Cluster != s.name || c.State != pathtest.Failed || !ours(string(c.Name)) {
-			continue
-		}
-		failures[string(c.Name)]++
-		if first == nil {
-			first = &s.paths[i]
+	var lost []pathtest.Check
+	for _, c := range s.paths {
+		if c.From.Cluster == s.name && c.State == pathtest.Failed && ours(string(c.Name)) {
+			failures[string(c.Name)]++
+			lost = append(lost, c)
 		}
 	}
-	if first == nil {
+	if len(lost) == 0 {
 		return passed()
 	}
-	return failed("check %[2]s failed %[1]d times, first from %[3]s to %[4]s: %[5]s, expected %[6]s",
-		failures[string(first.Name)], first.Name, first.From, first.To, first.Seen, first.Expected)
+	first := lost[0]
+	return failed("check %[2]s failed %[1]d times, first from %[3]s to %[4]s: %[5]s, expected %[6]s%[7]s",
+		failures[string(first.Name)], first.Name, first.From, first.To, first.Seen, first.Expected, common(lost))
+}
+
+// common is what all lost packets have in common, if there are several.
+func common(lost []pathtest.Check) string {
+	all := func(same func(c pathtest.Check) bool) bool {
+		return len(lost) > 1 && !slices.ContainsFunc(lost, func(c pathtest.Check) bool { return !same(c) })
+	}
+	first := lost[0]
+	switch {
+	case all(func(c pathtest.Check) bool { return c.From == first.From }):
+		return fmt.Sprintf("; all %d failures are from %s", len(lost), first.From)
+	case all(func(c pathtest.Check) bool { return c.From.Node == first.From.Node }):
+		return fmt.Sprintf("; all %d failures are from node %s", len(lost), first.From.Node)
+	case first.To.Node != "" && all(func(c pathtest.Check) bool { return c.To.Node == first.To.Node }):
+		return fmt.Sprintf("; all %d failures are to node %s", len(lost), first.To.Node)
+	}
+	return ""
 }

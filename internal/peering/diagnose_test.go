@@ -262,6 +262,12 @@ var diagnosedFaults = map[string]struct {
 		})
 		a.reported(t, func(s *records.Status) { s.Time = s.Time.Add(-time.Hour) })
 	}, "LQ-GATEWAY-RUNNING"},
+	"a gateway is scaled to 0": {func(t *testing.T, a, _ *world) {
+		edit(t, a, "gateway-b", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32) })
+		if err := a.kube.CoreV1().Pods(a.Namespace).Delete(t.Context(), "gateway-0", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}, "LQ-OBJECTS-INTACT"},
 	"a load balancer stays pending": {func(t *testing.T, _, b *world) {
 		edit(t, b, "gateway-a", func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeLoadBalancer })
 	}, "LQ-GATEWAY-SERVICE/b"},
