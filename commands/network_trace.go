@@ -15,7 +15,10 @@ import (
 	"liqonet.io/liqonet/ipam/translate"
 )
 
-var errProtocol = errors.New("must be tcp, udp or icmp")
+var (
+	errProtocol = errors.New("must be tcp, udp or icmp")
+	errUntraced = errors.New("unknown whether packets cross: not all places could be asked") // no verdict
+)
 
 func newNetworkTrace(env *Env, local *clusterFlags, do operation[trace.Options, trace.Result]) *cobra.Command {
 	o := trace.Options{Protocol: trace.TCP}
@@ -59,8 +62,11 @@ and its answer pass, with whatever drops them. It needs the rights of level admi
 			return o, err
 		},
 		verdict: func(r trace.Result) error {
-			if r.Crosses {
+			switch {
+			case r.Crosses:
 				return nil
+			case r.Live != nil && r.Live.Unknown != "" && r.There.Dropped() == "" && r.Back.Dropped() == "":
+				return errUntraced
 			}
 			return errTraced
 		},
@@ -131,12 +137,18 @@ func describeLive(b *strings.Builder, l *trace.Live) {
 			writef(b, "      %-10s %s\n", "not asked", problem)
 		}
 	}
+	known := func(state *bool) bool { return state != nil && *state }
 	switch {
-	case l.Answered:
+	case l.Unknown != "":
+		writef(b, "unknown whether it arrived: %s\n", l.Unknown)
+		if l.Last != "" {
+			writef(b, "%s\n", l.Last)
+		}
+	case known(l.Answered):
 		writef(b, "arrived, and was answered\n")
-	case l.Arrived && l.Last != "":
+	case known(l.Arrived) && l.Last != "":
 		writef(b, "arrived; of its answer: %s\n", l.Last)
-	case l.Arrived:
+	case known(l.Arrived):
 		writef(b, "arrived; no answer was seen\n")
 	default:
 		writef(b, "did not arrive: %s\n", cmp.Or(l.Last, "no kernel has seen it"))

@@ -77,13 +77,17 @@ func TestDescribeLive(t *testing.T) {
 				There: []probe.Sighting{{Time: at(2 * time.Millisecond), From: seen, To: own, LeftFrom: seen, LeftTo: own, In: "lqn-gw32769"}},
 			},
 		},
-		Arrived: true, Answered: true,
+		Arrived: new(true), Answered: new(true),
 	}
 	var b strings.Builder
 	describeLive(&b, &live)
 	drop := &live.Places[2].There[0]
 	drop.LeftFrom, drop.LeftTo, drop.Dropped = netip.Addr{}, netip.Addr{}, "drop by rule 4 of chain strict of table inet fault"
-	live.Arrived, live.Answered, live.Last = false, false, "dropped at node b-2 of b: "+drop.Dropped
+	live.Arrived, live.Answered, live.Last = new(false), new(false), "dropped at node b-2 of b: "+drop.Dropped
+	describeLive(&b, &live)
+	live.Places[2].There, live.Places[2].Errors = nil, []string{"the pod is gone"}
+	live.Arrived, live.Unknown = nil, "node b-2 of b was not asked: the pod is gone"
+	live.Last = "seen last at node a-1 of a, which it left by lqn-gw32769"
 	describeLive(&b, &live)
 	golden(t, "trace-live", b.String())
 }

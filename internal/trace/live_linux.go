@@ -44,7 +44,7 @@ type asked struct {
 	answers  *bufio.Reader
 }
 
-// live sends a packet from the sender's node with the sender's address, and has all kernels on its possible ways tell what they
+// live sends a packet from the sender's node with the sender's address, and has all kernels on its possible ways report what they
 // do with it.
 func (o Options) live(ctx context.Context, local, remote *side, r Result) (*Live, error) {
 	switch {
@@ -187,7 +187,7 @@ func (p *asked) begin(ctx context.Context, o Options) error {
 	p.answers = bufio.NewReader(io.LimitReader(p.session, longestReport))
 	line, err := p.answers.ReadString('\n')
 	if err == nil && strings.TrimSpace(line) != probe.Ready {
-		err = fmt.Errorf("it says %q", line)
+		err = fmt.Errorf("unexpected answer %q", line)
 	}
 	return err
 }
@@ -219,21 +219,36 @@ func (l *Live) judge(r Result) {
 	back := func(p Place) []probe.Sighting { return p.Back }
 	reversed := slices.Clone(l.Places)
 	slices.Reverse(reversed)
-	l.Arrived = seenLeaving(l.Places[len(l.Places)-1].There)
-	if r.To.Kind == translate.Exposed {
-		l.Arrived = slices.ContainsFunc(l.Places, func(p Place) bool { return p.Cluster == r.To.Cluster && seenLeaving(p.There) })
+	sender, ends := l.Places[0], l.Places[len(l.Places)-1:]
+	if r.To.Kind == translate.Exposed { // any gateway of its cluster may have sent the packet on
+		ends = slices.DeleteFunc(slices.Clone(l.Places), func(p Place) bool { return p.Cluster != r.To.Cluster })
 	}
-	if sender := l.Places[0]; len(sender.There) == 0 && len(sender.Errors) > 0 {
-		l.Last = strings.Join(sender.Errors, "; ")
+	arrived := slices.ContainsFunc(ends, func(p Place) bool { return seenLeaving(p.There) })
+	answered := seenLeaving(sender.Back)
+	if len(sender.There) == 0 && len(sender.Errors) > 0 {
+		l.Unknown = sender.unasked()
 		return
 	}
-	if l.Last = dropped(l.Places, there); l.Last != "" || !l.Arrived {
-		l.Arrived, l.Last = false, cmp.Or(l.Last, furthest(l.Places, there))
+	l.Answered = &answered
+	l.Last = dropped(l.Places, there)
+	i := slices.IndexFunc(ends, func(p Place) bool { return len(p.There) == 0 && len(p.Errors) > 0 })
+	if l.Last == "" && !arrived && !answered && i >= 0 {
+		l.Unknown, l.Last = ends[i].unasked(), furthest(l.Places, there)
 		return
 	}
-	if l.Answered = seenLeaving(l.Places[0].Back); !l.Answered {
+	arrived = l.Last == "" && (arrived || answered)
+	l.Arrived = &arrived
+	switch {
+	case !arrived:
+		l.Last, answered = cmp.Or(l.Last, furthest(l.Places, there)), false
+	case !answered:
 		l.Last = cmp.Or(dropped(reversed, back), furthest(reversed, back))
 	}
+}
+
+// unasked is why nothing is known of a place.
+func (p Place) unasked() string {
+	return fmt.Sprintf("%s was not asked: %s", p, strings.Join(p.Errors, "; "))
 }
 
 // seenLeaving reports whether one of the packets left a place.
@@ -241,7 +256,7 @@ func seenLeaving(all []probe.Sighting) bool {
 	return slices.ContainsFunc(all, func(s probe.Sighting) bool { return s.LeftTo.IsValid() && s.Dropped == "" })
 }
 
-// dropped says where the first packet was dropped; "": nowhere.
+// dropped is where the first packet was dropped; "": nowhere.
 func dropped(places []Place, seen func(Place) []probe.Sighting) string {
 	for _, p := range places {
 		for _, s := range seen(p) {
@@ -253,7 +268,7 @@ func dropped(places []Place, seen func(Place) []probe.Sighting) string {
 	return ""
 }
 
-// furthest says what became of a packet in the last place, of some in order, that has seen it; "": none has.
+// furthest is what became of a packet in the last place, of some in order, that has seen it; "": none has.
 func furthest(places []Place, seen func(Place) []probe.Sighting) string {
 	for _, p := range slices.Backward(places) {
 		all := seen(p)

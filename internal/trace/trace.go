@@ -134,9 +134,11 @@ type Result struct {
 // Live is what was seen of a packet that was sent, and of its answer.
 type Live struct {
 	Packet probe.Flow `json:"packet"` // as it was sent, by the sender's node
-	// Arrived says that it got to the receiver, or left the last gateway for an exposed host; Answered, that its answer came back.
-	Arrived  bool `json:"arrived"`
-	Answered bool `json:"answered"`
+	// Arrived says that it got to the receiver, or left the last gateway for an exposed host; Answered, that its answer came back;
+	// nil: unknown, as the place that would have seen it could not be asked. Unknown has the reason.
+	Arrived  *bool  `json:"arrived,omitempty"`
+	Answered *bool  `json:"answered,omitempty"`
+	Unknown  string `json:"unknown,omitempty"`
 	// Last is where it was seen last if it did not arrive, and what dropped it there; else of its answer.
 	Last   string  `json:"last,omitempty"`
 	Places []Place `json:"places"` // in the order of the path
@@ -144,8 +146,10 @@ type Live struct {
 
 // crosses reports whether packets of the connection cross. That a datagram is not answered says nothing.
 func (l *Live) crosses() bool {
-	return l.Answered || l.Arrived && l.Last == "" && l.Packet.Protocol == string(UDP)
+	return yes(l.Answered) || yes(l.Arrived) && l.Last == "" && l.Packet.Protocol == string(UDP)
 }
+
+func yes(known *bool) bool { return known != nil && *known }
 
 // Place is where the kernel was asked.
 type Place struct {
