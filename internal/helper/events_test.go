@@ -56,6 +56,8 @@ func testEvents(t *testing.T, do func(r *recorded)) {
 		done := make(chan struct{})
 		go func() { defer close(done); r.run(ctx) }()
 		r.after = func(d time.Duration) {
+			r.mu.Lock()   // what the test has read or set comes before what the writer does next
+			r.mu.Unlock() //nolint:staticcheck // empty on purpose
 			time.Sleep(d) //nolint:forbidigo // in a bubble of synctest this advances the clock and waits for nothing
 			synctest.Wait()
 		}
