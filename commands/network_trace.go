@@ -137,6 +137,11 @@ func describeLive(b *strings.Builder, l *trace.Live) {
 			writef(b, "      %-10s %s\n", "not asked", problem)
 		}
 	}
+	describeVerdict(b, l)
+}
+
+// describeVerdict writes how far the packet and its answer came.
+func describeVerdict(b *strings.Builder, l *trace.Live) {
 	known := func(state *bool) bool { return state != nil && *state }
 	switch {
 	case l.Unknown != "":

@@ -16,6 +16,9 @@ import (
 // new node yet, or a registry's hiccup, is over by then.
 const problemGrace = 5 * time.Second
 
+// ProblemsAtOnce is how many requests for problems of pods are made at once.
+const ProblemsAtOnce = 16
+
 // PodError says why a pod cannot start.
 type PodError struct {
 	Pod     string

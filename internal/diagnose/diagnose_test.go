@@ -173,6 +173,15 @@ func TestStatusIsNeverContradicted(t *testing.T) {
 	}
 }
 
+// TestTunnelName: the remedy is about the endpoints, which the client tries in turn, also once one has answered.
+func TestTunnelName(t *testing.T) {
+	s := sideOf("a")
+	s.record = &records.Peering{Gateways: []records.LocalGateway{{Tunnels: []records.Tunnel{{Endpoints: []string{"192.0.2.1:30840", "192.0.2.2:30840"}}}}}}
+	if got, want := s.tunnelName(1, 1), "tunnel 1-1 to 192.0.2.1:30840, 192.0.2.2:30840"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 // TestLostPackets: the check names the node that all lost packets have in common.
 func TestLostPackets(t *testing.T) {
 	end := func(cluster string, kind pathtest.Kind, node string) pathtest.End {

@@ -206,7 +206,7 @@ func (f *facts) readPods(ctx context.Context) (err error) {
 	}
 	problems := make([]*cluster.PodError, len(selectors))
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(problemsAtOnce)
+	group.SetLimit(cluster.ProblemsAtOnce)
 	for i, s := range selectors {
 		group.Go(func() (err error) {
 			problems[i], err = f.cluster.PodProblem(ctx, s)
@@ -219,9 +219,6 @@ func (f *facts) readPods(ctx context.Context) (err error) {
 	}
 	return err
 }
-
-// problemsAtOnce is for how many gateways at once is asked why their pods do not run.
-const problemsAtOnce = 16
 
 // gatewayIDs are those of the gateways that have a Deployment.
 func (f *facts) gatewayIDs(ctx context.Context) (ids []records.GatewayID) {

@@ -179,16 +179,17 @@ func (s *side) ofTunnels(look func(r *records.Status, t records.TunnelStatus) st
 	return s.ofReports(Failed, func(gateway int, r *records.Status) (seen []string) {
 		for i, t := range r.AllTunnels() {
 			if text := look(r, t); text != "" {
-				seen = append(seen, fmt.Sprintf("%s: %s", s.tunnelName(gateway, i+1, t), text))
+				seen = append(seen, fmt.Sprintf("%s: %s", s.tunnelName(gateway, i+1), text))
 			}
 		}
 		return seen
 	})
 }
 
-func (s *side) tunnelName(own, peer int, t records.TunnelStatus) string {
+// tunnelName has the endpoints where this side is the client.
+func (s *side) tunnelName(own, peer int) string {
 	name := fmt.Sprintf("tunnel %d-%d", own, peer)
-	if e := s.endpoints(own, peer); !t.Endpoint.IsValid() && len(e) > 0 {
+	if e := s.endpoints(own, peer); len(e) > 0 {
 		name += " to " + strings.Join(e, ", ")
 	}
 	return name

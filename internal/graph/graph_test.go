@@ -160,7 +160,7 @@ func TestManyNodes(t *testing.T) {
 	}
 }
 
-// A tunnel has the worst state that either side sees, and none that an old report says.
+// A tunnel has the worst state that either side sees, and none of an old report.
 func TestStateOfTunnels(t *testing.T) {
 	g := Of(bothSides())
 	if len(g.Clusters) != 2 || len(g.Tunnels) != 4 {

@@ -31,7 +31,7 @@ const (
 	recordRefused = "RecordRefused"
 )
 
-// Bounds of events. A gateway has more to tell than a node, and there are fewer of them.
+// Bounds of events. A gateway has more to report than a node, and there are fewer of them.
 const (
 	gatewayBurst, gatewayPause = 10, time.Minute
 	nodeBurst, nodePause       = 3, 5 * time.Minute
@@ -42,7 +42,7 @@ const (
 
 // events writes Kubernetes Events, off the loops: an API server that is slow or away delays them and nothing else. It only
 // creates them, where client-go's recorder has to change them, too: who steals the token can falsify no other's. Events
-// that have to wait become one for each object and reason, which says what was last, and how many there were.
+// that have to wait become one for each object and reason, with the last message and the count.
 type events struct {
 	client          kubernetes.Interface
 	namespace       string

@@ -234,7 +234,7 @@ func recordIn[T records.Document](there map[string]*corev1.ConfigMap, name strin
 // as their gateways may all have been on one node.
 func (s *snapshot) readProblems(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(problemsAtOnce)
+	group.SetLimit(cluster.ProblemsAtOnce)
 	for _, name := range s.names() {
 		gateways := s.peerings[name].gateways
 		for i := range gateways {
@@ -243,9 +243,6 @@ func (s *snapshot) readProblems(ctx context.Context) error {
 	}
 	return group.Wait()
 }
-
-// problemsAtOnce is how many requests are made at once.
-const problemsAtOnce = 16
 
 // readProblem is readProblems for one gateway.
 func (s *snapshot) readProblem(ctx context.Context, id records.GatewayID, o *health.Observation) error {

@@ -190,7 +190,7 @@ func TestCompute(t *testing.T) {
 	}
 }
 
-// TestOtherFlows: the trace follows one gateway, and says of the others that carry packets where these do not cross.
+// TestOtherFlows: the trace follows one gateway, and lists those of the others that carry packets where these do not cross.
 func TestOtherFlows(t *testing.T) {
 	a, b := pair(t, true)
 	for _, s := range []*side{a, b} {

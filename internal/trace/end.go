@@ -156,7 +156,7 @@ func (s *side) named(ctx context.Context, text string) (End, error) {
 	return s.withPod(ctx, s.end(a), pod), nil
 }
 
-// withPod adds what a pod says of an end.
+// withPod adds what a pod shows of an end.
 func (s *side) withPod(ctx context.Context, e End, pod *corev1.Pod) End {
 	e.Name, e.Node = pod.Namespace+"/"+pod.Name, cmp.Or(pod.Spec.NodeName, e.Node)
 	if ended(pod) {

@@ -94,7 +94,7 @@ func withPod(a netip.Addr) func(records.Node) bool {
 	return func(n records.Node) bool { return cidr.Contains(n.PodCIDRs, a) || slices.Contains(n.Pods, a) }
 }
 
-// unused says why a node does not use a gateway; "": it does.
+// unused is why a node does not use a gateway; "": it does.
 func (s *side) unused(id records.GatewayID, node string) string {
 	report := s.reports[id]
 	if report == nil {

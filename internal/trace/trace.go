@@ -80,7 +80,7 @@ const (
 // Member is a gateway or a tunnel by which packets may go.
 type Member struct {
 	Name string `json:"name"`
-	// Used says that it carries packets now. Those that are used share them by flow.
+	// Used: it carries packets now. Those that are used share them by flow.
 	Used bool   `json:"used"`
 	Why  string `json:"why,omitempty"` // it is not used
 }
@@ -124,7 +124,7 @@ type Result struct {
 	From End `json:"from"`
 	To   End `json:"to"`
 	Flow
-	// Crosses says that nothing in records and reports stops packets there or answers back.
+	// Crosses: nothing in records and reports stops packets there or answers back, and the packet of Live crossed.
 	Crosses bool  `json:"crosses"`
 	There   Way   `json:"there"`
 	Back    Way   `json:"back,omitempty"` // none where packets do not get there
@@ -134,7 +134,7 @@ type Result struct {
 // Live is what was seen of a packet that was sent, and of its answer.
 type Live struct {
 	Packet probe.Flow `json:"packet"` // as it was sent, by the sender's node
-	// Arrived says that it got to the receiver, or left the last gateway for an exposed host; Answered, that its answer came back;
+	// Arrived: it got to the receiver, or left the last gateway for an exposed host; Answered: its answer came back;
 	// nil: unknown, as the place that would have seen it could not be asked. Unknown has the reason.
 	Arrived  *bool  `json:"arrived,omitempty"`
 	Answered *bool  `json:"answered,omitempty"`
@@ -144,7 +144,7 @@ type Live struct {
 	Places []Place `json:"places"` // in the order of the path
 }
 
-// crosses reports whether packets of the connection cross. That a datagram is not answered says nothing.
+// crosses reports whether packets of the connection cross. A datagram needs no answer.
 func (l *Live) crosses() bool {
 	return yes(l.Answered) || yes(l.Arrived) && l.Last == "" && l.Packet.Protocol == string(UDP)
 }

@@ -30,7 +30,7 @@ type Question struct {
 	Send   bool    `json:"send,omitempty"` // a packet of the first flow
 }
 
-// Commands that a probe reads, a line each, and what it says when it is ready for them.
+// Commands that a probe reads, a line each, and its line when it is ready for them.
 const (
 	Ready = "ready"
 	Send  = "send"

@@ -34,7 +34,7 @@ const longest = time.Minute
 
 var protocols = map[string]nft.Proto{"tcp": nft.TCP, "udp": nft.UDP, "icmp": nft.ICMP}
 
-// Run answers a question: it says when it is ready, reads commands, and writes its report at the end.
+// Run answers a question: it writes when it is ready, reads commands, and writes its report at the end.
 func (q Question) Run(ctx context.Context, in io.Reader, out io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
