@@ -110,7 +110,7 @@ func tunnelChecks() []Check {
 			reads: []fact{secrets, configMaps}, side: (*side).keysMatch,
 		},
 		{
-			ID: "LQ-TUNNEL-ENDPOINT", Layer: Tunnel, What: "A client that gets no answer uses an endpoint that the server's Service has now.",
+			ID: "LQ-TUNNEL-ENDPOINT", Layer: Tunnel, What: "The client uses an endpoint that the server's Service has now, unless the user chose another one. While the tunnel works all the same, it is a warning: connections that nodes track outlive the Service's port, new ones do not begin.",
 			Needs: gateway,
 			Cause: "The Service was made anew, or its NodePort or load balancer changed.",
 			Fix:   update,
@@ -214,11 +214,19 @@ func (s *side) endpointsCurrent() outcome {
 	if i < 0 {
 		return skipped("the server has no Service")
 	}
-	service := s.peer.services[i]
-	return s.ofReports(Failed, func(gateway int, r *records.Status) (seen []string) {
+	failed := s.outdated(Failed, s.peer.services[i])
+	if failed.state != Passed || s.record.Fixed.EndpointPort != 0 {
+		return failed // whatever the chosen endpoint is, it works
+	}
+	return s.outdated(Warning, s.peer.services[i])
+}
+
+// outdated is about endpoints of tunnels that do not work; as a warning, about those of tunnels that do.
+func (s *side) outdated(state State, service *corev1.Service) outcome {
+	return s.ofReports(state, func(gateway int, r *records.Status) (seen []string) {
 		for i, t := range r.AllTunnels() {
-			if state, _ := health.Tunnel(r, t); state == health.Healthy {
-				continue // whatever the endpoint is, it works
+			if is, _ := health.Tunnel(r, t); (is == health.Healthy) != (state == Warning) {
+				continue
 			}
 			port := servicePort(service, records.TunnelID{Server: i + 1, Client: gateway})
 			for _, e := range s.endpoints(gateway, i+1) {
@@ -231,8 +239,11 @@ func (s *side) endpointsCurrent() outcome {
 	})
 }
 
-// servicePort is the port at which clients reach a tunnel; 0: there is none.
+// servicePort is the port at which clients reach a tunnel; 0: there is none, or no address yet.
 func servicePort(service *corev1.Service, t records.TunnelID) int32 {
+	if service.Spec.Type == corev1.ServiceTypeLoadBalancer && len(service.Status.LoadBalancer.Ingress) == 0 {
+		return 0
+	}
 	for _, p := range service.Spec.Ports {
 		switch {
 		case p.Name != t.PortName():

@@ -302,6 +302,9 @@ var diagnosedFaults = map[string]struct {
 		edit(t, b, "gateway-a", func(s *corev1.Service) { s.Spec.Ports[0].NodePort = 31999 })
 		a.reported(t, func(s *records.Status) { s.LastHandshake, s.LastEcho = time.Time{}, s.Time.Add(minuteAgo) })
 	}, "LQ-TUNNEL-ENDPOINT"},
+	"another NodePort, and nodes that track the connection": {func(t *testing.T, _, b *world) {
+		edit(t, b, "gateway-a", func(s *corev1.Service) { s.Spec.Ports[0].NodePort = 31999 })
+	}, "LQ-TUNNEL-ENDPOINT?"},
 	"a firewall between the clusters": {func(t *testing.T, a, _ *world) {
 		a.reported(t, func(s *records.Status) { s.LastHandshake, s.LastEcho = time.Time{}, s.Time.Add(minuteAgo) })
 	}, "LQ-TUNNEL-HANDSHAKE"},
