@@ -26,6 +26,7 @@ type Crowd struct {
 	nodes   []records.Node
 	free    []netip.Addr // addresses of no pod, in the order in which they are taken
 	routes  chan netlink.RouteUpdate
+	blind   chan error // that ended routes
 }
 
 // crowdSpan is the pod CIDR without the share of the real node.
@@ -34,7 +35,7 @@ var crowdSpan = netip.MustParsePrefix("10.244.2.0/24")
 // Join adds nodes, with some pods each outside their podCIDRs, to the cluster that was joined first. Its gateway knows them when
 // Join returns, after took.
 func (b *Bed) Join(ctx context.Context, nodes, pods int) (c *Crowd, took time.Duration, err error) {
-	c = &Crowd{cluster: b.joined[0], routes: make(chan netlink.RouteUpdate, 1<<16)}
+	c = &Crowd{cluster: b.joined[0], routes: make(chan netlink.RouteUpdate, 1<<16), blind: make(chan error, 1)}
 	if err := c.watch(b); err != nil {
 		return nil, 0, err
 	}
@@ -81,6 +82,8 @@ func (c *Crowd) await(ctx context.Context, missing map[netip.Addr]bool) error {
 		select {
 		case u := <-c.routes:
 			delete(missing, target(u))
+		case err := <-c.blind:
+			return fmt.Errorf("%d routes are missing: follow the gateway's routes: %w", len(missing), err)
 		case <-ctx.Done():
 			return fmt.Errorf("%d routes are missing: %w", len(missing), context.Cause(ctx))
 		}
@@ -96,7 +99,15 @@ func (c *Crowd) watch(b *Bed) error {
 	}
 	done := make(chan struct{})
 	b.onClose(func() error { close(done); return ns.Close() })
-	return netlink.RouteSubscribeWithOptions(c.routes, done, netlink.RouteSubscribeOptions{Namespace: &ns, ReceiveBufferSize: 64 << 20})
+	return netlink.RouteSubscribeWithOptions(c.routes, done, netlink.RouteSubscribeOptions{
+		Namespace: &ns, ReceiveBufferSize: 64 << 20, ReceiveBufferForceSize: true, // a subscription that overflows ends
+		ErrorCallback: func(err error) {
+			select {
+			case c.blind <- err:
+			default:
+			}
+		},
+	})
 }
 
 // target is the pod or node that a new route leads to; no address if it is another change.

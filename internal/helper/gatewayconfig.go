@@ -28,6 +28,7 @@ type gatewayView struct {
 	fabric  records.Fabric
 	peering records.Peering
 	nodes   []reportedNode // sorted by name
+	claims  claimants      // of all reports that were read last, whatever view has it
 	pod     netip.Addr     // of the gateway
 	unused  map[int]string // tunnels that carry no packets of pods, by number, and why
 	over    bool           // a later pod has the tunnels

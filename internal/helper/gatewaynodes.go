@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/kernels"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/netops"
@@ -89,15 +88,12 @@ func (v gatewayView) shares(gone, come []records.Node) bool {
 		return true
 	}
 	maps.Copy(before, after)
-	changed := make(map[netip.Addr]bool, len(come))
-	for _, n := range come {
-		changed[n.Internal] = true
+	for p := range before {
+		if others := v.claims[p]; others > 1 || others > 0 && !after[p] {
+			return true
+		}
 	}
-	return slices.ContainsFunc(v.nodes, func(n reportedNode) bool {
-		return !changed[n.Internal] &&
-			(slices.ContainsFunc(n.Pods, func(a netip.Addr) bool { return before[cidr.Single(a)] }) ||
-				slices.ContainsFunc(n.PodCIDRs, func(p netip.Prefix) bool { return before[p] }))
-	})
+	return false
 }
 
 // claimed are the ranges of pods that nodes report; twice: two of them report one.

@@ -50,6 +50,10 @@ func TestRoutesToNodes(t *testing.T) {
 			}
 		}
 		sortNodes(next.nodes)
+		next.claims = claimants{}
+		for _, n := range next.nodes {
+			next.claims.add(n.Node, 1)
+		}
 		plan, ok := v.routesTo(next)
 		if ok {
 			short++

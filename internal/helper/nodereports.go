@@ -5,6 +5,7 @@ package helper
 import (
 	"cmp"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -13,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 
+	"liqonet.io/liqonet/internal/kernels"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -24,7 +26,23 @@ type reportedNode struct {
 
 // nodeReports are what the nodes report, each decoded once. The zero value has read nothing.
 type nodeReports struct {
-	known map[string]decodedReport // by name of the Lease
+	known  map[string]decodedReport // by name of the Lease
+	claims claimants
+}
+
+// claimants are how many nodes report a range of pods.
+type claimants map[netip.Prefix]int
+
+// add adds a report, or with -1 takes it away; nil: none.
+func (c claimants) add(n *records.Node, by int) {
+	if n == nil {
+		return
+	}
+	for _, p := range kernels.PodsOf(*n) {
+		if c[p] += by; c[p] == 0 {
+			delete(c, p)
+		}
+	}
 }
 
 // decodedReport is a report and what it says, nil if it is refused.
@@ -39,6 +57,9 @@ type decodedReport struct {
 func (r *nodeReports) read(s cache.Store) (nodes []reportedNode, refused []error) {
 	before := r.known
 	r.known = make(map[string]decodedReport, len(before))
+	if r.claims == nil {
+		r.claims = claimants{}
+	}
 	for _, obj := range s.List() {
 		lease, ok := obj.(*coordinationv1.Lease)
 		if !ok || lease.Annotations[records.AnnotationNode] == "" {
@@ -52,12 +73,21 @@ func (r *nodeReports) read(s cache.Store) (nodes []reportedNode, refused []error
 		} else {
 			d.node = &n
 		}
+		if last := before[lease.Name]; last.node != d.node {
+			r.claims.add(last.node, -1)
+			r.claims.add(d.node, 1)
+		}
 		r.known[lease.Name] = d
 		if d.err != nil {
 			refused = append(refused, d.err)
 			continue
 		}
 		nodes = append(nodes, reportedNode{Node: d.node, version: lease.ResourceVersion})
+	}
+	for name, last := range before {
+		if _, there := r.known[name]; !there {
+			r.claims.add(last.node, -1)
+		}
 	}
 	return nodes, refused
 }

@@ -4,6 +4,8 @@ package helper
 
 import (
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"net/netip"
 	"strings"
 	"testing"
@@ -103,5 +105,47 @@ func TestPodOfTwoNodes(t *testing.T) {
 		if want := []uint32{netops.NexthopID(v.fabric.InternalCIDR, names[test.alive])}; !cmp.Equal(ways, want) {
 			t.Errorf("%s died, %s has the pod: routes to nexthops %x, want %x", test.dead, test.alive, ways, want)
 		}
+	}
+}
+
+// TestClaimants: how many nodes report a range is known without a look at all of them, whatever becomes of the reports.
+func TestClaimants(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	s, r := cache.NewStore(cache.MetaNamespaceKeyFunc), new(nodeReports)
+	most := 0
+	for round := range 2000 {
+		i := random.IntN(5)
+		holder := fmt.Sprintf("n%d", i)
+		lease := &coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("node-10.80.0.%d", i+1)}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder},
+		}
+		report := fmt.Sprintf("version: 1\nname: n%d\ninternal: 10.80.0.%d\nmtu: 1500\nkernel: {release: r}\npods: [10.244.9.%d, 10.244.9.%d]\n",
+			i, i+1, random.IntN(6), random.IntN(6))
+		var err error
+		switch random.IntN(6) {
+		case 0:
+			err = s.Delete(lease)
+		case 1:
+			report = "damaged"
+			fallthrough
+		default:
+			lease.Annotations = map[string]string{records.AnnotationNode: report}
+			err = s.Add(lease)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		nodes, _ := r.read(s)
+		want := claimants{}
+		for _, n := range nodes {
+			want.add(n.Node, 1)
+		}
+		if diff := cmp.Diff(want, r.claims); diff != "" {
+			t.Fatalf("round %d: of all reports (-), kept (+):\n%s", round, diff)
+		}
+		most = max(most, len(nodes))
+	}
+	if most < 4 {
+		t.Errorf("%d reports at most could be read", most)
 	}
 }
