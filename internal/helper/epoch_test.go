@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math"
 	"net/netip"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -82,9 +83,10 @@ func TestSuccessor(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l, client := epochLoop(t, locationOf(t, c.of, later))
-				away := c.away
+				var away atomic.Bool
+				away.Store(c.away)
 				client.PrependReactor("patch", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
-					return away, nil, errors.New("no route to host")
+					return away.Load(), nil, errors.New("no route to host")
 				})
 				ctx, cancel := context.WithCancel(t.Context())
 				ended := make(chan struct{})
@@ -94,7 +96,7 @@ func TestSuccessor(t *testing.T) {
 				if got := l.echoes.own.outlived.Load(); got != c.want {
 					t.Errorf("stepped down: %t, want %t", got, c.want)
 				}
-				away = false
+				away.Store(false)
 				time.Sleep(successorEvery + time.Second) //nolint:forbidigo // in a bubble of synctest this advances the clock and waits for nothing
 				if got := l.echoes.own.outlived.Load(); got != c.onceHas {
 					t.Errorf("stepped down once the API server answers: %t, want %t", got, c.onceHas)
