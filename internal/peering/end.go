@@ -36,6 +36,7 @@ type end struct {
 
 	onePort bool // the user chose the server's port
 	spare   bool // a single gateway has a temporary second one, during a rotation of keys
+	adding  bool // gateways that stand stay as they are
 
 	sizes   hopSizes        // as reported
 	written records.Peering // as it is now

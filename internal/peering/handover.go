@@ -17,7 +17,7 @@ func (c *connector) handOver(ctx context.Context) (string, error) {
 		return c.prepare(ctx)
 	}
 	if err := c.replaceBeside(ctx); err != nil && ctx.Err() == nil {
-		c.reporter.Note("no second gateway carries packets while the only one is replaced: " + err.Error())
+		c.reporter.Note(err.Error())
 	}
 	// What stands is other than it was compared. The user knows all remarks about it by now.
 	for _, e := range c.ends() {
@@ -55,10 +55,8 @@ func (c *connector) carries(ctx context.Context) bool {
 // replaceBeside starts second gateways as the first ones are, and then replaces these.
 func (c *connector) replaceBeside(ctx context.Context) error {
 	t := newRotation(RotateOptions{Local: c.local.cluster, Remote: c.remote.cluster, SkipValidation: true}, steps.Quiet{})
-	bounded, cancel := context.WithTimeout(ctx, replaceTime)
-	defer cancel()
-	if _, err := t.prepare(bounded); err != nil {
-		return err
+	if err := t.addSecond(ctx); err != nil {
+		return fmt.Errorf("no second gateway carries packets while the only one is replaced: %w", err)
 	}
 	next := newConnector(c.options, steps.Quiet{})
 	for _, e := range next.ends() {
@@ -73,8 +71,27 @@ func (c *connector) replaceBeside(ctx context.Context) error {
 	for i, e := range c.ends() {
 		e.changes = append(e.changes, next.ends()[i].changes...)
 	}
-	if err == nil {
-		c.reporter.Note(fmt.Sprintf("second gateways carried the packets while %s and %s got new ones", c.local.name, c.remote.name))
+	if err != nil {
+		return fmt.Errorf("replace gateways while second ones carry packets: %w", err)
 	}
+	c.reporter.Note(fmt.Sprintf("second gateways carried the packets while %s and %s got new ones", c.local.name, c.remote.name))
+	return nil
+}
+
+// addSecond starts second gateways beside those that stand, and leaves these alone: their templates may be of an earlier release.
+func (t *rotation) addSecond(ctx context.Context) error {
+	bounded, cancel := context.WithTimeout(ctx, replaceTime)
+	defer cancel()
+	c, err := t.connector(bounded, true)
+	if err != nil {
+		return err
+	}
+	if err := c.checkEndpoint(bounded); err != nil {
+		return err
+	}
+	for _, e := range c.ends() {
+		e.adding = true
+	}
+	_, err = t.converge(bounded, c)
 	return err
 }

@@ -6,6 +6,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 
@@ -13,30 +15,58 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// watchReplaced notes whether the second gateway of a peering has a tunnel when the first one gets another image.
+// watchReplaced notes whether the second gateway of a peering has a tunnel when the pod of the first one is replaced.
 func watchReplaced(w *world, peering string) (beside func() (is, seen bool)) {
 	var is, seen bool
 	second := records.GatewayID{Peering: peering, Number: 2}
-	w.kube.PrependReactor("patch", "deployments", func(action clienttesting.Action) (bool, runtime.Object, error) {
-		patch := action.(clienttesting.PatchActionImpl)
-		if patch.Name == first(peering).Name() && strings.Contains(string(patch.Patch), "liqonet:2") && len(patch.PatchOptions.DryRun) == 0 && !seen {
-			is, seen = w.pods.carries(w, second), true
+	replaces := func(patch clienttesting.PatchActionImpl) bool {
+		if patch.Name != first(peering).Name() || len(patch.PatchOptions.DryRun) > 0 {
+			return false
 		}
-		return false, nil, nil
+		live, err := w.kube.Tracker().Get(patch.Resource, patch.Namespace, patch.Name)
+		d, ok := live.(*appsv1.Deployment)
+		return strings.Contains(string(patch.Patch), "liqonet:2") || err == nil && ok && *d.Spec.Template.Spec.TerminationGracePeriodSeconds == earlierGrace
+	}
+	w.set(func() {
+		w.kube.PrependReactor("patch", "deployments", func(action clienttesting.Action) (bool, runtime.Object, error) {
+			if !seen && replaces(action.(clienttesting.PatchActionImpl)) {
+				is, seen = w.pods.carries(w, second), true
+			}
+			return false, nil, nil
+		})
 	})
 	return func() (bool, bool) { return is, seen }
+}
+
+// earlierGrace is in no template of this release.
+const earlierGrace = 5
+
+// ofEarlierRelease has the gateway of a peering run as another template says.
+func ofEarlierRelease(t *testing.T, w *world, peering string) {
+	t.Helper()
+	deployments := w.kube.AppsV1().Deployments(w.Namespace)
+	d, err := deployments.Get(t.Context(), first(peering).Name(), metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Spec.Template.Spec.TerminationGracePeriodSeconds = new(int64(earlierGrace))
+	if _, err := deployments.Update(t.Context(), d, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // TestOnlyGatewayReplaced: packets cross by a second gateway before the only one of a cluster gets another image, and it goes afterwards.
 func TestOnlyGatewayReplaced(t *testing.T) {
 	for name, c := range map[string]struct {
 		port   uint16 // where the client reaches the server; 0: the Service's
+		older  bool   // the gateways are of a release with another template
 		broken bool   // no packets cross before, nor for a while
 		beside bool   // want
 	}{
 		"healthy":                 {beside: true},
 		"a port that is the only": {port: 4000},
 		"broken":                  {broken: true},
+		"of an earlier release":   {older: true, beside: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -54,6 +84,10 @@ func TestOnlyGatewayReplaced(t *testing.T) {
 					b.set(func() { b.pace = slowly })
 					time.Sleep(health.Life(health.ReportEvery)) //nolint:forbidigo // in a bubble of synctest this advances the clock and waits for nothing
 					defer time.AfterFunc(replaceTime, func() { a.set(func() { a.silent = records.GatewayID{} }) }).Stop()
+				}
+				if c.older {
+					ofEarlierRelease(t, a, "b")
+					ofEarlierRelease(t, b, "a")
 				}
 				replaced := watchReplaced(b, "a")
 				o.Image, o.Update = "liqonet:2", true

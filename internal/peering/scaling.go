@@ -64,6 +64,9 @@ func (e *end) applyGateway(ctx context.Context, i int, deployment cluster.Object
 			return err
 		}
 	}
+	if e.adding && e.stands(i) && !e.rekeyed[i] {
+		return nil
+	}
 	alone := e.count() == 1 && e.peer.count() == 1
 	if !e.stands(i) || e.rekeyed[i] || alone || e.cluster.IsDryRun() {
 		return e.apply(ctx, e.have != nil, deployment)
