@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/steps"
 )
 
@@ -31,9 +32,10 @@ func (c *connector) handOver(ctx context.Context) (string, error) {
 }
 
 // replacesOnly reports whether the only gateway of a cluster is about to be replaced. Beside one whose port the user chose, nothing
-// says which port a second one would be reached at.
+// says which port a second one would be reached at. Gateways of a release that writes another version may know one tunnel only.
 func (c *connector) replacesOnly() bool {
-	return c.server().settings.EndpointPort == 0 && slices.ContainsFunc(c.ends(), func(e *end) bool {
+	other := func(e *end) bool { return e.have == nil || e.have.Version != records.PeeringVersion }
+	return c.server().settings.EndpointPort == 0 && !slices.ContainsFunc(c.ends(), other) && slices.ContainsFunc(c.ends(), func(e *end) bool {
 		if e.count() > 1 || !e.stands(0) || e.stands(1) {
 			return false
 		}

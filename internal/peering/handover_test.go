@@ -60,6 +60,7 @@ func TestOnlyGatewayReplaced(t *testing.T) {
 	for name, c := range map[string]struct {
 		port   uint16 // where the client reaches the server; 0: the Service's
 		older  bool   // the gateways are of a release with another template
+		first  bool   // the gateways are of a release that knows one tunnel
 		broken bool   // no packets cross before, nor for a while
 		beside bool   // want
 	}{
@@ -67,6 +68,7 @@ func TestOnlyGatewayReplaced(t *testing.T) {
 		"a port that is the only": {port: 4000},
 		"broken":                  {broken: true},
 		"of an earlier release":   {older: true, beside: true},
+		"of one tunnel":           {first: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -88,6 +90,10 @@ func TestOnlyGatewayReplaced(t *testing.T) {
 				if c.older {
 					ofEarlierRelease(t, a, "b")
 					ofEarlierRelease(t, b, "a")
+				}
+				if c.first {
+					writeVersion1(t, a)
+					writeVersion1(t, b)
 				}
 				replaced := watchReplaced(b, "a")
 				o.Image, o.Update = "liqonet:2", true
