@@ -1,6 +1,8 @@
 package peering
 
 import (
+	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -25,7 +27,11 @@ func watchReplaced(w *world, peering string) (beside func() (is, seen bool)) {
 		}
 		live, err := w.kube.Tracker().Get(patch.Resource, patch.Namespace, patch.Name)
 		d, ok := live.(*appsv1.Deployment)
-		return strings.Contains(string(patch.Patch), "liqonet:2") || err == nil && ok && *d.Spec.Template.Spec.TerminationGracePeriodSeconds == earlierGrace
+		if err != nil || !ok {
+			return false
+		}
+		pod := d.Spec.Template.Spec
+		return strings.Contains(string(patch.Patch), "liqonet:2") && pod.Containers[0].Image != "liqonet:2" || *pod.TerminationGracePeriodSeconds == earlierGrace
 	}
 	w.set(func() {
 		w.kube.PrependReactor("patch", "deployments", func(action clienttesting.Action) (bool, runtime.Object, error) {
@@ -138,4 +144,39 @@ func TestSecondGatewayWithoutRoom(t *testing.T) {
 		}
 		checkStands(t, a, b, 1, 1)
 	})
+}
+
+// TestInterruptedHandOver: an update that is killed at any write is completed by the next one, and leaves no second gateway.
+func TestInterruptedHandOver(t *testing.T) {
+	t.Parallel()
+	total := 0
+	for n := 0; n <= total; n += 1 + total/8 { // 0 counts
+		t.Run(fmt.Sprintf("write%02d", n), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, b, _ := rotated(t, 1, 1)
+				update := unchangedOptions(a, b)
+				update.Image, update.Update = "liqonet:2", true
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				var writes func() int
+				a.set(func() { b.set(func() { writes = killAt(n, cancel, a, b) }) })
+				if _, err := Connect(ctx, update, &recorder{}); (err == nil) != (n == 0) {
+					t.Fatalf("in spite of the interruption: %v", err)
+				}
+				total = max(total, writes())
+				noKill(a, b)
+				replaced := watchReplaced(b, "a")
+				if _, err := Connect(t.Context(), update, &recorder{}); err != nil {
+					t.Fatal(err)
+				}
+				if beside, seen := replaced(); seen && !beside {
+					t.Error("the only gateway was replaced, and no second one had a tunnel")
+				}
+				checkStands(t, a, b, 1, 1)
+			})
+		})
+	}
+	if total < 10 {
+		t.Errorf("only %d writes seen", total)
+	}
 }
