@@ -113,7 +113,9 @@ func TestTrace(t *testing.T) {
 	}
 	serve(t, b.pods[1])
 	for _, protocol := range []trace.Protocol{trace.TCP, trace.UDP} {
-		r := run(protocol, func(r trace.Result) bool { return r.Crosses && r.Live.Answered != nil && *r.Live.Answered == (protocol == trace.TCP) })
+		r := run(protocol, func(r trace.Result) bool {
+			return r.Crosses && r.Live.Answered != nil && *r.Live.Answered == (protocol == trace.TCP)
+		})
 		seen := map[string]int{}
 		for _, p := range r.Live.Places {
 			if len(p.Errors) > 0 || p.Route == "" {
