@@ -62,10 +62,10 @@ func TestEveryPath(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{tunnelAlone, ownTunnel, baseline, byLiqonet}
+	want := []string{tunnelAlone, ownTunnel, baseline, byLiqonet, byTwo}
 	ratios := len(aims)
 	if p.kinds.WireGuard == records.Kernel {
-		want = []string{tunnelAlone, baseline, byLiqonet}
+		want = []string{tunnelAlone, baseline, byLiqonet, byTwo}
 		ratios--
 	}
 	if diff := gocmp.Diff(want, r.Paths); diff != "" {

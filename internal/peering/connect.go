@@ -56,7 +56,7 @@ func newConnector(o ConnectOptions, r steps.Reporter) *connector {
 	run, turn := inventory.NewRun(), make(chan struct{}, 1)
 	part := func(side Side) *end {
 		e := &end{site: newSite(side, o.Installation, r), turn: turn}
-		e.run, e.connecting, e.onePort = run, true, o.Service.NodePort != 0 || given(o.ClientPort, 0) != 0
+		e.run, e.connecting, e.onePort = run, true, o.Service.Port != 0 || o.Service.NodePort != 0 || given(o.ClientPort, 0) != 0
 		return e
 	}
 	c := &connector{options: o, stages: steps.Stages{Reporter: r}, reporter: r}
@@ -113,6 +113,10 @@ func (c *connector) run(ctx context.Context) error {
 	defer cancel()
 	if err := c.stages.Run(rest, steps.Step{Stage: steps.StageCompare, Do: c.compare}); err != nil || c.planning {
 		return err
+	}
+	if c.options.Timeout == 0 && c.replacesOnly() {
+		rest, cancel = steps.WithinOf(ctx, start, steps.TimeLimit(0, nodes)+handOverTime)
+		defer cancel()
 	}
 	return c.stages.Run(rest,
 		steps.Step{Stage: steps.StageInstall, Do: c.install},
@@ -179,6 +183,9 @@ func (c *connector) compare(ctx context.Context) (string, error) {
 	var lines []string
 	for i, e := range c.ends() {
 		lines = append(append(lines, c.plan.Clusters[i].Differences()...), e.unreserved...)
+	}
+	if c.planning && c.replacesOnly() {
+		c.reporter.Note("second gateways carry packets while the only ones are replaced, if nodes have room for them")
 	}
 	return steps.DecideDifferences(lines, c.options.Update || c.planning)
 }

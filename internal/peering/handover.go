@@ -4,11 +4,15 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/steps"
 )
+
+// handOverTime is what second gateways add to the time limit: four gateways start and end one after the other, some 15 seconds each.
+const handOverTime = 2 * time.Minute
 
 // handOver prepares the gateways. Where the only one of a cluster is replaced, a second one carries its packets meanwhile. It is
 // temporary: configure removes it. Where it carries none in time, because nodes have no room for it or its port is closed, the

@@ -103,6 +103,13 @@ func TestOnlyGatewayReplaced(t *testing.T) {
 				}
 				replaced := watchReplaced(b, "a")
 				o.Image, o.Update = "liqonet:2", true
+				planned := &recorder{}
+				if _, err := PlanConnect(t.Context(), o, planned); err != nil {
+					t.Fatal(err)
+				}
+				if says := strings.Contains(strings.Join(planned.said(), "\n"), "second gateways carry"); says != (c.port == 0 && !c.first) {
+					t.Errorf("the plan says: %q", planned.said())
+				}
 				got, err := Connect(t.Context(), o, &recorder{})
 				if err != nil {
 					t.Fatal(err)

@@ -14,10 +14,11 @@ func TestGatewaysOfNewPeerings(t *testing.T) {
 		set   func(*ConnectOptions)
 		want  [2]int
 	}{
-		"two nodes":      {want: [2]int{2, 2}},
-		"one node":       {nodes: []worldNode{one}, want: [2]int{1, 2}},
-		"one Ready node": {nodes: []worldNode{one, lost}, want: [2]int{1, 2}},
-		"NodePort given": {set: func(o *ConnectOptions) { o.Service.NodePort = 30840 }, want: [2]int{1, 1}},
+		"two nodes":                 {want: [2]int{2, 2}},
+		"one node":                  {nodes: []worldNode{one}, want: [2]int{1, 2}},
+		"one Ready node":            {nodes: []worldNode{one, lost}, want: [2]int{1, 2}},
+		"NodePort given":            {set: func(o *ConnectOptions) { o.Service.NodePort = 30840 }, want: [2]int{1, 1}},
+		"port of the Service given": {set: func(o *ConnectOptions) { o.Service.Port = 4000 }, want: [2]int{1, 1}},
 		"port of the server given": {
 			set:  func(o *ConnectOptions) { o.ClientAddress, o.ClientPort = new("gate.example"), new(uint16(4000)) },
 			want: [2]int{1, 1},
