@@ -18,15 +18,15 @@ import (
 
 // Kubernetes replaces the pod of a node of which the API server hears no more, while that pod may go on: two pods then have one
 // key, and the peer would answer whichever sent last. The epoch of a pod is larger than that of each earlier pod of its gateway.
-// Gateways tell the peer's theirs in their echoes, and are told the latest that was heard. Only echoes in the tunnel count,
+// Echoes of a gateway carry its own epoch and the latest that it has received from the peer's gateway. Only echoes in the tunnel count,
 // which nobody without its keys can send.
 
 const (
 	epochFile = "epoch"
 	// epochAhead is by how much clocks may differ: what is later than that is nobody's epoch.
 	epochAhead = 24 * time.Hour
-	// successorTimeout is how long the API server may take to say which pod is the gateway's, and successorEvery how often it
-	// is asked while the peer tells of a later one.
+	// successorTimeout is how long the API server may take to name the gateway's pod, and successorEvery how often it
+	// is asked while the peer reports a later one.
 	successorTimeout = time.Second
 	successorEvery   = 10 * time.Second
 )
@@ -47,8 +47,8 @@ type succession struct {
 	outlived atomic.Bool // there is a later one: this one must not use the key any more
 }
 
-// told takes which epoch the peer has heard last.
-func (s *succession) told(e epoch) {
+// received takes the latest epoch that the peer has received.
+func (s *succession) received(e epoch) {
 	if s.epoch != 0 && e > s.epoch && e.plausible() {
 		notify(s.claim)
 	}
@@ -67,17 +67,17 @@ func (l *gatewayLoop) beginEpoch() epoch {
 	return e
 }
 
-// recorded is the pod of which a gateway's ConfigMap tells, and its epoch.
+// recorded is the pod in a gateway's ConfigMap, and its epoch.
 func (l *gatewayLoop) recorded(cm *corev1.ConfigMap) (string, epoch) {
 	if cm == nil {
 		return "", 0
 	}
-	g, _ := recordOf[records.Gateway](cm) // one that cannot be read tells of nobody
+	g, _ := recordOf[records.Gateway](cm) // one that cannot be read names no pod
 	return g.Pod, parseEpoch(cm.Data[records.EpochKey])
 }
 
 // watchSuccessor asks the API server, each time that the peer has heard a later pod, which one is the gateway's, until ctx
-// ends. While it does not say that it is this one, this one steps down: it has no tunnel.
+// ends. Unless it names this one, this one steps down: it has no tunnel.
 func (l *gatewayLoop) watchSuccessor(ctx context.Context) {
 	s := &l.echoes.own
 	for {
@@ -100,7 +100,7 @@ func (l *gatewayLoop) watchSuccessor(ctx context.Context) {
 	}
 }
 
-// confirmed reports whether the API server says that this pod is the gateway's.
+// confirmed reports whether the API server names this pod as the gateway's.
 func (l *gatewayLoop) confirmed(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, successorTimeout)
 	defer cancel()

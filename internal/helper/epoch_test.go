@@ -180,7 +180,7 @@ func TestFarPods(t *testing.T) {
 		device.from = first
 		for range 20 {
 			if newest := hear(50); newest != 100 {
-				t.Fatalf("an earlier pod is told of epoch %d", newest)
+				t.Fatalf("the answer to an earlier pod has epoch %d", newest)
 			}
 			hear(math.MaxUint32)
 			pass(farPodEvery / 10)
@@ -191,7 +191,7 @@ func TestFarPods(t *testing.T) {
 		}
 		pass(farPodSilence)
 		if newest := hear(50); newest != 50 {
-			t.Errorf("the only pod left is told of epoch %d", newest)
+			t.Errorf("the answer to the only pod left has epoch %d", newest)
 		}
 		if n := len(device.renewed); n != 2 {
 			t.Error("renewed because of the only pod left")

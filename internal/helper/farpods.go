@@ -12,7 +12,7 @@ import (
 const (
 	// farPodSilence after the last echo of the latest pod, an earlier one may be the peer's gateway again.
 	farPodSilence = 10 * time.Second
-	// farPodReply is time for the answer that tells an earlier pod of the latest, before its session ends; farPodEvery bounds how
+	// farPodReply is time for the answer with the latest epoch to reach an earlier pod, before its session ends; farPodEvery bounds how
 	// often a session ends so.
 	farPodReply = 50 * time.Millisecond
 	farPodEvery = time.Second
@@ -35,7 +35,7 @@ type farDevice interface {
 	RenewAt(endpoint netip.AddrPort) error
 }
 
-// use says which device the tunnel has.
+// use sets the device of the tunnel.
 func (t *tunnelEchoes) use(d *tunnel.Device) {
 	t.renewal.use(d.Renew)
 	t.mu.Lock()
@@ -77,7 +77,7 @@ func (t *tunnelEchoes) turnTo(at netip.AddrPort) {
 	t.hurry()
 }
 
-// newest is which pod is to be told of; zero: none. t.mu is held.
+// newest is the epoch that answers report; zero: none. t.mu is held.
 func (t *tunnelEchoes) newest() uint32 {
 	if time.Since(t.far.heard) >= farPodSilence {
 		return 0

@@ -111,7 +111,7 @@ func (t *tunnelEchoes) answer(_ netip.AddrPort, m echo.Message) echo.Content {
 	t.from(epoch(m.Content.Epoch))
 	newest := t.newest()
 	t.mu.Unlock()
-	t.gateway.own.told(epoch(m.Content.Newest))
+	t.gateway.own.received(epoch(m.Content.Newest))
 	c := t.gateway.toPeer()
 	c.Newest = newest
 	return c
@@ -130,7 +130,7 @@ func (t *tunnelEchoes) content() echo.Content {
 func (t *tunnelEchoes) answeredBy(m echo.Message, _ time.Duration) {
 	t.renewal.answered()
 	t.gateway.peers.learn(m.Content.Node)
-	t.gateway.own.told(epoch(m.Content.Newest))
+	t.gateway.own.received(epoch(m.Content.Newest))
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.answered(m.Content)
