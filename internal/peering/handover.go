@@ -84,7 +84,7 @@ func (c *connector) replaceBeside(ctx context.Context) error {
 	return nil
 }
 
-// addSecond starts second gateways beside those that stand, and leaves these alone: their templates may be of an earlier release.
+// addSecond starts second gateways beside those that stand.
 func (t *rotation) addSecond(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, replaceTime)
 	defer cancel()
@@ -95,9 +95,6 @@ func (t *rotation) addSecond(ctx context.Context) error {
 	if err := c.checkEndpoint(bounded); err != nil {
 		return err
 	}
-	for _, e := range c.ends() {
-		e.adding = true
-	}
-	_, err = t.converge(bounded, c)
+	_, err = t.add(bounded, c)
 	return err
 }

@@ -187,3 +187,24 @@ func TestInterruptedHandOver(t *testing.T) {
 		t.Errorf("only %d writes seen", total)
 	}
 }
+
+// TestRotationOfEarlierTemplates: an only gateway of a release with another template is not replaced before a second one has a tunnel.
+func TestRotationOfEarlierTemplates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b, before := rotated(t, 1, 1)
+		ofEarlierRelease(t, a, "b")
+		ofEarlierRelease(t, b, "a")
+		for w, peering := range map[*world]string{a: "b", b: "a"} {
+			replaced := watchReplaced(w, peering)
+			defer func() {
+				if beside, seen := replaced(); seen && !beside {
+					t.Errorf("cluster %s: the only gateway is replaced while no other has a tunnel", w.Context)
+				}
+			}()
+		}
+		if _, err := RotateKeys(t.Context(), rotateOptions(a, b), &recorder{}); err != nil {
+			t.Fatal(err)
+		}
+		checkRotated(t, a, b, 1, 1, before)
+	})
+}

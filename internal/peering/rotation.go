@@ -169,6 +169,14 @@ func (t *rotation) connector(ctx context.Context, spare bool) (*connector, error
 	return c, nil
 }
 
+// add starts the gateways that are missing, and leaves those that stand alone: their templates may be of an earlier release.
+func (t *rotation) add(ctx context.Context, c *connector) (string, error) {
+	for _, e := range c.ends() {
+		e.adding = true
+	}
+	return t.converge(ctx, c)
+}
+
 // converge completes what the connector is for, and verifies it.
 func (t *rotation) converge(ctx context.Context, c *connector) (string, error) {
 	following, end := context.WithCancel(ctx)
@@ -191,7 +199,7 @@ func (t *rotation) prepare(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return t.converge(ctx, c)
+	return t.add(ctx, c)
 }
 
 // complete returns a connector for a peering with all gateways, second ones included: another user may have removed these.
@@ -200,7 +208,7 @@ func (t *rotation) complete(ctx context.Context) (*connector, error) {
 	if err != nil || (c.local.stands(c.local.count()-1) && c.remote.stands(c.remote.count()-1)) {
 		return c, err
 	}
-	if _, err := t.converge(ctx, c); err != nil {
+	if _, err := t.add(ctx, c); err != nil {
 		return nil, err
 	}
 	return t.connector(ctx, true)

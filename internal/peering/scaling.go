@@ -64,8 +64,8 @@ func (e *end) applyGateway(ctx context.Context, i int, deployment cluster.Object
 			return err
 		}
 	}
-	if e.adding && e.stands(i) && !e.rekeyed[i] {
-		return nil
+	if stays, err := e.stays(ctx, i); stays || err != nil {
+		return err
 	}
 	alone := e.count() == 1 && e.peer.count() == 1
 	if !e.stands(i) || e.rekeyed[i] || alone || e.cluster.IsDryRun() {
@@ -82,6 +82,15 @@ func (e *end) applyGateway(ctx context.Context, i int, deployment cluster.Object
 		return err
 	}
 	return e.awaitReplaced(ctx, id)
+}
+
+// stays reports whether a gateway is left as it runs, because others are only added to it.
+func (e *end) stays(ctx context.Context, i int) (bool, error) {
+	if !e.adding || !e.stands(i) || e.rekeyed[i] {
+		return false, nil
+	}
+	d, err := cluster.Find[*appsv1.Deployment](ctx, e.cluster, e.gatewayIDs()[i].Name())
+	return d != nil, err
 }
 
 // endRekeyed ends a gateway whose key is no more: it would go on with it, for it reads keys once. The key of a pod that does not
