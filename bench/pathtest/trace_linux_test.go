@@ -98,40 +98,47 @@ func TestTrace(t *testing.T) {
 			return inside{out, in, cmd}, cmd.Start()
 		},
 	}
-	run := func(protocol trace.Protocol, holds func(trace.Result) bool) (r trace.Result) {
+	run := func(protocol trace.Protocol, wrong func(trace.Result) error) {
 		t.Helper()
 		o.Protocol = protocol
-		// A busy machine loses echoes, so that nodes and gateways seem not to be verified for a moment.
-		eventually.Succeeds(t, joining, func() (err error) {
-			if r, err = trace.Run(t.Context(), o, nil); err == nil && !holds(r) {
+		// A busy machine loses echoes, so that nodes and gateways seem not to be verified, and packets change their way, for a moment.
+		eventually.Succeeds(t, joining, func() error {
+			r, err := trace.Run(t.Context(), o, nil)
+			if err == nil {
+				err = wrong(r)
+			}
+			if err != nil {
 				text, _ := json.MarshalIndent(r, "", " ")
-				err = fmt.Errorf("%s", text)
+				err = fmt.Errorf("%w: %s", err, text)
 			}
 			return err
 		})
-		return r
 	}
 	serve(t, b.pods[1])
 	for _, protocol := range []trace.Protocol{trace.TCP, trace.UDP} {
-		r := run(protocol, func(r trace.Result) bool {
-			return r.Crosses && r.Live.Answered != nil && *r.Live.Answered == (protocol == trace.TCP)
+		run(protocol, func(r trace.Result) error {
+			if !r.Crosses || r.Live.Answered == nil || *r.Live.Answered != (protocol == trace.TCP) {
+				return fmt.Errorf("%s: crosses %v, answered %v", protocol, r.Crosses, r.Live.Answered)
+			}
+			seen := map[string]int{}
+			for _, p := range r.Live.Places {
+				if len(p.Errors) > 0 || p.Route == "" {
+					return fmt.Errorf("%s %s of %s: route %q, errors %q", p.Kind, p.Name, p.Cluster, p.Route, p.Errors)
+				}
+				if len(p.There) > 0 {
+					seen[fmt.Sprint(p.Cluster, p.Kind)]++
+				}
+			}
+			if len(r.Live.Places) != 6 || seen["anode"] != 1 || seen["agateway"] != 1 || seen["bgateway"] != 1 || seen["bnode"] != 1 {
+				return fmt.Errorf("%s was seen in %v", protocol, seen)
+			}
+			// The kernel's route is the computed one, at the sender's node.
+			p := r.Live.Places[0]
+			if !strings.HasPrefix(r.There[0].Route, p.Route) || !slices.ContainsFunc(p.There, func(s probe.Sighting) bool { return s.Out == p.Out }) {
+				return fmt.Errorf("computed %s, the kernel says %s, and sent %+v", r.There[0].Route, p.Route, p.There)
+			}
+			return nil
 		})
-		seen := map[string]int{}
-		for _, p := range r.Live.Places {
-			if len(p.Errors) > 0 || p.Route == "" {
-				t.Errorf("%s %s of %s: route %q, errors %q", p.Kind, p.Name, p.Cluster, p.Route, p.Errors)
-			}
-			if len(p.There) > 0 {
-				seen[fmt.Sprint(p.Cluster, p.Kind)]++
-			}
-		}
-		if len(r.Live.Places) != 6 || seen["anode"] != 1 || seen["agateway"] != 1 || seen["bgateway"] != 1 || seen["bnode"] != 1 {
-			t.Errorf("%s was seen in %v", protocol, seen)
-		}
-		// The kernel's route is the computed one, at the sender's node.
-		if p := r.Live.Places[0]; !strings.HasPrefix(r.There[0].Route, p.Route) || !slices.ContainsFunc(p.There, func(s probe.Sighting) bool { return s.Out == p.Out }) {
-			t.Errorf("computed %s, the kernel says %s, and sent %+v", r.There[0].Route, p.Route, p.There)
-		}
 	}
 	for _, fault := range []struct {
 		at       netnstest.Namespace
@@ -144,10 +151,12 @@ func TestTrace(t *testing.T) {
 		{b.nodes[1], "answers { type filter hook forward priority 5; tcp sport 7000 drop; }", "dropped at node b-2 of b: drop by rule 2 of chain answers of table ip fault", trace.TCP},
 	} {
 		fault.at.Run("nft", "table ip fault { chain "+fault.rule+"; }")
-		r := run(fault.protocol, func(r trace.Result) bool { return r.Live.Last != "" })
-		if r.Live.Last != fault.want || r.Crosses {
-			t.Errorf("%s: %s, crosses %v", fault.rule, r.Live.Last, r.Crosses)
-		}
+		run(fault.protocol, func(r trace.Result) error {
+			if r.Live.Last != fault.want || r.Crosses {
+				return fmt.Errorf("%s: last %q, crosses %v", fault.rule, r.Live.Last, r.Crosses)
+			}
+			return nil
+		})
 		fault.at.Run("nft", "delete table ip fault")
 	}
 	for name, ns := range pods {
