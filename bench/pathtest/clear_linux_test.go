@@ -133,8 +133,8 @@ func (c *conversation) say(cluster *testCluster, mark string) {
 }
 
 func (c *conversation) sayAt(node, mark string) {
-	c.talkers[node].mark.Store(mark)
-	c.talkers[node+"/pod"].mark.Store(mark)
+	c.talkers[node].say(mark)
+	c.talkers[node+"/pod"].say(mark)
 }
 
 // awaitUnderstood waits until every pod has received new payload.
@@ -183,7 +183,7 @@ func (c *conversation) awaitRounds() {
 	}
 	eventually.Succeeds(c.t, joining, func() error {
 		for name, k := range c.talkers {
-			if k.mark.Load() != "" && k.rounds.Load() < before[name]+someRounds {
+			if !k.silent() && k.rounds.Load() < before[name]+someRounds {
 				return fmt.Errorf("%s is silent", name)
 			}
 		}

@@ -48,13 +48,27 @@ type talker struct {
 	netnstest.Namespace
 	name    string
 	targets []netip.Addr
-	mark    atomic.Value // string; "": it is silent
 	rounds  atomic.Int64
+
+	mu   sync.Mutex // held for a round
+	mark string     // "": it is silent
+}
+
+// say sets the mark of what is sent. Nothing is sent with the one before when it returns.
+func (k *talker) say(mark string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.mark = mark
+}
+
+func (k *talker) silent() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.mark == ""
 }
 
 func startTalker(t *testing.T, ns netnstest.Namespace, name string, targets []netip.Addr) *talker {
-	k := &talker{Namespace: ns, name: name, targets: targets}
-	k.mark.Store(markBefore)
+	k := &talker{Namespace: ns, name: name, targets: targets, mark: markBefore}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- ns.Do(func() error { return k.talk(ctx) }) }()
@@ -93,19 +107,25 @@ func (k *talker) talk(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 		}
-		mark := k.mark.Load().(string)
-		if mark == "" {
-			continue
-		}
-		payload := bytes.Repeat([]byte(mark), markTimes)
-		old := append(bytes.Clone(payload), keptBy+k.name...)
-		for _, c := range kept {
-			_, _ = c.Write(old) // what is refused is not sent
-		}
-		if c, err := open(k.targets[int(k.rounds.Add(1))%len(k.targets)]); err == nil {
-			_, _ = c.Write(payload)
-			_ = c.Close()
-		}
+		k.round(open, kept)
+	}
+}
+
+// round sends to each target by its kept socket, and to one of them by a new one.
+func (k *talker) round(open func(netip.Addr) (net.Conn, error), kept []net.Conn) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.mark == "" {
+		return
+	}
+	payload := bytes.Repeat([]byte(k.mark), markTimes)
+	old := append(bytes.Clone(payload), keptBy+k.name...)
+	for _, c := range kept {
+		_, _ = c.Write(old) // what is refused is not sent
+	}
+	if c, err := open(k.targets[int(k.rounds.Add(1))%len(k.targets)]); err == nil {
+		_, _ = c.Write(payload)
+		_ = c.Close()
 	}
 }
 
