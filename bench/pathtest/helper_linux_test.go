@@ -162,10 +162,14 @@ func start(t *testing.T, ns netnstest.Namespace, name string, j job) process {
 
 // lastLines is the end of a helper's log, or with -v all of it: CI shows little of a test that fails.
 func lastLines(log string) string {
-	const most = 30
-	lines := strings.SplitAfter(log, "\n")
+	const most, longest = 30, 400
 	if testing.Verbose() {
 		return log
 	}
-	return strings.Join(lines[max(0, len(lines)-most):], "")
+	lines := strings.Split(log, "\n")
+	lines = lines[max(0, len(lines)-most):]
+	for i, line := range lines {
+		lines[i] = line[:min(longest, len(line))]
+	}
+	return strings.Join(lines, "\n")
 }

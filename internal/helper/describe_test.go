@@ -26,7 +26,8 @@ func TestKernelStateIsLogged(t *testing.T) {
 	}
 	defer func() { _ = kernel.Close() }()
 	var log bytes.Buffer
-	r := newReconciler(kernel, slog.New(slog.NewTextHandler(&log, nil)), newMetrics())
+	level := &slog.LevelVar{}
+	r := newReconciler(kernel, slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: level})), newMetrics())
 	for range 5 {
 		if err := r.pass(v.state(netip.MustParseAddr("10.80.0.7"))); err != nil {
 			t.Fatal(err)
@@ -40,5 +41,18 @@ func TestKernelStateIsLogged(t *testing.T) {
 		if !strings.Contains(state, want) {
 			t.Errorf("no %q in %s", want, state)
 		}
+	}
+	differs, _, _ := strings.Cut(log.String(), "kernel state")
+	if !strings.Contains(differs, "steps=") || !strings.Contains(differs, "firewall") || len(differs) > 1000 {
+		t.Errorf("the log of a change has %d bytes, want the count of steps and the first ones:\n%s", len(differs), differs)
+	}
+	level.Set(slog.LevelDebug)
+	log.Reset()
+	if err := r.pass(netops.State{}); err != nil {
+		t.Fatal(err)
+	}
+	short, whole, _ := strings.Cut(log.String(), "wholePlan=")
+	if last := "delete table ip6 liqonet"; strings.Contains(short, last) || !strings.Contains(whole, last) {
+		t.Errorf("the plan is not cut, or not whole at level debug: %s", log.String())
 	}
 }

@@ -83,7 +83,8 @@ func (r *reconciler) pass(want netops.State) error {
 	all := len(want.Links)
 	want = want.Reachable(have)
 	if plan := netops.Diff(have, want); !plan.Empty() {
-		r.log.Info("kernel differs from what is wanted", "plan", abridged(plan))
+		r.log.Info("kernel differs from what is wanted", "steps", len(plan.Steps), "plan", fmt.Sprintf("%.600s", plan)) // its begin
+		r.log.Debug("kernel is changed", "wholePlan", abridged(plan))
 		r.metrics.changes.Inc()
 		if r.reached != nil {
 			r.drift.note(drifted(have, r.reached())...)
@@ -107,10 +108,8 @@ func (r *reconciler) pass(want netops.State) error {
 const maxListed = 300
 
 func abridged(p netops.Plan) string {
-	if more := len(p.Steps) - maxListed; more > 0 {
-		return fmt.Sprintf("%s\nand %d more", netops.Plan{Steps: p.Steps[:maxListed]}, more)
-	}
-	return p.String()
+	listed := p.Steps[:min(maxListed, len(p.Steps))]
+	return fmt.Sprintf("%s%d of %d steps", netops.Plan{Steps: listed}, len(listed), len(p.Steps))
 }
 
 // undisturbed reports whether the kernel is as the last pass left it, as far as is known. Now and then it is read
