@@ -97,7 +97,7 @@ func (p *gatewayProbes) follow(socket *echo.Socket, gateway netip.Addr, targets 
 	defer p.mu.Unlock()
 	err := aimProber(&p.overlay, socket, echo.ProbeConfig{
 		Target: netip.AddrPortFrom(gateway, netops.EchoPort), Interval: overlayHurried, Calm: overlayEvery, Timeout: overlayTimeout, Window: 1,
-		Content: p.content, OnReply: p.gatewayAnswered, OnLost: p.gatewayMissed,
+		Content: p.content, OnReply: p.gatewayAnswered, OnLost: p.gatewayMissed, OnSilence: p.gatewaySilent, Patience: memberPatience,
 	})
 	if err != nil {
 		return err
@@ -150,6 +150,13 @@ func (p *gatewayProbes) gatewayMissed(consecutive int) {
 	}
 	p.member.missed(consecutive, overlayMisses)
 	p.look(p.asked, p.proven)
+}
+
+// gatewaySilent notes that the gateway's answers stay away.
+func (p *gatewayProbes) gatewaySilent() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.silent()
 }
 
 // lost asks again at once: the peer's next node, where there is one.

@@ -17,6 +17,9 @@ const (
 	memberMoment  = time.Second
 	// memberGone after its last answer with a way on, a member is gone.
 	memberGone = 3 * time.Second
+	// memberPatience is how late its answers may be. A gateway that stands still for a fifth of a second, because it gets no
+	// processor, is not left; one that has ended is left within half a second, echoes every quarter included.
+	memberPatience = 120 * time.Millisecond
 )
 
 // standing is what a member of a group can be used for; a higher one is better.
@@ -76,6 +79,14 @@ func (m *member) says(c echo.Content) {
 func (m *member) missed(consecutive, least int) {
 	m.lost = m.drains
 	if consecutive >= least {
+		m.answers = 0
+	}
+	m.judge()
+}
+
+// silent notes that its answers stay away. One that drains has been left at its first loss, unless the others are worse.
+func (m *member) silent() {
+	if !m.drains {
 		m.answers = 0
 	}
 	m.judge()

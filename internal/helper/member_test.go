@@ -69,6 +69,17 @@ func TestMember(t *testing.T) {
 			m.missed(4, 3)
 		}
 		expect("silent for long", gone, true)
+		for range memberAnswers {
+			m.answered(echo.Content{})
+			pass()
+			pass()
+		}
+		m.answered(echo.Content{})
+		expect("back", usable, true)
+		m.silent()
+		expect("its answers stay away", useless, true)
+		m.missed(1, 3)
+		expect("and one is lost", useless, false)
 		m.answered(echo.Content{Draining: true})
 		expect("it drains", draining, true)
 		m.missed(1, 3)
@@ -96,6 +107,7 @@ func TestDrainingBesideTheDead(t *testing.T) {
 	alive.answered(echo.Content{Draining: true})
 	dead.missed(overlayMisses, overlayMisses)
 	alive.missed(1, overlayMisses)
+	alive.silent()
 	if unused := unusedOf([]standing{alive.stands, dead.stands}, ""); unused[0] {
 		t.Error("packets go by the gateway that is dead, not by the one that drains")
 	}

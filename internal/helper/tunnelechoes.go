@@ -87,7 +87,7 @@ func (t *tunnelEchoes) ask(socket *echo.Socket, target netip.AddrPort) error {
 	return aimProber(&t.peer, socket, echo.ProbeConfig{
 		Target: target, Interval: gatewayEvery, Calm: gatewayCalm, Train: gatewayTrain, Timeout: gatewayTimeout,
 		Window: gatewayWindow, Span: health.LossSpan, Silence: health.EchoSilence, Size: echo.EpochSize,
-		Content: t.content, OnReply: t.answeredBy, OnLost: t.missed,
+		Content: t.content, OnReply: t.answeredBy, OnLost: t.missed, OnSilence: t.silent, Patience: memberPatience,
 	})
 }
 
@@ -137,12 +137,20 @@ func (t *tunnelEchoes) answeredBy(m echo.Message, _ time.Duration) {
 	t.from(epoch(m.Content.Epoch))
 }
 
-// missed notes that echoes are lost. A tunnel of which a whole train is lost is not used where there are others.
+// missed notes that echoes are lost. A tunnel of which two trains in a row are lost is not used where there are others: on a line
+// that loses a third of the echoes, this does not happen by chance in minutes, as it would to one train in seconds.
 func (t *tunnelEchoes) missed(consecutive int) {
 	t.renewal.missed()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.member.missed(consecutive, gatewayTrain)
+	t.member.missed(consecutive, 2*gatewayTrain)
+}
+
+// silent notes that answers stay away.
+func (t *tunnelEchoes) silent() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.member.silent()
 }
 
 // measure measures the path MTU to the peer, once its address is known. The client asks: a server may not be able to

@@ -44,6 +44,10 @@ type ProbeConfig struct {
 	// OnLost is told each loss with the number of losses since the last answer, which counts from one. What was
 	// lost before a request that has been answered is not told. nil: nothing.
 	OnLost func(consecutive int)
+	// OnSilence is told once when no answer comes for Calm and one and a half times Patience, or longer where round trips take
+	// longer or vary, though some more requests were sent meanwhile. It does not look at single losses. nil: nothing.
+	OnSilence func()
+	Patience  time.Duration // with a quiet path, of OnSilence
 }
 
 func (c ProbeConfig) withDefaults() (ProbeConfig, error) {
@@ -102,6 +106,7 @@ type Prober struct {
 	way     Way
 	window  window
 	trips   roundTrips
+	silence silence
 	stats   ProbeStats // but Loss and RTT, which come from the window
 }
 
@@ -219,12 +224,14 @@ func (p *Prober) aim(target netip.AddrPort) {
 	p.socket.probers[p.session] = p
 	p.window, p.trips = newWindow(p.cfg.Window), roundTrips{}
 	p.stats = ProbeStats{Sent: p.stats.Sent, Received: p.stats.Received}
+	p.listen(time.Now())
 	p.askNow()
 }
 
-// step does what is due; socket.mu is held. It returns the number of requests given up, and whether the request
-// that it returns is to be sent to the target.
-func (p *Prober) step(now time.Time) (given int, request Message, send bool) {
+// step does what is due; socket.mu is held. It returns the number of requests given up, whether the target has fallen silent,
+// and whether the request that it returns is to be sent to the target.
+func (p *Prober) step(now time.Time) (given int, silent bool, request Message, send bool) {
+	silent = p.fallsSilent(now)
 	timeout := p.trips.timeout(p.cfg.Timeout)
 	given = p.window.expire(now.Add(-timeout))
 	p.stats.Lost += given
@@ -253,7 +260,10 @@ func (p *Prober) step(now time.Time) (given int, request Message, send bool) {
 	if sent, ok := p.window.oldest(); ok && sent.Add(timeout).Before(p.due) {
 		p.due = sent.Add(timeout)
 	}
-	return given, request, send
+	if due := p.silence.due; !due.IsZero() && due.Before(p.due) {
+		p.due = due
+	}
+	return given, silent, request, send
 }
 
 // interval is the time between requests as things are: more often than while it is calm, only a path is asked that
@@ -294,6 +304,7 @@ func (p *Prober) received(reply Message, now time.Time) (rtt time.Duration, ok b
 		p.window.begin(reply.Sequence, now)
 	}
 	p.trips.add(rtt)
+	p.listen(now)
 	p.stats.Received++
 	p.stats.Lost = 0
 	p.stats.LastReply, p.stats.LastError = now, nil

@@ -178,12 +178,15 @@ func (s *Socket) sendDue(buf *[]byte) (time.Time, bool) {
 			return due, true
 		}
 		before := p.stats.Lost
-		given, request, send := p.step(now)
+		given, silent, request, send := p.step(now)
 		target, way := p.target, p.way
 		s.mu.Unlock()
 
 		for i := range given {
 			p.lost(before + i + 1)
+		}
+		if silent {
+			p.cfg.OnSilence()
 		}
 		if send {
 			s.ask(p, target, way, request, buf)
