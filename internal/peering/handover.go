@@ -60,10 +60,14 @@ func (c *connector) carries(ctx context.Context) bool {
 
 // replaceBeside starts second gateways as the first ones are, and then replaces these.
 func (c *connector) replaceBeside(ctx context.Context) error {
+	c.reporter.Note("starting second gateways, which carry the packets while the only ones are replaced")
 	t := newRotation(RotateOptions{Local: c.local.cluster, Remote: c.remote.cluster, SkipValidation: true}, steps.Quiet{})
-	if err := t.addSecond(ctx); err != nil {
+	err := t.addSecond(ctx)
+	c.local.changes = append(c.local.changes, t.result.Objects...) // of both clusters
+	if err != nil {
 		return fmt.Errorf("no second gateway carries packets while the only one is replaced: %w", err)
 	}
+	c.reporter.Note(fmt.Sprintf("second gateways carry packets: replacing those of %s and %s", c.local.name, c.remote.name))
 	next := newConnector(c.options, steps.Quiet{})
 	for _, e := range next.ends() {
 		e.options.SkipValidation, e.spare = true, true
@@ -73,14 +77,13 @@ func (c *connector) replaceBeside(ctx context.Context) error {
 			return err
 		}
 	}
-	_, err := t.converge(ctx, next)
+	_, err = t.converge(ctx, next)
 	for i, e := range c.ends() {
 		e.changes = append(e.changes, next.ends()[i].changes...)
 	}
 	if err != nil {
 		return fmt.Errorf("replace gateways while second ones carry packets: %w", err)
 	}
-	c.reporter.Note(fmt.Sprintf("second gateways carried the packets while %s and %s got new ones", c.local.name, c.remote.name))
 	return nil
 }
 

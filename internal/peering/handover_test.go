@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 
+	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/records"
 )
@@ -110,9 +111,27 @@ func TestOnlyGatewayReplaced(t *testing.T) {
 				if says := strings.Contains(strings.Join(planned.said(), "\n"), "second gateways carry"); says != (c.port == 0 && !c.first) {
 					t.Errorf("the plan says: %q", planned.said())
 				}
-				got, err := Connect(t.Context(), o, &recorder{})
+				r, meanwhile := &recorder{}, false
+				b.set(func() {
+					b.kube.PrependReactor("patch", "deployments", func(action clienttesting.Action) (bool, runtime.Object, error) {
+						patch := action.(clienttesting.PatchActionImpl)
+						if patch.Name == first("a").Name() && len(patch.PatchOptions.DryRun) == 0 {
+							meanwhile = meanwhile || strings.Contains(strings.Join(r.said(), "\n"), "second gateways carry")
+						}
+						return false, nil, nil
+					})
+				})
+				got, err := Connect(t.Context(), o, r)
 				if err != nil {
 					t.Fatal(err)
+				}
+				if meanwhile != c.beside {
+					t.Errorf("said before the gateway was replaced that second ones carry packets: %t, want %t", meanwhile, c.beside)
+				}
+				for _, action := range []cluster.Action{cluster.Created, cluster.Deleted} {
+					if listed := countOf(got.Objects, "gateway2-b", action); (listed > 0) != c.beside {
+						t.Errorf("the result lists the second gateway of cluster a %d times as %s, want: %t", listed, action, c.beside)
+					}
 				}
 				if beside, seen := replaced(); !seen || beside != c.beside {
 					t.Errorf("replaced: %t; a second gateway had a tunnel: %t, want %t", seen, beside, c.beside)
@@ -130,6 +149,16 @@ func TestOnlyGatewayReplaced(t *testing.T) {
 	}
 }
 
+// countOf is how often changes list a Deployment.
+func countOf(changes []cluster.Change, name string, action cluster.Action) (n int) {
+	for _, c := range changes {
+		if c.Kind == "Deployment" && c.Name == name && c.Action == action {
+			n++
+		}
+	}
+	return n
+}
+
 // TestSecondGatewayWithoutRoom: a second gateway that never carries packets delays an update, does not prevent it, and goes.
 func TestSecondGatewayWithoutRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -143,11 +172,15 @@ func TestSecondGatewayWithoutRoom(t *testing.T) {
 		b.set(func() { b.pace = slowly })
 		o.Image, o.Update = "liqonet:2", true
 		r := &recorder{}
-		if _, err := Connect(t.Context(), o, r); err != nil {
+		got, err := Connect(t.Context(), o, r)
+		if err != nil {
 			t.Fatal(err)
 		}
 		if !strings.Contains(strings.Join(r.said(), "\n"), "no second gateway carries packets") {
 			t.Errorf("notes %q", r.said())
+		}
+		if made, gone := countOf(got.Objects, "gateway2-b", cluster.Created), countOf(got.Objects, "gateway2-b", cluster.Deleted); made != 1 || gone != 1 {
+			t.Errorf("the result lists the second gateway as created %d times, as deleted %d times, want one of each", made, gone)
 		}
 		checkStands(t, a, b, 1, 1)
 	})
