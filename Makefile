@@ -81,23 +81,43 @@ clean: ## Remove what was built
 .PHONY: check
 check: build lint unit ## Build, lint, and run the tests that need no root (goldens and docs/cli included)
 
-.PHONY: test
-test: deps check ## Run all tests: check, those of the kernel, and real clusters; needs root
-	cd bench && go test $(LONGEST) -p 1 $(PARALLEL) ./pathtest ./...
+# The short form of a test, in `make test`, is some of its parts; the rest is for `make test-long`. In guests, whose kernel is slow,
+# the short form is what depends on Geneve or on WireGuard in the kernel; this machine's kernel runs the others.
+LONG_PATHS := TestReleases/after/one|TestFaultsAreShown/(2_%|large|the_overlay_of_the_peer|the_helper|hangs|power)
+LONG_PATHS := $(LONG_PATHS)|TestGatewayFaults/(frozen|from_the_peer)|TestPartitions/(a_gateway_from|half)|TestLossIsNotDeath/queue
+LONG_PATHS := $(LONG_PATHS)|TestPathSizes/told|TestManyPeers|TestEveryPath|TestWeather
+GUEST_PATHS := TestTwoClusters|TestNothingInTheClear|TestStandbyGateways|TestPathSizes/silent|TestWeather
+GUEST_KERNEL := TestPods\b|TestForgedOverlay\b|TestUnderlaySizes|TestNarrowHops|TestMarksOfOuterPackets|TestGatewayEnds
+GUEST_KERNEL := $(GUEST_KERNEL)|TestForgedProbe|TestInnerIPv6|TestApply\b|TestFarEndMoves|TestManyFarEnds|TestOtherMode|TestOneSocket
+GUEST_KERNEL := $(GUEST_KERNEL)|TestDesiredStates|TestMembersComeAndGo|TestStrangersInTunnel/.*/WireGuard
+GUEST_KERNEL := $(GUEST_KERNEL)|TestRenew|TestForwarding|TestTunnel|TestOnlyAllowed|TestCloseAndOpen|TestAuto|TestOpen
+GUEST_HELPERS := TestRepair|TestRestoredStore|TestUnreachableGateway|TestHelpersConnect
+LONG_LABS := TestLab\b|TestPlugins
+
+.PHONY: test test-long
+test: export SHORT_PATHS := -skip=$(LONG_PATHS)
+test: export SHORT_LABS := -short -skip=$(LONG_LABS)
+test: export SHORT_GUEST_PATHS := --run=$(GUEST_PATHS)
+test: export SHORT_GUEST_KERNEL := --run=$(GUEST_KERNEL)
+test: export SHORT_GUEST_HELPERS := --run=$(GUEST_HELPERS)
+test: ## Run the tests: check, those of the kernel, and real clusters, the long ones in a short form; needs root
+test-long: ## Run all parts of all tests: more than half an hour; needs root
+test test-long: deps check
+	cd bench && go test $(LONGEST) -p 1 $(PARALLEL) "$${SHORT_PATHS:--skip=}" ./pathtest ./...
 	go test $(LONGEST) $(PARALLEL) $(KERNEL_PACKAGES)
-	@echo "on guests' kernels: Geneve and kernel WireGuard; some ten minutes, then the output of both"
+	@echo "on guests' kernels: Geneve and kernel WireGuard; some minutes, then the output of both"
 	bin/lab guest build
 	$(MAKE) --no-print-directory --jobs 2 --output-sync=target guest-path guest-kernel
-	cd lab && go test -timeout 90m ./...
+	cd lab && go test -timeout 90m -parallel 4 $${SHORT_LABS:-} ./...
 
 # A guest has one processor: one guest runs the tests of the path, another one those of the kernel.
 .PHONY: guest-path guest-kernel
 guest-path:
-	cd bench && ../bin/lab guest test ./pathtest ./... -- $(LONGEST) -short -p 1
+	cd bench && ../bin/lab guest test "$${SHORT_GUEST_PATHS:---run=}" ./pathtest ./... -- $(LONGEST) -short -p 1
 
 guest-kernel:
-	bin/lab guest test ./netops ./netops/... -- $(LONGEST) -short -p 1 $(PARALLEL)
-	bin/lab guest test ./internal/helper -- $(LONGEST) -short
+	bin/lab guest test "$${SHORT_GUEST_KERNEL:---run=}" ./netops ./netops/... -- $(LONGEST) -short -p 1 $(PARALLEL)
+	bin/lab guest test "$${SHORT_GUEST_HELPERS:---run=}" ./internal/helper -- $(LONGEST) -short
 	bin/lab guest test --virtual-time --run Timers ./netops/tunnel
 
 .PHONY: bench

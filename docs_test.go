@@ -65,3 +65,31 @@ func hasPlace(t *testing.T, page, place string) bool {
 	}
 	return false
 }
+
+// TestMakefileNamesTests: each test that the Makefile chooses exists, or some that begin so.
+func TestMakefileNamesTests(t *testing.T) {
+	makefile, err := os.ReadFile("Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	if err := filepath.WalkDir(".", func(path string, _ os.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		all.Write(text)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	names := regexp.MustCompile(`\bTest[A-Z]\w+`).FindAllString(string(makefile), -1)
+	if len(names) < 20 {
+		t.Errorf("only %d tests: %q", len(names), names)
+	}
+	for _, name := range names {
+		if !strings.Contains(all.String(), "\nfunc "+name) {
+			t.Errorf("no test is called %s", name)
+		}
+	}
+}

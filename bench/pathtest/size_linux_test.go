@@ -18,6 +18,7 @@ const (
 // TestPathSizes has helpers measure paths with hops whose MTU is smaller than that of every link: between the
 // gateways, and from the second node of a cluster to its gateway on the first.
 func TestPathSizes(t *testing.T) {
+	t.Parallel()
 	for name, told := range map[string]bool{"told": true, "silent": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -148,7 +148,7 @@ func TestLabKilled(t *testing.T) {
 		t.Errorf("only %d writes seen", writes)
 	}
 	t.Logf("connect writes %d times: as many kill points", writes)
-	for n := 1; n <= writes; n++ {
+	for n := 1; n <= writes; n += stride() {
 		t.Run(fmt.Sprintf("at %02d", n), func(t *testing.T) {
 			t.Parallel()
 			a := newAct(t, stages, fmt.Sprintf("killed-%02d", n))

@@ -31,9 +31,12 @@ func TestFaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	bed.Away = time.Minute
-	short := []string{"pod-forced", "killed", "api", "upgrade"}
+	some := []string{"pod-forced", "killed", "api", "upgrade"}
+	if testing.Short() {
+		some = []string{"killed"}
+	}
 	for _, f := range faults.All() {
-		if !slices.Contains(short, f.Name) {
+		if !slices.Contains(some, f.Name) {
 			continue
 		}
 		t.Run(f.Name, func(t *testing.T) {

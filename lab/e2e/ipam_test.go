@@ -28,7 +28,7 @@ func TestIPAM(t *testing.T) {
 		t.Fatal(err)
 	}
 	l, err := lab.Start(ctx, lab.Options{
-		Name: name, Log: t.Output(), Spec: spec.Spec{Clusters: []spec.Cluster{{Name: "a", Nodes: 1}}},
+		Name: name, Log: t.Output(), Spec: spec.Spec{Clusters: []spec.Cluster{{Name: "a", ControlPlaneOnly: true}}},
 	})
 	endLab(ctx, t, name)
 	if err != nil {
@@ -39,8 +39,8 @@ func TestIPAM(t *testing.T) {
 	t.Run("processes acquire ranges", func(t *testing.T) { testProcesses(ctx, t, c) })
 	t.Run("none is free", func(t *testing.T) { testNoneFree(ctx, t, c) })
 	t.Run("damage is left as it is", func(t *testing.T) { testDamage(ctx, t, c) })
+	long(t, "connects reserve for their peers", func(t *testing.T) { runLabTest(ctx, t, l, "./internal/peering", "TestLabWriters") })
 	for _, test := range []struct{ what, pkg, name string }{
-		{"connects reserve for their peers", "./internal/peering", "TestLabWriters"},
 		{"nodes claim their addresses", "./internal/helper", "TestLabNodes"},
 		{"what others do to helpers' objects is undone", "./internal/helper", "TestLabHealing"},
 	} {

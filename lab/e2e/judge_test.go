@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"liqonet.io/liqonet/lab/audit"
@@ -20,7 +21,7 @@ func TestJudge(t *testing.T) {
 			{Verb: "*", Resource: "pods", Namespace: "liqonet"}:    1,
 		},
 	}}
-	found := g.judge()
+	found := g.judge(true)
 	for text, want := range map[string]bool{
 		"role view: list pods in liqonet: nobody uses it":    false,
 		"role operate: list pods in liqonet: nobody uses it": false,
@@ -33,5 +34,9 @@ func TestJudge(t *testing.T) {
 		if slices.Contains(found, text) != want {
 			t.Errorf("%q was found: %v, want %v: %q", text, !want, want, found)
 		}
+	}
+	if short := g.judge(false); slices.ContainsFunc(short, func(text string) bool { return strings.HasSuffix(text, "nobody uses it") }) ||
+		!slices.Contains(short, "role operate: delete pods: it is cluster-wide") {
+		t.Errorf("after some of the tests: %q", short)
 	}
 }

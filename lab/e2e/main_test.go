@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	if testing.Verbose() {
 		fmt.Fprint(os.Stdout, rights.table())
 	}
-	found := rights.judge()
+	found := rights.judge(!testing.Short() && flag.Lookup("test.skip").Value.String() == "")
 	if everyTest() && code == 0 && len(found) > 0 {
 		code = 1
 	}
@@ -33,14 +33,22 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// everyTest reports whether all tests of the package run.
+// everyTest reports whether all tests of the package run, or those of the short form.
 func everyTest() bool {
-	for _, name := range []string{"test.run", "test.skip", "test.list"} {
+	for _, name := range []string{"test.run", "test.list"} {
 		if flag.Lookup(name).Value.String() != "" {
 			return false
 		}
 	}
 	return true
+}
+
+// long runs a part of a test, except in the short form, which -short chooses: `make test` leaves it to `make test-long`.
+func long(t *testing.T, name string, f func(*testing.T)) {
+	t.Helper()
+	if !testing.Short() {
+		t.Run(name, f)
+	}
 }
 
 // endLab ends a lab with its test, and keeps the audit logs of its API servers.

@@ -58,10 +58,10 @@ func TestNetwork(t *testing.T) {
 			t.Error("the second connect changed something")
 		}
 	})
-	t.Run("a preshared key that was altered is replaced", func(t *testing.T) { testAlteredKey(ctx, t, l, c) })
+	long(t, "a preshared key that was altered is replaced", func(t *testing.T) { testAlteredKey(ctx, t, l, c) })
 	t.Run("other parameters need --update", func(t *testing.T) { testUpdate(ctx, t, c) })
 	t.Run("status is healthy", func(t *testing.T) { testStatus(ctx, t, u.looker) })
-	t.Run("status goes on", func(t *testing.T) { testWatch(ctx, t, u.looker) })
+	long(t, "status goes on", func(t *testing.T) { testWatch(ctx, t, u.looker) })
 	t.Run("addresses are in order", func(t *testing.T) {
 		for _, cluster := range []string{"a", "b"} {
 			c.must(ctx, t, "ipam", "check", "--context", cluster)
@@ -78,7 +78,7 @@ func TestNetwork(t *testing.T) {
 	t.Run("a node's helper writes its own Lease alone", func(t *testing.T) { testOwnLease(ctx, t, l) })
 	t.Run("a gateway writes its own records alone", func(t *testing.T) { testGatewayAccount(ctx, t, l) })
 	t.Run("pods are no more than helpers", func(t *testing.T) { testPodPolicy(ctx, t, l) })
-	t.Run("a node that joins takes part", func(t *testing.T) {
+	long(t, "a node that joins takes part", func(t *testing.T) {
 		if _, err := l.AddNode(ctx, "a"); err != nil {
 			t.Fatal(err)
 		}
@@ -87,7 +87,7 @@ func TestNetwork(t *testing.T) {
 		awaitHealthy(ctx, t, u.looker, 3)
 		testEveryPod(ctx, t, l, conn)
 	})
-	t.Run("a node that takes no part is named", func(t *testing.T) { testUnverified(ctx, t, c, u.looker) })
+	long(t, "a node that takes no part is named", func(t *testing.T) { testUnverified(ctx, t, c, u.looker) })
 	t.Run("two gateways on each side", func(t *testing.T) { testGateways(ctx, t, l, u, conn) })
 	crossing.enter(leaving)
 	t.Run("disconnect and reset leave nothing", func(t *testing.T) { testRemoval(ctx, t, u, before) })
@@ -168,7 +168,7 @@ func TestNetworkDisjoint(t *testing.T) {
 	c := newLiqoctl(ctx, t, l)
 	c.narrow(ctx, t, declared, 1460)
 	r := newRemnants(ctx, t, c)
-	t.Run("an image that cannot be pulled leaves all as it was", func(t *testing.T) { r.testImage(ctx, t) })
+	long(t, "an image that cannot be pulled leaves all as it was", func(t *testing.T) { r.testImage(ctx, t) })
 	t.Run("a first connect is planned", func(t *testing.T) { testPlans(ctx, t, c, "fresh") })
 	conn := c.connect(ctx, t)
 	t.Run("what stands is planned", func(t *testing.T) { testPlans(ctx, t, c, "connected") })
@@ -181,12 +181,12 @@ func TestNetworkDisjoint(t *testing.T) {
 		}
 	}
 	testEveryPod(ctx, t, l, conn)
-	t.Run("the tunnel is measured", func(t *testing.T) { testPerformance(ctx, t, c) })
+	long(t, "the tunnel is measured", func(t *testing.T) { testPerformance(ctx, t, c) })
 	t.Run("the peering is drawn", func(t *testing.T) { testGraph(ctx, t, c) })
 	t.Run("disconnect and reset leave all as it was", func(t *testing.T) { r.testDisconnect(ctx, t) })
 	t.Run("manifests that kubectl applies are a peering", func(t *testing.T) { testEveryPod(ctx, t, l, testRendered(ctx, t, c)) })
-	t.Run("a namespace is deleted with kubectl", func(t *testing.T) { r.testDeletedNamespace(ctx, t) })
-	t.Run("a peer vanishes", func(t *testing.T) { r.testVanishedPeer(ctx, t) })
+	long(t, "a namespace is deleted with kubectl", func(t *testing.T) { r.testDeletedNamespace(ctx, t) })
+	long(t, "a peer vanishes", func(t *testing.T) { r.testVanishedPeer(ctx, t) })
 }
 
 // testEveryPod sends TCP, UDP and ICMP between every two pods of different clusters and checks which source

@@ -90,7 +90,7 @@ func runLabTest(ctx context.Context, t *testing.T, l *lab.Lab, pkg, name string,
 	binary := program(t, path.Base(pkg)+".test", func(ctx context.Context, file string) error {
 		return goCommand(ctx, "test", "-c", "-tags", "lab", "-o", file, pkg)
 	})
-	short := fmt.Sprintf("-test.short=%t", os.Getenv(matrixVariable) == "")
+	short := fmt.Sprintf("-test.short=%t", testing.Short())
 	verbose := fmt.Sprintf("-test.v=%t", testing.Verbose()) // else it prints of failed tests only
 	cmd := exec.CommandContext(ctx, binary, verbose, short, "-test.parallel", "12", "-test.timeout", buildTimeout.String(), "-test.run", "^"+name+"$")
 	cmd.Dir = filepath.Join(root, pkg)

@@ -133,8 +133,8 @@ var installed = []string{
 	"liqonet", "liqonet:liqonet:node", "liqonet:liqonet:translation", "liqonet.liqonet.gateways", "liqonet.liqonet.leases", "liqonet.liqonet.pods",
 }
 
-// judge returns what is wrong with the roles.
-func (g *ledger) judge() []string {
+// judge returns what is wrong with the roles. Rights that nobody uses are known after all tests, in their long form.
+func (g *ledger) judge(all bool) []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	var found []string
@@ -158,13 +158,14 @@ func (g *ledger) judge() []string {
 				used[e] = ok
 			case ok:
 				excused[e] = true
-			default:
+			case all:
 				say("role %s: %s: nobody uses it", role, r)
 			}
 		}
 	}
 	for _, e := range exceptions {
 		switch {
+		case !all:
 		case (e.why == noStream || e.why == noPods) && used[e]: // sometimes a stream breaks off, or a pod is late
 		case !excused[e] || used[e] && e.role != "":
 			say("role %s: %s %s: excused without need", e.role, e.verb, e.resource)
