@@ -44,10 +44,12 @@ func datagramFlood(size int) func(context.Context, load.Way, time.Duration) (str
 
 // strain is a path to flood.
 type strain struct {
-	kinds  path.Kinds
-	quota  float64 // share of the time in which the gateway that is flooded runs
-	qdisc  string  // of the line; "": the kernel's
-	sample time.Duration
+	kinds    path.Kinds
+	gateways int           // of each cluster
+	quota    float64       // of the gateway that is flooded, a share of one core; 0: none
+	delay    time.Duration // of the line, each way
+	qdisc    string        // of the line; "": the kernel's
+	sample   time.Duration
 }
 
 // runFloods floods a gateway and measures what is left for another flow.
@@ -56,17 +58,19 @@ func runFloods(ctx context.Context, args []string, out io.Writer) error {
 	kinds := kindFlags(flags)
 	s := strain{}
 	only := flags.String("only", "", "send `FLOODS` whose names contain this word alone")
-	flags.Float64Var(&s.quota, "quota", 1, "`SHARE` of the time in which the gateway that is flooded runs, as with a processor quota; 1: always")
+	flags.IntVar(&s.gateways, "gateways", 1, "`NUMBER` of gateways of each cluster")
+	flags.Float64Var(&s.quota, "quota", 0, "`SHARE` of one core: processor quota of the first gateway that receives the flood; 0: none")
+	flags.DurationVar(&s.delay, "delay", 0, "`DURATION` that a packet takes between the clusters, each way")
 	flags.StringVar(&s.qdisc, "line", "", "`QDISC` of the line between the clusters, as in tc(8), such as \"netem limit 10000 delay 30ms\"")
 	flags.DurationVar(&s.sample, "sample", time.Minute, "`DURATION` of a flood")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	if flags.NArg() > 0 || s.quota <= 0 || s.quota > 1 || s.sample <= 0 {
-		return fmt.Errorf("arguments %q: want a share of at most 1 and durations of more than nothing", args)
+	if flags.NArg() > 0 || s.quota < 0 || s.sample <= 0 || s.gateways < 1 || s.gateways > path.MaxGateways || s.delay < 0 {
+		return fmt.Errorf("arguments %q: want a share and durations of more than nothing, and 1 or %d gateways", args, path.MaxGateways)
 	}
 	s.kinds = kinds()
-	_, err := io.WriteString(out, "| flood | arrives | another flow, 2 Mbit/s: share that arrives | memory of a gateway, MiB | renewals | `status` |\n|---|---|---|---|---|---|\n")
+	_, err := io.WriteString(out, "| flood | arrives | another flow, 2 Mbit/s: share that arrives | memory of a gateway, MiB | renewals | failovers | `status` |\n|---|---|---|---|---|---|---|\n")
 	for _, f := range floods() {
 		if strings.Contains(f.name, *only) {
 			r, errFlood := s.measure(ctx, f)
@@ -78,43 +82,53 @@ func runFloods(ctx context.Context, args []string, out io.Writer) error {
 
 // floodReport is what was measured during a flood.
 type floodReport struct {
-	arrived  string
-	other    float64 // share of another flow that arrives
-	peak     int     // of the memory of a gateway, bytes
-	renewals int
-	states   map[health.State]string // with the last reason
+	arrived   string
+	other     float64 // share of another flow that arrives
+	peak      int     // of the memory of a gateway, bytes
+	renewals  int
+	failovers int
+	seconds   int // in which a state was seen
+	states    map[health.State]seen
+}
+
+// seen is how often a state was seen, and its last reason.
+type seen struct {
+	seconds int
+	why     string
 }
 
 // measure floods gateways that have just started.
 func (s strain) measure(ctx context.Context, f flood) (r floodReport, err error) {
 	bed := path.NewBed(ctx, s.kinds)
 	defer func() { err = errors.Join(err, bed.Close()) }()
-	way, err := bed.Liqonet(1)
+	bed.Delay = s.delay
+	way, err := bed.Liqonet(s.gateways)
 	if err == nil && s.qdisc != "" {
 		err = bed.SetLine(s.qdisc)
+	}
+	if err == nil && s.quota > 0 {
+		err = bed.Limit(s.quota)
 	}
 	if err != nil {
 		return r, err
 	}
-	r.states = map[health.State]string{}
+	r.states = map[health.State]seen{}
 	before := bed.Renewals()
-	errs := make([]error, 4)
+	errs := make([]error, 3)
 	flooding, end := context.WithCancel(ctx)
 	defer end()
 	var beside, flooded sync.WaitGroup
-	if s.quota < 1 {
-		beside.Go(func() { errs[0] = bed.Throttle(flooding, s.quota) })
-	}
-	beside.Go(func() { errs[1] = r.watch(flooding, bed) })
-	flooded.Go(func() { r.arrived, errs[2] = f.send(ctx, way, s.sample) })
-	flooded.Go(func() { r.other, errs[3] = way.Paced(ctx, pacedSize, pacedPause, s.sample, time.Second) })
+	beside.Go(func() { errs[0] = r.watch(flooding, bed) })
+	flooded.Go(func() { r.arrived, errs[1] = f.send(ctx, way, s.sample) })
+	flooded.Go(func() { r.other, errs[2] = way.Paced(ctx, pacedSize, pacedPause, s.sample, time.Second) })
 	flooded.Wait()
 	end()
 	beside.Wait()
 	r.renewals = bed.Renewals() - before
-	var errPeak error
+	var errPeak, errFailovers error
 	r.peak, errPeak = bed.Peak()
-	return r, errors.Join(append(errs, errPeak)...)
+	r.failovers, errFailovers = bed.Failovers(ctx)
+	return r, errors.Join(append(errs, errPeak, errFailovers)...)
 }
 
 // watch notes the states of the peering each second.
@@ -125,7 +139,8 @@ func (r *floodReport) watch(ctx context.Context, bed *path.Bed) error {
 			return err
 		}
 		for _, v := range verdicts {
-			r.states[v.State] = v.Why
+			r.seconds++
+			r.states[v.State] = seen{r.states[v.State].seconds + 1, v.Why}
 		}
 	}
 	return nil
@@ -135,8 +150,8 @@ func (r *floodReport) watch(ctx context.Context, bed *path.Bed) error {
 func (r floodReport) write(w io.Writer, name string) error {
 	var states []string
 	for _, s := range slices.Sorted(maps.Keys(r.states)) {
-		states = append(states, strings.TrimSuffix(string(s)+": "+r.states[s], ": "))
+		states = append(states, strings.TrimSuffix(fmt.Sprintf("%s %.0f %%: %s", s, 100*float64(r.states[s].seconds)/float64(r.seconds), r.states[s].why), ": "))
 	}
-	_, err := fmt.Fprintf(w, "| %s | %s | %.3f | %d | %d | %s |\n", name, r.arrived, r.other, r.peak>>20, r.renewals, strings.Join(states, "; "))
+	_, err := fmt.Fprintf(w, "| %s | %s | %.3f | %d | %d | %d | %s |\n", name, r.arrived, r.other, r.peak>>20, r.renewals, r.failovers, strings.Join(states, "; "))
 	return err
 }

@@ -12,6 +12,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 
@@ -37,6 +38,8 @@ type Bed struct {
 	nodes []netns.Namespace
 	// joined are the clusters with helpers.
 	joined []*joined
+	// Delay is that of the wires between nodes which are made from now on, in each direction.
+	Delay time.Duration
 }
 
 // NewBed returns an empty bed. What is made in it ends with the context at the latest.
@@ -62,6 +65,9 @@ func (b *Bed) complete(w load.Way) (load.Way, error) {
 
 // onClose calls f when the bed ends, before what was made earlier goes.
 func (b *Bed) onClose(f func() error) { b.closers = append(b.closers, f) }
+
+// first calls f when all else of the bed has ended.
+func (b *Bed) first(f func() error) { b.closers = slices.Insert(b.closers, 0, f) }
 
 // namespace makes a namespace.
 func (b *Bed) namespace() (netns.Namespace, error) {
@@ -164,7 +170,7 @@ func (b *Bed) clusters() (client, server *cluster, err error) {
 	}
 	b.nodes = append(b.nodes, client.node, server.node)
 	return client, server, errors.Join(
-		b.ip(client.node, "link add eth0 type veth peer name eth0 netns "+server.node.Path()),
+		b.wire(client, server),
 		b.address(client), b.address(server),
 		b.nft(server.node, slices.Concat([]string{"table ip services {", "chain nodeports { type nat hook prerouting priority -100"}, services(), []string{"}", "}"})...))
 }

@@ -3,32 +3,38 @@ package path
 import (
 	"context"
 	"errors"
-	"time"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
 
-	"golang.org/x/sys/unix"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/bench/load"
 )
 
-// quotaPeriod is that of the kernel's processor quotas (cpu.cfs_period_us).
-const quotaPeriod = 100 * time.Millisecond
+// processors is where the control groups of processors are, with cgroup v1 and v2.
+var processors = map[string]string{"/sys/fs/cgroup/cpu": "cpu.cfs_quota_us", "/sys/fs/cgroup": "cpu.max"}
 
-// Throttle lets the server's gateway run for a share of the time only until the context ends, as a processor quota does: a
-// process that has used it up stands still until the next period.
-func (b *Bed) Throttle(ctx context.Context, share float64) error {
-	pid := b.joined[0].process
-	run := time.Duration(share * float64(quotaPeriod))
-	for ctx.Err() == nil {
-		if err := unix.Kill(pid, unix.SIGSTOP); err != nil {
-			return err
+// quotaPeriod is the default of the kernel and of Kubernetes, in microseconds (cpu.cfs_period_us, and the second word of cpu.max).
+const quotaPeriod = 100_000
+
+// Limit gives the server's gateway a processor quota, a share of one core, until the bed ends.
+func (b *Bed) Limit(share float64) error {
+	for parent, file := range processors {
+		group := filepath.Join(parent, fmt.Sprintf("liqonet-bench-%d", b.joined[0].process))
+		if _, err := os.Stat(filepath.Join(parent, "cgroup.procs")); err != nil {
+			continue
 		}
-		_ = load.Wait(ctx, quotaPeriod-run)
-		if err := unix.Kill(pid, unix.SIGCONT); err != nil {
-			return err
+		if err := os.Mkdir(group, 0o755); err != nil {
+			return fmt.Errorf("control group: %w", err)
 		}
-		_ = load.Wait(ctx, run)
+		b.first(func() error { return os.Remove(group) }) // when the process has ended
+		return errors.Join(
+			os.WriteFile(filepath.Join(group, file), []byte(strconv.Itoa(int(share*quotaPeriod))), 0),
+			os.WriteFile(filepath.Join(group, "cgroup.procs"), []byte(strconv.Itoa(b.joined[0].process)), 0))
 	}
-	return nil
+	return errors.New("this machine has no control group of processors")
 }
 
 // Peak is the most physical memory that a gateway took since the bed was made, bytes.
@@ -40,4 +46,20 @@ func (b *Bed) Peak() (int, error) {
 		most, errs = max(most, peak), append(errs, err)
 	}
 	return most, errors.Join(errs...)
+}
+
+// Failovers is how often nodes and gateways reported that they send packets by another gateway or tunnel, or by one again.
+func (b *Bed) Failovers(ctx context.Context) (n int, err error) {
+	for _, c := range b.joined {
+		events, err := c.api.CoreV1().Events(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return n, err
+		}
+		for _, e := range events.Items {
+			if e.Reason == "Failover" {
+				n += max(1, int(e.Count))
+			}
+		}
+	}
+	return n, nil
 }

@@ -1,0 +1,100 @@
+package path
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.zx2c4.com/wireguard/conn"
+	"golang.zx2c4.com/wireguard/tun"
+)
+
+// wire joins two nodes by their eth0: a veth pair, or, with a delay, two TUN devices and a relay in this process, as not
+// every kernel has netem.
+func (b *Bed) wire(x, y *cluster) error {
+	if b.Delay == 0 {
+		return b.ip(x.node, "link add eth0 type veth peer name eth0 netns "+y.node.Path())
+	}
+	var ends [2]tun.Device
+	for i, c := range []*cluster{x, y} {
+		if err := c.node.Do(func() (err error) {
+			ends[i], err = tun.CreateTUN("eth0", linkMTU)
+			return err
+		}); err != nil {
+			return fmt.Errorf("TUN device of cluster %s: %w", c.name, err)
+		}
+		if err := b.ip(c.node, "link set eth0 txqueuelen 10000"); err != nil { // the line loses nothing
+			return err
+		}
+		go func() {
+			for range ends[i].Events() { // who does not read them holds up Close
+			}
+		}()
+	}
+	var relays sync.WaitGroup
+	b.onClose(func() error {
+		err := errors.Join(ends[0].Close(), ends[1].Close())
+		relays.Wait()
+		return err
+	})
+	for i := range ends {
+		r := relay{from: ends[i], to: ends[1-i], delay: b.Delay, late: make(chan batch, lateBatches)}
+		relays.Go(r.receive)
+		relays.Go(r.send)
+	}
+	return nil
+}
+
+const (
+	lateBatches = 1 << 12 // on the line at once; for more there is no room, and they are lost
+	wireOffset  = 16      // bytes before a packet, for the header that a TUN device adds
+)
+
+// relay is one direction of a line.
+type relay struct {
+	from, to tun.Device
+	delay    time.Duration
+	late     chan batch
+}
+
+// batch is packets that came at once, each after wireOffset bytes.
+type batch struct {
+	due     time.Time
+	packets [][]byte
+}
+
+// receive reads packets until the device is closed.
+func (r relay) receive() {
+	defer close(r.late)
+	buffers, sizes := make([][]byte, conn.IdealBatchSize), make([]int, conn.IdealBatchSize)
+	for i := range buffers {
+		buffers[i] = make([]byte, wireOffset+1<<16)
+	}
+	for {
+		n, err := r.from.Read(buffers, sizes, wireOffset)
+		if err != nil && !errors.Is(err, tun.ErrTooManySegments) {
+			return
+		}
+		b, room := batch{due: time.Now().Add(r.delay)}, wireOffset
+		for _, size := range sizes[:n] {
+			room += size
+		}
+		for i, size := range sizes[:n] {
+			b.packets = append(b.packets, append(make([]byte, 0, room), buffers[i][:wireOffset+size]...))
+			room = wireOffset // the other device puts packets of a flow together in the room of the first one
+		}
+		select {
+		case r.late <- b:
+		default:
+		}
+	}
+}
+
+// send writes them when they are due.
+func (r relay) send() {
+	for b := range r.late {
+		<-time.After(time.Until(b.due))
+		_, _ = r.to.Write(b.packets, wireOffset) // what the other node has no room for is lost
+	}
+}
