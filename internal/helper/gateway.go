@@ -227,7 +227,6 @@ func (l *gatewayLoop) view() (*gatewayView, error) {
 	nodes, refused := l.reports.read(l.leases)
 	l.metrics.refused.Set(float64(len(refused)))
 	l.tell(append(refused, errFabric, errPeering))
-	sortNodes(nodes)
 	v := &gatewayView{id: l.ID, fabric: f, peering: p, nodes: nodes, claims: l.reports.claims, pod: l.PodIP}
 	v.unused, v.over = l.echoes.unused(v.own(), p.GatewayMode), l.echoes.own.outlived.Load()
 	return v, damage

@@ -67,12 +67,12 @@ func (v gatewayView) sameButNodes(o gatewayView) bool {
 
 // without returns the reports in v that are not in o, or were written again: the latest counts where two claim one pod.
 func (v gatewayView) without(o gatewayView) (only []records.Node) {
-	known := make(map[reportedNode]bool, len(o.nodes))
-	for _, n := range o.nodes {
-		known[n] = true
-	}
+	others := o.nodes // both are in order
 	for _, n := range v.nodes {
-		if !known[n] {
+		for len(others) > 0 && others[0].compare(n) < 0 {
+			others = others[1:]
+		}
+		if len(others) == 0 || others[0] != n {
 			only = append(only, *n.Node)
 		}
 	}

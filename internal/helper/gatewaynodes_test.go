@@ -49,7 +49,7 @@ func TestRoutesToNodes(t *testing.T) {
 				next.nodes = append(next.nodes, reportedNode{Node: report(i), version: fmt.Sprint(1000 + round)})
 			}
 		}
-		sortNodes(next.nodes)
+		slices.SortFunc(next.nodes, reportedNode.compare)
 		next.claims = claimants{}
 		for _, n := range next.nodes {
 			next.claims.add(n.Node, 1)

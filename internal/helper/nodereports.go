@@ -5,6 +5,7 @@ package helper
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -24,9 +25,11 @@ type reportedNode struct {
 	version       string // of the Lease that bears the report; each write of any Lease has a higher one
 }
 
-// nodeReports are what the nodes report, each decoded once. The zero value has read nothing.
+// nodeReports are what the nodes report, each decoded once: of the thousands of a large cluster, few change between two passes.
+// The zero value has read nothing.
 type nodeReports struct {
 	known  map[string]decodedReport // by name of the Lease
+	nodes  []reportedNode           // in order; views share it, so that it is replaced and never changed
 	claims claimants
 }
 
@@ -45,57 +48,95 @@ func (c claimants) add(n *records.Node, by int) {
 	}
 }
 
-// decodedReport is a report and what it says, nil if it is refused.
+// decodedReport is a Lease and the report in it, nil if there is none or it is refused.
 type decodedReport struct {
-	text, holder string
-	node         *records.Node
-	err          error
+	lease *coordinationv1.Lease
+	node  *records.Node
+	err   error
 }
 
-// read decodes what is new. refused are the errors of reports that are damaged, or tell of another node: each concerns
-// that node alone.
-func (r *nodeReports) read(s cache.Store) (nodes []reportedNode, refused []error) {
-	before := r.known
-	r.known = make(map[string]decodedReport, len(before))
-	if r.claims == nil {
-		r.claims = claimants{}
+// decode reads a Lease that was written again.
+func (d decodedReport) decode(lease *coordinationv1.Lease) decodedReport {
+	text := lease.Annotations[records.AnnotationNode]
+	if d.lease != nil && d.lease.Annotations[records.AnnotationNode] == text && ptr.Equal(d.lease.Spec.HolderIdentity, lease.Spec.HolderIdentity) {
+		return decodedReport{lease, d.node, d.err}
 	}
-	for _, obj := range s.List() {
-		lease, ok := obj.(*coordinationv1.Lease)
-		if !ok || lease.Annotations[records.AnnotationNode] == "" {
-			continue
+	d = decodedReport{lease: lease}
+	if text == "" {
+		return d
+	}
+	if n, err := records.DecodeReport(lease.Name, lease.Spec.HolderIdentity, text); err != nil {
+		d.err = fmt.Errorf("read Lease %s: %w", lease.Name, err)
+	} else {
+		d.node = &n
+	}
+	return d
+}
+
+// read decodes what is new, and returns all reports in order. refused are the errors of reports that are damaged, or tell of
+// another node: each concerns that node alone.
+func (r *nodeReports) read(s cache.Store) (nodes []reportedNode, refused []error) {
+	if r.known == nil {
+		r.known, r.claims = map[string]decodedReport{}, claimants{}
+	}
+	leases, changed := listed[*coordinationv1.Lease](s), map[string]decodedReport{}
+	total := len(r.known)
+	for _, lease := range leases {
+		d, known := r.known[lease.Name]
+		if d.lease != lease {
+			d = d.decode(lease)
+			changed[lease.Name] = d
 		}
-		d := decodedReport{text: lease.Annotations[records.AnnotationNode], holder: ptr.Deref(lease.Spec.HolderIdentity, "")}
-		if last := before[lease.Name]; last.text == d.text && last.holder == d.holder {
-			d = last
-		} else if n, err := records.DecodeReport(lease.Name, lease.Spec.HolderIdentity, d.text); err != nil {
-			d.err = fmt.Errorf("read Lease %s: %w", lease.Name, err)
-		} else {
-			d.node = &n
+		if !known {
+			total++
 		}
-		if last := before[lease.Name]; last.node != d.node {
-			r.claims.add(last.node, -1)
-			r.claims.add(d.node, 1)
-		}
-		r.known[lease.Name] = d
 		if d.err != nil {
 			refused = append(refused, d.err)
-			continue
-		}
-		nodes = append(nodes, reportedNode{Node: d.node, version: lease.ResourceVersion})
-	}
-	for name, last := range before {
-		if _, there := r.known[name]; !there {
-			r.claims.add(last.node, -1)
 		}
 	}
-	return nodes, refused
+	if total > len(leases) {
+		gone := maps.Clone(r.known)
+		for _, lease := range leases {
+			delete(gone, lease.Name)
+		}
+		for name := range gone {
+			changed[name] = decodedReport{}
+		}
+	}
+	if len(changed) > 0 {
+		r.replace(changed)
+	}
+	return r.nodes, refused
 }
 
-func sortNodes(nodes []reportedNode) {
-	slices.SortFunc(nodes, func(a, b reportedNode) int {
-		return cmp.Or(strings.Compare(a.Name, b.Name), a.Internal.Compare(b.Internal))
-	})
+// replace takes over what changed, by name of the Lease; without a Lease: it is gone.
+func (r *nodeReports) replace(changed map[string]decodedReport) {
+	old := make(map[*records.Node]bool, len(changed))
+	for name, d := range changed {
+		last := r.known[name].node
+		old[last] = true
+		if last != d.node {
+			r.claims.add(last, -1)
+			r.claims.add(d.node, 1)
+		}
+		if r.known[name] = d; d.lease == nil {
+			delete(r.known, name)
+		}
+	}
+	r.nodes = slices.DeleteFunc(slices.Clone(r.nodes), func(n reportedNode) bool { return old[n.Node] })
+	for _, d := range changed {
+		if d.node == nil {
+			continue
+		}
+		n := reportedNode{Node: d.node, version: d.lease.ResourceVersion}
+		at, _ := slices.BinarySearchFunc(r.nodes, n, reportedNode.compare)
+		r.nodes = slices.Insert(r.nodes, at, n)
+	}
+}
+
+// compare says which of two reports comes first in a view.
+func (n reportedNode) compare(o reportedNode) int {
+	return cmp.Or(strings.Compare(n.Name, o.Name), n.Internal.Compare(o.Internal))
 }
 
 // latestFirst returns the nodes in the order in which they are believed where several claim one pod: a node that died
