@@ -21,10 +21,11 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// How much TestGarbage does: 10,000 objects and 1,000 connections are in docs/limits.md.
+// How much TestGarbage does: 10,000 objects and 1,000 connections, and objects of 1 MiB, are in docs/limits.md.
 var (
-	garbage   = flag.Int("garbage", 500, "`NUMBER` of Leases, and of ConfigMaps of each kind, that make no sense")
-	strangers = flag.Int("strangers", 100, "`NUMBER` of connections to the metrics of each helper")
+	garbageSize = flag.Int("garbage-size", 1000, "`BYTES` of each of these; of Leases 200,000 at most, as API servers accept 256 KiB")
+	garbage     = flag.Int("garbage", 500, "`NUMBER` of Leases, and of ConfigMaps of each kind, that make no sense")
+	strangers   = flag.Int("strangers", 100, "`NUMBER` of connections to the metrics of each helper")
 )
 
 // TestGarbage fills the namespace with objects that look like those of helpers and cannot be read, as a stolen token of a node could
@@ -91,9 +92,9 @@ func TestGarbage(t *testing.T) {
 func (c *testCluster) litter(n int) {
 	c.t.Helper()
 	node := records.Identity{Component: records.ComponentNode}.Labels()
-	texts := []string{
-		strings.Repeat("x", 1000), "version: 1\nname: a-1\n" + strings.Repeat("pods: [", 100), "version: 99\n" + strings.Repeat("# \n", 300),
-		"version: 1\nname: stranger\n" + strings.Repeat("# \n", 300),
+	var texts []string
+	for _, t := range [][2]string{{"", "x"}, {"version: 1\nname: a-1\n", "pods: ["}, {"version: 99\n", "# \n"}, {"version: 1\nname: stranger\n", "# \n"}} {
+		texts = append(texts, t[0]+strings.Repeat(t[1], *garbageSize/len(t[1])))
 	}
 	group := new(errgroup.Group)
 	group.SetLimit(4)
@@ -105,7 +106,7 @@ func (c *testCluster) litter(n int) {
 		maps := c.kube.CoreV1().ConfigMaps(records.DefaultNamespace)
 		group.Go(func() error {
 			lease := &coordinationv1.Lease{ObjectMeta: meta(fmt.Sprintf("node-10.80.%d.%d", 200+i/250, i%250), node), Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder}}
-			lease.Annotations = map[string]string{records.AnnotationNode: text}
+			lease.Annotations = map[string]string{records.AnnotationNode: text[:min(len(text), 200_000)]}
 			_, err := c.kube.CoordinationV1().Leases(records.DefaultNamespace).Create(c.t.Context(), lease, metav1.CreateOptions{})
 			return err
 		})

@@ -84,3 +84,28 @@ func TestLongReportsAreNotKept(t *testing.T) {
 		t.Errorf("of a report that is not too long, %d bytes are kept", n)
 	}
 }
+
+// TestLongRecordsAreNotKept: fifty ConfigMaps of a megabyte, called as those of peerings, took half of the memory that a node helper may
+// have, and parsing them half of a core.
+func TestLongRecordsAreNotKept(t *testing.T) {
+	for size, want := range map[int]int{maxRecord: maxRecord, maxRecord + 1: len(tooLong)} {
+		for _, name := range []string{records.PeeringName("b"), firstGateway("b").Name()} {
+			text := strings.Repeat("x", size)
+			kept := trimmed(&corev1.ConfigMap{
+				ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{"kubectl.kubernetes.io/last-applied-configuration": text}},
+				Data:       map[string]string{records.DataKey: text, records.EpochKey: "7", "more": text}, BinaryData: map[string][]byte{"more": []byte(text)},
+			}, true).(*corev1.ConfigMap)
+			if kept.Size() > want+100 || kept.Data[records.EpochKey] != "7" {
+				t.Errorf("%s: %d bytes are kept, and the epoch %q", name, kept.Size(), kept.Data[records.EpochKey])
+			}
+			if n := len(kept.Data[records.DataKey]); n != want {
+				t.Errorf("%s: %d bytes are kept of a record of %d", name, n, size)
+			}
+		}
+	}
+	report := strings.Repeat("x", 4*maxRecord) // of 5,000 nodes
+	kept := trimmed(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: firstGateway("b").StatusName()}, Data: map[string]string{records.DataKey: report}}, true)
+	if n := len(kept.(*corev1.ConfigMap).Data[records.DataKey]); n != len(report) {
+		t.Errorf("%d bytes are kept of a gateway's report of %d", n, len(report))
+	}
+}

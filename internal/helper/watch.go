@@ -172,10 +172,27 @@ func named[T any](s cache.Store, namespace, name string) T {
 // maxReport is in bytes: what a node with a thousand pods and hundreds of gateways reports has half of it.
 const maxReport = 64 << 10
 
+// maxRecord is in bytes: a peering with 5,000 exposed hosts has less.
+const maxRecord = 256 << 10
+
+// tooLong takes the place of a text, and is refused as damaged.
+const tooLong = "too long"
+
 // trimmed is an object without what no helper reads; the data of one that does not matter is not kept either.
 func trimmed(obj any, matters bool) any {
 	if cm, ok := obj.(*corev1.ConfigMap); ok && !matters {
 		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: cm.Name, Namespace: cm.Namespace, ResourceVersion: cm.ResourceVersion, UID: cm.UID}}
+	}
+	if cm, ok := obj.(*corev1.ConfigMap); ok && concernsNodes(cm.Name) {
+		all := cm.Data
+		cm.Annotations, cm.Data, cm.BinaryData = nil, make(map[string]string), nil
+		for _, key := range []string{records.DataKey, records.EpochKey} {
+			if text, there := all[key]; len(text) > maxRecord {
+				cm.Data[key] = tooLong
+			} else if there {
+				cm.Data[key] = text
+			}
+		}
 	}
 	if p, ok := obj.(*corev1.Pod); ok {
 		return trimmedPod(p)
@@ -183,7 +200,7 @@ func trimmed(obj any, matters bool) any {
 	if l, ok := obj.(*coordinationv1.Lease); ok {
 		for key, text := range l.Annotations {
 			if len(text) > maxReport {
-				l.Annotations[key] = "too long" // is refused as damaged
+				l.Annotations[key] = tooLong
 			}
 		}
 	}
