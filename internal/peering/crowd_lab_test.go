@@ -38,8 +38,8 @@ const restSample = 30 * time.Second
 func TestLabCrowd(t *testing.T) {
 	stages := openStages(t)
 	rows := []string{
-		"| nodes of each cluster | connect, s | again, s | memory of liqoctl, MiB | status, s | status of 100 peerings, s | diagnose of 100, s | writes a second at rest | bytes a second | status of a gateway, bytes | report of a node, bytes |",
-		"|---|---|---|---|---|---|---|---|---|---|---|",
+		"| nodes of each cluster | connect, s | again, s | memory of liqoctl, MiB | status, s | status of 100 peerings, s | diagnose of 100, s | writes a second at rest | bytes a second | status of a gateway, bytes | report of a node, bytes | reset, s |",
+		"|---|---|---|---|---|---|---|---|---|---|---|---|",
 	}
 	for _, size := range strings.Split(os.Getenv(crowdsVariable), ",") {
 		nodes, err := strconv.Atoi(size)
@@ -124,11 +124,14 @@ func measureCrowd(t *testing.T, stages []*stage, nodes int) string {
 	seconds := restSample.Seconds() * float64(len(stages)) // of one cluster
 	atRest, sent := float64(writes.Load())/seconds, float64(bytes.Load())/seconds
 	many := a.multiply(t, stages[0])
-	row := fmt.Sprintf("| %d | %.1f | %.1f | %d | %.1f | %.2f | %.2f | %.2f | %.0f | %d | %d |", nodes, connect.Seconds(), again.Seconds(), memory, status.Seconds(),
+	reported, leased := stages[0].reported(t, a.namespace), stages[0].leased(t, a.namespace)
+	a.liqoctl.must(t, a.disconnectArgs()...)
+	reset, _ := run(a.resetArgs("a")...)
+	a.liqoctl.must(t, a.resetArgs("b")...)
+	a.nothingLeft(t)
+	return fmt.Sprintf("| %d | %.1f | %.1f | %d | %.1f | %.2f | %.2f | %.2f | %.0f | %d | %d | %.1f |", nodes, connect.Seconds(), again.Seconds(), memory, status.Seconds(),
 		many[0].Seconds(), many[1].Seconds(),
-		atRest, sent, stages[0].reported(t, a.namespace), stages[0].leased(t, a.namespace))
-	a.remove(t)
-	return row
+		atRest, sent, reported, leased, reset.Seconds())
 }
 
 // reported is the size of what a gateway has reported, and leased of what a node has.
