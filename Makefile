@@ -137,9 +137,11 @@ scale: deps ## Measure gateways, connect and API servers of clusters of 10, 100 
 	cd lab && LIQONET_CROWDS=10,100,1000 go test -timeout 60m -run TestInterruption/TestLabCrowd -v ./e2e
 
 .PHONY: floods
-floods: deps ## Flood gateways by one pod, and measure their memory and what is left for others: 5 minutes; needs root
+floods: deps ## Flood gateways by one pod, and measure their memory and what is left for others: 11 minutes; needs root
 	cd bench && $(GO_BUILD) -o ../bin/bench .
 	bin/bench floods
+	bin/bench floods -quota 0.2
+	bin/bench floods -delay 30ms -only "64 TCP"
 
 .PHONY: faults
 faults: deps build ## Measure what faults do to a peering of GATEWAYS (1) a side, RUNS (10) of each: hours, continued after an interruption; needs root
