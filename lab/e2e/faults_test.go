@@ -31,7 +31,7 @@ func TestFaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	bed.Away = time.Minute
-	some := []string{"pod-forced", "killed", "api", "upgrade"}
+	some := []string{"pod-forced", "killed", "api", "kubelet", "containerd", "upgrade"}
 	if testing.Short() {
 		some = []string{"killed"}
 	}

@@ -109,6 +109,8 @@ func All() []Fault {
 		{Name: "drain-server", What: "server's gateway's node drained", Aim: lossless, Begin: onGateway(server, drain(server))},
 		{Name: "uplink", What: "uplink of the client's gateway's node cut for a minute", Spared: gatewayNode(client), Begin: onGateway(client, uplink)},
 		{Name: "api", What: "API server away for ten minutes, all helpers of its cluster killed meanwhile", Begin: apiServer},
+		{Name: "kubelet", What: "kubelet of the client's gateway's node restarted", Aim: lossless, Begin: onGateway(client, restart("kubelet"))},
+		{Name: "containerd", What: "containerd of the client's gateway's node restarted", Aim: lossless, Begin: onGateway(client, restart("containerd"))},
 		{Name: "upgrade", What: "helpers of both clusters upgraded", Aim: lossless, Begin: upgrade},
 		{Name: "scale", What: "both clusters get one gateway more, and lose it again", Aim: lossless, Begin: scale},
 		{Name: "keys", What: "keys of all gateways rotated", Aim: lossless, Begin: rotate},
@@ -195,6 +197,20 @@ func apiServer(ctx context.Context, b *Bed) (func(context.Context) error, error)
 		}
 		return errors.Join(errs...)
 	})
+}
+
+// restarted ends the node's oldest process with an option, and waits until there is another one. No process of the script matches.
+const restarted = `old=$(pgrep -o -f "$0") && kill "$old" && until new=$(pgrep -o -f "$0") && [ "$new" != "$old" ]; do sleep 0.1; done`
+
+// restart ends a program of a gateway's node, which the node starts again after a second.
+func restart(program string) func(ctx context.Context, b *Bed, p pod) (func(context.Context) error, error) {
+	command := fmt.Sprintf("[%s]%s --config=", program[:1], program[1:])
+	return func(ctx context.Context, b *Bed, p pod) (func(context.Context) error, error) {
+		if _, err := b.Lab.NodeExec(ctx, p.Spec.NodeName, "timeout", "60", "sh", "-c", restarted, command); err != nil {
+			return nil, err
+		}
+		return nil, pause(ctx, calm)
+	}
 }
 
 func upgrade(ctx context.Context, b *Bed) (func(context.Context) error, error) {
