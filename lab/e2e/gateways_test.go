@@ -19,6 +19,9 @@ type gatewayState struct {
 
 // testGateways gives the peering two gateways on each side while pods talk, takes one away by force, and one by its number.
 func testGateways(ctx context.Context, t *testing.T, l *lab.Lab, u users, conn connection) {
+	for _, cluster := range []string{"a", "b"} { // gateways may have measured the path while testPaths lost large packets
+		u.looker.awaitText(ctx, t, cluster, "1500, nodes 1500")
+	}
 	u.connector.defaults = true // what flags leave out stays as it is
 	several := []string{"--gateways", "2", "--remote-gateways", "2", "--update"}
 	if scaled := u.connector.connect(ctx, t, several...); !scaled.Changed {
