@@ -43,6 +43,9 @@ func runScale(ctx context.Context, args []string, out io.Writer) error {
 	return err
 }
 
+// settling is how long pods are replaced before a sample.
+const settling = 5 * time.Second
+
 // crowd is a cluster to measure.
 type crowd struct {
 	kinds       path.Kinds
@@ -60,6 +63,10 @@ func (c crowd) measure(ctx context.Context, out io.Writer) (err error) {
 	}
 	many, first, err := bed.Join(ctx, c.nodes, c.pods)
 	if err != nil {
+		return err
+	}
+	// The gateway reads its whole kernel again after so many changes. Pods that are replaced then say nothing of those later.
+	if _, _, err := many.Replace(ctx, c.pause, settling); err != nil {
 		return err
 	}
 	took, busy, err := many.Replace(ctx, c.pause, c.sample)
