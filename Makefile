@@ -91,7 +91,7 @@ GUEST_KERNEL := TestPods\b|TestForgedOverlay\b|TestUnderlaySizes|TestNarrowHops|
 GUEST_KERNEL := $(GUEST_KERNEL)|TestForgedProbe|TestInnerIPv6|TestApply\b|TestFarEndMoves|TestManyFarEnds|TestOtherMode|TestOneSocket
 GUEST_KERNEL := $(GUEST_KERNEL)|TestDesiredStates|TestMembersComeAndGo|TestStrangersInTunnel/.*/WireGuard
 GUEST_KERNEL := $(GUEST_KERNEL)|TestRenew|TestForwarding|TestTunnel|TestOnlyAllowed|TestCloseAndOpen|TestAuto|TestOpen
-GUEST_HELPERS := TestRepair|TestRestoredStore|TestUnreachableGateway|TestHelpersConnect
+GUEST_HELPERS := TestRepair/gateway|TestRestoredStore|TestUnreachableGateway|TestHelpersConnect
 LONG_LABS := TestLab\b|TestPlugins
 
 .PHONY: test test-long
