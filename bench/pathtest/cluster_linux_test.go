@@ -61,16 +61,20 @@ type testCluster struct {
 	sockets [nodesPerCluster]string
 
 	nodes, pods [nodesPerCluster]netnstest.Namespace
-	gateways    []*testGateway
-	mode        records.GatewayMode
+	// replaced is how often a node was, by another one with its pod CIDR.
+	replaced [nodesPerCluster]int
+	gateways []*testGateway
+	mode     records.GatewayMode
 
 	nodeHelpers [nodesPerCluster]process
 }
 
 func (c *testCluster) node(i int) netip.Addr {
-	return netip.AddrFrom4([4]byte{172, 31, c.number, byte(11 + i)})
+	return netip.AddrFrom4([4]byte{172, 31, c.number, byte(11 + i + nodesPerCluster*c.replaced[i])})
 }
-func (c *testCluster) nodeName(i int) string     { return fmt.Sprintf("%s-%d", c.name, i+1) }
+func (c *testCluster) nodeName(i int) string {
+	return fmt.Sprintf("%s-%d", c.name, 1+i+nodesPerCluster*c.replaced[i])
+}
 func (c *testCluster) podsOf(i int) netip.Prefix { return netip.PrefixFrom(inPods(i, 0), 24) }
 func inPods(node int, number byte) netip.Addr {
 	return netip.AddrFrom4([4]byte{10, 244, byte(node + 1), number})
@@ -97,15 +101,20 @@ func newCluster(t *testing.T, underlay netnstest.Namespace, number byte, seen st
 	var objects []runtime.Object
 	for i := range c.nodes {
 		c.addNode(underlay, i)
-		objects = append(objects, &corev1.Node{
-			ObjectMeta: metav1.ObjectMeta{Name: c.nodeName(i), UID: types.UID("uid-" + c.nodeName(i))},
-			Spec:       corev1.NodeSpec{PodCIDRs: []string{c.podsOf(i).String()}},
-		})
+		objects = append(objects, c.nodeObject(i))
 	}
 	c.kube = fake.NewClientset(objects...)
 	c.addGateway()
 	c.socket, _ = c.serveAPI()
 	return c
+}
+
+func (c *testCluster) nodeObject(i int) *corev1.Node {
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: c.nodeName(i), UID: types.UID("uid-" + c.nodeName(i))},
+		Spec:       corev1.NodeSpec{PodCIDRs: []string{c.podsOf(i).String()}},
+		Status:     corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: c.node(i).String()}}},
+	}
 }
 
 // serveAPI offers the objects of a cluster at a socket, until the test ends or the function is called that it returns.
@@ -134,7 +143,7 @@ func ip(ns netnstest.Namespace, lines ...string) {
 func (c *testCluster) addNode(underlay netnstest.Namespace, i int) {
 	n := netnstest.New(c.t)
 	c.nodes[i] = n
-	port := fmt.Sprintf("%s%d", c.name, i)
+	port := fmt.Sprintf("%s%d", c.name, i+nodesPerCluster*c.replaced[i])
 	ip(underlay,
 		fmt.Sprintf("link add %s type veth peer name eth0 netns %s", port, n.Path()),
 		fmt.Sprintf("link set %s master br0 up", port),

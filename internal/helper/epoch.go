@@ -61,10 +61,15 @@ func (l *gatewayLoop) beginEpoch() epoch {
 	if e := parseEpoch(string(text)); e != 0 {
 		return e
 	}
-	_, last := l.recorded(named[*corev1.ConfigMap](l.location, l.Namespace, l.ID.Name()))
+	_, last := l.recorded(l.ownLocation())
 	e := max(epoch(time.Now().Unix()), last+1)
 	_ = os.WriteFile(file, []byte(e.String()), 0o600) // without the volume, the pod passes for a later one after a restart
 	return e
+}
+
+// ownLocation is the ConfigMap in which this gateway reports where it is; nil: there is none.
+func (l *gatewayLoop) ownLocation() *corev1.ConfigMap {
+	return named[*corev1.ConfigMap](l.location, l.Namespace, l.ID.Name())
 }
 
 // recorded is the pod in a gateway's ConfigMap, and its epoch.

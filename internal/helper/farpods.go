@@ -3,6 +3,7 @@
 package helper
 
 import (
+	"context"
 	"net/netip"
 	"time"
 
@@ -37,7 +38,7 @@ type farDevice interface {
 
 // use sets the device of the tunnel.
 func (t *tunnelEchoes) use(d *tunnel.Device) {
-	t.renewal.use(d.Renew)
+	t.renewal.use(func(ctx context.Context) error { return d.Renew(ctx, t.gateway.endpoints.current()...) })
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.far.device = d

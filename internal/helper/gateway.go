@@ -101,11 +101,12 @@ func (l *gatewayLoop) close() {
 // follow sets up what the gateway reads: the fabric, its peering's record, the nodes' reports, and its own two objects,
 // which others may change.
 func (l *gatewayLoop) follow(m *mirror) {
-	one := func(name string, quiet bool) cache.Store {
-		return follow(m, l.Client.CoreV1().ConfigMaps(l.Namespace), &corev1.ConfigMap{}, selected{name: name, quiet: quiet})
+	one := func(s selected) cache.Store {
+		return follow(m, l.Client.CoreV1().ConfigMaps(l.Namespace), &corev1.ConfigMap{}, s)
 	}
-	l.fabric, l.peering = one(records.FabricName, false), one(records.PeeringName(l.ID.Peering), false)
-	l.location, l.status = one(l.ID.Name(), true), one(l.ID.StatusName(), true)
+	l.fabric, l.peering = one(selected{name: records.FabricName}), one(selected{name: records.PeeringName(l.ID.Peering)})
+	l.location = one(selected{name: l.ID.Name(), quiet: true})
+	l.status = one(selected{name: l.ID.StatusName(), quiet: true, brief: true})
 	l.leases = follow(m, l.Client.CoordinationV1().Leases(l.Namespace), &coordinationv1.Lease{}, selected{
 		labels: labels.SelectorFromSet(labels.Set{records.LabelComponent: records.ComponentNode}),
 	})
@@ -116,6 +117,7 @@ func (l *gatewayLoop) follow(m *mirror) {
 func (l *gatewayLoop) step(context.Context) error {
 	if l.echoes.own.epoch == 0 {
 		l.echoes.own.epoch = l.beginEpoch()
+		l.recallEndpoints()
 	}
 	v, damage := l.view()
 	if v == nil {

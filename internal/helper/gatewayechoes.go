@@ -25,6 +25,8 @@ type gatewayEchoes struct {
 	peers   *peerNodes
 	wake    chan<- struct{} // calls for a pass
 	own     succession      // of this pod
+	// endpoints are those that the server has sent, where this is the client.
+	endpoints *peerEndpoints
 
 	mu       sync.Mutex      // guards what follows
 	tunnels  []*tunnelEchoes // by the number of the peer's gateway, less one
@@ -35,6 +37,7 @@ type gatewayEchoes struct {
 func newGatewayEchoes(log *slog.Logger, m *metrics, pod netip.Addr, node string, wake chan<- struct{}) *gatewayEchoes {
 	return &gatewayEchoes{
 		log: log, pod: pod, nodes: newNodePaths(m, node), peers: newPeerNodes(m), wake: wake, own: succession{claim: make(chan struct{}, 1)},
+		endpoints: newPeerEndpoints(m),
 	}
 }
 
@@ -101,6 +104,7 @@ func (g *gatewayEchoes) follow(v gatewayView) error {
 func (g *gatewayEchoes) heed(v gatewayView) {
 	g.nodes.follow(v)
 	g.peers.follow(v.peering.Peer.ExternalCIDR)
+	g.endpoints.follow(v)
 	g.mu.Lock()
 	g.several = len(v.peering.Gateways) > 1
 	g.mu.Unlock()

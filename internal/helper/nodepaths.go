@@ -36,6 +36,7 @@ type nodePaths struct {
 	paths     map[netip.Addr]nodePath
 	witnesses []netip.Addr // nodes that are asked to be one
 	turn      int          // of the address that is named to the peer next
+	turns     int          // of endpoints that were named
 }
 
 // nodePath is what a node's last echo said.
@@ -157,6 +158,30 @@ func (n *nodePaths) name() echo.Content {
 	}
 	n.turn = (n.turn + 1) % len(live)
 	return echo.Content{Node: cidr.Swap(live[n.turn], cidr.Lower(n.external))}
+}
+
+// endpoint names the address of one live node to a client, each time another one.
+func (n *nodePaths) endpoint() netip.Addr {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var live []netip.Addr
+	for _, node := range n.nodes {
+		if len(live) < endpointsMost && node.Address.Is4() && n.alive(node.Internal) {
+			live = append(live, node.Address)
+		}
+	}
+	if len(live) == 0 {
+		return netip.Addr{}
+	}
+	n.turns++
+	return live[n.turns%len(live)]
+}
+
+// have reports whether a node has an address.
+func (n *nodePaths) have(a netip.Addr) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return a.IsValid() && slices.ContainsFunc(n.nodes, func(node reportedNode) bool { return node.Address == a })
 }
 
 // statuses is what a report says of the nodes.

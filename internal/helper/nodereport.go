@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/netops"
@@ -42,12 +43,30 @@ func (l *nodeLoop) report(v nodeView, applied []string) error {
 	r := records.Node{
 		Version: records.SchemaVersion, Name: l.Name, Internal: l.claims.internal, Kernel: l.kernelHas,
 		PodCIDRs: v.pods.cidrs, Pods: v.pods.stray, Peerings: applied, Guarded: v.guarded, Refused: l.detours(v, applied),
-		Clean: v.fabric == nil && !v.blind && len(v.heldBack) == 0, Drift: l.drift.record(), ForwardDrops: l.forwardDrops(),
+		Address: l.address(),
+		Clean:   v.fabric == nil && !v.blind && len(v.heldBack) == 0, Drift: l.drift.record(), ForwardDrops: l.forwardDrops(),
 	}
 	err := l.measure(v, &r)
 	around, e := l.around.record(v, l.claims.internal, l.kernel)
 	l.reports.change(func(report *nodeReport) { report.lease, report.node, report.surroundings = l.claims.lease, r, around })
 	return errors.Join(err, e)
+}
+
+// address is where other clusters reach the node, as liqoctl chooses it for the endpoints of a NodePort.
+func (l *nodeLoop) address() (found netip.Addr) {
+	node, err := l.self()
+	if err != nil {
+		return found // which a report without it says, too
+	}
+	for _, a := range node.Status.Addresses {
+		ip, _ := netip.ParseAddr(a.Address) // a name is none
+		if ip.Is4() && (a.Type == corev1.NodeExternalIP || a.Type == corev1.NodeInternalIP && !found.IsValid()) {
+			if found = ip; a.Type == corev1.NodeExternalIP {
+				break
+			}
+		}
+	}
+	return found
 }
 
 // detours adds to the peerings that are refused those that are served in vain: where rules or routes of others take packets for the
@@ -117,9 +136,12 @@ func (l *nodeLoop) write(ctx context.Context, r nodeReport) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	annotations := map[string]any{records.AnnotationNode: text, records.AnnotationWitness: nil} // null removes one
+	annotations := map[string]any{records.AnnotationNode: text, records.AnnotationWitness: nil, records.AnnotationAddress: nil} // null removes one
 	if r.witness != "" {
 		annotations[records.AnnotationWitness] = r.witness
+	}
+	if r.node.Address.IsValid() {
+		annotations[records.AnnotationAddress] = r.node.Address.String()
 	}
 	if r.surroundings != "" {
 		annotations[records.AnnotationSurroundings] = r.surroundings

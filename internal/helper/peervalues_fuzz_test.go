@@ -4,6 +4,7 @@ package helper
 
 import (
 	"net/netip"
+	"slices"
 	"testing"
 
 	"liqonet.io/liqonet/internal/cidr"
@@ -18,6 +19,10 @@ func FuzzPeerMessages(f *testing.F) {
 		Node: netip.MustParseAddr("10.70.0.9"), Report: echo.Report{Internal: netip.MustParseAddr("10.80.0.7"), Proven: true},
 	}}.AppendTo(nil)
 	f.Add(node, uint8(3))
+	endpoint, _ := echo.Message{Kind: echo.Reply, Size: echo.FullSize, Content: echo.Content{
+		Endpoint: netip.MustParseAddr("10.243.255.250"), Epoch: 1, Newest: 2,
+	}}.AppendTo(nil)
+	f.Add(endpoint, uint8(255))
 	f.Add([]byte{}, uint8(0))
 	f.Fuzz(func(t *testing.T, packet []byte, times uint8) {
 		v := testView()
@@ -34,6 +39,18 @@ func FuzzPeerMessages(f *testing.F) {
 			if m.Content.Node.Is4() { // and all that follow
 				m.Content.Node = m.Content.Node.Next()
 			}
+			if m.Content.Endpoint.Is4() {
+				m.Content.Endpoint = m.Content.Endpoint.Next()
+			}
+		}
+		tried := g.endpoints.current()
+		for _, a := range tried {
+			if !a.IsGlobalUnicast() || cidr.Contains(slices.Concat(v.fabric.PodCIDRs, v.peering.Seen()), a) {
+				t.Errorf("looks for the server at %s", a)
+			}
+		}
+		if len(tried) > endpointsMost {
+			t.Errorf("looks for the server at %d addresses", len(tried))
 		}
 		told := g.peers.current()
 		for _, a := range told {

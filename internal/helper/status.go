@@ -46,7 +46,7 @@ func (l *gatewayLoop) report() {
 	if v == nil {
 		return
 	}
-	if pod, e := l.recorded(named[*corev1.ConfigMap](l.location, l.Namespace, l.ID.Name())); pod != l.Pod && e > l.echoes.own.epoch {
+	if pod, e := l.recorded(l.ownLocation()); pod != l.Pod && e > l.echoes.own.epoch {
 		notify(l.echoes.own.claim)
 		return // the later pod reports
 	}
@@ -57,6 +57,7 @@ func (l *gatewayLoop) report() {
 	all, heard := l.readTunnels()
 	location := records.Gateway{
 		Version: records.SchemaVersion, Pod: l.Pod, Node: l.Node, PodIP: l.PodIP, PeerNodes: l.echoes.peers.current(),
+		PeerEndpoints: l.echoes.endpoints.current(),
 	}
 	if len(heard) > 0 {
 		location.Endpoint, location.OtherEndpoints = heard[0], heard[1:]
@@ -238,9 +239,9 @@ const newsBurst = 10
 // newReporters sets up the writers of the gateway's records.
 func (l *gatewayLoop) newReporters() {
 	l.locations = newReporter(l.Log, never, func(ctx context.Context, g records.Gateway) (string, error) {
-		return l.writeRecord(ctx, l.ID.Name(), g, map[string]string{records.EpochKey: l.echoes.own.epoch.String()})
-	}, func(_ records.Gateway, text string) bool {
-		return l.stands(l.location, l.ID.Name(), text, map[string]string{records.EpochKey: l.echoes.own.epoch.String()})
+		return l.writeRecord(ctx, l.ID.Name(), g, l.besideLocation(g))
+	}, func(g records.Gateway, text string) bool {
+		return l.stands(l.location, l.ID.Name(), text, l.besideLocation(g))
 	})
 	l.statuses = newReporter(l.Log, sameJudgment, func(ctx context.Context, r gatewayReport) (string, error) {
 		return l.writeRecord(ctx, l.ID.StatusName(), r.Status, r.beside())

@@ -39,6 +39,7 @@ type tunnelEchoes struct {
 	member
 	unused  string // why no packets of pods are sent here; "": they are
 	farIdle bool   // the far end says that it sends none
+	byNode  bool   // the client reaches this gateway at the address of a node
 	far     farPods
 }
 
@@ -86,7 +87,7 @@ func (t *tunnelEchoes) ask(socket *echo.Socket, target netip.AddrPort) error {
 	}
 	return aimProber(&t.peer, socket, echo.ProbeConfig{
 		Target: target, Interval: gatewayEvery, Calm: gatewayCalm, Train: gatewayTrain, Timeout: gatewayTimeout,
-		Window: gatewayWindow, Span: health.LossSpan, Silence: health.EchoSilence, Size: echo.EpochSize,
+		Window: gatewayWindow, Span: health.LossSpan, Silence: health.EchoSilence, Size: echo.FullSize,
 		Content: t.content, OnReply: t.answeredBy, OnLost: t.missed, OnSilence: t.silent, Patience: memberPatience,
 	})
 }
@@ -109,11 +110,12 @@ func (t *tunnelEchoes) answer(_ netip.AddrPort, m echo.Message) echo.Content {
 	t.path, t.farIdle = path, m.Content.Unused
 	t.says(m.Content)
 	t.from(epoch(m.Content.Epoch))
-	newest := t.newest()
+	t.locates(m.Content.Endpoint)
+	newest, endpoint := t.newest(), t.endpoint()
 	t.mu.Unlock()
 	t.gateway.own.received(epoch(m.Content.Newest))
 	c := t.gateway.toPeer()
-	c.Newest = newest
+	c.Newest, c.Endpoint = newest, endpoint
 	return c
 }
 
@@ -123,7 +125,7 @@ func (t *tunnelEchoes) content() echo.Content {
 	c.Path = t.size.known()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	c.Unused, c.Newest = t.unused != "", t.newest()
+	c.Unused, c.Newest, c.Endpoint = t.unused != "", t.newest(), t.endpoint()
 	return c
 }
 
@@ -135,6 +137,25 @@ func (t *tunnelEchoes) answeredBy(m echo.Message, _ time.Duration) {
 	defer t.mu.Unlock()
 	t.answered(m.Content)
 	t.from(epoch(m.Content.Epoch))
+	t.locates(m.Content.Endpoint)
+}
+
+// endpoint is the address that an echo has: at the client, the one in use; at the server, if that is a node's, those of its live
+// nodes in turn. Of a server behind a load balancer the client learns no address. t.mu is held.
+func (t *tunnelEchoes) endpoint() netip.Addr {
+	switch {
+	case t.gateway.endpoints.asks():
+		return t.sender
+	case t.byNode:
+		return t.gateway.nodes.endpoint()
+	}
+	return netip.Addr{}
+}
+
+// locates takes the address of an echo; t.mu is held.
+func (t *tunnelEchoes) locates(a netip.Addr) {
+	t.byNode = t.gateway.nodes.have(a)
+	t.gateway.endpoints.learn(a)
 }
 
 // missed notes that echoes are lost. A tunnel of which two trains in a row are lost is not used where there are others: on a line

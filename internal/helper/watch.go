@@ -55,6 +55,7 @@ type selected struct {
 	// nil: all do.
 	concerns func(name string) bool
 	quiet    bool // no change wakes the helper
+	brief    bool // it is not kept for a restart
 }
 
 // options returns the selection as requests have it.
@@ -96,8 +97,11 @@ func follow[L listObject](m *mirror, of resource[L], example runtime.Object, s s
 		panic(fmt.Sprintf("follow objects: %v", err)) // only a started informer refuses it
 	}
 	wake := func(obj any) {
-		if !s.quiet && concerns(obj) {
-			m.kept.dirty.Store(true)
+		if s.brief || !concerns(obj) {
+			return
+		}
+		m.kept.dirty.Store(true)
+		if !s.quiet {
 			notify(m.changed)
 		}
 	}
@@ -108,7 +112,7 @@ func follow[L listObject](m *mirror, of resource[L], example runtime.Object, s s
 		panic(fmt.Sprintf("follow objects: %v", err)) // only a stopped informer refuses a handler
 	}
 	m.informers, m.synced = append(m.informers, i), append(m.synced, handle.HasSynced)
-	if !s.quiet {
+	if !s.brief {
 		m.kept.add(i.GetStore(), example)
 	}
 	return i.GetStore()
@@ -186,7 +190,7 @@ func trimmed(obj any, matters bool) any {
 	if cm, ok := obj.(*corev1.ConfigMap); ok && concernsNodes(cm.Name) {
 		all := cm.Data
 		cm.Annotations, cm.Data, cm.BinaryData = nil, make(map[string]string), nil
-		for _, key := range []string{records.DataKey, records.EpochKey} {
+		for _, key := range []string{records.DataKey, records.EpochKey, records.EndpointsKey} {
 			if text, there := all[key]; len(text) > maxRecord {
 				cm.Data[key] = tooLong
 			} else if there {

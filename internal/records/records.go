@@ -77,6 +77,9 @@ type Gateway struct {
 	OtherEndpoints []netip.AddrPort `json:"otherEndpoints,omitempty"`
 	// PeerNodes are addresses, as seen from this cluster, of nodes of the peer that answer probes.
 	PeerNodes []netip.Addr `json:"peerNodes,omitempty"`
+	// PeerEndpoints are addresses of the server's nodes, which its gateways have sent in their echoes, sorted. A client tries them
+	// beside the endpoints of its record. They are at EndpointsKey.
+	PeerEndpoints []netip.Addr `json:"-"`
 }
 
 // Heard are the addresses at which the gateways of the peer are heard.
@@ -156,6 +159,9 @@ type Node struct {
 	Version  int        `json:"version"`
 	Name     string     `json:"name"`
 	Internal netip.Addr `json:"internal"`
+	// Address is where other clusters reach the node: its external address if it has one. The zero value: not known.
+	// It is at AnnotationAddress.
+	Address netip.Addr `json:"-"`
 	// PodCIDRs are the ranges from which pods of this node get their addresses.
 	PodCIDRs []netip.Prefix `json:"podCIDRs,omitempty"`
 	// Pods are addresses of pods of this node outside PodCIDRs.

@@ -22,6 +22,7 @@ const Port = 6092
 const (
 	MinSize   = 52
 	EpochSize = 60 // the least with room for epochs
+	FullSize  = 64 // and for an endpoint
 	MaxSize   = 65507
 )
 
@@ -32,7 +33,7 @@ const (
 //	 8 session        16 sent       24 sequence  28 size       30 path, bytes
 //	32 node           36 internal   40 overlay RTT, µs
 //	44 proof age, ms  48 proof RTT, µs            52 padding up to size, which begins with
-//	52 epoch, s       56 newest, s
+//	52 epoch, s       56 newest, s   60 endpoint
 const version = 1
 
 // Magic is what every message begins with. Neither WireGuard's messages nor those of VXLAN and Geneve do.
@@ -58,6 +59,7 @@ const (
 	flagDraining = 1 << 6
 	flagUnused   = 1 << 7
 	flagEpochs   = 1 << 8
+	flagEndpoint = 1 << 9
 )
 
 // Message is one request or reply.
@@ -92,6 +94,9 @@ type Content struct {
 	// Epoch says since when the sender, a gateway, has its pod, and Newest which epoch is the latest that the sender has heard of the
 	// receiver: another pod with the same key. Unix seconds; zero: not known. A message of less than EpochSize has none.
 	Epoch, Newest uint32
+	// Endpoint is, from a gateway of a client, the underlay address at which it reaches the receiver; from one of a server, an
+	// address at which clients may reach it, each time another one. The zero value: none. A message of less than FullSize has none.
+	Endpoint netip.Addr
 }
 
 // Path is what is known of the size of a path. The zero value: nobody has asked yet.
@@ -114,16 +119,16 @@ func (m Message) AppendTo(b []byte) ([]byte, error) {
 	if m.Size < MinSize || m.Size > MaxSize {
 		return b, fmt.Errorf("encode echo of %d bytes: want %d to %d", m.Size, MinSize, MaxSize)
 	}
-	var fixed [EpochSize]byte
+	var fixed [FullSize]byte
 	copy(fixed[:], Magic)
 	fixed[4], fixed[5] = version, byte(m.Kind)
 	binary.BigEndian.PutUint64(fixed[8:], m.Session)
 	binary.BigEndian.PutUint64(fixed[16:], uint64(m.Sent))
 	binary.BigEndian.PutUint32(fixed[24:], m.Sequence)
 	binary.BigEndian.PutUint16(fixed[28:], uint16(m.Size))
-	binary.BigEndian.PutUint16(fixed[6:], m.Content.put(fixed[:min(m.Size, EpochSize)]))
+	binary.BigEndian.PutUint16(fixed[6:], m.Content.put(fixed[:min(m.Size, FullSize)]))
 	start := len(b)
-	b = append(b, fixed[:min(m.Size, EpochSize)]...)
+	b = append(b, fixed[:min(m.Size, FullSize)]...)
 	for len(b)-start < m.Size {
 		n := min(m.Size-(len(b)-start), len(zeros))
 		b = append(b, zeros[:n]...)
@@ -144,10 +149,14 @@ func (c Content) put(fixed []byte) (flags uint16) {
 		binary.BigEndian.PutUint16(fixed[30:], uint16(min(max(c.Path.Size, 0), math.MaxUint16)))
 	}
 	flags |= flagIf(c.Witness, flagWitness) | flagIf(c.NoWay, flagNoWay) | flagIf(c.Draining, flagDraining) | flagIf(c.Unused, flagUnused)
-	if len(fixed) == EpochSize && (c.Epoch != 0 || c.Newest != 0) {
+	if len(fixed) >= EpochSize && (c.Epoch != 0 || c.Newest != 0) {
 		flags |= flagEpochs
 		binary.BigEndian.PutUint32(fixed[52:], c.Epoch)
 		binary.BigEndian.PutUint32(fixed[56:], c.Newest)
+	}
+	if len(fixed) >= FullSize && c.Endpoint.Is4() {
+		flags |= flagEndpoint
+		putAddr(fixed[60:], c.Endpoint)
 	}
 	if !c.Report.Internal.Is4() {
 		return flags
@@ -233,6 +242,9 @@ func parseContent(b []byte, flags uint16) (c Content) {
 	c.Witness, c.NoWay, c.Draining, c.Unused = flags&flagWitness != 0, flags&flagNoWay != 0, flags&flagDraining != 0, flags&flagUnused != 0
 	if flags&flagEpochs != 0 && len(b) >= EpochSize {
 		c.Epoch, c.Newest = binary.BigEndian.Uint32(b[52:]), binary.BigEndian.Uint32(b[56:])
+	}
+	if flags&flagEndpoint != 0 && len(b) >= FullSize {
+		c.Endpoint = netip.AddrFrom4([4]byte(b[60:]))
 	}
 	if flags&flagReport == 0 {
 		return c

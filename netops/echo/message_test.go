@@ -54,6 +54,7 @@ func TestParseReadsWhatAppendToWrote(t *testing.T) {
 		"draining":     {Kind: Reply, Size: 100, Content: Content{Draining: true}},
 		"unused":       {Kind: Request, Size: 100, Content: Content{Unused: true}},
 		"epochs":       {Kind: Reply, Size: EpochSize, Content: Content{Epoch: math.MaxUint32, Newest: 1}},
+		"endpoint":     {Kind: Request, Size: FullSize, Content: Content{Epoch: 1, Endpoint: netip.MustParseAddr("192.0.2.9")}},
 		"node only":    {Kind: Reply, Size: 100, Content: Content{Node: netip.MustParseAddr("10.70.0.9")}},
 	} {
 		packet, err := m.AppendTo([]byte("before"))
@@ -124,15 +125,34 @@ func TestParseErrors(t *testing.T) {
 
 func TestParseIgnoresWhatLaterVersionsAdd(t *testing.T) {
 	want := fullMessage()
-	want.Size = EpochSize + 1
+	want.Size = FullSize + 1
 	packet, _ := want.AppendTo(nil)
-	packet[6], packet[EpochSize] = 0xfe, 1
+	packet[6], packet[FullSize] = 0xfc, 1
 	got, err := Parse(packet)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, got, sameAddr); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestEarlierSizes: what has no room is left out, and is not read from where another message has its padding.
+func TestEarlierSizes(t *testing.T) {
+	full := Content{Epoch: 3, Newest: 2, Endpoint: netip.MustParseAddr("192.0.2.9"), Draining: true}
+	for size, want := range map[int]Content{
+		MinSize: {Draining: true}, EpochSize: {Epoch: 3, Newest: 2, Draining: true}, FullSize - 1: {Epoch: 3, Newest: 2, Draining: true}, FullSize: full,
+	} {
+		packet, err := Message{Kind: Reply, Size: size, Content: full}.AppendTo(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		packet[6] |= (flagEpochs | flagEndpoint) >> 8
+		if got, err := Parse(packet); err != nil || size < EpochSize && got.Content != want {
+			t.Errorf("size %d: %+v, %v, want %+v", size, got.Content, err, want)
+		} else if diff := cmp.Diff(want, got.Content, sameAddr); diff != "" {
+			t.Errorf("size %d (-want +got):\n%s", size, diff)
+		}
 	}
 }
 

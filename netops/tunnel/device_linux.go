@@ -252,9 +252,9 @@ func (e *unresolvedError) Unwrap() error { return e.cause }
 
 // Renew removes the peer and adds it again, which ends a tunnel that hangs: the next packet, or the keepalive
 // at once where there is one, starts a handshake without WireGuard's own waits (15 s and more). Names are
-// resolved anew and the next endpoint is tried; with a listen port of zero, from another port. Where nothing
-// resolves, and on the side without endpoints, the last one stays.
-func (d *Device) Renew(ctx context.Context) error {
+// resolved anew and the next endpoint is tried; with a listen port of zero, from another port. Others are addresses that are tried
+// in turn with those of the configuration, at the same port. Where nothing resolves, and on the side without endpoints, the last one stays.
+func (d *Device) Renew(ctx context.Context, others ...netip.Addr) error {
 	d.mu.Lock()
 	endpoints := d.cfg.Peer.Endpoints
 	d.mu.Unlock()
@@ -270,7 +270,7 @@ func (d *Device) Renew(ctx context.Context) error {
 	}
 	peer, _ := findPeer(have, d.cfg.Peer.PublicKey)
 	heard := endpointOf(peer) // where the peer is looked for without candidates, too
-	return d.renew(have, cmp.Or(after(cmp.Or(d.sought, heard), candidates), heard, d.sought))
+	return d.renew(have, cmp.Or(after(cmp.Or(d.sought, heard), alternate(candidates, others)), heard, d.sought))
 }
 
 // RenewAt renews the tunnel as Renew does, with an endpoint at which the peer was heard.

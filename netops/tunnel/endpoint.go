@@ -72,3 +72,22 @@ func after(current netip.AddrPort, candidates []netip.AddrPort) netip.AddrPort {
 	}
 	return candidates[(slices.Index(candidates, current)+1)%len(candidates)]
 }
+
+// alternate returns candidates, and after each of them one of the other addresses that are not among them, at the port of the
+// first: neither those that are wrong keep the tunnel from those that are right for long.
+func alternate(candidates []netip.AddrPort, others []netip.Addr) (all []netip.AddrPort) {
+	if len(candidates) == 0 {
+		return nil
+	}
+	var more []netip.AddrPort
+	for _, a := range others {
+		if e := netip.AddrPortFrom(a, candidates[0].Port()); !slices.Contains(candidates, e) {
+			more = append(more, e)
+		}
+	}
+	for i := range max(len(candidates), len(more)) {
+		all = append(all, candidates[min(i, len(candidates)):min(i+1, len(candidates))]...)
+		all = append(all, more[min(i, len(more)):min(i+1, len(more))]...)
+	}
+	return all
+}

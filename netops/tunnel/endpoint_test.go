@@ -58,3 +58,23 @@ func TestAfterGoesRound(t *testing.T) {
 		t.Errorf("without candidates: %v", got)
 	}
 }
+
+// TestAlternate: whichever of both are wrong, one that is right comes soon.
+func TestAlternate(t *testing.T) {
+	a := func(last byte) netip.Addr { return netip.AddrFrom4([4]byte{192, 0, 2, last}) }
+	for _, c := range []struct {
+		candidates []netip.AddrPort
+		others     []netip.Addr
+		want       []netip.AddrPort
+	}{
+		{endpoints("192.0.2.1:1", "192.0.2.2:1"), nil, endpoints("192.0.2.1:1", "192.0.2.2:1")},
+		{endpoints("192.0.2.1:1", "192.0.2.2:1"), []netip.Addr{a(2), a(3)}, endpoints("192.0.2.1:1", "192.0.2.3:1", "192.0.2.2:1")},
+		{endpoints("192.0.2.1:1"), []netip.Addr{a(3), a(4), a(5)}, endpoints("192.0.2.1:1", "192.0.2.3:1", "192.0.2.4:1", "192.0.2.5:1")},
+		{endpoints("192.0.2.1:7", "192.0.2.2:7", "192.0.2.4:7"), []netip.Addr{a(3)}, endpoints("192.0.2.1:7", "192.0.2.3:7", "192.0.2.2:7", "192.0.2.4:7")},
+		{nil, []netip.Addr{a(3)}, nil}, // no port is known, and no endpoint of the user's
+	} {
+		if diff := cmp.Diff(c.want, alternate(c.candidates, c.others), sameEndpoint); diff != "" {
+			t.Errorf("%v and %v (-want +got):\n%s", c.candidates, c.others, diff)
+		}
+	}
+}

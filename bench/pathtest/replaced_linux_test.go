@@ -1,0 +1,139 @@
+package pathtest
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"liqonet.io/liqonet/internal/eventually"
+	"liqonet.io/liqonet/internal/netnstest"
+	"liqonet.io/liqonet/internal/records"
+)
+
+// TestEveryNodeReplaced replaces the nodes of the server's cluster one by one, by others with other addresses, and the client's
+// gateway in between. Its record has the address of one node that is gone in the end, and nothing writes that anew.
+func TestEveryNodeReplaced(t *testing.T) {
+	t.Parallel()
+	k := combinations()[0]
+	a, b, underlay := twoClusters(t)
+	a.connect(k, b)
+	b.connect(k, a)
+	a.awaitProof(k)
+	b.awaitProof(k)
+	for i, node := range []int{0, 1, 0, 1} {
+		b.awaitEndpoints(a.node(0), a.node(1))
+		begin := time.Now()
+		g := a.replaceNode(underlay, node)
+		a.awaitAllProven(begin)
+		b.awaitAllProven(begin)
+		t.Logf("node %d of the server replaced, gateway on the other one: all packets cross after %.1f s", node, time.Since(begin).Seconds())
+		if i == 2 {
+			continue // and the server's last known node goes next
+		}
+		begin = time.Now()
+		last := b.gateways[0]
+		last.helper.kill()
+		if i == 3 { // another pod; else another process in the same one
+			last = b.replaceGatewayPod(last)
+		}
+		b.start(last)
+		a.awaitAllProven(begin)
+		b.awaitAllProven(begin)
+		t.Logf("gateway of the client started again: all packets cross after %.1f s", time.Since(begin).Seconds())
+		if g.helper.logged("panic") > 0 {
+			t.Error("the server's gateway has ended")
+		}
+	}
+	cm, err := b.kube.CoreV1().ConfigMaps(records.DefaultNamespace).Get(t.Context(), records.PeeringName("peer"), metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := cm.Data[records.DataKey]; strings.Contains(text, a.node(0).String()) || strings.Contains(text, a.node(1).String()) {
+		t.Errorf("somebody has written the client's record anew: %s", text)
+	}
+}
+
+// replaceNode ends a node as a power failure does, has the gateway run on the other one, and makes another node in its place.
+func (c *testCluster) replaceNode(underlay netnstest.Namespace, i int) *testGateway {
+	c.t.Helper()
+	gone, old := c.nodeName(i), c.gateways[0]
+	c.nodes[i].IP("link set eth0 down")
+	c.nodeHelpers[i].kill()
+	old.helper.kill()
+	client, leases := c.kube, c.kube.CoordinationV1().Leases(records.DefaultNamespace)
+	all, err := leases.List(c.t.Context(), metav1.ListOptions{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	for _, l := range all.Items { // with their owner
+		if l.Spec.HolderIdentity != nil && *l.Spec.HolderIdentity == gone {
+			err = leases.Delete(c.t.Context(), l.Name, metav1.DeleteOptions{})
+		}
+	}
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if err := client.CoreV1().Nodes().Delete(c.t.Context(), gone, metav1.DeleteOptions{}); err != nil {
+		c.t.Fatal(err)
+	}
+	c.replaced[i]++
+	c.addNode(underlay, i)
+	c.nodes[1-i].IP(fmt.Sprintf("route replace %s via %s", c.podsOf(i), c.node(i)))
+	if _, err := client.CoreV1().Nodes().Create(c.t.Context(), c.nodeObject(i), metav1.CreateOptions{}); err != nil {
+		c.t.Fatal(err)
+	}
+	g := old
+	if old.node == i {
+		g = c.replaceGatewayPod(old)
+	}
+	c.nodes[1-i].Run("nft", "add table ip services; delete table ip services")
+	c.balance(g)
+	c.startNode(i)
+	c.start(g)
+	return g
+}
+
+// awaitEndpoints waits until the client's gateway has recorded addresses of the server's nodes.
+func (c *testCluster) awaitEndpoints(want ...netip.Addr) {
+	c.t.Helper()
+	eventually.Succeeds(c.t, joining, func() error {
+		cm, err := c.kube.CoreV1().ConfigMaps(records.DefaultNamespace).Get(c.t.Context(), c.gateways[0].id().Name(), metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		known := strings.Fields(cm.Data[records.EndpointsKey])
+		for _, a := range want {
+			if !slices.Contains(known, a.String()) {
+				return fmt.Errorf("the client's gateway knows %v, want %v", known, want)
+			}
+		}
+		return nil
+	})
+}
+
+// awaitAllProven waits until packets of every node of now have crossed since some time.
+func (c *testCluster) awaitAllProven(since time.Time) {
+	c.t.Helper()
+	eventually.Succeeds(c.t, joining, func() error {
+		s, err := c.status()
+		if err != nil {
+			return err
+		}
+		proven := map[string]bool{}
+		for _, n := range s.Nodes {
+			proven[n.Name] = n.LastProof.After(since)
+		}
+		for i := range c.nodes {
+			if !proven[c.nodeName(i)] {
+				c.edit(c.gateways[0].id().StatusName(), func(string) string { return "gone" }) // by damage, it is written at once
+				return fmt.Errorf("packets of node %s do not cross: %+v, %+v", c.nodeName(i), s.TunnelStatus, s.Nodes)
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,129 @@
+//go:build linux
+
+package helper
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"liqonet.io/liqonet/internal/cidr"
+	"liqonet.io/liqonet/internal/records"
+)
+
+const (
+	// endpointsMost is how many nodes a server names, and how many addresses a client takes from it.
+	endpointsMost = 16
+	// endpointLife is after how many names an address is forgotten that was not among them. They count, not time: a tunnel that is
+	// silent needs what was named last.
+	endpointLife = 32 * endpointsMost
+)
+
+// peerEndpoints are addresses of the server's nodes, which its gateways send in their echoes while the client uses the address of
+// such a node. The client tries them in turn with those of its record. The server is authenticated, but not trusted: it may name
+// addresses alone, not many, and none of the client's own cluster.
+type peerEndpoints struct {
+	ignored *prometheus.CounterVec
+
+	mu        sync.Mutex         // guards what follows
+	used      bool               // this side is the client, and the user has not set the endpoint
+	forbidden []netip.Prefix     // nobody's, this cluster's, and those by which it reaches the peer
+	known     []netip.Addr       // to an earlier process
+	names     int                // that came
+	named     map[netip.Addr]int // the latest of them
+}
+
+func newPeerEndpoints(m *metrics) *peerEndpoints {
+	return &peerEndpoints{ignored: m.ignored, named: map[netip.Addr]int{}}
+}
+
+// follow takes what a view says of the addresses that may be named.
+func (p *peerEndpoints) follow(v gatewayView) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.used = v.peering.Role == records.Client && v.peering.Fixed.EndpointHost == ""
+	f := v.fabric
+	p.forbidden = slices.Concat(nobodys, f.PodCIDRs, f.ServiceCIDRs, []netip.Prefix{f.ExternalCIDR, f.InternalCIDR}, v.peering.Seen())
+	maps.DeleteFunc(p.named, func(a netip.Addr, _ int) bool { return cidr.Contains(p.forbidden, a) })
+	for _, a := range p.known {
+		p.add(a)
+	}
+	p.known = nil
+}
+
+// recall takes what an earlier process has recorded.
+func (p *peerEndpoints) recall(known []netip.Addr) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.known = known
+}
+
+// learn notes an address that the server names.
+func (p *peerEndpoints) learn(a netip.Addr) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.add(a)
+}
+
+// add is learn; p.mu is held.
+func (p *peerEndpoints) add(a netip.Addr) {
+	if !p.used || !a.IsValid() {
+		return
+	}
+	if !a.Is4() || cidr.Contains(p.forbidden, a) {
+		p.ignored.WithLabelValues("address of no endpoint").Inc()
+		return
+	}
+	p.names++
+	maps.DeleteFunc(p.named, func(_ netip.Addr, at int) bool { return p.names-at > endpointLife })
+	if _, known := p.named[a]; !known && len(p.named) >= endpointsMost {
+		p.ignored.WithLabelValues("too many endpoints").Inc()
+		return
+	}
+	p.named[a] = p.names
+}
+
+// asks reports whether the client wants to know of others.
+func (p *peerEndpoints) asks() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.used
+}
+
+// current returns those to try, sorted.
+func (p *peerEndpoints) current() []netip.Addr {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.used {
+		return nil
+	}
+	return slices.SortedFunc(maps.Keys(p.named), netip.Addr.Compare)
+}
+
+// besideLocation is what stands beside the record of where the gateway is.
+func (l *gatewayLoop) besideLocation(g records.Gateway) map[string]string {
+	texts := make([]string, len(g.PeerEndpoints))
+	for i, a := range g.PeerEndpoints {
+		texts[i] = a.String()
+	}
+	return map[string]string{records.EpochKey: l.echoes.own.epoch.String(), records.EndpointsKey: strings.Join(texts, " ")}
+}
+
+// recallEndpoints reads what an earlier process, or pod, of the gateway has recorded.
+func (l *gatewayLoop) recallEndpoints() {
+	cm := l.ownLocation()
+	if cm == nil {
+		return
+	}
+	var known []netip.Addr
+	for _, text := range strings.Fields(cm.Data[records.EndpointsKey]) {
+		if a, err := netip.ParseAddr(text); err == nil {
+			known = append(known, a)
+		}
+	}
+	l.echoes.endpoints.recall(known)
+}

@@ -1,0 +1,170 @@
+//go:build linux
+
+package helper
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"testing"
+	"testing/synctest"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/netops/echo"
+)
+
+// serverView is that of a server's gateway.
+func serverView() gatewayView {
+	v := testView()
+	v.peering.Role = records.Server
+	return v
+}
+
+// echoNaming is an echo with an endpoint.
+func echoNaming(endpoint string) echo.Message {
+	return echo.Message{Content: echo.Content{Endpoint: netip.MustParseAddr(endpoint)}}
+}
+
+// TestPeerEndpoints: a client takes from the server addresses, few of them, and none that is nobody's, its own cluster's, or one
+// of those by which it reaches the peer.
+func TestPeerEndpoints(t *testing.T) {
+	g, m := testEchoes(testView())
+	refused := []string{
+		"127.0.0.1", "0.0.0.0", "0.1.2.3", "169.254.169.254", "224.0.0.1", "240.0.0.1", "255.255.255.255", "::1", "fe80::1", "2001:db8::1", "::ffff:192.0.2.1",
+		"10.244.1.5", "10.96.0.1", "10.70.0.9", "10.80.0.7", "10.71.0.9",
+	}
+	for _, a := range refused {
+		g.tunnel(1).answer(netip.AddrPort{}, echoNaming(a))
+		g.tunnel(1).answeredBy(echoNaming(a), 0)
+	}
+	if got := g.endpoints.current(); len(got) > 0 {
+		t.Errorf("took %v", got)
+	}
+	if n := m.total(t, "liqonet_peer_values_ignored_total"); n != float64(2*len(refused)) {
+		t.Errorf("%v values counted as refused, want %d", n, 2*len(refused))
+	}
+	g.tunnel(1).answer(netip.AddrPort{}, echoNaming("192.0.2.2"))
+	g.tunnel(1).answeredBy(echoNaming("192.0.2.1"), 0)
+	if got := g.endpoints.current(); !slices.Equal(got, addrs("192.0.2.1", "192.0.2.2")) {
+		t.Errorf("took %v", got)
+	}
+	for i := range 5000 { // each another one
+		g.tunnel(1).answer(netip.AddrPort{}, echoNaming(fmt.Sprintf("198.51.%d.%d", i/250, 1+i%250)))
+		if got := g.endpoints.current(); len(got) > endpointsMost || len(g.endpoints.named) > endpointsMost {
+			t.Fatalf("took %d addresses", len(got))
+		}
+	}
+	// Ranges of the cluster that are new count for those that are known, too.
+	v := testView()
+	v.fabric.PodCIDRs = append(slices.Clone(v.fabric.PodCIDRs), netip.MustParsePrefix("198.51.0.0/16"))
+	g.heed(v)
+	if got := g.endpoints.current(); len(got) > 0 {
+		t.Errorf("kept %v of a range that pods have", got)
+	}
+}
+
+// TestPeerEndpointsLeave: what is not named any more is forgotten while others are, and stays while nothing comes.
+func TestPeerEndpointsLeave(t *testing.T) {
+	g, _ := testEchoes(testView())
+	for range endpointLife {
+		g.tunnel(1).answer(netip.AddrPort{}, echoNaming("192.0.2.1"))
+	}
+	for range endpointLife {
+		g.tunnel(1).answer(netip.AddrPort{}, echoNaming("192.0.2.2"))
+	}
+	if got := g.endpoints.current(); !slices.Equal(got, addrs("192.0.2.1", "192.0.2.2")) {
+		t.Errorf("has %v", got)
+	}
+	g.tunnel(1).answer(netip.AddrPort{}, echoNaming("192.0.2.2"))
+	if got := g.endpoints.current(); !slices.Equal(got, addrs("192.0.2.2")) {
+		t.Errorf("has %v: want the one that is named", got)
+	}
+}
+
+// TestPeerEndpointsUnasked: a server takes none, nor does a client whose endpoint the user has set. Neither says where it is.
+func TestPeerEndpointsUnasked(t *testing.T) {
+	fixed := testView()
+	fixed.peering.Fixed.EndpointHost = "gateway.example"
+	for name, v := range map[string]gatewayView{"server": serverView(), "fixed": fixed} {
+		g, _ := testEchoes(v)
+		tunnel := g.tunnel(1)
+		tunnel.measure(nil, netip.MustParseAddrPort("192.0.2.7:30000"))
+		answer := tunnel.answer(netip.AddrPort{}, echoNaming("192.0.2.1"))
+		if got := g.endpoints.current(); len(got) > 0 || answer.Endpoint.IsValid() || tunnel.content().Endpoint.IsValid() {
+			t.Errorf("%s: took %v, named %v", name, got, answer.Endpoint)
+		}
+	}
+}
+
+// TestNameEndpoints: a server names its live nodes in turn, to a client that uses the address of a node.
+func TestNameEndpoints(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := serverView()
+		v.nodes[0].Address, v.nodes[1].Address = netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
+		g, _ := testEchoes(v)
+		of := func(endpoint string) netip.Addr {
+			return g.tunnel(1).answer(netip.AddrPort{}, echoNaming(endpoint)).Endpoint
+		}
+		if got := of("192.0.2.1"); got.IsValid() {
+			t.Errorf("named %v although no node has been heard", got)
+		}
+		g.nodes.answer(echoOf("10.80.0.7", echo.Report{Internal: v.nodes[0].Internal}))
+		g.nodes.answer(echoOf("10.80.0.8", echo.Report{Internal: v.nodes[1].Internal}))
+		if got := of("203.0.113.1"); got.IsValid() {
+			t.Errorf("named %v to a client that uses a load balancer", got)
+		}
+		seen := []netip.Addr{of("192.0.2.2"), of("192.0.2.2"), g.tunnel(1).content().Endpoint}
+		if !slices.Contains(seen, v.nodes[0].Address) || !slices.Contains(seen, v.nodes[1].Address) {
+			t.Errorf("named %v", seen)
+		}
+	})
+}
+
+// TestPeerEndpointsRecalled: a process goes on with what the one before has recorded, and believes no more of it.
+func TestPeerEndpointsRecalled(t *testing.T) {
+	text, err := records.Encode(testGateway())
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := firstGateway("b")
+	l := &gatewayLoop{Gateway: Gateway{Env: Env{Namespace: testNamespace}, ID: id}, location: cache.NewStore(cache.MetaNamespaceKeyFunc)}
+	if err := l.location.Add(&corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: id.Name(), Namespace: testNamespace, Labels: id.Identity(records.ComponentGateway).Labels()},
+		Data:       map[string]string{records.DataKey: text, records.EndpointsKey: "192.0.2.1 10.244.1.5 127.0.0.1 x"},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	l.echoes, _ = testEchoes(testView())
+	l.recallEndpoints()
+	l.echoes.heed(testView())
+	if got := l.echoes.endpoints.current(); !slices.Equal(got, addrs("192.0.2.1")) {
+		t.Errorf("goes on with %v", got)
+	}
+}
+
+// TestNodeAddress: a node says where other clusters reach it.
+func TestNodeAddress(t *testing.T) {
+	internal, external := corev1.NodeInternalIP, corev1.NodeExternalIP
+	for _, c := range []struct {
+		has  []corev1.NodeAddress
+		want string
+	}{
+		{nil, "invalid IP"},
+		{[]corev1.NodeAddress{{Type: corev1.NodeHostName, Address: "n1"}, {Type: internal, Address: "fd00::1"}, {Type: internal, Address: "10.0.0.1"}}, "10.0.0.1"},
+		{[]corev1.NodeAddress{{Type: internal, Address: "10.0.0.1"}, {Type: internal, Address: "10.0.0.2"}}, "10.0.0.1"},
+		{[]corev1.NodeAddress{{Type: internal, Address: "10.0.0.1"}, {Type: external, Address: "192.0.2.1"}, {Type: external, Address: "192.0.2.2"}}, "192.0.2.1"},
+		{[]corev1.NodeAddress{{Type: external, Address: "192.0.2.1"}, {Type: internal, Address: "10.0.0.1"}}, "192.0.2.1"},
+	} {
+		l := &nodeLoop{Node: Node{Name: "n1"}, nodes: cache.NewStore(cache.MetaNamespaceKeyFunc)}
+		if err := l.nodes.Add(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Status: corev1.NodeStatus{Addresses: c.has}}); err != nil {
+			t.Fatal(err)
+		}
+		if got := l.address(); got.String() != c.want {
+			t.Errorf("%v: %v, want %s", c.has, got, c.want)
+		}
+	}
+}
