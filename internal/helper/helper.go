@@ -83,8 +83,9 @@ func (r *reconciler) pass(want netops.State) error {
 	all := len(want.Links)
 	want = want.Reachable(have)
 	if plan := netops.Diff(have, want); !plan.Empty() {
-		r.log.Info("kernel differs from what is wanted", "steps", len(plan.Steps), "plan", fmt.Sprintf("%.600s", plan)) // its begin
-		r.log.Debug("kernel is changed", "wholePlan", abridged(plan))
+		text := abridged(plan)
+		r.log.Info("kernel differs from what is wanted", "steps", len(plan.Steps), "plan", fmt.Sprintf("%.600s", text)) // its begin
+		r.log.Debug("kernel is changed", "wholePlan", text)
 		r.metrics.changes.Inc()
 		if r.reached != nil {
 			r.drift.note(drifted(have, r.reached())...)

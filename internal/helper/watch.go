@@ -176,7 +176,7 @@ func named[T any](s cache.Store, namespace, name string) T {
 // maxReport is in bytes: what a node with a thousand pods and hundreds of gateways reports has half of it.
 const maxReport = 64 << 10
 
-// maxRecord is in bytes: a peering with 5,000 exposed hosts has less.
+// maxRecord is in bytes: some twenty times a peering with as many exposed hosts as there can be.
 const maxRecord = 256 << 10
 
 // tooLong takes the place of a text, and is refused as damaged.

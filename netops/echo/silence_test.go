@@ -1,6 +1,7 @@
 package echo
 
 import (
+	"math/rand/v2"
 	"net/netip"
 	"testing"
 	"testing/synctest"
@@ -102,6 +103,26 @@ func TestOwnStall(t *testing.T) {
 		}
 		if steps != 2*quickAsks+1 {
 			t.Errorf("silent after %d steps of a process that is late each time, want %d", steps, 2*quickAsks+1)
+		}
+	})
+}
+
+// TestLossIsNotSilence: a node's single requests, of which more than a third are lost on the way there or back, seldom are all lost for
+// so long.
+func TestLossIsNotSilence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire()
+		w.attach(t, gatewayAddr, &Responder{})
+		told := 0
+		probe(t, w.attach(t, nodeAddr, nil), ProbeConfig{
+			Target: gatewayAddr, Interval: 250 * time.Millisecond, Timeout: 300 * time.Millisecond, Window: 1,
+			OnSilence: func() { told++ }, Patience: 120 * time.Millisecond,
+		})
+		random := rand.New(rand.NewPCG(1, 2))
+		w.setDrop(func(netip.AddrPort, netip.AddrPort) bool { return random.Float64() < 0.2 })
+		after(10 * time.Minute)
+		if told > 8 {
+			t.Errorf("%d silences told in ten minutes", told)
 		}
 	})
 }
