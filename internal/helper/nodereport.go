@@ -140,8 +140,8 @@ func (l *nodeLoop) write(ctx context.Context, r nodeReport) (string, error) {
 	if r.witness != "" {
 		annotations[records.AnnotationWitness] = r.witness
 	}
-	if r.node.Address.IsValid() {
-		annotations[records.AnnotationAddress] = r.node.Address.String()
+	if address := r.address(); address != "" {
+		annotations[records.AnnotationAddress] = address
 	}
 	if r.surroundings != "" {
 		annotations[records.AnnotationSurroundings] = r.surroundings
@@ -153,6 +153,14 @@ func (l *nodeLoop) write(ctx context.Context, r nodeReport) (string, error) {
 // leaseSays reports whether a report stands in its Lease as it was written. One that is gone is the loop's matter.
 func (l *nodeLoop) leaseSays(r nodeReport, text string) bool {
 	lease := named[*coordinationv1.Lease](l.leases, l.Namespace, r.lease)
-	return lease == nil || lease.Annotations[records.AnnotationNode] == text &&
+	return lease == nil || lease.Annotations[records.AnnotationNode] == text && lease.Annotations[records.AnnotationAddress] == r.address() &&
 		lease.Annotations[records.AnnotationSurroundings] == r.surroundings && lease.Annotations[records.AnnotationWitness] == r.witness
+}
+
+// address is the text of the node's address; "": it is not known.
+func (r nodeReport) address() string {
+	if !r.node.Address.IsValid() {
+		return ""
+	}
+	return r.node.Address.String()
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
@@ -165,6 +166,23 @@ func TestNodeAddress(t *testing.T) {
 		}
 		if got := l.address(); got.String() != c.want {
 			t.Errorf("%v: %v, want %s", c.has, got, c.want)
+		}
+	}
+}
+
+// TestAddressIsRestored: the address of a node comes back in its Lease when others remove or change it.
+func TestAddressIsRestored(t *testing.T) {
+	l := &nodeLoop{leases: cache.NewStore(cache.MetaNamespaceKeyFunc)}
+	l.Namespace = testNamespace
+	r := nodeReport{lease: "node-10.80.0.7", node: records.Node{Address: netip.MustParseAddr("192.0.2.1")}}
+	for address, want := range map[string]bool{"192.0.2.1": true, "192.0.2.2": false, "": false} {
+		if err := l.leases.Add(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
+			Name: r.lease, Namespace: testNamespace, Annotations: map[string]string{records.AnnotationNode: "report", records.AnnotationAddress: address},
+		}}); err != nil {
+			t.Fatal(err)
+		}
+		if got := l.leaseSays(r, "report"); got != want {
+			t.Errorf("address %q: the report stands: %v", address, got)
 		}
 	}
 }
