@@ -85,7 +85,7 @@ check: build lint unit ## Build, lint, and run the tests that need no root (gold
 # the short form is what depends on Geneve or on WireGuard in the kernel; this machine's kernel runs the others.
 LONG_PATHS := TestReleases/after/one|TestFaultsAreShown/(2_%|large|the_overlay_of_the_peer|the_helper|hangs|power)
 LONG_PATHS := $(LONG_PATHS)|TestGatewayFaults/(frozen|from_the_peer)|TestPartitions/(a_gateway_from|half)|TestLossIsNotDeath/queue
-LONG_PATHS := $(LONG_PATHS)|TestPathSizes/told|TestManyPeers|TestEveryPath|TestWeather
+LONG_PATHS := $(LONG_PATHS)|TestPathSizes/told|TestManyPeers|TestEveryPath|TestWeather|TestFloods/(over|1400)
 GUEST_PATHS := TestTwoClusters|TestNothingInTheClear|TestStandbyGateways|TestPathSizes/silent|TestWeather
 GUEST_KERNEL := TestPods\b|TestForgedOverlay\b|TestUnderlaySizes|TestNarrowHops|TestMarksOfOuterPackets|TestGatewayEnds
 GUEST_KERNEL := $(GUEST_KERNEL)|TestForgedProbe|TestInnerIPv6|TestApply\b|TestFarEndMoves|TestManyFarEnds|TestOtherMode|TestOneSocket
@@ -108,7 +108,7 @@ test test-long: deps check
 	@echo "on guests' kernels: Geneve and kernel WireGuard; some minutes, then the output of both"
 	bin/lab guest build
 	$(MAKE) --no-print-directory --jobs 2 --output-sync=target guest-path guest-kernel
-	cd lab && go test -timeout 90m -parallel 4 $${SHORT_LABS:-} ./...
+	cd lab && go test -timeout 90m $${SHORT_LABS:-} ./...
 
 # A guest has one processor: one guest runs the tests of the path, another one those of the kernel.
 .PHONY: guest-path guest-kernel

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,25 +21,26 @@ func TestFloods(t *testing.T) {
 		strains["UDP, 64 bytes"] = strain{quota: 0.2}
 	}
 	for name, s := range strains {
-		s.kinds, s.sample, s.gateways = shortPlan().kinds, 3*time.Second, max(1, s.gateways)
-		for _, f := range floods() {
-			if !strings.HasPrefix(name, f.name) {
-				continue
-			}
-			r, err := s.measure(t.Context(), f)
-			if err != nil {
-				t.Fatalf("%s: %v", name, err)
-			}
-			if err := r.write(t.Output(), name); err != nil {
-				t.Fatal(err)
-			}
-			if r.peak > path.MemoryLimit {
-				t.Errorf("%s: a gateway took %d MiB, want %d at most", name, r.peak>>20, path.MemoryLimit>>20)
-			}
-			if r.other == 0 {
-				t.Errorf("%s: nothing arrives of another flow", name)
-			}
-		}
+		t.Run(name, func(t *testing.T) { s.flood(t, name) })
 	}
 	expectNoChildren(t)
+}
+
+// flood measures the flood that the name begins with.
+func (s strain) flood(t *testing.T, name string) {
+	i := slices.IndexFunc(floods(), func(f flood) bool { return strings.HasPrefix(name, f.name) })
+	s.kinds, s.sample, s.gateways = shortPlan().kinds, 3*time.Second, max(1, s.gateways)
+	r, err := s.measure(t.Context(), floods()[i])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.write(t.Output(), name); err != nil {
+		t.Fatal(err)
+	}
+	if r.peak > path.MemoryLimit {
+		t.Errorf("a gateway took %d MiB, want %d at most", r.peak>>20, path.MemoryLimit>>20)
+	}
+	if r.other == 0 {
+		t.Error("nothing arrives of another flow")
+	}
 }
