@@ -45,7 +45,7 @@ func run(ctx context.Context) error {
 	var o options
 	flag.IntVar(&o.runs, "runs", 10, "runs of each fault, with those that are in the file")
 	flag.StringVar(&o.only, "only", "", "`FAULT,...` to run (default: all)")
-	flag.IntVar(&o.gateways, "gateways", 1, "gateways of each cluster")
+	flag.IntVar(&o.gateways, "gateways", 2, "gateways of each cluster")
 	flag.StringVar(&o.file, "file", "", "file of the runs; those in it are not repeated (default: bin/faults-GATEWAYS.json)")
 	flag.StringVar(&o.page, "page", "", "file of the page to write, of all runs in the folder of the file (default: none)")
 	flag.StringVar(&o.liqoctl, "liqoctl", "bin/liqoctl", "path of the program")
