@@ -65,7 +65,7 @@ func (c crowd) measure(ctx context.Context, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	// The gateway reads its whole kernel again after so many changes. Pods that are replaced then say nothing of those later.
+	// The gateway reads its whole kernel again after so many changes. Pods that are replaced meanwhile wait for that.
 	if _, _, err := many.Replace(ctx, c.pause, settling); err != nil {
 		return err
 	}

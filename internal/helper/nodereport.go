@@ -56,14 +56,16 @@ func (l *nodeLoop) report(v nodeView, applied []string) error {
 func (l *nodeLoop) address() (found netip.Addr) {
 	node, err := l.self()
 	if err != nil {
-		return found // which a report without it says, too
+		return found // the report has no address then, either
 	}
 	for _, a := range node.Status.Addresses {
 		ip, _ := netip.ParseAddr(a.Address) // a name is none
-		if ip.Is4() && (a.Type == corev1.NodeExternalIP || a.Type == corev1.NodeInternalIP && !found.IsValid()) {
-			if found = ip; a.Type == corev1.NodeExternalIP {
-				break
-			}
+		switch {
+		case !ip.Is4():
+		case a.Type == corev1.NodeExternalIP:
+			return ip
+		case a.Type == corev1.NodeInternalIP && !found.IsValid():
+			found = ip
 		}
 	}
 	return found

@@ -41,10 +41,10 @@ type ProbeConfig struct {
 
 	Content func() Content                         // of each request; nil: nothing
 	OnReply func(reply Message, rtt time.Duration) // each answer, late ones too; nil: nothing
-	// OnLost is told each loss with the number of losses since the last answer, which counts from one. What was
-	// lost before a request that has been answered is not told. nil: nothing.
+	// OnLost is called for each loss with the number of losses since the last answer, which counts from one. It is not called for
+	// what was lost before a request that has been answered. nil: nothing.
 	OnLost func(consecutive int)
-	// OnSilence is told once when no answer comes for Calm and one and a half times Patience, or longer where round trips take
+	// OnSilence is called once when no answer comes for Calm and one and a half times Patience, or longer where round trips take
 	// longer or vary, though some more requests were sent meanwhile. It does not look at single losses. nil: nothing.
 	OnSilence func()
 	Patience  time.Duration // with a quiet path, of OnSilence

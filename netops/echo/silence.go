@@ -7,9 +7,9 @@ import "time"
 // itself stood still, it asks up to that many times more: answers may have arrived that nobody has read.
 const quickAsks = 6
 
-// silence is what a prober does when answers stay away. In the zero value nobody is told.
+// silence is what a prober does when answers stay away. The zero value waits for nothing.
 type silence struct {
-	due  time.Time // of the next quick request, or of the end of patience; zero: told already
+	due  time.Time // of the next quick request, or of the end of patience; zero: OnSilence was called
 	asks int       // sent so far
 }
 

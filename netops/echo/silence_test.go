@@ -3,26 +3,27 @@ package echo
 import (
 	"math/rand/v2"
 	"net/netip"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 )
 
-// quietly is a prober of a gateway that tells when that falls silent.
-func quietly(t *testing.T, w *wire, told func()) *Prober {
+// quietly is a prober of a gateway that counts its silences.
+func quietly(t *testing.T, w *wire, silent func()) *Prober {
 	return probe(t, w.attach(t, nodeAddr, nil), ProbeConfig{
 		Target: gatewayAddr, Interval: 20 * time.Millisecond, Calm: 250 * time.Millisecond, Timeout: 600 * time.Millisecond,
-		Window: 512, OnSilence: told, Patience: 120 * time.Millisecond,
+		Window: 512, OnSilence: silent, Patience: 120 * time.Millisecond,
 	})
 }
 
-// TestSilence: a target that ends is told once, within half a second, after some more requests; and again after it answered.
+// TestSilence: a target that ends is silent once, within half a second, after some more requests; and again after it answered.
 func TestSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire()
 		w.attach(t, gatewayAddr, &Responder{})
-		silences := 0
-		p := quietly(t, w, func() { silences++ })
+		var count atomic.Int64
+		p := quietly(t, w, func() { count.Add(1) })
 		atRest := p.Stats().Sent
 		for round := 1; round <= 3; round++ {
 			after(20*time.Second + time.Duration(round)*77*time.Millisecond)
@@ -32,33 +33,33 @@ func TestSilence(t *testing.T) {
 				t.Errorf("%d requests in 20 s to one that answers: more than one each calm interval", rest)
 			}
 			after(150 * time.Millisecond)
-			if silences != round-1 {
-				t.Errorf("told after 150 ms: a moment is no silence")
+			if n := int(count.Load()); n != round-1 {
+				t.Errorf("silent after 150 ms, which is a moment")
 			}
 			after(300 * time.Millisecond)
-			if silences != round {
-				t.Errorf("%d silences told after %d of 450 ms", silences, round)
+			if n := int(count.Load()); n != round {
+				t.Errorf("%d silences after %d of 450 ms", n, round)
 			}
 			if n := p.Stats().Sent - sent; n < 1+quickAsks || n > 2+quickAsks {
 				t.Errorf("%d requests were left unanswered, want %d, and those that were due", n, quickAsks)
 			}
 			after(10 * time.Second)
-			if silences != round {
-				t.Errorf("%d silences told after %d long ones", silences, round)
+			if n := int(count.Load()); n != round {
+				t.Errorf("%d silences after %d long ones", n, round)
 			}
 			w.setDrop(nil)
 		}
 	})
 }
 
-// TestSlowIsNotSilent: nothing is told of a target that answers, however slowly, of one that stands still for a moment, nor of a path that loses.
+// TestSlowIsNotSilent: a target that answers is not silent, however slowly it does, nor if it stands still for a moment, nor by a path that loses.
 func TestSlowIsNotSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire()
 		w.attach(t, gatewayAddr, &Responder{})
-		var told []time.Duration
+		var silences []time.Duration
 		begin := time.Now()
-		quietly(t, w, func() { told = append(told, time.Since(begin)) })
+		quietly(t, w, func() { silences = append(silences, time.Since(begin)) })
 		after(10 * time.Second)
 		for range 200 { // a queue fills, to 1.6 s in four
 			w.mu.Lock()
@@ -80,8 +81,8 @@ func TestSlowIsNotSilent(t *testing.T) {
 		lost := 0
 		w.setDrop(func(netip.AddrPort, netip.AddrPort) bool { lost++; return lost%5 < 2 })
 		after(20 * time.Second)
-		if len(told) > 0 {
-			t.Errorf("silences told at %v", told)
+		if len(silences) > 0 {
+			t.Errorf("silences at %v", silences)
 		}
 	})
 }
@@ -113,16 +114,16 @@ func TestLossIsNotSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire()
 		w.attach(t, gatewayAddr, &Responder{})
-		told := 0
+		silences := 0
 		probe(t, w.attach(t, nodeAddr, nil), ProbeConfig{
 			Target: gatewayAddr, Interval: 250 * time.Millisecond, Timeout: 300 * time.Millisecond, Window: 1,
-			OnSilence: func() { told++ }, Patience: 120 * time.Millisecond,
+			OnSilence: func() { silences++ }, Patience: 120 * time.Millisecond,
 		})
 		random := rand.New(rand.NewPCG(1, 2))
 		w.setDrop(func(netip.AddrPort, netip.AddrPort) bool { return random.Float64() < 0.2 })
 		after(10 * time.Minute)
-		if told > 8 {
-			t.Errorf("%d silences told in ten minutes", told)
+		if silences > 8 {
+			t.Errorf("%d silences in ten minutes", silences)
 		}
 	})
 }
