@@ -14,17 +14,19 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"sync/atomic"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime"
+	"golang.org/x/sys/unix"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
 )
 
 // What a helper last read from the API server is kept in a volume of its pod. A helper that starts while the API server is
 // away goes on with it: a gateway with WireGuard in userspace has no tunnel otherwise, and a node repairs nothing.
 const (
-	// keepEvery is the least time between two writes, of what changed in between; more if a write takes more of it than keepShare.
+	// keepEvery is the least time between two writes, of what changed in between; more if writes take more of a core than keepShare.
 	keepEvery = time.Second
 	keepShare = 100 // one part of so many
 	// keepAtMost bounds the file, in bytes: a pod whose volume is too large is evicted. That of a gateway of 1,000 nodes has 3 MB.
@@ -54,7 +56,7 @@ type keptObject struct {
 	Object json.RawMessage `json:"object,omitempty"`
 }
 
-func (k *kept) add(s cache.Store, example runtime.Object) {
+func (k *kept) add(s cache.Store, example apiruntime.Object) {
 	k.stores = append(k.stores, keptStore{s, reflect.TypeOf(example).Elem()})
 }
 
@@ -180,9 +182,11 @@ func (k *kept) run(ctx context.Context, log *slog.Logger) {
 			return
 		case <-next.C:
 		}
-		begin := time.Now()
+		var took time.Duration
 		if k.dirty.Swap(false) {
-			if err := k.save(); err != nil {
+			var err error
+			took, err = processorTime(k.save)
+			if err != nil {
 				k.dirty.Store(true) // what changed is still not in the file
 				if !told {
 					log.Warn("what the API server said is not kept; a restart needs the API server", "error", err)
@@ -190,6 +194,25 @@ func (k *kept) run(ctx context.Context, log *slog.Logger) {
 				told = true
 			}
 		}
-		next.Reset(max(keepEvery, keepShare*time.Since(begin)))
+		next.Reset(max(keepEvery, keepShare*took))
 	}
+}
+
+// processorTime is how long f has the processor. Waiting for a slow disk is no reason to write less often: a process that starts
+// from a file older than the kernel's state takes this state back.
+func processorTime(f func() error) (time.Duration, error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	begin := threadTime()
+	err := f()
+	return threadTime() - begin, err
+}
+
+// threadTime is how long this thread has had the processor.
+func threadTime() time.Duration {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {
+		panic(err) // the clock is the kernel's since 2.6.12
+	}
+	return time.Duration(t.Nano())
 }

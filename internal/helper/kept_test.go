@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"golang.org/x/sys/unix"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -244,5 +245,31 @@ func TestKeptAfterAFault(t *testing.T) {
 		}
 		cancel()
 		<-done
+	})
+}
+
+// TestSlowDiskIsNoCost: while a volume took a third of a second for a write, changes were kept half a minute later: of helpers that
+// were killed meanwhile, and found no API server, some took back what connect had just made.
+func TestSlowDiskIsNoCost(t *testing.T) {
+	t.Parallel()
+	k := kept{folder: t.TempDir()}
+	pipe, file := filepath.Join(k.folder, keptNew), filepath.Join(k.folder, keptName)
+	if err := unix.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	k.dirty.Store(true)
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer cancel()
+	all.Go(func() { k.run(ctx, slog.New(slog.NewTextHandler(t.Output(), nil))) })
+	<-time.After(time.Second / 3)
+	if _, err := os.ReadFile(pipe); err != nil { // until then the first write waits
+		t.Fatal(err)
+	}
+	k.dirty.Store(true)
+	eventually.Holds(t, "the second write", keepShare*time.Second/4, func() bool {
+		info, err := os.Stat(file)
+		return err == nil && info.Mode().IsRegular()
 	})
 }
