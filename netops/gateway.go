@@ -33,10 +33,10 @@ const (
 	markExposed = 0x4c03 // between the peer and an exposed host
 )
 
-// Echoes that a gateway takes in a second, and at once: of all its nodes, 5,000 of which send four each if there are several
-// gateways, and for each tunnel, whose far end sends twenty then and answers as many.
+// Echoes that a gateway takes in a second, and at once: of all its nodes, 5,000 of which send five each if there are several
+// gateways, and for each tunnel, whose far end sends 25 then and answers as many.
 const (
-	EchoesOfNodes = 20_000
+	EchoesOfNodes = 25_000
 	echoesOfPeer  = 100
 )
 

@@ -17,7 +17,7 @@ const (
 	overlayEvery = time.Second // its gateways
 	// overlayHurried is that after a loss, and where other gateways could carry packets; overlayMisses in a row, and one of
 	// several is not used.
-	overlayHurried = 250 * time.Millisecond
+	overlayHurried = 200 * time.Millisecond
 	overlayTimeout = 300 * time.Millisecond
 	overlayMisses  = 3
 	// proofEvery is for one node of each peer, with packets of the path's full size.

@@ -18,7 +18,7 @@ const (
 	// memberGone after its last answer with a way on, a member is gone.
 	memberGone = 3 * time.Second
 	// memberPatience is how late its answers may be. A gateway that stands still for a fifth of a second, because it gets no
-	// processor, is not left; one that has ended is left within half a second, echoes every quarter included.
+	// processor, is not left; one that has ended is left within half a second, echoes every fifth of a second included.
 	memberPatience = 120 * time.Millisecond
 )
 

@@ -21,7 +21,7 @@ const (
 	gatewayTimeout = 600 * time.Millisecond
 	gatewayWindow  = int(health.LossSpan / gatewayEvery)
 	// gatewayCalmOfSeveral is gatewayCalm where other tunnels could carry packets.
-	gatewayCalmOfSeveral = 250 * time.Millisecond
+	gatewayCalmOfSeveral = 200 * time.Millisecond
 )
 
 // tunnelEchoes are the echoes that two gateways exchange in their tunnel, and the path MTU outside it. They measure round
