@@ -77,7 +77,8 @@ const (
 // weatherPlan says what is measured and how long.
 type weatherPlan struct {
 	plan
-	lines []weather
+	lines   []weather
+	streams int // of TCP at once
 }
 
 func runWeather(ctx context.Context, args []string) error {
@@ -87,12 +88,13 @@ func runWeather(ctx context.Context, args []string) error {
 	only := flags.String("only", "", "measure `LINES` whose names contain one of these words alone, with commas between")
 	format := flags.String("o", "text", "`FORMAT`: text, a Markdown table, or json")
 	flags.IntVar(&p.rounds, "rounds", 3, "`NUMBER` of samples of each path on each line")
+	flags.IntVar(&p.streams, "streams", 1, "`NUMBER` of TCP streams at once")
 	flags.DurationVar(&p.sample, "sample", 10*time.Second, "`DURATION` of a sample; longer on lines of a long delay")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	if flags.NArg() > 0 || p.rounds < 1 || p.sample <= 0 || *format != "text" && *format != "json" {
-		return fmt.Errorf("arguments %q: want rounds and durations of more than nothing, and format text or json", args)
+	if flags.NArg() > 0 || p.rounds < 1 || p.streams < 1 || p.sample <= 0 || *format != "text" && *format != "json" {
+		return fmt.Errorf("arguments %q: want rounds, streams and durations of more than nothing, and format text or json", args)
 	}
 	p.kinds = kinds()
 	p.lines = slices.DeleteFunc(weathers(), func(w weather) bool {
@@ -161,7 +163,7 @@ func (p weatherPlan) line(ctx context.Context, bed *path.Bed, w weather, ways ma
 }
 
 func (p weatherPlan) sampleLine(ctx context.Context, way load.Way, w weather, metrics []report.Metric, name string) error {
-	tcp, err := way.Streams(ctx, 1, p.sample*time.Duration(1+w.slow))
+	tcp, err := way.Streams(ctx, p.streams, p.sample*time.Duration(1+w.slow))
 	if err != nil {
 		return err
 	}
