@@ -7,6 +7,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -23,17 +24,21 @@ The aims: a planned change loses no packet. A gateway that ends without notice c
 second, two at worst. No stream breaks.
 `
 
-// Files are the reports of a folder, by the number of gateways on each side.
+// Files are the runs in the files faults-GATEWAYS.json and faults-GATEWAYS-LAB.json of a folder, by the number of gateways.
 func Files(folder string) (map[int]*Report, error) {
 	names, err := filepath.Glob(filepath.Join(folder, "faults-*.json"))
 	reports := make(map[int]*Report)
 	for _, name := range names {
-		var gateways int
-		if _, no := fmt.Sscanf(filepath.Base(name), "faults-%d.json", &gateways); no != nil {
+		number, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimSuffix(filepath.Base(name), ".json"), "faults-"), "-")
+		gateways, no := strconv.Atoi(number)
+		if no != nil {
 			continue
 		}
 		r, failed := OpenReport(name)
 		err = errors.Join(err, failed)
+		if have := reports[gateways]; have != nil && r != nil {
+			r.samples = append(have.samples, r.samples...)
+		}
 		reports[gateways] = r
 	}
 	return reports, err

@@ -65,6 +65,7 @@ func TestDocument(t *testing.T) {
 		add("faults-2.json", Sample{Fault: "power-client", At: on(6 + i), Result: flows.Result{Without: without}})
 		add("faults-2.json", Sample{Fault: "killed", At: on(6), Result: flows.Result{Without: without / 2}})
 	}
+	add("faults-2-night.json", Sample{Fault: "upgrade", At: on(7)})
 	add("faults-2.json.old", Sample{Fault: "api", At: on(1)})
 	reports, err := Files(folder)
 	if err != nil {
@@ -81,7 +82,7 @@ func TestDocument(t *testing.T) {
 	for _, row := range []struct{ page, want string }{
 		{one, "upgraded | 1 | 0 lost: **not reached** | 2 / 2"},
 		{one, "minute | 1 | no stream broken: **not reached**"},
-		{two, "upgraded | 1 | 0 lost | 0 / 0"},
+		{two, "upgraded | 2 | 0 lost | 0 / 0"},
 		{two, "power | 3 | 1 s, worst 2 s | 0 / 0 | 0.90 / 1.90"},
 		{two, "SIGKILL | 3 | 0.50 s: **not reached** | 0 / 0 | 0.45 / 0.95"},
 	} {

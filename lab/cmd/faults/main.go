@@ -19,7 +19,7 @@ import (
 	"liqonet.io/liqonet/lab/faults"
 )
 
-// labName is the lab's: one called demo may run beside it.
+// labName is the lab's, unless the user names it: one called demo may run beside it.
 const labName = "faults"
 
 func main() {
@@ -33,6 +33,7 @@ func main() {
 
 // options are what a user asks for.
 type options struct {
+	lab      string
 	runs     int
 	only     string
 	gateways int
@@ -43,14 +44,19 @@ type options struct {
 
 func run(ctx context.Context) error {
 	var o options
+	flag.StringVar(&o.lab, "lab", labName, "`NAME` of the lab; two runs beside each other need two")
 	flag.IntVar(&o.runs, "runs", 10, "runs of each fault, with those that are in the file")
 	flag.StringVar(&o.only, "only", "", "`FAULT,...` to run (default: all)")
 	flag.IntVar(&o.gateways, "gateways", 2, "gateways of each cluster")
-	flag.StringVar(&o.file, "file", "", "file of the runs; those in it are not repeated (default: bin/faults-GATEWAYS.json)")
+	flag.StringVar(&o.file, "file", "", "file of the runs; those in it are not repeated (default: bin/faults-GATEWAYS.json, of another lab bin/faults-GATEWAYS-NAME.json)")
 	flag.StringVar(&o.page, "page", "", "file of the page to write, of all runs in the folder of the file (default: none)")
 	flag.StringVar(&o.liqoctl, "liqoctl", "bin/liqoctl", "path of the program")
 	flag.Parse()
-	o.file = cmp.Or(o.file, fmt.Sprintf("bin/faults-%d.json", o.gateways))
+	of := ""
+	if o.lab != labName {
+		of = "-" + o.lab
+	}
+	o.file = cmp.Or(o.file, fmt.Sprintf("bin/faults-%d%s.json", o.gateways, of))
 	all, err := o.faults()
 	if err != nil {
 		return err
@@ -101,8 +107,11 @@ func (o options) measure(ctx context.Context, all []faults.Fault, report *faults
 	if !slices.ContainsFunc(all, func(f faults.Fault) bool { return report.Runs(f.Name) < o.runs }) {
 		return nil
 	}
-	l, err := lab.Start(ctx, lab.Options{Name: labName, Spec: faults.Spec(), Log: os.Stderr})
-	defer func() { err = errors.Join(err, lab.Remove(context.WithoutCancel(ctx), labName)) }()
+	l, err := lab.Start(ctx, lab.Options{Name: o.lab, Spec: faults.Spec(), Log: os.Stderr})
+	if errors.Is(err, lab.ErrOtherSpec) {
+		return err // it is not of this command
+	}
+	defer func() { err = errors.Join(err, lab.Remove(context.WithoutCancel(ctx), o.lab)) }()
 	if err != nil {
 		return err
 	}
