@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"liqonet.io/liqonet/lab/faults/flows"
 )
@@ -57,13 +60,7 @@ func (b *Bed) Run(ctx context.Context, f Fault) (s Sample, err error) {
 		healed, err = states.healthySince(ctx, began, settled)
 		s.Healed, s.Turned = healed.Sub(began), states.turned(began)
 	}
-	for _, p := range probers {
-		results, ended := p.end(context.WithoutCancel(ctx), b.Lab)
-		err = errors.Join(err, ended)
-		for _, r := range results {
-			s.worst(r)
-		}
-	}
+	err = errors.Join(err, b.end(context.WithoutCancel(ctx), probers, &s))
 	if undo != nil {
 		err = errors.Join(err, undo(context.WithoutCancel(ctx)))
 	}
@@ -71,6 +68,23 @@ func (b *Bed) Run(ctx context.Context, f Fault) (s Sample, err error) {
 		return s, fmt.Errorf("fault %s: %w", f.Name, err)
 	}
 	return s, b.await(ctx)
+}
+
+// end ends all measurements at once: each waits two seconds for answers.
+func (b *Bed) end(ctx context.Context, probers []prober, s *Sample) error {
+	results := make([][]flows.Result, len(probers))
+	var all errgroup.Group
+	for i, p := range probers {
+		all.Go(func() (err error) {
+			results[i], err = p.end(ctx, b.Lab)
+			return err
+		})
+	}
+	err := all.Wait()
+	for _, r := range slices.Concat(results...) {
+		s.worst(r)
+	}
+	return err
 }
 
 // cause lets packets flow for a moment, and begins the fault.
