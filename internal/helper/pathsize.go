@@ -6,6 +6,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,6 +20,9 @@ const (
 	sizeRetry = time.Second // after the first time that nobody answers; twice as long after each other one
 	// sizePatience is how many times nobody must answer before that is told: the other end may not be up yet.
 	sizePatience = 2
+	// sizeTimes is how many measurements in a row must find less before that is told, seconds apart: large packets may be lost for
+	// a moment on a path that carries them, and what is told can become the MTU of the peering.
+	sizeTimes = 3
 )
 
 // pathSize measures again and again how large packets to one target may be, outside overlay and tunnel: these
@@ -49,7 +53,9 @@ func (p *pathSize) follow(socket *echo.Socket, target netip.AddrPort) {
 	p.mu.Lock()
 	p.path = echo.Path{}
 	p.mu.Unlock()
-	p.running.Go(func() { p.run(ctx, socket, target) })
+	p.running.Go(func() {
+		p.run(ctx, func(known int) (int, int, error) { return measureSize(ctx, socket, target, known) })
+	})
 }
 
 // close ends the measuring and waits for its end.
@@ -75,15 +81,26 @@ func (p *pathSize) known() echo.Path {
 	return p.path
 }
 
-// run measures until ctx ends.
-func (p *pathSize) run(ctx context.Context, socket *echo.Socket, target netip.AddrPort) {
-	silences := 0
+// run measures until ctx ends. measure tries a size first, and returns what the path carries, and the link to it.
+func (p *pathSize) run(ctx context.Context, measure func(known int) (size, link int, err error)) {
+	var recent []int // sizes, up to sizeTimes
+	latest, silences, same := 0, 0, 0
 	for {
 		found := p.known()
 		rest := sizeEvery + rand.N(sizeEvery/10) //nolint:gosec // many nodes shall not ask at once
-		size, err := measureSize(ctx, socket, target, found.Size)
+		size, link, err := measure(latest)
 		if err == nil {
-			silences, found = 0, echo.Path{Asked: true, Size: size}
+			same++
+			if size != latest {
+				same = 0
+			}
+			if size < link {
+				rest = min(rest, sizeRetry<<min(same, 10))
+			}
+			silences, latest, recent = 0, size, append(recent[max(0, len(recent)+1-sizeTimes):], size)
+			if most := min(slices.Max(recent), link); most == link || len(recent) == sizeTimes {
+				found = echo.Path{Asked: true, Size: most}
+			}
 		} else {
 			rest = min(rest, sizeRetry<<min(silences, 10))
 			silences++
@@ -98,13 +115,14 @@ func (p *pathSize) run(ctx context.Context, socket *echo.Socket, target netip.Ad
 	}
 }
 
-// measureSize measures once, up to the size that the link to the target carries.
-func measureSize(ctx context.Context, socket *echo.Socket, target netip.AddrPort, known int) (int, error) {
+// measureSize measures once, up to the size of the link to the target.
+func measureSize(ctx context.Context, socket *echo.Socket, target netip.AddrPort, known int) (size, link int, err error) {
 	way, err := netops.PathTo(target.Addr())
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	return socket.LargestPacket(ctx, echo.SizeConfig{Target: target, Most: way.MTU, Known: known})
+	size, err = socket.LargestPacket(ctx, echo.SizeConfig{Target: target, Most: way.MTU, Known: known})
+	return size, way.MTU, err
 }
 
 // note makes known what was found out, unless ctx has ended.

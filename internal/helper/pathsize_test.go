@@ -3,8 +3,12 @@
 package helper
 
 import (
+	"context"
 	"net/netip"
+	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/netops/echo"
@@ -63,5 +67,48 @@ func TestSizesThatAreTold(t *testing.T) {
 	}
 	if n := m.total(t, "liqonet_peer_values_ignored_total"); n != 2 {
 		t.Errorf("%v values counted as refused, want 2", n)
+	}
+}
+
+// TestPathSizeBelievesWhatLasts: large packets that are lost for some seconds change nothing that is told; a path that stays
+// narrow is told within seconds of the first measurement, and one that widens at once.
+func TestPathSizeBelievesWhatLasts(t *testing.T) {
+	const link, small = 1500, 1300
+	until := func(end time.Duration) func(int, time.Duration) bool {
+		return func(_ int, now time.Duration) bool { return now < end }
+	}
+	for name, c := range map[string]struct {
+		narrow func(measurement int, now time.Duration) bool
+		want   []int         // that are told, in turn
+		within time.Duration // of the last one
+	}{
+		"wide":           {until(0), []int{link}, 0},
+		"narrow":         {until(time.Hour), []int{small}, 5 * time.Second},
+		"lossy at first": {until(2 * time.Second), []int{link}, 5 * time.Second},
+		"lossy later":    {func(n int, _ time.Duration) bool { return n == 3 || n == 4 }, []int{link}, 0},
+		"lossy longer":   {until(10 * time.Second), []int{small, link}, 20 * time.Second},
+		"narrow later":   {func(_ int, now time.Duration) bool { return now > time.Minute }, []int{link, small}, 110 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				begin, last := time.Now(), time.Duration(0)
+				var p pathSize
+				var told []int
+				n := 0
+				p.changed = func() { told, last = append(told, p.known().Size), time.Since(begin) }
+				ctx, stop := context.WithTimeout(t.Context(), 10*time.Minute)
+				defer stop()
+				p.run(ctx, func(int) (int, int, error) {
+					n++
+					if c.narrow(n, time.Since(begin)) {
+						return small, link, nil
+					}
+					return link, link, nil
+				})
+				if !slices.Equal(told, c.want) || last > c.within {
+					t.Errorf("told %v, the last after %s; want %v within %s", told, last, c.want, c.within)
+				}
+			})
+		})
 	}
 }
