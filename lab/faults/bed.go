@@ -45,7 +45,10 @@ type Bed struct {
 	Liqoctl  string // path of the program
 	image    int    // of images, which runs
 	peers    map[string]string
-	gateways int // of each cluster
+	gateways int      // of each cluster
+	gone     []string // nodes that were replaced; objects of their pods remain for a minute
+	// Nodes of the server.
+	Nodes int
 	// Away is how long an API server does not answer.
 	Away time.Duration
 }
@@ -57,7 +60,7 @@ func Spec() spec.Spec {
 
 // NewBed connects the clusters of a running lab that Spec declares, with a number of gateways in each.
 func NewBed(ctx context.Context, l *lab.Lab, liqoctl string, gateways int) (*Bed, error) {
-	b := &Bed{Lab: l, Liqoctl: liqoctl, peers: map[string]string{client: server, server: client}, gateways: gateways, Away: 10 * time.Minute}
+	b := &Bed{Lab: l, Liqoctl: liqoctl, peers: map[string]string{client: server, server: client}, gateways: gateways, Nodes: nodes, Away: 10 * time.Minute}
 	for _, image := range images {
 		if err := b.load(ctx, image); err != nil {
 			return nil, err
@@ -174,6 +177,7 @@ type prober struct {
 // probers are the pods of cluster a that are not on the nodes to be spared; they measure the way to those of b. The second
 // cluster's pods answer.
 func (b *Bed) probers(ctx context.Context, spare ...string) ([]prober, error) {
+	spare = append(spare, b.gone...)
 	usable := func(cluster string) ([]pod, error) {
 		all, err := b.pods(ctx, cluster, "default", "app=probe")
 		all = slices.DeleteFunc(all, func(p pod) bool { return slices.Contains(spare, p.Spec.NodeName) })

@@ -20,6 +20,8 @@ type Fault struct {
 	Aim  Aim
 	// Spared are the nodes whose pods do not measure, because the fault ends them.
 	Spared func(ctx context.Context, b *Bed) ([]string, error)
+	// EachNode has the fault begin as often as the server has nodes, each time in a healthy state.
+	EachNode bool
 	// Begin causes the fault. What it returns undoes it where it does not end by itself; nil: nothing to undo.
 	Begin func(ctx context.Context, b *Bed) (undo func(context.Context) error, err error)
 }
@@ -111,6 +113,7 @@ func All() []Fault {
 		{Name: "api", What: "API server away for ten minutes, all helpers of its cluster killed meanwhile", Begin: apiServer},
 		{Name: "kubelet", What: "kubelet of the client's gateway's node restarted", Aim: lossless, Begin: onGateway(client, restart("kubelet"))},
 		{Name: "containerd", What: "containerd of the client's gateway's node restarted", Aim: lossless, Begin: onGateway(client, restart("containerd"))},
+		{Name: "replaced", What: "every node of the server drained and replaced, one by one", Spared: oldest, EachNode: true, Begin: replace},
 		{Name: "upgrade", What: "helpers of both clusters upgraded", Aim: lossless, Begin: upgrade},
 		{Name: "scale", What: "both clusters get one gateway more, and lose it again", Aim: lossless, Begin: scale},
 		{Name: "keys", What: "keys of all gateways rotated", Aim: lossless, Begin: rotate},
@@ -152,6 +155,33 @@ func drain(cluster string) func(ctx context.Context, b *Bed, p pod) (func(contex
 		err := b.kubectl(ctx, cluster, "drain", node, "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=5m")
 		return func(ctx context.Context) error { return b.kubectl(ctx, cluster, "uncordon", node) }, err
 	}
+}
+
+// oldest is the node of the server that replace ends.
+func oldest(ctx context.Context, b *Bed) ([]string, error) {
+	name, err := b.Lab.Kubectl(ctx, server, "get", "nodes", "--sort-by=.metadata.creationTimestamp", "-o", "jsonpath={.items[0].metadata.name}")
+	return []string{string(name)}, err
+}
+
+// replace drains the server's oldest node, ends it, deletes its Node object and adds a node with another name, address and disk.
+// The peering learns of it from the nodes alone: only after the last one its record is written anew, for the faults that follow.
+func replace(ctx context.Context, b *Bed) (func(context.Context) error, error) {
+	names, err := oldest(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	node := names[0]
+	if _, err := drain(server)(ctx, b, pod{Spec: struct{ NodeName string }{node}}); err != nil {
+		return nil, err
+	}
+	b.gone = append(b.gone, node)
+	if err := errors.Join(b.Lab.KillNode(ctx, node), b.kubectl(ctx, server, "delete", "node", node)); err != nil {
+		return nil, err
+	}
+	if _, err := b.Lab.AddNode(ctx, server); err != nil || len(b.gone)%b.Nodes != 0 {
+		return nil, err
+	}
+	return func(ctx context.Context) error { return b.connect(ctx, "--update") }, nil
 }
 
 // cutOff is a table that drops whatever enters or leaves by the network card, before and after all else.

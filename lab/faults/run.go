@@ -31,43 +31,57 @@ type Sample struct {
 	Healed time.Duration `json:"healedNanoseconds"`
 }
 
-// Run causes the fault once, and undoes it.
-func (b *Bed) Run(ctx context.Context, f Fault) (s Sample, err error) {
-	s = Sample{Fault: f.Name, At: time.Now().UTC().Truncate(time.Second)}
+// Run causes the fault once, or on each node, and undoes it. Of each node's, the sample has the worst.
+func (b *Bed) Run(ctx context.Context, f Fault) (Sample, error) {
+	s := Sample{Fault: f.Name, At: time.Now().UTC().Truncate(time.Second)}
+	steps := 1
+	if f.EachNode {
+		steps = b.Nodes
+	}
+	for range steps {
+		if err := b.measure(ctx, f, &s); err != nil {
+			return s, fmt.Errorf("fault %s: %w", f.Name, err)
+		}
+	}
+	return s, nil
+}
+
+// measure causes the fault, and adds what it shows to the sample.
+func (b *Bed) measure(ctx context.Context, f Fault, s *Sample) (err error) {
 	var spared []string
 	if f.Spared != nil {
 		if spared, err = f.Spared(ctx, b); err != nil {
-			return s, err
+			return err
 		}
 	}
 	probers, err := b.probers(ctx, spared...)
 	if err != nil {
-		return s, err
+		return err
 	}
 	states, stop := b.follow(ctx)
 	defer func() { err = errors.Join(err, stop()) }()
 	if _, err := states.healthySince(ctx, time.Time{}, 0); err != nil {
-		return s, err
+		return err
 	}
 	for _, p := range probers {
 		if err := p.begin(ctx, b.Lab); err != nil {
-			return s, err
+			return err
 		}
 	}
 	began, undo, err := b.cause(ctx, f)
 	if err == nil {
 		var healed time.Time
 		healed, err = states.healthySince(ctx, began, settled)
-		s.Healed, s.Turned = healed.Sub(began), states.turned(began)
+		s.Healed, s.Turned = max(s.Healed, healed.Sub(began)), max(s.Turned, states.turned(began))
 	}
-	err = errors.Join(err, b.end(context.WithoutCancel(ctx), probers, &s))
+	err = errors.Join(err, b.end(context.WithoutCancel(ctx), probers, s))
 	if undo != nil {
 		err = errors.Join(err, undo(context.WithoutCancel(ctx)))
 	}
 	if err != nil {
-		return s, fmt.Errorf("fault %s: %w", f.Name, err)
+		return err
 	}
-	return s, b.await(ctx)
+	return b.await(ctx)
 }
 
 // end ends all measurements at once: each waits two seconds for answers.
