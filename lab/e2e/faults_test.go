@@ -30,8 +30,8 @@ func TestFaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bed.Away = time.Minute
-	some := []string{"pod-forced", "killed", "api", "kubelet", "containerd", "upgrade"}
+	bed.Away, bed.Nodes = time.Minute, 2
+	some := []string{"pod-forced", "killed", "api", "kubelet", "containerd", "replaced", "upgrade"}
 	if testing.Short() {
 		some = []string{"killed"}
 	}
