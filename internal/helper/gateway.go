@@ -75,6 +75,7 @@ func (g Gateway) Run(ctx context.Context) error {
 	l.drift.told = func(names []string) {
 		l.events.note("ConfigMap", g.ID.StatusName(), false, driftRestored, "others changed, restored: "+strings.Join(names, ", "))
 	}
+	l.health.serving = func() bool { return l.latest.Load() != nil } // from the first report on, which has a tunnel
 	l.newReporters()
 	l.echoes = newGatewayEchoes(g.Log, metrics, g.PodIP, g.Node, l.wake)
 	metrics.registry.MustRegister(newRefused(l.echoes.sockets.all), newMeasurements(g.ID, &l.latest))

@@ -169,7 +169,7 @@ const (
 )
 
 // loop calls step at the start, whenever one of the channels delivers, and at every resync, until ctx ends.
-// Errors of a step are logged, shown by the readiness probe, and tried again soon.
+// Errors of a step are logged, shown by the readiness probe of a node and the status of a gateway, and tried again soon.
 func loop(ctx context.Context, h *liveness, log *slog.Logger, step func(context.Context) error, events ...<-chan struct{}) error {
 	wake := merge(ctx, events...)
 	timer, pause := time.NewTimer(0), time.NewTimer(0)

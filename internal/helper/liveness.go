@@ -18,6 +18,10 @@ import (
 
 // liveness answers the kubelet: alive while the loop turns, ready when the last pass left the kernel as wanted.
 type liveness struct {
+	// serving is set for a gateway, which is ready once it is true: gateways that a damaged record made unready at once could all be
+	// evicted at once, whatever their PodDisruptionBudget says.
+	serving func() bool
+
 	mu   sync.Mutex
 	err  error
 	last time.Time // of the last pass; the zero value: the loop waits for the API server
@@ -42,6 +46,14 @@ func (h *liveness) set(err error) {
 }
 
 func (h *liveness) ready() error {
+	if h.serving != nil && h.serving() {
+		return nil
+	}
+	return h.failed()
+}
+
+// failed is the error of the last pass.
+func (h *liveness) failed() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.err

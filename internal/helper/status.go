@@ -75,7 +75,7 @@ func (l *gatewayLoop) report() {
 	if s.LastEcho.IsZero() {
 		s.LastEcho = l.lastEcho()
 	}
-	if err := l.health.ready(); err != nil {
+	if err := l.health.failed(); err != nil {
 		s.Failed = records.Failures{records.Brief(err.Error())}
 	}
 	m := measured{s, v.peering.MTU, l.keys.created}

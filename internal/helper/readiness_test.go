@@ -1,0 +1,74 @@
+//go:build linux
+
+package helper
+
+import (
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
+
+	"liqonet.io/liqonet/internal/eventually"
+	"liqonet.io/liqonet/internal/netnstest"
+	"liqonet.io/liqonet/internal/records"
+)
+
+// TestReadinessOfAGateway: it is not ready before it serves its peering, and a record that is damaged later is shown by its
+// status, not by its readiness.
+func TestReadinessOfAGateway(t *testing.T) {
+	ns, keys := netnstest.New(t), t.TempDir()
+	ns.IP("link add eth0 type veth peer name far0")
+	ns.IP("link set eth0 up")
+	ns.IP("addr add " + gatewayAddress.String() + "/24 dev eth0")
+	peer, err := wgtypes.GeneratePrivateKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{records.PrivateKeyKey, records.PresharedKeyKey} {
+		key, err := wgtypes.GeneratePrivateKey()
+		if err == nil {
+			err = os.WriteFile(filepath.Join(keys, name), []byte(key.String()), 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	var written latest
+	p := start(t, ns, childConfig{Gateway: &Gateway{ID: firstGateway("b"), Pod: "gateway-b-x", PodIP: gatewayAddress, Node: "n1", Keys: keys}})
+	p.listen(func(n news) {
+		if n.ConfigMap != nil && n.ConfigMap.Name == firstGateway("b").StatusName() && n.ConfigMap.Data != nil {
+			written.keep(t, nil, n.ConfigMap)
+		}
+	})
+	own := configMap(t, firstGateway("b").StatusName(), records.ComponentStatus, "b", testStatus())
+	own.Data = nil
+	p.send(order{ConfigMap: own})
+	p.send(order{ConfigMap: gatewayMap(t, "b", testGateway())})
+	p.send(order{ConfigMap: fabricMap(t, testFabric())})
+	const unavailable = "503 Service Unavailable"
+	eventually.Holds(t, "an answer", patience, func() bool { err := p.ready(); return err == nil || err.Error() == unavailable })
+	eventually.Holds(t, "a pass without the peering's record", patience, func() bool { return p.counter("liqonet_records_refused") == 1 })
+	if err := p.ready(); err == nil || err.Error() != unavailable {
+		t.Errorf("before there is a record of its peering: %v", err)
+	}
+	server := testPeering()
+	server.Role = records.Server
+	tunnel := &server.Gateways[0].Tunnels[0]
+	tunnel.PublicKey = peer.PublicKey().String()
+	tunnel.Endpoints, tunnel.Address, tunnel.PeerAddress = nil, netip.MustParsePrefix("169.254.18.1/30"), netip.MustParseAddr("169.254.18.2")
+	p.send(order{ConfigMap: peeringMap(t, server)})
+	eventually.Succeeds(t, patience, p.ready)
+	damaged := peeringMap(t, server)
+	damaged.Data[records.DataKey] = "x"
+	p.send(order{ConfigMap: damaged})
+	eventually.Holds(t, "the fault in the status", patience, func() bool {
+		s, _ := written.get()
+		return len(s.Failed) == 1 && !strings.Contains(s.Failed[0], errWaiting.Error()) // of the first passes
+	})
+	if err := p.ready(); err != nil {
+		t.Errorf("one damaged record, and the gateway is not ready: %v", err)
+	}
+}
