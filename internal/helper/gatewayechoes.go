@@ -148,8 +148,26 @@ func (g *gatewayEchoes) toPeer() echo.Content {
 	c := g.nodes.name()
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	c.Nodes = g.nodes.reaches()
 	c.NoWay, c.Draining, c.Epoch = g.several && !g.nodes.reach(), g.draining, uint32(g.own.epoch)
 	return c
+}
+
+// compare finds the tunnels to gateways that reach fewer nodes than another one does. A node that none reaches makes no difference.
+func (g *gatewayEchoes) compare() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	most := uint32(0)
+	for _, t := range g.tunnels {
+		if s, _ := t.standing(); s == returned || s >= partial {
+			most = max(most, t.nodes.Load())
+		}
+	}
+	for _, t := range g.tunnels {
+		if nodes := t.nodes.Load(); t.partial.note(nodes != 0 && nodes < most) {
+			notify(g.wake)
+		}
+	}
 }
 
 // limited is a responder that answers no more than all nodes of a cluster ask.

@@ -183,5 +183,6 @@ func (p *gatewayProbes) content() echo.Content {
 	if !p.proven.IsZero() {
 		r.Proven, r.ProofAge, r.ProofRTT = true, time.Since(p.proven), p.rtt
 	}
-	return echo.Content{Report: r, Path: p.outside.size.known(), Witness: p.asked, Unused: p.unused}
+	deaf := p.wake != nil && time.Since(p.heard) >= nodeReached
+	return echo.Content{Report: r, Path: p.outside.size.known(), Witness: p.asked, Unused: p.unused, NoWay: deaf}
 }

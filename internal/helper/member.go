@@ -3,7 +3,9 @@
 package helper
 
 import (
+	"cmp"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"liqonet.io/liqonet/internal/records"
@@ -33,6 +35,7 @@ const (
 	ending                       // it drains, and an echo is lost: it may have ended
 	returned                     // it answers and has a way on, since less than a moment
 	draining                     // it is about to end
+	partial                      // it is usable, and reaches fewer nodes than another one
 	usable
 )
 
@@ -131,6 +134,21 @@ func (m *member) reason() string {
 		return "it has no way on"
 	}
 	return "no answer"
+}
+
+// held is a condition that counts once it has held for a moment, until it has not held for as long. The zero value does not hold.
+type held struct {
+	is    atomic.Bool
+	since time.Time // from when on it was the other way round; zero: it is not
+}
+
+// note notes whether the condition holds now, and reports whether that changes what counts.
+func (h *held) note(holds bool) (news bool) {
+	h.since = cmp.Or(h.since, time.Now())
+	if holds == h.is.Load() || time.Since(h.since) >= memberMoment {
+		h.since, news = time.Time{}, h.is.Swap(holds) != holds
+	}
+	return news
 }
 
 // unusedOf tells, by index, which members carry no packets: all but the best, and in mode active-standby all but the first of

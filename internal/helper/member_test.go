@@ -3,6 +3,7 @@
 package helper
 
 import (
+	"math"
 	"net/netip"
 	"slices"
 	"testing"
@@ -192,7 +193,7 @@ func TestPeerMovesOnlyItself(t *testing.T) {
 			tell(echo.Content{})
 			time.Sleep(memberMoment / 2) //nolint:forbidigo // in a bubble of synctest this advances the clock and waits for nothing
 		}
-		for _, c := range []echo.Content{{}, {Draining: true}, {NoWay: true}, {NoWay: true, Draining: true, Unused: true}, {}} {
+		for _, c := range []echo.Content{{}, {Draining: true}, {NoWay: true}, {NoWay: true, Draining: true, Unused: true}, {Nodes: math.MaxUint32}, {Nodes: 1}, {}} {
 			tell(c)
 			if unused := g.unused(v.own(), v.peering.GatewayMode); len(unused) > 0 {
 				t.Errorf("peer says %+v in all tunnels: unused are %v", c, unused)

@@ -24,6 +24,13 @@ const witnessesMost = 3
 // nodesSilence is how long no node's echo may come until a gateway says that it has no way on: some of its nodes' intervals.
 const nodesSilence = 1500 * time.Millisecond
 
+// nodeReached is how long a node's echo, or an answer to it, may stay away until a gateway does not reach the node any more: three
+// echoes of a node that has several gateways, and those that it adds when answers stay away.
+const nodeReached = 800 * time.Millisecond
+
+// countedEvery is how often a gateway counts its nodes: each of its echoes has their number.
+const countedEvery = 50 * time.Millisecond
+
 // nodePaths are the paths of this cluster's nodes, as they report them in their echoes to the gateway.
 type nodePaths struct {
 	ignored *prometheus.CounterVec
@@ -37,6 +44,8 @@ type nodePaths struct {
 	witnesses []netip.Addr // nodes that are asked to be one
 	turn      int          // of the address that is named to the peer next
 	turns     int          // of endpoints that were named
+	reached   uint32       // nodes, as they were counted last
+	counted   time.Time    // then
 }
 
 // nodePath is what a node's last echo said.
@@ -46,6 +55,7 @@ type nodePath struct {
 	path          echo.Path // of the way to here, outside the overlay
 	witness       bool      // it reports when this gateway does not answer
 	unused        bool      // it sends no packets of pods to here
+	deaf          bool      // no answers from here arrive there
 }
 
 func newNodePaths(m *metrics, own string) *nodePaths {
@@ -88,7 +98,8 @@ func (n *nodePaths) answer(from netip.AddrPort, m echo.Message) echo.Content {
 		return echo.Content{}
 	}
 	now := time.Now()
-	path := nodePath{echo: now, rtt: r.OverlayRTT, path: plausible(n.ignored, m.Content.Path), witness: m.Content.Witness, unused: m.Content.Unused}
+	path := nodePath{echo: now, rtt: r.OverlayRTT, path: plausible(n.ignored, m.Content.Path), witness: m.Content.Witness}
+	path.unused, path.deaf = m.Content.Unused, m.Content.NoWay
 	if r.Proven {
 		path.proof, path.proofRTT = now.Add(-r.ProofAge), r.ProofRTT
 	}
@@ -140,6 +151,21 @@ func (n *nodePaths) reach() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return slices.ContainsFunc(n.nodes, func(node reportedNode) bool { return time.Since(n.paths[node.Internal].echo) < nodesSilence })
+}
+
+// reaches is how many nodes' echoes come, and are answered.
+func (n *nodePaths) reaches() uint32 {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if now := time.Now(); now.Sub(n.counted) >= countedEvery {
+		n.reached, n.counted = 0, now
+		for _, p := range n.paths {
+			if now.Sub(p.echo) < nodeReached && !p.deaf {
+				n.reached++
+			}
+		}
+	}
+	return n.reached
 }
 
 // name names one live node of this cluster to the peer, each time another one: of the first peerNodesMost, so that each is

@@ -23,6 +23,8 @@ func FuzzPeerMessages(f *testing.F) {
 		Endpoint: netip.MustParseAddr("10.243.255.250"), Epoch: 1, Newest: 2,
 	}}.AppendTo(nil)
 	f.Add(endpoint, uint8(255))
+	nodes, _ := echo.Message{Kind: echo.Request, Size: echo.FullSize, Content: echo.Content{Nodes: 1, NoWay: true}}.AppendTo(nil)
+	f.Add(nodes, uint8(2))
 	f.Add([]byte{}, uint8(0))
 	f.Fuzz(func(t *testing.T, packet []byte, times uint8) {
 		v := testView()

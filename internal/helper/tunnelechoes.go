@@ -5,6 +5,7 @@ package helper
 import (
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"liqonet.io/liqonet/internal/health"
@@ -29,7 +30,9 @@ const (
 type tunnelEchoes struct {
 	gateway *gatewayEchoes // of this end
 	renewal renewal
-	size    pathSize // of the path to the server, where this is the client
+	size    pathSize      // of the path to the server, where this is the client
+	nodes   atomic.Uint32 // that the far end reaches; zero: not known
+	partial held          // others reach more
 
 	mu     sync.Mutex // guards what follows
 	role   records.Role
@@ -75,6 +78,9 @@ func (t *tunnelEchoes) follow(v gatewayView, number int, wake chan<- struct{}) {
 func (t *tunnelEchoes) standing() (standing, string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.stands == usable && t.partial.is.Load() {
+		return partial, "other gateways reach more nodes"
+	}
 	return t.stands, t.reason()
 }
 
@@ -113,6 +119,8 @@ func (t *tunnelEchoes) answer(_ netip.AddrPort, m echo.Message) echo.Content {
 	t.locates(m.Content.Endpoint)
 	newest, endpoint := t.newest(), t.endpoint()
 	t.mu.Unlock()
+	t.nodes.Store(m.Content.Nodes)
+	t.gateway.compare()
 	t.gateway.own.received(epoch(m.Content.Newest))
 	c := t.gateway.toPeer()
 	c.Newest, c.Endpoint = newest, endpoint
@@ -133,6 +141,8 @@ func (t *tunnelEchoes) answeredBy(m echo.Message, _ time.Duration) {
 	t.renewal.answered()
 	t.gateway.peers.learn(m.Content.Node)
 	t.gateway.own.received(epoch(m.Content.Newest))
+	t.nodes.Store(m.Content.Nodes)
+	defer t.gateway.compare()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.answered(m.Content)

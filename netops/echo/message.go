@@ -20,10 +20,11 @@ const Port = 6092
 
 // Sizes of a message, without IP and UDP headers (28 bytes), in bytes.
 const (
-	MinSize   = 52
-	EpochSize = 60 // the least with room for epochs
-	FullSize  = 64 // and for an endpoint
-	MaxSize   = 65507
+	MinSize      = 52
+	EpochSize    = 60 // the least with room for epochs
+	EndpointSize = 64 // and for an endpoint
+	FullSize     = 68 // and for a number of nodes
+	MaxSize      = 65507
 )
 
 // version is the layout below. What is added to it later takes a new flag and the padding's first bytes: an
@@ -33,7 +34,7 @@ const (
 //	 8 session        16 sent       24 sequence  28 size       30 path, bytes
 //	32 node           36 internal   40 overlay RTT, µs
 //	44 proof age, ms  48 proof RTT, µs            52 padding up to size, which begins with
-//	52 epoch, s       56 newest, s   60 endpoint
+//	52 epoch, s       56 newest, s   60 endpoint  64 nodes
 const version = 1
 
 // Magic is what every message begins with. Neither WireGuard's messages nor those of VXLAN and Geneve do.
@@ -60,6 +61,7 @@ const (
 	flagUnused   = 1 << 7
 	flagEpochs   = 1 << 8
 	flagEndpoint = 1 << 9
+	flagNodes    = 1 << 10
 )
 
 // Message is one request or reply.
@@ -85,7 +87,7 @@ type Content struct {
 	// node's request, that it does.
 	Witness bool
 	// NoWay says that the sender, a gateway, can forward no packets of the receiver: to a node, that no tunnel of its works;
-	// to a gateway of the peer, that no node answers it.
+	// to a gateway of the peer, that no node answers it. From a node, it says that no answers of the receiver arrive.
 	NoWay bool
 	// Draining says that the sender, a gateway, is about to end: others should carry what it does.
 	Draining bool
@@ -95,8 +97,10 @@ type Content struct {
 	// receiver: another pod with the same key. Unix seconds; zero: not known. A message of less than EpochSize has none.
 	Epoch, Newest uint32
 	// Endpoint is, from a gateway of a client, the underlay address at which it reaches the receiver; from one of a server, an
-	// address at which clients may reach it, each time another one. The zero value: none. A message of less than FullSize has none.
+	// address at which clients may reach it, each time another one. The zero value: none. A message of less than EndpointSize has none.
 	Endpoint netip.Addr
+	// Nodes is how many nodes of its cluster the sender, a gateway, reaches; zero: not known. A message of less than FullSize has none.
+	Nodes uint32
 }
 
 // Path is what is known of the size of a path. The zero value: nobody has asked yet.
@@ -154,9 +158,13 @@ func (c Content) put(fixed []byte) (flags uint16) {
 		binary.BigEndian.PutUint32(fixed[52:], c.Epoch)
 		binary.BigEndian.PutUint32(fixed[56:], c.Newest)
 	}
-	if len(fixed) >= FullSize && c.Endpoint.Is4() {
+	if len(fixed) >= EndpointSize && c.Endpoint.Is4() {
 		flags |= flagEndpoint
 		putAddr(fixed[60:], c.Endpoint)
+	}
+	if len(fixed) >= FullSize && c.Nodes != 0 {
+		flags |= flagNodes
+		binary.BigEndian.PutUint32(fixed[64:], c.Nodes)
 	}
 	if !c.Report.Internal.Is4() {
 		return flags
@@ -243,8 +251,11 @@ func parseContent(b []byte, flags uint16) (c Content) {
 	if flags&flagEpochs != 0 && len(b) >= EpochSize {
 		c.Epoch, c.Newest = binary.BigEndian.Uint32(b[52:]), binary.BigEndian.Uint32(b[56:])
 	}
-	if flags&flagEndpoint != 0 && len(b) >= FullSize {
+	if flags&flagEndpoint != 0 && len(b) >= EndpointSize {
 		c.Endpoint = netip.AddrFrom4([4]byte(b[60:]))
+	}
+	if flags&flagNodes != 0 && len(b) >= FullSize {
+		c.Nodes = binary.BigEndian.Uint32(b[64:])
 	}
 	if flags&flagReport == 0 {
 		return c

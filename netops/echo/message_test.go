@@ -54,7 +54,8 @@ func TestParseReadsWhatAppendToWrote(t *testing.T) {
 		"draining":     {Kind: Reply, Size: 100, Content: Content{Draining: true}},
 		"unused":       {Kind: Request, Size: 100, Content: Content{Unused: true}},
 		"epochs":       {Kind: Reply, Size: EpochSize, Content: Content{Epoch: math.MaxUint32, Newest: 1}},
-		"endpoint":     {Kind: Request, Size: FullSize, Content: Content{Epoch: 1, Endpoint: netip.MustParseAddr("192.0.2.9")}},
+		"endpoint":     {Kind: Request, Size: EndpointSize, Content: Content{Epoch: 1, Endpoint: netip.MustParseAddr("192.0.2.9")}},
+		"nodes":        {Kind: Reply, Size: FullSize, Content: Content{Nodes: math.MaxUint32}},
 		"node only":    {Kind: Reply, Size: 100, Content: Content{Node: netip.MustParseAddr("10.70.0.9")}},
 	} {
 		packet, err := m.AppendTo([]byte("before"))
@@ -127,7 +128,7 @@ func TestParseIgnoresWhatLaterVersionsAdd(t *testing.T) {
 	want := fullMessage()
 	want.Size = FullSize + 1
 	packet, _ := want.AppendTo(nil)
-	packet[6], packet[FullSize] = 0xfc, 1
+	packet[6], packet[FullSize] = 0xf8, 1
 	got, err := Parse(packet)
 	if err != nil {
 		t.Fatal(err)
@@ -139,15 +140,18 @@ func TestParseIgnoresWhatLaterVersionsAdd(t *testing.T) {
 
 // TestEarlierSizes: what has no room is left out, and is not read from where another message has its padding.
 func TestEarlierSizes(t *testing.T) {
-	full := Content{Epoch: 3, Newest: 2, Endpoint: netip.MustParseAddr("192.0.2.9"), Draining: true}
+	endpoint := Content{Epoch: 3, Newest: 2, Endpoint: netip.MustParseAddr("192.0.2.9"), Draining: true}
+	full := endpoint
+	full.Nodes = 5
 	for size, want := range map[int]Content{
-		MinSize: {Draining: true}, EpochSize: {Epoch: 3, Newest: 2, Draining: true}, FullSize - 1: {Epoch: 3, Newest: 2, Draining: true}, FullSize: full,
+		MinSize: {Draining: true}, EpochSize: {Epoch: 3, Newest: 2, Draining: true}, EndpointSize - 1: {Epoch: 3, Newest: 2, Draining: true},
+		EndpointSize: endpoint, FullSize - 1: endpoint, FullSize: full,
 	} {
 		packet, err := Message{Kind: Reply, Size: size, Content: full}.AppendTo(nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		packet[6] |= (flagEpochs | flagEndpoint) >> 8
+		packet[6] |= (flagEpochs | flagEndpoint | flagNodes) >> 8
 		if got, err := Parse(packet); err != nil || size < EpochSize && got.Content != want {
 			t.Errorf("size %d: %+v, %v, want %+v", size, got.Content, err, want)
 		} else if diff := cmp.Diff(want, got.Content, sameAddr); diff != "" {

@@ -1,0 +1,161 @@
+//go:build linux
+
+package helper
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"liqonet.io/liqonet/internal/health"
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/netops/echo"
+)
+
+// passing has the clock of a bubble advance, and something happen each quarter of a second, as echoes do.
+func passing(d time.Duration, happens func()) {
+	for range d / (250 * time.Millisecond) {
+		happens()
+		time.Sleep(250 * time.Millisecond) //nolint:forbidigo // in a bubble of synctest this advances the clock and waits for nothing
+	}
+}
+
+// TestPartialGateways: of the peer's gateways that are usable, those carry packets that reach most nodes, once this has been so for a
+// moment. It is the only thing that numbers of nodes decide.
+func TestPartialGateways(t *testing.T) {
+	type said [2]uint32 // by the peer's gateways, of the nodes that they reach
+	const blip = 750 * time.Millisecond
+	for name, test := range map[string]struct {
+		steps []said // of five seconds each
+		blip  said   // between the steps; the zero value: none
+		mode  records.GatewayMode
+		want  [][]int // tunnels that are not used at the end of each step
+	}{
+		"a node that dies":                {steps: []said{{3, 3}, {2, 2}}, blip: said{3, 2}, want: [][]int{nil, nil}},
+		"a node that comes":               {steps: []said{{3, 3}, {4, 4}}, blip: said{4, 3}, want: [][]int{nil, nil}},
+		"a node that none ever reaches":   {steps: []said{{2, 2}, {2, 2}}, want: [][]int{nil, nil}},
+		"a node cut off from one":         {steps: []said{{3, 3}, {3, 2}, {3, 3}}, want: [][]int{nil, {2}, nil}},
+		"for a moment it is not":          {steps: []said{{3, 2}, {3, 2}}, blip: said{3, 3}, want: [][]int{{2}, {2}}},
+		"each misses another one":         {steps: []said{{3, 2}, {2, 2}}, want: [][]int{{2}, nil}},
+		"one that it needs has died, too": {steps: []said{{3, 2}, {2, 1}}, want: [][]int{{2}, {2}}},
+		"gateways of an earlier release":  {steps: []said{{0, 0}, {3, 0}, {0, 2}}, want: [][]int{nil, nil, nil}},
+		"the first of active-standby":     {steps: []said{{3, 3}, {2, 3}, {3, 3}}, mode: records.ActiveStandby, want: [][]int{{2}, {1}, {2}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				v := testView()
+				v.peering.Gateways[0].Tunnels = append(v.peering.Gateways[0].Tunnels, v.peering.Gateways[0].Tunnels[0])
+				g, _ := testEchoes(v)
+				unused := func() []int { return slices.Sorted(maps.Keys(g.unused(v.own(), test.mode))) }
+				say := func(nodes said) {
+					for i, n := range nodes {
+						m := echo.Message{Content: echo.Content{Nodes: n}}
+						g.tunnel(i+1).answer(netip.AddrPort{}, m)
+						g.tunnel(i+1).answeredBy(m, 0)
+					}
+				}
+				for i, nodes := range test.steps {
+					before := unused()
+					if i > 0 && test.blip != (said{}) {
+						passing(blip, func() {
+							if say(test.blip); !slices.Equal(unused(), before) {
+								t.Errorf("unused are %v at once, they were %v", unused(), before)
+							}
+						})
+					}
+					passing(5*time.Second, func() { say(nodes) })
+					if got := unused(); !slices.Equal(got, test.want[i]) {
+						t.Errorf("they reach %d nodes: unused are %v, want %v", nodes, got, test.want[i])
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestPartialIsBetterThanNone: a gateway that is left because it reaches fewer nodes than another one carries packets as soon as
+// that falls silent, and none once it is back.
+func TestPartialIsBetterThanNone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := testView()
+		v.peering.Gateways[0].Tunnels = append(v.peering.Gateways[0].Tunnels, v.peering.Gateways[0].Tunnels[0])
+		g, _ := testEchoes(v)
+		say := func(number int, c echo.Content) { g.tunnel(number).answeredBy(echo.Message{Content: c}, 0) }
+		expect := func(what string, want map[int]string) {
+			t.Helper()
+			if got := g.unused(v.own(), ""); !maps.Equal(got, want) {
+				t.Errorf("%s: unused are %v, want %v", what, got, want)
+			}
+		}
+		fewer := map[int]string{2: "other gateways reach more nodes"}
+		both := func() { say(1, echo.Content{Nodes: 2}); say(2, echo.Content{Nodes: 1}) }
+		passing(3*time.Second, both)
+		expect("a node is cut off from the second", fewer)
+		g.tunnel(1).silent()
+		expect("the first falls silent", map[int]string{1: "no answer"})
+		passing(5*time.Second, func() { say(2, echo.Content{Nodes: 1}) })
+		expect("it is dead", map[int]string{1: "no answer"})
+		passing(memberMoment, func() {
+			both()
+			expect("it has just come back", map[int]string{1: "it has answered for less than 1s"})
+		})
+		both()
+		expect("it is back", fewer)
+		say(1, echo.Content{Nodes: 2, Draining: true})
+		expect("it drains", map[int]string{1: "draining"})
+	})
+}
+
+// TestReachedNodes: a gateway counts the nodes whose echoes come, and are answered.
+func TestReachedNodes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, _ := testEchoes(testView())
+		hear := func(deaf bool, internal ...string) func() {
+			return func() {
+				for _, a := range internal {
+					from, m := echoOf(a, echo.Report{Internal: netip.MustParseAddr(a)})
+					m.Content.NoWay = deaf
+					g.answer(from, m)
+				}
+			}
+		}
+		expect := func(what string, want uint32) {
+			t.Helper()
+			if got := g.toPeer().Nodes; got != want {
+				t.Errorf("%s: %d nodes, want %d", what, got, want)
+			}
+		}
+		expect("none was heard", 0)
+		passing(time.Second, hear(false, "10.80.0.7", "10.80.0.8", "10.80.0.99"))
+		expect("two of three are nodes", 2)
+		passing(time.Second, hear(false, "10.80.0.8"))
+		expect("one falls silent", 1)
+		passing(time.Second, hear(true, "10.80.0.8"))
+		expect("answers do not arrive at the other", 0)
+		passing(time.Second, hear(false, "10.80.0.7", "10.80.0.8"))
+		expect("both are back", 2)
+	})
+}
+
+// TestDeafNode: a node says that no answers arrive from one of several gateways.
+func TestDeafNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newGatewayProbes(netip.MustParseAddr("10.80.0.7"), 1000, make(chan struct{}, 1))
+		expect := func(what string, want bool) {
+			t.Helper()
+			if p.content().NoWay != want {
+				t.Errorf("%s: deaf %t, want %t", what, !want, want)
+			}
+		}
+		expect("one gateway", false)
+		p.take(false, make(chan struct{}, 1))
+		expect("no answer yet", true)
+		passing(time.Second, func() { p.gatewayAnswered(echo.Message{Content: echo.Content{NoWay: true}}, 0) })
+		expect("answers of a gateway without a way on", false)
+		time.Sleep(health.GatewaySilence) //nolint:forbidigo // in a bubble of synctest this advances the clock and waits for nothing
+		expect("answers stay away", true)
+	})
+}
