@@ -13,45 +13,62 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// How a gateway ends that is not the only one.
+// How a gateway ends.
 const (
 	// drainMost is how long it forwards at most for those that do not turn to others. The pod's grace period is longer.
-	drainMost  = 15 * time.Second
-	drainEvery = 50 * time.Millisecond // between two looks whether all have
+	drainMost = 15 * time.Second
+	// successionMost is how long the only gateway forwards at most for a pod that succeeds it. Where none comes, as in a rollout
+	// without room for a second one, that delays the rollout.
+	successionMost = 10 * time.Second
+	drainEvery     = 50 * time.Millisecond // between two looks whether all have turned to others
 	// drainMoment is how long nobody must need it: for packets on their way, and for those that find others worse.
 	drainMoment = 500 * time.Millisecond
 )
 
-// drain returns when the gateway may end: at once where it is the only one of its peering, or the peering is removed, else when
-// all nodes and gateways of the peer that are alive have said that they send their packets by others. Until then the gateway
-// says that it drains, and forwards as ever.
+// drain returns when the gateway may end: when the peering is removed, or nobody needs this pod any more. Until then it forwards as
+// ever.
 func (l *gatewayLoop) drain(ctx context.Context) {
 	v := l.served.Load()
-	if v == nil || len(v.peering.Gateways) < 2 {
+	if v == nil {
 		return
 	}
-	removed := func() bool {
-		return named[*corev1.ConfigMap](l.peering, l.Namespace, records.PeeringName(l.ID.Peering)) == nil
+	begin, most, over := time.Now(), successionMost, l.succeeded
+	if len(v.peering.Gateways) > 1 {
+		l.echoes.drain()
+		most, over = drainMost, l.unneeded()
 	}
 	l.Log.Info("draining")
-	begin := time.Now()
-	ctx, cancel := context.WithTimeout(ctx, drainMost)
+	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
-	l.echoes.drain()
 	tick := time.NewTicker(drainEvery)
 	defer tick.Stop()
-	for needed := begin; time.Since(needed) < drainMoment && !removed(); {
+	for !over() && named[*corev1.ConfigMap](l.peering, l.Namespace, records.PeeringName(l.ID.Peering)) != nil {
 		select {
 		case <-ctx.Done():
 			l.Log.Warn("ending, though some still send packets", "after", time.Since(begin))
 			return
 		case <-tick.C:
 		}
+	}
+	l.Log.Info("drained", "after", time.Since(begin))
+}
+
+// succeeded reports whether the gateway has another pod already, as the only one that is evicted soon has.
+func (l *gatewayLoop) succeeded() bool {
+	pod, _ := l.recorded(l.ownLocation())
+	return pod != "" && pod != l.Pod
+}
+
+// unneeded returns a function that reports whether all nodes and gateways of the peer that are alive have said for a moment that
+// they send their packets by others.
+func (l *gatewayLoop) unneeded() func() bool {
+	needed := time.Now()
+	return func() bool {
 		if !l.echoes.idle() {
 			needed = time.Now()
 		}
+		return time.Since(needed) >= drainMoment
 	}
-	l.Log.Info("drained", "after", time.Since(begin))
 }
 
 // drain has all echoes from now on say that this gateway drains.

@@ -15,18 +15,22 @@ import (
 	"liqonet.io/liqonet/netops/echo"
 )
 
-// TestDrain: a gateway whose nodes go on sending drains for as long as it may, and not at all if nothing can come: it is the
-// only one, or the peering is removed.
+// TestDrain: a gateway whose nodes go on sending drains for as long as it may, and not at all if nothing can come, because the peering
+// is removed, or if there is another pod of it, as of the only gateway of a node that is drained.
 func TestDrain(t *testing.T) {
 	for _, test := range []struct {
 		name     string
 		gateways int
 		removed  bool
+		recorded string // the pod of the gateway in its ConfigMap
 		want     time.Duration
 	}{
-		{"one of two", 2, false, drainMost},
-		{"the only one", 1, false, 0},
-		{"of a removed peering", 2, true, 0},
+		{"one of two", 2, false, "here", drainMost},
+		{"the only one", 1, false, "here", successionMost},
+		{"the only one, not recorded yet", 1, false, "", successionMost},
+		{"the only one, with a successor", 1, false, "there", 0},
+		{"of a removed peering", 2, true, "here", 0},
+		{"the only one of a removed peering", 1, true, "here", 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -36,14 +40,19 @@ func TestDrain(t *testing.T) {
 				}
 				g, _ := testEchoes(v)
 				l := &gatewayLoop{
-					Gateway: Gateway{Env: Env{Namespace: testNamespace, Log: slog.New(slog.DiscardHandler)}, ID: firstGateway("b")},
-					echoes:  g, peering: cache.NewStore(cache.MetaNamespaceKeyFunc),
+					Gateway: Gateway{Env: Env{Namespace: testNamespace, Log: slog.New(slog.DiscardHandler)}, ID: firstGateway("b"), Pod: "here"},
+					echoes:  g, peering: cache.NewStore(cache.MetaNamespaceKeyFunc), location: cache.NewStore(cache.MetaNamespaceKeyFunc),
 				}
 				l.served.Store(&v)
 				if !test.removed {
 					cm := &corev1.ConfigMap{}
 					cm.Namespace, cm.Name = testNamespace, records.PeeringName("b")
 					if err := l.peering.Add(cm); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if test.recorded != "" {
+					if err := l.location.Add(locationOf(t, test.recorded, 1)); err != nil {
 						t.Fatal(err)
 					}
 				}
