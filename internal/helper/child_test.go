@@ -21,6 +21,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
+
+	"liqonet.io/liqonet/internal/records"
 )
 
 // childVariable in the environment makes the test program a helper.
@@ -80,8 +82,12 @@ func runChild(in io.Reader, out, log io.Writer) error {
 	group.Go(func() error {
 		for {
 			var o order
-			if err := lines.Decode(&o); err != nil {
-				return err // the end of the test, as a rule
+			if err := lines.Decode(&o); err != nil { // the end of the test, as a rule
+				if config.Gateway != nil { // of a peering that is not removed it would wait for its next pod
+					name := records.PeeringName(config.Gateway.ID.Peering)
+					_ = client.CoreV1().ConfigMaps(testNamespace).Delete(ctx, name, metav1.DeleteOptions{})
+				}
+				return err
 			}
 			if err := o.execute(ctx, client, tell); err != nil {
 				return err
