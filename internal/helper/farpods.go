@@ -38,10 +38,28 @@ type farDevice interface {
 
 // use sets the device of the tunnel.
 func (t *tunnelEchoes) use(d *tunnel.Device) {
-	t.renewal.use(func(ctx context.Context) error { return d.Renew(ctx, t.gateway.endpoints.current()...) })
+	t.renewal.use(func(ctx context.Context) error {
+		return d.Renew(ctx, t.gateway.endpoints.current(), t.gateway.entries(t))
+	})
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.far.device = d
+}
+
+// entries are where the tunnels beside one find the peer.
+func (g *gatewayEchoes) entries(beside *tunnelEchoes) (all []netip.Addr) {
+	for _, t := range g.all() {
+		t.mu.Lock()
+		device := t.far.device
+		t.mu.Unlock()
+		if t == beside || device == nil {
+			continue
+		}
+		if s, err := device.Stats(); err == nil && s.Endpoint.IsValid() {
+			all = append(all, s.Endpoint.Addr())
+		}
+	}
+	return all
 }
 
 // from notes of which pod an echo or answer is; t.mu is held.

@@ -91,10 +91,10 @@ func TestServiceEndpoints(t *testing.T) {
 		{"other address", service(corev1.ServiceTypeNodePort, 30000), one, records.Fixed{EndpointHost: "gw.example"}, []string{"gw.example:30000"}, ""},
 		{"other address for a load balancer to come", service(corev1.ServiceTypeLoadBalancer, 0), one, records.Fixed{EndpointHost: "2001:db8::1"}, []string{"[2001:db8::1]:51840"}, ""},
 		{"other port", service(corev1.ServiceTypeNodePort, 0), one, records.Fixed{EndpointPort: 4500}, []string{"192.0.2.1:4500", "10.0.0.2:4500"}, ""},
-		{"second gateway", service(corev1.ServiceTypeNodePort, 30000), second, records.Fixed{}, []string{"192.0.2.1:30002", "10.0.0.2:30002"}, ""},
+		{"second gateway", service(corev1.ServiceTypeNodePort, 30000), second, records.Fixed{}, []string{"10.0.0.2:30002", "192.0.2.1:30002"}, ""},
 		{"second gateway, by the load balancer", service(corev1.ServiceTypeLoadBalancer, 0, corev1.LoadBalancerIngress{IP: "192.0.2.9"}), second,
 			records.Fixed{}, []string{"192.0.2.9:51848"}, ""},
-		{"second gateway, other port", service(corev1.ServiceTypeNodePort, 0), second, records.Fixed{EndpointPort: 4500}, []string{"192.0.2.1:4508", "10.0.0.2:4508"}, ""},
+		{"second gateway, other port", service(corev1.ServiceTypeNodePort, 0), second, records.Fixed{EndpointPort: 4500}, []string{"10.0.0.2:4508", "192.0.2.1:4508"}, ""},
 		{"third gateway", service(corev1.ServiceTypeNodePort, 30000), records.TunnelID{Server: 3, Client: 1}, records.Fixed{}, nil, "no port tunnel-3-1"},
 	}
 	for _, tt := range tests {

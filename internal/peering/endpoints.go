@@ -48,7 +48,8 @@ func serviceEndpoints(svc *corev1.Service, t records.TunnelID, nodes []cluster.N
 	if fixed.EndpointHost != "" {
 		hosts, missing = []string{fixed.EndpointHost}, ""
 	}
-	for _, host := range hosts[:min(len(hosts), maxEndpoints)] {
+	for i := range min(len(hosts), maxEndpoints) {
+		host := hosts[(i+t.Server+t.Client-2)%len(hosts)] // each tunnel begins with another node: the loss of one is not that of all
 		endpoints = append(endpoints, net.JoinHostPort(host, strconv.Itoa(int(port))))
 	}
 	return endpoints, missing

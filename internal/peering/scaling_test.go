@@ -65,7 +65,8 @@ func checkGateways(t *testing.T, a, b *world, local, remote int) {
 			if int(s.ListenPort) != 51840+j || c.ListenPort != s.ListenPort {
 				t.Errorf("tunnel %d-%d: ports %d, %d", i+1, j+1, s.ListenPort, c.ListenPort)
 			}
-			wanted := []string{fmt.Sprintf("172.31.2.11:%d", 30840+k), fmt.Sprintf("172.31.2.12:%d", 30840+k)}
+			first := (i + j) % 2 // each tunnel begins with another node
+			wanted := []string{fmt.Sprintf("172.31.2.%d:%d", 11+first, 30840+k), fmt.Sprintf("172.31.2.%d:%d", 12-first, 30840+k)}
 			if !slices.Equal(c.Endpoints, wanted) {
 				t.Errorf("tunnel %d-%d: endpoints %v, want %v", i+1, j+1, c.Endpoints, wanted)
 			}

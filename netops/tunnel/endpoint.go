@@ -73,6 +73,15 @@ func after(current netip.AddrPort, candidates []netip.AddrPort) netip.AddrPort {
 	return candidates[(slices.Index(candidates, current)+1)%len(candidates)]
 }
 
+// apart returns the candidates without those at an address that is taken; all of them where only the current one is left.
+func apart(candidates []netip.AddrPort, current netip.AddrPort, taken []netip.Addr) []netip.AddrPort {
+	free := slices.DeleteFunc(slices.Clone(candidates), func(c netip.AddrPort) bool { return c != current && slices.Contains(taken, c.Addr()) })
+	if !slices.ContainsFunc(free, func(c netip.AddrPort) bool { return c != current }) {
+		return candidates
+	}
+	return free
+}
+
 // alternate returns candidates, and after each of them one of the other addresses that are not among them, at the port of the
 // first: neither those that are wrong keep the tunnel from those that are right for long.
 func alternate(candidates []netip.AddrPort, others []netip.Addr) (all []netip.AddrPort) {

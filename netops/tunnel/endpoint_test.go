@@ -59,6 +59,34 @@ func TestAfterGoesRound(t *testing.T) {
 	}
 }
 
+// TestApart: a tunnel goes where no other one is, if there is such a place.
+func TestApart(t *testing.T) {
+	all := endpoints("192.0.2.1:1", "192.0.2.2:1", "192.0.2.3:1")
+	for _, c := range []struct {
+		current int
+		taken   []int
+		want    []netip.AddrPort
+	}{
+		{0, nil, all},
+		{0, []int{1}, endpoints("192.0.2.1:1", "192.0.2.3:1")},
+		{0, []int{0, 1}, endpoints("192.0.2.1:1", "192.0.2.3:1")},
+		{2, []int{0}, endpoints("192.0.2.2:1", "192.0.2.3:1")},
+		{0, []int{1, 2}, all},
+		{0, []int{0, 1, 2}, all},
+	} {
+		var taken []netip.Addr
+		for _, i := range c.taken {
+			taken = append(taken, all[i].Addr())
+		}
+		if diff := cmp.Diff(c.want, apart(all, all[c.current], taken), sameEndpoint); diff != "" {
+			t.Errorf("at %d, %v taken (-want +got):\n%s", c.current, c.taken, diff)
+		}
+	}
+	if got := apart(nil, all[0], nil); len(got) > 0 {
+		t.Errorf("without candidates: %v", got)
+	}
+}
+
 // TestAlternate: whichever of both are wrong, one that is right comes soon.
 func TestAlternate(t *testing.T) {
 	a := func(last byte) netip.Addr { return netip.AddrFrom4([4]byte{192, 0, 2, last}) }

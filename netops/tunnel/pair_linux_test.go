@@ -122,7 +122,7 @@ func (h *host) setUp(cfg Config) {
 
 func (h *host) renew(d *Device) {
 	h.t.Helper()
-	h.Inside(func() error { return d.Renew(h.t.Context()) })
+	h.Inside(func() error { return d.Renew(h.t.Context(), nil, nil) })
 }
 
 // settle waits until another handshake is welcome: WireGuard takes one in 20 ms from a peer, and ignores the
