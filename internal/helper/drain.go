@@ -17,8 +17,8 @@ import (
 const (
 	// drainMost is how long it forwards at most for those that do not turn to others. The pod's grace period is longer.
 	drainMost = 15 * time.Second
-	// successionMost is how long the only gateway forwards at most for a pod that succeeds it. Where none comes, as in a rollout
-	// without room for a second one, that delays the rollout.
+	// successionMost is how long the only gateway forwards at most until there is a pod that succeeds it. In a rollout none comes, because
+	// the Deployment recreates the pod: that delays the rollout, which interrupts then as before.
 	successionMost = 10 * time.Second
 	drainEvery     = 50 * time.Millisecond // between two looks whether all have turned to others
 	// drainMoment is how long nobody must need it: for packets on their way, and for those that find others worse.
@@ -32,7 +32,8 @@ func (l *gatewayLoop) drain(ctx context.Context) {
 	if v == nil {
 		return
 	}
-	begin, most, over := time.Now(), successionMost, l.succeeded
+	begin, most := time.Now(), successionMost
+	over := func() bool { return l.succeeded() || !l.echoes.crosses() }
 	if len(v.peering.Gateways) > 1 {
 		l.echoes.drain()
 		most, over = drainMost, l.unneeded()
@@ -45,7 +46,7 @@ func (l *gatewayLoop) drain(ctx context.Context) {
 	for !over() && named[*corev1.ConfigMap](l.peering, l.Namespace, records.PeeringName(l.ID.Peering)) != nil {
 		select {
 		case <-ctx.Done():
-			l.Log.Warn("ending, though some still send packets", "after", time.Since(begin))
+			l.Log.Warn("ending, though it may be needed", "after", time.Since(begin))
 			return
 		case <-tick.C:
 		}
@@ -69,6 +70,11 @@ func (l *gatewayLoop) unneeded() func() bool {
 		}
 		return time.Since(needed) >= drainMoment
 	}
+}
+
+// crosses reports whether any tunnel is answered.
+func (g *gatewayEchoes) crosses() bool {
+	return slices.ContainsFunc(g.all(), func(t *tunnelEchoes) bool { s, _ := t.standing(); return s > useless })
 }
 
 // drain has all echoes from now on say that this gateway drains.

@@ -21,16 +21,18 @@ func TestDrain(t *testing.T) {
 	for _, test := range []struct {
 		name     string
 		gateways int
+		answered bool // its tunnel is
 		removed  bool
 		recorded string // the pod of the gateway in its ConfigMap
 		want     time.Duration
 	}{
-		{"one of two", 2, false, "here", drainMost},
-		{"the only one", 1, false, "here", successionMost},
-		{"the only one, not recorded yet", 1, false, "", successionMost},
-		{"the only one, with a successor", 1, false, "there", 0},
-		{"of a removed peering", 2, true, "here", 0},
-		{"the only one of a removed peering", 1, true, "here", 0},
+		{"one of two", 2, true, false, "here", drainMost},
+		{"the only one", 1, true, false, "here", successionMost},
+		{"the only one, not recorded yet", 1, true, false, "", successionMost},
+		{"the only one, with a successor", 1, true, false, "there", 0},
+		{"the only one, without a peer", 1, false, false, "here", 0},
+		{"of a removed peering", 2, true, true, "here", 0},
+		{"the only one of a removed peering", 1, true, true, "here", 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -44,6 +46,9 @@ func TestDrain(t *testing.T) {
 					echoes:  g, peering: cache.NewStore(cache.MetaNamespaceKeyFunc), location: cache.NewStore(cache.MetaNamespaceKeyFunc),
 				}
 				l.served.Store(&v)
+				if test.answered {
+					g.tunnel(1).answeredBy(echo.Message{Content: echo.Content{Unused: true}}, 0)
+				}
 				if !test.removed {
 					cm := &corev1.ConfigMap{}
 					cm.Namespace, cm.Name = testNamespace, records.PeeringName("b")

@@ -39,20 +39,22 @@ type farDevice interface {
 // use sets the device of the tunnel.
 func (t *tunnelEchoes) use(d *tunnel.Device) {
 	t.renewal.use(func(ctx context.Context) error {
-		return d.Renew(ctx, t.gateway.endpoints.current(), t.gateway.entries(t))
+		t.gateway.renewing.Lock() // two that are silent at once would find the same place free
+		defer t.gateway.renewing.Unlock()
+		return d.Renew(ctx, t.gateway.endpoints.current(), t.gateway.addressesBeside(t))
 	})
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.far.device = d
 }
 
-// entries are where the tunnels beside one find the peer.
-func (g *gatewayEchoes) entries(beside *tunnelEchoes) (all []netip.Addr) {
+// addressesBeside are the addresses that tunnels other than one use for the peer.
+func (g *gatewayEchoes) addressesBeside(one *tunnelEchoes) (all []netip.Addr) {
 	for _, t := range g.all() {
 		t.mu.Lock()
 		device := t.far.device
 		t.mu.Unlock()
-		if t == beside || device == nil {
+		if t == one || device == nil {
 			continue
 		}
 		if s, err := device.Stats(); err == nil && s.Endpoint.IsValid() {

@@ -27,6 +27,7 @@ type gatewayEchoes struct {
 	own     succession      // of this pod
 	// endpoints are those that the server has sent, where this is the client.
 	endpoints *peerEndpoints
+	renewing  sync.Mutex // of one tunnel at a time
 
 	mu       sync.Mutex      // guards what follows
 	tunnels  []*tunnelEchoes // by the number of the peer's gateway, less one

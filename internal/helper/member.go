@@ -136,7 +136,7 @@ func (m *member) reason() string {
 	return "no answer"
 }
 
-// held is a condition that counts once it has held for a moment, until it has not held for as long. The zero value does not hold.
+// held is a condition, damped: it becomes true, or false, after it has been so for a moment. The zero value is false.
 type held struct {
 	is    atomic.Bool
 	since time.Time // from when on it was the other way round; zero: it is not

@@ -146,11 +146,14 @@ func (n *nodePaths) choose() (own netip.Addr) {
 // alive reports whether a node's echoes come; n.mu is held.
 func (n *nodePaths) alive(a netip.Addr) bool { return time.Since(n.paths[a].echo) < health.NodeSilence }
 
-// reach reports whether any node's echoes come.
+// reach reports whether any node's echoes come, and are answered.
 func (n *nodePaths) reach() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return slices.ContainsFunc(n.nodes, func(node reportedNode) bool { return time.Since(n.paths[node.Internal].echo) < nodesSilence })
+	return slices.ContainsFunc(n.nodes, func(node reportedNode) bool {
+		p := n.paths[node.Internal]
+		return time.Since(p.echo) < nodesSilence && !p.deaf
+	})
 }
 
 // reaches is how many nodes' echoes come, and are answered.

@@ -15,7 +15,7 @@ import (
 	"liqonet.io/liqonet/netops/echo"
 )
 
-// passing has the clock of a bubble advance, and something happen each quarter of a second, as echoes do.
+// passing has the clock of a bubble advance, and something happen several times a second, as echoes do.
 func passing(d time.Duration, happens func()) {
 	for range d / (250 * time.Millisecond) {
 		happens()
@@ -122,10 +122,11 @@ func TestReachedNodes(t *testing.T) {
 				}
 			}
 		}
+		g.several = true
 		expect := func(what string, want uint32) {
 			t.Helper()
-			if got := g.toPeer().Nodes; got != want {
-				t.Errorf("%s: %d nodes, want %d", what, got, want)
+			if got := g.toPeer(); got.Nodes != want || got.NoWay != (want == 0) {
+				t.Errorf("%s: %d nodes, no way on %t, want %d", what, got.Nodes, got.NoWay, want)
 			}
 		}
 		expect("none was heard", 0)

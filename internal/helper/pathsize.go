@@ -91,7 +91,7 @@ func (p *pathSize) run(ctx context.Context, measure func(known int) (size, link 
 		size, link, err := measure(latest)
 		if err == nil {
 			same++
-			if size != latest {
+			if size == link || len(recent) == 0 || size < slices.Min(recent) { // not where two sizes take turns
 				same = 0
 			}
 			if size < link {

@@ -79,15 +79,17 @@ func TestPathSizeBelievesWhatLasts(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		narrow func(measurement int, now time.Duration) bool
+		turns  int           // by how much every other narrow size is larger
 		want   []int         // that are told, in turn
 		within time.Duration // of the last one
 	}{
-		"wide":           {until(0), []int{link}, 0},
-		"narrow":         {until(time.Hour), []int{small}, 5 * time.Second},
-		"lossy at first": {until(2 * time.Second), []int{link}, 5 * time.Second},
-		"lossy later":    {func(n int, _ time.Duration) bool { return n == 3 || n == 4 }, []int{link}, 0},
-		"lossy longer":   {until(10 * time.Second), []int{small, link}, 20 * time.Second},
-		"narrow later":   {func(_ int, now time.Duration) bool { return now > time.Minute }, []int{link, small}, 110 * time.Second},
+		"wide":           {until(0), 0, []int{link}, 0},
+		"narrow":         {until(time.Hour), 0, []int{small}, 5 * time.Second},
+		"two sizes":      {until(time.Hour), 50, []int{small + 50}, 5 * time.Second},
+		"lossy at first": {until(2 * time.Second), 0, []int{link}, 5 * time.Second},
+		"lossy later":    {func(n int, _ time.Duration) bool { return n == 3 || n == 4 }, 0, []int{link}, 0},
+		"lossy longer":   {until(10 * time.Second), 0, []int{small, link}, 20 * time.Second},
+		"narrow later":   {func(_ int, now time.Duration) bool { return now > time.Minute }, 0, []int{link, small}, 110 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -101,10 +103,13 @@ func TestPathSizeBelievesWhatLasts(t *testing.T) {
 				p.run(ctx, func(int) (int, int, error) {
 					n++
 					if c.narrow(n, time.Since(begin)) {
-						return small, link, nil
+						return small + n%2*c.turns, link, nil
 					}
 					return link, link, nil
 				})
+				if most := int(10*time.Minute/sizeEvery) + 20; n > most {
+					t.Errorf("%d measurements, want %d at most", n, most)
+				}
 				if !slices.Equal(told, c.want) || last > c.within {
 					t.Errorf("told %v, the last after %s; want %v within %s", told, last, c.want, c.within)
 				}

@@ -143,7 +143,7 @@ func (r gatewayReport) beside() map[string]string {
 // farewell marks the state as unknown when a gateway ends, so that nobody waits for the one that it reported last. One that
 // ends in another way cannot do so.
 func (l *gatewayLoop) farewell(ctx context.Context) {
-	if l.served.Load() == nil || l.echoes.own.outlived.Load() {
+	if l.served.Load() == nil || l.echoes.own.outlived.Load() || l.succeeded() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewellTimeout)

@@ -49,8 +49,8 @@ type Bed struct {
 	gone     []string // nodes that were replaced; objects of their pods remain for a minute
 	// Nodes of the server.
 	Nodes int
-	// Away is how long an API server does not answer.
-	Away time.Duration
+	// Away is how long an API server does not answer, and Lasts how long other faults last that somebody ends.
+	Away, Lasts time.Duration
 }
 
 // Spec declares the clusters of a bed.
@@ -60,7 +60,8 @@ func Spec() spec.Spec {
 
 // NewBed connects the clusters of a running lab that Spec declares, with a number of gateways in each.
 func NewBed(ctx context.Context, l *lab.Lab, liqoctl string, gateways int) (*Bed, error) {
-	b := &Bed{Lab: l, Liqoctl: liqoctl, peers: map[string]string{client: server, server: client}, gateways: gateways, Nodes: nodes, Away: 10 * time.Minute}
+	b := &Bed{Lab: l, Liqoctl: liqoctl, peers: map[string]string{client: server, server: client}, gateways: gateways, Nodes: nodes}
+	b.Away, b.Lasts = 10*time.Minute, time.Minute
 	for _, image := range images {
 		if err := b.load(ctx, image); err != nil {
 			return nil, err

@@ -94,11 +94,11 @@ func All() []Fault {
 		},
 		{
 			Name: "stopped", What: "gateway's process stopped for a minute",
-			Begin: onGateway(client, func(ctx context.Context, _ *Bed, p pod) (func(context.Context) error, error) {
+			Begin: onGateway(client, func(ctx context.Context, b *Bed, p pod) (func(context.Context) error, error) {
 				if err := signal(p, syscall.SIGSTOP); err != nil {
 					return nil, err
 				}
-				if err := pause(ctx, time.Minute); err != nil {
+				if err := pause(ctx, b.Lasts); err != nil {
 					return nil, err
 				}
 				_ = signal(p, syscall.SIGCONT) // kubelet may have ended it
@@ -209,7 +209,7 @@ func cut(ctx context.Context, b *Bed, machine string, during time.Duration, mean
 }
 
 func uplink(ctx context.Context, b *Bed, p pod) (func(context.Context) error, error) {
-	return nil, cut(ctx, b, p.Spec.NodeName, time.Minute, func() error { return nil })
+	return nil, cut(ctx, b, p.Spec.NodeName, b.Lasts, func() error { return nil })
 }
 
 func apiServer(ctx context.Context, b *Bed) (func(context.Context) error, error) {

@@ -29,7 +29,6 @@ type Device struct {
 	implementation Implementation
 	engine         engine
 	sought         netip.AddrPort // the endpoint that was set last; zero: none
-	apart          bool           // the last renewal left out where other tunnels are
 	past           Stats          // bytes of the peers that were replaced
 	search         *search        // for the endpoint that the configuration asks for; nil: none is needed
 	readded        bool           // a renewal has added a peer that others had deleted, which the next Apply reports
@@ -254,8 +253,8 @@ func (e *unresolvedError) Unwrap() error { return e.cause }
 // Renew removes the peer and adds it again, which ends a tunnel that hangs: the next packet, or the keepalive
 // at once where there is one, starts a handshake without WireGuard's own waits (15 s and more). Names are
 // resolved anew and the next endpoint is tried; with a listen port of zero, from another port. Others are addresses that are tried
-// in turn with those of the configuration, at the same port. Taken are those of other tunnels, which are left out each second time:
-// where all tunnels enter by one node, its loss is that of all. Where nothing resolves, and on the side without endpoints, the last one stays.
+// in turn with those of the configuration, at the same port. Taken are those of other tunnels, which come last: where all tunnels enter
+// by one node, its loss is that of all. Where nothing resolves, and on the side without endpoints, the last one stays.
 func (d *Device) Renew(ctx context.Context, others, taken []netip.Addr) error {
 	d.mu.Lock()
 	endpoints := d.cfg.Peer.Endpoints
@@ -272,11 +271,8 @@ func (d *Device) Renew(ctx context.Context, others, taken []netip.Addr) error {
 	}
 	peer, _ := findPeer(have, d.cfg.Peer.PublicKey)
 	heard := endpointOf(peer) // where the peer is looked for without candidates, too
-	current, candidates := cmp.Or(d.sought, heard), alternate(candidates, others)
-	if d.apart = !d.apart || peer.LastHandshakeTime.Unix() > 0; d.apart { // the first time, if it was answered where it is
-		candidates = apart(candidates, current, taken)
-	}
-	return d.renew(have, cmp.Or(after(current, candidates), heard, d.sought))
+	candidates = freeFirst(alternate(candidates, others), taken)
+	return d.renew(have, cmp.Or(after(cmp.Or(d.sought, heard), candidates), heard, d.sought))
 }
 
 // RenewAt renews the tunnel as Renew does, with an endpoint at which the peer was heard.

@@ -73,13 +73,18 @@ func after(current netip.AddrPort, candidates []netip.AddrPort) netip.AddrPort {
 	return candidates[(slices.Index(candidates, current)+1)%len(candidates)]
 }
 
-// apart returns the candidates without those at an address that is taken; all of them where only the current one is left.
-func apart(candidates []netip.AddrPort, current netip.AddrPort, taken []netip.Addr) []netip.AddrPort {
-	free := slices.DeleteFunc(slices.Clone(candidates), func(c netip.AddrPort) bool { return c != current && slices.Contains(taken, c.Addr()) })
-	if !slices.ContainsFunc(free, func(c netip.AddrPort) bool { return c != current }) {
-		return candidates
+// freeFirst sorts the candidates: those at addresses that are taken come last, in their order. None is left out, because a server may be
+// reached at one address alone.
+func freeFirst(candidates []netip.AddrPort, taken []netip.Addr) []netip.AddrPort {
+	free, others := candidates[:0:0], candidates[:0:0]
+	for _, c := range candidates {
+		if slices.Contains(taken, c.Addr()) {
+			others = append(others, c)
+		} else {
+			free = append(free, c)
+		}
 	}
-	return free
+	return append(free, others...)
 }
 
 // alternate returns candidates, and after each of them one of the other addresses that are not among them, at the port of the

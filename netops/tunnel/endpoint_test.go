@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -59,31 +60,54 @@ func TestAfterGoesRound(t *testing.T) {
 	}
 }
 
-// TestApart: a tunnel goes where no other one is, if there is such a place.
-func TestApart(t *testing.T) {
+// TestFreeFirst: a tunnel goes where no other one is, if there is such a place.
+func TestFreeFirst(t *testing.T) {
 	all := endpoints("192.0.2.1:1", "192.0.2.2:1", "192.0.2.3:1")
 	for _, c := range []struct {
 		current int
-		taken   []int
-		want    []netip.AddrPort
+		taken   []netip.Addr
+		next    netip.AddrPort
 	}{
-		{0, nil, all},
-		{0, []int{1}, endpoints("192.0.2.1:1", "192.0.2.3:1")},
-		{0, []int{0, 1}, endpoints("192.0.2.1:1", "192.0.2.3:1")},
-		{2, []int{0}, endpoints("192.0.2.2:1", "192.0.2.3:1")},
-		{0, []int{1, 2}, all},
-		{0, []int{0, 1, 2}, all},
+		{0, nil, all[1]},
+		{0, []netip.Addr{all[1].Addr()}, all[2]},
+		{0, []netip.Addr{all[0].Addr()}, all[1]},
+		{2, []netip.Addr{all[0].Addr()}, all[0]},
+		{2, []netip.Addr{all[2].Addr()}, all[0]},
+		{0, []netip.Addr{all[1].Addr(), all[2].Addr()}, all[1]},
 	} {
-		var taken []netip.Addr
-		for _, i := range c.taken {
-			taken = append(taken, all[i].Addr())
-		}
-		if diff := cmp.Diff(c.want, apart(all, all[c.current], taken), sameEndpoint); diff != "" {
-			t.Errorf("at %d, %v taken (-want +got):\n%s", c.current, c.taken, diff)
+		if got := after(all[c.current], freeFirst(all, c.taken)); got != c.next {
+			t.Errorf("after %s, %v taken: %s, want %s", all[c.current], c.taken, got, c.next)
 		}
 	}
-	if got := apart(nil, all[0], nil); len(got) > 0 {
-		t.Errorf("without candidates: %v", got)
+}
+
+// TestOneOfManyAnswers: whichever single address of a server answers, all tunnels of a gateway find it, each in as many renewals as
+// there are addresses at most.
+func TestOneOfManyAnswers(t *testing.T) {
+	for n := 1; n <= 8; n++ {
+		var all []netip.AddrPort
+		for i := range n {
+			all = append(all, netip.AddrPortFrom(netip.AddrFrom4([4]byte{192, 0, 2, byte(i)}), 1))
+		}
+		for good := range n {
+			at := []netip.AddrPort{all[0], all[1%n], all[2%n]} // of three tunnels
+			for range n {
+				for i := range at {
+					var taken []netip.Addr
+					for j, a := range at {
+						if j != i {
+							taken = append(taken, a.Addr())
+						}
+					}
+					if at[i] != all[good] {
+						at[i] = after(at[i], freeFirst(all, taken))
+					}
+				}
+			}
+			if slices.ContainsFunc(at, func(a netip.AddrPort) bool { return a != all[good] }) {
+				t.Errorf("%d addresses, of which %s answers: tunnels at %v", n, all[good], at)
+			}
+		}
 	}
 }
 
