@@ -11,7 +11,7 @@ import (
 
 // TestWeather measures a calm line and, where the kernel has netem, as in a guest, one that loses a tenth.
 func TestWeather(t *testing.T) {
-	p := weatherPlan{plan: shortPlan(), lines: []weather{{Name: "calm", qdisc: "pfifo limit 1000"}}}
+	p := weatherPlan{plan: shortPlan(), streams: 1, lines: []weather{{Name: "calm", qdisc: "pfifo limit 1000"}}}
 	p.only = []string{tunnelAlone, byLiqonet}
 	p.sample = time.Second
 	bad := p.kinds.WireGuard == records.Kernel

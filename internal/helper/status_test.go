@@ -11,6 +11,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/cache"
 
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/records"
@@ -64,7 +65,7 @@ func TestFarewell(t *testing.T) {
 	object.Data[records.StateKey] = string(health.Healthy)
 	l := &gatewayLoop{
 		Gateway: Gateway{ID: firstGateway("b"), Env: Env{Client: fake.NewClientset(object), Namespace: testNamespace, Log: slog.New(slog.DiscardHandler)}},
-		echoes:  &gatewayEchoes{},
+		echoes:  &gatewayEchoes{}, location: cache.NewStore(cache.MetaNamespaceKeyFunc),
 	}
 	state := func() (string, string) {
 		t.Helper()
@@ -79,6 +80,14 @@ func TestFarewell(t *testing.T) {
 		t.Errorf("a gateway that has served nothing says %q", s)
 	}
 	l.served.Store(&gatewayView{})
+	if err := l.location.Add(locationOf(t, "next", 1)); err != nil {
+		t.Fatal(err)
+	}
+	l.farewell(t.Context())
+	if s, _ := state(); s != string(health.Healthy) {
+		t.Errorf("a gateway whose next pod reports says %q", s)
+	}
+	l.Pod = "next"
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	l.farewell(ended)
