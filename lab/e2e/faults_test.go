@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -10,9 +11,13 @@ import (
 	"liqonet.io/liqonet/lab/faults"
 )
 
-// TestFaults is the short form of `make faults`: each fault once, and those that somebody ends sooner. With -short, two gateways alone.
-// No stream may break, the peering must come back, and what should lose no packet loses one in a hundred at most on a busy machine; how
-// long that takes is measured there.
+// elsewhere are faults that -short leaves out: other tests cause them in a short form, TestNetwork (keys), TestReleases (upgrade) and
+// TestEveryNodeReplaced, or the client's side has them.
+var elsewhere = []string{"power-server", "drain-server", "upgrade", "keys", "replaced"}
+
+// TestFaults is the short form of `make faults`: each fault once, and those that somebody ends sooner. With -short, some of them, and two
+// gateways alone. No stream may break, the peering must come back, and what should lose no packet loses one in a hundred at most on a busy
+// machine; how long that takes is measured there.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	for _, gateways := range []int{2, 1} {
@@ -37,6 +42,9 @@ func TestFaults(t *testing.T) {
 			}
 			bed.Away, bed.Lasts = 30*time.Second, 5*time.Second
 			for _, f := range faults.All()[1:] { // all but none
+				if testing.Short() && slices.Contains(elsewhere, f.Name) {
+					continue
+				}
 				t.Run(f.Name, func(t *testing.T) { testFault(ctx, t, bed, f, gateways) })
 			}
 		})
