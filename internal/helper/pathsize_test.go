@@ -70,8 +70,8 @@ func TestSizesThatAreTold(t *testing.T) {
 	}
 }
 
-// TestPathSizeBelievesWhatLasts: large packets that are lost for some seconds change nothing that is told; a path that stays
-// narrow is told within seconds of the first measurement, and one that widens at once.
+// TestPathSizeBelievesWhatLasts: large packets that are lost for some seconds change nothing that is reported; a path that stays
+// narrow is reported within seconds of the first measurement, and one that widens at once.
 func TestPathSizeBelievesWhatLasts(t *testing.T) {
 	const link, small = 1500, 1300
 	until := func(end time.Duration) func(int, time.Duration) bool {
@@ -80,7 +80,7 @@ func TestPathSizeBelievesWhatLasts(t *testing.T) {
 	for name, c := range map[string]struct {
 		narrow func(measurement int, now time.Duration) bool
 		turns  int           // by how much every other narrow size is larger
-		want   []int         // that are told, in turn
+		want   []int         // that are reported, in turn
 		within time.Duration // of the last one
 	}{
 		"wide":           {until(0), 0, []int{link}, 0},
