@@ -1,10 +1,12 @@
 package netops
 
 import (
+	"cmp"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"iter"
 	"net/netip"
-	"slices"
 
 	raw "github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
@@ -49,35 +51,71 @@ func flushConntrack(table, changes *raw.Conn, ranges []netip.Prefix) error {
 	if _, err := table.Send(conntrackRequest(get, raw.Dump, nil)); err != nil {
 		return cause(err)
 	}
+	if err := takeMuch(table); err != nil {
+		return err
+	}
 	var errs []error
 	for m, err := range table.ReceiveIter() {
 		if err != nil {
 			return cause(err)
 		}
-		switch match, err := connects(m.Data, ranges); {
-		case err != nil:
-			return fmt.Errorf("decode entry: %w", err)
-		case match && len(errs) < maxReported:
-			request := conntrackRequest(remove, raw.Acknowledge, m.Data[nfgenmsgLen:])
-			if _, err := changes.Execute(request); err != nil && !errors.Is(err, unix.ENOENT) {
-				errs = append(errs, cause(err))
-			}
+		if len(errs) == maxReported || !connects(m.Data, ranges) {
+			continue
+		}
+		request := conntrackRequest(remove, raw.Acknowledge, m.Data[nfgenmsgLen:])
+		if _, err := changes.Execute(request); err != nil && !errors.Is(err, unix.ENOENT) {
+			errs = append(errs, cause(err))
 		}
 	}
 	return errors.Join(errs...)
 }
 
+// takeMuch has the kernel answer a dump that has begun in pieces of 32 KiB. It makes them as large as what it was ever asked for, up to
+// that (netlink_recvmsg in net/netlink/af_netlink.c), and a million entries in pieces of 4 KiB take half as long again.
+func takeMuch(c *raw.Conn) error {
+	fd, err := c.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var buf [32 << 10]byte
+	var failed error
+	err = fd.Read(func(fd uintptr) bool {
+		_, _, failed = unix.Recvfrom(int(fd), buf[:], unix.MSG_PEEK)
+		return !errors.Is(failed, unix.EAGAIN)
+	})
+	return cmp.Or(err, failed)
+}
+
 const nfgenmsgLen = 4 // bytes: family, version, resource
 
 // connects reports whether an entry has an address in one of the ranges, before or after translation.
-func connects(entry []byte, ranges []netip.Prefix) (bool, error) {
-	const original, reply, ip, source, destination = 1, 2, 1, 1, 2 // CTA_TUPLE_…, CTA_TUPLE_IP, CTA_IP_V4_…
-	var header [nfgenmsgLen]byte
-	var addresses [4]netip.Addr
-	tuple := func(from, to *netip.Addr) []field {
-		return []field{optional(ip, []field{optional(source, from), optional(destination, to)})}
+func connects(entry []byte, ranges []netip.Prefix) bool {
+	const original, reply, ip = 1, 2, 1 // CTA_TUPLE_ORIG, CTA_TUPLE_REPLY, CTA_TUPLE_IP
+	for of, tuple := range attributes(entry[min(nfgenmsgLen, len(entry)):]) {
+		if of != original && of != reply {
+			continue
+		}
+		for of, addresses := range attributes(tuple) {
+			for _, address := range attributes(addresses) { // CTA_IP_V4_SRC, CTA_IP_V4_DST
+				if a, ok := netip.AddrFromSlice(address); of == ip && ok && cidr.Contains(ranges, a) {
+					return true
+				}
+			}
+		}
 	}
-	err := unpack(entry, &header,
-		optional(original, tuple(&addresses[0], &addresses[1])), optional(reply, tuple(&addresses[2], &addresses[3])))
-	return slices.ContainsFunc(addresses[:], func(a netip.Addr) bool { return cidr.Contains(ranges, a) }), err
+	return false
+}
+
+// attributes are the types and values of attributes (linux/netlink.h), up to one that is longer than b. It allocates nothing: the
+// library's decoder, which does, takes a quarter of the time for a million entries.
+func attributes(b []byte) iter.Seq2[uint16, []byte] {
+	return func(yield func(uint16, []byte) bool) {
+		for len(b) >= unix.SizeofNlAttr {
+			n := int(binary.NativeEndian.Uint16(b))
+			if n < unix.SizeofNlAttr || n > len(b) || !yield(binary.NativeEndian.Uint16(b[2:])&^unix.NLA_F_NESTED, b[unix.SizeofNlAttr:n]) {
+				return
+			}
+			b = b[min(len(b), (n+unix.NLA_ALIGNTO-1)&^(unix.NLA_ALIGNTO-1)):]
+		}
+	}
 }
