@@ -64,7 +64,9 @@ type testCluster struct {
 	// replaced is how often a node was, by another one with its pod CIDR.
 	replaced [nodesPerCluster]int
 	gateways []*testGateway
-	mode     records.GatewayMode
+	// elsewhere: of several gateways, each is to be reached by a node that is not its own.
+	elsewhere bool
+	mode      records.GatewayMode
 
 	nodeHelpers [nodesPerCluster]process
 }

@@ -125,6 +125,9 @@ func (c *testCluster) tunnel(g *testGateway, peer *testCluster, far *testGateway
 	if len(peer.gateways) > 1 {
 		node = far.node // each by a node of its own
 	}
+	if c.elsewhere {
+		node = 1 - node
+	}
 	t.Endpoints = []string{netip.AddrPortFrom(peer.node(node), uint16(serverPort+number)).String()}
 	if c.endpoint.IsValid() {
 		t.Endpoints = []string{c.endpoint.String()}

@@ -156,6 +156,9 @@ type farTunnel struct {
 // Stats implements farDevice.
 func (f *farTunnel) Stats() (tunnel.Stats, error) { return tunnel.Stats{Endpoint: f.from}, nil }
 
+// MoveTo implements farDevice.
+func (f *farTunnel) MoveTo(netip.AddrPort) error { return nil }
+
 // RenewAt implements farDevice.
 func (f *farTunnel) RenewAt(a netip.AddrPort) error {
 	f.renewed = append(f.renewed, a)

@@ -34,6 +34,7 @@ type farPods struct {
 type farDevice interface {
 	Stats() (tunnel.Stats, error)
 	RenewAt(endpoint netip.AddrPort) error
+	MoveTo(endpoint netip.AddrPort) error
 }
 
 // use sets the device of the tunnel.

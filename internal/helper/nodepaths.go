@@ -189,21 +189,27 @@ func (n *nodePaths) name() echo.Content {
 	return echo.Content{Node: cidr.Swap(live[n.turn], cidr.Lower(n.external))}
 }
 
-// endpoint names the address of one live node to a client, each time another one.
-func (n *nodePaths) endpoint() netip.Addr {
+// endpoint names the address of one live node to a client, each time another one, and reports whether it is that of the
+// gateway's own node, which is always among them.
+func (n *nodePaths) endpoint() (a netip.Addr, own bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	var live []netip.Addr
 	for _, node := range n.nodes {
-		if len(live) < endpointsMost && node.Address.Is4() && n.alive(node.Internal) {
+		switch {
+		case !node.Address.Is4() || !n.alive(node.Internal):
+		case node.Name == n.own:
+			live, own = slices.Insert(live, 0, node.Address), true
+		default:
 			live = append(live, node.Address)
 		}
 	}
 	if len(live) == 0 {
-		return netip.Addr{}
+		return netip.Addr{}, false
 	}
 	n.turns++
-	return live[n.turns%len(live)]
+	i := n.turns % min(len(live), endpointsMost)
+	return live[i], own && i == 0
 }
 
 // have reports whether a node has an address.

@@ -62,29 +62,30 @@ func (p *peerEndpoints) recall(known []netip.Addr) {
 	p.known = known
 }
 
-// learn notes an address that the server names.
-func (p *peerEndpoints) learn(a netip.Addr) {
+// learn notes an address that the server names, and reports whether it may be tried.
+func (p *peerEndpoints) learn(a netip.Addr) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.add(a)
+	return p.add(a)
 }
 
 // add is learn; p.mu is held.
-func (p *peerEndpoints) add(a netip.Addr) {
+func (p *peerEndpoints) add(a netip.Addr) bool {
 	if !p.used || !a.IsValid() {
-		return
+		return false
 	}
 	if !a.Is4() || cidr.Contains(p.forbidden, a) {
 		p.ignored.WithLabelValues("address of no endpoint").Inc()
-		return
+		return false
 	}
 	p.names++
 	maps.DeleteFunc(p.named, func(_ netip.Addr, at int) bool { return p.names-at > endpointLife })
 	if _, known := p.named[a]; !known && len(p.named) >= endpointsMost {
 		p.ignored.WithLabelValues("too many endpoints").Inc()
-		return
+		return false
 	}
 	p.named[a] = p.names
+	return true
 }
 
 // asks reports whether the client wants to know of others.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -101,11 +102,14 @@ func TestPeerEndpointsUnasked(t *testing.T) {
 	}
 }
 
-// TestNameEndpoints: a server names its live nodes in turn, to a client that uses the address of a node.
+// TestNameEndpoints: a server names its live nodes in turn, to a client that uses the address of a node. Its gateway's own is always among
+// them, and named as such.
 func TestNameEndpoints(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := serverView()
 		v.nodes[0].Address, v.nodes[1].Address = netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
+		v.nodes[1].Name = "n9"
+		own := v.nodes[1].Address
 		g, _ := testEchoes(v)
 		of := func(endpoint string) netip.Addr {
 			return g.tunnel(1).answer(netip.AddrPort{}, echoNaming(endpoint)).Endpoint
@@ -122,7 +126,50 @@ func TestNameEndpoints(t *testing.T) {
 		if !slices.Contains(seen, v.nodes[0].Address) || !slices.Contains(seen, v.nodes[1].Address) {
 			t.Errorf("named %v", seen)
 		}
+		for i := range 2 * endpointsMost { // nodes that come before the gateway's own
+			internal := netip.AddrFrom4([4]byte{10, 80, 1, byte(i)})
+			v.nodes = slices.Insert(v.nodes, 0, reportedNode{Node: &records.Node{Name: fmt.Sprintf("x%d", i), Internal: internal, Address: netip.AddrFrom4([4]byte{192, 0, 2, 100 + byte(i)})}})
+			g.nodes.follow(v)
+			g.nodes.answer(echoOf(internal.String(), echo.Report{Internal: internal}))
+		}
+		named := map[netip.Addr]bool{}
+		for range endpointsMost {
+			c := g.tunnel(1).content()
+			named[c.Endpoint] = c.OwnNode
+		}
+		if len(named) != endpointsMost || !named[own] {
+			t.Errorf("named %v, true for its own: want %d with %v", named, endpointsMost, own)
+		}
 	})
+}
+
+// TestEnterBy: a tunnel turns to no address but those that a client takes, and to none while it is in use, or again at once.
+func TestEnterBy(t *testing.T) {
+	at := netip.MustParseAddrPort("192.0.2.7:30000")
+	for _, c := range []struct {
+		names  string
+		own    bool
+		stands standing
+		moved  time.Duration // ago
+		want   bool
+	}{
+		{"192.0.2.1", true, returned, entryEvery, true},
+		{"192.0.2.1", true, returned, entryEvery / 2, false},
+		{"192.0.2.1", true, usable, entryEvery, false},
+		{"192.0.2.1", false, returned, entryEvery, false},
+		{"192.0.2.7", true, returned, entryEvery, false}, // it enters there
+		{"127.0.0.1", true, returned, entryEvery, false},
+		{"10.244.1.5", true, returned, entryEvery, false},
+	} {
+		g, _ := testEchoes(testView())
+		tunnel := g.tunnel(1)
+		before := time.Now().Add(-c.moved)
+		tunnel.sender, tunnel.far.device, tunnel.stands, tunnel.moved = at, &farTunnel{}, c.stands, before
+		tunnel.locates(echo.Content{Endpoint: netip.MustParseAddr(c.names), OwnNode: c.own})
+		if got := tunnel.moved != before; got != c.want {
+			t.Errorf("%+v: turns there: %t", c, got)
+		}
+	}
 }
 
 // TestPeerEndpointsRecalled: a process goes on with what the one before has recorded, and believes no more of it.

@@ -36,14 +36,15 @@ type tunnelEchoes struct {
 
 	mu     sync.Mutex // guards what follows
 	role   records.Role
-	peer   *echo.Prober // nil: none yet
-	sender netip.Addr   // of the tunnel's packets; the zero value: none have come
-	path   echo.Path    // what the peer reports of its path to here
+	peer   *echo.Prober   // nil: none yet
+	sender netip.AddrPort // of the tunnel's packets; the zero value: none have come
+	path   echo.Path      // what the peer reports of its path to here
 	member
 	unused  string // why no packets of pods are sent here; "": they are
 	farIdle bool   // the far end says that it sends none
 	byNode  bool   // the client reaches this gateway at the address of a node
 	far     farPods
+	moved   time.Time // when the tunnel was to enter by another node last
 }
 
 func newTunnelEchoes(g *gatewayEchoes, number int) *tunnelEchoes {
@@ -116,14 +117,15 @@ func (t *tunnelEchoes) answer(_ netip.AddrPort, m echo.Message) echo.Content {
 	t.path, t.farIdle = path, m.Content.Unused
 	t.says(m.Content)
 	t.from(epoch(m.Content.Epoch))
-	t.locates(m.Content.Endpoint)
-	newest, endpoint := t.newest(), t.endpoint()
+	t.locates(m.Content)
+	newest := t.newest()
+	endpoint, own := t.endpoint()
 	t.mu.Unlock()
 	t.nodes.Store(m.Content.Nodes)
 	t.gateway.compare()
 	t.gateway.own.received(epoch(m.Content.Newest))
 	c := t.gateway.toPeer()
-	c.Newest, c.Endpoint = newest, endpoint
+	c.Newest, c.Endpoint, c.OwnNode = newest, endpoint, own
 	return c
 }
 
@@ -133,7 +135,8 @@ func (t *tunnelEchoes) content() echo.Content {
 	c.Path = t.size.known()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	c.Unused, c.Newest, c.Endpoint = t.unused != "", t.newest(), t.endpoint()
+	c.Unused, c.Newest = t.unused != "", t.newest()
+	c.Endpoint, c.OwnNode = t.endpoint()
 	return c
 }
 
@@ -147,25 +150,27 @@ func (t *tunnelEchoes) answeredBy(m echo.Message, _ time.Duration) {
 	defer t.mu.Unlock()
 	t.answered(m.Content)
 	t.from(epoch(m.Content.Epoch))
-	t.locates(m.Content.Endpoint)
+	t.locates(m.Content)
 }
 
 // endpoint is the address that an echo has: at the client, the one in use; at the server, if that is a node's, those of its live
-// nodes in turn. Of a server behind a load balancer the client learns no address. t.mu is held.
-func (t *tunnelEchoes) endpoint() netip.Addr {
+// nodes in turn, of which one is this gateway's own. Of a server behind a load balancer the client learns no address. t.mu is held.
+func (t *tunnelEchoes) endpoint() (a netip.Addr, own bool) {
 	switch {
 	case t.gateway.endpoints.asks():
-		return t.sender
+		return t.sender.Addr(), false
 	case t.byNode:
 		return t.gateway.nodes.endpoint()
 	}
-	return netip.Addr{}
+	return netip.Addr{}, false
 }
 
 // locates takes the address of an echo; t.mu is held.
-func (t *tunnelEchoes) locates(a netip.Addr) {
-	t.byNode = t.gateway.nodes.have(a)
-	t.gateway.endpoints.learn(a)
+func (t *tunnelEchoes) locates(c echo.Content) {
+	t.byNode = t.gateway.nodes.have(c.Endpoint)
+	if t.gateway.endpoints.learn(c.Endpoint) && c.OwnNode {
+		t.enterBy(c.Endpoint)
+	}
 }
 
 // missed notes that echoes are lost. A tunnel of which two trains in a row are lost is not used where there are others: on a line
@@ -191,7 +196,7 @@ func (t *tunnelEchoes) measure(underlay *echo.Socket, peer netip.AddrPort) {
 		return
 	}
 	t.mu.Lock()
-	t.sender = peer.Addr()
+	t.sender = peer
 	client := t.role == records.Client
 	t.mu.Unlock()
 	if client && underlay != nil {
@@ -203,7 +208,7 @@ func (t *tunnelEchoes) measure(underlay *echo.Socket, peer netip.AddrPort) {
 func (t *tunnelEchoes) serves(from netip.Addr) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.role == records.Server && from == t.sender
+	return t.role == records.Server && from == t.sender.Addr()
 }
 
 // describe adds to a status what is measured of the tunnel.

@@ -62,6 +62,7 @@ const (
 	flagEpochs   = 1 << 8
 	flagEndpoint = 1 << 9
 	flagNodes    = 1 << 10
+	flagOwnNode  = 1 << 11
 )
 
 // Message is one request or reply.
@@ -99,6 +100,8 @@ type Content struct {
 	// Endpoint is, from a gateway of a client, the underlay address at which it reaches the receiver; from one of a server, an
 	// address at which clients may reach it, each time another one. The zero value: none. A message of less than EndpointSize has none.
 	Endpoint netip.Addr
+	// OwnNode says that Endpoint is the address of the node on which the sender runs.
+	OwnNode bool
 	// Nodes is how many nodes of its cluster the sender, a gateway, reaches; zero: not known. A message of less than FullSize has none.
 	Nodes uint32
 }
@@ -159,7 +162,7 @@ func (c Content) put(fixed []byte) (flags uint16) {
 		binary.BigEndian.PutUint32(fixed[56:], c.Newest)
 	}
 	if len(fixed) >= EndpointSize && c.Endpoint.Is4() {
-		flags |= flagEndpoint
+		flags |= flagEndpoint | flagIf(c.OwnNode, flagOwnNode)
 		putAddr(fixed[60:], c.Endpoint)
 	}
 	if len(fixed) >= FullSize && c.Nodes != 0 {
@@ -252,7 +255,7 @@ func parseContent(b []byte, flags uint16) (c Content) {
 		c.Epoch, c.Newest = binary.BigEndian.Uint32(b[52:]), binary.BigEndian.Uint32(b[56:])
 	}
 	if flags&flagEndpoint != 0 && len(b) >= EndpointSize {
-		c.Endpoint = netip.AddrFrom4([4]byte(b[60:]))
+		c.Endpoint, c.OwnNode = netip.AddrFrom4([4]byte(b[60:])), flags&flagOwnNode != 0
 	}
 	if flags&flagNodes != 0 && len(b) >= FullSize {
 		c.Nodes = binary.BigEndian.Uint32(b[64:])

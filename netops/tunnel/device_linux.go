@@ -286,6 +286,19 @@ func (d *Device) RenewAt(endpoint netip.AddrPort) error {
 	return d.renew(have, endpoint)
 }
 
+// MoveTo sends to the peer at another endpoint from now on. Its session stays, and nothing is lost where the peer is reached there.
+func (d *Device) MoveTo(endpoint netip.AddrPort) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	move := wgtypes.PeerConfig{PublicKey: d.cfg.Peer.PublicKey, UpdateOnly: true, Endpoint: net.UDPAddrFromAddrPort(endpoint)}
+	if err := doing("configure", d.engine.configure(wgtypes.Config{Peers: []wgtypes.PeerConfig{move}})); err != nil {
+		return fmt.Errorf("move tunnel %s: %w", d.cfg.Name, err)
+	}
+	d.sought = endpoint
+	d.log.Info("tunnel moved", "endpoint", endpoint)
+	return nil
+}
+
 // renew adds the peer anew, at an endpoint; d.mu is held.
 func (d *Device) renew(have wgtypes.Device, next netip.AddrPort) error {
 	if d.cfg.Closed {

@@ -1,6 +1,7 @@
 package tunnel
 
 import (
+	"net/netip"
 	"testing"
 	"time"
 
@@ -110,6 +111,28 @@ func TestClosed(t *testing.T) {
 		p.client.mustAsk(target)
 		if got := stats(t, p.clientDevice).Endpoint; got != at {
 			t.Errorf("renewed at %v, want %v", got, at)
+		}
+	})
+}
+
+// TestMoveKeepsTheSession: what is sent after a move arrives at the other endpoint, without another handshake.
+func TestMoveKeepsTheSession(t *testing.T) {
+	forEachImplementation(t, func(t *testing.T, p *pair) {
+		target := p.server.serveUDP(serverTunnel + ":7000")
+		p.client.mustAsk(target)
+		settle(t, p.clientDevice)
+		before := stats(t, p.clientDevice)
+		p.server.readdress("wire", "192.0.2.1/24", "192.0.2.2/24")
+		to := netip.MustParseAddrPort("192.0.2.2:51840")
+		if err := p.clientDevice.MoveTo(to); err != nil {
+			t.Fatal(err)
+		}
+		p.client.mustAsk(target)
+		if now := stats(t, p.clientDevice); now.Endpoint != to || !now.LastHandshake.Equal(before.LastHandshake) {
+			t.Errorf("before %+v, now %+v", before, now)
+		}
+		if p.client.apply(p.clientDevice, p.clientConfig) {
+			t.Error("after a move, the same configuration changed something")
 		}
 	})
 }

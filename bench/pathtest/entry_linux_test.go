@@ -1,0 +1,71 @@
+package pathtest
+
+import (
+	"fmt"
+	"net/netip"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"liqonet.io/liqonet/internal/eventually"
+	"liqonet.io/liqonet/internal/records"
+)
+
+// entryAgain is longer than a tunnel waits before it tries an entry again.
+const entryAgain = 11 * time.Second
+
+// TestEntry: a tunnel that returns enters by the node of the server's gateway if that forwards what comes at the tunnel's port, and loses
+// nothing by it. The client's record has the other node.
+func TestEntry(t *testing.T) {
+	t.Parallel()
+	a, b, _ := twoClusters(t)
+	b.elsewhere = true
+	for _, c := range []*testCluster{a, b} {
+		c.addGateway()
+	}
+	at := func(node, gateway int) netip.AddrPort {
+		return netip.AddrPortFrom(a.node(node), uint16(serverPort+8*(gateway-1)))
+	}
+	k := combinations()[0]
+	lose(a.nodes[0], fmt.Sprintf("meta l4proto udp ct original ip daddr %s ct original proto-dst %d-%d", a.node(0), serverPort, serverPort+7), "drop")
+	a.connect(k, b)
+	b.connect(k, a)
+	a.awaitPairs()
+	b.awaitPairs()
+	b.awaitEntries(at(1, 1), at(1, 2))
+	tried := time.Now() // or before
+
+	loseNoMore(a.nodes[0])
+	first := a.gateways[0]
+	lose(a.nodes[0], fmt.Sprintf("ip daddr %[1]s udp dport 51840-51848; ip saddr %[1]s udp sport 51840-51848", first.address()), "drop")
+	begin := time.Now()
+	a.awaitUnused(first, true, begin)
+	f := startFlood(a, b)
+	<-time.After(entryAgain - time.Since(tried))
+	loseNoMore(a.nodes[0])
+	b.awaitEntries(at(0, 1), at(1, 2))
+	a.awaitUnused(first, false, time.Now())
+	f.await(t)
+	lost, sent, _ := f.stop()
+	t.Logf("%d of %d packets lost", lost, sent)
+	if lost*100 > undisturbedLoss*sent {
+		t.Errorf("want at most %d %% lost", undisturbedLoss)
+	}
+}
+
+// awaitEntries waits until the tunnels of a client's first gateway have these endpoints.
+func (c *testCluster) awaitEntries(first, second netip.AddrPort) {
+	c.t.Helper()
+	eventually.Succeeds(c.t, joining, func() error {
+		cm, err := c.kube.CoreV1().ConfigMaps(records.DefaultNamespace).Get(c.t.Context(), c.gateways[0].id().Name(), metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		g, err := records.Decode[records.Gateway](cm.Data[records.DataKey])
+		if err == nil && (len(g.OtherEndpoints) != 1 || g.Endpoint != first || g.OtherEndpoints[0] != second) {
+			err = fmt.Errorf("the tunnels lead to %v and %v, want %v and %v", g.Endpoint, g.OtherEndpoints, first, second)
+		}
+		return err
+	})
+}
