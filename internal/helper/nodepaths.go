@@ -43,7 +43,6 @@ type nodePaths struct {
 	paths     map[netip.Addr]nodePath
 	witnesses []netip.Addr // nodes that are asked to be one
 	turn      int          // of the address that is named to the peer next
-	turns     int          // of endpoints that were named
 	reached   uint32       // nodes, as they were counted last
 	counted   time.Time    // then
 }
@@ -189,15 +188,15 @@ func (n *nodePaths) name() echo.Content {
 	return echo.Content{Node: cidr.Swap(live[n.turn], cidr.Lower(n.external))}
 }
 
-// endpoint names the address of one live node to a client, each time another one, and reports whether it is that of the
+// endpoint names the address of one live node to a client, another one each turn, and reports whether it is that of the
 // gateway's own node, which is always among them.
-func (n *nodePaths) endpoint() (a netip.Addr, own bool) {
+func (n *nodePaths) endpoint(turn int) (a netip.Addr, own bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	var live []netip.Addr
 	for _, node := range n.nodes {
 		switch {
-		case !node.Address.Is4() || !n.alive(node.Internal):
+		case node.Name != n.own && len(live) >= endpointsMost || !node.Address.Is4() || !n.alive(node.Internal):
 		case node.Name == n.own:
 			live, own = slices.Insert(live, 0, node.Address), true
 		default:
@@ -207,8 +206,7 @@ func (n *nodePaths) endpoint() (a netip.Addr, own bool) {
 	if len(live) == 0 {
 		return netip.Addr{}, false
 	}
-	n.turns++
-	i := n.turns % min(len(live), endpointsMost)
+	i := turn % min(len(live), endpointsMost)
 	return live[i], own && i == 0
 }
 

@@ -145,27 +145,31 @@ func TestNameEndpoints(t *testing.T) {
 
 // TestEnterBy: a tunnel turns to no address but those that a client takes, and to none while it is in use, or again at once.
 func TestEnterBy(t *testing.T) {
-	at := netip.MustParseAddrPort("192.0.2.7:30000")
 	for _, c := range []struct {
 		names  string
 		own    bool
 		stands standing
 		moved  time.Duration // ago
+		port   uint16        // at which the tunnel's packets come
+		pod    uint32
 		want   bool
 	}{
-		{"192.0.2.1", true, returned, entryEvery, true},
-		{"192.0.2.1", true, returned, entryEvery / 2, false},
-		{"192.0.2.1", true, usable, entryEvery, false},
-		{"192.0.2.1", false, returned, entryEvery, false},
-		{"192.0.2.7", true, returned, entryEvery, false}, // it enters there
-		{"127.0.0.1", true, returned, entryEvery, false},
-		{"10.244.1.5", true, returned, entryEvery, false},
+		{"192.0.2.1", true, returned, entryEvery, 30000, 7, true},
+		{"192.0.2.1", true, returned, entryEvery, 30000, 6, false}, // another pod with its key
+		{"192.0.2.1", true, returned, entryEvery, 53, 7, false},    // the server's choice
+		{"192.0.2.1", true, returned, entryEvery / 2, 30000, 7, false},
+		{"192.0.2.1", true, usable, entryEvery, 30000, 7, false},
+		{"192.0.2.1", false, returned, entryEvery, 30000, 7, false},
+		{"192.0.2.7", true, returned, entryEvery, 30000, 7, false}, // it enters there
+		{"127.0.0.1", true, returned, entryEvery, 30000, 7, false},
+		{"10.244.1.5", true, returned, entryEvery, 30000, 7, false},
 	} {
 		g, _ := testEchoes(testView())
 		tunnel := g.tunnel(1)
 		before := time.Now().Add(-c.moved)
-		tunnel.sender, tunnel.far.device, tunnel.stands, tunnel.moved = at, &farTunnel{}, c.stands, before
-		tunnel.locates(echo.Content{Endpoint: netip.MustParseAddr(c.names), OwnNode: c.own})
+		tunnel.sender, tunnel.endpoints = netip.AddrPortFrom(netip.MustParseAddr("192.0.2.7"), c.port), []string{"server.example:30000"}
+		tunnel.far.device, tunnel.far.latest, tunnel.stands, tunnel.moved = &farTunnel{}, 7, c.stands, before
+		tunnel.locates(echo.Content{Endpoint: netip.MustParseAddr(c.names), OwnNode: c.own, Epoch: c.pod})
 		if got := tunnel.moved != before; got != c.want {
 			t.Errorf("%+v: turns there: %t", c, got)
 		}

@@ -40,11 +40,13 @@ type tunnelEchoes struct {
 	sender netip.AddrPort // of the tunnel's packets; the zero value: none have come
 	path   echo.Path      // what the peer reports of its path to here
 	member
-	unused  string // why no packets of pods are sent here; "": they are
-	farIdle bool   // the far end says that it sends none
-	byNode  bool   // the client reaches this gateway at the address of a node
-	far     farPods
-	moved   time.Time // when the tunnel was to enter by another node last
+	unused    string // why no packets of pods are sent here; "": they are
+	farIdle   bool   // the far end says that it sends none
+	byNode    bool   // the client reaches this gateway at the address of a node
+	far       farPods
+	moved     time.Time // when the tunnel was to enter by another node last
+	endpoints []string  // in the record
+	turn      int       // of the address that is named next
 }
 
 func newTunnelEchoes(g *gatewayEchoes, number int) *tunnelEchoes {
@@ -61,6 +63,7 @@ func (t *tunnelEchoes) follow(v gatewayView, number int, wake chan<- struct{}) {
 	t.mu.Lock()
 	news := t.unused != v.unused[number]
 	t.role, t.unused, t.wake = v.peering.Role, v.unused[number], nil
+	t.endpoints = v.own().Tunnels[number-1].Endpoints
 	calm := gatewayCalm
 	if len(v.own().Tunnels) > 1 {
 		t.wake, calm = wake, gatewayCalmOfSeveral
@@ -160,7 +163,8 @@ func (t *tunnelEchoes) endpoint() (a netip.Addr, own bool) {
 	case t.gateway.endpoints.asks():
 		return t.sender.Addr(), false
 	case t.byNode:
-		return t.gateway.nodes.endpoint()
+		t.turn++
+		return t.gateway.nodes.endpoint(t.turn)
 	}
 	return netip.Addr{}, false
 }
@@ -168,7 +172,7 @@ func (t *tunnelEchoes) endpoint() (a netip.Addr, own bool) {
 // locates takes the address of an echo; t.mu is held.
 func (t *tunnelEchoes) locates(c echo.Content) {
 	t.byNode = t.gateway.nodes.have(c.Endpoint)
-	if t.gateway.endpoints.learn(c.Endpoint) && c.OwnNode {
+	if t.gateway.endpoints.learn(c.Endpoint) && c.OwnNode && epoch(c.Epoch) == t.far.latest {
 		t.enterBy(c.Endpoint)
 	}
 }

@@ -272,7 +272,11 @@ func (d *Device) Renew(ctx context.Context, others, taken []netip.Addr) error {
 	peer, _ := findPeer(have, d.cfg.Peer.PublicKey)
 	heard := endpointOf(peer) // where the peer is looked for without candidates, too
 	candidates = freeFirst(alternate(candidates, others), taken)
-	return d.renew(have, cmp.Or(after(cmp.Or(d.sought, heard), candidates), heard, d.sought))
+	from := heard
+	if !slices.Contains(candidates, heard) {
+		from = cmp.Or(d.sought, heard)
+	}
+	return d.renew(have, cmp.Or(after(from, candidates), heard, d.sought))
 }
 
 // RenewAt renews the tunnel as Renew does, with an endpoint at which the peer was heard.
@@ -286,16 +290,18 @@ func (d *Device) RenewAt(endpoint netip.AddrPort) error {
 	return d.renew(have, endpoint)
 }
 
-// MoveTo sends to the peer at another endpoint from now on. Its session stays, and nothing is lost where the peer is reached there.
+// MoveTo sends to the peer at another endpoint, until something comes from elsewhere. Its session stays, and nothing is lost where the
+// peer is reached there.
 func (d *Device) MoveTo(endpoint netip.AddrPort) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.cfg.Closed {
+		return nil
+	}
 	move := wgtypes.PeerConfig{PublicKey: d.cfg.Peer.PublicKey, UpdateOnly: true, Endpoint: net.UDPAddrFromAddrPort(endpoint)}
 	if err := doing("configure", d.engine.configure(wgtypes.Config{Peers: []wgtypes.PeerConfig{move}})); err != nil {
 		return fmt.Errorf("move tunnel %s: %w", d.cfg.Name, err)
 	}
-	d.sought = endpoint
-	d.log.Info("tunnel moved", "endpoint", endpoint)
 	return nil
 }
 

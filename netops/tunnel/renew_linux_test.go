@@ -1,6 +1,7 @@
 package tunnel
 
 import (
+	"errors"
 	"net/netip"
 	"testing"
 	"time"
@@ -97,7 +98,7 @@ func TestClosed(t *testing.T) {
 		closed.Closed = true
 		p.client.apply(p.clientDevice, closed)
 		p.client.renew(p.clientDevice)
-		p.client.Inside(func() error { return p.clientDevice.RenewAt(at) })
+		p.client.Inside(func() error { return errors.Join(p.clientDevice.RenewAt(at), p.clientDevice.MoveTo(at)) })
 		if have, err := p.clientDevice.engine.read(); err != nil || len(have.Peers) != 0 {
 			t.Errorf("closed, and has peers %v, %v", have.Peers, err)
 		}
@@ -133,6 +134,25 @@ func TestMoveKeepsTheSession(t *testing.T) {
 		}
 		if p.client.apply(p.clientDevice, p.clientConfig) {
 			t.Error("after a move, the same configuration changed something")
+		}
+	})
+}
+
+// TestRenewLeavesWhereItIs: after a move that was turned back, a renewal tries another endpoint than the one in use.
+func TestRenewLeavesWhereItIs(t *testing.T) {
+	forEachImplementation(t, func(t *testing.T, p *pair) {
+		target := p.server.serveUDP(serverTunnel + ":7000")
+		client := p.clientConfig
+		client.Peer.Endpoints = []string{"192.0.2.1:51840", "192.0.2.2:51840"}
+		p.client.apply(p.clientDevice, client)
+		p.client.mustAsk(target)
+		if err := p.clientDevice.MoveTo(netip.MustParseAddrPort("192.0.2.2:51840")); err != nil {
+			t.Fatal(err)
+		}
+		p.server.mustAsk(p.client.serveUDP(clientTunnel + ":7000"))
+		p.client.renew(p.clientDevice)
+		if got := stats(t, p.clientDevice).Endpoint.String(); got != "192.0.2.2:51840" {
+			t.Errorf("renewed at %s", got)
 		}
 	})
 }
