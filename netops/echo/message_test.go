@@ -55,6 +55,7 @@ func TestParseReadsWhatAppendToWrote(t *testing.T) {
 		"unused":       {Kind: Request, Size: 100, Content: Content{Unused: true}},
 		"epochs":       {Kind: Reply, Size: EpochSize, Content: Content{Epoch: math.MaxUint32, Newest: 1}},
 		"endpoint":     {Kind: Request, Size: EndpointSize, Content: Content{Epoch: 1, Endpoint: netip.MustParseAddr("192.0.2.9")}},
+		"own node":     {Kind: Reply, Size: EndpointSize, Content: Content{Endpoint: netip.MustParseAddr("192.0.2.9"), OwnNode: true}},
 		"nodes":        {Kind: Reply, Size: FullSize, Content: Content{Nodes: math.MaxUint32}},
 		"node only":    {Kind: Reply, Size: 100, Content: Content{Node: netip.MustParseAddr("10.70.0.9")}},
 	} {

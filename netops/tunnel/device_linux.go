@@ -272,7 +272,7 @@ func (d *Device) Renew(ctx context.Context, others, taken []netip.Addr) error {
 	peer, _ := findPeer(have, d.cfg.Peer.PublicKey)
 	heard := endpointOf(peer) // where the peer is looked for without candidates, too
 	candidates = freeFirst(alternate(candidates, others), taken)
-	from := heard
+	from := heard // the next one follows where the peer was last, also if that is not where it was sought
 	if !slices.Contains(candidates, heard) {
 		from = cmp.Or(d.sought, heard)
 	}
