@@ -53,20 +53,26 @@ func (t *tunnelEchoes) moveTo(device farDevice, pod epoch, to netip.AddrPort) er
 		if !t.justReturned(pod) {
 			return errors.New("it carries packets already, or is silent, or of another pod")
 		}
+		before, err := device.Stats()
+		if err != nil {
+			return err
+		}
 		if err := device.MoveTo(to); err != nil {
 			return err
 		}
 		t.hurry()
 		<-time.After(entryWait)
-		if s, err := device.Stats(); err != nil {
+		s, err := device.Stats()
+		if err != nil {
 			return err
-		} else if s.Endpoint == to {
+		}
+		if s.Endpoint == to && s.RxBytes > before.RxBytes { // what came, came from there
 			t.locate(device, pod)
 			t.renewal.log.Info("the tunnel enters by the node of its gateway", "endpoint", to)
 			return nil
 		}
 	}
-	return errors.New("its packets come from elsewhere")
+	return errors.New("its packets come from elsewhere, or not at all")
 }
 
 // justReturned reports whether the tunnel has answered for less than a moment, as a pod.
