@@ -92,7 +92,7 @@ type Observation struct {
 	Witnesses map[string]string
 	// GatewayNode is the node on which the gateway runs; "": not known.
 	GatewayNode string
-	// Nodes are the names of the nodes that should take part: Ready, with a helper.
+	// Nodes are the names of the nodes that should take part: Ready, and able to run a helper.
 	Nodes []string
 	// Problem is why the gateway's pod does not run; "": none is known.
 	Problem string

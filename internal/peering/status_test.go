@@ -100,6 +100,31 @@ func TestStatusWithoutInstallation(t *testing.T) {
 	})
 }
 
+// TestStatusOfNodesWithoutPod: a Ready node counts though nobody has made a pod for its helper, one that cannot run a helper does not.
+func TestStatusOfNodesWithoutPod(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, _ := connected(t)
+		windows := nodeObject(worldNode{name: "a4", podCIDR: "10.244.4.0/24", address: "172.31.1.14"})
+		windows.Labels = map[string]string{corev1.LabelOSStable: "windows"}
+		if _, err := a.kube.CoreV1().Nodes().Create(t.Context(), windows, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		expect := func(state health.State, total int, reason string) {
+			t.Helper()
+			all, err := status.Read(t.Context(), status.Options{Cluster: a.Cluster})
+			if err != nil || len(all) != 1 {
+				t.Fatal(all, err)
+			}
+			if p := all[0]; p.State != state || p.NodesReady != 2 || p.NodesTotal != total || p.Reason != reason {
+				t.Errorf("%s, %d of %d nodes, %q; want %s, 2 of %d, %q", p.State, p.NodesReady, p.NodesTotal, p.Reason, state, total, reason)
+			}
+		}
+		expect(health.Healthy, 2, "")
+		a.addNode(t, worldNode{name: "a3", podCIDR: "10.244.3.0/24", address: "172.31.1.13"})
+		expect(health.Degraded, 3, "no echo between gateway and node a3")
+	})
+}
+
 // install makes the DaemonSet of node helpers, and nothing else.
 func (w *world) install(t *testing.T) {
 	t.Helper()

@@ -21,7 +21,6 @@ import (
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
 	"liqonet.io/liqonet/ipam/store"
-	"liqonet.io/liqonet/templates"
 )
 
 // snapshot is what Status has read of a cluster. Nothing in it stops at a damaged record: what cannot be read is told
@@ -54,7 +53,7 @@ func takeSnapshot(ctx context.Context, c *cluster.Cluster) (*snapshot, error) {
 	group, inner := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.readRecords(inner) })
 	group.Go(func() (err error) {
-		s.nodes, err = participants(inner, c)
+		s.nodes, _, err = inventory.HelperNodes(inner, c) // also those whose helper has no pod: their packets do not cross
 		return err
 	})
 	group.Go(func() error { return s.readLeases(inner) })
@@ -259,26 +258,6 @@ func (s *snapshot) readProblem(ctx context.Context, id records.GatewayID, o *hea
 		o.Problem = problem.Error()
 	}
 	return nil
-}
-
-// participants are the names of the nodes that should take part in every peering: Ready, with a helper. Sorted.
-func participants(ctx context.Context, c *cluster.Cluster) ([]string, error) {
-	ready, err := inventory.ReadyNodes(ctx, c)
-	if err != nil {
-		return nil, err
-	}
-	pods, err := cluster.All[*corev1.Pod](ctx, c, templates.NodePods())
-	if err != nil {
-		return nil, err
-	}
-	var names []string
-	for _, pod := range pods {
-		if ready[pod.Spec.NodeName] {
-			names = append(names, pod.Spec.NodeName)
-		}
-	}
-	slices.Sort(names)
-	return slices.Compact(names), nil
 }
 
 // compare looks for objects that are not as they should be.
