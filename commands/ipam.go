@@ -10,6 +10,7 @@ import (
 
 	"liqonet.io/liqonet/internal/addresses"
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/steps"
 	"liqonet.io/liqonet/ipam"
 )
@@ -67,6 +68,15 @@ func changingReservations(env *Env, connect connector, cmd *cobra.Command, prepa
 			return reservations{document: a, text: describeDryRun(a)}, err
 		}, nil
 	})
+}
+
+// addReservations changes reservations, once what the cluster and its peerings use is among them again.
+func addReservations(ctx context.Context, c *cluster.Cluster, change func(*ipam.Registry) error) error {
+	fabric, err := inventory.Fabric(ctx, c)
+	if err != nil {
+		return err
+	}
+	return addresses.Add(ctx, c, fabric, change)
 }
 
 // reservationCommand completes a command on a cluster's reservations. prepare checks the command line before any cluster is

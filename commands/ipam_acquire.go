@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"liqonet.io/liqonet/internal/cluster"
-	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/ipam"
 )
 
@@ -40,7 +39,7 @@ exit code is 4 if no such range is free.`,
 		}
 		return func(ctx context.Context, c *cluster.Cluster) (reservations, error) {
 			var got ipam.Reservation
-			err := inventory.UpdateReservations(ctx, c, func(r *ipam.Registry) (err error) {
+			err := addReservations(ctx, c, func(r *ipam.Registry) (err error) {
 				got, err = r.Acquire(q)
 				return err
 			})

@@ -6,7 +6,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"liqonet.io/liqonet/internal/cluster"
-	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/ipam"
 )
 
@@ -35,7 +34,7 @@ overlaps a range of another owner, and names that owner. Reserving a range again
 			return nil, usagef("%w", err)
 		}
 		return func(ctx context.Context, c *cluster.Cluster) (reservations, error) {
-			err := inventory.UpdateReservations(ctx, c, func(r *ipam.Registry) error { return r.Reserve(want) })
+			err := addReservations(ctx, c, func(r *ipam.Registry) error { return r.Reserve(want) })
 			return reservations{document: want, all: []ipam.Reservation{want}}, err
 		}, nil
 	})

@@ -4,16 +4,21 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"liqonet.io/liqonet/internal/addresses"
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/cluster/clustertest"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
 )
 
@@ -114,6 +119,44 @@ func TestReservations(t *testing.T) {
 		if diff := cmp.Diff(step.out, out); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", step.line, diff)
 		}
+	}
+}
+
+// TestReservationsAfterLoss: where ConfigMap ipam has lost reservations, what the records use is given to nobody.
+func TestReservationsAfterLoss(t *testing.T) {
+	var objects []runtime.Object
+	for name, file := range map[string]string{records.FabricName: "fabric.yaml", records.PeeringName("b"): "peering-b.yaml"} {
+		text, err := os.ReadFile(filepath.Join("..", "ipam", "translate", "testdata", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		objects = append(objects, &corev1.ConfigMap{
+			ObjectMeta: inventory.Meta(records.DefaultNamespace, name), Data: map[string]string{records.DataKey: string(text)},
+		})
+	}
+	c, _ := clustertest.New(clustertest.Config{Objects: objects})
+	for line, conflict := range map[string]string{
+		"reserve 10.71.8.0/24":             `peering "b" pods 10.71.0.0/16`,
+		"reserve 10.81.0.0/24 --owner lab": `peering "b" external CIDR 10.81.0.0/16`,
+		"reserve 10.96.4.0/24":             "service CIDR 10.96.0.0/16",
+		"reserve 10.70.8.0/24 --shared":    "external CIDR 10.70.0.0/16",
+	} {
+		if out, _, err := ipamCommand(t, c, strings.Fields(line)...); err == nil || !strings.Contains(err.Error(), "conflict with "+conflict) {
+			t.Errorf("%s: %q, %v, want a conflict with %s", line, out, err, conflict)
+		}
+	}
+	for _, used := range []string{"10.71.0.0/16", "10.244.0.0/16"} {
+		out, _, err := ipamCommand(t, c, "acquire", "/16", "--owner", "ci", "--prefer", used)
+		if err != nil || out != "10.97.0.0/16\n" {
+			t.Errorf("acquire %s: %q, %v", used, out, err)
+		}
+	}
+	r, err := inventory.Reservations(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if held := r.Held(ipam.Peering("b")); len(held) != 4 { // pods, external CIDR, gateway, exposed host
+		t.Errorf("peering b holds %v", held)
 	}
 }
 

@@ -198,7 +198,8 @@ func releaseOthers(r *ipam.Registry, owner ipam.Owner, purpose ipam.Purpose, sta
 // Restore reserves again what the fabric and the peerings use: an older registry, as of a manifest, may have taken the
 // place of the one in which it was reserved. What others hold by now stays theirs: Check tells.
 func Restore(r *ipam.Registry, f *records.Fabric, peerings []records.Peering) {
-	for _, used := range (state{fabric: f, peerings: peerings}).wanted() {
+	own := Wanted(cluster.Discovery{}, cluster.Overrides{}, f)
+	for _, used := range (state{fabric: f, peerings: peerings, own: own}).wanted() {
 		_ = r.Reserve(used)
 	}
 }
