@@ -18,6 +18,15 @@ import (
 // connector makes the clients of the cluster that the flags choose, once they are read, and checks that it answers.
 type connector func(context.Context) (*cluster.Cluster, error)
 
+// installed is the cluster, if liqonet is installed in the namespace that the flags choose.
+func (connect connector) installed(ctx context.Context) (*cluster.Cluster, error) {
+	c, err := connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return c, inventory.CheckInstalled(ctx, c)
+}
+
 func newIPAM(env *Env) *cobra.Command {
 	cmd := group("ipam", "Show and reserve the address ranges of a cluster", `
 Show and reserve the address ranges of a cluster. Every range has one owner: the cluster, a peering, or a name that you
@@ -89,7 +98,7 @@ func reservationCommand(env *Env, connect connector, cmd *cobra.Command, prepare
 		if err != nil {
 			return err
 		}
-		c, err := connect(cmd.Context())
+		c, err := connect.installed(cmd.Context())
 		if err != nil {
 			return err
 		}

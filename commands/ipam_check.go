@@ -40,7 +40,7 @@ is 0 if nothing is left to repair, and 3 otherwise.`,
   liqoctl ipam check --context a --repair`,
 		Args: arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			if f.cluster, err = connect(cmd.Context()); err != nil {
+			if f.cluster, err = connect.installed(cmd.Context()); err != nil {
 				return err
 			}
 			return f.run(cmd.Context(), env, do)

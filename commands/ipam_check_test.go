@@ -9,7 +9,6 @@ import (
 
 	"liqonet.io/liqonet/internal/addresses"
 	"liqonet.io/liqonet/internal/cluster"
-	"liqonet.io/liqonet/internal/cluster/clustertest"
 	"liqonet.io/liqonet/ipam"
 )
 
@@ -42,8 +41,7 @@ func check(t *testing.T, do addressCheck, args ...string) (out, said string, err
 	env := &Env{Out: &stdout, Err: &stderr}
 	env.start(false)
 	cmd := newIPAMCheck(env, func(context.Context) (*cluster.Cluster, error) {
-		c, _ := clustertest.New(clustertest.Config{})
-		return c, nil
+		return addressBook(t), nil
 	}, do)
 	cmd.SetArgs(append([]string{}, args...)) // nil would stand for those of the test
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -55,7 +56,7 @@ func ipamCommand(t *testing.T, c *cluster.Cluster, args ...string) (out string, 
 	parent := group("ipam", "", "", "")
 	parent.SilenceErrors, parent.SilenceUsage = true, true
 	parent.SetFlagErrorFunc(flagError)
-	parent.AddCommand(newIPAMShow(env, connect), newIPAMReserve(env, connect), newIPAMAcquire(env, connect),
+	parent.AddCommand(newIPAMList(env, connect), newIPAMShow(env, connect), newIPAMReserve(env, connect), newIPAMAcquire(env, connect),
 		newIPAMRelease(env, connect), newIPAMCheck(env, connect, addresses.Check))
 	parent.SetArgs(args)
 	err = parent.ExecuteContext(t.Context())
@@ -157,6 +158,24 @@ func TestReservationsAfterLoss(t *testing.T) {
 	}
 	if held := r.Held(ipam.Peering("b")); len(held) != 4 { // pods, external CIDR, gateway, exposed host
 		t.Errorf("peering b holds %v", held)
+	}
+}
+
+// TestIPAMWithoutInstallation: a cluster without liqonet has no list of addresses, and gets none.
+func TestIPAMWithoutInstallation(t *testing.T) {
+	c, client := clustertest.New(clustertest.Config{})
+	for _, line := range []string{
+		"list", "show 10.71.3.7", "check", "check --repair", "reserve 10.9.0.0/16", "acquire /16 --owner ci", "release --owner ci", "acquire /16 --owner ci --dry-run",
+	} {
+		out, code, err := ipamCommand(t, c, strings.Fields(line)...)
+		if code != ExitFailure || out != "" || err == nil || err.Error() != `liqonet is not installed in namespace liqonet of cluster "test"` {
+			t.Errorf("%s: exit code %d, %q, %v", line, code, out, err)
+		}
+	}
+	for _, a := range client.Actions() {
+		if !slices.Contains([]string{"get", "list"}, a.GetVerb()) {
+			t.Errorf("%s %s", a.GetVerb(), a.GetResource().Resource)
+		}
 	}
 }
 

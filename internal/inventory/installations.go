@@ -8,11 +8,13 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/templates"
 )
@@ -51,6 +53,32 @@ func CheckElsewhere(ctx context.Context, c *cluster.Cluster) (younger []string, 
 		younger = append(younger, i.namespace)
 	}
 	return younger, nil
+}
+
+// CheckInstalled refuses a namespace without liqonet. A fabric or, where an installation is incomplete, reservations are enough.
+func CheckInstalled(ctx context.Context, c *cluster.Cluster) error {
+	fabric, err := cluster.Find[*corev1.ConfigMap](ctx, c, records.FabricName)
+	if fabric != nil || err != nil {
+		return err
+	}
+	reservations, err := cluster.Find[*corev1.ConfigMap](ctx, c, records.IPAMName)
+	if err != nil {
+		return err
+	}
+	if reservations == nil {
+		return NotInstalled(ctx, c)
+	}
+	_, err = CheckElsewhere(ctx, c)
+	return err
+}
+
+// NotInstalled is the error for a namespace without liqonet. It names the one where liqonet is installed.
+func NotInstalled(ctx context.Context, c *cluster.Cluster) error {
+	if _, err := CheckElsewhere(ctx, c); err != nil {
+		return err
+	}
+	return hint.With(fmt.Errorf("liqonet is not installed in namespace %s of cluster %q", c.Namespace, c.Context),
+		"install it with liqoctl network init, or by connecting the cluster: liqoctl network connect")
 }
 
 // installations are those of a cluster, in all namespaces, the oldest first. A user who may list neither DaemonSets nor

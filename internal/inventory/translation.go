@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
-	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/ipam/translate"
 )
 
@@ -22,7 +21,7 @@ func Translation(ctx context.Context, c *cluster.Cluster) (translate.Cluster, er
 	t, err := translate.Read(all)
 	switch {
 	case errors.Is(err, translate.ErrNoFabric):
-		return t, hint.With(fmt.Errorf("liqonet is not installed in namespace %q of cluster %q", c.Namespace, c.Context), "liqoctl network connect")
+		return t, NotInstalled(ctx, c)
 	case err != nil:
 		return t, fmt.Errorf("records of cluster %q: %w", c.Context, err)
 	}

@@ -13,7 +13,6 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
-	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/pathtest/probe"
 	"liqonet.io/liqonet/internal/records"
@@ -54,7 +53,7 @@ func (s *side) reach(ctx context.Context) error {
 		return err
 	}
 	if fabric == nil {
-		return hint.With(fmt.Errorf("liqonet is not installed in namespace %s of cluster %q", s.cluster.Namespace, s.cluster.Context), "liqoctl network connect")
+		return inventory.NotInstalled(ctx, s.cluster)
 	}
 	s.fabric = *fabric
 	s.pods, err = inventory.PodSettings(ctx, s.cluster)

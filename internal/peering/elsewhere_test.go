@@ -1,6 +1,8 @@
 package peering
 
 import (
+	"errors"
+	"net/netip"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -22,6 +24,7 @@ import (
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/removal"
 	"liqonet.io/liqonet/internal/status"
+	"liqonet.io/liqonet/ipam"
 	"liqonet.io/liqonet/templates"
 )
 
@@ -87,6 +90,11 @@ var inOther = map[string]func(t *testing.T, a, b *world) error{
 		_, err := status.Read(t.Context(), status.Options{Cluster: a.in("other")})
 		return err
 	},
+	"ipam": func(t *testing.T, a, _ *world) error { return inventory.CheckInstalled(t.Context(), a.in("other")) },
+	"ipam translate": func(t *testing.T, a, _ *world) error {
+		_, err := inventory.Translation(t.Context(), a.in("other"))
+		return err
+	},
 	"guard": func(t *testing.T, a, _ *world) error {
 		_, _, err := status.Guarded(t.Context(), a.in("other"))
 		return err
@@ -128,6 +136,29 @@ func TestSecondInstallationIsRefused(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestStrayReservations: reservations that an earlier release made in another namespace are no installation; those of an
+// interrupted one are.
+func TestStrayReservations(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, _ := connected(t)
+		reserve := func(r *ipam.Registry) error {
+			return r.Reserve(ipam.Reservation{Range: netip.MustParsePrefix("10.9.0.0/16"), Owner: ipam.User("vpn"), Purpose: ipam.Reserved})
+		}
+		if err := inventory.UpdateReservations(t.Context(), a.in("other"), reserve); err != nil {
+			t.Fatal(err)
+		}
+		if _, elsewhere := errors.AsType[*inventory.ElsewhereError](inventory.CheckInstalled(t.Context(), a.in("other"))); !elsewhere {
+			t.Error("a stray registry is taken for an installation")
+		}
+		if _, err := a.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: inventory.Meta(a.Namespace, records.FabricName)}); err != nil {
+			t.Fatal(err)
+		}
+		if err := inventory.CheckInstalled(t.Context(), a.Cluster); err != nil {
+			t.Errorf("without a fabric: %v", err)
+		}
+	})
 }
 
 // awaitPods waits until the helpers' pods are there.

@@ -16,7 +16,6 @@ import (
 	"liqonet.io/liqonet/internal/addresses"
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/health"
-	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
@@ -71,8 +70,7 @@ func takeSnapshot(ctx context.Context, c *cluster.Cluster) (*snapshot, error) {
 		return nil, err
 	}
 	if s.stands.image == "" {
-		return nil, hint.With(fmt.Errorf("liqonet is not installed in namespace %s of cluster %q", c.Namespace, c.Context),
-			"install it with liqoctl network init, or by connecting the cluster: liqoctl network connect")
+		return nil, inventory.NotInstalled(ctx, c)
 	}
 	return s, nil
 }
