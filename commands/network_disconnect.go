@@ -26,7 +26,7 @@ On a terminal the command asks for confirmation, unless --yes is given.`,
 		Args: arguments("[PEER]"),
 	}
 	clusters.remote.register(cmd, cmd.Flags())
-	boolFlag(cmd.Flags(), &o.OneSide, "one-side", "leave the remote cluster unchanged")
+	boolFlag(cmd.Flags(), &o.OneSide, "one-side", "leave the remote cluster unchanged; with PEER it is not contacted")
 	return action[removal.DisconnectOptions, removal.Disconnection]{
 		do: do, plan: removal.PlanDisconnect, text: describeDisconnection, timeout: &o.Timeout, bySize: true, ignored: []string{"wait", "skip-validation"},
 		options: func(args []string) (_ removal.DisconnectOptions, err error) {
@@ -36,12 +36,19 @@ On a terminal the command asks for confirmation, unless --yes is given.`,
 			if err := checkDisconnect(o, clusters.remote.chosen()); err != nil {
 				return o, err
 			}
-			o.Local, o.Remote, err = clusters.connectChosen(env)
+			if o.OneSide && o.Peer != "" { // a remote cluster that is configured may be gone
+				o.Local, err = local.connect(env)
+			} else {
+				o.Local, o.Remote, err = clusters.connectChosen(env)
+			}
 			return o, err
 		},
 		ask: func(o removal.DisconnectOptions) string {
-			if o.Remote == nil {
+			switch {
+			case o.OneSide && o.Peer != "":
 				return fmt.Sprintf("Remove the peering with %q from cluster %q, and leave the peer unchanged?", o.Peer, o.Local.Context)
+			case o.OneSide:
+				return fmt.Sprintf("Remove the peering with cluster %q from cluster %q, and leave the peer unchanged?", o.Remote.Context, o.Local.Context)
 			}
 			return fmt.Sprintf("Remove the peering of clusters %q and %q?", o.Local.Context, o.Remote.Context)
 		},
