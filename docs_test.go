@@ -49,6 +49,29 @@ func TestLinksOfPages(t *testing.T) {
 	}
 }
 
+// TestPagesInCode: a page that messages and comments name exists.
+func TestPagesInCode(t *testing.T) {
+	name, found := regexp.MustCompile(`\bdocs/[\w./-]+\.md\b`), 0
+	if err := filepath.WalkDir(".", func(path string, _ os.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, page := range name.FindAllString(string(text), -1) {
+			found++
+			if _, err := os.Stat(page); err != nil {
+				t.Errorf("%s: %v", path, err)
+			}
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if found < 5 {
+		t.Errorf("only %d pages are named", found)
+	}
+}
+
 // hasPlace reports whether a page has a heading with that anchor.
 func hasPlace(t *testing.T, page, place string) bool {
 	t.Helper()

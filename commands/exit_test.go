@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -49,6 +50,38 @@ func TestExitCode(t *testing.T) {
 		if got := exitCode(c.ctx, c.err); got != c.want {
 			t.Errorf("exit code of %v is %d, want %d", c.err, got, c.want)
 		}
+	}
+}
+
+// TestExitCodeOfFaultsIsDocumented: the table of exit codes has each command whose help speaks of code 3.
+func TestExitCodeOfFaultsIsDocumented(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "docs", "monitoring.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, row, _ := strings.Cut(string(text), "\n| 3 | ")
+	row, _, _ = strings.Cut(row, "\n")
+	pages, err := filepath.Glob(filepath.Join("..", "docs", "cli", "liqoctl_*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, found := regexp.MustCompile(`exit\s+code\b[^.]*\b3\b`), 0
+	for _, page := range pages {
+		help, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !code.Match(help) {
+			continue
+		}
+		found++
+		name := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(page), "liqoctl_"), ".md")
+		if name = strings.ReplaceAll(name, "_", " "); !strings.Contains(row, "`"+name+"`") {
+			t.Errorf("%s is not in the row of exit code 3: %s", name, row)
+		}
+	}
+	if found < 8 {
+		t.Errorf("only %d commands", found)
 	}
 }
 

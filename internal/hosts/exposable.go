@@ -76,7 +76,7 @@ func (x *exposer) checkOutside(ctx context.Context) error {
 func (x *exposer) checkRanges(r *ipam.Registry) error {
 	hints := map[ipam.Purpose]string{
 		ipam.PodCIDR:      "the peer reaches pods without this: liqoctl ipam translate --peer " + x.Peer,
-		ipam.ServiceCIDR:  "expose the hosts behind the Service, or mirror its EndpointSlices: docs/reflection.md",
+		ipam.ServiceCIDR:  "expose the hosts behind the Service, or mirror its EndpointSlices: docs/services.md",
 		ipam.ExternalCIDR: "name the host by its own address",
 		ipam.InternalCIDR: "name the host by its own address",
 		ipam.PeerPods:     "a peer is reached by its own peering: there is no transit",

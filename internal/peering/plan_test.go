@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -91,6 +92,8 @@ func TestPlansAreCarriedOut(t *testing.T) {
 		narrow := o
 		narrow.Update, narrow.MTU = true, new(1300)
 		install := InitOptions{Side: o.Local, Installation: Installation{Image: "liqonet:1", Translation: new(true)}, Timeout: time.Minute}
+		pools := install
+		pools.Update, pools.Side.Pools = true, []netip.Prefix{prefix("172.16.0.0/12")}
 		host := exposing(a, "198.51.100.7")
 		lost := func(ctx context.Context) error {
 			_, err := a.Delete(ctx, &corev1.Secret{ObjectMeta: inventory.Meta(a.Namespace, records.PeeringName("b"))})
@@ -121,6 +124,8 @@ func TestPlansAreCarriedOut(t *testing.T) {
 				[]string{"delete Deployment gateway2-b", "delete Secret peering3-a", "delete PodDisruptionBudget gateway-b", "release 10.80.128.2/32"}, nil},
 			{"expose", dryly(hosts.PlanExpose, host), doing(hosts.Expose, host), []string{"reserve 10.70.128.1/32", "exposed: none -> "}, nil},
 			{"withdraw", dryly(hosts.PlanWithdraw, host), doing(hosts.Withdraw, host), []string{"release 10.70.128.1/32"}, nil},
+			{"init with other pools", dryly(PlanInit, pools), doing(Init, pools),
+				[]string{"change ConfigMap ipam\n    pools: 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16 -> 172.16.0.0/12\n"}, nil},
 			{"disconnect", dryly(removal.PlanDisconnect, removal.DisconnectOptions{Local: o.Local.Cluster, Remote: o.Remote.Cluster, Timeout: time.Minute}),
 				doing(removal.Disconnect, removal.DisconnectOptions{Local: o.Local.Cluster, Remote: o.Remote.Cluster, Timeout: time.Minute}), []string{"delete Secret peering-b", "release "}, nil},
 			{"reset", dryly(removal.PlanReset, removal.ResetOptions{Cluster: o.Local.Cluster, Timeout: time.Minute}), doing(removal.Reset, removal.ResetOptions{Cluster: o.Local.Cluster, Timeout: time.Minute}),

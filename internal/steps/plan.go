@@ -74,25 +74,26 @@ func planned(ctx context.Context, c *cluster.Cluster) (ClusterPlan, error) {
 	return p, p.readRecords(ctx, c, all)
 }
 
-// reservationChanges lists the reservations that are made and released.
+// reservationChanges lists the reservations that are made and released, and pools that change.
 func reservationChanges(p cluster.Planned) ([]string, error) {
-	held := func(o cluster.Object) ([]ipam.Reservation, error) {
-		cm, ok := o.(*corev1.ConfigMap)
-		if !ok {
-			return nil, nil
+	registry := func(o cluster.Object) (*ipam.Registry, error) {
+		if cm, ok := o.(*corev1.ConfigMap); ok {
+			return store.Decode(cm.Data[records.DataKey])
 		}
-		r, err := store.Decode(cm.Data[records.DataKey])
-		if err != nil {
-			return nil, err
-		}
-		return r.List(), nil
+		return ipam.New(ipam.DefaultPools()...)
 	}
-	before, err := held(p.Before)
+	before, err := registry(p.Before)
 	if err != nil {
 		return nil, err
 	}
-	after, err := held(p.After)
+	after, err := registry(p.After)
+	if err != nil {
+		return nil, err
+	}
 	var lines []string
+	if p.Action != cluster.Deleted && !slices.Equal(before.Pools(), after.Pools()) {
+		lines = append(lines, "pools: "+poolsOf(before)+" -> "+poolsOf(after))
+	}
 	list := func(action string, all, without []ipam.Reservation) {
 		for _, r := range all {
 			if !slices.Contains(without, r) {
@@ -100,9 +101,18 @@ func reservationChanges(p cluster.Planned) ([]string, error) {
 			}
 		}
 	}
-	list("release", before, after)
-	list("reserve", after, before)
-	return lines, err
+	list("release", before.List(), after.List())
+	list("reserve", after.List(), before.List())
+	return lines, nil
+}
+
+// poolsOf lists the pools of a registry.
+func poolsOf(r *ipam.Registry) string {
+	var all []string
+	for _, p := range r.Pools() {
+		all = append(all, p.String())
+	}
+	return strings.Join(all, ", ")
 }
 
 // PlanOf is the plan from dry runs in clusters, which ended with err.
