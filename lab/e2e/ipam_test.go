@@ -39,6 +39,7 @@ func TestIPAM(t *testing.T) {
 	// Of an installation that is incomplete: nothing else is needed here.
 	const none = `{"version": 1, "pools": ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"], "reservations": []}`
 	kubectl(ctx, t, l, "a", "-n", "liqonet", "create", "configmap", "ipam", "--from-literal=record="+none)
+	kubectl(ctx, t, l, "a", "-n", "liqonet", "label", "configmap", "ipam", "liqonet.io/component=ipam")
 	t.Run("processes acquire ranges", func(t *testing.T) { testProcesses(ctx, t, c) })
 	t.Run("none is free", func(t *testing.T) { testNoneFree(ctx, t, c) })
 	t.Run("damage is left as it is", func(t *testing.T) { testDamage(ctx, t, c) })
