@@ -17,7 +17,7 @@ import (
 )
 
 // Delete deletes objects, workloads first and namespaces last, in parallel otherwise, and returns when they
-// and the pods of workloads are gone. Only kind, namespace and name of the objects count, and the UID where one is set: an
+// and the pods of workloads are gone, but for pods whose nodes are lost: see Stranded. Only kind, namespace and name of the objects count, and the UID where one is set: an
 // object that was listed is deleted, and none that was created in its place. What is not there is Absent; what exists
 // without liqonet's label is Kept.
 func (c *Cluster) Delete(ctx context.Context, objects ...Object) ([]Change, error) {
@@ -137,31 +137,6 @@ func propagation(o Object) *metav1.DeletionPropagation {
 		policy = metav1.DeletePropagationForeground
 	}
 	return &policy
-}
-
-func (c *Cluster) waitGone(ctx context.Context, t target) error {
-	return follow(ctx, c, t.resource, Named(t.Name), t.operand()+" to be gone", func(all []Object) (string, error) {
-		if len(all) == 0 || all[0].GetUID() != t.live.GetUID() {
-			return "", nil
-		}
-		if ns, ok := all[0].(*corev1.Namespace); ok {
-			return "still there" + Remains(ns), nil
-		}
-		if f := all[0].GetFinalizers(); len(f) > 0 {
-			return fmt.Sprintf("still there, with finalizers %v", f), nil
-		}
-		return "still there", nil
-	})
-}
-
-// Remains is what a namespace that is being deleted still waits for, after a colon; "" if it is not known.
-func Remains(ns *corev1.Namespace) string {
-	for _, condition := range ns.Status.Conditions {
-		if condition.Status == corev1.ConditionTrue && condition.Type != corev1.NamespaceDeletionDiscoveryFailure {
-			return ": " + condition.Message
-		}
-	}
-	return ""
 }
 
 // List returns liqonet's objects in its namespace that a label selector matches, of every kind that liqonet

@@ -186,6 +186,7 @@ func TestNetworkDisjoint(t *testing.T) {
 	t.Run("disconnect and reset leave all as it was", func(t *testing.T) { r.testDisconnect(ctx, t) })
 	t.Run("manifests that kubectl applies are a peering", func(t *testing.T) { testEveryPod(ctx, t, l, testRendered(ctx, t, c)) })
 	long(t, "a namespace is deleted with kubectl", func(t *testing.T) { r.testDeletedNamespace(ctx, t) })
+	long(t, "the only node is lost", func(t *testing.T) { r.testLostNode(ctx, t) })
 	long(t, "a peer vanishes", func(t *testing.T) { r.testVanishedPeer(ctx, t) })
 }
 

@@ -106,11 +106,25 @@ func (r remnants) verify(ctx context.Context, t *testing.T, want int, flags ...s
 	return out
 }
 
-// testVanishedPeer disconnects cluster a from a peer without nodes.
-func (r remnants) testVanishedPeer(ctx context.Context, t *testing.T) {
+// testLostNode removes cluster b's installation while its only node is lost: no kubelet ends the pods there. They and their namespace go
+// with the Node object.
+func (r remnants) testLostNode(ctx context.Context, t *testing.T) {
+	r.must(ctx, t, "network", "init", "--context", "b")
 	if err := r.lab.KillNode(ctx, "b-1"); err != nil {
 		t.Fatal(err)
 	}
+	kubectl(ctx, t, r.lab, "b", "wait", "--for=condition=Ready=Unknown", "node/b-1", "--timeout="+patience.String())
+	out, said, code := r.run(ctx, t, "network", "reset", "--context", "b")
+	if code != 0 || !strings.Contains(said, "pods whose nodes are lost stay until these are back: ") {
+		t.Errorf("reset: exit code %d, want 0 and a warning\n%s%s", code, out, said)
+	}
+	kubectl(ctx, t, r.lab, "b", "delete", "node", "b-1")
+	kubectl(ctx, t, r.lab, "b", "wait", "--for=delete", "namespace/liqonet", "--timeout="+patience.String())
+	r.verify(ctx, t, 0)
+}
+
+// testVanishedPeer disconnects cluster a from a peer without nodes.
+func (r remnants) testVanishedPeer(ctx context.Context, t *testing.T) {
 	r.must(ctx, t, "network", "disconnect", "b", "--context", "a", "--one-side")
 	r.must(ctx, t, "network", "reset", "--context", "a")
 	r.awaitNone(ctx, t, "a")
