@@ -27,7 +27,9 @@ type PathTestValues struct {
 	Namespace string
 	Image     string
 	Pods      Pods
-	Nodes     []string // that take part; none: all
+	Nodes     []string // that take part; none: all but Without
+	Without   []string // nodes that are lost
+	Run       string   // of liqoctl that makes them: see records.AnnotationRun
 	Args      []string // of the command `helper test ask`, or of `helper test serve`
 	Host      bool     // the servers run in the network of their nodes
 }
@@ -60,7 +62,7 @@ func PathTestProbes(v PathTestValues) (pods, nodes *appsv1.DaemonSet, err error)
 
 // render makes of a sweep, which has pods without rights on every node, pods without capabilities. They ask once and rest.
 func (v PathTestValues) render(component string) (*appsv1.DaemonSet, error) {
-	set, err := Sweep(SweepValues{Namespace: v.Namespace, Image: v.Image, Pods: v.Pods})
+	set, err := Sweep(SweepValues{Namespace: v.Namespace, Image: v.Image, Pods: v.Pods, Run: v.Run, Without: v.Without})
 	if err != nil {
 		return nil, fmt.Errorf("render the path test: %w", err)
 	}
@@ -101,7 +103,7 @@ func (v PathTestValues) place(pod *corev1.PodSpec) {
 }
 
 // PathTestService renders the Service whose endpoints are the servers in the peer: see PathTestEndpoints.
-func PathTestService(namespace string) (*corev1.Service, error) {
+func PathTestService(namespace, run string) (*corev1.Service, error) {
 	if err := validateNamespace(namespace); err != nil {
 		return nil, fmt.Errorf("render the path test: %w", err)
 	}
@@ -113,6 +115,7 @@ func PathTestService(namespace string) (*corev1.Service, error) {
 		},
 	}
 	identify(service, namespace, records.ComponentTestServer, map[string]string{records.LabelComponent: records.ComponentTestServer})
+	mark(run, &service.ObjectMeta)
 	return service, nil
 }
 
@@ -126,6 +129,7 @@ func PathTestEndpoints(service *corev1.Service, addresses []netip.Addr) *discove
 	identify(slice, service.Namespace, service.Name, map[string]string{
 		records.LabelComponent: records.ComponentTestServer, discoveryv1.LabelServiceName: service.Name, discoveryv1.LabelManagedBy: "liqonet.io",
 	})
+	mark(service.Annotations[records.AnnotationRun], &slice.ObjectMeta)
 	slice.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Service", Name: service.Name, UID: service.UID}}
 	for _, a := range addresses {
 		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{Addresses: []string{a.String()}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)}})
@@ -138,7 +142,7 @@ func managedTest(namespace, image string) ([]Object, error) {
 	v := PathTestValues{Namespace: namespace, Image: image}
 	server, err := PathTestServer(v)
 	pods, nodes, err2 := PathTestProbes(v)
-	service, err3 := PathTestService(namespace)
+	service, err3 := PathTestService(namespace, v.Run)
 	if err := errors.Join(err, err2, err3); err != nil {
 		return nil, err
 	}

@@ -22,7 +22,7 @@ func pathTest() ([]Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	service, err := PathTestService("liqonet")
+	service, err := PathTestService("liqonet", "run")
 	if err != nil {
 		return nil, err
 	}

@@ -16,7 +16,9 @@ type SweepValues struct {
 	Namespace string
 	Image     string
 	Pods      Pods
-	Remove    bool // what is found
+	Remove    bool     // what is found
+	Run       string   // of liqoctl that makes it: see records.AnnotationRun
+	Without   []string // nodes on which no pod is wanted: those that are lost, which would keep it from ending
 }
 
 // Sweep renders what looks at every node's kernel once: a DaemonSet on the nodes that node helpers run on, with their
@@ -51,5 +53,28 @@ func Sweep(v SweepValues) (*appsv1.DaemonSet, error) {
 	rest.Name, rest.Args = "rest", []string{"helper", "sweep", "--rest"}
 	rest.SecurityContext.Capabilities.Add = nil
 	pod.InitContainers, pod.Containers = []corev1.Container{look}, []corev1.Container{rest}
+	mark(v.Run, &set.ObjectMeta, &set.Spec.Template.ObjectMeta)
+	avoid(pod, v.Without)
 	return set, nil
+}
+
+// mark has objects bear the name of the run that makes them; "": it is of no interest.
+func mark(run string, objects ...*metav1.ObjectMeta) {
+	if run == "" {
+		return
+	}
+	for _, o := range objects {
+		metav1.SetMetaDataAnnotation(o, records.AnnotationRun, run)
+	}
+}
+
+// avoid keeps pods away from nodes. A requirement takes one name: the API has no list of them.
+func avoid(pod *corev1.PodSpec, nodes []string) {
+	terms := pod.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+	for i := range terms {
+		for _, name := range nodes {
+			terms[i].MatchFields = append(terms[i].MatchFields,
+				corev1.NodeSelectorRequirement{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpNotIn, Values: []string{name}})
+		}
+	}
 }

@@ -6,9 +6,12 @@ import (
 	"net/netip"
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/records"
 )
 
 // HelperNodes are the names of a cluster's nodes that can run a helper, sorted: those that are Ready, and the others.
@@ -28,13 +31,22 @@ func HelperNodes(ctx context.Context, c *cluster.Cluster) (ready, silent []strin
 	return ready, silent, err
 }
 
-// AwaitOnNodes waits until a component's pods are done on all of some nodes. done names the nodes on which they are.
-func AwaitOnNodes(ctx context.Context, c *cluster.Cluster, component, what string, nodes []string, done func([]*corev1.Pod) ([]string, error)) error {
-	label := Selector(component)
+// AwaitOnNodes waits until the pods of a DaemonSet, which bears the name of a run, are done on all of some nodes. done names the nodes on
+// which they are. Another run that puts its own pods in their place is an error: what these have done is not what was asked.
+func AwaitOnNodes(
+	ctx context.Context, c *cluster.Cluster, set *appsv1.DaemonSet, what string, nodes []string, done func([]*corev1.Pod) ([]string, error),
+) error {
+	run := set.Annotations[records.AnnotationRun]
+	label := Selector(set.Labels[records.LabelComponent])
 	return c.FailFast(ctx, label, func(ctx context.Context) error {
 		what := fmt.Sprintf("%s on the nodes of cluster %q", what, c.Context)
 		return cluster.Wait(ctx, c, cluster.Labelled(label), what, func(pods []*corev1.Pod) (string, error) {
-			ready, err := done(pods)
+			own := slices.DeleteFunc(slices.Clone(pods), func(p *corev1.Pod) bool { return p.Annotations[records.AnnotationRun] != run })
+			if slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return p.DeletionTimestamp == nil && !slices.Contains(own, p) }) {
+				return "", hint.With(fmt.Errorf("another run of liqoctl has put its pods in place of those of DaemonSet %s/%s", c.Namespace, set.Name),
+					"run this again when the other one has ended")
+			}
+			ready, err := done(own)
 			missing := slices.DeleteFunc(slices.Clone(nodes), func(n string) bool { return slices.Contains(ready, n) })
 			return NotYet(missing), err
 		})

@@ -144,6 +144,20 @@ func Swap[T records.Document](
 // NewRun names a run of liqoctl: what it creates bears the name, as the answer to a request that was carried out can be lost.
 func NewRun() string { return rand.Text() }
 
+// DeleteOwn deletes the object of that type and name if it bears the name of a run.
+func DeleteOwn[T interface {
+	cluster.Object
+	comparable
+}](ctx context.Context, c *cluster.Cluster, name, run string) error {
+	object, err := cluster.Find[T](ctx, c, name)
+	var none T
+	if err != nil || object == none || object.GetAnnotations()[records.AnnotationRun] != run {
+		return err
+	}
+	_, err = c.Delete(ctx, object)
+	return err
+}
+
 // OfOthers reports whether a record is there that another run has created.
 func OfOthers(ctx context.Context, c *cluster.Cluster, name, run string) (bool, error) {
 	object, err := cluster.Find[*corev1.ConfigMap](ctx, c, name)

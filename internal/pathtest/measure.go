@@ -78,7 +78,7 @@ func (t *test) measuring() []steps.Step {
 		}
 		return fmt.Sprintf("%d pairs of nodes, both ways", pairs), t.measure(ctx, false)
 	}}, {Stage: steps.StageDirect, Do: func(ctx context.Context) (string, error) {
-		if err := t.each(func(s, _ *side) error { return s.clean(ctx) }); err != nil {
+		if err := t.each(func(s, _ *side) error { return s.withdraw(ctx) }); err != nil {
 			return "", err
 		}
 		err := t.measure(ctx, true)
@@ -158,7 +158,7 @@ func (s *side) askMeter(ctx context.Context, node string, meter netip.AddrPort, 
 	if _, err := s.cluster.Apply(ctx, set); err != nil {
 		return m, err
 	}
-	err = inventory.AwaitOnNodes(ctx, s.cluster, set.Name, reportsOfProbes, v.Nodes, func(all []*corev1.Pod) ([]string, error) {
+	err = inventory.AwaitOnNodes(ctx, s.cluster, set, reportsOfProbes, v.Nodes, func(all []*corev1.Pod) ([]string, error) {
 		for _, pod := range all {
 			if message, ended := inventory.Reported(pod); ended && pod.Spec.NodeName == node {
 				m, err = probe.DecodeMeasured(message)

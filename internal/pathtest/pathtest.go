@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/steps"
 )
 
@@ -47,7 +48,8 @@ func Run(ctx context.Context, o Options, r steps.Reporter) (_ Result, err error)
 	}
 	ctx, cancel := steps.Within(ctx, timeout)
 	defer cancel()
-	t := &test{Options: o, sides: []*side{{cluster: o.Local}, {cluster: o.Remote}}}
+	name := inventory.NewRun()
+	t := &test{Options: o, sides: []*side{{cluster: o.Local, run: name}, {cluster: o.Remote, run: name}}}
 	defer func() {
 		if e := t.withdraw(ctx); err == nil {
 			err = e
@@ -144,5 +146,5 @@ func (t *test) withdraw(ctx context.Context) error {
 	}
 	ctx, cancel := steps.Afterwards(ctx)
 	defer cancel()
-	return t.each(func(s, _ *side) error { return steps.Persist(ctx, s.clean) })
+	return t.each(func(s, _ *side) error { return steps.Persist(ctx, s.withdraw) })
 }

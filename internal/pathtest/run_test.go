@@ -43,6 +43,8 @@ type world struct {
 	apart   bool          // nodes do not reach those of the peer
 	sources [2]netip.Addr // of pods and nodes, as the peer sees them
 	probed  func()        // called when a probe runs
+	run     string        // of liqoctl, that made the probe which runs
+	deaf    string        // the run whose probes do not end
 }
 
 // fromB makes of the records of cluster a those of its peer b.
@@ -165,7 +167,7 @@ func (w *world) turn(ctx context.Context) error {
 func (w *world) pod(set *appsv1.DaemonSet, node string) *corev1.Pod {
 	template := set.Spec.Template.Spec
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: set.Name + "-" + node, Labels: set.Spec.Template.Labels},
+		ObjectMeta: metav1.ObjectMeta{Name: set.Name + "-" + node, Labels: set.Spec.Template.Labels, Annotations: set.Spec.Template.Annotations},
 		Spec:       corev1.PodSpec{NodeName: node, HostNetwork: template.HostNetwork},
 		Status:     corev1.PodStatus{Phase: corev1.PodRunning, PodIPs: []corev1.PodIP{{IP: "fd00::5"}, {IP: "10.244.0.5"}}},
 	}
@@ -175,10 +177,11 @@ func (w *world) pod(set *appsv1.DaemonSet, node string) *corev1.Pod {
 			Waiting: &corev1.ContainerStateWaiting{Reason: w.stuck, Message: "no such image"},
 		}}}}
 	case len(template.InitContainers) > 0:
+		w.run = pod.Annotations[records.AnnotationRun]
 		if w.probed != nil {
 			w.probed()
 		}
-		if !w.silent {
+		if !w.silent && (w.deaf == "" || w.deaf != w.run) {
 			pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{
 				Terminated: &corev1.ContainerStateTerminated{Message: w.report(template.InitContainers[0].Args, template.HostNetwork, node)},
 			}}}
@@ -316,6 +319,29 @@ func TestRunRemovesWhatAKilledOneLeft(t *testing.T) {
 		if r, err := Run(t.Context(), options(a, b), silence{}); err != nil || !r.Passed {
 			t.Errorf("failed: %v, %v", failures(r), err)
 		}
+		expectNothingLeft(t, a, b)
+	})
+}
+
+// TestRunsMeet: a test that begins while another one runs takes its place. The other one says so, instead of what the later one's pods
+// have seen, and leaves these alone.
+func TestRunsMeet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := twoWorlds(t)
+		var second sync.WaitGroup
+		a.probed = sync.OnceFunc(func() {
+			a.deaf = a.run
+			second.Go(func() {
+				if r, err := Run(t.Context(), options(a, b), silence{}); err != nil || !r.Passed {
+					t.Errorf("the second one: failed: %v, %v", failures(r), err)
+				}
+			})
+		})
+		live(t, a, b)
+		if _, err := Run(t.Context(), options(a, b), silence{}); err == nil || !strings.Contains(err.Error(), "another run of liqoctl") {
+			t.Errorf("the first one: %v", err)
+		}
+		second.Wait()
 		expectNothingLeft(t, a, b)
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -24,6 +25,7 @@ import (
 // side is one cluster of a test.
 type side struct {
 	cluster    *cluster.Cluster
+	run        string // the test's name
 	fabric     records.Fabric
 	peering    records.Peering
 	translator translate.Translator
@@ -105,7 +107,7 @@ func (s *side) chooseNodes(ctx context.Context, sample int) error {
 
 // values are those of the side's workloads.
 func (s *side) values(image string, args ...string) templates.PathTestValues {
-	v := templates.PathTestValues{Namespace: s.cluster.Namespace, Image: image, Pods: s.pods, Args: args}
+	v := templates.PathTestValues{Namespace: s.cluster.Namespace, Image: image, Pods: s.pods, Args: args, Run: s.run, Without: s.silent}
 	if s.sampled {
 		v.Nodes = s.nodes
 	}
@@ -121,7 +123,7 @@ func (s *side) serve(ctx context.Context, v templates.PathTestValues) error {
 	if _, err := s.cluster.Apply(ctx, set); err != nil {
 		return err
 	}
-	return inventory.AwaitOnNodes(ctx, s.cluster, records.ComponentTestServer, "servers", s.nodes, func(pods []*corev1.Pod) (done []string, err error) {
+	return inventory.AwaitOnNodes(ctx, s.cluster, set, "servers", s.nodes, func(pods []*corev1.Pod) (done []string, err error) {
 		s.servers = nil
 		for _, pod := range pods {
 			if pod.DeletionTimestamp != nil || pod.Status.Phase != corev1.PodRunning {
@@ -154,7 +156,7 @@ func (s *side) called(peer *side) ([]probe.Pod, error) {
 
 // publish makes a Service whose endpoints are the servers of the peer.
 func (s *side) publish(ctx context.Context, peer *side) error {
-	service, err := templates.PathTestService(s.cluster.Namespace)
+	service, err := templates.PathTestService(s.cluster.Namespace, s.run)
 	if err != nil {
 		return err
 	}
@@ -206,7 +208,7 @@ func (s *side) ask(ctx context.Context, peer *side, image string, hold time.Dura
 	var reports []report
 	for _, set := range []*appsv1.DaemonSet{pods, nodes} {
 		var found []report
-		err := inventory.AwaitOnNodes(ctx, s.cluster, set.Name, reportsOfProbes, s.nodes, func(all []*corev1.Pod) (done []string, err error) {
+		err := inventory.AwaitOnNodes(ctx, s.cluster, set, reportsOfProbes, s.nodes, func(all []*corev1.Pod) (done []string, err error) {
 			if found, err = s.read(all); err != nil {
 				return nil, err
 			}
@@ -245,13 +247,31 @@ func (s *side) read(pods []*corev1.Pod) (reports []report, err error) {
 	return reports, nil
 }
 
-// clean removes all objects of tests.
+// sets are the names of the DaemonSets of tests.
+var sets = []string{records.ComponentTestPod, records.ComponentTestNode, records.ComponentTestServer}
+
+// clean removes all objects of tests, this one's or others'.
 func (s *side) clean(ctx context.Context) error {
 	var all []cluster.Object
-	for _, name := range []string{records.ComponentTestPod, records.ComponentTestNode, records.ComponentTestServer} {
+	for _, name := range sets {
 		all = append(all, &appsv1.DaemonSet{ObjectMeta: inventory.Meta(s.cluster.Namespace, name)})
 	}
 	place := inventory.Meta(s.cluster.Namespace, records.ComponentTestServer)
 	_, err := s.cluster.Delete(ctx, append(all, &corev1.Service{ObjectMeta: place}, &discoveryv1.EndpointSlice{ObjectMeta: place})...)
 	return err
+}
+
+// withdraw removes the objects of this test.
+func (s *side) withdraw(ctx context.Context) error {
+	var group errgroup.Group
+	for _, name := range sets {
+		group.Go(func() error { return inventory.DeleteOwn[*appsv1.DaemonSet](ctx, s.cluster, name, s.run) })
+	}
+	group.Go(func() error {
+		return inventory.DeleteOwn[*corev1.Service](ctx, s.cluster, records.ComponentTestServer, s.run)
+	})
+	group.Go(func() error {
+		return inventory.DeleteOwn[*discoveryv1.EndpointSlice](ctx, s.cluster, records.ComponentTestServer, s.run)
+	})
+	return group.Wait()
 }

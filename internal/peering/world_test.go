@@ -214,7 +214,7 @@ func (w *world) podsOf(ctx context.Context, sets []appsv1.DaemonSet) error {
 
 func (w *world) pod(set *appsv1.DaemonSet, node string) *corev1.Pod {
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: set.Name + "-" + node, Labels: set.Spec.Template.Labels},
+		ObjectMeta: metav1.ObjectMeta{Name: set.Name + "-" + node, Labels: set.Spec.Template.Labels, Annotations: set.Spec.Template.Annotations},
 		Spec:       corev1.PodSpec{NodeName: node, HostNetwork: true},
 	}
 	why := w.stuck

@@ -18,7 +18,7 @@ const (
 	LabelGateway   = "liqonet.io/gateway"   // number of the gateway that the object belongs to, from 2 on: the first has none
 	LabelNode      = "liqonet.io/node"      // the node that an object belongs to, as its helper finds it
 	AnnotationNode = "liqonet.io/node"      // on a Lease: a Node record
-	AnnotationRun  = "liqonet.io/run"       // on a record's ConfigMap: which run of liqoctl created it
+	AnnotationRun  = "liqonet.io/run"       // which run of liqoctl created a record's ConfigMap, or what a test or a sweep consists of
 	// AnnotationSurroundings, on a node's Lease, holds a Surroundings record. It is not part of the Node record, because
 	// releases before decision 20 reject a record with an unknown field.
 	AnnotationSurroundings = "liqonet.io/surroundings"

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
@@ -53,7 +54,7 @@ func (r SweepResult) Clean() bool {
 func Sweep(ctx context.Context, o SweepOptions, r steps.Reporter) (SweepResult, error) {
 	ctx, cancel := steps.Within(ctx, o.Timeout)
 	defer cancel()
-	s := &sweeper{SweepOptions: o}
+	s := &sweeper{SweepOptions: o, run: inventory.NewRun()}
 	run := steps.Stages{Reporter: r}
 	if err := run.Run(ctx, steps.Step{Stage: steps.StageReach, Do: s.reach}, steps.Step{Stage: steps.StageObjects, Do: s.list}, steps.Step{Stage: steps.StageNodes, Do: s.look}); err != nil {
 		return SweepResult{}, err
@@ -65,9 +66,11 @@ func Sweep(ctx context.Context, o SweepOptions, r steps.Reporter) (SweepResult, 
 // sweeper is a sweep on its way.
 type sweeper struct {
 	SweepOptions
-	// namespace and set, a DaemonSet, are the objects of the look itself.
-	namespace, set cluster.Object
-	result         SweepResult
+	run       string   // its name
+	ready     []string // nodes that are
+	namespace cluster.Object
+	set       *appsv1.DaemonSet // of the pods that look
+	result    SweepResult
 }
 
 // reach finds out whether it may be done, and removes what an earlier sweep left that was killed.
@@ -116,12 +119,17 @@ func (s *sweeper) render(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if s.ready, s.result.Silent, err = inventory.HelperNodes(ctx, s.Cluster); err != nil {
+		return err
+	}
 	base, err := templates.Base(templates.BaseValues{Namespace: s.Cluster.Namespace, Image: s.Image})
 	if err != nil {
 		return err
 	}
 	s.namespace = base[0]
-	s.set, err = templates.Sweep(templates.SweepValues{Namespace: s.Cluster.Namespace, Image: s.Image, Pods: s.Pods.Over(standing), Remove: s.Remove})
+	s.set, err = templates.Sweep(templates.SweepValues{
+		Namespace: s.Cluster.Namespace, Image: s.Image, Pods: s.Pods.Over(standing), Remove: s.Remove, Run: s.run, Without: s.result.Silent,
+	})
 	return err
 }
 
@@ -139,10 +147,6 @@ func (s *sweeper) list(ctx context.Context) (string, error) {
 
 // look runs a pod on every node that is Ready, and reads what it found.
 func (s *sweeper) look(ctx context.Context) (_ string, err error) {
-	var ready []string
-	if ready, s.result.Silent, err = inventory.HelperNodes(ctx, s.Cluster); err != nil {
-		return "", err
-	}
 	changes, err := s.Cluster.Apply(ctx, s.namespace, s.set)
 	defer func() {
 		if e := s.withdraw(ctx, changes); err == nil {
@@ -152,7 +156,7 @@ func (s *sweeper) look(ctx context.Context) (_ string, err error) {
 	if err != nil {
 		return "", err
 	}
-	err = inventory.AwaitOnNodes(ctx, s.Cluster, records.ComponentSweep, "a look", ready, func(pods []*corev1.Pod) (done []string, err error) {
+	err = inventory.AwaitOnNodes(ctx, s.Cluster, s.set, "a look", s.ready, func(pods []*corev1.Pod) (done []string, err error) {
 		s.result.Nodes = swept(pods)
 		for _, n := range s.result.Nodes {
 			done = append(done, n.Name)
@@ -167,7 +171,7 @@ func (s *sweeper) withdraw(ctx context.Context, made []cluster.Change) error {
 	ctx, cancel := steps.Afterwards(ctx)
 	defer cancel()
 	return steps.Persist(ctx, func(ctx context.Context) error {
-		if _, err := s.Cluster.Delete(ctx, s.set); err != nil {
+		if err := inventory.DeleteOwn[*appsv1.DaemonSet](ctx, s.Cluster, s.set.Name, s.run); err != nil {
 			return err
 		}
 		if len(made) == 0 || made[0].Action != cluster.Created {
