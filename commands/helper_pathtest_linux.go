@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"strings"
@@ -123,5 +124,21 @@ func (f askFlags) inquiry(env *Env) (q probe.Inquiry, err error) {
 	if !f.fromNode {
 		f.NodePort = 0
 	}
+	if !nodeIP.Is4() { // of a node whose first address is an IPv6 one
+		if nodeIP, err = sourceTo(f.Service); err != nil {
+			return q, fmt.Errorf("find the IPv4 address of node %s: %w", node, err)
+		}
+	}
 	return probe.Inquiry{Targets: f.Targets(node, nodeIP), MTU: f.mtu, Hold: f.Hold}, nil
+}
+
+// sourceTo is the address from which packets to another one are sent. None is.
+func sourceTo(to netip.AddrPort) (netip.Addr, error) {
+	conn, err := net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(to))
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	defer conn.Close()
+	from, err := netip.ParseAddrPort(conn.LocalAddr().String())
+	return from.Addr(), err
 }

@@ -110,8 +110,10 @@ func PathTestService(namespace, run string) (*corev1.Service, error) {
 	service := &corev1.Service{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
 		Spec: corev1.ServiceSpec{
-			Type:  corev1.ServiceTypeNodePort,
-			Ports: []corev1.ServicePort{{Name: "test", Protocol: corev1.ProtocolTCP, Port: TestPort}},
+			Type:           corev1.ServiceTypeNodePort,
+			IPFamilyPolicy: new(corev1.IPFamilyPolicySingleStack),
+			IPFamilies:     []corev1.IPFamily{corev1.IPv4Protocol},
+			Ports:          []corev1.ServicePort{{Name: "test", Protocol: corev1.ProtocolTCP, Port: TestPort}},
 		},
 	}
 	identify(service, namespace, records.ComponentTestServer, map[string]string{records.LabelComponent: records.ComponentTestServer})
