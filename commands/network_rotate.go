@@ -24,10 +24,10 @@ drains while others carry its packets, and the next one follows when full-size p
 Where a cluster has one gateway, a second one carries packets meanwhile; the server's needs a further port, as with
 network connect --gateways 2. While it comes and goes, some packets can be lost.
 
-The preshared key and the settings of the peering stay. What else differs, such as pod CIDRs that a cluster has gained or
-gateways of another release of liqoctl, is changed as by network connect --update: see it with --dry-run. Packets of every
-Ready node must be verified. If the command fails or is interrupted, run it again: it completes the peering, and replaces
-all keys.`,
+The preshared key, the settings and the CIDRs of the peering stay. If a cluster has other CIDRs by now, the command ends with
+an error: network connect --update adopts them. What else differs, such as gateways of another release of liqoctl, is
+changed as by network connect --update: see it with --dry-run. Packets of every Ready node must be verified. If the command
+fails or is interrupted, run it again: it completes the peering, and replaces all keys.`,
 		Example: `  liqoctl network rotate-keys --context a --remote-context b
 
   # What would change

@@ -31,6 +31,15 @@ func Within(p netip.Prefix, others []netip.Prefix) bool {
 	return slices.ContainsFunc(others, func(o netip.Prefix) bool { return Covers(o, p) })
 }
 
+// private are the ranges in which networks have addresses of their own choice (RFC 1918, RFC 6598).
+var private = []netip.Prefix{
+	netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("172.16.0.0/12"), netip.MustParsePrefix("192.168.0.0/16"),
+	netip.MustParsePrefix("100.64.0.0/10"),
+}
+
+// Private reports whether all of an IPv4 range is private.
+func Private(p netip.Prefix) bool { return Within(p, private) }
+
 // Contains reports whether an address lies in one of the ranges.
 func Contains(ranges []netip.Prefix, a netip.Addr) bool {
 	return slices.ContainsFunc(ranges, func(p netip.Prefix) bool { return p.Contains(a) })

@@ -72,13 +72,6 @@ var nobodys = []netip.Prefix{
 	netip.MustParsePrefix("224.0.0.0/3"),
 }
 
-// private are the ranges in which networks have addresses of their own choice (RFC 1918, RFC 6598). With hosts elsewhere
-// every node has connections, and peers have no pods there.
-var private = []netip.Prefix{
-	netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("172.16.0.0/12"), netip.MustParsePrefix("192.168.0.0/16"),
-	netip.MustParsePrefix("100.64.0.0/10"),
-}
-
 // surroundingsOf is the record of what was found, without what lies within a cluster's own ranges. It has room for so many
 // ranges of each use: more of them are merged to wider ones.
 func surroundingsOf(found netops.Surroundings, resolvers []netip.Addr, own []netip.Prefix) records.Surroundings {
@@ -92,7 +85,8 @@ func surroundingsOf(found netops.Surroundings, resolvers []netip.Addr, own []net
 			s.Ranges = append(s.Ranges, records.UsedRange{Range: p, Use: use})
 		}
 	}
-	connections := slices.DeleteFunc(cidr.Singles(found.Connections), func(p netip.Prefix) bool { return !cidr.Within(p, private) })
+	// With hosts outside of private ranges every node has connections, and peers have no pods there.
+	connections := slices.DeleteFunc(cidr.Singles(found.Connections), func(p netip.Prefix) bool { return !cidr.Private(p) })
 	add(records.UseRoute, slices.Clone(found.Routes), 16)
 	add(records.UseAddress, cidr.Singles(found.Addresses), 24)
 	add(records.UseResolver, cidr.Singles(resolvers), 32)

@@ -225,13 +225,14 @@ func (e *end) expect(live *records.Peering) error {
 	return nil
 }
 
-// checkOvertaken refuses to undo what others have changed since this run compared the document, unless it is to update.
+// checkOvertaken refuses to undo what others have changed since this run compared the document, and to adopt ranges that the peer's
+// cluster has gained since, unless it is to update.
 func (e *end) checkOvertaken(live *records.Peering) error {
 	if live == nil || e.have == nil || e.options.Update || inventory.Same(e.written, *live) {
 		return nil
 	}
 	found := *e.have
-	if found.Exposed = live.Exposed; inventory.Same(found, *live) {
+	if found.Exposed = live.Exposed; inventory.Same(found, *live) && sameCIDRs(e.written.Peer, found.Peer) {
 		return nil
 	}
 	return steps.Overtaken(e.cluster, records.PeeringName(e.peering), *live, e.written)

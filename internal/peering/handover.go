@@ -62,6 +62,7 @@ func (c *connector) carries(ctx context.Context) bool {
 func (c *connector) replaceBeside(ctx context.Context) error {
 	c.reporter.Note("starting second gateways, which carry the packets while the only ones are replaced")
 	t := newRotation(RotateOptions{Local: c.local.cluster, Remote: c.remote.cluster, SkipValidation: true}, steps.Quiet{})
+	t.update = true
 	err := t.addSecond(ctx)
 	c.local.changes = append(c.local.changes, t.result.Objects...) // of both clusters
 	if err != nil {

@@ -90,6 +90,7 @@ type rotation struct {
 	stages   steps.Stages
 	reporter steps.Reporter
 	result   Rotation
+	update   bool // the user has agreed to other CIDRs of the clusters
 }
 
 func newRotation(o RotateOptions, r steps.Reporter) *rotation {
@@ -161,12 +162,32 @@ func (t *rotation) connector(ctx context.Context, spare bool) (*connector, error
 		if e.have == nil {
 			return nil, hint.With(fmt.Errorf("cluster %q has no peering with cluster %q", e.cluster.Context, e.peer.cluster.Context), "liqoctl network connect")
 		}
+		if err := e.checkAgreed(); err != nil && !t.update {
+			return nil, err
+		}
 		var err error
 		if e.options.Image, err = e.gatewayImage(ctx); err != nil {
 			return nil, err
 		}
 	}
 	return c, nil
+}
+
+// checkAgreed refuses CIDRs of the peer other than those of the record: this cluster's packets to them would go to the peer, and so
+// its administrators could redirect any address by their own fabric.
+func (e *end) checkAgreed() error {
+	wanted := *e.have
+	wanted.Peer.PodCIDRs, wanted.Peer.ExternalCIDR = e.addresses.Pods, e.addresses.External
+	if sameCIDRs(wanted.Peer, e.have.Peer) {
+		return nil
+	}
+	return hint.With(steps.Overtaken(e.cluster, records.PeeringName(e.peering), *e.have, wanted), "apply the changes with liqoctl network connect --update")
+}
+
+// sameCIDRs reports whether a record's peer has the same ranges as another's, in any order: discovery sorts them.
+func sameCIDRs(a, b records.Peer) bool {
+	other := func(m records.Mapping) bool { return !slices.Contains(b.CIDRs(), m) }
+	return len(a.PodCIDRs) == len(b.PodCIDRs) && !slices.ContainsFunc(a.CIDRs(), other)
 }
 
 // add starts the gateways that are missing, and leaves those that stand alone: their templates may be of an earlier release.

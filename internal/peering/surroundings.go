@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"liqonet.io/liqonet/internal/addresses"
+	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/hint"
 )
 
@@ -67,6 +69,21 @@ func (s *site) otherRange(flag string) string {
 		hint = "liqoctl network reset, then " + hint
 	}
 	return hint
+}
+
+// notePublic names ranges that the record does not have yet, and whose addresses are not private: if they are not remapped, pods
+// reach nobody else at them any more.
+func (e *end) notePublic() {
+	var public []string
+	for _, m := range append(slices.Clone(e.addresses.Pods), e.addresses.External) {
+		if m.Identity() && !cidr.Private(m.Real) && (e.have == nil || !slices.Contains(e.have.Peer.CIDRs(), m)) {
+			public = append(public, m.Real.String())
+		}
+	}
+	if len(public) > 0 {
+		e.reporter.Note(fmt.Sprintf("cluster %q: packets to %s go to %s, whose CIDRs are not private (RFC 1918, RFC 6598)",
+			e.cluster.Context, strings.Join(public, ", "), e.peer.name))
+	}
 }
 
 // noteRemapped says why ranges of the peer that are no others' here are remapped all the same.

@@ -1,0 +1,101 @@
+package peering
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/steps"
+)
+
+// TestNewCIDRsNeedConsent: what the administrators of a cluster write into its fabric sends nobody's packets there, before connect
+// --update names it.
+func TestNewCIDRsNeedConsent(t *testing.T) {
+	const public = "8.8.8.0/24"
+	set := func(t *testing.T, w *world, pods ...netip.Prefix) {
+		_, err := inventory.Swap(t.Context(), w.Cluster, records.FabricName, "", func(live *records.Fabric) (records.Fabric, error) {
+			f := *live
+			f.PodCIDRs = pods
+			return f, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	gain := func(t *testing.T, w *world) { set(t, w, prefix("10.244.0.0/16"), prefix(public)) }
+	lose := func(t *testing.T, w *world) { set(t, w, prefix("10.244.0.0/16")) }
+	refused := func(t *testing.T, a *world, err error) {
+		t.Helper()
+		if _, differs := errors.AsType[*steps.DifferenceError](err); !differs || !strings.Contains(err.Error(), public) || !strings.Contains(hint.Of(err), "--update") {
+			t.Errorf("error %v, hint %q", err, hint.Of(err))
+		}
+		if len(peeringOf(t, a).Peer.PodCIDRs) != 1 {
+			t.Errorf("adopted: %+v", peeringOf(t, a).Peer)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		a, b, before := rotated(t, 1, 1)
+		r := newRotation(rotateOptions(a, b), &recorder{})
+		if _, err := r.reach(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		gain(t, b)
+		_, err := r.prepare(t.Context())
+		refused(t, a, err) // it has come meanwhile
+		_, err = RotateKeys(t.Context(), rotateOptions(a, b), &recorder{})
+		refused(t, a, err)
+		_, err = PlanRotateKeys(t.Context(), rotateOptions(a, b), &recorder{})
+		refused(t, a, err)
+		if now := allKeys(t, a, b); !slices.Equal(now, before) {
+			t.Errorf("keys were %s, are %s", before, now)
+		}
+
+		c := newConnector(connectOptions(a, b), &recorder{})
+		lose(t, b)
+		for _, do := range []func(context.Context) (string, error){c.reach, c.discover, c.compare} {
+			if _, err := do(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		gain(t, b)
+		for _, do := range []func(context.Context) (string, error){c.install, c.settle, c.prepare, c.configure} {
+			if _, err = do(t.Context()); err != nil {
+				break
+			}
+		}
+		refused(t, a, err)
+
+		said := func(o ConnectOptions) int {
+			r := &recorder{}
+			if _, err := Connect(t.Context(), o, r); err != nil && !errors.As(err, new(*steps.DifferenceError)) {
+				t.Fatal(err)
+			}
+			return strings.Count(strings.Join(r.said(), "\n"), `note cluster "a": packets to 8.8.8.0/24 go to b`)
+		}
+		o := connectOptions(a, b)
+		if n := said(o); n != 1 {
+			t.Errorf("connect names the range %d times", n)
+		}
+		o.Update, o.Image = true, "newer" // second gateways carry packets while the only ones are replaced
+		if n := said(o); n != 1 {
+			t.Errorf("connect --update names the range %d times", n)
+		}
+		if n := said(o); n != 0 {
+			t.Errorf("named %d times once it is agreed", n)
+		}
+		if _, err := RotateKeys(t.Context(), rotateOptions(a, b), &recorder{}); err != nil {
+			t.Fatal(err)
+		}
+		checkRotated(t, a, b, 1, 1, before)
+		if mappings := peeringOf(t, a).Peer.PodCIDRs; len(mappings) != 2 || !slices.Contains(mappings, records.Mapping{Real: prefix(public), Seen: prefix(public)}) {
+			t.Errorf("after connect --update: %v", mappings)
+		}
+	})
+}
