@@ -26,6 +26,7 @@ func (c *connector) agreeOnKeys(ctx context.Context) error {
 	}
 	server, client := c.server(), c.server().peer
 	found := map[*end][]*inventory.Keys{server: server.keys, client: client.keys}
+	shared := slices.ContainsFunc(c.ends(), (*end).begun)
 	for {
 		s, k, err := inventory.CompleteKeys(server.keys, client.keys)
 		if err != nil {
@@ -33,6 +34,8 @@ func (c *connector) agreeOnKeys(ctx context.Context) error {
 		}
 		wanted := map[*end][]inventory.Keys{server: s, client: k}
 		err = c.both(ctx, func(e *end, ctx context.Context) error { return e.putKeys(ctx, wanted[e]) })
+		shared = shared || errors.Is(err, errKeysTaken)
+		c.share(shared)
 		if err == nil {
 			// If Secrets have different preshared keys, no gateway is known to run with the one that counts.
 			anew := slices.ContainsFunc(slices.Concat(found[server], found[client]), func(k *inventory.Keys) bool {
@@ -53,6 +56,18 @@ func (c *connector) agreeOnKeys(ctx context.Context) error {
 		if err := c.both(ctx, (*end).readKeys); err != nil {
 			return err
 		}
+	}
+}
+
+// begun reports whether another run has made keys for a peering without a record.
+func (e *end) begun() bool {
+	return e.have == nil && slices.ContainsFunc(e.keys, func(k *inventory.Keys) bool { return k != nil })
+}
+
+// share takes note of whether another run makes what there is no record of.
+func (c *connector) share(shared bool) {
+	for _, e := range c.ends() {
+		e.joining, e.shared = e.have == nil && !shared, e.have == nil && shared
 	}
 }
 
@@ -105,13 +120,8 @@ func (e *end) planKeys(ctx context.Context) error {
 
 // putKeys stores the keys of this end's gateways, provided that the cluster still has those that were read, or none.
 func (e *end) putKeys(ctx context.Context, wanted []inventory.Keys) error {
-	e.joining = e.have == nil && !e.shared
 	for i, id := range e.gatewayIDs() {
-		err := e.putKey(ctx, id, e.keys[i], wanted[i])
-		if e.keys[i] == nil && errors.Is(err, errKeysTaken) {
-			e.shared, e.joining = true, false
-		}
-		if err != nil {
+		if err := e.putKey(ctx, id, e.keys[i], wanted[i]); err != nil {
 			return err
 		}
 	}

@@ -42,7 +42,7 @@ type end struct {
 	written records.Peering // as it is now
 	proof   []witness       // of each gateway
 	joining bool            // this run writes a peering where none was
-	shared  bool            // another run writes it at the same time: what fails here is not undone under it
+	shared  bool            // so does another run, or one that has ended has begun it: what fails here is not undone under it
 	wrote   bool            // the document is as this run wants it
 	turn    chan struct{}   // of size one, for both ends: a gateway is being replaced
 }

@@ -47,7 +47,7 @@ func (e *end) undo(ctx context.Context) error {
 
 // fail undoes what a run made that failed or was interrupted by that cause.
 func (c *connector) fail(ctx context.Context, cause error) {
-	made := slices.ContainsFunc(c.ends(), func(e *end) bool { return e.installing || e.joining })
+	made := slices.ContainsFunc(c.ends(), func(e *end) bool { return e.installing || e.joining || e.shared })
 	switch {
 	case !made:
 		return
@@ -84,7 +84,11 @@ func (e *end) undone() string {
 	if e.installing {
 		removed = append(removed, "the installation")
 	}
-	if len(removed) == 0 {
+	switch {
+	case len(removed) == 0 && e.shared:
+		return fmt.Sprintf("cluster %q: peering %q stays, as another run makes it, or has begun it: connect again, or remove it with liqoctl network disconnect",
+			e.cluster.Context, e.peering)
+	case len(removed) == 0:
 		return fmt.Sprintf("cluster %q: nothing to roll back", e.cluster.Context)
 	}
 	return fmt.Sprintf("cluster %q: rolled back, removed %s", e.cluster.Context, strings.Join(removed, " and "))
