@@ -120,7 +120,7 @@ func (s *site) applyTranslation(ctx context.Context, objects []cluster.Object) e
 	if err := s.apply(ctx, compared, objects[:last]...); err != nil {
 		return err
 	}
-	change, err := cluster.Swap(ctx, s.cluster, deployment, func(live *appsv1.Deployment) (*appsv1.Deployment, error) {
+	change, err := cluster.Renew(ctx, s.cluster, deployment, func(live *appsv1.Deployment) (*appsv1.Deployment, error) {
 		if live == nil && s.options.Translation == nil || live != nil && compared && !s.options.Update {
 			return nil, nil
 		}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
@@ -220,4 +222,66 @@ func TestTranslationStatus(t *testing.T) {
 			t.Errorf("%+v, %v, want %+v", s, err, want)
 		}
 	})
+}
+
+// TestRemovedSettingsGo: settings that a user takes back leave the service, as they leave the helpers. An earlier release created its
+// Deployment so that they stayed.
+func TestRemovedSettingsGo(t *testing.T) {
+	limits := func(cpu bool) func(*InitOptions) {
+		return func(o *InitOptions) {
+			o.Update = true
+			o.Pods.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("256Mi")}
+			if cpu {
+				o.Pods.Limits[corev1.ResourceCPU] = resource.MustParse("500m")
+			}
+		}
+	}
+	for name, earlier := range map[string]bool{"of this release": false, "of an earlier release": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, _ := twoWorlds()
+				live(t, a)
+				if _, err := initialised(t, a, new(true), limits(true)); err != nil {
+					t.Fatal(err)
+				}
+				deployments := a.kube.AppsV1().Deployments(a.Namespace)
+				get := func() *appsv1.Deployment {
+					d, err := deployments.Get(t.Context(), "translation", metav1.GetOptions{})
+					if err != nil {
+						t.Fatal(err)
+					}
+					return d
+				}
+				if d := get(); earlier {
+					a.set(func() {
+						d.ManagedFields, d.ResourceVersion, d.UID = nil, "", ""
+						err := deployments.Delete(t.Context(), d.Name, metav1.DeleteOptions{})
+						if err == nil {
+							_, err = deployments.Create(t.Context(), d, metav1.CreateOptions{FieldManager: cluster.FieldManager})
+						}
+						if err != nil {
+							t.Fatal(err)
+						}
+					})
+				}
+				var differs *steps.DifferenceError
+				_, err := initialised(t, a, nil, func(o *InitOptions) { limits(false)(o); o.Update = false })
+				if !errors.As(err, &differs) || !earlier && !strings.Contains(err.Error(), "Deployment translation: spec.template.spec.containers[0].resources.limits.cpu") {
+					t.Errorf("without --update: %v", err)
+				}
+				r, err := initialised(t, a, nil, limits(false))
+				if err != nil {
+					t.Fatal(err)
+				}
+				changed := func(c cluster.Change) bool { return c.Kind == "Deployment" && c.Action == cluster.Changed }
+				got := get().Spec.Template.Spec.Containers[0].Resources.Limits
+				if _, there := got[corev1.ResourceCPU]; there || got.Memory().String() != "256Mi" || !slices.ContainsFunc(r.Objects, changed) {
+					t.Errorf("limits %v, changes %v", got, r.Objects)
+				}
+				if r, err := initialised(t, a, nil, limits(false)); err != nil || r.Changed {
+					t.Errorf("again: %v, %v", r.Objects, err)
+				}
+			})
+		})
+	}
 }
