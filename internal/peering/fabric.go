@@ -3,6 +3,7 @@ package peering
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"liqonet.io/liqonet/internal/addresses"
 	"liqonet.io/liqonet/internal/cluster"
@@ -92,15 +93,21 @@ func (s *site) wantedFabric() records.Fabric {
 	return f
 }
 
-// withReports fills in what the nodes tell: overlay and MTU. The MTU only ever falls: a node that is away for a
+// raises reports whether the MTU may rise: on the user's word, while every node is Ready and has reported. A node that is away for a
 // moment must not make it rise.
-func withReports(f records.Fabric, nodes []records.Node, wish records.OverlayKind) (records.Fabric, error) {
+func (s *site) raises() bool {
+	silent := func(node string) bool { return !s.reports(node) }
+	return s.update && len(s.nodes.notReady()) == 0 && !slices.ContainsFunc(s.nodes.all(), silent)
+}
+
+// withReports fills in what the nodes tell: overlay and MTU. Without raise, the MTU only ever falls.
+func withReports(f records.Fabric, nodes []records.Node, wish records.OverlayKind, raise bool) (records.Fabric, error) {
 	kind, err := chooseOverlay(nodes, wish, f.Overlay.Kind)
 	if err != nil {
 		return f, err
 	}
 	f.Overlay.Kind = kind
-	if mtu := smallestMTU(nodes); f.MTU == 0 || mtu > 0 && mtu < f.MTU {
+	if mtu := smallestMTU(nodes); f.MTU == 0 || mtu > 0 && (mtu < f.MTU || raise) {
 		f.MTU = mtu
 	}
 	return f, nil

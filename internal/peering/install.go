@@ -159,7 +159,7 @@ func (s *site) settle(ctx context.Context) error {
 		}
 	}
 	err := s.writeFabric(ctx, func(f records.Fabric) (records.Fabric, error) {
-		decided, err := withReports(f, s.reporting(), s.options.Overlay)
+		decided, err := withReports(f, s.reporting(), s.options.Overlay, s.raises())
 		switch {
 		case err != nil:
 			return f, fmt.Errorf("cluster %q: %w", s.cluster.Context, err)

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -114,5 +115,50 @@ func TestOldHelpersDoNotTell(t *testing.T) {
 	e.sizes = unknown
 	if a, b := e.fittingMTU(e.have), peer.fittingMTU(peer.have); a != 1380 || b != 1380 {
 		t.Errorf("not all is measured, the MTU was less: %d and %d", a, b)
+	}
+}
+
+// TestMTURises once the nodes with the narrowest links are gone, with --update alone, and not while a node is away.
+func TestMTURises(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		change func(t *testing.T, a *world)
+		update bool
+		want   int // of the links of a
+	}{
+		{"a narrow node leaves", func(t *testing.T, a *world) { a.leaves(t, "a2") }, true, 1500},
+		{"without --update", func(t *testing.T, a *world) { a.leaves(t, "a2") }, false, 1450},
+		{"a narrow node is away", func(t *testing.T, a *world) { a.becomes(t, nodeA2.away()) }, true, 1450},
+		{"a node has not reported", func(t *testing.T, a *world) {
+			a.leaves(t, "a2")
+			a.set(func() { a.mute["a3"] = true })
+			a.joins(t, nodeA3)
+		}, true, 1450},
+		{"a link becomes wider", func(_ *testing.T, a *world) { a.set(func() { a.links["a2"] = 1480 }) }, true, 1480},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, b := twoWorlds()
+				a.links = map[string]int{"a2": 1450}
+				live(t, a, b)
+				o := connectOptions(a, b)
+				if got, err := Connect(t.Context(), o, &recorder{}); err != nil || got.MTU != 1370 {
+					t.Fatalf("MTU %d, %v", got.MTU, err)
+				}
+				tt.change(t, a)
+				<-time.After(time.Second)
+				o.Update = tt.update
+				if _, err := Connect(t.Context(), o, &recorder{}); err != nil {
+					t.Fatal(err)
+				}
+				f, err := inventory.Fabric(t.Context(), a.Cluster)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if p := peeringOf(t, a).MTU; f.MTU != tt.want || p != tt.want-80 || peeringOf(t, b).MTU != p {
+					t.Errorf("MTU of the links %d, want %d; of the peering %d and %d", f.MTU, tt.want, p, peeringOf(t, b).MTU)
+				}
+			})
+		})
 	}
 }

@@ -1,6 +1,7 @@
 package peering
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/netip"
@@ -33,6 +34,8 @@ type played struct {
 	surroundings map[string]string
 	// between and overlay are what the hops carry, in bytes: between gateways, and from every node to its gateway.
 	between, overlay int
+	// links are the MTU of the links of nodes whose MTU is not 1500, by node.
+	links map[string]int
 
 	mute     map[string]bool   // nodes whose helpers do not report and send nothing
 	silent   records.GatewayID // this gateway does not report
@@ -117,7 +120,7 @@ func (p *played) nodeHelpers(ctx context.Context, fabric *records.Fabric, peerin
 			continue
 		}
 		n := records.Node{
-			Version: records.SchemaVersion, Name: name, MTU: 1500, Kernel: p.kernel, Peerings: applied, Guarded: guarded,
+			Version: records.SchemaVersion, Name: name, MTU: cmp.Or(p.links[name], 1500), Kernel: p.kernel, Peerings: applied, Guarded: guarded,
 			Clean: fabric == nil && len(guarded) == 0, ForwardDrops: p.drops,
 			Internal: netip.AddrFrom4([4]byte{10, 80, byte((i + 1) >> 8), byte(i + 1)}),
 		}
