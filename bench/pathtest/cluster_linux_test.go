@@ -51,6 +51,7 @@ type testCluster struct {
 	number byte
 	name   string
 	seen   netip.Prefix // its pod CIDR as the peer calls it
+	serves bool         // it is the server
 	// endpoint is where a client finds the server; the zero value: at one of the server's nodes.
 	endpoint netip.AddrPort
 	// otherEndpoints are those that a client tries next.
@@ -99,7 +100,7 @@ var outside = netip.MustParseAddr("172.31.255.254")
 
 // newCluster makes the namespaces of a cluster, on a switch in the underlay, and its API server.
 func newCluster(t *testing.T, underlay netnstest.Namespace, number byte, seen string) *testCluster {
-	c := &testCluster{t: t, number: number, name: string('a' + number - 1), seen: netip.MustParsePrefix(seen)}
+	c := &testCluster{t: t, number: number, name: string('a' + number - 1), seen: netip.MustParsePrefix(seen), serves: number == 1}
 	var objects []runtime.Object
 	for i := range c.nodes {
 		c.addNode(underlay, i)

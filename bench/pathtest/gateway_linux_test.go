@@ -92,7 +92,7 @@ func (c *testCluster) peering(k kinds, peer *testCluster) records.Peering {
 		},
 		Implementation: k.wireGuard, MTU: pathMTU, ClampMSS: true, GatewayMode: c.mode,
 	}
-	if c.number == 2 {
+	if !c.serves {
 		p.Role = records.Client
 	}
 	for _, g := range c.gateways {
@@ -108,7 +108,7 @@ func (c *testCluster) peering(k kinds, peer *testCluster) records.Peering {
 // tunnel is a gateway's end of its tunnel to a gateway of the peer.
 func (c *testCluster) tunnel(g *testGateway, peer *testCluster, far *testGateway) records.Tunnel {
 	ofServer, ofClient := g, far
-	if c.number == 2 {
+	if !c.serves {
 		ofServer, ofClient = far, g
 	}
 	number := 8*(ofServer.number-1) + ofClient.number - 1
@@ -117,7 +117,7 @@ func (c *testCluster) tunnel(g *testGateway, peer *testCluster, far *testGateway
 		PublicKey: far.key.PublicKey().String(), ListenPort: uint16(listenPort + ofClient.number - 1),
 		Address: netip.PrefixFrom(end(1), 30), PeerAddress: end(2),
 	}
-	if c.number != 2 {
+	if c.serves {
 		return t
 	}
 	t.Address, t.PeerAddress = netip.PrefixFrom(end(2), 30), end(1)
@@ -148,7 +148,7 @@ func (c *testCluster) balance(g *testGateway) { c.balanceBy(g, c.nodes[:]...) }
 
 // balanceBy is the same at some nodes.
 func (c *testCluster) balanceBy(g *testGateway, nodes ...netnstest.Namespace) {
-	if c.number == 2 {
+	if !c.serves {
 		return
 	}
 	var to, from strings.Builder

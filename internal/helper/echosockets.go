@@ -15,23 +15,28 @@ import (
 type echoSockets struct {
 	mu   sync.Mutex
 	open map[string]*echo.Socket
+	at   map[string]netip.Addr // of each that is open
 }
 
-// listen returns the socket of a name, which it opens at an address if there is none yet.
+// listen returns the socket of a name, which it opens at an address if there is none yet. One at another address is closed: nothing
+// comes there any more.
 func (s *echoSockets) listen(name string, a netip.Addr, r *echo.Responder) (*echo.Socket, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if old := s.open[name]; old != nil {
-		return old, nil
+		if s.at[name] == a {
+			return old, nil
+		}
+		s.end(name, old)
 	}
 	socket, err := echo.Listen(echo.Config{Local: netip.AddrPortFrom(a, netops.EchoPort), Responder: r})
 	if err != nil {
 		return nil, err
 	}
 	if s.open == nil {
-		s.open = map[string]*echo.Socket{}
+		s.open, s.at = map[string]*echo.Socket{}, map[string]netip.Addr{}
 	}
-	s.open[name] = socket
+	s.open[name], s.at[name] = socket, a
 	return socket, nil
 }
 
@@ -40,9 +45,14 @@ func (s *echoSockets) drop(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if socket := s.open[name]; socket != nil {
-		_ = socket.Close() // as below
-		delete(s.open, name)
+		s.end(name, socket)
 	}
+}
+
+// end is drop with s.mu held.
+func (s *echoSockets) end(name string, socket *echo.Socket) {
+	_ = socket.Close() // as below
+	delete(s.open, name)
 }
 
 // all are the sockets that are open.
@@ -61,9 +71,9 @@ func (s *echoSockets) close() {
 	s.open = nil
 }
 
-// aimProber begins to ask as a configuration says; a prober that has begun goes on with its target.
+// aimProber begins to ask as a configuration says; a prober that has begun at this socket goes on with its target.
 func aimProber(p **echo.Prober, socket *echo.Socket, c echo.ProbeConfig) (err error) {
-	if *p != nil {
+	if *p != nil && (*p).Socket() == socket {
 		(*p).SetWay(c.Way)
 		return (*p).SetTarget(c.Target)
 	}

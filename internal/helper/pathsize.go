@@ -65,6 +65,14 @@ func (p *pathSize) close() {
 	p.end()
 }
 
+// forget ends the measuring, and forgets what is known.
+func (p *pathSize) forget() {
+	p.close()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.path = echo.Path{}
+}
+
 // end is close with p.following held.
 func (p *pathSize) end() {
 	if p.stop != nil {

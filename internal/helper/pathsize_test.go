@@ -40,6 +40,26 @@ func TestPathMTURequests(t *testing.T) {
 	}
 }
 
+// TestRoleOfAnEarlierRecord: what a client has measured, and where it has heard the server, is nothing to it as the server.
+func TestRoleOfAnEarlierRecord(t *testing.T) {
+	v, peer := testView(), netip.MustParseAddrPort("192.0.2.7:51840")
+	v.peering.Role = records.Client
+	g, _ := testEchoes(v)
+	e := g.tunnel(1)
+	e.size.note(t.Context(), echo.Path{Asked: true, Size: 1300})
+	e.far.latest, e.far.at = 100, peer
+	g.heed(v)
+	if e.content().Path.Size != 1300 || e.far.at != peer {
+		t.Errorf("with the same role: path %+v, far end %+v", e.content().Path, &e.far)
+	}
+	v.peering.Role = records.Server
+	g.heed(v)
+	e.measure(nil, peer)
+	if e.content().Path != (echo.Path{}) || e.far.latest != 0 || e.far.at.IsValid() {
+		t.Errorf("with another role: path %+v, far end %+v", e.content().Path, &e.far)
+	}
+}
+
 // TestSizesThatAreTold come into the status where they can be true: a server believes the client, and gateways their
 // nodes.
 func TestSizesThatAreTold(t *testing.T) {

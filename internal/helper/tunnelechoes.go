@@ -37,6 +37,7 @@ type tunnelEchoes struct {
 	mu     sync.Mutex // guards what follows
 	role   records.Role
 	peer   *echo.Prober   // nil: none yet
+	calm   time.Duration  // between its requests while nothing is lost
 	sender netip.AddrPort // of the tunnel's packets; the zero value: none have come
 	path   echo.Path      // what the peer reports of its path to here
 	member
@@ -62,13 +63,16 @@ func (t *tunnelEchoes) close() { t.size.close() }
 func (t *tunnelEchoes) follow(v gatewayView, number int, wake chan<- struct{}) {
 	t.mu.Lock()
 	news := t.unused != v.unused[number]
+	if t.role != v.peering.Role { // the far end is found elsewhere
+		t.far.latest, t.far.at = 0, netip.AddrPort{}
+	}
 	t.role, t.unused, t.wake = v.peering.Role, v.unused[number], nil
 	t.endpoints = v.own().Tunnels[number-1].Endpoints
-	calm := gatewayCalm
+	t.calm = gatewayCalm
 	if len(v.own().Tunnels) > 1 {
-		t.wake, calm = wake, gatewayCalmOfSeveral
+		t.wake, t.calm = wake, gatewayCalmOfSeveral
 	}
-	peer := t.peer
+	peer, calm := t.peer, t.calm
 	t.mu.Unlock()
 	if peer != nil {
 		peer.SetCalm(calm)
@@ -96,7 +100,7 @@ func (t *tunnelEchoes) ask(socket *echo.Socket, target netip.AddrPort) error {
 		t.renewal.answered()
 	}
 	return aimProber(&t.peer, socket, echo.ProbeConfig{
-		Target: target, Interval: gatewayEvery, Calm: gatewayCalm, Train: gatewayTrain, Timeout: gatewayTimeout,
+		Target: target, Interval: gatewayEvery, Calm: t.calm, Train: gatewayTrain, Timeout: gatewayTimeout,
 		Window: gatewayWindow, Span: health.LossSpan, Silence: health.EchoSilence, Size: echo.FullSize,
 		Content: t.content, OnReply: t.answeredBy, OnLost: t.missed, OnSilence: t.silent, Patience: memberPatience,
 	})
@@ -203,7 +207,9 @@ func (t *tunnelEchoes) measure(underlay *echo.Socket, peer netip.AddrPort) {
 	t.sender = peer
 	client := t.role == records.Client
 	t.mu.Unlock()
-	if client && underlay != nil {
+	if !client {
+		t.size.forget()
+	} else if underlay != nil {
 		t.size.follow(underlay, peer)
 	}
 }

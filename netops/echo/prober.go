@@ -124,6 +124,9 @@ func (s *Socket) Probe(cfg ProbeConfig) (*Prober, error) {
 	return p, nil
 }
 
+// Socket is the one that asks. A prober ends with it.
+func (p *Prober) Socket() *Socket { return p.socket }
+
 // SetTarget asks another target from now on, at once. Window, losses and last answer begin anew; the same
 // target changes nothing.
 func (p *Prober) SetTarget(target netip.AddrPort) error {

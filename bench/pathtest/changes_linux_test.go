@@ -1,0 +1,56 @@
+package pathtest
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"liqonet.io/liqonet/internal/eventually"
+	"liqonet.io/liqonet/internal/records"
+)
+
+// TestRolesChangePlaces makes the client of a standing peering the server, by the records alone: the tunnels get other addresses,
+// and of several gateways other networks. All tunnels are answered again, by the same helpers.
+func TestRolesChangePlaces(t *testing.T) {
+	t.Parallel()
+	k := combinations()[0]
+	a, b := severalGateways(t, records.ActiveActive)
+	f := startFlood(a, b)
+	for _, n := range a.nodes {
+		n.Run("nft", "delete table ip services")
+	}
+	a.serves, b.serves = false, true
+	for _, g := range b.gateways {
+		b.balance(g)
+	}
+	begin := time.Now()
+	a.rewrite(a.peering(k, b))
+	b.rewrite(b.peering(k, a))
+	a.awaitAnswered(begin)
+	b.awaitAnswered(begin)
+	f.await(t)
+	lost, sent, silent := f.stop()
+	t.Logf("%.1f s until all tunnels were answered; %d of %d packets lost, %.2f s at most without any", time.Since(begin).Seconds(), lost, sent, silent.Seconds())
+}
+
+// awaitAnswered waits until every tunnel of every gateway has been answered since some time.
+func (c *testCluster) awaitAnswered(since time.Time) {
+	c.t.Helper()
+	for _, g := range c.gateways {
+		silent := fmt.Errorf("gateway %d of %s has no status", g.number, c.name)
+		eventually.Succeeds(c.t, joining, func() error {
+			s, err := c.statusOf(g)
+			if err != nil {
+				return silent // it is written anew
+			}
+			for i, tunnel := range s.AllTunnels() {
+				if !tunnel.LastEcho.After(since) {
+					silent = fmt.Errorf("gateway %d of %s: no echo by tunnel %d since the change: %+v, failed: %v", g.number, c.name, i+1, tunnel, s.Failed)
+					c.edit(g.id().StatusName(), func(string) string { return "gone" }) // by damage, it is written at once
+					return silent
+				}
+			}
+			return nil
+		})
+	}
+}
