@@ -131,7 +131,6 @@ func PathTestEndpoints(service *corev1.Service, addresses []netip.Addr) *discove
 	identify(slice, service.Namespace, service.Name, map[string]string{
 		records.LabelComponent: records.ComponentTestServer, discoveryv1.LabelServiceName: service.Name, discoveryv1.LabelManagedBy: "liqonet.io",
 	})
-	mark(service.Annotations[records.AnnotationRun], &slice.ObjectMeta)
 	slice.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Service", Name: service.Name, UID: service.UID}}
 	for _, a := range addresses {
 		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{Addresses: []string{a.String()}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)}})

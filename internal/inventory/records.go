@@ -144,17 +144,17 @@ func Swap[T records.Document](
 // NewRun names a run of liqoctl: what it creates bears the name, as the answer to a request that was carried out can be lost.
 func NewRun() string { return rand.Text() }
 
-// DeleteOwn deletes the object of that type and name if it bears the name of a run.
+// DeleteOwn deletes the object of that type and name if it bears the name of a run, and then what belongs to it as well.
 func DeleteOwn[T interface {
 	cluster.Object
 	comparable
-}](ctx context.Context, c *cluster.Cluster, name, run string) error {
+}](ctx context.Context, c *cluster.Cluster, name, run string, also ...cluster.Object) error {
 	object, err := cluster.Find[T](ctx, c, name)
 	var none T
 	if err != nil || object == none || object.GetAnnotations()[records.AnnotationRun] != run {
 		return err
 	}
-	_, err = c.Delete(ctx, object)
+	_, err = c.Delete(ctx, append(also, object)...)
 	return err
 }
 

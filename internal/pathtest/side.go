@@ -268,10 +268,8 @@ func (s *side) withdraw(ctx context.Context) error {
 		group.Go(func() error { return inventory.DeleteOwn[*appsv1.DaemonSet](ctx, s.cluster, name, s.run) })
 	}
 	group.Go(func() error {
-		return inventory.DeleteOwn[*corev1.Service](ctx, s.cluster, records.ComponentTestServer, s.run)
-	})
-	group.Go(func() error {
-		return inventory.DeleteOwn[*discoveryv1.EndpointSlice](ctx, s.cluster, records.ComponentTestServer, s.run)
+		place := inventory.Meta(s.cluster.Namespace, records.ComponentTestServer)
+		return inventory.DeleteOwn[*corev1.Service](ctx, s.cluster, place.Name, s.run, &discoveryv1.EndpointSlice{ObjectMeta: place})
 	})
 	return group.Wait()
 }
