@@ -141,6 +141,7 @@ func (l *gatewayLoop) serve(v gatewayView) error {
 	l.passed = &v
 	changed, errTunnels := l.bringTunnels(v)
 	if changed {
+		l.reached = nil // what went with a link that was replaced is no drift
 		if err := l.pass(want); err != nil {
 			return errors.Join(errTunnels, err)
 		}

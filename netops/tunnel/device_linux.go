@@ -138,28 +138,31 @@ func (d *Device) find(name string) (netlink.Link, error) {
 }
 
 // Apply brings the device into the state of cfg and reports whether anything had to change. It goes on past a
-// failed step. Link or peer that were deleted by other hands come back. Name and implementation of an open
-// device do not change. It waits for no name server: while one is asked for the first time, the error is ErrSearching.
+// failed step. Link or peer that were deleted by other hands come back. With another implementation, the link is another one. The
+// name of an open device does not change. It waits for no name server: while one is asked for the first time, the error is ErrSearching.
 func (d *Device) Apply(cfg Config) (changed bool, err error) {
 	if err := cfg.validate(); err != nil {
 		return false, fmt.Errorf("apply tunnel %s: %w", cfg.Name, err)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if cfg.Name != d.cfg.Name || cfg.Implementation != d.cfg.Implementation {
-		return false, fmt.Errorf("apply tunnel %s: device is %s, %s: open another one",
-			cfg.Name, d.cfg.Name, d.cfg.Implementation)
+	if cfg.Name != d.cfg.Name {
+		return false, fmt.Errorf("apply tunnel %s: device is %s: open another one", cfg.Name, d.cfg.Name)
+	}
+	replaced, errChange := d.change(cfg)
+	if errChange != nil {
+		cfg.Implementation = d.cfg.Implementation // the rest does not wait for it
 	}
 	revived, err := d.revive()
 	if err == nil {
 		changed, err = d.bring(cfg)
 	}
-	if err != nil {
+	if err = errors.Join(errChange, err); err != nil {
 		err = fmt.Errorf("apply tunnel %s: %w", cfg.Name, err)
 	}
 	readded := d.readded
 	d.readded = false
-	return revived || readded || changed, err
+	return replaced || revived || readded || changed, err
 }
 
 // revive makes the device again where its link has been deleted.

@@ -3,6 +3,7 @@ package tunnel
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"slices"
 	"sync/atomic"
@@ -224,6 +225,49 @@ func TestAutoTakesTheKernelWhereItCan(t *testing.T) {
 			t.Errorf("the kernel's WireGuard where there is none: %v", err)
 		}
 		return nil
+	})
+}
+
+// TestOpenDeviceTakesAnotherImplementation: the implementation follows the configuration. The far end is found at once after that,
+// where it was. What this kernel does not have holds up nothing else.
+func TestOpenDeviceTakesAnotherImplementation(t *testing.T) {
+	inKernel := slices.Contains(implementations(), Kernel)
+	forEachImplementation(t, func(t *testing.T, p *pair) {
+		p.client.mustAsk(p.server.serveUDP(serverTunnel + ":7000"))
+		target := p.client.serveUDP(clientTunnel + ":7000")
+		d, cfg := p.serverDevice, p.serverConfig
+		for i, wish := range []Implementation{Auto, Userspace, Kernel, Auto, Userspace, Auto} {
+			before, want := d.Implementation(), wish
+			if !inKernel {
+				want = Userspace
+			} else if wish == Auto {
+				want = Kernel
+			}
+			settle(t, d)
+			bytes := stats(t, d).RxBytes
+			cfg.Implementation = wish
+			cfg.Peer.AllowedIPs = prefixes(clientTunnel+"/32", fmt.Sprintf("10.9.%d.0/24", i))
+			var changed bool
+			var err error
+			p.server.Inside(func() error { changed, err = d.Apply(cfg); return nil })
+			if absent := wish == Kernel && !inKernel; !changed || errors.Is(err, unix.EOPNOTSUPP) != absent || !absent && err != nil {
+				t.Errorf("%s after %s: changed %t, error %v", wish, before, changed, err)
+			}
+			p.server.setUp(cfg)
+			if got := d.Implementation(); got != want {
+				t.Errorf("%s after %s: it is %s", wish, before, got)
+			}
+			p.server.mustAsk(target) // the client does not begin
+			if after := stats(t, d); after.RxBytes <= bytes || after.Changed {
+				t.Errorf("%s after %s: %+v, before %d bytes", wish, before, after, bytes)
+			}
+			if p.server.Inside(func() error { changed, err = d.Apply(cfg); return nil }); changed {
+				t.Errorf("%s after %s: a second time something changed", wish, before)
+			}
+			if p.server.hasLink("lqn-probe") {
+				t.Errorf("%s after %s: a link is left", wish, before)
+			}
+		}
 	})
 }
 

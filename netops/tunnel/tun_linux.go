@@ -27,12 +27,20 @@ type tunDevice struct {
 	single  bool // the kernel refused a coalesced packet: no more of them
 }
 
+// openClone opens the device by which TUNs are made.
+func openClone() (fd int, err error) {
+	const clone = "/dev/net/tun"
+	if fd, err = unix.Open(clone, unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0); err != nil {
+		return 0, &os.PathError{Op: "open", Path: clone, Err: err}
+	}
+	return fd, nil
+}
+
 // openTUN makes the link in the network namespace of the calling thread. It needs /dev/net/tun.
 func openTUN(name string, mtu int) (*tunDevice, error) {
-	const clone = "/dev/net/tun"
-	fd, err := unix.Open(clone, unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	fd, err := openClone()
 	if err != nil {
-		return nil, &os.PathError{Op: "open", Path: clone, Err: err}
+		return nil, err
 	}
 	request, err := unix.NewIfreq(name)
 	if err == nil {
