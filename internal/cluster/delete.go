@@ -16,9 +16,9 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// Delete deletes objects, workloads first and namespaces last, in parallel otherwise, and returns when they
-// and the pods of workloads are gone, but for pods whose nodes are lost: see Stranded. Only kind, namespace and name of the objects count, and the UID where one is set: an
-// object that was listed is deleted, and none that was created in its place. What is not there is Absent; what exists
+// Delete deletes objects, workloads first and namespaces last, in parallel otherwise, and returns when they and the pods of workloads
+// are gone, but for pods whose nodes are lost: see Stranded. Only kind, namespace and name of the objects count, and the UID where one
+// is set: an object that was listed is deleted, and none that was created in its place. What is not there is Absent; what exists
 // without liqonet's label is Kept.
 func (c *Cluster) Delete(ctx context.Context, objects ...Object) ([]Change, error) {
 	// The right to list can end with the namespace.
