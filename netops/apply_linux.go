@@ -16,21 +16,47 @@ const maxReported = 20
 // Apply executes the steps in their order. It goes on past a step that fails and returns what failed, joined.
 // A step that finds its work done is no failure. Nexthops that cannot be added are left out of their groups: one gateway that
 // is not reached must not take the others with it.
+//
+// Where a firewall fails that is to be made, nothing would judge what arrives by the links, and nothing is opened: links,
+// addresses, nexthops and routes stay as they are, but for those that are not wanted. Where one stood before, it still
+// refuses what it does not know.
 func (k *Kernel) Apply(p Plan) error {
 	r := run{Kernel: k, indexes: make(map[string]int), missing: make(map[uint32]bool)}
 	var errs []error
+	bare, skipped := false, 0
 	for _, s := range p.Steps {
+		if bare && s.opens() {
+			skipped++
+			continue
+		}
 		if err := r.step(s); err != nil && !settled(s, err) {
 			errs = append(errs, fmt.Errorf("%s %s: %w", s.Op, s.title(), err))
-			if n, is := s.Object.(Nexthop); is && s.Op == Add {
-				r.missing[n.ID] = true
+			switch o := s.Object.(type) {
+			case Firewall:
+				bare = bare || o.Bare && s.Op != Remove
+			case Nexthop:
+				r.missing[o.ID] = r.missing[o.ID] || s.Op == Add
 			}
 		}
 	}
 	if n := len(errs) - maxReported; n > 0 {
 		errs = append(errs[:maxReported], fmt.Errorf("%d further steps failed", n))
 	}
+	if skipped > 0 {
+		errs = append(errs, fmt.Errorf("%d steps wait for the firewall", skipped))
+	}
 	return errors.Join(errs...)
+}
+
+// opens reports whether packets may pass by the step, or by one that needs it. Those of the guard are none: they refuse.
+func (s Step) opens() bool {
+	switch o := s.Object.(type) {
+	case Firewall, Rule, KernelRule:
+		return false
+	case Route:
+		return s.Op != Remove && o.leads()
+	}
+	return s.Op != Remove
 }
 
 // title is the object in one line.

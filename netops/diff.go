@@ -14,7 +14,7 @@ import (
 // these, routes. A group lets go of a nexthop before that is deleted, or it would go with its last member, and its routes.
 // (A rule for a table that only refuses yet is part of the guard.) Before all that, links of others leave the groups by
 // which the firewall knows ours. Removal is the mirror image, the guard last.
-// What is wanted is added before what is not wanted goes.
+// What is wanted is added before what is not wanted goes. Apply keeps the guard closed where the firewall cannot be written.
 func Diff(have, want State) Plan {
 	c := compare(have, canonical(want))
 	var p Plan
@@ -113,16 +113,30 @@ func (c changes) remove(p *Plan) {
 
 // compareFirewalls finds the changes of tables: they go if there shall be no guard any more.
 func compareFirewalls(have, want State) (d delta[Firewall]) {
-	for _, p := range []nft.Plan{nft.Diff(have.Firewall, want.Firewall), nft.Diff(have.Firewall6, want.Firewall6)} {
-		switch {
+	for _, t := range []struct{ have, want nft.Table }{{have.Firewall, want.Firewall}, {have.Firewall6, want.Firewall6}} {
+		switch p := nft.Diff(t.have, t.want); {
 		case p.Empty():
 		case want.Firewall.Name == "":
-			d.remove = append(d.remove, Firewall{p})
+			d.remove = append(d.remove, Firewall{Plan: p})
 		default:
-			d.change = append(d.change, Firewall{p})
+			d.change = append(d.change, Firewall{Plan: p, Bare: !judges(t.have, t.want)})
 		}
 	}
 	return d
+}
+
+// judges reports whether a table has rules for all packets that arrive, wherever the wanted one has some: for those of the
+// host itself and for those that it forwards. The table of GuardState has none, and one that others have flushed.
+func judges(have, want nft.Table) bool {
+	for _, point := range []string{"prerouting", "input", "forward"} {
+		filters := func(c nft.Chain) bool {
+			return c.Hook != nil && c.Hook.Type == "filter" && c.Hook.Point == point && len(c.Rules) > 0
+		}
+		if slices.ContainsFunc(want.Chains, filters) && !slices.ContainsFunc(have.Chains, filters) {
+			return false
+		}
+	}
+	return have.Name != "" && !have.Dormant
 }
 
 // put appends a step for each object.

@@ -39,6 +39,7 @@ func (KernelRule) String() string { return Rule{Table: localTable}.String() }
 // Firewall is a change of one of our nftables tables; it is one transaction.
 type Firewall struct {
 	Plan nft.Plan
+	Bare bool // no table that judges what arrives is there before: see Apply
 }
 
 // String is the transaction in the input language of nft(8), indented below a title.
