@@ -4,6 +4,7 @@ package helper
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -21,7 +22,6 @@ const (
 	// echoes a second, so long a time does not come by chance. A peer of which only bytes come is another case: its kernel
 	// forwards while its helper is away.
 	renewUnanswered = 15 * time.Second
-	renewLimit      = 10 * time.Second // how long one renewal may take
 )
 
 // renewal renews the tunnel when nothing comes from the peer: a new handshake at once instead of WireGuard's own timers. It
@@ -38,6 +38,7 @@ type renewal struct {
 	looked     time.Time                   // when that was read
 	next       time.Time                   // before which there is no other renewal; zero: none since something came
 	pause      time.Duration               // until next
+	cancel     context.CancelFunc          // of the renewal that runs; nil: none does
 }
 
 // use says how the tunnel is renewed.
@@ -55,10 +56,13 @@ func (r *renewal) heard() {
 	r.came(r.lastEcho)
 }
 
-// answered notes an answer of the peer, or that it is asked from now on.
+// answered notes an answer of the peer, or that it is asked from now on. A renewal that still waits is not needed any more.
 func (r *renewal) answered() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.cancel != nil {
+		r.cancel()
+	}
 	r.lastAnswer = time.Now()
 	r.came(r.lastAnswer)
 }
@@ -84,11 +88,12 @@ func (r *renewal) missed() {
 	r.consider()
 }
 
-// consider renews the tunnel if it is time to; r.mu is held.
+// consider renews the tunnel if it is time to, one renewal at a time: it waits for those of other tunnels, and for name servers;
+// r.mu is held.
 func (r *renewal) consider() {
 	now := time.Now()
 	unanswered := now.Sub(r.lastEcho) < renewAfter && now.Sub(r.lastAnswer) >= renewUnanswered
-	if r.renew == nil || r.lastHeard.IsZero() || now.Before(r.next) || now.Sub(r.lastHeard) < renewAfter && !unanswered {
+	if r.renew == nil || r.cancel != nil || r.lastHeard.IsZero() || now.Before(r.next) || now.Sub(r.lastHeard) < renewAfter && !unanswered {
 		return
 	}
 	if unanswered {
@@ -96,12 +101,18 @@ func (r *renewal) consider() {
 	}
 	r.pause = min(max(2*r.pause, renewAfter), renewPause)
 	r.next = now.Add(r.pause)
-	renew := r.renew
-	go func() {
-		ctx, cancel := context.WithTimeout(context.Background(), renewLimit)
-		defer cancel()
-		if err := renew(ctx); err != nil {
-			r.log.Warn("renew the tunnel", "error", err)
-		}
-	}()
+	ctx, cancel := context.WithCancel(context.Background())
+	r.cancel = cancel
+	go r.run(ctx, r.renew)
+}
+
+// run renews the tunnel, unless an answer comes before.
+func (r *renewal) run(ctx context.Context, renew func(context.Context) error) {
+	if err := renew(ctx); err != nil && !errors.Is(err, context.Canceled) {
+		r.log.Warn("renew the tunnel", "error", err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.cancel()
+	r.cancel = nil
 }

@@ -69,3 +69,27 @@ func TestRenewal(t *testing.T) {
 		})
 	}
 }
+
+// TestOneRenewal: while names do not resolve, there is one renewal of a tunnel, however long that takes, and it ends with the first
+// answer; the next silence begins another one.
+func TestOneRenewal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begun, ended := 0, 0
+		r := &renewal{log: slog.New(slog.DiscardHandler)}
+		r.use(func(ctx context.Context) error { begun++; <-ctx.Done(); ended++; return ctx.Err() })
+		for round := 1; round <= 2; round++ {
+			r.answered()
+			synctest.Wait()
+			for range 600 {
+				time.Sleep(100 * time.Millisecond) //nolint:forbidigo // in a bubble of synctest this advances the clock and waits for nothing
+				r.missed()
+			}
+			synctest.Wait()
+			if begun != round || ended != round-1 {
+				t.Fatalf("%d renewals have begun and %d ended, want %d and %d", begun, ended, round, round-1)
+			}
+		}
+		r.answered()
+		synctest.Wait()
+	})
+}

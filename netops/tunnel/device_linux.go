@@ -257,7 +257,8 @@ func (e *unresolvedError) Unwrap() error { return e.cause }
 // at once where there is one, starts a handshake without WireGuard's own waits (15 s and more). Names are
 // resolved anew and the next endpoint is tried; with a listen port of zero, from another port. Others are addresses that are tried
 // in turn with those of the configuration, at the same port. Taken are those of other tunnels, which come last: where all tunnels enter
-// by one node, its loss is that of all. Where nothing resolves, and on the side without endpoints, the last one stays.
+// by one node, its loss is that of all. Where nothing resolves, and on the side without endpoints, the last one stays. It waits for name
+// servers, for resolveTimeout at most. If ctx has ended then, the peer stays as it is.
 func (d *Device) Renew(ctx context.Context, others, taken []netip.Addr) error {
 	d.mu.Lock()
 	endpoints := d.cfg.Peer.Endpoints
@@ -268,6 +269,9 @@ func (d *Device) Renew(ctx context.Context, others, taken []netip.Addr) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("renew tunnel %s: %w", d.cfg.Name, err)
+	}
 	have, err := d.read()
 	if err != nil {
 		return fmt.Errorf("renew tunnel %s: %w", d.cfg.Name, err)

@@ -1,6 +1,7 @@
 package tunnel
 
 import (
+	"context"
 	"errors"
 	"net/netip"
 	"testing"
@@ -67,6 +68,29 @@ func TestRenewRevivesAServerThatForgot(t *testing.T) {
 		}
 		if _, err := p.server.ask(p.client.serveUDP(clientTunnel+":7000"), beforeRetry); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// TestRenewThatIsNotNeeded: the tunnel answers again while names are looked up, and keeps its session.
+func TestRenewThatIsNotNeeded(t *testing.T) {
+	forEachImplementation(t, func(t *testing.T, p *pair) {
+		p.client.mustAsk(p.server.serveUDP(serverTunnel + ":7000"))
+		settle(t, p.clientDevice)
+		before := stats(t, p.clientDevice)
+		client := p.clientConfig
+		client.Peer.Endpoints = []string{"server.test:51840"}
+		p.clientDevice.cfg = client
+		ctx, end := context.WithCancel(t.Context())
+		p.clientDevice.names = func(context.Context, string, string) ([]netip.Addr, error) {
+			end()
+			return nil, errors.New("no such host")
+		}
+		if err := p.clientDevice.Renew(ctx, nil, nil); !errors.Is(err, context.Canceled) {
+			t.Errorf("renewed, error %v", err)
+		}
+		if now := stats(t, p.clientDevice); now.LastHandshake != before.LastHandshake || now.ListenPort != before.ListenPort {
+			t.Errorf("before %+v, now %+v", before, now)
 		}
 	})
 }
