@@ -158,7 +158,7 @@ func (l *gatewayLoop) farewell(ctx context.Context) {
 const farewellTimeout = time.Second
 
 // lastEcho is when the peer answered an earlier process, as that has reported it: a peer that answers no more is down, not
-// connecting.
+// connecting. A time that is still to come tells nothing: the clock of that process was wrong, or this one is.
 func (l *gatewayLoop) lastEcho() time.Time {
 	if l.before == nil {
 		cm := named[*corev1.ConfigMap](l.status, l.Namespace, l.ID.StatusName())
@@ -166,9 +166,12 @@ func (l *gatewayLoop) lastEcho() time.Time {
 			return time.Time{}
 		}
 		s, _ := recordOf[records.Status](cm) // one that cannot be read tells nothing
-		l.before = &s.LastEcho
+		l.before = &time.Time{}
+		if age := time.Since(s.LastEcho); !s.LastEcho.IsZero() && age >= 0 {
+			*l.before = time.Now().Add(-age)
+		}
 	}
-	return *l.before
+	return stamp(*l.before)
 }
 
 // readTunnels returns what is measured of each tunnel, and the endpoints at which the peer's gateways are heard.
@@ -217,12 +220,14 @@ func heard(s tunnel.Stats) netip.AddrPort {
 
 func now() time.Time { return stamp(time.Now()) }
 
-// stamp drops what a reader of a status does not need; the zero time stays zero.
+// stamp is a time by the clock as it is now, without what a reader of a status does not need; the zero time stays zero. If the clock
+// was set back since, what came before would else seem to be still to come, and a path that is dead healthy.
 func stamp(t time.Time) time.Time {
 	if t.IsZero() {
 		return time.Time{}
 	}
-	return t.UTC().Truncate(time.Millisecond)
+	now := time.Now()
+	return now.Add(-now.Sub(t)).UTC().Truncate(time.Millisecond) // Sub reads no clock that is set, Add changes one
 }
 
 // How often a gateway writes what its peer can change at will: the peer names nodes, roams, and answers or does not. All

@@ -1,0 +1,59 @@
+//go:build linux
+
+package helper
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+	"unsafe"
+
+	"k8s.io/client-go/tools/cache"
+
+	"liqonet.io/liqonet/internal/health"
+	"liqonet.io/liqonet/internal/records"
+)
+
+// setBack is a time that was read before the clock was set back by some seconds: by the monotonic clock it is what it was. Package
+// time has nothing that moves one clock alone; its first word has the seconds above 30 bits of nanoseconds.
+func setBack(t time.Time, seconds uint64) time.Time {
+	*(*uint64)(unsafe.Pointer(&t)) += seconds << 30
+	return t
+}
+
+// TestClockSetBack: a path that was answered a minute ago is not healthy because the clock has been set back since.
+func TestClockSetBack(t *testing.T) {
+	before := setBack(time.Now().Add(-time.Minute), 3600)
+	if time.Since(before).Round(time.Second) != time.Minute || time.Until(before.Round(0)).Round(time.Minute) != 59*time.Minute {
+		t.Fatalf("%v is not of both clocks", before)
+	}
+	nodes := newNodePaths(newMetrics(), "")
+	internal := netip.MustParseAddr("10.80.0.7")
+	nodes.nodes = []reportedNode{{Node: &records.Node{Name: "n1", Internal: internal}}}
+	nodes.paths[internal] = nodePath{echo: before, proof: before}
+	s := records.Status{TunnelStatus: records.TunnelStatus{LastEcho: stamp(before)}, Time: now(), Nodes: nodes.statuses()}
+	if silent, _ := health.Missing(&s, []string{"n1"}); len(silent) == 0 {
+		t.Errorf("the node is healthy: %v", s.Nodes)
+	}
+	if state, _ := health.Tunnel(&s, s.TunnelStatus); state != health.Down {
+		t.Errorf("the tunnel is %s", state)
+	}
+}
+
+// TestLastEchoToCome: what an earlier process has reported in the time of another clock does not make its successor healthy, not even
+// once that time has come.
+func TestLastEchoToCome(t *testing.T) {
+	for ago, known := range map[time.Duration]bool{time.Minute: true, -time.Minute: false} {
+		l := &gatewayLoop{Gateway: Gateway{Env: Env{Namespace: testNamespace}, ID: firstGateway("b")}, status: cache.NewStore(cache.MetaNamespaceKeyFunc)}
+		s := testStatus()
+		s.LastEcho = time.Now().Add(-ago).UTC().Truncate(time.Millisecond)
+		if err := l.status.Add(configMap(t, l.ID.StatusName(), records.ComponentStatus, "b", s)); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if got := l.lastEcho(); got.IsZero() == known || known && s.LastEcho.Sub(got).Abs() > time.Millisecond {
+				t.Errorf("reported %v: taken as %v", s.LastEcho, got)
+			}
+		}
+	}
+}
