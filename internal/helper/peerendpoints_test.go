@@ -87,15 +87,22 @@ func TestPeerEndpointsLeave(t *testing.T) {
 	}
 }
 
-// TestPeerEndpointsUnasked: a server takes none, nor does a client whose endpoint the user has set. Neither says where it is.
+// TestPeerEndpointsUnasked: a server takes none, nor does a client whose endpoint the user has set. Neither says where it is, and the
+// client names none of its nodes, whatever the server claims to be in use.
 func TestPeerEndpointsUnasked(t *testing.T) {
 	fixed := testView()
 	fixed.peering.Fixed.EndpointHost = "gateway.example"
 	for name, v := range map[string]gatewayView{"server": serverView(), "fixed": fixed} {
+		v.nodes[0].Address = netip.MustParseAddr("192.0.2.99")
 		g, _ := testEchoes(v)
+		g.nodes.answer(echoOf("10.80.0.7", echo.Report{Internal: v.nodes[0].Internal}))
 		tunnel := g.tunnel(1)
 		tunnel.measure(nil, netip.MustParseAddrPort("192.0.2.7:30000"))
-		answer := tunnel.answer(netip.AddrPort{}, echoNaming("192.0.2.1"))
+		claimed := "192.0.2.1"
+		if name == "fixed" {
+			claimed = "192.0.2.99"
+		}
+		answer := tunnel.answer(netip.AddrPort{}, echoNaming(claimed))
 		if got := g.endpoints.current(); len(got) > 0 || answer.Endpoint.IsValid() || tunnel.content().Endpoint.IsValid() {
 			t.Errorf("%s: took %v, named %v", name, got, answer.Endpoint)
 		}

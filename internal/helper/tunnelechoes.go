@@ -161,12 +161,13 @@ func (t *tunnelEchoes) answeredBy(m echo.Message, _ time.Duration) {
 }
 
 // endpoint is the address that an echo has: at the client, the one in use; at the server, if that is a node's, those of its live
-// nodes in turn, of which one is this gateway's own. Of a server behind a load balancer the client learns no address. t.mu is held.
+// nodes in turn, of which one is this gateway's own. Of a server behind a load balancer the client learns no address, and of a client
+// the server never: an echo may have an address of the client's nodes, too. t.mu is held.
 func (t *tunnelEchoes) endpoint() (a netip.Addr, own bool) {
 	switch {
 	case t.gateway.endpoints.asks():
 		return t.sender.Addr(), false
-	case t.byNode:
+	case t.byNode && t.role == records.Server:
 		t.turn++
 		return t.gateway.nodes.endpoint(t.turn)
 	}
