@@ -50,7 +50,9 @@ func (k *Kernel) Watch(ctx context.Context) (*Watch, error) {
 	}
 	w := &Watch{kernel: k, self: k.route.conn.PID(), changed: make(chan struct{}, 1), ours: make(map[int32]bool)}
 	for index, l := range known {
-		w.ours[int32(index)] = l.ours()
+		if l.ours() {
+			w.ours[int32(index)] = true
+		}
 	}
 	k.watched.Store(true)
 	both, either := errgroup.WithContext(ctx)
@@ -158,7 +160,11 @@ func (w *Watch) isOurLink(m raw.Message) bool {
 	if err := unpack(m.Data, &header, optional(unix.IFLA_IFNAME, &l.Name), optional(unix.IFLA_GROUP, &l.Group)); err != nil {
 		return false
 	}
-	w.ours[header.Index] = l.ours() && m.Header.Type == unix.RTM_NEWLINK
+	if l.ours() && m.Header.Type == unix.RTM_NEWLINK {
+		w.ours[header.Index] = true
+	} else {
+		delete(w.ours, header.Index) // each pod has a link, and a new one another number
+	}
 	return l.ours() || isOurGroup(l.Group)
 }
 

@@ -81,6 +81,30 @@ func TestWatchIgnoresCollectedNeighbours(t *testing.T) {
 	}
 }
 
+// TestWatchForgetsLinks: a node makes a link for each of its pods, and nothing is kept of them.
+func TestWatchForgetsLinks(t *testing.T) {
+	ns := newNamespace(t)
+	k := ns.kernel()
+	w := Watch{ours: map[int32]bool{}}
+	ns.IP("link add lqn-overlay type veth peer name remote")
+	for _, step := range []struct {
+		kind raw.HeaderType
+		want int
+	}{{unix.RTM_NEWLINK, 1}, {unix.RTM_DELLINK, 0}} {
+		replies, err := k.route.roundTrip(message{kind: unix.RTM_GETLINK, flags: raw.Dump, header: unix.IfInfomsg{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range replies { // of lo, lqn-overlay and remote
+			r.Header.Type = step.kind
+			w.isOurRoute(r)
+		}
+		if len(w.ours) != step.want {
+			t.Errorf("after messages %d of %d links: keeps %v, want %d", step.kind, len(replies), w.ours, step.want)
+		}
+	}
+}
+
 // listener hears what a Watch hears.
 type listener struct {
 	t        *testing.T

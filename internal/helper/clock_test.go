@@ -4,6 +4,7 @@ package helper
 
 import (
 	"net/netip"
+	"sync"
 	"testing"
 	"time"
 	"unsafe"
@@ -50,10 +51,14 @@ func TestLastEchoToCome(t *testing.T) {
 		if err := l.status.Add(configMap(t, l.ID.StatusName(), records.ComponentStatus, "b", s)); err != nil {
 			t.Fatal(err)
 		}
-		for range 2 {
-			if got := l.lastEcho(); got.IsZero() == known || known && s.LastEcho.Sub(got).Abs() > time.Millisecond {
-				t.Errorf("reported %v: taken as %v", s.LastEcho, got)
-			}
+		var both sync.WaitGroup
+		for range 2 { // the loop and watchTunnel, at once
+			both.Go(func() {
+				if got := l.lastEcho(); got.IsZero() == known || known && s.LastEcho.Sub(got).Abs() > time.Millisecond {
+					t.Errorf("reported %v: taken as %v", s.LastEcho, got)
+				}
+			})
 		}
+		both.Wait()
 	}
 }

@@ -42,8 +42,8 @@ type gatewayLoop struct {
 	passed  *gatewayView                // whose state the kernel has; nil: not known
 	echoes  *gatewayEchoes
 	tunnels tunnels
-	latest  atomic.Pointer[measured] // what is shown as metrics; nil: nothing yet
-	before  *time.Time               // when the peer answered an earlier process last; nil: not read
+	latest  atomic.Pointer[measured]  // what is shown as metrics; nil: nothing yet
+	before  atomic.Pointer[time.Time] // when the peer answered an earlier process last; nil: not read
 	events  *events
 	state   toldState
 	faults  []string // as they were told last

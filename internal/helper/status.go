@@ -160,18 +160,20 @@ const farewellTimeout = time.Second
 // lastEcho is when the peer answered an earlier process, as that has reported it: a peer that answers no more is down, not
 // connecting. A time that is still to come tells nothing: the clock of that process was wrong, or this one is.
 func (l *gatewayLoop) lastEcho() time.Time {
-	if l.before == nil {
+	before := l.before.Load()
+	if before == nil {
 		cm := named[*corev1.ConfigMap](l.status, l.Namespace, l.ID.StatusName())
 		if cm == nil {
 			return time.Time{}
 		}
 		s, _ := recordOf[records.Status](cm) // one that cannot be read tells nothing
-		l.before = &time.Time{}
+		before = &time.Time{}
 		if age := time.Since(s.LastEcho); !s.LastEcho.IsZero() && age >= 0 {
-			*l.before = time.Now().Add(-age)
+			*before = time.Now().Add(-age)
 		}
+		l.before.Store(before) // both the loop and watchTunnel report
 	}
-	return stamp(*l.before)
+	return stamp(*before)
 }
 
 // readTunnels returns what is measured of each tunnel, and the endpoints at which the peer's gateways are heard.
