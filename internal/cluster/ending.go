@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -11,8 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"liqonet.io/liqonet/internal/records"
 )
 
 // endCheck is how often a wait for an end looks for what keeps it: that a node is lost changes neither a workload nor a namespace.
@@ -21,31 +18,63 @@ const endCheck = 2 * time.Second
 // waitGone waits until an object that is being deleted is gone. Where nothing but pods of lost nodes keeps it, a workload goes without
 // them, and a namespace is not waited for: it goes with them.
 func (c *Cluster) waitGone(ctx context.Context, t target) error {
+	selection := Named(t.Name)
 	selector, has := podsOf(t.live)
-	if !has || c.dry != nil {
-		return c.followEnd(ctx, t)
+	if has && c.dry == nil {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		selection.Again = ringing(ctx, endCheck)
 	}
-	for {
-		bounded, cancel := context.WithTimeout(ctx, endCheck)
-		err := c.followEnd(bounded, t)
-		cancel()
-		if err == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
-			return err
+	return follow(ctx, c, t.resource, selection, t.operand()+" to be gone", func(all []Object) (string, error) {
+		if len(all) == 0 || all[0].GetUID() != t.live.GetUID() {
+			return "", nil
 		}
-		stranded, others, err := c.ending(ctx, selector)
-		// Who may not read nodes or pods waits for all of them.
-		if err != nil || len(stranded) == 0 || others {
-			continue
+		if selection.Again != nil {
+			// Who may not read nodes or pods waits for all of them.
+			if stranded, others, err := c.ending(ctx, selector); err == nil && len(stranded) > 0 && !others {
+				return c.leave(ctx, t)
+			}
 		}
-		if t.Kind == kindOf(&corev1.Namespace{}).Kind {
-			return nil
+		if ns, ok := all[0].(*corev1.Namespace); ok {
+			return "still there" + Remains(ns), nil
 		}
-		uid, policy := t.live.GetUID(), metav1.DeletePropagationBackground
-		err = t.resource.Delete(ctx, t.Name, metav1.DeleteOptions{PropagationPolicy: &policy, Preconditions: &metav1.Preconditions{UID: &uid}})
-		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-			return fmt.Errorf("delete %s in cluster %q without its pods on lost nodes: %w", t.operand(), c.Context, err)
+		if f := all[0].GetFinalizers(); len(f) > 0 {
+			return fmt.Sprintf("still there, with finalizers %v", f), nil
 		}
+		return "still there", nil
+	})
+}
+
+// ringing is a bell that rings until ctx ends.
+func ringing(ctx context.Context, every time.Duration) *Bell {
+	bell := new(Bell)
+	go func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(every):
+				bell.Ring()
+			}
+		}
+	}()
+	return bell
+}
+
+// leave ends the wait for an object that only pods of lost nodes keep. A workload is deleted without them, and missing until it is gone.
+func (c *Cluster) leave(ctx context.Context, t target) (missing string, err error) {
+	if t.Kind == kindOf(&corev1.Namespace{}).Kind {
+		return "", nil
 	}
+	uid, policy := t.live.GetUID(), metav1.DeletePropagationBackground
+	err = t.resource.Delete(ctx, t.Name, metav1.DeleteOptions{PropagationPolicy: &policy, Preconditions: &metav1.Preconditions{UID: &uid}})
+	switch {
+	case apierrors.IsNotFound(err), apierrors.IsConflict(err): // gone, or another one by now
+		return "", nil
+	case err != nil:
+		return "", fmt.Errorf("delete %s in cluster %q without its pods on lost nodes: %w", t.operand(), c.Context, err)
+	}
+	return "still there", nil
 }
 
 // podsOf is a label selector for the pods that keep an object which is being deleted; false: pods keep none of its kind.
@@ -61,22 +90,6 @@ func podsOf(o Object) (selector string, has bool) {
 	return "", false
 }
 
-// followEnd waits until an object is gone.
-func (c *Cluster) followEnd(ctx context.Context, t target) error {
-	return follow(ctx, c, t.resource, Named(t.Name), t.operand()+" to be gone", func(all []Object) (string, error) {
-		if len(all) == 0 || all[0].GetUID() != t.live.GetUID() {
-			return "", nil
-		}
-		if ns, ok := all[0].(*corev1.Namespace); ok {
-			return "still there" + Remains(ns), nil
-		}
-		if f := all[0].GetFinalizers(); len(f) > 0 {
-			return fmt.Sprintf("still there, with finalizers %v", f), nil
-		}
-		return "still there", nil
-	})
-}
-
 // Remains is what a namespace that is being deleted still waits for, after a colon; "" if it is not known.
 func Remains(ns *corev1.Namespace) string {
 	for _, condition := range ns.Status.Conditions {
@@ -87,10 +100,10 @@ func Remains(ns *corev1.Namespace) string {
 	return ""
 }
 
-// Stranded names liqonet's pods that have been told to end and cannot, as their nodes are lost, such as "node-x7k2p (node n3)", sorted.
+// Stranded names the pods that have been told to end and cannot, as their nodes are lost, such as "node-x7k2p (node n3)", sorted.
 // They go when the node is back, or its Node object is deleted.
-func (c *Cluster) Stranded(ctx context.Context) ([]string, error) {
-	pods, _, err := c.ending(ctx, records.LabelComponent)
+func (c *Cluster) Stranded(ctx context.Context, selector string) ([]string, error) {
+	pods, _, err := c.ending(ctx, selector)
 	names := make([]string, len(pods))
 	for i, pod := range pods {
 		names[i] = fmt.Sprintf("%s (node %s)", pod.Name, pod.Spec.NodeName)

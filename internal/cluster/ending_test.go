@@ -60,7 +60,7 @@ func TestDeleteWithoutPodsOfLostNodes(t *testing.T) {
 				if c.stranded {
 					want = []string{"node-x7k2p (node n3)"}
 				}
-				if names, err := cl.Stranded(t.Context()); err != nil || !slices.Equal(names, want) {
+				if names, err := cl.Stranded(t.Context(), records.LabelComponent); err != nil || !slices.Equal(names, want) {
 					t.Errorf("stranded %q, %v, want %q", names, err, want)
 				}
 			})

@@ -300,7 +300,7 @@ func (e *end) planKey(ctx context.Context, i int) error {
 	return err
 }
 
-// checkEnding refuses a gateway with a pod that does not end, as on a lost node: its Deployment would not end either.
+// checkEnding refuses a gateway with a pod that does not end, as on a lost node: nobody could say whether it still has the key.
 func (e *end) checkEnding(ctx context.Context, id records.GatewayID) error {
 	pods, err := cluster.All[*corev1.Pod](ctx, e.cluster, inventory.GatewaySelector(id))
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -100,15 +101,36 @@ func (e *end) endRekeyed(ctx context.Context, id records.GatewayID) error {
 	bounded, cancel := context.WithTimeout(ctx, drainTime)
 	defer cancel()
 	err := e.remove(bounded, &appsv1.Deployment{ObjectMeta: inventory.Meta(e.cluster.Namespace, id.Name())})
-	if err == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
+	if ctx.Err() != nil || err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	err = hint.With(fmt.Errorf("gateway %d of cluster %q does not end: %w", id.Number, e.cluster.Context, err), lostNodeHint)
-	d, errFind := cluster.Find[*appsv1.Deployment](ctx, e.cluster, id.Name())
-	if errFind != nil || d == nil || d.DeletionTimestamp == nil {
-		return errors.Join(err, errFind) // it may go on with its old key: the next run finds that by the peer's record
+	if err == nil {
+		stranded, errLook := e.stranded(ctx, inventory.GatewaySelector(id))
+		if len(stranded) == 0 {
+			return errLook
+		}
+		err = fmt.Errorf("pod %s stays", strings.Join(stranded, ", "))
+	} else {
+		d, errFind := cluster.Find[*appsv1.Deployment](ctx, e.cluster, id.Name())
+		if errFind != nil || d == nil || d.DeletionTimestamp == nil {
+			// It may go on with its old key: the next run finds that by the peer's record.
+			return errors.Join(endless(e, id, err), errFind)
+		}
 	}
-	return errors.Join(err, e.peer.writePeerKeys(ctx))
+	return errors.Join(endless(e, id, err), e.peer.writePeerKeys(ctx))
+}
+
+// endless is the error for a gateway whose pod does not end.
+func endless(e *end, id records.GatewayID, why error) error {
+	return hint.With(fmt.Errorf("gateway %d of cluster %q does not end: %w", id.Number, e.cluster.Context, why), lostNodeHint)
+}
+
+// stranded are the pods that a removal of workloads has left behind on lost nodes.
+func (e *end) stranded(ctx context.Context, selector string) ([]string, error) {
+	if e.cluster.IsDryRun() {
+		return nil, nil
+	}
+	return e.cluster.Stranded(ctx, selector)
 }
 
 // checkTunnels refuses further gateways beside one of a release that opens one tunnel: its pod has no port for another.
@@ -252,6 +274,12 @@ func (e *end) endGateways(ctx context.Context, deployments []cluster.Object) err
 	if err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
 		e.reporter.Note(fmt.Sprintf("cluster %q: a gateway that is removed does not end: is its node lost?", e.cluster.Context))
 		return nil
+	}
+	if err == nil && len(deployments) > 0 {
+		stranded, _ := e.stranded(ctx, inventory.GatewaysSelector(e.peering)) // a remark
+		for _, pod := range stranded {
+			e.reporter.Note(fmt.Sprintf("cluster %q: pod %s stays until its node is back, or its Node object is deleted", e.cluster.Context, pod))
+		}
 	}
 	return err
 }

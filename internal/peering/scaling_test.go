@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
@@ -388,10 +389,11 @@ func TestStayingGatewaysCarry(t *testing.T) {
 	}
 }
 
-// neverEnds has the Deployment of a gateway stay when it is deleted, as where the node of its pod is lost.
+// neverEnds has the pod of a gateway, on a node that is lost, keep the gateway's Deployment when that is deleted.
 func neverEnds(w *world, id records.GatewayID) {
 	w.kube.PrependReactor("delete", "deployments", func(action clienttesting.Action) (bool, runtime.Object, error) {
-		if action.(clienttesting.DeleteAction).GetName() != id.Name() {
+		o := action.(clienttesting.DeleteActionImpl)
+		if o.GetName() != id.Name() || *o.DeleteOptions.PropagationPolicy != metav1.DeletePropagationForeground {
 			return false, nil, nil
 		}
 		now := metav1.Now()
@@ -401,6 +403,13 @@ func neverEnds(w *world, id records.GatewayID) {
 		}
 		d := object.(*appsv1.Deployment).DeepCopy()
 		d.DeletionTimestamp, d.Finalizers = &now, []string{metav1.FinalizerDeleteDependents}
+		pod := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: id.Name() + "-lost", Namespace: w.Namespace, Labels: d.Spec.Template.Labels, DeletionTimestamp: &now},
+			Spec:       corev1.PodSpec{NodeName: "lost"},
+		}
+		if err := w.kube.Tracker().Add(pod); err != nil {
+			return true, nil, err
+		}
 		return true, nil, w.kube.Tracker().Update(action.GetResource(), d, w.Namespace)
 	})
 }

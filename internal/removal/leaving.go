@@ -174,12 +174,12 @@ func (l *leaving) delete(ctx context.Context, objects ...cluster.Object) error {
 	if err != nil || l.cluster.IsDryRun() || !slices.ContainsFunc(objects, isWorkload) {
 		return err
 	}
-	stranded, err := l.cluster.Stranded(ctx)
-	if len(stranded) > 0 {
+	// Who may not look is told nothing.
+	if stranded, _ := l.cluster.Stranded(ctx, records.LabelComponent); len(stranded) > 0 {
 		l.reporter.Warn(fmt.Sprintf("cluster %q: pods whose nodes are lost stay until these are back: %s", l.cluster.Context, strings.Join(stranded, ", ")),
 			"delete the Node object of a node that does not come back; a Namespace that is being deleted goes then, too")
 	}
-	return err
+	return nil
 }
 
 // await waits until every live node reports what done asks for. A node that is not Ready cannot, and must not
