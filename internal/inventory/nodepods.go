@@ -43,6 +43,10 @@ func AwaitOnNodes(
 		return cluster.Wait(ctx, c, cluster.Labelled(label), what, func(pods []*corev1.Pod) (string, error) {
 			own := slices.DeleteFunc(slices.Clone(pods), func(p *corev1.Pod) bool { return p.Annotations[records.AnnotationRun] != run })
 			if slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return p.DeletionTimestamp == nil && !slices.Contains(own, p) }) {
+				live, err := cluster.Find[*appsv1.DaemonSet](ctx, c, set.Name)
+				if err != nil || live != nil && live.Annotations[records.AnnotationRun] == run { // which replaces those of another run
+					return "pods of another run are there", err
+				}
 				return "", hint.With(fmt.Errorf("another run of liqoctl has put its pods in place of those of DaemonSet %s/%s", c.Namespace, set.Name),
 					"run this again when the other one has ended")
 			}
