@@ -72,12 +72,19 @@ func TestNewCIDRsNeedConsent(t *testing.T) {
 		}
 		refused(t, a, err)
 
+		named := func(r *recorder) int {
+			return strings.Count(strings.Join(r.said(), "\n"), `note cluster "a": packets to 8.8.8.0/24 go to b`)
+		}
 		said := func(o ConnectOptions) int {
 			r := &recorder{}
 			if _, err := Connect(t.Context(), o, r); err != nil && !errors.As(err, new(*steps.DifferenceError)) {
 				t.Fatal(err)
 			}
-			return strings.Count(strings.Join(r.said(), "\n"), `note cluster "a": packets to 8.8.8.0/24 go to b`)
+			return named(r)
+		}
+		rendering := &recorder{}
+		if _, _, err := Render(t.Context(), renderOptions(a, b), rendering); err != nil || named(rendering) != 1 {
+			t.Errorf("render names the range %d times, %v", named(rendering), err)
 		}
 		o := connectOptions(a, b)
 		if n := said(o); n != 1 {

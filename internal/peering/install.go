@@ -25,7 +25,13 @@ import (
 // Init installs liqonet in a cluster, or completes or updates what is there, and returns when every Ready node
 // has reported. Connect does it too: Init is for those who prepare a cluster for peers to come.
 func Init(ctx context.Context, o InitOptions, r steps.Reporter) (InitResult, error) {
+	return initAs(ctx, o, o.Update, r)
+}
+
+// initAs is Init for a user who said update, or did not.
+func initAs(ctx context.Context, o InitOptions, update bool, r steps.Reporter) (InitResult, error) {
 	s := newSite(o.Side, o.Installation, r)
+	s.update = update
 	run := &steps.Stages{Reporter: r}
 	if err := initialise(ctx, run, &s, o.Timeout); err != nil {
 		return InitResult{}, err
@@ -37,8 +43,9 @@ func Init(ctx context.Context, o InitOptions, r steps.Reporter) (InitResult, err
 
 // PlanInit returns what Init would change, and changes nothing.
 func PlanInit(ctx context.Context, o InitOptions, r steps.Reporter) (steps.Plan, error) {
+	update := o.Update
 	o.Side.Cluster, o.Update = o.Side.Cluster.DryRun(), true
-	_, err := Init(ctx, o, steps.Planning(r))
+	_, err := initAs(ctx, o, update, steps.Planning(r))
 	return steps.PlanOf(ctx, err, o.Side.Cluster)
 }
 

@@ -1,6 +1,7 @@
 package peering
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -148,6 +149,10 @@ func TestMTURises(t *testing.T) {
 				tt.change(t, a)
 				<-time.After(time.Second)
 				o.Update = tt.update
+				plan, err := PlanInit(t.Context(), InitOptions{Side: o.Local, Installation: o.Installation}, &recorder{})
+				if rises := strings.Contains(fmt.Sprint(plan), "mtu: "); err != nil || rises != (tt.update && tt.want > 1450) {
+					t.Errorf("plan of init: %v, %v", plan, err)
+				}
 				if _, err := Connect(t.Context(), o, &recorder{}); err != nil {
 					t.Fatal(err)
 				}

@@ -36,6 +36,9 @@ func Render(ctx context.Context, o RenderOptions, r steps.Reporter) (local, remo
 			return local, remote, err
 		}
 	}
+	for _, e := range c.ends() {
+		e.notePublic()
+	}
 	d := c.dry((*cluster.Cluster).Rendering)
 	d.rendering = true
 	for _, e := range d.ends() {
