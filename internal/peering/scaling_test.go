@@ -13,8 +13,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
@@ -387,62 +385,4 @@ func TestStayingGatewaysCarry(t *testing.T) {
 			})
 		})
 	}
-}
-
-// neverEnds has the pod of a gateway, on a node that is lost, keep the gateway's Deployment when that is deleted.
-func neverEnds(w *world, id records.GatewayID) {
-	w.kube.PrependReactor("delete", "deployments", func(action clienttesting.Action) (bool, runtime.Object, error) {
-		o := action.(clienttesting.DeleteActionImpl)
-		if o.GetName() != id.Name() || *o.DeleteOptions.PropagationPolicy != metav1.DeletePropagationForeground {
-			return false, nil, nil
-		}
-		now := metav1.Now()
-		object, err := w.kube.Tracker().Get(action.GetResource(), w.Namespace, id.Name())
-		if err != nil {
-			return true, nil, err
-		}
-		d := object.(*appsv1.Deployment).DeepCopy()
-		d.DeletionTimestamp, d.Finalizers = &now, []string{metav1.FinalizerDeleteDependents}
-		pod := &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Name: id.Name() + "-lost", Namespace: w.Namespace, Labels: d.Spec.Template.Labels, DeletionTimestamp: &now},
-			Spec:       corev1.PodSpec{NodeName: "lost"},
-		}
-		if err := w.kube.Tracker().Add(pod); err != nil {
-			return true, nil, err
-		}
-		return true, nil, w.kube.Tracker().Update(action.GetResource(), d, w.Namespace)
-	})
-}
-
-// TestGatewayOnLostNode: the pod of a gateway that is removed never ends. All that the gateway had goes nevertheless.
-func TestGatewayOnLostNode(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		a, b := twoWorlds()
-		live(t, a, b)
-		if _, err := Connect(t.Context(), gatewayOptions(a, b, 2, 2), &recorder{}); err != nil {
-			t.Fatal(err)
-		}
-		for _, w := range []*world{a, b} {
-			w.set(func() { w.pace = slowly })
-		}
-		lost := records.GatewayID{Peering: "b", Number: 2}
-		neverEnds(a, lost)
-		o := gatewayOptions(a, b, 1, 1)
-		o.Timeout = 2 * time.Minute
-		if _, err := Connect(t.Context(), o, &recorder{}); err != nil {
-			t.Fatal(err)
-		}
-		objects, err := a.List(t.Context(), inventory.PeeringSelector("b"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, o := range objects {
-			if surplus(o, 1) && o.GetDeletionTimestamp() == nil {
-				t.Errorf("%T %s is left", o, o.GetName())
-			}
-		}
-		if n := len(peeringOf(t, b).Gateways); n != 1 {
-			t.Errorf("cluster b has %d gateways", n)
-		}
-	})
 }
