@@ -15,8 +15,8 @@ import (
 // endCheck is how often a wait for an end looks for what keeps it: that a node is lost changes neither a workload nor a namespace.
 const endCheck = 2 * time.Second
 
-// waitGone waits until an object that is being deleted is gone. Where nothing but pods of lost nodes keeps it, a workload goes without
-// them, and a namespace is not waited for: it goes with them.
+// waitGone waits until an object that is being deleted is gone. If only pods of lost nodes keep it, a workload is deleted without them,
+// and the wait for a namespace ends: Kubernetes removes it after them.
 func (c *Cluster) waitGone(ctx context.Context, t target) error {
 	selection := Named(t.Name)
 	selector, has := podsOf(t.live)
@@ -101,8 +101,11 @@ func Remains(ns *corev1.Namespace) string {
 }
 
 // Stranded names the pods that have been told to end and cannot, as their nodes are lost, such as "node-x7k2p (node n3)", sorted.
-// They go when the node is back, or its Node object is deleted.
+// Kubernetes removes them when the node is back, or its Node object is deleted. In a dry run there are none.
 func (c *Cluster) Stranded(ctx context.Context, selector string) ([]string, error) {
+	if c.IsDryRun() {
+		return nil, nil
+	}
 	pods, _, err := c.ending(ctx, selector)
 	names := make([]string, len(pods))
 	for i, pod := range pods {

@@ -105,7 +105,7 @@ func (e *end) endRekeyed(ctx context.Context, id records.GatewayID) error {
 		return err
 	}
 	if err == nil {
-		stranded, errLook := e.stranded(ctx, inventory.GatewaySelector(id))
+		stranded, errLook := e.cluster.Stranded(ctx, inventory.GatewaySelector(id))
 		if len(stranded) == 0 {
 			return errLook
 		}
@@ -114,23 +114,15 @@ func (e *end) endRekeyed(ctx context.Context, id records.GatewayID) error {
 		d, errFind := cluster.Find[*appsv1.Deployment](ctx, e.cluster, id.Name())
 		if errFind != nil || d == nil || d.DeletionTimestamp == nil {
 			// It may go on with its old key: the next run finds that by the peer's record.
-			return errors.Join(endless(e, id, err), errFind)
+			return errors.Join(e.endless(id, err), errFind)
 		}
 	}
-	return errors.Join(endless(e, id, err), e.peer.writePeerKeys(ctx))
+	return errors.Join(e.endless(id, err), e.peer.writePeerKeys(ctx))
 }
 
 // endless is the error for a gateway whose pod does not end.
-func endless(e *end, id records.GatewayID, why error) error {
+func (e *end) endless(id records.GatewayID, why error) error {
 	return hint.With(fmt.Errorf("gateway %d of cluster %q does not end: %w", id.Number, e.cluster.Context, why), lostNodeHint)
-}
-
-// stranded are the pods that a removal of workloads has left behind on lost nodes.
-func (e *end) stranded(ctx context.Context, selector string) ([]string, error) {
-	if e.cluster.IsDryRun() {
-		return nil, nil
-	}
-	return e.cluster.Stranded(ctx, selector)
 }
 
 // checkTunnels refuses further gateways beside one of a release that opens one tunnel: its pod has no port for another.
@@ -276,7 +268,7 @@ func (e *end) endGateways(ctx context.Context, deployments []cluster.Object) err
 		return nil
 	}
 	if err == nil && len(deployments) > 0 {
-		stranded, _ := e.stranded(ctx, inventory.GatewaysSelector(e.peering)) // a remark
+		stranded, _ := e.cluster.Stranded(ctx, inventory.GatewaysSelector(e.peering)) // a remark
 		for _, pod := range stranded {
 			e.reporter.Note(fmt.Sprintf("cluster %q: pod %s stays until its node is back, or its Node object is deleted", e.cluster.Context, pod))
 		}

@@ -171,10 +171,10 @@ func isWorkload(o cluster.Object) bool {
 func (l *leaving) delete(ctx context.Context, objects ...cluster.Object) error {
 	changes, err := l.cluster.Delete(ctx, objects...)
 	l.removed.Objects = append(l.removed.Objects, steps.Altering(changes)...)
-	if err != nil || l.cluster.IsDryRun() || !slices.ContainsFunc(objects, isWorkload) {
+	if err != nil || !slices.ContainsFunc(objects, isWorkload) {
 		return err
 	}
-	// Who may not look is told nothing.
+	// Without the right to read pods and nodes there is no warning.
 	if stranded, _ := l.cluster.Stranded(ctx, records.LabelComponent); len(stranded) > 0 {
 		l.reporter.Warn(fmt.Sprintf("cluster %q: pods whose nodes are lost stay until these are back: %s", l.cluster.Context, strings.Join(stranded, ", ")),
 			"delete the Node object of a node that does not come back; a Namespace that is being deleted goes then, too")
