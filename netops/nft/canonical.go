@@ -64,6 +64,8 @@ func attrText(name string, typ uint16, data []byte, anonymous func(string) strin
 			set = anonymous(set)
 		}
 		return fmt.Sprintf("%d=%s", typ, set)
+	case name == "dynset" && typ == unix.NFTA_DYNSET_EXPR:
+		return fmt.Sprintf("%d{%s}", typ, canonicalElem(data, anonymous))
 	case name == "counter", name == "lookup" && typ == unix.NFTA_LOOKUP_SET_ID:
 		return ""
 	case name == "nat" && typ == unix.NFTA_NAT_FLAGS && len(data) == 4:

@@ -65,13 +65,13 @@ func diffSets(have, want []Set) setChanges {
 	}
 	for _, w := range want {
 		h, there := old[w.Name]
-		if there && (h.Foreign != "" || h.Hosts != w.Hosts) {
+		if there && (h.Foreign != "" || h.Hosts != w.Hosts || h.Senders != w.Senders) {
 			c.remade = append(c.remade, w.Name)
 			c.remove = append(c.remove, deleteSet(w.Name))
 			there = false
 		}
 		if !there {
-			c.add, h.Elements = append(c.add, addSet(w.Name, w.Hosts)), nil
+			c.add, h.Elements = append(c.add, addSet(w)), nil
 		}
 		if gone := without(h.Elements, w.Elements); len(gone) > 0 {
 			c.add = append(c.add, changeElements("delete element", (*nftables.Conn).SetDeleteElements, w, gone))

@@ -52,6 +52,10 @@ func changedSets() []manualChange {
 			"flush chain ip small guard; delete set ip small nodes; add set ip small nodes { type ipv4_addr; flags interval, timeout; elements = { 10.0.0.0/24, 10.0.1.0/24, 192.168.1.1, 240.0.0.0/4 }; }; add rule ip small guard ip saddr @nodes jump called",
 		},
 		{
+			"set of senders in its place",
+			"flush chain ip small guard; delete set ip small nodes; add set ip small nodes { type ipv4_addr; size 100; flags dynamic,timeout; timeout 1m; }; add rule ip small guard ip saddr @nodes jump called",
+		},
+		{
 			"set of hosts in its place",
 			"flush chain ip small guard; delete set ip small nodes; add set ip small nodes { type ipv4_addr; }; add rule ip small guard ip saddr @nodes jump called",
 		},

@@ -5,11 +5,14 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 
 	"github.com/google/nftables/expr"
 	"golang.org/x/sys/unix"
+
+	"liqonet.io/liqonet/internal/cidr"
 )
 
 // Proto is an IP protocol number.
@@ -170,6 +173,19 @@ func OverlayID(vni uint32) Expr {
 		text: fmt.Sprintf("@th,%d,%d 0x%x", offset*8, length*8, vni), proto: UDP,
 		code: compare(loadTransport(offset, length), expr.CmpOpEq, id),
 	}.unless(vni >= 1<<(length*8), "a virtual network has 24 bits")
+}
+
+// InnerDAddr matches VXLAN or Geneve packets, these without options, with an IPv4 packet to that address inside: behind UDP 8,
+// the overlay's header 8 and Ethernet 14.
+func InnerDAddr(a netip.Addr) Expr {
+	const offset = udpHeaderLen + 8 + 14 + daddrOffset
+	if !a.Is4() {
+		return Expr{err: fmt.Errorf("inner destination %s: not an IPv4 address", a)}
+	}
+	return Expr{
+		text: fmt.Sprintf("@th,%d,%d 0x%x", offset*8, addressLen*8, cidr.Number(a)), proto: UDP,
+		code: compare(loadTransport(offset, addressLen), expr.CmpOpEq, a.AsSlice()),
+	}
 }
 
 // UDPBegins matches UDP packets whose payload begins with these bytes, 1 to 16.

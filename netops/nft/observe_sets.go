@@ -20,6 +20,10 @@ func (c *Conn) readSets(family Family, table string) ([]Set, map[string]string, 
 	anonymous := make(map[string]string)
 	for _, a := range answers {
 		name, flags := a.string(unix.NFTA_SET_NAME), a.number(unix.NFTA_SET_FLAGS)
+		if senders := a.senders(); senders > 0 {
+			sets = append(sets, Set{Name: name, Senders: senders})
+			continue
+		}
 		elements, err := c.readElements(family, table, name)
 		switch {
 		case err != nil:
@@ -31,6 +35,16 @@ func (c *Conn) readSets(family Family, table string) ([]Set, map[string]string, 
 		}
 	}
 	return sets, anonymous, nil
+}
+
+// senders is the size of a set of Meter; 0: the set is none.
+func (a attributes) senders() uint32 {
+	timeout, _ := a.long(unix.NFTA_SET_TIMEOUT)
+	if a.number(unix.NFTA_SET_FLAGS) != unix.NFT_SET_EVAL|unix.NFT_SET_TIMEOUT || timeout != uint64(senderTimeout.Milliseconds()) ||
+		a.number(unix.NFTA_SET_KEY_TYPE) != nftables.TypeIPAddr.GetNFTMagic() {
+		return 0
+	}
+	return decode(a[unix.NFTA_SET_DESC]).number(unix.NFTA_SET_DESC_SIZE)
 }
 
 // element is an element of a set.

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/nftables"
 	"github.com/google/nftables/expr"
@@ -58,9 +59,17 @@ type batch struct {
 	err       error // of the command that could not be written
 }
 
-func (b *batch) set(name string, hosts bool) *nftables.Set {
-	return &nftables.Set{Table: b.table, Name: name, Interval: !hosts, KeyType: nftables.TypeIPAddr}
+func (b *batch) set(s Set) *nftables.Set {
+	dynamic := s.Senders > 0
+	set := &nftables.Set{Table: b.table, Name: s.Name, Interval: !s.Hosts && !dynamic, KeyType: nftables.TypeIPAddr}
+	if dynamic {
+		set.Dynamic, set.HasTimeout, set.Timeout, set.Size = true, true, senderTimeout, s.Senders
+	}
+	return set
 }
+
+// senderTimeout is after how long without a packet an address leaves a set of Meter.
+const senderTimeout = time.Minute
 
 func (b *batch) chain(name string) *nftables.Chain {
 	return &nftables.Chain{Table: b.table, Name: name}
@@ -88,20 +97,20 @@ func deleteTable() op {
 }
 
 // addSet adds a set without elements.
-func addSet(name string, hosts bool) op {
-	flags := " flags interval;"
-	if hosts {
-		flags = ""
+func addSet(s Set) op {
+	options := ""
+	for _, o := range s.options() {
+		options += " " + o + ";"
 	}
-	return op{verb: "add set", rest: fmt.Sprintf("%s { type ipv4_addr;%s }", name, flags), queue: func(b *batch) {
-		s := b.set(name, hosts)
-		s.ID = b.nextID()
-		b.err = b.conn.AddSet(s, nil)
+	return op{verb: "add set", rest: fmt.Sprintf("%s { type ipv4_addr;%s }", s.Name, options), queue: func(b *batch) {
+		set := b.set(s)
+		set.ID = b.nextID()
+		b.err = b.conn.AddSet(set, nil)
 	}}
 }
 
 func deleteSet(name string) op {
-	return op{verb: "delete set", rest: name, queue: func(b *batch) { b.conn.DelSet(b.set(name, false)) }}
+	return op{verb: "delete set", rest: name, queue: func(b *batch) { b.conn.DelSet(b.set(Set{Name: name})) }}
 }
 
 // elementsPerMessage keeps the list of elements below the 65535 bytes of a netlink attribute: a prefix is two
@@ -112,7 +121,7 @@ const elementsPerMessage = 1000
 func changeElements(verb string, send func(*nftables.Conn, *nftables.Set, []nftables.SetElement) error, s Set, prefixes []netip.Prefix) op {
 	return op{verb: verb, rest: fmt.Sprintf("%s { %s }", s.Name, prefixTexts(prefixes, ", ")), queue: func(b *batch) {
 		for part := range slices.Chunk(prefixes, elementsPerMessage) {
-			b.err = errors.Join(b.err, send(b.conn, b.set(s.Name, s.Hosts), s.encode(part)))
+			b.err = errors.Join(b.err, send(b.conn, b.set(s), s.encode(part)))
 		}
 	}}
 }

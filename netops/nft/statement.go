@@ -38,6 +38,19 @@ func Limit(perSecond, burst uint32) Expr {
 	return Expr{text: text, code: []expr.Any{&limit}}.unless(perSecond == 0 || burst == 0, "would match nothing, or anything")
 }
 
+// Meter matches as many packets a second of each source address, and as many at once; neither may be 0. The set has Senders.
+// While it is full, packets of further addresses do not match.
+func Meter(set string, perSecond, burst uint32) Expr {
+	limit := Limit(perSecond, burst)
+	if limit.err != nil {
+		return limit
+	}
+	return Expr{text: fmt.Sprintf("update @%s { %s %s }", set, source.word, limit.text), set: set, code: []expr.Any{
+		source.read(),
+		&expr.Dynset{SrcRegKey: matchReg, SetName: set, Operation: uint32(unix.NFT_DYNSET_OP_UPDATE), Exprs: limit.code},
+	}}
+}
+
 // SetMark sets the packet's mark.
 func SetMark(mark uint32) Expr {
 	return Expr{text: fmt.Sprintf("meta mark set 0x%08x", mark), code: []expr.Any{

@@ -6,7 +6,8 @@
 //	err = conn.Apply(plan)
 //
 // Every expression is made by a constructor, such as SAddr or Drop, that returns nft text and netlink form
-// together. There are no maps, stateful objects, flowtables or sets of anything but IPv4 prefixes. A table of family ip6
+// together. There are no maps, stateful objects, flowtables or sets of anything but IPv4 prefixes. The kernel itself fills the
+// sets of Meter. A table of family ip6
 // has no sets, and no rules that read an IPv4 header.
 package nft
 
@@ -32,7 +33,10 @@ type Table struct {
 type Set struct {
 	Name string
 	// Hosts says that no element will ever be a range: the kernel finds an address by one hash then, else by a search.
-	Hosts    bool
+	Hosts bool
+	// Senders is for how many addresses at most a set of Meter has a limit of their own; 0: it is no such set. It has no elements
+	// here. An address that has sent nothing for a minute is forgotten.
+	Senders  uint32
 	Elements []netip.Prefix // sorted, disjoint, without host bits; a single address is a /32
 	// Foreign tells how an observed set differs from any that this package makes. Diff replaces such a set.
 	Foreign string
@@ -91,14 +95,22 @@ func (s Set) text() string {
 	if s.Foreign != "" {
 		lines = append(lines, "# "+s.Foreign)
 	}
-	lines = append(lines, "type ipv4_addr")
-	if !s.Hosts {
-		lines = append(lines, "flags interval")
-	}
+	lines = append(append(lines, "type ipv4_addr"), s.options()...)
 	if len(s.Elements) > 0 {
 		lines = append(lines, "elements = {\n\t\t\t"+prefixTexts(s.Elements, ",\n\t\t\t")+"\n\t\t}")
 	}
 	return block("set "+s.Name, lines)
+}
+
+// options are the properties of a set besides its type.
+func (s Set) options() []string {
+	switch {
+	case s.Senders > 0:
+		return []string{fmt.Sprintf("size %d", s.Senders), "flags dynamic,timeout", "timeout 1m"}
+	case s.Hosts:
+		return nil
+	}
+	return []string{"flags interval"}
 }
 
 func (c Chain) text() string {

@@ -27,6 +27,7 @@ func everything() Table {
 			NewSet("any", mustPrefixes("0.0.0.0/0")...),
 			{Name: "hosts", Hosts: true, Elements: mustPrefixes("0.0.0.0/32", "10.0.0.1/32", "255.255.255.255/32")},
 			{Name: "nobody", Hosts: true},
+			{Name: "senders", Senders: 4096},
 			NewSet("ends", mustPrefixes("0.0.0.0/32", "10.0.0.0/24", "10.0.1.0/24", "255.255.255.255/32")...),
 		},
 		Chains: []Chain{
@@ -116,6 +117,8 @@ func filterRules() []Rule {
 		{CTDirection(Original)},
 		{CTTranslated(), Drop()},
 		{Limit(1000, 200), Accept()},
+		{Meter("senders", 100, 20), Accept()},
+		{UDPDPort(6091), InnerDAddr(netip.MustParseAddr("10.80.128.1")), Meter("senders", 1, 1)},
 		{CTDirection(Reply), Counter()},
 	}
 }

@@ -46,6 +46,9 @@ func (s Set) validate() error {
 	if s.Foreign != "" {
 		return fmt.Errorf("%s: only for observed sets", s.Foreign)
 	}
+	if s.Senders > 0 && (s.Hosts || len(s.Elements) > 0) {
+		return errors.New("a set of senders is filled by the kernel alone")
+	}
 	for i, p := range s.Elements {
 		err := checkPrefix(p)
 		switch {
