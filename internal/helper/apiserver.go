@@ -45,8 +45,11 @@ func (d *Dialer) note(a netip.Addr) {
 	d.known = d.known[max(len(d.known)-dialsKept, 0):]
 }
 
-// Dialed are the addresses to which connections were opened lately.
+// Dialed are the addresses to which connections were opened lately; of a nil Dialer, none.
 func (d *Dialer) Dialed() []netip.Addr {
+	if d == nil {
+		return nil
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.Clone(d.known)
@@ -55,10 +58,7 @@ func (d *Dialer) Dialed() []netip.Addr {
 // servers are the IPv4 addresses of the API server: those that this helper speaks to, which may be a Service's, and those
 // that API servers tell of themselves.
 func (l *nodeLoop) servers(slice *discoveryv1.EndpointSlice) []netip.Addr {
-	var all []netip.Addr
-	if l.Dialer != nil {
-		all = l.Dialer.Dialed()
-	}
+	all := l.Dialer.Dialed()
 	if slice != nil {
 		for _, e := range slice.Endpoints {
 			for _, text := range e.Addresses {

@@ -231,7 +231,7 @@ func (l *gatewayLoop) view() (*gatewayView, error) {
 	nodes, refused := l.reports.read(l.leases)
 	l.metrics.refused.Set(float64(len(refused)))
 	l.tell(append(refused, errFabric, errPeering))
-	v := &gatewayView{id: l.ID, fabric: f, peering: p, nodes: nodes, claims: l.reports.claims, pod: l.PodIP}
+	v := &gatewayView{id: l.ID, fabric: f, peering: p, nodes: nodes, claims: l.reports.claims, pod: l.PodIP, apiServers: l.Dialer.Dialed()}
 	v.unused, v.over = l.echoes.unused(v.own(), p.GatewayMode), l.echoes.own.outlived.Load()
 	return v, damage
 }

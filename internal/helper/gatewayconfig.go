@@ -32,6 +32,8 @@ type gatewayView struct {
 	pod     netip.Addr     // of the gateway
 	unused  map[int]string // tunnels that carry no packets of pods, by number, and why
 	over    bool           // a later pod has the tunnels
+
+	apiServers []netip.Addr // with which this gateway has connections
 }
 
 // own is what the record says of this gateway.

@@ -32,6 +32,7 @@ type peerEndpoints struct {
 	mu        sync.Mutex         // guards what follows
 	used      bool               // this side is the client, and the user has not set the endpoint
 	forbidden []netip.Prefix     // nobody's, this cluster's, and those by which it reaches the peer
+	hosts     []netip.Addr       // API servers, and this cluster's nodes, sorted
 	known     []netip.Addr       // to an earlier process
 	names     int                // that came
 	named     map[netip.Addr]int // the latest of them
@@ -48,11 +49,38 @@ func (p *peerEndpoints) follow(v gatewayView) {
 	p.used = v.peering.Role == records.Client && v.peering.Fixed.EndpointHost == ""
 	f := v.fabric
 	p.forbidden = slices.Concat(nobodys, f.PodCIDRs, f.ServiceCIDRs, []netip.Prefix{f.ExternalCIDR, f.InternalCIDR}, v.peering.Seen())
-	maps.DeleteFunc(p.named, func(a netip.Addr, _ int) bool { return cidr.Contains(p.forbidden, a) })
+	for _, network := range f.NodeNetworks {
+		if !v.entersBy(network) {
+			p.forbidden = append(p.forbidden, network)
+		}
+	}
+	p.hosts = slices.Clone(v.apiServers)
+	for _, n := range v.nodes {
+		p.hosts = append(p.hosts, n.Address, n.OverlaySources[v.id])
+	}
+	slices.SortFunc(p.hosts, netip.Addr.Compare)
+	maps.DeleteFunc(p.named, func(a netip.Addr, _ int) bool { return p.own(a) })
 	for _, a := range p.known {
 		p.add(a)
 	}
 	p.known = nil
+}
+
+// entersBy reports whether an endpoint of the record is in a network. Node networks are /24 around each node: where both clusters
+// have nodes in one, it says nothing of whose an address is.
+func (v gatewayView) entersBy(network netip.Prefix) bool {
+	return slices.ContainsFunc(v.own().Tunnels, func(t records.Tunnel) bool {
+		return slices.ContainsFunc(t.Endpoints, func(e string) bool {
+			a, err := netip.ParseAddrPort(e)
+			return err == nil && network.Contains(a.Addr())
+		})
+	})
+}
+
+// own reports whether an address is none of the server's nodes; p.mu is held.
+func (p *peerEndpoints) own(a netip.Addr) bool {
+	_, host := slices.BinarySearchFunc(p.hosts, a, netip.Addr.Compare)
+	return host || cidr.Contains(p.forbidden, a)
 }
 
 // recall takes what an earlier process has recorded.
@@ -74,7 +102,7 @@ func (p *peerEndpoints) add(a netip.Addr) bool {
 	if !p.used || !a.IsValid() {
 		return false
 	}
-	if !a.Is4() || cidr.Contains(p.forbidden, a) {
+	if !a.Is4() || p.own(a) {
 		p.ignored.WithLabelValues("address of no endpoint").Inc()
 		return false
 	}

@@ -60,6 +60,18 @@ func TestPeerEndpoints(t *testing.T) {
 			t.Fatalf("took %d addresses", len(got))
 		}
 	}
+	// Its nodes, those that join, and API servers; not so the network of its nodes where the server's are in it, too.
+	own := testView()
+	own.apiServers = addrs("203.0.113.250")
+	own.nodes[0].Address, own.nodes[0].OverlaySources = netip.MustParseAddr("192.0.2.50"), map[records.GatewayID]netip.Addr{own.id: netip.MustParseAddr("192.0.2.51")}
+	own.fabric.NodeNetworks = prefixes("192.0.2.0/24", "203.0.113.0/25") // the record's endpoint is 192.0.2.7
+	among, _ := testEchoes(own)
+	for _, a := range []string{"192.0.2.50", "192.0.2.51", "203.0.113.250", "203.0.113.5", "192.0.2.1", "203.0.113.200"} {
+		among.tunnel(1).answer(netip.AddrPort{}, echoNaming(a))
+	}
+	if got := among.endpoints.current(); !slices.Equal(got, addrs("192.0.2.1", "203.0.113.200")) {
+		t.Errorf("took %v of its own nodes and API servers", got)
+	}
 	// Ranges of the cluster that are new count for those that are known, too.
 	v := testView()
 	v.fabric.PodCIDRs = append(slices.Clone(v.fabric.PodCIDRs), netip.MustParsePrefix("198.51.0.0/16"))
