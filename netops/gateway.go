@@ -193,10 +193,10 @@ func (c GatewayConfig) firewall() nft.Table {
 	}
 }
 
-// where are rules that are there on a condition.
-func where(is bool, rules ...nft.Rule) []nft.Rule {
+// where returns the elements on a condition.
+func where[T any](is bool, elements ...T) []T {
 	if is {
-		return rules
+		return elements
 	}
 	return nil
 }

@@ -68,6 +68,7 @@ type NodeGateway struct {
 	Internal netip.Addr // its end of the overlay
 	Pod      netip.Addr // address of its pod; the zero value: not known
 	VNI      uint32
+	Local    bool // its pod runs on this node
 	Used     bool // carries packets for the peer. Those of a peer share them evenly; where none is used, all do.
 }
 

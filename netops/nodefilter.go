@@ -26,16 +26,18 @@ const (
 	setPeers     = "peers"     // every peer's ranges, as this cluster reaches them
 	setPods      = "pods"      // of this node
 	setGateways  = "gateways"  // pods of gateways: the far ends of the overlay
+	setLocal     = "local"     // those of them that run on this node
 	setEndpoints = "endpoints" // of peers' tunnels, where they are among setPeers
 )
 
 // firewall is a node's nftables table.
 func (c NodeConfig) firewall() nft.Table {
-	var gateways, captured []netip.Prefix
+	var gateways, local, captured []netip.Prefix
 	taken := c.peerCIDRs()
 	for _, p := range c.Peers {
 		for _, g := range p.reached() {
 			gateways = append(gateways, cidr.Single(g.Pod))
+			local = append(local, where(g.Local, cidr.Single(g.Pod))...)
 			captured = append(captured, p.captured(taken)...)
 		}
 	}
@@ -45,6 +47,7 @@ func (c NodeConfig) firewall() nft.Table {
 			nft.NewSet(setPeers, taken...),
 			nft.NewSet(setPods, c.Pods...),
 			{Name: setGateways, Hosts: true, Elements: cidr.Outermost(gateways)},
+			{Name: setLocal, Hosts: true, Elements: cidr.Outermost(local)},
 			{Name: setEndpoints, Hosts: true, Elements: cidr.Outermost(captured)},
 		},
 		Chains: append(c.arrivals(), c.departures()...),
@@ -127,7 +130,9 @@ func (c NodeConfig) destinations(self nft.Expr) []nft.Chain {
 	routed := where(c.several(), nft.Rule{nft.Mark(markArrival), nft.SetMark(0)})
 	return []nft.Chain{
 		{Name: "to-pods", Rules: []nft.Rule{
-			{nft.DAddrIn(setGateways), nft.Counter(), nft.Drop()}, // pods, too, but not for a peer
+			// No peer reaches a gateway's pod. Only this node's: another node reports what it likes of its own, for instance an
+			// address of a pod that runs here.
+			{nft.DAddrIn(setLocal), nft.Counter(), nft.Drop()},
 			{nft.DAddrIn(setPods), nft.Accept()},
 			{nft.Goto("to-node")},
 		}},
@@ -198,6 +203,19 @@ func (p NodePeer) arrivals(self nft.Expr) []nft.Chain {
 	}
 }
 
+// tunnels let a gateway's packets pass to the captured endpoints of its own peering.
+func (c NodeConfig) tunnels() (rules []nft.Rule) {
+	taken := c.peerCIDRs()
+	for _, p := range c.Peers {
+		for _, g := range p.reached() {
+			for _, endpoint := range p.captured(taken) {
+				rules = append(rules, nft.Rule{nft.SAddr(cidr.Single(g.Pod)), nft.DAddr(endpoint), nft.Protocol(nft.UDP), nft.Accept()})
+			}
+		}
+	}
+	return rules
+}
+
 // departures are the chains of what goes to peers. Order on the postrouting hook: guard, then the mark is cleared, then
 // the source is bound before any CNI's masquerade: a binding ends the kernel's search for one, an accept does not.
 func (c NodeConfig) departures() []nft.Chain {
@@ -218,10 +236,7 @@ func (c NodeConfig) departures() []nft.Chain {
 			{nft.OIfGroup(GroupOverlay), nft.SetMark(0), nft.Accept()},
 			{nft.DAddrIn(setPeers), nft.Jump("past-overlay")},
 		}},
-		{Name: "past-overlay", Rules: []nft.Rule{
-			{nft.SAddrIn(setGateways), nft.DAddrIn(setEndpoints), nft.Protocol(nft.UDP), nft.Accept()},
-			refusal,
-		}},
+		{Name: "past-overlay", Rules: append(c.tunnels(), refusal)},
 		{Name: "source", Hook: &nft.Hook{Type: "nat", Point: "postrouting", Priority: priorityKeep}, Rules: []nft.Rule{
 			// The overlay's own packets are not tracked and do not come by here. What does was led to a gateway by a Service,
 			// and would get there as the node's. Dropped, it leaves no connection: the next packet comes by here, too.

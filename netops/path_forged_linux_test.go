@@ -181,7 +181,7 @@ func forgeries(kind LinkKind, a, b side, outside namespace) map[string]forgery {
 		"node, from the gateway":         {g.namespace, node, from(toNode, g.config.Internal), n.namespace, "to-node"},
 		"node, from a pod of its own":    {g.namespace, node, from(toNode, a.pod(0)), n.namespace, "from-b"},
 		"node, to another node's pod":    {g.namespace, node, to(toNode, a.pod(0)), n.namespace, "to-node"},
-		"node, to a gateway":             {g.namespace, node, to(toNode, gateway), n.namespace, "to-pods"},
+		"node, to a gateway":             {g.namespace, node, to(toNode, gateway), n.namespace, "to-node"},
 		"node, to another node":          {g.namespace, node, to(toNode, a.node(0)), n.namespace, "to-node"},
 		"node, to the node":              {g.namespace, node, to(toNode, node), n.namespace, "to-node"},
 		"node, to its internal address":  {g.namespace, node, to(toNode, a.internal(1)), n.namespace, "to-node"},

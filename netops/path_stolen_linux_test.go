@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -36,6 +37,68 @@ func TestStolenGateway(t *testing.T) {
 				t.Error("a TCP connection is taken for the tunnel")
 			}
 			eventually.Holds(t, "a drop of the guard", answerWait, func() bool { return victim.drops("past-overlay") > before })
+		})
+	}
+}
+
+// TestGatewayNamesPod has A's gateway for C report the address of a pod on another node as its own: the pod still exchanges
+// packets with B.
+func TestGatewayNamesPod(t *testing.T) {
+	t.Parallel()
+	for _, kind := range overlays() {
+		t.Run(string(kind), func(t *testing.T) {
+			a, b, c := threeSides(t)
+			join(kind, b, a)
+			join(kind, a, c)
+			n := a.nodes[1]
+			n.config.Peers[1].Gateways[0].Pod = a.pod(1)
+			n.follow()
+			expect(t, b.nodes[0].pod, at(a.seenPod(1)), "a1", b.seenPod(0))
+			expect(t, n.pod, at(b.seenPod(0)), "b0", a.seenPod(1))
+			if drops := n.drops("to-pods"); drops > 0 {
+				t.Errorf("%d packets to the pod dropped", drops)
+			}
+		})
+	}
+}
+
+// TestEndpointOfAnotherPeering has a gateway of another peering send a datagram to the endpoint of B, which is in a range of
+// B, while the routing rule is absent: it does not leave in the clear. The same datagram of the gateway for B does.
+func TestEndpointOfAnotherPeering(t *testing.T) {
+	t.Parallel()
+	for _, kind := range overlays() {
+		t.Run(string(kind), func(t *testing.T) {
+			a, b := nodesAmongPods(t, kind)
+			n, endpoint := a.nodes[1], b.node(0)
+			n.config.Peers = append(slices.Clone(n.config.Peers), NodePeer{
+				Name: "c", CIDRs: prefixes("10.13.0.0/16"), MTU: 1300,
+				Gateways: []NodeGateway{{Internal: numbered(internalCIDR, 0x8009), Pod: a.pod(1), VNI: 9, Used: true}},
+			})
+			n.follow()
+			n.IP(fmt.Sprintf("rule del priority %d", priorityNode))
+			heard := listenAll(t, b)
+			send := func(payload string) {
+				c, err := dialFrom(t.Context(), n.pod, "udp4", at(endpoint))
+				if err == nil {
+					_, err = c.Write([]byte(payload))
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				_ = c.Close()
+			}
+			before := n.drops("past-overlay")
+			send(bad)
+			eventually.Holds(t, "a drop of the guard, or the packet", answerWait, func() bool {
+				return n.drops("past-overlay") > before || heard.has(bad)
+			})
+			if heard.has(bad) {
+				t.Error("the gateway for C sent to the endpoint of B in the clear")
+			}
+			n.config.Peers[1].Gateways[0].Pod, n.config.Peers[0].Gateways[0].Pod = a.pod(0), a.pod(1)
+			n.follow()
+			send(good)
+			eventually.Holds(t, "the packet of the gateway for B", answerWait, func() bool { return heard.has(good) })
 		})
 	}
 }

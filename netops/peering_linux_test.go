@@ -164,6 +164,9 @@ func (s side) newGateways(kind LinkKind, peer side, count int) []*testGateway {
 	for i, n := range s.nodes {
 		peers := append(n.config.Peers, toPeer)
 		peers[len(peers)-1].Gateways = slices.Clone(toPeer.Gateways)
+		for j := range toPeer.Gateways {
+			peers[len(peers)-1].Gateways[j].Local = i == 0 // that is where they run
+		}
 		n.config = NodeConfig{Overlay: overlay, Internal: s.internal(i), InternalCIDR: internalCIDR, Pods: prefixes(s.podCIDR(i).String()), Peers: peers}
 	}
 	return s.gateways[first:]

@@ -92,8 +92,9 @@ func (m *memory) nextAge(now time.Time) time.Duration {
 	return next
 }
 
-// pod returns the pod of a gateway if it is the one that the gateway says. A pod's address is known to the API
-// server somewhat later than to the pod: until then no other pod of this node, and no host, may have it.
+// pod returns the pod of a gateway if it is the one that the gateway says, and the address is none of the cluster's own. The
+// status of a pod is written by its node: no pod of this node has the address of a gateway on another one. A pod's address is
+// known to the API server somewhat later than to the pod: until then no other pod of this node has it in any case.
 func (o nodeObjects) pod(id records.GatewayID, g records.Gateway) (*corev1.Pod, error) {
 	i := slices.IndexFunc(o.gateways, func(pod *corev1.Pod) bool { return pod.Namespace == o.namespace && pod.Name == g.Pod })
 	if i < 0 {
@@ -111,13 +112,14 @@ func (o nodeObjects) pod(id records.GatewayID, g records.Gateway) (*corev1.Pod, 
 		return nil, fmt.Errorf("it runs on node %s", pod.Spec.NodeName)
 	case len(pod.Status.PodIPs) > 0 && !bears(pod, g.PodIP):
 		return nil, fmt.Errorf("it has address %s", pod.Status.PodIP)
-	case len(pod.Status.PodIPs) > 0:
-		return pod, nil
 	}
-	if other := o.bearer(g); other != nil {
+	if other := o.bearer(g); other != nil && (g.Node != o.node.Name || len(pod.Status.PodIPs) == 0) {
 		return nil, fmt.Errorf("pod %s/%s has the address", other.Namespace, other.Name)
 	}
-	if err := hosts(o.node, o.apiServers).conflict(cidr.Single(g.PodIP)); err != nil {
+	if peer, is := o.taken.overlapping(cidr.Single(g.PodIP)); is {
+		return nil, fmt.Errorf("%s is in range %s of peering %q", g.PodIP, peer.prefix, peer.peering)
+	}
+	if err := o.noPods.conflict(cidr.Single(g.PodIP)); err != nil {
 		return nil, err
 	}
 	return pod, nil

@@ -30,34 +30,59 @@ func TestGatewaysArePods(t *testing.T) {
 		return p
 	}
 	without := func(p *corev1.Pod) { p.Status.PodIP, p.Status.PodIPs = "", nil }
-	for what, test := range map[string]struct {
+	elsewhere := func(p *corev1.Pod) { p.Spec.NodeName = "n2" }
+	onN2 := func(g *records.Gateway) { g.Node = "n2" }
+	type test struct {
 		pod   func(*corev1.Pod) // what is otherwise about the gateway's pod
 		write func(*records.Gateway)
 		pods  []*corev1.Pod // of the node
 		taken bool
-	}{
-		"its pod":                      {taken: true},
-		"a pod of two families":        {pod: func(p *corev1.Pod) { p.Status.PodIPs = append([]corev1.PodIP{{IP: "fd00::9"}}, p.Status.PodIPs...) }, taken: true},
-		"a pod that is ending":         {pod: func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} }, taken: true},
-		"not known to the API yet":     {pod: without, taken: true},
-		"not known, address of a pod":  {pod: without, pods: []*corev1.Pod{another(nil)}},
-		"not known, of one that ended": {pod: without, pods: []*corev1.Pod{another(func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed })}, taken: true},
-		"not known, of the node":       {pod: without, write: func(g *records.Gateway) { g.PodIP = netip.MustParseAddr("172.31.0.1") }},
-		"not known, of the API server": {pod: without, write: func(g *records.Gateway) { g.PodIP = netip.MustParseAddr("172.31.0.250") }},
-		"another address":              {write: func(g *records.Gateway) { g.PodIP = netip.MustParseAddr("10.244.1.77") }},
-		"another pod":                  {write: func(g *records.Gateway) { g.Pod = "gateway-b-y" }},
-		"another node":                 {write: func(g *records.Gateway) { g.Node = "n2" }},
-		"no node":                      {write: func(g *records.Gateway) { g.Node = "" }, pod: func(p *corev1.Pod) { p.Spec.NodeName = "" }},
-		"the other peering's gateway":  {write: func(g *records.Gateway) { *g = secondGateway() }},
-		"a pod of the other peering":   {pod: func(p *corev1.Pod) { p.Labels[records.LabelPeering] = "c" }},
-		"a pod of another component":   {pod: func(p *corev1.Pod) { p.Labels[records.LabelComponent] = records.ComponentFabric }},
-		"another namespace":            {pod: func(p *corev1.Pod) { p.Namespace = "default" }},
-		"a pod that has failed":        {pod: func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }},
-		"a pod that has ended":         {pod: func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }},
-		"the node's network":           {pod: func(p *corev1.Pod) { p.Spec.HostNetwork = true }},
+	}
+	// address is a pod on another node with an address that no pod has, in record and status.
+	address := func(a string) test {
+		return test{
+			pod: func(p *corev1.Pod) {
+				elsewhere(p)
+				p.Status.PodIP, p.Status.PodIPs = a, []corev1.PodIP{{IP: a}}
+			},
+			write: func(g *records.Gateway) { g.Node, g.PodIP = "n2", netip.MustParseAddr(a) },
+		}
+	}
+	for what, test := range map[string]test{
+		"its pod":                          {taken: true},
+		"a pod of two families":            {pod: func(p *corev1.Pod) { p.Status.PodIPs = append([]corev1.PodIP{{IP: "fd00::9"}}, p.Status.PodIPs...) }, taken: true},
+		"a pod that is ending":             {pod: func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} }, taken: true},
+		"not known to the API yet":         {pod: without, taken: true},
+		"not known, address of a pod":      {pod: without, pods: []*corev1.Pod{another(nil)}},
+		"not known, of one that ended":     {pod: without, pods: []*corev1.Pod{another(func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed })}, taken: true},
+		"not known, of the node":           {pod: without, write: func(g *records.Gateway) { g.PodIP = netip.MustParseAddr("172.31.0.1") }},
+		"not known, of the API server":     {pod: without, write: func(g *records.Gateway) { g.PodIP = netip.MustParseAddr("172.31.0.250") }},
+		"elsewhere, address of a pod here": {pod: elsewhere, write: onN2, pods: []*corev1.Pod{another(nil)}},
+		"elsewhere, of one that ended": {pod: elsewhere, write: onN2,
+			pods: []*corev1.Pod{another(func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed })}, taken: true},
+		"of the node":                 address("172.31.0.1"),
+		"of another node":             address("172.31.0.77"),
+		"of the API server":           address("172.31.0.250"),
+		"of a Service":                address("10.96.0.10"),
+		"of the overlay":              address("10.80.0.9"),
+		"of a peer":                   address("10.11.3.4"),
+		"another address":             {write: func(g *records.Gateway) { g.PodIP = netip.MustParseAddr("10.244.1.77") }},
+		"another pod":                 {write: func(g *records.Gateway) { g.Pod = "gateway-b-y" }},
+		"another node":                {write: func(g *records.Gateway) { g.Node = "n2" }},
+		"no node":                     {write: func(g *records.Gateway) { g.Node = "" }, pod: func(p *corev1.Pod) { p.Spec.NodeName = "" }},
+		"the other peering's gateway": {write: func(g *records.Gateway) { *g = secondGateway() }},
+		"a pod of the other peering":  {pod: func(p *corev1.Pod) { p.Labels[records.LabelPeering] = "c" }},
+		"a pod of another component":  {pod: func(p *corev1.Pod) { p.Labels[records.LabelComponent] = records.ComponentFabric }},
+		"another namespace":           {pod: func(p *corev1.Pod) { p.Namespace = "default" }},
+		"a pod that has failed":       {pod: func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }},
+		"a pod that has ended":        {pod: func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }},
+		"the node's network":          {pod: func(p *corev1.Pod) { p.Spec.HostNetwork = true }},
 	} {
 		t.Run(what, func(t *testing.T) {
 			w := connected(t)
+			fabric := testFabric()
+			fabric.NodeNetworks = prefixes("172.31.0.0/24")
+			w.put(fabricMap(t, fabric))
 			if test.pod != nil {
 				test.pod(w.objects.gateways[0])
 			}

@@ -27,6 +27,10 @@ type nodeObjects struct {
 	pods         []*corev1.Pod // that run on the node
 	gateways     []*corev1.Pod // pods of gateways, on any node
 	apiServers   []netip.Addr
+
+	// What no gateway's pod has an address of: addresses of the cluster, and ranges of peers. memory.view sets it.
+	noPods protected
+	taken  *apart
 }
 
 // memory is what a node helper keeps of the records that it could read: a record that is damaged later is taken as it
@@ -85,13 +89,14 @@ func (m *memory) view(o nodeObjects, now time.Time) (nodeView, []fault) {
 		id, ok := records.IdentityOf(cm.Name)
 		begun = begun || ok && id.Component == records.ComponentPeering
 	}
-	v := nodeView{gateways: make(map[records.GatewayID]records.Gateway), pods: podsOf(o.node, o.pods)}
+	v := nodeView{node: o.node.Name, gateways: make(map[records.GatewayID]records.Gateway), pods: podsOf(o.node, o.pods)}
 	own := hosts(o.node, o.apiServers).withPods(v.pods)
 	faults := m.readFabric(o.fabric, own, begun)
 	v.fabric, v.blind = m.fabric, m.fabric == nil && begun
 	faults = append(faults, m.readReservations(o.ipam)...)
 	unserved, more := m.readPeerings(o.maps, own, &v)
 	faults = slices.Concat(faults, more, m.hold(&v, unserved, own))
+	o.noPods, o.taken = hosts(o.node, o.apiServers).withoutPods(v.fabric), v.taken
 	served := make(map[records.GatewayID]bool)
 	for _, p := range v.peerings {
 		for i := range p.Gateways {

@@ -17,6 +17,7 @@ import (
 
 // nodeView is all that a node helper knows of its cluster: the records that it takes, and the pods of its own node.
 type nodeView struct {
+	node     string                                // its name
 	fabric   *records.Fabric                       // nil: none, so that no peering is served
 	peerings []records.Peering                     // that are served; sorted by name
 	gateways map[records.GatewayID]records.Gateway // one that has not begun, or is gone, is missing
@@ -82,7 +83,8 @@ func podsOf(node *corev1.Node, pods []*corev1.Pod) localPods {
 // state returns what the node's kernel is to hold.
 func (v nodeView) state(internal netip.Addr) netops.State {
 	return kernels.Node{
-		Fabric: v.fabric, Peerings: v.peerings, Gateways: v.gateways, Unused: v.unused, Pods: v.pods.prefixes(), HeldBack: v.heldBack, Internal: internal,
+		Name: v.node, Fabric: v.fabric, Peerings: v.peerings, Gateways: v.gateways, Unused: v.unused,
+		Pods: v.pods.prefixes(), HeldBack: v.heldBack, Internal: internal,
 	}.State()
 }
 

@@ -77,7 +77,7 @@ func TestNodeState(t *testing.T) {
 	internal := netip.MustParseAddr("10.80.0.7")
 	fabric := testFabric()
 	full := nodeView{
-		fabric: &fabric, peerings: []records.Peering{testPeering()}, gateways: map[records.GatewayID]records.Gateway{firstGateway("b"): testGateway()},
+		node: "n1", fabric: &fabric, peerings: []records.Peering{testPeering()}, gateways: map[records.GatewayID]records.Gateway{firstGateway("b"): testGateway()},
 		pods: localPods{cidrs: prefixes("10.244.1.0/24"), stray: addrs("10.244.9.3")},
 	}
 	config := netops.NodeConfig{
@@ -86,7 +86,7 @@ func TestNodeState(t *testing.T) {
 		Peers: []netops.NodePeer{{
 			Name:  testPeering().Name,
 			CIDRs: prefixes("10.11.0.0/16", "10.71.0.0/16"), Nodes: prefixes("10.71.0.0/17")[0],
-			Gateways:  []netops.NodeGateway{{Internal: netip.MustParseAddr("10.80.128.1"), Pod: netip.MustParseAddr("10.244.1.9"), VNI: 7, Used: true}},
+			Gateways:  []netops.NodeGateway{{Internal: netip.MustParseAddr("10.80.128.1"), Pod: netip.MustParseAddr("10.244.1.9"), VNI: 7, Local: true, Used: true}},
 			Endpoints: addrs("192.0.2.7"), MTU: 1370,
 		}},
 	}

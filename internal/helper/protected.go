@@ -88,6 +88,24 @@ func (p protected) withFabric(f records.Fabric) protected {
 	return p
 }
 
+// withoutPods adds the addresses of the cluster that no pod has. A network that pods and nodes share is not added: there the
+// helper of each node protects its node's addresses.
+func (p protected) withoutPods(f *records.Fabric) protected {
+	p = slices.Clone(p)
+	if f == nil {
+		return p
+	}
+	p.add("service CIDR", f.ServiceCIDRs...)
+	p.add("internal CIDR", f.InternalCIDR)
+	p.add("external CIDR", f.ExternalCIDR)
+	for _, network := range f.NodeNetworks {
+		if network.IsSingleIP() || !cidr.Overlaps(network, f.PodCIDRs) {
+			p.add("node network", network)
+		}
+	}
+	return p
+}
+
 // checkFabric refuses a fabric by which the overlay would take addresses of others.
 func (p protected) checkFabric(f records.Fabric) error {
 	if err := p.withRanges(f).conflict(f.InternalCIDR); err != nil {

@@ -33,7 +33,7 @@ func Changes(before, after records.Set) []Change {
 }
 
 func nodeOf(r records.Set, n records.Node) Node {
-	return Node{Fabric: r.Fabric, Peerings: r.Peerings, Gateways: r.Gateways, Pods: PodsOf(n), Internal: n.Internal}
+	return Node{Name: n.Name, Fabric: r.Fabric, Peerings: r.Peerings, Gateways: r.Gateways, Pods: PodsOf(n), Internal: n.Internal}
 }
 
 // gatewayOf is the state of a gateway; false where it is not there, as its kernel's state goes with it.

@@ -16,6 +16,7 @@ const overlayOverhead = 50
 
 // Node is what the state of a node's kernel follows from.
 type Node struct {
+	Name     string                                // of the Node
 	Fabric   *records.Fabric                       // nil: none, so that no peering is served
 	Peerings []records.Peering                     // that are served; sorted by name
 	Gateways map[records.GatewayID]records.Gateway // those of which it is known where they are
@@ -44,7 +45,7 @@ func (n Node) State() netops.State {
 			id := records.GatewayID{Peering: p.Name, Number: i + 1}
 			gateway := netops.NodeGateway{Internal: own.Address, VNI: own.OverlayID, Used: !n.Unused[id]}
 			if g, ok := n.Gateways[id]; ok {
-				gateway.Pod = g.PodIP
+				gateway.Pod, gateway.Local = g.PodIP, g.Node == n.Name
 				peer.Endpoints = append(peer.Endpoints, endpoints(g.Heard(), own.Tunnels)...)
 			}
 			peer.Gateways = append(peer.Gateways, gateway)

@@ -147,7 +147,7 @@ func (h *Hop) others(s *side, ids []records.GatewayID, unused map[records.Gatewa
 func (s *side) kernelOf(n records.Node, unused map[records.GatewayID]bool) netops.State {
 	served := slices.DeleteFunc(slices.Clone(s.Peerings), func(p records.Peering) bool { return !slices.Contains(n.Peerings, p.Name) })
 	return kernels.Node{
-		Fabric: s.Fabric, Peerings: served, Gateways: s.Gateways, Unused: unused, Pods: kernels.PodsOf(n), Internal: n.Internal,
+		Name: n.Name, Fabric: s.Fabric, Peerings: served, Gateways: s.Gateways, Unused: unused, Pods: kernels.PodsOf(n), Internal: n.Internal,
 	}.State()
 }
 
