@@ -21,13 +21,19 @@ const (
 	tunnelAlone = "tunnel" // between the gateways, without package netops/tunnel
 	ownTunnel   = "own tunnel"
 	baseline    = "baseline"     // from pod to pod, without liqonet
+	byLiqo      = "Liqo model"   // the same, with what Liqo puts in the way
 	byLiqonet   = "liqonet"      // the same
 	byTwo       = "two gateways" // liqonet, with two in each cluster
+
+	// byLiqoLarge is the model with the MTU that the other paths have. It is measured if it is asked for by name.
+	byLiqoLarge = "Liqo model 1420"
 )
 
 // aims are the ratios that are compared.
 var aims = []report.Ratio{
 	{Of: byLiqonet, To: baseline, Aim: 0.97},
+	{Of: byLiqonet, To: byLiqo, Aim: 1},
+	{Of: byLiqonet, To: byLiqoLarge, Aim: 1},
 	{Of: byLiqonet, To: tunnelAlone, Aim: 0.9},
 	{Of: ownTunnel, To: tunnelAlone, Aim: 0.97},
 	{Of: byTwo, To: byLiqonet, Aim: 0.9},
@@ -96,6 +102,10 @@ func (p plan) build(bed *path.Bed) (ways map[string]load.Way, names []string, er
 		add(ownTunnel, gateways.OwnTunnel)
 	}
 	add(baseline, bed.Baseline)
+	add(byLiqo, func() (load.Way, error) { return bed.LiqoModel(path.LiqoMTU) })
+	if slices.Contains(p.only, byLiqoLarge) {
+		add(byLiqoLarge, func() (load.Way, error) { return bed.LiqoModel(path.CommonMTU) })
+	}
 	add(byLiqonet, func() (load.Way, error) { return bed.Liqonet(1) })
 	add(byTwo, func() (load.Way, error) { return bed.Liqonet(2) })
 	if err == nil && len(names) == 0 {

@@ -1,5 +1,5 @@
 // Package path builds, in network namespaces, the ways between two clusters that a measurement compares: the tunnel
-// alone, a baseline from pod to pod, and the path that liqonet's helpers make.
+// alone, a baseline from pod to pod, a model of Liqo's path, and the path that liqonet's helpers make.
 //
 // Each cluster is one node with a pod and the gateway's pod; a wire joins the nodes. Both clusters have the same
 // pod CIDR, so that addresses are translated in both directions.
@@ -213,8 +213,7 @@ func (b *Bed) build(c *cluster) (err error) {
 	if _, err := c.node.Run(b.ctx, "", "sysctl", "-qw", "net.ipv4.ip_forward=1"); err != nil {
 		return err
 	}
-	if err := b.nft(c.node, "table ip cni {", "chain leaving { type nat hook postrouting priority 90",
-		fmt.Sprintf("ip saddr %s ip daddr != %s masquerade", podCIDR, podCIDR), "}", "}"); err != nil {
+	if err := b.masquerade(c.node, earlyMasquerade); err != nil {
 		return err
 	}
 	if c.pod, err = b.attach(c, "pod", podAddress); err != nil {
@@ -222,6 +221,19 @@ func (b *Bed) build(c *cluster) (err error) {
 	}
 	c.gateway, err = b.attach(c, "gateway", gatewayAddress)
 	return err
+}
+
+// Priorities of the chains in which CNIs masquerade.
+const (
+	earlyMasquerade  = 90  // kindnet
+	commonMasquerade = 100 // flannel, Calico and all others that use iptables
+)
+
+// masquerade is what a CNI does to what pods send to others than pods. It replaces what it did before.
+func (b *Bed) masquerade(node netns.Namespace, priority int) error {
+	return b.nft(node, "table ip cni", "delete table ip cni", "table ip cni {",
+		fmt.Sprintf("chain leaving { type nat hook postrouting priority %d", priority),
+		fmt.Sprintf("ip saddr %s ip daddr != %s masquerade", podCIDR, podCIDR), "}", "}")
 }
 
 // attach makes a pod.

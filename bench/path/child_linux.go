@@ -74,7 +74,7 @@ func RunChild(ctx context.Context, in io.Reader, out, log io.Writer) error {
 
 // runUpstream is what the program of wireguard-go does.
 func (t tunnelJob) runUpstream(ctx context.Context, opened func() error) error {
-	link, err := tun.CreateTUN(t.Link, pathMTU)
+	link, err := tun.CreateTUN(t.Link, t.MTU)
 	if err != nil {
 		return fmt.Errorf("create TUN %s: %w", t.Link, err)
 	}

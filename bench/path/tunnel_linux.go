@@ -27,6 +27,7 @@ type tunnelJob struct {
 	PeerKey    wgtypes.Key
 	Endpoint   netip.AddrPort // zero: the peer begins
 	AllowedIPs []netip.Prefix
+	MTU        int
 }
 
 const keepAlive = 15 * time.Second
@@ -36,6 +37,7 @@ func (c *cluster) tunnelTo(peer *cluster, link string) tunnelJob {
 	t := tunnelJob{
 		Link: link, Key: c.key, ListenPort: listenPort, Address: netip.PrefixFrom(c.tunnel, tunnelBits),
 		PeerKey: peer.key.PublicKey(), AllowedIPs: []netip.Prefix{netip.PrefixFrom(peer.tunnel, 32), podCIDR},
+		MTU: pathMTU,
 	}
 	if c.role == records.Client {
 		t.Endpoint = netip.AddrPortFrom(peer.nodeAddress(), nodePort)
@@ -61,7 +63,7 @@ func (t tunnelJob) uapi() string {
 func (t tunnelJob) config() tunnel.Config {
 	c := tunnel.Config{
 		Implementation: tunnel.Userspace, Name: t.Link, PrivateKey: tunnel.NewSecret(t.Key), ListenPort: t.ListenPort,
-		MTU: pathMTU, Peer: tunnel.PeerConfig{PublicKey: t.PeerKey, AllowedIPs: t.AllowedIPs},
+		MTU: t.MTU, Peer: tunnel.PeerConfig{PublicKey: t.PeerKey, AllowedIPs: t.AllowedIPs},
 	}
 	if t.Endpoint.IsValid() {
 		c.Peer.Endpoints, c.Peer.KeepAlive = []string{t.Endpoint.String()}, keepAlive
@@ -91,7 +93,7 @@ func (t tunnelJob) configureKernel() error {
 // openTunnel makes one end, without package netops/tunnel.
 func (b *Bed) openTunnel(ns netns.Namespace, t tunnelJob) error {
 	if b.kinds.WireGuard == records.Kernel {
-		if err := b.ip(ns, fmt.Sprintf("link add %s mtu %d type wireguard", t.Link, pathMTU)); err != nil {
+		if err := b.ip(ns, fmt.Sprintf("link add %s mtu %d type wireguard", t.Link, t.MTU)); err != nil {
 			return err
 		}
 		if err := ns.Do(t.configureKernel); err != nil {
@@ -105,7 +107,7 @@ func (b *Bed) openTunnel(ns netns.Namespace, t tunnelJob) error {
 
 // setUp gives a tunnel's link its address and MTU.
 func (b *Bed) setUp(ns netns.Namespace, t tunnelJob) error {
-	return b.ip(ns, fmt.Sprintf("addr add %s dev %s", t.Address, t.Link), fmt.Sprintf("link set %s mtu %d up", t.Link, pathMTU))
+	return b.ip(ns, fmt.Sprintf("addr add %s dev %s", t.Address, t.Link), fmt.Sprintf("link set %s mtu %d up", t.Link, t.MTU))
 }
 
 // wireGuardLink is the link of a tunnel that package netops/tunnel did not make.

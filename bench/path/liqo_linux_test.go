@@ -1,0 +1,153 @@
+package path
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+
+	"liqonet.io/liqonet/internal/netns"
+	"liqonet.io/liqonet/internal/records"
+)
+
+// TestMain is the paths' processes, too.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == ChildArgument {
+		if err := RunChild(context.Background(), os.Stdin, os.Stdout, os.Stderr); err != nil {
+			fmt.Fprintln(os.Stderr, "error:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// testKinds is what this kernel has.
+func testKinds() Kinds {
+	first := func(variable, otherwise string) string {
+		word, _, _ := strings.Cut(os.Getenv(variable), " ")
+		return cmp.Or(word, otherwise)
+	}
+	return Kinds{
+		Overlay:   records.OverlayKind(first("LIQONET_TEST_OVERLAYS", "vxlan")),
+		WireGuard: records.Implementation(first("LIQONET_TEST_WIREGUARD", "userspace")),
+	}
+}
+
+// TestLiqoModel sends from each pod to the other one: addresses are translated as Liqo's documentation describes, by
+// connections, and packets have the size that its MTU allows.
+func TestLiqoModel(t *testing.T) {
+	b := NewBed(t.Context(), testKinds())
+	t.Cleanup(func() {
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	client, server, err := b.clusters()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.modelLiqo(client, server, LiqoMTU); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ from, to *cluster }{{client, server}, {server, client}} {
+		t.Run(c.from.name+" to "+c.to.name, func(t *testing.T) {
+			target := netip.AddrPortFrom(c.to.seenPod(), modelPort)
+			seen, err := exchange(c.from.pod, c.to.pod, target)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if seen != c.from.seenPod() {
+				t.Errorf("the pod of cluster %s sees packets from %v, want %v", c.to.name, seen, c.from.seenPod())
+			}
+			expectTracked(t, c.from.gateway, podAddress, c.to.seenPod(), podAddress, podAddress)
+			expectTracked(t, c.to.gateway, podAddress, podAddress, podAddress, c.from.seenPod())
+			const headers = 28 // IPv4 20 + ICMP 8
+			for size, passes := range map[int]bool{LiqoMTU: true, LiqoMTU + 1: false} {
+				_, err := c.from.pod.Run(t.Context(), "", "ping", "-q", "-c2", "-i0.2", "-w20", "-Mdo",
+					fmt.Sprint("-s", size-headers), c.to.seenPod().String())
+				if (err == nil) != passes {
+					t.Errorf("packets of %d bytes pass: %t, want %t: %v", size, err == nil, passes, err)
+				}
+			}
+		})
+	}
+}
+
+const modelPort = 7777
+
+// exchange opens a TCP connection, sends text both ways and returns from where it comes, as its receiver sees it. The
+// receiver listens at the pod's own address: there, the destination is the pod.
+func exchange(from, to netns.Namespace, target netip.AddrPort) (seen netip.Addr, err error) {
+	const text = "a packet"
+	var listener *net.TCPListener
+	if err := to.Do(func() (err error) {
+		listener, err = net.ListenTCP("tcp4", net.TCPAddrFromAddrPort(netip.AddrPortFrom(podAddress, target.Port())))
+		return err
+	}); err != nil {
+		return seen, err
+	}
+	defer func() { _ = listener.Close() }()
+	answered := make(chan error, 1)
+	go func() {
+		answered <- func() error {
+			conn, err := listener.AcceptTCP()
+			if err != nil {
+				return err
+			}
+			defer func() { _ = conn.Close() }()
+			seen = conn.RemoteAddr().(*net.TCPAddr).AddrPort().Addr().Unmap()
+			_, err = io.CopyN(conn, conn, int64(len(text)))
+			return err
+		}()
+	}()
+	var conn net.Conn
+	if err := from.Do(func() (err error) {
+		conn, err = (&net.Dialer{Timeout: 10 * time.Second}).Dial("tcp4", target.String())
+		return err
+	}); err != nil {
+		return seen, err
+	}
+	defer func() { _ = conn.Close() }()
+	back := make([]byte, len(text))
+	_, errSend := io.WriteString(conn, text)
+	_, errBack := io.ReadFull(conn, back)
+	if string(back) != text {
+		errBack = errors.Join(errBack, fmt.Errorf("%q comes back, want %q", back, text))
+	}
+	return seen, errors.Join(errSend, errBack, <-answered)
+}
+
+// expectTracked looks for a TCP connection that a namespace has translated: its addresses as they were when it was
+// opened, and as answers have them.
+func expectTracked(t *testing.T, ns netns.Namespace, source, destination, answerSource, answerDestination netip.Addr) {
+	t.Helper()
+	var found []string
+	if err := ns.Do(func() error {
+		flows, err := netlink.ConntrackTableList(netlink.ConntrackTable, netlink.FAMILY_V4)
+		for _, f := range flows {
+			if f.Forward.DstPort == modelPort {
+				found = append(found, fmt.Sprint(f.Forward.SrcIP, f.Forward.DstIP, f.Reverse.SrcIP, f.Reverse.DstIP))
+			}
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	want := fmt.Sprint(source, destination, answerSource, answerDestination)
+	for _, f := range found {
+		if f == want {
+			return
+		}
+	}
+	t.Errorf("no connection %s is tracked; there are %q", want, found)
+}
