@@ -170,7 +170,7 @@ func (f *flood) await(t *testing.T) {
 func (f *flood) stop() (lost, sent int, silent time.Duration) {
 	f.cancel()
 	f.senders.Wait()
-	<-time.After(time.Second) // for the last answers
+	f.awaitLast()
 	f.close()
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -184,6 +184,23 @@ func (f *flood) stop() (lost, sent int, silent time.Duration) {
 		silent = max(silent, own.silent)
 	}
 	return lost, sent, silent
+}
+
+// lastAnswers is how long the last answers may take, on a busy machine.
+const lastAnswers = 5 * time.Second
+
+// awaitLast waits until the last packet of each flow is answered. One that is lost has none.
+func (f *flood) awaitLast() {
+	tick := time.NewTicker(floodEvery)
+	defer tick.Stop()
+	for end := time.Now().Add(lastAnswers); time.Now().Before(end); <-tick.C {
+		f.mu.Lock()
+		waiting := slices.ContainsFunc(f.flows[:], func(own floodFlow) bool { return !own.answered[len(own.answered)-1] })
+		f.mu.Unlock()
+		if !waiting {
+			return
+		}
+	}
 }
 
 func (f *flood) close() {

@@ -21,8 +21,9 @@ const (
 	// the Deployment recreates the pod: that delays the rollout, which interrupts then as before.
 	successionMost = 10 * time.Second
 	drainEvery     = 50 * time.Millisecond // between two looks whether all have turned to others
-	// drainMoment is how long nobody must need it: for packets on their way, and for those that find others worse.
-	drainMoment = 500 * time.Millisecond
+	// drainLooks in a row, half a second, must find that none sends here: for packets on their way. Looks are counted, not time: a
+	// process that gets no processor has not seen what waits in its sockets and queues.
+	drainLooks = 10
 )
 
 // drain returns when the gateway may end: when the peering is removed, or nobody needs this pod any more. Until then it forwards as
@@ -60,15 +61,17 @@ func (l *gatewayLoop) succeeded() bool {
 	return pod != "" && pod != l.Pod
 }
 
-// unneeded returns a function that reports whether all nodes and gateways of the peer that are alive have said for a moment that
-// they send their packets by others.
+// unneeded returns a function that reports whether the gateway may end. Once all nodes and gateways of the peer that are alive have
+// reported that they send their packets by others, it announces its end, and they have to report that again, for a moment: from then
+// on none returns to it, though another gateway may not answer.
 func (l *gatewayLoop) unneeded() func() bool {
-	needed := time.Now()
+	looks := 0
 	return func() bool {
-		if !l.echoes.idle() {
-			needed = time.Now()
+		looks++
+		if !l.echoes.idle() || l.echoes.announceEnd() {
+			looks = 0
 		}
-		return time.Since(needed) >= drainMoment
+		return looks >= drainLooks
 	}
 }
 
@@ -77,32 +80,59 @@ func (g *gatewayEchoes) crosses() bool {
 	return slices.ContainsFunc(g.all(), func(t *tunnelEchoes) bool { s, _ := t.standing(); return s > useless })
 }
 
-// drain has all echoes from now on say that this gateway drains.
+// drain has all echoes from now on report that this gateway drains.
 func (g *gatewayEchoes) drain() {
 	g.mu.Lock()
 	g.draining = true
 	g.mu.Unlock()
+	g.hurry()
+}
+
+// announceEnd has all echoes from now on report that this gateway has no way on. The result is false if they do already.
+func (g *gatewayEchoes) announceEnd() bool {
+	g.mu.Lock()
+	first := g.ending.IsZero()
+	if first {
+		g.ending = time.Now()
+	}
+	g.mu.Unlock()
+	g.hurry()
+	return first
+}
+
+// hurry sends the next echo in each tunnel immediately; nodes ask themselves.
+func (g *gatewayEchoes) hurry() {
 	for _, t := range g.all() {
-		t.hurry() // nodes ask themselves
+		t.hurry()
 	}
 }
 
-// idle reports whether all that are alive have said that they send no packets of pods here.
+// idle reports whether all that are alive have reported that they send no packets of pods here, since this gateway announced its end
+// if it has. A gateway of the peer that does not answer may stand still, and have packets for this one.
 func (g *gatewayEchoes) idle() bool {
+	g.mu.Lock()
+	since := g.ending
+	g.mu.Unlock()
 	sends := func(t *tunnelEchoes) bool {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		return t.stands > useless && !t.farIdle
+		return sends(t.asked, since, t.farIdle)
 	}
-	return !slices.ContainsFunc(g.all(), sends) && g.nodes.idle()
+	return !slices.ContainsFunc(g.all(), sends) && g.nodes.idle(since)
 }
 
-// idle reports whether all nodes that are alive have said that they send no packets of pods here.
-func (n *nodePaths) idle() bool {
+// idle reports whether all nodes that are alive have reported that they send no packets of pods here, since a time.
+func (n *nodePaths) idle(since time.Time) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return !slices.ContainsFunc(n.nodes, func(node reportedNode) bool {
 		p := n.paths[node.Internal]
-		return time.Since(p.echo) < health.NodeSilence && !p.unused
+		return sends(p.echo, since, p.unused)
 	})
+}
+
+// sends reports whether a node or gateway of the peer is alive that has not reported since a time that it sends no packets of pods
+// here; echo is the time of its last echo.
+func sends(echo, since time.Time, unused bool) bool {
+	return time.Since(echo) < health.NodeSilence && (!unused || echo.Before(since))
 }

@@ -82,3 +82,30 @@ func TestDrain(t *testing.T) {
 		})
 	}
 }
+
+// TestStalledDrain: a gateway that drains gets no processor for a second. It has not seen what came meanwhile, and does not end at once.
+func TestStalledDrain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := testView()
+		g, _ := testEchoes(v)
+		over := (&gatewayLoop{echoes: g}).unneeded()
+		report := func() {
+			from, m := echoOf("10.80.0.7", echo.Report{Internal: v.nodes[0].Internal})
+			m.Content.Unused = true
+			g.answer(from, m)
+		}
+		report()
+		if over() {
+			t.Error("over at the first look")
+		}
+		time.Sleep(time.Second) //nolint:forbidigo // in a bubble of synctest this advances the clock and waits for nothing
+		report()
+		looks := 1
+		for ; !over(); looks++ {
+			time.Sleep(drainEvery) //nolint:forbidigo // likewise
+		}
+		if looks != drainLooks {
+			t.Errorf("over after %d looks, want %d", looks, drainLooks)
+		}
+	})
+}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/netops"
@@ -33,6 +34,7 @@ type gatewayEchoes struct {
 	tunnels  []*tunnelEchoes // by the number of the peer's gateway, less one
 	several  bool            // this cluster has other gateways to the peer
 	draining bool            // this one is about to end
+	ending   time.Time       // since when it announces its end: that it has no way on; zero: it does not
 }
 
 func newGatewayEchoes(log *slog.Logger, m *metrics, pod netip.Addr, node string, wake chan<- struct{}) *gatewayEchoes {
@@ -132,14 +134,15 @@ func (g *gatewayEchoes) unused(own records.LocalGateway, mode records.GatewayMod
 	return unused
 }
 
-// answer is the answer to an echo of a node. Where there are other gateways, it says whether this one has no way on. Tunnels
+// answer is the answer to an echo of a node. Where there are other gateways, it reports whether this one has no way on. Tunnels
 // have to be good for a moment, so that a peer cannot have nodes change their minds faster than that.
 func (g *gatewayEchoes) answer(from netip.AddrPort, m echo.Message) echo.Content {
 	c := g.nodes.answer(from, m)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	c.Draining = g.draining
-	c.NoWay = g.several && !slices.ContainsFunc(g.tunnels, func(t *tunnelEchoes) bool { s, _ := t.standing(); return s >= draining })
+	forwards := func(t *tunnelEchoes) bool { s, _ := t.standing(); return s >= draining }
+	c.NoWay = !g.ending.IsZero() || g.several && !slices.ContainsFunc(g.tunnels, forwards)
 	return c
 }
 
@@ -150,7 +153,7 @@ func (g *gatewayEchoes) toPeer() echo.Content {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	c.Nodes = g.nodes.reaches()
-	c.NoWay, c.Draining, c.Epoch = g.several && !g.nodes.reach(), g.draining, uint32(g.own.epoch)
+	c.NoWay, c.Draining, c.Epoch = !g.ending.IsZero() || g.several && !g.nodes.reach(), g.draining, uint32(g.own.epoch)
 	return c
 }
 

@@ -249,5 +249,44 @@ func TestIdleGateway(t *testing.T) {
 		expect("a node sends again", false)
 		time.Sleep(health.NodeSilence) //nolint:forbidigo // in a bubble of synctest this advances the clock and waits for nothing
 		expect("the node is dead", true)
+		peer(false)
+		g.tunnel(1).silent()
+		expect("the peer's gateway sends and does not answer", false)
+		peer(true)
+		node("10.80.0.8", true)
+		expect("nobody sends", true)
+		time.Sleep(time.Millisecond) //nolint:forbidigo // likewise
+		if !g.announceEnd() || g.announceEnd() {
+			t.Error("the end is not announced once")
+		}
+		expect("the end is announced, and nobody has reported since", false)
+		node("10.80.0.8", true)
+		expect("the peer has not reported since", false)
+		peer(true)
+		expect("all have reported since", true)
+	})
+}
+
+// TestStalledBesideTheEnded: a gateway announces its end and ends, and the only other one gets no processor for a moment. Packets wait
+// for that one.
+func TestStalledBesideTheEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, _ := testEchoes(testView())
+		var ended, stalled member
+		ask := func() echo.Content {
+			return g.answer(echoOf("10.80.0.7", echo.Report{Internal: netip.MustParseAddr("10.80.0.7")}))
+		}
+		for range memberAnswers {
+			ended.answered(ask())
+			stalled.answered(echo.Content{})
+			time.Sleep(memberMoment / 2) //nolint:forbidigo // in a bubble of synctest this advances the clock and waits for nothing
+		}
+		g.drain()
+		g.announceEnd()
+		ended.answered(ask())
+		stalled.silent()
+		if unused := unusedOf([]standing{ended.stands, stalled.stands}, ""); !unused[0] || unused[1] {
+			t.Errorf("unused are %v, want the one that ends", unused)
+		}
 	})
 }

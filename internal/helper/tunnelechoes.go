@@ -41,9 +41,10 @@ type tunnelEchoes struct {
 	sender netip.AddrPort // of the tunnel's packets; the zero value: none have come
 	path   echo.Path      // what the peer reports of its path to here
 	member
-	unused    string // why no packets of pods are sent here; "": they are
-	farIdle   bool   // the far end says that it sends none
-	byNode    bool   // the client reaches this gateway at the address of a node
+	unused    string    // why no packets of pods are sent here; "": they are
+	asked     time.Time // when the far end's last echo came; zero: none has
+	farIdle   bool      // the far end says that it sends none
+	byNode    bool      // the client reaches this gateway at the address of a node
 	far       farPods
 	moved     time.Time // when the tunnel was to enter by another node last
 	endpoints []string  // in the record
@@ -121,7 +122,7 @@ func (t *tunnelEchoes) answer(_ netip.AddrPort, m echo.Message) echo.Content {
 	t.gateway.peers.learn(m.Content.Node)
 	path := plausible(t.gateway.nodes.ignored, m.Content.Path)
 	t.mu.Lock()
-	t.path, t.farIdle = path, m.Content.Unused
+	t.path, t.asked, t.farIdle = path, time.Now(), m.Content.Unused
 	t.says(m.Content)
 	t.from(epoch(m.Content.Epoch))
 	t.locates(m.Content)

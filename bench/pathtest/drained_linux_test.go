@@ -1,0 +1,98 @@
+package pathtest
+
+import (
+	"syscall"
+	"testing"
+	"time"
+
+	"liqonet.io/liqonet/internal/eventually"
+	"liqonet.io/liqonet/internal/records"
+)
+
+// drainRounds is how often a machine may try that stands still itself.
+const drainRounds = 6
+
+// standstill is how long helpers get no processor: twice as long as it takes to leave a gateway that does not answer, and so short
+// that the kernel's queues hold what is sent meanwhile.
+const standstill = 800 * time.Millisecond
+
+// standstills are what gets no processor while gateway 2 of cluster a drains.
+var standstills = []struct {
+	name  string
+	until string // what that gateway has logged before it begins; "": its end
+	whose func(a, b *testCluster) []process
+}{
+	{"nothing", "", func(_, _ *testCluster) []process { return nil }},
+	{"the gateway that drains", "draining", func(a, _ *testCluster) []process { return []process{a.gateways[1].helper} }},
+	{"the other gateway", "draining", func(a, _ *testCluster) []process { return []process{a.gateways[0].helper} }},
+	{"the other gateway after the drain", "", func(a, _ *testCluster) []process { return []process{a.gateways[0].helper} }},
+	{"the gateways of the peer", "draining", func(_, b *testCluster) []process { return b.helpers() }},
+	{"nodes", "draining", func(a, _ *testCluster) []process { return a.nodeHelpers[:] }},
+}
+
+// helpers are those of the gateways.
+func (c *testCluster) helpers() (all []process) {
+	for _, g := range c.gateways {
+		all = append(all, g.helper)
+	}
+	return all
+}
+
+// TestDrainedGateways: a gateway that ends by SIGTERM loses no packet, at the server and at the client, also if it, the other gateway,
+// those of the peer or the nodes' helpers stand still meanwhile. Where the whole machine stood still for as long, the round does not
+// count. With -short, as in a slow guest, it only tells how many.
+func TestDrainedGateways(t *testing.T) {
+	t.Parallel()
+	a, b := severalGateways(t, records.ActiveActive)
+	for _, s := range standstills {
+		for _, ends := range [][2]*testCluster{{a, b}, {b, a}} {
+			c, peer := ends[0], ends[1]
+			if c == b && s.whose(a, b) != nil && s.until != "" {
+				continue // as at the server
+			}
+			t.Run(s.name+"/"+c.name, func(t *testing.T) {
+				for range drainRounds {
+					late := lateness()
+					lost := drained(t, c, peer, s.until, s.whose(c, peer))
+					if stood := late(); lost == 0 || testing.Short() {
+						return
+					} else if stood < standstill {
+						t.Fatalf("%d packets lost, and the machine stood still for %v at most", lost, stood)
+					}
+				}
+			})
+		}
+	}
+}
+
+// drained ends gateway 2 of a cluster by SIGTERM and starts it again, and returns how many packets were lost. Once it has logged a
+// text, or has ended, processes stand still.
+func drained(t *testing.T, c, peer *testCluster, until string, still []process) (lost int) {
+	t.Helper()
+	g := c.gateways[1]
+	c.awaitAllUsed(time.Now())
+	f := startFlood(c, peer)
+	begin := time.Now()
+	g.helper.signal(syscall.SIGTERM)
+	ended := make(chan struct{})
+	go func() { g.helper.wait(); close(ended) }()
+	if until == "" {
+		<-ended
+	} else {
+		eventually.Holds(t, "the log has "+until, joining, func() bool { return g.helper.logged(until) > 0 })
+	}
+	for _, p := range still {
+		p.signal(syscall.SIGSTOP)
+	}
+	<-time.After(standstill)
+	for _, p := range still {
+		p.signal(syscall.SIGCONT)
+	}
+	<-ended
+	took := time.Since(begin)
+	<-time.After(time.Second) // as long as packets that others would have lost take
+	lost, sent, _ := f.stop()
+	t.Logf("gateway %d of %s ended after %.2f s: %d of %d packets lost", g.number, c.name, took.Seconds(), lost, sent)
+	c.start(g)
+	return lost
+}
