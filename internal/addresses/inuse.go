@@ -141,7 +141,7 @@ func (all Uses) checkWish(purpose ipam.Purpose, wish netip.Prefix) error {
 func ReportedUses(leases []*coordinationv1.Lease) (all Uses, unread []string) {
 	for _, lease := range leases {
 		text, ok := lease.Annotations[records.AnnotationSurroundings]
-		if !ok || lease.Spec.HolderIdentity == nil {
+		if _, err := records.HeldAddress(lease.Name, lease.Spec.HolderIdentity); !ok || err != nil {
 			continue
 		}
 		node := *lease.Spec.HolderIdentity

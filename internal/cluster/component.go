@@ -6,7 +6,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/yaml"
+
+	"liqonet.io/liqonet/internal/records"
 )
 
 // parsed are the ranges in texts of a source.
@@ -20,8 +21,8 @@ func (q *question) configured(source string, place types.NamespacedName, key str
 	if !found {
 		return Ranges{}
 	}
-	var config map[string]any
-	if err := yaml.Unmarshal([]byte(text), &config); err != nil {
+	config, err := records.Fields(text)
+	if err != nil {
 		q.note("%s: %v", source, err)
 		return Ranges{}
 	}

@@ -9,7 +9,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/yaml"
+
+	"liqonet.io/liqonet/internal/records"
 )
 
 // maxValue is the longest value, in bytes, that a difference quotes.
@@ -125,8 +126,9 @@ func (d *comparison) maps(path string, old, wanted map[string]any) {
 
 // documents compares texts of several lines: the YAML in a ConfigMap field by field.
 func (d *comparison) documents(path string, old, wanted string) {
-	var a, b map[string]any
-	if yaml.Unmarshal([]byte(old), &a) != nil || yaml.Unmarshal([]byte(wanted), &b) != nil || reflect.DeepEqual(a, b) {
+	a, errOld := records.Fields(old)
+	b, errWanted := records.Fields(wanted)
+	if errOld != nil || errWanted != nil || reflect.DeepEqual(a, b) {
 		d.fields = append(d.fields, path+" differs")
 		return
 	}

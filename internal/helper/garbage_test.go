@@ -73,6 +73,7 @@ func TestGatewayTellsSomeOfManyReports(t *testing.T) {
 
 // TestLongReportsAreNotKept: they would take memory in each gateway.
 func TestLongReportsAreNotKept(t *testing.T) {
+	maxReport := records.MaxSize(records.ComponentNode)
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
 		records.AnnotationNode: strings.Repeat("x", maxReport+1), "sound": strings.Repeat("x", maxReport),
 	}}}
@@ -88,8 +89,10 @@ func TestLongReportsAreNotKept(t *testing.T) {
 // TestLongRecordsAreNotKept: fifty ConfigMaps of a megabyte, called as those of peerings, took half of the memory that a node helper may
 // have, and parsing them half of a core.
 func TestLongRecordsAreNotKept(t *testing.T) {
-	for size, want := range map[int]int{maxRecord: maxRecord, maxRecord + 1: len(tooLong)} {
-		for _, name := range []string{records.PeeringName("b"), firstGateway("b").Name()} {
+	for _, name := range []string{records.PeeringName("b"), firstGateway("b").Name(), records.FabricName, records.IPAMName} {
+		id, _ := records.IdentityOf(name)
+		most := records.MaxSize(id.Component)
+		for size, want := range map[int]int{most: most, most + 1: len(tooLong)} {
 			text := strings.Repeat("x", size)
 			kept := trimmed(&corev1.ConfigMap{
 				ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{"kubectl.kubernetes.io/last-applied-configuration": text}},
@@ -103,7 +106,7 @@ func TestLongRecordsAreNotKept(t *testing.T) {
 			}
 		}
 	}
-	report := strings.Repeat("x", 4*maxRecord) // of 5,000 nodes
+	report := strings.Repeat("x", 1<<20) // of 5,000 nodes
 	kept := trimmed(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: firstGateway("b").StatusName()}, Data: map[string]string{records.DataKey: report}}, true)
 	if n := len(kept.(*corev1.ConfigMap).Data[records.DataKey]); n != len(report) {
 		t.Errorf("%d bytes are kept of a gateway's report of %d", n, len(report))

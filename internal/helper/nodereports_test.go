@@ -25,10 +25,10 @@ import (
 func TestNodeRecords(t *testing.T) {
 	s := cache.NewStore(cache.MetaNamespaceKeyFunc)
 	for name, report := range map[string]string{
-		"node-10.80.0.7": "version: 1\nname: n1\ninternal: 10.80.0.7\nmtu: 1500\nkernel: {release: r, wireGuard: true, geneve: true, vxlan: true}\n",
-		"node-10.80.0.8": "version: 1\nname: [\n",
+		"node-10.80.0.7": `{"version":1,"name":"n1","internal":"10.80.0.7","mtu":1500}`,
+		"node-10.80.0.8": `{"version":1,"name":[}`,
 		"node-10.80.0.9": "", // has not reported yet
-		"node-10.80.1.0": "version: 1\nname: n2\ninternal: 10.80.1.0\nmtu: 1500\nkernel: {release: r, wireGuard: true, geneve: true, vxlan: true}\n",
+		"node-10.80.1.0": `{"version":1,"name":"n2","internal":"10.80.1.0","mtu":1500}`,
 	} {
 		holder := "n1"
 		lease := &coordinationv1.Lease{
@@ -122,7 +122,7 @@ func TestReportsAreKept(t *testing.T) {
 		lease := &coordinationv1.Lease{
 			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("node-10.80.0.%d", i+1), ResourceVersion: fmt.Sprint(round)}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder},
 		}
-		report := fmt.Sprintf("version: 1\nname: n%d\ninternal: 10.80.0.%d\nmtu: 1500\nkernel: {release: r}\npods: [10.244.9.%d, 10.244.9.%d]\n",
+		report := fmt.Sprintf(`{"version":1,"name":"n%d","internal":"10.80.0.%d","mtu":1500,"pods":["10.244.9.%d","10.244.9.%d"]}`,
 			i, i+1, random.IntN(6), random.IntN(6))
 		var err error
 		switch random.IntN(6) {

@@ -173,25 +173,26 @@ func named[T any](s cache.Store, namespace, name string) T {
 	return obj.(T)
 }
 
-// maxReport is in bytes: what a node with a thousand pods and hundreds of gateways reports has half of it.
-const maxReport = 64 << 10
-
-// maxRecord is in bytes: some twenty times a peering with as many exposed hosts as there can be.
-const maxRecord = 256 << 10
-
 // tooLong takes the place of a text, and is refused as damaged.
 const tooLong = "too long"
+
+// followed reports whether helpers follow the record in the ConfigMap of that name: all but what gateways report for people.
+func followed(name string) bool {
+	id, known := records.IdentityOf(name)
+	return known && id.Component != records.ComponentStatus
+}
 
 // trimmed is an object without what no helper reads; the data of one that does not matter is not kept either.
 func trimmed(obj any, matters bool) any {
 	if cm, ok := obj.(*corev1.ConfigMap); ok && !matters {
 		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: cm.Name, Namespace: cm.Namespace, ResourceVersion: cm.ResourceVersion, UID: cm.UID}}
 	}
-	if cm, ok := obj.(*corev1.ConfigMap); ok && concernsNodes(cm.Name) {
+	if cm, ok := obj.(*corev1.ConfigMap); ok && followed(cm.Name) {
+		id, _ := records.IdentityOf(cm.Name)
 		all := cm.Data
 		cm.Annotations, cm.Data, cm.BinaryData = nil, make(map[string]string), nil
 		for _, key := range []string{records.DataKey, records.EpochKey, records.EndpointsKey} {
-			if text, there := all[key]; len(text) > maxRecord {
+			if text, there := all[key]; len(text) > records.MaxSize(id.Component) {
 				cm.Data[key] = tooLong
 			} else if there {
 				cm.Data[key] = text
@@ -203,7 +204,7 @@ func trimmed(obj any, matters bool) any {
 	}
 	if l, ok := obj.(*coordinationv1.Lease); ok {
 		for key, text := range l.Annotations {
-			if len(text) > maxReport {
+			if len(text) > records.MaxSize(records.ComponentNode) {
 				l.Annotations[key] = tooLong
 			}
 		}

@@ -46,6 +46,8 @@ func UpdateReservations(ctx context.Context, c *cluster.Cluster, change func(*ip
 			return nil, nil
 		case len(unknown) > 0:
 			return nil, fmt.Errorf("write ConfigMap %s/%s: %w", object.Namespace, object.Name, &records.UnknownFieldsError{Fields: unknown})
+		case len(text) > records.MaxSize(records.ComponentIPAM):
+			return nil, fmt.Errorf("write ConfigMap %s/%s: %d bytes of reservations: want at most %d", object.Namespace, object.Name, len(text), records.MaxSize(records.ComponentIPAM))
 		}
 		object.Data = map[string]string{records.DataKey: text}
 		return object, nil

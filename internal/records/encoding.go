@@ -17,7 +17,8 @@ type Document interface {
 	identity() Identity
 }
 
-// Encode returns a record as YAML. One that was read from an older version is an error: its fields are those of now.
+// Encode returns a record as text: YAML where liqoctl writes it, JSON where helpers do. One that was read from an older version, whose
+// fields are those of now, is an error, and so is one that no reader would accept.
 func Encode(d Document) (string, error) {
 	if p, is := d.(Peering); is && p.Version != PeeringVersion {
 		return "", fmt.Errorf("record of schema version %d: only version %d is written", p.Version, PeeringVersion)
@@ -25,31 +26,32 @@ func Encode(d Document) (string, error) {
 	if err := d.validate(); err != nil {
 		return "", err
 	}
-	return Draft(d)
+	text, err := Draft(d)
+	if err == nil {
+		err = checkSize(d.identity().Component, text)
+	}
+	return text, err
 }
 
 // Draft is Encode for a record that need not be complete yet.
 func Draft(d Document) (string, error) {
-	if s, is := d.(Status); is && len(s.Nodes) > readableNodes {
-		b, err := json.Marshal(s)
+	if writtenByHelpers(d.identity().Component) {
+		b, err := json.Marshal(d)
 		return string(b), err
 	}
 	b, err := yaml.Marshal(d)
 	return string(b), err
 }
 
-// readableNodes is up to how many nodes a report is for people, too. Those of more are JSON, which is YAML for any reader, and is written
-// and read in a tenth of the time: network status reads the reports of all gateways.
-const readableNodes = 50
-
-// Decode reads a record from YAML. Fields of later releases are ignored.
+// Decode reads a record. Fields of later releases are ignored. A text that is too long for such a record is an error before anything of it
+// is decoded; decoding takes time and memory in proportion to the length.
 func Decode[T Document](text string) (T, error) {
 	d, _, err := decode[T](text)
 	return d, err
 }
 
 func decode[T Document](text string) (d T, unknown []string, err error) {
-	if d, unknown, err = ReadYAML[T](text); err != nil {
+	if d, unknown, err = ReadText[T](d.identity().Component, text); err != nil {
 		return d, nil, err
 	}
 	return d, unknown, briefly(d.validate())
@@ -82,17 +84,14 @@ func (e *UnknownFieldsError) Hint() string {
 	return "use the version of liqoctl that wrote the document; liqoctl version shows those of the helpers"
 }
 
-// ReadYAML reads a document of a schema version that this binary knows. The version comes first: a newer schema may give
+// ReadText reads a component's document, of a schema version that this binary knows. The version comes first: a newer schema may give
 // fields another meaning. Names of fields are case-sensitive. unknown are the paths of the fields that were ignored.
-func ReadYAML[T any](text string) (d T, unknown []string, err error) {
+func ReadText[T any](component, text string) (d T, unknown []string, err error) {
 	var probe struct {
 		Version int `json:"version"`
 	}
 	var zero T
-	document := []byte(text)
-	if !json.Valid(document) {
-		document, err = yaml.YAMLToJSONStrict(document)
-	}
+	document, err := documentOf(component, text)
 	if err == nil {
 		_, err = readJSON(document, &probe)
 	}
@@ -103,10 +102,21 @@ func ReadYAML[T any](text string) (d T, unknown []string, err error) {
 	if read == nil {
 		return zero, nil, fmt.Errorf("schema version %d, this binary knows %s", probe.Version, known)
 	}
-	if unknown, err = read(document); err != nil {
+	if err = checkLists(document); err == nil {
+		unknown, err = read(document)
+	}
+	if err != nil {
 		return zero, nil, fmt.Errorf("damaged document: %w", briefly(err))
 	}
 	return d, unknown, nil
+}
+
+// documentOf returns the text of a component's record as JSON.
+func documentOf(component, text string) ([]byte, error) {
+	if err := checkSize(component, text); err != nil {
+		return nil, err
+	}
+	return plain(text, writtenByHelpers(component))
 }
 
 // reader reads a document and returns the paths of the fields that it ignores.

@@ -11,7 +11,7 @@ import (
 )
 
 // FuzzDecode reads whatever a cluster's API server may answer where a record is expected: that of a peer can be
-// anybody's. What is accepted can be written, and reads as the same.
+// anybody's. Decoding it takes memory in proportion to its length. What is accepted can be written, and reads as the same.
 func FuzzDecode(f *testing.F) {
 	for _, d := range []records.Document{peering(), records.Gateway{
 		Version: records.SchemaVersion, Pod: "p", Node: "n", PodIP: netip.MustParseAddr("10.244.1.9"),
@@ -31,6 +31,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add("version: 1\na: &a [*a, *a]")
 	f.Add("version: 1\nclusterID: x\nname: a\nName: b\nlater: {name: 1}\nexternalCIDR: 10.70.0.0/16\ninternalCIDR: 10.80.0.0/16")
 	f.Fuzz(func(t *testing.T, text string) {
+		checkGrowth(t, text, nil)
 		again[records.Fabric](t, text)
 		again[records.Peering](t, text)
 		again[records.Gateway](t, text)

@@ -76,9 +76,6 @@ func Read[T Document](name string, labels, data map[string]string) (T, error) {
 	if err := id.CheckLabels(labels); err != nil {
 		return zero, fmt.Errorf("read ConfigMap %s: %w", name, err)
 	}
-	if size := len(data[DataKey]); id.Component == ComponentGateway && size > maxGatewayText {
-		return zero, fmt.Errorf("read ConfigMap %s: %d bytes: want at most %d", name, size, maxGatewayText)
-	}
 	d, err := Decode[T](data[DataKey])
 	if err != nil {
 		return d, fmt.Errorf("read ConfigMap %s: %w", name, err)

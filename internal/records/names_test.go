@@ -152,7 +152,7 @@ func TestLargeGateway(t *testing.T) {
 		t.Fatal(err)
 	}
 	for size, taken := range map[int]bool{0: true, 1 << 10: true, 1 << 16: false} {
-		data := map[string]string{records.DataKey: good + "later: [" + strings.Repeat("1, ", size/3) + "1]\n"}
+		data := map[string]string{records.DataKey: strings.TrimSuffix(good, "}") + `,"later":"` + strings.Repeat("1", size) + `"}`}
 		_, err := records.Read[records.Gateway](id.Name(), id.Identity(records.ComponentGateway).Labels(), data)
 		if (err == nil) != taken {
 			t.Errorf("with %d bytes more: %v", size, err)

@@ -35,7 +35,7 @@ func (p Peering) validateGateways() error {
 		)
 		overlays[g.OverlayID], addresses[g.Address] = true, true
 		ports := map[uint16]bool{}
-		for _, t := range g.Tunnels {
+		for _, t := range g.Tunnels[:min(len(g.Tunnels), MaxGateways)] {
 			for _, end := range []netip.Addr{t.Address.Addr(), t.PeerAddress} {
 				err = errors.Join(err, unless(!ends[end], "tunnel address %s is there twice", end))
 				ends[end] = true
@@ -92,16 +92,11 @@ func validateExposed(exposed []Exposed) error {
 	if len(exposed) > MaxExposed {
 		return fmt.Errorf("%d exposed hosts: want at most %d", len(exposed), MaxExposed)
 	}
-	var err error
 	hosts, addresses := make(map[netip.Addr]bool), make(map[netip.Addr]bool)
-	for _, e := range exposed {
-		switch {
-		case !e.Host.Is4() || !e.Address.Is4():
-			err = errors.Join(err, fmt.Errorf("exposed host %s as %s: want IPv4 addresses", e.Host, e.Address))
-		case hosts[e.Host] || addresses[e.Address]:
-			err = errors.Join(err, fmt.Errorf("exposed host %s as %s: one of them is there already", e.Host, e.Address))
-		}
+	return each(exposed, func(e Exposed) error {
+		known := hosts[e.Host] || addresses[e.Address]
 		hosts[e.Host], addresses[e.Address] = true, true
-	}
-	return err
+		return errors.Join(unless(e.Host.Is4() && e.Address.Is4(), "exposed host %s as %s: want IPv4 addresses", e.Host, e.Address),
+			unless(!known, "exposed host %s as %s: one of them is there already", e.Host, e.Address))
+	})
 }

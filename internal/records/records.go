@@ -1,7 +1,8 @@
 // Package records holds the documents that liqonet keeps in a cluster: their Go types, their encoding, their
 // validation and the names of the objects that carry them. It has no client and does no I/O.
 //
-// Every document is YAML with a schema version. A version that this binary does not know, a key twice, a wrong type or a
+// Every document has a schema version. Those that liqoctl writes are YAML, without anchors, aliases, merge keys and tags; those that helpers
+// write are JSON. Decoding takes time and memory in proportion to the length of a text, which is bounded (MaxSize). A version that this binary does not know, a key twice, a wrong type or a
 // value that makes no sense is an error, and the caller leaves the object as it is. A field that this binary does not know
 // is ignored: later releases add fields within a version. docs/upgrade.md says which.
 package records

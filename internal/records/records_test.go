@@ -97,8 +97,8 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 	for name, c := range map[string]struct{ old, new, want string }{
 		"unknown version":   {"version: 2", "version: 9", "schema version 9, this binary knows 1 and 2"},
-		"key twice":         {"mtu: 1420", "mtu: 1420\nmtu: 1400", `"mtu" already set`},
-		"unknown key twice": {"mtu: 1420", "mtu: 1420\nsurprise: 1\nsurprise: 1", `"surprise" already set`},
+		"key twice":         {"mtu: 1420", "mtu: 1420\nmtu: 1400", `duplicate field "mtu"`},
+		"unknown key twice": {"mtu: 1420", "mtu: 1420\nsurprise: 1\nsurprise: 1", `duplicate field "surprise"`},
 		"name in capitals":  {"\nname: b", "\nName: b", `name ""`},
 		"wrong type":        {"mtu: 1420", "mtu: many", "mtu"},
 		"no YAML":           {"version: 2", "{", "damaged"},

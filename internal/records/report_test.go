@@ -6,7 +6,8 @@ import (
 )
 
 func TestReportsAreOfTheirOwnNode(t *testing.T) {
-	const text = "version: 1\nname: n1\ninternal: 10.80.0.7\nmtu: 1500\nkernel: {release: r, wireGuard: true, geneve: true, vxlan: true}\n"
+	const text = `{"version":1,"name":"n1","internal":"10.80.0.7","mtu":1500,"kernel":{"release":"r","wireGuard":true,"geneve":true,"vxlan":true}}`
+	with := func(more string) string { return strings.TrimSuffix(text, "}") + "," + more + "}" }
 	own, other := "n1", "n2"
 	for name, c := range map[string]struct {
 		lease  string
@@ -16,14 +17,15 @@ func TestReportsAreOfTheirOwnNode(t *testing.T) {
 	}{
 		"its own":             {"node-10.80.0.7", &own, text, ""},
 		"another node's":      {"node-10.80.0.7", &other, text, `node "n1"`},
-		"nobody's":            {"node-10.80.0.7", nil, text, `node "n1"`},
+		"nobody's":            {"node-10.80.0.7", nil, "never decoded", "holder"},
 		"of another address":  {"node-10.80.0.8", &own, text, "10.80.0.7"},
-		"no address's Lease":  {"leader", &own, text, "10.80.0.7"},
-		"a damaged one":       {"node-10.80.0.7", &own, "version: 1\nname: [\n", "yaml"},
-		"an IPv6 source":      {"node-10.80.0.7", &own, text + "overlaySources: {b: 'fd00::1'}", "fd00::1"},
-		"no source":           {"node-10.80.0.7", &own, text + "overlaySources: {b: ''}", "IPv4"},
-		"an IPv6 pod":         {"node-10.80.0.7", &own, text + "pods: ['::ffff:10.244.1.7']", "::ffff:10.244.1.7"},
-		"a name that is none": {"node-10.80.0.7", &own, strings.Replace(text, "n1", `"\e[2J"`, 1), "printable"},
+		"no address's Lease":  {"leader", &own, "never decoded", "leader"},
+		"a damaged one":       {"node-10.80.0.7", &own, `{"version":1,"name":[}`, "JSON"},
+		"YAML":                {"node-10.80.0.7", &own, "version: 1\nname: n1\ninternal: 10.80.0.7\nmtu: 1500\n", "JSON"},
+		"an IPv6 source":      {"node-10.80.0.7", &own, with(`"overlaySources":{"b":"fd00::1"}`), "fd00::1"},
+		"no source":           {"node-10.80.0.7", &own, with(`"overlaySources":{"b":""}`), "IPv4"},
+		"an IPv6 pod":         {"node-10.80.0.7", &own, with(`"pods":["::ffff:10.244.1.7"]`), "::ffff:10.244.1.7"},
+		"a name that is none": {"node-10.80.0.7", &own, strings.Replace(text, "n1", `\u001b[2J`, 1), "printable"},
 	} {
 		n, err := DecodeReport(c.lease, c.holder, c.text)
 		switch {

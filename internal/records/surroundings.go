@@ -46,12 +46,8 @@ func (s Surroundings) validate() error {
 	if len(s.Ranges) > MaxSurroundings {
 		return fmt.Errorf("%d ranges: want at most %d", len(s.Ranges), MaxSurroundings)
 	}
-	var err error
-	for _, r := range s.Ranges {
-		err = errors.Join(err, validateCIDR(r.Range))
-		if !slices.Contains([]Use{UseRoute, UseAddress, UseResolver, UseConnection}, r.Use) {
-			err = errors.Join(err, fmt.Errorf("range %s: unknown use %q", r.Range, string(r.Use)))
-		}
-	}
-	return err
+	return each(s.Ranges, func(r UsedRange) error {
+		known := slices.Contains([]Use{UseRoute, UseAddress, UseResolver, UseConnection}, r.Use)
+		return errors.Join(validateCIDR(r.Range), unless(known, "range %s: unknown use %q", r.Range, string(r.Use)))
+	})
 }

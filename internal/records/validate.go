@@ -20,10 +20,6 @@ const (
 	wireGuardKey  = 32 // bytes
 	maxPeerNodes  = 16
 	maxObjectName = 253
-
-	// maxGatewayText is in bytes: a gateway, which writes its record itself, needs less than a tenth. To parse one of 1 MiB takes
-	// half a second, of each node, in each pass.
-	maxGatewayText = 1 << 14
 )
 
 var dnsLabel = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
@@ -54,11 +50,19 @@ func unless(holds bool, format string, args ...any) error {
 	return fmt.Errorf(format, args...)
 }
 
-// each joins the errors of all elements.
+// maxProblems is how many wrong elements of a list an error names: a long list of them would take much more memory than its text.
+const maxProblems = 8
+
+// each joins the errors of the elements of a list, of the first wrong ones.
 func each[T any](all []T, check func(T) error) error {
-	errs := make([]error, len(all))
-	for i, one := range all {
-		errs[i] = check(one)
+	var errs []error
+	for _, one := range all {
+		if err := check(one); err != nil {
+			errs = append(errs, err)
+		}
+		if len(errs) == maxProblems {
+			break
+		}
 	}
 	return errors.Join(errs...)
 }
@@ -121,7 +125,7 @@ func (t TunnelStatus) validate() error {
 func (p PathSize) validate() error { return validateKnownMTU(p.MTU) }
 
 func (n Node) validate() error {
-	err := errors.Join(
+	return errors.Join(
 		unless(n.Name != "", "node name: missing"), allShort("node or kernel", n.Name, n.Kernel.Release), n.Drift.validate(), each(n.PodCIDRs, validateCIDR),
 		each(slices.Concat(n.Pods, slices.Collect(maps.Values(n.OverlaySources))), func(a netip.Addr) error {
 			return unless(a.Is4(), "address %s of a pod or overlay source: want an IPv4 address", a)
@@ -130,12 +134,11 @@ func (n Node) validate() error {
 			return unless(printable.MatchString(d.Chain), "chain %q: want printable characters", d.Chain)
 		}),
 		unless(len(n.Refused) <= MaxRefused, "%d refused peerings: want at most %d", len(n.Refused), MaxRefused),
+		each(slices.Sorted(maps.Keys(n.Refused)), func(peering string) error {
+			return errors.Join(ValidateName(peering),
+				unless(printable.MatchString(n.Refused[peering]), "refused peering %q: reason %q: want printable characters", peering, n.Refused[peering]))
+		}),
 	)
-	for peering, reason := range n.Refused {
-		err = errors.Join(err, ValidateName(peering),
-			unless(printable.MatchString(reason), "refused peering %q: reason %q: want printable characters", peering, reason))
-	}
-	return err
 }
 
 func validateCIDR(p netip.Prefix) error {

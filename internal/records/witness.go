@@ -1,6 +1,9 @@
 package records
 
-import "errors"
+import (
+	"maps"
+	"slices"
+)
 
 // Witness is what a node reports of gateways that asked it to: it still can when a gateway's machine is lost. It stands
 // in an annotation of the node's Lease.
@@ -13,9 +16,8 @@ type Witness struct {
 func (w Witness) identity() Identity { return Identity{Component: ComponentNode} }
 
 func (w Witness) validate() error {
-	var err error
-	for gateway, fault := range w.Gateways {
-		err = errors.Join(err, unless(fault == "" || printable.MatchString(fault), "gateway %s: fault %q: want printable characters", gateway, fault))
-	}
-	return err
+	return each(slices.Collect(maps.Keys(w.Gateways)), func(gateway GatewayID) error {
+		fault := w.Gateways[gateway]
+		return unless(fault == "" || printable.MatchString(fault), "gateway %s: fault %q: want printable characters", gateway, fault)
+	})
 }

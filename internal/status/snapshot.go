@@ -190,8 +190,11 @@ func (s *snapshot) readLeases(ctx context.Context) error {
 	s.reports, _ = inventory.Reports(leases)
 	s.witnesses = make(map[records.GatewayID]map[string]string)
 	for _, lease := range leases {
+		if _, e := records.HeldAddress(lease.Name, lease.Spec.HolderIdentity); e != nil {
+			continue
+		}
 		w, e := records.Decode[records.Witness](lease.Annotations[records.AnnotationWitness])
-		if e != nil || lease.Spec.HolderIdentity == nil {
+		if e != nil {
 			continue // one that cannot be read is none
 		}
 		for gateway, fault := range w.Gateways {

@@ -11,7 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/inventory"
@@ -83,8 +82,8 @@ func recordFields(object cluster.Object) ([]string, error) {
 	if !ok || !known || cm.Data[records.DataKey] == "" {
 		return nil, nil
 	}
-	var fields map[string]any
-	if err := yaml.Unmarshal([]byte(cm.Data[records.DataKey]), &fields); err != nil {
+	fields, err := records.Fields(cm.Data[records.DataKey])
+	if err != nil {
 		return nil, err
 	}
 	flat := make(map[string]string)

@@ -68,7 +68,7 @@ func Decode(text string) (*ipam.Registry, error) {
 
 // DecodeKnown is Decode for those who change the registry. unknown are the fields that it ignores.
 func DecodeKnown(text string) (r *ipam.Registry, unknown []string, err error) {
-	d, unknown, err := records.ReadYAML[document](text)
+	d, unknown, err := records.ReadText[document](records.ComponentIPAM, text)
 	if err != nil {
 		return nil, nil, err
 	}

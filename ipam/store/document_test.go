@@ -3,6 +3,7 @@ package store
 import (
 	"fmt"
 	"net/netip"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -86,7 +87,7 @@ var damaged = map[string]struct{ text, reason string }{
 	"no YAML":          {"\tversion: 1", "damaged document"},
 	"cut off":          {"version: 1\nreservations:\n- \"10.96.0.0/12 clus", "damaged document"},
 	"newer version":    {"version: 2\nranges: {}\n", "schema version 2, this binary knows 1"},
-	"doubled field":    {"version: 1\npools: []\npools: []\n", `"pools" already set`},
+	"doubled field":    {"version: 1\npools: []\npools: []\n", `duplicate field "pools"`},
 	"bad pool":         {"version: 1\npools:\n- \"10.0.0.0\"\n", `pool "10.0.0.0"`},
 	"overlapping pool": {"version: 1\npools:\n- \"10.0.0.0/8\"\n- \"10.1.0.0/16\"\n", "overlaps pool 10.0.0.0/8"},
 	"too few words":    only("10.96.0.0/12 cluster"), // the form is told
@@ -124,8 +125,16 @@ func FuzzDecode(f *testing.F) {
 	for _, c := range damaged {
 		f.Add(c.text)
 	}
+	f.Add("version: 1\nreservations: [" + strings.Repeat("x, ", 1000) + "]")
+	f.Add("version: 1\npools:\n" + strings.Repeat("- 10.0.0.0/8\n", 10_000))
 	f.Fuzz(func(t *testing.T, text string) {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
 		r, err := Decode(text)
+		runtime.ReadMemStats(&after)
+		if n := int(after.TotalAlloc - before.TotalAlloc); n > 64*max(len(text), 4<<10) {
+			t.Errorf("%d bytes allocated for %d bytes", n, len(text))
+		}
 		if err != nil {
 			return
 		}

@@ -135,7 +135,7 @@ func TestDamage(t *testing.T) {
 	whole := strings.NewReplacer("\nname: b", "\nname: c", "10.81.0.0/16", "10.83.0.0/16", "10.71.0.0/16", "10.73.0.0/16").Replace(peering)
 	for name, c := range map[string]struct{ old, replaced, want string }{
 		"unknown version": {"version: 1", "version: 7", "schema version 7"},
-		"field twice":     {"version: 1", "version: 1\nversion: 1", "already set"},
+		"field twice":     {"version: 1", "version: 1\nversion: 1", "duplicate field"},
 		"clashing ranges": {"seen: 10.81.0.0/16", "seen: 10.71.0.0/16", "overlaps"},
 		"other lengths":   {"seen: 10.81.0.0/16", "seen: 10.81.0.0/17", "lengths differ"},
 		"misplaced host":  {"10.70.128.1", "10.70.0.1", "10.70.0.1"},
