@@ -121,7 +121,7 @@ func (r *run) change(s Step, index int) error {
 	case Route:
 		return r.route.changeRoute(s.Op, o, index)
 	case Rule:
-		return r.route.changeRule(s.Op, markedRule{o, Protocol})
+		return r.route.changeRule(s.Op, markedRule{Rule: o, protocol: Protocol})
 	case KernelRule:
 		return r.route.changeKernelRule(s.Op)
 	case Firewall:

@@ -4,61 +4,190 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"golang.org/x/sys/unix"
+
+	"liqonet.io/liqonet/internal/cidr"
 )
 
 // Decision is what the kernel does with a packet.
 type Decision struct {
-	Route Route  // that matches
-	Link  string // by which the packet leaves: of a group, by the member that the flow takes
-	Via   netip.Addr
+	Rule  Rule       // that leads to the route; the zero value: none is known
+	Route Route      // that matches; of a packet that is refused, of type Blackhole, Prohibit or Unreachable
+	Link  string     // by which the packet leaves: of a group, by the member that the flow takes; "": it is refused
+	Via   netip.Addr // zero value: none
+
+	foreign bool // the rule or the route is of another program
+}
+
+// String names the rule and the route.
+func (d Decision) String() string {
+	switch {
+	case d.Rule == Rule{}:
+		return d.Route.String()
+	case d.Rule.Action != "" && d.Link == "":
+		return d.Rule.String()
+	}
+	return d.Rule.String() + ", " + d.Route.String()
+}
+
+// refusals are the errors by which the kernel answers that a route refuses a packet (fib_props in net/ipv4/fib_semantics.c), or, with
+// ENETUNREACH, that a rule does or that there is no route.
+var refusals = map[error]RouteType{
+	unix.EINVAL: Blackhole, unix.EACCES: Prohibit, unix.EHOSTUNREACH: Unreachable, unix.ENETUNREACH: Unreachable,
+}
+
+// refusalOf is the type of the route for which an error stands; "": it stands for none.
+func refusalOf(err error) RouteType {
+	for cause, kind := range refusals {
+		if errors.Is(err, cause) {
+			return kind
+		}
+	}
+	return ""
 }
 
 // Decide asks the kernel where it would send a packet, of a flow with these ports. It looks rules and routes up as for the
-// packet itself, the reverse path filter included, and does not tell which rule it was. A packet that is refused is an error.
+// packet itself, the reverse path filter included. The kernel does not tell which rule it was, nor which route refuses a packet:
+// these are found among those that it has. A packet that is dropped for another reason is an error.
 func (k *Kernel) Decide(p Packet, protocol uint8, from, to uint16) (Decision, error) {
-	links, err := k.route.links()
+	f, err := k.fib()
 	if err != nil {
-		return Decision{}, fmt.Errorf("read links: %w", err)
+		return Decision{}, err
 	}
+	return f.decide(p, flow{protocol, from, to})
+}
+
+// flow is what else of a packet a lookup can depend on. The zero value is that of no protocol.
+type flow struct {
+	protocol uint8
+	from, to uint16
+}
+
+// fib is what decides where packets go: links, rules and, once they are needed, routes.
+type fib struct {
+	socket *routeSocket
+	links  map[int]Link
+	rules  []markedRule
+	tables map[int][]Route
+	own    []Route // of them, ours
+}
+
+func (k *Kernel) fib() (f fib, err error) {
+	f = fib{socket: k.route, tables: map[int][]Route{}}
+	if f.links, err = k.route.links(); err != nil {
+		return f, fmt.Errorf("read links: %w", err)
+	}
+	if f.rules, err = k.route.allRules(); err != nil {
+		return f, fmt.Errorf("read rules: %w", err)
+	}
+	return f, nil
+}
+
+// table reads the routes of a table. One that does not exist has none.
+func (f *fib) table(number int) ([]Route, error) {
+	if known, ok := f.tables[number]; ok {
+		return known, nil
+	}
+	request := message{kind: unix.RTM_GETROUTE, header: unix.RtMsg{Family: unix.AF_INET}, fields: []field{optional(unix.RTA_TABLE, &number)}}
+	routes, err := collect(f.socket, request, func(data []byte) (Route, bool, error) {
+		r, header, err := decodeRoute(data, f.links)
+		if header.Protocol == Protocol {
+			f.own = append(f.own, r)
+		}
+		return r, true, err
+	})
+	if err != nil && !errors.Is(err, unix.ENOENT) {
+		return nil, fmt.Errorf("read routes of table %d: %w", number, err)
+	}
+	f.tables[number] = routes
+	return routes, nil
+}
+
+// match finds the rule and the route that decide about a packet, as far as rules are known here: those that select by ports, users
+// or links of departure are taken for ones that do not. false: none was found.
+func (f *fib) match(p Packet) (d Decision, ok bool, err error) {
+	least, by := 0, Rule{} // a rule that leads to another one, and that one's priority
+	for _, r := range f.rules {
+		if r.Priority < least || r.selects(p) == r.not {
+			continue
+		}
+		d = Decision{Rule: r.Rule, Route: Route{Dst: cidr.Single(p.To), Type: RouteType(r.Action)}, foreign: r.protocol != Protocol}
+		switch {
+		case r.target != 0:
+			least, by = r.target, r.Rule
+			continue
+		case r.Action == "":
+			routes, err := f.table(r.Table)
+			if err != nil {
+				return d, false, err
+			}
+			found, is := State{Routes: routes}.longest(r.Table, p.To)
+			if !is || found.Type == Throw || found.Dst.Bits() < int(r.suppress) {
+				continue
+			}
+			d.Route, d.foreign = found, d.foreign || !slices.Contains(f.own, found)
+		}
+		if by != (Rule{}) {
+			d.Rule, d.foreign = by, true
+		}
+		return d, true, nil
+	}
+	return Decision{}, false, nil
+}
+
+// decide is Decide.
+func (f *fib) decide(p Packet, of flow) (Decision, error) {
+	taken, refused := f.ask(p, of, 0)
+	kind := refusalOf(refused)
+	if refused != nil && kind == "" {
+		return Decision{}, refused
+	}
+	d, found, err := f.match(p)
+	switch {
+	case err != nil:
+		return d, err
+	case refused == nil:
+		d.Link, d.Via = taken.Link, taken.Via
+		// The route of the table, not what follows from it for this packet.
+		if d.Route, err = f.ask(p, of, unix.RTM_F_FIB_MATCH); err == nil && d.Route.Nexthop != 0 {
+			d.Route.Link, d.Route.Via = "", netip.Addr{} // the kernel adds those of a member
+		}
+	case !found && kind == Unreachable:
+		d.Route = Route{Dst: cidr.Single(p.To), Type: kind}
+	case d.Route.Type != kind:
+		return Decision{}, refused // EINVAL is also for a source that nobody can have
+	}
+	return d, err
+}
+
+// ask returns the route that the kernel takes for a packet, with the table in which it is.
+func (f *fib) ask(p Packet, of flow, flags uint32) (Route, error) {
 	in := 0
-	for index, l := range links {
+	for index, l := range f.links {
 		if p.IIf != "" && l.Name == p.IIf {
 			in = index
 		}
 	}
 	if p.IIf != "" && in == 0 {
-		return Decision{}, fmt.Errorf("look up the route to %s: no link %s", p.To, p.IIf)
+		return Route{}, fmt.Errorf("look up the route to %s: no link %s", p.To, p.IIf)
 	}
 	// With RTM_F_LOOKUP_TABLE the answer has the table in which the route is, else always the main one.
-	ask := func(flags uint32) (Route, error) {
-		header := unix.RtMsg{Family: unix.AF_INET, Dst_len: 32, Src_len: 32, Flags: flags | unix.RTM_F_LOOKUP_TABLE}
-		if !p.From.IsValid() {
-			header.Src_len = 0
-		}
-		replies, err := k.route.roundTrip(message{kind: unix.RTM_GETROUTE, header: header, fields: []field{
-			optional(unix.RTA_DST, &p.To), optional(unix.RTA_SRC, &p.From), optional(unix.RTA_IIF, &in), optional(unix.RTA_MARK, &p.Mark),
-			optional(unix.RTA_IP_PROTO, &protocol), optional(unix.RTA_SPORT, &from), optional(unix.RTA_DPORT, &to),
-		}})
-		if err == nil && len(replies) == 0 {
-			err = errors.New("no answer")
-		}
-		if err != nil {
-			return Route{}, fmt.Errorf("look up the route to %s: %w", p.To, err)
-		}
-		r, _, err := decodeRoute(replies[0].Data, links)
-		return r, err
+	header := unix.RtMsg{Family: unix.AF_INET, Dst_len: 32, Src_len: 32, Flags: flags | unix.RTM_F_LOOKUP_TABLE}
+	if !p.From.IsValid() {
+		header.Src_len = 0
 	}
-	var d Decision
-	taken, err := ask(0)
+	replies, err := f.socket.roundTrip(message{kind: unix.RTM_GETROUTE, header: header, fields: []field{
+		optional(unix.RTA_DST, &p.To), optional(unix.RTA_SRC, &p.From), optional(unix.RTA_IIF, &in), optional(unix.RTA_MARK, &p.Mark),
+		optional(unix.RTA_IP_PROTO, &of.protocol), optional(unix.RTA_SPORT, &of.from), optional(unix.RTA_DPORT, &of.to),
+	}})
+	if err == nil && len(replies) == 0 {
+		err = errors.New("no answer")
+	}
 	if err != nil {
-		return d, err
+		return Route{}, fmt.Errorf("look up the route to %s: %w", p.To, err)
 	}
-	d.Link, d.Via = taken.Link, taken.Via
-	// The route of the table, not what follows from it for this packet.
-	if d.Route, err = ask(unix.RTM_F_FIB_MATCH); err == nil && d.Route.Nexthop != 0 {
-		d.Route.Link, d.Route.Via = "", netip.Addr{} // the kernel adds those of a member
-	}
-	return d, err
+	r, _, err := decodeRoute(replies[0].Data, f.links)
+	return r, err
 }

@@ -3,6 +3,7 @@ package netops
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"sync/atomic"
 
 	raw "github.com/mdlayher/netlink"
@@ -19,7 +20,8 @@ type Kernel struct {
 	route   *routeSocket
 	nft     *nft.Conn
 	watched atomic.Bool
-	changes atomic.Uint64 // that a Watch was notified of
+	changes atomic.Uint64                  // that a Watch was notified of
+	asked   atomic.Pointer[[]netip.Prefix] // ranges of peers that Detours was asked for last
 }
 
 // current stands for the namespace in which the calling thread is.

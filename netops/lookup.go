@@ -1,6 +1,9 @@
 package netops
 
-import "net/netip"
+import (
+	"cmp"
+	"net/netip"
+)
 
 // Packet is what rules and routes see of a packet.
 type Packet struct {
@@ -25,7 +28,7 @@ func (s State) Lookup(p Packet) (rule Rule, route Route, ok bool) {
 
 func (r Rule) selects(p Packet) bool {
 	in := func(within netip.Prefix, a netip.Addr) bool { return !within.IsValid() || within.Contains(a) }
-	return in(r.From, p.From) && in(r.To, p.To) && (r.IIf == "" || r.IIf == p.IIf) && (r.Mark == 0 || r.Mark == p.Mark)
+	return in(r.From, p.From) && in(r.To, p.To) && (r.IIf == "" || r.IIf == cmp.Or(p.IIf, loopback)) && (r.Mark == 0 || r.Mark == p.Mark)
 }
 
 // longest is the route of a table that the kernel chooses for an address.

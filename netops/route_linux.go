@@ -10,10 +10,14 @@ import (
 // rtaNexthopID is RTA_NH_ID of linux/rtnetlink.h, the id of a nexthop object.
 const rtaNexthopID = 30
 
-// routeTypes are the numbers of the types that we use.
+// routeTypes are the numbers of the types.
 var routeTypes = map[RouteType]uint8{
 	Unicast:     unix.RTN_UNICAST,
 	Unreachable: unix.RTN_UNREACHABLE,
+	Blackhole:   unix.RTN_BLACKHOLE,
+	Prohibit:    unix.RTN_PROHIBIT,
+	Throw:       unix.RTN_THROW,
+	Local:       unix.RTN_LOCAL,
 }
 
 // fields are the attributes of a route: dst is the address of its destination, link the index of its link.

@@ -1,16 +1,20 @@
 package netops
 
 import (
+	"fmt"
 	"net/netip"
 
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
 
-// markedRule is a rule and who made it.
+// markedRule is a rule and who made it. What follows the protocol, only rules of others have.
 type markedRule struct {
 	Rule
 	protocol uint8
+	not      bool   // selects what the selectors do not
+	target   int    // priority of the rule at which the search goes on; 0: none
+	suppress uint32 // routes with prefixes that are shorter than this do not count; 0: all do
 }
 
 // kernelRule is the rule that the kernel makes in a new namespace.
@@ -27,8 +31,13 @@ func (r *markedRule) fields(from, to *netip.Addr, mask *uint32) []field {
 		optional(nl.FRA_IIFNAME, &r.IIf),
 		optional(nl.FRA_FWMARK, &r.Mark),
 		optional(nl.FRA_FWMASK, mask),
+		optional(nl.FRA_GOTO, &r.target),
+		optional(nl.FRA_SUPPRESS_PREFIXLEN, &r.suppress),
 	}
 }
+
+// ruleActions are those that lead to no table.
+var ruleActions = map[uint8]RouteType{nl.FR_ACT_BLACKHOLE: Blackhole, nl.FR_ACT_UNREACHABLE: Unreachable, nl.FR_ACT_PROHIBIT: Prohibit}
 
 // changeRule adds a rule after those of its priority, or deletes the first rule that has its selectors. The kernel is not
 // asked whether it has the rule already (NLM_F_EXCL, as the library does): to it, one with a selector more is the same.
@@ -56,20 +65,25 @@ func (s *routeSocket) changeKernelRule(op Op) error {
 // rules reads our rules, and whether it was us who moved the kernel's rule for the local table: others do that
 // too, with a rule of theirs in its place.
 func (s *routeSocket) rules() (ours []Rule, localMoved bool, err error) {
-	request := message{kind: unix.RTM_GETRULE, header: unix.RtMsg{Family: unix.AF_INET}}
-	all, err := collect(s, request, func(data []byte) (markedRule, bool, error) {
-		r, err := decodeRule(data)
-		return r, true, err
-	})
+	all, err := s.allRules()
 	kernels := false
 	for _, r := range all {
 		if r.protocol == Protocol {
 			ours = append(ours, r.Rule)
 		}
-		localMoved = localMoved || r == markedRule{movedLocalRule, Protocol}
+		localMoved = localMoved || r == markedRule{Rule: movedLocalRule, protocol: Protocol}
 		kernels = kernels || r.Rule == kernelRule.Rule
 	}
 	return ours, localMoved && !kernels, err
+}
+
+// allRules reads the rules of all, in the order in which the kernel asks them.
+func (s *routeSocket) allRules() ([]markedRule, error) {
+	request := message{kind: unix.RTM_GETRULE, header: unix.RtMsg{Family: unix.AF_INET}}
+	return collect(s, request, func(data []byte) (markedRule, bool, error) {
+		r, err := decodeRule(data)
+		return r, true, err
+	})
 }
 
 func decodeRule(data []byte) (r markedRule, err error) {
@@ -78,5 +92,12 @@ func decodeRule(data []byte) (r markedRule, err error) {
 	var mask uint32
 	err = unpack(data, &header, r.fields(&from, &to, &mask)...)
 	r.From, r.To = netip.PrefixFrom(from, int(header.Src_len)), netip.PrefixFrom(to, int(header.Dst_len))
+	const invert = 2 // FIB_RULE_INVERT of linux/fib_rules.h
+	r.not = header.Flags&invert != 0
+	r.suppress++ // the kernel says -1 where it is none, and the longest prefix that does not count
+	r.Action = string(ruleActions[header.Type])
+	if r.target != 0 {
+		r.Action = fmt.Sprintf("goto %d", r.target)
+	}
 	return r, err
 }

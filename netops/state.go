@@ -144,6 +144,11 @@ type RouteType string
 const (
 	Unicast     RouteType = "unicast"
 	Unreachable RouteType = "unreachable"
+
+	Blackhole RouteType = "blackhole" // observed only, as what follows
+	Prohibit  RouteType = "prohibit"
+	Throw     RouteType = "throw" // the next rule decides
+	Local     RouteType = "local"
 )
 
 // Route is a route of ours. A unicast route has either a Nexthop or a Link.
@@ -167,4 +172,6 @@ type Rule struct {
 	IIf      string       // "": any
 	Mark     uint32       // 0: any
 	Table    int
+
+	Action string // observed only: what a rule does that leads to no table, such as "blackhole"
 }

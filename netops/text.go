@@ -1,6 +1,7 @@
 package netops
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -70,7 +71,7 @@ func (r Route) String() string {
 // String is the rule as plans and errors show it.
 func (r Rule) String() string {
 	return words("rule", fmt.Sprint(r.Priority), opt("from", r.From), opt("to", r.To), opt("iif", r.IIf),
-		opt("mark", number(r.Mark)), fmt.Sprintf("table %d", r.Table))
+		opt("mark", number(r.Mark)), cmp.Or(r.Action, fmt.Sprintf("table %d", r.Table)))
 }
 
 // number is one that is written in hexadecimal.

@@ -9,6 +9,8 @@ import (
 	raw "github.com/mdlayher/netlink"
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
+
+	"liqonet.io/liqonet/internal/cidr"
 )
 
 // watchBuffer is the size in bytes of the buffer for notifications: a nftables transaction of kube-proxy has
@@ -32,6 +34,8 @@ func (w *Watch) Changed() <-chan struct{} { return w.changed }
 func (w *Watch) Wait() error { return w.wait() }
 
 // Watch begins to tell of changes of what is ours. Those from its return on are told.
+//
+// Routes of others to the ranges that Detours was asked for last count as ours.
 //
 // What the kernel does not tell: routes that go with their link (but then the link changes), and settings of
 // foreign devices.
@@ -137,15 +141,21 @@ func (w *Watch) isOurRoute(m raw.Message) bool {
 		n, err := decodeNexthop(m.Data)
 		return err == nil && isOurNexthop(n.ID)
 	case unix.RTM_NEWROUTE, unix.RTM_DELROUTE:
-		var header unix.RtMsg
-		return unpack(m.Data, &header) == nil && header.Protocol == Protocol
+		r, header, err := decodeRoute(m.Data, nil)
+		return err == nil && (header.Protocol == Protocol || w.takesPeers(r))
 	case unix.RTM_NEWRULE, unix.RTM_DELRULE: // the kernel's rule for the local table too, and all that come before ours
 		r, err := decodeRule(m.Data)
-		return err == nil && (r.protocol == Protocol || r.Priority < priorityNode)
+		return err == nil && (r.protocol == Protocol || r.Priority <= priorityNode)
 	case unix.RTM_NEWNETCONF:
 		return w.isOurSetting(m.Data)
 	}
 	return false
+}
+
+// takesPeers reports whether a route of others is to what Detours asks for.
+func (w *Watch) takesPeers(r Route) bool {
+	ranges := w.kernel.asked.Load()
+	return ranges != nil && cidr.Overlaps(r.Dst, *ranges)
 }
 
 // madeRoute reports whether the notification is of a route that this process changed. The kernel itself has the port 0.

@@ -60,7 +60,7 @@ func TestWatch(t *testing.T) {
 // minute later (neigh_periodic_work of net/core/neighbour.c).
 func TestWatchIgnoresCollectedNeighbours(t *testing.T) {
 	const link = 7
-	w := Watch{ours: map[int32]bool{link: true}}
+	w := Watch{kernel: &Kernel{}, ours: map[int32]bool{link: true}}
 	for _, test := range []struct {
 		kind  raw.HeaderType
 		state uint16
@@ -85,7 +85,7 @@ func TestWatchIgnoresCollectedNeighbours(t *testing.T) {
 func TestWatchForgetsLinks(t *testing.T) {
 	ns := newNamespace(t)
 	k := ns.kernel()
-	w := Watch{ours: map[int32]bool{}}
+	w := Watch{kernel: &Kernel{}, ours: map[int32]bool{}}
 	ns.IP("link add lqn-overlay type veth peer name remote")
 	for _, step := range []struct {
 		kind raw.HeaderType
@@ -151,7 +151,7 @@ func (l listener) check(want bool, commands ...string) {
 // listen subscribes as Watch does and returns the two listeners.
 func listen(t *testing.T, ns namespace) (links, firewall listener) {
 	t.Helper()
-	w := Watch{ours: make(map[int32]bool)}
+	w := Watch{ours: make(map[int32]bool), kernel: &Kernel{}}
 	subscribed := func(family int, groups ...uint32) *raw.Conn {
 		conn, err := (&Kernel{netns: ns.FD()}).subscribe(family, groups...)
 		if err != nil {

@@ -131,19 +131,23 @@ func TestFaultsAreShown(t *testing.T) {
 	a.connect(k, b)
 	b.connect(k, a)
 	for _, f := range pathFaults {
-		t.Run(f.name, func(t *testing.T) {
-			for range faultRounds {
-				late := lateness()
-				shown, over := f.try(t, a, b)
-				allowed := lateFactor * late()
-				t.Logf("%s after %.1f s, healthy again after %.1f s; %v more are allowed", f.a, shown.Seconds(), over.Seconds(), allowed)
-				if testing.Short() || shown <= max(f.within, shownWithin)+allowed && over <= shownWithin+allowed {
-					return
-				}
-			}
-			t.Errorf("never shown within %v and over within %v", max(f.within, shownWithin), shownWithin)
-		})
+		t.Run(f.name, func(t *testing.T) { f.shows(t, a, b) })
 	}
+}
+
+// shows fails unless the fault and its repair are shown in time in one of some tries.
+func (f pathFault) shows(t *testing.T, a, b *testCluster) {
+	t.Helper()
+	for range faultRounds {
+		late := lateness()
+		shown, over := f.try(t, a, b)
+		allowed := lateFactor * late()
+		t.Logf("%s after %.1f s, healthy again after %.1f s; %v more are allowed", f.a, shown.Seconds(), over.Seconds(), allowed)
+		if testing.Short() || shown <= max(f.within, shownWithin)+allowed && over <= shownWithin+allowed {
+			return
+		}
+	}
+	t.Errorf("never shown within %v and over within %v", max(f.within, shownWithin), shownWithin)
 }
 
 // lateness measures how late the machine wakes a goroutine, until the function that it returns is called, which returns the

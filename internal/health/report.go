@@ -214,11 +214,8 @@ func Node(s *records.Status, name string) (records.NodeStatus, bool) {
 	return s.Nodes[i], true
 }
 
-// NodeReady reports whether a node's packets cross.
-func NodeReady(s *records.Status, name string) bool {
-	n, ok := Node(s, name)
-	return ok && echoes(s, n) && proven(s, n)
-}
+// NodeReady reports whether a node's packets cross, those of its pods too.
+func NodeReady(s *records.Status, name string) bool { return s != nil && NodeFault(s, name) == "" }
 
 // NodesReady counts the nodes whose packets cross.
 func NodesReady(s *records.Status, names []string) int {

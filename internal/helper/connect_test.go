@@ -29,7 +29,7 @@ func TestHelpersConnect(t *testing.T) {
 	client.node.IP("rule add pref 50 to 10.11.0.0/16 lookup main")
 	eventually.Holds(t, "a rule of another program is reported", 5*time.Second, func() bool {
 		s, _ := client.written.get()
-		return strings.Contains(s.Nodes[0].Refused, "another program sends packets for 10.11.0.0/16 to eth0")
+		return strings.Contains(s.Nodes[0].Refused, "rule 50 to 10.11.0.0/16 table 254, ")
 	})
 	client.node.IP("rule del pref 50")
 	eventually.Holds(t, "the rule is gone", 5*time.Second, func() bool {

@@ -38,7 +38,7 @@ func newMeasurements(gateway records.GatewayID, latest *atomic.Pointer[measured]
 		latest:    latest,
 		state:     of("gateway_state", "State of the peering as this gateway sees it: 1 for the state that it has, 0 for all others.", "state"),
 		nodes:     of("gateway_nodes", "Nodes of this cluster that have reported."),
-		proven:    of("gateway_nodes_verified", "Nodes whose full-size packets nodes of the peer have answered within four seconds."),
+		proven:    of("gateway_nodes_verified", "Nodes that serve the peering, and whose full-size packets nodes of the peer have answered within four seconds."),
 		key:       of("gateway_key_created_timestamp_seconds", "Unix time at which the key pair of the gateway was made; absent if it is not known."),
 		up:        tunnel("up", "1 if the peer's gateway has answered an echo within three seconds, else 0."),
 		used:      tunnel("used", "1 if the gateway sends packets of pods by this tunnel, 0 if it uses others."),

@@ -6,11 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/netip"
 	"reflect"
-	"slices"
-	"strings"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -40,16 +37,17 @@ func (l *nodeLoop) report(v nodeView, applied []string) error {
 	if l.claims.lease == "" {
 		return nil
 	}
+	refused, detours := l.detours(v, applied)
 	r := records.Node{
 		Version: records.SchemaVersion, Name: l.Name, Internal: l.claims.internal, Kernel: l.kernelHas,
-		PodCIDRs: v.pods.cidrs, Pods: v.pods.stray, Peerings: applied, Guarded: v.guarded, Refused: l.detours(v, applied),
+		PodCIDRs: v.pods.cidrs, Pods: v.pods.stray, Peerings: applied, Guarded: v.guarded, Refused: refused,
 		Address: l.address(),
 		Clean:   v.fabric == nil && !v.blind && len(v.heldBack) == 0, Drift: l.drift.record(), ForwardDrops: l.forwardDrops(),
 	}
 	err := l.measure(v, &r)
 	around, e := l.around.record(v, l.claims.internal, l.kernel)
 	l.reports.change(func(report *nodeReport) { report.lease, report.node, report.surroundings = l.claims.lease, r, around })
-	return errors.Join(err, e)
+	return errors.Join(err, e, detours)
 }
 
 // address is where other clusters reach the node, as liqoctl chooses it for the endpoints of a NodePort.
@@ -69,27 +67,6 @@ func (l *nodeLoop) address() (found netip.Addr) {
 		}
 	}
 	return found
-}
-
-// detours adds to the peerings that are refused those that are served in vain: where rules or routes of others take packets for the
-// peer. The packets that verify the path go to nodes of the peer, and need not meet them.
-func (l *nodeLoop) detours(v nodeView, applied []string) map[string]string {
-	all := maps.Clone(v.refused)
-	for _, p := range v.peerings {
-		if all[p.Name] != "" || len(all) >= records.MaxRefused || !slices.Contains(applied, p.Name) {
-			continue
-		}
-		for _, r := range p.Seen() {
-			path, err := netops.PathTo(r.Addr().Next()) // none: there is no gateway yet
-			if err == nil && !strings.HasPrefix(path.Link, netops.Prefix) {
-				if all == nil {
-					all = map[string]string{}
-				}
-				all[p.Name] = fmt.Sprintf("a rule or route of another program sends packets for %s to %s", r, strings.Map(printable, path.Link))
-			}
-		}
-	}
-	return all
 }
 
 // anywhere is an address of which only the default route matters (TEST-NET-1, RFC 5737).

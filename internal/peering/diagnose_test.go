@@ -243,7 +243,7 @@ var diagnosedFaults = map[string]struct {
 		a.reported(t, func(s *records.Status) { s.Nodes[0].Refused = "10.0.0.1 is the API server's" })
 	}, "LQ-NODES-REFUSED"},
 	"a routing rule of a VPN": {func(t *testing.T, a, _ *world) {
-		const why = "a rule or route of another program sends packets for 10.71.0.0/16 to wg0"
+		const why = "packets to 10.71.0.1 meet a rule or route of another program: rule 50 to 10.71.0.0/16 table 999, route 0.0.0.0/0 blackhole table 999"
 		a.leased(t, func(n *records.Node) { n.Refused = map[string]string{"b": why} })
 		a.reported(t, func(s *records.Status) { s.Nodes[0].Refused = why })
 	}, "LQ-NODES-REFUSED"},

@@ -1,0 +1,60 @@
+//go:build linux
+
+package helper
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/netops"
+)
+
+// detours adds to the peerings that are refused those whose packets rules or routes of others take elsewhere. Packets that verify the
+// path go from the node itself to nodes of the peer, and need not meet them. A change of such a rule or route calls for a pass.
+func (l *nodeLoop) detours(v nodeView, applied []string) (map[string]string, error) {
+	var names []string
+	var crossings []netops.Crossing
+	pods := l.podAddresses()
+	for _, p := range v.peerings {
+		c := netops.Crossing{Peer: p.Seen(), Pods: pods}
+		for i, g := range p.Gateways {
+			if v.located(records.GatewayID{Peering: p.Name, Number: i + 1}) {
+				c.Links = append(c.Links, netops.NodeLink(g.OverlayID))
+			}
+		}
+		if len(c.Links) > 0 && slices.Contains(applied, p.Name) { // else they are held back
+			names, crossings = append(names, p.Name), append(crossings, c)
+		}
+	}
+	found, err := l.kernel.Detours(crossings)
+	if err != nil {
+		return v.refused, fmt.Errorf("look for rules and routes of others: %w", err)
+	}
+	all := map[string]string{}
+	maps.Copy(all, v.refused)
+	for i, name := range names {
+		if found[i] != "" && all[name] == "" && len(all) < records.MaxRefused {
+			text := strings.Map(printable, found[i])
+			all[name] = text[:min(len(text), records.MaxReason)]
+		}
+	}
+	return all, nil
+}
+
+// podAddresses are the addresses of this node's pods in the network of pods, sorted.
+func (l *nodeLoop) podAddresses() (all []netip.Addr) {
+	for _, pod := range listed[*corev1.Pod](l.pods) {
+		a, err := netip.ParseAddr(pod.Status.PodIP)
+		if err == nil && a.Is4() && !pod.Spec.HostNetwork && !ended(pod) {
+			all = append(all, a)
+		}
+	}
+	slices.SortFunc(all, netip.Addr.Compare)
+	return all
+}
