@@ -124,8 +124,11 @@ func describeLive(b *strings.Builder, l *trace.Live) {
 	writef(b, "\nseen in the kernels: %s %s -> %s, sent by %s\n", l.Packet.Protocol, strings.TrimSuffix(l.Packet.From.String(), ":0"), strings.TrimSuffix(l.Packet.To.String(), ":0"), l.Places[0].Name)
 	for _, p := range l.Places {
 		writef(b, "    %s %s of %s\n", string(p.Kind), p.Name, p.Cluster)
-		if p.Route != "" {
-			writef(b, "      %-10s %s, out by %s\n", "kernel", p.Route, p.Out)
+		switch {
+		case p.Out != "":
+			writef(b, "      %-10s %s, out by %s\n", "kernel", cmp.Or(p.Detour, p.Route), p.Out)
+		case p.Route != "":
+			writef(b, "      %-10s refuses it: %s\n", "kernel", cmp.Or(p.Detour, p.Route))
 		}
 		for _, s := range p.There {
 			describeSighting(b, "packet", s, start)

@@ -89,5 +89,9 @@ func TestDescribeLive(t *testing.T) {
 	live.Arrived, live.Unknown = nil, "node b-2 of b was not asked: the pod is gone"
 	live.Last = "seen last at node a-1 of a, which it left by lqn-gw32769"
 	describeLive(&b, &live)
+	live.Places = live.Places[:1]
+	live.Places[0].Detour, live.Places[0].Out = "rule 50 to 10.71.0.0/16 table 999, route 0.0.0.0/0 blackhole table 999", ""
+	live.Unknown, live.Last = "", "dropped at node a-1 of a: "+live.Places[0].Detour
+	describeLive(&b, &live)
 	golden(t, "trace-live", b.String())
 }

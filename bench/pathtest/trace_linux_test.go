@@ -159,6 +159,20 @@ func TestTrace(t *testing.T) {
 		})
 		fault.at.Run("nft", "delete table ip fault")
 	}
+	for _, rule := range []string{"to 10.12.0.0/16", "iif cni0", "from 10.244.1.0/24"} {
+		for _, command := range []string{"rule add prio 50 " + rule + " lookup 999", "route add blackhole 10.12.0.0/16 table 999"} {
+			a.nodes[0].IP(command)
+		}
+		run(trace.TCP, func(r trace.Result) error {
+			const begin, end = "dropped at node a-1 of a: rule 50 ", " table 999, route 10.12.0.0/16 blackhole table 999"
+			if l := r.Live.Last; !strings.HasPrefix(l, begin) || !strings.HasSuffix(l, end) || r.Crosses || r.Live.Unknown != "" {
+				return fmt.Errorf("%s: last %q, crosses %v", rule, l, r.Crosses)
+			}
+			return nil
+		})
+		a.nodes[0].IP("rule del prio 50")
+		a.nodes[0].IP("route flush table 999")
+	}
 	for name, ns := range pods {
 		if tables := ns.Run("nft", "list", "tables"); strings.Contains(tables, "lqn-trace") {
 			t.Errorf("left in %s: %s", name, tables)

@@ -201,7 +201,7 @@ func (p *asked) end() error {
 	if err := json.NewDecoder(p.answers).Decode(&report); err != nil {
 		return err
 	}
-	p.Route, p.Out, p.Errors = report.Route, report.Link, report.Errors
+	p.Route, p.Out, p.Detour, p.Errors = report.Route, report.Link, report.Detour, report.Errors
 	for _, s := range report.Sightings[:min(len(report.Sightings), mostSightings)] {
 		if there := p.question.Flows[0]; s.From == there.From.Addr() && s.To == there.To.Addr() {
 			p.There = append(p.There, s)
@@ -225,6 +225,11 @@ func (l *Live) judge(r Result) {
 	}
 	arrived := slices.ContainsFunc(ends, func(p Place) bool { return seenLeaving(p.There) })
 	answered := seenLeaving(sender.Back)
+	if sender.Detour != "" { // whatever becomes of the packet that its node sent
+		arrived, answered = false, false
+		l.Arrived, l.Answered, l.Last = &arrived, &answered, fmt.Sprintf("dropped at %s: %s", sender, sender.Detour)
+		return
+	}
 	if len(sender.There) == 0 && len(sender.Errors) > 0 {
 		l.Unknown = sender.unasked()
 		return
@@ -275,6 +280,8 @@ func furthest(places []Place, seen func(Place) []probe.Sighting) string {
 		switch {
 		case len(all) == 0:
 			continue
+		case !all[0].LeftTo.IsValid() && p.Detour != "":
+			return fmt.Sprintf("dropped at %s: %s", p, p.Detour)
 		case !all[0].LeftTo.IsValid():
 			return fmt.Sprintf("seen last at %s, which it did not leave: no rule of nftables drops it there; a route, the reverse path filter, iptables-legacy or eBPF may", p)
 		}

@@ -25,6 +25,7 @@ func TestJudge(t *testing.T) {
 		"answered":                {places: []Place{{There: left, Back: left}, {There: left}}, want: `{"arrived":true,"answered":true}`, crosses: true},
 		"lost":                    {places: []Place{{There: left}, {}}, want: `{"arrived":false,"answered":false}`},
 		"dropped":                 {places: []Place{{There: lost}, {Errors: gone}}, want: `{"arrived":false,"answered":false}`},
+		"another route":           {places: []Place{{Detour: "rule 50", There: left, Back: left, Errors: gone}, {There: left}}, want: `{"arrived":false,"answered":false}`},
 		"receiver not asked":      {places: []Place{{There: left}, {Errors: gone}}, want: `{"answered":false,"unknown":"node  of b was not asked: the pod is gone"}`},
 		"answered, not asked":     {places: []Place{{There: left, Back: left}, {Errors: gone}}, want: `{"arrived":true,"answered":true}`, crosses: true},
 		"sender not read":         {places: []Place{{Errors: gone}, {There: left}}, want: `{"unknown":"node  of a was not asked: the pod is gone"}`},

@@ -160,6 +160,8 @@ type Place struct {
 	// Route is that of the kernel for the packet; Out, the link by which it leads.
 	Route string `json:"route,omitempty"`
 	Out   string `json:"out,omitempty"`
+	// Detour is the rule and the route that refuse the packet or, at its sender, take it elsewhere than to the overlay; "": none do.
+	Detour string `json:"detour,omitempty"`
 	// There and Back are the packets that were seen, and answers.
 	There  []probe.Sighting `json:"there,omitempty"`
 	Back   []probe.Sighting `json:"back,omitempty"`

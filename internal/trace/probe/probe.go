@@ -54,8 +54,10 @@ type Sighting struct {
 
 // Report is what was seen in one place.
 type Report struct {
-	Route     string     `json:"route,omitempty"`
-	Link      string     `json:"link,omitempty"` // by which the kernel sends the packet
+	Route string `json:"route,omitempty"`
+	Link  string `json:"link,omitempty"` // by which the kernel sends the packet; "", with a route: it refuses it
+	// Detour is the rule and the route that refuse the packet or, at its sender, take it elsewhere than to the overlay; "": none do.
+	Detour    string     `json:"detour,omitempty"`
 	Sightings []Sighting `json:"sightings,omitempty"`
 	Errors    []string   `json:"errors,omitempty"` // of what could not be asked or sent
 }

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -40,7 +41,7 @@ func (q Question) Run(ctx context.Context, in io.Reader, out io.Writer) error {
 	defer cancel()
 	w := newWatcher(q)
 	if q.Lookup != nil {
-		w.note(w.lookUp(*q.Lookup, q.Flows[0]))
+		w.note(w.lookUp(*q.Lookup, q.Flows[0], q.Send))
 	}
 	var flows []nft.Flow
 	for _, f := range q.Flows {
@@ -71,7 +72,7 @@ func (q Question) Run(ctx context.Context, in io.Reader, out io.Writer) error {
 	for stopped := false; !stopped; {
 		select {
 		case command, ok := <-commands:
-			if command == Send && q.Send {
+			if command == Send && q.Send && (w.report.Route == "" || w.report.Link != "") { // it is not refused
 				w.note(send(q.Flows[0]))
 			}
 			stopped = !ok || command == Stop
@@ -185,8 +186,8 @@ func linkName(index uint32) string {
 	return link.Name
 }
 
-// lookUp asks the kernel for the route of a packet.
-func (w *watcher) lookUp(l Lookup, f Flow) (err error) {
+// lookUp asks the kernel for the route of a packet, which this place sends or not.
+func (w *watcher) lookUp(l Lookup, f Flow, sends bool) (err error) {
 	kernel, err := netops.Open()
 	if err != nil {
 		return err
@@ -205,6 +206,9 @@ func (w *watcher) lookUp(l Lookup, f Flow) (err error) {
 		return err
 	}
 	w.report.Route, w.report.Link = d.Route.String(), d.Link
+	if d.Link == "" || sends && !strings.HasPrefix(d.Link, netops.Prefix) {
+		w.report.Detour = d.String()
+	}
 	return nil
 }
 
