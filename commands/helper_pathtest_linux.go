@@ -26,6 +26,7 @@ func newHelperTest(env *Env) *cobra.Command {
 
 func newHelperTestServe(env *Env) *cobra.Command {
 	var token string
+	var meter bool
 	at := uint16(templates.TestPort)
 	cmd := &cobra.Command{
 		Use:   "serve",
@@ -33,8 +34,8 @@ func newHelperTestServe(env *Env) *cobra.Command {
 		Args:  arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			address := netip.AddrPortFrom(netip.IPv4Unspecified(), at)
-			if token == "" {
-				return probe.Server{Node: env.variable("NODE_NAME")}.Serve(cmd.Context(), address)
+			if !meter {
+				return probe.Server{Node: env.variable("NODE_NAME"), Token: token}.Serve(cmd.Context(), address)
 			}
 			err := probe.Meter{Token: token}.Serve(cmd.Context(), address)
 			if errors.Is(err, syscall.EADDRINUSE) { // on a node: the test says that nobody answers
@@ -46,7 +47,8 @@ func newHelperTestServe(env *Env) *cobra.Command {
 		},
 	}
 	addFlag(cmd.Flags(), &at, "port", "PORT", "port to listen at", port)
-	cmd.Flags().StringVar(&token, "token", "", "answer those who measure and know this `TOKEN`, and nobody else")
+	cmd.Flags().StringVar(&token, "token", "", "answer those who know this `TOKEN`, and nobody else")
+	cmd.Flags().BoolVar(&meter, "meter", false, "answer those who measure, instead of probes")
 	return cmd
 }
 
@@ -85,7 +87,7 @@ func newHelperTestAsk(env *Env) *cobra.Command {
 	flags.DurationVar(&f.Hold, "hold", 0, "`DURATION` for which connections are kept open")
 	flags.BoolVar(&f.fromNode, "from-node", false, "this runs in the network of a node")
 	addFlag(flags, &f.Meter, "meter", "ADDRESS:PORT", "server to which the path is measured, instead of all else", netip.ParseAddrPort)
-	flags.StringVar(&f.Token, "token", "", "its `TOKEN`")
+	flags.StringVar(&f.Measurement.Token, "token", "", "`TOKEN` of the servers")
 	flags.IntVar(&f.Streams, "streams", 1, "`NUMBER` of streams")
 	flags.DurationVar(&f.Each, "each", time.Second, "`DURATION` of each part of the measurement")
 	flags.StringVar(&f.report, "report", "/dev/termination-log", "`FILE` to write to")
@@ -121,6 +123,7 @@ func (f askFlags) inquiry(env *Env) (q probe.Inquiry, err error) {
 	if err != nil {
 		return q, fmt.Errorf("read $NODE_IP: %w", err)
 	}
+	f.Plan.Token = f.Measurement.Token
 	if !f.fromNode {
 		f.NodePort = 0
 	}

@@ -2,7 +2,6 @@ package pathtest
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -67,7 +66,7 @@ func (t *test) measuring() []steps.Step {
 		pairs := min(len(t.sides[0].nodes), len(t.sides[1].nodes))
 		for i, s := range t.sides {
 			peer := t.sides[1-i]
-			s.nodes, s.sampled, s.token = s.nodes[:pairs], true, rand.Text()
+			s.nodes, s.sampled = s.nodes[:pairs], true
 			for j, name := range s.nodes {
 				t.result.Performance = append(t.result.Performance, Performance{
 					From:    End{Cluster: s.fabric.Name, Kind: Pod, Node: name},
@@ -95,7 +94,7 @@ func (t *test) measure(ctx context.Context, host bool) error {
 		port = templates.TestNodePort
 	}
 	err := t.each(func(s, _ *side) error {
-		v := s.values(t.Image, "--port", fmt.Sprint(port), "--token", s.token)
+		v := s.values(t.Image, "--meter", "--port", fmt.Sprint(port), "--token", s.token)
 		v.Host = host
 		return s.serve(ctx, v)
 	})

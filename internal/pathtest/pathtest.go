@@ -107,7 +107,7 @@ func (t *test) reach(ctx context.Context) (string, error) {
 
 // serve runs servers on the nodes of both sides.
 func (t *test) serve(ctx context.Context) (string, error) {
-	err := t.each(func(s, _ *side) error { return s.serve(ctx, s.values(t.Image)) })
+	err := t.each(func(s, _ *side) error { return s.serve(ctx, s.values(t.Image, "--token", s.token)) })
 	return fmt.Sprintf("%d servers", len(t.sides[0].servers)+len(t.sides[1].servers)), err
 }
 

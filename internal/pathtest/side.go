@@ -2,6 +2,7 @@ package pathtest
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -35,7 +36,7 @@ type side struct {
 	nodes      []string // that take part
 	silent     []string // that are not Ready
 	servers    []probe.Pod
-	token      string // for those who measure the path to the servers
+	token      string // which the servers of this side ask for
 	service    *corev1.Service
 }
 
@@ -84,7 +85,7 @@ func (s *side) choose(ctx context.Context, peer records.Fabric, sample int) erro
 	if err != nil {
 		return err
 	}
-	s.internal = make(map[string]netip.Addr)
+	s.token, s.internal = rand.Text(), make(map[string]netip.Addr)
 	for _, n := range reports {
 		s.internal[n.Name] = n.Internal
 	}
@@ -192,7 +193,7 @@ func (s *side) ask(ctx context.Context, peer *side, image string, hold time.Dura
 	}
 	port := s.service.Spec.Ports[0]
 	args := []string{
-		"--mtu", fmt.Sprint(s.peering.MTU), "--hold", hold.String(),
+		"--mtu", fmt.Sprint(s.peering.MTU), "--hold", hold.String(), "--token", peer.token,
 		"--service", fmt.Sprintf("%s:%d", s.service.Spec.ClusterIP, port.Port), "--node-port", fmt.Sprint(port.NodePort),
 	}
 	for _, pod := range called {

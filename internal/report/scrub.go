@@ -4,35 +4,119 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
+	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 )
 
 // scrubber removes secrets from texts. The zero value knows none by their value.
 type scrubber struct {
-	known []string // pairs for a strings.Replacer
+	known []string         // what is removed wherever it occurs
+	raw   []string         // what encoded texts must not contain
+	words []*regexp.Regexp // what is removed where it is a word
 }
 
-// secretLeast is the length in bytes from which on a value of a Secret is taken for one wherever it occurs.
-const secretLeast = 8
+// Lengths in bytes. A shorter value, such as a number, is in every text: it is removed only beside a name that says what it is.
+const (
+	secretLeast = 8 // from which on a value is removed wherever it occurs
+	wordLeast   = 4 // from which on it is where it is a word
+	lineLeast   = 16
+)
 
-// know has a value removed, however it is written.
+// know has a value of a Secret removed, and its parts, however they are written.
 func (s *scrubber) know(value []byte) {
 	text := strings.TrimSpace(string(value))
-	if len(text) < secretLeast {
-		return
-	}
-	forms := []string{text, base64.StdEncoding.EncodeToString(value), base64.StdEncoding.EncodeToString([]byte(text)), hex.EncodeToString([]byte(text))}
-	if raw, err := base64.StdEncoding.DecodeString(text); err == nil {
-		forms = append(forms, hex.EncodeToString(raw), string(raw))
-	}
-	for _, form := range forms {
-		if len(form) >= secretLeast {
-			s.known = append(s.known, form, removed)
+	s.knowText(text)
+	for line := range strings.Lines(text) { // a log has one of them
+		if line = strings.TrimSpace(line); len(line) >= lineLeast && line != text {
+			s.known = append(s.known, line)
 		}
 	}
+	var document any
+	if json.Unmarshal([]byte(text), &document) == nil {
+		s.knowLeaves(document)
+	}
+}
+
+// knowLeaves has the texts of a JSON document removed: of a .dockerconfigjson for instance.
+func (s *scrubber) knowLeaves(value any) {
+	switch value := value.(type) {
+	case map[string]any:
+		for _, v := range value {
+			s.knowLeaves(v)
+		}
+	case []any:
+		for _, v := range value {
+			s.knowLeaves(v)
+		}
+	case string:
+		s.knowText(value)
+	}
+}
+
+func (s *scrubber) knowText(text string) {
+	switch {
+	case len(text) >= secretLeast:
+		s.raw = append(s.raw, text)
+		quoted, _ := json.Marshal(text) // a text is always encoded
+		s.known = append(s.known, text, url.QueryEscape(text), url.PathEscape(text), strings.Trim(string(quoted), `"`))
+		if raw, err := base64.StdEncoding.DecodeString(text); err == nil && len(raw) >= secretLeast {
+			s.known, s.raw = append(s.known, string(raw)), append(s.raw, string(raw))
+			if _, password, ok := strings.Cut(string(raw), ":"); ok { // of basic authentication
+				s.knowText(password)
+			}
+		}
+	case len(text) >= wordLeast:
+		s.words = append(s.words, regexp.MustCompile(`(^|\W)`+regexp.QuoteMeta(text)+`(\W|$)`))
+	}
+}
+
+// withoutKnown removes what Secrets have, as it is and encoded.
+func (s *scrubber) withoutKnown(text string) string {
+	// The longest first: one may be the beginning of another.
+	slices.SortFunc(s.known, func(a, b string) int { return len(b) - len(a) })
+	var pairs []string
+	for _, form := range s.known {
+		pairs = append(pairs, form, removed)
+	}
+	text = strings.NewReplacer(pairs...).Replace(text)
+	for _, word := range s.words {
+		for range 2 { // neighbours share what is between them
+			text = word.ReplaceAllString(text, "${1}"+removed+"${2}")
+		}
+	}
+	if len(s.raw) == 0 {
+		return text
+	}
+	return encoded.ReplaceAllStringFunc(text, func(run string) string {
+		if slices.ContainsFunc(decodings(run), func(plain string) bool {
+			return slices.ContainsFunc(s.raw, func(secret string) bool { return strings.Contains(plain, secret) })
+		}) {
+			return removed
+		}
+		return run
+	})
+}
+
+// encoded are texts that may be base64, of both alphabets, or hexadecimal.
+var encoded = regexp.MustCompile(`[A-Za-z0-9+/_-]{11,}`)
+
+// decodings are what a text may stand for. It may begin with other letters than the encoding: a part of a path, for instance.
+func decodings(run string) (plain []string) {
+	standard := strings.NewReplacer("-", "+", "_", "/").Replace(run)
+	for offset := range 4 {
+		text, _ := base64.RawStdEncoding.DecodeString(standard[offset:])
+		plain = append(plain, string(text)) // up to the first error
+	}
+	for offset := range 2 {
+		text, _ := hex.DecodeString(run[offset:])
+		plain = append(plain, string(text))
+	}
+	return plain
 }
 
 // What secrets look like.
@@ -42,21 +126,32 @@ var (
 	inURL      = regexp.MustCompile(`://[^/\s:@"']+:[^/\s@"']+@`)
 	bearer     = regexp.MustCompile(`(?i)\b(bearer|basic)[ \t]+[\w.~+/=-]{8,}`)
 	// named is a value with a name that says what it is, in YAML, JSON, flags and prose.
-	named = regexp.MustCompile(`(?i)\b([\w-]*(?:password|passwd|secret|token|api[_-]?key|private[_-]?key|preshared[_-]?key|credentials?))(\\?["']?[ \t]*[:=][ \t]*)(\\?"[^"\n]*"|'[^'\n]*'|[^\s",;{}\[\]]+)`)
+	named = regexp.MustCompile(`(?i)\b([\w-]*(?:password|passwd|secret|token|api[_-]?key|private[_-]?key|preshared[_-]?key|credentials?|auth))(\\?["']?[ \t]*[:=][ \t]*)(\\?"[^"\n]*"|'[^'\n]*'|[^\s",;{}\[\]]+)`)
 	// argument is one that follows its flag.
 	argument = regexp.MustCompile(`(?i)(--?[\w-]*(?:password|passwd|secret|token|key)[ \t]+)[^\s"']+`)
+	// signed is a parameter that makes a URL a right. JSON may have the ampersand escaped.
+	signed = regexp.MustCompile(`(?i)((?:[?&;]|\\u0026|%26)(?:sig|signature|x-(?:amz|goog)-(?:signature|credential)|awsaccesskeyid|code|key)=)[^&\s"'\\]+`)
 	// A WireGuard key is 32 bytes. A digest of an image is no secret.
 	wireGuard = regexp.MustCompile(`[A-Za-z0-9+/]{43}=`)
+	bareKey   = regexp.MustCompile(`[A-Za-z0-9+/_-]{43,}=?`)
 	hexKey    = regexp.MustCompile(`(?i)(sha256:)?\b[0-9a-f]{64}\b`)
 )
 
 // clean returns a text without secrets, and without what commands a terminal. Keys remain comparable.
 func (s *scrubber) clean(text string) string {
-	text = strings.NewReplacer(s.known...).Replace(text)
+	text = s.withoutKnown(text)
 	text = privatePEM.ReplaceAllString(text, removed)
 	text = webToken.ReplaceAllString(text, removed)
 	text = inURL.ReplaceAllString(text, "://"+removed+"@")
+	text = signed.ReplaceAllString(text, "${1}"+removed)
 	text = wireGuard.ReplaceAllStringFunc(text, fingerprint)
+	text = bareKey.ReplaceAllStringFunc(text, func(key string) string {
+		// Names have no capital letters.
+		if len(strings.TrimSuffix(key, "=")) == 43 && strings.ToLower(key) != key && strings.ToUpper(key) != key {
+			return fingerprint(key)
+		}
+		return key
+	})
 	text = hexKey.ReplaceAllStringFunc(text, func(key string) string {
 		if strings.HasPrefix(strings.ToLower(key), "sha256:") {
 			return key

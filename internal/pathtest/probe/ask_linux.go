@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"net/netip"
@@ -141,7 +142,20 @@ func (t Target) open(ctx context.Context, network string, control func(string, s
 		return nil, err
 	}
 	deadline, _ := ctx.Deadline() // zero: none
-	return conn, conn.SetDeadline(deadline)
+	err = conn.SetDeadline(deadline)
+	if network == "tcp4" && err == nil {
+		_, err = io.WriteString(conn, t.Token)
+	}
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return conn, nil
+}
+
+// datagram is a message of that many bytes which a server answers.
+func (t Target) datagram(size int) []byte {
+	return append([]byte(t.Token), pattern(size-len(t.Token))...)
 }
 
 // judge returns the source in an answer to a message, after checking the rest.
@@ -185,16 +199,16 @@ func (t Target) exchange(conn net.Conn, message []byte) (netip.Addr, error) {
 	if err := writeFrame(conn, message); err != nil {
 		return netip.Addr{}, err
 	}
-	reply, err := readFrame(conn)
-	if err != nil {
+	var reply bytes.Buffer
+	if err := copyFrame(&reply, conn); err != nil {
 		return netip.Addr{}, err
 	}
-	return t.judge(reply, message)
+	return t.judge(reply.Bytes(), message)
 }
 
 // askUDP sends datagrams in packets of that size, headers included, with a mode of path MTU discovery: see ip(7).
 func (t Target) askUDP(ctx context.Context, size, discovery int) (source netip.Addr, err error) {
-	message := pattern(size - headers)
+	message := t.datagram(size - headers)
 	err = persist(ctx, func(ctx context.Context) error {
 		conn, err := t.open(ctx, "udp4", discover(discovery))
 		if err != nil {
@@ -282,7 +296,7 @@ func (t Target) askOversize(ctx context.Context, mtu int) error {
 			return err
 		}
 		defer conn.Close()
-		if _, err := conn.Write(pattern(size - headers)); err != nil {
+		if _, err := conn.Write(t.datagram(size - headers)); err != nil {
 			return err
 		}
 		buf := make([]byte, 1<<16)

@@ -3,6 +3,7 @@ package probe
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"time"
 )
@@ -51,6 +52,9 @@ func (t Target) holdOne(ctx context.Context, end time.Time, answered *time.Time)
 		return gap, err
 	}
 	defer conn.Close()
+	if _, err := io.WriteString(conn, t.Token); err != nil {
+		return gap, err
+	}
 	tick := time.NewTicker(holdEvery)
 	defer tick.Stop()
 	for time.Now().Before(end) {

@@ -17,7 +17,7 @@ const (
 	meterLife     = 15 * time.Minute // after which it answers nobody: whoever started it may have been killed
 	meterBytes    = 256 << 30        // received with one token
 	meterTime     = 20 * time.Second // of a connection
-	meterPatience = 5 * time.Second  // with a connection that has not said the token
+	meterPatience = 5 * time.Second  // with a connection that has not sent the token
 	meterConns    = 2*MaxStreams + 16
 )
 
@@ -36,6 +36,24 @@ const (
 )
 
 var errMeter = errors.New("refused")
+
+// admit waits for the token with which a connection begins.
+func admit(conn net.Conn, token string) error {
+	_ = conn.SetDeadline(time.Now().Add(meterPatience)) // fails for a closed connection: so do reads
+	hello := make([]byte, tokenSize)
+	if _, err := io.ReadFull(conn, hello); err != nil {
+		return err
+	}
+	if !knows(hello, token) {
+		return errMeter
+	}
+	return nil
+}
+
+// knows reports whether a message begins with the token.
+func knows(message []byte, token string) bool {
+	return len(token) == tokenSize && len(message) >= tokenSize && subtle.ConstantTimeCompare(message[:tokenSize], []byte(token)) == 1
+}
 
 // Meter is the far end of a measurement. It answers those who know its token alone, says no more than it is told, and ends after a
 // while: nobody can have it send to a third party, or more than he sends himself.
@@ -76,19 +94,18 @@ func (m Meter) Serve(ctx context.Context, at netip.AddrPort) error {
 
 // answer serves one connection.
 func (m Meter) answer(conn net.Conn, budget *atomic.Int64) error {
-	_ = conn.SetDeadline(time.Now().Add(meterPatience)) // fails for a closed connection: so do reads
-	hello := make([]byte, tokenSize+1)
-	if _, err := io.ReadFull(conn, hello); err != nil {
+	if err := admit(conn, m.Token); err != nil {
 		return err
 	}
-	if subtle.ConstantTimeCompare(hello[:tokenSize], []byte(m.Token)) != 1 {
-		return errMeter
+	mode := make([]byte, 1)
+	if _, err := io.ReadFull(conn, mode); err != nil {
+		return err
 	}
 	if _, err := conn.Write(acknowledgement(m.Token)); err != nil {
 		return err
 	}
 	_ = conn.SetDeadline(time.Now().Add(meterTime))
-	switch hello[tokenSize] {
+	switch mode[0] {
 	case modeSink:
 		return discard(conn, budget)
 	case modeEcho:

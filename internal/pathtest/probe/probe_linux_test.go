@@ -2,7 +2,10 @@ package probe
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/binary"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"slices"
@@ -13,6 +16,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
+
+// testToken is that of servers in tests.
+var testToken = rand.Text()
 
 // serve runs a server of node b-1 until the test ends.
 func serve(t *testing.T) netip.AddrPort {
@@ -25,7 +31,7 @@ func serve(t *testing.T) netip.AddrPort {
 	l.Close()
 	ended := make(chan error, 1)
 	ctx, cancel := context.WithCancel(t.Context())
-	go func() { ended <- Server{Node: "b-1"}.Serve(ctx, at) }()
+	go func() { ended <- Server{Node: "b-1", Token: testToken}.Serve(ctx, at) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {
@@ -39,9 +45,9 @@ func TestAsk(t *testing.T) {
 	at := serve(t)
 	every := []Check{TCP, UDP, Fragments, FullSize, Connection}
 	got := Inquiry{MTU: 1380, Hold: time.Second, Targets: []Target{
-		{Name: "b-1", Address: at, Node: "b-1", Checks: every},
-		{Name: "b-2", Address: at, Node: "b-2", Checks: []Check{TCP}},
-		{Name: "b-3", Address: at, Checks: []Check{Oversize, "newer"}},
+		{Name: "b-1", Address: at, Node: "b-1", Token: testToken, Checks: every},
+		{Name: "b-2", Address: at, Node: "b-2", Token: testToken, Checks: []Check{TCP}},
+		{Name: "b-3", Address: at, Token: testToken, Checks: []Check{Oversize, "newer"}},
 	}}.Ask(t.Context())
 	home := netip.MustParseAddr("127.0.0.1")
 	want := []Result{
@@ -60,7 +66,7 @@ func TestAsk(t *testing.T) {
 
 // A packet that the link does not take is an error at once.
 func TestOversizeIsRefused(t *testing.T) {
-	target := Target{Address: serve(t)}
+	target := Target{Address: serve(t), Token: testToken}
 	if err := target.askOversize(t.Context(), 65536); err != nil { // the loopback device's MTU
 		t.Error(err)
 	}
@@ -73,15 +79,15 @@ func TestAnswersAreNoLongerThanQuestions(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	buf := make([]byte, 1<<16)
+	buf, message := make([]byte, 1<<16), Target{Token: testToken}.datagram(small)
 	for range 100 { // until the server listens
 		if err := conn.SetDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
 			t.Fatal(err)
 		}
-		_, err1 := conn.Write([]byte("short"))
-		_, err2 := conn.Write(pattern(small))
+		_, err1 := conn.Write([]byte(testToken))
+		_, err2 := conn.Write(message)
 		if n, err := conn.Read(buf); err1 == nil && err2 == nil && err == nil {
-			if _, err := (Target{}).judge(buf[:n], pattern(small)); err != nil || n > small {
+			if _, err := (Target{}).judge(buf[:n], message); err != nil || n > small {
 				t.Errorf("%d bytes, %v: an answer to a short question?", n, err)
 			}
 			return
@@ -90,10 +96,65 @@ func TestAnswersAreNoLongerThanQuestions(t *testing.T) {
 	t.Error("no answer")
 }
 
+// TestServerNeedsItsToken: a stranger gets no byte, by TCP and UDP; the memory of a message is taken for what comes, not for what is
+// announced; and strangers that say nothing keep nobody out for longer than a meter's patience.
+func TestServerNeedsItsToken(t *testing.T) {
+	at := serve(t)
+	known := Target{Address: at, Token: testToken}
+	if _, err := known.askTCP(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	stranger := Target{Address: at, Token: rand.Text()}
+	for _, network := range []string{"tcp4", "udp4"} {
+		for _, token := range []string{"", stranger.Token, testToken[:tokenSize-1]} {
+			conn, err := net.Dial(network, at.String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			if err := conn.SetDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := conn.Write(append([]byte(token), binary.BigEndian.AppendUint32(nil, 0)...)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := conn.Write(pattern(small)); network == "udp4" && err != nil {
+				t.Fatal(err)
+			}
+			if answer, _ := io.ReadAll(conn); len(answer) > 0 {
+				t.Errorf("%s: a stranger with %q got %q", network, token, answer)
+			}
+		}
+	}
+	announced, far := net.Pipe()
+	defer announced.Close()
+	ended := make(chan error, 1)
+	go func() { ended <- copyFrame(io.Discard, far) }()
+	if _, err := announced.Write(binary.BigEndian.AppendUint32(nil, maxFrame+1)); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err == nil {
+		t.Error("a message that no probe sends is taken")
+	}
+	for range 2 * meterConns { // silent ones
+		conn, err := net.Dial("tcp4", at.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+	}
+	if _, err := known.askTCP(t.Context()); err != nil {
+		t.Errorf("beside silent strangers: %v", err)
+	}
+	if err := (Server{}).Serve(t.Context(), at); err == nil {
+		t.Error("a server without a token")
+	}
+}
+
 // Servers do not answer each other: a forged question would never end.
 func TestServersDoNotAnswerServers(t *testing.T) {
 	at := serve(t)
-	if _, err := (Target{Address: at}).askUDP(t.Context(), small, 0); err != nil { // it listens
+	if _, err := (Target{Address: at, Token: testToken}).askUDP(t.Context(), small, 0); err != nil { // it listens
 		t.Fatal(err)
 	}
 	twin, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr("127.0.0.2"), at.Port())))
@@ -101,10 +162,10 @@ func TestServersDoNotAnswerServers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer twin.Close()
-	if _, err := twin.WriteToUDPAddrPort(pattern(small), at); err != nil {
+	if _, err := twin.WriteToUDPAddrPort(Target{Token: testToken}.datagram(small), at); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := (Target{Address: at}).askUDP(t.Context(), small, 0); err != nil { // an answer to the twin would have come before
+	if _, err := (Target{Address: at, Token: testToken}).askUDP(t.Context(), small, 0); err != nil { // an answer to the twin would have come before
 		t.Fatal(err)
 	}
 	if err := twin.SetReadDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {

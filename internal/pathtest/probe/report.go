@@ -37,6 +37,7 @@ type Target struct {
 	Name    string // in the report
 	Address netip.AddrPort
 	Node    string // that must answer; "": any
+	Token   string // of the test in the cluster that answers
 	Checks  []Check
 }
 

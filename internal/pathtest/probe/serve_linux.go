@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	maxFrame = 1 << 20         // bytes of a message over TCP
+	maxFrame = large           // bytes of a message over TCP
 	idle     = 5 * time.Minute // after which a server closes a connection on which nothing comes
 )
 
@@ -25,11 +25,14 @@ type answer struct {
 	Sum  string     `json:"sum"`  // SHA-256 of the message
 }
 
-// Server answers probes on a node.
-type Server struct{ Node string }
+// Server answers probes on a node. A connection, and each datagram, begins with the token; others are not answered.
+type Server struct{ Node, Token string }
 
 // Serve answers over TCP and UDP at an address until the context ends.
 func (s Server) Serve(ctx context.Context, at netip.AddrPort) error {
+	if len(s.Token) != tokenSize {
+		return errMeter
+	}
 	var config net.ListenConfig
 	stream, err := config.Listen(ctx, "tcp4", at.String())
 	if err != nil {
@@ -53,14 +56,19 @@ func (s Server) Serve(ctx context.Context, at netip.AddrPort) error {
 }
 
 func (s Server) serveTCP(l net.Listener) error {
+	strangers := make(chan struct{}, meterConns) // connections that have not sent the token
 	for {
+		strangers <- struct{}{}
 		conn, err := l.Accept()
 		if err != nil {
 			return err
 		}
 		go func() {
 			defer conn.Close()
-			for s.answerFrame(conn) == nil { // any error ends the connection, and the probe sees it
+			err := admit(conn, s.Token)
+			<-strangers
+			for err == nil { // any error ends the connection, and the probe sees it
+				err = s.answerFrame(conn)
 			}
 		}()
 	}
@@ -71,11 +79,11 @@ func (s Server) answerFrame(conn net.Conn) error {
 	if err := conn.SetDeadline(time.Now().Add(idle)); err != nil {
 		return err
 	}
-	data, err := readFrame(conn)
-	if err != nil {
+	sum := sha256.New()
+	if err := copyFrame(sum, conn); err != nil {
 		return err
 	}
-	return writeFrame(conn, s.answer(conn.RemoteAddr(), data))
+	return writeFrame(conn, s.answer(conn.RemoteAddr(), sum.Sum(nil)))
 }
 
 // serveUDP answers datagrams. An answer is no longer than its question, so that nothing is amplified; and it goes to no port of
@@ -90,14 +98,18 @@ func (s Server) serveUDP(conn net.PacketConn) error {
 		if from.(*net.UDPAddr).Port == conn.LocalAddr().(*net.UDPAddr).Port {
 			continue
 		}
-		if reply := s.answer(from, buf[:n]); len(reply) <= n {
+		if !knows(buf[:n], s.Token) {
+			continue
+		}
+		sum := sha256.Sum256(buf[:n])
+		if reply := s.answer(from, sum[:]); len(reply) <= n {
 			_, _ = conn.WriteTo(reply, from) // the probe asks again
 		}
 	}
 }
 
-func (s Server) answer(from net.Addr, data []byte) []byte {
-	a := answer{Node: s.Node, Sum: sum(data)}
+func (s Server) answer(from net.Addr, sum []byte) []byte {
+	a := answer{Node: s.Node, Sum: hex.EncodeToString(sum)}
 	if source, err := netip.ParseAddrPort(from.String()); err == nil {
 		a.From = source.Addr().Unmap()
 	}
@@ -115,16 +127,16 @@ func writeFrame(w io.Writer, data []byte) error {
 	return err
 }
 
-func readFrame(r io.Reader) ([]byte, error) {
+// copyFrame copies a message as it comes: what is announced takes no memory.
+func copyFrame(w io.Writer, r io.Reader) error {
 	var length [4]byte
 	if _, err := io.ReadFull(r, length[:]); err != nil {
-		return nil, err
+		return err
 	}
 	n := binary.BigEndian.Uint32(length[:])
 	if n > maxFrame {
-		return nil, errors.New("message is too long")
+		return errors.New("message is too long")
 	}
-	data := make([]byte, n)
-	_, err := io.ReadFull(r, data)
-	return data, err
+	_, err := io.CopyN(w, r, int64(n))
+	return err
 }

@@ -26,6 +26,7 @@ type Plan struct {
 	// NodePort is the port of the Service on nodes. Probes in a node's network ask for it at their own node; 0: none does.
 	NodePort uint16
 	Hold     time.Duration
+	Token    string // of the servers
 }
 
 // Targets are what the probe of a node asks: the Service, and at most MaxTargets pods. Probes of different nodes begin
@@ -43,7 +44,7 @@ func (p Plan) Targets(node string, nodeIP netip.Addr) []Target {
 		targets = append(targets, Target{Name: NodePort, Address: netip.AddrPortFrom(nodeIP, p.NodePort)})
 	}
 	for i := range targets {
-		targets[i].Checks = Checks(targets[i].Name, p.Hold)
+		targets[i].Token, targets[i].Checks = p.Token, Checks(targets[i].Name, p.Hold)
 	}
 	return targets
 }

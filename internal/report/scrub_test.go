@@ -1,0 +1,76 @@
+package report
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+)
+
+// TestForms: a value of a Secret, and a part of it, is removed in whatever form it is written.
+func TestForms(t *testing.T) {
+	const secret = "Planted?>~ÿ-valué&<+/x" // other letters in each alphabet of base64, and what JSON and URLs escape
+	docker := `{"auths":{"registry.example":{"username":"deployer","password":"pl4nted-docker","auth":"` +
+		base64.StdEncoding.EncodeToString([]byte("deployer:pl4nted-inner")) + `"}}}`
+	quoted, err := json.Marshal(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s scrubber
+	for _, value := range []string{secret, docker, "hunter2", "first line, planted-one\nsecond line, planted-two\n"} {
+		s.know([]byte(value))
+	}
+	for what, form := range map[string]string{
+		"plain": secret, "padded": base64.StdEncoding.EncodeToString([]byte(secret)), "not padded": base64.RawStdEncoding.EncodeToString([]byte(secret)),
+		"of URLs": base64.URLEncoding.EncodeToString([]byte(secret)), "of URLs, not padded": base64.RawURLEncoding.EncodeToString([]byte(secret)),
+		"within more": base64.RawURLEncoding.EncodeToString([]byte("user:" + secret + "\n")), "twice": base64.StdEncoding.EncodeToString([]byte("x" + secret + secret)),
+		"after a path": "/v1/blob/" + base64.RawStdEncoding.EncodeToString([]byte(secret)), "hexadecimal": hex.EncodeToString([]byte(secret)), "HEX": fmt.Sprintf("%X", secret),
+		"in a query": url.QueryEscape(secret), "in a path": url.PathEscape(secret), "in JSON": string(quoted),
+		"a password": "pl4nted-docker", "an inner password": "pl4nted-inner", "an inner password, encoded": base64.RawURLEncoding.EncodeToString([]byte("x:pl4nted-inner")),
+		"of the file": base64.StdEncoding.EncodeToString([]byte(docker)), "of a part of the file": base64.StdEncoding.EncodeToString([]byte(docker[10:80])),
+		"a short one": "hunter2", "a line": "second line, planted-two",
+	} {
+		for _, frame := range []string{"kept %s kept", "kept=%s&kept=x", `{"kept":"%s"}`, "kept (%[1]s %[1]s)"} {
+			text := fmt.Sprintf(frame, form)
+			got := s.clean(text)
+			if strings.Contains(got, strings.Trim(form, `"=`)) || !strings.Contains(got, "kept") {
+				t.Errorf("%s: %s became %s", what, text, got)
+			}
+		}
+	}
+	for _, text := range []string{
+		"hunter22 is no secret", "node-helper-7d9f8b6c5d-x2x4z", "kernel state + link lqn-gw1000 mtu 1380", "registry.example/liqonet/liqonet:v1.2.3",
+		"sha256:" + strings.Repeat("ab", 32), "a-very-long-name-of-a-pod-of-the-gateway-43", "?page=2&sort=name",
+	} {
+		if got := s.clean(text); got != text {
+			t.Errorf("%q became %q", text, got)
+		}
+	}
+}
+
+// TestShapes: what looks like a secret is removed where its value is not known.
+func TestShapes(t *testing.T) {
+	key := base64.RawURLEncoding.EncodeToString([]byte(strings.Repeat("\xa7\x31", 16)))
+	for _, text := range []string{
+		"https://store.example/a?sv=2024&sig=PLANTED%2Fx%3D&se=1", `{"url":"https://store.example/a?se=1\u0026sig=PLANTED"}`,
+		"https://bucket.example/a?X-Amz-Algorithm=x&X-Amz-Credential=PLANTED/x&X-Amz-Signature=PLANTED", "https://x.example/?X-Goog-Signature=PLANTED",
+		"https://cdn.example/a?Signature=PLANTED&Key-Pair-Id=x", "https://maps.example/?key=PLANTED", `{"auth":"PLANTED"}`, `\"auth\": \"PLANTED\"`,
+		"password=PLANTED", "token: PLANTED", "key " + key + "PLANTED"[:0],
+	} {
+		if got := new(scrubber).clean(text); strings.Contains(got, "PLANTED") || strings.Contains(got, key) {
+			t.Errorf("%s became %s", text, got)
+		}
+	}
+}
+
+// TestWordsOfTheArchive: a value that the archive uses itself ends no run, and is removed once.
+func TestWordsOfTheArchive(t *testing.T) {
+	var s scrubber
+	s.know([]byte("removed"))
+	if got := s.clean("it was removed"); len(got) > 100 {
+		t.Errorf("%s", got)
+	}
+}
