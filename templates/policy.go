@@ -11,37 +11,43 @@ import (
 )
 
 // policies renders the admission policies of an installation, each with its binding: what the accounts of the node
-// helper and of gateways may write, and which pods its namespace may hold.
+// helper and of gateways may write, and which pods, Services and records its namespace may hold.
 func policies(r *reader, namespace string, account *corev1.ServiceAccount, labels map[string]string) []Object {
-	names := []string{"gateways", "leases", "pods"}
-	byName := make(map[string]*admissionv1.ValidatingAdmissionPolicy, len(names))
-	here := map[string]string{corev1.LabelMetadataName: namespace}
-	for _, name := range names {
-		byName[name] = read[admissionv1.ValidatingAdmissionPolicy](r, "policy/"+name+".yaml")
-	}
-	if r.err != nil {
-		return nil
-	}
-	gateways, leases, pods := byName["gateways"], byName["leases"], byName["pods"]
 	// Names of namespaces and accounts are DNS labels: they need no quoting.
 	accounts := "system:serviceaccount:" + namespace + ":"
-	gateways.Spec.MatchConstraints.NamespaceSelector = &metav1.LabelSelector{MatchLabels: here}
-	gateways.Spec.MatchConditions = []admissionv1.MatchCondition{{
-		Name: "gateway", Expression: "request.userInfo.username.matches('^" + accounts + "gateway[0-9]*-')",
-	}}
-	leases.Spec.MatchConstraints.NamespaceSelector = &metav1.LabelSelector{MatchLabels: here}
-	leases.Spec.MatchConditions = []admissionv1.MatchCondition{{
-		Name: "node-helper", Expression: "request.userInfo.username == '" + accounts + account.Name + "'",
-	}}
-	// In a namespace of somebody else's there are other pods. Its label tells: see cluster.Kept.
-	pods.Spec.MatchConstraints.NamespaceSelector = &metav1.LabelSelector{MatchLabels: here, MatchExpressions: []metav1.LabelSelectorRequirement{
-		{Key: records.LabelComponent, Operator: metav1.LabelSelectorOpExists},
-	}}
+	node := &admissionv1.MatchCondition{Name: "node-helper", Expression: "request.userInfo.username == '" + accounts + account.Name + "'"}
+	gateway := &admissionv1.MatchCondition{Name: "gateway", Expression: "request.userInfo.username.matches('^" + accounts + "gateway[0-9]*-')"}
+	here := map[string]string{corev1.LabelMetadataName: namespace}
 	var all []Object
-	for _, name := range names {
-		policy, binding := byName[name], read[admissionv1.ValidatingAdmissionPolicyBinding](r, "policy/binding.yaml")
+	for _, p := range []struct {
+		name string
+		by   *admissionv1.MatchCondition // whose requests it concerns; nil: everybody's
+		made bool                        // it concerns a namespace that liqonet has made: in one of somebody else's there are other objects
+	}{
+		{"claims", node, false}, {"gateways", gateway, false}, {"leases", node, false}, {"pods", nil, true}, {"records", nil, false}, {"services", nil, true},
+	} {
+		policy := read[admissionv1.ValidatingAdmissionPolicy](r, "policy/"+p.name+".yaml")
+		binding := read[admissionv1.ValidatingAdmissionPolicyBinding](r, "policy/binding.yaml")
+		if r.err != nil {
+			return nil
+		}
+		policy.Spec.MatchConstraints.NamespaceSelector = &metav1.LabelSelector{MatchLabels: here}
+		if p.made { // its label tells: see cluster.Kept
+			policy.Spec.MatchConstraints.NamespaceSelector.MatchExpressions = []metav1.LabelSelectorRequirement{
+				{Key: records.LabelComponent, Operator: metav1.LabelSelectorOpExists},
+			}
+		}
+		if p.by != nil {
+			policy.Spec.MatchConditions = append(policy.Spec.MatchConditions, *p.by)
+		}
+		if policy.Spec.ParamKind != nil { // the Leases of nodes
+			binding.Spec.ParamRef = &admissionv1.ParamRef{
+				Selector:                &metav1.LabelSelector{MatchLabels: map[string]string{records.LabelComponent: records.ComponentNode}},
+				ParameterNotFoundAction: new(admissionv1.AllowAction),
+			}
+		}
 		for _, o := range []Object{policy, binding} {
-			identify(o, "", policyName(namespace, name), labels)
+			identify(o, "", policyName(namespace, p.name), labels)
 		}
 		binding.Spec.PolicyName = policy.Name
 		all = append(all, policy, binding)

@@ -36,6 +36,10 @@ func claimAddress(ctx context.Context, client kubernetes.Interface, namespace st
 	}
 	leases := client.CoordinationV1().Leases(namespace)
 	for a := range candidates(internalCIDR, node.Name, preferred) {
+		// A policy allows a node two Leases, one with an even address and one with an odd one.
+		if len(own) == 1 && sameParity(own[0].Name, records.AddressLeaseName(a)) {
+			continue
+		}
 		lease, err := leases.Create(ctx, addressLease(namespace, node, a), metav1.CreateOptions{})
 		switch {
 		case err == nil:
@@ -67,6 +71,13 @@ func claimedBefore(own []coordinationv1.Lease, internalCIDR netip.Prefix, prefer
 		}
 	}
 	return nil, netip.Addr{}
+}
+
+// sameParity reports whether the addresses of two Leases are both even or both odd.
+func sameParity(one, other string) bool {
+	a, _ := records.LeaseAddress(one)
+	b, _ := records.LeaseAddress(other)
+	return a.Is4() && b.Is4() && cidr.Number(a)%2 == cidr.Number(b)%2
 }
 
 // existing is the Lease of an address; nil if it is gone by now.

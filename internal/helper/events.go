@@ -5,7 +5,9 @@ package helper
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -38,6 +40,8 @@ const (
 	eventsWaiting              = 16 // for the API server, or for their turn
 	eventRetry                 = 10 * time.Second
 	maxMessage                 = 1000 // bytes; API servers take 1,024
+	eventNames                 = 100  // that a helper has: a policy allows no others. An API server keeps events for an hour
+	eventTries                 = 20   // of names that may be in use
 )
 
 // events writes Kubernetes Events, off the loops: an API server that is slow or away delays them and nothing else. It only
@@ -49,6 +53,8 @@ type events struct {
 	component, host string
 	log             *slog.Logger
 	rate            *rate.Limiter
+	names           string // what the names of events begin with
+	next            int    // the number of the next name; for run alone
 
 	mu      sync.Mutex
 	waiting []corev1.Event // without metadata; the oldest first
@@ -56,10 +62,11 @@ type events struct {
 	refused bool // the log has that there is no right to create events
 }
 
-// newEvents returns the writer of a helper, which may write burst events at once and then one after each pause.
+// newEvents returns the writer of a helper, which may write burst events at once and then one after each pause. Their names
+// begin with host.
 func newEvents(e Env, component, host string, burst int, pause time.Duration) *events {
 	return &events{
-		client: e.Client, namespace: e.Namespace, component: component, host: host, log: e.Log,
+		client: e.Client, namespace: e.Namespace, component: component, host: host, log: e.Log, names: host, next: rand.IntN(eventNames),
 		rate: rate.NewLimiter(rate.Every(pause), burst), wake: make(chan struct{}, 1),
 	}
 }
@@ -165,9 +172,14 @@ func (e *events) write(ctx context.Context, event corev1.Event) error {
 	if err != nil || about.UID == "" {
 		return err // it is gone
 	}
-	event.ObjectMeta = metav1.ObjectMeta{GenerateName: about.Name + ".", Namespace: e.namespace}
 	event.Source = corev1.EventSource{Component: e.component, Host: e.host}
 	event.ReportingController, event.ReportingInstance = e.component, e.host
-	_, err = e.client.CoreV1().Events(e.namespace).Create(ctx, &event, metav1.CreateOptions{})
+	for range eventTries {
+		event.ObjectMeta = metav1.ObjectMeta{Name: fmt.Sprintf("%s.%d", e.names, e.next), Namespace: e.namespace}
+		e.next = (e.next + 1) % eventNames
+		if _, err = e.client.CoreV1().Events(e.namespace).Create(ctx, &event, metav1.CreateOptions{}); !apierrors.IsAlreadyExists(err) {
+			break
+		}
+	}
 	return err
 }

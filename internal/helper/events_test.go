@@ -19,6 +19,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
@@ -87,6 +88,27 @@ func TestEventsAreOfTheirObjects(t *testing.T) {
 		}
 		if len(drift.Message) > 1024 || strings.ContainsAny(drift.Message, "\x1b\n") || !utf8.ValidString(drift.Message) {
 			t.Errorf("message %q", drift.Message)
+		}
+	})
+}
+
+// TestEventsHaveFewNames: a policy allows a hundred for each helper, so that there are no more events of it. Those in use are skipped.
+func TestEventsHaveFewNames(t *testing.T) {
+	t.Parallel()
+	testEvents(t, func(r *recorded) {
+		r.next = 99
+		for range 2 {
+			r.note("ConfigMap", "status-b", true, stateChanged, "m")
+			r.after(0)
+		}
+		if len(r.created) != 2 || r.created[0].Name != "n1.99" || r.created[1].Name != "n1.0" || r.created[0].GenerateName != "" {
+			t.Errorf("events %v", r.created)
+		}
+		r.answer, r.tries = apierrors.NewAlreadyExists(schema.GroupResource{Resource: "events"}, "n1"), 0
+		r.note("ConfigMap", "status-b", true, stateChanged, "m")
+		r.after(time.Hour)
+		if r.tries != eventTries || r.some() {
+			t.Errorf("%d tries where all names are in use", r.tries)
 		}
 	})
 }

@@ -72,6 +72,7 @@ func (g Gateway) Run(ctx context.Context) error {
 	m, metrics := newMirror(g.Client, g.Kept), newMetrics()
 	l := &gatewayLoop{Gateway: g, keys: k, health: newLiveness(), reconciler: newReconciler(kernel, g.Log, metrics), wake: m.changed}
 	l.events = newEvents(g.Env, "liqonet-gateway", g.Node, gatewayBurst, gatewayPause)
+	l.events.names = l.ID.StatusName() // two gateways of a node have different ones
 	l.drift.told = func(names []string) {
 		l.events.note("ConfigMap", g.ID.StatusName(), false, driftRestored, "others changed, restored: "+strings.Join(names, ", "))
 	}

@@ -47,6 +47,7 @@ func TestIPAM(t *testing.T) {
 	for _, test := range []struct{ what, pkg, name string }{
 		{"nodes claim their addresses", "./internal/helper", "TestLabNodes"},
 		{"what others do to helpers' objects is undone", "./internal/helper", "TestLabHealing"},
+		{"what tokens write is bounded", "./templates", "TestLabPolicies"},
 	} {
 		t.Run(test.what, func(t *testing.T) { runLabTest(ctx, t, l, test.pkg, test.name) })
 	}

@@ -118,10 +118,18 @@ func testOwnLease(ctx context.Context, t *testing.T, l *lab.Lab) {
 	a.want(ctx, t, http.StatusForbidden, http.MethodPatch, path+"/"+other.Metadata.Name, `{"spec":{"holderIdentity":"a-1"}}`)
 	a.want(ctx, t, http.StatusForbidden, http.MethodPatch, path+"/"+mine.Metadata.Name, `{"spec":{"holderIdentity":"a-2"}}`)
 	a.want(ctx, t, http.StatusForbidden, http.MethodPatch, path+"/"+mine.Metadata.Name, `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Node","name":"a-2","uid":"`+other.Metadata.OwnerReferences[0].UID+`"}]}}`)
-	for holder, code := range map[string]int{"a-1": http.StatusCreated, "a-2": http.StatusForbidden} {
-		claim := own[holder]
-		a.want(ctx, t, code, http.MethodPost, path+"?dryRun=All", fmt.Sprintf(`{"metadata":{"name":"node-10.80.99.99","labels":{"liqonet.io/node":%q}},"spec":{"holderIdentity":%q}}`,
-			claim.Metadata.Labels["liqonet.io/node"], holder))
+	// It may hold one with an even address and one with an odd one.
+	mineIs := func(digits string) bool { return strings.ContainsAny(mine.Metadata.Name[len(mine.Metadata.Name)-1:], digits) }
+	for _, try := range []struct {
+		holder, name string
+		taken        bool
+	}{{"a-1", "node-10.80.99.98", !mineIs("02468")}, {"a-1", "node-10.80.99.99", mineIs("02468")}, {"a-2", "node-10.80.99.99", false}} {
+		code := http.StatusForbidden
+		if try.taken {
+			code = http.StatusCreated
+		}
+		a.want(ctx, t, code, http.MethodPost, path+"?dryRun=All", fmt.Sprintf(`{"metadata":{"name":%q,"labels":{"liqonet.io/component":"node","liqonet.io/node":%q}},"spec":{"holderIdentity":%q}}`,
+			try.name, own[try.holder].Metadata.Labels["liqonet.io/node"], try.holder))
 	}
 	a.want(ctx, t, http.StatusForbidden, http.MethodDelete, path+"/"+mine.Metadata.Name, "")
 	for _, foreign := range []string{
@@ -132,7 +140,7 @@ func testOwnLease(ctx context.Context, t *testing.T, l *lab.Lab) {
 	}
 	a.want(ctx, t, http.StatusForbidden, http.MethodPatch, "/api/v1/namespaces/liqonet/configmaps/peering-b", note)
 	a.want(ctx, t, http.StatusForbidden, http.MethodPatch, "/api/v1/nodes/a-2", note)
-	testEvents(ctx, t, a, map[event]int{
+	testEvents(ctx, t, a, "a-1.7", map[event]int{
 		{"Lease", mine.Metadata.Name, "DriftRestored"}: http.StatusCreated, {"ConfigMap", "status-b", "GatewayLost"}: http.StatusCreated,
 		{"Pod", podOf["a-1"], "Failed"}: http.StatusForbidden, {"ConfigMap", "status-b", "FailedCreate"}: http.StatusForbidden,
 	})
@@ -141,12 +149,12 @@ func testOwnLease(ctx context.Context, t *testing.T, l *lab.Lab) {
 // event is what a helper may say, or not.
 type event struct{ kind, name, reason string }
 
-// testEvents tries to create events, and to change those of others.
-func testEvents(ctx context.Context, t *testing.T, a account, tries map[event]int) {
+// testEvents tries to create events of that name, and to change those of others.
+func testEvents(ctx context.Context, t *testing.T, a account, name string, tries map[event]int) {
 	const path = "/api/v1/namespaces/liqonet/events"
 	for e, code := range tries {
-		a.want(ctx, t, code, http.MethodPost, path+"?dryRun=All", fmt.Sprintf(`{"metadata":{"generateName":"test."},"reason":%q,"message":"m","type":"Normal",
-			"involvedObject":{"kind":%q,"name":%q,"namespace":"liqonet"}}`, e.reason, e.kind, e.name))
+		a.want(ctx, t, code, http.MethodPost, path+"?dryRun=All", fmt.Sprintf(`{"metadata":{"name":%q},"reason":%q,"message":"m","type":"Normal",
+			"involvedObject":{"kind":%q,"name":%q,"namespace":"liqonet"}}`, name, e.reason, e.kind, e.name))
 	}
 	a.want(ctx, t, http.StatusForbidden, http.MethodGet, path, "")
 	a.want(ctx, t, http.StatusForbidden, http.MethodPatch, path+"/any", `{"message":"x"}`)
@@ -172,7 +180,7 @@ func testGatewayAccount(ctx context.Context, t *testing.T, l *lab.Lab) {
 		a.want(ctx, t, code, http.MethodGet, path, "")
 	}
 	a.want(ctx, t, http.StatusForbidden, http.MethodPatch, "/apis/coordination.k8s.io/v1/namespaces/liqonet/leases/x", note)
-	testEvents(ctx, t, a, map[event]int{
+	testEvents(ctx, t, a, "status-b.7", map[event]int{
 		{"ConfigMap", "status-b", "StateChanged"}: http.StatusCreated, {"ConfigMap", "status-c", "StateChanged"}: http.StatusForbidden,
 		{"Pod", pod, "StateChanged"}: http.StatusForbidden, {"ConfigMap", "status-b", "FailedCreate"}: http.StatusForbidden,
 	})
@@ -185,7 +193,8 @@ func testPodPolicy(ctx context.Context, t *testing.T, l *lab.Lab) {
 		spec string
 		want string // in the refusal; "": taken
 	}{
-		"as a gateway":              {`{"containers":[` + good + `],"volumes":[{"name":"tun","hostPath":{"path":"/dev/net/tun"}}]}`, ""},
+		"as a gateway":              {`{"containers":[` + good + `],"volumes":[{"name":"tun","hostPath":{"path":"/dev/net/tun","type":"CharDevice"}}]}`, ""},
+		"a device of any type":      {`{"containers":[` + good + `],"volumes":[{"name":"tun","hostPath":{"path":"/dev/net/tun"}}]}`, "no file of their node"},
 		"privileged":                {`{"containers":[{"name":"c","image":"x","securityContext":{"privileged":true}}]}`, "no capability but NET_ADMIN"},
 		"another right":             {`{"containers":[` + strings.Replace(good, "NET_ADMIN", "SYS_ADMIN", 1) + `]}`, "no capability but NET_ADMIN"},
 		"escalation":                {`{"containers":[{"name":"c","image":"x"}]}`, "no capability but NET_ADMIN"},
