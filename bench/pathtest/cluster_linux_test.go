@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/netip"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -123,16 +124,22 @@ func (c *testCluster) nodeObject(i int) *corev1.Node {
 // serveAPI offers the objects of a cluster at a socket, until the test ends or the function is called that it returns.
 func (c *testCluster) serveAPI() (socket string, cut func()) {
 	socket = filepath.Join(c.t.TempDir(), "api")
+	return socket, c.serveAPIAt(socket)
+}
+
+// serveAPIAt does that at a socket which is free: it is again once cut has returned.
+func (c *testCluster) serveAPIAt(socket string) (cut func()) {
 	done := make(chan error, 1)
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() { done <- apiserver.Serve(ctx, c.kube, socket) }()
-	c.t.Cleanup(func() { // after the helpers have ended
+	cut = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
 			c.t.Error(err)
 		}
 	})
-	return socket, cancel
+	c.t.Cleanup(cut) // after the helpers have ended
+	return cut
 }
 
 // ip runs ip(8) in a namespace with each line of arguments.

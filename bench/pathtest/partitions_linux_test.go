@@ -58,9 +58,19 @@ var partitions = []partition{
 	},
 }
 
-// TestPartitions cuts parts of a peering off from each other. While that lasts, the state is the right one, and no more
-// packets are lost than cross the cut; if there is a way around it, none after a moment. Afterwards all cross soon. With -short, as
-// in a slow guest, losses are only told.
+// forMinutes is the partition for longer than a session of WireGuard lives, three minutes, and than Kubernetes waits for a node. With
+// -short it lasts as long as the others.
+func (p partition) forMinutes() partition {
+	p.name += " for minutes"
+	if !testing.Short() {
+		p.lasts = 5 * time.Minute
+	}
+	return p
+}
+
+// TestPartitions cuts parts of a peering off from each other, for five seconds and some for five minutes. While that lasts, the state
+// is the right one, and no more packets are lost than cross the cut; if there is a way around it, none after a moment. Afterwards all
+// cross soon. With -short, as in a slow guest, losses are only told.
 func TestPartitions(t *testing.T) {
 	t.Parallel()
 	a, b := severalGateways(t, records.ActiveActive)
@@ -69,12 +79,16 @@ func TestPartitions(t *testing.T) {
 	a.nodeHelpers[1].kill()
 	var cutAPI func()
 	a.sockets[1], cutAPI = a.serveAPI()
+	noAPI := partition{
+		name: "a gateway's node from the API server", state: health.Degraded, reason: "gateway 2", lasts: 5 * time.Second, share: undisturbedLoss,
+		cut: func(a *testCluster) func() {
+			cutAPI()
+			return func() { cutAPI = a.serveAPIAt(a.sockets[1]) }
+		},
+	}
 	a.startNode(1)
 	a.start(a.gateways[1])
-	for _, p := range append(partitions, partition{
-		name: "a gateway's node from the API server", state: health.Degraded, reason: "gateway 2", share: undisturbedLoss,
-		cut: func(*testCluster) func() { cutAPI(); return func() {} },
-	}) {
+	for _, p := range append(partitions, noAPI, partitions[0].forMinutes(), noAPI.forMinutes()) {
 		t.Run(p.name, func(t *testing.T) {
 			a.awaitState(health.Healthy, "")
 			a.awaitAllUsed(time.Time{})
@@ -88,10 +102,12 @@ func TestPartitions(t *testing.T) {
 			begin, before := time.Now(), traffic.count()
 			heal := p.cut(a)
 			a.awaitState(p.state, p.reason)
+			shown := time.Since(begin)
 			for _, f := range floods {
 				f.await(t)
 			}
 			<-time.After(p.lasts - time.Since(begin))
+			a.awaitState(p.state, p.reason)
 			during := traffic.count().minus(before)
 			longest := time.Duration(0)
 			for _, f := range floods {
@@ -99,6 +115,7 @@ func TestPartitions(t *testing.T) {
 				t.Logf("between other addresses %d of %d packets lost, %.2f s at most without any", lost, sent, silent.Seconds())
 				longest = max(longest, silent)
 			}
+			atHeal := traffic.count()
 			heal()
 			healed := time.Now()
 			traffic.lost(t)
@@ -107,9 +124,15 @@ func TestPartitions(t *testing.T) {
 			if !testing.Short() && longest > aroundWithin+allowed {
 				t.Errorf("want at most %v without any packet", aroundWithin+allowed)
 			}
-			t.Logf("%d of %d packets lost in %.1f s; all cross %.1f s later", during.lost(), during.sent, healed.Sub(begin).Seconds(), took.Seconds())
+			a.awaitState(health.Healthy, "")
+			after := traffic.count().minus(atHeal)
+			t.Logf("%s after %.1f s; %d of %d packets lost in %.1f s; all cross %.1f s later, healthy after %.1f s, %d of %d packets lost until then",
+				p.state, shown.Seconds(), during.lost(), during.sent, healed.Sub(begin).Seconds(), took.Seconds(), time.Since(healed).Seconds(), after.lost(), after.sent)
 			if !testing.Short() && (during.lost()*100 > int64(p.share)*during.sent || took > limit) {
 				t.Errorf("want at most %d %% lost, and all to cross after %v", p.share, limit)
+			}
+			if !testing.Short() && p.share == undisturbedLoss && after.lost()*100 > undisturbedLoss*after.sent {
+				t.Errorf("want at most %d %% lost once the API server is back", undisturbedLoss)
 			}
 		})
 	}
