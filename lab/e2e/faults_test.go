@@ -16,8 +16,8 @@ import (
 var elsewhere = []string{"power-server", "drain-server", "upgrade", "keys", "replaced"}
 
 // TestFaults is the short form of `make faults`: each fault once, and those that somebody ends sooner. With -short, some of them, and two
-// gateways alone. No stream may break, the peering must come back, and what should lose no packet loses one in a hundred at most on a busy
-// machine; how long that takes is measured there.
+// gateways alone. No stream may break, the peering must come back, and what should lose no packet loses none, but what may be the
+// machine's; how long that takes is measured there.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	for _, gateways := range []int{2, 1} {
@@ -64,13 +64,14 @@ func testFault(ctx context.Context, t *testing.T, bed *faults.Bed, f faults.Faul
 	if s.Sent == 0 || s.Lost == s.Sent || s.Tried == 0 {
 		t.Errorf("nothing was measured: %+v", s)
 	}
-	if f.Name == "api" && s.Without > bed.Away/2 {
+	without := s.Without - s.Stalled // without packets for longer than the machine sent none
+	if f.Name == "api" && without > bed.Away/2 {
 		t.Errorf("%s without packets: helpers need an API server that is away for %s", s.Without, bed.Away)
 	}
 	if s.Without > patience || s.Pause > patience {
 		t.Errorf("%s without packets, longest pause %s", s.Without, s.Pause.Round(time.Millisecond))
 	}
-	if f.Aim.Lossless && gateways > 1 && 100*s.Lost > s.Sent {
-		t.Errorf("%d of %d packets lost, want none", s.Lost, s.Sent)
+	if f.Aim.Lossless && gateways > 1 && s.Gone > 0 && without > 0 {
+		t.Errorf("%d of %d packets lost, want none", s.Gone, s.Sent)
 	}
 }

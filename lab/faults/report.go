@@ -122,6 +122,6 @@ func (s Sample) Line() string {
 	if s.Turned > 0 {
 		turned = fmt.Sprintf("status turned after %s, healthy after %s", round(s.Turned), round(s.Healed))
 	}
-	return fmt.Sprintf("%d of %d packets lost, %s without; %d streams broken, longest pause %s; %d of %d connections failed; %s",
-		s.Lost, s.Sent, round(s.Without), s.Broken, round(s.Pause), s.Failed, s.Tried, turned)
+	return fmt.Sprintf("%d of %d packets lost, %d for good, %s without, sender stalled %s; %d streams broken, longest pause %s; %d of %d connections failed; %s",
+		s.Lost, s.Sent, s.Gone, round(s.Without), round(s.Stalled), s.Broken, round(s.Pause), s.Failed, s.Tried, turned)
 }

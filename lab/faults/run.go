@@ -116,7 +116,7 @@ func (s *Sample) worst(r flows.Result) {
 	if r.Lost > s.Lost {
 		s.Losses = r.Losses
 	}
-	s.Sent, s.Lost, s.Stalled = max(s.Sent, r.Sent), max(s.Lost, r.Lost), max(s.Stalled, r.Stalled)
+	s.Sent, s.Lost, s.Gone, s.Stalled = max(s.Sent, r.Sent), max(s.Lost, r.Lost), max(s.Gone, r.Gone), max(s.Stalled, r.Stalled)
 	s.Broken, s.Failed, s.Tried = s.Broken+r.Broken, s.Failed+r.Failed, s.Tried+r.Tried
 	s.Without, s.Pause = max(s.Without, r.Without), max(s.Pause, r.Pause)
 }

@@ -20,8 +20,17 @@ type datagrams struct {
 
 	mu       sync.Mutex
 	sent     []time.Time // by number
-	answered []bool
+	outcomes []outcome
 }
+
+// outcome is what became of a datagram. The zero value: no answer has come.
+type outcome int
+
+const (
+	unanswered outcome = iota
+	late               // answered, but not within answerWithin
+	answered
+)
 
 func openDatagrams(ctx context.Context, host string) (*datagrams, error) {
 	var dialer net.Dialer
@@ -39,7 +48,7 @@ func (d *datagrams) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		d.mu.Lock()
 		binary.BigEndian.PutUint64(packet[size-8:], uint64(len(d.sent)))
-		d.sent, d.answered = append(d.sent, time.Now()), append(d.answered, false)
+		d.sent, d.outcomes = append(d.sent, time.Now()), append(d.outcomes, unanswered)
 		d.mu.Unlock()
 		_, _ = d.conn.Write(packet) // an error, such as of a missing route, is a lost datagram
 		select {
@@ -64,8 +73,12 @@ func (d *datagrams) read() {
 		}
 		number := binary.BigEndian.Uint64(buf[size-8:])
 		d.mu.Lock()
-		if number < uint64(len(d.sent)) && time.Since(d.sent[number]) < answerWithin {
-			d.answered[number] = true
+		switch {
+		case number >= uint64(len(d.sent)):
+		case time.Since(d.sent[number]) < answerWithin:
+			d.outcomes[number] = answered
+		default:
+			d.outcomes[number] = max(d.outcomes[number], late)
 		}
 		d.mu.Unlock()
 	}
@@ -88,11 +101,14 @@ func (d *datagrams) result(r *Result) {
 			r.Losses = append(r.Losses, Loss{d.sent[last+1], lost})
 		}
 	}
-	for i, ok := range d.answered {
+	for i, o := range d.outcomes {
 		if i > 0 {
 			r.Stalled = max(r.Stalled, d.sent[i].Sub(d.sent[i-1]))
 		}
-		if ok {
+		switch o {
+		case unanswered:
+			r.Gone++
+		case answered:
 			until(i)
 			last = i
 		}

@@ -27,6 +27,7 @@ type Result struct {
 	To     string `json:"to"`
 	Sent   int    `json:"sent"`   // datagrams
 	Lost   int    `json:"lost"`   // of them, not answered within two seconds
+	Gone   int    `json:"gone"`   // of these, not answered later either, until two seconds after the end
 	Broken int    `json:"broken"` // of four streams
 	Tried  int    `json:"tried"`  // new connections
 	Failed int    `json:"failed"` // of them, not established within five seconds

@@ -88,7 +88,7 @@ func TestFlows(t *testing.T) {
 		t.Fatalf("%d results, want 1", len(all))
 	}
 	r := all[0]
-	if r.Lost == 0 || r.Lost == r.Sent || r.Without < 300*time.Millisecond || r.Without > time.Minute {
+	if r.Lost == 0 || r.Lost == r.Sent || r.Gone != r.Lost || r.Without < 300*time.Millisecond || r.Without > time.Minute {
 		t.Errorf("half a second of silence in one and a half: %+v", r)
 	}
 	lost := 0
