@@ -55,16 +55,17 @@ func TestDetour(t *testing.T) {
 		"main first, without a route":    {commands: []string{"rule add prio 50 lookup main suppress_prefixlength 0"}},
 		"a VPN":                          {[]string{"rule add prio 90 lookup main suppress_prefixlength 0", "rule add prio 91 not fwmark 51820 lookup 999", "route add default dev pod2 table 999"}, []string{"rule 91 mark 0xca6c table 999", "route 0.0.0.0/0 table 999 dev pod2"}},
 
-		"a pod's link":                {[]string{"rule add prio 50 iif pod2 to " + peer + " lookup 999", "route add blackhole default table 999"}, []string{"from 10.244.1.8", "rule 50 to 10.71.0.0/16 iif pod2 table 999"}},
-		"a pod's source":              {[]string{"rule add prio 50 from 10.244.1.8 lookup 999", "route add blackhole default table 999"}, []string{"from 10.244.1.8", "rule 50 from 10.244.1.8/32 table 999"}},
-		"the source of pods":          {[]string{"rule add prio 50 from 10.244.1.0/24 to " + peer + " prohibit"}, []string{"from 10.244.1.7", "rule 50 from 10.244.1.0/24 to 10.71.0.0/16 prohibit"}},
-		"the node's own":              {[]string{"rule add prio 50 iif lo to " + peer + " blackhole"}, []string{"rule 50 to 10.71.0.0/16 iif lo blackhole"}},
-		"what comes from the peer":    {[]string{"rule add prio 50 from 10.71.9.0/24 lookup 999", "route add blackhole default table 999"}, []string{"from 10.71.9.0 to 10.244.1.7", "rule 50 from 10.71.9.0/24 table 999"}},
-		"what comes by the overlay":   {[]string{"rule add prio 50 iif " + crossing.Links[0] + " to 10.244.1.8 blackhole"}, []string{"to 10.244.1.8", "rule 50 to 10.244.1.8/32 iif " + crossing.Links[0] + " blackhole"}},
-		"after ours":                  {commands: []string{"rule add prio 105 to " + peer + " blackhole"}},
-		"marked packets":              {commands: []string{"rule add prio 9 fwmark 0x200/0xf00 lookup 2004", "route add blackhole default table 2004"}},
-		"packets of others":           {commands: []string{"rule add prio 50 iif eth0 blackhole", "rule add prio 50 from 10.244.9.0/24 blackhole", "rule add prio 50 to 10.72.0.0/16 blackhole"}},
-		"by the overlay all the same": {commands: []string{"rule add prio 50 to " + peer + " lookup 999", "route add default dev " + crossing.Links[1] + " table 999"}},
+		"a pod's link":                 {[]string{"rule add prio 50 iif pod2 to " + peer + " lookup 999", "route add blackhole default table 999"}, []string{"from 10.244.1.8", "rule 50 to 10.71.0.0/16 iif pod2 table 999"}},
+		"a pod's source":               {[]string{"rule add prio 50 from 10.244.1.8 lookup 999", "route add blackhole default table 999"}, []string{"from 10.244.1.8", "rule 50 from 10.244.1.8/32 table 999"}},
+		"the source of pods":           {[]string{"rule add prio 50 from 10.244.1.0/24 to " + peer + " prohibit"}, []string{"from 10.244.1.7", "rule 50 from 10.244.1.0/24 to 10.71.0.0/16 prohibit"}},
+		"the node's own":               {[]string{"rule add prio 50 iif lo to " + peer + " blackhole"}, []string{"rule 50 to 10.71.0.0/16 iif lo blackhole"}},
+		"what comes from the peer":     {[]string{"rule add prio 50 from 10.71.9.0/24 lookup 999", "route add blackhole default table 999"}, []string{"from 10.71.9.0 to 10.244.1.7", "rule 50 from 10.71.9.0/24 table 999"}},
+		"what comes by the overlay":    {[]string{"rule add prio 50 iif " + crossing.Links[0] + " to 10.244.1.8 blackhole"}, []string{"to 10.244.1.8", "rule 50 to 10.244.1.8/32 iif " + crossing.Links[0] + " blackhole"}},
+		"our rule for a gateway's pod": {commands: []string{"rule add prio 103 from 10.244.1.7 to 10.71.0.1 lookup main protocol 76"}},
+		"after ours":                   {commands: []string{"rule add prio 105 to " + peer + " blackhole"}},
+		"marked packets":               {commands: []string{"rule add prio 9 fwmark 0x200/0xf00 lookup 2004", "route add blackhole default table 2004"}},
+		"packets of others":            {commands: []string{"rule add prio 50 iif eth0 blackhole", "rule add prio 50 from 10.244.9.0/24 blackhole", "rule add prio 50 to 10.72.0.0/16 blackhole"}},
+		"by the overlay all the same":  {commands: []string{"rule add prio 50 to " + peer + " lookup 999", "route add default dev " + crossing.Links[1] + " table 999"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, command := range c.commands {

@@ -127,7 +127,7 @@ func (f *fib) match(p Packet) (d Decision, ok bool, err error) {
 			if !is || found.Type == Throw || found.Dst.Bits() < int(r.suppress) {
 				continue
 			}
-			d.Route, d.foreign = found, d.foreign || !slices.Contains(f.own, found)
+			d.Route, d.foreign = found, d.foreign || r.Table != mainTable && !slices.Contains(f.own, found) // a rule of ours exempts gateways' pods
 		}
 		if by != (Rule{}) {
 			d.Rule, d.foreign = by, true

@@ -75,6 +75,22 @@ func TestGatewayEnds(t *testing.T) {
 	}
 }
 
+// TestPingOverlay: each end of the overlay answers pings of the other one, which troubleshooting needs, of any size that it carries.
+func TestPingOverlay(t *testing.T) {
+	t.Parallel()
+	for _, kind := range overlays() {
+		a, b := equalRanges().build(t, nil)
+		join(kind, a, b)
+		g := a.gateways[0]
+		for i, n := range a.nodes {
+			for _, size := range []string{"56", "1300"} {
+				n.Run("ping", "-q", "-c1", "-w20", "-s", size, g.config.Internal.String())
+				g.Run("ping", "-q", "-c1", "-w20", "-s", size, a.internal(i).String())
+			}
+		}
+	}
+}
+
 // TestExtendedOverlayIPv6 sends a gateway overlay packets by IPv6 whose UDP header is not where it is as a rule.
 func TestExtendedOverlayIPv6(t *testing.T) {
 	t.Parallel()
