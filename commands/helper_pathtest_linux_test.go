@@ -55,7 +55,7 @@ func TestHelperTestMeasures(t *testing.T) {
 		cmd.SetArgs(args)
 		return cmd.ExecuteContext(ctx)
 	}
-	go func() { ended <- run("serve", "--port", at, "--token", token) }()
+	go func() { ended <- run("serve", "--meter", "--port", at, "--token", token) }()
 	file := filepath.Join(t.TempDir(), "report")
 	if err := run("ask", "--meter", "127.0.0.1:"+at, "--token", token, "--streams", "2", "--each", "10ms", "--report", file); err != nil {
 		t.Fatal(err)
@@ -82,7 +82,7 @@ func TestHelperTestLeavesForeignPorts(t *testing.T) {
 	defer cancel()
 	var said strings.Builder
 	cmd := newHelperTest(&Env{Err: &said})
-	cmd.SetArgs([]string{"serve", "--port", at, "--token", rand.Text()})
+	cmd.SetArgs([]string{"serve", "--meter", "--port", at, "--token", rand.Text()})
 	if err := cmd.ExecuteContext(ctx); err != nil || ctx.Err() == nil || !strings.Contains(said.String(), "address already in use") {
 		t.Errorf("%v, said %q", err, said.String())
 	}
