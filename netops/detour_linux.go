@@ -159,7 +159,7 @@ func (f *fib) elsewhere(p Packet, right func(link string) bool) (string, error) 
 	}
 	d, err := f.decide(p, flow{})
 	if refusalOf(err) != "" || err == nil && !d.foreign && d.Rule != (Rule{}) {
-		return "", nil //nolint:nilerr // another reason, or a route of ours
+		return "", nil // another reason, or a route of ours
 	}
 	from := ""
 	if p.From.IsValid() {

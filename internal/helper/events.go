@@ -66,7 +66,8 @@ type events struct {
 // begin with host.
 func newEvents(e Env, component, host string, burst int, pause time.Duration) *events {
 	return &events{
-		client: e.Client, namespace: e.Namespace, component: component, host: host, log: e.Log, names: host, next: rand.IntN(eventNames),
+		client: e.Client, namespace: e.Namespace, component: component, host: host, log: e.Log, names: host,
+		next: rand.IntN(eventNames), //nolint:gosec // that few names are in use is enough
 		rate: rate.NewLimiter(rate.Every(pause), burst), wake: make(chan struct{}, 1),
 	}
 }

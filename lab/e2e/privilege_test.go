@@ -119,7 +119,9 @@ func testOwnLease(ctx context.Context, t *testing.T, l *lab.Lab) {
 	a.want(ctx, t, http.StatusForbidden, http.MethodPatch, path+"/"+mine.Metadata.Name, `{"spec":{"holderIdentity":"a-2"}}`)
 	a.want(ctx, t, http.StatusForbidden, http.MethodPatch, path+"/"+mine.Metadata.Name, `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Node","name":"a-2","uid":"`+other.Metadata.OwnerReferences[0].UID+`"}]}}`)
 	// It may hold one with an even address and one with an odd one.
-	mineIs := func(digits string) bool { return strings.ContainsAny(mine.Metadata.Name[len(mine.Metadata.Name)-1:], digits) }
+	mineIs := func(digits string) bool {
+		return strings.ContainsAny(mine.Metadata.Name[len(mine.Metadata.Name)-1:], digits)
+	}
 	for _, try := range []struct {
 		holder, name string
 		taken        bool

@@ -58,17 +58,7 @@ func (q Question) Run(ctx context.Context, in io.Reader, out io.Writer) error {
 		w.note(err)
 	}
 	fmt.Fprintln(out, Ready)
-	commands := make(chan string)
-	go func() {
-		defer close(commands)
-		for lines := bufio.NewScanner(in); lines.Scan(); {
-			select {
-			case commands <- lines.Text():
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
+	commands := linesOf(ctx, in)
 	for stopped := false; !stopped; {
 		select {
 		case command, ok := <-commands:
@@ -83,6 +73,22 @@ func (q Question) Run(ctx context.Context, in io.Reader, out io.Writer) error {
 	cancel()
 	w.note(<-traced)
 	return json.NewEncoder(out).Encode(w.report)
+}
+
+// linesOf has the lines of in until its end, or that of ctx.
+func linesOf(ctx context.Context, in io.Reader) <-chan string {
+	lines := make(chan string)
+	go func() {
+		defer close(lines)
+		for s := bufio.NewScanner(in); s.Scan(); {
+			select {
+			case lines <- s.Text():
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return lines
 }
 
 // watcher collects a report.
