@@ -65,7 +65,7 @@ func diffSets(have, want []Set) setChanges {
 	}
 	for _, w := range want {
 		h, there := old[w.Name]
-		if there && (h.Foreign != "" || h.Hosts != w.Hosts || h.Senders != w.Senders) {
+		if there && !h.alike(w) {
 			c.remade = append(c.remade, w.Name)
 			c.remove = append(c.remove, deleteSet(w.Name))
 			there = false
@@ -81,6 +81,12 @@ func diffSets(have, want []Set) setChanges {
 		}
 	}
 	return c
+}
+
+// alike reports whether two sets differ in elements alone.
+func (s Set) alike(o Set) bool {
+	s.Elements, o.Elements = nil, nil
+	return reflect.DeepEqual(s, o)
 }
 
 // compareNames returns what there is by name, and which of the names are not wanted, sorted.

@@ -56,6 +56,10 @@ func changedSets() []manualChange {
 			"flush chain ip small guard; delete set ip small nodes; add set ip small nodes { type ipv4_addr; size 100; flags dynamic,timeout; timeout 1m; }; add rule ip small guard ip saddr @nodes jump called",
 		},
 		{
+			"set of flows in its place",
+			"flush chain ip small guard; delete set ip small nodes; add set ip small nodes { type ipv4_addr . inet_service; size 100; flags dynamic,timeout; timeout 1m; }",
+		},
+		{
 			"set of hosts in its place",
 			"flush chain ip small guard; delete set ip small nodes; add set ip small nodes { type ipv4_addr; }; add rule ip small guard ip saddr @nodes jump called",
 		},

@@ -191,9 +191,9 @@ func InnerDAddr(a netip.Addr) Expr {
 // UDPBegins matches UDP packets whose payload begins with these bytes, 1 to 16.
 func UDPBegins(with string) Expr {
 	return Expr{
-		text: fmt.Sprintf("@th,%d,%d 0x%x", udpHeaderLen*8, len(with)*8, with), proto: UDP,
+		text: fmt.Sprintf("@th,%d,%d 0x%s", udpHeaderLen*8, len(with)*8, strings.TrimLeft(fmt.Sprintf("%x", with), "0")), proto: UDP,
 		code: compare(loadTransport(udpHeaderLen, uint32(len(with))), expr.CmpOpEq, []byte(with)),
-	}.unless(with == "" || len(with) > 16, "a match has 1 to 16 bytes")
+	}.unless(strings.Trim(with, "\x00") == "" || len(with) > 16, "a match has 1 to 16 bytes, not all zero")
 }
 
 // Mark matches the packet's mark.

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/google/nftables"
 	"github.com/mdlayher/netlink"
@@ -20,8 +21,8 @@ func (c *Conn) readSets(family Family, table string) ([]Set, map[string]string, 
 	anonymous := make(map[string]string)
 	for _, a := range answers {
 		name, flags := a.string(unix.NFTA_SET_NAME), a.number(unix.NFTA_SET_FLAGS)
-		if senders := a.senders(); senders > 0 {
-			sets = append(sets, Set{Name: name, Senders: senders})
+		if s := a.senders(); s.Senders > 0 {
+			sets = append(sets, s)
 			continue
 		}
 		elements, err := c.readElements(family, table, name)
@@ -37,14 +38,18 @@ func (c *Conn) readSets(family Family, table string) ([]Set, map[string]string, 
 	return sets, anonymous, nil
 }
 
-// senders is the size of a set of Meter; 0: the set is none.
-func (a attributes) senders() uint32 {
-	timeout, _ := a.long(unix.NFTA_SET_TIMEOUT)
-	if a.number(unix.NFTA_SET_FLAGS) != unix.NFT_SET_EVAL|unix.NFT_SET_TIMEOUT || timeout != uint64(senderTimeout.Milliseconds()) ||
-		a.number(unix.NFTA_SET_KEY_TYPE) != nftables.TypeIPAddr.GetNFTMagic() {
-		return 0
+// senders is a set of senders; the zero value: it is none.
+func (a attributes) senders() Set {
+	timeout, _ := a.long(unix.NFTA_SET_TIMEOUT) // milliseconds
+	kind := a.number(unix.NFTA_SET_KEY_TYPE)
+	flow := flowType()
+	ports := kind == flow.GetNFTMagic()
+	if a.number(unix.NFTA_SET_FLAGS) != unix.NFT_SET_EVAL|unix.NFT_SET_TIMEOUT ||
+		!ports && kind != nftables.TypeIPAddr.GetNFTMagic() {
+		return Set{}
 	}
-	return decode(a[unix.NFTA_SET_DESC]).number(unix.NFTA_SET_DESC_SIZE)
+	size := decode(a[unix.NFTA_SET_DESC]).number(unix.NFTA_SET_DESC_SIZE)
+	return Set{Name: a.string(unix.NFTA_SET_NAME), Senders: size, Ports: ports, Timeout: time.Duration(timeout) * time.Millisecond}
 }
 
 // element is an element of a set.

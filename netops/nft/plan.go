@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/google/nftables"
 	"github.com/google/nftables/expr"
@@ -62,14 +61,23 @@ type batch struct {
 func (b *batch) set(s Set) *nftables.Set {
 	dynamic := s.Senders > 0
 	set := &nftables.Set{Table: b.table, Name: s.Name, Interval: !s.Hosts && !dynamic, KeyType: nftables.TypeIPAddr}
+	if s.Ports {
+		set.KeyType = flowType()
+	}
 	if dynamic {
-		set.Dynamic, set.HasTimeout, set.Timeout, set.Size = true, true, senderTimeout, s.Senders
+		set.Dynamic, set.HasTimeout, set.Timeout, set.Size = true, true, s.Timeout, s.Senders
 	}
 	return set
 }
 
-// senderTimeout is after how long without a packet an address leaves a set of Meter.
-const senderTimeout = time.Minute
+// flowType is the type of an address with a port.
+func flowType() nftables.SetDatatype {
+	t, err := nftables.ConcatSetType(nftables.TypeIPAddr, nftables.TypeInetService)
+	if err != nil {
+		panic(err) // two types of the package itself
+	}
+	return t
+}
 
 func (b *batch) chain(name string) *nftables.Chain {
 	return &nftables.Chain{Table: b.table, Name: name}
@@ -102,7 +110,7 @@ func addSet(s Set) op {
 	for _, o := range s.options() {
 		options += " " + o + ";"
 	}
-	return op{verb: "add set", rest: fmt.Sprintf("%s { type ipv4_addr;%s }", s.Name, options), queue: func(b *batch) {
+	return op{verb: "add set", rest: fmt.Sprintf("%s { type %s;%s }", s.Name, s.keyText(), options), queue: func(b *batch) {
 		set := b.set(s)
 		set.ID = b.nextID()
 		b.err = b.conn.AddSet(set, nil)

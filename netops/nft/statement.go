@@ -41,14 +41,64 @@ func Limit(perSecond, burst uint32) Expr {
 // Meter matches as many packets a second of each source address, and as many at once; neither may be 0. The set has Senders.
 // While it is full, packets of further addresses do not match.
 func Meter(set string, perSecond, burst uint32) Expr {
-	limit := Limit(perSecond, burst)
+	return source.whole().meter(set, Limit(perSecond, burst))
+}
+
+// MeterFlow is Meter for UDP packets, of each source address and port. The set has Ports.
+func MeterFlow(set string, perSecond, burst uint32) Expr {
+	return source.withPort("udp sport", sportOffset).meter(set, Limit(perSecond, burst))
+}
+
+// NoteDAddr puts the destination address into a set of Senders. While that is full, further packets do not match.
+func NoteDAddr(set string) Expr { return destination.whole().update(set) }
+
+// NoteDFlow is NoteDAddr for UDP packets, with the destination port. The set has Ports.
+func NoteDFlow(set string) Expr { return destination.withPort("udp dport", dportOffset).update(set) }
+
+// FlowIn matches UDP packets whose source address and port are in the named set, which has Ports.
+func FlowIn(set string) Expr {
+	k := source.withPort("udp sport", sportOffset)
+	return k.expr(set, fmt.Sprintf("%s @%s", k.word, set), &expr.Lookup{SourceRegister: matchReg, SetName: set})
+}
+
+// key is what an element of a set of Senders is made of.
+type key struct {
+	word string // in nft text
+	load []expr.Any
+	port bool // of UDP
+}
+
+func (a address) whole() key { return key{word: a.word, load: []expr.Any{a.read()}} }
+
+// withPort is the address and a port, each in a register of four bytes.
+func (a address) withPort(word string, offset uint32) key {
+	port := &expr.Payload{DestRegister: unix.NFT_REG32_01, Base: expr.PayloadBaseTransportHeader, Offset: offset, Len: portLen}
+	return key{word: a.word + " . " + word, load: []expr.Any{a.read(), port}, port: true}
+}
+
+func (k key) expr(set, text string, use expr.Any) Expr {
+	e := Expr{text: text, set: set, code: append(k.load, use)}
+	if k.port {
+		e.proto, e.implies = UDP, true
+	}
+	return e
+}
+
+// update puts the key into a set, or prolongs its time there.
+func (k key) update(set string, limits ...expr.Any) Expr {
+	return k.expr(set, fmt.Sprintf("update @%s { %s }", set, k.word), &expr.Dynset{
+		SrcRegKey: matchReg, SetName: set, Operation: uint32(unix.NFT_DYNSET_OP_UPDATE), Exprs: limits,
+	})
+}
+
+// meter is update with a limit for each element.
+func (k key) meter(set string, limit Expr) Expr {
 	if limit.err != nil {
 		return limit
 	}
-	return Expr{text: fmt.Sprintf("update @%s { %s %s }", set, source.word, limit.text), set: set, code: []expr.Any{
-		source.read(),
-		&expr.Dynset{SrcRegKey: matchReg, SetName: set, Operation: uint32(unix.NFT_DYNSET_OP_UPDATE), Exprs: limit.code},
-	}}
+	e := k.update(set, limit.code...)
+	e.text = fmt.Sprintf("update @%s { %s %s }", set, k.word, limit.text)
+	return e
 }
 
 // SetMark sets the packet's mark.

@@ -6,15 +6,15 @@
 //	err = conn.Apply(plan)
 //
 // Every expression is made by a constructor, such as SAddr or Drop, that returns nft text and netlink form
-// together. There are no maps, stateful objects, flowtables or sets of anything but IPv4 prefixes. The kernel itself fills the
-// sets of Meter. A table of family ip6
-// has no sets, and no rules that read an IPv4 header.
+// together. There are no maps, stateful objects, flowtables or sets of anything but IPv4 prefixes. The kernel itself fills
+// sets of senders. A table of family ip6 has no sets, and no rules that read an IPv4 header.
 package nft
 
 import (
 	"fmt"
 	"net/netip"
 	"strings"
+	"time"
 
 	"liqonet.io/liqonet/internal/cidr"
 )
@@ -34,9 +34,13 @@ type Set struct {
 	Name string
 	// Hosts says that no element will ever be a range: the kernel finds an address by one hash then, else by a search.
 	Hosts bool
-	// Senders is for how many addresses at most a set of Meter has a limit of their own; 0: it is no such set. It has no elements
-	// here. An address that has sent nothing for a minute is forgotten.
-	Senders  uint32
+	// Senders is how many addresses at most the kernel puts into the set, by Meter or NoteDAddr; 0: it is no such set. It has no
+	// elements here.
+	Senders uint32
+	// Timeout is how long an element of Senders stays without a packet: whole minutes.
+	Timeout time.Duration
+	// Ports says that each of Senders is an address and a UDP port.
+	Ports    bool
 	Elements []netip.Prefix // sorted, disjoint, without host bits; a single address is a /32
 	// Foreign tells how an observed set differs from any that this package makes. Diff replaces such a set.
 	Foreign string
@@ -95,18 +99,26 @@ func (s Set) text() string {
 	if s.Foreign != "" {
 		lines = append(lines, "# "+s.Foreign)
 	}
-	lines = append(append(lines, "type ipv4_addr"), s.options()...)
+	lines = append(append(lines, "type "+s.keyText()), s.options()...)
 	if len(s.Elements) > 0 {
 		lines = append(lines, "elements = {\n\t\t\t"+prefixTexts(s.Elements, ",\n\t\t\t")+"\n\t\t}")
 	}
 	return block("set "+s.Name, lines)
 }
 
+// keyText is the type of the elements.
+func (s Set) keyText() string {
+	if s.Ports {
+		return "ipv4_addr . inet_service"
+	}
+	return "ipv4_addr"
+}
+
 // options are the properties of a set besides its type.
 func (s Set) options() []string {
 	switch {
 	case s.Senders > 0:
-		return []string{fmt.Sprintf("size %d", s.Senders), "flags dynamic,timeout", "timeout 1m"}
+		return []string{fmt.Sprintf("size %d", s.Senders), "flags dynamic,timeout", fmt.Sprintf("timeout %dm", s.Timeout/time.Minute)}
 	case s.Hosts:
 		return nil
 	}

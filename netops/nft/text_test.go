@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"liqonet.io/liqonet/internal/golden"
 )
@@ -27,7 +28,8 @@ func everything() Table {
 			NewSet("any", mustPrefixes("0.0.0.0/0")...),
 			{Name: "hosts", Hosts: true, Elements: mustPrefixes("0.0.0.0/32", "10.0.0.1/32", "255.255.255.255/32")},
 			{Name: "nobody", Hosts: true},
-			{Name: "senders", Senders: 4096},
+			{Name: "senders", Senders: 4096, Timeout: time.Minute},
+			{Name: "flows", Senders: 256, Ports: true, Timeout: 5 * time.Minute},
 			NewSet("ends", mustPrefixes("0.0.0.0/32", "10.0.0.0/24", "10.0.1.0/24", "255.255.255.255/32")...),
 		},
 		Chains: []Chain{
@@ -119,6 +121,11 @@ func filterRules() []Rule {
 		{Limit(1000, 200), Accept()},
 		{Meter("senders", 100, 20), Accept()},
 		{UDPDPort(6091), InnerDAddr(netip.MustParseAddr("10.80.128.1")), Meter("senders", 1, 1)},
+		{NoteDAddr("senders"), Counter()},
+		{UDPSPort(51840), NoteDFlow("flows")},
+		{FlowIn("flows"), Accept()},
+		{UDPDPort(51840), SAddrIn("senders"), MeterFlow("flows", 10, 20), Limit(1000, 20000), Accept()},
+		{UDPSPort(51840), UDPBegins("\x03\x00\x00\x00"), Accept()},
 		{CTDirection(Reply), Counter()},
 	}
 }
@@ -183,6 +190,9 @@ func TestInvalid(t *testing.T) {
 		{"table t: family ip6 with 1 sets", Table{Family: IP6, Name: "t", Sets: []Set{{Name: "s"}}}},
 		{"table t: dormant", Table{Name: "t", Dormant: true}},
 		{"set s: x: only for observed sets", Table{Name: "t", Sets: []Set{{Name: "s", Foreign: "x"}}}},
+		{"only sets of senders have ports", Table{Name: "t", Sets: []Set{{Name: "s", Ports: true}}}},
+		{"filled by the kernel alone", Table{Name: "t", Sets: []Set{{Name: "s", Senders: 1, Hosts: true}}}},
+		{"timeout 0s: want minutes", Table{Name: "t", Sets: []Set{{Name: "s", Senders: 1}}}},
 		{"cannot be written", chain(Rule{{text: "[foreign]", observed: "foreign"}})},
 	}
 	for _, test := range tests {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"time"
 )
 
 // validate tells what the kernel would reject, or read otherwise than it is meant.
@@ -46,8 +47,13 @@ func (s Set) validate() error {
 	if s.Foreign != "" {
 		return fmt.Errorf("%s: only for observed sets", s.Foreign)
 	}
-	if s.Senders > 0 && (s.Hosts || len(s.Elements) > 0) {
+	switch {
+	case s.Senders == 0 && (s.Ports || s.Timeout != 0):
+		return errors.New("only sets of senders have ports and a timeout")
+	case s.Senders > 0 && (s.Hosts || len(s.Elements) > 0):
 		return errors.New("a set of senders is filled by the kernel alone")
+	case s.Senders > 0 && (s.Timeout < time.Minute || s.Timeout%time.Minute != 0 || s.Timeout >= time.Hour):
+		return fmt.Errorf("timeout %s: want minutes, less than an hour", s.Timeout)
 	}
 	for i, p := range s.Elements {
 		err := checkPrefix(p)
