@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"time"
 
 	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/netops/echo"
@@ -31,20 +32,46 @@ const (
 	markLocal   = 0x4c00 // for the gateway itself
 	markError   = 0x4c01 // an ICMP error of the gateway's own, for the peer
 	markExposed = 0x4c03 // between the peer and an exposed host
+	markForSelf = 0x4c04 // an overlay packet that holds one for the gateway itself, within the limit of its node
 )
 
-// Echoes that a gateway takes in a second, and at once: of all its nodes, 5,000 of which send five each if there are several
-// gateways, and for each tunnel, whose far end sends 25 then and answers as many.
+// Echoes that a gateway takes in a second, and at once: of each node, which sends five if there are several gateways and thirty
+// while it gets no answers; of all its nodes, of which there may be 5,000; and for each tunnel, whose far end sends 25 then and
+// answers as many.
 const (
+	EchoesOfNode  = 100
 	EchoesOfNodes = 25_000
 	echoesOfPeer  = 100
 )
 
-// Requests in a second, and at once, by which paths outside overlay and tunnel are measured: of nodes, which send
-// a few each half minute, and of all others. Who of these is answered is the helper's matter.
+// Requests in a second, and at once, by which paths outside overlay and tunnel are measured: of each node, which sends some fifty
+// at once and a few each half minute; of all nodes; of the peer, whom the helper has asked or answered; and of all others. Which of
+// these are answered is the helper's matter.
 const (
-	sizesOfNodes  = 1000
-	sizesOfOthers = 200
+	sizesOfNode      = 20
+	sizesOfNodeBurst = 100
+	sizesOfNodes     = 1000
+	sizesOfPeer      = 200
+	sizesOfOthers    = 50
+)
+
+// Packets to listen ports in a second, and at once, of senders to whom the tunnel has sent nothing in the last minute: of addresses
+// with which it had a handshake; of each other one; and of all these. One is enough for a handshake. The burst is for a peer whose
+// address changes while it sends.
+const (
+	peerRate       = 1000
+	strangerRate   = 100
+	strangerBurst  = 10_000
+	strangersRate  = 1000
+	strangersBurst = 20_000
+)
+
+// Sets of senders have room for all nodes of a cluster, half of the internal CIDR, and for so many others. 8,192 strangers
+// take 2 MiB.
+const (
+	sendersOfNodes = 1 << 15
+	sendersOfPeer  = 1 << 8
+	strangersMost  = 1 << 13
 )
 
 // Priorities of a gateway's chains that see connections: after conntrack (-200), before DNAT and after SNAT.
@@ -173,8 +200,17 @@ func (c GatewayConfig) reachNodes(s *State) {
 
 var everything = netip.PrefixFrom(netip.IPv4Unspecified(), 0)
 
-// setNodes is the set of where overlay packets come from.
-const setNodes = "nodes"
+// Names of the sets of senders. Strangers can fill the set of strangers alone: in those of nodes are elements of setNodes, and
+// in the others those to whom this gateway itself sends.
+const (
+	setNodes     = "nodes"     // where overlay packets come from
+	setAsking    = "asking"    // those of them that send packets for the gateway itself
+	setMeasuring = "measuring" // those of them that measure the path MTU
+	setMeasured  = "measured"  // to whom the helper sends outside overlay and tunnel
+	setKnown     = "known"     // to whom the tunnel sends, with ports
+	setPeer      = "peer"      // with whom it had a handshake
+	setStrangers = "strangers" // who send to a listen port, and are not known
+)
 
 // firewall is a gateway's nftables table: what comes from the cluster and from the peer is checked and translated
 // before it is routed (translation.go), what is for the gateway itself by the chain input, what is for exposed hosts
@@ -187,7 +223,16 @@ func (c GatewayConfig) firewall() nft.Table {
 	exposed := c.exposure()
 	return nft.Table{
 		Name: Table,
-		Sets: append([]nft.Set{{Name: setNodes, Hosts: true, Elements: cidr.Outermost(sources)}}, exposed.sets...),
+		Sets: slices.Concat([]nft.Set{
+			{Name: setNodes, Hosts: true, Elements: cidr.Outermost(sources)},
+			{Name: setAsking, Senders: sendersOfNodes, Timeout: time.Minute},
+			{Name: setMeasuring, Senders: sendersOfNodes, Timeout: time.Minute},
+			{Name: setMeasured, Senders: sendersOfNodes + sendersOfPeer, Timeout: time.Minute},
+		}, where(c.listens(),
+			nft.Set{Name: setKnown, Senders: sendersOfPeer, Ports: true, Timeout: time.Minute},
+			nft.Set{Name: setPeer, Senders: sendersOfPeer, Timeout: 5 * time.Minute},
+			nft.Set{Name: setStrangers, Senders: strangersMost, Ports: true, Timeout: time.Minute},
+		), exposed.sets),
 		Chains: slices.Concat(c.ingress(), c.fromCluster(), c.fromPeer(), c.quoted(), c.output(),
 			c.input(), c.forward(), c.probes(), exposed.chains),
 	}
@@ -209,6 +254,11 @@ func (c GatewayConfig) eachListenPort(rule func(port uint16) nft.Rule) (rules []
 	return rules
 }
 
+// listens reports whether any far end begins handshakes.
+func (c GatewayConfig) listens() bool {
+	return slices.ContainsFunc(c.Tunnels, func(t GatewayTunnel) bool { return t.ListenPort != 0 })
+}
+
 // forward lets pass what goes between cluster and peer, and nothing else.
 func (c GatewayConfig) forward() []nft.Chain {
 	return []nft.Chain{
@@ -223,21 +273,34 @@ func (c GatewayConfig) forward() []nft.Chain {
 
 // input lets through what is for the gateway itself: the overlay, the tunnel, echoes and health. Echoes come before
 // established connections: no peer that is asked may send without bounds.
+//
+// What a node sends to the gateway itself has its limit before it is taken out of the overlay: by the outer source, as any node
+// could send as another one inside. A packet that only seems to hold another one has no mark, and is dropped where it comes out.
 func (c GatewayConfig) input() []nft.Chain {
-	tunnelEchoes := echoesOfPeer * uint32(len(c.Tunnels))
-	return []nft.Chain{
-		{Name: "echo", Rules: []nft.Rule{
-			{nft.IIfGroup(GroupOverlay), nft.Limit(EchoesOfNodes, EchoesOfNodes), nft.Accept()},
-			{nft.IIfGroup(GroupTunnel), nft.Limit(tunnelEchoes, tunnelEchoes), nft.Accept()},
-			{nft.Counter(), nft.Drop()},
-		}},
+	fromNode := nft.SAddrIn(setNodes)
+	echoes := []nft.Rule{{nft.IIfGroup(GroupOverlay), nft.Limit(EchoesOfNodes, EchoesOfNodes), nft.Accept()}}
+	for _, t := range c.Tunnels {
+		echoes = append(echoes, nft.Rule{nft.IIf(t.Link), nft.Limit(echoesOfPeer, echoesOfPeer), nft.Accept()})
+	}
+	return slices.Concat(c.strangers(), []nft.Chain{
+		{Name: "echo", Rules: append(echoes, refusal)},
 		{Name: "sizes", Rules: []nft.Rule{
-			{nft.SAddrIn(setNodes), nft.Limit(sizesOfNodes, sizesOfNodes), nft.Accept()},
+			{fromNode, nft.Meter(setMeasuring, sizesOfNode, sizesOfNodeBurst), nft.Limit(sizesOfNodes, sizesOfNodes), nft.Accept()},
+			{fromNode, nft.Counter(), nft.Drop()},
+			{nft.SAddrIn(setMeasured), nft.Limit(sizesOfPeer, sizesOfPeer), nft.Accept()},
 			{nft.Limit(sizesOfOthers, sizesOfOthers), nft.Accept()},
-			{nft.Counter(), nft.Drop()},
+			refusal,
+		}},
+		{Name: "for-self", Rules: []nft.Rule{
+			{nft.OverlayID(c.VNI), fromNode, nft.Meter(setAsking, EchoesOfNode, EchoesOfNode), nft.SetMark(markForSelf), nft.Accept()},
+			refusal,
+		}},
+		{Name: "overlay", Rules: []nft.Rule{
+			{nft.InnerDAddr(c.Internal), nft.Goto("for-self")},
+			{nft.OverlayID(c.VNI), fromNode, nft.Accept()},
 		}},
 		{Name: "input", Hook: &nft.Hook{Type: "filter", Point: "input", Drop: true}, Rules: slices.Concat([]nft.Rule{
-			{nft.UDPDPort(c.Overlay.Port), nft.IIfGroupNot(GroupOverlay), nft.IIfGroupNot(GroupTunnel), nft.OverlayID(c.VNI), nft.SAddrIn(setNodes), nft.Accept()},
+			{nft.UDPDPort(c.Overlay.Port), nft.IIfGroupNot(GroupOverlay), nft.IIfGroupNot(GroupTunnel), nft.Jump("overlay")},
 			{nft.Mark(markLocal), nft.UDPDPort(EchoPort), nft.Jump("echo")},
 			{nft.UDPDPort(EchoPort), nft.IIfGroupNot(GroupOverlay), nft.IIfGroupNot(GroupTunnel), nft.Jump("sizes")},
 			{nft.CTState(nft.Established, nft.Related), nft.Accept()},
@@ -246,12 +309,41 @@ func (c GatewayConfig) input() []nft.Chain {
 			{nft.IIfGroup(GroupOverlay), nft.Counter(), nft.Drop()},
 			{nft.IIfGroup(GroupTunnel), nft.Counter(), nft.Drop()},
 		}, c.eachListenPort(func(port uint16) nft.Rule {
-			return nft.Rule{nft.UDPDPort(port), nft.Accept()} // handshakes
+			return nft.Rule{nft.UDPDPort(port), nft.Goto("listen")}
 		}), []nft.Rule{
 			{nft.TCPDPort(HealthPort), nft.Accept()},
 			{nft.ICMPType(icmpErrors...), nft.Accept()}, // packets of overlay and tunnel are not tracked: no error is related to them
 			{nft.Counter(), nft.Drop()},
 		})},
+	})
+}
+
+// What messages of WireGuard begin with: a handshake's two, and data. The fourth kind asks anyone to prove an address.
+const (
+	initiation = "\x01\x00\x00\x00"
+	response   = "\x02\x00\x00\x00"
+	data       = "\x04\x00\x00\x00"
+)
+
+// strangers are the chains of what WireGuard sends and receives at listen ports. It sends these only to those who have the peer's
+// key: from there anything is taken, and from others so much that a handshake gets through. kube-proxy hides those who come by one
+// node behind one address: ports tell them apart. A client that renews its tunnel has another port.
+func (c GatewayConfig) strangers() []nft.Chain {
+	if !c.listens() {
+		return nil
+	}
+	return []nft.Chain{
+		{Name: "sent", Rules: []nft.Rule{
+			{nft.UDPBegins(data), nft.NoteDFlow(setKnown), nft.Accept()},
+			{nft.UDPBegins(response), nft.NoteDAddr(setPeer), nft.NoteDFlow(setKnown)},
+			{nft.UDPBegins(initiation), nft.NoteDAddr(setPeer), nft.NoteDFlow(setKnown)},
+		}},
+		{Name: "listen", Rules: []nft.Rule{
+			{nft.FlowIn(setKnown), nft.Accept()},
+			{nft.SAddrIn(setPeer), nft.Limit(peerRate, peerRate), nft.Accept()},
+			{nft.MeterFlow(setStrangers, strangerRate, strangerBurst), nft.Limit(strangersRate, strangersBurst), nft.Accept()},
+			refusal,
+		}},
 	}
 }
 

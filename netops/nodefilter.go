@@ -3,6 +3,7 @@ package netops
 import (
 	"net/netip"
 	"slices"
+	"time"
 
 	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/netops/nft"
@@ -41,15 +42,20 @@ func (c NodeConfig) firewall() nft.Table {
 			captured = append(captured, p.captured(taken)...)
 		}
 	}
+	sets := []nft.Set{
+		nft.NewSet(setPeers, taken...),
+		nft.NewSet(setPods, c.Pods...),
+		{Name: setGateways, Hosts: true, Elements: cidr.Outermost(gateways)},
+		{Name: setLocal, Hosts: true, Elements: cidr.Outermost(local)},
+		{Name: setEndpoints, Hosts: true, Elements: cidr.Outermost(captured)},
+	}
+	for _, p := range c.Peers { // a set each, which a peer that forges addresses can fill
+		hears := len(p.reached()) > 0 && p.Nodes.IsValid()
+		sets = append(sets, where(hears, nft.Set{Name: echoChain + p.Name, Senders: peerNodesMost, Timeout: time.Minute})...)
+	}
 	return nft.Table{
-		Name: Table,
-		Sets: []nft.Set{
-			nft.NewSet(setPeers, taken...),
-			nft.NewSet(setPods, c.Pods...),
-			{Name: setGateways, Hosts: true, Elements: cidr.Outermost(gateways)},
-			{Name: setLocal, Hosts: true, Elements: cidr.Outermost(local)},
-			{Name: setEndpoints, Hosts: true, Elements: cidr.Outermost(captured)},
-		},
+		Name:   Table,
+		Sets:   sets,
 		Chains: append(c.arrivals(), c.departures()...),
 	}
 }
@@ -162,11 +168,14 @@ const (
 	quotedChain  = "quoted-"
 )
 
-// Echoes that a node takes of one peer's gateway, and of the peer's nodes, in a second and at once. A peer of 1,000
-// nodes, which share eight of this cluster's, sends 60.
+// Echoes that a node takes of one peer's gateway, of each of the peer's nodes, and of all these, in a second and at once. A peer of
+// 1,000 nodes, which share eight of this cluster's, sends 60; each node sends four if the peer has eight gateways.
 const (
 	gatewayEchoRate = 200
+	peerNodeRate    = 10
+	peerNodeBurst   = 40
 	peerEchoRate    = 200
+	peerNodesMost   = 1 << 12 // that have a limit of their own
 )
 
 // arrivals are the chains of what comes from the peer's gateways: by its internal address from itself, else from the
@@ -193,7 +202,9 @@ func (p NodePeer) arrivals(self nft.Expr) []nft.Chain {
 		echoes = append(echoes, nft.Rule{nft.SAddr(address), link, nft.Limit(gatewayEchoRate, gatewayEchoRate), nft.Accept()})
 	}
 	if p.Nodes.IsValid() {
-		echoes = append(echoes, nft.Rule{nft.SAddr(p.Nodes), nft.Limit(peerEchoRate, peerEchoRate), nft.Accept()})
+		echoes = append(echoes, nft.Rule{
+			nft.SAddr(p.Nodes), nft.Meter(echo, peerNodeRate, peerNodeBurst), nft.Limit(peerEchoRate, peerEchoRate), nft.Accept(),
+		})
 	}
 	return []nft.Chain{
 		{Name: echo, Rules: append(echoes, refusal)},

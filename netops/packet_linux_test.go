@@ -2,7 +2,6 @@ package netops
 
 import (
 	"encoding/binary"
-	"errors"
 	"net"
 	"net/netip"
 
@@ -85,21 +84,33 @@ func (ns namespace) hardware(link string) (mac net.HardwareAddr) {
 // emit puts an IP packet on a link as it is, past routes and rules of the sender: what CAP_NET_RAW is enough for.
 func (ns namespace) emit(link string, to net.HardwareAddr, packet []byte) {
 	ns.t.Helper()
+	send, done := ns.emitter(link, to)
+	defer done()
+	if err := send(packet); err != nil {
+		ns.t.Fatal(err)
+	}
+}
+
+// emitter returns what emits packets, and what ends it.
+func (ns namespace) emitter(link string, to net.HardwareAddr) (send func(packet []byte) error, done func()) {
+	ns.t.Helper()
+	fd, index := -1, 0
 	ns.Inside(func() error {
 		l, err := net.InterfaceByName(link)
 		if err != nil {
 			return err
 		}
-		fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM, 0)
-		if err != nil {
-			return err
-		}
+		index = l.Index
+		fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM, 0)
+		return err
+	})
+	return func(packet []byte) error {
 		const ipv4, ipv6 = 0x0008, 0xdd86 // ETH_P_IP and ETH_P_IPV6 in network byte order
-		address := &unix.SockaddrLinklayer{Protocol: ipv4, Ifindex: l.Index, Halen: uint8(len(to))}
+		address := &unix.SockaddrLinklayer{Protocol: ipv4, Ifindex: index, Halen: uint8(len(to))}
 		if packet[0]>>4 == 6 {
 			address.Protocol = ipv6
 		}
 		copy(address.Addr[:], to)
-		return errors.Join(unix.Sendto(fd, packet, 0, address), unix.Close(fd))
-	})
+		return unix.Sendto(fd, packet, 0, address)
+	}, func() { _ = unix.Close(fd) }
 }

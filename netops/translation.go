@@ -53,7 +53,7 @@ func (c GatewayConfig) fromCluster() []nft.Chain {
 	for _, m := range c.Peer {
 		arriving = append(arriving, translated(m, nft.DAddr(m.Seen), nft.SetDAddrPrefix(m.Real), nft.Goto("to-peer")))
 	}
-	arriving = append(arriving, nft.Rule{nft.DAddr(cidr.Single(c.Internal)), nft.SAddr(internal), nft.SetMark(markLocal), nft.Accept()})
+	arriving = append(arriving, nft.Rule{nft.DAddr(cidr.Single(c.Internal)), nft.Mark(markForSelf), nft.SAddr(internal), nft.SetMark(markLocal), nft.Accept()})
 	leaving := []nft.Rule{{nft.ICMPType(icmpQuoting...), nft.Jump("quoted-to-peer")}}
 	for _, p := range cidr.Outermost(c.Pods) {
 		leaving = append(leaving, nft.Rule{nft.SAddr(p), nft.NoTrack(), nft.Accept()})
@@ -127,7 +127,8 @@ func (c GatewayConfig) output() []nft.Chain {
 	for _, t := range c.Tunnels {
 		leaving = append(leaving, nft.Rule{nft.DAddr(t.Address.Masked()), nft.OIfGroupNot(GroupTunnel), nft.Counter(), nft.Drop()})
 	}
-	leaving = append(leaving, c.eachListenPort(func(port uint16) nft.Rule { return nft.Rule{nft.UDPSPort(port), nft.NoTrack()} })...)
+	leaving = append(leaving, c.eachListenPort(func(port uint16) nft.Rule { return nft.Rule{nft.UDPSPort(port), nft.NoTrack(), nft.Goto("sent")} })...)
+	leaving = append(leaving, nft.Rule{nft.UDPSPort(EchoPort), nft.OIfGroupNot(GroupOverlay), nft.OIfGroupNot(GroupTunnel), nft.NoteDAddr(setMeasured)})
 	return []nft.Chain{
 		{Name: "overlay-out", Hook: &nft.Hook{Type: "filter", Point: "output", Priority: priorityRaw}, Rules: leaving},
 		{Name: "error-to-peer", Rules: []nft.Rule{

@@ -89,8 +89,8 @@ func tunnelSocket(number int) string {
 func (g *gatewayEchoes) follow(v gatewayView) error {
 	g.heed(v)
 	own := v.own()
-	_, overlay := g.sockets.listen("overlay", own.Address, limited(&echo.Responder{Answer: g.answer}))
-	_, underlay := g.sockets.listen("underlay", g.pod, limited(&echo.Responder{Knows: g.knows}))
+	_, overlay := g.sockets.listen("overlay", own.Address, limited(echo.Responder{Answer: g.answer}))
+	_, underlay := g.sockets.listen("underlay", g.pod, limited(echo.Responder{Knows: g.knows}))
 	errs := []error{overlay, underlay}
 	for i, t := range own.Tunnels {
 		echoes := g.tunnel(i + 1)
@@ -174,17 +174,18 @@ func (g *gatewayEchoes) compare() {
 	}
 }
 
-// limited is a responder that answers no more than all nodes of a cluster ask.
-func limited(r *echo.Responder) *echo.Responder {
-	r.Rate, r.Burst = netops.EchoesOfNodes, netops.EchoesOfNodes
-	return r
+// limited is a responder that answers no more than all nodes of a cluster ask, and to one address no more than twice what the kernel
+// lets through of one node. Inside the overlay a node can use another one's address: it cannot use up the limit of that.
+func limited(r echo.Responder) *echo.Responder {
+	r.Rate, r.Burst, r.Each = netops.EchoesOfNodes, netops.EchoesOfNodes, 2*netops.EchoesOfNode
+	return &r
 }
 
 // knows reports whether an address may measure the path MTU to here: nodes of this cluster and, at the server, the sender
 // of the tunnel's packets.
 func (g *gatewayEchoes) knows(from netip.AddrPort) bool {
 	serves := func(t *tunnelEchoes) bool { return t.serves(from.Addr()) }
-	return slices.ContainsFunc(g.all(), serves) || g.nodes.send(from.Addr())
+	return g.nodes.send(from.Addr()) || slices.ContainsFunc(g.all(), serves)
 }
 
 // underlay is the socket outside overlay and tunnels; nil: there is none yet.

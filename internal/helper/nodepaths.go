@@ -36,10 +36,12 @@ type nodePaths struct {
 	ignored *prometheus.CounterVec
 	own     string // the node that this gateway runs on: it is lost together with the gateway
 
-	mu        sync.Mutex        // guards what follows
-	gateway   records.GatewayID // this one
-	external  netip.Prefix      // of this cluster
-	nodes     []reportedNode    // of the view
+	mu        sync.Mutex          // guards what follows
+	gateway   records.GatewayID   // this one
+	external  netip.Prefix        // of this cluster
+	nodes     []reportedNode      // of the view
+	internals map[netip.Addr]bool // their internal addresses
+	sources   map[netip.Addr]bool // from where they send to this gateway, outside the overlay
 	paths     map[netip.Addr]nodePath
 	witnesses []netip.Addr // nodes that are asked to be one
 	turn      int          // of the address that is named to the peer next
@@ -66,23 +68,18 @@ func (n *nodePaths) follow(v gatewayView) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.gateway, n.external, n.nodes = v.id, v.fabric.ExternalCIDR, v.nodes
-	known := make(map[netip.Addr]bool, len(v.nodes))
+	n.internals, n.sources = make(map[netip.Addr]bool, len(v.nodes)), make(map[netip.Addr]bool, len(v.nodes))
 	for _, node := range v.nodes {
-		known[node.Internal] = true
+		n.internals[node.Internal], n.sources[node.OverlaySources[v.id]] = true, true
 	}
-	maps.DeleteFunc(n.paths, func(a netip.Addr, _ nodePath) bool { return !known[a] })
+	maps.DeleteFunc(n.paths, func(a netip.Addr, _ nodePath) bool { return !n.internals[a] })
 }
 
 // send reports whether an address is one from which a node sends to this gateway, outside the overlay.
 func (n *nodePaths) send(from netip.Addr) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return slices.ContainsFunc(n.nodes, func(node reportedNode) bool { return node.OverlaySources[n.gateway] == from })
-}
-
-// known reports whether an internal address is a node's; n.mu is held.
-func (n *nodePaths) known(a netip.Addr) bool {
-	return slices.ContainsFunc(n.nodes, func(n reportedNode) bool { return n.Internal == a })
+	return n.sources[from]
 }
 
 // answer notes what a node reports of its own path, and whether it is to be a witness.
@@ -93,7 +90,7 @@ func (n *nodePaths) answer(from netip.AddrPort, m echo.Message) echo.Content {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if _, told := n.paths[r.Internal]; !told && !n.known(r.Internal) {
+	if !n.internals[r.Internal] {
 		return echo.Content{}
 	}
 	now := time.Now()

@@ -67,7 +67,7 @@ func (n *nodeProbes) follow(v nodeView, internal netip.Addr) error {
 	if len(v.peerings) == 0 {
 		return nil
 	}
-	socket, err := n.sockets.listen("node", internal, &echo.Responder{})
+	socket, err := n.sockets.listen("node", internal, limited(echo.Responder{}))
 	if err != nil {
 		return err
 	}

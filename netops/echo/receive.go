@@ -55,7 +55,7 @@ func (s *Socket) answer(from netip.AddrPort, request Message, buf []byte) []byte
 	case s.responder.Knows != nil && !s.responder.Knows(from):
 		s.ignore(ReasonStranger)
 		return buf
-	case !s.limit.Allow():
+	case !s.limits.allow(from.Addr()):
 		s.ignore(ReasonRateLimit)
 		return buf
 	}

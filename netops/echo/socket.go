@@ -1,7 +1,6 @@
 package echo
 
 import (
-	"cmp"
 	"errors"
 	"maps"
 	"math/rand/v2"
@@ -9,8 +8,6 @@ import (
 	"net/netip"
 	"sync"
 	"time"
-
-	"golang.org/x/time/rate"
 )
 
 // Limits of the answers that a Responder gives unless it says otherwise.
@@ -32,6 +29,7 @@ type Config struct {
 type Responder struct {
 	Rate  int // replies a second; zero: DefaultRate
 	Burst int // replies at once; zero: DefaultBurst
+	Each  int // replies to one address, a second and at once; zero: no limit but that of all
 	// Answer is told of each request that will be answered and returns the reply's content; nil: none. It runs
 	// on the socket's goroutine and must not wait.
 	Answer func(from netip.AddrPort, request Message) Content
@@ -63,7 +61,7 @@ type Socket struct {
 	conn      packetConn
 	begin     time.Time // from which on times of requests are counted
 	responder *Responder
-	limit     *rate.Limiter
+	limits    *limits
 	done      chan struct{}
 	wake      chan struct{} // of size one: something else may be due
 	running   sync.WaitGroup
@@ -88,7 +86,7 @@ func newSocket(conn packetConn, responder *Responder) *Socket {
 	}
 	if responder != nil {
 		s.responder = responder
-		s.limit = rate.NewLimiter(rate.Limit(cmp.Or(responder.Rate, DefaultRate)), cmp.Or(responder.Burst, DefaultBurst))
+		s.limits = newLimits(*responder)
 	}
 	s.end = sync.OnceValue(func() error {
 		close(s.done)

@@ -47,13 +47,8 @@ func (s Set) validate() error {
 	if s.Foreign != "" {
 		return fmt.Errorf("%s: only for observed sets", s.Foreign)
 	}
-	switch {
-	case s.Senders == 0 && (s.Ports || s.Timeout != 0):
-		return errors.New("only sets of senders have ports and a timeout")
-	case s.Senders > 0 && (s.Hosts || len(s.Elements) > 0):
-		return errors.New("a set of senders is filled by the kernel alone")
-	case s.Senders > 0 && (s.Timeout < time.Minute || s.Timeout%time.Minute != 0 || s.Timeout >= time.Hour):
-		return fmt.Errorf("timeout %s: want minutes, less than an hour", s.Timeout)
+	if err := s.validateSenders(); err != nil {
+		return err
 	}
 	for i, p := range s.Elements {
 		err := checkPrefix(p)
@@ -67,6 +62,20 @@ func (s Set) validate() error {
 		case i > 0 && last(s.Elements[i-1]) >= first(p):
 			return fmt.Errorf("%s does not follow %s", p, s.Elements[i-1])
 		}
+	}
+	return nil
+}
+
+func (s Set) validateSenders() error {
+	switch {
+	case s.Senders == 0 && (s.Ports || s.Timeout != 0):
+		return errors.New("only sets of senders have ports and a timeout")
+	case s.Senders == 0:
+		return nil
+	case s.Hosts || len(s.Elements) > 0:
+		return errors.New("a set of senders is filled by the kernel alone")
+	case s.Timeout < time.Minute || s.Timeout%time.Minute != 0 || s.Timeout >= time.Hour:
+		return fmt.Errorf("timeout %s: want minutes, less than an hour", s.Timeout)
 	}
 	return nil
 }
