@@ -116,6 +116,9 @@ func (o nodeObjects) pod(id records.GatewayID, g records.Gateway) (*corev1.Pod, 
 	if other := o.bearer(g); other != nil && (g.Node != o.node.Name || len(pod.Status.PodIPs) == 0) {
 		return nil, fmt.Errorf("pod %s/%s has the address", other.Namespace, other.Name)
 	}
+	if own := o.ranges(); len(own) > 0 && cidr.Contains(own, g.PodIP) != (g.Node == o.node.Name) {
+		return nil, fmt.Errorf("pods of node %s are in %v, and %s runs on node %s", o.node.Name, own, g.PodIP, g.Node)
+	}
 	if peer, is := o.taken.overlapping(cidr.Single(g.PodIP)); is {
 		return nil, fmt.Errorf("%s is in range %s of peering %q", g.PodIP, peer.prefix, peer.peering)
 	}
@@ -123,6 +126,22 @@ func (o nodeObjects) pod(id records.GatewayID, g records.Gateway) (*corev1.Pod, 
 		return nil, err
 	}
 	return pod, nil
+}
+
+// ranges are those of this node's pods, and of no other ones: nil where that is not known, as the plugin gives pods other
+// addresses, or there is no pod yet.
+func (o nodeObjects) ranges() []netip.Prefix {
+	p := podsOf(o.node, o.pods)
+	inside := func(pod *corev1.Pod) bool {
+		return !pod.Spec.HostNetwork && !ended(pod) && slices.ContainsFunc(pod.Status.PodIPs, func(ip corev1.PodIP) bool {
+			a, err := netip.ParseAddr(ip.IP)
+			return err == nil && cidr.Contains(p.cidrs, a)
+		})
+	}
+	if len(p.stray) > 0 || !slices.ContainsFunc(o.pods, inside) {
+		return nil
+	}
+	return p.cidrs
 }
 
 // bearer is a pod of this node, other than a gateway's own, that has the gateway's address; nil if there is none. The own

@@ -29,6 +29,9 @@ func TestGatewaysArePods(t *testing.T) {
 		}
 		return p
 	}
+	at := func(a string) *corev1.Pod {
+		return another(func(p *corev1.Pod) { p.Status.PodIP, p.Status.PodIPs = a, []corev1.PodIP{{IP: a}} })
+	}
 	without := func(p *corev1.Pod) { p.Status.PodIP, p.Status.PodIPs = "", nil }
 	elsewhere := func(p *corev1.Pod) { p.Spec.NodeName = "n2" }
 	onN2 := func(g *records.Gateway) { g.Node = "n2" }
@@ -60,6 +63,11 @@ func TestGatewaysArePods(t *testing.T) {
 		"elsewhere, address of a pod here": {pod: elsewhere, write: onN2, pods: []*corev1.Pod{another(nil)}},
 		"elsewhere, of one that ended": {pod: elsewhere, write: onN2,
 			pods: []*corev1.Pod{another(func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed })}, taken: true},
+		"elsewhere, in the range of this node": {pod: elsewhere, write: onN2, pods: []*corev1.Pod{at("10.244.1.200")}},
+		"elsewhere, ranges are not known":      {pod: elsewhere, write: onN2, pods: []*corev1.Pod{at("10.244.1.200"), at("10.244.77.3")}, taken: true},
+		"not known, out of the range": {pod: without, pods: []*corev1.Pod{at("10.244.1.200")},
+			write: func(g *records.Gateway) { g.PodIP = netip.MustParseAddr("10.244.2.77") }},
+		"not known, in the range":     {pod: without, pods: []*corev1.Pod{at("10.244.1.200")}, taken: true},
 		"of the node":                 address("172.31.0.1"),
 		"of another node":             address("172.31.0.77"),
 		"of the API server":           address("172.31.0.250"),
