@@ -76,7 +76,7 @@ func (c NodeConfig) firewall() nft.Table {
 // (ip_frag_queue in net/ipv4/ip_fragment.c), and takes the whole for what came by the link of the last.
 func (c NodeConfig) arrivals() []nft.Chain {
 	overlay, self := nft.UDPDPort(c.Overlay.Port), nft.DAddr(cidr.Single(c.Internal))
-	var outer, pieces []nft.Rule
+	var outer, forged, pieces []nft.Rule
 	// A source route, where this node obeys it, would lead a packet on that came for one of the node's own addresses.
 	inner := []nft.Rule{{nft.Options(), nft.Counter(), nft.Drop()}}
 	// A mark of the outer packet survives decapsulation: by it Cilium would take the peer's packets for the gateway pod's.
@@ -89,6 +89,7 @@ func (c NodeConfig) arrivals() []nft.Chain {
 	for _, p := range c.Peers {
 		for _, g := range p.reached() {
 			outer = append(outer, nft.Rule{nft.SAddr(cidr.Single(g.Pod)), nft.OverlayID(g.VNI), nft.Accept()})
+			forged = append(forged, nft.Rule{nft.SAddrIn(setPods), nft.OverlayID(g.VNI), nft.Counter(), nft.Drop()})
 			inner = append(inner, nft.Rule{nft.IIf(NodeLink(g.VNI)), nft.Goto(arrivalChain + p.Name)})
 			pieces = append(pieces, nft.Rule{nft.IIf(NodeLink(g.VNI)), nft.Goto(pieceChain + p.Name)})
 		}
@@ -97,10 +98,11 @@ func (c NodeConfig) arrivals() []nft.Chain {
 		}
 	}
 	return slices.Concat(chains, c.destinations(self), []nft.Chain{
-		{Name: "untracked", Rules: []nft.Rule{
+		// Pods of this node that are no gateways send nothing in a gateway's network. A node that is cut off from the API server
+		// takes it from the pod that has got the address of a gateway that was replaced.
+		{Name: "untracked", Rules: append(append([]nft.Rule{
 			{nft.SAddrIn(setGateways), nft.NoTrack(), nft.Accept()},
-			{nft.DAddrIn(setGateways), nft.NoTrack()},
-		}},
+		}, forged...), nft.Rule{nft.DAddrIn(setGateways), nft.NoTrack()})},
 		{Name: "outer", Rules: append(outer, refusal)},
 		{Name: "inner", Rules: append(inner, refusal)},
 		{Name: "pieces", Rules: append(pieces, []nft.Rule{

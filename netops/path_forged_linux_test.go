@@ -190,9 +190,10 @@ func forgeries(kind LinkKind, a, b side, outside namespace) map[string]forgery {
 		"node, to a group":               {g.namespace, node, to(toNode, netip.MustParseAddr("224.0.0.1")), n.namespace, "to-node"},
 		"node, to everybody":             {g.namespace, node, to(toNode, netip.MustParseAddr("255.255.255.255")), n.namespace, "to-node"},
 		"node, to this very host":        {g.namespace, node, to(toNode, netip.MustParseAddr("127.0.0.1")), n.namespace, "to-node"},
-		"pod of the peer, by the tunnel": {b.nodes[1].pod, a.seenNode(1), toNode, n.namespace, "to-node"},
-		"the same, to the gateway":       {b.nodes[1].pod, a.seen(gateway), toGateway, a.nodes[0].namespace, "to-pods"},
+		"pod of the peer, by the tunnel": {b.nodes[1].pod, a.seenNode(1), otherNetwork(toNode), n.namespace, "to-node"},
+		"the same, to the gateway":       {b.nodes[1].pod, a.seen(gateway), otherNetwork(toGateway), a.nodes[0].namespace, "to-pods"},
 	}
+	nodeOf := map[string]namespace{"pod": n.namespace, "pod of another node": a.nodes[0].namespace}
 	for name, sender := range map[string]namespace{
 		"pod": n.pod, "pod of another node": a.nodes[0].pod, "host of no cluster": outside,
 	} {
@@ -200,8 +201,11 @@ func forgeries(kind LinkKind, a, b side, outside namespace) map[string]forgery {
 			"": func(f frame) frame { return f }, ", other network": otherNetwork,
 			", forged source": func(f frame) frame { return from(f, stranger) },
 		} {
-			all[name+" to gateway"+what] = forgery{sender, gateway, change(toGateway), g.namespace, "input"}
-			all[name+" to node"+what] = forgery{sender, node, change(toNode), n.namespace, "outer"}
+			atGateway, atNode := forgery{sender, gateway, change(toGateway), g.namespace, "input"}, forgery{sender, node, change(toNode), n.namespace, "outer"}
+			if own, is := nodeOf[name]; is && change(toNode).vni == toNode.vni { // its own node drops it
+				atGateway.at, atGateway.chain, atNode.at, atNode.chain = own, "untracked", own, "untracked"
+			}
+			all[name+" to gateway"+what], all[name+" to node"+what] = atGateway, atNode
 		}
 	}
 	return all
