@@ -116,16 +116,18 @@ func (o nodeObjects) pod(id records.GatewayID, g records.Gateway) (*corev1.Pod, 
 	if other := o.bearer(g); other != nil && (g.Node != o.node.Name || len(pod.Status.PodIPs) == 0) {
 		return nil, fmt.Errorf("pod %s/%s has the address", other.Namespace, other.Name)
 	}
+	return pod, o.checkAddress(g)
+}
+
+// checkAddress refuses an address that no pod on the gateway's node can have.
+func (o nodeObjects) checkAddress(g records.Gateway) error {
 	if own := o.ranges(); len(own) > 0 && cidr.Contains(own, g.PodIP) != (g.Node == o.node.Name) {
-		return nil, fmt.Errorf("pods of node %s are in %v, and %s runs on node %s", o.node.Name, own, g.PodIP, g.Node)
+		return fmt.Errorf("pods of node %s are in %v, and %s runs on node %s", o.node.Name, own, g.PodIP, g.Node)
 	}
 	if peer, is := o.taken.overlapping(cidr.Single(g.PodIP)); is {
-		return nil, fmt.Errorf("%s is in range %s of peering %q", g.PodIP, peer.prefix, peer.peering)
+		return fmt.Errorf("%s is in range %s of peering %q", g.PodIP, peer.prefix, peer.peering)
 	}
-	if err := o.noPods.conflict(cidr.Single(g.PodIP)); err != nil {
-		return nil, err
-	}
-	return pod, nil
+	return o.noPods.conflict(cidr.Single(g.PodIP))
 }
 
 // ranges are those of this node's pods, and of no other ones: nil where that is not known, as the plugin gives pods other
