@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"golang.org/x/sync/errgroup"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -115,14 +116,14 @@ func each[T any](ctx context.Context, items []T, f func(ctx context.Context, i i
 
 // waves is how many steps Apply has; what a step needs is applied by the steps before it. A pod whose service
 // account or ConfigMap is missing would wait for a retry; a binding is refused without its role, to all who may not
-// bind any.
+// bind any, and without its policy, to all who may not list everything.
 const waves = 4
 
 func waveOf(o Object) int {
 	switch o.(type) {
 	case *corev1.Namespace:
 		return 0
-	case *rbacv1.RoleBinding, *rbacv1.ClusterRoleBinding:
+	case *rbacv1.RoleBinding, *rbacv1.ClusterRoleBinding, *admissionv1.ValidatingAdmissionPolicyBinding:
 		return 2
 	case *appsv1.DaemonSet, *appsv1.Deployment:
 		return 3

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -229,10 +230,15 @@ func TestForeignObjectsAreLeftAlone(t *testing.T) {
 	}
 }
 
-// Workloads are applied after what their pods need, and namespaces before everything.
+// Workloads are applied after what their pods need, namespaces before everything, and bindings after all that is bound: an API server
+// refuses them otherwise.
 func TestApplyOrder(t *testing.T) {
 	c, kube := clustertest.New(clustertest.Config{})
-	if _, err := c.Apply(t.Context(), installation(t, "liqonet:1")...); err != nil {
+	objects, err := templates.Base(templates.BaseValues{Namespace: records.DefaultNamespace, Image: "liqonet:1", Policies: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Apply(t.Context(), objects...); err != nil {
 		t.Fatal(err)
 	}
 	var order []string
@@ -243,6 +249,14 @@ func TestApplyOrder(t *testing.T) {
 	}
 	if order[0] != "namespaces" || order[len(order)-1] != "daemonsets" {
 		t.Errorf("order %v", order)
+	}
+	for binding, bound := range map[string]string{
+		"rolebindings": "roles", "clusterrolebindings": "clusterroles", "validatingadmissionpolicybindings": "validatingadmissionpolicies",
+	} {
+		first := slices.Index(order, binding)
+		if first < 0 || !slices.Contains(order[:first], bound) || slices.Contains(order[first:], bound) {
+			t.Errorf("%s before %s: %v", binding, bound, order)
+		}
 	}
 }
 
