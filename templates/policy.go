@@ -42,6 +42,7 @@ func policies(r *reader, namespace string, account *corev1.ServiceAccount, label
 		}
 		if policy.Spec.ParamKind != nil { // the Leases of nodes
 			binding.Spec.ParamRef = &admissionv1.ParamRef{
+				Namespace:               namespace, // an API server asks for the right to list them there, else everywhere
 				Selector:                &metav1.LabelSelector{MatchLabels: map[string]string{records.LabelComponent: records.ComponentNode}},
 				ParameterNotFoundAction: new(admissionv1.AllowAction),
 			}
