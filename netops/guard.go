@@ -18,7 +18,7 @@ func GuardState(ranges []netip.Prefix) State {
 			Name: Table,
 			Sets: []nft.Set{nft.NewSet(setPeers, ranges...)},
 			Chains: []nft.Chain{{
-				Name: "guard", Hook: &nft.Hook{Type: "filter", Point: "postrouting", Priority: priorityGuard},
+				Name: guardChain, Hook: &nft.Hook{Type: "filter", Point: "postrouting", Priority: priorityGuard},
 				Rules: []nft.Rule{{nft.DAddrIn(setPeers), nft.Counter(), nft.Drop()}},
 			}},
 		},

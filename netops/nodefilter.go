@@ -162,6 +162,9 @@ func (c NodeConfig) destinations(self nft.Expr) []nft.Chain {
 	}
 }
 
+// guardChain keeps what is for peers from leaving by anything but the overlay.
+const guardChain = "guard"
+
 // Names of the chains of a peer, before its own.
 const (
 	arrivalChain = "from-"
@@ -245,7 +248,7 @@ func (c NodeConfig) departures() []nft.Chain {
 		}},
 		// Traffic for a peer leaves by the overlay or not at all; a gateway's own packets carry the tunnel, in UDP, whose
 		// other end may have an address of the peer's.
-		{Name: "guard", Hook: &nft.Hook{Type: "filter", Point: "postrouting", Priority: priorityGuard}, Rules: []nft.Rule{
+		{Name: guardChain, Hook: &nft.Hook{Type: "filter", Point: "postrouting", Priority: priorityGuard}, Rules: []nft.Rule{
 			{nft.OIfGroup(GroupOverlay), nft.SetMark(0), nft.Accept()},
 			{nft.DAddrIn(setPeers), nft.Jump("past-overlay")},
 		}},

@@ -1,0 +1,49 @@
+package netops
+
+import (
+	"net/netip"
+	"slices"
+
+	"liqonet.io/liqonet/internal/cidr"
+	"liqonet.io/liqonet/netops/nft"
+)
+
+// Additions returns the steps that guard ranges of peers in a kernel whose other state is not judged: nothing of it is removed or replaced.
+// An element of the set of ranges that a wider one covers is exchanged for that one within a transaction.
+//
+// A range within one to which a path leads is guarded by the twin of that path; a route that refuses the narrower range would win over the
+// path. Where the table has a guard, that has the rules for the paths that exist, and only its set grows.
+func Additions(have State, ranges []netip.Prefix) Plan {
+	paths := only(have.Routes, func(r Route) bool { return r.Table == RoutingTable && r.leads() })
+	ranges = only(ranges, func(p netip.Prefix) bool {
+		return !slices.ContainsFunc(paths, func(r Route) bool { return r.Dst.Bits() < p.Bits() && cidr.Covers(r.Dst, p) })
+	})
+	if len(ranges) == 0 {
+		return Plan{}
+	}
+	want := canonical(GuardState(ranges))
+	if guard := &want.Firewall.Chains[0]; len(paths) > 0 { // others have deleted the table, and the paths go on
+		guard.Rules = slices.Insert(guard.Rules, 0, nft.Rule{nft.OIfGroup(GroupOverlay), nft.Accept()})
+	}
+	var p Plan
+	put(&p, Add, difference(have.Routes, want.Routes).add)
+	if table := nft.Diff(guardOf(have.Firewall, want.Firewall)); !table.Empty() {
+		put(&p, Replace, []Firewall{{Plan: table}})
+	}
+	put(&p, Add, difference(have.Rules, want.Rules).add)
+	return p
+}
+
+// guardOf returns the guard in an observed table, and what it becomes where another one is added.
+func guardOf(have, add nft.Table) (before, after nft.Table) {
+	before, after = have, add
+	before.Sets = only(have.Sets, func(s nft.Set) bool { return s.Name == setPeers })
+	before.Chains = only(have.Chains, func(c nft.Chain) bool { return c.Name == guardChain })
+	for _, s := range before.Sets {
+		after.Sets = []nft.Set{nft.NewSet(setPeers, slices.Concat(s.Elements, add.Sets[0].Elements)...)}
+	}
+	if len(before.Chains) > 0 && len(before.Chains[0].Rules) > 0 {
+		before.Chains, after.Chains = nil, nil
+	}
+	return before, after
+}

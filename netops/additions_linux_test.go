@@ -1,0 +1,131 @@
+package netops
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"liqonet.io/liqonet/internal/cidr"
+	"liqonet.io/liqonet/netops/nft"
+)
+
+// add applies what guards ranges and fails if anything goes, or if a range is not guarded afterwards. Applied twice, it is an empty plan.
+func add(t *testing.T, k *Kernel, ranges ...netip.Prefix) Plan {
+	t.Helper()
+	before := observe(t, k)
+	p := Additions(before, ranges)
+	for _, s := range p.Steps {
+		if _, table := s.Object.(Firewall); s.Op != Add && !table {
+			t.Errorf("a step that adds nothing: %s", s)
+		}
+	}
+	if err := k.Apply(p); err != nil {
+		t.Fatalf("apply: %v\nplan:\n%s", err, p)
+	}
+	after := observe(t, k)
+	for _, s := range Diff(before, after).Steps {
+		if f, table := s.Object.(Firewall); table {
+			for line := range strings.Lines(f.Plan.String()) {
+				if strings.HasPrefix(line, "delete chain") || strings.HasPrefix(line, "delete set") || strings.HasPrefix(line, "flush") {
+					t.Errorf("what was there is not any more: %s", line)
+				}
+			}
+		} else if s.Op != Add {
+			t.Errorf("what was there is not any more: %s", s)
+		}
+	}
+	was, is := guarded(before), guarded(after)
+	for _, p := range slices.Concat(was, ranges) {
+		if !cidr.Within(p, is) {
+			t.Errorf("%s is not guarded by %s", p, is)
+		}
+	}
+	if more := Additions(after, ranges); !more.Empty() {
+		t.Errorf("there is still to do:\n%s", more)
+	}
+	return p
+}
+
+func observe(t *testing.T, k *Kernel) State {
+	t.Helper()
+	have, err := k.Observe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return have
+}
+
+// guarded are the ranges in the set of a state's table.
+func guarded(s State) []netip.Prefix {
+	i := slices.IndexFunc(s.Firewall.Sets, func(s nft.Set) bool { return s.Name == setPeers })
+	if i < 0 {
+		return nil
+	}
+	return s.Firewall.Sets[i].Elements
+}
+
+// TestAdditionsGuard: on a node that has booted, additions are the guard.
+func TestAdditionsGuard(t *testing.T) {
+	t.Parallel()
+	if p := Additions(State{}, nil); !p.Empty() {
+		t.Errorf("without ranges:\n%s", p)
+	}
+	k := newNamespace(t).kernel()
+	add(t, k, heldBack...)
+	if rest := Diff(observe(t, k), GuardState(heldBack)); !rest.Empty() {
+		t.Errorf("to the guard there is still to do:\n%s", rest)
+	}
+	add(t, k, netip.MustParsePrefix("10.12.0.0/16"))
+}
+
+// TestAdditionsBesidePaths: beside the state of an earlier process, ranges are added to it whatever their relation to those that it has. The
+// paths stay: also where the table was deleted, and where a range is within one to which a path leads.
+func TestAdditionsBesidePaths(t *testing.T) {
+	t.Parallel()
+	served := nodeOfTwoPeers().Peers[0].CIDRs[0]
+	inner := netip.PrefixFrom(served.Addr(), served.Bits()+4)
+	outer := netip.PrefixFrom(served.Addr(), served.Bits()-4).Masked()
+	free := netip.MustParsePrefix("10.99.0.0/16")
+	for _, test := range []struct {
+		name, others string // what they do before
+		ranges       []netip.Prefix
+		empty        bool // nothing is added
+	}{
+		{"what there is", "", nodeOfTwoPeers().peerCIDRs(), true},
+		{"within what there is", "", []netip.Prefix{inner}, true},
+		{"another one", "", []netip.Prefix{free}, false},
+		{"around what there is", "", []netip.Prefix{outer}, false},
+		{"all of these", "", []netip.Prefix{inner, free, served, outer}, false},
+		{"no table", "nft delete table ip liqonet", []netip.Prefix{served, free}, false},
+		{"an empty table", "nft delete table ip liqonet; nft add table ip liqonet", []netip.Prefix{served, free}, false},
+		{"no guard", "nft flush chain ip liqonet guard", []netip.Prefix{served, free}, false},
+		{"switched off", "nft add table ip liqonet '{ flags dormant; }'", []netip.Prefix{served, free}, false},
+		{"no twins, no rule", "ip route del unreachable " + served.String() + " table 7600; ip rule del priority 104", []netip.Prefix{served}, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			ns := newNamespace(t)
+			k := ns.kernel()
+			want := withKind(NodeState(nodeOfTwoPeers()), KindVXLAN)
+			reach(t, k, want)
+			ns.Run("sh", "-ec", test.others)
+			p := add(t, k, test.ranges...)
+			if p.Empty() != test.empty {
+				t.Errorf("plan:\n%s", p)
+			}
+			for _, target := range []netip.Prefix{served, inner} {
+				if to := ns.IP("route get " + target.Addr().Next().String()); !strings.Contains(to, Prefix+"gw") {
+					t.Errorf("to %s: %s", target, to)
+				}
+			}
+			if chain := ns.Run("nft", "list", "chain", "ip", Table, "guard"); !strings.Contains(chain, "accept") || !strings.Contains(chain, "@peers") {
+				t.Errorf("guard of paths:\n%s", chain)
+			}
+			if table := ns.Run("nft", "list", "table", "ip", Table); strings.Contains(table, "dormant") {
+				t.Errorf("the table is switched off:\n%s", table)
+			}
+			reach(t, k, want) // a full pass goes on from it
+		})
+	}
+}
