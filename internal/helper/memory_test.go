@@ -78,7 +78,12 @@ func TestDamageStaysWithItsPeering(t *testing.T) {
 func TestLaterRelease(t *testing.T) {
 	w := connected(t)
 	later := func(cm *corev1.ConfigMap) {
-		cm.Data[records.DataKey] += "later: {some: 1}\n"
+		text := cm.Data[records.DataKey]
+		if object, json := strings.CutSuffix(text, "}"); json {
+			cm.Data[records.DataKey] = object + `,"later":{"some":1}}`
+		} else {
+			cm.Data[records.DataKey] = text + "later: {some: 1}\n"
+		}
 		w.put(cm)
 	}
 	first := testPeering()
