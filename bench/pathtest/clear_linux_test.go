@@ -103,6 +103,7 @@ func (c *conversation) run() {
 		}
 		return nil
 	})
+	c.a.reserve(c.b)
 	c.a.connect(c.kinds, c.b)
 	c.b.connect(c.kinds, c.a)
 	for _, cluster := range []*testCluster{c.a, c.b} {

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 
 	"liqonet.io/liqonet/bench/apiserver"
@@ -41,12 +42,16 @@ type job struct {
 
 	Question *probe.Question // of network trace, instead of a helper's work
 
+	Spoiled string // kind of objects that end a process which decodes them; "": none
+	Never   bool   // instead, their list does not come
+
 	program string // that runs it: a test binary of this package. "": this one
 }
 
 func TestMain(m *testing.M) {
 	text := os.Getenv(jobVariable)
 	if text == "" {
+		watch.DefaultChanSize = 1000 // a watch of the fake API server begins with all objects of a kind
 		os.Exit(m.Run())
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
@@ -73,6 +78,9 @@ func runHelper(ctx context.Context, text string) error {
 	env := helper.Env{
 		Client: client, Namespace: records.DefaultNamespace, HealthAddress: healthAddress,
 		Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+	}
+	if j.Spoiled != "" {
+		env.Client = spoiled{client, j.Spoiled, j.Never}
 	}
 	if j.Peering == "" {
 		return helper.Node{Env: env, Name: j.Node}.Run(ctx)

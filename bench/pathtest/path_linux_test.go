@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/eventually"
@@ -198,8 +199,9 @@ func surviveHelpers(k kinds, a, b *testCluster) {
 // part deletes the documents and waits until the nodes have nothing of ours any more.
 func (c *testCluster) part() {
 	c.t.Helper()
-	for _, name := range []string{records.PeeringName("peer"), records.GatewayID{Peering: "peer", Number: 1}.Name(), records.FabricName} {
-		if err := c.kube.CoreV1().ConfigMaps(records.DefaultNamespace).Delete(c.t.Context(), name, metav1.DeleteOptions{}); err != nil {
+	for _, name := range []string{records.PeeringName("peer"), records.GatewayID{Peering: "peer", Number: 1}.Name(), records.FabricName, records.IPAMName} {
+		err := c.kube.CoreV1().ConfigMaps(records.DefaultNamespace).Delete(c.t.Context(), name, metav1.DeleteOptions{})
+		if err != nil && (name != records.IPAMName || !apierrors.IsNotFound(err)) {
 			c.t.Fatal(err)
 		}
 	}

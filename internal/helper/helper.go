@@ -127,15 +127,30 @@ type service struct {
 	mirror  *mirror
 	metrics *metrics
 	kernel  *netops.Kernel
+	first   func(context.Context) error // the first pass, before the objects of others are read; nil: none
 	step    func(context.Context) error // one pass of the loop
 	tasks   []func(context.Context)     // what runs beside the loop
 }
 
-// run reads the objects that the helper follows, then turns its loop beside the other tasks until ctx ends.
+// run makes the first pass, reads the objects that the helper follows, then turns its loop beside the other tasks until ctx ends.
 func (s service) run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return s.health.serve(ctx, s.HealthAddress, s.metrics.registry) })
+	passed := make(chan struct{}) // the first pass has ended
 	group.Go(func() error {
+		err := s.health.serve(ctx, s.HealthAddress, s.metrics.registry)
+		select { // any pod in the node's network can have the port
+		case <-passed:
+		case <-ctx.Done():
+		}
+		return err
+	})
+	group.Go(func() error {
+		if s.first != nil {
+			if err := s.first(ctx); err != nil {
+				s.Log.Error("first pass ended with an error", "error", err)
+			}
+		}
+		close(passed)
 		if err := s.mirror.run(ctx, s.Log); err != nil {
 			return err
 		}

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
 )
@@ -53,6 +54,7 @@ type keptStore struct {
 type keptObject struct {
 	Store  int             `json:"store"` // its number: the pod, and with it the volume, goes with the program that wrote it
 	Kind   string          `json:"kind,omitempty"`
+	Name   string          `json:"name,omitempty"`
 	Object json.RawMessage `json:"object,omitempty"`
 }
 
@@ -63,29 +65,35 @@ func (k *kept) add(s cache.Store, example apiruntime.Object) {
 // load fills the stores. It reports whether there was something; what cannot be read whole is nothing. An informer that lists
 // later replaces it.
 func (k *kept) load() (bool, error) {
-	if k.folder == "" {
-		return false, nil
-	}
-	f, err := os.Open(filepath.Join(k.folder, keptName))
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	defer func() { _ = f.Close() }()
-	objects, err := k.decode(f)
+	objects, err := k.read(func(keptObject) bool { return true })
 	for i := range objects {
 		err = errors.Join(err, k.stores[i].Replace(objects[i], ""))
 	}
-	if err != nil {
-		return false, fmt.Errorf("read %s: %w", f.Name(), err)
-	}
-	return true, nil
+	return objects != nil && err == nil, err
 }
 
-// decode reads the objects of each store.
-func (k *kept) decode(r io.Reader) ([][]any, error) {
+// read returns the wanted objects of each store; nil if there is no file. Others are not decoded.
+func (k *kept) read(wanted func(keptObject) bool) ([][]any, error) {
+	if k.folder == "" {
+		return nil, nil
+	}
+	f, err := os.Open(filepath.Join(k.folder, keptName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	objects, err := k.decode(f, wanted)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", f.Name(), err)
+	}
+	return objects, nil
+}
+
+// decode reads the wanted objects of each store.
+func (k *kept) decode(r io.Reader, wanted func(keptObject) bool) ([][]any, error) {
 	objects := make([][]any, len(k.stores))
 	lines := json.NewDecoder(bufio.NewReader(r))
 	for {
@@ -95,6 +103,9 @@ func (k *kept) decode(r io.Reader) ([][]any, error) {
 		}
 		if line.Object == nil {
 			return objects, nil
+		}
+		if !wanted(line) {
+			continue
 		}
 		if err := line.into(k.stores, objects); err != nil {
 			return nil, err
@@ -145,7 +156,7 @@ func (k *kept) encode(w io.Writer) error {
 		for _, object := range s.List() {
 			data, err := json.Marshal(object)
 			if err == nil {
-				err = lines.Encode(keptObject{i, s.kind.Name(), data})
+				err = lines.Encode(keptObject{i, s.kind.Name(), object.(metav1.Object).GetName(), data})
 			}
 			if err != nil {
 				return err

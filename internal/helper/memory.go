@@ -83,19 +83,11 @@ var (
 // place, and where none is known, the peering's ranges are held back.
 func (m *memory) view(o nodeObjects, now time.Time) (nodeView, []fault) {
 	byName := make(map[string]*corev1.ConfigMap, len(o.maps))
-	begun := false
 	for _, cm := range o.maps {
 		byName[cm.Name] = cm
-		id, ok := records.IdentityOf(cm.Name)
-		begun = begun || ok && id.Component == records.ComponentPeering
 	}
 	v := nodeView{node: o.node.Name, gateways: make(map[records.GatewayID]records.Gateway), pods: podsOf(o.node, o.pods)}
-	own := hosts(o.node, o.apiServers).withPods(v.pods)
-	faults := m.readFabric(o.fabric, own, begun)
-	v.fabric, v.blind = m.fabric, m.fabric == nil && begun
-	faults = append(faults, m.readReservations(o.ipam)...)
-	unserved, more := m.readPeerings(o.maps, own, &v)
-	faults = slices.Concat(faults, more, m.hold(&v, unserved, own))
+	faults := m.readTrusted(o, hosts(o.node, o.apiServers).withPods(v.pods), &v)
 	o.noPods, o.taken = hosts(o.node, o.apiServers).withoutPods(v.fabric), v.taken
 	served := make(map[records.GatewayID]bool)
 	for _, p := range v.peerings {
@@ -117,6 +109,20 @@ func (m *memory) view(o nodeObjects, now time.Time) (nodeView, []fault) {
 	slices.SortStableFunc(faults, func(a, b fault) int { return strings.Compare(a.object, b.object) })
 	v.refused = refusals(faults)
 	return v, faults
+}
+
+// readTrusted puts into the view what follows from the records that only liqoctl writes. own are addresses that are no peer's.
+func (m *memory) readTrusted(o nodeObjects, own protected, v *nodeView) []fault {
+	begun := slices.ContainsFunc(o.maps, func(cm *corev1.ConfigMap) bool {
+		id, ok := records.IdentityOf(cm.Name)
+		return ok && id.Component == records.ComponentPeering
+	})
+	faults := m.readFabric(o.fabric, own, begun)
+	v.fabric, v.blind = m.fabric, m.fabric == nil && begun
+	faults = append(faults, m.readReservations(o.ipam)...)
+	v.unreserved = m.reserved.ranges == nil && (o.ipam != nil || begun)
+	unserved, more := m.readPeerings(o.maps, own, v)
+	return slices.Concat(faults, more, m.hold(v, unserved, own))
 }
 
 // readFabric keeps the fabric if it can be taken. A missing one means that nothing is wanted, unless there are peerings.

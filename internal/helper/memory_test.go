@@ -246,3 +246,28 @@ func TestDamagedReservations(t *testing.T) {
 	}
 	w.wantFaults("damaged reservations", "ConfigMap ipam")
 }
+
+// TestReservationsAreRead: a view tells whether there may be reservations that were not read. Those that this process has read before count.
+func TestReservationsAreRead(t *testing.T) {
+	damaged, long := reserved(t, testPeering()), reserved(t, testPeering())
+	damaged.Data[records.DataKey] = "x"
+	long.Data[records.DataKey] += "# " + strings.Repeat("x", records.MaxSize(records.ComponentIPAM))
+	for what, cm := range map[string]*corev1.ConfigMap{"damaged": damaged, "too long": long, "missing": nil} {
+		fresh, before := newNodeWorld(t, fabricMap(t, testFabric()), peeringMap(t, testPeering())), connected(t)
+		if before.view().unreserved {
+			t.Error("not read")
+		}
+		for _, w := range []*nodeWorld{fresh, before} {
+			w.objects.ipam = cm
+		}
+		if !fresh.view().unreserved {
+			t.Errorf("%s: a process that has never read them takes them for read", what)
+		}
+		if cm != nil && before.view().unreserved {
+			t.Errorf("%s: a process that has read them before does not know them", what)
+		}
+	}
+	if newNodeWorld(t).view().unreserved {
+		t.Error("without peerings and without reservations, some are missing")
+	}
+}

@@ -79,25 +79,33 @@ func (n Node) Run(ctx context.Context) error {
 	l.follow(m)
 	return service{
 		Env: n.Env, health: newLiveness(), mirror: m, metrics: metrics, kernel: kernel, step: l.step,
+		first: func(ctx context.Context) error { return l.guard(ctx, &m.kept) },
 		tasks: []func(context.Context){l.reports.run, l.reportWitness, l.events.run},
 	}.run(ctx)
+}
+
+// allBut selects the objects that are not labelled as one of the components.
+func allBut(components ...string) labels.Selector {
+	others, err := labels.NewRequirement(records.LabelComponent, selection.NotIn, components)
+	if err != nil {
+		panic(err) // constants
+	}
+	return labels.NewSelector().Add(*others)
 }
 
 // follow sets up what the node reads. What a ConfigMap is follows from its name: the selector by label only spares
 // nodes the gateways' reports, which change every ten seconds.
 func (l *nodeLoop) follow(m *mirror) {
-	reports, err := labels.NewRequirement(records.LabelComponent, selection.NotIn,
-		[]string{records.ComponentStatus, records.ComponentFabric, records.ComponentIPAM, records.ComponentTranslation})
-	if err != nil {
-		panic(err) // a constant
-	}
 	gateways := labels.SelectorFromSet(labels.Set{records.LabelComponent: records.ComponentGateway})
 	own := labels.SelectorFromSet(labels.Set{records.LabelNode: nodeLabel(l.Name)})
 	core := l.Client.CoreV1()
 	maps := core.ConfigMaps(l.Namespace)
 	l.fabric = follow(m, maps, &corev1.ConfigMap{}, selected{name: records.FabricName})
 	l.ipam = follow(m, maps, &corev1.ConfigMap{}, selected{name: records.IPAMName})
-	l.configMaps = follow(m, maps, &corev1.ConfigMap{}, selected{labels: labels.NewSelector().Add(*reports), concerns: concernsNodes})
+	l.configMaps = follow(m, maps, &corev1.ConfigMap{}, selected{
+		labels:   allBut(records.ComponentStatus, records.ComponentFabric, records.ComponentIPAM, records.ComponentTranslation),
+		concerns: concernsNodes,
+	})
 	l.nodes = follow(m, core.Nodes(), &corev1.Node{}, selected{name: l.Name})
 	l.pods = follow(m, core.Pods(""), &corev1.Pod{}, selected{field: fields.OneTermEqualSelector("spec.nodeName", l.Name)})
 	l.gateways = follow(m, core.Pods(l.Namespace), &corev1.Pod{}, selected{labels: gateways})
@@ -125,10 +133,11 @@ func (l *nodeLoop) step(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(err, l.report(view, nil))
 	}
+	lifting := l.lift(view)
 	l.tellUse(view)
 	// Before connections are forgotten: probes of a peering that is gone are connections, too.
 	// A path that cannot be probed concerns its own peering; the others are not held up.
-	probing := l.probes.follow(view, l.claims.internal)
+	probing := errors.Join(lifting, l.probes.follow(view, l.claims.internal))
 	if err := l.older.forget(view.ranges()); err != nil {
 		return errors.Join(probing, err)
 	}
@@ -155,9 +164,23 @@ func (l *nodeLoop) apply(view nodeView) error {
 	if err := l.pass(view.state(l.claims.internal)); err != nil {
 		return err
 	}
-	err := l.kernel.LiftBootGuard() // the guard stands
 	if view.blind {
-		err = errors.Join(errBlind, err)
+		return errors.Join(errBlind, l.lift(view))
+	}
+	return nil
+}
+
+// errUnreserved says why a node that has booted keeps its boot guard: that has ranges of peers which nothing else that was read has.
+var errUnreserved = errors.New("the boot guard stays: ConfigMap " + records.IPAMName + " has not been read")
+
+// lift removes the boot guard once the node's own, which is in the kernel, has the ranges of all peers.
+func (l *nodeLoop) lift(view nodeView) error {
+	if !view.unreserved {
+		return l.kernel.LiftBootGuard()
+	}
+	stays, err := l.kernel.HasBootGuard()
+	if stays {
+		err = errors.Join(errUnreserved, err)
 	}
 	return err
 }

@@ -28,9 +28,10 @@ type nodeView struct {
 	guarded  []string
 	refused  map[string]string // by peering: why it is not served as its record says
 
-	blind bool          // there are peerings, and no fabric that can be taken
-	aging time.Duration // until the next gateway is not used any more; 0: none is about to
-	taken *apart        // what the peerings have of their own
+	blind      bool          // there are peerings, and no fabric that can be taken
+	unreserved bool          // there may be reservations for peers, and none could be read
+	aging      time.Duration // until the next gateway is not used any more; 0: none is about to
+	taken      *apart        // what the peerings have of their own
 }
 
 // localPods are the addresses of a node's pods: ranges, and addresses outside them.

@@ -1,0 +1,266 @@
+package pathtest
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"liqonet.io/liqonet/internal/eventually"
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/netops"
+	"liqonet.io/liqonet/templates"
+)
+
+// largeObjects is the number of objects of 1 MB in TestGuardFirst.
+const largeObjects = 100
+
+// TestGuardFirst boots a node, without a boot guard, beside objects that end each process that decodes them: every kind that a token other
+// than liqoctl's writes, in turn, first while a hundred such objects have 1 MB each. The node's helper ends again and again, but the guard is in
+// the kernel before, and a capture of all links between the clusters contains no packet of the node and its pod.
+func TestGuardFirst(t *testing.T) {
+	t.Parallel()
+	c := newConversation(t, combinations()[0])
+	a, b := c.a, c.b
+	a.reserve(b)
+	a.addAPIServer()
+	eventually.Succeeds(t, joining, func() error {
+		if len(c.capture.seen(markBefore)) == 0 {
+			return fmt.Errorf("the capture sees nothing")
+		}
+		return nil
+	})
+	a.connect(c.kinds, b)
+	b.connect(c.kinds, a)
+	for _, cluster := range []*testCluster{a, b} {
+		cluster.awaitApplied()
+		c.say(cluster, markSecret)
+	}
+	c.awaitUnderstood("connect")
+	forget := a.writeLarge(largeObjects)
+	for i, kind := range kindsOfOthers {
+		t.Log(kind)
+		if i == 1 {
+			forget()
+		}
+		c.sayAt(a.nodeName(1), "")
+		a.nodeHelpers[1].kill()
+		a.forget(1)
+		for range 2 { // as the kubelet starts it again
+			a.startSpoiled(1, kind, false)
+			a.awaitHeldBack(1, b)
+			c.sayAt(a.nodeName(1), markSecret)
+			a.awaitFault(1)
+			c.awaitRounds()
+			a.awaitHeldBack(1, b)
+		}
+		if sightings := c.capture.seen(markSecret); len(sightings) > 0 {
+			t.Fatalf("%s: %d packets in the clear, the first %s", kind, len(sightings), sightings[0])
+		}
+	}
+	a.startNode(1)
+	c.awaitUnderstood("all faults")
+	if sightings := c.capture.seen(markSecret); len(sightings) > 0 {
+		t.Errorf("%d packets in the clear, the first %s", len(sightings), sightings[0])
+	}
+	c.capture.complete()
+}
+
+// addAPIServer writes the EndpointSlice of an API server.
+func (c *testCluster) addAPIServer() {
+	c.t.Helper()
+	slice := &discoveryv1.EndpointSlice{
+		ObjectMeta: metav1.ObjectMeta{Name: "kubernetes", Namespace: corev1.NamespaceDefault}, AddressType: discoveryv1.AddressTypeIPv4,
+		Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"172.31.255.250"}}},
+	}
+	if _, err := c.kube.DiscoveryV1().EndpointSlices(slice.Namespace).Create(c.t.Context(), slice, metav1.CreateOptions{}); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// writeLarge writes records of gateways of 1 MB each. Every tenth has the label of a peering's record: gateways can label their own objects.
+// It returns what deletes them.
+func (c *testCluster) writeLarge(n int) (forget func()) {
+	c.t.Helper()
+	maps := c.kube.CoreV1().ConfigMaps(records.DefaultNamespace)
+	var names []string
+	text := strings.Repeat("x", 1_000_000)
+	for i := range n {
+		name := fmt.Sprintf("gateway-large-%d", i)
+		id, _ := records.IdentityOf(name)
+		if i%10 == 0 {
+			id.Component = records.ComponentPeering
+		}
+		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: records.DefaultNamespace, Labels: id.Labels()}, Data: map[string]string{records.DataKey: text}}
+		if _, err := maps.Create(c.t.Context(), cm, metav1.CreateOptions{}); err != nil {
+			c.t.Fatal(err)
+		}
+		names = append(names, name)
+	}
+	return func() {
+		for _, name := range names {
+			if err := maps.Delete(c.t.Context(), name, metav1.DeleteOptions{}); err != nil {
+				c.t.Fatal(err)
+			}
+		}
+	}
+}
+
+// startSpoiled starts a node's helper beside objects of a kind that end it, or whose list never comes.
+func (c *testCluster) startSpoiled(i int, kind string, never bool) {
+	c.nodeHelpers[i] = start(c.t, c.nodes[i], "node "+c.nodeName(i)+", "+kind, job{Socket: c.socket, Node: c.nodeName(i), Spoiled: kind, Never: never})
+}
+
+// awaitFault waits until a node's helper has read what it must not.
+func (c *testCluster) awaitFault(i int) {
+	c.t.Helper()
+	eventually.Succeeds(c.t, joining, func() error {
+		if c.nodeHelpers[i].logged("unexpected fault address") == 0 {
+			return fmt.Errorf("the helper of %s has decoded nothing", c.nodeName(i))
+		}
+		return nil
+	})
+	c.nodeHelpers[i].kill()
+}
+
+// TestLateLists restarts a node's helper while the list of one kind of objects does not come. The ranges of a peering that is new are guarded,
+// and the path to another peering stays. Once the list comes, the helper goes on.
+func TestLateLists(t *testing.T) {
+	t.Parallel()
+	k := combinations()[0]
+	a, b, _ := twoClusters(t)
+	a.reserve(b)
+	a.connect(k, b)
+	b.connect(k, a)
+	for _, c := range []*testCluster{a, b} {
+		c.awaitProof(k)
+	}
+	for i := range nodesPerCluster {
+		serve(t, b.pods[i])
+	}
+	path := pathIn(a.nodes[1])
+	for i, kind := range kindsOfOthers {
+		t.Log(kind)
+		a.nodeHelpers[1].kill()
+		added := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 99, byte(i), 0}), 24)
+		a.reserveAlso(added)
+		a.startSpoiled(1, kind, true)
+		eventually.Succeeds(t, joining, func() error {
+			if set := a.nodes[1].Run("nft", "list", "set", "ip", netops.Table, "peers"); !strings.Contains(set, added.String()) {
+				return fmt.Errorf("%s is not guarded: %s", added, set)
+			}
+			return nil
+		})
+		for range someRounds {
+			if _, err := seenBy(a.pods[1], b.seenPod(0)); err != nil {
+				t.Fatalf("%s: %v", kind, err)
+			}
+		}
+		now := pathIn(a.nodes[1])
+		for line := range strings.Lines(path) {
+			if !strings.Contains(now, line) {
+				t.Errorf("%s: of the path there is no %s", kind, line)
+			}
+		}
+		if !strings.Contains(now, "unreachable "+added.String()) {
+			t.Errorf("%s: %s is not refused by a route", kind, added)
+		}
+	}
+	a.nodeHelpers[1].kill()
+	a.startNode(1)
+	expectAll(a, b)
+}
+
+// reserveAlso adds a range of a peering without a record to the reservations.
+func (c *testCluster) reserveAlso(p netip.Prefix) {
+	c.t.Helper()
+	cm, err := c.kube.CoreV1().ConfigMaps(records.DefaultNamespace).Get(c.t.Context(), records.IPAMName, metav1.GetOptions{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	cm.Data[records.DataKey] += fmt.Sprintf("- \"%s peering/new peer-pods\"\n", p)
+	c.put(cm)
+}
+
+// TestBootGuardStays boots a node with its boot guard while the reservations cannot be read, or are missing: the guard stays, because only
+// they have the ranges of a peering whose record is damaged. The node's pods reach other peers all the same. It is lifted when the
+// reservations can be read.
+func TestBootGuardStays(t *testing.T) {
+	t.Parallel()
+	k := combinations()[0]
+	a, b, _ := twoClusters(t)
+	a.reserve(b)
+	a.connect(k, b)
+	b.connect(k, a)
+	for _, c := range []*testCluster{a, b} {
+		c.awaitProof(k)
+	}
+	for i := range nodesPerCluster {
+		serve(t, a.pods[i])
+		serve(t, b.pods[i])
+	}
+	guard, err := templates.BootGuard([]netip.Prefix{b.seen, peerExternal, netip.MustParsePrefix("10.99.0.0/16")}, overlayPorts[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, maps := a.nodes[1], a.kube.CoreV1().ConfigMaps(records.DefaultNamespace)
+	for what, spoil := range map[string]func() *corev1.ConfigMap{
+		"damaged":  func() *corev1.ConfigMap { return a.damage(records.IPAMName) },
+		"too long": func() *corev1.ConfigMap { return a.tooLong(records.IPAMName) },
+		"missing": func() *corev1.ConfigMap {
+			good, err := maps.Get(t.Context(), records.IPAMName, metav1.GetOptions{})
+			if err == nil {
+				err = maps.Delete(t.Context(), records.IPAMName, metav1.DeleteOptions{})
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			return good
+		},
+	} {
+		a.nodeHelpers[1].kill()
+		a.forget(1)
+		n.Feed(guard, "nft", "-f", "-")
+		good := spoil()
+		a.startNode(1)
+		eventually.Succeeds(t, joining, func() error {
+			if a.nodeHelpers[1].logged("the boot guard stays") == 0 {
+				return fmt.Errorf("%s: the helper does not report that the boot guard stays", what)
+			}
+			return nil
+		})
+		expectAll(a, b)
+		if tables := n.Run("nft", "list", "tables", "ip"); !strings.Contains(tables, netops.BootTable) {
+			t.Errorf("%s: the boot guard is lifted: %s", what, tables)
+		}
+		if what == "missing" {
+			good.ResourceVersion = ""
+			if _, err := maps.Create(t.Context(), good, metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		} else {
+			a.put(good)
+		}
+		eventually.Succeeds(t, joining, func() error {
+			if tables := n.Run("nft", "list", "tables", "ip"); strings.Contains(tables, netops.BootTable) {
+				return fmt.Errorf("%s: the boot guard is not lifted: %s", what, tables)
+			}
+			return nil
+		})
+	}
+}
+
+// tooLong adds a comment to a record that makes it longer than helpers read, and returns its previous content.
+func (c *testCluster) tooLong(name string) *corev1.ConfigMap {
+	c.t.Helper()
+	good := c.damage(name)
+	bad := good.DeepCopy()
+	id, _ := records.IdentityOf(name)
+	bad.Data[records.DataKey] += "# " + strings.Repeat("x", records.MaxSize(id.Component)) + "\n"
+	c.put(bad)
+	return good
+}

@@ -1,0 +1,143 @@
+//go:build linux
+
+package helper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"liqonet.io/liqonet/internal/cidr"
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/netops"
+)
+
+// trustedPage is how many records the API server sends at once, of 256 KiB each: a gateway's object can have the label of a peering's.
+const trustedPage = 50
+
+// guard is the first pass of a process: it guards the ranges of all peers, by the records that only liqoctl writes, and removes nothing.
+// What gateways, nodes and others write is read after it. If one of these objects ends each process that reads it, nothing leaves
+// unencrypted all the same.
+func (l *nodeLoop) guard(ctx context.Context, k *kept) error {
+	o, err := l.trusted(ctx, k)
+	if err != nil {
+		return err
+	}
+	have, err := l.kernel.Observe()
+	if err != nil {
+		return fmt.Errorf("observe kernel: %w", err)
+	}
+	own, err := l.ownAddresses(have.Addresses)
+	if err != nil {
+		return err
+	}
+	var v nodeView
+	newMemory().readTrusted(o, own, &v) // the next pass reports faults
+	ranges := v.heldBack
+	for _, p := range v.peerings {
+		ranges = append(ranges, p.Seen()...)
+	}
+	plan := netops.Additions(have, ranges)
+	if plan.Empty() {
+		return nil
+	}
+	l.Log.Info("ranges of peers are guarded", "ranges", len(ranges), "plan", fmt.Sprintf("%.600s", abridged(plan)))
+	if err := errors.Join(l.older.begin(), l.kernel.Apply(plan)); err != nil {
+		return err
+	}
+	// Here, because the routes tell the next pass, and the next process, that older connections are forgotten.
+	return l.older.forget(slices.Concat(l.older.done, ranges))
+}
+
+// ownAddresses are those of the node and of the API server, as the kernel knows them: the Node object, which the kubelet writes, is not
+// read yet. Those that an earlier process made are none of them: they are in the fabric's internal CIDR.
+func (l *nodeLoop) ownAddresses(made []netops.Address) (own protected, err error) {
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		return nil, fmt.Errorf("read addresses of the node: %w", err)
+	}
+	for _, a := range addresses {
+		p, err := netip.ParsePrefix(a.String())
+		ours := slices.ContainsFunc(made, func(m netops.Address) bool { return m.Prefix.Addr() == p.Addr() })
+		if err == nil && p.Addr().Is4() && !p.Addr().IsLoopback() && !ours {
+			own.add("node address", cidr.Single(p.Addr()))
+		}
+	}
+	own.add("API server", cidr.Singles(l.servers(nil))...)
+	return own, nil
+}
+
+// byLiqoctl reports whether only liqoctl writes the ConfigMap of that name, and helpers of nodes read it.
+func byLiqoctl(name string) bool {
+	id, known := records.IdentityOf(name)
+	return known && slices.Contains([]string{records.ComponentFabric, records.ComponentIPAM, records.ComponentPeering}, id.Component)
+}
+
+// trusted waits for the objects that only liqoctl writes. Where the API server does not answer, they are those that an earlier process kept.
+func (l *nodeLoop) trusted(ctx context.Context, k *kept) (nodeObjects, error) {
+	known, err := k.read(func(o keptObject) bool { return o.Kind == "ConfigMap" && byLiqoctl(o.Name) })
+	if err != nil {
+		known = nil // the next pass reports it
+	}
+	patience := writeTimeout
+	if known != nil {
+		patience = listPatience
+	}
+	for retry := firstRetry; ; retry = min(2*retry, lastRetry) {
+		o, err := l.listTrusted(ctx, patience)
+		switch {
+		case err == nil || ctx.Err() != nil:
+			return o, err
+		case known != nil:
+			for _, obj := range slices.Concat(known...) {
+				o.put(obj.(*corev1.ConfigMap))
+			}
+			return o, nil
+		}
+		l.Log.Warn("read the records of peerings; it is tried again", "error", err, "in", retry.String())
+		select {
+		case <-ctx.Done():
+		case <-time.After(retry):
+		}
+	}
+}
+
+// listTrusted reads the objects that only liqoctl writes. What others have labelled as such an object is known by its name, and dropped.
+func (l *nodeLoop) listTrusted(ctx context.Context, patience time.Duration) (o nodeObjects, err error) {
+	s := selected{labels: allBut(records.ComponentStatus, records.ComponentGateway, records.ComponentTranslation)}
+	page := metav1.ListOptions{Limit: trustedPage}
+	for more := true; more; more = page.Continue != "" {
+		pageCtx, cancel := context.WithTimeout(ctx, patience)
+		list, err := l.Client.CoreV1().ConfigMaps(l.Namespace).List(pageCtx, s.options(page))
+		cancel()
+		if err != nil {
+			return nodeObjects{}, fmt.Errorf("list ConfigMaps: %w", err)
+		}
+		for i := range list.Items {
+			if cm := &list.Items[i]; byLiqoctl(cm.Name) {
+				o.put(trimmed(cm, true).(*corev1.ConfigMap))
+			}
+		}
+		page.Continue = list.Continue
+	}
+	return o, nil
+}
+
+// put adds a ConfigMap.
+func (o *nodeObjects) put(cm *corev1.ConfigMap) {
+	switch cm.Name {
+	case records.FabricName:
+		o.fabric = cm
+	case records.IPAMName:
+		o.ipam = cm
+	default:
+		o.maps = append(o.maps, cm)
+	}
+}

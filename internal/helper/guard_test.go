@@ -1,0 +1,189 @@
+//go:build linux
+
+package helper
+
+import (
+	"encoding/json"
+	"log/slog"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
+
+	"liqonet.io/liqonet/internal/netnstest"
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/netops"
+)
+
+// guardLoop is a node's helper before its first pass. listing answers its lists of ConfigMaps; nil: the fake API server does.
+func guardLoop(t *testing.T, listing func(clienttesting.ListActionImpl) (*corev1.ConfigMapList, error), objects ...runtime.Object) *nodeLoop {
+	t.Helper()
+	client := fake.NewClientset(objects...)
+	if listing != nil {
+		client.PrependReactor("list", "configmaps", func(a clienttesting.Action) (bool, runtime.Object, error) {
+			list, err := listing(a.(clienttesting.ListActionImpl))
+			return true, list, err
+		})
+	}
+	return &nodeLoop{Node: Node{Env: Env{Client: client, Namespace: testNamespace, Log: slog.New(slog.NewTextHandler(t.Output(), nil))}, Name: "n1"}}
+}
+
+// relabelled is a gateway's record with the labels of a peering's.
+func relabelled(t *testing.T) *corev1.ConfigMap {
+	cm := gatewayMap(t, "b", testGateway())
+	cm.Labels = peeringMap(t, testPeering()).Labels
+	return cm
+}
+
+func namesOf(o nodeObjects) (names []string) {
+	for _, cm := range slices.Concat([]*corev1.ConfigMap{o.fabric, o.ipam}, o.maps) {
+		if cm != nil {
+			names = append(names, cm.Name)
+		}
+	}
+	return names
+}
+
+// TestTrusted: the first pass reads all pages of what only liqoctl writes, and drops what is something else by its name. Texts that are too
+// long are dropped, too. A list that fails is tried again.
+func TestTrusted(t *testing.T) {
+	t.Parallel()
+	long := peeringMap(t, secondPeering())
+	long.Data[records.DataKey] += "# " + strings.Repeat("x", records.MaxSize(records.ComponentPeering))
+	pages := map[string]*corev1.ConfigMapList{
+		"":  {Items: []corev1.ConfigMap{*fabricMap(t, testFabric()), *relabelled(t), *peeringMap(t, testPeering())}},
+		"2": {Items: []corev1.ConfigMap{*long}},
+		"3": {Items: []corev1.ConfigMap{*reserved(t)}},
+	}
+	pages[""].Continue, pages["2"].Continue = "2", "3"
+	failed := false
+	l := guardLoop(t, func(a clienttesting.ListActionImpl) (*corev1.ConfigMapList, error) {
+		if a.ListOptions.Limit == 0 {
+			t.Error("a list without a limit")
+		}
+		if a.ListOptions.Continue == "3" && !failed {
+			failed = true
+			return &corev1.ConfigMapList{}, errAway
+		}
+		return pages[a.ListOptions.Continue], nil
+	})
+	o, err := l.trusted(t.Context(), &kept{})
+	if want := []string{records.FabricName, records.IPAMName, "peering-b", "peering-c"}; err != nil || !slices.Equal(namesOf(o), want) || !failed {
+		t.Fatalf("read %v (%v), want %v", namesOf(o), err, want)
+	}
+	if text := o.maps[1].Data[records.DataKey]; text != tooLong {
+		t.Errorf("a text of %d bytes", len(text))
+	}
+}
+
+// TestTrustedWithoutAPIServer: while the API server is away, the first pass has the records that an earlier process kept. The other objects
+// of the file are not decoded.
+func TestTrustedWithoutAPIServer(t *testing.T) {
+	t.Parallel()
+	away := func(clienttesting.ListActionImpl) (*corev1.ConfigMapList, error) {
+		return &corev1.ConfigMapList{}, errAway
+	}
+	k := kept{folder: t.TempDir()}
+	store := cache.NewStore(cache.MetaNamespaceKeyFunc)
+	k.add(store, &corev1.ConfigMap{})
+	for _, cm := range []*corev1.ConfigMap{fabricMap(t, testFabric()), reserved(t), peeringMap(t, testPeering()), gatewayMap(t, "b", testGateway())} {
+		if err := store.Add(cm); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := k.save(); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(k.folder, keptName)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for line := range strings.Lines(string(text)) {
+		var o keptObject
+		if err := json.Unmarshal([]byte(line), &o); err != nil {
+			t.Fatal(err)
+		}
+		if o.Name == "gateway-b" {
+			line = `{"store":0,"kind":"ConfigMap","name":"gateway-b","object":{"data":7}}` + "\n"
+		}
+		lines = append(lines, line)
+	}
+	if err := os.WriteFile(file, []byte(strings.Join(lines, "")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := k.load(); err == nil {
+		t.Fatal("the gateway's object can be decoded: nothing was tested")
+	}
+	o, err := guardLoop(t, away).trusted(t.Context(), &k)
+	if want := []string{records.FabricName, records.IPAMName, "peering-b"}; err != nil || !slices.Equal(namesOf(o), want) {
+		t.Errorf("kept %v (%v), want %v", namesOf(o), err, want)
+	}
+}
+
+// TestFirstPass: the first pass guards the ranges of peerings that will be served, of those that are not, and of those whose record is
+// damaged or missing and that have reservations. A range with an address of the node, or of the cluster's own by the fabric, is not guarded.
+func TestFirstPass(t *testing.T) {
+	t.Parallel()
+	third, overlapping := secondPeering(), secondPeering()
+	third.Name = "third"
+	overlapping.Name, overlapping.Peer.PodCIDRs = "d", []records.Mapping{mapping("10.244.0.0/16", "10.244.0.0/16")}
+	b, c := testPeering().Seen(), secondPeering().Seen()
+	fabric, first, second := fabricMap(t, testFabric()), peeringMap(t, testPeering()), peeringMap(t, secondPeering())
+	const elsewhere = "192.0.2.1/24"
+	for name, test := range map[string]struct {
+		objects []runtime.Object
+		address string // of the node
+		want    []netip.Prefix
+	}{
+		"nothing":                      {nil, elsewhere, nil},
+		"records alone":                {[]runtime.Object{fabric, first, second}, elsewhere, slices.Concat(b, c)},
+		"no fabric":                    {[]runtime.Object{first}, elsewhere, b},
+		"reservations alone":           {[]runtime.Object{reserved(t, testPeering(), secondPeering())}, elsewhere, slices.Concat(b, c)},
+		"two that want the same":       {[]runtime.Object{fabric, second, peeringMap(t, third)}, elsewhere, c},
+		"the cluster's own ranges":     {[]runtime.Object{fabric, first, peeringMap(t, overlapping)}, elsewhere, slices.Concat(b, c[1:])},
+		"an address of the node's":     {[]runtime.Object{fabric, first, second}, b[0].Addr().Next().String() + "/24", slices.Concat(b[1:], c)},
+		"a record that is a gateway's": {[]runtime.Object{fabric, relabelled(t), reserved(t, testPeering())}, elsewhere, b},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ns := netnstest.New(t)
+			ns.IP("link add v0 type veth peer name v1")
+			ns.IP("addr add " + test.address + " dev v0")
+			l := guardLoop(t, nil, test.objects...)
+			var err error
+			if l.kernel, err = netops.OpenAt(ns.FD()); err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = l.kernel.Close() }()
+			internal := netops.State{Addresses: []netops.Address{{Link: "lo", Prefix: netip.MustParsePrefix("10.80.0.7/32")}}} // of an earlier process
+			if err := l.kernel.Apply(netops.Diff(netops.State{}, internal)); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 { // a process, and the next one
+				l.older = olderFlows{kernel: l.kernel}
+				if err := ns.Do(func() error { return l.guard(t.Context(), &kept{}) }); err != nil {
+					t.Fatal(err)
+				}
+			}
+			have, err := l.kernel.Observe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := netops.GuardState(test.want)
+			want.Addresses = internal.Addresses
+			if rest := netops.Diff(have, want); !rest.Empty() {
+				t.Errorf("to the guard there is still to do:\n%s", rest)
+			}
+		})
+	}
+}
