@@ -105,6 +105,7 @@ func (c *clusterFlags) connect(env *Env) (*cluster.Cluster, error) {
 	if err != nil {
 		return nil, &UsageError{Err: err, hint: c.kubeconfigHint()}
 	}
+	connected.Locking = env.locking
 	return connected, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"liqonet.io/liqonet/internal/buildinfo"
+	"liqonet.io/liqonet/internal/cluster"
 )
 
 // Env is what commands need of the process that they run in.
@@ -27,6 +28,7 @@ type Env struct {
 	// Set once the flags are read.
 	verbose  bool
 	progress *progress
+	locking  cluster.LockOptions // of the command that runs
 }
 
 // variable returns an environment variable, "" when it is not set.

@@ -94,7 +94,7 @@ type action[O, R any] struct {
 	options func(args []string) (O, error)
 	timeout *time.Duration
 	bySize  bool                     // the default of timeout depends on the number of nodes
-	plan    operation[O, steps.Plan] // does what do does in a dry run; nil: the command has none
+	plan    operation[O, steps.Plan] // does what do does in a dry run; nil: the command changes nothing that a lock guards
 	ask     func(O) string           // what to ask before it is done; nil: nothing
 	verdict func(R) error            // of a result that was printed; nil: a result is a success
 	ignored []string                 // flags of Liqo's liqoctl that change nothing here
@@ -105,6 +105,7 @@ func (a action[O, R]) command(env *Env, cmd *cobra.Command) *cobra.Command {
 	var yes, dryRun bool
 	output := formatText
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		env.locking.Holder = lockHolder(cmd)
 		o, err := a.options(args)
 		if err != nil {
 			return err
@@ -129,6 +130,7 @@ func (a action[O, R]) command(env *Env, cmd *cobra.Command) *cobra.Command {
 	}
 	if a.plan != nil {
 		addDryRunFlag(cmd, &dryRun)
+		lockFlags(cmd, &env.locking)
 	}
 	if a.bySize {
 		sizedTimeoutFlag(cmd.Flags(), a.timeout)

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -80,7 +81,7 @@ func side(kubeContext, namespace string) peering.Side {
 var sameOptions = cmp.Options{
 	cmpopts.EquateComparable(netip.Prefix{}, netip.Addr{}),
 	cmpopts.IgnoreUnexported(cluster.Cluster{}),
-	cmpopts.IgnoreFields(cluster.Cluster{}, "Kube", "Dynamic"),
+	cmpopts.IgnoreFields(cluster.Cluster{}, "Kube", "Dynamic", "Locking"), // Locking: see TestLockFlags
 }
 
 func pfx(s string) netip.Prefix { return netip.MustParsePrefix(s) }
@@ -358,6 +359,42 @@ func TestPodSettings(t *testing.T) {
 		got, err := connectArgs(t, append([]string{"--remote-context", "b"}, c.args...)...)
 		if diff := cmp.Diff(c.want, got.Pods); !errors.Is(err, errAsked) || diff != "" {
 			t.Errorf("%q: %v, settings (-want +got):\n%s", c.args, err, diff)
+		}
+	}
+}
+
+// TestLockFlags: commands that change clusters, and these alone, have the flags of the lock, and tell others who holds it.
+func TestLockFlags(t *testing.T) {
+	var got removal.ResetOptions
+	command := func(env *Env, local *clusterFlags) *cobra.Command {
+		return newNetworkReset(env, local, recorder[removal.ResetOptions, removal.ResetResult](&got))
+	}
+	for _, c := range []struct {
+		args []string
+		want cluster.LockOptions
+	}{
+		{nil, cluster.LockOptions{Timeout: 10 * time.Minute, Duration: 15 * time.Second}},
+		{[]string{"--lock-timeout", "1s", "--break-lock", "--lock-duration", "2s"}, cluster.LockOptions{Timeout: time.Second, Duration: 2 * time.Second, Break: true}},
+	} {
+		if err := parse(t, command, append(c.args, "--context", "b")...); !errors.Is(err, errAsked) {
+			t.Fatal(err)
+		}
+		holder := got.Cluster.Locking.Holder
+		if who, verb, _ := strings.Cut(holder, ": "); !strings.Contains(who, "@") || !strings.HasSuffix(verb, "reset") {
+			t.Errorf("holder %q", holder)
+		}
+		c.want.Holder = holder
+		if got.Cluster.Locking != c.want {
+			t.Errorf("%q: %+v, want %+v", c.args, got.Cluster.Locking, c.want)
+		}
+	}
+	if err := parse(t, command, "--lock-timeout", "0s"); err == nil {
+		t.Error("a wait of no time is accepted")
+	}
+	for _, cmd := range newNetwork(&Env{}).Commands() {
+		writes := slices.Contains([]string{"init", "connect", "disconnect", "reset", "expose", "unexpose", "rotate-keys"}, cmd.Name())
+		if has := cmd.Flags().Lookup("break-lock") != nil; has != writes {
+			t.Errorf("network %s has the flags: %v, want %v", cmd.Name(), has, writes)
 		}
 	}
 }

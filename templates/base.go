@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -49,12 +50,14 @@ func Base(v BaseValues) ([]Object, error) {
 	namespace := read[corev1.Namespace](&r, "base/namespace.yaml")
 	labels := map[string]string{records.LabelComponent: records.ComponentFabric}
 	account, granted := r.account("base", v.Namespace, records.NodeName, labels)
+	lock := read[coordinationv1.Lease](&r, "base/lease.yaml")
 	quota := read[corev1.ResourceQuota](&r, "base/resourcequota.yaml")
 	daemonSet := read[appsv1.DaemonSet](&r, "base/daemonset.yaml")
 	if r.err != nil {
 		return nil, r.err
 	}
 	identify(namespace, "", v.Namespace, labels)
+	identify(lock, v.Namespace, records.LockName, map[string]string{records.LabelComponent: records.ComponentLock})
 	identify(quota, v.Namespace, quotaName, labels)
 	identify(daemonSet, v.Namespace, records.NodeName, labels)
 	daemonSet.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
@@ -62,7 +65,7 @@ func Base(v BaseValues) ([]Object, error) {
 	pod := &daemonSet.Spec.Template.Spec
 	pod.ServiceAccountName = account.Name
 	pod.Containers[0].Image = v.Image
-	objects := append([]Object{namespace, quota}, granted...)
+	objects := append([]Object{namespace, lock, quota}, granted...)
 	if v.Policies {
 		objects = append(objects, policies(&r, v.Namespace, account, labels)...)
 	}

@@ -322,6 +322,7 @@ func testNodeAmounts(t *testing.T, a apiServer) {
 	n.try(t, []attempt{
 		{"its Lease", http.MethodPost, leases, lease("node-10.80.0.2", "n1", ""), ""},
 		{"the lock", http.MethodPost, leases + dry, lease("liqoctl", "n1", ""), "the name of an address"},
+		{"the lock of a run", http.MethodPatch, leases + "/liqoctl" + dry, `{"spec":{"holderIdentity":"n1"}}`, "the name of an address"},
 		{"another name", http.MethodPost, leases + dry, lease("node-x", "n1", ""), "the name of an address"},
 		{"a Lease with a report", http.MethodPost, leases + dry, lease("node-10.80.0.3", "n1", garbage("annotations", 4<<10)), "more than a node helper writes"},
 		{"a Lease with managers", http.MethodPost, leases + dry, lease("node-10.80.0.3", "n1", garbage("managedFields", 4<<10)), "more than a node helper writes"},

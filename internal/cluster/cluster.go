@@ -56,7 +56,11 @@ type Cluster struct {
 	Kube      kubernetes.Interface
 	Dynamic   dynamic.Interface
 
-	dry *dryRun // nil: what is written is written
+	Locking LockOptions
+
+	dry   *dryRun // nil: what is written is written
+	lock  *lock   // of the run; nil: writes need none
+	locks *Locks  // those that its first write takes
 
 	host string // URL of the API server; "" in tests
 	// lookup resolves names; nil: as the system does.
@@ -137,7 +141,7 @@ func (c *Cluster) Reach(ctx context.Context) error {
 	unreached, is := errors.AsType[*ReachError](err)
 	switch {
 	case err == nil, apierrors.IsForbidden(err):
-		return nil
+		return c.readLock(ctx)
 	case ctx.Err() != nil:
 		err = context.Cause(ctx) // which request was on its way, or waited because the server was busy, is no news
 	case is:

@@ -104,6 +104,8 @@ func (c *Cluster) resource(o Object, namespace string) (resource, error) {
 		return nil, fmt.Errorf("objects of type %T are not handled", o)
 	case c.dry != nil:
 		return dryResource{r, c.dry, prefixOf(o, namespace)}, nil
+	case c.lock != nil:
+		return guarded{r, c.locks, o}, nil
 	}
 	return r, nil
 }

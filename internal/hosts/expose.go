@@ -59,6 +59,10 @@ func PlanWithdraw(ctx context.Context, o ExposeOptions, r steps.Reporter) (steps
 
 // run ends with a host that is served, or is not any more.
 func (o ExposeOptions) run(ctx context.Context, r steps.Reporter, serve bool) (Exposure, error) {
+	return steps.Locked(ctx, r, func(ctx context.Context) (Exposure, error) { return o.locked(ctx, r, serve) }, &o.Cluster)
+}
+
+func (o ExposeOptions) locked(ctx context.Context, r steps.Reporter, serve bool) (Exposure, error) {
 	ctx, cancel := steps.Within(ctx, o.Timeout)
 	defer cancel()
 	x := &exposer{ExposeOptions: o, serve: serve}
@@ -123,6 +127,9 @@ func (x *exposer) permissions() []cluster.Permission {
 	var needed []cluster.Permission
 	for _, verb := range []string{"get", "list", "watch", "patch"} {
 		needed = append(needed, cluster.Permission{Verb: verb, Resource: "configmaps", Namespace: x.Cluster.Namespace})
+	}
+	for _, verb := range []string{"get", "update"} {
+		needed = append(needed, cluster.Permission{Verb: verb, Group: "coordination.k8s.io", Resource: "leases", Namespace: x.Cluster.Namespace, Name: records.LockName})
 	}
 	if x.serve {
 		needed = append(needed, cluster.Permission{Verb: "list", Resource: "nodes"})

@@ -19,6 +19,10 @@ import (
 // AllNodes is set: that is a failure. Without Update it changes nothing of a connection that stands; differences are a
 // *DifferenceError. A failure removes what this run made, unless Keep says otherwise.
 func Connect(ctx context.Context, o ConnectOptions, r steps.Reporter) (Connection, error) {
+	return steps.Locked(ctx, r, func(ctx context.Context) (Connection, error) { return connect(ctx, o, r) }, &o.Local.Cluster, &o.Remote.Cluster)
+}
+
+func connect(ctx context.Context, o ConnectOptions, r steps.Reporter) (Connection, error) {
 	start := time.Now()
 	c := newConnector(o, r)
 	if err := c.run(ctx); err != nil {
@@ -196,6 +200,10 @@ func (c *connector) compare(ctx context.Context) (string, error) {
 
 // install makes both installations.
 func (c *connector) install(ctx context.Context) (string, error) {
+	// Where there are none: the first object that is written to either cluster takes the locks of both, which are in them.
+	if err := c.both(ctx, (*end).makeNamespace); err != nil {
+		return "", err
+	}
 	for _, e := range c.ends() {
 		go e.nodes.follow(ctx, e.cluster)
 	}

@@ -5,14 +5,18 @@ import (
 	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	typedappsv1 "k8s.io/client-go/kubernetes/typed/apps/v1"
+	typedcoordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/cluster/clustertest"
+	"liqonet.io/liqonet/internal/records"
 )
 
 // hook runs a function once: when a request that changes a certain object is about to be sent, which is after the sender
@@ -30,11 +34,60 @@ func (h *hook) write(ctx context.Context, kind, name string, dryRun ...string) e
 	return ctx.Err() // the fake client does not look at it
 }
 
-// hooked is the same cluster by a client of its own, with a hook.
+// hooked is the same cluster apart, with a hook.
 func (w *world) hooked(kind, name string, run func()) *cluster.Cluster {
+	c := w.apart()
+	c.Kube = hookedClient{Interface: c.Kube, hook: &hook{kind: kind, name: name, run: run}}
+	return c
+}
+
+// apart is the same cluster as it is for a run that does not wait for others, and for which others do not wait: one that has lost its
+// lock while a write was on its way, or one of a release that takes none.
+func (w *world) apart() *cluster.Cluster {
 	c := *w.Cluster
-	c.Kube = hookedClient{Interface: w.Kube, hook: &hook{kind: kind, name: name, run: run}}
+	_, alone := clustertest.New(clustertest.Config{})
+	c.Kube = apartClient{w.Kube, alone.CoordinationV1()}
 	return &c
+}
+
+// apartClient has another lock than the cluster's.
+type apartClient struct {
+	kubernetes.Interface
+	alone typedcoordinationv1.CoordinationV1Interface
+}
+
+func (c apartClient) CoordinationV1() typedcoordinationv1.CoordinationV1Interface {
+	return apartCoordination{c.Interface.CoordinationV1(), c.alone}
+}
+
+type apartCoordination struct {
+	typedcoordinationv1.CoordinationV1Interface
+	alone typedcoordinationv1.CoordinationV1Interface
+}
+
+func (c apartCoordination) Leases(namespace string) typedcoordinationv1.LeaseInterface {
+	return apartLeases{c.CoordinationV1Interface.Leases(namespace), c.alone.Leases(namespace)}
+}
+
+// apartLeases lead the requests for the lock, and these alone read, create and update, elsewhere.
+type apartLeases struct {
+	typedcoordinationv1.LeaseInterface
+	alone typedcoordinationv1.LeaseInterface
+}
+
+func (l apartLeases) Get(ctx context.Context, name string, o metav1.GetOptions) (*coordinationv1.Lease, error) {
+	if name == records.LockName {
+		return l.alone.Get(ctx, name, o)
+	}
+	return l.LeaseInterface.Get(ctx, name, o)
+}
+
+func (l apartLeases) Create(ctx context.Context, lease *coordinationv1.Lease, o metav1.CreateOptions) (*coordinationv1.Lease, error) {
+	return l.alone.Create(ctx, lease, o)
+}
+
+func (l apartLeases) Update(ctx context.Context, lease *coordinationv1.Lease, o metav1.UpdateOptions) (*coordinationv1.Lease, error) {
+	return l.alone.Update(ctx, lease, o)
 }
 
 type hookedClient struct {

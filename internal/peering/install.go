@@ -25,7 +25,8 @@ import (
 // Init installs liqonet in a cluster, or completes or updates what is there, and returns when every Ready node
 // has reported. Connect does it too: Init is for those who prepare a cluster for peers to come.
 func Init(ctx context.Context, o InitOptions, r steps.Reporter) (InitResult, error) {
-	return initAs(ctx, o, o.Update, r)
+	do := func(ctx context.Context) (InitResult, error) { return initAs(ctx, o, o.Update, r) }
+	return steps.Locked(ctx, r, do, &o.Side.Cluster)
 }
 
 // initAs is Init for a user who said update, or did not.
@@ -138,6 +139,15 @@ func (s *site) reserveOwn(ctx context.Context) error {
 		s.own = own
 	}
 	return err
+}
+
+// makeNamespace makes the namespace, unless the user may only use the installation that stands.
+func (s *site) makeNamespace(ctx context.Context) error {
+	base, err := s.base()
+	if err != nil || s.standing != "" {
+		return err
+	}
+	return s.apply(ctx, s.found.fabric != nil, base[0])
 }
 
 // applyBase applies the objects of the installation, unless the user may only use the one that stands.

@@ -54,6 +54,7 @@ func TestUpdateKeepsWhatOthersExpose(t *testing.T) {
 				}
 				o := connectOptions(a, b)
 				o.Update, o.ClampMSS = true, new(false)
+				o.Remote.Cluster = b.apart()
 				o.Local.Cluster = a.hooked("ConfigMap", "peering-b", func() { must(t, c.meanwhile, exposing(a, host)) })
 				if _, err := Connect(t.Context(), o, &recorder{}); err != nil {
 					t.Fatal(err)
@@ -123,6 +124,7 @@ func TestParallelConnectsShareAFabric(t *testing.T) {
 		live(t, a, b, c)
 		states := fabricStates(t, a)
 		o := connectOptions(a, b)
+		o.Remote.Cluster = b.apart()
 		o.Local.Cluster = a.hooked("ConfigMap", "fabric", func() {
 			other := connectOptions(a, c)
 			other.AllowForward, other.Overlay = new(true), records.VXLAN
@@ -186,6 +188,7 @@ func TestUpdateDoesNotBringBack(t *testing.T) {
 				a, b := connected(t)
 				o := connectOptions(a, b)
 				o.Update, o.ClampMSS, o.AllowForward = true, new(false), new(true)
+				o.Remote.Cluster = b.apart()
 				o.Local.Cluster = a.hooked("ConfigMap", c.object, func() { c.meanwhile(t, a, b) })
 				_, err := Connect(t.Context(), o, &recorder{})
 				if err == nil || !strings.Contains(err.Error(), c.want) || hint.Of(err) == "" {
@@ -227,6 +230,7 @@ func TestFailureKeepsWhatOthersMade(t *testing.T) {
 				defer cancel()
 				var before map[string]string
 				o := connectOptions(a, b)
+				o.Remote.Cluster = b.apart()
 				o.Local.Cluster = a.hooked(c.kind, c.object, func() {
 					c.meanwhile(t, a, b)
 					before = contents(t, a)
@@ -272,6 +276,7 @@ func TestReplacedKeysStay(t *testing.T) {
 		}
 		o := connectOptions(a, b)
 		o.Update = true
+		o.Remote.Cluster = b.apart()
 		o.Local.Cluster = a.hooked("Secret", "peering-b", func() { replace(func(k *inventory.Keys) { k.Private = inventory.Hide(made) }) })
 		if _, err := Connect(t.Context(), o, &recorder{}); err != nil {
 			t.Fatal(err)

@@ -43,6 +43,10 @@ type NewKey struct {
 // the next one follows when packets were seen to cross with its new key. A side with one gateway has a second one meanwhile. The
 // preshared key stays: see decision 22. It can be interrupted anywhere and run again: then all keys are replaced once more.
 func RotateKeys(ctx context.Context, o RotateOptions, r steps.Reporter) (Rotation, error) {
+	return steps.Locked(ctx, r, func(ctx context.Context) (Rotation, error) { return rotateKeys(ctx, o, r) }, &o.Local, &o.Remote)
+}
+
+func rotateKeys(ctx context.Context, o RotateOptions, r steps.Reporter) (Rotation, error) {
 	start := time.Now()
 	t := newRotation(o, r)
 	bounded, cancel := steps.Within(ctx, o.Timeout)

@@ -47,7 +47,7 @@ func (e *end) undo(ctx context.Context) error {
 
 // fail undoes what a run made that failed or was interrupted by that cause.
 func (c *connector) fail(ctx context.Context, cause error) {
-	made := slices.ContainsFunc(c.ends(), func(e *end) bool { return e.installing || e.joining || e.shared })
+	made := slices.ContainsFunc(c.ends(), func(e *end) bool { return e.cluster.Writes() && (e.installing || e.joining || e.shared) })
 	switch {
 	case !made:
 		return

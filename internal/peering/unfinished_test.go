@@ -22,6 +22,7 @@ func interruptedAt(t *testing.T, a, b *world, kind, name string) []string {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	o, r := connectOptions(a, b), &recorder{}
+	o.Remote.Cluster = b.apart()
 	o.Local.Cluster = a.hooked(kind, name, cancel)
 	if _, err := Connect(ctx, o, r); !errors.Is(err, context.Canceled) {
 		t.Errorf("interrupted: %v", err)
@@ -55,6 +56,7 @@ func TestFailureKeepsWhatOthersMake(t *testing.T) {
 				a, b := twoWorlds()
 				live(t, a, b)
 				o := connectOptions(a, b)
+				o.Remote.Cluster = b.apart()
 				o.Local.Cluster = a.hooked(at[0], at[1], func() {
 					staysWhile(t, a, b, func() {
 						if said := interruptedAt(t, a, b, at[0], at[1]); !strings.Contains(strings.Join(said, "\n"), `peering "b" stays`) {
@@ -77,6 +79,7 @@ func TestTwoBegin(t *testing.T) {
 		a, b := twoWorlds()
 		live(t, a, b)
 		o := connectOptions(a, b)
+		o.Remote.Cluster = b.apart()
 		o.Local.Cluster = a.hooked("Secret", "peering-b", func() {
 			keys, err := inventory.NewKeys(inventory.Hide(wgtypes.Key{1}))
 			if err == nil {

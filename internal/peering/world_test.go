@@ -58,6 +58,7 @@ func newWorld(context string, nodes ...worldNode) *world {
 		objects = append(objects, nodeObject(n))
 	}
 	c, kube := clustertest.New(clustertest.Config{Context: context, Objects: objects})
+	c.Locking.Timeout = 3 * time.Minute // a test in which a run waits for itself ends
 	return &world{played: newPlayed(c, names...), kube: kube}
 }
 

@@ -49,6 +49,7 @@ const (
 	ComponentGateway = "gateway" // a peering's gateway: pods, Service, where it runs
 	ComponentStatus  = "status"  // what a gateway measures
 	ComponentNode    = "node"    // a node's report
+	ComponentLock    = "lock"    // the Lease that one run of liqoctl holds while it writes
 	ComponentSweep   = "sweep"   // DaemonSet that looks for remaining state on nodes, while it runs
 	// DaemonSets of a path test, while it runs: servers, probes in pods, and probes in the network of nodes.
 	ComponentTestServer = "test-server"
@@ -62,8 +63,9 @@ const (
 const (
 	FabricName = "fabric"
 	IPAMName   = "ipam"
-	SweepName  = "sweep" // DaemonSet that looks for remaining state on nodes
-	NodeName   = "node"  // DaemonSet, ServiceAccount, roles of the node helper
+	LockName   = "liqoctl" // Lease
+	SweepName  = "sweep"   // DaemonSet that looks for remaining state on nodes
+	NodeName   = "node"    // DaemonSet, ServiceAccount, roles of the node helper
 )
 
 // Keys of a gateway's Secret.

@@ -23,6 +23,14 @@ func Disconnect(ctx context.Context, o DisconnectOptions, r steps.Reporter) (Dis
 	if err := o.validate(); err != nil {
 		return Disconnection{}, err
 	}
+	clusters := []**cluster.Cluster{&o.Local, &o.Remote}
+	if o.OneSide {
+		clusters = clusters[:1]
+	}
+	return steps.Locked(ctx, r, func(ctx context.Context) (Disconnection, error) { return disconnect(ctx, o, r) }, clusters...)
+}
+
+func disconnect(ctx context.Context, o DisconnectOptions, r steps.Reporter) (Disconnection, error) {
 	d := &disconnector{DisconnectOptions: o, local: newLeaving(o.Local, r), remote: newLeaving(o.Remote, r)}
 	run := &steps.Stages{Reporter: r}
 	err := sized(ctx, run, o.Timeout, d.sides(), steps.Step{Stage: steps.StageReach, Do: d.reach}, steps.Step{Stage: steps.StageWithdraw, Do: d.each((*leaving).end)}, steps.Step{Stage: steps.StageClean, Do: d.each((*leaving).clean)})

@@ -6,6 +6,7 @@ package removal
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -145,18 +146,37 @@ func (l *leaving) uninstall(ctx context.Context) error {
 	if err := l.await(ctx, what, func(n records.Node) bool { return n.Clean }); err != nil {
 		return err
 	}
-	// Workloads go first: until its pod is gone, a helper that has only begun may make its Lease. The Namespace goes with the
-	// rest, and with it the rights of those who were given them there.
-	for _, keep := range []func(cluster.Object) bool{isWorkload, func(cluster.Object) bool { return true }} {
-		objects, err := inventory.Installed(ctx, l.cluster)
-		if err != nil {
-			return err
-		}
-		if err := l.delete(ctx, slices.DeleteFunc(objects, func(o cluster.Object) bool { return !keep(o) })...); err != nil {
-			return err
-		}
+	// Workloads go first: until its pod is gone, a helper that has only begun may make its Lease.
+	objects, err := inventory.Installed(ctx, l.cluster)
+	if err != nil {
+		return err
 	}
-	return nil
+	if err := l.delete(ctx, slices.DeleteFunc(objects, func(o cluster.Object) bool { return !isWorkload(o) })...); err != nil {
+		return err
+	}
+	if objects, err = inventory.Installed(ctx, l.cluster); err != nil {
+		return err
+	}
+	// The lock is there until all else is gone. With the Namespace go the rights of those who were given them there.
+	last := []cluster.Object{
+		&coordinationv1.Lease{ObjectMeta: inventory.Meta(l.cluster.Namespace, records.LockName)},
+		&corev1.Namespace{ObjectMeta: inventory.Meta("", l.cluster.Namespace)},
+	}
+	same := func(o cluster.Object) bool {
+		return slices.ContainsFunc(last, func(l cluster.Object) bool {
+			return reflect.TypeOf(l) == reflect.TypeOf(o) && l.GetName() == o.GetName()
+		})
+	}
+	if err := l.delete(ctx, slices.DeleteFunc(objects, same)...); err != nil {
+		return err
+	}
+	if there, err := l.cluster.Present(ctx, last...); err != nil || len(there) == 0 {
+		return err
+	}
+	if err := l.cluster.LetGo(ctx); err != nil {
+		return err
+	}
+	return l.delete(ctx, last...)
 }
 
 // isWorkload reports whether an object has pods.

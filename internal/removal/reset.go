@@ -17,6 +17,10 @@ import (
 // Reset removes liqonet from a cluster: the node helpers, once they have emptied their kernels, and every object.
 // Peerings that stand are an error, unless Force removes them too, on this side only.
 func Reset(ctx context.Context, o ResetOptions, r steps.Reporter) (ResetResult, error) {
+	return steps.Locked(ctx, r, func(ctx context.Context) (ResetResult, error) { return reset(ctx, o, r) }, &o.Cluster)
+}
+
+func reset(ctx context.Context, o ResetOptions, r steps.Reporter) (ResetResult, error) {
 	l := newLeaving(o.Cluster, r)
 	l.force = o.Force
 	run := &steps.Stages{Reporter: r}

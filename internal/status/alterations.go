@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -67,8 +68,9 @@ func (i existing) alteredBase(namespace string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The namespace may be somebody else's.
-	return i.altered(slices.DeleteFunc(base, is[*corev1.Namespace])), nil
+	// The namespace may be somebody else's, and no peering needs the lock.
+	base = slices.DeleteFunc(base, func(o cluster.Object) bool { return is[*corev1.Namespace](o) || is[*coordinationv1.Lease](o) })
+	return i.altered(base), nil
 }
 
 // alteredGateways lists the objects of a peering's gateways that are not as they should be. How their Service is reached is

@@ -34,6 +34,7 @@ func TestInterruption(t *testing.T) {
 	tests := []string{
 		"TestLabRefused", "TestLabNoNodeReady", "TestLabKilled", "TestLabInterrupted", "TestLabKeep", "TestLabLostAndBack",
 		"TestLabRemovalKilled", "TestLabConnectedTwice", "TestLabOvertaken", "TestLabSwap",
+		"TestLabAgainAtOnce", "TestLabInterruptedBeforeOthers", "TestLabLockLost", "TestLabManyOfOneHub",
 	}
 	if os.Getenv("LIQONET_CROWDS") != "" { // see make scale
 		tests = append(tests, "TestLabCrowd")

@@ -1,0 +1,209 @@
+//go:build lab
+
+package peering
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"liqonet.io/liqonet/internal/eventually"
+	"liqonet.io/liqonet/internal/inventory"
+)
+
+// TestLabAgainAtOnce interrupts connect after a write, and runs it again at once: that waits until the first is rolled back, and
+// connects. The long form does so twenty times, in every stage.
+func TestLabAgainAtOnce(t *testing.T) {
+	stages := openStages(t)
+	whole := newAct(t, stages, "again-whole")
+	writes := whole.writesOf(t, whole.connectArgs()...)
+	whole.remove(t)
+	rounds := 20
+	if testing.Short() {
+		rounds = 4
+	}
+	for n := 1; n < writes; n += max(writes/rounds, 1) {
+		t.Run(fmt.Sprintf("at %02d", n), func(t *testing.T) {
+			t.Parallel()
+			a := newAct(t, stages, fmt.Sprintf("again-%02d", n))
+			var again *run
+			s := &signalling{signals: map[int]os.Signal{n: syscall.SIGINT}}
+			first := a.interposed(t, s.fault)
+			s.mu.Lock()
+			r := first.start(t, a.connectArgs()...)
+			s.send = func(signal os.Signal) {
+				if err := r.cmd.Process.Signal(signal); err != nil {
+					t.Error(err)
+				}
+				again = a.liqoctl.start(t, a.connectArgs()...)
+			}
+			s.mu.Unlock()
+			if code := r.wait(t); code != interrupted && !s.over(code, n) {
+				t.Errorf("first: exit code %d\n%s", code, &r.said)
+			}
+			if again == nil {
+				t.Fatalf("it ended before it was interrupted\n%s", &r.said)
+			}
+			if code := again.wait(t); code != 0 {
+				t.Errorf("again: exit code %d\n%s", code, &again.said)
+			}
+			a.connectedKeys(t)
+			a.remove(t)
+		})
+	}
+}
+
+// interposed is liqoctl behind what stands between it and both API servers.
+func (a act) interposed(t *testing.T, f fault) liqoctl {
+	t.Helper()
+	servers := map[string]string{}
+	for _, stage := range a.stages {
+		servers[stage.name] = interpose(t, stage.config, alone(a.namespace, f))
+	}
+	return newLiqoctl(t, servers)
+}
+
+// TestLabInterruptedBeforeOthers interrupts a connect for which three others wait: they follow each other, and all succeed.
+func TestLabInterruptedBeforeOthers(t *testing.T) {
+	stages := openStages(t)
+	a := newAct(t, stages, "before-others")
+	var asked atomic.Int32
+	waiting := a.interposed(t, func(server http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, lockPath) {
+				asked.Add(1)
+			}
+			server.ServeHTTP(w, r)
+		})
+	})
+	var others []*run
+	var first *run
+	var started sync.Mutex
+	started.Lock()
+	amid := a.interposed(t, before("/daemonsets/node", func() {
+		started.Lock() // first is known
+		for range 3 {
+			others = append(others, waiting.start(t, a.connectArgs()...))
+		}
+		eventually.Holds(t, "three runs to wait", eventually.Patience, func() bool { return asked.Load() > 20 })
+		if err := first.cmd.Process.Signal(syscall.SIGINT); err != nil {
+			t.Error(err)
+		}
+	}))
+	first = amid.start(t, a.connectArgs()...)
+	started.Unlock()
+	if code := first.wait(t); code != interrupted {
+		t.Errorf("first: exit code %d\n%s", code, &first.said)
+	}
+	for _, r := range others {
+		if code := r.wait(t); code != 0 || !strings.Contains(r.said.String(), "is locked by") {
+			t.Errorf("another: exit code %d\n%s", code, &r.said)
+		}
+	}
+	a.connectedKeys(t)
+	a.remove(t)
+}
+
+// TestLabLockLost has both API servers away for 25 seconds amid a connect: it ends, and leaves what it made for the next run.
+func TestLabLockLost(t *testing.T) {
+	stages := openStages(t)
+	a := newAct(t, stages, "lock-lost")
+	const absence = 25 * time.Second
+	var back atomic.Int64 // when, in Unix milliseconds
+	s := &signalling{}
+	lost := a.interposed(t, func(server http.Handler) http.Handler {
+		counted := s.fault(server)
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if s.total() >= 30 {
+				back.CompareAndSwap(0, time.Now().Add(absence).UnixMilli())
+				if time.Now().UnixMilli() < back.Load() {
+					panic(http.ErrAbortHandler)
+				}
+			}
+			counted.ServeHTTP(w, r)
+		})
+	})
+	r := lost.start(t, a.connectArgs()...)
+	if code := r.wait(t); code != 1 || len(linesOf(r.said.String(), "error: ")) != 1 || len(linesOf(r.said.String(), "hint: ")) != 1 {
+		t.Errorf("exit code %d\n%s", code, &r.said)
+	}
+	for _, stage := range stages {
+		if len(stage.left(t, a.namespace)) == 0 {
+			t.Errorf("cluster %s has nothing of it\n%s", stage.name, &r.said)
+		}
+	}
+	a.liqoctl.must(t, a.connectArgs()...)
+	a.connectedKeys(t)
+	a.remove(t)
+}
+
+// TestLabManyOfOneHub has twenty processes, four with -short, connect one hub to a peer each, at once. The peers are installations of
+// one cluster, behind API servers that give it other IDs.
+func TestLabManyOfOneHub(t *testing.T) {
+	stages := openStages(t)
+	peers := 20
+	if testing.Short() {
+		peers = 4
+	}
+	const hub = "many-hub"
+	stages[0].playHelpers(t, hub)
+	id, err := stages[1].open(t, hub).ID(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	atHub := interpose(t, stages[0].config, alone(hub, nil))
+	connects := make([]*run, peers)
+	disconnect := make([]func() *run, peers)
+	for i := range connects {
+		namespace := fmt.Sprintf("many-%02d", i)
+		stages[1].playHelpers(t, namespace)
+		other := func(server http.Handler) http.Handler {
+			return renamed(server, id, fmt.Sprintf("%s%04d", id[:len(id)-4], i))
+		}
+		program := newLiqoctl(t, map[string]string{"a": atHub, "b": interpose(t, stages[1].config, alone(namespace, other))})
+		which := []string{"--context", "a", "--namespace", hub, "--remote-context", "b", "--remote-namespace", namespace}
+		connects[i] = program.start(t, append([]string{"network", "connect", "--remote-name", namespace,
+			"--gw-server-service-type", "NodePort", "--image", "liqonet.invalid/any:1"}, which...)...)
+		disconnect[i] = func() *run { return program.start(t, append([]string{"network", "disconnect"}, which...)...) }
+	}
+	for _, r := range connects {
+		if code := r.wait(t); code != 0 {
+			t.Errorf("exit code %d\n%s", code, &r.said)
+		}
+	}
+	if all, err := inventory.Peerings(t.Context(), stages[0].open(t, hub)); err != nil || len(all) != peers {
+		t.Errorf("%d peerings, want %d: %v", len(all), peers, err)
+	}
+	for i := range disconnect {
+		connects[i] = disconnect[i]()
+	}
+	for _, r := range connects {
+		if code := r.wait(t); code != 0 {
+			t.Errorf("disconnect: exit code %d\n%s", code, &r.said)
+		}
+	}
+}
+
+// renamed answers a read of the namespace by whose UID a cluster is known with another one.
+func renamed(server http.Handler, id, other string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/api/v1/namespaces/kube-system" {
+			server.ServeHTTP(w, r)
+			return
+		}
+		r.Header.Del("Accept-Encoding")
+		answer := httptest.NewRecorder()
+		server.ServeHTTP(answer, r)
+		w.Header().Set("Content-Type", answer.Header().Get("Content-Type"))
+		w.WriteHeader(answer.Code)
+		_, _ = w.Write(bytes.ReplaceAll(answer.Body.Bytes(), []byte(id), []byte(other)))
+	})
+}

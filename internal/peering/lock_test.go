@@ -1,0 +1,277 @@
+package peering
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+
+	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/hosts"
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/removal"
+	"liqonet.io/liqonet/internal/steps"
+)
+
+// stoppedAt is a recorder that calls stop a while after a stage has begun.
+type stoppedAt struct {
+	recorder
+	stage string
+	after time.Duration
+	stop  func()
+}
+
+func (s *stoppedAt) Stage(name string) {
+	if name == s.stage {
+		time.AfterFunc(s.after, s.stop)
+	}
+}
+
+// TestConnectAgainAtOnce interrupts a connect and runs it again at once: the second waits until the first is rolled back.
+func TestConnectAgainAtOnce(t *testing.T) {
+	for _, stage := range []string{steps.StageInstall, steps.StageNodes, steps.StageGateway, steps.StageTunnel, steps.StageProof} {
+		for _, after := range []time.Duration{0, 50 * time.Millisecond} {
+			t.Run(stage+" "+after.String(), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					a, b := twoWorlds()
+					live(t, a, b)
+					ctx, cancel := context.WithCancel(t.Context())
+					defer cancel()
+					first := make(chan error, 1)
+					go func() {
+						_, err := Connect(ctx, connectOptions(a, b), &stoppedAt{stage: stage, after: after, stop: cancel})
+						first <- err
+					}()
+					<-ctx.Done()
+					again := &recorder{}
+					if _, err := Connect(t.Context(), connectOptions(a, b), again); err != nil {
+						t.Errorf("again: %v", err)
+					}
+					if err := <-first; err != nil && !errors.Is(err, context.Canceled) {
+						t.Errorf("interrupted: %v", err)
+					}
+					checkStands(t, a, b, 1, 1)
+					if t.Failed() {
+						t.Logf("%q", again.said())
+					}
+				})
+			})
+		}
+	}
+}
+
+// lockOf is the lock of a cluster.
+func lockOf(t *testing.T, w *world) *coordinationv1.Lease {
+	t.Helper()
+	lease, err := w.kube.CoordinationV1().Leases(w.Namespace).Get(t.Context(), records.LockName, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lease
+}
+
+// holdLock has another run hold the lock of a cluster, and never renew it.
+func holdLock(t *testing.T, w *world) {
+	t.Helper()
+	lease := lockOf(t, w)
+	lease.Spec.HolderIdentity, lease.Spec.AcquireTime = new("bob@host: network connect"), new(metav1.NowMicro())
+	if _, err := w.kube.CoordinationV1().Leases(w.Namespace).Update(t.Context(), lease, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// changed are options that change a peering.
+func changed(a, b *world) ConnectOptions {
+	o := connectOptions(a, b)
+	o.Update, o.MTU = true, new(1300)
+	return o
+}
+
+// TestUnchangedNeedsNoLock: what changes nothing leaves the lock alone, and does not wait for the run that has it.
+func TestUnchangedNeedsNoLock(t *testing.T) {
+	for name, do := range map[string]func(t *testing.T, a, b *world) error{
+		"connect": func(t *testing.T, a, b *world) error {
+			_, err := Connect(t.Context(), connectOptions(a, b), &recorder{})
+			return err
+		},
+		"connect --update": func(t *testing.T, a, b *world) error {
+			o := connectOptions(a, b)
+			o.Update = true
+			_, err := Connect(t.Context(), o, &recorder{})
+			return err
+		},
+		"dry run": func(t *testing.T, a, b *world) error {
+			_, err := PlanConnect(t.Context(), changed(a, b), &recorder{})
+			return err
+		},
+		"refused": func(t *testing.T, a, b *world) error {
+			o := changed(a, b)
+			o.Update = false
+			_, err := Connect(t.Context(), o, &recorder{})
+			if _, differs := errors.AsType[*steps.DifferenceError](err); differs {
+				return nil
+			}
+			return fmt.Errorf("want differences: %w", err)
+		},
+		"unexpose": func(t *testing.T, a, _ *world) error {
+			_, err := hosts.Withdraw(t.Context(), exposing(a, "198.51.100.7"), &recorder{})
+			return err
+		},
+		"disconnect of another peer": func(t *testing.T, a, _ *world) error {
+			_, err := removal.Disconnect(t.Context(), removal.DisconnectOptions{Local: a.Cluster, Peer: "x", OneSide: true}, &recorder{})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, b := connected(t)
+				holdLock(t, a)
+				before, start := lockOf(t, a).ResourceVersion, time.Now()
+				if err := do(t, a, b); err != nil {
+					t.Error(err)
+				}
+				if took := time.Since(start); took > 10*time.Second || lockOf(t, a).ResourceVersion != before {
+					t.Errorf("it took %s, and the lock was changed: %v", took, lockOf(t, a).ResourceVersion != before)
+				}
+			})
+		})
+	}
+}
+
+// TestLockOfKilledRun: the lock of a run that does not renew it is taken over after its duration, or at once.
+func TestLockOfKilledRun(t *testing.T) {
+	for name, c := range map[string]struct {
+		locking  cluster.LockOptions
+		from, to time.Duration
+		refused  bool
+	}{
+		"taken over":  {from: 15 * time.Second, to: 25 * time.Second},
+		"broken":      {locking: cluster.LockOptions{Break: true}, to: 10 * time.Second},
+		"not awaited": {locking: cluster.LockOptions{Timeout: 5 * time.Second}, from: 5 * time.Second, to: 8 * time.Second, refused: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, b := connected(t)
+				holdLock(t, b)
+				a.Locking, b.Locking = c.locking, c.locking
+				o, r, start := changed(b, a), &recorder{}, time.Now()
+				o.LocalServes, o.Timeout = new(true), 4*time.Second // waiting does not count
+				_, err := Connect(t.Context(), o, r)
+				took := time.Since(start)
+				if errors.Is(err, cluster.ErrLocked) != c.refused || (err != nil) != c.refused || took < c.from || took > c.to {
+					t.Errorf("after %s: %v", took, err)
+				}
+				if said := strings.Join(r.said(), "\n"); name != "broken" && !strings.Contains(said, `cluster "b" is locked by bob@host: network connect, since `) {
+					t.Errorf("said %s", said)
+				}
+				if holder := lockOf(t, a).Spec.HolderIdentity; *holder != "" {
+					t.Errorf("cluster a is still locked by %s", *holder)
+				}
+			})
+		})
+	}
+}
+
+// TestLockLost: a run whose lock another one has taken, or that cannot renew it, writes nothing more and rolls nothing back.
+func TestLockLost(t *testing.T) {
+	for name, lose := range map[string]func(t *testing.T, a *world){
+		"taken": func(t *testing.T, a *world) { holdLock(t, a) },
+		"not renewed": func(_ *testing.T, a *world) {
+			a.kube.PrependReactor("update", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+				return true, nil, apierrors.NewServiceUnavailable("away")
+			})
+		},
+		"removed": func(t *testing.T, a *world) {
+			if err := a.kube.CoordinationV1().Leases(a.Namespace).Delete(t.Context(), records.LockName, metav1.DeleteOptions{}); err != nil {
+				t.Error(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, b := twoWorlds()
+				live(t, a, b)
+				a.set(func() { a.deaf = true }) // it waits for reports
+				r := &stoppedAt{stage: steps.StageNodes, stop: func() { lose(t, a) }}
+				_, err := Connect(t.Context(), connectOptions(a, b), r)
+				if !errors.Is(err, cluster.ErrLockLost) || !strings.Contains(hint.Of(err), "run this again") {
+					t.Errorf("error %v, hint %q", err, hint.Of(err))
+				}
+				for _, w := range []*world{a, b} {
+					if left := strings.Join(w.left(t), "\n"); !strings.Contains(left, "DaemonSet") || !strings.Contains(left, "ConfigMap fabric") {
+						t.Errorf("left in %s: %s", w.Context, left)
+					}
+				}
+				if said := strings.Join(r.said(), "\n"); strings.Contains(said, "roll") {
+					t.Errorf("said %s", said)
+				}
+			})
+		})
+	}
+}
+
+// TestInterruptedWhileItWaits: of runs that wait, the one that is interrupted ends at once, and all others follow each other, whatever
+// the order in which they name the clusters.
+func TestInterruptedWhileItWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := twoWorlds()
+		live(t, a, b)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 4)
+		run := func(ctx context.Context, o ConnectOptions) {
+			go func() {
+				_, err := Connect(ctx, o, &recorder{})
+				ended <- err
+			}()
+		}
+		a.set(func() { a.deaf = true })
+		run(t.Context(), connectOptions(a, b))
+		<-time.After(5 * time.Second)
+		swapped := connectOptions(b, a)
+		swapped.LocalServes = new(true)
+		run(t.Context(), swapped)
+		run(ctx, connectOptions(a, b))
+		run(t.Context(), connectOptions(a, b))
+		<-time.After(5 * time.Second)
+		before := lockOf(t, a).Spec.HolderIdentity
+		cancel()
+		if err := <-ended; !errors.Is(err, context.Canceled) || *lockOf(t, a).Spec.HolderIdentity != *before {
+			t.Errorf("interrupted: %v", err)
+		}
+		a.set(func() { a.deaf = false })
+		for range 3 {
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		}
+		checkStands(t, a, b, 1, 1)
+	})
+}
+
+// TestMissingLock: who may operate learns who makes the Lease that somebody has deleted.
+func TestMissingLock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := connected(t)
+		if err := a.kube.CoordinationV1().Leases(a.Namespace).Delete(t.Context(), records.LockName, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		a.kube.PrependReactor("create", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, apierrors.NewForbidden(coordinationv1.Resource("leases"), records.LockName, errors.New("no"))
+		})
+		o := removal.DisconnectOptions{Local: a.Cluster, Remote: b.Cluster, Timeout: time.Minute}
+		if _, err := removal.Disconnect(t.Context(), o, &recorder{}); !strings.Contains(hint.Of(err), "liqoctl network init --update") {
+			t.Errorf("error %v, hint %q", err, hint.Of(err))
+		}
+		checkStands(t, a, b, 1, 1)
+	})
+}
