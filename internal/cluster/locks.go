@@ -294,7 +294,9 @@ func (g guarded) apply(ctx context.Context, name string, data []byte, dry ...str
 	if !g.locks.holds() {
 		live, err := g.get(ctx, name)
 		switch _, namespace := g.like.(*corev1.Namespace); {
-		case apierrors.IsNotFound(err) && namespace: // the Lease needs it
+		case apierrors.IsNotFound(err) && namespace: // the Lease needs it; a rollback must know whether it was made
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reachTimeout)
+			defer cancel()
 			return g.resource.apply(ctx, name, data)
 		case err == nil:
 			after, err := g.resource.apply(ctx, name, data, metav1.DryRunAll)
