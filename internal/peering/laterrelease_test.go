@@ -28,7 +28,11 @@ func addLater(t *testing.T, w *world, names ...string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cm.Data[records.DataKey] += "later: {some: 1}\n"
+		if text, json := strings.CutPrefix(cm.Data[records.DataKey], "{"); json { // what helpers write
+			cm.Data[records.DataKey] = `{"later": {"some": 1}, ` + text
+		} else {
+			cm.Data[records.DataKey] += "later: {some: 1}\n"
+		}
 		if _, err := w.kube.CoreV1().ConfigMaps(w.Namespace).Update(t.Context(), cm, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}

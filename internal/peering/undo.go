@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/removal"
@@ -68,7 +69,7 @@ func (c *connector) fail(ctx context.Context, cause error) {
 		}
 		return err
 	})
-	if err != nil {
+	if err != nil && !errors.Is(err, cluster.ErrLockLost) { // the run's own error tells of a lost lock
 		c.reporter.Warn("rollback is incomplete: "+err.Error(), "liqoctl network disconnect, then liqoctl network reset")
 	}
 }
