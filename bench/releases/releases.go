@@ -109,7 +109,7 @@ func later() []change {
 	const encoding = "internal/records/encoding.go"
 	return []change{
 		{encoding, `yaml\.Marshal\(d\)`, `yaml.Marshal(withLater(d))`},
-		{encoding, `json\.Marshal\(s\)`, `json.Marshal(withLater(s))`},
+		{encoding, `json\.Marshal\(d\)`, `json.Marshal(withLater(d))`},
 		{encoding, `unknown = append\(unknown, field\.FieldPath\(\)\)`, `if !strings.HasSuffix(field.FieldPath(), "later") { $0 }`},
 		{"internal/records/later.go", "", laterFields},
 		{"netops/echo/message.go", `PutUint16\(fixed\[6:\], (.*)\)\n`, "PutUint16(fixed[6:], 1<<15|$1)\n"},
