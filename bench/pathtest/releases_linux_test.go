@@ -142,9 +142,9 @@ func (c *testCluster) hasLater() bool {
 	}
 	node := false
 	for _, l := range leases.Items {
-		node = node || strings.Contains(l.Annotations[records.AnnotationNode], "later:")
+		node = node || strings.Contains(l.Annotations[records.AnnotationNode], `"later":`)
 	}
-	return node && strings.Contains(cm.Data[records.DataKey], "later:")
+	return node && strings.Contains(cm.Data[records.DataKey], `"later":`)
 }
 
 // replaceNodes replaces the node helpers. No packet is lost.

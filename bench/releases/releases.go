@@ -24,7 +24,7 @@ const (
 )
 
 // firstOfThis was added by the first commit of this release: the commit before it is the release before.
-const firstOfThis = "docs/decisions/0020-fields-of-later-releases.md"
+const firstOfThis = "internal/helper/guard.go"
 
 // Program is what to build: a package, or its test program, of a module of the repository.
 type Program struct {

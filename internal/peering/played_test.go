@@ -66,12 +66,12 @@ func newPlayed(c *cluster.Cluster, nodes ...string) played {
 }
 
 // laterFields adds fields of a later release to a report.
-var laterFields = strings.NewReplacer("kernel:\n", "kernel:\n  later: {some: 1}\n", "\n- lastEcho", "\n- later: [1, x]\n  lastEcho")
+var laterFields = strings.NewReplacer(`"kernel":{`, `"kernel":{"later":{"some":1},`, `{"lastEcho"`, `{"later":[1,"x"],"lastEcho"`)
 
 func (p *played) encode(report records.Document) (string, error) {
 	text, err := records.Encode(report)
 	if p.later.Load() {
-		text = laterFields.Replace(text) + "later: x\n"
+		text = `{"later":"x",` + strings.TrimPrefix(laterFields.Replace(text), "{")
 	}
 	return text, err
 }
