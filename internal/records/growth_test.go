@@ -1,12 +1,14 @@
 package records_test
 
 import (
+	"encoding/binary"
 	"fmt"
 	"reflect"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf16"
 
 	"liqonet.io/liqonet/internal/records"
 )
@@ -191,4 +193,31 @@ func closing(head string) (tail string) {
 		}
 	}
 	return tail
+}
+
+// TestOtherSeparators: YAML knows more characters that end a line than JSON, and UTF-16. A text whose values are separated by these takes no
+// more memory than others, and is refused.
+func TestOtherSeparators(t *testing.T) {
+	const n = 1<<18 - 1<<9
+	wide := func(text string, order binary.AppendByteOrder, mark uint16) string {
+		b := order.AppendUint16(nil, mark)
+		for _, unit := range utf16.Encode([]rune(text)) {
+			b = order.AppendUint16(b, unit)
+		}
+		return string(b)
+	}
+	for name, element := range map[string]string{
+		"next line": "-\u0085", "line separator": "-\u2028", "paragraph separator": "-\u2029", "keys": "?\u0085",
+	} {
+		t.Run(name, func(t *testing.T) {
+			checkGrowth(t, "version: 1\nlater:\n"+strings.Repeat(element, n/len(element)), nil)
+		})
+	}
+	for name, order := range map[string]binary.AppendByteOrder{"little endian": binary.LittleEndian, "big endian": binary.BigEndian} {
+		for _, element := range []string{"-\n", "- a\n", "?\n", "? a\n"} {
+			t.Run(fmt.Sprintf("%s %q", name, element), func(t *testing.T) {
+				checkGrowth(t, wide("version: 1\nlater:\n"+strings.Repeat(element, n/len(element)/2), order, 0xfeff), nil)
+			})
+		}
+	}
 }

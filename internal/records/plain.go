@@ -49,6 +49,7 @@ func writtenByHelpers(component string) bool {
 
 var (
 	errCrowded = errors.New("too many values for its length")
+	errWide    = errors.New("a zero byte: UTF-16 is not read")
 	errNoJSON  = errors.New("no JSON, which reports are")
 )
 
@@ -59,6 +60,9 @@ func PlainJSON(text string) ([]byte, error) { return plain(text, false) }
 
 // plain is PlainJSON, or accepts JSON alone.
 func plain(text string, alone bool) ([]byte, error) {
+	if strings.IndexByte(text, 0) >= 0 {
+		return nil, errWide
+	}
 	if crowded(text) {
 		return nil, errCrowded
 	}
@@ -87,6 +91,9 @@ func Fields(text string) (fields map[string]any, err error) {
 	return fields, err
 }
 
+// blanks are what follows a separator of YAML: spaces and ends of lines; the last two begin those of Unicode.
+const blanks = " \t\r\n\xc2\xe2"
+
 // crowded reports whether a text has too many values for its length. Each value but the first has a separator before it.
 func crowded(text string) bool {
 	values := 0
@@ -95,7 +102,7 @@ func crowded(text string) bool {
 		case ',', '[', '{':
 			values++
 		case ':', '-', '?':
-			if i+1 == len(text) || strings.IndexByte(" \t\r\n", text[i+1]) >= 0 {
+			if i+1 == len(text) || strings.IndexByte(blanks, text[i+1]) >= 0 {
 				values++
 			}
 		}
