@@ -72,6 +72,10 @@ func TestChildrenDieWithTheirParent(t *testing.T) {
 
 // TestStartInNamespace needs root.
 func TestStartInNamespace(t *testing.T) {
+	home, err := os.Readlink("/proc/self/ns/net") // before the first thread of the process may be one that enters another
+	if err != nil {
+		t.Fatal(err)
+	}
 	ns, err := netns.New()
 	if err != nil {
 		t.Fatal(err)
@@ -89,10 +93,6 @@ func TestStartInNamespace(t *testing.T) {
 			t.Fatal(err)
 		}
 		return strings.TrimSpace(out.String())
-	}
-	home, err := os.Readlink("/proc/self/ns/net")
-	if err != nil {
-		t.Fatal(err)
 	}
 	inside, outside := readlink(ns), readlink(nil)
 	if inside == home || outside != home {
