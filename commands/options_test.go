@@ -363,7 +363,8 @@ func TestPodSettings(t *testing.T) {
 	}
 }
 
-// TestLockFlags: commands that change clusters, and these alone, have the flags of the lock, and tell others who holds it.
+// TestLockFlags: commands that change clusters, and these alone, have the flags of the lock, and tell others who holds
+// it.
 func TestLockFlags(t *testing.T) {
 	var got removal.ResetOptions
 	command := func(env *Env, local *clusterFlags) *cobra.Command {

@@ -8,11 +8,13 @@ import (
 	"liqonet.io/liqonet/netops/nft"
 )
 
-// Additions returns the steps that guard ranges of peers in a kernel whose other state is not judged: nothing of it is removed or replaced.
-// An element of the set of ranges that a wider one covers is exchanged for that one within a transaction.
+// Additions returns the steps that guard ranges of peers in a kernel whose other state is not judged: nothing of it is
+// removed or replaced. An element of the set of ranges that a wider one covers is exchanged for that one within a
+// transaction.
 //
-// A range within one to which a path leads is guarded by the twin of that path; a route that refuses the narrower range would win over the
-// path. Where the table has a guard, that has the rules for the paths that exist, and only its set grows.
+// A range within one to which a path leads is guarded by the twin of that path; a route that refuses the narrower range
+// would win over the path. Where the table has a guard, that has the rules for the paths that exist, and only its set
+// grows.
 func Additions(have State, ranges []netip.Prefix) Plan {
 	paths := only(have.Routes, func(r Route) bool { return r.Table == RoutingTable && r.leads() })
 	ranges = only(ranges, func(p netip.Prefix) bool {

@@ -10,7 +10,8 @@ import (
 	"liqonet.io/liqonet/netops/nft"
 )
 
-// add applies what guards ranges and fails if anything goes, or if a range is not guarded afterwards. Applied twice, it is an empty plan.
+// add applies what guards ranges and fails if anything goes, or if a range is not guarded afterwards. Applied twice, it
+// is an empty plan.
 func add(t *testing.T, k *Kernel, ranges ...netip.Prefix) Plan {
 	t.Helper()
 	before := observe(t, k)
@@ -79,8 +80,9 @@ func TestAdditionsGuard(t *testing.T) {
 	add(t, k, netip.MustParsePrefix("10.12.0.0/16"))
 }
 
-// TestAdditionsBesidePaths: beside the state of an earlier process, ranges are added to it whatever their relation to those that it has. The
-// paths stay: also where the table was deleted, and where a range is within one to which a path leads.
+// TestAdditionsBesidePaths: beside the state of an earlier process, ranges are added to it whatever their relation to
+// those that it has. The paths stay: also where the table was deleted, and where a range is within one to which a path
+// leads.
 func TestAdditionsBesidePaths(t *testing.T) {
 	t.Parallel()
 	served := nodeOfTwoPeers().Peers[0].CIDRs[0]

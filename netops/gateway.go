@@ -35,18 +35,18 @@ const (
 	markForSelf = 0x4c04 // an overlay packet that holds one for the gateway itself, within the limit of its node
 )
 
-// Echoes that a gateway takes in a second, and at once: of each node, which sends five if there are several gateways and thirty
-// while it gets no answers; of all its nodes, of which there may be 5,000; and for each tunnel, whose far end sends 25 then and
-// answers as many.
+// Echoes that a gateway takes in a second, and at once: of each node, which sends five if there are several gateways
+// and thirty while it gets no answers; of all its nodes, of which there may be 5,000; and for each tunnel, whose far
+// end sends 25 then and answers as many.
 const (
 	EchoesOfNode  = 100
 	EchoesOfNodes = 25_000
 	echoesOfPeer  = 100
 )
 
-// Requests in a second, and at once, by which paths outside overlay and tunnel are measured: of each node, which sends some fifty
-// at once and a few each half minute; of all nodes; of the peer, whom the helper has asked or answered; and of all others. Which of
-// these are answered is the helper's matter.
+// Requests in a second, and at once, by which paths outside overlay and tunnel are measured: of each node, which sends
+// some fifty at once and a few each half minute; of all nodes; of the peer, whom the helper has asked or answered; and
+// of all others. Which of these are answered is the helper's matter.
 const (
 	sizesOfNode      = 20
 	sizesOfNodeBurst = 100
@@ -55,9 +55,9 @@ const (
 	sizesOfOthers    = 50
 )
 
-// Packets to listen ports in a second, and at once, of senders to whom the tunnel has sent nothing in the last minute: of addresses
-// with which it had a handshake; of each other one; and of all these. One is enough for a handshake. The burst is for a peer whose
-// address changes while it sends.
+// Packets to listen ports in a second, and at once, of senders to whom the tunnel has sent nothing in the last minute:
+// of addresses with which it had a handshake; of each other one; and of all these. One is enough for a handshake. The
+// burst is for a peer whose address changes while it sends.
 const (
 	peerRate       = 1000
 	strangerRate   = 100
@@ -66,8 +66,8 @@ const (
 	strangersBurst = 20_000
 )
 
-// Sets of senders have room for all nodes of a cluster, half of the internal CIDR, and for so many others. 8,192 strangers
-// take 2 MiB.
+// Sets of senders have room for all nodes of a cluster, half of the internal CIDR, and for so many others. 8,192
+// strangers take 2 MiB.
 const (
 	sendersOfNodes = 1 << 15
 	sendersOfPeer  = 1 << 8
@@ -200,8 +200,8 @@ func (c GatewayConfig) reachNodes(s *State) {
 
 var everything = netip.PrefixFrom(netip.IPv4Unspecified(), 0)
 
-// Names of the sets of senders. Strangers can fill the set of strangers alone: in those of nodes are elements of setNodes, and
-// in the others those to whom this gateway itself sends.
+// Names of the sets of senders. Strangers can fill the set of strangers alone: in those of nodes are elements of
+// setNodes, and in the others those to whom this gateway itself sends.
 const (
 	setNodes     = "nodes"     // where overlay packets come from
 	setAsking    = "asking"    // those of them that send packets for the gateway itself
@@ -274,8 +274,9 @@ func (c GatewayConfig) forward() []nft.Chain {
 // input lets through what is for the gateway itself: the overlay, the tunnel, echoes and health. Echoes come before
 // established connections: no peer that is asked may send without bounds.
 //
-// What a node sends to the gateway itself has its limit before it is taken out of the overlay: by the outer source, as any node
-// could send as another one inside. A packet that only seems to hold another one has no mark, and is dropped where it comes out.
+// What a node sends to the gateway itself has its limit before it is taken out of the overlay: by the outer source, as
+// any node could send as another one inside. A packet that only seems to hold another one has no mark, and is dropped
+// where it comes out.
 func (c GatewayConfig) input() []nft.Chain {
 	fromNode := nft.SAddrIn(setNodes)
 	echoes := []nft.Rule{{nft.IIfGroup(GroupOverlay), nft.Limit(EchoesOfNodes, EchoesOfNodes), nft.Accept()}}
@@ -325,9 +326,10 @@ const (
 	data       = "\x04\x00\x00\x00"
 )
 
-// strangers are the chains of what WireGuard sends and receives at listen ports. It sends these only to those who have the peer's
-// key: from there anything is taken, and from others so much that a handshake gets through. kube-proxy hides those who come by one
-// node behind one address: ports tell them apart. A client that renews its tunnel has another port.
+// strangers are the chains of what WireGuard sends and receives at listen ports. It sends these only to those who have
+// the peer's key: from there anything is taken, and from others so much that a handshake gets through. kube-proxy hides
+// those who come by one node behind one address: ports tell them apart. A client that renews its tunnel has another
+// port.
 func (c GatewayConfig) strangers() []nft.Chain {
 	if !c.listens() {
 		return nil

@@ -98,8 +98,8 @@ func (c NodeConfig) arrivals() []nft.Chain {
 		}
 	}
 	return slices.Concat(chains, c.destinations(self), []nft.Chain{
-		// Pods of this node that are no gateways send nothing in a gateway's network. A node that is cut off from the API server
-		// takes it from the pod that has got the address of a gateway that was replaced.
+		// Pods of this node that are no gateways send nothing in a gateway's network. A node that is cut off from the
+		// API server takes it from the pod that has got the address of a gateway that was replaced.
 		{Name: "untracked", Rules: append(append([]nft.Rule{
 			{nft.SAddrIn(setGateways), nft.NoTrack(), nft.Accept()},
 		}, forged...), nft.Rule{nft.DAddrIn(setGateways), nft.NoTrack()})},
@@ -173,8 +173,9 @@ const (
 	quotedChain  = "quoted-"
 )
 
-// Echoes that a node takes of one peer's gateway, of each of the peer's nodes, and of all these, in a second and at once. A peer of
-// 1,000 nodes, which share eight of this cluster's, sends 60; each node sends four if the peer has eight gateways.
+// Echoes that a node takes of one peer's gateway, of each of the peer's nodes, and of all these, in a second and at
+// once. A peer of 1,000 nodes, which share eight of this cluster's, sends 60; each node sends four if the peer has
+// eight gateways.
 const (
 	gatewayEchoRate = 200
 	peerNodeRate    = 10

@@ -18,8 +18,8 @@ import (
 	"liqonet.io/liqonet/netops/echo"
 )
 
-// TestFloodOfEchoes has a neighbour of A's gateway send echoes as one of the nodes, as fast as it can: those of the other node are
-// answered all the same, and so are requests of the path MTU outside the overlay.
+// TestFloodOfEchoes has a neighbour of A's gateway send echoes as one of the nodes, as fast as it can: those of the
+// other node are answered all the same, and so are requests of the path MTU outside the overlay.
 func TestFloodOfEchoes(t *testing.T) {
 	for _, kind := range overlays() {
 		a, b := equalRanges().build(t, nil)
@@ -52,8 +52,8 @@ func TestFloodOfEchoes(t *testing.T) {
 	}
 }
 
-// TestFloodOfPeersNode has the gateway bring a node of A, as fast as it can, echoes of a node of B: those of B's other node are
-// answered.
+// TestFloodOfPeersNode has the gateway bring a node of A, as fast as it can, echoes of a node of B: those of B's other
+// node are answered.
 func TestFloodOfPeersNode(t *testing.T) {
 	kind := overlays()[0]
 	a, b := equalRanges().build(t, nil)
@@ -73,8 +73,8 @@ func TestFloodOfPeersNode(t *testing.T) {
 	}
 }
 
-// TestHiddenEchoes has a node send its gateway overlay packets in which the packet inside is not where it is as a rule, and what is
-// there says that it is for a pod: the limit of echoes would not count them. None arrives.
+// TestHiddenEchoes has a node send its gateway overlay packets in which the packet inside is not where it is as a rule,
+// and what is there says that it is for a pod: the limit of echoes would not count them. None arrives.
 func TestHiddenEchoes(t *testing.T) {
 	for _, kind := range overlays() {
 		a, b := equalRanges().build(t, nil)
@@ -111,8 +111,8 @@ func TestHiddenEchoes(t *testing.T) {
 	}
 }
 
-// TestFloodOfListenPort sends a server's gateway, as fast as one processor can, what strangers may send to its NodePort: from one
-// address and from many. The known client's packets still pass, and so does its next handshake.
+// TestFloodOfListenPort sends a server's gateway, as fast as one processor can, what strangers may send to its
+// NodePort: from one address and from many. The known client's packets still pass, and so does its next handshake.
 func TestFloodOfListenPort(t *testing.T) {
 	a, b := equalRanges().build(t, nil)
 	join(overlays()[0], a, b)

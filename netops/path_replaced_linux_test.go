@@ -8,9 +8,10 @@ import (
 	"liqonet.io/liqonet/internal/eventually"
 )
 
-// TestAddressOfReplacedGateway has a node that is cut off from the API server keep the address of a gateway that was replaced, and
-// another pod get that address. What the pod sends the node as the gateway would is dropped by the pod's own node, which knows
-// better, whether the plugin would hide the pod behind the address of that node or not, as for the node's address among pods.
+// TestAddressOfReplacedGateway has a node that is cut off from the API server keep the address of a gateway that was
+// replaced, and another pod get that address. What the pod sends the node as the gateway would is dropped by the pod's
+// own node, which knows better, whether the plugin would hide the pod behind the address of that node or not, as for
+// the node's address among pods.
 func TestAddressOfReplacedGateway(t *testing.T) {
 	t.Parallel()
 	for _, masquerades := range []bool{true, false} {

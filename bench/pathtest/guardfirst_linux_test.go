@@ -19,9 +19,10 @@ import (
 // largeObjects is the number of objects of 1 MB in TestGuardFirst.
 const largeObjects = 100
 
-// TestGuardFirst boots a node, without a boot guard, beside objects that end each process that decodes them: every kind that a token other
-// than liqoctl's writes, in turn, first while a hundred such objects have 1 MB each. The node's helper ends again and again, but the guard is in
-// the kernel before, and a capture of all links between the clusters contains no packet of the node and its pod.
+// TestGuardFirst boots a node, without a boot guard, beside objects that end each process that decodes them: every kind
+// that a token other than liqoctl's writes, in turn, first while a hundred such objects have 1 MB each. The node's
+// helper ends again and again, but the guard is in the kernel before, and a capture of all links between the clusters
+// contains no packet of the node and its pod.
 func TestGuardFirst(t *testing.T) {
 	t.Parallel()
 	c := newConversation(t, combinations()[0])
@@ -82,8 +83,8 @@ func (c *testCluster) addAPIServer() {
 	}
 }
 
-// writeLarge writes records of gateways of 1 MB each. Every tenth has the label of a peering's record: gateways can label their own objects.
-// It returns what deletes them.
+// writeLarge writes records of gateways of 1 MB each. Every tenth has the label of a peering's record: gateways can
+// label their own objects. It returns what deletes them.
 func (c *testCluster) writeLarge(n int) (forget func()) {
 	c.t.Helper()
 	maps := c.kube.CoreV1().ConfigMaps(records.DefaultNamespace)
@@ -127,8 +128,8 @@ func (c *testCluster) awaitFault(i int) {
 	c.nodeHelpers[i].kill()
 }
 
-// TestLateLists restarts a node's helper while the list of one kind of objects does not come. The ranges of a peering that is new are guarded,
-// and the path to another peering stays. Once the list comes, the helper goes on.
+// TestLateLists restarts a node's helper while the list of one kind of objects does not come. The ranges of a peering
+// that is new are guarded, and the path to another peering stays. Once the list comes, the helper goes on.
 func TestLateLists(t *testing.T) {
 	t.Parallel()
 	k := combinations()[0]
@@ -186,9 +187,9 @@ func (c *testCluster) reserveAlso(p netip.Prefix) {
 	c.put(cm)
 }
 
-// TestBootGuardStays boots a node with its boot guard while the reservations cannot be read, or are missing: the guard stays, because only
-// they have the ranges of a peering whose record is damaged. The node's pods reach other peers all the same. It is lifted when the
-// reservations can be read.
+// TestBootGuardStays boots a node with its boot guard while the reservations cannot be read, or are missing: the guard
+// stays, because only they have the ranges of a peering whose record is damaged. The node's pods reach other peers all
+// the same. It is lifted when the reservations can be read.
 func TestBootGuardStays(t *testing.T) {
 	t.Parallel()
 	k := combinations()[0]

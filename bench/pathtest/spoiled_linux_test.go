@@ -31,14 +31,16 @@ const (
 
 var kindsOfOthers = []string{ofGateways, ofLeases, ofPods, ofNodes, ofAPIServers}
 
-// spoiled is a client of an API server with objects of a kind that end each process that decodes them, or a list of that kind that does not come.
+// spoiled is a client of an API server with objects of a kind that end each process that decodes them, or a list of
+// that kind that does not come.
 type spoiled struct {
 	kubernetes.Interface
 	kind  string
 	never bool // their list comes
 }
 
-// unreadable is a text whose length can be seen, and which ends the process that reads a byte of it, whoever recovers from panics.
+// unreadable is a text whose length can be seen, and which ends the process that reads a byte of it, whoever recovers
+// from panics.
 func unreadable(length int) string {
 	const most = 1 << 20
 	b, err := unix.Mmap(-1, 0, most, unix.PROT_NONE, unix.MAP_ANON|unix.MAP_PRIVATE)

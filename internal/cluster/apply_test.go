@@ -230,8 +230,8 @@ func TestForeignObjectsAreLeftAlone(t *testing.T) {
 	}
 }
 
-// Workloads are applied after what their pods need, namespaces before everything, and bindings after all that is bound: an API server
-// refuses them otherwise.
+// Workloads are applied after what their pods need, namespaces before everything, and bindings after all that is bound:
+// an API server refuses them otherwise.
 func TestApplyOrder(t *testing.T) {
 	c, kube := clustertest.New(clustertest.Config{})
 	objects, err := templates.Base(templates.BaseValues{Namespace: records.DefaultNamespace, Image: "liqonet:1", Policies: true})

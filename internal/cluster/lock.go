@@ -31,8 +31,9 @@ const (
 	DefaultLockDuration = 15 * time.Second
 )
 
-// lock is a Lease in liqonet's namespace: the run that it names as its holder is the only one that writes to the cluster. client-go's
-// leader election is no help: it reads the Lease itself, and so cannot take it provided that nobody has written since facts were read.
+// lock is a Lease in liqonet's namespace: the run that it names as its holder is the only one that writes to the
+// cluster. client-go's leader election is no help: it reads the Lease itself, and so cannot take it provided that
+// nobody has written since facts were read.
 type lock struct {
 	cluster *Cluster // without the lock
 	options LockOptions
@@ -127,8 +128,8 @@ func (l *lock) take(ctx context.Context) error {
 	return l.write(ctx, l.holder)
 }
 
-// await waits until the lock is free, or its holder does not renew it any more, and takes it. It returns without the lock where the
-// namespace is gone by then.
+// await waits until the lock is free, or its holder does not renew it any more, and takes it. It returns without the
+// lock where the namespace is gone by then.
 func (l *lock) await(ctx context.Context, note func(string)) error {
 	var told string       // the holder that the user knows of
 	var changed time.Time // when the version was seen first
@@ -179,7 +180,8 @@ func (l *lock) stillHeld(cause error) error {
 		"wait longer with --lock-timeout; an administrator takes the lock of a run that does not end with --break-lock")
 }
 
-// free reports whether the lock, which has not changed since then, may be taken. Its holder renews it by its own duration.
+// free reports whether the lock, which has not changed since then, may be taken. Its holder renews it by its own
+// duration.
 func (l *lock) free(changed time.Time) bool {
 	if holderOf(l.seen) == "" || l.options.Break {
 		return true
@@ -187,7 +189,8 @@ func (l *lock) free(changed time.Time) bool {
 	return time.Since(changed) >= cmp.Or(time.Duration(value(l.seen.Spec.LeaseDurationSeconds))*time.Second, l.options.Duration)
 }
 
-// lockRetry is the shortest pause of a run that waits; the longest is three times as long. Runs that wait must not ask at once.
+// lockRetry is the shortest pause of a run that waits; the longest is three times as long. Runs that wait must not ask
+// at once.
 const lockRetry = 500 * time.Millisecond
 
 // since is when the holder took a lock.
@@ -198,7 +201,8 @@ func since(lease *coordinationv1.Lease) string {
 	return lease.Spec.AcquireTime.Format(time.TimeOnly)
 }
 
-// keep renews the lock until ctx ends, and returns why that is no longer possible: another run can take it after the duration.
+// keep renews the lock until ctx ends, and returns why that is no longer possible: another run can take it after the
+// duration.
 func (l *lock) keep(ctx context.Context) error {
 	every, last := l.options.Duration*2/15, l.options.Duration*2/3
 	for renewed := time.Now(); ; {
@@ -229,7 +233,8 @@ var (
 	errTaken      = errors.New("it was taken by")
 )
 
-// rewrite is write by the holder. Other fields of the Lease may have changed since it was seen: an Apply of this run sets labels.
+// rewrite is write by the holder. Other fields of the Lease may have changed since it was seen: an Apply of this run
+// sets labels.
 func (l *lock) rewrite(ctx context.Context, holder string) error {
 	err := l.write(ctx, holder)
 	if !errors.Is(err, errWritten) {
@@ -244,8 +249,8 @@ func (l *lock) rewrite(ctx context.Context, holder string) error {
 	return l.write(ctx, holder)
 }
 
-// ErrLockLost ends a run that no longer holds the lock of a cluster. It writes nothing more and rolls nothing back: another run may write
-// by now.
+// ErrLockLost ends a run that no longer holds the lock of a cluster. It writes nothing more and rolls nothing back:
+// another run may write by now.
 var ErrLockLost = errors.New("the lock is lost, what this run made stays")
 
 // lost is the error of a run whose lock of a cluster was lost that way.

@@ -16,8 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Locks are those of all clusters that one run writes to. Its first write takes all of them, in the order of the clusters' IDs: so two
-// runs with the same clusters in another order do not wait for each other.
+// Locks are those of all clusters that one run writes to. Its first write takes all of them, in the order of the
+// clusters' IDs: so two runs with the same clusters in another order do not wait for each other.
 type Locks struct {
 	all     []*lock
 	timeout time.Duration
@@ -32,8 +32,8 @@ type Locks struct {
 	renewal sync.WaitGroup
 }
 
-// NewLocks replaces clusters by ones whose writes need the locks of this run; what points to nil is left out. It returns nil where the
-// clusters have the locks of a run already, or keep writes in memory.
+// NewLocks replaces clusters by ones whose writes need the locks of this run; what points to nil is left out. It
+// returns nil where the clusters have the locks of a run already, or keep writes in memory.
 func NewLocks(clusters ...**Cluster) *Locks {
 	r := &Locks{end: func(error) {}, stop: func() {}}
 	for _, at := range clusters {
@@ -55,8 +55,8 @@ func NewLocks(clusters ...**Cluster) *Locks {
 	return r
 }
 
-// Begin returns the context of a run that reads its facts now. It ends with a lock that is lost, and where a write finds that the facts
-// are outdated.
+// Begin returns the context of a run that reads its facts now. It ends with a lock that is lost, and where a write
+// finds that the facts are outdated.
 func (r *Locks) Begin(ctx context.Context) context.Context {
 	ctx, end := context.WithCancelCause(ctx)
 	r.mu.Lock()
@@ -72,8 +72,8 @@ func (r *Locks) Begin(ctx context.Context) context.Context {
 	return ctx
 }
 
-// Stale reports whether a run failed by what another run wrote, or may have written, while it read its facts: it is to Await the locks
-// and begin again.
+// Stale reports whether a run failed by what another run wrote, or may have written, while it read its facts: it is to
+// Await the locks and begin again.
 func (r *Locks) Stale(ctx context.Context) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -243,7 +243,8 @@ func (c *Cluster) Writes() bool {
 	return !c.locks.outdated && c.locks.lost == nil
 }
 
-// LetGo lets the lock go, as the run is about to delete the Lease. Runs that wait take it once the Lease is gone, or not renewed.
+// LetGo lets the lock go, as the run is about to delete the Lease. Runs that wait take it once the Lease is gone, or
+// not renewed.
 func (c *Cluster) LetGo(ctx context.Context) error {
 	if c.lock == nil || c.dry != nil {
 		return nil

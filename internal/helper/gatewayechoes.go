@@ -174,8 +174,9 @@ func (g *gatewayEchoes) compare() {
 	}
 }
 
-// limited is a responder that answers no more than all nodes of a cluster ask, and to one address no more than twice what the kernel
-// lets through of one node. Inside the overlay a node can use another one's address: it cannot use up the limit of that.
+// limited is a responder that answers no more than all nodes of a cluster ask, and to one address no more than twice
+// what the kernel lets through of one node. Inside the overlay a node can use another one's address: it cannot use up
+// the limit of that.
 func limited(r echo.Responder) *echo.Responder {
 	r.Rate, r.Burst, r.Each = netops.EchoesOfNodes, netops.EchoesOfNodes, 2*netops.EchoesOfNode
 	return &r

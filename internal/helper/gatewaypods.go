@@ -130,8 +130,8 @@ func (o nodeObjects) checkAddress(g records.Gateway) error {
 	return o.noPods.conflict(cidr.Single(g.PodIP))
 }
 
-// ranges are those of this node's pods, and of no other ones: nil where that is not known, as the plugin gives pods other
-// addresses, or there is no pod yet.
+// ranges are those of this node's pods, and of no other ones: nil where that is not known, as the plugin gives pods
+// other addresses, or there is no pod yet.
 func (o nodeObjects) ranges() []netip.Prefix {
 	p := podsOf(o.node, o.pods)
 	inside := func(pod *corev1.Pod) bool {

@@ -19,12 +19,13 @@ import (
 	"liqonet.io/liqonet/netops"
 )
 
-// trustedPage is how many records the API server sends at once, of 256 KiB each: a gateway's object can have the label of a peering's.
+// trustedPage is how many records the API server sends at once, of 256 KiB each: a gateway's object can have the label
+// of a peering's.
 const trustedPage = 50
 
-// guard is the first pass of a process: it guards the ranges of all peers, by the records that only liqoctl writes, and removes nothing.
-// What gateways, nodes and others write is read after it. If one of these objects ends each process that reads it, nothing leaves
-// unencrypted all the same.
+// guard is the first pass of a process: it guards the ranges of all peers, by the records that only liqoctl writes, and
+// removes nothing. What gateways, nodes and others write is read after it. If one of these objects ends each process
+// that reads it, nothing leaves unencrypted all the same.
 func (l *nodeLoop) guard(ctx context.Context, k *kept) error {
 	o, err := l.trusted(ctx, k)
 	if err != nil {
@@ -56,8 +57,9 @@ func (l *nodeLoop) guard(ctx context.Context, k *kept) error {
 	return l.older.forget(slices.Concat(l.older.done, ranges))
 }
 
-// ownAddresses are those of the node and of the API server, as the kernel knows them: the Node object, which the kubelet writes, is not
-// read yet. Those that an earlier process made are none of them: they are in the fabric's internal CIDR.
+// ownAddresses are those of the node and of the API server, as the kernel knows them: the Node object, which the
+// kubelet writes, is not read yet. Those that an earlier process made are none of them: they are in the fabric's
+// internal CIDR.
 func (l *nodeLoop) ownAddresses(made []netops.Address) (own protected, err error) {
 	addresses, err := net.InterfaceAddrs()
 	if err != nil {
@@ -80,7 +82,8 @@ func byLiqoctl(name string) bool {
 	return known && slices.Contains([]string{records.ComponentFabric, records.ComponentIPAM, records.ComponentPeering}, id.Component)
 }
 
-// trusted waits for the objects that only liqoctl writes. Where the API server does not answer, they are those that an earlier process kept.
+// trusted waits for the objects that only liqoctl writes. Where the API server does not answer, they are those that an
+// earlier process kept.
 func (l *nodeLoop) trusted(ctx context.Context, k *kept) (nodeObjects, error) {
 	known, err := k.read(func(o keptObject) bool { return o.Kind == "ConfigMap" && byLiqoctl(o.Name) })
 	if err != nil {
@@ -109,7 +112,8 @@ func (l *nodeLoop) trusted(ctx context.Context, k *kept) (nodeObjects, error) {
 	}
 }
 
-// listTrusted reads the objects that only liqoctl writes. What others have labelled as such an object is known by its name, and dropped.
+// listTrusted reads the objects that only liqoctl writes. What others have labelled as such an object is known by its
+// name, and dropped.
 func (l *nodeLoop) listTrusted(ctx context.Context, patience time.Duration) (o nodeObjects, err error) {
 	s := selected{labels: allBut(records.ComponentStatus, records.ComponentGateway, records.ComponentTranslation)}
 	page := metav1.ListOptions{Limit: trustedPage}

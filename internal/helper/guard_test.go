@@ -23,7 +23,8 @@ import (
 	"liqonet.io/liqonet/netops"
 )
 
-// guardLoop is a node's helper before its first pass. listing answers its lists of ConfigMaps; nil: the fake API server does.
+// guardLoop is a node's helper before its first pass. listing answers its lists of ConfigMaps; nil: the fake API server
+// does.
 func guardLoop(t *testing.T, listing func(clienttesting.ListActionImpl) (*corev1.ConfigMapList, error), objects ...runtime.Object) *nodeLoop {
 	t.Helper()
 	client := fake.NewClientset(objects...)
@@ -52,8 +53,8 @@ func namesOf(o nodeObjects) (names []string) {
 	return names
 }
 
-// TestTrusted: the first pass reads all pages of what only liqoctl writes, and drops what is something else by its name. Texts that are too
-// long are dropped, too. A list that fails is tried again.
+// TestTrusted: the first pass reads all pages of what only liqoctl writes, and drops what is something else by its
+// name. Texts that are too long are dropped, too. A list that fails is tried again.
 func TestTrusted(t *testing.T) {
 	t.Parallel()
 	long := peeringMap(t, secondPeering())
@@ -84,8 +85,8 @@ func TestTrusted(t *testing.T) {
 	}
 }
 
-// TestTrustedWithoutAPIServer: while the API server is away, the first pass has the records that an earlier process kept. The other objects
-// of the file are not decoded.
+// TestTrustedWithoutAPIServer: while the API server is away, the first pass has the records that an earlier process
+// kept. The other objects of the file are not decoded.
 func TestTrustedWithoutAPIServer(t *testing.T) {
 	t.Parallel()
 	away := func(clienttesting.ListActionImpl) (*corev1.ConfigMapList, error) {
@@ -130,8 +131,9 @@ func TestTrustedWithoutAPIServer(t *testing.T) {
 	}
 }
 
-// TestFirstPass: the first pass guards the ranges of peerings that will be served, of those that are not, and of those whose record is
-// damaged or missing and that have reservations. A range with an address of the node, or of the cluster's own by the fabric, is not guarded.
+// TestFirstPass: the first pass guards the ranges of peerings that will be served, of those that are not, and of those
+// whose record is damaged or missing and that have reservations. A range with an address of the node, or of the
+// cluster's own by the fabric, is not guarded.
 func TestFirstPass(t *testing.T) {
 	t.Parallel()
 	third, overlapping := secondPeering(), secondPeering()

@@ -132,7 +132,8 @@ type service struct {
 	tasks   []func(context.Context)     // what runs beside the loop
 }
 
-// run makes the first pass, reads the objects that the helper follows, then turns its loop beside the other tasks until ctx ends.
+// run makes the first pass, reads the objects that the helper follows, then turns its loop beside the other tasks until
+// ctx ends.
 func (s service) run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	passed := make(chan struct{}) // the first pass has ended

@@ -111,7 +111,8 @@ func (m *memory) view(o nodeObjects, now time.Time) (nodeView, []fault) {
 	return v, faults
 }
 
-// readTrusted puts into the view what follows from the records that only liqoctl writes. own are addresses that are no peer's.
+// readTrusted puts into the view what follows from the records that only liqoctl writes. own are addresses that are no
+// peer's.
 func (m *memory) readTrusted(o nodeObjects, own protected, v *nodeView) []fault {
 	begun := slices.ContainsFunc(o.maps, func(cm *corev1.ConfigMap) bool {
 		id, ok := records.IdentityOf(cm.Name)

@@ -247,7 +247,8 @@ func TestDamagedReservations(t *testing.T) {
 	w.wantFaults("damaged reservations", "ConfigMap ipam")
 }
 
-// TestReservationsAreRead: a view tells whether there may be reservations that were not read. Those that this process has read before count.
+// TestReservationsAreRead: a view tells whether there may be reservations that were not read. Those that this process
+// has read before count.
 func TestReservationsAreRead(t *testing.T) {
 	damaged, long := reserved(t, testPeering()), reserved(t, testPeering())
 	damaged.Data[records.DataKey] = "x"

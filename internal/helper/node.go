@@ -170,7 +170,8 @@ func (l *nodeLoop) apply(view nodeView) error {
 	return nil
 }
 
-// errUnreserved says why a node that has booted keeps its boot guard: that has ranges of peers which nothing else that was read has.
+// errUnreserved says why a node that has booted keeps its boot guard: that has ranges of peers which nothing else that
+// was read has.
 var errUnreserved = errors.New("the boot guard stays: ConfigMap " + records.IPAMName + " has not been read")
 
 // lift removes the boot guard once the node's own, which is in the kernel, has the ranges of all peers.

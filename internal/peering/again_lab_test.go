@@ -19,8 +19,8 @@ import (
 	"liqonet.io/liqonet/internal/inventory"
 )
 
-// TestLabAgainAtOnce interrupts connect after a write, and runs it again at once: that waits until the first is rolled back, and
-// connects. The long form does so twenty times, in every stage.
+// TestLabAgainAtOnce interrupts connect after a write, and runs it again at once: that waits until the first is rolled
+// back, and connects. The long form does so twenty times, in every stage.
 func TestLabAgainAtOnce(t *testing.T) {
 	stages := openStages(t)
 	whole := newAct(t, stages, "again-whole")
@@ -71,7 +71,8 @@ func (a act) interposed(t *testing.T, f fault) liqoctl {
 	return newLiqoctl(t, servers)
 }
 
-// TestLabInterruptedBeforeOthers interrupts a connect for which three others wait: they follow each other, and all succeed.
+// TestLabInterruptedBeforeOthers interrupts a connect for which three others wait: they follow each other, and all
+// succeed.
 func TestLabInterruptedBeforeOthers(t *testing.T) {
 	stages := openStages(t)
 	a := newAct(t, stages, "before-others")
@@ -112,7 +113,8 @@ func TestLabInterruptedBeforeOthers(t *testing.T) {
 	a.remove(t)
 }
 
-// TestLabLockLost has both API servers away for 25 seconds amid a connect: it ends, and leaves what it made for the next run.
+// TestLabLockLost has both API servers away for 25 seconds amid a connect: it ends, and leaves what it made for the
+// next run.
 func TestLabLockLost(t *testing.T) {
 	stages := openStages(t)
 	a := newAct(t, stages, "lock-lost")
@@ -145,8 +147,8 @@ func TestLabLockLost(t *testing.T) {
 	a.remove(t)
 }
 
-// TestLabManyOfOneHub has twenty processes, four with -short, connect one hub to a peer each, at once. The peers are installations of
-// one cluster, behind API servers that give it other IDs.
+// TestLabManyOfOneHub has twenty processes, four with -short, connect one hub to a peer each, at once. The peers are
+// installations of one cluster, behind API servers that give it other IDs.
 func TestLabManyOfOneHub(t *testing.T) {
 	stages := openStages(t)
 	peers := 20

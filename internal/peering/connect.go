@@ -200,7 +200,8 @@ func (c *connector) compare(ctx context.Context) (string, error) {
 
 // install makes both installations.
 func (c *connector) install(ctx context.Context) (string, error) {
-	// Where there are none: the first object that is written to either cluster takes the locks of both, which are in them.
+	// Where there are none: the first object that is written to either cluster takes the locks of both, which are in
+	// them.
 	if err := c.both(ctx, (*end).makeNamespace); err != nil {
 		return "", err
 	}

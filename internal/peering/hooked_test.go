@@ -41,8 +41,8 @@ func (w *world) hooked(kind, name string, run func()) *cluster.Cluster {
 	return c
 }
 
-// apart is the same cluster as it is for a run that does not wait for others, and for which others do not wait: one that has lost its
-// lock while a write was on its way, or one of a release that takes none.
+// apart is the same cluster as it is for a run that does not wait for others, and for which others do not wait: one
+// that has lost its lock while a write was on its way, or one of a release that takes none.
 func (w *world) apart() *cluster.Cluster {
 	c := *w.Cluster
 	_, alone := clustertest.New(clustertest.Config{})

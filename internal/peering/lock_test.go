@@ -37,7 +37,8 @@ func (s *stoppedAt) Stage(name string) {
 	}
 }
 
-// TestConnectAgainAtOnce interrupts a connect and runs it again at once: the second waits until the first is rolled back.
+// TestConnectAgainAtOnce interrupts a connect and runs it again at once: the second waits until the first is rolled
+// back.
 func TestConnectAgainAtOnce(t *testing.T) {
 	for _, stage := range []string{steps.StageInstall, steps.StageNodes, steps.StageGateway, steps.StageTunnel, steps.StageProof} {
 		for _, after := range []time.Duration{0, 50 * time.Millisecond} {
@@ -182,7 +183,8 @@ func TestLockOfKilledRun(t *testing.T) {
 	}
 }
 
-// TestLockLost: a run whose lock another one has taken, or that cannot renew it, writes nothing more and rolls nothing back.
+// TestLockLost: a run whose lock another one has taken, or that cannot renew it, writes nothing more and rolls nothing
+// back.
 func TestLockLost(t *testing.T) {
 	for name, lose := range map[string]func(t *testing.T, a *world){
 		"taken": func(t *testing.T, a *world) { holdLock(t, a) },
@@ -220,8 +222,8 @@ func TestLockLost(t *testing.T) {
 	}
 }
 
-// TestInterruptedWhileItWaits: of runs that wait, the one that is interrupted ends at once, and all others follow each other, whatever
-// the order in which they name the clusters.
+// TestInterruptedWhileItWaits: of runs that wait, the one that is interrupted ends at once, and all others follow each
+// other, whatever the order in which they name the clusters.
 func TestInterruptedWhileItWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := twoWorlds()

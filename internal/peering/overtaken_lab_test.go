@@ -29,7 +29,8 @@ func before(path string, run func()) fault {
 	}
 }
 
-// TestLabOvertaken has another liqoctl start at the moment at which connect --update writes a document: it waits, and follows.
+// TestLabOvertaken has another liqoctl start at the moment at which connect --update writes a document: it waits, and
+// follows.
 func TestLabOvertaken(t *testing.T) {
 	stages := openStages(t)
 	const host = "198.51.100.7"

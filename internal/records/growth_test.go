@@ -195,8 +195,8 @@ func closing(head string) (tail string) {
 	return tail
 }
 
-// TestOtherSeparators: YAML knows more characters that end a line than JSON, and UTF-16. A text whose values are separated by these takes no
-// more memory than others, and is refused.
+// TestOtherSeparators: YAML knows more characters that end a line than JSON, and UTF-16. A text whose values are
+// separated by these takes no more memory than others, and is refused.
 func TestOtherSeparators(t *testing.T) {
 	const n = 1<<18 - 1<<9
 	wide := func(text string, order binary.AppendByteOrder, mark uint16) string {

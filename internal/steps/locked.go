@@ -7,9 +7,10 @@ import (
 	"liqonet.io/liqonet/internal/cluster"
 )
 
-// Locked runs an operation that writes to clusters under their locks, which its first write takes: an operation that writes nothing
-// waits for no other. If another run has written since the operation began, or holds a lock, the operation begins again under the
-// locks. do finds the clusters replaced by locked ones. Operations within do share its locks.
+// Locked runs an operation that writes to clusters under their locks, which its first write takes: an operation that
+// writes nothing waits for no other. If another run has written since the operation began, or holds a lock, the
+// operation begins again under the locks. do finds the clusters replaced by locked ones. Operations within do share its
+// locks.
 func Locked[R any](ctx context.Context, r Reporter, do func(context.Context) (R, error), clusters ...**cluster.Cluster) (R, error) {
 	locks := cluster.NewLocks(clusters...)
 	if locks == nil {

@@ -5,9 +5,9 @@
 //	plan := nft.Diff(have, want)
 //	err = conn.Apply(plan)
 //
-// Every expression is made by a constructor, such as SAddr or Drop, that returns nft text and netlink form
-// together. There are no maps, stateful objects, flowtables or sets of anything but IPv4 prefixes. The kernel itself fills
-// sets of senders. A table of family ip6 has no sets, and no rules that read an IPv4 header.
+// Every expression is made by a constructor, such as SAddr or Drop, that returns nft text and netlink form together.
+// There are no maps, stateful objects, flowtables or sets of anything but IPv4 prefixes. The kernel itself fills sets
+// of senders. A table of family ip6 has no sets, and no rules that read an IPv4 header.
 package nft
 
 import (
@@ -34,8 +34,8 @@ type Set struct {
 	Name string
 	// Hosts says that no element will ever be a range: the kernel finds an address by one hash then, else by a search.
 	Hosts bool
-	// Senders is how many addresses at most the kernel puts into the set, by Meter or NoteDAddr; 0: it is no such set. It has no
-	// elements here.
+	// Senders is how many addresses at most the kernel puts into the set, by Meter or NoteDAddr; 0: it is no such set.
+	// It has no elements here.
 	Senders uint32
 	// Timeout is how long an element of Senders stays without a packet: whole minutes.
 	Timeout time.Duration
