@@ -200,7 +200,7 @@ func TestInterruptedHandOver(t *testing.T) {
 				defer cancel()
 				var writes func() int
 				a.set(func() { b.set(func() { writes = killAt(n, cancel, a, b) }) })
-				if _, err := Connect(ctx, update, &recorder{}); (err == nil) != (n == 0) {
+				if _, err := Connect(ctx, update, &recorder{}); (err == nil) != (n == 0 || writes() < n) { // a run may need fewer writes than another
 					t.Fatalf("in spite of the interruption: %v", err)
 				}
 				total = max(total, writes())

@@ -31,7 +31,7 @@ func TestInterruptedNewKeys(t *testing.T) {
 				defer cancel()
 				var count func() int
 				a.set(func() { b.set(func() { count = killAt(n, cancel, a, b) }) })
-				if _, err := Connect(ctx, connectOptions(a, b), &recorder{}); (err == nil) != (n == 0) {
+				if _, err := Connect(ctx, connectOptions(a, b), &recorder{}); (err == nil) != (n == 0 || count() < n) { // a run may need fewer writes than another
 					t.Fatalf("in spite of the interruption: %v", err)
 				}
 				total = max(total, count())

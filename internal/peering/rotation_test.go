@@ -160,7 +160,7 @@ func TestInterruptedRotation(t *testing.T) {
 						defer cancel()
 						var writes func() int
 						a.set(func() { b.set(func() { writes = killAt(n, cancel, a, b) }) })
-						if _, err := RotateKeys(ctx, rotateOptions(a, b), &recorder{}); (err == nil) != (n == 0) {
+						if _, err := RotateKeys(ctx, rotateOptions(a, b), &recorder{}); (err == nil) != (n == 0 || writes() < n) { // a run may need fewer writes than another
 							t.Fatalf("in spite of the interruption: %v", err)
 						}
 						total = max(total, writes())

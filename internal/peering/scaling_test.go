@@ -262,7 +262,7 @@ func TestInterruptedScaling(t *testing.T) {
 					var count func() int
 					a.set(func() { b.set(func() { count = killAt(n, cancel, a, b) }) })
 					o := gatewayOptions(a, b, s.to, s.to)
-					if _, err := Connect(ctx, o, &recorder{}); (err == nil) != (n == 0) {
+					if _, err := Connect(ctx, o, &recorder{}); (err == nil) != (n == 0 || count() < n) { // a run may need fewer writes than another
 						t.Fatalf("in spite of the interruption: %v", err)
 					}
 					total = max(total, count())
