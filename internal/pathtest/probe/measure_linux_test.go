@@ -107,7 +107,7 @@ func TestMeterIsNoAmplifier(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() {
 			defer far.Close()
-			ended <- Meter{token}.answer(far, &budget)
+			ended <- Meter{token}.admitted(far, &strangers{}, make(chan struct{}, 1), &budget)
 		}()
 		sent, received := tokenSize+1, make(chan int, 1)
 		if _, err := near.Write(append([]byte(token), mode)); err != nil {
@@ -143,7 +143,7 @@ func TestMeterHasPatienceForStrangers(t *testing.T) {
 		near, far := net.Pipe()
 		defer near.Close()
 		begun := time.Now()
-		if err := (Meter{rand.Text()}).answer(far, &atomic.Int64{}); err == nil || time.Since(begun) != meterPatience {
+		if err := (Meter{rand.Text()}).admitted(far, &strangers{}, make(chan struct{}, 1), &atomic.Int64{}); err == nil || time.Since(begun) != meterPatience {
 			t.Errorf("%v after %s", err, time.Since(begun))
 		}
 	})

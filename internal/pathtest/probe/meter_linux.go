@@ -8,6 +8,8 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -37,8 +39,17 @@ const (
 
 var errMeter = errors.New("refused")
 
+// strangers are the connections that have not sent the token, the oldest first. For one more than meterConns the oldest
+// is closed: many that say nothing keep nobody out who has the token.
+type strangers struct {
+	mu   sync.Mutex
+	open []net.Conn
+}
+
 // admit waits for the token with which a connection begins.
-func admit(conn net.Conn, token string) error {
+func (s *strangers) admit(conn net.Conn, token string) error {
+	s.add(conn)
+	defer s.remove(conn)
 	_ = conn.SetDeadline(time.Now().Add(meterPatience)) // fails for a closed connection: so do reads
 	hello := make([]byte, tokenSize)
 	if _, err := io.ReadFull(conn, hello); err != nil {
@@ -48,6 +59,21 @@ func admit(conn net.Conn, token string) error {
 		return errMeter
 	}
 	return nil
+}
+
+func (s *strangers) add(conn net.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.open = append(s.open, conn); len(s.open) > meterConns {
+		_ = s.open[0].Close() // its other end may be gone already
+		s.open = s.open[1:]
+	}
+}
+
+func (s *strangers) remove(conn net.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open = slices.DeleteFunc(s.open, func(other net.Conn) bool { return other == conn })
 }
 
 // knows reports whether a message begins with the token.
@@ -72,10 +98,9 @@ func (m Meter) Serve(ctx context.Context, at netip.AddrPort) error {
 		return err
 	}
 	context.AfterFunc(alive, func() { listener.Close() })
-	slots, budget := make(chan struct{}, meterConns), &atomic.Int64{}
+	unknown, slots, budget := &strangers{}, make(chan struct{}, meterConns), &atomic.Int64{}
 	budget.Store(meterBytes)
 	for {
-		slots <- struct{}{} // before it accepts: who waits costs nothing
 		conn, err := listener.Accept()
 		switch {
 		case alive.Err() != nil:
@@ -84,19 +109,24 @@ func (m Meter) Serve(ctx context.Context, at netip.AddrPort) error {
 		case err != nil:
 			return err
 		}
-		go func() {
-			defer func() { <-slots }()
-			defer conn.Close()
-			_ = m.answer(conn, budget) // the other end sees it
-		}()
+		go func() { _ = m.admitted(conn, unknown, slots, budget) }() // the other end sees it
 	}
 }
 
-// answer serves one connection.
-func (m Meter) answer(conn net.Conn, budget *atomic.Int64) error {
-	if err := admit(conn, m.Token); err != nil {
+// admitted serves one connection once it has sent the token, and closes it. Whoever waits too long for a slot finds no
+// answer.
+func (m Meter) admitted(conn net.Conn, unknown *strangers, slots chan struct{}, budget *atomic.Int64) error {
+	defer conn.Close()
+	if err := unknown.admit(conn, m.Token); err != nil {
 		return err
 	}
+	slots <- struct{}{}
+	defer func() { <-slots }()
+	return m.answer(conn, budget)
+}
+
+// answer serves a connection that has sent the token.
+func (m Meter) answer(conn net.Conn, budget *atomic.Int64) error {
 	mode := make([]byte, 1)
 	if _, err := io.ReadFull(conn, mode); err != nil {
 		return err

@@ -56,17 +56,15 @@ func (s Server) Serve(ctx context.Context, at netip.AddrPort) error {
 }
 
 func (s Server) serveTCP(l net.Listener) error {
-	strangers := make(chan struct{}, meterConns) // connections that have not sent the token
+	var unknown strangers
 	for {
-		strangers <- struct{}{}
 		conn, err := l.Accept()
 		if err != nil {
 			return err
 		}
 		go func() {
 			defer conn.Close()
-			err := admit(conn, s.Token)
-			<-strangers
+			err := unknown.admit(conn, s.Token)
 			for err == nil { // any error ends the connection, and the probe sees it
 				err = s.answerFrame(conn)
 			}

@@ -1,0 +1,92 @@
+package probe
+
+import (
+	"context"
+	"crypto/rand"
+	"io"
+	"net"
+	"net/netip"
+	"sync"
+	"testing"
+	"time"
+)
+
+// TestSilentStrangers: hundreds of connections on which nothing comes, and that are opened again when they are closed, keep nobody with the
+// token from a server.
+func TestSilentStrangers(t *testing.T) {
+	const strangers = 5 * meterConns
+	for name, test := range map[string]struct {
+		serve func(ctx context.Context, token string, at netip.AddrPort) error
+		ask   func(ctx context.Context, token string, at netip.AddrPort) error
+	}{
+		"server": {
+			func(ctx context.Context, token string, at netip.AddrPort) error {
+				return Server{"n", token}.Serve(ctx, at)
+			},
+			func(ctx context.Context, token string, at netip.AddrPort) error {
+				_, err := Target{Name: "n", Node: "n", Address: at, Token: token}.askTCP(ctx)
+				return err
+			},
+		},
+		"meter": {
+			func(ctx context.Context, token string, at netip.AddrPort) error { return Meter{token}.Serve(ctx, at) },
+			func(ctx context.Context, token string, at netip.AddrPort) error {
+				return persist(ctx, func(ctx context.Context) error { return Measurement{Meter: at, Token: token}.connect(ctx, modeClose) })
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, err := net.Listen("tcp4", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			at := netip.MustParseAddrPort(l.Addr().String())
+			l.Close()
+			token := rand.Text()
+			ctx, cancel := context.WithCancel(t.Context())
+			var group sync.WaitGroup
+			defer group.Wait()
+			defer cancel()
+			group.Go(func() {
+				if err := test.serve(ctx, token, at); err != nil {
+					t.Error(err)
+				}
+			})
+			if err := test.ask(ctx, token, at); err != nil {
+				t.Fatal(err)
+			}
+			var first sync.WaitGroup
+			for range strangers {
+				first.Add(1)
+				group.Go(func() { holdOpen(ctx, at, sync.OnceFunc(first.Done)) })
+			}
+			first.Wait()
+			begin := time.Now()
+			err = test.ask(ctx, token, at)
+			t.Logf("after %s: %v", time.Since(begin).Round(time.Millisecond), err)
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// holdOpen opens a connection, and again when it is closed.
+func holdOpen(ctx context.Context, at netip.AddrPort, opened func()) {
+	defer opened()
+	for ctx.Err() == nil {
+		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp4", at.String())
+		if err != nil {
+			return
+		}
+		opened()
+		stop := context.AfterFunc(ctx, func() { conn.Close() })
+		_, _ = io.Copy(io.Discard, conn)
+		stop()
+		conn.Close()
+		select {
+		case <-ctx.Done():
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
