@@ -55,6 +55,9 @@ func holderOf(lease *coordinationv1.Lease) string {
 	return value(lease.Spec.HolderIdentity)
 }
 
+// nameOf is the holder of a lock in messages: others write it, at any length.
+func nameOf(lease *coordinationv1.Lease) string { return fmt.Sprintf("%.200s", holderOf(lease)) }
+
 // versionOf is the version of a Lease; "": there is none.
 func versionOf(lease *coordinationv1.Lease) string {
 	if lease == nil {
@@ -163,7 +166,7 @@ func (l *lock) await(ctx context.Context, note func(string)) error {
 func (l *lock) tell(last string, note func(string)) string {
 	holder := holderOf(l.seen)
 	if holder != "" && holder != last {
-		note(fmt.Sprintf("cluster %q is locked by %s, since %s: waiting", l.cluster.Context, holder, since(l.seen)))
+		note(fmt.Sprintf("cluster %q is locked by %s, since %s: waiting", l.cluster.Context, nameOf(l.seen), since(l.seen)))
 	}
 	return holder
 }
@@ -176,7 +179,7 @@ func (l *lock) stillHeld(cause error) error {
 	if holderOf(l.seen) == "" {
 		return cause
 	}
-	return hint.With(fmt.Errorf("cluster %q is %w by %s, since %s: %w", l.cluster.Context, ErrLocked, holderOf(l.seen), since(l.seen), cause),
+	return hint.With(fmt.Errorf("cluster %q is %w by %s, since %s: %w", l.cluster.Context, ErrLocked, nameOf(l.seen), since(l.seen), cause),
 		"wait longer with --lock-timeout; an administrator takes the lock of a run that does not end with --break-lock")
 }
 
@@ -219,7 +222,7 @@ func (l *lock) keep(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return nil //nolint:nilerr // it is released
 		case errors.Is(err, errTaken):
-			return fmt.Errorf("%w %s", err, cmp.Or(holderOf(l.seen), "nobody, and is free"))
+			return fmt.Errorf("%w %s", err, cmp.Or(nameOf(l.seen), "nobody, and is free"))
 		case err == nil:
 			renewed = asked
 		case time.Since(renewed) >= last:

@@ -277,3 +277,26 @@ func TestMissingLock(t *testing.T) {
 		checkStands(t, a, b, 1, 1)
 	})
 }
+
+// TestLongHolder: what another run, or a peer's API server, calls itself is not printed at any length.
+func TestLongHolder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := connected(t)
+		lease := lockOf(t, b)
+		lease.Spec.HolderIdentity = new(strings.Repeat("run this to go on: ", 50_000))
+		if _, err := b.kube.CoordinationV1().Leases(b.Namespace).Update(t.Context(), lease, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		a.Locking, b.Locking = cluster.LockOptions{Timeout: 5 * time.Second}, cluster.LockOptions{Timeout: 5 * time.Second}
+		r := &recorder{}
+		_, err := Connect(t.Context(), changed(a, b), r)
+		if !errors.Is(err, cluster.ErrLocked) || len(err.Error()) > 1000 {
+			t.Errorf("an error of %d bytes: %.100s", len(fmt.Sprint(err)), err)
+		}
+		for _, line := range r.said() {
+			if len(line) > 1000 {
+				t.Errorf("a line of %d bytes: %.100s", len(line), line)
+			}
+		}
+	})
+}
