@@ -293,7 +293,10 @@ func (c GatewayConfig) input() []nft.Chain {
 			refusal,
 		}},
 		{Name: "for-self", Rules: []nft.Rule{
-			{nft.OverlayID(c.VNI), fromNode, nft.Meter(setAsking, EchoesOfNode, EchoesOfNode), nft.SetMark(markForSelf), nft.Accept()},
+			{
+				nft.OverlayID(c.VNI), fromNode, nft.InnerSAddr(cidr.Lower(c.InternalCIDR)), // pods of the node have no part in its limit
+				nft.Meter(setAsking, EchoesOfNode, EchoesOfNode), nft.SetMark(markForSelf), nft.Accept(),
+			},
 			refusal,
 		}},
 		{Name: "overlay", Rules: []nft.Rule{

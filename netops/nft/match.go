@@ -188,6 +188,19 @@ func InnerDAddr(a netip.Addr) Expr {
 	}
 }
 
+// InnerSAddr matches such packets with a source of that range inside.
+func InnerSAddr(p netip.Prefix) Expr {
+	const offset = udpHeaderLen + 8 + 14 + saddrOffset
+	if err := checkPrefix(p); err != nil {
+		return Expr{err: fmt.Errorf("inner source: %w", err)}
+	}
+	mask := binary.BigEndian.AppendUint32(nil, netmask(p))
+	return Expr{
+		text: fmt.Sprintf("@th,%d,%d & 0x%x == 0x%x", offset*8, addressLen*8, netmask(p), first(p)), proto: UDP,
+		code: compareBits(loadTransport(offset, addressLen), mask, expr.CmpOpEq, p.Addr().AsSlice()),
+	}
+}
+
 // UDPBegins matches UDP packets whose payload begins with these bytes, 1 to 16.
 func UDPBegins(with string) Expr {
 	return Expr{

@@ -121,6 +121,7 @@ func filterRules() []Rule {
 		{Limit(1000, 200), Accept()},
 		{Meter("senders", 100, 20), Accept()},
 		{UDPDPort(6091), InnerDAddr(netip.MustParseAddr("10.80.128.1")), Meter("senders", 1, 1)},
+		{UDPDPort(6091), InnerSAddr(netip.MustParsePrefix("10.80.0.0/17")), Accept()},
 		{NoteDAddr("senders"), Counter()},
 		{UDPSPort(51840), NoteDFlow("flows")},
 		{FlowIn("flows"), Accept()},
