@@ -115,7 +115,7 @@ func TestPartitions(t *testing.T) {
 				t.Logf("between other addresses %d of %d packets lost, %.2f s at most without any", lost, sent, silent.Seconds())
 				longest = max(longest, silent)
 			}
-			atHeal := traffic.count()
+			atHeal, lostAtHeal := traffic.count(), traffic.knownLost()
 			heal()
 			healed := time.Now()
 			traffic.lost(t)
@@ -125,13 +125,14 @@ func TestPartitions(t *testing.T) {
 				t.Errorf("want at most %v without any packet", aroundWithin+allowed)
 			}
 			a.awaitState(health.Healthy, "")
-			after := traffic.count().minus(atHeal)
+			after := traffic.count().minus(atHeal).sent
+			lostAfter := traffic.lost(t) - lostAtHeal
 			t.Logf("%s after %.1f s; %d of %d packets lost in %.1f s; all cross %.1f s later, healthy after %.1f s, %d of %d packets lost until then",
-				p.state, shown.Seconds(), during.lost(), during.sent, healed.Sub(begin).Seconds(), took.Seconds(), time.Since(healed).Seconds(), after.lost(), after.sent)
+				p.state, shown.Seconds(), during.lost(), during.sent, healed.Sub(begin).Seconds(), took.Seconds(), time.Since(healed).Seconds(), lostAfter, after)
 			if !testing.Short() && (during.lost()*100 > int64(p.share)*during.sent || took > limit) {
 				t.Errorf("want at most %d %% lost, and all to cross after %v", p.share, limit)
 			}
-			if !testing.Short() && p.share == undisturbedLoss && after.lost()*100 > undisturbedLoss*after.sent {
+			if !testing.Short() && p.share == undisturbedLoss && lostAfter*100 > undisturbedLoss*after {
 				t.Errorf("want at most %d %% lost once the API server is back", undisturbedLoss)
 			}
 		})
