@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/eventually"
@@ -28,7 +27,6 @@ func TestGuardFirst(t *testing.T) {
 	c := newConversation(t, combinations()[0])
 	a, b := c.a, c.b
 	a.reserve(b)
-	a.addAPIServer()
 	eventually.Succeeds(t, joining, func() error {
 		if len(c.capture.seen(markBefore)) == 0 {
 			return fmt.Errorf("the capture sees nothing")
@@ -69,18 +67,6 @@ func TestGuardFirst(t *testing.T) {
 		t.Errorf("%d packets in the clear, the first %s", len(sightings), sightings[0])
 	}
 	c.capture.complete()
-}
-
-// addAPIServer writes the EndpointSlice of an API server.
-func (c *testCluster) addAPIServer() {
-	c.t.Helper()
-	slice := &discoveryv1.EndpointSlice{
-		ObjectMeta: metav1.ObjectMeta{Name: "kubernetes", Namespace: corev1.NamespaceDefault}, AddressType: discoveryv1.AddressTypeIPv4,
-		Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"172.31.255.250"}}},
-	}
-	if _, err := c.kube.DiscoveryV1().EndpointSlices(slice.Namespace).Create(c.t.Context(), slice, metav1.CreateOptions{}); err != nil {
-		c.t.Fatal(err)
-	}
 }
 
 // writeLarge writes records of gateways of 1 MB each. Every tenth has the label of a peering's record: gateways can
@@ -144,7 +130,7 @@ func TestLateLists(t *testing.T) {
 		serve(t, b.pods[i])
 	}
 	path := pathIn(a.nodes[1])
-	for i, kind := range kindsOfOthers {
+	for i, kind := range append(kindsOfOthers, ofAPIServers) {
 		t.Log(kind)
 		a.nodeHelpers[1].kill()
 		added := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 99, byte(i), 0}), 24)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/cidr"
@@ -35,7 +36,7 @@ func (l *nodeLoop) guard(ctx context.Context, k *kept) error {
 	if err != nil {
 		return fmt.Errorf("observe kernel: %w", err)
 	}
-	own, err := l.ownAddresses(have.Addresses)
+	own, err := l.ownAddresses(have.Addresses, o.apiServers)
 	if err != nil {
 		return err
 	}
@@ -57,10 +58,9 @@ func (l *nodeLoop) guard(ctx context.Context, k *kept) error {
 	return l.older.forget(slices.Concat(l.older.done, ranges))
 }
 
-// ownAddresses are those of the node and of the API server, as the kernel knows them: the Node object, which the
-// kubelet writes, is not read yet. Those that an earlier process made are none of them: they are in the fabric's
-// internal CIDR.
-func (l *nodeLoop) ownAddresses(made []netops.Address) (own protected, err error) {
+// ownAddresses are those of the node, as the kernel knows them, and of API servers: the Node object, which the kubelet
+// writes, is not read yet. Those that an earlier process made are none of them: they are in the fabric's internal CIDR.
+func (l *nodeLoop) ownAddresses(made []netops.Address, apiServers []netip.Addr) (own protected, err error) {
 	addresses, err := net.InterfaceAddrs()
 	if err != nil {
 		return nil, fmt.Errorf("read addresses of the node: %w", err)
@@ -72,7 +72,7 @@ func (l *nodeLoop) ownAddresses(made []netops.Address) (own protected, err error
 			own.add("node address", cidr.Single(p.Addr()))
 		}
 	}
-	own.add("API server", cidr.Singles(l.servers(nil))...)
+	own.add("API server", cidr.Singles(apiServers)...)
 	return own, nil
 }
 
@@ -82,10 +82,12 @@ func byLiqoctl(name string) bool {
 	return known && slices.Contains([]string{records.ComponentFabric, records.ComponentIPAM, records.ComponentPeering}, id.Component)
 }
 
-// trusted waits for the objects that only liqoctl writes. Where the API server does not answer, they are those that an
-// earlier process kept.
+// trusted waits for the objects that only liqoctl writes, and asks for the one that API servers keep of themselves.
+// Where the API server does not answer, they are those that an earlier process kept.
 func (l *nodeLoop) trusted(ctx context.Context, k *kept) (nodeObjects, error) {
-	known, err := k.read(func(o keptObject) bool { return o.Kind == "ConfigMap" && byLiqoctl(o.Name) })
+	known, err := k.read(func(o keptObject) bool {
+		return o.Kind == "ConfigMap" && byLiqoctl(o.Name) || o.Kind == "EndpointSlice"
+	})
 	if err != nil {
 		known = nil // the next pass reports it
 	}
@@ -96,12 +98,18 @@ func (l *nodeLoop) trusted(ctx context.Context, k *kept) (nodeObjects, error) {
 	for retry := firstRetry; ; retry = min(2*retry, lastRetry) {
 		o, err := l.listTrusted(ctx, patience)
 		switch {
-		case err == nil || ctx.Err() != nil:
+		case err == nil:
+			o.apiServers = l.servers(l.ownSlice(ctx, known))
+			return o, nil
+		case ctx.Err() != nil:
 			return o, err
 		case known != nil:
 			for _, obj := range slices.Concat(known...) {
-				o.put(obj.(*corev1.ConfigMap))
+				if cm, ok := obj.(*corev1.ConfigMap); ok {
+					o.put(cm)
+				}
 			}
+			o.apiServers = l.servers(sliceIn(known))
 			return o, nil
 		}
 		l.Log.Warn("read the records of peerings; it is tried again", "error", err, "in", retry.String())
@@ -132,6 +140,32 @@ func (l *nodeLoop) listTrusted(ctx context.Context, patience time.Duration) (o n
 		page.Continue = list.Continue
 	}
 	return o, nil
+}
+
+// ownSlice is what API servers tell of themselves: where this helper speaks to a Service, only that names the
+// addresses behind it. The guard does not wait for it for long; then it is what an earlier process kept.
+func (l *nodeLoop) ownSlice(ctx context.Context, known [][]any) *discoveryv1.EndpointSlice {
+	ctx, cancel := context.WithTimeout(ctx, listPatience)
+	defer cancel()
+	list, err := l.Client.DiscoveryV1().EndpointSlices(corev1.NamespaceDefault).List(ctx, selected{name: apiServerSlice}.options(metav1.ListOptions{}))
+	switch {
+	case err != nil:
+		l.Log.Warn("read the addresses of API servers; the guard goes on without", "error", err)
+		return sliceIn(known)
+	case len(list.Items) == 0:
+		return nil
+	}
+	return &list.Items[0]
+}
+
+// sliceIn is the EndpointSlice among kept objects; nil: none.
+func sliceIn(known [][]any) *discoveryv1.EndpointSlice {
+	for _, obj := range slices.Concat(known...) {
+		if slice, ok := obj.(*discoveryv1.EndpointSlice); ok {
+			return slice
+		}
+	}
+	return nil
 }
 
 // put adds a ConfigMap.

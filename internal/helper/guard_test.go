@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
@@ -42,6 +44,13 @@ func relabelled(t *testing.T) *corev1.ConfigMap {
 	cm := gatewayMap(t, "b", testGateway())
 	cm.Labels = peeringMap(t, testPeering()).Labels
 	return cm
+}
+
+func apiServerAt(address string) *discoveryv1.EndpointSlice {
+	return &discoveryv1.EndpointSlice{
+		ObjectMeta: metav1.ObjectMeta{Name: apiServerSlice, Namespace: corev1.NamespaceDefault}, AddressType: discoveryv1.AddressTypeIPv4,
+		Endpoints: []discoveryv1.Endpoint{{Addresses: []string{address}}},
+	}
 }
 
 func namesOf(o nodeObjects) (names []string) {
@@ -85,8 +94,8 @@ func TestTrusted(t *testing.T) {
 	}
 }
 
-// TestTrustedWithoutAPIServer: while the API server is away, the first pass has the records that an earlier process
-// kept. The other objects of the file are not decoded.
+// TestTrustedWithoutAPIServer: while the API server is away, the first pass has the records, and the API servers, that an
+// earlier process kept. The other objects of the file are not decoded.
 func TestTrustedWithoutAPIServer(t *testing.T) {
 	t.Parallel()
 	away := func(clienttesting.ListActionImpl) (*corev1.ConfigMapList, error) {
@@ -99,6 +108,11 @@ func TestTrustedWithoutAPIServer(t *testing.T) {
 		if err := store.Add(cm); err != nil {
 			t.Fatal(err)
 		}
+	}
+	servers := cache.NewStore(cache.MetaNamespaceKeyFunc)
+	k.add(servers, &discoveryv1.EndpointSlice{})
+	if err := servers.Add(apiServerAt("172.31.255.250")); err != nil {
+		t.Fatal(err)
 	}
 	if err := k.save(); err != nil {
 		t.Fatal(err)
@@ -129,11 +143,15 @@ func TestTrustedWithoutAPIServer(t *testing.T) {
 	if want := []string{records.FabricName, records.IPAMName, "peering-b"}; err != nil || !slices.Equal(namesOf(o), want) {
 		t.Errorf("kept %v (%v), want %v", namesOf(o), err, want)
 	}
+	if want := []netip.Addr{netip.MustParseAddr("172.31.255.250")}; !slices.Equal(o.apiServers, want) {
+		t.Errorf("API servers %v, want %v", o.apiServers, want)
+	}
 }
 
 // TestFirstPass: the first pass guards the ranges of peerings that will be served, of those that are not, and of those
 // whose record is damaged or missing and that have reservations. A range with an address of the node, or of the
-// cluster's own by the fabric, is not guarded.
+// cluster's own by the fabric, is not guarded. Nor is one with an address of the API server, whose Service is all that
+// the helper itself has spoken to: what took the API server from a node would never be lifted.
 func TestFirstPass(t *testing.T) {
 	t.Parallel()
 	third, overlapping := secondPeering(), secondPeering()
@@ -142,6 +160,9 @@ func TestFirstPass(t *testing.T) {
 	b, c := testPeering().Seen(), secondPeering().Seen()
 	fabric, first, second := fabricMap(t, testFabric()), peeringMap(t, testPeering()), peeringMap(t, secondPeering())
 	const elsewhere = "192.0.2.1/24"
+	bare := testFabric()
+	bare.NodeNetworks = nil
+	apiServer := apiServerAt(b[0].Addr().Next().String())
 	for name, test := range map[string]struct {
 		objects []runtime.Object
 		address string // of the node
@@ -154,6 +175,9 @@ func TestFirstPass(t *testing.T) {
 		"two that want the same":       {[]runtime.Object{fabric, second, peeringMap(t, third)}, elsewhere, c},
 		"the cluster's own ranges":     {[]runtime.Object{fabric, first, peeringMap(t, overlapping)}, elsewhere, slices.Concat(b, c[1:])},
 		"an address of the node's":     {[]runtime.Object{fabric, first, second}, b[0].Addr().Next().String() + "/24", slices.Concat(b[1:], c)},
+		"the API server, no fabric":    {[]runtime.Object{apiServer, first}, elsewhere, b[1:]},
+		"the API server, no networks":  {[]runtime.Object{apiServer, fabricMap(t, bare), first, second}, elsewhere, slices.Concat(b[1:], c)},
+		"the API server, reserved":     {[]runtime.Object{apiServer, reserved(t, testPeering(), secondPeering())}, elsewhere, slices.Concat(b[1:], c)},
 		"a record that is a gateway's": {[]runtime.Object{fabric, relabelled(t), reserved(t, testPeering())}, elsewhere, b},
 	} {
 		t.Run(name, func(t *testing.T) {
