@@ -231,6 +231,11 @@ func testServices(t *testing.T, a apiServer) {
 		{"to other pods", http.MethodPost, services + dry, service(ports + `,"selector":{"app":"x"}`), "lead to its gateways"},
 		{"to nodes", http.MethodPost, services + dry, service(`"ports":[{"port":10250}],"selector":{"liqonet.io/component":"fabric"}`), "lead to its gateways"},
 		{"to nodes in a test", http.MethodPost, services + dry, service(`"ports":[{"port":10250}],"selector":{"liqonet.io/component":"test-server"}`), "lead to its gateways"},
+		{"a load balancer's port of all nodes", http.MethodPost, services + dry, service(`"ports":[{"port":10250}],"type":"LoadBalancer","selector":{"liqonet.io/component":"translation"}`), "within the cluster"},
+		{"the same, to nothing", http.MethodPost, services + dry, `{"metadata":{"name":"test-server"},"spec":{"ports":[{"port":10250}],"type":"LoadBalancer"}}`, "within the cluster"},
+		{"a port of nodes to the translation service", http.MethodPost, services + dry, service(`"ports":[{"port":443}],"type":"NodePort","selector":{"liqonet.io/component":"translation"}`), "within the cluster"},
+		{"the translation service", http.MethodPost, services + dry, service(`"ports":[{"port":443}],"type":"ClusterIP","selector":{"liqonet.io/component":"translation"}`), ""},
+		{"a test's server", http.MethodPost, services + dry, `{"metadata":{"name":"test-server"},"spec":{"ports":[{"port":6094}],"type":"NodePort"}}`, ""},
 		{"TCP of a gateway", http.MethodPost, services + dry, service(`"ports":[{"port":443}],` + gateway), "which are UDP"},
 	})
 }
@@ -280,7 +285,7 @@ func testDevice(t *testing.T, a apiServer) {
 }
 
 func testRecords(t *testing.T, a apiServer) {
-	for name, most := range map[string]int{"fabric": 256 << 10, "ipam": 256 << 10, "peering-x": 256 << 10, "gateway-x": 16 << 10, "gateway2-x": 16 << 10, "status-x": 1<<20 - 1} {
+	for name, most := range map[string]int{"fabric": 256 << 10, "ipam": 768 << 10, "peering-x": 256 << 10, "gateway-x": 16 << 10, "gateway2-x": 16 << 10, "status-x": 1<<20 - 1} {
 		record := func(bytes int) string {
 			return fmt.Sprintf(`{"metadata":{"name":%q},"data":{"record":%q}}`, name, strings.Repeat("x", bytes))
 		}
