@@ -62,8 +62,7 @@ func (s *scrubber) knowText(text string) {
 	switch {
 	case len(text) >= secretLeast:
 		s.raw = append(s.raw, text)
-		quoted, _ := json.Marshal(text) // a text is always encoded
-		s.known = append(s.known, text, url.QueryEscape(text), url.PathEscape(text), strings.Trim(string(quoted), `"`))
+		s.known = append(s.known, text, strings.ReplaceAll(text, " ", "+")) // as in queries
 		if raw, err := base64.StdEncoding.DecodeString(text); err == nil && len(raw) >= secretLeast {
 			s.known, s.raw = append(s.known, string(raw)), append(s.raw, string(raw))
 			if _, password, ok := strings.Cut(string(raw), ":"); ok { // of basic authentication
@@ -92,21 +91,108 @@ func (s *scrubber) withoutKnown(text string) string {
 	if len(s.raw) == 0 {
 		return text
 	}
-	return encoded.ReplaceAllStringFunc(text, func(run string) string {
-		if slices.ContainsFunc(decodings(run), func(plain string) bool {
-			return slices.ContainsFunc(s.raw, func(secret string) bool { return strings.Contains(plain, secret) })
-		}) {
-			return removed
+	for depth := range nested {
+		text = s.withoutEscaped(text, depth+1)
+	}
+	for _, run := range []*regexp.Regexp{wrapped, encoded} {
+		text = run.ReplaceAllStringFunc(text, func(run string) string {
+			if s.encodes(run, nested) {
+				return removed
+			}
+			return run
+		})
+	}
+	return text
+}
+
+// nested is how often a text may be encoded: JSON in a text of JSON, for instance.
+const nested = 2
+
+// withoutEscaped removes what Secrets have where URLs or JSON have escaped some of its bytes, so often.
+func (s *scrubber) withoutEscaped(text string, times int) string {
+	var rest strings.Builder
+	for line := range strings.Lines(text) {
+		plain, at := line, []int(nil)
+		for range times {
+			plain, at = unescaped(plain, at)
 		}
-		return run
+		done := 0 // bytes of the line
+		if len(plain) < len(line) {
+			for _, found := range s.secretsIn(plain) {
+				if begin, end := at[found[0]], at[found[1]]; end > done {
+					rest.WriteString(line[done:max(begin, done)] + removed)
+					done = end
+				}
+			}
+		}
+		rest.WriteString(line[done:])
+	}
+	return rest.String()
+}
+
+// secretsIn are the places of what Secrets have, in their order: from a byte up to another one.
+func (s *scrubber) secretsIn(plain string) (places [][2]int) {
+	for _, secret := range s.raw {
+		for from := 0; ; {
+			i := strings.Index(plain[from:], secret)
+			if i < 0 {
+				break
+			}
+			from += i + len(secret)
+			places = append(places, [2]int{from - len(secret), from})
+		}
+	}
+	slices.SortFunc(places, func(a, b [2]int) int { return a[0] - b[0] })
+	return places
+}
+
+// escape is a character as URLs or texts of JSON escape it.
+var escape = regexp.MustCompile(`%[0-9A-Fa-f]{2}|\\u[dD][89abAB][0-9A-Fa-f]{2}\\u[dD][c-fC-F][0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4}|\\[^u]`)
+
+// unescaped undoes the escapes in a text. of is where its bytes were in an earlier text, nil: there; at is that of the result. Both have
+// the end, too.
+func unescaped(text string, of []int) (plain string, at []int) {
+	if of == nil {
+		of = make([]int, len(text)+1)
+		for i := range of {
+			of[i] = i
+		}
+	}
+	var b []byte
+	done := 0
+	for _, m := range escape.FindAllStringIndex(text, -1) {
+		b, at = append(b, text[done:m[0]]...), append(at, of[done:m[0]]...)
+		var one string
+		if found := text[m[0]:m[1]]; found[0] == '%' {
+			one, _ = url.PathUnescape(found)
+		} else if json.Unmarshal([]byte(`"`+found+`"`), &one) != nil {
+			one = found[1:]
+		}
+		for i := range len(one) {
+			b, at = append(b, one[i]), append(at, of[m[0]])
+		}
+		done = m[1]
+	}
+	return string(append(b, text[done:]...)), append(at, of[done:]...)
+}
+
+// encodes reports whether a run of letters is base64 or hexadecimal of what Secrets have, or of such a run.
+func (s *scrubber) encodes(run string, depth int) bool {
+	return slices.ContainsFunc(decodings(run), func(plain string) bool {
+		return len(s.secretsIn(plain)) > 0 || depth > 1 && slices.ContainsFunc(encoded.FindAllString(plain, -1), func(inner string) bool { return s.encodes(inner, depth-1) })
 	})
 }
 
-// encoded are texts that may be base64, of both alphabets, or hexadecimal.
-var encoded = regexp.MustCompile(`[A-Za-z0-9+/_-]{11,}`)
+// Texts that may be base64, of both alphabets, or hexadecimal: in a line, and in lines of one length.
+var (
+	encoded = regexp.MustCompile(`[A-Za-z0-9+/_-]{11,}`)
+	wrapped = regexp.MustCompile(`[A-Za-z0-9+/_-]{60,76}(?:(?:\r?\n|\\n)[ \t]*[A-Za-z0-9+/_-]{1,76})+`)
+	breaks  = regexp.MustCompile(`\\n|\s`)
+)
 
 // decodings are what a text may stand for. It may begin with other letters than the encoding: a part of a path, for instance.
 func decodings(run string) (plain []string) {
+	run = breaks.ReplaceAllString(run, "")
 	standard := strings.NewReplacer("-", "+", "_", "/").Replace(run)
 	for offset := range 4 {
 		text, _ := base64.RawStdEncoding.DecodeString(standard[offset:])

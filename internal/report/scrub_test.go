@@ -19,6 +19,12 @@ func TestForms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	quotedTwice, err := json.Marshal(string(quoted))
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("x", 50) + secret + strings.Repeat("x", 50)))
+	lines := long[:64] + "\n" + long[64:128] + "\n" + long[128:]
 	var s scrubber
 	for _, value := range []string{secret, docker, "hunter2", "first line, planted-one\nsecond line, planted-two\n"} {
 		s.know([]byte(value))
@@ -28,6 +34,12 @@ func TestForms(t *testing.T) {
 		"of URLs": base64.URLEncoding.EncodeToString([]byte(secret)), "of URLs, not padded": base64.RawURLEncoding.EncodeToString([]byte(secret)),
 		"within more": base64.RawURLEncoding.EncodeToString([]byte("user:" + secret + "\n")), "twice": base64.StdEncoding.EncodeToString([]byte("x" + secret + secret)),
 		"after a path": "/v1/blob/" + base64.RawStdEncoding.EncodeToString([]byte(secret)), "hexadecimal": hex.EncodeToString([]byte(secret)), "HEX": fmt.Sprintf("%X", secret),
+		"as encodeURIComponent has it": "Planted%3F%3E~%C3%BF-valu%C3%A9%26%3C%2B%2Fx",
+		"in lower case":                "Planted%3f%3e~%c3%bf-valu%c3%a9%26%3c%2b%2fx",
+		"every byte":                   everyByte(secret, "%%%02x"), "every character in JSON": everyRune(secret, `\u%04x`), "a slash in JSON": strings.ReplaceAll(secret, "/", `\/`),
+		"JSON in JSON": string(quotedTwice[3 : len(quotedTwice)-3]), "a URL in a query": url.QueryEscape("https://x.example/?p=" + url.QueryEscape(secret)),
+		"twice in base64":    base64.StdEncoding.EncodeToString([]byte(base64.StdEncoding.EncodeToString([]byte("x:" + secret)))),
+		"in lines of base64": lines, "in lines of base64, in JSON": strings.ReplaceAll(lines, "\n", `\n`),
 		"in a query": url.QueryEscape(secret), "in a path": url.PathEscape(secret), "in JSON": string(quoted),
 		"a password": "pl4nted-docker", "an inner password": "pl4nted-inner", "an inner password, encoded": base64.RawURLEncoding.EncodeToString([]byte("x:pl4nted-inner")),
 		"of the file": base64.StdEncoding.EncodeToString([]byte(docker)), "of a part of the file": base64.StdEncoding.EncodeToString([]byte(docker[10:80])),
@@ -49,6 +61,21 @@ func TestForms(t *testing.T) {
 			t.Errorf("%q became %q", text, got)
 		}
 	}
+}
+
+// everyByte and everyRune print the parts of a text.
+func everyByte(text, format string) (all string) {
+	for _, b := range []byte(text) {
+		all += fmt.Sprintf(format, b)
+	}
+	return all
+}
+
+func everyRune(text, format string) (all string) {
+	for _, r := range text {
+		all += fmt.Sprintf(format, r)
+	}
+	return all
 }
 
 // TestShapes: what looks like a secret is removed where its value is not known.
