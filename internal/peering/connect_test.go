@@ -300,11 +300,11 @@ func TestInterruptedConnectCanBeRunAgain(t *testing.T) {
 				a, b := twoWorlds()
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
-				killAt(n, cancel, a, b)
+				count := killAt(n, cancel, a, b)
 				live(t, a, b)
 				o := connectOptions(a, b)
-				o.Keep = true // a killed process undoes nothing
-				if _, err := Connect(ctx, o, &recorder{}); err == nil {
+				o.Keep = true                                                           // a killed process undoes nothing
+				if _, err := Connect(ctx, o, &recorder{}); err == nil && count() >= n { // a run may need fewer writes than another
 					t.Fatal("connected in spite of the interruption")
 				}
 				noKill(a, b)
