@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestPodFloodsGatewaysEnd has a pod send, as fast as it can, to the gateway's end of the overlay, to which its node has a route. The
-// packets leave the node as the node's own, and its limit of packets for the gateway itself must not be used up by them: the node's
-// echoes are answered all the same.
+// TestPodFloodsGatewaysEnd has a pod send, as fast as it can, to the gateway's end of the overlay, to which its node has
+// a route. The packets leave the node as the node's own, and its limit of packets for the gateway itself must not be used
+// up by them: the node's echoes are answered all the same.
 func TestPodFloodsGatewaysEnd(t *testing.T) {
 	for _, kind := range overlays() {
 		t.Run(string(kind), func(t *testing.T) {
@@ -34,8 +34,9 @@ func TestPodFloodsGatewaysEnd(t *testing.T) {
 	}
 }
 
-// TestFloodOfHandshakes has a neighbour send a server's gateway a recorded beginning of a handshake again and again: it bears the right sums and
-// key, so that it asks for more work than a stranger's. The client's echoes are answered, and it gets a new session.
+// TestFloodOfHandshakes has a neighbour send a server's gateway a recorded beginning of a handshake again and again: it
+// bears the right sums and key, so that it asks for more work than a stranger's. The client's echoes are answered, and it
+// gets a new session: at once, or where the neighbour shares its address, after the flood.
 func TestFloodOfHandshakes(t *testing.T) {
 	a, b := equalRanges().build(t, nil)
 	join(overlays()[0], a, b)
@@ -62,6 +63,9 @@ func TestFloodOfHandshakes(t *testing.T) {
 				_ = send(flooding)
 			})
 			share := client.answered(t, client.config.Tunnels[0].Address.Addr(), netip.AddrPortFrom(end, EchoPort), 50*time.Millisecond)
+			if from == stats.Endpoint.Addr() {
+				f.endShared() // by another port, the client itself is a stranger at that address
+			}
 			begin := time.Now()
 			client.Inside(func() error { return client.tunnels[0].device.RenewAt(nodePort) })
 			client.awaitTunnels()
@@ -69,6 +73,9 @@ func TestFloodOfHandshakes(t *testing.T) {
 			t.Logf("%d packets a second; %.0f %% of the client's echoes answered, a new session in %s", f.end(), 100*share, took)
 			if share < leastAnswered {
 				t.Errorf("%.0f %% of the client's echoes are answered", 100*share)
+			}
+			if took > 12*time.Second { // a handshake that is lost is repeated after five, at most twice
+				t.Errorf("a new session took %s", took)
 			}
 		})
 	}

@@ -177,7 +177,7 @@ func forgeries(kind LinkKind, a, b side, outside namespace) map[string]forgery {
 		"gateway, from the tunnel's end":    {n.namespace, gateway, from(toGateway, g.config.Tunnels[0].Peer), g.namespace, "to-peer"},
 		"gateway, from another gateway":     {n.namespace, gateway, from(toGateway, g.config.Internal.Next()), g.namespace, "to-peer"},
 		"gateway, to a pod of its own side": {n.namespace, gateway, to(toGateway, a.pod(0)), g.namespace, "from-overlay"},
-		"gateway, to itself, from a pod":    {n.namespace, gateway, to(toGateway, g.config.Internal), g.namespace, "from-overlay"},
+		"gateway, to itself, from a pod":    {n.namespace, gateway, to(toGateway, g.config.Internal), g.namespace, "for-self"},
 		"gateway, to the tunnel's end":      {n.namespace, gateway, to(toGateway, g.config.Tunnels[0].Peer), g.namespace, "from-overlay"},
 		"gateway, to its pod's address":     {n.namespace, gateway, to(toGateway, gateway), g.namespace, "from-overlay"},
 		"gateway, to a Service":             {n.namespace, gateway, to(toGateway, netip.MustParseAddr(clusterIP)), g.namespace, "from-overlay"},
