@@ -73,6 +73,7 @@ func TestNetwork(t *testing.T) {
 	t.Run("hosts outside are reached when exposed", func(t *testing.T) { before.outside = testExposed(ctx, t, u) })
 	t.Run("paths are tested on demand", func(t *testing.T) { testPaths(ctx, t, u) })
 	t.Run("packets are followed", func(t *testing.T) { testTrace(ctx, t, u) })
+	t.Run("a report has no secrets", func(t *testing.T) { testReport(ctx, t, u) })
 	t.Run("users do no more than their level", func(t *testing.T) { testLevels(ctx, t, u) })
 	t.Run("there is no second installation", func(t *testing.T) { testSecondInstallation(ctx, t, u) })
 	t.Run("a node's helper writes its own Lease alone", func(t *testing.T) { testOwnLease(ctx, t, l) })

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"net/netip"
 	"os"
 	"strings"
 	"testing"
@@ -44,9 +45,14 @@ func pluginPairs() []pluginPair {
 	legacy.KubeProxy, eBPF.KubeProxy = spec.ProxyNone, spec.ProxyNone
 	legacy.CiliumValues = map[string]any{"bpf": map[string]any{"hostLegacyRouting": true}}
 	eBPF.CiliumValues = map[string]any{"bpf": map[string]any{"hostLegacyRouting": false, "masquerade": true}}
+	pool := spec.Cluster{NetworkPlugin: spec.PluginCilium, PodCIDR: netip.MustParsePrefix("10.32.0.0/14")} // Cilium's default address management
+	pool.CiliumValues = map[string]any{"ipam": map[string]any{"mode": "cluster-pool", "operator": map[string]any{
+		"clusterPoolIPv4PodCIDRList": []any{pool.PodCIDR.String()}, "clusterPoolIPv4MaskSize": 24,
+	}}}
 	return []pluginPair{
 		{name: "flannel VXLAN iptables with flannel host-gw nftables", a: flannel, b: direct},
 		{name: "Cilium VXLAN with Cilium VXLAN", a: cilium, b: cilium},
+		{name: "Cilium cluster-pool with Cilium cluster-pool", a: pool, b: pool},
 		{name: "Cilium native with flannel VXLAN", a: native, b: flannel},
 		{name: "Cilium VXLAN with the lab", a: cilium, b: spec.Cluster{}},
 		{name: "Cilium without kube-proxy with flannel VXLAN", a: legacy, b: flannel},

@@ -112,8 +112,6 @@ var exceptions = []exception{
 	{"", "list", "events", noPods},
 	{"node", "list", "nodes" + wide, noStream},
 	{"node", "list", "pods" + wide, noStream},
-	{"", "list", "endpointslices.discovery.k8s.io" + wide, noStream},
-	{"node", "list", "configmaps", noStream},
 	{"gateway", "list", "configmaps", noStream},
 	{"gateway", "list", "leases.coordination.k8s.io", noStream},
 	{"translation", "list", "configmaps", noStream},
