@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -32,6 +33,8 @@ const (
 // aims are the ratios that are compared.
 var aims = []report.Ratio{
 	{Of: byLiqonet, To: baseline, Aim: 0.97},
+	{Of: byLiqo, To: baseline},
+	{Of: byLiqoLarge, To: baseline},
 	{Of: byLiqonet, To: byLiqo, Aim: 1},
 	{Of: byLiqonet, To: byLiqoLarge, Aim: 1},
 	{Of: byLiqonet, To: tunnelAlone, Aim: 0.9},
@@ -73,7 +76,7 @@ func (p plan) run(ctx context.Context, progress io.Writer) (r report.Report, err
 	}
 	for round := range p.rounds {
 		_, _ = fmt.Fprintf(progress, "%s: round %d of %d\n", release, round+1, p.rounds)
-		if err := p.round(ctx, round, all, ways, r); err != nil {
+		if err := p.round(ctx, all, ways, r); err != nil {
 			return r, err
 		}
 	}
@@ -114,12 +117,12 @@ func (p plan) build(bed *path.Bed) (ways map[string]load.Way, names []string, er
 	return ways, names, err
 }
 
-// round measures everything once. Every round begins with another path, so that none has a place of its own.
-func (p plan) round(ctx context.Context, number int, all []measurement, ways map[string]load.Way, r report.Report) error {
+// round measures everything once, each time in another order: no path has a place of its own, nor always the same one before it.
+func (p plan) round(ctx context.Context, all []measurement, ways map[string]load.Way, r report.Report) error {
 	metrics := r.Metrics
 	for _, m := range all {
-		for i := range r.Paths {
-			name := r.Paths[(number+i)%len(r.Paths)]
+		for _, i := range rand.Perm(len(r.Paths)) { //nolint:gosec // an order is no secret
+			name := r.Paths[i]
 			values, err := m.sample(ctx, ways[name], p.sample)
 			if err != nil {
 				return fmt.Errorf("path %q: %w", name, err)

@@ -99,6 +99,7 @@ func liqoGatewayRules(peer *cluster) []string {
 	nodePort := liqoRoutes{table: liqoTableNodePort}
 	nodePort.add(fmt.Sprintf("fwmark %d to %s", liqoMark, liqoUnknown), fmt.Sprintf("%s via %s dev %s onlink", liqoUnknown, liqoNode, liqoGatewayLink))
 	external := liqoRoutes{table: liqoTableExternal}
+	external.add("iif " + liqoTunnel + " to " + peer.seen.String())
 	external.add("iif "+liqoTunnel, fmt.Sprintf("10.111.0.1 via %s dev %s onlink", liqoNode, liqoGatewayLink))
 	pods := liqoRoutes{table: liqoTablePods}
 	pods.add("to "+liqoNode, liqoNode+" dev "+liqoGatewayLink+" scope link")
@@ -137,7 +138,7 @@ func liqoGatewayChains(peer *cluster, mtu int) []string {
 // liqoLink makes one end of the overlay between a node and a gateway.
 func (b *Bed) liqoLink(ns netns.Namespace, name, address string, far netip.Addr, mtu int) error {
 	return b.ip(ns,
-		fmt.Sprintf("link add %s mtu %d type %s id %d remote %s dstport %d", name, mtu, b.kinds.Overlay, overlayID, far, overlayPort),
+		fmt.Sprintf("link add %s mtu %d type %s id %d remote %s dstport %d%s", name, mtu, b.kinds.Overlay, overlayID, far, overlayPort, b.likeGeneve()),
 		"link set "+name+" up",
 		fmt.Sprintf("addr add %s/32 dev %s", address, name))
 }

@@ -35,7 +35,7 @@ type Metric struct {
 type Ratio struct {
 	Of   string  `json:"of"`
 	To   string  `json:"to"`
-	Aim  float64 `json:"aim"`
+	Aim  float64 `json:"aim"`  // 0: none
 	Each []Share `json:"each"` // by metric, in their order
 }
 

@@ -43,7 +43,11 @@ func (r Report) writeRatios(row func(cells ...string)) {
 	header, aims := []string{""}, []string{"aim"}
 	for _, ratio := range r.Ratios {
 		header = append(header, ratio.Of+" / "+ratio.To)
-		aims = append(aims, "at least "+strconv.FormatFloat(ratio.Aim, 'f', 2, 64))
+		aim := "none"
+		if ratio.Aim > 0 {
+			aim = "at least " + strconv.FormatFloat(ratio.Aim, 'f', 2, 64)
+		}
+		aims = append(aims, aim)
 	}
 	row(header...)
 	row(aims...)
