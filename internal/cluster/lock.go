@@ -44,7 +44,8 @@ type lock struct {
 	seen   *coordinationv1.Lease // as it was before the facts were read, or last; nil: there is none
 	unread error                 // why it is not known
 	held   bool
-	gone   bool // it was let go: the run removes the Lease
+	stop   func() // renewing, while it is held
+	gone   bool   // it was let go: the run removes the Lease
 }
 
 // holderOf is the run that holds a lock; "": none.
@@ -250,6 +251,16 @@ func (l *lock) rewrite(ctx context.Context, holder string) error {
 		return errTaken
 	}
 	return l.write(ctx, holder)
+}
+
+// giveBack lets a lock go, if it is held. One that cannot be written is taken over after its duration.
+func (l *lock) giveBack(ctx context.Context) {
+	if !l.held {
+		return
+	}
+	l.stop()
+	_ = l.rewrite(ctx, "")
+	l.held = false
 }
 
 // ErrLockLost ends a run that no longer holds the lock of a cluster. It writes nothing more and rolls nothing back:

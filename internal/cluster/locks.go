@@ -17,7 +17,7 @@ import (
 )
 
 // Locks are those of all clusters that one run writes to. Its first write takes all of them, in the order of the
-// clusters' IDs: so two runs with the same clusters in another order do not wait for each other.
+// clusters' IDs, and while it waits for one it holds none that comes later: so two runs do not wait for each other.
 type Locks struct {
 	all     []*lock
 	timeout time.Duration
@@ -27,15 +27,12 @@ type Locks struct {
 	outdated bool // the first write found that another run has written, or holds a lock
 	lost     error
 	end      context.CancelCauseFunc // of what runs now
-
-	stop    context.CancelFunc // renewing, once a lock is held
-	renewal sync.WaitGroup
 }
 
 // NewLocks replaces clusters by ones whose writes need the locks of this run; what points to nil is left out. It
 // returns nil where the clusters have the locks of a run already, or keep writes in memory.
 func NewLocks(clusters ...**Cluster) *Locks {
-	r := &Locks{end: func(error) {}, stop: func() {}}
+	r := &Locks{end: func(error) {}}
 	for _, at := range clusters {
 		c := *at
 		switch {
@@ -107,9 +104,12 @@ func (r *Locks) Await(ctx context.Context, note func(string)) error {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, r.timeout, fmt.Errorf("not released within %s (--lock-timeout)", r.timeout))
 	defer cancel()
-	for _, l := range r.all {
+	for i, l := range r.all {
 		if l.held {
 			continue
+		}
+		for _, later := range r.all[i+1:] {
+			later.giveBack(ctx) // who waits for a lock holds none that comes after it
 		}
 		if l.options.Break { // who may make the Lease may replace its holder
 			err := l.cluster.CheckPermissions(ctx, []Permission{{Verb: "create", Group: "coordination.k8s.io", Resource: "leases", Namespace: l.cluster.Namespace}})
@@ -132,15 +132,15 @@ func (r *Locks) Await(ctx context.Context, note func(string)) error {
 
 // hold renews a lock that was taken.
 func (r *Locks) hold(ctx context.Context, l *lock) {
-	l.held = true
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
-	before := r.stop
-	r.stop = func() { stop(); before() }
-	r.renewal.Go(func() {
+	ended := make(chan struct{})
+	l.held, l.stop = true, func() { stop(); <-ended }
+	go func() {
+		defer close(ended)
 		if err := l.keep(ctx); err != nil {
 			r.lose(l, err)
 		}
-	})
+	}()
 }
 
 // lose ends the run, unless it has let the lock go.
@@ -168,6 +168,7 @@ func (r *Locks) take(ctx context.Context) error {
 	if err := r.order(ctx); err != nil {
 		return err
 	}
+	everywhere := true
 	for _, l := range r.all {
 		if l.held {
 			continue
@@ -178,14 +179,15 @@ func (r *Locks) take(ctx context.Context) error {
 			r.outdated = true
 			r.end(errWritten)
 			return err
-		case apierrors.IsNotFound(err): // without a namespace there is nothing of liqonet's but for cluster-wide objects
+		case apierrors.IsNotFound(err): // there is no namespace, and nothing to lock before there is one
+			everywhere = false
 		case err != nil:
 			return err
 		default:
 			r.hold(ctx, l)
 		}
 	}
-	r.taken = true
+	r.taken = everywhere
 	return nil
 }
 
@@ -208,16 +210,22 @@ func (r *Locks) order(ctx context.Context) (err error) {
 
 // Release gives the locks back. A lock that cannot be is taken over after its duration.
 func (r *Locks) Release(ctx context.Context) {
-	r.stop()
-	r.renewal.Wait()
 	r.end(nil)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reachTimeout)
 	defer cancel()
 	for _, l := range r.all {
-		if l.held && !l.gone && r.lost == nil {
-			_ = l.rewrite(ctx, "")
+		if l.held && (l.gone || r.isLost()) {
+			l.stop()
+			continue
 		}
+		l.giveBack(ctx)
 	}
+}
+
+func (r *Locks) isLost() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.lost != nil
 }
 
 // readLock reads the Lease before the facts of a run are read.

@@ -157,11 +157,8 @@ func (l *leaving) uninstall(ctx context.Context) error {
 	if objects, err = inventory.Installed(ctx, l.cluster); err != nil {
 		return err
 	}
-	// The lock is there until all else is gone. With the Namespace go the rights of those who were given them there.
-	last := []cluster.Object{
-		&coordinationv1.Lease{ObjectMeta: inventory.Meta(l.cluster.Namespace, records.LockName)},
-		&corev1.Namespace{ObjectMeta: inventory.Meta("", l.cluster.Namespace)},
-	}
+	lock := &coordinationv1.Lease{ObjectMeta: inventory.Meta(l.cluster.Namespace, records.LockName)}
+	last := []cluster.Object{lock, &corev1.Namespace{ObjectMeta: inventory.Meta("", l.cluster.Namespace)}}
 	same := func(o cluster.Object) bool {
 		return slices.ContainsFunc(last, func(l cluster.Object) bool {
 			return reflect.TypeOf(l) == reflect.TypeOf(o) && l.GetName() == o.GetName()
@@ -176,7 +173,13 @@ func (l *leaving) uninstall(ctx context.Context) error {
 	if err := l.cluster.LetGo(ctx); err != nil {
 		return err
 	}
-	return l.delete(ctx, last...)
+	// The lock is there until all else is gone. It goes with the Namespace: a run that found none before would take it, and
+	// lose it then. With the Namespace go the rights of those who were given them there, too.
+	before := len(l.removed.Objects)
+	if err := l.delete(ctx, last[1]); err != nil || len(l.removed.Objects) > before {
+		return err
+	}
+	return l.delete(ctx, lock)
 }
 
 // isWorkload reports whether an object has pods.

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strconv"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	clienttesting "k8s.io/client-go/testing"
+
+	"liqonet.io/liqonet/internal/records"
 )
 
 // writes carries out writes as an API server does: it gives objects UIDs, resource versions and managed fields, and
@@ -84,9 +87,18 @@ func (w *writes) react(action clienttesting.Action) (bool, runtime.Object, error
 			p = preconditions{UID: value(of.UID), ResourceVersion: value(of.ResourceVersion)}
 		}
 		_, err := w.checked(a, a.Name, p)
+		if err == nil && a.GetResource().Resource == "namespaces" {
+			w.empty(a.Name)
+		}
 		return err != nil, nil, err
 	}
 	return false, nil, nil
+}
+
+// empty removes the lock of runs, which liqonet leaves to the end of its namespace, as an API server does. The rest it
+// removes itself: what tests find there is left.
+func (w *writes) empty(namespace string) {
+	_ = w.store.Delete(coordinationv1.SchemeGroupVersion.WithResource("leases"), namespace, records.LockName)
 }
 
 func (w *writes) create(a clienttesting.CreateActionImpl) (runtime.Object, error) {
