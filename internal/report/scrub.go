@@ -61,8 +61,8 @@ func (s *scrubber) knowLeaves(value any) {
 func (s *scrubber) knowText(text string) {
 	switch {
 	case len(text) >= secretLeast:
-		s.raw = append(s.raw, text)
-		s.known = append(s.known, text, strings.ReplaceAll(text, " ", "+")) // as in queries
+		s.raw = append(s.raw, text, strings.ReplaceAll(text, " ", "+")) // as it is, and as queries have it
+		s.known = append(s.known, text)
 		if raw, err := base64.StdEncoding.DecodeString(text); err == nil && len(raw) >= secretLeast {
 			s.known, s.raw = append(s.known, string(raw)), append(s.raw, string(raw))
 			if _, password, ok := strings.Cut(string(raw), ":"); ok { // of basic authentication
