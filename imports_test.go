@@ -100,10 +100,6 @@ var rules = []rule{
 		"the steps run outside the clusters, on any system, and print nothing"},
 	{"internal/helper", slices.Concat(outside, []string{module + "commands", "github.com/spf13/viper", "github.com/pterm"}),
 		"the helpers follow the records, not the command line"},
-	{"internal/translation/...", slices.Concat(outside, []string{module + "netops", module + "templates", module + "internal/helper", module + "internal/cluster", module + "commands", "github.com/spf13", "github.com/pterm"}),
-		"it answers from the records, and speaks HTTP alone"},
-	{"internal/translation/authority", []string{"k8s.io", module},
-		"it is certificates: who keeps them is no matter"},
 	{"internal/image", []string{"k8s.io", module + "netops", module + "ipam", module + "templates", module + "commands"},
 		"an image is a binary in an archive"},
 }

@@ -21,7 +21,7 @@ const (
 var sections = []struct{ title, flags string }{
 	{"Gateways", "server-side gw-server-service-type gw-server-service-port gw-server-service-nodeport gw-server-service-loadbalancerip gw-client-address gw-client-port"},
 	{"Tunnel", "wireguard mtu mss-clamp"},
-	{"Installation", "image overlay allow-forward translation update all-nodes skip-validation"},
+	{"Installation", "image overlay allow-forward update all-nodes skip-validation"},
 	{"Cluster", "kubeconfig context cluster user namespace request-timeout"},
 	{"Addresses", "name pod-cidr service-cidr node-network reserve pool external-cidr internal-cidr"},
 	{"Remote cluster", "remote-kubeconfig remote-context remote-cluster remote-user remote-namespace"},

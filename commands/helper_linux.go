@@ -17,7 +17,6 @@ import (
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/helper"
-	"liqonet.io/liqonet/internal/translation"
 	"liqonet.io/liqonet/templates"
 )
 
@@ -25,7 +24,7 @@ func newHelper(env *Env) *cobra.Command {
 	cmd := group("helper", "Run inside a cluster", "", "")
 	cmd.Hidden = true
 	cmd.AddCommand(newHelperNode(env, helper.Node.Run), newHelperGateway(env, helper.Gateway.Run),
-		newHelperTranslate(env, translation.Service.Run), newHelperSweep(helper.Sweep), newHelperTest(env), newHelperTrace(env))
+		newHelperSweep(helper.Sweep), newHelperTest(env), newHelperTrace(env))
 	return cmd
 }
 

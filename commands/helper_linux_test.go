@@ -5,8 +5,6 @@ import (
 	"io"
 	"log/slog"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -14,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"liqonet.io/liqonet/internal/records"
-	"liqonet.io/liqonet/internal/translation/authority"
 )
 
 // environment is what the helpers' manifests set.
@@ -80,41 +77,6 @@ func TestHelperGatewayOptions(t *testing.T) {
 		if usage, ok := errors.AsType[*UsageError](err); !ok || !strings.Contains(usage.Error(), "$"+variable) {
 			t.Errorf("%s=%s: error %v", variable, wrong, err)
 		}
-	}
-}
-
-func TestHelperTranslateOptions(t *testing.T) {
-	folder := t.TempDir()
-	env := environment(t, map[string]string{"NAMESPACE": "liqonet"})
-	if _, err := translateService(env, folder); err == nil || !strings.Contains(err.Error(), folder) {
-		t.Errorf("without an authority: %v", err)
-	}
-	made, err := authority.New("translation.liqonet.svc")
-	if err != nil {
-		t.Fatal(err)
-	}
-	certificate, key, err := made.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, text := range map[string][]byte{"tls.crt": certificate, "tls.key": key} {
-		if err := os.WriteFile(filepath.Join(folder, name), text, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	s, err := translateService(env, folder)
-	if err != nil || s.Namespace != "liqonet" || s.Address != ":8443" || !s.Authority.Until().Equal(made.Until()) || s.Log == nil {
-		t.Errorf("options %+v, error %v", s, err)
-	}
-	if err := os.WriteFile(filepath.Join(folder, "tls.key"), certificate, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := translateService(env, folder); err == nil {
-		t.Error("what is no key was taken")
-	}
-	var usage *UsageError
-	if _, err := translateService(environment(t, nil), folder); !errors.As(err, &usage) {
-		t.Errorf("error %v", err)
 	}
 }
 

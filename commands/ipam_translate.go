@@ -14,7 +14,6 @@ import (
 
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
-	"liqonet.io/liqonet/internal/translation"
 	"liqonet.io/liqonet/ipam/translate"
 )
 
@@ -27,6 +26,11 @@ type translateOptions struct {
 	file      string // "": the addresses are arguments; "-": standard input
 	output    format
 	addresses []string
+}
+
+// translatedAddresses are addresses in the order in which they were given.
+type translatedAddresses struct {
+	Addresses []translate.Address `json:"addresses"`
 }
 
 func newIPAMTranslate(env *Env, flags *clusterFlags) *cobra.Command {
@@ -111,7 +115,7 @@ func (o translateOptions) run(ctx context.Context, env *Env, kube string, load f
 	if err != nil {
 		return err
 	}
-	answer := translation.Answer{Addresses: make([]translate.Address, 0, len(given))}
+	answer := translatedAddresses{Addresses: make([]translate.Address, 0, len(given))}
 	var errs []error
 	for _, a := range given {
 		translated, err := ask(a)
@@ -200,7 +204,7 @@ func readInput(name string, stdin io.Reader) ([]byte, error) {
 }
 
 // print writes bare addresses, for scripts, unless the answer to whose they are is more than that.
-func (o translateOptions) print(w io.Writer, answer translation.Answer) error {
+func (o translateOptions) print(w io.Writer, answer translatedAddresses) error {
 	switch {
 	case o.output.structured():
 		return o.output.encode(w, answer)

@@ -61,7 +61,7 @@ the prefix --remote- choose the remote cluster.`, `
 		newNetworkExpose(env, local, hosts.Expose),
 		newNetworkUnexpose(env, local, hosts.Withdraw),
 		newNetworkReset(env, local, removal.Reset),
-		newNetworkStatus(env, local, statusActions{status.Read, status.Watch, status.ReadTranslation}),
+		newNetworkStatus(env, local, statusActions{status.Read, status.Watch}),
 		newNetworkGraph(env, local, status.Read),
 		newNetworkTest(env, local, pathtest.Run),
 		newNetworkDiagnose(env, local, diagnose.Run),

@@ -25,9 +25,6 @@ func describeInstallation(r peering.InitResult) string {
 	writef(&b, "\npod CIDRs: %s\nservice CIDRs: %s\nnode networks: %s\n", list(c.PodCIDRs), list(c.ServiceCIDRs), list(c.NodeNetworks))
 	writef(&b, "external CIDR: %s, internal CIDR: %s\n", c.ExternalCIDR, c.InternalCIDR)
 	writef(&b, "overlay: %s on %d nodes, MTU %d\n", c.Overlay, c.Nodes, c.MTU)
-	if c.Translation != "" {
-		writef(&b, "translation: %s\n", c.Translation)
-	}
 	describeUnverified(&b, c.Name, r.Unverified)
 	return b.String()
 }

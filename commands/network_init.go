@@ -13,10 +13,7 @@ func newNetworkInit(env *Env, local *clusterFlags, do operation[peering.InitOpti
 		Short: "Install liqonet in a cluster",
 		Long: `Install liqonet in a cluster: discover the CIDRs in use, reserve them, and start the node helper. network connect does
 this too where it is needed. Running it again changes nothing. If the helpers of some Ready nodes do not report in time,
-the command names these nodes, and its exit code is 3; with --all-nodes it fails.
-
---translation installs a service that translates addresses between this cluster and its peers for other programs in the
-cluster, over HTTPS. --translation=false removes it; without the flag it is left unchanged.`,
+the command names these nodes, and its exit code is 3; with --all-nodes it fails.`,
 		Example: `  liqoctl network init --context a
 
   # Discovery is wrong, and a VPN uses 10.8.0.0/16
@@ -26,7 +23,6 @@ cluster, over HTTPS. --translation=false removes it; without the flag it is left
 	sideFlags(cmd, &flags.Side, "")
 	installFlags(cmd, &flags.Installation)
 	allNodesFlag(cmd, &flags.Installation)
-	optionalFlag(cmd.Flags(), &flags.Translation, "translation", "install the translation service (default: leave unchanged)")
 	return action[peering.InitOptions, peering.InitResult]{
 		do: do, plan: peering.PlanInit, text: describeInstallation, timeout: &flags.Timeout, bySize: true, ignored: []string{"wait", "yes"},
 		verdict: func(r peering.InitResult) error { return verifiedAll(r.Unverified...) },

@@ -34,8 +34,6 @@ type statusOptions struct {
 type statusActions struct {
 	once  func(context.Context, status.Options) ([]status.Peering, error)
 	watch func(context.Context, status.Options, func([]status.Peering) error, func(error)) error
-	// translation looks at the cluster's translation service; nil: there is none.
-	translation func(context.Context, status.Options) (*status.Translation, error)
 }
 
 func newNetworkStatus(env *Env, local *clusterFlags, do statusActions) *cobra.Command {
@@ -101,7 +99,8 @@ func (o statusOptions) run(ctx context.Context, env *Env, do statusActions) erro
 	if err != nil {
 		return err
 	}
-	answer, err := o.show(ctx, env, do, all)
+	answer := o.answer(all)
+	err = o.print(env.Out, answer)
 	switch {
 	case err != nil:
 		return err
@@ -122,11 +121,7 @@ func (o statusOptions) await(ctx context.Context, env *Env, do statusActions) er
 	defer cancel()
 	var last *statusAnswer // nil: the cluster has not answered yet
 	err := do.watch(bounded, o.Options, func(all []status.Peering) error {
-		answer, err := o.answer(bounded, do, all)
-		if err != nil {
-			return err
-		}
-		last = &answer
+		last = new(o.answer(all))
 		if len(all) == 0 || slices.ContainsFunc(all, func(p status.Peering) bool { return p.State != o.wait }) {
 			return nil
 		}
@@ -152,14 +147,10 @@ func (o statusOptions) await(ctx context.Context, env *Env, do statusActions) er
 // follow prints an answer at every change, until a signal ends it.
 func (o statusOptions) follow(ctx context.Context, env *Env, do statusActions) error {
 	err := do.watch(ctx, o.Options, func(all []status.Peering) error {
-		a, err := o.answer(ctx, do, all)
-		if err == nil {
-			err = o.separate(env, time.Now())
+		if err := o.separate(env, time.Now()); err != nil {
+			return err
 		}
-		if err == nil {
-			err = o.print(env.Out, a)
-		}
-		return err
+		return o.print(env.Out, o.answer(all))
 	}, env.lost("watch"))
 	return cmp.Or(err, errInterrupted)
 }
@@ -171,26 +162,14 @@ func (e *Env) lost(what string) func(error) {
 	}
 }
 
-// show prints the answer.
-func (o statusOptions) show(ctx context.Context, env *Env, do statusActions, all []status.Peering) (statusAnswer, error) {
-	a, err := o.answer(ctx, do, all)
-	if err != nil {
-		return a, err
-	}
-	return a, o.print(env.Out, a)
-}
-
 // answer adds to peerings what only the whole answer has.
-func (o statusOptions) answer(ctx context.Context, do statusActions, all []status.Peering) (a statusAnswer, err error) {
+func (o statusOptions) answer(all []status.Peering) statusAnswer {
 	unhealthy := func(p status.Peering) bool { return p.State != health.Healthy }
-	a = statusAnswer{Healthy: !slices.ContainsFunc(all, unhealthy), Peerings: all}
-	switch {
-	case o.Remote == nil:
-		a.Translation, err = do.translation(ctx, o.Options)
-	case len(all) == 2:
+	a := statusAnswer{Healthy: !slices.ContainsFunc(all, unhealthy), Peerings: all}
+	if o.Remote != nil && len(all) == 2 {
 		a.Disagreements = status.Disagreements(all[0], all[1])
 	}
-	return a, err
+	return a
 }
 
 // separate begins the next answer of a watch: on an empty screen where somebody looks, else after a line that
@@ -210,9 +189,8 @@ func (o statusOptions) separate(env *Env, now time.Time) (err error) {
 
 // statusAnswer is the answer of `network status` for programs.
 type statusAnswer struct {
-	Healthy     bool                `json:"healthy"`  // all peerings are
-	Peerings    []status.Peering    `json:"peerings"` // with a remote cluster: both sides of one
-	Translation *status.Translation `json:"translation,omitempty"`
+	Healthy  bool             `json:"healthy"`  // all peerings are
+	Peerings []status.Peering `json:"peerings"` // with a remote cluster: both sides of one
 	// Disagreements are those of the two sides.
 	Disagreements []status.Disagreement `json:"disagreements,omitempty"`
 }
@@ -251,13 +229,6 @@ func (o statusOptions) notes(b *strings.Builder, a statusAnswer) {
 	for _, d := range a.Disagreements {
 		local, remote := a.Peerings[0].Cluster, a.Peerings[1].Cluster
 		writef(b, "%s and %s disagree on %s: %s in %s; %s in %s\n", local, remote, d.About, d.Local, local, d.Remote, remote)
-	}
-	if s := a.Translation; s != nil {
-		until := "not known"
-		if !s.AuthorityEnds.IsZero() {
-			until = s.AuthorityEnds.UTC().Format(time.DateOnly)
-		}
-		writef(b, "translation: %s, %d/%d pods ready, certificate authority until %s\n", s.URL, s.PodsReady, s.Pods, until)
 	}
 }
 

@@ -75,11 +75,8 @@ func (o statusOptions) followLive(ctx context.Context, env *Env, do statusAction
 		}
 	})
 	err := do.watch(ctx, o.Options, func(all []status.Peering) error {
-		a, err := o.answer(ctx, do, all)
-		if err == nil {
-			v.update(time.Now(), a)
-		}
-		return err
+		v.update(time.Now(), o.answer(all))
+		return nil
 	}, func(err error) { v.note(time.Now(), withoutRequests(err).Error()) })
 	cancel()
 	group.Wait()

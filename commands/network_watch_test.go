@@ -123,7 +123,6 @@ func screen(t *testing.T, fails error, env ...string) (out string, err error) {
 					<-time.After(2*time.Second + time.Millisecond)
 					return errors.Join(err, fails)
 				},
-				translation: func(context.Context, status.Options) (*status.Translation, error) { return nil, nil },
 			})
 		}, "--watch")
 	})

@@ -231,26 +231,6 @@ func TestInit(t *testing.T) {
 	}
 }
 
-// TestInitTranslation: without the flag the service stays as it is.
-func TestInitTranslation(t *testing.T) {
-	yes, no := true, false
-	for arg, want := range map[string]*bool{"": nil, "--translation": &yes, "--translation=true": &yes, "--translation=false": &no} {
-		var got peering.InitOptions
-		err := parse(t, func(env *Env, local *clusterFlags) *cobra.Command {
-			return newNetworkInit(env, local, recorder[peering.InitOptions, peering.InitResult](&got))
-		}, strings.Fields(arg)...)
-		if !errors.Is(err, errAsked) || !cmp.Equal(want, got.Translation) {
-			t.Errorf("%q: %v, %v", arg, got.Translation, err)
-		}
-	}
-	err := parse(t, func(env *Env, local *clusterFlags) *cobra.Command {
-		return newNetworkInit(env, local, recorder[peering.InitOptions, peering.InitResult](&peering.InitOptions{}))
-	}, "--translation=perhaps")
-	if err == nil || errors.Is(err, errAsked) {
-		t.Errorf("--translation=perhaps: %v", err)
-	}
-}
-
 func TestDisconnect(t *testing.T) {
 	for _, c := range []struct {
 		args string

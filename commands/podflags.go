@@ -33,7 +33,7 @@ func gatewayPodFlags(cmd *cobra.Command, to *templates.Pods) {
 	checked(to,
 		pairsFlag(cmd.Flags(), &to.GatewayNodeSelector, "gateway-node-selector", manyPairs, "labels of the nodes that may run gateways", asItIs),
 		listFlag(cmd.Flags(), &to.GatewayTolerations, "gateway-toleration", "KEY[=VALUE][:EFFECT],...",
-			"taints that gateways and the translation service tolerate", toleration))
+			"taints that gateways tolerate", toleration))
 }
 
 // checked has flags refuse what no pod can have.

@@ -38,13 +38,8 @@ func peerings() []status.Peering {
 	}
 }
 
-// status runs `network status` on peerings that are given, in a cluster without a translation service.
+// status runs `network status` on peerings that are given.
 func statusOf(t *testing.T, all []status.Peering, args ...string) (out string, err error) {
-	t.Helper()
-	return statusWith(t, all, nil, args...)
-}
-
-func statusWith(t *testing.T, all []status.Peering, service *status.Translation, args ...string) (out string, err error) {
 	t.Helper()
 	var b, said strings.Builder
 	err = parse(t, func(env *Env, local *clusterFlags) *cobra.Command {
@@ -71,7 +66,6 @@ func statusWith(t *testing.T, all []status.Peering, service *status.Translation,
 				}
 				return errors.Join(begun, show(all))
 			},
-			translation: func(context.Context, status.Options) (*status.Translation, error) { return service, nil },
 		})
 	}, args...)
 	return b.String(), err
@@ -128,7 +122,7 @@ func bothSides() []status.Peering {
 
 func TestStatusOfBothSides(t *testing.T) {
 	both := []string{"--remote-context", "b"}
-	out, err := statusWith(t, bothSides(), &status.Translation{}, both...)
+	out, err := statusOf(t, bothSides(), both...)
 	if !errors.Is(err, errUnhealthy) {
 		t.Errorf("error %v", err)
 	}
@@ -185,26 +179,6 @@ func TestStatusForPrograms(t *testing.T) {
 	}
 }
 
-// TestStatusOfTranslation: the service is told of where there is one, and its state is not that of the connections.
-func TestStatusOfTranslation(t *testing.T) {
-	s := &status.Translation{
-		URL: "https://translation.liqonet.svc", Pods: 2, PodsReady: 1, AuthorityEnds: time.Date(2036, 1, 2, 3, 4, 5, 0, time.UTC),
-	}
-	out, err := statusWith(t, peerings()[:1], s)
-	const want = "\ntranslation: https://translation.liqonet.svc, 1/2 pods ready, certificate authority until 2036-01-02\n"
-	if err != nil || !strings.HasSuffix(out, want) {
-		t.Errorf("%v, %s", err, out)
-	}
-	out, err = statusWith(t, nil, s, "-o", "json")
-	var answer statusAnswer
-	if decoding := json.Unmarshal([]byte(out), &answer); err != nil || decoding != nil || answer.Translation == nil || *answer.Translation != *s {
-		t.Errorf("%v, %v, %s", err, decoding, out)
-	}
-	if out, _ := statusOf(t, nil, "-o", "json"); strings.Contains(out, "translation") {
-		t.Errorf("there is none, and yet: %s", out)
-	}
-}
-
 // TestStatusWait: what is reached counts, not that all is healthy; what is not in time has the exit code of unhealthy.
 func TestStatusWait(t *testing.T) {
 	if out, err := statusOf(t, peerings()[:1], "--wait"); err != nil || !strings.Contains(out, "healthy") {
@@ -224,8 +198,7 @@ func TestStatusWait(t *testing.T) {
 	}
 }
 
-// TestStatusWaitForNobody: a cluster that does not answer, at once or at the end, does not prolong the wait, and nothing is
-// said of its peerings.
+// TestStatusWaitForNobody: a cluster that does not answer does not prolong the wait, and nothing is said of its peerings.
 func TestStatusWaitForNobody(t *testing.T) {
 	silent := func(ctx context.Context) error {
 		if _, bounded := ctx.Deadline(); !bounded {
@@ -235,28 +208,18 @@ func TestStatusWaitForNobody(t *testing.T) {
 		<-ctx.Done()
 		return ctx.Err()
 	}
-	for name, answers := range map[string]bool{"never": false, "once": true} {
-		var b strings.Builder
-		err := parse(t, func(env *Env, local *clusterFlags) *cobra.Command {
-			env.Out = &b
-			return newNetworkStatus(env, local, statusActions{
-				watch: func(ctx context.Context, _ status.Options, show func([]status.Peering) error, _ func(error)) error {
-					if answers {
-						if err := show(peerings()); err == nil {
-							t.Error("shown without the rest of the answer")
-						}
-					}
-					_ = silent(ctx)
-					return nil // as peering.Watch: the end of its context is none of its errors
-				},
-				translation: func(ctx context.Context, _ status.Options) (*status.Translation, error) {
-					return nil, silent(ctx)
-				},
-			})
-		}, "--wait", "--timeout", "100ms", "-o", "json")
-		if !errors.Is(err, errUnhealthy) || b.Len() > 0 {
-			t.Errorf("%s: %v, %q", name, err, b.String())
-		}
+	var b strings.Builder
+	err := parse(t, func(env *Env, local *clusterFlags) *cobra.Command {
+		env.Out = &b
+		return newNetworkStatus(env, local, statusActions{
+			watch: func(ctx context.Context, _ status.Options, _ func([]status.Peering) error, _ func(error)) error {
+				_ = silent(ctx)
+				return nil // as peering.Watch: the end of its context is none of its errors
+			},
+		})
+	}, "--wait", "--timeout", "100ms", "-o", "json")
+	if !errors.Is(err, errUnhealthy) || b.Len() > 0 {
+		t.Errorf("%v, %q", err, b.String())
 	}
 }
 

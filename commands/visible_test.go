@@ -20,7 +20,6 @@ import (
 	"liqonet.io/liqonet/internal/removal"
 	"liqonet.io/liqonet/internal/status"
 	"liqonet.io/liqonet/internal/trace"
-	"liqonet.io/liqonet/internal/translation"
 	"liqonet.io/liqonet/ipam"
 )
 
@@ -117,7 +116,7 @@ func written(text string) map[string]string {
 		"list": with(func(w io.Writer) error {
 			return table(w, reservationRows([]ipam.Reservation{full[ipam.Reservation](text)}, formatWide))
 		}),
-		"translate": with(func(w io.Writer) error { return translate.print(w, full[translation.Answer](text)) }),
+		"translate": with(func(w io.Writer) error { return translate.print(w, full[translatedAddresses](text)) }),
 	}
 }
 

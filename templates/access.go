@@ -105,10 +105,9 @@ func managed(namespace string, level Level) ([]Object, error) {
 		})
 	case Administer:
 		base, err := Base(BaseValues{Namespace: namespace, Image: any, Policies: true})
-		service, e := Translation(TranslationValues{Namespace: namespace, Image: any})
-		sweep, e2 := Sweep(SweepValues{Namespace: namespace, Image: any})
-		test, e3 := managedTest(namespace, any)
-		return append(slices.Concat(base, service, test), sweep), errors.Join(err, e, e2, e3)
+		sweep, e := Sweep(SweepValues{Namespace: namespace, Image: any})
+		test, e2 := managedTest(namespace, any)
+		return append(slices.Concat(base, test), sweep), errors.Join(err, e, e2)
 	}
 	return nil, nil
 }

@@ -13,7 +13,6 @@ import (
 var wideWrites = []string{
 	"namespaces liqonet",
 	"clusterroles liqonet:liqonet:node", "clusterrolebindings liqonet:liqonet:node",
-	"clusterroles liqonet:liqonet:translation", "clusterrolebindings liqonet:liqonet:translation",
 	"validatingadmissionpolicies liqonet.liqonet.claims", "validatingadmissionpolicybindings liqonet.liqonet.claims",
 	"validatingadmissionpolicies liqonet.liqonet.records", "validatingadmissionpolicybindings liqonet.liqonet.records",
 	"validatingadmissionpolicies liqonet.liqonet.services", "validatingadmissionpolicybindings liqonet.liqonet.services",

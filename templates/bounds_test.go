@@ -11,11 +11,11 @@ import (
 )
 
 // priorities are those of each component: without a node's helper its pods are cut off, without a gateway a peering is.
-// The translation service carries no packets. The sweep runs where no ResourceQuota admits critical pods. Tests are no more
+// The sweep runs where no ResourceQuota admits critical pods. Tests are no more
 // important than what they test.
 var priorities = map[string]string{
 	records.ComponentFabric: "system-node-critical", records.ComponentSweep: "",
-	records.ComponentGateway: "system-cluster-critical", records.ComponentTranslation: "",
+	records.ComponentGateway:    "system-cluster-critical",
 	records.ComponentTestServer: "", records.ComponentTestPod: "", records.ComponentTestNode: "",
 }
 

@@ -24,8 +24,7 @@ type Pods struct {
 	PriorityClass    *string             `json:"priorityClass,omitempty"` // "" is the manifests' own
 	Requests         corev1.ResourceList `json:"requests,omitempty"`      // those not named are the manifests'
 	Limits           corev1.ResourceList `json:"limits,omitempty"`
-	// Node helpers run on all nodes, whatever their taints: the rest is for gateways, and Tolerations also for the
-	// translation service.
+	// Node helpers run on all nodes, whatever their taints: the rest is for gateways.
 	GatewayNodeSelector map[string]string   `json:"gatewayNodeSelector,omitempty"`
 	GatewayTolerations  []corev1.Toleration `json:"gatewayTolerations,omitempty"`
 }

@@ -39,11 +39,7 @@ func workloads(t *testing.T, p Pods) []Object {
 	if err != nil {
 		t.Fatal(err)
 	}
-	service, err := Translation(TranslationValues{Namespace: "liqonet", Image: image, Pods: p, Certificate: []byte("certificate\n")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return []Object{pick[*appsv1.DaemonSet](t, installation), pick[*appsv1.Deployment](t, gateway), set, pick[*appsv1.Deployment](t, service)}
+	return []Object{pick[*appsv1.DaemonSet](t, installation), pick[*appsv1.Deployment](t, gateway), set}
 }
 
 func TestPodSettings(t *testing.T) {
@@ -98,7 +94,7 @@ func TestHostilePodSettings(t *testing.T) {
 		"label":           {Labels: map[string]string{"a b": ""}},
 		"label's value":   {Labels: map[string]string{"a": "b c"}},
 		"own label":       {Labels: map[string]string{"liqonet.io/component": "gateway"}},
-		"own annotation":  {Annotations: map[string]string{annotationAuthority: ""}},
+		"own annotation":  {Annotations: map[string]string{annotationPods: ""}},
 		"annotation":      {Annotations: map[string]string{"a\nb": ""}},
 		"node label":      {GatewayNodeSelector: map[string]string{"a": "b\nc"}},
 		"pull secret":     {ImagePullSecrets: []string{"a/b"}},

@@ -231,10 +231,7 @@ func testServices(t *testing.T, a apiServer) {
 		{"to other pods", http.MethodPost, services + dry, service(ports + `,"selector":{"app":"x"}`), "lead to its gateways"},
 		{"to nodes", http.MethodPost, services + dry, service(`"ports":[{"port":10250}],"selector":{"liqonet.io/component":"fabric"}`), "lead to its gateways"},
 		{"to nodes in a test", http.MethodPost, services + dry, service(`"ports":[{"port":10250}],"selector":{"liqonet.io/component":"test-server"}`), "lead to its gateways"},
-		{"a load balancer's port of all nodes", http.MethodPost, services + dry, service(`"ports":[{"port":10250}],"type":"LoadBalancer","selector":{"liqonet.io/component":"translation"}`), "within the cluster"},
-		{"the same, to nothing", http.MethodPost, services + dry, `{"metadata":{"name":"test-server"},"spec":{"ports":[{"port":10250}],"type":"LoadBalancer"}}`, "within the cluster"},
-		{"a port of nodes to the translation service", http.MethodPost, services + dry, service(`"ports":[{"port":443}],"type":"NodePort","selector":{"liqonet.io/component":"translation"}`), "within the cluster"},
-		{"the translation service", http.MethodPost, services + dry, service(`"ports":[{"port":443}],"type":"ClusterIP","selector":{"liqonet.io/component":"translation"}`), ""},
+		{"a load balancer's port of all nodes", http.MethodPost, services + dry, `{"metadata":{"name":"test-server"},"spec":{"ports":[{"port":10250}],"type":"LoadBalancer"}}`, "have a load balancer"},
 		{"a test's server", http.MethodPost, services + dry, `{"metadata":{"name":"test-server"},"spec":{"ports":[{"port":6094}],"type":"NodePort"}}`, ""},
 		{"TCP of a gateway", http.MethodPost, services + dry, service(`"ports":[{"port":443}],` + gateway), "which are UDP"},
 	})

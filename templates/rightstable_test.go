@@ -73,11 +73,7 @@ func allRoles() ([]role, error) {
 	if err != nil {
 		return nil, err
 	}
-	translation, err := Translation(TranslationValues{Namespace: namespace, Image: image})
-	if err != nil {
-		return nil, err
-	}
-	return append(roles, helperRole("node", base), helperRole("gateway", gateway), helperRole("translation", translation)), nil
+	return append(roles, helperRole("node", base), helperRole("gateway", gateway)), nil
 }
 
 // helperRole is what the objects of a helper give it. Roles without a binding are for others.

@@ -30,8 +30,8 @@ func pick[T Object](t *testing.T, objects []Object) T {
 
 func TestPodsHaveNetAdminAlone(t *testing.T) {
 	for name, render := range renderings {
-		if name == "translation" || name == "sweep" || name == "pathtest" {
-			continue // have less: see TestTranslationHasNoPrivileges, TestSweepHasNoRights, TestPathTestHasNoRights
+		if name == "sweep" || name == "pathtest" {
+			continue // have less: see TestSweepHasNoRights, TestPathTestHasNoRights
 		}
 		objects, err := render()
 		if err != nil {
@@ -167,9 +167,6 @@ func TestHostileValues(t *testing.T) {
 	for _, text := range hostile {
 		if _, err := Base(BaseValues{Namespace: text, Image: image}); err == nil {
 			t.Errorf("namespace %q was taken", text)
-		}
-		if _, err := Translation(TranslationValues{Namespace: text, Image: image}); err == nil {
-			t.Errorf("namespace %q of the translation service was taken", text)
 		}
 		for field, change := range map[string]func(*GatewayValues){
 			"namespace":      func(v *GatewayValues) { v.Namespace = text },

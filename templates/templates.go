@@ -1,5 +1,5 @@
 // Package templates renders the objects of liqonet: what an installation consists of (Base), what a peering's
-// gateway does (Gateway), the translation service (Translation), and which roles liqonet's users need (Access). The
+// gateway does (Gateway), and which roles liqonet's users need (Access). The
 // manifests are embedded YAML, decoded strictly into typed objects; values are then set on typed fields, so that no
 // value, wherever it comes from, can become another field.
 //
@@ -32,7 +32,7 @@ const KeysPath = "/etc/liqonet/keys"
 // KeptPath is the directory in the pods of helpers where they keep what the API server said last.
 const KeptPath = "/var/lib/liqonet"
 
-//go:embed base gateway translation policy access
+//go:embed base gateway policy access
 var manifests embed.FS
 
 // Object is an object of the API with its metadata. It is an alias so that slices of it need no conversion

@@ -7,9 +7,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/util/csaupgrade"
 )
 
 // Of several writers of one object one succeeds at a time. The others try again after pauses that grow up to one or two seconds.
@@ -23,19 +21,9 @@ var swapPauses = wait.Backoff{Steps: 10, Duration: 10 * time.Millisecond, Factor
 // be repeated. live is nil where there is no object. want returns nil to leave all as it is. Of the object at, only kind,
 // namespace and name count.
 func Swap[T Object](ctx context.Context, c *Cluster, at T, want func(live T) (T, error)) (Change, error) {
-	return swap(ctx, c, at, want, false)
-}
-
-// Renew is Swap for an object that want returns whole: what want has once returned and leaves out now goes, as with Apply. Of several
-// that create it at once, the last one counts.
-func Renew[T Object](ctx context.Context, c *Cluster, at T, want func(live T) (T, error)) (Change, error) {
-	return swap(ctx, c, at, want, true)
-}
-
-func swap[T Object](ctx context.Context, c *Cluster, at T, want func(live T) (T, error), whole bool) (Change, error) {
 	pauses := swapPauses
 	for began := time.Now(); ; {
-		change, overtaken, err := swapOnce(ctx, c, at, want, whole)
+		change, overtaken, err := swapOnce(ctx, c, at, want)
 		if !overtaken || time.Since(began) > swapPatience {
 			return change, err
 		}
@@ -48,9 +36,7 @@ func swap[T Object](ctx context.Context, c *Cluster, at T, want func(live T) (T,
 }
 
 // swapOnce is one read, computation and write. overtaken says that the object is no longer as it was read.
-func swapOnce[T Object](
-	ctx context.Context, c *Cluster, at T, want func(live T) (T, error), whole bool,
-) (_ Change, overtaken bool, err error) {
+func swapOnce[T Object](ctx context.Context, c *Cluster, at T, want func(live T) (T, error)) (_ Change, overtaken bool, err error) {
 	t, err := c.find(ctx, at, at.GetNamespace(), at.GetName())
 	var live T
 	asItIs := Absent
@@ -67,39 +53,18 @@ func swapOnce[T Object](
 	switch {
 	case err != nil:
 		return Change{}, false, err
-	case reflect.ValueOf(wanted).IsNil(), !whole && t.live != nil && len(lacking(content(t.live), content(wanted))) == 0:
+	case reflect.ValueOf(wanted).IsNil(), t.live != nil && len(lacking(content(t.live), content(wanted))) == 0:
 		return t.became(asItIs), false, nil
-	case !whole && t.live == nil:
+	case t.live == nil:
 		if _, err := t.resource.create(ctx, wanted); err != nil {
 			return Change{}, apierrors.IsAlreadyExists(err), fmt.Errorf("create %s in cluster %q: %w", t.operand(), c.Context, err)
 		}
 		return t.became(Created), false, nil
 	}
 	fields := document(wanted)
-	if t.live != nil {
-		if err := c.adopt(ctx, &t, whole); err != nil {
-			return Change{}, apierrors.IsConflict(err), err
-		}
-		// With a UID, an object that is gone is a conflict, and is not created anew.
-		about := metadata(fields)
-		about["uid"], about["resourceVersion"] = string(t.live.GetUID()), t.live.GetResourceVersion()
-	}
+	// With a UID, an object that is gone is a conflict, and is not created anew.
+	about := metadata(fields)
+	about["uid"], about["resourceVersion"] = string(t.live.GetUID()), t.live.GetResourceVersion()
 	change, err := c.send(ctx, t, fields)
 	return change, apierrors.IsConflict(err), err
-}
-
-// adopt makes server-side apply the only owner of an object that is wanted whole and that an earlier release has created: a field with
-// a second owner does not go.
-func (c *Cluster) adopt(ctx context.Context, t *target, whole bool) error {
-	if !whole || c.IsDryRun() {
-		return nil
-	}
-	patch, err := csaupgrade.UpgradeManagedFieldsPatch(t.live, sets.New(FieldManager), FieldManager)
-	if err == nil && patch != nil {
-		t.live, err = t.resource.patch(ctx, t.Name, patch)
-	}
-	if err != nil {
-		return fmt.Errorf("take over the fields of %s in cluster %q: %w", t.operand(), c.Context, err)
-	}
-	return nil
 }

@@ -123,7 +123,7 @@ func (l *nodeLoop) trusted(ctx context.Context, k *kept) (nodeObjects, error) {
 // listTrusted reads the objects that only liqoctl writes. What others have labelled as such an object is known by its
 // name, and dropped.
 func (l *nodeLoop) listTrusted(ctx context.Context, patience time.Duration) (o nodeObjects, err error) {
-	s := selected{labels: allBut(records.ComponentStatus, records.ComponentGateway, records.ComponentTranslation)}
+	s := selected{labels: allBut(records.ComponentStatus, records.ComponentGateway)}
 	page := metav1.ListOptions{Limit: trustedPage}
 	for more := true; more; more = page.Continue != "" {
 		pageCtx, cancel := context.WithTimeout(ctx, patience)

@@ -103,7 +103,7 @@ func (l *nodeLoop) follow(m *mirror) {
 	l.fabric = follow(m, maps, &corev1.ConfigMap{}, selected{name: records.FabricName})
 	l.ipam = follow(m, maps, &corev1.ConfigMap{}, selected{name: records.IPAMName})
 	l.configMaps = follow(m, maps, &corev1.ConfigMap{}, selected{
-		labels:   allBut(records.ComponentStatus, records.ComponentFabric, records.ComponentIPAM, records.ComponentTranslation),
+		labels:   allBut(records.ComponentStatus, records.ComponentFabric, records.ComponentIPAM),
 		concerns: concernsNodes,
 	})
 	l.nodes = follow(m, core.Nodes(), &corev1.Node{}, selected{name: l.Name})

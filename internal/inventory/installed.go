@@ -30,8 +30,7 @@ func ClusterWide(namespace string) ([]cluster.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	translation, err := templates.Translation(templates.TranslationValues{Namespace: namespace, Image: AnyImage})
-	return slices.DeleteFunc(append(base, translation...), func(o cluster.Object) bool { return o.GetNamespace() != "" }), err
+	return slices.DeleteFunc(base, func(o cluster.Object) bool { return o.GetNamespace() != "" }), nil
 }
 
 // AnyImage stands for the helpers' image in objects whose contents do not matter.

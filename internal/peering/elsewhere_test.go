@@ -46,10 +46,20 @@ func (w *world) forbid(verb, resource, namespace string) {
 	})
 }
 
+// initialised runs Init in a world.
+func initialised(t *testing.T, w *world, change func(*InitOptions)) (InitResult, error) {
+	t.Helper()
+	o := InitOptions{Side: Side{Cluster: w.Cluster}, Installation: Installation{Image: "liqonet:1"}, Timeout: time.Minute}
+	if change != nil {
+		change(&o)
+	}
+	return Init(t.Context(), o, &recorder{})
+}
+
 // inOther are commands that speak of namespace "other" of cluster a, where liqonet is not.
 var inOther = map[string]func(t *testing.T, a, b *world) error{
 	"init": func(t *testing.T, a, _ *world) error {
-		_, err := initialised(t, a, nil, func(o *InitOptions) { o.Side.Cluster = a.in("other") })
+		_, err := initialised(t, a, func(o *InitOptions) { o.Side.Cluster = a.in("other") })
 		return err
 	},
 	"connect": func(t *testing.T, a, b *world) error {
@@ -208,7 +218,7 @@ func TestRemainsOfAnotherInstallation(t *testing.T) {
 					}
 				}
 				live(t, a)
-				if _, err := initialised(t, a, nil, nil); err != nil {
+				if _, err := initialised(t, a, nil); err != nil {
 					t.Errorf("init: %v", err)
 				}
 			})

@@ -16,7 +16,6 @@ import (
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
-	"liqonet.io/liqonet/internal/status"
 	"liqonet.io/liqonet/internal/steps"
 	"liqonet.io/liqonet/ipam"
 	"liqonet.io/liqonet/templates"
@@ -67,7 +66,7 @@ func initialise(ctx context.Context, run *steps.Stages, s *site, timeout time.Du
 	}
 	rest, cancel := steps.WithinOf(ctx, start, steps.TimeLimit(timeout, len(s.discovery.Nodes)))
 	defer cancel()
-	err = run.Run(rest,
+	return run.Run(rest,
 		steps.Step{Stage: steps.StageCompare, Do: s.compare},
 		steps.Step{Stage: steps.StageInstall, Do: func(ctx context.Context) (string, error) {
 			go s.nodes.follow(ctx, s.cluster)
@@ -79,16 +78,6 @@ func initialise(ctx context.Context, run *steps.Stages, s *site, timeout time.Du
 			}
 			s.warnNotReady()
 			return s.settled(), s.checkForward(false)
-		}})
-	if err != nil || !s.translates() {
-		return err
-	}
-	return run.Run(rest, steps.Step{Stage: steps.StageTranslation, Hint: "what it says: kubectl -n " + s.cluster.Namespace + " logs deployment/" + records.TranslationName,
-		Do: func(ctx context.Context) (string, error) {
-			err := s.cluster.FailFast(ctx, templates.TranslationPods(), func(ctx context.Context) error {
-				return s.cluster.WaitDeployment(ctx, records.TranslationName)
-			})
-			return status.TranslationURL(s.cluster.Namespace), steps.Later(err)
 		}})
 }
 
@@ -118,14 +107,10 @@ func (s *site) install(ctx context.Context) error {
 	if err := s.applyBase(ctx); err != nil {
 		return err
 	}
-	err := s.writeFabric(ctx, func(records.Fabric) (records.Fabric, error) {
+	return s.writeFabric(ctx, func(records.Fabric) (records.Fabric, error) {
 		err := s.reserveOwn(ctx)
 		return s.wantedFabric(), err
 	})
-	if err != nil {
-		return err
-	}
-	return s.installTranslation(ctx)
 }
 
 // reserveOwn reserves the cluster's own ranges.

@@ -209,7 +209,7 @@ func TestUpdateDoesNotBringBack(t *testing.T) {
 // another run has completed meanwhile.
 func TestFailureKeepsWhatOthersMade(t *testing.T) {
 	install := func(t *testing.T, a, _ *world) {
-		if _, err := initialised(t, a, nil, nil); err != nil {
+		if _, err := initialised(t, a, nil); err != nil {
 			t.Error(err)
 		}
 	}
@@ -288,58 +288,6 @@ func TestReplacedKeysStay(t *testing.T) {
 	})
 }
 
-// TestOneAuthority: of two that install the translation service at once one makes the authority, and clients trust it.
-func TestOneAuthority(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		a, _ := twoWorlds()
-		live(t, a)
-		var first []byte
-		meanwhile := a.hooked("Secret", "translation", func() {
-			if _, err := initialised(t, a, new(true), nil); err != nil {
-				t.Error(err)
-			}
-			made := authorityOf(t, a)
-			first = made.Certificate()
-		})
-		if _, err := initialised(t, a, new(true), func(o *InitOptions) { o.Side.Cluster = meanwhile }); err != nil {
-			t.Fatal(err)
-		}
-		made := authorityOf(t, a)
-		trusted, err := a.kube.CoreV1().ConfigMaps(a.Namespace).Get(t.Context(), "translation-ca", metav1.GetOptions{})
-		if err != nil || string(made.Certificate()) != string(first) || trusted.Data["ca.crt"] != string(first) {
-			t.Errorf("the first authority was replaced: Secret %v, ConfigMap %v, %v",
-				string(made.Certificate()) != string(first), err == nil && trusted.Data["ca.crt"] != string(first), err)
-		}
-	})
-}
-
-// TestRemovedTranslationStays: who does not speak of the service does not bring it back.
-func TestRemovedTranslationStays(t *testing.T) {
-	for _, object := range [][2]string{{"ConfigMap", "translation-ca"}, {"Deployment", "translation"}} {
-		t.Run(object[0], func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				a, _ := twoWorlds()
-				live(t, a)
-				if _, err := initialised(t, a, new(true), nil); err != nil {
-					t.Fatal(err)
-				}
-				newer := func(o *InitOptions) { o.Image, o.Update = "newer", true }
-				meanwhile := a.hooked(object[0], object[1], func() {
-					if _, err := initialised(t, a, new(false), newer); err != nil {
-						t.Error(err)
-					}
-				})
-				if _, err := initialised(t, a, nil, func(o *InitOptions) { newer(o); o.Side.Cluster = meanwhile }); err != nil {
-					t.Fatal(err)
-				}
-				if hasTranslation(t, a) {
-					t.Errorf("the service is back: %v", a.left(t))
-				}
-			})
-		})
-	}
-}
-
 // TestExposeMeetsWithdraw: whichever comes last, a host that is exposed has an address that is held.
 func TestExposeMeetsWithdraw(t *testing.T) {
 	const host = "198.51.100.7"
@@ -377,7 +325,7 @@ func TestSweepKeepsWhatIsInstalledMeanwhile(t *testing.T) {
 		live(t, a)
 		o := sweepOptions(a)
 		o.Cluster = a.hooked("DaemonSet", "sweep", func() {
-			if _, err := initialised(t, a, nil, nil); err != nil {
+			if _, err := initialised(t, a, nil); err != nil {
 				t.Error(err)
 			}
 		})

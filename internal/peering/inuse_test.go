@@ -88,7 +88,7 @@ func TestRangesInUseAreAvoided(t *testing.T) {
 				a.uses(t, "a1", c.node...)
 				live(t, a, b)
 				if c.installed {
-					if _, err := initialised(t, a, nil, nil); err != nil {
+					if _, err := initialised(t, a, nil); err != nil {
 						t.Fatal(err)
 					}
 				}

@@ -19,8 +19,6 @@ type Installation struct {
 	OverlayPort uint16
 	// Update allows changes to what exists. Without it, differences are a *DifferenceError.
 	Update bool
-	// Translation says whether the cluster is to have a translation service. nil: as it is.
-	Translation *bool
 	// SkipValidation leaves out the check of the user's permissions, and makes warnings of what is known to break
 	// connections: firewalls of nodes, settings of network plugins, a Liqo that runs.
 	SkipValidation bool

@@ -91,7 +91,7 @@ func TestPlansAreCarriedOut(t *testing.T) {
 		o := connectOptions(a, b)
 		narrow := o
 		narrow.Update, narrow.MTU = true, new(1300)
-		install := InitOptions{Side: o.Local, Installation: Installation{Image: "liqonet:1", Translation: new(true)}, Timeout: time.Minute}
+		install := InitOptions{Side: o.Local, Installation: Installation{Image: "liqonet:1"}, Timeout: time.Minute}
 		pools := install
 		pools.Update, pools.Side.Pools = true, []netip.Prefix{prefix("172.16.0.0/12")}
 		host := exposing(a, "198.51.100.7")

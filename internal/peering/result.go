@@ -42,8 +42,6 @@ type ClusterInfo struct {
 	Overlay      records.OverlayKind `json:"overlay"`
 	MTU          int                 `json:"mtu"` // bytes, of the narrowest link
 	Nodes        int                 `json:"nodes"`
-	// Translation is where the translation service answers, in the cluster; "": it is not installed.
-	Translation string `json:"translation,omitempty"`
 }
 
 // Connection is what Connect reached.
@@ -136,14 +134,10 @@ func proofBy(w witness) Proof {
 // info describes the cluster of a site.
 func (s *site) info() ClusterInfo {
 	f := s.fabric
-	info := ClusterInfo{
+	return ClusterInfo{
 		Context: s.cluster.Context, Name: s.name, ClusterID: s.id, Namespace: s.cluster.Namespace,
 		PodCIDRs: f.PodCIDRs, ServiceCIDRs: f.ServiceCIDRs, NodeNetworks: f.NodeNetworks,
 		ExternalCIDR: f.ExternalCIDR, InternalCIDR: f.InternalCIDR, CNI: f.CNI,
 		Overlay: f.Overlay.Kind, MTU: f.MTU, Nodes: len(s.discovery.Nodes),
 	}
-	if s.translates() {
-		info.Translation = status.TranslationURL(s.cluster.Namespace)
-	}
-	return info
 }

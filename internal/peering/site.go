@@ -63,8 +63,6 @@ type found struct {
 	servers []netip.Addr
 	// pods are the settings of the installation for its pods.
 	pods templates.Pods
-	// translation is what there is of the translation service.
-	translation translationService
 	// registry is a copy on which the operation tries its reservations.
 	registry *ipam.Registry
 }
@@ -104,7 +102,6 @@ func (s *site) discover(ctx context.Context) error {
 	inventory.ReadInto(ctx, group, s.cluster, &s.found.fabric, inventory.Fabric)
 	inventory.ReadInto(ctx, group, s.cluster, &s.found.peerings, inventory.Peerings)
 	inventory.ReadInto(ctx, group, s.cluster, &s.found.pods, inventory.PodSettings)
-	inventory.ReadInto(ctx, group, s.cluster, &s.found.translation, readTranslationService)
 	inventory.ReadInto(ctx, group, s.cluster, &s.found.registry, inventory.Reservations)
 	inventory.ReadInto(ctx, group, s.cluster, &leases, inventory.Leases)
 	group.Go(func() (err error) {

@@ -55,8 +55,6 @@ const (
 	ComponentTestServer = "test-server"
 	ComponentTestPod    = "test-pod"
 	ComponentTestNode   = "test-node"
-	// ComponentTranslation is the service that translates addresses.
-	ComponentTranslation = "translation"
 )
 
 // Names of the objects.
@@ -92,22 +90,3 @@ func LeaseAddress(name string) (netip.Addr, error) {
 }
 
 const leasePrefix = "node-"
-
-// What clients of the translation service need: a token for the audience, and the right to get the resource, of
-// which there are no objects, in liqonet's namespace. The service's name is that of its Deployment, Service,
-// ServiceAccount, Role and of the Secret with its certificate authority.
-const (
-	TranslationName          = "translation"
-	TranslationClientName    = "translation-client" // Role to be bound to clients
-	TranslationAuthorityName = "translation-ca"     // ConfigMap with what clients trust
-	TranslationAuthorityKey  = "ca.crt"             // its key
-	TranslationAudience      = "translation.liqonet.io"
-	TranslationGroup         = "liqonet.io"
-	TranslationResource      = "translations"
-)
-
-// TranslationHosts are the DNS names of the translation service, the shortest first.
-func TranslationHosts(namespace string) []string {
-	short := TranslationName + "." + namespace + ".svc"
-	return []string{short, short + ".cluster.local"}
-}

@@ -11,7 +11,7 @@ import (
 // hostileNames are names that a peer may choose for itself so that an object of its peering has the name of another.
 var hostileNames = []string{
 	"b", "b-status", "status", "status-b", "peering", "peering-b", "peering-b-status", "gateway", "gateway-b", "fabric", "ipam", "node", "sweep",
-	"translation", "translation-ca", "translation-client", "view", "operate", "administer", "leases", "pods", "gateways", "a", "a-b", "0", "10-80-0-1",
+	"view", "operate", "administer", "leases", "pods", "gateways", "a", "a-b", "0", "10-80-0-1",
 }
 
 // TestNamesDoNotMeet: no two objects of one kind have one name, whatever peers call themselves.
@@ -26,15 +26,9 @@ func TestNamesDoNotMeet(t *testing.T) {
 	}
 	own("ConfigMap", records.FabricName, "the installation")
 	own("ConfigMap", records.IPAMName, "the reservations")
-	own("ConfigMap", records.TranslationAuthorityName, "the translation service")
-	own("Secret", records.TranslationName, "the translation service")
 	for _, kind := range []string{"ServiceAccount", "Role", "RoleBinding"} {
 		own(kind, records.NodeName, "the node helper")
-		own(kind, records.TranslationName, "the translation service")
-		own(kind, records.TranslationClientName, "clients of the translation service")
 	}
-	own("Deployment", records.TranslationName, "the translation service")
-	own("Service", records.TranslationName, "the translation service")
 	for _, name := range hostileNames {
 		if err := records.ValidateName(name); err != nil {
 			t.Fatal(err)
@@ -74,7 +68,7 @@ func TestIdentity(t *testing.T) {
 		}
 	}
 	for _, foreign := range []string{
-		"", "peering", "peering-", "peering--b", "peering-b.c", "peering-B", "gateway-", "status-", "fabrics", "kube-root-ca.crt", "translation-ca",
+		"", "peering", "peering-", "peering--b", "peering-b.c", "peering-B", "gateway-", "status-", "fabrics", "kube-root-ca.crt",
 		"gateway1-b", "gateway9-b", "gateway22-b", "gateway-2-B", "status0-b", "peering2-b",
 		"node-10.80.0.1", "peering-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
 	} {

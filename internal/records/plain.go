@@ -53,12 +53,9 @@ var (
 	errNoJSON  = errors.New("no JSON, which reports are")
 )
 
-// PlainJSON returns a YAML document as JSON, in time and memory that are proportional to its length. Anchors, aliases, merge keys and
-// tags are errors: by aliases, a text of 14 kB stands for one of 700 MB. So are texts that consist of hardly anything but separators, whose
-// values need a hundred times the text's memory.
-func PlainJSON(text string) ([]byte, error) { return plain(text, false) }
-
-// plain is PlainJSON, or accepts JSON alone.
+// plain returns a YAML document, or one of JSON alone, as JSON, in time and memory that are proportional to its length.
+// Anchors, aliases, merge keys and tags are errors: by aliases, a text of 14 kB stands for one of 700 MB. So are texts that
+// consist of hardly anything but separators, whose values need a hundred times the text's memory.
 func plain(text string, alone bool) ([]byte, error) {
 	if strings.IndexByte(text, 0) >= 0 {
 		return nil, errWide
@@ -82,7 +79,7 @@ func plain(text string, alone bool) ([]byte, error) {
 	return appendJSON(nil, root.Content[0])
 }
 
-// Fields returns the fields of any YAML document that a cluster holds, as PlainJSON reads it. A text of more than 1 MiB is an error, too.
+// Fields returns the fields of any YAML document that a cluster holds, as records are read. A text of more than 1 MiB is an error, too.
 func Fields(text string) (fields map[string]any, err error) {
 	document, err := documentOf("", text)
 	if err == nil {

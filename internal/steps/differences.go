@@ -41,9 +41,6 @@ func DecideDifferences(lines []string, consent bool) (string, error) {
 func (p ClusterPlan) Differences() []string {
 	var lines []string
 	for _, c := range p.Changes {
-		if c.Action == cluster.Changed && c.Kind == "Secret" && c.Name == records.TranslationName {
-			lines = append(lines, fmt.Sprintf("cluster %q: the certificate authority of the translation service ends soon and is replaced", p.Context))
-		}
 		if c.Action != cluster.Changed || c.Name == records.IPAMName || c.Kind == "Secret" {
 			continue // reservations and keys follow from the rest
 		}

@@ -17,22 +17,21 @@ import (
 
 // Stages of the operations, as reports, results and errors name them.
 const (
-	StageReach       = "reach"
-	StageDiscover    = "discover"
-	StageCompare     = "compare"
-	StageInstall     = "install"
-	StageNodes       = "nodes"
-	StageTranslation = "translation"
-	StageTunnel      = "tunnel"
-	StageProof       = "verify"
-	StageWithdraw    = "remove"
-	StageClean       = "clean"
-	StageUninstall   = "uninstall"
-	StageAddress     = "address"
-	StageGateway     = "gateway"
-	StageObjects     = "objects"
-	StageKeys        = "keys"
-	StageDirect      = "direct"
+	StageReach     = "reach"
+	StageDiscover  = "discover"
+	StageCompare   = "compare"
+	StageInstall   = "install"
+	StageNodes     = "nodes"
+	StageTunnel    = "tunnel"
+	StageProof     = "verify"
+	StageWithdraw  = "remove"
+	StageClean     = "clean"
+	StageUninstall = "uninstall"
+	StageAddress   = "address"
+	StageGateway   = "gateway"
+	StageObjects   = "objects"
+	StageKeys      = "keys"
+	StageDirect    = "direct"
 )
 
 // StageTime is how long a stage took.

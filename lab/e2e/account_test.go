@@ -104,7 +104,7 @@ func (c liqoctl) install(ctx context.Context, t *testing.T, clusters ...string) 
 	var all sync.WaitGroup
 	for _, cluster := range clusters {
 		all.Go(func() {
-			if out, said, code := c.run(ctx, t, "network", "init", "--translation", "--context", cluster); code != 0 {
+			if out, said, code := c.run(ctx, t, "network", "init", "--context", cluster); code != 0 {
 				t.Errorf("init in %s: exit code %d\n%s%s", cluster, code, out, said)
 			}
 		})

@@ -46,7 +46,6 @@ func TestReflection(t *testing.T) {
 	for _, peer := range []string{"b", "c"} {
 		t.Run("a Service of a works in "+peer, func(t *testing.T) { c.testReflected(ctx, t, "a", peer) })
 	}
-	t.Run("programs of a ask its translation service", func(t *testing.T) { c.testTranslationService(ctx, t) })
 }
 
 // translate asks with the flags that are given for one address.

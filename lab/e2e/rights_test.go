@@ -86,7 +86,7 @@ func roleOf(user string) (role, peer string) {
 // server lets users grant only rights that they have.
 var (
 	levels = []string{"view", "operate", "administer"}
-	gives  = map[string][]string{"operate": {"gateway"}, "administer": {"gateway", "node", "translation"}}
+	gives  = map[string][]string{"operate": {"gateway"}, "administer": {"gateway", "node"}}
 )
 
 // exception is a right that no test uses, with the reason why it is needed.
@@ -114,8 +114,6 @@ var exceptions = []exception{
 	{"node", "list", "pods" + wide, noStream},
 	{"gateway", "list", "configmaps", noStream},
 	{"gateway", "list", "leases.coordination.k8s.io", noStream},
-	{"translation", "list", "configmaps", noStream},
-	{"administer", "get", "translations.liqonet.io", "given to clients of the translation service, which asks for it: there are no such objects"},
 	{"administer", "get", "leases.coordination.k8s.io" + wide, "an API server asks for it when the policy is made that compares Leases, which no log has"},
 	{"administer", "create", "pods/exec", "API servers since Kubernetes 1.35 ask for it beside get"},
 	{"", "list", "ippools.crd.projectcalico.org" + wide, calico},
@@ -129,7 +127,7 @@ var exceptions = []exception{
 
 // installed are the objects outside its namespace that liqonet consists of: the only ones that are written there.
 var installed = []string{
-	"liqonet", "liqonet:liqonet:node", "liqonet:liqonet:translation", "liqonet.liqonet.claims", "liqonet.liqonet.gateways", "liqonet.liqonet.leases",
+	"liqonet", "liqonet:liqonet:node", "liqonet.liqonet.claims", "liqonet.liqonet.gateways", "liqonet.liqonet.leases",
 	"liqonet.liqonet.pods", "liqonet.liqonet.records", "liqonet.liqonet.services",
 }
 
@@ -139,7 +137,7 @@ func (g *ledger) judge(all bool) []string {
 	defer g.mu.Unlock()
 	var found []string
 	say := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }
-	for _, role := range append([]string{"node", "gateway", "translation"}, levels...) {
+	for _, role := range append([]string{"node", "gateway"}, levels...) {
 		if len(g.uses[role]) == 0 {
 			say("no test has used role %s", role)
 		}
