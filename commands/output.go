@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
-	"text/template"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/json"
@@ -16,7 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// format is how an answer is written; with jsonpath and go-template, the template follows an equals sign.
+// format is how an answer is written; with jsonpath, the template follows an equals sign.
 type format string
 
 const (
@@ -25,21 +24,20 @@ const (
 	formatJSON     format = "json"
 	formatYAML     format = "yaml"
 	formatJSONPath format = "jsonpath"
-	formatTemplate format = "go-template"
 )
 
-var errFormat = errors.New("must be text, wide, json, yaml, jsonpath=TEMPLATE or go-template=TEMPLATE")
+var errFormat = errors.New("must be text, wide, json, yaml or jsonpath=TEMPLATE")
 
 // outputFlag adds the flag that chooses how a command prints its answer, with more formats that it has. The default is *to.
 func outputFlag(cmd *cobra.Command, to *format, more ...string) {
-	usage := strings.Join(append([]string{"text, wide, json, yaml"}, more...), ", ") + ", jsonpath=TEMPLATE or go-template=TEMPLATE"
+	usage := strings.Join(append([]string{"text, wide, json, yaml"}, more...), ", ") + " or jsonpath=TEMPLATE"
 	addFlag(cmd.Flags(), to, "output,o", "FORMAT", usage, func(text string) (format, error) {
 		if word := strings.ToLower(text); slices.Contains(more, word) {
 			return format(word), nil
 		}
 		return readFormat(text)
 	})
-	complete(cmd, "output", cobra.FixedCompletions(slices.Concat([]string{"text", "wide", "json", "yaml", "jsonpath=", "go-template="}, more),
+	complete(cmd, "output", cobra.FixedCompletions(slices.Concat([]string{"text", "wide", "json", "yaml", "jsonpath="}, more),
 		cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace))
 }
 
@@ -50,8 +48,8 @@ func readFormat(text string) (format, error) {
 		if !templated {
 			return f, nil
 		}
-	case formatJSONPath, formatTemplate:
-		_, err := parseTemplate(f, source)
+	case formatJSONPath:
+		_, err := parseTemplate(source)
 		return f + "=" + format(source), err
 	}
 	return "", errFormat
@@ -61,14 +59,7 @@ func readFormat(text string) (format, error) {
 func (f format) structured() bool { return f != formatText && f != formatWide }
 
 // parseTemplate returns what writes a document as a template says.
-func parseTemplate(kind format, source string) (func(io.Writer, any) error, error) {
-	if kind == formatTemplate {
-		t, err := template.New("output").Parse(source)
-		if err != nil {
-			return nil, err
-		}
-		return func(w io.Writer, document any) error { return t.Execute(w, document) }, nil
-	}
+func parseTemplate(source string) (func(io.Writer, any) error, error) {
 	if source != "" && !strings.Contains(source, "{") { // as kubectl's columns: .peerings[0].state
 		source = "{" + source + "}"
 	}
@@ -103,7 +94,7 @@ func (f format) convert(document string) (string, error) {
 		b, err := yaml.JSONToYAML([]byte(document))
 		return visibleJSON(string(b)), err
 	}
-	write, err := parseTemplate(format(kind), source)
+	write, err := parseTemplate(source)
 	if err != nil {
 		return "", err
 	}
