@@ -31,6 +31,9 @@ KERNEL_PACKAGES := ./netops ./internal/helper ./netops/...
 # timed or captured runs there one at a time.
 PARALLEL := -parallel 6
 
+# Each suite prints its wall time: the figures of docs/testing.md.
+timed = TIMEFORMAT='suite $(1): %0R s'; time
+
 # How long the tests of a package may take. In a guest some take six minutes, of the ten that go test allows by default.
 LONGEST := -timeout 40m
 
@@ -103,12 +106,12 @@ test: export SHORT_GUEST_HELPERS := --run=$(GUEST_HELPERS)
 test: ## Run the tests: check, those of the kernel, and real clusters, the long ones in a short form; needs root
 test-long: ## Run all parts of all tests: more than half an hour; needs root
 test test-long: deps check
-	cd bench && go test $(LONGEST) -p 1 $(PARALLEL) "$${SHORT_PATHS:--skip=}" ./pathtest ./...
-	go test $(LONGEST) $(PARALLEL) $(KERNEL_PACKAGES)
+	cd bench; $(call timed,paths) go test $(LONGEST) -p 1 $(PARALLEL) "$${SHORT_PATHS:--skip=}" ./pathtest ./...
+	$(call timed,kernel) go test $(LONGEST) $(PARALLEL) $(KERNEL_PACKAGES)
 	@echo "on guests' kernels: Geneve and kernel WireGuard; some minutes, then the output of both"
 	bin/lab guest build
-	$(MAKE) --no-print-directory --jobs 2 --output-sync=target guest-path guest-kernel
-	cd lab && go test -timeout 90m $${SHORT_LABS:-} ./...
+	$(call timed,guests) $(MAKE) --no-print-directory --jobs 2 --output-sync=target guest-path guest-kernel
+	cd lab; $(call timed,labs) go test -timeout 90m $${SHORT_LABS:-} ./...
 
 # A guest has one processor: one guest runs the tests of the path, another one those of the kernel.
 .PHONY: guest-path guest-kernel
@@ -160,13 +163,14 @@ test-plugins: deps build ## Connect clusters that run flannel and Cilium, in eve
 unit:
 	GOOS=darwin GOARCH=arm64 go build -o /dev/null ./cmd/liqoctl
 	go vet -tags lab $(KERNEL_PACKAGES) ./internal/peering
-	go test $(LONGEST) $(filter-out $(shell go list $(KERNEL_PACKAGES)),$(shell go list ./...))
+	$(call timed,unit) go test $(LONGEST) $(filter-out $(shell go list $(KERNEL_PACKAGES)),$(shell go list ./...))
 	cd lab && go vet ./...
 	cd bench && go vet ./...
 
 .PHONY: lint
-lint: $(GOLANGCI_LINT) ## Run golangci-lint over all modules
-	$(GOLANGCI_LINT) run ./...
+lint: $(GOLANGCI_LINT) ## Run golangci-lint over all modules, whose go.mod must be tidy
+	@for module in . lab bench; do (cd $$module; go mod tidy -diff || { echo "$$module/go.mod is not tidy: go mod tidy" >&2; exit 1; }); done
+	$(call timed,lint) $(GOLANGCI_LINT) run ./...
 	cd lab && $(GOLANGCI_LINT) run ./...
 	cd bench && $(GOLANGCI_LINT) run ./...
 

@@ -29,10 +29,11 @@ require (
 	k8s.io/cli-runtime v0.37.2
 	k8s.io/client-go v0.37.2
 	k8s.io/klog/v2 v2.140.0
-	k8s.io/kube-openapi v0.0.0-20260721132016-d427ff9ee9ad
 	sigs.k8s.io/json v0.0.0-20250730193827-2d320260d730
 	sigs.k8s.io/yaml v1.6.0
 )
+
+require k8s.io/kube-openapi v0.0.0-20260721132016-d427ff9ee9ad // indirect
 
 require (
 	atomicgo.dev/cursor v0.2.0 // indirect
