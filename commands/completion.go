@@ -107,13 +107,14 @@ func (e *Env) answers(cmd *cobra.Command, prefix string, list names) ([]string, 
 
 // take copies the flags of a command whose names begin with prefix.
 func (c *clusterFlags) take(cmd *cobra.Command, prefix string) {
-	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
-	c.config.AddFlags(flags)
-	flags.VisitAll(func(f *pflag.Flag) {
-		if given := cmd.Flag(prefix + f.Name); given != nil {
-			_ = f.Value.Set(given.Value.String()) // it was accepted there
+	for name, to := range map[string]*string{
+		"kubeconfig": &c.config.File, "context": &c.config.Context, "cluster": &c.config.Cluster, "user": &c.config.User,
+		"namespace": &c.config.Namespace, "request-timeout": &c.config.RequestTimeout,
+	} {
+		if given := cmd.Flag(prefix + name); given != nil {
+			*to = given.Value.String()
 		}
-	})
+	}
 }
 
 func peers(ctx context.Context, c *cluster.Cluster) ([]string, error) {

@@ -61,7 +61,7 @@ Only the level administer may write outside the namespace of liqonet, and only n
 }
 
 func (f *roleFlags) values(level string) (templates.AccessValues, error) {
-	v := templates.AccessValues{Namespace: *f.cluster.config.Namespace, Level: templates.Level(level)}
+	v := templates.AccessValues{Namespace: f.cluster.config.Namespace, Level: templates.Level(level)}
 	for _, text := range f.subjects {
 		s, err := parseSubject(text)
 		if err != nil {

@@ -17,16 +17,15 @@ type requestLog struct {
 }
 
 // logRequests adds the log to the client of a cluster, where the user wants one.
-func (e *Env) logRequests(c *clusterFlags) func(*rest.Config) *rest.Config {
-	return func(config *rest.Config) *rest.Config {
+func (e *Env) logRequests(c *clusterFlags) func(*rest.Config) {
+	return func(config *rest.Config) {
 		if e.verbose {
-			kubeconfig, _ := c.config.ToRawKubeConfigLoader().RawConfig() // which was read before
-			prefix := cmp.Or(*c.config.Context, kubeconfig.CurrentContext, *c.config.ClusterName) + ": "
+			kubeconfig, _ := c.config.Loader().RawConfig() // which was read before
+			prefix := cmp.Or(c.config.Context, kubeconfig.CurrentContext, c.config.Cluster) + ": "
 			config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 				return requestLog{next, func(line string) { e.progress.Note(prefix + line) }}
 			})
 		}
-		return config
 	}
 }
 

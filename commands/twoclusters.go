@@ -14,7 +14,7 @@ func (t twoClusters) connect(env *Env) (local, remote *cluster.Cluster, err erro
 	}
 	t.remote.inherit(t.local)
 	if t.local.same(t.remote) {
-		return nil, nil, usagef("the local and the remote cluster are the same: context %q", *t.local.config.Context)
+		return nil, nil, usagef("the local and the remote cluster are the same: context %q", t.local.config.Context)
 	}
 	if local, err = t.local.connect(env); err != nil {
 		return nil, nil, err

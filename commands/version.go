@@ -69,7 +69,7 @@ func helperVersions(ctx context.Context, env *Env, local, remote *clusterFlags) 
 	}
 	var found []helperVersion
 	for _, flags := range all {
-		if kubeconfig, err := flags.config.ToRawKubeConfigLoader().RawConfig(); err == nil && kubeconfig.CurrentContext == "" && !flags.chosen() {
+		if kubeconfig, err := flags.config.Loader().RawConfig(); err == nil && kubeconfig.CurrentContext == "" && !flags.chosen() {
 			continue
 		}
 		c, err := flags.reach(ctx, env)

@@ -17,7 +17,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -74,10 +73,10 @@ type Options struct {
 	Version   string // of this binary, for the user agent
 }
 
-// Connect builds the clients of the cluster that the flags choose. It reads the kubeconfig and sends nothing.
-func Connect(flags *genericclioptions.ConfigFlags, version string) (*Cluster, error) {
-	loader := flags.ToRawKubeConfigLoader()
-	o := Options{Context: value(flags.Context), Namespace: value(flags.Namespace), Version: version}
+// Connect builds the clients of the cluster that is chosen. It reads the kubeconfig and sends nothing.
+func Connect(k Kubeconfig, version string) (*Cluster, error) {
+	loader := k.Loader()
+	o := Options{Context: k.Context, Namespace: k.Namespace, Version: version}
 	raw, err := loader.RawConfig()
 	if err != nil {
 		return nil, fmt.Errorf("read kubeconfig: %w", err)
@@ -85,11 +84,11 @@ func Connect(flags *genericclioptions.ConfigFlags, version string) (*Cluster, er
 	if o.Context == "" {
 		o.Context = raw.CurrentContext
 	}
-	config, err := flags.ToRESTConfig()
+	config, err := k.config()
 	if err != nil {
 		return nil, fmt.Errorf("read kubeconfig for context %q: %w", o.Context, err)
 	}
-	if o.Context == "" && value(flags.ClusterName) == "" && config.Host == nobodysServer {
+	if o.Context == "" && k.Cluster == "" && config.Host == nobodysServer {
 		cause := errNoContext
 		if len(raw.Contexts) > 0 {
 			cause = errNoCurrentContext

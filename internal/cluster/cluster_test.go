@@ -12,14 +12,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/cluster/clustertest"
 )
 
 // kubeconfig writes one with contexts "milan", the current one, and "rome".
-func kubeconfig(t *testing.T, server string) *genericclioptions.ConfigFlags {
+func kubeconfig(t *testing.T, server string) cluster.Kubeconfig {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	text := `apiVersion: v1
@@ -34,9 +33,7 @@ contexts:
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	flags := genericclioptions.NewConfigFlags(false)
-	flags.KubeConfig = &path
-	return flags
+	return cluster.Kubeconfig{File: path}
 }
 
 func TestConnectKnowsContextAndNamespace(t *testing.T) {
@@ -49,13 +46,11 @@ func TestConnectKnowsContextAndNamespace(t *testing.T) {
 	if c.Context != "milan" || c.Namespace != "liqonet" {
 		t.Errorf("context %q, namespace %q", c.Context, c.Namespace)
 	}
-	rome, tools := "rome", "tools"
-	flags.Context, flags.Namespace = &rome, &tools
+	flags.Context, flags.Namespace = "rome", "tools"
 	if c, err = cluster.Connect(flags, "v1"); err != nil || c.Context != "rome" || c.Namespace != "tools" {
 		t.Errorf("%+v, %v", c, err)
 	}
-	nowhere := "nowhere"
-	flags.Context = &nowhere
+	flags.Context = "nowhere"
 	if _, err = cluster.Connect(flags, "v1"); err == nil || !strings.Contains(err.Error(), `"nowhere"`) {
 		t.Errorf("error %v", err)
 	}
@@ -77,14 +72,14 @@ func TestConnectNeedsACluster(t *testing.T) {
 			}
 		}
 		t.Setenv("KUBECONFIG", path)
-		got, err := cluster.Connect(genericclioptions.NewConfigFlags(false), "v1")
+		got, err := cluster.Connect(cluster.Kubeconfig{}, "v1")
 		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}
 	// A cluster that is named without a context is one.
-	flags, name := kubeconfig(t, "http://localhost:8080"), "c"
-	flags.ClusterName = &name
+	flags := kubeconfig(t, "http://localhost:8080")
+	flags.Cluster = "c"
 	if _, err := cluster.Connect(flags, "v1"); err != nil {
 		t.Error(err)
 	}
