@@ -69,7 +69,6 @@ the prefix --remote- choose the remote cluster.`, `
 		newNetworkReport(env, local, report.Run),
 		newNetworkVerifyClean(env, local, removal.Sweep),
 		newNetworkRole(env, local),
-		newNetworkGuard(env, local, status.Guarded),
 	)
 	return cmd
 }

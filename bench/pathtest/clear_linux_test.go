@@ -11,7 +11,6 @@ import (
 	"liqonet.io/liqonet/internal/netnstest"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/netops"
-	"liqonet.io/liqonet/templates"
 )
 
 // someRounds is the minimum duration of a fault, in rounds of all senders.
@@ -266,10 +265,7 @@ func (c *conversation) killGateway() { c.a.gateways[0].helper.kill() }
 func (c *conversation) rebootNode(i int) {
 	c.t.Helper()
 	n := c.a.nodes[i]
-	guard, err := templates.BootGuard([]netip.Prefix{c.b.seen, peerExternal}, 6091)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	guard := bootGuard(c.t, overlayPorts[0], c.b.seen, peerExternal)
 	c.sayAt(c.a.nodeName(i), "")
 	c.a.nodeHelpers[i].kill()
 	n.Run("nft", "delete table ip liqonet; delete table ip6 liqonet")

@@ -12,7 +12,6 @@ import (
 	"liqonet.io/liqonet/internal/eventually"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/netops"
-	"liqonet.io/liqonet/templates"
 )
 
 // largeObjects is the number of objects of 1 MB in TestGuardFirst.
@@ -190,10 +189,7 @@ func TestBootGuardStays(t *testing.T) {
 		serve(t, a.pods[i])
 		serve(t, b.pods[i])
 	}
-	guard, err := templates.BootGuard([]netip.Prefix{b.seen, peerExternal, netip.MustParsePrefix("10.99.0.0/16")}, overlayPorts[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	guard := bootGuard(t, overlayPorts[0], b.seen, peerExternal, netip.MustParsePrefix("10.99.0.0/16"))
 	n, maps := a.nodes[1], a.kube.CoreV1().ConfigMaps(records.DefaultNamespace)
 	for what, spoil := range map[string]func() *corev1.ConfigMap{
 		"damaged":  func() *corev1.ConfigMap { return a.damage(records.IPAMName) },

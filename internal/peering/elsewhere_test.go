@@ -105,10 +105,6 @@ var inOther = map[string]func(t *testing.T, a, b *world) error{
 		_, err := inventory.Translation(t.Context(), a.in("other"))
 		return err
 	},
-	"guard": func(t *testing.T, a, _ *world) error {
-		_, _, err := status.Guarded(t.Context(), a.in("other"))
-		return err
-	},
 }
 
 // TestSecondInstallationIsRefused before anything is written, whoever asks: node helpers of two installations would fight

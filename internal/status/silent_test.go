@@ -31,10 +31,6 @@ func TestSilentServer(t *testing.T) {
 		"watch": func(ctx context.Context, c *cluster.Cluster) error {
 			return Watch(ctx, Options{Cluster: c}, func([]Peering) error { return nil }, func(error) {})
 		},
-		"guard": func(ctx context.Context, c *cluster.Cluster) error {
-			_, _, err := Guarded(ctx, c)
-			return err
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
