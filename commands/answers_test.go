@@ -116,15 +116,17 @@ func TestAnswers(t *testing.T) {
 	exposed.Changed, exposed.Seen = false, netip.Addr{}
 	golden(t, "expose-again", describeExposure(exposed))
 	golden(t, "unexpose-again", describeUnexposure(exposed))
-	golden(t, "verify-clean", describeSweep(removal.SweepResult{
+	remains := removal.Remains{
 		Objects: []string{"ClusterRole liqonet:liqonet:node"}, Silent: []string{"a-3", "a-4"},
-		Nodes: []removal.NodeSwept{{Name: "a-1", Left: []string{"link lqn-gw7 geneve", "nftables table ip liqonet"}}, {Name: "a-2"}},
-	}))
-	golden(t, "verify-clean-nothing", describeSweep(removal.SweepResult{Nodes: []removal.NodeSwept{{Name: "a-1"}}}))
+		Nodes: []removal.NodeRemains{{Name: "a-1", Left: []string{"link lqn-gw7 geneve", "nftables table ip liqonet"}}, {Name: "a-2"}},
+	}
+	nothing := &removal.Remains{Nodes: []removal.NodeRemains{{Name: "a-1"}}}
+	golden(t, "reset-verify-only", describeReset(removal.ResetResult{Remains: &remains}, true))
+	golden(t, "reset-verify-only-nothing", describeReset(removal.ResetResult{Remains: nothing}, true))
 	golden(t, "disconnect", describeDisconnection(removal.Disconnection{Local: &gone, Remote: &removal.Removed{Context: "b"}, Changed: true}))
 	golden(t, "disconnect-again", describeDisconnection(removal.Disconnection{Local: &removal.Removed{Context: "a"}}))
-	golden(t, "reset", describeReset(removal.ResetResult{Removed: gone, Stages: stages, Changed: true}))
-	golden(t, "reset-again", describeReset(removal.ResetResult{Removed: removal.Removed{Context: "a"}}))
+	golden(t, "reset", describeReset(removal.ResetResult{Removed: gone, Stages: stages, Changed: true, Remains: nothing}, false))
+	golden(t, "reset-again", describeReset(removal.ResetResult{Removed: removal.Removed{Context: "a"}}, false))
 }
 
 func TestPerformPrintsTheResultOnStandardOutput(t *testing.T) {

@@ -49,7 +49,7 @@ func (e *Env) help(cmd *cobra.Command) {
 		fmt.Fprintf(w, "\nCommands:\n")
 		for _, sub := range cmd.Commands() {
 			if sub.IsAvailableCommand() {
-				fmt.Fprintf(w, "  %-*s  %s\n", len("verify-clean"), sub.Name(), sub.Short)
+				fmt.Fprintf(w, "  %-*s  %s\n", len("rotate-keys"), sub.Name(), sub.Short)
 			}
 		}
 	}

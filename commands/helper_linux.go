@@ -24,7 +24,7 @@ func newHelper(env *Env) *cobra.Command {
 	cmd := group("helper", "Run inside a cluster", "", "")
 	cmd.Hidden = true
 	cmd.AddCommand(newHelperNode(env, helper.Node.Run), newHelperGateway(env, helper.Gateway.Run),
-		newHelperSweep(helper.Sweep), newHelperTest(env), newHelperTrace(env))
+		newHelperVerify(helper.Verify), newHelperTest(env), newHelperTrace(env))
 	return cmd
 }
 

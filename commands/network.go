@@ -67,7 +67,6 @@ the prefix --remote- choose the remote cluster.`, `
 		newNetworkDiagnose(env, local, diagnose.Run),
 		newNetworkTrace(env, local, trace.Run),
 		newNetworkReport(env, local, report.Run),
-		newNetworkVerifyClean(env, local, removal.Sweep),
 		newNetworkRole(env, local),
 	)
 	return cmd
@@ -94,7 +93,7 @@ type action[O, R any] struct {
 	timeout *time.Duration
 	bySize  bool                     // the default of timeout depends on the number of nodes
 	plan    operation[O, steps.Plan] // does what do does in a dry run; nil: the command changes nothing that a lock guards
-	ask     func(O) string           // what to ask before it is done; nil: nothing
+	ask     func(O) string           // what to ask before it is done; nil or "": nothing
 	verdict func(R) error            // of a result that was printed; nil: a result is a success
 	ignored []string                 // flags of Liqo's liqoctl that change nothing here
 }
@@ -113,7 +112,7 @@ func (a action[O, R]) command(env *Env, cmd *cobra.Command) *cobra.Command {
 			_, err := perform(cmd.Context(), env, dryly(a.plan), o, output, describeDryRun)
 			return err
 		}
-		if a.ask != nil {
+		if a.ask != nil && a.ask(o) != "" {
 			if err := env.confirm(cmd.Context(), yes, a.ask(o)); err != nil {
 				return err
 			}

@@ -132,20 +132,6 @@ func describeDisconnection(r removal.Disconnection) string {
 	return b.String()
 }
 
-// describeReset is the answer of `network reset` for people.
-func describeReset(r removal.ResetResult) string {
-	var b strings.Builder
-	if !r.Changed {
-		writef(&b, "%s: liqonet is not installed: nothing changed\n", r.Context)
-		return b.String()
-	}
-	if len(r.Peerings) > 0 {
-		describeRemoval(&b, r.Removed)
-	}
-	writef(&b, "%s: liqonet is removed (%s)\n", r.Context, stageTimes(r.Stages))
-	return b.String()
-}
-
 func describeRemoval(b *strings.Builder, r removal.Removed) {
 	if len(r.Peerings) == 0 {
 		writef(b, "%s: no such peering\n", r.Context)

@@ -2,9 +2,12 @@ package commands
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/image"
 	"liqonet.io/liqonet/internal/removal"
 )
 
@@ -16,22 +19,90 @@ func newNetworkReset(env *Env, local *clusterFlags, do operation[removal.ResetOp
 		Long: `Remove liqonet from a cluster. The command returns when nothing remains in the kernels of the nodes and in the API
 server. It refuses while the cluster has peerings; --force removes them too, in this cluster only.
 
+At the end it runs a pod on every node that checks the kernel for links, routes, rules and tables. Where liqonet is not
+installed any more, because its namespace was deleted by hand, or with --force, the pods also remove them.
+--verify-only checks API server and kernels, and removes nothing. The exit code is 3 if state remains; with
+--verify-only, also if a node cannot be checked.
+
 On a terminal the command asks for confirmation, unless --yes is given.`,
 		Example: `  liqoctl network reset --context a
 
   # In a script, with the peerings that remain
-  liqoctl network reset --context a --force --yes`,
+  liqoctl network reset --context a --force --yes
+
+  # Check that nothing remains
+  liqoctl network reset --context a --verify-only`,
 		Args: arguments(),
 	}
 	boolFlag(cmd.Flags(), &o.Force, "force", "remove the cluster's side of its peerings too")
-	return action[removal.ResetOptions, removal.ResetResult]{
-		do: do, plan: removal.PlanReset, text: describeReset, timeout: &o.Timeout, bySize: true, ignored: []string{"wait", "skip-validation"},
+	boolFlag(cmd.Flags(), &o.VerifyOnly, "verify-only", "list the liqonet state of the cluster and remove nothing")
+	textFlag(cmd.Flags(), &o.Image, "image", "IMAGE", "container image of the pods that check nodes (default: the installation's, else the image of this release)", imageName)
+	podFlags(cmd, &o.Pods)
+	cmd.MarkFlagsMutuallyExclusive("verify-only", "force")
+	act := action[removal.ResetOptions, removal.ResetResult]{
+		do: do, plan: removal.PlanReset, text: func(r removal.ResetResult) string { return describeReset(r, o.VerifyOnly) },
+		timeout: &o.Timeout, bySize: true, ignored: []string{"wait", "skip-validation"},
 		options: func([]string) (_ removal.ResetOptions, err error) {
-			o.Cluster, err = local.connect(env)
-			return o, err
+			if o.Cluster, err = local.connect(env); err != nil {
+				return o, err
+			}
+			if o.Image == "" {
+				o.Image, o.NoImage = image.DefaultReference(env.Build)
+			}
+			return o, nil
 		},
 		ask: func(o removal.ResetOptions) string {
+			if o.VerifyOnly {
+				return ""
+			}
 			return fmt.Sprintf("Remove liqonet from cluster %q?", o.Cluster.Context)
 		},
+		verdict: func(r removal.ResetResult) error { return verdictOnRemains(r.Remains, o.VerifyOnly) },
 	}.command(env, cmd)
+	act.MarkFlagsMutuallyExclusive("verify-only", "dry-run")
+	return act
+}
+
+// verdictOnRemains takes nodes that cannot be verified for clean ones where more was asked for: reset has warned of them.
+func verdictOnRemains(r *removal.Remains, verifyOnly bool) error {
+	if r == nil || r.None() && (len(r.Silent) == 0 || !verifyOnly) {
+		return nil
+	}
+	return hint.With(errRemains, "remove it with liqoctl network reset, which empties kernels where liqonet is not installed any more")
+}
+
+// describeReset is the answer of `network reset` for people.
+func describeReset(r removal.ResetResult, verifyOnly bool) string {
+	var b strings.Builder
+	switch {
+	case verifyOnly:
+	case !r.Changed:
+		writef(&b, "%s: liqonet is not installed: nothing changed\n", r.Context)
+	default:
+		if len(r.Peerings) > 0 {
+			describeRemoval(&b, r.Removed)
+		}
+		writef(&b, "%s: liqonet is removed (%s)\n", r.Context, stageTimes(r.Stages))
+	}
+	if r.Remains != nil {
+		describeRemains(&b, *r.Remains)
+	}
+	return b.String()
+}
+
+func describeRemains(b *strings.Builder, r removal.Remains) {
+	for _, o := range r.Objects {
+		writef(b, "remains: %s\n", o)
+	}
+	for _, n := range r.Nodes {
+		for _, what := range n.Left {
+			writef(b, "remains on node %s: %s\n", n.Name, what)
+		}
+	}
+	if len(r.Silent) > 0 {
+		writef(b, "not checked, not Ready: node %s\n", strings.Join(r.Silent, ", "))
+	}
+	if r.None() && len(r.Silent) == 0 {
+		writef(b, "nothing remains: no objects, and no state in the kernels of %d nodes\n", len(r.Nodes))
+	}
 }

@@ -30,11 +30,11 @@ func newNetworkRole(env *Env, local *clusterFlags) *cobra.Command {
 		Long: `Print the RBAC roles of users of liqonet, as manifests for an administrator of the cluster. The command connects to no
 cluster. Each level includes the previous one:
 
-  view        network status, graph, diagnose, trace, report and guard;
+  view        network status, graph, diagnose, trace and report;
               ipam list, show and translate
   operate     network connect, disconnect and rotate-keys if liqonet is installed,
               expose and unexpose; ipam reserve, acquire, release and check
-  administer  network init, reset and verify-clean, test and trace --live, and
+  administer  network init and reset, test and trace --live, and
               connect if liqonet is not installed yet
 
 Only the level administer may write outside the namespace of liqonet, and only named objects.`,

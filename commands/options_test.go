@@ -253,53 +253,58 @@ func TestDisconnect(t *testing.T) {
 	}
 }
 
-func TestVerifyClean(t *testing.T) {
-	var got removal.SweepOptions
-	err := parse(t, func(env *Env, local *clusterFlags) *cobra.Command {
-		return newNetworkVerifyClean(env, local, recorder[removal.SweepOptions, removal.SweepResult](&got))
-	}, "--remove", "--context", "b", "--image", "i", "--timeout", "1m")
-	if !errors.Is(err, errAsked) {
-		t.Fatal(err)
-	}
-	want := removal.SweepOptions{Cluster: side("b", "liqonet").Cluster, Image: "i", Remove: true, Timeout: time.Minute}
-	if diff := cmp.Diff(want, got, sameOptions); diff != "" {
-		t.Errorf("options (-want +got):\n%s", diff)
-	}
-}
-
-// What is left is an answer and an exit code of its own.
-func TestVerifyCleanTells(t *testing.T) {
+func TestReset(t *testing.T) {
 	for _, c := range []struct {
-		result removal.SweepResult
-		want   error
+		args string
+		want removal.ResetOptions
 	}{
-		{removal.SweepResult{Nodes: []removal.NodeSwept{{Name: "a-1"}}}, nil},
-		{removal.SweepResult{Nodes: []removal.NodeSwept{{Name: "a-1", Left: []string{"rule 7600"}}}}, errRemains},
-		{removal.SweepResult{Objects: []string{"ConfigMap liqonet/ipam"}}, errRemains},
-		{removal.SweepResult{Silent: []string{"a-2"}}, errRemains},
+		{"--force --context b", removal.ResetOptions{Force: true, Image: "registry.example/liqonet:v1.2.3"}},
+		{"--verify-only --context b --image i --timeout 1m", removal.ResetOptions{VerifyOnly: true, Image: "i", Timeout: time.Minute}},
 	} {
+		var got removal.ResetOptions
 		err := parse(t, func(env *Env, local *clusterFlags) *cobra.Command {
-			return newNetworkVerifyClean(env, local, func(context.Context, removal.SweepOptions, steps.Reporter) (removal.SweepResult, error) {
-				return c.result, nil
-			})
-		})
-		if !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
-			t.Errorf("%+v: error %v, want %v", c.result, err, c.want)
+			return newNetworkReset(env, local, recorder[removal.ResetOptions, removal.ResetResult](&got))
+		}, strings.Fields(c.args)...)
+		if !errors.Is(err, errAsked) {
+			t.Errorf("%s: %v", c.args, err)
+		}
+		c.want.Cluster = side("b", "liqonet").Cluster
+		if diff := cmp.Diff(c.want, got, sameOptions); diff != "" {
+			t.Errorf("%s: options (-want +got):\n%s", c.args, diff)
+		}
+	}
+	for _, args := range []string{"--verify-only --force", "--verify-only --dry-run"} {
+		err := parse(t, func(env *Env, local *clusterFlags) *cobra.Command {
+			return newNetworkReset(env, local, recorder[removal.ResetOptions, removal.ResetResult](new(removal.ResetOptions)))
+		}, strings.Fields(args)...)
+		if err == nil || errors.Is(err, errAsked) {
+			t.Errorf("%s: %v", args, err)
 		}
 	}
 }
 
-func TestReset(t *testing.T) {
-	var got removal.ResetOptions
-	err := parse(t, func(env *Env, local *clusterFlags) *cobra.Command {
-		return newNetworkReset(env, local, recorder[removal.ResetOptions, removal.ResetResult](&got))
-	}, "--force", "--context", "b")
-	if !errors.Is(err, errAsked) {
-		t.Fatal(err)
-	}
-	want := removal.ResetOptions{Cluster: side("b", "liqonet").Cluster, Force: true}
-	if diff := cmp.Diff(want, got, sameOptions); diff != "" {
-		t.Errorf("options (-want +got):\n%s", diff)
+// What remains is an answer and an exit code of its own. A node that cannot be verified is one for --verify-only alone.
+func TestVerdictOnRemains(t *testing.T) {
+	for _, c := range []struct {
+		remains          *removal.Remains
+		want, verifyOnly error
+	}{
+		{nil, nil, nil},
+		{&removal.Remains{Nodes: []removal.NodeRemains{{Name: "a-1"}}}, nil, nil},
+		{&removal.Remains{Nodes: []removal.NodeRemains{{Name: "a-1", Left: []string{"rule 7600"}}}}, errRemains, errRemains},
+		{&removal.Remains{Objects: []string{"ConfigMap liqonet/ipam"}}, errRemains, errRemains},
+		{&removal.Remains{Silent: []string{"a-2"}}, nil, errRemains},
+	} {
+		for flag, want := range map[string]error{"": c.want, "--verify-only": c.verifyOnly} {
+			err := parse(t, func(env *Env, local *clusterFlags) *cobra.Command {
+				return newNetworkReset(env, local, func(context.Context, removal.ResetOptions, steps.Reporter) (removal.ResetResult, error) {
+					return removal.ResetResult{Remains: c.remains}, nil
+				})
+			}, strings.Fields(flag)...)
+			if !errors.Is(err, want) || (err == nil) != (want == nil) {
+				t.Errorf("%+v %s: error %v, want %v", c.remains, flag, err, want)
+			}
+		}
 	}
 }
 

@@ -101,7 +101,7 @@ func group(name, short, long, example string) *cobra.Command {
 }
 
 // destructive are the commands and flags that are never suggested: a user who repeats a hint must not lose anything.
-var destructive = map[string]bool{"disconnect": true, "reset": true, "unexpose": true, "release": true, "verify-clean": true,
+var destructive = map[string]bool{"disconnect": true, "reset": true, "unexpose": true, "release": true,
 	// Flags.
 	"force": true, "remove": true, "yes": true}
 

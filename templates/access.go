@@ -18,7 +18,7 @@ type Level string
 const (
 	View       Level = "view"       // network status, ipam list, show, translate
 	Operate    Level = "operate"    // network connect and disconnect, where liqonet is installed; ipam reserve and the like
-	Administer Level = "administer" // network init, reset, test and verify-clean; connect where liqonet is not installed yet
+	Administer Level = "administer" // network init, reset and test; connect where liqonet is not installed yet
 )
 
 // Levels are all levels, the least first.
@@ -105,9 +105,9 @@ func managed(namespace string, level Level) ([]Object, error) {
 		})
 	case Administer:
 		base, err := Base(BaseValues{Namespace: namespace, Image: any, Policies: true})
-		sweep, e := Sweep(SweepValues{Namespace: namespace, Image: any})
+		verify, e := Verify(VerifyValues{Namespace: namespace, Image: any})
 		test, e2 := managedTest(namespace, any)
-		return append(slices.Concat(base, test), sweep), errors.Join(err, e, e2)
+		return append(slices.Concat(base, test), verify), errors.Join(err, e, e2)
 	}
 	return nil, nil
 }

@@ -11,10 +11,10 @@ import (
 )
 
 // priorities are those of each component: without a node's helper its pods are cut off, without a gateway a peering is.
-// The sweep runs where no ResourceQuota admits critical pods. Tests are no more
+// The verification runs where no ResourceQuota admits critical pods. Tests are no more
 // important than what they test.
 var priorities = map[string]string{
-	records.ComponentFabric: "system-node-critical", records.ComponentSweep: "",
+	records.ComponentFabric: "system-node-critical", records.ComponentVerify: "",
 	records.ComponentGateway:    "system-cluster-critical",
 	records.ComponentTestServer: "", records.ComponentTestPod: "", records.ComponentTestNode: "",
 }

@@ -60,9 +60,9 @@ func PathTestProbes(v PathTestValues) (pods, nodes *appsv1.DaemonSet, err error)
 	return pods, nodes, nil
 }
 
-// render makes of a sweep, which has pods without rights on every node, pods without capabilities. They ask once and rest.
+// render makes of a verification, which has pods without rights on every node, pods without capabilities. They ask once and rest.
 func (v PathTestValues) render(component string) (*appsv1.DaemonSet, error) {
-	set, err := Sweep(SweepValues{Namespace: v.Namespace, Image: v.Image, Pods: v.Pods, Run: v.Run, Without: v.Without})
+	set, err := Verify(VerifyValues{Namespace: v.Namespace, Image: v.Image, Pods: v.Pods, Run: v.Run, Without: v.Without})
 	if err != nil {
 		return nil, fmt.Errorf("render the path test: %w", err)
 	}

@@ -35,7 +35,7 @@ func workloads(t *testing.T, p Pods) []Object {
 	if err != nil {
 		t.Fatal(err)
 	}
-	set, err := Sweep(SweepValues{Namespace: "liqonet", Image: image, Pods: p})
+	set, err := Verify(VerifyValues{Namespace: "liqonet", Image: image, Pods: p})
 	if err != nil {
 		t.Fatal(err)
 	}

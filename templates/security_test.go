@@ -30,8 +30,8 @@ func pick[T Object](t *testing.T, objects []Object) T {
 
 func TestPodsHaveNetAdminAlone(t *testing.T) {
 	for name, render := range renderings {
-		if name == "sweep" || name == "pathtest" {
-			continue // have less: see TestSweepHasNoRights, TestPathTestHasNoRights
+		if name == "verify" || name == "pathtest" {
+			continue // have less: see TestVerifyHasNoRights, TestPathTestHasNoRights
 		}
 		objects, err := render()
 		if err != nil {
@@ -184,8 +184,8 @@ func TestHostileValues(t *testing.T) {
 		if _, err := Base(BaseValues{Namespace: "liqonet", Image: text}); err == nil {
 			t.Errorf("image %q was taken", text)
 		}
-		if _, err := Sweep(SweepValues{Namespace: "liqonet", Image: text}); err == nil {
-			t.Errorf("image %q of the sweep was taken", text)
+		if _, err := Verify(VerifyValues{Namespace: "liqonet", Image: text}); err == nil {
+			t.Errorf("image %q of the verification was taken", text)
 		}
 		if _, err := PathTestServer(PathTestValues{Namespace: "liqonet", Image: text}); err == nil {
 			t.Errorf("image %q of the path test was taken", text)

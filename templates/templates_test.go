@@ -64,7 +64,7 @@ var renderings = map[string]func() ([]Object, error){
 	}),
 	"gateways-server":          gateway(func(v *GatewayValues) { v.Gateways, v.Tunnels, v.Service.NodePort = 2, 3, 30840 }),
 	"gateways-client":          gateway(func(v *GatewayValues) { v.Role, v.Service, v.Gateways = records.Client, ServiceValues{}, 2 }),
-	"sweep":                    sweep,
+	"verify":                   verification,
 	"pathtest":                 pathTest,
 	"gateway-server-clusterip": gateway(func(v *GatewayValues) { v.Service.Type = corev1.ServiceTypeClusterIP }),
 }

@@ -241,14 +241,14 @@ func TestInitAndReset(t *testing.T) {
 		if _, err = Init(t.Context(), o, &recorder{}); !errors.As(err, &differs) {
 			t.Errorf("other reservation: %v", err)
 		}
-		reset, err := removal.Reset(t.Context(), removal.ResetOptions{Cluster: o.Side.Cluster, Timeout: time.Minute}, &recorder{})
+		reset, err := removal.Reset(t.Context(), removal.ResetOptions{Cluster: o.Side.Cluster, Image: "liqonet:1", Timeout: time.Minute}, &recorder{})
 		if err != nil || !reset.Changed {
 			t.Fatalf("reset: %+v, %v", reset, err)
 		}
 		if left := a.left(t); len(left) > 0 {
 			t.Errorf("left %v", left)
 		}
-		if reset, err = removal.Reset(t.Context(), removal.ResetOptions{Cluster: o.Side.Cluster, Timeout: time.Minute}, &recorder{}); err != nil || reset.Changed {
+		if reset, err = removal.Reset(t.Context(), removal.ResetOptions{Cluster: o.Side.Cluster, Image: "liqonet:1", Timeout: time.Minute}, &recorder{}); err != nil || reset.Changed {
 			t.Errorf("reset again: %+v, %v", reset, err)
 		}
 	})
@@ -265,7 +265,7 @@ func TestResetWaitsForEmptyKernels(t *testing.T) {
 			}
 			return false, nil, nil
 		})
-		o := removal.ResetOptions{Cluster: a.Cluster, Timeout: time.Minute}
+		o := removal.ResetOptions{Cluster: a.Cluster, Image: "liqonet:1", Timeout: time.Minute}
 		if _, err := removal.Reset(t.Context(), o, &recorder{}); err == nil || !strings.Contains(hint.Of(err), "--force") {
 			t.Fatalf("reset with a peering: %v", err)
 		}
@@ -291,7 +291,7 @@ func TestResetOfNodesWithoutHelper(t *testing.T) {
 			t.Errorf("disconnect: %v", err)
 		}
 		r := &recorder{}
-		if _, err := removal.Reset(t.Context(), removal.ResetOptions{Cluster: o.Local, Force: true, Timeout: time.Minute}, r); err != nil {
+		if _, err := removal.Reset(t.Context(), removal.ResetOptions{Cluster: o.Local, Image: "liqonet:1", Force: true, Timeout: time.Minute}, r); err != nil {
 			t.Fatal(err)
 		}
 		if !slices.ContainsFunc(r.said(), func(s string) bool { return strings.Contains(s, "without a helper to remove it") }) {
@@ -314,14 +314,14 @@ func TestInterruptedRemovalCanBeRunAgain(t *testing.T) {
 					if action.GetResource().Resource == "pods" {
 						return false, nil, nil
 					}
-					if deletions++; deletions >= n && ctx.Err() == nil {
+					if deletions++; deletions >= n && ctx.Err() == nil && !over {
 						cancel()
 						return true, nil, context.Canceled
 					}
 					return false, nil, nil
 				})
 				sides := removal.DisconnectOptions{Local: a.Cluster, Remote: b.Cluster, Timeout: time.Minute}
-				reset := removal.ResetOptions{Cluster: sides.Local, Timeout: time.Minute}
+				reset := removal.ResetOptions{Cluster: sides.Local, Image: "liqonet:1", Timeout: time.Minute}
 				_, err := removal.Disconnect(ctx, sides, &recorder{})
 				if err == nil {
 					_, err = removal.Reset(ctx, reset, &recorder{})
@@ -352,7 +352,7 @@ func TestInterruptedRemovalCanBeRunAgain(t *testing.T) {
 func TestDisconnectFindsRemainsByContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := connected(t)
-		if _, err := removal.Reset(t.Context(), removal.ResetOptions{Cluster: b.Cluster, Force: true, Timeout: time.Minute}, &recorder{}); err != nil {
+		if _, err := removal.Reset(t.Context(), removal.ResetOptions{Cluster: b.Cluster, Image: "liqonet:1", Force: true, Timeout: time.Minute}, &recorder{}); err != nil {
 			t.Fatal(err)
 		}
 		if err := a.kube.CoreV1().ConfigMaps(a.Namespace).Delete(t.Context(), records.PeeringName("b"), metav1.DeleteOptions{}); err != nil {

@@ -74,16 +74,10 @@ var inOther = map[string]func(t *testing.T, a, b *world) error{
 		_, err := Connect(t.Context(), o, &recorder{})
 		return err
 	},
-	"verify-clean": func(t *testing.T, a, _ *world) error {
-		o := sweepOptions(a)
+	"reset --verify-only": func(t *testing.T, a, _ *world) error {
+		o := verifyOptions(a)
 		o.Cluster = a.in("other")
-		_, err := removal.Sweep(t.Context(), o, &recorder{})
-		return err
-	},
-	"verify-clean --remove": func(t *testing.T, a, _ *world) error {
-		o := sweepOptions(a)
-		o.Cluster, o.Remove = a.in("other"), true
-		_, err := removal.Sweep(t.Context(), o, &recorder{})
+		_, err := removal.Reset(t.Context(), o, &recorder{})
 		return err
 	},
 	"expose": func(t *testing.T, a, _ *world) error {
@@ -244,7 +238,7 @@ func TestSecondInstallationCanBeRemoved(t *testing.T) {
 		before := contents(t, a)
 		second(t, a, time.Now())
 		r := &recorder{}
-		if _, err := removal.Reset(t.Context(), removal.ResetOptions{Cluster: a.in("other"), Timeout: time.Minute}, r); err != nil {
+		if _, err := removal.Reset(t.Context(), removal.ResetOptions{Cluster: a.in("other"), Image: "liqonet:1", Timeout: time.Minute}, r); err != nil {
 			t.Fatal(err)
 		}
 		if left := contentsOf(t, a.in("other")); len(left) > 0 {
@@ -274,10 +268,13 @@ func TestYoungerInstallationIsTold(t *testing.T) {
 		if err := inOther["connect"](t, a, b); err == nil || !strings.Contains(err.Error(), "installed in namespace liqonet") {
 			t.Errorf("in the younger one's namespace: %v", err)
 		}
-		sweep := sweepOptions(a)
-		sweep.Remove = true
-		if _, err := removal.Sweep(t.Context(), sweep, &recorder{}); err == nil || !strings.Contains(err.Error(), "installed in namespace other") {
-			t.Errorf("kernels are emptied under a helper that runs: %v", err)
+		r = &recorder{}
+		o := removal.ResetOptions{Cluster: a.Cluster, Image: "liqonet:1", Force: true, Timeout: time.Minute}
+		if got, err := removal.Reset(t.Context(), o, r); err != nil || got.Remains != nil {
+			t.Errorf("kernels are verified under a helper that runs: %+v, %v", got.Remains, err)
+		}
+		if said := strings.Join(r.said(), "\n"); !strings.Contains(said, "its nodes are not verified") {
+			t.Errorf("nothing is said of the nodes:\n%s", said)
 		}
 	})
 }

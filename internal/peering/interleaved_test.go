@@ -180,7 +180,7 @@ func TestUpdateDoesNotBringBack(t *testing.T) {
 			must(t, removal.Disconnect, removal.DisconnectOptions{Local: a.Cluster, Remote: b.Cluster, Timeout: time.Minute})
 		}, `peering "b" of cluster "a" was removed`},
 		"installation": {"fabric", func(t *testing.T, a, _ *world) {
-			must(t, removal.Reset, removal.ResetOptions{Cluster: a.Cluster, Force: true, Timeout: time.Minute})
+			must(t, removal.Reset, removal.ResetOptions{Cluster: a.Cluster, Image: "liqonet:1", Force: true, Timeout: time.Minute})
 		}, `cluster "a" was removed`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -318,18 +318,18 @@ func TestExposeMeetsWithdraw(t *testing.T) {
 	}
 }
 
-// TestSweepKeepsWhatIsInstalledMeanwhile: the namespace that a look has made may be in use when it ends.
-func TestSweepKeepsWhatIsInstalledMeanwhile(t *testing.T) {
+// TestVerifyKeepsWhatIsInstalledMeanwhile: the namespace that a look has made may be in use when it ends.
+func TestVerifyKeepsWhatIsInstalledMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := twoWorlds()
 		live(t, a)
-		o := sweepOptions(a)
-		o.Cluster = a.hooked("DaemonSet", "sweep", func() {
+		o := verifyOptions(a)
+		o.Cluster = a.hooked("DaemonSet", "verify", func() {
 			if _, err := initialised(t, a, nil); err != nil {
 				t.Error(err)
 			}
 		})
-		if _, err := removal.Sweep(t.Context(), o, &recorder{}); err != nil {
+		if _, err := removal.Reset(t.Context(), o, &recorder{}); err != nil {
 			t.Fatal(err)
 		}
 		if left := a.left(t); !slices.Contains(left, "Namespace liqonet") {

@@ -45,7 +45,7 @@ func (a act) disconnectArgs() []string {
 }
 
 func (a act) resetArgs(cluster string) []string {
-	return []string{"network", "reset", "--context", cluster, "--namespace", a.namespace}
+	return []string{"network", "reset", "--context", cluster, "--namespace", a.namespace, "--image", "liqonet.invalid/any:1"}
 }
 
 // remove runs the commands that remove it all, and looks for what is left.

@@ -109,7 +109,7 @@ func TestLaterReleaseIsRemoved(t *testing.T) {
 			t.Errorf("left %v", left)
 		}
 		addLater(t, a, records.IPAMName)
-		if _, err := removal.Reset(t.Context(), removal.ResetOptions{Cluster: a.Cluster}, &recorder{}); err != nil {
+		if _, err := removal.Reset(t.Context(), removal.ResetOptions{Cluster: a.Cluster, Image: "liqonet:1"}, &recorder{}); err != nil {
 			t.Fatal(err)
 		}
 		if left, err := cluster.All[*corev1.ConfigMap](t.Context(), a.Cluster, ""); err != nil || len(left) > 0 {

@@ -128,7 +128,7 @@ func TestPlansAreCarriedOut(t *testing.T) {
 				[]string{"change ConfigMap ipam\n    pools: 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16 -> 172.16.0.0/12\n"}, nil},
 			{"disconnect", dryly(removal.PlanDisconnect, removal.DisconnectOptions{Local: o.Local.Cluster, Remote: o.Remote.Cluster, Timeout: time.Minute}),
 				doing(removal.Disconnect, removal.DisconnectOptions{Local: o.Local.Cluster, Remote: o.Remote.Cluster, Timeout: time.Minute}), []string{"delete Secret peering-b", "release "}, nil},
-			{"reset", dryly(removal.PlanReset, removal.ResetOptions{Cluster: o.Local.Cluster, Timeout: time.Minute}), doing(removal.Reset, removal.ResetOptions{Cluster: o.Local.Cluster, Timeout: time.Minute}),
+			{"reset", dryly(removal.PlanReset, removal.ResetOptions{Cluster: o.Local.Cluster, Image: "liqonet:1", Timeout: time.Minute}), doing(removal.Reset, removal.ResetOptions{Cluster: o.Local.Cluster, Image: "liqonet:1", Timeout: time.Minute}),
 				[]string{"delete DaemonSet node", "delete Namespace liqonet"}, nil},
 		} {
 			if s.first != nil {

@@ -84,7 +84,7 @@ func TestThreeClusters(t *testing.T) {
 		if _, err := Connect(t.Context(), connectOptions(a, d), &recorder{}); err == nil || !strings.Contains(err.Error(), `peering "b" with another cluster`) {
 			t.Errorf("error %v", err)
 		}
-		if _, err := removal.Reset(t.Context(), removal.ResetOptions{Cluster: b.Cluster, Force: true, Timeout: time.Minute}, &recorder{}); err != nil {
+		if _, err := removal.Reset(t.Context(), removal.ResetOptions{Cluster: b.Cluster, Image: "liqonet:1", Force: true, Timeout: time.Minute}, &recorder{}); err != nil {
 			t.Fatal(err)
 		}
 		o = connectOptions(a, b)

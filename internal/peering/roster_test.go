@@ -278,7 +278,7 @@ func TestTimeOfRemovalGrowsWithTheCluster(t *testing.T) {
 		if _, err := removal.Disconnect(t.Context(), removal.DisconnectOptions{Local: a.Cluster, Remote: b.Cluster}, &recorder{}); err == nil || !strings.Contains(err.Error(), late) {
 			t.Errorf("disconnect: %v", err)
 		}
-		if _, err := removal.Reset(t.Context(), removal.ResetOptions{Cluster: b.Cluster, Force: true}, &recorder{}); err == nil || !strings.Contains(err.Error(), late) {
+		if _, err := removal.Reset(t.Context(), removal.ResetOptions{Cluster: b.Cluster, Image: "liqonet:1", Force: true}, &recorder{}); err == nil || !strings.Contains(err.Error(), late) {
 			t.Errorf("reset: %v", err)
 		}
 	})

@@ -122,7 +122,8 @@ func (s *stage) beat(ctx context.Context, t *testing.T) {
 	}
 }
 
-// serve does for a pod what a kubelet does: one that is to be deleted goes, every other one is ready at once.
+// serve does for a pod what a kubelet does: one that is to be deleted goes, every other one is ready at once. Its init
+// containers have ended and reported nothing.
 func (s *stage) serve(ctx context.Context, object any) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {
@@ -139,6 +140,11 @@ func (s *stage) serve(ctx context.Context, object any) {
 		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{
 			Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now(),
 		})
+		for _, c := range pod.Spec.InitContainers {
+			pod.Status.InitContainerStatuses = append(pod.Status.InitContainerStatuses, corev1.ContainerStatus{
+				Name: c.Name, Image: c.Image, Ready: true, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Completed"}},
+			})
+		}
 		_, _ = pods.UpdateStatus(ctx, pod, metav1.UpdateOptions{})
 	}
 }

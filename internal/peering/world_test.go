@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -34,7 +35,7 @@ type world struct {
 	still bool          // nobody acts
 	pace  time.Duration // between two acts, at least
 	acted time.Time
-	// kernels are what is left on nodes, as a sweep tells.
+	// kernels are what is left on nodes, as verification finds.
 	kernels map[string]string
 }
 
@@ -201,10 +202,12 @@ func (w *world) podsOf(ctx context.Context, sets []appsv1.DaemonSet) error {
 		}
 	}
 	for _, pod := range there.Items {
-		if wanted[pod.Name] == nil && pod.DeletionTimestamp == nil { // a lost node ends no pod
+		next := wanted[pod.Name]
+		if next != nil && next.Annotations[records.AnnotationRun] == pod.Annotations[records.AnnotationRun] {
+			delete(wanted, pod.Name)
+		} else if pod.DeletionTimestamp == nil { // a lost node ends no pod
 			err = errors.Join(err, client.Delete(ctx, pod.Name, metav1.DeleteOptions{}))
 		}
-		delete(wanted, pod.Name)
 	}
 	for _, pod := range wanted {
 		_, e := client.Create(ctx, pod, metav1.CreateOptions{})
@@ -227,7 +230,10 @@ func (w *world) pod(set *appsv1.DaemonSet, node string) *corev1.Pod {
 		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{
 			Waiting: &corev1.ContainerStateWaiting{Reason: why, Message: "no such image"},
 		}}}
-	case set.Name == records.SweepName:
+	case set.Name == records.VerifyName:
+		if slices.Contains(set.Spec.Template.Spec.InitContainers[0].Args, "--remove") {
+			delete(w.kernels, node)
+		}
 		pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{
 			Terminated: &corev1.ContainerStateTerminated{Message: w.kernels[node]},
 		}}}

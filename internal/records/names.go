@@ -18,7 +18,7 @@ const (
 	LabelGateway   = "liqonet.io/gateway"   // number of the gateway that the object belongs to, from 2 on: the first has none
 	LabelNode      = "liqonet.io/node"      // the node that an object belongs to, as its helper finds it
 	AnnotationNode = "liqonet.io/node"      // on a Lease: a Node record
-	AnnotationRun  = "liqonet.io/run"       // which run of liqoctl created a record's ConfigMap, or what a test or a sweep consists of
+	AnnotationRun  = "liqonet.io/run"       // which run of liqoctl created a record's ConfigMap, or what a test or a verification consists of
 	// AnnotationSurroundings, on a node's Lease, holds a Surroundings record. It is not part of the Node record, because
 	// releases before decision 20 reject a record with an unknown field.
 	AnnotationSurroundings = "liqonet.io/surroundings"
@@ -50,7 +50,7 @@ const (
 	ComponentStatus  = "status"  // what a gateway measures
 	ComponentNode    = "node"    // a node's report
 	ComponentLock    = "lock"    // the Lease that one run of liqoctl holds while it writes
-	ComponentSweep   = "sweep"   // DaemonSet that looks for remaining state on nodes, while it runs
+	ComponentVerify  = "verify"  // DaemonSet that looks for remaining state on nodes, while it runs
 	// DaemonSets of a path test, while it runs: servers, probes in pods, and probes in the network of nodes.
 	ComponentTestServer = "test-server"
 	ComponentTestPod    = "test-pod"
@@ -62,7 +62,7 @@ const (
 	FabricName = "fabric"
 	IPAMName   = "ipam"
 	LockName   = "liqoctl" // Lease
-	SweepName  = "sweep"   // DaemonSet that looks for remaining state on nodes
+	VerifyName = "verify"  // DaemonSet that looks for remaining state on nodes
 	NodeName   = "node"    // DaemonSet, ServiceAccount, roles of the node helper
 )
 

@@ -10,7 +10,7 @@ import (
 
 // hostileNames are names that a peer may choose for itself so that an object of its peering has the name of another.
 var hostileNames = []string{
-	"b", "b-status", "status", "status-b", "peering", "peering-b", "peering-b-status", "gateway", "gateway-b", "fabric", "ipam", "node", "sweep",
+	"b", "b-status", "status", "status-b", "peering", "peering-b", "peering-b-status", "gateway", "gateway-b", "fabric", "ipam", "node", "verify",
 	"view", "operate", "administer", "leases", "pods", "gateways", "a", "a-b", "0", "10-80-0-1",
 }
 

@@ -1,5 +1,5 @@
-// Package removal removes what liqonet has in a cluster: a peering (Disconnect), an installation (Reset), and what is left in
-// kernels when nothing tells of it any more (Sweep). The guard against clear text falls last: a node first gives up the routes of
+// Package removal removes what liqonet has in a cluster: a peering (Disconnect), or an installation (Reset) and what is left in
+// kernels without one. The guard against clear text falls last: a node first gives up the routes of
 // a peering, then says so in its report.
 package removal
 
@@ -31,6 +31,7 @@ type leaving struct {
 	removed  Removed // so far; its Peerings are those to remove
 	reporter steps.Reporter
 	force    bool   // go on where nodes cannot confirm
+	shared   bool   // the nodes have helpers of an installation in another namespace
 	id       string // of the cluster
 	name     string // by which peers know the cluster, or would if it had been installed
 }
@@ -136,9 +137,17 @@ func (l *leaving) clean(ctx context.Context, peering string) error {
 	return l.await(ctx, what, func(n records.Node) bool { return !slices.Contains(n.Guarded, peering) })
 }
 
-// uninstall removes the installation. The fabric goes first: that is what tells the node helpers to empty their
-// kernels, and they must have done so before they are gone themselves.
+// uninstall removes the installation.
 func (l *leaving) uninstall(ctx context.Context) error {
+	if err := l.stop(ctx); err != nil {
+		return err
+	}
+	return l.finish(ctx)
+}
+
+// stop ends the helpers. The fabric goes first: that is what tells the node helpers to empty their kernels, and they
+// must have done so before they are gone themselves.
+func (l *leaving) stop(ctx context.Context) error {
 	if err := l.delete(ctx, &corev1.ConfigMap{ObjectMeta: inventory.Meta(l.cluster.Namespace, records.FabricName)}); err != nil {
 		return err
 	}
@@ -151,10 +160,13 @@ func (l *leaving) uninstall(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := l.delete(ctx, slices.DeleteFunc(objects, func(o cluster.Object) bool { return !isWorkload(o) })...); err != nil {
-		return err
-	}
-	if objects, err = inventory.Installed(ctx, l.cluster); err != nil {
+	return l.delete(ctx, slices.DeleteFunc(objects, func(o cluster.Object) bool { return !isWorkload(o) })...)
+}
+
+// finish removes the objects of an installation whose helpers have ended.
+func (l *leaving) finish(ctx context.Context) error {
+	objects, err := inventory.Installed(ctx, l.cluster)
+	if err != nil {
 		return err
 	}
 	lock := &coordinationv1.Lease{ObjectMeta: inventory.Meta(l.cluster.Namespace, records.LockName)}

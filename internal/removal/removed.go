@@ -29,9 +29,10 @@ type ReleasedRange struct {
 	Use   string       `json:"use"`
 }
 
-// ResetResult is what Reset removed.
+// ResetResult is what Reset removed, and what remains; nil: not verified, as the nodes belong to another installation.
 type ResetResult struct {
 	Removed
+	Remains *Remains          `json:"remains,omitempty"`
 	Stages  []steps.StageTime `json:"stages"`
 	Changed bool              `json:"changed"`
 }

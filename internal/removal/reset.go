@@ -1,6 +1,7 @@
 package removal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,21 +15,58 @@ import (
 	"liqonet.io/liqonet/templates"
 )
 
-// Reset removes liqonet from a cluster: the node helpers, once they have emptied their kernels, and every object.
-// Peerings that stand are an error, unless Force removes them too, on this side only.
+// Reset removes liqonet from a cluster: the node helpers, once they have emptied their kernels, and every object. It ends by
+// reading the kernels of all nodes; what it finds there without an installation, it removes. Peerings that exist are an
+// error, unless Force removes them too, on this side only.
 func Reset(ctx context.Context, o ResetOptions, r steps.Reporter) (ResetResult, error) {
-	return steps.Locked(ctx, r, func(ctx context.Context) (ResetResult, error) { return reset(ctx, o, r) }, &o.Cluster)
+	if o.VerifyOnly {
+		return verifyOnly(ctx, o, r)
+	}
+	unlocked := o.Cluster
+	return steps.Locked(ctx, r, func(ctx context.Context) (ResetResult, error) {
+		v := &verifier{ResetOptions: o, run: inventory.NewRun()}
+		v.Cluster, v.found.Objects = unlocked, []string{}
+		return reset(ctx, o, v, r)
+	}, &o.Cluster)
 }
 
-func reset(ctx context.Context, o ResetOptions, r steps.Reporter) (ResetResult, error) {
+func reset(ctx context.Context, o ResetOptions, v *verifier, r steps.Reporter) (ResetResult, error) {
 	l := newLeaving(o.Cluster, r)
 	l.force = o.Force
 	run := &steps.Stages{Reporter: r}
-	err := sized(ctx, run, o.Timeout, []*leaving{l}, steps.Step{Stage: steps.StageReach, Do: l.reach}, steps.Step{Stage: steps.StageWithdraw, Do: l.disconnect}, steps.Step{Stage: steps.StageUninstall, Do: func(ctx context.Context) (string, error) {
-		err := l.uninstall(ctx)
+	var unverified error
+	reach := func(ctx context.Context) (string, error) {
+		detail, err := l.reach(ctx)
+		if err == nil && !l.shared {
+			unverified = v.prepare(ctx)
+		}
+		return detail, err
+	}
+	rest := []steps.Step{{Stage: steps.StageWithdraw, Do: l.disconnect}, {Stage: steps.StageUninstall, Do: func(ctx context.Context) (string, error) { return "", l.stop(ctx) }}}
+	if !o.Cluster.IsDryRun() {
+		// In the namespace of the installation, which may have Secrets for the image.
+		rest = append(rest, steps.Step{Stage: steps.StageProof, Do: func(ctx context.Context) (detail string, _ error) {
+			if l.shared || unverified != nil {
+				return "skipped", nil
+			}
+			detail, unverified = v.within(ctx)
+			return detail, nil
+		}})
+	}
+	rest = append(rest, steps.Step{Stage: steps.StageClean, Do: func(ctx context.Context) (string, error) {
+		err := l.finish(ctx)
 		return fmt.Sprintf("%d objects", len(l.removed.Objects)), err
 	}})
-	return ResetResult{Removed: l.removed, Stages: run.Times, Changed: l.removed.altered()}, err
+	err := sized(ctx, run, o.Timeout, []*leaving{l}, steps.Step{Stage: steps.StageReach, Do: reach}, rest...)
+	result := ResetResult{Removed: l.removed, Stages: run.Times, Changed: l.removed.altered()}
+	if !l.shared {
+		result.Remains = &v.found
+	}
+	if err == nil && unverified != nil {
+		err = hint.With(fmt.Errorf("liqonet is removed, but the nodes of cluster %q are not verified: %w", o.Cluster.Context, unverified),
+			cmp.Or(hint.Of(unverified), "liqoctl network reset --verify-only"))
+	}
+	return result, err
 }
 
 // PlanReset returns what Reset would change, and changes nothing.
@@ -47,8 +85,12 @@ func (l *leaving) reach(ctx context.Context) (string, error) {
 		return "", err
 	}
 	// A second installation can be removed, and the first one stays.
-	_, err := inventory.CheckElsewhere(ctx, l.cluster)
+	others, err := inventory.CheckElsewhere(ctx, l.cluster)
+	if l.shared = len(others) > 0; l.shared {
+		l.reporter.Note(fmt.Sprintf("liqonet is also installed in namespace %s of cluster %q: its nodes are not verified", others[0], l.cluster.Context))
+	}
 	if elsewhere, ok := errors.AsType[*inventory.ElsewhereError](err); ok {
+		l.shared = true
 		l.reporter.Note(elsewhere.Error() + ": only its remains are removed")
 	} else if err != nil {
 		return "", err
@@ -80,7 +122,12 @@ func (l *leaving) disconnect(ctx context.Context) (string, error) {
 
 // ResetOptions are the options of Reset.
 type ResetOptions struct {
-	Cluster *cluster.Cluster
-	Force   bool          // peerings that stand are removed on this side
+	Cluster    *cluster.Cluster
+	Force      bool // peerings that exist are removed on this side; nodes that do not confirm are emptied
+	VerifyOnly bool // removes nothing
+	// Image and Pods are those of the pods that verify, where no installation has its own.
+	Image   string
+	NoImage error // why Image is empty
+	Pods    templates.Pods
 	Timeout time.Duration // for all of it; 0: the default, which grows with the cluster
 }

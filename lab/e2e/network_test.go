@@ -347,8 +347,8 @@ func testRemoval(ctx context.Context, t *testing.T, users users, before before) 
 			t.Errorf("node %s before and after disconnect:\n%s", node, diff)
 		}
 	}
-	if out, said, code := users.installer.run(ctx, t, "network", "verify-clean", "--context", "a"); code != 3 || !strings.Contains(out, "remains: ConfigMap liqonet/fabric") {
-		t.Errorf("verify-clean of an installation: exit code %d\n%s%s", code, out, said)
+	if out, said, code := users.installer.run(ctx, t, "network", "reset", "--verify-only", "--context", "a"); code != 3 || !strings.Contains(out, "remains: ConfigMap liqonet/fabric") {
+		t.Errorf("reset --verify-only of an installation: exit code %d\n%s%s", code, out, said)
 	}
 	for _, cluster := range []string{"a", "b"} {
 		if out := kubectl(ctx, t, l, cluster, "-n", "liqonet", "get", "all,configmaps,secrets,leases,poddisruptionbudgets", "-l", "liqonet.io/peering", "-o", "name"); out != "" {

@@ -45,7 +45,7 @@ func testSecondInstallation(ctx context.Context, t *testing.T, u users) {
 		{u.admin, []string{"network", "init", "--context", "a"}},
 		{u.installer, []string{"network", "init", "--context", "a"}},
 		{u.connector, connect},
-		{u.installer, []string{"network", "verify-clean", "--context", "a"}},
+		{u.installer, []string{"network", "reset", "--verify-only", "--context", "a"}},
 	} {
 		out, said, code := try.who.run(ctx, t, append(try.args, "-n", "other")...)
 		if code != 1 || !strings.Contains(said, "liqonet is installed in namespace liqonet of cluster") || !strings.Contains(said, "\nhint: ") {

@@ -114,7 +114,7 @@ func TestWaysIn(t *testing.T) {
 	t.Run("nothing is left, as seen by pods that no quota admits", func(t *testing.T) {
 		for _, cluster := range []string{"a", "b"} {
 			admin.must(ctx, t, "network", "reset", "--context", cluster)
-			admin.must(ctx, t, "network", "verify-clean", "--context", cluster)
+			admin.must(ctx, t, "network", "reset", "--verify-only", "--context", cluster)
 		}
 	})
 }
@@ -149,7 +149,9 @@ func testRefused(ctx context.Context, t *testing.T, c liqoctl) {
 				t.Errorf("init in namespace %s: exit code %d\n%s\nwant %s", name, code, said, want)
 			}
 		}
-		c.must(ctx, t, "network", "reset", "--context", "a", "-n", name)
+		if left := kubectl(ctx, t, c.lab, "a", "-n", name, "get", "all,configmaps,secrets,leases", "-l", "liqonet.io/component", "-o", "name"); left != "" {
+			t.Errorf("left in namespace %s:\n%s", name, left)
+		}
 		kubectl(ctx, t, c.lab, "a", "delete", "namespace", name)
 	}
 }

@@ -9,12 +9,12 @@ import (
 	"liqonet.io/liqonet/internal/netnstest"
 )
 
-func TestSweepTellsAndRemoves(t *testing.T) {
+func TestVerifyTellsAndRemoves(t *testing.T) {
 	ns := netnstest.New(t)
-	sweep := func(remove bool) (left []string) {
+	verify := func(remove bool) (left []string) {
 		t.Helper()
 		err := ns.Do(func() (err error) {
-			left, err = Sweep(remove)
+			left, err = Verify(remove)
 			return err
 		})
 		if err != nil {
@@ -22,7 +22,7 @@ func TestSweepTellsAndRemoves(t *testing.T) {
 		}
 		return left
 	}
-	if left := sweep(false); len(left) > 0 {
+	if left := verify(false); len(left) > 0 {
 		t.Fatalf("in a new namespace: %q", left)
 	}
 	ns.IP("link set lo up")
@@ -36,13 +36,13 @@ func TestSweepTellsAndRemoves(t *testing.T) {
 	ns.Run("nft", "add table ip another")
 	want := []string{"address 10.80.0.7/32 dev lo", "nftables table ip liqonet", "nftables table ip6 liqonet", "nftables table liqonet-boot", "route 10.11.0.0/16 unreachable table 7600 metric 4000", "rule 7600 table 7600"}
 	for range 2 { // looking changes nothing
-		left := sweep(false)
+		left := verify(false)
 		slices.Sort(left)
 		if !slices.Equal(left, want) {
 			t.Errorf("left %q, want %q", left, want)
 		}
 	}
-	if left := sweep(true); len(left) > 0 {
+	if left := verify(true); len(left) > 0 {
 		t.Errorf("removed, and left %q", left)
 	}
 	if got := ns.Run("nft", "list", "tables"); got != "table ip another\n" {

@@ -11,8 +11,8 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// SweepValues are what differs between looks at what nodes have left.
-type SweepValues struct {
+// VerifyValues are what differs between looks at what nodes have left.
+type VerifyValues struct {
 	Namespace string
 	Image     string
 	Pods      Pods
@@ -21,20 +21,20 @@ type SweepValues struct {
 	Without   []string // nodes on which no pod is wanted: those that are lost, which would keep it from ending
 }
 
-// Sweep renders what looks at every node's kernel once: a DaemonSet on the nodes that node helpers run on, with their
+// Verify renders what looks at every node's kernel once: a DaemonSet on the nodes that node helpers run on, with their
 // capabilities and no access to the API server. Its init container says in its termination message what it found; the
 // other one rests, without any capability, since the pods of a DaemonSet never end.
-func Sweep(v SweepValues) (*appsv1.DaemonSet, error) {
+func Verify(v VerifyValues) (*appsv1.DaemonSet, error) {
 	if err := errors.Join(validateNamespace(v.Namespace), validateImage(v.Image), v.Pods.Validate()); err != nil {
-		return nil, fmt.Errorf("render the sweep: %w", err)
+		return nil, fmt.Errorf("render the verification: %w", err)
 	}
 	var r reader
 	set := read[appsv1.DaemonSet](&r, "base/daemonset.yaml")
 	if r.err != nil {
 		return nil, r.err
 	}
-	labels := map[string]string{records.LabelComponent: records.ComponentSweep}
-	identify(set, v.Namespace, records.SweepName, labels)
+	labels := map[string]string{records.LabelComponent: records.ComponentVerify}
+	identify(set, v.Namespace, records.VerifyName, labels)
 	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
 	// Where liqonet is not installed, no quota admits pods of a critical priority.
 	set.Spec.Template.Spec.PriorityClassName = ""
@@ -45,12 +45,12 @@ func Sweep(v SweepValues) (*appsv1.DaemonSet, error) {
 	helper.Image, helper.Env, helper.VolumeMounts, helper.ReadinessProbe, helper.LivenessProbe = v.Image, nil, nil, nil, nil
 
 	look := *helper.DeepCopy()
-	look.Name, look.Args = "look", []string{"helper", "sweep"}
+	look.Name, look.Args = "look", []string{"helper", "verify"}
 	if v.Remove {
 		look.Args = append(look.Args, "--remove")
 	}
 	rest := *helper.DeepCopy()
-	rest.Name, rest.Args = "rest", []string{"helper", "sweep", "--rest"}
+	rest.Name, rest.Args = "rest", []string{"helper", "verify", "--rest"}
 	rest.SecurityContext.Capabilities.Add = nil
 	pod.InitContainers, pod.Containers = []corev1.Container{look}, []corev1.Container{rest}
 	mark(v.Run, &set.ObjectMeta, &set.Spec.Template.ObjectMeta)

@@ -11,12 +11,12 @@ import (
 // maxReport is what Kubernetes keeps of a container's last message, in bytes.
 const maxReport = 4096
 
-// newHelperSweep returns the command that looks once at what a node's kernel has left.
-func newHelperSweep(sweep func(remove bool) ([]string, error)) *cobra.Command {
+// newHelperVerify returns the command that looks once at what a node's kernel has left.
+func newHelperVerify(verify func(remove bool) ([]string, error)) *cobra.Command {
 	var remove, rest bool
 	var file string
 	cmd := &cobra.Command{
-		Use:   "sweep",
+		Use:   "verify",
 		Short: "List the liqonet state in the kernel of a node",
 		Args:  arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -24,7 +24,7 @@ func newHelperSweep(sweep func(remove bool) ([]string, error)) *cobra.Command {
 				<-cmd.Context().Done()
 				return nil
 			}
-			left, err := sweep(remove)
+			left, err := verify(remove)
 			if err != nil {
 				return err
 			}

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-func TestHelperSweepReports(t *testing.T) {
+func TestHelperVerifyReports(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "termination-log")
 	for _, c := range []struct {
 		args []string
@@ -18,7 +18,7 @@ func TestHelperSweepReports(t *testing.T) {
 		{nil, "rule 7600\nlink lqn-overlay\n"},
 		{[]string{"--remove"}, ""},
 	} {
-		cmd := newHelperSweep(func(remove bool) ([]string, error) {
+		cmd := newHelperVerify(func(remove bool) ([]string, error) {
 			if remove {
 				return nil, nil
 			}
@@ -33,7 +33,7 @@ func TestHelperSweepReports(t *testing.T) {
 		}
 	}
 	cause := errors.New("no kernel")
-	cmd := newHelperSweep(func(bool) ([]string, error) { return nil, cause })
+	cmd := newHelperVerify(func(bool) ([]string, error) { return nil, cause })
 	cmd.SetArgs([]string{"--report", file})
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	if err := cmd.ExecuteContext(t.Context()); !errors.Is(err, cause) {

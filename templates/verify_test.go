@@ -7,13 +7,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-func sweep() ([]Object, error) {
-	set, err := Sweep(SweepValues{Namespace: "liqonet", Image: image})
+func verification() ([]Object, error) {
+	set, err := Verify(VerifyValues{Namespace: "liqonet", Image: image})
 	return []Object{set}, err
 }
 
-func TestSweepHasNoRights(t *testing.T) {
-	set, err := Sweep(SweepValues{Namespace: "liqonet", Image: image, Remove: true})
+func TestVerifyHasNoRights(t *testing.T) {
+	set, err := Verify(VerifyValues{Namespace: "liqonet", Image: image, Remove: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,7 +25,7 @@ func TestSweepHasNoRights(t *testing.T) {
 		t.Errorf("it has volumes %v, pids %v, memory %v of its node", pod.Volumes, pod.HostPID, pod.HostIPC)
 	}
 	look, rest := pod.InitContainers[0], pod.Containers[0]
-	if !slices.Equal(look.Args, []string{"helper", "sweep", "--remove"}) {
+	if !slices.Equal(look.Args, []string{"helper", "verify", "--remove"}) {
 		t.Errorf("it looks by %v", look.Args)
 	}
 	for name, c := range map[string]struct {

@@ -8,7 +8,7 @@ import (
 )
 
 // Only a pod that has looked says something; an empty message of one that failed is no clean node.
-func TestSweptCountsLooksThatSucceeded(t *testing.T) {
+func TestReportsOfPodsThatSucceeded(t *testing.T) {
 	pod := func(node string, code int32) *corev1.Pod {
 		p := &corev1.Pod{Spec: corev1.PodSpec{NodeName: node}}
 		p.Status.InitContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{
@@ -16,8 +16,8 @@ func TestSweptCountsLooksThatSucceeded(t *testing.T) {
 		}}}
 		return p
 	}
-	got := swept([]*corev1.Pod{pod("b", 0), pod("c", 1), {Spec: corev1.PodSpec{NodeName: "d"}}, pod("a", 0)})
-	if diff := cmp.Diff([]NodeSwept{{Name: "a"}, {Name: "b"}}, got); diff != "" {
+	got := reported([]*corev1.Pod{pod("b", 0), pod("c", 1), {Spec: corev1.PodSpec{NodeName: "d"}}, pod("a", 0)})
+	if diff := cmp.Diff([]NodeRemains{{Name: "a"}, {Name: "b"}}, got); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -11,10 +11,10 @@ import (
 	"liqonet.io/liqonet/netops"
 )
 
-// Sweep returns what of liqonet's is in the kernel of the calling thread's network namespace, a line for each thing;
+// Verify returns what of liqonet's is in the kernel of the calling thread's network namespace, a line for each thing;
 // none where there is nothing. With remove it is removed first, together with the connections of the ranges that
 // routes lead to, and what is returned is what could not be.
-func Sweep(remove bool) (left []string, err error) {
+func Verify(remove bool) (left []string, err error) {
 	kernel, err := netops.Open()
 	if err != nil {
 		return nil, err

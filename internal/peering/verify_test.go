@@ -1,0 +1,192 @@
+package peering
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+
+	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/removal"
+	"liqonet.io/liqonet/templates"
+)
+
+func verifyOptions(w *world) removal.ResetOptions {
+	return removal.ResetOptions{Cluster: w.Cluster, VerifyOnly: true, Image: "liqonet:1", Timeout: time.Minute}
+}
+
+// expectRemains runs a reset and compares what it finds.
+func (w *world) expectRemains(t *testing.T, o removal.ResetOptions, want removal.Remains) {
+	t.Helper()
+	got, err := removal.Reset(t.Context(), o, &recorder{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(&want, got.Remains, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("result (-want +got):\n%s", diff)
+	}
+}
+
+func TestVerifyTellsWhatNodesHave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, _ := twoWorlds()
+		live(t, a)
+		a.set(func() { a.kernels = map[string]string{"a2": "rule 7600\nlink lqn-overlay\n"} })
+		a.expectRemains(t, verifyOptions(a), removal.Remains{Nodes: []removal.NodeRemains{{Name: "a1"}, {Name: "a2", Left: []string{"rule 7600", "link lqn-overlay"}}}})
+		if left := a.left(t); len(left) > 0 {
+			t.Errorf("the look left %v", left)
+		}
+	})
+}
+
+func TestVerifyTellsObjects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, _ := connected(t)
+		got, err := removal.Reset(t.Context(), verifyOptions(a), &recorder{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, object := range []string{"ConfigMap liqonet/fabric", "Secret liqonet/peering-b", "ClusterRole liqonet:liqonet:node", "Namespace liqonet"} {
+			if !slices.Contains(got.Remains.Objects, object) {
+				t.Errorf("%s is not among %q", object, got.Remains.Objects)
+			}
+		}
+		if f, err := inventory.Fabric(t.Context(), a.Cluster); f == nil || err != nil || got.Changed || got.Remains.None() {
+			t.Errorf("the look removed the fabric: %v, %v", f, err)
+		}
+	})
+}
+
+// TestResetVerifiesNodes: what helpers should have removed is reported. Without helpers, or with force, it is removed.
+func TestResetVerifiesNodes(t *testing.T) {
+	left := removal.Remains{Nodes: []removal.NodeRemains{{Name: "a1"}, {Name: "a2", Left: []string{"rule 7600"}}}}
+	none := removal.Remains{Nodes: []removal.NodeRemains{{Name: "a1"}, {Name: "a2"}}}
+	for name, c := range map[string]struct {
+		installed, force bool
+		want             removal.Remains
+	}{
+		"installed": {true, false, left}, "installed, by force": {true, true, none}, "not installed": {false, false, none},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, _ := twoWorlds()
+				live(t, a)
+				o := verifyOptions(a)
+				o.VerifyOnly, o.Force = false, c.force
+				if c.installed {
+					if _, err := initialised(t, a, nil); err != nil {
+						t.Fatal(err)
+					}
+					o.Image = "" // the installation's
+				}
+				a.set(func() { a.kernels = map[string]string{"a2": "rule 7600\n"} })
+				a.expectRemains(t, o, c.want)
+				if left := a.left(t); len(left) > 0 {
+					t.Errorf("left %v", left)
+				}
+			})
+		})
+	}
+}
+
+// TestResetRemovesWhatItCannotVerify: a pod that cannot start keeps no object.
+func TestResetRemovesWhatItCannotVerify(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, _ := connected(t)
+		o := verifyOptions(a)
+		o.VerifyOnly, o.Force = false, true
+		a.kube.PrependReactor("patch", "daemonsets", func(action clienttesting.Action) (bool, runtime.Object, error) {
+			if action.(clienttesting.PatchAction).GetName() == records.VerifyName {
+				a.set(func() { a.stuck = "ImagePullBackOff" })
+			}
+			return false, nil, nil
+		})
+		_, err := removal.Reset(t.Context(), o, &recorder{})
+		if err == nil || !strings.Contains(err.Error(), "not verified") || !strings.Contains(err.Error(), "ImagePullBackOff") {
+			t.Errorf("error %v", err)
+		}
+		if left := a.left(t); len(left) > 0 {
+			t.Errorf("left %v", left)
+		}
+		o.Image, o.NoImage = "", errors.New("no image")
+		if _, err = removal.Reset(t.Context(), o, &recorder{}); !errors.Is(err, o.NoImage) {
+			t.Errorf("without an image: error %v", err)
+		}
+	})
+}
+
+func TestVerifyDoesNotWaitForNodesThatAreAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newWorld("a",
+			worldNode{name: "a1", podCIDR: "10.244.1.0/24", address: "172.31.1.11"},
+			worldNode{name: "a2", podCIDR: "10.244.2.0/24", address: "172.31.1.12", unready: true})
+		a.nodes = a.nodes[:1]
+		live(t, a)
+		a.expectRemains(t, verifyOptions(a), removal.Remains{Nodes: []removal.NodeRemains{{Name: "a1"}}, Silent: []string{"a2"}})
+	})
+}
+
+// What a verification makes goes even if it fails.
+func TestFailedVerificationLeavesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, _ := twoWorlds()
+		live(t, a)
+		a.set(func() { a.stuck = "ImagePullBackOff" })
+		_, err := removal.Reset(t.Context(), verifyOptions(a), &recorder{})
+		if err == nil || !strings.Contains(err.Error(), "ImagePullBackOff") {
+			t.Errorf("error %v", err)
+		}
+		if left := a.left(t); len(left) > 0 {
+			t.Errorf("left %v", left)
+		}
+	})
+}
+
+func TestKilledVerificationCanBeRunAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, _ := twoWorlds()
+		live(t, a)
+		base, err := templates.Base(templates.BaseValues{Namespace: a.Namespace, Image: "liqonet:1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		set, err := templates.Verify(templates.VerifyValues{Namespace: a.Namespace, Image: "liqonet:1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := a.Apply(t.Context(), base[0], set); err != nil {
+			t.Fatal(err)
+		}
+		a.expectRemains(t, verifyOptions(a), removal.Remains{Objects: []string{"Namespace liqonet"}, Nodes: []removal.NodeRemains{{Name: "a1"}, {Name: "a2"}}})
+	})
+}
+
+// A namespace that was there before stays.
+func TestVerifyKeepsNamespace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, _ := twoWorlds()
+		live(t, a)
+		own := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: a.Namespace}}
+		if _, err := a.kube.CoreV1().Namespaces().Create(t.Context(), own, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		a.expectRemains(t, verifyOptions(a), removal.Remains{Nodes: []removal.NodeRemains{{Name: "a1"}, {Name: "a2"}}})
+		if _, err := a.kube.CoreV1().Namespaces().Get(t.Context(), a.Namespace, metav1.GetOptions{}); err != nil {
+			t.Error(err)
+		}
+		sets, err := a.kube.AppsV1().DaemonSets(a.Namespace).List(t.Context(), metav1.ListOptions{LabelSelector: records.LabelComponent})
+		if err != nil || len(sets.Items) > 0 {
+			t.Errorf("left %v, %v", sets.Items, err)
+		}
+	})
+}
