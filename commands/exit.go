@@ -16,7 +16,7 @@ const (
 	ExitOK          = 0
 	ExitFailure     = 1   // what was asked for did not happen
 	ExitUsage       = 2   // the command line or the configuration makes no sense; nothing was done
-	ExitUnhealthy   = 3   // `network status`: a peering does not work, or its clusters disagree; `ipam check`: reservations are not in order; `network reset`: state remains; `network test`, `network diagnose`: a check failed; `network trace`: packets do not cross; `network connect`, `network init`: a node is not verified, all others are
+	ExitUnhealthy   = 3   // `network status`: a peering does not work, or its clusters disagree; `network reset`: state remains; `network test`, `network diagnose`: a check failed; `network trace`: packets do not cross; `network connect`, `network init`: a node is not verified, all others are
 	ExitNoneFree    = 4   // no address range or address is free for what was asked
 	ExitInterrupted = 130 // ended by a signal: 128 + SIGINT
 )
@@ -50,7 +50,6 @@ const (
 	errUnhealthy  verdict = "not all peerings are healthy"
 	errDisagree   verdict = "the clusters disagree about their peering"
 	errUnverified verdict = "not all nodes are verified"
-	errDisorder   verdict = "reservations need attention"
 	errRemains    verdict = "liqonet state remains"
 	errPaths      verdict = "not all checks passed"
 	errDiagnosed  verdict = "faults were found"

@@ -42,7 +42,6 @@ choose.`, `
 		newIPAMReserve(env, connect),
 		newIPAMAcquire(env, connect),
 		newIPAMRelease(env, connect),
-		newIPAMCheck(env, connect, addresses.Check),
 		newIPAMTranslate(env, flags),
 	)
 	return cmd

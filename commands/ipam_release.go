@@ -88,7 +88,7 @@ func (f *releaseFlags) release(r *ipam.Registry) ([]ipam.Reservation, error) {
 // inUseHint names the command that ends the use of a range.
 func inUseHint(h ipam.Reservation) string {
 	if name, ok := h.Owner.Peering(); ok {
-		return "liqoctl network disconnect " + name + "; if there is no such peering: liqoctl ipam check --repair"
+		return "liqoctl network disconnect " + name + " --remote-context CONTEXT; if there is no such peering: liqoctl network disconnect " + name + " --one-side"
 	}
 	return "liqoctl network reset"
 }

@@ -14,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"liqonet.io/liqonet/internal/addresses"
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/cluster/clustertest"
 	"liqonet.io/liqonet/internal/hint"
@@ -57,7 +56,7 @@ func ipamCommand(t *testing.T, c *cluster.Cluster, args ...string) (out string, 
 	parent.SilenceErrors, parent.SilenceUsage = true, true
 	parent.SetFlagErrorFunc(flagError)
 	parent.AddCommand(newIPAMList(env, connect), newIPAMShow(env, connect), newIPAMReserve(env, connect), newIPAMAcquire(env, connect),
-		newIPAMRelease(env, connect), newIPAMCheck(env, connect, addresses.Check))
+		newIPAMRelease(env, connect))
 	parent.SetArgs(args)
 	err = parent.ExecuteContext(t.Context())
 	return b.String(), exitCode(t.Context(), err), err
@@ -165,7 +164,7 @@ func TestReservationsAfterLoss(t *testing.T) {
 func TestIPAMWithoutInstallation(t *testing.T) {
 	c, client := clustertest.New(clustertest.Config{})
 	for _, line := range []string{
-		"list", "show 10.71.3.7", "check", "check --repair", "reserve 10.9.0.0/16", "acquire /16 --owner ci", "release --owner ci", "acquire /16 --owner ci --dry-run",
+		"list", "show 10.71.3.7", "reserve 10.9.0.0/16", "acquire /16 --owner ci", "release --owner ci", "acquire /16 --owner ci --dry-run",
 	} {
 		out, code, err := ipamCommand(t, c, strings.Fields(line)...)
 		if code != ExitFailure || out != "" || err == nil || err.Error() != `liqonet is not installed in namespace liqonet of cluster "test"` {

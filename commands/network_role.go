@@ -33,7 +33,7 @@ cluster. Each level includes the previous one:
   view        network status, graph, diagnose, trace and report;
               ipam list, show and translate
   operate     network connect, disconnect and rotate-keys if liqonet is installed,
-              expose and unexpose; ipam reserve, acquire, release and check
+              expose and unexpose; ipam reserve, acquire and release
   administer  network init and reset, test and trace --live, and
               connect if liqonet is not installed yet
 

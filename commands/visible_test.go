@@ -11,7 +11,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"liqonet.io/liqonet/internal/addresses"
 	"liqonet.io/liqonet/internal/graph"
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/hosts"
@@ -110,9 +109,6 @@ func written(text string) map[string]string {
 		"graph page":   drawn.HTML(),
 		"status":       with(func(w io.Writer) error { return status.print(w, full[statusAnswer](text)) }),
 		"wide status":  with(func(w io.Writer) error { return wide.print(w, full[statusAnswer](text)) }),
-		"plan":         describePlan(full[addresses.CheckResult](text)),
-		"check":        describeCheck(full[addresses.CheckResult](text), formatText),
-		"wide check":   describeCheck(full[addresses.CheckResult](text), formatWide),
 		"list": with(func(w io.Writer) error {
 			return table(w, reservationRows([]ipam.Reservation{full[ipam.Reservation](text)}, formatWide))
 		}),

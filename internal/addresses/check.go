@@ -3,8 +3,6 @@ package addresses
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -14,33 +12,6 @@ import (
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
 )
-
-// CheckOptions are the options of CheckAddresses.
-type CheckOptions struct {
-	Cluster   *cluster.Cluster
-	Overrides cluster.Overrides // replace discovery
-	Repair    bool
-	// Planned is told what was found before anything is mended; nil: nobody is. Its error ends the check.
-	Planned func(CheckResult) error
-}
-
-// CheckResult is what CheckAddresses found, and mended.
-type CheckResult struct {
-	Reservations int       `json:"reservations"` // that there were
-	Findings     []Finding `json:"findings"`     // sorted by range
-	Notes        []string  `json:"notes,omitempty"`
-}
-
-// Open counts the findings that are not mended.
-func (c CheckResult) Open() int {
-	n := 0
-	for _, f := range c.Findings {
-		if !f.Repaired {
-			n++
-		}
-	}
-	return n
-}
 
 // FindingKind says what is wrong with a reservation.
 type FindingKind string
@@ -55,52 +26,22 @@ const (
 	Begun    FindingKind = "begun"    // held for a peering whose connect was interrupted, or runs now
 )
 
-// RepairAction is what a repair does with a reservation.
-type RepairAction string
-
-// The actions of a repair. The zero value stands for none: it takes a decision.
-const (
-	ReleaseIt RepairAction = "release"
-	ReserveIt RepairAction = "reserve"
-)
-
 // Finding is one thing that is not in order.
 type Finding struct {
-	Kind        FindingKind      `json:"kind"`
-	Reservation ipam.Reservation `json:"reservation"` // that is held, or should be
-	Why         string           `json:"why"`
-	Repair      RepairAction     `json:"repair,omitempty"`
-	Hint        string           `json:"hint,omitempty"` // what the user can do where a repair cannot
-	Repaired    bool             `json:"repaired"`
+	Kind        FindingKind
+	Reservation ipam.Reservation // that is held, or should be
+	Why         string
+	Hint        string // what the user can do
 }
 
-// Check compares a cluster's reservations with its peerings and with the ranges that it really has now.
-// With Repair it does what is safe: nothing that a peering uses is released, nothing that is held is given to
-// another.
-func Check(ctx context.Context, o CheckOptions) (CheckResult, error) {
-	have, err := readState(ctx, o.Cluster, o.Overrides)
+// Check compares a cluster's reservations with its peerings and with the ranges that it has now. The findings are sorted
+// by range.
+func Check(ctx context.Context, c *cluster.Cluster) ([]Finding, error) {
+	have, err := readState(ctx, c)
 	if err != nil {
-		return CheckResult{}, err
+		return nil, err
 	}
-	check := CheckResult{Reservations: len(have.registry.List()), Findings: have.findings(), Notes: have.notes}
-	if o.Planned != nil {
-		if err := o.Planned(check); err != nil {
-			return check, err
-		}
-	}
-	if !o.Repair || !slices.ContainsFunc(check.Findings, Finding.Safe) {
-		return check, nil
-	}
-	// What a connect has made since must not be taken for an orphan: it is read again.
-	if have, err = readState(ctx, o.Cluster, o.Overrides); err != nil {
-		return check, err
-	}
-	err = inventory.UpdateReservations(ctx, o.Cluster, func(r *ipam.Registry) (err error) {
-		have.registry = r
-		check.Findings, err = have.mend(check.Findings)
-		return err
-	})
-	return check, err
+	return have.findings(), nil
 }
 
 // state is all that a check compares.
@@ -110,12 +51,12 @@ type state struct {
 	peerings []records.Peering
 	begun    []string // names of peerings of which the cluster has objects
 	own      Own      // that the cluster has now
-	notes    []string
+	assumed  bool     // ranges that the fabric has are taken for those of now: discovery finds none
 }
 
 // readState reads reservations before peerings: a connect writes them in that order, so that a peering which is
 // read has its reservations here too.
-func readState(ctx context.Context, c *cluster.Cluster, overrides cluster.Overrides) (state, error) {
+func readState(ctx context.Context, c *cluster.Cluster) (state, error) {
 	registry, err := inventory.Reservations(ctx, c)
 	if err != nil {
 		return state{}, err
@@ -133,10 +74,8 @@ func readState(ctx context.Context, c *cluster.Cluster, overrides cluster.Overri
 		return err
 	})
 	group.Go(func() (err error) {
-		discovery, err = c.Discover(inner, overrides)
-		var missing *cluster.MissingError
-		if errors.As(err, &missing) {
-			a.notes = append(a.notes, fmt.Sprintf("%v: the recorded ranges are taken for granted (%s)", missing, missing.Hint()))
+		discovery, err = c.Discover(inner, cluster.Overrides{})
+		if _, a.assumed = errors.AsType[*cluster.MissingError](err); a.assumed {
 			return nil
 		}
 		return err
@@ -144,7 +83,7 @@ func readState(ctx context.Context, c *cluster.Cluster, overrides cluster.Overri
 	if err := group.Wait(); err != nil {
 		return state{}, err
 	}
-	a.own = Wanted(discovery, overrides, a.fabric)
+	a.own = Wanted(discovery, cluster.Overrides{}, a.fabric)
 	return a, nil
 }
 

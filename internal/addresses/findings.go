@@ -32,12 +32,13 @@ func (a state) unused() []Finding {
 			case complete && (h.Purpose == ipam.PeerUnderlay || keepsHost(p, h) || slices.Contains(used(p), h)):
 				continue
 			case complete:
-				f.Kind, f.Repair, f.Why = Leak, ReleaseIt, fmt.Sprintf("peering %q does not use it", name)
+				f.Kind, f.Why, f.Hint = Leak, fmt.Sprintf("peering %q does not use it", name), leakHint(h, name)
 			case slices.Contains(a.begun, name):
 				f.Kind, f.Why = Begun, fmt.Sprintf("peering %q is not complete: a connect runs, or was interrupted", name)
 				f.Hint = "finish it with liqoctl network connect, or: liqoctl network disconnect " + name + " --one-side"
 			default:
-				f.Kind, f.Repair, f.Why = Orphan, ReleaseIt, fmt.Sprintf("there is no peering %q", name)
+				f.Kind, f.Why = Orphan, fmt.Sprintf("there is no peering %q", name)
+				f.Hint = "liqoctl network disconnect " + name + " --one-side"
 			}
 			found = append(found, f)
 		}
@@ -54,7 +55,7 @@ func keepsHost(p records.Peering, h ipam.Reservation) bool {
 // follow, is of them too: only an update changes both.
 func (a state) outdated() []Finding {
 	var found []Finding
-	if a.fabric == nil || len(a.notes) > 0 {
+	if a.fabric == nil || a.assumed {
 		return nil
 	}
 	facts := a.own.facts()
@@ -70,7 +71,7 @@ func (a state) outdated() []Finding {
 	return found
 }
 
-// updateHint is how an installation follows its cluster.
+// updateHint is the command that reserves what is missing, and releases what the cluster has no more.
 const updateHint = "liqoctl network init --update"
 
 // absent finds what is in use and not held, once what others found to be unused is released.
@@ -80,7 +81,7 @@ func (a state) absent(unused []Finding) []Finding {
 		panic("addresses: a registry that stood does not fit in its own place: " + err.Error())
 	}
 	for _, f := range unused {
-		if f.Repair == ReleaseIt {
+		if f.Kind == Orphan || f.Kind == Leak {
 			// Nothing lies inside what peerings hold.
 			_ = after.ReleaseRange(f.Reservation.Owner, f.Reservation.Purpose, f.Reservation.Range)
 		}
@@ -90,9 +91,9 @@ func (a state) absent(unused []Finding) []Finding {
 		if holds(a.registry, want) {
 			continue
 		}
-		f := Finding{Kind: Missing, Reservation: want, Repair: ReserveIt, Why: "it is in use, and nothing keeps others off it"}
+		f := Finding{Kind: Missing, Reservation: want, Why: "it is in use, and nothing keeps others off it", Hint: updateHint}
 		if err := after.Reserve(want); err != nil {
-			f.Kind, f.Repair, f.Why, f.Hint = Overlap, "", err.Error(), overlapHint(want, err)
+			f.Kind, f.Why, f.Hint = Overlap, err.Error(), overlapHint(want, err)
 		}
 		found = append(found, f)
 	}
@@ -144,36 +145,18 @@ func overlapHint(want ipam.Reservation, err error) string {
 	return updateHint
 }
 
-// Safe reports whether a repair mends the finding.
-func (f Finding) Safe() bool { return f.Repair != "" }
+// leakHint names the command that releases what a peering holds and does not use.
+func leakHint(h ipam.Reservation, peering string) string {
+	switch h.Purpose {
+	case ipam.ExposedHost:
+		return fmt.Sprintf("liqoctl network unexpose %s --peer %s", h.Real.Addr(), peering)
+	case ipam.OutsideHost:
+		return fmt.Sprintf("liqoctl network unexpose %s --peer %s", h.Range.Addr(), peering)
+	}
+	return "liqoctl network connect --update, for peering " + peering
+}
 
 // String is such as "orphan 10.71.0.0/16 (peering "b" pods): there is no peering "b"".
 func (f Finding) String() string {
 	return fmt.Sprintf("%s %s (%s): %s", f.Kind, f.Reservation.Range, f.Reservation.Use(), f.Why)
-}
-
-// mend changes the registry as planned, as far as the plan still holds for it, and returns the findings that were
-// planned or are new, with what was mended.
-func (a state) mend(planned []Finding) ([]Finding, error) {
-	now := a.findings()
-	for _, action := range []RepairAction{ReleaseIt, ReserveIt} {
-		for i, f := range now {
-			same := func(p Finding) bool { return p.Repair == action && p.Reservation == f.Reservation }
-			if f.Repair != action || !slices.ContainsFunc(planned, same) {
-				continue
-			}
-			if err := f.repair(a.registry); err != nil {
-				return nil, fmt.Errorf("%s %s: %w", action, f.Reservation.Range, err)
-			}
-			now[i].Repaired = true
-		}
-	}
-	return now, nil
-}
-
-func (f Finding) repair(r *ipam.Registry) error {
-	if f.Repair == ReleaseIt {
-		return r.ReleaseRange(f.Reservation.Owner, f.Reservation.Purpose, f.Reservation.Range)
-	}
-	return r.Reserve(f.Reservation)
 }

@@ -52,26 +52,17 @@ func crowd(tb testing.TB, peerings int) state {
 	return a
 }
 
-// TestCrowd checks and mends the reservations of 2,000 peerings. It runs within a compare-and-swap, which others
-// overtake when it takes long.
+// TestCrowd checks the reservations of 2,000 peerings.
 func TestCrowd(t *testing.T) {
 	a := crowd(t, 2000)
 	before := time.Now()
-	planned := a.findings()
-	mended, err := a.mend(planned)
-	took := time.Since(before)
-	t.Logf("found and mended in %s", took)
-	if err != nil {
-		t.Fatal(err)
-	}
+	found := a.findings()
+	t.Logf("found in %s", time.Since(before))
 	for kind, want := range map[FindingKind]int{Orphan: 250 * 4, Begun: 250 * 4, Missing: 500, Leak: 0, Overlap: 0} {
 		of := func(f Finding) bool { return f.Kind != kind }
-		if got := len(slices.DeleteFunc(slices.Clone(mended), of)); got != want {
+		if got := len(slices.DeleteFunc(slices.Clone(found), of)); got != want {
 			t.Errorf("%d %s, want %d", got, kind, want)
 		}
-	}
-	if left := a.findings(); len(left) != 250*4 {
-		t.Errorf("%d findings are left, want those of peerings that have begun", len(left))
 	}
 }
 

@@ -260,9 +260,8 @@ func (f *facts) readUses(ctx context.Context) error {
 	return err
 }
 
-func (f *facts) readReservations(ctx context.Context) error {
-	result, err := addresses.Check(ctx, addresses.CheckOptions{Cluster: f.cluster})
-	f.findings = result.Findings
+func (f *facts) readReservations(ctx context.Context) (err error) {
+	f.findings, err = addresses.Check(ctx, f.cluster)
 	return err
 }
 

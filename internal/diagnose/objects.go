@@ -2,6 +2,8 @@ package diagnose
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/records"
@@ -41,17 +43,21 @@ func objectChecks() []Check {
 		},
 		{
 			ID: "LQ-OBJECTS-RESERVATIONS", Layer: Objects,
-			What:  "Address reservations agree with the peerings and with the ranges that the cluster has now (ipam check).",
+			What:  "Address reservations agree with the peerings and with the ranges that the cluster has now.",
 			Needs: []string{"LQ-OBJECTS-INSTALLED"},
 			Cause: "A command was interrupted, ConfigMap ipam was edited, or the cluster's own ranges have changed.",
-			Fix:   "liqoctl ipam check --context CONTEXT --repair",
+			Fix: "liqoctl network init --context CONTEXT --update: it reserves what is missing, and releases what the cluster has no more. " +
+				"For others the finding has the command.",
 			reads: []fact{reservations},
 			cluster: func(f *facts) outcome {
-				var seen []string
+				var seen, advice []string
 				for _, finding := range f.findings {
 					seen = append(seen, finding.String())
+					if !slices.Contains(advice, finding.Hint) {
+						advice = append(advice, finding.Hint)
+					}
 				}
-				return judged(Failed, seen)
+				return judged(Failed, seen).hinted(strings.Join(advice, "; "))
 			},
 		},
 		{

@@ -245,6 +245,12 @@ func TestDamagedReservations(t *testing.T) {
 		t.Errorf("held back %v", v.heldBack)
 	}
 	w.wantFaults("damaged reservations", "ConfigMap ipam")
+	w.objects.ipam = nil // as a reset removes them
+	w.drop(records.PeeringName("c"))
+	w.drop(records.FabricName)
+	if v := w.view(); v.fabric != nil || len(v.heldBack) > 0 {
+		t.Errorf("removed reservations: fabric %v, held back %v", v.fabric, v.heldBack)
+	}
 }
 
 // TestReservationsAreRead: a view tells whether there may be reservations that were not read. Those that this process

@@ -23,7 +23,7 @@ func Reservations(ctx context.Context, c *cluster.Cluster) (*ipam.Registry, erro
 	if err != nil {
 		return nil, ExplainAddresses(c.Context, err)
 	}
-	registry, _, err := registryOf(object)
+	registry, _, err := registryOf(c, object)
 	return registry, ExplainAddresses(c.Context, err)
 }
 
@@ -32,7 +32,7 @@ func Reservations(ctx context.Context, c *cluster.Cluster) (*ipam.Registry, erro
 func UpdateReservations(ctx context.Context, c *cluster.Cluster, change func(*ipam.Registry) error) error {
 	object := &corev1.ConfigMap{ObjectMeta: Meta(c.Namespace, records.IPAMName)}
 	_, err := cluster.Swap(ctx, c, object, func(live *corev1.ConfigMap) (*corev1.ConfigMap, error) {
-		registry, unknown, err := registryOf(live)
+		registry, unknown, err := registryOf(c, live)
 		if err != nil {
 			return nil, err
 		}
@@ -56,16 +56,35 @@ func UpdateReservations(ctx context.Context, c *cluster.Cluster, change func(*ip
 }
 
 // registryOf reads the registry in a ConfigMap, nil if there is none yet. unknown are fields of a later release.
-func registryOf(object *corev1.ConfigMap) (registry *ipam.Registry, unknown []string, err error) {
+func registryOf(c *cluster.Cluster, object *corev1.ConfigMap) (registry *ipam.Registry, unknown []string, err error) {
 	if object == nil {
 		registry, err = ipam.New(ipam.DefaultPools()...)
 		return registry, nil, err
 	}
 	registry, unknown, err = store.DecodeKnown(object.Data[records.DataKey])
 	if err != nil {
-		err = hint.With(fmt.Errorf("read ConfigMap %s/%s: %w", object.Namespace, object.Name, err), records.DamageHint)
+		err = &UnreadableError{Context: c.Context, Namespace: c.Namespace, Err: err}
 	}
 	return registry, unknown, err
+}
+
+// UnreadableError says that a cluster's reservations cannot be decoded. Nothing overwrites them.
+type UnreadableError struct {
+	Context, Namespace string
+	Err                error
+}
+
+func (e *UnreadableError) Error() string {
+	return fmt.Sprintf("read ConfigMap %s/%s: %v", e.Namespace, records.IPAMName, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *UnreadableError) Unwrap() error { return e.Err }
+
+// Hint returns how to keep a copy, and what can be done then.
+func (e *UnreadableError) Hint() string {
+	return fmt.Sprintf("%s; keep a copy: kubectl --context %s -n %s get configmap %s -o yaml > ipam.yaml; liqoctl network reset --force removes it, and all peerings of this cluster with it",
+		records.DamageHint, cluster.ShellWord(e.Context), e.Namespace, records.IPAMName)
 }
 
 // ExplainAddresses adds to an error of the registry what the user can do.

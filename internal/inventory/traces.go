@@ -17,7 +17,8 @@ type Trace struct {
 	ClusterID string // of the peer; "" where its document is gone or cannot be read
 }
 
-// Traces finds every peering of which a cluster still has anything: an object or a reservation. Sorted by name.
+// Traces finds every peering of which a cluster still has anything: an object or a reservation. Sorted by name. With an
+// UnreadableError come those that have objects.
 func Traces(ctx context.Context, c *cluster.Cluster) ([]Trace, error) {
 	objects, err := c.List(ctx, records.LabelPeering)
 	if err != nil {
@@ -37,20 +38,19 @@ func Traces(ctx context.Context, c *cluster.Cluster) ([]Trace, error) {
 		found[name] = t
 	}
 	registry, err := Reservations(ctx, c)
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range ReservedPeerings(registry) {
-		t := found[name]
-		t.Name = name
-		found[name] = t
+	if err == nil {
+		for _, name := range ReservedPeerings(registry) {
+			t := found[name]
+			t.Name = name
+			found[name] = t
+		}
 	}
 	all := make([]Trace, 0, len(found))
 	for _, t := range found {
 		all = append(all, t)
 	}
 	slices.SortFunc(all, func(a, b Trace) int { return strings.Compare(a.Name, b.Name) })
-	return all, nil
+	return all, err
 }
 
 // TracesOf chooses what belongs to one peer: by its cluster's ID, and by name what has no document any more.

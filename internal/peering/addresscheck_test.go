@@ -4,44 +4,34 @@ import (
 	"errors"
 	"net/netip"
 	"slices"
-	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/addresses"
+	"liqonet.io/liqonet/internal/hosts"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/removal"
 	"liqonet.io/liqonet/internal/steps"
 	"liqonet.io/liqonet/ipam"
 )
 
-// checked is a check's findings as text, and whether each was mended.
-func checked(t *testing.T, w *world, repair bool) []string {
+// checked are the findings about a cluster's reservations as text.
+func checked(t *testing.T, w *world) []string {
 	t.Helper()
-	check, err := addresses.Check(t.Context(), addresses.CheckOptions{Cluster: w.Cluster, Repair: repair})
+	found, err := addresses.Check(t.Context(), w.Cluster)
 	if err != nil {
 		t.Fatal(err)
 	}
-	lines := make([]string, 0, len(check.Findings))
-	open := 0
-	for _, f := range check.Findings {
-		line := f.String()
-		if f.Repaired {
-			line += " [repaired]"
-		} else {
-			open++
+	lines := make([]string, len(found))
+	for i, f := range found {
+		if lines[i] = f.String(); f.Hint == "" {
+			t.Errorf("%s: no hint", f)
 		}
-		if !f.Safe() && f.Hint == "" {
-			t.Errorf("%s: no repair and no hint", f)
-		}
-		lines = append(lines, line)
-	}
-	if check.Open() != open {
-		t.Errorf("%d open findings, want %d", check.Open(), open)
 	}
 	return lines
 }
@@ -60,26 +50,43 @@ func heldBy(owner ipam.Owner, purpose ipam.Purpose, text string) ipam.Reservatio
 
 // disorder is done to the reservations of a cluster that is connected with b.
 type disorder struct {
-	name     string
-	damage   func(*testing.T, *world)
-	found    []string
-	repaired []string // what a repair leaves; nil: all, as it mends nothing
+	name   string
+	damage func(*testing.T, *world)
+	found  []string
+	mend   []func(t *testing.T, a, b *world) // the commands that findings name; nil: none leaves nothing
+}
+
+func initUpdate(t *testing.T, a, b *world) {
+	t.Helper()
+	must(t, Init, InitOptions{Side: connectOptions(a, b).Local, Installation: Installation{Image: "liqonet:1", Update: true}, Timeout: time.Minute})
+}
+
+func connectUpdate(t *testing.T, a, b *world) {
+	t.Helper()
+	o := connectOptions(a, b)
+	o.Update = true
+	must(t, Connect, o)
+}
+
+func disconnectGone(t *testing.T, a, _ *world) {
+	t.Helper()
+	must(t, removal.Disconnect, removal.DisconnectOptions{Local: a.Cluster, Peer: "gone", OneSide: true, Timeout: time.Minute})
 }
 
 // heldWithoutNeed has what is held and not used, or may well be held.
 func heldWithoutNeed() []disorder {
 	return []disorder{
-		{"in order", func(*testing.T, *world) {}, []string{}, []string{}},
+		{"in order", func(*testing.T, *world) {}, []string{}, nil},
 		{"users may hold what they want", func(t *testing.T, w *world) {
 			w.change(t, func(r *ipam.Registry) error {
 				return r.Reserve(heldBy(ipam.User("vpn"), ipam.Reserved, "192.168.0.0/24"))
 			})
-		}, []string{}, []string{}},
+		}, []string{}, nil},
 		{"orphan", func(t *testing.T, w *world) {
 			w.change(t, func(r *ipam.Registry) error {
 				return r.Reserve(heldBy(ipam.Peering("gone"), ipam.PeerPods, "192.168.0.0/24"))
 			})
-		}, []string{`orphan 192.168.0.0/24 (peering "gone" pods): there is no peering "gone"`}, []string{}},
+		}, []string{`orphan 192.168.0.0/24 (peering "gone" pods): there is no peering "gone"`}, mend(disconnectGone)},
 		{"begun", func(t *testing.T, w *world) {
 			if err := w.Cluster.Kube.CoreV1().ConfigMaps("liqonet").Delete(t.Context(), records.PeeringName("b"), metav1.DeleteOptions{}); err != nil {
 				t.Fatal(err)
@@ -89,12 +96,27 @@ func heldWithoutNeed() []disorder {
 			`begun 10.80.128.1/32 (peering "b" gateway address): peering "b" is not complete: a connect runs, or was interrupted`,
 			`begun 10.81.0.0/16 (peering "b" external CIDR): peering "b" is not complete: a connect runs, or was interrupted`,
 			`begun 172.31.2.0/24 (peering "b" underlay): peering "b" is not complete: a connect runs, or was interrupted`,
-		}, nil},
+		}, mend(connectUpdate)},
 		{"leak", func(t *testing.T, w *world) {
 			w.change(t, func(r *ipam.Registry) error {
 				return r.Reserve(heldBy(ipam.Peering("b"), ipam.PeerPods, "192.168.0.0/24"))
 			})
-		}, []string{`leak 192.168.0.0/24 (peering "b" pods): peering "b" does not use it`}, []string{}},
+		}, []string{`leak 192.168.0.0/24 (peering "b" pods): peering "b" does not use it`}, mend(connectUpdate)},
+		{"leak of addresses", func(t *testing.T, w *world) {
+			w.change(t, func(r *ipam.Registry) error {
+				host := heldBy(ipam.Peering("b"), ipam.ExposedHost, "10.70.128.9/32")
+				host.Real = prefix("198.51.100.9/32")
+				return errors.Join(r.Reserve(heldBy(ipam.Peering("b"), ipam.GatewayAddress, "10.80.128.9/32")), r.Reserve(host),
+					r.Reserve(heldBy(ipam.Peering("b"), ipam.OutsideHost, "198.51.100.9/32")))
+			})
+		}, []string{
+			`leak 10.70.128.9/32 (peering "b" exposed host): peering "b" does not use it`,
+			`leak 10.80.128.9/32 (peering "b" gateway address): peering "b" does not use it`,
+			`leak 198.51.100.9/32 (peering "b" host outside): peering "b" does not use it`,
+		}, mend(connectUpdate, func(t *testing.T, a, _ *world) {
+			t.Helper()
+			must(t, hosts.Withdraw, exposing(a, "198.51.100.9"))
+		})},
 	}
 }
 
@@ -109,7 +131,7 @@ func usedWithoutHold() []disorder {
 		}, []string{
 			`missing 10.71.0.0/16 (peering "b" pods): it is in use, and nothing keeps others off it`,
 			`missing 10.80.128.1/32 (peering "b" gateway address): it is in use, and nothing keeps others off it`,
-		}, []string{}},
+		}, mend(initUpdate)},
 		{"used twice", func(t *testing.T, w *world) {
 			w.change(t, func(r *ipam.Registry) error {
 				_, err := r.Release(ipam.Peering("b"), ipam.PeerPods)
@@ -126,7 +148,7 @@ func usedWithoutHold() []disorder {
 		}, []string{
 			`missing 10.71.0.0/16 (peering "b" pods): it is in use, and nothing keeps others off it`,
 			`orphan 10.71.0.0/24 (peering "gone" pods): there is no peering "gone"`,
-		}, []string{}},
+		}, mend(disconnectGone, initUpdate)},
 		{"a new node network in the range of a peer", func(t *testing.T, w *world) {
 			w.addNode(t, worldNode{name: "a9", podCIDR: "10.244.9.0/24", address: "10.71.0.9"})
 		}, []string{
@@ -136,32 +158,30 @@ func usedWithoutHold() []disorder {
 			w.addNode(t, worldNode{name: "a9", podCIDR: "10.244.9.0/24", address: "192.168.7.9"})
 		}, []string{
 			`missing 192.168.7.0/24 (node network): it is in use, and nothing keeps others off it`,
-		}, []string{}},
+		}, mend(initUpdate)},
 	}
 }
 
+func mend(commands ...func(t *testing.T, a, b *world)) []func(t *testing.T, a, b *world) {
+	return commands
+}
+
+// TestCheckAddresses: what is not in order is found, and the commands that findings name mend it.
 func TestCheckAddresses(t *testing.T) {
 	t.Parallel()
 	for _, tt := range slices.Concat(heldWithoutNeed(), usedWithoutHold()) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w, _ := connected(t)
-				tt.damage(t, w)
-				if diff := cmp.Diff(tt.found, checked(t, w, false)); diff != "" {
+				a, b := connected(t)
+				tt.damage(t, a)
+				if diff := cmp.Diff(tt.found, checked(t, a)); diff != "" {
 					t.Errorf("found (-want +got):\n%s", diff)
 				}
-				mended := make([]string, len(tt.found))
-				for i, line := range tt.found {
-					mended[i] = line + " [repaired]"
+				for _, command := range tt.mend {
+					command(t, a, b)
 				}
-				if tt.repaired == nil {
-					mended, tt.repaired = tt.found, tt.found
-				}
-				if diff := cmp.Diff(mended, checked(t, w, true)); diff != "" {
-					t.Errorf("repaired (-want +got):\n%s", diff)
-				}
-				if diff := cmp.Diff(tt.repaired, checked(t, w, false)); diff != "" {
-					t.Errorf("left after the repair (-want +got):\n%s", diff)
+				if left := checked(t, a); tt.mend != nil && len(left) > 0 {
+					t.Errorf("left: %q", left)
 				}
 			})
 		})
@@ -176,66 +196,14 @@ func (w *world) addNode(t *testing.T, n worldNode) {
 	}
 }
 
-// TestRepairDoesWhatWasPlanned has something change between the plan and the repair: a connect has come, and the
-// range that was an orphan's is in use.
-func TestRepairDoesWhatWasPlanned(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w, _ := connected(t)
-		w.change(t, func(r *ipam.Registry) error {
-			return errors.Join(
-				r.Reserve(heldBy(ipam.Peering("gone"), ipam.PeerPods, "192.168.0.0/24")),
-				r.Reserve(heldBy(ipam.Peering("new"), ipam.PeerPods, "192.168.1.0/24")))
-		})
-		o := addresses.CheckOptions{Cluster: w.Cluster, Repair: true}
-		o.Planned = func(c addresses.CheckResult) error {
-			if len(c.Findings) != 2 || c.Open() != 2 {
-				t.Errorf("planned %v", c.Findings)
-			}
-			secret := &corev1.Secret{ObjectMeta: inventory.Meta("liqonet", records.PeeringName("new"))}
-			_, err := w.Cluster.Kube.CoreV1().Secrets("liqonet").Create(t.Context(), secret, metav1.CreateOptions{})
-			w.change(t, func(r *ipam.Registry) error {
-				return r.Reserve(heldBy(ipam.Peering("late"), ipam.PeerPods, "192.168.2.0/24"))
-			})
-			return err
-		}
-		check, err := addresses.Check(t.Context(), o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var kinds []string
-		for _, f := range check.Findings {
-			kind := string(f.Kind)
-			if f.Repaired {
-				kind += " repaired"
-			}
-			kinds = append(kinds, kind)
-		}
-		if want := []string{"orphan repaired", "begun", "orphan"}; !slices.Equal(kinds, want) {
-			t.Errorf("%s, want %s", kinds, want)
-		}
-		// A plan that is refused is not carried out.
-		o.Planned = func(addresses.CheckResult) error { return errNo }
-		if _, err := addresses.Check(t.Context(), o); !errors.Is(err, errNo) {
-			t.Errorf("%v, want %v", err, errNo)
-		}
-		if left := checked(t, w, false); len(left) != 2 {
-			t.Errorf("left %s", left)
-		}
-	})
-}
-
-// errNo refuses a plan.
-var errNo = errors.New("no")
-
 func TestCheckAddressesWithoutDiscovery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, _ := connected(t)
 		if err := w.Cluster.Kube.NetworkingV1().ServiceCIDRs().Delete(t.Context(), "kubernetes", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		check, err := addresses.Check(t.Context(), addresses.CheckOptions{Cluster: w.Cluster})
-		if err != nil || len(check.Findings) > 0 || len(check.Notes) != 1 || !strings.Contains(check.Notes[0], "--service-cidr") {
-			t.Errorf("%+v, %v", check, err)
+		if found := checked(t, w); len(found) > 0 {
+			t.Errorf("found %q", found)
 		}
 	})
 }

@@ -13,6 +13,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
 
 	"liqonet.io/liqonet/internal/hint"
@@ -275,6 +276,39 @@ func TestResetWaitsForEmptyKernels(t *testing.T) {
 		}
 		if left := a.left(t); len(left) > 0 {
 			t.Errorf("left %v", left)
+		}
+	})
+}
+
+// TestDamagedReservations: connect, disconnect and reset refuse what they cannot read, and say how to keep a copy. Reset by
+// force removes it.
+func TestDamagedReservations(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := connected(t)
+		damage := []byte(`{"data": {"record": "version: 1\nreservations: [x]\n"}}`)
+		if _, err := a.kube.CoreV1().ConfigMaps(a.Namespace).Patch(t.Context(), records.IPAMName, types.MergePatchType, damage, metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		reset := removal.ResetOptions{Cluster: a.Cluster, Image: "liqonet:1", Timeout: time.Minute}
+		_, connects := Connect(t.Context(), connectOptions(a, b), &recorder{})
+		_, disconnects := removal.Disconnect(t.Context(), removal.DisconnectOptions{Local: a.Cluster, Remote: b.Cluster, Timeout: time.Minute}, &recorder{})
+		_, resets := removal.Reset(t.Context(), reset, &recorder{})
+		for what, err := range map[string]error{"connect": connects, "disconnect": disconnects, "reset": resets} {
+			advice := hint.Of(err)
+			if err == nil || !strings.Contains(advice, "kubectl --context a -n liqonet get configmap ipam -o yaml > ipam.yaml") || !strings.Contains(advice, "reset --force") {
+				t.Errorf("%s: error %v, hint %q", what, err, advice)
+			}
+		}
+		reset.Force = true
+		r := &recorder{}
+		if _, err := removal.Reset(t.Context(), reset, r); err != nil {
+			t.Fatal(err)
+		}
+		if left := a.left(t); len(left) > 0 {
+			t.Errorf("left %v", left)
+		}
+		if said := strings.Join(r.said(), "\n"); !strings.Contains(said, "read ConfigMap liqonet/ipam") {
+			t.Errorf("no warning: %s", said)
 		}
 	})
 }

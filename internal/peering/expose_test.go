@@ -13,7 +13,6 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"liqonet.io/liqonet/internal/addresses"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/hosts"
 	"liqonet.io/liqonet/internal/inventory"
@@ -47,9 +46,8 @@ func expectHeld(t *testing.T, w *world, want ...string) {
 	if got := heldHosts(t, w); !slices.Equal(got, want) {
 		t.Errorf("held %q, want %q", got, want)
 	}
-	check, err := addresses.Check(t.Context(), addresses.CheckOptions{Cluster: w.Cluster})
-	if err != nil || len(check.Findings) > 0 {
-		t.Errorf("ipam check: %v, %v", check.Findings, err)
+	if found := checked(t, w); len(found) > 0 {
+		t.Errorf("findings: %q", found)
 	}
 }
 

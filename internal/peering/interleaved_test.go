@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"liqonet.io/liqonet/internal/addresses"
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/hosts"
@@ -66,9 +65,8 @@ func TestUpdateKeepsWhatOthersExpose(t *testing.T) {
 				if len(got) != len(c.want) || peeringOf(t, a).ClampMSS {
 					t.Errorf("exposed: %v, want %v; MSS clamped: %v", got, c.want, peeringOf(t, a).ClampMSS)
 				}
-				check, err := addresses.Check(t.Context(), addresses.CheckOptions{Cluster: a.Cluster})
-				if err != nil || len(check.Findings) > 0 {
-					t.Errorf("ipam check: %v, %v", check.Findings, err)
+				if found := checked(t, a); len(found) > 0 {
+					t.Errorf("findings: %q", found)
 				}
 			})
 		})

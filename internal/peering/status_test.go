@@ -175,7 +175,7 @@ func TestStatusOfLostReservations(t *testing.T) {
 		if err != nil || len(all) != 1 {
 			t.Fatal(all, err)
 		}
-		want := []string{"ConfigMap ipam does not reserve " + seen.String() + `, peering "b" pods: liqoctl ipam check --repair`}
+		want := []string{"ConfigMap ipam does not reserve " + seen.String() + `, peering "b" pods: liqoctl network init --update`}
 		if diff := cmp.Diff(want, all[0].Altered); diff != "" {
 			t.Errorf("altered (-want +got):\n%s", diff)
 		}

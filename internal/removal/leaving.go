@@ -31,6 +31,7 @@ type leaving struct {
 	removed  Removed // so far; its Peerings are those to remove
 	reporter steps.Reporter
 	force    bool   // go on where nodes cannot confirm
+	damaged  bool   // the reservations cannot be read, and go with force
 	shared   bool   // the nodes have helpers of an installation in another namespace
 	id       string // of the cluster
 	name     string // by which peers know the cluster, or would if it had been installed
@@ -119,7 +120,7 @@ func (l *leaving) clean(ctx context.Context, peering string) error {
 	if err != nil {
 		return err
 	}
-	if err := l.delete(ctx, objects...); err != nil {
+	if err := l.delete(ctx, objects...); err != nil || l.damaged {
 		return err
 	}
 	var released []ipam.Reservation
@@ -146,9 +147,13 @@ func (l *leaving) uninstall(ctx context.Context) error {
 }
 
 // stop ends the helpers. The fabric goes first: that is what tells the node helpers to empty their kernels, and they
-// must have done so before they are gone themselves.
+// must have done so before they are gone themselves. While reservations are damaged they keep the guard of those that they have read.
 func (l *leaving) stop(ctx context.Context) error {
-	if err := l.delete(ctx, &corev1.ConfigMap{ObjectMeta: inventory.Meta(l.cluster.Namespace, records.FabricName)}); err != nil {
+	first := []cluster.Object{&corev1.ConfigMap{ObjectMeta: inventory.Meta(l.cluster.Namespace, records.FabricName)}}
+	if l.damaged {
+		first = append(first, &corev1.ConfigMap{ObjectMeta: inventory.Meta(l.cluster.Namespace, records.IPAMName)})
+	}
+	if err := l.delete(ctx, first...); err != nil {
 		return err
 	}
 	what := fmt.Sprintf("the nodes of cluster %q to empty their kernels", l.cluster.Context)

@@ -96,7 +96,10 @@ func (l *leaving) reach(ctx context.Context) (string, error) {
 		return "", err
 	}
 	all, err := inventory.Traces(ctx, l.cluster)
-	if err != nil {
+	damage, damaged := errors.AsType[*inventory.UnreadableError](err)
+	if l.damaged = damaged && l.force; l.damaged {
+		l.reporter.Warn(fmt.Sprintf("cluster %q: %v: removed with all else", l.cluster.Context, damage), "")
+	} else if err != nil {
 		return "", err
 	}
 	for _, t := range all {

@@ -150,7 +150,7 @@ func (s *snapshot) readRecords(ctx context.Context) error {
 			continue
 		}
 		for _, r := range addresses.Unreserved(registry, *p.record) {
-			p.altered = append(p.altered, fmt.Sprintf("ConfigMap %s does not reserve %s, %s: liqoctl ipam check --repair", records.IPAMName, r.Range, r.Use()))
+			p.altered = append(p.altered, fmt.Sprintf("ConfigMap %s does not reserve %s, %s: liqoctl network init --update", records.IPAMName, r.Range, r.Use()))
 		}
 	}
 	return nil
