@@ -63,7 +63,7 @@ func objectChecks() []Check {
 		{
 			ID: "LQ-OBJECTS-RANGES", Layer: Objects,
 			What: "No address that the cluster uses lies in the ranges by which it reaches the peer: those of API servers, external addresses " +
-				"of nodes, and the routes, resolvers and connections that nodes report.",
+				"of nodes, and the routes and addresses that nodes report.",
 			Needs: []string{"LQ-OBJECTS-INSTALLED"},
 			Cause: "A network was added around the cluster since the peering was made. From pods and nodes, these addresses now lead to the peer.",
 			Fix: "liqoctl network disconnect --context CONTEXT --remote-context REMOTE, then liqoctl network connect: other addresses are chosen. " +

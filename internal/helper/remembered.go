@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// rememberedFor is how long what a node found in its kernel counts as known: to read all routes and tracked connections
+// rememberedFor is how long what a node found in its kernel counts as known: to read all routes
 // takes longer than all else of a pass. What changes in between is seen by the packets that measure each hop, and by
 // liqoctl, which asks when peers are connected.
 const rememberedFor = 20 * resync

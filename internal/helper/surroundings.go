@@ -3,12 +3,9 @@
 package helper
 
 import (
-	"bufio"
 	"cmp"
 	"fmt"
-	"io"
 	"net/netip"
-	"os"
 	"slices"
 	"strings"
 
@@ -17,32 +14,21 @@ import (
 	"liqonet.io/liqonet/netops"
 )
 
-// resolvConf is what the runtime copies from the node: the pod's DNS policy is Default.
-const resolvConf = "/etc/resolv.conf"
-
 // surroundings finds out which addresses the node uses besides those of pods, Services and peers. The zero value knows
 // nothing.
 type surroundings struct {
 	text  string // a Surroundings record; "": none was made yet
 	found remembered[string]
-	// served are ranges of peers since this process began. Connections to them outlive a peering.
-	served []netip.Prefix
 }
 
 // record returns the record as text. What cannot be read leaves the last one as it is.
 func (s *surroundings) record(v nodeView, internal netip.Addr, kernel *netops.Kernel) (string, error) {
-	s.served = append(s.served, without(v.ranges(), s.served)...)
-	text, err := s.found.get(ownRanges(v, internal, s.served), func(own []netip.Prefix) (string, error) {
+	text, err := s.found.get(ownRanges(v, internal), func(own []netip.Prefix) (string, error) {
 		found, err := kernel.Surroundings()
 		if err != nil {
 			return "", fmt.Errorf("look for ranges in use: %w", err)
 		}
-		var resolvers []netip.Addr
-		if file, err := os.Open(resolvConf); err == nil { // without one there are none
-			resolvers = nameservers(file)
-			_ = file.Close()
-		}
-		return records.Encode(surroundingsOf(found, resolvers, own))
+		return records.Encode(surroundingsOf(found, own))
 	})
 	if err == nil {
 		s.text = text
@@ -51,8 +37,8 @@ func (s *surroundings) record(v nodeView, internal netip.Addr, kernel *netops.Ke
 }
 
 // ownRanges are those of the node's own cluster and of its peers, which liqoctl knows better.
-func ownRanges(v nodeView, internal netip.Addr, served []netip.Prefix) []netip.Prefix {
-	own := slices.Clone(served)
+func ownRanges(v nodeView, internal netip.Addr) []netip.Prefix {
+	own := v.ranges()
 	if internal.IsValid() {
 		own = append(own, cidr.Single(internal))
 	}
@@ -74,23 +60,19 @@ var nobodys = []netip.Prefix{
 
 // surroundingsOf is the record of what was found, without what lies within a cluster's own ranges. It has room for so many
 // ranges of each use: more of them are merged to wider ones.
-func surroundingsOf(found netops.Surroundings, resolvers []netip.Addr, own []netip.Prefix) records.Surroundings {
+func surroundingsOf(found netops.Surroundings, own []netip.Prefix) records.Surroundings {
 	s := records.Surroundings{Version: records.SchemaVersion}
 	own = slices.Concat(own, nobodys)
 	add := func(use records.Use, ranges []netip.Prefix, widest int) {
 		ranges = slices.DeleteFunc(ranges, func(p netip.Prefix) bool { return cidr.Within(p, own) })
-		ranges, more := fewer(ranges, records.MaxSurroundings/4, widest)
+		ranges, more := fewer(ranges, records.MaxSurroundings/2, widest)
 		s.More = s.More || more
 		for _, p := range ranges {
 			s.Ranges = append(s.Ranges, records.UsedRange{Range: p, Use: use})
 		}
 	}
-	// With hosts outside of private ranges every node has connections, and peers have no pods there.
-	connections := slices.DeleteFunc(cidr.Singles(found.Connections), func(p netip.Prefix) bool { return !cidr.Private(p) })
 	add(records.UseRoute, slices.Clone(found.Routes), 16)
 	add(records.UseAddress, cidr.Singles(found.Addresses), 24)
-	add(records.UseResolver, cidr.Singles(resolvers), 32)
-	add(records.UseConnection, connections, 20)
 	slices.SortFunc(s.Ranges, func(a, b records.UsedRange) int {
 		return cmp.Or(a.Range.Compare(b.Range), strings.Compare(string(a.Use), string(b.Use)))
 	})
@@ -142,18 +124,4 @@ func narrowed(p netip.Prefix) []netip.Prefix {
 	}
 	lower, upper := cidr.Halves(p)
 	return append(narrowed(lower), narrowed(upper)...)
-}
-
-// nameservers reads the resolvers of a resolv.conf (resolv.conf(5)).
-func nameservers(file io.Reader) (all []netip.Addr) {
-	for lines := bufio.NewScanner(file); lines.Scan(); {
-		words := strings.Fields(lines.Text())
-		if len(words) < 2 || words[0] != "nameserver" {
-			continue
-		}
-		if a, err := netip.ParseAddr(words[1]); err == nil && a.Is4() {
-			all = append(all, a)
-		}
-	}
-	return all
 }

@@ -32,25 +32,18 @@ func TestSurroundingsOf(t *testing.T) {
 	found := netops.Surroundings{
 		Routes:    prefixes("10.9.0.0/24", "10.244.3.0/24", "10.0.0.0/8", "10.80.5.0/24", "10.71.0.0/16", "169.254.0.0/16", "203.0.113.0/24"),
 		Addresses: addresses("172.31.1.11", "127.0.0.1", "10.80.0.7", "10.96.0.10"),
-		// One of a pod, of a Service, of a peer's pod, of a private network, and of the Internet.
-		Connections: addresses("10.244.3.9", "10.96.0.1", "10.71.3.4", "10.9.8.7", "192.0.2.7"),
 	}
-	resolvers := addresses("10.2.0.2", "127.0.0.53")
 	internal := netip.MustParseAddr("10.80.0.7")
 	for name, c := range map[string]struct {
 		peerings []records.Peering
-		served   []netip.Prefix
 		want     string
 	}{
-		"before a peering": {want: "10.0.0.0/8 route, 10.2.0.2/32 resolver, 10.9.0.0/24 route, 10.9.8.7/32 connection, 10.71.0.0/16 route, " +
-			"10.71.3.4/32 connection, 10.80.5.0/24 route, 172.31.1.11/32 address, 203.0.113.0/24 route"},
-		"with a peering": {peerings: []records.Peering{{Name: "b"}}, served: prefixes("10.71.0.0/16"),
-			want: "10.0.0.0/8 route, 10.2.0.2/32 resolver, 10.9.0.0/24 route, 10.9.8.7/32 connection, 172.31.1.11/32 address, 203.0.113.0/24 route"},
-		"after it": {served: prefixes("10.71.0.0/16"),
-			want: "10.0.0.0/8 route, 10.2.0.2/32 resolver, 10.9.0.0/24 route, 10.9.8.7/32 connection, 10.80.5.0/24 route, 172.31.1.11/32 address, 203.0.113.0/24 route"},
+		"without a peering": {want: "10.0.0.0/8 route, 10.9.0.0/24 route, 10.71.0.0/16 route, 10.80.5.0/24 route, 172.31.1.11/32 address, 203.0.113.0/24 route"},
+		"with a peering": {peerings: []records.Peering{{Name: "b", Peer: records.Peer{PodCIDRs: []records.Mapping{{Seen: netip.MustParsePrefix("10.71.0.0/16")}}}}},
+			want: "10.0.0.0/8 route, 10.9.0.0/24 route, 172.31.1.11/32 address, 203.0.113.0/24 route"},
 	} {
 		view.peerings = c.peerings
-		s := surroundingsOf(found, resolvers, ownRanges(view, internal, c.served))
+		s := surroundingsOf(found, ownRanges(view, internal))
 		got := make([]string, len(s.Ranges))
 		for i, r := range s.Ranges {
 			got[i] = fmt.Sprintf("%s %s", r.Range, r.Use)
@@ -69,7 +62,7 @@ func TestSurroundingsOf(t *testing.T) {
 func TestWideRoutesHideNothing(t *testing.T) {
 	found := netops.Surroundings{Routes: prefixes("10.0.0.0/8", "10.9.0.0/24", "172.16.0.0/12", "172.0.0.0/12")}
 	var got []netip.Prefix
-	for _, r := range surroundingsOf(found, nil, nil).Ranges {
+	for _, r := range surroundingsOf(found, nil).Ranges {
 		got = append(got, r.Range)
 	}
 	want := prefixes("10.0.0.0/8", "10.9.0.0/24", "172.0.0.0/12", "172.16.0.0/12")
@@ -96,9 +89,8 @@ func TestSurroundingsAreFew(t *testing.T) {
 		for i := range c.many {
 			found.Routes = append(found.Routes, c.routes(i))
 			found.Addresses = append(found.Addresses, netip.AddrFrom4([4]byte{172, 16, byte(i >> 8), byte(i)}))
-			found.Connections = append(found.Connections, netip.AddrFrom4([4]byte{10, byte(i), byte(i >> 8), 1}))
 		}
-		s := surroundingsOf(found, nil, nil)
+		s := surroundingsOf(found, nil)
 		if _, err := records.Encode(s); err != nil || len(s.Ranges) == 0 || c.more && !s.More {
 			t.Errorf("%s: %d ranges, more %v, %v", name, len(s.Ranges), s.More, err)
 		}
@@ -112,12 +104,5 @@ func TestSurroundingsAreFew(t *testing.T) {
 				break
 			}
 		}
-	}
-}
-
-func TestNameservers(t *testing.T) {
-	const text = "# made by kubelet\nsearch example\nnameserver 10.2.0.2\nnameserver fd00::2\n  nameserver\t10.2.0.3 \nnameserver\noptions ndots:5\nnameserver x\n"
-	if got := nameservers(strings.NewReader(text)); !cmp.Equal(got, addresses("10.2.0.2", "10.2.0.3"), cmp.Comparer(func(a, b netip.Addr) bool { return a == b })) {
-		t.Errorf("%v", got)
 	}
 }

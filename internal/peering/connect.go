@@ -191,6 +191,9 @@ func (c *connector) compare(ctx context.Context) (string, error) {
 	for i, e := range c.ends() {
 		lines = append(append(lines, c.plan.Clusters[i].Differences()...), e.unreserved...)
 		e.notePublic()
+		if c.planning && e.have == nil {
+			e.noteUndetected()
+		}
 	}
 	if c.planning && c.replacesOnly() {
 		c.reporter.Note("second gateways carry packets while the only ones are replaced, if nodes have room for them")

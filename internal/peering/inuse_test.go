@@ -72,11 +72,10 @@ func TestRangesInUseAreAvoided(t *testing.T) {
 		"the API server is elsewhere":   {server: "10.13.0.1", pods: "10.12.0.0/16", own: "10.80.0.0/16"},
 		"in the default internal CIDR":  {server: "10.80.3.3", pods: "10.12.0.0/16", own: "10.71.0.0/16"},
 		"a node has a route":            {node: []string{"10.12.3.0/24 route"}, pods: "10.71.0.0/16", own: "10.80.0.0/16", noted: "10.12.3.0/24 (route of node a1)"},
-		"a node resolves names there":   {node: []string{"10.12.3.4/32 resolver"}, pods: "10.71.0.0/16", own: "10.80.0.0/16", noted: "10.12.3.4/32 (resolver of node a1)"},
-		"a pod is connected with it":    {node: []string{"10.12.3.4/32 connection"}, pods: "10.71.0.0/16", own: "10.80.0.0/16", noted: "10.12.3.4/32 (connection of node a1)"},
+		"a node has the address":        {node: []string{"10.12.3.4/32 address"}, pods: "10.71.0.0/16", own: "10.80.0.0/16", noted: "10.12.3.4/32 (address of node a1)"},
 		"other free ranges are used":    {node: []string{"10.12.3.0/24 route", "10.13.0.0/16 route"}, pods: "10.71.0.0/16", own: "10.80.0.0/16"},
 		"a route that covers all pools": {node: []string{"10.0.0.0/8 route"}, pods: "10.12.0.0/16", own: "10.80.0.0/16", warned: "10.0.0.0/8 (route of node a1)"},
-		"in its own pods":               {node: []string{"10.244.7.0/24 route", "10.96.0.10/32 resolver"}, pods: "10.12.0.0/16", own: "10.80.0.0/16"},
+		"in its own pods":               {node: []string{"10.244.7.0/24 route", "10.96.0.10/32 address"}, pods: "10.12.0.0/16", own: "10.80.0.0/16"},
 		"what the installation knows":   {node: []string{"10.12.3.0/24 route"}, pods: "10.71.0.0/16", own: "10.80.0.0/16", installed: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -180,6 +179,33 @@ func TestRangesInUseAreRefused(t *testing.T) {
 	}
 }
 
+// TestPlanNamesUndetected: the plan of a new peering says which ranges in use are not known.
+func TestPlanNamesUndetected(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := twoWorlds()
+		live(t, a, b)
+		o := connectOptions(a, b)
+		o.Remote.Overrides.FlagPrefix = "remote-"
+		notes := func() string {
+			r := &recorder{}
+			if _, err := PlanConnect(t.Context(), o, r); err != nil {
+				t.Fatal(err)
+			}
+			return strings.Join(r.said(), "\n")
+		}
+		said := notes()
+		for _, want := range []string{`cluster "a": networks behind`, `cluster "b": networks behind`, "ranges with --reserve", "ranges with --remote-reserve"} {
+			if !strings.Contains(said, want) {
+				t.Errorf("no %q in\n%s", want, said)
+			}
+		}
+		must(t, Connect, o)
+		if said := notes(); strings.Contains(said, "not detected") {
+			t.Errorf("with the peering:\n%s", said)
+		}
+	})
+}
+
 // TestRangesComeIntoUse: a connection that stands keeps its addresses, and the user is told.
 func TestRangesComeIntoUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -189,7 +215,7 @@ func TestRangesComeIntoUse(t *testing.T) {
 			t.Fatal(err)
 		}
 		before := contents(t, a)
-		a.uses(t, "a2", "10.12.3.0/24 route", "10.80.9.9/32 resolver")
+		a.uses(t, "a2", "10.12.3.0/24 route", "10.80.9.9/32 address")
 		awaitSurroundings(t, a)
 		r := &recorder{}
 		got, err := Connect(t.Context(), connectOptions(a, b), r)
@@ -199,7 +225,7 @@ func TestRangesComeIntoUse(t *testing.T) {
 		said := strings.Join(r.said(), "\n")
 		for _, want := range []string{
 			`10.12.3.0/24 (route of node a2) is in use, and 10.12.0.0/16 leads to peering "b"`,
-			"10.80.9.9/32 (resolver of node a2) is in use, and 10.80.0.0/16 is the internal CIDR",
+			"10.80.9.9/32 (address of node a2) is in use, and 10.80.0.0/16 is the internal CIDR",
 		} {
 			if !strings.Contains(said, want) {
 				t.Errorf("no %q in\n%s", want, said)

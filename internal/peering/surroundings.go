@@ -86,6 +86,12 @@ func (e *end) notePublic() {
 	}
 }
 
+// noteUndetected names what the ranges of a new peering do not avoid.
+func (e *end) noteUndetected() {
+	e.reporter.Note(fmt.Sprintf("cluster %q: networks behind default routes are not detected: reserve on-premises ranges with --%sreserve",
+		e.cluster.Context, e.side.Overrides.FlagPrefix))
+}
+
 // noteRemapped says why ranges of the peer that are no others' here are remapped all the same.
 func (e *end) noteRemapped() {
 	avoided, _ := e.inUse()

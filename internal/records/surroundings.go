@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"slices"
 )
 
 // Use says how a node knows addresses that it uses.
@@ -12,10 +11,8 @@ type Use string
 
 // The uses.
 const (
-	UseRoute      Use = "route"      // it has a route to them
-	UseAddress    Use = "address"    // they are its own
-	UseResolver   Use = "resolver"   // it resolves names there
-	UseConnection Use = "connection" // it, or one of its pods, has a TCP connection with them
+	UseRoute   Use = "route"   // it has a route to them
+	UseAddress Use = "address" // they are its own
 )
 
 // Surroundings are the addresses that a node uses besides those of pods, Services and peers. Peers must not be given them.
@@ -28,7 +25,7 @@ type Surroundings struct {
 }
 
 // MaxSurroundings bounds what a node reports.
-const MaxSurroundings = 128
+const MaxSurroundings = 64
 
 // WidestAvoided is the length of the widest range that peers are not given because a node uses it. A route for more, as one
 // for all of 10.0.0.0/8, does not say that all of it is in use, and would leave nothing.
@@ -47,7 +44,6 @@ func (s Surroundings) validate() error {
 		return fmt.Errorf("%d ranges: want at most %d", len(s.Ranges), MaxSurroundings)
 	}
 	return each(s.Ranges, func(r UsedRange) error {
-		known := slices.Contains([]Use{UseRoute, UseAddress, UseResolver, UseConnection}, r.Use)
-		return errors.Join(validateCIDR(r.Range), unless(known, "range %s: unknown use %q", r.Range, string(r.Use)))
+		return errors.Join(validateCIDR(r.Range), unless(r.Use == UseRoute || r.Use == UseAddress, "range %s: unknown use %q", r.Range, string(r.Use)))
 	})
 }

@@ -13,7 +13,7 @@ import (
 func TestSurroundings(t *testing.T) {
 	want := records.Surroundings{Version: records.SchemaVersion, More: true, Ranges: []records.UsedRange{
 		{Range: netip.MustParsePrefix("10.9.0.0/16"), Use: records.UseRoute},
-		{Range: netip.MustParsePrefix("10.9.8.7/32"), Use: records.UseConnection},
+		{Range: netip.MustParsePrefix("10.9.8.7/32"), Use: records.UseAddress},
 	}}
 	text, err := records.Encode(want)
 	if err != nil {
