@@ -63,7 +63,8 @@ On a terminal the command asks for confirmation, unless --yes is given.`,
 	return act
 }
 
-// verdictOnRemains takes nodes that cannot be verified for clean ones where more was asked for: reset has warned of them.
+// verdictOnRemains accepts nodes that cannot be verified, unless verification is all that was asked for: reset has
+// warned of them.
 func verdictOnRemains(r *removal.Remains, verifyOnly bool) error {
 	if r == nil || r.None() && (len(r.Silent) == 0 || !verifyOnly) {
 		return nil

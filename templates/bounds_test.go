@@ -11,7 +11,7 @@ import (
 )
 
 // priorities are those of each component: without a node's helper its pods are cut off, without a gateway a peering is.
-// The verification runs where no ResourceQuota admits critical pods. Tests are no more
+// Verification runs where no ResourceQuota admits critical pods. Tests are no more
 // important than what they test.
 var priorities = map[string]string{
 	records.ComponentFabric: "system-node-critical", records.ComponentVerify: "",

@@ -60,7 +60,7 @@ func PathTestProbes(v PathTestValues) (pods, nodes *appsv1.DaemonSet, err error)
 	return pods, nodes, nil
 }
 
-// render makes of a verification, which has pods without rights on every node, pods without capabilities. They ask once and rest.
+// render makes of the pods of a verification, which have no rights, pods without capabilities. They ask once and rest.
 func (v PathTestValues) render(component string) (*appsv1.DaemonSet, error) {
 	set, err := Verify(VerifyValues{Namespace: v.Namespace, Image: v.Image, Pods: v.Pods, Run: v.Run, Without: v.Without})
 	if err != nil {

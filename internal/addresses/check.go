@@ -34,8 +34,8 @@ type Finding struct {
 	Hint        string // what the user can do
 }
 
-// Check compares a cluster's reservations with its peerings and with the ranges that it has now. The findings are sorted
-// by range.
+// Check compares a cluster's reservations with its peerings and with the ranges that it has now. The findings are
+// sorted by range.
 func Check(ctx context.Context, c *cluster.Cluster) ([]Finding, error) {
 	have, err := readState(ctx, c)
 	if err != nil {

@@ -280,8 +280,8 @@ func TestResetWaitsForEmptyKernels(t *testing.T) {
 	})
 }
 
-// TestDamagedReservations: connect, disconnect and reset refuse what they cannot read, and say how to keep a copy. Reset by
-// force removes it.
+// TestDamagedReservations: connect, disconnect and reset refuse what they cannot read, and name the command that keeps
+// a copy. Reset by force removes it.
 func TestDamagedReservations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := connected(t)

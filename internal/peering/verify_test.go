@@ -122,6 +122,9 @@ func TestResetRemovesWhatItCannotVerify(t *testing.T) {
 		if _, err = removal.Reset(t.Context(), o, &recorder{}); !errors.Is(err, o.NoImage) {
 			t.Errorf("without an image: error %v", err)
 		}
+		if _, err = removal.PlanReset(t.Context(), o, &recorder{}); err != nil {
+			t.Errorf("a plan without an image: %v", err)
+		}
 	})
 }
 

@@ -1,6 +1,6 @@
-// Package removal removes what liqonet has in a cluster: a peering (Disconnect), or an installation (Reset) and what is left in
-// kernels without one. The guard against clear text falls last: a node first gives up the routes of
-// a peering, then says so in its report.
+// Package removal removes what liqonet has in a cluster: a peering (Disconnect), or an installation (Reset) and what is
+// left in kernels without one. The guard against clear text falls last: a node first gives up the routes of a peering,
+// then says so in its report.
 package removal
 
 import (
@@ -147,7 +147,8 @@ func (l *leaving) uninstall(ctx context.Context) error {
 }
 
 // stop ends the helpers. The fabric goes first: that is what tells the node helpers to empty their kernels, and they
-// must have done so before they are gone themselves. While reservations are damaged they keep the guard of those that they have read.
+// must have done so before they are gone themselves. While reservations are damaged they keep the guard of those that
+// they have read.
 func (l *leaving) stop(ctx context.Context) error {
 	first := []cluster.Object{&corev1.ConfigMap{ObjectMeta: inventory.Meta(l.cluster.Namespace, records.FabricName)}}
 	if l.damaged {

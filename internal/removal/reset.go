@@ -15,9 +15,9 @@ import (
 	"liqonet.io/liqonet/templates"
 )
 
-// Reset removes liqonet from a cluster: the node helpers, once they have emptied their kernels, and every object. It ends by
-// reading the kernels of all nodes; what it finds there without an installation, it removes. Peerings that exist are an
-// error, unless Force removes them too, on this side only.
+// Reset removes liqonet from a cluster: the node helpers, once they have emptied their kernels, and every object. It
+// ends by reading the kernels of all nodes; what it finds there without an installation, it removes. Peerings that exist are
+// an error, unless Force removes them too, on this side only.
 func Reset(ctx context.Context, o ResetOptions, r steps.Reporter) (ResetResult, error) {
 	if o.VerifyOnly {
 		return verifyOnly(ctx, o, r)
@@ -37,20 +37,22 @@ func reset(ctx context.Context, o ResetOptions, v *verifier, r steps.Reporter) (
 	var unverified error
 	reach := func(ctx context.Context) (string, error) {
 		detail, err := l.reach(ctx)
-		if err == nil && !l.shared {
+		if err == nil && !l.shared && !o.Cluster.IsDryRun() {
 			unverified = v.prepare(ctx)
 		}
 		return detail, err
 	}
-	rest := []steps.Step{{Stage: steps.StageWithdraw, Do: l.disconnect}, {Stage: steps.StageUninstall, Do: func(ctx context.Context) (string, error) { return "", l.stop(ctx) }}}
+	rest := []steps.Step{
+		{Stage: steps.StageWithdraw, Do: l.disconnect},
+		{Stage: steps.StageUninstall, Do: func(ctx context.Context) (string, error) { return "", l.stop(ctx) }},
+	}
 	if !o.Cluster.IsDryRun() {
 		// In the namespace of the installation, which may have Secrets for the image.
 		rest = append(rest, steps.Step{Stage: steps.StageProof, Do: func(ctx context.Context) (detail string, _ error) {
-			if l.shared || unverified != nil {
-				return "skipped", nil
+			if !l.shared && unverified == nil {
+				detail, unverified = v.within(ctx)
 			}
-			detail, unverified = v.within(ctx)
-			return detail, nil
+			return cmp.Or(detail, "skipped"), nil
 		}})
 	}
 	rest = append(rest, steps.Step{Stage: steps.StageClean, Do: func(ctx context.Context) (string, error) {
