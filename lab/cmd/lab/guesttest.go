@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -19,6 +21,7 @@ type guestTest struct {
 	run         string
 	verbose     bool
 	virtualTime bool
+	again       bool
 }
 
 func newGuestTest() *cobra.Command {
@@ -28,7 +31,10 @@ func newGuestTest() *cobra.Command {
 		Short: "Run Go tests in guests, one for each package",
 		Long: `test is "go test" whose test binaries run in guests, as root, with every overlay and every implementation
 of WireGuard. Packages are named as for go test, in this folder's module. A machine whose own kernel has
-WireGuard and Geneve is used instead, unless --kernel says otherwise.`,
+WireGuard and Geneve is used instead, unless --kernel says otherwise.
+
+If the same tests have passed before, and neither their binaries and testdata nor the guest have changed since, none is
+run; --again runs them all the same.`,
 		Example: `  lab guest test --run 'TestPath/geneve' -v ./netops
   lab guest test ./netops/...
   lab guest test --virtual-time --run Timers ./netops/tunnel
@@ -39,6 +45,7 @@ WireGuard and Geneve is used instead, unless --kernel says otherwise.`,
 	cmd.Flags().Var(&o.where, "kernel", "where tests run: guest, host (this machine's kernel), or auto")
 	cmd.Flags().StringVar(&o.run, "run", "", "run only tests that match this expression, as for go test")
 	cmd.Flags().BoolVarP(&o.verbose, "verbose", "v", false, "name every test")
+	cmd.Flags().BoolVar(&o.again, "again", false, "run tests that passed before, though nothing has changed since")
 	virtualTimeFlag(cmd, &o.virtualTime)
 	return cmd
 }
@@ -69,13 +76,34 @@ func (o guestTest) test(cmd *cobra.Command, args []string) error {
 		}
 	}
 	c.Stdout, c.Stderr = cmd.OutOrStdout(), cmd.ErrOrStderr()
+	stamp, err := o.stamp(cmd.Context(), c, args)
+	if err != nil {
+		return err
+	}
+	if stamp.is() && !o.again {
+		fmt.Fprintf(cmd.OutOrStdout(), "passed before, and nothing has changed since: %s\n", strings.Join(args, " "))
+		return nil
+	}
 	if err := c.Run(); err != nil {
 		if c.ProcessState.Exited() {
 			return exitCode(c.ProcessState.ExitCode())
 		}
 		return fmt.Errorf("go test: %w", err)
 	}
-	return nil
+	return stamp.set()
+}
+
+// stamp is that of a "go test" with these arguments.
+func (o guestTest) stamp(ctx context.Context, goTest *exec.Cmd, args []string) (stamp, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	kernel, err := guest.EnsureKernel(ctx, progress.New(io.Discard))
+	if err != nil {
+		return "", err
+	}
+	return newStamp(ctx, goTest, args, self, kernel)
 }
 
 // arguments are those of go; by -exec it runs test binaries by "lab guest run".
