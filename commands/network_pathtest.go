@@ -52,7 +52,7 @@ measurements sends as fast as it can for about 10 seconds: other traffic suffers
   liqoctl network test --context a --remote-context b --nodes 3 --duration 1m --junit paths.xml
 
   # What the tunnel costs
-  liqoctl network test --context a --remote-context b --perf --picture perf.html`,
+  liqoctl network test --context a --remote-context b --perf`,
 		Args: arguments("[PEER]"),
 	}
 	clusters.remote.register(cmd, cmd.Flags())
@@ -62,13 +62,13 @@ measurements sends as fast as it can for about 10 seconds: other traffic suffers
 	textFlag(cmd.Flags(), &junit, "junit", "FILE", "file to write a JUnit report to", nil)
 	perf.register(cmd)
 	return action[pathtest.Options, pathtest.Result]{
-		do: alsoTo(&perf.picture, alsoTo(&junit, do, pathtest.Result.JUnit), perf.draw), text: describePaths, timeout: &o.Timeout,
+		do: alsoTo(&junit, do, pathtest.Result.JUnit), text: describePaths, timeout: &o.Timeout,
 		options: func(args []string) (_ pathtest.Options, err error) {
 			if len(args) > 0 {
 				o.Peer = args[0]
 			}
-			if o.Streams, err = perf.options(); err != nil {
-				return o, err
+			if perf.perf {
+				o.Streams = perf.streams
 			}
 			if o.Local, o.Remote, err = clusters.connect(env); err != nil {
 				return o, err

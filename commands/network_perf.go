@@ -1,10 +1,7 @@
 package commands
 
 import (
-	"errors"
 	"fmt"
-	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -12,39 +9,22 @@ import (
 
 	"liqonet.io/liqonet/internal/pathtest"
 	"liqonet.io/liqonet/internal/pathtest/probe"
-	"liqonet.io/liqonet/internal/svg"
 	"liqonet.io/liqonet/internal/units"
 )
 
-var (
-	errStreams = fmt.Errorf("must be a number of streams, from 1 to %d", probe.MaxStreams)
-	errPicture = errors.New("must end in .svg or .html")
-)
+var errStreams = fmt.Errorf("must be a number of streams, from 1 to %d", probe.MaxStreams)
 
 // perfFlags are the flags of a measurement.
 type perfFlags struct {
 	perf    bool
 	streams int
-	picture string
 }
 
 func (f *perfFlags) register(cmd *cobra.Command) {
 	boolFlag(cmd.Flags(), &f.perf, "perf", "measure throughput, round trips and connections a second")
 	addFlag(cmd.Flags(), &f.streams, "streams", "NUMBER", "TCP streams at once, with --perf", streamCount)
-	textFlag(cmd.Flags(), &f.picture, "picture", "FILE", "file to write a picture of the figures to, FILE.svg or FILE.html; with --perf", pictureFile)
 	cmd.MarkFlagsMutuallyExclusive("perf", "duration")
 	cmd.MarkFlagsMutuallyExclusive("perf", "junit")
-}
-
-// options is how many streams are to be measured; 0: nothing is.
-func (f *perfFlags) options() (streams int, err error) {
-	switch {
-	case f.perf:
-		return f.streams, nil
-	case f.picture != "":
-		return 0, usagef("--picture needs --perf")
-	}
-	return 0, nil
 }
 
 func streamCount(text string) (int, error) {
@@ -53,22 +33,6 @@ func streamCount(text string) (int, error) {
 		return 0, errStreams
 	}
 	return n, nil
-}
-
-func pictureFile(name string) error {
-	if !slices.Contains([]string{".svg", ".html"}, filepath.Ext(name)) {
-		return errPicture
-	}
-	return nil
-}
-
-// draw is the picture of a result, in the format of its file.
-func (f *perfFlags) draw(r pathtest.Result) ([]byte, error) {
-	picture := drawPerformance(r.Performance)
-	if filepath.Ext(f.picture) == ".html" {
-		return []byte(picture.Page("Performance of a peering", describePerformance(r))), nil
-	}
-	return []byte(picture.String()), nil
 }
 
 // measure is a figure: of the tunnel, of the direct path, and the ratio of both.
@@ -128,47 +92,4 @@ func describePerformance(r pathtest.Result) string {
 	}
 	writef(&b, "(%s)\n", stageTimes(r.Stages))
 	return b.String()
-}
-
-// Sizes of the picture, in pixels.
-const (
-	barsLeft  = 170
-	barsMost  = 420 // of the longer bar of a pair
-	barHeight = 14
-	barsRow   = 3*barHeight + 4
-)
-
-// drawPerformance draws figures as bars: the tunnel's, and below it that of the direct path.
-func drawPerformance(all []pathtest.Performance) *svg.Picture {
-	p := &svg.Picture{Width: barsLeft + barsMost + 220, Height: 20}
-	for _, one := range all {
-		p.Text(20, p.Height+8, "title", fmt.Sprintf("%s on %s to %s on %s", one.From.Cluster, one.From.Node, one.To.Cluster, one.To.Node), 90)
-		p.Height += 24
-		for _, m := range measures(one.Streams) {
-			p.Text(20, p.Height+barHeight+4, "", m.title, 20)
-			tunnel, direct, ratio := m.cells(one)
-			most := 0.0
-			for _, f := range []*probe.Figures{one.Tunnel, one.Direct} {
-				if f != nil {
-					most = max(most, m.of(*f))
-				}
-			}
-			bar(p, one.Tunnel, m, most, 0, "tunnel "+tunnel+", ratio "+ratio)
-			bar(p, one.Direct, m, most, 1, "direct "+direct)
-			p.Height += barsRow
-		}
-		p.Height += 20
-	}
-	return p
-}
-
-// bar draws one of a pair of bars, which is empty where there is no figure.
-func bar(p *svg.Picture, f *probe.Figures, m measure, most float64, row int, text string) {
-	class := []string{"bar", "other"}[row]
-	length, y := 0, p.Height+row*(barHeight+2)
-	if f != nil && most > 0 {
-		length = int(barsMost * m.of(*f) / most)
-	}
-	p.Box(barsLeft, y, length, barHeight, class)
-	p.Text(barsLeft+length+8, y+barHeight-3, "small", text, 40)
 }

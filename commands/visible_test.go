@@ -102,7 +102,6 @@ func written(text string) map[string]string {
 		"test":         describePaths(full[pathtest.Result](text)),
 		"trace":        describeTrace(full[trace.Result](text)),
 		"perf":         describePerformance(full[pathtest.Result](text)),
-		"perf picture": drawPerformance(full[pathtest.Result](text).Performance).Page("", describePerformance(full[pathtest.Result](text))),
 		"graph":        drawn.Text(nil),
 		"mermaid":      drawn.Mermaid(),
 		"dot":          drawn.DOT(),
