@@ -62,7 +62,6 @@ the prefix --remote- choose the remote cluster.`, `
 		newNetworkUnexpose(env, local, hosts.Withdraw),
 		newNetworkReset(env, local, removal.Reset),
 		newNetworkStatus(env, local, statusActions{status.Read, status.Watch}),
-		newNetworkGraph(env, local, status.Read),
 		newNetworkTest(env, local, pathtest.Run),
 		newNetworkDiagnose(env, local, diagnose.Run),
 		newNetworkTrace(env, local, trace.Run),

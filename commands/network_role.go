@@ -30,7 +30,7 @@ func newNetworkRole(env *Env, local *clusterFlags) *cobra.Command {
 		Long: `Print the RBAC roles of users of liqonet, as manifests for an administrator of the cluster. The command connects to no
 cluster. Each level includes the previous one:
 
-  view        network status, graph, diagnose, trace and report;
+  view        network status, diagnose, trace and report;
               ipam list, show and translate
   operate     network connect, disconnect and rotate-keys if liqonet is installed,
               expose and unexpose; ipam reserve, acquire and release

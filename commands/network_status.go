@@ -48,6 +48,9 @@ measurements are. The exit code is 0 if all peerings are healthy, and 3 if one i
 With a remote cluster the command shows the peering of the two, as each of them sees it, and where they disagree, for
 example on the state, the MTU or the CIDRs. A disagreement has exit code 3 too.
 
+-o tree adds gateways, tunnels and nodes; -o mermaid draws them for Markdown. In clusters of more than 12 nodes, they name only
+nodes that are not verified.
+
 --watch keeps running until it is interrupted, also while the API server is unavailable. On a terminal it draws traffic and round
 trip as lines of the last minutes, and lists the last changes; elsewhere it prints the table at every change. --wait returns when the peerings
 reach a state, with exit code 0, or 3 if they do not reach it in time. If liqonet is not installed in the namespace,
@@ -59,6 +62,9 @@ the exit code is 1.`,
 
   # Both sides of a peering
   liqoctl network status --context a --remote-context b
+
+  # Gateways and tunnels of both sides
+  liqoctl network status --context a --remote-context b -o tree
 
   # In a script
   liqoctl network status --context a b --wait --timeout 1m
@@ -76,7 +82,7 @@ the exit code is 1.`,
 		},
 	}
 	clusters.remote.register(cmd, cmd.Flags())
-	outputFlag(cmd, &o.output)
+	outputFlag(cmd, &o.output, string(formatTree), string(formatMermaid))
 	boolFlag(cmd.Flags(), &o.watch, "watch,w", "keep running, and print every change")
 	enumFlag(cmd, &o.wait, "wait", "wait until all peerings have this state", health.States()...)
 	cmd.Flags().Lookup("wait").NoOptDefVal = string(health.Healthy)
@@ -200,10 +206,18 @@ func (o statusOptions) print(w io.Writer, a statusAnswer) error {
 		return o.output.encode(w, a)
 	}
 	var b strings.Builder
-	if len(a.Peerings) == 0 {
-		fmt.Fprintln(&b, "no peerings")
-	} else if err := o.table(&b, a.Peerings); err != nil {
+	switch {
+	case o.output == formatMermaid:
+		_, err := io.WriteString(w, mermaid(a.Peerings))
 		return err
+	case len(a.Peerings) == 0:
+		fmt.Fprintln(&b, "no peerings")
+	case o.output == formatTree:
+		o.tree(&b, a.Peerings)
+	default:
+		if err := o.table(&b, a.Peerings); err != nil {
+			return err
+		}
 	}
 	if o.output == formatWide {
 		if err := gatewaysTable(&b, a.Peerings, o.Remote != nil); err != nil {
@@ -219,7 +233,7 @@ func (o statusOptions) print(w io.Writer, a statusAnswer) error {
 func (o statusOptions) notes(b *strings.Builder, a statusAnswer) {
 	for _, p := range a.Peerings {
 		subject := o.subject(p)
-		if p.Reason != "" {
+		if p.Reason != "" && o.output != formatTree { // which has it
 			writef(b, "%s is %s: %s\n", subject, p.State, p.Reason)
 		}
 		for _, w := range p.Warnings {

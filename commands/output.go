@@ -24,6 +24,10 @@ const (
 	formatJSON     format = "json"
 	formatYAML     format = "yaml"
 	formatJSONPath format = "jsonpath"
+
+	// Of network status alone.
+	formatTree    format = "tree"
+	formatMermaid format = "mermaid"
 )
 
 var errFormat = errors.New("must be text, wide, json, yaml or jsonpath=TEMPLATE")
@@ -56,7 +60,9 @@ func readFormat(text string) (format, error) {
 }
 
 // structured reports whether the answer is for a program.
-func (f format) structured() bool { return f != formatText && f != formatWide }
+func (f format) structured() bool {
+	return !slices.Contains([]format{formatText, formatWide, formatTree, formatMermaid}, f)
+}
 
 // parseTemplate returns what writes a document as a template says.
 func parseTemplate(source string) (func(io.Writer, any) error, error) {

@@ -11,7 +11,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"liqonet.io/liqonet/internal/graph"
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/hosts"
 	"liqonet.io/liqonet/internal/pathtest"
@@ -89,7 +88,7 @@ func TestProgressObeysNobody(t *testing.T) {
 // written are all answers for people, with the same text wherever one can be.
 func written(text string) map[string]string {
 	status, wide, translate := statusOptions{output: formatText}, statusOptions{output: formatWide}, translateOptions{output: formatWide}
-	drawn := full[graph.Graph](text)
+	tree, diagram := statusOptions{output: formatTree}, statusOptions{output: formatMermaid}
 	return map[string]string{
 		"init":         describeInstallation(full[peering.InitResult](text)),
 		"connect":      describeConnection(full[peering.Connection](text)),
@@ -102,10 +101,8 @@ func written(text string) map[string]string {
 		"test":         describePaths(full[pathtest.Result](text)),
 		"trace":        describeTrace(full[trace.Result](text)),
 		"perf":         describePerformance(full[pathtest.Result](text)),
-		"graph":        drawn.Text(nil),
-		"mermaid":      drawn.Mermaid(),
-		"dot":          drawn.DOT(),
-		"graph page":   drawn.HTML(),
+		"tree":         with(func(w io.Writer) error { return tree.print(w, full[statusAnswer](text)) }),
+		"mermaid":      with(func(w io.Writer) error { return diagram.print(w, full[statusAnswer](text)) }),
 		"status":       with(func(w io.Writer) error { return status.print(w, full[statusAnswer](text)) }),
 		"wide status":  with(func(w io.Writer) error { return wide.print(w, full[statusAnswer](text)) }),
 		"list": with(func(w io.Writer) error {

@@ -190,7 +190,7 @@ func TestNetworkDisjoint(t *testing.T) {
 	}
 	testEveryPod(ctx, t, l, conn)
 	long(t, "the tunnel is measured", func(t *testing.T) { testPerformance(ctx, t, c) })
-	t.Run("the peering is drawn", func(t *testing.T) { testGraph(ctx, t, c) })
+	t.Run("the peering is a tree", func(t *testing.T) { testTree(ctx, t, c) })
 	t.Run("disconnect and reset leave all as it was", func(t *testing.T) { r.testDisconnect(ctx, t) })
 	t.Run("manifests that kubectl applies are a peering", func(t *testing.T) { testEveryPod(ctx, t, l, testRendered(ctx, t, c)) })
 	long(t, "a namespace is deleted with kubectl", func(t *testing.T) { r.testDeletedNamespace(ctx, t) })

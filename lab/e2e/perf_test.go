@@ -38,14 +38,14 @@ func testPerformance(ctx context.Context, t *testing.T, c liqoctl) {
 	}
 }
 
-// testGraph draws both sides of a peering that is healthy.
-func testGraph(ctx context.Context, t *testing.T, c liqoctl) {
+// testTree shows both sides of a healthy peering as a tree and as a diagram.
+func testTree(ctx context.Context, t *testing.T, c liqoctl) {
 	var drawn string
 	wants := []string{
 		"cluster a\n", "peering with b: healthy\n", "cluster b\n", "peering with a: healthy\n", "gateway 1: healthy, pod gateway-b-", "tunnel to gateway 1: healthy, ", "nodes: 1 of 1 verified\n",
 	}
 	await(ctx, t, func() bool { // a measurement may have delayed echoes
-		drawn = c.must(ctx, t, "network", "graph", "--context", "a", "--remote-context", "b")
+		drawn, _, _ = c.run(ctx, t, "network", "status", "--context", "a", "--remote-context", "b", "-o", "tree")
 		for _, want := range wants {
 			if !strings.Contains(drawn, want) {
 				return false
@@ -53,4 +53,8 @@ func testGraph(ctx context.Context, t *testing.T, c liqoctl) {
 		}
 		return true
 	}, func() string { return drawn })
+	diagram, _, _ := c.run(ctx, t, "network", "status", "--context", "a", "--remote-context", "b", "-o", "mermaid")
+	if !strings.HasPrefix(diagram, "flowchart LR\n") || strings.Count(diagram, "===") != 1 || strings.Contains(diagram, "not read") {
+		t.Error(diagram)
+	}
 }
