@@ -78,8 +78,6 @@ var rules = []rule{
 		"it judges what others report, and has no part in what is changed"},
 	{"internal/report", []string{module + "netops", module + "internal/removal", module + "internal/peering", module + "internal/helper", module + "commands", "github.com/spf13/viper", "github.com/pterm"},
 		"it collects what others know, and changes nothing"},
-	{"internal/units", []string{"k8s.io", module},
-		"it is text, whatever is measured"},
 	{"internal/trace", []string{module + "internal/removal", module + "internal/peering", module + "internal/helper", module + "commands", "github.com/spf13/viper", "github.com/pterm"},
 		"it follows packets, and has no part in what is changed"},
 	{"internal/junit", []string{"k8s.io", module},

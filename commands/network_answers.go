@@ -10,7 +10,6 @@ import (
 	"liqonet.io/liqonet/internal/peering"
 	"liqonet.io/liqonet/internal/removal"
 	"liqonet.io/liqonet/internal/steps"
-	"liqonet.io/liqonet/internal/units"
 )
 
 // describeInstallation is the answer of `network init` for people.
@@ -92,9 +91,9 @@ func describeProof(b *strings.Builder, from, to peering.SideResult) {
 		if len(proofs) > 1 {
 			by = fmt.Sprintf(" by gateway %d", i+1)
 		}
-		nodes := joined(p.Nodes, func(n peering.NodeProof) string { return n.Name + " " + units.RoundTrip(n.RTT) })
+		nodes := joined(p.Nodes, func(n peering.NodeProof) string { return n.Name + " " + roundTrip(n.RTT) })
 		writef(b, "  %s to %s%s: %s (MTU %d, %s, %s WireGuard; between gateways %s, loss %s)\n", from.Cluster.Name, to.Cluster.Name, by,
-			nodes, from.MTU, p.Overlay, p.Implementation, units.RoundTrip(p.RTT), units.Percent(p.Loss))
+			nodes, from.MTU, p.Overlay, p.Implementation, roundTrip(p.RTT), percent(p.Loss))
 	}
 }
 

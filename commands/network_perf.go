@@ -9,7 +9,6 @@ import (
 
 	"liqonet.io/liqonet/internal/pathtest"
 	"liqonet.io/liqonet/internal/pathtest/probe"
-	"liqonet.io/liqonet/internal/units"
 )
 
 var errStreams = fmt.Errorf("must be a number of streams, from 1 to %d", probe.MaxStreams)
@@ -48,8 +47,8 @@ func measures(streams int) []measure {
 	type ratios = pathtest.Ratios
 	trip := func(ns float64) string { return fmt.Sprintf("%.2fms", ns/1e6) }
 	return []measure{
-		{"1 stream", func(f figures) float64 { return f.Stream }, func(r ratios) float64 { return r.Stream }, units.Rate},
-		{fmt.Sprintf("%d streams", streams), func(f figures) float64 { return f.Streams }, func(r ratios) float64 { return r.Streams }, units.Rate},
+		{"1 stream", func(f figures) float64 { return f.Stream }, func(r ratios) float64 { return r.Stream }, bitRate},
+		{fmt.Sprintf("%d streams", streams), func(f figures) float64 { return f.Streams }, func(r ratios) float64 { return r.Streams }, bitRate},
 		{"round trip p50", func(f figures) float64 { return float64(f.P50) }, func(r ratios) float64 { return r.P50 }, trip},
 		{"round trip p90", func(f figures) float64 { return float64(f.P90) }, func(r ratios) float64 { return r.P90 }, trip},
 		{"round trip p99", func(f figures) float64 { return float64(f.P99) }, func(r ratios) float64 { return r.P99 }, trip},

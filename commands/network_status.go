@@ -15,7 +15,6 @@ import (
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/status"
-	"liqonet.io/liqonet/internal/units"
 )
 
 // statusOptions are the options of `network status`.
@@ -305,9 +304,9 @@ func statusColumns() []statusColumn {
 		{"STATE", true, true, func(p side) string { return string(p.State) }},
 		{"ENDPOINT", true, false, func(p side) string { return p.Endpoint }},
 		{"HANDSHAKE", true, false, func(p side) string { return age(p.HandshakeAge) }},
-		{"RTT", true, true, func(p side) string { return units.RoundTrip(p.RTT) }},
-		{"LOSS", true, true, func(p side) string { return reported(p, units.Percent(p.Loss)) }},
-		{"RX/TX", true, false, func(p side) string { return reported(p, units.Bytes(p.RxBytes)+"/"+units.Bytes(p.TxBytes)) }},
+		{"RTT", true, true, func(p side) string { return roundTrip(p.RTT) }},
+		{"LOSS", true, true, func(p side) string { return reported(p, percent(p.Loss)) }},
+		{"RX/TX", true, false, func(p side) string { return reported(p, byteCount(p.RxBytes)+"/"+byteCount(p.TxBytes)) }},
 		{"NODES", true, true, func(p side) string { return fmt.Sprintf("%d/%d", p.NodesReady, p.NodesTotal) }},
 		{"WIREGUARD", true, false, func(p side) string { return string(p.Implementation) }},
 		{"OVERLAY", true, false, func(p side) string { return string(p.Overlay) }},

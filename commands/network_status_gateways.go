@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"liqonet.io/liqonet/internal/status"
-	"liqonet.io/liqonet/internal/units"
 )
 
 // gatewaysTable writes the gateways of peerings that have several, or whose peers do, a line for each tunnel. both adds whose
@@ -46,12 +45,12 @@ func tunnelCells(t status.Tunnel) []string {
 		return []string{unknown, unknown, unknown, unknown, unknown, unknown, unknown}
 	}
 	return []string{
-		fmt.Sprint(t.Gateway), orDash(t.Endpoint), age(durationOf(t.HandshakeAge)), units.RoundTrip(durationOf(t.RTT)), units.Percent(t.Loss),
-		units.Bytes(t.RxBytes) + "/" + units.Bytes(t.TxBytes), size(t.PathMTU),
+		fmt.Sprint(t.Gateway), orDash(t.Endpoint), age(durationOf(t.HandshakeAge)), roundTrip(durationOf(t.RTT)), percent(t.Loss),
+		byteCount(t.RxBytes) + "/" + byteCount(t.TxBytes), size(t.PathMTU),
 	}
 }
 
-// durationOf is a duration that may not be known, as age and units.RoundTrip take it.
+// durationOf is a duration that may not be known, as age and roundTrip take it.
 func durationOf(d *time.Duration) time.Duration {
 	if d == nil {
 		return -1

@@ -7,7 +7,6 @@ import (
 
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/status"
-	"liqonet.io/liqonet/internal/units"
 )
 
 // branch is a line of a tree, and the lines below it.
@@ -112,9 +111,9 @@ func currentTunnel(g status.Gateway, t status.Tunnel) status.Tunnel {
 func measured(t status.Tunnel, withLoss bool) string {
 	loss := ""
 	if withLoss {
-		loss = ", loss " + units.Percent(t.Loss)
+		loss = ", loss " + percent(t.Loss)
 	}
-	return fmt.Sprintf("%s%s, %s received, %s sent", units.RoundTrip(durationOf(t.RTT)), loss, units.Bytes(t.RxBytes), units.Bytes(t.TxBytes))
+	return fmt.Sprintf("%s%s, %s received, %s sent", roundTrip(durationOf(t.RTT)), loss, byteCount(t.RxBytes), byteCount(t.TxBytes))
 }
 
 func because(reason string) string {

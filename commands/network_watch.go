@@ -12,7 +12,6 @@ import (
 
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/status"
-	"liqonet.io/liqonet/internal/units"
 )
 
 // Control sequences of terminals (ECMA-48, and xterm's private modes): another screen without a cursor, and back; a line's and the screen's rest.
@@ -242,7 +241,7 @@ func (v *live) liveColumns() []liveColumn {
 	rate := func(of func(*track) []float64) func(status.Peering, *track) string {
 		return func(_ status.Peering, t *track) string {
 			if all := of(t); all[len(all)-1] >= 0 {
-				return units.Bytes(int64(all[len(all)-1])) + "/s"
+				return byteCount(int64(all[len(all)-1])) + "/s"
 			}
 			return unknown
 		}
@@ -251,7 +250,7 @@ func (v *live) liveColumns() []liveColumn {
 	columns := []liveColumn{
 		{"PEER", func(p status.Peering, _ *track) string { return v.o.subject(p) }, nil},
 		{"STATE", func(p status.Peering, _ *track) string { return string(p.State) }, nil},
-		{"RTT", func(p status.Peering, _ *track) string { return units.RoundTrip(p.RTT) }, rtt},
+		{"RTT", func(p status.Peering, _ *track) string { return roundTrip(p.RTT) }, rtt},
 		{"RECEIVED", rate(received), received}, {"SENT", rate(sent), sent},
 	}
 	for _, c := range statusColumns() {
