@@ -19,10 +19,9 @@ type Env struct {
 	Err io.Writer // progress, warnings, errors, logs
 	// Whether these are terminals.
 	InTerminal, OutTerminal, ErrTerminal bool
-	Columns                              int                        // width of the terminal; 0 stands for 80
-	Size                                 func() (columns, rows int) // of the terminal by now; nil: not known
-	Program                              string                     // as the user calls it: "kubectl liqonet" for the plugin; "" is liqoctl
-	Environ                              []string                   // as of os.Environ
+	Columns                              int      // width of the terminal; 0 stands for 80
+	Program                              string   // as the user calls it: "kubectl liqonet" for the plugin; "" is liqoctl
+	Environ                              []string // as of os.Environ
 	Build                                buildinfo.Info
 
 	// Set once the flags are read.

@@ -1,7 +1,6 @@
 package commands
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,13 +49,13 @@ example on the state, the MTU or the CIDRs. A disagreement has exit code 3 too.
 -o tree adds gateways, tunnels and nodes; -o mermaid draws them for Markdown. In clusters of more than 12 nodes, they name only
 nodes that are not verified.
 
---watch keeps running until it is interrupted, also while the API server is unavailable. On a terminal it draws traffic and round
-trip as lines of the last minutes, and lists the last changes; elsewhere it prints the table at every change. --wait returns when the peerings
+--watch keeps running until it is interrupted, also while the API server is unavailable. It prints a line for each change of a
+state, a reason, the number of verified nodes or a warning; with -o json or yaml the whole answer after each report. --wait returns when the peerings
 reach a state, with exit code 0, or 3 if they do not reach it in time. If liqonet is not installed in the namespace,
 the exit code is 1.`,
 		Example: `  liqoctl network status --context a
 
-  # Details, and every change
+  # Details, then every change
   liqoctl network status --context a -o wide --watch
 
   # Both sides of a peering
@@ -76,6 +75,9 @@ the exit code is 1.`,
 			if o.Cluster, o.Remote, err = clusters.connectChosen(env); err != nil {
 				return err
 			}
+			if o.watch && o.output == formatMermaid {
+				return usagef("--watch has no diagrams: use another format than mermaid")
+			}
 			o.coloured = env.OutTerminal && env.colours()
 			return o.run(cmd.Context(), env, do)
 		},
@@ -93,8 +95,6 @@ the exit code is 1.`,
 
 func (o statusOptions) run(ctx context.Context, env *Env, do statusActions) error {
 	switch {
-	case o.watch && o.output == formatText && env.OutTerminal && !env.dumb():
-		return o.followLive(ctx, env, do)
 	case o.watch:
 		return o.follow(ctx, env, do)
 	case o.wait != "":
@@ -149,17 +149,6 @@ func (o statusOptions) await(ctx context.Context, env *Env, do statusActions) er
 	return nil
 }
 
-// follow prints an answer at every change, until a signal ends it.
-func (o statusOptions) follow(ctx context.Context, env *Env, do statusActions) error {
-	err := do.watch(ctx, o.Options, func(all []status.Peering) error {
-		if err := o.separate(env, time.Now()); err != nil {
-			return err
-		}
-		return o.print(env.Out, o.answer(all))
-	}, env.lost("watch"))
-	return cmp.Or(err, errInterrupted)
-}
-
 // lost warns that a cluster does not answer while something watches it.
 func (e *Env) lost(what string) func(error) {
 	return func(err error) {
@@ -175,21 +164,6 @@ func (o statusOptions) answer(all []status.Peering) statusAnswer {
 		a.Disagreements = status.Disagreements(all[0], all[1])
 	}
 	return a
-}
-
-// separate begins the next answer of a watch: on an empty screen where somebody looks, else after a line that
-// tells the time.
-func (o statusOptions) separate(env *Env, now time.Time) (err error) {
-	switch {
-	case o.output == formatYAML:
-		_, err = io.WriteString(env.Out, "---\n")
-	case o.output.structured():
-	case env.OutTerminal && !env.dumb():
-		_, err = io.WriteString(env.Out, clearScreen)
-	default:
-		_, err = fmt.Fprintf(env.Out, "%s\n", now.UTC().Format(time.RFC3339))
-	}
-	return err
 }
 
 // statusAnswer is the answer of `network status` for programs.
@@ -223,16 +197,16 @@ func (o statusOptions) print(w io.Writer, a statusAnswer) error {
 			return err
 		}
 	}
-	o.notes(&b, a)
+	o.notes(&b, a, o.output != formatTree)
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-// notes writes what stands below the table.
-func (o statusOptions) notes(b *strings.Builder, a statusAnswer) {
+// notes writes reasons, warnings and disagreements.
+func (o statusOptions) notes(b *strings.Builder, a statusAnswer, reasons bool) {
 	for _, p := range a.Peerings {
 		subject := o.subject(p)
-		if p.Reason != "" && o.output != formatTree { // which has it
+		if p.Reason != "" && reasons {
 			writef(b, "%s is %s: %s\n", subject, p.State, p.Reason)
 		}
 		for _, w := range p.Warnings {
@@ -274,11 +248,19 @@ func (o statusOptions) table(w io.Writer, all []status.Peering) error {
 		}
 	}
 	return table(w, rows, func(column int, cell string) string {
-		if !o.coloured || shown[column].title != "STATE" {
+		if shown[column].title != "STATE" {
 			return cell
 		}
-		return stateColour(cell)
+		return o.paint(cell)
 	})
+}
+
+// paint adds its colour to a state that is harmless for a terminal.
+func (o statusOptions) paint(state string) string {
+	if !o.coloured {
+		return state
+	}
+	return stateColour(state)
 }
 
 // statusColumn is a column of the table. The wide table has all of them.

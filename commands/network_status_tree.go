@@ -50,12 +50,7 @@ func sidesOf(all []status.Peering, cluster string) (sides []status.Peering) {
 
 // peeringBranch is one side of a peering, with its gateways and their tunnels.
 func (o statusOptions) peeringBranch(p status.Peering) branch {
-	state := func(s health.State) string {
-		if o.coloured {
-			return stateColour(visibleCell(string(s)))
-		}
-		return visibleCell(string(s))
-	}
+	state := func(s health.State) string { return o.paint(visibleCell(string(s))) }
 	b := branch{text: fmt.Sprintf("peering with %s: %s%s", visibleCell(p.Peer), state(p.State), because(p.Reason))}
 	for _, g := range p.Gateways {
 		gateway := branch{text: fmt.Sprintf("gateway %d: %s", g.Number, state(g.State))}

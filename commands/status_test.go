@@ -222,20 +222,3 @@ func TestStatusWaitForNobody(t *testing.T) {
 		t.Errorf("%v, %q", err, b.String())
 	}
 }
-
-func TestStatusWatch(t *testing.T) {
-	out, err := statusOf(t, peerings(), "--watch")
-	if !errors.Is(err, errInterrupted) {
-		t.Errorf("error %v after the end of a watch", err)
-	}
-	if got := strings.Count(out, "PEER "); got != 2 {
-		t.Errorf("%d tables, want 2:\n%s", got, out)
-	}
-	if _, err := time.Parse(time.RFC3339, strings.SplitN(out, "\n", 2)[0]); err != nil {
-		t.Error(err)
-	}
-	out, _ = statusOf(t, peerings(), "--watch", "-o", "yaml")
-	if got := strings.Count(out, "---\n"); got != 2 {
-		t.Errorf("%d documents, want 2:\n%s", got, out)
-	}
-}

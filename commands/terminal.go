@@ -11,9 +11,6 @@ import (
 	"github.com/pterm/pterm"
 )
 
-// clearScreen moves the cursor to the top and empties the screen (ECMA-48: CUP, ED).
-const clearScreen = "\x1b[H\x1b[2J"
-
 // slowStage is how long a stage may take before plain output says that it is running.
 const slowStage = 3 * time.Second
 

@@ -24,10 +24,6 @@ func main() {
 		Build:   buildinfo.Read(),
 	}
 	env.Columns, _, _ = term.GetSize(int(os.Stdout.Fd())) // 0 where it is no terminal
-	env.Size = func() (columns, rows int) {
-		columns, rows, _ = term.GetSize(int(os.Stdout.Fd())) // 0 where it is no terminal
-		return columns, rows
-	}
 	if strings.HasPrefix(filepath.Base(os.Args[0]), "kubectl-liqonet") {
 		env.Program = "kubectl liqonet"
 	}

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -58,7 +57,7 @@ func testSecondInstallation(ctx context.Context, t *testing.T, u users) {
 func testWatch(ctx context.Context, t *testing.T, c liqoctl) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, c.path, "network", "status", "--watch", "--context", "a")
+	cmd := exec.CommandContext(ctx, c.path, "network", "status", "--watch", "-o", "json", "--context", "a")
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.kubeconfig)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -67,14 +66,12 @@ func testWatch(ctx context.Context, t *testing.T, c liqoctl) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	answers := 0
-	for lines := bufio.NewScanner(out); answers < 2 && lines.Scan(); {
-		if strings.HasPrefix(lines.Text(), "PEER") {
-			answers++
+	answers := json.NewDecoder(out)
+	for i := range 2 {
+		var answer struct{ Peerings []struct{ State string } }
+		if err := answers.Decode(&answer); err != nil || len(answer.Peerings) == 0 {
+			t.Errorf("answer %d: %+v, %v", i+1, answer, err)
 		}
-	}
-	if answers < 2 {
-		t.Errorf("%d answers", answers)
 	}
 	cancel()
 	_ = cmd.Wait() // it was killed

@@ -14,7 +14,6 @@ import (
 var verbs = map[string]func(ctx context.Context, args []string) error{
 	"serve": serve,
 	"get":   get,
-	"ask":   ask,
 	"tcp":   func(ctx context.Context, args []string) error { return echo(ctx, "tcp", args) },
 	"udp":   func(ctx context.Context, args []string) error { return echo(ctx, "udp", args) },
 	"ping":  ping,
@@ -25,7 +24,6 @@ var verbs = map[string]func(ctx context.Context, args []string) error{
 const usage = `usage: workload                                        wait to be ended
        workload serve [-http PORT] [-echo PORT]        page and echoes with the source address of the request
        workload get [-timeout D] URL                   print a page
-       workload ask -ca FILE -to HOST:PORT [-token FILE] [-body JSON] [-timeout D] URL   print an answer over HTTPS
        workload tcp|udp [-timeout D] [-size N] [-df] HOST:PORT   print an echo's answer
        workload ping [-timeout D] [-size N] [-df] [-count N] HOST
        workload tell [-every D] [-rounds N] TEXT HOST:PORT...   send datagrams full of a text, again and again
