@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"fmt"
 	"io"
 	"strings"
 
@@ -8,18 +9,12 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/templates"
 )
 
-// roleFlags are the flags of `network role`.
-type roleFlags struct {
-	cluster  *clusterFlags
-	subjects []string
-	output   format
-}
-
 func newNetworkRole(env *Env, local *clusterFlags) *cobra.Command {
-	f := roleFlags{cluster: local, output: formatYAML}
+	output := formatYAML
 	levels := make([]string, 0, len(templates.Levels()))
 	for _, l := range templates.Levels() {
 		levels = append(levels, string(l))
@@ -28,7 +23,7 @@ func newNetworkRole(env *Env, local *clusterFlags) *cobra.Command {
 		Use:   "role " + strings.Join(levels, "|"),
 		Short: "Print the RBAC roles of users of liqonet",
 		Long: `Print the RBAC roles of users of liqonet, as manifests for an administrator of the cluster. The command connects to no
-cluster. Each level includes the previous one:
+cluster. To standard error it writes the commands that bind the roles to a user. Each level includes the previous one:
 
   view        network status, diagnose, trace and report;
               ipam list, show and translate
@@ -38,60 +33,48 @@ cluster. Each level includes the previous one:
               connect if liqonet is not installed yet
 
 Only the level administer may write outside the namespace of liqonet, and only named objects.`,
-		Example: `  # Let a pipeline connect a cluster in which liqonet is installed
-  liqoctl network role operate --for serviceaccount:ci/deployer | kubectl apply -f -`,
+		Example: `  # Let alice connect clusters in which liqonet is installed
+  liqoctl network role operate | kubectl apply -f -
+  kubectl create rolebinding liqonet:operate:alice -n liqonet --role liqonet:operate --user alice
+  kubectl create clusterrolebinding liqonet:liqonet:operate:alice --clusterrole liqonet:liqonet:operate --user alice`,
 		Args:              arguments("level (" + strings.Join(levels, ", ") + ")"),
 		ValidArgsFunction: cobra.FixedCompletions(levels, cobra.ShellCompDirectiveNoFileComp),
 		RunE: func(_ *cobra.Command, args []string) error {
-			v, err := f.values(args[0])
-			if err != nil {
-				return err
-			}
-			objects, err := templates.Access(v)
+			objects, err := templates.Access(local.config.Namespace, templates.Level(args[0]))
 			if err != nil {
 				return &UsageError{Err: err}
 			}
-			return f.print(env.Out, objects)
+			if err := printObjects(env.Out, output, objects); err != nil {
+				return err
+			}
+			env.progress.Note(bindings(objects, local.config.Context))
+			return nil
 		},
 	}
-	cmd.Flags().StringArrayVar(&f.subjects, "for", nil,
-		"`SUBJECT` to bind the roles to: user:NAME, group:NAME or serviceaccount:NAMESPACE/NAME; may be repeated")
-	outputFlag(cmd, &f.output)
+	outputFlag(cmd, &output)
 	return cmd
 }
 
-func (f *roleFlags) values(level string) (templates.AccessValues, error) {
-	v := templates.AccessValues{Namespace: f.cluster.config.Namespace, Level: templates.Level(level)}
-	for _, text := range f.subjects {
-		s, err := parseSubject(text)
-		if err != nil {
-			return v, err
-		}
-		v.Subjects = append(v.Subjects, s)
+// bindings are the commands that give roles to a user.
+func bindings(objects []templates.Object, context string) string {
+	kubectl := "kubectl"
+	if context != "" {
+		kubectl += " --context " + cluster.ShellWord(context)
 	}
-	return v, nil
-}
-
-// parseSubject reads who gets a role.
-func parseSubject(text string) (rbacv1.Subject, error) {
-	kind, name, _ := strings.Cut(text, ":")
-	if name != "" {
-		switch kind {
-		case "user":
-			return rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name}, nil
-		case "group":
-			return rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: name}, nil
-		case "serviceaccount":
-			if namespace, account, ok := strings.Cut(name, "/"); ok && namespace != "" && account != "" {
-				return rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: account}, nil
-			}
+	text := "then bind the roles to a user, or to a --group, or to a --serviceaccount NAMESPACE:NAME:"
+	for _, o := range objects {
+		switch o.(type) {
+		case *rbacv1.Role:
+			text += fmt.Sprintf("\n%s create rolebinding %s:USER -n %s --role %[2]s --user USER", kubectl, o.GetName(), o.GetNamespace())
+		case *rbacv1.ClusterRole:
+			text += fmt.Sprintf("\n%s create clusterrolebinding %s:USER --clusterrole %[2]s --user USER", kubectl, o.GetName())
 		}
 	}
-	return rbacv1.Subject{}, usagef("--for %q: want user:NAME, group:NAME or serviceaccount:NAMESPACE/NAME", text)
+	return text
 }
 
-// print writes manifests as kubectl reads them.
-func (f *roleFlags) print(w io.Writer, objects []templates.Object) error {
+// printObjects writes manifests as kubectl reads them.
+func printObjects(w io.Writer, output format, objects []templates.Object) error {
 	items := make([]map[string]any, 0, len(objects))
 	for _, o := range objects {
 		fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
@@ -101,5 +84,5 @@ func (f *roleFlags) print(w io.Writer, objects []templates.Object) error {
 		delete(fields, "status") // typed objects always have one
 		items = append(items, fields)
 	}
-	return manifests(w, f.output, items)
+	return manifests(w, output, items)
 }

@@ -24,49 +24,31 @@ const (
 // Levels are all levels, the least first.
 func Levels() []Level { return []Level{View, Operate, Administer} }
 
-// AccessValues say who may do what.
-type AccessValues struct {
-	Namespace string // of liqonet
-	Level     Level
-	Subjects  []rbacv1.Subject // to whom the roles are given; nil renders the roles alone
-}
-
-// Access renders the roles that a level takes, and their bindings. The level Administer begins with the Namespace, in
-// which a Role must be before liqonet is. The roles do not bear liqonet's label: they are not the installation's,
+// Access renders the roles of a level, for liqonet in a namespace. The level Administer begins with the Namespace, in
+// which a Role must be before liqonet is. The roles do not have liqonet's label: they do not belong to the installation,
 // and outlive it.
-func Access(v AccessValues) ([]Object, error) {
-	if err := validateNamespace(v.Namespace); err != nil {
+func Access(namespace string, level Level) ([]Object, error) {
+	if err := validateNamespace(namespace); err != nil {
 		return nil, fmt.Errorf("render roles: %w", err)
 	}
-	local, wide, err := Rules(v.Namespace, v.Level)
+	local, wide, err := Rules(namespace, level)
 	if err != nil {
 		return nil, fmt.Errorf("render roles: %w", err)
 	}
 	var r reader
-	namespace := read[corev1.Namespace](&r, "base/namespace.yaml")
+	home := read[corev1.Namespace](&r, "base/namespace.yaml")
 	role := read[rbacv1.Role](&r, "access/view-role.yaml")
 	clusterRole := read[rbacv1.ClusterRole](&r, "access/view-clusterrole.yaml")
-	binding := read[rbacv1.RoleBinding](&r, "base/rolebinding.yaml")
-	clusterBinding := read[rbacv1.ClusterRoleBinding](&r, "base/clusterrolebinding.yaml")
 	if r.err != nil {
 		return nil, r.err
 	}
-	identify(namespace, "", v.Namespace, map[string]string{records.LabelComponent: records.ComponentFabric})
-	role.Name, role.Namespace, role.Rules = fmt.Sprintf("%s:%s", records.DefaultNamespace, v.Level), v.Namespace, local
-	clusterRole.Name, clusterRole.Rules = clusterWide(v.Namespace, string(v.Level)), wide
-	objects := []Object{role, clusterRole}
-	if v.Level == Administer {
-		objects = slices.Insert(objects, 0, Object(namespace))
+	identify(home, "", namespace, map[string]string{records.LabelComponent: records.ComponentFabric})
+	role.Name, role.Namespace, role.Rules = fmt.Sprintf("%s:%s", records.DefaultNamespace, level), namespace, local
+	clusterRole.Name, clusterRole.Rules = clusterWide(namespace, string(level)), wide
+	if level == Administer {
+		return []Object{home, role, clusterRole}, nil
 	}
-	if len(v.Subjects) == 0 {
-		return objects, nil
-	}
-	binding.Name, binding.Namespace = role.Name, role.Namespace
-	binding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name}
-	clusterBinding.Name = clusterRole.Name
-	clusterBinding.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: clusterRole.Name}
-	binding.Subjects, clusterBinding.Subjects = v.Subjects, v.Subjects
-	return append(objects, binding, clusterBinding), nil
+	return []Object{role, clusterRole}, nil
 }
 
 // Rules are those that a level takes, in liqonet's namespace and cluster-wide. Reads are written down in

@@ -128,11 +128,11 @@ func TestUsersHoldWhatTheyGive(t *testing.T) {
 }
 
 func TestHostileAccess(t *testing.T) {
-	for _, v := range []AccessValues{
-		{Namespace: "a\nkind: x", Level: View}, {Namespace: "", Level: View},
-		{Namespace: "liqonet", Level: "root"}, {Namespace: "liqonet"}, {Namespace: "liqonet", Level: "../base/role"},
-	} {
-		if _, err := Access(v); err == nil {
+	for _, v := range []struct {
+		namespace string
+		level     Level
+	}{{"a\nkind: x", View}, {"", View}, {"liqonet", "root"}, {"liqonet", ""}, {"liqonet", "../base/role"}} {
+		if _, err := Access(v.namespace, v.level); err == nil {
 			t.Errorf("%+v was taken", v)
 		}
 	}

@@ -109,10 +109,26 @@ func (a apiServer) user(t *testing.T, level Level) apiServer {
 	if _, err := a.CoreV1().ServiceAccounts(account.Namespace).Create(t.Context(), account, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	objects, err := Access(AccessValues{Namespace: policed, Level: level, Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: account.Name, Namespace: account.Namespace}}})
+	objects, err := Access(policed, level)
 	if err != nil {
 		t.Fatal(err)
 	}
+	var r reader
+	binding, clusterBinding := read[rbacv1.RoleBinding](&r, "base/rolebinding.yaml"), read[rbacv1.ClusterRoleBinding](&r, "base/clusterrolebinding.yaml")
+	if r.err != nil {
+		t.Fatal(r.err)
+	}
+	for _, o := range objects {
+		switch role := o.(type) {
+		case *rbacv1.Role:
+			binding.Name, binding.Namespace = role.Name, role.Namespace
+			binding.RoleRef, binding.Subjects = grant(role, "Role", account)
+		case *rbacv1.ClusterRole:
+			clusterBinding.Name = role.Name
+			clusterBinding.RoleRef, clusterBinding.Subjects = grant(role, "ClusterRole", account)
+		}
+	}
+	objects = append(objects, binding, clusterBinding)
 	a.create(t, objects...)
 	return a.with(t, account.Namespace, account.Name, nil)
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
@@ -27,7 +26,7 @@ func base() ([]Object, error) {
 }
 
 func access(level Level) func() ([]Object, error) {
-	return func() ([]Object, error) { return Access(AccessValues{Namespace: "liqonet", Level: level}) }
+	return func() ([]Object, error) { return Access("liqonet", level) }
 }
 
 func gateway(change func(*GatewayValues)) func() ([]Object, error) {
@@ -47,12 +46,10 @@ var renderings = map[string]func() ([]Object, error){
 	"base-elsewhere": func() ([]Object, error) {
 		return Base(BaseValues{Namespace: "tools", Image: image})
 	},
-	"access-view":       access(View),
-	"access-operate":    access(Operate),
-	"access-administer": access(Administer),
-	"access-given": func() ([]Object, error) {
-		return Access(AccessValues{Namespace: "tools", Level: View, Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "alice"}}})
-	},
+	"access-view":             access(View),
+	"access-operate":          access(Operate),
+	"access-administer":       access(Administer),
+	"access-elsewhere":        func() ([]Object, error) { return Access("tools", View) },
 	"gateway-client":          gateway(func(v *GatewayValues) { v.Role, v.Service = records.Client, ServiceValues{} }),
 	"gateway-client-kernel":   gateway(func(v *GatewayValues) { v.Role, v.Implementation = records.Client, records.Kernel }),
 	"gateway-server-nodeport": gateway(func(v *GatewayValues) { v.Service.NodePort = 30840 }),

@@ -41,7 +41,7 @@ func apiChecks() []Check {
 			ID: "LQ-RIGHTS-VIEW", Layer: Rights, What: "You have the rights of level view, which the other checks need.",
 			Needs: []string{"LQ-API-REACHABLE"},
 			Cause: "Your account has no role of liqonet in this cluster. Checks that need what is missing are skipped.",
-			Fix:   "Ask an administrator to run: liqoctl network role view -n NAMESPACE --for user:NAME | kubectl --context CONTEXT apply -f -",
+			Fix:   "Ask an administrator to run: liqoctl network role view -n NAMESPACE --context CONTEXT | kubectl --context CONTEXT apply -f -, then the commands that it prints",
 			reads: []fact{rights},
 			cluster: func(f *facts) outcome {
 				var missing []string

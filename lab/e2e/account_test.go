@@ -69,15 +69,25 @@ type users struct {
 	roles                               string // file with the manifests of all but the administrator's
 }
 
-// users gives the printed roles to an account of each level, in every cluster.
+// users gives the printed roles to an account of each level, by the printed commands, in every cluster.
 func (c liqoctl) users(ctx context.Context, t *testing.T, clusters ...string) users {
 	t.Helper()
 	documents := []string{"apiVersion: v1\nkind: Namespace\nmetadata: {name: " + people + "}\n"}
 	for i := range levels {
 		level := levels[len(levels)-1-i] // the last one brings the namespace of the others
 		documents = append(documents,
-			"apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: "+level+", namespace: "+people+"}\n",
-			c.must(ctx, t, "network", "role", level, "--for", "serviceaccount:"+people+"/"+level))
+			"apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: "+level+", namespace: "+people+"}\n")
+		role, said, code := c.run(ctx, t, "network", "role", level)
+		if code != 0 || strings.Count(said, "USER") != 4 {
+			t.Fatalf("exit code %d, said %s", code, said)
+		}
+		documents = append(documents, role)
+		for line := range strings.Lines(said) {
+			if command, ok := strings.CutPrefix(strings.TrimSpace(line), "kubectl "); ok {
+				command = strings.ReplaceAll(command, "USER", "system:serviceaccount:"+people+":"+level)
+				documents = append(documents, kubectl(ctx, t, c.lab, clusters[0], append(strings.Fields(command), "--dry-run=client", "-o", "yaml")...))
+			}
+		}
 	}
 	file := filepath.Join(t.TempDir(), "roles.yaml")
 	if err := os.WriteFile(file, []byte(strings.Join(documents, "---\n")), 0o600); err != nil {
