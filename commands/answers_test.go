@@ -168,7 +168,7 @@ func TestIPAMList(t *testing.T) {
 	}
 	var out strings.Builder
 	env := &Env{Out: &out}
-	r, err := listReservations(t.Context(), c)
+	r, err := listFilter{}.list(t.Context(), c)
 	if err := errors.Join(err, r.print(env, formatText)); err != nil {
 		t.Fatal(err)
 	}

@@ -32,13 +32,12 @@ func newIPAM(env *Env) *cobra.Command {
 Show and reserve the address ranges of a cluster. Every range has one owner: the cluster, a peering, or a name that you
 choose.`, `
   liqoctl ipam list
-  liqoctl ipam show 10.71.3.7`)
+  liqoctl ipam list 10.71.3.7`)
 	flags := newClusterFlags()
 	flags.register(cmd, cmd.PersistentFlags())
 	connect := func(ctx context.Context) (*cluster.Cluster, error) { return flags.reach(ctx, env) }
 	cmd.AddCommand(
 		newIPAMList(env, connect),
-		newIPAMShow(env, connect),
 		newIPAMReserve(env, connect),
 		newIPAMAcquire(env, connect),
 		newIPAMRelease(env, connect),

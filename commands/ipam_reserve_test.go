@@ -55,7 +55,7 @@ func ipamCommand(t *testing.T, c *cluster.Cluster, args ...string) (out string, 
 	parent := group("ipam", "", "", "")
 	parent.SilenceErrors, parent.SilenceUsage = true, true
 	parent.SetFlagErrorFunc(flagError)
-	parent.AddCommand(newIPAMList(env, connect), newIPAMShow(env, connect), newIPAMReserve(env, connect), newIPAMAcquire(env, connect),
+	parent.AddCommand(newIPAMList(env, connect), newIPAMReserve(env, connect), newIPAMAcquire(env, connect),
 		newIPAMRelease(env, connect))
 	parent.SetArgs(args)
 	err = parent.ExecuteContext(t.Context())
@@ -93,15 +93,15 @@ func TestReservations(t *testing.T) {
 		{line: "acquire /28 --owner odd2 --prefer 100.64.0.16/28", out: "10.0.0.0/28\n"},
 		{line: "acquire /24 --owner ci-3", fails: "no free addresses (pools: 10.0.0.0/24, 10.0.2.0/23)"},
 
-		{line: "show 10.0.0.129", out: "10.0.0.129 is held: user \"vpn\" reserved range 10.0.0.128/25\n\nRANGE           USED FOR                    REAL RANGE\n10.0.0.128/25   user \"vpn\" reserved range   -\n"},
+		{line: "list 10.0.0.129", out: "10.0.0.129 is held: user \"vpn\" reserved range 10.0.0.128/25\n\nRANGE           USED FOR                    REAL RANGE\n10.0.0.128/25   user \"vpn\" reserved range   -\n"},
 		{
-			line: "show 10.244.8.9",
+			line: "list 10.244.8.9",
 			out: "10.244.8.9 is held: reserved range 10.244.8.0/24\n\nRANGE           USED FOR         REAL RANGE\n" +
 				"10.244.0.0/16   pod CIDR         -\n10.244.8.0/24   reserved range   -\n",
 		},
-		{line: "show 172.16.0.0/12", out: "172.16.0.0/12 is free\n"},
-		{line: "show user/nobody", out: "user/nobody holds nothing\n"},
-		{line: "show peering/b", out: "RANGE          USED FOR           REAL RANGE\n10.71.0.0/16   peering \"b\" pods   10.244.0.0/16\n"},
+		{line: "list 172.16.0.0/12", out: "172.16.0.0/12 is free\n"},
+		{line: "list user/nobody", out: "user/nobody holds nothing\n"},
+		{line: "list peering/b", out: "RANGE          USED FOR           REAL RANGE\n10.71.0.0/16   peering \"b\" pods   10.244.0.0/16\n"},
 
 		{line: "release 10.0.2.0/24 --owner ci-2", fails: `release 10.0.2.0/24 of user "ci-2": held by another owner: user "ci-1" reserved range`},
 		{line: "release 10.0.2.0/24", out: "10.0.2.0/24\n"},
@@ -164,7 +164,7 @@ func TestReservationsAfterLoss(t *testing.T) {
 func TestIPAMWithoutInstallation(t *testing.T) {
 	c, client := clustertest.New(clustertest.Config{})
 	for _, line := range []string{
-		"list", "show 10.71.3.7", "reserve 10.9.0.0/16", "acquire /16 --owner ci", "release --owner ci", "acquire /16 --owner ci --dry-run",
+		"list", "list 10.71.3.7", "reserve 10.9.0.0/16", "acquire /16 --owner ci", "release --owner ci", "acquire /16 --owner ci --dry-run",
 	} {
 		out, code, err := ipamCommand(t, c, strings.Fields(line)...)
 		if code != ExitFailure || out != "" || err == nil || err.Error() != `liqonet is not installed in namespace liqonet of cluster "test"` {
@@ -205,8 +205,8 @@ func TestReservationsExitCodesAndHints(t *testing.T) {
 		{"reserve 10.0.0.1/24", "", ExitUsage},
 		{"release", "", ExitUsage},
 		{"release 10.0.0", "", ExitUsage},
-		{"show b", "", ExitUsage},
-		{"reserve 10.71.8.0/24", "liqoctl ipam show 10.71.0.0/16", ExitFailure},
+		{"list b", "", ExitUsage},
+		{"reserve 10.71.8.0/24", "liqoctl ipam list 10.71.0.0/16", ExitFailure},
 		{"release 10.71.0.0/16", "liqoctl network disconnect b", ExitFailure},
 	} {
 		_, code, err := ipamCommand(t, c, strings.Fields(tt.line)...)
@@ -223,14 +223,14 @@ func TestReservationsForPrograms(t *testing.T) {
 	if err != nil || json.Unmarshal([]byte(out), &one) != nil || one.Range != pfx("10.0.0.0/24") || one.Owner != ipam.User("ci-1") {
 		t.Errorf("acquire: %s, %v", out, err)
 	}
-	var answer ipamAnswer
-	out, _, err = ipamCommand(t, c, "show", "10.0.0.7", "-o", "json")
-	if err != nil || json.Unmarshal([]byte(out), &answer) != nil || answer.Free || len(answer.Reservations) != 1 || answer.Reservations[0] != one {
-		t.Errorf("show: %s, %v", out, err)
+	var answer ipamList
+	out, _, err = ipamCommand(t, c, "list", "10.0.0.7", "-o", "json")
+	if err != nil || json.Unmarshal([]byte(out), &answer) != nil || len(answer.Reservations) != 1 || answer.Reservations[0] != one || answer.Holder == nil || *answer.Holder != one {
+		t.Errorf("list: %s, %v", out, err)
 	}
-	out, _, err = ipamCommand(t, c, "show", "192.168.0.0/24", "-o", "yaml")
-	if want := "free: true\nrange: 192.168.0.0/24\nreservations: []\n"; err != nil || out != want {
-		t.Errorf("show of what is free: %s, %v, want %s", out, err, want)
+	out, _, err = ipamCommand(t, c, "list", "192.168.0.0/24", "-o", "yaml")
+	if want := "reservations: []\n"; err != nil || !strings.HasSuffix(out, want) || strings.Contains(out, "holder") {
+		t.Errorf("list of what is free: %s, %v, want %s", out, err, want)
 	}
 	out, _, err = ipamCommand(t, c, "release", "10.0.0.0/24", "-o", "wide")
 	if want := "10.0.0.0/24   user \"ci-1\" reserved range   -            user/ci-1   reserved   no\n"; err != nil || !strings.Contains(out, want) {

@@ -26,7 +26,7 @@ func newNetworkRole(env *Env, local *clusterFlags) *cobra.Command {
 cluster. To standard error it writes the commands that bind the roles to a user. Each level includes the previous one:
 
   view        network status, diagnose, trace and report;
-              ipam list, show and translate
+              ipam list and translate
   operate     network connect, disconnect and rotate-keys if liqonet is installed,
               expose and unexpose; ipam reserve, acquire and release
   administer  network init and reset, test and trace --live, and

@@ -16,7 +16,7 @@ type Level string
 
 // The levels.
 const (
-	View       Level = "view"       // network status, ipam list, show, translate
+	View       Level = "view"       // network status, ipam list and translate
 	Operate    Level = "operate"    // network connect and disconnect, where liqonet is installed; ipam reserve and the like
 	Administer Level = "administer" // network init, reset and test; connect where liqonet is not installed yet
 )

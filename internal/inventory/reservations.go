@@ -98,7 +98,7 @@ func ExplainAddresses(context string, err error) error {
 	case errors.Is(err, ipam.ErrNoneFree):
 		err = hint.With(err, NoneFreeHint)
 	case conflict:
-		err = hint.With(err, "show the holder with liqoctl ipam show "+held.Range.String())
+		err = hint.With(err, "show the holder with liqoctl ipam list "+held.Range.String())
 	case apierrors.IsNotFound(err):
 		err = hint.With(err, "install liqonet first: liqoctl network init")
 	}

@@ -377,7 +377,7 @@ func TestConnectRefuses(t *testing.T) {
 			b.kernel.Geneve = false
 			o.Overlay = records.Geneve
 		}, "no geneve on b1", "load kernel module"},
-		{"an internal CIDR in use", func(_, _ *world, o *ConnectOptions) { o.Local.InternalCIDR = prefix("10.244.0.0/17") }, "conflict with pod CIDR", "ipam show"},
+		{"an internal CIDR in use", func(_, _ *world, o *ConnectOptions) { o.Local.InternalCIDR = prefix("10.244.0.0/17") }, "conflict with pod CIDR", "ipam list"},
 		{"a firewall on the nodes", func(_, b *world, _ *ConnectOptions) { b.drops = []records.ForwardDrop{{Chain: "ip filter FORWARD"}} },
 			`cluster "b": firewalls drop what nodes forward: b1 (chain "ip filter FORWARD"), b2`,
 			"--allow-forward; or have these chains accept packets from and to links lqn-*"},
