@@ -71,7 +71,8 @@ func hostileNames() []status.Peering {
 func treeOf(t *testing.T, all []status.Peering) string {
 	t.Helper()
 	var b strings.Builder
-	if err := (statusOptions{output: formatTree}).print(&b, statusAnswer{Peerings: all}); err != nil {
+	o := statusOptions{output: formatTree}
+	if err := o.print(&b, statusAnswer{Peerings: all}); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
@@ -105,7 +106,8 @@ func TestNotesOfTree(t *testing.T) {
 		t.Error(text)
 	}
 	var coloured strings.Builder
-	if err := (statusOptions{output: formatTree, coloured: true}).print(&coloured, statusAnswer{Peerings: all}); err != nil || !strings.Contains(coloured.String(), "\x1b[32mhealthy") {
+	o := statusOptions{output: formatTree, coloured: true}
+	if err := o.print(&coloured, statusAnswer{Peerings: all}); err != nil || !strings.Contains(coloured.String(), "\x1b[32mhealthy") {
 		t.Errorf("%v, %q", err, coloured.String())
 	}
 }

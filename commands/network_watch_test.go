@@ -44,7 +44,9 @@ func TestStatusWatchForPrograms(t *testing.T) {
 	}
 	var states []health.State
 	for answers := json.NewDecoder(strings.NewReader(out)); ; {
-		var answer struct{ Peerings []struct{ State health.State } }
+		var answer struct {
+			Peerings []struct{ State health.State }
+		}
 		if err := answers.Decode(&answer); errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {
