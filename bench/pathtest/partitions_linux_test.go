@@ -116,6 +116,9 @@ func TestPartitions(t *testing.T) {
 				longest = max(longest, silent)
 			}
 			atHeal, lostAtHeal := traffic.count(), traffic.knownLost()
+			if p.share != undisturbedLoss {
+				lostAtHeal = atHeal.lost() // those on their way are lost as well, or few
+			}
 			heal()
 			healed := time.Now()
 			traffic.lost(t)
@@ -126,7 +129,7 @@ func TestPartitions(t *testing.T) {
 			}
 			a.awaitState(health.Healthy, "")
 			after := traffic.count().minus(atHeal).sent
-			lostAfter := traffic.lost(t) - lostAtHeal
+			lostAfter := max(traffic.lost(t)-lostAtHeal, 0)
 			t.Logf("%s after %.1f s; %d of %d packets lost in %.1f s; all cross %.1f s later, healthy after %.1f s, %d of %d packets lost until then",
 				p.state, shown.Seconds(), during.lost(), during.sent, healed.Sub(begin).Seconds(), took.Seconds(), time.Since(healed).Seconds(), lostAfter, after)
 			if !testing.Short() && (during.lost()*100 > int64(p.share)*during.sent || took > limit) {

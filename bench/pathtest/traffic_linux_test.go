@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -57,10 +58,13 @@ func (k *traffic) knownLost() (lost int64) {
 // startTraffic sends until the test ends.
 func startTraffic(t *testing.T, a, b *testCluster) *traffic {
 	all := &traffic{}
+	var ended sync.WaitGroup
+	t.Cleanup(ended.Wait) // a socket is closed, and its port free, when nobody reads from it any more
 	for _, way := range [][2]*testCluster{{a, b}, {b, a}} {
 		from, to := way[0], way[1]
 		for i := range to.pods {
-			go answer(listenIn(t, to.pods[i], trafficPort))
+			conn := listenIn(t, to.pods[i], trafficPort)
+			ended.Go(func() { answer(conn) })
 		}
 		for i := range from.pods {
 			for j := range to.pods {
