@@ -86,7 +86,7 @@ check: build lint unit ## Build, lint, and run the tests that need no root (gold
 
 # The short form of a test, in `make test`, is some of its parts; the rest is for `make test-long`. In guests, whose kernel is slow,
 # the short form is what depends on Geneve or on WireGuard in the kernel; this machine's kernel runs the others.
-LONG_PATHS := TestReleases/after/one|TestFaultsAreShown/(2_%|large|the_overlay_of_the_peer|the_helper|hangs|power)
+LONG_PATHS := TestFaultsAreShown/(2_%|large|the_overlay_of_the_peer|the_helper|hangs|power)
 LONG_PATHS := $(LONG_PATHS)|TestGatewayFaults/(frozen|from_the_peer)|TestPartitions/(a_gateway_from|half_of_the_nodes_from_what|.*_for_minutes)|TestLossIsNotDeath/queue
 LONG_PATHS := $(LONG_PATHS)|TestPathSizes/told|TestManyPeers|TestEveryPath|TestWeather|TestFloods/(over|1400)
 GUEST_PATHS := TestTwoClusters|TestNothingInTheClear|TestStandbyGateways|TestPathSizes/silent|TestWeather

@@ -19,7 +19,6 @@ import (
 	"time"
 
 	"liqonet.io/liqonet/bench/path"
-	"liqonet.io/liqonet/bench/releases"
 	"liqonet.io/liqonet/bench/report"
 	"liqonet.io/liqonet/internal/records"
 )
@@ -47,9 +46,6 @@ func run(ctx context.Context, args []string) error {
 	}
 	if len(args) > 0 && args[0] == "floods" {
 		return runFloods(ctx, args[1:], os.Stdout)
-	}
-	if len(args) == 5 && args[0] == "release" { // before or after, the folder of the repository, a package, a file
-		return releases.Release(args[1]).Build(ctx, args[2], releases.Program{Package: args[3]}, args[4])
 	}
 	o, err := parse(args, os.Stderr)
 	if err != nil {

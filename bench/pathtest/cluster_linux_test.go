@@ -269,3 +269,17 @@ func (c *testCluster) reports() (map[string]records.Node, error) {
 	}
 	return reports, nil
 }
+
+// edit changes the text of a record.
+func (c *testCluster) edit(name string, change func(string) string) {
+	c.t.Helper()
+	maps := c.kube.CoreV1().ConfigMaps(records.DefaultNamespace)
+	cm, err := maps.Get(c.t.Context(), name, metav1.GetOptions{})
+	if err == nil {
+		cm.Data[records.DataKey] = change(cm.Data[records.DataKey])
+		_, err = maps.Update(c.t.Context(), cm, metav1.UpdateOptions{})
+	}
+	if err != nil {
+		c.t.Fatal(err)
+	}
+}

@@ -69,14 +69,14 @@ func TestGarbage(t *testing.T) {
 	}
 	a.litter(n)
 	t.Logf("%d objects written in %v", 3*n, time.Since(begin).Round(time.Millisecond))
-	a.followsMTU(k, b, laterMTU)
+	a.followsMTU(k, b, pathMTU-10)
 	measure("garbage")
 	for _, h := range helpers {
 		pester(t, h.ns, *strangers)
 		awaitReady(t, h.ns)
 	}
 	measure("connections")
-	a.followsMTU(k, b, laterMTU-10)
+	a.followsMTU(k, b, pathMTU-20)
 	var sent int64
 	for _, f := range traffic.flows {
 		sent += f.sent.Load()

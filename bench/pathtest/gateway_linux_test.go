@@ -164,12 +164,9 @@ func (c *testCluster) balanceBy(g *testGateway, nodes ...netnstest.Namespace) {
 }
 
 // start starts the helper of a gateway.
-func (c *testCluster) start(g *testGateway) { c.startBy(g, "") }
-
-// startBy starts the helper of a gateway by a program, "" for this one.
-func (c *testCluster) startBy(g *testGateway, program string) {
+func (c *testCluster) start(g *testGateway) {
 	g.helper = start(c.t, g.Namespace, fmt.Sprintf("gateway %d of %s", g.number, c.name), job{
-		Socket: cmp.Or(c.sockets[g.node], c.socket), Node: c.nodeName(g.node), Peering: g.id().Peering, Number: g.number, Pod: g.pod(), PodIP: g.address(), Keys: g.keys, program: program,
+		Socket: cmp.Or(c.sockets[g.node], c.socket), Node: c.nodeName(g.node), Peering: g.id().Peering, Number: g.number, Pod: g.pod(), PodIP: g.address(), Keys: g.keys,
 	})
 }
 

@@ -44,8 +44,6 @@ type job struct {
 
 	Spoiled string // kind of objects that end a process which decodes them; "": none
 	Never   bool   // instead, their list does not come
-
-	program string // that runs it: a test binary of this package. "": this one
 }
 
 func TestMain(m *testing.M) {
@@ -129,12 +127,11 @@ func start(t *testing.T, ns netnstest.Namespace, name string, j job) process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if j.program == "" {
-		if j.program, err = os.Executable(); err != nil {
-			t.Fatal(err)
-		}
+	program, err := os.Executable() // the test binary of this package
+	if err != nil {
+		t.Fatal(err)
 	}
-	cmd := ns.Command(context.Background(), j.program)
+	cmd := ns.Command(context.Background(), program)
 	cmd.Env = append(os.Environ(), jobVariable+"="+string(text))
 	log := &helperLog{}
 	cmd.Stdout, cmd.Stderr = log, log

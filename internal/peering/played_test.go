@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"net/netip"
 	"slices"
-	"strings"
-	"sync/atomic"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -47,7 +45,6 @@ type played struct {
 	// health.ReportEvery. nil: they report whenever they act.
 	told     map[string]told
 	guarding map[string]time.Time // when a peering was last reserved
-	later    *atomic.Bool         // reports have fields of a later release
 }
 
 // told is a report that was written.
@@ -61,19 +58,8 @@ func newPlayed(c *cluster.Cluster, nodes ...string) played {
 		Cluster: c, nodes: nodes,
 		kernel:  records.Capabilities{Release: "6.12.0", WireGuard: true, Geneve: true, VXLAN: true},
 		between: 1500, overlay: 1500,
-		mute: make(map[string]bool), leaving: make(map[string]time.Time), guarding: make(map[string]time.Time), later: new(atomic.Bool),
+		mute: make(map[string]bool), leaving: make(map[string]time.Time), guarding: make(map[string]time.Time),
 	}
-}
-
-// laterFields adds fields of a later release to a report.
-var laterFields = strings.NewReplacer(`"kernel":{`, `"kernel":{"later":{"some":1},`, `{"lastEcho"`, `{"later":[1,"x"],"lastEcho"`)
-
-func (p *played) encode(report records.Document) (string, error) {
-	text, err := records.Encode(report)
-	if p.later.Load() {
-		text = `{"later":"x",` + strings.TrimPrefix(laterFields.Replace(text), "{")
-	}
-	return text, err
 }
 
 // act has every helper that is installed act once, for the documents that there are.
@@ -152,7 +138,7 @@ func (p *played) guarded(ctx context.Context, applied []string) ([]string, error
 
 // lease writes a node's report; where no Lease is, it makes one only if may.
 func (p *played) lease(ctx context.Context, n records.Node, may bool) error {
-	text, err := p.encode(n)
+	text, err := records.Encode(n)
 	if err != nil {
 		return err
 	}
@@ -224,7 +210,7 @@ func (p *played) gateway(ctx context.Context, id records.GatewayID) error {
 		}
 		p.told[id.StatusName()] = told{status: s}
 	}
-	text, err := p.encode(s)
+	text, err := records.Encode(s)
 	if err != nil {
 		return err
 	}

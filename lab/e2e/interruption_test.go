@@ -42,7 +42,4 @@ func TestInterruption(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test, func(t *testing.T) { runLabTest(ctx, t, l, "./internal/peering", test) })
 	}
-	t.Run("TestLabReleases", func(t *testing.T) {
-		runLabTest(ctx, t, l, "./internal/peering", "TestLabReleases", "LIQOCTL_BEFORE="+releaseProgram(t, "before"), "LIQOCTL_AFTER="+releaseProgram(t, "after"))
-	})
 }

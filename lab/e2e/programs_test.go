@@ -58,18 +58,6 @@ func liqoctlProgram(t *testing.T) string {
 	})
 }
 
-// releaseProgram is liqoctl of the release before this one or after it: see bench/releases.
-func releaseProgram(t *testing.T, release string) string {
-	t.Helper()
-	return program(t, "liqoctl."+release, func(ctx context.Context, file string) error {
-		repository, err := filepath.Abs(root)
-		if err != nil {
-			return err
-		}
-		return goCommand(ctx, "run", "-C", "bench", ".", "release", release, repository, "./cmd/liqoctl", file)
-	})
-}
-
 // imageName is the name of the image on the nodes. No registry can serve it (RFC 2606).
 const imageName = "liqonet.invalid/liqonet:e2e"
 
