@@ -51,6 +51,7 @@ func (p part) addYAML(kind string, objects []cluster.Object) {
 		fields, err := fieldsOf(o)
 		if err == nil {
 			bare(kind, fields)
+			p.scrub.withoutLeaves(fields)
 			var text []byte
 			text, err = yaml.Marshal(fields)
 			b.WriteString("---\n" + string(text))

@@ -105,6 +105,24 @@ func (s *scrubber) withoutKnown(text string) string {
 	return text
 }
 
+// withoutLeaves removes what Secrets have from the texts of a document before it is YAML, which breaks long ones at
+// blanks: what has one within would not be found any more.
+func (s *scrubber) withoutLeaves(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		for name, v := range value {
+			value[name] = s.withoutLeaves(v)
+		}
+	case []any:
+		for i, v := range value {
+			value[i] = s.withoutLeaves(v)
+		}
+	case string:
+		return s.withoutKnown(value)
+	}
+	return value
+}
+
 // nested is how often a text may be encoded: JSON in a text of JSON, for instance.
 const nested = 2
 

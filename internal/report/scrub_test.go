@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"sigs.k8s.io/yaml"
 )
 
 // TestForms: a value of a Secret, and a part of it, is removed in whatever form it is written.
@@ -104,5 +106,22 @@ func TestWordsOfTheArchive(t *testing.T) {
 	s.know([]byte("removed"))
 	if got := s.clean("it was removed"); len(got) > 100 {
 		t.Errorf("%s", got)
+	}
+}
+
+// TestFoldedLines: YAML breaks a long text at a blank, also within a secret.
+func TestFoldedLines(t *testing.T) {
+	var s scrubber
+	s.know([]byte("planted secret of four"))
+	document := func() map[string]any {
+		return map[string]any{"args": []any{"network", strings.Repeat("x", 70) + " planted secret of four"}}
+	}
+	folded, err := yaml.Marshal(document())
+	if err != nil || strings.Contains(string(folded), "planted secret of four") || !strings.Contains(s.clean(string(folded)), "planted") {
+		t.Fatalf("nothing was tested: %v\n%s", err, folded)
+	}
+	text, err := yaml.Marshal(s.withoutLeaves(document()))
+	if err != nil || strings.Contains(s.clean(string(text)), "planted") {
+		t.Errorf("%v\n%s", err, text)
 	}
 }
