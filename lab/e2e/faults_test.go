@@ -11,8 +11,8 @@ import (
 	"liqonet.io/liqonet/lab/faults"
 )
 
-// elsewhere are faults that -short leaves out: other tests cause them in a short form, TestNetwork (keys), TestReleases (upgrade) and
-// TestEveryNodeReplaced, or the client's side has them.
+// elsewhere are faults that -short leaves out: other tests cause them in a short form, TestNetwork (keys) and
+// TestEveryNodeReplaced, or the client's side has them; an upgrade is in the long form alone.
 var elsewhere = []string{"power-server", "drain-server", "upgrade", "keys", "replaced"}
 
 // TestFaults is the short form of `make faults`: each fault once, and those that somebody ends sooner. With -short, some of them, and two
