@@ -92,7 +92,7 @@ func testReport(ctx context.Context, t *testing.T, u users) {
 	}
 	for name, want := range map[string]string{
 		"local/logs/planted/c.log": "kept-after", "local/objects/configmap.yaml": "kept-beside", "local/objects/events.txt": "kept-beside",
-		"remote/objects/daemonset.yaml": "kind: DaemonSet", "diagnosis.json": "LQ-",
+		"remote/objects/daemonset.yaml": "name: node", "diagnosis.json": "LQ-",
 	} {
 		if !strings.Contains(files["liqonet-report/"+name], want) {
 			t.Errorf("%s has no %q:\n%.2000s", name, want, files["liqonet-report/"+name])
