@@ -23,9 +23,8 @@ func newNetworkReport(env *Env, local *clusterFlags, do operation[report.Options
 helpers and gateways, status, the result of network diagnose, and versions. The logs have the state of the kernels: links, routes,
 rules and nftables. With a remote cluster, both clusters are in the file. The command changes nothing in the clusters.
 
-Values of Secrets are removed wherever they occur, if you may read Secrets. Values of environment variables, annotations and
-ConfigMaps of others, private keys, bearer tokens, and what follows a name such as password are removed always. Names and addresses
-of nodes and pods remain: read the file before you publish it. What you may not read is left out and named; level
+Data of Secrets, values of environment variables, annotations and ConfigMaps of others, keys, tokens and passwords are removed. Names
+and addresses of nodes and pods remain: read the file before you publish it. What you may not read is left out and named; level
 view is enough for all but the logs, which Kubernetes' own role view includes.`,
 		Example: `  liqoctl network report --context a --remote-context b
   liqoctl network report --context a report.tar.gz`,

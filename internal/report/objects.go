@@ -77,7 +77,7 @@ func fieldsOf(o any) (fields map[string]any, err error) {
 func bare(kind string, fields map[string]any) {
 	ours := map[string][]string{"ConfigMap": {records.DataKey, records.EveryKey, records.StateKey, records.ReasonKey, records.KeyCreatedKey}}[kind]
 	if kind == "ConfigMap" || kind == "Secret" {
-		for _, field := range []string{"data", "binaryData"} {
+		for _, field := range []string{"data", "stringData", "binaryData"} {
 			data, _ := fields[field].(map[string]any)
 			for key := range data {
 				if !slices.Contains(ours, key) {
@@ -89,8 +89,7 @@ func bare(kind string, fields map[string]any) {
 	withoutValues(fields)
 }
 
-// withoutValues removes values of annotations that are not liqonet's, and of all that has a name and a value, such as
-// environment variables, anywhere below.
+// withoutValues removes values of annotations that are not liqonet's, and of environment variables, anywhere below.
 func withoutValues(value any) {
 	switch value := value.(type) {
 	case []any:
@@ -99,13 +98,18 @@ func withoutValues(value any) {
 		}
 	case map[string]any:
 		delete(value, "managedFields")
-		if value["name"] != nil && value["value"] != nil {
-			value["value"] = removed
+		if annotations, ok := value["annotations"].(map[string]any); ok {
+			for name := range annotations {
+				if !strings.HasPrefix(name, "liqonet.io/") {
+					annotations[name] = removed
+				}
+			}
 		}
-		annotations, _ := value["annotations"].(map[string]any)
-		for name := range annotations {
-			if !strings.HasPrefix(name, "liqonet.io/") {
-				annotations[name] = removed
+		if env, ok := value["env"].([]any); ok {
+			for _, one := range env {
+				if variable, ok := one.(map[string]any); ok && variable["value"] != nil {
+					variable["value"] = removed
+				}
 			}
 		}
 		for _, field := range value {

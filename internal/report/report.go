@@ -149,8 +149,7 @@ version.json     liqoctl
 */objects/       objects of liqonet, nodes, events
 */logs/          logs of helpers and gateways; the line "kernel state" has links, routes, rules and nftables
 
-Removed: values of Secrets that could be read, values of environment variables, annotations and ConfigMaps of others, private keys,
-bearer tokens, and values beside a name such as password.
+Removed: data of Secrets, values of environment variables, annotations and ConfigMaps of others, keys, tokens, passwords.
 A WireGuard key, public keys included, is replaced by the first characters of its SHA-256. The archive does have names and
 addresses of nodes and pods: read it before you publish it.
 `)

@@ -40,8 +40,8 @@ var (
 func planted() []string {
 	return []string{
 		keyText, hex.EncodeToString(key), string(key), otherKey, token, "PLANTEDPEM", "planted-in-env", "planted-in-annotation", "planted-in-template",
-		"planted-in-configmap", "planted-in-node", "planted-in-args", "planted-in-event", "planted-bearer-token", "planted-opaque-value",
-		"planted-in-json", "planted-in-camel-case", "planted-in-foreign-object", "\x1b",
+		"planted-in-configmap", "planted-in-node", "planted-in-args", "planted-in-url", "planted-in-event", "planted-bearer-token", "planted-opaque-value",
+		"planted-in-json", "planted-in-camel-case", "planted-after-flag", "planted-in-foreign-object", "\x1b",
 	}
 }
 
@@ -49,8 +49,8 @@ func planted() []string {
 var log = strings.Join([]string{
 	`{"level":"INFO","msg":"kernel state","state":"+ link lqn-tunnel"}`,
 	"private " + keyText, "hex private_key=" + hex.EncodeToString(key), "another " + otherKey, "jwt " + token, privateLines,
-	"Authorization: Bearer planted-bearer-token", "raw planted-opaque-value here",
-	`{"token":"planted-in-json and more"}`, `escaped {\"password\":\"planted-in-json\"}`, "clientSecret: planted-in-camel-case", "\x1b[2J\x1b]0;owned\x07 \u202ereversed",
+	"GET https://user:planted-in-url@registry.example/v2/", "Authorization: Bearer planted-bearer-token", "raw planted-opaque-value here",
+	`{"token":"planted-in-json and more"}`, `escaped {\"password\":\"planted-in-json\"}`, "clientSecret: planted-in-camel-case", "exec: proxy --auth-token planted-after-flag", "\x1b[2J\x1b]0;owned\x07 \u202ereversed",
 	"image sha256:" + strings.Repeat("ab", 32),
 }, "\n")
 

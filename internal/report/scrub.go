@@ -223,24 +223,47 @@ func decodings(run string) (plain []string) {
 	return plain
 }
 
-// What secrets look like whose value is not known: without the right to read Secrets, that is all of them.
+// What secrets look like.
 var (
 	privatePEM = regexp.MustCompile(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(-----END [A-Z ]*PRIVATE KEY-----|$)`)
-	// bearer is a web token, or a header with its scheme.
-	bearer = regexp.MustCompile(`eyJ[\w-]{8,}\.[\w-]+\.[\w-]*|(?i:\b(?:bearer|basic))[ \t]+[\w.~+/=-]{8,}`)
-	// wireGuard is a key of 32 bytes.
-	wireGuard = regexp.MustCompile(`[A-Za-z0-9+/]{43}=`)
-	// named is a value with a name that says what it is: in YAML, JSON, flags, prose, and the configuration protocol of
-	// WireGuard.
+	webToken   = regexp.MustCompile(`eyJ[\w-]{8,}\.[\w-]+\.[\w-]*`)
+	inURL      = regexp.MustCompile(`://[^/\s:@"']+:[^/\s@"']+@`)
+	bearer     = regexp.MustCompile(`(?i)\b(bearer|basic)[ \t]+[\w.~+/=-]{8,}`)
+	// named is a value with a name that says what it is, in YAML, JSON, flags and prose.
 	named = regexp.MustCompile(`(?i)\b([\w-]*(?:password|passwd|secret|token|api[_-]?key|private[_-]?key|preshared[_-]?key|credentials?|auth))(\\?["']?[ \t]*[:=][ \t]*)(\\?"[^"\n]*"|'[^'\n]*'|[^\s",;{}\[\]]+)`)
+	// argument is one that follows its flag.
+	argument = regexp.MustCompile(`(?i)(--?[\w-]*(?:password|passwd|secret|token|key)[ \t]+)[^\s"']+`)
+	// signed is a parameter that makes a URL a right. JSON may have the ampersand escaped.
+	signed = regexp.MustCompile(`(?i)((?:[?&;]|\\u0026|%26)(?:sig|signature|x-(?:amz|goog)-(?:signature|credential)|awsaccesskeyid|code|key)=)[^&\s"'\\]+`)
+	// A WireGuard key is 32 bytes. A digest of an image is no secret.
+	wireGuard = regexp.MustCompile(`[A-Za-z0-9+/]{43}=`)
+	bareKey   = regexp.MustCompile(`[A-Za-z0-9+/_-]{43,}=?`)
+	hexKey    = regexp.MustCompile(`(?i)(sha256:)?\b[0-9a-f]{64}\b`)
 )
 
 // clean returns a text without secrets, and without what commands a terminal. Keys remain comparable.
 func (s *scrubber) clean(text string) string {
 	text = s.withoutKnown(text)
 	text = privatePEM.ReplaceAllString(text, removed)
-	text = bearer.ReplaceAllString(text, removed)
+	text = webToken.ReplaceAllString(text, removed)
+	text = inURL.ReplaceAllString(text, "://"+removed+"@")
+	text = signed.ReplaceAllString(text, "${1}"+removed)
 	text = wireGuard.ReplaceAllStringFunc(text, fingerprint)
+	text = bareKey.ReplaceAllStringFunc(text, func(key string) string {
+		// Names have no capital letters.
+		if len(strings.TrimSuffix(key, "=")) == 43 && strings.ToLower(key) != key && strings.ToUpper(key) != key {
+			return fingerprint(key)
+		}
+		return key
+	})
+	text = hexKey.ReplaceAllStringFunc(text, func(key string) string {
+		if strings.HasPrefix(strings.ToLower(key), "sha256:") {
+			return key
+		}
+		return fingerprint(key)
+	})
+	text = bearer.ReplaceAllString(text, "$1 "+removed)
+	text = argument.ReplaceAllString(text, "${1}"+removed)
 	text = named.ReplaceAllString(text, "$1$2"+removed)
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' || unicode.IsPrint(r) {
