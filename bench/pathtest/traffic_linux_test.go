@@ -59,7 +59,7 @@ func (k *traffic) knownLost() (lost int64) {
 func startTraffic(t *testing.T, a, b *testCluster) *traffic {
 	all := &traffic{}
 	var ended sync.WaitGroup
-	t.Cleanup(ended.Wait) // a socket is closed, and its port free, when nobody reads from it any more
+	t.Cleanup(ended.Wait) // the port of a closed socket is free once its reader has returned
 	for _, way := range [][2]*testCluster{{a, b}, {b, a}} {
 		from, to := way[0], way[1]
 		for i := range to.pods {
