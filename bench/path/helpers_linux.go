@@ -135,7 +135,7 @@ func (b *Bed) serve(kube *fake.Clientset, socket string) {
 // objects are what the API server of a connected cluster holds. The gateway fills the empty ones.
 func (b *Bed) objects(c, peer *cluster) ([]runtime.Object, error) {
 	p := records.Peering{
-		Version: records.PeeringVersion, Name: peeringName, Role: c.role,
+		Version: records.SchemaVersion, Name: peeringName, Role: c.role,
 		Peer: records.Peer{
 			ClusterID: "id-" + peer.name, Name: peer.name,
 			PodCIDRs:     []records.Mapping{{Real: podCIDR, Seen: peer.seen}},

@@ -80,7 +80,7 @@ var presharedKey = wgtypes.Key{1, 2, 3}
 // peering is the record as the CLI writes it, for the gateways that both clusters have.
 func (c *testCluster) peering(k kinds, peer *testCluster) records.Peering {
 	p := records.Peering{
-		Version: records.PeeringVersion, Name: "peer", Role: records.Server,
+		Version: records.SchemaVersion, Name: "peer", Role: records.Server,
 		Peer: records.Peer{
 			ClusterID: "id-" + peer.name, Name: peer.name,
 			PodCIDRs:     []records.Mapping{{Real: podCIDR, Seen: peer.seen}},

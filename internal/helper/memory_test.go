@@ -24,7 +24,7 @@ func connected(t *testing.T) *nodeWorld {
 var damage = map[string]func(cm *corev1.ConfigMap){
 	"text that is none": func(cm *corev1.ConfigMap) { cm.Data[records.DataKey] = "x" },
 	"no data":           func(cm *corev1.ConfigMap) { cm.Data = nil },
-	"a newer version":   func(cm *corev1.ConfigMap) { edit(cm, "version: 2", "version: 99") },
+	"a newer version":   func(cm *corev1.ConfigMap) { edit(cm, "version: 1", "version: 99") },
 	"a field twice":     func(cm *corev1.ConfigMap) { cm.Data[records.DataKey] += "mtu: 1400\n" },
 	"another component": func(cm *corev1.ConfigMap) { cm.Labels[records.LabelComponent] = records.ComponentGateway },
 	"no component":      func(cm *corev1.ConfigMap) { delete(cm.Labels, records.LabelComponent) },

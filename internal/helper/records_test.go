@@ -30,7 +30,7 @@ func testFabric() records.Fabric {
 
 func testPeering() records.Peering {
 	return records.Peering{
-		Version: records.PeeringVersion, Name: "b", Role: records.Client,
+		Version: records.SchemaVersion, Name: "b", Role: records.Client,
 		Peer: records.Peer{
 			ClusterID: "id-b", Name: "b",
 			PodCIDRs:     []records.Mapping{mapping("10.244.0.0/16", "10.11.0.0/16")},

@@ -114,10 +114,6 @@ func (x *exposer) read(ctx context.Context) error {
 		return err
 	}
 	x.fabric = *fabric
-	if v := x.peering.Version; v != records.PeeringVersion { // helpers of that version would go on with what they have read
-		return hint.With(fmt.Errorf("peering %q of cluster %q: its record has schema version %d, this command writes %d",
-			x.Peer, x.Cluster.Context, v, records.PeeringVersion), "upgrade the peering with liqoctl network connect --update")
-	}
 	x.host = x.peering.ExposedAs(x.Host)
 	return nil
 }

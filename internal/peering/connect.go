@@ -173,9 +173,6 @@ func (c *connector) discover(ctx context.Context) (string, error) {
 			}
 		}
 	}
-	if err := c.both(ctx, (*end).checkTunnels); err != nil {
-		return "", err
-	}
 	err := c.both(ctx, (*end).readGateways)
 	return c.local.described() + "; " + c.remote.described(), err
 }

@@ -69,7 +69,7 @@ func TestConnectWritesBothSides(t *testing.T) {
 		}
 		client, server := peeringOf(t, a), peeringOf(t, b)
 		want := records.Peering{
-			Version: records.PeeringVersion, Name: "b", Role: records.Client,
+			Version: records.SchemaVersion, Name: "b", Role: records.Client,
 			Peer: records.Peer{
 				ClusterID: "uid-b", Name: "b",
 				PodCIDRs:     []records.Mapping{{Real: prefix("10.244.0.0/16"), Seen: prefix("10.71.0.0/16")}},

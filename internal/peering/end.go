@@ -170,7 +170,7 @@ func (e *end) prepare(ctx context.Context) error {
 func (e *end) document(have *records.Peering) records.Peering {
 	peer, s := e.peer, e.settings
 	p := records.Peering{
-		Version: records.PeeringVersion, Name: e.peering, Role: e.role,
+		Version: records.SchemaVersion, Name: e.peering, Role: e.role,
 		Peer: records.Peer{
 			ClusterID: peer.id, Name: peer.name,
 			PodCIDRs: e.addresses.Pods, ExternalCIDR: e.addresses.External,

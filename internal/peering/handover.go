@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"liqonet.io/liqonet/internal/cluster"
-	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/steps"
 )
 
@@ -36,10 +35,10 @@ func (c *connector) handOver(ctx context.Context) (string, error) {
 }
 
 // replacesOnly reports whether the only gateway of a cluster is about to be replaced. Beside one whose port the user chose, nothing
-// says which port a second one would be reached at. Gateways of a release that writes another version may know one tunnel only.
+// says which port a second one would be reached at.
 func (c *connector) replacesOnly() bool {
-	other := func(e *end) bool { return e.have == nil || e.have.Version != records.PeeringVersion }
-	return c.server().settings.EndpointPort == 0 && !slices.ContainsFunc(c.ends(), other) && slices.ContainsFunc(c.ends(), func(e *end) bool {
+	none := func(e *end) bool { return e.have == nil }
+	return c.server().settings.EndpointPort == 0 && !slices.ContainsFunc(c.ends(), none) && slices.ContainsFunc(c.ends(), func(e *end) bool {
 		if e.count() > 1 || !e.stands(0) || e.stands(1) {
 			return false
 		}
@@ -94,9 +93,6 @@ func (t *rotation) addSecond(ctx context.Context) error {
 	defer cancel()
 	c, err := t.connector(bounded, true)
 	if err != nil {
-		return err
-	}
-	if err := c.checkEndpoint(bounded); err != nil {
 		return err
 	}
 	_, err = t.add(bounded, c)

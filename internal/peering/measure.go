@@ -17,7 +17,7 @@ import (
 )
 
 // measureTime is how long gateways and nodes may take to measure their hops once the tunnel works: some seconds
-// where a hop is narrow, but the helpers of an earlier release never tell.
+// where a hop is narrow.
 const measureTime = 20 * time.Second
 
 // measure waits for what the helpers measure of the hops, and writes both documents anew where one is narrower than

@@ -181,7 +181,7 @@ func otherPeering(t *testing.T) string {
 	}
 	server, client := tunnelEnds(records.TunnelID{Server: 1, Client: 1})
 	text, err := records.Encode(records.Peering{
-		Version: records.PeeringVersion, Name: "b", Role: records.Server, Peer: seen,
+		Version: records.SchemaVersion, Name: "b", Role: records.Server, Peer: seen,
 		Local: records.Local{PodCIDRs: seen.PodCIDRs, ExternalCIDR: seen.ExternalCIDR},
 		Gateways: []records.LocalGateway{{Address: netip.MustParseAddr("10.80.128.1"), OverlayID: 0x8001, Tunnels: []records.Tunnel{{
 			PublicKey: key.PublicKey().String(), Address: server, PeerAddress: client.Addr(), ListenPort: templates.TunnelPort,

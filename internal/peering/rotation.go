@@ -116,23 +116,7 @@ func (t *rotation) reach(ctx context.Context) (string, error) {
 		}
 	}
 	t.result.Peer = name
-	return local + ", " + remote, c.checkEndpoint(ctx)
-}
-
-// checkEndpoint refuses a peering of which an earlier release has not recorded that the user has set the endpoint: what follows would
-// replace it by the Service's.
-func (c *connector) checkEndpoint(ctx context.Context) error {
-	server, client := c.server(), c.server().peer
-	t, _ := client.have.Tunnel(1, 1)
-	svc, err := cluster.Find[*corev1.Service](ctx, server.cluster, records.ServiceName(server.peering))
-	if err != nil || svc == nil || len(t.Endpoints) != 1 {
-		return err
-	}
-	if stillGood(t.Endpoints, svc, records.TunnelID{Server: 1, Client: 1}, server.discovery.Nodes, client.settings.Fixed) {
-		return nil
-	}
-	return hint.With(fmt.Errorf("endpoint %s is none of Service %s of cluster %q", t.Endpoints[0], svc.Name, server.cluster.Context),
-		"liqoctl network connect --update, with --gw-client-address and --gw-client-port if the peering was made with them")
+	return local + ", " + remote, nil
 }
 
 // connector is a connect that leaves the peering as it stands now: others may have changed it since this run began. With spare,
@@ -194,7 +178,7 @@ func sameCIDRs(a, b records.Peer) bool {
 	return len(a.PodCIDRs) == len(b.PodCIDRs) && !slices.ContainsFunc(a.CIDRs(), other)
 }
 
-// add starts the gateways that are missing, and leaves those that stand alone: their templates may be of an earlier release.
+// add starts the gateways that are missing, and leaves those that stand alone: connect replaces them, one at a time.
 func (t *rotation) add(ctx context.Context, c *connector) (string, error) {
 	for _, e := range c.ends() {
 		e.adding = true

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 
 	"liqonet.io/liqonet/internal/addresses"
@@ -123,27 +122,6 @@ func (e *end) endRekeyed(ctx context.Context, id records.GatewayID) error {
 // endless is the error for a gateway whose pod does not end.
 func (e *end) endless(id records.GatewayID, why error) error {
 	return hint.With(fmt.Errorf("gateway %d of cluster %q does not end: %w", id.Number, e.cluster.Context, why), lostNodeHint)
-}
-
-// checkTunnels refuses further gateways beside one of a release that opens one tunnel: its pod has no port for another.
-func (e *end) checkTunnels(ctx context.Context) error {
-	if e.have == nil || e.stands(e.count()-1) && e.peer.stands(e.peer.count()-1) {
-		return nil
-	}
-	for _, id := range e.have.GatewayIDs() {
-		d, err := cluster.Find[*appsv1.Deployment](ctx, e.cluster, id.Name())
-		if err != nil {
-			return err
-		}
-		second := records.TunnelID{Server: id.Number, Client: 2}.PortName()
-		isSecond := func(p corev1.ContainerPort) bool { return p.Name == second }
-		if d == nil || slices.ContainsFunc(d.Spec.Template.Spec.Containers[0].Ports, isSecond) {
-			continue
-		}
-		return hint.With(fmt.Errorf("gateway %d of cluster %q is of a release that opens one tunnel: the peering gets no further gateways", id.Number, e.cluster.Context),
-			"replace it first, with: liqoctl network connect --update, without --gateways and --remote-gateways")
-	}
-	return nil
 }
 
 // awaitReplaced waits until a gateway carries packets again. One whose pod cannot start is an error: the others stay.

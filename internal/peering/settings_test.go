@@ -3,7 +3,6 @@ package peering
 import (
 	"errors"
 	"net/netip"
-	"reflect"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -176,39 +175,6 @@ func TestSettingsContradict(t *testing.T) {
 		_, err := Connect(t.Context(), o, &recorder{})
 		if _, input := errors.AsType[*steps.InputError](err); !input {
 			t.Errorf("error %v", err)
-		}
-	})
-}
-
-// TestRotationKeepsEndpoint: the record of an earlier release does not show that the user has set the endpoint. A rotation does not
-// replace it.
-func TestRotationKeepsEndpoint(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		a, b := twoWorlds()
-		live(t, a, b)
-		o := connectOptions(a, b)
-		o.ClientAddress = new("vpn.example.org")
-		if _, err := Connect(t.Context(), o, &recorder{}); err != nil {
-			t.Fatal(err)
-		}
-		for w, name := range map[*world]string{a: "b", b: "a"} {
-			w.rewrite(t, name, func(p *records.Peering) { p.Fixed = records.Fixed{} })
-		}
-		before := peeringOf(t, a)
-		_, errPlan := PlanRotateKeys(t.Context(), rotateOptions(a, b), &recorder{})
-		_, err := RotateKeys(t.Context(), rotateOptions(a, b), &recorder{})
-		if err == nil || errPlan == nil || !strings.Contains(hint.Of(err), "--gw-client-address") {
-			t.Errorf("rotated: %v, planned: %v, hint %q", err, errPlan, hint.Of(err))
-		}
-		if after := peeringOf(t, a); !reflect.DeepEqual(after, before) {
-			t.Errorf("record %+v, was %+v", after, before)
-		}
-		o.Update = true
-		if _, err := Connect(t.Context(), o, &recorder{}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := RotateKeys(t.Context(), rotateOptions(a, b), &recorder{}); err != nil {
-			t.Error(err)
 		}
 	})
 }

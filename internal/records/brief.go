@@ -42,7 +42,7 @@ func briefly(err error) error {
 // Failures are what a gateway reports of its last pass.
 type Failures []string
 
-// UnmarshalJSON bounds them: releases before this one write texts of any length.
+// UnmarshalJSON bounds them: a stolen token of a gateway can write texts of any length.
 func (f *Failures) UnmarshalJSON(text []byte) error {
 	var all []string
 	if err := json.Unmarshal(text, &all); err != nil {

@@ -17,12 +17,8 @@ type Document interface {
 	identity() Identity
 }
 
-// Encode returns a record as text: YAML where liqoctl writes it, JSON where helpers do. One that was read from an older version, whose
-// fields are those of now, is an error, and so is one that no reader would accept.
+// Encode returns a record as text: YAML where liqoctl writes it, JSON where helpers do. One that no reader would accept is an error.
 func Encode(d Document) (string, error) {
-	if p, is := d.(Peering); is && p.Version != PeeringVersion {
-		return "", fmt.Errorf("record of schema version %d: only version %d is written", p.Version, PeeringVersion)
-	}
 	if err := d.validate(); err != nil {
 		return "", err
 	}
@@ -98,12 +94,11 @@ func ReadText[T any](component, text string) (d T, unknown []string, err error) 
 	if err != nil {
 		return zero, nil, fmt.Errorf("damaged document: %w", briefly(err))
 	}
-	read, known := readerOf(&d, probe.Version)
-	if read == nil {
-		return zero, nil, fmt.Errorf("schema version %d, this binary knows %s", probe.Version, known)
+	if probe.Version != SchemaVersion {
+		return zero, nil, fmt.Errorf("schema version %d, this binary knows %d", probe.Version, SchemaVersion)
 	}
 	if err = checkLists(document); err == nil {
-		unknown, err = read(document)
+		unknown, err = readJSON(document, &d)
 	}
 	if err != nil {
 		return zero, nil, fmt.Errorf("damaged document: %w", briefly(err))
@@ -117,18 +112,6 @@ func documentOf(component, text string) ([]byte, error) {
 		return nil, err
 	}
 	return plain(text, writtenByHelpers(component))
-}
-
-// reader reads a document and returns the paths of the fields that it ignores.
-type reader func(document []byte) (unknown []string, err error)
-
-// readerOf returns what reads a version of a document; nil: none does. known are the versions that are read.
-func readerOf(d any, version int) (read reader, known string) {
-	now := func(document []byte) ([]string, error) { return readJSON(document, d) }
-	if p, is := d.(*Peering); is {
-		return map[int]reader{1: p.readVersion1, PeeringVersion: now}[version], fmt.Sprintf("1 and %d", PeeringVersion)
-	}
-	return map[int]reader{SchemaVersion: now}[version], fmt.Sprint(SchemaVersion)
 }
 
 // readJSON reads a document. A key twice is an error.

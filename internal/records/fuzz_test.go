@@ -26,7 +26,6 @@ func FuzzDecode(f *testing.F) {
 		}
 		f.Add(text)
 	}
-	f.Add(version1)
 	f.Add("version: 1\nmtu: 1e9\npeer: {podCIDRs: [{real: ::/0}]}")
 	f.Add("version: 1\na: &a [*a, *a]")
 	f.Add("version: 1\nclusterID: x\nname: a\nName: b\nlater: {name: 1}\nexternalCIDR: 10.70.0.0/16\ninternalCIDR: 10.80.0.0/16")
@@ -45,9 +44,6 @@ func again[T records.Document](t *testing.T, text string) {
 	d, err := records.Decode[T](text)
 	if err != nil {
 		return
-	}
-	if p, is := any(d).(records.Peering); is && p.Version != records.PeeringVersion {
-		return // it is read, and never written
 	}
 	written, err := records.Encode(d)
 	if err != nil {

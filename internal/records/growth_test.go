@@ -114,10 +114,10 @@ func TestGrowth(t *testing.T) {
 		return b.String()
 	}
 	for kind := range decoders {
-		for _, path := range lists(kind, `{"version":%d,`) {
+		for _, path := range lists(kind, `{"version":1,`) {
 			for _, e := range elements {
 				for _, pad := range []string{"", strings.Repeat(" ", 6)} {
-					head := fmt.Sprintf(path.head, map[bool]int{true: 2, false: 1}[kind == reflect.TypeFor[records.Peering]()])
+					head := path.head
 					name := fmt.Sprint(kind, head, e, len(pad))
 					kinds[name] = kind
 					texts[name] = func(n int) string {

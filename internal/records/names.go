@@ -70,7 +70,7 @@ const (
 const (
 	PrivateKeyKey   = "privateKey"
 	PresharedKeyKey = "presharedKey"
-	// CreatedKey holds when the key pair was made, as RFC 3339. Releases before this one write none.
+	// CreatedKey holds when the key pair was made, as RFC 3339.
 	CreatedKey = "created"
 )
 

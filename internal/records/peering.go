@@ -7,9 +7,6 @@ import (
 	"liqonet.io/liqonet/internal/wireguard"
 )
 
-// PeeringVersion is the schema version of a peering's record. Version 1, with one gateway a side, is read as well.
-const PeeringVersion = 2
-
 // Role is a cluster's part in a peering's tunnel.
 type Role string
 

@@ -16,7 +16,7 @@ import (
 	"liqonet.io/liqonet/internal/cidr"
 )
 
-// SchemaVersion is the version of the documents that this binary writes, but for those of a peering: PeeringVersion.
+// SchemaVersion is the version of the documents that this binary reads and writes.
 const SchemaVersion = 1
 
 // OverlayKind is the encapsulation between nodes and gateways. The zero value means "not decided yet".

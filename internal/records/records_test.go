@@ -20,7 +20,7 @@ const key = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
 func peering() records.Peering {
 	pfx := netip.MustParsePrefix
 	return records.Peering{
-		Version: records.PeeringVersion, Name: "b", Role: records.Client,
+		Version: records.SchemaVersion, Name: "b", Role: records.Client,
 		Peer: records.Peer{
 			ClusterID:    "uid-b",
 			Name:         "b",
@@ -96,12 +96,12 @@ func TestDecodeRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct{ old, new, want string }{
-		"unknown version":   {"version: 2", "version: 9", "schema version 9, this binary knows 1 and 2"},
+		"unknown version":   {"version: 1", "version: 9", "schema version 9, this binary knows 1"},
 		"key twice":         {"mtu: 1420", "mtu: 1420\nmtu: 1400", `duplicate field "mtu"`},
 		"unknown key twice": {"mtu: 1420", "mtu: 1420\nsurprise: 1\nsurprise: 1", `duplicate field "surprise"`},
 		"name in capitals":  {"\nname: b", "\nName: b", `name ""`},
 		"wrong type":        {"mtu: 1420", "mtu: many", "mtu"},
-		"no YAML":           {"version: 2", "{", "damaged"},
+		"no YAML":           {"version: 1", "{", "damaged"},
 		"host bits":         {"real: 10.244.0.0/16", "real: 10.244.0.1/16", "host bits"},
 		"unequal mapping":   {"seen: 10.11.0.0/16", "seen: 10.11.0.0/17", "lengths differ"},
 		"unequal local":     {"seen: 10.12.0.0/16", "seen: 10.12.0.0/17", "lengths differ"},
@@ -117,7 +117,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"tunnels crossed":   {"peerAddress: 169.254.18.5\n", "peerAddress: 169.254.18.1\n", "tunnel address 169.254.18.1 is there twice"},
 		"tunnel to all":     {"address: 169.254.18.6/30", "address: 169.254.18.6/0", "link-local"},
 		"not link-local":    {"address: 169.254.18.6/30", "address: 10.254.18.6/30", "link-local"},
-		"version 2 as 1":    {"version: 2", "version: 1", "overlay id 0"},
+		"no overlay id":     {"overlayID: 7", "overlayID: 0", "overlay id 0"},
 		"tiny MTU":          {"mtu: 1420", "mtu: 100", "MTU 100"},
 		"exposed twice":     {"exposed:\n", "exposed:\n- address: 10.70.128.2\n  host: 198.51.100.7\n", "there already"},
 		"exposed IPv6":      {"host: 198.51.100.7", "host: 2001:db8::7", "IPv4"},

@@ -76,7 +76,7 @@ func objects() []runtime.Object {
 	return []runtime.Object{
 		&corev1.Secret{ObjectMeta: meta("peering-b", records.ComponentPeering), Data: map[string][]byte{"privateKey": []byte(keyText), "x": []byte("planted-opaque-value")}},
 		&corev1.Secret{ObjectMeta: meta("foreign", ""), Data: map[string][]byte{"x": []byte("planted-in-foreign-object")}},
-		&corev1.ConfigMap{ObjectMeta: meta("peering-b", records.ComponentPeering), Data: map[string]string{records.DataKey: "version: 2\nkept: record", "mine": "planted-in-configmap"}},
+		&corev1.ConfigMap{ObjectMeta: meta("peering-b", records.ComponentPeering), Data: map[string]string{records.DataKey: "version: 1\nkept: record", "mine": "planted-in-configmap"}},
 		&corev1.ConfigMap{ObjectMeta: meta("foreign", ""), Data: map[string]string{records.DataKey: "planted-in-foreign-object"}},
 		&appsv1.DaemonSet{ObjectMeta: meta("node", records.ComponentFabric), Spec: appsv1.DaemonSetSpec{Template: template}},
 		&corev1.Pod{ObjectMeta: meta("node-x", records.ComponentFabric), Spec: pod, Status: corev1.PodStatus{

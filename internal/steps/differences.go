@@ -108,7 +108,7 @@ func configured(fields []string) []string {
 func Overtaken[T records.Document](c *cluster.Cluster, name string, live, wanted T) error {
 	var objects [2]*corev1.ConfigMap
 	for i, record := range []T{live, wanted} {
-		text, err := records.Draft(record) // the live one may be of an older version
+		text, err := records.Draft(record)
 		if err != nil {
 			return fmt.Errorf("ConfigMap %s/%s of cluster %q: %w", c.Namespace, name, c.Context, err)
 		}
