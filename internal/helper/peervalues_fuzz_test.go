@@ -19,11 +19,11 @@ func FuzzPeerMessages(f *testing.F) {
 		Node: netip.MustParseAddr("10.70.0.9"), Report: echo.Report{Internal: netip.MustParseAddr("10.80.0.7"), Proven: true},
 	}}.AppendTo(nil)
 	f.Add(node, uint8(3))
-	endpoint, _ := echo.Message{Kind: echo.Reply, Size: echo.FullSize, Content: echo.Content{
+	endpoint, _ := echo.Message{Kind: echo.Reply, Size: echo.MinSize, Content: echo.Content{
 		Endpoint: netip.MustParseAddr("10.243.255.250"), Epoch: 1, Newest: 2,
 	}}.AppendTo(nil)
 	f.Add(endpoint, uint8(255))
-	nodes, _ := echo.Message{Kind: echo.Request, Size: echo.FullSize, Content: echo.Content{Nodes: 1, NoWay: true}}.AppendTo(nil)
+	nodes, _ := echo.Message{Kind: echo.Request, Size: echo.MinSize, Content: echo.Content{Nodes: 1, NoWay: true}}.AppendTo(nil)
 	f.Add(nodes, uint8(2))
 	f.Add([]byte{}, uint8(0))
 	f.Fuzz(func(t *testing.T, packet []byte, times uint8) {

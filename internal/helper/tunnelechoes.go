@@ -102,7 +102,7 @@ func (t *tunnelEchoes) ask(socket *echo.Socket, target netip.AddrPort) error {
 	}
 	return aimProber(&t.peer, socket, echo.ProbeConfig{
 		Target: target, Interval: gatewayEvery, Calm: t.calm, Train: gatewayTrain, Timeout: gatewayTimeout,
-		Window: gatewayWindow, Span: health.LossSpan, Silence: health.EchoSilence, Size: echo.FullSize,
+		Window: gatewayWindow, Span: health.LossSpan, Silence: health.EchoSilence,
 		Content: t.content, OnReply: t.answeredBy, OnLost: t.missed, OnSilence: t.silent, Patience: memberPatience,
 	})
 }

@@ -20,11 +20,8 @@ const Port = 6092
 
 // Sizes of a message, without IP and UDP headers (28 bytes), in bytes.
 const (
-	MinSize      = 52
-	EpochSize    = 60 // the least with room for epochs
-	EndpointSize = 64 // and for an endpoint
-	FullSize     = 68 // and for a number of nodes
-	MaxSize      = 65507
+	MinSize = 68
+	MaxSize = 65507
 )
 
 // version is the layout below. What is added to it later takes a new flag and the padding's first bytes: an
@@ -33,8 +30,8 @@ const (
 //	 0 magic "LQNE"    4 version     5 kind       6 flags
 //	 8 session        16 sent       24 sequence  28 size       30 path, bytes
 //	32 node           36 internal   40 overlay RTT, µs
-//	44 proof age, ms  48 proof RTT, µs            52 padding up to size, which begins with
-//	52 epoch, s       56 newest, s   60 endpoint  64 nodes
+//	44 proof age, ms  48 proof RTT, µs            52 epoch, s      56 newest, s
+//	60 endpoint       64 nodes                    68 padding up to size
 const version = 1
 
 // Magic is what every message begins with. Neither WireGuard's messages nor those of VXLAN and Geneve do.
@@ -95,14 +92,14 @@ type Content struct {
 	// Unused says that the sender sends no packets of pods to the receiver, a gateway, as long as others carry them.
 	Unused bool
 	// Epoch says since when the sender, a gateway, has its pod, and Newest which epoch is the latest that the sender has heard of the
-	// receiver: another pod with the same key. Unix seconds; zero: not known. A message of less than EpochSize has none.
+	// receiver: another pod with the same key. Unix seconds; zero: not known.
 	Epoch, Newest uint32
 	// Endpoint is, from a gateway of a client, the underlay address at which it reaches the receiver; from one of a server, an
-	// address at which clients may reach it, each time another one. The zero value: none. A message of less than EndpointSize has none.
+	// address at which clients may reach it, each time another one. The zero value: none.
 	Endpoint netip.Addr
 	// OwnNode says that Endpoint is the address of the node on which the sender runs.
 	OwnNode bool
-	// Nodes is how many nodes of its cluster the sender, a gateway, reaches; zero: not known. A message of less than FullSize has none.
+	// Nodes is how many nodes of its cluster the sender, a gateway, reaches; zero: not known.
 	Nodes uint32
 }
 
@@ -126,16 +123,16 @@ func (m Message) AppendTo(b []byte) ([]byte, error) {
 	if m.Size < MinSize || m.Size > MaxSize {
 		return b, fmt.Errorf("encode echo of %d bytes: want %d to %d", m.Size, MinSize, MaxSize)
 	}
-	var fixed [FullSize]byte
+	var fixed [MinSize]byte
 	copy(fixed[:], Magic)
 	fixed[4], fixed[5] = version, byte(m.Kind)
 	binary.BigEndian.PutUint64(fixed[8:], m.Session)
 	binary.BigEndian.PutUint64(fixed[16:], uint64(m.Sent))
 	binary.BigEndian.PutUint32(fixed[24:], m.Sequence)
 	binary.BigEndian.PutUint16(fixed[28:], uint16(m.Size))
-	binary.BigEndian.PutUint16(fixed[6:], m.Content.put(fixed[:min(m.Size, FullSize)]))
+	binary.BigEndian.PutUint16(fixed[6:], m.Content.put(fixed[:]))
 	start := len(b)
-	b = append(b, fixed[:min(m.Size, FullSize)]...)
+	b = append(b, fixed[:]...)
 	for len(b)-start < m.Size {
 		n := min(m.Size-(len(b)-start), len(zeros))
 		b = append(b, zeros[:n]...)
@@ -156,16 +153,16 @@ func (c Content) put(fixed []byte) (flags uint16) {
 		binary.BigEndian.PutUint16(fixed[30:], uint16(min(max(c.Path.Size, 0), math.MaxUint16)))
 	}
 	flags |= flagIf(c.Witness, flagWitness) | flagIf(c.NoWay, flagNoWay) | flagIf(c.Draining, flagDraining) | flagIf(c.Unused, flagUnused)
-	if len(fixed) >= EpochSize && (c.Epoch != 0 || c.Newest != 0) {
+	if c.Epoch != 0 || c.Newest != 0 {
 		flags |= flagEpochs
 		binary.BigEndian.PutUint32(fixed[52:], c.Epoch)
 		binary.BigEndian.PutUint32(fixed[56:], c.Newest)
 	}
-	if len(fixed) >= EndpointSize && c.Endpoint.Is4() {
+	if c.Endpoint.Is4() {
 		flags |= flagEndpoint | flagIf(c.OwnNode, flagOwnNode)
 		putAddr(fixed[60:], c.Endpoint)
 	}
-	if len(fixed) >= FullSize && c.Nodes != 0 {
+	if c.Nodes != 0 {
 		flags |= flagNodes
 		binary.BigEndian.PutUint32(fixed[64:], c.Nodes)
 	}
@@ -251,13 +248,13 @@ func parseContent(b []byte, flags uint16) (c Content) {
 		c.Path = Path{Asked: true, Size: int(binary.BigEndian.Uint16(b[30:]))}
 	}
 	c.Witness, c.NoWay, c.Draining, c.Unused = flags&flagWitness != 0, flags&flagNoWay != 0, flags&flagDraining != 0, flags&flagUnused != 0
-	if flags&flagEpochs != 0 && len(b) >= EpochSize {
+	if flags&flagEpochs != 0 {
 		c.Epoch, c.Newest = binary.BigEndian.Uint32(b[52:]), binary.BigEndian.Uint32(b[56:])
 	}
-	if flags&flagEndpoint != 0 && len(b) >= EndpointSize {
+	if flags&flagEndpoint != 0 {
 		c.Endpoint, c.OwnNode = netip.AddrFrom4([4]byte(b[60:])), flags&flagOwnNode != 0
 	}
-	if flags&flagNodes != 0 && len(b) >= FullSize {
+	if flags&flagNodes != 0 {
 		c.Nodes = binary.BigEndian.Uint32(b[64:])
 	}
 	if flags&flagReport == 0 {

@@ -16,7 +16,7 @@ var sameAddr = cmp.Comparer(func(a, b netip.Addr) bool { return a == b })
 
 func fullMessage() Message {
 	return Message{
-		Kind: Reply, Session: 0x0102030405060708, Sequence: 0x11121314, Sent: 0x2122232425262728, Size: 60,
+		Kind: Reply, Session: 0x0102030405060708, Sequence: 0x11121314, Sent: 0x2122232425262728, Size: 76,
 		Content: Content{
 			Node: netip.MustParseAddr("10.70.0.9"), Path: Path{Asked: true, Size: 1500}, Witness: true,
 			Report: Report{
@@ -30,8 +30,9 @@ func fullMessage() Message {
 // The two clusters of a peering are not upgraded together: these bytes are a promise.
 func TestWireFormat(t *testing.T) {
 	const want = "4c514e450102001f" + // magic, version 1, reply, five flags
-		"0102030405060708" + "2122232425262728" + "11121314" + "003c05dc" + // session, sent, sequence, size, path
+		"0102030405060708" + "2122232425262728" + "11121314" + "004c05dc" + // session, sent, sequence, size, path
 		"0a460009" + "0a500007" + "0000012c" + "000005dc" + "000007d0" + // node, internal, µs, ms, µs
+		"0000000000000000" + "00000000" + "00000000" + // no epochs, no endpoint, no number of nodes
 		"0000000000000000"
 	got, err := fullMessage().AppendTo(nil)
 	if err != nil {
@@ -53,10 +54,10 @@ func TestParseReadsWhatAppendToWrote(t *testing.T) {
 		"no way on":    {Kind: Reply, Size: 100, Content: Content{NoWay: true}},
 		"draining":     {Kind: Reply, Size: 100, Content: Content{Draining: true}},
 		"unused":       {Kind: Request, Size: 100, Content: Content{Unused: true}},
-		"epochs":       {Kind: Reply, Size: EpochSize, Content: Content{Epoch: math.MaxUint32, Newest: 1}},
-		"endpoint":     {Kind: Request, Size: EndpointSize, Content: Content{Epoch: 1, Endpoint: netip.MustParseAddr("192.0.2.9")}},
-		"own node":     {Kind: Reply, Size: EndpointSize, Content: Content{Endpoint: netip.MustParseAddr("192.0.2.9"), OwnNode: true}},
-		"nodes":        {Kind: Reply, Size: FullSize, Content: Content{Nodes: math.MaxUint32}},
+		"epochs":       {Kind: Reply, Size: MinSize, Content: Content{Epoch: math.MaxUint32, Newest: 1}},
+		"endpoint":     {Kind: Request, Size: MinSize, Content: Content{Epoch: 1, Endpoint: netip.MustParseAddr("192.0.2.9")}},
+		"own node":     {Kind: Reply, Size: MinSize, Content: Content{Endpoint: netip.MustParseAddr("192.0.2.9"), OwnNode: true}},
+		"nodes":        {Kind: Reply, Size: MinSize, Content: Content{Nodes: math.MaxUint32}},
 		"node only":    {Kind: Reply, Size: 100, Content: Content{Node: netip.MustParseAddr("10.70.0.9")}},
 	} {
 		packet, err := m.AppendTo([]byte("before"))
@@ -127,37 +128,15 @@ func TestParseErrors(t *testing.T) {
 
 func TestParseIgnoresWhatLaterVersionsAdd(t *testing.T) {
 	want := fullMessage()
-	want.Size = FullSize + 1
+	want.Size = MinSize + 1
 	packet, _ := want.AppendTo(nil)
-	packet[6], packet[FullSize] = 0xf8, 1
+	packet[6], packet[MinSize] = 0xf8, 1
 	got, err := Parse(packet)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, got, sameAddr); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
-// TestEarlierSizes: what has no room is left out, and is not read from where another message has its padding.
-func TestEarlierSizes(t *testing.T) {
-	endpoint := Content{Epoch: 3, Newest: 2, Endpoint: netip.MustParseAddr("192.0.2.9"), Draining: true}
-	full := endpoint
-	full.Nodes = 5
-	for size, want := range map[int]Content{
-		MinSize: {Draining: true}, EpochSize: {Epoch: 3, Newest: 2, Draining: true}, EndpointSize - 1: {Epoch: 3, Newest: 2, Draining: true},
-		EndpointSize: endpoint, FullSize - 1: endpoint, FullSize: full,
-	} {
-		packet, err := Message{Kind: Reply, Size: size, Content: full}.AppendTo(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		packet[6] |= (flagEpochs | flagEndpoint | flagNodes) >> 8
-		if got, err := Parse(packet); err != nil || size < EpochSize && got.Content != want {
-			t.Errorf("size %d: %+v, %v, want %+v", size, got.Content, err, want)
-		} else if diff := cmp.Diff(want, got.Content, sameAddr); diff != "" {
-			t.Errorf("size %d (-want +got):\n%s", size, diff)
-		}
 	}
 }
 
