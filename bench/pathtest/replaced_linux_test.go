@@ -106,13 +106,13 @@ func (c *testCluster) awaitEndpoints(want ...netip.Addr) {
 		if err != nil {
 			return err
 		}
-		known := strings.Fields(cm.Data[records.EndpointsKey])
+		g, err := records.Decode[records.Gateway](cm.Data[records.DataKey])
 		for _, a := range want {
-			if !slices.Contains(known, a.String()) {
-				return fmt.Errorf("the client's gateway knows %v, want %v", known, want)
+			if !slices.Contains(g.PeerEndpoints, a) {
+				return fmt.Errorf("the client's gateway knows %v, want %v", g.PeerEndpoints, want)
 			}
 		}
-		return nil
+		return err
 	})
 }
 

@@ -47,9 +47,8 @@ func observe(ctx context.Context, kube kubernetes.Interface, id records.GatewayI
 		return o, fmt.Errorf("list the leases of nodes: %w", err)
 	}
 	o.Witnesses = map[string]string{}
-	o.Every, _ = time.ParseDuration(report.Data[records.EveryKey])
 	if s, err := records.Decode[records.Status](report.Data[records.DataKey]); err == nil {
-		o.Status, o.Age = &s, time.Since(s.Time)
+		o.Status, o.Age, o.Every = &s, time.Since(s.Time), time.Duration(s.Every)
 	}
 	if cm, err := maps.Get(ctx, id.Name(), metav1.GetOptions{}); err == nil {
 		if g, err := records.Decode[records.Gateway](cm.Data[records.DataKey]); err == nil {
@@ -66,10 +65,10 @@ func observe(ctx context.Context, kube kubernetes.Interface, id records.GatewayI
 
 // witness is what a node reports in its lease of a gateway that does not answer it; ok: it watches this one.
 func witness(l coordinationv1.Lease, id records.GatewayID) (fault string, ok bool) {
-	w, err := records.Decode[records.Witness](l.Annotations[records.AnnotationWitness])
+	n, err := records.DecodeReport(l.Name, l.Spec.HolderIdentity, l.Annotations[records.AnnotationNode])
 	if err != nil {
 		return "", false
 	}
-	fault, ok = w.Gateways[id]
+	fault, ok = n.Witness[id]
 	return fault, ok
 }

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
-
 	"liqonet.io/liqonet/internal/cidr"
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
@@ -136,25 +134,14 @@ func (all Uses) checkWish(purpose ipam.Purpose, wish netip.Prefix) error {
 	return hint.With(fmt.Errorf("reserve %s as %s: %s is in use", wish, ipam.Reservation{Purpose: purpose}.Use(), u), "use another range")
 }
 
-// ReportedUses reads what nodes report of their surroundings. unread says of which nodes that is not known, or not all: no
-// other report depends on it. Helpers of an earlier release report nothing.
-func ReportedUses(leases []*coordinationv1.Lease) (all Uses, unread []string) {
-	for _, lease := range leases {
-		text, ok := lease.Annotations[records.AnnotationSurroundings]
-		if _, err := records.HeldAddress(lease.Name, lease.Spec.HolderIdentity); !ok || err != nil {
-			continue
+// ReportedUses are the addresses that nodes use, as they report. unread says of which nodes not all are known.
+func ReportedUses(nodes []records.Node) (all Uses, unread []string) {
+	for _, n := range nodes {
+		if n.Surroundings.More {
+			unread = append(unread, fmt.Sprintf("node %s uses more than %d ranges, of which the rest is not known", n.Name, records.MaxSurroundings))
 		}
-		node := *lease.Spec.HolderIdentity
-		s, err := records.Decode[records.Surroundings](text)
-		if err != nil {
-			unread = append(unread, fmt.Sprintf("which ranges node %s uses is not known: %v", node, err))
-			continue
-		}
-		if s.More {
-			unread = append(unread, fmt.Sprintf("node %s uses more than %d ranges, of which the rest is not known", node, records.MaxSurroundings))
-		}
-		for _, used := range s.Ranges {
-			all = append(all, Use{used.Range, fmt.Sprintf("%s of node %s", used.Use, node)})
+		for _, used := range n.Surroundings.Ranges {
+			all = append(all, Use{used.Range, fmt.Sprintf("%s of node %s", used.Use, n.Name)})
 		}
 	}
 	slices.SortFunc(all, func(a, b Use) int { return cmp.Or(a.Addresses.Compare(b.Addresses), strings.Compare(a.By, b.By)) })

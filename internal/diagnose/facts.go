@@ -252,7 +252,8 @@ func (f *facts) readPlugin(ctx context.Context) (err error) {
 
 // readUses is what site.inUse of package peering avoids: addresses that are in use around the cluster.
 func (f *facts) readUses(ctx context.Context) error {
-	reported, _ := addresses.ReportedUses(f.leases)
+	nodes, _ := inventory.Reports(f.leases) // those that are damaged are left out, as gateways do
+	reported, _ := addresses.ReportedUses(nodes)
 	servers, err := f.cluster.APIServers(ctx)
 	if f.fabric != nil {
 		f.used = addresses.Outside(servers, f.discovery.Nodes, reported, slices.Concat(f.fabric.PodCIDRs, f.fabric.ServiceCIDRs, f.fabric.NodeNetworks))
@@ -314,8 +315,7 @@ func (f *facts) side(p status.Peering) *side {
 		id := records.GatewayID{Peering: p.Peer, Number: g.Number}
 		report := recordOf[records.Status](f, id.StatusName())
 		if report != nil {
-			every, _ := time.ParseDuration(f.configMaps[id.StatusName()].Data[records.EveryKey]) // none: the usual one
-			if g.ReportAge == nil || health.Late(*g.ReportAge, every) {
+			if g.ReportAge == nil || health.Late(*g.ReportAge, time.Duration(report.Every)) {
 				report = nil
 			}
 		}

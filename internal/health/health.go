@@ -97,8 +97,6 @@ type Observation struct {
 	// Problem is why the gateway's pod does not run; "": none is known.
 	Problem string
 	MTU     int // bytes, of the largest packet that is to cross; 0: not judged
-	// KeyCreated is when the gateway's key pair was made; zero: not known. It is not judged.
-	KeyCreated time.Time
 }
 
 // JudgeAll returns the state of one side of a peering by those of its gateways, each of which carries packets of all nodes.

@@ -39,6 +39,14 @@ func (e epoch) plausible() bool {
 	return e != 0 && time.Unix(int64(e), 0).Before(time.Now().Add(epochAhead))
 }
 
+// known is the epoch, or zero where no pod can have it.
+func (e epoch) known() epoch {
+	if e.plausible() {
+		return e
+	}
+	return 0
+}
+
 // succession is whether a gateway's pod is the latest.
 type succession struct {
 	epoch epoch         // set before others use it
@@ -78,7 +86,7 @@ func (l *gatewayLoop) recorded(cm *corev1.ConfigMap) (string, epoch) {
 		return "", 0
 	}
 	g, _ := recordOf[records.Gateway](cm) // one that cannot be read names no pod
-	return g.Pod, parseEpoch(cm.Data[records.EpochKey])
+	return g.Pod, epoch(g.Epoch).known()
 }
 
 // watchSuccessor asks the API server, each time that the peer has heard a later pod, which one is the gateway's, until ctx
@@ -119,8 +127,5 @@ func (e epoch) String() string { return strconv.FormatUint(uint64(e), 10) }
 // parseEpoch returns zero for what no pod can have.
 func parseEpoch(text string) epoch {
 	n, _ := strconv.ParseUint(text, 10, 32)
-	if e := epoch(n); e.plausible() {
-		return e
-	}
-	return 0
+	return epoch(n).known()
 }

@@ -29,7 +29,7 @@ import (
 func locationOf(t *testing.T, pod string, e epoch) *corev1.ConfigMap {
 	t.Helper()
 	g := testGateway()
-	g.Pod = pod
+	g.Pod, g.Epoch = pod, uint32(e)
 	text, err := records.Encode(g)
 	if err != nil {
 		t.Fatal(err)
@@ -37,7 +37,7 @@ func locationOf(t *testing.T, pod string, e epoch) *corev1.ConfigMap {
 	id := firstGateway("b")
 	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: id.Name(), Namespace: testNamespace, Labels: id.Identity(records.ComponentGateway).Labels()},
-		Data:       map[string]string{records.DataKey: text, records.EpochKey: e.String()},
+		Data:       map[string]string{records.DataKey: text},
 	}
 }
 

@@ -81,7 +81,7 @@ func readKeys(dir string) (keys, error) {
 			return k, fmt.Errorf("read tunnel key %s: %w", name, err)
 		}
 	}
-	text, _ := os.ReadFile(filepath.Join(dir, records.CreatedKey)) // earlier releases write none
+	text, _ := os.ReadFile(filepath.Join(dir, records.CreatedKey)) // no key depends on it
 	k.created, _ = time.Parse(time.RFC3339, string(text))
 	return k, nil
 }

@@ -21,11 +21,10 @@ type measurements struct {
 	up, used, trip, loss, received, sent, handshake, pathMTU *prometheus.Desc
 }
 
-// measured is a report, the MTU of its peering in bytes, and when the gateway's key pair was made; zero: not known.
+// measured is a report, and the MTU of its peering in bytes.
 type measured struct {
 	records.Status
 	mtu int
-	key time.Time
 }
 
 func newMeasurements(gateway records.GatewayID, latest *atomic.Pointer[measured]) *measurements {
@@ -81,8 +80,8 @@ func (m *measurements) Collect(out chan<- prometheus.Metric) {
 	for _, one := range health.States() {
 		gauge(m.state, truth(one == state), string(one))
 	}
-	if !latest.key.IsZero() {
-		gauge(m.key, float64(latest.key.Unix()))
+	if !latest.KeyCreated.IsZero() {
+		gauge(m.key, float64(latest.KeyCreated.Unix()))
 	}
 	gauge(m.nodes, float64(len(names)))
 	gauge(m.proven, float64(health.NodesReady(s, names)))

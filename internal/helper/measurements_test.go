@@ -28,7 +28,7 @@ func measuredGateway(t *testing.T, change func(*records.Status)) (*metrics, map[
 		Path: records.PathSize{Asked: true, MTU: 1500}, RxBytes: 1000, TxBytes: 2000,
 	}
 	s := records.Status{
-		Time: now, TunnelStatus: up, Tunnels: []records.TunnelStatus{up, {Unused: "no answer"}},
+		Time: now, KeyCreated: time.Unix(1_700_000_000, 0), TunnelStatus: up, Tunnels: []records.TunnelStatus{up, {Unused: "no answer"}},
 		Nodes: []records.NodeStatus{{Name: "n1", LastEcho: now, LastProof: now}, {Name: "n2"}},
 	}
 	change(&s)
@@ -38,7 +38,7 @@ func measuredGateway(t *testing.T, change func(*records.Status)) (*metrics, map[
 	if none := values(t, m, "liqonet_tunnel"); len(none) > 0 {
 		t.Errorf("before the first report: %v", none)
 	}
-	latest.Store(&measured{s, 1400, time.Unix(1_700_000_000, 0)})
+	latest.Store(&measured{s, 1400})
 	return m, values(t, m, "liqonet_")
 }
 

@@ -18,17 +18,15 @@ import (
 
 // nodeReport is what is written to a Lease.
 type nodeReport struct {
-	lease        string // "": the node has none yet
-	node         records.Node
-	surroundings string // a Surroundings record
-	witness      string // a Witness record; "": no gateway asks
+	lease string // "": the node has none yet
+	node  records.Node
 }
 
 // sameButDrift reports whether two reports differ in drift, and in what is around the node,
 // at most: that can wait.
 func sameButDrift(a, b nodeReport) bool {
 	a.node.Drift, b.node.Drift = records.Drift{}, records.Drift{}
-	a.surroundings, b.surroundings = "", ""
+	a.node.Surroundings, b.node.Surroundings = records.Surroundings{}, records.Surroundings{}
 	return reflect.DeepEqual(a, b)
 }
 
@@ -45,8 +43,12 @@ func (l *nodeLoop) report(v nodeView, applied []string) error {
 		Clean:   v.fabric == nil && !v.blind && len(v.heldBack) == 0, Drift: l.drift.record(), ForwardDrops: l.forwardDrops(),
 	}
 	err := l.measure(v, &r)
-	around, e := l.around.record(v, l.claims.internal, l.kernel)
-	l.reports.change(func(report *nodeReport) { report.lease, report.node, report.surroundings = l.claims.lease, r, around })
+	var e error
+	r.Surroundings, e = l.around.record(v, l.claims.internal, l.kernel)
+	l.reports.change(func(report *nodeReport) {
+		r.Witness = report.node.Witness // reportWitness changes it
+		report.lease, report.node = l.claims.lease, r
+	})
 	return errors.Join(err, e, detours)
 }
 
@@ -105,8 +107,7 @@ func (l *nodeLoop) measure(v nodeView, r *records.Node) error {
 	return errors.Join(errs...)
 }
 
-// write puts a report into the annotations of the Lease that holds the node's address. What an earlier process witnessed
-// is removed.
+// write puts a report into an annotation of the Lease that holds the node's address.
 func (l *nodeLoop) write(ctx context.Context, r nodeReport) (string, error) {
 	if r.lease == "" {
 		return "", nil
@@ -115,16 +116,7 @@ func (l *nodeLoop) write(ctx context.Context, r nodeReport) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	annotations := map[string]any{records.AnnotationNode: text, records.AnnotationWitness: nil, records.AnnotationAddress: nil} // null removes one
-	if r.witness != "" {
-		annotations[records.AnnotationWitness] = r.witness
-	}
-	if address := r.address(); address != "" {
-		annotations[records.AnnotationAddress] = address
-	}
-	if r.surroundings != "" {
-		annotations[records.AnnotationSurroundings] = r.surroundings
-	}
+	annotations := map[string]string{records.AnnotationNode: text}
 	_, err = patch(ctx, l.Client.CoordinationV1().Leases(l.Namespace), r.lease, map[string]any{"annotations": annotations}, nil)
 	return text, err
 }
@@ -132,14 +124,5 @@ func (l *nodeLoop) write(ctx context.Context, r nodeReport) (string, error) {
 // leaseSays reports whether a report stands in its Lease as it was written. One that is gone is the loop's matter.
 func (l *nodeLoop) leaseSays(r nodeReport, text string) bool {
 	lease := named[*coordinationv1.Lease](l.leases, l.Namespace, r.lease)
-	return lease == nil || lease.Annotations[records.AnnotationNode] == text && lease.Annotations[records.AnnotationAddress] == r.address() &&
-		lease.Annotations[records.AnnotationSurroundings] == r.surroundings && lease.Annotations[records.AnnotationWitness] == r.witness
-}
-
-// address is the text of the node's address; "": it is not known.
-func (r nodeReport) address() string {
-	if !r.node.Address.IsValid() {
-		return ""
-	}
-	return r.node.Address.String()
+	return lease == nil || lease.Annotations[records.AnnotationNode] == text
 }

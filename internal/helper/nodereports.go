@@ -57,9 +57,8 @@ type decodedReport struct {
 
 // decode reads a Lease that was written again.
 func (d decodedReport) decode(lease *coordinationv1.Lease) decodedReport {
-	text, address := lease.Annotations[records.AnnotationNode], lease.Annotations[records.AnnotationAddress]
-	if d.lease != nil && d.lease.Annotations[records.AnnotationNode] == text &&
-		d.lease.Annotations[records.AnnotationAddress] == address && ptr.Equal(d.lease.Spec.HolderIdentity, lease.Spec.HolderIdentity) {
+	text := lease.Annotations[records.AnnotationNode]
+	if d.lease != nil && d.lease.Annotations[records.AnnotationNode] == text && ptr.Equal(d.lease.Spec.HolderIdentity, lease.Spec.HolderIdentity) {
 		return decodedReport{lease, d.node, d.err}
 	}
 	d = decodedReport{lease: lease}
@@ -69,7 +68,7 @@ func (d decodedReport) decode(lease *coordinationv1.Lease) decodedReport {
 	if n, err := records.DecodeReport(lease.Name, lease.Spec.HolderIdentity, text); err != nil {
 		d.err = fmt.Errorf("read Lease %s: %w", lease.Name, err)
 	} else {
-		n.Address, _ = netip.ParseAddr(address) // what is none is not known
+		n.Surroundings, n.Witness = records.Surroundings{}, nil // liqoctl reads them, gateways keep thousands of reports
 		d.node = &n
 	}
 	return d

@@ -41,7 +41,7 @@ func TestPartialGateways(t *testing.T) {
 		"for a moment it is not":          {steps: []said{{3, 2}, {3, 2}}, blip: said{3, 3}, want: [][]int{{2}, {2}}},
 		"each misses another one":         {steps: []said{{3, 2}, {2, 2}}, want: [][]int{{2}, nil}},
 		"one that it needs has died, too": {steps: []said{{3, 2}, {2, 1}}, want: [][]int{{2}, {2}}},
-		"gateways of an earlier release":  {steps: []said{{0, 0}, {3, 0}, {0, 2}}, want: [][]int{nil, nil, nil}},
+		"gateways that send no number":    {steps: []said{{0, 0}, {3, 0}, {0, 2}}, want: [][]int{nil, nil, nil}},
 		"the first of active-standby":     {steps: []said{{3, 3}, {2, 3}, {3, 3}}, mode: records.ActiveStandby, want: [][]int{{2}, {1}, {2}}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -17,7 +16,7 @@ import (
 
 const (
 	// endpointsMost is how many nodes a server names, and how many addresses a client takes from it.
-	endpointsMost = 16
+	endpointsMost = records.MaxPeerEndpoints
 	// endpointLife is after how many names an address is forgotten that was not among them. They count, not time: a tunnel that is
 	// silent needs what was named last.
 	endpointLife = 32 * endpointsMost
@@ -133,26 +132,10 @@ func (p *peerEndpoints) current() []netip.Addr {
 	return slices.SortedFunc(maps.Keys(p.named), netip.Addr.Compare)
 }
 
-// besideLocation is what stands beside the record of where the gateway is.
-func (l *gatewayLoop) besideLocation(g records.Gateway) map[string]string {
-	texts := make([]string, len(g.PeerEndpoints))
-	for i, a := range g.PeerEndpoints {
-		texts[i] = a.String()
-	}
-	return map[string]string{records.EpochKey: l.echoes.own.epoch.String(), records.EndpointsKey: strings.Join(texts, " ")}
-}
-
 // recallEndpoints reads what an earlier process, or pod, of the gateway has recorded.
 func (l *gatewayLoop) recallEndpoints() {
-	cm := l.ownLocation()
-	if cm == nil {
-		return
+	if cm := l.ownLocation(); cm != nil {
+		g, _ := recordOf[records.Gateway](cm) // one that cannot be read names none
+		l.echoes.endpoints.recall(g.PeerEndpoints)
 	}
-	var known []netip.Addr
-	for _, text := range strings.Fields(cm.Data[records.EndpointsKey]) {
-		if a, err := netip.ParseAddr(text); err == nil {
-			known = append(known, a)
-		}
-	}
-	l.echoes.endpoints.recall(known)
 }

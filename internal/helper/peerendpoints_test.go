@@ -10,7 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
@@ -197,7 +196,9 @@ func TestEnterBy(t *testing.T) {
 
 // TestPeerEndpointsRecalled: a process goes on with what the one before has recorded, and believes no more of it.
 func TestPeerEndpointsRecalled(t *testing.T) {
-	text, err := records.Encode(testGateway())
+	g := testGateway()
+	g.PeerEndpoints = addrs("192.0.2.1", "10.244.1.5", "127.0.0.1")
+	text, err := records.Encode(g)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +206,7 @@ func TestPeerEndpointsRecalled(t *testing.T) {
 	l := &gatewayLoop{Gateway: Gateway{Env: Env{Namespace: testNamespace}, ID: id}, location: cache.NewStore(cache.MetaNamespaceKeyFunc)}
 	if err := l.location.Add(&corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: id.Name(), Namespace: testNamespace, Labels: id.Identity(records.ComponentGateway).Labels()},
-		Data:       map[string]string{records.DataKey: text, records.EndpointsKey: "192.0.2.1 10.244.1.5 127.0.0.1 x"},
+		Data:       map[string]string{records.DataKey: text},
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -236,23 +237,6 @@ func TestNodeAddress(t *testing.T) {
 		}
 		if got := l.address(); got.String() != c.want {
 			t.Errorf("%v: %v, want %s", c.has, got, c.want)
-		}
-	}
-}
-
-// TestAddressIsRestored: the address of a node comes back in its Lease when others remove or change it.
-func TestAddressIsRestored(t *testing.T) {
-	l := &nodeLoop{leases: cache.NewStore(cache.MetaNamespaceKeyFunc)}
-	l.Namespace = testNamespace
-	r := nodeReport{lease: "node-10.80.0.7", node: records.Node{Address: netip.MustParseAddr("192.0.2.1")}}
-	for address, want := range map[string]bool{"192.0.2.1": true, "192.0.2.2": false, "": false} {
-		if err := l.leases.Add(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
-			Name: r.lease, Namespace: testNamespace, Annotations: map[string]string{records.AnnotationNode: "report", records.AnnotationAddress: address},
-		}}); err != nil {
-			t.Fatal(err)
-		}
-		if got := l.leaseSays(r, "report"); got != want {
-			t.Errorf("address %q: the report stands: %v", address, got)
 		}
 	}
 }

@@ -57,14 +57,14 @@ func (l *gatewayLoop) report() {
 	all, heard := l.readTunnels()
 	location := records.Gateway{
 		Version: records.SchemaVersion, Pod: l.Pod, Node: l.Node, PodIP: l.PodIP, PeerNodes: l.echoes.peers.current(),
-		PeerEndpoints: l.echoes.endpoints.current(),
+		PeerEndpoints: l.echoes.endpoints.current(), Epoch: uint32(l.echoes.own.epoch),
 	}
 	if len(heard) > 0 {
 		location.Endpoint, location.OtherEndpoints = heard[0], heard[1:]
 	}
 	l.locations.set(location)
 	s := records.Status{
-		Version: records.SchemaVersion, Time: now(), Pod: l.Pod,
+		Version: records.SchemaVersion, Time: now(), Every: records.Duration(health.Every(l.echoes.nodes.watched())), KeyCreated: l.keys.created, Pod: l.Pod,
 		Implementation: implementation, Overlay: v.fabric.Overlay.Kind,
 		TunnelStatus: summary(all), Nodes: l.echoes.nodes.statuses(),
 		Drift: l.drift.record(), Exposed: v.exposed(),
@@ -78,11 +78,11 @@ func (l *gatewayLoop) report() {
 	if err := l.health.failed(); err != nil {
 		s.Failed = records.Failures{records.Brief(err.Error())}
 	}
-	m := measured{s, v.peering.MTU, l.keys.created}
+	m := measured{s, v.peering.MTU}
 	l.latest.Store(&m)
 	state, reason := m.judge(0)
 	l.tellState(state, reason)
-	l.statuses.set(gatewayReport{s, health.Every(l.echoes.nodes.watched()), state, reason, l.keys.created})
+	l.statuses.set(gatewayReport{s, state, reason})
 }
 
 // settling is how long after its begin a gateway tells of no state but healthy: until then it has other ones for moments.
@@ -115,29 +115,20 @@ type toldState struct {
 	since time.Time    // when the gateway began to report
 }
 
-// gatewayReport is what a gateway reports: measurements, how long after them the next ones come at the latest, and the state
-// that follows from them.
+// gatewayReport is what a gateway reports: measurements, and the state that follows from them.
 type gatewayReport struct {
 	records.Status
-	every  time.Duration
 	state  health.State
 	reason string
-	key    time.Time // when the key pair was made; zero: not known
 }
 
 func sameJudgment(a, b gatewayReport) bool {
-	return a.every == b.every && a.state == b.state && health.Same(a.Status, b.Status)
+	return a.Every == b.Every && a.state == b.state && health.Same(a.Status, b.Status)
 }
 
 // beside is what stands beside the record.
 func (r gatewayReport) beside() map[string]string {
-	data := map[string]string{
-		records.EveryKey: r.every.String(), records.StateKey: string(r.state), records.ReasonKey: brief(r.reason), records.KeyCreatedKey: "",
-	}
-	if !r.key.IsZero() {
-		data[records.KeyCreatedKey] = r.key.Format(time.RFC3339)
-	}
-	return data
+	return map[string]string{records.StateKey: string(r.state), records.ReasonKey: brief(r.reason)}
 }
 
 // farewell marks the state as unknown when a gateway ends, so that nobody waits for the one that it reported last. One that
@@ -246,16 +237,16 @@ const newsBurst = 10
 // newReporters sets up the writers of the gateway's records.
 func (l *gatewayLoop) newReporters() {
 	l.locations = newReporter(l.Log, never, func(ctx context.Context, g records.Gateway) (string, error) {
-		return l.writeRecord(ctx, l.ID.Name(), g, l.besideLocation(g))
-	}, func(g records.Gateway, text string) bool {
-		return l.stands(l.location, l.ID.Name(), text, l.besideLocation(g))
+		return l.writeRecord(ctx, l.ID.Name(), g, nil)
+	}, func(_ records.Gateway, text string) bool {
+		return l.stands(l.location, l.ID.Name(), text, nil)
 	})
 	l.statuses = newReporter(l.Log, sameJudgment, func(ctx context.Context, r gatewayReport) (string, error) {
 		return l.writeRecord(ctx, l.ID.StatusName(), r.Status, r.beside())
 	}, func(r gatewayReport, text string) bool {
 		return l.stands(l.status, l.ID.StatusName(), text, r.beside())
 	})
-	l.statuses.every = func(r gatewayReport) time.Duration { return r.every }
+	l.statuses.every = func(r gatewayReport) time.Duration { return time.Duration(r.Every) }
 	l.locations.news, l.statuses.news = rate.NewLimiter(locationRate, newsBurst), rate.NewLimiter(statusRate, newsBurst)
 }
 

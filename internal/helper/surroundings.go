@@ -17,23 +17,23 @@ import (
 // surroundings finds out which addresses the node uses besides those of pods, Services and peers. The zero value knows
 // nothing.
 type surroundings struct {
-	text  string // a Surroundings record; "": none was made yet
-	found remembered[string]
+	last  records.Surroundings
+	found remembered[records.Surroundings]
 }
 
-// record returns the record as text. What cannot be read leaves the last one as it is.
-func (s *surroundings) record(v nodeView, internal netip.Addr, kernel *netops.Kernel) (string, error) {
-	text, err := s.found.get(ownRanges(v, internal), func(own []netip.Prefix) (string, error) {
+// record returns the ranges in use as the node's report has them. If the kernel cannot be read, the last ones stay.
+func (s *surroundings) record(v nodeView, internal netip.Addr, kernel *netops.Kernel) (records.Surroundings, error) {
+	found, err := s.found.get(ownRanges(v, internal), func(own []netip.Prefix) (records.Surroundings, error) {
 		found, err := kernel.Surroundings()
 		if err != nil {
-			return "", fmt.Errorf("look for ranges in use: %w", err)
+			return records.Surroundings{}, fmt.Errorf("look for ranges in use: %w", err)
 		}
-		return records.Encode(surroundingsOf(found, own))
+		return surroundingsOf(found, own), nil
 	})
 	if err == nil {
-		s.text = text
+		s.last = found
 	}
-	return s.text, err
+	return s.last, err
 }
 
 // ownRanges are those of the node's own cluster and of its peers, which liqoctl knows better.
@@ -58,10 +58,9 @@ var nobodys = []netip.Prefix{
 	netip.MustParsePrefix("224.0.0.0/3"),
 }
 
-// surroundingsOf is the record of what was found, without what lies within a cluster's own ranges. It has room for so many
+// surroundingsOf is the report of what was found, without what lies within a cluster's own ranges. It has room for so many
 // ranges of each use: more of them are merged to wider ones.
-func surroundingsOf(found netops.Surroundings, own []netip.Prefix) records.Surroundings {
-	s := records.Surroundings{Version: records.SchemaVersion}
+func surroundingsOf(found netops.Surroundings, own []netip.Prefix) (s records.Surroundings) {
 	own = slices.Concat(own, nobodys)
 	add := func(use records.Use, ranges []netip.Prefix, widest int) {
 		ranges = slices.DeleteFunc(ranges, func(p netip.Prefix) bool { return cidr.Within(p, own) })

@@ -51,7 +51,7 @@ func TestSurroundingsOf(t *testing.T) {
 		if diff := cmp.Diff(c.want, strings.Join(got, ", ")); diff != "" || s.More {
 			t.Errorf("%s: more %v\n%s", name, s.More, diff)
 		}
-		if _, err := records.Encode(s); err != nil {
+		if _, err := records.Encode(records.Node{Version: records.SchemaVersion, Name: "n", Surroundings: s}); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -91,7 +91,7 @@ func TestSurroundingsAreFew(t *testing.T) {
 			found.Addresses = append(found.Addresses, netip.AddrFrom4([4]byte{172, 16, byte(i >> 8), byte(i)}))
 		}
 		s := surroundingsOf(found, nil)
-		if _, err := records.Encode(s); err != nil || len(s.Ranges) == 0 || c.more && !s.More {
+		if _, err := records.Encode(records.Node{Version: records.SchemaVersion, Name: "n", Surroundings: s}); err != nil || len(s.Ranges) == 0 || c.more && !s.More {
 			t.Errorf("%s: %d ranges, more %v, %v", name, len(s.Ranges), s.More, err)
 		}
 		for _, r := range found.Routes {

@@ -189,14 +189,13 @@ func trimmed(obj any, matters bool) any {
 	}
 	if cm, ok := obj.(*corev1.ConfigMap); ok && followed(cm.Name) {
 		id, _ := records.IdentityOf(cm.Name)
-		all := cm.Data
-		cm.Annotations, cm.Data, cm.BinaryData = nil, make(map[string]string), nil
-		for _, key := range []string{records.DataKey, records.EpochKey, records.EndpointsKey} {
-			if text, there := all[key]; len(text) > records.MaxSize(id.Component) {
-				cm.Data[key] = tooLong
-			} else if there {
-				cm.Data[key] = text
-			}
+		text, there := cm.Data[records.DataKey]
+		if len(text) > records.MaxSize(id.Component) {
+			text = tooLong
+		}
+		cm.Annotations, cm.Data, cm.BinaryData = nil, nil, nil
+		if there {
+			cm.Data = map[string]string{records.DataKey: text}
 		}
 	}
 	if p, ok := obj.(*corev1.Pod); ok {

@@ -40,23 +40,18 @@ func (w *witness) look(asked bool, proven time.Time) {
 func (n *nodeProbes) faults() map[records.GatewayID]string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	all := map[records.GatewayID]string{}
+	var all map[records.GatewayID]string // nil: no gateway asks
 	for key, p := range n.paths {
 		p.mu.Lock()
 		if p.asked {
+			if all == nil {
+				all = map[records.GatewayID]string{}
+			}
 			all[key.id] = p.fault
 		}
 		p.mu.Unlock()
 	}
 	return all
-}
-
-// witnessed is what this node reports of gateways, a Witness record as text; "": no gateway asks.
-func witnessed(faults map[records.GatewayID]string) (string, error) {
-	if len(faults) == 0 {
-		return "", nil
-	}
-	return records.Encode(records.Witness{Version: records.SchemaVersion, Gateways: faults})
 }
 
 // tellFaults tells of gateways that this node misses now and did not, or the other way round.
@@ -85,11 +80,6 @@ func (l *nodeLoop) reportWitness(ctx context.Context) {
 		faults := l.probes.faults()
 		l.tellFaults(before, faults)
 		before = faults
-		text, err := witnessed(faults)
-		if err != nil {
-			l.Log.Warn("report of gateways", "error", err)
-			continue
-		}
-		l.reports.change(func(r *nodeReport) { r.witness = text })
+		l.reports.change(func(r *nodeReport) { r.node.Witness = faults })
 	}
 }

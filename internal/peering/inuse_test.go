@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -34,16 +35,12 @@ func (w *world) apiServerAt(t *testing.T, address string) {
 // uses has a node report ranges as used, such as "10.9.0.0/16 route".
 func (w *world) uses(t *testing.T, node string, ranges ...string) {
 	t.Helper()
-	s := records.Surroundings{Version: records.SchemaVersion}
+	var s records.Surroundings
 	for _, text := range ranges {
 		prefix, use, _ := strings.Cut(text, " ")
 		s.Ranges = append(s.Ranges, records.UsedRange{Range: netip.MustParsePrefix(prefix), Use: records.Use(use)})
 	}
-	text, err := records.Encode(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.set(func() { w.surroundings = map[string]string{node: text} })
+	w.set(func() { w.surroundings = map[string]records.Surroundings{node: s} })
 }
 
 // otherPods are clusters whose ranges do not collide: but for what is in use, addresses stay as they are.
@@ -241,30 +238,13 @@ func TestRangesComeIntoUse(t *testing.T) {
 func awaitSurroundings(t *testing.T, w *world) {
 	t.Helper()
 	err := cluster.Wait(t.Context(), w.Cluster, cluster.Labelled(inventory.Selector(records.ComponentNode)), "a report", func(leases []*coordinationv1.Lease) (string, error) {
-		for _, lease := range leases {
-			if lease.Annotations[records.AnnotationSurroundings] != "" {
-				return "", nil
-			}
+		reports, err := inventory.Reports(leases)
+		if slices.ContainsFunc(reports, func(n records.Node) bool { return !n.Surroundings.IsZero() }) {
+			return "", nil
 		}
-		return "none", nil
+		return "none", err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-// TestDamagedSurroundings concern nothing but themselves.
-func TestDamagedSurroundings(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		a, b := otherPods()
-		a.surroundings = map[string]string{"a1": "version: 1\nranges: [x]\n"}
-		live(t, a, b)
-		r := &recorder{}
-		if _, err := Connect(t.Context(), connectOptions(a, b), r); err != nil {
-			t.Fatal(err)
-		}
-		if said := strings.Join(r.said(), "\n"); !strings.Contains(said, "which ranges node a1 uses is not known") {
-			t.Errorf("nothing is said of it:\n%s", said)
-		}
-	})
 }

@@ -28,8 +28,8 @@ type played struct {
 	kernel records.Capabilities
 	// drops are the firewalls of others on every node.
 	drops []records.ForwardDrop
-	// surroundings are what nodes report as used, as text, by node.
-	surroundings map[string]string
+	// surroundings are what nodes report as used, by node.
+	surroundings map[string]records.Surroundings
 	// between and overlay are what the hops carry, in bytes: between gateways, and from every node to its gateway.
 	between, overlay int
 	// links are the MTU of the links of nodes whose MTU is not 1500, by node.
@@ -138,6 +138,7 @@ func (p *played) guarded(ctx context.Context, applied []string) ([]string, error
 
 // lease writes a node's report; where no Lease is, it makes one only if may.
 func (p *played) lease(ctx context.Context, n records.Node, may bool) error {
+	n.Surroundings = p.surroundings[n.Name]
 	text, err := records.Encode(n)
 	if err != nil {
 		return err
@@ -150,9 +151,6 @@ func (p *played) lease(ctx context.Context, n records.Node, may bool) error {
 	}
 	leases := p.Kube.CoordinationV1().Leases(p.Namespace)
 	annotations := map[string]string{records.AnnotationNode: text}
-	if used, ok := p.surroundings[n.Name]; ok {
-		annotations[records.AnnotationSurroundings] = used
-	}
 	patch := mergePatch(map[string]any{"metadata": map[string]any{"annotations": annotations}})
 	_, err = leases.Patch(ctx, records.AddressLeaseName(n.Internal), types.MergePatchType, patch, metav1.PatchOptions{})
 	if !apierrors.IsNotFound(err) {

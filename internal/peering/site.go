@@ -130,8 +130,8 @@ func (s *site) discover(ctx context.Context) error {
 
 // takeReports reads what nodes report.
 func (s *site) takeReports(leases []*coordinationv1.Lease) (err error) {
-	s.found.inUse, s.found.unread = addresses.ReportedUses(leases)
 	s.found.reports, err = inventory.Reports(leases)
+	s.found.inUse, s.found.unread = addresses.ReportedUses(s.found.reports)
 	return err
 }
 

@@ -36,7 +36,6 @@ func FuzzDecode(f *testing.F) {
 		again[records.Gateway](t, text)
 		again[records.Node](t, text)
 		again[records.Status](t, text)
-		again[records.Surroundings](t, text)
 	})
 }
 

@@ -36,8 +36,6 @@ func init() {
 	decoder[records.Gateway]()
 	decoder[records.Node]()
 	decoder[records.Status]()
-	decoder[records.Surroundings]()
-	decoder[records.Witness]()
 }
 
 // allocated returns how many bytes f allocates.

@@ -19,26 +19,10 @@ const (
 	LabelNode      = "liqonet.io/node"      // the node that an object belongs to, as its helper finds it
 	AnnotationNode = "liqonet.io/node"      // on a Lease: a Node record
 	AnnotationRun  = "liqonet.io/run"       // which run of liqoctl created a record's ConfigMap, or what a test or a verification consists of
-	// AnnotationSurroundings, on a node's Lease, holds a Surroundings record. It is not part of the Node record, because
-	// releases before decision 20 reject a record with an unknown field.
-	AnnotationSurroundings = "liqonet.io/surroundings"
-	// AnnotationWitness, on a node's Lease, holds a Witness record, for the same reason.
-	AnnotationWitness = "liqonet.io/witness"
-	// AnnotationAddress, on a node's Lease, is where other clusters reach the node, for the same reason; none: not known.
-	AnnotationAddress = "liqonet.io/address"
-	DataKey           = "record" // the ConfigMap key that holds a record
-	// EveryKey is the ConfigMap key that holds how long after a gateway's report the next one comes at the latest, such as
-	// "10s". It is not part of the record for the same reason.
-	EveryKey = "every"
+	DataKey        = "record"               // the ConfigMap key that holds a record
 	// StateKey and ReasonKey hold the state of the peering, as the gateway sees it, for kubectl; nothing of liqonet reads them.
 	StateKey  = "state"
 	ReasonKey = "reason"
-	// EpochKey holds the epoch of the pod that a gateway's record tells of, in Unix seconds; none: of an earlier release.
-	EpochKey = "epoch"
-	// EndpointsKey holds the addresses of the server's nodes that a gateway knows, separated by spaces.
-	EndpointsKey = "endpoints"
-	// KeyCreatedKey holds when the gateway's key pair was made, as RFC 3339; none: not known.
-	KeyCreatedKey = "keyCreated"
 )
 
 // Values of LabelComponent.

@@ -11,7 +11,7 @@ import (
 
 // Bounds of texts, in bytes.
 const (
-	maxReport       = 64 << 10  // of a node: one with a thousand pods and hundreds of gateways has half of it
+	maxReport       = 72 << 10  // of a node: one with a thousand pods and hundreds of gateways has nearly as much
 	maxGateway      = 16 << 10  // ten times what a gateway writes
 	maxRecord       = 256 << 10 // twenty times a peering with as many exposed hosts as there can be
 	maxRegistry     = 768 << 10 // some 10,000 reservations

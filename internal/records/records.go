@@ -64,6 +64,9 @@ const (
 	MaxReason  = 300
 )
 
+// MaxPeerEndpoints is how many addresses of the server's nodes a gateway knows.
+const MaxPeerEndpoints = 16
+
 // Gateway tells where a peering's active gateway runs: ConfigMap "gateway-NAME". The gateway writes it when
 // something changes; nodes follow it.
 type Gateway struct {
@@ -79,8 +82,10 @@ type Gateway struct {
 	// PeerNodes are addresses, as seen from this cluster, of nodes of the peer that answer probes.
 	PeerNodes []netip.Addr `json:"peerNodes,omitempty"`
 	// PeerEndpoints are addresses of the server's nodes, which its gateways have sent in their echoes, sorted. A client tries them
-	// beside the endpoints of its record. They are at EndpointsKey.
-	PeerEndpoints []netip.Addr `json:"-"`
+	// beside the endpoints of its record.
+	PeerEndpoints []netip.Addr `json:"peerEndpoints,omitempty"`
+	// Epoch is that of the pod, in Unix seconds; zero: not known.
+	Epoch uint32 `json:"epoch,omitempty"`
 }
 
 // Heard are the addresses at which the gateways of the peer are heard.
@@ -96,7 +101,9 @@ func (g Gateway) Heard() (all []netip.Addr) {
 // Status is what a gateway measures: ConfigMap "status-NAME".
 type Status struct {
 	Version        int            `json:"version"`
-	Time           time.Time      `json:"time"` // of this report
+	Time           time.Time      `json:"time"`                // of this report
+	Every          Duration       `json:"every,omitzero"`      // after this report, the next one comes at the latest; zero: not stated
+	KeyCreated     time.Time      `json:"keyCreated,omitzero"` // when the gateway's key pair was made; zero: not known
 	Pod            string         `json:"pod"`
 	Implementation Implementation `json:"implementation"`
 	Overlay        OverlayKind    `json:"overlay"`
@@ -161,8 +168,7 @@ type Node struct {
 	Name     string     `json:"name"`
 	Internal netip.Addr `json:"internal"`
 	// Address is where other clusters reach the node: its external address if it has one. The zero value: not known.
-	// It is at AnnotationAddress.
-	Address netip.Addr `json:"-"`
+	Address netip.Addr `json:"address,omitzero"`
 	// PodCIDRs are the ranges from which pods of this node get their addresses.
 	PodCIDRs []netip.Prefix `json:"podCIDRs,omitempty"`
 	// Pods are addresses of pods of this node outside PodCIDRs.
@@ -184,6 +190,10 @@ type Node struct {
 	Drift Drift `json:"drift,omitzero"`
 	// Clean says that nothing of liqonet is left in this node's kernel: the answer to a deleted fabric.
 	Clean bool `json:"clean,omitempty"`
+	// Surroundings are the addresses that this node uses besides those of pods, Services and peers.
+	Surroundings Surroundings `json:"surroundings,omitzero"`
+	// Witness has the gateways that asked this node to report on them: "" for each by which its packets cross, else the fault.
+	Witness map[GatewayID]string `json:"witness,omitempty"`
 }
 
 // ForwardDrop is a chain for forwarded packets whose policy is to drop.

@@ -15,14 +15,17 @@ const (
 	UseAddress Use = "address" // they are its own
 )
 
-// Surroundings are the addresses that a node uses besides those of pods, Services and peers. Peers must not be given them.
+// Surroundings are the addresses that a node uses besides those of pods, Services and peers. Peers must not be given them. The
+// zero value: none.
 type Surroundings struct {
-	Version int `json:"version"`
 	// Ranges are at most MaxSurroundings, sorted.
 	Ranges []UsedRange `json:"ranges,omitempty"`
 	// More says that there were more.
 	More bool `json:"more,omitempty"`
 }
+
+// IsZero reports whether there are none.
+func (s Surroundings) IsZero() bool { return len(s.Ranges) == 0 && !s.More }
 
 // MaxSurroundings bounds what a node reports.
 const MaxSurroundings = 64
@@ -36,8 +39,6 @@ type UsedRange struct {
 	Range netip.Prefix `json:"range"`
 	Use   Use          `json:"use"`
 }
-
-func (s Surroundings) identity() Identity { return Identity{Component: ComponentNode} }
 
 func (s Surroundings) validate() error {
 	if len(s.Ranges) > MaxSurroundings {

@@ -101,6 +101,7 @@ func (g Gateway) validate() error {
 		allShort("gateway pod or node", g.Pod, g.Node),
 		unless(len(g.OtherEndpoints) < MaxGateways, "%d other endpoints: want at most %d", len(g.OtherEndpoints), MaxGateways-1),
 		unless(len(g.PeerNodes) <= maxPeerNodes, "%d peer nodes: want at most %d", len(g.PeerNodes), maxPeerNodes),
+		unless(len(g.PeerEndpoints) <= MaxPeerEndpoints, "%d peer endpoints: want at most %d", len(g.PeerEndpoints), MaxPeerEndpoints),
 	)
 }
 
@@ -132,6 +133,11 @@ func (n Node) validate() error {
 		}),
 		each(n.ForwardDrops, func(d ForwardDrop) error {
 			return unless(printable.MatchString(d.Chain), "chain %q: want printable characters", d.Chain)
+		}),
+		n.Surroundings.validate(),
+		each(slices.Collect(maps.Keys(n.Witness)), func(gateway GatewayID) error {
+			fault := n.Witness[gateway]
+			return unless(fault == "" || printable.MatchString(fault), "gateway %s: fault %q: want printable characters", gateway, fault)
 		}),
 		unless(len(n.Refused) <= MaxRefused, "%d refused peerings: want at most %d", len(n.Refused), MaxRefused),
 		each(slices.Sorted(maps.Keys(n.Refused)), func(peering string) error {

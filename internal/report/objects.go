@@ -75,7 +75,7 @@ func fieldsOf(o any) (fields map[string]any, err error) {
 
 // bare removes from an object what may be secret, and who manages its fields.
 func bare(kind string, fields map[string]any) {
-	ours := map[string][]string{"ConfigMap": {records.DataKey, records.EveryKey, records.StateKey, records.ReasonKey, records.KeyCreatedKey}}[kind]
+	ours := map[string][]string{"ConfigMap": {records.DataKey, records.StateKey, records.ReasonKey}}[kind]
 	if kind == "ConfigMap" || kind == "Secret" {
 		for _, field := range []string{"data", "stringData", "binaryData"} {
 			data, _ := fields[field].(map[string]any)

@@ -19,7 +19,7 @@ func TestDrift(t *testing.T) {
 	}
 }
 
-// TestOldestKey: the age of keys is that of the oldest one, and is not known where a gateway of an earlier release does not tell.
+// TestOldestKey: the age of keys is that of the oldest one, and is not known where one has none.
 func TestOldestKey(t *testing.T) {
 	new, old := time.Unix(1_700_000_000, 0), time.Unix(1_600_000_000, 0)
 	for _, test := range []struct {
@@ -33,7 +33,7 @@ func TestOldestKey(t *testing.T) {
 	} {
 		var gateways []health.Observation
 		for _, created := range test.created {
-			gateways = append(gateways, health.Observation{KeyCreated: created})
+			gateways = append(gateways, health.Observation{Status: &records.Status{KeyCreated: created}})
 		}
 		if got := describeStatus(records.Peering{}, gateways, nil).KeyCreated; !got.Equal(test.want) {
 			t.Errorf("of %v: %v, want %v", test.created, got, test.want)

@@ -38,7 +38,7 @@ type Tunnel struct {
 
 // describeGateway joins what a gateway should be with what is observed of it.
 func describeGateway(number int, g records.LocalGateway, o health.Observation) Gateway {
-	v := Gateway{Number: number, Node: o.GatewayNode, KeyCreated: o.KeyCreated, NodesReady: health.NodesReady(o.Status, o.Nodes)}
+	v := Gateway{Number: number, Node: o.GatewayNode, NodesReady: health.NodesReady(o.Status, o.Nodes)}
 	v.State, v.Reason = health.Judge(o)
 	for _, name := range o.Nodes {
 		v.Nodes = append(v.Nodes, nodeState(o.Status, name))
@@ -47,7 +47,7 @@ func describeGateway(number int, g records.LocalGateway, o health.Observation) G
 	if s == nil {
 		return v
 	}
-	v.Pod, v.ReportAge = s.Pod, known(max(o.Age, 0))
+	v.Pod, v.KeyCreated, v.ReportAge = s.Pod, s.KeyCreated, known(max(o.Age, 0))
 	for i, t := range s.AllTunnels() {
 		one := Tunnel{Gateway: i + 1, Loss: t.Loss, RxBytes: t.RxBytes, TxBytes: t.TxBytes, PathMTU: t.Path.MTU, Unused: t.Unused}
 		one.State, one.Reason = health.Tunnel(s, t)

@@ -172,9 +172,8 @@ func (p *peeringSnapshot) read(name string, there map[string]*corev1.ConfigMap) 
 			o.GatewayNode = gateway.Node
 		}
 		o.Status = recordIn[records.Status](there, id.StatusName(), false, &p.altered)
-		if cm := there[id.StatusName()]; cm != nil {
-			o.Every, _ = time.ParseDuration(cm.Data[records.EveryKey]) // what cannot be read is not stated
-			o.KeyCreated, _ = time.Parse(time.RFC3339, cm.Data[records.KeyCreatedKey])
+		if o.Status != nil {
+			o.Every = time.Duration(o.Status.Every)
 		}
 		p.gateways = append(p.gateways, o)
 	}
@@ -189,19 +188,12 @@ func (s *snapshot) readLeases(ctx context.Context) error {
 	}
 	s.reports, _ = inventory.Reports(leases)
 	s.witnesses = make(map[records.GatewayID]map[string]string)
-	for _, lease := range leases {
-		if _, e := records.HeldAddress(lease.Name, lease.Spec.HolderIdentity); e != nil {
-			continue
-		}
-		w, e := records.Decode[records.Witness](lease.Annotations[records.AnnotationWitness])
-		if e != nil {
-			continue // one that cannot be read is none
-		}
-		for gateway, fault := range w.Gateways {
+	for _, n := range s.reports {
+		for gateway, fault := range n.Witness {
 			if s.witnesses[gateway] == nil {
 				s.witnesses[gateway] = make(map[string]string)
 			}
-			s.witnesses[gateway][*lease.Spec.HolderIdentity] = fault
+			s.witnesses[gateway][n.Name] = fault
 		}
 	}
 	return err
