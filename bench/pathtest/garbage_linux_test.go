@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -124,14 +125,14 @@ func (c *testCluster) litter(n int) {
 	}
 }
 
-// followsMTU changes the peering's record, and waits until a node and the gateway follow it.
+// followsMTU changes the peering's record, and waits until the nodes and the gateway follow it.
 func (c *testCluster) followsMTU(k kinds, peer *testCluster, mtu int) {
 	c.t.Helper()
 	p := c.peering(k, peer)
 	p.MTU = mtu
 	begin := time.Now()
 	c.rewrite(p)
-	for _, ns := range []netnstest.Namespace{c.nodes[0], c.gateways[0].Namespace} {
+	for _, ns := range append(slices.Clone(c.nodes[:]), c.gateways[0].Namespace) {
 		eventually.Succeeds(c.t, joining, func() error {
 			if routes := ns.Run("ip", "route", "show", "table", "all"); !strings.Contains(routes, fmt.Sprintf("mtu %d", mtu)) {
 				return fmt.Errorf("no route has an MTU of %d:\n%s", mtu, routes)

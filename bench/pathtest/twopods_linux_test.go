@@ -20,7 +20,7 @@ const (
 
 // TestTwoPodsWithOneKey cuts a gateway's node off from its API server alone. A second pod takes its place on the other node,
 // while the first one goes on, with the same key. The first one steps down as soon as the peer tells it of the second, and the
-// peer stays with the second. With -short, as in a slow guest, losses are only told.
+// peer stays with the second, also when the container of the first one restarts. With -short, as in a slow guest, losses are only told.
 func TestTwoPodsWithOneKey(t *testing.T) {
 	t.Parallel()
 	t.Run("client", func(t *testing.T) {
@@ -29,7 +29,9 @@ func TestTwoPodsWithOneKey(t *testing.T) {
 		old := cutOff(a, b, b)
 		begin := time.Now()
 		b.start(b.replaceGatewayPod(old))
-		b.expectSuccessor(old, begin, startTraffic(t, a, b))
+		traffic := startTraffic(t, a, b)
+		b.expectSuccessor(old, begin, traffic)
+		b.expectRestarted(old, traffic)
 	})
 	t.Run("server", func(t *testing.T) {
 		t.Parallel()
@@ -108,12 +110,32 @@ func (c *testCluster) expectSuccessor(old *testGateway, begin time.Time, k *traf
 	c.awaitPod(c.gateways[0], time.Now())
 	took := time.Since(begin)
 	before := k.countOf(c.nodeName(1))
+	c.t.Logf("one pod again after %.1f s, in which %d of %d packets were lost", took.Seconds(), before.lost(), before.sent)
+	c.expectUndisturbed(k)
+}
+
+// expectUndisturbed counts packets of the other node for a while: they cross.
+func (c *testCluster) expectUndisturbed(k *traffic) {
+	c.t.Helper()
+	before := k.countOf(c.nodeName(1))
 	<-time.After(undisturbed)
 	all := k.countOf(c.nodeName(1)).minus(before)
-	c.t.Logf("one pod again after %.1f s, in which %d of %d packets were lost; afterwards %d of %d",
-		took.Seconds(), before.lost(), before.sent, all.lost(), all.sent)
+	c.t.Logf("then %d of %d packets were lost", all.lost(), all.sent)
 	if !testing.Short() && all.lost()*100 > undisturbedLoss*all.sent {
 		c.t.Errorf("%d of %d packets were lost", all.lost(), all.sent)
+	}
+}
+
+// expectRestarted restarts the container of an earlier pod, whose API server is away. The later pod keeps the tunnel.
+func (c *testCluster) expectRestarted(old *testGateway, k *traffic) {
+	c.t.Helper()
+	old.helper.kill()
+	c.start(old)
+	eventually.Succeeds(c.t, joining, func() error { _, err := ask(old.Namespace, "/livez"); return err })
+	c.expectUndisturbed(k)
+	c.awaitPod(c.gateways[0], time.Now())
+	if _, err := ask(old.Namespace, "/livez"); err != nil {
+		c.t.Errorf("the kubelet restarts the first pod: %v", err)
 	}
 }
 

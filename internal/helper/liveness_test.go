@@ -12,6 +12,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -56,6 +57,23 @@ func TestThousandConnections(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestWaitingIsAlive: the kubelet does not restart a helper that waits for its API server, however long, but one whose loop is stuck.
+func TestWaitingIsAlive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newLiveness()
+		pass := func(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // in a bubble of synctest this advances the clock and waits for nothing
+		pass(24 * time.Hour)
+		if err := h.live(); err != nil || h.ready() == nil {
+			t.Errorf("while it waits: alive %v, ready %v", err, h.ready())
+		}
+		h.begin()
+		pass(stuck + time.Second)
+		if h.live() == nil {
+			t.Error("alive without a pass")
+		}
+	})
 }
 
 // probeBeside opens a crowd of connections that each say something, and returns the error of a probe beside them. It waits until

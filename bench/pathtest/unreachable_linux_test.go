@@ -1,0 +1,64 @@
+package pathtest
+
+import (
+	"fmt"
+	"testing"
+
+	"liqonet.io/liqonet/internal/eventually"
+	"liqonet.io/liqonet/internal/netnstest"
+	"liqonet.io/liqonet/netops"
+)
+
+// retriesSeen is how often a helper has to look for its API server before a test goes on: by then, what it does at its start is done.
+const retriesSeen = 4
+
+// TestNodeWithoutAPIServer restarts a node's helper while its API server is away. It changes nothing in the kernel, by which packets
+// go on, and is alive to the kubelet, but not ready. When the API server is back, it follows the records again.
+func TestNodeWithoutAPIServer(t *testing.T) {
+	t.Parallel()
+	k := combinations()[0]
+	a, b, _ := twoClusters(t)
+	socket, cut := a.serveAPI()
+	a.sockets[1] = socket
+	a.connect(k, b)
+	b.connect(k, a)
+	for _, c := range []*testCluster{a, b} {
+		c.awaitProof(k)
+	}
+	for i := range nodesPerCluster {
+		serve(t, b.pods[i])
+	}
+	cut()
+	a.nodeHelpers[1].kill()
+	before := kernelOf(a.nodes[1])
+	a.startNode(1)
+	eventually.Succeeds(t, joining, func() error {
+		if n := a.nodeHelpers[1].logged("it is tried again"); n < retriesSeen {
+			return fmt.Errorf("the helper has looked for its API server %d times", n)
+		}
+		return nil
+	})
+	if after := kernelOf(a.nodes[1]); after != before {
+		t.Errorf("the kernel has\n%s\nand had\n%s", after, before)
+	}
+	if _, err := ask(a.nodes[1], "/livez"); err != nil {
+		t.Errorf("the kubelet restarts it: %v", err)
+	}
+	if _, err := ask(a.nodes[1], "/readyz"); err == nil {
+		t.Error("it is ready")
+	}
+	for i := range nodesPerCluster {
+		if _, err := seenBy(a.pods[1], b.seenPod(i)); err != nil {
+			t.Error(err)
+		}
+	}
+	a.serveAPIAt(socket)
+	awaitReady(t, a.nodes[1])
+	expectAll(a, b)
+	a.followsMTU(k, b, pathMTU-10)
+}
+
+// kernelOf is what a node's kernel has of liqonet, whole.
+func kernelOf(ns netnstest.Namespace) string {
+	return pathIn(ns) + ns.Run("sh", "-c", "ip -br addr show; nft -s list table ip "+netops.Table+"; nft -s list ruleset ip6")
+}
