@@ -40,7 +40,7 @@ func newHelperGateway(env *Env, run func(helper.Gateway, context.Context) error)
 
 // gatewayOptions returns the helper of a gateway, without a client. What the gateway's flags leave open is in variables.
 func gatewayOptions(env *Env, id records.GatewayID) (g helper.Gateway, err error) {
-	g.ID, g.Keys = id, templates.KeysPath
+	g.ID, g.Keys, g.Epoch = id, templates.KeysPath, templates.EpochPath
 	if g.Env, g.Node, err = helperEnv(env, ""); err != nil {
 		return g, err
 	}

@@ -31,7 +31,7 @@ func newHelper(env *Env) *cobra.Command {
 // helperEnv is what a helper is given that keeps a kernel, without a client, and the node that it runs on. Probes and metrics are
 // served at the host's address; "" stands for all addresses.
 func helperEnv(env *Env, host string) (o helper.Env, node string, err error) {
-	o.HealthAddress, o.Log, o.Kept = net.JoinHostPort(host, strconv.Itoa(templates.ProbePort)), helperLog(env), templates.KeptPath
+	o.HealthAddress, o.Log = net.JoinHostPort(host, strconv.Itoa(templates.ProbePort)), helperLog(env)
 	err = given(env, map[string]*string{"NAMESPACE": &o.Namespace, "NODE_NAME": &node})
 	return o, node, err
 }

@@ -29,8 +29,8 @@ const (
 // KeysPath is the directory in a gateway pod where the peering's Secret is mounted, one file a key.
 const KeysPath = "/etc/liqonet/keys"
 
-// KeptPath is the directory in the pods of helpers where they keep what the API server said last.
-const KeptPath = "/var/lib/liqonet"
+// EpochPath is the directory in a gateway pod that has the pod's epoch.
+const EpochPath = "/var/lib/liqonet"
 
 //go:embed base gateway policy access
 var manifests embed.FS

@@ -25,6 +25,7 @@ type testGateway struct {
 	node    int    // index of the node on which it runs
 	key     wgtypes.Key
 	keys    string // folder of the keys
+	epoch   string // folder of the pod's epoch
 	helper  process
 }
 
@@ -64,7 +65,7 @@ func (c *testCluster) replaceGatewayPod(old *testGateway) *testGateway {
 
 func (c *testCluster) addGatewayPod(g *testGateway) {
 	c.t.Helper()
-	g.Namespace = c.addPod(g.node, g.address().As4()[3])
+	g.Namespace, g.epoch = c.addPod(g.node, g.address().As4()[3]), c.t.TempDir()
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: records.DefaultNamespace, Name: g.pod(), Labels: g.id().Identity(records.ComponentGateway).Labels()},
 		Spec:       corev1.PodSpec{NodeName: c.nodeName(g.node)},
@@ -166,7 +167,7 @@ func (c *testCluster) balanceBy(g *testGateway, nodes ...netnstest.Namespace) {
 // start starts the helper of a gateway.
 func (c *testCluster) start(g *testGateway) {
 	g.helper = start(c.t, g.Namespace, fmt.Sprintf("gateway %d of %s", g.number, c.name), job{
-		Socket: cmp.Or(c.sockets[g.node], c.socket), Node: c.nodeName(g.node), Peering: g.id().Peering, Number: g.number, Pod: g.pod(), PodIP: g.address(), Keys: g.keys,
+		Socket: cmp.Or(c.sockets[g.node], c.socket), Node: c.nodeName(g.node), Peering: g.id().Peering, Number: g.number, Pod: g.pod(), PodIP: g.address(), Keys: g.keys, Epoch: g.epoch,
 	})
 }
 

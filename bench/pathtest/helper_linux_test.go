@@ -39,6 +39,7 @@ type job struct {
 	Pod     string
 	PodIP   netip.Addr
 	Keys    string // folder
+	Epoch   string // folder
 
 	Question *probe.Question // of network trace, instead of a helper's work
 
@@ -84,7 +85,7 @@ func runHelper(ctx context.Context, text string) error {
 		return helper.Node{Env: env, Name: j.Node}.Run(ctx)
 	}
 	return helper.Gateway{
-		Env: env, ID: records.GatewayID{Peering: j.Peering, Number: j.Number}, Pod: j.Pod, PodIP: j.PodIP, Node: j.Node, Keys: j.Keys,
+		Env: env, ID: records.GatewayID{Peering: j.Peering, Number: j.Number}, Pod: j.Pod, PodIP: j.PodIP, Node: j.Node, Keys: j.Keys, Epoch: j.Epoch,
 	}.Run(ctx)
 }
 

@@ -18,9 +18,10 @@ const (
 	undisturbedLoss = 2
 )
 
-// TestTwoPodsWithOneKey cuts a gateway's node off from its API server alone. A second pod takes its place on the other node,
-// while the first one goes on, with the same key. The first one steps down as soon as the peer tells it of the second, and the
-// peer stays with the second, also when the container of the first one restarts. With -short, as in a slow guest, losses are only told.
+// TestTwoPodsWithOneKey cuts a gateway's node off from its API server alone. A second pod takes its place on the other
+// node, while the first one goes on, with the same key. The first one steps down as soon as the peer tells it of the
+// second, and the peer stays with the second, also when the container of the first one restarts. With -short, as in a
+// slow guest, losses are only told.
 func TestTwoPodsWithOneKey(t *testing.T) {
 	t.Parallel()
 	t.Run("client", func(t *testing.T) {

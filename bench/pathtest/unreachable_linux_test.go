@@ -9,11 +9,13 @@ import (
 	"liqonet.io/liqonet/netops"
 )
 
-// retriesSeen is how often a helper has to look for its API server before a test goes on: by then, what it does at its start is done.
+// retriesSeen is how often a helper has to look for its API server before a test goes on: by then, what it does at its
+// start is done.
 const retriesSeen = 4
 
-// TestNodeWithoutAPIServer restarts a node's helper while its API server is away. It changes nothing in the kernel, by which packets
-// go on, and is alive to the kubelet, but not ready. When the API server is back, it follows the records again.
+// TestNodeWithoutAPIServer restarts a node's helper while its API server is away. It changes nothing in the kernel, by
+// which packets go on, and is alive to the kubelet, but not ready. When the API server is back, it follows the records
+// again.
 func TestNodeWithoutAPIServer(t *testing.T) {
 	t.Parallel()
 	k := combinations()[0]

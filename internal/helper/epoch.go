@@ -64,7 +64,7 @@ func (s *succession) received(e epoch) {
 
 // beginEpoch finds this pod's epoch: that of an earlier process in the pod, else one after that which the record has.
 func (l *gatewayLoop) beginEpoch() epoch {
-	file := filepath.Join(cmp.Or(l.Kept, os.DevNull), epochFile)
+	file := filepath.Join(cmp.Or(l.Epoch, os.DevNull), epochFile)
 	text, _ := os.ReadFile(file) // not there at first
 	if e := parseEpoch(string(text)); e != 0 {
 		return e

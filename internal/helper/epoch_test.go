@@ -132,7 +132,7 @@ func TestBeginEpoch(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l, _ := epochLoop(t, locationOf(t, "zero", c.recorded))
-			l.Kept = t.TempDir()
+			l.Epoch = t.TempDir()
 			got := l.beginEpoch()
 			if got < c.least || got > c.most {
 				t.Errorf("epoch %d, want %d to %d", got, c.least, c.most)

@@ -4,6 +4,7 @@ package helper
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -68,6 +69,20 @@ func TestGatewayTellsSomeOfManyReports(t *testing.T) {
 	l.tell(refused)
 	if !strings.Contains(log.String(), "and 9950 more") || log.Len() > 100*faultsTold {
 		t.Errorf("logged %d bytes: %.200s", log.Len(), &log)
+	}
+}
+
+// TestNoSecretsOfPods: a helper has nothing of the values that containers of pods are given.
+func TestNoSecretsOfPods(t *testing.T) {
+	text, err := json.Marshal(trimmed(&corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "default", Annotations: map[string]string{"token": "planted-1"}},
+		Spec: corev1.PodSpec{
+			NodeName: "a-1", Containers: []corev1.Container{{Name: "c", Args: []string{"planted-2"}, Env: []corev1.EnvVar{{Name: "PASSWORD", Value: "planted-3"}}}},
+		},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIPs: []corev1.PodIP{{IP: "10.244.0.7"}}},
+	}, true))
+	if err != nil || !strings.Contains(string(text), "10.244.0.7") || strings.Contains(string(text), "planted") {
+		t.Errorf("%v: a helper has %s", err, text)
 	}
 }
 

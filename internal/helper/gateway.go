@@ -30,6 +30,7 @@ type Gateway struct {
 	PodIP netip.Addr // its address in the cluster
 	Node  string     // where it runs
 	Keys  string     // folder of the mounted Secret
+	Epoch string     // folder that has the pod's epoch, which outlives its processes; "": none
 }
 
 // gatewayLoop is the state of a running Gateway.
@@ -69,7 +70,7 @@ func (g Gateway) Run(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = kernel.Close() }()
-	m, metrics := newMirror(g.Client, g.Kept), newMetrics()
+	m, metrics := newMirror(g.Client), newMetrics()
 	l := &gatewayLoop{Gateway: g, keys: k, health: newLiveness(), reconciler: newReconciler(kernel, g.Log, metrics), wake: m.changed}
 	l.events = newEvents(g.Env, "liqonet-gateway", g.Node, gatewayBurst, gatewayPause)
 	l.events.names = l.ID.StatusName() // two gateways of a node have different ones
@@ -108,7 +109,7 @@ func (l *gatewayLoop) follow(m *mirror) {
 	}
 	l.fabric, l.peering = one(selected{name: records.FabricName}), one(selected{name: records.PeeringName(l.ID.Peering)})
 	l.location = one(selected{name: l.ID.Name(), quiet: true})
-	l.status = one(selected{name: l.ID.StatusName(), quiet: true, brief: true})
+	l.status = one(selected{name: l.ID.StatusName(), quiet: true})
 	l.leases = follow(m, l.Client.CoordinationV1().Leases(l.Namespace), &coordinationv1.Lease{}, selected{
 		labels: labels.SelectorFromSet(labels.Set{records.LabelComponent: records.ComponentNode}),
 	})

@@ -24,11 +24,14 @@ import (
 // of a peering's.
 const trustedPage = 50
 
+// serversTimeout is how long the guard waits for the addresses of API servers.
+const serversTimeout = time.Second
+
 // guard is the first pass of a process: it guards the ranges of all peers, by the records that only liqoctl writes, and
 // removes nothing. What gateways, nodes and others write is read after it. If one of these objects ends each process
 // that reads it, nothing leaves unencrypted all the same.
-func (l *nodeLoop) guard(ctx context.Context, k *kept) error {
-	o, err := l.trusted(ctx, k)
+func (l *nodeLoop) guard(ctx context.Context) error {
+	o, err := l.trusted(ctx)
 	if err != nil {
 		return err
 	}
@@ -83,34 +86,16 @@ func byLiqoctl(name string) bool {
 }
 
 // trusted waits for the objects that only liqoctl writes, and asks for the one that API servers keep of themselves.
-// Where the API server does not answer, they are those that an earlier process kept.
-func (l *nodeLoop) trusted(ctx context.Context, k *kept) (nodeObjects, error) {
-	known, err := k.read(func(o keptObject) bool {
-		return o.Kind == "ConfigMap" && byLiqoctl(o.Name) || o.Kind == "EndpointSlice"
-	})
-	if err != nil {
-		known = nil // the next pass reports it
-	}
-	patience := writeTimeout
-	if known != nil {
-		patience = listPatience
-	}
+// Until the API server answers, the guard in the kernel is that of an earlier process.
+func (l *nodeLoop) trusted(ctx context.Context) (nodeObjects, error) {
 	for retry := firstRetry; ; retry = min(2*retry, lastRetry) {
-		o, err := l.listTrusted(ctx, patience)
+		o, err := l.listTrusted(ctx)
 		switch {
 		case err == nil:
-			o.apiServers = l.servers(l.ownSlice(ctx, known))
+			o.apiServers = l.servers(l.ownSlice(ctx))
 			return o, nil
 		case ctx.Err() != nil:
 			return o, err
-		case known != nil:
-			for _, obj := range slices.Concat(known...) {
-				if cm, ok := obj.(*corev1.ConfigMap); ok {
-					o.put(cm)
-				}
-			}
-			o.apiServers = l.servers(sliceIn(known))
-			return o, nil
 		}
 		l.Log.Warn("read the records of peerings; it is tried again", "error", err, "in", retry.String())
 		select {
@@ -122,11 +107,11 @@ func (l *nodeLoop) trusted(ctx context.Context, k *kept) (nodeObjects, error) {
 
 // listTrusted reads the objects that only liqoctl writes. What others have labelled as such an object is known by its
 // name, and dropped.
-func (l *nodeLoop) listTrusted(ctx context.Context, patience time.Duration) (o nodeObjects, err error) {
+func (l *nodeLoop) listTrusted(ctx context.Context) (o nodeObjects, err error) {
 	s := selected{labels: allBut(records.ComponentStatus, records.ComponentGateway)}
 	page := metav1.ListOptions{Limit: trustedPage}
 	for more := true; more; more = page.Continue != "" {
-		pageCtx, cancel := context.WithTimeout(ctx, patience)
+		pageCtx, cancel := context.WithTimeout(ctx, writeTimeout)
 		list, err := l.Client.CoreV1().ConfigMaps(l.Namespace).List(pageCtx, s.options(page))
 		cancel()
 		if err != nil {
@@ -143,29 +128,19 @@ func (l *nodeLoop) listTrusted(ctx context.Context, patience time.Duration) (o n
 }
 
 // ownSlice is what API servers tell of themselves: where this helper speaks to a Service, only that names the
-// addresses behind it. The guard does not wait for it for long; then it is what an earlier process kept.
-func (l *nodeLoop) ownSlice(ctx context.Context, known [][]any) *discoveryv1.EndpointSlice {
-	ctx, cancel := context.WithTimeout(ctx, listPatience)
+// addresses behind it. nil: they do not answer in time, or have none.
+func (l *nodeLoop) ownSlice(ctx context.Context) *discoveryv1.EndpointSlice {
+	ctx, cancel := context.WithTimeout(ctx, serversTimeout)
 	defer cancel()
 	list, err := l.Client.DiscoveryV1().EndpointSlices(corev1.NamespaceDefault).List(ctx, selected{name: apiServerSlice}.options(metav1.ListOptions{}))
 	switch {
 	case err != nil:
 		l.Log.Warn("read the addresses of API servers; the guard goes on without", "error", err)
-		return sliceIn(known)
+		return nil
 	case len(list.Items) == 0:
 		return nil
 	}
 	return &list.Items[0]
-}
-
-// sliceIn is the EndpointSlice among kept objects; nil: none.
-func sliceIn(known [][]any) *discoveryv1.EndpointSlice {
-	for _, obj := range slices.Concat(known...) {
-		if slice, ok := obj.(*discoveryv1.EndpointSlice); ok {
-			return slice
-		}
-	}
-	return nil
 }
 
 // put adds a ConfigMap.

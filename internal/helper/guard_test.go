@@ -3,11 +3,9 @@
 package helper
 
 import (
-	"encoding/json"
+	"errors"
 	"log/slog"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -18,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
-	"k8s.io/client-go/tools/cache"
 
 	"liqonet.io/liqonet/internal/netnstest"
 	"liqonet.io/liqonet/internal/records"
@@ -81,70 +78,16 @@ func TestTrusted(t *testing.T) {
 		}
 		if a.ListOptions.Continue == "3" && !failed {
 			failed = true
-			return &corev1.ConfigMapList{}, errAway
+			return &corev1.ConfigMapList{}, errors.New("connection refused")
 		}
 		return pages[a.ListOptions.Continue], nil
 	})
-	o, err := l.trusted(t.Context(), &kept{})
+	o, err := l.trusted(t.Context())
 	if want := []string{records.FabricName, records.IPAMName, "peering-b", "peering-c"}; err != nil || !slices.Equal(namesOf(o), want) || !failed {
 		t.Fatalf("read %v (%v), want %v", namesOf(o), err, want)
 	}
 	if text := o.maps[1].Data[records.DataKey]; text != tooLong {
 		t.Errorf("a text of %d bytes", len(text))
-	}
-}
-
-// TestTrustedWithoutAPIServer: while the API server is away, the first pass has the records, and the API servers, that an
-// earlier process kept. The other objects of the file are not decoded.
-func TestTrustedWithoutAPIServer(t *testing.T) {
-	t.Parallel()
-	away := func(clienttesting.ListActionImpl) (*corev1.ConfigMapList, error) {
-		return &corev1.ConfigMapList{}, errAway
-	}
-	k := kept{folder: t.TempDir()}
-	store := cache.NewStore(cache.MetaNamespaceKeyFunc)
-	k.add(store, &corev1.ConfigMap{})
-	for _, cm := range []*corev1.ConfigMap{fabricMap(t, testFabric()), reserved(t), peeringMap(t, testPeering()), gatewayMap(t, "b", testGateway())} {
-		if err := store.Add(cm); err != nil {
-			t.Fatal(err)
-		}
-	}
-	servers := cache.NewStore(cache.MetaNamespaceKeyFunc)
-	k.add(servers, &discoveryv1.EndpointSlice{})
-	if err := servers.Add(apiServerAt("172.31.255.250")); err != nil {
-		t.Fatal(err)
-	}
-	if err := k.save(); err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(k.folder, keptName)
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var lines []string
-	for line := range strings.Lines(string(text)) {
-		var o keptObject
-		if err := json.Unmarshal([]byte(line), &o); err != nil {
-			t.Fatal(err)
-		}
-		if o.Name == "gateway-b" {
-			line = `{"store":0,"kind":"ConfigMap","name":"gateway-b","object":{"data":7}}` + "\n"
-		}
-		lines = append(lines, line)
-	}
-	if err := os.WriteFile(file, []byte(strings.Join(lines, "")), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := k.load(); err == nil {
-		t.Fatal("the gateway's object can be decoded: nothing was tested")
-	}
-	o, err := guardLoop(t, away).trusted(t.Context(), &k)
-	if want := []string{records.FabricName, records.IPAMName, "peering-b"}; err != nil || !slices.Equal(namesOf(o), want) {
-		t.Errorf("kept %v (%v), want %v", namesOf(o), err, want)
-	}
-	if want := []netip.Addr{netip.MustParseAddr("172.31.255.250")}; !slices.Equal(o.apiServers, want) {
-		t.Errorf("API servers %v, want %v", o.apiServers, want)
 	}
 }
 
@@ -197,7 +140,7 @@ func TestFirstPass(t *testing.T) {
 			}
 			for range 2 { // a process, and the next one
 				l.older = olderFlows{kernel: l.kernel}
-				if err := ns.Do(func() error { return l.guard(t.Context(), &kept{}) }); err != nil {
+				if err := ns.Do(func() error { return l.guard(t.Context()) }); err != nil {
 					t.Fatal(err)
 				}
 			}

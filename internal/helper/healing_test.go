@@ -30,14 +30,14 @@ type leaseKeeper struct {
 func keepLease(t *testing.T, client kubernetes.Interface, namespace, node string) leaseKeeper {
 	t.Helper()
 	env := Env{Client: client, Namespace: namespace, Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
-	m := newMirror(client, "")
+	m := newMirror(client)
 	l := &nodeLoop{Node: Node{Env: env, Name: node}, memory: newMemory(), wake: m.changed}
 	l.reports = newReporter(env.Log, sameButDrift, l.write, l.leaseSays)
 	l.follow(m)
 	ctx, cancel := context.WithCancel(t.Context())
 	var all sync.WaitGroup
 	t.Cleanup(func() { cancel(); all.Wait() })
-	if err := m.run(ctx, env.Log); err != nil {
+	if err := m.run(ctx); err != nil {
 		t.Fatal(err)
 	}
 	f := testFabric()
@@ -104,14 +104,14 @@ func TestDeletedLease(t *testing.T) {
 func gatewayWriters(t *testing.T, client kubernetes.Interface, namespace string) *gatewayLoop {
 	t.Helper()
 	env := Env{Client: client, Namespace: namespace, Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
-	m := newMirror(client, "")
+	m := newMirror(client)
 	l := &gatewayLoop{Gateway: Gateway{Env: env, ID: firstGateway("b")}, echoes: &gatewayEchoes{}}
 	l.newReporters()
 	l.follow(m)
 	ctx, cancel := context.WithCancel(t.Context())
 	var all sync.WaitGroup
 	t.Cleanup(func() { cancel(); all.Wait() })
-	if err := m.run(ctx, env.Log); err != nil {
+	if err := m.run(ctx); err != nil {
 		t.Fatal(err)
 	}
 	all.Go(func() { l.locations.run(ctx) })

@@ -29,8 +29,6 @@ type Env struct {
 	Log       *slog.Logger
 	// HealthAddress is where probes and metrics are served, such as "127.0.0.1:6093".
 	HealthAddress string
-	// Kept is the folder where the objects are kept that were read last. "", or a folder that is not there: none are.
-	Kept string
 }
 
 // resync is how often a full pass runs although nothing was reported to have changed; less often if that would take more of
@@ -152,7 +150,7 @@ func (s service) run(ctx context.Context) error {
 			}
 		}
 		close(passed)
-		if err := s.mirror.run(ctx, s.Log); err != nil {
+		if err := s.mirror.run(ctx); err != nil {
 			return err
 		}
 		watch, err := s.kernel.Watch(ctx)
@@ -163,7 +161,6 @@ func (s service) run(ctx context.Context) error {
 		for _, task := range s.tasks {
 			group.Go(func() error { task(ctx); return nil })
 		}
-		group.Go(func() error { s.mirror.keep(ctx, s.Log); return nil })
 		return loop(ctx, s.health, s.Log, s.step, s.mirror.changed, watch.Changed())
 	})
 	return group.Wait()

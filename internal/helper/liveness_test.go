@@ -59,7 +59,8 @@ func TestThousandConnections(t *testing.T) {
 	}
 }
 
-// TestWaitingIsAlive: the kubelet does not restart a helper that waits for its API server, however long, but one whose loop is stuck.
+// TestWaitingIsAlive: the kubelet does not restart a helper that waits for its API server, however long, but one whose
+// loop is stuck.
 func TestWaitingIsAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newLiveness()

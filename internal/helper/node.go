@@ -65,7 +65,7 @@ func (n Node) Run(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = kernel.Close() }()
-	m, metrics := newMirror(n.Client, n.Kept), newMetrics()
+	m, metrics := newMirror(n.Client), newMetrics()
 	l := &nodeLoop{
 		Node: n, kernelHas: kernelHas, wake: m.changed, memory: newMemory(),
 		reconciler: newReconciler(kernel, n.Log, metrics), older: olderFlows{kernel: kernel},
@@ -79,7 +79,7 @@ func (n Node) Run(ctx context.Context) error {
 	l.follow(m)
 	return service{
 		Env: n.Env, health: newLiveness(), mirror: m, metrics: metrics, kernel: kernel, step: l.step,
-		first: func(ctx context.Context) error { return l.guard(ctx, &m.kept) },
+		first: l.guard,
 		tasks: []func(context.Context){l.reports.run, l.reportWitness, l.events.run},
 	}.run(ctx)
 }

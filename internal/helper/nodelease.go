@@ -8,8 +8,6 @@ import (
 	"maps"
 	"net/netip"
 	"reflect"
-	"slices"
-	"strings"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -52,11 +50,9 @@ func (l *nodeLoop) claim(ctx context.Context, v nodeView) error {
 	if c.internal.IsValid() && cidr.Lower(v.fabric.InternalCIDR).Contains(c.internal) && l.holds(time.Now()) {
 		return l.mend(ctx, node)
 	}
-	lease, a := l.earlier(v.fabric.InternalCIDR)
-	if lease == nil {
-		if lease, a, err = claimAddress(ctx, l.Client, l.Namespace, node, v.fabric.InternalCIDR, c.internal); err != nil {
-			return err
-		}
+	lease, a, err := claimAddress(ctx, l.Client, l.Namespace, node, v.fabric.InternalCIDR, c.internal)
+	if err != nil {
+		return err
 	}
 	if c.internal != a || c.lease == "" {
 		l.Log.Info("internal address", "address", a)
@@ -66,23 +62,6 @@ func (l *nodeLoop) claim(ctx context.Context, v nodeView) error {
 	*c = claims{internal: a, lease: lease.Name, at: time.Now(), recalled: c.recalled}
 	time.AfterFunc(leaseLag, func() { notify(l.wake) }) // to look whether it is there: it may be gone before it was seen
 	return nil
-}
-
-// earlier is the Lease that an earlier process of this node claimed, as far as it was read: a process that starts while the API
-// server is away has it, too. nil: none is known, or this process has claimed one itself.
-func (l *nodeLoop) earlier(internalCIDR netip.Prefix) (*coordinationv1.Lease, netip.Addr) {
-	if l.claims.lease != "" {
-		return nil, netip.Addr{}
-	}
-	var own []coordinationv1.Lease
-	for _, lease := range listed[*coordinationv1.Lease](l.leases) {
-		if heldBy(lease, l.Name) {
-			own = append(own, *lease)
-		}
-	}
-	// As an API server lists them: a node that holds several has the same address after each start.
-	slices.SortFunc(own, func(a, b coordinationv1.Lease) int { return strings.Compare(a.Name, b.Name) })
-	return claimedBefore(own, internalCIDR, netip.Addr{})
 }
 
 // holds reports whether the node's Lease is there and its own.

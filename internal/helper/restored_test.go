@@ -4,8 +4,6 @@ package helper
 
 import (
 	"context"
-	"errors"
-	"log/slog"
 	"slices"
 	"strconv"
 	"sync"
@@ -28,15 +26,12 @@ type versioned struct {
 	objects map[string]*corev1.ConfigMap
 	watches []*versionedWatch
 	lists   int
-	away    bool // it answers nothing but errors
 }
 
 type versionedWatch struct {
 	*watch.FakeWatcher
 	from int
 }
-
-var errAway = errors.New("connection refused")
 
 func atVersion(version string) int {
 	n, _ := strconv.Atoi(version) // "" is 0
@@ -48,9 +43,6 @@ func (v *versioned) List(_ context.Context, o metav1.ListOptions) (*corev1.Confi
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.lists++
-	if v.away {
-		return nil, errAway
-	}
 	if atVersion(o.ResourceVersion) > v.version {
 		err := apierrors.NewTimeoutError("Too large resource version", 1)
 		err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge}}
@@ -114,7 +106,7 @@ func (v *versioned) restart(backup *versioned) {
 // does not have it all read again.
 func TestRestoredStore(t *testing.T) {
 	api := &versioned{objects: map[string]*corev1.ConfigMap{}, version: 1000}
-	m := newMirror(nil, "")
+	m := newMirror(nil)
 	store := follow(m, api, &corev1.ConfigMap{}, selected{})
 	api.write("kept", "old")
 	backup := &versioned{version: 500, objects: map[string]*corev1.ConfigMap{}}
@@ -122,7 +114,7 @@ func TestRestoredStore(t *testing.T) {
 	backup.write("deleted since", "x")
 	api.write("kept", "new")
 	api.write("made since", "x")
-	if err := m.run(t.Context(), slog.New(slog.DiscardHandler)); err != nil {
+	if err := m.run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	has := func(want ...string) bool {

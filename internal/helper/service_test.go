@@ -35,7 +35,7 @@ func TestBrokenWatch(t *testing.T) {
 			turned := make(chan struct{}, 1)
 			s := service{
 				Env:    Env{HealthAddress: "127.0.0.1:0", Log: slog.New(slog.DiscardHandler)},
-				health: newLiveness(), mirror: newMirror(nil, ""), metrics: newMetrics(), kernel: kernel,
+				health: newLiveness(), mirror: newMirror(nil), metrics: newMetrics(), kernel: kernel,
 				step: func(context.Context) error { notify(turned); return nil },
 			}
 			ended := make(chan error, 1)

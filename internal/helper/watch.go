@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -26,13 +25,9 @@ type mirror struct {
 	changed   chan struct{}
 	informers []cache.SharedIndexInformer
 	synced    []cache.InformerSynced
-	kept      kept
 }
 
-// newMirror returns a mirror that keeps what it read in a folder, if there is one.
-func newMirror(client any, folder string) *mirror {
-	return &mirror{client: client, changed: make(chan struct{}, 1), kept: kept{folder: folder}}
-}
+func newMirror(client any) *mirror { return &mirror{client: client, changed: make(chan struct{}, 1)} }
 
 // resource is what the typed client of a kind offers; L is its list.
 type resource[L listObject] interface {
@@ -55,7 +50,6 @@ type selected struct {
 	// nil: all do.
 	concerns func(name string) bool
 	quiet    bool // no change wakes the helper
-	brief    bool // it is not kept for a restart
 }
 
 // options returns the selection as requests have it.
@@ -97,11 +91,7 @@ func follow[L listObject](m *mirror, of resource[L], example runtime.Object, s s
 		panic(fmt.Sprintf("follow objects: %v", err)) // only a started informer refuses it
 	}
 	wake := func(obj any) {
-		if s.brief || !concerns(obj) {
-			return
-		}
-		m.kept.dirty.Store(true)
-		if !s.quiet {
+		if !s.quiet && concerns(obj) {
 			notify(m.changed)
 		}
 	}
@@ -112,45 +102,18 @@ func follow[L listObject](m *mirror, of resource[L], example runtime.Object, s s
 		panic(fmt.Sprintf("follow objects: %v", err)) // only a stopped informer refuses a handler
 	}
 	m.informers, m.synced = append(m.informers, i), append(m.synced, handle.HasSynced)
-	if !s.brief {
-		m.kept.add(i.GetStore(), example)
-	}
 	return i.GetStore()
 }
 
-// run starts the informers and waits for the first full lists; not for long if there are those that an earlier process kept.
-func (m *mirror) run(ctx context.Context, log *slog.Logger) error {
-	known, err := m.kept.load()
-	if err != nil {
-		log.Warn("what was kept of the API server's objects cannot be used", "error", err)
-	}
+// run starts the informers and waits for the first full lists: until the API server answers, a helper changes nothing.
+func (m *mirror) run(ctx context.Context) error {
 	for _, i := range m.informers {
 		go i.RunWithContext(ctx)
 	}
-	patience, cancel := context.WithCancel(ctx)
-	if known {
-		patience, cancel = context.WithTimeout(ctx, listPatience)
-	}
-	defer cancel()
-	if !m.listed(patience) {
-		if !known || ctx.Err() != nil {
-			return errors.New("read objects from the API server: interrupted")
-		}
-		log.Warn("the API server does not answer: going on with what it said last")
+	if !cache.WaitForCacheSync(ctx.Done(), m.synced...) {
+		return errors.New("read objects from the API server: interrupted")
 	}
 	return nil
-}
-
-// keep keeps what is read until ctx ends. Before the first full lists, the file has more than the stores.
-func (m *mirror) keep(ctx context.Context, log *slog.Logger) {
-	if m.listed(ctx) {
-		m.kept.run(ctx, log)
-	}
-}
-
-// listed waits for the first full lists.
-func (m *mirror) listed(ctx context.Context) bool {
-	return cache.WaitForCacheSync(ctx.Done(), m.synced...)
 }
 
 // listed returns the objects of a store, which are all of one type.

@@ -110,7 +110,7 @@ func All() []Fault {
 		{Name: "drain-client", What: "client's gateway's node drained", Aim: lossless, Begin: onGateway(client, drain(client))},
 		{Name: "drain-server", What: "server's gateway's node drained", Aim: lossless, Begin: onGateway(server, drain(server))},
 		{Name: "uplink", What: "uplink of the client's gateway's node cut for a minute", Spared: gatewayNode(client), Begin: onGateway(client, uplink)},
-		{Name: "api", What: "API server away for ten minutes, all helpers of its cluster killed meanwhile", Begin: apiServer},
+		{Name: "api", What: "API server away for ten minutes, one gateway killed meanwhile", Begin: onGateway(client, apiServer)},
 		{Name: "kubelet", What: "kubelet of the client's gateway's node restarted", Aim: lossless, Begin: onGateway(client, restart("kubelet"))},
 		{Name: "containerd", What: "containerd of the client's gateway's node restarted", Aim: lossless, Begin: onGateway(client, restart("containerd"))},
 		{Name: "replaced", What: "every node of the server drained and replaced, one by one", Spared: oldest, EachNode: true, Begin: replace},
@@ -212,21 +212,8 @@ func uplink(ctx context.Context, b *Bed, p pod) (func(context.Context) error, er
 	return nil, cut(ctx, b, p.Spec.NodeName, b.Lasts, func() error { return nil })
 }
 
-func apiServer(ctx context.Context, b *Bed) (func(context.Context) error, error) {
-	helpers, err := b.pods(ctx, client, "liqonet", "liqonet.io/component in (fabric,gateway)")
-	if err == nil && len(helpers) < 2 {
-		err = fmt.Errorf("%d helpers run", len(helpers))
-	}
-	if err != nil {
-		return nil, err
-	}
-	return nil, cut(ctx, b, client+"-cp", b.Away, func() error {
-		var errs []error
-		for _, h := range helpers {
-			errs = append(errs, signal(h, syscall.SIGKILL))
-		}
-		return errors.Join(errs...)
-	})
+func apiServer(ctx context.Context, b *Bed, p pod) (func(context.Context) error, error) {
+	return nil, cut(ctx, b, client+"-cp", b.Away, func() error { return signal(p, syscall.SIGKILL) })
 }
 
 // restarted ends the node's oldest process with an option, and waits until there is another one. No process of the script matches.
