@@ -17,7 +17,8 @@ type Document interface {
 	identity() Identity
 }
 
-// Encode returns a record as text: YAML where liqoctl writes it, JSON where helpers do. One that no reader would accept is an error.
+// Encode returns a record as text: YAML where liqoctl writes it, JSON where helpers do. One that no reader would accept
+// is an error.
 func Encode(d Document) (string, error) {
 	if err := d.validate(); err != nil {
 		return "", err

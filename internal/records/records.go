@@ -192,7 +192,8 @@ type Node struct {
 	Clean bool `json:"clean,omitempty"`
 	// Surroundings are the addresses that this node uses besides those of pods, Services and peers.
 	Surroundings Surroundings `json:"surroundings,omitzero"`
-	// Witness has the gateways that asked this node to report on them: "" for each by which its packets cross, else the fault.
+	// Witness has the gateways that asked this node to report on them: "" for each by which its packets cross, else the
+	// fault.
 	Witness map[GatewayID]string `json:"witness,omitempty"`
 }
 

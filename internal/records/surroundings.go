@@ -15,8 +15,8 @@ const (
 	UseAddress Use = "address" // they are its own
 )
 
-// Surroundings are the addresses that a node uses besides those of pods, Services and peers. Peers must not be given them. The
-// zero value: none.
+// Surroundings are the addresses that a node uses besides those of pods, Services and peers. Peers must not be given
+// them. The zero value: none.
 type Surroundings struct {
 	// Ranges are at most MaxSurroundings, sorted.
 	Ranges []UsedRange `json:"ranges,omitempty"`
