@@ -31,8 +31,8 @@ var outside = []string{
 	module + "internal/diagnose", module + "internal/report", module + "internal/trace",
 }
 
-// rules keep imports in one direction: cmd, commands, internal/helper and those outside the clusters, then netops, ipam,
-// templates and internal/cluster.
+// rules keep imports in one direction: cmd, commands, internal/helper and those outside the clusters, then netops,
+// ipam, templates and internal/cluster.
 var rules = []rule{
 	{"...", []string{"k8s.io/kubernetes"},
 		"it is the servers' code, without a promise to importers: only the lab, a module of its own, builds it"},

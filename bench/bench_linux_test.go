@@ -48,8 +48,8 @@ func shortPlan() plan {
 	}
 }
 
-// TestEveryPath carries every kind of traffic over every path, for longer each time: a busy machine may stand still during a short
-// sample.
+// TestEveryPath carries every kind of traffic over every path, for longer each time: a busy machine may stand still
+// during a short sample.
 func TestEveryPath(t *testing.T) {
 	p := shortPlan()
 	const attempts = 4

@@ -9,10 +9,10 @@ import (
 	"liqonet.io/liqonet/bench/path"
 )
 
-// TestFloods floods gateways for some seconds: over a line with a delay, with a processor quota, and where there are two. Their memory
-// stays under the limit of their containers, and another flow goes on. In so short a sample the memory would do so without a limit
-// of buffers, too: TestBuffersAreLimited of netops/tunnel would not. With -short, as in a slow guest whose kernel has no quotas, there
-// is one flood.
+// TestFloods floods gateways for some seconds: over a line with a delay, with a processor quota, and where there are
+// two. Their memory stays under the limit of their containers, and another flow goes on. In so short a sample the
+// memory would do so without a limit of buffers, too: TestBuffersAreLimited of netops/tunnel would not. With -short, as
+// in a slow guest whose kernel has no quotas, there is one flood.
 func TestFloods(t *testing.T) {
 	strains := map[string]strain{"64 TCP streams": {}}
 	if !testing.Short() {

@@ -1,7 +1,7 @@
 //go:build linux
 
-// Command bench measures the paths between two clusters: the tunnel alone, a baseline from pod to pod, a model of Liqo's
-// path, and the path that liqonet's helpers make, in turn, in network namespaces of this machine. It needs root.
+// Command bench measures the paths between two clusters: the tunnel alone, a baseline from pod to pod, a model of
+// Liqo's path, and the path that liqonet's helpers make, in turn, in network namespaces of this machine. It needs root.
 package main
 
 import (

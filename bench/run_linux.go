@@ -117,7 +117,8 @@ func (p plan) build(bed *path.Bed) (ways map[string]load.Way, names []string, er
 	return ways, names, err
 }
 
-// round measures everything once, each time in another order: no path has a place of its own, nor always the same one before it.
+// round measures everything once, each time in another order: no path has a place of its own, nor always the same one
+// before it.
 func (p plan) round(ctx context.Context, all []measurement, ways map[string]load.Way, r report.Report) error {
 	metrics := r.Metrics
 	for _, m := range all {

@@ -106,8 +106,8 @@ func (c *clusterFlags) reach(ctx context.Context, env *Env) (*cluster.Cluster, e
 	return connected, connected.Reach(ctx)
 }
 
-// kubeconfigHint is the advice for flags that choose no cluster of the kubeconfig: what it has instead of the first name
-// that it does not have.
+// kubeconfigHint is the advice for flags that choose no cluster of the kubeconfig: what it has instead of the first
+// name that it does not have.
 func (c *clusterFlags) kubeconfigHint() string {
 	kubeconfig, err := c.config.Loader().RawConfig()
 	if err != nil || len(kubeconfig.Contexts) == 0 {

@@ -19,10 +19,11 @@ type Env struct {
 	Err io.Writer // progress, warnings, errors, logs
 	// Whether these are terminals.
 	InTerminal, OutTerminal, ErrTerminal bool
-	Columns                              int      // width of the terminal; 0 stands for 80
-	Program                              string   // as the user calls it: "kubectl liqonet" for the plugin; "" is liqoctl
-	Environ                              []string // as of os.Environ
-	Build                                buildinfo.Info
+	Columns                              int // width of the terminal; 0 stands for 80
+	// As the user calls it: "kubectl liqonet" for the plugin; "" is liqoctl.
+	Program string
+	Environ []string // as of os.Environ
+	Build   buildinfo.Info
 
 	// Set once the flags are read.
 	verbose  bool

@@ -13,10 +13,13 @@ import (
 
 // Exit codes. They are part of the interface: see docs/cli.
 const (
-	ExitOK          = 0
-	ExitFailure     = 1   // what was asked for did not happen
-	ExitUsage       = 2   // the command line or the configuration makes no sense; nothing was done
-	ExitUnhealthy   = 3   // `network status`: a peering does not work, or its clusters disagree; `network reset`: state remains; `network test`, `network diagnose`: a check failed; `network trace`: packets do not cross; `network connect`, `network init`: a node is not verified, all others are
+	ExitOK      = 0
+	ExitFailure = 1 // what was asked for did not happen
+	ExitUsage   = 2 // the command line or the configuration makes no sense; nothing was done
+	// `network status`: a peering does not work, or its clusters disagree; `network reset`: state remains; `network
+	// test`, `network diagnose`: a check failed; `network trace`: packets do not cross; `network connect`, `network
+	// init`: a node is not verified, all others are.
+	ExitUnhealthy   = 3
 	ExitNoneFree    = 4   // no address range or address is free for what was asked
 	ExitInterrupted = 130 // ended by a signal: 128 + SIGINT
 )

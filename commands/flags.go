@@ -27,7 +27,8 @@ type value[T any] struct {
 	kind string
 }
 
-// addFlag adds a flag, with a shorthand if the name is like "output,o". kind is its argument in help; the default is *to.
+// addFlag adds a flag, with a shorthand if the name is like "output,o". kind is its argument in help; the default is
+// *to.
 func addFlag[T any](flags *pflag.FlagSet, to *T, name, kind, usage string, read func(string) (T, error)) *pflag.Flag {
 	name, shorthand, _ := strings.Cut(name, ",")
 	return flags.VarPF(value[T]{to, read, kind}, name, shorthand, usage)

@@ -14,8 +14,8 @@ import (
 	"liqonet.io/liqonet/templates"
 )
 
-// newHelperGateway returns the command that a gateway's Deployment runs. Its arguments tell whoever lists processes which
-// gateway it is; the variables say the same.
+// newHelperGateway returns the command that a gateway's Deployment runs. Its arguments tell whoever lists processes
+// which gateway it is; the variables say the same.
 func newHelperGateway(env *Env, run func(helper.Gateway, context.Context) error) *cobra.Command {
 	var id records.GatewayID
 	cmd := &cobra.Command{
@@ -38,7 +38,8 @@ func newHelperGateway(env *Env, run func(helper.Gateway, context.Context) error)
 	return cmd
 }
 
-// gatewayOptions returns the helper of a gateway, without a client. What the gateway's flags leave open is in variables.
+// gatewayOptions returns the helper of a gateway, without a client. What the gateway's flags leave open is in
+// variables.
 func gatewayOptions(env *Env, id records.GatewayID) (g helper.Gateway, err error) {
 	g.ID, g.Keys, g.Epoch = id, templates.KeysPath, templates.EpochPath
 	if g.Env, g.Node, err = helperEnv(env, ""); err != nil {

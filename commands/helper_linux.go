@@ -28,8 +28,8 @@ func newHelper(env *Env) *cobra.Command {
 	return cmd
 }
 
-// helperEnv is what a helper is given that keeps a kernel, without a client, and the node that it runs on. Probes and metrics are
-// served at the host's address; "" stands for all addresses.
+// helperEnv is what a helper is given that keeps a kernel, without a client, and the node that it runs on. Probes and
+// metrics are served at the host's address; "" stands for all addresses.
 func helperEnv(env *Env, host string) (o helper.Env, node string, err error) {
 	o.HealthAddress, o.Log = net.JoinHostPort(host, strconv.Itoa(templates.ProbePort)), helperLog(env)
 	err = given(env, map[string]*string{"NAMESPACE": &o.Namespace, "NODE_NAME": &node})

@@ -35,8 +35,8 @@ func allNodesFlag(cmd *cobra.Command, to *peering.Installation) {
 	boolFlag(cmd.Flags(), &to.AllNodes, "all-nodes", "fail if a Ready node cannot be verified, instead of naming it with exit code 3")
 }
 
-// otherOverlays are the ports that network plugins use for VXLAN (IANA's, and Linux's own of flannel and Cilium) and Geneve.
-// Nodes drop packets to the overlay's port that are no gateway's: the plugin's would be lost.
+// otherOverlays are the ports that network plugins use for VXLAN (IANA's, and Linux's own of flannel and Cilium) and
+// Geneve. Nodes drop packets to the overlay's port that are no gateway's: the plugin's would be lost.
 var otherOverlays = []uint16{4789, 8472, 6081}
 
 // overlayPort reads a port that the overlay can have beside the other sockets of nodes and gateways.
@@ -55,8 +55,8 @@ func imageFlag(cmd *cobra.Command, to *string) {
 	textFlag(cmd.Flags(), to, "image", "IMAGE", "container image of the helpers (default: the image of this release; other builds have none)", imageName)
 }
 
-// installation is what the flags ask for, with the default image. It is called last, so that errors in the command line come
-// first.
+// installation is what the flags ask for, with the default image. It is called last, so that errors in the command line
+// come first.
 func installation(env *Env, o peering.Installation) (_ peering.Installation, err error) {
 	if o.Overlay == automatic {
 		o.Overlay = ""

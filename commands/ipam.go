@@ -86,8 +86,8 @@ func addReservations(ctx context.Context, c *cluster.Cluster, change func(*ipam.
 	return addresses.Add(ctx, c, fabric, change)
 }
 
-// reservationCommand completes a command on a cluster's reservations. prepare checks the command line before any cluster is
-// asked, and returns what is done then.
+// reservationCommand completes a command on a cluster's reservations. prepare checks the command line before any
+// cluster is asked, and returns what is done then.
 func reservationCommand(env *Env, connect connector, cmd *cobra.Command, prepare func(args []string) (onReservations, error)) *cobra.Command {
 	output := formatText
 	outputFlag(cmd, &output)

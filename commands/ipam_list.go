@@ -14,9 +14,10 @@ import (
 
 // ipamList is the answer of `ipam list`.
 type ipamList struct {
-	Pools        []netip.Prefix     `json:"pools"`            // from which free ranges are taken
-	Holder       *ipam.Reservation  `json:"holder,omitempty"` // of an address that was asked for: the smallest range that contains it
-	Reservations []ipam.Reservation `json:"reservations"`     // sorted by range, wider ones first
+	Pools []netip.Prefix `json:"pools"` // from which free ranges are taken
+	// Of an address that was asked for: the smallest range that contains it.
+	Holder       *ipam.Reservation  `json:"holder,omitempty"`
+	Reservations []ipam.Reservation `json:"reservations"` // sorted by range, wider ones first
 }
 
 // listFilter chooses reservations. The zero value chooses all.

@@ -39,8 +39,8 @@ func addressBook(t *testing.T) *cluster.Cluster {
 	return c
 }
 
-// ipamCommand runs an `ipam` command on a cluster, in place of the one that flags would choose; nil: there is none. It returns what it
-// prints and the exit code.
+// ipamCommand runs an `ipam` command on a cluster, in place of the one that flags would choose; nil: there is none. It
+// returns what it prints and the exit code.
 func ipamCommand(t *testing.T, c *cluster.Cluster, args ...string) (out string, code int, err error) {
 	t.Helper()
 	var b strings.Builder

@@ -90,11 +90,12 @@ type action[O, R any] struct {
 	// options are what the flags and the arguments ask for. timeout is theirs.
 	options func(args []string) (O, error)
 	timeout *time.Duration
-	bySize  bool                     // the default of timeout depends on the number of nodes
-	plan    operation[O, steps.Plan] // does what do does in a dry run; nil: the command changes nothing that a lock guards
-	ask     func(O) string           // what to ask before it is done; nil or "": nothing
-	verdict func(R) error            // of a result that was printed; nil: a result is a success
-	ignored []string                 // flags of Liqo's liqoctl that change nothing here
+	bySize  bool // the default of timeout depends on the number of nodes
+	// Does what do does in a dry run; nil: the command changes nothing that a lock guards.
+	plan    operation[O, steps.Plan]
+	ask     func(O) string // what to ask before it is done; nil or "": nothing
+	verdict func(R) error  // of a result that was printed; nil: a result is a success
+	ignored []string       // flags of Liqo's liqoctl that change nothing here
 }
 
 // command completes a command: it adds the flags that all of them have, and has the action run.

@@ -89,8 +89,8 @@ func (f *renderFlags) render(ctx context.Context, env *Env, o peering.RenderOpti
 	return manifests(env.Out, formatYAML, shown.Objects)
 }
 
-// writeManifests writes a file for each object. Their names are in the order in which the objects can be applied. others
-// are the manifests in the folder that it has not written.
+// writeManifests writes a file for each object. Their names are in the order in which the objects can be applied.
+// others are the manifests in the folder that it has not written.
 func writeManifests(dir string, m peering.Manifests) (others []string, err error) {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return nil, err

@@ -15,11 +15,12 @@ func secretNamed(name, key string) map[string]any {
 	return map[string]any{"kind": "Secret", "metadata": map[string]any{"name": name}, "stringData": map[string]any{"privateKey": key}}
 }
 
-// TestManifestsReplaceFiles: keys are readable by their owner alone, whatever lay at the place of their file, and go nowhere
-// else; nothing but complete files remains.
+// TestManifestsReplaceFiles: keys are readable by their owner alone, whatever lay at the place of their file, and go
+// nowhere else; nothing but complete files remains.
 func TestManifestsReplaceFiles(t *testing.T) {
 	dir, elsewhere := t.TempDir(), filepath.Join(t.TempDir(), "elsewhere")
-	if err := os.WriteFile(filepath.Join(dir, "01-secret-a.yaml"), []byte("old"), 0o644); err != nil { // as a checkout leaves it
+	// As a checkout leaves it.
+	if err := os.WriteFile(filepath.Join(dir, "01-secret-a.yaml"), []byte("old"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Symlink(elsewhere, filepath.Join(dir, "02-secret-b-c.yaml")); err != nil {

@@ -8,8 +8,8 @@ import (
 	"liqonet.io/liqonet/internal/status"
 )
 
-// gatewaysTable writes the gateways of peerings that have several, or whose peers do, a line for each tunnel. both adds whose
-// they are.
+// gatewaysTable writes the gateways of peerings that have several, or whose peers do, a line for each tunnel. both adds
+// whose they are.
 func gatewaysTable(w io.Writer, all []status.Peering, both bool) error {
 	rows := [][]string{{"PEER", "GATEWAY", "STATE", "POD", "NODE", "NODES", "KEY", "TO GATEWAY", "ENDPOINT", "HANDSHAKE", "RTT", "LOSS", "RX/TX", "PATH"}}
 	for _, p := range all {

@@ -27,12 +27,14 @@ type edge struct {
 	label    string
 }
 
-// mermaid draws clusters, gateways, nodes and tunnels. Of a peer that was not read it has the gateways at the ends of tunnels.
+// mermaid draws clusters, gateways, nodes and tunnels. Of a peer that was not read it has the gateways at the ends of
+// tunnels.
 func mermaid(all []status.Peering) string {
 	d := &diagram{all: all}
 	for i, p := range all {
 		peer := p.Peer
-		if len(all) == 2 && all[1-i].Cluster != p.Cluster { // both sides of one peering, whose record may have another name
+		// Both sides of one peering, whose record may have another name.
+		if len(all) == 2 && all[1-i].Cluster != p.Cluster {
 			peer = all[1-i].Cluster
 		}
 		d.peers = append(d.peers, peer)
@@ -156,8 +158,8 @@ func (d *diagram) box(id string, state health.State, lines ...string) {
 	fmt.Fprintf(d, "    %s[\"%s\"]\n    style %[1]s stroke:%[3]s\n", id, strings.Join(lines, "<br/>"), colour)
 }
 
-// entities escapes a text for Mermaid, whose labels may have entities, Markdown, HTML and directives: all but letters, digits and a
-// few harmless characters becomes entities.
+// entities escapes a text for Mermaid, whose labels may have entities, Markdown, HTML and directives: all but letters,
+// digits and a few harmless characters becomes entities.
 func entities(text string) string {
 	var b strings.Builder
 	for _, r := range visibleCell(text) {

@@ -90,8 +90,8 @@ func (t branch) write(b *strings.Builder, first, rest string) {
 	}
 }
 
-// currentTunnel has the state of a tunnel by its gateway's last report: unknown if that is too old. No tunnel carries packets of a
-// gateway that is down, for example because no node reaches it.
+// currentTunnel has the state of a tunnel by its gateway's last report: unknown if that is too old. No tunnel carries
+// packets of a gateway that is down, for example because no node reaches it.
 func currentTunnel(g status.Gateway, t status.Tunnel) status.Tunnel {
 	switch {
 	case g.State == health.Unknown || g.ReportAge != nil && health.Late(*g.ReportAge, 0):

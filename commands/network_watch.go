@@ -13,7 +13,8 @@ import (
 	"liqonet.io/liqonet/internal/status"
 )
 
-// follow prints the answer, then a line for each change, until a signal ends it. Programs get the whole answer after each report.
+// follow prints the answer, then a line for each change, until a signal ends it. Programs get the whole answer after
+// each report.
 func (o statusOptions) follow(ctx context.Context, env *Env, do statusActions) error {
 	var last *statusAnswer // nil: none yet
 	err := do.watch(ctx, o.Options, func(all []status.Peering) error {

@@ -32,7 +32,8 @@ const (
 
 var errFormat = errors.New("must be text, wide, json, yaml or jsonpath=TEMPLATE")
 
-// outputFlag adds the flag that chooses how a command prints its answer, with more formats that it has. The default is *to.
+// outputFlag adds the flag that chooses how a command prints its answer, with more formats that it has. The default is
+// *to.
 func outputFlag(cmd *cobra.Command, to *format, more ...string) {
 	usage := strings.Join(append([]string{"text, wide, json, yaml"}, more...), ", ") + " or jsonpath=TEMPLATE"
 	addFlag(cmd.Flags(), to, "output,o", "FORMAT", usage, func(text string) (format, error) {
@@ -134,8 +135,8 @@ func manifests[T any](w io.Writer, f format, objects []T) error {
 	return nil
 }
 
-// table writes rows in aligned columns; the first is the heading. A column's last cell in a row is not padded. paint adds
-// colours: as many characters to every cell of a column.
+// table writes rows in aligned columns; the first is the heading. A column's last cell in a row is not padded. paint
+// adds colours: as many characters to every cell of a column.
 func table(w io.Writer, rows [][]string, paint ...func(column int, cell string) string) error {
 	tabs := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
 	for _, row := range rows {

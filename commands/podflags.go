@@ -67,8 +67,8 @@ const (
 	manyPairs = "KEY=VALUE,..."
 )
 
-// pairsFlag adds a flag that takes pairs of key and value, by repeating the flag, or with commas where kind is not onePair.
-// The empty value is no pairs.
+// pairsFlag adds a flag that takes pairs of key and value, by repeating the flag, or with commas where kind is not
+// onePair. The empty value is no pairs.
 func pairsFlag[M ~map[K]V, K ~string, V any](flags *pflag.FlagSet, to *M, name, kind, usage string, read func(key, value string) (V, error)) *pflag.Flag {
 	return addFlag(flags, to, name, kind, usage, func(text string) (M, error) {
 		if text == "" {

@@ -11,8 +11,8 @@ import (
 	"liqonet.io/liqonet/internal/golden"
 )
 
-// TestReference: docs/cli describes the commands as they are, and no others. The pages change only when the commands do:
-// dates and tags of a build are left out.
+// TestReference: docs/cli describes the commands as they are, and no others. The pages change only when the commands
+// do: dates and tags of a build are left out.
 func TestReference(t *testing.T) {
 	const committed = "../docs/cli"
 	root, folder := commands.New(&commands.Env{}), t.TempDir()

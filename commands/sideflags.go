@@ -12,8 +12,8 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// sideFlags adds the flags that say of one cluster what would else be discovered or chosen; a prefix other than "" makes
-// them the remote's.
+// sideFlags adds the flags that say of one cluster what would else be discovered or chosen; a prefix other than ""
+// makes them the remote's.
 func sideFlags(cmd *cobra.Command, to *peering.Side, prefix string) {
 	o := &to.Overrides
 	o.FlagPrefix = prefix

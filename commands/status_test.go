@@ -198,7 +198,8 @@ func TestStatusWait(t *testing.T) {
 	}
 }
 
-// TestStatusWaitForNobody: a cluster that does not answer does not prolong the wait, and nothing is said of its peerings.
+// TestStatusWaitForNobody: a cluster that does not answer does not prolong the wait, and nothing is said of its
+// peerings.
 func TestStatusWaitForNobody(t *testing.T) {
 	silent := func(ctx context.Context) error {
 		if _, bounded := ctx.Deadline(); !bounded {

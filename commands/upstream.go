@@ -49,8 +49,8 @@ func flagError(cmd *cobra.Command, err error) error {
 	return usage
 }
 
-// flagSuggestion is the flag that a mistyped name stands for, "" where there is none: cobra's suggestion, with flags in place
-// of commands.
+// flagSuggestion is the flag that a mistyped name stands for, "" where there is none: cobra's suggestion, with flags in
+// place of commands.
 func flagSuggestion(cmd *cobra.Command, name string) string {
 	flags := group("", "", "", "")
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {

@@ -108,8 +108,8 @@ func (r *Registry) AcquireAddress(q Request, inside netip.Prefix) (netip.Addr, e
 	return all[0], nil
 }
 
-// AcquireAddresses is AcquireAddress for several: all that the key holds, the lowest first, and then as many more as make
-// count.
+// AcquireAddresses is AcquireAddress for several: all that the key holds, the lowest first, and then as many more as
+// make count.
 func (r *Registry) AcquireAddresses(q Request, inside netip.Prefix, count int) (all []netip.Addr, err error) {
 	defer func() {
 		if err != nil {

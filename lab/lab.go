@@ -226,8 +226,8 @@ func (l *Lab) AddNode(ctx context.Context, cluster string) (control.Node, error)
 	return l.client.AddNode(ctx, cluster)
 }
 
-// UpgradePlugin replaces an earlier release of a cluster's network plugin by the current one, from its manifest or chart.
-// It does not wait for the pods.
+// UpgradePlugin replaces an earlier release of a cluster's network plugin by the current one, from its manifest or
+// chart. It does not wait for the pods.
 func (l *Lab) UpgradePlugin(ctx context.Context, cluster string) error {
 	return l.client.UpgradePlugin(ctx, cluster)
 }

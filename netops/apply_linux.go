@@ -14,12 +14,12 @@ import (
 const maxReported = 20
 
 // Apply executes the steps in their order. It goes on past a step that fails and returns what failed, joined.
-// A step that finds its work done is no failure. Nexthops that cannot be added are left out of their groups: one gateway that
-// is not reached must not take the others with it.
+// A step that finds its work done is no failure. Nexthops that cannot be added are left out of their groups: one
+// gateway that is not reached must not take the others with it.
 //
-// Where a firewall fails that is to be made, nothing would judge what arrives by the links, and nothing is opened: links,
-// addresses, nexthops and routes stay as they are, but for those that are not wanted. Where one stood before, it still
-// refuses what it does not know.
+// Where a firewall fails that is to be made, nothing would judge what arrives by the links, and nothing is opened:
+// links, addresses, nexthops and routes stay as they are, but for those that are not wanted. Where one stood before, it
+// still refuses what it does not know.
 func (k *Kernel) Apply(p Plan) error {
 	r := run{Kernel: k, indexes: make(map[string]int), missing: make(map[uint32]bool)}
 	var errs []error
@@ -48,7 +48,8 @@ func (k *Kernel) Apply(p Plan) error {
 	return errors.Join(errs...)
 }
 
-// opens reports whether packets may pass by the step, or by one that needs it. Those of the guard are none: they refuse.
+// opens reports whether packets may pass by the step, or by one that needs it. Those of the guard are none: they
+// refuse.
 func (s Step) opens() bool {
 	switch o := s.Object.(type) {
 	case Firewall, Rule, KernelRule:

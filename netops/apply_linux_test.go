@@ -130,7 +130,8 @@ func TestFarEndMoves(t *testing.T) {
 	})
 }
 
-// TestOtherMode replaces a node's link in collect-metadata mode by plain ones, and back: at one port only one mode can be.
+// TestOtherMode replaces a node's link in collect-metadata mode by plain ones, and back: at one port only one mode can
+// be.
 func TestOtherMode(t *testing.T) {
 	t.Parallel()
 	eachOverlay(t, func(t *testing.T, kind LinkKind) {

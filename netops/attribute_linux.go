@@ -9,8 +9,9 @@ import (
 	raw "github.com/mdlayher/netlink"
 )
 
-// field is an attribute of a netlink message and the value that it carries, to the kernel or from it. A value is a *int,
-// *uint32, *uint16 (in network byte order), *uint8, *string, *[]byte or *netip.Addr, or the fields inside, []field.
+// field is an attribute of a netlink message and the value that it carries, to the kernel or from it. A value is a
+// *int, *uint32, *uint16 (in network byte order), *uint8, *string, *[]byte or *netip.Addr, or the fields inside,
+// []field.
 type field struct {
 	typ      uint16
 	value    any

@@ -26,8 +26,8 @@ func impossible6(s State) State {
 	return s
 }
 
-// TestFirewallFails: without rules for what arrives nothing is opened, whatever else of ours was there, and a later pass opens it
-// all. What was open stays, and what is not wanted goes.
+// TestFirewallFails: without rules for what arrives nothing is opened, whatever else of ours was there, and a later
+// pass opens it all. What was open stays, and what is not wanted goes.
 func TestFirewallFails(t *testing.T) {
 	t.Parallel()
 	node, one, less := nodeOfTwoPeers(), nodeOfTwoPeers(), nodeOfTwoPeers()

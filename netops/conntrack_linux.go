@@ -70,8 +70,9 @@ func flushConntrack(table, changes *raw.Conn, ranges []netip.Prefix) error {
 	return errors.Join(errs...)
 }
 
-// takeMuch has the kernel answer a dump that has begun in pieces of 32 KiB. It makes them as large as what it was ever asked for, up to
-// that (netlink_recvmsg in net/netlink/af_netlink.c), and a million entries in pieces of 4 KiB take half as long again.
+// takeMuch has the kernel answer a dump that has begun in pieces of 32 KiB. It makes them as large as what it was ever
+// asked for, up to that (netlink_recvmsg in net/netlink/af_netlink.c), and a million entries in pieces of 4 KiB take
+// half as long again.
 func takeMuch(c *raw.Conn) error {
 	fd, err := c.SyscallConn()
 	if err != nil {
@@ -109,8 +110,8 @@ func connects(entry []byte, ranges []netip.Prefix) bool {
 	return false
 }
 
-// attributes are the types and values of attributes (linux/netlink.h), up to one that is longer than b. The library's decoder
-// allocates, which was a quarter of the time for a million entries.
+// attributes are the types and values of attributes (linux/netlink.h), up to one that is longer than b. The library's
+// decoder allocates, which was a quarter of the time for a million entries.
 func attributes(b []byte) iter.Seq2[uint16, []byte] {
 	return func(yield func(uint16, []byte) bool) {
 		for len(b) >= unix.SizeofNlAttr {

@@ -64,7 +64,8 @@ func tuple(src, dst string, srcPort, dstPort uint16) netlink.IPTuple {
 	}
 }
 
-// connections is how many TestFlushManyConnections reads. For more than net.netfilter.nf_conntrack_max, raise that first.
+// connections is how many TestFlushManyConnections reads. For more than net.netfilter.nf_conntrack_max, raise that
+// first.
 var connections = flag.Int("connections", 60_000, "`NUMBER` of tracked connections to read")
 
 // TestFlushManyConnections: a table is read in little memory, however many entries it has.

@@ -199,8 +199,8 @@ func TestReachableGroup(t *testing.T) {
 	}
 }
 
-// TestLastMember takes gateways and tunnels out of their groups: while any is used the others are not, and where none is,
-// all are.
+// TestLastMember takes gateways and tunnels out of their groups: while any is used the others are not, and where none
+// is, all are.
 func TestLastMember(t *testing.T) {
 	t.Parallel()
 	const first, second, third = 0x4c008001, 0x4c008002, 0x4c008003

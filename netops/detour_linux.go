@@ -16,12 +16,14 @@ type Crossing struct {
 	Links []string       // to the peer's gateways
 }
 
-// Detours asks the kernel where the packets of crossings go. For each it returns how rules or routes of others take some of them off
-// liqonet's path, or refuse them; "": they do not. A Watch tells of routes of others to the ranges that were asked for last.
+// Detours asks the kernel where the packets of crossings go. For each it returns how rules or routes of others take
+// some of them off liqonet's path, or refuse them; "": they do not. A Watch tells of routes of others to the ranges
+// that were asked for last.
 //
-// It asks for one address of each range and for both ends of each narrower prefix that a rule or route of others has which comes
-// before liqonet's; as the node itself sends, as a pod does, and as those pods do to which such a rule applies. Of packets from
-// the peer it asks whether they get to these pods. It sends nothing, and does not follow rules that select by marks, ports or users.
+// It asks for one address of each range and for both ends of each narrower prefix that a rule or route of others has
+// which comes before liqonet's; as the node itself sends, as a pod does, and as those pods do to which such a rule
+// applies. Of packets from the peer it asks whether they get to these pods. It sends nothing, and does not follow rules
+// that select by marks, ports or users.
 func (k *Kernel) Detours(crossings []Crossing) ([]string, error) {
 	var ranges []netip.Prefix
 	mark := uint32(0)
@@ -48,8 +50,8 @@ func (k *Kernel) Detours(crossings []Crossing) ([]string, error) {
 	return found, nil
 }
 
-// before are the rules of others that come before ours, and the tables to which they and ours lead. The local table, which may
-// have tens of thousands of addresses of Services, is not among them.
+// before are the rules of others that come before ours, and the tables to which they and ours lead. The local table,
+// which may have tens of thousands of addresses of Services, is not among them.
 func (f *fib) before() (rules []markedRule, tables []int) {
 	for _, r := range f.rules {
 		if r.protocol != Protocol && r.Rule != kernelRule.Rule {
@@ -151,7 +153,8 @@ func (f *fib) detour(c Crossing, mark uint32) (string, error) {
 	return "", nil
 }
 
-// elsewhere returns how a packet leaves by another link than it should, or is refused, if rules or routes of others are why.
+// elsewhere returns how a packet leaves by another link than it should, or is refused, if rules or routes of others are
+// why.
 func (f *fib) elsewhere(p Packet, right func(link string) bool) (string, error) {
 	taken, err := f.ask(p, flow{}, 0)
 	if err == nil && right(taken.Link) || err != nil && refusalOf(err) == "" {

@@ -30,8 +30,8 @@ func nodeWithPods(t *testing.T) (namespace, *Kernel, Crossing) {
 	return ns, k, crossing
 }
 
-// TestDetour: rules and routes of others that take packets of a peering are found, for each sender and for any part of a peer's
-// range, and named. Others are of no importance.
+// TestDetour: rules and routes of others that take packets of a peering are found, for each sender and for any part of
+// a peer's range, and named. Others are of no importance.
 func TestDetour(t *testing.T) {
 	t.Parallel()
 	ns, k, crossing := nodeWithPods(t)

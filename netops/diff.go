@@ -11,10 +11,10 @@ import (
 //
 // The order keeps the guard closed: routes that refuse and the firewall come before whatever lets a packet
 // through, and everything comes before what uses it: rules, links, addresses, neighbours, nexthops, groups of
-// these, routes. A group lets go of a nexthop before that is deleted, or it would go with its last member, and its routes.
-// (A rule for a table that only refuses yet is part of the guard.) Before all that, links of others leave the groups by
-// which the firewall knows ours. Removal is the mirror image, the guard last.
-// What is wanted is added before what is not wanted goes. Apply keeps the guard closed where the firewall cannot be written.
+// these, routes. A group lets go of a nexthop before that is deleted, or it would go with its last member, and its
+// routes. (A rule for a table that only refuses yet is part of the guard.) Before all that, links of others leave the
+// groups by which the firewall knows ours. Removal is the mirror image, the guard last. What is wanted is added before
+// what is not wanted goes. Apply keeps the guard closed where the firewall cannot be written.
 func Diff(have, want State) Plan {
 	c := compare(have, canonical(want))
 	var p Plan
@@ -125,8 +125,8 @@ func compareFirewalls(have, want State) (d delta[Firewall]) {
 	return d
 }
 
-// judges reports whether a table has rules for all packets that arrive, wherever the wanted one has some: for those of the
-// host itself and for those that it forwards. The table of GuardState has none, and one that others have flushed.
+// judges reports whether a table has rules for all packets that arrive, wherever the wanted one has some: for those of
+// the host itself and for those that it forwards. The table of GuardState has none, and one that others have flushed.
 func judges(have, want nft.Table) bool {
 	for _, point := range []string{"prerouting", "input", "forward"} {
 		filters := func(c nft.Chain) bool {

@@ -32,8 +32,8 @@ func (d Decision) String() string {
 	return d.Rule.String() + ", " + d.Route.String()
 }
 
-// refusals are the errors by which the kernel answers that a route refuses a packet (fib_props in net/ipv4/fib_semantics.c), or, with
-// ENETUNREACH, that a rule does or that there is no route.
+// refusals are the errors by which the kernel answers that a route refuses a packet (fib_props in
+// net/ipv4/fib_semantics.c), or, with ENETUNREACH, that a rule does or that there is no route.
 var refusals = map[error]RouteType{
 	unix.EINVAL: Blackhole, unix.EACCES: Prohibit, unix.EHOSTUNREACH: Unreachable, unix.ENETUNREACH: Unreachable,
 }
@@ -48,9 +48,9 @@ func refusalOf(err error) RouteType {
 	return ""
 }
 
-// Decide asks the kernel where it would send a packet, of a flow with these ports. It looks rules and routes up as for the
-// packet itself, the reverse path filter included. The kernel does not tell which rule it was, nor which route refuses a packet:
-// these are found among those that it has. A packet that is dropped for another reason is an error.
+// Decide asks the kernel where it would send a packet, of a flow with these ports. It looks rules and routes up as for
+// the packet itself, the reverse path filter included. The kernel does not tell which rule it was, nor which route
+// refuses a packet: these are found among those that it has. A packet that is dropped for another reason is an error.
 func (k *Kernel) Decide(p Packet, protocol uint8, from, to uint16) (Decision, error) {
 	f, err := k.fib()
 	if err != nil {
@@ -105,8 +105,8 @@ func (f *fib) table(number int) ([]Route, error) {
 	return routes, nil
 }
 
-// match finds the rule and the route that decide about a packet, as far as rules are known here: those that select by ports, users
-// or links of departure are taken for ones that do not. false: none was found.
+// match finds the rule and the route that decide about a packet, as far as rules are known here: those that select by
+// ports, users or links of departure are taken for ones that do not. false: none was found.
 func (f *fib) match(p Packet) (d Decision, ok bool, err error) {
 	least, by := 0, Rule{} // a rule that leads to another one, and that one's priority
 	for _, r := range f.rules {
@@ -127,7 +127,8 @@ func (f *fib) match(p Packet) (d Decision, ok bool, err error) {
 			if !is || found.Type == Throw || found.Dst.Bits() < int(r.suppress) {
 				continue
 			}
-			d.Route, d.foreign = found, d.foreign || r.Table != mainTable && !slices.Contains(f.own, found) // a rule of ours exempts gateways' pods
+			// A rule of ours exempts gateways' pods.
+			d.Route, d.foreign = found, d.foreign || r.Table != mainTable && !slices.Contains(f.own, found)
 		}
 		if by != (Rule{}) {
 			d.Rule, d.foreign = by, true

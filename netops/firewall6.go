@@ -6,8 +6,8 @@ import "liqonet.io/liqonet/netops/nft"
 // overlay listens on an IPv6 socket all the same (see LinkKind), which every neighbour with a link-local address
 // reaches, and an inner IPv6 packet would be forwarded where the host forwards IPv6. ARP is off on these links.
 //
-// Fragments do not pass by: one that has the UDP header is dropped, and without it none is put together (a first fragment
-// must have all headers, RFC 7112; ipv6_frag_rcv in net/ipv6/reassembly.c).
+// Fragments do not pass by: one that has the UDP header is dropped, and without it none is put together (a first
+// fragment must have all headers, RFC 7112; ipv6_frag_rcv in net/ipv6/reassembly.c).
 func firewall6(overlayPort uint16) nft.Table {
 	return nft.Table{Family: nft.IP6, Name: Table, Chains: []nft.Chain{
 		{Name: "ipv6-outer", Hook: &nft.Hook{Type: "filter", Point: "input", Priority: priorityFilter}, Rules: []nft.Rule{

@@ -108,7 +108,8 @@ type GatewayTunnel struct {
 	Address    netip.Prefix // of this end
 	Peer       netip.Addr   // of the far end
 	ListenPort uint16       // UDP port at which the far end begins a handshake; 0: it never does
-	Used       bool         // carries packets for the peer. Those that do share them evenly; where none is used, all do.
+	// Carries packets for the peer. Those that do share them evenly; where none is used, all do.
+	Used bool
 }
 
 // TunnelLink is the name of a gateway's link to the peer's gateway of that number, from 1.
@@ -162,7 +163,8 @@ func (c GatewayConfig) reachPeer(s *State) {
 	for _, t := range c.Tunnels {
 		s.Links = append(s.Links, Link{
 			Name: t.Link, Kind: KindDevice, MTU: c.MTU, Group: GroupTunnel, Forwarding: true,
-			MarkedPath: len(c.Exposed) > 0, LoosePath: len(c.Tunnels) > 1, // packets come also by a tunnel by which none are sent
+			// Packets come also by a tunnel by which none are sent.
+			MarkedPath: len(c.Exposed) > 0, LoosePath: len(c.Tunnels) > 1,
 		})
 		s.Addresses = append(s.Addresses, Address{Link: t.Link, Prefix: t.Address})
 		s.Nexthops = append(s.Nexthops, Nexthop{ID: t.nexthop(), Link: t.Link})
@@ -173,7 +175,8 @@ func (c GatewayConfig) reachPeer(s *State) {
 	s.Groups = append(s.Groups, tunnels)
 	for _, m := range c.Peer {
 		s.Rules = append(s.Rules, Rule{Priority: priorityErrors, From: m.Seen, IIf: loopback, Table: FromPeer})
-		// Packets for the peer go to its real addresses; those by which this cluster knows it are where its packets come from.
+		// Packets for the peer go to its real addresses; those by which this cluster knows it are where its packets
+		// come from.
 		for _, p := range []netip.Prefix{m.Real, m.Seen} {
 			s.Routes = append(s.Routes, Route{Table: ToPeer, Dst: p, Type: Unicast, Nexthop: tunnels.ID, MTU: c.MTU})
 		}
@@ -294,7 +297,8 @@ func (c GatewayConfig) input() []nft.Chain {
 		}},
 		{Name: "for-self", Rules: []nft.Rule{
 			{
-				nft.OverlayID(c.VNI), fromNode, nft.InnerSAddr(cidr.Lower(c.InternalCIDR)), // pods of the node have no part in its limit
+				// Pods of the node have no part in its limit.
+				nft.OverlayID(c.VNI), fromNode, nft.InnerSAddr(cidr.Lower(c.InternalCIDR)),
 				nft.Meter(setAsking, EchoesOfNode, EchoesOfNode), nft.SetMark(markForSelf), nft.Accept(),
 			},
 			refusal,
@@ -316,7 +320,8 @@ func (c GatewayConfig) input() []nft.Chain {
 			return nft.Rule{nft.UDPDPort(port), nft.Goto("listen")}
 		}), []nft.Rule{
 			{nft.TCPDPort(HealthPort), nft.Accept()},
-			{nft.ICMPType(icmpErrors...), nft.Accept()}, // packets of overlay and tunnel are not tracked: no error is related to them
+			// Packets of overlay and tunnel are not tracked: no error is related to them.
+			{nft.ICMPType(icmpErrors...), nft.Accept()},
 			{nft.Counter(), nft.Drop()},
 		})},
 	})

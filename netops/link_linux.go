@@ -18,7 +18,8 @@ const (
 	devconfSrcValidMark       = 24
 )
 
-// rpFilterLoose accepts a source to which any route leads. Of the settings of a link and of all links the larger counts.
+// rpFilterLoose accepts a source to which any route leads. Of the settings of a link and of all links the larger
+// counts.
 const rpFilterLoose = 2
 
 // fields are the attributes that every link has.
@@ -39,8 +40,8 @@ func (s *routeSocket) setLink(header unix.IfInfomsg, fields ...field) error {
 // configureLink brings an existing link into the wanted shape and sets it up. Up comes last: the kernel gives
 // a link its IPv6 address at that moment.
 //
-// A link of ours keeps an address when an older one of the same subnet goes (promote_secondaries), and gets no IPv6 address
-// by itself: it would talk of it to every far end.
+// A link of ours keeps an address when an older one of the same subnet goes (promote_secondaries), and gets no IPv6
+// address by itself: it would talk of it to every far end.
 func (s *routeSocket) configureLink(l Link, linkIndex int) error {
 	link := unix.IfInfomsg{Index: int32(linkIndex)}
 	if l.Remote.IsValid() {

@@ -12,8 +12,8 @@ type Packet struct {
 	Mark     uint32
 }
 
-// Lookup returns the first rule of the state that leads a packet to a route, and this route; false: none does, and rules
-// and routes of others decide.
+// Lookup returns the first rule of the state that leads a packet to a route, and this route; false: none does, and
+// rules and routes of others decide.
 func (s State) Lookup(p Packet) (rule Rule, route Route, ok bool) {
 	for _, r := range s.Rules {
 		if ok && r.Priority >= rule.Priority || !r.selects(p) {

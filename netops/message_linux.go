@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// routeSocket speaks rtnetlink. The netlink library knows neither nexthop objects, nor the routes that use them, nor what
-// links tell of IFLA_AF_SPEC.
+// routeSocket speaks rtnetlink. The netlink library knows neither nexthop objects, nor the routes that use them, nor
+// what links tell of IFLA_AF_SPEC.
 type routeSocket struct {
 	conn *raw.Conn
 }
@@ -33,8 +33,8 @@ type message struct {
 	fields []field
 }
 
-// changing is the message that adds an object, puts it in the place of another, or removes it. how is one of the flags of
-// netlink that say what becomes of an object that is there.
+// changing is the message that adds an object, puts it in the place of another, or removes it. how is one of the flags
+// of netlink that say what becomes of an object that is there.
 func changing(op Op, newKind uint16, how raw.HeaderFlags, header any, fields ...field) message {
 	if op == Remove {
 		return message{kind: newKind + 1, header: header, fields: fields} // RTM_DEL… follows RTM_NEW…

@@ -10,9 +10,11 @@ import (
 
 // Kinds of nexthop ids, by their upper byte. The lower three are from an address, so that no two collide.
 const (
-	nexthopEnd     = NexthopBase         // a far end of the overlay: offset of its internal address in the internal CIDR
-	nexthopTunnel  = NexthopBase + 1<<24 // a tunnel: end of this side's address in it
-	nexthopGroup   = NexthopBase + 2<<24 // the gateways or tunnels that packets for a peer take: offset of a gateway's internal address
+	// A far end of the overlay: offset of its internal address in the internal CIDR.
+	nexthopEnd    = NexthopBase
+	nexthopTunnel = NexthopBase + 1<<24 // a tunnel: end of this side's address in it
+	// The gateways or tunnels that packets for a peer take: offset of a gateway's internal address.
+	nexthopGroup   = NexthopBase + 2<<24
 	nexthopArrival = NexthopBase + 3<<24 // the gateways that packets of a peer may come from: likewise
 
 	nexthopKind = 0xff << 24

@@ -37,7 +37,8 @@ func (n *Nexthop) fields(link *int, encap *encapsulation) []field {
 	}
 }
 
-// changeNexthop creates a nexthop object, changes the one of that id in one step, or deletes it, and by that what uses it.
+// changeNexthop creates a nexthop object, changes the one of that id in one step, or deletes it, and by that what uses
+// it.
 func (s *routeSocket) changeNexthop(op Op, n Nexthop, link int) error {
 	header := unix.Nhmsg{Family: unix.AF_INET, Protocol: Protocol}
 	if n.Via.IsValid() {
@@ -67,8 +68,8 @@ func (s *routeSocket) nexthops(links map[int]Link) ([]Nexthop, error) {
 	})
 }
 
-// changeNexthopGroup creates a group, changes the members of the one of that id in one step, or deletes it, and by that the
-// routes that use it. A nexthop object of that id that is no group is an error.
+// changeNexthopGroup creates a group, changes the members of the one of that id in one step, or deletes it, and by that
+// the routes that use it. A nexthop object of that id that is no group is an error.
 func (s *routeSocket) changeNexthopGroup(op Op, g NexthopGroup) error {
 	header := unix.Nhmsg{Protocol: Protocol} // a group has no family of its own
 	if op == Remove {

@@ -23,8 +23,9 @@ const (
 	priorityNode    = 104
 )
 
-// markArrival is on packets from gateways until they are routed, where a peer has several gateways, and on those by which a node
-// proves its path by each of them. Only the reverse path filter takes a decision by it, and the choice of their route. Its bits are none of those that kube-proxy and network plugins use.
+// markArrival is on packets from gateways until they are routed, where a peer has several gateways, and on those by
+// which a node proves its path by each of them. Only the reverse path filter takes a decision by it, and the choice of
+// their route. Its bits are none of those that kube-proxy and network plugins use.
 const markArrival = 0x4c
 
 // Numbers of the kernel.
@@ -48,7 +49,8 @@ type NodeConfig struct {
 	Pods         []netip.Prefix // ranges and single addresses of this node's own pods
 	Peers        []NodePeer
 	HeldBack     []netip.Prefix // further ranges of peers, to which nothing leads: they are guarded alone
-	PassForward  bool           // chains of others that drop forwarded packets get rules that let those of the overlay pass
+	// Chains of others that drop forwarded packets get rules that let those of the overlay pass.
+	PassForward bool
 }
 
 // NodePeer is one peer as a node sees it.
@@ -114,10 +116,10 @@ func NodeState(c NodeConfig) State {
 
 // reach adds what leads to a peer by its gateways, and to each of these.
 //
-// A peer's packets come by any of them. The reverse path filter drops what comes by a link that no route back leads to, if
-// it is strict, and also if it is loose, because overlay links have no address (__fib_validate_source in
-// net/ipv4/fib_frontend.c). For the filter there are routes by all gateways, which it looks up by a mark of the packet. Where
-// net.ipv4.fwmark_reflect is set, the node's ICMP errors bear the mark as well and take these routes.
+// A peer's packets come by any of them. The reverse path filter drops what comes by a link that no route back leads to,
+// if it is strict, and also if it is loose, because overlay links have no address (__fib_validate_source in
+// net/ipv4/fib_frontend.c). For the filter there are routes by all gateways, which it looks up by a mark of the packet.
+// Where net.ipv4.fwmark_reflect is set, the node's ICMP errors bear the mark as well and take these routes.
 func (c NodeConfig) reach(s *State, p NodePeer) {
 	gateways := p.reached()
 	if len(gateways) == 0 {

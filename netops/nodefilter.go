@@ -69,8 +69,8 @@ func (c NodeConfig) firewall() nft.Table {
 //
 // What is for a pod or for the node is decided before anything translates a destination. A Service's NodePort, external
 // address or a hostPort would else lead a peer's packet past the rule that it may reach pods only, and past the network
-// policies of the pod behind. Answers are what goes the other way than the first packet of a connection: one that somebody
-// else began in the peer's name is established, too.
+// policies of the pod behind. Answers are what goes the other way than the first packet of a connection: one that
+// somebody else began in the peer's name is established, too.
 //
 // Fragments are judged by their addresses before they are put together: the kernel asks of none by which link it came
 // (ip_frag_queue in net/ipv4/ip_fragment.c), and takes the whole for what came by the link of the last.
@@ -79,7 +79,8 @@ func (c NodeConfig) arrivals() []nft.Chain {
 	var outer, forged, pieces []nft.Rule
 	// A source route, where this node obeys it, would lead a packet on that came for one of the node's own addresses.
 	inner := []nft.Rule{{nft.Options(), nft.Counter(), nft.Drop()}}
-	// A mark of the outer packet survives decapsulation: by it Cilium would take the peer's packets for the gateway pod's.
+	// A mark of the outer packet survives decapsulation: by it Cilium would take the peer's packets for the gateway
+	// pod's.
 	mark := uint32(0)
 	if c.several() {
 		mark = markArrival
@@ -138,8 +139,8 @@ func (c NodeConfig) destinations(self nft.Expr) []nft.Chain {
 	routed := where(c.several(), nft.Rule{nft.Mark(markArrival), nft.SetMark(0)})
 	return []nft.Chain{
 		{Name: "to-pods", Rules: []nft.Rule{
-			// No peer reaches a gateway's pod. Only this node's: another node reports what it likes of its own, for instance an
-			// address of a pod that runs here.
+			// No peer reaches a gateway's pod. Only this node's: another node reports what it likes of its own, for
+			// instance an address of a pod that runs here.
 			{nft.DAddrIn(setLocal), nft.Counter(), nft.Drop()},
 			{nft.DAddrIn(setPods), nft.Accept()},
 			{nft.Goto("to-node")},
@@ -185,8 +186,8 @@ const (
 )
 
 // arrivals are the chains of what comes from the peer's gateways: by its internal address from itself, else from the
-// peer. Echoes come before established connections: whom this node asks could else send without bounds. Errors are about
-// packets to the peer: its gateways could else end connections with others, or make their packets small.
+// peer. Echoes come before established connections: whom this node asks could else send without bounds. Errors are
+// about packets to the peer: its gateways could else end connections with others, or make their packets small.
 func (p NodePeer) arrivals(self nft.Expr) []nft.Chain {
 	echo, quoted := echoChain+p.Name, quotedChain+p.Name
 	rules := []nft.Rule{
@@ -240,23 +241,24 @@ func (c NodeConfig) departures() []nft.Chain {
 		{Name: "overlay-out", Hook: &nft.Hook{Type: "filter", Point: "output", Priority: priorityRaw}, Rules: []nft.Rule{
 			{nft.UDPDPort(c.Overlay.Port), nft.DAddrIn(setGateways), nft.NoTrack()},
 		}},
-		// Of what the node forwards, peers get what this node's pods send and what the node translated, as for a Service.
-		// For others the node is no router: they would get to the peer under the node's address.
+		// Of what the node forwards, peers get what this node's pods send and what the node translated, as for a
+		// Service. For others the node is no router: they would get to the peer under the node's address.
 		{Name: "into-overlay", Rules: []nft.Rule{
 			{nft.SAddrIn(setPods), nft.Accept()},
 			{nft.CTTranslated(), nft.Accept()},
 			refusal,
 		}},
-		// Traffic for a peer leaves by the overlay or not at all; a gateway's own packets carry the tunnel, in UDP, whose
-		// other end may have an address of the peer's.
+		// Traffic for a peer leaves by the overlay or not at all; a gateway's own packets carry the tunnel, in UDP,
+		// whose other end may have an address of the peer's.
 		{Name: guardChain, Hook: &nft.Hook{Type: "filter", Point: "postrouting", Priority: priorityGuard}, Rules: []nft.Rule{
 			{nft.OIfGroup(GroupOverlay), nft.SetMark(0), nft.Accept()},
 			{nft.DAddrIn(setPeers), nft.Jump("past-overlay")},
 		}},
 		{Name: "past-overlay", Rules: append(c.tunnels(), refusal)},
 		{Name: "source", Hook: &nft.Hook{Type: "nat", Point: "postrouting", Priority: priorityKeep}, Rules: []nft.Rule{
-			// The overlay's own packets are not tracked and do not come by here. What does was led to a gateway by a Service,
-			// and would get there as the node's. Dropped, it leaves no connection: the next packet comes by here, too.
+			// The overlay's own packets are not tracked and do not come by here. What does was led to a gateway by a
+			// Service, and would get there as the node's. Dropped, it leaves no connection: the next packet comes by
+			// here, too.
 			{nft.UDPDPort(c.Overlay.Port), nft.DAddrIn(setGateways), nft.Counter(), nft.Drop()},
 			{nft.OIfGroup(GroupOverlay), nft.SAddrIn(setPods), nft.SNATKeep()},
 			{nft.OIfGroup(GroupOverlay), nft.SNAT(c.Internal)},

@@ -15,8 +15,8 @@ var overlayAttrs = map[LinkKind]struct{ id, remote, port, metadata uint16 }{
 	KindGeneve: {nl.IFLA_GENEVE_ID, nl.IFLA_GENEVE_REMOTE, nl.IFLA_GENEVE_PORT, nl.IFLA_GENEVE_COLLECT_METADATA},
 }
 
-// overlay are the fields of IFLA_INFO_DATA. metadata is that of collect-metadata mode: VXLAN has a byte, Geneve says it by
-// having the attribute.
+// overlay are the fields of IFLA_INFO_DATA. metadata is that of collect-metadata mode: VXLAN has a byte, Geneve says it
+// by having the attribute.
 func (l *Link) overlay(metadata *[]byte) []field {
 	attrs := overlayAttrs[l.Kind]
 	all := []field{

@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestPodFloodsGatewaysEnd has a pod send, as fast as it can, to the gateway's end of the overlay, to which its node has
-// a route. The packets leave the node as the node's own, and its limit of packets for the gateway itself must not be used
-// up by them: the node's echoes are answered all the same.
+// TestPodFloodsGatewaysEnd has a pod send, as fast as it can, to the gateway's end of the overlay, to which its node
+// has a route. The packets leave the node as the node's own, and its limit of packets for the gateway itself must not
+// be used up by them: the node's echoes are answered all the same.
 func TestPodFloodsGatewaysEnd(t *testing.T) {
 	for _, kind := range overlays() {
 		t.Run(string(kind), func(t *testing.T) {
@@ -35,8 +35,8 @@ func TestPodFloodsGatewaysEnd(t *testing.T) {
 }
 
 // TestFloodOfHandshakes has a neighbour send a server's gateway a recorded beginning of a handshake again and again: it
-// bears the right sums and key, so that it asks for more work than a stranger's. The client's echoes are answered, and it
-// gets a new session: at once, or where the neighbour shares its address, after the flood.
+// bears the right sums and key, so that it asks for more work than a stranger's. The client's echoes are answered, and
+// it gets a new session: at once, or where the neighbour shares its address, after the flood.
 func TestFloodOfHandshakes(t *testing.T) {
 	a, b := equalRanges().build(t, nil)
 	join(overlays()[0], a, b)

@@ -68,8 +68,8 @@ func expectError(t *testing.T, who string, from namespace, to netip.AddrPort, ho
 	}
 }
 
-// testErrorsAboutOthers has the peer's gateway tell a pod of a about a packet that never went to that peer, and that pod
-// tell one of the peer's about a packet that never came from there. Neither crosses, nor does a redirect.
+// testErrorsAboutOthers has the peer's gateway tell a pod of a about a packet that never went to that peer, and that
+// pod tell one of the peer's about a packet that never came from there. Neither crosses, nor does a redirect.
 func testErrorsAboutOthers(t *testing.T, a, b side) {
 	g, heard := a.gateways[0], listenAll(t, a, b)
 	stranger := netip.MustParseAddr("198.51.100.1")

@@ -15,7 +15,8 @@ import (
 const overlayPort = 6091 // see newGateway
 
 // TestForgedProbe has a stranger forge the address and port of a peer's tunnel, and send in its name what looks like a
-// probe of sizes, to a gateway that has just begun and knows no flow yet. The tunnel's own packets still reach the tunnel.
+// probe of sizes, to a gateway that has just begun and knows no flow yet. The tunnel's own packets still reach the
+// tunnel.
 func TestForgedProbe(t *testing.T) {
 	t.Parallel()
 	a, b := equalRanges().build(t, nil)
@@ -75,7 +76,8 @@ func TestGatewayEnds(t *testing.T) {
 	}
 }
 
-// TestPingOverlay: each end of the overlay answers pings of the other one, which troubleshooting needs, of any size that it carries.
+// TestPingOverlay: each end of the overlay answers pings of the other one, which troubleshooting needs, of any size
+// that it carries.
 func TestPingOverlay(t *testing.T) {
 	t.Parallel()
 	for _, kind := range overlays() {

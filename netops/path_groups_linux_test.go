@@ -19,8 +19,8 @@ import (
 // gateways with two tunnels each.
 //
 // The kernel's secret for multipath hashing is one for the whole machine. The gateways choose among tunnels by other
-// addresses than the node by translation: by the same ones each gateway would use one tunnel only. Real nodes are machines of
-// their own.
+// addresses than the node by translation: by the same ones each gateway would use one tunnel only. Real nodes are
+// machines of their own.
 func TestGatewaysShareFlows(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ atClient, atServer int }{{3, 1}, {2, 2}} {
@@ -242,7 +242,8 @@ func TestOneWayEach(t *testing.T) {
 					}
 				}
 				for i, gateways := range [][]*testGateway{ofA, ofB} {
-					for _, g := range gateways { // packets of A go from first to first, those of B from second to second
+					// Packets of A go from first to first, those of B from second to second.
+					for _, g := range gateways {
 						g.Run("sysctl", "-qw", "net.ipv4.conf.all.rp_filter="+strictness)
 						g.config.Tunnels[1-i].Used = false
 						g.follow()
@@ -262,8 +263,8 @@ func TestOneWayEach(t *testing.T) {
 	}
 }
 
-// TestReflectedMarks has nodes answer with the mark of what they answer, where peers have several gateways: ICMP errors get
-// to the peer by the routes of the reverse path filter.
+// TestReflectedMarks has nodes answer with the mark of what they answer, where peers have several gateways: ICMP errors
+// get to the peer by the routes of the reverse path filter.
 func TestReflectedMarks(t *testing.T) {
 	t.Parallel()
 	a, b := equalRanges().build(t, nil)
@@ -275,8 +276,8 @@ func TestReflectedMarks(t *testing.T) {
 	expectErrors(t, a, b)
 }
 
-// TestMemberDeletedByOthers deletes nexthops and groups, and gives members weights: the kernel takes a nexthop out of its
-// groups, packets go by the others, with the last one they are refused, and everything comes back.
+// TestMemberDeletedByOthers deletes nexthops and groups, and gives members weights: the kernel takes a nexthop out of
+// its groups, packets go by the others, with the last one they are refused, and everything comes back.
 func TestMemberDeletedByOthers(t *testing.T) {
 	t.Parallel()
 	for _, kind := range overlays() {
@@ -336,8 +337,8 @@ func TestMemberDeletedByOthers(t *testing.T) {
 	}
 }
 
-// TestOtherGatewayOfSamePeer has a gateway send to a node what is another's: as a pod of another peer, as another gateway
-// of its own peer. It may send as its own peer, also while no node uses it.
+// TestOtherGatewayOfSamePeer has a gateway send to a node what is another's: as a pod of another peer, as another
+// gateway of its own peer. It may send as its own peer, also while no node uses it.
 func TestOtherGatewayOfSamePeer(t *testing.T) {
 	t.Parallel()
 	for _, kind := range overlays() {
@@ -346,7 +347,8 @@ func TestOtherGatewayOfSamePeer(t *testing.T) {
 			toB, _ := joinAll(kind, a, b, 2, 1)
 			toC, _ := joinAll(kind, a, c, 2, 1)
 			n := a.nodes[1]
-			n.Run("sysctl", "-qw", "net.ipv4.conf.all.rp_filter=0") // the rules have to refuse what it would refuse as well
+			// The rules have to refuse what it would refuse as well.
+			n.Run("sysctl", "-qw", "net.ipv4.conf.all.rp_filter=0")
 			n.config.Peers[0].Gateways[1].Used = false
 			n.follow()
 			heard, by := listenAll(t, a), toB[1]
@@ -382,12 +384,14 @@ func TestOtherGatewayOfSamePeer(t *testing.T) {
 // testOtherTunnel has a far end send by its tunnel as the far end of another one.
 func testOtherTunnel(t *testing.T, from, to *testGateway) {
 	other := to.config.Tunnels[1]
-	for g, address := range map[*testGateway]netip.Addr{from: other.Address.Addr(), to: other.Peer} { // WireGuard would refuse it, too
+	// WireGuard would refuse it, too.
+	for g, address := range map[*testGateway]netip.Addr{from: other.Address.Addr(), to: other.Peer} {
 		g.allow(append(slices.Clone(g.tunnels[0].config.Peer.AllowedIPs), cidr.Single(address)))
 	}
 	to.Run("sysctl", "-qw", "net.ipv4.conf.all.rp_filter=0")
 	before := to.drops("from-tunnel")
-	eventually.Holds(t, "a drop in chain from-tunnel", answerWait, func() bool { // again, as one is lost while the tunnel is renewed
+	// again, as one is lost while the tunnel is renewed.
+	eventually.Holds(t, "a drop in chain from-tunnel", answerWait, func() bool {
 		from.inject(t, datagram(other.Peer, other.Address.Addr(), bad))
 		return to.drops("from-tunnel") > before
 	})

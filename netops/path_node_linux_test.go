@@ -53,7 +53,8 @@ func TestForgedFragments(t *testing.T) {
 				before := f.at.drops(f.chain)
 				f.stranger(evil)
 				eventually.Holds(t, "a drop in chain "+f.chain, answerWait, func() bool { return f.at.drops(f.chain) > before })
-				eventually.Holds(t, "the packet of the peer", answerWait, func() bool { // again, as one is lost while the tunnel is renewed
+				// again, as one is lost while the tunnel is renewed.
+				eventually.Holds(t, "the packet of the peer", answerWait, func() bool {
 					f.by(second)
 					f.by(first)
 					return heard.has("the true" + end)
@@ -67,8 +68,8 @@ func TestForgedFragments(t *testing.T) {
 	}
 }
 
-// TestEntryMadeElsewhere has somebody of the nodes' network begin a connection in a peer's name to a port of a node that
-// leads to a pod, where nothing filters reverse paths. The peer cannot go on with it.
+// TestEntryMadeElsewhere has somebody of the nodes' network begin a connection in a peer's name to a port of a node
+// that leads to a pod, where nothing filters reverse paths. The peer cannot go on with it.
 func TestEntryMadeElsewhere(t *testing.T) {
 	t.Parallel()
 	const redirected = 30082
@@ -225,8 +226,8 @@ func TestSourceRoutes(t *testing.T) {
 	}
 }
 
-// TestErrorsIntoOverlay has a host of the nodes' network, whose connection a node translates, send errors about it to the
-// peer: of what the node translated, only that goes into the overlay.
+// TestErrorsIntoOverlay has a host of the nodes' network, whose connection a node translates, send errors about it to
+// the peer: of what the node translated, only that goes into the overlay.
 func TestErrorsIntoOverlay(t *testing.T) {
 	t.Parallel()
 	const unreachable = 3

@@ -41,8 +41,8 @@ func TestStolenGateway(t *testing.T) {
 	}
 }
 
-// TestGatewayNamesPod has A's gateway for C report the address of a pod on another node as its own: the pod still exchanges
-// packets with B.
+// TestGatewayNamesPod has A's gateway for C report the address of a pod on another node as its own: the pod still
+// exchanges packets with B.
 func TestGatewayNamesPod(t *testing.T) {
 	t.Parallel()
 	for _, kind := range overlays() {
@@ -62,8 +62,9 @@ func TestGatewayNamesPod(t *testing.T) {
 	}
 }
 
-// TestEndpointOfAnotherPeering has a gateway of another peering send a datagram to the endpoint of B, which is in a range of
-// B, while the routing rule is absent: it does not leave in the clear. The same datagram of the gateway for B does.
+// TestEndpointOfAnotherPeering has a gateway of another peering send a datagram to the endpoint of B, which is in a
+// range of B, while the routing rule is absent: it does not leave in the clear. The same datagram of the gateway for B
+// does.
 func TestEndpointOfAnotherPeering(t *testing.T) {
 	t.Parallel()
 	for _, kind := range overlays() {

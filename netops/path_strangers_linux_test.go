@@ -51,7 +51,8 @@ func testEverybody(t *testing.T, a, b side) {
 	outer := datagram(g.config.Nodes[1].Source, netip.MustParseAddr("255.255.255.255"), string(f.bytes()))
 	binary.BigEndian.PutUint16(outer[22:], g.config.Overlay.Port)
 	before := g.drops("uplink")
-	eventually.Holds(t, "a drop in chain uplink", answerWait, func() bool { // again, as one is lost while the tunnel is renewed
+	// again, as one is lost while the tunnel is renewed.
+	eventually.Holds(t, "a drop in chain uplink", answerWait, func() bool {
 		b.gateways[0].inject(t, outer)
 		return g.drops("uplink") > before
 	})
@@ -143,8 +144,8 @@ func strays(a, b side) map[string]stray {
 	return all
 }
 
-// goesNowhere sends the packet and after it one that arrives: by then nobody in A has heard the first one. Both are sent again
-// until both are seen, as a packet is lost while the tunnel is renewed.
+// goesNowhere sends the packet and after it one that arrives: by then nobody in A has heard the first one. Both are
+// sent again until both are seen, as a packet is lost while the tunnel is renewed.
 func (s stray) goesNowhere(t *testing.T, a, b side, heard *ears) {
 	before := 0
 	if s.chain != "" {

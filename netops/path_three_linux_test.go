@@ -45,8 +45,8 @@ func threeSides(t *testing.T) (a, b, c side) {
 	return a, b, c
 }
 
-// testOtherGateway has A's gateway for C send to a node as a pod of B: in its own network, in that of B's peering, and as
-// the other gateway itself.
+// testOtherGateway has A's gateway for C send to a node as a pod of B: in its own network, in that of B's peering, and
+// as the other gateway itself.
 func testOtherGateway(t *testing.T, kind LinkKind, a, b, c side) {
 	n, toB, toC := a.nodes[1], a.gateways[0].config, a.gateways[1]
 	n.Run("sysctl", "-qw", "net.ipv4.conf.all.rp_filter=0") // the rules have to refuse what it would refuse as well
@@ -99,7 +99,8 @@ func testOtherErrors(t *testing.T, kind LinkKind, a, b, c side) {
 			t.Run(who+", "+what, func(t *testing.T) {
 				conn := datagrams(t, to.namespace, at(e.about), unix.IP_PMTUDISC_DONT)
 				from := netip.MustParseAddrPort(conn.LocalAddr().String())
-				if _, err := conn.Write([]byte("?")); err != nil { // a node knows then of a connection to which the error is related
+				// A node knows then of a connection to which the error is related.
+				if _, err := conn.Write([]byte("?")); err != nil {
 					t.Fatal(err)
 				}
 				about := packet{protocol: unix.IPPROTO_UDP, source: to.address, target: e.about}.with(udp(from.Port(), servicePort, nil))

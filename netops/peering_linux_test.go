@@ -86,8 +86,8 @@ type testTunnel struct {
 // join makes a peering of two clusters with a gateway each.
 func join(kind LinkKind, client, server side) { joinAll(kind, client, server, 1, 1) }
 
-// joinAll makes a peering's gateways, so many in each cluster, and a tunnel from each to each, leads every node to them,
-// and waits until the tunnels stand. The client begins.
+// joinAll makes a peering's gateways, so many in each cluster, and a tunnel from each to each, leads every node to
+// them, and waits until the tunnels stand. The client begins.
 func joinAll(kind LinkKind, client, server side, atClient, atServer int) (ofClient, ofServer []*testGateway) {
 	client.t.Helper()
 	ofClient, ofServer = client.newGateways(kind, server, atClient), server.newGateways(kind, client, atServer)

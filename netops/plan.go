@@ -13,8 +13,8 @@ type Plan struct {
 	Steps []Step
 }
 
-// Step is one change of one object: a Link, Membership, Address, Neighbour, Nexthop, NexthopGroup, Route, Rule, KernelRule,
-// Firewall or nft.Pass.
+// Step is one change of one object: a Link, Membership, Address, Neighbour, Nexthop, NexthopGroup, Route, Rule,
+// KernelRule, Firewall or nft.Pass.
 type Step struct {
 	Op     Op
 	Object fmt.Stringer

@@ -36,8 +36,8 @@ func (r *Route) fields(dst *netip.Addr, link *int) []field {
 	}
 }
 
-// changeRoute adds a route, puts it in the place of the one of the same table, destination and metric, or deletes ours of
-// these and the same type. To add one where there is one that is not ours is an error.
+// changeRoute adds a route, puts it in the place of the one of the same table, destination and metric, or deletes ours
+// of these and the same type. To add one where there is one that is not ours is an error.
 func (s *routeSocket) changeRoute(op Op, r Route, link int) error {
 	header := unix.RtMsg{
 		Family: unix.AF_INET, Dst_len: uint8(r.Dst.Bits()), Protocol: Protocol, Scope: unix.RT_SCOPE_UNIVERSE, Type: routeTypes[r.Type],
@@ -53,8 +53,8 @@ func (s *routeSocket) changeRoute(op Op, r Route, link int) error {
 	case Replace:
 		how = raw.Replace
 	case Remove:
-		// A deletion matches any scope. That a nexthop object is gone, and the route with it, would be an error of its own
-		// kind: the kernel is not asked to compare it.
+		// A deletion matches any scope. That a nexthop object is gone, and the route with it, would be an error of its
+		// own kind: the kernel is not asked to compare it.
 		header.Scope = unix.RT_SCOPE_NOWHERE
 		r.Nexthop, r.MTU, r.Source = 0, 0, netip.Addr{}
 	}
@@ -62,8 +62,8 @@ func (s *routeSocket) changeRoute(op Op, r Route, link int) error {
 	return s.execute(changing(op, unix.RTM_NEWROUTE, how, header, r.fields(&dst, &link)...))
 }
 
-// routes reads our routes of all tables, sorted: they are compared twice. The kernel leaves out those of other protocols:
-// ten thousand foreign routes cost nothing.
+// routes reads our routes of all tables, sorted: they are compared twice. The kernel leaves out those of other
+// protocols: ten thousand foreign routes cost nothing.
 func (s *routeSocket) routes(links map[int]Link) ([]Route, error) {
 	all, err := s.readRoutes(links, unix.RtMsg{Family: unix.AF_INET, Protocol: Protocol}, 0)
 	return inOrder(all), err

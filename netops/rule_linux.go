@@ -39,8 +39,9 @@ func (r *markedRule) fields(from, to *netip.Addr, mask *uint32) []field {
 // ruleActions are those that lead to no table.
 var ruleActions = map[uint8]RouteType{nl.FR_ACT_BLACKHOLE: Blackhole, nl.FR_ACT_UNREACHABLE: Unreachable, nl.FR_ACT_PROHIBIT: Prohibit}
 
-// changeRule adds a rule after those of its priority, or deletes the first rule that has its selectors. The kernel is not
-// asked whether it has the rule already (NLM_F_EXCL, as the library does): to it, one with a selector more is the same.
+// changeRule adds a rule after those of its priority, or deletes the first rule that has its selectors. The kernel is
+// not asked whether it has the rule already (NLM_F_EXCL, as the library does): to it, one with a selector more is the
+// same.
 func (s *routeSocket) changeRule(op Op, r markedRule) error {
 	// A fib_rule_hdr has the layout of a rtmsg; its type is the action.
 	header := unix.RtMsg{

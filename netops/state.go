@@ -1,5 +1,6 @@
 // Package netops brings the kernel of one network namespace into a wanted state: links, addresses, neighbours,
-// nexthops and groups of them, routes, rules, an nftables table for IPv4 and one for IPv6. It works as state in, plan, apply:
+// nexthops and groups of them, routes, rules, an nftables table for IPv4 and one for IPv6. It works as state in, plan,
+// apply:
 //
 //	want := netops.NodeState(cfg)   // or GatewayState: pure
 //	have, err := kernel.Observe()   // reads what is ours
@@ -30,8 +31,8 @@ const (
 	NexthopBase = 0x4c000000
 	NexthopMask = 0xfc000000
 
-	// RoutingTable is a node's table; a gateway has the two after it, by direction. ReverseTable is for a node's reverse
-	// path filter.
+	// RoutingTable is a node's table; a gateway has the two after it, by direction. ReverseTable is for a node's
+	// reverse path filter.
 	RoutingTable = 7600
 	ToPeer       = 7601
 	FromPeer     = 7602
@@ -58,8 +59,8 @@ type State struct {
 	Firewall   nft.Table
 	Firewall6  nft.Table // of family ip6: nothing passes
 
-	// ForwardChains are those of others that forwarded packets pass (observed only). PassForward wants rules in the ones
-	// that drop what they do not know, which let the overlay's packets through.
+	// ForwardChains are those of others that forwarded packets pass (observed only). PassForward wants rules in the
+	// ones that drop what they do not know, which let the overlay's packets through.
 	ForwardChains []nft.ForwardChain
 	PassForward   bool
 
@@ -82,7 +83,8 @@ type Link struct {
 	Group      uint32           // of links, of the whole namespace; 0: leave alone, but take the link out of ours
 	Forwarding bool             // forwards IPv4; false: leave alone
 	MarkedPath bool             // its reverse path filter looks at marks (src_valid_mark); false: leave alone
-	LoosePath  bool             // its reverse path filter is loose (rp_filter 2), even if that of all links is strict; false: leave alone
+	// Its reverse path filter is loose (rp_filter 2), even if that of all links is strict; false: leave alone.
+	LoosePath bool
 
 	Down      bool // observed only: not set up
 	LinkLocal bool // observed only: the kernel gives the link an IPv6 address of its own accord

@@ -23,12 +23,12 @@ import (
 // ingress is where packets begin: they are checked by the addresses on the wire. The overlay's own packets and the
 // tunnel's come last: pods may use these ports, too.
 //
-// By the pod's own link comes what is for the pod's address, and nothing for the gateway's ends of overlay and tunnel, nor
-// a fragment of what is inside these: that is decided before fragments are put together, for the kernel does not ask by
-// which link each came (ip_frag_queue in net/ipv4/ip_fragment.c).
+// By the pod's own link comes what is for the pod's address, and nothing for the gateway's ends of overlay and tunnel,
+// nor a fragment of what is inside these: that is decided before fragments are put together, for the kernel does not
+// ask by which link each came (ip_frag_queue in net/ipv4/ip_fragment.c).
 //
-// The tunnel's packets are not tracked. A stranger who forges the peer's address would else, by one probe of sizes, make an
-// entry by which all packets from there are translated to where probes go.
+// The tunnel's packets are not tracked. A stranger who forges the peer's address would else, by one probe of sizes,
+// make an entry by which all packets from there are translated to where probes go.
 func (c GatewayConfig) ingress() []nft.Chain {
 	probes := c.eachListenPort(func(port uint16) nft.Rule {
 		return nft.Rule{nft.UDPDPort(port), nft.UDPBegins(echo.Magic), nft.Accept()}

@@ -27,7 +27,8 @@ type Watch struct {
 }
 
 // Changed holds one element if something of ours changed, by whomever, also by Apply, however often: who takes it
-// observes everything anew. Routes that Apply changes are no such change: gateways have tens of thousands. It is never closed.
+// observes everything anew. Routes that Apply changes are no such change: gateways have tens of thousands. It is never
+// closed.
 func (w *Watch) Changed() <-chan struct{} { return w.changed }
 
 // Wait returns when nothing is told any more: nil after the context's end, else why.

@@ -56,8 +56,8 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// TestWatchIgnoresCollectedNeighbours: a tunnel has neighbours that the kernel makes for packets that are sent, and deletes a
-// minute later (neigh_periodic_work of net/core/neighbour.c).
+// TestWatchIgnoresCollectedNeighbours: a tunnel has neighbours that the kernel makes for packets that are sent, and
+// deletes a minute later (neigh_periodic_work of net/core/neighbour.c).
 func TestWatchIgnoresCollectedNeighbours(t *testing.T) {
 	const link = 7
 	w := Watch{kernel: &Kernel{}, ours: map[int32]bool{link: true}}

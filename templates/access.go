@@ -16,8 +16,9 @@ type Level string
 
 // The levels.
 const (
-	View       Level = "view"       // network status, ipam list and translate
-	Operate    Level = "operate"    // network connect and disconnect, where liqonet is installed; ipam reserve and the like
+	View Level = "view" // network status, ipam list and translate
+	// Network connect and disconnect, where liqonet is installed; ipam reserve and the like.
+	Operate    Level = "operate"
 	Administer Level = "administer" // network init, reset and test; connect where liqonet is not installed yet
 )
 
@@ -25,8 +26,8 @@ const (
 func Levels() []Level { return []Level{View, Operate, Administer} }
 
 // Access renders the roles of a level, for liqonet in a namespace. The level Administer begins with the Namespace, in
-// which a Role must be before liqonet is. The roles do not have liqonet's label: they do not belong to the installation,
-// and outlive it.
+// which a Role must be before liqonet is. The roles do not have liqonet's label: they do not belong to the
+// installation, and outlive it.
 func Access(namespace string, level Level) ([]Object, error) {
 	if err := validateNamespace(namespace); err != nil {
 		return nil, fmt.Errorf("render roles: %w", err)

@@ -94,8 +94,8 @@ func Digest(base []Object) string {
 	return ""
 }
 
-// account reads a service account and its roles, in the namespace and in the whole cluster, from a folder. objects are all
-// of them, the account first.
+// account reads a service account and its roles, in the namespace and in the whole cluster, from a folder. objects are
+// all of them, the account first.
 func (r *reader) account(folder, namespace, name string, labels map[string]string) (account *corev1.ServiceAccount, objects []Object) {
 	account = read[corev1.ServiceAccount](r, folder+"/serviceaccount.yaml")
 	role := read[rbacv1.Role](r, folder+"/role.yaml")

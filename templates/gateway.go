@@ -139,9 +139,9 @@ func (v GatewayValues) validate() error {
 	return errors.Join(errs...)
 }
 
-// setDeployment fills in the Deployment of a gateway. The selector of the first one's, which cannot be changed, is older
-// than the second: it matches the pods of all. These are told apart by their owner, which a controller never changes, and
-// each ReplicaSet selects by the hash of its template as well.
+// setDeployment fills in the Deployment of a gateway. The selector of the first one's, which cannot be changed, is
+// older than the second: it matches the pods of all. These are told apart by their owner, which a controller never
+// changes, and each ReplicaSet selects by the hash of its template as well.
 func (v GatewayValues) setDeployment(deployment *appsv1.Deployment, id records.GatewayID, account string) {
 	labels := id.Identity(records.ComponentGateway).Labels()
 	deployment.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}

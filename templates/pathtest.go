@@ -34,7 +34,8 @@ type PathTestValues struct {
 	Host      bool     // the servers run in the network of their nodes
 }
 
-// PathTestServer renders the servers of a path test: a pod on each node, in the network of pods unless the values say else.
+// PathTestServer renders the servers of a path test: a pod on each node, in the network of pods unless the values say
+// else.
 func PathTestServer(v PathTestValues) (*appsv1.DaemonSet, error) {
 	set, err := v.render(records.ComponentTestServer)
 	if err != nil {

@@ -35,12 +35,12 @@ const ownPrefix = "liqonet.io/"
 // annotationPods is on each workload: the settings by which it was rendered.
 const annotationPods = ownPrefix + "pods"
 
-// memoryOfGo is how much of a container's memory Go may have before its collector runs more often, so that the kernel does not
-// end the process. The rest is for what the collector does not see, such as the buffers of sockets.
+// memoryOfGo is how much of a container's memory Go may have before its collector runs more often, so that the kernel
+// does not end the process. The rest is for what the collector does not see, such as the buffers of sockets.
 const memoryOfGo = 0.85
 
-// Meshes leave pods with these labels and annotations alone. A sidecar would need more than the admission policy of pods
-// allows, and the packets of a tunnel are no requests.
+// Meshes leave pods with these labels and annotations alone. A sidecar would need more than the admission policy of
+// pods allows, and the packets of a tunnel are no requests.
 var (
 	outsideMeshLabels = map[string]string{
 		"sidecar.istio.io/inject":   "false",

@@ -219,7 +219,8 @@ func garbage(field string, bytes int) string {
 	}
 }
 
-// TestLabPolicies: what tokens of helpers, and users of level operate, can write, by the admission policies, in a real API server.
+// TestLabPolicies: what tokens of helpers, and users of level operate, can write, by the admission policies, in a real
+// API server.
 func TestLabPolicies(t *testing.T) {
 	a := installed(t)
 	eventually.Holds(t, "the policies are in effect", time.Minute, func() bool {

@@ -22,7 +22,8 @@ func policies(r *reader, namespace string, account *corev1.ServiceAccount, label
 	for _, p := range []struct {
 		name string
 		by   *admissionv1.MatchCondition // whose requests it concerns; nil: everybody's
-		made bool                        // it concerns a namespace that liqonet has made: in one of somebody else's there are other objects
+		// It concerns a namespace that liqonet has made: in one of somebody else's there are other objects.
+		made bool
 	}{
 		{"claims", node, false}, {"gateways", gateway, false}, {"leases", node, false}, {"pods", nil, true}, {"records", nil, false}, {"services", nil, true},
 	} {
@@ -42,7 +43,8 @@ func policies(r *reader, namespace string, account *corev1.ServiceAccount, label
 		}
 		if policy.Spec.ParamKind != nil { // the Leases of nodes
 			binding.Spec.ParamRef = &admissionv1.ParamRef{
-				Namespace:               namespace, // an API server asks for the right to list them there, else everywhere
+				// An API server asks for the right to list them there, else everywhere.
+				Namespace:               namespace,
 				Selector:                &metav1.LabelSelector{MatchLabels: map[string]string{records.LabelComponent: records.ComponentNode}},
 				ParameterNotFoundAction: new(admissionv1.AllowAction),
 			}

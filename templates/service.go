@@ -14,10 +14,11 @@ import (
 
 // ServiceValues describe the Service in front of a server's gateways.
 type ServiceValues struct {
-	Type           corev1.ServiceType // NodePort, LoadBalancer or ClusterIP
-	Port           uint16             // UDP, of the first tunnel; those of the others count up by their index; 0 is TunnelPort
-	NodePort       uint16             // likewise; 0 lets the cluster choose
-	LoadBalancerIP netip.Addr         // the zero value lets the provider choose
+	Type corev1.ServiceType // NodePort, LoadBalancer or ClusterIP
+	// UDP, of the first tunnel; those of the others count up by their index; 0 is TunnelPort.
+	Port           uint16
+	NodePort       uint16     // likewise; 0 lets the cluster choose
+	LoadBalancerIP netip.Addr // the zero value lets the provider choose
 	Annotations    map[string]string
 }
 
@@ -46,7 +47,8 @@ func PortOf(first uint16, t records.TunnelID) (uint16, error) {
 
 const maxPort = 1<<16 - 1
 
-// set fills in the Service, with a port for each tunnel. All pods have the labels; the name of the port tells them apart.
+// set fills in the Service, with a port for each tunnel. All pods have the labels; the name of the port tells them
+// apart.
 func (v ServiceValues) set(service *corev1.Service, pods map[string]string, tunnels []records.TunnelID) error {
 	service.Annotations = maps.Clone(v.Annotations)
 	service.Spec.Type = v.Type

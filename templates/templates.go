@@ -22,8 +22,9 @@ import (
 
 // Ports of the helpers' pods.
 const (
-	TunnelPort = 51840 // UDP, WireGuard, in gateway pods: of the tunnel to gateway 1 of the peer; those to others follow
-	ProbePort  = 6093  // TCP, /readyz and /livez; on nodes at 127.0.0.1 only
+	// UDP, WireGuard, in gateway pods: of the tunnel to gateway 1 of the peer; those to others follow.
+	TunnelPort = 51840
+	ProbePort  = 6093 // TCP, /readyz and /livez; on nodes at 127.0.0.1 only
 )
 
 // KeysPath is the directory in a gateway pod where the peering's Secret is mounted, one file a key.

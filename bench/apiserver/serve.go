@@ -40,7 +40,9 @@ func Serve(ctx context.Context, kube *fake.Clientset, socket string) error {
 	}
 	s := &server{kube: kube, gone: make(map[schema.GroupVersionResource][]runtime.Object)}
 	kube.PrependReactor("delete", "*", s.remember)
-	web := &http.Server{Handler: s, BaseContext: func(net.Listener) context.Context { return ctx }} //nolint:gosec // a test's clients send their headers
+	web := &http.Server{ //nolint:gosec // only tests connect
+		Handler: s, BaseContext: func(net.Listener) context.Context { return ctx },
+	}
 	defer context.AfterFunc(ctx, func() { _ = web.Close() })()
 	if err := web.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return err

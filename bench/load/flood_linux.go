@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// Flood sends datagrams of some bytes as fast as they go, whatever is lost, and returns how many a second are sent and arrive.
+// Flood sends datagrams of some bytes as fast as they go, whatever is lost, and returns how many a second are sent and
+// arrive.
 func (w Way) Flood(ctx context.Context, size int, d time.Duration) (sent, arrived float64, err error) {
 	near, far, err := w.sockets()
 	if err != nil {

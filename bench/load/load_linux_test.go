@@ -36,8 +36,8 @@ func wire(t *testing.T) Way {
 // sample is short, and yet a busy machine's tests get their turns within.
 const sample = 500 * time.Millisecond
 
-// measure calls a function that measures for some time until it has no error, each time for twice as long: a busy machine may
-// stand still during a sample.
+// measure calls a function that measures for some time until it has no error, each time for twice as long: a busy
+// machine may stand still during a sample.
 func measure(t *testing.T, do func(during time.Duration) error) {
 	t.Helper()
 	const attempts = 5

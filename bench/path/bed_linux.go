@@ -175,7 +175,8 @@ func (b *Bed) clusters() (client, server *cluster, err error) {
 		b.nft(server.node, slices.Concat([]string{"table ip services {", "chain nodeports { type nat hook prerouting priority -100"}, services(), []string{"}", "}"})...))
 }
 
-// services are the rules of the server's NodePorts: one for each two gateways. A second tunnel of the first two has the port of the first gateways' next.
+// services are the rules of the server's NodePorts: one for each two gateways. A second tunnel of the first two has the
+// port of the first gateways' next.
 func services() (rules []string) {
 	for i := range MaxGateways {
 		for j := range MaxGateways {

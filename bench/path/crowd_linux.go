@@ -19,8 +19,8 @@ import (
 	"liqonet.io/liqonet/netops"
 )
 
-// Crowd is many nodes of one cluster that exist as Leases alone, with the pods that they report: a gateway has routes to
-// them, but nobody sends or receives packets.
+// Crowd is many nodes of one cluster that exist as Leases alone, with the pods that they report: a gateway has routes
+// to them, but nobody sends or receives packets.
 type Crowd struct {
 	cluster *joined
 	nodes   []records.Node
@@ -32,8 +32,8 @@ type Crowd struct {
 // crowdSpan is the pod CIDR without the share of the real node.
 var crowdSpan = netip.MustParsePrefix("10.244.2.0/24")
 
-// Join adds nodes, with some pods each outside their podCIDRs, to the cluster that was joined first. Its gateway knows them when
-// Join returns, after took.
+// Join adds nodes, with some pods each outside their podCIDRs, to the cluster that was joined first. Its gateway knows
+// them when Join returns, after took.
 func (b *Bed) Join(ctx context.Context, nodes, pods int) (c *Crowd, took time.Duration, err error) {
 	c = &Crowd{cluster: b.joined[0], routes: make(chan netlink.RouteUpdate, 1<<16), blind: make(chan error, 1)}
 	if err := c.watch(b); err != nil {
@@ -144,8 +144,8 @@ func (c *Crowd) write(ctx context.Context, n records.Node, first bool) error {
 	return err
 }
 
-// Replace has pods of random nodes replaced by others, one each pause, for a time. It returns how long each new one took
-// from its node's report to the gateway's route, and the share of one processor that the gateway took.
+// Replace has pods of random nodes replaced by others, one each pause, for a time. It returns how long each new one
+// took from its node's report to the gateway's route, and the share of one processor that the gateway took.
 func (c *Crowd) Replace(ctx context.Context, pause, d time.Duration) (took []time.Duration, processor float64, err error) {
 	before, err := load.ProcessorTime(c.cluster.process)
 	if err != nil {

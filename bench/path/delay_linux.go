@@ -10,8 +10,8 @@ import (
 	"golang.zx2c4.com/wireguard/tun"
 )
 
-// wire joins two nodes by their eth0: a veth pair, or, with a delay, two TUN devices and a relay in this process, as not
-// every kernel has netem.
+// wire joins two nodes by their eth0: a veth pair, or, with a delay, two TUN devices and a relay in this process, as
+// not every kernel has netem.
 func (b *Bed) wire(x, y *cluster) error {
 	if b.Delay == 0 {
 		return b.ip(x.node, "link add eth0 type veth peer name eth0 netns "+y.node.Path())

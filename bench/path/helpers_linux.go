@@ -36,8 +36,8 @@ var (
 // podOf is the name of a gateway's pod.
 func podOf(i int) string { return fmt.Sprintf("gateway-peer-%d", i) }
 
-// Liqonet is the path from pod to pod as liqonet's helpers make and keep it, with so many gateways in each cluster: each in a
-// process of its own, which follows the records that connect would write.
+// Liqonet is the path from pod to pod as liqonet's helpers make and keep it, with so many gateways in each cluster:
+// each in a process of its own, which follows the records that connect would write.
 func (b *Bed) Liqonet(gateways int) (load.Way, error) {
 	client, server, err := b.clusters()
 	if err != nil {

@@ -37,8 +37,8 @@ const (
 )
 
 // LiqoModel is a model of the path that Liqo makes, by hand and without its processes: one overlay device for each pair
-// of node and gateway, rules and routes for each CIDR and pod, translation by connection tracking. The MTU, in bytes, is
-// that of tunnel and overlay.
+// of node and gateway, rules and routes for each CIDR and pod, translation by connection tracking. The MTU, in bytes,
+// is that of tunnel and overlay.
 func (b *Bed) LiqoModel(mtu int) (load.Way, error) {
 	client, server, err := b.clusters()
 	if err != nil {
@@ -121,7 +121,8 @@ func liqoGatewayChains(peer *cluster, mtu int) []string {
 		fmt.Sprintf("ip daddr %s iifname %s meta mark set ct mark", liqoUnknown, liqoTunnel), "}", "}",
 		"table ip mss-clamping {",
 		"chain mss-clamping { type filter hook forward priority 0",
-		fmt.Sprintf("oifname %s tcp flags syn tcp option maxseg size set %d", liqoTunnel, mtu-40), "}", "}", // 40 = IPv4 20 + TCP 20
+		// 40 = IPv4 20 + TCP 20.
+		fmt.Sprintf("oifname %s tcp flags syn tcp option maxseg size set %d", liqoTunnel, mtu-40), "}", "}",
 	}
 	for name, m := range map[string]struct{ real, seen netip.Prefix }{
 		"remap-podcidr": {podCIDR, peer.seen}, "remap-externalcidr": {externalCIDR, peerExternal},

@@ -16,7 +16,8 @@ import (
 // processors is where the control groups of processors are, with cgroup v1 and v2.
 var processors = map[string]string{"/sys/fs/cgroup/cpu": "cpu.cfs_quota_us", "/sys/fs/cgroup": "cpu.max"}
 
-// quotaPeriod is the default of the kernel and of Kubernetes, in microseconds (cpu.cfs_period_us, and the second word of cpu.max).
+// quotaPeriod is the default of the kernel and of Kubernetes, in microseconds (cpu.cfs_period_us, and the second word
+// of cpu.max).
 const quotaPeriod = 100_000
 
 // Limit gives the server's gateway a processor quota, a share of one core, until the bed ends.
@@ -48,7 +49,8 @@ func (b *Bed) Peak() (int, error) {
 	return most, errors.Join(errs...)
 }
 
-// Failovers is how often nodes and gateways reported that they send packets by another gateway or tunnel, or by one again.
+// Failovers is how often nodes and gateways reported that they send packets by another gateway or tunnel, or by one
+// again.
 func (b *Bed) Failovers(ctx context.Context) (n int, err error) {
 	for _, c := range b.joined {
 		events, err := c.api.CoreV1().Events(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})

@@ -10,9 +10,9 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// TestRolesChangePlaces makes the client of a standing peering the server, by the records alone: the tunnels get other addresses,
-// and of several gateways other networks. The records ask for another implementation of WireGuard, too. All tunnels are answered
-// again, by the same helpers, and nothing of it counts as drift.
+// TestRolesChangePlaces makes the client of a standing peering the server, by the records alone: the tunnels get other
+// addresses, and of several gateways other networks. The records ask for another implementation of WireGuard, too. All
+// tunnels are answered again, by the same helpers, and nothing of it counts as drift.
 func TestRolesChangePlaces(t *testing.T) {
 	t.Parallel()
 	k := combinations()[0]
@@ -57,7 +57,8 @@ func (c *testCluster) awaitAnswered(since time.Time) {
 			for i, tunnel := range s.AllTunnels() {
 				if !tunnel.LastEcho.After(since) {
 					silent = fmt.Errorf("gateway %d of %s: no echo by tunnel %d since the change: %+v, failed: %v", g.number, c.name, i+1, tunnel, s.Failed)
-					c.edit(g.id().StatusName(), func(string) string { return "gone" }) // by damage, it is written at once
+					// By damage, it is written at once.
+					c.edit(g.id().StatusName(), func(string) string { return "gone" })
 					return silent
 				}
 			}

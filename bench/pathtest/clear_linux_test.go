@@ -219,7 +219,8 @@ func (c *conversation) suffer(name string, in netnstest.Namespace, f fault, kill
 			begin()
 		}
 		c.awaitUnderstood(name)
-		eventually.Succeeds(c.t, joining, func() error { // packets cross by the other nodes, too, and without a firewall
+		// Packets cross by the other nodes, too, and without a firewall.
+		eventually.Succeeds(c.t, joining, func() error {
 			if now := pathIn(in); now != whole {
 				return fmt.Errorf("after %s there is\n%s\nwant\n%s", name, now, whole)
 			}

@@ -17,8 +17,9 @@ import (
 	"liqonet.io/liqonet/netops"
 )
 
-// TestDamagedRecords damages a record while packets cross, restarts a node and removes the gateway's pod. Existing paths
-// continue, the node without state drops packets for the peer, and no packet goes to an address of a former gateway.
+// TestDamagedRecords damages a record while packets cross, restarts a node and removes the gateway's pod. Existing
+// paths continue, the node without state drops packets for the peer, and no packet goes to an address of a former
+// gateway.
 func TestDamagedRecords(t *testing.T) {
 	t.Parallel()
 	k := combinations()[0]

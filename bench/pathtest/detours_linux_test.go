@@ -39,8 +39,8 @@ func detour(name, reason string, commands ...string) pathFault {
 	}
 }
 
-// TestDetoursAreShown: rules and routes of others that take the packets of a node's pods are shown within five seconds, by name,
-// though the packets that verify the path, to nodes of the peer, cross.
+// TestDetoursAreShown: rules and routes of others that take the packets of a node's pods are shown within five seconds,
+// by name, though the packets that verify the path, to nodes of the peer, cross.
 func TestDetoursAreShown(t *testing.T) {
 	t.Parallel()
 	k := combinations()[0]

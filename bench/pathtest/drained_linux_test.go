@@ -12,8 +12,8 @@ import (
 // drainRounds is how often a machine may try that stands still itself.
 const drainRounds = 6
 
-// standstill is how long helpers get no processor: twice as long as it takes to leave a gateway that does not answer, and so short
-// that the kernel's queues hold what is sent meanwhile.
+// standstill is how long helpers get no processor: twice as long as it takes to leave a gateway that does not answer,
+// and so short that the kernel's queues hold what is sent meanwhile.
 const standstill = 800 * time.Millisecond
 
 // standstills are what gets no processor while gateway 2 of cluster a drains.
@@ -38,9 +38,9 @@ func (c *testCluster) helpers() (all []process) {
 	return all
 }
 
-// TestDrainedGateways: a gateway that ends by SIGTERM loses no packet, at the server and at the client, also if it, the other gateway,
-// those of the peer or the nodes' helpers stand still meanwhile. Where the whole machine stood still for as long, the round does not
-// count. With -short, as in a slow guest, it only tells how many.
+// TestDrainedGateways: a gateway that ends by SIGTERM loses no packet, at the server and at the client, also if it, the
+// other gateway, those of the peer or the nodes' helpers stand still meanwhile. Where the whole machine stood still for
+// as long, the round does not count. With -short, as in a slow guest, it only tells how many.
 func TestDrainedGateways(t *testing.T) {
 	t.Parallel()
 	a, b := severalGateways(t, records.ActiveActive)
@@ -65,8 +65,8 @@ func TestDrainedGateways(t *testing.T) {
 	}
 }
 
-// drained ends gateway 2 of a cluster by SIGTERM and starts it again, and returns how many packets were lost. Once it has logged a
-// text, or has ended, processes stand still.
+// drained ends gateway 2 of a cluster by SIGTERM and starts it again, and returns how many packets were lost. Once it
+// has logged a text, or has ended, processes stand still.
 func drained(t *testing.T, c, peer *testCluster, until string, still []process) (lost int) {
 	t.Helper()
 	g := c.gateways[1]

@@ -15,8 +15,8 @@ import (
 // entryAgain is longer than a tunnel waits before it tries an entry again.
 const entryAgain = 11 * time.Second
 
-// TestEntry: a tunnel that returns enters by the node of the server's gateway if that forwards what comes at the tunnel's port, and loses
-// nothing by it. The client's record has the other node.
+// TestEntry: a tunnel that returns enters by the node of the server's gateway if that forwards what comes at the
+// tunnel's port, and loses nothing by it. The client's record has the other node.
 func TestEntry(t *testing.T) {
 	t.Parallel()
 	a, b, _ := twoClusters(t)

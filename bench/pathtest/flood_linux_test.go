@@ -22,8 +22,8 @@ const (
 	floodEvery = 20 * time.Millisecond // by each flow
 )
 
-// flood is packets between pods of two clusters, in flows of several addresses, which are answered. It counts those that are
-// lost.
+// flood is packets between pods of two clusters, in flows of several addresses, which are answered. It counts those
+// that are lost.
 type flood struct {
 	cancel  context.CancelFunc
 	senders sync.WaitGroup
@@ -140,7 +140,8 @@ func (f *flood) receive(flow int, conn net.Conn) {
 	}
 }
 
-// await waits until packets of each flow that are sent from now on are answered, so many in a row that a fault would show.
+// await waits until packets of each flow that are sent from now on are answered, so many in a row that a fault would
+// show.
 func (f *flood) await(t *testing.T) {
 	t.Helper()
 	const row, young = 100, 5 // young ones may be on their way
@@ -166,7 +167,8 @@ func (f *flood) await(t *testing.T) {
 	})
 }
 
-// stop ends the sending, and returns how many packets were lost, of how many, and the longest time in which a flow got no answer.
+// stop ends the sending, and returns how many packets were lost, of how many, and the longest time in which a flow got
+// no answer.
 func (f *flood) stop() (lost, sent int, silent time.Duration) {
 	f.cancel()
 	f.senders.Wait()

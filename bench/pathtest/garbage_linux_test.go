@@ -29,10 +29,10 @@ var (
 	strangers   = flag.Int("strangers", 100, "`NUMBER` of connections to the metrics of each helper")
 )
 
-// TestGarbage fills the namespace with objects that look like those of helpers and cannot be read, as a stolen token of a node could
-// (Leases), or one who may write ConfigMaps there, and holds connections to the metrics of helpers. Packets cross meanwhile, the
-// helpers' memory stays within the limit of their containers, they answer their probes, and follow the records that make sense. With -short,
-// as in a slow guest, there are fewer objects.
+// TestGarbage fills the namespace with objects that look like those of helpers and cannot be read, as a stolen token of
+// a node could (Leases), or one who may write ConfigMaps there, and holds connections to the metrics of helpers.
+// Packets cross meanwhile, the helpers' memory stays within the limit of their containers, they answer their probes,
+// and follow the records that make sense. With -short, as in a slow guest, there are fewer objects.
 func TestGarbage(t *testing.T) {
 	t.Parallel()
 	k := combinations()[0]
@@ -143,7 +143,8 @@ func (c *testCluster) followsMTU(k kinds, peer *testCluster, mtu int) {
 	c.t.Logf("the record is followed after %v", time.Since(begin).Round(time.Millisecond))
 }
 
-// pester opens connections to a helper's probes and holds them: some ask nothing, some half a question, and some do not read the answer.
+// pester opens connections to a helper's probes and holds them: some ask nothing, some half a question, and some do not
+// read the answer.
 func pester(t *testing.T, ns netnstest.Namespace, n int) {
 	t.Helper()
 	questions := []string{"", "GET /metrics HTTP/1.1\r\nHost: x\r\nX-Slow: ", "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"}

@@ -14,8 +14,8 @@ import (
 	"liqonet.io/liqonet/netops"
 )
 
-// severalGateways connects two clusters with two gateways each, and waits until each node has proven its path by each gateway
-// of its own.
+// severalGateways connects two clusters with two gateways each, and waits until each node has proven its path by each
+// gateway of its own.
 func severalGateways(t *testing.T, mode records.GatewayMode) (a, b *testCluster) {
 	t.Helper()
 	k := combinations()[0]
@@ -85,8 +85,8 @@ var losses = []struct {
 	},
 }
 
-// TestGatewayFaults takes away one of two gateways under a flow of packets. The others carry them soon. With -short, as in a
-// slow guest, there is one fault.
+// TestGatewayFaults takes away one of two gateways under a flow of packets. The others carry them soon. With -short, as
+// in a slow guest, there is one fault.
 func TestGatewayFaults(t *testing.T) {
 	t.Parallel()
 	a, b := severalGateways(t, records.ActiveActive)

@@ -17,8 +17,8 @@ import (
 const (
 	// shownWithin is within what time a fault of the path, and its end, are to be shown.
 	shownWithin = 5 * time.Second
-	// faultRounds is how often a fault may be tried, and lateFactor by how much longer than the machine wakes a goroutine too
-	// late a fault may be shown too late: what shows it takes dozens of steps, one after the other.
+	// faultRounds is how often a fault may be tried, and lateFactor by how much longer than the machine wakes a
+	// goroutine too late a fault may be shown too late: what shows it takes dozens of steps, one after the other.
 	faultRounds = 6
 	lateFactor  = 50
 	// lossShownWithin is the same for a loss of two in a hundred, which takes longer to measure.
@@ -122,8 +122,8 @@ var pathFaults = []pathFault{
 }
 
 // TestFaultsAreShown: after any fault of the path, the state of the peering changes within five seconds, and is healthy
-// within five seconds of the repair, and later only by what the machine is late. With -short, as in a slow guest, the time is
-// not tested.
+// within five seconds of the repair, and later only by what the machine is late. With -short, as in a slow guest, the
+// time is not tested.
 func TestFaultsAreShown(t *testing.T) {
 	t.Parallel()
 	k := combinations()[0]
@@ -150,8 +150,8 @@ func (f pathFault) shows(t *testing.T, a, b *testCluster) {
 	t.Errorf("never shown within %v and over within %v", max(f.within, shownWithin), shownWithin)
 }
 
-// lateness measures how late the machine wakes a goroutine, until the function that it returns is called, which returns the
-// most.
+// lateness measures how late the machine wakes a goroutine, until the function that it returns is called, which returns
+// the most.
 func lateness() func() time.Duration {
 	const step = 10 * time.Millisecond
 	end, most := make(chan struct{}), make(chan time.Duration)
@@ -172,8 +172,8 @@ func lateness() func() time.Duration {
 	return func() time.Duration { close(end); return <-most }
 }
 
-// try causes the fault, and returns how long both clusters took to show it, and its repair. States on the way must not be
-// wrong ones.
+// try causes the fault, and returns how long both clusters took to show it, and its repair. States on the way must not
+// be wrong ones.
 func (f pathFault) try(t *testing.T, a, b *testCluster) (shown, over time.Duration) {
 	t.Helper()
 	a.awaitState(health.Healthy, "")

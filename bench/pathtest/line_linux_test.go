@@ -15,8 +15,8 @@ import (
 const linePort = 40000
 
 // line is a path between two gateways: it carries datagrams of the client, by whatever address it sends from, to the
-// server's endpoint and back. It can delay what it carries to the client, as a queue does, or lose a client, as a NAT does
-// that forgets a mapping.
+// server's endpoint and back. It can delay what it carries to the client, as a queue does, or lose a client, as a NAT
+// does that forgets a mapping.
 type line struct {
 	near, far *net.UDPConn
 

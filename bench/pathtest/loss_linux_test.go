@@ -14,21 +14,21 @@ import (
 const (
 	// badWeather is how long a line is bad in a test.
 	badWeather = 15 * time.Second
-	// weatherRounds is how often a line may be bad: on a busy machine a helper may not run for two seconds, and renews its
-	// tunnel. A tunnel that is renewed because of the line is renewed each time.
+	// weatherRounds is how often a line may be bad: on a busy machine a helper may not run for two seconds, and renews
+	// its tunnel. A tunnel that is renewed because of the line is renewed each time.
 	weatherRounds = 6
 	// renewalSilence is after how long without packets a tunnel is renewed.
 	renewalSilence = 2 * time.Second
-	// queue is how long what goes to the client waits, in the second of them. An answer is late by that, and by the second
-	// that passes on a calm path until the next echo; what else goes there is late by the queue only.
+	// queue is how long what goes to the client waits, in the second of them. An answer is late by that, and by the
+	// second that passes on a calm path until the next echo; what else goes there is late by the queue only.
 	queue = 1600 * time.Millisecond
 	// renewedLog is what a gateway logs when it renews its tunnel.
 	renewedLog = "tunnel renewed"
 )
 
-// TestLossIsNotDeath: on a line that loses packets or delays them the tunnel keeps its session, and one that is dead gets
-// another one. What is slow is not lost. With -short, as in a slow guest, a helper that stands still for seconds looks like a
-// dead one: there only recovery is tested.
+// TestLossIsNotDeath: on a line that loses packets or delays them the tunnel keeps its session, and one that is dead
+// gets another one. What is slow is not lost. With -short, as in a slow guest, a helper that stands still for seconds
+// looks like a dead one: there only recovery is tested.
 func TestLossIsNotDeath(t *testing.T) {
 	t.Parallel()
 	k := combinations()[0]

@@ -19,12 +19,14 @@ import (
 )
 
 const (
-	moves        = 12 // of a round
-	moverRounds  = 6  // at most: on a machine that is kept busy, a round can be slow
-	moverPort    = 7002
-	moverEvery   = time.Millisecond
-	moverAtMost  = 100 * time.Millisecond // from status.podIP to the first answer; the median of all moves; 20 ms at rest
-	moverLate    = 10                     // by how much longer than the machine wakes a goroutine too late the median may be
+	moves       = 12 // of a round
+	moverRounds = 6  // at most: on a machine that is kept busy, a round can be slow
+	moverPort   = 7002
+	moverEvery  = time.Millisecond
+	// From status.podIP to the first answer; the median of all moves; 20 ms at rest.
+	moverAtMost = 100 * time.Millisecond
+	// By how much longer than the machine wakes a goroutine too late the median may be.
+	moverLate    = 10
 	moverPodName = "mover"
 )
 
@@ -34,8 +36,8 @@ var (
 	seenMover    = netip.MustParseAddr("10.11.77.5")
 )
 
-// TestPodsThatMove: a pod with an address outside its node's podCIDR, as with Calico, is reached from the peer soon after the
-// API server has its address, on any node, and its route is removed when it is deleted.
+// TestPodsThatMove: a pod with an address outside its node's podCIDR, as with Calico, is reached from the peer soon
+// after the API server has its address, on any node, and its route is removed when it is deleted.
 func TestPodsThatMove(t *testing.T) {
 	t.Parallel()
 	k := combinations()[0]

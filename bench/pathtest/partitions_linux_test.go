@@ -21,8 +21,8 @@ type partition struct {
 	around bool
 }
 
-// aroundWithin is how long it may take until all packets go around a partition: a gateway counts the nodes that it reaches 0.8 s
-// back, and is left when it has reached fewer than another one for a second.
+// aroundWithin is how long it may take until all packets go around a partition: a gateway counts the nodes that it
+// reaches 0.8 s back, and is left when it has reached fewer than another one for a second.
 const aroundWithin = 3 * time.Second
 
 var partitions = []partition{
@@ -58,8 +58,8 @@ var partitions = []partition{
 	},
 }
 
-// forMinutes is the partition for longer than a session of WireGuard lives, three minutes, and than Kubernetes waits for a node. With
-// -short it lasts as long as the others.
+// forMinutes is the partition for longer than a session of WireGuard lives, three minutes, and than Kubernetes waits
+// for a node. With -short it lasts as long as the others.
 func (p partition) forMinutes() partition {
 	p.name += " for minutes"
 	if !testing.Short() {
@@ -68,9 +68,9 @@ func (p partition) forMinutes() partition {
 	return p
 }
 
-// TestPartitions cuts parts of a peering off from each other, for five seconds and some for five minutes. While that lasts, the state
-// is the right one, and no more packets are lost than cross the cut; if there is a way around it, none after a moment. Afterwards all
-// cross soon. With -short, as in a slow guest, losses are only told.
+// TestPartitions cuts parts of a peering off from each other, for five seconds and some for five minutes. While that
+// lasts, the state is the right one, and no more packets are lost than cross the cut; if there is a way around it, none
+// after a moment. Afterwards all cross soon. With -short, as in a slow guest, losses are only told.
 func TestPartitions(t *testing.T) {
 	t.Parallel()
 	a, b := severalGateways(t, records.ActiveActive)

@@ -26,7 +26,8 @@ var (
 	gatewaysOfOne = flag.Int("gateways-of-one", 2, "`NUMBER` of these whose gateway runs, all on one node")
 )
 
-// TestManyPeers gives a cluster many peerings at once. A node has a path to each, and one node has the gateways of several, which it verifies.
+// TestManyPeers gives a cluster many peerings at once. A node has a path to each, and one node has the gateways of
+// several, which it verifies.
 func TestManyPeers(t *testing.T) {
 	t.Parallel()
 	k := combinations()[0]
@@ -129,7 +130,8 @@ func seenOfMany(i int) [2]netip.Prefix {
 
 func manyName(i int) string { return fmt.Sprintf("many-%d", i) }
 
-// peerWithMany writes a peering, of other ranges than all others, and starts its gateway on the first node, or only says where it would be.
+// peerWithMany writes a peering, of other ranges than all others, and starts its gateway on the first node, or only
+// says where it would be.
 func (c *testCluster) peerWithMany(k kinds, peer *testCluster, i int, runs bool) *testGateway {
 	c.t.Helper()
 	p := c.peering(k, peer)

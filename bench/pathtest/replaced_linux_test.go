@@ -15,8 +15,9 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// TestEveryNodeReplaced replaces the nodes of the server's cluster one by one, by others with other addresses, and the client's
-// gateway in between. Its record has the address of one node that is gone in the end, and nothing writes that anew.
+// TestEveryNodeReplaced replaces the nodes of the server's cluster one by one, by others with other addresses, and the
+// client's gateway in between. Its record has the address of one node that is gone in the end, and nothing writes that
+// anew.
 func TestEveryNodeReplaced(t *testing.T) {
 	t.Parallel()
 	k := combinations()[0]
@@ -58,7 +59,8 @@ func TestEveryNodeReplaced(t *testing.T) {
 	}
 }
 
-// replaceNode ends a node as a power failure does, has the gateway run on the other one, and makes another node in its place.
+// replaceNode ends a node as a power failure does, has the gateway run on the other one, and makes another node in its
+// place.
 func (c *testCluster) replaceNode(underlay netnstest.Namespace, i int) *testGateway {
 	c.t.Helper()
 	gone, old := c.nodeName(i), c.gateways[0]
@@ -130,7 +132,8 @@ func (c *testCluster) awaitAllProven(since time.Time) {
 		}
 		for i := range c.nodes {
 			if !proven[c.nodeName(i)] {
-				c.edit(c.gateways[0].id().StatusName(), func(string) string { return "gone" }) // by damage, it is written at once
+				// By damage, it is written at once.
+				c.edit(c.gateways[0].id().StatusName(), func(string) string { return "gone" })
 				return fmt.Errorf("packets of node %s do not cross: %+v, %+v", c.nodeName(i), s.TunnelStatus, s.Nodes)
 			}
 		}

@@ -29,8 +29,8 @@ const (
 	ofAPIServers = "EndpointSlices"
 )
 
-// kindsOfOthers are those that the first pass does not read at all. It does read the EndpointSlice of API servers, which
-// only they write.
+// kindsOfOthers are those that the first pass does not read at all. It does read the EndpointSlice of API servers,
+// which only they write.
 var kindsOfOthers = []string{ofGateways, ofLeases, ofPods, ofNodes}
 
 // spoiled is a client of an API server with objects of a kind that end each process that decodes them, or a list of

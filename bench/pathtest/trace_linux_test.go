@@ -64,8 +64,8 @@ func (c *testCluster) tracer(pods map[string]netnstest.Namespace) *cluster.Clust
 	return &cluster.Cluster{Context: c.name, Namespace: records.DefaultNamespace, Kube: c.kube}
 }
 
-// TestTrace follows packets between pods of two clusters of two gateways each, as they should go and to where rules of others
-// drop them.
+// TestTrace follows packets between pods of two clusters of two gateways each, as they should go and to where rules of
+// others drop them.
 func TestTrace(t *testing.T) {
 	t.Parallel()
 	a, b := severalGateways(t, records.ActiveActive)
@@ -101,7 +101,8 @@ func TestTrace(t *testing.T) {
 	run := func(protocol trace.Protocol, wrong func(trace.Result) error) {
 		t.Helper()
 		o.Protocol = protocol
-		// A busy machine loses echoes, so that nodes and gateways seem not to be verified, and packets change their way, for a moment.
+		// A busy machine loses echoes, so that nodes and gateways seem not to be verified, and packets change their
+		// way, for a moment.
 		eventually.Succeeds(t, joining, func() error {
 			r, err := trace.Run(t.Context(), o, nil)
 			if err == nil {

@@ -46,7 +46,8 @@ func (k *traffic) lost(t *testing.T) (lost int64) {
 	return k.knownLost()
 }
 
-// knownLost is how many datagrams have no answer although later ones of their flow have. Those on their way are not lost.
+// knownLost is how many datagrams have no answer although later ones of their flow have. Those on their way are not
+// lost.
 func (k *traffic) knownLost() (lost int64) {
 	for _, f := range k.flows {
 		answered := f.answered.Load() // first: the one that is answered now is not lost

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// undisturbed is for how long packets are counted once there is one pod again, and undisturbedLoss how many of them may be
-	// lost, of a hundred, on a busy machine: two pods that take turns lose half of them.
+	// undisturbed is for how long packets are counted once there is one pod again, and undisturbedLoss how many of them
+	// may be lost, of a hundred, on a busy machine: two pods that take turns lose half of them.
 	undisturbed     = 10 * time.Second
 	undisturbedLoss = 2
 )
@@ -58,7 +58,8 @@ func TestTwoPodsWithOneKey(t *testing.T) {
 	})
 }
 
-// cutOff connects two clusters, and cuts the first node of one of them, and the gateway on it, off from their API server.
+// cutOff connects two clusters, and cuts the first node of one of them, and the gateway on it, off from their API
+// server.
 func cutOff(a, b, from *testCluster) *testGateway {
 	k := combinations()[0]
 	socket, cut := from.serveAPI()
@@ -103,8 +104,8 @@ func (c *testCluster) awaitSteppedDown(g *testGateway) {
 	})
 }
 
-// expectSuccessor waits until an earlier pod has stepped down, and counts packets of the other node, to and from which the later
-// pod forwards.
+// expectSuccessor waits until an earlier pod has stepped down, and counts packets of the other node, to and from which
+// the later pod forwards.
 func (c *testCluster) expectSuccessor(old *testGateway, begin time.Time, k *traffic) {
 	c.t.Helper()
 	c.awaitSteppedDown(old)

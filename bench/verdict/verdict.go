@@ -14,8 +14,8 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// Of judges a peering of one gateway, from the reports of its gateway and of its witnesses. An unreadable report counts as
-// none.
+// Of judges a peering of one gateway, from the reports of its gateway and of its witnesses. An unreadable report counts
+// as none.
 func Of(ctx context.Context, kube kubernetes.Interface, peering string, mtu int, nodes ...string) (health.State, string, error) {
 	return OfAll(ctx, kube, records.GatewayIDs(peering, 1), mtu, nodes...)
 }

@@ -12,8 +12,8 @@ import (
 	"liqonet.io/liqonet/ipam/store"
 )
 
-// TestGatewayAddresses: a gateway that stands keeps its address, whatever others come and go; what an interrupted run has
-// reserved is used; nothing is held for gateways that are gone.
+// TestGatewayAddresses: a gateway that stands keeps its address, whatever others come and go; what an interrupted run
+// has reserved is used; nothing is held for gateways that are gone.
 func TestGatewayAddresses(t *testing.T) {
 	internal := netip.MustParsePrefix("10.80.0.0/24")
 	address := func(n int) netip.Addr { return cidr.Address(cidr.Number(internal.Addr()) + 128 + uint32(n)) }

@@ -32,8 +32,8 @@ type Uses []Use
 // Wide reports whether the range is too wide to be avoided.
 func (u Use) Wide() bool { return u.Addresses.Bits() < records.WidestAvoided }
 
-// Outside are the addresses that are in use around a cluster: those of API servers, external ones of nodes, and those that
-// nodes report. What lies within the cluster's own ranges is no news.
+// Outside are the addresses that are in use around a cluster: those of API servers, external ones of nodes, and those
+// that nodes report. What lies within the cluster's own ranges is no news.
 func Outside(servers []netip.Addr, nodes []cluster.Node, reported Uses, own []netip.Prefix) (all Uses) {
 	for _, a := range servers {
 		all = append(all, Use{Addresses: cidr.Single(a), By: "API server"})
@@ -69,8 +69,8 @@ func (all Uses) prefer(r *ipam.Registry, q ipam.Request) {
 	}
 }
 
-// acquire returns a range for a request: the one that it holds, else the preferred one, else a free one that is far from
-// what is in use, or at least free of it.
+// acquire returns a range for a request: the one that it holds, else the preferred one, else a free one that is far
+// from what is in use, or at least free of it.
 func (all Uses) acquire(r *ipam.Registry, q ipam.Request) (got ipam.Reservation, err error) {
 	all.prefer(r, q)
 	for _, around := range []bool{true, false} {
@@ -103,8 +103,8 @@ func (u Use) around() []netip.Prefix {
 	return append(all, u.Addresses)
 }
 
-// hold reserves the addresses in use, or the largest ranges around them that are free. Where they overlap what is held for a
-// peer already, that stays.
+// hold reserves the addresses in use, or the largest ranges around them that are free. Where they overlap what is held
+// for a peer already, that stays.
 func (all Uses) hold(r *ipam.Registry, around bool) (held []ipam.Reservation) {
 	for _, u := range all {
 		ranges := []netip.Prefix{u.Addresses}

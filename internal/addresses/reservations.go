@@ -1,5 +1,6 @@
-// Package addresses decides which ranges a cluster uses for itself and for its peers, on a registry of its reservations (package
-// ipam): what is used around the cluster, what is chosen, what collides, and what a check of all of them finds.
+// Package addresses decides which ranges a cluster uses for itself and for its peers, on a registry of its reservations
+// (package ipam): what is used around the cluster, what is chosen, what collides, and what a check of all of them
+// finds.
 package addresses
 
 import (
@@ -204,8 +205,8 @@ func Restore(r *ipam.Registry, f *records.Fabric, peerings []records.Peering) {
 	}
 }
 
-// Add is inventory.UpdateReservations for changes that take what is free. Peerings are read after the registry: one that is
-// read, and removed meanwhile, releases what it holds later than that, which makes the update begin anew.
+// Add is inventory.UpdateReservations for changes that take what is free. Peerings are read after the registry: one
+// that is read, and removed meanwhile, releases what it holds later than that, which makes the update begin anew.
 func Add(ctx context.Context, c *cluster.Cluster, f *records.Fabric, change func(*ipam.Registry) error) error {
 	return inventory.UpdateReservations(ctx, c, func(r *ipam.Registry) error {
 		peerings, err := inventory.Peerings(ctx, c)

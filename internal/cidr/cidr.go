@@ -1,5 +1,5 @@
-// Package cidr is the arithmetic of addresses and of ranges in CIDR notation that the other packages share. Where nothing
-// else is said, it serves IPv4 and IPv6. It is pure, and imports no other package of this module.
+// Package cidr is the arithmetic of addresses and of ranges in CIDR notation that the other packages share. Where
+// nothing else is said, it serves IPv4 and IPv6. It is pure, and imports no other package of this module.
 package cidr
 
 import (
@@ -63,7 +63,8 @@ func Merged(ranges []netip.Prefix) []netip.Prefix {
 	return set.Prefixes()
 }
 
-// Outermost returns the ranges sorted, without host bits and without those that others cover. Neighbours are not merged.
+// Outermost returns the ranges sorted, without host bits and without those that others cover. Neighbours are not
+// merged.
 func Outermost(ranges []netip.Prefix) []netip.Prefix {
 	all := make([]netip.Prefix, len(ranges))
 	for i, p := range ranges {

@@ -2,8 +2,8 @@ package cidr
 
 import "net/netip"
 
-// Mapping is a range of one cluster: its real addresses, and those by which the other cluster reaches them. Both have the
-// same length.
+// Mapping is a range of one cluster: its real addresses, and those by which the other cluster reaches them. Both have
+// the same length.
 type Mapping struct {
 	Real netip.Prefix `json:"real"`
 	Seen netip.Prefix `json:"seen"`

@@ -241,4 +241,6 @@ func fieldsOf(o Object) map[string]any {
 }
 
 // metadata is that of an unstructured object, which always has one.
-func metadata(fields map[string]any) map[string]any { return fields["metadata"].(map[string]any) } //nolint:forcetypeassert // see there
+func metadata(fields map[string]any) map[string]any {
+	return fields["metadata"].(map[string]any) //nolint:forcetypeassert // see document
+}

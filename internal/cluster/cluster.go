@@ -131,8 +131,8 @@ func Open(config *rest.Config, o Options) (*Cluster, error) {
 	return &Cluster{Context: o.Context, Namespace: o.Namespace, Kube: kube, Dynamic: dyn, host: config.Host}, nil
 }
 
-// Reach finds out whether the cluster answers, within ten seconds; a failure is a *ReachError. A server that does not tell
-// everybody its version answers too.
+// Reach finds out whether the cluster answers, within ten seconds; a failure is a *ReachError. A server that does not
+// tell everybody its version answers too.
 func (c *Cluster) Reach(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, reachTimeout, errNoAnswer)
 	defer cancel()

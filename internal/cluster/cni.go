@@ -89,8 +89,8 @@ func (inv *inventory) ciliumWarnings() []Warning {
 	return all
 }
 
-// iptablesMasquerade reports whether Cilium masquerades by iptables, in either family. It then does not route by eBPF: see
-// InitKubeProxyReplacementOptions in its pkg/kpr/initializer. An absent setting has the agent's default.
+// iptablesMasquerade reports whether Cilium masquerades by iptables, in either family. It then does not route by eBPF:
+// see InitKubeProxyReplacementOptions in its pkg/kpr/initializer. An absent setting has the agent's default.
 func iptablesMasquerade(config map[string]string) bool {
 	masquerades := func(enabled, masquerade, byDefault string) bool {
 		return cmp.Or(config[enabled], byDefault) == "true" && cmp.Or(config[masquerade], "true") == "true"

@@ -16,10 +16,10 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// Delete deletes objects, workloads first and namespaces last, in parallel otherwise, and returns when they and the pods of workloads
-// are gone, but for pods whose nodes are lost: see Stranded. Only kind, namespace and name of the objects count, and the UID where one
-// is set: an object that was listed is deleted, and none that was created in its place. What is not there is Absent; what exists
-// without liqonet's label is Kept.
+// Delete deletes objects, workloads first and namespaces last, in parallel otherwise, and returns when they and the
+// pods of workloads are gone, but for pods whose nodes are lost: see Stranded. Only kind, namespace and name of the
+// objects count, and the UID where one is set: an object that was listed is deleted, and none that was created in its
+// place. What is not there is Absent; what exists without liqonet's label is Kept.
 func (c *Cluster) Delete(ctx context.Context, objects ...Object) ([]Change, error) {
 	// The right to list can end with the namespace.
 	gone := sync.OnceValue(func() error { return c.waitListed(ctx, objects) })
@@ -40,8 +40,8 @@ func (c *Cluster) Delete(ctx context.Context, objects ...Object) ([]Change, erro
 	return changes, gone()
 }
 
-// isListed reports whether an object is one that List returned, and that nothing else ends with. Thousands of these may go at once, such as
-// the Leases of nodes: each takes one request.
+// isListed reports whether an object is one that List returned, and that nothing else ends with. Thousands of these may
+// go at once, such as the Leases of nodes: each takes one request.
 func isListed(o Object) bool {
 	return o.GetUID() != "" && ours(o) && *propagation(o) == metav1.DeletePropagationBackground
 }
@@ -62,7 +62,8 @@ func (c *Cluster) deleteListed(ctx context.Context, object Object) (Change, erro
 	return t.became(Deleted), nil
 }
 
-// waitListed waits until objects that were listed and deleted are gone, all of a kind at once: those with finalizers are not.
+// waitListed waits until objects that were listed and deleted are gone, all of a kind at once: those with finalizers
+// are not.
 func (c *Cluster) waitListed(ctx context.Context, objects []Object) error {
 	kinds := map[string][]Object{}
 	for _, o := range objects {

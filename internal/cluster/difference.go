@@ -25,8 +25,8 @@ func Differences(before, after Object) []string {
 	return d.fields
 }
 
-// lacking lists the fields of an object that are not as wanted. What is not wanted is others', or the API server's default:
-// it counts in lists alone, where one element more can be a right more.
+// lacking lists the fields of an object that are not as wanted. What is not wanted is others', or the API server's
+// default: it counts in lists alone, where one element more can be a right more.
 func lacking(have, want map[string]any) []string {
 	d := comparison{lack: true}
 	d.compare("", have, want)
@@ -79,7 +79,8 @@ func (d *comparison) compare(path string, old, wanted any) {
 	d.note(path, old, wanted)
 }
 
-// oneByOne reports whether the elements of two lists are compared each for itself: lists of words are not, of other lengths.
+// oneByOne reports whether the elements of two lists are compared each for itself: lists of words are not, of other
+// lengths.
 func oneByOne(a, b []any) bool {
 	return len(a) == len(b) || len(a) > 0 && ofObjects(a) && ofObjects(b)
 }

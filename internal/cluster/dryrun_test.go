@@ -15,8 +15,8 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// TestDryRunReadsWhatItWrote: a dry run goes on from its own writes, by every way of reading, and its plan is the sum of
-// them. The cluster has none of it.
+// TestDryRunReadsWhatItWrote: a dry run goes on from its own writes, by every way of reading, and its plan is the sum
+// of them. The cluster has none of it.
 func TestDryRunReadsWhatItWrote(t *testing.T) {
 	gone := &corev1.ConfigMap{ObjectMeta: ourMeta("gone"), Data: map[string]string{"k": "v"}}
 	c, kube := clustertest.New(clustertest.Config{Objects: []runtime.Object{fabric("mtu: 1500\n"), gone}})

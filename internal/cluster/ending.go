@@ -12,11 +12,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// endCheck is how often a wait for an end looks for what keeps it: that a node is lost changes neither a workload nor a namespace.
+// endCheck is how often a wait for an end looks for what keeps it: that a node is lost changes neither a workload nor a
+// namespace.
 const endCheck = 2 * time.Second
 
-// waitGone waits until an object that is being deleted is gone. If only pods of lost nodes keep it, a workload is deleted without them,
-// and the wait for a namespace ends: Kubernetes removes it after them.
+// waitGone waits until an object that is being deleted is gone. If only pods of lost nodes keep it, a workload is
+// deleted without them, and the wait for a namespace ends: Kubernetes removes it after them.
 func (c *Cluster) waitGone(ctx context.Context, t target) error {
 	selection := Named(t.Name)
 	selector, has := podsOf(t.live)
@@ -61,7 +62,8 @@ func ringing(ctx context.Context, every time.Duration) *Bell {
 	return bell
 }
 
-// leave ends the wait for an object that only pods of lost nodes keep. A workload is deleted without them, and missing until it is gone.
+// leave ends the wait for an object that only pods of lost nodes keep. A workload is deleted without them, and missing
+// until it is gone.
 func (c *Cluster) leave(ctx context.Context, t target) (missing string, err error) {
 	if t.Kind == kindOf(&corev1.Namespace{}).Kind {
 		return "", nil
@@ -77,7 +79,8 @@ func (c *Cluster) leave(ctx context.Context, t target) (missing string, err erro
 	return "still there", nil
 }
 
-// podsOf is a label selector for the pods that keep an object which is being deleted; false: pods keep none of its kind.
+// podsOf is a label selector for the pods that keep an object which is being deleted; false: pods keep none of its
+// kind.
 func podsOf(o Object) (selector string, has bool) {
 	switch o := o.(type) {
 	case *appsv1.DaemonSet:
@@ -100,8 +103,9 @@ func Remains(ns *corev1.Namespace) string {
 	return ""
 }
 
-// Stranded names the pods that have been told to end and cannot, as their nodes are lost, such as "node-x7k2p (node n3)", sorted.
-// Kubernetes removes them when the node is back, or its Node object is deleted. In a dry run there are none.
+// Stranded names the pods that have been told to end and cannot, as their nodes are lost, such as "node-x7k2p (node
+// n3)", sorted. Kubernetes removes them when the node is back, or its Node object is deleted. In a dry run there are
+// none.
 func (c *Cluster) Stranded(ctx context.Context, selector string) ([]string, error) {
 	if c.IsDryRun() {
 		return nil, nil
@@ -115,7 +119,8 @@ func (c *Cluster) Stranded(ctx context.Context, selector string) ([]string, erro
 	return names, err
 }
 
-// ending are the pods that are past the time they were given to end, on nodes that are not Ready; others: there are more pods.
+// ending are the pods that are past the time they were given to end, on nodes that are not Ready; others: there are
+// more pods.
 func (c *Cluster) ending(ctx context.Context, selector string) (stranded []*corev1.Pod, others bool, err error) {
 	pods, err := All[*corev1.Pod](ctx, c, selector)
 	if err != nil || len(pods) == 0 {

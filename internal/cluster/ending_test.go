@@ -19,7 +19,8 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// TestDeleteWithoutPodsOfLostNodes: the kubelet of a lost node ends no pod, so that what has one there would never be gone.
+// TestDeleteWithoutPodsOfLostNodes: the kubelet of a lost node ends no pod, so that what has one there would never be
+// gone.
 func TestDeleteWithoutPodsOfLostNodes(t *testing.T) {
 	for name, c := range map[string]struct {
 		ready    bool          // the pod's node is

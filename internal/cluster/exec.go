@@ -50,11 +50,12 @@ const (
 	longestFrame = 1 << 20 // bytes
 )
 
-// longestFailure is how many bytes are kept of what a command writes to standard error: what runs in a pod may write without end.
+// longestFailure is how many bytes are kept of what a command writes to standard error: what runs in a pod may write
+// without end.
 const longestFailure = 4096
 
-// Exec runs a command in a pod of liqonet's namespace until the context ends. client-go's own client speaks further protocols,
-// for which it needs two more modules.
+// Exec runs a command in a pod of liqonet's namespace until the context ends. client-go's own client speaks further
+// protocols, for which it needs two more modules.
 func (c *Cluster) Exec(ctx context.Context, pod string, command ...string) (_ *Session, err error) {
 	defer func() {
 		if err != nil {
@@ -73,11 +74,13 @@ func (c *Cluster) Exec(ctx context.Context, pod string, command ...string) (_ *S
 	}
 	for name, value := range map[string]string{
 		"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Protocol": execProtocol,
-		"Sec-WebSocket-Key": base64.StdEncoding.EncodeToString(make([]byte, 16)), // against caches, of which TLS has none
+		// Against caches, of which TLS has none.
+		"Sec-WebSocket-Key": base64.StdEncoding.EncodeToString(make([]byte, 16)),
 	} {
 		request.Header.Set(name, value)
 	}
-	answer, err := (&http.Client{Transport: client.Client.Transport}).Do(request) // without the time limit of single requests
+	// Without the time limit of single requests.
+	answer, err := (&http.Client{Transport: client.Client.Transport}).Do(request)
 	if err != nil {
 		return nil, err
 	}

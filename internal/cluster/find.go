@@ -8,14 +8,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Find returns the object of that type and name, of a namespaced kind the one in liqonet's namespace; nil: there is none.
+// Find returns the object of that type and name, of a namespaced kind the one in liqonet's namespace; nil: there is
+// none.
 func Find[T Object](ctx context.Context, c *Cluster, name string) (found T, err error) {
 	t, err := c.find(ctx, found, c.Namespace, name)
 	found, _ = t.live.(T)
 	return found, err
 }
 
-// All returns the objects of that type which a label selector matches, of a namespaced kind those in liqonet's namespace.
+// All returns the objects of that type which a label selector matches, of a namespaced kind those in liqonet's
+// namespace.
 func All[T Object](ctx context.Context, c *Cluster, selector string) ([]T, error) {
 	var kind T
 	objects, err := c.list(ctx, kind, selector)
@@ -26,8 +28,8 @@ func All[T Object](ctx context.Context, c *Cluster, selector string) ([]T, error
 	return all, err
 }
 
-// AllKinds returns the objects in liqonet's namespace that a label selector matches, by kind. unread says of which kinds they
-// could not be read, and why.
+// AllKinds returns the objects in liqonet's namespace that a label selector matches, by kind. unread says of which
+// kinds they could not be read, and why.
 func (c *Cluster) AllKinds(ctx context.Context, selector string) (objects map[string][]Object, unread map[string]error) {
 	objects, unread = make(map[string][]Object), make(map[string]error)
 	for _, like := range append(namespacedKinds(), &corev1.Pod{}) {

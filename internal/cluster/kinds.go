@@ -173,7 +173,8 @@ func namespacedKinds() []Object {
 	}
 }
 
-// kindOf returns the group, version and kind of an object by its Go type; of a type that is none of the API's, its name.
+// kindOf returns the group, version and kind of an object by its Go type; of a type that is none of the API's, its
+// name.
 func kindOf(o Object) schema.GroupVersionKind {
 	kinds, _, err := scheme.Scheme.ObjectKinds(o)
 	if err != nil {

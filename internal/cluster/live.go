@@ -15,8 +15,8 @@ type Live struct {
 	unread  map[string]bool   // kinds, and names of cluster-wide objects, that the user may not read
 }
 
-// ReadLive reads all objects of some kinds in liqonet's namespace, and cluster-wide ones by their names. What the user may
-// not read is left out: nothing is said of it.
+// ReadLive reads all objects of some kinds in liqonet's namespace, and cluster-wide ones by their names. What the user
+// may not read is left out: nothing is said of it.
 func (c *Cluster) ReadLive(ctx context.Context, kinds, named []Object) (Live, error) {
 	live := Live{make(map[string]Object), make(map[string]bool)}
 	var mu sync.Mutex
@@ -54,8 +54,8 @@ func (c *Cluster) readLive(ctx context.Context, like Object) ([]Object, error) {
 // Object returns the object of the same kind and name; nil: there is none.
 func (l Live) Object(like Object) Object { return l.objects[title(like)] }
 
-// Compare says how the object is not as wanted, such as "Role gateway-b is missing"; "" if it is, or is not known. Without
-// contents only labels are compared.
+// Compare says how the object is not as wanted, such as "Role gateway-b is missing"; "" if it is, or is not known.
+// Without contents only labels are compared.
 func (l Live) Compare(want Object, contents bool) string {
 	name := title(want)
 	if l.unread[kindOf(want).Kind] || l.unread[name] {

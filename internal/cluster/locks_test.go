@@ -65,8 +65,8 @@ func TestLocksInOrder(t *testing.T) {
 	})
 }
 
-// TestLockOfNewNamespace: where a cluster had no namespace when a run first wrote, its lock is taken once it has one. If
-// another run has it then, the run does not write.
+// TestLockOfNewNamespace: where a cluster had no namespace when a run first wrote, its lock is taken once it has one.
+// If another run has it then, the run does not write.
 func TestLockOfNewNamespace(t *testing.T) {
 	var absent atomic.Bool
 	a, kube := withID("1", &absent)

@@ -101,8 +101,8 @@ func podProblem(pod *corev1.Pod) *PodError {
 }
 
 // FailFast runs a wait and ends it when a pod that the label selector matches has been unable to start for
-// some seconds, or refused; the error is then a *PodError. If the wait times out, its error also has the reason why pods
-// cannot start, if there is one.
+// some seconds, or refused; the error is then a *PodError. If the wait times out, its error also has the reason why
+// pods cannot start, if there is one.
 func (c *Cluster) FailFast(ctx context.Context, selector string, wait func(context.Context) error) error {
 	first := func(problems []*PodError) *PodError {
 		if i := slices.IndexFunc(problems, func(p *PodError) bool { return p.Lasts }); i >= 0 {
@@ -113,8 +113,8 @@ func (c *Cluster) FailFast(ctx context.Context, selector string, wait func(conte
 	return c.FailWhen(ctx, selector, first, wait)
 }
 
-// FailWhen is FailFast for waits that go on without some pods. judge is called with the pods that cannot start, sorted by name, at
-// every change; it returns the one that ends the wait, nil: none does.
+// FailWhen is FailFast for waits that go on without some pods. judge is called with the pods that cannot start, sorted
+// by name, at every change; it returns the one that ends the wait, nil: none does.
 func (c *Cluster) FailWhen(ctx context.Context, selector string, judge func([]*PodError) *PodError, wait func(context.Context) error) error {
 	if c.dry != nil {
 		return wait(ctx)

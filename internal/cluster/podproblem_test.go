@@ -167,8 +167,8 @@ func refusePods(t *testing.T, kube kubernetes.Interface, version, message string
 	}
 }
 
-// TestFailFastTellsRefusals: pods that are refused while it waits end the wait, also if there are others; what was refused
-// before, or was created after all, does not.
+// TestFailFastTellsRefusals: pods that are refused while it waits end the wait, also if there are others; what was
+// refused before, or was created after all, does not.
 func TestFailFastTellsRefusals(t *testing.T) {
 	const quota = `pods "node-" is forbidden: exceeded quota: small`
 	for name, c := range map[string]struct {

@@ -62,9 +62,9 @@ func newestRefusal(events []corev1.Event) (*PodError, time.Time) {
 	return &PodError{Pod: "of " + owner.Kind + " " + owner.Name, Reason: newest.Reason, Message: strings.TrimPrefix(newest.Message, combined)}, newest.LastTimestamp.Time
 }
 
-// watchRefusals gives up when pods that the label selector matches are refused for some seconds. Earlier events do not count:
-// a user who has removed the cause runs the same command again, and controllers retry. Without the right to read events,
-// the wait lasts until its timeout.
+// watchRefusals gives up when pods that the label selector matches are refused for some seconds. Earlier events do not
+// count: a user who has removed the cause runs the same command again, and controllers retry. Without the right to read
+// events, the wait lasts until its timeout.
 func (c *Cluster) watchRefusals(ctx context.Context, selector string, giveUp context.CancelCauseFunc) {
 	before, err := c.refusals(ctx)
 	if err != nil {

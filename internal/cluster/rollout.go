@@ -7,8 +7,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 )
 
-// WaitDaemonSet waits until a DaemonSet has ready pods of its newest version on so many nodes, or on all that it chooses. It
-// chooses nodes that are not Ready, too, and would not be complete with them. The bell says that nodes has another answer.
+// WaitDaemonSet waits until a DaemonSet has ready pods of its newest version on so many nodes, or on all that it
+// chooses. It chooses nodes that are not Ready, too, and would not be complete with them. The bell says that nodes has
+// another answer.
 func (c *Cluster) WaitDaemonSet(ctx context.Context, name string, nodes func() int, again *Bell) error {
 	what := fmt.Sprintf("DaemonSet %s/%s", c.Namespace, name)
 	return Wait(ctx, c, Selection{Name: name, Again: again}, what, func(all []*appsv1.DaemonSet) (string, error) {
@@ -27,8 +28,9 @@ func (c *Cluster) WaitDaemonSet(ctx context.Context, name string, nodes func() i
 	})
 }
 
-// WaitDeployment waits until all pods of the Deployment's newest version are ready and no older one is left. FailFast ends it
-// if pods are refused: the Deployment's condition ReplicaFailure remains for a while after the cause was removed.
+// WaitDeployment waits until all pods of the Deployment's newest version are ready and no older one is left. FailFast
+// ends it if pods are refused: the Deployment's condition ReplicaFailure remains for a while after the cause was
+// removed.
 func (c *Cluster) WaitDeployment(ctx context.Context, name string) error {
 	what := fmt.Sprintf("Deployment %s/%s", c.Namespace, name)
 	return Wait(ctx, c, Named(name), what, func(all []*appsv1.Deployment) (string, error) {

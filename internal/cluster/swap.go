@@ -10,16 +10,17 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// Of several writers of one object one succeeds at a time. The others try again after pauses that grow up to one or two seconds.
-// They give up after a time, not after a number of attempts: how many attempts fail depends on the speed of the API server.
+// Of several writers of one object one succeeds at a time. The others try again after pauses that grow up to one or two
+// seconds. They give up after a time, not after a number of attempts: how many attempts fail depends on the speed of
+// the API server.
 const swapPatience = 2 * time.Minute
 
 var swapPauses = wait.Backoff{Steps: 10, Duration: 10 * time.Millisecond, Factor: 1.6, Jitter: 1}
 
-// Swap brings one object into the state that want computes from the live one, provided that the live one is still the same
-// when it is written. Otherwise want is called again, with what another writer left; it must have no effect that may not
-// be repeated. live is nil where there is no object. want returns nil to leave all as it is. Of the object at, only kind,
-// namespace and name count.
+// Swap brings one object into the state that want computes from the live one, provided that the live one is still the
+// same when it is written. Otherwise want is called again, with what another writer left; it must have no effect that
+// may not be repeated. live is nil where there is no object. want returns nil to leave all as it is. Of the object at,
+// only kind, namespace and name count.
 func Swap[T Object](ctx context.Context, c *Cluster, at T, want func(live T) (T, error)) (Change, error) {
 	pauses := swapPauses
 	for began := time.Now(); ; {

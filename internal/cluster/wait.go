@@ -196,8 +196,8 @@ func (f *follower[T]) put(object runtime.Object, gone bool) {
 	f.objects[name] = typed
 }
 
-// evaluate reports whether the check is content, or refuses. Of a thousand objects, each of which changes, not every change is
-// checked: a check that takes long is due again after as long as ten of them.
+// evaluate reports whether the check is content, or refuses. Of a thousand objects, each of which changes, not every
+// change is checked: a check that takes long is due again after as long as ten of them.
 func (f *follower[T]) evaluate() (done bool) {
 	start := time.Now()
 	defer func() { f.due = time.Now().Add(checkRest * time.Since(start)) }()

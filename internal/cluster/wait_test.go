@@ -151,8 +151,9 @@ func TestRollouts(t *testing.T) {
 		"daemonset unready":  {daemonSet(2, 2, 3, 3, 1), "3 of 3 pods up to date, 1 ready"},
 		"daemonset":          {daemonSet(2, 2, 3, 3, 3), ""},
 		"deployment old pod": {deployment(appsv1.DeploymentStatus{Replicas: 2, UpdatedReplicas: 1, AvailableReplicas: 1}), "1 of 1 pods up to date, 1 available, 2 in all"},
-		"deployment failed":  {deployment(appsv1.DeploymentStatus{Conditions: failed}), "0 of 1 pods up to date"}, // perhaps before the cause was removed
-		"deployment":         {deployment(appsv1.DeploymentStatus{Replicas: 1, UpdatedReplicas: 1, AvailableReplicas: 1}), ""},
+		// Perhaps before the cause was removed.
+		"deployment failed": {deployment(appsv1.DeploymentStatus{Conditions: failed}), "0 of 1 pods up to date"},
+		"deployment":        {deployment(appsv1.DeploymentStatus{Replicas: 1, UpdatedReplicas: 1, AvailableReplicas: 1}), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -176,7 +177,8 @@ func TestRollouts(t *testing.T) {
 	}
 }
 
-// TestWaitChecksManyChangesTogether: of many objects that change at once, not every change is checked, but the last one is.
+// TestWaitChecksManyChangesTogether: of many objects that change at once, not every change is checked, but the last one
+// is.
 func TestWaitChecksManyChangesTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const many = 1000
@@ -191,7 +193,7 @@ func TestWaitChecksManyChangesTogether(t *testing.T) {
 		checks := 0
 		err := cluster.Wait(t.Context(), c, cluster.Selection{}, "records", func(all []*corev1.ConfigMap) (string, error) {
 			checks++
-			time.Sleep(time.Duration(len(all)) * time.Millisecond) //nolint:forbidigo // in a bubble of synctest this advances the clock and waits for nothing
+			time.Sleep(time.Duration(len(all)) * time.Millisecond) //nolint:forbidigo // synctest's clock
 			return map[bool]string{true: "some"}[len(all) < many], nil
 		})
 		if err != nil || checks > 5 {

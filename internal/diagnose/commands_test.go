@@ -10,8 +10,8 @@ import (
 	"liqonet.io/liqonet/internal/status"
 )
 
-// TestCommandsToCopy: whatever contexts, namespaces and peerings are called, each is one word of a command to copy. A name
-// that contains a placeholder is not filled in again.
+// TestCommandsToCopy: whatever contexts, namespaces and peerings are called, each is one word of a command to copy. A
+// name that contains a placeholder is not filled in again.
 func TestCommandsToCopy(t *testing.T) {
 	const evil = "x;echo CONTEXT NAMESPACE PEER REMOTE OTHER BROKEN $(id) 'y"
 	s := sideOf(evil)

@@ -1,6 +1,6 @@
-// Package diagnose finds out what keeps a peering from working: it gathers what clusters, nodes and gateways report, and judges it
-// by a table of checks with stable IDs. Where one failure explains others, these are marked as following. It changes nothing,
-// unless Probe is set: package pathtest then sends packets of its own.
+// Package diagnose finds out what keeps a peering from working: it gathers what clusters, nodes and gateways report,
+// and judges it by a table of checks with stable IDs. Where one failure explains others, these are marked as following.
+// It changes nothing, unless Probe is set: package pathtest then sends packets of its own.
 package diagnose
 
 import (
@@ -197,8 +197,8 @@ func (c Check) finding(f *facts, s *side, look func() outcome) Finding {
 	return found
 }
 
-// follows returns the ID of the failure before a finding that explains it; "": none does, or it has not failed. What both
-// sides of a peering see is one failure.
+// follows returns the ID of the failure before a finding that explains it; "": none does, or it has not failed. What
+// both sides of a peering see is one failure.
 func follows(before []Finding, f Finding) string {
 	if f.State != Failed {
 		return ""

@@ -324,8 +324,8 @@ func (f *facts) side(p status.Peering) *side {
 	return s
 }
 
-// sideWith is the peering with another cluster; nil: there is none. Where the record or the cluster cannot be read, its name
-// decides.
+// sideWith is the peering with another cluster; nil: there is none. Where the record or the cluster cannot be read, its
+// name decides.
 func (f *facts) sideWith(far *facts, name string) *side {
 	for _, p := range f.peerings {
 		s := f.side(p)

@@ -95,7 +95,8 @@ func Table() []Check {
 	return slices.Concat(apiChecks(), objectChecks(), nodeChecks(), gatewayChecks(), overlayChecks(), tunnelChecks(), peerChecks(), pathChecks(), leftoverChecks())
 }
 
-// needs are the checks whose failures explain that of a check, directly or through others, those that come first in front.
+// needs are the checks whose failures explain that of a check, directly or through others, those that come first in
+// front.
 func needs(id string) (all []string) {
 	table := Table()
 	wanted := map[string]bool{id: true}

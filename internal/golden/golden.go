@@ -1,5 +1,5 @@
-// Package golden compares what tests make with files in their folders testdata, which go test -update writes anew. It is
-// for tests alone.
+// Package golden compares what tests make with files in their folders testdata, which go test -update writes anew. It
+// is for tests alone.
 package golden
 
 import (

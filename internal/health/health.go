@@ -50,8 +50,8 @@ const (
 	LossLeast = 2
 )
 
-// A gateway reports every ReportEvery, and at once what passes a threshold. Where no other machine would report its end,
-// it reports every LoneReportEvery.
+// A gateway reports every ReportEvery, and at once what passes a threshold. Where no other machine would report its
+// end, it reports every LoneReportEvery.
 const (
 	ReportEvery     = 10 * time.Second
 	LoneReportEvery = 2 * time.Second
@@ -67,8 +67,8 @@ func Every(watched bool) time.Duration {
 	return LoneReportEvery
 }
 
-// Life is how long a report counts after which the next one comes in that time at the latest. What no gateway would state
-// is ReportEvery: the statement outlives the gateway, and must not make it look alive.
+// Life is how long a report counts after which the next one comes in that time at the latest. What no gateway would
+// state is ReportEvery: the statement outlives the gateway, and must not make it look alive.
 func Life(every time.Duration) time.Duration {
 	if every <= 0 || every > ReportEvery {
 		every = ReportEvery
@@ -83,8 +83,8 @@ func Late(age, every time.Duration) bool { return age.Abs() >= Life(every) }
 type Observation struct {
 	// Status is what the gateway reports; nil: it never has.
 	Status *records.Status
-	// Age is that of the report, negative for one of the future. It counts from when the report was seen to be written, if
-	// it was, whatever the clocks.
+	// Age is that of the report, negative for one of the future. It counts from when the report was seen to be written,
+	// if it was, whatever the clocks.
 	Age time.Duration
 	// Every is how long after the report the next one comes at the latest; zero: ReportEvery.
 	Every time.Duration
@@ -99,8 +99,8 @@ type Observation struct {
 	MTU     int // bytes, of the largest packet that is to cross; 0: not judged
 }
 
-// JudgeAll returns the state of one side of a peering by those of its gateways, each of which carries packets of all nodes.
-// altered are objects that are not as they should be, each with how.
+// JudgeAll returns the state of one side of a peering by those of its gateways, each of which carries packets of all
+// nodes. altered are objects that are not as they should be, each with how.
 func JudgeAll(gateways []Observation, altered []string) (State, string) {
 	states, reasons := make([]State, len(gateways)), make([]string, len(gateways))
 	for i, o := range gateways {
@@ -183,9 +183,9 @@ func Judge(o Observation) (State, string) {
 	return worst, reason
 }
 
-// witnessed is what the witnesses see: Down where all of them miss the gateway, or what is behind it. A node whose echoes, or
-// whose answers of the peer, the gateway itself misses is none: its path is the gateway's to report. The gateway's own node is one only
-// where there is no other: when it is lost, what it reported last says that all is well.
+// witnessed is what the witnesses see: Down where all of them miss the gateway, or what is behind it. A node whose
+// echoes, or whose answers of the peer, the gateway itself misses is none: its path is the gateway's to report. The
+// gateway's own node is one only where there is no other: when it is lost, what it reported last says that all is well.
 func witnessed(o Observation) (State, string) {
 	var others, own []string // what each reports, "" where its path works
 	for _, name := range o.Nodes {

@@ -97,7 +97,8 @@ func TestJudge(t *testing.T) {
 		{"a witness that the gateway misses is no second fault", func(o *Observation) {
 			o.Status.Nodes[1].LastEcho, o.Witnesses = ago(time.Minute), map[string]string{"n2": "no answer from the gateway"}
 		}, Degraded, "no echo between gateway and node n2"},
-		{"a witness whose answers the gateway misses is no second fault", func(o *Observation) { // packets of the other nodes cross
+		// Packets of the other nodes cross.
+		{"a witness whose answers the gateway misses is no second fault", func(o *Observation) {
 			o.Status.Nodes[1].LastProof, o.Witnesses = ago(time.Minute), map[string]string{"n2": "no answer from nodes of the peer"}
 		}, Degraded, "no answer from nodes of the peer to node n2"},
 		{"an old report, and witnesses see why", func(o *Observation) {

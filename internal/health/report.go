@@ -130,8 +130,8 @@ func nodes(s *records.Status, names []string) (State, []string) {
 	return Degraded, reasons
 }
 
-// Missing are the nodes whose echoes do not reach the gateway, and of the others those whose packets no node of the peer
-// answers.
+// Missing are the nodes whose echoes do not reach the gateway, and of the others those whose packets no node of the
+// peer answers.
 func Missing(s *records.Status, names []string) (silent, unproven []string) {
 	for _, name := range names {
 		switch n, _ := Node(s, name); {

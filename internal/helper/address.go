@@ -59,8 +59,8 @@ func claimAddress(ctx context.Context, client kubernetes.Interface, namespace st
 	return nil, netip.Addr{}, fmt.Errorf("claim internal address: all addresses of %s are taken", cidr.Lower(internalCIDR))
 }
 
-// claimedBefore is that of a node's Leases which holds the preferred address, else one that holds an address of the nodes' range; nil if
-// there is none.
+// claimedBefore is that of a node's Leases which holds the preferred address, else one that holds an address of the
+// nodes' range; nil if there is none.
 func claimedBefore(own []coordinationv1.Lease, internalCIDR netip.Prefix, preferred netip.Addr) (*coordinationv1.Lease, netip.Addr) {
 	for _, wanted := range []netip.Addr{preferred, {}} {
 		for _, l := range own {
@@ -127,8 +127,8 @@ func leaseOwners(node *corev1.Node) []metav1.OwnerReference {
 	return []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}}
 }
 
-// nodeLabel is a label value by which a node finds its Lease: its name, which it keeps when its Node object is made anew,
-// or the end of its sum where the name is longer than a label. The holder tells whose the Lease is.
+// nodeLabel is a label value by which a node finds its Lease: its name, which it keeps when its Node object is made
+// anew, or the end of its sum where the name is longer than a label. The holder tells whose the Lease is.
 func nodeLabel(node string) string {
 	if len(node) <= validation.LabelValueMaxLength {
 		return node

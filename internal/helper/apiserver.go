@@ -55,8 +55,8 @@ func (d *Dialer) Dialed() []netip.Addr {
 	return slices.Clone(d.known)
 }
 
-// servers are the IPv4 addresses of the API server: those that this helper speaks to, which may be a Service's, and those
-// that API servers tell of themselves.
+// servers are the IPv4 addresses of the API server: those that this helper speaks to, which may be a Service's, and
+// those that API servers tell of themselves.
 func (l *nodeLoop) servers(slice *discoveryv1.EndpointSlice) []netip.Addr {
 	all := l.Dialer.Dialed()
 	if slice != nil {

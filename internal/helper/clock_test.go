@@ -15,8 +15,9 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// setBack is a time that was read before the clock was set back by some seconds: by the monotonic clock it is what it was. Package
-// time has nothing that moves one clock alone; its first word has the seconds above 30 bits of nanoseconds.
+// setBack is a time that was read before the clock was set back by some seconds: by the monotonic clock it is what it
+// was. Package time has nothing that moves one clock alone; its first word has the seconds above 30 bits of
+// nanoseconds.
 func setBack(t time.Time, seconds uint64) time.Time {
 	*(*uint64)(unsafe.Pointer(&t)) += seconds << 30
 	return t
@@ -41,8 +42,8 @@ func TestClockSetBack(t *testing.T) {
 	}
 }
 
-// TestLastEchoToCome: what an earlier process has reported in the time of another clock does not make its successor healthy, not even
-// once that time has come.
+// TestLastEchoToCome: what an earlier process has reported in the time of another clock does not make its successor
+// healthy, not even once that time has come.
 func TestLastEchoToCome(t *testing.T) {
 	for ago, known := range map[time.Duration]bool{time.Minute: true, -time.Minute: false} {
 		l := &gatewayLoop{Gateway: Gateway{Env: Env{Namespace: testNamespace}, ID: firstGateway("b")}, status: cache.NewStore(cache.MetaNamespaceKeyFunc)}

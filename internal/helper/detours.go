@@ -15,8 +15,9 @@ import (
 	"liqonet.io/liqonet/netops"
 )
 
-// detours adds to the peerings that are refused those whose packets rules or routes of others take elsewhere. Packets that verify the
-// path go from the node itself to nodes of the peer, and need not meet them. A change of such a rule or route calls for a pass.
+// detours adds to the peerings that are refused those whose packets rules or routes of others take elsewhere. Packets
+// that verify the path go from the node itself to nodes of the peer, and need not meet them. A change of such a rule or
+// route calls for a pass.
 func (l *nodeLoop) detours(v nodeView, applied []string) (map[string]string, error) {
 	var names []string
 	var crossings []netops.Crossing

@@ -17,17 +17,17 @@ import (
 const (
 	// drainMost is how long it forwards at most for those that do not turn to others. The pod's grace period is longer.
 	drainMost = 15 * time.Second
-	// successionMost is how long the only gateway forwards at most until there is a pod that succeeds it. In a rollout none comes, because
-	// the Deployment recreates the pod: that delays the rollout, which interrupts then as before.
+	// successionMost is how long the only gateway forwards at most until there is a pod that succeeds it. In a rollout
+	// none comes, because the Deployment recreates the pod: that delays the rollout, which interrupts then as before.
 	successionMost = 10 * time.Second
 	drainEvery     = 50 * time.Millisecond // between two looks whether all have turned to others
-	// drainLooks in a row, half a second, must find that none sends here: for packets on their way. Looks are counted, not time: a
-	// process that gets no processor has not seen what waits in its sockets and queues.
+	// drainLooks in a row, half a second, must find that none sends here: for packets on their way. Looks are counted,
+	// not time: a process that gets no processor has not seen what waits in its sockets and queues.
 	drainLooks = 10
 )
 
-// drain returns when the gateway may end: when the peering is removed, or nobody needs this pod any more. Until then it forwards as
-// ever.
+// drain returns when the gateway may end: when the peering is removed, or nobody needs this pod any more. Until then it
+// forwards as ever.
 func (l *gatewayLoop) drain(ctx context.Context) {
 	v := l.served.Load()
 	if v == nil {
@@ -61,9 +61,9 @@ func (l *gatewayLoop) succeeded() bool {
 	return pod != "" && pod != l.Pod
 }
 
-// unneeded returns a function that reports whether the gateway may end. Once all nodes and gateways of the peer that are alive have
-// reported that they send their packets by others, it announces its end, and they have to report that again, for a moment: from then
-// on none returns to it, though another gateway may not answer.
+// unneeded returns a function that reports whether the gateway may end. Once all nodes and gateways of the peer that
+// are alive have reported that they send their packets by others, it announces its end, and they have to report that
+// again, for a moment: from then on none returns to it, though another gateway may not answer.
 func (l *gatewayLoop) unneeded() func() bool {
 	looks := 0
 	return func() bool {
@@ -88,7 +88,8 @@ func (g *gatewayEchoes) drain() {
 	g.hurry()
 }
 
-// announceEnd has all echoes from now on report that this gateway has no way on. The result is false if they do already.
+// announceEnd has all echoes from now on report that this gateway has no way on. The result is false if they do
+// already.
 func (g *gatewayEchoes) announceEnd() bool {
 	g.mu.Lock()
 	first := g.ending.IsZero()
@@ -107,8 +108,9 @@ func (g *gatewayEchoes) hurry() {
 	}
 }
 
-// idle reports whether all that are alive have reported that they send no packets of pods here, since this gateway announced its end
-// if it has. A gateway of the peer that does not answer may stand still, and have packets for this one.
+// idle reports whether all that are alive have reported that they send no packets of pods here, since this gateway
+// announced its end if it has. A gateway of the peer that does not answer may stand still, and have packets for this
+// one.
 func (g *gatewayEchoes) idle() bool {
 	g.mu.Lock()
 	since := g.ending
@@ -131,8 +133,8 @@ func (n *nodePaths) idle(since time.Time) bool {
 	})
 }
 
-// sends reports whether a node or gateway of the peer is alive that has not reported since a time that it sends no packets of pods
-// here; echo is the time of its last echo.
+// sends reports whether a node or gateway of the peer is alive that has not reported since a time that it sends no
+// packets of pods here; echo is the time of its last echo.
 func sends(echo, since time.Time, unused bool) bool {
 	return time.Since(echo) < health.NodeSilence && (!unused || echo.Before(since))
 }

@@ -15,8 +15,8 @@ import (
 	"liqonet.io/liqonet/netops/echo"
 )
 
-// TestDrain: a gateway whose nodes go on sending drains for as long as it may, and not at all if nothing can come, because the peering
-// is removed, or if there is another pod of it, as of the only gateway of a node that is drained.
+// TestDrain: a gateway whose nodes go on sending drains for as long as it may, and not at all if nothing can come,
+// because the peering is removed, or if there is another pod of it, as of the only gateway of a node that is drained.
 func TestDrain(t *testing.T) {
 	for _, test := range []struct {
 		name     string
@@ -83,7 +83,8 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// TestStalledDrain: a gateway that drains gets no processor for a second. It has not seen what came meanwhile, and does not end at once.
+// TestStalledDrain: a gateway that drains gets no processor for a second. It has not seen what came meanwhile, and does
+// not end at once.
 func TestStalledDrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := testView()
@@ -98,7 +99,7 @@ func TestStalledDrain(t *testing.T) {
 		if over() {
 			t.Error("over at the first look")
 		}
-		time.Sleep(time.Second) //nolint:forbidigo // in a bubble of synctest this advances the clock and waits for nothing
+		time.Sleep(time.Second) //nolint:forbidigo // synctest's clock
 		report()
 		looks := 1
 		for ; !over(); looks++ {

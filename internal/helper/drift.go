@@ -13,8 +13,8 @@ import (
 	"liqonet.io/liqonet/netops"
 )
 
-// drift counts changes by others of liqonet's kernel objects, which this helper restores. Its methods may be called from
-// any goroutine.
+// drift counts changes by others of liqonet's kernel objects, which this helper restores. Its methods may be called
+// from any goroutine.
 type drift struct {
 	log     *slog.Logger
 	objects *prometheus.CounterVec // by kind

@@ -18,8 +18,8 @@ type echoSockets struct {
 	at   map[string]netip.Addr // of each that is open
 }
 
-// listen returns the socket of a name, which it opens at an address if there is none yet. One at another address is closed: nothing
-// comes there any more.
+// listen returns the socket of a name, which it opens at an address if there is none yet. One at another address is
+// closed: nothing comes there any more.
 func (s *echoSockets) listen(name string, a netip.Addr, r *echo.Responder) (*echo.Socket, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

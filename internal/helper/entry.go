@@ -17,14 +17,16 @@ import (
 const (
 	// entryEvery bounds how often a client's tunnel tries to enter the server's cluster by another node.
 	entryEvery = 10 * time.Second
-	// entryTries is how often it turns there, and entryWait what it waits for packets that come from elsewhere and turn it back.
+	// entryTries is how often it turns there, and entryWait what it waits for packets that come from elsewhere and turn
+	// it back.
 	entryTries = 4
 	entryWait  = 200 * time.Millisecond
 )
 
-// enterBy has a tunnel that has just returned enter the server's cluster by the node of its gateway. By another one, the loss of either
-// would end it, and that of one node could end the tunnels to all gateways. One that carries packets for longer is left where it is:
-// WireGuard sends to where the last packet came from, so that those on their way would turn it back. t.mu is held.
+// enterBy has a tunnel that has just returned enter the server's cluster by the node of its gateway. By another one,
+// the loss of either would end it, and that of one node could end the tunnels to all gateways. One that carries packets
+// for longer is left where it is: WireGuard sends to where the last packet came from, so that those on their way would
+// turn it back. t.mu is held.
 func (t *tunnelEchoes) enterBy(node netip.Addr) {
 	device, to := t.far.device, netip.AddrPortFrom(node, t.sender.Port())
 	ofRecord := func(e string) bool { _, port, _ := net.SplitHostPort(e); return port == strconv.Itoa(int(to.Port())) }

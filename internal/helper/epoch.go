@@ -16,10 +16,10 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// Kubernetes replaces the pod of a node of which the API server hears no more, while that pod may go on: two pods then have one
-// key, and the peer would answer whichever sent last. The epoch of a pod is larger than that of each earlier pod of its gateway.
-// Echoes of a gateway carry its own epoch and the latest that it has received from the peer's gateway. Only echoes in the tunnel count,
-// which nobody without its keys can send.
+// Kubernetes replaces the pod of a node of which the API server hears no more, while that pod may go on: two pods then
+// have one key, and the peer would answer whichever sent last. The epoch of a pod is larger than that of each earlier
+// pod of its gateway. Echoes of a gateway carry its own epoch and the latest that it has received from the peer's
+// gateway. Only echoes in the tunnel count, which nobody without its keys can send.
 
 const (
 	epochFile = "epoch"
@@ -71,7 +71,8 @@ func (l *gatewayLoop) beginEpoch() epoch {
 	}
 	_, last := l.recorded(l.ownLocation())
 	e := max(epoch(time.Now().Unix()), last+1)
-	_ = os.WriteFile(file, []byte(e.String()), 0o600) // without the volume, the pod passes for a later one after a restart
+	// Without the volume, the pod passes for a later one after a restart.
+	_ = os.WriteFile(file, []byte(e.String()), 0o600)
 	return e
 }
 
@@ -89,8 +90,8 @@ func (l *gatewayLoop) recorded(cm *corev1.ConfigMap) (string, epoch) {
 	return g.Pod, epoch(g.Epoch).known()
 }
 
-// watchSuccessor asks the API server, each time that the peer has heard a later pod, which one is the gateway's, until ctx
-// ends. Unless it names this one, this one steps down: it has no tunnel.
+// watchSuccessor asks the API server, each time that the peer has heard a later pod, which one is the gateway's, until
+// ctx ends. Unless it names this one, this one steps down: it has no tunnel.
 func (l *gatewayLoop) watchSuccessor(ctx context.Context) {
 	s := &l.echoes.own
 	for {

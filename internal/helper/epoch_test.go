@@ -59,8 +59,8 @@ func epochLoop(t *testing.T, cm *corev1.ConfigMap) (*gatewayLoop, *fake.Clientse
 	return l, client
 }
 
-// TestSuccessor: a pod steps down if the peer has heard a later one and the API server does not say that this one is the
-// gateway's.
+// TestSuccessor: a pod steps down if the peer has heard a later one and the API server does not say that this one is
+// the gateway's.
 func TestSuccessor(t *testing.T) {
 	const later = 200
 	for _, c := range []struct {
@@ -97,7 +97,7 @@ func TestSuccessor(t *testing.T) {
 					t.Errorf("stepped down: %t, want %t", got, c.want)
 				}
 				away.Store(false)
-				time.Sleep(successorEvery + time.Second) //nolint:forbidigo // in a bubble of synctest this advances the clock and waits for nothing
+				time.Sleep(successorEvery + time.Second) //nolint:forbidigo // synctest's clock
 				if got := l.echoes.own.outlived.Load(); got != c.onceHas {
 					t.Errorf("stepped down once the API server answers: %t, want %t", got, c.onceHas)
 				}
@@ -117,7 +117,8 @@ func TestOnlyTheLatestReports(t *testing.T) {
 	}
 }
 
-// TestBeginEpoch: the epoch of a pod is later than that of the pod before, whatever the clocks, and outlives its processes.
+// TestBeginEpoch: the epoch of a pod is later than that of the pod before, whatever the clocks, and outlives its
+// processes.
 func TestBeginEpoch(t *testing.T) {
 	now := epoch(time.Now().Unix())
 	for _, c := range []struct {
@@ -165,7 +166,8 @@ func (f *farTunnel) RenewAt(a netip.AddrPort) error {
 	return nil
 }
 
-// TestFarPods: the tunnel stays with the latest pod of the peer's gateway, and a peer cannot have it renewed all the time.
+// TestFarPods: the tunnel stays with the latest pod of the peer's gateway, and a peer cannot have it renewed all the
+// time.
 func TestFarPods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, _ := testEchoes(testView())
@@ -178,7 +180,7 @@ func TestFarPods(t *testing.T) {
 			synctest.Wait()
 			return epoch(c.Newest)
 		}
-		pass := func(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // in a bubble of synctest this advances the clock and waits for nothing
+		pass := func(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // synctest's clock
 		hear(100)
 		device.from = first
 		for range 20 {

@@ -40,13 +40,14 @@ const (
 	eventsWaiting              = 16 // for the API server, or for their turn
 	eventRetry                 = 10 * time.Second
 	maxMessage                 = 1000 // bytes; API servers take 1,024
-	eventNames                 = 100  // that a helper has: a policy allows no others. An API server keeps events for an hour
-	eventTries                 = 20   // of names that may be in use
+	// That a helper has: a policy allows no others. An API server keeps events for an hour.
+	eventNames = 100
+	eventTries = 20 // of names that may be in use
 )
 
-// events writes Kubernetes Events, off the loops: an API server that is slow or away delays them and nothing else. It only
-// creates them, where client-go's recorder has to change them, too: who steals the token can falsify no other's. Events
-// that have to wait become one for each object and reason, with the last message and the count.
+// events writes Kubernetes Events, off the loops: an API server that is slow or away delays them and nothing else. It
+// only creates them, where client-go's recorder has to change them, too: who steals the token can falsify no other's.
+// Events that have to wait become one for each object and reason, with the last message and the count.
 type events struct {
 	client          kubernetes.Interface
 	namespace       string
@@ -62,8 +63,8 @@ type events struct {
 	refused bool // the log has that there is no right to create events
 }
 
-// newEvents returns the writer of a helper, which may write burst events at once and then one after each pause. Their names
-// begin with host.
+// newEvents returns the writer of a helper, which may write burst events at once and then one after each pause. Their
+// names begin with host.
 func newEvents(e Env, component, host string, burst int, pause time.Duration) *events {
 	return &events{
 		client: e.Client, namespace: e.Namespace, component: component, host: host, log: e.Log, names: host,

@@ -59,7 +59,7 @@ func testEvents(t *testing.T, do func(r *recorded)) {
 		r.after = func(d time.Duration) {
 			r.mu.Lock()   // what the test has read or set comes before what the writer does next
 			r.mu.Unlock() //nolint:staticcheck // empty on purpose
-			time.Sleep(d) //nolint:forbidigo // in a bubble of synctest this advances the clock and waits for nothing
+			time.Sleep(d) //nolint:forbidigo // synctest's clock
 			synctest.Wait()
 		}
 		do(r)
@@ -92,7 +92,8 @@ func TestEventsAreOfTheirObjects(t *testing.T) {
 	})
 }
 
-// TestEventsHaveFewNames: a policy allows a hundred for each helper, so that there are no more events of it. Those in use are skipped.
+// TestEventsHaveFewNames: a policy allows a hundred for each helper, so that there are no more events of it. Those in
+// use are skipped.
 func TestEventsHaveFewNames(t *testing.T) {
 	t.Parallel()
 	testEvents(t, func(r *recorded) {
@@ -203,7 +204,7 @@ func TestStateIsTold(t *testing.T) {
 		expect("healthy, was connecting", 1)
 		l.tellState(health.Down, "settling")
 		expect("healthy, was connecting", 1)
-		time.Sleep(settling) //nolint:forbidigo // in a bubble of synctest this advances the clock and waits for nothing
+		time.Sleep(settling) //nolint:forbidigo // synctest's clock
 		l.tellState(health.Down, "no echo")
 		l.tellState(health.Down, "no echo since longer")
 		expect("down, was healthy: no echo", 2)

@@ -13,15 +13,15 @@ import (
 const (
 	// farPodSilence after the last echo of the latest pod, an earlier one may be the peer's gateway again.
 	farPodSilence = 10 * time.Second
-	// farPodReply is time for the answer with the latest epoch to reach an earlier pod, before its session ends; farPodEvery bounds how
-	// often a session ends so.
+	// farPodReply is time for the answer with the latest epoch to reach an earlier pod, before its session ends;
+	// farPodEvery bounds how often a session ends so.
 	farPodReply = 50 * time.Millisecond
 	farPodEvery = time.Second
 )
 
-// farPods are the pods that use the key of the peer's gateway: more than one where its node is cut off from its API server.
-// WireGuard answers whichever sent last. What an earlier one sends has its session end and the latest asked for a new one. The
-// lock of the tunnel's echoes guards it. The zero value has heard none.
+// farPods are the pods that use the key of the peer's gateway: more than one where its node is cut off from its API
+// server. WireGuard answers whichever sent last. What an earlier one sends has its session end and the latest asked for
+// a new one. The lock of the tunnel's echoes guards it. The zero value has heard none.
 type farPods struct {
 	device farDevice // nil: not open yet
 	latest epoch

@@ -74,8 +74,8 @@ func floodOf(t *testing.T) [][]byte {
 	return [][]byte{request, reply, append([]byte("not an echo"), request...), request[:20], {}}
 }
 
-// cheap measures until the share of a core that a helper takes while it is flooded, of a core that sends floodRate, is small
-// beyond what it would take anyway.
+// cheap measures until the share of a core that a helper takes while it is flooded, of a core that sends floodRate, is
+// small beyond what it would take anyway.
 func cheap(t *testing.T, measure func() (share, base float64)) {
 	t.Helper()
 	atMost := floodShare

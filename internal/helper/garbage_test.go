@@ -20,8 +20,8 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// TestManyDamagedRecordsAreToldOnce: the store that they come from has no order, and a report that said something else in each
-// pass would be written in each.
+// TestManyDamagedRecordsAreToldOnce: the store that they come from has no order, and a report that said something else
+// in each pass would be written in each.
 func TestManyDamagedRecordsAreToldOnce(t *testing.T) {
 	w := newNodeWorld(t)
 	for i := range 2 * faultsTold {
@@ -101,8 +101,8 @@ func TestLongReportsAreNotKept(t *testing.T) {
 	}
 }
 
-// TestLongRecordsAreNotKept: fifty ConfigMaps of a megabyte, called as those of peerings, took half of the memory that a node helper may
-// have, and parsing them half of a core.
+// TestLongRecordsAreNotKept: fifty ConfigMaps of a megabyte, called as those of peerings, took half of the memory that
+// a node helper may have, and parsing them half of a core.
 func TestLongRecordsAreNotKept(t *testing.T) {
 	for _, name := range []string{records.PeeringName("b"), firstGateway("b").Name(), records.FabricName, records.IPAMName} {
 		id, _ := records.IdentityOf(name)

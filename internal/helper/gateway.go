@@ -58,7 +58,8 @@ type gatewayLoop struct {
 	wake                    chan<- struct{} // calls for a pass
 }
 
-// Run keeps the gateway as the records ask until ctx ends, and, where there are other gateways, until these carry its packets.
+// Run keeps the gateway as the records ask until ctx ends, and, where there are other gateways, until these carry its
+// packets.
 func (g Gateway) Run(ctx context.Context) error {
 	g.Log = g.Log.With("peering", g.ID.Peering, "gateway", g.ID.Number)
 	k, err := readKeys(g.Keys)
@@ -129,8 +130,8 @@ func (l *gatewayLoop) step(context.Context) error {
 	return errors.Join(damage, l.serve(*v))
 }
 
-// serve brings kernel, tunnels and echoes into the state that a view asks for. A tunnel that cannot be brought holds up none
-// of the others.
+// serve brings kernel, tunnels and echoes into the state that a view asks for. A tunnel that cannot be brought holds up
+// none of the others.
 func (l *gatewayLoop) serve(v gatewayView) error {
 	if done, err := l.serveNodes(v); done || err != nil {
 		return err
@@ -202,8 +203,8 @@ func (l *gatewayLoop) forgetHosts(v gatewayView) error {
 	return nil
 }
 
-// view returns what the records ask of the gateway, nil if that is not known. In the place of one that cannot be read, or
-// was deleted, the last good one is taken, as long as this process lives; the error says so.
+// view returns what the records ask of the gateway, nil if that is not known. In the place of one that cannot be read,
+// or was deleted, the last good one is taken, as long as this process lives; the error says so.
 func (l *gatewayLoop) view() (*gatewayView, error) {
 	f, errFabric := single[records.Fabric](l.fabric, l.Namespace, records.FabricName)
 	if errFabric == nil && f.Overlay.Kind == "" {

@@ -86,8 +86,8 @@ func readKeys(dir string) (keys, error) {
 	return k, nil
 }
 
-// tunnel returns the wanted state of the WireGuard device to the peer's gateway of a number. It may use the peer's pod and
-// external CIDRs and its tunnel address, nothing else.
+// tunnel returns the wanted state of the WireGuard device to the peer's gateway of a number. It may use the peer's pod
+// and external CIDRs and its tunnel address, nothing else.
 func (v gatewayView) tunnel(k keys, number int) (tunnel.Config, error) {
 	p, t := v.peering, v.own().Tunnels[number-1]
 	public, err := wgtypes.ParseKey(t.PublicKey)

@@ -16,8 +16,8 @@ import (
 	"liqonet.io/liqonet/netops/echo"
 )
 
-// gatewayEchoes answer the echoes that reach a gateway: of nodes in the overlay, of the peer's gateways in the tunnels, and
-// outside both, of those that measure the path MTU to here.
+// gatewayEchoes answer the echoes that reach a gateway: of nodes in the overlay, of the peer's gateways in the tunnels,
+// and outside both, of those that measure the path MTU to here.
 type gatewayEchoes struct {
 	log     *slog.Logger
 	pod     netip.Addr // of this gateway
@@ -134,8 +134,8 @@ func (g *gatewayEchoes) unused(own records.LocalGateway, mode records.GatewayMod
 	return unused
 }
 
-// answer is the answer to an echo of a node. Where there are other gateways, it reports whether this one has no way on. Tunnels
-// have to be good for a moment, so that a peer cannot have nodes change their minds faster than that.
+// answer is the answer to an echo of a node. Where there are other gateways, it reports whether this one has no way on.
+// Tunnels have to be good for a moment, so that a peer cannot have nodes change their minds faster than that.
 func (g *gatewayEchoes) answer(from netip.AddrPort, m echo.Message) echo.Content {
 	c := g.nodes.answer(from, m)
 	g.mu.Lock()
@@ -146,8 +146,8 @@ func (g *gatewayEchoes) answer(from netip.AddrPort, m echo.Message) echo.Content
 	return c
 }
 
-// toPeer is what each echo tells a gateway of the peer. Where there are other gateways, it says that no node reaches this
-// one.
+// toPeer is what each echo tells a gateway of the peer. Where there are other gateways, it says that no node reaches
+// this one.
 func (g *gatewayEchoes) toPeer() echo.Content {
 	c := g.nodes.name()
 	g.mu.Lock()
@@ -157,7 +157,8 @@ func (g *gatewayEchoes) toPeer() echo.Content {
 	return c
 }
 
-// compare finds the tunnels to gateways that reach fewer nodes than another one does. A node that none reaches makes no difference.
+// compare finds the tunnels to gateways that reach fewer nodes than another one does. A node that none reaches makes no
+// difference.
 func (g *gatewayEchoes) compare() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -182,8 +183,8 @@ func limited(r echo.Responder) *echo.Responder {
 	return &r
 }
 
-// knows reports whether an address may measure the path MTU to here: nodes of this cluster and, at the server, the sender
-// of the tunnel's packets.
+// knows reports whether an address may measure the path MTU to here: nodes of this cluster and, at the server, the
+// sender of the tunnel's packets.
 func (g *gatewayEchoes) knows(from netip.AddrPort) bool {
 	serves := func(t *tunnelEchoes) bool { return t.serves(from.Addr()) }
 	return g.nodes.send(from.Addr()) || slices.ContainsFunc(g.all(), serves)

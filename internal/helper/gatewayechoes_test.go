@@ -70,7 +70,7 @@ func TestPeerNodesAgeAndStay(t *testing.T) {
 		if got := g.peers.current(); len(got) != peerNodesMost || !slices.Contains(got, told[0]) {
 			t.Errorf("told %v: want %d, with %v still among them", got, peerNodesMost, told)
 		}
-		time.Sleep(peerNodeLife / 2) //nolint:forbidigo // in a bubble of synctest this advances the clock and waits for nothing
+		time.Sleep(peerNodeLife / 2) //nolint:forbidigo // synctest's clock
 		g.peers.learn(first)
 		time.Sleep(peerNodeLife / 2) //nolint:forbidigo // as above
 		if got := g.peers.current(); !slices.Equal(got, told) {
@@ -117,7 +117,7 @@ func TestNameNode(t *testing.T) {
 		if got[0] == got[1] || got[0] != got[2] || !slices.Contains(got, netip.MustParseAddr("10.70.0.7")) || !slices.Contains(got, netip.MustParseAddr("10.70.0.8")) {
 			t.Errorf("named %v: want both in turn", got)
 		}
-		time.Sleep(health.NodeSilence) //nolint:forbidigo // in a bubble of synctest this advances the clock and waits for nothing
+		time.Sleep(health.NodeSilence) //nolint:forbidigo // synctest's clock
 		hear("10.80.0.8")
 		for range 3 {
 			if got := g.nodes.name().Node; got != netip.MustParseAddr("10.70.0.8") {
@@ -161,7 +161,7 @@ func TestWitnesses(t *testing.T) {
 		if asked := hear(true, 0, 1, 2, 5, 6, 7, 8); !slices.Equal(asked, []int{5, 6, 7}) {
 			t.Errorf("asked %v: want the same", asked)
 		}
-		time.Sleep(health.NodeSilence) //nolint:forbidigo // in a bubble of synctest this advances the clock and waits for nothing
+		time.Sleep(health.NodeSilence) //nolint:forbidigo // synctest's clock
 		hear(true, 1, 6, 7)
 		n.watched()
 		if asked := hear(true, 1, 6, 7); !slices.Equal(asked, []int{1, 6, 7}) {

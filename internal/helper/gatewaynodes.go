@@ -14,8 +14,8 @@ import (
 	"liqonet.io/liqonet/netops"
 )
 
-// serveNodes is a pass for a view that differs from the one before in pods of nodes alone. It changes their routes and reads
-// nothing else: a cluster with pods of a pool has a route for each, and reading fifty thousand takes a fifth of a
+// serveNodes is a pass for a view that differs from the one before in pods of nodes alone. It changes their routes and
+// reads nothing else: a cluster with pods of a pool has a route for each, and reading fifty thousand takes a fifth of a
 // second. Whatever else differs, in the records or in the kernel, is left to a complete pass; done is false then.
 func (l *gatewayLoop) serveNodes(v gatewayView) (done bool, err error) {
 	if l.passed == nil || !l.undisturbed() {
@@ -36,7 +36,7 @@ func (l *gatewayLoop) serveNodes(v gatewayView) (done bool, err error) {
 	}
 	l.reached, l.passed = v.state, &v
 	if changed, err := l.bringTunnels(v); changed || err != nil {
-		return false, nil //nolint:nilerr // the complete pass that follows meets it again, and serves what can be served
+		return false, nil //nolint:nilerr // the complete pass that follows returns it
 	}
 	if err := l.echoes.follow(v); err != nil {
 		return false, err
@@ -79,8 +79,8 @@ func (v gatewayView) without(o gatewayView) (only []records.Node) {
 	return only
 }
 
-// shares reports whether a range of nodes whose reports changed is one of another node, too: who has it then follows from
-// all reports.
+// shares reports whether a range of nodes whose reports changed is one of another node, too: who has it then follows
+// from all reports.
 func (v gatewayView) shares(gone, come []records.Node) bool {
 	before, twice := claimed(gone)
 	after, again := claimed(come)

@@ -15,8 +15,8 @@ import (
 	"liqonet.io/liqonet/netops"
 )
 
-// TestRoutesToNodes: the routes that follow from the reports of some nodes are those that follow from all reports, whatever
-// nodes report: pods that move, pods of two nodes at once, nodes that come and go.
+// TestRoutesToNodes: the routes that follow from the reports of some nodes are those that follow from all reports,
+// whatever nodes report: pods that move, pods of two nodes at once, nodes that come and go.
 func TestRoutesToNodes(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	const nodes, pods, rounds = 6, 12, 1000

@@ -64,8 +64,8 @@ func hostileTexts(t *testing.T) []string {
 	return texts
 }
 
-// TestGatewayObjectsConcernTheirPeering: whatever the two objects of a gateway contain, fabric, guard and other peerings
-// are the same to nodes.
+// TestGatewayObjectsConcernTheirPeering: whatever the two objects of a gateway contain, fabric, guard and other
+// peerings are the same to nodes.
 func TestGatewayObjectsConcernTheirPeering(t *testing.T) {
 	t.Parallel()
 	second := secondPeering()

@@ -17,8 +17,8 @@ import (
 
 // gatewayGrace is how long a node goes on sending to a gateway whose pod is gone. A pod that was deleted by force is
 // replaced within about a second: until then packets are lost on the way, while without a gateway new connections would
-// fail at once with "no route to host". No plugin that is known gives an address away so soon, and a pod on the same node
-// that has it ends the grace.
+// fail at once with "no route to host". No plugin that is known gives an address away so soon, and a pod on the same
+// node that has it ends the grace.
 const gatewayGrace = 5 * time.Second
 
 // located is a gateway that was taken for one, and since when its pod is missing.
@@ -31,9 +31,9 @@ type located struct {
 var errNoPod = errors.New("there is no such pod")
 
 // locate returns where a gateway is: where its record says, if the pod is there that it names. A record alone
-// proves nothing: a gateway writes it itself, nodes send the peer's packets there and take what comes from there for the
-// peer's, and the address goes to another pod some day. Else it is where it was last, while its pod is there and a moment
-// longer.
+// proves nothing: a gateway writes it itself, nodes send the peer's packets there and take what comes from there for
+// the peer's, and the address goes to another pod some day. Else it is where it was last, while its pod is there and a
+// moment longer.
 func (m *memory) locate(id records.GatewayID, cm *corev1.ConfigMap, o nodeObjects, now time.Time) (records.Gateway, bool, error) {
 	last, known := m.gateways[id]
 	lastPod, lastErr := o.pod(id, last.gateway)
@@ -92,9 +92,10 @@ func (m *memory) nextAge(now time.Time) time.Duration {
 	return next
 }
 
-// pod returns the pod of a gateway if it is the one that the gateway says, and the address is none of the cluster's own. The
-// status of a pod is written by its node: no pod of this node has the address of a gateway on another one. A pod's address is
-// known to the API server somewhat later than to the pod: until then no other pod of this node has it in any case.
+// pod returns the pod of a gateway if it is the one that the gateway says, and the address is none of the cluster's
+// own. The status of a pod is written by its node: no pod of this node has the address of a gateway on another one. A
+// pod's address is known to the API server somewhat later than to the pod: until then no other pod of this node has it
+// in any case.
 func (o nodeObjects) pod(id records.GatewayID, g records.Gateway) (*corev1.Pod, error) {
 	i := slices.IndexFunc(o.gateways, func(pod *corev1.Pod) bool { return pod.Namespace == o.namespace && pod.Name == g.Pod })
 	if i < 0 {
@@ -146,8 +147,8 @@ func (o nodeObjects) ranges() []netip.Prefix {
 	return p.cidrs
 }
 
-// bearer is a pod of this node, other than a gateway's own, that has the gateway's address; nil if there is none. The own
-// pod may be among the node's while it is not among gateways: the two lists are followed apart.
+// bearer is a pod of this node, other than a gateway's own, that has the gateway's address; nil if there is none. The
+// own pod may be among the node's while it is not among gateways: the two lists are followed apart.
 func (o nodeObjects) bearer(g records.Gateway) *corev1.Pod {
 	i := slices.IndexFunc(o.pods, func(pod *corev1.Pod) bool {
 		own := pod.Namespace == o.namespace && pod.Name == g.Pod
@@ -168,9 +169,9 @@ func ended(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// bounded is a gateway's record without what does not concern its own peering: probed nodes that are not the peer's, and
-// endpoints in ranges of other peerings. Packets of the gateway's pod to an endpoint pass the guard, so there are at most
-// as many endpoints as tunnels.
+// bounded is a gateway's record without what does not concern its own peering: probed nodes that are not the peer's,
+// and endpoints in ranges of other peerings. Packets of the gateway's pod to an endpoint pass the guard, so there are
+// at most as many endpoints as tunnels.
 func (v nodeView) bounded(p records.Peering, g records.Gateway) records.Gateway {
 	nodes := cidr.Lower(p.Peer.ExternalCIDR.Seen)
 	g.PeerNodes = slices.DeleteFunc(slices.Clone(g.PeerNodes), func(a netip.Addr) bool { return !nodes.Contains(a) })

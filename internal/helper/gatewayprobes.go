@@ -15,8 +15,8 @@ import (
 // How often a node asks.
 const (
 	overlayEvery = time.Second // its gateways
-	// overlayHurried is that after a loss, and where other gateways could carry packets; overlayMisses in a row, and one of
-	// several is not used.
+	// overlayHurried is that after a loss, and where other gateways could carry packets; overlayMisses in a row, and
+	// one of several is not used.
 	overlayHurried = 200 * time.Millisecond
 	overlayTimeout = 300 * time.Millisecond
 	overlayMisses  = 3
@@ -61,7 +61,8 @@ func (p *gatewayProbes) hurry() {
 	}
 }
 
-// take says whether packets of pods are sent to this gateway, and what calls for a pass when that may change; nil: nothing.
+// take says whether packets of pods are sent to this gateway, and what calls for a pass when that may change; nil:
+// nothing.
 func (p *gatewayProbes) take(unused bool, wake chan<- struct{}) {
 	p.mu.Lock()
 	news := p.unused != unused
@@ -90,8 +91,8 @@ func (p *gatewayProbes) stop() {
 	}
 }
 
-// follow begins to ask, or goes on with other addresses. By way go the packets that prove the path, whatever gateways others
-// take.
+// follow begins to ask, or goes on with other addresses. By way go the packets that prove the path, whatever gateways
+// others take.
 func (p *gatewayProbes) follow(socket *echo.Socket, gateway netip.Addr, targets []netip.Addr, way echo.Way) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

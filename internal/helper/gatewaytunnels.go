@@ -39,8 +39,8 @@ func (t *tunnels) implementation() records.Implementation {
 	return ""
 }
 
-// bringTunnels opens the tunnels of a view or restores them, removes all others, and reports whether anything changed. It is
-// called after a pass: no route leads to a tunnel that goes.
+// bringTunnels opens the tunnels of a view or restores them, removes all others, and reports whether anything changed.
+// It is called after a pass: no route leads to a tunnel that goes.
 func (l *gatewayLoop) bringTunnels(v gatewayView) (changed bool, err error) {
 	all, count := l.tunnels.list(), len(v.own().Tunnels)
 	for number := len(all) + 1; number <= count; number++ {

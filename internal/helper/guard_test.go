@@ -134,7 +134,8 @@ func TestFirstPass(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer func() { _ = l.kernel.Close() }()
-			internal := netops.State{Addresses: []netops.Address{{Link: "lo", Prefix: netip.MustParsePrefix("10.80.0.7/32")}}} // of an earlier process
+			// Of an earlier process.
+			internal := netops.State{Addresses: []netops.Address{{Link: "lo", Prefix: netip.MustParsePrefix("10.80.0.7/32")}}}
 			if err := l.kernel.Apply(netops.Diff(netops.State{}, internal)); err != nil {
 				t.Fatal(err)
 			}

@@ -18,12 +18,12 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// healingLimit is within which what others did to a Lease, or to a gateway's object, is undone: two seconds as a rule. An
-// owner that is gone takes the garbage collector's time, and a busy machine its own.
+// healingLimit is within which what others did to a Lease, or to a gateway's object, is undone: two seconds as a rule.
+// An owner that is gone takes the garbage collector's time, and a busy machine its own.
 const healingLimit = 5 * time.Minute
 
-// TestLabHealing has others delete and alter the objects that helpers write, in a real API server: labels take an object
-// out of a watch there, and owners that are gone take it away.
+// TestLabHealing has others delete and alter the objects that helpers write, in a real API server: labels take an
+// object out of a watch there, and owners that are gone take it away.
 func TestLabHealing(t *testing.T) {
 	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
 	if err != nil {

@@ -31,15 +31,15 @@ type Env struct {
 	HealthAddress string
 }
 
-// resync is how often a full pass runs although nothing was reported to have changed; less often if that would take more of
-// the time than fullShare, while other passes have to wait for it.
+// resync is how often a full pass runs although nothing was reported to have changed; less often if that would take
+// more of the time than fullShare, while other passes have to wait for it.
 const (
 	resync    = 30 * time.Second
 	fullShare = 200 // one part of so many
 )
 
-// describeEvery is how often the log has the whole state of the kernel, which has each change, too. It is for reports of faults:
-// nobody but the helper can read the kernel of a gateway.
+// describeEvery is how often the log has the whole state of the kernel, which has each change, too. It is for reports
+// of faults: nobody but the helper can read the kernel of a gateway.
 const describeEvery = 24 * time.Hour
 
 // reconciler brings the kernel to a wanted state. One goroutine uses it.
@@ -50,8 +50,8 @@ type reconciler struct {
 	drift   *drift
 	// reached is the state in which the last pass left the kernel; nil: not known.
 	reached func() netops.State
-	// complete is when the last pass read the kernel and found or made all that is wanted, zero if something is left, and
-	// observed are the kernel's changes until then.
+	// complete is when the last pass read the kernel and found or made all that is wanted, zero if something is left,
+	// and observed are the kernel's changes until then.
 	complete time.Time
 	observed uint64
 	took     time.Duration // that pass
@@ -82,7 +82,8 @@ func (r *reconciler) pass(want netops.State) error {
 	want = want.Reachable(have)
 	if plan := netops.Diff(have, want); !plan.Empty() {
 		text := abridged(plan)
-		r.log.Info("kernel differs from what is wanted", "steps", len(plan.Steps), "plan", fmt.Sprintf("%.600s", text)) // its begin
+		// Its begin.
+		r.log.Info("kernel differs from what is wanted", "steps", len(plan.Steps), "plan", fmt.Sprintf("%.600s", text))
 		r.log.Debug("kernel is changed", "wholePlan", text)
 		r.metrics.changes.Inc()
 		if r.reached != nil {
@@ -182,7 +183,8 @@ const (
 )
 
 // loop calls step at the start, whenever one of the channels delivers, and at every resync, until ctx ends.
-// Errors of a step are logged, shown by the readiness probe of a node and the status of a gateway, and tried again soon.
+// Errors of a step are logged, shown by the readiness probe of a node and the status of a gateway, and tried again
+// soon.
 func loop(ctx context.Context, h *liveness, log *slog.Logger, step func(context.Context) error, events ...<-chan struct{}) error {
 	wake := merge(ctx, events...)
 	timer, pause := time.NewTimer(0), time.NewTimer(0)

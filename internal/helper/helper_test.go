@@ -28,7 +28,7 @@ func testLoop(t *testing.T, do func(p *passes)) {
 		begin := time.Now()
 		p := &passes{health: newLiveness(), events: make(chan struct{}, 1)}
 		p.after = func(d time.Duration) {
-			time.Sleep(d) //nolint:forbidigo // in a bubble of synctest this advances the clock and waits for nothing
+			time.Sleep(d) //nolint:forbidigo // synctest's clock
 			synctest.Wait()
 		}
 		ctx, cancel := context.WithCancel(t.Context())
@@ -131,7 +131,7 @@ func TestHealthOfALoopThatHangs(t *testing.T) {
 		if h.ready() == nil {
 			t.Error("ready before the first pass")
 		}
-		time.Sleep(2 * stuck) //nolint:forbidigo // in a bubble of synctest this advances the clock and waits for nothing
+		time.Sleep(2 * stuck) //nolint:forbidigo // synctest's clock
 		if err := h.live(); err != nil {
 			t.Errorf("who waits for the API server is ended: %v", err)
 		}

@@ -11,8 +11,8 @@ import (
 	"liqonet.io/liqonet/internal/netnstest"
 )
 
-// idleShare is the share of a core that a node's helper may take when nothing happens. On a machine at rest it takes 0.06 to
-// 0.09 %, and more than the limit if it reads the foreign routes and chains of crowd.
+// idleShare is the share of a core that a node's helper may take when nothing happens. On a machine at rest it takes
+// 0.06 to 0.09 %, and more than the limit if it reads the foreign routes and chains of crowd.
 const idleShare = 0.003
 
 // idleWindows is how often a helper may be measured: other work on the machine's cores, as tests of other packages,
@@ -50,8 +50,8 @@ func TestIdle(t *testing.T) {
 	t.Errorf("in no window of %s at most %v passes and %.2f %% of a core for the node's helper", measured, most, 100*idleShare)
 }
 
-// crowd adds foreign objects: a thousand neighbours, addresses, nexthops and nftables chains, and for each of these ofEach
-// routes and rules.
+// crowd adds foreign objects: a thousand neighbours, addresses, nexthops and nftables chains, and for each of these
+// ofEach routes and rules.
 func crowd(ns netnstest.Namespace, ofEach int) {
 	var ip, nft strings.Builder
 	ip.WriteString("link add crowd type bridge\nlink set crowd up\naddr add 198.18.0.1/15 dev crowd\n")

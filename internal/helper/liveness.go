@@ -16,10 +16,11 @@ import (
 	"liqonet.io/liqonet/internal/bounded"
 )
 
-// liveness answers the kubelet: alive while the loop turns; ready when the last pass left the kernel as wanted, or once serving is true.
+// liveness answers the kubelet: alive while the loop turns; ready when the last pass left the kernel as wanted, or once
+// serving is true.
 type liveness struct {
-	// serving is set for a gateway, which is ready once it is true: gateways that a damaged record made unready at once could all be
-	// evicted at once, whatever their PodDisruptionBudget says.
+	// serving is set for a gateway, which is ready once it is true: gateways that a damaged record made unready at once
+	// could all be evicted at once, whatever their PodDisruptionBudget says.
 	serving func() bool
 
 	mu   sync.Mutex

@@ -64,7 +64,7 @@ func TestThousandConnections(t *testing.T) {
 func TestWaitingIsAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newLiveness()
-		pass := func(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // in a bubble of synctest this advances the clock and waits for nothing
+		pass := func(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // synctest's clock
 		pass(24 * time.Hour)
 		if err := h.live(); err != nil || h.ready() == nil {
 			t.Errorf("while it waits: alive %v, ready %v", err, h.ready())
@@ -77,8 +77,8 @@ func TestWaitingIsAlive(t *testing.T) {
 	})
 }
 
-// probeBeside opens a crowd of connections that each say something, and returns the error of a probe beside them. It waits until
-// all of them have ended.
+// probeBeside opens a crowd of connections that each say something, and returns the error of a probe beside them. It
+// waits until all of them have ended.
 func probeBeside(t *testing.T, address string, crowd int, says string) error {
 	t.Helper()
 	var all []net.Conn
@@ -91,7 +91,8 @@ func probeBeside(t *testing.T, address string, crowd int, says string) error {
 		all = append(all, c)
 		_, _ = io.WriteString(c, says) // it may be closed already
 	}
-	// It takes milliseconds. Where connections have no bound, it takes until the server ends the crowd's, after five seconds.
+	// It takes milliseconds. Where connections have no bound, it takes until the server ends the crowd's, after five
+	// seconds.
 	client := http.Client{Timeout: 4 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	err := probe(t.Context(), &client, address)
 	eventually.Holds(t, fmt.Sprintf("at most %d of %d connections", connectionsMost, crowd), patience, func() bool {

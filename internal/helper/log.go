@@ -12,16 +12,16 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Bounds of a log: of each message so many lines at once, then one after each pause. Messages of libraries contain addresses
-// and errors: from the bound on, those that are new count as one.
+// Bounds of a log: of each message so many lines at once, then one after each pause. Messages of libraries contain
+// addresses and errors: from the bound on, those that are new count as one.
 const (
 	logBurst    = 20
 	logPause    = 10 * time.Second
 	logMessages = 500
 )
 
-// NewLog returns the log of a helper: a line of JSON for each fact. What repeats, such as a fault of each pass or packet, takes
-// no more than its bound; "leftOut" is the number of lines before that were too many.
+// NewLog returns the log of a helper: a line of JSON for each fact. What repeats, such as a fault of each pass or
+// packet, takes no more than its bound; "leftOut" is the number of lines before that were too many.
 func NewLog(w io.Writer, level slog.Leveler) *slog.Logger {
 	return slog.New(quiet{slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level}), &messages{known: map[string]*message{}}})
 }

@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// TestLogIsBounded: what repeats takes no more than its bound, whatever its attributes, and other messages are not affected.
+// TestLogIsBounded: what repeats takes no more than its bound, whatever its attributes, and other messages are not
+// affected.
 func TestLogIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
@@ -34,7 +35,7 @@ func TestLogIsBounded(t *testing.T) {
 		if all := lines(); len(all) != logBurst+1 || all[logBurst]["msg"] != "another fact" || all[0]["peering"] != "b" {
 			t.Errorf("%d lines, the last %v", len(all), all[len(all)-1])
 		}
-		time.Sleep(logPause) //nolint:forbidigo // in a bubble of synctest this advances the clock and waits for nothing
+		time.Sleep(logPause) //nolint:forbidigo // synctest's clock
 		log.Warn("packet not sent")
 		log.Warn("packet not sent")
 		if all := lines(); len(all) != 1 || all[0]["leftOut"] != float64(1000-logBurst) {

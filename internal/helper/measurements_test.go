@@ -66,7 +66,8 @@ func values(t *testing.T, m *metrics, prefix string) map[string]float64 {
 
 func TestMeasurements(t *testing.T) {
 	var got map[string]float64
-	synctest.Test(t, func(t *testing.T) { _, got = measuredGateway(t, func(*records.Status) {}) }) // at once, by its clock
+	// At once, by its clock.
+	synctest.Test(t, func(t *testing.T) { _, got = measuredGateway(t, func(*records.Status) {}) })
 	for name, want := range map[string]float64{
 		"gateway_state{gateway=2,peering=b,state=degraded}": 1, "gateway_state{gateway=2,peering=b,state=healthy}": 0,
 		"gateway_nodes{gateway=2,peering=b}": 2, "gateway_nodes_verified{gateway=2,peering=b}": 1,

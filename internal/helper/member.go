@@ -19,8 +19,9 @@ const (
 	memberMoment  = time.Second
 	// memberGone after its last answer with a way on, a member is gone.
 	memberGone = 3 * time.Second
-	// memberPatience is how late its answers may be. A gateway that stands still for a fifth of a second, because it gets no
-	// processor, is not left; one that has ended is left within half a second, echoes every fifth of a second included.
+	// memberPatience is how late its answers may be. A gateway that stands still for a fifth of a second, because it
+	// gets no processor, is not left; one that has ended is left within half a second, echoes every fifth of a second
+	// included.
 	memberPatience = 120 * time.Millisecond
 )
 
@@ -39,8 +40,8 @@ const (
 	usable
 )
 
-// member is one of several that share the packets for a peer: a gateway, to a node, or a tunnel, to a gateway. Nothing but
-// its echoes decides what it is used for. Who embeds it guards it by a lock. The zero value has not answered.
+// member is one of several that share the packets for a peer: a gateway, to a node, or a tunnel, to a gateway. Nothing
+// but its echoes decides what it is used for. Who embeds it guards it by a lock. The zero value has not answered.
 type member struct {
 	wake    chan<- struct{} // calls for a pass; nil: there are no other members
 	answers int             // in a row, with a way on
@@ -77,8 +78,8 @@ func (m *member) says(c echo.Content) {
 	m.judge()
 }
 
-// missed notes that so many echoes in a row are lost: from least on, the member does not answer any more. One that drains ends
-// soon: after the first that is lost, any other one that answers is better, but not one that does not.
+// missed notes that so many echoes in a row are lost: from least on, the member does not answer any more. One that
+// drains ends soon: after the first that is lost, any other one that answers is better, but not one that does not.
 func (m *member) missed(consecutive, least int) {
 	m.lost = m.drains
 	if consecutive >= least {
@@ -87,7 +88,8 @@ func (m *member) missed(consecutive, least int) {
 	m.judge()
 }
 
-// silent notes that its answers stay away. One that drains has been left at its first loss, unless the others are worse.
+// silent notes that its answers stay away. One that drains has been left at its first loss, unless the others are
+// worse.
 func (m *member) silent() {
 	if !m.drains {
 		m.answers = 0
@@ -151,8 +153,8 @@ func (h *held) note(holds bool) (news bool) {
 	return news
 }
 
-// unusedOf tells, by index, which members carry no packets: all but the best, and in mode active-standby all but the first of
-// these. At least one always carries packets.
+// unusedOf tells, by index, which members carry no packets: all but the best, and in mode active-standby all but the
+// first of these. At least one always carries packets.
 func unusedOf(all []standing, mode records.GatewayMode) []bool {
 	best := slices.Max(all)
 	unused := make([]bool, len(all))

@@ -15,7 +15,8 @@ import (
 	"liqonet.io/liqonet/netops/echo"
 )
 
-// TestMember: a member is usable after a moment of answers, and is not when it is silent, or says that it has no way on.
+// TestMember: a member is usable after a moment of answers, and is not when it is silent, or says that it has no way
+// on.
 func TestMember(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wake := make(chan struct{}, 1)
@@ -32,7 +33,7 @@ func TestMember(t *testing.T) {
 				t.Errorf("%s: standing %d, woken %t; want %d, %t", what, m.stands, woken, want, news)
 			}
 		}
-		pass := func() { time.Sleep(memberMoment / 2) } //nolint:forbidigo // in a bubble of synctest this advances the clock and waits for nothing
+		pass := func() { time.Sleep(memberMoment / 2) } //nolint:forbidigo // synctest's clock
 		expect("before any answer", gone, false)
 		m.answered(echo.Content{})
 		expect("first answer", returned, true)
@@ -101,8 +102,8 @@ func TestMember(t *testing.T) {
 	})
 }
 
-// TestDrainingBesideTheDead: one echo of a gateway that drains is lost, and the other gateway is dead: packets go on by the one that
-// drains.
+// TestDrainingBesideTheDead: one echo of a gateway that drains is lost, and the other gateway is dead: packets go on by
+// the one that drains.
 func TestDrainingBesideTheDead(t *testing.T) {
 	alive, dead := member{}, member{}
 	alive.answered(echo.Content{Draining: true})
@@ -114,14 +115,14 @@ func TestDrainingBesideTheDead(t *testing.T) {
 	}
 }
 
-// TestNewBesideTheStalled: the machine of the only gateway gets no processor for a moment, while another one that has just started is
-// silent, or has no way on yet. Packets wait for the first one.
+// TestNewBesideTheStalled: the machine of the only gateway gets no processor for a moment, while another one that has
+// just started is silent, or has no way on yet. Packets wait for the first one.
 func TestNewBesideTheStalled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var first, second member
 		for range memberAnswers {
 			first.answered(echo.Content{})
-			time.Sleep(memberMoment / 2) //nolint:forbidigo // in a bubble of synctest this advances the clock and waits for nothing
+			time.Sleep(memberMoment / 2) //nolint:forbidigo // synctest's clock
 		}
 		expect := func(what string) {
 			t.Helper()
@@ -173,7 +174,8 @@ func TestUnusedOf(t *testing.T) {
 	}
 }
 
-// TestPeerMovesOnlyItself: whatever a peer says in all its tunnels, a gateway goes on using one, and its nodes one gateway.
+// TestPeerMovesOnlyItself: whatever a peer says in all its tunnels, a gateway goes on using one, and its nodes one
+// gateway.
 func TestPeerMovesOnlyItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := testView()
@@ -191,7 +193,7 @@ func TestPeerMovesOnlyItself(t *testing.T) {
 				t.Error("a way on, though no tunnel has been answered for a moment")
 			}
 			tell(echo.Content{})
-			time.Sleep(memberMoment / 2) //nolint:forbidigo // in a bubble of synctest this advances the clock and waits for nothing
+			time.Sleep(memberMoment / 2) //nolint:forbidigo // synctest's clock
 		}
 		for _, c := range []echo.Content{{}, {Draining: true}, {NoWay: true}, {NoWay: true, Draining: true, Unused: true}, {Nodes: math.MaxUint32}, {Nodes: 1}, {}} {
 			tell(c)
@@ -247,7 +249,7 @@ func TestIdleGateway(t *testing.T) {
 		expect("nobody sends", true)
 		node("10.80.0.8", false)
 		expect("a node sends again", false)
-		time.Sleep(health.NodeSilence) //nolint:forbidigo // in a bubble of synctest this advances the clock and waits for nothing
+		time.Sleep(health.NodeSilence) //nolint:forbidigo // synctest's clock
 		expect("the node is dead", true)
 		peer(false)
 		g.tunnel(1).silent()
@@ -267,8 +269,8 @@ func TestIdleGateway(t *testing.T) {
 	})
 }
 
-// TestStalledBesideTheEnded: a gateway announces its end and ends, and the only other one gets no processor for a moment. Packets wait
-// for that one.
+// TestStalledBesideTheEnded: a gateway announces its end and ends, and the only other one gets no processor for a
+// moment. Packets wait for that one.
 func TestStalledBesideTheEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, _ := testEchoes(testView())
@@ -279,7 +281,7 @@ func TestStalledBesideTheEnded(t *testing.T) {
 		for range memberAnswers {
 			ended.answered(ask())
 			stalled.answered(echo.Content{})
-			time.Sleep(memberMoment / 2) //nolint:forbidigo // in a bubble of synctest this advances the clock and waits for nothing
+			time.Sleep(memberMoment / 2) //nolint:forbidigo // synctest's clock
 		}
 		g.drain()
 		g.announceEnd()

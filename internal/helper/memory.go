@@ -34,8 +34,8 @@ type nodeObjects struct {
 }
 
 // memory is what a node helper keeps of the records that it could read: a record that is damaged later is taken as it
-// was, until it can be read again or is deleted. It lives as long as the process. After that the reservations tell which
-// ranges to hold back.
+// was, until it can be read again or is deleted. It lives as long as the process. After that the reservations tell
+// which ranges to hold back.
 type memory struct {
 	fabric   *records.Fabric // nil: none was read
 	peerings map[string]records.Peering
@@ -126,7 +126,8 @@ func (m *memory) readTrusted(o nodeObjects, own protected, v *nodeView) []fault 
 	return slices.Concat(faults, more, m.hold(v, unserved, own))
 }
 
-// readFabric keeps the fabric if it can be taken. A missing one means that nothing is wanted, unless there are peerings.
+// readFabric keeps the fabric if it can be taken. A missing one means that nothing is wanted, unless there are
+// peerings.
 func (m *memory) readFabric(cm *corev1.ConfigMap, own protected, begun bool) []fault {
 	if cm == nil {
 		if begun {

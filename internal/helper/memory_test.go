@@ -101,7 +101,8 @@ func TestLaterRelease(t *testing.T) {
 	}
 }
 
-// TestMissingRecordIsHeldBack: what is reserved for a peering is guarded for as long as it is, with or without a record.
+// TestMissingRecordIsHeldBack: what is reserved for a peering is guarded for as long as it is, with or without a
+// record.
 func TestMissingRecordIsHeldBack(t *testing.T) {
 	w := connected(t)
 	w.view()
@@ -166,8 +167,8 @@ func TestDamagedFabric(t *testing.T) {
 	}
 }
 
-// TestRefusedRanges: no record makes a node take addresses of the cluster itself, nor two peerings share what must be one's
-// own. A refusal stays with its peering.
+// TestRefusedRanges: no record makes a node take addresses of the cluster itself, nor two peerings share what must be
+// one's own. A refusal stays with its peering.
 func TestRefusedRanges(t *testing.T) {
 	seen := func(cidr string) func(*records.Peering) {
 		return func(p *records.Peering) { p.Peer.PodCIDRs = []records.Mapping{mapping(cidr, cidr)} }

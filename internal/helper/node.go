@@ -51,8 +51,8 @@ type nodeLoop struct {
 	older  olderFlows
 }
 
-// Run keeps the node's kernel as the records ask until ctx ends. The process runs Go code on one thread at a time: there
-// is little to do, and threads that wake each other take an eighth more of the processor.
+// Run keeps the node's kernel as the records ask until ctx ends. The process runs Go code on one thread at a time:
+// there is little to do, and threads that wake each other take an eighth more of the processor.
 func (n Node) Run(ctx context.Context) error {
 	runtime.GOMAXPROCS(1)
 	n.Log = n.Log.With("node", n.Name)
@@ -268,8 +268,8 @@ func (l *nodeLoop) noteOwn(reason, message string) {
 	}
 }
 
-// tellUse tells of gateways that get packets now and did not, or the other way round: of those that have asked this node to
-// witness what becomes of them. All nodes would tell the same.
+// tellUse tells of gateways that get packets now and did not, or the other way round: of those that have asked this
+// node to witness what becomes of them. All nodes would tell the same.
 func (l *nodeLoop) tellUse(v nodeView) {
 	for id := range l.probes.faults() {
 		switch unused := v.unused[id]; {

@@ -34,8 +34,8 @@ const (
 	leaseRest = 2 * time.Second
 )
 
-// claim makes sure that the node has an internal address of the fabric's range, and that the Lease which holds it is as it
-// should be, whatever others did to it.
+// claim makes sure that the node has an internal address of the fabric's range, and that the Lease which holds it is as
+// it should be, whatever others did to it.
 func (l *nodeLoop) claim(ctx context.Context, v nodeView) error {
 	if v.fabric == nil {
 		return l.recall(ctx)
@@ -60,7 +60,8 @@ func (l *nodeLoop) claim(ctx context.Context, v nodeView) error {
 		l.Log.Warn("the Lease of the internal address was gone: claimed again", "address", a)
 	}
 	*c = claims{internal: a, lease: lease.Name, at: time.Now(), recalled: c.recalled}
-	time.AfterFunc(leaseLag, func() { notify(l.wake) }) // to look whether it is there: it may be gone before it was seen
+	// To look whether it is there: it may be gone before it was seen.
+	time.AfterFunc(leaseLag, func() { notify(l.wake) })
 	return nil
 }
 

@@ -21,11 +21,12 @@ import (
 // many nodes there are.
 const witnessesMost = 3
 
-// nodesSilence is how long no node's echo may come until a gateway says that it has no way on: some of its nodes' intervals.
+// nodesSilence is how long no node's echo may come until a gateway says that it has no way on: some of its nodes'
+// intervals.
 const nodesSilence = 1500 * time.Millisecond
 
-// nodeReached is how long a node's echo, or an answer to it, may stay away until a gateway does not reach the node any more: three
-// echoes of a node that has several gateways, and those that it adds when answers stay away.
+// nodeReached is how long a node's echo, or an answer to it, may stay away until a gateway does not reach the node any
+// more: three echoes of a node that has several gateways, and those that it adds when answers stay away.
 const nodeReached = 800 * time.Millisecond
 
 // countedEvery is how often a gateway counts its nodes: each of its echoes has their number.
@@ -167,8 +168,8 @@ func (n *nodePaths) reaches() uint32 {
 	return n.reached
 }
 
-// name names one live node of this cluster to the peer, each time another one: of the first peerNodesMost, so that each is
-// named again before its name is too old.
+// name names one live node of this cluster to the peer, each time another one: of the first peerNodesMost, so that each
+// is named again before its name is too old.
 func (n *nodePaths) name() echo.Content {
 	n.mu.Lock()
 	defer n.mu.Unlock()

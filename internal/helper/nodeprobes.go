@@ -96,7 +96,8 @@ func (n *nodeProbes) follow(v nodeView, internal netip.Addr) error {
 	return errors.Join(errs...)
 }
 
-// unused are the gateways that carry no packets of pods: of each peering that has several, those that others are better than.
+// unused are the gateways that carry no packets of pods: of each peering that has several, those that others are better
+// than.
 func (n *nodeProbes) unused(v nodeView) map[records.GatewayID]bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

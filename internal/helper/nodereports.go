@@ -25,8 +25,8 @@ type reportedNode struct {
 	version       string // of the Lease that bears the report; each write of any Lease has a higher one
 }
 
-// nodeReports are what the nodes report, each decoded once: of the thousands of a large cluster, few change between two passes.
-// The zero value has read nothing.
+// nodeReports are what the nodes report, each decoded once: of the thousands of a large cluster, few change between two
+// passes. The zero value has read nothing.
 type nodeReports struct {
 	known  map[string]decodedReport // by name of the Lease
 	nodes  []reportedNode           // in order; views share it, so that it is replaced and never changed
@@ -68,14 +68,15 @@ func (d decodedReport) decode(lease *coordinationv1.Lease) decodedReport {
 	if n, err := records.DecodeReport(lease.Name, lease.Spec.HolderIdentity, text); err != nil {
 		d.err = fmt.Errorf("read Lease %s: %w", lease.Name, err)
 	} else {
-		n.Surroundings, n.Witness = records.Surroundings{}, nil // liqoctl reads them, gateways keep thousands of reports
+		// Liqoctl reads them, gateways keep thousands of reports.
+		n.Surroundings, n.Witness = records.Surroundings{}, nil
 		d.node = &n
 	}
 	return d
 }
 
-// read decodes what is new, and returns all reports in order. refused are the errors of reports that are damaged, or tell of
-// another node: each concerns that node alone.
+// read decodes what is new, and returns all reports in order. refused are the errors of reports that are damaged, or
+// tell of another node: each concerns that node alone.
 func (r *nodeReports) read(s cache.Store) (nodes []reportedNode, refused []error) {
 	if r.known == nil {
 		r.known, r.claims = map[string]decodedReport{}, claimants{}

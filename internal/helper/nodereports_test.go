@@ -109,8 +109,8 @@ func TestPodOfTwoNodes(t *testing.T) {
 	}
 }
 
-// TestReportsAreKept: what is kept of the pass before is what a look at all reports finds, whatever becomes of them: the reports that
-// can be read, in order, and how many nodes report a range.
+// TestReportsAreKept: what is kept of the pass before is what a look at all reports finds, whatever becomes of them:
+// the reports that can be read, in order, and how many nodes report a range.
 func TestReportsAreKept(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	s, r := cache.NewStore(cache.MetaNamespaceKeyFunc), new(nodeReports)

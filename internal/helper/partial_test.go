@@ -19,12 +19,12 @@ import (
 func passing(d time.Duration, happens func()) {
 	for range d / (250 * time.Millisecond) {
 		happens()
-		time.Sleep(250 * time.Millisecond) //nolint:forbidigo // in a bubble of synctest this advances the clock and waits for nothing
+		time.Sleep(250 * time.Millisecond) //nolint:forbidigo // synctest's clock
 	}
 }
 
-// TestPartialGateways: of the peer's gateways that are usable, those carry packets that reach most nodes, once this has been so for a
-// moment. It is the only thing that numbers of nodes decide.
+// TestPartialGateways: of the peer's gateways that are usable, those carry packets that reach most nodes, once this has
+// been so for a moment. It is the only thing that numbers of nodes decide.
 func TestPartialGateways(t *testing.T) {
 	type said [2]uint32 // by the peer's gateways, of the nodes that they reach
 	const blip = 750 * time.Millisecond
@@ -76,8 +76,8 @@ func TestPartialGateways(t *testing.T) {
 	}
 }
 
-// TestPartialIsBetterThanNone: a gateway that is left because it reaches fewer nodes than another one carries packets as soon as
-// that falls silent, and none once it is back.
+// TestPartialIsBetterThanNone: a gateway that is left because it reaches fewer nodes than another one carries packets
+// as soon as that falls silent, and none once it is back.
 func TestPartialIsBetterThanNone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := testView()
@@ -156,7 +156,7 @@ func TestDeafNode(t *testing.T) {
 		expect("no answer yet", true)
 		passing(time.Second, func() { p.gatewayAnswered(echo.Message{Content: echo.Content{NoWay: true}}, 0) })
 		expect("answers of a gateway without a way on", false)
-		time.Sleep(health.GatewaySilence) //nolint:forbidigo // in a bubble of synctest this advances the clock and waits for nothing
+		time.Sleep(health.GatewaySilence) //nolint:forbidigo // synctest's clock
 		expect("answers stay away", true)
 	})
 }

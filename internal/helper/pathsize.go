@@ -20,8 +20,8 @@ const (
 	sizeRetry = time.Second // after the first time that nobody answers; twice as long after each other one
 	// sizePatience is how many times nobody must answer before that is told: the other end may not be up yet.
 	sizePatience = 2
-	// sizeTimes is how many measurements in a row must find less before that is reported, seconds apart: large packets may be lost for
-	// a moment on a path that carries them, and what is reported can become the MTU of the peering.
+	// sizeTimes is how many measurements in a row must find less before that is reported, seconds apart: large packets
+	// may be lost for a moment on a path that carries them, and what is reported can become the MTU of the peering.
 	sizeTimes = 3
 )
 

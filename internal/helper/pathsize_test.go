@@ -14,8 +14,8 @@ import (
 	"liqonet.io/liqonet/netops/echo"
 )
 
-// TestPathMTURequests: a gateway answers probes of the path MTU from nodes of its cluster and, at the server, from the sender
-// of the tunnel's packets.
+// TestPathMTURequests: a gateway answers probes of the path MTU from nodes of its cluster and, at the server, from the
+// sender of the tunnel's packets.
 func TestPathMTURequests(t *testing.T) {
 	peer, node, stranger := "192.0.2.7", "172.31.1.11", "172.31.1.99"
 	for _, role := range []records.Role{records.Server, records.Client} {
@@ -40,7 +40,8 @@ func TestPathMTURequests(t *testing.T) {
 	}
 }
 
-// TestRoleOfAnEarlierRecord: what a client has measured, and where it has heard the server, is nothing to it as the server.
+// TestRoleOfAnEarlierRecord: what a client has measured, and where it has heard the server, is nothing to it as the
+// server.
 func TestRoleOfAnEarlierRecord(t *testing.T) {
 	v, peer := testView(), netip.MustParseAddrPort("192.0.2.7:51840")
 	v.peering.Role = records.Client
@@ -90,8 +91,8 @@ func TestSizesThatAreTold(t *testing.T) {
 	}
 }
 
-// TestPathSizeBelievesWhatLasts: large packets that are lost for some seconds change nothing that is reported; a path that stays
-// narrow is reported within seconds of the first measurement, and one that widens at once.
+// TestPathSizeBelievesWhatLasts: large packets that are lost for some seconds change nothing that is reported; a path
+// that stays narrow is reported within seconds of the first measurement, and one that widens at once.
 func TestPathSizeBelievesWhatLasts(t *testing.T) {
 	const link, small = 1500, 1300
 	until := func(end time.Duration) func(int, time.Duration) bool {

@@ -17,14 +17,14 @@ import (
 const (
 	// endpointsMost is how many nodes a server names, and how many addresses a client takes from it.
 	endpointsMost = records.MaxPeerEndpoints
-	// endpointLife is after how many names an address is forgotten that was not among them. They count, not time: a tunnel that is
-	// silent needs what was named last.
+	// endpointLife is after how many names an address is forgotten that was not among them. They count, not time: a
+	// tunnel that is silent needs what was named last.
 	endpointLife = 32 * endpointsMost
 )
 
-// peerEndpoints are addresses of the server's nodes, which its gateways send in their echoes while the client uses the address of
-// such a node. The client tries them in turn with those of its record. The server is authenticated, but not trusted: it may name
-// addresses alone, not many, and none of the client's own cluster.
+// peerEndpoints are addresses of the server's nodes, which its gateways send in their echoes while the client uses the
+// address of such a node. The client tries them in turn with those of its record. The server is authenticated, but not
+// trusted: it may name addresses alone, not many, and none of the client's own cluster.
 type peerEndpoints struct {
 	ignored *prometheus.CounterVec
 
@@ -65,8 +65,8 @@ func (p *peerEndpoints) follow(v gatewayView) {
 	p.known = nil
 }
 
-// entersBy reports whether an endpoint of the record is in a network. Node networks are /24 around each node: where both clusters
-// have nodes in one, it says nothing of whose an address is.
+// entersBy reports whether an endpoint of the record is in a network. Node networks are /24 around each node: where
+// both clusters have nodes in one, it says nothing of whose an address is.
 func (v gatewayView) entersBy(network netip.Prefix) bool {
 	return slices.ContainsFunc(v.own().Tunnels, func(t records.Tunnel) bool {
 		return slices.ContainsFunc(t.Endpoints, func(e string) bool {

@@ -30,8 +30,8 @@ func echoNaming(endpoint string) echo.Message {
 	return echo.Message{Content: echo.Content{Endpoint: netip.MustParseAddr(endpoint)}}
 }
 
-// TestPeerEndpoints: a client takes from the server addresses, few of them, and none that is nobody's, its own cluster's, or one
-// of those by which it reaches the peer.
+// TestPeerEndpoints: a client takes from the server addresses, few of them, and none that is nobody's, its own
+// cluster's, or one of those by which it reaches the peer.
 func TestPeerEndpoints(t *testing.T) {
 	g, m := testEchoes(testView())
 	refused := []string{
@@ -98,8 +98,8 @@ func TestPeerEndpointsLeave(t *testing.T) {
 	}
 }
 
-// TestPeerEndpointsUnasked: a server takes none, nor does a client whose endpoint the user has set. Neither says where it is, and the
-// client names none of its nodes, whatever the server claims to be in use.
+// TestPeerEndpointsUnasked: a server takes none, nor does a client whose endpoint the user has set. Neither says where
+// it is, and the client names none of its nodes, whatever the server claims to be in use.
 func TestPeerEndpointsUnasked(t *testing.T) {
 	fixed := testView()
 	fixed.peering.Fixed.EndpointHost = "gateway.example"
@@ -120,8 +120,8 @@ func TestPeerEndpointsUnasked(t *testing.T) {
 	}
 }
 
-// TestNameEndpoints: a server names its live nodes in turn, to a client that uses the address of a node. Its gateway's own is always among
-// them, and named as such.
+// TestNameEndpoints: a server names its live nodes in turn, to a client that uses the address of a node. Its gateway's
+// own is always among them, and named as such.
 func TestNameEndpoints(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := serverView()
@@ -161,7 +161,8 @@ func TestNameEndpoints(t *testing.T) {
 	})
 }
 
-// TestEnterBy: a tunnel turns to no address but those that a client takes, and to none while it is in use, or again at once.
+// TestEnterBy: a tunnel turns to no address but those that a client takes, and to none while it is in use, or again at
+// once.
 func TestEnterBy(t *testing.T) {
 	for _, c := range []struct {
 		names  string

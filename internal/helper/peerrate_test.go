@@ -18,8 +18,9 @@ import (
 	"liqonet.io/liqonet/internal/cidr"
 )
 
-// TestPeerSetsNoPace: a peer that names ever new nodes, roams, and is heard and not heard in turn has a gateway write at a
-// fixed rate. Each write of where a gateway is costs every node of the cluster a pass, and nothing else of a peer's does.
+// TestPeerSetsNoPace: a peer that names ever new nodes, roams, and is heard and not heard in turn has a gateway write
+// at a fixed rate. Each write of where a gateway is costs every node of the cluster a pass, and nothing else of a
+// peer's does.
 func TestPeerSetsNoPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const minutes = 10
@@ -45,7 +46,7 @@ func TestPeerSetsNoPace(t *testing.T) {
 			s.Time, s.Endpoint, s.Loss = now(), g.Endpoint, float64(i%2)
 			l.locations.set(g)
 			l.statuses.set(gatewayReport{Status: s})
-			time.Sleep(tunnelEvery) //nolint:forbidigo // in a bubble of synctest this advances the clock and waits for nothing
+			time.Sleep(tunnelEvery) //nolint:forbidigo // synctest's clock
 		}
 		cancel()
 		<-done

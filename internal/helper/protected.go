@@ -88,8 +88,8 @@ func (p protected) withFabric(f records.Fabric) protected {
 	return p
 }
 
-// withoutPods adds the addresses of the cluster that no pod has. A network that pods and nodes share is not added: there the
-// helper of each node protects its node's addresses.
+// withoutPods adds the addresses of the cluster that no pod has. A network that pods and nodes share is not added:
+// there the helper of each node protects its node's addresses.
 func (p protected) withoutPods(f *records.Fabric) protected {
 	p = slices.Clone(p)
 	if f == nil {

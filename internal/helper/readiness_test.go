@@ -16,8 +16,8 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// TestReadinessOfAGateway: it is not ready before it serves its peering, and a record that is damaged later is shown by its
-// status, not by its readiness.
+// TestReadinessOfAGateway: it is not ready before it serves its peering, and a record that is damaged later is shown by
+// its status, not by its readiness.
 func TestReadinessOfAGateway(t *testing.T) {
 	ns, keys := netnstest.New(t), t.TempDir()
 	ns.IP("link add eth0 type veth peer name far0")

@@ -11,34 +11,36 @@ import (
 )
 
 const (
-	// renewAfter is how long nothing may come from the peer before the tunnel is renewed: neither echo nor answer, nor any
-	// byte that WireGuard takes. It is the pause before the second renewal, too, and each pause is twice the one before, up
-	// to renewPause: where a round trip takes longer than a pause, no handshake ends. A longer one would show a peering as
-	// down for more than five seconds after its path is back, because a new session waits for the next handshake.
+	// renewAfter is how long nothing may come from the peer before the tunnel is renewed: neither echo nor answer, nor
+	// any byte that WireGuard takes. It is the pause before the second renewal, too, and each pause is twice the one
+	// before, up to renewPause: where a round trip takes longer than a pause, no handshake ends. A longer one would
+	// show a peering as down for more than five seconds after its path is back, because a new session waits for the
+	// next handshake.
 	renewAfter = 2 * time.Second
 	renewPause = 4 * time.Second
-	// renewUnanswered is how long the peer may send echoes and answer none: packets cross one way only, as behind a load
-	// balancer whose answers do not pass it, and another endpoint may be better. Under 20 % loss both ways, and with fifty
-	// echoes a second, so long a time does not come by chance. A peer of which only bytes come is another case: its kernel
-	// forwards while its helper is away.
+	// renewUnanswered is how long the peer may send echoes and answer none: packets cross one way only, as behind a
+	// load balancer whose answers do not pass it, and another endpoint may be better. Under 20 % loss both ways, and
+	// with fifty echoes a second, so long a time does not come by chance. A peer of which only bytes come is another
+	// case: its kernel forwards while its helper is away.
 	renewUnanswered = 15 * time.Second
 )
 
-// renewal renews the tunnel when nothing comes from the peer: a new handshake at once instead of WireGuard's own timers. It
-// throws away the session, so that a line that only loses packets, or delays them, must not cause it.
+// renewal renews the tunnel when nothing comes from the peer: a new handshake at once instead of WireGuard's own
+// timers. It throws away the session, so that a line that only loses packets, or delays them, must not cause it.
 type renewal struct {
 	log *slog.Logger
 
-	mu         sync.Mutex
-	renew      func(context.Context) error // of the tunnel; nil: there is none yet
-	lastHeard  time.Time                   // when something came last, else when the peer was asked first
-	lastEcho   time.Time                   // when an echo of the peer came last
-	lastAnswer time.Time                   // when an answer came last, else when the peer was asked first, or the tunnel renewed for lack of one
-	received   int64                       // bytes, by WireGuard's counter
-	looked     time.Time                   // when that was read
-	next       time.Time                   // before which there is no other renewal; zero: none since something came
-	pause      time.Duration               // until next
-	cancel     context.CancelFunc          // of the renewal that runs; nil: none does
+	mu        sync.Mutex
+	renew     func(context.Context) error // of the tunnel; nil: there is none yet
+	lastHeard time.Time                   // when something came last, else when the peer was asked first
+	lastEcho  time.Time                   // when an echo of the peer came last
+	// When an answer came last, else when the peer was asked first, or the tunnel renewed for lack of one.
+	lastAnswer time.Time
+	received   int64              // bytes, by WireGuard's counter
+	looked     time.Time          // when that was read
+	next       time.Time          // before which there is no other renewal; zero: none since something came
+	pause      time.Duration      // until next
+	cancel     context.CancelFunc // of the renewal that runs; nil: none does
 }
 
 // use says how the tunnel is renewed.
@@ -56,7 +58,8 @@ func (r *renewal) heard() {
 	r.came(r.lastEcho)
 }
 
-// answered notes an answer of the peer, or that it is asked from now on. A renewal that still waits is not needed any more.
+// answered notes an answer of the peer, or that it is asked from now on. A renewal that still waits is not needed any
+// more.
 func (r *renewal) answered() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -88,8 +91,8 @@ func (r *renewal) missed() {
 	r.consider()
 }
 
-// consider renews the tunnel if it is time to, one renewal at a time: it waits for those of other tunnels, and for name servers;
-// r.mu is held.
+// consider renews the tunnel if it is time to, one renewal at a time: it waits for those of other tunnels, and for name
+// servers; r.mu is held.
 func (r *renewal) consider() {
 	now := time.Now()
 	unanswered := now.Sub(r.lastEcho) < renewAfter && now.Sub(r.lastAnswer) >= renewUnanswered

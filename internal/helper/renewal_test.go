@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// renewalsOf returns after how many seconds the tunnel is renewed while each answer of the peer is missed. Every tenth of a
-// second, happens is called with the time that has passed; the peer was heard at the beginning.
+// renewalsOf returns after how many seconds the tunnel is renewed while each answer of the peer is missed. Every tenth
+// of a second, happens is called with the time that has passed; the peer was heard at the beginning.
 func renewalsOf(t *testing.T, during time.Duration, happens func(r *renewal, passed time.Duration)) (times []float64) {
 	t.Helper()
 	synctest.Test(t, func(*testing.T) {
@@ -23,7 +23,7 @@ func renewalsOf(t *testing.T, during time.Duration, happens func(r *renewal, pas
 		r.missed()
 		r.answered()
 		for range int(during / (100 * time.Millisecond)) {
-			time.Sleep(100 * time.Millisecond) //nolint:forbidigo // in a bubble of synctest this advances the clock and waits for nothing
+			time.Sleep(100 * time.Millisecond) //nolint:forbidigo // synctest's clock
 			happens(r, time.Since(begin))
 			r.missed()
 			synctest.Wait()
@@ -70,8 +70,8 @@ func TestRenewal(t *testing.T) {
 	}
 }
 
-// TestOneRenewal: while names do not resolve, there is one renewal of a tunnel, however long that takes, and it ends with the first
-// answer; the next silence begins another one.
+// TestOneRenewal: while names do not resolve, there is one renewal of a tunnel, however long that takes, and it ends
+// with the first answer; the next silence begins another one.
 func TestOneRenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun, ended := 0, 0
@@ -81,7 +81,7 @@ func TestOneRenewal(t *testing.T) {
 			r.answered()
 			synctest.Wait()
 			for range 600 {
-				time.Sleep(100 * time.Millisecond) //nolint:forbidigo // in a bubble of synctest this advances the clock and waits for nothing
+				time.Sleep(100 * time.Millisecond) //nolint:forbidigo // synctest's clock
 				r.missed()
 			}
 			synctest.Wait()

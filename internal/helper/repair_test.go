@@ -18,7 +18,8 @@ import (
 	"liqonet.io/liqonet/netops"
 )
 
-// repairTime is within what time drift is to be restored, repairs is how often it is tried: a busy machine is no slow helper.
+// repairTime is within what time drift is to be restored, repairs is how often it is tried: a busy machine is no slow
+// helper.
 const (
 	repairTime = time.Second
 	repairs    = 10
@@ -94,8 +95,8 @@ var onGateways = []alteration{
 // siblings of networkd.conf(5)).
 const networkd = "ip rule flush protocol 76; ip nexthop flush protocol 76; ip route flush table all proto 76"
 
-// TestRepair alters every kind of object of liqonet, on a node and in a gateway: the helper restores and counts it, packets
-// cross, and objects of others stay.
+// TestRepair alters every kind of object of liqonet, on a node and in a gateway: the helper restores and counts it,
+// packets cross, and objects of others stay.
 func TestRepair(t *testing.T) {
 	t.Parallel()
 	server, client := twoClusters(t)
@@ -135,8 +136,8 @@ func TestRepair(t *testing.T) {
 }
 
 // repaired calls a function that alters objects while the helper stands still. It fails unless they are restored and
-// counted, in some attempt in time, and in some by few passes. In a guest, where every system call takes longer, the time is not
-// tested.
+// counted, in some attempt in time, and in some by few passes. In a guest, where every system call takes longer, the
+// time is not tested.
 func repaired(t *testing.T, p *process, change func(*process)) {
 	t.Helper()
 	// A pass that repairs, a second one where the tunnel is made again, and one that these changes call for; twice

@@ -60,8 +60,8 @@ const (
 	writeTimeout = 10 * time.Second
 	writePause   = 100 * time.Millisecond // between two writes, so that a burst is one or two
 	writeRetry   = time.Second
-	// restoreAfter is how long after a write something else in its place counts as others' doing: before, the API server
-	// may not have shown the write yet. It bounds, too, how often two that write one object do so.
+	// restoreAfter is how long after a write something else in its place counts as others' doing: before, the API
+	// server may not have shown the write yet. It bounds, too, how often two that write one object do so.
 	restoreAfter = 2 * time.Second
 )
 

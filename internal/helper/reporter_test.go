@@ -52,7 +52,7 @@ func testReporter(t *testing.T, do func(r *reporter[report], w *writer, after fu
 		done := make(chan struct{})
 		go func() { defer close(done); r.run(ctx) }()
 		do(r, w, func(d time.Duration) {
-			time.Sleep(d) //nolint:forbidigo // in a bubble of synctest this advances the clock and waits for nothing
+			time.Sleep(d) //nolint:forbidigo // synctest's clock
 			synctest.Wait()
 		})
 		cancel()

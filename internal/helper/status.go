@@ -85,7 +85,8 @@ func (l *gatewayLoop) report() {
 	l.statuses.set(gatewayReport{s, state, reason})
 }
 
-// settling is how long after its begin a gateway tells of no state but healthy: until then it has other ones for moments.
+// settling is how long after its begin a gateway tells of no state but healthy: until then it has other ones for
+// moments.
 const settling = 10 * time.Second
 
 // tellState has an event written if the state of the peering has changed.
@@ -131,8 +132,8 @@ func (r gatewayReport) beside() map[string]string {
 	return map[string]string{records.StateKey: string(r.state), records.ReasonKey: brief(r.reason)}
 }
 
-// farewell marks the state as unknown when a gateway ends, so that nobody waits for the one that it reported last. One that
-// ends in another way cannot do so.
+// farewell marks the state as unknown when a gateway ends, so that nobody waits for the one that it reported last. One
+// that ends in another way cannot do so.
 func (l *gatewayLoop) farewell(ctx context.Context) {
 	if l.served.Load() == nil || l.echoes.own.outlived.Load() || l.succeeded() {
 		return
@@ -148,8 +149,8 @@ func (l *gatewayLoop) farewell(ctx context.Context) {
 // farewellTimeout is short: the packets of a gateway that is the only one wait for its successor.
 const farewellTimeout = time.Second
 
-// lastEcho is when the peer answered an earlier process, as that has reported it: a peer that answers no more is down, not
-// connecting. A time that is still to come tells nothing: the clock of that process was wrong, or this one is.
+// lastEcho is when the peer answered an earlier process, as that has reported it: a peer that answers no more is down,
+// not connecting. A time that is still to come tells nothing: the clock of that process was wrong, or this one is.
 func (l *gatewayLoop) lastEcho() time.Time {
 	before := l.before.Load()
 	if before == nil {
@@ -189,8 +190,8 @@ func (l *gatewayLoop) readTunnels() (all []records.TunnelStatus, endpoints []net
 	return all, endpoints
 }
 
-// summary is the tunnel that was answered last, with the bytes of all. Of those that are answered, it is always the first: a
-// report is worth writing when another one takes its place.
+// summary is the tunnel that was answered last, with the bytes of all. Of those that are answered, it is always the
+// first: a report is worth writing when another one takes its place.
 func summary(all []records.TunnelStatus) records.TunnelStatus {
 	latest := slices.MaxFunc(all, func(a, b records.TunnelStatus) int { return a.LastEcho.Compare(b.LastEcho) }).LastEcho
 	i := slices.IndexFunc(all, func(t records.TunnelStatus) bool { return latest.Sub(t.LastEcho) < health.EchoSilence })
@@ -213,8 +214,9 @@ func heard(s tunnel.Stats) netip.AddrPort {
 
 func now() time.Time { return stamp(time.Now()) }
 
-// stamp is a time by the clock as it is now, without what a reader of a status does not need; the zero time stays zero. If the clock
-// was set back since, what came before would else seem to be still to come, and a path that is dead healthy.
+// stamp is a time by the clock as it is now, without what a reader of a status does not need; the zero time stays zero.
+// If the clock was set back since, what came before would else seem to be still to come, and a path that is dead
+// healthy.
 func stamp(t time.Time) time.Time {
 	if t.IsZero() {
 		return time.Time{}
@@ -223,9 +225,9 @@ func stamp(t time.Time) time.Time {
 	return now.Add(-now.Sub(t)).UTC().Truncate(time.Millisecond) // Sub reads no clock that is set, Add changes one
 }
 
-// How often a gateway writes what its peer can change at will: the peer names nodes, roams, and answers or does not. All
-// nodes follow where a gateway is, so that each write of that has all of them make a pass; nobody but the gateway's own
-// user follows a status.
+// How often a gateway writes what its peer can change at will: the peer names nodes, roams, and answers or does not.
+// All nodes follow where a gateway is, so that each write of that has all of them make a pass; nobody but the gateway's
+// own user follows a status.
 var (
 	locationRate = rate.Every(10 * time.Second)
 	statusRate   = rate.Every(2 * time.Second)

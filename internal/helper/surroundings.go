@@ -58,8 +58,8 @@ var nobodys = []netip.Prefix{
 	netip.MustParsePrefix("224.0.0.0/3"),
 }
 
-// surroundingsOf is the report of what was found, without what lies within a cluster's own ranges. It has room for so many
-// ranges of each use: more of them are merged to wider ones.
+// surroundingsOf is the report of what was found, without what lies within a cluster's own ranges. It has room for so
+// many ranges of each use: more of them are merged to wider ones.
 func surroundingsOf(found netops.Surroundings, own []netip.Prefix) (s records.Surroundings) {
 	own = slices.Concat(own, nobodys)
 	add := func(use records.Use, ranges []netip.Prefix, widest int) {
@@ -78,9 +78,9 @@ func surroundingsOf(found netops.Surroundings, own []netip.Prefix) (s records.Su
 	return s
 }
 
-// fewer returns ranges with at least the same addresses, at most so many: narrow ones are widened, by four bits a time, but
-// not beyond a length. more says that some are left out all the same. What is too wide to be avoided stays apart: it
-// would hide what lies within.
+// fewer returns ranges with at least the same addresses, at most so many: narrow ones are widened, by four bits a time,
+// but not beyond a length. more says that some are left out all the same. What is too wide to be avoided stays apart:
+// it would hide what lies within.
 func fewer(ranges []netip.Prefix, most, widest int) (fewest []netip.Prefix, more bool) {
 	var wide, rest []netip.Prefix
 	for _, p := range ranges {

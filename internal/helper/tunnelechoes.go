@@ -25,8 +25,8 @@ const (
 	gatewayCalmOfSeveral = 200 * time.Millisecond
 )
 
-// tunnelEchoes are the echoes that two gateways exchange in their tunnel, and the path MTU outside it. They measure round
-// trip and loss, and carry what both gateways tell each other of their nodes and of themselves.
+// tunnelEchoes are the echoes that two gateways exchange in their tunnel, and the path MTU outside it. They measure
+// round trip and loss, and carry what both gateways tell each other of their nodes and of themselves.
 type tunnelEchoes struct {
 	gateway *gatewayEchoes // of this end
 	renewal renewal
@@ -161,9 +161,9 @@ func (t *tunnelEchoes) answeredBy(m echo.Message, _ time.Duration) {
 	t.locates(m.Content)
 }
 
-// endpoint is the address that an echo has: at the client, the one in use; at the server, if that is a node's, those of its live
-// nodes in turn, of which one is this gateway's own. Of a server behind a load balancer the client learns no address, and of a client
-// the server never: an echo may have an address of the client's nodes, too. t.mu is held.
+// endpoint is the address that an echo has: at the client, the one in use; at the server, if that is a node's, those of
+// its live nodes in turn, of which one is this gateway's own. Of a server behind a load balancer the client learns no
+// address, and of a client the server never: an echo may have an address of the client's nodes, too. t.mu is held.
 func (t *tunnelEchoes) endpoint() (a netip.Addr, own bool) {
 	switch {
 	case t.gateway.endpoints.asks():
@@ -183,8 +183,9 @@ func (t *tunnelEchoes) locates(c echo.Content) {
 	}
 }
 
-// missed notes that echoes are lost. A tunnel of which two trains in a row are lost is not used where there are others: on a line
-// that loses a third of the echoes, this does not happen by chance in minutes, as it would to one train in seconds.
+// missed notes that echoes are lost. A tunnel of which two trains in a row are lost is not used where there are others:
+// on a line that loses a third of the echoes, this does not happen by chance in minutes, as it would to one train in
+// seconds.
 func (t *tunnelEchoes) missed(consecutive int) {
 	t.renewal.missed()
 	t.mu.Lock()

@@ -91,7 +91,8 @@ func FuzzWanted(f *testing.F) {
 		for _, a := range []struct {
 			one, other uint32
 			bits       uint8
-		}{{pod, internal, 24}, {host, internal, 24}, {pod, host, 0}} { // a node's path, a host, a gateway among the peer's pods
+			// A node's path, a host, a gateway among the peer's pods.
+		}{{pod, internal, 24}, {host, internal, 24}, {pod, host, 0}} {
 			w := writtenWith("192.0.2.7:51840", a.one, a.other, a.bits)
 			change(&w)
 			wanted := wantedBy(w.peering, w.gateway, w.node)

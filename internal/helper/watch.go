@@ -46,8 +46,8 @@ type selected struct {
 	labels labels.Selector // nil: all
 	name   string          // "": any
 	field  fields.Selector // nil: any
-	// concerns reports whether an object of that name matters: of others no data is kept, and no change wakes the helper.
-	// nil: all do.
+	// concerns reports whether an object of that name matters: of others no data is kept, and no change wakes the
+	// helper. nil: all do.
 	concerns func(name string) bool
 	quiet    bool // no change wakes the helper
 }
@@ -139,7 +139,8 @@ func named[T any](s cache.Store, namespace, name string) T {
 // tooLong takes the place of a text, and is refused as damaged.
 const tooLong = "too long"
 
-// followed reports whether helpers follow the record in the ConfigMap of that name: all but what gateways report for people.
+// followed reports whether helpers follow the record in the ConfigMap of that name: all but what gateways report for
+// people.
 func followed(name string) bool {
 	id, known := records.IdentityOf(name)
 	return known && id.Component != records.ComponentStatus

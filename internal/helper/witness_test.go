@@ -12,8 +12,8 @@ import (
 	"liqonet.io/liqonet/netops/echo"
 )
 
-// TestGatewayThatKeepsAsking: a gateway that asks for a witness and does not, in turns, costs a node few writes: it can do so
-// to all of them.
+// TestGatewayThatKeepsAsking: a gateway that asks for a witness and does not, in turns, costs a node few writes: it can
+// do so to all of them.
 func TestGatewayThatKeepsAsking(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -34,7 +34,7 @@ func TestGatewayThatKeepsAsking(t *testing.T) {
 		const span = 10 * time.Minute
 		for i := range int(span / time.Second) {
 			p.gatewayAnswered(echo.Message{Content: echo.Content{Witness: i%2 == 0}}, 0)
-			time.Sleep(time.Second) //nolint:forbidigo // in a bubble of synctest this advances the clock and waits for nothing
+			time.Sleep(time.Second) //nolint:forbidigo // synctest's clock
 		}
 		if most := newsBurst + int(span/(10*time.Second)) + 1; writes < 2 || writes > most {
 			t.Errorf("%d writes in %s, want %d at most", writes, span, most)

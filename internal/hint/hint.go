@@ -1,5 +1,5 @@
-// Package hint adds to errors what the user can do about them: a command to run, a flag to use. An error type that knows a
-// way out has a method Hint() string; others get one here.
+// Package hint adds to errors what the user can do about them: a command to run, a flag to use. An error type that
+// knows a way out has a method Hint() string; others get one here.
 package hint
 
 // hinted is an error with advice.

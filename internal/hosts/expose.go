@@ -1,5 +1,5 @@
-// Package hosts makes hosts outside a cluster reachable for a peer, and ends that: the address that it has at the peer is reserved,
-// written into the peering's record, and served by the gateway.
+// Package hosts makes hosts outside a cluster reachable for a peer, and ends that: the address that it has at the peer
+// is reserved, written into the peering's record, and served by the gateway.
 package hosts
 
 import (
@@ -191,7 +191,8 @@ func (x *exposer) expose(ctx context.Context) error {
 func (x *exposer) keep(ctx context.Context, host records.Exposed) error {
 	owner := ipam.Peering(x.Peer)
 	return inventory.UpdateReservations(ctx, x.Cluster, func(r *ipam.Registry) error {
-		_ = r.Reserve(ipam.Reservation{Range: cidr.Single(host.Host), Owner: owner, Purpose: ipam.OutsideHost, Shared: true}) // see expose
+		// See expose.
+		_ = r.Reserve(ipam.Reservation{Range: cidr.Single(host.Host), Owner: owner, Purpose: ipam.OutsideHost, Shared: true})
 		return r.Reserve(ipam.Reservation{Range: cidr.Single(host.Address), Owner: owner, Purpose: ipam.ExposedHost, Real: cidr.Single(host.Host)})
 	})
 }
@@ -201,8 +202,8 @@ func (x *exposer) full(err error) error {
 	return hint.With(err, "stop exposing a host that "+x.Peer+" does not need: liqoctl network status -o wide lists them")
 }
 
-// release gives the address back, once no gateway leads anything there. Somebody may have exposed the host again by then,
-// or do so at this moment.
+// release gives the address back, once no gateway leads anything there. Somebody may have exposed the host again by
+// then, or do so at this moment.
 func (x *exposer) release(ctx context.Context) error {
 	exposed, err := x.exposedNow(ctx)
 	if err != nil || exposed != (records.Exposed{}) {

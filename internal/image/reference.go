@@ -10,12 +10,12 @@ import (
 	"liqonet.io/liqonet/internal/hint"
 )
 
-// unpublished is the repository in the name of images that were never published. No registry can serve it: domain invalid
-// is reserved (RFC 2606).
+// unpublished is the repository in the name of images that were never published. No registry can serve it: domain
+// invalid is reserved (RFC 2606).
 const unpublished = "liqonet.invalid/liqonet"
 
-// DefaultReference names the image that runs in clusters where the user names none: that of the release, in its publisher's
-// repository. For any other build it is an error that says how to make one.
+// DefaultReference names the image that runs in clusters where the user names none: that of the release, in its
+// publisher's repository. For any other build it is an error that says how to make one.
 func DefaultReference(build buildinfo.Info) (string, error) {
 	if !build.Published() {
 		return "", hint.With(errors.New("no image for the helpers: this liqoctl is not a published release"),
@@ -25,8 +25,8 @@ func DefaultReference(build buildinfo.Info) (string, error) {
 	return build.Repository + ":" + build.Version, nil
 }
 
-// Reference is the image's name in an archive, unless the user chooses one: in a published release that of DefaultReference,
-// else one that follows the binary's content, so that every new build rolls out.
+// Reference is the image's name in an archive, unless the user chooses one: in a published release that of
+// DefaultReference, else one that follows the binary's content, so that every new build rolls out.
 func (i *Image) Reference(build buildinfo.Info) (string, error) { return reference(build, i.binary) }
 
 // developmentTag is how many digits of the binary's SHA-256 tell development builds apart.

@@ -19,8 +19,8 @@ import (
 	"liqonet.io/liqonet/templates"
 )
 
-// installation is a node helper that runs in some namespace of a cluster. A cluster can have one: two would fight for the
-// same port, links and routes of each node.
+// installation is a node helper that runs in some namespace of a cluster. A cluster can have one: two would fight for
+// the same port, links and routes of each node.
 type installation struct {
 	namespace string
 	since     time.Time
@@ -39,8 +39,8 @@ func (e *ElsewhereError) Hint() string {
 		"liqoctl network reset -n %s --context %s", e.Installed, e.Installed, cluster.ShellWord(e.Context))
 }
 
-// CheckElsewhere refuses to go on where the cluster's first installation is in another namespace than the client's. younger
-// are the namespaces of those that were made later beside the one in the client's namespace: they cannot work.
+// CheckElsewhere refuses to go on where the cluster's first installation is in another namespace than the client's.
+// younger are the namespaces of those that were made later beside the one in the client's namespace: they cannot work.
 func CheckElsewhere(ctx context.Context, c *cluster.Cluster) (younger []string, err error) {
 	all, err := installations(ctx, c)
 	if err != nil || len(all) == 0 {
@@ -55,7 +55,8 @@ func CheckElsewhere(ctx context.Context, c *cluster.Cluster) (younger []string, 
 	return younger, nil
 }
 
-// CheckInstalled refuses a namespace without liqonet. A fabric or, where an installation is incomplete, reservations are enough.
+// CheckInstalled refuses a namespace without liqonet. A fabric or, where an installation is incomplete, reservations
+// are enough.
 func CheckInstalled(ctx context.Context, c *cluster.Cluster) error {
 	fabric, err := cluster.Find[*corev1.ConfigMap](ctx, c, records.FabricName)
 	if fabric != nil || err != nil {
@@ -106,7 +107,8 @@ func installations(ctx context.Context, c *cluster.Cluster) ([]installation, err
 			found = append(found, i)
 			continue
 		}
-		// Whoever may create pods can label them; a ClusterRole is an administrator's. A user who may not read it trusts the label.
+		// Whoever may create pods can label them; a ClusterRole is an administrator's. A user who may not read it
+		// trusts the label.
 		role, err := cluster.Find[*rbacv1.ClusterRole](ctx, c, templates.NodeClusterRole(i.namespace))
 		switch {
 		case role != nil, apierrors.IsForbidden(err):

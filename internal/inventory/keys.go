@@ -71,8 +71,9 @@ func decodeKey(object *corev1.Secret, name string) (Secret, error) {
 		"delete the Secret, then connect again: new keys are made")
 }
 
-// CompleteKeys returns the keys of all gateways of both sides, those that they hold and new ones for what is missing (nil).
-// A private key stays with its gateway; the preshared key is the same in all, and that of the server's first counts.
+// CompleteKeys returns the keys of all gateways of both sides, those that they hold and new ones for what is missing
+// (nil). A private key stays with its gateway; the preshared key is the same in all, and that of the server's first
+// counts.
 func CompleteKeys(server, client []*Keys) (s, c []Keys, err error) {
 	var preshared Secret
 	var all []Keys

@@ -31,8 +31,9 @@ func HelperNodes(ctx context.Context, c *cluster.Cluster) (ready, silent []strin
 	return ready, silent, err
 }
 
-// AwaitOnNodes waits until the pods of a DaemonSet, which bears the name of a run, are done on all of some nodes. done names the nodes on
-// which they are. Another run that puts its own pods in their place is an error: what these have done is not what was asked.
+// AwaitOnNodes waits until the pods of a DaemonSet, which bears the name of a run, are done on all of some nodes. done
+// names the nodes on which they are. Another run that puts its own pods in their place is an error: what these have
+// done is not what was asked.
 func AwaitOnNodes(
 	ctx context.Context, c *cluster.Cluster, set *appsv1.DaemonSet, what string, nodes []string, done func([]*corev1.Pod) ([]string, error),
 ) error {
@@ -44,7 +45,8 @@ func AwaitOnNodes(
 			own := slices.DeleteFunc(slices.Clone(pods), func(p *corev1.Pod) bool { return p.Annotations[records.AnnotationRun] != run })
 			if slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return p.DeletionTimestamp == nil && !slices.Contains(own, p) }) {
 				live, err := cluster.Find[*appsv1.DaemonSet](ctx, c, set.Name)
-				if err != nil || live != nil && live.Annotations[records.AnnotationRun] == run { // which replaces those of another run
+				// Which replaces those of another run.
+				if err != nil || live != nil && live.Annotations[records.AnnotationRun] == run {
 					return "pods of another run are there", err
 				}
 				return "", hint.With(fmt.Errorf("another run of liqoctl has put its pods in place of those of DaemonSet %s/%s", c.Namespace, set.Name),

@@ -1,6 +1,6 @@
 // Package inventory reads what a cluster holds of liqonet: records, reports of nodes and gateways, keys, reservations,
-// installations, and the remains of peerings. What cannot be read is an error that names the object and says what to do.
-// Records are written here too, by compare-and-swap. What they should say is decided elsewhere.
+// installations, and the remains of peerings. What cannot be read is an error that names the object and says what to
+// do. Records are written here too, by compare-and-swap. What they should say is decided elsewhere.
 package inventory
 
 import (
@@ -72,8 +72,8 @@ func Peerings(ctx context.Context, c *cluster.Cluster) ([]records.Peering, error
 	return peerings, nil
 }
 
-// FindPeering returns the first peering of which is holds. Without any the error is a *NoPeeringError with the name, or says
-// that liqonet is installed elsewhere.
+// FindPeering returns the first peering of which is holds. Without any the error is a *NoPeeringError with the name, or
+// says that liqonet is installed elsewhere.
 func FindPeering(ctx context.Context, c *cluster.Cluster, name string, is func(records.Peering) bool) (records.Peering, error) {
 	all, err := Peerings(ctx, c)
 	if err != nil {
@@ -141,10 +141,12 @@ func Swap[T records.Document](
 	})
 }
 
-// NewRun names a run of liqoctl: what it creates bears the name, as the answer to a request that was carried out can be lost.
+// NewRun names a run of liqoctl: what it creates bears the name, as the answer to a request that was carried out can be
+// lost.
 func NewRun() string { return rand.Text() }
 
-// DeleteOwn deletes the object of that type and name if it bears the name of a run, and then what belongs to it as well.
+// DeleteOwn deletes the object of that type and name if it bears the name of a run, and then what belongs to it as
+// well.
 func DeleteOwn[T interface {
 	cluster.Object
 	comparable

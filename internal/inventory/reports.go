@@ -46,8 +46,8 @@ func DecodeStatus(c *cluster.Cluster, object *corev1.ConfigMap) (*records.Status
 	return DecodeRecord[records.Status](c, object)
 }
 
-// AwaitStatus waits until nothing is missing in the report of a gateway, which is nil before the first. again has it looked at
-// again; nil: only new reports do.
+// AwaitStatus waits until nothing is missing in the report of a gateway, which is nil before the first. again has it
+// looked at again; nil: only new reports do.
 func AwaitStatus(
 	ctx context.Context, c *cluster.Cluster, id records.GatewayID, what string, again *cluster.Bell, missing func(*records.Status) string,
 ) error {

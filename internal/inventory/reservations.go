@@ -27,8 +27,8 @@ func Reservations(ctx context.Context, c *cluster.Cluster) (*ipam.Registry, erro
 	return registry, ExplainAddresses(c.Context, err)
 }
 
-// UpdateReservations changes a cluster's reservations by compare-and-swap. change is called again where another writer was
-// faster, and must therefore have no other effect. Where it changes nothing, nothing is written.
+// UpdateReservations changes a cluster's reservations by compare-and-swap. change is called again where another writer
+// was faster, and must therefore have no other effect. Where it changes nothing, nothing is written.
 func UpdateReservations(ctx context.Context, c *cluster.Cluster, change func(*ipam.Registry) error) error {
 	object := &corev1.ConfigMap{ObjectMeta: Meta(c.Namespace, records.IPAMName)}
 	_, err := cluster.Swap(ctx, c, object, func(live *corev1.ConfigMap) (*corev1.ConfigMap, error) {

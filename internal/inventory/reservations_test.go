@@ -242,8 +242,8 @@ func TestDamagedReservationsAreNotOverwritten(t *testing.T) {
 	}
 }
 
-// TestLaterFieldsOfReservationsAreKept: a document with a field of a later release is read, and a change that would delete it is
-// refused.
+// TestLaterFieldsOfReservationsAreKept: a document with a field of a later release is read, and a change that would
+// delete it is refused.
 func TestLaterFieldsOfReservationsAreKept(t *testing.T) {
 	r, err := ipam.New(ipam.DefaultPools()...)
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 	"liqonet.io/liqonet/templates"
 )
 
-// ServiceValues are what the Service of a server's gateways was made of. What an API server or a provider has added is not among it.
+// ServiceValues are what the Service of a server's gateways was made of. What an API server or a provider has added is
+// not among it.
 func ServiceValues(svc *corev1.Service) (templates.ServiceValues, error) {
 	v := templates.ServiceValues{Type: svc.Spec.Type}
 	fields, err := cluster.Applied(svc)

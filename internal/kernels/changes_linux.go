@@ -8,7 +8,8 @@ import (
 	"liqonet.io/liqonet/netops"
 )
 
-// Changes returns what changes in kernels when the records change. Nodes and gateways that have not reported are left out.
+// Changes returns what changes in kernels when the records change. Nodes and gateways that have not reported are left
+// out.
 func Changes(before, after records.Set) []Change {
 	var all []Change
 	note := func(c Change, have, want netops.State) {

@@ -20,9 +20,10 @@ type Node struct {
 	Fabric   *records.Fabric                       // nil: none, so that no peering is served
 	Peerings []records.Peering                     // that are served; sorted by name
 	Gateways map[records.GatewayID]records.Gateway // those of which it is known where they are
-	Unused   map[records.GatewayID]bool            // that packets do not take; where all of a peering are, they take all
-	Pods     []netip.Prefix                        // of the node's pods
-	HeldBack []netip.Prefix                        // ranges of peers that are guarded and no more
+	// That packets do not take; where all of a peering are, they take all.
+	Unused   map[records.GatewayID]bool
+	Pods     []netip.Prefix // of the node's pods
+	HeldBack []netip.Prefix // ranges of peers that are guarded and no more
 	Internal netip.Addr
 }
 
@@ -55,8 +56,8 @@ func (n Node) State() netops.State {
 	return netops.NodeState(c)
 }
 
-// endpoints are where a gateway hears its peer, and those of its record that are addresses: it tries them in turn. Those
-// that are names are left to the gateway.
+// endpoints are where a gateway hears its peer, and those of its record that are addresses: it tries them in turn.
+// Those that are names are left to the gateway.
 func endpoints(heard []netip.Addr, tunnels []records.Tunnel) []netip.Addr {
 	all := slices.Clone(heard)
 	for _, t := range tunnels {

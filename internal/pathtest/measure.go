@@ -26,7 +26,8 @@ type Performance struct {
 	// Tunnel are the figures between pods, through the tunnel; nil: none, because of what Failed says.
 	Tunnel *probe.Figures `json:"tunnel,omitempty"`
 	Failed string         `json:"tunnelFailed,omitempty"`
-	// Direct are the same between the nodes, outside of the tunnel; nil: they do not reach each other, because of what Unreached says.
+	// Direct are the same between the nodes, outside of the tunnel; nil: they do not reach each other, because of what
+	// Unreached says.
 	Direct    *probe.Figures `json:"direct,omitempty"`
 	Unreached string         `json:"directFailed,omitempty"`
 	Ratios    *Ratios        `json:"ratios,omitempty"` // nil: one of both is missing
@@ -50,7 +51,8 @@ func ratios(p, q probe.Figures) *Ratios {
 	}
 }
 
-// measuring is how long measurements take beside the usual work: for each pair of nodes both ways, by both paths, with the start of a pod.
+// measuring is how long measurements take beside the usual work: for each pair of nodes both ways, by both paths, with
+// the start of a pod.
 func (o Options) measuring() time.Duration {
 	if o.Streams == 0 {
 		return 0
@@ -59,7 +61,8 @@ func (o Options) measuring() time.Duration {
 	return time.Duration(o.Nodes) * 2 * 2 * (4*Each + pod)
 }
 
-// measuring are the stages of a measurement: between pods, and then between nodes. Nothing is measured at the same time.
+// measuring are the stages of a measurement: between pods, and then between nodes. Nothing is measured at the same
+// time.
 func (t *test) measuring() []steps.Step {
 	return []steps.Step{{Stage: steps.StageTunnel, Do: func(ctx context.Context) (string, error) {
 		t.result.Checks = []Check{}

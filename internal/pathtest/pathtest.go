@@ -1,6 +1,6 @@
-// Package pathtest sends packets along all paths of a peering, on demand: between pods of liqonet's image on the nodes of both
-// clusters, and compares what arrives with what the peering promises. The pods are its part probe. It removes all that it
-// makes, and what an earlier test left that was killed.
+// Package pathtest sends packets along all paths of a peering, on demand: between pods of liqonet's image on the nodes
+// of both clusters, and compares what arrives with what the peering promises. The pods are its part probe. It removes
+// all that it makes, and what an earlier test left that was killed.
 package pathtest
 
 import (
@@ -22,7 +22,8 @@ type Options struct {
 	Nodes         int           // of each cluster that take part; 0: all that are Ready
 	Hold          time.Duration // how long connections are kept open; 0: none are
 	Timeout       time.Duration // for all the rest; 0: none
-	// Streams measures instead, with that many TCP streams at once, between pairs of nodes, one pair unless Nodes says else; 0: it tests.
+	// Streams measures instead, with that many TCP streams at once, between pairs of nodes, one pair unless Nodes says
+	// else; 0: it tests.
 	Streams int
 }
 

@@ -323,8 +323,8 @@ func TestRunRemovesWhatAKilledOneLeft(t *testing.T) {
 	})
 }
 
-// TestRunsMeet: a test that begins while another one runs takes its place. The other one says so, instead of what the later one's pods
-// have seen, and leaves these alone.
+// TestRunsMeet: a test that begins while another one runs takes its place. The other one says so, instead of what the
+// later one's pods have seen, and leaves these alone.
 func TestRunsMeet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := twoWorlds(t)

@@ -15,8 +15,8 @@ import (
 	"liqonet.io/liqonet/internal/steps"
 )
 
-// TestNewCIDRsNeedConsent: what the administrators of a cluster write into its fabric sends nobody's packets there, before connect
-// --update names it.
+// TestNewCIDRsNeedConsent: what the administrators of a cluster write into its fabric sends nobody's packets there,
+// before connect --update names it.
 func TestNewCIDRsNeedConsent(t *testing.T) {
 	const public = "8.8.8.0/24"
 	set := func(t *testing.T, w *world, pods ...netip.Prefix) {

@@ -17,9 +17,9 @@ import (
 var errKeysTaken = hint.With(errors.New("somebody else has made keys during this run"), "run this again")
 
 // agreeOnKeys brings keys to both ends that fit each other, those that they hold and new ones for what is missing.
-// Another connect of the same two may do so at this moment: a private key is only ever created, and written over by a rotation alone,
-// and of two preshared keys the server's counts, so that both arrive at the same. Nor are keys written over that
-// somebody replaces at this moment.
+// Another connect of the same two may do so at this moment: a private key is only ever created, and written over by a
+// rotation alone, and of two preshared keys the server's counts, so that both arrive at the same. Nor are keys written
+// over that somebody replaces at this moment.
 func (c *connector) agreeOnKeys(ctx context.Context) error {
 	if c.local.cluster.IsDryRun() && !c.rendering {
 		return c.both(ctx, (*end).planKeys)
@@ -74,8 +74,8 @@ func (c *connector) share(shared bool) {
 // stands reports whether the gateway of that number less one is in the record as it was found.
 func (e *end) stands(i int) bool { return e.have != nil && i < len(e.have.Gateways) }
 
-// known reports whether the peer's record, as it was found, names the public key of the gateway of that number less one. If not,
-// an earlier run ended before it was written, and the gateway's pod may have keys of before.
+// known reports whether the peer's record, as it was found, names the public key of the gateway of that number less
+// one. If not, an earlier run ended before it was written, and the gateway's pod may have keys of before.
 func (e *end) known(i int) bool {
 	if e.peer.have == nil {
 		return true

@@ -146,8 +146,8 @@ func alterations() map[string]alteration {
 	}
 }
 
-// TestStatusTellsOfAlterations: whatever others delete or alter of a peering's objects, status names the object, and how to
-// have it back.
+// TestStatusTellsOfAlterations: whatever others delete or alter of a peering's objects, status names the object, and
+// how to have it back.
 func TestStatusTellsOfAlterations(t *testing.T) {
 	t.Parallel()
 	for name, a := range alterations() {

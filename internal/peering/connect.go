@@ -15,9 +15,9 @@ import (
 )
 
 // Connect joins two clusters, or completes or updates what joins them, and returns when packets were seen to
-// cross both ways. Nodes of which that was not seen in time are named in the result, unless it is none of a cluster's, or
-// AllNodes is set: that is a failure. Without Update it changes nothing of a connection that stands; differences are a
-// *DifferenceError. A failure removes what this run made, unless Keep says otherwise.
+// cross both ways. Nodes of which that was not seen in time are named in the result, unless it is none of a cluster's,
+// or AllNodes is set: that is a failure. Without Update it changes nothing of a connection that stands; differences are
+// a *DifferenceError. A failure removes what this run made, unless Keep says otherwise.
 func Connect(ctx context.Context, o ConnectOptions, r steps.Reporter) (Connection, error) {
 	return steps.Locked(ctx, r, func(ctx context.Context) (Connection, error) { return connect(ctx, o, r) }, &o.Local.Cluster, &o.Remote.Cluster)
 }

@@ -303,8 +303,10 @@ func TestInterruptedConnectCanBeRunAgain(t *testing.T) {
 				count := killAt(n, cancel, a, b)
 				live(t, a, b)
 				o := connectOptions(a, b)
-				o.Keep = true                                                           // a killed process undoes nothing
-				if _, err := Connect(ctx, o, &recorder{}); err == nil && count() >= n { // a run may need fewer writes than another
+				// A killed process undoes nothing.
+				o.Keep = true
+				// A run may need fewer writes than another.
+				if _, err := Connect(ctx, o, &recorder{}); err == nil && count() >= n {
 					t.Fatal("connected in spite of the interruption")
 				}
 				noKill(a, b)

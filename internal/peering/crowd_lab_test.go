@@ -70,7 +70,8 @@ func (s *stage) gather(t *testing.T, nodes int) {
 		node.Status.Addresses[0].Address = fmt.Sprintf("172.%d.%d.%d", network, i>>8, i&0xff)
 		s.crowd = append(s.crowd, node.Name)
 		group.Go(func() error {
-			_, err := s.kube.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}) // with its status, as kubelets do
+			// With its status, as kubelets do.
+			_, err := s.kube.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
 			return err
 		})
 	}
@@ -156,8 +157,8 @@ func (s *stage) leased(t *testing.T, namespace string) int {
 // manyPeerings is how many a cluster has whose status and diagnosis are measured.
 const manyPeerings = 100
 
-// createCopy creates an object of peering b again, as that of another one. A report is as if it were made in some seconds: it must not
-// become late while others are created.
+// createCopy creates an object of peering b again, as that of another one. A report is as if it were made in some
+// seconds: it must not become late while others are created.
 func createCopy(t *testing.T, client dynamic.ResourceInterface, o unstructured.Unstructured, peering string) error {
 	text, err := o.MarshalJSON()
 	if err != nil {
@@ -185,7 +186,8 @@ func createCopy(t *testing.T, client dynamic.ResourceInterface, o unstructured.U
 		}
 	}
 	if c.GetKind() == "Deployment" {
-		if err := unstructured.SetNestedField(c.Object, int64(0), "spec", "replicas"); err != nil { // their pods would be played, too
+		// Their pods would be played, too.
+		if err := unstructured.SetNestedField(c.Object, int64(0), "spec", "replicas"); err != nil {
 			return err
 		}
 	}
@@ -195,8 +197,9 @@ func createCopy(t *testing.T, client dynamic.ResourceInterface, o unstructured.U
 	return err
 }
 
-// multiply gives a cluster so many copies of its peering, measures how long status and diagnose take, and removes the copies. These have
-// records, keys and reports of all nodes, which are not late, and all objects of their gateways but pods.
+// multiply gives a cluster so many copies of its peering, measures how long status and diagnose take, and removes the
+// copies. These have records, keys and reports of all nodes, which are not late, and all objects of their gateways but
+// pods.
 func (a act) multiply(t *testing.T, s *stage) (took [2]time.Duration) {
 	t.Helper()
 	client, err := dynamic.NewForConfig(s.config)

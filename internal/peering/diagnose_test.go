@@ -364,8 +364,8 @@ func causes(r diagnose.Result) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// TestDiagnose: of two healthy clusters no check fails or warns; each fault fails its own check, and all others that fail
-// follow from it.
+// TestDiagnose: of two healthy clusters no check fails or warns; each fault fails its own check, and all others that
+// fail follow from it.
 func TestDiagnose(t *testing.T) {
 	t.Parallel()
 	diagnosed := func(t *testing.T, a, b *world) diagnose.Result {
@@ -412,7 +412,8 @@ func (refusing) RoundTrip(*http.Request) (*http.Response, error) {
 	return nil, errors.New("connection refused")
 }
 
-// TestDiagnoseUnreached: an API server that does not answer is the only failure of its cluster, and the other one is checked.
+// TestDiagnoseUnreached: an API server that does not answer is the only failure of its cluster, and the other one is
+// checked.
 func TestDiagnoseUnreached(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := standing(t)

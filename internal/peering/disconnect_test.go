@@ -82,8 +82,8 @@ func TestDisconnectRemovesBothSides(t *testing.T) {
 	})
 }
 
-// TestDisconnectWaitsForGuards: nodes hold the ranges of a peering back for as long as they are reserved. Who is told that
-// a peering is gone finds nothing of it in any kernel.
+// TestDisconnectWaitsForGuards: nodes hold the ranges of a peering back for as long as they are reserved. Who is told
+// that a peering is gone finds nothing of it in any kernel.
 func TestDisconnectWaitsForGuards(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := connected(t)

@@ -101,8 +101,8 @@ var inOther = map[string]func(t *testing.T, a, b *world) error{
 	},
 }
 
-// TestSecondInstallationIsRefused before anything is written, whoever asks: node helpers of two installations would fight
-// for the same port and the same kernel.
+// TestSecondInstallationIsRefused before anything is written, whoever asks: node helpers of two installations would
+// fight for the same port and the same kernel.
 func TestSecondInstallationIsRefused(t *testing.T) {
 	t.Parallel()
 	users := map[string]func(a *world){
@@ -138,8 +138,8 @@ func TestSecondInstallationIsRefused(t *testing.T) {
 	}
 }
 
-// TestStrayReservations: reservations that an earlier release made in another namespace are no installation; those of an
-// interrupted one are.
+// TestStrayReservations: reservations that an earlier release made in another namespace are no installation; those of
+// an interrupted one are.
 func TestStrayReservations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := connected(t)

@@ -42,9 +42,10 @@ type end struct {
 	written records.Peering // as it is now
 	proof   []witness       // of each gateway
 	joining bool            // this run writes a peering where none was
-	shared  bool            // so does another run, or one that has ended has begun it: what fails here is not undone under it
-	wrote   bool            // the document is as this run wants it
-	turn    chan struct{}   // of size one, for both ends: a gateway is being replaced
+	// So does another run, or one that has ended has begun it: what fails here is not undone under it.
+	shared bool
+	wrote  bool          // the document is as this run wants it
+	turn   chan struct{} // of size one, for both ends: a gateway is being replaced
 }
 
 // meet decides what the end calls the peering, and refuses what would mix up clusters.
@@ -143,8 +144,8 @@ func (e *end) gatewayObjects() ([]cluster.Object, error) {
 	})
 }
 
-// prepare applies the gateways, so that their pods start while endpoints come up, and reserves the peer's addresses. The
-// keys, which the pods mount, are there.
+// prepare applies the gateways, so that their pods start while endpoints come up, and reserves the peer's addresses.
+// The keys, which the pods mount, are there.
 func (e *end) prepare(ctx context.Context) error {
 	gateways, err := e.gatewayObjects()
 	if err != nil {
@@ -166,7 +167,8 @@ func (e *end) prepare(ctx context.Context) error {
 }
 
 // document is the peering as the end's helpers should know it. What is not known yet stays as it is in the
-// document that is there (nil: none is): endpoints, the MTU before nodes have reported, a public key that is not made yet.
+// document that is there (nil: none is): endpoints, the MTU before nodes have reported, a public key that is not made
+// yet.
 func (e *end) document(have *records.Peering) records.Peering {
 	peer, s := e.peer, e.settings
 	p := records.Peering{
@@ -198,8 +200,9 @@ func (e *end) document(have *records.Peering) records.Peering {
 	return p
 }
 
-// write brings the peering's document into the state that want computes from the live one (nil: there is none), provided
-// that nobody changes it in between: else it is computed anew from what the other left, exposed hosts for instance.
+// write brings the peering's document into the state that want computes from the live one (nil: there is none),
+// provided that nobody changes it in between: else it is computed anew from what the other left, exposed hosts for
+// instance.
 func (e *end) write(ctx context.Context, want func(live *records.Peering) records.Peering) error {
 	change, err := inventory.Swap(ctx, e.cluster, records.PeeringName(e.peering), e.run, func(live *records.Peering) (records.Peering, error) {
 		if err := e.expect(live); err != nil {
@@ -225,8 +228,8 @@ func (e *end) expect(live *records.Peering) error {
 	return nil
 }
 
-// checkOvertaken refuses to undo what others have changed since this run compared the document, and to adopt ranges that the peer's
-// cluster has gained since, unless it is to update.
+// checkOvertaken refuses to undo what others have changed since this run compared the document, and to adopt ranges
+// that the peer's cluster has gained since, unless it is to update.
 func (e *end) checkOvertaken(live *records.Peering) error {
 	if live == nil || e.have == nil || e.options.Update || inventory.Same(e.written, *live) {
 		return nil

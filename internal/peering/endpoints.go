@@ -23,8 +23,9 @@ import (
 // maxEndpoints bounds how many nodes a client is told of. Any two would do; more help while nodes are replaced.
 const maxEndpoints = 16
 
-// serviceEndpoints returns the addresses, host:port, at which a server's Service can be reached from outside for a tunnel, or
-// what is still missing. What the user has fixed counts instead of what the Service has. Nodes count for Services of type NodePort: each with its external address if it has one.
+// serviceEndpoints returns the addresses, host:port, at which a server's Service can be reached from outside for a
+// tunnel, or what is still missing. What the user has fixed counts instead of what the Service has. Nodes count for
+// Services of type NodePort: each with its external address if it has one.
 func serviceEndpoints(svc *corev1.Service, t records.TunnelID, nodes []cluster.Node, fixed records.Fixed) (endpoints []string, missing string) {
 	i := slices.IndexFunc(svc.Spec.Ports, func(p corev1.ServicePort) bool { return p.Name == t.PortName() })
 	if i < 0 {
@@ -49,7 +50,8 @@ func serviceEndpoints(svc *corev1.Service, t records.TunnelID, nodes []cluster.N
 		hosts, missing = []string{fixed.EndpointHost}, ""
 	}
 	for i := range min(len(hosts), maxEndpoints) {
-		host := hosts[(i+t.Server+t.Client-2)%len(hosts)] // each tunnel begins with another node: the loss of one is not that of all
+		// Each tunnel begins with another node: the loss of one is not that of all.
+		host := hosts[(i+t.Server+t.Client-2)%len(hosts)]
 		endpoints = append(endpoints, net.JoinHostPort(host, strconv.Itoa(int(port))))
 	}
 	return endpoints, missing
@@ -96,8 +98,8 @@ func reachableAt(n cluster.Node) (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
-// stillGood reports whether a client can go on with the endpoints that it has of a tunnel: each is one of those that the
-// Service could have, whether or not its node is Ready at the moment.
+// stillGood reports whether a client can go on with the endpoints that it has of a tunnel: each is one of those that
+// the Service could have, whether or not its node is Ready at the moment.
 func stillGood(have []string, svc *corev1.Service, t records.TunnelID, nodes []cluster.Node, fixed records.Fixed) bool {
 	all := slices.Clone(nodes)
 	for i := range all {
@@ -132,8 +134,8 @@ func (e *end) awaitEndpoints(ctx context.Context) error {
 	return steps.Later(hint.With(err, "if the cluster has no load balancers: --gw-server-service-type NodePort"))
 }
 
-// endpointsAt are the endpoints of all tunnels, or what is still missing. Those that the client has of a tunnel stay while
-// all of them are good.
+// endpointsAt are the endpoints of all tunnels, or what is still missing. Those that the client has of a tunnel stay
+// while all of them are good.
 func (e *end) endpointsAt(svc *corev1.Service) (all map[records.TunnelID][]string, missing string) {
 	nodes, fixed := e.peer.discovery.Nodes, e.settings.Fixed
 	all = make(map[records.TunnelID][]string)
@@ -153,7 +155,8 @@ func (e *end) endpointsAt(svc *corev1.Service) (all map[records.TunnelID][]strin
 	return all, missing
 }
 
-// described is the endpoints of all tunnels in a few words: each host once and each port once, such as "192.0.2.1, 192.0.2.2, UDP 30840, 30841".
+// described is the endpoints of all tunnels in a few words: each host once and each port once, such as "192.0.2.1,
+// 192.0.2.2, UDP 30840, 30841".
 func described(endpoints []string) string {
 	var hosts, ports []string
 	for _, e := range endpoints {

@@ -44,8 +44,8 @@ func (s *site) writeFabric(ctx context.Context, complete func(records.Fabric) (r
 	return nil
 }
 
-// catchUp takes over what other runs have made of the fabric since it was read. What differs from the wishes of this run
-// then needs the user's word again.
+// catchUp takes over what other runs have made of the fabric since it was read. What differs from the wishes of this
+// run then needs the user's word again.
 func (s *site) catchUp(live *records.Fabric) error {
 	before := s.found.fabric
 	switch {
@@ -93,8 +93,8 @@ func (s *site) wantedFabric() records.Fabric {
 	return f
 }
 
-// raises reports whether the MTU may rise: on the user's word, while every node is Ready and has reported. A node that is away for a
-// moment must not make it rise.
+// raises reports whether the MTU may rise: on the user's word, while every node is Ready and has reported. A node that
+// is away for a moment must not make it rise.
 func (s *site) raises() bool {
 	silent := func(node string) bool { return !s.reports(node) }
 	return s.update && len(s.nodes.notReady()) == 0 && !slices.ContainsFunc(s.nodes.all(), silent)

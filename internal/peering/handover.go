@@ -10,12 +10,13 @@ import (
 	"liqonet.io/liqonet/internal/steps"
 )
 
-// handOverTime is what second gateways add to the time limit: four gateways start and end one after the other, some 15 seconds each.
+// handOverTime is what second gateways add to the time limit: four gateways start and end one after the other, some 15
+// seconds each.
 const handOverTime = 2 * time.Minute
 
-// handOver prepares the gateways. Where the only one of a cluster is replaced, a second one carries its packets meanwhile. It is
-// temporary: configure removes it. Where it carries none in time, because nodes have no room for it or its port is closed, the
-// peering is interrupted until the new pod runs.
+// handOver prepares the gateways. Where the only one of a cluster is replaced, a second one carries its packets
+// meanwhile. It is temporary: configure removes it. Where it carries none in time, because nodes have no room for it or
+// its port is closed, the peering is interrupted until the new pod runs.
 func (c *connector) handOver(ctx context.Context) (string, error) {
 	if !c.replacesOnly() || !c.carries(ctx) {
 		return c.prepare(ctx)
@@ -34,8 +35,8 @@ func (c *connector) handOver(ctx context.Context) (string, error) {
 	return c.prepare(ctx)
 }
 
-// replacesOnly reports whether the only gateway of a cluster is about to be replaced. Beside one whose port the user chose, nothing
-// says which port a second one would be reached at.
+// replacesOnly reports whether the only gateway of a cluster is about to be replaced. Beside one whose port the user
+// chose, nothing says which port a second one would be reached at.
 func (c *connector) replacesOnly() bool {
 	none := func(e *end) bool { return e.have == nil }
 	return c.server().settings.EndpointPort == 0 && !slices.ContainsFunc(c.ends(), none) && slices.ContainsFunc(c.ends(), func(e *end) bool {

@@ -62,7 +62,8 @@ func ofOtherTemplate(t *testing.T, w *world, peering string) {
 	}
 }
 
-// TestOnlyGatewayReplaced: packets cross by a second gateway before the only one of a cluster gets another image, and it goes afterwards.
+// TestOnlyGatewayReplaced: packets cross by a second gateway before the only one of a cluster gets another image, and
+// it goes afterwards.
 func TestOnlyGatewayReplaced(t *testing.T) {
 	for name, c := range map[string]struct {
 		port   uint16 // where the client reaches the server; 0: the Service's
@@ -89,7 +90,7 @@ func TestOnlyGatewayReplaced(t *testing.T) {
 				if c.broken {
 					a.set(func() { a.silent, a.pace = first("b"), slowly })
 					b.set(func() { b.pace = slowly })
-					time.Sleep(health.Life(health.ReportEvery)) //nolint:forbidigo // in a bubble of synctest this advances the clock and waits for nothing
+					time.Sleep(health.Life(health.ReportEvery)) //nolint:forbidigo // synctest's clock
 					defer time.AfterFunc(replaceTime, func() { a.set(func() { a.silent = records.GatewayID{} }) }).Stop()
 				}
 				if c.older {
@@ -153,7 +154,8 @@ func countOf(changes []cluster.Change, name string, action cluster.Action) (n in
 	return n
 }
 
-// TestSecondGatewayWithoutRoom: a second gateway that never carries packets delays an update, does not prevent it, and goes.
+// TestSecondGatewayWithoutRoom: a second gateway that never carries packets delays an update, does not prevent it, and
+// goes.
 func TestSecondGatewayWithoutRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := twoWorlds()
@@ -180,7 +182,8 @@ func TestSecondGatewayWithoutRoom(t *testing.T) {
 	})
 }
 
-// TestInterruptedHandOver: an update that is killed at any write is completed by the next one, and leaves no second gateway.
+// TestInterruptedHandOver: an update that is killed at any write is completed by the next one, and leaves no second
+// gateway.
 func TestInterruptedHandOver(t *testing.T) {
 	t.Parallel()
 	total := 0
@@ -194,7 +197,8 @@ func TestInterruptedHandOver(t *testing.T) {
 				defer cancel()
 				var writes func() int
 				a.set(func() { b.set(func() { writes = killAt(n, cancel, a, b) }) })
-				if _, err := Connect(ctx, update, &recorder{}); (err == nil) != (n == 0 || writes() < n) { // a run may need fewer writes than another
+				// A run may need fewer writes than another.
+				if _, err := Connect(ctx, update, &recorder{}); (err == nil) != (n == 0 || writes() < n) {
 					t.Fatalf("in spite of the interruption: %v", err)
 				}
 				total = max(total, writes())
@@ -215,7 +219,8 @@ func TestInterruptedHandOver(t *testing.T) {
 	}
 }
 
-// TestRotationOfEarlierTemplates: an only gateway of a release with another template is not replaced before a second one has a tunnel.
+// TestRotationOfEarlierTemplates: an only gateway of a release with another template is not replaced before a second
+// one has a tunnel.
 func TestRotationOfEarlierTemplates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b, before := rotated(t, 1, 1)

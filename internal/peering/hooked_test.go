@@ -19,8 +19,8 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// hook runs a function once: when a request that changes a certain object is about to be sent, which is after the sender
-// has read what it needs. What the function does is what another liqoctl does at that moment.
+// hook runs a function once: when a request that changes a certain object is about to be sent, which is after the
+// sender has read what it needs. What the function does is what another liqoctl does at that moment.
 type hook struct {
 	kind, name string // such as "ConfigMap", "fabric"
 	run        func()

@@ -196,8 +196,8 @@ func (s *site) settled() string {
 	return fmt.Sprintf("%s: %d nodes, %s, MTU %d", s.name, len(s.found.reports), s.fabric.Overlay.Kind, s.fabric.MTU)
 }
 
-// awaitReports waits until every Ready node reports, and after an update until the new helpers run. When it gets late, the
-// nodes that report are enough.
+// awaitReports waits until every Ready node reports, and after an update until the new helpers run. When it gets late,
+// the nodes that report are enough.
 func (s *site) awaitReports(ctx context.Context) error {
 	part := mostOfTime
 	if s.connecting {
@@ -225,15 +225,15 @@ func (s *site) awaitReports(ctx context.Context) error {
 	})
 }
 
-// Parts of the time that is left in which all nodes are waited for. Nodes that do not report must leave connect enough to verify
-// the others.
+// Parts of the time that is left in which all nodes are waited for. Nodes that do not report must leave connect enough
+// to verify the others.
 const (
 	mostOfTime = 0.9
 	halfOfTime = 0.5
 )
 
-// awaitHelpers waits until the helpers of the newest version are ready. A DaemonSet whose pods cannot start on some nodes stops
-// replacing those of others: helpers of two versions work together.
+// awaitHelpers waits until the helpers of the newest version are ready. A DaemonSet whose pods cannot start on some
+// nodes stops replacing those of others: helpers of two versions work together.
 func (s *site) awaitHelpers(ctx context.Context) error {
 	wanted := func() int {
 		if s.nodes.isLate() {

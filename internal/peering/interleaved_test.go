@@ -25,8 +25,8 @@ import (
 	"liqonet.io/liqonet/internal/steps"
 )
 
-// Each of these tests has another command run to its end at the moment at which a first one is about to write what it has
-// computed from an older state.
+// Each of these tests has another command run to its end at the moment at which a first one is about to write what it
+// has computed from an older state.
 
 // must runs a command in the place of somebody else.
 func must[O, R any](t *testing.T, do func(context.Context, O, steps.Reporter) (R, error), o O) {

@@ -53,7 +53,8 @@ func otherPods() (a, b *world) {
 	return a, b
 }
 
-// TestRangesInUseAreAvoided: neither a peer nor the cluster itself is given what the cluster's API server or its nodes use.
+// TestRangesInUseAreAvoided: neither a peer nor the cluster itself is given what the cluster's API server or its nodes
+// use.
 func TestRangesInUseAreAvoided(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

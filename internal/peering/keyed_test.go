@@ -15,7 +15,8 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// pods are those of the gateways of two worlds, with the keys that each has read when it started: nil where they are not played.
+// pods are those of the gateways of two worlds, with the keys that each has read when it started: nil where they are
+// not played.
 type pods struct {
 	mu      sync.Mutex
 	running map[string]runningPod // by cluster, peering and number
@@ -56,8 +57,8 @@ func (p *pods) start(ctx context.Context, c *cluster.Cluster, id records.Gateway
 	return nil
 }
 
-// reached reports whether the gateway has a tunnel to each gateway of the peer: each has the key that the record of the other
-// names.
+// reached reports whether the gateway has a tunnel to each gateway of the peer: each has the key that the record of the
+// other names.
 func (p *pods) reached(ctx context.Context, c *cluster.Cluster, id records.GatewayID, record *records.Peering) (bool, error) {
 	if p == nil || p.worlds[id.Peering] == nil {
 		return true, nil
@@ -77,7 +78,8 @@ func (p *pods) reached(ctx context.Context, c *cluster.Cluster, id records.Gatew
 	return true, nil
 }
 
-// carries reports whether a gateway has a tunnel at this moment. It reads what is stored, for reactors, which cannot call the API.
+// carries reports whether a gateway has a tunnel at this moment. It reads what is stored, for reactors, which cannot
+// call the API.
 func (p *pods) carries(w *world, id records.GatewayID) bool {
 	far := p.worlds[id.Peering]
 	own, back := storedPeering(w, id.Peering), storedPeering(far, w.Context)

@@ -88,8 +88,8 @@ func (a act) disturbed(t *testing.T, signals map[int]os.Signal, args ...string) 
 	return r, s, r.wait(t)
 }
 
-// over reports whether a run ended well before it was disturbed: another run may write once more, because somebody else wrote
-// the same object at the same time. The last write is followed by nothing that a signal could interrupt.
+// over reports whether a run ended well before it was disturbed: another run may write once more, because somebody else
+// wrote the same object at the same time. The last write is followed by nothing that a signal could interrupt.
 func (s *signalling) over(code, n int) bool { return code == 0 && s.total() <= n }
 
 // connectedKeys compares what both sides hold and were told.

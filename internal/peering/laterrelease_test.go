@@ -39,8 +39,8 @@ func addLater(t *testing.T, w *world, names ...string) {
 	}
 }
 
-// TestLaterRelease has records with a field of a later release. They are read, and no operation deletes the field: what would
-// change the record is refused, before anything is changed.
+// TestLaterRelease has records with a field of a later release. They are read, and no operation deletes the field: what
+// would change the record is refused, before anything is changed.
 func TestLaterRelease(t *testing.T) {
 	t.Parallel()
 	for name, refused := range map[string][]string{

@@ -19,11 +19,12 @@ import (
 // manyPeers: 64 are in docs/limits.md.
 var manyPeers = flag.Int("peers", 3, "`NUMBER` of peers that TestConnectManyPeers gives a cluster")
 
-// maxRequests are those of a connect to one of its API servers, whatever peers there are: 135, and some more where it waits.
+// maxRequests are those of a connect to one of its API servers, whatever peers there are: 135, and some more where it
+// waits.
 const maxRequests = 200
 
-// TestConnectManyPeers connects a cluster to one peer after the other. A connect makes as many requests for the last as for the first.
-// Time is that of the bubble: requests take none.
+// TestConnectManyPeers connects a cluster to one peer after the other. A connect makes as many requests for the last as
+// for the first. Time is that of the bubble: requests take none.
 func TestConnectManyPeers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newWorld("a",

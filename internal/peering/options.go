@@ -35,17 +35,18 @@ type InitOptions struct {
 	Timeout time.Duration // for all of it; 0: steps.TimeLimit
 }
 
-// Options are those of a peering. What they leave open, by nil or the zero value, stays as it is. In a new peering it is
-// the default.
+// Options are those of a peering. What they leave open, by nil or the zero value, stays as it is. In a new peering it
+// is the default.
 type Options struct {
 	// LocalServes makes the local cluster the tunnel's server, or the remote one: the default.
 	LocalServes *bool
-	// Service is that of the server's gateways; by default of type LoadBalancer. The load balancer's address 0.0.0.0 is none.
+	// Service is that of the server's gateways; by default of type LoadBalancer. The load balancer's address 0.0.0.0 is
+	// none.
 	Service templates.ServiceValues
 	// GatewayMode says which gateways nodes send to: by default all.
 	GatewayMode records.GatewayMode
-	// ClientAddress (an address or a DNS name) and ClientPort, that of the first tunnel, replace what the client would learn
-	// of the server's Service. "" and 0, the defaults: they do not.
+	// ClientAddress (an address or a DNS name) and ClientPort, that of the first tunnel, replace what the client would
+	// learn of the server's Service. "" and 0, the defaults: they do not.
 	ClientAddress  *string
 	ClientPort     *uint16
 	Implementation records.Implementation // of WireGuard; by default records.Auto

@@ -1,9 +1,10 @@
-// Package peering has the steps of init, connect and render: what the command line does to the API servers of one cluster or two,
-// in which order, and what it waits for. The other operations have packages of their own: removal, hosts, status, addresses.
+// Package peering has the steps of init, connect and render: what the command line does to the API servers of one
+// cluster or two, in which order, and what it waits for. The other operations have packages of their own: removal,
+// hosts, status, addresses.
 //
-// In scope are the decisions (names, endpoints, overlay, MTU, what differs from a wish) and the order of the steps. Printing is
-// not: progress goes to a steps.Reporter, and what was reached is returned as a value. Neither is the kernel: nodes and gateways
-// bring it into the state that the records describe (internal/records), and report.
+// In scope are the decisions (names, endpoints, overlay, MTU, what differs from a wish) and the order of the steps.
+// Printing is not: progress goes to a steps.Reporter, and what was reached is returned as a value. Neither is the
+// kernel: nodes and gateways bring it into the state that the records describe (internal/records), and report.
 //
 // Every operation can be interrupted anywhere and run again.
 package peering

@@ -81,8 +81,8 @@ func namesOf(p steps.Plan) (all []string) {
 	return all
 }
 
-// TestPlansAreCarriedOut has every operation planned and then carried out: the plan changes nothing, and what changes then
-// is what was planned.
+// TestPlansAreCarriedOut has every operation planned and then carried out: the plan changes nothing, and what changes
+// then is what was planned.
 func TestPlansAreCarriedOut(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -164,8 +164,8 @@ func TestPlansAreCarriedOut(t *testing.T) {
 	})
 }
 
-// TestPlanBesideDamagedReport: a report that cannot be read, as whoever has a node's token can leave one, keeps nobody from
-// planning what it does not keep from being done.
+// TestPlanBesideDamagedReport: a report that cannot be read, as whoever has a node's token can leave one, keeps nobody
+// from planning what it does not keep from being done.
 func TestPlanBesideDamagedReport(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := twoWorlds()

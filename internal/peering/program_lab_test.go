@@ -18,8 +18,8 @@ import (
 // programVariable names the liqoctl that tests of this package run.
 const programVariable = "LIQOCTL"
 
-// programTimeout is the --timeout of a run that gives none, programLimit bounds a run that does not end. A run takes seconds;
-// twelve at once on a busy machine take more.
+// programTimeout is the --timeout of a run that gives none, programLimit bounds a run that does not end. A run takes
+// seconds; twelve at once on a busy machine take more.
 const (
 	programTimeout = 10 * time.Minute
 	programLimit   = 2 * programTimeout

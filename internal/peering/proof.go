@@ -32,8 +32,8 @@ func (c *connector) prove(ctx context.Context) (string, error) {
 	return fmt.Sprintf("%s; %s; MTU %d", c.local.proven(), c.remote.proven(), c.local.written.MTU), err
 }
 
-// prove waits for a report of each gateway that tells of a healthy peering. When it gets late, one node of the cluster whose packets
-// cross is enough for each.
+// prove waits for a report of each gateway that tells of a healthy peering. When it gets late, one node of the cluster
+// whose packets cross is enough for each.
 func (e *end) prove(ctx context.Context) error {
 	defer e.nodes.patience(ctx, mostOfTime)()
 	ids := e.gatewayIDs()

@@ -200,7 +200,8 @@ func TestLabRefused(t *testing.T) {
 	stages := openStages(t)
 	a := act{stages: stages, namespace: "none"}
 	before := map[string]string{}
-	eventually.Holds(t, "what is made or removed by controllers", eventually.Patience, func() bool { // controllers make their first objects for some seconds
+	// Controllers make their first objects for some seconds.
+	eventually.Holds(t, "what is made or removed by controllers", eventually.Patience, func() bool {
 		last := before
 		before = a.objects(t)
 		return cmp.Equal(last, before)
@@ -328,7 +329,8 @@ func (a act) makeNamespace(t *testing.T, s *stage) {
 	if _, err := s.kube.CoreV1().Namespaces().Create(t.Context(), object, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually.Holds(t, "what is made or removed by controllers", eventually.Patience, func() bool { // controllers have made what is in every namespace
+	// Controllers have made what is in every namespace.
+	eventually.Holds(t, "what is made or removed by controllers", eventually.Patience, func() bool {
 		_, noAccount := s.kube.CoreV1().ServiceAccounts(a.namespace).Get(t.Context(), "default", metav1.GetOptions{})
 		_, noRoot := s.kube.CoreV1().ConfigMaps(a.namespace).Get(t.Context(), "kube-root-ca.crt", metav1.GetOptions{})
 		return noAccount == nil && noRoot == nil
@@ -348,7 +350,8 @@ func (a act) terminate(t *testing.T, cluster string) {
 	if err := s.kube.CoreV1().Namespaces().Delete(t.Context(), a.namespace, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually.Holds(t, "what is made or removed by controllers", eventually.Patience, func() bool { // nothing else is left
+	// Nothing else is left.
+	eventually.Holds(t, "what is made or removed by controllers", eventually.Patience, func() bool {
 		all, err := maps.List(t.Context(), metav1.ListOptions{})
 		accounts, e := s.kube.CoreV1().ServiceAccounts(a.namespace).List(t.Context(), metav1.ListOptions{})
 		return err == nil && e == nil && len(all.Items) == 1 && all.Items[0].DeletionTimestamp != nil && len(accounts.Items) == 0

@@ -16,7 +16,8 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// TestInterruptedNewKeys: connect makes new keys in the place of lost ones, and can be killed at any write and run again.
+// TestInterruptedNewKeys: connect makes new keys in the place of lost ones, and can be killed at any write and run
+// again.
 func TestInterruptedNewKeys(t *testing.T) {
 	total := 0
 	for n := 0; n <= total; n++ { // 0 counts
@@ -31,7 +32,8 @@ func TestInterruptedNewKeys(t *testing.T) {
 				defer cancel()
 				var count func() int
 				a.set(func() { b.set(func() { count = killAt(n, cancel, a, b) }) })
-				if _, err := Connect(ctx, connectOptions(a, b), &recorder{}); (err == nil) != (n == 0 || count() < n) { // a run may need fewer writes than another
+				// A run may need fewer writes than another.
+				if _, err := Connect(ctx, connectOptions(a, b), &recorder{}); (err == nil) != (n == 0 || count() < n) {
 					t.Fatalf("in spite of the interruption: %v", err)
 				}
 				total = max(total, count())
@@ -51,7 +53,8 @@ func TestInterruptedNewKeys(t *testing.T) {
 	}
 }
 
-// TestPresharedKeyOfABackup: gateways run with the keys that they began with, so that both begin anew, whichever Secret was replaced.
+// TestPresharedKeyOfABackup: gateways run with the keys that they began with, so that both begin anew, whichever Secret
+// was replaced.
 func TestPresharedKeyOfABackup(t *testing.T) {
 	for _, of := range []string{"server", "client"} {
 		t.Run(of, func(t *testing.T) {

@@ -25,8 +25,8 @@ type RenderOptions struct {
 	WithSecrets bool
 }
 
-// Render returns the objects that Connect would leave in both clusters, and changes nothing. It needs what Connect would
-// learn on its way, and says what is missing.
+// Render returns the objects that Connect would leave in both clusters, and changes nothing. It needs what Connect
+// would learn on its way, and says what is missing.
 func Render(ctx context.Context, o RenderOptions, r steps.Reporter) (local, remote Manifests, err error) {
 	bounded, cancel := steps.Within(ctx, o.Timeout)
 	defer cancel()

@@ -13,8 +13,8 @@ import (
 	"liqonet.io/liqonet/internal/cluster"
 )
 
-// roster follows which nodes of a cluster have to take part in an operation: nodes join and leave while it runs, and a node
-// whose helper cannot start must not keep the others from being connected.
+// roster follows which nodes of a cluster have to take part in an operation: nodes join and leave while it runs, and a
+// node whose helper cannot start must not keep the others from being connected.
 type roster struct {
 	strict  bool         // no node may be missing (--all-nodes)
 	changed cluster.Bell // rings when nodes has another answer
@@ -55,7 +55,8 @@ func (r *roster) change(apply func() (differs bool)) {
 	}
 }
 
-// follow keeps the lists up to date until ctx ends. Where the user may not watch nodes they stay as they were discovered.
+// follow keeps the lists up to date until ctx ends. Where the user may not watch nodes they stay as they were
+// discovered.
 func (r *roster) follow(ctx context.Context, c *cluster.Cluster) {
 	_ = cluster.Wait(ctx, c, cluster.Selection{}, "nodes", func(all []*corev1.Node) (string, error) {
 		var nodes []cluster.Node
@@ -69,7 +70,8 @@ func (r *roster) follow(ctx context.Context, c *cluster.Cluster) {
 	})
 }
 
-// judge takes note of helpers that cannot start; see cluster.FailWhen. Where none of the nodes can take part it is an error.
+// judge takes note of helpers that cannot start; see cluster.FailWhen. Where none of the nodes can take part it is an
+// error.
 func (r *roster) judge(problems []*cluster.PodError) *cluster.PodError {
 	stuck := make(map[string]string)
 	var first *cluster.PodError
@@ -89,8 +91,8 @@ func (r *roster) judge(problems []*cluster.PodError) *cluster.PodError {
 	return nil
 }
 
-// patience has the roster wait for all nodes during a part of the time that is left, and then be content with some. Gateways
-// need time to report afterwards. The end of a step calls stop.
+// patience has the roster wait for all nodes during a part of the time that is left, and then be content with some.
+// Gateways need time to report afterwards. The end of a step calls stop.
 func (r *roster) patience(ctx context.Context, part float64) (stop func()) {
 	deadline, bounded := ctx.Deadline()
 	if !bounded || r.strict {
@@ -139,8 +141,8 @@ func (r *roster) problem(node string) string {
 	return r.stuck[node]
 }
 
-// demanded are the names of the nodes that a step has to wait for now: those that are awaited and, when it is late, of these
-// only the ones that are done, if there are any.
+// demanded are the names of the nodes that a step has to wait for now: those that are awaited and, when it is late, of
+// these only the ones that are done, if there are any.
 func (r *roster) demanded(done func(name string) bool) []string {
 	names := r.awaited()
 	if r.isLate() && slices.ContainsFunc(names, done) {

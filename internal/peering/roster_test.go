@@ -141,7 +141,8 @@ func TestConnectFollowsNodes(t *testing.T) {
 	}
 }
 
-// TestConnectNeedsSomeNodes: what is a failure, and is rolled back: no node of a cluster takes part, or one does not and all have to.
+// TestConnectNeedsSomeNodes: what is a failure, and is rolled back: no node of a cluster takes part, or one does not
+// and all have to.
 func TestConnectNeedsSomeNodes(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -176,7 +177,8 @@ func TestConnectNeedsSomeNodes(t *testing.T) {
 	}
 }
 
-// TestConnectAgainNamesNodes: a second connect and an update of clusters of which a node takes part no more; status names it, too.
+// TestConnectAgainNamesNodes: a second connect and an update of clusters of which a node takes part no more; status
+// names it, too.
 func TestConnectAgainNamesNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := slowWorlds()
@@ -186,7 +188,7 @@ func TestConnectAgainNamesNodes(t *testing.T) {
 			t.Fatal(err)
 		}
 		a.set(func() { a.mute["a2"] = true })
-		time.Sleep(2 * a.pace) //nolint:forbidigo // in a bubble of synctest this advances the clock and waits for nothing
+		time.Sleep(2 * a.pace) //nolint:forbidigo // synctest's clock
 		const want = "a2: no echo between gateway and node"
 		got, err := Connect(t.Context(), o, &recorder{})
 		if err != nil || got.Changed || named(got.Local.Unverified) != want {

@@ -39,9 +39,10 @@ type NewKey struct {
 	PublicKey string `json:"publicKey"`
 }
 
-// RotateKeys gives every gateway of a peering a new key, one after the other: a gateway drains while others carry its packets, and
-// the next one follows when packets were seen to cross with its new key. A side with one gateway has a second one meanwhile. The
-// preshared key stays: see decision 22. It can be interrupted anywhere and run again: then all keys are replaced once more.
+// RotateKeys gives every gateway of a peering a new key, one after the other: a gateway drains while others carry its
+// packets, and the next one follows when packets were seen to cross with its new key. A side with one gateway has a
+// second one meanwhile. The preshared key stays: see decision 22. It can be interrupted anywhere and run again: then
+// all keys are replaced once more.
 func RotateKeys(ctx context.Context, o RotateOptions, r steps.Reporter) (Rotation, error) {
 	return steps.Locked(ctx, r, func(ctx context.Context) (Rotation, error) { return rotateKeys(ctx, o, r) }, &o.Local, &o.Remote)
 }
@@ -119,8 +120,8 @@ func (t *rotation) reach(ctx context.Context) (string, error) {
 	return local + ", " + remote, nil
 }
 
-// connector is a connect that leaves the peering as it stands now: others may have changed it since this run began. With spare,
-// sides with one gateway get a second one, or keep it.
+// connector is a connect that leaves the peering as it stands now: others may have changed it since this run began.
+// With spare, sides with one gateway get a second one, or keep it.
 func (t *rotation) connector(ctx context.Context, spare bool) (*connector, error) {
 	reporter := t.reporter
 	if spare {
@@ -161,8 +162,8 @@ func (t *rotation) connector(ctx context.Context, spare bool) (*connector, error
 	return c, nil
 }
 
-// checkAgreed refuses CIDRs of the peer other than those of the record: this cluster's packets to them would go to the peer, and so
-// its administrators could redirect any address by their own fabric.
+// checkAgreed refuses CIDRs of the peer other than those of the record: this cluster's packets to them would go to the
+// peer, and so its administrators could redirect any address by their own fabric.
 func (e *end) checkAgreed() error {
 	wanted := *e.have
 	wanted.Peer.PodCIDRs, wanted.Peer.ExternalCIDR = e.addresses.Pods, e.addresses.External
@@ -211,7 +212,8 @@ func (t *rotation) prepare(ctx context.Context) (string, error) {
 	return t.add(ctx, c)
 }
 
-// complete returns a connector for a peering with all gateways, second ones included: another user may have removed these.
+// complete returns a connector for a peering with all gateways, second ones included: another user may have removed
+// these.
 func (t *rotation) complete(ctx context.Context) (*connector, error) {
 	c, err := t.connector(ctx, true)
 	if err != nil || (c.local.stands(c.local.count()-1) && c.remote.stands(c.remote.count()-1)) {
@@ -257,8 +259,8 @@ func (t *rotation) finish(ctx context.Context) (string, error) {
 	return t.converge(ctx, c)
 }
 
-// replaceKey stores a new key for the gateway of number i+1. What follows has the gateway start anew, as where an earlier run ended
-// here: see known.
+// replaceKey stores a new key for the gateway of number i+1. What follows has the gateway start anew, as where an
+// earlier run ended here: see known.
 func (e *end) replaceKey(ctx context.Context, i int) error {
 	id := e.gatewayIDs()[i]
 	if e.keys[i] == nil || !e.known(i) {
@@ -288,7 +290,8 @@ func (e *end) planKey(ctx context.Context, i int) error {
 	return err
 }
 
-// checkEnding refuses a gateway with a pod that does not end, as on a lost node: nobody could say whether it still has the key.
+// checkEnding refuses a gateway with a pod that does not end, as on a lost node: nobody could say whether it still has
+// the key.
 func (e *end) checkEnding(ctx context.Context, id records.GatewayID) error {
 	pods, err := cluster.All[*corev1.Pod](ctx, e.cluster, inventory.GatewaySelector(id))
 	if err != nil {

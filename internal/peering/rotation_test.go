@@ -134,8 +134,8 @@ func TestRotateKeys(t *testing.T) {
 	}
 }
 
-// TestInterruptedRotation: a rotation can be killed at any write. Both connect and another rotation complete the peering, and no
-// gateway goes meanwhile whose packets no other one carries.
+// TestInterruptedRotation: a rotation can be killed at any write. Both connect and another rotation complete the
+// peering, and no gateway goes meanwhile whose packets no other one carries.
 func TestInterruptedRotation(t *testing.T) {
 	t.Parallel()
 	for _, count := range []int{1, 2} {
@@ -160,7 +160,8 @@ func TestInterruptedRotation(t *testing.T) {
 						defer cancel()
 						var writes func() int
 						a.set(func() { b.set(func() { writes = killAt(n, cancel, a, b) }) })
-						if _, err := RotateKeys(ctx, rotateOptions(a, b), &recorder{}); (err == nil) != (n == 0 || writes() < n) { // a run may need fewer writes than another
+						// A run may need fewer writes than another.
+						if _, err := RotateKeys(ctx, rotateOptions(a, b), &recorder{}); (err == nil) != (n == 0 || writes() < n) {
 							t.Fatalf("in spite of the interruption: %v", err)
 						}
 						total = max(total, writes())
@@ -256,8 +257,8 @@ func TestRotationPlan(t *testing.T) {
 	})
 }
 
-// TestRotationOnLostNode: a gateway with a pod that does not end keeps its key. If the pod is lost later, the command ends with an
-// error while the second gateway carries packets.
+// TestRotationOnLostNode: a gateway with a pod that does not end keeps its key. If the pod is lost later, the command
+// ends with an error while the second gateway carries packets.
 func TestRotationOnLostNode(t *testing.T) {
 	for name, lose := range map[string]func(*testing.T, *world){
 		"before": func(t *testing.T, w *world) {
@@ -301,8 +302,8 @@ func TestRotationOnLostNode(t *testing.T) {
 	}
 }
 
-// TestTemporaryGateway: connect without --update leaves a second gateway that an interrupted rotation has left; with it, connect
-// removes the gateway.
+// TestTemporaryGateway: connect without --update leaves a second gateway that an interrupted rotation has left; with
+// it, connect removes the gateway.
 func TestTemporaryGateway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b, _ := rotated(t, 1, 1)
@@ -396,8 +397,8 @@ func TestUpdateDuringRotation(t *testing.T) {
 	})
 }
 
-// TestRotationWithoutDeletion: while a gateway with the old key goes on, the peer's record keeps that key, and the next run has the
-// gateway start anew.
+// TestRotationWithoutDeletion: while a gateway with the old key goes on, the peer's record keeps that key, and the next
+// run has the gateway start anew.
 func TestRotationWithoutDeletion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b, before := rotated(t, 1, 1)

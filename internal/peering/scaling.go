@@ -22,8 +22,8 @@ import (
 	"liqonet.io/liqonet/ipam"
 )
 
-// replaceTime is how long one of several gateways may take to carry packets again before the next one is replaced. Where the
-// tunnel does not work, nothing is lost by going on.
+// replaceTime is how long one of several gateways may take to carry packets again before the next one is replaced.
+// Where the tunnel does not work, nothing is lost by going on.
 const replaceTime = 30 * time.Second
 
 // drainTime is how long the pods of gateways may take to end: their grace period, and what it takes to see that.
@@ -35,7 +35,8 @@ const lostNodeHint = "is its node lost? remove the Node object, or start the nod
 // looksTime is how long a gateway that carries packets takes at most to report that, and half as much again.
 const looksTime = 3 * health.ReportEvery / 2
 
-// applyGateways applies the objects of gateways. Of several that stand, those that change are replaced one after the other.
+// applyGateways applies the objects of gateways. Of several that stand, those that change are replaced one after the
+// other.
 func (e *end) applyGateways(ctx context.Context, objects []cluster.Object) error {
 	deployments := make(map[string]cluster.Object)
 	objects = slices.DeleteFunc(objects, func(o cluster.Object) bool {
@@ -56,8 +57,8 @@ func (e *end) applyGateways(ctx context.Context, objects []cluster.Object) error
 	return nil
 }
 
-// applyGateway applies the Deployment of a gateway, by its number less one. Where there are several, at either end, only one
-// gateway of the peering is replaced at a time.
+// applyGateway applies the Deployment of a gateway, by its number less one. Where there are several, at either end,
+// only one gateway of the peering is replaced at a time.
 func (e *end) applyGateway(ctx context.Context, i int, deployment cluster.Object) error {
 	id := e.gatewayIDs()[i]
 	if e.rekeyed[i] {
@@ -94,8 +95,8 @@ func (e *end) stays(ctx context.Context, i int) (bool, error) {
 	return d != nil, err
 }
 
-// endRekeyed ends a gateway whose key is no more: it would go on with it, for it reads keys once. The key of a pod that does not
-// end may be in foreign hands: the peer must not accept it any longer.
+// endRekeyed ends a gateway whose key is no more: it would go on with it, for it reads keys once. The key of a pod that
+// does not end may be in foreign hands: the peer must not accept it any longer.
 func (e *end) endRekeyed(ctx context.Context, id records.GatewayID) error {
 	bounded, cancel := context.WithTimeout(ctx, drainTime)
 	defer cancel()
@@ -134,7 +135,8 @@ func (e *end) awaitReplaced(ctx context.Context, id records.GatewayID) error {
 	return nil
 }
 
-// drainGateways ends the gateways that either end is to have no more, one end after the other, once those that stay carry packets.
+// drainGateways ends the gateways that either end is to have no more, one end after the other, once those that stay
+// carry packets.
 func (c *connector) drainGateways(ctx context.Context) error {
 	if c.local.excess() == nil && c.remote.excess() == nil {
 		return nil
@@ -177,8 +179,8 @@ func (e *end) writePeerKeys(ctx context.Context) error {
 	})
 }
 
-// awaitStaying waits until all gateways that stay carry packets. Where some do not in time, one is enough; and where none does, those
-// that are about to end must not carry any either.
+// awaitStaying waits until all gateways that stay carry packets. Where some do not in time, one is enough; and where
+// none does, those that are about to end must not carry any either.
 func (e *end) awaitStaying(ctx context.Context) error {
 	if e.have == nil || e.cluster.IsDryRun() {
 		return nil
@@ -209,8 +211,8 @@ func (e *end) awaitStaying(ctx context.Context) error {
 		"the others are kept; see why with: liqoctl network status -o wide")
 }
 
-// awaitCarrying waits until a gateway reports that packets of all nodes cross by it, through tunnels that stay. Where it has been
-// renewed, only packets from now on count.
+// awaitCarrying waits until a gateway reports that packets of all nodes cross by it, through tunnels that stay. Where
+// it has been renewed, only packets from now on count.
 func (e *end) awaitCarrying(ctx context.Context, id records.GatewayID, renewed bool) bool {
 	w := witness{nodes: e.nodes, renewed: renewed}
 	err := inventory.AwaitStatus(ctx, e.cluster, id, "packets to cross", &e.nodes.changed, func(s *records.Status) string {
@@ -224,8 +226,8 @@ func (e *end) awaitCarrying(ctx context.Context, id records.GatewayID, renewed b
 	return err == nil
 }
 
-// excess are the Deployments of the gateways that the end is to have no more. Records still name them when these go: the pods
-// forward until nodes and the peer's gateways take others.
+// excess are the Deployments of the gateways that the end is to have no more. Records still name them when these go:
+// the pods forward until nodes and the peer's gateways take others.
 func (e *end) excess() (deployments []cluster.Object) {
 	if e.have == nil || len(e.have.Gateways) <= e.count() {
 		return nil
@@ -254,8 +256,8 @@ func (e *end) endGateways(ctx context.Context, deployments []cluster.Object) err
 	return err
 }
 
-// releaseGateways removes the gateways that the peering has no more. Records no longer name them by now, and packets were
-// seen to cross by those that stay. It also removes what an interrupted run left of such gateways.
+// releaseGateways removes the gateways that the peering has no more. Records no longer name them by now, and packets
+// were seen to cross by those that stay. It also removes what an interrupted run left of such gateways.
 func (e *end) releaseGateways(ctx context.Context) error {
 	live := &e.written
 	if !e.cluster.IsDryRun() { // another run may have added some meanwhile

@@ -26,8 +26,8 @@ import (
 	"liqonet.io/liqonet/ipam"
 )
 
-// gatewayOptions are connectOptions with so many gateways of the local and the remote cluster, and the consent to change
-// what stands.
+// gatewayOptions are connectOptions with so many gateways of the local and the remote cluster, and the consent to
+// change what stands.
 func gatewayOptions(a, b *world, local, remote int) ConnectOptions {
 	o := connectOptions(a, b)
 	o.Local.Gateways, o.Remote.Gateways, o.Update = local, remote, true
@@ -214,8 +214,8 @@ func TestScaling(t *testing.T) {
 	})
 }
 
-// checkOrder refuses a gateway that comes after the record which names it, or ends after the record which does not. What it
-// reads goes later.
+// checkOrder refuses a gateway that comes after the record which names it, or ends after the record which does not.
+// What it reads goes later.
 func checkOrder(t *testing.T, actions []clienttesting.Action) {
 	t.Helper()
 	recorded := false
@@ -262,7 +262,8 @@ func TestInterruptedScaling(t *testing.T) {
 					var count func() int
 					a.set(func() { b.set(func() { count = killAt(n, cancel, a, b) }) })
 					o := gatewayOptions(a, b, s.to, s.to)
-					if _, err := Connect(ctx, o, &recorder{}); (err == nil) != (n == 0 || count() < n) { // a run may need fewer writes than another
+					// A run may need fewer writes than another.
+					if _, err := Connect(ctx, o, &recorder{}); (err == nil) != (n == 0 || count() < n) {
 						t.Fatalf("in spite of the interruption: %v", err)
 					}
 					total = max(total, count())
@@ -297,8 +298,8 @@ func TestPortsOfTunnels(t *testing.T) {
 	})
 }
 
-// TestReplacedInTurn: of the gateways of both clusters that an update changes, one is replaced when the one before carries
-// packets again.
+// TestReplacedInTurn: of the gateways of both clusters that an update changes, one is replaced when the one before
+// carries packets again.
 func TestReplacedInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := twoWorlds()
@@ -363,7 +364,7 @@ func TestStayingGatewaysCarry(t *testing.T) {
 				}
 				a.set(func() { a.silent, a.pace = first("b"), slowly })
 				b.set(func() { b.pace = slowly })
-				time.Sleep(health.Life(health.ReportEvery)) //nolint:forbidigo // in a bubble of synctest this advances the clock and waits for nothing
+				time.Sleep(health.Life(health.ReportEvery)) //nolint:forbidigo // synctest's clock
 				begin := time.Now()
 				defer time.AfterFunc(after, func() { a.set(func() { a.silent = records.GatewayID{} }) }).Stop()
 				var ended []time.Duration

@@ -129,7 +129,8 @@ func (e *end) gatewayImage(ctx context.Context) (string, error) {
 		switch {
 		case err != nil:
 			return "", err
-		case d != nil && len(d.Spec.Template.Spec.Containers) > 0: // one that is not there is completed: an earlier run was about to
+		// One that is not there is completed: an earlier run was about to.
+		case d != nil && len(d.Spec.Template.Spec.Containers) > 0:
 			return d.Spec.Template.Spec.Containers[0].Image, nil
 		}
 	}

@@ -24,8 +24,8 @@ func fullOptions(a, b *world) ConnectOptions {
 	return o
 }
 
-// TestSettingsStay: what the user has said of the peering stands after a rotation, though that adds gateways, and after a connect
-// that says nothing of it.
+// TestSettingsStay: what the user has said of the peering stands after a rotation, though that adds gateways, and after
+// a connect that says nothing of it.
 func TestSettingsStay(t *testing.T) {
 	t.Parallel()
 	for name, set := range map[string]func(*ConnectOptions){
@@ -132,8 +132,8 @@ func TestSettingsChange(t *testing.T) {
 	}
 }
 
-// TestAnotherServer: a new server has a Service and an endpoint of its own. Where a change of the server ended halfway, liqoctl does
-// not guess.
+// TestAnotherServer: a new server has a Service and an endpoint of its own. Where a change of the server ended halfway,
+// liqoctl does not guess.
 func TestAnotherServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := twoWorlds()

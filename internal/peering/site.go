@@ -56,7 +56,8 @@ type found struct {
 	fabric   *records.Fabric // nil: liqonet is not installed
 	peerings []records.Peering
 	reports  []records.Node
-	// inUse is what nodes report to be in use around the cluster. unread are nodes of which that is not known, or not all.
+	// inUse is what nodes report to be in use around the cluster. unread are nodes of which that is not known, or not
+	// all.
 	inUse  addresses.Uses
 	unread []string
 	// servers are the addresses of the cluster's API servers.

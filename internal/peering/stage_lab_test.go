@@ -73,7 +73,8 @@ func (s *stage) join(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.beat(t.Context(), t)
-	eventually.Holds(t, "what is made or removed by controllers", eventually.Patience, func() bool { // without the taints of a node that is new
+	// Without the taints of a node that is new.
+	eventually.Holds(t, "what is made or removed by controllers", eventually.Patience, func() bool {
 		node, err := s.kube.CoreV1().Nodes().Get(t.Context(), s.node, metav1.GetOptions{})
 		return err == nil && len(node.Spec.Taints) == 0
 	})
@@ -118,7 +119,8 @@ func (s *stage) beat(ctx context.Context, t *testing.T) {
 	}
 	_, err = s.kube.CoreV1().Nodes().Patch(ctx, s.node, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 	if err != nil && ctx.Err() == nil {
-		t.Logf("node %s: %v", s.node, err) // the next one may succeed: a node without them is not Ready, which the test sees
+		// The next one may succeed: a node without them is not Ready, which the test sees.
+		t.Logf("node %s: %v", s.node, err)
 	}
 }
 
@@ -196,8 +198,8 @@ func (s *stage) playHelpers(t *testing.T, namespace string) *played {
 		if err == nil {
 			err = p.act(ctx, fabric, peerings)
 		}
-		// Nothing can be made in a namespace that is being deleted. Otherwise it is tried again: the test sees reports that are
-		// not written.
+		// Nothing can be made in a namespace that is being deleted. Otherwise it is tried again: the test sees reports
+		// that are not written.
 		if err != nil && !apierrors.IsForbidden(err) && ctx.Err() == nil {
 			t.Logf("helpers of cluster %s: %v", s.name, err)
 		}

@@ -56,8 +56,8 @@ func TestStatus(t *testing.T) {
 	})
 }
 
-// TestStatusOfFirewalls: a chain that drops packets of pods by default is shown, because packets of nodes do not pass it, unless
-// helpers add rules to it.
+// TestStatusOfFirewalls: a chain that drops packets of pods by default is shown, because packets of nodes do not pass
+// it, unless helpers add rules to it.
 func TestStatusOfFirewalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := connected(t)
@@ -100,7 +100,8 @@ func TestStatusWithoutInstallation(t *testing.T) {
 	})
 }
 
-// TestStatusOfNodesWithoutPod: a Ready node counts though nobody has made a pod for its helper, one that cannot run a helper does not.
+// TestStatusOfNodesWithoutPod: a Ready node counts though nobody has made a pod for its helper, one that cannot run a
+// helper does not.
 func TestStatusOfNodesWithoutPod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := connected(t)
@@ -160,7 +161,8 @@ func TestWatchSeesReportsStop(t *testing.T) {
 	})
 }
 
-// TestStatusOfLostReservations: status shows a range that a peering uses without a reservation, before another peering gets it.
+// TestStatusOfLostReservations: status shows a range that a peering uses without a reservation, before another peering
+// gets it.
 func TestStatusOfLostReservations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := connected(t)

@@ -11,8 +11,8 @@ import (
 	"liqonet.io/liqonet/internal/hint"
 )
 
-// inUse are the addresses that are in use around the cluster, as far as they are known, and those that are too many to be
-// avoided. What lies within the cluster's own ranges is no news.
+// inUse are the addresses that are in use around the cluster, as far as they are known, and those that are too many to
+// be avoided. What lies within the cluster's own ranges is no news.
 func (s *site) inUse() (avoided, wide addresses.Uses) {
 	own := slices.Concat(s.own.Pods, s.own.Services, s.own.Nodes)
 	for _, u := range addresses.Outside(s.found.servers, s.discovery.Nodes, s.found.inUse, own) {
@@ -25,8 +25,8 @@ func (s *site) inUse() (avoided, wide addresses.Uses) {
 	return avoided, wide
 }
 
-// checkInUse compares what nodes report with the ranges that the cluster has. It is an error where this run has chosen them
-// just now, as nothing depends on them yet; else a warning.
+// checkInUse compares what nodes report with the ranges that the cluster has. It is an error where this run has chosen
+// them just now, as nothing depends on them yet; else a warning.
 func (s *site) checkInUse() error {
 	for _, text := range s.found.unread {
 		s.reporter.Note(fmt.Sprintf("cluster %q: %s: reserve them with --%sreserve", s.cluster.Context, text, s.side.Overrides.FlagPrefix))
@@ -62,7 +62,8 @@ func (s *site) warnInUse(u addresses.Use, but, hint string) {
 	s.reporter.Warn(fmt.Sprintf("cluster %q: %s is in use, and %s: it cannot be reached from pods and nodes", s.cluster.Context, u, but), hint)
 }
 
-// otherRange says how to choose another range. A connect that fails removes the installation that it has made; an init does not.
+// otherRange says how to choose another range. A connect that fails removes the installation that it has made; an init
+// does not.
 func (s *site) otherRange(flag string) string {
 	hint := fmt.Sprintf("choose another range with --%s%s", s.side.Overrides.FlagPrefix, flag)
 	if !s.connecting {
@@ -71,8 +72,8 @@ func (s *site) otherRange(flag string) string {
 	return hint
 }
 
-// notePublic names ranges that the record does not have yet, and whose addresses are not private: if they are not remapped, pods
-// reach nobody else at them any more.
+// notePublic names ranges that the record does not have yet, and whose addresses are not private: if they are not
+// remapped, pods reach nobody else at them any more.
 func (e *end) notePublic() {
 	var public []string
 	for _, m := range append(slices.Clone(e.addresses.Pods), e.addresses.External) {

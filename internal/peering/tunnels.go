@@ -23,8 +23,8 @@ func tunnelEnds(t records.TunnelID) (server, client netip.Prefix) {
 	return end(1), end(2)
 }
 
-// tunnel is this end of the tunnel of one of its gateways to one of the peer's, by their numbers. What is not known yet is
-// as in the document that is there (nil: none is).
+// tunnel is this end of the tunnel of one of its gateways to one of the peer's, by their numbers. What is not known yet
+// is as in the document that is there (nil: none is).
 func (e *end) tunnel(have *records.Peering, own, peer int) records.Tunnel {
 	id := records.TunnelOf(e.role, own, peer)
 	server, client := tunnelEnds(id)
@@ -84,8 +84,9 @@ func (e *end) lasting() int {
 	return e.newGateways()
 }
 
-// newGateways is how many gateways the end of a new peering has: two, so that none is missed. A cluster with a single Ready node
-// has one. So has a peering whose server is reached at a port that the user chose: others would need more ports there.
+// newGateways is how many gateways the end of a new peering has: two, so that none is missed. A cluster with a single
+// Ready node has one. So has a peering whose server is reached at a port that the user chose: others would need more
+// ports there.
 func (e *end) newGateways() int {
 	ready := 0
 	for _, n := range e.discovery.Nodes {

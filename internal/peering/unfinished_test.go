@@ -16,7 +16,8 @@ import (
 	"liqonet.io/liqonet/internal/steps"
 )
 
-// interruptedAt runs a connect that is interrupted when it is about to write an object of cluster a, and returns what it said.
+// interruptedAt runs a connect that is interrupted when it is about to write an object of cluster a, and returns what
+// it said.
 func interruptedAt(t *testing.T, a, b *world, kind, name string) []string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -45,7 +46,8 @@ func staysWhile(t *testing.T, a, b *world, happens func()) {
 	}
 }
 
-// TestFailureKeepsWhatOthersMake: a second connect that is interrupted removes nothing of the first one, which still runs.
+// TestFailureKeepsWhatOthersMake: a second connect that is interrupted removes nothing of the first one, which still
+// runs.
 func TestFailureKeepsWhatOthersMake(t *testing.T) {
 	for name, at := range map[string][2]string{
 		"with keys":                      {"Deployment", "gateway-b"},
@@ -73,7 +75,8 @@ func TestFailureKeepsWhatOthersMake(t *testing.T) {
 	}
 }
 
-// TestTwoBegin: of two that begin at once, each has made the keys of one cluster. The one that is interrupted removes neither.
+// TestTwoBegin: of two that begin at once, each has made the keys of one cluster. The one that is interrupted removes
+// neither.
 func TestTwoBegin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := twoWorlds()
@@ -102,7 +105,8 @@ func TestTwoBegin(t *testing.T) {
 	})
 }
 
-// TestUnfinishedIsCompleted: what a killed connect has left can be completed, also after another one has failed, and removed.
+// TestUnfinishedIsCompleted: what a killed connect has left can be completed, also after another one has failed, and
+// removed.
 func TestUnfinishedIsCompleted(t *testing.T) {
 	for name, next := range map[string]func(*testing.T, *world, *world){
 		"connect": func(t *testing.T, a, b *world) {

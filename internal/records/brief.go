@@ -7,7 +7,8 @@ import (
 	"unicode"
 )
 
-// maxText bounds texts of reports, in bytes. Users read them on a terminal, and a stolen token of a gateway can write 1 MiB.
+// maxText bounds texts of reports, in bytes. Users read them on a terminal, and a stolen token of a gateway can write 1
+// MiB.
 const maxText = 2000
 
 // maxFailures is how many failures of a gateway are read. Gateways write one.

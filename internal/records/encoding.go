@@ -40,8 +40,8 @@ func Draft(d Document) (string, error) {
 	return string(b), err
 }
 
-// Decode reads a record. Fields of later releases are ignored. A text that is too long for such a record is an error before anything of it
-// is decoded; decoding takes time and memory in proportion to the length.
+// Decode reads a record. Fields of later releases are ignored. A text that is too long for such a record is an error
+// before anything of it is decoded; decoding takes time and memory in proportion to the length.
 func Decode[T Document](text string) (T, error) {
 	d, _, err := decode[T](text)
 	return d, err
@@ -54,8 +54,9 @@ func decode[T Document](text string) (d T, unknown []string, err error) {
 	return d, unknown, briefly(d.validate())
 }
 
-// Replace returns what to write where a record is to become another: wanted. A live record with fields of a later release
-// stays if all others are as wanted. If not, the error is an UnknownFieldsError, because wanted lacks these fields.
+// Replace returns what to write where a record is to become another: wanted. A live record with fields of a later
+// release stays if all others are as wanted. If not, the error is an UnknownFieldsError, because wanted lacks these
+// fields.
 func Replace[T Document](live, wanted string) (string, error) {
 	record, unknown, err := decode[T](live)
 	if err != nil || len(unknown) == 0 {
@@ -81,8 +82,9 @@ func (e *UnknownFieldsError) Hint() string {
 	return "use the version of liqoctl that wrote the document; liqoctl version shows those of the helpers"
 }
 
-// ReadText reads a component's document, of a schema version that this binary knows. The version comes first: a newer schema may give
-// fields another meaning. Names of fields are case-sensitive. unknown are the paths of the fields that were ignored.
+// ReadText reads a component's document, of a schema version that this binary knows. The version comes first: a newer
+// schema may give fields another meaning. Names of fields are case-sensitive. unknown are the paths of the fields that
+// were ignored.
 func ReadText[T any](component, text string) (d T, unknown []string, err error) {
 	var probe struct {
 		Version int `json:"version"`

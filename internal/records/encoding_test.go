@@ -17,7 +17,8 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// TestLaterFields: records with fields of a later release, in each of their objects, are read as if these were not there.
+// TestLaterFields: records with fields of a later release, in each of their objects, are read as if these were not
+// there.
 func TestLaterFields(t *testing.T) {
 	addr := netip.MustParseAddr
 	gateway := records.GatewayID{Peering: "b", Number: 2}

@@ -11,7 +11,8 @@ import (
 )
 
 // FuzzDecode reads whatever a cluster's API server may answer where a record is expected: that of a peer can be
-// anybody's. Decoding it takes memory in proportion to its length. What is accepted can be written, and reads as the same.
+// anybody's. Decoding it takes memory in proportion to its length. What is accepted can be written, and reads as the
+// same.
 func FuzzDecode(f *testing.F) {
 	for _, d := range []records.Document{peering(), records.Gateway{
 		Version: records.SchemaVersion, Pod: "p", Node: "n", PodIP: netip.MustParseAddr("10.244.1.9"),

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// GatewayID names a gateway of this cluster. As text, such as the key of a map in a record, it is the peering's name for
-// gateway 1, and "NAME.2" for gateway 2: no name has a dot.
+// GatewayID names a gateway of this cluster. As text, such as the key of a map in a record, it is the peering's name
+// for gateway 1, and "NAME.2" for gateway 2: no name has a dot.
 type GatewayID struct {
 	Peering string
 	Number  int // from 1 to MaxGateways

@@ -13,8 +13,8 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// maxGrowth is how many bytes decoding may allocate for each byte of a text. Each text counts as shortText bytes long at least: a scanner
-// of YAML reads a kilobyte ahead.
+// maxGrowth is how many bytes decoding may allocate for each byte of a text. Each text counts as shortText bytes long
+// at least: a scanner of YAML reads a kilobyte ahead.
 const (
 	maxGrowth = 64
 	shortText = 4 << 10

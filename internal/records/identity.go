@@ -15,7 +15,8 @@ type Identity struct {
 	Gateway   int    // number of the gateway that the object belongs to; 0: it belongs to none
 }
 
-// Prefixes of the names of a peering's objects. Those of its second gateway and all later ones are followed by the number.
+// Prefixes of the names of a peering's objects. Those of its second gateway and all later ones are followed by the
+// number.
 const (
 	peeringPrefix = "peering"
 	gatewayPrefix = "gateway"

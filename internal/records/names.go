@@ -15,12 +15,15 @@ const DefaultNamespace = "liqonet"
 const (
 	LabelComponent = "liqonet.io/component" // one of the Component constants
 	LabelPeering   = "liqonet.io/peering"   // name of the peering that the object belongs to
-	LabelGateway   = "liqonet.io/gateway"   // number of the gateway that the object belongs to, from 2 on: the first has none
-	LabelNode      = "liqonet.io/node"      // the node that an object belongs to, as its helper finds it
-	AnnotationNode = "liqonet.io/node"      // on a Lease: a Node record
-	AnnotationRun  = "liqonet.io/run"       // which run of liqoctl created a record's ConfigMap, or what a test or a verification consists of
-	DataKey        = "record"               // the ConfigMap key that holds a record
-	// StateKey and ReasonKey hold the state of the peering, as the gateway sees it, for kubectl; nothing of liqonet reads them.
+	// Number of the gateway that the object belongs to, from 2 on: the first has none.
+	LabelGateway   = "liqonet.io/gateway"
+	LabelNode      = "liqonet.io/node" // the node that an object belongs to, as its helper finds it
+	AnnotationNode = "liqonet.io/node" // on a Lease: a Node record
+	// Which run of liqoctl created a record's ConfigMap, or what a test or a verification consists of.
+	AnnotationRun = "liqonet.io/run"
+	DataKey       = "record" // the ConfigMap key that holds a record
+	// StateKey and ReasonKey hold the state of the peering, as the gateway sees it, for kubectl; nothing of liqonet
+	// reads them.
 	StateKey  = "state"
 	ReasonKey = "reason"
 )

@@ -85,7 +85,8 @@ func (p Peering) Seen() []netip.Prefix {
 // GatewayIDs are those of this cluster's gateways.
 func (p Peering) GatewayIDs() []GatewayID { return GatewayIDs(p.Name, len(p.Gateways)) }
 
-// Tunnel returns this side's end of the tunnel of a gateway to one of the peer, by their numbers, and false if there is none.
+// Tunnel returns this side's end of the tunnel of a gateway to one of the peer, by their numbers, and false if there is
+// none.
 func (p Peering) Tunnel(own, peer int) (Tunnel, bool) {
 	if own > len(p.Gateways) || peer > len(p.Gateways[own-1].Tunnels) {
 		return Tunnel{}, false
@@ -129,8 +130,8 @@ func (p Peer) CIDRs() []Mapping {
 	return append(append([]Mapping(nil), p.PodCIDRs...), p.ExternalCIDR)
 }
 
-// Local are the ranges of this cluster as its peer sees them. The peer decides them. Helpers do not need them, the translation of
-// addresses does.
+// Local are the ranges of this cluster as its peer sees them. The peer decides them. Helpers do not need them, the
+// translation of addresses does.
 type Local struct {
 	PodCIDRs     []Mapping `json:"podCIDRs"`
 	ExternalCIDR Mapping   `json:"externalCIDR"`
@@ -161,9 +162,10 @@ type LocalGateway struct {
 
 // Tunnel is a gateway's end of the WireGuard tunnel to a gateway of the peer.
 type Tunnel struct {
-	PublicKey   string       `json:"publicKey"`           // of the peer's gateway, base64
-	Address     netip.Prefix `json:"address"`             // this end, with the length of the link's range
-	PeerAddress netip.Addr   `json:"peerAddress"`         // the other end
-	ListenPort  uint16       `json:"listenPort"`          // UDP, of the server's end
-	Endpoints   []string     `json:"endpoints,omitempty"` // host:port of the server's end, tried in turn; empty on the server
+	PublicKey   string       `json:"publicKey"`   // of the peer's gateway, base64
+	Address     netip.Prefix `json:"address"`     // this end, with the length of the link's range
+	PeerAddress netip.Addr   `json:"peerAddress"` // the other end
+	ListenPort  uint16       `json:"listenPort"`  // UDP, of the server's end
+	// host:port of the server's end, tried in turn; empty on the server.
+	Endpoints []string `json:"endpoints,omitempty"`
 }

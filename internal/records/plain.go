@@ -11,14 +11,15 @@ import (
 
 // Bounds of texts, in bytes.
 const (
-	maxReport       = 72 << 10  // of a node: one with a thousand pods and hundreds of gateways has nearly as much
-	maxGateway      = 16 << 10  // ten times what a gateway writes
-	maxRecord       = 256 << 10 // twenty times a peering with as many exposed hosts as there can be
-	maxRegistry     = 768 << 10 // some 10,000 reservations
-	maxObject       = 1 << 20   // the API server accepts no more; the status of a gateway with 5,000 nodes is nearly as long
-	bytesPerValue   = 8         // at least, of a text and someBytes more; those that are written have 10 or more
-	bytesPerElement = 24        // of such a list, at least; those that are written have 40 or more
-	someBytes       = 256       // records that are written by hand are short
+	maxReport   = 72 << 10  // of a node: one with a thousand pods and hundreds of gateways has nearly as much
+	maxGateway  = 16 << 10  // ten times what a gateway writes
+	maxRecord   = 256 << 10 // twenty times a peering with as many exposed hosts as there can be
+	maxRegistry = 768 << 10 // some 10,000 reservations
+	// The API server accepts no more; the status of a gateway with 5,000 nodes is nearly as long.
+	maxObject       = 1 << 20
+	bytesPerValue   = 8   // at least, of a text and someBytes more; those that are written have 10 or more
+	bytesPerElement = 24  // of such a list, at least; those that are written have 40 or more
+	someBytes       = 256 // records that are written by hand are short
 )
 
 // MaxSize is how many bytes the text of a component's record has at most.
@@ -54,8 +55,8 @@ var (
 )
 
 // plain returns a YAML document, or one of JSON alone, as JSON, in time and memory that are proportional to its length.
-// Anchors, aliases, merge keys and tags are errors: by aliases, a text of 14 kB stands for one of 700 MB. So are texts that
-// consist of hardly anything but separators, whose values need a hundred times the text's memory.
+// Anchors, aliases, merge keys and tags are errors: by aliases, a text of 14 kB stands for one of 700 MB. So are texts
+// that consist of hardly anything but separators, whose values need a hundred times the text's memory.
 func plain(text string, alone bool) ([]byte, error) {
 	if strings.IndexByte(text, 0) >= 0 {
 		return nil, errWide
@@ -79,7 +80,8 @@ func plain(text string, alone bool) ([]byte, error) {
 	return appendJSON(nil, root.Content[0])
 }
 
-// Fields returns the fields of any YAML document that a cluster holds, as records are read. A text of more than 1 MiB is an error, too.
+// Fields returns the fields of any YAML document that a cluster holds, as records are read. A text of more than 1 MiB
+// is an error, too.
 func Fields(text string) (fields map[string]any, err error) {
 	document, err := documentOf("", text)
 	if err == nil {
@@ -91,7 +93,8 @@ func Fields(text string) (fields map[string]any, err error) {
 // blanks are what follows a separator of YAML: spaces and ends of lines; the last two begin those of Unicode.
 const blanks = " \t\r\n\xc2\xe2"
 
-// crowded reports whether a text has too many values for its length. Each value but the first has a separator before it.
+// crowded reports whether a text has too many values for its length. Each value but the first has a separator before
+// it.
 func crowded(text string) bool {
 	values := 0
 	for i := range len(text) {
@@ -107,8 +110,8 @@ func crowded(text string) bool {
 	return values*bytesPerValue > len(text)+someBytes
 }
 
-// checkLists refuses lists of gateways, tunnels and nodes with elements that are too short: in memory one has 170 bytes, and while a list grows
-// five times as much is allocated.
+// checkLists refuses lists of gateways, tunnels and nodes with elements that are too short: in memory one has 170
+// bytes, and while a list grows five times as much is allocated.
 func checkLists(document []byte) error {
 	type list []struct{} // elements without fields take no memory
 	var lists struct {

@@ -1,10 +1,11 @@
 // Package records holds the documents that liqonet keeps in a cluster: their Go types, their encoding, their
 // validation and the names of the objects that carry them. It has no client and does no I/O.
 //
-// Every document has a schema version. Those that liqoctl writes are YAML, without anchors, aliases, merge keys and tags; those that helpers
-// write are JSON. Decoding takes time and memory in proportion to the length of a text, which is bounded (MaxSize). A version that this binary does not know, a key twice, a wrong type or a
-// value that makes no sense is an error, and the caller leaves the object as it is. A field that this binary does not know
-// is ignored: later releases add fields within a version. docs/upgrade.md says which.
+// Every document has a schema version. Those that liqoctl writes are YAML, without anchors, aliases, merge keys and
+// tags; those that helpers write are JSON. Decoding takes time and memory in proportion to the length of a text, which
+// is bounded (MaxSize). A version that this binary does not know, a key twice, a wrong type or a value that makes no
+// sense is an error, and the caller leaves the object as it is. A field that this binary does not know is ignored:
+// later releases add fields within a version. docs/upgrade.md says which.
 package records
 
 import (
@@ -39,8 +40,9 @@ type Fabric struct {
 	ExternalCIDR netip.Prefix   `json:"externalCIDR"`
 	InternalCIDR netip.Prefix   `json:"internalCIDR"`
 	Overlay      Overlay        `json:"overlay"`
-	MTU          int            `json:"mtu"` // bytes; the smallest of the links that carry overlay and tunnel; 0: not measured yet
-	CNI          string         `json:"cni,omitempty"`
+	// bytes; the smallest of the links that carry overlay and tunnel; 0: not measured yet.
+	MTU int    `json:"mtu"`
+	CNI string `json:"cni,omitempty"`
 	// AllowForward has node helpers add rules to firewalls of others that would drop what they forward.
 	AllowForward bool `json:"allowForward,omitempty"`
 }
@@ -74,15 +76,15 @@ type Gateway struct {
 	Pod     string     `json:"pod"`
 	Node    string     `json:"node"`
 	PodIP   netip.Addr `json:"podIP"`
-	// Endpoint is the underlay address at which the peer's gateway is heard; the zero value: not heard yet. Of several, it is
-	// that of the first.
+	// Endpoint is the underlay address at which the peer's gateway is heard; the zero value: not heard yet. Of several,
+	// it is that of the first.
 	Endpoint netip.AddrPort `json:"endpoint,omitzero"`
 	// OtherEndpoints are those at which the peer's other gateways are heard.
 	OtherEndpoints []netip.AddrPort `json:"otherEndpoints,omitempty"`
 	// PeerNodes are addresses, as seen from this cluster, of nodes of the peer that answer probes.
 	PeerNodes []netip.Addr `json:"peerNodes,omitempty"`
-	// PeerEndpoints are addresses of the server's nodes, which its gateways have sent in their echoes, sorted. A client tries them
-	// beside the endpoints of its record.
+	// PeerEndpoints are addresses of the server's nodes, which its gateways have sent in their echoes, sorted. A client
+	// tries them beside the endpoints of its record.
 	PeerEndpoints []netip.Addr `json:"peerEndpoints,omitempty"`
 	// Epoch is that of the pod, in Unix seconds; zero: not known.
 	Epoch uint32 `json:"epoch,omitempty"`
@@ -100,14 +102,16 @@ func (g Gateway) Heard() (all []netip.Addr) {
 
 // Status is what a gateway measures: ConfigMap "status-NAME".
 type Status struct {
-	Version        int            `json:"version"`
-	Time           time.Time      `json:"time"`                // of this report
-	Every          Duration       `json:"every,omitzero"`      // after this report, the next one comes at the latest; zero: not stated
+	Version int       `json:"version"`
+	Time    time.Time `json:"time"` // of this report
+	// After this report, the next one comes at the latest; zero: not stated.
+	Every          Duration       `json:"every,omitzero"`
 	KeyCreated     time.Time      `json:"keyCreated,omitzero"` // when the gateway's key pair was made; zero: not known
 	Pod            string         `json:"pod"`
 	Implementation Implementation `json:"implementation"`
 	Overlay        OverlayKind    `json:"overlay"`
-	// TunnelStatus is that of its tunnel. Where it has several: of the one that was answered last, with the bytes of all.
+	// TunnelStatus is that of its tunnel. Where it has several: of the one that was answered last, with the bytes of
+	// all.
 	TunnelStatus
 	// Tunnels are those to the gateways of the peer, by their number less one; none where there is one.
 	Tunnels []TunnelStatus `json:"tunnels,omitempty"`
@@ -176,8 +180,9 @@ type Node struct {
 	// OverlaySources are the addresses that this node's overlay packets bear when they reach a peering's gateway,
 	// by gateway: where it is and what the CNI does decides. The gateway sends there too.
 	OverlaySources map[GatewayID]netip.Addr `json:"overlaySources,omitempty"`
-	MTU            int                      `json:"mtu"` // bytes; the smallest of the links that lead to pods and to other nodes
-	Kernel         Capabilities             `json:"kernel"`
+	// bytes; the smallest of the links that lead to pods and to other nodes.
+	MTU    int          `json:"mtu"`
+	Kernel Capabilities `json:"kernel"`
 	// Peerings are those whose wanted state is in this node's kernel, sorted.
 	Peerings []string `json:"peerings,omitempty"`
 	// Guarded are those of which this node's kernel has the guard alone, sorted: their record is gone or refused.

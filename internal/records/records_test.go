@@ -135,8 +135,8 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
-// TestPortsOfTunnels: a server listens for each tunnel of a gateway at a port of its own; a client's may lead to one port
-// of several gateways.
+// TestPortsOfTunnels: a server listens for each tunnel of a gateway at a port of its own; a client's may lead to one
+// port of several gateways.
 func TestPortsOfTunnels(t *testing.T) {
 	p := peering()
 	p.Gateways[0].Tunnels = append(p.Gateways[0].Tunnels, p.Gateways[1].Tunnels...)
@@ -154,8 +154,8 @@ func TestPortsOfTunnels(t *testing.T) {
 	}
 }
 
-// TestPodsOfGateways: the address of a gateway's pod is one that a pod can have. The kernel joins a group for others, or
-// takes them for unset.
+// TestPodsOfGateways: the address of a gateway's pod is one that a pod can have. The kernel joins a group for others,
+// or takes them for unset.
 func TestPodsOfGateways(t *testing.T) {
 	for address, good := range map[string]bool{
 		"10.244.1.9": true, "fd00::9": false, "::ffff:10.244.1.9": false, "0.0.0.0": false, "127.0.0.1": false, "224.0.0.1": false, "255.255.255.255": false,

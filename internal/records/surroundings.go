@@ -30,8 +30,8 @@ func (s Surroundings) IsZero() bool { return len(s.Ranges) == 0 && !s.More }
 // MaxSurroundings bounds what a node reports.
 const MaxSurroundings = 64
 
-// WidestAvoided is the length of the widest range that peers are not given because a node uses it. A route for more, as one
-// for all of 10.0.0.0/8, does not say that all of it is in use, and would leave nothing.
+// WidestAvoided is the length of the widest range that peers are not given because a node uses it. A route for more, as
+// one for all of 10.0.0.0/8, does not say that all of it is in use, and would leave nothing.
 const WidestAvoided = 12
 
 // UsedRange is a range that a node uses.

@@ -17,8 +17,8 @@ func TunnelOf(role Role, own, peer int) TunnelID {
 // tunnels count up by it.
 func (t TunnelID) Index() int { return MaxGateways*(t.Server-1) + t.Client - 1 }
 
-// PortName names the tunnel's port of the Service, and of the pod of the server's gateway: no other pod has that name. The
-// first one's is older than the others: scaling leaves its pod alone.
+// PortName names the tunnel's port of the Service, and of the pod of the server's gateway: no other pod has that name.
+// The first one's is older than the others: scaling leaves its pod alone.
 func (t TunnelID) PortName() string {
 	if t.Index() == 0 {
 		return "wireguard"

@@ -50,7 +50,8 @@ func unless(holds bool, format string, args ...any) error {
 	return fmt.Errorf(format, args...)
 }
 
-// maxProblems is how many wrong elements of a list an error names: a long list of them would take much more memory than its text.
+// maxProblems is how many wrong elements of a list an error names: a long list of them would take much more memory than
+// its text.
 const maxProblems = 8
 
 // each joins the errors of the elements of a list, of the first wrong ones.

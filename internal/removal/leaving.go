@@ -46,8 +46,8 @@ func newLeaving(c *cluster.Cluster, r steps.Reporter) *leaving {
 	return l
 }
 
-// sized runs the stages of a removal, which waits for each node, and for the end of a pod on each. After the first stage, the time limit is
-// that of the larger cluster.
+// sized runs the stages of a removal, which waits for each node, and for the end of a pod on each. After the first
+// stage, the time limit is that of the larger cluster.
 func sized(ctx context.Context, run *steps.Stages, timeout time.Duration, sides []*leaving, reach steps.Step, rest ...steps.Step) error {
 	start, nodes := time.Now(), 0
 	early, cancel := steps.WithinOf(ctx, start, steps.TimeLimit(timeout, 0))
@@ -114,7 +114,8 @@ func (l *leaving) end(ctx context.Context, peering string) error {
 }
 
 // clean removes what is left of a peering whose traffic has ended, its ranges last: nobody may be given them
-// while a node could still have routes for them. Nodes hold back what is reserved for a peering, and so give that up then.
+// while a node could still have routes for them. Nodes hold back what is reserved for a peering, and so give that up
+// then.
 func (l *leaving) clean(ctx context.Context, peering string) error {
 	objects, err := l.cluster.List(ctx, inventory.PeeringSelector(peering))
 	if err != nil {
@@ -191,8 +192,8 @@ func (l *leaving) finish(ctx context.Context) error {
 	if err := l.cluster.LetGo(ctx); err != nil {
 		return err
 	}
-	// The lock is there until all else is gone. It goes with the Namespace: a run that found none before would take it, and
-	// lose it then. With the Namespace go the rights of those who were given them there, too.
+	// The lock is there until all else is gone. It goes with the Namespace: a run that found none before would take it,
+	// and lose it then. With the Namespace go the rights of those who were given them there, too.
 	before := len(l.removed.Objects)
 	if err := l.delete(ctx, last[1]); err != nil || len(l.removed.Objects) > before {
 		return err
@@ -261,8 +262,9 @@ func (l *leaving) await(ctx context.Context, what string, done func(records.Node
 	return err
 }
 
-// unconfirmed names the nodes of which a report is missing that says done, sorted, and apart from them those that cannot
-// report. Every node that holds an internal address has to: one whose helper has only begun may have changed its kernel.
+// unconfirmed names the nodes of which a report is missing that says done, sorted, and apart from them those that
+// cannot report. Every node that holds an internal address has to: one whose helper has only begun may have changed its
+// kernel.
 func unconfirmed(leases []*coordinationv1.Lease, live map[string]bool, done func(records.Node) bool) (missing, silent []string, err error) {
 	reports, err := inventory.Reports(leases)
 	for _, lease := range leases {

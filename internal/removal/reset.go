@@ -16,8 +16,8 @@ import (
 )
 
 // Reset removes liqonet from a cluster: the node helpers, once they have emptied their kernels, and every object. It
-// ends by reading the kernels of all nodes; what it finds there without an installation, it removes. Peerings that exist are
-// an error, unless Force removes them too, on this side only.
+// ends by reading the kernels of all nodes; what it finds there without an installation, it removes. Peerings that
+// exist are an error, unless Force removes them too, on this side only.
 func Reset(ctx context.Context, o ResetOptions, r steps.Reporter) (ResetResult, error) {
 	if o.VerifyOnly {
 		return verifyOnly(ctx, o, r)

@@ -1,5 +1,6 @@
-// Package report collects what a report of a fault needs: objects, logs, status, diagnosis and versions of one or two clusters, in
-// one archive without secrets. It changes nothing. What the user may not read is named in the archive, and left out.
+// Package report collects what a report of a fault needs: objects, logs, status, diagnosis and versions of one or two
+// clusters, in one archive without secrets. It changes nothing. What the user may not read is named in the archive, and
+// left out.
 package report
 
 import (

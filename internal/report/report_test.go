@@ -123,7 +123,8 @@ func logging(kube *clienttesting.Fake, text string) {
 	})
 }
 
-// TestSecretsStayHome plants secrets in everything that is read, and finds what is useful in the archive, and no secret.
+// TestSecretsStayHome plants secrets in everything that is read, and finds what is useful in the archive, and no
+// secret.
 func TestSecretsStayHome(t *testing.T) {
 	c, kube := clustertest.New(clustertest.Config{Context: "a", Objects: objects()})
 	logging(&kube.Fake, log)
@@ -142,7 +143,8 @@ func TestSecretsStayHome(t *testing.T) {
 			t.Errorf("%s has managed fields", name)
 		}
 	}
-	if text := files["local/objects/events.txt"]; strings.Count(text, "\n") != 1 { // helpers create events: a stolen token forges no other's
+	// Helpers create events: a stolen token forges no other's.
+	if text := files["local/objects/events.txt"]; strings.Count(text, "\n") != 1 {
 		t.Errorf("one event is %q", text)
 	}
 	for name, want := range map[string]string{
@@ -169,7 +171,8 @@ func TestSecretsStayHome(t *testing.T) {
 	}
 }
 
-// TestWithoutRights: what a user may not read is named, and all else is there. A Secret's value then is known by its form alone.
+// TestWithoutRights: what a user may not read is named, and all else is there. A Secret's value then is known by its
+// form alone.
 func TestWithoutRights(t *testing.T) {
 	c, kube := clustertest.New(clustertest.Config{Context: "a", Objects: objects()})
 	for _, resource := range []string{"secrets", "pods/log", "events"} {

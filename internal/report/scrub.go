@@ -20,7 +20,8 @@ type scrubber struct {
 	words []*regexp.Regexp // what is removed where it is a word
 }
 
-// Lengths in bytes. A shorter value, such as a number, is in every text: it is removed only beside a name that says what it is.
+// Lengths in bytes. A shorter value, such as a number, is in every text: it is removed only beside a name that says
+// what it is.
 const (
 	secretLeast = 8 // from which on a value is removed wherever it occurs
 	wordLeast   = 4 // from which on it is where it is a word
@@ -167,8 +168,8 @@ func (s *scrubber) secretsIn(plain string) (places [][2]int) {
 // escape is a character as URLs or texts of JSON escape it.
 var escape = regexp.MustCompile(`%[0-9A-Fa-f]{2}|\\u[dD][89abAB][0-9A-Fa-f]{2}\\u[dD][c-fC-F][0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4}|\\[^u]`)
 
-// unescaped undoes the escapes in a text. of is where its bytes were in an earlier text, nil: there; at is that of the result. Both have
-// the end, too.
+// unescaped undoes the escapes in a text. of is where its bytes were in an earlier text, nil: there; at is that of the
+// result. Both have the end, too.
 func unescaped(text string, of []int) (plain string, at []int) {
 	if of == nil {
 		of = make([]int, len(text)+1)
@@ -208,7 +209,8 @@ var (
 	breaks  = regexp.MustCompile(`\\n|\s`)
 )
 
-// decodings are what a text may stand for. It may begin with other letters than the encoding: a part of a path, for instance.
+// decodings are what a text may stand for. It may begin with other letters than the encoding: a part of a path, for
+// instance.
 func decodings(run string) (plain []string) {
 	run = breaks.ReplaceAllString(run, "")
 	standard := strings.NewReplacer("-", "+", "_", "/").Replace(run)

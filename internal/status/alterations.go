@@ -26,7 +26,8 @@ type existing struct {
 	image    string
 	pods     templates.Pods
 	policies bool
-	// comparable says that this liqoctl would make the same installation: what another version has made differs by right.
+	// comparable says that this liqoctl would make the same installation: what another version has made differs by
+	// right.
 	comparable bool
 }
 
@@ -73,8 +74,8 @@ func (i existing) alteredBase(namespace string) ([]string, error) {
 	return i.altered(base), nil
 }
 
-// alteredGateways lists the objects of a peering's gateways that are not as they should be. How their Service is reached is
-// the user's choice, of which nothing is recorded.
+// alteredGateways lists the objects of a peering's gateways that are not as they should be. How their Service is
+// reached is the user's choice, of which nothing is recorded.
 func (i existing) alteredGateways(namespace string, p records.Peering) ([]string, error) {
 	v := templates.GatewayValues{
 		Namespace: namespace, Peering: p.Name, Image: i.image, Pods: i.pods, Role: p.Role, Implementation: p.Implementation,

@@ -27,16 +27,22 @@ type Peering struct {
 	Implementation records.Implementation `json:"implementation,omitempty"`
 	Overlay        records.OverlayKind    `json:"overlay,omitempty"`
 	ReportAge      time.Duration          `json:"reportAgeNanoseconds"`
-	Pod            string                 `json:"pod,omitempty"`         // of the gateway
-	MTU            int                    `json:"mtu,omitempty"`         // bytes, of packets between pods
-	PathMTU        int                    `json:"pathMTU,omitempty"`     // bytes, of packets between the gateways, measured; 0: not known
-	Mappings       []MappedRange          `json:"mappings,omitempty"`    // of the peer's ranges
-	OwnMappings    []MappedRange          `json:"ownMappings,omitempty"` // of this cluster's ranges at the peer; none: not known
-	Exposed        []ExposedHost          `json:"exposed,omitempty"`     // hosts outside this cluster that the peer may reach
-	Nodes          []NodeState            `json:"nodes,omitempty"`       // by the first gateway that carries their packets
-	Gateways       []Gateway              `json:"gateways,omitempty"`    // of several, what is said above is of the first that carries packets
-	Drift          records.Drift          `json:"drift,omitzero"`        // of the gateway's kernel
-	KeyCreated     time.Time              `json:"keyCreated,omitzero"`   // when the oldest key pair of this side's gateways was made; zero: that of one is not known
+	Pod            string                 `json:"pod,omitempty"` // of the gateway
+	MTU            int                    `json:"mtu,omitempty"` // bytes, of packets between pods
+	// bytes, of packets between the gateways, measured; 0: not known.
+	PathMTU  int           `json:"pathMTU,omitempty"`
+	Mappings []MappedRange `json:"mappings,omitempty"` // of the peer's ranges
+	// Of this cluster's ranges at the peer; none: not known.
+	OwnMappings []MappedRange `json:"ownMappings,omitempty"`
+	// Hosts outside this cluster that the peer may reach.
+	Exposed []ExposedHost `json:"exposed,omitempty"`
+	// By the first gateway that carries their packets.
+	Nodes []NodeState `json:"nodes,omitempty"`
+	// Of several, what is said above is of the first that carries packets.
+	Gateways []Gateway     `json:"gateways,omitempty"`
+	Drift    records.Drift `json:"drift,omitzero"` // of the gateway's kernel
+	// When the oldest key pair of this side's gateways was made; zero: that of one is not known.
+	KeyCreated time.Time `json:"keyCreated,omitzero"`
 	// Altered are objects that are missing, damaged or not as liqonet made them, each with how.
 	Altered []string `json:"altered,omitempty"`
 	// Warnings name what can lose packets of pods while those of nodes, by which paths are verified, cross.

@@ -52,7 +52,8 @@ func describeStatus(p records.Peering, gateways []health.Observation, altered []
 		}
 		one := describeGateway(i+1, g, o)
 		v.Gateways = append(v.Gateways, one)
-		if i == 0 || one.KeyCreated.Before(v.KeyCreated) { // the zero time, of one that is not known, is before all others
+		// The zero time, of one that is not known, is before all others.
+		if i == 0 || one.KeyCreated.Before(v.KeyCreated) {
 			v.KeyCreated = one.KeyCreated
 		}
 		for j, n := range one.Nodes {

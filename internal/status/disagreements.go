@@ -15,7 +15,8 @@ type Disagreement struct {
 	Remote string `json:"remote"`
 }
 
-// Disagreements compares what the two clusters of a peering state of it. What one of them does not know is no disagreement.
+// Disagreements compares what the two clusters of a peering state of it. What one of them does not know is no
+// disagreement.
 func Disagreements(local, remote Peering) []Disagreement {
 	// Each cluster decides how it reaches the other's ranges, and the other has a copy of that.
 	there, theirCopy := differing(local.Mappings, remote.OwnMappings)

@@ -15,7 +15,8 @@ const (
 	clocksApart = time.Minute
 )
 
-// sightings are the reports of gateways as they were seen, by gateway. One that was seen to come has an age by one clock.
+// sightings are the reports of gateways as they were seen, by gateway. One that was seen to come has an age by one
+// clock.
 type sightings map[records.GatewayID]sighting
 
 type sighting struct {
@@ -42,7 +43,8 @@ func (s sightings) age(id records.GatewayID, o health.Observation, now time.Time
 	return max(now.Sub(last.report), now.Sub(last.since))
 }
 
-// mayFollow reports whether a report that is late by the clocks may still be followed by another, after looking for so long.
+// mayFollow reports whether a report that is late by the clocks may still be followed by another, after looking for so
+// long.
 func (s sightings) mayFollow(p Peering, looked time.Duration) bool {
 	return slices.ContainsFunc(p.Gateways, func(g Gateway) bool {
 		last := s[records.GatewayID{Peering: p.Peer, Number: g.Number}]

@@ -8,8 +8,8 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// TestReportOfTheFuture: of a report that is dated later than now nobody knows how old it is. It counts once another one
-// follows it.
+// TestReportOfTheFuture: of a report that is dated later than now nobody knows how old it is. It counts once another
+// one follows it.
 func TestReportOfTheFuture(t *testing.T) {
 	now := time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
 	for ahead, first := range map[time.Duration]health.State{2 * time.Second: health.Connecting, time.Hour: health.Unknown, 50 * 365 * 24 * time.Hour: health.Unknown} {

@@ -52,7 +52,8 @@ func takeSnapshot(ctx context.Context, c *cluster.Cluster) (*snapshot, error) {
 	group, inner := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.readRecords(inner) })
 	group.Go(func() (err error) {
-		s.nodes, _, err = inventory.HelperNodes(inner, c) // also those whose helper has no pod: their packets do not cross
+		// Also those whose helper has no pod: their packets do not cross.
+		s.nodes, _, err = inventory.HelperNodes(inner, c)
 		return err
 	})
 	group.Go(func() error { return s.readLeases(inner) })
@@ -110,8 +111,8 @@ func (s *snapshot) peeringWith(peer records.Fabric) string {
 	return ""
 }
 
-// readRecords reads all ConfigMaps. What each is follows from its name. A peering is one of which there is any: a record,
-// an object of its gateway's, or a reservation.
+// readRecords reads all ConfigMaps. What each is follows from its name. A peering is one of which there is any: a
+// record, an object of its gateway's, or a reservation.
 func (s *snapshot) readRecords(ctx context.Context) error {
 	all, err := cluster.All[*corev1.ConfigMap](ctx, s.cluster, "")
 	if err != nil {
@@ -179,8 +180,8 @@ func (p *peeringSnapshot) read(name string, there map[string]*corev1.ConfigMap) 
 	}
 }
 
-// readLeases reads what nodes report of themselves and of gateways. A user who may not look at Leases sees the gateways' reports
-// alone.
+// readLeases reads what nodes report of themselves and of gateways. A user who may not look at Leases sees the
+// gateways' reports alone.
 func (s *snapshot) readLeases(ctx context.Context) error {
 	leases, err := inventory.Leases(ctx, s.cluster)
 	if apierrors.IsForbidden(err) {
@@ -199,8 +200,8 @@ func (s *snapshot) readLeases(ctx context.Context) error {
 	return err
 }
 
-// recordIn reads the record in the ConfigMap of a name; nil with one problem more where that cannot be. One that need not
-// have been written yet may be empty.
+// recordIn reads the record in the ConfigMap of a name; nil with one problem more where that cannot be. One that need
+// not have been written yet may be empty.
 func recordIn[T records.Document](there map[string]*corev1.ConfigMap, name string, written bool, problems *[]string) *T {
 	cm := there[name]
 	if cm == nil {
@@ -222,8 +223,8 @@ func recordIn[T records.Document](there map[string]*corev1.ConfigMap, name strin
 	return nil
 }
 
-// readProblems asks why gateways do not run that have not reported lately, or that a node misses: of several peerings at once,
-// as their gateways may all have been on one node.
+// readProblems asks why gateways do not run that have not reported lately, or that a node misses: of several peerings
+// at once, as their gateways may all have been on one node.
 func (s *snapshot) readProblems(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(cluster.ProblemsAtOnce)

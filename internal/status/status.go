@@ -1,5 +1,5 @@
-// Package status tells how the peerings of a cluster do, from what the cluster holds (package inventory) and by the verdict of
-// package health: once, at every change, and as the two clusters of a peering see it. It changes nothing.
+// Package status tells how the peerings of a cluster do, from what the cluster holds (package inventory) and by the
+// verdict of package health: once, at every change, and as the two clusters of a peering see it. It changes nothing.
 package status
 
 import (
@@ -18,9 +18,9 @@ import (
 )
 
 // Read returns the health of a cluster's peerings, sorted by name: all of them, or the one that is asked for. With a
-// remote cluster it returns their peering as the local cluster sees it, then as the remote one does. One of which records
-// are damaged or missing is listed beside the others. A report that is late by the clocks, which may differ, gets the time
-// to be followed by another.
+// remote cluster it returns their peering as the local cluster sees it, then as the remote one does. One of which
+// records are damaged or missing is listed beside the others. A report that is late by the clocks, which may differ,
+// gets the time to be followed by another.
 func Read(ctx context.Context, o Options) ([]Peering, error) {
 	seen := make(sightings)
 	for begun := time.Now(); ; {

@@ -12,9 +12,9 @@ import (
 // maxWarnings bounds them: a stolen token of a node can report thousands.
 const maxWarnings = 5
 
-// forwardWarnings names the chains of others on nodes that drop what no rule of theirs accepts, each with its nodes. Packets
-// that nodes send to verify a path do not pass such chains, packets of pods do. Whether these are accepted is not known, so the
-// state does not depend on it.
+// forwardWarnings names the chains of others on nodes that drop what no rule of theirs accepts, each with its nodes.
+// Packets that nodes send to verify a path do not pass such chains, packets of pods do. Whether these are accepted is
+// not known, so the state does not depend on it.
 func forwardWarnings(reports []records.Node) []string {
 	chains := make(map[string][]string)
 	for _, n := range reports {

@@ -19,8 +19,8 @@ import (
 // WatchEvery is how often Watch looks although nothing it follows has changed, at least; and when a report is late.
 const WatchEvery = 5 * time.Second
 
-// Watch shows what Status returns, at once and after every report, until ctx ends, which is no error. Once it has begun it
-// goes on where a cluster does not answer for a while, and calls lost with the reason: once until it answers again.
+// Watch shows what Status returns, at once and after every report, until ctx ends, which is no error. Once it has begun
+// it goes on where a cluster does not answer for a while, and calls lost with the reason: once until it answers again.
 func Watch(ctx context.Context, o Options, show func([]Peering) error, lost func(error)) error {
 	inner, cancel := context.WithCancel(ctx)
 	defer cancel()

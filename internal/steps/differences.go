@@ -74,8 +74,8 @@ func opened(name, field string) bool {
 // index is a place in a list, in the path of a field.
 var index = regexp.MustCompile(`\[\d+\]`)
 
-// decidedLater reports whether a field of a record, in the ConfigMap of that name, can be decided only when its cluster, or
-// the peer, has answered.
+// decidedLater reports whether a field of a record, in the ConfigMap of that name, can be decided only when its
+// cluster, or the peer, has answered.
 func decidedLater(name, path string) bool {
 	id, _ := records.IdentityOf(name)
 	return slices.Contains(map[string][]string{
@@ -103,8 +103,8 @@ func configured(fields []string) []string {
 	return some
 }
 
-// Overtaken is the error for a record, in the ConfigMap of that name, that differs from the one that this run wants and has
-// compared before.
+// Overtaken is the error for a record, in the ConfigMap of that name, that differs from the one that this run wants and
+// has compared before.
 func Overtaken[T records.Document](c *cluster.Cluster, name string, live, wanted T) error {
 	var objects [2]*corev1.ConfigMap
 	for i, record := range []T{live, wanted} {

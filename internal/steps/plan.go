@@ -45,7 +45,8 @@ type ClusterPlan struct {
 	Context   string           `json:"context"`
 	Namespace string           `json:"namespace"`
 	Changes   []cluster.Change `json:"changes"` // in the order in which they are made
-	// Before and After are the records that kernels follow; After is nil where the operation has to decide some of them.
+	// Before and After are the records that kernels follow; After is nil where the operation has to decide some of
+	// them.
 	Before records.Set  `json:"-"`
 	After  *records.Set `json:"-"`
 }

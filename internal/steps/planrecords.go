@@ -44,8 +44,8 @@ func (p *ClusterPlan) readRecords(ctx context.Context, c *cluster.Cluster, chang
 	return nil
 }
 
-// RecordSet are the records that kernels follow. Those that are damaged are left out, as helpers do, and so are those which
-// are not decided; open are the names of both.
+// RecordSet are the records that kernels follow. Those that are damaged are left out, as helpers do, and so are those
+// which are not decided; open are the names of both.
 func RecordSet(objects []*corev1.ConfigMap, nodes []records.Node) (set records.Set, open []string) {
 	set = records.Set{Nodes: nodes, Gateways: make(map[records.GatewayID]records.Gateway)}
 	for _, cm := range objects {

@@ -1,6 +1,6 @@
-// Package steps has what all operations of the command line have in common: stages with their times and time limits, the
-// Reporter that follows them, plans from dry runs and the differences in them, permission checks. What an operation does is
-// not in scope.
+// Package steps has what all operations of the command line have in common: stages with their times and time limits,
+// the Reporter that follows them, plans from dry runs and the differences in them, permission checks. What an operation
+// does is not in scope.
 package steps
 
 import (
@@ -118,7 +118,8 @@ func WithinOf(ctx context.Context, start time.Time, timeout time.Duration) (cont
 	return context.WithDeadlineCause(ctx, start.Add(timeout), &timeoutError{timeout})
 }
 
-// DefaultTimeout is the time limit of an operation unless the user sets another. Most of it is for images and load balancers.
+// DefaultTimeout is the time limit of an operation unless the user sets another. Most of it is for images and load
+// balancers.
 const DefaultTimeout = 2 * time.Minute
 
 // TimeLimit is the time limit of an operation that waits for every node of a cluster: the user's, else, if that is 0,

@@ -15,7 +15,8 @@ import (
 	"liqonet.io/liqonet/netops"
 )
 
-// compute follows packets and answers through the desired states of the kernels. Helpers verify that kernels have these.
+// compute follows packets and answers through the desired states of the kernels. Helpers verify that kernels have
+// these.
 func compute(local, remote *side, r Result) (Result, error) {
 	there := &walk{flow: r.Flow, first: true}
 	there.cross(local, remote, r.From, r.To)
@@ -265,8 +266,8 @@ func (s *side) gatewayOf(id records.GatewayID, unused map[int]bool) kernels.Gate
 	}
 }
 
-// receive is the gateway of the receiver's cluster, to which the packet comes by the tunnel of one of the peer's. It returns the
-// receiver's node; nil: there is none.
+// receive is the gateway of the receiver's cluster, to which the packet comes by the tunnel of one of the peer's. It
+// returns the receiver's node; nil: there is none.
 func (w *walk) receive(s *side, number, from int, to End) *records.Node {
 	h, id := w.gatewayHop(s, number)
 	source, err := s.translator.Import(w.at.Source)

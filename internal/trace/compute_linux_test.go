@@ -145,7 +145,8 @@ func TestCompute(t *testing.T) {
 		}, dropped: "node b-2 is not verified: no echo between gateway and node"},
 		"no-pod":      {equal: true, from: "10.244.1.7", to: "10.244.9.5", dropped: "no node of b reports a pod with address 10.244.9.5"},
 		"gateway-pod": {equal: true, from: "10.244.1.7", to: "10.244.1.101", dropped: "is the pod of a gateway, which peers do not reach"},
-		// Records that disagree, as where a change of the number of gateways was interrupted, and a report of more tunnels than there are.
+		// Records that disagree, as where a change of the number of gateways was interrupted, and a report of more
+		// tunnels than there are.
 		"fewer-gateways": {equal: true, from: "10.244.1.7", to: "10.244.2.5", change: func(a, b *side, _, _ *End) {
 			a.status.Gateways[0].Tunnels[0].State = health.Down
 			b.peering.Gateways = b.peering.Gateways[:1]
@@ -190,7 +191,8 @@ func TestCompute(t *testing.T) {
 	}
 }
 
-// TestOtherFlows: the trace follows one gateway, and lists those of the others that carry packets where these do not cross.
+// TestOtherFlows: the trace follows one gateway, and lists those of the others that carry packets where these do not
+// cross.
 func TestOtherFlows(t *testing.T) {
 	a, b := pair(t, true)
 	for _, s := range []*side{a, b} {

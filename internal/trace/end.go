@@ -32,7 +32,8 @@ func (s *side) sender(ctx context.Context, text string) (End, error) {
 	return s.named(ctx, text)
 }
 
-// receiver finds the receiver that a user names, in the peer. What is behind a Service gets packets at a port of its own.
+// receiver finds the receiver that a user names, in the peer. What is behind a Service gets packets at a port of its
+// own.
 func (s *side) receiver(ctx context.Context, peer *side, text string, f *Flow) (End, error) {
 	if name, ok := strings.CutPrefix(text, servicePrefix); ok {
 		namespace, name, _ := strings.Cut(name, "/")
@@ -160,7 +161,8 @@ func (s *side) named(ctx context.Context, text string) (End, error) {
 func (s *side) withPod(ctx context.Context, e End, pod *corev1.Pod) End {
 	e.Name, e.Node = pod.Namespace+"/"+pod.Name, cmp.Or(pod.Spec.NodeName, e.Node)
 	if ended(pod) {
-		e.Unreachable = fmt.Sprintf("pod %s has ended: %s", e.Name, pod.Status.Phase) // its address can be another pod's by now
+		// Its address can be another pod's by now.
+		e.Unreachable = fmt.Sprintf("pod %s has ended: %s", e.Name, pod.Status.Phase)
 	}
 	policies, err := s.cluster.Kube.NetworkingV1().NetworkPolicies(pod.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {

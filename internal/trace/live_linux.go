@@ -44,8 +44,8 @@ type asked struct {
 	answers  *bufio.Reader
 }
 
-// live sends a packet from the sender's node with the sender's address, and has all kernels on its possible ways report what they
-// do with it.
+// live sends a packet from the sender's node with the sender's address, and has all kernels on its possible ways report
+// what they do with it.
 func (o Options) live(ctx context.Context, local, remote *side, r Result) (*Live, error) {
 	switch {
 	case r.From.Unreachable != "" || r.From.Node == "" || !r.To.Seen.IsValid():
@@ -212,8 +212,8 @@ func (p *asked) end() error {
 	return nil
 }
 
-// judge finds out how far the packet and its answer came. The pod resets a TCP connection that it has not begun: that packet
-// passes what forwards for pods on its node, and must not be dropped either.
+// judge finds out how far the packet and its answer came. The pod resets a TCP connection that it has not begun: that
+// packet passes what forwards for pods on its node, and must not be dropped either.
 func (l *Live) judge(r Result) {
 	there := func(p Place) []probe.Sighting { return p.There }
 	back := func(p Place) []probe.Sighting { return p.Back }

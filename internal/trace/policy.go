@@ -27,8 +27,8 @@ type policed struct {
 	policies []networkingv1.NetworkPolicy
 }
 
-// blocks returns why the policies keep a pod from an address of the peer, or this from the pod; "": they do not, or none is
-// known. Addresses of the peer are of no pod of this cluster, so only blocks of addresses can allow them.
+// blocks returns why the policies keep a pod from an address of the peer, or this from the pod; "": they do not, or
+// none is known. Addresses of the peer are of no pod of this cluster, so only blocks of addresses can allow them.
 func (p policed) blocks(direction networkingv1.PolicyType, peer netip.Addr, f Flow) string {
 	var selecting []string
 	for _, policy := range p.policies {
@@ -86,7 +86,8 @@ func contains(peers []networkingv1.NetworkPolicyPeer, a netip.Addr) bool {
 	})
 }
 
-// open reports whether ports of a policy include that of a flow; none include all. A port that is not known is included.
+// open reports whether ports of a policy include that of a flow; none include all. A port that is not known is
+// included.
 func (p policed) open(ports []networkingv1.NetworkPolicyPort, f Flow) bool {
 	return len(ports) == 0 || slices.ContainsFunc(ports, func(port networkingv1.NetworkPolicyPort) bool {
 		protocol := corev1.ProtocolTCP

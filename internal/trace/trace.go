@@ -1,6 +1,7 @@
-// Package trace follows the packets of a connection between two clusters, hop by hop, there and back. It computes the path from
-// the records and from what nodes and gateways report, with the state that package kernels gives the kernels of these hops.
-// It changes nothing, unless Live is set: then package probe sends a packet, and asks the kernels of the hops.
+// Package trace follows the packets of a connection between two clusters, hop by hop, there and back. It computes the
+// path from the records and from what nodes and gateways report, with the state that package kernels gives the kernels
+// of these hops. It changes nothing, unless Live is set: then package probe sends a packet, and asks the kernels of the
+// hops.
 package trace
 
 import (
@@ -30,11 +31,12 @@ const (
 type Options struct {
 	Local, Remote *cluster.Cluster
 	From          string // pod ("NAMESPACE/NAME"), node or address of the local cluster
-	To            string // pod or node of the remote cluster, or an address or Service ("svc/NAMESPACE/NAME") of the local one
-	Protocol      Protocol
-	Port          uint16 // of the receiver; 0: not known
-	Live          bool   // also send a packet, and ask the kernels
-	Timeout       time.Duration
+	// Pod or node of the remote cluster, or an address or Service ("svc/NAMESPACE/NAME") of the local one.
+	To       string
+	Protocol Protocol
+	Port     uint16 // of the receiver; 0: not known
+	Live     bool   // also send a packet, and ask the kernels
+	Timeout  time.Duration
 	// Exec runs a command in a pod of liqonet; nil: the API server has it run.
 	Exec func(ctx context.Context, c *cluster.Cluster, pod string, command ...string) (io.ReadWriteCloser, error)
 }
@@ -160,7 +162,8 @@ type Place struct {
 	// Route is that of the kernel for the packet; Out, the link by which it leads.
 	Route string `json:"route,omitempty"`
 	Out   string `json:"out,omitempty"`
-	// Detour is the rule and the route that refuse the packet or, at its sender, take it elsewhere than to the overlay; "": none do.
+	// Detour is the rule and the route that refuse the packet or, at its sender, take it elsewhere than to the overlay;
+	// "": none do.
 	Detour string `json:"detour,omitempty"`
 	// There and Back are the packets that were seen, and answers.
 	There  []probe.Sighting `json:"there,omitempty"`

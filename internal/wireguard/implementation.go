@@ -1,5 +1,5 @@
-// Package wireguard has the names of WireGuard's implementations, which records, manifests and the tunnel share. It imports
-// no other package of this module.
+// Package wireguard has the names of WireGuard's implementations, which records, manifests and the tunnel share. It
+// imports no other package of this module.
 package wireguard
 
 import (

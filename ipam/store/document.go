@@ -1,8 +1,8 @@
-// Package store writes an ipam.Registry as text, and reads it: what ConfigMap "ipam" holds. Who changes it, and how several
-// writers take turns, is internal/inventory's.
+// Package store writes an ipam.Registry as text, and reads it: what ConfigMap "ipam" holds. Who changes it, and how
+// several writers take turns, is internal/inventory's.
 //
-// What cannot be read is an error, and is never to be overwritten: a text that is damaged or of another schema version. One
-// with fields of a later release is read, and not to be changed.
+// What cannot be read is an error, and is never to be overwritten: a text that is damaged or of another schema version.
+// One with fields of a later release is read, and not to be changed.
 package store
 
 import (
@@ -59,8 +59,8 @@ func list[T any](b *strings.Builder, key string, items []T, text func(T) string)
 	}
 }
 
-// Decode reads a registry from text. An unknown version, a malformed line or reservations that conflict are errors. Fields of
-// later releases are ignored.
+// Decode reads a registry from text. An unknown version, a malformed line or reservations that conflict are errors.
+// Fields of later releases are ignored.
 func Decode(text string) (*ipam.Registry, error) {
 	r, _, err := DecodeKnown(text)
 	return r, err

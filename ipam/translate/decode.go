@@ -14,8 +14,8 @@ import (
 // ErrNoFabric says that a cluster has no record of itself.
 var ErrNoFabric = errors.New("this cluster has no fabric: liqonet is not installed, or on its way")
 
-// Read is Decode for the ConfigMaps in the namespace of liqonet, which may hold other things too. Without a fabric the error
-// is ErrNoFabric.
+// Read is Decode for the ConfigMaps in the namespace of liqonet, which may hold other things too. Without a fabric the
+// error is ErrNoFabric.
 func Read(objects []*corev1.ConfigMap) (Cluster, error) {
 	fabric := ""
 	peerings := make(map[string]string)

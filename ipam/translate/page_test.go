@@ -30,7 +30,7 @@ func TestRecordOfPage(t *testing.T) {
 			t.Fatalf("%v in\n%s", err, document)
 		}
 	}
-	want := record.Peering{Version: records.SchemaVersion, Name: read.Name, Peer: read.Peer, Local: read.Local, Exposed: read.Exposed}
+	want := record.Peering{Version: record.SchemaVersion, Name: read.Name, Peer: read.Peer, Local: read.Local, Exposed: read.Exposed}
 	want.Peer.Name, want.Peer.ClusterID = "", ""
 	if diff := cmp.Diff(want, shown, cmp.Comparer(func(a, b record.Mapping) bool { return a == b }),
 		cmp.Comparer(func(a, b record.Exposed) bool { return a == b })); diff != "" {

@@ -44,8 +44,8 @@ func TestRightsAndUses(t *testing.T) {
 	}
 }
 
-// wide is a log of a user who may list Secrets, and get Namespaces, everywhere and in "ns", and who lists Secrets in "ns"
-// and reads the Namespace.
+// wide is a log of a user who may list Secrets, and get Namespaces, everywhere and in "ns", and who lists Secrets in
+// "ns" and reads the Namespace.
 const wide = `{"verb":"create","user":{"username":"root"},"objectRef":{"resource":"clusterroles","name":"w","apiGroup":"rbac.authorization.k8s.io"},"responseStatus":{"code":201},"requestObject":{"kind":"ClusterRole","metadata":{"name":"w"},"rules":[{"apiGroups":[""],"resources":["secrets"],"verbs":["list"]},{"apiGroups":[""],"resources":["namespaces"],"verbs":["get"]}]},"annotations":{"authorization.k8s.io/decision":"allow"}}
 {"verb":"create","user":{"username":"root"},"objectRef":{"resource":"clusterrolebindings","name":"w","apiGroup":"rbac.authorization.k8s.io"},"responseStatus":{"code":201},"requestObject":{"kind":"ClusterRoleBinding","metadata":{"name":"w"},"roleRef":{"kind":"ClusterRole","name":"w"},"subjects":[{"kind":"User","name":"u"}]},"annotations":{"authorization.k8s.io/decision":"allow"}}
 {"verb":"create","user":{"username":"root"},"objectRef":{"resource":"rolebindings","namespace":"ns","name":"w","apiGroup":"rbac.authorization.k8s.io"},"responseStatus":{"code":201},"requestObject":{"kind":"RoleBinding","metadata":{"name":"w"},"roleRef":{"kind":"ClusterRole","name":"w"},"subjects":[{"kind":"User","name":"u"}]},"annotations":{"authorization.k8s.io/decision":"allow"}}

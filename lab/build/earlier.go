@@ -42,8 +42,8 @@ func (s programSet) copyModules(source, target string) error {
 	return nil
 }
 
-// requireRelease changes a module so that it requires what lines of go.sum name. The module in the first line is one that
-// it requires already; if not, nothing is changed.
+// requireRelease changes a module so that it requires what lines of go.sum name. The module in the first line is one
+// that it requires already; if not, nothing is changed.
 func requireRelease(folder, sums string) error {
 	file := filepath.Join(folder, "go.mod")
 	text, err := os.ReadFile(file)

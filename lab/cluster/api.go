@@ -178,7 +178,8 @@ func ProxyHealthy(ctx context.Context, dial Dialer) error {
 	return Healthy(ctx, dial, KubeProxyHealth)
 }
 
-// Healthy reports, as an error, what is wrong with what answers health checks at an address: no answer, or another one than OK.
+// Healthy reports, as an error, what is wrong with what answers health checks at an address: no answer, or another one
+// than OK.
 func Healthy(ctx context.Context, dial Dialer, address netip.AddrPort) error {
 	client := http.Client{Timeout: requestTimeout, Transport: &http.Transport{
 		DialContext:       func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },

@@ -104,8 +104,8 @@ func isWireGuard(payload []byte) bool {
 	return false
 }
 
-// isSizeProbe reports whether a datagram is one of liqonet's echoes without data of nodes: all bytes are zero from their
-// addresses to the end of the padding.
+// isSizeProbe reports whether a datagram is one of liqonet's echoes without data of nodes: all bytes are zero from
+// their addresses to the end of the padding.
 func isSizeProbe(payload []byte) bool {
 	const flags, ofPath, nodes = 6, 1 << 3, 32 // an offset, its only bit, and an offset: see package netops/echo
 	return bytes.HasPrefix(payload, []byte("LQNE")) && len(payload) > nodes && payload[flags]&^ofPath == 0 &&

@@ -53,7 +53,8 @@ func (c liqoctl) awaitCauses(ctx context.Context, t *testing.T, want ...string) 
 	c.awaitDiagnosis(ctx, t, strings.Join(want, ", "), func(causes []string) bool { return slices.Equal(causes, want) })
 }
 
-// awaitDiagnosis waits until the causes are what is wanted: a fault shows after seconds, and a busy machine loses packets.
+// awaitDiagnosis waits until the causes are what is wanted: a fault shows after seconds, and a busy machine loses
+// packets.
 func (c liqoctl) awaitDiagnosis(ctx context.Context, t *testing.T, want string, holds func(causes []string) bool, more ...string) {
 	t.Helper()
 	var d diagnosis
@@ -69,8 +70,8 @@ func (c liqoctl) awaitDiagnosis(ctx context.Context, t *testing.T, want string, 
 	}
 }
 
-// TestDiagnose connects two clusters, of which diagnose finds nothing wrong, and injects faults in turn: each fails its own
-// check, and whatever else fails follows from it. The short form has three of them.
+// TestDiagnose connects two clusters, of which diagnose finds nothing wrong, and injects faults in turn: each fails its
+// own check, and whatever else fails follows from it. The short form has three of them.
 func TestDiagnose(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), buildTimeout)
@@ -138,9 +139,11 @@ func TestDiagnose(t *testing.T) {
 		k("a", "delete", "pod", "-l", "liqonet.io/component=gateway", "--grace-period=1", "--wait=false")()
 	}, func() {
 		k("a", "delete", "quota", "none")()
-		k("a", "rollout", "restart", "deployment/gateway-b")() // the controller of the ReplicaSet rests longer after each refusal
+		// The controller of the ReplicaSet rests longer after each refusal.
+		k("a", "rollout", "restart", "deployment/gateway-b")()
 	})
-	// A chain that drops by default may have rules for what pods send, and nodes, which verify the path, do not pass it.
+	// A chain that drops by default may have rules for what pods send, and nodes, which verify the path, do not pass
+	// it.
 	fault("LQ-NODES-FORWARD?", node("a-1", strictFirewall), node("a-1", "iptables -P FORWARD ACCEPT; iptables -F FORWARD"))
 
 	// A program that masquerades packets to the peer: only packets show it.

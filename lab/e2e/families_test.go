@@ -40,8 +40,8 @@ func familiesOf(addresses []string) (families []spec.Family) {
 	return families
 }
 
-// testFamilies checks that connected clusters have two families, a with IPv6 as the primary one and b with IPv4, and that a
-// cluster of IPv6 alone is refused.
+// testFamilies checks that connected clusters have two families, a with IPv6 as the primary one and b with IPv4, and
+// that a cluster of IPv6 alone is refused.
 func testFamilies(ctx context.Context, t *testing.T, c liqoctl) {
 	l := c.lab
 	for cluster, want := range map[string][]spec.Family{"a": {spec.IPv6, spec.IPv4}, "b": {spec.IPv4, spec.IPv6}} {

@@ -15,9 +15,9 @@ import (
 // TestEveryNodeReplaced, or the client's side has them; an upgrade is in the long form alone.
 var elsewhere = []string{"power-server", "drain-server", "upgrade", "keys", "replaced"}
 
-// TestFaults is the short form of `make faults`: each fault once, and those that somebody ends sooner. With -short, some of them, and two
-// gateways alone. No stream may break, the peering must come back, and what should lose no packet loses none, but what may be the
-// machine's; how long that takes is measured there.
+// TestFaults is the short form of `make faults`: each fault once, and those that somebody ends sooner. With -short,
+// some of them, and two gateways alone. No stream may break, the peering must come back, and what should lose no packet
+// loses none, but what may be the machine's; how long that takes is measured there.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	for _, gateways := range []int{2, 1} {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// strictFirewall is an iptables configuration that an administrator could have: pods reach each other and nodes, and no other
-// packet is forwarded.
+// strictFirewall is an iptables configuration that an administrator could have: pods reach each other and nodes, and no
+// other packet is forwarded.
 const strictFirewall = `set -e
 iptables -P FORWARD DROP
 iptables -A FORWARD -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT

@@ -17,9 +17,11 @@ type gatewayState struct {
 	Tunnels []struct{ State string }
 }
 
-// testGateways gives the peering two gateways on each side while pods talk, takes one away by force, and one by its number.
+// testGateways gives the peering two gateways on each side while pods talk, takes one away by force, and one by its
+// number.
 func testGateways(ctx context.Context, t *testing.T, l *lab.Lab, u users, conn connection) {
-	for _, cluster := range []string{"a", "b"} { // gateways may have measured the path while testPaths lost large packets
+	// Gateways may have measured the path while testPaths lost large packets.
+	for _, cluster := range []string{"a", "b"} {
 		u.looker.awaitText(ctx, t, cluster, "1500, nodes 1500")
 	}
 	u.connector.defaults = true // what flags leave out stays as it is
@@ -104,8 +106,8 @@ func awaitGateways(ctx context.Context, t *testing.T, c liqoctl, cluster string,
 	return gateways
 }
 
-// testSecondGatewayAccount uses the token of gateway 2 to write its own records, and tries those of gateway 1: also with more
-// rights than its role gives.
+// testSecondGatewayAccount uses the token of gateway 2 to write its own records, and tries those of gateway 1: also
+// with more rights than its role gives.
 func testSecondGatewayAccount(ctx context.Context, t *testing.T, l *lab.Lab) {
 	pod := kubectl(ctx, t, l, "a", "-n", "liqonet", "get", "pods", "-l", "liqonet.io/gateway=2", "-o", "jsonpath={.items[0].metadata.name}")
 	a := helperAccount(ctx, t, l, "a", "gateway2-b", pod)

@@ -10,7 +10,8 @@ import (
 )
 
 // TestInterruption kills and interrupts liqoctl after every write, and has it refuse inputs, against two real control
-// planes with simulated nodes and helpers. It tests the objects that liqoctl writes and removes, hundreds of times, not packets.
+// planes with simulated nodes and helpers. It tests the objects that liqoctl writes and removes, hundreds of times, not
+// packets.
 func TestInterruption(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), buildTimeout)

@@ -14,8 +14,8 @@ import (
 	"liqonet.io/liqonet/lab/spec"
 )
 
-// processes is the number of concurrent programs that acquire addresses. It takes some seconds on two idle cores; writers that
-// block each other give up, which is an error.
+// processes is the number of concurrent programs that acquire addresses. It takes some seconds on two idle cores;
+// writers that block each other give up, which is an error.
 const processes = 64
 
 // TestIPAM runs many concurrent writers of reservations against one real API server.

@@ -24,7 +24,8 @@ import (
 // labName is the name of this test's lab; one called demo may run beside it.
 const labName = "e2e-lab"
 
-// buildTimeout bounds a test. The first one builds Kubernetes, for ten minutes on two idle cores, while the others wait.
+// buildTimeout bounds a test. The first one builds Kubernetes, for ten minutes on two idle cores, while the others
+// wait.
 const buildTimeout = 80 * time.Minute
 
 // TestLab starts a lab, uses all of its functions, and checks that nothing remains.
@@ -172,8 +173,8 @@ func testStartAgain(ctx context.Context, t *testing.T) {
 // pod is a pod of the DaemonSet echo.
 type pod struct{ Name, IP string }
 
-// podOn waits until a node has one pod, and it is ready: a DaemonSet's controller follows nodes and pods in its own time, and
-// "rollout status" does not wait for it.
+// podOn waits until a node has one pod, and it is ready: a DaemonSet's controller follows nodes and pods in its own
+// time, and "rollout status" does not wait for it.
 func podOn(ctx context.Context, t *testing.T, l *lab.Lab, cluster, node string) pod {
 	t.Helper()
 	const fields = `jsonpath={range .items[*]}{.metadata.name}|{.metadata.deletionTimestamp}|` +

@@ -43,7 +43,8 @@ func everyTest() bool {
 	return true
 }
 
-// long runs a part of a test, except in the short form, which -short chooses: `make test` leaves it to `make test-long`.
+// long runs a part of a test, except in the short form, which -short chooses: `make test` leaves it to `make
+// test-long`.
 func long(t *testing.T, name string, f func(*testing.T)) {
 	t.Helper()
 	if !testing.Short() {

@@ -17,8 +17,8 @@ type performance struct {
 	}
 }
 
-// testPerformance measures the tunnel and the path of the nodes themselves. The ratios are those of one machine on which all runs:
-// what counts is that there are any, and that nothing is left.
+// testPerformance measures the tunnel and the path of the nodes themselves. The ratios are those of one machine on
+// which all runs: what counts is that there are any, and that nothing is left.
 func testPerformance(ctx context.Context, t *testing.T, c liqoctl) {
 	var r performance
 	out := c.must(ctx, t, "network", "test", "--context", "a", "--remote-context", "b", "--perf", "--streams", "2", "-o", "json", "--timeout", "5m")

@@ -12,8 +12,8 @@ import (
 	"liqonet.io/liqonet/lab"
 )
 
-// writes returns the changes that liqoctl requested from an API server since an offset of its audit log, and the new offset. Dry
-// runs and access reviews change nothing.
+// writes returns the changes that liqoctl requested from an API server since an offset of its audit log, and the new
+// offset. Dry runs and access reviews change nothing.
 func writes(t *testing.T, l *lab.Lab, cluster string, offset int64) (asked []string, end int64) {
 	t.Helper()
 	file, err := os.Open(l.AuditLog(cluster))
@@ -83,7 +83,8 @@ func testPlans(ctx context.Context, t *testing.T, c liqoctl, phase string) {
 		}
 		return
 	}
-	open := []string{"network", "connect", "--context", "a", "--remote-context", "b", "--update"} // what flags leave out stays
+	// What flags leave out stays.
+	open := []string{"network", "connect", "--context", "a", "--remote-context", "b", "--update"}
 	for _, args := range [][]string{connect, open} {
 		if out := dryRun(ctx, t, c, args...); strings.Count(out, "no changes") != 2 {
 			t.Errorf("connected, and yet by %s:\n%s", args, out)
@@ -104,7 +105,8 @@ func testPlans(ctx context.Context, t *testing.T, c liqoctl, phase string) {
 	}
 }
 
-// testRendered creates a peering by kubectl apply of rendered manifests. status shows it as healthy, and connect changes nothing.
+// testRendered creates a peering by kubectl apply of rendered manifests. status shows it as healthy, and connect
+// changes nothing.
 func testRendered(ctx context.Context, t *testing.T, c liqoctl) connection {
 	t.Helper()
 	dir := t.TempDir()

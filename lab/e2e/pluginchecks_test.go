@@ -23,8 +23,8 @@ func testBulk(ctx context.Context, t *testing.T, l *lab.Lab, conn connection) {
 	})
 }
 
-// testTooLong has every pod send a packet that is a byte longer than the path MTU and must not be fragmented: the sender
-// gets an error, not silence.
+// testTooLong has every pod send a packet that is a byte longer than the path MTU and must not be fragmented: the
+// sender gets an error, not silence.
 func testTooLong(ctx context.Context, t *testing.T, l *lab.Lab, conn connection) {
 	t.Helper()
 	const headers = 20 + 8 // IP, UDP
@@ -46,7 +46,8 @@ func testClosedPort(ctx context.Context, t *testing.T, l *lab.Lab, conn connecti
 		var err error
 		// Pods send few ICMP errors a second.
 		await(ctx, t, func() bool {
-			out, err = l.Kubectl(ctx, s.cluster, "exec", from.Name, "--", "/bin/workload", "udp", "-timeout", "900ms", target+":9") // once
+			// Once.
+			out, err = l.Kubectl(ctx, s.cluster, "exec", from.Name, "--", "/bin/workload", "udp", "-timeout", "900ms", target+":9")
 			return err != nil && strings.Contains(err.Error(), "connection refused")
 		}, func() string {
 			return "UDP from " + from.IP + " to port 9 of " + target + ": " + string(out) + " " + fmt.Sprint(err)
@@ -54,8 +55,8 @@ func testClosedPort(ctx context.Context, t *testing.T, l *lab.Lab, conn connecti
 	})
 }
 
-// testExposedHost exposes a host outside by a cluster, reaches it from all pods of the other, and ends that. The host sees a
-// node of the cluster as the source: its network plugin translates what leaves it.
+// testExposedHost exposes a host outside by a cluster, reaches it from all pods of the other, and ends that. The host
+// sees a node of the cluster as the source: its network plugin translates what leaves it.
 func testExposedHost(ctx context.Context, t *testing.T, c liqoctl, s side, nodes netip.Prefix) {
 	t.Helper()
 	host := spec.OutsideHosts()[0]
@@ -76,9 +77,9 @@ func eachPair(ctx context.Context, t *testing.T, l *lab.Lab, conn connection, do
 	}
 }
 
-// testPolicies admits others to the pods of a cluster by a NetworkPolicy: the range by which the cluster knows the peer's
-// pods; another range; liqonet's namespace, whose gateways forward the peer's packets. Then it has the cluster's own pods
-// send to the peer's range alone, and to another range alone.
+// testPolicies admits others to the pods of a cluster by a NetworkPolicy: the range by which the cluster knows the
+// peer's pods; another range; liqonet's namespace, whose gateways forward the peer's packets. Then it has the cluster's
+// own pods send to the peer's range alone, and to another range alone.
 func testPolicies(ctx context.Context, t *testing.T, l *lab.Lab, s side) {
 	t.Helper()
 	nodes := nodesOf(ctx, t, l, s.cluster)

@@ -12,8 +12,8 @@ import (
 	"liqonet.io/liqonet/lab/spec"
 )
 
-// testFailsClosed removes liqonet's links from a node of each cluster while its helper is stopped: what the node's pods then
-// send to the peer must not leave the node, whether or not packets of pods pass the node's nftables.
+// testFailsClosed removes liqonet's links from a node of each cluster while its helper is stopped: what the node's pods
+// then send to the peer must not leave the node, whether or not packets of pods pass the node's nftables.
 func testFailsClosed(ctx context.Context, t *testing.T, l *lab.Lab, declared spec.Spec, conn connection) {
 	t.Helper()
 	// The nodes share their process identifiers.

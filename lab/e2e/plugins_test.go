@@ -25,8 +25,8 @@ var pluginPods = map[spec.NetworkPlugin]struct{ namespace, daemonSet, label stri
 type pluginPair struct {
 	name string // without commas, which kubectl takes as separators in paths
 	a, b spec.Cluster
-	// eBPF says that one of them routes by eBPF: what pods send in fragments that do not fit liqonet's link is lost. See
-	// docs/network-plugins.md.
+	// eBPF says that one of them routes by eBPF: what pods send in fragments that do not fit liqonet's link is lost.
+	// See docs/network-plugins.md.
 	eBPF bool
 }
 
@@ -45,7 +45,8 @@ func pluginPairs() []pluginPair {
 	legacy.KubeProxy, eBPF.KubeProxy = spec.ProxyNone, spec.ProxyNone
 	legacy.CiliumValues = map[string]any{"bpf": map[string]any{"hostLegacyRouting": true}}
 	eBPF.CiliumValues = map[string]any{"bpf": map[string]any{"hostLegacyRouting": false, "masquerade": true}}
-	pool := spec.Cluster{NetworkPlugin: spec.PluginCilium, PodCIDR: netip.MustParsePrefix("10.32.0.0/14")} // Cilium's default address management
+	// Cilium's default address management.
+	pool := spec.Cluster{NetworkPlugin: spec.PluginCilium, PodCIDR: netip.MustParsePrefix("10.32.0.0/14")}
 	pool.CiliumValues = map[string]any{"ipam": map[string]any{"mode": "cluster-pool", "operator": map[string]any{
 		"clusterPoolIPv4PodCIDRList": []any{pool.PodCIDR.String()}, "clusterPoolIPv4MaskSize": 24,
 	}}}
@@ -81,8 +82,8 @@ func TestPlugins(t *testing.T) {
 	}
 }
 
-// testPlugins upgrades the plugins of connected clusters to their current release if they run an earlier one, sends packets
-// of every kind between them, replaces the plugins' pods, and disconnects.
+// testPlugins upgrades the plugins of connected clusters to their current release if they run an earlier one, sends
+// packets of every kind between them, replaces the plugins' pods, and disconnects.
 func testPlugins(ctx context.Context, t *testing.T, p pluginPair) {
 	t.Helper()
 	declared := spec.Spec{Clusters: []spec.Cluster{p.a, p.b}}.Complete()

@@ -28,9 +28,9 @@ func upgradable(declared spec.Spec) bool {
 	return slices.ContainsFunc(declared.Clusters, func(c spec.Cluster) bool { return c.NetworkPlugin != c.NetworkPlugin.Current() })
 }
 
-// testUpgradedPlugins upgrades the plugins of both clusters from their manifests or charts while pods send packets to the
-// other cluster's. No stream may break. How many packets are lost is logged: a plugin that replaces its programs may
-// lose some of its own.
+// testUpgradedPlugins upgrades the plugins of both clusters from their manifests or charts while pods send packets to
+// the other cluster's. No stream may break. How many packets are lost is logged: a plugin that replaces its programs
+// may lose some of its own.
 func testUpgradedPlugins(ctx context.Context, t *testing.T, l *lab.Lab, declared spec.Spec, conn connection) {
 	t.Helper()
 	const probes = "../faults/probe.yaml"

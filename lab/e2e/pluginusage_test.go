@@ -22,8 +22,8 @@ type usage struct {
 	memory    int           // bytes, anonymous
 }
 
-// testUsage logs what the pods of liqonet and of network plugins use without traffic, and while every pod sends 10 MB to every
-// pod of the other cluster and back.
+// testUsage logs what the pods of liqonet and of network plugins use without traffic, and while every pod sends 10 MB
+// to every pod of the other cluster and back.
 func testUsage(ctx context.Context, t *testing.T, l *lab.Lab, conn connection) {
 	t.Helper()
 	before := usages(ctx, t, l, conn)

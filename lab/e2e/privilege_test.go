@@ -14,7 +14,8 @@ import (
 	"liqonet.io/liqonet/lab"
 )
 
-// testLevels runs commands of a higher level: errors list all missing rights, and hints name the command that grants them.
+// testLevels runs commands of a higher level: errors list all missing rights, and hints name the command that grants
+// them.
 func testLevels(ctx context.Context, t *testing.T, u users) {
 	for _, try := range []struct {
 		who  liqoctl

@@ -74,7 +74,8 @@ func (r remnants) testDisconnect(ctx context.Context, t *testing.T) {
 	}
 }
 
-// testDeletedNamespace deletes cluster b's namespace with kubectl while the helpers are stopped, so that kernel state remains.
+// testDeletedNamespace deletes cluster b's namespace with kubectl while the helpers are stopped, so that kernel state
+// remains.
 func (r remnants) testDeletedNamespace(ctx context.Context, t *testing.T) {
 	kubectl(ctx, t, r.lab, "b", "-n", "liqonet", "patch", "daemonset", "node", "-p", `{"spec":{"template":{"spec":{"nodeSelector":{"no":"node"}}}}}`)
 	kubectl(ctx, t, r.lab, "b", "-n", "liqonet", "wait", "--for=delete", "pod", "-l", "liqonet.io/component=fabric", "--timeout="+patience.String())
@@ -105,8 +106,8 @@ func (r remnants) verify(ctx context.Context, t *testing.T, want int) string {
 	return out
 }
 
-// testLostNode removes cluster b's installation while its only node is lost: no kubelet ends the pods there. They and their namespace go
-// with the Node object.
+// testLostNode removes cluster b's installation while its only node is lost: no kubelet ends the pods there. They and
+// their namespace go with the Node object.
 func (r remnants) testLostNode(ctx context.Context, t *testing.T) {
 	r.must(ctx, t, "network", "init", "--context", "b")
 	if err := r.lab.KillNode(ctx, "b-1"); err != nil {

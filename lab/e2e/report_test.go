@@ -17,8 +17,8 @@ import (
 	"testing"
 )
 
-// testReport plants a secret in a Secret of liqonet's and, in several forms, where programs and people let secrets slip: the logs of a
-// pod, events, annotations and records. None of them is in the file of `network report`.
+// testReport plants a secret in a Secret of liqonet's and, in several forms, where programs and people let secrets
+// slip: the logs of a pod, events, annotations and records. None of them is in the file of `network report`.
 func testReport(ctx context.Context, t *testing.T, u users) {
 	l := u.admin.lab
 	const secret = "planted?/valué of-e2e"

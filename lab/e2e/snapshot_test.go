@@ -20,8 +20,8 @@ import (
 type snapshot map[string]string
 
 // namespaces prints, for the network namespace of a node and those of its pods, what is configured there. Of
-// neighbours, only permanent ones count; of connections, only those with addresses in ranges of a peer, because all others
-// change with any packet.
+// neighbours, only permanent ones count; of connections, only those with addresses in ranges of a peer, because all
+// others change with any packet.
 const namespaces = `look() {
 	echo "== links"; ip -o link
 	echo "== addresses"; ip -o addr
@@ -170,8 +170,8 @@ func (s snapshot) addObjects(ctx context.Context, t *testing.T, l *lab.Lab, clus
 	}
 }
 
-// settle removes fields that kubelets write periodically: heartbeats, image lists, effective limits of pods. The times of
-// conditions of nodes and pods tell when a busy machine was too slow for a heartbeat.
+// settle removes fields that kubelets write periodically: heartbeats, image lists, effective limits of pods. The times
+// of conditions of nodes and pods tell when a busy machine was too slow for a heartbeat.
 func settle(object map[string]any) {
 	status, _ := object["status"].(map[string]any)
 	conditions, _ := status["conditions"].([]any)

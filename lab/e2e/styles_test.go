@@ -19,7 +19,8 @@ import (
 // matrixVariable, when set, has TestStyles go through every style instead of a few in which any two values meet.
 const matrixVariable = "LIQONET_TEST_MATRIX"
 
-// TestStyles connects clusters whose network plugins and kube-proxies handle packets in different ways; the short form one pair.
+// TestStyles connects clusters whose network plugins and kube-proxies handle packets in different ways; the short form
+// one pair.
 func TestStyles(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), buildTimeout)
@@ -55,7 +56,8 @@ func TestStyles(t *testing.T) {
 	}
 }
 
-// testStyles connects clusters a and b, and sends packets of every kind between them. Their nodes filter reverse paths strictly.
+// testStyles connects clusters a and b, and sends packets of every kind between them. Their nodes filter reverse paths
+// strictly.
 func testStyles(ctx context.Context, t *testing.T, declared spec.Spec) liqoctl {
 	t.Helper()
 	l := startLab(ctx, t, "e2e-styles", declared)
@@ -70,8 +72,8 @@ func testStyles(ctx context.Context, t *testing.T, declared spec.Spec) liqoctl {
 	const headers = 80 + 20 + 8 // of the tunnel; IP and UDP inside it
 	size := min(declared.Clusters[0].PodMTU(), declared.Clusters[1].PodMTU()) - headers
 	for i, s := range sides(conn) {
-		// Where the way back to a pod is a VXLAN, and nobody masquerades, the filters of a node drop what pods of other nodes
-		// send to it: they reach no NodePort of it at all.
+		// Where the way back to a pod is a VXLAN, and nobody masquerades, the filters of a node drop what pods of other
+		// nodes send to it: they reach no NodePort of it at all.
 		style := declared.Clusters[i].Style
 		byNode := style.Masquerade != spec.MasqueradeNone || style.PodNetwork != spec.VXLAN
 		t.Run("pods of "+s.cluster, func(t *testing.T) { testStyledPods(ctx, t, l, s, strconv.Itoa(size)) })

@@ -156,8 +156,8 @@ func testRefused(ctx context.Context, t *testing.T, c liqoctl) {
 	}
 }
 
-// awaitOverlayPort waits until the links of liqonet on a node have that UDP port alone. A link is made anew with another port:
-// for a moment there is none.
+// awaitOverlayPort waits until the links of liqonet on a node have that UDP port alone. A link is made anew with
+// another port: for a moment there is none.
 func awaitOverlayPort(ctx context.Context, t *testing.T, l *lab.Lab, node, port string) {
 	t.Helper()
 	var links string

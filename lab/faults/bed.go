@@ -1,5 +1,5 @@
-// Package faults measures what faults do to a peering: on real clusters, with packets and connections between pods all the
-// while. Package flows is what the pods do.
+// Package faults measures what faults do to a peering: on real clusters, with packets and connections between pods all
+// the while. Package flows is what the pods do.
 package faults
 
 import (
@@ -175,8 +175,8 @@ type prober struct {
 	targets  []string // as seen from it
 }
 
-// probers are the pods of cluster a that are not on the nodes to be spared; they measure the way to those of b. The second
-// cluster's pods answer.
+// probers are the pods of cluster a that are not on the nodes to be spared; they measure the way to those of b. The
+// second cluster's pods answer.
 func (b *Bed) probers(ctx context.Context, spare ...string) ([]prober, error) {
 	spare = append(spare, b.gone...)
 	usable := func(cluster string) ([]pod, error) {

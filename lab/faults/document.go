@@ -24,7 +24,8 @@ The aims: a planned change loses no packet. A gateway that ends without notice c
 second, two at worst. No stream breaks.
 `
 
-// Files are the runs in the files faults-GATEWAYS.json and faults-GATEWAYS-LAB.json of a folder, by the number of gateways.
+// Files are the runs in the files faults-GATEWAYS.json and faults-GATEWAYS-LAB.json of a folder, by the number of
+// gateways.
 func Files(folder string) (map[int]*Report, error) {
 	names, err := filepath.Glob(filepath.Join(folder, "faults-*.json"))
 	reports := make(map[int]*Report)

@@ -163,8 +163,9 @@ func oldest(ctx context.Context, b *Bed) ([]string, error) {
 	return []string{string(name)}, err
 }
 
-// replace drains the server's oldest node, ends it, deletes its Node object and adds a node with another name, address and disk.
-// The peering learns of it from the nodes alone: only after the last one its record is written anew, for the faults that follow.
+// replace drains the server's oldest node, ends it, deletes its Node object and adds a node with another name, address
+// and disk. The peering learns of it from the nodes alone: only after the last one its record is written anew, for the
+// faults that follow.
 func replace(ctx context.Context, b *Bed) (func(context.Context) error, error) {
 	names, err := oldest(ctx, b)
 	if err != nil {
@@ -216,7 +217,8 @@ func apiServer(ctx context.Context, b *Bed, p pod) (func(context.Context) error,
 	return nil, cut(ctx, b, client+"-cp", b.Away, func() error { return signal(p, syscall.SIGKILL) })
 }
 
-// restarted ends the node's oldest process with an option, and waits until there is another one. No process of the script matches.
+// restarted ends the node's oldest process with an option, and waits until there is another one. No process of the
+// script matches.
 const restarted = `old=$(pgrep -o -f "$0") && kill "$old" && until new=$(pgrep -o -f "$0") && [ "$new" != "$old" ]; do sleep 0.1; done`
 
 // restart ends a program of a gateway's node, which the node starts again after a second.

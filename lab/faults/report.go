@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// Report is a file of samples, one JSON document a line. Runs in it are not repeated, so that an interrupted command continues.
+// Report is a file of samples, one JSON document a line. Runs in it are not repeated, so that an interrupted command
+// continues.
 type Report struct {
 	file    string
 	samples []Sample

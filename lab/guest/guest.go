@@ -117,8 +117,8 @@ func memoryDir() string {
 	return os.TempDir()
 }
 
-// runAll runs cmd with a pipe to each of the writers as its further file descriptors. How cmd exits is not looked at: user-mode
-// Linux exits with 0 also after a panic, and can abort while it switches itself off. Only the answer tells.
+// runAll runs cmd with a pipe to each of the writers as its further file descriptors. How cmd exits is not looked at:
+// user-mode Linux exits with 0 also after a panic, and can abort while it switches itself off. Only the answer tells.
 func runAll(cmd *exec.Cmd, writers []io.Writer) error {
 	copied := make(chan error, len(writers))
 	var ours []*os.File

@@ -167,7 +167,8 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-// TestAbortAfterTheAnswer: a kernel that aborts while it switches itself off has done its work, one that ends without an answer has not.
+// TestAbortAfterTheAnswer: a kernel that aborts while it switches itself off has done its work, one that ends without
+// an answer has not.
 func TestAbortAfterTheAnswer(t *testing.T) {
 	for script, want := range map[string]string{
 		`printf '{"Code":7}' >&5; kill -ABRT $$`: "",

@@ -72,7 +72,8 @@ func TestChildrenDieWithTheirParent(t *testing.T) {
 
 // TestStartInNamespace needs root.
 func TestStartInNamespace(t *testing.T) {
-	home, err := os.Readlink("/proc/self/ns/net") // before the first thread of the process may be one that enters another
+	// Before the first thread of the process may be one that enters another.
+	home, err := os.Readlink("/proc/self/ns/net")
 	if err != nil {
 		t.Fatal(err)
 	}

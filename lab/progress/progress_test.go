@@ -14,7 +14,7 @@ func TestLogOfALongStep(t *testing.T) {
 		var out bytes.Buffer
 		err := New(&out).Step("build kube", func(n *Note) error {
 			n.Set("3 packages compiled")
-			time.Sleep(31 * time.Second) //nolint:forbidigo // in a bubble of synctest this advances the clock and waits for nothing
+			time.Sleep(31 * time.Second) //nolint:forbidigo // synctest's clock
 			return nil
 		})
 		if err != nil {

@@ -11,8 +11,9 @@ type LoadBalancer string
 
 // The clouds.
 const (
-	NoBalancer      LoadBalancer = "none"      // Services stay pending
-	AddressBalancer LoadBalancer = "addresses" // each gets an address of the pool, which the router translates to its NodePorts
+	NoBalancer LoadBalancer = "none" // Services stay pending
+	// Each gets an address of the pool, which the router translates to its NodePorts.
+	AddressBalancer LoadBalancer = "addresses"
 	NameBalancer    LoadBalancer = "hostnames" // as with addresses, but the Service shows a DNS name of it
 )
 

@@ -16,8 +16,8 @@ const (
 	IPv6 Family = "IPv6"
 )
 
-// IPv6 of a cluster stays in it: nodes and pods have addresses of these ranges, which are the same in each cluster, and the
-// router forwards none.
+// IPv6 of a cluster stays in it: nodes and pods have addresses of these ranges, which are the same in each cluster, and
+// the router forwards none.
 var (
 	nodeNetwork6 = netip.MustParsePrefix("fd00:172::/64") // the interface identifier is the IPv4 address
 	podCIDR6     = netip.MustParsePrefix("fd00:244::/48") // the nth node has the nth /64
@@ -30,7 +30,8 @@ func (c Cluster) HasIPv6() bool { return slices.Contains(c.IPFamilies, IPv6) }
 // primaryIPv6 reports whether an object with one address has one of IPv6.
 func (c Cluster) primaryIPv6() bool { return len(c.IPFamilies) > 0 && c.IPFamilies[0] == IPv6 }
 
-// InFamilies are what the cluster has of a thing that has an address or a range of each family, the primary family's first.
+// InFamilies are what the cluster has of a thing that has an address or a range of each family, the primary family's
+// first.
 func InFamilies[T any](c Cluster, four, six T) []T {
 	switch {
 	case !c.HasIPv6():
@@ -61,7 +62,8 @@ func NodePodCIDR6(n int) netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom16(a), 64)
 }
 
-// NodeNetwork6 is the IPv6 address, in the network of nodes, of a node, a control plane or the router with that IPv4 address.
+// NodeNetwork6 is the IPv6 address, in the network of nodes, of a node, a control plane or the router with that IPv4
+// address.
 func NodeNetwork6(four netip.Addr) netip.Prefix {
 	return netip.PrefixFrom(joined(nodeNetwork6.Addr(), four), nodeNetwork6.Bits())
 }

@@ -12,9 +12,9 @@ import (
 )
 
 // A lab belongs to the process that holds the POSIX lock of its lock file: the supervisor, or a process that
-// removes the lab. The kernel drops the lock when the process ends, however it ends, and names the holder to others. Such
-// a lock is also dropped when the process closes any descriptor of the file: a process that holds a lab does
-// not ask for its holder.
+// removes the lab. The kernel drops the lock when the process ends, however it ends, and names the holder to others.
+// Such a lock is also dropped when the process closes any descriptor of the file: a process that holds a lab does not
+// ask for its holder.
 
 var errHeld = errors.New("held by another process")
 

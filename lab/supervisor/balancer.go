@@ -103,8 +103,8 @@ func (c *cluster) announce(ctx context.Context, services []kube.BalancedService,
 	return nil
 }
 
-// targets are the addresses of the nodes to which a Service's connections go: Ready ones, and where the Service has health
-// checks those that pass.
+// targets are the addresses of the nodes to which a Service's connections go: Ready ones, and where the Service has
+// health checks those that pass.
 func (s *Supervisor) targets(ctx context.Context, c *cluster, service kube.BalancedService, ready map[string]time.Time) []netip.Addr {
 	var all []netip.Addr
 	for _, n := range c.list() {
@@ -130,8 +130,8 @@ func (s *Supervisor) balancerPool(c *cluster) netip.Prefix {
 	return spec.BalancerPool(slices.Index(s.clusters, c))
 }
 
-// assign returns an address of the pool for each Service: the one that it has, else the one that it wants, else the first that is
-// free. A Service whose wish is outside the pool, or taken, gets none.
+// assign returns an address of the pool for each Service: the one that it has, else the one that it wants, else the
+// first that is free. A Service whose wish is outside the pool, or taken, gets none.
 func assign(services []kube.BalancedService, pool netip.Prefix) []netip.Addr {
 	addresses := make([]netip.Addr, len(services))
 	taken := make(map[netip.Addr]bool)

@@ -78,7 +78,7 @@ func (s *Supervisor) keepArchive(archive io.Reader) (string, error) {
 func (s *Supervisor) importImage(ctx context.Context, n *node, pid int, name string) error {
 	args := []string{nodes.EnterCommand, strconv.Itoa(pid), "--"}
 	args = append(args, kube.ImportCommand(filepath.Join(nodes.ImagesDir, name))...)
-	cmd := exec.CommandContext(ctx, filepath.Join(s.tools, "lab"), args...) //nolint:gosec // no shell; the name is keepArchive's
+	cmd := exec.CommandContext(ctx, filepath.Join(s.tools, "lab"), args...) //nolint:gosec // no shell
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
 	if err := s.spawner.Start(cmd, nil); err != nil {

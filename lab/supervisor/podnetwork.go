@@ -7,8 +7,8 @@ import (
 	"liqonet.io/liqonet/lab/underlay"
 )
 
-// connect makes the node's network and, unless a real plugin does that, the routes to and from every other member of its
-// cluster, in the cluster's style.
+// connect makes the node's network and, unless a real plugin does that, the routes to and from every other member of
+// its cluster, in the cluster's style.
 func (s *Supervisor) connect(c *cluster, n *node) error {
 	member, err := s.underlay.Attach(c.Cluster, n.Name(), n.Address())
 	if err != nil {

@@ -6,7 +6,8 @@ import (
 	"liqonet.io/liqonet/lab/spec"
 )
 
-// Balance is a port of a load balancer: connections to it are spread over the NodePort of nodes, of which there is one at least.
+// Balance is a port of a load balancer: connections to it are spread over the NodePort of nodes, of which there is one
+// at least.
 type Balance struct {
 	Address  netip.Addr
 	Protocol string // "tcp" or "udp"

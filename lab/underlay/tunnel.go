@@ -66,7 +66,8 @@ func (m Member) RouteByTunnel(ranges []netip.Prefix, far TunnelEnd) error {
 	index := device.Attrs().Index
 	for _, n := range []*netlink.Neigh{
 		{Family: unix.AF_INET, IP: net.IP(far.Address.AsSlice())},
-		{Family: unix.AF_BRIDGE, Flags: netlink.NTF_SELF, IP: net.IP(far.Node.AsSlice())}, // where that hardware address is
+		// Where that hardware address is.
+		{Family: unix.AF_BRIDGE, Flags: netlink.NTF_SELF, IP: net.IP(far.Node.AsSlice())},
 	} {
 		n.LinkIndex, n.State, n.HardwareAddr = index, netlink.NUD_PERMANENT, far.mac()
 		if err := kernel.NeighSet(n); err != nil {

@@ -1,6 +1,6 @@
 // Package underlay is the network below the clusters of a lab: a router namespace with one bridge a cluster,
-// the namespaces of control planes and nodes attached to it, and one of a machine beyond it. Node networks route to each other; pod
-// networks are known only inside their cluster, in whatever style it has.
+// the namespaces of control planes and nodes attached to it, and one of a machine beyond it. Node networks route to
+// each other; pod networks are known only inside their cluster, in whatever style it has.
 package underlay
 
 import (
@@ -147,8 +147,8 @@ func (u *Underlay) attach(c spec.Cluster, m Member) error {
 	return m.joinIPv6(member, link, c)
 }
 
-// joinIPv6 gives the member an IPv6 address beside its other one. Its packets find no way beyond the router, but without a route
-// there they would not meet kube-proxy's rules.
+// joinIPv6 gives the member an IPv6 address beside its other one. Its packets find no way beyond the router, but
+// without a route there they would not meet kube-proxy's rules.
 func (m Member) joinIPv6(kernel *netlink.Handle, link netlink.Link, c spec.Cluster) error {
 	err := setSysctls(m.Namespace, map[string]string{"net/ipv6/conf/all/forwarding": "1", "net/bridge/bridge-nf-call-ip6tables": "1"})
 	if err != nil {

@@ -70,8 +70,8 @@ func (c *udpConn) WriteTo(b []byte, to netip.AddrPort, way Way) error {
 	return errors.Join(control, err)
 }
 
-// control is the way as control messages of a packet from an address. A socket that is bound to the link would not receive
-// what comes by others.
+// control is the way as control messages of a packet from an address. A socket that is bound to the link would not
+// receive what comes by others.
 func (w Way) control(from [4]byte) []byte {
 	if w == (Way{}) {
 		return nil

@@ -84,18 +84,19 @@ type Content struct {
 	// Witness says, in a gateway's reply, that the node is to report when this gateway does not answer any more; in the
 	// node's request, that it does.
 	Witness bool
-	// NoWay says that the sender, a gateway, can forward no packets of the receiver: to a node, that no tunnel of its works;
-	// to a gateway of the peer, that no node answers it. From a node, it says that no answers of the receiver arrive.
+	// NoWay says that the sender, a gateway, can forward no packets of the receiver: to a node, that no tunnel of its
+	// works; to a gateway of the peer, that no node answers it. From a node, it says that no answers of the receiver
+	// arrive.
 	NoWay bool
 	// Draining says that the sender, a gateway, is about to end: others should carry what it does.
 	Draining bool
 	// Unused says that the sender sends no packets of pods to the receiver, a gateway, as long as others carry them.
 	Unused bool
-	// Epoch says since when the sender, a gateway, has its pod, and Newest which epoch is the latest that the sender has heard of the
-	// receiver: another pod with the same key. Unix seconds; zero: not known.
+	// Epoch says since when the sender, a gateway, has its pod, and Newest which epoch is the latest that the sender
+	// has heard of the receiver: another pod with the same key. Unix seconds; zero: not known.
 	Epoch, Newest uint32
-	// Endpoint is, from a gateway of a client, the underlay address at which it reaches the receiver; from one of a server, an
-	// address at which clients may reach it, each time another one. The zero value: none.
+	// Endpoint is, from a gateway of a client, the underlay address at which it reaches the receiver; from one of a
+	// server, an address at which clients may reach it, each time another one. The zero value: none.
 	Endpoint netip.Addr
 	// OwnNode says that Endpoint is the address of the node on which the sender runs.
 	OwnNode bool

@@ -48,7 +48,8 @@ func TestAskNext(t *testing.T) {
 	})
 }
 
-// TestAskNextOfNobody: targets that do not answer get a request each interval and each timeout, 60 and 115 in 30 s, however long.
+// TestAskNextOfNobody: targets that do not answer get a request each interval and each timeout, 60 and 115 in 30 s,
+// however long.
 func TestAskNextOfNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire()

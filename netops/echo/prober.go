@@ -27,8 +27,8 @@ type ProbeConfig struct {
 	Calm time.Duration
 	// Train is how many requests are sent at once while it is calm: one awakening of a path serves many. Zero: one.
 	Train int
-	// Timeout is after how long a request is given up; zero: DefaultTimeout. Where round trips take long it is longer: see
-	// roundTrips.
+	// Timeout is after how long a request is given up; zero: DefaultTimeout. Where round trips take long it is longer:
+	// see roundTrips.
 	Timeout time.Duration
 	Size    int // of a request, bytes without IP and UDP headers; zero: MinSize
 	// Window is the number of last requests from which loss and median are taken; zero: DefaultWindow. It is
@@ -41,11 +41,12 @@ type ProbeConfig struct {
 
 	Content func() Content                         // of each request; nil: nothing
 	OnReply func(reply Message, rtt time.Duration) // each answer, late ones too; nil: nothing
-	// OnLost is called for each loss with the number of losses since the last answer, which counts from one. It is not called for
-	// what was lost before a request that has been answered. nil: nothing.
+	// OnLost is called for each loss with the number of losses since the last answer, which counts from one. It is not
+	// called for what was lost before a request that has been answered. nil: nothing.
 	OnLost func(consecutive int)
-	// OnSilence is called once when no answer comes for Calm and one and a half times Patience, or longer where round trips take
-	// longer or vary, though some more requests were sent meanwhile. It does not look at single losses. nil: nothing.
+	// OnSilence is called once when no answer comes for Calm and one and a half times Patience, or longer where round
+	// trips take longer or vary, though some more requests were sent meanwhile. It does not look at single losses. nil:
+	// nothing.
 	OnSilence func()
 	Patience  time.Duration // with a quiet path, of OnSilence
 }
@@ -142,8 +143,9 @@ func (p *Prober) SetTarget(target netip.AddrPort) error {
 	return nil
 }
 
-// AskNext asks a target from now on, at once. Answers of the one before still count: a slow one is not lost. Window, losses and
-// last answer go on. What is outstanding is not told when it is lost: else each loss would call for one more request.
+// AskNext asks a target from now on, at once. Answers of the one before still count: a slow one is not lost. Window,
+// losses and last answer go on. What is outstanding is not told when it is lost: else each loss would call for one more
+// request.
 func (p *Prober) AskNext(target netip.AddrPort) error {
 	if !validTarget(target) {
 		return fmt.Errorf("probe %v: want an IPv4 address and a port", target)
@@ -231,8 +233,8 @@ func (p *Prober) aim(target netip.AddrPort) {
 	p.askNow()
 }
 
-// step does what is due; socket.mu is held. It returns the number of requests given up, whether the target has fallen silent,
-// and whether the request that it returns is to be sent to the target.
+// step does what is due; socket.mu is held. It returns the number of requests given up, whether the target has fallen
+// silent, and whether the request that it returns is to be sent to the target.
 func (p *Prober) step(now time.Time) (given int, silent bool, request Message, send bool) {
 	silent = p.fallsSilent(now)
 	timeout := p.trips.timeout(p.cfg.Timeout)

@@ -44,8 +44,8 @@ func TestHurry(t *testing.T) {
 	})
 }
 
-// TestCalm: requests are rare while nothing is lost and while nobody answers, and frequent while some are answered, until
-// a whole window is again.
+// TestCalm: requests are rare while nothing is lost and while nobody answers, and frequent while some are answered,
+// until a whole window is again.
 func TestCalm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire()

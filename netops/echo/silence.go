@@ -2,9 +2,10 @@ package echo
 
 import "time"
 
-// quickAsks is how many requests beside the usual ones a target leaves unanswered before it counts as silent: of a prober that has
-// one usual request meanwhile, a fifth of whose requests and answers are lost, that is some ten times an hour. If the asking process
-// itself stood still, it asks up to that many times more: answers may have arrived that nobody has read.
+// quickAsks is how many requests beside the usual ones a target leaves unanswered before it counts as silent: of a
+// prober that has one usual request meanwhile, a fifth of whose requests and answers are lost, that is some ten times
+// an hour. If the asking process itself stood still, it asks up to that many times more: answers may have arrived that
+// nobody has read.
 const quickAsks = 6
 
 // silence is what a prober does when answers stay away. The zero value waits for nothing.

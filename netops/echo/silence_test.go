@@ -17,7 +17,8 @@ func quietly(t *testing.T, w *wire, silent func()) *Prober {
 	})
 }
 
-// TestSilence: a target that ends is silent once, within half a second, after some more requests; and again after it answered.
+// TestSilence: a target that ends is silent once, within half a second, after some more requests; and again after it
+// answered.
 func TestSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire()
@@ -52,7 +53,8 @@ func TestSilence(t *testing.T) {
 	})
 }
 
-// TestSlowIsNotSilent: a target that answers is not silent, however slowly it does, nor if it stands still for a moment, nor by a path that loses.
+// TestSlowIsNotSilent: a target that answers is not silent, however slowly it does, nor if it stands still for a
+// moment, nor by a path that loses.
 func TestSlowIsNotSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire()
@@ -87,7 +89,8 @@ func TestSlowIsNotSilent(t *testing.T) {
 	})
 }
 
-// TestOwnStall: the process that asks stood still, while answers arrived that it has not read. It asks again and again, but not forever.
+// TestOwnStall: the process that asks stood still, while answers arrived that it has not read. It asks again and again,
+// but not forever.
 func TestOwnStall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire()
@@ -108,8 +111,8 @@ func TestOwnStall(t *testing.T) {
 	})
 }
 
-// TestLossIsNotSilence: a node's single requests, of which more than a third are lost on the way there or back, seldom are all lost for
-// so long.
+// TestLossIsNotSilence: a node's single requests, of which more than a third are lost on the way there or back, seldom
+// are all lost for so long.
 func TestLossIsNotSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire()

@@ -167,11 +167,14 @@ func TestForgedSizes(t *testing.T) {
 		w.attach(t, gatewayAddr, &Responder{Answer: func(_ netip.AddrPort, m Message) Content {
 			whole := 1500 - packetHeaders
 			forge(otherAddr, m, func(m *Message) { m.Size, m.Sequence = whole, 1 })
-			forge(gatewayAddr, m, func(m *Message) { m.Size = whole })                              // longer than its request
-			forge(gatewayAddr, m, func(m *Message) { m.Sequence = 1 })                              // shorter than its request
-			forge(gatewayAddr, m, func(m *Message) { m.Sequence = 1 << 31 })                        // of no request
-			forge(gatewayAddr, m, func(m *Message) { m.Size, m.Sequence, m.Sent = whole, 1, 0 })    // of another time
-			forge(gatewayAddr, m, func(m *Message) { m.Size, m.Sequence, m.Session = whole, 1, 1 }) // of another session
+			// Longer than its request.
+			forge(gatewayAddr, m, func(m *Message) { m.Size = whole })
+			// Shorter than its request.
+			forge(gatewayAddr, m, func(m *Message) { m.Sequence = 1 })
+			forge(gatewayAddr, m, func(m *Message) { m.Sequence = 1 << 31 })                     // of no request
+			forge(gatewayAddr, m, func(m *Message) { m.Size, m.Sequence, m.Sent = whole, 1, 0 }) // of another time
+			// Of another session.
+			forge(gatewayAddr, m, func(m *Message) { m.Size, m.Sequence, m.Session = whole, 1, 1 })
 			return Content{}
 		}})
 		got, err := s.LargestPacket(t.Context(), SizeConfig{Target: gatewayAddr, Most: 1500})

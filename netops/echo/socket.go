@@ -114,7 +114,7 @@ func (s *Socket) Close() error {
 // newSession returns a random number that no prober or sizer of this socket has; s.mu is held.
 func (s *Socket) newSession() uint64 {
 	for {
-		session := rand.Uint64() //nolint:gosec // the package's own source is ChaCha8 with a random seed: others cannot guess it
+		session := rand.Uint64() //nolint:gosec // ChaCha8 with a random seed
 		if s.probers[session] == nil && s.sizers[session] == nil {
 			return session
 		}

@@ -132,8 +132,8 @@ func (w *window) begin(sequence uint32, now time.Time) {
 // precedes compares sequence numbers that may have wrapped (RFC 1982).
 func precedes(a, b uint32) bool { return int32(a-b) < 0 }
 
-// loss returns how many of the requests that were sent since then are lost, of how many whose fate is known, and when the
-// last lost one was sent.
+// loss returns how many of the requests that were sent since then are lost, of how many whose fate is known, and when
+// the last lost one was sent.
 func (w *window) loss(since time.Time) (gone, known int, last time.Time) {
 	for _, s := range w.slots {
 		switch {

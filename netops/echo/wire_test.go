@@ -103,6 +103,6 @@ func probe(t *testing.T, s *Socket, cfg ProbeConfig) *Prober {
 
 // after lets virtual time pass.
 func after(d time.Duration) {
-	time.Sleep(d) //nolint:forbidigo // in a bubble of synctest this advances the clock and waits for nothing
+	time.Sleep(d) //nolint:forbidigo // synctest's clock
 	synctest.Wait()
 }

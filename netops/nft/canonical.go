@@ -52,8 +52,8 @@ var nestedData = map[string][]uint16{
 	"bitwise":   {unix.NFTA_BITWISE_MASK, unix.NFTA_BITWISE_XOR},
 }
 
-// attrText returns one attribute of the named expression, or "" for one that is zero or that the kernel counts or fills in
-// by itself.
+// attrText returns one attribute of the named expression, or "" for one that is zero or that the kernel counts or fills
+// in by itself.
 func attrText(name string, typ uint16, data []byte, anonymous func(string) string) string {
 	switch {
 	case slices.Contains(nestedData[name], typ):

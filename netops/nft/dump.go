@@ -14,8 +14,8 @@ import (
 // attributes are those of one object, by type.
 type attributes map[uint16][]byte
 
-// decode reads attributes, flags (nested, byte order) aside. The kernel's own are well-formed; what is not has none, and
-// so is like nothing that is wanted.
+// decode reads attributes, flags (nested, byte order) aside. The kernel's own are well-formed; what is not has none,
+// and so is like nothing that is wanted.
 func decode(b []byte) attributes {
 	const typeMask = 0x3fff
 	list, _ := netlink.UnmarshalAttributes(b)

@@ -34,8 +34,8 @@ func (e Expr) unless(senseless bool, why string) Expr {
 	return e
 }
 
-// explicit is the rule with the matches of the protocols that its expressions presume. Each comes once, and where nft(8)
-// places it too: at a text that implies it, if there is one.
+// explicit is the rule with the matches of the protocols that its expressions presume. Each comes once, and where
+// nft(8) places it too: at a text that implies it, if there is one.
 func (r Rule) explicit() Rule {
 	var all Rule
 	var proto Proto

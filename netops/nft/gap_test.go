@@ -11,8 +11,8 @@ import (
 	"liqonet.io/liqonet/internal/cidr"
 )
 
-// TestNoGap changes the table 200 times, and until enough was sent, while packets flow: one flow that every version lets pass, one that
-// every version drops, and one of ever new connections that every version translates.
+// TestNoGap changes the table 200 times, and until enough was sent, while packets flow: one flow that every version
+// lets pass, one that every version drops, and one of ever new connections that every version translates.
 func TestNoGap(t *testing.T) {
 	const changes = 200
 	top := newTopology(t)

@@ -15,7 +15,8 @@ import (
 )
 
 // A set of hosts has, for the kernel, an element for each address. A set with intervals has two for each interval: its
-// first address, and, marked as an end, the first address behind it. The interval that reaches 255.255.255.255 has no end.
+// first address, and, marked as an end, the first address behind it. The interval that reaches 255.255.255.255 has no
+// end.
 
 // encode returns the kernel's elements for prefixes of the set.
 func (s Set) encode(prefixes []netip.Prefix) []nftables.SetElement {

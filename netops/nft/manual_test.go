@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// manualChange is what somebody changes in the table of small, as commands of nft. H1, H2 … are the handles of the rules of
-// chain guard.
+// manualChange is what somebody changes in the table of small, as commands of nft. H1, H2 … are the handles of the
+// rules of chain guard.
 type manualChange struct{ name, commands string }
 
 // changedRules are changes of rules.

@@ -55,8 +55,8 @@ func OIfPrefix(prefix string) Expr {
 // anyEnd stands, in nft text, for the rest of a name.
 const anyEnd = "*"
 
-// matchName compares an interface's name, or, with anyEnd, its beginning. A name that the kernel would not take, or nft(8)
-// would print otherwise, is none.
+// matchName compares an interface's name, or, with anyEnd, its beginning. A name that the kernel would not take, or
+// nft(8) would print otherwise, is none.
 func matchName(word string, key expr.MetaKey, op expr.CmpOp, name, end string) Expr {
 	bytes := []byte(name)
 	if end != anyEnd {
@@ -175,8 +175,8 @@ func OverlayID(vni uint32) Expr {
 	}.unless(vni >= 1<<(length*8), "a virtual network has 24 bits")
 }
 
-// InnerDAddr matches VXLAN or Geneve packets, these without options, with an IPv4 packet to that address inside: behind UDP 8,
-// the overlay's header 8 and Ethernet 14.
+// InnerDAddr matches VXLAN or Geneve packets, these without options, with an IPv4 packet to that address inside: behind
+// UDP 8, the overlay's header 8 and Ethernet 14.
 func InnerDAddr(a netip.Addr) Expr {
 	const offset = udpHeaderLen + 8 + 14 + daddrOffset
 	if !a.Is4() {

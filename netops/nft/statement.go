@@ -38,8 +38,8 @@ func Limit(perSecond, burst uint32) Expr {
 	return Expr{text: text, code: []expr.Any{&limit}}.unless(perSecond == 0 || burst == 0, "would match nothing, or anything")
 }
 
-// Meter matches as many packets a second of each source address, and as many at once; neither may be 0. The set has Senders.
-// While it is full, packets of further addresses do not match.
+// Meter matches as many packets a second of each source address, and as many at once; neither may be 0. The set has
+// Senders. While it is full, packets of further addresses do not match.
 func Meter(set string, perSecond, burst uint32) Expr {
 	return source.whole().meter(set, Limit(perSecond, burst))
 }

@@ -60,10 +60,10 @@ const tableOwned = 2
 // linger is how long after its end a trace goes on with packets that are on their way.
 const linger = 300 * time.Millisecond
 
-// Trace has the kernel trace the packets of flows in the namespace of the calling thread, and calls see with each step until
-// the context ends; ready is called first. It makes a table that decides nothing, with the name of which the first and
-// the last step of a packet come. The kernel removes it when the
-// process ends, however it does (Linux 5.12; without that, the error is the kernel's).
+// Trace has the kernel trace the packets of flows in the namespace of the calling thread, and calls see with each step
+// until the context ends; ready is called first. It makes a table that decides nothing, with the name of which the
+// first and the last step of a packet come. The kernel removes it when the process ends, however it does (Linux 5.12;
+// without that, the error is the kernel's).
 func Trace(ctx context.Context, table string, flows []Flow, ready func(), see func(Step)) (err error) {
 	listener, err := netlink.Dial(unix.NETLINK_NETFILTER, nil)
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	"liqonet.io/liqonet/internal/eventually"
 )
 
-// TestBuffersAreLimited floods a gateway that stands still while it writes to its link: what waits takes bounded memory, and
-// afterwards everything goes on.
+// TestBuffersAreLimited floods a gateway that stands still while it writes to its link: what waits takes bounded
+// memory, and afterwards everything goes on.
 func TestBuffersAreLimited(t *testing.T) {
 	near, far := newEnds(t)
 	far.join(t, near, waits)
@@ -39,7 +39,8 @@ func TestBuffersAreLimited(t *testing.T) {
 	far.await(t, far.written.Load()+allBuffers, near)
 }
 
-// TestHandshakeOfAFullDevice sends more than a device holds to a peer that is not there yet: the session begins once it is.
+// TestHandshakeOfAFullDevice sends more than a device holds to a peer that is not there yet: the session begins once it
+// is.
 func TestHandshakeOfAFullDevice(t *testing.T) {
 	near, far := newEnds(t)
 	near.join(t, far, waits)
@@ -79,8 +80,8 @@ func newEnds(t *testing.T) (near, far *end) {
 	return ends[0], ends[1]
 }
 
-// What an end does first. With a persistent keepalive it begins with a handshake, else with the first packet. If both do,
-// their handshakes can cross.
+// What an end does first. With a persistent keepalive it begins with a handshake, else with the first packet. If both
+// do, their handshakes can cross.
 const (
 	waits     time.Duration = 0
 	initiates               = time.Second

@@ -12,9 +12,9 @@ import (
 // probeLink is the name of a link that is there for a moment.
 const probeLink = "lqn-probe"
 
-// change replaces the device by one of another implementation, if cfg asks for that, and reports whether it did. One that cannot be
-// made leaves the device alone. The session ends. The counters and the peer's endpoint stay: a server could not find its client
-// without it. Auto, when it is new in cfg, replaces Userspace where the kernel has WireGuard.
+// change replaces the device by one of another implementation, if cfg asks for that, and reports whether it did. One
+// that cannot be made leaves the device alone. The session ends. The counters and the peer's endpoint stay: a server
+// could not find its client without it. Auto, when it is new in cfg, replaces Userspace where the kernel has WireGuard.
 func (d *Device) change(cfg Config) (bool, error) {
 	to, auto := cfg.Implementation, cfg.Implementation != Kernel && cfg.Implementation != Userspace
 	if auto {

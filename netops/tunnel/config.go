@@ -1,8 +1,9 @@
 // Package tunnel is the WireGuard device of a gateway: one link, one peer. The kernel's WireGuard carries the
 // packets where there is one, else wireguard-go in this process; both are configured and read the same way.
 //
-// In scope: that the link exists, keys, the peer, its endpoints. The link's address and MTU, and that it is up, belong to
-// package netops, as do routes, filters and forwarding. The package knows nothing of peerings. Devices exist on Linux only.
+// In scope: that the link exists, keys, the peer, its endpoints. The link's address and MTU, and that it is up, belong
+// to package netops, as do routes, filters and forwarding. The package knows nothing of peerings. Devices exist on
+// Linux only.
 package tunnel
 
 import (

@@ -36,8 +36,8 @@ type Device struct {
 
 // Open brings the tunnel into the state of cfg: it adopts the kernel device that an earlier process left,
 // changing only what differs, or makes a device. Everything is created on the calling thread, thus in its
-// network namespace. Names of endpoints are looked up in the background: each time that ends, it calls found, and Apply takes the
-// result or tries again.
+// network namespace. Names of endpoints are looked up in the background: each time that ends, it calls found, and Apply
+// takes the result or tries again.
 func Open(cfg Config, log *slog.Logger, found func()) (*Device, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("open tunnel %s: %w", cfg.Name, err)
@@ -94,7 +94,8 @@ func (d *Device) openEngine(cfg Config) error {
 	return nil
 }
 
-// openKernel adopts the kernel's WireGuard link or makes one. The error is EOPNOTSUPP where the kernel has no WireGuard.
+// openKernel adopts the kernel's WireGuard link or makes one. The error is EOPNOTSUPP where the kernel has no
+// WireGuard.
 func (d *Device) openKernel(cfg Config) error {
 	if err := d.clear(cfg.Name, kernelKind); err != nil {
 		return err
@@ -138,8 +139,9 @@ func (d *Device) find(name string) (netlink.Link, error) {
 }
 
 // Apply brings the device into the state of cfg and reports whether anything had to change. It goes on past a
-// failed step. Link or peer that were deleted by other hands come back. With another implementation, the link is another one. The
-// name of an open device does not change. It waits for no name server: while one is asked for the first time, the error is ErrSearching.
+// failed step. Link or peer that were deleted by other hands come back. With another implementation, the link is
+// another one. The name of an open device does not change. It waits for no name server: while one is asked for the
+// first time, the error is ErrSearching.
 func (d *Device) Apply(cfg Config) (changed bool, err error) {
 	if err := cfg.validate(); err != nil {
 		return false, fmt.Errorf("apply tunnel %s: %w", cfg.Name, err)
@@ -218,8 +220,8 @@ func doing(what string, err error) error {
 }
 
 // chooseEndpoint returns the endpoint that the peer must get, or the zero value where it may keep its own: one
-// that the kernel learned from the peer's packets, or one that still is among the configured ones. While their names are
-// looked for, it keeps its own, too.
+// that the kernel learned from the peer's packets, or one that still is among the configured ones. While their names
+// are looked for, it keeps its own, too.
 func (d *Device) chooseEndpoint(cfg Config, have wgtypes.Device) (netip.AddrPort, error) {
 	peer, known := findPeer(have, cfg.Peer.PublicKey)
 	settled := known && peer.Endpoint != nil && slices.Equal(cfg.Peer.Endpoints, d.cfg.Peer.Endpoints) && d.search == nil
@@ -255,10 +257,11 @@ func (e *unresolvedError) Unwrap() error { return e.cause }
 
 // Renew removes the peer and adds it again, which ends a tunnel that hangs: the next packet, or the keepalive
 // at once where there is one, starts a handshake without WireGuard's own waits (15 s and more). Names are
-// resolved anew and the next endpoint is tried; with a listen port of zero, from another port. Others are addresses that are tried
-// in turn with those of the configuration, at the same port. Taken are those of other tunnels, which come last: where all tunnels enter
-// by one node, its loss is that of all. Where nothing resolves, and on the side without endpoints, the last one stays. It waits for name
-// servers, for resolveTimeout at most. If ctx has ended then, the peer stays as it is.
+// resolved anew and the next endpoint is tried; with a listen port of zero, from another port. Others are addresses
+// that are tried in turn with those of the configuration, at the same port. Taken are those of other tunnels, which
+// come last: where all tunnels enter by one node, its loss is that of all. Where nothing resolves, and on the side
+// without endpoints, the last one stays. It waits for name servers, for resolveTimeout at most. If ctx has ended then,
+// the peer stays as it is.
 func (d *Device) Renew(ctx context.Context, others, taken []netip.Addr) error {
 	d.mu.Lock()
 	endpoints := d.cfg.Peer.Endpoints
@@ -297,8 +300,8 @@ func (d *Device) RenewAt(endpoint netip.AddrPort) error {
 	return d.renew(have, endpoint)
 }
 
-// MoveTo sends to the peer at another endpoint, until something comes from elsewhere. Its session stays, and nothing is lost where the
-// peer is reached there.
+// MoveTo sends to the peer at another endpoint, until something comes from elsewhere. Its session stays, and nothing is
+// lost where the peer is reached there.
 func (d *Device) MoveTo(endpoint netip.AddrPort) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

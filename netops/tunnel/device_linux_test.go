@@ -228,8 +228,8 @@ func TestAutoTakesTheKernelWhereItCan(t *testing.T) {
 	})
 }
 
-// TestOpenDeviceTakesAnotherImplementation: the implementation follows the configuration. The far end is found at once after that,
-// where it was. What this kernel does not have holds up nothing else.
+// TestOpenDeviceTakesAnotherImplementation: the implementation follows the configuration. The far end is found at once
+// after that, where it was. What this kernel does not have holds up nothing else.
 func TestOpenDeviceTakesAnotherImplementation(t *testing.T) {
 	inKernel := slices.Contains(implementations(), Kernel)
 	forEachImplementation(t, func(t *testing.T, p *pair) {
@@ -352,8 +352,8 @@ func TestNameServerThatDoesNotAnswer(t *testing.T) {
 	})
 }
 
-// TestNameThatIsMissing: a name that is not there calls for a pass once. A search that each failure begins anew must not, or passes
-// would follow one another without a pause.
+// TestNameThatIsMissing: a name that is not there calls for a pass once. A search that each failure begins anew must
+// not, or passes would follow one another without a pause.
 func TestNameThatIsMissing(t *testing.T) {
 	forEachImplementation(t, func(t *testing.T, p *pair) {
 		asked := make(chan struct{}, 1)

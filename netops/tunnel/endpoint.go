@@ -73,8 +73,8 @@ func after(current netip.AddrPort, candidates []netip.AddrPort) netip.AddrPort {
 	return candidates[(slices.Index(candidates, current)+1)%len(candidates)]
 }
 
-// freeFirst sorts the candidates: those at addresses that are taken come last, in their order. None is left out, because a server may be
-// reached at one address alone.
+// freeFirst sorts the candidates: those at addresses that are taken come last, in their order. None is left out,
+// because a server may be reached at one address alone.
 func freeFirst(candidates []netip.AddrPort, taken []netip.Addr) []netip.AddrPort {
 	free, others := candidates[:0:0], candidates[:0:0]
 	for _, c := range candidates {
@@ -87,8 +87,8 @@ func freeFirst(candidates []netip.AddrPort, taken []netip.Addr) []netip.AddrPort
 	return append(free, others...)
 }
 
-// alternate returns candidates, and after each of them one of the other addresses that are not among them, at the port of the
-// first: neither those that are wrong keep the tunnel from those that are right for long.
+// alternate returns candidates, and after each of them one of the other addresses that are not among them, at the port
+// of the first: neither those that are wrong keep the tunnel from those that are right for long.
 func alternate(candidates []netip.AddrPort, others []netip.Addr) (all []netip.AddrPort) {
 	if len(candidates) == 0 {
 		return nil

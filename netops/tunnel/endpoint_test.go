@@ -81,8 +81,8 @@ func TestFreeFirst(t *testing.T) {
 	}
 }
 
-// TestOneOfManyAnswers: whichever single address of a server answers, all tunnels of a gateway find it, each in as many renewals as
-// there are addresses at most.
+// TestOneOfManyAnswers: whichever single address of a server answers, all tunnels of a gateway find it, each in as many
+// renewals as there are addresses at most.
 func TestOneOfManyAnswers(t *testing.T) {
 	for n := 1; n <= 8; n++ {
 		var all []netip.AddrPort

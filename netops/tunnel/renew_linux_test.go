@@ -95,8 +95,8 @@ func TestRenewThatIsNotNeeded(t *testing.T) {
 	})
 }
 
-// TestRenewTellsOfALostPeer: a peer that was deleted and that a renewal has added again is a change of the next Apply, which
-// counts what others have changed.
+// TestRenewTellsOfALostPeer: a peer that was deleted and that a renewal has added again is a change of the next Apply,
+// which counts what others have changed.
 func TestRenewTellsOfALostPeer(t *testing.T) {
 	forEachImplementation(t, func(t *testing.T, p *pair) {
 		if err := p.clientDevice.engine.configure(wgtypes.Config{ReplacePeers: true}); err != nil {

@@ -9,8 +9,8 @@ import (
 	"slices"
 )
 
-// search looks for the addresses of endpoints, in the background: a name server that does not answer holds up nothing but the
-// tunnel that needs it.
+// search looks for the addresses of endpoints, in the background: a name server that does not answer holds up nothing
+// but the tunnel that needs it.
 type search struct {
 	endpoints []string
 	before    error         // of the search before this one, of the same endpoints
@@ -51,7 +51,8 @@ func isName(endpoint string) bool {
 	return err != nil
 }
 
-// ErrSearching says that the names of the peer's endpoints are being looked up. It has no endpoint meanwhile, or the one of before.
+// ErrSearching says that the names of the peer's endpoints are being looked up. It has no endpoint meanwhile, or the
+// one of before.
 var ErrSearching = errors.New("the names of the endpoints are being looked up")
 
 // result returns what was found. Before the end, the error is that of the search before.

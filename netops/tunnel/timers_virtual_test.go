@@ -33,8 +33,8 @@ func TestTimersRekey(t *testing.T) {
 			if now.Equal(last) {
 				return
 			}
-			// The datagram that finds the session too old, up to a second after that, begins the next one. Handshakes are
-			// told by another clock than that by which they age, some hundred nanoseconds apart.
+			// The datagram that finds the session too old, up to a second after that, begins the next one. Handshakes
+			// are told by another clock than that by which they age, some hundred nanoseconds apart.
 			const clocks = time.Millisecond
 			if age := now.Sub(last); age < rekeyAfter-clocks || age > rekeyAfter+2*time.Second {
 				t.Errorf("a session lasted %v, want %v", age, rekeyAfter)

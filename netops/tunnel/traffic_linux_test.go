@@ -42,8 +42,8 @@ func (h *host) listenUDP(address string) (conn *net.UDPConn) {
 	return conn
 }
 
-// ask sends a datagram every 50 ms until it comes back, and returns how long that took. It sends as often as it can in a time: where
-// the machine stands still meanwhile, it takes longer.
+// ask sends a datagram every 50 ms until it comes back, and returns how long that took. It sends as often as it can in
+// a time: where the machine stands still meanwhile, it takes longer.
 func (h *host) ask(to netip.AddrPort, within time.Duration) (time.Duration, error) {
 	h.t.Helper()
 	conn := h.listenUDP("0.0.0.0:0")

@@ -1,6 +1,7 @@
 // Package clustertest makes clusters for tests whose API server is client-go's fake one. It adds to that fake
 // what package cluster relies on: UIDs and resource versions with their preconditions, managed fields and server-side
-// apply, dry runs that change nothing, and answers to access reviews. Defaulting, admission and controllers are not simulated.
+// apply, dry runs that change nothing, and answers to access reviews. Defaulting, admission and controllers are not
+// simulated.
 package clustertest
 
 import (

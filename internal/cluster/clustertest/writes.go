@@ -19,8 +19,8 @@ import (
 )
 
 // writes carries out writes as an API server does: it gives objects UIDs, resource versions and managed fields, and
-// refuses writes whose preconditions do not hold. The fake alone has neither of the first two, so that every write would
-// succeed whatever it was computed from.
+// refuses writes whose preconditions do not hold. The fake alone has neither of the first two, so that every write
+// would succeed whatever it was computed from.
 type writes struct {
 	store clienttesting.ObjectTracker
 	last  int

@@ -282,8 +282,8 @@ func (t Target) fit(ctx context.Context, mtu int) (int, error) {
 	return mtu, nil
 }
 
-// askOversize sends packets of one byte more than cross, until the kernel refuses them: by its own knowledge, or because a
-// hop said so. Only then do senders learn the path MTU.
+// askOversize sends packets of one byte more than cross, until the kernel refuses them: by its own knowledge, or
+// because a hop said so. Only then do senders learn the path MTU.
 func (t Target) askOversize(ctx context.Context, mtu int) error {
 	mtu, err := t.fit(ctx, mtu)
 	if err != nil {
@@ -314,7 +314,8 @@ func (t Target) askOversize(ctx context.Context, mtu int) error {
 	return fmt.Errorf("packet of %d bytes: neither an answer nor an error", size)
 }
 
-// ping sends ICMP echo requests from a socket that needs no capability. Whether a process may open one, its node decides.
+// ping sends ICMP echo requests from a socket that needs no capability. Whether a process may open one, its node
+// decides.
 func (t Target) ping(ctx context.Context) error {
 	return persist(ctx, func(ctx context.Context) error {
 		conn, err := icmp.ListenPacket("udp4", "0.0.0.0")

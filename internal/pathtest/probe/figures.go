@@ -11,7 +11,8 @@ type Figures struct {
 	// Stream and Streams are bits a second that arrived, by one TCP stream and by all of them.
 	Stream  float64 `json:"streamBitsPerSecond"`
 	Streams float64 `json:"streamsBitsPerSecond"`
-	// Round trips of small messages on an open TCP connection: half of them took less than P50, and one of a hundred more than P99.
+	// Round trips of small messages on an open TCP connection: half of them took less than P50, and one of a hundred
+	// more than P99.
 	P50 time.Duration `json:"p50Nanoseconds"`
 	P90 time.Duration `json:"p90Nanoseconds"`
 	P99 time.Duration `json:"p99Nanoseconds"`

@@ -14,8 +14,8 @@ const (
 	holdBroken = 30 * time.Second
 )
 
-// hold keeps a connection open and counts how often it breaks. gap is the longest time between two answers. Time begins with
-// the first connection: a Service that was made just now refuses connections until its node has programmed it.
+// hold keeps a connection open and counts how often it breaks. gap is the longest time between two answers. Time begins
+// with the first connection: a Service that was made just now refuses connections until its node has programmed it.
 func (t Target) hold(ctx context.Context, d time.Duration) (gap time.Duration, err error) {
 	if _, err := t.askTCP(ctx); err != nil {
 		return 0, err

@@ -81,8 +81,8 @@ func knows(message []byte, token string) bool {
 	return len(token) == tokenSize && len(message) >= tokenSize && subtle.ConstantTimeCompare(message[:tokenSize], []byte(token)) == 1
 }
 
-// Meter is the far end of a measurement. It answers those who know its token alone, says no more than it is told, and ends after a
-// while: nobody can have it send to a third party, or more than he sends himself.
+// Meter is the far end of a measurement. It answers those who know its token alone, says no more than it is told, and
+// ends after a while: nobody can have it send to a third party, or more than he sends himself.
 type Meter struct{ Token string }
 
 // Serve serves until the context ends.

@@ -96,8 +96,8 @@ func TestAnswersAreNoLongerThanQuestions(t *testing.T) {
 	t.Error("no answer")
 }
 
-// TestServerNeedsItsToken: a stranger gets no byte, by TCP and UDP; the memory of a message is taken for what comes, not for what is
-// announced; and strangers that say nothing keep nobody out for longer than a meter's patience.
+// TestServerNeedsItsToken: a stranger gets no byte, by TCP and UDP; the memory of a message is taken for what comes,
+// not for what is announced; and strangers that say nothing keep nobody out for longer than a meter's patience.
 func TestServerNeedsItsToken(t *testing.T) {
 	at := serve(t)
 	known := Target{Address: at, Token: testToken}
@@ -165,7 +165,8 @@ func TestServersDoNotAnswerServers(t *testing.T) {
 	if _, err := twin.WriteToUDPAddrPort(Target{Token: testToken}.datagram(small), at); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := (Target{Address: at, Token: testToken}).askUDP(t.Context(), small, 0); err != nil { // an answer to the twin would have come before
+	// An answer to the twin would have come before.
+	if _, err := (Target{Address: at, Token: testToken}).askUDP(t.Context(), small, 0); err != nil {
 		t.Fatal(err)
 	}
 	if err := twin.SetReadDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {

@@ -1,5 +1,5 @@
-// Package probe is the part of a path test that runs in clusters: servers that answer (Serve), and probes that ask them (Ask)
-// and report what they saw. Neither needs a privilege. What the answers should have been is decided outside.
+// Package probe is the part of a path test that runs in clusters: servers that answer (Serve), and probes that ask them
+// (Ask) and report what they saw. Neither needs a privilege. What the answers should have been is decided outside.
 package probe
 
 import (

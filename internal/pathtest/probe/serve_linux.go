@@ -84,8 +84,8 @@ func (s Server) answerFrame(conn net.Conn) error {
 	return writeFrame(conn, s.answer(conn.RemoteAddr(), sum.Sum(nil)))
 }
 
-// serveUDP answers datagrams. An answer is no longer than its question, so that nothing is amplified; and it goes to no port of
-// a server, so that two of them do not answer each other without end when the first question is forged.
+// serveUDP answers datagrams. An answer is no longer than its question, so that nothing is amplified; and it goes to no
+// port of a server, so that two of them do not answer each other without end when the first question is forged.
 func (s Server) serveUDP(conn net.PacketConn) error {
 	buf := make([]byte, 1<<16)
 	for {

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// TestSilentStrangers: hundreds of connections on which nothing comes, and that are opened again when they are closed, keep nobody with the
-// token from a server.
+// TestSilentStrangers: hundreds of connections on which nothing comes, and that are opened again when they are closed,
+// keep nobody with the token from a server.
 func TestSilentStrangers(t *testing.T) {
 	const strangers = 5 * meterConns
 	for name, test := range map[string]struct {

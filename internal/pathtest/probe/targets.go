@@ -23,7 +23,8 @@ type Plan struct {
 	Pods    []Pod
 	Port    uint16         // of the pods
 	Service netip.AddrPort // that leads to them
-	// NodePort is the port of the Service on nodes. Probes in a node's network ask for it at their own node; 0: none does.
+	// NodePort is the port of the Service on nodes. Probes in a node's network ask for it at their own node; 0: none
+	// does.
 	NodePort uint16
 	Hold     time.Duration
 	Token    string // of the servers

@@ -1,5 +1,5 @@
-// Package probe is the part of network trace that runs in the namespaces of nodes and gateways: it asks the kernel for its
-// routes, has it trace packets, and sends one. It knows neither the cluster nor the records.
+// Package probe is the part of network trace that runs in the namespaces of nodes and gateways: it asks the kernel for
+// its routes, has it trace packets, and sends one. It knows neither the cluster nor the records.
 package probe
 
 import (
@@ -56,7 +56,8 @@ type Sighting struct {
 type Report struct {
 	Route string `json:"route,omitempty"`
 	Link  string `json:"link,omitempty"` // by which the kernel sends the packet; "", with a route: it refuses it
-	// Detour is the rule and the route that refuse the packet or, at its sender, take it elsewhere than to the overlay; "": none do.
+	// Detour is the rule and the route that refuse the packet or, at its sender, take it elsewhere than to the overlay;
+	// "": none do.
 	Detour    string     `json:"detour,omitempty"`
 	Sightings []Sighting `json:"sightings,omitempty"`
 	Errors    []string   `json:"errors,omitempty"` // of what could not be asked or sent

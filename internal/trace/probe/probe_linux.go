@@ -20,8 +20,8 @@ import (
 	"liqonet.io/liqonet/netops/nft"
 )
 
-// tablePrefix begins the name of a probe's nftables table. It has nothing in common with that of liqonet's own: it is nobody's
-// drift. The sender's port follows, for several traces at once.
+// tablePrefix begins the name of a probe's nftables table. It has nothing in common with that of liqonet's own: it is
+// nobody's drift. The sender's port follows, for several traces at once.
 const tablePrefix = "lqn-trace-"
 
 // Bounds of what a probe remembers.
@@ -112,8 +112,8 @@ func (w *watcher) note(err error) {
 	}
 }
 
-// see adds a step to the sighting of its packet. The kernel gives a packet another number where its headers change: a packet
-// that did not come by the first chain of the probe is one that has not left yet.
+// see adds a step to the sighting of its packet. The kernel gives a packet another number where its headers change: a
+// packet that did not come by the first chain of the probe is one that has not left yet.
 func (w *watcher) see(s nft.Step) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -155,8 +155,9 @@ func (seen *Sighting) decide(s nft.Step) {
 	}
 }
 
-// begin begins the sighting of a packet. It reports whether the packet is one of those asked for: others come where another program
-// traces packets at the same time. A flood of packets that are asked for, such as pings, does not fill the memory of the pod's helper.
+// begin begins the sighting of a packet. It reports whether the packet is one of those asked for: others come where
+// another program traces packets at the same time. A flood of packets that are asked for, such as pings, does not fill
+// the memory of the pod's helper.
 func (w *watcher) begin(s nft.Step) bool {
 	asked := slices.ContainsFunc(w.flows, func(f Flow) bool { return f.From.Addr() == s.From && f.To.Addr() == s.To })
 	i := -1
@@ -218,8 +219,9 @@ func (w *watcher) lookUp(l Lookup, f Flow, sends bool) (err error) {
 	return nil
 }
 
-// send sends a packet with the sender's address, which can be that of a pod of this node (IP_TRANSPARENT). The socket is
-// closed at once: the kernel would drop answers on their way to the pod as its own (ip_forward in net/ipv4/ip_forward.c).
+// send sends a packet with the sender's address, which can be that of a pod of this node (IP_TRANSPARENT). The socket
+// is closed at once: the kernel would drop answers on their way to the pod as its own (ip_forward in
+// net/ipv4/ip_forward.c).
 func send(f Flow) (err error) {
 	defer func() {
 		if err != nil {

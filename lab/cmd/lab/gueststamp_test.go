@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestStamp: tests have passed if nothing of what decides that has changed. A file of a package that they import, one of
-// their testdata, a flag and the guest's kernel do; the folder of this program does not.
+// TestStamp: tests have passed if nothing of what decides that has changed. A file of a package that they import, one
+// of their testdata, a flag and the guest's kernel do; the folder of this program does not.
 func TestStamp(t *testing.T) {
 	t.Setenv("LIQONET_LAB_CACHE", t.TempDir())
 	dir := t.TempDir()

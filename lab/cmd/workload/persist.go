@@ -9,17 +9,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// again is after how long a question that got no answer is asked once more. A connection that is not established in connectTime
-// is begun anew, from another port: conntrack keeps the first path of a connection to a Service, and leads it nowhere if
-// kube-proxy had not programmed the Service then.
+// again is after how long a question that got no answer is asked once more. A connection that is not established in
+// connectTime is begun anew, from another port: conntrack keeps the first path of a connection to a Service, and leads
+// it nowhere if kube-proxy had not programmed the Service then.
 const (
 	again       = time.Second
 	connectTime = 5 * time.Second
 )
 
 // persist asks until there is an answer, once each second, as long as the context lasts, and returns the last error.
-// Packets get lost, and a gateway that renews its tunnel sends ICMP errors for a moment. Errors that a repetition does not
-// repair are returned at once: a wrong answer, and a packet that exceeds the path MTU.
+// Packets get lost, and a gateway that renews its tunnel sends ICMP errors for a moment. Errors that a repetition does
+// not repair are returned at once: a wrong answer, and a packet that exceeds the path MTU.
 func persist(ctx context.Context, ask func() error) error {
 	tick := time.NewTicker(again)
 	defer tick.Stop()

@@ -38,7 +38,8 @@ func TestDatagramIsSentAgain(t *testing.T) {
 							return
 						}
 						if i >= c.lost {
-							_, _ = server.Write(append([]byte("x\n"), buf[len("x\n"):n]...)) // the client sees what is missing
+							// The client sees what is missing.
+							_, _ = server.Write(append([]byte("x\n"), buf[len("x\n"):n]...))
 						}
 					}
 				}()

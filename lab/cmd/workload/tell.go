@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// tell sends datagrams that are filled with a text, a number of times or until it is ended: to each target from a socket that
-// it keeps, and to one of them in turn from a new one. It ignores refused packets, and reads no answers.
+// tell sends datagrams that are filled with a text, a number of times or until it is ended: to each target from a
+// socket that it keeps, and to one of them in turn from a new one. It ignores refused packets, and reads no answers.
 func tell(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("tell", flag.ContinueOnError)
 	every := flags.Duration("every", 200*time.Millisecond, "between two rounds")

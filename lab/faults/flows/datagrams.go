@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// size is that of a datagram. The echo writes its identity over the beginning, and leaves the last eight bytes: the number
-// of the datagram.
+// size is that of a datagram. The echo writes its identity over the beginning, and leaves the last eight bytes: the
+// number of the datagram.
 const size = 256
 
 // datagrams are sent to one host, one every ten milliseconds, whether or not earlier ones were answered.

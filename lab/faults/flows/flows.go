@@ -1,5 +1,5 @@
-// Package flows measures what a fault does to packets and connections between two pods: a datagram every ten milliseconds,
-// TCP streams that last, and new connections. The far end is the program workload, verb serve.
+// Package flows measures what a fault does to packets and connections between two pods: a datagram every ten
+// milliseconds, TCP streams that last, and new connections. The far end is the program workload, verb serve.
 package flows
 
 import (
