@@ -2,25 +2,20 @@ package commands
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/netip"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 
-	"liqonet.io/liqonet/internal/cluster/clustertest"
 	"liqonet.io/liqonet/internal/hosts"
-	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/peering"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/removal"
 	"liqonet.io/liqonet/internal/status"
 	"liqonet.io/liqonet/internal/steps"
-	"liqonet.io/liqonet/ipam"
 )
 
 func connection() peering.Connection {
@@ -152,48 +147,5 @@ func TestPerformPrintsTheResultOnStandardOutput(t *testing.T) {
 	_, err := perform(t.Context(), env, recorder[int, int](new(int)), 7, formatJSON, nil)
 	if !errors.Is(err, errAsked) || out.String() != "" {
 		t.Errorf("error %v, stdout %q after a failure", err, out.String())
-	}
-}
-
-func TestIPAMList(t *testing.T) {
-	c, _ := clustertest.New(clustertest.Config{})
-	err := inventory.UpdateReservations(t.Context(), c, func(r *ipam.Registry) error {
-		return errors.Join(
-			r.Reserve(ipam.Reservation{Range: pfx("10.244.0.0/16"), Owner: ipam.Cluster, Purpose: ipam.PodCIDR}),
-			r.Reserve(ipam.Reservation{Range: pfx("10.11.0.0/16"), Real: pfx("10.244.0.0/16"), Owner: ipam.Peering("b"), Purpose: ipam.PeerPods}),
-		)
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out strings.Builder
-	env := &Env{Out: &out}
-	r, err := listFilter{}.list(t.Context(), c)
-	if err := errors.Join(err, r.print(env, formatText)); err != nil {
-		t.Fatal(err)
-	}
-	golden(t, "ipam-list", out.String())
-	out.Reset()
-	if err := r.print(env, formatJSON); err != nil {
-		t.Fatal(err)
-	}
-	var got ipamList
-	if err := json.Unmarshal([]byte(out.String()), &got); err != nil {
-		t.Fatal(err)
-	}
-	if len(got.Pools) == 0 || len(got.Reservations) != 2 || got.Reservations[0].Real != pfx("10.244.0.0/16") {
-		t.Errorf("JSON answer %s", out.String())
-	}
-}
-
-func TestQuantities(t *testing.T) {
-	got := []string{
-		seconds(340 * time.Millisecond), seconds(125 * time.Second), age(-1), age(12400 * time.Millisecond), roundTrip(-1),
-		roundTrip(1250 * time.Microsecond), percent(0.5), byteCount(1023), byteCount(1536), byteCount(3 << 30), orDash(""),
-		bitRate(999), bitRate(1.5e9),
-	}
-	want := []string{"0.3s", "2m5s", "-", "12s", "-", "1.2ms", "50%", "1023B", "1.5KiB", "3.0GiB", "-", "999.0bit/s", "1.5Gbit/s"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

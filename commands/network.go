@@ -10,15 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"liqonet.io/liqonet/internal/diagnose"
-	"liqonet.io/liqonet/internal/hosts"
-	"liqonet.io/liqonet/internal/pathtest"
-	"liqonet.io/liqonet/internal/peering"
-	"liqonet.io/liqonet/internal/removal"
-	"liqonet.io/liqonet/internal/report"
-	"liqonet.io/liqonet/internal/status"
 	"liqonet.io/liqonet/internal/steps"
-	"liqonet.io/liqonet/internal/trace"
 )
 
 // operation is what a network command does once its flags are options. It tells the reporter how it goes on.
@@ -41,34 +33,6 @@ func answer[R any](env *Env, output format, result R, text func(R) string) error
 	}
 	_, err := io.WriteString(env.Out, visible(text(result)))
 	return err
-}
-
-func newNetwork(env *Env) *cobra.Command {
-	cmd := group("network", "Connect clusters, and show and remove peerings", `
-Connect clusters, and show and remove their peerings. kubectl's own flags choose the local cluster; the same flags with
-the prefix --remote- choose the remote cluster.`, `
-  liqoctl network connect --context a --remote-context b
-  liqoctl network status --context a
-  liqoctl network disconnect --context a --remote-context b`)
-	local := newClusterFlags()
-	local.register(cmd, cmd.PersistentFlags())
-	cmd.AddCommand(
-		newNetworkInit(env, local, peering.Init),
-		newNetworkConnect(env, local, peering.Connect),
-		newNetworkRender(env, local),
-		newNetworkRotateKeys(env, local, peering.RotateKeys),
-		newNetworkDisconnect(env, local, removal.Disconnect),
-		newNetworkExpose(env, local, hosts.Expose),
-		newNetworkUnexpose(env, local, hosts.Withdraw),
-		newNetworkReset(env, local, removal.Reset),
-		newNetworkStatus(env, local, statusActions{status.Read, status.Watch}),
-		newNetworkTest(env, local, pathtest.Run),
-		newNetworkDiagnose(env, local, diagnose.Run),
-		newNetworkTrace(env, local, trace.Run),
-		newNetworkReport(env, local, report.Run),
-		newNetworkRole(env, local),
-	)
-	return cmd
 }
 
 // timeoutFlag adds the flag that bounds an operation, with the default that the timeout has; 0: steps.DefaultTimeout.

@@ -149,13 +149,6 @@ func (o statusOptions) await(ctx context.Context, env *Env, do statusActions) er
 	return nil
 }
 
-// lost warns that a cluster does not answer while something watches it.
-func (e *Env) lost(what string) func(error) {
-	return func(err error) {
-		e.progress.Warn(withoutRequests(err).Error(), "the "+what+" goes on when the cluster answers again")
-	}
-}
-
 // answer adds to peerings what only the whole answer has.
 func (o statusOptions) answer(all []status.Peering) statusAnswer {
 	unhealthy := func(p status.Peering) bool { return p.State != health.Healthy }

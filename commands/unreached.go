@@ -36,3 +36,10 @@ func unsentRequests(err error) []*url.Error {
 	}
 	return nil
 }
+
+// lost warns that a cluster does not answer while something watches it.
+func (e *Env) lost(what string) func(error) {
+	return func(err error) {
+		e.progress.Warn(withoutRequests(err).Error(), "the "+what+" goes on when the cluster answers again")
+	}
+}
