@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"liqonet.io/liqonet/internal/golden"
 	"liqonet.io/liqonet/internal/hosts"
 	"liqonet.io/liqonet/internal/peering"
 	"liqonet.io/liqonet/internal/records"
@@ -97,55 +98,28 @@ func TestAnswers(t *testing.T) {
 		Name: "a", PodCIDRs: []netip.Prefix{pfx("10.1.0.0/16"), pfx("10.2.0.0/16")}, ServiceCIDRs: []netip.Prefix{pfx("10.96.0.0/12")},
 		ExternalCIDR: pfx("10.70.0.0/16"), InternalCIDR: pfx("10.80.0.0/16"), Overlay: records.VXLAN, MTU: 1500, Nodes: 2,
 	}
-	golden(t, "connect", describeConnection(connection()))
-	golden(t, "connect-again", describeConnection(again))
-	golden(t, "connect-unverified", describeConnection(lacking()))
-	golden(t, "init", describeInstallation(peering.InitResult{Cluster: cluster, Stages: stages, Changed: true}))
-	golden(t, "init-again", describeInstallation(peering.InitResult{Cluster: cluster, Stages: stages}))
+	golden.Check(t, "connect.golden", describeConnection(connection()))
+	golden.Check(t, "connect-again.golden", describeConnection(again))
+	golden.Check(t, "connect-unverified.golden", describeConnection(lacking()))
+	golden.Check(t, "init.golden", describeInstallation(peering.InitResult{Cluster: cluster, Stages: stages, Changed: true}))
+	golden.Check(t, "init-again.golden", describeInstallation(peering.InitResult{Cluster: cluster, Stages: stages}))
 	exposed := hosts.Exposure{Peer: "b", Changed: true, ExposedHost: status.ExposedHost{
 		Host: netip.MustParseAddr("198.51.100.7"), Address: netip.MustParseAddr("10.70.128.1"), Seen: netip.MustParseAddr("10.72.128.1"),
 	}}
-	golden(t, "expose", describeExposure(exposed))
-	golden(t, "unexpose", describeUnexposure(exposed))
+	golden.Check(t, "expose.golden", describeExposure(exposed))
+	golden.Check(t, "unexpose.golden", describeUnexposure(exposed))
 	exposed.Changed, exposed.Seen = false, netip.Addr{}
-	golden(t, "expose-again", describeExposure(exposed))
-	golden(t, "unexpose-again", describeUnexposure(exposed))
+	golden.Check(t, "expose-again.golden", describeExposure(exposed))
+	golden.Check(t, "unexpose-again.golden", describeUnexposure(exposed))
 	remains := removal.Remains{
 		Objects: []string{"ClusterRole liqonet:liqonet:node"}, Silent: []string{"a-3", "a-4"},
 		Nodes: []removal.NodeRemains{{Name: "a-1", Left: []string{"link lqn-gw7 geneve", "nftables table ip liqonet"}}, {Name: "a-2"}},
 	}
 	nothing := &removal.Remains{Nodes: []removal.NodeRemains{{Name: "a-1"}}}
-	golden(t, "reset-verify-only", describeReset(removal.ResetResult{Remains: &remains}, true))
-	golden(t, "reset-verify-only-nothing", describeReset(removal.ResetResult{Remains: nothing}, true))
-	golden(t, "disconnect", describeDisconnection(removal.Disconnection{Local: &gone, Remote: &removal.Removed{Context: "b"}, Changed: true}))
-	golden(t, "disconnect-again", describeDisconnection(removal.Disconnection{Local: &removal.Removed{Context: "a"}}))
-	golden(t, "reset", describeReset(removal.ResetResult{Removed: gone, Stages: stages, Changed: true, Remains: nothing}, false))
-	golden(t, "reset-again", describeReset(removal.ResetResult{Removed: removal.Removed{Context: "a"}}, false))
-}
-
-func TestPerformPrintsTheResultOnStandardOutput(t *testing.T) {
-	var out, said strings.Builder
-	env := &Env{Out: &out, Err: &said}
-	env.start(false)
-	if _, err := perform(t.Context(), env, succeed, 7, formatText, func(r int) string { return strings.Repeat("x", r) }); err != nil {
-		t.Fatal(err)
-	}
-	if got, want := out.String(), "xxxxxxx"; got != want {
-		t.Errorf("stdout %q, want %q", got, want)
-	}
-	out.Reset()
-	if _, err := perform(t.Context(), env, succeed, 7, formatJSON, func(int) string { return "" }); err != nil {
-		t.Fatal(err)
-	}
-	if got, want := out.String(), "7\n"; got != want {
-		t.Errorf("stdout %q, want %q", got, want)
-	}
-	if got, want := said.String(), strings.Repeat("reach (1.0s)\n", 2); got != want {
-		t.Errorf("stderr %q, want %q", got, want)
-	}
-	out.Reset()
-	_, err := perform(t.Context(), env, recorder[int, int](new(int)), 7, formatJSON, nil)
-	if !errors.Is(err, errAsked) || out.String() != "" {
-		t.Errorf("error %v, stdout %q after a failure", err, out.String())
-	}
+	golden.Check(t, "reset-verify-only.golden", describeReset(removal.ResetResult{Remains: &remains}, true))
+	golden.Check(t, "reset-verify-only-nothing.golden", describeReset(removal.ResetResult{Remains: nothing}, true))
+	golden.Check(t, "disconnect.golden", describeDisconnection(removal.Disconnection{Local: &gone, Remote: &removal.Removed{Context: "b"}, Changed: true}))
+	golden.Check(t, "disconnect-again.golden", describeDisconnection(removal.Disconnection{Local: &removal.Removed{Context: "a"}}))
+	golden.Check(t, "reset.golden", describeReset(removal.ResetResult{Removed: gone, Stages: stages, Changed: true, Remains: nothing}, false))
+	golden.Check(t, "reset-again.golden", describeReset(removal.ResetResult{Removed: removal.Removed{Context: "a"}}, false))
 }

@@ -22,14 +22,6 @@ const completionTime = 2 * time.Second
 // names lists names that a cluster has.
 type names func(context.Context, *cluster.Cluster) ([]string, error)
 
-// complete sets how a flag's argument is completed. It panics where the flag does not exist: the tree of
-// commands is then wrong for every user.
-func complete(cmd *cobra.Command, flag string, f cobra.CompletionFunc) {
-	if err := cmd.RegisterFlagCompletionFunc(flag, f); err != nil {
-		panic(err)
-	}
-}
-
 // addCompletions completes names of peers, namespaces and owners in all commands, and files only where files are meant.
 func addCompletions(env *Env, root *cobra.Command) {
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)

@@ -1,12 +1,15 @@
 package commands
 
 import (
+	"errors"
+	"net/netip"
 	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"liqonet.io/liqonet/internal/cluster/clustertest"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/ipam"
@@ -14,9 +17,13 @@ import (
 
 // TestNamesOfACluster: completion knows the peers, owners and namespaces that a cluster has.
 func TestNamesOfACluster(t *testing.T) {
-	c := addressBook(t)
+	c, _ := clustertest.New(clustertest.Config{})
 	err := inventory.UpdateReservations(t.Context(), c, func(r *ipam.Registry) error {
-		return r.Reserve(ipam.Reservation{Range: pfx("10.9.0.0/16"), Owner: ipam.User("vpn"), Purpose: ipam.Reserved})
+		return errors.Join(
+			r.Reserve(ipam.Reservation{Range: netip.MustParsePrefix("10.244.0.0/16"), Owner: ipam.Cluster, Purpose: ipam.PodCIDR}),
+			r.Reserve(ipam.Reservation{Range: netip.MustParsePrefix("10.71.0.0/16"), Owner: ipam.Peering("b"), Purpose: ipam.PeerPods}),
+			r.Reserve(ipam.Reservation{Range: netip.MustParsePrefix("10.9.0.0/16"), Owner: ipam.User("vpn"), Purpose: ipam.Reserved}),
+		)
 	})
 	if err != nil {
 		t.Fatal(err)

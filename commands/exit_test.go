@@ -9,20 +9,11 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/steps"
 	"liqonet.io/liqonet/ipam"
 )
-
-// succeed is an operation of one stage that returns its options.
-func succeed(_ context.Context, o int, r steps.Reporter) (int, error) {
-	r.Stage("reach")
-	r.Done("reach", "", time.Second)
-	return o, nil
-}
 
 func TestExitCode(t *testing.T) {
 	interrupted, interrupt := context.WithCancel(t.Context())
@@ -55,13 +46,13 @@ func TestExitCode(t *testing.T) {
 
 // TestExitCodeOfFaultsIsDocumented: the table of exit codes has each command whose help speaks of code 3.
 func TestExitCodeOfFaultsIsDocumented(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "docs", "monitoring.md"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "monitoring.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, row, _ := strings.Cut(string(text), "\n| 3 | ")
 	row, _, _ = strings.Cut(row, "\n")
-	pages, err := filepath.Glob(filepath.Join("..", "docs", "cli", "liqoctl_*.md"))
+	pages, err := filepath.Glob(filepath.Join("..", "..", "docs", "cli", "liqoctl_*.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,86 +96,11 @@ func TestHint(t *testing.T) {
 	}
 }
 
-func TestProgressInPlainLines(t *testing.T) {
-	var out strings.Builder
-	p := newProgress(&out, false, false)
-	p.Stage("reach")
-	p.Stage("discover")
-	p.Done("reach", "a v1.36.3, b v1.36.3", 300*time.Millisecond)
-	p.Note("IPv6 ranges are left out")
-	p.Warn("node n is not Ready", "kubectl describe node n")
-	p.fail(errors.New("discover: no pod CIDR"), "set it with --pod-cidr")
-	want := `reach: a v1.36.3, b v1.36.3 (0.3s)
-IPv6 ranges are left out
-warning: node n is not Ready
-hint: kubectl describe node n
-error: discover: no pod CIDR
-hint: set it with --pod-cidr
-`
-	if got := out.String(); got != want {
-		t.Errorf("got:\n%swant:\n%s", got, want)
-	}
-}
-
-func TestSlowStageInPlainLines(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var out strings.Builder
-		p := newProgress(&out, false, false)
-		p.Stage("reach")
-		p.Done("reach", "", time.Second)
-		p.Stage("nodes")
-		<-time.After(slowStage + 1)
-		synctest.Wait()
-		p.Done("nodes", "", slowStage)
-		if got, want := out.String(), "reach (1.0s)\nnodes ...\nnodes (3.0s)\n"; got != want {
-			t.Errorf("got:\n%swant:\n%s", got, want)
-		}
-	})
-}
-
-func TestProgressOnATerminal(t *testing.T) {
-	var out strings.Builder
-	p := newProgress(&out, true, true)
-	p.Stage("reach")
-	p.Done("reach", "both", time.Second)
-	p.Stage("discover")
-	p.stop()
-	if p.spinner != nil {
-		t.Error("the spinner still turns")
-	}
-	if got := out.String(); !strings.Contains(got, "✓ ") || !strings.Contains(got, "reach: both") {
-		t.Errorf("got %q", got)
-	}
-}
-
-func TestProgressWithoutColour(t *testing.T) {
+func TestColours(t *testing.T) {
 	for _, variable := range []string{"NO_COLOR=1", "TERM=dumb"} {
 		env := &Env{Environ: []string{variable}}
 		if env.colours() {
 			t.Errorf("colours with %s", variable)
 		}
-	}
-	var out strings.Builder
-	p := newProgress(&out, true, false)
-	p.Stage("reach")
-	p.Done("reach", "", time.Second)
-	p.fail(errors.New("x"), "y")
-	if got := out.String(); strings.Contains(got, "\x1b[3") || !strings.Contains(got, "error: x\nhint: y\n") {
-		t.Errorf("got %q", got)
-	}
-}
-
-// TestInterrupted: the user knows why it ended, and needs no advice.
-func TestInterrupted(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := os.WriteFile(file, []byte(kubeconfig), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	var said strings.Builder
-	code := Run(ctx, &Env{Out: t.Output(), Err: &said}, []string{"network", "status", "--kubeconfig", file})
-	if got := said.String(); code != ExitInterrupted || !strings.HasSuffix(got, ": interrupted\n") || strings.Contains(got, "hint:") {
-		t.Errorf("exit code %d, said %q", code, got)
 	}
 }

@@ -269,3 +269,11 @@ func parsePrefix(text string) (netip.Prefix, error) {
 	}
 	return p, nil
 }
+
+// complete sets how a flag's argument is completed. It panics where the flag does not exist: the tree of
+// commands is then wrong for every user.
+func complete(cmd *cobra.Command, flag string, f cobra.CompletionFunc) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, f); err != nil {
+		panic(err)
+	}
+}

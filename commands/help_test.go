@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 )
 
 // all calls a function for every command that users see.
@@ -33,7 +32,7 @@ func TestHelpFitsTheTerminal(t *testing.T) {
 				if len(line) > columns && !strings.HasPrefix(line, "  ") {
 					t.Errorf("%s at %d columns: %q", cmd.CommandPath(), columns, line)
 				}
-				if strings.HasPrefix(line, strings.Repeat(" ", flagColumn)) && len(line) > columns && strings.Contains(strings.TrimSpace(line), " ") {
+				if strings.HasPrefix(line, strings.Repeat(" ", 30)) && len(line) > columns && strings.Contains(strings.TrimSpace(line), " ") {
 					t.Errorf("%s at %d columns: %q", cmd.CommandPath(), columns, line)
 				}
 			}
@@ -75,23 +74,4 @@ func TestExamples(t *testing.T) {
 			}
 		}
 	})
-}
-
-// TestSections: a flag that help is to show in a group exists.
-func TestSections(t *testing.T) {
-	known := make(map[string]bool)
-	env := &Env{}
-	env.start(false)
-	root := New(env)
-	root.InitDefaultHelpFlag()
-	all(root, func(cmd *cobra.Command) {
-		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) { known[f.Name] = true })
-	})
-	for _, s := range sections {
-		for name := range strings.FieldsSeq(s.flags) {
-			if !known[name] {
-				t.Errorf("%s: no command has --%s", s.title, name)
-			}
-		}
-	}
 }

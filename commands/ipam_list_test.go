@@ -3,10 +3,12 @@ package commands
 import (
 	"encoding/json"
 	"errors"
+	"net/netip"
 	"strings"
 	"testing"
 
 	"liqonet.io/liqonet/internal/cluster/clustertest"
+	"liqonet.io/liqonet/internal/golden"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/ipam"
 )
@@ -15,8 +17,8 @@ func TestIPAMList(t *testing.T) {
 	c, _ := clustertest.New(clustertest.Config{})
 	err := inventory.UpdateReservations(t.Context(), c, func(r *ipam.Registry) error {
 		return errors.Join(
-			r.Reserve(ipam.Reservation{Range: pfx("10.244.0.0/16"), Owner: ipam.Cluster, Purpose: ipam.PodCIDR}),
-			r.Reserve(ipam.Reservation{Range: pfx("10.11.0.0/16"), Real: pfx("10.244.0.0/16"), Owner: ipam.Peering("b"), Purpose: ipam.PeerPods}),
+			r.Reserve(ipam.Reservation{Range: netip.MustParsePrefix("10.244.0.0/16"), Owner: ipam.Cluster, Purpose: ipam.PodCIDR}),
+			r.Reserve(ipam.Reservation{Range: netip.MustParsePrefix("10.11.0.0/16"), Real: netip.MustParsePrefix("10.244.0.0/16"), Owner: ipam.Peering("b"), Purpose: ipam.PeerPods}),
 		)
 	})
 	if err != nil {
@@ -28,7 +30,7 @@ func TestIPAMList(t *testing.T) {
 	if err := errors.Join(err, r.print(env, formatText)); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "ipam-list", out.String())
+	golden.Check(t, "ipam-list.golden", out.String())
 	out.Reset()
 	if err := r.print(env, formatJSON); err != nil {
 		t.Fatal(err)
@@ -37,7 +39,7 @@ func TestIPAMList(t *testing.T) {
 	if err := json.Unmarshal([]byte(out.String()), &got); err != nil {
 		t.Fatal(err)
 	}
-	if len(got.Pools) == 0 || len(got.Reservations) != 2 || got.Reservations[0].Real != pfx("10.244.0.0/16") {
+	if len(got.Pools) == 0 || len(got.Reservations) != 2 || got.Reservations[0].Real != netip.MustParsePrefix("10.244.0.0/16") {
 		t.Errorf("JSON answer %s", out.String())
 	}
 }

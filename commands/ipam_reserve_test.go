@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -28,9 +29,9 @@ func addressBook(t *testing.T) *cluster.Cluster {
 	c, _ := clustertest.New(clustertest.Config{})
 	err := inventory.UpdateReservations(t.Context(), c, func(r *ipam.Registry) error {
 		return errors.Join(
-			r.SetPools(pfx("10.0.0.0/24"), pfx("10.0.2.0/23")),
-			r.Reserve(ipam.Reservation{Range: pfx("10.244.0.0/16"), Owner: ipam.Cluster, Purpose: ipam.PodCIDR, Shared: true}),
-			r.Reserve(ipam.Reservation{Range: pfx("10.71.0.0/16"), Real: pfx("10.244.0.0/16"), Owner: ipam.Peering("b"), Purpose: ipam.PeerPods}),
+			r.SetPools(netip.MustParsePrefix("10.0.0.0/24"), netip.MustParsePrefix("10.0.2.0/23")),
+			r.Reserve(ipam.Reservation{Range: netip.MustParsePrefix("10.244.0.0/16"), Owner: ipam.Cluster, Purpose: ipam.PodCIDR, Shared: true}),
+			r.Reserve(ipam.Reservation{Range: netip.MustParsePrefix("10.71.0.0/16"), Real: netip.MustParsePrefix("10.244.0.0/16"), Owner: ipam.Peering("b"), Purpose: ipam.PeerPods}),
 		)
 	})
 	if err != nil {
@@ -220,7 +221,7 @@ func TestReservationsForPrograms(t *testing.T) {
 	c := addressBook(t)
 	var one ipam.Reservation
 	out, _, err := ipamCommand(t, c, "acquire", "/24", "--owner", "ci-1", "-o", "json")
-	if err != nil || json.Unmarshal([]byte(out), &one) != nil || one.Range != pfx("10.0.0.0/24") || one.Owner != ipam.User("ci-1") {
+	if err != nil || json.Unmarshal([]byte(out), &one) != nil || one.Range != netip.MustParsePrefix("10.0.0.0/24") || one.Owner != ipam.User("ci-1") {
 		t.Errorf("acquire: %s, %v", out, err)
 	}
 	var answer ipamList

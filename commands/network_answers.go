@@ -1,9 +1,7 @@
 package commands
 
 import (
-	"cmp"
 	"fmt"
-	"net/netip"
 	"strings"
 
 	"liqonet.io/liqonet/internal/hint"
@@ -144,15 +142,4 @@ func describeRemoval(b *strings.Builder, r removal.Removed) {
 
 func stageTimes(stages []steps.StageTime) string {
 	return joined(stages, func(s steps.StageTime) string { return s.Name + " " + seconds(s.Took) })
-}
-
-func list(ranges []netip.Prefix) string { return cmp.Or(joined(ranges, netip.Prefix.String), "none") }
-
-// joined lists values as text.
-func joined[T any](all []T, text func(T) string) string {
-	texts := make([]string, len(all))
-	for i, one := range all {
-		texts[i] = text(one)
-	}
-	return strings.Join(texts, ", ")
 }

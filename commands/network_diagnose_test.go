@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"liqonet.io/liqonet/internal/diagnose"
+	"liqonet.io/liqonet/internal/golden"
 	"liqonet.io/liqonet/internal/steps"
 )
 
@@ -71,12 +72,12 @@ func diagnosis() diagnose.Result {
 }
 
 func TestDescribeDiagnosis(t *testing.T) {
-	golden(t, "diagnose", describeDiagnosis(diagnosis()))
+	golden.Check(t, "diagnose.golden", describeDiagnosis(diagnosis()))
 	var out strings.Builder
 	if err := answer(&Env{Out: &out}, formatJSON, diagnosis(), describeDiagnosis); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "diagnose-json", out.String())
+	golden.Check(t, "diagnose-json.golden", out.String())
 }
 
 // A failure is an answer and an exit code of its own; the JUnit report is written in any case.

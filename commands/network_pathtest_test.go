@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 
+	"liqonet.io/liqonet/internal/golden"
 	"liqonet.io/liqonet/internal/pathtest"
 	"liqonet.io/liqonet/internal/pathtest/probe"
 	"liqonet.io/liqonet/internal/steps"
@@ -60,12 +61,12 @@ func tested() pathtest.Result {
 }
 
 func TestDescribePaths(t *testing.T) {
-	golden(t, "test", describePaths(tested()))
+	golden.Check(t, "test.golden", describePaths(tested()))
 	var out strings.Builder
 	if err := answer(&Env{Out: &out}, formatJSON, tested(), describePaths); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "test-json", out.String())
+	golden.Check(t, "test-json.golden", out.String())
 }
 
 // A check that failed is an answer and an exit code of its own; the JUnit report is written in any case.
@@ -107,12 +108,12 @@ func performed() pathtest.Result {
 }
 
 func TestDescribePerformance(t *testing.T) {
-	golden(t, "perf", describePaths(performed()))
+	golden.Check(t, "perf.golden", describePaths(performed()))
 	var out strings.Builder
 	if err := answer(&Env{Out: &out}, formatJSON, performed(), describePaths); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "perf-json", out.String())
+	golden.Check(t, "perf-json.golden", out.String())
 }
 
 func TestPerformanceOptions(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"liqonet.io/liqonet/internal/golden"
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/status"
 )
@@ -80,9 +81,9 @@ func treeOf(t *testing.T, all []status.Peering) string {
 
 func TestTreeAndMermaid(t *testing.T) {
 	for name, all := range map[string][]status.Peering{"both": twoGateways(), "several": severalPeers(), "hostile": hostileNames(), "none": nil} {
-		golden(t, "mermaid-"+name, mermaid(all))
+		golden.Check(t, "mermaid-"+name+".golden", mermaid(all))
 		if name != "none" {
-			golden(t, "tree-"+name, treeOf(t, all))
+			golden.Check(t, "tree-"+name+".golden", treeOf(t, all))
 		}
 	}
 	if text := treeOf(t, nil); text != "no peerings\n" {

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 
+	"liqonet.io/liqonet/internal/golden"
 	"liqonet.io/liqonet/internal/trace"
 	"liqonet.io/liqonet/internal/trace/probe"
 )
@@ -54,7 +55,7 @@ func TestDescribeTrace(t *testing.T) {
 		if err := json.Unmarshal(text, &r); err != nil {
 			t.Fatal(err)
 		}
-		golden(t, "trace-"+strings.TrimSuffix(filepath.Base(file), ".json"), describeTrace(r))
+		golden.Check(t, "trace-"+strings.TrimSuffix(filepath.Base(file), ".json")+".golden", describeTrace(r))
 	}
 }
 
@@ -93,5 +94,5 @@ func TestDescribeLive(t *testing.T) {
 	live.Places[0].Detour, live.Places[0].Out = "rule 50 to 10.71.0.0/16 table 999, route 0.0.0.0/0 blackhole table 999", ""
 	live.Unknown, live.Last = "", "dropped at node a-1 of a: "+live.Places[0].Detour
 	describeLive(&b, &live)
-	golden(t, "trace-live", b.String())
+	golden.Check(t, "trace-live.golden", b.String())
 }

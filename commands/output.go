@@ -1,10 +1,12 @@
 package commands
 
 import (
+	"cmp"
 	stdjson "encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -150,4 +152,15 @@ func table(w io.Writer, rows [][]string, paint ...func(column int, cell string) 
 		fmt.Fprintln(tabs, strings.Join(cells, "\t"))
 	}
 	return tabs.Flush()
+}
+
+func list(ranges []netip.Prefix) string { return cmp.Or(joined(ranges, netip.Prefix.String), "none") }
+
+// joined lists values as text.
+func joined[T any](all []T, text func(T) string) string {
+	texts := make([]string, len(all))
+	for i, one := range all {
+		texts[i] = text(one)
+	}
+	return strings.Join(texts, ", ")
 }

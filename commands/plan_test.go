@@ -4,13 +4,14 @@ import (
 	"testing"
 
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/golden"
 	"liqonet.io/liqonet/internal/kernels"
 	"liqonet.io/liqonet/internal/steps"
 )
 
 // TestDryRunText: what belongs to a line is indented below it.
 func TestDryRunText(t *testing.T) {
-	golden(t, "dry-run", visible(describeDryRun(planAnswer{Clusters: []clusterPlan{
+	golden.Check(t, "dry-run.golden", visible(describeDryRun(planAnswer{Clusters: []clusterPlan{
 		{
 			ClusterPlan: steps.ClusterPlan{Context: "a", Namespace: "liqonet", Changes: []cluster.Change{
 				{Kind: "ConfigMap", Name: "peering-b", Action: cluster.Changed, Fields: []string{"mtu: 1420 -> 1300"}},

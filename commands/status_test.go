@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"liqonet.io/liqonet/internal/golden"
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/status"
@@ -76,9 +77,9 @@ func TestStatus(t *testing.T) {
 	if !errors.Is(err, errUnhealthy) {
 		t.Errorf("error %v with a peering that is not healthy", err)
 	}
-	golden(t, "status", out)
+	golden.Check(t, "status.golden", out)
 	out, _ = statusOf(t, peerings(), "-o", "wide")
-	golden(t, "status-wide", out)
+	golden.Check(t, "status-wide.golden", out)
 	if _, err := statusOf(t, peerings()[:1]); err != nil {
 		t.Errorf("error %v, though all is healthy", err)
 	}
@@ -102,7 +103,7 @@ func TestStatusOfGateways(t *testing.T) {
 		{Number: 2, State: health.Connecting},
 	}
 	out, _ := statusOf(t, all, "-o", "wide")
-	golden(t, "status-gateways", out)
+	golden.Check(t, "status-gateways.golden", out)
 	if out, _ := statusOf(t, all); strings.Contains(out, "30008") {
 		t.Errorf("the usual table has tunnels:\n%s", out)
 	}
@@ -126,9 +127,9 @@ func TestStatusOfBothSides(t *testing.T) {
 	if !errors.Is(err, errUnhealthy) {
 		t.Errorf("error %v", err)
 	}
-	golden(t, "status-both", out)
+	golden.Check(t, "status-both.golden", out)
 	out, _ = statusOf(t, bothSides(), "--remote-context", "b", "-o", "wide")
-	golden(t, "status-both-wide", out)
+	golden.Check(t, "status-both-wide.golden", out)
 	out, _ = statusOf(t, bothSides(), "--remote-context", "b", "-o", "json")
 	var answer statusAnswer
 	if err := json.Unmarshal([]byte(out), &answer); err != nil {

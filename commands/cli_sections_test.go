@@ -1,0 +1,39 @@
+package commands
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// TestSections: a flag that help is to show in a group exists.
+func TestSections(t *testing.T) {
+	known := make(map[string]bool)
+	env := &Env{}
+	env.start(false)
+	root := New(env)
+	root.InitDefaultHelpFlag()
+	visit(root, func(cmd *cobra.Command) {
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) { known[f.Name] = true })
+	})
+	for _, s := range sections {
+		for name := range strings.FieldsSeq(s.flags) {
+			if !known[name] {
+				t.Errorf("%s: no command has --%s", s.title, name)
+			}
+		}
+	}
+}
+
+// visit calls a function for every command that users see.
+func visit(cmd *cobra.Command, do func(*cobra.Command)) {
+	if cmd.Hidden {
+		return
+	}
+	do(cmd)
+	for _, sub := range cmd.Commands() {
+		visit(sub, do)
+	}
+}

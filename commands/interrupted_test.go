@@ -1,0 +1,32 @@
+package commands
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestInterrupted: the user knows why it ended, and needs no advice.
+func TestInterrupted(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(file, []byte(oneContext), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var said strings.Builder
+	code := Run(ctx, &Env{Out: t.Output(), Err: &said}, []string{"network", "status", "--kubeconfig", file})
+	if got := said.String(); code != ExitInterrupted || !strings.HasSuffix(got, ": interrupted\n") || strings.Contains(got, "hint:") {
+		t.Errorf("exit code %d, said %q", code, got)
+	}
+}
+
+const oneContext = `
+apiVersion: v1
+kind: Config
+current-context: a
+clusters: [{name: a, cluster: {server: https://192.0.2.1:6443}}]
+contexts: [{name: a, context: {cluster: a}}]
+`
