@@ -151,8 +151,8 @@ func below(dep, path string) bool {
 // places are the files, or the folder, below which alone a dependency is imported: it can be replaced there.
 var places = map[string]string{
 	"github.com/spf13/cobra": "commands/",
-	"github.com/spf13/viper": "commands/settings.go",
-	"github.com/pterm/pterm": "commands/terminal.go",
+	"github.com/spf13/viper": "commands/cli/settings.go",
+	"github.com/pterm/pterm": "commands/ui/terminal.go",
 }
 
 func TestImportedInOnePlace(t *testing.T) {

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"liqonet.io/liqonet/commands/cli"
 )
 
 // all calls a function for every command that users see.
@@ -20,12 +22,12 @@ func all(cmd *cobra.Command, do func(*cobra.Command)) {
 
 func TestHelpFitsTheTerminal(t *testing.T) {
 	for _, columns := range []int{60, 80, 100} {
-		env := &Env{Columns: columns}
-		env.start(false)
+		env := &cli.Env{Columns: columns}
+		env.Start(false)
 		all(New(env), func(cmd *cobra.Command) {
 			var b strings.Builder
 			cmd.SetOut(&b)
-			env.help(cmd)
+			env.Help(cmd)
 			for line := range strings.Lines(b.String()) {
 				line = strings.TrimSuffix(line, "\n")
 				// What can be copied is not broken, nor is a name that is too long by itself.
@@ -42,14 +44,14 @@ func TestHelpFitsTheTerminal(t *testing.T) {
 
 // TestExamples: every command has one, whose flags exist.
 func TestExamples(t *testing.T) {
-	env := &Env{}
-	env.start(false)
+	env := &cli.Env{}
+	env.Start(false)
 	all(New(env), func(cmd *cobra.Command) {
-		if !strings.Contains(cmd.Example, programName) {
+		if !strings.Contains(cmd.Example, cli.ProgramName) {
 			t.Errorf("%s has no example", cmd.CommandPath())
 		}
 		for line := range strings.SplitSeq(cmd.Example, "\n") {
-			_, line, _ = strings.Cut(line, programName+" ")
+			_, line, _ = strings.Cut(line, cli.ProgramName+" ")
 			line = strings.ReplaceAll(strings.TrimSuffix(line, ")"), "$JOB_ID", "7")
 			var args []string
 			for _, word := range strings.Fields(line) {

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/google/go-containerregistry/pkg/registry"
+
+	"liqonet.io/liqonet/commands/cli"
 )
 
 func TestImagePush(t *testing.T) {
@@ -25,8 +27,8 @@ func TestImagePush(t *testing.T) {
 	}
 	var out, said strings.Builder
 	ref := strings.TrimPrefix(server.URL, "http://") + "/net:1"
-	env := &Env{Out: &out, Err: &said}
-	if code := Run(t.Context(), env, []string{"image", "push", ref, "--binary", file}); code != ExitOK {
+	env := &cli.Env{Out: &out, Err: &said}
+	if code := Run(t.Context(), env, []string{"image", "push", ref, "--binary", file}); code != cli.ExitOK {
 		t.Fatalf("exit code %d: %s", code, said.String())
 	}
 	if !regexp.MustCompile(`^` + regexp.QuoteMeta(ref) + `@sha256:[0-9a-f]{64}\n$`).MatchString(out.String()) {

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"liqonet.io/liqonet/commands/cli"
 )
 
 // TestInterrupted: the user knows why it ended, and needs no advice.
@@ -17,8 +19,8 @@ func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var said strings.Builder
-	code := Run(ctx, &Env{Out: t.Output(), Err: &said}, []string{"network", "status", "--kubeconfig", file})
-	if got := said.String(); code != ExitInterrupted || !strings.HasSuffix(got, ": interrupted\n") || strings.Contains(got, "hint:") {
+	code := Run(ctx, &cli.Env{Out: t.Output(), Err: &said}, []string{"network", "status", "--kubeconfig", file})
+	if got := said.String(); code != cli.ExitInterrupted || !strings.HasSuffix(got, ": interrupted\n") || strings.Contains(got, "hint:") {
 		t.Errorf("exit code %d, said %q", code, got)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra/doc"
 
 	"liqonet.io/liqonet/commands"
+	"liqonet.io/liqonet/commands/cli"
 	"liqonet.io/liqonet/internal/golden"
 )
 
@@ -15,7 +16,7 @@ import (
 // do: dates and tags of a build are left out.
 func TestReference(t *testing.T) {
 	const committed = "../docs/cli"
-	root, folder := commands.New(&commands.Env{}), t.TempDir()
+	root, folder := commands.New(&cli.Env{}), t.TempDir()
 	root.DisableAutoGenTag = true
 	root.InitDefaultCompletionCmd() // Cobra adds it when a command line runs
 	if err := doc.GenMarkdownTree(root, folder); err != nil {

@@ -1,5 +1,5 @@
-// Package commands is liqoctl's command line: one file a command, each from flags to options to the call that
-// does the work. What is done is not in scope: see internal/peering, internal/helper, internal/image and ipam.
+// Package commands is liqoctl's command line: the tree of commands, the version, and how an error becomes an exit code.
+// Its folders have the commands: each goes from flags to options to the call that does the work.
 package commands
 
 import (
@@ -10,37 +10,43 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"liqonet.io/liqonet/commands/cli"
+	"liqonet.io/liqonet/commands/image"
+	"liqonet.io/liqonet/commands/incluster"
+	"liqonet.io/liqonet/commands/ipam"
+	"liqonet.io/liqonet/commands/network"
+	"liqonet.io/liqonet/commands/ui"
 	"liqonet.io/liqonet/internal/hint"
 )
 
 // Run executes a command line, without the program's name, and returns the process's exit code. Errors are
 // written to env.Err. When ctx ends, so does the command.
-func Run(ctx context.Context, env *Env, args []string) int {
-	env.start(false)
+func Run(ctx context.Context, env *cli.Env, args []string) int {
+	env.Start(false)
 	root := New(env)
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
-		env.progress.stop()
-		return ExitOK
+		env.Progress.Stop()
+		return cli.ExitOK
 	}
-	code, hint := exitCode(ctx, err), hint.Of(err)
-	if hint == "" && code == ExitUsage {
+	code, hint := cli.ExitCode(ctx, err), hint.Of(err)
+	if hint == "" && code == cli.ExitUsage {
 		hint = cmd.CommandPath() + " --help"
 	}
-	err = withoutRequests(err)
-	if code == ExitInterrupted { // which the library calls otherwise
-		err, hint = errors.New(strings.ReplaceAll(err.Error(), context.Canceled.Error(), errInterrupted.Error())), ""
+	err = cli.WithoutRequests(err)
+	if code == cli.ExitInterrupted { // which the library calls otherwise
+		err, hint = errors.New(strings.ReplaceAll(err.Error(), context.Canceled.Error(), cli.ErrInterrupted.Error())), ""
 	}
-	env.progress.fail(err, env.called(hint))
+	env.Progress.Fail(err, env.Called(hint))
 	return code
 }
 
 // New returns the tree of commands.
-func New(env *Env) *cobra.Command {
+func New(env *cli.Env) *cobra.Command {
 	var config string
 	var verbose bool
-	root := group(programName, "Connect the pod networks of Kubernetes clusters", `
+	root := cli.Group(cli.ProgramName, "Connect the pod networks of Kubernetes clusters", `
 liqoctl connects the pod networks of Kubernetes clusters. Every pod of one cluster reaches every pod of the other,
 encrypted by WireGuard, even if their pod CIDRs overlap or their network plugins differ.
 
@@ -51,24 +57,24 @@ Exit codes: 0 success, 1 failure, 2 usage error, 3 unhealthy, 4 no free address,
   # Connect the clusters of two kube contexts, and show the state of the peering
   liqoctl network connect --context a --remote-context b
   liqoctl network status --context a`)
-	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: cmp.Or(env.Program, programName)}
+	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: cmp.Or(env.Program, cli.ProgramName)}
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.SetIn(env.In)
 	root.SetOut(env.Out)
 	root.SetErr(env.Err)
-	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { env.help(cmd) })
-	root.SetFlagErrorFunc(flagError)
-	root.SetGlobalNormalizationFunc(upstreamName)
-	textFlag(root.PersistentFlags(), &config, configFlag, "FILE", "configuration file (default $XDG_CONFIG_HOME/liqoctl/config.yaml)", nil)
-	boolFlag(root.PersistentFlags(), &verbose, "verbose,v", "log every request to a cluster to standard error")
+	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { env.Help(cmd) })
+	root.SetFlagErrorFunc(cli.FlagError)
+	root.SetGlobalNormalizationFunc(cli.UpstreamName)
+	ui.TextFlag(root.PersistentFlags(), &config, cli.ConfigFlag, "FILE", "configuration file (default $XDG_CONFIG_HOME/liqoctl/config.yaml)", nil)
+	ui.BoolFlag(root.PersistentFlags(), &verbose, "verbose,v", "log every request to a cluster to standard error")
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
-		if err := applySettings(env, cmd, config); err != nil {
+		if err := cli.ApplySettings(env, cmd, config); err != nil {
 			return err
 		}
-		env.start(verbose)
+		env.Start(verbose)
 		return nil
 	}
-	root.AddCommand(newNetwork(env), newIPAM(env), newImage(env), newVersion(env), newHelper(env))
-	addCompletions(env, root)
+	root.AddCommand(network.New(env), ipam.New(env), image.New(env), newVersion(env), incluster.New(env))
+	cli.AddCompletions(env, root)
 	return root
 }

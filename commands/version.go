@@ -10,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 
+	"liqonet.io/liqonet/commands/cli"
+	"liqonet.io/liqonet/commands/ui"
 	"liqonet.io/liqonet/internal/buildinfo"
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/records"
@@ -30,9 +32,9 @@ type helperVersion struct {
 	Pods    int    `json:"pods"`
 }
 
-func newVersion(env *Env) *cobra.Command {
-	output, clientOnly := formatText, false
-	local, remote := newClusterFlags(), newRemoteFlags()
+func newVersion(env *cli.Env) *cobra.Command {
+	output, clientOnly := ui.FormatText, false
+	local, remote := cli.NewClusterFlags(), cli.NewRemoteFlags()
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Show the versions of liqoctl and of the helpers in the clusters",
@@ -40,39 +42,39 @@ func newVersion(env *Env) *cobra.Command {
 cluster. Without a kubeconfig, or with --client, the command shows the version of liqoctl only.`,
 		Example: `  liqoctl version --context a --remote-context b
   liqoctl version --client -o jsonpath={.version}`,
-		Args: arguments(),
+		Args: cli.Arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			v := versionAnswer{Info: env.Build}
 			var err error
 			if !clientOnly {
 				v.Helpers, err = helperVersions(cmd.Context(), env, local, remote)
 			}
-			if printed := answer(env, output, v, describeVersion); printed != nil {
+			if printed := cli.Answer(env, output, v, describeVersion); printed != nil {
 				return printed
 			}
 			return err
 		},
 	}
-	local.register(cmd, cmd.Flags())
-	remote.register(cmd, cmd.Flags())
-	boolFlag(cmd.Flags(), &clientOnly, "client", "connect to no cluster")
-	outputFlag(cmd, &output)
+	local.Register(cmd, cmd.Flags())
+	remote.Register(cmd, cmd.Flags())
+	ui.BoolFlag(cmd.Flags(), &clientOnly, "client", "connect to no cluster")
+	ui.OutputFlag(cmd, &output)
 	return cmd
 }
 
 // helperVersions asks the clusters that the flags choose. Where there is no kubeconfig, there is none to ask.
-func helperVersions(ctx context.Context, env *Env, local, remote *clusterFlags) ([]helperVersion, error) {
-	all := []*clusterFlags{local}
-	if remote.chosen() {
-		remote.inherit(local)
+func helperVersions(ctx context.Context, env *cli.Env, local, remote *cli.ClusterFlags) ([]helperVersion, error) {
+	all := []*cli.ClusterFlags{local}
+	if remote.Chosen() {
+		remote.Inherit(local)
 		all = append(all, remote)
 	}
 	var found []helperVersion
 	for _, flags := range all {
-		if kubeconfig, err := flags.config.Loader().RawConfig(); err == nil && kubeconfig.CurrentContext == "" && !flags.chosen() {
+		if kubeconfig, err := flags.Config.Loader().RawConfig(); err == nil && kubeconfig.CurrentContext == "" && !flags.Chosen() {
 			continue
 		}
-		c, err := flags.reach(ctx, env)
+		c, err := flags.Reach(ctx, env)
 		if err != nil {
 			return found, err
 		}
@@ -116,13 +118,13 @@ func describeVersion(v versionAnswer) string {
 	if v.Commit != "" {
 		commit = " commit " + v.Commit
 	}
-	writef(&b, "liqoctl %s%s (%s, %s)\n", v.Version, commit, v.Go, v.Platform)
+	ui.Writef(&b, "liqoctl %s%s (%s, %s)\n", v.Version, commit, v.Go, v.Platform)
 	if len(v.Helpers) > 0 {
 		rows := [][]string{{"CLUSTER", "HELPER", "IMAGE", "PODS"}}
 		for _, h := range v.Helpers {
 			rows = append(rows, []string{h.Cluster, h.Helper, h.Image, fmt.Sprint(h.Pods)})
 		}
-		_ = table(&b, rows) // a builder takes everything
+		_ = ui.Table(&b, rows) // a builder takes everything
 	}
 	return b.String()
 }

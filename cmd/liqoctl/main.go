@@ -13,11 +13,12 @@ import (
 	"golang.org/x/term"
 
 	"liqonet.io/liqonet/commands"
+	"liqonet.io/liqonet/commands/cli"
 	"liqonet.io/liqonet/internal/buildinfo"
 )
 
 func main() {
-	env := &commands.Env{
+	env := &cli.Env{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr,
 		InTerminal: term.IsTerminal(int(os.Stdin.Fd())), OutTerminal: term.IsTerminal(int(os.Stdout.Fd())), ErrTerminal: term.IsTerminal(int(os.Stderr.Fd())),
 		Environ: os.Environ(),
@@ -40,7 +41,7 @@ func interruptible() context.Context {
 		<-signals
 		cancel()
 		<-signals
-		os.Exit(commands.ExitInterrupted)
+		os.Exit(cli.ExitInterrupted)
 	}()
 	return ctx
 }

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"liqonet.io/liqonet/commands"
+	"liqonet.io/liqonet/commands/cli"
 )
 
 // asProgram makes the test binary run as liqoctl.
@@ -54,7 +54,7 @@ func exitCode(t *testing.T, cmd *exec.Cmd) int {
 }
 
 func TestExitCodeIsTheCommands(t *testing.T) {
-	for want, args := range map[int][]string{commands.ExitOK: {"version"}, commands.ExitUsage: {"--nonsense"}} {
+	for want, args := range map[int][]string{cli.ExitOK: {"version"}, cli.ExitUsage: {"--nonsense"}} {
 		cmd := liqoctl(t, args...)
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
@@ -93,8 +93,8 @@ contexts: [{name: silent, context: {cluster: silent}}]
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
-	if got := exitCode(t, cmd); got != commands.ExitInterrupted {
-		t.Errorf("exit code %d, want %d", got, commands.ExitInterrupted)
+	if got := exitCode(t, cmd); got != cli.ExitInterrupted {
+		t.Errorf("exit code %d, want %d", got, cli.ExitInterrupted)
 	}
 }
 
@@ -114,8 +114,8 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	if err := errors.Join(cmd.Process.Signal(os.Interrupt), cmd.Process.Signal(syscall.SIGTERM)); err != nil {
 		t.Fatal(err)
 	}
-	if got := exitCode(t, cmd); got != commands.ExitInterrupted {
-		t.Errorf("exit code %d, want %d", got, commands.ExitInterrupted)
+	if got := exitCode(t, cmd); got != cli.ExitInterrupted {
+		t.Errorf("exit code %d, want %d", got, cli.ExitInterrupted)
 	}
 }
 

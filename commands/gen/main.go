@@ -11,12 +11,13 @@ import (
 	"github.com/spf13/cobra/doc"
 
 	"liqonet.io/liqonet/commands"
+	"liqonet.io/liqonet/commands/cli"
 )
 
 func main() {
 	if err := run(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
-		os.Exit(commands.ExitFailure)
+		os.Exit(cli.ExitFailure)
 	}
 }
 
@@ -28,7 +29,7 @@ func run(args []string) error {
 	if err := os.MkdirAll(args[0], 0o755); err != nil {
 		return err
 	}
-	root := commands.New(&commands.Env{})
+	root := commands.New(&cli.Env{})
 	root.DisableAutoGenTag = true
 	root.InitDefaultCompletionCmd() // Cobra adds it when a command line runs
 	return doc.GenManTree(root, &doc.GenManHeader{Title: "LIQOCTL", Section: "1"}, args[0])

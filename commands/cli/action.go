@@ -1,0 +1,106 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"liqonet.io/liqonet/commands/ui"
+	"liqonet.io/liqonet/internal/steps"
+)
+
+// Operation is what a network command does once its flags are options. It tells the reporter how it goes on.
+type Operation[O, R any] func(context.Context, O, steps.Reporter) (R, error)
+
+// perform runs an operation, prints its result and returns it; text writes it for people.
+func perform[O, R any](ctx context.Context, env *Env, do Operation[O, R], options O, output ui.Format, text func(R) string) (R, error) {
+	result, err := do(ctx, options, env.Progress)
+	if err != nil {
+		return result, err
+	}
+	env.Progress.Stop()
+	return result, Answer(env, output, result, text)
+}
+
+// Answer prints a result.
+func Answer[R any](env *Env, output ui.Format, result R, text func(R) string) error {
+	if output.Structured() {
+		return output.Encode(env.Out, result)
+	}
+	_, err := io.WriteString(env.Out, ui.Visible(text(result)))
+	return err
+}
+
+// TimeoutFlag adds the flag that bounds an operation, with the default that the timeout has; 0: steps.DefaultTimeout.
+func TimeoutFlag(flags *pflag.FlagSet, timeout *time.Duration) {
+	*timeout = cmp.Or(*timeout, steps.DefaultTimeout)
+	ui.AddFlag(flags, timeout, "timeout", "DURATION", "time limit of the whole command", ui.PositiveDuration)
+}
+
+// sizedTimeoutFlag is timeoutFlag for operations that wait for every node.
+func sizedTimeoutFlag(flags *pflag.FlagSet, timeout *time.Duration) {
+	ui.AddFlag(flags, timeout, "timeout", "DURATION",
+		fmt.Sprintf("time limit of the whole command (default: %s, and a second for every ten nodes of the larger cluster)", steps.DefaultTimeout), ui.PositiveDuration)
+}
+
+// Action is what a command does to clusters, by options of type O and with a result of type R.
+type Action[O, R any] struct {
+	Do   Operation[O, R]
+	Text func(R) string // writes the result for people
+	// options are what the flags and the arguments ask for. timeout is theirs.
+	Options func(args []string) (O, error)
+	Timeout *time.Duration
+	BySize  bool // the default of timeout depends on the number of nodes
+	// Does what do does in a dry run; nil: the command changes nothing that a lock guards.
+	Plan    Operation[O, steps.Plan]
+	Ask     func(O) string // what to ask before it is done; nil or "": nothing
+	Verdict func(R) error  // of a result that was printed; nil: a result is a success
+	Ignored []string       // flags of Liqo's liqoctl that change nothing here
+}
+
+// Command completes a command: it adds the flags that all of them have, and has the action run.
+func (a Action[O, R]) Command(env *Env, cmd *cobra.Command) *cobra.Command {
+	var yes, dryRun bool
+	output := ui.FormatText
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		env.locking.Holder = lockHolder(cmd)
+		o, err := a.Options(args)
+		if err != nil {
+			return err
+		}
+		if dryRun {
+			_, err := perform(cmd.Context(), env, dryly(a.Plan), o, output, DescribeDryRun)
+			return err
+		}
+		if a.Ask != nil && a.Ask(o) != "" {
+			if err := env.confirm(cmd.Context(), yes, a.Ask(o)); err != nil {
+				return err
+			}
+		}
+		result, err := perform(cmd.Context(), env, a.Do, o, output, a.Text)
+		if err != nil || a.Verdict == nil {
+			return err
+		}
+		return a.Verdict(result)
+	}
+	if a.Ask != nil {
+		ui.BoolFlag(cmd.Flags(), &yes, "yes,y", "do not ask for confirmation (alias --skip-confirm)")
+	}
+	if a.Plan != nil {
+		AddDryRunFlag(cmd, &dryRun)
+		lockFlags(cmd, &env.locking)
+	}
+	if a.BySize {
+		sizedTimeoutFlag(cmd.Flags(), a.Timeout)
+	} else {
+		TimeoutFlag(cmd.Flags(), a.Timeout)
+	}
+	upstreamFlags(cmd, a.Ignored...)
+	ui.OutputFlag(cmd, &output)
+	return cmd
+}

@@ -1,0 +1,65 @@
+// Package cli is what all commands share: streams and settings, exit codes, help, completion, and the flags of
+// clusters, pods and locks. An Action leads from flags to an operation and its printed result.
+package cli
+
+import (
+	"cmp"
+	"io"
+	"log/slog"
+	"strings"
+
+	"k8s.io/klog/v2"
+
+	"liqonet.io/liqonet/commands/ui"
+	"liqonet.io/liqonet/internal/buildinfo"
+	"liqonet.io/liqonet/internal/cluster"
+)
+
+// Env is what commands need of the process that they run in.
+type Env struct {
+	In  io.Reader
+	Out io.Writer // the answer, and nothing else
+	Err io.Writer // progress, warnings, errors, logs
+	// Whether these are terminals.
+	InTerminal, OutTerminal, ErrTerminal bool
+	Columns                              int // width of the terminal; 0 stands for 80
+	// As the user calls it: "kubectl liqonet" for the plugin; "" is liqoctl.
+	Program string
+	Environ []string // as of os.Environ
+	Build   buildinfo.Info
+
+	// Set once the flags are read.
+	Verbose  bool
+	Progress *ui.Progress
+	locking  cluster.LockOptions // of the command that runs
+}
+
+// Variable returns an environment variable, "" when it is not set.
+func (e *Env) Variable(name string) string {
+	for _, entry := range e.Environ {
+		if key, value, _ := strings.Cut(entry, "="); key == name {
+			return value
+		}
+	}
+	return ""
+}
+
+// Called replaces liqoctl's name in commands by the one that the user calls it by.
+func (e *Env) Called(text string) string {
+	return strings.ReplaceAll(text, ProgramName+" ", cmp.Or(e.Program, ProgramName)+" ")
+}
+
+// Start makes what depends on the global flags. Lines and a spinner would overwrite each other: with verbose, progress
+// is in plain lines.
+func (e *Env) Start(verbose bool) {
+	// What client-go logs of its own accord it also returns as errors.
+	klog.SetSlogLogger(slog.New(slog.DiscardHandler))
+	e.Verbose = verbose
+	e.Progress = ui.NewProgress(e.Err, e.ErrTerminal && !verbose && !e.dumb(), e.ErrTerminal && e.Colours())
+}
+
+// dumb reports a terminal that knows no control sequences.
+func (e *Env) dumb() bool { return e.Variable("TERM") == "dumb" }
+
+// Colours reports whether the user wants any: see no-color.org.
+func (e *Env) Colours() bool { return e.Variable("NO_COLOR") == "" && !e.dumb() }

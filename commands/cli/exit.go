@@ -1,0 +1,84 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/steps"
+	"liqonet.io/liqonet/ipam"
+)
+
+// Exit codes. They are part of the interface: see docs/cli.
+const (
+	ExitOK      = 0
+	ExitFailure = 1 // what was asked for did not happen
+	ExitUsage   = 2 // the command line or the configuration makes no sense; nothing was done
+	// `network status`: a peering does not work, or its clusters disagree; `network reset`: state remains; `network
+	// test`, `network diagnose`: a check failed; `network trace`: packets do not cross; `network connect`, `network
+	// init`: a node is not verified, all others are.
+	ExitUnhealthy   = 3
+	ExitNoneFree    = 4   // no address range or address is free for what was asked
+	ExitInterrupted = 130 // ended by a signal: 128 + SIGINT
+)
+
+// UsageError is a command line or a configuration that makes no sense.
+type UsageError struct {
+	Err    error
+	Advice string // "": that of Err
+}
+
+func (e *UsageError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *UsageError) Unwrap() error { return e.Err }
+
+// Hint returns the advice.
+func (e *UsageError) Hint() string { return cmp.Or(e.Advice, hint.Of(e.Err)) }
+
+// Usagef makes a usage error without a hint: the command's help is named later.
+func Usagef(format string, args ...any) *UsageError {
+	return &UsageError{Err: fmt.Errorf(format, args...)}
+}
+
+// verdict is an error after a result that was printed: the command did what was asked for, and found a fault.
+type verdict string
+
+func (v verdict) Error() string { return string(v) }
+
+// The verdicts.
+const (
+	ErrUnhealthy  verdict = "not all peerings are healthy"
+	ErrDisagree   verdict = "the clusters disagree about their peering"
+	ErrUnverified verdict = "not all nodes are verified"
+	ErrRemains    verdict = "liqonet state remains"
+	ErrPaths      verdict = "not all checks passed"
+	ErrDiagnosed  verdict = "faults were found"
+	ErrTraced     verdict = "packets do not cross"
+)
+
+// ErrInterrupted ends what only a signal ends.
+var ErrInterrupted = errors.New("interrupted")
+
+// ExitCode maps the error of a command to the code of the process. ctx is the process's own: only a signal
+// ends it.
+func ExitCode(ctx context.Context, err error) int {
+	var usage *UsageError
+	var input *steps.InputError
+	var found verdict
+	switch {
+	case err == nil:
+		return ExitOK
+	case ctx.Err() != nil:
+		return ExitInterrupted
+	case errors.As(err, &usage), errors.As(err, &input):
+		return ExitUsage
+	case errors.As(err, &found):
+		return ExitUnhealthy
+	case errors.Is(err, ipam.ErrNoneFree):
+		return ExitNoneFree
+	}
+	return ExitFailure
+}

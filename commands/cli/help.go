@@ -1,0 +1,145 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// Columns of help: lines are no longer than most readers like, and flags' descriptions begin at one place.
+const (
+	defaultColumns = 80
+	mostColumns    = 110
+	flagColumn     = 30
+)
+
+// sections are the groups of flags in help, in order; a flag is in the first whose list has its name.
+var sections = []struct{ title, flags string }{
+	{"Gateways", "server-side gw-server-service-type gw-server-service-port gw-server-service-nodeport gw-server-service-loadbalancerip gw-client-address gw-client-port"},
+	{"Tunnel", "wireguard mtu mss-clamp"},
+	{"Installation", "image overlay allow-forward update all-nodes skip-validation"},
+	{"Cluster", "kubeconfig context cluster user namespace request-timeout"},
+	{"Addresses", "name pod-cidr service-cidr node-network reserve pool external-cidr internal-cidr"},
+	{"Remote cluster", "remote-kubeconfig remote-context remote-cluster remote-user remote-namespace"},
+	{"Remote addresses", "remote-name remote-pod-cidr remote-service-cidr remote-node-network remote-reserve remote-pool remote-external-cidr remote-internal-cidr"},
+	{"Global flags", "config verbose help"},
+}
+
+// Help writes what a command does and takes.
+func (e *Env) Help(cmd *cobra.Command) {
+	w, columns := cmd.OutOrStdout(), min(cmp.Or(e.Columns, defaultColumns), mostColumns)
+	io.WriteString(w, wrap(e.Called(cmp.Or(cmd.Long, cmd.Short)), columns, 0)) //nolint:errcheck // as cobra does
+	fmt.Fprintf(w, "\nUsage:\n")
+	if cmd.Runnable() && !cmd.HasAvailableSubCommands() {
+		fmt.Fprintf(w, "  %s\n", cmd.UseLine())
+	} else {
+		fmt.Fprintf(w, "  %s COMMAND [flags]\n", cmd.CommandPath())
+	}
+	if len(cmd.Aliases) > 0 {
+		fmt.Fprintf(w, "\nAliases: %s\n", cmd.NameAndAliases())
+	}
+	if cmd.HasExample() {
+		fmt.Fprintf(w, "\nExamples:\n%s\n", e.Called(cmd.Example))
+	}
+	if cmd.HasAvailableSubCommands() {
+		fmt.Fprintf(w, "\nCommands:\n")
+		for _, sub := range cmd.Commands() {
+			if sub.IsAvailableCommand() {
+				fmt.Fprintf(w, "  %-*s  %s\n", len("rotate-keys"), sub.Name(), sub.Short)
+			}
+		}
+	}
+	writeFlags(w, cmd, columns)
+	if cmd.HasAvailableSubCommands() {
+		fmt.Fprintf(w, "\nHelp for a command: %s COMMAND --help\n", cmd.CommandPath())
+	}
+}
+
+// writeFlags writes the flags of a command by sections, those of none first.
+func writeFlags(w io.Writer, cmd *cobra.Command, columns int) {
+	grouped := make(map[string][]*pflag.Flag)
+	add := func(f *pflag.Flag) {
+		title := "Flags"
+		for _, s := range sections {
+			if strings.Contains(" "+s.flags+" ", " "+f.Name+" ") {
+				title = s.title
+			}
+		}
+		if !f.Hidden {
+			grouped[title] = append(grouped[title], f)
+		}
+	}
+	cmd.LocalFlags().VisitAll(add)
+	cmd.InheritedFlags().VisitAll(add)
+	title := "Flags"
+	for i := 0; ; i++ {
+		if flags := grouped[title]; len(flags) > 0 {
+			fmt.Fprintf(w, "\n%s:\n", title)
+			for _, f := range flags {
+				writeFlag(w, f, columns)
+			}
+		}
+		if i == len(sections) {
+			return
+		}
+		title = sections[i].title
+	}
+}
+
+// writeFlag writes one flag and its description, beside it if there is room, else below.
+func writeFlag(w io.Writer, f *pflag.Flag, columns int) {
+	left := "      --" + f.Name
+	if f.Shorthand != "" {
+		left = "  -" + f.Shorthand + ", --" + f.Name
+	}
+	kind, usage := pflag.UnquoteUsage(f)
+	if kind != "" {
+		left += " " + kind
+	}
+	if zero := f.DefValue == "" || f.DefValue == "0" || f.DefValue == "false" || f.DefValue == "[]"; !zero && !strings.Contains(usage, "(default") {
+		usage += " (default " + f.DefValue + ")"
+	}
+	text := strings.TrimLeft(wrap(usage, columns, flagColumn), " ")
+	if len(left)+2 > flagColumn {
+		fmt.Fprintf(w, "%s\n%*s%s", left, flagColumn, "", text)
+		return
+	}
+	fmt.Fprintf(w, "%-*s%s", flagColumn, left, text)
+}
+
+// wrap fits the paragraphs of a text to a width. Lines that begin with a blank stay as they are.
+func wrap(text string, columns, indent int) string {
+	var b strings.Builder
+	column := 0
+	end := func() {
+		if column > 0 {
+			b.WriteByte('\n')
+			column = 0
+		}
+	}
+	for line := range strings.SplitSeq(text, "\n") {
+		if line == "" || line[0] == ' ' || line[0] == '\t' {
+			end()
+			b.WriteString(line + "\n")
+			continue
+		}
+		for word := range strings.FieldsSeq(line) {
+			if column > 0 && column+1+len(word) > columns {
+				end()
+			}
+			if column == 0 {
+				b.WriteString(strings.Repeat(" ", indent) + word)
+				column = indent + len(word)
+				continue
+			}
+			b.WriteString(" " + word)
+			column += 1 + len(word)
+		}
+	}
+	end()
+	return b.String()
+}

@@ -1,0 +1,80 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"liqonet.io/liqonet/commands/ui"
+	"liqonet.io/liqonet/internal/image"
+	"liqonet.io/liqonet/internal/peering"
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/netops/echo"
+	"liqonet.io/liqonet/templates"
+)
+
+// automatic is the word by which a flag leaves the choice of an overlay to liqoctl.
+const automatic records.OverlayKind = "auto"
+
+// InstallFlags adds the flags that say how liqonet is installed in a cluster.
+func InstallFlags(cmd *cobra.Command, to *peering.Installation) {
+	to.Overlay = automatic
+	ui.EnumFlag(cmd, &to.Overlay, "overlay", "encapsulation between nodes and gateways; auto: geneve if all nodes support it, else vxlan",
+		automatic, records.Geneve, records.VXLAN)
+	ui.AddFlag(cmd.Flags(), &to.OverlayPort, "overlay-port", "PORT", "UDP port of the overlay on nodes and gateways (default: unchanged, 6091 in a new installation)", overlayPort)
+	ImageFlag(cmd, &to.Image)
+	PodFlags(cmd, &to.Pods)
+	gatewayPodFlags(cmd, &to.Pods)
+	ui.BoolFlag(cmd.Flags(), &to.Update, "update", "apply changes to an existing installation")
+	ui.BoolFlag(cmd.Flags(), &to.SkipValidation, "skip-validation", "skip preflight checks; known incompatibilities become warnings")
+	ui.OptionalFlag(cmd.Flags(), &to.AllowForward, "allow-forward", "on nodes whose firewall drops forwarded packets, add rules that accept liqonet's (default: leave unchanged)")
+}
+
+// AllNodesFlag adds the flag that makes a node that does not take part a failure.
+func AllNodesFlag(cmd *cobra.Command, to *peering.Installation) {
+	ui.BoolFlag(cmd.Flags(), &to.AllNodes, "all-nodes", "fail if a Ready node cannot be verified, instead of naming it with exit code 3")
+}
+
+// otherOverlays are the ports that network plugins use for VXLAN (IANA's, and Linux's own of flannel and Cilium) and
+// Geneve. Nodes drop packets to the overlay's port that are no gateway's: the plugin's would be lost.
+var otherOverlays = []uint16{4789, 8472, 6081}
+
+// overlayPort reads a port that the overlay can have beside the other sockets of nodes and gateways.
+func overlayPort(text string) (uint16, error) {
+	n, err := ui.Port(text)
+	switch {
+	case n == echo.Port, n >= templates.TunnelPort && n < templates.TunnelPort+records.MaxGateways:
+		return 0, fmt.Errorf("%d is another port of gateways", n)
+	case slices.Contains(otherOverlays, n):
+		return 0, fmt.Errorf("%d is the port of other overlays", n)
+	}
+	return n, err
+}
+
+// ImageFlag adds the flag that names the image of the helpers.
+func ImageFlag(cmd *cobra.Command, to *string) {
+	ui.TextFlag(cmd.Flags(), to, "image", "IMAGE", "container image of the helpers (default: the image of this release; other builds have none)", ui.ImageName)
+}
+
+// Installation is what the flags ask for, with the default image. It is called last, so that errors in the command line
+// come first.
+func Installation(env *Env, o peering.Installation) (_ peering.Installation, err error) {
+	if o.Overlay == automatic {
+		o.Overlay = ""
+	}
+	o.Image, err = ImageOrDefault(env, o.Image)
+	return o, err
+}
+
+// ImageOrDefault is the image that the user names, else the default of this build, which only a published release has.
+func ImageOrDefault(env *Env, named string) (string, error) {
+	if named != "" {
+		return named, nil
+	}
+	reference, err := image.DefaultReference(env.Build)
+	if err != nil {
+		return "", &UsageError{Err: err}
+	}
+	return reference, nil
+}

@@ -1,0 +1,35 @@
+package cli
+
+import (
+	"os"
+	"os/user"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"liqonet.io/liqonet/commands/ui"
+	"liqonet.io/liqonet/internal/cluster"
+)
+
+// lockFlags adds the flags of a command that writes to clusters.
+func lockFlags(cmd *cobra.Command, to *cluster.LockOptions) {
+	flags := cmd.Flags()
+	to.Timeout, to.Duration = cluster.DefaultLockTimeout, cluster.DefaultLockDuration
+	ui.AddFlag(flags, &to.Timeout, "lock-timeout", "DURATION", "how long to wait for other runs that write to the same clusters, beside --timeout", ui.PositiveDuration)
+	ui.BoolFlag(flags, &to.Break, "break-lock", "take the lock of another run, which then ends: needs the level administer")
+	// For tests, in which runs are killed.
+	ui.AddFlag(flags, &to.Duration, "lock-duration", "DURATION", "time after which the lock of a run that was killed is taken over", ui.PositiveDuration).Hidden = true
+}
+
+// lockHolder is what other runs are told of a command.
+func lockHolder(cmd *cobra.Command) string {
+	who, where := "unknown", "unknown"
+	if u, err := user.Current(); err == nil {
+		who = u.Username
+	}
+	if name, err := os.Hostname(); err == nil {
+		where = name
+	}
+	_, command, _ := strings.Cut(cmd.CommandPath(), " ")
+	return who + "@" + where + ": " + command
+}

@@ -1,0 +1,47 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"liqonet.io/liqonet/commands/ui"
+	"liqonet.io/liqonet/internal/steps"
+)
+
+// succeed is an operation of one stage that returns its options.
+func succeed(_ context.Context, o int, r steps.Reporter) (int, error) {
+	r.Stage("reach")
+	r.Done("reach", "", time.Second)
+	return o, nil
+}
+
+func TestPerformPrintsTheResultOnStandardOutput(t *testing.T) {
+	var out, said strings.Builder
+	env := &Env{Out: &out, Err: &said}
+	env.Start(false)
+	if _, err := perform(t.Context(), env, succeed, 7, ui.FormatText, func(r int) string { return strings.Repeat("x", r) }); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := out.String(), "xxxxxxx"; got != want {
+		t.Errorf("stdout %q, want %q", got, want)
+	}
+	out.Reset()
+	if _, err := perform(t.Context(), env, succeed, 7, ui.FormatJSON, func(int) string { return "" }); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := out.String(), "7\n"; got != want {
+		t.Errorf("stdout %q, want %q", got, want)
+	}
+	if got, want := said.String(), strings.Repeat("reach (1.0s)\n", 2); got != want {
+		t.Errorf("stderr %q, want %q", got, want)
+	}
+	out.Reset()
+	cause := errors.New("cause")
+	_, err := perform(t.Context(), env, func(context.Context, int, steps.Reporter) (int, error) { return 0, cause }, 7, ui.FormatJSON, nil)
+	if !errors.Is(err, cause) || out.String() != "" {
+		t.Errorf("error %v, stdout %q after a failure", err, out.String())
+	}
+}

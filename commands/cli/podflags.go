@@ -1,0 +1,128 @@
+package cli
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	apiresource "k8s.io/apimachinery/pkg/api/resource"
+
+	"liqonet.io/liqonet/commands/ui"
+	"liqonet.io/liqonet/templates"
+)
+
+// PodFlags adds the flags that hold for all pods of liqonet in a cluster. The empty value restores the default.
+func PodFlags(cmd *cobra.Command, to *templates.Pods) {
+	flags := cmd.Flags()
+	checked(to,
+		PairsFlag(flags, &to.Labels, "pod-labels", manyPairs, "labels of all pods of liqonet", AsItIs),
+		PairsFlag(flags, &to.Annotations, "pod-annotations", OnePair, "annotation of all pods of liqonet; repeat for more", AsItIs),
+		ListFlag(flags, &to.ImagePullSecrets, "image-pull-secret", "NAME,...", "Secrets in liqonet's namespace with the registry's credentials",
+			func(text string) (string, error) { return text, nil }),
+		ui.AddFlag(flags, &to.PriorityClass, "priority-class", "NAME",
+			"priority class of all pods of liqonet (default: system-node-critical on nodes, system-cluster-critical for gateways)",
+			func(text string) (*string, error) { return &text, nil }),
+		PairsFlag(flags, &to.Requests, "requests", "NAME=QUANTITY,...", "CPU and memory that each pod requests (default cpu=10m,memory=32Mi)", quantity),
+		PairsFlag(flags, &to.Limits, "limits", "NAME=QUANTITY,...", "limits of CPU and memory of each pod (default memory=256Mi)", quantity))
+}
+
+// gatewayPodFlags adds the flags that say on which nodes gateways run.
+func gatewayPodFlags(cmd *cobra.Command, to *templates.Pods) {
+	checked(to,
+		PairsFlag(cmd.Flags(), &to.GatewayNodeSelector, "gateway-node-selector", manyPairs, "labels of the nodes that may run gateways", AsItIs),
+		ListFlag(cmd.Flags(), &to.GatewayTolerations, "gateway-toleration", "KEY[=VALUE][:EFFECT],...",
+			"taints that gateways tolerate", toleration))
+}
+
+// checked has flags refuse what no pod can have.
+func checked(pods *templates.Pods, flags ...*pflag.Flag) {
+	for _, f := range flags {
+		f.Value = checkedValue{f.Value, pods}
+	}
+}
+
+// checkedValue is the value of a flag that sets a field of pods.
+type checkedValue struct {
+	pflag.Value
+
+	pods *templates.Pods
+}
+
+// Set implements pflag.Value.
+func (v checkedValue) Set(text string) error {
+	if err := v.Value.Set(text); err != nil {
+		return err
+	}
+	return v.pods.Validate()
+}
+
+// AsItIs takes any value of a pair.
+func AsItIs(_, value string) (string, error) { return value, nil }
+
+// OnePair and manyPairs are the arguments of pairsFlag. With onePair a value may have commas.
+const (
+	OnePair   = "KEY=VALUE"
+	manyPairs = "KEY=VALUE,..."
+)
+
+// PairsFlag adds a flag that takes pairs of key and value, by repeating the flag, or with commas where kind is not
+// onePair. The empty value is no pairs.
+func PairsFlag[M ~map[K]V, K ~string, V any](flags *pflag.FlagSet, to *M, name, kind, usage string, read func(key, value string) (V, error)) *pflag.Flag {
+	return ui.AddFlag(flags, to, name, kind, usage, func(text string) (M, error) {
+		if text == "" {
+			return M{}, nil
+		}
+		all := maps.Clone(*to)
+		if all == nil {
+			all = make(M)
+		}
+		pairs := []string{text}
+		if kind != OnePair {
+			pairs = strings.Split(text, ",")
+		}
+		for _, pair := range pairs {
+			key, value, found := strings.Cut(pair, "=")
+			if !found {
+				return nil, fmt.Errorf("%q is not KEY=VALUE", pair)
+			}
+			parsed, err := read(key, value)
+			if err != nil {
+				return nil, err
+			}
+			all[K(key)] = parsed
+		}
+		return all, nil
+	})
+}
+
+// ListFlag adds a flag that takes values, separated by commas or by repeating the flag. The empty value is none.
+func ListFlag[T any](flags *pflag.FlagSet, to *[]T, name, kind, usage string, read func(text string) (T, error)) *pflag.Flag {
+	return ui.AddFlag(flags, to, name, kind, usage, func(text string) ([]T, error) {
+		if text == "" {
+			return []T{}, nil
+		}
+		return ui.Appended(*to, text, read)
+	})
+}
+
+func quantity(_, text string) (apiresource.Quantity, error) {
+	q, err := apiresource.ParseQuantity(text)
+	if err != nil || q.Sign() < 0 {
+		return q, fmt.Errorf("%q is not a quantity such as 100m or 64Mi", text)
+	}
+	return q, nil
+}
+
+// toleration reads a taint as kubectl taint writes it. Without a value it is any, without an effect all.
+func toleration(text string) (corev1.Toleration, error) {
+	taint, effect, _ := strings.Cut(text, ":")
+	key, value, valued := strings.Cut(taint, "=")
+	t := corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffect(effect)}
+	if valued {
+		t.Operator, t.Value = corev1.TolerationOpEqual, value
+	}
+	return t, nil
+}

@@ -1,0 +1,45 @@
+package cli
+
+import (
+	"errors"
+	"net/url"
+	"strings"
+
+	"liqonet.io/liqonet/internal/cluster"
+)
+
+// WithoutRequests returns the error with a text that leaves out which requests did not reach a cluster: net/http
+// puts them, with their whole URLs, before what says that the cluster was not reached.
+func WithoutRequests(err error) error {
+	text := err.Error()
+	for _, unsent := range unsentRequests(err) {
+		text = strings.ReplaceAll(text, unsent.Error(), unsent.Err.Error())
+	}
+	return errors.New(text)
+}
+
+// unsentRequests finds the requests in an error's tree that did not reach a cluster.
+func unsentRequests(err error) []*url.Error {
+	switch e := err.(type) { //nolint:errorlint // this is the walk through what is wrapped
+	case *url.Error:
+		if _, ok := errors.AsType[*cluster.ReachError](e.Err); ok {
+			return []*url.Error{e}
+		}
+	case interface{ Unwrap() error }:
+		return unsentRequests(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		var all []*url.Error
+		for _, cause := range e.Unwrap() {
+			all = append(all, unsentRequests(cause)...)
+		}
+		return all
+	}
+	return nil
+}
+
+// Lost warns that a cluster does not answer while something watches it.
+func (e *Env) Lost(what string) func(error) {
+	return func(err error) {
+		e.Progress.Warn(WithoutRequests(err).Error(), "the "+what+" goes on when the cluster answers again")
+	}
+}

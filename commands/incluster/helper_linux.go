@@ -1,0 +1,82 @@
+// Package incluster has the commands that run in pods. They are hidden from users.
+package incluster
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net"
+	"slices"
+	"strconv"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+
+	"liqonet.io/liqonet/commands/cli"
+	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/helper"
+	"liqonet.io/liqonet/templates"
+)
+
+// New returns the group of these commands.
+func New(env *cli.Env) *cobra.Command {
+	cmd := cli.Group("helper", "Run inside a cluster", "", "")
+	cmd.Hidden = true
+	cmd.AddCommand(newHelperNode(env, helper.Node.Run), newHelperGateway(env, helper.Gateway.Run),
+		newHelperVerify(helper.Verify), newHelperTest(env), newHelperTrace(env))
+	return cmd
+}
+
+// helperEnv is what a helper is given that keeps a kernel, without a client, and the node that it runs on. Probes and
+// metrics are served at the host's address; "" stands for all addresses.
+func helperEnv(env *cli.Env, host string) (o helper.Env, node string, err error) {
+	o.HealthAddress, o.Log = net.JoinHostPort(host, strconv.Itoa(templates.ProbePort)), helperLog(env)
+	err = given(env, map[string]*string{"NAMESPACE": &o.Namespace, "NODE_NAME": &node})
+	return o, node, err
+}
+
+// helperLog returns the log of a helper. It is for machines, and tells what changes.
+func helperLog(env *cli.Env) *slog.Logger {
+	level := slog.LevelInfo
+	if env.Verbose {
+		level = slog.LevelDebug
+	}
+	log := helper.NewLog(env.Err, level)
+	klog.SetSlogLogger(log) // informers tell of a lost API server there, and nowhere else
+	return log
+}
+
+// given reads variables that the helpers' manifests set. It refuses those that are missing.
+func given(env *cli.Env, variables map[string]*string) error {
+	for _, name := range slices.Sorted(maps.Keys(variables)) {
+		if *variables[name] = cmp.Or(*variables[name], env.Variable(name)); *variables[name] == "" {
+			return cli.Usagef("$%s is required", name)
+		}
+	}
+	return nil
+}
+
+// addClient gives a helper the client of its pod's service account.
+func addClient(env *cli.Env, h *helper.Env) (err error) {
+	h.Dialer = new(helper.Dialer)
+	h.Client, err = inClusterClient(env, h.Namespace, h.Dialer.DialContext)
+	return err
+}
+
+// inClusterClient returns the client of the service account of the pod that this runs in. A nil dial is the usual one.
+func inClusterClient(env *cli.Env, namespace string, dial func(context.Context, string, string) (net.Conn, error)) (kubernetes.Interface, error) {
+	config, err := rest.InClusterConfig()
+	if err != nil {
+		return nil, fmt.Errorf("find API server: %w", err)
+	}
+	config.Dial = dial
+	c, err := cluster.Open(config, cluster.Options{Context: "in-cluster", Namespace: namespace, Version: env.Build.Version})
+	if err != nil {
+		return nil, err
+	}
+	return c.Kube, nil
+}

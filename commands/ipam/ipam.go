@@ -1,0 +1,175 @@
+// Package ipam has the commands of the address registry of a cluster.
+package ipam
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"liqonet.io/liqonet/commands/cli"
+	"liqonet.io/liqonet/commands/ui"
+	"liqonet.io/liqonet/internal/addresses"
+	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/steps"
+	"liqonet.io/liqonet/ipam"
+)
+
+// connector makes the clients of the cluster that the flags choose, once they are read, and checks that it answers.
+type connector func(context.Context) (*cluster.Cluster, error)
+
+// installed is the cluster, if liqonet is installed in the namespace that the flags choose.
+func (connect connector) installed(ctx context.Context) (*cluster.Cluster, error) {
+	c, err := connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return c, inventory.CheckInstalled(ctx, c)
+}
+
+// New returns the group of these commands.
+func New(env *cli.Env) *cobra.Command {
+	cmd := cli.Group("ipam", "Show and reserve the address ranges of a cluster", `
+Show and reserve the address ranges of a cluster. Every range has one owner: the cluster, a peering, or a name that you
+choose.`, `
+  liqoctl ipam list
+  liqoctl ipam list 10.71.3.7`)
+	flags := cli.NewClusterFlags()
+	flags.Register(cmd, cmd.PersistentFlags())
+	connect := func(ctx context.Context) (*cluster.Cluster, error) { return flags.Reach(ctx, env) }
+	cmd.AddCommand(
+		newIPAMList(env, connect),
+		newIPAMReserve(env, connect),
+		newIPAMAcquire(env, connect),
+		newIPAMRelease(env, connect),
+		newIPAMTranslate(env, flags),
+	)
+	return cmd
+}
+
+// reservations is the answer of the commands on a cluster's reservations.
+type reservations struct {
+	document any    // for programs
+	summary  string // a line for people, before the table
+	text     string // for people, instead of the ranges
+	all      []ipam.Reservation
+	table    bool // people get a table, also without -o wide
+}
+
+// onReservations is what a command does with a cluster's reservations.
+type onReservations = func(context.Context, *cluster.Cluster) (reservations, error)
+
+// changingReservations is reservationCommand for what changes them: it has --dry-run.
+func changingReservations(env *cli.Env, connect connector, cmd *cobra.Command, prepare func(args []string) (onReservations, error)) *cobra.Command {
+	var dryRun bool
+	cli.AddDryRunFlag(cmd, &dryRun)
+	return reservationCommand(env, connect, cmd, func(args []string) (onReservations, error) {
+		run, err := prepare(args)
+		if err != nil || !dryRun {
+			return run, err
+		}
+		return func(ctx context.Context, c *cluster.Cluster) (reservations, error) {
+			c = c.DryRun()
+			_, err := run(ctx, c)
+			plan, err := steps.PlanOf(ctx, err, c)
+			a := cli.AnswerOf(plan)
+			return reservations{document: a, text: cli.DescribeDryRun(a)}, err
+		}, nil
+	})
+}
+
+// addReservations changes reservations, once what the cluster and its peerings use is among them again.
+func addReservations(ctx context.Context, c *cluster.Cluster, change func(*ipam.Registry) error) error {
+	fabric, err := inventory.Fabric(ctx, c)
+	if err != nil {
+		return err
+	}
+	return addresses.Add(ctx, c, fabric, change)
+}
+
+// reservationCommand completes a command on a cluster's reservations. prepare checks the command line before any
+// cluster is asked, and returns what is done then.
+func reservationCommand(env *cli.Env, connect connector, cmd *cobra.Command, prepare func(args []string) (onReservations, error)) *cobra.Command {
+	output := ui.FormatText
+	ui.OutputFlag(cmd, &output)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		run, err := prepare(args)
+		if err != nil {
+			return err
+		}
+		c, err := connect.installed(cmd.Context())
+		if err != nil {
+			return err
+		}
+		r, err := run(cmd.Context(), c)
+		if err != nil {
+			return err
+		}
+		return r.print(env, output)
+	}
+	return cmd
+}
+
+func (r reservations) print(env *cli.Env, output ui.Format) error {
+	if output.Structured() {
+		return output.Encode(env.Out, r.document)
+	}
+	if r.summary != "" {
+		ui.Writef(env.Out, "%s\n", r.summary)
+	}
+	switch {
+	case len(r.all) == 0:
+		_, err := io.WriteString(env.Out, ui.Visible(r.text))
+		return err
+	case r.table || output == ui.FormatWide:
+		if r.summary != "" {
+			fmt.Fprintln(env.Out)
+		}
+		return ui.Table(env.Out, reservationRows(r.all, output))
+	default:
+		for _, held := range r.all {
+			ui.Writef(env.Out, "%s\n", held.Range)
+		}
+	}
+	return nil
+}
+
+// reservationRows are the rows of a table of reservations.
+func reservationRows(all []ipam.Reservation, output ui.Format) [][]string {
+	heading := []string{"RANGE", "USED FOR", "REAL RANGE"}
+	if output == ui.FormatWide {
+		heading = append(heading, "OWNER", "PURPOSE", "SHARED")
+	}
+	rows := [][]string{heading}
+	for _, r := range all {
+		real := ui.Unknown
+		if r.Real.IsValid() {
+			real = r.Real.String()
+		}
+		row := []string{r.Range.String(), r.Use(), real}
+		if output == ui.FormatWide {
+			row = append(row, string(r.Owner), string(r.Purpose), map[bool]string{true: "yes", false: "no"}[r.Shared])
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// ownerFlag adds the flag that names the owner of a reservation.
+func ownerFlag(cmd *cobra.Command, to *ipam.Owner, usage string) {
+	ui.AddFlag(cmd.Flags(), to, "owner", "NAME", usage, func(name string) (ipam.Owner, error) {
+		owner := ipam.User(name)
+		if name == "" {
+			return "", nil
+		}
+		if owner.Validate() != nil {
+			return "", errOwner
+		}
+		return owner, nil
+	})
+}
+
+var errOwner = errors.New("must consist of letters, digits, '-', '.' and '_'")

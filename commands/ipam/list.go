@@ -1,0 +1,88 @@
+package ipam
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+
+	"github.com/spf13/cobra"
+
+	"liqonet.io/liqonet/commands/cli"
+	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/ipam"
+)
+
+// ipamList is the answer of `ipam list`.
+type ipamList struct {
+	Pools []netip.Prefix `json:"pools"` // from which free ranges are taken
+	// Of an address that was asked for: the smallest range that contains it.
+	Holder       *ipam.Reservation  `json:"holder,omitempty"`
+	Reservations []ipam.Reservation `json:"reservations"` // sorted by range, wider ones first
+}
+
+// listFilter chooses reservations. The zero value chooses all.
+type listFilter struct {
+	overlapping netip.Prefix // an address is a range of its length
+	owner       ipam.Owner
+}
+
+func newIPAMList(env *cli.Env, connect connector) *cobra.Command {
+	return reservationCommand(env, connect, &cobra.Command{
+		Use:   "list [ADDRESS|CIDR|OWNER]",
+		Short: "List reserved address ranges, or those of an address, a CIDR or an owner",
+		Long: `List the address ranges of a cluster that are in use or reserved: its own, and the remapped CIDRs of its peers. For a
+remapped CIDR the list also shows the real one.
+
+With an address or a CIDR, the list has the ranges that overlap it. The holder of an address is the holder of the smallest range
+that contains it. An owner is cluster, peering/NAME or user/NAME.`,
+		Example: `  liqoctl ipam list --context a -o wide
+  liqoctl ipam list 10.71.3.7
+  liqoctl ipam list peering/b -o json`,
+		Args: cli.Arguments("[ADDRESS|CIDR|OWNER]"),
+	}, func(args []string) (onReservations, error) {
+		var f listFilter
+		var err error
+		if len(args) > 0 {
+			f, err = readListFilter(args[0])
+		}
+		return f.list, err
+	})
+}
+
+func readListFilter(text string) (listFilter, error) {
+	if owner := ipam.Owner(text); owner.Validate() == nil {
+		return listFilter{owner: owner}, nil
+	}
+	if a, err := netip.ParseAddr(text); err == nil && a.Zone() == "" {
+		return listFilter{overlapping: netip.PrefixFrom(a.Unmap(), a.Unmap().BitLen())}, nil
+	}
+	p, err := netip.ParsePrefix(text)
+	if err != nil {
+		return listFilter{}, cli.Usagef("%q is not an IP address, a CIDR such as 10.244.0.0/16, cluster, peering/NAME or user/NAME", text)
+	}
+	return listFilter{overlapping: p.Masked()}, nil
+}
+
+func (f listFilter) list(ctx context.Context, c *cluster.Cluster) (reservations, error) {
+	registry, err := inventory.Reservations(ctx, c)
+	if err != nil {
+		return reservations{}, err
+	}
+	list, none, summary := ipamList{Pools: registry.Pools()}, "", ""
+	switch {
+	case f.owner != "":
+		list.Reservations, none = registry.Held(f.owner), fmt.Sprintf("%s holds nothing", f.owner)
+	case f.overlapping.IsValid():
+		list.Reservations, none = registry.Overlapping(f.overlapping), fmt.Sprintf("%s is free", f.overlapping)
+		if holder, ok := registry.OwnerOf(f.overlapping.Addr()); ok && f.overlapping.IsSingleIP() {
+			list.Holder, summary = &holder, fmt.Sprintf("%s is held: %s %s", f.overlapping.Addr(), holder.Use(), holder.Range)
+		}
+	default:
+		list.Reservations = registry.List()
+	}
+	if len(list.Reservations) == 0 {
+		list.Reservations, summary = []ipam.Reservation{}, none // a list in JSON, too
+	}
+	return reservations{document: list, summary: summary, all: list.Reservations, table: true}, nil
+}

@@ -1,0 +1,47 @@
+package ipam
+
+import (
+	"encoding/json"
+	"errors"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"liqonet.io/liqonet/commands/cli"
+	"liqonet.io/liqonet/commands/ui"
+	"liqonet.io/liqonet/internal/cluster/clustertest"
+	"liqonet.io/liqonet/internal/golden"
+	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/ipam"
+)
+
+func TestIPAMList(t *testing.T) {
+	c, _ := clustertest.New(clustertest.Config{})
+	err := inventory.UpdateReservations(t.Context(), c, func(r *ipam.Registry) error {
+		return errors.Join(
+			r.Reserve(ipam.Reservation{Range: netip.MustParsePrefix("10.244.0.0/16"), Owner: ipam.Cluster, Purpose: ipam.PodCIDR}),
+			r.Reserve(ipam.Reservation{Range: netip.MustParsePrefix("10.11.0.0/16"), Real: netip.MustParsePrefix("10.244.0.0/16"), Owner: ipam.Peering("b"), Purpose: ipam.PeerPods}),
+		)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	env := &cli.Env{Out: &out}
+	r, err := listFilter{}.list(t.Context(), c)
+	if err := errors.Join(err, r.print(env, ui.FormatText)); err != nil {
+		t.Fatal(err)
+	}
+	golden.Check(t, "ipam-list.golden", out.String())
+	out.Reset()
+	if err := r.print(env, ui.FormatJSON); err != nil {
+		t.Fatal(err)
+	}
+	var got ipamList
+	if err := json.Unmarshal([]byte(out.String()), &got); err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Pools) == 0 || len(got.Reservations) != 2 || got.Reservations[0].Real != netip.MustParsePrefix("10.244.0.0/16") {
+		t.Errorf("JSON answer %s", out.String())
+	}
+}

@@ -1,0 +1,224 @@
+package ipam
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"liqonet.io/liqonet/commands/cli"
+	"liqonet.io/liqonet/commands/ui"
+	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/ipam/translate"
+)
+
+// translateOptions are the options of `ipam translate`.
+type translateOptions struct {
+	peer      string // "": the addresses say by themselves whose they are
+	imported  bool   // what is given is the peer's, not this cluster's
+	reverse   bool   // what is given is as the other cluster calls it
+	slices    bool   // EndpointSlices are given, not addresses
+	file      string // "": the addresses are arguments; "-": standard input
+	output    ui.Format
+	addresses []string
+}
+
+// translatedAddresses are addresses in the order in which they were given.
+type translatedAddresses struct {
+	Addresses []translate.Address `json:"addresses"`
+}
+
+func newIPAMTranslate(env *cli.Env, flags *cli.ClusterFlags) *cobra.Command {
+	o := translateOptions{output: ui.FormatText}
+	cmd := &cobra.Command{
+		Use:   "translate [ADDRESS...]",
+		Short: "Translate addresses between this cluster and a peer",
+		Long: `Translate addresses between this cluster and a peer. By default, the command translates addresses of this cluster to the
+addresses that the peer uses for them; --import translates addresses of the peer to the ones that this cluster uses.
+--reverse inverts the translation. Without --peer, the command takes addresses as this cluster uses them, and shows
+which peer they belong to.
+
+Give the internal address of a node of this cluster, and the external address of a node of the peer. If an address
+belongs to no cluster, the command prints nothing and the exit code is 1.
+
+--endpointslice translates EndpointSlices, which can be applied in the other cluster beside a Service without a selector.`,
+		Example: `  # The address at which pods of b reach this pod of a
+  liqoctl ipam translate --context a --peer b 10.244.1.7
+
+  # The peer that this source address in an access log of a belongs to
+  liqoctl ipam translate --context a 10.71.1.7
+
+  # Reflect the endpoints of Service web from a to b
+  kubectl --context a get endpointslices -l kubernetes.io/service-name=web -o json |
+    liqoctl ipam translate --context a --peer b --endpointslice -f - |
+    kubectl --context b apply -f -`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.addresses = args
+			if err := o.check(); err != nil {
+				return err
+			}
+			c, err := flags.Connect(env)
+			if err != nil {
+				return err
+			}
+			return o.run(cmd.Context(), env, c.Context, func(ctx context.Context) (translate.Cluster, error) {
+				if err := c.Reach(ctx); err != nil {
+					return translate.Cluster{}, err
+				}
+				return inventory.Translation(ctx, c)
+			})
+		},
+	}
+	flagSet := cmd.Flags()
+	ui.TextFlag(flagSet, &o.peer, "peer", "NAME", "name of the peer", nil)
+	ui.BoolFlag(flagSet, &o.imported, "import", "translate addresses of the peer to addresses in this cluster")
+	ui.BoolFlag(flagSet, &o.reverse, "reverse", "translate remapped addresses to real ones")
+	ui.BoolFlag(flagSet, &o.slices, "endpointslice", "translate EndpointSlices")
+	ui.TextFlag(flagSet, &o.file, "filename,f", "FILE", "addresses, one a line, or EndpointSlices; - is standard input", nil)
+	ui.OutputFlag(cmd, &o.output)
+	return cmd
+}
+
+// check refuses combinations of flags that ask for nothing, or for two things.
+func (o translateOptions) check() error {
+	switch {
+	case o.peer == "" && (o.imported || o.reverse || o.slices):
+		return cli.Usagef("ipam translate: --import, --reverse and --endpointslice require --peer")
+	case o.slices && o.reverse:
+		return cli.Usagef("ipam translate: --endpointslice and --reverse are mutually exclusive")
+	case o.slices && o.file == "":
+		return cli.Usagef("ipam translate: --endpointslice requires a file: use -f FILE, or -f -")
+	case o.file != "" && len(o.addresses) > 0:
+		return cli.Usagef("ipam translate: a file and addresses are mutually exclusive")
+	case o.file == "" && len(o.addresses) == 0:
+		return cli.Usagef("ipam translate: an address is required")
+	}
+	return nil
+}
+
+// run answers. The input is read first: what cannot be understood needs no cluster. kube is the cluster's context.
+func (o translateOptions) run(ctx context.Context, env *cli.Env, kube string, load func(context.Context) (translate.Cluster, error)) error {
+	if o.slices {
+		return o.translateSlices(ctx, env, kube, load)
+	}
+	given, err := o.read(env.In)
+	if err != nil {
+		return err
+	}
+	ask, err := o.question(ctx, kube, load)
+	if err != nil {
+		return err
+	}
+	answer := translatedAddresses{Addresses: make([]translate.Address, 0, len(given))}
+	var errs []error
+	for _, a := range given {
+		translated, err := ask(a)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		answer.Addresses = append(answer.Addresses, translated)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return hint.With(err, cmp.Or(hint.Of(err), "show the CIDRs of peers with liqoctl network status -o wide"))
+	}
+	return o.print(env.Out, answer)
+}
+
+// question is what is asked of each address.
+func (o translateOptions) question(ctx context.Context, kube string, load func(context.Context) (translate.Cluster, error)) (func(netip.Addr) (translate.Address, error), error) {
+	c, err := load(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if o.peer == "" {
+		return c.Whose, nil
+	}
+	t, err := c.Peer(o.peer)
+	damaged, isDamaged := errors.AsType[*translate.DamagedError](err)
+	switch {
+	case isDamaged:
+		return nil, fmt.Errorf("records of cluster %q: %w", kube, damaged)
+	case err != nil:
+		return nil, &inventory.NoPeeringError{Context: kube, Name: o.peer, Known: c.Peers()}
+	case o.imported && o.reverse:
+		return t.ImportedFrom, nil
+	case o.imported:
+		return t.Import, nil
+	case o.reverse:
+		return t.ExportedFrom, nil
+	}
+	return t.Export, nil
+}
+
+// read returns the addresses that are given: arguments, or lines of a file. Empty lines do not count.
+func (o translateOptions) read(stdin io.Reader) (given []netip.Addr, err error) {
+	lines := o.addresses
+	if o.file != "" {
+		text, err := readInput(o.file, stdin)
+		if err != nil {
+			return nil, err
+		}
+		lines = strings.Split(string(text), "\n")
+	}
+	for i, line := range lines {
+		line = strings.TrimSpace(line)
+		a, err := netip.ParseAddr(line)
+		switch {
+		case o.file != "" && line == "":
+		case o.file != "" && err != nil:
+			return nil, fmt.Errorf("read %s: line %d: %q is not an IP address such as 10.244.1.7", o.source(), i+1, line)
+		case err != nil:
+			return nil, cli.Usagef("%q is not an IP address such as 10.244.1.7", line)
+		default:
+			given = append(given, a)
+		}
+	}
+	return given, nil
+}
+
+// source is what errors call the file.
+func (o translateOptions) source() string {
+	if o.file == "-" {
+		return "standard input"
+	}
+	return o.file
+}
+
+// readInput returns the content of a file, or of standard input for "-".
+func readInput(name string, stdin io.Reader) ([]byte, error) {
+	if name != "-" {
+		return os.ReadFile(name)
+	}
+	text, err := io.ReadAll(stdin)
+	if err != nil {
+		return nil, fmt.Errorf("read standard input: %w", err)
+	}
+	return text, nil
+}
+
+// print writes bare addresses, for scripts, unless the answer to whose they are is more than that.
+func (o translateOptions) print(w io.Writer, answer translatedAddresses) error {
+	switch {
+	case o.output.Structured():
+		return o.output.Encode(w, answer)
+	case o.output == ui.FormatText && o.peer != "":
+		for _, a := range answer.Addresses {
+			ui.Writef(w, "%s\n", a.Translated)
+		}
+		return nil
+	}
+	rows := [][]string{{"ADDRESS", "TRANSLATED", "PEER", "KIND"}}
+	for _, a := range answer.Addresses {
+		rows = append(rows, []string{a.Given.String(), a.Translated.String(), a.Peer, string(a.Kind)})
+	}
+	return ui.Table(w, rows)
+}

@@ -1,0 +1,126 @@
+package network
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"liqonet.io/liqonet/commands/cli"
+	"liqonet.io/liqonet/internal/golden"
+	"liqonet.io/liqonet/internal/hosts"
+	"liqonet.io/liqonet/internal/peering"
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/removal"
+	"liqonet.io/liqonet/internal/status"
+	"liqonet.io/liqonet/internal/steps"
+)
+
+func connection() peering.Connection {
+	sideOf := func(name, peer string, pods status.MappedRange) peering.SideResult {
+		return peering.SideResult{
+			Cluster: peering.ClusterInfo{Context: "admin@" + name, Name: name}, Peering: peer, MTU: 1420,
+			Mappings: []status.MappedRange{
+				pods, {What: "external", Real: pfx("10.70.0.0/16"), Seen: pfx("10.71.0.0/16")},
+			},
+			Proof: peering.Proof{
+				RTT: 600 * time.Microsecond, Implementation: records.Kernel, Overlay: records.Geneve,
+				Nodes: []peering.NodeProof{
+					{Name: name + "-1", RTT: 1300 * time.Microsecond}, {Name: name + "-2", RTT: 2 * time.Millisecond},
+				},
+			},
+		}
+	}
+	return peering.Connection{
+		Local:  sideOf("a", "b", status.MappedRange{What: "pods", Real: pfx("10.244.0.0/16"), Seen: pfx("10.11.0.0/16")}),
+		Remote: sideOf("b", "a", status.MappedRange{What: "pods", Real: pfx("10.244.0.0/16"), Seen: pfx("10.244.0.0/16"), Identity: true}),
+		Stages: []steps.StageTime{{Name: "reach", Took: 300 * time.Millisecond}, {Name: "proof", Took: 4 * time.Second}},
+		MTU:    1380,
+		Hops: []peering.Hop{
+			{Name: "on the links of a", Size: 1500, Fits: 1420, Link: true}, {Name: "on the links of b", Size: 9000, Fits: 8920, Link: true},
+			{Name: "from nodes of a to their gateway", Size: 1500, Fits: 1450}, {Name: "from nodes of b to their gateway"},
+			{Name: "between the gateways", Size: 1460, Fits: 1380},
+		},
+		Took:    4300 * time.Millisecond,
+		Changed: true,
+	}
+}
+
+// lacking is a connection in which two nodes take no part.
+func lacking() peering.Connection {
+	c := connection()
+	c.Local.Unverified = []peering.UnverifiedNode{{Name: "a-3", Reason: "pod node-x on node a-3 cannot start: CrashLoopBackOff: exit code 1"}}
+	c.Remote.Unverified = []peering.UnverifiedNode{{Name: "b-9", Reason: "its helper has not reported"}}
+	return c
+}
+
+// TestUnverifiedNodes: what does not take part is an answer and an exit code of its own.
+func TestUnverifiedNodes(t *testing.T) {
+	for _, c := range []peering.Connection{connection(), lacking()} {
+		err := parse(t, func(env *cli.Env, local *cli.ClusterFlags) *cobra.Command {
+			return newConnect(env, local, func(context.Context, peering.ConnectOptions, steps.Reporter) (peering.Connection, error) {
+				return c, nil
+			})
+		}, "--remote-context", "b")
+		if all := len(c.Local.Unverified) == 0; all != (err == nil) || !all && !errors.Is(err, cli.ErrUnverified) {
+			t.Errorf("connect: %v", err)
+		}
+		err = parse(t, func(env *cli.Env, local *cli.ClusterFlags) *cobra.Command {
+			return newInit(env, local, func(context.Context, peering.InitOptions, steps.Reporter) (peering.InitResult, error) {
+				return peering.InitResult{Unverified: c.Local.Unverified}, nil
+			})
+		})
+		if all := len(c.Local.Unverified) == 0; all != (err == nil) || !all && !errors.Is(err, cli.ErrUnverified) {
+			t.Errorf("init: %v", err)
+		}
+	}
+	var out strings.Builder
+	if err := cli.Answer(&cli.Env{Out: &out}, "jsonpath={.local.unverifiedNodes[0].name}: {.remote.unverifiedNodes[*].reason}", lacking(), describeConnection); err != nil {
+		t.Fatal(err)
+	}
+	if out.String() != "a-3: its helper has not reported" {
+		t.Error(out.String())
+	}
+}
+
+func TestAnswers(t *testing.T) {
+	again := connection()
+	again.Changed = false
+	gone := removal.Removed{
+		Context: "a", Peerings: []string{"b"},
+		Released: []removal.ReleasedRange{{Range: pfx("10.11.0.0/16"), Use: `peering "b" pods`}},
+	}
+	stages := []steps.StageTime{{Name: "clean", Took: 2 * time.Second}}
+	cluster := peering.ClusterInfo{
+		Name: "a", PodCIDRs: []netip.Prefix{pfx("10.1.0.0/16"), pfx("10.2.0.0/16")}, ServiceCIDRs: []netip.Prefix{pfx("10.96.0.0/12")},
+		ExternalCIDR: pfx("10.70.0.0/16"), InternalCIDR: pfx("10.80.0.0/16"), Overlay: records.VXLAN, MTU: 1500, Nodes: 2,
+	}
+	golden.Check(t, "connect.golden", describeConnection(connection()))
+	golden.Check(t, "connect-again.golden", describeConnection(again))
+	golden.Check(t, "connect-unverified.golden", describeConnection(lacking()))
+	golden.Check(t, "init.golden", describeInstallation(peering.InitResult{Cluster: cluster, Stages: stages, Changed: true}))
+	golden.Check(t, "init-again.golden", describeInstallation(peering.InitResult{Cluster: cluster, Stages: stages}))
+	exposed := hosts.Exposure{Peer: "b", Changed: true, ExposedHost: status.ExposedHost{
+		Host: netip.MustParseAddr("198.51.100.7"), Address: netip.MustParseAddr("10.70.128.1"), Seen: netip.MustParseAddr("10.72.128.1"),
+	}}
+	golden.Check(t, "expose.golden", describeExposure(exposed))
+	golden.Check(t, "unexpose.golden", describeUnexposure(exposed))
+	exposed.Changed, exposed.Seen = false, netip.Addr{}
+	golden.Check(t, "expose-again.golden", describeExposure(exposed))
+	golden.Check(t, "unexpose-again.golden", describeUnexposure(exposed))
+	remains := removal.Remains{
+		Objects: []string{"ClusterRole liqonet:liqonet:node"}, Silent: []string{"a-3", "a-4"},
+		Nodes: []removal.NodeRemains{{Name: "a-1", Left: []string{"link lqn-gw7 geneve", "nftables table ip liqonet"}}, {Name: "a-2"}},
+	}
+	nothing := &removal.Remains{Nodes: []removal.NodeRemains{{Name: "a-1"}}}
+	golden.Check(t, "reset-verify-only.golden", describeReset(removal.ResetResult{Remains: &remains}, true))
+	golden.Check(t, "reset-verify-only-nothing.golden", describeReset(removal.ResetResult{Remains: nothing}, true))
+	golden.Check(t, "disconnect.golden", describeDisconnection(removal.Disconnection{Local: &gone, Remote: &removal.Removed{Context: "b"}, Changed: true}))
+	golden.Check(t, "disconnect-again.golden", describeDisconnection(removal.Disconnection{Local: &removal.Removed{Context: "a"}}))
+	golden.Check(t, "reset.golden", describeReset(removal.ResetResult{Removed: gone, Stages: stages, Changed: true, Remains: nothing}, false))
+	golden.Check(t, "reset-again.golden", describeReset(removal.ResetResult{Removed: removal.Removed{Context: "a"}}, false))
+}

@@ -1,0 +1,134 @@
+package network
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+
+	"liqonet.io/liqonet/commands/cli"
+	"liqonet.io/liqonet/commands/ui"
+	"liqonet.io/liqonet/internal/peering"
+	"liqonet.io/liqonet/internal/records"
+)
+
+// place is a cluster as seen from the command line.
+type place string
+
+const (
+	remotePlace place = "remote"
+	localPlace  place = "local"
+)
+
+// connectFlags are the flags that say what a peering is.
+type connectFlags struct {
+	peering.ConnectOptions
+	clusters   cli.TwoClusters
+	serverSide place // "": unchanged
+}
+
+func newConnect(env *cli.Env, local *cli.ClusterFlags, do cli.Operation[peering.ConnectOptions, peering.Connection]) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "connect",
+		Short: "Connect two clusters",
+		Long: `Connect two clusters: every pod of one reaches every pod of the other, encrypted. Overlapping CIDRs are remapped 1:1
+to free ones. The command installs liqonet where it is missing, and returns when full-size packets of every node have
+been verified in both directions.
+
+With --dry-run the command prints the objects that it would create, change and delete in each cluster, and changes
+nothing. What only the run itself can decide reads "known after apply".
+
+A node that joins, leaves or becomes Ready meanwhile is taken into account; nodes that are not Ready are skipped. If Ready
+nodes cannot be verified in time, the others stay connected: the command names these nodes with the reason, and its exit
+code is 3. It fails if no node of a cluster can be verified, and with --all-nodes if one cannot.
+
+Running it again changes nothing. With other flags it prints the differences, and applies them with --update; what flags
+leave out keeps its value. A run that fails or is interrupted is rolled back, unless --keep is given.`,
+		Example: `  # The remote cluster has a load balancer
+  liqoctl network connect --context a --remote-context b
+
+  # It has none: use a NodePort
+  liqoctl network connect --context a --remote-context b --gw-server-service-type NodePort
+
+  # Two kubeconfigs, and a CIDR that must stay free in the local cluster
+  liqoctl network connect --kubeconfig a.yaml --remote-kubeconfig b.yaml --reserve 10.8.0.0/16`,
+		Args: cli.Arguments(),
+	}
+	f := newConnectFlags(cmd, local)
+	cli.AllNodesFlag(cmd, &f.Installation)
+	ui.BoolFlag(cmd.Flags(), &f.Keep, "keep", "do not roll back on failure")
+	return cli.Action[peering.ConnectOptions, peering.Connection]{
+		Do: do, Plan: peering.PlanConnect, Text: describeConnection, Timeout: &f.Timeout, BySize: true, Ignored: []string{"wait", "yes"},
+		Verdict: func(r peering.Connection) error {
+			return verifiedAll(slices.Concat(r.Local.Unverified, r.Remote.Unverified)...)
+		},
+		Options: func([]string) (peering.ConnectOptions, error) { return f.options(env) },
+	}.Command(env, cmd)
+}
+
+// newConnectFlags adds the flags to a command.
+func newConnectFlags(cmd *cobra.Command, local *cli.ClusterFlags) *connectFlags {
+	f := &connectFlags{clusters: cli.TwoClusters{Local: local, Remote: cli.NewRemoteFlags()}}
+	f.clusters.Remote.Register(cmd, cmd.Flags())
+	cli.SideFlags(cmd, &f.Local, "")
+	cli.SideFlags(cmd, &f.Remote, cli.RemotePrefix)
+	cli.InstallFlags(cmd, &f.Installation)
+	f.gateway(cmd)
+	f.tunnel(cmd)
+	return f
+}
+
+// gateway adds the flags that say how the gateways find each other.
+func (f *connectFlags) gateway(cmd *cobra.Command) {
+	ui.EnumFlag(cmd, &f.serverSide, "server-side", "cluster whose gateway is the WireGuard server (default: unchanged, remote in a new peering)", remotePlace, localPlace)
+	ui.EnumFlag(cmd, &f.Service.Type, "gw-server-service-type", "type of the Service of the server's gateway (default: unchanged, LoadBalancer in a new peering)",
+		corev1.ServiceTypeLoadBalancer, corev1.ServiceTypeNodePort, corev1.ServiceTypeClusterIP)
+	flags := cmd.Flags()
+	ui.AddFlag(flags, &f.Local.Gateways, "gateways", "NUMBER", "gateways of the local cluster, 1 to 8 (default: unchanged; in a new peering 2, or 1 with a single Ready node or a given port)", ui.GatewayCount)
+	ui.AddFlag(flags, &f.Remote.Gateways, cli.RemotePrefix+"gateways", "NUMBER", "gateways of the remote cluster, 1 to 8 (default: unchanged; in a new peering 2, or 1 with a single Ready node or a given port)", ui.GatewayCount)
+	ui.EnumFlag(cmd, &f.GatewayMode, "gateway-mode", "which of several gateways carry packets: all, or the first one that can (default: unchanged, active-active in a new peering)",
+		records.ActiveActive, records.ActiveStandby)
+	ui.AddFlag(flags, &f.Service.Port, "gw-server-service-port", "PORT", "UDP port of the server's gateway; those of further tunnels count up from it (default: unchanged, 51840 in a new peering)", ui.Port)
+	ui.AddFlag(flags, &f.Service.NodePort, "gw-server-service-nodeport", "PORT", "NodePort of the server's gateway; those of further tunnels count up from it (default: unchanged, allocated by the cluster in a new peering)", ui.PortOrAny)
+	ui.AddFlag(flags, &f.Service.LoadBalancerIP, "gw-server-service-loadbalancerip", "ADDRESS", "address to request from the load balancer, 0.0.0.0 for any (default: unchanged, any in a new peering)", ui.AddressOrAny)
+	cli.PairsFlag(flags, &f.Service.Annotations, "gw-server-service-annotation", cli.OnePair, "annotation of the Service of the server's gateway; repeat for more (default: unchanged, none in a new peering)", cli.AsItIs)
+	ui.AddFlag(flags, &f.ClientAddress, "gw-client-address", "HOST", `address or name where the client reaches the server, "" for the Service's (default: unchanged, the Service's in a new peering)`, ui.Optional(ui.HostOrAny))
+	ui.AddFlag(flags, &f.ClientPort, "gw-client-port", "PORT", "UDP port where the client reaches the server, 0 for the Service's; those of further tunnels count up from it (default: unchanged, the Service's in a new peering)", ui.Optional(ui.PortOrAny))
+}
+
+// tunnel adds the flags of the tunnel itself.
+func (f *connectFlags) tunnel(cmd *cobra.Command) {
+	ui.EnumFlag(cmd, &f.Implementation, "wireguard", "WireGuard implementation; auto: the kernel's if the gateway's node has it (default: unchanged, auto in a new peering)",
+		records.Auto, records.Kernel, records.Userspace)
+	ui.AddFlag(cmd.Flags(), &f.MTU, "mtu", "BYTES", "MTU between pods of the two clusters, 0 for the measured path MTU (default: unchanged, 0 in a new peering)", ui.Optional(ui.PacketSize))
+	ui.OptionalFlag(cmd.Flags(), &f.ClampMSS, "mss-clamp", "clamp the MSS of TCP connections to the MTU (default: unchanged, true in a new peering)")
+}
+
+func (f *connectFlags) options(env *cli.Env) (peering.ConnectOptions, error) {
+	o := f.ConnectOptions
+	if f.serverSide != "" {
+		o.LocalServes = new(f.serverSide == localPlace)
+	}
+	err := cmp.Or(checkConnect(o), cli.CheckSide(o.Local), cli.CheckSide(o.Remote))
+	if err != nil {
+		return o, err
+	}
+	if o.Local.Cluster, o.Remote.Cluster, err = f.clusters.Connect(env); err != nil {
+		return o, err
+	}
+	o.Installation, err = cli.Installation(env, o.Installation)
+	return o, err
+}
+
+// checkConnect refuses flags that contradict each other.
+func checkConnect(o peering.ConnectOptions) error {
+	o.Service.Type = cmp.Or(o.Service.Type, corev1.ServiceTypeLoadBalancer) // it can have everything
+	if err := o.Service.Validate(); err != nil {
+		return cli.Usagef("--gw-server-service-*: %w", err)
+	}
+	if o.Local.Name != "" && o.Local.Name == o.Remote.Name {
+		return cli.Usagef("--name and --remote-name are both %q", o.Local.Name)
+	}
+	return nil
+}

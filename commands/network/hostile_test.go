@@ -1,0 +1,76 @@
+package network
+
+import (
+	"encoding/json"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"liqonet.io/liqonet/commands/ui"
+	"liqonet.io/liqonet/internal/health"
+	"liqonet.io/liqonet/internal/hosts"
+	"liqonet.io/liqonet/internal/pathtest"
+	"liqonet.io/liqonet/internal/peering"
+	"liqonet.io/liqonet/internal/removal"
+	"liqonet.io/liqonet/internal/status"
+	"liqonet.io/liqonet/internal/testbed/hostile"
+	"liqonet.io/liqonet/internal/trace"
+)
+
+func hostilePeering() status.Peering {
+	return status.Peering{
+		Peer: hostile.Text, Role: hostile.Text, State: health.Down, Reason: hostile.Text, Endpoint: hostile.Text, Implementation: hostile.Text, Overlay: hostile.Text,
+		Pod: hostile.Text, Nodes: []status.NodeState{{Name: hostile.Text}},
+	}
+}
+
+func TestTablesObeyNobody(t *testing.T) {
+	for _, output := range []ui.Format{ui.FormatText, ui.FormatWide, ui.FormatJSON, ui.FormatYAML} {
+		var b strings.Builder
+		o := statusOptions{output: output}
+		if err := o.print(&b, statusAnswer{Peerings: []status.Peering{hostilePeering()}}); err != nil {
+			t.Fatal(err)
+		}
+		if bad := hostile.Obeyed(b.String()); bad != "" {
+			t.Errorf("-o %s: a terminal would obey %q in\n%q", output, bad, b.String())
+		}
+		if lines := strings.Count(b.String(), "\n"); (output == ui.FormatText || output == ui.FormatWide) && lines != 3 {
+			t.Errorf("-o %s: a forged line:\n%s", output, b.String())
+		}
+		if output != ui.FormatJSON {
+			continue
+		}
+		var back statusAnswer
+		if err := json.Unmarshal([]byte(b.String()), &back); err != nil || back.Peerings[0].Pod != strings.ToValidUTF8(hostile.Text, "\ufffd") {
+			t.Errorf("JSON means something else: %v, %+v", err, back.Peerings)
+		}
+	}
+}
+
+// written returns all answers for people by name, with the same text in each field.
+func written(text string) map[string]string {
+	status, wide := statusOptions{output: ui.FormatText}, statusOptions{output: ui.FormatWide}
+	tree, diagram := statusOptions{output: ui.FormatTree}, statusOptions{output: ui.FormatMermaid}
+	return map[string]string{
+		"init":        describeInstallation(hostile.Filled[peering.InitResult](text)),
+		"connect":     describeConnection(hostile.Filled[peering.Connection](text)),
+		"disconnect":  describeDisconnection(hostile.Filled[removal.Disconnection](text)),
+		"reset":       describeReset(hostile.Filled[removal.ResetResult](text), false),
+		"no reset":    describeReset(removal.ResetResult{Removed: removal.Removed{Context: text}}, false),
+		"verify only": describeReset(hostile.Filled[removal.ResetResult](text), true),
+		"expose":      describeExposure(hostile.Filled[hosts.Exposure](text)),
+		"unexpose":    describeUnexposure(hostile.Filled[hosts.Exposure](text)),
+		"test":        describePaths(hostile.Filled[pathtest.Result](text)),
+		"trace":       describeTrace(hostile.Filled[trace.Result](text)),
+		"perf":        describePerformance(hostile.Filled[pathtest.Result](text)),
+		"tree":        hostile.Written(func(w io.Writer) error { return tree.print(w, hostile.Filled[statusAnswer](text)) }),
+		"mermaid":     hostile.Written(func(w io.Writer) error { return diagram.print(w, hostile.Filled[statusAnswer](text)) }),
+		"status":      hostile.Written(func(w io.Writer) error { return status.print(w, hostile.Filled[statusAnswer](text)) }),
+		"changes":     status.changes(time.Now(), statusAnswer{}, hostile.Filled[statusAnswer](text)),
+		"wide status": hostile.Written(func(w io.Writer) error { return wide.print(w, hostile.Filled[statusAnswer](text)) }),
+	}
+}
+
+// TestAnswersObeyNobody: a text of others stays in its place.
+func TestAnswersObeyNobody(t *testing.T) { hostile.CheckAnswers(t, written) }

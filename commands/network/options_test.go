@@ -1,0 +1,387 @@
+package network
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apiresource "k8s.io/apimachinery/pkg/api/resource"
+
+	"liqonet.io/liqonet/commands/cli"
+	"liqonet.io/liqonet/internal/buildinfo"
+	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/hosts"
+	"liqonet.io/liqonet/internal/peering"
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/removal"
+	"liqonet.io/liqonet/internal/steps"
+	"liqonet.io/liqonet/templates"
+)
+
+// kubeconfig has contexts a, the current one, and b.
+const kubeconfig = `
+apiVersion: v1
+kind: Config
+current-context: a
+clusters:
+- {name: a, cluster: {server: https://192.0.2.1:6443}}
+- {name: b, cluster: {server: https://192.0.2.2:6443}}
+users:
+- {name: admin, user: {token: secret}}
+contexts:
+- {name: a, context: {cluster: a, user: admin, namespace: other}}
+- {name: b, context: {cluster: b, user: admin}}
+`
+
+// errAsked ends a command once its options are known.
+var errAsked = errors.New("errAsked")
+
+// recorder returns an operation that keeps the options that it is given.
+func recorder[O, R any](into *O) cli.Operation[O, R] {
+	return func(_ context.Context, o O, _ steps.Reporter) (R, error) {
+		*into = o
+		var none R
+		return none, errAsked
+	}
+}
+
+// parse runs a network command on arguments, with the kubeconfig above.
+func parse(t *testing.T, command func(*cli.Env, *cli.ClusterFlags) *cobra.Command, args ...string) error {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(file, []byte(kubeconfig), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	env := &cli.Env{Out: t.Output(), Err: t.Output(), Build: buildinfo.Info{Version: "v1.2.3", Repository: "registry.example/liqonet"}}
+	env.Start(false)
+	parent, local := cli.Group("network", "", "", ""), cli.NewClusterFlags()
+	parent.SilenceErrors, parent.SilenceUsage = true, true
+	local.Register(parent, parent.PersistentFlags())
+	cmd := command(env, local)
+	parent.AddCommand(cmd)
+	parent.SetArgs(append([]string{cmd.Name(), "--kubeconfig", file}, args...))
+	return parent.ExecuteContext(t.Context())
+}
+
+// side is what is compared of a cluster that options name.
+func side(kubeContext, namespace string) peering.Side {
+	return peering.Side{Cluster: &cluster.Cluster{Context: kubeContext, Namespace: namespace}}
+}
+
+// sameOptions compares options; of a cluster, only which one it is.
+var sameOptions = cmp.Options{
+	cmpopts.EquateComparable(netip.Prefix{}, netip.Addr{}),
+	cmpopts.IgnoreUnexported(cluster.Cluster{}),
+	cmpopts.IgnoreFields(cluster.Cluster{}, "Kube", "Dynamic", "Locking"), // Locking: see TestLockFlags
+}
+
+func pfx(s string) netip.Prefix { return netip.MustParsePrefix(s) }
+
+func connectArgs(t *testing.T, args ...string) (o peering.ConnectOptions, err error) {
+	t.Helper()
+	err = parse(t, func(env *cli.Env, local *cli.ClusterFlags) *cobra.Command {
+		return newConnect(env, local, recorder[peering.ConnectOptions, peering.Connection](&o))
+	}, args...)
+	return o, err
+}
+
+func TestExposeOptions(t *testing.T) {
+	for name, command := range map[string]func(*cli.Env, *cli.ClusterFlags, cli.Operation[hosts.ExposeOptions, hosts.Exposure]) *cobra.Command{
+		"expose": newExpose, "unexpose": newUnexpose,
+	} {
+		var got hosts.ExposeOptions
+		err := parse(t, func(env *cli.Env, local *cli.ClusterFlags) *cobra.Command {
+			return command(env, local, recorder[hosts.ExposeOptions, hosts.Exposure](&got))
+		}, "192.0.2.17", "--context", "b", "--peer", "a", "--timeout", "30s")
+		want := hosts.ExposeOptions{Cluster: side("b", "liqonet").Cluster, Peer: "a", Host: netip.MustParseAddr("192.0.2.17"), Timeout: 30 * time.Second}
+		if diff := cmp.Diff(want, got, sameOptions); diff != "" || !errors.Is(err, errAsked) {
+			t.Errorf("%s: %v, options (-want +got):\n%s", name, err, diff)
+		}
+	}
+}
+
+func TestConnectDefaults(t *testing.T) {
+	got, err := connectArgs(t, "--remote-context", "b")
+	if !errors.Is(err, errAsked) {
+		t.Fatal(err)
+	}
+	want := peering.ConnectOptions{
+		Local: side("a", "liqonet"), Remote: side("b", "liqonet"),
+	}
+	want.Remote.Overrides.FlagPrefix = "remote-"
+	want.Image = "registry.example/liqonet:v1.2.3" // a publisher's build
+	if diff := cmp.Diff(want, got, sameOptions); diff != "" {
+		t.Errorf("options (-want +got):\n%s", diff)
+	}
+}
+
+func TestConnectAllFlags(t *testing.T) {
+	got, err := connectArgs(t, "--context", "b", "--remote-context", "a", "-n", "net", "--remote-namespace", "far",
+		"--name", "north", "--remote-name", "south",
+		"--pod-cidr", "10.1.0.0/16,10.2.0.0/16", "--service-cidr", "10.3.0.0/16", "--node-network", "192.0.2.0/24",
+		"--external-cidr", "10.4.0.0/17", "--internal-cidr", "10.5.0.0/17", "--reserve", "10.6.0.0/16", "--reserve", "10.7.0.0/16",
+		"--remote-pod-cidr", "10.11.0.0/16", "--remote-service-cidr", "10.13.0.0/16", "--remote-node-network", "198.51.100.0/24",
+		"--remote-external-cidr", "10.14.0.0/16", "--remote-internal-cidr", "10.15.0.0/16", "--remote-reserve", "10.16.0.0/16",
+		"--server-side", "local", "--gw-server-service-type", "nodeport", "--gw-server-service-port", "5000",
+		"--gw-server-service-nodeport", "30000", "--gw-server-service-annotation", "example.com/a=b,c=d", "--gw-server-service-annotation", "e=",
+		"--gw-client-address", "gw.example.com", "--gw-client-port", "6000",
+		"--mtu", "1400", "--timeout", "30s", "--wait", "--skip-validation", "--overlay", "vxlan", "--wireguard", "userspace",
+		"--mss-clamp=false", "--image", "example.com/liqonet:1", "--update", "--keep", "-o", "json")
+	if !errors.Is(err, errAsked) {
+		t.Fatal(err)
+	}
+	want := peering.ConnectOptions{
+		Local: peering.Side{
+			Cluster: &cluster.Cluster{Context: "b", Namespace: "net"}, Name: "north",
+			Overrides: cluster.Overrides{
+				PodCIDRs:     []netip.Prefix{pfx("10.1.0.0/16"), pfx("10.2.0.0/16")},
+				ServiceCIDRs: []netip.Prefix{pfx("10.3.0.0/16")}, NodeNetworks: []netip.Prefix{pfx("192.0.2.0/24")},
+			},
+			ExternalCIDR: pfx("10.4.0.0/17"), InternalCIDR: pfx("10.5.0.0/17"),
+			Reserved: []netip.Prefix{pfx("10.6.0.0/16"), pfx("10.7.0.0/16")},
+		},
+		Remote: peering.Side{
+			Cluster: &cluster.Cluster{Context: "a", Namespace: "far"}, Name: "south",
+			Overrides: cluster.Overrides{
+				PodCIDRs: []netip.Prefix{pfx("10.11.0.0/16")}, ServiceCIDRs: []netip.Prefix{pfx("10.13.0.0/16")},
+				NodeNetworks: []netip.Prefix{pfx("198.51.100.0/24")}, FlagPrefix: "remote-",
+			},
+			ExternalCIDR: pfx("10.14.0.0/16"), InternalCIDR: pfx("10.15.0.0/16"), Reserved: []netip.Prefix{pfx("10.16.0.0/16")},
+		},
+		Installation: peering.Installation{Image: "example.com/liqonet:1", Overlay: records.VXLAN, Update: true, SkipValidation: true},
+		Options: peering.Options{
+			LocalServes: new(true),
+			Service:     templates.ServiceValues{Type: corev1.ServiceTypeNodePort, Port: 5000, NodePort: 30000, Annotations: map[string]string{"example.com/a": "b,c=d", "e": ""}},
+			ClientPort:  new(uint16(6000)), ClientAddress: new("gw.example.com"),
+			Implementation: records.Userspace, MTU: new(1400), ClampMSS: new(false),
+		},
+		Keep: true, Timeout: 30 * time.Second,
+	}
+	if diff := cmp.Diff(want, got, sameOptions); diff != "" {
+		t.Errorf("options (-want +got):\n%s", diff)
+	}
+}
+
+func TestConnectRefuses(t *testing.T) {
+	for _, c := range []struct{ args, want string }{
+		{"--mtu 500", "must be a number of bytes from 576 to 65535"},
+		{"--mtu 70000", "must be a number of bytes from 576 to 65535"},
+		{"--gw-server-service-port 0", "must be a port"},
+		{"--gw-server-service-port 65536", "must be a port, 1 to 65535"},
+		{"--gw-server-service-type ClusterIP --gw-server-service-nodeport 30000", "has no NodePort"},
+		{"--gw-server-service-type NodePort --gw-server-service-loadbalancerip 192.0.2.1", "no load balancer"},
+		{"--gw-server-service-loadbalancerip lb", "--gw-server-service-loadbalancerip"},
+		{"--name x --remote-name x", `--name and --remote-name are both "x"`},
+		{"--name Not_a_label", "--name"},
+		{"--external-cidr 10.4.0.0/16 --internal-cidr 10.5.0.0/17", "differ in length"},
+		{"--remote-external-cidr 10.4.0.0/16 --remote-internal-cidr 10.5.0.0/17", "--remote-internal-cidr"},
+		{"--overlay-port 6092", "6092 is another port of gateways"},
+		{"--overlay-port 51847", "51847 is another port of gateways"},
+		{"--overlay-port 8472", "8472 is the port of other overlays"},
+		{"--overlay-port 0", "must be a port"},
+		{"--gw-server-service-annotation internal", `"internal" is not KEY=VALUE`},
+		{"--gw-server-service-annotation a/b/c=d", `"a/b/c" is not an annotation's key: `},
+		{"--gateway-node-selector zone", `"zone" is not KEY=VALUE`},
+		{"--gateway-node-selector zone=-", `"-" is not a label's value: `},
+		{"--gateway-toleration edge:Never", `"Never" is no effect of taints`},
+		{"--image-pull-secret A", `"A" is not the name of an object: `},
+		{"--priority-class A", `"A" is not the name of an object: `},
+		{"--requests gpu=1", `"gpu" is neither cpu nor memory`},
+		{"--limits memory=much", `"much" is not a quantity such as 100m or 64Mi`},
+		{"--limits memory=-1", `"-1" is not a quantity`},
+		{"--timeout 0s", "must be longer than zero"},
+		{"--remote-context a --context a", "the same"},
+	} {
+		_, err := connectArgs(t, append([]string{"--remote-context", "b"}, strings.Fields(c.args)...)...)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: error %v, want %q", c.args, err, c.want)
+		}
+	}
+}
+
+func TestRemoteUsesLocalKubeconfigUnlessToldOtherwise(t *testing.T) {
+	if _, err := connectArgs(t, "--remote-kubeconfig", "/absent", "--remote-context", "b"); errors.Is(err, errAsked) || err == nil {
+		t.Errorf("error %v, though the remote kubeconfig is absent", err)
+	}
+}
+
+func TestInit(t *testing.T) {
+	var got peering.InitOptions
+	err := parse(t, func(env *cli.Env, local *cli.ClusterFlags) *cobra.Command {
+		return newInit(env, local, recorder[peering.InitOptions, peering.InitResult](&got))
+	}, "--context", "b", "--name", "north", "--overlay", "geneve", "--overlay-port", "6191", "--image", "i", "--pod-cidr", "10.1.0.0/16", "--timeout", "1m")
+	if !errors.Is(err, errAsked) {
+		t.Fatal(err)
+	}
+	want := peering.InitOptions{
+		Side: side("b", "liqonet"), Installation: peering.Installation{Image: "i", Overlay: records.Geneve, OverlayPort: 6191}, Timeout: time.Minute,
+	}
+	want.Side.Name, want.Side.Overrides.PodCIDRs = "north", []netip.Prefix{pfx("10.1.0.0/16")}
+	if diff := cmp.Diff(want, got, sameOptions); diff != "" {
+		t.Errorf("options (-want +got):\n%s", diff)
+	}
+}
+
+func TestDisconnect(t *testing.T) {
+	for _, c := range []struct {
+		args string
+		want removal.DisconnectOptions
+	}{
+		{"--remote-context b", removal.DisconnectOptions{Local: side("a", "liqonet").Cluster, Remote: side("b", "liqonet").Cluster}},
+		{"b --one-side", removal.DisconnectOptions{Local: side("a", "liqonet").Cluster, Peer: "b", OneSide: true}},
+		{"b --remote-context b", removal.DisconnectOptions{Local: side("a", "liqonet").Cluster, Remote: side("b", "liqonet").Cluster, Peer: "b"}},
+	} {
+		var got removal.DisconnectOptions
+		err := parse(t, func(env *cli.Env, local *cli.ClusterFlags) *cobra.Command {
+			return newDisconnect(env, local, recorder[removal.DisconnectOptions, removal.Disconnection](&got))
+		}, strings.Fields(c.args)...)
+		if !errors.Is(err, errAsked) {
+			t.Errorf("%s: %v", c.args, err)
+		}
+		if diff := cmp.Diff(c.want, got, sameOptions); diff != "" {
+			t.Errorf("%s: options (-want +got):\n%s", c.args, diff)
+		}
+	}
+}
+
+func TestReset(t *testing.T) {
+	for _, c := range []struct {
+		args string
+		want removal.ResetOptions
+	}{
+		{"--force --context b", removal.ResetOptions{Force: true, Image: "registry.example/liqonet:v1.2.3"}},
+		{"--verify-only --context b --image i --timeout 1m", removal.ResetOptions{VerifyOnly: true, Image: "i", Timeout: time.Minute}},
+	} {
+		var got removal.ResetOptions
+		err := parse(t, func(env *cli.Env, local *cli.ClusterFlags) *cobra.Command {
+			return newReset(env, local, recorder[removal.ResetOptions, removal.ResetResult](&got))
+		}, strings.Fields(c.args)...)
+		if !errors.Is(err, errAsked) {
+			t.Errorf("%s: %v", c.args, err)
+		}
+		c.want.Cluster = side("b", "liqonet").Cluster
+		if diff := cmp.Diff(c.want, got, sameOptions); diff != "" {
+			t.Errorf("%s: options (-want +got):\n%s", c.args, diff)
+		}
+	}
+	for _, args := range []string{"--verify-only --force", "--verify-only --dry-run"} {
+		err := parse(t, func(env *cli.Env, local *cli.ClusterFlags) *cobra.Command {
+			return newReset(env, local, recorder[removal.ResetOptions, removal.ResetResult](new(removal.ResetOptions)))
+		}, strings.Fields(args)...)
+		if err == nil || errors.Is(err, errAsked) {
+			t.Errorf("%s: %v", args, err)
+		}
+	}
+}
+
+// What remains is an answer and an exit code of its own. A node that cannot be verified is one for --verify-only alone.
+func TestVerdictOnRemains(t *testing.T) {
+	for _, c := range []struct {
+		remains          *removal.Remains
+		want, verifyOnly error
+	}{
+		{nil, nil, nil},
+		{&removal.Remains{Nodes: []removal.NodeRemains{{Name: "a-1"}}}, nil, nil},
+		{&removal.Remains{Nodes: []removal.NodeRemains{{Name: "a-1", Left: []string{"rule 7600"}}}}, cli.ErrRemains, cli.ErrRemains},
+		{&removal.Remains{Objects: []string{"ConfigMap liqonet/ipam"}}, cli.ErrRemains, cli.ErrRemains},
+		{&removal.Remains{Silent: []string{"a-2"}}, nil, cli.ErrRemains},
+	} {
+		for flag, want := range map[string]error{"": c.want, "--verify-only": c.verifyOnly} {
+			err := parse(t, func(env *cli.Env, local *cli.ClusterFlags) *cobra.Command {
+				return newReset(env, local, func(context.Context, removal.ResetOptions, steps.Reporter) (removal.ResetResult, error) {
+					return removal.ResetResult{Remains: c.remains}, nil
+				})
+			}, strings.Fields(flag)...)
+			if !errors.Is(err, want) || (err == nil) != (want == nil) {
+				t.Errorf("%+v %s: error %v, want %v", c.remains, flag, err, want)
+			}
+		}
+	}
+}
+
+// TestPodSettings: a setting that is not given stays as it is, an empty one is none.
+func TestPodSettings(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want templates.Pods
+	}{
+		{nil, templates.Pods{}},
+		{
+			[]string{"--pod-labels", "a=b,c=", "--pod-labels", "d=e", "--pod-annotations", "x=y, z=1", "--image-pull-secret", "one,two", "--priority-class", "high"},
+			templates.Pods{
+				Labels: map[string]string{"a": "b", "c": "", "d": "e"}, Annotations: map[string]string{"x": "y, z=1"},
+				ImagePullSecrets: []string{"one", "two"}, PriorityClass: new("high"),
+			},
+		},
+		{
+			[]string{"--requests", "cpu=100m,memory=64Mi", "--limits", "memory=1Gi"},
+			templates.Pods{
+				Requests: corev1.ResourceList{"cpu": apiresource.MustParse("100m"), "memory": apiresource.MustParse("64Mi")},
+				Limits:   corev1.ResourceList{"memory": apiresource.MustParse("1Gi")},
+			},
+		},
+		{
+			[]string{"--gateway-node-selector", "zone=1", "--gateway-toleration", "edge=yes:NoSchedule,spot", "--gateway-toleration", "x:NoExecute"},
+			templates.Pods{GatewayNodeSelector: map[string]string{"zone": "1"}, GatewayTolerations: []corev1.Toleration{
+				{Key: "edge", Operator: corev1.TolerationOpEqual, Value: "yes", Effect: corev1.TaintEffectNoSchedule},
+				{Key: "spot", Operator: corev1.TolerationOpExists}, {Key: "x", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute},
+			}},
+		},
+		{
+			[]string{"--gateway-node-selector", "", "--gateway-toleration", "", "--priority-class", ""},
+			templates.Pods{GatewayNodeSelector: map[string]string{}, GatewayTolerations: []corev1.Toleration{}, PriorityClass: new("")},
+		},
+	} {
+		got, err := connectArgs(t, append([]string{"--remote-context", "b"}, c.args...)...)
+		if diff := cmp.Diff(c.want, got.Pods); !errors.Is(err, errAsked) || diff != "" {
+			t.Errorf("%q: %v, settings (-want +got):\n%s", c.args, err, diff)
+		}
+	}
+}
+
+// TestLockFlags: commands that change clusters, and these alone, have the flags of the lock, and tell others who holds
+// it.
+func TestLockFlags(t *testing.T) {
+	var got removal.ResetOptions
+	command := func(env *cli.Env, local *cli.ClusterFlags) *cobra.Command {
+		return newReset(env, local, recorder[removal.ResetOptions, removal.ResetResult](&got))
+	}
+	for _, c := range []struct {
+		args []string
+		want cluster.LockOptions
+	}{
+		{nil, cluster.LockOptions{Timeout: 10 * time.Minute, Duration: 15 * time.Second}},
+		{[]string{"--lock-timeout", "1s", "--break-lock", "--lock-duration", "2s"}, cluster.LockOptions{Timeout: time.Second, Duration: 2 * time.Second, Break: true}},
+	} {
+		if err := parse(t, command, append(c.args, "--context", "b")...); !errors.Is(err, errAsked) {
+			t.Fatal(err)
+		}
+		holder := got.Cluster.Locking.Holder
+		if who, verb, _ := strings.Cut(holder, ": "); !strings.Contains(who, "@") || !strings.HasSuffix(verb, "reset") {
+			t.Errorf("holder %q", holder)
+		}
+		c.want.Holder = holder
+		if got.Cluster.Locking != c.want {
+			t.Errorf("%q: %+v, want %+v", c.args, got.Cluster.Locking, c.want)
+		}
+	}
+	if err := parse(t, command, "--lock-timeout", "0s"); err == nil {
+		t.Error("a wait of no time is accepted")
+	}
+	for _, cmd := range New(&cli.Env{}).Commands() {
+		writes := slices.Contains([]string{"init", "connect", "disconnect", "reset", "expose", "unexpose", "rotate-keys"}, cmd.Name())
+		if has := cmd.Flags().Lookup("break-lock") != nil; has != writes {
+			t.Errorf("network %s has the flags: %v, want %v", cmd.Name(), has, writes)
+		}
+	}
+}

@@ -1,0 +1,337 @@
+package network
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"liqonet.io/liqonet/commands/cli"
+	"liqonet.io/liqonet/commands/ui"
+	"liqonet.io/liqonet/internal/health"
+	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/status"
+)
+
+// statusOptions are the options of `network status`.
+type statusOptions struct {
+	status.Options
+	output ui.Format
+	watch  bool
+	// wait is the state to wait for; "": none.
+	wait    health.State
+	timeout time.Duration // of the wait
+	// coloured has states in colour, beside their names.
+	coloured bool
+}
+
+// statusActions look at the peerings of a cluster, once or at every change.
+type statusActions struct {
+	once  func(context.Context, status.Options) ([]status.Peering, error)
+	watch func(context.Context, status.Options, func([]status.Peering) error, func(error)) error
+}
+
+func newStatus(env *cli.Env, local *cli.ClusterFlags, do statusActions) *cobra.Command {
+	o := statusOptions{output: ui.FormatText}
+	clusters := cli.TwoClusters{Local: local, Remote: cli.NewRemoteFlags()}
+	cmd := &cobra.Command{
+		Use:   "status [PEER]",
+		Short: "Show the health of a cluster's peerings",
+		Long: `Show the health of a cluster's peerings, one line for each: what its gateway and nodes measure, and how old the
+measurements are. The exit code is 0 if all peerings are healthy, and 3 if one is not.
+
+With a remote cluster the command shows the peering of the two, as each of them sees it, and where they disagree, for
+example on the state, the MTU or the CIDRs. A disagreement has exit code 3 too.
+
+-o tree adds gateways, tunnels and nodes; -o mermaid draws them for Markdown. In clusters of more than 12 nodes, they name only
+nodes that are not verified.
+
+--watch keeps running until it is interrupted, also while the API server is unavailable. It prints a line for each change of a
+state, a reason, the number of verified nodes or a warning; with -o json or yaml the whole answer after each report. --wait returns when the peerings
+reach a state, with exit code 0, or 3 if they do not reach it in time. If liqonet is not installed in the namespace,
+the exit code is 1.`,
+		Example: `  liqoctl network status --context a
+
+  # Details, then every change
+  liqoctl network status --context a -o wide --watch
+
+  # Both sides of a peering
+  liqoctl network status --context a --remote-context b
+
+  # Gateways and tunnels of both sides
+  liqoctl network status --context a --remote-context b -o tree
+
+  # In a script
+  liqoctl network status --context a b --wait --timeout 1m
+  liqoctl network status --context a -o jsonpath='{.peerings[?(@.peer=="b")].state}'`,
+		Args: cli.Arguments("[PEER]"),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if len(args) > 0 {
+				o.Peer = args[0]
+			}
+			if o.Cluster, o.Remote, err = clusters.ConnectChosen(env); err != nil {
+				return err
+			}
+			if o.watch && o.output == ui.FormatMermaid {
+				return cli.Usagef("--watch has no diagrams: use another format than mermaid")
+			}
+			o.coloured = env.OutTerminal && env.Colours()
+			return o.run(cmd.Context(), env, do)
+		},
+	}
+	clusters.Remote.Register(cmd, cmd.Flags())
+	ui.OutputFlag(cmd, &o.output, string(ui.FormatTree), string(ui.FormatMermaid))
+	ui.BoolFlag(cmd.Flags(), &o.watch, "watch,w", "keep running, and print every change")
+	ui.EnumFlag(cmd, &o.wait, "wait", "wait until all peerings have this state", health.States()...)
+	cmd.Flags().Lookup("wait").NoOptDefVal = string(health.Healthy)
+	cli.TimeoutFlag(cmd.Flags(), &o.timeout)
+	cmd.Flags().Lookup("timeout").Usage = "time limit of --wait"
+	cmd.MarkFlagsMutuallyExclusive("watch", "wait")
+	return cmd
+}
+
+func (o statusOptions) run(ctx context.Context, env *cli.Env, do statusActions) error {
+	switch {
+	case o.watch:
+		return o.follow(ctx, env, do)
+	case o.wait != "":
+		return o.await(ctx, env, do)
+	}
+	all, err := do.once(ctx, o.Options)
+	if err != nil {
+		return err
+	}
+	answer := o.answer(all)
+	err = o.print(env.Out, answer)
+	switch {
+	case err != nil:
+		return err
+	case !answer.Healthy:
+		return cli.ErrUnhealthy
+	case len(answer.Disagreements) > 0:
+		return hint.With(cli.ErrDisagree, "liqoctl network connect, with the same contexts, prints what differs; with --update it repairs it")
+	}
+	return nil
+}
+
+// errReached ends a watch.
+var errReached = errors.New("reached")
+
+// await waits until all peerings, and one at least, have a state, and prints what they have in the end.
+func (o statusOptions) await(ctx context.Context, env *cli.Env, do statusActions) error {
+	bounded, cancel := context.WithTimeout(ctx, o.timeout)
+	defer cancel()
+	var last *statusAnswer // nil: the cluster has not answered yet
+	err := do.watch(bounded, o.Options, func(all []status.Peering) error {
+		last = new(o.answer(all))
+		if len(all) == 0 || slices.ContainsFunc(all, func(p status.Peering) bool { return p.State != o.wait }) {
+			return nil
+		}
+		return errReached
+	}, env.Lost("wait"))
+	if err != nil && !errors.Is(err, errReached) {
+		return err
+	}
+	if ctx.Err() != nil {
+		return cli.ErrInterrupted
+	}
+	if last != nil {
+		if err := o.print(env.Out, *last); err != nil {
+			return err
+		}
+	}
+	if err == nil {
+		return fmt.Errorf("not %s within %s: %w", o.wait, o.timeout, cli.ErrUnhealthy)
+	}
+	return nil
+}
+
+// answer adds to peerings what only the whole answer has.
+func (o statusOptions) answer(all []status.Peering) statusAnswer {
+	unhealthy := func(p status.Peering) bool { return p.State != health.Healthy }
+	a := statusAnswer{Healthy: !slices.ContainsFunc(all, unhealthy), Peerings: all}
+	if o.Remote != nil && len(all) == 2 {
+		a.Disagreements = status.Disagreements(all[0], all[1])
+	}
+	return a
+}
+
+// statusAnswer is the answer of `network status` for programs.
+type statusAnswer struct {
+	Healthy  bool             `json:"healthy"`  // all peerings are
+	Peerings []status.Peering `json:"peerings"` // with a remote cluster: both sides of one
+	// Disagreements are those of the two sides.
+	Disagreements []status.Disagreement `json:"disagreements,omitempty"`
+}
+
+func (o statusOptions) print(w io.Writer, a statusAnswer) error {
+	if o.output.Structured() {
+		return o.output.Encode(w, a)
+	}
+	var b strings.Builder
+	switch {
+	case o.output == ui.FormatMermaid:
+		_, err := io.WriteString(w, mermaid(a.Peerings))
+		return err
+	case len(a.Peerings) == 0:
+		fmt.Fprintln(&b, "no peerings")
+	case o.output == ui.FormatTree:
+		o.tree(&b, a.Peerings)
+	default:
+		if err := o.table(&b, a.Peerings); err != nil {
+			return err
+		}
+	}
+	if o.output == ui.FormatWide {
+		if err := gatewaysTable(&b, a.Peerings, o.Remote != nil); err != nil {
+			return err
+		}
+	}
+	o.notes(&b, a, o.output != ui.FormatTree)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// notes writes reasons, warnings and disagreements.
+func (o statusOptions) notes(b *strings.Builder, a statusAnswer, reasons bool) {
+	for _, p := range a.Peerings {
+		subject := o.subject(p)
+		if p.Reason != "" && reasons {
+			ui.Writef(b, "%s is %s: %s\n", subject, p.State, p.Reason)
+		}
+		for _, w := range p.Warnings {
+			ui.Writef(b, "%s: warning: %s\n", subject, w)
+		}
+	}
+	for _, d := range a.Disagreements {
+		local, remote := a.Peerings[0].Cluster, a.Peerings[1].Cluster
+		ui.Writef(b, "%s and %s disagree on %s: %s in %s; %s in %s\n", local, remote, d.About, d.Local, local, d.Remote, remote)
+	}
+}
+
+// subject names a side of a peering.
+func (o statusOptions) subject(p status.Peering) string {
+	if o.Remote != nil {
+		return p.Cluster + " to " + p.Peer
+	}
+	return p.Peer
+}
+
+// table writes the peerings, one line for each.
+func (o statusOptions) table(w io.Writer, all []status.Peering) error {
+	shown := slices.DeleteFunc(statusColumns(), func(c statusColumn) bool {
+		switch both := o.Remote != nil; {
+		case c.title == "CLUSTER":
+			return !both
+		case o.output == ui.FormatWide:
+			return false
+		case both:
+			return !c.both
+		}
+		return !c.text
+	})
+	rows := make([][]string, 1+len(all))
+	for _, c := range shown {
+		rows[0] = append(rows[0], c.title)
+		for i, p := range all {
+			rows[i+1] = append(rows[i+1], ui.OrDash(c.cell(p)))
+		}
+	}
+	return ui.Table(w, rows, func(column int, cell string) string {
+		if shown[column].title != "STATE" {
+			return cell
+		}
+		return o.paint(cell)
+	})
+}
+
+// paint adds its colour to a state that is harmless for a terminal.
+func (o statusOptions) paint(state string) string {
+	if !o.coloured {
+		return state
+	}
+	return ui.StateColour(state)
+}
+
+// statusColumn is a column of the table. The wide table has all of them.
+type statusColumn struct {
+	title string
+	text  bool // it is in the table of one cluster's peerings
+	both  bool // it is in the table of both sides
+	cell  func(status.Peering) string
+}
+
+func statusColumns() []statusColumn {
+	type side = status.Peering
+	reported := func(p side, text string) string {
+		if p.ReportAge < 0 {
+			return ui.Unknown
+		}
+		return text
+	}
+	return []statusColumn{
+		{"CLUSTER", true, true, func(p side) string { return p.Cluster }},
+		{"PEER", true, true, func(p side) string { return p.Peer }},
+		{"ROLE", true, true, func(p side) string { return string(p.Role) }},
+		{"STATE", true, true, func(p side) string { return string(p.State) }},
+		{"ENDPOINT", true, false, func(p side) string { return p.Endpoint }},
+		{"HANDSHAKE", true, false, func(p side) string { return ui.Age(p.HandshakeAge) }},
+		{"RTT", true, true, func(p side) string { return ui.RoundTrip(p.RTT) }},
+		{"LOSS", true, true, func(p side) string { return reported(p, ui.Percent(p.Loss)) }},
+		{"RX/TX", true, false, func(p side) string { return reported(p, ui.ByteCount(p.RxBytes)+"/"+ui.ByteCount(p.TxBytes)) }},
+		{"NODES", true, true, func(p side) string { return fmt.Sprintf("%d/%d", p.NodesReady, p.NodesTotal) }},
+		{"WIREGUARD", true, false, func(p side) string { return string(p.Implementation) }},
+		{"OVERLAY", true, false, func(p side) string { return string(p.Overlay) }},
+		{"MTU", false, true, func(p side) string { return size(p.MTU) }},
+		{"PATHS", false, false, paths},
+		{"DRIFT", false, false, func(p side) string { return reported(p, fmt.Sprint(p.Drifts())) }},
+		{"REPORT", false, false, func(p side) string { return ui.Age(p.ReportAge) }},
+		{"KEY", false, false, func(p side) string { return keyAge(p.KeyCreated) }},
+		{"GATEWAY", false, false, func(p side) string { return p.Pod }},
+		{"PEER CIDRS", false, true, func(p side) string { return ui.Joined(p.Mappings, status.MappedRange.String) }},
+		{"EXPOSED", false, false, func(p side) string { return ui.Joined(p.Exposed, exposedCell) }},
+	}
+}
+
+// keyAge is the age of a key pair; the zero time: not known.
+func keyAge(created time.Time) string {
+	if created.IsZero() {
+		return ui.Unknown
+	}
+	return ui.Age(max(time.Since(created), 0))
+}
+
+func exposedCell(x status.ExposedHost) string {
+	text := x.Host.String()
+	if x.Seen.IsValid() {
+		text += " as " + x.Seen.String()
+	}
+	if !x.Served {
+		text += " (not served)"
+	}
+	return text
+}
+
+// paths are the sizes of packets that the gateways' path carries, and the narrowest of the nodes' to their gateway.
+func paths(p status.Peering) string {
+	nodes := 0
+	for _, n := range p.Nodes {
+		if n.PathMTU > 0 && (nodes == 0 || n.PathMTU < nodes) {
+			nodes = n.PathMTU
+		}
+	}
+	return size(p.PathMTU) + ", nodes " + size(nodes)
+}
+
+// size writes an MTU in bytes; 0: not known.
+func size(mtu int) string {
+	if mtu == 0 {
+		return ui.Unknown
+	}
+	return fmt.Sprint(mtu)
+}

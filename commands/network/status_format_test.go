@@ -1,0 +1,48 @@
+package network
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"liqonet.io/liqonet/commands/ui"
+)
+
+// TestUnknownIsAbsent: what no gateway reported is neither -1 nor 0 for programs.
+func TestUnknownIsAbsent(t *testing.T) {
+	out, _ := statusOf(t, peerings()[1:], "-o", "json")
+	for _, name := range []string{"handshakeAge", "rtt", "reportAge", "loss", "rxBytes", "txBytes", "-1"} {
+		if strings.Contains(out, name) {
+			t.Errorf("%s stands in %s", name, out)
+		}
+	}
+	out, _ = statusOf(t, peerings()[:1], "-o", "jsonpath={.peerings[0].loss} {.peerings[0].handshakeAgeNanoseconds}")
+	if out != "0 12000000000" {
+		t.Errorf("what is known: %q", out)
+	}
+}
+
+// TestStateInColour: colours come beside the names of states, and move no column.
+func TestStateInColour(t *testing.T) {
+	var plain, coloured strings.Builder
+	for out, o := range map[*strings.Builder]statusOptions{&plain: {output: ui.FormatText}, &coloured: {output: ui.FormatText, coloured: true}} {
+		if err := o.print(out, statusAnswer{Peerings: peerings()}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := regexp.MustCompile(`\x1b\[[0-9;]*m`).ReplaceAllString(coloured.String(), ""); got != plain.String() {
+		t.Errorf("without its colours it reads\n%s\nwant\n%s", got, plain.String())
+	}
+	if !strings.Contains(coloured.String(), "\x1b[32mhealthy\x1b[0m") || strings.Contains(plain.String(), "\x1b") {
+		t.Errorf("got %q and %q", coloured.String(), plain.String())
+	}
+	hostile := peerings()[:1]
+	hostile[0].State = hostileState
+	coloured.Reset()
+	o := statusOptions{output: ui.FormatText, coloured: true}
+	if err := o.print(&coloured, statusAnswer{Peerings: hostile}); err != nil || strings.Contains(coloured.String(), hostileState) {
+		t.Errorf("%v, a state passes as a colour: %q", err, coloured.String())
+	}
+}
+
+const hostileState = "\x1b[41mhealthy"

@@ -1,0 +1,60 @@
+package network
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"liqonet.io/liqonet/commands/ui"
+	"liqonet.io/liqonet/internal/status"
+)
+
+// gatewaysTable writes the gateways of peerings that have several, or whose peers do, a line for each tunnel. both adds
+// whose they are.
+func gatewaysTable(w io.Writer, all []status.Peering, both bool) error {
+	rows := [][]string{{"PEER", "GATEWAY", "STATE", "POD", "NODE", "NODES", "KEY", "TO GATEWAY", "ENDPOINT", "HANDSHAKE", "RTT", "LOSS", "RX/TX", "PATH"}}
+	for _, p := range all {
+		subject := p.Peer
+		if both {
+			subject = p.Cluster + " to " + p.Peer
+		}
+		for _, g := range p.Gateways {
+			if len(p.Gateways) == 1 && len(g.Tunnels) < 2 {
+				continue
+			}
+			gateway := []string{subject, fmt.Sprint(g.Number), string(g.State), ui.OrDash(g.Pod), ui.OrDash(g.Node), fmt.Sprintf("%d/%d", g.NodesReady, p.NodesTotal), keyAge(g.KeyCreated)}
+			if len(g.Tunnels) == 0 { // it has not reported yet
+				g.Tunnels = []status.Tunnel{{}}
+			}
+			for _, t := range g.Tunnels {
+				rows = append(rows, append(gateway[:len(gateway):len(gateway)], tunnelCells(t)...))
+			}
+		}
+	}
+	if len(rows) == 1 {
+		return nil
+	}
+	if _, err := fmt.Fprintln(w); err != nil {
+		return err
+	}
+	return ui.Table(w, rows)
+}
+
+// tunnelCells are what the table says of a tunnel; one without a number is not known.
+func tunnelCells(t status.Tunnel) []string {
+	if t.Gateway == 0 {
+		return []string{ui.Unknown, ui.Unknown, ui.Unknown, ui.Unknown, ui.Unknown, ui.Unknown, ui.Unknown}
+	}
+	return []string{
+		fmt.Sprint(t.Gateway), ui.OrDash(t.Endpoint), ui.Age(durationOf(t.HandshakeAge)), ui.RoundTrip(durationOf(t.RTT)), ui.Percent(t.Loss),
+		ui.ByteCount(t.RxBytes) + "/" + ui.ByteCount(t.TxBytes), size(t.PathMTU),
+	}
+}
+
+// durationOf is a duration that may not be known, as age and roundTrip take it.
+func durationOf(d *time.Duration) time.Duration {
+	if d == nil {
+		return -1
+	}
+	return *d
+}

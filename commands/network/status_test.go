@@ -1,0 +1,228 @@
+package network
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"liqonet.io/liqonet/commands/cli"
+	"liqonet.io/liqonet/commands/ui"
+	"liqonet.io/liqonet/internal/golden"
+	"liqonet.io/liqonet/internal/health"
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/status"
+)
+
+// peerings are one that does well and one of which nothing is known yet.
+func peerings() []status.Peering {
+	return []status.Peering{
+		{
+			Peer: "b", Role: records.Client, State: health.Healthy, Endpoint: "192.0.2.1:30000", HandshakeAge: 12 * time.Second,
+			RTT: 600 * time.Microsecond, RxBytes: 1536, TxBytes: 10, NodesReady: 2, NodesTotal: 2, Implementation: records.Kernel,
+			Overlay: records.Geneve, ReportAge: 3 * time.Second, Pod: "gateway-b-x", MTU: 1420, PathMTU: 1460,
+			Mappings: []status.MappedRange{{What: "pods", Real: pfx("10.244.0.0/16"), Seen: pfx("10.11.0.0/16")}},
+			Exposed: []status.ExposedHost{{
+				Host: netip.MustParseAddr("198.51.100.7"), Address: netip.MustParseAddr("10.70.128.1"), Seen: netip.MustParseAddr("10.72.128.1"), Served: true,
+			}},
+			Drift: records.Drift{Times: 1, What: "tunnel lqn-tunnel"}, KeyCreated: time.Now().Add(-72 * time.Hour),
+			Nodes:    []status.NodeState{{Name: "n1", Ready: true, Drift: records.Drift{Times: 2, What: "rule 104 table 7600"}}},
+			Warnings: []string{`chain "ip filter FORWARD" of node n1 drops packets of pods that none of its rules accepts; verification does not pass it`},
+		},
+		{
+			Peer: "c", Role: records.Server, State: health.Connecting, Reason: "the gateway has not reported yet", HandshakeAge: -1,
+			RTT: -1, NodesTotal: 2, ReportAge: -1, MTU: 1420,
+		},
+	}
+}
+
+// status runs `network status` on peerings that are given.
+func statusOf(t *testing.T, all []status.Peering, args ...string) (out string, err error) {
+	t.Helper()
+	var b, said strings.Builder
+	err = parse(t, func(env *cli.Env, local *cli.ClusterFlags) *cobra.Command {
+		env.Out, env.Progress = &b, ui.NewProgress(&said, false, false)
+		return newStatus(env, local, statusActions{
+			once: func(_ context.Context, o status.Options) ([]status.Peering, error) {
+				if o.Cluster.Context != "a" || o.Remote != nil && o.Remote.Context != "b" {
+					t.Errorf("contexts %+v, %+v", o.Cluster, o.Remote)
+				}
+				if o.Peer == "absent" {
+					return nil, errAsked
+				}
+				return all, nil
+			},
+			watch: func(_ context.Context, o status.Options, show func([]status.Peering) error, lost func(error)) error {
+				first := all[:1]
+				if o.Remote != nil { // of two sides both are shown, always
+					first = all
+				}
+				begun := show(first)
+				lost(errors.New("connection refused"))
+				if !strings.HasPrefix(said.String(), "warning: connection refused\n") {
+					t.Errorf("said %q", said.String())
+				}
+				return errors.Join(begun, show(all))
+			},
+		})
+	}, args...)
+	return b.String(), err
+}
+
+func TestStatus(t *testing.T) {
+	out, err := statusOf(t, peerings())
+	if !errors.Is(err, cli.ErrUnhealthy) {
+		t.Errorf("error %v with a peering that is not healthy", err)
+	}
+	golden.Check(t, "status.golden", out)
+	out, _ = statusOf(t, peerings(), "-o", "wide")
+	golden.Check(t, "status-wide.golden", out)
+	if _, err := statusOf(t, peerings()[:1]); err != nil {
+		t.Errorf("error %v, though all is healthy", err)
+	}
+	if out, err := statusOf(t, nil); err != nil || out != "no peerings\n" {
+		t.Errorf("without peerings: %q, %v", out, err)
+	}
+	if _, err := statusOf(t, peerings(), "absent"); !errors.Is(err, errAsked) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestStatusOfGateways: the wide table has a line for each tunnel of several gateways.
+func TestStatusOfGateways(t *testing.T) {
+	handshake, rtt := 12*time.Second, 600*time.Microsecond
+	tunnel := status.Tunnel{Gateway: 1, State: health.Healthy, Endpoint: "192.0.2.1:30000", HandshakeAge: &handshake, RTT: &rtt, RxBytes: 1536, PathMTU: 1460}
+	silent := status.Tunnel{Gateway: 2, State: health.Connecting, Endpoint: "192.0.2.1:30008"}
+	all := peerings()[:1]
+	all[0].State, all[0].Reason = health.Degraded, "gateway 1: tunnel to gateway 2 of the peer: no handshake yet; gateway 2: the gateway has not reported yet"
+	all[0].Gateways = []status.Gateway{
+		{Number: 1, State: health.Degraded, Pod: "gateway-b-x", Node: "n1", NodesReady: 2, Tunnels: []status.Tunnel{tunnel, silent}},
+		{Number: 2, State: health.Connecting},
+	}
+	out, _ := statusOf(t, all, "-o", "wide")
+	golden.Check(t, "status-gateways.golden", out)
+	if out, _ := statusOf(t, all); strings.Contains(out, "30008") {
+		t.Errorf("the usual table has tunnels:\n%s", out)
+	}
+}
+
+// bothSides are the two sides of a peering, one of which is down, with another MTU and another idea of a CIDR.
+func bothSides() []status.Peering {
+	local := peerings()[0]
+	local.Cluster = "a"
+	local.OwnMappings = []status.MappedRange{{What: "pods", Real: pfx("10.1.0.0/16"), Seen: pfx("10.1.0.0/16"), Identity: true}}
+	return []status.Peering{local, {
+		Cluster: "b", Peer: "a", Role: records.Server, State: health.Down, Reason: "the peer's gateway answered last 8s ago",
+		HandshakeAge: 9 * time.Second, RTT: 700 * time.Microsecond, Loss: 1, NodesTotal: 3, ReportAge: time.Second, MTU: 1300,
+		Mappings: []status.MappedRange{{What: "pods", Real: pfx("10.1.0.0/16"), Seen: pfx("10.12.0.0/16")}},
+	}}
+}
+
+func TestStatusOfBothSides(t *testing.T) {
+	both := []string{"--remote-context", "b"}
+	out, err := statusOf(t, bothSides(), both...)
+	if !errors.Is(err, cli.ErrUnhealthy) {
+		t.Errorf("error %v", err)
+	}
+	golden.Check(t, "status-both.golden", out)
+	out, _ = statusOf(t, bothSides(), "--remote-context", "b", "-o", "wide")
+	golden.Check(t, "status-both-wide.golden", out)
+	out, _ = statusOf(t, bothSides(), "--remote-context", "b", "-o", "json")
+	var answer statusAnswer
+	if err := json.Unmarshal([]byte(out), &answer); err != nil {
+		t.Fatal(err)
+	}
+	if len(answer.Peerings) != 2 || answer.Peerings[1].Cluster != "b" || answer.Peerings[0].OwnMappings[0].Seen != pfx("10.1.0.0/16") {
+		t.Errorf("sides in %s", out)
+	}
+	if len(answer.Disagreements) != 3 || answer.Disagreements[1] != (status.Disagreement{About: "MTU", Local: "1420", Remote: "1300"}) {
+		t.Errorf("disagreements %+v", answer.Disagreements)
+	}
+
+	agreed := bothSides()
+	agreed[1].State, agreed[1].Reason, agreed[1].MTU, agreed[1].Mappings = health.Healthy, "", 1420, agreed[0].OwnMappings
+	if out, err := statusOf(t, agreed, both...); err != nil || strings.Contains(out, "disagree") {
+		t.Errorf("both healthy: %v\n%s", err, out)
+	}
+	if _, err := statusOf(t, agreed, "--remote-context", "b", "--wait"); err != nil {
+		t.Errorf("wait with both healthy: %v", err)
+	}
+	agreed[1].MTU = 1300
+	if _, err := statusOf(t, agreed, both...); !errors.Is(err, cli.ErrDisagree) || cli.ExitCode(t.Context(), err) != cli.ExitUnhealthy {
+		t.Errorf("both healthy, and not of one MTU: %v", err)
+	}
+	if _, err := statusOf(t, bothSides(), "--remote-context", "b", "--wait", "--timeout", "1s"); !errors.Is(err, cli.ErrUnhealthy) {
+		t.Errorf("wait while the remote side is down: %v", err)
+	}
+}
+
+func TestStatusForPrograms(t *testing.T) {
+	out, err := statusOf(t, peerings(), "-o", "json")
+	if !errors.Is(err, cli.ErrUnhealthy) {
+		t.Errorf("error %v", err)
+	}
+	var answer statusAnswer
+	if err := json.Unmarshal([]byte(out), &answer); err != nil {
+		t.Fatal(err)
+	}
+	if got := answer.Peerings[0].Nodes[0].Drift; got.Times != 2 || got.What != "rule 104 table 7600" {
+		t.Errorf("drift of n1: %+v", got)
+	}
+	if answer.Healthy || len(answer.Peerings) != 2 || answer.Peerings[0].Mappings[0].Seen != pfx("10.11.0.0/16") {
+		t.Errorf("answer %s", out)
+	}
+	out, _ = statusOf(t, peerings(), "-o", "yaml")
+	if !strings.Contains(out, "healthy: false\n") || !strings.Contains(out, "reason: the gateway has not reported yet") {
+		t.Errorf("answer %s", out)
+	}
+}
+
+// TestStatusWait: what is reached counts, not that all is healthy; what is not in time has the exit code of unhealthy.
+func TestStatusWait(t *testing.T) {
+	if out, err := statusOf(t, peerings()[:1], "--wait"); err != nil || !strings.Contains(out, "healthy") {
+		t.Errorf("healthy all the time: %v, %s", err, out)
+	}
+	if _, err := statusOf(t, peerings()[1:], "--wait=connecting"); err != nil {
+		t.Errorf("connecting all the time: %v", err)
+	}
+	out, err := statusOf(t, peerings(), "--wait=down", "--timeout", "1s")
+	if !errors.Is(err, cli.ErrUnhealthy) || cli.ExitCode(t.Context(), err) != cli.ExitUnhealthy || strings.Count(out, "PEER ") != 1 {
+		t.Errorf("never down: %v, %s", err, out)
+	}
+	for _, args := range [][]string{{"--wait", "--watch"}, {"--wait=well"}, {"--wait", "--timeout", "0s"}} {
+		if _, err := statusOf(t, peerings(), args...); err == nil {
+			t.Errorf("%v is taken", args)
+		}
+	}
+}
+
+// TestStatusWaitForNobody: a cluster that does not answer does not prolong the wait, and nothing is said of its
+// peerings.
+func TestStatusWaitForNobody(t *testing.T) {
+	silent := func(ctx context.Context) error {
+		if _, bounded := ctx.Deadline(); !bounded {
+			t.Error("a request without a time limit")
+			return nil
+		}
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	var b strings.Builder
+	err := parse(t, func(env *cli.Env, local *cli.ClusterFlags) *cobra.Command {
+		env.Out = &b
+		return newStatus(env, local, statusActions{
+			watch: func(ctx context.Context, _ status.Options, _ func([]status.Peering) error, _ func(error)) error {
+				_ = silent(ctx)
+				return nil // as peering.Watch: the end of its context is none of its errors
+			},
+		})
+	}, "--wait", "--timeout", "100ms", "-o", "json")
+	if !errors.Is(err, cli.ErrUnhealthy) || b.Len() > 0 {
+		t.Errorf("%v, %q", err, b.String())
+	}
+}

@@ -1,0 +1,275 @@
+package network
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"liqonet.io/liqonet/commands/cli"
+	"liqonet.io/liqonet/commands/ui"
+	"liqonet.io/liqonet/internal/trace"
+	"liqonet.io/liqonet/internal/trace/probe"
+	"liqonet.io/liqonet/ipam/translate"
+)
+
+var (
+	errProtocol = errors.New("must be tcp, udp or icmp")
+	errUntraced = errors.New("unknown whether packets cross: not all places could be asked") // no verdict
+)
+
+func newTrace(env *cli.Env, local *cli.ClusterFlags, do cli.Operation[trace.Options, trace.Result]) *cobra.Command {
+	o := trace.Options{Protocol: trace.TCP}
+	clusters := cli.TwoClusters{Local: local, Remote: cli.NewRemoteFlags()}
+	cmd := &cobra.Command{
+		Use:   "trace FROM TO",
+		Short: "Follow packets between two clusters hop by hop",
+		Long: `Follow packets between two clusters hop by hop: which rule and route of each node and gateway they take, which gateway and
+tunnel carries them, how addresses are translated, which sizes fit, and where packets are dropped, and why; there and back.
+
+FROM is a pod (NAMESPACE/NAME), a node or an address of the local cluster. TO is a pod or a node of the remote cluster, or an
+address or a Service (svc/NAMESPACE/NAME) of the local cluster that leads to the remote one.
+
+The path is computed from the records, and from what nodes and gateways report. Level view is enough for nodes and addresses. For
+pods, Services and NetworkPolicies you need the right to read them, as the ClusterRole view of Kubernetes gives it. The exit
+code is 3 if packets do not cross.
+
+--live also sends one packet with the sender's address from the sender's node (a TCP SYN, a UDP datagram or an echo request), and
+has the kernels of these nodes and of all gateways report the routes that they choose, and every chain of nftables that the packet
+and its answer pass, with whatever drops them. It needs the rights of level administer in both clusters.`,
+		Example: `  liqoctl network trace shop/web-0 shop/db-0 --port 5432 --context a --remote-context b
+
+  # By the address or the Service that a pod uses
+  liqoctl network trace shop/web-0 10.71.1.5 --port 53 --protocol udp --context a --remote-context b
+  liqoctl network trace shop/web-0 svc/shop/db --context a --remote-context b
+
+  # With a packet
+  liqoctl network trace shop/web-0 shop/db-0 --port 5432 --live --context a --remote-context b`,
+		Args: cli.Arguments("FROM", "TO"),
+	}
+	clusters.Remote.Register(cmd, cmd.Flags())
+	ui.AddFlag(cmd.Flags(), &o.Protocol, "protocol", "PROTOCOL", "tcp, udp or icmp", traceProtocol)
+	ui.Complete(cmd, "protocol", cobra.FixedCompletions([]string{string(trace.TCP), string(trace.UDP), string(trace.ICMP)}, cobra.ShellCompDirectiveNoFileComp))
+	ui.AddFlag(cmd.Flags(), &o.Port, "port", "PORT", "port of the receiver, or of the Service", ui.Port)
+	ui.BoolFlag(cmd.Flags(), &o.Live, "live", "also send a packet and ask the kernels; needs level administer")
+	return cli.Action[trace.Options, trace.Result]{
+		Do: do, Text: describeTrace, Timeout: &o.Timeout,
+		Options: func(args []string) (_ trace.Options, err error) {
+			o.From, o.To = args[0], args[1]
+			o.Local, o.Remote, err = clusters.Connect(env)
+			return o, err
+		},
+		Verdict: func(r trace.Result) error {
+			switch {
+			case r.Crosses:
+				return nil
+			case r.Live != nil && r.Live.Unknown != "" && r.There.Dropped() == "" && r.Back.Dropped() == "":
+				return errUntraced
+			}
+			return cli.ErrTraced
+		},
+	}.Command(env, cmd)
+}
+
+func traceProtocol(text string) (trace.Protocol, error) {
+	switch p := trace.Protocol(strings.ToLower(text)); p {
+	case trace.TCP, trace.UDP, trace.ICMP:
+		return p, nil
+	}
+	return "", errProtocol
+}
+
+// describeTrace is the answer of `network trace` for people.
+func describeTrace(r trace.Result) string {
+	var b strings.Builder
+	describeEnd(&b, "from", r.From)
+	describeEnd(&b, "to", r.To)
+	ui.Writef(&b, "%s, computed from records and reports\n", r.String())
+	hop := 0
+	for _, way := range []struct {
+		title string
+		hops  trace.Way
+	}{{"there", r.There}, {"back", r.Back}} {
+		if len(way.hops) > 0 {
+			ui.Writef(&b, "\n%s\n", way.title)
+		}
+		for _, h := range way.hops {
+			hop++
+			describeHop(&b, hop, h)
+		}
+	}
+	verdict := "nothing in records and reports stops these packets"
+	for _, way := range []trace.Way{r.There, r.Back} {
+		if why := way.Dropped(); why != "" {
+			h := way[len(way)-1]
+			verdict = fmt.Sprintf("dropped at %s %s of %s: %s", h.Kind, h.Name, h.Cluster, why)
+		}
+	}
+	ui.Writef(&b, "\n%s\n", verdict)
+	describeLive(&b, r.Live)
+	return b.String()
+}
+
+// describeLive writes what was seen of a packet.
+func describeLive(b *strings.Builder, l *trace.Live) {
+	if l == nil || len(l.Places) == 0 {
+		return
+	}
+	start := time.Time{}
+	if len(l.Places[0].There) > 0 {
+		start = l.Places[0].There[0].Time
+	}
+	ui.Writef(b, "\nseen in the kernels: %s %s -> %s, sent by %s\n", l.Packet.Protocol, strings.TrimSuffix(l.Packet.From.String(), ":0"), strings.TrimSuffix(l.Packet.To.String(), ":0"), l.Places[0].Name)
+	for _, p := range l.Places {
+		ui.Writef(b, "    %s %s of %s\n", string(p.Kind), p.Name, p.Cluster)
+		switch {
+		case p.Out != "":
+			ui.Writef(b, "      %-10s %s, out by %s\n", "kernel", cmp.Or(p.Detour, p.Route), p.Out)
+		case p.Route != "":
+			ui.Writef(b, "      %-10s refuses it: %s\n", "kernel", cmp.Or(p.Detour, p.Route))
+		}
+		for _, s := range p.There {
+			describeSighting(b, "packet", s, start)
+		}
+		for _, s := range p.Back {
+			describeSighting(b, "answer", s, start)
+		}
+		for _, problem := range p.Errors {
+			ui.Writef(b, "      %-10s %s\n", "not asked", problem)
+		}
+	}
+	describeVerdict(b, l)
+}
+
+// describeVerdict writes how far the packet and its answer came.
+func describeVerdict(b *strings.Builder, l *trace.Live) {
+	known := func(state *bool) bool { return state != nil && *state }
+	switch {
+	case l.Unknown != "":
+		ui.Writef(b, "unknown whether it arrived: %s\n", l.Unknown)
+		if l.Last != "" {
+			ui.Writef(b, "%s\n", l.Last)
+		}
+	case known(l.Answered):
+		ui.Writef(b, "arrived, and was answered\n")
+	case known(l.Arrived) && l.Last != "":
+		ui.Writef(b, "arrived; of its answer: %s\n", l.Last)
+	case known(l.Arrived):
+		ui.Writef(b, "arrived; no answer was seen\n")
+	default:
+		ui.Writef(b, "did not arrive: %s\n", cmp.Or(l.Last, "no kernel has seen it"))
+	}
+}
+
+func describeSighting(b *strings.Builder, what string, s probe.Sighting, start time.Time) {
+	at := ""
+	if !start.IsZero() {
+		at = fmt.Sprintf(" at %+.1f ms", float64(s.Time.Sub(start).Microseconds())/1000)
+	}
+	ui.Writef(b, "      %-10s %s%s, in by %s", what, sentTo(trace.Addresses{Source: s.From, Destination: s.To}), at, cmp.Or(s.In, ui.Unknown))
+	switch left := sentTo(trace.Addresses{Source: s.LeftFrom, Destination: s.LeftTo}); {
+	case s.Out != "":
+		ui.Writef(b, ", left as %s by %s", left, s.Out)
+	case s.LeftTo.IsValid():
+		ui.Writef(b, ", delivered here as %s", left)
+	}
+	fmt.Fprintln(b)
+	if len(s.Chains) > 0 {
+		ui.Writef(b, "      %-10s %s\n", "chains", strings.Join(s.Chains, ", "))
+	}
+	if s.Dropped != "" {
+		ui.Writef(b, "      %-10s %s\n", "DROPPED", s.Dropped)
+	}
+}
+
+func describeEnd(b *strings.Builder, word string, e trace.End) {
+	ui.Writef(b, "%-5s ", word)
+	kind := cmp.Or(string(e.Kind), "address")
+	if e.Kind == translate.Exposed {
+		kind = "exposed host"
+	}
+	ui.Writef(b, "%s ", kind)
+	if e.Name != "" {
+		ui.Writef(b, "%s, ", e.Name)
+	}
+	ui.Writef(b, "%s", e.Address.String())
+	if e.Node != "" && e.Node != e.Name {
+		ui.Writef(b, " on node %s", e.Node)
+	}
+	if e.Cluster != "" {
+		ui.Writef(b, " of %s", e.Cluster)
+	}
+	if e.Seen.IsValid() && e.Seen != e.Address {
+		ui.Writef(b, ", which the other cluster reaches by %s", e.Seen.String())
+	}
+	fmt.Fprintln(b)
+	for _, note := range e.Notes {
+		ui.Writef(b, "      %s\n", note)
+	}
+}
+
+func describeHop(b *strings.Builder, number int, h trace.Hop) {
+	title := fmt.Sprintf("%s %s of %s", h.Kind, h.Name, h.Cluster)
+	if h.Kind == trace.Gateway {
+		title += " on node " + h.Node
+	}
+	ui.Writef(b, "%2d  %s\n", number, title)
+	line := func(word, format string, args ...any) {
+		ui.Writef(b, "      %-10s ", word)
+		ui.Writef(b, format+"\n", args...)
+	}
+	line("packet", "%s", sentTo(h.Packet))
+	if t := h.Translated; t != nil {
+		line("translated", "%s", sentTo(*t))
+	}
+	if h.Rule != "" {
+		line("lookup", "%s", h.Rule)
+		line("", "%s", h.Route)
+	}
+	for _, m := range h.Members {
+		if m.Used {
+			line("by", "%s", m.Name)
+		} else {
+			line("not by", "%s: %s", m.Name, m.Why)
+		}
+	}
+	if h.Out != "" {
+		line("out", "%s", h.Out)
+	}
+	if h.Outer != nil {
+		line("outside", "%s", sentTo(*h.Outer))
+	}
+	if h.Endpoint != "" {
+		line("endpoint", "%s", h.Endpoint)
+	}
+	if h.State != "" {
+		line("state", "%s", h.State)
+	}
+	switch {
+	case h.MTU > 0 && h.PathMTU > 0:
+		line("size", "up to %d bytes; path MTU outside %d, measured", h.MTU, h.PathMTU)
+	case h.MTU > 0:
+		line("size", "up to %d bytes", h.MTU)
+	}
+	for _, note := range h.Notes {
+		line("note", "%s", note)
+	}
+	if h.Dropped != "" {
+		line("DROPPED", "%s", h.Dropped)
+	}
+}
+
+// sentTo is the addresses of a packet.
+func sentTo(a trace.Addresses) string {
+	text := func(a netip.Addr) string {
+		if !a.IsValid() {
+			return ui.Unknown
+		}
+		return a.String()
+	}
+	return text(a.Source) + " -> " + text(a.Destination)
+}

@@ -1,0 +1,72 @@
+package ui
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+)
+
+// Unknown is the cell of a table for a value that was not measured.
+const Unknown = "-"
+
+// OrDash returns a dash for an empty text.
+func OrDash(text string) string {
+	if text == "" {
+		return Unknown
+	}
+	return text
+}
+
+// Seconds writes how long something took, such as "0.3s" or "2m5s".
+func Seconds(d time.Duration) string {
+	if d < time.Minute {
+		return fmt.Sprintf("%.1fs", d.Seconds())
+	}
+	return d.Round(time.Second).String()
+}
+
+// Age writes how long ago something was, as kubectl does: "12s" or "3m5s". Negative: not known.
+func Age(d time.Duration) string {
+	if d < 0 {
+		return Unknown
+	}
+	return duration.HumanDuration(d)
+}
+
+// RoundTrip writes a round trip, such as "1.3ms". Negative: not known.
+func RoundTrip(d time.Duration) string {
+	if d < 0 {
+		return Unknown
+	}
+	return fmt.Sprintf("%.1fms", float64(d)/float64(time.Millisecond))
+}
+
+// Percent writes a share from 0 to 1, such as "2%".
+func Percent(share float64) string { return fmt.Sprintf("%.0f%%", 100*share) }
+
+// ByteCount writes a number of bytes with a binary unit, such as "1.5MiB".
+func ByteCount(n int64) string {
+	const kibi = 1024
+	if n < kibi {
+		return fmt.Sprintf("%dB", n)
+	}
+	value, unit := float64(n)/kibi, 0
+	units := []string{"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
+	for value >= kibi {
+		value /= kibi
+		unit++
+	}
+	return fmt.Sprintf("%.1f%s", value, units[unit])
+}
+
+// BitRate writes bits a second with a decimal unit, such as "1.5Gbit/s".
+func BitRate(bits float64) string {
+	units := []string{"bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"}
+	unit := 0
+	for bits >= 1000 && unit < len(units)-1 {
+		bits /= 1000
+		unit++
+	}
+	return fmt.Sprintf("%.1f%s", bits, units[unit])
+}

@@ -1,0 +1,160 @@
+package ui
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pterm/pterm"
+)
+
+// slowStage is how long a stage may take before plain output says that it is running.
+const slowStage = 3 * time.Second
+
+// Progress tells on standard error how an operation goes on: with a spinner where somebody looks, in plain
+// lines elsewhere. It is a peering.Reporter; its methods may be called concurrently.
+type Progress struct {
+	mu       sync.Mutex
+	out      io.Writer
+	animated bool
+	coloured bool
+	running  []string      // stages that have begun and not ended, oldest first
+	patience time.Duration // with a stage, before plain output names it
+	spinner  *pterm.SpinnerPrinter
+}
+
+// NewProgress returns the progress that is written to out.
+func NewProgress(out io.Writer, animated, coloured bool) *Progress {
+	return &Progress{out: out, animated: animated, coloured: coloured, patience: slowStage}
+}
+
+// Stage says that a stage begins.
+func (p *Progress) Stage(name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	name = VisibleCell(name)
+	p.running = append(p.running, name)
+	if !p.animated {
+		time.AfterFunc(p.patience, func() { p.mention(name) })
+		return
+	}
+	p.spin()
+}
+
+// mention says that a stage takes its time, if it is still running.
+func (p *Progress) mention(name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if slices.Contains(p.running, name) {
+		p.line("%s ...", name)
+	}
+}
+
+// Done says that a stage has ended and what came out of it.
+func (p *Progress) Done(name, detail string, took time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	name = VisibleCell(name)
+	if i := slices.Index(p.running, name); i >= 0 {
+		p.running = slices.Delete(p.running, i, i+1)
+	}
+	if detail != "" {
+		detail = ": " + visibleBlock(detail)
+	}
+	p.line("%s%s%s %s", p.mark(pterm.FgGreen, "✓ "), name, detail, p.colour(pterm.FgGray, "("+Seconds(took)+")"))
+	p.spin()
+}
+
+// Note says something worth knowing.
+func (p *Progress) Note(text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.line("%s%s", p.mark(pterm.FgCyan, "· "), visibleBlock(text))
+	p.spin()
+}
+
+// Warn says something that may need action, and which.
+func (p *Progress) Warn(text, hint string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.report(pterm.FgYellow, "warning:", text, hint)
+	p.spin()
+}
+
+// Fail ends the animation and says why a command ended.
+func (p *Progress) Fail(err error, hint string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.running = nil
+	p.report(pterm.FgRed, "error:", err.Error(), hint)
+}
+
+// report writes what happened, and what can be done about it.
+func (p *Progress) report(c pterm.Color, label, text, hint string) {
+	p.line("%s %s", p.colour(c, label), visibleBlock(text))
+	if hint != "" {
+		p.line("%s %s", p.colour(pterm.FgCyan, "hint:"), visibleBlock(hint))
+	}
+}
+
+// Stop ends the animation.
+func (p *Progress) Stop() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.running = nil
+	p.still()
+}
+
+// line writes a line in place of the spinner.
+func (p *Progress) line(format string, args ...any) {
+	p.still()
+	fmt.Fprintf(p.out, format+"\n", args...)
+}
+
+// spin shows the stages that are running.
+func (p *Progress) spin() {
+	p.still()
+	if !p.animated || len(p.running) == 0 {
+		return
+	}
+	spinner := pterm.DefaultSpinner.WithWriter(p.out).WithRemoveWhenDone().WithText(strings.Join(p.running, ", "))
+	if !p.coloured {
+		plain := pterm.NewStyle()
+		spinner.Style, spinner.MessageStyle, spinner.TimerStyle = plain, plain, plain
+	}
+	p.spinner, _ = spinner.Start() // never fails: the error is the interface's
+}
+
+func (p *Progress) still() {
+	if p.spinner != nil {
+		_ = p.spinner.Stop()
+		p.spinner = nil
+	}
+}
+
+// mark is a symbol at the start of a line, where somebody looks.
+func (p *Progress) mark(c pterm.Color, symbol string) string {
+	if !p.animated {
+		return ""
+	}
+	return p.colour(c, symbol)
+}
+
+// StateColour paints the state of a peering. Each colour takes the same number of characters, also that of other texts.
+func StateColour(state string) string {
+	colour, ok := map[string]pterm.Color{"healthy": pterm.FgGreen, "degraded": pterm.FgYellow, "connecting": pterm.FgYellow, "down": pterm.FgRed, "unknown": pterm.FgRed}[state]
+	if !ok {
+		colour = pterm.FgDefault
+	}
+	return colour.Sprint(state)
+}
+
+func (p *Progress) colour(c pterm.Color, text string) string {
+	if !p.coloured {
+		return text
+	}
+	return c.Sprint(text)
+}

@@ -1,0 +1,72 @@
+package ui
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestProgressInPlainLines(t *testing.T) {
+	var out strings.Builder
+	p := NewProgress(&out, false, false)
+	p.Stage("reach")
+	p.Stage("discover")
+	p.Done("reach", "a v1.36.3, b v1.36.3", 300*time.Millisecond)
+	p.Note("IPv6 ranges are left out")
+	p.Warn("node n is not Ready", "kubectl describe node n")
+	p.Fail(errors.New("discover: no pod CIDR"), "set it with --pod-cidr")
+	want := `reach: a v1.36.3, b v1.36.3 (0.3s)
+IPv6 ranges are left out
+warning: node n is not Ready
+hint: kubectl describe node n
+error: discover: no pod CIDR
+hint: set it with --pod-cidr
+`
+	if got := out.String(); got != want {
+		t.Errorf("got:\n%swant:\n%s", got, want)
+	}
+}
+
+func TestSlowStageInPlainLines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out strings.Builder
+		p := NewProgress(&out, false, false)
+		p.Stage("reach")
+		p.Done("reach", "", time.Second)
+		p.Stage("nodes")
+		<-time.After(slowStage + 1)
+		synctest.Wait()
+		p.Done("nodes", "", slowStage)
+		if got, want := out.String(), "reach (1.0s)\nnodes ...\nnodes (3.0s)\n"; got != want {
+			t.Errorf("got:\n%swant:\n%s", got, want)
+		}
+	})
+}
+
+func TestProgressOnATerminal(t *testing.T) {
+	var out strings.Builder
+	p := NewProgress(&out, true, true)
+	p.Stage("reach")
+	p.Done("reach", "both", time.Second)
+	p.Stage("discover")
+	p.Stop()
+	if p.spinner != nil {
+		t.Error("the spinner still turns")
+	}
+	if got := out.String(); !strings.Contains(got, "✓ ") || !strings.Contains(got, "reach: both") {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestProgressWithoutColour(t *testing.T) {
+	var out strings.Builder
+	p := NewProgress(&out, true, false)
+	p.Stage("reach")
+	p.Done("reach", "", time.Second)
+	p.Fail(errors.New("x"), "y")
+	if got := out.String(); strings.Contains(got, "\x1b[3") || !strings.Contains(got, "error: x\nhint: y\n") {
+		t.Errorf("got %q", got)
+	}
+}

@@ -1,0 +1,80 @@
+package ui
+
+import (
+	"fmt"
+	"io"
+	"reflect"
+	"strings"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// A terminal obeys what it is sent: ESC begins sequences that move the cursor, rename the window or answer in the
+// user's place; U+009B is ESC [ in one character; format characters such as U+202E reverse what follows. Names and
+// reasons come from peers, nodes and files.
+
+// Visible makes a text harmless for a terminal: what cannot be printed is shown as Go would write it. Line ends stay;
+// tabs become blanks.
+func Visible(text string) string {
+	return strings.Map(tabToBlank, escape(text, "\n\t", func(r rune) string { return strings.Trim(fmt.Sprintf("%+q", r), "'") }))
+}
+
+// VisibleCell is visible for a text that must stay in its line and column.
+func VisibleCell(text string) string {
+	return strings.ReplaceAll(Visible(text), "\n", `\n`)
+}
+
+// visibleBlock is visible for a text that may have several lines: those after the first are indented, so that none of
+// them passes for a line of liqoctl's, such as a hint.
+func visibleBlock(text string) string {
+	return strings.ReplaceAll(Visible(text), "\n", "\n  ")
+}
+
+// Writef writes formatted text, in which values that are texts stay in their line.
+func Writef(w io.Writer, format string, args ...any) {
+	for i, a := range args {
+		if v := reflect.ValueOf(a); v.Kind() == reflect.String {
+			args[i] = VisibleCell(v.String())
+		}
+	}
+	fmt.Fprintf(w, format, args...)
+}
+
+func tabToBlank(r rune) rune {
+	if r == '\t' {
+		return ' '
+	}
+	return r
+}
+
+// escape replaces what cannot be printed, except for the runes kept.
+func escape(text, keep string, by func(rune) string) string {
+	hidden := func(r rune) bool { return !unicode.IsPrint(r) && !strings.ContainsRune(keep, r) || r == utf8.RuneError }
+	if !strings.ContainsFunc(text, hidden) {
+		return text
+	}
+	var b strings.Builder
+	for i, r := range text {
+		switch {
+		case r == utf8.RuneError && !strings.HasPrefix(text[i:], string(utf8.RuneError)):
+			fmt.Fprintf(&b, `\x%02x`, text[i]) // no UTF-8: to some terminals single bytes are controls
+		case r != utf8.RuneError && hidden(r):
+			b.WriteString(by(r))
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// visibleJSON makes JSON harmless for a terminal and leaves its meaning: outside of strings it has no such characters.
+// It does the same for YAML, where strings that hold them are in double quotes but for a few invisible ones.
+func visibleJSON(text string) string {
+	return escape(text, "\n", func(r rune) string {
+		if high, low := utf16.EncodeRune(r); high != unicode.ReplacementChar {
+			return fmt.Sprintf(`\u%04x\u%04x`, high, low)
+		}
+		return fmt.Sprintf(`\u%04x`, r)
+	})
+}
