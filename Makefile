@@ -31,8 +31,12 @@ KERNEL_PACKAGES := ./netops ./internal/helper ./netops/...
 # timed or captured runs there one at a time.
 PARALLEL := -parallel 6
 
+# Builds and tests share the lock of the machine. A measurement has it alone.
+SHARED := $(CURDIR)/.ci/machine shared
+ALONE := $(CURDIR)/.ci/machine alone
+
 # Each suite prints its wall time: the figures of docs/testing.md.
-timed = TIMEFORMAT='suite $(1): %0R s'; time
+timed = TIMEFORMAT='suite $(1): %0R s'; time $(SHARED)
 
 # How long the tests of a package may take. In a guest some take six minutes, of the ten that go test allows by default.
 LONGEST := -timeout 40m
@@ -45,7 +49,7 @@ help: ## List the targets
 
 .PHONY: build
 build: lab ## Build bin/liqoctl, and bin/lab for tests and the demo
-	$(GO_BUILD) -ldflags '$(LDFLAGS)' -o bin/liqoctl ./cmd/liqoctl
+	$(SHARED) $(GO_BUILD) -ldflags '$(LDFLAGS)' -o bin/liqoctl ./cmd/liqoctl
 
 .PHONY: lab
 lab: # bin/lab alone: what ends a demo must not depend on the rest
@@ -128,7 +132,7 @@ guest-kernel:
 .PHONY: bench
 bench: deps lab ## Measure the path against a baseline, on this kernel and in a guest: 3 minutes; needs root
 	cd bench && $(GO_BUILD) -o ../bin/bench .
-	bin/bench -guest bin/lab
+	$(ALONE) bin/bench -guest bin/lab
 
 .PHONY: weather
 weather: deps lab ## Compare the path with WireGuard alone on lossy links, in a guest whose clock is virtual: half an hour; needs root
@@ -138,20 +142,20 @@ weather: deps lab ## Compare the path with WireGuard alone on lossy links, in a 
 .PHONY: scale
 scale: deps ## Measure gateways, connect and API servers of clusters of 10, 100 and 1,000 nodes: 20 minutes; needs root
 	cd bench && $(GO_BUILD) -o ../bin/bench .
-	bin/bench scale
-	cd lab && LIQONET_CROWDS=10,100,1000 go test -timeout 60m -run TestInterruption/TestLabCrowd -v ./e2e
+	$(ALONE) bin/bench scale
+	cd lab && LIQONET_CROWDS=10,100,1000 $(ALONE) go test -timeout 60m -run TestInterruption/TestLabCrowd -v ./e2e
 
 .PHONY: floods
 floods: deps ## Flood gateways by one pod, and measure their memory and what is left for others: 11 minutes; needs root
 	cd bench && $(GO_BUILD) -o ../bin/bench .
-	bin/bench floods
-	bin/bench floods -quota 0.2
-	bin/bench floods -delay 30ms -only "64 TCP"
+	$(ALONE) bin/bench floods
+	$(ALONE) bin/bench floods -quota 0.2
+	$(ALONE) bin/bench floods -delay 30ms -only "64 TCP"
 
 .PHONY: faults
 faults: deps build ## Measure what faults do to a peering of GATEWAYS (2) a side, RUNS (10) of each: hours, continued after an interruption; needs root
 	cd lab && $(GO_BUILD) -o ../bin/faults ./cmd/faults
-	bin/faults -page docs/availability.md $(if $(GATEWAYS),-gateways $(GATEWAYS)) $(if $(RUNS),-runs $(RUNS)) $(if $(ONLY),-only $(ONLY)) $(if $(LAB),-lab $(LAB))
+	$(if $(LAB),,$(ALONE)) bin/faults -page docs/availability.md $(if $(GATEWAYS),-gateways $(GATEWAYS)) $(if $(RUNS),-runs $(RUNS)) $(if $(ONLY),-only $(ONLY)) $(if $(LAB),-lab $(LAB))
 
 .PHONY: test-matrix
 test-matrix: deps build ## Connect clusters of every style, disturb connect and disconnect at every point; needs root
