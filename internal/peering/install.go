@@ -93,11 +93,11 @@ func (s *site) compare(ctx context.Context) (string, error) {
 	if err := d.settle(ctx); err != nil {
 		return "", err
 	}
-	plan, err := steps.PlanOf(ctx, nil, d.cluster)
+	planned, err := steps.PlanOf(ctx, nil, d.cluster)
 	if err != nil {
 		return "", err
 	}
-	return steps.DecideDifferences(append(plan.Clusters[0].Differences(), s.unreserved...), s.options.Update)
+	return steps.DecideDifferences(append(planned.Clusters[0].Differences(), s.unreserved...), s.options.Update)
 }
 
 // install applies the node helper, reserves the cluster's own ranges, and writes the fabric and what stands on it.

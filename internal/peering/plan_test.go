@@ -189,8 +189,8 @@ func TestPlanBesideDamagedReport(t *testing.T) {
 	})
 }
 
-func dryly[O any](plan func(context.Context, O, steps.Reporter) (steps.Plan, error), o O) func(context.Context) (steps.Plan, error) {
-	return func(ctx context.Context) (steps.Plan, error) { return plan(ctx, o, &recorder{}) }
+func dryly[O any](do func(context.Context, O, steps.Reporter) (steps.Plan, error), o O) func(context.Context) (steps.Plan, error) {
+	return func(ctx context.Context) (steps.Plan, error) { return do(ctx, o, &recorder{}) }
 }
 
 func doing[O, R any](do func(context.Context, O, steps.Reporter) (R, error), o O) func(context.Context) error {
