@@ -20,15 +20,15 @@ const module = "liqonet.io/liqonet/"
 // rule says what a package and its subpackages must not import, directly or through others.
 type rule struct {
 	packages  string   // a path pattern of package go list, below the module
-	forbidden []string // import paths; what is below them is forbidden too
+	forbidden []string // import paths, and all below them but for a path that ends in "!"
 	reason    string
 }
 
 // outside are the packages of the operations that run outside the clusters, those that import others first.
 var outside = []string{
-	module + "internal/peering", module + "internal/hosts", module + "internal/removal", module + "internal/status",
-	module + "internal/addresses", module + "internal/steps", module + "internal/inventory", module + "internal/pathtest",
-	module + "internal/diagnose", module + "internal/report", module + "internal/trace",
+	module + "internal/peering", module + "internal/peering/expose", module + "internal/peering/removal", module + "internal/inspect/status",
+	module + "internal/addresses", module + "internal/peering/plan", module + "internal/inventory", module + "internal/pathtest",
+	module + "internal/inspect/diagnose", module + "internal/inspect/report", module + "internal/inspect/trace",
 }
 
 // rules keep imports in one direction: cmd, commands, internal/helper and those outside the clusters, then netops,
@@ -62,23 +62,23 @@ var rules = []rule{
 		"it adds to errors, whosever they are"},
 	{"internal/records", []string{"k8s.io", module + "netops", module + "ipam", module + "templates", module + "internal/cluster"},
 		"records are what the others agree on: they depend on none of them"},
-	{"internal/kernels", []string{"k8s.io/client-go", module + "ipam", module + "templates", module + "internal/cluster", module + "internal/helper", module + "commands"},
+	{"internal/datapath", []string{"k8s.io/client-go", module + "ipam", module + "templates", module + "internal/cluster", module + "internal/helper", module + "commands"},
 		"it is pure: records in, states out, for helpers and for plans"},
 	{"internal/cluster", slices.Concat(outside, []string{module + "netops", module + "ipam", module + "internal/helper", module + "commands"}),
 		"it speaks with an API server, and leaves the meaning to its users"},
-	{"internal/status", []string{module + "netops", module + "internal/peering", module + "internal/helper", module + "commands", "github.com/spf13/viper", "github.com/pterm"},
+	{"internal/inspect/status", []string{module + "netops", module + "internal/peering", module + "internal/helper", module + "commands", "github.com/spf13/viper", "github.com/pterm"},
 		"it looks, and has no part in what is changed"},
-	{"internal/hosts", []string{module + "netops", module + "internal/removal", module + "internal/peering", module + "internal/helper", module + "commands", "github.com/spf13/viper", "github.com/pterm"},
+	{"internal/peering/expose", []string{module + "netops", module + "internal/peering/removal", module + "internal/peering!", module + "internal/helper", module + "commands", "github.com/spf13/viper", "github.com/pterm"},
 		"a host is a part of a peering that stands"},
-	{"internal/removal", []string{module + "netops", module + "internal/addresses", module + "internal/status", module + "internal/peering", module + "internal/helper", module + "commands", "github.com/spf13/viper", "github.com/pterm"},
+	{"internal/peering/removal", []string{module + "netops", module + "internal/addresses", module + "internal/inspect/status", module + "internal/peering!", module + "internal/helper", module + "commands", "github.com/spf13/viper", "github.com/pterm"},
 		"it works whatever else is broken"},
-	{"internal/pathtest", []string{module + "netops", module + "internal/removal", module + "internal/status", module + "internal/peering", module + "internal/helper", module + "commands", "github.com/spf13/viper", "github.com/pterm"},
+	{"internal/pathtest", []string{module + "netops", module + "internal/peering/removal", module + "internal/inspect/status", module + "internal/peering", module + "internal/helper", module + "commands", "github.com/spf13/viper", "github.com/pterm"},
 		"it looks at what crosses, whatever others say of it"},
-	{"internal/diagnose", []string{module + "netops", module + "internal/removal", module + "internal/peering", module + "internal/helper", module + "commands", "github.com/spf13/viper", "github.com/pterm"},
+	{"internal/inspect/diagnose", []string{module + "netops", module + "internal/peering/removal", module + "internal/peering", module + "internal/helper", module + "commands", "github.com/spf13/viper", "github.com/pterm"},
 		"it judges what others report, and has no part in what is changed"},
-	{"internal/report", []string{module + "netops", module + "internal/removal", module + "internal/peering", module + "internal/helper", module + "commands", "github.com/spf13/viper", "github.com/pterm"},
+	{"internal/inspect/report", []string{module + "netops", module + "internal/peering/removal", module + "internal/peering", module + "internal/helper", module + "commands", "github.com/spf13/viper", "github.com/pterm"},
 		"it collects what others know, and changes nothing"},
-	{"internal/trace", []string{module + "internal/removal", module + "internal/peering", module + "internal/helper", module + "commands", "github.com/spf13/viper", "github.com/pterm"},
+	{"internal/inspect/trace", []string{module + "internal/peering/removal", module + "internal/peering", module + "internal/helper", module + "commands", "github.com/spf13/viper", "github.com/pterm"},
 		"it follows packets, and has no part in what is changed"},
 	{"internal/junit", []string{"k8s.io", module},
 		"it is a format, whatever is reported"},
@@ -86,7 +86,7 @@ var rules = []rule{
 		"it runs in pods that know neither the cluster nor the records"},
 	{"internal/addresses", []string{module + "netops", module + "internal/peering", module + "internal/helper", module + "commands", "github.com/spf13/viper", "github.com/pterm"},
 		"it decides which ranges are used, for whichever operation"},
-	{"internal/steps", []string{module + "netops", module + "internal/peering", module + "internal/helper", module + "commands", "github.com/spf13/viper", "github.com/pterm"},
+	{"internal/peering/plan", []string{module + "netops", module + "internal/peering", module + "internal/helper", module + "commands", "github.com/spf13/viper", "github.com/pterm"},
 		"it runs stages and compares, whatever is done in them"},
 	{"internal/inventory", []string{module + "netops", module + "internal/peering", module + "internal/helper", module + "commands", "github.com/spf13/viper", "github.com/pterm"},
 		"it reads what a cluster holds, and leaves what should be to its users"},
@@ -143,8 +143,11 @@ func (r rule) forbids(importer, dep string) bool {
 	return false
 }
 
-// below reports whether a package is at or below an import path.
+// below reports whether a package is at or below an import path, or at it if the path ends in "!".
 func below(dep, path string) bool {
+	if exact, ok := strings.CutSuffix(path, "!"); ok {
+		return dep == exact
+	}
 	return dep == strings.TrimSuffix(path, "/") || strings.HasPrefix(dep, strings.TrimSuffix(path, "/")+"/")
 }
 

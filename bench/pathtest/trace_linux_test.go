@@ -20,10 +20,10 @@ import (
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/eventually"
+	"liqonet.io/liqonet/internal/inspect/trace"
+	"liqonet.io/liqonet/internal/inspect/trace/probe"
 	"liqonet.io/liqonet/internal/netnstest"
 	"liqonet.io/liqonet/internal/records"
-	"liqonet.io/liqonet/internal/trace"
-	"liqonet.io/liqonet/internal/trace/probe"
 	"liqonet.io/liqonet/templates"
 )
 

@@ -11,11 +11,12 @@ import (
 	"github.com/spf13/pflag"
 
 	"liqonet.io/liqonet/commands/ui"
-	"liqonet.io/liqonet/internal/steps"
+	"liqonet.io/liqonet/internal/peering/plan"
+	"liqonet.io/liqonet/internal/progress"
 )
 
 // Operation is what a network command does once its flags are options. It tells the reporter how it goes on.
-type Operation[O, R any] func(context.Context, O, steps.Reporter) (R, error)
+type Operation[O, R any] func(context.Context, O, progress.Reporter) (R, error)
 
 // perform runs an operation, prints its result and returns it; text writes it for people.
 func perform[O, R any](ctx context.Context, env *Env, do Operation[O, R], options O, output ui.Format, text func(R) string) (R, error) {
@@ -38,14 +39,14 @@ func Answer[R any](env *Env, output ui.Format, result R, text func(R) string) er
 
 // TimeoutFlag adds the flag that bounds an operation, with the default that the timeout has; 0: steps.DefaultTimeout.
 func TimeoutFlag(flags *pflag.FlagSet, timeout *time.Duration) {
-	*timeout = cmp.Or(*timeout, steps.DefaultTimeout)
+	*timeout = cmp.Or(*timeout, progress.DefaultTimeout)
 	ui.AddFlag(flags, timeout, "timeout", "DURATION", "time limit of the whole command", ui.PositiveDuration)
 }
 
 // sizedTimeoutFlag is timeoutFlag for operations that wait for every node.
 func sizedTimeoutFlag(flags *pflag.FlagSet, timeout *time.Duration) {
 	ui.AddFlag(flags, timeout, "timeout", "DURATION",
-		fmt.Sprintf("time limit of the whole command (default: %s, and a second for every ten nodes of the larger cluster)", steps.DefaultTimeout), ui.PositiveDuration)
+		fmt.Sprintf("time limit of the whole command (default: %s, and a second for every ten nodes of the larger cluster)", progress.DefaultTimeout), ui.PositiveDuration)
 }
 
 // Action is what a command does to clusters, by options of type O and with a result of type R.
@@ -57,7 +58,7 @@ type Action[O, R any] struct {
 	Timeout *time.Duration
 	BySize  bool // the default of timeout depends on the number of nodes
 	// Does what do does in a dry run; nil: the command changes nothing that a lock guards.
-	Plan    Operation[O, steps.Plan]
+	Plan    Operation[O, plan.Plan]
 	Ask     func(O) string // what to ask before it is done; nil or "": nothing
 	Verdict func(R) error  // of a result that was printed; nil: a result is a success
 	Ignored []string       // flags of Liqo's liqoctl that change nothing here

@@ -7,7 +7,7 @@ import (
 	"fmt"
 
 	"liqonet.io/liqonet/internal/hint"
-	"liqonet.io/liqonet/internal/steps"
+	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/ipam"
 )
 
@@ -66,7 +66,7 @@ var ErrInterrupted = errors.New("interrupted")
 // ends it.
 func ExitCode(ctx context.Context, err error) int {
 	var usage *UsageError
-	var input *steps.InputError
+	var input *progress.InputError
 	var found verdict
 	switch {
 	case err == nil:

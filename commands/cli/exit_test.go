@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"liqonet.io/liqonet/internal/hint"
-	"liqonet.io/liqonet/internal/steps"
+	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/ipam"
 )
 
@@ -28,7 +28,7 @@ func TestExitCode(t *testing.T) {
 		{t.Context(), context.DeadlineExceeded, ExitFailure},
 		{t.Context(), Usagef("x"), ExitUsage},
 		{t.Context(), fmt.Errorf("x: %w", Usagef("y")), ExitUsage},
-		{t.Context(), fmt.Errorf("reach: %w", &steps.InputError{Err: errors.New("the same cluster")}), ExitUsage},
+		{t.Context(), fmt.Errorf("reach: %w", &progress.InputError{Err: errors.New("the same cluster")}), ExitUsage},
 		{t.Context(), ErrUnhealthy, ExitUnhealthy},
 		{t.Context(), hint.With(ErrRemains, "x"), ExitUnhealthy},
 		{t.Context(), hint.With(ErrPaths, "x"), ExitUnhealthy},

@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"liqonet.io/liqonet/commands/ui"
-	"liqonet.io/liqonet/internal/steps"
+	"liqonet.io/liqonet/internal/progress"
 )
 
 // succeed is an operation of one stage that returns its options.
-func succeed(_ context.Context, o int, r steps.Reporter) (int, error) {
+func succeed(_ context.Context, o int, r progress.Reporter) (int, error) {
 	r.Stage("reach")
 	r.Done("reach", "", time.Second)
 	return o, nil
@@ -40,7 +40,7 @@ func TestPerformPrintsTheResultOnStandardOutput(t *testing.T) {
 	}
 	out.Reset()
 	cause := errors.New("cause")
-	_, err := perform(t.Context(), env, func(context.Context, int, steps.Reporter) (int, error) { return 0, cause }, 7, ui.FormatJSON, nil)
+	_, err := perform(t.Context(), env, func(context.Context, int, progress.Reporter) (int, error) { return 0, cause }, 7, ui.FormatJSON, nil)
 	if !errors.Is(err, cause) || out.String() != "" {
 		t.Errorf("error %v, stdout %q after a failure", err, out.String())
 	}

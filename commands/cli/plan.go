@@ -9,8 +9,9 @@ import (
 
 	"liqonet.io/liqonet/commands/ui"
 	"liqonet.io/liqonet/internal/cluster"
-	"liqonet.io/liqonet/internal/kernels"
-	"liqonet.io/liqonet/internal/steps"
+	"liqonet.io/liqonet/internal/datapath"
+	"liqonet.io/liqonet/internal/peering/plan"
+	"liqonet.io/liqonet/internal/progress"
 )
 
 // PlanAnswer is the answer of a command with --dry-run.
@@ -20,27 +21,27 @@ type PlanAnswer struct {
 
 // clusterPlan is what would change in a cluster, and in the kernels of its nodes and gateways.
 type clusterPlan struct {
-	steps.ClusterPlan
-	Kernels []kernels.Change `json:"kernels"`
+	plan.ClusterPlan
+	Kernels []datapath.Change `json:"kernels"`
 	// KernelsLater says that the changes of kernels depend on what only the run itself can decide.
 	KernelsLater bool `json:"kernelsKnownAfterApply,omitempty"`
 }
 
 // dryly makes an operation that prints a plan of one that makes it.
-func dryly[O any](plan Operation[O, steps.Plan]) Operation[O, PlanAnswer] {
-	return func(ctx context.Context, o O, r steps.Reporter) (PlanAnswer, error) {
+func dryly[O any](plan Operation[O, plan.Plan]) Operation[O, PlanAnswer] {
+	return func(ctx context.Context, o O, r progress.Reporter) (PlanAnswer, error) {
 		p, err := plan(ctx, o, r)
 		return AnswerOf(p), err
 	}
 }
 
 // AnswerOf returns the plan as it is printed.
-func AnswerOf(p steps.Plan) PlanAnswer {
+func AnswerOf(p plan.Plan) PlanAnswer {
 	a := PlanAnswer{Clusters: []clusterPlan{}}
 	for _, c := range p.Clusters {
-		one := clusterPlan{ClusterPlan: c, Kernels: []kernels.Change{}, KernelsLater: c.After == nil}
+		one := clusterPlan{ClusterPlan: c, Kernels: []datapath.Change{}, KernelsLater: c.After == nil}
 		if c.After != nil {
-			one.Kernels = append(one.Kernels, kernels.Changes(c.Before, *c.After)...)
+			one.Kernels = append(one.Kernels, datapath.Changes(c.Before, *c.After)...)
 		}
 		a.Clusters = append(a.Clusters, one)
 	}

@@ -5,23 +5,23 @@ import (
 
 	"liqonet.io/liqonet/commands/ui"
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/datapath"
 	"liqonet.io/liqonet/internal/golden"
-	"liqonet.io/liqonet/internal/kernels"
-	"liqonet.io/liqonet/internal/steps"
+	"liqonet.io/liqonet/internal/peering/plan"
 )
 
 // TestDryRunText: what belongs to a line is indented below it.
 func TestDryRunText(t *testing.T) {
 	golden.Check(t, "dry-run.golden", ui.Visible(DescribeDryRun(PlanAnswer{Clusters: []clusterPlan{
 		{
-			ClusterPlan: steps.ClusterPlan{Context: "a", Namespace: "liqonet", Changes: []cluster.Change{
+			ClusterPlan: plan.ClusterPlan{Context: "a", Namespace: "liqonet", Changes: []cluster.Change{
 				{Kind: "ConfigMap", Name: "peering-b", Action: cluster.Changed, Fields: []string{"mtu: 1420 -> 1300"}},
 			}},
-			Kernels: []kernels.Change{
+			Kernels: []datapath.Change{
 				{Node: "a-1", Steps: []string{"~ firewall", "\tflush chain ip liqonet guard", "+ address 10.80.0.7/32 dev lo"}},
 				{Gateway: "b", Steps: []string{"~ link lqn-tunnel mtu 1300"}},
 			},
 		},
-		{ClusterPlan: steps.ClusterPlan{Context: "b", Namespace: "liqonet"}, KernelsLater: true},
+		{ClusterPlan: plan.ClusterPlan{Context: "b", Namespace: "liqonet"}, KernelsLater: true},
 	}})))
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"liqonet.io/liqonet/commands/cli"
-	"liqonet.io/liqonet/internal/trace/probe"
+	"liqonet.io/liqonet/internal/inspect/trace/probe"
 )
 
 // newHelperTrace returns the command that network trace runs in the pods of helpers and gateways.

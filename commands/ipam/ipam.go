@@ -14,7 +14,7 @@ import (
 	"liqonet.io/liqonet/internal/addresses"
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/inventory"
-	"liqonet.io/liqonet/internal/steps"
+	"liqonet.io/liqonet/internal/peering/plan"
 	"liqonet.io/liqonet/ipam"
 )
 
@@ -74,7 +74,7 @@ func changingReservations(env *cli.Env, connect connector, cmd *cobra.Command, p
 		return func(ctx context.Context, c *cluster.Cluster) (reservations, error) {
 			c = c.DryRun()
 			_, err := run(ctx, c)
-			plan, err := steps.PlanOf(ctx, err, c)
+			plan, err := plan.PlanOf(ctx, err, c)
 			a := cli.AnswerOf(plan)
 			return reservations{document: a, text: cli.DescribeDryRun(a)}, err
 		}, nil

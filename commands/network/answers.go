@@ -8,8 +8,8 @@ import (
 	"liqonet.io/liqonet/commands/ui"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/peering"
-	"liqonet.io/liqonet/internal/removal"
-	"liqonet.io/liqonet/internal/steps"
+	"liqonet.io/liqonet/internal/peering/removal"
+	"liqonet.io/liqonet/internal/progress"
 )
 
 // describeInstallation is the answer of `network init` for people.
@@ -142,6 +142,6 @@ func describeRemoval(b *strings.Builder, r removal.Removed) {
 	}
 }
 
-func stageTimes(stages []steps.StageTime) string {
-	return ui.Joined(stages, func(s steps.StageTime) string { return s.Name + " " + ui.Seconds(s.Took) })
+func stageTimes(stages []progress.StageTime) string {
+	return ui.Joined(stages, func(s progress.StageTime) string { return s.Name + " " + ui.Seconds(s.Took) })
 }

@@ -12,12 +12,12 @@ import (
 
 	"liqonet.io/liqonet/commands/cli"
 	"liqonet.io/liqonet/internal/golden"
-	"liqonet.io/liqonet/internal/hosts"
+	"liqonet.io/liqonet/internal/inspect/status"
 	"liqonet.io/liqonet/internal/peering"
+	"liqonet.io/liqonet/internal/peering/expose"
+	"liqonet.io/liqonet/internal/peering/removal"
+	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
-	"liqonet.io/liqonet/internal/removal"
-	"liqonet.io/liqonet/internal/status"
-	"liqonet.io/liqonet/internal/steps"
 )
 
 func connection() peering.Connection {
@@ -38,7 +38,7 @@ func connection() peering.Connection {
 	return peering.Connection{
 		Local:  sideOf("a", "b", status.MappedRange{What: "pods", Real: pfx("10.244.0.0/16"), Seen: pfx("10.11.0.0/16")}),
 		Remote: sideOf("b", "a", status.MappedRange{What: "pods", Real: pfx("10.244.0.0/16"), Seen: pfx("10.244.0.0/16"), Identity: true}),
-		Stages: []steps.StageTime{{Name: "reach", Took: 300 * time.Millisecond}, {Name: "proof", Took: 4 * time.Second}},
+		Stages: []progress.StageTime{{Name: "reach", Took: 300 * time.Millisecond}, {Name: "proof", Took: 4 * time.Second}},
 		MTU:    1380,
 		Hops: []peering.Hop{
 			{Name: "on the links of a", Size: 1500, Fits: 1420, Link: true}, {Name: "on the links of b", Size: 9000, Fits: 8920, Link: true},
@@ -62,7 +62,7 @@ func lacking() peering.Connection {
 func TestUnverifiedNodes(t *testing.T) {
 	for _, c := range []peering.Connection{connection(), lacking()} {
 		err := parse(t, func(env *cli.Env, local *cli.ClusterFlags) *cobra.Command {
-			return newConnect(env, local, func(context.Context, peering.ConnectOptions, steps.Reporter) (peering.Connection, error) {
+			return newConnect(env, local, func(context.Context, peering.ConnectOptions, progress.Reporter) (peering.Connection, error) {
 				return c, nil
 			})
 		}, "--remote-context", "b")
@@ -70,7 +70,7 @@ func TestUnverifiedNodes(t *testing.T) {
 			t.Errorf("connect: %v", err)
 		}
 		err = parse(t, func(env *cli.Env, local *cli.ClusterFlags) *cobra.Command {
-			return newInit(env, local, func(context.Context, peering.InitOptions, steps.Reporter) (peering.InitResult, error) {
+			return newInit(env, local, func(context.Context, peering.InitOptions, progress.Reporter) (peering.InitResult, error) {
 				return peering.InitResult{Unverified: c.Local.Unverified}, nil
 			})
 		})
@@ -94,7 +94,7 @@ func TestAnswers(t *testing.T) {
 		Context: "a", Peerings: []string{"b"},
 		Released: []removal.ReleasedRange{{Range: pfx("10.11.0.0/16"), Use: `peering "b" pods`}},
 	}
-	stages := []steps.StageTime{{Name: "clean", Took: 2 * time.Second}}
+	stages := []progress.StageTime{{Name: "clean", Took: 2 * time.Second}}
 	cluster := peering.ClusterInfo{
 		Name: "a", PodCIDRs: []netip.Prefix{pfx("10.1.0.0/16"), pfx("10.2.0.0/16")}, ServiceCIDRs: []netip.Prefix{pfx("10.96.0.0/12")},
 		ExternalCIDR: pfx("10.70.0.0/16"), InternalCIDR: pfx("10.80.0.0/16"), Overlay: records.VXLAN, MTU: 1500, Nodes: 2,
@@ -104,7 +104,7 @@ func TestAnswers(t *testing.T) {
 	golden.Check(t, "connect-unverified.golden", describeConnection(lacking()))
 	golden.Check(t, "init.golden", describeInstallation(peering.InitResult{Cluster: cluster, Stages: stages, Changed: true}))
 	golden.Check(t, "init-again.golden", describeInstallation(peering.InitResult{Cluster: cluster, Stages: stages}))
-	exposed := hosts.Exposure{Peer: "b", Changed: true, ExposedHost: status.ExposedHost{
+	exposed := expose.Exposure{Peer: "b", Changed: true, ExposedHost: status.ExposedHost{
 		Host: netip.MustParseAddr("198.51.100.7"), Address: netip.MustParseAddr("10.70.128.1"), Seen: netip.MustParseAddr("10.72.128.1"),
 	}}
 	golden.Check(t, "expose.golden", describeExposure(exposed))

@@ -10,7 +10,7 @@ import (
 
 	"liqonet.io/liqonet/commands/cli"
 	"liqonet.io/liqonet/commands/ui"
-	"liqonet.io/liqonet/internal/diagnose"
+	"liqonet.io/liqonet/internal/inspect/diagnose"
 )
 
 func newDiagnose(env *cli.Env, local *cli.ClusterFlags, do cli.Operation[diagnose.Options, diagnose.Result]) *cobra.Command {

@@ -13,9 +13,9 @@ import (
 
 	"liqonet.io/liqonet/commands/cli"
 	"liqonet.io/liqonet/commands/ui"
-	"liqonet.io/liqonet/internal/diagnose"
 	"liqonet.io/liqonet/internal/golden"
-	"liqonet.io/liqonet/internal/steps"
+	"liqonet.io/liqonet/internal/inspect/diagnose"
+	"liqonet.io/liqonet/internal/progress"
 )
 
 func TestDiagnoseOptions(t *testing.T) {
@@ -35,7 +35,7 @@ func TestDiagnoseOptions(t *testing.T) {
 			Cluster: side("a", "liqonet").Cluster, Remote: side("b", "liqonet").Cluster, Probe: true, Image: "i",
 		}},
 	} {
-		c.want.Timeout = steps.DefaultTimeout
+		c.want.Timeout = progress.DefaultTimeout
 		got, err := diagnosed(c.args...)
 		if diff := cmp.Diff(c.want, got, sameOptions); diff != "" || !errors.Is(err, errAsked) {
 			t.Errorf("%v: %v, options (-want +got):\n%s", c.args, err, diff)
@@ -87,7 +87,7 @@ func TestDiagnoseTells(t *testing.T) {
 	for _, passed := range []bool{true, false} {
 		file := filepath.Join(t.TempDir(), "junit.xml")
 		err := parse(t, func(env *cli.Env, local *cli.ClusterFlags) *cobra.Command {
-			return newDiagnose(env, local, func(context.Context, diagnose.Options, steps.Reporter) (diagnose.Result, error) {
+			return newDiagnose(env, local, func(context.Context, diagnose.Options, progress.Reporter) (diagnose.Result, error) {
 				r := diagnosis()
 				r.Passed = passed
 				return r, nil

@@ -7,7 +7,7 @@ import (
 
 	"liqonet.io/liqonet/commands/cli"
 	"liqonet.io/liqonet/commands/ui"
-	"liqonet.io/liqonet/internal/removal"
+	"liqonet.io/liqonet/internal/peering/removal"
 )
 
 func newDisconnect(env *cli.Env, local *cli.ClusterFlags, do cli.Operation[removal.DisconnectOptions, removal.Disconnection]) *cobra.Command {

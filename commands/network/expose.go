@@ -9,11 +9,11 @@ import (
 
 	"liqonet.io/liqonet/commands/cli"
 	"liqonet.io/liqonet/commands/ui"
-	"liqonet.io/liqonet/internal/hosts"
-	"liqonet.io/liqonet/internal/steps"
+	"liqonet.io/liqonet/internal/peering/expose"
+	"liqonet.io/liqonet/internal/peering/plan"
 )
 
-func newExpose(env *cli.Env, local *cli.ClusterFlags, do cli.Operation[hosts.ExposeOptions, hosts.Exposure]) *cobra.Command {
+func newExpose(env *cli.Env, local *cli.ClusterFlags, do cli.Operation[expose.ExposeOptions, expose.Exposure]) *cobra.Command {
 	return exposeCommand(env, local, &cobra.Command{
 		Use:   "expose ADDRESS",
 		Short: "Expose a host outside the cluster to a peer",
@@ -26,10 +26,10 @@ network unexpose ends it, and so does removing the peering. Exposing a host agai
 
   # The address at which pods of b reach the host
   liqoctl network expose 192.0.2.17 --context a --peer b -o jsonpath={.seenByPeer}`,
-	}, do, hosts.PlanExpose, describeExposure)
+	}, do, expose.PlanExpose, describeExposure)
 }
 
-func newUnexpose(env *cli.Env, local *cli.ClusterFlags, do cli.Operation[hosts.ExposeOptions, hosts.Exposure]) *cobra.Command {
+func newUnexpose(env *cli.Env, local *cli.ClusterFlags, do cli.Operation[expose.ExposeOptions, expose.Exposure]) *cobra.Command {
 	return exposeCommand(env, local, &cobra.Command{
 		Use:     "unexpose ADDRESS",
 		Aliases: []string{"withdraw"},
@@ -37,19 +37,19 @@ func newUnexpose(env *cli.Env, local *cli.ClusterFlags, do cli.Operation[hosts.E
 		Long: `Stop exposing a host to a peer. The command returns when the gateway no longer forwards packets of the peer to the host;
 open connections end too. It is not an error if the host is not exposed.`,
 		Example: `  liqoctl network unexpose 192.0.2.17 --context a --peer b`,
-	}, do, hosts.PlanWithdraw, describeUnexposure)
+	}, do, expose.PlanWithdraw, describeUnexposure)
 }
 
 // exposeCommand gives either command what both have.
-func exposeCommand(env *cli.Env, local *cli.ClusterFlags, cmd *cobra.Command, do cli.Operation[hosts.ExposeOptions, hosts.Exposure],
-	plan cli.Operation[hosts.ExposeOptions, steps.Plan], text func(hosts.Exposure) string,
+func exposeCommand(env *cli.Env, local *cli.ClusterFlags, cmd *cobra.Command, do cli.Operation[expose.ExposeOptions, expose.Exposure],
+	plan cli.Operation[expose.ExposeOptions, plan.Plan], text func(expose.Exposure) string,
 ) *cobra.Command {
-	var o hosts.ExposeOptions
+	var o expose.ExposeOptions
 	cmd.Args = cli.Arguments("ADDRESS")
 	ui.TextFlag(cmd.Flags(), &o.Peer, "peer", "NAME", "name of the peer, as in network status (required)", nil)
-	return cli.Action[hosts.ExposeOptions, hosts.Exposure]{
+	return cli.Action[expose.ExposeOptions, expose.Exposure]{
 		Do: do, Plan: plan, Text: text, Timeout: &o.Timeout,
-		Options: func(args []string) (_ hosts.ExposeOptions, err error) {
+		Options: func(args []string) (_ expose.ExposeOptions, err error) {
 			if o.Peer == "" {
 				err := cli.Usagef("--peer is required")
 				err.Advice = "liqoctl network status lists the peers"
@@ -65,7 +65,7 @@ func exposeCommand(env *cli.Env, local *cli.ClusterFlags, cmd *cobra.Command, do
 }
 
 // describeExposure is the answer of `network expose` for people.
-func describeExposure(e hosts.Exposure) string {
+func describeExposure(e expose.Exposure) string {
 	var b strings.Builder
 	if e.Seen.IsValid() {
 		ui.Writef(&b, "%s is exposed to %s as %s\n", e.Host, e.Peer, e.Seen)
@@ -79,7 +79,7 @@ func describeExposure(e hosts.Exposure) string {
 }
 
 // describeUnexposure is the answer of `network unexpose` for people.
-func describeUnexposure(e hosts.Exposure) string {
+func describeUnexposure(e expose.Exposure) string {
 	var b strings.Builder
 	if e.Changed {
 		ui.Writef(&b, "%s is no longer exposed to %s\n", e.Host, e.Peer)

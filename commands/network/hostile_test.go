@@ -9,13 +9,13 @@ import (
 
 	"liqonet.io/liqonet/commands/ui"
 	"liqonet.io/liqonet/internal/health"
-	"liqonet.io/liqonet/internal/hosts"
+	"liqonet.io/liqonet/internal/inspect/status"
+	"liqonet.io/liqonet/internal/inspect/trace"
 	"liqonet.io/liqonet/internal/pathtest"
 	"liqonet.io/liqonet/internal/peering"
-	"liqonet.io/liqonet/internal/removal"
-	"liqonet.io/liqonet/internal/status"
+	"liqonet.io/liqonet/internal/peering/expose"
+	"liqonet.io/liqonet/internal/peering/removal"
 	"liqonet.io/liqonet/internal/testbed/hostile"
-	"liqonet.io/liqonet/internal/trace"
 )
 
 func hostilePeering() status.Peering {
@@ -59,8 +59,8 @@ func written(text string) map[string]string {
 		"reset":       describeReset(hostile.Filled[removal.ResetResult](text), false),
 		"no reset":    describeReset(removal.ResetResult{Removed: removal.Removed{Context: text}}, false),
 		"verify only": describeReset(hostile.Filled[removal.ResetResult](text), true),
-		"expose":      describeExposure(hostile.Filled[hosts.Exposure](text)),
-		"unexpose":    describeUnexposure(hostile.Filled[hosts.Exposure](text)),
+		"expose":      describeExposure(hostile.Filled[expose.Exposure](text)),
+		"unexpose":    describeUnexposure(hostile.Filled[expose.Exposure](text)),
 		"test":        describePaths(hostile.Filled[pathtest.Result](text)),
 		"trace":       describeTrace(hostile.Filled[trace.Result](text)),
 		"perf":        describePerformance(hostile.Filled[pathtest.Result](text)),

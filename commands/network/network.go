@@ -5,14 +5,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"liqonet.io/liqonet/commands/cli"
-	"liqonet.io/liqonet/internal/diagnose"
-	"liqonet.io/liqonet/internal/hosts"
+	"liqonet.io/liqonet/internal/inspect/diagnose"
+	"liqonet.io/liqonet/internal/inspect/report"
+	"liqonet.io/liqonet/internal/inspect/status"
+	"liqonet.io/liqonet/internal/inspect/trace"
 	"liqonet.io/liqonet/internal/pathtest"
 	"liqonet.io/liqonet/internal/peering"
-	"liqonet.io/liqonet/internal/removal"
-	"liqonet.io/liqonet/internal/report"
-	"liqonet.io/liqonet/internal/status"
-	"liqonet.io/liqonet/internal/trace"
+	"liqonet.io/liqonet/internal/peering/expose"
+	"liqonet.io/liqonet/internal/peering/removal"
 )
 
 // New returns the commands of peerings.
@@ -31,8 +31,8 @@ the prefix --remote- choose the remote cluster.`, `
 		newRender(env, local),
 		newRotateKeys(env, local, peering.RotateKeys),
 		newDisconnect(env, local, removal.Disconnect),
-		newExpose(env, local, hosts.Expose),
-		newUnexpose(env, local, hosts.Withdraw),
+		newExpose(env, local, expose.Expose),
+		newUnexpose(env, local, expose.Withdraw),
 		newReset(env, local, removal.Reset),
 		newStatus(env, local, statusActions{status.Read, status.Watch}),
 		newTest(env, local, pathtest.Run),

@@ -20,11 +20,11 @@ import (
 	"liqonet.io/liqonet/commands/cli"
 	"liqonet.io/liqonet/internal/buildinfo"
 	"liqonet.io/liqonet/internal/cluster"
-	"liqonet.io/liqonet/internal/hosts"
 	"liqonet.io/liqonet/internal/peering"
+	"liqonet.io/liqonet/internal/peering/expose"
+	"liqonet.io/liqonet/internal/peering/removal"
+	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
-	"liqonet.io/liqonet/internal/removal"
-	"liqonet.io/liqonet/internal/steps"
 	"liqonet.io/liqonet/templates"
 )
 
@@ -48,7 +48,7 @@ var errAsked = errors.New("errAsked")
 
 // recorder returns an operation that keeps the options that it is given.
 func recorder[O, R any](into *O) cli.Operation[O, R] {
-	return func(_ context.Context, o O, _ steps.Reporter) (R, error) {
+	return func(_ context.Context, o O, _ progress.Reporter) (R, error) {
 		*into = o
 		var none R
 		return none, errAsked
@@ -96,14 +96,14 @@ func connectArgs(t *testing.T, args ...string) (o peering.ConnectOptions, err er
 }
 
 func TestExposeOptions(t *testing.T) {
-	for name, command := range map[string]func(*cli.Env, *cli.ClusterFlags, cli.Operation[hosts.ExposeOptions, hosts.Exposure]) *cobra.Command{
+	for name, command := range map[string]func(*cli.Env, *cli.ClusterFlags, cli.Operation[expose.ExposeOptions, expose.Exposure]) *cobra.Command{
 		"expose": newExpose, "unexpose": newUnexpose,
 	} {
-		var got hosts.ExposeOptions
+		var got expose.ExposeOptions
 		err := parse(t, func(env *cli.Env, local *cli.ClusterFlags) *cobra.Command {
-			return command(env, local, recorder[hosts.ExposeOptions, hosts.Exposure](&got))
+			return command(env, local, recorder[expose.ExposeOptions, expose.Exposure](&got))
 		}, "192.0.2.17", "--context", "b", "--peer", "a", "--timeout", "30s")
-		want := hosts.ExposeOptions{Cluster: side("b", "liqonet").Cluster, Peer: "a", Host: netip.MustParseAddr("192.0.2.17"), Timeout: 30 * time.Second}
+		want := expose.ExposeOptions{Cluster: side("b", "liqonet").Cluster, Peer: "a", Host: netip.MustParseAddr("192.0.2.17"), Timeout: 30 * time.Second}
 		if diff := cmp.Diff(want, got, sameOptions); diff != "" || !errors.Is(err, errAsked) {
 			t.Errorf("%s: %v, options (-want +got):\n%s", name, err, diff)
 		}
@@ -298,7 +298,7 @@ func TestVerdictOnRemains(t *testing.T) {
 	} {
 		for flag, want := range map[string]error{"": c.want, "--verify-only": c.verifyOnly} {
 			err := parse(t, func(env *cli.Env, local *cli.ClusterFlags) *cobra.Command {
-				return newReset(env, local, func(context.Context, removal.ResetOptions, steps.Reporter) (removal.ResetResult, error) {
+				return newReset(env, local, func(context.Context, removal.ResetOptions, progress.Reporter) (removal.ResetResult, error) {
 					return removal.ResetResult{Remains: c.remains}, nil
 				})
 			}, strings.Fields(flag)...)

@@ -17,7 +17,7 @@ import (
 	"liqonet.io/liqonet/commands/ui"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/pathtest"
-	"liqonet.io/liqonet/internal/steps"
+	"liqonet.io/liqonet/internal/progress"
 )
 
 var errCount = errors.New("must be a number of nodes, at least 1")
@@ -84,7 +84,7 @@ measurements sends as fast as it can for about 10 seconds: other traffic suffers
 
 // alsoTo has an operation write its result to a file as well, encoded; "": to none.
 func alsoTo[O, R any](file *string, do cli.Operation[O, R], encode func(R) ([]byte, error)) cli.Operation[O, R] {
-	return func(ctx context.Context, o O, r steps.Reporter) (R, error) {
+	return func(ctx context.Context, o O, r progress.Reporter) (R, error) {
 		result, err := do(ctx, o, r)
 		if err != nil || *file == "" {
 			return result, err

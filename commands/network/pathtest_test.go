@@ -17,7 +17,7 @@ import (
 	"liqonet.io/liqonet/internal/golden"
 	"liqonet.io/liqonet/internal/pathtest"
 	"liqonet.io/liqonet/internal/pathtest/probe"
-	"liqonet.io/liqonet/internal/steps"
+	"liqonet.io/liqonet/internal/progress"
 )
 
 func TestPathTestOptions(t *testing.T) {
@@ -58,7 +58,7 @@ func tested() pathtest.Result {
 			{From: pathtest.End{Cluster: "b", Kind: pathtest.Pod, Node: "b-1"}, To: pod, Name: "tcp", State: pathtest.Passed},
 		},
 		Silent: []pathtest.End{{Cluster: "b", Kind: pathtest.Node, Node: "b-3"}},
-		Stages: []steps.StageTime{{Name: "nodes", Took: 2 * time.Second}, {Name: "verify", Took: 4 * time.Second}},
+		Stages: []progress.StageTime{{Name: "nodes", Took: 2 * time.Second}, {Name: "verify", Took: 4 * time.Second}},
 	}
 }
 
@@ -76,7 +76,7 @@ func TestPathTestTells(t *testing.T) {
 	for _, passed := range []bool{true, false} {
 		file := filepath.Join(t.TempDir(), "junit.xml")
 		err := parse(t, func(env *cli.Env, local *cli.ClusterFlags) *cobra.Command {
-			return newTest(env, local, func(context.Context, pathtest.Options, steps.Reporter) (pathtest.Result, error) {
+			return newTest(env, local, func(context.Context, pathtest.Options, progress.Reporter) (pathtest.Result, error) {
 				r := tested()
 				r.Passed = passed
 				return r, nil
@@ -105,7 +105,7 @@ func performed() pathtest.Result {
 			{From: end("a", "a-1"), To: end("b", "b-1"), Streams: 8, Tunnel: &figures, Direct: &direct, Ratios: &pathtest.Ratios{Stream: 0.5, Streams: 1, P50: 1, P90: 1, P99: 1, Connections: 1}},
 			{From: end("b", `<b-1>"`), To: end("a", "a-1"), Streams: 8, Tunnel: &figures, Unreached: "no answer within 15s"},
 		},
-		Stages: []steps.StageTime{{Name: "tunnel", Took: 2 * time.Second}, {Name: "direct", Took: 4 * time.Second}},
+		Stages: []progress.StageTime{{Name: "tunnel", Took: 2 * time.Second}, {Name: "direct", Took: 4 * time.Second}},
 	}
 }
 
@@ -122,7 +122,7 @@ func TestPerformanceOptions(t *testing.T) {
 	var got pathtest.Options
 	test := func(args ...string) error {
 		return parse(t, func(env *cli.Env, local *cli.ClusterFlags) *cobra.Command {
-			return newTest(env, local, func(_ context.Context, o pathtest.Options, _ steps.Reporter) (pathtest.Result, error) {
+			return newTest(env, local, func(_ context.Context, o pathtest.Options, _ progress.Reporter) (pathtest.Result, error) {
 				got = o
 				return performed(), nil
 			})

@@ -10,8 +10,8 @@ import (
 
 	"liqonet.io/liqonet/commands/cli"
 	"liqonet.io/liqonet/commands/ui"
-	"liqonet.io/liqonet/internal/report"
-	"liqonet.io/liqonet/internal/steps"
+	"liqonet.io/liqonet/internal/inspect/report"
+	"liqonet.io/liqonet/internal/progress"
 )
 
 func newReport(env *cli.Env, local *cli.ClusterFlags, do cli.Operation[report.Options, report.Result]) *cobra.Command {
@@ -35,7 +35,7 @@ view is enough for all but the logs, which Kubernetes' own role view includes.`,
 	clusters.Remote.Register(cmd, cmd.Flags())
 	return cli.Action[report.Options, report.Result]{
 		Text: describeReport, Timeout: &o.Timeout,
-		Do: func(ctx context.Context, o report.Options, r steps.Reporter) (report.Result, error) {
+		Do: func(ctx context.Context, o report.Options, r progress.Reporter) (report.Result, error) {
 			result, err := do(ctx, o, r)
 			if err != nil {
 				return result, err

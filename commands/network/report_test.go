@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"liqonet.io/liqonet/commands/cli"
-	"liqonet.io/liqonet/internal/report"
-	"liqonet.io/liqonet/internal/steps"
+	"liqonet.io/liqonet/internal/inspect/report"
+	"liqonet.io/liqonet/internal/progress"
 )
 
 // TestReportFile: the archive is readable by its owner only, in a new file, and what was not read is named.
@@ -23,12 +23,12 @@ func TestReportFile(t *testing.T) {
 	}
 	var got report.Options
 	err := parse(t, func(env *cli.Env, local *cli.ClusterFlags) *cobra.Command {
-		return newReport(env, local, func(_ context.Context, o report.Options, _ steps.Reporter) (report.Result, error) {
+		return newReport(env, local, func(_ context.Context, o report.Options, _ progress.Reporter) (report.Result, error) {
 			got = o
 			return report.Result{Files: 3}, nil
 		})
 	}, file, "--remote-context", "b")
-	if err != nil || got.Cluster == nil || got.Remote == nil || got.Timeout != steps.DefaultTimeout {
+	if err != nil || got.Cluster == nil || got.Remote == nil || got.Timeout != progress.DefaultTimeout {
 		t.Fatalf("%v, %+v", err, got)
 	}
 	if _, err := os.Lstat(other); err == nil {

@@ -10,7 +10,7 @@ import (
 	"liqonet.io/liqonet/commands/ui"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/image"
-	"liqonet.io/liqonet/internal/removal"
+	"liqonet.io/liqonet/internal/peering/removal"
 )
 
 func newReset(env *cli.Env, local *cli.ClusterFlags, do cli.Operation[removal.ResetOptions, removal.ResetResult]) *cobra.Command {

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"liqonet.io/liqonet/commands/ui"
-	"liqonet.io/liqonet/internal/status"
+	"liqonet.io/liqonet/internal/inspect/status"
 )
 
 // gatewaysTable writes the gateways of peerings that have several, or whose peers do, a line for each tunnel. both adds

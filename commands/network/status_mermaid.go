@@ -8,7 +8,7 @@ import (
 
 	"liqonet.io/liqonet/commands/ui"
 	"liqonet.io/liqonet/internal/health"
-	"liqonet.io/liqonet/internal/status"
+	"liqonet.io/liqonet/internal/inspect/status"
 )
 
 // diagram is peerings as a flowchart of Mermaid, as in Markdown of GitHub.

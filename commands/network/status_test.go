@@ -15,8 +15,8 @@ import (
 	"liqonet.io/liqonet/commands/ui"
 	"liqonet.io/liqonet/internal/golden"
 	"liqonet.io/liqonet/internal/health"
+	"liqonet.io/liqonet/internal/inspect/status"
 	"liqonet.io/liqonet/internal/records"
-	"liqonet.io/liqonet/internal/status"
 )
 
 // peerings are one that does well and one of which nothing is known yet.

@@ -9,7 +9,7 @@ import (
 	"liqonet.io/liqonet/commands/ui"
 	"liqonet.io/liqonet/internal/golden"
 	"liqonet.io/liqonet/internal/health"
-	"liqonet.io/liqonet/internal/status"
+	"liqonet.io/liqonet/internal/inspect/status"
 )
 
 // tunnelOf is a tunnel in a recent report.

@@ -12,8 +12,8 @@ import (
 
 	"liqonet.io/liqonet/commands/cli"
 	"liqonet.io/liqonet/commands/ui"
-	"liqonet.io/liqonet/internal/trace"
-	"liqonet.io/liqonet/internal/trace/probe"
+	"liqonet.io/liqonet/internal/inspect/trace"
+	"liqonet.io/liqonet/internal/inspect/trace/probe"
 	"liqonet.io/liqonet/ipam/translate"
 )
 

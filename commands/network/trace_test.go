@@ -15,8 +15,8 @@ import (
 
 	"liqonet.io/liqonet/commands/cli"
 	"liqonet.io/liqonet/internal/golden"
-	"liqonet.io/liqonet/internal/trace"
-	"liqonet.io/liqonet/internal/trace/probe"
+	"liqonet.io/liqonet/internal/inspect/trace"
+	"liqonet.io/liqonet/internal/inspect/trace/probe"
 )
 
 func TestTraceOptions(t *testing.T) {
@@ -43,7 +43,7 @@ func TestTraceOptions(t *testing.T) {
 
 // TestDescribeTrace writes the traces of package trace's tests for people.
 func TestDescribeTrace(t *testing.T) {
-	files, err := filepath.Glob("../../internal/trace/testdata/*.json")
+	files, err := filepath.Glob("../../internal/inspect/trace/testdata/*.json")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%v: %v", files, err)
 	}

@@ -12,7 +12,7 @@ import (
 
 	"liqonet.io/liqonet/commands/cli"
 	"liqonet.io/liqonet/commands/ui"
-	"liqonet.io/liqonet/internal/status"
+	"liqonet.io/liqonet/internal/inspect/status"
 )
 
 // follow prints the answer, then a line for each change, until a signal ends it. Programs get the whole answer after

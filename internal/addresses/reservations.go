@@ -13,8 +13,8 @@ import (
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
-	"liqonet.io/liqonet/internal/steps"
 	"liqonet.io/liqonet/ipam"
 )
 
@@ -96,7 +96,7 @@ func (o Own) chosenRange(r *ipam.Registry, purpose ipam.Purpose, wish, usual net
 	}
 	if wish.IsValid() {
 		if wish.Bits() < WidestCIDR || wish.Bits() > NarrowestCIDR {
-			return wish, &steps.InputError{Err: fmt.Errorf("reserve %s: the length must be /%d to /%d", wish, WidestCIDR, NarrowestCIDR)}
+			return wish, &progress.InputError{Err: fmt.Errorf("reserve %s: the length must be /%d to /%d", wish, WidestCIDR, NarrowestCIDR)}
 		}
 		if err := o.InUse.checkWish(purpose, wish); err != nil {
 			return wish, err

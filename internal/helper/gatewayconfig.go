@@ -13,7 +13,7 @@ import (
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 
 	"liqonet.io/liqonet/internal/cidr"
-	"liqonet.io/liqonet/internal/kernels"
+	"liqonet.io/liqonet/internal/datapath"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/netops"
 	"liqonet.io/liqonet/netops/tunnel"
@@ -40,7 +40,7 @@ type gatewayView struct {
 func (v gatewayView) own() records.LocalGateway { return v.peering.Gateways[v.id.Number-1] }
 
 // wanted is what the state of the gateway's kernel follows from.
-func (v gatewayView) wanted() kernels.Gateway {
+func (v gatewayView) wanted() datapath.Gateway {
 	nodes := make([]records.Node, 0, len(v.nodes))
 	for _, n := range latestFirst(v.nodes) {
 		nodes = append(nodes, *n.Node)
@@ -49,8 +49,8 @@ func (v gatewayView) wanted() kernels.Gateway {
 }
 
 // wantedOf is the same with some nodes alone.
-func (v gatewayView) wantedOf(nodes []records.Node) kernels.Gateway {
-	g := kernels.Gateway{Fabric: v.fabric, Peering: v.peering, Number: v.id.Number, Nodes: nodes, Pod: v.pod, Unused: map[int]bool{}}
+func (v gatewayView) wantedOf(nodes []records.Node) datapath.Gateway {
+	g := datapath.Gateway{Fabric: v.fabric, Peering: v.peering, Number: v.id.Number, Nodes: nodes, Pod: v.pod, Unused: map[int]bool{}}
 	for number := range v.unused {
 		g.Unused[number] = true
 	}
@@ -99,7 +99,7 @@ func (v gatewayView) tunnel(k keys, number int) (tunnel.Config, error) {
 		Name:           netops.TunnelLink(number),
 		PrivateKey:     k.private,
 		PresharedKey:   k.preshared,
-		ListenPort:     kernels.ListenPort(p.Role, t),
+		ListenPort:     datapath.ListenPort(p.Role, t),
 		MTU:            p.MTU,
 		Closed:         v.over,
 		Peer: tunnel.PeerConfig{

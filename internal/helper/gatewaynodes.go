@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"liqonet.io/liqonet/internal/kernels"
+	"liqonet.io/liqonet/internal/datapath"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/netops"
 )
@@ -100,7 +100,7 @@ func (v gatewayView) shares(gone, come []records.Node) bool {
 func claimed(nodes []records.Node) (all map[netip.Prefix]bool, twice bool) {
 	all = map[netip.Prefix]bool{}
 	for _, n := range nodes {
-		for _, p := range kernels.PodsOf(n) {
+		for _, p := range datapath.PodsOf(n) {
 			twice = twice || all[p]
 			all[p] = true
 		}

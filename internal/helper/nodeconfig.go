@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"liqonet.io/liqonet/internal/cidr"
-	"liqonet.io/liqonet/internal/kernels"
+	"liqonet.io/liqonet/internal/datapath"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/netops"
 )
@@ -83,7 +83,7 @@ func podsOf(node *corev1.Node, pods []*corev1.Pod) localPods {
 
 // state returns what the node's kernel is to hold.
 func (v nodeView) state(internal netip.Addr) netops.State {
-	return kernels.Node{
+	return datapath.Node{
 		Name: v.node, Fabric: v.fabric, Peerings: v.peerings, Gateways: v.gateways, Unused: v.unused,
 		Pods: v.pods.prefixes(), HeldBack: v.heldBack, Internal: internal,
 	}.State()

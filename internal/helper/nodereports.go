@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 
-	"liqonet.io/liqonet/internal/kernels"
+	"liqonet.io/liqonet/internal/datapath"
 	"liqonet.io/liqonet/internal/records"
 )
 
@@ -41,7 +41,7 @@ func (c claimants) add(n *records.Node, by int) {
 	if n == nil {
 		return
 	}
-	for _, p := range kernels.PodsOf(*n) {
+	for _, p := range datapath.PodsOf(*n) {
 		if c[p] += by; c[p] == 0 {
 			delete(c, p)
 		}

@@ -11,7 +11,7 @@ import (
 
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/pathtest/probe"
-	"liqonet.io/liqonet/internal/steps"
+	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/templates"
 )
 
@@ -63,8 +63,8 @@ func (o Options) measuring() time.Duration {
 
 // measuring are the stages of a measurement: between pods, and then between nodes. Nothing is measured at the same
 // time.
-func (t *test) measuring() []steps.Step {
-	return []steps.Step{{Stage: steps.StageTunnel, Do: func(ctx context.Context) (string, error) {
+func (t *test) measuring() []progress.Step {
+	return []progress.Step{{Stage: progress.StageTunnel, Do: func(ctx context.Context) (string, error) {
 		t.result.Checks = []Check{}
 		pairs := min(len(t.sides[0].nodes), len(t.sides[1].nodes))
 		for i, s := range t.sides {
@@ -79,7 +79,7 @@ func (t *test) measuring() []steps.Step {
 			}
 		}
 		return fmt.Sprintf("%d pairs of nodes, both ways", pairs), t.measure(ctx, false)
-	}}, {Stage: steps.StageDirect, Do: func(ctx context.Context) (string, error) {
+	}}, {Stage: progress.StageDirect, Do: func(ctx context.Context) (string, error) {
 		if err := t.each(func(s, _ *side) error { return s.withdraw(ctx) }); err != nil {
 			return "", err
 		}

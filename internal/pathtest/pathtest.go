@@ -11,7 +11,7 @@ import (
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/inventory"
-	"liqonet.io/liqonet/internal/steps"
+	"liqonet.io/liqonet/internal/progress"
 )
 
 // Options are the options of Run.
@@ -34,12 +34,12 @@ type Result struct {
 	// Silent are nodes that are not Ready, and took no part.
 	Silent []End `json:"silent,omitempty"`
 	// Performance is what was measured instead of checks.
-	Performance []Performance     `json:"performance,omitempty"`
-	Stages      []steps.StageTime `json:"stages"`
+	Performance []Performance        `json:"performance,omitempty"`
+	Stages      []progress.StageTime `json:"stages"`
 }
 
 // Run tests the paths of a peering. That a check fails is no error.
-func Run(ctx context.Context, o Options, r steps.Reporter) (_ Result, err error) {
+func Run(ctx context.Context, o Options, r progress.Reporter) (_ Result, err error) {
 	timeout := o.Timeout
 	if o.Streams > 0 {
 		o.Nodes = max(o.Nodes, 1)
@@ -47,7 +47,7 @@ func Run(ctx context.Context, o Options, r steps.Reporter) (_ Result, err error)
 	if timeout > 0 {
 		timeout += o.Hold + o.measuring()
 	}
-	ctx, cancel := steps.Within(ctx, timeout)
+	ctx, cancel := progress.Within(ctx, timeout)
 	defer cancel()
 	name := inventory.NewRun()
 	t := &test{Options: o, sides: []*side{{cluster: o.Local, run: name}, {cluster: o.Remote, run: name}}}
@@ -56,10 +56,10 @@ func Run(ctx context.Context, o Options, r steps.Reporter) (_ Result, err error)
 			err = e
 		}
 	}()
-	run := steps.Stages{Reporter: r}
-	stages := []steps.Step{
-		{Stage: steps.StageReach, Do: t.reach}, {Stage: steps.StageNodes, Do: t.serve},
-		{Stage: steps.StageObjects, Do: t.publish}, {Stage: steps.StageProof, Do: t.ask},
+	run := progress.Stages{Reporter: r}
+	stages := []progress.Step{
+		{Stage: progress.StageReach, Do: t.reach}, {Stage: progress.StageNodes, Do: t.serve},
+		{Stage: progress.StageObjects, Do: t.publish}, {Stage: progress.StageProof, Do: t.ask},
 	}
 	if o.Streams > 0 {
 		stages = append(stages[:1], t.measuring()...)
@@ -83,7 +83,7 @@ type test struct {
 
 // each does something for both sides at once, with the other one.
 func (t *test) each(do func(s, peer *side) error) error {
-	return steps.EachOf([]int{0, 1}, func(i int) error { return do(t.sides[i], t.sides[1-i]) })
+	return progress.EachOf([]int{0, 1}, func(i int) error { return do(t.sides[i], t.sides[1-i]) })
 }
 
 // reach finds the peering in both clusters, and removes what an earlier test left.
@@ -93,7 +93,7 @@ func (t *test) reach(ctx context.Context) (string, error) {
 	}
 	local, remote := t.sides[0], t.sides[1]
 	if local.fabric.ClusterID == remote.fabric.ClusterID {
-		return "", steps.SameCluster(local.cluster, remote.cluster)
+		return "", progress.SameCluster(local.cluster, remote.cluster)
 	}
 	if err := t.each(func(s, peer *side) error { return s.choose(ctx, peer.fabric, t.Nodes) }); err != nil {
 		return "", err
@@ -120,7 +120,7 @@ func (t *test) publish(ctx context.Context) (string, error) {
 // ask has probes on all nodes ask the servers of the other side, and judges what they report.
 func (t *test) ask(ctx context.Context) (string, error) {
 	reports := make([][]report, len(t.sides))
-	err := steps.EachOf([]int{0, 1}, func(i int) (err error) {
+	err := progress.EachOf([]int{0, 1}, func(i int) (err error) {
 		reports[i], err = t.sides[i].ask(ctx, t.sides[1-i], t.Image, t.Hold)
 		return err
 	})
@@ -145,7 +145,7 @@ func (t *test) withdraw(ctx context.Context) error {
 	if !t.made {
 		return nil
 	}
-	ctx, cancel := steps.Afterwards(ctx)
+	ctx, cancel := progress.Afterwards(ctx)
 	defer cancel()
-	return t.each(func(s, _ *side) error { return steps.Persist(ctx, s.withdraw) })
+	return t.each(func(s, _ *side) error { return progress.Persist(ctx, s.withdraw) })
 }

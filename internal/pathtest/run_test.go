@@ -26,8 +26,8 @@ import (
 	"liqonet.io/liqonet/internal/cluster/clustertest"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/pathtest/probe"
+	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
-	"liqonet.io/liqonet/internal/steps"
 	"liqonet.io/liqonet/templates"
 )
 
@@ -241,7 +241,7 @@ func (w *world) left(t *testing.T) (all []string) {
 }
 
 // silence is a Reporter.
-type silence struct{ steps.Quiet }
+type silence struct{ progress.Quiet }
 
 func options(a, b *world) Options {
 	return Options{Local: a.Cluster, Remote: b.Cluster, Image: "liqonet:1", Timeout: time.Minute}

@@ -18,7 +18,6 @@ import (
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/pathtest/probe"
 	"liqonet.io/liqonet/internal/records"
-	"liqonet.io/liqonet/internal/steps"
 	"liqonet.io/liqonet/ipam/translate"
 	"liqonet.io/liqonet/templates"
 )
@@ -48,7 +47,7 @@ func (s *side) reach(ctx context.Context) error {
 	if _, err := inventory.CheckElsewhere(ctx, s.cluster); err != nil {
 		return err
 	}
-	if err := steps.CheckPermissions(ctx, s.cluster, templates.Administer); err != nil {
+	if err := inventory.CheckPermissions(ctx, s.cluster, templates.Administer); err != nil {
 		return err
 	}
 	fabric, err := inventory.Fabric(ctx, s.cluster)

@@ -12,11 +12,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/addresses"
-	"liqonet.io/liqonet/internal/hosts"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/peering/expose"
+	"liqonet.io/liqonet/internal/peering/plan"
+	"liqonet.io/liqonet/internal/peering/removal"
 	"liqonet.io/liqonet/internal/records"
-	"liqonet.io/liqonet/internal/removal"
-	"liqonet.io/liqonet/internal/steps"
 	"liqonet.io/liqonet/ipam"
 )
 
@@ -115,7 +115,7 @@ func heldWithoutNeed() []disorder {
 			`leak 198.51.100.9/32 (peering "b" host outside): peering "b" does not use it`,
 		}, mend(connectUpdate, func(t *testing.T, a, _ *world) {
 			t.Helper()
-			must(t, hosts.Withdraw, exposing(a, "198.51.100.9"))
+			must(t, expose.Withdraw, exposing(a, "198.51.100.9"))
 		})},
 	}
 }
@@ -228,7 +228,7 @@ func TestPools(t *testing.T) {
 		o.Local.Pools = []netip.Prefix{prefix("192.168.0.0/16")}
 		_, err = Connect(t.Context(), o, &recorder{})
 		want := `cluster "a": pools: 172.16.0.0/12, 10.0.0.0/9 -> 192.168.0.0/16`
-		if difference, ok := errors.AsType[*steps.DifferenceError](err); !ok || !slices.Contains(difference.Lines, want) {
+		if difference, ok := errors.AsType[*plan.DifferenceError](err); !ok || !slices.Contains(difference.Lines, want) {
 			t.Errorf("error %v, want %s", err, want)
 		}
 		o.Update = true

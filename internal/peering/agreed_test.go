@@ -11,8 +11,8 @@ import (
 
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/peering/plan"
 	"liqonet.io/liqonet/internal/records"
-	"liqonet.io/liqonet/internal/steps"
 )
 
 // TestNewCIDRsNeedConsent: what the administrators of a cluster write into its fabric sends nobody's packets there,
@@ -33,7 +33,7 @@ func TestNewCIDRsNeedConsent(t *testing.T) {
 	lose := func(t *testing.T, w *world) { set(t, w, prefix("10.244.0.0/16")) }
 	refused := func(t *testing.T, a *world, err error) {
 		t.Helper()
-		if _, differs := errors.AsType[*steps.DifferenceError](err); !differs || !strings.Contains(err.Error(), public) || !strings.Contains(hint.Of(err), "--update") {
+		if _, differs := errors.AsType[*plan.DifferenceError](err); !differs || !strings.Contains(err.Error(), public) || !strings.Contains(hint.Of(err), "--update") {
 			t.Errorf("error %v, hint %q", err, hint.Of(err))
 		}
 		if len(peeringOf(t, a).Peer.PodCIDRs) != 1 {
@@ -77,7 +77,7 @@ func TestNewCIDRsNeedConsent(t *testing.T) {
 		}
 		said := func(o ConnectOptions) int {
 			r := &recorder{}
-			if _, err := Connect(t.Context(), o, r); err != nil && !errors.As(err, new(*steps.DifferenceError)) {
+			if _, err := Connect(t.Context(), o, r); err != nil && !errors.As(err, new(*plan.DifferenceError)) {
 				t.Fatal(err)
 			}
 			return named(r)

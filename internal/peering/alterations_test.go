@@ -20,9 +20,9 @@ import (
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/health"
+	"liqonet.io/liqonet/internal/inspect/status"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
-	"liqonet.io/liqonet/internal/status"
 )
 
 // alteration is what others do to an object.

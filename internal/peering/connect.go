@@ -10,19 +10,20 @@ import (
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/peering/plan"
+	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
-	"liqonet.io/liqonet/internal/steps"
 )
 
 // Connect joins two clusters, or completes or updates what joins them, and returns when packets were seen to
 // cross both ways. Nodes of which that was not seen in time are named in the result, unless it is none of a cluster's,
 // or AllNodes is set: that is a failure. Without Update it changes nothing of a connection that stands; differences are
 // a *DifferenceError. A failure removes what this run made, unless Keep says otherwise.
-func Connect(ctx context.Context, o ConnectOptions, r steps.Reporter) (Connection, error) {
-	return steps.Locked(ctx, r, func(ctx context.Context) (Connection, error) { return connect(ctx, o, r) }, &o.Local.Cluster, &o.Remote.Cluster)
+func Connect(ctx context.Context, o ConnectOptions, r progress.Reporter) (Connection, error) {
+	return plan.Locked(ctx, r, func(ctx context.Context) (Connection, error) { return connect(ctx, o, r) }, &o.Local.Cluster, &o.Remote.Cluster)
 }
 
-func connect(ctx context.Context, o ConnectOptions, r steps.Reporter) (Connection, error) {
+func connect(ctx context.Context, o ConnectOptions, r progress.Reporter) (Connection, error) {
 	start := time.Now()
 	c := newConnector(o, r)
 	if err := c.run(ctx); err != nil {
@@ -38,8 +39,8 @@ func connect(ctx context.Context, o ConnectOptions, r steps.Reporter) (Connectio
 }
 
 // PlanConnect returns what Connect would change before it verifies the path, and changes nothing.
-func PlanConnect(ctx context.Context, o ConnectOptions, r steps.Reporter) (steps.Plan, error) {
-	c := newConnector(o, steps.Planning(r))
+func PlanConnect(ctx context.Context, o ConnectOptions, r progress.Reporter) (plan.Plan, error) {
+	c := newConnector(o, progress.Planning(r))
 	c.planning = true
 	err := c.run(ctx)
 	return c.plan, err
@@ -48,22 +49,22 @@ func PlanConnect(ctx context.Context, o ConnectOptions, r steps.Reporter) (steps
 // connector is a connect on its way.
 type connector struct {
 	options       ConnectOptions
-	stages        steps.Stages
-	reporter      steps.Reporter
+	stages        progress.Stages
+	reporter      progress.Reporter
 	local, remote *end
 	planning      bool // the plan is all that is wanted
-	plan          steps.Plan
+	plan          plan.Plan
 	rendering     bool // objects are wanted, with keys
 }
 
-func newConnector(o ConnectOptions, r steps.Reporter) *connector {
+func newConnector(o ConnectOptions, r progress.Reporter) *connector {
 	run, turn := inventory.NewRun(), make(chan struct{}, 1)
 	part := func(side Side) *end {
 		e := &end{site: newSite(side, o.Installation, r), turn: turn}
 		e.run, e.connecting, e.onePort = run, true, o.Service.Port != 0 || o.Service.NodePort != 0 || given(o.ClientPort, 0) != 0
 		return e
 	}
-	c := &connector{options: o, stages: steps.Stages{Reporter: r}, reporter: r}
+	c := &connector{options: o, stages: progress.Stages{Reporter: r}, reporter: r}
 	c.local, c.remote = part(o.Local), part(o.Remote)
 	c.local.peer, c.remote.peer = c.remote, c.local
 	return c
@@ -106,28 +107,28 @@ func (c *connector) both(ctx context.Context, step func(*end, context.Context) e
 // run runs the stages. How much time they have is known once the size of the clusters is.
 func (c *connector) run(ctx context.Context) error {
 	start := time.Now()
-	early, cancel := steps.WithinOf(ctx, start, steps.TimeLimit(c.options.Timeout, 0))
+	early, cancel := progress.WithinOf(ctx, start, progress.TimeLimit(c.options.Timeout, 0))
 	defer cancel()
-	err := c.stages.Run(early, steps.Step{Stage: steps.StageReach, Do: c.reach}, steps.Step{Stage: steps.StageDiscover, Do: c.discover})
+	err := c.stages.Run(early, progress.Step{Stage: progress.StageReach, Do: c.reach}, progress.Step{Stage: progress.StageDiscover, Do: c.discover})
 	if err != nil {
 		return err
 	}
 	nodes := max(len(c.local.discovery.Nodes), len(c.remote.discovery.Nodes))
-	rest, cancel := steps.WithinOf(ctx, start, steps.TimeLimit(c.options.Timeout, nodes))
+	rest, cancel := progress.WithinOf(ctx, start, progress.TimeLimit(c.options.Timeout, nodes))
 	defer cancel()
-	if err := c.stages.Run(rest, steps.Step{Stage: steps.StageCompare, Do: c.compare}); err != nil || c.planning {
+	if err := c.stages.Run(rest, progress.Step{Stage: progress.StageCompare, Do: c.compare}); err != nil || c.planning {
 		return err
 	}
 	if c.options.Timeout == 0 && c.replacesOnly() {
-		rest, cancel = steps.WithinOf(ctx, start, steps.TimeLimit(0, nodes)+handOverTime)
+		rest, cancel = progress.WithinOf(ctx, start, progress.TimeLimit(0, nodes)+handOverTime)
 		defer cancel()
 	}
 	return c.stages.Run(rest,
-		steps.Step{Stage: steps.StageInstall, Do: c.install},
-		steps.Step{Stage: steps.StageNodes, Hint: "what the node helpers say: kubectl -n " + c.local.cluster.Namespace + " logs daemonset/" + records.NodeName, Do: c.settle},
-		steps.Step{Stage: steps.StageGateway, Do: c.handOver},
-		steps.Step{Stage: steps.StageTunnel, Do: c.configure},
-		steps.Step{Stage: steps.StageProof, Hint: "see where packets get lost: liqoctl network status -o wide (keep what was made with --keep)", Do: c.prove})
+		progress.Step{Stage: progress.StageInstall, Do: c.install},
+		progress.Step{Stage: progress.StageNodes, Hint: "what the node helpers say: kubectl -n " + c.local.cluster.Namespace + " logs daemonset/" + records.NodeName, Do: c.settle},
+		progress.Step{Stage: progress.StageGateway, Do: c.handOver},
+		progress.Step{Stage: progress.StageTunnel, Do: c.configure},
+		progress.Step{Stage: progress.StageProof, Hint: "see where packets get lost: liqoctl network status -o wide (keep what was made with --keep)", Do: c.prove})
 }
 
 func (c *connector) reach(ctx context.Context) (string, error) {
@@ -135,7 +136,7 @@ func (c *connector) reach(ctx context.Context) (string, error) {
 		return "", err
 	}
 	if c.local.id == c.remote.id {
-		return "", steps.SameCluster(c.local.cluster, c.remote.cluster)
+		return "", progress.SameCluster(c.local.cluster, c.remote.cluster)
 	}
 	return c.local.cluster.Context + ", " + c.remote.cluster.Context, nil
 }
@@ -181,7 +182,7 @@ func (c *connector) discover(ctx context.Context) (string, error) {
 func (c *connector) compare(ctx context.Context) (string, error) {
 	d := c.dry((*cluster.Cluster).DryRun)
 	var err error
-	if c.plan, err = steps.PlanOf(ctx, d.rehearse(ctx), d.local.cluster, d.remote.cluster); err != nil {
+	if c.plan, err = plan.PlanOf(ctx, d.rehearse(ctx), d.local.cluster, d.remote.cluster); err != nil {
 		return "", err
 	}
 	var lines []string
@@ -195,7 +196,7 @@ func (c *connector) compare(ctx context.Context) (string, error) {
 	if c.planning && c.replacesOnly() {
 		c.reporter.Note("second gateways carry packets while the only ones are replaced, if nodes have room for them")
 	}
-	return steps.DecideDifferences(lines, c.options.Update || c.planning)
+	return plan.DecideDifferences(lines, c.options.Update || c.planning)
 }
 
 // install makes both installations.

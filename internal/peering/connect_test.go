@@ -23,8 +23,9 @@ import (
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/peering/plan"
+	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
-	"liqonet.io/liqonet/internal/steps"
 	"liqonet.io/liqonet/templates"
 )
 
@@ -187,7 +188,7 @@ func TestOtherParametersNeedUpdate(t *testing.T) {
 		before := contents(t, a)
 		o.MTU, o.Image = new(1300), "liqonet:2"
 		_, err := Connect(t.Context(), o, &recorder{})
-		var differs *steps.DifferenceError
+		var differs *plan.DifferenceError
 		if !errors.As(err, &differs) || !strings.Contains(hint.Of(err), "--update") {
 			t.Fatalf("error %v", err)
 		}
@@ -327,8 +328,8 @@ func TestFailedConnectLeavesNothing(t *testing.T) {
 		r := &recorder{}
 		_, err := Connect(t.Context(), connectOptions(a, b), r)
 		var pod *cluster.PodError
-		var stage *steps.StageError
-		if !errors.As(err, &pod) || !errors.As(err, &stage) || stage.Stage != steps.StageNodes || stage.Hint() != pod.Hint() {
+		var stage *progress.StageError
+		if !errors.As(err, &pod) || !errors.As(err, &stage) || stage.Stage != progress.StageNodes || stage.Hint() != pod.Hint() {
 			t.Fatalf("error %v", err)
 		}
 		for _, w := range []*world{a, b} {

@@ -21,10 +21,10 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"liqonet.io/liqonet/internal/cluster"
-	"liqonet.io/liqonet/internal/diagnose"
+	"liqonet.io/liqonet/internal/inspect/diagnose"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
-	"liqonet.io/liqonet/internal/steps"
 	"liqonet.io/liqonet/ipam"
 )
 
@@ -370,7 +370,7 @@ func TestDiagnose(t *testing.T) {
 	t.Parallel()
 	diagnosed := func(t *testing.T, a, b *world) diagnose.Result {
 		t.Helper()
-		r, err := diagnose.Run(t.Context(), diagnose.Options{Cluster: a.Cluster, Remote: b.Cluster}, steps.Quiet{})
+		r, err := diagnose.Run(t.Context(), diagnose.Options{Cluster: a.Cluster, Remote: b.Cluster}, progress.Quiet{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -421,7 +421,7 @@ func TestDiagnoseUnreached(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := diagnose.Run(t.Context(), diagnose.Options{Cluster: a.Cluster, Remote: gone}, steps.Quiet{})
+		r, err := diagnose.Run(t.Context(), diagnose.Options{Cluster: a.Cluster, Remote: gone}, progress.Quiet{})
 		if err != nil || r.Passed || r.Count(diagnose.Passed) < 20 {
 			t.Errorf("%v, %+v", err, r)
 		}

@@ -12,11 +12,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"liqonet.io/liqonet/internal/health"
+	"liqonet.io/liqonet/internal/inspect/status"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/peering/removal"
+	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
-	"liqonet.io/liqonet/internal/removal"
-	"liqonet.io/liqonet/internal/status"
-	"liqonet.io/liqonet/internal/steps"
 )
 
 // bothSides are the options that look at the peering of two clusters from both.
@@ -88,7 +88,7 @@ func TestStatusOfBothSides(t *testing.T) {
 		if _, err := status.Read(t.Context(), bothSides(b, c)); !errors.As(err, &none) || none.Name != "c" {
 			t.Errorf("b and c: %v", err)
 		}
-		var input *steps.InputError
+		var input *progress.InputError
 		if _, err := status.Read(t.Context(), bothSides(a, a)); !errors.As(err, &input) {
 			t.Errorf("a and a: %v", err)
 		}

@@ -18,9 +18,10 @@ import (
 
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/peering/plan"
+	"liqonet.io/liqonet/internal/peering/removal"
+	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
-	"liqonet.io/liqonet/internal/removal"
-	"liqonet.io/liqonet/internal/steps"
 	"liqonet.io/liqonet/ipam"
 )
 
@@ -208,7 +209,7 @@ func TestDisconnectRefuses(t *testing.T) {
 		if left := peeringsLeft(t, b); len(left) != 1 {
 			t.Errorf("b has %v", left)
 		}
-		var input *steps.InputError
+		var input *progress.InputError
 		_, err := removal.Disconnect(t.Context(), removal.DisconnectOptions{Peer: "X_Y", OneSide: true}, &recorder{})
 		if !errors.As(err, &input) {
 			t.Errorf("a name that nothing can have: error %v", err)
@@ -238,7 +239,7 @@ func TestInitAndReset(t *testing.T) {
 			t.Errorf("other name: %v", err)
 		}
 		o.Side.Name, o.Side.Reserved = "", []netip.Prefix{prefix("10.6.0.0/16")}
-		var differs *steps.DifferenceError
+		var differs *plan.DifferenceError
 		if _, err = Init(t.Context(), o, &recorder{}); !errors.As(err, &differs) {
 			t.Errorf("other reservation: %v", err)
 		}

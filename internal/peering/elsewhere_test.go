@@ -19,11 +19,11 @@ import (
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
-	"liqonet.io/liqonet/internal/hosts"
+	"liqonet.io/liqonet/internal/inspect/status"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/peering/expose"
+	"liqonet.io/liqonet/internal/peering/removal"
 	"liqonet.io/liqonet/internal/records"
-	"liqonet.io/liqonet/internal/removal"
-	"liqonet.io/liqonet/internal/status"
 	"liqonet.io/liqonet/ipam"
 	"liqonet.io/liqonet/templates"
 )
@@ -83,7 +83,7 @@ var inOther = map[string]func(t *testing.T, a, b *world) error{
 	"expose": func(t *testing.T, a, _ *world) error {
 		o := exposing(a, "198.51.100.7")
 		o.Cluster = a.in("other")
-		_, err := hosts.Expose(t.Context(), o, &recorder{})
+		_, err := expose.Expose(t.Context(), o, &recorder{})
 		return err
 	},
 	"disconnect": func(t *testing.T, a, b *world) error {

@@ -12,8 +12,9 @@ import (
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/peering/plan"
+	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
-	"liqonet.io/liqonet/internal/steps"
 	"liqonet.io/liqonet/ipam"
 	"liqonet.io/liqonet/templates"
 )
@@ -65,7 +66,7 @@ func (e *end) meet() error {
 		}
 	}
 	if e.name == peer.name {
-		return &steps.InputError{Err: fmt.Errorf("both clusters have the name %q", e.name), Advice: "set other names with --name, --remote-name"}
+		return &progress.InputError{Err: fmt.Errorf("both clusters have the name %q", e.name), Advice: "set other names with --name, --remote-name"}
 	}
 	return nil
 }
@@ -238,5 +239,5 @@ func (e *end) checkOvertaken(live *records.Peering) error {
 	if found.Exposed = live.Exposed; inventory.Same(found, *live) && sameCIDRs(e.written.Peer, found.Peer) {
 		return nil
 	}
-	return steps.Overtaken(e.cluster, records.PeeringName(e.peering), *live, e.written)
+	return plan.Overtaken(e.cluster, records.PeeringName(e.peering), *live, e.written)
 }

@@ -15,8 +15,8 @@ import (
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/peering/plan"
 	"liqonet.io/liqonet/internal/records"
-	"liqonet.io/liqonet/internal/steps"
 	"liqonet.io/liqonet/templates"
 )
 
@@ -131,7 +131,7 @@ func (e *end) awaitEndpoints(ctx context.Context) error {
 			return missing, nil
 		})
 	})
-	return steps.Later(hint.With(err, "if the cluster has no load balancers: --gw-server-service-type NodePort"))
+	return plan.Later(hint.With(err, "if the cluster has no load balancers: --gw-server-service-type NodePort"))
 }
 
 // endpointsAt are the endpoints of all tunnels, or what is still missing. Those that the client has of a tunnel stay

@@ -14,17 +14,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/hint"
-	"liqonet.io/liqonet/internal/hosts"
+	"liqonet.io/liqonet/internal/inspect/status"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/peering/expose"
+	"liqonet.io/liqonet/internal/peering/removal"
+	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
-	"liqonet.io/liqonet/internal/removal"
-	"liqonet.io/liqonet/internal/status"
-	"liqonet.io/liqonet/internal/steps"
 	"liqonet.io/liqonet/ipam"
 )
 
-func exposing(w *world, host string) hosts.ExposeOptions {
-	return hosts.ExposeOptions{Cluster: w.Cluster, Peer: "b", Host: netip.MustParseAddr(host), Timeout: time.Minute}
+func exposing(w *world, host string) expose.ExposeOptions {
+	return expose.ExposeOptions{Cluster: w.Cluster, Peer: "b", Host: netip.MustParseAddr(host), Timeout: time.Minute}
 }
 
 // heldHosts are the addresses that a cluster's registry holds for exposed hosts.
@@ -54,19 +54,19 @@ func expectHeld(t *testing.T, w *world, want ...string) {
 func TestExposeAndWithdraw(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := connected(t)
-		want := hosts.Exposure{Peer: "b", Changed: true, ExposedHost: status.ExposedHost{
+		want := expose.Exposure{Peer: "b", Changed: true, ExposedHost: status.ExposedHost{
 			Host: netip.MustParseAddr("198.51.100.7"), Address: netip.MustParseAddr("10.70.128.1"),
 			Seen: netip.MustParseAddr("10.81.128.1"), Served: true,
 		}}
-		got, err := hosts.Expose(t.Context(), exposing(a, "198.51.100.7"), &recorder{})
+		got, err := expose.Expose(t.Context(), exposing(a, "198.51.100.7"), &recorder{})
 		if err != nil || got != want {
 			t.Fatalf("%+v, %v, want %+v", got, err, want)
 		}
 		want.Changed = false
-		if got, err := hosts.Expose(t.Context(), exposing(a, "198.51.100.7"), &recorder{}); err != nil || got != want {
+		if got, err := expose.Expose(t.Context(), exposing(a, "198.51.100.7"), &recorder{}); err != nil || got != want {
 			t.Errorf("again: %+v, %v, want %+v", got, err, want)
 		}
-		second, err := hosts.Expose(t.Context(), exposing(a, "172.31.1.200"), &recorder{})
+		second, err := expose.Expose(t.Context(), exposing(a, "172.31.1.200"), &recorder{})
 		if err != nil || second.Address != netip.MustParseAddr("10.70.128.2") {
 			t.Errorf("another: %+v, %v", second, err)
 		}
@@ -79,11 +79,11 @@ func TestExposeAndWithdraw(t *testing.T) {
 			t.Errorf("connect afterwards: changed %v: %v, %v", got.Changed, got.Objects, err)
 		}
 		want.Changed, want.Served = true, false
-		if got, err := hosts.Withdraw(t.Context(), exposing(a, "198.51.100.7"), &recorder{}); err != nil || got != want {
+		if got, err := expose.Withdraw(t.Context(), exposing(a, "198.51.100.7"), &recorder{}); err != nil || got != want {
 			t.Errorf("withdraw: %+v, %v, want %+v", got, err, want)
 		}
-		none := hosts.Exposure{Peer: "b", ExposedHost: status.ExposedHost{Host: want.Host}}
-		if got, err := hosts.Withdraw(t.Context(), exposing(a, "198.51.100.7"), &recorder{}); err != nil || got != none {
+		none := expose.Exposure{Peer: "b", ExposedHost: status.ExposedHost{Host: want.Host}}
+		if got, err := expose.Withdraw(t.Context(), exposing(a, "198.51.100.7"), &recorder{}); err != nil || got != none {
 			t.Errorf("withdraw again: %+v, %v", got, err)
 		}
 		expectHeld(t, a, "10.70.128.2 for 172.31.1.200")
@@ -105,7 +105,7 @@ func TestConnectKeepsExposedHosts(t *testing.T) {
 		if _, err := c.discover(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := hosts.Expose(t.Context(), exposing(a, "198.51.100.7"), &recorder{}); err != nil {
+		if _, err := expose.Expose(t.Context(), exposing(a, "198.51.100.7"), &recorder{}); err != nil {
 			t.Fatal(err)
 		}
 		for _, step := range []func(context.Context) (string, error){c.install, c.settle, c.configure} {
@@ -126,23 +126,23 @@ func TestExposeWaits(t *testing.T) {
 		a.set(func() { a.deaf = true })
 		o := exposing(a, "198.51.100.7")
 		o.Timeout = 5 * time.Second
-		_, err := hosts.Expose(t.Context(), o, &recorder{})
+		_, err := expose.Expose(t.Context(), o, &recorder{})
 		if err == nil || !strings.Contains(err.Error(), "let 198.51.100.7 pass") || hint.Of(err) == "" {
 			t.Errorf("expose with a deaf gateway: %v (%s)", err, hint.Of(err))
 		}
 		a.set(func() { a.deaf = false })
-		if _, err := hosts.Expose(t.Context(), o, &recorder{}); err != nil {
+		if _, err := expose.Expose(t.Context(), o, &recorder{}); err != nil {
 			t.Error(err)
 		}
 		a.set(func() { a.deaf = true })
-		if _, err := hosts.Withdraw(t.Context(), o, &recorder{}); err == nil || !strings.Contains(err.Error(), "forget 198.51.100.7") {
+		if _, err := expose.Withdraw(t.Context(), o, &recorder{}); err == nil || !strings.Contains(err.Error(), "forget 198.51.100.7") {
 			t.Errorf("withdraw with a deaf gateway: %v", err)
 		}
 		if held := heldHosts(t, a); len(held) != 1 {
 			t.Errorf("held while the gateway may still serve it: %q", held)
 		}
 		a.set(func() { a.deaf = false })
-		if _, err := hosts.Withdraw(t.Context(), o, &recorder{}); err != nil {
+		if _, err := expose.Withdraw(t.Context(), o, &recorder{}); err != nil {
 			t.Error(err)
 		}
 		expectHeld(t, a)
@@ -166,14 +166,14 @@ func TestExposedHostsAreNoPeers(t *testing.T) {
 			}
 			return got.Range
 		}
-		if _, err := hosts.Expose(t.Context(), exposing(a, "192.0.2.7"), &recorder{}); err != nil {
+		if _, err := expose.Expose(t.Context(), exposing(a, "192.0.2.7"), &recorder{}); err != nil {
 			t.Fatal(err)
 		}
 		if got := given(); got.Overlaps(wide) {
 			t.Errorf("pods of another peer get %s", got)
 		}
 		expectHeld(t, a, "10.70.128.1 for 192.0.2.7")
-		if _, err := hosts.Withdraw(t.Context(), exposing(a, "192.0.2.7"), &recorder{}); err != nil {
+		if _, err := expose.Withdraw(t.Context(), exposing(a, "192.0.2.7"), &recorder{}); err != nil {
 			t.Fatal(err)
 		}
 		if got := given(); got != wide {
@@ -198,7 +198,7 @@ func TestExposeTooMany(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := hosts.Expose(t.Context(), exposing(a, "198.51.100.7"), &recorder{}); err == nil || hint.Of(err) == "" {
+		if _, err := expose.Expose(t.Context(), exposing(a, "198.51.100.7"), &recorder{}); err == nil || hint.Of(err) == "" {
 			t.Errorf("host %d: %v (%s)", records.MaxExposed+1, err, hint.Of(err))
 		}
 		if held := heldHosts(t, a); len(held) > 0 {
@@ -233,8 +233,8 @@ func TestExposeRefuses(t *testing.T) {
 			"172.31.1.11":       "node a1",
 			"172.31.1.10":       "API server",
 		} {
-			_, err := hosts.Expose(t.Context(), exposing(a, host), &recorder{})
-			var unfit *steps.InputError
+			_, err := expose.Expose(t.Context(), exposing(a, host), &recorder{})
+			var unfit *progress.InputError
 			if !errors.As(err, &unfit) || !strings.Contains(err.Error(), want) || unfit.Hint() == "" || strings.Contains(err.Error(), "\n") {
 				t.Errorf("%s: %v, want %q and a hint", host, err, want)
 			}
@@ -242,7 +242,7 @@ func TestExposeRefuses(t *testing.T) {
 		var none *inventory.NoPeeringError
 		o := exposing(a, "198.51.100.7")
 		o.Peer = "c"
-		if _, err := hosts.Expose(t.Context(), o, &recorder{}); !errors.As(err, &none) {
+		if _, err := expose.Expose(t.Context(), o, &recorder{}); !errors.As(err, &none) {
 			t.Errorf("an unknown peer: %v", err)
 		}
 		expectHeld(t, a)

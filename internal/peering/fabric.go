@@ -9,8 +9,8 @@ import (
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/peering/plan"
 	"liqonet.io/liqonet/internal/records"
-	"liqonet.io/liqonet/internal/steps"
 )
 
 // checkCopied refuses an installation that was made for another cluster.
@@ -69,7 +69,7 @@ func (s *site) catchUp(live *records.Fabric) error {
 	if s.options.Update || inventory.Same(s.wantedFabric(), *live) {
 		return nil
 	}
-	return steps.Overtaken(s.cluster, records.FabricName, *live, s.wantedFabric())
+	return plan.Overtaken(s.cluster, records.FabricName, *live, s.wantedFabric())
 }
 
 // wantedFabric is a cluster's fabric as it should be before its nodes have reported: what only they can tell is

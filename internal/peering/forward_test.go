@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
-	"liqonet.io/liqonet/internal/steps"
 	"liqonet.io/liqonet/ipam"
 )
 
@@ -66,7 +66,7 @@ func TestFirewallsAreRefusedFirst(t *testing.T) {
 		t.Helper()
 		o.Keep = true
 		_, err := Connect(t.Context(), o, &recorder{})
-		failed, _ := errors.AsType[*steps.StageError](err)
+		failed, _ := errors.AsType[*progress.StageError](err)
 		if failed == nil || failed.Stage != stage || !strings.Contains(err.Error(), `chain "ip filter FORWARD"`) {
 			t.Fatalf("error %v, want one of stage %s", err, stage)
 		}
@@ -83,7 +83,7 @@ func TestFirewallsAreRefusedFirst(t *testing.T) {
 				}
 			}
 			before := [2]map[string]string{contents(t, a), contents(t, b)}
-			refused(t, o, steps.StageDiscover)
+			refused(t, o, progress.StageDiscover)
 			for i, w := range []*world{a, b} {
 				if diff := cmp.Diff(before[i], contents(t, w)); diff != "" {
 					t.Errorf("cluster %s: %s", w.Context, diff)
@@ -96,7 +96,7 @@ func TestFirewallsAreRefusedFirst(t *testing.T) {
 			a, b := twoWorlds()
 			b.drops = []records.ForwardDrop{{Chain: "ip filter FORWARD"}}
 			live(t, a, b)
-			refused(t, connectOptions(a, b), steps.StageNodes)
+			refused(t, connectOptions(a, b), progress.StageNodes)
 			for w, peer := range map[*world]string{a: "b", b: "a"} {
 				for _, name := range w.left(t) {
 					if strings.Contains(name, "Secret") || strings.Contains(name, "gateway") || strings.Contains(name, "peering") {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"liqonet.io/liqonet/internal/cluster"
-	"liqonet.io/liqonet/internal/steps"
+	"liqonet.io/liqonet/internal/progress"
 )
 
 // handOverTime is what second gateways add to the time limit: four gateways start and end one after the other, some 15
@@ -26,8 +26,8 @@ func (c *connector) handOver(ctx context.Context) (string, error) {
 	}
 	// What stands is other than it was compared. The user knows all remarks about it by now.
 	for _, e := range c.ends() {
-		defer func(r steps.Reporter) { e.reporter = r }(e.reporter)
-		e.reporter = steps.Quiet{}
+		defer func(r progress.Reporter) { e.reporter = r }(e.reporter)
+		e.reporter = progress.Quiet{}
 	}
 	if _, err := c.discover(ctx); err != nil {
 		return "", err
@@ -61,7 +61,7 @@ func (c *connector) carries(ctx context.Context) bool {
 // replaceBeside starts second gateways as the first ones are, and then replaces these.
 func (c *connector) replaceBeside(ctx context.Context) error {
 	c.reporter.Note("starting second gateways, which carry the packets while the only ones are replaced")
-	t := newRotation(RotateOptions{Local: c.local.cluster, Remote: c.remote.cluster, SkipValidation: true}, steps.Quiet{})
+	t := newRotation(RotateOptions{Local: c.local.cluster, Remote: c.remote.cluster, SkipValidation: true}, progress.Quiet{})
 	t.update = true
 	err := t.addSecond(ctx)
 	c.local.changes = append(c.local.changes, t.result.Objects...) // of both clusters
@@ -69,7 +69,7 @@ func (c *connector) replaceBeside(ctx context.Context) error {
 		return fmt.Errorf("no second gateway carries packets while the only one is replaced: %w", err)
 	}
 	c.reporter.Note(fmt.Sprintf("second gateways carry packets: replacing those of %s and %s", c.local.name, c.remote.name))
-	next := newConnector(c.options, steps.Quiet{})
+	next := newConnector(c.options, progress.Quiet{})
 	for _, e := range next.ends() {
 		e.options.SkipValidation, e.spare = true, true
 	}

@@ -7,8 +7,8 @@ import (
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
-	"liqonet.io/liqonet/internal/steps"
 )
 
 // TestCommandsOfHints has whoever wrote a kubeconfig call things so that a shell would run a part of
@@ -18,7 +18,7 @@ func TestCommandsOfHints(t *testing.T) {
 	const want = "'a;reboot$(id)'"
 	side := Side{Cluster: &cluster.Cluster{Context: hostile}, Name: "b"}
 	_, renamed := inventory.ChooseName(side.Cluster, side.Name, &records.Fabric{Name: "a"})
-	s := newSite(side, Installation{}, steps.Quiet{})
+	s := newSite(side, Installation{}, progress.Quiet{})
 	e := end{site: s, peer: &end{site: site{cluster: side.Cluster, side: side, name: "d", id: "id"}}}
 	e.found.peerings = []records.Peering{{Name: "c", Peer: records.Peer{ClusterID: "id"}}}
 	for name, hint := range map[string]string{

@@ -15,24 +15,25 @@ import (
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/peering/plan"
+	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
-	"liqonet.io/liqonet/internal/steps"
 	"liqonet.io/liqonet/ipam"
 	"liqonet.io/liqonet/templates"
 )
 
 // Init installs liqonet in a cluster, or completes or updates what is there, and returns when every Ready node
 // has reported. Connect does it too: Init is for those who prepare a cluster for peers to come.
-func Init(ctx context.Context, o InitOptions, r steps.Reporter) (InitResult, error) {
+func Init(ctx context.Context, o InitOptions, r progress.Reporter) (InitResult, error) {
 	do := func(ctx context.Context) (InitResult, error) { return initAs(ctx, o, o.Update, r) }
-	return steps.Locked(ctx, r, do, &o.Side.Cluster)
+	return plan.Locked(ctx, r, do, &o.Side.Cluster)
 }
 
 // initAs is Init for a user who said update, or did not.
-func initAs(ctx context.Context, o InitOptions, update bool, r steps.Reporter) (InitResult, error) {
+func initAs(ctx context.Context, o InitOptions, update bool, r progress.Reporter) (InitResult, error) {
 	s := newSite(o.Side, o.Installation, r)
 	s.update = update
-	run := &steps.Stages{Reporter: r}
+	run := &progress.Stages{Reporter: r}
 	if err := initialise(ctx, run, &s, o.Timeout); err != nil {
 		return InitResult{}, err
 	}
@@ -42,20 +43,20 @@ func initAs(ctx context.Context, o InitOptions, update bool, r steps.Reporter) (
 }
 
 // PlanInit returns what Init would change, and changes nothing.
-func PlanInit(ctx context.Context, o InitOptions, r steps.Reporter) (steps.Plan, error) {
+func PlanInit(ctx context.Context, o InitOptions, r progress.Reporter) (plan.Plan, error) {
 	update := o.Update
 	o.Side.Cluster, o.Update = o.Side.Cluster.DryRun(), true
-	_, err := initAs(ctx, o, update, steps.Planning(r))
-	return steps.PlanOf(ctx, err, o.Side.Cluster)
+	_, err := initAs(ctx, o, update, progress.Planning(r))
+	return plan.PlanOf(ctx, err, o.Side.Cluster)
 }
 
-func initialise(ctx context.Context, run *steps.Stages, s *site, timeout time.Duration) error {
+func initialise(ctx context.Context, run *progress.Stages, s *site, timeout time.Duration) error {
 	start := time.Now()
-	early, cancel := steps.WithinOf(ctx, start, steps.TimeLimit(timeout, 0))
+	early, cancel := progress.WithinOf(ctx, start, progress.TimeLimit(timeout, 0))
 	defer cancel()
 	err := run.Run(early,
-		steps.Step{Stage: steps.StageReach, Do: func(ctx context.Context) (string, error) { return s.cluster.Context, s.reach(ctx) }},
-		steps.Step{Stage: steps.StageDiscover, Do: func(ctx context.Context) (string, error) {
+		progress.Step{Stage: progress.StageReach, Do: func(ctx context.Context) (string, error) { return s.cluster.Context, s.reach(ctx) }},
+		progress.Step{Stage: progress.StageDiscover, Do: func(ctx context.Context) (string, error) {
 			if err := s.discover(ctx); err != nil {
 				return "", err
 			}
@@ -64,15 +65,15 @@ func initialise(ctx context.Context, run *steps.Stages, s *site, timeout time.Du
 	if err != nil {
 		return err
 	}
-	rest, cancel := steps.WithinOf(ctx, start, steps.TimeLimit(timeout, len(s.discovery.Nodes)))
+	rest, cancel := progress.WithinOf(ctx, start, progress.TimeLimit(timeout, len(s.discovery.Nodes)))
 	defer cancel()
 	return run.Run(rest,
-		steps.Step{Stage: steps.StageCompare, Do: s.compare},
-		steps.Step{Stage: steps.StageInstall, Do: func(ctx context.Context) (string, error) {
+		progress.Step{Stage: progress.StageCompare, Do: s.compare},
+		progress.Step{Stage: progress.StageInstall, Do: func(ctx context.Context) (string, error) {
 			go s.nodes.follow(ctx, s.cluster)
 			return "namespace " + s.cluster.Namespace, s.install(ctx)
 		}},
-		steps.Step{Stage: steps.StageNodes, Do: func(ctx context.Context) (string, error) {
+		progress.Step{Stage: progress.StageNodes, Do: func(ctx context.Context) (string, error) {
 			if err := s.settle(ctx); err != nil {
 				return "", err
 			}
@@ -93,11 +94,11 @@ func (s *site) compare(ctx context.Context) (string, error) {
 	if err := d.settle(ctx); err != nil {
 		return "", err
 	}
-	planned, err := steps.PlanOf(ctx, nil, d.cluster)
+	planned, err := plan.PlanOf(ctx, nil, d.cluster)
 	if err != nil {
 		return "", err
 	}
-	return steps.DecideDifferences(append(planned.Clusters[0].Differences(), s.unreserved...), s.options.Update)
+	return plan.DecideDifferences(append(planned.Clusters[0].Differences(), s.unreserved...), s.options.Update)
 }
 
 // install applies the node helper, reserves the cluster's own ranges, and writes the fabric and what stands on it.
@@ -166,7 +167,7 @@ func (s *site) settle(ctx context.Context) error {
 		case err != nil:
 			return f, fmt.Errorf("cluster %q: %w", s.cluster.Context, err)
 		case f.Overlay.Kind != "" && !s.options.Update && !inventory.Same(f, decided):
-			return f, steps.Overtaken(s.cluster, records.FabricName, f, decided)
+			return f, plan.Overtaken(s.cluster, records.FabricName, f, decided)
 		}
 		return decided, nil
 	})

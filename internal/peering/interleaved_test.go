@@ -18,18 +18,19 @@ import (
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
-	"liqonet.io/liqonet/internal/hosts"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/peering/expose"
+	"liqonet.io/liqonet/internal/peering/plan"
+	"liqonet.io/liqonet/internal/peering/removal"
+	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
-	"liqonet.io/liqonet/internal/removal"
-	"liqonet.io/liqonet/internal/steps"
 )
 
 // Each of these tests has another command run to its end at the moment at which a first one is about to write what it
 // has computed from an older state.
 
 // must runs a command in the place of somebody else.
-func must[O, R any](t *testing.T, do func(context.Context, O, steps.Reporter) (R, error), o O) {
+func must[O, R any](t *testing.T, do func(context.Context, O, progress.Reporter) (R, error), o O) {
 	t.Helper()
 	if _, err := do(t.Context(), o, &recorder{}); err != nil {
 		t.Errorf("the other command: %v", err)
@@ -39,11 +40,11 @@ func must[O, R any](t *testing.T, do func(context.Context, O, steps.Reporter) (R
 func TestUpdateKeepsWhatOthersExpose(t *testing.T) {
 	const host = "198.51.100.7"
 	for name, c := range map[string]struct {
-		before, meanwhile func(context.Context, hosts.ExposeOptions, steps.Reporter) (hosts.Exposure, error)
+		before, meanwhile func(context.Context, expose.ExposeOptions, progress.Reporter) (expose.Exposure, error)
 		want              []netip.Addr
 	}{
-		"withdraw": {before: hosts.Expose, meanwhile: hosts.Withdraw},
-		"expose":   {meanwhile: hosts.Expose, want: []netip.Addr{netip.MustParseAddr(host)}},
+		"withdraw": {before: expose.Expose, meanwhile: expose.Withdraw},
+		"expose":   {meanwhile: expose.Expose, want: []netip.Addr{netip.MustParseAddr(host)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -86,7 +87,7 @@ func TestUpdateOfOthersStays(t *testing.T) {
 		other := connectOptions(a, b)
 		other.Update, other.MTU, other.AllowForward, other.Image = true, new(1300), new(true), "newer"
 		must(t, Connect, other)
-		var differs *steps.DifferenceError
+		var differs *plan.DifferenceError
 		var err error
 		for _, step := range []func(context.Context) (string, error){c.install, c.settle, c.prepare, c.configure} {
 			if _, err = step(t.Context()); err != nil {
@@ -290,17 +291,17 @@ func TestReplacedKeysStay(t *testing.T) {
 func TestExposeMeetsWithdraw(t *testing.T) {
 	const host = "198.51.100.7"
 	for name, c := range map[string]struct {
-		do, meanwhile func(context.Context, hosts.ExposeOptions, steps.Reporter) (hosts.Exposure, error)
+		do, meanwhile func(context.Context, expose.ExposeOptions, progress.Reporter) (expose.Exposure, error)
 		object        string
 	}{
-		"expose before an address is released": {hosts.Withdraw, hosts.Expose, "ipam"},
-		"withdraw after an address is held":    {hosts.Expose, hosts.Withdraw, "peering-b"},
+		"expose before an address is released": {expose.Withdraw, expose.Expose, "ipam"},
+		"withdraw after an address is held":    {expose.Expose, expose.Withdraw, "peering-b"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a, _ := connected(t)
 				if name == "expose before an address is released" {
-					must(t, hosts.Expose, exposing(a, host))
+					must(t, expose.Expose, exposing(a, host))
 				}
 				o := exposing(a, host)
 				o.Cluster = a.hooked("ConfigMap", c.object, func() { must(t, c.meanwhile, exposing(a, host)) })

@@ -14,10 +14,10 @@ import (
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/hint"
-	"liqonet.io/liqonet/internal/hosts"
+	"liqonet.io/liqonet/internal/inspect/status"
+	"liqonet.io/liqonet/internal/peering/expose"
+	"liqonet.io/liqonet/internal/peering/removal"
 	"liqonet.io/liqonet/internal/records"
-	"liqonet.io/liqonet/internal/removal"
-	"liqonet.io/liqonet/internal/status"
 )
 
 // addLater gives records of a cluster a field, as a later release of liqoctl writes them.
@@ -74,7 +74,7 @@ func TestLaterRelease(t *testing.T) {
 				} else if update != nil {
 					t.Errorf("update: %v", update)
 				}
-				_, expose := hosts.Expose(t.Context(), exposing(a, "198.51.100.7"), &recorder{})
+				_, expose := expose.Expose(t.Context(), exposing(a, "198.51.100.7"), &recorder{})
 				if slices.Contains(refused, "expose") {
 					expectRefused(t, "expose", name, expose)
 					expectHeld(t, a)

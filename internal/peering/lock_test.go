@@ -17,10 +17,11 @@ import (
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
-	"liqonet.io/liqonet/internal/hosts"
+	"liqonet.io/liqonet/internal/peering/expose"
+	"liqonet.io/liqonet/internal/peering/plan"
+	"liqonet.io/liqonet/internal/peering/removal"
+	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
-	"liqonet.io/liqonet/internal/removal"
-	"liqonet.io/liqonet/internal/steps"
 )
 
 // stoppedAt is a recorder that calls stop a while after a stage has begun.
@@ -40,7 +41,7 @@ func (s *stoppedAt) Stage(name string) {
 // TestConnectAgainAtOnce interrupts a connect and runs it again at once: the second waits until the first is rolled
 // back.
 func TestConnectAgainAtOnce(t *testing.T) {
-	for _, stage := range []string{steps.StageInstall, steps.StageNodes, steps.StageGateway, steps.StageTunnel, steps.StageProof} {
+	for _, stage := range []string{progress.StageInstall, progress.StageNodes, progress.StageGateway, progress.StageTunnel, progress.StageProof} {
 		for _, after := range []time.Duration{0, 50 * time.Millisecond} {
 			t.Run(stage+" "+after.String(), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
@@ -119,13 +120,13 @@ func TestUnchangedNeedsNoLock(t *testing.T) {
 			o := changed(a, b)
 			o.Update = false
 			_, err := Connect(t.Context(), o, &recorder{})
-			if _, differs := errors.AsType[*steps.DifferenceError](err); differs {
+			if _, differs := errors.AsType[*plan.DifferenceError](err); differs {
 				return nil
 			}
 			return fmt.Errorf("want differences: %w", err)
 		},
 		"unexpose": func(t *testing.T, a, _ *world) error {
-			_, err := hosts.Withdraw(t.Context(), exposing(a, "198.51.100.7"), &recorder{})
+			_, err := expose.Withdraw(t.Context(), exposing(a, "198.51.100.7"), &recorder{})
 			return err
 		},
 		"disconnect of another peer": func(t *testing.T, a, _ *world) error {
@@ -204,7 +205,7 @@ func TestLockLost(t *testing.T) {
 				a, b := twoWorlds()
 				live(t, a, b)
 				a.set(func() { a.deaf = true }) // it waits for reports
-				r := &stoppedAt{stage: steps.StageNodes, stop: func() { lose(t, a) }}
+				r := &stoppedAt{stage: progress.StageNodes, stop: func() { lose(t, a) }}
 				_, err := Connect(t.Context(), connectOptions(a, b), r)
 				if !errors.Is(err, cluster.ErrLockLost) || !strings.Contains(hint.Of(err), "run this again") {
 					t.Errorf("error %v, hint %q", err, hint.Of(err))

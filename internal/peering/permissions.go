@@ -11,15 +11,15 @@ import (
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
-	"liqonet.io/liqonet/internal/steps"
 	"liqonet.io/liqonet/templates"
 )
 
 // checkInstaller asks whether the user may do all that init does. Who may not, but may connect, can do so where
 // liqonet is installed: the site is then used as it is.
 func (s *site) checkInstaller(ctx context.Context) error {
-	err := steps.CheckPermissions(ctx, s.cluster, templates.Administer)
+	err := inventory.CheckPermissions(ctx, s.cluster, templates.Administer)
 	var refused *cluster.PermissionError
 	if !s.connecting || !errors.As(err, &refused) {
 		return err
@@ -31,7 +31,7 @@ func (s *site) checkInstaller(ctx context.Context) error {
 	if set == nil || set.Annotations[templates.AnnotationDigest] == "" {
 		return err // all that installing takes is told, which includes what connecting does
 	}
-	needed, e := steps.NeededPermissions(s.cluster.Namespace, templates.Operate)
+	needed, e := inventory.NeededPermissions(s.cluster.Namespace, templates.Operate)
 	if e != nil {
 		return e
 	}

@@ -15,8 +15,8 @@ import (
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/cluster/clustertest"
 	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
-	"liqonet.io/liqonet/internal/steps"
 	"liqonet.io/liqonet/templates"
 )
 
@@ -28,17 +28,17 @@ func TestMissingPermissionsAreListedAtOnce(t *testing.T) {
 		Verb: "delete", Group: "rbac.authorization.k8s.io", Resource: "clusterroles", Name: templates.NodeClusterRole(records.DefaultNamespace),
 	}
 	c, _ := clustertest.New(clustertest.Config{Denied: []cluster.Permission{everything, secrets, roles}})
-	err := steps.CheckPermissions(t.Context(), c, templates.Administer)
+	err := inventory.CheckPermissions(t.Context(), c, templates.Administer)
 	var refused *cluster.PermissionError
 	if !errors.As(err, &refused) || len(refused.Missing) != 2 || !slices.Contains(refused.Missing, secrets) || !slices.Contains(refused.Missing, roles) {
 		t.Errorf("error %v", err)
 	}
-	err = steps.CheckPermissions(t.Context(), c, templates.Operate)
+	err = inventory.CheckPermissions(t.Context(), c, templates.Operate)
 	if !errors.As(err, &refused) || !slices.Equal(refused.Missing, []cluster.Permission{secrets}) {
 		t.Errorf("who connects needs no ClusterRole: error %v", err)
 	}
 	c, _ = clustertest.New(clustertest.Config{Denied: []cluster.Permission{everything}})
-	if err := steps.CheckPermissions(t.Context(), c, templates.Administer); err != nil {
+	if err := inventory.CheckPermissions(t.Context(), c, templates.Administer); err != nil {
 		t.Errorf("everything that is needed is allowed, and yet: %v", err)
 	}
 }
@@ -46,7 +46,7 @@ func TestMissingPermissionsAreListedAtOnce(t *testing.T) {
 // limit lets the user of a world do no more than a level takes, and notes writes beyond it.
 func limit(t *testing.T, w *world, level templates.Level) {
 	t.Helper()
-	allowed, err := steps.NeededPermissions(w.Namespace, level)
+	allowed, err := inventory.NeededPermissions(w.Namespace, level)
 	if err != nil {
 		t.Fatal(err)
 	}

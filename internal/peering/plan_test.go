@@ -17,11 +17,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
-	"liqonet.io/liqonet/internal/hosts"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/peering/expose"
+	"liqonet.io/liqonet/internal/peering/plan"
+	"liqonet.io/liqonet/internal/peering/removal"
+	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
-	"liqonet.io/liqonet/internal/removal"
-	"liqonet.io/liqonet/internal/steps"
 )
 
 // objectsOf are liqonet's objects in a cluster, but for the Leases of nodes.
@@ -69,7 +70,7 @@ func changesBetween(t *testing.T, before, after map[string]cluster.Object) (all 
 }
 
 // namesOf are the objects of a plan in the form of changesBetween.
-func namesOf(p steps.Plan) (all []string) {
+func namesOf(p plan.Plan) (all []string) {
 	for _, c := range p.Clusters {
 		for _, change := range c.Changes {
 			if change.Namespace != "" && change.Kind != "Lease" {
@@ -106,7 +107,7 @@ func TestPlansAreCarriedOut(t *testing.T) {
 		fewer.Local.Gateways, fewer.Remote.Gateways = 1, 2
 		for _, s := range []struct {
 			name string
-			plan func(context.Context) (steps.Plan, error)
+			plan func(context.Context) (plan.Plan, error)
 			do   func(context.Context) error
 			want []string // to be found in the plan
 			// first is what others do before; nil: nothing.
@@ -122,8 +123,8 @@ func TestPlansAreCarriedOut(t *testing.T) {
 				[]string{"create Deployment gateway2-b", "create Secret peering3-a", "create PodDisruptionBudget gateway-b", "gateways[1]", "reserve 10.80.128.2/32"}, nil},
 			{"connect with fewer gateways", dryly(PlanConnect, fewer), doing(Connect, fewer),
 				[]string{"delete Deployment gateway2-b", "delete Secret peering3-a", "delete PodDisruptionBudget gateway-b", "release 10.80.128.2/32"}, nil},
-			{"expose", dryly(hosts.PlanExpose, host), doing(hosts.Expose, host), []string{"reserve 10.70.128.1/32", "exposed: none -> "}, nil},
-			{"withdraw", dryly(hosts.PlanWithdraw, host), doing(hosts.Withdraw, host), []string{"release 10.70.128.1/32"}, nil},
+			{"expose", dryly(expose.PlanExpose, host), doing(expose.Expose, host), []string{"reserve 10.70.128.1/32", "exposed: none -> "}, nil},
+			{"withdraw", dryly(expose.PlanWithdraw, host), doing(expose.Withdraw, host), []string{"release 10.70.128.1/32"}, nil},
 			{"init with other pools", dryly(PlanInit, pools), doing(Init, pools),
 				[]string{"change ConfigMap ipam\n    pools: 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16 -> 172.16.0.0/12\n"}, nil},
 			{"disconnect", dryly(removal.PlanDisconnect, removal.DisconnectOptions{Local: o.Local.Cluster, Remote: o.Remote.Cluster, Timeout: time.Minute}),
@@ -181,19 +182,19 @@ func TestPlanBesideDamagedReport(t *testing.T) {
 		if _, err := a.Kube.CoordinationV1().Leases(a.Namespace).Create(t.Context(), bad, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		plan, err := hosts.PlanExpose(t.Context(), exposing(a, "198.51.100.7"), &recorder{})
+		plan, err := expose.PlanExpose(t.Context(), exposing(a, "198.51.100.7"), &recorder{})
 		if err != nil || len(plan.Clusters[0].Changes) == 0 || len(plan.Clusters[0].Before.Nodes) != 2 {
 			t.Errorf("plan %+v, %v", plan, err)
 		}
-		must(t, hosts.Expose, exposing(a, "198.51.100.7"))
+		must(t, expose.Expose, exposing(a, "198.51.100.7"))
 	})
 }
 
-func dryly[O any](do func(context.Context, O, steps.Reporter) (steps.Plan, error), o O) func(context.Context) (steps.Plan, error) {
-	return func(ctx context.Context) (steps.Plan, error) { return do(ctx, o, &recorder{}) }
+func dryly[O any](do func(context.Context, O, progress.Reporter) (plan.Plan, error), o O) func(context.Context) (plan.Plan, error) {
+	return func(ctx context.Context) (plan.Plan, error) { return do(ctx, o, &recorder{}) }
 }
 
-func doing[O, R any](do func(context.Context, O, steps.Reporter) (R, error), o O) func(context.Context) error {
+func doing[O, R any](do func(context.Context, O, progress.Reporter) (R, error), o O) func(context.Context) error {
 	return func(ctx context.Context) error {
 		_, err := do(ctx, o, &recorder{})
 		return err
@@ -201,7 +202,7 @@ func doing[O, R any](do func(context.Context, O, steps.Reporter) (R, error), o O
 }
 
 // checkRecords looks at the records that kernels follow, in the plan of a step.
-func checkRecords(t *testing.T, step string, p steps.ClusterPlan) {
+func checkRecords(t *testing.T, step string, p plan.ClusterPlan) {
 	t.Helper()
 	mtu := func(s *records.Set) int {
 		if s == nil || len(s.Peerings) == 0 {

@@ -11,10 +11,10 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/inspect/status"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/peering/plan"
 	"liqonet.io/liqonet/internal/records"
-	"liqonet.io/liqonet/internal/status"
-	"liqonet.io/liqonet/internal/steps"
 	"liqonet.io/liqonet/templates"
 )
 
@@ -55,7 +55,7 @@ func TestSettingsOfPodsStay(t *testing.T) {
 		wantUnaltered(t, a, b)
 
 		install.Pods.GatewayNodeSelector = map[string]string{}
-		var differs *steps.DifferenceError
+		var differs *plan.DifferenceError
 		if _, err := Init(ctx, install, &recorder{}); !errors.As(err, &differs) {
 			t.Errorf("another setting without consent: %v", err)
 		}

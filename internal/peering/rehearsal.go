@@ -6,13 +6,13 @@ import (
 	"slices"
 
 	"liqonet.io/liqonet/internal/cluster"
-	"liqonet.io/liqonet/internal/steps"
+	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/ipam"
 )
 
 // dry is a copy of the site for a dry run, in which all changes are wanted.
 func (s site) dry(cluster *cluster.Cluster) site {
-	s.cluster, s.options.Update, s.reporter, s.changes = cluster, true, steps.Quiet{}, nil
+	s.cluster, s.options.Update, s.reporter, s.changes = cluster, true, progress.Quiet{}, nil
 	return s
 }
 
@@ -25,7 +25,7 @@ func (c *connector) dry(of func(*cluster.Cluster) *cluster.Cluster) *connector {
 		e.rekeyed = slices.Clone(e.rekeyed)
 	}
 	d := *c
-	d.reporter, d.local, d.remote = steps.Quiet{}, &local, &remote
+	d.reporter, d.local, d.remote = progress.Quiet{}, &local, &remote
 	return &d
 }
 

@@ -8,8 +8,8 @@ import (
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
-	"liqonet.io/liqonet/internal/steps"
 )
 
 // Manifests are the objects of one side of a peering, as a client applies them.
@@ -27,10 +27,10 @@ type RenderOptions struct {
 
 // Render returns the objects that Connect would leave in both clusters, and changes nothing. It needs what Connect
 // would learn on its way, and says what is missing.
-func Render(ctx context.Context, o RenderOptions, r steps.Reporter) (local, remote Manifests, err error) {
-	bounded, cancel := steps.Within(ctx, o.Timeout)
+func Render(ctx context.Context, o RenderOptions, r progress.Reporter) (local, remote Manifests, err error) {
+	bounded, cancel := progress.Within(ctx, o.Timeout)
 	defer cancel()
-	c := newConnector(o.ConnectOptions, steps.Planning(r))
+	c := newConnector(o.ConnectOptions, progress.Planning(r))
 	for _, step := range []func(context.Context) (string, error){c.reach, c.discover} {
 		if _, err := step(bounded); err != nil {
 			return local, remote, err
@@ -71,7 +71,7 @@ func (e *end) manifests(secrets bool) (Manifests, error) {
 	}
 	m := Manifests{Cluster: e.name}
 	if len(missing) > 0 {
-		return m, &steps.InputError{
+		return m, &progress.InputError{
 			Err:    fmt.Errorf("render cluster %q: not known before the clusters are connected: %w", e.cluster.Context, errors.Join(missing...)),
 			Advice: "give the missing values with the flags",
 		}

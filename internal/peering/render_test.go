@@ -13,8 +13,8 @@ import (
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
-	"liqonet.io/liqonet/internal/steps"
 )
 
 func renderOptions(a, b *world) RenderOptions {
@@ -101,7 +101,7 @@ func TestRenderSaysWhatIsMissing(t *testing.T) {
 		o = renderOptions(a, b)
 		o.MTU, o.Overlay, o.Service.NodePort = nil, "", 0
 		_, _, err := Render(t.Context(), o, &recorder{})
-		var input *steps.InputError
+		var input *progress.InputError
 		if !errors.As(err, &input) {
 			t.Fatal(err)
 		}

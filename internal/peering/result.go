@@ -6,19 +6,19 @@ import (
 	"time"
 
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/inspect/status"
+	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
-	"liqonet.io/liqonet/internal/status"
-	"liqonet.io/liqonet/internal/steps"
 )
 
 // InitResult is what Init did.
 type InitResult struct {
 	Cluster ClusterInfo `json:"cluster"`
 	// Unverified are the Ready nodes whose helpers have not reported in time.
-	Unverified []UnverifiedNode  `json:"unverifiedNodes,omitempty"`
-	Stages     []steps.StageTime `json:"stages"`
-	Objects    []cluster.Change  `json:"objects,omitempty"` // those that were created or changed
-	Changed    bool              `json:"changed"`
+	Unverified []UnverifiedNode     `json:"unverifiedNodes,omitempty"`
+	Stages     []progress.StageTime `json:"stages"`
+	Objects    []cluster.Change     `json:"objects,omitempty"` // those that were created or changed
+	Changed    bool                 `json:"changed"`
 }
 
 // UnverifiedNode is a Ready node that was not seen to take part.
@@ -46,14 +46,14 @@ type ClusterInfo struct {
 
 // Connection is what Connect reached.
 type Connection struct {
-	Local   SideResult        `json:"local"`
-	Remote  SideResult        `json:"remote"`
-	MTU     int               `json:"mtu"`  // bytes, of packets between pods of the two
-	Hops    []Hop             `json:"hops"` // those that decide it
-	Stages  []steps.StageTime `json:"stages"`
-	Took    time.Duration     `json:"tookNanoseconds"`
-	Changed bool              `json:"changed"`           // in either cluster
-	Objects []cluster.Change  `json:"objects,omitempty"` // those that were created or changed
+	Local   SideResult           `json:"local"`
+	Remote  SideResult           `json:"remote"`
+	MTU     int                  `json:"mtu"`  // bytes, of packets between pods of the two
+	Hops    []Hop                `json:"hops"` // those that decide it
+	Stages  []progress.StageTime `json:"stages"`
+	Took    time.Duration        `json:"tookNanoseconds"`
+	Changed bool                 `json:"changed"`           // in either cluster
+	Objects []cluster.Change     `json:"objects,omitempty"` // those that were created or changed
 }
 
 // SideResult is one cluster's side of a connection.

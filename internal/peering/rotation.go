@@ -11,8 +11,9 @@ import (
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/peering/plan"
+	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
-	"liqonet.io/liqonet/internal/steps"
 )
 
 // RotateOptions are the options of RotateKeys.
@@ -25,11 +26,11 @@ type RotateOptions struct {
 
 // Rotation is what RotateKeys did.
 type Rotation struct {
-	Peer     string            `json:"peer"` // as the local cluster calls it
-	Gateways []NewKey          `json:"gateways"`
-	Stages   []steps.StageTime `json:"stages"`
-	Took     time.Duration     `json:"tookNanoseconds"`
-	Objects  []cluster.Change  `json:"objects"`
+	Peer     string               `json:"peer"` // as the local cluster calls it
+	Gateways []NewKey             `json:"gateways"`
+	Stages   []progress.StageTime `json:"stages"`
+	Took     time.Duration        `json:"tookNanoseconds"`
+	Objects  []cluster.Change     `json:"objects"`
 }
 
 // NewKey is the new key of a gateway.
@@ -43,36 +44,36 @@ type NewKey struct {
 // packets, and the next one follows when packets were seen to cross with its new key. A side with one gateway has a
 // second one meanwhile. The preshared key stays: see decision 22. It can be interrupted anywhere and run again: then
 // all keys are replaced once more.
-func RotateKeys(ctx context.Context, o RotateOptions, r steps.Reporter) (Rotation, error) {
-	return steps.Locked(ctx, r, func(ctx context.Context) (Rotation, error) { return rotateKeys(ctx, o, r) }, &o.Local, &o.Remote)
+func RotateKeys(ctx context.Context, o RotateOptions, r progress.Reporter) (Rotation, error) {
+	return plan.Locked(ctx, r, func(ctx context.Context) (Rotation, error) { return rotateKeys(ctx, o, r) }, &o.Local, &o.Remote)
 }
 
-func rotateKeys(ctx context.Context, o RotateOptions, r steps.Reporter) (Rotation, error) {
+func rotateKeys(ctx context.Context, o RotateOptions, r progress.Reporter) (Rotation, error) {
 	start := time.Now()
 	t := newRotation(o, r)
-	bounded, cancel := steps.Within(ctx, o.Timeout)
+	bounded, cancel := progress.Within(ctx, o.Timeout)
 	defer cancel()
 	const again = "run this again: it completes what was begun"
 	err := t.stages.Run(bounded,
-		steps.Step{Stage: steps.StageReach, Do: t.reach},
-		steps.Step{Stage: steps.StageGateway, Hint: "see where packets get lost: liqoctl network status -o wide; then " + again, Do: t.prepare},
-		steps.Step{Stage: steps.StageKeys, Hint: again, Do: t.replaceAll},
-		steps.Step{Stage: steps.StageProof, Hint: again, Do: t.finish})
+		progress.Step{Stage: progress.StageReach, Do: t.reach},
+		progress.Step{Stage: progress.StageGateway, Hint: "see where packets get lost: liqoctl network status -o wide; then " + again, Do: t.prepare},
+		progress.Step{Stage: progress.StageKeys, Hint: again, Do: t.replaceAll},
+		progress.Step{Stage: progress.StageProof, Hint: again, Do: t.finish})
 	t.result.Took, t.result.Stages = time.Since(start), t.stages.Times
 	return t.result, err
 }
 
 // PlanRotateKeys returns what RotateKeys would change, and changes nothing.
-func PlanRotateKeys(ctx context.Context, o RotateOptions, r steps.Reporter) (steps.Plan, error) {
-	t := newRotation(o, steps.Planning(r))
-	bounded, cancel := steps.Within(ctx, o.Timeout)
+func PlanRotateKeys(ctx context.Context, o RotateOptions, r progress.Reporter) (plan.Plan, error) {
+	t := newRotation(o, progress.Planning(r))
+	bounded, cancel := progress.Within(ctx, o.Timeout)
 	defer cancel()
 	if _, err := t.reach(bounded); err != nil {
-		return steps.Plan{}, err
+		return plan.Plan{}, err
 	}
 	c, err := t.connector(bounded, false)
 	if err != nil {
-		return steps.Plan{}, err
+		return plan.Plan{}, err
 	}
 	d := c.dry((*cluster.Cluster).DryRun)
 	for _, e := range d.ends() {
@@ -81,25 +82,25 @@ func PlanRotateKeys(ctx context.Context, o RotateOptions, r steps.Reporter) (ste
 		}
 		for i := range e.keys {
 			if err := e.planKey(bounded, i); err != nil {
-				return steps.Plan{}, err
+				return plan.Plan{}, err
 			}
 		}
 	}
 	_, err = d.configure(bounded)
-	return steps.PlanOf(bounded, err, d.local.cluster, d.remote.cluster)
+	return plan.PlanOf(bounded, err, d.local.cluster, d.remote.cluster)
 }
 
 // rotation is a RotateKeys on its way.
 type rotation struct {
 	options  RotateOptions
-	stages   steps.Stages
-	reporter steps.Reporter
+	stages   progress.Stages
+	reporter progress.Reporter
 	result   Rotation
 	update   bool // the user has agreed to other CIDRs of the clusters
 }
 
-func newRotation(o RotateOptions, r steps.Reporter) *rotation {
-	return &rotation{options: o, reporter: r, stages: steps.Stages{Reporter: r}}
+func newRotation(o RotateOptions, r progress.Reporter) *rotation {
+	return &rotation{options: o, reporter: r, stages: progress.Stages{Reporter: r}}
 }
 
 // reach finds the peering in both clusters.
@@ -111,7 +112,7 @@ func (t *rotation) reach(ctx context.Context) (string, error) {
 	t.options.SkipValidation = true // permissions were checked
 	local, remote, name := t.options.Local.Context, t.options.Remote.Context, c.local.peering
 	if t.options.Peer != "" && t.options.Peer != name {
-		return "", &steps.InputError{
+		return "", &progress.InputError{
 			Err:    fmt.Errorf("cluster %q is not peer %q of cluster %q: that has the name %q", remote, t.options.Peer, local, name),
 			Advice: "leave the name out, or choose another remote cluster",
 		}
@@ -125,7 +126,7 @@ func (t *rotation) reach(ctx context.Context) (string, error) {
 func (t *rotation) connector(ctx context.Context, spare bool) (*connector, error) {
 	reporter := t.reporter
 	if spare {
-		reporter = steps.Quiet{} // the last run says what is left
+		reporter = progress.Quiet{} // the last run says what is left
 	}
 	c := newConnector(ConnectOptions{
 		Local: Side{Cluster: t.options.Local}, Remote: Side{Cluster: t.options.Remote},
@@ -170,7 +171,7 @@ func (e *end) checkAgreed() error {
 	if sameCIDRs(wanted.Peer, e.have.Peer) {
 		return nil
 	}
-	return hint.With(steps.Overtaken(e.cluster, records.PeeringName(e.peering), *e.have, wanted), "apply the changes with liqoctl network connect --update")
+	return hint.With(plan.Overtaken(e.cluster, records.PeeringName(e.peering), *e.have, wanted), "apply the changes with liqoctl network connect --update")
 }
 
 // sameCIDRs reports whether a record's peer has the same ranges as another's, in any order: discovery sorts them.

@@ -17,8 +17,9 @@ import (
 
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/peering/plan"
+	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
-	"liqonet.io/liqonet/internal/steps"
 )
 
 func rotateOptions(a, b *world) RotateOptions {
@@ -224,7 +225,7 @@ func TestRotationRefused(t *testing.T) {
 		o := rotateOptions(a, b)
 		o.Peer = "c"
 		_, err := RotateKeys(t.Context(), o, &recorder{})
-		if _, input := errors.AsType[*steps.InputError](err); !input {
+		if _, input := errors.AsType[*progress.InputError](err); !input {
 			t.Errorf("peer c: %v", err)
 		}
 	})
@@ -315,7 +316,7 @@ func TestTemporaryGateway(t *testing.T) {
 		}
 		o := connectOptions(a, b)
 		_, err := Connect(t.Context(), o, &recorder{})
-		if _, differs := errors.AsType[*steps.DifferenceError](err); !differs || !strings.Contains(err.Error(), "temporary") {
+		if _, differs := errors.AsType[*plan.DifferenceError](err); !differs || !strings.Contains(err.Error(), "temporary") {
 			t.Errorf("error %v", err)
 		}
 		if n := len(peeringOf(t, a).Gateways); n != 2 {

@@ -18,11 +18,12 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"liqonet.io/liqonet/internal/health"
+	"liqonet.io/liqonet/internal/inspect/status"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/peering/plan"
+	"liqonet.io/liqonet/internal/peering/removal"
+	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
-	"liqonet.io/liqonet/internal/removal"
-	"liqonet.io/liqonet/internal/status"
-	"liqonet.io/liqonet/internal/steps"
 	"liqonet.io/liqonet/ipam"
 )
 
@@ -196,7 +197,7 @@ func TestScaling(t *testing.T) {
 		o := gatewayOptions(a, b, 2, 2)
 		o.Update = false
 		_, err := Connect(t.Context(), o, &recorder{})
-		if _, differs := errors.AsType[*steps.DifferenceError](err); !differs {
+		if _, differs := errors.AsType[*plan.DifferenceError](err); !differs {
 			t.Fatalf("without consent: %v", err)
 		}
 		checkGateways(t, a, b, 1, 1)
@@ -289,7 +290,7 @@ func TestPortsOfTunnels(t *testing.T) {
 		o := gatewayOptions(a, b, 2, 2)
 		o.ClientPort = new(uint16(65530))
 		_, err := Connect(t.Context(), o, &recorder{})
-		if _, refused := errors.AsType[*steps.InputError](err); !refused || !strings.Contains(err.Error(), "--gw-client-port: port 65539") {
+		if _, refused := errors.AsType[*progress.InputError](err); !refused || !strings.Contains(err.Error(), "--gw-client-port: port 65539") {
 			t.Errorf("error %v", err)
 		}
 		if left := a.left(t); len(left) > 0 {

@@ -12,8 +12,8 @@ import (
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
-	"liqonet.io/liqonet/internal/steps"
 	"liqonet.io/liqonet/templates"
 )
 
@@ -117,7 +117,7 @@ func (e *end) chooseService(ctx context.Context, v templates.ServiceValues) (tem
 		v.Annotations = standing.Annotations
 	}
 	if err := v.Validate(); err != nil {
-		return v, &steps.InputError{Err: fmt.Errorf("--gw-server-service-*: %w", err), Advice: "set --gw-server-service-type"}
+		return v, &progress.InputError{Err: fmt.Errorf("--gw-server-service-*: %w", err), Advice: "set --gw-server-service-type"}
 	}
 	return v, nil
 }

@@ -11,8 +11,8 @@ import (
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
-	"liqonet.io/liqonet/internal/steps"
 )
 
 // fullOptions set all that can be set of a peering.
@@ -173,7 +173,7 @@ func TestSettingsContradict(t *testing.T) {
 		o.Options = Options{}
 		o.Service.LoadBalancerIP = netip.MustParseAddr("203.0.113.7")
 		_, err := Connect(t.Context(), o, &recorder{})
-		if _, input := errors.AsType[*steps.InputError](err); !input {
+		if _, input := errors.AsType[*progress.InputError](err); !input {
 			t.Errorf("error %v", err)
 		}
 	})

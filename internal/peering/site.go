@@ -15,8 +15,8 @@ import (
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
-	"liqonet.io/liqonet/internal/steps"
 	"liqonet.io/liqonet/ipam"
 	"liqonet.io/liqonet/templates"
 )
@@ -26,7 +26,7 @@ type site struct {
 	cluster  *cluster.Cluster
 	side     Side // what the user says of it
 	options  Installation
-	reporter steps.Reporter
+	reporter progress.Reporter
 
 	id        string
 	name      string
@@ -69,7 +69,7 @@ type found struct {
 }
 
 // newSite is the site of an operation that begins.
-func newSite(side Side, o Installation, r steps.Reporter) site {
+func newSite(side Side, o Installation, r progress.Reporter) site {
 	return site{cluster: side.Cluster, side: side, options: o, nodes: &roster{strict: o.AllNodes}, update: o.Update, reporter: r, run: inventory.NewRun()}
 }
 
@@ -230,7 +230,7 @@ func (s *site) remove(ctx context.Context, objects ...cluster.Object) error {
 
 // note keeps account of changes.
 func (s *site) note(changes ...cluster.Change) {
-	s.changes = append(s.changes, steps.Altering(changes)...)
+	s.changes = append(s.changes, progress.Altering(changes)...)
 }
 
 // described is the site in a few words, once it is discovered.
@@ -254,7 +254,7 @@ func joined[T fmt.Stringer](values []T) string {
 }
 
 // warnOfYounger tells of installations beside which the one in use goes on.
-func warnOfYounger(c *cluster.Cluster, younger []string, r steps.Reporter) {
+func warnOfYounger(c *cluster.Cluster, younger []string, r progress.Reporter) {
 	for _, namespace := range younger {
 		r.Warn(fmt.Sprintf("cluster %q: a second installation in namespace %s cannot work", c.Context, namespace),
 			fmt.Sprintf("liqoctl network reset -n %s --context %s", namespace, cluster.ShellWord(c.Context)))

@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"liqonet.io/liqonet/internal/cidr"
+	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
-	"liqonet.io/liqonet/internal/steps"
 	"liqonet.io/liqonet/templates"
 )
 
@@ -56,7 +56,7 @@ func (c *connector) checkPorts() error {
 		"gw-server-service-port": s.service.Port, "gw-server-service-nodeport": s.service.NodePort, "gw-client-port": s.EndpointPort,
 	} {
 		if _, err := templates.PortOf(first, last); err != nil {
-			return &steps.InputError{Err: fmt.Errorf("--%s: %w", flag, err)}
+			return &progress.InputError{Err: fmt.Errorf("--%s: %w", flag, err)}
 		}
 	}
 	return nil

@@ -9,9 +9,9 @@ import (
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/peering/removal"
+	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
-	"liqonet.io/liqonet/internal/removal"
-	"liqonet.io/liqonet/internal/steps"
 )
 
 // undo removes what a failed connect made at this end: the peering, and the installation unless others use it
@@ -56,14 +56,14 @@ func (c *connector) fail(ctx context.Context, cause error) {
 		c.reporter.Note("not rolled back (--keep); to remove what was created: liqoctl network disconnect, liqoctl network reset")
 		return
 	}
-	rest, cancel := steps.Afterwards(ctx)
+	rest, cancel := progress.Afterwards(ctx)
 	defer cancel()
 	if errors.Is(cause, context.Canceled) {
 		cause = errInterrupted
 	}
 	c.reporter.Note("rolling back: " + cause.Error())
-	err := steps.EachOf(c.ends(), func(e *end) error {
-		err := steps.Persist(rest, e.undo)
+	err := progress.EachOf(c.ends(), func(e *end) error {
+		err := progress.Persist(rest, e.undo)
 		if err == nil {
 			c.reporter.Note(e.undone())
 		}

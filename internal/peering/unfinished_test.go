@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/inventory"
-	"liqonet.io/liqonet/internal/removal"
-	"liqonet.io/liqonet/internal/steps"
+	"liqonet.io/liqonet/internal/peering/removal"
+	"liqonet.io/liqonet/internal/progress"
 )
 
 // interruptedAt runs a connect that is interrupted when it is about to write an object of cluster a, and returns what
@@ -126,7 +126,7 @@ func TestUnfinishedIsCompleted(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a, b := twoWorlds()
 				live(t, a, b)
-				killed := newConnector(connectOptions(a, b), steps.Quiet{})
+				killed := newConnector(connectOptions(a, b), progress.Quiet{})
 				for _, do := range []func(context.Context) (string, error){killed.reach, killed.discover, killed.install, killed.settle, killed.prepare} {
 					if _, err := do(t.Context()); err != nil {
 						t.Fatal(err)

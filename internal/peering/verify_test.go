@@ -16,8 +16,8 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/peering/removal"
 	"liqonet.io/liqonet/internal/records"
-	"liqonet.io/liqonet/internal/removal"
 	"liqonet.io/liqonet/templates"
 )
 

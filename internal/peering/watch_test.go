@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 
-	"liqonet.io/liqonet/internal/status"
+	"liqonet.io/liqonet/internal/inspect/status"
 )
 
 // TestWatchOutlivesRestarts: a watch that has begun goes on where an API server is away for a while, and says so once.

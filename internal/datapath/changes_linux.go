@@ -1,0 +1,47 @@
+package datapath
+
+import (
+	"slices"
+	"strings"
+
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/netops"
+)
+
+// Changes returns what changes in kernels when the records change. Nodes and gateways that have not reported are left
+// out.
+func Changes(before, after records.Set) []Change {
+	var all []Change
+	note := func(c Change, have, want netops.State) {
+		if plan := netops.Diff(have, want); !plan.Empty() {
+			c.Steps = strings.Split(strings.TrimSuffix(plan.String(), "\n"), "\n")
+			all = append(all, c)
+		}
+	}
+	for _, n := range before.Nodes {
+		note(Change{Node: n.Name}, nodeOf(before, n).State(), nodeOf(after, n).State())
+	}
+	for _, p := range before.Peerings {
+		for i := range p.Gateways {
+			id := records.GatewayID{Peering: p.Name, Number: i + 1}
+			have, _ := gatewayOf(before, id)
+			if want, ok := gatewayOf(after, id); ok {
+				note(Change{Gateway: id.String()}, have, want)
+			}
+		}
+	}
+	return all
+}
+
+func nodeOf(r records.Set, n records.Node) Node {
+	return Node{Name: n.Name, Fabric: r.Fabric, Peerings: r.Peerings, Gateways: r.Gateways, Pods: PodsOf(n), Internal: n.Internal}
+}
+
+// gatewayOf is the state of a gateway; false where it is not there, as its kernel's state goes with it.
+func gatewayOf(r records.Set, id records.GatewayID) (netops.State, bool) {
+	i := slices.IndexFunc(r.Peerings, func(p records.Peering) bool { return p.Name == id.Peering && id.Number <= len(p.Gateways) })
+	if i < 0 || r.Fabric == nil || !r.Gateways[id].PodIP.IsValid() {
+		return netops.State{}, false
+	}
+	return Gateway{Fabric: *r.Fabric, Peering: r.Peerings[i], Number: id.Number, Nodes: r.Nodes, Pod: r.Gateways[id].PodIP}.State(), true
+}

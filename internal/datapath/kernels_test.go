@@ -1,0 +1,86 @@
+//go:build linux
+
+package datapath
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"liqonet.io/liqonet/internal/records"
+)
+
+func addrs(texts ...string) (all []netip.Addr) {
+	for _, text := range texts {
+		all = append(all, netip.MustParseAddr(text))
+	}
+	return all
+}
+
+func TestEndpoints(t *testing.T) {
+	recorded := []string{"gateway.example:51840", "192.0.2.7:1", "192.0.2.8:1"}
+	for _, test := range []struct {
+		heard    []netip.Addr
+		recorded []string
+		want     []netip.Addr
+	}{
+		{nil, nil, nil},
+		{nil, recorded[:1], nil},
+		{nil, recorded, addrs("192.0.2.7", "192.0.2.8")},
+		{addrs("192.0.2.9"), recorded, addrs("192.0.2.9", "192.0.2.7", "192.0.2.8")},
+		{addrs("192.0.2.9"), nil, addrs("192.0.2.9")},
+	} {
+		if got := endpoints(test.heard, []records.Tunnel{{Endpoints: test.recorded}}); !slices.Equal(got, test.want) {
+			t.Errorf("heard at %v, of %v: %v, want %v", test.heard, test.recorded, got, test.want)
+		}
+	}
+}
+
+// connected are the records of a cluster of two nodes with one peering.
+func connected() records.Set {
+	prefix := netip.MustParsePrefix
+	mapped := func(real, seen string) records.Mapping {
+		return records.Mapping{Real: prefix(real), Seen: prefix(seen)}
+	}
+	return records.Set{
+		Fabric: &records.Fabric{
+			PodCIDRs: []netip.Prefix{prefix("10.244.0.0/16")}, ExternalCIDR: prefix("10.70.0.0/16"), InternalCIDR: prefix("10.80.0.0/16"),
+			Overlay: records.Overlay{Kind: records.VXLAN, Port: 6091}, MTU: 1500,
+		},
+		Peerings: []records.Peering{{
+			Name: "b", Role: records.Client, MTU: 1420,
+			Peer: records.Peer{PodCIDRs: []records.Mapping{mapped("10.244.0.0/16", "10.71.0.0/16")}, ExternalCIDR: mapped("10.70.0.0/16", "10.81.0.0/16")},
+			Gateways: []records.LocalGateway{{OverlayID: 32769, Address: addrs("10.80.128.1")[0], Tunnels: []records.Tunnel{
+				{Address: prefix("169.254.18.2/30"), PeerAddress: addrs("169.254.18.1")[0], Endpoints: []string{"192.0.2.1:51840"}},
+			}}},
+		}},
+		Gateways: map[records.GatewayID]records.Gateway{{Peering: "b", Number: 1}: {PodIP: addrs("10.244.1.9")[0]}},
+		Nodes: []records.Node{
+			{Name: "n1", Internal: addrs("10.80.0.1")[0], PodCIDRs: []netip.Prefix{prefix("10.244.1.0/24")}, OverlaySources: map[records.GatewayID]netip.Addr{{Peering: "b", Number: 1}: addrs("10.244.1.1")[0]}},
+			{Name: "n2", Internal: addrs("10.80.0.2")[0], PodCIDRs: []netip.Prefix{prefix("10.244.2.0/24")}, OverlaySources: map[records.GatewayID]netip.Addr{{Peering: "b", Number: 1}: addrs("172.31.0.2")[0]}},
+		},
+	}
+}
+
+func TestChanges(t *testing.T) {
+	if c := Changes(connected(), connected()); len(c) > 0 {
+		t.Errorf("between equal records: %v", c)
+	}
+	narrow := connected()
+	narrow.Peerings = slices.Clone(narrow.Peerings)
+	narrow.Peerings[0].MTU = 1300
+	got := Changes(connected(), narrow)
+	if len(got) != 3 || got[0].Node != "n1" || got[1].Node != "n2" || got[2].Gateway != "b" {
+		t.Fatalf("another MTU: %+v", got)
+	}
+	for _, c := range got {
+		if text := strings.Join(c.Steps, "\n"); !strings.Contains(text, "mtu 1300") || strings.Contains(text, "firewall\n\tcreate") {
+			t.Errorf("steps of %s%s:\n%s", c.Node, c.Gateway, text)
+		}
+	}
+	got = Changes(connected(), records.Set{Fabric: connected().Fabric, Nodes: connected().Nodes})
+	if len(got) != 2 || !strings.Contains(strings.Join(got[0].Steps, "\n"), "- link lqn-gw32769") {
+		t.Errorf("without the peering: %+v", got)
+	}
+}

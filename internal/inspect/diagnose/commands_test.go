@@ -1,0 +1,41 @@
+package diagnose
+
+import (
+	"strings"
+	"testing"
+
+	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/health"
+	"liqonet.io/liqonet/internal/inspect/status"
+	"liqonet.io/liqonet/internal/records"
+)
+
+// TestCommandsToCopy: whatever contexts, namespaces and peerings are called, each is one word of a command to copy. A
+// name that contains a placeholder is not filled in again.
+func TestCommandsToCopy(t *testing.T) {
+	const evil = "x;echo CONTEXT NAMESPACE PEER REMOTE OTHER BROKEN $(id) 'y"
+	s := sideOf(evil)
+	s.cluster.Namespace, s.status.Peer, s.remote = evil, evil, evil
+	s.younger, s.peerings = []string{evil}, []status.Peering{s.status}
+	for _, c := range Table() {
+		o := failed("it failed")
+		if c.ID == "LQ-LEFTOVERS-INSTALLATION" || c.ID == "LQ-LEFTOVERS-PEERING" {
+			o = c.cluster(s.facts)
+		}
+		c.reads = nil
+		got := c.finding(s.facts, s, func() outcome { return o })
+		if rest := strings.ReplaceAll(got.Fix, cluster.ShellWord(evil), ""); got.State != Failed || strings.Contains(rest, "$(id)") {
+			t.Errorf("%s: %s: %s", c.ID, got.State, got.Fix)
+		}
+	}
+}
+
+// TestObservationsAreBounded: what a gateway reports of itself does not fill the screen.
+func TestObservationsAreBounded(t *testing.T) {
+	s := sideOf("a")
+	s.status.State = health.Degraded
+	s.reports = []*records.Status{{Failed: []string{strings.Repeat("no\n", 100_000)}}}
+	if got := made(t, "LQ-GATEWAY-APPLIED", s); got.State != Failed || len(got.Observed) > 3000 || strings.Contains(got.Observed, "\n") {
+		t.Errorf("%s, %d bytes", got.State, len(got.Observed))
+	}
+}

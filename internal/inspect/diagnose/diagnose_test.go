@@ -1,0 +1,231 @@
+package diagnose
+
+import (
+	"encoding/xml"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/golden"
+	"liqonet.io/liqonet/internal/health"
+	"liqonet.io/liqonet/internal/inspect/status"
+	"liqonet.io/liqonet/internal/pathtest"
+	"liqonet.io/liqonet/internal/pathtest/probe"
+	"liqonet.io/liqonet/internal/records"
+)
+
+// TestTable: IDs are unique and name their layer, layers come in order, each check is behind those that explain it.
+func TestTable(t *testing.T) {
+	var seen []string
+	layer := 0
+	for _, c := range Table() {
+		if slices.Contains(seen, c.ID) || !strings.HasPrefix(c.ID, "LQ-"+strings.ToUpper(string(c.Layer))+"-") {
+			t.Errorf("ID %s in layer %s", c.ID, c.Layer)
+		}
+		if (c.cluster == nil) == (c.side == nil) || c.What == "" || c.Cause == "" || c.Fix == "" {
+			t.Errorf("%s is not complete", c.ID)
+		}
+		for _, n := range c.Needs {
+			if !slices.Contains(seen, n) {
+				t.Errorf("%s needs %s, which is not before it", c.ID, n)
+			}
+		}
+		if i := slices.Index(Layers(), c.Layer); i < layer {
+			t.Errorf("%s: layer %s comes too late", c.ID, c.Layer)
+		} else {
+			layer = i
+		}
+		seen = append(seen, c.ID)
+	}
+}
+
+// TestPages: docs/checks has a page for each check, and no others.
+func TestPages(t *testing.T) {
+	const folder = "../../../docs/checks"
+	var index strings.Builder
+	index.WriteString("# Checks\n\nThe checks of `liqoctl network diagnose`, in order of dependency. In commands, CONTEXT and REMOTE " +
+		"stand for the kube contexts of the cluster and of the other one, NAMESPACE for that of liqonet, and PEER for the name of the peering; the command " +
+		"fills them in.\n\n| check | layer | checks |\n|---|---|---|\n")
+	pages := []string{"README.md"}
+	for _, c := range Table() {
+		golden.File(t, filepath.Join(folder, c.ID+".md"), page(c))
+		index.WriteString("| [" + c.ID + "](" + c.ID + ".md) | " + string(c.Layer) + " | " + c.What + " |\n")
+		pages = append(pages, c.ID+".md")
+	}
+	golden.File(t, filepath.Join(folder, "README.md"), index.String())
+	there, err := os.ReadDir(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range there {
+		if !slices.Contains(pages, page.Name()) {
+			golden.Gone(t, filepath.Join(folder, page.Name()))
+		}
+	}
+}
+
+// page is the documentation of a check.
+func page(c Check) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# %s\n\nLayer: %s.\n\n%s\n\n## Likely cause\n\n%s\n\n## What to do\n\n%s\n", c.ID, c.Layer, c.What, c.Cause, c.Fix)
+	if len(c.Needs) > 0 {
+		b.WriteString("\n## Depends on\n\nThis check follows if one of these fails:\n\n")
+		for _, n := range c.Needs {
+			fmt.Fprintf(&b, "- [%s](%s.md)\n", n, n)
+		}
+	}
+	return b.String()
+}
+
+// made makes one check of the table for a side.
+func made(t *testing.T, id string, s *side) Finding {
+	t.Helper()
+	for _, c := range Table() {
+		if c.ID == id {
+			return c.finding(s.facts, s, func() outcome {
+				if c.cluster != nil {
+					return c.cluster(s.facts)
+				}
+				return c.side(s)
+			})
+		}
+	}
+	t.Fatalf("no check %s", id)
+	return Finding{}
+}
+
+func sideOf(name string) *side {
+	f := &facts{cluster: &cluster.Cluster{Context: name, Namespace: "liqonet"}, name: name, unread: map[fact]error{}}
+	return &side{facts: f, status: status.Peering{Cluster: name, Peer: "b", State: health.Healthy}}
+}
+
+// TestClocks: the time in a gateway's report is compared with that at which the API server stored it.
+func TestClocks(t *testing.T) {
+	now := time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
+	for off, want := range map[time.Duration]State{0: Passed, -30 * time.Second: Passed, 2 * time.Minute: Warning, -time.Hour: Warning} {
+		text, err := records.Encode(records.Status{
+			Version: records.SchemaVersion, Time: now.Add(off), Pod: "gateway-0", Implementation: records.Kernel, Overlay: records.VXLAN,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, _ := records.IdentityOf("status-b")
+		s := sideOf("a")
+		field := func(at time.Time, fields string, by metav1.ManagedFieldsOperationType) metav1.ManagedFieldsEntry {
+			return metav1.ManagedFieldsEntry{Operation: by, Time: &metav1.Time{Time: at}, FieldsV1: metav1.NewFieldsV1(fields)}
+		}
+		s.configMaps = map[string]*corev1.ConfigMap{"status-b": {
+			ObjectMeta: metav1.ObjectMeta{Name: "status-b", Labels: id.Labels(), ManagedFields: []metav1.ManagedFieldsEntry{
+				field(now, `{"f:data":{"f:record":{}}}`, metav1.ManagedFieldsOperationUpdate),
+				field(now.Add(time.Hour), `{"f:metadata":{"f:labels":{}}}`, metav1.ManagedFieldsOperationUpdate),
+				field(now.Add(time.Hour), `{"f:data":{}}`, metav1.ManagedFieldsOperationApply),
+			}},
+			Data: map[string]string{records.DataKey: text},
+		}}
+		if got := made(t, "LQ-API-CLOCK", s); got.State != want {
+			t.Errorf("%s off: %+v, want %s", off, got, want)
+		}
+	}
+}
+
+// TestProbes: what packets of the side met decides the checks of paths.
+func TestProbes(t *testing.T) {
+	at := func(cluster string, name probe.Check, state pathtest.State) pathtest.Check {
+		return pathtest.Check{From: pathtest.End{Cluster: cluster, Kind: pathtest.Pod, Node: "n"}, Name: name, State: state, Seen: "nothing", Expected: "an answer"}
+	}
+	for _, c := range []struct {
+		paths           []pathtest.Check
+		packets, source State
+	}{
+		{[]pathtest.Check{at("a", probe.TCP, pathtest.Passed), at("b", probe.TCP, pathtest.Failed)}, Passed, Passed},
+		{[]pathtest.Check{at("a", probe.TCP, pathtest.Failed)}, Failed, Passed},
+		{[]pathtest.Check{at("a", "source", pathtest.Failed)}, Passed, Failed},
+	} {
+		s := sideOf("a")
+		s.paths = c.paths
+		if got := made(t, "LQ-PATH-PACKETS", s); got.State != c.packets {
+			t.Errorf("%+v: %+v", c.paths, got)
+		}
+		if got := made(t, "LQ-PATH-SOURCE", s); got.State != c.source {
+			t.Errorf("%+v: %+v", c.paths, got)
+		}
+		s.note(packets, errNoProbe)
+		if got := made(t, "LQ-PATH-SOURCE", s); got.State != Skipped || got.Observed == "" {
+			t.Errorf("without packets: %+v", got)
+		}
+	}
+}
+
+// TestStatusIsNeverContradicted: a peering that is not healthy fails a check, whatever the others find.
+func TestStatusIsNeverContradicted(t *testing.T) {
+	s := sideOf("a")
+	s.status.State, s.status.Reason = health.Down, "the moon is full"
+	if got := made(t, "LQ-PATH-STATUS", s); got.State != Failed || !strings.Contains(got.Observed, "the moon is full") {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestTunnelName: the remedy is about the endpoints, which the client tries in turn, also once one has answered.
+func TestTunnelName(t *testing.T) {
+	s := sideOf("a")
+	s.record = &records.Peering{Gateways: []records.LocalGateway{{Tunnels: []records.Tunnel{{Endpoints: []string{"192.0.2.1:30840", "192.0.2.2:30840"}}}}}}
+	if got, want := s.tunnelName(1, 1), "tunnel 1-1 to 192.0.2.1:30840, 192.0.2.2:30840"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestLostPackets: the check names the node that all lost packets have in common.
+func TestLostPackets(t *testing.T) {
+	end := func(cluster string, kind pathtest.Kind, node string) pathtest.End {
+		return pathtest.End{Cluster: cluster, Kind: kind, Node: node}
+	}
+	one, two, far, farther := end("a", pathtest.Pod, "a1"), end("a", pathtest.Pod, "a2"), end("b", pathtest.Pod, "b1"), end("b", pathtest.Pod, "b2")
+	for _, c := range []struct {
+		lost [][2]pathtest.End
+		want string
+	}{
+		{[][2]pathtest.End{{one, far}, {one, farther}}, "; all 2 failures are from pod on a1 of a"},
+		{[][2]pathtest.End{{one, far}, {end("a", pathtest.Node, "a1"), farther}}, "; all 2 failures are from node a1"},
+		{[][2]pathtest.End{{one, far}, {two, far}}, "; all 2 failures are to node b1"},
+		{[][2]pathtest.End{{one, far}, {two, farther}}, "expected an answer"},
+		{[][2]pathtest.End{{one, far}}, "expected an answer"},
+	} {
+		s := sideOf("a")
+		for _, l := range c.lost {
+			s.paths = append(s.paths, pathtest.Check{From: l[0], To: l[1], Name: probe.UDP, State: pathtest.Failed, Expected: "an answer"})
+		}
+		if got := made(t, "LQ-PATH-PACKETS", s); !strings.HasSuffix(got.Observed, c.want) {
+			t.Errorf("%q, want it to end with %q", got.Observed, c.want)
+		}
+	}
+}
+
+func TestJUnit(t *testing.T) {
+	r := Result{Checks: []Finding{
+		{ID: "LQ-A", Layer: API, Cluster: "a", State: Failed, Observed: "no answer"}, {ID: "LQ-B", Layer: Path, Cluster: "a", State: Following, Follows: "LQ-A"},
+		{ID: "LQ-C", Layer: Path, Cluster: "a", State: Warning}, {ID: "LQ-D", Layer: Path, Cluster: "a", State: Passed},
+	}}
+	text, err := r.JUnit()
+	var report struct {
+		Suites []struct {
+			Name     string `xml:"name,attr"`
+			Tests    int    `xml:"tests,attr"`
+			Failures int    `xml:"failures,attr"`
+			Skipped  int    `xml:"skipped,attr"`
+		} `xml:"testsuite"`
+	}
+	if err != nil || xml.Unmarshal(text, &report) != nil || len(report.Suites) != len(Layers()) {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	if first, path := report.Suites[0], report.Suites[8]; first.Failures != 1 || path.Tests != 3 || path.Skipped != 1 || path.Failures != 0 {
+		t.Errorf("%s", text)
+	}
+}

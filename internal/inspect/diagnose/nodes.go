@@ -1,0 +1,248 @@
+package diagnose
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/health"
+	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/inspect/status"
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/templates"
+)
+
+// recent is for how long drift is worth a warning.
+const recent = 10 * time.Minute
+
+func nodeChecks() []Check {
+	return []Check{
+		{
+			ID: "LQ-NODES-READY", Layer: Nodes, What: "All nodes that run helpers are Ready.",
+			Needs: []string{"LQ-API-REACHABLE"},
+			Cause: "A node is down, or its kubelet does not reach the API server.",
+			Fix:   "kubectl --context CONTEXT get nodes; kubectl --context CONTEXT describe node NODE",
+			reads: []fact{nodes}, cluster: (*facts).nodesReady,
+		},
+		{
+			ID: "LQ-NODES-HELPER", Layer: Nodes, What: "A helper runs on every Ready node.",
+			Needs: []string{"LQ-OBJECTS-INSTALLED"},
+			Cause: "The image cannot be pulled, a quota or admission refuses the pods, or the helper crashes.",
+			Fix:   "kubectl --context CONTEXT -n NAMESPACE get pods -o wide; kubectl --context CONTEXT -n NAMESPACE describe pod POD",
+			reads: []fact{installation, nodes, pods}, cluster: (*facts).helpersRun,
+		},
+		{
+			ID: "LQ-NODES-REPORT", Layer: Nodes, What: "Every node with a helper has a report in its Lease that can be read.",
+			Needs: []string{"LQ-NODES-HELPER"},
+			Cause: "The helper does not reach the API server, or another program edited the Lease.",
+			Fix:   "Read the log of the helper on the node that is named: kubectl --context CONTEXT -n NAMESPACE logs POD",
+			reads: []fact{leases, nodes, pods}, cluster: (*facts).nodesReport,
+		},
+		{
+			ID: "LQ-NODES-KERNEL", Layer: Nodes,
+			What:  "The kernel of every node has the overlay that the cluster uses (VXLAN or Geneve), and WireGuard where the peering asks for the kernel's.",
+			Needs: []string{"LQ-NODES-REPORT"},
+			Cause: "A node with another kernel joined, or a module was blocked.",
+			Fix:   "Load the module on the nodes that are named (modprobe geneve, vxlan or wireguard), or use --overlay vxlan or --wireguard auto with --update.",
+			reads: []fact{leases, configMaps}, cluster: (*facts).kernels,
+		},
+		{
+			ID: "LQ-NODES-FORWARD", Layer: Nodes, What: "No firewall in the kernels of nodes drops by default what nodes forward.",
+			Needs: []string{"LQ-NODES-REPORT"},
+			Cause: "Docker, ufw or another program set the policy of a chain at hook forward to drop. No other rule can undo that.",
+			Fix:   update + " --allow-forward. See docs/troubleshooting.md, Firewalls on nodes.",
+			reads: []fact{leases, configMaps}, cluster: (*facts).forwardDrops,
+		},
+		{
+			ID: "LQ-NODES-PLUGIN", Layer: Nodes, What: "The network plugin has no setting that is known to take packets past the kernel's routing and nftables.",
+			Needs: []string{"LQ-API-REACHABLE"},
+			Cause: "eBPF or Open vSwitch routes packets of pods before liqonet's rules see them.",
+			Fix:   "Change the setting that is named. See docs/network-plugins.md.",
+			reads: []fact{plugin}, cluster: (*facts).pluginWarnings,
+		},
+		{
+			ID: "LQ-NODES-REFUSED", Layer: Nodes, What: "Every node serves the peering as its record says, and no foreign rule or route takes packets for the peer.",
+			Needs: []string{"LQ-NODES-REPORT", "LQ-OBJECTS-INTACT", "LQ-NODES-KERNEL"},
+			Cause: "The record has values that helpers do not accept, for example ranges that would take an address of the node away. Or another program, such as a " +
+				"VPN, has added a routing rule before liqonet's (priority 103 and 104), or a route to a table that such a rule leads to.",
+			Fix:   update + ". For a foreign rule or route, which is named: on that node, ip rule and ip route show table TABLE show it; let its program leave out the peer's ranges, or give the rule a priority above 104.",
+			reads: []fact{leases, pods}, side: (*side).refusals,
+		},
+		{
+			ID: "LQ-NODES-DRIFT", Layer: Nodes, What: "No other program has changed liqonet's kernel objects within ten minutes.",
+			Cause: "Another program, such as a network plugin or a firewall, removes or changes links, routes or rules. The helper restores them within a second.",
+			Fix:   "Find the program that changes what is named; the helpers' logs have each object and time.",
+			reads: []fact{peerings}, side: (*side).drift,
+		},
+	}
+}
+
+func (f *facts) nodesReady() outcome {
+	var silent []string
+	for _, n := range f.nodes {
+		if !cluster.Ready(n) {
+			silent = append(silent, n.Name)
+		}
+	}
+	switch len(silent) {
+	case 0:
+		return passed()
+	case len(f.nodes):
+		return failed("no node is Ready")
+	}
+	return warned([]string{"not Ready: node " + strings.Join(silent, ", ")})
+}
+
+// withHelper are the Ready nodes on which a helper's pod is Ready, and those on which none is.
+func (f *facts) withHelper() (with, without []string) {
+	running := make(map[string]bool)
+	for _, p := range f.pods {
+		if p.Labels[records.LabelComponent] == records.ComponentFabric && podReady(p) {
+			running[p.Spec.NodeName] = true
+		}
+	}
+	for _, n := range f.nodes {
+		switch {
+		case !cluster.Ready(n):
+		case running[n.Name]:
+			with = append(with, n.Name)
+		default:
+			without = append(without, n.Name)
+		}
+	}
+	return with, without
+}
+
+func podReady(p *corev1.Pod) bool {
+	return p.DeletionTimestamp == nil && slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+func (f *facts) helpersRun() outcome {
+	_, without := f.withHelper()
+	if len(without) == 0 {
+		return passed()
+	}
+	return explained(failed("no helper is ready on node %s", strings.Join(without, ", ")), f.problem[templates.NodePods()])
+}
+
+// explained adds to a failure why a pod does not start.
+func explained(o outcome, problem *cluster.PodError) outcome {
+	if problem == nil {
+		return o
+	}
+	o.seen += ": " + problem.Error()
+	return o.hinted(hint.Of(problem))
+}
+
+func (f *facts) nodesReport() outcome {
+	reports, damaged := f.nodeReports()
+	with, _ := f.withHelper()
+	missing := slices.DeleteFunc(with, func(name string) bool {
+		return slices.ContainsFunc(reports, func(n records.Node) bool { return n.Name == name })
+	})
+	var seen []string
+	if damaged != "" {
+		seen = append(seen, damaged)
+	}
+	if len(missing) > 0 {
+		seen = append(seen, "no report of node "+strings.Join(missing, ", "))
+	}
+	return judged(Failed, seen)
+}
+
+func (f *facts) kernels() outcome {
+	if f.fabric == nil {
+		return skipped("there is no record of the installation that can be read")
+	}
+	reports, _ := f.nodeReports()
+	lacking := func(what string, has func(records.Capabilities) bool) (seen []string) {
+		for _, n := range reports {
+			if !has(n.Kernel) {
+				seen = append(seen, fmt.Sprintf("no %s on node %s (kernel %s)", what, n.Name, n.Kernel.Release))
+			}
+		}
+		return seen
+	}
+	var seen []string
+	switch f.fabric.Overlay.Kind {
+	case records.Geneve:
+		seen = lacking("Geneve", func(c records.Capabilities) bool { return c.Geneve })
+	case records.VXLAN:
+		seen = lacking("VXLAN", func(c records.Capabilities) bool { return c.VXLAN })
+	}
+	for _, name := range f.peeringNames() {
+		if p := recordOf[records.Peering](f, records.PeeringName(name)); p != nil && p.Implementation == records.Kernel {
+			seen = append(seen, lacking("WireGuard", func(c records.Capabilities) bool { return c.WireGuard })...)
+			break
+		}
+	}
+	return judged(Failed, seen)
+}
+
+func (f *facts) forwardDrops() outcome {
+	if f.fabric != nil && f.fabric.AllowForward {
+		return passed() // the helpers add rules
+	}
+	var seen []string
+	reports, _ := f.nodeReports()
+	for _, n := range reports {
+		for _, d := range n.ForwardDrops {
+			seen = append(seen, fmt.Sprintf("%s of node %s drops", d, n.Name))
+		}
+	}
+	// A chain may have rules for liqonet's packets, which are not recognised: whether packets cross decides.
+	if len(f.peerings) > 0 && !slices.ContainsFunc(f.peerings, func(p status.Peering) bool { return p.State != health.Healthy }) {
+		return warned(seen)
+	}
+	return judged(Failed, seen)
+}
+
+func (f *facts) pluginWarnings() outcome {
+	o := passed()
+	var seen, advice []string
+	for _, w := range f.discovery.Warnings {
+		seen, advice = append(seen, w.What), append(advice, w.Hint)
+		if w.Breaks {
+			o.state = Failed
+		} else if o.state != Failed {
+			o.state = Warning
+		}
+	}
+	o.seen, o.hint = strings.Join(seen, "; "), strings.Join(advice, "; ")
+	return o
+}
+
+func (s *side) refusals() outcome {
+	var seen []string
+	reports, _ := s.nodeReports()
+	with, _ := s.withHelper()
+	for _, n := range reports {
+		switch why, refused := n.Refused[s.status.Peer]; {
+		case refused:
+			seen = append(seen, fmt.Sprintf("node %s refuses: %s", n.Name, why))
+		case slices.Contains(with, n.Name) && !slices.Contains(n.Peerings, s.status.Peer):
+			seen = append(seen, fmt.Sprintf("node %s does not serve the peering", n.Name))
+		}
+	}
+	return judged(Failed, seen)
+}
+
+func (s *side) drift() outcome {
+	var seen []string
+	look := func(where string, d records.Drift) {
+		if d.Times > 0 && time.Since(d.Last) < recent {
+			seen = append(seen, fmt.Sprintf("%s: restored %d times, last %s", where, d.Times, d.What))
+		}
+	}
+	for _, n := range s.status.Nodes {
+		look("node "+n.Name, n.Drift)
+	}
+	look("gateway", s.status.Drift)
+	return warned(seen)
+}

@@ -1,0 +1,164 @@
+// Package report collects what a report of a fault needs: objects, logs, status, diagnosis and versions of one or two
+// clusters, in one archive without secrets. It changes nothing. What the user may not read is named in the archive, and
+// left out.
+package report
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"liqonet.io/liqonet/internal/buildinfo"
+	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/inspect/diagnose"
+	"liqonet.io/liqonet/internal/inspect/status"
+	"liqonet.io/liqonet/internal/progress"
+)
+
+// Options are the options of Run.
+type Options struct {
+	Cluster *cluster.Cluster
+	Remote  *cluster.Cluster // nil: the local cluster alone
+	Build   buildinfo.Info   // of this liqoctl
+	Timeout time.Duration    // of the whole run; 0: none
+}
+
+// Result is what an archive consists of.
+type Result struct {
+	File   string   `json:"file"`  // that it was written to
+	Files  int      `json:"files"` // in the archive
+	Unread []string `json:"unread,omitempty"`
+
+	archive archive
+}
+
+// Write writes the archive, a compressed tar file.
+func (r Result) Write(w io.Writer) error { return r.archive.write(w) }
+
+// collection is what is being collected. Its methods may be called from any goroutine.
+type collection struct {
+	mu      sync.Mutex
+	archive archive
+	unread  []string
+	scrub   scrubber
+}
+
+// part is the part of a collection that comes from one cluster.
+type part struct {
+	*collection
+
+	cluster *cluster.Cluster
+	folder  string
+}
+
+// Run collects what can be read. Only the end of the context is an error.
+func Run(ctx context.Context, o Options, _ progress.Reporter) (Result, error) {
+	ctx, cancel := progress.Within(ctx, o.Timeout)
+	defer cancel()
+	c := &collection{}
+	parts := []part{{c, o.Cluster, "local"}}
+	if o.Remote != nil {
+		parts = append(parts, part{c, o.Remote, "remote"})
+	}
+	for _, p := range parts { // first, for nothing that is collected may contain them
+		p.knowSecrets(ctx)
+	}
+	var group errgroup.Group
+	for _, p := range parts {
+		group.Go(func() error { p.collect(ctx); return nil })
+	}
+	group.Go(func() error {
+		result, err := diagnose.Run(ctx, diagnose.Options{Cluster: o.Cluster, Remote: o.Remote}, progress.Quiet{})
+		c.addJSON("diagnosis.json", "diagnosis", result, err)
+		return nil
+	})
+	_ = group.Wait() // errors are noted
+	c.addJSON("version.json", "version", o.Build, nil)
+	c.addReadme(parts)
+	return Result{Files: len(c.archive), Unread: c.unread, archive: c.archive}, ctx.Err()
+}
+
+// collect adds all of a cluster.
+func (p part) collect(ctx context.Context) {
+	if err := p.cluster.Reach(ctx); err != nil {
+		p.missing("all", err)
+		return
+	}
+	version, err := p.cluster.Kube.Discovery().ServerVersion()
+	p.addJSON(p.folder+"/version.json", p.folder+": version", version, err)
+	peerings, err := status.Read(ctx, status.Options{Cluster: p.cluster})
+	p.addJSON(p.folder+"/status.json", p.folder+": status", peerings, err)
+	p.addObjects(ctx)
+	p.addNodes(ctx)
+	p.addEvents(ctx)
+	p.addLogs(ctx)
+}
+
+// missing notes what could not be read.
+func (p part) missing(what string, err error) { p.note(p.folder+": "+what, err) }
+
+func (c *collection) note(what string, err error) {
+	why := err.Error()
+	if apierrors.IsForbidden(err) {
+		why = "you are not allowed to read them"
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.unread = append(c.unread, c.scrub.clean(what+": "+why))
+}
+
+// add adds a file, without secrets.
+func (c *collection) add(name, text string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.archive = append(c.archive, file{name, c.scrub.clean(text)})
+}
+
+// addJSON adds a value, or notes why there is none.
+func (c *collection) addJSON(name, what string, value any, err error) {
+	if err != nil {
+		c.note(what, err)
+		return
+	}
+	text, err := json.MarshalIndent(value, "", "  ")
+	if err != nil {
+		c.note(what, err)
+		return
+	}
+	c.add(name, string(text)+"\n")
+}
+
+// addReadme adds what the archive is about.
+func (c *collection) addReadme(parts []part) {
+	var b strings.Builder
+	b.WriteString("A report of liqonet.\n\n")
+	for _, p := range parts {
+		fmt.Fprintf(&b, "%s/ is cluster %q, namespace %q\n", p.folder, p.cluster.Context, p.cluster.Namespace)
+	}
+	b.WriteString(`
+diagnosis.json   network diagnose
+version.json     liqoctl
+*/status.json    network status
+*/version.json   API server
+*/objects/       objects of liqonet, nodes, events
+*/logs/          logs of helpers and gateways; the line "kernel state" has links, routes, rules and nftables
+
+Removed: data of Secrets, values of environment variables, annotations and ConfigMaps of others, keys, tokens, passwords.
+A WireGuard key, public keys included, is replaced by the first characters of its SHA-256. The archive does have names and
+addresses of nodes and pods: read it before you publish it.
+`)
+	for i, what := range c.unread {
+		if i == 0 {
+			b.WriteString("\nNot read:\n")
+		}
+		fmt.Fprintf(&b, "  %s\n", what)
+	}
+	c.add("README.txt", b.String())
+}

@@ -1,8 +1,0 @@
-//go:build !linux
-
-package kernels
-
-import "liqonet.io/liqonet/internal/records"
-
-// Changes returns none: see the package.
-func Changes(records.Set, records.Set) []Change { return nil }

@@ -1,0 +1,300 @@
+// Package expose makes hosts outside a cluster reachable for a peer, and ends that. The address that a host has at the
+// peer is reserved, written into the record of the peering, and served by the gateway.
+package expose
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"liqonet.io/liqonet/internal/addresses"
+	"liqonet.io/liqonet/internal/cidr"
+	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/hint"
+	"liqonet.io/liqonet/internal/inspect/status"
+	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/peering/plan"
+	"liqonet.io/liqonet/internal/progress"
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/ipam"
+)
+
+// Exposure is what Expose or Withdraw reached.
+type Exposure struct {
+	Peer string `json:"peer"`
+	// ExposedHost is the host as it is exposed or, by Withdraw, as it was. Without an address it was not.
+	status.ExposedHost
+	Changed bool `json:"changed"`
+}
+
+// Expose makes a host outside the cluster reachable for a peer's pods, and returns when the gateway lets their
+// packets pass. What is no such host is an *InputError. Doing it again changes nothing.
+func Expose(ctx context.Context, o ExposeOptions, r progress.Reporter) (Exposure, error) {
+	if err := checkHost(o.Host); err != nil {
+		return Exposure{}, err
+	}
+	return o.run(ctx, r, true)
+}
+
+// Withdraw ends that, and returns when the gateway has forgotten the host. A host that is not exposed is no error.
+func Withdraw(ctx context.Context, o ExposeOptions, r progress.Reporter) (Exposure, error) {
+	return o.run(ctx, r, false)
+}
+
+// PlanExpose returns what Expose would change, and changes nothing.
+func PlanExpose(ctx context.Context, o ExposeOptions, r progress.Reporter) (plan.Plan, error) {
+	o.Cluster = o.Cluster.DryRun()
+	_, err := Expose(ctx, o, progress.Planning(r))
+	return plan.PlanOf(ctx, err, o.Cluster)
+}
+
+// PlanWithdraw returns what Withdraw would change, and changes nothing.
+func PlanWithdraw(ctx context.Context, o ExposeOptions, r progress.Reporter) (plan.Plan, error) {
+	o.Cluster = o.Cluster.DryRun()
+	_, err := Withdraw(ctx, o, progress.Planning(r))
+	return plan.PlanOf(ctx, err, o.Cluster)
+}
+
+// run ends with a host that is served, or is not any more.
+func (o ExposeOptions) run(ctx context.Context, r progress.Reporter, serve bool) (Exposure, error) {
+	return plan.Locked(ctx, r, func(ctx context.Context) (Exposure, error) { return o.locked(ctx, r, serve) }, &o.Cluster)
+}
+
+func (o ExposeOptions) locked(ctx context.Context, r progress.Reporter, serve bool) (Exposure, error) {
+	ctx, cancel := progress.Within(ctx, o.Timeout)
+	defer cancel()
+	x := &exposer{ExposeOptions: o, serve: serve}
+	s := progress.Stages{Reporter: r}
+	err := s.Run(ctx, progress.Step{Stage: progress.StageReach, Do: func(ctx context.Context) (string, error) { return x.Cluster.Context, x.read(ctx) }})
+	if err == nil && serve {
+		err = x.checkOutside(ctx) // by itself: who reads the refusal need not know of stages
+	}
+	if err == nil {
+		err = s.Run(ctx, progress.Step{Stage: progress.StageAddress, Do: x.change}, progress.Step{Stage: progress.StageGateway, Hint: "why it does not answer: liqoctl network status " + o.Peer, Do: x.await})
+	}
+	if err == nil && !serve {
+		err = x.release(ctx)
+	}
+	if err != nil {
+		return Exposure{}, err
+	}
+	result := Exposure{Peer: o.Peer, ExposedHost: status.ExposedHost{Host: o.Host}, Changed: x.changed}
+	if x.host != (records.Exposed{}) {
+		result.ExposedHost = status.DescribeHost(x.peering, x.host)
+		result.Served = serve
+	}
+	return result, nil
+}
+
+// exposer is an Expose or a Withdraw on its way.
+type exposer struct {
+	ExposeOptions
+	serve   bool // what is wanted: a host that is served, or one that is not
+	fabric  records.Fabric
+	peering records.Peering
+	host    records.Exposed // the zero value: it is not exposed
+	changed bool
+}
+
+func (x *exposer) read(ctx context.Context) error {
+	if err := x.Cluster.Reach(ctx); err != nil {
+		return err
+	}
+	if err := x.Cluster.CheckPermissions(ctx, x.permissions()); err != nil {
+		return err
+	}
+	fabric, err := inventory.Fabric(ctx, x.Cluster)
+	if err != nil {
+		return err
+	}
+	x.peering, err = inventory.FindPeering(ctx, x.Cluster, x.Peer, func(p records.Peering) bool { return p.Name == x.Peer && fabric != nil })
+	if err != nil {
+		return err
+	}
+	x.fabric = *fabric
+	x.host = x.peering.ExposedAs(x.Host)
+	return nil
+}
+
+// permissions are what it takes.
+func (x *exposer) permissions() []cluster.Permission {
+	var needed []cluster.Permission
+	for _, verb := range []string{"get", "list", "watch", "patch"} {
+		needed = append(needed, cluster.Permission{Verb: verb, Resource: "configmaps", Namespace: x.Cluster.Namespace})
+	}
+	for _, verb := range []string{"get", "update"} {
+		needed = append(needed, cluster.Permission{Verb: verb, Group: "coordination.k8s.io", Resource: "leases", Namespace: x.Cluster.Namespace, Name: records.LockName})
+	}
+	if x.serve {
+		needed = append(needed, cluster.Permission{Verb: "list", Resource: "nodes"})
+		needed = append(needed, cluster.APIServerPermissions()...)
+	}
+	return needed
+}
+
+// change makes the documents as wanted, and returns the address that the host has then.
+func (x *exposer) change(ctx context.Context) (string, error) {
+	if !x.serve {
+		return "", x.write(ctx, nil)
+	}
+	err := x.expose(ctx)
+	return x.host.Address.String(), err
+}
+
+// expose reserves an address and writes it into the peering's document.
+func (x *exposer) expose(ctx context.Context) error {
+	if x.host == (records.Exposed{}) && len(x.peering.Exposed) >= records.MaxExposed {
+		return x.full(fmt.Errorf("expose %s: peering %q has %d exposed hosts, the maximum", x.Host, x.Peer, len(x.peering.Exposed)))
+	}
+	// A record that cannot be written refuses the host before an address is reserved for it.
+	dry := &exposer{ExposeOptions: x.ExposeOptions}
+	dry.Cluster = x.Cluster.DryRun()
+	if err := dry.write(ctx, &records.Exposed{Host: x.Host, Address: x.host.Address}); err != nil {
+		return err
+	}
+	owner := ipam.Peering(x.Peer)
+	request := ipam.Request{Owner: owner, Purpose: ipam.ExposedHost, Real: cidr.Single(x.Host)}
+	if x.host != (records.Exposed{}) {
+		request.Preferred = cidr.Single(x.host.Address)
+	}
+	wanted := records.Exposed{Host: x.Host}
+	var refused error
+	err := addresses.Add(ctx, x.Cluster, &x.fabric, func(r *ipam.Registry) (err error) {
+		if refused = x.checkRanges(r); refused != nil { // what came in between
+			return refused
+		}
+		// No peer of later may get the host's address for its pods: this one would reach them. What a user keeps free
+		// is no peer's either.
+		_ = r.Reserve(ipam.Reservation{Range: cidr.Single(x.Host), Owner: owner, Purpose: ipam.OutsideHost, Shared: true})
+		wanted.Address, err = r.AcquireAddress(request, addresses.UpperHalf(x.fabric.ExternalCIDR))
+		return err
+	})
+	switch {
+	case refused != nil:
+		return refused
+	case errors.Is(err, ipam.ErrNoneFree):
+		return x.full(err)
+	case err != nil:
+		return err
+	}
+	x.host = wanted
+	if err := x.write(ctx, &wanted); err != nil {
+		return err
+	}
+	// A withdraw that ends at this moment may have released the address before the document named it.
+	return x.keep(ctx, wanted)
+}
+
+// keep makes sure that the address of a host that the document names is held.
+func (x *exposer) keep(ctx context.Context, host records.Exposed) error {
+	owner := ipam.Peering(x.Peer)
+	return inventory.UpdateReservations(ctx, x.Cluster, func(r *ipam.Registry) error {
+		// See expose.
+		_ = r.Reserve(ipam.Reservation{Range: cidr.Single(host.Host), Owner: owner, Purpose: ipam.OutsideHost, Shared: true})
+		return r.Reserve(ipam.Reservation{Range: cidr.Single(host.Address), Owner: owner, Purpose: ipam.ExposedHost, Real: cidr.Single(host.Host)})
+	})
+}
+
+// full says how to make room.
+func (x *exposer) full(err error) error {
+	return hint.With(err, "stop exposing a host that "+x.Peer+" does not need: liqoctl network status -o wide lists them")
+}
+
+// release gives the address back, once no gateway leads anything there. Somebody may have exposed the host again by
+// then, or do so at this moment.
+func (x *exposer) release(ctx context.Context) error {
+	exposed, err := x.exposedNow(ctx)
+	if err != nil || exposed != (records.Exposed{}) {
+		return err
+	}
+	owner := ipam.Peering(x.Peer)
+	err = inventory.UpdateReservations(ctx, x.Cluster, func(r *ipam.Registry) error {
+		for _, h := range r.Held(owner, ipam.ExposedHost, ipam.OutsideHost) {
+			if h.Real != cidr.Single(x.Host) && h.Range != cidr.Single(x.Host) {
+				continue
+			}
+			x.changed = true
+			if err := r.ReleaseRange(owner, h.Purpose, h.Range); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if exposed, err = x.exposedNow(ctx); err != nil || exposed == (records.Exposed{}) {
+		return err
+	}
+	return x.keep(ctx, exposed)
+}
+
+// exposedNow is the host as the document has it now; the zero value: it is not exposed.
+func (x *exposer) exposedNow(ctx context.Context) (records.Exposed, error) {
+	p, err := inventory.Record[records.Peering](ctx, x.Cluster, records.PeeringName(x.Peer))
+	if err != nil || p == nil {
+		return records.Exposed{}, err
+	}
+	return p.ExposedAs(x.Host), nil
+}
+
+// write puts the host into the peering's document, or with nil takes it out, unless that is so already. Writers that
+// come at once take turns: each begins with what the other left.
+func (x *exposer) write(ctx context.Context, host *records.Exposed) error {
+	change, err := inventory.Swap(ctx, x.Cluster, records.PeeringName(x.Peer), "", func(live *records.Peering) (records.Peering, error) {
+		if live == nil {
+			return records.Peering{}, fmt.Errorf("peering %q of cluster %q was removed during this run", x.Peer, x.Cluster.Context)
+		}
+		live.Exposed = withHost(live.Exposed, x.Host, host)
+		return *live, nil
+	})
+	x.changed = x.changed || change.Alters()
+	return err
+}
+
+// await waits until every gateway says that it serves the host, or no longer does.
+func (x *exposer) await(ctx context.Context) (string, error) {
+	for _, id := range x.peering.GatewayIDs() {
+		if err := x.awaitGateway(ctx, id); err != nil {
+			return "", err
+		}
+	}
+	return "", nil
+}
+
+// awaitGateway is await for one gateway.
+func (x *exposer) awaitGateway(ctx context.Context, id records.GatewayID) error {
+	what := fmt.Sprintf("the gateway of peering %q to let %s pass", x.Peer, x.Host)
+	if !x.serve {
+		what = fmt.Sprintf("the gateway of peering %q to forget %s", x.Peer, x.Host)
+	}
+	return plan.Later(inventory.AwaitStatus(ctx, x.Cluster, id, what, nil, func(s *records.Status) string {
+		served := s != nil && slices.Contains(s.Exposed, x.host)
+		forgotten := s == nil || !slices.ContainsFunc(s.Exposed, func(e records.Exposed) bool { return e.Host == x.Host })
+		if x.serve && served || !x.serve && forgotten {
+			return ""
+		}
+		return "it has not said so yet"
+	}))
+}
+
+// withHost is a list of exposed hosts, sorted, with the host as given, or with nil without it.
+func withHost(all []records.Exposed, host netip.Addr, as *records.Exposed) []records.Exposed {
+	now := slices.DeleteFunc(slices.Clone(all), func(e records.Exposed) bool { return e.Host == host })
+	if as != nil {
+		now = append(now, *as)
+	}
+	slices.SortFunc(now, func(a, b records.Exposed) int { return a.Host.Compare(b.Host) })
+	return now
+}
+
+// ExposeOptions are the options of Expose and Withdraw.
+type ExposeOptions struct {
+	Cluster *cluster.Cluster
+	Peer    string        // name of the peering
+	Host    netip.Addr    // outside the cluster
+	Timeout time.Duration // for all of it; 0: none
+}

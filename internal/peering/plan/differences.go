@@ -1,0 +1,125 @@
+package plan
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/templates"
+)
+
+// DifferenceError says that the existing configuration differs from what was asked for, and that nothing was changed.
+type DifferenceError struct {
+	Lines []string // one for each difference
+}
+
+func (e *DifferenceError) Error() string {
+	return "the existing configuration differs:\n  " + strings.Join(e.Lines, "\n  ")
+}
+
+// Hint names the flag that applies the differences.
+func (e *DifferenceError) Hint() string { return "apply the changes with --update" }
+
+// DecideDifferences is the end of a comparison: differences need the user's consent.
+func DecideDifferences(lines []string, consent bool) (string, error) {
+	switch {
+	case len(lines) == 0:
+		return "no differences", nil
+	case !consent:
+		return "", &DifferenceError{Lines: lines}
+	}
+	return fmt.Sprintf("%d differences, to be applied", len(lines)), nil
+}
+
+// Differences lists what a plan changes of what exists and is configuration. What is missing is completed without
+// consent, and so is what an interrupted run left open.
+func (p ClusterPlan) Differences() []string {
+	var lines []string
+	for _, c := range p.Changes {
+		if c.Action != cluster.Changed || c.Name == records.IPAMName || c.Kind == "Secret" {
+			continue // reservations and keys follow from the rest
+		}
+		for _, field := range c.Fields {
+			if !opened(c.Name, field) && !ofKey(c.Name, field) {
+				lines = append(lines, p.line(c, field))
+			}
+		}
+	}
+	return lines
+}
+
+// line is a difference as users see it.
+func (p ClusterPlan) line(c cluster.Change, field string) string {
+	return fmt.Sprintf("cluster %q: %s %s: %s", p.Context, c.Kind, c.Name, field)
+}
+
+// ofKey reports whether a field of a record is a public key: it follows from the keys of the peer's gateway.
+func ofKey(name, field string) bool {
+	path, _, _ := strings.Cut(field, ": ")
+	return strings.HasSuffix(path, publicKeyOf("")) && decidedLater(name, path)
+}
+
+// opened reports whether a field of a record was left open by the run that created it, or is by a dry run: a new key's.
+func opened(name, field string) bool {
+	path, change, _ := strings.Cut(field, ": ")
+	old, wanted, _ := strings.Cut(change, " -> ")
+	return wanted == cluster.ErrLater.Error() || decidedLater(name, path) && slices.Contains([]string{"none", `""`, "0"}, old)
+}
+
+// index is a place in a list, in the path of a field.
+var index = regexp.MustCompile(`\[\d+\]`)
+
+// decidedLater reports whether a field of a record, in the ConfigMap of that name, can be decided only when its
+// cluster, or the peer, has answered.
+func decidedLater(name, path string) bool {
+	id, _ := records.IdentityOf(name)
+	return slices.Contains(map[string][]string{
+		records.ComponentFabric:  {"overlay.kind", "mtu"},
+		records.ComponentPeering: {"mtu", publicKeyOf("gateways.tunnels"), endpointsOf("gateways.tunnels")},
+	}[id.Component], index.ReplaceAllString(path, ""))
+}
+
+// publicKeyOf and endpointsOf are the paths of fields of a tunnel.
+func publicKeyOf(tunnel string) string { return tunnel + ".publicKey" }
+func endpointsOf(tunnel string) string { return tunnel + ".endpoints" }
+
+// configured are the fields of a change without those that follow from others.
+func configured(fields []string) []string {
+	var some []string
+	for _, field := range fields {
+		if !strings.HasPrefix(field, "metadata.annotations."+templates.AnnotationDigest) {
+			field = strings.TrimPrefix(field, "data."+records.DataKey+".")
+			if old, none := strings.CutSuffix(field, ` -> ""`); none && strings.HasSuffix(strings.SplitN(field, ":", 2)[0], publicKeyOf("")) {
+				field = old + " -> " + cluster.ErrLater.Error()
+			}
+			some = append(some, field)
+		}
+	}
+	return some
+}
+
+// Overtaken is the error for a record, in the ConfigMap of that name, that differs from the one that this run wants and
+// has compared before.
+func Overtaken[T records.Document](c *cluster.Cluster, name string, live, wanted T) error {
+	var objects [2]*corev1.ConfigMap
+	for i, record := range []T{live, wanted} {
+		text, err := records.Draft(record)
+		if err != nil {
+			return fmt.Errorf("ConfigMap %s/%s of cluster %q: %w", c.Namespace, name, c.Context, err)
+		}
+		objects[i] = &corev1.ConfigMap{Data: map[string]string{records.DataKey: text}}
+	}
+	p, change := ClusterPlan{Context: c.Context}, cluster.Change{Kind: "ConfigMap", Name: name, Action: cluster.Changed}
+	var lines []string
+	for _, field := range configured(cluster.Differences(objects[0], objects[1])) {
+		if !opened(name, field) {
+			lines = append(lines, p.line(change, field))
+		}
+	}
+	return &DifferenceError{Lines: lines}
+}

@@ -1,0 +1,40 @@
+package plan
+
+import (
+	"context"
+	"errors"
+
+	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/progress"
+)
+
+// Locked runs an operation that writes to clusters under their locks, which its first write takes: an operation that
+// writes nothing waits for no other. If another run has written since the operation began, or holds a lock, the
+// operation begins again under the locks. do finds the clusters replaced by locked ones. Operations within do share its
+// locks.
+func Locked[R any](ctx context.Context, r progress.Reporter, do func(context.Context) (R, error), clusters ...**cluster.Cluster) (R, error) {
+	locks := cluster.NewLocks(clusters...)
+	if locks == nil {
+		return do(ctx)
+	}
+	defer locks.Release(ctx)
+	for {
+		result, err := do(locks.Begin(ctx))
+		if err == nil || ctx.Err() != nil || refused(err) || !locks.Stale(ctx) {
+			return result, locks.Explain(err)
+		}
+		if err := locks.Await(ctx, r.Note); err != nil {
+			return result, err
+		}
+		r.Note("another run has changed the clusters: beginning again")
+	}
+}
+
+// refused reports whether no other run is the cause of an error.
+func refused(err error) bool {
+	_, input := errors.AsType[*progress.InputError](err)
+	_, differs := errors.AsType[*DifferenceError](err)
+	_, denied := errors.AsType[*cluster.PermissionError](err)
+	_, away := errors.AsType[*cluster.ReachError](err)
+	return input || differs || denied || away
+}

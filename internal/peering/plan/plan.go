@@ -1,0 +1,143 @@
+// Package plan has the plans of operations, which come from dry runs, and the differences between the configuration that
+// exists and the desired one.
+package plan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/ipam"
+	"liqonet.io/liqonet/ipam/store"
+)
+
+// Plan is what an operation would change. It comes from a dry run of the operation itself.
+type Plan struct {
+	Clusters []ClusterPlan `json:"clusters"`
+}
+
+// verbs are what is to be done, as a user says it.
+var verbs = map[cluster.Action]string{cluster.Created: "create", cluster.Changed: "change", cluster.Deleted: "delete"}
+
+// String is the plan of one cluster for people, a line for each object and each field.
+func (p ClusterPlan) String() string {
+	if len(p.Changes) == 0 {
+		return fmt.Sprintf("cluster %q: no changes\n", p.Context)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "cluster %q, namespace %s:\n", p.Context, p.Namespace)
+	for _, change := range p.Changes {
+		fmt.Fprintf(&b, "  %s %s %s\n", verbs[change.Action], change.Kind, change.Name)
+		for _, field := range change.Fields {
+			fmt.Fprintf(&b, "    %s\n", field)
+		}
+	}
+	return b.String()
+}
+
+// ClusterPlan is what would change in one cluster. Fields of a record that only the operation can decide are
+// cluster.ErrLater's text.
+type ClusterPlan struct {
+	Context   string           `json:"context"`
+	Namespace string           `json:"namespace"`
+	Changes   []cluster.Change `json:"changes"` // in the order in which they are made
+	// Before and After are the records that kernels follow; After is nil where the operation has to decide some of
+	// them.
+	Before records.Set  `json:"-"`
+	After  *records.Set `json:"-"`
+}
+
+// planned is the plan of one cluster from its dry run.
+func planned(ctx context.Context, c *cluster.Cluster) (ClusterPlan, error) {
+	p := ClusterPlan{Context: c.Context, Namespace: c.Namespace, Changes: []cluster.Change{}}
+	all := c.Planned()
+	var err error
+	for _, change := range all {
+		switch {
+		case change.Kind == "ConfigMap" && change.Name == records.IPAMName:
+			change.Fields, err = reservationChanges(change)
+		case change.Action == cluster.Created:
+			change.Fields, err = recordFields(change.After)
+		default:
+			if change.Fields = configured(change.Fields); change.Action == cluster.Changed && len(change.Fields) == 0 {
+				continue
+			}
+		}
+		if err != nil {
+			return p, fmt.Errorf("plan for %s of cluster %q: %w", change.Name, c.Context, err)
+		}
+		p.Changes = append(p.Changes, change.Change)
+	}
+	return p, p.readRecords(ctx, c, all)
+}
+
+// reservationChanges lists the reservations that are made and released, and pools that change.
+func reservationChanges(p cluster.Planned) ([]string, error) {
+	registry := func(o cluster.Object) (*ipam.Registry, error) {
+		if cm, ok := o.(*corev1.ConfigMap); ok {
+			return store.Decode(cm.Data[records.DataKey])
+		}
+		return ipam.New(ipam.DefaultPools()...)
+	}
+	before, err := registry(p.Before)
+	if err != nil {
+		return nil, err
+	}
+	after, err := registry(p.After)
+	if err != nil {
+		return nil, err
+	}
+	var lines []string
+	if p.Action != cluster.Deleted && !slices.Equal(before.Pools(), after.Pools()) {
+		lines = append(lines, "pools: "+poolsOf(before)+" -> "+poolsOf(after))
+	}
+	list := func(action string, all, without []ipam.Reservation) {
+		for _, r := range all {
+			if !slices.Contains(without, r) {
+				lines = append(lines, fmt.Sprintf("%s %s (%s)", action, r.Range, r.Use()))
+			}
+		}
+	}
+	list("release", before.List(), after.List())
+	list("reserve", after.List(), before.List())
+	return lines, nil
+}
+
+// poolsOf lists the pools of a registry.
+func poolsOf(r *ipam.Registry) string {
+	var all []string
+	for _, p := range r.Pools() {
+		all = append(all, p.String())
+	}
+	return strings.Join(all, ", ")
+}
+
+// PlanOf is the plan from dry runs in clusters, which ended with err.
+func PlanOf(ctx context.Context, err error, clusters ...*cluster.Cluster) (Plan, error) {
+	if err != nil {
+		return Plan{}, err
+	}
+	var p Plan
+	for _, c := range clusters {
+		one, err := planned(ctx, c)
+		if err != nil {
+			return Plan{}, err
+		}
+		p.Clusters = append(p.Clusters, one)
+	}
+	return p, nil
+}
+
+// Later returns nil for what a dry run cannot wait for.
+func Later(err error) error {
+	if errors.Is(err, cluster.ErrLater) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,97 @@
+package plan
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/records"
+)
+
+// readRecords reads the records that kernels follow, from the cluster and from its dry run.
+func (p *ClusterPlan) readRecords(ctx context.Context, c *cluster.Cluster, changes []cluster.Planned) error {
+	leases, err := inventory.Leases(ctx, c)
+	if err != nil {
+		return err
+	}
+	nodes, _ := inventory.Reports(leases) // those that are damaged are left out, as gateways do
+	slices.SortFunc(nodes, func(a, b records.Node) int { return strings.Compare(a.Name, b.Name) })
+	before, err := c.Kube.CoreV1().ConfigMaps(c.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list the records of cluster %q: %w", c.Context, err)
+	}
+	objects := make([]*corev1.ConfigMap, len(before.Items))
+	for i := range before.Items {
+		objects[i] = &before.Items[i]
+	}
+	p.Before, _ = inventory.RecordSet(objects, nodes)
+	if objects, err = cluster.All[*corev1.ConfigMap](ctx, c, ""); err != nil {
+		return err
+	}
+	after, open := inventory.RecordSet(objects, nodes)
+	if !slices.ContainsFunc(changes, func(p cluster.Planned) bool { return p.Kind == "ConfigMap" && slices.Contains(open, p.Name) }) {
+		p.After = &after
+	}
+	return nil
+}
+
+// recordFields lists the fields of a record that is created; none for other objects.
+func recordFields(object cluster.Object) ([]string, error) {
+	cm, ok := object.(*corev1.ConfigMap)
+	_, known := records.IdentityOf(object.GetName())
+	if !ok || !known || cm.Data[records.DataKey] == "" {
+		return nil, nil
+	}
+	fields, err := records.Fields(cm.Data[records.DataKey])
+	if err != nil {
+		return nil, err
+	}
+	flat := make(map[string]string)
+	flatten(flat, "", fields)
+	for _, path := range slices.Collect(maps.Keys(flat)) {
+		// The client's record has no endpoints before the server has.
+		if tunnel, ok := strings.CutSuffix(path, publicKeyOf("")); ok && flat["role"] == `"`+string(records.Client)+`"` {
+			flat[endpointsOf(tunnel)] = cmp.Or(flat[endpointsOf(tunnel)], `""`)
+		}
+	}
+	for path, v := range flat {
+		if decidedLater(cm.Name, path) && (v == `""` || v == "0") {
+			flat[path] = cluster.ErrLater.Error()
+		}
+	}
+	var lines []string
+	for _, path := range slices.Sorted(maps.Keys(flat)) {
+		lines = append(lines, path+": "+flat[path])
+	}
+	return lines, nil
+}
+
+// flatten writes the values of nested maps, and of lists of gateways and tunnels, as JSON under their paths.
+func flatten(into map[string]string, path string, value any) {
+	switch v := value.(type) {
+	case map[string]any:
+		for key, v := range v {
+			flatten(into, strings.TrimPrefix(path+"."+key, "."), v)
+		}
+		return
+	case []any:
+		if path == "gateways" || strings.HasSuffix(path, ".tunnels") {
+			for i, v := range v {
+				flatten(into, fmt.Sprintf("%s[%d]", path, i), v)
+			}
+			return
+		}
+	}
+	if text, err := json.Marshal(value); err == nil {
+		into[path] = string(text)
+	}
+}
