@@ -20,18 +20,18 @@ import (
 	"liqonet.io/liqonet/templates"
 )
 
-// existing is the installation that there is in a cluster, as far as the user may look at it.
+// existing is the installation in a cluster, as far as the user's permissions allow reading it.
 type existing struct {
 	cluster.Live
 	image    string
 	pods     templates.Pods
 	policies bool
-	// comparable says that this liqoctl would make the same installation: what another version has made differs by
-	// right.
+	// comparable reports whether this liqoctl would create the same installation. An installation by another version
+	// differs legitimately.
 	comparable bool
 }
 
-// readInstallation reads the objects with which a peering stands and falls, but for records and keys.
+// readInstallation reads the objects of an installation except records and keys.
 func readInstallation(ctx context.Context, c *cluster.Cluster) (existing, error) {
 	kinds := []cluster.Object{
 		&appsv1.Deployment{}, &appsv1.DaemonSet{}, &corev1.Service{}, &corev1.ServiceAccount{}, &corev1.ResourceQuota{},
@@ -52,7 +52,7 @@ func readInstallation(ctx context.Context, c *cluster.Cluster) (existing, error)
 	}
 	i.image = set.Spec.Template.Spec.Containers[0].Image
 	if i.pods, err = templates.ReadPods(set); err != nil {
-		return i, nil //nolint:nilerr // as what another version has made
+		return i, nil //nolint:nilerr // not comparable, as if another version had created it
 	}
 	for _, policies := range []bool{true, false} {
 		base, err := templates.Base(templates.BaseValues{Namespace: c.Namespace, Image: i.image, Pods: i.pods, Policies: policies})
@@ -63,28 +63,28 @@ func readInstallation(ctx context.Context, c *cluster.Cluster) (existing, error)
 	return i, nil
 }
 
-// alteredBase lists the objects of the installation that are not as they should be.
+// alteredBase lists the objects of the installation that differ from the desired ones.
 func (i existing) alteredBase(namespace string) ([]string, error) {
 	base, err := templates.Base(templates.BaseValues{Namespace: namespace, Image: cmp.Or(i.image, inventory.AnyImage), Pods: i.pods, Policies: i.policies})
 	if err != nil {
 		return nil, err
 	}
-	// The namespace may be somebody else's, and no peering needs the lock.
+	// The namespace may belong to another owner, and no peering needs the lock.
 	base = slices.DeleteFunc(base, func(o cluster.Object) bool { return is[*corev1.Namespace](o) || is[*coordinationv1.Lease](o) })
 	return i.altered(base), nil
 }
 
-// alteredGateways lists the objects of a peering's gateways that are not as they should be. How their Service is
-// reached is the user's choice, of which nothing is recorded.
+// alteredGateways lists the objects of a peering's gateways that differ from the desired ones. The type of their
+// Service is the user's choice and is not recorded, so the existing Service provides it.
 func (i existing) alteredGateways(namespace string, p records.Peering) ([]string, error) {
 	v := templates.GatewayValues{
 		Namespace: namespace, Peering: p.Name, Image: i.image, Pods: i.pods, Role: p.Role, Implementation: p.Implementation,
 		Gateways: len(p.Gateways), Tunnels: len(p.Gateways[0].Tunnels),
 	}
-	named := metav1.ObjectMeta{Name: records.ServiceName(p.Name)} // and that of the first gateway
+	named := metav1.ObjectMeta{Name: records.ServiceName(p.Name)} // also the name of the first gateway's Deployment
 	if d, ok := i.Object(&appsv1.Deployment{ObjectMeta: named}).(*appsv1.Deployment); ok && len(d.Spec.Template.Spec.Containers) > 0 {
 		v.Image = d.Spec.Template.Spec.Containers[0].Image
-		// Settings that have changed since reach gateways by the next connect.
+		// Gateways get settings that have changed since only at the next connect.
 		if pods, err := templates.ReadPods(d); err == nil {
 			v.Pods = pods
 		}
@@ -101,7 +101,7 @@ func (i existing) alteredGateways(namespace string, p records.Peering) ([]string
 	if err != nil {
 		return nil, fmt.Errorf("gateways of peering %q: %w", p.Name, err)
 	}
-	// Their ConfigMaps are records, which are read apart.
+	// Their ConfigMaps are records, which are read separately.
 	return i.altered(slices.DeleteFunc(objects, is[*corev1.ConfigMap])), nil
 }
 
@@ -110,9 +110,9 @@ func is[T cluster.Object](o cluster.Object) bool {
 	return ok
 }
 
-func (i existing) altered(wanted []cluster.Object) []string {
+func (i existing) altered(desired []cluster.Object) []string {
 	var all []string
-	for _, o := range wanted {
+	for _, o := range desired {
 		if problem := i.Compare(o, i.comparable); problem != "" {
 			all = append(all, problem)
 		}
@@ -120,11 +120,11 @@ func (i existing) altered(wanted []cluster.Object) []string {
 	return all
 }
 
-// readKeys reads the Secrets of the namespace, for a user who may; nil: he may not. One request serves all gateways.
+// readKeys reads the Secrets of the namespace; nil if the user may not read them. One request serves all gateways.
 func readKeys(ctx context.Context, c *cluster.Cluster) (map[string]*corev1.Secret, error) {
-	may := c.CheckPermissions(ctx, []cluster.Permission{{Verb: "list", Resource: "secrets", Namespace: c.Namespace}})
-	if may != nil {
-		return nil, nil //nolint:nilerr // who may not read keys is told nothing of them
+	denied := c.CheckPermissions(ctx, []cluster.Permission{{Verb: "list", Resource: "secrets", Namespace: c.Namespace}})
+	if denied != nil {
+		return nil, nil //nolint:nilerr // without permission, keys are not checked
 	}
 	all, err := cluster.All[*corev1.Secret](ctx, c, "")
 	if apierrors.IsForbidden(err) {
@@ -137,7 +137,7 @@ func readKeys(ctx context.Context, c *cluster.Cluster) (map[string]*corev1.Secre
 	return byName, err
 }
 
-// alteredKeys says what is wrong with the keys of a gateway; "": nothing.
+// alteredKeys returns the problem of a gateway's keys; "" if there is none.
 func alteredKeys(secrets map[string]*corev1.Secret, id records.GatewayID) string {
 	name := id.KeysName()
 	if secrets[name] == nil {

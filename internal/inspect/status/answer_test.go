@@ -8,7 +8,7 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// TestDrift: what the reports of gateway and nodes tell is in the status of a peering.
+// TestDrift checks that a peering's status contains the drift in the reports of gateway and nodes.
 func TestDrift(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	gateway, node := records.Drift{Times: 2, Last: at, What: "tunnel"}, records.Drift{Times: 3, Last: at, What: "rule"}
@@ -19,7 +19,7 @@ func TestDrift(t *testing.T) {
 	}
 }
 
-// TestOldestKey: the age of keys is that of the oldest one, and is not known where one has none.
+// TestOldestKey checks that the age of keys is that of the oldest key, and unknown if one of them is unknown.
 func TestOldestKey(t *testing.T) {
 	new, old := time.Unix(1_700_000_000, 0), time.Unix(1_600_000_000, 0)
 	for _, test := range []struct {

@@ -31,7 +31,7 @@ func (s *snapshot) describe(seen sightings) []Peering {
 		if s.fabric != nil {
 			status.Cluster = s.fabric.Name
 		}
-		if s.fabric == nil || !s.fabric.AllowForward { // else helpers add rules
+		if s.fabric == nil || !s.fabric.AllowForward { // otherwise helpers add rules
 			status.Warnings = forwardWarnings(s.reports)
 		}
 		all = append(all, status)
@@ -39,7 +39,7 @@ func (s *snapshot) describe(seen sightings) []Peering {
 	return all
 }
 
-// describeStatus joins what a peering should be with what is observed of its gateways.
+// describeStatus joins the desired peering with the observations of its gateways.
 func describeStatus(p records.Peering, gateways []health.Observation, altered []string) Peering {
 	lead := leading(gateways)
 	v := describeLeading(p, gateways[lead])
@@ -52,7 +52,7 @@ func describeStatus(p records.Peering, gateways []health.Observation, altered []
 		}
 		one := describeGateway(i+1, g, o)
 		v.Gateways = append(v.Gateways, one)
-		// The zero time, of one that is not known, is before all others.
+		// The zero time of an unknown key is before all others.
 		if i == 0 || one.KeyCreated.Before(v.KeyCreated) {
 			v.KeyCreated = one.KeyCreated
 		}

@@ -8,31 +8,31 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// Disagreement is something that the two clusters of a peering state differently.
+// Disagreement is a value that differs between the two clusters of a peering.
 type Disagreement struct {
 	About  string `json:"about"` // such as "MTU"
-	Local  string `json:"local"` // what the local cluster states
+	Local  string `json:"local"` // value in the local cluster
 	Remote string `json:"remote"`
 }
 
-// Disagreements compares what the two clusters of a peering state of it. What one of them does not know is no
+// Disagreements compares the states of a peering in its two clusters. A value that one of them does not know is no
 // disagreement.
 func Disagreements(local, remote Peering) []Disagreement {
-	// Each cluster decides how it reaches the other's ranges, and the other has a copy of that.
-	there, theirCopy := differing(local.Mappings, remote.OwnMappings)
-	here, ourCopy := differing(remote.Mappings, local.OwnMappings)
+	// Each cluster chooses the CIDRs by which it reaches the peer. The peer has a copy of them.
+	remoteCIDRs, remoteCopy := differing(local.Mappings, remote.OwnMappings)
+	localCIDRs, localCopy := differing(remote.Mappings, local.OwnMappings)
 	return slices.DeleteFunc([]Disagreement{
 		{"state", string(local.State), string(remote.State)},
 		{"name of " + local.Cluster, local.Cluster, remote.Peer},
 		{"name of " + remote.Cluster, local.Peer, remote.Cluster},
 		{"WireGuard server", server(local), server(remote)},
 		{"MTU", size(local.MTU), size(remote.MTU)},
-		{"CIDRs of " + remote.Cluster, there, theirCopy},
-		{"CIDRs of " + local.Cluster, ourCopy, here},
+		{"CIDRs of " + remote.Cluster, remoteCIDRs, remoteCopy},
+		{"CIDRs of " + local.Cluster, localCopy, localCIDRs},
 	}, func(d Disagreement) bool { return d.Local == "" || d.Remote == "" || d.Local == d.Remote })
 }
 
-// server is the cluster of the WireGuard server, by what one of the two states.
+// server returns the name of the cluster with the WireGuard server, according to one cluster's record.
 func server(p Peering) string {
 	switch p.Role {
 	case records.Server:
@@ -50,7 +50,7 @@ func size(mtu int) string {
 	return fmt.Sprint(mtu)
 }
 
-// differing are the ranges that only one of two lists has, as text; "" where a list is not known.
+// differing returns the ranges that only one of two lists has, as text; "" if a list is unknown.
 func differing(a, b []MappedRange) (onlyA, onlyB string) {
 	only := func(some, others []MappedRange) string {
 		if len(some) == 0 {

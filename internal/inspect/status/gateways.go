@@ -7,36 +7,36 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// Gateway is the health of one gateway of a peering. What is not known is left out.
+// Gateway is the health of one gateway of a peering. Unknown values are omitted.
 type Gateway struct {
 	Number     int            `json:"number"`
 	State      health.State   `json:"state"`
-	Reason     string         `json:"reason,omitempty"` // why it is not healthy
+	Reason     string         `json:"reason,omitempty"` // if not healthy
 	Pod        string         `json:"pod,omitempty"`
 	Node       string         `json:"node,omitempty"`
 	ReportAge  *time.Duration `json:"reportAgeNanoseconds,omitempty"`
-	KeyCreated time.Time      `json:"keyCreated,omitzero"` // when its key pair was made
-	NodesReady int            `json:"nodesReady"`          // whose packets cross by it
+	KeyCreated time.Time      `json:"keyCreated,omitzero"` // creation time of its key pair
+	NodesReady int            `json:"nodesReady"`          // nodes whose packets cross through this gateway
 	Nodes      []NodeState    `json:"nodes,omitempty"`
 	Tunnels    []Tunnel       `json:"tunnels,omitempty"`
 }
 
-// Tunnel is the health of a tunnel of a gateway. What is not known is left out.
+// Tunnel is the health of a tunnel of a gateway. Unknown values are omitted.
 type Tunnel struct {
-	Gateway      int            `json:"gateway"` // number of the peer's
+	Gateway      int            `json:"gateway"` // number of the peer's gateway
 	State        health.State   `json:"state"`
-	Reason       string         `json:"reason,omitempty"` // why it is not healthy
+	Reason       string         `json:"reason,omitempty"` // if not healthy
 	Endpoint     string         `json:"endpoint,omitempty"`
-	HandshakeAge *time.Duration `json:"handshakeAgeNanoseconds,omitempty"` // when the report was made
+	HandshakeAge *time.Duration `json:"handshakeAgeNanoseconds,omitempty"` // at the time of the report
 	RTT          *time.Duration `json:"rttNanoseconds,omitempty"`
 	Loss         float64        `json:"loss"` // of echoes, 0 to 1
 	RxBytes      int64          `json:"rxBytes"`
 	TxBytes      int64          `json:"txBytes"`
-	PathMTU      int            `json:"pathMTU,omitempty"` // bytes, measured; 0: not known
-	Unused       string         `json:"unused,omitempty"`  // why the gateway sends no packets of pods by it
+	PathMTU      int            `json:"pathMTU,omitempty"` // bytes, measured; 0 if unknown
+	Unused       string         `json:"unused,omitempty"`  // why the gateway does not use it for packets of pods
 }
 
-// describeGateway joins what a gateway should be with what is observed of it.
+// describeGateway joins a desired gateway with its observation.
 func describeGateway(number int, g records.LocalGateway, o health.Observation) Gateway {
 	v := Gateway{Number: number, Node: o.GatewayNode, NodesReady: health.NodesReady(o.Status, o.Nodes)}
 	v.State, v.Reason = health.Judge(o)
@@ -68,7 +68,7 @@ func describeGateway(number int, g records.LocalGateway, o health.Observation) G
 	return v
 }
 
-// leading is the first of several observations whose gateway carries packets; else the first.
+// leading returns the index of the first observation whose gateway carries packets; else 0.
 func leading(all []health.Observation) int {
 	for i, o := range all {
 		if state, _ := health.Judge(o); state == health.Healthy || state == health.Degraded {

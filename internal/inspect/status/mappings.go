@@ -8,7 +8,7 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// MappedRange says how a range of the peer is reached from this side.
+// MappedRange is a range of one cluster and the range by which the other cluster reaches it.
 type MappedRange struct {
 	What     string       `json:"what"` // "pods" or "external"
 	Real     netip.Prefix `json:"real"`
@@ -16,7 +16,7 @@ type MappedRange struct {
 	Identity bool         `json:"identity"`
 }
 
-// String writes the range as it is reached, with the real one if it is another.
+// String returns the range by which it is reached, with the real range in parentheses if they differ.
 func (m MappedRange) String() string {
 	if m.Identity {
 		return fmt.Sprintf("%s %s", m.What, m.Seen)
@@ -24,7 +24,7 @@ func (m MappedRange) String() string {
 	return fmt.Sprintf("%s %s (%s)", m.What, m.Seen, m.Real)
 }
 
-// MappedRanges describes how the ranges of a cluster are reached from the other; none where they are not known.
+// MappedRanges describes how the other cluster reaches the ranges of a cluster; nil if they are unknown.
 func MappedRanges(pods []records.Mapping, external records.Mapping) []MappedRange {
 	if len(pods) == 0 {
 		return nil
@@ -39,12 +39,12 @@ func MappedRanges(pods []records.Mapping, external records.Mapping) []MappedRang
 // ExposedHost is a host outside a cluster that a peer of the cluster may reach.
 type ExposedHost struct {
 	Host    netip.Addr `json:"host"`
-	Address netip.Addr `json:"address"`             // of the external CIDR of the host's cluster
-	Seen    netip.Addr `json:"seenByPeer,omitzero"` // by which the peer reaches it; the zero value: not known here
-	Served  bool       `json:"served"`              // the gateway says that it lets packets pass
+	Address netip.Addr `json:"address"`             // in the external CIDR of the host's cluster
+	Seen    netip.Addr `json:"seenByPeer,omitzero"` // by which the peer reaches it; zero if unknown
+	Served  bool       `json:"served"`              // whether the gateway reports that it forwards its packets
 }
 
-// DescribeHost describes a host of a peering's document.
+// DescribeHost describes an exposed host in the record of a peering.
 func DescribeHost(p records.Peering, e records.Exposed) ExposedHost {
 	h := ExposedHost{Host: e.Host, Address: e.Address}
 	if p.Local.Known() {

@@ -13,15 +13,15 @@ import (
 	"liqonet.io/liqonet/internal/cluster"
 )
 
-// silence is a transport to an API server that takes requests and never answers.
-type silence struct{}
+// silentTransport is a transport to an API server that accepts requests and never answers.
+type silentTransport struct{}
 
-func (silence) RoundTrip(q *http.Request) (*http.Response, error) {
+func (silentTransport) RoundTrip(q *http.Request) (*http.Response, error) {
 	<-q.Context().Done()
 	return nil, q.Context().Err()
 }
 
-// TestSilentServer: what only looks ends too, where a cluster takes connections and answers nothing.
+// TestSilentServer checks that reads end too when an API server accepts connections and never answers.
 func TestSilentServer(t *testing.T) {
 	for name, look := range map[string]func(context.Context, *cluster.Cluster) error{
 		"status": func(ctx context.Context, c *cluster.Cluster) error {
@@ -34,7 +34,7 @@ func TestSilentServer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c, err := cluster.Open(&rest.Config{Host: "https://192.0.2.1", Transport: silence{}}, cluster.Options{Context: "a"})
+				c, err := cluster.Open(&rest.Config{Host: "https://192.0.2.1", Transport: silentTransport{}}, cluster.Options{Context: "a"})
 				if err != nil {
 					t.Fatal(err)
 				}

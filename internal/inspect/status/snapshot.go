@@ -22,28 +22,27 @@ import (
 	"liqonet.io/liqonet/ipam/store"
 )
 
-// snapshot is what Status has read of a cluster. Nothing in it stops at a damaged record: what cannot be read is told
-// beside all else.
+// snapshot is what Read has read of a cluster. A damaged record does not stop it: problems are listed beside the rest.
 type snapshot struct {
-	cluster  *cluster.Cluster
-	stands   existing        // of the installation
-	fabric   *records.Fabric // nil: none that can be read
-	peerings map[string]*peeringSnapshot
-	altered  []string // objects of the installation that are not as they should be
-	nodes    []string
-	// witnesses are what nodes report of gateways, by gateway and node.
+	cluster   *cluster.Cluster
+	installed existing        // of the installation
+	fabric    *records.Fabric // nil: no readable record
+	peerings  map[string]*peeringSnapshot
+	altered   []string // objects of the installation that differ from the desired ones
+	nodes     []string
+	// witnesses are the reports of nodes on gateways, by gateway and node.
 	witnesses map[records.GatewayID]map[string]string
-	reports   []records.Node // of nodes, those that can be read
+	reports   []records.Node // reports of nodes, the readable ones
 }
 
-// peeringSnapshot is what was read of one peering. It is judged with what all of a cluster have in common.
+// peeringSnapshot is what was read of one peering. Its state also depends on the objects that all peerings share.
 type peeringSnapshot struct {
-	record   *records.Peering     // nil: none that can be read
-	gateways []health.Observation // by their number less one; one where there is no record
+	record   *records.Peering     // nil: no readable record
+	gateways []health.Observation // by gateway number minus one; one element if there is no record
 	altered  []string
 }
 
-// takeSnapshot reads what all peerings of a cluster have in common, and their records.
+// takeSnapshot reads the objects that all peerings of a cluster share, and their records.
 func takeSnapshot(ctx context.Context, c *cluster.Cluster) (*snapshot, error) {
 	if err := c.Reach(ctx); err != nil {
 		return nil, err
@@ -52,13 +51,13 @@ func takeSnapshot(ctx context.Context, c *cluster.Cluster) (*snapshot, error) {
 	group, inner := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.readRecords(inner) })
 	group.Go(func() (err error) {
-		// Also those whose helper has no pod: their packets do not cross.
+		// Nodes without a helper pod count too: their packets do not cross.
 		s.nodes, _, err = inventory.HelperNodes(inner, c)
 		return err
 	})
 	group.Go(func() error { return s.readLeases(inner) })
 	group.Go(func() (err error) {
-		s.stands, err = readInstallation(inner, c)
+		s.installed, err = readInstallation(inner, c)
 		return err
 	})
 	if err := group.Wait(); err != nil {
@@ -67,10 +66,11 @@ func takeSnapshot(ctx context.Context, c *cluster.Cluster) (*snapshot, error) {
 	if len(s.peerings) > 0 {
 		return s, nil
 	}
-	if _, err := inventory.CheckElsewhere(ctx, c); err != nil { // none is an answer, unless they are elsewhere
+	// No peerings is a valid answer, unless they are in another namespace.
+	if _, err := inventory.CheckElsewhere(ctx, c); err != nil {
 		return nil, err
 	}
-	if s.stands.image == "" {
+	if s.installed.image == "" {
 		return nil, inventory.NotInstalled(ctx, c)
 	}
 	return s, nil
@@ -78,19 +78,19 @@ func takeSnapshot(ctx context.Context, c *cluster.Cluster) (*snapshot, error) {
 
 func (s *snapshot) names() []string { return slices.Sorted(maps.Keys(s.peerings)) }
 
-// add notes that there is a peering.
+// add adds a peering, if it is not known yet.
 func (s *snapshot) add(name string) {
 	if s.peerings[name] == nil {
 		s.peerings[name] = &peeringSnapshot{}
 	}
 }
 
-// choose leaves one peering.
+// choose removes all peerings but one.
 func (s *snapshot) choose(name string) {
 	maps.DeleteFunc(s.peerings, func(other string, _ *peeringSnapshot) bool { return other != name })
 }
 
-// chooseOrMiss is choose where the cluster may not have the peering (""), which the peer of that name has.
+// chooseOrMiss is choose for a cluster that may not have the peering (name is "") with that peer.
 func (s *snapshot) chooseOrMiss(name, peer string) {
 	s.choose(name)
 	if name == "" {
@@ -100,8 +100,8 @@ func (s *snapshot) chooseOrMiss(name, peer string) {
 	}
 }
 
-// peeringWith is the name of the peering with another cluster; "" where there is none. Where the record cannot be read,
-// its name decides.
+// peeringWith returns the name of the peering with another cluster; "" if there is none. If the record cannot be read,
+// the name decides.
 func (s *snapshot) peeringWith(peer records.Fabric) string {
 	for name, p := range s.peerings {
 		if p.record != nil && p.record.Peer.ClusterID == peer.ClusterID || p.record == nil && name == peer.Name {
@@ -111,23 +111,23 @@ func (s *snapshot) peeringWith(peer records.Fabric) string {
 	return ""
 }
 
-// readRecords reads all ConfigMaps. What each is follows from its name. A peering is one of which there is any: a
-// record, an object of its gateway's, or a reservation.
+// readRecords reads all ConfigMaps, whose names determine their kinds. A peering exists if it has a record, an object
+// of a gateway, or a reservation.
 func (s *snapshot) readRecords(ctx context.Context) error {
 	all, err := cluster.All[*corev1.ConfigMap](ctx, s.cluster, "")
 	if err != nil {
 		return err
 	}
 	s.peerings = make(map[string]*peeringSnapshot)
-	there := make(map[string]*corev1.ConfigMap)
+	objects := make(map[string]*corev1.ConfigMap)
 	for _, object := range all {
-		there[object.Name] = object
+		objects[object.Name] = object
 		if id, ok := records.IdentityOf(object.Name); ok && id.Peering != "" {
 			s.add(id.Peering)
 		}
 	}
-	var registry *ipam.Registry // nil: none that can be read
-	if cm := there[records.IPAMName]; cm != nil {
+	var registry *ipam.Registry // nil: no readable registry
+	if cm := objects[records.IPAMName]; cm != nil {
 		if registry, err = store.Decode(cm.Data[records.DataKey]); err != nil {
 			s.altered = append(s.altered, fmt.Sprintf("ConfigMap %s cannot be read: %v", records.IPAMName, err))
 		} else {
@@ -136,16 +136,16 @@ func (s *snapshot) readRecords(ctx context.Context) error {
 			}
 		}
 	}
-	if len(s.peerings) > 0 && there[records.IPAMName] == nil {
+	if len(s.peerings) > 0 && objects[records.IPAMName] == nil {
 		s.altered = append(s.altered, "ConfigMap "+records.IPAMName+" is missing")
 	}
-	s.fabric = recordIn[records.Fabric](there, records.FabricName, true, &s.altered)
-	var reading errgroup.Group // a report of many nodes takes milliseconds
+	s.fabric = recordIn[records.Fabric](objects, records.FabricName, true, &s.altered)
+	var reading errgroup.Group // decoding a report of many nodes takes milliseconds
 	reading.SetLimit(runtime.GOMAXPROCS(0))
 	for name, p := range s.peerings {
-		reading.Go(func() error { p.read(name, there); return nil })
+		reading.Go(func() error { p.read(name, objects); return nil })
 	}
-	_ = reading.Wait() // what cannot be read is told beside all else
+	_ = reading.Wait() // problems are in altered
 	for _, p := range s.peerings {
 		if p.record == nil || registry == nil {
 			continue
@@ -158,8 +158,8 @@ func (s *snapshot) readRecords(ctx context.Context) error {
 }
 
 // read reads the records of one peering.
-func (p *peeringSnapshot) read(name string, there map[string]*corev1.ConfigMap) {
-	p.record = recordIn[records.Peering](there, records.PeeringName(name), true, &p.altered)
+func (p *peeringSnapshot) read(name string, objects map[string]*corev1.ConfigMap) {
+	p.record = recordIn[records.Peering](objects, records.PeeringName(name), true, &p.altered)
 	ids := records.GatewayIDs(name, 1)
 	if p.record != nil {
 		ids = p.record.GatewayIDs()
@@ -169,10 +169,10 @@ func (p *peeringSnapshot) read(name string, there map[string]*corev1.ConfigMap) 
 		if p.record != nil {
 			o.MTU = p.record.MTU
 		}
-		if gateway := recordIn[records.Gateway](there, id.Name(), false, &p.altered); gateway != nil {
+		if gateway := recordIn[records.Gateway](objects, id.Name(), false, &p.altered); gateway != nil {
 			o.GatewayNode = gateway.Node
 		}
-		o.Status = recordIn[records.Status](there, id.StatusName(), false, &p.altered)
+		o.Status = recordIn[records.Status](objects, id.StatusName(), false, &p.altered)
 		if o.Status != nil {
 			o.Every = time.Duration(o.Status.Every)
 		}
@@ -180,8 +180,8 @@ func (p *peeringSnapshot) read(name string, there map[string]*corev1.ConfigMap) 
 	}
 }
 
-// readLeases reads what nodes report of themselves and of gateways. A user who may not look at Leases sees the
-// gateways' reports alone.
+// readLeases reads what nodes report of themselves and of gateways. Without permission to read Leases, only the
+// gateways' reports count.
 func (s *snapshot) readLeases(ctx context.Context) error {
 	leases, err := inventory.Leases(ctx, s.cluster)
 	if apierrors.IsForbidden(err) {
@@ -200,10 +200,10 @@ func (s *snapshot) readLeases(ctx context.Context) error {
 	return err
 }
 
-// recordIn reads the record in the ConfigMap of a name; nil with one problem more where that cannot be. One that need
-// not have been written yet may be empty.
-func recordIn[T records.Document](there map[string]*corev1.ConfigMap, name string, written bool, problems *[]string) *T {
-	cm := there[name]
+// recordIn reads the record in the ConfigMap of a name. If it cannot, it returns nil and appends a problem. If written
+// is false, the record may be empty because it was not written yet.
+func recordIn[T records.Document](objects map[string]*corev1.ConfigMap, name string, written bool, problems *[]string) *T {
+	cm := objects[name]
 	if cm == nil {
 		*problems = append(*problems, "ConfigMap "+name+" is missing")
 		return nil
@@ -223,8 +223,8 @@ func recordIn[T records.Document](there map[string]*corev1.ConfigMap, name strin
 	return nil
 }
 
-// readProblems asks why gateways do not run that have not reported lately, or that a node misses: of several peerings
-// at once, as their gateways may all have been on one node.
+// readProblems reads why gateways do not run whose reports are late or that a node does not reach. It reads for several
+// peerings at once, as all their gateways may have been on one node.
 func (s *snapshot) readProblems(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(cluster.ProblemsAtOnce)
@@ -247,19 +247,19 @@ func (s *snapshot) readProblem(ctx context.Context, id records.GatewayID, o *hea
 	if err != nil && !apierrors.IsForbidden(err) {
 		return err
 	}
-	// A user without the right to read events gets no reason.
+	// A user without permission to read events gets no reason.
 	if problem != nil {
 		o.Problem = problem.Error()
 	}
 	return nil
 }
 
-// compare looks for objects that are not as they should be.
+// compare adds the objects that differ from the desired ones.
 func (s *snapshot) compare(ctx context.Context) error {
 	if len(s.peerings) == 0 {
 		return nil
 	}
-	base, err := s.stands.alteredBase(s.cluster.Namespace)
+	base, err := s.installed.alteredBase(s.cluster.Namespace)
 	if err != nil {
 		return err
 	}
@@ -271,9 +271,9 @@ func (s *snapshot) compare(ctx context.Context) error {
 	for _, name := range s.names() {
 		p := s.peerings[name]
 		if p.record == nil {
-			continue // it would tell which objects there should be
+			continue // without it the desired objects are unknown
 		}
-		gateways, err := s.stands.alteredGateways(s.cluster.Namespace, *p.record)
+		gateways, err := s.installed.alteredGateways(s.cluster.Namespace, *p.record)
 		if err != nil {
 			return err
 		}

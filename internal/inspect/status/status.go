@@ -1,5 +1,5 @@
-// Package status tells how the peerings of a cluster do, from what the cluster holds (package inventory) and by the
-// verdict of package health: once, at every change, and as the two clusters of a peering see it. It changes nothing.
+// Package status reads the health of a cluster's peerings from the objects in the cluster (package inventory) and the
+// thresholds of package health: once, at every change, and from both clusters of a peering. It changes nothing.
 package status
 
 import (
@@ -17,26 +17,26 @@ import (
 	"liqonet.io/liqonet/internal/progress"
 )
 
-// Read returns the health of a cluster's peerings, sorted by name: all of them, or the one that is asked for. With a
-// remote cluster it returns their peering as the local cluster sees it, then as the remote one does. One of which
-// records are damaged or missing is listed beside the others. A report that is late by the clocks, which may differ,
-// gets the time to be followed by another.
+// Read returns the health of a cluster's peerings, sorted by name: all of them, or the selected one. With a remote
+// cluster it returns their peering as the local cluster observes it, then as the remote one does. A peering with
+// damaged or missing records is listed too. If a report is late by the clocks, which may differ, Read waits for its
+// successor.
 func Read(ctx context.Context, o Options) ([]Peering, error) {
 	seen := make(sightings)
 	for begun := time.Now(); ; {
 		all, err := look(ctx, o, seen)
-		if err != nil || !slices.ContainsFunc(all, func(p Peering) bool { return seen.mayFollow(p, time.Since(begun)) }) {
+		if err != nil || !slices.ContainsFunc(all, func(p Peering) bool { return seen.awaitsSuccessor(p, time.Since(begun)) }) {
 			return all, err
 		}
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
-		case <-time.After(lookEvery):
+		case <-time.After(pollInterval):
 		}
 	}
 }
 
-// look is Status without that time; seen is what was seen of the reports before.
+// look is Read without that wait; seen has the earlier observations of reports.
 func look(ctx context.Context, o Options, seen sightings) ([]Peering, error) {
 	clusters := o.clusters()
 	sides := make([]*snapshot, len(clusters))
@@ -65,14 +65,14 @@ func look(ctx context.Context, o Options, seen sightings) ([]Peering, error) {
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	all := []Peering{} // none is an answer
+	all := []Peering{} // not nil: no peerings is a valid answer
 	for _, s := range sides {
 		all = append(all, s.describe(seen)...)
 	}
 	return all, nil
 }
 
-// choose leaves the peerings that are asked for: all, that of a name, or that of the two clusters.
+// choose keeps the selected peerings: all, the one with a name, or the one between two clusters.
 func (o Options) choose(sides []*snapshot) error {
 	if len(sides) == 2 {
 		return o.chooseCommon(sides[0], sides[1])
@@ -86,8 +86,7 @@ func (o Options) choose(sides []*snapshot) error {
 	return nil
 }
 
-// chooseCommon leaves the peering of two clusters. A cluster that does not have it, while the other does, has it listed
-// as down.
+// chooseCommon keeps the peering of two clusters. If only one of them has it, it is listed as down in the other.
 func (o Options) chooseCommon(local, remote *snapshot) error {
 	for _, s := range []*snapshot{local, remote} {
 		if s.fabric == nil {
@@ -97,16 +96,16 @@ func (o Options) chooseCommon(local, remote *snapshot) error {
 	if local.fabric.ClusterID == remote.fabric.ClusterID {
 		return progress.SameCluster(local.cluster, remote.cluster)
 	}
-	here, there := local.peeringWith(*remote.fabric), remote.peeringWith(*local.fabric)
-	if here == "" && there == "" || o.Peer != "" && o.Peer != cmp.Or(here, remote.fabric.Name) {
+	localName, remoteName := local.peeringWith(*remote.fabric), remote.peeringWith(*local.fabric)
+	if localName == "" && remoteName == "" || o.Peer != "" && o.Peer != cmp.Or(localName, remote.fabric.Name) {
 		return &inventory.NoPeeringError{Context: local.cluster.Context, Name: cmp.Or(o.Peer, remote.fabric.Name), Known: local.names()}
 	}
-	local.chooseOrMiss(here, remote.fabric.Name)
-	remote.chooseOrMiss(there, local.fabric.Name)
+	local.chooseOrMiss(localName, remote.fabric.Name)
+	remote.chooseOrMiss(remoteName, local.fabric.Name)
 	return nil
 }
 
-// Options are the options of Status and Watch.
+// Options are the options of Read and Watch.
 type Options struct {
 	Cluster *cluster.Cluster
 	Remote  *cluster.Cluster // nil: the local cluster alone

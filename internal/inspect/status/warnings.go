@@ -9,12 +9,12 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// maxWarnings bounds them: a stolen token of a node can report thousands.
+// maxWarnings bounds the warnings: with a stolen token of a node, an attacker can report thousands of chains.
 const maxWarnings = 5
 
-// forwardWarnings names the chains of others on nodes that drop what no rule of theirs accepts, each with its nodes.
-// Packets that nodes send to verify a path do not pass such chains, packets of pods do. Whether these are accepted is
-// not known, so the state does not depend on it.
+// forwardWarnings lists the foreign chains on nodes that drop packets by default, each with its nodes. Such chains see
+// packets of pods but not the packets by which nodes verify a path. Whether their rules accept packets of pods is
+// unknown, so the state does not depend on them.
 func forwardWarnings(reports []records.Node) []string {
 	chains := make(map[string][]string)
 	for _, n := range reports {
