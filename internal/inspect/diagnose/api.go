@@ -12,8 +12,8 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// clocksApart is by how much the clocks of gateways and API server may differ.
-const clocksApart = time.Minute
+// maxClockSkew is the accepted difference between the clocks of gateways and API server.
+const maxClockSkew = time.Minute
 
 func apiChecks() []Check {
 	return []Check{
@@ -54,7 +54,7 @@ func apiChecks() []Check {
 	}
 }
 
-// clocks compares the time in reports with that at which the API server stored them, which has whole seconds.
+// clocks compares the time of reports with the time at which the API server stored them, in whole seconds.
 func (f *facts) clocks() outcome {
 	var seen []string
 	for name, object := range f.configMaps {
@@ -65,14 +65,14 @@ func (f *facts) clocks() outcome {
 		if report == nil || stored.IsZero() {
 			continue
 		}
-		if apart := report.Time.Sub(stored); apart.Abs() > clocksApart {
-			seen = append(seen, fmt.Sprintf("the clock of gateway pod %s is %s off", report.Pod, apart.Round(time.Second)))
+		if skew := report.Time.Sub(stored); skew.Abs() > maxClockSkew {
+			seen = append(seen, fmt.Sprintf("the clock of gateway pod %s is %s off", report.Pod, skew.Round(time.Second)))
 		}
 	}
 	return warned(seen)
 }
 
-// storedAt is when the record in a ConfigMap was last changed, by the clock of the API server.
+// storedAt returns when the record in a ConfigMap was last changed, by the clock of the API server.
 func storedAt(object *corev1.ConfigMap) (at time.Time) {
 	for _, m := range object.ManagedFields {
 		var fields struct {
@@ -116,11 +116,11 @@ func leftoverChecks() []Check {
 }
 
 func (f *facts) otherInstallations() outcome {
-	if len(f.younger) == 0 {
+	if len(f.otherNamespaces) == 0 {
 		return passed()
 	}
-	return failed("a second installation in namespace %s", strings.Join(f.younger, ", ")).
-		advise("liqoctl network reset --context CONTEXT -n OTHER", "OTHER", f.younger[0])
+	return failed("a second installation in namespace %s", strings.Join(f.otherNamespaces, ", ")).
+		advise("liqoctl network reset --context CONTEXT -n OTHER", "OTHER", f.otherNamespaces[0])
 }
 
 func (f *facts) brokenPeerings() outcome {

@@ -10,13 +10,13 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// TestCommandsToCopy: whatever contexts, namespaces and peerings are called, each is one word of a command to copy. A
-// name that contains a placeholder is not filled in again.
+// TestCommandsToCopy checks that each context, namespace and peering name is one word of a command to copy. A name that
+// contains a placeholder is not replaced again.
 func TestCommandsToCopy(t *testing.T) {
 	const evil = "x;echo CONTEXT NAMESPACE PEER REMOTE OTHER BROKEN $(id) 'y"
 	s := sideOf(evil)
 	s.cluster.Namespace, s.status.Peer, s.remote = evil, evil, evil
-	s.younger, s.peerings = []string{evil}, []status.Peering{s.status}
+	s.otherNamespaces, s.peerings = []string{evil}, []status.Peering{s.status}
 	for _, c := range Table() {
 		o := failed("it failed")
 		if c.ID == "LQ-LEFTOVERS-INSTALLATION" || c.ID == "LQ-LEFTOVERS-PEERING" {
@@ -30,12 +30,12 @@ func TestCommandsToCopy(t *testing.T) {
 	}
 }
 
-// TestObservationsAreBounded: what a gateway reports of itself does not fill the screen.
+// TestObservationsAreBounded checks that a gateway's report cannot fill the screen.
 func TestObservationsAreBounded(t *testing.T) {
 	s := sideOf("a")
 	s.status.State = health.Degraded
 	s.reports = []*records.Status{{Failed: []string{strings.Repeat("no\n", 100_000)}}}
-	if got := made(t, "LQ-GATEWAY-APPLIED", s); got.State != Failed || len(got.Observed) > 3000 || strings.Contains(got.Observed, "\n") {
+	if got := runCheck(t, "LQ-GATEWAY-APPLIED", s); got.State != Failed || len(got.Observed) > 3000 || strings.Contains(got.Observed, "\n") {
 		t.Errorf("%s, %d bytes", got.State, len(got.Observed))
 	}
 }

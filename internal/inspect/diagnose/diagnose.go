@@ -1,6 +1,6 @@
-// Package diagnose finds out what keeps a peering from working: it gathers what clusters, nodes and gateways report,
-// and judges it by a table of checks with stable IDs. Where one failure explains others, these are marked as following.
-// It changes nothing, unless Probe is set: package pathtest then sends packets of its own.
+// Package diagnose determines why a peering does not work: it gathers the reports of clusters, nodes and gateways, and
+// evaluates them by a table of checks with stable IDs. A failure that another one explains is marked as following. It
+// changes nothing, unless Probe is set: package pathtest then sends its own packets.
 package diagnose
 
 import (
@@ -21,23 +21,23 @@ type Options struct {
 	Cluster *cluster.Cluster
 	Remote  *cluster.Cluster // nil: the local cluster alone
 	Peer    string           // "": all peerings, or that with Remote
-	// Probe sends packets along all paths, for which Remote and the rights of level administer are needed.
+	// Probe sends packets along all paths. It requires Remote and the permissions of level administer.
 	Probe bool
 	Image string // of the pods that Probe runs
-	// Timeout bounds the whole run; 0: nothing does.
+	// Timeout bounds the whole run; 0: no limit.
 	Timeout time.Duration
 }
 
-// State is how a check ended.
+// State is the result of a check.
 type State string
 
 // The states.
 const (
 	Passed    State = "passed"
-	Warning   State = "warning"   // something that may need action; the peering can work
+	Warning   State = "warning"   // may need action; the peering can work
 	Failed    State = "failed"    // a cause: no other failure explains it
-	Following State = "following" // it fails, as is to be expected after another failure
-	Skipped   State = "skipped"   // what it takes could not be read, or does not apply
+	Following State = "following" // failed as a consequence of another failure
+	Skipped   State = "skipped"   // its facts could not be read, or it does not apply
 )
 
 // Finding is the outcome of a check for a cluster, or for one side of a peering.
@@ -45,15 +45,15 @@ type Finding struct {
 	ID       string `json:"id"`
 	Layer    Layer  `json:"layer"`
 	Cluster  string `json:"cluster"`
-	Peer     string `json:"peer,omitempty"` // "": the check concerns the cluster
+	Peer     string `json:"peer,omitempty"` // "": the check applies to the cluster
 	State    State  `json:"state"`
-	Observed string `json:"observed,omitempty"` // of a check that is skipped: why
-	Cause    string `json:"cause,omitempty"`    // the likely one
-	Fix      string `json:"fix,omitempty"`      // what to do about it
+	Observed string `json:"observed,omitempty"` // reason, if the check is skipped
+	Cause    string `json:"cause,omitempty"`    // likely cause
+	Fix      string `json:"fix,omitempty"`      // suggested remedy
 	Follows  string `json:"follows,omitempty"`  // ID of the failure that explains it
 }
 
-// Subject is the cluster, or the side of the peering: such as "a" or "a to b".
+// Subject returns the cluster or the side of the peering, such as "a" or "a to b".
 func (f Finding) Subject() string {
 	if f.Peer == "" {
 		return f.Cluster
@@ -61,16 +61,16 @@ func (f Finding) Subject() string {
 	return f.Cluster + " to " + f.Peer
 }
 
-// Page is the page of a check in the documentation.
+// Page returns the documentation page of a check.
 func Page(id string) string { return "docs/checks/" + id + ".md" }
 
-// Result is what the checks found, in the order of the table.
+// Result has the findings of all checks, in the order of the table.
 type Result struct {
-	Passed bool      `json:"passed"` // nothing failed
+	Passed bool      `json:"passed"` // no check failed
 	Checks []Finding `json:"checks"`
 }
 
-// Count counts the findings of a state.
+// Count returns the number of findings with a state.
 func (r Result) Count(s State) (n int) {
 	for _, f := range r.Checks {
 		if f.State == s {
@@ -80,7 +80,7 @@ func (r Result) Count(s State) (n int) {
 	return n
 }
 
-// Run makes all checks. That one fails is no error.
+// Run makes all checks. A failed check is no error.
 func Run(ctx context.Context, o Options, r progress.Reporter) (Result, error) {
 	ctx, cancel := progress.Within(ctx, o.Timeout)
 	defer cancel()
@@ -106,17 +106,17 @@ func Run(ctx context.Context, o Options, r progress.Reporter) (Result, error) {
 	if o.Probe {
 		paths, err := pathtest.Run(ctx, pathtest.Options{Local: o.Cluster, Remote: o.Remote, Peer: o.Peer, Image: o.Image}, r)
 		for _, f := range all {
-			f.note(packets, err)
+			f.setUnread(packets, err)
 			f.paths = paths.Checks
 		}
 	}
 	return evaluate(all, sides), nil
 }
 
-// choose returns the sides of peerings that are asked for.
+// choose returns the selected sides of peerings.
 func (o Options) choose(all []*facts) (sides []*side, err error) {
 	if len(all) == 2 {
-		return meet(all[0], all[1], o.Peer)
+		return commonSides(all[0], all[1], o.Peer)
 	}
 	local := all[0]
 	for _, p := range local.peerings {
@@ -130,8 +130,9 @@ func (o Options) choose(all []*facts) (sides []*side, err error) {
 	return sides, nil
 }
 
-// meet returns the sides of the peering of two clusters: one, if the other cannot be read or does not have it.
-func meet(local, remote *facts, name string) (sides []*side, err error) {
+// commonSides returns the sides of the peering between two clusters: only one of them, if the other cannot
+// be read or does not have the peering.
+func commonSides(local, remote *facts, name string) (sides []*side, err error) {
 	if local.fabric != nil && remote.fabric != nil && local.fabric.ClusterID == remote.fabric.ClusterID {
 		return nil, progress.SameCluster(local.cluster, remote.cluster)
 	}
@@ -145,14 +146,14 @@ func meet(local, remote *facts, name string) (sides []*side, err error) {
 		far  *facts
 	}{{here, there, remote}, {there, here, local}} {
 		if s.own != nil {
-			s.own.peer, s.own.far = s.peer, s.far
+			s.own.peer, s.own.peerFacts = s.peer, s.far
 			sides = append(sides, s.own)
 		}
 	}
 	return sides, nil
 }
 
-// evaluate makes every check of the table, and marks what follows from another failure.
+// evaluate makes every check of the table and marks the failures that follow from others.
 func evaluate(clusters []*facts, sides []*side) (r Result) {
 	for _, c := range Table() {
 		switch {
@@ -176,8 +177,8 @@ func evaluate(clusters []*facts, sides []*side) (r Result) {
 	return r
 }
 
-// finding makes a check, if its facts are known.
-func (c Check) finding(f *facts, s *side, look func() outcome) Finding {
+// finding makes a check if its facts are known.
+func (c Check) finding(f *facts, s *side, check func() outcome) Finding {
 	found := Finding{ID: c.ID, Layer: c.Layer, Cluster: f.name}
 	if s != nil {
 		found.Peer = s.status.Peer
@@ -188,8 +189,8 @@ func (c Check) finding(f *facts, s *side, look func() outcome) Finding {
 			return found
 		}
 	}
-	o := look()
-	found.State, found.Observed = o.state, records.Brief(o.seen)
+	o := check()
+	found.State, found.Observed = o.state, records.Brief(o.observed)
 	if o.state == Failed || o.state == Warning {
 		found.Cause = c.Cause
 		found.Fix = cmp.Or(o.hint, filled(cmp.Or(o.fix, c.Fix), f.cluster, found.Peer, f.remote, o.names))
@@ -197,8 +198,8 @@ func (c Check) finding(f *facts, s *side, look func() outcome) Finding {
 	return found
 }
 
-// follows returns the ID of the failure before a finding that explains it; "": none does, or it has not failed. What
-// both sides of a peering see is one failure.
+// follows returns the ID of the earlier failure that explains a finding; "" if there is none or if the finding is no
+// failure. A failure that both sides of a peering observe counts once.
 func follows(before []Finding, f Finding) string {
 	if f.State != Failed {
 		return ""

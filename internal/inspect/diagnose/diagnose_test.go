@@ -22,7 +22,8 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// TestTable: IDs are unique and name their layer, layers come in order, each check is behind those that explain it.
+// TestTable checks that IDs are unique and contain their layer, that layers are in order, and that each check comes
+// after those that explain it.
 func TestTable(t *testing.T) {
 	var seen []string
 	layer := 0
@@ -47,7 +48,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestPages: docs/checks has a page for each check, and no others.
+// TestPages checks that docs/checks has exactly one page for each check.
 func TestPages(t *testing.T) {
 	const folder = "../../../docs/checks"
 	var index strings.Builder
@@ -72,7 +73,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// page is the documentation of a check.
+// page returns the documentation of a check.
 func page(c Check) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s\n\nLayer: %s.\n\n%s\n\n## Likely cause\n\n%s\n\n## What to do\n\n%s\n", c.ID, c.Layer, c.What, c.Cause, c.Fix)
@@ -85,8 +86,8 @@ func page(c Check) string {
 	return b.String()
 }
 
-// made makes one check of the table for a side.
-func made(t *testing.T, id string, s *side) Finding {
+// runCheck runs one check of the table for a side.
+func runCheck(t *testing.T, id string, s *side) Finding {
 	t.Helper()
 	for _, c := range Table() {
 		if c.ID == id {
@@ -107,7 +108,7 @@ func sideOf(name string) *side {
 	return &side{facts: f, status: status.Peering{Cluster: name, Peer: "b", State: health.Healthy}}
 }
 
-// TestClocks: the time in a gateway's report is compared with that at which the API server stored it.
+// TestClocks compares the time in a gateway's report with the time at which the API server stored it.
 func TestClocks(t *testing.T) {
 	now := time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
 	for off, want := range map[time.Duration]State{0: Passed, -30 * time.Second: Passed, 2 * time.Minute: Warning, -time.Hour: Warning} {
@@ -130,13 +131,13 @@ func TestClocks(t *testing.T) {
 			}},
 			Data: map[string]string{records.DataKey: text},
 		}}
-		if got := made(t, "LQ-API-CLOCK", s); got.State != want {
+		if got := runCheck(t, "LQ-API-CLOCK", s); got.State != want {
 			t.Errorf("%s off: %+v, want %s", off, got, want)
 		}
 	}
 }
 
-// TestProbes: what packets of the side met decides the checks of paths.
+// TestProbes checks that the results of a side's probe packets decide the checks of paths.
 func TestProbes(t *testing.T) {
 	at := func(cluster string, name probe.Check, state pathtest.State) pathtest.Check {
 		return pathtest.Check{From: pathtest.End{Cluster: cluster, Kind: pathtest.Pod, Node: "n"}, Name: name, State: state, Seen: "nothing", Expected: "an answer"}
@@ -151,29 +152,29 @@ func TestProbes(t *testing.T) {
 	} {
 		s := sideOf("a")
 		s.paths = c.paths
-		if got := made(t, "LQ-PATH-PACKETS", s); got.State != c.packets {
+		if got := runCheck(t, "LQ-PATH-PACKETS", s); got.State != c.packets {
 			t.Errorf("%+v: %+v", c.paths, got)
 		}
-		if got := made(t, "LQ-PATH-SOURCE", s); got.State != c.source {
+		if got := runCheck(t, "LQ-PATH-SOURCE", s); got.State != c.source {
 			t.Errorf("%+v: %+v", c.paths, got)
 		}
-		s.note(packets, errNoProbe)
-		if got := made(t, "LQ-PATH-SOURCE", s); got.State != Skipped || got.Observed == "" {
+		s.setUnread(packets, errNoProbe)
+		if got := runCheck(t, "LQ-PATH-SOURCE", s); got.State != Skipped || got.Observed == "" {
 			t.Errorf("without packets: %+v", got)
 		}
 	}
 }
 
-// TestStatusIsNeverContradicted: a peering that is not healthy fails a check, whatever the others find.
+// TestStatusIsNeverContradicted checks that a peering that is not healthy fails a check even if all others pass.
 func TestStatusIsNeverContradicted(t *testing.T) {
 	s := sideOf("a")
-	s.status.State, s.status.Reason = health.Down, "the moon is full"
-	if got := made(t, "LQ-PATH-STATUS", s); got.State != Failed || !strings.Contains(got.Observed, "the moon is full") {
+	s.status.State, s.status.Reason = health.Down, "the cable is cut"
+	if got := runCheck(t, "LQ-PATH-STATUS", s); got.State != Failed || !strings.Contains(got.Observed, "the cable is cut") {
 		t.Errorf("%+v", got)
 	}
 }
 
-// TestTunnelName: the remedy is about the endpoints, which the client tries in turn, also once one has answered.
+// TestTunnelName checks that the remedy lists all endpoints, as the client tries them in turn even after one answered.
 func TestTunnelName(t *testing.T) {
 	s := sideOf("a")
 	s.record = &records.Peering{Gateways: []records.LocalGateway{{Tunnels: []records.Tunnel{{Endpoints: []string{"192.0.2.1:30840", "192.0.2.2:30840"}}}}}}
@@ -182,7 +183,7 @@ func TestTunnelName(t *testing.T) {
 	}
 }
 
-// TestLostPackets: the check names the node that all lost packets have in common.
+// TestLostPackets checks that the finding names the node that all lost packets have in common.
 func TestLostPackets(t *testing.T) {
 	end := func(cluster string, kind pathtest.Kind, node string) pathtest.End {
 		return pathtest.End{Cluster: cluster, Kind: kind, Node: node}
@@ -202,7 +203,7 @@ func TestLostPackets(t *testing.T) {
 		for _, l := range c.lost {
 			s.paths = append(s.paths, pathtest.Check{From: l[0], To: l[1], Name: probe.UDP, State: pathtest.Failed, Expected: "an answer"})
 		}
-		if got := made(t, "LQ-PATH-PACKETS", s); !strings.HasSuffix(got.Observed, c.want) {
+		if got := runCheck(t, "LQ-PATH-PACKETS", s); !strings.HasSuffix(got.Observed, c.want) {
 			t.Errorf("%q, want it to end with %q", got.Observed, c.want)
 		}
 	}

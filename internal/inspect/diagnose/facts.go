@@ -26,7 +26,7 @@ import (
 	"liqonet.io/liqonet/templates"
 )
 
-// fact is something that checks rely on, as messages call it.
+// fact is an input of checks, by its name in messages.
 type fact string
 
 const (
@@ -40,7 +40,7 @@ const (
 	pods         fact = "pods"
 	objects      fact = "Deployments and Services"
 	plugin       fact = "network plugin"
-	around       fact = "API servers and nodes"
+	surroundings fact = "API servers and nodes"
 	reservations fact = "reservations"
 	policies     fact = "NetworkPolicies"
 	secrets      fact = "Secrets"
@@ -52,47 +52,47 @@ var (
 	errNoProbe   = errors.New("sent with --probe alone")
 )
 
-// facts are what was gathered of one cluster. What could not be read is zero, and has its error in unread.
+// facts are the facts of one cluster. A fact that could not be read is zero and has its error in unread.
 type facts struct {
 	cluster *cluster.Cluster
-	name    string // at its peers; the kube context where it has none
-	remote  string // kube context of the other cluster; "": it was not asked for
+	name    string // at its peers; the kube context if unknown
+	remote  string // kube context of the other cluster; "": not selected
 
 	mu     sync.Mutex
 	unread map[fact]error
 
-	missing     []cluster.Permission // rights of level view
-	younger     []string             // namespaces of other installations
-	set         *appsv1.DaemonSet    // of node helpers
-	fabric      *records.Fabric
-	configMaps  map[string]*corev1.ConfigMap
-	peerings    []status.Peering
-	leases      []*coordinationv1.Lease
-	decoded     *decodedReports // of them; nil: not yet
-	nodes       []*corev1.Node
-	pods        []*corev1.Pod
-	problem     map[string]*cluster.PodError // why pods do not start, by label selector
-	deployments []*appsv1.Deployment
-	services    []*corev1.Service
-	discovery   cluster.Discovery
-	used        addresses.Uses
-	findings    []addresses.Finding
-	policies    []networkingv1.NetworkPolicy
-	keys        map[records.GatewayID]*inventory.Keys
-	paths       []pathtest.Check
+	missing         []cluster.Permission // rights of level view
+	otherNamespaces []string             // namespaces of other installations
+	set             *appsv1.DaemonSet    // of node helpers
+	fabric          *records.Fabric
+	configMaps      map[string]*corev1.ConfigMap
+	peerings        []status.Peering
+	leases          []*coordinationv1.Lease
+	decoded         *decodedReports // decoded leases; nil: not decoded yet
+	nodes           []*corev1.Node
+	pods            []*corev1.Pod
+	problem         map[string]*cluster.PodError // why pods do not start, by label selector
+	deployments     []*appsv1.Deployment
+	services        []*corev1.Service
+	discovery       cluster.Discovery
+	used            addresses.Uses
+	findings        []addresses.Finding
+	policies        []networkingv1.NetworkPolicy
+	keys            map[records.GatewayID]*inventory.Keys
+	paths           []pathtest.Check
 }
 
-// gather reads all that the user may read. Only the end of the context is an error.
+// gather reads all facts that the user may read. Only the end of the context is an error.
 func gather(ctx context.Context, c *cluster.Cluster) (*facts, error) {
 	f := &facts{cluster: c, name: c.Context, unread: make(map[fact]error), problem: make(map[string]*cluster.PodError)}
-	f.note(packets, errNoProbe)
+	f.setUnread(packets, errNoProbe)
 	if err := c.Reach(ctx); err != nil {
 		for _, what := range []fact{
-			rights, installation, peerings, configMaps, leases, nodes, pods, objects, plugin, around, reservations, policies, secrets,
+			rights, installation, peerings, configMaps, leases, nodes, pods, objects, plugin, surroundings, reservations, policies, secrets,
 		} {
-			f.note(what, errUnreached)
+			f.setUnread(what, errUnreached)
 		}
-		f.note(server, err)
+		f.setUnread(server, err)
 		return f, ctx.Err()
 	}
 	var group errgroup.Group
@@ -102,13 +102,13 @@ func gather(ctx context.Context, c *cluster.Cluster) (*facts, error) {
 		plugin: f.readPlugin, reservations: f.readReservations, policies: f.readPolicies,
 	} {
 		group.Go(func() error {
-			f.note(what, read(ctx))
+			f.setUnread(what, read(ctx))
 			return nil
 		})
 	}
-	_ = group.Wait() // errors are noted
-	f.note(secrets, f.readKeys(ctx))
-	f.note(around, f.readUses(ctx))
+	_ = group.Wait() // errors are in unread
+	f.setUnread(secrets, f.readKeys(ctx))
+	f.setUnread(surroundings, f.readUses(ctx))
 	return f, ctx.Err()
 }
 
@@ -119,14 +119,14 @@ func into[T any](to *T, c *cluster.Cluster, from func(context.Context, *cluster.
 	}
 }
 
-// note keeps the error of a read; nil forgets an earlier one.
-func (f *facts) note(what fact, err error) {
+// setUnread sets the error of a fact; nil clears an earlier one.
+func (f *facts) setUnread(what fact, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.unread[what] = err
 }
 
-// because is why something was not read, in short.
+// because returns a short reason for which a fact was not read.
 func because(err error) string {
 	if apierrors.IsForbidden(err) {
 		return "you are not allowed to read them"
@@ -137,7 +137,7 @@ func because(err error) string {
 func (f *facts) readRights(ctx context.Context) error {
 	err := inventory.CheckPermissions(ctx, f.cluster, templates.View)
 	if refused, ok := errors.AsType[*cluster.PermissionError](err); ok {
-		// Discovery, which level view does without, is not missed.
+		// Level view works without discovery, so those permissions are not missing.
 		needed, e := inventory.NeededPermissions(f.cluster.Namespace, templates.View)
 		f.missing = slices.DeleteFunc(refused.Missing, func(p cluster.Permission) bool {
 			return !slices.Contains(needed, p) || slices.Contains(cluster.DiscoveryPermissions(), p) && p.Resource != "nodes"
@@ -148,7 +148,7 @@ func (f *facts) readRights(ctx context.Context) error {
 }
 
 func (f *facts) readInstallation(ctx context.Context) (err error) {
-	if f.younger, err = inventory.CheckElsewhere(ctx, f.cluster); err != nil {
+	if f.otherNamespaces, err = inventory.CheckElsewhere(ctx, f.cluster); err != nil {
 		return err
 	}
 	sets, err := cluster.All[*appsv1.DaemonSet](ctx, f.cluster, "")
@@ -163,7 +163,7 @@ func (f *facts) readPeerings(ctx context.Context) (err error) {
 	return err
 }
 
-// readConfigMaps reads the records. Those that are damaged count as missing: status names them.
+// readConfigMaps reads the records. Damaged records count as missing here: package status lists them.
 func (f *facts) readConfigMaps(ctx context.Context) error {
 	all, err := cluster.All[*corev1.ConfigMap](ctx, f.cluster, "")
 	f.configMaps = make(map[string]*corev1.ConfigMap, len(all))
@@ -176,7 +176,7 @@ func (f *facts) readConfigMaps(ctx context.Context) error {
 	return err
 }
 
-// recordOf is the record in the ConfigMap of a name; nil: none that can be read.
+// recordOf returns the record in the ConfigMap of a name; nil if it is missing or unreadable.
 func recordOf[T records.Document](f *facts, name string) *T {
 	object := f.configMaps[name]
 	if object == nil {
@@ -219,11 +219,11 @@ func (f *facts) readPods(ctx context.Context) (err error) {
 	return err
 }
 
-// gatewayIDs are those of the gateways that have a Deployment.
+// gatewayIDs returns the gateways that have a Deployment.
 func (f *facts) gatewayIDs(ctx context.Context) (ids []records.GatewayID) {
 	all, err := cluster.All[*appsv1.Deployment](ctx, f.cluster, inventory.Selector(records.ComponentGateway))
 	if err != nil {
-		return nil // the checks of Deployments say so
+		return nil // the checks of Deployments report it
 	}
 	for _, d := range all {
 		if id, ok := records.IdentityOf(d.Name); ok {
@@ -244,15 +244,15 @@ func (f *facts) readObjects(ctx context.Context) (err error) {
 func (f *facts) readPlugin(ctx context.Context) (err error) {
 	f.discovery, err = f.cluster.Discover(ctx, cluster.Overrides{})
 	if _, ok := errors.AsType[*cluster.MissingError](err); ok {
-		return nil // ranges can be given by flags; the warnings are wanted here
+		return nil // flags can replace the missing ranges; only the warnings are needed here
 	}
 	return err
 }
 
-// readUses is what site.inUse of package peering avoids: addresses that are in use around the cluster.
+// readUses reads the addresses in use around the cluster, which site.inUse of package peering avoids.
 func (f *facts) readUses(ctx context.Context) error {
-	nodes, _ := inventory.Reports(f.leases) // those that are damaged are left out, as gateways do
-	reported, _ := addresses.ReportedUses(nodes)
+	reports, _ := inventory.Reports(f.leases) // damaged ones are skipped, as by gateways
+	reported, _ := addresses.ReportedUses(reports)
 	servers, err := f.cluster.APIServers(ctx)
 	if f.fabric != nil {
 		f.used = addresses.Outside(servers, f.discovery.Nodes, reported, slices.Concat(f.fabric.PodCIDRs, f.fabric.ServiceCIDRs, f.fabric.NodeNetworks))
@@ -273,7 +273,7 @@ func (f *facts) readPolicies(ctx context.Context) error {
 	return err
 }
 
-// readKeys reads the keys of all gateways that records name.
+// readKeys reads the keys of all gateways in records.
 func (f *facts) readKeys(ctx context.Context) (err error) {
 	f.keys = make(map[records.GatewayID]*inventory.Keys)
 	for _, p := range f.peerings {
@@ -297,15 +297,15 @@ func (f *facts) peeringNames() (names []string) {
 	return names
 }
 
-// side is a peering as one of its clusters sees it.
+// side is a peering as one of its clusters observes it.
 type side struct {
 	*facts
 
-	status  status.Peering
-	record  *records.Peering  // nil: none that can be read
-	reports []*records.Status // by the number of the gateway less one; nil: none, or too old
-	far     *facts            // the other cluster; nil: it was not asked for
-	peer    *side             // the other cluster's; nil: not known
+	status    status.Peering
+	record    *records.Peering  // nil: none that is readable
+	reports   []*records.Status // by gateway number minus one; nil: missing or late
+	peerFacts *facts            // facts of the other cluster; nil: not selected
+	peer      *side             // the other cluster's side; nil: unknown
 }
 
 func (f *facts) side(p status.Peering) *side {
@@ -323,23 +323,23 @@ func (f *facts) side(p status.Peering) *side {
 	return s
 }
 
-// sideWith is the peering with another cluster; nil: there is none. Where the record or the cluster cannot be read, its
-// name decides.
-func (f *facts) sideWith(far *facts, name string) *side {
+// sideWith returns the peering with another cluster; nil if there is none. If the record or the cluster cannot be read,
+// the name decides.
+func (f *facts) sideWith(peer *facts, name string) *side {
 	for _, p := range f.peerings {
 		s := f.side(p)
 		switch {
 		case name != "" && name != p.Peer:
-		case s.record != nil && far.fabric != nil && s.record.Peer.ClusterID == far.fabric.ClusterID:
+		case s.record != nil && peer.fabric != nil && s.record.Peer.ClusterID == peer.fabric.ClusterID:
 			return s
-		case (s.record == nil || far.fabric == nil) && (p.Peer == far.name || p.Peer == name):
+		case (s.record == nil || peer.fabric == nil) && (p.Peer == peer.name || p.Peer == name):
 			return s
 		}
 	}
 	return nil
 }
 
-// ready are the names of nodes that should take part.
+// ready returns the names of the nodes that should take part.
 func (s *side) ready() (names []string) {
 	for _, n := range s.status.Nodes {
 		names = append(names, n.Name)
@@ -347,7 +347,7 @@ func (s *side) ready() (names []string) {
 	return names
 }
 
-// ids are the gateways of the side.
+// ids returns the gateways of the side.
 func (s *side) ids() (ids []records.GatewayID) {
 	for _, g := range s.status.Gateways {
 		ids = append(ids, records.GatewayID{Peering: s.status.Peer, Number: g.Number})
@@ -355,9 +355,9 @@ func (s *side) ids() (ids []records.GatewayID) {
 	return ids
 }
 
-// nodeReports are what nodes report; damaged says what of it cannot be read.
+// nodeReports returns the readable reports of nodes; damaged describes the others.
 func (f *facts) nodeReports() (all []records.Node, damaged string) {
-	if f.decoded == nil { // checks of each peering ask
+	if f.decoded == nil { // cached: checks of each peering call this
 		all, err := inventory.Reports(f.leases)
 		if err != nil {
 			damaged = strings.ReplaceAll(err.Error(), "\n", "; ")
@@ -367,7 +367,7 @@ func (f *facts) nodeReports() (all []records.Node, damaged string) {
 	return f.decoded.nodes, f.decoded.damaged
 }
 
-// decodedReports are what nodeReports returns.
+// decodedReports are the results of nodeReports.
 type decodedReports struct {
 	nodes   []records.Node
 	damaged string

@@ -82,7 +82,7 @@ func (s *side) gatewaysRun() outcome {
 			continue
 		}
 		o := explained(failed("no pod of gateway %d is ready", id.Number), s.problem[inventory.GatewaySelector(id)])
-		seen, all.hint = append(seen, o.seen), cmp.Or(all.hint, o.hint)
+		seen, all.hint = append(seen, o.observed), cmp.Or(all.hint, o.hint)
 	}
 	return judged(Failed, seen).hinted(all.hint)
 }
@@ -153,7 +153,7 @@ func (s *side) networkPolicies() outcome {
 	for _, p := range s.policies {
 		selector, err := metav1.LabelSelectorAsSelector(&p.Spec.PodSelector)
 		if err != nil {
-			continue // the API server takes none such
+			continue // the API server rejects invalid selectors
 		}
 		if slices.ContainsFunc(s.gatewayDeployments(), func(d *appsv1.Deployment) bool {
 			return selector.Matches(labels.Set(d.Spec.Template.Labels))

@@ -16,7 +16,7 @@ import (
 	"liqonet.io/liqonet/templates"
 )
 
-// recent is for how long drift is worth a warning.
+// recent is how long drift causes a warning.
 const recent = 10 * time.Minute
 
 func nodeChecks() []Check {
@@ -97,7 +97,7 @@ func (f *facts) nodesReady() outcome {
 	return warned([]string{"not Ready: node " + strings.Join(silent, ", ")})
 }
 
-// withHelper are the Ready nodes on which a helper's pod is Ready, and those on which none is.
+// withHelper returns the Ready nodes with a Ready helper pod, and those without one.
 func (f *facts) withHelper() (with, without []string) {
 	running := make(map[string]bool)
 	for _, p := range f.pods {
@@ -131,12 +131,12 @@ func (f *facts) helpersRun() outcome {
 	return explained(failed("no helper is ready on node %s", strings.Join(without, ", ")), f.problem[templates.NodePods()])
 }
 
-// explained adds to a failure why a pod does not start.
+// explained adds the reason for which a pod does not start to a failure.
 func explained(o outcome, problem *cluster.PodError) outcome {
 	if problem == nil {
 		return o
 	}
-	o.seen += ": " + problem.Error()
+	o.observed += ": " + problem.Error()
 	return o.hinted(hint.Of(problem))
 }
 
@@ -196,7 +196,7 @@ func (f *facts) forwardDrops() outcome {
 			seen = append(seen, fmt.Sprintf("%s of node %s drops", d, n.Name))
 		}
 	}
-	// A chain may have rules for liqonet's packets, which are not recognised: whether packets cross decides.
+	// A chain may have rules for liqonet's packets, which this check does not parse: the state of the peerings decides.
 	if len(f.peerings) > 0 && !slices.ContainsFunc(f.peerings, func(p status.Peering) bool { return p.State != health.Healthy }) {
 		return warned(seen)
 	}
@@ -214,7 +214,7 @@ func (f *facts) pluginWarnings() outcome {
 			o.state = Warning
 		}
 	}
-	o.seen, o.hint = strings.Join(seen, "; "), strings.Join(advice, "; ")
+	o.observed, o.hint = strings.Join(seen, "; "), strings.Join(advice, "; ")
 	return o
 }
 
@@ -235,14 +235,14 @@ func (s *side) refusals() outcome {
 
 func (s *side) drift() outcome {
 	var seen []string
-	look := func(where string, d records.Drift) {
+	add := func(where string, d records.Drift) {
 		if d.Times > 0 && time.Since(d.Last) < recent {
 			seen = append(seen, fmt.Sprintf("%s: restored %d times, last %s", where, d.Times, d.What))
 		}
 	}
 	for _, n := range s.status.Nodes {
-		look("node "+n.Name, n.Drift)
+		add("node "+n.Name, n.Drift)
 	}
-	look("gateway", s.status.Drift)
+	add("gateway", s.status.Drift)
 	return warned(seen)
 }

@@ -68,7 +68,7 @@ func objectChecks() []Check {
 			Cause: "A network was added around the cluster since the peering was made. From pods and nodes, these addresses now lead to the peer.",
 			Fix: "liqoctl network disconnect --context CONTEXT --remote-context REMOTE, then liqoctl network connect: other addresses are chosen. " +
 				"Or give the network other addresses.",
-			reads: []fact{configMaps, leases, around}, side: (*side).rangesInUse,
+			reads: []fact{configMaps, leases, surroundings}, side: (*side).rangesInUse,
 		},
 	}
 }

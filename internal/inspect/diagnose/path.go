@@ -20,12 +20,12 @@ func peerChecks() []Check {
 			Fix:   "liqoctl network connect makes it again; liqoctl network disconnect PEER --context CONTEXT --one-side removes what is left here.",
 			side: func(s *side) outcome {
 				switch {
-				case s.far == nil:
+				case s.peerFacts == nil:
 					return skipped("name the other cluster with --remote-context")
-				case s.far.unread[peerings] != nil || s.far.unread[configMaps] != nil:
-					return failed("the peerings of %s cannot be read", s.far.name)
+				case s.peerFacts.unread[peerings] != nil || s.peerFacts.unread[configMaps] != nil:
+					return failed("the peerings of %s cannot be read", s.peerFacts.name)
 				case s.peer == nil:
-					return failed("cluster %q does not have the peering", s.far.name)
+					return failed("cluster %q does not have the peering", s.peerFacts.name)
 				}
 				return passed()
 			},
@@ -41,7 +41,7 @@ func peerChecks() []Check {
 				}
 				var seen []string
 				for _, d := range status.Disagreements(s.status, s.peer.status) {
-					if d.About != "state" { // LQ-PATH-STATUS is about that
+					if d.About != "state" { // LQ-PATH-STATUS compares the states
 						seen = append(seen, fmt.Sprintf("%s: %s here, %s in %s", d.About, d.Local, d.Remote, s.peer.name))
 					}
 				}
@@ -103,12 +103,12 @@ func pathChecks() []Check {
 	}
 }
 
-// probed judges the packets that this side sent.
-func (s *side) probed(ours func(check string) bool) outcome {
+// probed evaluates the packets that this side sent.
+func (s *side) probed(own func(check string) bool) outcome {
 	failures := make(map[string]int)
 	var lost []pathtest.Check
 	for _, c := range s.paths {
-		if c.From.Cluster == s.name && c.State == pathtest.Failed && ours(string(c.Name)) {
+		if c.From.Cluster == s.name && c.State == pathtest.Failed && own(string(c.Name)) {
 			failures[string(c.Name)]++
 			lost = append(lost, c)
 		}
@@ -121,7 +121,7 @@ func (s *side) probed(ours func(check string) bool) outcome {
 		failures[string(first.Name)], first.Name, first.From, first.To, first.Seen, first.Expected, common(lost))
 }
 
-// common is what all lost packets have in common, if there are several.
+// common describes what all lost packets have in common, if there are several.
 func common(lost []pathtest.Check) string {
 	all := func(same func(c pathtest.Check) bool) bool {
 		return len(lost) > 1 && !slices.ContainsFunc(lost, func(c pathtest.Check) bool { return !same(c) })

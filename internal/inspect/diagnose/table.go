@@ -9,7 +9,7 @@ import (
 	"liqonet.io/liqonet/internal/cluster"
 )
 
-// Layer is what a check is about.
+// Layer is the subject of a check.
 type Layer string
 
 // The layers, in order of dependency.
@@ -31,55 +31,55 @@ func Layers() []Layer {
 	return []Layer{API, Rights, Objects, Nodes, Gateway, Overlay, Tunnel, Peer, Path, Leftovers}
 }
 
-// spans reports whether failures of the other cluster explain those of this layer.
+// spans reports whether failures in the other cluster explain failures of this layer.
 func (l Layer) spans() bool { return slices.Contains([]Layer{Tunnel, Peer, Path}, l) }
 
-// Check is a check: a line of the table, and a page of the documentation.
+// Check is a check: a row of the table and a page of the documentation.
 type Check struct {
 	ID    string
 	Layer Layer
-	What  string   // is checked, with what facts
-	Needs []string // checks whose failure explains that of this one
-	Cause string   // the likely one of a failure
-	// Fix is what to do about it. CONTEXT, REMOTE, NAMESPACE and PEER stand for what a run knows.
+	What  string   // the condition, and the facts that it is checked with
+	Needs []string // checks whose failures explain a failure of this one
+	Cause string   // likely cause of a failure
+	// Fix is the remedy. CONTEXT, REMOTE, NAMESPACE and PEER are replaced by the values of a run.
 	Fix string
 
 	reads []fact
-	// cluster or side judges the facts of a cluster, or of a side of a peering.
+	// cluster or side evaluates the facts of a cluster, or of a side of a peering.
 	cluster func(*facts) outcome
 	side    func(*side) outcome
 }
 
-// outcome is what a check has found.
+// outcome is the result of a check.
 type outcome struct {
-	state State
-	seen  string
-	fix   string // "": the check's own
-	// names stand for others in fix, in pairs: what, and what it is called here.
+	state    State
+	observed string
+	fix      string // "": that of the check
+	// names are replacements in fix, in pairs of placeholder and value.
 	names []string
-	hint  string // advice of an error, in the place of fix; "": none
+	hint  string // hint of an error, which replaces fix; "": none
 }
 
 func passed() outcome { return outcome{state: Passed} }
 
 func failed(format string, args ...any) outcome {
-	return outcome{state: Failed, seen: fmt.Sprintf(format, args...)}
+	return outcome{state: Failed, observed: fmt.Sprintf(format, args...)}
 }
 
-func skipped(why string) outcome { return outcome{state: Skipped, seen: why} }
+func skipped(why string) outcome { return outcome{state: Skipped, observed: why} }
 
-// warned is a warning with these observations; it has passed if there are none.
+// warned returns a warning with these observations; passed if there are none.
 func warned(seen []string) outcome { return judged(Warning, seen) }
 
-// judged has that state with these observations; it has passed if there are none.
+// judged returns the state with these observations; passed if there are none.
 func judged(s State, seen []string) outcome {
 	if len(seen) == 0 {
 		return passed()
 	}
-	return outcome{state: s, seen: strings.Join(seen, "; ")}
+	return outcome{state: s, observed: strings.Join(seen, "; ")}
 }
 
-// advise replaces the check's own advice. names are further words of it, each with the name that it stands for.
+// advise replaces the remedy of the check. names are pairs of placeholder and value.
 func (o outcome) advise(fix string, names ...string) outcome {
 	o.fix, o.names = fix, names
 	return o
@@ -90,13 +90,13 @@ func (o outcome) hinted(hint string) outcome {
 	return o
 }
 
-// Table has all checks, each behind those that explain its failures.
+// Table returns all checks. Each comes after the checks that explain its failures.
 func Table() []Check {
 	return slices.Concat(apiChecks(), objectChecks(), nodeChecks(), gatewayChecks(), overlayChecks(), tunnelChecks(), peerChecks(), pathChecks(), leftoverChecks())
 }
 
-// needs are the checks whose failures explain that of a check, directly or through others, those that come first in
-// front.
+// needs returns the checks whose failures explain a failure of a check, directly or through others, in the order of the
+// table.
 func needs(id string) (all []string) {
 	table := Table()
 	wanted := map[string]bool{id: true}
@@ -115,7 +115,8 @@ func needs(id string) (all []string) {
 	return all
 }
 
-// filled is an advice with what a run knows. Each name is one word of a shell, whoever has chosen it.
+// filled replaces the placeholders of a remedy. Each value is quoted as one word of a shell, as users choose names
+// freely.
 func filled(advice string, c *cluster.Cluster, peer, remote string, names []string) string {
 	pairs := append([]string{
 		"CONTEXT", c.Context, "NAMESPACE", c.Namespace, "PEER", cmp.Or(peer, "PEER"), "REMOTE", cmp.Or(remote, "REMOTE"),

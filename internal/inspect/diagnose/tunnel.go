@@ -41,13 +41,13 @@ func overlayChecks() []Check {
 	}
 }
 
-// ofReports has that state with what look sees in the reports of gateways. Those that are late say nothing.
-func (s *side) ofReports(state State, look func(gateway int, r *records.Status) []string) outcome {
+// ofReports returns the state with the observations of inspect in the reports of gateways. Late reports do not count.
+func (s *side) ofReports(state State, inspect func(gateway int, r *records.Status) []string) outcome {
 	var seen []string
 	known := false
 	for i, r := range s.reports {
 		if r != nil {
-			known, seen = true, append(seen, look(i+1, r)...)
+			known, seen = true, append(seen, inspect(i+1, r)...)
 		}
 	}
 	if !known {
@@ -57,11 +57,11 @@ func (s *side) ofReports(state State, look func(gateway int, r *records.Status) 
 }
 
 // ofNodes is ofReports for each node that should take part.
-func (s *side) ofNodes(state State, look func(gateway int, n records.NodeStatus) string) outcome {
+func (s *side) ofNodes(state State, inspect func(gateway int, n records.NodeStatus) string) outcome {
 	return s.ofReports(state, func(gateway int, r *records.Status) (seen []string) {
 		for _, name := range s.ready() {
 			n, _ := health.Node(r, name)
-			if text := look(gateway, n); text != "" {
+			if text := inspect(gateway, n); text != "" {
 				seen = append(seen, text)
 			}
 		}
@@ -175,10 +175,10 @@ func (s *side) keysMatch() outcome {
 }
 
 // ofTunnels is ofReports for each tunnel.
-func (s *side) ofTunnels(look func(r *records.Status, t records.TunnelStatus) string) outcome {
+func (s *side) ofTunnels(inspect func(r *records.Status, t records.TunnelStatus) string) outcome {
 	return s.ofReports(Failed, func(gateway int, r *records.Status) (seen []string) {
 		for i, t := range r.AllTunnels() {
-			if text := look(r, t); text != "" {
+			if text := inspect(r, t); text != "" {
 				seen = append(seen, fmt.Sprintf("%s: %s", s.tunnelName(gateway, i+1), text))
 			}
 		}
@@ -186,7 +186,7 @@ func (s *side) ofTunnels(look func(r *records.Status, t records.TunnelStatus) st
 	})
 }
 
-// tunnelName has the endpoints where this side is the client.
+// tunnelName returns the name of a tunnel, with its endpoints if this side is the client.
 func (s *side) tunnelName(own, peer int) string {
 	name := fmt.Sprintf("tunnel %d-%d", own, peer)
 	if e := s.endpoints(own, peer); len(e) > 0 {
@@ -216,12 +216,12 @@ func (s *side) endpointsCurrent() outcome {
 	}
 	failed := s.outdated(Failed, s.peer.services[i])
 	if failed.state != Passed || s.record.Fixed.EndpointPort != 0 {
-		return failed // whatever the chosen endpoint is, it works
+		return failed // it works with whichever endpoint is chosen
 	}
 	return s.outdated(Warning, s.peer.services[i])
 }
 
-// outdated is about endpoints of tunnels that do not work; as a warning, about those of tunnels that do.
+// outdated checks the endpoints of tunnels that do not work; as a warning, those of tunnels that do.
 func (s *side) outdated(state State, service *corev1.Service) outcome {
 	return s.ofReports(state, func(gateway int, r *records.Status) (seen []string) {
 		for i, t := range r.AllTunnels() {
@@ -239,7 +239,7 @@ func (s *side) outdated(state State, service *corev1.Service) outcome {
 	})
 }
 
-// servicePort is the port at which clients reach a tunnel; 0: there is none, or no address yet.
+// servicePort returns the port at which clients reach a tunnel; 0 if there is none, or no address yet.
 func servicePort(service *corev1.Service, t records.TunnelID) int32 {
 	if service.Spec.Type == corev1.ServiceTypeLoadBalancer && len(service.Status.LoadBalancer.Ingress) == 0 {
 		return 0
