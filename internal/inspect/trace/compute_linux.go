@@ -15,12 +15,12 @@ import (
 	"liqonet.io/liqonet/netops"
 )
 
-// compute follows packets and answers through the desired states of the kernels. Helpers verify that kernels have
-// these.
+// compute traces packets and answers through the desired states of the kernels. Helpers verify that the kernels have
+// these states.
 func compute(local, remote *side, r Result) (Result, error) {
-	there := &walk{flow: r.Flow, first: true}
-	there.cross(local, remote, r.From, r.To)
-	if r.There = there.way; r.There.Dropped() != "" {
+	sent := &walk{flow: r.Flow, first: true}
+	sent.cross(local, remote, r.From, r.To)
+	if r.There = sent.way; r.There.Dropped() != "" {
 		return r, nil
 	}
 	back := &walk{flow: r.Flow}
@@ -30,19 +30,20 @@ func compute(local, remote *side, r Result) (Result, error) {
 	return r, nil
 }
 
-// walk is a packet on its way. Its steps report whether it goes on.
+// walk is a packet on its path. Its steps report whether it continues.
 type walk struct {
 	flow  Flow
-	first bool // it begins a connection; else it is an answer
+	first bool // it begins a connection; otherwise it is an answer
 	way   Way
-	at    Addresses // now
+	at    Addresses // current addresses
 }
 
-// cross follows a packet from one end to the other.
+// cross traces a packet from one end to the other.
 func (w *walk) cross(s, peer *side, from, to End) {
 	w.at = Addresses{from.Address, cmp.Or(to.Seen, to.Address)}
 	own := 1
-	if from.Kind != translate.Exposed { // else the gateway that has the connection sends the answers
+	// For an exposed host, the gateway that has the connection sends the answers.
+	if from.Kind != translate.Exposed {
 		if own = w.depart(s, from, to); own == 0 {
 			return
 		}
@@ -56,20 +57,21 @@ func (w *walk) cross(s, peer *side, from, to End) {
 	}
 }
 
-// add begins a hop.
+// add appends a hop.
 func (w *walk) add(s *side, kind Kind, name, node string) *Hop {
 	w.way = append(w.way, Hop{Cluster: s.Fabric.Name, Kind: kind, Name: name, Node: node, Packet: w.at})
 	return &w.way[len(w.way)-1]
 }
 
-// drop ends the walk.
+// drop marks the hop as the end of the path.
 func (h *Hop) drop(format string, args ...any) int {
 	h.Dropped = fmt.Sprintf(format, args...)
 	return 0
 }
 
-// look has the desired state of a kernel route the packet. false: it ends here, because of what is missing.
-func (w *walk) look(h *Hop, s netops.State, iif, missing string) (netops.Route, bool) {
+// lookUp routes the packet by the desired state of a kernel. It returns false if the packet is dropped because the
+// object missing is absent.
+func (w *walk) lookUp(h *Hop, s netops.State, iif, missing string) (netops.Route, bool) {
 	rule, route, ok := s.Lookup(netops.Packet{From: w.at.Source, To: w.at.Destination, IIf: iif})
 	if !ok {
 		h.drop("no route of liqonet leads to %s", w.at.Destination)
@@ -83,7 +85,7 @@ func (w *walk) look(h *Hop, s netops.State, iif, missing string) (netops.Route, 
 	return route, true
 }
 
-// depart is the sender's node. It returns the number of the gateway that the packet takes.
+// depart adds the sender's node. It returns the number of the gateway that the packet takes.
 func (w *walk) depart(s *side, from, to End) int {
 	h := w.add(s, Node, from.Node, from.Node)
 	n := s.node(named(from.Node))
@@ -115,7 +117,7 @@ func (w *walk) depart(s *side, from, to End) int {
 		}
 	}
 	state := s.kernelOf(*n, unused)
-	route, ok := w.look(h, state, "lo", "the pod of no gateway is known")
+	route, ok := w.lookUp(h, state, "lo", "the pod of no gateway is known")
 	if !ok {
 		return 0
 	}
@@ -132,7 +134,7 @@ func (w *walk) depart(s *side, from, to End) int {
 	return known
 }
 
-// others notes by which of some other gateways packets of a node do not cross, though it uses them.
+// others notes the gateways among ids that the node uses but that do not carry its packets.
 func (h *Hop) others(s *side, ids []records.GatewayID, unused map[records.GatewayID]bool, node string) {
 	for _, id := range ids {
 		if unused[id] {
@@ -144,7 +146,7 @@ func (h *Hop) others(s *side, ids []records.GatewayID, unused map[records.Gatewa
 	}
 }
 
-// kernelOf is the desired state of a node's kernel.
+// kernelOf returns the desired state of a node's kernel.
 func (s *side) kernelOf(n records.Node, unused map[records.GatewayID]bool) netops.State {
 	served := slices.DeleteFunc(slices.Clone(s.Peerings), func(p records.Peering) bool { return !slices.Contains(n.Peerings, p.Name) })
 	return datapath.Node{
@@ -152,7 +154,7 @@ func (s *side) kernelOf(n records.Node, unused map[records.GatewayID]bool) netop
 	}.State()
 }
 
-// out describes the link that a member of a route's group leads to.
+// out describes the link that a member of a route's nexthop group leads to.
 func (h *Hop) out(s netops.State, route netops.Route, member uint32) {
 	if i := slices.IndexFunc(s.Groups, func(g netops.NexthopGroup) bool { return g.ID == route.Nexthop }); i >= 0 {
 		h.Route += " (" + s.Groups[i].String() + ")"
@@ -169,7 +171,8 @@ func (h *Hop) out(s netops.State, route netops.Route, member uint32) {
 	}
 }
 
-// segment adds what is measured between a node and a gateway, and returns why their packets do not pass; "": they do.
+// segment adds the measurements between a node and a gateway, and returns the reason for which their packets do not
+// cross; "" if they do.
 func (h *Hop) segment(s *side, id records.GatewayID, node string) string {
 	report := s.reports[id]
 	if report == nil {
@@ -185,14 +188,14 @@ func (h *Hop) segment(s *side, id records.GatewayID, node string) string {
 	return fault
 }
 
-// drift notes what a helper restored.
+// drift adds a note on external changes that a helper restored.
 func (h *Hop) drift(d records.Drift) {
 	if d.Times > 0 {
 		h.Notes = append(h.Notes, fmt.Sprintf("the helper restored the kernel %d times, last at %s: %s", d.Times, d.Last.UTC().Format("2006-01-02 15:04:05"), d.What))
 	}
 }
 
-// gatewayHop begins the hop of a gateway.
+// gatewayHop appends the hop of a gateway.
 func (w *walk) gatewayHop(s *side, number int) (*Hop, records.GatewayID) {
 	id := records.GatewayID{Peering: s.peering.Name, Number: number}
 	g := s.Gateways[id]
@@ -210,10 +213,10 @@ func (w *walk) translate(h *Hop, to Addresses) {
 	}
 }
 
-// send is the gateway of the sender's cluster. It returns the number of the peer's gateway.
+// send adds the gateway of the sender's cluster. It returns the number of the peer's gateway.
 func (w *walk) send(s, peer *side, number int, from End) int {
 	h, id := w.gatewayHop(s, number)
-	// The far gateway sees the addresses that both ends have in their own clusters; those of nodes are external.
+	// In the tunnel, both ends have the addresses of their own clusters; those of nodes are external.
 	source, err := peer.translator.ImportedFrom(from.Seen)
 	destination, err2 := s.translator.ImportedFrom(w.at.Destination)
 	if err = cmp.Or(err, err2); err != nil {
@@ -234,7 +237,7 @@ func (w *walk) send(s, peer *side, number int, from End) int {
 		}
 	}
 	state := s.gatewayOf(id, unused).State()
-	route, ok := w.look(h, state, netops.Overlay, fmt.Sprintf("the gateway has no route to %s", w.at.Destination))
+	route, ok := w.lookUp(h, state, netops.Overlay, fmt.Sprintf("the gateway has no route to %s", w.at.Destination))
 	switch {
 	case !ok:
 		return 0
@@ -266,8 +269,8 @@ func (s *side) gatewayOf(id records.GatewayID, unused map[int]bool) datapath.Gat
 	}
 }
 
-// receive is the gateway of the receiver's cluster, to which the packet comes by the tunnel of one of the peer's. It
-// returns the receiver's node; nil: there is none.
+// receive adds the gateway of the receiver's cluster, which gets the packet through a tunnel from one of the peer's
+// gateways. It returns the receiver's node; nil if there is none.
 func (w *walk) receive(s *side, number, from int, to End) *records.Node {
 	h, id := w.gatewayHop(s, number)
 	source, err := s.translator.Import(w.at.Source)
@@ -286,7 +289,7 @@ func (w *walk) receive(s *side, number, from int, to End) *records.Node {
 		return nil
 	}
 	state := gateway.State()
-	route, ok := w.look(h, state, netops.TunnelLink(from), fmt.Sprintf("no node of %s reports a pod with address %s", s.Fabric.Name, w.at.Destination))
+	route, ok := w.lookUp(h, state, netops.TunnelLink(from), fmt.Sprintf("no node of %s reports a pod with address %s", s.Fabric.Name, w.at.Destination))
 	if !ok {
 		return nil
 	}
@@ -300,7 +303,7 @@ func (w *walk) receive(s *side, number, from int, to End) *records.Node {
 	return n
 }
 
-// arrive is the receiver's node.
+// arrive adds the receiver's node.
 func (w *walk) arrive(s *side, number int, n records.Node, to End) {
 	h := w.add(s, Node, n.Name, n.Name)
 	h.drift(n.Drift)

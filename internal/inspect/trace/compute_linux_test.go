@@ -21,7 +21,7 @@ import (
 
 var addr, prefix = netip.MustParseAddr, netip.MustParsePrefix
 
-// pair are two connected clusters, of two nodes and two gateways each. With equal ranges both are remapped: a is
+// pair returns two connected clusters, each with two nodes and two gateways. With equal ranges both are remapped: a is
 // 10.72.0.0/16 in b, b is 10.71.0.0/16 in a.
 func pair(t *testing.T, equal bool) (a, b *side) {
 	t.Helper()
@@ -108,9 +108,9 @@ func (s *side) expose(e ...records.Exposed) {
 	s.Peerings[0].Exposed = e
 }
 
-// TestCompute traces connections in clusters that are as they should be but for one thing.
+// TestCompute traces connections in clusters with at most one fault.
 func TestCompute(t *testing.T) {
-	denied := policed{
+	denied := podPolicies{
 		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db-0", Labels: map[string]string{"app": "db"}}},
 		[]networkingv1.NetworkPolicy{{ObjectMeta: metav1.ObjectMeta{Name: "own"}, Spec: networkingv1.NetworkPolicySpec{
 			Ingress: []networkingv1.NetworkPolicyIngressRule{{From: []networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{}}}}},
@@ -118,10 +118,10 @@ func TestCompute(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		equal    bool
-		from, to string // own addresses
+		from, to string // addresses in their own clusters
 		protocol Protocol
 		change   func(a, b *side, from, to *End)
-		dropped  string // the end of the reason; "": it is not
+		dropped  string // end of the reason; "": not dropped
 	}{
 		"translated":  {equal: true, from: "10.244.1.7", to: "10.244.2.5"},
 		"disjoint":    {from: "10.244.1.7", to: "10.11.2.5"},
@@ -145,8 +145,8 @@ func TestCompute(t *testing.T) {
 		}, dropped: "node b-2 is not verified: no echo between gateway and node"},
 		"no-pod":      {equal: true, from: "10.244.1.7", to: "10.244.9.5", dropped: "no node of b reports a pod with address 10.244.9.5"},
 		"gateway-pod": {equal: true, from: "10.244.1.7", to: "10.244.1.101", dropped: "is the pod of a gateway, which peers do not reach"},
-		// Records that disagree, as where a change of the number of gateways was interrupted, and a report of more
-		// tunnels than there are.
+		// Records that differ, as after an interrupted change of the number of gateways, and a report with more tunnels
+		// than exist.
 		"fewer-gateways": {equal: true, from: "10.244.1.7", to: "10.244.2.5", change: func(a, b *side, _, _ *End) {
 			a.status.Gateways[0].Tunnels[0].State = health.Down
 			b.peering.Gateways = b.peering.Gateways[:1]
@@ -164,7 +164,7 @@ func TestCompute(t *testing.T) {
 			a, b := pair(t, test.equal)
 			from, to := a.end(addr(test.from)), b.end(addr(test.to))
 			if to.Kind == translate.Pod {
-				to.Unreachable = "" // which the gateway's route says as well
+				to.Unreachable = "" // the gateway's route gives the same reason
 			}
 			if test.change != nil {
 				test.change(a, b, &from, &to)
@@ -191,8 +191,8 @@ func TestCompute(t *testing.T) {
 	}
 }
 
-// TestOtherFlows: the trace follows one gateway, and lists those of the others that carry packets where these do not
-// cross.
+// TestOtherFlows checks that the trace takes one gateway, and that it lists the other gateways that carry packets if
+// this one does not, and the reverse.
 func TestOtherFlows(t *testing.T) {
 	a, b := pair(t, true)
 	for _, s := range []*side{a, b} {

@@ -7,7 +7,7 @@ import (
 	"errors"
 )
 
-// compute needs the state of kernels, which package netops knows on Linux alone.
+// compute needs package netops, which supports the state of kernels on Linux only.
 func compute(_, _ *side, r Result) (Result, error) {
 	return r, errors.New("trace: computed on Linux only")
 }

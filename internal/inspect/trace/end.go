@@ -18,10 +18,10 @@ import (
 	"liqonet.io/liqonet/ipam/translate"
 )
 
-// servicePrefix begins what names a Service.
+// servicePrefix is the prefix of Services in the options.
 const servicePrefix = "svc/"
 
-// sender finds the sender that a user names.
+// sender resolves the sender in the options.
 func (s *side) sender(ctx context.Context, text string) (End, error) {
 	if a, err := netip.ParseAddr(text); err == nil {
 		return s.identify(ctx, s.end(a))
@@ -32,8 +32,8 @@ func (s *side) sender(ctx context.Context, text string) (End, error) {
 	return s.named(ctx, text)
 }
 
-// receiver finds the receiver that a user names, in the peer. What is behind a Service gets packets at a port of its
-// own.
+// receiver resolves the receiver in the options, which is in the peer. Packets to a Service go to the port of its
+// endpoint.
 func (s *side) receiver(ctx context.Context, peer *side, text string, f *Flow) (End, error) {
 	if name, ok := strings.CutPrefix(text, servicePrefix); ok {
 		namespace, name, _ := strings.Cut(name, "/")
@@ -70,7 +70,7 @@ func (s *side) receiver(ctx context.Context, peer *side, text string, f *Flow) (
 	return e, nil
 }
 
-// reached is the end of the peer that has an address in this cluster.
+// reached returns the end in the peer that has an address in this cluster.
 func (s *side) reached(ctx context.Context, peer *side, a netip.Addr) (End, error) {
 	own, err := peer.translator.ExportedFrom(a)
 	if err != nil {
@@ -79,7 +79,7 @@ func (s *side) reached(ctx context.Context, peer *side, a netip.Addr) (End, erro
 	return peer.identify(ctx, peer.end(own.Translated))
 }
 
-// end is what has an address of this cluster.
+// end returns the end with an address of this cluster.
 func (s *side) end(a netip.Addr) End {
 	e := End{Cluster: s.Fabric.Name, Address: a}
 	seen, err := s.translator.Export(a)
@@ -88,7 +88,7 @@ func (s *side) end(a netip.Addr) End {
 		return e
 	}
 	e.Kind, e.Seen = seen.Kind, seen.Translated
-	n := s.node(withPod(a))
+	n := s.node(hasPod(a))
 	if e.Kind == translate.Node {
 		n = s.node(func(n records.Node) bool { return n.Internal == a })
 	}
@@ -103,7 +103,7 @@ func (s *side) end(a netip.Addr) End {
 	return e
 }
 
-// identify finds the pod that has the address of an end, if the user may list pods.
+// identify resolves the pod with the address of an end, if the user may list pods.
 func (s *side) identify(ctx context.Context, e End) (End, error) {
 	if e.Kind != translate.Pod {
 		return e, nil
@@ -122,7 +122,7 @@ func (s *side) identify(ctx context.Context, e End) (End, error) {
 	return e, nil
 }
 
-// named finds a pod, NAMESPACE/NAME, or a node.
+// named resolves a pod, NAMESPACE/NAME, or a node.
 func (s *side) named(ctx context.Context, text string) (End, error) {
 	namespace, name, isPod := strings.Cut(text, "/")
 	if !isPod {
@@ -132,7 +132,7 @@ func (s *side) named(ctx context.Context, text string) (End, error) {
 		}
 		return s.end(n.Internal), nil
 	}
-	// Who may list pods, as level operate may, need not be allowed to get one.
+	// It lists pods, as level operate permits this, but not necessarily get.
 	pods, err := s.cluster.Kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
 	if err != nil {
 		return End{}, fmt.Errorf("read pod %s of cluster %q: %w", text, s.cluster.Context, err)
@@ -157,11 +157,11 @@ func (s *side) named(ctx context.Context, text string) (End, error) {
 	return s.withPod(ctx, s.end(a), pod), nil
 }
 
-// withPod adds what a pod shows of an end.
+// withPod completes an end with the data of its pod.
 func (s *side) withPod(ctx context.Context, e End, pod *corev1.Pod) End {
 	e.Name, e.Node = pod.Namespace+"/"+pod.Name, cmp.Or(pod.Spec.NodeName, e.Node)
 	if ended(pod) {
-		// Its address can be another pod's by now.
+		// Another pod may have its address by now.
 		e.Unreachable = fmt.Sprintf("pod %s has ended: %s", e.Name, pod.Status.Phase)
 	}
 	policies, err := s.cluster.Kube.NetworkingV1().NetworkPolicies(pod.Namespace).List(ctx, metav1.ListOptions{})
@@ -169,15 +169,15 @@ func (s *side) withPod(ctx context.Context, e End, pod *corev1.Pod) End {
 		e.Notes = append(e.Notes, fmt.Sprintf("its NetworkPolicies are not known: %v", unread(err)))
 		return e
 	}
-	e.pod = policed{pod, policies.Items}
+	e.pod = podPolicies{pod, policies.Items}
 	return e
 }
 
-// behind is the first endpoint of a Service that is in the peer.
+// behind returns the first endpoint of a Service that is in the peer.
 func (s *side) behind(ctx context.Context, peer *side, service *corev1.Service, f *Flow) (End, error) {
 	name := fmt.Sprintf("%s/%s", service.Namespace, service.Name)
 	e := End{Service: name}
-	e.Address, _ = netip.ParseAddr(service.Spec.ClusterIP) // none, of a headless one
+	e.Address, _ = netip.ParseAddr(service.Spec.ClusterIP) // a headless Service has no address
 	ports := slices.DeleteFunc(slices.Clone(service.Spec.Ports), func(p corev1.ServicePort) bool {
 		return f.Port != 0 && p.Port != int32(f.Port) || Protocol(strings.ToLower(string(cmp.Or(p.Protocol, corev1.ProtocolTCP)))) != f.Protocol
 	})
@@ -208,7 +208,7 @@ func (s *side) behind(ctx context.Context, peer *side, service *corev1.Service, 
 	return e, err
 }
 
-// endpoints are those that are ready, with their port of a name.
+// endpoints returns the ready endpoints, each with its port of that name.
 func endpoints(slices []discoveryv1.EndpointSlice, port string) (all []netip.AddrPort) {
 	for _, slice := range slices {
 		for _, p := range slice.Ports {
@@ -216,7 +216,7 @@ func endpoints(slices []discoveryv1.EndpointSlice, port string) (all []netip.Add
 				continue
 			}
 			for _, endpoint := range slice.Endpoints {
-				a, err := netip.ParseAddr(endpoint.Addresses[0]) // the API has it that there is one
+				a, err := netip.ParseAddr(endpoint.Addresses[0]) // the API requires one
 				if r := endpoint.Conditions.Ready; err == nil && (r == nil || *r) {
 					all = append(all, netip.AddrPortFrom(a, uint16(*p.Port)))
 				}
@@ -230,7 +230,7 @@ func ended(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// unread is why something was not read, in short.
+// unread returns a short reason for which an object was not read.
 func unread(err error) error {
 	if apierrors.IsForbidden(err) {
 		return errForbidden

@@ -22,7 +22,7 @@ func shopPod(name, node, address string) *corev1.Pod {
 	}
 }
 
-// TestEnds traces to what users name: pods, nodes, addresses and Services.
+// TestEnds traces to pods, nodes, addresses and Services as users specify them.
 func TestEnds(t *testing.T) {
 	a, b := pair(t, true)
 	host := shopPod("host", "b-1", "172.31.2.11")
@@ -98,7 +98,7 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// TestNoPacketOfAnEndedPod: its address can be another pod's by now.
+// TestNoPacketOfAnEndedPod checks that no packet is sent with the address of an ended pod, which another pod may have.
 func TestNoPacketOfAnEndedPod(t *testing.T) {
 	r := Result{From: End{Node: "a-1", Unreachable: "pod shop/job has ended: Failed"}, To: End{Seen: addr("10.71.2.5")}, Flow: Flow{TCP, 80}}
 	if _, err := (Options{}).live(t.Context(), nil, nil, r); err == nil || !strings.Contains(err.Error(), "has ended") {

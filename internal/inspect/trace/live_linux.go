@@ -25,17 +25,17 @@ import (
 	"liqonet.io/liqonet/templates"
 )
 
-// travel is how long a packet and its answer are waited for.
-const travel = 2 * time.Second
+// travelTime is the timeout for a packet and its answer.
+const travelTime = 2 * time.Second
 
-// Bounds of what a pod may answer: bytes, and packets.
+// Limits for the report of a pod: bytes, and packets.
 const (
-	longestReport = 1 << 20
-	mostSightings = 16
+	maxReport    = 1 << 20
+	maxSightings = 16
 )
 
-// asked is a place with what is asked there.
-type asked struct {
+// probedPlace is a place with the question for its probe.
+type probedPlace struct {
 	Place
 
 	side     *side
@@ -44,8 +44,8 @@ type asked struct {
 	answers  *bufio.Reader
 }
 
-// live sends a packet from the sender's node with the sender's address, and has all kernels on its possible ways report
-// what they do with it.
+// live sends a packet from the sender's node with the sender's address, and all kernels on its possible paths report
+// how they handle it.
 func (o Options) live(ctx context.Context, local, remote *side, r Result) (*Live, error) {
 	switch {
 	case r.From.Unreachable != "" || r.From.Node == "" || !r.To.Seen.IsValid():
@@ -58,7 +58,7 @@ func (o Options) live(ctx context.Context, local, remote *side, r Result) (*Live
 			return nil, err
 		}
 	}
-	port := uint16(40000 + time.Now().UnixNano()%20000) // of the sender: by it the packet is known
+	port := uint16(40000 + time.Now().UnixNano()%20000) // of the sender; it identifies the packet
 	l := &Live{Packet: r.flow(Addresses{r.From.Address, r.To.Seen}, port, r.Port)}
 	places, err := r.places(ctx, local, remote, port)
 	if err != nil {
@@ -81,8 +81,8 @@ func (f Flow) flow(a Addresses, from, to uint16) probe.Flow {
 	return probe.Flow{Protocol: string(f.Protocol), From: netip.AddrPortFrom(a.Source, from), To: netip.AddrPortFrom(a.Destination, to)}
 }
 
-// places are the nodes of both ends and all gateways, as flows are spread over these.
-func (r Result) places(ctx context.Context, local, remote *side, port uint16) (all []*asked, err error) {
+// places returns the nodes of both ends and all gateways, as flows are spread over the gateways.
+func (r Result) places(ctx context.Context, local, remote *side, port uint16) (all []*probedPlace, err error) {
 	source, err := remote.translator.ImportedFrom(r.From.Seen)
 	if err != nil {
 		return nil, err
@@ -94,7 +94,7 @@ func (r Result) places(ctx context.Context, local, remote *side, port uint16) (a
 	tunnel := Addresses{source.Translated, destination.Translated}
 	sent, received := Addresses{r.From.Address, r.To.Seen}, Addresses{r.From.Seen, r.To.Address}
 	add := func(s *side, kind Kind, name, pod string, there, back Addresses, lookup probe.Lookup) {
-		all = append(all, &asked{Place: Place{Cluster: s.Fabric.Name, Kind: kind, Name: name, Pod: pod}, side: s, question: probe.Question{
+		all = append(all, &probedPlace{Place: Place{Cluster: s.Fabric.Name, Kind: kind, Name: name, Pod: pod}, side: s, question: probe.Question{
 			Flows:  []probe.Flow{r.flow(there, port, r.Port), r.flow(Addresses{back.Destination, back.Source}, r.Port, port)},
 			Lookup: &lookup,
 		}})
@@ -123,7 +123,7 @@ func (r Result) places(ctx context.Context, local, remote *side, port uint16) (a
 	}
 	all[0].question.Send = true
 	gateways(local, sent, tunnel, probe.Lookup{From: tunnel.Source, To: tunnel.Destination, Link: netops.Overlay})
-	if r.To.Kind == translate.Exposed { // it answers the gateway's address
+	if r.To.Kind == translate.Exposed { // its answers go to the gateway's address
 		gateways(remote, tunnel, tunnel, probe.Lookup{To: received.Destination})
 		return all, nil
 	}
@@ -134,16 +134,16 @@ func (r Result) places(ctx context.Context, local, remote *side, port uint16) (a
 	return all, err
 }
 
-// observe asks in all places at once: when all are ready, the packet is sent.
-func (o Options) observe(ctx context.Context, places []*asked) error {
+// observe runs a probe in all places at once. The packet is sent when all are ready.
+func (o Options) observe(ctx context.Context, places []*probedPlace) error {
 	defer func() {
 		for _, p := range places {
 			if p.session != nil {
-				_ = p.session.Close() // nothing is left to be read
+				_ = p.session.Close() // its output is not needed
 			}
 		}
 	}()
-	each := func(do func(p *asked) error) {
+	each := func(do func(p *probedPlace) error) {
 		var group sync.WaitGroup
 		for _, p := range places {
 			group.Go(func() {
@@ -157,7 +157,7 @@ func (o Options) observe(ctx context.Context, places []*asked) error {
 		}
 		group.Wait()
 	}
-	each(func(p *asked) error { return p.begin(ctx, o) })
+	each(func(p *probedPlace) error { return p.begin(ctx, o) })
 	sender := places[0]
 	if len(sender.Errors) > 0 {
 		return fmt.Errorf("send a packet from node %q: %s", sender.Name, strings.Join(sender.Errors, "; "))
@@ -166,16 +166,16 @@ func (o Options) observe(ctx context.Context, places []*asked) error {
 		return err
 	}
 	select {
-	case <-time.After(travel):
+	case <-time.After(travelTime):
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	each((*asked).end)
+	each((*probedPlace).end)
 	return ctx.Err()
 }
 
-// begin asks, and waits until the place is ready.
-func (p *asked) begin(ctx context.Context, o Options) error {
+// begin starts the probe, and waits until it is ready.
+func (p *probedPlace) begin(ctx context.Context, o Options) error {
 	question, err := json.Marshal(p.question)
 	if err != nil {
 		return err
@@ -184,7 +184,7 @@ func (p *asked) begin(ctx context.Context, o Options) error {
 		p.session = nil
 		return err
 	}
-	p.answers = bufio.NewReader(io.LimitReader(p.session, longestReport))
+	p.answers = bufio.NewReader(io.LimitReader(p.session, maxReport))
 	line, err := p.answers.ReadString('\n')
 	if err == nil && strings.TrimSpace(line) != probe.Ready {
 		err = fmt.Errorf("unexpected answer %q", line)
@@ -192,8 +192,8 @@ func (p *asked) begin(ctx context.Context, o Options) error {
 	return err
 }
 
-// end reads what was seen.
-func (p *asked) end() error {
+// end stops the probe and reads its report.
+func (p *probedPlace) end() error {
 	if _, err := fmt.Fprintln(p.session, probe.Stop); err != nil {
 		return err
 	}
@@ -202,7 +202,7 @@ func (p *asked) end() error {
 		return err
 	}
 	p.Route, p.Out, p.Detour, p.Errors = report.Route, report.Link, report.Detour, report.Errors
-	for _, s := range report.Sightings[:min(len(report.Sightings), mostSightings)] {
+	for _, s := range report.Sightings[:min(len(report.Sightings), maxSightings)] {
 		if there := p.question.Flows[0]; s.From == there.From.Addr() && s.To == there.To.Addr() {
 			p.There = append(p.There, s)
 		} else {
@@ -212,20 +212,20 @@ func (p *asked) end() error {
 	return nil
 }
 
-// judge finds out how far the packet and its answer came. The pod resets a TCP connection that it has not begun: that
-// packet passes what forwards for pods on its node, and must not be dropped either.
+// judge determines how far the packet and its answer came. The pod resets a TCP connection that it has not opened. Its
+// node forwards that reset like other packets of pods, and must not drop it either.
 func (l *Live) judge(r Result) {
 	there := func(p Place) []probe.Sighting { return p.There }
 	back := func(p Place) []probe.Sighting { return p.Back }
 	reversed := slices.Clone(l.Places)
 	slices.Reverse(reversed)
 	sender, ends := l.Places[0], l.Places[len(l.Places)-1:]
-	if r.To.Kind == translate.Exposed { // any gateway of its cluster may have sent the packet on
+	if r.To.Kind == translate.Exposed { // any gateway of its cluster may have forwarded the packet
 		ends = slices.DeleteFunc(slices.Clone(l.Places), func(p Place) bool { return p.Cluster != r.To.Cluster })
 	}
 	arrived := slices.ContainsFunc(ends, func(p Place) bool { return seenLeaving(p.There) })
 	answered := seenLeaving(sender.Back)
-	if sender.Detour != "" { // whatever becomes of the packet that its node sent
+	if sender.Detour != "" { // regardless of the packet that its node sent
 		arrived, answered = false, false
 		l.Arrived, l.Answered, l.Last = &arrived, &answered, fmt.Sprintf("dropped at %s: %s", sender, sender.Detour)
 		return
@@ -251,7 +251,7 @@ func (l *Live) judge(r Result) {
 	}
 }
 
-// unasked is why nothing is known of a place.
+// unasked returns the reason for which the state of a place is unknown.
 func (p Place) unasked() string {
 	return fmt.Sprintf("%s was not asked: %s", p, strings.Join(p.Errors, "; "))
 }
@@ -261,7 +261,7 @@ func seenLeaving(all []probe.Sighting) bool {
 	return slices.ContainsFunc(all, func(s probe.Sighting) bool { return s.LeftTo.IsValid() && s.Dropped == "" })
 }
 
-// dropped is where the first packet was dropped; "": nowhere.
+// dropped describes the first drop of a packet; "" if there is none.
 func dropped(places []Place, seen func(Place) []probe.Sighting) string {
 	for _, p := range places {
 		for _, s := range seen(p) {
@@ -273,7 +273,7 @@ func dropped(places []Place, seen func(Place) []probe.Sighting) string {
 	return ""
 }
 
-// furthest is what became of a packet in the last place, of some in order, that has seen it; "": none has.
+// furthest describes the packet in the last of the places, which are in order, that observed it; "" if none did.
 func furthest(places []Place, seen func(Place) []probe.Sighting) string {
 	for _, p := range slices.Backward(places) {
 		all := seen(p)
@@ -290,5 +290,5 @@ func furthest(places []Place, seen func(Place) []probe.Sighting) string {
 	return ""
 }
 
-// String is the place as messages name it.
+// String returns the place as it appears in messages.
 func (p Place) String() string { return fmt.Sprintf("%s %s of %s", p.Kind, p.Name, p.Cluster) }

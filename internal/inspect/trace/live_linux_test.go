@@ -10,7 +10,7 @@ import (
 	"liqonet.io/liqonet/ipam/translate"
 )
 
-// TestJudge: what was not asked is unknown, unless the other places show it.
+// TestJudge checks that places without a probe leave the result unknown, unless the other places show it.
 func TestJudge(t *testing.T) {
 	to := netip.MustParseAddr("10.71.2.5")
 	left := []probe.Sighting{{To: to, LeftTo: to, Out: "x"}}

@@ -21,15 +21,15 @@ const (
 	egress  = networkingv1.PolicyTypeEgress
 )
 
-// policed is a pod with the NetworkPolicies of its namespace. The zero value: neither is known.
-type policed struct {
+// podPolicies is a pod with the NetworkPolicies of its namespace. In the zero value, both are unknown.
+type podPolicies struct {
 	pod      *corev1.Pod
 	policies []networkingv1.NetworkPolicy
 }
 
-// blocks returns why the policies keep a pod from an address of the peer, or this from the pod; "": they do not, or
-// none is known. Addresses of the peer are of no pod of this cluster, so only blocks of addresses can allow them.
-func (p policed) blocks(direction networkingv1.PolicyType, peer netip.Addr, f Flow) string {
+// blocks returns the reason for which the policies block packets between a pod and an address of the peer; "" if they
+// do not, or none is known. An address of the peer belongs to no pod of this cluster, so only ipBlocks can allow it.
+func (p podPolicies) blocks(direction networkingv1.PolicyType, peer netip.Addr, f Flow) string {
 	var selecting []string
 	for _, policy := range p.policies {
 		selector, err := metav1.LabelSelectorAsSelector(&policy.Spec.PodSelector)
@@ -48,7 +48,7 @@ func (p policed) blocks(direction networkingv1.PolicyType, peer netip.Addr, f Fl
 		strings.Join(selecting, ", "), p.pod.Namespace, p.pod.Name, strings.ToLower(string(direction)), peer, f)
 }
 
-// String is the flow as text.
+// String returns the flow as text.
 func (f Flow) String() string {
 	if f.Port == 0 || f.Protocol == ICMP {
 		return string(f.Protocol)
@@ -56,7 +56,7 @@ func (f Flow) String() string {
 	return fmt.Sprintf("%s port %d", f.Protocol, f.Port)
 }
 
-// covers reports whether a policy is about a direction.
+// covers reports whether a policy applies to a direction.
 func covers(s networkingv1.NetworkPolicySpec, direction networkingv1.PolicyType) bool {
 	if len(s.PolicyTypes) > 0 {
 		return slices.Contains(s.PolicyTypes, direction)
@@ -64,7 +64,7 @@ func covers(s networkingv1.NetworkPolicySpec, direction networkingv1.PolicyType)
 	return direction == ingress || len(s.Egress) > 0
 }
 
-func (p policed) allows(s networkingv1.NetworkPolicySpec, direction networkingv1.PolicyType, peer netip.Addr, f Flow) bool {
+func (p podPolicies) allows(s networkingv1.NetworkPolicySpec, direction networkingv1.PolicyType, peer netip.Addr, f Flow) bool {
 	if direction == ingress {
 		return slices.ContainsFunc(s.Ingress, func(r networkingv1.NetworkPolicyIngressRule) bool {
 			return contains(r.From, peer) && p.open(r.Ports, f)
@@ -75,7 +75,7 @@ func (p policed) allows(s networkingv1.NetworkPolicySpec, direction networkingv1
 	})
 }
 
-// contains reports whether peers of a policy include an address; none include all.
+// contains reports whether peers of a policy include an address. An empty list includes all.
 func contains(peers []networkingv1.NetworkPolicyPeer, a netip.Addr) bool {
 	within := func(text string) bool {
 		block, err := netip.ParsePrefix(text)
@@ -86,9 +86,9 @@ func contains(peers []networkingv1.NetworkPolicyPeer, a netip.Addr) bool {
 	})
 }
 
-// open reports whether ports of a policy include that of a flow; none include all. A port that is not known is
+// open reports whether ports of a policy include the port of a flow. An empty list includes all. An unknown port is
 // included.
-func (p policed) open(ports []networkingv1.NetworkPolicyPort, f Flow) bool {
+func (p podPolicies) open(ports []networkingv1.NetworkPolicyPort, f Flow) bool {
 	return len(ports) == 0 || slices.ContainsFunc(ports, func(port networkingv1.NetworkPolicyPort) bool {
 		protocol := corev1.ProtocolTCP
 		if port.Protocol != nil {
@@ -109,8 +109,8 @@ func (p policed) open(ports []networkingv1.NetworkPolicyPort, f Flow) bool {
 	})
 }
 
-// number is the number of a port that may be given by the name it has in the pod; 0: it has none.
-func (p policed) number(port intstr.IntOrString, protocol corev1.Protocol) int32 {
+// number returns the number of a port that may be given by its name in the pod; 0 if the pod has no such name.
+func (p podPolicies) number(port intstr.IntOrString, protocol corev1.Protocol) int32 {
 	if port.Type == intstr.Int {
 		return port.IntVal
 	}

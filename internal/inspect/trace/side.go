@@ -19,7 +19,7 @@ import (
 	"liqonet.io/liqonet/ipam/translate"
 )
 
-// side is one cluster of the peering, as its records and reports describe it.
+// side is one cluster of the peering, as described by its records and reports.
 type side struct {
 	records.Set
 
@@ -27,10 +27,10 @@ type side struct {
 	peering    records.Peering
 	translator translate.Translator
 	status     status.Peering
-	reports    map[records.GatewayID]*records.Status // of gateways; those that have none are missing
+	reports    map[records.GatewayID]*records.Status // of gateways; only those with a report
 }
 
-// gather reads both sides of the peering of two clusters. Level view is enough.
+// gather reads both sides of the peering of two clusters. Level view is sufficient.
 func gather(ctx context.Context, o Options) (local, remote *side, err error) {
 	states, err := status.Read(ctx, status.Options{Cluster: o.Local, Remote: o.Remote})
 	if err != nil {
@@ -53,7 +53,7 @@ func (s *side) read(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	nodes, _ := inventory.Reports(leases) // those that are damaged are left out, as gateways do
+	nodes, _ := inventory.Reports(leases) // damaged ones are skipped, as by gateways
 	slices.SortFunc(nodes, func(a, b records.Node) int { return strings.Compare(a.Name, b.Name) })
 	s.Set, _ = inventory.RecordSet(all, nodes)
 	i := slices.IndexFunc(s.Peerings, func(p records.Peering) bool { return p.Name == s.status.Peer })
@@ -77,7 +77,7 @@ func (s *side) read(ctx context.Context) error {
 	return err
 }
 
-// node is what the node reports of which is holds; nil: none does.
+// node returns the first node report that matches; nil if there is none.
 func (s *side) node(is func(records.Node) bool) *records.Node {
 	if i := slices.IndexFunc(s.Nodes, is); i >= 0 {
 		return &s.Nodes[i]
@@ -89,12 +89,12 @@ func named(name string) func(records.Node) bool {
 	return func(n records.Node) bool { return n.Name == name }
 }
 
-// withPod holds of the node that reports an address as that of a pod.
-func withPod(a netip.Addr) func(records.Node) bool {
+// hasPod matches the node that reports an address as a pod's.
+func hasPod(a netip.Addr) func(records.Node) bool {
 	return func(n records.Node) bool { return cidr.Contains(n.PodCIDRs, a) || slices.Contains(n.Pods, a) }
 }
 
-// unused is why a node does not use a gateway; "": it does.
+// unused returns the reason for which a node does not use a gateway; "" if it does.
 func (s *side) unused(id records.GatewayID, node string) string {
 	report := s.reports[id]
 	if report == nil {
@@ -109,7 +109,7 @@ func (s *side) unused(id records.GatewayID, node string) string {
 	return ""
 }
 
-// gateway is the health of a gateway.
+// gateway returns the health of a gateway.
 func (s *side) gateway(number int) status.Gateway {
 	if number > len(s.status.Gateways) {
 		return status.Gateway{State: health.Unknown, Reason: "no report"}

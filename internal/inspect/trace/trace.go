@@ -1,7 +1,7 @@
-// Package trace follows the packets of a connection between two clusters, hop by hop, there and back. It computes the
-// path from the records and from what nodes and gateways report, with the state that package kernels gives the kernels
-// of these hops. It changes nothing, unless Live is set: then package probe sends a packet, and asks the kernels of the
-// hops.
+// Package trace traces the packets of a connection between two clusters, hop by hop, in both directions. It computes
+// the path from the records and the reports of nodes and gateways, with the kernel states that package kernels computes
+// for these hops. It changes nothing, unless Live is set: then package probe sends a packet and queries the kernels of
+// the hops.
 package trace
 
 import (
@@ -17,7 +17,7 @@ import (
 	"liqonet.io/liqonet/ipam/translate"
 )
 
-// Protocol is that of the packets.
+// Protocol is the protocol of the packets.
 type Protocol string
 
 // The protocols.
@@ -31,17 +31,17 @@ const (
 type Options struct {
 	Local, Remote *cluster.Cluster
 	From          string // pod ("NAMESPACE/NAME"), node or address of the local cluster
-	// Pod or node of the remote cluster, or an address or Service ("svc/NAMESPACE/NAME") of the local one.
+	// To is a pod or node of the remote cluster, or an address or Service ("svc/NAMESPACE/NAME") of the local one.
 	To       string
 	Protocol Protocol
-	Port     uint16 // of the receiver; 0: not known
-	Live     bool   // also send a packet, and ask the kernels
+	Port     uint16 // of the receiver; 0: unknown
+	Live     bool   // also send a packet and query the kernels
 	Timeout  time.Duration
-	// Exec runs a command in a pod of liqonet; nil: the API server has it run.
+	// Exec runs a command in a pod of liqonet; nil: through the API server.
 	Exec func(ctx context.Context, c *cluster.Cluster, pod string, command ...string) (io.ReadWriteCloser, error)
 }
 
-// Flow is what the packets of a trace are.
+// Flow is the kind of packets of a trace.
 type Flow struct {
 	Protocol Protocol `json:"protocol"`
 	Port     uint16   `json:"port,omitempty"`
@@ -50,27 +50,27 @@ type Flow struct {
 // End is a sender or a receiver.
 type End struct {
 	Cluster string         `json:"cluster,omitempty"`
-	Kind    translate.Kind `json:"kind,omitempty"` // "": nothing that the other cluster can reach
-	Name    string         `json:"name,omitempty"` // of a pod with its namespace, or of a node; "": not known
-	Node    string         `json:"node,omitempty"` // on which it is; "": none
+	Kind    translate.Kind `json:"kind,omitempty"` // "": not reachable from the other cluster
+	Name    string         `json:"name,omitempty"` // of a pod with its namespace, or of a node; "": unknown
+	Node    string         `json:"node,omitempty"` // on which it runs; "": none
 	Address netip.Addr     `json:"address"`        // in its cluster; of a node, in the overlay
 	Seen    netip.Addr     `json:"seen,omitzero"`  // in the other cluster
 	Service string         `json:"service,omitempty"`
-	// Unreachable is why no packet gets there; "": no reason is known.
+	// Unreachable is the reason for which no packet reaches it; "": none is known.
 	Unreachable string `json:"unreachable,omitempty"`
-	// Notes are what could not be found out, and why.
+	// Notes list the data that could not be read, and why.
 	Notes []string `json:"notes,omitempty"`
 
-	pod policed
+	pod podPolicies
 }
 
-// Addresses are source and destination of a packet.
+// Addresses are the source and destination of a packet.
 type Addresses struct {
 	Source      netip.Addr `json:"source"`
 	Destination netip.Addr `json:"destination"`
 }
 
-// Kind is what a hop is.
+// Kind is the kind of a hop.
 type Kind string
 
 // The kinds.
@@ -79,41 +79,41 @@ const (
 	Gateway Kind = "gateway"
 )
 
-// Member is a gateway or a tunnel by which packets may go.
+// Member is a gateway or a tunnel that packets may take.
 type Member struct {
 	Name string `json:"name"`
-	// Used: it carries packets now. Those that are used share them by flow.
+	// Used is whether it carries packets now. The used members share packets by flow.
 	Used bool   `json:"used"`
-	Why  string `json:"why,omitempty"` // it is not used
+	Why  string `json:"why,omitempty"` // why it is not used
 }
 
-// Hop is a place that packets pass, and what becomes of them there.
+// Hop is a place on the path of packets, with its effect on them.
 type Hop struct {
 	Cluster string    `json:"cluster"`
 	Kind    Kind      `json:"kind"`
 	Name    string    `json:"name"` // of the node, or of the gateway's pod
-	Node    string    `json:"node"` // on which it is
+	Node    string    `json:"node"` // on which it runs
 	Packet  Addresses `json:"packet"`
-	// Translated is the packet after translation; nil: it stays as it is.
+	// Translated has the addresses after translation; nil: unchanged.
 	Translated *Addresses `json:"translated,omitempty"`
 	Rule       string     `json:"rule,omitempty"`
 	Route      string     `json:"route,omitempty"`
 	Members    []Member   `json:"members,omitempty"` // of the route's nexthop group; the packet takes a used one
 	Out        string     `json:"out,omitempty"`     // link and encapsulation
-	Outer      *Addresses `json:"outer,omitempty"`   // of the encapsulated packet; nil: not known
+	Outer      *Addresses `json:"outer,omitempty"`   // of the encapsulated packet; nil: unknown
 	Endpoint   string     `json:"endpoint,omitempty"`
 	State      string     `json:"state,omitempty"`   // of the next part of the path, with the reason
-	MTU        int        `json:"mtu,omitempty"`     // bytes, of packets that pass from here on
+	MTU        int        `json:"mtu,omitempty"`     // bytes, of packets from here on
 	PathMTU    int        `json:"pathMTU,omitempty"` // bytes, measured, of the encapsulated packet
 	Notes      []string   `json:"notes,omitempty"`
-	// Dropped is why the packet ends here; "": it goes on.
+	// Dropped is the reason for which the packet ends here; "": it continues.
 	Dropped string `json:"dropped,omitempty"`
 }
 
-// Way is the way of packets in one direction.
+// Way is the path of packets in one direction.
 type Way []Hop
 
-// Dropped is why packets end on the way; "": nothing is known that stops them.
+// Dropped returns the reason for which packets do not pass; "" if none is known.
 func (w Way) Dropped() string {
 	if i := slices.IndexFunc(w, func(h Hop) bool { return h.Dropped != "" }); i >= 0 {
 		return w[i].Dropped
@@ -126,22 +126,22 @@ type Result struct {
 	From End `json:"from"`
 	To   End `json:"to"`
 	Flow
-	// Crosses: nothing in records and reports stops packets there or answers back, and the packet of Live crossed.
+	// Crosses is whether nothing in records and reports stops packets or answers, and the packet of Live crossed.
 	Crosses bool  `json:"crosses"`
 	There   Way   `json:"there"`
-	Back    Way   `json:"back,omitempty"` // none where packets do not get there
+	Back    Way   `json:"back,omitempty"` // empty if packets do not arrive
 	Live    *Live `json:"live,omitempty"`
 }
 
-// Live is what was seen of a packet that was sent, and of its answer.
+// Live is the observation of a packet that was sent, and of its answer.
 type Live struct {
-	Packet probe.Flow `json:"packet"` // as it was sent, by the sender's node
-	// Arrived: it got to the receiver, or left the last gateway for an exposed host; Answered: its answer came back;
-	// nil: unknown, as the place that would have seen it could not be asked. Unknown has the reason.
+	Packet probe.Flow `json:"packet"` // as sent by the sender's node
+	// Arrived is whether it reached the receiver, or left the last gateway for an exposed host. Answered is whether its
+	// answer came back. nil: unknown, as the place that would have observed it has no probe; Unknown has the reason.
 	Arrived  *bool  `json:"arrived,omitempty"`
 	Answered *bool  `json:"answered,omitempty"`
 	Unknown  string `json:"unknown,omitempty"`
-	// Last is where it was seen last if it did not arrive, and what dropped it there; else of its answer.
+	// Last is where the packet, or else its answer, was last observed if it did not arrive, and what dropped it there.
 	Last   string  `json:"last,omitempty"`
 	Places []Place `json:"places"` // in the order of the path
 }
@@ -153,25 +153,25 @@ func (l *Live) crosses() bool {
 
 func yes(known *bool) bool { return known != nil && *known }
 
-// Place is where the kernel was asked.
+// Place is a node or gateway with a probe.
 type Place struct {
 	Cluster string `json:"cluster"`
 	Kind    Kind   `json:"kind"`
 	Name    string `json:"name"`
-	Pod     string `json:"pod"` // in which it was asked
-	// Route is that of the kernel for the packet; Out, the link by which it leads.
+	Pod     string `json:"pod"` // in which the probe runs
+	// Route is the kernel's route for the packet; Out is its link.
 	Route string `json:"route,omitempty"`
 	Out   string `json:"out,omitempty"`
-	// Detour is the rule and the route that refuse the packet or, at its sender, take it elsewhere than to the overlay;
-	// "": none do.
+	// Detour is the rule and the route that reject the packet or, at its sender, lead it elsewhere than to the overlay;
+	// "" if there are none.
 	Detour string `json:"detour,omitempty"`
-	// There and Back are the packets that were seen, and answers.
+	// There and Back are the observed packets, and answers.
 	There  []probe.Sighting `json:"there,omitempty"`
 	Back   []probe.Sighting `json:"back,omitempty"`
 	Errors []string         `json:"errors,omitempty"`
 }
 
-// Run traces the path. That packets do not cross is no error.
+// Run traces the path. Packets that do not cross are no error.
 func Run(ctx context.Context, o Options, _ progress.Reporter) (Result, error) {
 	ctx, cancel := progress.Within(ctx, o.Timeout)
 	defer cancel()

@@ -1,5 +1,5 @@
-// Package probe is the part of network trace that runs in the namespaces of nodes and gateways: it asks the kernel for
-// its routes, has it trace packets, and sends one. It knows neither the cluster nor the records.
+// Package probe is the part of network trace that runs in the namespaces of nodes and gateways: it queries the routes
+// of the kernel, traces packets in the kernel, and sends one. It does not depend on the cluster or the records.
 package probe
 
 import (
@@ -7,58 +7,58 @@ import (
 	"time"
 )
 
-// Flow are packets from one address to another.
+// Flow is the packets from one address to another.
 type Flow struct {
 	Protocol string         `json:"protocol"` // tcp, udp or icmp
 	From     netip.AddrPort `json:"from"`
 	To       netip.AddrPort `json:"to"`
 }
 
-// Lookup is a packet for which the kernel is asked.
+// Lookup is a packet whose route is looked up.
 type Lookup struct {
 	From netip.Addr `json:"from"`
 	To   netip.Addr `json:"to"`
-	// Link is that by which the packet comes; "": this host sends it. Pod: that which leads to the sender.
+	// Link is the link by which the packet comes; "": this host sends it. Pod: the link that leads to the sender.
 	Link string `json:"link,omitempty"`
 	Pod  bool   `json:"pod,omitempty"`
 }
 
-// Question is what is asked in one place.
+// Question is the input of a probe in one place.
 type Question struct {
 	Flows  []Flow  `json:"flows"`
 	Lookup *Lookup `json:"lookup,omitempty"`
 	Send   bool    `json:"send,omitempty"` // a packet of the first flow
 }
 
-// Commands that a probe reads, a line each, and its line when it is ready for them.
+// Commands for a probe, one a line, and the line that it writes when it is ready for them.
 const (
 	Ready = "ready"
 	Send  = "send"
 	Stop  = "stop"
 )
 
-// Sighting is a packet that the kernel has seen.
+// Sighting is a packet that the kernel traced.
 type Sighting struct {
 	Time time.Time  `json:"time"` // by the clock of the place
-	From netip.Addr `json:"from"` // when it was first seen
+	From netip.Addr `json:"from"` // at the first observation
 	To   netip.Addr `json:"to"`
 	In   string     `json:"in,omitempty"` // link by which it came; "": this host sends it
-	// LeftFrom and LeftTo are the addresses with which it left, or was delivered here; they are zero where it did not.
+	// LeftFrom and LeftTo are the addresses with which it left or was delivered here; zero if neither happened.
 	LeftFrom netip.Addr `json:"leftFrom,omitzero"`
 	LeftTo   netip.Addr `json:"leftTo,omitzero"`
 	Out      string     `json:"out,omitempty"` // link by which it left; "": none
-	// Chains are those that decided, in order.
+	// Chains are the chains that decided, in order.
 	Chains  []string `json:"chains"`
-	Dropped string   `json:"dropped,omitempty"` // by what; "": nothing that nftables knows
+	Dropped string   `json:"dropped,omitempty"` // the chain that dropped it; "": no drop by nftables
 }
 
-// Report is what was seen in one place.
+// Report is the result of a probe in one place.
 type Report struct {
 	Route string `json:"route,omitempty"`
-	Link  string `json:"link,omitempty"` // by which the kernel sends the packet; "", with a route: it refuses it
-	// Detour is the rule and the route that refuse the packet or, at its sender, take it elsewhere than to the overlay;
-	// "": none do.
+	Link  string `json:"link,omitempty"` // by which the kernel sends the packet; "", with a route: rejected
+	// Detour is the rule and the route that reject the packet or, at its sender, lead it elsewhere than to the overlay;
+	// "" if there are none.
 	Detour    string     `json:"detour,omitempty"`
 	Sightings []Sighting `json:"sightings,omitempty"`
-	Errors    []string   `json:"errors,omitempty"` // of what could not be asked or sent
+	Errors    []string   `json:"errors,omitempty"` // of lookups and packets that failed
 }

@@ -20,28 +20,28 @@ import (
 	"liqonet.io/liqonet/netops/nft"
 )
 
-// tablePrefix begins the name of a probe's nftables table. It has nothing in common with that of liqonet's own: it is
-// nobody's drift. The sender's port follows, for several traces at once.
+// tablePrefix is the prefix of a probe's nftables table. It differs from that of liqonet's own table, so helpers do not
+// treat it as drift. The sender's port follows, so that several traces can run at once.
 const tablePrefix = "lqn-trace-"
 
-// Bounds of what a probe remembers.
+// Limits of a probe's memory.
 const (
-	mostSightings = 64
-	mostPackets   = 1 << 16
+	maxSightings = 64
+	maxPackets   = 1 << 16
 )
 
-// longest is how long a probe runs at most, also if nobody stops it.
+// longest is the maximum run time of a probe, even if no command stops it.
 const longest = time.Minute
 
 var protocols = map[string]nft.Proto{"tcp": nft.TCP, "udp": nft.UDP, "icmp": nft.ICMP}
 
-// Run answers a question: it writes when it is ready, reads commands, and writes its report at the end.
+// Run runs the probe: it writes a line when it is ready, reads commands, and writes its report at the end.
 func (q Question) Run(ctx context.Context, in io.Reader, out io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
 	w := newWatcher(q)
 	if q.Lookup != nil {
-		w.note(w.lookUp(*q.Lookup, q.Flows[0], q.Send))
+		w.addError(w.lookUp(*q.Lookup, q.Flows[0], q.Send))
 	}
 	var flows []nft.Flow
 	for _, f := range q.Flows {
@@ -50,20 +50,20 @@ func (q Question) Run(ctx context.Context, in io.Reader, out io.Writer) error {
 		})
 	}
 	traced, begun := make(chan error, 1), make(chan struct{})
-	go func() { traced <- nft.Trace(ctx, w.table, flows, func() { close(begun) }, w.see) }()
+	go func() { traced <- nft.Trace(ctx, w.table, flows, func() { close(begun) }, w.observe) }()
 	select {
 	case <-begun:
 	case err := <-traced:
 		traced <- nil
-		w.note(err)
+		w.addError(err)
 	}
 	fmt.Fprintln(out, Ready)
 	commands := linesOf(ctx, in)
 	for stopped := false; !stopped; {
 		select {
 		case command, ok := <-commands:
-			if command == Send && q.Send && (w.report.Route == "" || w.report.Link != "") { // it is not refused
-				w.note(send(q.Flows[0]))
+			if command == Send && q.Send && (w.report.Route == "" || w.report.Link != "") { // not rejected
+				w.addError(send(q.Flows[0]))
 			}
 			stopped = !ok || command == Stop
 		case <-ctx.Done():
@@ -71,11 +71,11 @@ func (q Question) Run(ctx context.Context, in io.Reader, out io.Writer) error {
 		}
 	}
 	cancel()
-	w.note(<-traced)
+	w.addError(<-traced)
 	return json.NewEncoder(out).Encode(w.report)
 }
 
-// linesOf has the lines of in until its end, or that of ctx.
+// linesOf returns the lines of in until it or ctx ends.
 func linesOf(ctx context.Context, in io.Reader) <-chan string {
 	lines := make(chan string)
 	go func() {
@@ -97,14 +97,14 @@ type watcher struct {
 	table  string
 	mu     sync.Mutex
 	report Report
-	packet map[uint32]int // index of its sighting, by the kernel's number of a packet; -1: it has none
+	packet map[uint32]int // index of a packet's sighting, by the kernel's packet ID; -1: none
 }
 
 func newWatcher(q Question) *watcher {
 	return &watcher{flows: q.Flows, packet: make(map[uint32]int), table: fmt.Sprint(tablePrefix, q.Flows[0].From.Port())}
 }
 
-func (w *watcher) note(err error) {
+func (w *watcher) addError(err error) {
 	if err != nil {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -112,9 +112,9 @@ func (w *watcher) note(err error) {
 	}
 }
 
-// see adds a step to the sighting of its packet. The kernel gives a packet another number where its headers change: a
-// packet that did not come by the first chain of the probe is one that has not left yet.
-func (w *watcher) see(s nft.Step) {
+// observe adds a step to the sighting of its packet. The kernel assigns another ID to a packet when its headers change:
+// a packet that did not start at the first chain of the probe is one that has not left yet.
+func (w *watcher) observe(s nft.Step) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	own := s.Table == "ip "+w.table
@@ -137,12 +137,12 @@ func (w *watcher) see(s nft.Step) {
 		return
 	}
 	if s.Verdict != "" {
-		seen.decide(s)
+		seen.addVerdict(s)
 	}
 }
 
-// decide adds the verdict of a chain.
-func (seen *Sighting) decide(s nft.Step) {
+// addVerdict adds the verdict of a chain.
+func (seen *Sighting) addVerdict(s nft.Step) {
 	if chain := s.Table + " " + s.Chain; !slices.Contains(seen.Chains, chain) {
 		seen.Chains = append(seen.Chains, chain)
 	}
@@ -155,23 +155,24 @@ func (seen *Sighting) decide(s nft.Step) {
 	}
 }
 
-// begin begins the sighting of a packet. It reports whether the packet is one of those asked for: others come where
-// another program traces packets at the same time. A flood of packets that are asked for, such as pings, does not fill
-// the memory of the pod's helper.
+// begin begins the sighting of a packet. It reports whether the packet belongs to the flows: others appear if another
+// program traces packets at the same time. The number of sightings is bounded, so a flood of matching packets, such as
+// pings, does not fill the memory of the helper's pod.
 func (w *watcher) begin(s nft.Step) bool {
-	asked := slices.ContainsFunc(w.flows, func(f Flow) bool { return f.From.Addr() == s.From && f.To.Addr() == s.To })
+	matches := slices.ContainsFunc(w.flows, func(f Flow) bool { return f.From.Addr() == s.From && f.To.Addr() == s.To })
 	i := -1
-	if asked && len(w.report.Sightings) < mostSightings {
+	if matches && len(w.report.Sightings) < maxSightings {
 		i = len(w.report.Sightings)
 		w.report.Sightings = append(w.report.Sightings, Sighting{Time: time.Now(), From: s.From, To: s.To, In: linkName(s.IIf)})
 	}
-	if len(w.packet) < mostPackets {
+	if len(w.packet) < maxPackets {
 		w.packet[s.Packet] = i
 	}
 	return i >= 0
 }
 
-// unfinished is the latest sighting of a packet that came by a link and has neither left nor was dropped; -1: none is.
+// unfinished returns the latest sighting of a packet that came by a link and has neither left nor been dropped; -1 if
+// there is none.
 func (w *watcher) unfinished(in string) int {
 	for i, seen := range slices.Backward(w.report.Sightings) {
 		if !seen.LeftTo.IsValid() && seen.Dropped == "" && seen.In == in {
@@ -181,7 +182,7 @@ func (w *watcher) unfinished(in string) int {
 	return -1
 }
 
-// linkName is the name of a link, or its number where it is gone; "": there is none.
+// linkName returns the name of a link, or its number if the link no longer exists; "" for no link.
 func linkName(index uint32) string {
 	if index == 0 {
 		return ""
@@ -193,7 +194,7 @@ func linkName(index uint32) string {
 	return link.Name
 }
 
-// lookUp asks the kernel for the route of a packet, which this place sends or not.
+// lookUp queries the kernel's route for a packet; sends is whether this place sends it.
 func (w *watcher) lookUp(l Lookup, f Flow, sends bool) (err error) {
 	kernel, err := netops.Open()
 	if err != nil {
@@ -219,8 +220,8 @@ func (w *watcher) lookUp(l Lookup, f Flow, sends bool) (err error) {
 	return nil
 }
 
-// send sends a packet with the sender's address, which can be that of a pod of this node (IP_TRANSPARENT). The socket
-// is closed at once: the kernel would drop answers on their way to the pod as its own (ip_forward in
+// send sends a packet with the sender's address, which can be that of a pod of this node (IP_TRANSPARENT). It closes
+// the socket immediately: otherwise the kernel would drop answers on their way to the pod as its own (ip_forward in
 // net/ipv4/ip_forward.c).
 func send(f Flow) (err error) {
 	defer func() {

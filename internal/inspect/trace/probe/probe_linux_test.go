@@ -19,11 +19,11 @@ import (
 	"liqonet.io/liqonet/netops/nft"
 )
 
-// asked has a question for the test program, which then answers it in its namespace.
-const asked = "LIQONET_TEST_QUESTION"
+// questionVariable is the environment variable with a question, which the test program answers in its namespace.
+const questionVariable = "LIQONET_TEST_QUESTION"
 
 func TestMain(m *testing.M) {
-	if text := os.Getenv(asked); text != "" {
+	if text := os.Getenv(questionVariable); text != "" {
 		var q Question
 		err := json.Unmarshal([]byte(text), &q)
 		if err == nil {
@@ -46,7 +46,7 @@ type child struct {
 	out *bufio.Reader
 }
 
-func ask(t *testing.T, ns netnstest.Namespace, q Question) *child {
+func startProbe(t *testing.T, ns netnstest.Namespace, q Question) *child {
 	t.Helper()
 	text, err := json.Marshal(q)
 	if err != nil {
@@ -57,7 +57,7 @@ func ask(t *testing.T, ns netnstest.Namespace, q Question) *child {
 		t.Fatal(err)
 	}
 	c := &child{t: t, cmd: ns.Command(t.Context(), self)}
-	c.cmd.Env = append(os.Environ(), asked+"="+string(text))
+	c.cmd.Env = append(os.Environ(), questionVariable+"="+string(text))
 	c.cmd.Stderr = os.Stderr
 	out, err := c.cmd.StdoutPipe()
 	if err != nil {
@@ -76,7 +76,7 @@ func ask(t *testing.T, ns netnstest.Namespace, q Question) *child {
 	return c
 }
 
-func (c *child) say(command string) {
+func (c *child) send(command string) {
 	c.t.Helper()
 	if _, err := fmt.Fprintln(c.in, command); err != nil {
 		c.t.Fatal(err)
@@ -85,7 +85,7 @@ func (c *child) say(command string) {
 
 func (c *child) stop() (r Report) {
 	c.t.Helper()
-	c.say(Stop)
+	c.send(Stop)
 	if err := json.NewDecoder(c.out).Decode(&r); err != nil {
 		c.t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func (c *child) stop() (r Report) {
 	return r
 }
 
-// TestProbe follows packets of a pod from its node to a host behind a router, and answers back.
+// TestProbe traces packets of a pod from its node to a host behind a router, and their answers.
 func TestProbe(t *testing.T) {
 	node, router, host := netnstest.New(t), netnstest.New(t), netnstest.New(t)
 	for _, ns := range []netnstest.Namespace{node, router} {
@@ -119,9 +119,9 @@ func TestProbe(t *testing.T) {
 			flows := []Flow{{protocol, from, to}, {protocol, to, from}}
 			trace := func() (sender, between Report) {
 				t.Helper()
-				s := ask(t, node.For(t), Question{Flows: flows, Lookup: &Lookup{From: from.Addr(), To: to.Addr(), Pod: true}, Send: true})
-				b := ask(t, router.For(t), Question{Flows: flows, Lookup: &Lookup{From: from.Addr(), To: to.Addr(), Link: "back"}})
-				s.say(Send)
+				s := startProbe(t, node.For(t), Question{Flows: flows, Lookup: &Lookup{From: from.Addr(), To: to.Addr(), Pod: true}, Send: true})
+				b := startProbe(t, router.For(t), Question{Flows: flows, Lookup: &Lookup{From: from.Addr(), To: to.Addr(), Link: "back"}})
+				s.send(Send)
 				await(t, host.For(t))
 				return s.stop(), b.stop()
 			}
@@ -148,9 +148,9 @@ func TestProbe(t *testing.T) {
 			host.Run("nft", "delete table ip count")
 			router.Run("nft", "add table inet fault; add chain inet fault strict { type filter hook forward priority 5; }; add chain inet fault inner; add rule inet fault strict ip daddr 10.2.0.5 jump inner; add rule inet fault inner counter drop")
 			defer router.Run("nft", "delete table inet fault")
-			s := ask(t, node.For(t), Question{Flows: flows, Send: true})
-			b := ask(t, router.For(t), Question{Flows: flows})
-			s.say(Send)
+			s := startProbe(t, node.For(t), Question{Flows: flows, Send: true})
+			b := startProbe(t, router.For(t), Question{Flows: flows})
+			s.send(Send)
 			await(t, router.For(t))
 			s.stop()
 			between = b.stop()
@@ -177,11 +177,11 @@ func await(t *testing.T, ns netnstest.Namespace) {
 	})
 }
 
-// TestKilled: a probe that is killed leaves nothing.
+// TestKilled checks that a killed probe leaves no state.
 func TestKilled(t *testing.T) {
 	ns := netnstest.New(t)
 	flow := Flow{"tcp", netip.MustParseAddrPort("10.1.0.7:1"), netip.MustParseAddrPort("10.2.0.5:2")}
-	c := ask(t, ns, Question{Flows: []Flow{flow}})
+	c := startProbe(t, ns, Question{Flows: []Flow{flow}})
 	if text := ns.Run("nft", "list", "ruleset"); !strings.Contains(text, "meta nftrace set 1") || !strings.Contains(text, "flags owner") {
 		t.Errorf("while it runs:\n%s", text)
 	}
@@ -194,7 +194,7 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestOthersAreNotSeen: a packet that another program traces at the same time is none of the probe's.
+// TestOthersAreNotSeen checks that a probe ignores packets that another program traces at the same time.
 func TestOthersAreNotSeen(t *testing.T) {
 	from, to := netip.MustParseAddrPort("10.1.0.7:41000"), netip.MustParseAddrPort("10.2.0.5:80")
 	w := newWatcher(Question{Flows: []Flow{{"tcp", from, to}, {"tcp", to, from}}})
@@ -205,15 +205,15 @@ func TestOthersAreNotSeen(t *testing.T) {
 		{Packet: 2, Table: "ip filter", Chain: "forward", Verdict: nft.VerdictDrop},
 		{Packet: 2, Table: own, Chain: "postrouting", From: other, To: to.Addr()},
 	} {
-		w.see(s)
+		w.observe(s)
 	}
 	if all := w.report.Sightings; len(all) != 1 || all[0].From != from.Addr() || all[0].Dropped != "" || all[0].LeftTo.IsValid() {
 		t.Errorf("seen: %+v", all)
 	}
-	for i := range uint32(2 * mostPackets) {
-		w.see(nft.Step{Packet: 3 + i, Table: own, Chain: "output", From: from.Addr(), To: to.Addr()})
+	for i := range uint32(2 * maxPackets) {
+		w.observe(nft.Step{Packet: 3 + i, Table: own, Chain: "output", From: from.Addr(), To: to.Addr()})
 	}
-	if len(w.report.Sightings) > mostSightings || len(w.packet) > mostPackets {
+	if len(w.report.Sightings) > maxSightings || len(w.packet) > maxPackets {
 		t.Errorf("%d packets seen, %d remembered", len(w.report.Sightings), len(w.packet))
 	}
 }
