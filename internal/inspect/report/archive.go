@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// archive is files, in the order in which they were added.
+// archive is the list of files, in the order in which they were added.
 type archive []file
 
 type file struct{ name, text string }
 
-// write writes a compressed tar file that has regular files only, all below one folder.
+// write writes a compressed tar file with regular files only, all below one folder.
 func (a archive) write(w io.Writer) error {
 	compressed := gzip.NewWriter(w)
 	out := tar.NewWriter(compressed)
@@ -33,7 +33,7 @@ func (a archive) write(w io.Writer) error {
 	return errors.Join(out.Close(), compressed.Close())
 }
 
-// safe is a path that leads to no other place and is the same on every system: names come from an API server.
+// safe returns a path that stays below its folder and is the same on every system: names come from an API server.
 func safe(name string) string {
 	parts := strings.Split(name, "/")
 	for i, part := range parts {

@@ -22,7 +22,7 @@ const (
 	logPods  = 60 // of a cluster
 )
 
-// addLogs adds logs of liqonet's pods, of those before a restart too: gateways first, then nodes with trouble.
+// addLogs adds logs of liqonet's pods, also those before a restart: gateways first, then nodes with problems.
 func (p part) addLogs(ctx context.Context) {
 	pods, err := cluster.All[*corev1.Pod](ctx, p.cluster, records.LabelComponent)
 	if err != nil {
@@ -46,7 +46,7 @@ func (p part) addLogs(ctx context.Context) {
 		p.missing("logs", fmt.Errorf("those of %d pods are left out: there are %d", more, len(pods)))
 		pods = pods[:logPods]
 	}
-	refused := make(map[string]error) // by component: one error tells of all
+	refused := make(map[string]error) // by component: one error stands for all pods
 	for _, pod := range pods {
 		for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 			runs := map[bool]string{false: ".log"}
@@ -80,13 +80,13 @@ func (p part) log(ctx context.Context, pod *corev1.Pod, container string, previo
 	return latest(stream, logBytes)
 }
 
-// latest is the end of a text, of that many bytes at most. A kubelet that is asked for so many sends the beginning.
-func latest(text io.Reader, most int) (string, error) {
+// latest returns the last bytes of a text. A kubelet with a byte limit returns the first bytes instead.
+func latest(text io.Reader, limit int) (string, error) {
 	var end []byte
 	for chunk := make([]byte, 64<<10); ; {
 		n, err := text.Read(chunk)
 		end = append(end, chunk[:n]...)
-		end = end[max(0, len(end)-most):]
+		end = end[max(0, len(end)-limit):]
 		switch {
 		case errors.Is(err, io.EOF):
 			return string(end), nil

@@ -15,25 +15,25 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// removed stands where a value was.
+// removed replaces a value.
 const removed = "(removed)"
 
-// knowSecrets reads what must not be in the archive.
-func (p part) knowSecrets(ctx context.Context) {
+// readSecrets reads the values that must not be in the archive.
+func (p part) readSecrets(ctx context.Context) {
 	all, err := cluster.All[*corev1.Secret](ctx, p.cluster, "")
 	if err != nil {
-		return // what a user may not read is not read for him
+		return // a user who may not read Secrets cannot leak them
 	}
 	for _, s := range all {
 		for key, value := range s.Data {
-			if key != corev1.ServiceAccountNamespaceKey { // no secret, and in every text
-				p.scrub.know(value)
+			if key != corev1.ServiceAccountNamespaceKey { // not secret, and in every text
+				p.scrub.addSecret(value)
 			}
 		}
 	}
 }
 
-// addObjects adds the objects of liqonet in its namespace, a file for each kind.
+// addObjects adds the objects of liqonet in its namespace, one file for each kind.
 func (p part) addObjects(ctx context.Context) {
 	byKind, unread := p.cluster.AllKinds(ctx, records.LabelComponent)
 	for kind, err := range unread {
@@ -44,13 +44,13 @@ func (p part) addObjects(ctx context.Context) {
 	}
 }
 
-// addYAML adds objects, without what may be secret.
+// addYAML adds objects, without values that may be secret.
 func (p part) addYAML(kind string, objects []cluster.Object) {
 	var b strings.Builder
 	for _, o := range objects {
 		fields, err := fieldsOf(o)
 		if err == nil {
-			bare(kind, fields)
+			strip(kind, fields)
 			p.scrub.withoutLeaves(fields)
 			var text []byte
 			text, err = yaml.Marshal(fields)
@@ -73,14 +73,14 @@ func fieldsOf(o any) (fields map[string]any, err error) {
 	return fields, err
 }
 
-// bare removes from an object what may be secret, and who manages its fields.
-func bare(kind string, fields map[string]any) {
-	ours := map[string][]string{"ConfigMap": {records.DataKey, records.StateKey, records.ReasonKey}}[kind]
+// strip removes values that may be secret, and managed fields, from an object.
+func strip(kind string, fields map[string]any) {
+	own := map[string][]string{"ConfigMap": {records.DataKey, records.StateKey, records.ReasonKey}}[kind]
 	if kind == "ConfigMap" || kind == "Secret" {
 		for _, field := range []string{"data", "stringData", "binaryData"} {
 			data, _ := fields[field].(map[string]any)
 			for key := range data {
-				if !slices.Contains(ours, key) {
+				if !slices.Contains(own, key) {
 					data[key] = removed
 				}
 			}
@@ -89,7 +89,7 @@ func bare(kind string, fields map[string]any) {
 	withoutValues(fields)
 }
 
-// withoutValues removes values of annotations that are not liqonet's, and of environment variables, anywhere below.
+// withoutValues removes values of foreign annotations and of environment variables, at any depth.
 func withoutValues(value any) {
 	switch value := value.(type) {
 	case []any:
@@ -118,7 +118,7 @@ func withoutValues(value any) {
 	}
 }
 
-// addNodes adds what matters of nodes. Labels and annotations are other people's.
+// addNodes adds the relevant fields of nodes. Their labels and annotations may belong to others.
 func (p part) addNodes(ctx context.Context) {
 	all, err := cluster.All[*corev1.Node](ctx, p.cluster, "")
 	if err != nil {
@@ -136,7 +136,7 @@ func (p part) addNodes(ctx context.Context) {
 	p.addYAML("Node", nodes)
 }
 
-// addEvents adds the events of the namespace, a line for each, the oldest first.
+// addEvents adds the events of the namespace, one line for each, the oldest first.
 func (p part) addEvents(ctx context.Context) {
 	list, err := p.cluster.Kube.CoreV1().Events(p.cluster.Namespace).List(ctx, metav1.ListOptions{Limit: 1000})
 	if err != nil {
@@ -152,7 +152,7 @@ func (p part) addEvents(ctx context.Context) {
 	for _, e := range list.Items {
 		line := fmt.Sprintf("%s %s %s/%s %s (%d): %s", last(e).UTC().Format("2006-01-02T15:04:05Z"), e.Type, e.InvolvedObject.Kind,
 			e.InvolvedObject.Name, e.Reason, max(e.Count, 1), e.Message)
-		b.WriteString(strings.ReplaceAll(line, "\n", " ") + "\n") // API servers take any reason
+		b.WriteString(strings.ReplaceAll(line, "\n", " ") + "\n") // API servers accept any reason
 	}
 	p.add(p.folder+"/objects/events.txt", b.String())
 }

@@ -1,6 +1,6 @@
-// Package report collects what a report of a fault needs: objects, logs, status, diagnosis and versions of one or two
-// clusters, in one archive without secrets. It changes nothing. What the user may not read is named in the archive, and
-// left out.
+// Package report collects the input of a fault report: objects, logs, status, diagnosis and versions of one or two
+// clusters, in one archive without secrets. It changes nothing. Objects that the user may not read are omitted and
+// listed in the archive.
 package report
 
 import (
@@ -30,9 +30,9 @@ type Options struct {
 	Timeout time.Duration    // of the whole run; 0: none
 }
 
-// Result is what an archive consists of.
+// Result describes an archive.
 type Result struct {
-	File   string   `json:"file"`  // that it was written to
+	File   string   `json:"file"`  // to which it was written
 	Files  int      `json:"files"` // in the archive
 	Unread []string `json:"unread,omitempty"`
 
@@ -42,7 +42,7 @@ type Result struct {
 // Write writes the archive, a compressed tar file.
 func (r Result) Write(w io.Writer) error { return r.archive.write(w) }
 
-// collection is what is being collected. Its methods may be called from any goroutine.
+// collection is an archive in progress. Its methods may be called from any goroutine.
 type collection struct {
 	mu      sync.Mutex
 	archive archive
@@ -50,7 +50,7 @@ type collection struct {
 	scrub   scrubber
 }
 
-// part is the part of a collection that comes from one cluster.
+// part is the part of a collection from one cluster.
 type part struct {
 	*collection
 
@@ -58,7 +58,7 @@ type part struct {
 	folder  string
 }
 
-// Run collects what can be read. Only the end of the context is an error.
+// Run collects all readable data. Only the end of the context is an error.
 func Run(ctx context.Context, o Options, _ progress.Reporter) (Result, error) {
 	ctx, cancel := progress.Within(ctx, o.Timeout)
 	defer cancel()
@@ -67,8 +67,8 @@ func Run(ctx context.Context, o Options, _ progress.Reporter) (Result, error) {
 	if o.Remote != nil {
 		parts = append(parts, part{c, o.Remote, "remote"})
 	}
-	for _, p := range parts { // first, for nothing that is collected may contain them
-		p.knowSecrets(ctx)
+	for _, p := range parts { // first, so that no file contains them
+		p.readSecrets(ctx)
 	}
 	var group errgroup.Group
 	for _, p := range parts {
@@ -79,13 +79,13 @@ func Run(ctx context.Context, o Options, _ progress.Reporter) (Result, error) {
 		c.addJSON("diagnosis.json", "diagnosis", result, err)
 		return nil
 	})
-	_ = group.Wait() // errors are noted
+	_ = group.Wait() // errors are in unread
 	c.addJSON("version.json", "version", o.Build, nil)
 	c.addReadme(parts)
 	return Result{Files: len(c.archive), Unread: c.unread, archive: c.archive}, ctx.Err()
 }
 
-// collect adds all of a cluster.
+// collect adds all data of a cluster.
 func (p part) collect(ctx context.Context) {
 	if err := p.cluster.Reach(ctx); err != nil {
 		p.missing("all", err)
@@ -101,10 +101,10 @@ func (p part) collect(ctx context.Context) {
 	p.addLogs(ctx)
 }
 
-// missing notes what could not be read.
-func (p part) missing(what string, err error) { p.note(p.folder+": "+what, err) }
+// missing adds an entry to the unread data of the cluster.
+func (p part) missing(what string, err error) { p.addUnread(p.folder+": "+what, err) }
 
-func (c *collection) note(what string, err error) {
+func (c *collection) addUnread(what string, err error) {
 	why := err.Error()
 	if apierrors.IsForbidden(err) {
 		why = "you are not allowed to read them"
@@ -121,21 +121,21 @@ func (c *collection) add(name, text string) {
 	c.archive = append(c.archive, file{name, c.scrub.clean(text)})
 }
 
-// addJSON adds a value, or notes why there is none.
+// addJSON adds a value, or the error if there is none.
 func (c *collection) addJSON(name, what string, value any, err error) {
 	if err != nil {
-		c.note(what, err)
+		c.addUnread(what, err)
 		return
 	}
 	text, err := json.MarshalIndent(value, "", "  ")
 	if err != nil {
-		c.note(what, err)
+		c.addUnread(what, err)
 		return
 	}
 	c.add(name, string(text)+"\n")
 }
 
-// addReadme adds what the archive is about.
+// addReadme adds a file that describes the archive.
 func (c *collection) addReadme(parts []part) {
 	var b strings.Builder
 	b.WriteString("A report of liqonet.\n\n")

@@ -27,7 +27,7 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// Secrets that are planted, each where its name says.
+// Planted secrets, each named by its place.
 var (
 	key          = bytes.Repeat([]byte{0xa7, 0x31}, 16)
 	keyText      = base64.StdEncoding.EncodeToString(key)
@@ -36,7 +36,7 @@ var (
 	privateLines = "-----BEGIN EC PRIVATE KEY-----\nMHcCAQEEIPLANTEDPEM\n-----END EC PRIVATE KEY-----"
 )
 
-// planted are texts that must not be in an archive.
+// planted returns texts that must not be in an archive.
 func planted() []string {
 	return []string{
 		keyText, hex.EncodeToString(key), string(key), otherKey, token, "PLANTEDPEM", "planted-in-env", "planted-in-annotation", "planted-in-template",
@@ -45,7 +45,7 @@ func planted() []string {
 	}
 }
 
-// log is what a helper in trouble, or somebody who has taken it over, writes.
+// log is the output of a helper with problems, or of a compromised one.
 var log = strings.Join([]string{
 	`{"level":"INFO","msg":"kernel state","state":"+ link lqn-tunnel"}`,
 	"private " + keyText, "hex private_key=" + hex.EncodeToString(key), "another " + otherKey, "jwt " + token, privateLines,
@@ -86,7 +86,7 @@ func objects() []runtime.Object {
 	}
 }
 
-// filesOf reads an archive as tar(1) does, and checks what is in it.
+// filesOf reads an archive like tar(1), and checks its contents.
 func filesOf(t *testing.T, r Result) map[string]string {
 	t.Helper()
 	var b bytes.Buffer
@@ -123,7 +123,7 @@ func logging(kube *clienttesting.Fake, text string) {
 	})
 }
 
-// TestSecretsStayHome plants secrets in everything that is read, and finds what is useful in the archive, and no
+// TestSecretsStayHome plants secrets in all data that Run reads, and checks that the archive has the useful data and no
 // secret.
 func TestSecretsStayHome(t *testing.T) {
 	c, kube := clustertest.New(clustertest.Config{Context: "a", Objects: objects()})
@@ -143,7 +143,7 @@ func TestSecretsStayHome(t *testing.T) {
 			t.Errorf("%s has managed fields", name)
 		}
 	}
-	// Helpers create events: a stolen token forges no other's.
+	// Helpers create events. With a stolen token, no other event can be forged.
 	if text := files["local/objects/events.txt"]; strings.Count(text, "\n") != 1 {
 		t.Errorf("one event is %q", text)
 	}
@@ -171,8 +171,8 @@ func TestSecretsStayHome(t *testing.T) {
 	}
 }
 
-// TestWithoutRights: what a user may not read is named, and all else is there. A Secret's value then is known by its
-// form alone.
+// TestWithoutRights checks that unreadable objects are listed and all others are in the archive. A Secret's value is
+// then recognised by its form alone.
 func TestWithoutRights(t *testing.T) {
 	c, kube := clustertest.New(clustertest.Config{Context: "a", Objects: objects()})
 	for _, resource := range []string{"secrets", "pods/log", "events"} {
@@ -198,14 +198,14 @@ func TestWithoutRights(t *testing.T) {
 	}
 }
 
-// TestHostileNames: whatever an API server calls its pods, the archive has regular files below its folder only.
+// TestHostileNames checks that the archive has regular files below its folder only, with any pod names.
 func TestHostileNames(t *testing.T) {
 	for _, name := range []string{"../../etc/cron.d/x", "/etc/passwd", "..", "a\x00b", "C:\\x", "-rf", strings.Repeat("a/", 50)} {
 		filesOf(t, Result{archive: archive{{"local/logs/" + name + "/" + name + ".log", "x"}}})
 	}
 }
 
-// TestUnreached: a cluster that does not answer leaves a report of the other.
+// TestUnreached checks that the other cluster is reported if one does not answer.
 func TestUnreached(t *testing.T) {
 	a, _ := clustertest.New(clustertest.Config{Context: "a", Objects: objects()})
 	b, kube := clustertest.New(clustertest.Config{Context: "b"})
@@ -218,7 +218,7 @@ func TestUnreached(t *testing.T) {
 	}
 }
 
-// TestLatest: of a long log the end counts.
+// TestLatest checks that the end of a long log is kept.
 func TestLatest(t *testing.T) {
 	long := strings.Repeat("a", 200<<10) + "the end"
 	for most, want := range map[int]string{7: "the end", 9: "aathe end", 1 << 20: long} {

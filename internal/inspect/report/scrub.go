@@ -13,71 +13,71 @@ import (
 	"unicode"
 )
 
-// scrubber removes secrets from texts. The zero value knows none by their value.
+// scrubber removes secrets from texts. The zero value knows no values.
 type scrubber struct {
-	known []string         // what is removed wherever it occurs
-	raw   []string         // what encoded texts must not contain
-	words []*regexp.Regexp // what is removed where it is a word
+	known []string         // removed at any position
+	raw   []string         // removed from decoded texts
+	words []*regexp.Regexp // removed as words
 }
 
-// Lengths in bytes. A shorter value, such as a number, is in every text: it is removed only beside a name that says
-// what it is.
+// Lengths in bytes. A shorter value, such as a number, occurs in every text: it is removed only beside a name that
+// identifies it.
 const (
-	secretLeast = 8 // from which on a value is removed wherever it occurs
-	wordLeast   = 4 // from which on it is where it is a word
-	lineLeast   = 16
+	minSecret = 8 // minimum for removal at any position
+	minWord   = 4 // minimum for removal as a word
+	lineLeast = 16
 )
 
-// know has a value of a Secret removed, and its parts, however they are written.
-func (s *scrubber) know(value []byte) {
+// addSecret adds a value of a Secret and its parts, in all encodings.
+func (s *scrubber) addSecret(value []byte) {
 	text := strings.TrimSpace(string(value))
-	s.knowText(text)
-	for line := range strings.Lines(text) { // a log has one of them
+	s.addText(text)
+	for line := range strings.Lines(text) { // a log may contain a single line
 		if line = strings.TrimSpace(line); len(line) >= lineLeast && line != text {
 			s.known = append(s.known, line)
 		}
 	}
 	var document any
 	if json.Unmarshal([]byte(text), &document) == nil {
-		s.knowLeaves(document)
+		s.addLeaves(document)
 	}
 }
 
-// knowLeaves has the texts of a JSON document removed: of a .dockerconfigjson for instance.
-func (s *scrubber) knowLeaves(value any) {
+// addLeaves adds the texts of a JSON document, for example of a .dockerconfigjson.
+func (s *scrubber) addLeaves(value any) {
 	switch value := value.(type) {
 	case map[string]any:
 		for _, v := range value {
-			s.knowLeaves(v)
+			s.addLeaves(v)
 		}
 	case []any:
 		for _, v := range value {
-			s.knowLeaves(v)
+			s.addLeaves(v)
 		}
 	case string:
-		s.knowText(value)
+		s.addText(value)
 	}
 }
 
-func (s *scrubber) knowText(text string) {
+func (s *scrubber) addText(text string) {
 	switch {
-	case len(text) >= secretLeast:
-		s.raw = append(s.raw, text, strings.ReplaceAll(text, " ", "+")) // as it is, and as queries have it
+	case len(text) >= minSecret:
+		s.raw = append(s.raw, text, strings.ReplaceAll(text, " ", "+")) // plain, and as in queries
 		s.known = append(s.known, text)
-		if raw, err := base64.StdEncoding.DecodeString(text); err == nil && len(raw) >= secretLeast {
+		if raw, err := base64.StdEncoding.DecodeString(text); err == nil && len(raw) >= minSecret {
 			s.known, s.raw = append(s.known, string(raw)), append(s.raw, string(raw))
 			if _, password, ok := strings.Cut(string(raw), ":"); ok { // of basic authentication
-				s.knowText(password)
+				s.addText(password)
 			}
 		}
-	case len(text) >= wordLeast:
+	case len(text) >= minWord:
 		s.words = append(s.words, regexp.MustCompile(`(^|\W)`+regexp.QuoteMeta(text)+`(\W|$)`))
 	}
 }
 
-// withoutKnown removes what Secrets have, as it is and encoded.
+// withoutKnown removes values of Secrets, plain and encoded.
 func (s *scrubber) withoutKnown(text string) string {
-	// The longest first: one may be the beginning of another.
+	// The longest first: one may be a prefix of another.
 	slices.SortFunc(s.known, func(a, b string) int { return len(b) - len(a) })
 	var pairs []string
 	for _, form := range s.known {
@@ -85,19 +85,19 @@ func (s *scrubber) withoutKnown(text string) string {
 	}
 	text = strings.NewReplacer(pairs...).Replace(text)
 	for _, word := range s.words {
-		for range 2 { // neighbours share what is between them
+		for range 2 { // twice, as neighbours share a separator
 			text = word.ReplaceAllString(text, "${1}"+removed+"${2}")
 		}
 	}
 	if len(s.raw) == 0 {
 		return text
 	}
-	for depth := range nested {
+	for depth := range maxNesting {
 		text = s.withoutEscaped(text, depth+1)
 	}
 	for _, run := range []*regexp.Regexp{wrapped, encoded} {
 		text = run.ReplaceAllStringFunc(text, func(run string) string {
-			if s.encodes(run, nested) {
+			if s.encodes(run, maxNesting) {
 				return removed
 			}
 			return run
@@ -106,8 +106,8 @@ func (s *scrubber) withoutKnown(text string) string {
 	return text
 }
 
-// withoutLeaves removes what Secrets have from the texts of a document before it is YAML, which breaks long ones at
-// blanks: what has one within would not be found any more.
+// withoutLeaves removes values of Secrets from the texts of a document before it is YAML. YAML breaks long texts at
+// blanks, so a value with a blank would not be found afterwards.
 func (s *scrubber) withoutLeaves(value any) any {
 	switch value := value.(type) {
 	case map[string]any:
@@ -124,10 +124,10 @@ func (s *scrubber) withoutLeaves(value any) any {
 	return value
 }
 
-// nested is how often a text may be encoded: JSON in a text of JSON, for instance.
-const nested = 2
+// maxNesting is how many encodings of a text are decoded, for example JSON in a string of JSON.
+const maxNesting = 2
 
-// withoutEscaped removes what Secrets have where URLs or JSON have escaped some of its bytes, so often.
+// withoutEscaped removes values of Secrets whose bytes are escaped for URLs or JSON, up to times levels.
 func (s *scrubber) withoutEscaped(text string, times int) string {
 	var rest strings.Builder
 	for line := range strings.Lines(text) {
@@ -149,7 +149,7 @@ func (s *scrubber) withoutEscaped(text string, times int) string {
 	return rest.String()
 }
 
-// secretsIn are the places of what Secrets have, in their order: from a byte up to another one.
+// secretsIn returns the positions of values of Secrets, in order: first byte and end.
 func (s *scrubber) secretsIn(plain string) (places [][2]int) {
 	for _, secret := range s.raw {
 		for from := 0; ; {
@@ -165,11 +165,11 @@ func (s *scrubber) secretsIn(plain string) (places [][2]int) {
 	return places
 }
 
-// escape is a character as URLs or texts of JSON escape it.
+// escape is an escaped character in URLs or strings of JSON.
 var escape = regexp.MustCompile(`%[0-9A-Fa-f]{2}|\\u[dD][89abAB][0-9A-Fa-f]{2}\\u[dD][c-fC-F][0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4}|\\[^u]`)
 
-// unescaped undoes the escapes in a text. of is where its bytes were in an earlier text, nil: there; at is that of the
-// result. Both have the end, too.
+// unescaped decodes the escapes in a text. of has the positions of its bytes in an earlier text; nil: the same. at has
+// those of the result. Both include the end.
 func unescaped(text string, of []int) (plain string, at []int) {
 	if of == nil {
 		of = make([]int, len(text)+1)
@@ -195,22 +195,22 @@ func unescaped(text string, of []int) (plain string, at []int) {
 	return string(append(b, text[done:]...)), append(at, of[done:]...)
 }
 
-// encodes reports whether a run of letters is base64 or hexadecimal of what Secrets have, or of such a run.
+// encodes reports whether a run of letters is base64 or hexadecimal of a Secret's value, or of such a run.
 func (s *scrubber) encodes(run string, depth int) bool {
 	return slices.ContainsFunc(decodings(run), func(plain string) bool {
 		return len(s.secretsIn(plain)) > 0 || depth > 1 && slices.ContainsFunc(encoded.FindAllString(plain, -1), func(inner string) bool { return s.encodes(inner, depth-1) })
 	})
 }
 
-// Texts that may be base64, of both alphabets, or hexadecimal: in a line, and in lines of one length.
+// Texts that may be base64, of both alphabets, or hexadecimal: in a line, and in lines of equal length.
 var (
 	encoded = regexp.MustCompile(`[A-Za-z0-9+/_-]{11,}`)
 	wrapped = regexp.MustCompile(`[A-Za-z0-9+/_-]{60,76}(?:(?:\r?\n|\\n)[ \t]*[A-Za-z0-9+/_-]{1,76})+`)
 	breaks  = regexp.MustCompile(`\\n|\s`)
 )
 
-// decodings are what a text may stand for. It may begin with other letters than the encoding: a part of a path, for
-// instance.
+// decodings returns the possible plain texts of a run. It may begin with letters before the encoding, such as a part of
+// a path.
 func decodings(run string) (plain []string) {
 	run = breaks.ReplaceAllString(run, "")
 	standard := strings.NewReplacer("-", "+", "_", "/").Replace(run)
@@ -225,17 +225,17 @@ func decodings(run string) (plain []string) {
 	return plain
 }
 
-// What secrets look like.
+// Forms of secrets.
 var (
 	privatePEM = regexp.MustCompile(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(-----END [A-Z ]*PRIVATE KEY-----|$)`)
 	webToken   = regexp.MustCompile(`eyJ[\w-]{8,}\.[\w-]+\.[\w-]*`)
 	inURL      = regexp.MustCompile(`://[^/\s:@"']+:[^/\s@"']+@`)
 	bearer     = regexp.MustCompile(`(?i)\b(bearer|basic)[ \t]+[\w.~+/=-]{8,}`)
-	// named is a value with a name that says what it is, in YAML, JSON, flags and prose.
+	// named is a value with a name that identifies it, in YAML, JSON, flags and prose.
 	named = regexp.MustCompile(`(?i)\b([\w-]*(?:password|passwd|secret|token|api[_-]?key|private[_-]?key|preshared[_-]?key|credentials?|auth))(\\?["']?[ \t]*[:=][ \t]*)(\\?"[^"\n]*"|'[^'\n]*'|[^\s",;{}\[\]]+)`)
-	// argument is one that follows its flag.
+	// argument is a value that follows its flag.
 	argument = regexp.MustCompile(`(?i)(--?[\w-]*(?:password|passwd|secret|token|key)[ \t]+)[^\s"']+`)
-	// signed is a parameter that makes a URL a right. JSON may have the ampersand escaped.
+	// signed is a parameter that makes a URL a credential. In JSON, the ampersand may be escaped.
 	signed = regexp.MustCompile(`(?i)((?:[?&;]|\\u0026|%26)(?:sig|signature|x-(?:amz|goog)-(?:signature|credential)|awsaccesskeyid|code|key)=)[^&\s"'\\]+`)
 	// A WireGuard key is 32 bytes. A digest of an image is no secret.
 	wireGuard = regexp.MustCompile(`[A-Za-z0-9+/]{43}=`)
@@ -243,7 +243,7 @@ var (
 	hexKey    = regexp.MustCompile(`(?i)(sha256:)?\b[0-9a-f]{64}\b`)
 )
 
-// clean returns a text without secrets, and without what commands a terminal. Keys remain comparable.
+// clean returns a text without secrets, and without control sequences for a terminal. Keys remain comparable.
 func (s *scrubber) clean(text string) string {
 	text = s.withoutKnown(text)
 	text = privatePEM.ReplaceAllString(text, removed)

@@ -12,9 +12,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestForms: a value of a Secret, and a part of it, is removed in whatever form it is written.
+// TestForms checks that a value of a Secret, and each part of it, is removed in every encoding.
 func TestForms(t *testing.T) {
-	const secret = "Planted?>~ÿ-valué&< +/x" // other letters in each alphabet of base64, and what JSON and URLs escape
+	const secret = "Planted?>~ÿ-valué&< +/x" // differs between the alphabets of base64, and is escaped in JSON and URLs
 	docker := `{"auths":{"registry.example":{"username":"deployer","password":"pl4nted-docker","auth":"` +
 		base64.StdEncoding.EncodeToString([]byte("deployer:pl4nted-inner")) + `"}}}`
 	quoted, err := json.Marshal(secret)
@@ -29,7 +29,7 @@ func TestForms(t *testing.T) {
 	lines := long[:64] + "\n" + long[64:128] + "\n" + long[128:]
 	var s scrubber
 	for _, value := range []string{secret, docker, "hunter2", "first line, planted-one\nsecond line, planted-two\n"} {
-		s.know([]byte(value))
+		s.addSecret([]byte(value))
 	}
 	for what, form := range map[string]string{
 		"plain": secret, "padded": base64.StdEncoding.EncodeToString([]byte(secret)), "not padded": base64.RawStdEncoding.EncodeToString([]byte(secret)),
@@ -65,7 +65,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// everyByte and everyRune print the parts of a text.
+// everyByte and everyRune format each part of a text.
 func everyByte(text, format string) (all string) {
 	for _, b := range []byte(text) {
 		all += fmt.Sprintf(format, b)
@@ -80,7 +80,7 @@ func everyRune(text, format string) (all string) {
 	return all
 }
 
-// TestShapes: what looks like a secret is removed where its value is not known.
+// TestShapes checks that texts in the form of a secret are removed if their value is not known.
 func TestShapes(t *testing.T) {
 	key := base64.RawURLEncoding.EncodeToString([]byte(strings.Repeat("\xa7\x31", 16)))
 	for _, text := range []string{
@@ -95,19 +95,19 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// TestWordsOfTheArchive: a value that the archive uses itself ends no run, and is removed once.
+// TestWordsOfTheArchive checks that a value that the archive itself uses is removed once and does not loop.
 func TestWordsOfTheArchive(t *testing.T) {
 	var s scrubber
-	s.know([]byte("removed"))
+	s.addSecret([]byte("removed"))
 	if got := s.clean("it was removed"); len(got) > 100 {
 		t.Errorf("%s", got)
 	}
 }
 
-// TestFoldedLines: YAML breaks a long text at a blank, also within a secret.
+// TestFoldedLines checks the removal of a secret with blanks, at which YAML breaks a long text.
 func TestFoldedLines(t *testing.T) {
 	var s scrubber
-	s.know([]byte("planted secret of four"))
+	s.addSecret([]byte("planted secret of four"))
 	document := func() map[string]any {
 		return map[string]any{"args": []any{"network", strings.Repeat("x", 70) + " planted secret of four"}}
 	}
