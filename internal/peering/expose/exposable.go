@@ -14,21 +14,21 @@ import (
 	"liqonet.io/liqonet/ipam"
 )
 
-// unfit says why an address cannot be exposed, and what to do instead.
-func unfit(host netip.Addr, why, hint string) error {
+// notExposable returns the error for an address that cannot be exposed, with a hint.
+func notExposable(host netip.Addr, why, hint string) error {
 	return &progress.InputError{Err: fmt.Errorf("expose %s: %s", host, why), Advice: hint}
 }
 
-// Ranges of no host: RFC 1122 (3.2.1.3) and RFC 1112 (4).
+// Ranges without hosts: RFC 1122 (3.2.1.3) and RFC 1112 (4).
 var (
 	thisNetwork = netip.MustParsePrefix("0.0.0.0/8")
 	classE      = netip.MustParsePrefix("240.0.0.0/4")
 )
 
-// checkHost refuses what is no host wherever it is.
+// checkHost rejects addresses that are not of a host in any network.
 func checkHost(a netip.Addr) error {
 	const byItsOwn = "use the IPv4 address at which the cluster's nodes reach the host"
-	refused := func(why string) error { return unfit(a, why, byItsOwn) }
+	refused := func(why string) error { return notExposable(a, why, byItsOwn) }
 	switch {
 	case !a.Is4():
 		return refused("not an IPv4 address")
@@ -44,7 +44,7 @@ func checkHost(a netip.Addr) error {
 	return nil
 }
 
-// checkOutside refuses addresses of the cluster and of its peers.
+// checkOutside rejects addresses of the cluster and of its peers.
 func (x *exposer) checkOutside(ctx context.Context) error {
 	held, err := inventory.Reservations(ctx, x.Cluster)
 	if err != nil {
@@ -59,7 +59,7 @@ func (x *exposer) checkOutside(ctx context.Context) error {
 	}
 	for _, node := range nodes {
 		if slices.ContainsFunc(node.Status.Addresses, func(a corev1.NodeAddress) bool { return a.Address == x.Host.String() }) {
-			return unfit(x.Host, "it is node "+node.Name+" of the cluster", "peers reach nodes at their external addresses already: liqoctl ipam translate --peer "+x.Peer)
+			return notExposable(x.Host, "it is node "+node.Name+" of the cluster", "peers reach nodes at their external addresses already: liqoctl ipam translate --peer "+x.Peer)
 		}
 	}
 	servers, err := x.Cluster.APIServers(ctx)
@@ -67,12 +67,12 @@ func (x *exposer) checkOutside(ctx context.Context) error {
 		return err
 	}
 	if slices.Contains(servers, x.Host) {
-		return unfit(x.Host, "it is the cluster's API server", "expose a proxy in front of it instead")
+		return notExposable(x.Host, "it is the cluster's API server", "expose a proxy in front of it instead")
 	}
 	return nil
 }
 
-// checkRanges refuses addresses of ranges that the registry holds for the cluster and its peers.
+// checkRanges rejects addresses in ranges that the registry reserves for the cluster and its peers.
 func (x *exposer) checkRanges(r *ipam.Registry) error {
 	hints := map[ipam.Purpose]string{
 		ipam.PodCIDR:      "the peer reaches pods without this: liqoctl ipam translate --peer " + x.Peer,
@@ -83,8 +83,8 @@ func (x *exposer) checkRanges(r *ipam.Registry) error {
 		ipam.PeerExternal: "a peer is reached by its own peering: there is no transit",
 	}
 	for _, held := range r.List() {
-		if hint, ours := hints[held.Purpose]; ours && held.Range.Contains(x.Host) {
-			return unfit(x.Host, fmt.Sprintf("it is inside %s %s", held.Use(), held.Range), hint)
+		if hint, reserved := hints[held.Purpose]; reserved && held.Range.Contains(x.Host) {
+			return notExposable(x.Host, fmt.Sprintf("it is inside %s %s", held.Use(), held.Range), hint)
 		}
 	}
 	return nil

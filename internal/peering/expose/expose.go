@@ -1,5 +1,5 @@
-// Package expose makes hosts outside a cluster reachable for a peer, and ends that. The address that a host has at the
-// peer is reserved, written into the record of the peering, and served by the gateway.
+// Package expose exposes hosts outside a cluster to a peer, and removes them again: the host's address at the peer is
+// reserved, written into the record of the peering, and served by the gateway.
 package expose
 
 import (
@@ -22,16 +22,16 @@ import (
 	"liqonet.io/liqonet/ipam"
 )
 
-// Exposure is what Expose or Withdraw reached.
+// Exposure is the result of Expose or Withdraw.
 type Exposure struct {
 	Peer string `json:"peer"`
-	// ExposedHost is the host as it is exposed or, by Withdraw, as it was. Without an address it was not.
+	// ExposedHost is the host as exposed or, after Withdraw, as it was before. Without an address it was not exposed.
 	status.ExposedHost
 	Changed bool `json:"changed"`
 }
 
-// Expose makes a host outside the cluster reachable for a peer's pods, and returns when the gateway lets their
-// packets pass. What is no such host is an *InputError. Doing it again changes nothing.
+// Expose makes a host outside the cluster reachable for a peer's pods. It returns when the gateway forwards their
+// packets. An address that cannot be exposed is an *InputError. Exposing a host again changes nothing.
 func Expose(ctx context.Context, o ExposeOptions, r progress.Reporter) (Exposure, error) {
 	if err := checkHost(o.Host); err != nil {
 		return Exposure{}, err
@@ -39,7 +39,7 @@ func Expose(ctx context.Context, o ExposeOptions, r progress.Reporter) (Exposure
 	return o.run(ctx, r, true)
 }
 
-// Withdraw ends that, and returns when the gateway has forgotten the host. A host that is not exposed is no error.
+// Withdraw unexposes a host, and returns when the gateway has removed it. A host that is not exposed is no error.
 func Withdraw(ctx context.Context, o ExposeOptions, r progress.Reporter) (Exposure, error) {
 	return o.run(ctx, r, false)
 }
@@ -58,7 +58,7 @@ func PlanWithdraw(ctx context.Context, o ExposeOptions, r progress.Reporter) (pl
 	return plan.PlanOf(ctx, err, o.Cluster)
 }
 
-// run ends with a host that is served, or is not any more.
+// run serves the host, or stops serving it.
 func (o ExposeOptions) run(ctx context.Context, r progress.Reporter, serve bool) (Exposure, error) {
 	return plan.Locked(ctx, r, func(ctx context.Context) (Exposure, error) { return o.locked(ctx, r, serve) }, &o.Cluster)
 }
@@ -70,7 +70,7 @@ func (o ExposeOptions) locked(ctx context.Context, r progress.Reporter, serve bo
 	s := progress.Stages{Reporter: r}
 	err := s.Run(ctx, progress.Step{Stage: progress.StageReach, Do: func(ctx context.Context) (string, error) { return x.Cluster.Context, x.read(ctx) }})
 	if err == nil && serve {
-		err = x.checkOutside(ctx) // by itself: who reads the refusal need not know of stages
+		err = x.checkOutside(ctx) // no stage of its own: its errors do not depend on stages
 	}
 	if err == nil {
 		err = s.Run(ctx, progress.Step{Stage: progress.StageAddress, Do: x.change}, progress.Step{Stage: progress.StageGateway, Hint: "why it does not answer: liqoctl network status " + o.Peer, Do: x.await})
@@ -89,13 +89,13 @@ func (o ExposeOptions) locked(ctx context.Context, r progress.Reporter, serve bo
 	return result, nil
 }
 
-// exposer is an Expose or a Withdraw on its way.
+// exposer is a running Expose or Withdraw.
 type exposer struct {
 	ExposeOptions
-	serve   bool // what is wanted: a host that is served, or one that is not
+	serve   bool // desired state of the host
 	fabric  records.Fabric
 	peering records.Peering
-	host    records.Exposed // the zero value: it is not exposed
+	host    records.Exposed // the zero value: not exposed
 	changed bool
 }
 
@@ -119,7 +119,7 @@ func (x *exposer) read(ctx context.Context) error {
 	return nil
 }
 
-// permissions are what it takes.
+// permissions returns the required permissions.
 func (x *exposer) permissions() []cluster.Permission {
 	var needed []cluster.Permission
 	for _, verb := range []string{"get", "list", "watch", "patch"} {
@@ -135,7 +135,7 @@ func (x *exposer) permissions() []cluster.Permission {
 	return needed
 }
 
-// change makes the documents as wanted, and returns the address that the host has then.
+// change updates the records, and returns the address of the exposed host.
 func (x *exposer) change(ctx context.Context) (string, error) {
 	if !x.serve {
 		return "", x.write(ctx, nil)
@@ -144,12 +144,12 @@ func (x *exposer) change(ctx context.Context) (string, error) {
 	return x.host.Address.String(), err
 }
 
-// expose reserves an address and writes it into the peering's document.
+// expose reserves an address and writes it into the peering's record.
 func (x *exposer) expose(ctx context.Context) error {
 	if x.host == (records.Exposed{}) && len(x.peering.Exposed) >= records.MaxExposed {
-		return x.full(fmt.Errorf("expose %s: peering %q has %d exposed hosts, the maximum", x.Host, x.Peer, len(x.peering.Exposed)))
+		return x.withRoomHint(fmt.Errorf("expose %s: peering %q has %d exposed hosts, the maximum", x.Host, x.Peer, len(x.peering.Exposed)))
 	}
-	// A record that cannot be written refuses the host before an address is reserved for it.
+	// The dry run rejects a host that does not fit the record before an address is reserved for it.
 	dry := &exposer{ExposeOptions: x.ExposeOptions}
 	dry.Cluster = x.Cluster.DryRun()
 	if err := dry.write(ctx, &records.Exposed{Host: x.Host, Address: x.host.Address}); err != nil {
@@ -160,36 +160,36 @@ func (x *exposer) expose(ctx context.Context) error {
 	if x.host != (records.Exposed{}) {
 		request.Preferred = cidr.Single(x.host.Address)
 	}
-	wanted := records.Exposed{Host: x.Host}
+	desired := records.Exposed{Host: x.Host}
 	var refused error
 	err := addresses.Add(ctx, x.Cluster, &x.fabric, func(r *ipam.Registry) (err error) {
-		if refused = x.checkRanges(r); refused != nil { // what came in between
+		if refused = x.checkRanges(r); refused != nil { // ranges may have been reserved since checkOutside
 			return refused
 		}
-		// No peer of later may get the host's address for its pods: this one would reach them. What a user keeps free
-		// is no peer's either.
+		// A later peer must not get a pod CIDR with the host's address, as this peer would then reach its pods. This is
+		// best effort: a range that a user reserved is not allocated to peers either.
 		_ = r.Reserve(ipam.Reservation{Range: cidr.Single(x.Host), Owner: owner, Purpose: ipam.OutsideHost, Shared: true})
-		wanted.Address, err = r.AcquireAddress(request, addresses.UpperHalf(x.fabric.ExternalCIDR))
+		desired.Address, err = r.AcquireAddress(request, addresses.UpperHalf(x.fabric.ExternalCIDR))
 		return err
 	})
 	switch {
 	case refused != nil:
 		return refused
 	case errors.Is(err, ipam.ErrNoneFree):
-		return x.full(err)
+		return x.withRoomHint(err)
 	case err != nil:
 		return err
 	}
-	x.host = wanted
-	if err := x.write(ctx, &wanted); err != nil {
+	x.host = desired
+	if err := x.write(ctx, &desired); err != nil {
 		return err
 	}
-	// A withdraw that ends at this moment may have released the address before the document named it.
-	return x.keep(ctx, wanted)
+	// A concurrent withdraw may have released the address before the record contained it.
+	return x.reserve(ctx, desired)
 }
 
-// keep makes sure that the address of a host that the document names is held.
-func (x *exposer) keep(ctx context.Context, host records.Exposed) error {
+// reserve ensures that the address of a host in the record is reserved.
+func (x *exposer) reserve(ctx context.Context, host records.Exposed) error {
 	owner := ipam.Peering(x.Peer)
 	return inventory.UpdateReservations(ctx, x.Cluster, func(r *ipam.Registry) error {
 		// See expose.
@@ -198,13 +198,13 @@ func (x *exposer) keep(ctx context.Context, host records.Exposed) error {
 	})
 }
 
-// full says how to make room.
-func (x *exposer) full(err error) error {
+// withRoomHint adds the hint how to make room.
+func (x *exposer) withRoomHint(err error) error {
 	return hint.With(err, "stop exposing a host that "+x.Peer+" does not need: liqoctl network status -o wide lists them")
 }
 
-// release gives the address back, once no gateway leads anything there. Somebody may have exposed the host again by
-// then, or do so at this moment.
+// release releases the address, after no gateway serves it any more. The host may have been exposed again by then, or
+// concurrently.
 func (x *exposer) release(ctx context.Context) error {
 	exposed, err := x.exposedNow(ctx)
 	if err != nil || exposed != (records.Exposed{}) {
@@ -229,10 +229,10 @@ func (x *exposer) release(ctx context.Context) error {
 	if exposed, err = x.exposedNow(ctx); err != nil || exposed == (records.Exposed{}) {
 		return err
 	}
-	return x.keep(ctx, exposed)
+	return x.reserve(ctx, exposed)
 }
 
-// exposedNow is the host as the document has it now; the zero value: it is not exposed.
+// exposedNow returns the host from the current record; the zero value if it is not exposed.
 func (x *exposer) exposedNow(ctx context.Context) (records.Exposed, error) {
 	p, err := inventory.Record[records.Peering](ctx, x.Cluster, records.PeeringName(x.Peer))
 	if err != nil || p == nil {
@@ -241,8 +241,8 @@ func (x *exposer) exposedNow(ctx context.Context) (records.Exposed, error) {
 	return p.ExposedAs(x.Host), nil
 }
 
-// write puts the host into the peering's document, or with nil takes it out, unless that is so already. Writers that
-// come at once take turns: each begins with what the other left.
+// write adds the host to the peering's record, or removes it if host is nil, unless that is done already. Concurrent
+// writers are serialized: each starts from the result of the other.
 func (x *exposer) write(ctx context.Context, host *records.Exposed) error {
 	change, err := inventory.Swap(ctx, x.Cluster, records.PeeringName(x.Peer), "", func(live *records.Peering) (records.Peering, error) {
 		if live == nil {
@@ -255,7 +255,7 @@ func (x *exposer) write(ctx context.Context, host *records.Exposed) error {
 	return err
 }
 
-// await waits until every gateway says that it serves the host, or no longer does.
+// await waits until every gateway reports that it serves the host, or no longer does.
 func (x *exposer) await(ctx context.Context) (string, error) {
 	for _, id := range x.peering.GatewayIDs() {
 		if err := x.awaitGateway(ctx, id); err != nil {
@@ -281,7 +281,7 @@ func (x *exposer) awaitGateway(ctx context.Context, id records.GatewayID) error 
 	}))
 }
 
-// withHost is a list of exposed hosts, sorted, with the host as given, or with nil without it.
+// withHost returns a sorted list of exposed hosts with the host as given, or without it if as is nil.
 func withHost(all []records.Exposed, host netip.Addr, as *records.Exposed) []records.Exposed {
 	now := slices.DeleteFunc(slices.Clone(all), func(e records.Exposed) bool { return e.Host == host })
 	if as != nil {
@@ -296,5 +296,5 @@ type ExposeOptions struct {
 	Cluster *cluster.Cluster
 	Peer    string        // name of the peering
 	Host    netip.Addr    // outside the cluster
-	Timeout time.Duration // for all of it; 0: none
+	Timeout time.Duration // total; 0: none
 }
