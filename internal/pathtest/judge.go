@@ -8,22 +8,22 @@ import (
 	"liqonet.io/liqonet/internal/pathtest/probe"
 )
 
-// Kind is what sends or receives.
+// Kind is the kind of a sender or receiver.
 type Kind string
 
 // The kinds.
 const (
 	Pod       Kind = "pod"
 	Node      Kind = "node"
-	ClusterIP Kind = probe.ClusterIP // a Service's
+	ClusterIP Kind = probe.ClusterIP // of a Service
 	NodePort  Kind = probe.NodePort
 )
 
-// End is where packets come from, or go to.
+// End is the source or destination of packets.
 type End struct {
 	Cluster string `json:"cluster"`
 	Kind    Kind   `json:"kind"`
-	Node    string `json:"node,omitempty"` // "": that of whatever endpoint a Service chooses
+	Node    string `json:"node,omitempty"` // "": of any endpoint of a Service
 }
 
 func (e End) String() string {
@@ -36,7 +36,7 @@ func (e End) String() string {
 	return fmt.Sprintf("%s Service with endpoints in %s", e.Kind, e.Cluster)
 }
 
-// State is how a check ended.
+// State is the result of a check.
 type State string
 
 // The states.
@@ -46,7 +46,7 @@ const (
 	Skipped State = "skipped"
 )
 
-// source is the check of the address that the far end sees.
+// source is the check of the source address that the target observes.
 const source probe.Check = "source"
 
 // Check is a check of one path.
@@ -57,18 +57,18 @@ type Check struct {
 	State    State       `json:"state"`
 	Seen     string      `json:"seen,omitempty"`
 	Expected string      `json:"expected,omitempty"`
-	// Gap is the longest time without an answer on a connection that was kept open.
+	// Gap is the longest time without an answer on the open connection.
 	Gap time.Duration `json:"gapNanoseconds,omitempty"`
 }
 
-// report is what a probe has seen, and which one it is.
+// report is the report of one probe.
 type report struct {
 	from    End
-	address netip.Addr // of the pod; in the overlay, of a node
+	address netip.Addr // of the pod; of a node, in the overlay
 	results []probe.Result
 }
 
-// expectations say what each check should see.
+// expectations are the expected results of checks.
 var expectations = map[probe.Check]string{
 	probe.TCP:        "100 kB, unaltered",
 	probe.UDP:        "an answer",
@@ -79,7 +79,7 @@ var expectations = map[probe.Check]string{
 	probe.Connection: "no break",
 }
 
-// judge compares what a probe of a side reports with what the records of that side promise.
+// judge compares the report of a side's probe with the records of that side.
 func judge(s, peer *side, r report, hold time.Duration) []Check {
 	var checks []Check
 	for _, result := range r.results {
@@ -96,7 +96,7 @@ func judge(s, peer *side, r report, hold time.Duration) []Check {
 	return checks
 }
 
-// outcome is that of a check of which the probe itself knows the answer.
+// outcome evaluates a check whose result the probe knows.
 func outcome(c Check, r probe.Result) Check {
 	c.State = Passed
 	if why, ok := r.Skipped[c.Name]; ok {
@@ -111,23 +111,24 @@ func outcome(c Check, r probe.Result) Check {
 	return c
 }
 
-// judgeSource compares the address of a sender, as the far end saw it, with its translation.
-func (s *side) judgeSource(c Check, sender, seen netip.Addr) Check {
+// judgeSource compares the sender's address, as observed by the target, with its translation.
+func (s *side) judgeSource(c Check, sender, observed netip.Addr) Check {
 	want, err := s.translator.Export(sender)
 	switch {
 	case err != nil:
 		c.State, c.Seen, c.Expected = Failed, err.Error(), "an address that is translated"
-	case !seen.IsValid():
+	case !observed.IsValid():
 		c.State, c.Seen = Skipped, "no answer"
-	case seen == want.Translated, c.To.Kind == ClusterIP && s.ofNode(c.From.Node) == seen: // kube-proxy may masquerade
+	case observed == want.Translated, c.To.Kind == ClusterIP && s.ofNode(c.From.Node) == observed:
+		// kube-proxy may masquerade packets to a ClusterIP.
 		c.State = Passed
 	default:
-		c.State, c.Seen, c.Expected = Failed, seen.String(), want.Translated.String()
+		c.State, c.Seen, c.Expected = Failed, observed.String(), want.Translated.String()
 	}
 	return c
 }
 
-// ofNode is the address of a node of this side as the peer sees it; the zero value: not known.
+// ofNode returns the address of a node of this side at the peer; zero if unknown.
 func (s *side) ofNode(name string) netip.Addr {
 	a, _ := s.translator.Export(s.internal[name])
 	return a.Translated

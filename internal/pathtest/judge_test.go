@@ -16,7 +16,7 @@ func mapping(seen, as string) translate.Mapping {
 	return translate.Mapping{Real: netip.MustParsePrefix(seen), Seen: netip.MustParsePrefix(as)}
 }
 
-// sideOf is a cluster whose pods 10.244.0.0/16 the peer reaches as 10.71.0.0/16, and the other way round.
+// sideOf returns a cluster whose pods 10.244.0.0/16 the peer reaches as 10.71.0.0/16, and the reverse.
 func sideOf(t *testing.T, name, peer string) *side {
 	t.Helper()
 	ranges := translate.Side{Pods: []translate.Mapping{mapping("10.244.0.0/16", "10.71.0.0/16")}, External: mapping("10.70.0.0/16", "10.72.0.0/16")}
@@ -30,7 +30,7 @@ func sideOf(t *testing.T, name, peer string) *side {
 	}
 }
 
-// judged is what a pod and a node of a report: all is well, then nearly all fails.
+// judged returns the results for a pod whose checks pass and a node most of whose checks fail.
 func judged(t *testing.T) Result {
 	t.Helper()
 	a, b := sideOf(t, "a", "b"), sideOf(t, "b", "a")

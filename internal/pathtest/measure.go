@@ -15,25 +15,25 @@ import (
 	"liqonet.io/liqonet/templates"
 )
 
-// Each is how long each of the four parts of a measurement takes.
+// Each is the duration of each of the four parts of a measurement.
 const Each = 3 * time.Second
 
-// Performance is what was measured from a node to one of the peer.
+// Performance is a measurement from one node to a node of the peer.
 type Performance struct {
-	From    End `json:"from"` // what sends
+	From    End `json:"from"` // sender
 	To      End `json:"to"`
-	Streams int `json:"streams"` // at once
-	// Tunnel are the figures between pods, through the tunnel; nil: none, because of what Failed says.
+	Streams int `json:"streams"` // concurrent
+	// Tunnel has the figures between pods, through the tunnel; nil: none, for the reason in Failed.
 	Tunnel *probe.Figures `json:"tunnel,omitempty"`
 	Failed string         `json:"tunnelFailed,omitempty"`
-	// Direct are the same between the nodes, outside of the tunnel; nil: they do not reach each other, because of what
-	// Unreached says.
+	// Direct has the figures between the nodes, outside of the tunnel; nil: they do not reach each other, for the
+	// reason in Unreached.
 	Direct    *probe.Figures `json:"direct,omitempty"`
 	Unreached string         `json:"directFailed,omitempty"`
-	Ratios    *Ratios        `json:"ratios,omitempty"` // nil: one of both is missing
+	Ratios    *Ratios        `json:"ratios,omitempty"` // nil: Tunnel or Direct is missing
 }
 
-// Ratios are figures of the tunnel, each divided by that of the direct path.
+// Ratios are figures of the tunnel, each divided by the figure of the direct path.
 type Ratios struct {
 	Stream      float64 `json:"stream"`
 	Streams     float64 `json:"streams"`
@@ -51,8 +51,8 @@ func ratios(p, q probe.Figures) *Ratios {
 	}
 }
 
-// measuring is how long measurements take beside the usual work: for each pair of nodes both ways, by both paths, with
-// the start of a pod.
+// measuring returns the additional time for measurements: for each pair of nodes in both directions, on both paths,
+// with the start of a pod.
 func (o Options) measuring() time.Duration {
 	if o.Streams == 0 {
 		return 0
@@ -61,8 +61,7 @@ func (o Options) measuring() time.Duration {
 	return time.Duration(o.Nodes) * 2 * 2 * (4*Each + pod)
 }
 
-// measuring are the stages of a measurement: between pods, and then between nodes. Nothing is measured at the same
-// time.
+// measuring returns the stages of a measurement: between pods, then between nodes. Measurements do not overlap.
 func (t *test) measuring() []progress.Step {
 	return []progress.Step{{Stage: progress.StageTunnel, Do: func(ctx context.Context) (string, error) {
 		t.result.Checks = []Check{}
@@ -80,7 +79,7 @@ func (t *test) measuring() []progress.Step {
 		}
 		return fmt.Sprintf("%d pairs of nodes, both ways", pairs), t.measure(ctx, false)
 	}}, {Stage: progress.StageDirect, Do: func(ctx context.Context) (string, error) {
-		if err := t.each(func(s, _ *side) error { return s.withdraw(ctx) }); err != nil {
+		if err := t.each(func(s, _ *side) error { return s.remove(ctx) }); err != nil {
 			return "", err
 		}
 		err := t.measure(ctx, true)
@@ -90,7 +89,7 @@ func (t *test) measuring() []progress.Step {
 	}}}
 }
 
-// measure measures between all pairs of nodes, by one of both paths.
+// measure measures between all pairs of nodes, on one of the two paths.
 func (t *test) measure(ctx context.Context, host bool) error {
 	port := uint16(templates.TestPort)
 	if host {
@@ -114,7 +113,7 @@ func (t *test) measure(ctx context.Context, host bool) error {
 		if err != nil {
 			return err
 		}
-		m, err := s.askMeter(ctx, p.From.Node, netip.AddrPortFrom(address, port), peer.token, t.Options, host)
+		m, err := s.measureFrom(ctx, p.From.Node, netip.AddrPortFrom(address, port), peer.token, t.Options, host)
 		if err != nil {
 			return err
 		}
@@ -130,11 +129,11 @@ func (t *test) measure(ctx context.Context, host bool) error {
 	return nil
 }
 
-// meter is the address of the peer's server on a node: of the pod, as this side reaches it, or of the node itself.
+// meter returns the address of the peer's server on a node: of the pod, as this side reaches it, or of the node.
 func (s *side) meter(peer *side, node string, host bool) (_ netip.Addr, err error) {
 	servers := peer.servers
 	if !host {
-		if servers, err = s.called(peer); err != nil {
+		if servers, err = s.reachable(peer); err != nil {
 			return netip.Addr{}, err
 		}
 	}
@@ -145,8 +144,8 @@ func (s *side) meter(peer *side, node string, host bool) (_ netip.Addr, err erro
 	return servers[i].Address, nil
 }
 
-// askMeter has a pod on a node, or in its network, measure the path to a server, and removes it.
-func (s *side) askMeter(ctx context.Context, node string, meter netip.AddrPort, token string, o Options, host bool) (m probe.Measured, err error) {
+// measureFrom measures the path to a server from a pod on a node or in its network, and removes the pod.
+func (s *side) measureFrom(ctx context.Context, node string, meter netip.AddrPort, token string, o Options, host bool) (m probe.Measured, err error) {
 	v := s.values(o.Image, "--meter", meter.String(), "--token", token, "--streams", fmt.Sprint(o.Streams), "--each", Each.String())
 	v.Nodes = []string{node}
 	pods, nodes, err := templates.PathTestProbes(v)

@@ -9,14 +9,14 @@ import (
 	"testing/synctest"
 )
 
-// measured is the report of a measurement, where the right server is asked: the peer's pod, or its node.
-func (w *world) measured(args []string, host bool) string {
+// measured returns the report of a measurement, if it queries the right server: the peer's pod, or its node.
+func (w *fakeCluster) measured(args []string, host bool) string {
 	i := slices.Index(args, "--meter")
 	want := map[string]string{"a": "10.71.0.5:7000", "b": "10.72.0.5:7000"}[w.Context]
 	if host {
-		want = "10.244.0.5:6094" // the fake kubelet's pods have one address
+		want = "10.244.0.5:6094" // the fake kubelet's pods all have one address
 	}
-	if args[i+1] != want || host && w.apart || !host && w.lost {
+	if args[i+1] != want || host && w.nodesIsolated || !host && w.podsIsolated {
 		return fmt.Sprintf(`{"failed":"no answer from %s"}`, args[i+1])
 	}
 	if host {
@@ -25,14 +25,14 @@ func (w *world) measured(args []string, host bool) string {
 	return `{"streamBitsPerSecond":1e9,"streamsBitsPerSecond":1e9,"p50Nanoseconds":200000,"p90Nanoseconds":500000,"p99Nanoseconds":900000,"connectionsPerSecond":500}`
 }
 
-// A measurement is of one pair of nodes, both ways, unless there are to be more; it leaves nothing.
+// A measurement covers one pair of nodes in both directions by default, and leaves no objects.
 func TestMeasure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := twoWorlds(t)
-		live(t, a, b)
+		a, b := twoClusters(t)
+		runKubelets(t, a, b)
 		o := options(a, b)
 		o.Streams = 8
-		r, err := Run(t.Context(), o, silence{})
+		r, err := Run(t.Context(), o, silentReporter{})
 		if err != nil || !r.Passed || len(r.Performance) != 2 || len(r.Checks) > 0 {
 			t.Fatalf("%+v, %v", r, err)
 		}
@@ -41,8 +41,8 @@ func TestMeasure(t *testing.T) {
 			t.Errorf("%+v, ratios %+v", p, p.Ratios)
 		}
 		expectNothingLeft(t, a, b)
-		o.Nodes, a.apart, b.apart = 2, true, true
-		r, err = Run(t.Context(), o, silence{})
+		o.Nodes, a.nodesIsolated, b.nodesIsolated = 2, true, true
+		r, err = Run(t.Context(), o, silentReporter{})
 		if err != nil || !r.Passed || len(r.Performance) != 4 || r.Performance[3].From.Node != "b-2" {
 			t.Fatalf("%+v, %v", r, err)
 		}
@@ -53,36 +53,36 @@ func TestMeasure(t *testing.T) {
 	})
 }
 
-// A measurement that is interrupted, in either part, leaves nothing; one whose pods do not reach each other has failed.
+// A measurement that is interrupted in either part leaves no objects. If pods do not reach each other, it fails.
 func TestMeasureThatFails(t *testing.T) {
 	for _, part := range []int{1, 3} {
 		synctest.Test(t, func(t *testing.T) {
-			a, b := twoWorlds(t)
+			a, b := twoClusters(t)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			probes := 0
 			a.probed = func() {
 				if probes++; probes == part {
-					a.silent = true
+					a.hung = true
 					cancel()
 				}
 			}
-			live(t, a, b)
+			runKubelets(t, a, b)
 			o := options(a, b)
 			o.Streams, o.Nodes = 1, 2
-			if _, err := Run(ctx, o, silence{}); !errors.Is(err, context.Canceled) {
+			if _, err := Run(ctx, o, silentReporter{}); !errors.Is(err, context.Canceled) {
 				t.Errorf("error %v", err)
 			}
 			expectNothingLeft(t, a, b)
 		})
 	}
 	synctest.Test(t, func(t *testing.T) {
-		a, b := twoWorlds(t)
-		live(t, a, b)
+		a, b := twoClusters(t)
+		runKubelets(t, a, b)
 		o := options(a, b)
 		o.Streams = 1
-		b.lost = true
-		r, err := Run(t.Context(), o, silence{})
+		b.podsIsolated = true
+		r, err := Run(t.Context(), o, silentReporter{})
 		if err != nil || r.Passed || r.Performance[1].Failed == "" || r.Performance[1].Ratios != nil || r.Performance[1].Direct == nil {
 			t.Errorf("%+v, %v", r, err)
 		}

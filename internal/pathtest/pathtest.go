@@ -1,6 +1,6 @@
-// Package pathtest sends packets along all paths of a peering, on demand: between pods of liqonet's image on the nodes
-// of both clusters, and compares what arrives with what the peering promises. The pods are its part probe. It removes
-// all that it makes, and what an earlier test left that was killed.
+// Package pathtest tests all paths of a peering on demand. It sends packets between pods of liqonet's image on the
+// nodes of both clusters, and compares the results with the records of the peering. Package probe runs in the pods. It
+// removes all objects that it creates, and those of an earlier test that was killed.
 package pathtest
 
 import (
@@ -17,28 +17,28 @@ import (
 // Options are the options of Run.
 type Options struct {
 	Local, Remote *cluster.Cluster
-	Peer          string // the peering's name in the local cluster; "": that of the two clusters
+	Peer          string // in the local cluster; "": the peering between the two clusters
 	Image         string
-	Nodes         int           // of each cluster that take part; 0: all that are Ready
-	Hold          time.Duration // how long connections are kept open; 0: none are
-	Timeout       time.Duration // for all the rest; 0: none
-	// Streams measures instead, with that many TCP streams at once, between pairs of nodes, one pair unless Nodes says
-	// else; 0: it tests.
+	Nodes         int           // of each cluster that take part; 0: all Ready ones
+	Hold          time.Duration // how long connections are kept open; 0: not at all
+	Timeout       time.Duration // for the rest; 0: none
+	// Streams is the number of concurrent TCP streams of a measurement between pairs of nodes, one pair unless Nodes is
+	// set. 0: test instead of measuring.
 	Streams int
 }
 
-// Result is what a test has seen.
+// Result is the result of a test.
 type Result struct {
-	Passed bool    `json:"passed"` // nothing failed
+	Passed bool    `json:"passed"` // no check failed
 	Checks []Check `json:"checks"`
-	// Silent are nodes that are not Ready, and took no part.
+	// Silent are the nodes that are not Ready and took no part.
 	Silent []End `json:"silent,omitempty"`
-	// Performance is what was measured instead of checks.
+	// Performance is the result of a measurement, which has no checks.
 	Performance []Performance        `json:"performance,omitempty"`
 	Stages      []progress.StageTime `json:"stages"`
 }
 
-// Run tests the paths of a peering. That a check fails is no error.
+// Run tests the paths of a peering. A failed check is no error.
 func Run(ctx context.Context, o Options, r progress.Reporter) (_ Result, err error) {
 	timeout := o.Timeout
 	if o.Streams > 0 {
@@ -52,7 +52,7 @@ func Run(ctx context.Context, o Options, r progress.Reporter) (_ Result, err err
 	name := inventory.NewRun()
 	t := &test{Options: o, sides: []*side{{cluster: o.Local, run: name}, {cluster: o.Remote, run: name}}}
 	defer func() {
-		if e := t.withdraw(ctx); err == nil {
+		if e := t.remove(ctx); err == nil {
 			err = e
 		}
 	}()
@@ -71,22 +71,22 @@ func Run(ctx context.Context, o Options, r progress.Reporter) (_ Result, err err
 	return t.result, nil
 }
 
-// test is a test on its way.
+// test is a running test.
 type test struct {
 	Options
 
-	sides []*side
-	made  bool // objects may be there
-	// result is known in the end.
+	sides   []*side
+	created bool // objects may exist
+	// result is complete at the end.
 	result Result
 }
 
-// each does something for both sides at once, with the other one.
+// each calls do for both sides concurrently, with their peers.
 func (t *test) each(do func(s, peer *side) error) error {
 	return progress.EachOf([]int{0, 1}, func(i int) error { return do(t.sides[i], t.sides[1-i]) })
 }
 
-// reach finds the peering in both clusters, and removes what an earlier test left.
+// reach finds the peering in both clusters, and removes the objects of an earlier test.
 func (t *test) reach(ctx context.Context) (string, error) {
 	if err := t.each(func(s, _ *side) error { return s.reach(ctx) }); err != nil {
 		return "", err
@@ -101,7 +101,7 @@ func (t *test) reach(ctx context.Context) (string, error) {
 	if t.Peer != "" && t.Peer != local.peering.Name {
 		return "", fmt.Errorf("peering %q of cluster %q is not with cluster %q: that is %q", t.Peer, local.cluster.Context, remote.cluster.Context, local.peering.Name)
 	}
-	t.made = true
+	t.created = true
 	err := t.each(func(s, _ *side) error { return s.clean(ctx) })
 	return fmt.Sprintf("%d nodes of %s, %d of %s", len(local.nodes), local.fabric.Name, len(remote.nodes), remote.fabric.Name), err
 }
@@ -112,12 +112,12 @@ func (t *test) serve(ctx context.Context) (string, error) {
 	return fmt.Sprintf("%d servers", len(t.sides[0].servers)+len(t.sides[1].servers)), err
 }
 
-// publish makes a Service in each cluster that leads to the servers of the other.
+// publish creates a Service in each cluster whose endpoints are the servers of the other.
 func (t *test) publish(ctx context.Context) (string, error) {
 	return "2 Services", t.each(func(s, peer *side) error { return s.publish(ctx, peer) })
 }
 
-// ask has probes on all nodes ask the servers of the other side, and judges what they report.
+// ask runs probes on all nodes, which query the servers of the other side, and evaluates their reports.
 func (t *test) ask(ctx context.Context) (string, error) {
 	reports := make([][]report, len(t.sides))
 	err := progress.EachOf([]int{0, 1}, func(i int) (err error) {
@@ -128,7 +128,7 @@ func (t *test) ask(ctx context.Context) (string, error) {
 		return "", err
 	}
 	for i, s := range t.sides {
-		for _, name := range s.silent {
+		for _, name := range s.notReady {
 			t.result.Silent = append(t.result.Silent, End{Cluster: s.fabric.Name, Kind: Node, Node: name})
 		}
 		for _, r := range reports[i] {
@@ -140,12 +140,12 @@ func (t *test) ask(ctx context.Context) (string, error) {
 	return fmt.Sprintf("%d checks", len(t.result.Checks)), nil
 }
 
-// withdraw removes what the test has made, also when its time is over.
-func (t *test) withdraw(ctx context.Context) error {
-	if !t.made {
+// remove removes the objects of the test, even after its timeout.
+func (t *test) remove(ctx context.Context) error {
+	if !t.created {
 		return nil
 	}
 	ctx, cancel := progress.Afterwards(ctx)
 	defer cancel()
-	return t.each(func(s, _ *side) error { return progress.Persist(ctx, s.withdraw) })
+	return t.each(func(s, _ *side) error { return progress.Persist(ctx, s.remove) })
 }

@@ -31,28 +31,28 @@ import (
 	"liqonet.io/liqonet/templates"
 )
 
-// world is a connected cluster with two nodes, whose kubelets are played.
-type world struct {
+// fakeCluster is a connected cluster with two nodes and fake kubelets.
+type fakeCluster struct {
 	*cluster.Cluster
 
-	kube    *fake.Clientset
-	mu      sync.Mutex
-	stuck   string        // why pods cannot start; "": they run
-	silent  bool          // probes do not end
-	lost    bool          // pods do not reach those of the peer
-	apart   bool          // nodes do not reach those of the peer
-	sources [2]netip.Addr // of pods and nodes, as the peer sees them
-	probed  func()        // called when a probe runs
-	run     string        // of liqoctl, that made the probe which runs
-	deaf    string        // the run whose probes do not end
+	kube          *fake.Clientset
+	mu            sync.Mutex
+	stuck         string        // reason for which pods cannot start; "": they run
+	hung          bool          // probes do not end
+	podsIsolated  bool          // pods do not reach pods of the peer
+	nodesIsolated bool          // nodes do not reach nodes of the peer
+	sources       [2]netip.Addr // of pods and nodes, as the peer observes them
+	probed        func()        // called when a probe runs
+	run           string        // ID of the test that created the running probe
+	hungRun       string        // ID of the test whose probes do not end
 }
 
-// fromB makes of the records of cluster a those of its peer b.
+// fromB turns the records of cluster a into those of its peer b.
 var fromB = strings.NewReplacer(
 	"000000000001", "000000000002", "000000000002", "000000000001", "name: a", "name: b", "name: b", "name: a",
 	"10.71.", "10.72.", "10.72.", "10.71.", "10.81.", "10.82.", "10.82.", "10.81.")
 
-func newWorld(t *testing.T, name string, sources ...string) *world {
+func newFakeCluster(t *testing.T, name string, sources ...string) *fakeCluster {
 	t.Helper()
 	objects := []runtime.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: records.DefaultNamespace}}}
 	for file, object := range map[string]string{"fabric": "fabric", "peering-b": "peering-" + map[string]string{"a": "b", "b": "a"}[name]} {
@@ -84,8 +84,8 @@ func newWorld(t *testing.T, name string, sources ...string) *world {
 		})
 	}
 	c, kube := clustertest.New(clustertest.Config{Context: name, Objects: objects})
-	w := &world{Cluster: c, kube: kube}
-	// A DaemonSet is gone when its pods are.
+	w := &fakeCluster{Cluster: c, kube: kube}
+	// A DaemonSet is removed only after its pods.
 	kube.PrependReactor("delete", "daemonsets", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		for i := range 2 {
 			if set, ok := action.(clienttesting.DeleteAction); ok {
@@ -100,21 +100,21 @@ func newWorld(t *testing.T, name string, sources ...string) *world {
 	return w
 }
 
-// twoWorlds are clusters that translate as their records say.
-func twoWorlds(t *testing.T) (a, b *world) {
+// twoClusters returns clusters that translate according to their records.
+func twoClusters(t *testing.T) (a, b *fakeCluster) {
 	t.Helper()
-	return newWorld(t, "a", "10.72.0.5", "10.82.0.1"), newWorld(t, "b", "10.71.0.5", "10.81.0.1")
+	return newFakeCluster(t, "a", "10.72.0.5", "10.82.0.1"), newFakeCluster(t, "b", "10.71.0.5", "10.81.0.1")
 }
 
-// live plays kubelets until the test ends.
-func live(t *testing.T, worlds ...*world) {
+// runKubelets runs fake kubelets until the test ends.
+func runKubelets(t *testing.T, clusters ...*fakeCluster) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	var group sync.WaitGroup
-	for _, w := range worlds {
+	for _, w := range clusters {
 		group.Go(func() {
 			for ctx.Err() == nil {
-				if err := w.turn(ctx); err != nil && ctx.Err() == nil {
+				if err := w.syncPods(ctx); err != nil && ctx.Err() == nil {
 					t.Errorf("kubelets of %s: %v", w.Context, err)
 					return
 				}
@@ -128,8 +128,8 @@ func live(t *testing.T, worlds ...*world) {
 	t.Cleanup(func() { cancel(); group.Wait() })
 }
 
-// turn makes and removes pods, as DaemonSets ask for.
-func (w *world) turn(ctx context.Context) error {
+// syncPods creates and removes the pods of DaemonSets.
+func (w *fakeCluster) syncPods(ctx context.Context) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	pods := w.kube.CoreV1().Pods(w.Namespace)
@@ -150,7 +150,7 @@ func (w *world) turn(ctx context.Context) error {
 	}
 	for _, pod := range there.Items {
 		if wanted[pod.Name] == nil {
-			// The pods of a DaemonSet that was deleted since the list may be gone.
+			// The pods of a DaemonSet that was deleted since the list may not exist any more.
 			if e := pods.Delete(ctx, pod.Name, metav1.DeleteOptions{}); !apierrors.IsNotFound(e) {
 				err = errors.Join(err, e)
 			}
@@ -164,7 +164,7 @@ func (w *world) turn(ctx context.Context) error {
 	return err
 }
 
-func (w *world) pod(set *appsv1.DaemonSet, node string) *corev1.Pod {
+func (w *fakeCluster) pod(set *appsv1.DaemonSet, node string) *corev1.Pod {
 	template := set.Spec.Template.Spec
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: set.Name + "-" + node, Labels: set.Spec.Template.Labels, Annotations: set.Spec.Template.Annotations},
@@ -181,7 +181,7 @@ func (w *world) pod(set *appsv1.DaemonSet, node string) *corev1.Pod {
 		if w.probed != nil {
 			w.probed()
 		}
-		if !w.silent && (w.deaf == "" || w.deaf != w.run) {
+		if !w.hung && (w.hungRun == "" || w.hungRun != w.run) {
 			pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{
 				Terminated: &corev1.ContainerStateTerminated{Message: w.report(template.InitContainers[0].Args, template.HostNetwork, node)},
 			}}}
@@ -190,8 +190,9 @@ func (w *world) pod(set *appsv1.DaemonSet, node string) *corev1.Pod {
 	return pod
 }
 
-// report is that of a probe whose checks all pass, if it asks the addresses by which pods of the peer are reached.
-func (w *world) report(args []string, host bool, node string) string {
+// report returns the report of a probe whose checks all pass, if it queries the translated addresses of the peer's
+// pods.
+func (w *fakeCluster) report(args []string, host bool, node string) string {
 	if slices.Contains(args, "--meter") {
 		return w.measured(args, host)
 	}
@@ -218,8 +219,8 @@ func (w *world) report(args []string, host bool, node string) string {
 	return text
 }
 
-// left are the objects of tests in a cluster.
-func (w *world) left(t *testing.T) (all []string) {
+// testObjects returns the objects of tests in a cluster.
+func (w *fakeCluster) testObjects(t *testing.T) (all []string) {
 	t.Helper()
 	objects, err := w.List(t.Context(), records.LabelComponent)
 	if err != nil {
@@ -240,17 +241,17 @@ func (w *world) left(t *testing.T) (all []string) {
 	return all
 }
 
-// silence is a Reporter.
-type silence struct{ progress.Quiet }
+// silentReporter is a Reporter without output.
+type silentReporter struct{ progress.Quiet }
 
-func options(a, b *world) Options {
+func options(a, b *fakeCluster) Options {
 	return Options{Local: a.Cluster, Remote: b.Cluster, Image: "liqonet:1", Timeout: time.Minute}
 }
 
-func expectNothingLeft(t *testing.T, worlds ...*world) {
+func expectNothingLeft(t *testing.T, clusters ...*fakeCluster) {
 	t.Helper()
-	for _, w := range worlds {
-		if left := w.left(t); len(left) > 0 {
+	for _, w := range clusters {
+		if left := w.testObjects(t); len(left) > 0 {
 			t.Errorf("left in %s: %v", w.Context, left)
 		}
 	}
@@ -267,13 +268,13 @@ func failures(r Result) (all []Check) {
 
 func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := twoWorlds(t)
-		live(t, a, b)
-		r, err := Run(t.Context(), options(a, b), silence{})
+		a, b := twoClusters(t)
+		runKubelets(t, a, b)
+		r, err := Run(t.Context(), options(a, b), silentReporter{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		// From 4 probes of each side: 7 checks of 2 pods, and 2 of the Service.
+		// Each side has 4 probes, each with 7 checks of 2 pods and 2 checks of the Service.
 		if !r.Passed || len(r.Checks) != 2*4*(2*7+2) {
 			t.Errorf("passed %v, %d checks, failed: %v", r.Passed, len(r.Checks), failures(r))
 		}
@@ -281,13 +282,13 @@ func TestRun(t *testing.T) {
 	})
 }
 
-// A source that is not translated is a failure, not an error.
-func TestRunSeesWrongSource(t *testing.T) {
+// A wrong source address is a failure, not an error.
+func TestRunDetectsWrongSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := twoWorlds(t)
+		a, b := twoClusters(t)
 		b.sources[1] = netip.MustParseAddr("172.31.2.11")
-		live(t, a, b)
-		r, err := Run(t.Context(), options(a, b), silence{})
+		runKubelets(t, a, b)
+		r, err := Run(t.Context(), options(a, b), silentReporter{})
 		if err != nil || r.Passed {
 			t.Errorf("passed %v, %v", r.Passed, err)
 		}
@@ -299,9 +300,9 @@ func TestRunSeesWrongSource(t *testing.T) {
 	})
 }
 
-func TestRunRemovesWhatAKilledOneLeft(t *testing.T) {
+func TestRunRemovesObjectsOfAKilledRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := twoWorlds(t)
+		a, b := twoClusters(t)
 		pods, nodes, err := templates.PathTestProbes(templates.PathTestValues{Namespace: a.Namespace, Image: "liqonet:0", Args: []string{"--pod", "b-1=10.71.0.9"}})
 		if err != nil {
 			t.Fatal(err)
@@ -310,35 +311,35 @@ func TestRunRemovesWhatAKilledOneLeft(t *testing.T) {
 			t.Fatal(err)
 		}
 		right, wrong := a.sources, netip.MustParseAddr("192.0.2.1")
-		a.sources = [2]netip.Addr{wrong, wrong} // what the killed one saw
-		if err := a.turn(t.Context()); err != nil {
+		a.sources = [2]netip.Addr{wrong, wrong} // as observed by the killed test
+		if err := a.syncPods(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		a.sources = right
-		live(t, a, b)
-		if r, err := Run(t.Context(), options(a, b), silence{}); err != nil || !r.Passed {
+		runKubelets(t, a, b)
+		if r, err := Run(t.Context(), options(a, b), silentReporter{}); err != nil || !r.Passed {
 			t.Errorf("failed: %v, %v", failures(r), err)
 		}
 		expectNothingLeft(t, a, b)
 	})
 }
 
-// TestRunsMeet: a test that begins while another one runs takes its place. The other one says so, instead of what the
-// later one's pods have seen, and leaves these alone.
-func TestRunsMeet(t *testing.T) {
+// TestConcurrentRuns checks that a test that begins during another one replaces it. The earlier one returns an error
+// instead of the results of the later one's pods, and leaves these alone.
+func TestConcurrentRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := twoWorlds(t)
+		a, b := twoClusters(t)
 		var second sync.WaitGroup
 		a.probed = sync.OnceFunc(func() {
-			a.deaf = a.run
+			a.hungRun = a.run
 			second.Go(func() {
-				if r, err := Run(t.Context(), options(a, b), silence{}); err != nil || !r.Passed {
+				if r, err := Run(t.Context(), options(a, b), silentReporter{}); err != nil || !r.Passed {
 					t.Errorf("the second one: failed: %v, %v", failures(r), err)
 				}
 			})
 		})
-		live(t, a, b)
-		if _, err := Run(t.Context(), options(a, b), silence{}); err == nil || !strings.Contains(err.Error(), "another run of liqoctl") {
+		runKubelets(t, a, b)
+		if _, err := Run(t.Context(), options(a, b), silentReporter{}); err == nil || !strings.Contains(err.Error(), "another run of liqoctl") {
 			t.Errorf("the first one: %v", err)
 		}
 		second.Wait()
@@ -348,21 +349,21 @@ func TestRunsMeet(t *testing.T) {
 
 func TestRunThatFailsLeavesNothing(t *testing.T) {
 	for name, c := range map[string]struct {
-		spoil func(a, b *world, interrupt func())
+		spoil func(a, b *fakeCluster, interrupt func())
 		want  string
 	}{
-		"image":        {func(a, _ *world, _ func()) { a.stuck = "ImagePullBackOff" }, "ImagePullBackOff"},
-		"interruption": {func(_, b *world, interrupt func()) { b.silent, b.probed = true, interrupt }, "context canceled"},
-		"timeout":      {func(_, b *world, _ func()) { b.silent = true }, "--timeout"},
+		"image":        {func(a, _ *fakeCluster, _ func()) { a.stuck = "ImagePullBackOff" }, "ImagePullBackOff"},
+		"interruption": {func(_, b *fakeCluster, interrupt func()) { b.hung, b.probed = true, interrupt }, "context canceled"},
+		"timeout":      {func(_, b *fakeCluster, _ func()) { b.hung = true }, "--timeout"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				a, b := twoWorlds(t)
+				a, b := twoClusters(t)
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				c.spoil(a, b, cancel)
-				live(t, a, b)
-				if _, err := Run(ctx, options(a, b), silence{}); err == nil || !strings.Contains(err.Error(), c.want) {
+				runKubelets(t, a, b)
+				if _, err := Run(ctx, options(a, b), silentReporter{}); err == nil || !strings.Contains(err.Error(), c.want) {
 					t.Errorf("error %v, want %q in it", err, c.want)
 				}
 				expectNothingLeft(t, a, b)
@@ -373,19 +374,19 @@ func TestRunThatFailsLeavesNothing(t *testing.T) {
 
 func TestRunRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := twoWorlds(t)
+		a, b := twoClusters(t)
 		o := options(a, b)
 		o.Peer = "c"
-		if _, err := Run(t.Context(), o, silence{}); err == nil || !strings.Contains(err.Error(), `peering "c"`) {
+		if _, err := Run(t.Context(), o, silentReporter{}); err == nil || !strings.Contains(err.Error(), `peering "c"`) {
 			t.Errorf("another peering: %v", err)
 		}
-		if _, err := Run(t.Context(), options(a, a), silence{}); err == nil || !strings.Contains(err.Error(), "same cluster") {
+		if _, err := Run(t.Context(), options(a, a), silentReporter{}); err == nil || !strings.Contains(err.Error(), "same cluster") {
 			t.Errorf("one cluster: %v", err)
 		}
 		if _, err := b.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: inventory.Meta(b.Namespace, "peering-a")}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Run(t.Context(), options(a, b), silence{}); err == nil || !strings.Contains(err.Error(), `cluster "b" has no peering "a"`) {
+		if _, err := Run(t.Context(), options(a, b), silentReporter{}); err == nil || !strings.Contains(err.Error(), `cluster "b" has no peering "a"`) {
 			t.Errorf("one side of a peering: %v", err)
 		}
 	})
@@ -393,7 +394,7 @@ func TestRunRefuses(t *testing.T) {
 
 func TestNodesAreSampled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, _ := twoWorlds(t)
+		a, _ := twoClusters(t)
 		unready := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a-0"}}
 		if _, err := a.kube.CoreV1().Nodes().Create(t.Context(), unready, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
@@ -403,7 +404,7 @@ func TestNodesAreSampled(t *testing.T) {
 			if err := s.chooseNodes(t.Context(), sample); err != nil {
 				t.Fatal(err)
 			}
-			if got := fmt.Sprint(s.nodes, s.silent, s.values("i").Nodes); got != want {
+			if got := fmt.Sprint(s.nodes, s.notReady, s.values("i").Nodes); got != want {
 				t.Errorf("--nodes %d: %s, want %s", sample, got, want)
 			}
 		}

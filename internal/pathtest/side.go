@@ -25,21 +25,21 @@ import (
 // side is one cluster of a test.
 type side struct {
 	cluster    *cluster.Cluster
-	run        string // the test's name
+	run        string // ID of the test
 	fabric     records.Fabric
 	peering    records.Peering
 	translator translate.Translator
 	internal   map[string]netip.Addr // addresses of nodes in the overlay, by node
 	pods       templates.Pods
-	sampled    bool     // nodes are not all
-	nodes      []string // that take part
-	silent     []string // that are not Ready
+	sampled    bool     // nodes are a sample
+	nodes      []string // nodes that take part
+	notReady   []string // nodes that are not Ready
 	servers    []probe.Pod
-	token      string // which the servers of this side ask for
+	token      string // required by the servers of this side
 	service    *corev1.Service
 }
 
-// reach finds out whether a test can be made here.
+// reach checks the preconditions of a test in the cluster.
 func (s *side) reach(ctx context.Context) error {
 	if err := s.cluster.Reach(ctx); err != nil {
 		return err
@@ -62,7 +62,7 @@ func (s *side) reach(ctx context.Context) error {
 	return err
 }
 
-// choose finds the peering with another cluster, and the nodes that take part: sample of them, 0 is all.
+// choose finds the peering with another cluster and the nodes that take part: a sample of that size, or all if 0.
 func (s *side) choose(ctx context.Context, peer records.Fabric, sample int) error {
 	var err error
 	s.peering, err = inventory.FindPeering(ctx, s.cluster, peer.Name, func(p records.Peering) bool { return p.Peer.ClusterID == peer.ClusterID })
@@ -93,7 +93,7 @@ func (s *side) choose(ctx context.Context, peer records.Fabric, sample int) erro
 
 func (s *side) chooseNodes(ctx context.Context, sample int) error {
 	var err error
-	if s.nodes, s.silent, err = inventory.HelperNodes(ctx, s.cluster); err != nil {
+	if s.nodes, s.notReady, err = inventory.HelperNodes(ctx, s.cluster); err != nil {
 		return err
 	}
 	if len(s.nodes) == 0 {
@@ -105,16 +105,16 @@ func (s *side) chooseNodes(ctx context.Context, sample int) error {
 	return nil
 }
 
-// values are those of the side's workloads.
+// values returns the template values of the side's workloads.
 func (s *side) values(image string, args ...string) templates.PathTestValues {
-	v := templates.PathTestValues{Namespace: s.cluster.Namespace, Image: image, Pods: s.pods, Args: args, Run: s.run, Without: s.silent}
+	v := templates.PathTestValues{Namespace: s.cluster.Namespace, Image: image, Pods: s.pods, Args: args, Run: s.run, Without: s.notReady}
 	if s.sampled {
 		v.Nodes = s.nodes
 	}
 	return v
 }
 
-// serve runs servers, and waits until those of all nodes run.
+// serve runs servers, and waits until they run on all nodes.
 func (s *side) serve(ctx context.Context, v templates.PathTestValues) error {
 	set, err := templates.PathTestServer(v)
 	if err != nil {
@@ -141,26 +141,26 @@ func (s *side) serve(ctx context.Context, v templates.PathTestValues) error {
 	})
 }
 
-// called are the servers of the peer as this side reaches them.
-func (s *side) called(peer *side) ([]probe.Pod, error) {
-	called := slices.Clone(peer.servers)
-	for i := range called {
-		a, err := s.translator.Import(called[i].Address)
+// reachable returns the servers of the peer with the addresses by which this side reaches them.
+func (s *side) reachable(peer *side) ([]probe.Pod, error) {
+	servers := slices.Clone(peer.servers)
+	for i := range servers {
+		a, err := s.translator.Import(servers[i].Address)
 		if err != nil {
-			return nil, fmt.Errorf("pod on node %s of cluster %q: %w", called[i].Node, peer.cluster.Context, err)
+			return nil, fmt.Errorf("pod on node %s of cluster %q: %w", servers[i].Node, peer.cluster.Context, err)
 		}
-		called[i].Address = a.Translated
+		servers[i].Address = a.Translated
 	}
-	return called, nil
+	return servers, nil
 }
 
-// publish makes a Service whose endpoints are the servers of the peer.
+// publish creates a Service whose endpoints are the servers of the peer.
 func (s *side) publish(ctx context.Context, peer *side) error {
 	service, err := templates.PathTestService(s.cluster.Namespace, s.run)
 	if err != nil {
 		return err
 	}
-	called, err := s.called(peer)
+	servers, err := s.reachable(peer)
 	if err != nil {
 		return err
 	}
@@ -174,19 +174,19 @@ func (s *side) publish(ctx context.Context, peer *side) error {
 		return fmt.Errorf("read Service %s/%s of cluster %q: it is gone", service.Namespace, service.Name, s.cluster.Context)
 	}
 	var addresses []netip.Addr
-	for _, pod := range called[:min(len(called), probe.MaxTargets)] {
+	for _, pod := range servers[:min(len(servers), probe.MaxTargets)] {
 		addresses = append(addresses, pod.Address)
 	}
 	_, err = s.cluster.Apply(ctx, templates.PathTestEndpoints(s.service, addresses))
 	return err
 }
 
-// reportsOfProbes is what is waited for, in messages.
+// reportsOfProbes is the name of the awaited objects in messages.
 const reportsOfProbes = "reports of probes"
 
-// ask runs probes on the nodes, and returns what they report, sorted by node.
+// ask runs probes on the nodes, and returns their reports, sorted by node.
 func (s *side) ask(ctx context.Context, peer *side, image string, hold time.Duration) ([]report, error) {
-	called, err := s.called(peer)
+	servers, err := s.reachable(peer)
 	if err != nil {
 		return nil, err
 	}
@@ -195,7 +195,7 @@ func (s *side) ask(ctx context.Context, peer *side, image string, hold time.Dura
 		"--mtu", fmt.Sprint(s.peering.MTU), "--hold", hold.String(), "--token", peer.token,
 		"--service", fmt.Sprintf("%s:%d", s.service.Spec.ClusterIP, port.Port), "--node-port", fmt.Sprint(port.NodePort),
 	}
-	for _, pod := range called {
+	for _, pod := range servers {
 		args = append(args, "--pod", pod.Node+"="+pod.Address.String())
 	}
 	pods, nodes, err := templates.PathTestProbes(s.values(image, args...))
@@ -225,7 +225,7 @@ func (s *side) ask(ctx context.Context, peer *side, image string, hold time.Dura
 	return reports, nil
 }
 
-// read reads what probes report that have ended.
+// read reads the reports of the probes that have ended.
 func (s *side) read(pods []*corev1.Pod) (reports []report, err error) {
 	for _, pod := range pods {
 		message, ended := inventory.Reported(pod)
@@ -250,7 +250,7 @@ func (s *side) read(pods []*corev1.Pod) (reports []report, err error) {
 // sets are the names of the DaemonSets of tests.
 var sets = []string{records.ComponentTestPod, records.ComponentTestNode, records.ComponentTestServer}
 
-// clean removes all objects of tests, this one's or others'.
+// clean removes all objects of tests, of this one and of others.
 func (s *side) clean(ctx context.Context) error {
 	var all []cluster.Object
 	for _, name := range sets {
@@ -261,8 +261,8 @@ func (s *side) clean(ctx context.Context) error {
 	return err
 }
 
-// withdraw removes the objects of this test.
-func (s *side) withdraw(ctx context.Context) error {
+// remove removes the objects of this test.
+func (s *side) remove(ctx context.Context) error {
 	var group errgroup.Group
 	for _, name := range sets {
 		group.Go(func() error { return inventory.DeleteOwn[*appsv1.DaemonSet](ctx, s.cluster, name, s.run) })

@@ -20,11 +20,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A check is tried again: packets get lost. Each attempt waits longer than the one before, since machines are busy.
+// A check is retried, as packets get lost. Each attempt has a longer timeout than the one before, for busy machines.
 const (
-	firstPatience = time.Second
-	lastPatience  = 8 * time.Second
-	patience      = 15 * time.Second // of all attempts
+	firstTimeout = time.Second
+	lastTimeout  = 8 * time.Second
+	totalTimeout = 15 * time.Second // of all attempts
 )
 
 // Bytes of packets and messages.
@@ -35,24 +35,24 @@ const (
 	large    = 100_000
 )
 
-// Inquiry is what a probe is to ask.
+// Inquiry is the input of a probe.
 type Inquiry struct {
 	Targets []Target
-	MTU     int           // bytes: of the largest packet that crosses whole
+	MTU     int           // bytes, of the largest packet that crosses unfragmented
 	Hold    time.Duration // how long a connection is kept open for the check Connection
 }
 
-// skipped says that a check cannot be made here.
+// skipped is the error of a check that cannot be made on this node.
 type skipped struct{ why string }
 
 func (s skipped) Error() string { return s.why }
 
-// wrong says what is wrong with an answer.
-type wrong string
+// wrongAnswer is the error of a check with an unexpected answer.
+type wrongAnswer string
 
-func (w wrong) Error() string { return string(w) }
+func (w wrongAnswer) Error() string { return string(w) }
 
-// Ask makes all checks of all targets at once.
+// Ask makes all checks of all targets concurrently.
 func (q Inquiry) Ask(ctx context.Context) []Result {
 	results := make([]Result, len(q.Targets))
 	var group sync.WaitGroup
@@ -62,13 +62,13 @@ func (q Inquiry) Ask(ctx context.Context) []Result {
 		*r = Result{Target: target.Name, Failed: map[Check]string{}, Skipped: map[Check]string{}}
 		for _, check := range target.Checks {
 			group.Go(func() {
-				saw, err := q.check(ctx, target, check)
+				observed, err := q.check(ctx, target, check)
 				mu.Lock()
 				defer mu.Unlock()
-				if saw.source.IsValid() && (check == TCP || !r.Source.IsValid()) {
-					r.Source = saw.source
+				if observed.source.IsValid() && (check == TCP || !r.Source.IsValid()) {
+					r.Source = observed.source
 				}
-				r.Gap = max(r.Gap, saw.gap)
+				r.Gap = max(r.Gap, observed.gap)
 				if s, ok := errors.AsType[skipped](err); ok {
 					r.Skipped[check] = s.why
 				} else if err != nil {
@@ -81,60 +81,60 @@ func (q Inquiry) Ask(ctx context.Context) []Result {
 	return results
 }
 
-// sight is what a check saw beside its failure.
-type sight struct {
+// observation is the result of a check besides its error.
+type observation struct {
 	source netip.Addr
 	gap    time.Duration
 }
 
-func (q Inquiry) check(ctx context.Context, t Target, check Check) (saw sight, err error) {
+func (q Inquiry) check(ctx context.Context, t Target, check Check) (observed observation, err error) {
 	switch check {
 	case TCP:
-		saw.source, err = t.askTCP(ctx)
+		observed.source, err = t.askTCP(ctx)
 	case UDP:
-		saw.source, err = t.askUDP(ctx, small, unix.IP_PMTUDISC_WANT)
+		observed.source, err = t.askUDP(ctx, small, unix.IP_PMTUDISC_WANT)
 	case Fragments:
-		saw.source, err = t.askUDP(ctx, fragment, unix.IP_PMTUDISC_WANT)
+		observed.source, err = t.askUDP(ctx, fragment, unix.IP_PMTUDISC_WANT)
 	case FullSize:
-		saw.source, err = t.askFullSize(ctx, q.MTU)
+		observed.source, err = t.askFullSize(ctx, q.MTU)
 	case Oversize:
 		err = t.askOversize(ctx, q.MTU)
 	case Ping:
 		err = t.ping(ctx)
 	case Connection:
-		saw.gap, err = t.hold(ctx, q.Hold)
+		observed.gap, err = t.hold(ctx, q.Hold)
 	default:
 		err = skipped{"not known to this version"}
 	}
-	return saw, err
+	return observed, err
 }
 
-// persist tries until there is no error, an error that a repetition does not repair, or the last attempt.
-func persist(ctx context.Context, ask func(context.Context) error) (err error) {
-	for wait := firstPatience; wait <= lastPatience; wait *= 2 {
+// retry calls ask until it returns no error or a permanent error, or until the last attempt.
+func retry(ctx context.Context, ask func(context.Context) error) (err error) {
+	for wait := firstTimeout; wait <= lastTimeout; wait *= 2 {
 		bounded, cancel := context.WithTimeout(ctx, wait)
 		err = ask(bounded)
-		if err == nil || lasting(err) {
+		if err == nil || permanent(err) {
 			cancel()
 			return err
 		}
-		<-bounded.Done() // refused at once: a gateway may be on its way
+		<-bounded.Done() // after an immediate refusal too: a gateway may be moving
 		cancel()
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("no answer within %s", patience)
+		return fmt.Errorf("no answer within %s", totalTimeout)
 	}
 	return err
 }
 
-// lasting reports whether an error is the answer, and no loss on the way.
-func lasting(err error) bool {
+// permanent reports whether an error is a result rather than packet loss.
+func permanent(err error) bool {
 	_, skips := errors.AsType[skipped](err)
-	_, answered := errors.AsType[wrong](err)
+	_, answered := errors.AsType[wrongAnswer](err)
 	return skips || answered || errors.Is(err, unix.EMSGSIZE)
 }
 
-// open dials and has reads and writes end with the context.
+// open connects to the target. Reads and writes end with the context.
 func (t Target) open(ctx context.Context, network string, control func(string, string, syscall.RawConn) error) (net.Conn, error) {
 	dialer := net.Dialer{Control: control}
 	conn, err := dialer.DialContext(ctx, network, t.Address.String())
@@ -153,27 +153,27 @@ func (t Target) open(ctx context.Context, network string, control func(string, s
 	return conn, nil
 }
 
-// datagram is a message of that many bytes which a server answers.
+// datagram returns a message of size bytes, which a server answers.
 func (t Target) datagram(size int) []byte {
 	return append([]byte(t.Token), pattern(size-len(t.Token))...)
 }
 
-// judge returns the source in an answer to a message, after checking the rest.
+// judge returns the source in the answer to a message, after it has checked the rest.
 func (t Target) judge(reply, message []byte) (netip.Addr, error) {
 	var a answer
 	if err := json.Unmarshal(reply, &a); err != nil {
-		return a.From, wrong("an answer that is not a server's: " + err.Error())
+		return a.From, wrongAnswer("an answer that is not a server's: " + err.Error())
 	}
 	switch {
 	case t.Node != "" && a.Node != t.Node:
-		return a.From, wrong(fmt.Sprintf("node %s answered", a.Node))
+		return a.From, wrongAnswer(fmt.Sprintf("node %s answered", a.Node))
 	case a.Sum != sum(message):
-		return a.From, wrong("what arrived is not what was sent")
+		return a.From, wrongAnswer("what arrived is not what was sent")
 	}
 	return a.From, nil
 }
 
-// pattern is a message in which a missing or moved part shows.
+// pattern returns a message in which a missing or moved part is detectable.
 func pattern(size int) []byte {
 	p := make([]byte, size)
 	for i := range p {
@@ -183,7 +183,7 @@ func pattern(size int) []byte {
 }
 
 func (t Target) askTCP(ctx context.Context) (source netip.Addr, err error) {
-	err = persist(ctx, func(ctx context.Context) error {
+	err = retry(ctx, func(ctx context.Context) error {
 		conn, err := t.open(ctx, "tcp4", nil)
 		if err != nil {
 			return err
@@ -206,10 +206,10 @@ func (t Target) exchange(conn net.Conn, message []byte) (netip.Addr, error) {
 	return t.judge(reply.Bytes(), message)
 }
 
-// askUDP sends datagrams in packets of that size, headers included, with a mode of path MTU discovery: see ip(7).
+// askUDP sends datagrams in packets of size bytes, headers included, with a mode of path MTU discovery: see ip(7).
 func (t Target) askUDP(ctx context.Context, size, discovery int) (source netip.Addr, err error) {
 	message := t.datagram(size - headers)
-	err = persist(ctx, func(ctx context.Context) error {
+	err = retry(ctx, func(ctx context.Context) error {
 		conn, err := t.open(ctx, "udp4", discover(discovery))
 		if err != nil {
 			return err
@@ -229,7 +229,7 @@ func (t Target) askUDP(ctx context.Context, size, discovery int) (source netip.A
 	return source, err
 }
 
-// discover is a net.Dialer's Control that sets the mode of path MTU discovery.
+// discover returns a net.Dialer's Control that sets the mode of path MTU discovery.
 func discover(mode int) func(string, string, syscall.RawConn) error {
 	return func(_, _ string, c syscall.RawConn) error {
 		var failed error
@@ -240,7 +240,7 @@ func discover(mode int) func(string, string, syscall.RawConn) error {
 	}
 }
 
-// askFullSize sends the largest packet that should cross: of the path MTU, or of the link's MTU where that is smaller.
+// askFullSize sends the largest packet that should cross: of the path MTU, or of the link's MTU if that is smaller.
 func (t Target) askFullSize(ctx context.Context, mtu int) (netip.Addr, error) {
 	mtu, err := t.fit(ctx, mtu)
 	if err != nil {
@@ -253,7 +253,7 @@ func (t Target) askFullSize(ctx context.Context, mtu int) (netip.Addr, error) {
 	return source, err
 }
 
-// fit returns the smaller one of a path MTU and the MTU of the link that leads to the target.
+// fit returns the minimum of a path MTU and the MTU of the link to the target.
 func (t Target) fit(ctx context.Context, mtu int) (int, error) {
 	conn, err := t.open(ctx, "udp4", nil)
 	if err != nil {
@@ -282,15 +282,15 @@ func (t Target) fit(ctx context.Context, mtu int) (int, error) {
 	return mtu, nil
 }
 
-// askOversize sends packets of one byte more than cross, until the kernel refuses them: by its own knowledge, or
-// because a hop said so. Only then do senders learn the path MTU.
+// askOversize sends packets one byte larger than the path MTU until the kernel rejects them, because it knows the path
+// MTU or because a hop reported it. Only then do senders learn the path MTU.
 func (t Target) askOversize(ctx context.Context, mtu int) error {
 	mtu, err := t.fit(ctx, mtu)
 	if err != nil {
 		return err
 	}
 	size := mtu + 1
-	err = persist(ctx, func(ctx context.Context) error {
+	err = retry(ctx, func(ctx context.Context) error {
 		conn, err := t.open(ctx, "udp4", discover(unix.IP_PMTUDISC_DO))
 		if err != nil {
 			return err
@@ -301,23 +301,23 @@ func (t Target) askOversize(ctx context.Context, mtu int) error {
 		}
 		buf := make([]byte, 1<<16)
 		if _, err = conn.Read(buf); err == nil {
-			return wrong(fmt.Sprintf("a packet of %d bytes crossed", size))
+			return wrongAnswer(fmt.Sprintf("a packet of %d bytes crossed", size))
 		}
 		return err
 	})
 	switch {
 	case errors.Is(err, unix.EMSGSIZE):
 		return nil
-	case lasting(err):
+	case permanent(err):
 		return err
 	}
 	return fmt.Errorf("packet of %d bytes: neither an answer nor an error", size)
 }
 
-// ping sends ICMP echo requests from a socket that needs no capability. Whether a process may open one, its node
-// decides.
+// ping sends ICMP echo requests from an unprivileged socket. The node's net.ipv4.ping_group_range decides whether a
+// process may open one.
 func (t Target) ping(ctx context.Context) error {
-	return persist(ctx, func(ctx context.Context) error {
+	return retry(ctx, func(ctx context.Context) error {
 		conn, err := icmp.ListenPacket("udp4", "0.0.0.0")
 		if errors.Is(err, fs.ErrPermission) {
 			return skipped{"not permitted: net.ipv4.ping_group_range"}
@@ -341,7 +341,7 @@ func (t Target) ping(ctx context.Context) error {
 		buf := make([]byte, 1<<16)
 		n, _, err := conn.ReadFrom(buf)
 		if err == nil && !bytes.HasSuffix(buf[:n], pattern(small)) {
-			err = wrong("the answer is not what was sent")
+			err = wrongAnswer("the answer is not what was sent")
 		}
 		return err
 	})

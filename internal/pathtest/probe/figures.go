@@ -6,21 +6,20 @@ import (
 	"time"
 )
 
-// Figures are what a measurement of a path found.
+// Figures are the results of measuring a path.
 type Figures struct {
-	// Stream and Streams are bits a second that arrived, by one TCP stream and by all of them.
+	// Stream and Streams are the received bits per second, of one TCP stream and of all of them.
 	Stream  float64 `json:"streamBitsPerSecond"`
 	Streams float64 `json:"streamsBitsPerSecond"`
-	// Round trips of small messages on an open TCP connection: half of them took less than P50, and one of a hundred
-	// more than P99.
+	// P50 to P99 are percentiles of the round-trip times of small messages on an open TCP connection.
 	P50 time.Duration `json:"p50Nanoseconds"`
 	P90 time.Duration `json:"p90Nanoseconds"`
 	P99 time.Duration `json:"p99Nanoseconds"`
-	// Connections are TCP connections a second that were opened, used and closed.
+	// Connections is the number of TCP connections per second that were opened, used and closed.
 	Connections float64 `json:"connectionsPerSecond"`
 }
 
-// Measured is the report of a measurement: figures, or why there are none.
+// Measured is the report of a measurement: figures, or the reason for which there are none.
 type Measured struct {
 	*Figures
 	Failed string `json:"failed,omitempty"`

@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// How often a message is sent on an open connection, and after how long without an answer the connection is broken.
+// Interval of messages on an open connection, and the time without an answer after which it counts as broken.
 const (
 	holdEvery  = 100 * time.Millisecond
 	holdBroken = 30 * time.Second
 )
 
-// hold keeps a connection open and counts how often it breaks. gap is the longest time between two answers. Time begins
-// with the first connection: a Service that was made just now refuses connections until its node has programmed it.
+// hold keeps a connection open and counts how often it breaks. gap is the longest time between two answers. Time starts
+// with the first connection: a new Service refuses connections until its node has programmed it.
 func (t Target) hold(ctx context.Context, d time.Duration) (gap time.Duration, err error) {
 	if _, err := t.askTCP(ctx); err != nil {
 		return 0, err
@@ -39,13 +39,13 @@ func (t Target) hold(ctx context.Context, d time.Duration) (gap time.Duration, e
 	return gap, nil
 }
 
-// holdOne exchanges messages on one connection until a time, or until it breaks.
+// holdOne exchanges messages on one connection until end, or until it breaks.
 func (t Target) holdOne(ctx context.Context, end time.Time, answered *time.Time) (gap time.Duration, err error) {
 	defer func() { gap = max(gap, time.Since(*answered)) }()
 	dialer := net.Dialer{Timeout: holdBroken}
 	conn, err := dialer.DialContext(ctx, "tcp4", t.Address.String())
 	if err != nil {
-		select { // it may be refused at once
+		select { // it may be refused immediately
 		case <-ctx.Done():
 		case <-time.After(holdEvery):
 		}

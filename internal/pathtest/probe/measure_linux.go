@@ -16,10 +16,10 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Bounds of what a measurement keeps and opens.
+// Limits of a measurement.
 const (
 	maxRoundTrips  = 1 << 16
-	maxConnections = 10_000 // each takes a port, and an entry of connection tracking on the way
+	maxConnections = 10_000 // each takes a port, and conntrack entries on the path
 )
 
 // Measurement measures the path to a meter.
@@ -27,12 +27,12 @@ type Measurement struct {
 	Meter   netip.AddrPort
 	Token   string
 	Streams int
-	Each    time.Duration // how long each of the four parts takes
+	Each    time.Duration // duration of each of the four parts
 }
 
 // Report measures, and returns the report.
 func (m Measurement) Report(ctx context.Context) (string, error) {
-	figures, err := m.make(ctx)
+	figures, err := m.measure(ctx)
 	measured := Measured{Figures: figures}
 	if err != nil {
 		measured = Measured{Failed: fmt.Sprintf("%.300s", err)}
@@ -41,8 +41,8 @@ func (m Measurement) Report(ctx context.Context) (string, error) {
 	return string(text), err
 }
 
-func (m Measurement) make(ctx context.Context) (*Figures, error) {
-	err := persist(ctx, func(ctx context.Context) error { return m.connect(ctx, modeClose) })
+func (m Measurement) measure(ctx context.Context) (*Figures, error) {
+	err := retry(ctx, func(ctx context.Context) error { return m.connect(ctx, modeClose) })
 	if err != nil {
 		return nil, err
 	}
@@ -65,12 +65,12 @@ func (m Measurement) make(ctx context.Context) (*Figures, error) {
 	return &f, nil
 }
 
-// percentile is the value that as many percent of sorted ones do not exceed.
+// percentile returns the smallest value that at least percent of the sorted ones do not exceed.
 func percentile(sorted []time.Duration, percent int) time.Duration {
 	return sorted[(len(sorted)*percent+99)/100-1]
 }
 
-// open opens a connection to the meter, and makes sure that it is the meter.
+// open opens a connection to the meter, and verifies that it is the meter.
 func (m Measurement) open(ctx context.Context, mode byte) (*net.TCPConn, error) {
 	var dialer net.Dialer
 	dialed, err := dialer.DialContext(ctx, "tcp4", m.Meter.String())
@@ -78,17 +78,17 @@ func (m Measurement) open(ctx context.Context, mode byte) (*net.TCPConn, error) 
 		return nil, err
 	}
 	conn := dialed.(*net.TCPConn)
-	deadline := time.Now().Add(meterTime)
+	deadline := time.Now().Add(connTimeout)
 	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
 		deadline = d
 	}
-	_ = conn.SetDeadline(deadline) // fails for a closed connection: so do writes
+	_ = conn.SetDeadline(deadline) // fails for a closed connection, as writes do then
 	ack := make([]byte, ackSize)
 	if _, err = conn.Write(append([]byte(m.Token), mode)); err == nil {
 		_, err = io.ReadFull(conn, ack)
 	}
 	if err == nil && !bytes.Equal(ack, acknowledgement(m.Token)) {
-		err = wrong("who answers is not the test's server")
+		err = wrongAnswer("who answers is not the test's server")
 	}
 	if err != nil {
 		conn.Close()
@@ -97,17 +97,17 @@ func (m Measurement) open(ctx context.Context, mode byte) (*net.TCPConn, error) 
 	return conn, nil
 }
 
-// connect opens and closes a connection. The reset leaves no port waiting.
+// connect opens and closes a connection. The reset leaves no port in TIME_WAIT.
 func (m Measurement) connect(ctx context.Context, mode byte) error {
 	conn, err := m.open(ctx, mode)
 	if err != nil {
 		return err
 	}
-	_ = conn.SetLinger(0) // else it only waits longer
+	_ = conn.SetLinger(0) // otherwise the port stays in TIME_WAIT
 	return conn.Close()
 }
 
-// throughput is how many bits a second arrive by some streams together.
+// throughput returns the received bits per second of concurrent streams, in total.
 func (m Measurement) throughput(ctx context.Context, streams int) (float64, error) {
 	conns := make([]*net.TCPConn, streams)
 	for i := range conns {
@@ -143,7 +143,7 @@ func (m Measurement) throughput(ctx context.Context, streams int) (float64, erro
 
 func writeCount(w io.Writer, count int64) error { return binary.Write(w, binary.BigEndian, count) }
 
-// roundTrips are those of messages on one connection, one after the other.
+// roundTrips returns the round-trip times of consecutive messages on one connection.
 func (m Measurement) roundTrips(ctx context.Context) (trips []time.Duration, err error) {
 	conn, err := m.open(ctx, modeEcho)
 	if err != nil {
@@ -164,7 +164,7 @@ func (m Measurement) roundTrips(ctx context.Context) (trips []time.Duration, err
 	return trips, nil
 }
 
-// connections is how many of them are opened and closed in a second, as many at once as there are streams.
+// connections returns how many connections are opened and closed per second, with as many concurrent ones as streams.
 func (m Measurement) connections(ctx context.Context) (float64, error) {
 	var opened atomic.Int64
 	var group errgroup.Group

@@ -18,7 +18,7 @@ import (
 	"liqonet.io/liqonet/internal/netnstest"
 )
 
-// meter runs one until the test ends.
+// meter runs a meter until the test ends.
 func meter(t *testing.T, token string) netip.AddrPort {
 	t.Helper()
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
@@ -60,12 +60,12 @@ func TestMeasure(t *testing.T) {
 	}
 }
 
-// Whoever does not know the token gets nothing; whoever listens there and does not know it is no meter.
+// A client without the token gets no data, and a server without it is not accepted as a meter.
 func TestMeterNeedsItsToken(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	at := meter(t, rand.Text())
-	if err := persist(ctx, func(ctx context.Context) error {
+	if err := retry(ctx, func(ctx context.Context) error {
 		return Measurement{Meter: at, Token: rand.Text()}.connect(ctx, modeSink)
 	}); err == nil {
 		t.Error("another token is taken")
@@ -82,7 +82,7 @@ func TestMeterNeedsItsToken(t *testing.T) {
 		t.Fatal(err)
 	}
 	if answer, _ := io.ReadAll(conn); len(answer) > 0 {
-		t.Errorf("a stranger got %q", answer)
+		t.Errorf("an unknown client got %q", answer)
 	}
 	text, err := Measurement{Meter: serve(t), Token: rand.Text(), Streams: 1, Each: time.Millisecond}.Report(ctx)
 	if got, decoding := DecodeMeasured(text); err != nil || decoding != nil || got.Failed == "" {
@@ -92,12 +92,12 @@ func TestMeterNeedsItsToken(t *testing.T) {
 	if got, decoding := DecodeMeasured(text); err != nil || decoding != nil || got.Failed == "" {
 		t.Errorf("nobody answers, and yet: %v, %v, %s", err, decoding, text)
 	}
-	if err := (Meter{Token: ""}).Serve(ctx, at); !errors.Is(err, errMeter) {
+	if err := (Meter{Token: ""}).Serve(ctx, at); !errors.Is(err, errRefused) {
 		t.Errorf("a meter without a token: %v", err)
 	}
 }
 
-// A meter sends no more than it is sent, and takes no more than its budget.
+// A meter sends no more than it receives, and receives no more than its budget.
 func TestMeterIsNoAmplifier(t *testing.T) {
 	token := rand.Text()
 	for _, mode := range []byte{modeSink, modeEcho, modeClose, 'x'} {
@@ -107,7 +107,7 @@ func TestMeterIsNoAmplifier(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() {
 			defer far.Close()
-			ended <- Meter{token}.admitted(far, &strangers{}, make(chan struct{}, 1), &budget)
+			ended <- Meter{token}.serveConn(far, &pendingConns{}, make(chan struct{}, 1), &budget)
 		}()
 		sent, received := tokenSize+1, make(chan int, 1)
 		if _, err := near.Write(append([]byte(token), mode)); err != nil {
@@ -137,19 +137,20 @@ func TestMeterIsNoAmplifier(t *testing.T) {
 	}
 }
 
-// Those who connect and say nothing are sent away, and keep nobody else waiting for longer.
-func TestMeterHasPatienceForStrangers(t *testing.T) {
+// A meter closes connections that send nothing, and they delay others no longer than that.
+func TestMeterClosesIdleConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := net.Pipe()
 		defer near.Close()
 		begun := time.Now()
-		if err := (Meter{rand.Text()}).admitted(far, &strangers{}, make(chan struct{}, 1), &atomic.Int64{}); err == nil || time.Since(begun) != meterPatience {
+		if err := (Meter{rand.Text()}).serveConn(far, &pendingConns{}, make(chan struct{}, 1), &atomic.Int64{}); err == nil || time.Since(begun) != tokenTimeout {
 			t.Errorf("%v after %s", err, time.Since(begun))
 		}
 	})
 }
 
-// childVariable has the test program be a meter (its value is the token) at 192.0.2.2:6094, or measure the path to it.
+// childVariable makes the test program run a meter (its value is the token) at 192.0.2.2:6094, or measure the path to
+// it.
 const childVariable = "LIQONET_TEST_PROBE"
 
 func TestMain(m *testing.M) {
@@ -204,7 +205,7 @@ func TestMeasureAcross(t *testing.T) {
 	}
 	t.Logf("%+v", *got.Figures)
 	for _, rate := range []float64{got.Stream, got.Streams} {
-		if rate < 5e6 || rate > 20.5e6 { // what is measured is what arrives, however much the sender has buffered
+		if rate < 5e6 || rate > 20.5e6 { // received data counts, not data in the sender's buffers
 			t.Errorf("%.1f Mbit/s through a link of 20", rate/1e6)
 		}
 	}

@@ -14,18 +14,18 @@ import (
 	"time"
 )
 
-// Limits of a meter: of whoever has the token, and of whoever connects.
+// Limits of a meter, with and without the token.
 const (
-	meterLife     = 15 * time.Minute // after which it answers nobody: whoever started it may have been killed
+	meterLifetime = 15 * time.Minute // the process that started it may have been killed
 	meterBytes    = 256 << 30        // received with one token
-	meterTime     = 20 * time.Second // of a connection
-	meterPatience = 5 * time.Second  // with a connection that has not sent the token
+	connTimeout   = 20 * time.Second // per connection
+	tokenTimeout  = 5 * time.Second  // for a connection to send the token
 	meterConns    = 2*MaxStreams + 16
 )
 
-// What a connection is for follows the token.
+// The byte after the token is the mode of a connection.
 const (
-	modeSink  byte = 's' // the meter discards what comes, and says how much it was
+	modeSink  byte = 's' // the meter discards data, and returns its size
 	modeEcho  byte = 'e' // it returns messages of echoSize
 	modeClose byte = 'c' // it closes the connection
 )
@@ -37,60 +37,60 @@ const (
 	chunk     = 128 << 10 // of a read or a write
 )
 
-var errMeter = errors.New("refused")
+var errRefused = errors.New("refused")
 
-// strangers are the connections that have not sent the token, the oldest first. For one more than meterConns the oldest
-// is closed: many that say nothing keep nobody out who has the token.
-type strangers struct {
+// pendingConns are the connections that have not sent the token, the oldest first. With more than meterConns of them,
+// the oldest is closed: idle connections do not block clients that have the token.
+type pendingConns struct {
 	mu   sync.Mutex
 	open []net.Conn
 }
 
-// admit waits for the token with which a connection begins.
-func (s *strangers) admit(conn net.Conn, token string) error {
+// authenticate reads the token at the beginning of a connection.
+func (s *pendingConns) authenticate(conn net.Conn, token string) error {
 	s.add(conn)
 	defer s.remove(conn)
-	_ = conn.SetDeadline(time.Now().Add(meterPatience)) // fails for a closed connection: so do reads
+	_ = conn.SetDeadline(time.Now().Add(tokenTimeout)) // fails for a closed connection, as reads do then
 	hello := make([]byte, tokenSize)
 	if _, err := io.ReadFull(conn, hello); err != nil {
 		return err
 	}
-	if !knows(hello, token) {
-		return errMeter
+	if !hasToken(hello, token) {
+		return errRefused
 	}
 	return nil
 }
 
-func (s *strangers) add(conn net.Conn) {
+func (s *pendingConns) add(conn net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.open = append(s.open, conn); len(s.open) > meterConns {
-		_ = s.open[0].Close() // its other end may be gone already
+		_ = s.open[0].Close() // it may be closed already
 		s.open = s.open[1:]
 	}
 }
 
-func (s *strangers) remove(conn net.Conn) {
+func (s *pendingConns) remove(conn net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.open = slices.DeleteFunc(s.open, func(other net.Conn) bool { return other == conn })
 }
 
-// knows reports whether a message begins with the token.
-func knows(message []byte, token string) bool {
+// hasToken reports whether a message begins with the token.
+func hasToken(message []byte, token string) bool {
 	return len(token) == tokenSize && len(message) >= tokenSize && subtle.ConstantTimeCompare(message[:tokenSize], []byte(token)) == 1
 }
 
-// Meter is the far end of a measurement. It answers those who know its token alone, says no more than it is told, and
-// ends after a while: nobody can have it send to a third party, or more than he sends himself.
+// Meter is the server of a measurement. It answers only connections with its token, sends no more than it receives, and
+// ends after a while: it cannot be made to send to a third party, or to amplify traffic.
 type Meter struct{ Token string }
 
 // Serve serves until the context ends.
 func (m Meter) Serve(ctx context.Context, at netip.AddrPort) error {
 	if len(m.Token) != tokenSize {
-		return errMeter
+		return errRefused
 	}
-	alive, cancel := context.WithTimeout(ctx, meterLife)
+	alive, cancel := context.WithTimeout(ctx, meterLifetime)
 	defer cancel()
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp4", at.String())
@@ -98,26 +98,26 @@ func (m Meter) Serve(ctx context.Context, at netip.AddrPort) error {
 		return err
 	}
 	context.AfterFunc(alive, func() { listener.Close() })
-	unknown, slots, budget := &strangers{}, make(chan struct{}, meterConns), &atomic.Int64{}
+	pending, slots, budget := &pendingConns{}, make(chan struct{}, meterConns), &atomic.Int64{}
 	budget.Store(meterBytes)
 	for {
 		conn, err := listener.Accept()
 		switch {
 		case alive.Err() != nil:
-			<-ctx.Done() // a pod that ends would be started again
+			<-ctx.Done() // the kubelet would restart a pod that ends
 			return nil
 		case err != nil:
 			return err
 		}
-		go func() { _ = m.admitted(conn, unknown, slots, budget) }() // the other end sees it
+		go func() { _ = m.serveConn(conn, pending, slots, budget) }() // the client notices the error
 	}
 }
 
-// admitted serves one connection once it has sent the token, and closes it. Whoever waits too long for a slot finds no
-// answer.
-func (m Meter) admitted(conn net.Conn, unknown *strangers, slots chan struct{}, budget *atomic.Int64) error {
+// serveConn serves one connection after it has sent the token, and closes it. A connection that waits too long for a
+// slot gets no answer.
+func (m Meter) serveConn(conn net.Conn, pending *pendingConns, slots chan struct{}, budget *atomic.Int64) error {
 	defer conn.Close()
-	if err := unknown.admit(conn, m.Token); err != nil {
+	if err := pending.authenticate(conn, m.Token); err != nil {
 		return err
 	}
 	slots <- struct{}{}
@@ -134,7 +134,7 @@ func (m Meter) answer(conn net.Conn, budget *atomic.Int64) error {
 	if _, err := conn.Write(acknowledgement(m.Token)); err != nil {
 		return err
 	}
-	_ = conn.SetDeadline(time.Now().Add(meterTime))
+	_ = conn.SetDeadline(time.Now().Add(connTimeout))
 	switch mode[0] {
 	case modeSink:
 		return discard(conn, budget)
@@ -144,13 +144,13 @@ func (m Meter) answer(conn net.Conn, budget *atomic.Int64) error {
 	return nil
 }
 
-// acknowledgement shows that the meter has the token, too: at that address, something else may listen.
+// acknowledgement proves that the meter has the token too: another server may listen at its address.
 func acknowledgement(token string) []byte {
 	sum := sha256.Sum256([]byte("liqonet meter " + token))
 	return sum[:ackSize]
 }
 
-// discard reads all that comes, and answers how many bytes it was.
+// discard reads until the end, and sends the number of bytes.
 func discard(conn net.Conn, budget *atomic.Int64) error {
 	buf := make([]byte, chunk)
 	var count int64
@@ -158,7 +158,7 @@ func discard(conn net.Conn, budget *atomic.Int64) error {
 		n, err := conn.Read(buf)
 		count += int64(n)
 		if budget.Add(-int64(n)) < 0 {
-			return errMeter
+			return errRefused
 		}
 		if errors.Is(err, io.EOF) {
 			return writeCount(conn, count)
@@ -169,7 +169,7 @@ func discard(conn net.Conn, budget *atomic.Int64) error {
 	}
 }
 
-// repeat returns messages.
+// repeat returns messages to the sender.
 func repeat(conn net.Conn) error {
 	message := make([]byte, echoSize)
 	for {

@@ -17,13 +17,13 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// testToken is that of servers in tests.
+// testToken is the token of servers in tests.
 var testToken = rand.Text()
 
 // serve runs a server of node b-1 until the test ends.
 func serve(t *testing.T) netip.AddrPort {
 	t.Helper()
-	l, err := net.Listen("tcp4", "127.0.0.1:0") // a port that is free for both
+	l, err := net.Listen("tcp4", "127.0.0.1:0") // a port that is free for TCP and UDP
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// A packet that the link does not take is an error at once.
+// A packet larger than the link's MTU is rejected immediately.
 func TestOversizeIsRefused(t *testing.T) {
 	target := Target{Address: serve(t), Token: testToken}
 	if err := target.askOversize(t.Context(), 65536); err != nil { // the loopback device's MTU
@@ -72,8 +72,8 @@ func TestOversizeIsRefused(t *testing.T) {
 	}
 }
 
-// Whoever answers UDP must not send more than it is sent.
-func TestAnswersAreNoLongerThanQuestions(t *testing.T) {
+// A server that answers UDP must not send more than it receives.
+func TestAnswersAreNoLongerThanRequests(t *testing.T) {
 	conn, err := net.Dial("udp4", serve(t).String())
 	if err != nil {
 		t.Fatal(err)
@@ -96,17 +96,18 @@ func TestAnswersAreNoLongerThanQuestions(t *testing.T) {
 	t.Error("no answer")
 }
 
-// TestServerNeedsItsToken: a stranger gets no byte, by TCP and UDP; the memory of a message is taken for what comes,
-// not for what is announced; and strangers that say nothing keep nobody out for longer than a meter's patience.
+// TestServerNeedsItsToken checks that a client without the token gets no byte, over TCP and UDP, that memory is
+// allocated for received bytes only and not for an announced length, and that idle connections delay others no longer
+// than a meter's timeout.
 func TestServerNeedsItsToken(t *testing.T) {
 	at := serve(t)
 	known := Target{Address: at, Token: testToken}
 	if _, err := known.askTCP(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	stranger := Target{Address: at, Token: rand.Text()}
+	unknown := Target{Address: at, Token: rand.Text()}
 	for _, network := range []string{"tcp4", "udp4"} {
-		for _, token := range []string{"", stranger.Token, testToken[:tokenSize-1]} {
+		for _, token := range []string{"", unknown.Token, testToken[:tokenSize-1]} {
 			conn, err := net.Dial(network, at.String())
 			if err != nil {
 				t.Fatal(err)
@@ -122,7 +123,7 @@ func TestServerNeedsItsToken(t *testing.T) {
 				t.Fatal(err)
 			}
 			if answer, _ := io.ReadAll(conn); len(answer) > 0 {
-				t.Errorf("%s: a stranger with %q got %q", network, token, answer)
+				t.Errorf("%s: an unknown client with %q got %q", network, token, answer)
 			}
 		}
 	}
@@ -136,7 +137,7 @@ func TestServerNeedsItsToken(t *testing.T) {
 	if err := <-ended; err == nil {
 		t.Error("a message that no probe sends is taken")
 	}
-	for range 2 * meterConns { // silent ones
+	for range 2 * meterConns { // idle ones
 		conn, err := net.Dial("tcp4", at.String())
 		if err != nil {
 			t.Fatal(err)
@@ -144,14 +145,14 @@ func TestServerNeedsItsToken(t *testing.T) {
 		defer conn.Close()
 	}
 	if _, err := known.askTCP(t.Context()); err != nil {
-		t.Errorf("beside silent strangers: %v", err)
+		t.Errorf("beside idle connections: %v", err)
 	}
 	if err := (Server{}).Serve(t.Context(), at); err == nil {
 		t.Error("a server without a token")
 	}
 }
 
-// Servers do not answer each other: a forged question would never end.
+// Servers do not answer each other: a forged request would cause an endless exchange.
 func TestServersDoNotAnswerServers(t *testing.T) {
 	at := serve(t)
 	if _, err := (Target{Address: at, Token: testToken}).askUDP(t.Context(), small, 0); err != nil { // it listens
@@ -165,7 +166,7 @@ func TestServersDoNotAnswerServers(t *testing.T) {
 	if _, err := twin.WriteToUDPAddrPort(Target{Token: testToken}.datagram(small), at); err != nil {
 		t.Fatal(err)
 	}
-	// An answer to the twin would have come before.
+	// An answer to the twin would have arrived before.
 	if _, err := (Target{Address: at, Token: testToken}).askUDP(t.Context(), small, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +217,7 @@ func serveSome(t *testing.T, answers ...int) Target {
 	return Target{Address: netip.MustParseAddrPort(l.Addr().String())}
 }
 
-// A connection is held from the first one that works on: a Service may be programmed late.
+// A connection is held from the first one that works: a Service may be programmed late.
 func TestHold(t *testing.T) {
 	t.Parallel()
 	if _, err := serveSome(t, 0, 0).hold(t.Context(), 300*time.Millisecond); err != nil {
@@ -228,7 +229,7 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// A report fits into what Kubernetes keeps, however much failed.
+// A report fits into a termination message, regardless of the number of failures.
 func TestReportFits(t *testing.T) {
 	var results []Result
 	for i := range MaxTargets + 2 {
@@ -253,7 +254,7 @@ func TestReportFits(t *testing.T) {
 	}
 }
 
-// What a server says of another message, or of another node, is no proof.
+// An answer to another message, or from another node, does not pass a check.
 func TestJudge(t *testing.T) {
 	target := Target{Node: "b-1"}
 	for reply, want := range map[string]string{
@@ -263,7 +264,7 @@ func TestJudge(t *testing.T) {
 		`HTTP/1.1 400`: "an answer that is not a server's: ",
 	} {
 		source, err := target.judge([]byte(reply), pattern(small))
-		if !strings.HasPrefix(fmt.Sprint(err), want) || err != nil && !lasting(err) {
+		if !strings.HasPrefix(fmt.Sprint(err), want) || err != nil && !permanent(err) {
 			t.Errorf("%s: %v, want %s", reply, err, want)
 		}
 		if strings.HasPrefix(reply, "{") && source != netip.MustParseAddr("10.72.0.5") {

@@ -15,23 +15,23 @@ import (
 
 const (
 	maxFrame = large           // bytes of a message over TCP
-	idle     = 5 * time.Minute // after which a server closes a connection on which nothing comes
+	idle     = 5 * time.Minute // a server closes a connection after this time without data
 )
 
-// answer is what a server says of a message.
+// answer is the answer of a server to a message.
 type answer struct {
 	Node string     `json:"node"` // of the server
-	From netip.Addr `json:"from"` // the sender, as the server sees it
+	From netip.Addr `json:"from"` // the sender, as the server observes it
 	Sum  string     `json:"sum"`  // SHA-256 of the message
 }
 
-// Server answers probes on a node. A connection, and each datagram, begins with the token; others are not answered.
+// Server answers probes on a node. A connection, and each datagram, begins with the token; others get no answer.
 type Server struct{ Node, Token string }
 
 // Serve answers over TCP and UDP at an address until the context ends.
 func (s Server) Serve(ctx context.Context, at netip.AddrPort) error {
 	if len(s.Token) != tokenSize {
-		return errMeter
+		return errRefused
 	}
 	var config net.ListenConfig
 	stream, err := config.Listen(ctx, "tcp4", at.String())
@@ -56,7 +56,7 @@ func (s Server) Serve(ctx context.Context, at netip.AddrPort) error {
 }
 
 func (s Server) serveTCP(l net.Listener) error {
-	var unknown strangers
+	var unknown pendingConns
 	for {
 		conn, err := l.Accept()
 		if err != nil {
@@ -64,8 +64,8 @@ func (s Server) serveTCP(l net.Listener) error {
 		}
 		go func() {
 			defer conn.Close()
-			err := unknown.admit(conn, s.Token)
-			for err == nil { // any error ends the connection, and the probe sees it
+			err := unknown.authenticate(conn, s.Token)
+			for err == nil { // any error ends the connection, which the probe notices
 				err = s.answerFrame(conn)
 			}
 		}()
@@ -84,8 +84,8 @@ func (s Server) answerFrame(conn net.Conn) error {
 	return writeFrame(conn, s.answer(conn.RemoteAddr(), sum.Sum(nil)))
 }
 
-// serveUDP answers datagrams. An answer is no longer than its question, so that nothing is amplified; and it goes to no
-// port of a server, so that two of them do not answer each other without end when the first question is forged.
+// serveUDP answers datagrams. An answer is not longer than its request, which prevents amplification. No answer goes to
+// the port of a server: after a forged request, two servers would answer each other without end.
 func (s Server) serveUDP(conn net.PacketConn) error {
 	buf := make([]byte, 1<<16)
 	for {
@@ -96,12 +96,12 @@ func (s Server) serveUDP(conn net.PacketConn) error {
 		if from.(*net.UDPAddr).Port == conn.LocalAddr().(*net.UDPAddr).Port {
 			continue
 		}
-		if !knows(buf[:n], s.Token) {
+		if !hasToken(buf[:n], s.Token) {
 			continue
 		}
 		sum := sha256.Sum256(buf[:n])
 		if reply := s.answer(from, sum[:]); len(reply) <= n {
-			_, _ = conn.WriteTo(reply, from) // the probe asks again
+			_, _ = conn.WriteTo(reply, from) // the probe retries
 		}
 	}
 }
@@ -111,7 +111,7 @@ func (s Server) answer(from net.Addr, sum []byte) []byte {
 	if source, err := netip.ParseAddrPort(from.String()); err == nil {
 		a.From = source.Addr().Unmap()
 	}
-	text, _ := json.Marshal(a) // text and an address are always encoded
+	text, _ := json.Marshal(a) // a text and an address always encode
 	return text
 }
 
@@ -125,7 +125,7 @@ func writeFrame(w io.Writer, data []byte) error {
 	return err
 }
 
-// copyFrame copies a message as it comes: what is announced takes no memory.
+// copyFrame copies a message in chunks: the announced length allocates no memory.
 func copyFrame(w io.Writer, r io.Reader) error {
 	var length [4]byte
 	if _, err := io.ReadFull(r, length[:]); err != nil {

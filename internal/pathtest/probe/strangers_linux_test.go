@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// TestSilentStrangers: hundreds of connections on which nothing comes, and that are opened again when they are closed,
-// keep nobody with the token from a server.
-func TestSilentStrangers(t *testing.T) {
-	const strangers = 5 * meterConns
+// TestIdleConnections checks that hundreds of idle connections, which are reopened when closed, do not block a client
+// with the token.
+func TestIdleConnections(t *testing.T) {
+	const conns = 5 * meterConns
 	for name, test := range map[string]struct {
 		serve func(ctx context.Context, token string, at netip.AddrPort) error
 		ask   func(ctx context.Context, token string, at netip.AddrPort) error
@@ -31,7 +31,7 @@ func TestSilentStrangers(t *testing.T) {
 		"meter": {
 			func(ctx context.Context, token string, at netip.AddrPort) error { return Meter{token}.Serve(ctx, at) },
 			func(ctx context.Context, token string, at netip.AddrPort) error {
-				return persist(ctx, func(ctx context.Context) error { return Measurement{Meter: at, Token: token}.connect(ctx, modeClose) })
+				return retry(ctx, func(ctx context.Context) error { return Measurement{Meter: at, Token: token}.connect(ctx, modeClose) })
 			},
 		},
 	} {
@@ -56,7 +56,7 @@ func TestSilentStrangers(t *testing.T) {
 				t.Fatal(err)
 			}
 			var first sync.WaitGroup
-			for range strangers {
+			for range conns {
 				first.Add(1)
 				group.Go(func() { holdOpen(ctx, at, sync.OnceFunc(first.Done)) })
 			}
@@ -71,7 +71,7 @@ func TestSilentStrangers(t *testing.T) {
 	}
 }
 
-// holdOpen opens a connection, and again when it is closed.
+// holdOpen opens a connection, and reopens it when it is closed.
 func holdOpen(ctx context.Context, at netip.AddrPort, opened func()) {
 	defer opened()
 	for ctx.Err() == nil {

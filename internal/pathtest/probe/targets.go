@@ -6,36 +6,35 @@ import (
 	"time"
 )
 
-// Names of targets that are no pods. Names of nodes have no capital letters.
+// Names of targets that are not pods. Names of nodes have no capital letters.
 const (
 	ClusterIP = "ClusterIP"
 	NodePort  = "NodePort"
 )
 
-// Pod is a server in the peer, as this cluster reaches it.
+// Pod is a server in the peer, with the address by which this cluster reaches it.
 type Pod struct {
 	Node    string
 	Address netip.Addr
 }
 
-// Plan is what all probes of a cluster ask.
+// Plan is the configuration of all probes of a cluster.
 type Plan struct {
 	Pods    []Pod
 	Port    uint16         // of the pods
-	Service netip.AddrPort // that leads to them
-	// NodePort is the port of the Service on nodes. Probes in a node's network ask for it at their own node; 0: none
-	// does.
+	Service netip.AddrPort // Service with the pods as endpoints
+	// NodePort is the port of the Service on nodes. Probes in a node's network query it at their own node; 0: none.
 	NodePort uint16
 	Hold     time.Duration
 	Token    string // of the servers
 }
 
-// Targets are what the probe of a node asks: the Service, and at most MaxTargets pods. Probes of different nodes begin
-// with different pods.
+// Targets returns the targets of the probe on a node: the Service, and at most MaxTargets pods. Probes of different
+// nodes begin with different pods.
 func (p Plan) Targets(node string, nodeIP netip.Addr) []Target {
 	var targets []Target
 	hash := fnv.New32a()
-	_, _ = hash.Write([]byte(node)) // a hash takes everything
+	_, _ = hash.Write([]byte(node)) // writes to a hash do not fail
 	for i := range min(len(p.Pods), MaxTargets) {
 		pod := p.Pods[(int(hash.Sum32()%uint32(len(p.Pods)))+i)%len(p.Pods)]
 		targets = append(targets, Target{Name: pod.Node, Node: pod.Node, Address: netip.AddrPortFrom(pod.Address, p.Port)})
@@ -50,7 +49,7 @@ func (p Plan) Targets(node string, nodeIP netip.Addr) []Target {
 	return targets
 }
 
-// Checks are those of a target of that name, where connections are kept open for a time.
+// Checks returns the checks of a target, if connections are kept open for the duration hold.
 func Checks(target string, hold time.Duration) []Check {
 	checks := []Check{TCP}
 	if target != ClusterIP && target != NodePort {
