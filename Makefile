@@ -60,8 +60,8 @@ generate: ## Write what is generated from code: docs/cli, the table of rights, g
 	go test $(GOLDEN_PACKAGES) -update
 	cd bench && go test ./report -update
 
-# Packages whose tests take -update, that of internal/golden.
-GOLDEN_PACKAGES = $(shell grep -rl --include='*_test.go' 'internal/golden"' . | grep -v -e '^./lab/' -e '^./bench/' | xargs -rn1 dirname | sort -u)
+# Packages whose tests take -update, that of internal/testbed/golden.
+GOLDEN_PACKAGES = $(shell grep -rl --include='*_test.go' 'internal/testbed/golden"' . | grep -v -e '^./lab/' -e '^./bench/' | xargs -rn1 dirname | sort -u)
 
 .PHONY: completions
 completions: # scripts for bash, zsh and fish, in bin/completions

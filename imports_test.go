@@ -98,8 +98,18 @@ var rules = []rule{
 		"an image is a binary in an archive"},
 }
 
+// testbed is imported only by tests, by its own packages and by the module bench.
+const testbed = module + "internal/testbed"
+
 func TestForbiddenImports(t *testing.T) {
 	packages := list(t)
+	for _, p := range packages {
+		for _, dep := range p.Deps {
+			if below(dep, testbed) && !below(p.ImportPath, testbed) {
+				t.Errorf("%s imports %s: it is for tests and the module bench only", p.ImportPath, dep)
+			}
+		}
+	}
 	for _, r := range rules {
 		known := false
 		for _, p := range packages {

@@ -8,8 +8,7 @@ import (
 	"github.com/spf13/cobra/doc"
 
 	"liqonet.io/liqonet/commands"
-	"liqonet.io/liqonet/commands/cli"
-	"liqonet.io/liqonet/internal/golden"
+	"liqonet.io/liqonet/internal/testbed/golden"
 )
 
 // TestReference: docs/cli describes the commands as they are, and no others. The pages change only when the commands

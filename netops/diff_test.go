@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"liqonet.io/liqonet/internal/golden"
+	"liqonet.io/liqonet/internal/testbed/golden"
 	"liqonet.io/liqonet/netops/nft"
 )
 

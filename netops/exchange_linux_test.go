@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"liqonet.io/liqonet/internal/eventually"
+	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
 // servicePort is the TCP and UDP port at which pods answer.
@@ -153,7 +153,7 @@ func dropped(t *testing.T, from namespace, to netip.AddrPort, counter func() int
 	if _, err := io.WriteString(c, "?"); err != nil {
 		t.Error(err)
 	}
-	eventually.Holds(t, fmt.Sprintf("a drop of what is for %s", to), answerWait, func() bool { return counter() > before })
+	wait.Until(t, fmt.Sprintf("a drop of what is for %s", to), answerWait, func() bool { return counter() > before })
 	if got, answered := lateAnswer(t, c, from); answered {
 		t.Errorf("udp to %s: %q, want silence", to, got)
 	}

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"liqonet.io/liqonet/internal/eventually"
+	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
 // expectErrors has pods and nodes of one cluster told, by whoever is on the way to the other, what became of their
@@ -76,7 +76,7 @@ func testErrorsAboutOthers(t *testing.T, a, b side) {
 	const unreachable, redirect = 3, 5
 	expect := func(chain string, more int, then func()) {
 		t.Helper()
-		eventually.Succeeds(t, answerWait, func() error { // again, as a packet is lost while the tunnel is renewed
+		wait.Succeeds(t, answerWait, func() error { // again, as a packet is lost while the tunnel is renewed
 			heard.forget()
 			before := g.drops(chain)
 			then()

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"liqonet.io/liqonet/internal/cidr"
-	"liqonet.io/liqonet/internal/eventually"
+	"liqonet.io/liqonet/internal/testbed/wait"
 	"liqonet.io/liqonet/netops/echo"
 )
 
@@ -101,8 +101,8 @@ func TestHiddenEchoes(t *testing.T) {
 				before := g.drops("from-overlay")
 				toOverlay(t, a.nodes[1].namespace, g.config.Pod, packet)
 				toOverlay(t, a.nodes[1].namespace, g.config.Pod, plain)
-				eventually.Holds(t, "a drop in chain from-overlay", answerWait, func() bool { return g.drops("from-overlay") > before })
-				eventually.Holds(t, "the plain packet", answerWait, func() bool { return heard.has(good) })
+				wait.Until(t, "a drop in chain from-overlay", answerWait, func() bool { return g.drops("from-overlay") > before })
+				wait.Until(t, "the plain packet", answerWait, func() bool { return heard.has(good) })
 				if heard.has(bad) {
 					t.Error("it arrived")
 				}
@@ -247,7 +247,7 @@ func startFlood(t *testing.T, send func(i int64)) *flood {
 		}
 	})
 	t.Cleanup(func() { f.end() })
-	eventually.Holds(t, "a flood", answerWait, func() bool { return f.sent.Load() > 50_000 }) // more than any burst
+	wait.Until(t, "a flood", answerWait, func() bool { return f.sent.Load() > 50_000 }) // more than any burst
 	return f
 }
 

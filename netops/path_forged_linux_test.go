@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"liqonet.io/liqonet/internal/eventually"
+	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
 // frame is an overlay packet made by hand: a datagram to servicePort inside.
@@ -68,7 +68,7 @@ func TestForgedOverlay(t *testing.T) {
 		heard := listenAll(t, a, b)
 		t.Run(fmt.Sprintf("%s/pods use that port, too", kind), func(t *testing.T) {
 			toOverlay(t, b.nodes[1].pod, a.seenPod(1), []byte(good))
-			eventually.Holds(t, "the packet", answerWait, func() bool { return heard.has(good) })
+			wait.Until(t, "the packet", answerWait, func() bool { return heard.has(good) })
 		})
 		all := forgeries(kind, a, b, outside)
 		for name, f := range all {
@@ -101,7 +101,7 @@ func testUngrouped(t *testing.T, g *testGateway, all map[string]forgery, heard *
 	after := all["node to gateway"]
 	after.frame.payload = good
 	after.send(t)
-	eventually.Holds(t, "the packet sent after them", answerWait, func() bool { return heard.has(good) })
+	wait.Until(t, "the packet sent after them", answerWait, func() bool { return heard.has(good) })
 	if heard.has(bad) {
 		t.Error("one of them arrived")
 	}
@@ -113,20 +113,20 @@ func (f forgery) test(t *testing.T, all map[string]forgery, heard *ears) {
 	if f.chain == "" {
 		f.frame.payload = good
 		f.send(t)
-		eventually.Holds(t, "the packet", answerWait, func() bool { return heard.has(good) })
+		wait.Until(t, "the packet", answerWait, func() bool { return heard.has(good) })
 		return
 	}
 	before := f.at.drops(f.chain)
 	f.frame.payload = bad
 	f.send(t)
-	eventually.Holds(t, "a drop in chain "+f.chain, answerWait, func() bool { return f.at.drops(f.chain) > before })
+	wait.Until(t, "a drop in chain "+f.chain, answerWait, func() bool { return f.at.drops(f.chain) > before })
 	after := all["node to gateway"]
 	if f.frame.end == all["gateway to node"].frame.end {
 		after = all["gateway to node"]
 	}
 	after.frame.payload = good
 	after.send(t)
-	eventually.Holds(t, "the packet sent after it", answerWait, func() bool { return heard.has(good) })
+	wait.Until(t, "the packet sent after it", answerWait, func() bool { return heard.has(good) })
 	if heard.has(bad) {
 		t.Error("it arrived")
 	}

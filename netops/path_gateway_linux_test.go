@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"liqonet.io/liqonet/internal/cidr"
-	"liqonet.io/liqonet/internal/eventually"
+	"liqonet.io/liqonet/internal/testbed/wait"
 	"liqonet.io/liqonet/netops/echo"
 )
 
@@ -35,7 +35,7 @@ func TestForgedProbe(t *testing.T) {
 	probe := echo.Magic + " and what follows"
 	forged := packet{protocol: unix.IPPROTO_UDP, source: stats.Endpoint.Addr(), target: b.node(0)}
 	b.router.emit("nodes-b", b.nodes[0].hardware("eth0"), forged.with(udp(stats.Endpoint.Port(), nodePort, []byte(probe))))
-	eventually.Holds(t, "the probe", answerWait, func() bool { return heard.has(probe) })
+	wait.Until(t, "the probe", answerWait, func() bool { return heard.has(probe) })
 	client.IP("link set eth0 up")
 	client.IP(fmt.Sprintf("route add default via %s", a.inPods(0, bridgeNumber)))
 	client.awaitTunnels()
@@ -65,7 +65,7 @@ func TestGatewayEnds(t *testing.T) {
 					}
 					send(target, bad)
 					send(g.config.Pod, good)
-					eventually.Holds(t, "the packet sent after it", answerWait, func() bool { return heard.has(good) })
+					wait.Until(t, "the packet sent after it", answerWait, func() bool { return heard.has(good) })
 					if heard.has(bad) || g.drops("uplink") == before {
 						t.Errorf("heard: %v, drops: %d", heard.has(bad), g.drops("uplink")-before)
 					}
@@ -129,7 +129,7 @@ func TestExtendedOverlayIPv6(t *testing.T) {
 			p = append(append(append(append(p, source...), target...), extensions...), body...)
 			before := g.drops6("ipv6-outer")
 			pod.emit("eth0", g.hardware("eth0"), p)
-			eventually.Holds(t, "a drop in chain ipv6-outer", answerWait, func() bool { return g.drops6("ipv6-outer") > before })
+			wait.Until(t, "a drop in chain ipv6-outer", answerWait, func() bool { return g.drops6("ipv6-outer") > before })
 		})
 	}
 	expectAll(t, a, b)

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"liqonet.io/liqonet/internal/cidr"
-	"liqonet.io/liqonet/internal/eventually"
+	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
 // TestGatewaysShareFlows counts the flows of many pairs of addresses in three gateways with a tunnel each, and in two
@@ -36,7 +36,7 @@ func TestGatewaysShareFlows(t *testing.T) {
 			}
 			for sent := burst; sent <= flows; sent += burst {
 				a.nodes[1].pod.flood(t, b.seenPods[0], sent-burst, sent)
-				eventually.Holds(t, "the flows in the tunnels", answerWait, func() bool {
+				wait.Until(t, "the flows in the tunnels", answerWait, func() bool {
 					total := 0
 					for _, g := range gateways {
 						for _, to := range g.config.Tunnels {
@@ -207,7 +207,7 @@ func (c *conversation) more(t *testing.T) {
 		return slices.Clone(c.asked)
 	}
 	before := now()
-	eventually.Holds(t, "more answers on every flow", answerWait, func() bool {
+	wait.Until(t, "more answers on every flow", answerWait, func() bool {
 		for i, n := range now() {
 			if n < before[i]+3 {
 				return false
@@ -367,10 +367,10 @@ func TestOtherGatewayOfSamePeer(t *testing.T) {
 					before := n.drops(f.chain)
 					forged := frame{kind: kind, vni: by.config.VNI, end: a.internal(1), source: f.source, target: a.pod(1), payload: bad}
 					toOverlay(t, by.namespace, a.node(1), forged.bytes())
-					eventually.Holds(t, "a drop in chain "+f.chain, answerWait, func() bool { return n.drops(f.chain) > before })
+					wait.Until(t, "a drop in chain "+f.chain, answerWait, func() bool { return n.drops(f.chain) > before })
 					forged.source, forged.payload = b.seenPod(1), good
 					toOverlay(t, by.namespace, a.node(1), forged.bytes())
-					eventually.Holds(t, "the packet sent after it", answerWait, func() bool { return heard.has(good) })
+					wait.Until(t, "the packet sent after it", answerWait, func() bool { return heard.has(good) })
 					if heard.has(bad) {
 						t.Error("it arrived")
 					}
@@ -391,7 +391,7 @@ func testOtherTunnel(t *testing.T, from, to *testGateway) {
 	to.Run("sysctl", "-qw", "net.ipv4.conf.all.rp_filter=0")
 	before := to.drops("from-tunnel")
 	// again, as one is lost while the tunnel is renewed.
-	eventually.Holds(t, "a drop in chain from-tunnel", answerWait, func() bool {
+	wait.Until(t, "a drop in chain from-tunnel", answerWait, func() bool {
 		from.inject(t, datagram(other.Peer, other.Address.Addr(), bad))
 		return to.drops("from-tunnel") > before
 	})

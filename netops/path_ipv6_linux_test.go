@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"liqonet.io/liqonet/internal/eventually"
+	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
 // TestForgedOverlayIPv6 sends nodes and gateways overlay packets by IPv6, by which none is sent: from neighbours, which
@@ -53,7 +53,7 @@ func TestForgedOverlayIPv6(t *testing.T) {
 					heard.forget()
 					before := f.at.drops6("ipv6-outer")
 					toLinkLocal(t, f.from, f.by, send.to, append(f.frame.bytes(), send.end...))
-					eventually.Holds(t, "a drop in chain ipv6-outer", answerWait, func() bool { return f.at.drops6("ipv6-outer") > before })
+					wait.Until(t, "a drop in chain ipv6-outer", answerWait, func() bool { return f.at.drops6("ipv6-outer") > before })
 					expect(t, n.pod, at(b.seenPod(1)), "b1", a.seenPod(0))
 					if heard.has(bad) {
 						t.Error("it arrived")
@@ -88,14 +88,14 @@ func TestInnerIPv6(t *testing.T) {
 			}
 			// That it would arrive is seen where nothing drops it.
 			n.Run("nft", "delete", "table", "ip6", Table)
-			eventually.Holds(t, "the packet, without our table", answerWait, func() bool { toPod(good); return heard.has(good) })
+			wait.Until(t, "the packet, without our table", answerWait, func() bool { toPod(good); return heard.has(good) })
 			n.follow()
 			before := n.drops6("ipv6-arrival")
 			toPod(bad)
-			eventually.Holds(t, "a drop on the node", answerWait, func() bool { return n.drops6("ipv6-arrival") > before })
+			wait.Until(t, "a drop on the node", answerWait, func() bool { return n.drops6("ipv6-arrival") > before })
 			before = g.drops6("ipv6-arrival")
 			toOverlay(t, n.namespace, n.config.Peers[0].Gateways[0].Pod, toGateway.around(unix.ETH_P_IPV6, datagram6("fd00::5", "fd00:1::7", bad)))
-			eventually.Holds(t, "a drop in the gateway", answerWait, func() bool { return g.drops6("ipv6-arrival") > before })
+			wait.Until(t, "a drop in the gateway", answerWait, func() bool { return g.drops6("ipv6-arrival") > before })
 			takeTurns(t, n.namespace)
 			if heard.has(bad) {
 				t.Error("the pod got an IPv6 packet of the gateway")
@@ -119,7 +119,7 @@ func (ns namespace) drops6(chain string) int {
 func (ns namespace) linkLocal(link string) string {
 	ns.t.Helper()
 	var address string
-	eventually.Holds(ns.t, "an IPv6 address of "+link, answerWait, func() bool {
+	wait.Until(ns.t, "an IPv6 address of "+link, answerWait, func() bool {
 		words := strings.Fields(ns.IP("-6 -o addr show dev " + link + " scope link -tentative"))
 		if len(words) < 4 {
 			return false

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"liqonet.io/liqonet/internal/eventually"
+	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
 // TestForgedFragments has others send the first fragment of a packet of which the peer sends the second. Fragments are
@@ -52,9 +52,9 @@ func TestForgedFragments(t *testing.T) {
 				first, second := pieces(f.source, a.pod(1), 99, "the true"+end)
 				before := f.at.drops(f.chain)
 				f.stranger(evil)
-				eventually.Holds(t, "a drop in chain "+f.chain, answerWait, func() bool { return f.at.drops(f.chain) > before })
+				wait.Until(t, "a drop in chain "+f.chain, answerWait, func() bool { return f.at.drops(f.chain) > before })
 				// again, as one is lost while the tunnel is renewed.
-				eventually.Holds(t, "the packet of the peer", answerWait, func() bool {
+				wait.Until(t, "the packet of the peer", answerWait, func() bool {
 					f.by(second)
 					f.by(first)
 					return heard.has("the true" + end)
@@ -105,7 +105,7 @@ func TestEntryMadeElsewhere(t *testing.T) {
 				if got, answered := answerOf(t, c, b.nodes[1].namespace); answered {
 					t.Errorf("%q, want silence", got)
 				}
-				eventually.Holds(t, "a drop in chain "+f.chain, answerWait, func() bool { return n.drops(f.chain) > before })
+				wait.Until(t, "a drop in chain "+f.chain, answerWait, func() bool { return n.drops(f.chain) > before })
 			})
 		}
 		expectAll(t, a, b)
@@ -141,10 +141,10 @@ func TestTranslatedToGateway(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				eventually.Holds(t, "two drops in chain source", answerWait, func() bool { return n.drops("source") >= before+2 })
+				wait.Until(t, "two drops in chain source", answerWait, func() bool { return n.drops("source") >= before+2 })
 				f.payload = good
 				toOverlay(t, n.namespace, g.config.Pod, f.bytes())
-				eventually.Holds(t, "the packet sent after it", answerWait, func() bool { return heard.has(good) })
+				wait.Until(t, "the packet sent after it", answerWait, func() bool { return heard.has(good) })
 				if heard.has(bad) {
 					t.Error("it arrived")
 				}
@@ -186,7 +186,7 @@ func TestOddFrames(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/%s", kind, name), func(t *testing.T) {
 				before := n.drops(c.chain)
 				toOverlay(t, g.namespace, a.node(1), c.payload)
-				eventually.Holds(t, "a drop in chain "+c.chain, answerWait, func() bool { return n.drops(c.chain) > before })
+				wait.Until(t, "a drop in chain "+c.chain, answerWait, func() bool { return n.drops(c.chain) > before })
 			})
 		}
 		expectAll(t, a, b)
@@ -213,7 +213,7 @@ func TestSourceRoutes(t *testing.T) {
 				next := target.As4()
 				p := packet{protocol: unix.IPPROTO_UDP, source: b.pod(1), target: by, options: append([]byte{loose, 7, 4}, append(next[:], 0)...)}
 				before := n.drops("inner")
-				eventually.Holds(t, "a drop in chain inner, and the packet sent after it", answerWait, func() bool {
+				wait.Until(t, "a drop in chain inner, and the packet sent after it", answerWait, func() bool {
 					b.gateways[0].inject(t, p.with(udp(servicePort, servicePort, []byte(bad))))
 					b.gateways[0].inject(t, datagram(b.pod(1), a.pod(1), good))
 					return n.drops("inner") > before && heard.has(good)
@@ -247,6 +247,6 @@ func TestErrorsIntoOverlay(t *testing.T) {
 		about := packet{protocol: unix.IPPROTO_UDP, source: a.node(1), target: local.Addr()}.with(udp(nodePort, local.Port(), nil))
 		before := n.drops("into-overlay")
 		a.router.emit("nodes-a", n.hardware("eth0"), icmpAbout(unreachable, local.Addr(), b.seenPod(1), about))
-		eventually.Holds(t, "a drop in chain into-overlay", answerWait, func() bool { return n.drops("into-overlay") > before })
+		wait.Until(t, "a drop in chain into-overlay", answerWait, func() bool { return n.drops("into-overlay") > before })
 	}
 }

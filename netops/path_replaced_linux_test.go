@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"testing"
 
-	"liqonet.io/liqonet/internal/eventually"
+	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
 // TestAddressOfReplacedGateway has a node that is cut off from the API server keep the address of a gateway that was
@@ -26,14 +26,14 @@ func TestAddressOfReplacedGateway(t *testing.T) {
 				toOverlay(t, g.namespace, to, f.bytes())
 			}
 			send(a.node(1), good)
-			eventually.Holds(t, "the packet of the gateway", answerWait, func() bool { return heard.has(good) })
+			wait.Until(t, "the packet of the gateway", answerWait, func() bool { return heard.has(good) })
 			own.config.Peers[0].Gateways[0].Pod = a.inPods(0, 99) // of its next pod
 			own.follow()
 			for name, to := range map[string]netip.Addr{"node": a.node(1), "node among pods": a.inPods(1, bridgeNumber)} {
 				t.Run(fmt.Sprintf("%s/masquerades %v/%s", kind, masquerades, name), func(t *testing.T) {
 					before := own.drops("untracked")
 					send(to, bad)
-					eventually.Holds(t, "a drop, or the packet", answerWait, func() bool {
+					wait.Until(t, "a drop, or the packet", answerWait, func() bool {
 						return own.drops("untracked") > before || cutOff.drops("outer") > 0 || heard.has(bad)
 					})
 					if heard.has(bad) || own.drops("untracked") == before {

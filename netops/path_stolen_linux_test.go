@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"liqonet.io/liqonet/internal/eventually"
+	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
 // TestStolenGateway has a gateway tell the nodes that it is where a pod of theirs is, and that it hears its peer among
@@ -36,7 +36,7 @@ func TestStolenGateway(t *testing.T) {
 				_ = c.Close()
 				t.Error("a TCP connection is taken for the tunnel")
 			}
-			eventually.Holds(t, "a drop of the guard", answerWait, func() bool { return victim.drops("past-overlay") > before })
+			wait.Until(t, "a drop of the guard", answerWait, func() bool { return victim.drops("past-overlay") > before })
 		})
 	}
 }
@@ -90,7 +90,7 @@ func TestEndpointOfAnotherPeering(t *testing.T) {
 			}
 			before := n.drops("past-overlay")
 			send(bad)
-			eventually.Holds(t, "a drop of the guard, or the packet", answerWait, func() bool {
+			wait.Until(t, "a drop of the guard, or the packet", answerWait, func() bool {
 				return n.drops("past-overlay") > before || heard.has(bad)
 			})
 			if heard.has(bad) {
@@ -99,7 +99,7 @@ func TestEndpointOfAnotherPeering(t *testing.T) {
 			n.config.Peers[1].Gateways[0].Pod, n.config.Peers[0].Gateways[0].Pod = a.pod(0), a.pod(1)
 			n.follow()
 			send(good)
-			eventually.Holds(t, "the packet of the gateway for B", answerWait, func() bool { return heard.has(good) })
+			wait.Until(t, "the packet of the gateway for B", answerWait, func() bool { return heard.has(good) })
 		})
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"liqonet.io/liqonet/internal/eventually"
+	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
 // TestStrangersInTunnel has a gateway that does as it likes send by the tunnel from addresses that are not its
@@ -52,7 +52,7 @@ func testEverybody(t *testing.T, a, b side) {
 	binary.BigEndian.PutUint16(outer[22:], g.config.Overlay.Port)
 	before := g.drops("uplink")
 	// again, as one is lost while the tunnel is renewed.
-	eventually.Holds(t, "a drop in chain uplink", answerWait, func() bool {
+	wait.Until(t, "a drop in chain uplink", answerWait, func() bool {
 		b.gateways[0].inject(t, outer)
 		return g.drops("uplink") > before
 	})
@@ -76,7 +76,7 @@ func testProbes(t *testing.T, a, b side) {
 	}
 	_ = c.Close()
 	before := a.nodes[0].drops("to-pods")
-	eventually.Holds(t, "a drop in chain to-pods", answerWait, func() bool {
+	wait.Until(t, "a drop in chain to-pods", answerWait, func() bool {
 		short, cancel := context.WithTimeout(t.Context(), silence)
 		defer cancel()
 		if c, err := dialFrom(short, b.nodes[1].pod, "tcp4", netip.AddrPortFrom(a.seen(pod), HealthPort)); err == nil {
@@ -152,7 +152,7 @@ func (s stray) goesNowhere(t *testing.T, a, b side, heard *ears) {
 		before = s.at.drops(s.chain)
 	}
 	heard.forget()
-	eventually.Holds(t, "a packet sent after it, and a drop in chain "+s.chain, answerWait, func() bool {
+	wait.Until(t, "a packet sent after it, and a drop in chain "+s.chain, answerWait, func() bool {
 		b.gateways[0].inject(t, datagram(s.source, s.target, bad))
 		b.gateways[0].inject(t, datagram(b.pod(1), a.pod(1), good))
 		return heard.has(good) && (s.chain == "" || s.at.drops(s.chain) > before)

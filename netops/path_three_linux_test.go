@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"liqonet.io/liqonet/internal/cidr"
-	"liqonet.io/liqonet/internal/eventually"
+	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
 // TestThreeClusters joins A with B and A with C, all with the same CIDRs.
@@ -66,10 +66,10 @@ func testOtherGateway(t *testing.T, kind LinkKind, a, b, c side) {
 			before := n.drops(f.chain)
 			forged := frame{kind: kind, vni: f.vni, end: a.internal(1), source: f.source, target: a.pod(1), payload: bad}
 			toOverlay(t, toC.namespace, a.node(1), forged.bytes())
-			eventually.Holds(t, "a drop in chain "+f.chain, answerWait, func() bool { return n.drops(f.chain) > before })
+			wait.Until(t, "a drop in chain "+f.chain, answerWait, func() bool { return n.drops(f.chain) > before })
 			forged.vni, forged.source, forged.payload = toC.config.VNI, c.seenPod(1), good
 			toOverlay(t, toC.namespace, a.node(1), forged.bytes())
-			eventually.Holds(t, "the packet sent after it", answerWait, func() bool { return heard.has(good) })
+			wait.Until(t, "the packet sent after it", answerWait, func() bool { return heard.has(good) })
 			if heard.has(bad) {
 				t.Error("it arrived")
 			}

@@ -6,12 +6,12 @@ import (
 	"slices"
 	"testing"
 
-	"liqonet.io/liqonet/internal/netnstest"
+	"liqonet.io/liqonet/internal/testbed/netns"
 )
 
 func TestSurroundings(t *testing.T) {
 	t.Parallel()
-	near, far := netnstest.New(t), netnstest.New(t)
+	near, far := netns.New(t), netns.New(t)
 	near.IP("link add eth0 type veth peer name eth0 netns " + far.Path())
 	far.IP("addr add 10.9.0.2/24 dev eth0")
 	far.IP("link set eth0 up")

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"liqonet.io/liqonet/internal/golden"
+	"liqonet.io/liqonet/internal/testbed/golden"
 )
 
 // everySetting has a value in each field.

@@ -21,8 +21,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"liqonet.io/liqonet/internal/eventually"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
 // Tests of this file need a real API server, that of $KUBECONFIG: lab/e2e starts one and runs them.
@@ -223,7 +223,7 @@ func garbage(field string, bytes int) string {
 // API server.
 func TestLabPolicies(t *testing.T) {
 	a := installed(t)
-	eventually.Holds(t, "the policies are in effect", time.Minute, func() bool {
+	wait.Until(t, "the policies are in effect", time.Minute, func() bool {
 		code, _ := a.send(t, http.MethodPost, services+dry, `{"metadata":{"name":"x"},"spec":{"ports":[{"port":1}]}}`)
 		return code == http.StatusUnprocessableEntity || code == http.StatusForbidden
 	})
@@ -261,7 +261,7 @@ func testOperate(t *testing.T, a apiServer) {
 	binding := func(kind, name string) string {
 		return `{"metadata":{"name":"x"},"roleRef":{` + group + `,"kind":"` + kind + `","name":"` + name + `"},"subjects":[{` + group + `,"kind":"User","name":"x"}]}`
 	}
-	eventually.Holds(t, "it has its rights", time.Minute, func() bool {
+	wait.Until(t, "it has its rights", time.Minute, func() bool {
 		code, _ := u.send(t, http.MethodPost, rbac+"/rolebindings"+dry, binding("Role", "gateway-b"))
 		return code == http.StatusCreated
 	})
@@ -314,7 +314,7 @@ func testRecords(t *testing.T, a apiServer) {
 
 func testGatewayAmounts(t *testing.T, g apiServer) {
 	long := strings.Repeat("x", 1<<20-10)
-	eventually.Holds(t, "it may write its status", time.Minute, func() bool {
+	wait.Until(t, "it may write its status", time.Minute, func() bool {
 		code, _ := g.send(t, http.MethodPatch, configMaps+"/status-b"+dry, `{"data":{"record":"x"}}`)
 		return code == http.StatusOK
 	})
@@ -332,7 +332,7 @@ func testGatewayAmounts(t *testing.T, g apiServer) {
 
 func testNodeAmounts(t *testing.T, a apiServer) {
 	n := a.as(t, "node", "n1")
-	eventually.Holds(t, "it may create Leases", time.Minute, func() bool {
+	wait.Until(t, "it may create Leases", time.Minute, func() bool {
 		code, _ := n.send(t, http.MethodPost, leases+dry, lease("node-10.80.0.2", "n1", ""))
 		return code == http.StatusCreated
 	})
@@ -364,7 +364,7 @@ func testNodeAmounts(t *testing.T, a apiServer) {
 // testLeases: a node holds two Leases, however many it asks for.
 func testLeases(t *testing.T, a apiServer) {
 	n := a.as(t, "node", "n2")
-	eventually.Holds(t, "it may create Leases", time.Minute, func() bool {
+	wait.Until(t, "it may create Leases", time.Minute, func() bool {
 		code, _ := n.send(t, http.MethodPost, leases+dry, lease("node-10.81.0.0", "n2", ""))
 		return code == http.StatusCreated
 	})
@@ -399,7 +399,7 @@ func testLeases(t *testing.T, a apiServer) {
 	n.try(t, tries)
 	other := a.as(t, "node", "n3")
 	other.try(t, []attempt{{"another node's", http.MethodPost, leases, lease("node-10.84.0.1", "n3", ""), ""}})
-	eventually.Holds(t, "it is seen", time.Minute, func() bool {
+	wait.Until(t, "it is seen", time.Minute, func() bool {
 		code, _ := other.send(t, http.MethodPost, leases+dry, lease("node-10.84.0.3", "n3", ""))
 		return code == http.StatusForbidden
 	})

@@ -12,8 +12,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"liqonet.io/liqonet/internal/golden"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/golden"
 )
 
 // TestRightsTable: the table of docs/security.md has the rights of all roles as they are.

@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
 
-	"liqonet.io/liqonet/internal/golden"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/golden"
 )
 
 const image = "registry.example/liqonet:v1.2.3"

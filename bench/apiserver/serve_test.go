@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/cache"
 
-	"liqonet.io/liqonet/internal/eventually"
+	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
 // served returns a fake client and a real one that reaches it through Serve.
@@ -34,7 +34,7 @@ func served(t *testing.T) (*fake.Clientset, *kubernetes.Clientset) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually.Holds(t, "the answer", eventually.Patience, func() bool {
+	wait.Until(t, "the answer", wait.Timeout, func() bool {
 		_, err := client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
 		return err == nil
 	})
@@ -102,16 +102,16 @@ func TestServeFeedsInformers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually.Holds(t, "the answer", eventually.Patience, func() bool { return value() == "" })
+	wait.Until(t, "the answer", wait.Timeout, func() bool { return value() == "" })
 	cm.Data = map[string]string{"k": "v"}
 	if _, err := maps.Update(t.Context(), cm, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually.Holds(t, "the answer", eventually.Patience, func() bool { return value() == "v" })
+	wait.Until(t, "the answer", wait.Timeout, func() bool { return value() == "v" })
 	if err := maps.Delete(t.Context(), "a", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually.Holds(t, "the answer", eventually.Patience, func() bool { return value() == "none" })
+	wait.Until(t, "the answer", wait.Timeout, func() bool { return value() == "none" })
 }
 
 // TestServeTellsOfDeletions has an object deleted between a client's list and its watch.

@@ -11,12 +11,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"liqonet.io/liqonet/internal/netns"
+	"liqonet.io/liqonet/internal/testbed/netns"
 )
 
 // Way is where traffic goes.
 type Way struct {
-	From, To netns.Namespace
+	From, To netns.Handle
 	Address  netip.Addr // of To, as From calls it; IPv4
 	// Processes carry the packets, beside the kernel.
 	Processes []int

@@ -7,22 +7,22 @@ import (
 	"testing"
 	"time"
 
-	"liqonet.io/liqonet/internal/netns"
+	"liqonet.io/liqonet/internal/testbed/netns"
 )
 
 // wire is a way from one namespace to another that nothing is between.
 func wire(t *testing.T) Way {
 	t.Helper()
-	var ends [2]netns.Namespace
+	var ends [2]netns.Handle
 	for i := range ends {
-		ns, err := netns.New()
+		ns, err := netns.Open()
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = ns.Close() })
 		ends[i] = ns
 	}
-	ip := func(ns netns.Namespace, lines string) {
+	ip := func(ns netns.Handle, lines string) {
 		t.Helper()
 		if _, err := ns.Run(t.Context(), lines, "ip", "-batch", "-"); err != nil {
 			t.Fatal(err)

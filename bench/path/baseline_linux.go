@@ -6,8 +6,8 @@ import (
 	"net/netip"
 
 	"liqonet.io/liqonet/bench/load"
-	"liqonet.io/liqonet/internal/netns"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/netns"
 )
 
 // Addresses of the baseline's overlay.
@@ -51,14 +51,14 @@ func (b *Bed) likeGeneve() string {
 	return ""
 }
 
-func (b *Bed) baselineOverlay(ns netns.Namespace, address string, far netip.Addr) error {
+func (b *Bed) baselineOverlay(ns netns.Handle, address string, far netip.Addr) error {
 	return b.ip(ns,
 		fmt.Sprintf("link add overlay mtu %d type %s id %d remote %s dstport %d%s", overlayMTU, b.kinds.Overlay, overlayID, far, overlayPort, b.likeGeneve()),
 		fmt.Sprintf("addr add %s/24 dev overlay", address),
 		"link set overlay up")
 }
 
-func (b *Bed) baselineGateway(ns netns.Namespace, peer *cluster) error {
+func (b *Bed) baselineGateway(ns netns.Handle, peer *cluster) error {
 	if _, err := ns.Run(b.ctx, "", "sysctl", "-qw", "net.ipv4.ip_forward=1"); err != nil {
 		return err
 	}

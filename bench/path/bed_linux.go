@@ -17,8 +17,8 @@ import (
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 
 	"liqonet.io/liqonet/bench/load"
-	"liqonet.io/liqonet/internal/netns"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/netns"
 )
 
 // Kinds is what a path is made of.
@@ -35,7 +35,7 @@ type Bed struct {
 	// started are the processes that were started since the last path was complete.
 	started []int
 	// nodes are those of all clusters: a link joins each two.
-	nodes []netns.Namespace
+	nodes []netns.Handle
 	// joined are the clusters with helpers.
 	joined []*joined
 	// Delay is that of the wires between nodes which are made from now on, in each direction.
@@ -70,8 +70,8 @@ func (b *Bed) onClose(f func() error) { b.closers = append(b.closers, f) }
 func (b *Bed) first(f func() error) { b.closers = slices.Insert(b.closers, 0, f) }
 
 // namespace makes a namespace.
-func (b *Bed) namespace() (netns.Namespace, error) {
-	ns, err := netns.New()
+func (b *Bed) namespace() (netns.Handle, error) {
+	ns, err := netns.Open()
 	if err != nil {
 		return ns, err
 	}
@@ -80,13 +80,13 @@ func (b *Bed) namespace() (netns.Namespace, error) {
 }
 
 // ip runs ip(8) in a namespace with each line of arguments.
-func (b *Bed) ip(ns netns.Namespace, lines ...string) error {
+func (b *Bed) ip(ns netns.Handle, lines ...string) error {
 	_, err := ns.Run(b.ctx, strings.Join(lines, "\n"), "ip", "-batch", "-")
 	return err
 }
 
 // nft runs nft(8) in a namespace on a rule set.
-func (b *Bed) nft(ns netns.Namespace, lines ...string) error {
+func (b *Bed) nft(ns netns.Handle, lines ...string) error {
 	_, err := ns.Run(b.ctx, strings.Join(lines, "\n")+"\n", "nft", "-f", "-")
 	return err
 }
@@ -119,7 +119,7 @@ type cluster struct {
 	seen               netip.Prefix // its pod CIDR as the peer calls it
 	tunnel             netip.Addr   // its end of the tunnel
 	key                wgtypes.Key
-	node, pod, gateway netns.Namespace
+	node, pod, gateway netns.Handle
 	// others are its further gateways.
 	others []gateway
 }
@@ -127,7 +127,7 @@ type cluster struct {
 // gateway is a pod and its key.
 type gateway struct {
 	key wgtypes.Key
-	pod netns.Namespace
+	pod netns.Handle
 }
 
 // addGateway makes a further gateway.
@@ -231,14 +231,14 @@ const (
 )
 
 // masquerade is what a CNI does to what pods send to others than pods. It replaces what it did before.
-func (b *Bed) masquerade(node netns.Namespace, priority int) error {
+func (b *Bed) masquerade(node netns.Handle, priority int) error {
 	return b.nft(node, "table ip cni", "delete table ip cni", "table ip cni {",
 		fmt.Sprintf("chain leaving { type nat hook postrouting priority %d", priority),
 		fmt.Sprintf("ip saddr %s ip daddr != %s masquerade", podCIDR, podCIDR), "}", "}")
 }
 
 // attach makes a pod.
-func (b *Bed) attach(c *cluster, port string, a netip.Addr) (netns.Namespace, error) {
+func (b *Bed) attach(c *cluster, port string, a netip.Addr) (netns.Handle, error) {
 	pod, err := b.namespace()
 	if err != nil {
 		return pod, err

@@ -21,8 +21,8 @@ import (
 
 	"liqonet.io/liqonet/bench/apiserver"
 	"liqonet.io/liqonet/internal/helper"
-	"liqonet.io/liqonet/internal/netns"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/netns"
 	"liqonet.io/liqonet/netops/tunnel"
 )
 
@@ -120,7 +120,7 @@ func (h helperJob) run(ctx context.Context, log *slog.Logger) error {
 }
 
 // start runs a child in a namespace until the bed ends. Its errors are part of the bed's.
-func (b *Bed) start(ns netns.Namespace, j job) (out io.Reader, log *childLog, err error) {
+func (b *Bed) start(ns netns.Handle, j job) (out io.Reader, log *childLog, err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, nil, err
@@ -173,7 +173,7 @@ func (l *childLog) String() string {
 func (l *childLog) count(text string) int { return strings.Count(l.String(), text) }
 
 // startTunnel runs a child that is a tunnel, and waits until it is open.
-func (b *Bed) startTunnel(ns netns.Namespace, j job) error {
+func (b *Bed) startTunnel(ns netns.Handle, j job) error {
 	out, _, err := b.start(ns, j)
 	if err != nil {
 		return err

@@ -18,8 +18,8 @@ import (
 
 	"liqonet.io/liqonet/bench/apiserver"
 	"liqonet.io/liqonet/bench/load"
-	"liqonet.io/liqonet/internal/netns"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/netns"
 )
 
 const (
@@ -73,7 +73,7 @@ func (b *Bed) Liqonet(gateways int) (load.Way, error) {
 type joined struct {
 	api *fake.Clientset
 	// Of its first gateway.
-	gateway netns.Namespace
+	gateway netns.Handle
 	process int
 	log     *childLog
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"liqonet.io/liqonet/bench/load"
-	"liqonet.io/liqonet/internal/netns"
+	"liqonet.io/liqonet/internal/testbed/netns"
 )
 
 // What the model of Liqo's path has. Section "Model of Liqo's path" of docs/performance.md names the part of Liqo's
@@ -137,7 +137,7 @@ func liqoGatewayChains(peer *cluster, mtu int) []string {
 }
 
 // liqoLink makes one end of the overlay between a node and a gateway.
-func (b *Bed) liqoLink(ns netns.Namespace, name, address string, far netip.Addr, mtu int) error {
+func (b *Bed) liqoLink(ns netns.Handle, name, address string, far netip.Addr, mtu int) error {
 	return b.ip(ns,
 		fmt.Sprintf("link add %s mtu %d type %s id %d remote %s dstport %d%s", name, mtu, b.kinds.Overlay, overlayID, far, overlayPort, b.likeGeneve()),
 		"link set "+name+" up",

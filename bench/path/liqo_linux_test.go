@@ -15,8 +15,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 
-	"liqonet.io/liqonet/internal/netns"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/netns"
 )
 
 // TestMain is the paths' processes, too.
@@ -87,7 +87,7 @@ const modelPort = 7777
 
 // exchange opens a TCP connection, sends text both ways and returns from where it comes, as its receiver sees it. The
 // receiver listens at the pod's own address: there, the destination is the pod.
-func exchange(from, to netns.Namespace, target netip.AddrPort) (seen netip.Addr, err error) {
+func exchange(from, to netns.Handle, target netip.AddrPort) (seen netip.Addr, err error) {
 	const text = "a packet"
 	var listener *net.TCPListener
 	if err := to.Do(func() (err error) {
@@ -129,7 +129,7 @@ func exchange(from, to netns.Namespace, target netip.AddrPort) (seen netip.Addr,
 
 // expectTracked looks for a TCP connection that a namespace has translated: its addresses as they were when it was
 // opened, and as answers have them.
-func expectTracked(t *testing.T, ns netns.Namespace, source, destination, answerSource, answerDestination netip.Addr) {
+func expectTracked(t *testing.T, ns netns.Handle, source, destination, answerSource, answerDestination netip.Addr) {
 	t.Helper()
 	var found []string
 	if err := ns.Do(func() error {

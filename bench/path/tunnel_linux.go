@@ -13,8 +13,8 @@ import (
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 
 	"liqonet.io/liqonet/bench/load"
-	"liqonet.io/liqonet/internal/netns"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/netns"
 	"liqonet.io/liqonet/netops/tunnel"
 )
 
@@ -91,7 +91,7 @@ func (t tunnelJob) configureKernel() error {
 }
 
 // openTunnel makes one end, without package netops/tunnel.
-func (b *Bed) openTunnel(ns netns.Namespace, t tunnelJob) error {
+func (b *Bed) openTunnel(ns netns.Handle, t tunnelJob) error {
 	if b.kinds.WireGuard == records.Kernel {
 		if err := b.ip(ns, fmt.Sprintf("link add %s mtu %d type wireguard", t.Link, t.MTU)); err != nil {
 			return err
@@ -106,7 +106,7 @@ func (b *Bed) openTunnel(ns netns.Namespace, t tunnelJob) error {
 }
 
 // setUp gives a tunnel's link its address and MTU.
-func (b *Bed) setUp(ns netns.Namespace, t tunnelJob) error {
+func (b *Bed) setUp(ns netns.Handle, t tunnelJob) error {
 	return b.ip(ns, fmt.Sprintf("addr add %s dev %s", t.Address, t.Link), fmt.Sprintf("link set %s mtu %d up", t.Link, t.MTU))
 }
 

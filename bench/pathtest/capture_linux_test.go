@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"liqonet.io/liqonet/internal/netnstest"
+	"liqonet.io/liqonet/internal/testbed/netns"
 )
 
 // capture looks at every frame on every link of a namespace for marks that senders put into their packets.
@@ -52,7 +52,7 @@ const (
 )
 
 // startCapture captures until the test ends.
-func startCapture(t *testing.T, ns netnstest.Namespace, clusters ...*testCluster) *capture {
+func startCapture(t *testing.T, ns netns.Namespace, clusters ...*testCluster) *capture {
 	t.Helper()
 	c := &capture{
 		t: t, done: make(chan struct{}), clear: map[string][]sighting{}, clusters: clusters,

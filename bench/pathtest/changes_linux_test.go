@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"liqonet.io/liqonet/internal/eventually"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
 // TestRolesChangePlaces makes the client of a standing peering the server, by the records alone: the tunnels get other
@@ -49,7 +49,7 @@ func (c *testCluster) awaitAnswered(since time.Time) {
 	c.t.Helper()
 	for _, g := range c.gateways {
 		silent := fmt.Errorf("gateway %d of %s has no status", g.number, c.name)
-		eventually.Succeeds(c.t, joining, func() error {
+		wait.Succeeds(c.t, joining, func() error {
 			s, err := c.statusOf(g)
 			if err != nil {
 				return silent // it is written anew

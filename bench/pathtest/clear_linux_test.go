@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"liqonet.io/liqonet/internal/eventually"
-	"liqonet.io/liqonet/internal/netnstest"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/netns"
+	"liqonet.io/liqonet/internal/testbed/wait"
 	"liqonet.io/liqonet/netops"
 )
 
@@ -96,7 +96,7 @@ func newConversation(t *testing.T, k kinds) *conversation {
 
 func (c *conversation) run() {
 	// Without a peering the packets are anybody's: that the capture sees them shows that it would see others.
-	eventually.Succeeds(c.t, joining, func() error {
+	wait.Succeeds(c.t, joining, func() error {
 		if len(c.capture.seen(markBefore)) == 0 {
 			return fmt.Errorf("the capture sees nothing")
 		}
@@ -141,7 +141,7 @@ func (c *conversation) sayAt(node, mark string) {
 func (c *conversation) awaitUnderstood(after string) {
 	c.t.Helper()
 	before := c.listeners.count(markSecret)
-	eventually.Succeeds(c.t, joining, func() error {
+	wait.Succeeds(c.t, joining, func() error {
 		now := c.listeners.count(markSecret)
 		for _, cluster := range []*testCluster{c.a, c.b} {
 			for i := range cluster.pods {
@@ -158,7 +158,7 @@ func (c *conversation) awaitUnderstood(after string) {
 // peering: nodes have deleted the conntrack entries of these flows.
 func (c *conversation) awaitKept() {
 	c.t.Helper()
-	eventually.Succeeds(c.t, joining, func() error {
+	wait.Succeeds(c.t, joining, func() error {
 		for _, side := range [][2]*testCluster{{c.a, c.b}, {c.b, c.a}} {
 			for i := range side[0].nodes {
 				for _, talker := range []string{side[0].nodeName(i), side[0].nodeName(i) + "/pod"} {
@@ -181,7 +181,7 @@ func (c *conversation) awaitRounds() {
 	for name, k := range c.talkers {
 		before[name] = k.rounds.Load()
 	}
-	eventually.Succeeds(c.t, joining, func() error {
+	wait.Succeeds(c.t, joining, func() error {
 		for name, k := range c.talkers {
 			if !k.silent() && k.rounds.Load() < before[name]+someRounds {
 				return fmt.Errorf("%s is silent", name)
@@ -193,7 +193,7 @@ func (c *conversation) awaitRounds() {
 
 // suffer removes a part while its helper runs, which restores it, and again while the helper does not run; in a short
 // test only the latter, unless the tunnel ends with the helper.
-func (c *conversation) suffer(name string, in netnstest.Namespace, f fault, kill, begin func()) {
+func (c *conversation) suffer(name string, in netns.Namespace, f fault, kill, begin func()) {
 	c.t.Helper()
 	routes, whole := defaultRoutes(in), pathIn(in)
 	mortal := in == c.a.gateways[0].Namespace && c.wireGuard == records.Userspace
@@ -220,7 +220,7 @@ func (c *conversation) suffer(name string, in netnstest.Namespace, f fault, kill
 		}
 		c.awaitUnderstood(name)
 		// Packets cross by the other nodes, too, and without a firewall.
-		eventually.Succeeds(c.t, joining, func() error {
+		wait.Succeeds(c.t, joining, func() error {
 			if now := pathIn(in); now != whole {
 				return fmt.Errorf("after %s there is\n%s\nwant\n%s", name, now, whole)
 			}
@@ -233,22 +233,22 @@ func (c *conversation) suffer(name string, in netnstest.Namespace, f fault, kill
 }
 
 // pathIn is the state of the path in a namespace.
-func pathIn(ns netnstest.Namespace) string {
+func pathIn(ns netns.Namespace) string {
 	return ns.Run("sh", "-c", `{ ip rule; ip route show table all | grep -E '760[0-3]|lqn-'; ip nexthop show protocol 76
 		ip neigh show nud permanent; ip -br link show type vxlan; ip -br link show type geneve
 		ip -br link show group 19457; ip -br link show group 19458; nft list tables ip; nft list tables ip6; } | sort`)
 }
 
 // awaitFirewall waits until our table is there.
-func awaitFirewall(t *testing.T, ns netnstest.Namespace) {
+func awaitFirewall(t *testing.T, ns netns.Namespace) {
 	t.Helper()
-	eventually.Succeeds(t, joining, func() error {
+	wait.Succeeds(t, joining, func() error {
 		return ns.Command(t.Context(), "nft", "list", "table", "ip", "liqonet").Run()
 	})
 }
 
 // defaultRoutes are the routes that are removed with eth0 and that only the CNI restores.
-func defaultRoutes(ns netnstest.Namespace) []string {
+func defaultRoutes(ns netns.Namespace) []string {
 	var routes []string
 	for line := range strings.Lines(ns.IP("route show table main")) {
 		if words := strings.Fields(line); slices.Contains(words, "via") && slices.Contains(words, "eth0") {
@@ -279,7 +279,7 @@ func (c *conversation) rebootNode(i int) {
 	c.awaitRounds()
 	c.a.startNode(i)
 	awaitFirewall(c.t, n)
-	eventually.Succeeds(c.t, joining, func() error {
+	wait.Succeeds(c.t, joining, func() error {
 		if tables := n.Run("nft", "list", "tables", "ip"); strings.Contains(tables, netops.BootTable) {
 			return fmt.Errorf("the boot guard is not lifted: %s", tables)
 		}
@@ -302,7 +302,7 @@ func (c *conversation) leave() {
 			c.t.Errorf("a packet in the clear while there still is something of ours: %s", s)
 		}
 	}
-	eventually.Succeeds(c.t, joining, func() error {
+	wait.Succeeds(c.t, joining, func() error {
 		if len(c.capture.seen(markLeaving)) == 0 {
 			return fmt.Errorf("the capture sees nothing any more")
 		}
@@ -313,7 +313,7 @@ func (c *conversation) leave() {
 // awaitApplied waits until every node has the peering in its kernel.
 func (c *testCluster) awaitApplied() {
 	c.t.Helper()
-	eventually.Succeeds(c.t, joining, func() error {
+	wait.Succeeds(c.t, joining, func() error {
 		reports, err := c.reports()
 		if err != nil {
 			return err

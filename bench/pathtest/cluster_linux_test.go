@@ -20,8 +20,8 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"liqonet.io/liqonet/bench/apiserver"
-	"liqonet.io/liqonet/internal/netnstest"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/netns"
 )
 
 // kinds is what a test's path is made of.
@@ -62,7 +62,7 @@ type testCluster struct {
 	// sockets are those at which nodes, and gateways on them, find the API server; "": at socket.
 	sockets [nodesPerCluster]string
 
-	nodes, pods [nodesPerCluster]netnstest.Namespace
+	nodes, pods [nodesPerCluster]netns.Namespace
 	// replaced is how often a node was, by another one with its pod CIDR.
 	replaced [nodesPerCluster]int
 	gateways []*testGateway
@@ -100,7 +100,7 @@ const (
 var outside = netip.MustParseAddr("172.31.255.254")
 
 // newCluster makes the namespaces of a cluster, on a switch in the underlay, and its API server.
-func newCluster(t *testing.T, underlay netnstest.Namespace, number byte, seen string) *testCluster {
+func newCluster(t *testing.T, underlay netns.Namespace, number byte, seen string) *testCluster {
 	c := &testCluster{t: t, number: number, name: string('a' + number - 1), seen: netip.MustParsePrefix(seen), serves: number == 1}
 	var objects []runtime.Object
 	for i := range c.nodes {
@@ -143,15 +143,15 @@ func (c *testCluster) serveAPIAt(socket string) (cut func()) {
 }
 
 // ip runs ip(8) in a namespace with each line of arguments.
-func ip(ns netnstest.Namespace, lines ...string) {
+func ip(ns netns.Namespace, lines ...string) {
 	for _, line := range lines {
 		ns.IP(line)
 	}
 }
 
 // addNode makes a node as a simple CNI leaves it, and a pod on it.
-func (c *testCluster) addNode(underlay netnstest.Namespace, i int) {
-	n := netnstest.New(c.t)
+func (c *testCluster) addNode(underlay netns.Namespace, i int) {
+	n := netns.New(c.t)
 	c.nodes[i] = n
 	port := fmt.Sprintf("%s%d", c.name, i+nodesPerCluster*c.replaced[i])
 	ip(underlay,
@@ -173,8 +173,8 @@ func (c *testCluster) addNode(underlay netnstest.Namespace, i int) {
 	c.pods[i] = c.addPod(i, podNumber)
 }
 
-func (c *testCluster) addPod(node int, number byte) netnstest.Namespace {
-	p, n := netnstest.New(c.t), c.nodes[node]
+func (c *testCluster) addPod(node int, number byte) netns.Namespace {
+	p, n := netns.New(c.t), c.nodes[node]
 	port := fmt.Sprintf("pod%d", number)
 	ip(n,
 		fmt.Sprintf("link add %s type veth peer name eth0 netns %s", port, p.Path()),

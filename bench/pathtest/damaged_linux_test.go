@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"liqonet.io/liqonet/internal/eventually"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/wait"
 	"liqonet.io/liqonet/ipam"
 	"liqonet.io/liqonet/ipam/store"
 	"liqonet.io/liqonet/netops"
@@ -48,7 +48,7 @@ func TestDamagedRecords(t *testing.T) {
 	a.startNode(1)
 	a.awaitHeldBack(1, b)
 	awaitReady(t, a.nodes[1])
-	eventually.Succeeds(t, joining, func() error { // a gateway that renews its tunnel refuses packets for a moment
+	wait.Succeeds(t, joining, func() error { // a gateway that renews its tunnel refuses packets for a moment
 		source, err := seenBy(a.pods[0], b.seenPod(0))
 		if err == nil && source != a.seenPod(0).String() {
 			t.Errorf("the other node: %q", source)
@@ -138,7 +138,7 @@ func (c *testCluster) awaitHeldBack(i int, peer *testCluster) {
 	c.t.Helper()
 	n := c.nodes[i]
 	for _, target := range []netip.Addr{peer.seenPod(0), peerExternal.Addr().Next()} {
-		eventually.Succeeds(c.t, joining, func() error {
+		wait.Succeeds(c.t, joining, func() error {
 			if out := n.Run("sh", "-c", fmt.Sprintf("ip route get %s 2>&1 || true", target)); !strings.Contains(out, "No route to host") {
 				return fmt.Errorf("node %s has a path to %s: %s", c.nodeName(i), target, out)
 			}

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"liqonet.io/liqonet/internal/eventually"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
 // drainRounds is how often a machine may try that stands still itself.
@@ -79,7 +79,7 @@ func drained(t *testing.T, c, peer *testCluster, until string, still []process) 
 	if until == "" {
 		<-ended
 	} else {
-		eventually.Holds(t, "the log has "+until, joining, func() bool { return g.helper.logged(until) > 0 })
+		wait.Until(t, "the log has "+until, joining, func() bool { return g.helper.logged(until) > 0 })
 	}
 	for _, p := range still {
 		p.signal(syscall.SIGSTOP)

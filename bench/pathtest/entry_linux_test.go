@@ -8,8 +8,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"liqonet.io/liqonet/internal/eventually"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
 // entryAgain is longer than a tunnel waits before it tries an entry again.
@@ -57,7 +57,7 @@ func TestEntry(t *testing.T) {
 // awaitEntries waits until the tunnels of a client's first gateway have these endpoints.
 func (c *testCluster) awaitEntries(first, second netip.AddrPort) {
 	c.t.Helper()
-	eventually.Succeeds(c.t, joining, func() error {
+	wait.Succeeds(c.t, joining, func() error {
 		cm, err := c.kube.CoreV1().ConfigMaps(records.DefaultNamespace).Get(c.t.Context(), c.gateways[0].id().Name(), metav1.GetOptions{})
 		if err != nil {
 			return err

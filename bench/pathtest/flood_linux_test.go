@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"liqonet.io/liqonet/internal/eventually"
+	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
 // What a flood sends.
@@ -151,7 +151,7 @@ func (f *flood) await(t *testing.T) {
 		begin[i] = len(own.answered)
 	}
 	f.mu.Unlock()
-	eventually.Succeeds(t, joining, func() error {
+	wait.Succeeds(t, joining, func() error {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		for i, own := range f.flows {

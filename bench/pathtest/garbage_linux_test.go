@@ -17,9 +17,9 @@ import (
 
 	"liqonet.io/liqonet/bench/load"
 	"liqonet.io/liqonet/bench/path"
-	"liqonet.io/liqonet/internal/eventually"
-	"liqonet.io/liqonet/internal/netnstest"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/netns"
+	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
 // How much TestGarbage does: 10,000 objects and 1,000 connections, and objects of 1 MiB, are in docs/limits.md.
@@ -44,7 +44,7 @@ func TestGarbage(t *testing.T) {
 	traffic := startTraffic(t, a, b)
 	helpers := []struct {
 		name string
-		ns   netnstest.Namespace
+		ns   netns.Namespace
 		process
 	}{{"node", a.nodes[0], a.nodeHelpers[0]}, {"gateway", a.gateways[0].Namespace, a.gateways[0].helper}}
 	measure := func(what string) {
@@ -133,7 +133,7 @@ func (c *testCluster) followsMTU(k kinds, peer *testCluster, mtu int) {
 	begin := time.Now()
 	c.rewrite(p)
 	for _, ns := range append(slices.Clone(c.nodes[:]), c.gateways[0].Namespace) {
-		eventually.Succeeds(c.t, joining, func() error {
+		wait.Succeeds(c.t, joining, func() error {
 			if routes := ns.Run("ip", "route", "show", "table", "all"); !strings.Contains(routes, fmt.Sprintf("mtu %d", mtu)) {
 				return fmt.Errorf("no route has an MTU of %d:\n%s", mtu, routes)
 			}
@@ -145,7 +145,7 @@ func (c *testCluster) followsMTU(k kinds, peer *testCluster, mtu int) {
 
 // pester opens connections to a helper's probes and holds them: some ask nothing, some half a question, and some do not
 // read the answer.
-func pester(t *testing.T, ns netnstest.Namespace, n int) {
+func pester(t *testing.T, ns netns.Namespace, n int) {
 	t.Helper()
 	questions := []string{"", "GET /metrics HTTP/1.1\r\nHost: x\r\nX-Slow: ", "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"}
 	for i := range n {

@@ -12,13 +12,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"liqonet.io/liqonet/internal/netnstest"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/netns"
 )
 
 // testGateway is the pod of a gateway.
 type testGateway struct {
-	netnstest.Namespace
+	netns.Namespace
 	peering string // "": "peer"
 	number  int    // from 1
 	place   int    // of the pod among those that have the key, from 0
@@ -148,7 +148,7 @@ func (c *testCluster) writeObjects(g *testGateway) {
 func (c *testCluster) balance(g *testGateway) { c.balanceBy(g, c.nodes[:]...) }
 
 // balanceBy is the same at some nodes.
-func (c *testCluster) balanceBy(g *testGateway, nodes ...netnstest.Namespace) {
+func (c *testCluster) balanceBy(g *testGateway, nodes ...netns.Namespace) {
 	if !c.serves {
 		return
 	}

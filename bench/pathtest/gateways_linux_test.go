@@ -9,8 +9,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"liqonet.io/liqonet/internal/eventually"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/wait"
 	"liqonet.io/liqonet/netops"
 )
 
@@ -34,7 +34,7 @@ func severalGateways(t *testing.T, mode records.GatewayMode) (a, b *testCluster)
 // awaitPairs waits until every node's packets of full size came back by every gateway, and every tunnel is answered.
 func (c *testCluster) awaitPairs() {
 	c.t.Helper()
-	eventually.Succeeds(c.t, joining, func() error {
+	wait.Succeeds(c.t, joining, func() error {
 		for _, g := range c.gateways {
 			s, err := c.statusOf(g)
 			if err != nil {
@@ -123,7 +123,7 @@ func (c *testCluster) awaitAllUsed(repaired time.Time) {
 // awaitUnused waits until all nodes have said, since some time, that a gateway carries packets, or none.
 func (c *testCluster) awaitUnused(g *testGateway, want bool, since time.Time) {
 	c.t.Helper()
-	eventually.Succeeds(c.t, joining, func() error {
+	wait.Succeeds(c.t, joining, func() error {
 		s, err := c.statusOf(g)
 		if err != nil {
 			return err
@@ -195,7 +195,7 @@ func TestScaledGateways(t *testing.T) {
 	update()
 	f.await(t)
 	for _, c := range []*testCluster{a, b} {
-		eventually.Succeeds(t, joining, func() error {
+		wait.Succeeds(t, joining, func() error {
 			if s, err := c.status(); err != nil || len(s.Tunnels) != 0 {
 				return fmt.Errorf("%d tunnels, %w", len(s.Tunnels), err)
 			}

@@ -9,8 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"liqonet.io/liqonet/internal/eventually"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/wait"
 	"liqonet.io/liqonet/netops"
 )
 
@@ -26,7 +26,7 @@ func TestGuardFirst(t *testing.T) {
 	c := newConversation(t, combinations()[0])
 	a, b := c.a, c.b
 	a.reserve(b)
-	eventually.Succeeds(t, joining, func() error {
+	wait.Succeeds(t, joining, func() error {
 		if len(c.capture.seen(markBefore)) == 0 {
 			return fmt.Errorf("the capture sees nothing")
 		}
@@ -104,7 +104,7 @@ func (c *testCluster) startSpoiled(i int, kind string, never bool) {
 // awaitFault waits until a node's helper has read what it must not.
 func (c *testCluster) awaitFault(i int) {
 	c.t.Helper()
-	eventually.Succeeds(c.t, joining, func() error {
+	wait.Succeeds(c.t, joining, func() error {
 		if c.nodeHelpers[i].logged("unexpected fault address") == 0 {
 			return fmt.Errorf("the helper of %s has decoded nothing", c.nodeName(i))
 		}
@@ -135,7 +135,7 @@ func TestLateLists(t *testing.T) {
 		added := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 99, byte(i), 0}), 24)
 		a.reserveAlso(added)
 		a.startSpoiled(1, kind, true)
-		eventually.Succeeds(t, joining, func() error {
+		wait.Succeeds(t, joining, func() error {
 			if set := a.nodes[1].Run("nft", "list", "set", "ip", netops.Table, "peers"); !strings.Contains(set, added.String()) {
 				return fmt.Errorf("%s is not guarded: %s", added, set)
 			}
@@ -210,7 +210,7 @@ func TestBootGuardStays(t *testing.T) {
 		n.Feed(guard, "nft", "-f", "-")
 		good := spoil()
 		a.startNode(1)
-		eventually.Succeeds(t, joining, func() error {
+		wait.Succeeds(t, joining, func() error {
 			if a.nodeHelpers[1].logged("the boot guard stays") == 0 {
 				return fmt.Errorf("%s: the helper does not report that the boot guard stays", what)
 			}
@@ -228,7 +228,7 @@ func TestBootGuardStays(t *testing.T) {
 		} else {
 			a.put(good)
 		}
-		eventually.Succeeds(t, joining, func() error {
+		wait.Succeeds(t, joining, func() error {
 			if tables := n.Run("nft", "list", "tables", "ip"); strings.Contains(tables, netops.BootTable) {
 				return fmt.Errorf("%s: the boot guard is not lifted: %s", what, tables)
 			}

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"liqonet.io/liqonet/bench/verdict"
-	"liqonet.io/liqonet/internal/eventually"
 	"liqonet.io/liqonet/internal/health"
-	"liqonet.io/liqonet/internal/netnstest"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/netns"
+	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
 const (
@@ -42,7 +42,7 @@ var (
 )
 
 // lose has a node drop packets that match one of the expressions, which are separated by semicolons.
-func lose(n netnstest.Namespace, packets, verdict string) {
+func lose(n netns.Namespace, packets, verdict string) {
 	var rules strings.Builder
 	for match := range strings.SplitSeq(packets, "; ") {
 		fmt.Fprintf(&rules, "%s %s; ", match, verdict)
@@ -51,7 +51,7 @@ func lose(n netnstest.Namespace, packets, verdict string) {
 		"chain out { type filter hook output priority -500; %[1]s}; chain in { type filter hook input priority -500; %[1]s}; }", rules.String()))
 }
 
-func loseNoMore(nodes ...netnstest.Namespace) {
+func loseNoMore(nodes ...netns.Namespace) {
 	for _, n := range nodes {
 		n.Run("nft", "delete", "table", "ip", "fault")
 	}
@@ -200,7 +200,7 @@ func (f pathFault) try(t *testing.T, a, b *testCluster) (shown, over time.Durati
 // leaves waits until a cluster's state is another one.
 func (c *testCluster) leaves(state health.State, then func()) {
 	c.t.Helper()
-	eventually.Succeeds(c.t, joining, func() error {
+	wait.Succeeds(c.t, joining, func() error {
 		if now, _ := c.judge(); now == state {
 			return fmt.Errorf("cluster %s is %s", c.name, state)
 		}
@@ -213,7 +213,7 @@ func (c *testCluster) leaves(state health.State, then func()) {
 func (c *testCluster) awaitState(want health.State, reason string) {
 	c.t.Helper()
 	proven := false
-	eventually.Succeeds(c.t, joining, func() error {
+	wait.Succeeds(c.t, joining, func() error {
 		state, why := c.judge()
 		if proven && state == health.Connecting {
 			c.t.Errorf("cluster %s is connecting, though its peer has answered: %s", c.name, why)

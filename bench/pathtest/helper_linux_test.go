@@ -19,9 +19,9 @@ import (
 
 	"liqonet.io/liqonet/bench/apiserver"
 	"liqonet.io/liqonet/internal/helper"
-	"liqonet.io/liqonet/internal/inspect/trace/probe"
-	"liqonet.io/liqonet/internal/netnstest"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/netns"
+	"liqonet.io/liqonet/internal/inspect/trace/probe"
 )
 
 // jobVariable contains the job of the test binary when it runs as a helper.
@@ -122,7 +122,7 @@ func (l *helperLog) String() string {
 }
 
 // start runs a helper until the test ends. Its log is shown if the test fails.
-func start(t *testing.T, ns netnstest.Namespace, name string, j job) process {
+func start(t *testing.T, ns netns.Namespace, name string, j job) process {
 	t.Helper()
 	text, err := json.Marshal(j)
 	if err != nil {

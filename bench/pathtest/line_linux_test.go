@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"liqonet.io/liqonet/internal/netnstest"
+	"liqonet.io/liqonet/internal/testbed/netns"
 )
 
 // linePort is where the client finds the line.
@@ -27,7 +27,7 @@ type line struct {
 }
 
 // newLine makes a line to a server's endpoint, in the namespace between the clusters.
-func newLine(t *testing.T, underlay netnstest.Namespace, to netip.AddrPort) *line {
+func newLine(t *testing.T, underlay netns.Namespace, to netip.AddrPort) *line {
 	t.Helper()
 	l := &line{}
 	if err := underlay.Do(func() (err error) {

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"liqonet.io/liqonet/internal/eventually"
 	"liqonet.io/liqonet/internal/health"
+	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
 const (
@@ -62,8 +62,8 @@ func TestLossIsNotDeath(t *testing.T) {
 				b.awaitState(health.Healthy, "")
 				before := [2]int{a.gateways[0].helper.logged(renewedLog), b.gateways[0].helper.logged(renewedLog)}
 				end := weather.begin()
-				wait := time.NewTimer(badWeather)
-				<-wait.C
+				timer := time.NewTimer(badWeather)
+				<-timer.C
 				renewed := [2]int{a.gateways[0].helper.logged(renewedLog) - before[0], b.gateways[0].helper.logged(renewedLog) - before[1]}
 				state, why = b.judge()
 				end()
@@ -87,7 +87,7 @@ func TestLossIsNotDeath(t *testing.T) {
 			b.awaitState(health.Healthy, "")
 			renewed, begin := b.gateways[0].helper.logged(renewedLog), time.Now()
 			l.forget()
-			eventually.Succeeds(t, joining, func() error {
+			wait.Succeeds(t, joining, func() error {
 				return b.pods[0].Command(t.Context(), "ping", "-c", "1", "-W", "1", a.seenPod(0).String()).Run()
 			})
 			took, allowed := time.Since(begin), shownWithin+lateFactor*late()

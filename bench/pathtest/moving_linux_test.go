@@ -14,8 +14,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"liqonet.io/liqonet/internal/eventually"
-	"liqonet.io/liqonet/internal/netnstest"
+	"liqonet.io/liqonet/internal/testbed/netns"
+	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
 const (
@@ -84,7 +84,7 @@ func moveAround(c *testCluster, m moverWatch, p *probing) time.Duration {
 
 // addMover makes the pod on a node, which alone knows of it, and has it answer with the node's name.
 func (c *testCluster) addMover(node int) {
-	pod, n := netnstest.New(c.t), c.nodes[node]
+	pod, n := netns.New(c.t), c.nodes[node]
 	ip(n,
 		fmt.Sprintf("link add mover type veth peer name eth0 netns %s", pod.Path()),
 		"link set mover up",
@@ -111,7 +111,7 @@ func (c *testCluster) addMover(node int) {
 }
 
 // listenIn opens a UDP socket in a namespace until the test ends.
-func listenIn(t *testing.T, ns netnstest.Namespace, port int) net.PacketConn {
+func listenIn(t *testing.T, ns netns.Namespace, port int) net.PacketConn {
 	t.Helper()
 	var conn net.PacketConn
 	if err := ns.Do(func() (err error) {
@@ -147,7 +147,7 @@ func (c *testCluster) removeMover() {
 	if err := c.kube.CoreV1().Pods(metav1.NamespaceDefault).Delete(c.t.Context(), moverPodName, metav1.DeleteOptions{}); err != nil {
 		c.t.Fatal(err)
 	}
-	eventually.Succeeds(c.t, joining, func() error {
+	wait.Succeeds(c.t, joining, func() error {
 		if routes := c.gateways[0].Run("ip", "route", "show", "table", "all"); strings.Contains(routes, moverAddress.String()) {
 			return fmt.Errorf("the gateway has a route to %s, which is no pod any more:\n%s", moverAddress, routes)
 		}
@@ -198,7 +198,7 @@ type probing struct {
 	first map[string]time.Time // by node: the first answer since forget
 }
 
-func startProbing(t *testing.T, from netnstest.Namespace) *probing {
+func startProbing(t *testing.T, from netns.Namespace) *probing {
 	t.Helper()
 	p := &probing{t: t, first: map[string]time.Time{}}
 	conn := listenIn(t, from, 0)
@@ -235,7 +235,7 @@ func startProbing(t *testing.T, from netnstest.Namespace) *probing {
 // answerOf waits for the first answer from a node since forget.
 func (p *probing) answerOf(node string) (at time.Time) {
 	p.t.Helper()
-	eventually.Succeeds(p.t, joining, func() error {
+	wait.Succeeds(p.t, joining, func() error {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		var ok bool

@@ -15,9 +15,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"liqonet.io/liqonet/internal/eventually"
-	"liqonet.io/liqonet/internal/netnstest"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/netns"
+	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
 const (
@@ -71,8 +71,8 @@ func words(variable, otherwise string) []string {
 }
 
 // twoClusters makes clusters that are not connected yet, and the underlay that they share.
-func twoClusters(t *testing.T) (a, b *testCluster, underlay netnstest.Namespace) {
-	underlay = netnstest.New(t)
+func twoClusters(t *testing.T) (a, b *testCluster, underlay netns.Namespace) {
+	underlay = netns.New(t)
 	ip(underlay, "link add br0 type bridge", "link set br0 up", fmt.Sprintf("addr add %s/16 dev br0", outside))
 	return newCluster(t, underlay, 1, "10.11.0.0/16"), newCluster(t, underlay, 2, "10.12.0.0/16"), underlay
 }
@@ -80,7 +80,7 @@ func twoClusters(t *testing.T) (a, b *testCluster, underlay netnstest.Namespace)
 // awaitProof waits until every node has seen packets of full size come back from a node of the peer.
 func (c *testCluster) awaitProof(k kinds) {
 	c.t.Helper()
-	eventually.Succeeds(c.t, joining, func() error {
+	wait.Succeeds(c.t, joining, func() error {
 		s, err := c.status()
 		if err != nil {
 			return fmt.Errorf("status of cluster %s: %w", c.name, err)
@@ -101,7 +101,7 @@ func (c *testCluster) awaitProof(k kinds) {
 }
 
 // serve answers connections at a pod with the source address that they bear.
-func serve(t *testing.T, pod netnstest.Namespace) {
+func serve(t *testing.T, pod netns.Namespace) {
 	var listener net.Listener
 	if err := pod.Do(func() (err error) {
 		listener, err = (&net.ListenConfig{}).Listen(context.Background(), "tcp4", fmt.Sprintf(":%d", servicePort))
@@ -123,7 +123,7 @@ func serve(t *testing.T, pod netnstest.Namespace) {
 }
 
 // seenBy connects to a pod and returns the source address that it saw.
-func seenBy(from netnstest.Namespace, pod netip.Addr) (source string, err error) {
+func seenBy(from netns.Namespace, pod netip.Addr) (source string, err error) {
 	const answering = 20 * time.Second
 	err = from.Do(func() error {
 		conn, err := net.DialTimeout("tcp4", netip.AddrPortFrom(pod, servicePort).String(), answering)
@@ -154,13 +154,13 @@ func expectAll(from, to *testCluster) {
 		copy(external[2:], internal[2:])
 		for j := range to.nodes {
 			for _, source := range []struct {
-				netnstest.Namespace
+				netns.Namespace
 				want netip.Addr
 			}{{from.pods[i], from.seenPod(i)}, {from.nodes[i], netip.AddrFrom4(external)}} {
 				// On a busy machine echoes are late, and a gateway then renews its tunnel: it sends ICMP errors for a
 				// moment, and a packet in flight is lost.
 				var got string
-				eventually.Succeeds(from.t, joining, func() (err error) {
+				wait.Succeeds(from.t, joining, func() (err error) {
 					got, err = seenBy(source.Namespace, to.seenPod(j))
 					return err
 				})
@@ -205,7 +205,7 @@ func (c *testCluster) part() {
 			c.t.Fatal(err)
 		}
 	}
-	eventually.Succeeds(c.t, joining, func() error {
+	wait.Succeeds(c.t, joining, func() error {
 		reports, err := c.reports()
 		if err != nil {
 			return err

@@ -15,8 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/bench/load"
-	"liqonet.io/liqonet/internal/eventually"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/wait"
 	"liqonet.io/liqonet/netops"
 )
 
@@ -45,7 +45,7 @@ func TestManyPeers(t *testing.T) {
 	for i := range *peers {
 		gateways = append(gateways, a.peerWithMany(k, b, i, i < *gatewaysOfOne))
 	}
-	eventually.Succeeds(t, joining, func() error {
+	wait.Succeeds(t, joining, func() error {
 		routes := a.nodes[0].Run("ip", "route", "show", "table", fmt.Sprint(netops.RoutingTable))
 		for i := range *peers {
 			for _, r := range seenOfMany(i) {
@@ -114,7 +114,7 @@ func TestManyPeers(t *testing.T) {
 		}
 	}
 	begin = time.Now()
-	eventually.Succeeds(t, joining, func() error {
+	wait.Succeeds(t, joining, func() error {
 		if left := n.Run("ip", "-o", "link"); strings.Contains(left, "lqn-gw") {
 			return fmt.Errorf("node has left:\n%s", left)
 		}
@@ -175,7 +175,7 @@ func (c *testCluster) peerWithMany(k kinds, peer *testCluster, i int, runs bool)
 // awaitEchoes waits until all nodes answer a gateway.
 func (c *testCluster) awaitEchoes(g *testGateway) {
 	c.t.Helper()
-	eventually.Succeeds(c.t, joining, func() error {
+	wait.Succeeds(c.t, joining, func() error {
 		s, err := c.statusOf(g)
 		if err != nil {
 			return err

@@ -10,9 +10,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"liqonet.io/liqonet/internal/eventually"
-	"liqonet.io/liqonet/internal/netnstest"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/netns"
+	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
 // TestEveryNodeReplaced replaces the nodes of the server's cluster one by one, by others with other addresses, and the
@@ -61,7 +61,7 @@ func TestEveryNodeReplaced(t *testing.T) {
 
 // replaceNode ends a node as a power failure does, has the gateway run on the other one, and makes another node in its
 // place.
-func (c *testCluster) replaceNode(underlay netnstest.Namespace, i int) *testGateway {
+func (c *testCluster) replaceNode(underlay netns.Namespace, i int) *testGateway {
 	c.t.Helper()
 	gone, old := c.nodeName(i), c.gateways[0]
 	c.nodes[i].IP("link set eth0 down")
@@ -103,7 +103,7 @@ func (c *testCluster) replaceNode(underlay netnstest.Namespace, i int) *testGate
 // awaitEndpoints waits until the client's gateway has recorded addresses of the server's nodes.
 func (c *testCluster) awaitEndpoints(want ...netip.Addr) {
 	c.t.Helper()
-	eventually.Succeeds(c.t, joining, func() error {
+	wait.Succeeds(c.t, joining, func() error {
 		cm, err := c.kube.CoreV1().ConfigMaps(records.DefaultNamespace).Get(c.t.Context(), c.gateways[0].id().Name(), metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -121,7 +121,7 @@ func (c *testCluster) awaitEndpoints(want ...netip.Addr) {
 // awaitAllProven waits until packets of every node of now have crossed since some time.
 func (c *testCluster) awaitAllProven(since time.Time) {
 	c.t.Helper()
-	eventually.Succeeds(c.t, joining, func() error {
+	wait.Succeeds(c.t, joining, func() error {
 		s, err := c.status()
 		if err != nil {
 			return err

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"testing"
 
-	"liqonet.io/liqonet/internal/eventually"
-	"liqonet.io/liqonet/internal/netnstest"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/netns"
+	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
 // Sizes of the narrow hops below, in bytes.
@@ -41,7 +41,7 @@ func TestPathSizes(t *testing.T) {
 }
 
 // route makes the underlay a router with narrow hops.
-func route(a, b *testCluster, underlay netnstest.Namespace) {
+func route(a, b *testCluster, underlay netns.Namespace) {
 	underlay.Run("sysctl", "-qw", "net.ipv4.ip_forward=1", "net.ipv4.conf.all.send_redirects=0", "net.ipv4.conf.br0.send_redirects=0")
 	for _, c := range []*testCluster{a, b} {
 		peer := map[*testCluster]*testCluster{a: b, b: a}[c]
@@ -58,7 +58,7 @@ func route(a, b *testCluster, underlay netnstest.Namespace) {
 }
 
 // narrow makes the router carry no more than so many bytes to any node.
-func narrow(underlay netnstest.Namespace, mtu int, clusters ...*testCluster) {
+func narrow(underlay netns.Namespace, mtu int, clusters ...*testCluster) {
 	for _, c := range clusters {
 		for i := range c.nodes {
 			ip(underlay, fmt.Sprintf("route replace %s dev br0 mtu lock %d", c.node(i), mtu))
@@ -69,7 +69,7 @@ func narrow(underlay netnstest.Namespace, mtu int, clusters ...*testCluster) {
 // awaitSizes waits until the gateway reports the sizes of the paths: of that to the peer, and of all its nodes'.
 func (c *testCluster) awaitSizes(between int, ofNodes ...int) {
 	c.t.Helper()
-	eventually.Succeeds(c.t, joining, func() error {
+	wait.Succeeds(c.t, joining, func() error {
 		s, err := c.status()
 		if err != nil {
 			return fmt.Errorf("status of cluster %s: %w", c.name, err)

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"liqonet.io/liqonet/internal/eventually"
-	"liqonet.io/liqonet/internal/netnstest"
+	"liqonet.io/liqonet/internal/testbed/netns"
+	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
 // standing is a TCP connection from a pod to a Service whose endpoint is a pod of the peer.
@@ -78,13 +78,13 @@ func (s *standing) goOn() {
 }
 
 // awaitReady waits until the helper in a namespace has made a pass.
-func awaitReady(t *testing.T, ns netnstest.Namespace) {
+func awaitReady(t *testing.T, ns netns.Namespace) {
 	t.Helper()
-	eventually.Succeeds(t, joining, func() error { _, err := ask(ns, "/readyz"); return err })
+	wait.Succeeds(t, joining, func() error { _, err := ask(ns, "/readyz"); return err })
 }
 
 // ask asks the helper in a namespace.
-func ask(ns netnstest.Namespace, path string) (string, error) {
+func ask(ns netns.Namespace, path string) (string, error) {
 	client := http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, network, address string) (c net.Conn, err error) {

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"liqonet.io/liqonet/internal/netnstest"
+	"liqonet.io/liqonet/internal/testbed/netns"
 )
 
 // A mark says in which phase of a test a packet was sent. It fills the packet, so that what quotes a part of one is
@@ -45,7 +45,7 @@ func markIn(packet []byte) string {
 // talker sends datagrams to all pods of the peer, from a pod or a node, until the test ends: by sockets that it keeps,
 // and by a new one each time.
 type talker struct {
-	netnstest.Namespace
+	netns.Namespace
 	name    string
 	targets []netip.Addr
 	rounds  atomic.Int64
@@ -67,7 +67,7 @@ func (k *talker) silent() bool {
 	return k.mark == ""
 }
 
-func startTalker(t *testing.T, ns netnstest.Namespace, name string, targets []netip.Addr) *talker {
+func startTalker(t *testing.T, ns netns.Namespace, name string, targets []netip.Addr) *talker {
 	k := &talker{Namespace: ns, name: name, targets: targets, mark: markBefore}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

@@ -19,11 +19,11 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"liqonet.io/liqonet/internal/cluster"
-	"liqonet.io/liqonet/internal/eventually"
+	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/netns"
+	"liqonet.io/liqonet/internal/testbed/wait"
 	"liqonet.io/liqonet/internal/inspect/trace"
 	"liqonet.io/liqonet/internal/inspect/trace/probe"
-	"liqonet.io/liqonet/internal/netnstest"
-	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/templates"
 )
 
@@ -39,7 +39,7 @@ type inside struct {
 func (i inside) Close() error { return errors.Join(i.WriteCloser.Close(), i.cmd.Wait()) }
 
 // tracer gives a cluster what network trace needs, and adds the namespaces of its pods.
-func (c *testCluster) tracer(pods map[string]netnstest.Namespace) *cluster.Cluster {
+func (c *testCluster) tracer(pods map[string]netns.Namespace) *cluster.Cluster {
 	c.t.Helper()
 	for i, n := range c.nodes {
 		pod := &corev1.Pod{
@@ -69,7 +69,7 @@ func (c *testCluster) tracer(pods map[string]netnstest.Namespace) *cluster.Clust
 func TestTrace(t *testing.T) {
 	t.Parallel()
 	a, b := severalGateways(t, records.ActiveActive)
-	pods := map[string]netnstest.Namespace{}
+	pods := map[string]netns.Namespace{}
 	o := trace.Options{
 		Local: a.tracer(pods), Remote: b.tracer(pods), From: inPods(0, podNumber).String(), To: b.seenPod(1).String(), Port: servicePort, Live: true,
 		Exec: func(ctx context.Context, c *cluster.Cluster, pod string, command ...string) (io.ReadWriteCloser, error) {
@@ -103,7 +103,7 @@ func TestTrace(t *testing.T) {
 		o.Protocol = protocol
 		// A busy machine loses echoes, so that nodes and gateways seem not to be verified, and packets change their
 		// way, for a moment.
-		eventually.Succeeds(t, joining, func() error {
+		wait.Succeeds(t, joining, func() error {
 			r, err := trace.Run(t.Context(), o, nil)
 			if err == nil {
 				err = wrong(r)
@@ -142,7 +142,7 @@ func TestTrace(t *testing.T) {
 		})
 	}
 	for _, fault := range []struct {
-		at       netnstest.Namespace
+		at       netns.Namespace
 		rule     string
 		want     string
 		protocol trace.Protocol

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"liqonet.io/liqonet/internal/eventually"
+	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
 // trafficPort is where pods answer, trafficEvery how often they are asked.
@@ -36,7 +36,7 @@ func (k *traffic) lost(t *testing.T) (lost int64) {
 	t.Helper()
 	for _, f := range k.flows {
 		sent := f.sent.Load()
-		eventually.Succeeds(t, joining, func() error {
+		wait.Succeeds(t, joining, func() error {
 			if f.last.Load() <= sent {
 				return fmt.Errorf("from %s nothing is answered", f.name)
 			}

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"liqonet.io/liqonet/internal/eventually"
+	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
 const (
@@ -75,7 +75,7 @@ func cutOff(a, b, from *testCluster) *testGateway {
 // awaitPod waits until a pod is the gateway, and packets of the nodes cross by it that are not cut off.
 func (c *testCluster) awaitPod(g *testGateway, since time.Time) {
 	c.t.Helper()
-	eventually.Succeeds(c.t, joining, func() error {
+	wait.Succeeds(c.t, joining, func() error {
 		s, err := c.statusOf(g)
 		if err != nil {
 			return err
@@ -96,7 +96,7 @@ func (c *testCluster) awaitPod(g *testGateway, since time.Time) {
 // awaitSteppedDown waits until a pod of a gateway has no tunnel any more.
 func (c *testCluster) awaitSteppedDown(g *testGateway) {
 	c.t.Helper()
-	eventually.Succeeds(c.t, joining, func() error {
+	wait.Succeeds(c.t, joining, func() error {
 		if g.helper.logged("stepsDown=true") == 0 {
 			return errors.New("the first pod has not stepped down")
 		}
@@ -133,7 +133,7 @@ func (c *testCluster) expectRestarted(old *testGateway, k *traffic) {
 	c.t.Helper()
 	old.helper.kill()
 	c.start(old)
-	eventually.Succeeds(c.t, joining, func() error { _, err := ask(old.Namespace, "/livez"); return err })
+	wait.Succeeds(c.t, joining, func() error { _, err := ask(old.Namespace, "/livez"); return err })
 	c.expectUndisturbed(k)
 	c.awaitPod(c.gateways[0], time.Now())
 	if _, err := ask(old.Namespace, "/livez"); err != nil {

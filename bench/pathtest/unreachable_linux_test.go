@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"testing"
 
-	"liqonet.io/liqonet/internal/eventually"
-	"liqonet.io/liqonet/internal/netnstest"
+	"liqonet.io/liqonet/internal/testbed/netns"
+	"liqonet.io/liqonet/internal/testbed/wait"
 	"liqonet.io/liqonet/netops"
 )
 
@@ -34,7 +34,7 @@ func TestNodeWithoutAPIServer(t *testing.T) {
 	a.nodeHelpers[1].kill()
 	before := kernelOf(a.nodes[1])
 	a.startNode(1)
-	eventually.Succeeds(t, joining, func() error {
+	wait.Succeeds(t, joining, func() error {
 		if n := a.nodeHelpers[1].logged("it is tried again"); n < retriesSeen {
 			return fmt.Errorf("the helper has looked for its API server %d times", n)
 		}
@@ -61,6 +61,6 @@ func TestNodeWithoutAPIServer(t *testing.T) {
 }
 
 // kernelOf is what a node's kernel has of liqonet, whole.
-func kernelOf(ns netnstest.Namespace) string {
+func kernelOf(ns netns.Namespace) string {
 	return pathIn(ns) + ns.Run("sh", "-c", "ip -br addr show; nft -s list table ip "+netops.Table+"; nft -s list ruleset ip6")
 }

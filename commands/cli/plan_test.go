@@ -6,7 +6,7 @@ import (
 	"liqonet.io/liqonet/commands/ui"
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/datapath"
-	"liqonet.io/liqonet/internal/golden"
+	"liqonet.io/liqonet/internal/testbed/golden"
 	"liqonet.io/liqonet/internal/peering/plan"
 )
 

@@ -10,7 +10,7 @@ import (
 	"liqonet.io/liqonet/commands/cli"
 	"liqonet.io/liqonet/commands/ui"
 	"liqonet.io/liqonet/internal/cluster/clustertest"
-	"liqonet.io/liqonet/internal/golden"
+	"liqonet.io/liqonet/internal/testbed/golden"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/ipam"
 )

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"liqonet.io/liqonet/commands/cli"
-	"liqonet.io/liqonet/internal/golden"
+	"liqonet.io/liqonet/internal/testbed/golden"
 	"liqonet.io/liqonet/internal/inspect/status"
 	"liqonet.io/liqonet/internal/peering"
 	"liqonet.io/liqonet/internal/peering/expose"

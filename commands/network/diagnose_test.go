@@ -13,7 +13,7 @@ import (
 
 	"liqonet.io/liqonet/commands/cli"
 	"liqonet.io/liqonet/commands/ui"
-	"liqonet.io/liqonet/internal/golden"
+	"liqonet.io/liqonet/internal/testbed/golden"
 	"liqonet.io/liqonet/internal/inspect/diagnose"
 	"liqonet.io/liqonet/internal/progress"
 )

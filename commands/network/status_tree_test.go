@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"liqonet.io/liqonet/commands/ui"
-	"liqonet.io/liqonet/internal/golden"
+	"liqonet.io/liqonet/internal/testbed/golden"
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/inspect/status"
 )

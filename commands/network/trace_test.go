@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"liqonet.io/liqonet/commands/cli"
-	"liqonet.io/liqonet/internal/golden"
+	"liqonet.io/liqonet/internal/testbed/golden"
 	"liqonet.io/liqonet/internal/inspect/trace"
 	"liqonet.io/liqonet/internal/inspect/trace/probe"
 )

@@ -24,7 +24,7 @@ import (
 
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/cluster/clustertest"
-	"liqonet.io/liqonet/internal/golden"
+	"liqonet.io/liqonet/internal/testbed/golden"
 )
 
 // fixture reads the objects of a cluster in testdata/clusters. Kinds that the scheme does not know are read

@@ -16,10 +16,10 @@ import (
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 	corev1 "k8s.io/api/core/v1"
 
-	"liqonet.io/liqonet/internal/eventually"
 	"liqonet.io/liqonet/internal/health"
-	"liqonet.io/liqonet/internal/netnstest"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/netns"
+	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
 // testCluster is one of two clusters with the same ranges: a node with a pod, and the gateway's pod on that node.
@@ -27,7 +27,7 @@ type testCluster struct {
 	t                         *testing.T
 	role                      records.Role
 	number                    byte // 1: the server, 2: the client
-	node, pod, gateway        netnstest.Namespace
+	node, pod, gateway        netns.Namespace
 	key                       wgtypes.Key
 	nodeHelper, gatewayHelper *process
 	written                   latest
@@ -47,7 +47,7 @@ func (c *testCluster) nodeAddress() string { return fmt.Sprintf("172.31.0.%d", c
 // twoClusters starts the helpers of two clusters and waits until packets cross.
 func twoClusters(t *testing.T) (server, client *testCluster) {
 	t.Helper()
-	underlay := netnstest.New(t)
+	underlay := netns.New(t)
 	underlay.IP("link add br0 type bridge")
 	underlay.IP("link set br0 up")
 	server = &testCluster{t: t, role: records.Server, number: 1}
@@ -67,7 +67,7 @@ func twoClusters(t *testing.T) (server, client *testCluster) {
 	server.start(client.key.PublicKey(), preshared)
 	client.start(server.key.PublicKey(), preshared)
 	for _, c := range []*testCluster{server, client} {
-		eventually.Holds(t, string(c.role)+" proves its path", patience, func() bool {
+		wait.Until(t, string(c.role)+" proves its path", patience, func() bool {
 			s, _ := c.written.get()
 			return c.written.stated() == string(health.Healthy) && !s.LastHandshake.IsZero() && !s.LastEcho.IsZero() && len(s.Nodes) == 1 && !s.Nodes[0].LastProof.IsZero()
 		})
@@ -76,8 +76,8 @@ func twoClusters(t *testing.T) (server, client *testCluster) {
 }
 
 // build makes the namespaces and what a simple CNI makes.
-func (c *testCluster) build(underlay netnstest.Namespace) {
-	c.node = netnstest.New(c.t)
+func (c *testCluster) build(underlay netns.Namespace) {
+	c.node = netns.New(c.t)
 	port := fmt.Sprint("node", c.number)
 	c.node.IP("link add eth0 type veth peer name " + port + " netns " + underlay.Path())
 	underlay.IP("link set " + port + " master br0 up")
@@ -94,8 +94,8 @@ func (c *testCluster) build(underlay netnstest.Namespace) {
 }
 
 // attach makes a pod.
-func (c *testCluster) attach(port string, a netip.Addr) netnstest.Namespace {
-	pod := netnstest.New(c.t)
+func (c *testCluster) attach(port string, a netip.Addr) netns.Namespace {
+	pod := netns.New(c.t)
 	pod.IP("link add eth0 type veth peer name " + port + " netns " + c.node.Path())
 	c.node.IP("link set " + port + " master cni0 up")
 	pod.IP("link set eth0 up")

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"liqonet.io/liqonet/internal/eventually"
 	"liqonet.io/liqonet/internal/health"
+	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
 // TestHelpersConnect: packets cross two clusters of the same ranges, whose kernels nobody but the helpers configured.
@@ -27,12 +27,12 @@ func TestHelpersConnect(t *testing.T) {
 	}
 	// The packets that verify the path go to nodes of the peer, not to pods.
 	client.node.IP("rule add pref 50 to 10.11.0.0/16 lookup main")
-	eventually.Holds(t, "a rule of another program is reported", 5*time.Second, func() bool {
+	wait.Until(t, "a rule of another program is reported", 5*time.Second, func() bool {
 		s, _ := client.written.get()
 		return strings.Contains(s.Nodes[0].Refused, "rule 50 to 10.11.0.0/16 table 254, ")
 	})
 	client.node.IP("rule del pref 50")
-	eventually.Holds(t, "the rule is gone", 5*time.Second, func() bool {
+	wait.Until(t, "the rule is gone", 5*time.Second, func() bool {
 		s, _ := client.written.get()
 		return s.Nodes[0].Refused == "" && client.written.stated() == string(health.Healthy)
 	})

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"liqonet.io/liqonet/internal/netnstest"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/netns"
 	"liqonet.io/liqonet/netops"
 )
 
@@ -19,7 +19,7 @@ func TestKernelStateIsLogged(t *testing.T) {
 	fabric := testFabric()
 	fabric.Overlay.Kind = records.VXLAN
 	v := nodeView{fabric: &fabric, peerings: []records.Peering{testPeering()}, gateways: map[records.GatewayID]records.Gateway{firstGateway("b"): testGateway()}}
-	ns := netnstest.New(t)
+	ns := netns.New(t)
 	var kernel *netops.Kernel
 	if err := ns.Do(func() (err error) { kernel, err = netops.Open(); return err }); err != nil {
 		t.Fatal(err)

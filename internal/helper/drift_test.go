@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"liqonet.io/liqonet/internal/netnstest"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/netns"
 	"liqonet.io/liqonet/netops"
 )
 
@@ -25,7 +25,7 @@ func TestDrift(t *testing.T) {
 	v.peerings, v.gateways[firstGateway("c")] = append(v.peerings, secondPeering()), secondGateway()
 	two := state()
 
-	ns := netnstest.New(t)
+	ns := netns.New(t)
 	var kernel *netops.Kernel
 	if err := ns.Do(func() (err error) { kernel, err = netops.Open(); return err }); err != nil {
 		t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"liqonet.io/liqonet/internal/netnstest"
+	"liqonet.io/liqonet/internal/testbed/netns"
 	"liqonet.io/liqonet/netops"
 	"liqonet.io/liqonet/netops/echo"
 )
@@ -93,7 +93,7 @@ func cheap(t *testing.T, measure func() (share, base float64)) {
 }
 
 // flooded floods a helper and returns the share of a core that it takes. The kernel must drop some of it.
-func flooded(t *testing.T, helper *process, chain string, from netnstest.Namespace, target netip.AddrPort, messages [][]byte) float64 {
+func flooded(t *testing.T, helper *process, chain string, from netns.Namespace, target netip.AddrPort, messages [][]byte) float64 {
 	t.Helper()
 	before, dropped, begin := helper.used(), helper.counter(chain), time.Now()
 	sent := flood(t, from, target, floodTime, messages)
@@ -109,7 +109,7 @@ func flooded(t *testing.T, helper *process, chain string, from netnstest.Namespa
 }
 
 // flood sends messages in turn from a namespace and returns how many.
-func flood(t *testing.T, from netnstest.Namespace, to netip.AddrPort, during time.Duration, messages [][]byte) (sent int) {
+func flood(t *testing.T, from netns.Namespace, to netip.AddrPort, during time.Duration, messages [][]byte) (sent int) {
 	t.Helper()
 	if err := from.Do(func() error {
 		c, err := (&net.Dialer{}).DialContext(context.Background(), "udp4", to.String())

@@ -17,8 +17,8 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
-	"liqonet.io/liqonet/internal/netnstest"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/netns"
 	"liqonet.io/liqonet/netops"
 )
 
@@ -125,7 +125,7 @@ func TestFirstPass(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ns := netnstest.New(t)
+			ns := netns.New(t)
 			ns.IP("link add v0 type veth peer name v1")
 			ns.IP("addr add " + test.address + " dev v0")
 			l := guardLoop(t, nil, test.objects...)

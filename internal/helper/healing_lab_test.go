@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"liqonet.io/liqonet/internal/eventually"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
 // healingLimit is within which what others did to a Lease, or to a gateway's object, is undone: two seconds as a rule.
@@ -79,7 +79,7 @@ func TestLabHealing(t *testing.T) {
 					t.Fatal(err)
 				}
 				var after *coordinationv1.Lease
-				took := eventually.Holds(t, "the Lease again", healingLimit, func() bool {
+				took := wait.Until(t, "the Lease again", healingLimit, func() bool {
 					after = k.lease()
 					return after != nil && after.ResourceVersion != before.ResourceVersion
 				})
@@ -118,12 +118,12 @@ func healGateway(t *testing.T, client kubernetes.Interface, namespace string) {
 			`{"data":null}`, `{"data":{"record":"x"}}`, `{"metadata":{"labels":null}}`, `{"metadata":{"labels":{"liqonet.io/component":"fabric"}}}`,
 			`{"metadata":{"labels":{"liqonet.io/peering":"c"}}}`,
 		} {
-			eventually.Holds(t, name+" before", patience, func() bool { ok, _ := good(name); return ok })
+			wait.Until(t, name+" before", patience, func() bool { ok, _ := good(name); return ok })
 			_, before := good(name)
 			if _, err := maps.Patch(t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
 				t.Fatal(err)
 			}
-			took := eventually.Holds(t, name+" after "+patch, healingLimit, func() bool { ok, now := good(name); return ok && now != before })
+			took := wait.Until(t, name+" after "+patch, healingLimit, func() bool { ok, now := good(name); return ok && now != before })
 			t.Logf("%s after %s: %s", name, patch, took.Round(time.Millisecond))
 		}
 	}

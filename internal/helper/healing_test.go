@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 
-	"liqonet.io/liqonet/internal/eventually"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
 // leaseKeeper is the part of a node's helper that keeps its Lease, without a kernel.
@@ -82,7 +82,7 @@ func (k leaseKeeper) lease() *coordinationv1.Lease {
 func (k leaseKeeper) await(what string, within time.Duration) *coordinationv1.Lease {
 	k.t.Helper()
 	var l *coordinationv1.Lease
-	eventually.Holds(k.t, what, within, func() bool { l = k.lease(); return l != nil })
+	wait.Until(k.t, what, within, func() bool { l = k.lease(); return l != nil })
 	return l
 }
 
@@ -163,7 +163,7 @@ func TestAlteredGatewayObjects(t *testing.T) {
 		return err == nil
 	}
 	for _, name := range []string{firstGateway("b").Name(), firstGateway("b").StatusName()} {
-		eventually.Holds(t, "the first "+name, patience, func() bool { return good(name) })
+		wait.Until(t, "the first "+name, patience, func() bool { return good(name) })
 		for what, change := range map[string]func(*corev1.ConfigMap){
 			"text": func(cm *corev1.ConfigMap) { cm.Data[records.DataKey] = "x" }, "no data": func(cm *corev1.ConfigMap) { cm.Data = nil },
 			"component": func(cm *corev1.ConfigMap) { cm.Labels[records.LabelComponent] = records.ComponentFabric },
@@ -177,7 +177,7 @@ func TestAlteredGatewayObjects(t *testing.T) {
 			if _, err := maps.Update(t.Context(), cm, metav1.UpdateOptions{}); err != nil {
 				t.Fatal(err)
 			}
-			took := eventually.Holds(t, what+" of "+name, patience, func() bool { return good(name) })
+			took := wait.Until(t, what+" of "+name, patience, func() bool { return good(name) })
 			t.Logf("%s of %s is back after %s", what, name, took.Round(time.Millisecond))
 		}
 	}

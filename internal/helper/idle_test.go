@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"liqonet.io/liqonet/internal/netnstest"
+	"liqonet.io/liqonet/internal/testbed/netns"
 )
 
 // idleShare is the share of a core that a node's helper may take when nothing happens. On a machine at rest it takes
@@ -52,7 +52,7 @@ func TestIdle(t *testing.T) {
 
 // crowd adds foreign objects: a thousand neighbours, addresses, nexthops and nftables chains, and for each of these
 // ofEach routes and rules.
-func crowd(ns netnstest.Namespace, ofEach int) {
+func crowd(ns netns.Namespace, ofEach int) {
 	var ip, nft strings.Builder
 	ip.WriteString("link add crowd type bridge\nlink set crowd up\naddr add 198.18.0.1/15 dev crowd\n")
 	nft.WriteString("table ip crowd {\n")

@@ -17,7 +17,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"liqonet.io/liqonet/internal/eventually"
+	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
 // TestThousandConnections: who opens a thousand connections to probes and metrics, and says nothing, or half a request,
@@ -95,11 +95,11 @@ func probeBeside(t *testing.T, address string, crowd int, says string) error {
 	// seconds.
 	client := http.Client{Timeout: 4 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	err := probe(t.Context(), &client, address)
-	eventually.Holds(t, fmt.Sprintf("at most %d of %d connections", connectionsMost, crowd), patience, func() bool {
+	wait.Until(t, fmt.Sprintf("at most %d of %d connections", connectionsMost, crowd), patience, func() bool {
 		return countOpen(all) <= connectionsMost
 	})
 	// Those that are left end, too.
-	eventually.Holds(t, "the end of all of them", patience, func() bool { return countOpen(all) == 0 })
+	wait.Until(t, "the end of all of them", patience, func() bool { return countOpen(all) == 0 })
 	return err
 }
 

@@ -22,9 +22,9 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 
-	"liqonet.io/liqonet/internal/eventually"
-	"liqonet.io/liqonet/internal/netnstest"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/netns"
+	"liqonet.io/liqonet/internal/testbed/wait"
 	"liqonet.io/liqonet/netops"
 	"liqonet.io/liqonet/netops/nft"
 )
@@ -32,7 +32,7 @@ import (
 // process is a helper that runs in a namespace, with a cluster in its memory.
 type process struct {
 	t       *testing.T
-	netns   netnstest.Namespace
+	netns   netns.Namespace
 	command *exec.Cmd
 	kernel  *netops.Kernel
 	orders  io.WriteCloser
@@ -53,7 +53,7 @@ func (p *process) Write(b []byte) (int, error) {
 }
 
 // start begins a helper in a namespace; listen must follow.
-func start(t *testing.T, ns netnstest.Namespace, c childConfig) *process {
+func start(t *testing.T, ns netns.Namespace, c childConfig) *process {
 	t.Helper()
 	p := &process{t: t, netns: ns, ended: make(chan struct{}), cpu: make(chan time.Duration, 1)}
 	p.metrics.Transport = &http.Transport{
@@ -198,7 +198,7 @@ func (p *process) rest(t *testing.T) {
 	t.Helper()
 	const quiet = 4 * passPause
 	passes, since := p.counter(passesMetric), time.Now()
-	eventually.Holds(t, "rest", patience, func() bool {
+	wait.Until(t, "rest", patience, func() bool {
 		if n := p.counter(passesMetric); n != passes {
 			passes, since = n, time.Now()
 		}

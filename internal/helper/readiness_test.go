@@ -11,15 +11,15 @@ import (
 
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 
-	"liqonet.io/liqonet/internal/eventually"
-	"liqonet.io/liqonet/internal/netnstest"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/netns"
+	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
 // TestReadinessOfAGateway: it is not ready before it serves its peering, and a record that is damaged later is shown by
 // its status, not by its readiness.
 func TestReadinessOfAGateway(t *testing.T) {
-	ns, keys := netnstest.New(t), t.TempDir()
+	ns, keys := netns.New(t), t.TempDir()
 	ns.IP("link add eth0 type veth peer name far0")
 	ns.IP("link set eth0 up")
 	ns.IP("addr add " + gatewayAddress.String() + "/24 dev eth0")
@@ -49,8 +49,8 @@ func TestReadinessOfAGateway(t *testing.T) {
 	p.send(order{ConfigMap: gatewayMap(t, "b", testGateway())})
 	p.send(order{ConfigMap: fabricMap(t, testFabric())})
 	const unavailable = "503 Service Unavailable"
-	eventually.Holds(t, "an answer", patience, func() bool { err := p.ready(); return err == nil || err.Error() == unavailable })
-	eventually.Holds(t, "a pass without the peering's record", patience, func() bool { return p.counter("liqonet_records_refused") == 1 })
+	wait.Until(t, "an answer", patience, func() bool { err := p.ready(); return err == nil || err.Error() == unavailable })
+	wait.Until(t, "a pass without the peering's record", patience, func() bool { return p.counter("liqonet_records_refused") == 1 })
 	if err := p.ready(); err == nil || err.Error() != unavailable {
 		t.Errorf("before there is a record of its peering: %v", err)
 	}
@@ -60,11 +60,11 @@ func TestReadinessOfAGateway(t *testing.T) {
 	tunnel.PublicKey = peer.PublicKey().String()
 	tunnel.Endpoints, tunnel.Address, tunnel.PeerAddress = nil, netip.MustParsePrefix("169.254.18.1/30"), netip.MustParseAddr("169.254.18.2")
 	p.send(order{ConfigMap: peeringMap(t, server)})
-	eventually.Succeeds(t, patience, p.ready)
+	wait.Succeeds(t, patience, p.ready)
 	damaged := peeringMap(t, server)
 	damaged.Data[records.DataKey] = "x"
 	p.send(order{ConfigMap: damaged})
-	eventually.Holds(t, "the fault in the status", patience, func() bool {
+	wait.Until(t, "the fault in the status", patience, func() bool {
 		s, _ := written.get()
 		return len(s.Failed) == 1 && !strings.Contains(s.Failed[0], errWaiting.Error()) // of the first passes
 	})

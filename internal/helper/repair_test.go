@@ -13,8 +13,8 @@ import (
 	"golang.zx2c4.com/wireguard/wgctrl"
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 
-	"liqonet.io/liqonet/internal/eventually"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/wait"
 	"liqonet.io/liqonet/netops"
 )
 
@@ -118,7 +118,7 @@ func TestRepair(t *testing.T) {
 					times++
 				})
 			}
-			eventually.Holds(t, "status that tells", patience, func() bool {
+			wait.Until(t, "status that tells", patience, func() bool {
 				s, _ := client.written.get()
 				return place.told(s) >= times
 			})
@@ -171,8 +171,8 @@ func repair(t *testing.T, p *process, change func(*process)) (took time.Duration
 		}
 	}()
 	// What is not there cannot be asked for by TCP, and what is not in the state is told by the counter only.
-	took = eventually.Holds(t, "repair", patience, func() bool { return p.state(t) == want })
-	took += eventually.Holds(t, "counted repair", patience, func() bool { return p.counter(driftMetric) > drift })
+	took = wait.Until(t, "repair", patience, func() bool { return p.state(t) == want })
+	took += wait.Until(t, "counted repair", patience, func() bool { return p.counter(driftMetric) > drift })
 	p.rest(t)
 	return took, p.counter(passesMetric) - before
 }

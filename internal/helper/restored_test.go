@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"liqonet.io/liqonet/internal/eventually"
+	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
 // versioned is an API server's ConfigMaps, with versions as k8s.io/apiserver has them: a watch delivers what is newer
@@ -133,7 +133,7 @@ func TestRestoredStore(t *testing.T) {
 		t.Helper()
 		for _, text := range []string{"y", "z"} {
 			api.write("made since", text)
-			eventually.Holds(t, "what is written", patience, func() bool { return has("kept=new", "made since="+text) })
+			wait.Until(t, "what is written", patience, func() bool { return has("kept=new", "made since="+text) })
 		}
 	}
 	follows()
@@ -145,7 +145,7 @@ func TestRestoredStore(t *testing.T) {
 	}
 	api.restart(backup)
 	api.write("after", "z")
-	eventually.Holds(t, "the restored state, and what is written then", patience, func() bool { return has("after=z", "deleted since=x", "kept=old") })
+	wait.Until(t, "the restored state, and what is written then", patience, func() bool { return has("after=z", "deleted since=x", "kept=old") })
 }
 
 func (v *versioned) listed() int {

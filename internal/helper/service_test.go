@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"liqonet.io/liqonet/internal/netnstest"
+	"liqonet.io/liqonet/internal/testbed/netns"
 	"liqonet.io/liqonet/netops"
 )
 
@@ -24,7 +24,7 @@ func TestBrokenWatch(t *testing.T) {
 		number int
 	}{{"routes", unix.NETLINK_ROUTE}, {"firewall", unix.NETLINK_NETFILTER}} {
 		t.Run(family.name, func(t *testing.T) {
-			ns := netnstest.New(t)
+			ns := netns.New(t)
 			kernel, err := netops.OpenAt(ns.FD())
 			if err != nil {
 				t.Fatal(err)
@@ -51,7 +51,7 @@ func TestBrokenWatch(t *testing.T) {
 
 // tell sends an error to each socket in a namespace that hears notifications of a netlink family, as if the kernel
 // did.
-func tell(t *testing.T, ns netnstest.Namespace, family int) {
+func tell(t *testing.T, ns netns.Namespace, family int) {
 	t.Helper()
 	var message []byte
 	message = binary.NativeEndian.AppendUint32(message, unix.NLMSG_HDRLEN+unix.SizeofNlMsgerr)

@@ -7,14 +7,14 @@ import (
 	"slices"
 	"testing"
 
-	"liqonet.io/liqonet/internal/eventually"
-	"liqonet.io/liqonet/internal/netnstest"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/netns"
+	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
 // TestUnreachableGateway: a node without a route to one peering's gateway serves the others, and says what is wrong.
 func TestUnreachableGateway(t *testing.T) {
-	ns := netnstest.New(t)
+	ns := netns.New(t)
 	ns.IP("link add eth0 type veth peer name world")
 	ns.IP("link set world up")
 	ns.IP("link set eth0 up")
@@ -44,7 +44,7 @@ func TestUnreachableGateway(t *testing.T) {
 			t.Logf("the report: %+v", got)
 		}
 	}()
-	eventually.Holds(t, "report of both peerings, and of the way to the gateway of one", patience, func() bool {
+	wait.Until(t, "report of both peerings, and of the way to the gateway of one", patience, func() bool {
 		_, got = written.get()
 		_, lostToo := got.OverlaySources[firstGateway(lost.Name)]
 		return slices.Equal(got.Peerings, []string{lost.Name, "b"}) && got.OverlaySources[firstGateway("b")].IsValid() && !lostToo

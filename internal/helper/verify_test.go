@@ -6,11 +6,11 @@ import (
 	"slices"
 	"testing"
 
-	"liqonet.io/liqonet/internal/netnstest"
+	"liqonet.io/liqonet/internal/testbed/netns"
 )
 
 func TestVerifyTellsAndRemoves(t *testing.T) {
-	ns := netnstest.New(t)
+	ns := netns.New(t)
 	verify := func(remove bool) (left []string) {
 		t.Helper()
 		err := ns.Do(func() (err error) {

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"liqonet.io/liqonet/internal/golden"
 	"liqonet.io/liqonet/internal/pathtest/probe"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/golden"
 	"liqonet.io/liqonet/ipam/translate"
 )
 

@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"liqonet.io/liqonet/internal/eventually"
 	"liqonet.io/liqonet/internal/inventory"
+	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
 // TestLabAgainAtOnce interrupts connect after a write, and runs it again at once: that waits until the first is rolled
@@ -94,7 +94,7 @@ func TestLabInterruptedBeforeOthers(t *testing.T) {
 		for range 3 {
 			others = append(others, waiting.start(t, a.connectArgs()...))
 		}
-		eventually.Holds(t, "three runs to wait", eventually.Patience, func() bool { return asked.Load() > 20 })
+		wait.Until(t, "three runs to wait", wait.Timeout, func() bool { return asked.Load() > 20 })
 		if err := first.cmd.Process.Signal(syscall.SIGINT); err != nil {
 			t.Error(err)
 		}

@@ -17,8 +17,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"liqonet.io/liqonet/internal/eventually"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/wait"
 	"liqonet.io/liqonet/templates"
 )
 
@@ -201,7 +201,7 @@ func TestLabRefused(t *testing.T) {
 	a := act{stages: stages, namespace: "none"}
 	before := map[string]string{}
 	// Controllers make their first objects for some seconds.
-	eventually.Holds(t, "what is made or removed by controllers", eventually.Patience, func() bool {
+	wait.Until(t, "what is made or removed by controllers", wait.Timeout, func() bool {
 		last := before
 		before = a.objects(t)
 		return cmp.Equal(last, before)
@@ -330,7 +330,7 @@ func (a act) makeNamespace(t *testing.T, s *stage) {
 		t.Fatal(err)
 	}
 	// Controllers have made what is in every namespace.
-	eventually.Holds(t, "what is made or removed by controllers", eventually.Patience, func() bool {
+	wait.Until(t, "what is made or removed by controllers", wait.Timeout, func() bool {
 		_, noAccount := s.kube.CoreV1().ServiceAccounts(a.namespace).Get(t.Context(), "default", metav1.GetOptions{})
 		_, noRoot := s.kube.CoreV1().ConfigMaps(a.namespace).Get(t.Context(), "kube-root-ca.crt", metav1.GetOptions{})
 		return noAccount == nil && noRoot == nil
@@ -351,7 +351,7 @@ func (a act) terminate(t *testing.T, cluster string) {
 		t.Fatal(err)
 	}
 	// Nothing else is left.
-	eventually.Holds(t, "what is made or removed by controllers", eventually.Patience, func() bool {
+	wait.Until(t, "what is made or removed by controllers", wait.Timeout, func() bool {
 		all, err := maps.List(t.Context(), metav1.ListOptions{})
 		accounts, e := s.kube.CoreV1().ServiceAccounts(a.namespace).List(t.Context(), metav1.ListOptions{})
 		return err == nil && e == nil && len(all.Items) == 1 && all.Items[0].DeletionTimestamp != nil && len(accounts.Items) == 0

@@ -24,9 +24,9 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"liqonet.io/liqonet/internal/cluster"
-	"liqonet.io/liqonet/internal/eventually"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
 // stage is a real control plane without real nodes: one node, and in it every helper, is played. Everything else
@@ -74,7 +74,7 @@ func (s *stage) join(t *testing.T) {
 	}
 	s.beat(t.Context(), t)
 	// Without the taints of a node that is new.
-	eventually.Holds(t, "what is made or removed by controllers", eventually.Patience, func() bool {
+	wait.Until(t, "what is made or removed by controllers", wait.Timeout, func() bool {
 		node, err := s.kube.CoreV1().Nodes().Get(t.Context(), s.node, metav1.GetOptions{})
 		return err == nil && len(node.Spec.Taints) == 0
 	})

@@ -5,18 +5,18 @@ import (
 	"strings"
 	"testing"
 
-	"liqonet.io/liqonet/internal/netnstest"
+	"liqonet.io/liqonet/internal/testbed/netns"
 )
 
 // namespace is a network namespace of the test's own.
 type namespace struct {
-	netnstest.Namespace
+	netns.Namespace
 	t *testing.T
 }
 
 func newNamespace(t *testing.T) namespace {
 	t.Helper()
-	return namespace{netnstest.New(t), t}
+	return namespace{netns.New(t), t}
 }
 
 // in is the namespace as a subtest uses it.

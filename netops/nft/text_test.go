@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"liqonet.io/liqonet/internal/golden"
+	"liqonet.io/liqonet/internal/testbed/golden"
 )
 
 func mustPrefixes(texts ...string) []netip.Prefix {

@@ -15,7 +15,7 @@ import (
 	"golang.zx2c4.com/wireguard/tun"
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 
-	"liqonet.io/liqonet/internal/eventually"
+	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
 // TestBuffersAreLimited floods a gateway that stands still while it writes to its link: what waits takes bounded
@@ -106,7 +106,7 @@ func (e *end) join(t *testing.T, other *end, keepAlive time.Duration) {
 // await sends packets from another end until so many have come out of this one.
 func (e *end) await(t *testing.T, count int64, from *end) {
 	t.Helper()
-	eventually.Holds(t, "packets arrive", patience, func() bool {
+	wait.Until(t, "packets arrive", patience, func() bool {
 		select {
 		case from.reads <- struct{}{}:
 		default:

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 
-	"liqonet.io/liqonet/internal/eventually"
+	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
 func TestTunnelCarriesTraffic(t *testing.T) {
@@ -304,7 +304,7 @@ func TestOpenRefusesWhatCannotBe(t *testing.T) {
 		}
 		return holder.Close()
 	})
-	eventually.Holds(t, "the link of the device that could not start is gone", patience, func() bool { return !h.hasLink(linkName) })
+	wait.Until(t, "the link of the device that could not start is gone", patience, func() bool { return !h.hasLink(linkName) })
 }
 
 // TestNameServerThatDoesNotAnswer: neither Apply nor Stats waits for it, and what it answers at last is used.
@@ -366,7 +366,7 @@ func TestNameThatIsMissing(t *testing.T) {
 		cfg := p.clientConfig
 		cfg.Peer.Endpoints = []string{"gw.example:51841"}
 		for range 5 {
-			eventually.Holds(t, "a search begins", patience, func() bool {
+			wait.Until(t, "a search begins", patience, func() bool {
 				if _, err := p.clientDevice.Apply(cfg); err == nil {
 					t.Fatal("a name that is not there has an address")
 				}

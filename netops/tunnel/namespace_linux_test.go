@@ -7,16 +7,16 @@ import (
 	"testing"
 
 	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netns"
+	vishnetns "github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
-	"liqonet.io/liqonet/internal/eventually"
-	"liqonet.io/liqonet/internal/netnstest"
+	"liqonet.io/liqonet/internal/testbed/netns"
+	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
 // host is a network namespace that ends with the test.
 type host struct {
-	netnstest.Namespace
+	netns.Namespace
 	t     *testing.T
 	links *netlink.Handle
 	// tunnel is the address of the tunnel's link, with its length; "": none.
@@ -25,8 +25,8 @@ type host struct {
 
 func newHost(t *testing.T) *host {
 	t.Helper()
-	ns := netnstest.New(t)
-	links, err := netlink.NewHandleAt(netns.NsHandle(ns.FD()), unix.NETLINK_ROUTE)
+	ns := netns.New(t)
+	links, err := netlink.NewHandleAt(vishnetns.NsHandle(ns.FD()), unix.NETLINK_ROUTE)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func connect(a, b *host, name, addrA, addrB string) {
 	a.up(name, addrA)
 	b.up(name, addrB)
 	// A veth drops what it is given until the kernel has noticed, up to a second later, that both ends are up.
-	eventually.Holds(a.t, "link "+name+" works", patience, func() bool {
+	wait.Until(a.t, "link "+name+" works", patience, func() bool {
 		return a.link(name).Attrs().OperState == netlink.OperUp && b.link(name).Attrs().OperState == netlink.OperUp
 	})
 }

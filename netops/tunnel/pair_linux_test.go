@@ -10,7 +10,7 @@ import (
 
 	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
 
-	"liqonet.io/liqonet/internal/eventually"
+	"liqonet.io/liqonet/internal/testbed/wait"
 )
 
 const (
@@ -129,7 +129,7 @@ func (h *host) renew(d *Device) {
 // clock's last 24 bits, so that a second one within 17 ms looks like a replay.
 func settle(t *testing.T, d *Device) {
 	t.Helper()
-	eventually.Holds(t, "a handshake that is 50 ms old", patience, func() bool {
+	wait.Until(t, "a handshake that is 50 ms old", patience, func() bool {
 		last := stats(t, d).LastHandshake
 		return !last.IsZero() && time.Since(last) > 50*time.Millisecond
 	})

@@ -14,12 +14,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
-	"liqonet.io/liqonet/internal/golden"
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/inspect/status"
 	"liqonet.io/liqonet/internal/pathtest"
 	"liqonet.io/liqonet/internal/pathtest/probe"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/inspect/status"
+	"liqonet.io/liqonet/internal/testbed/golden"
 )
 
 // TestTable checks that IDs are unique and contain their layer, that layers are in order, and that each check comes

@@ -12,10 +12,11 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"liqonet.io/liqonet/internal/golden"
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/inspect/status"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/inspect/status"
+	"liqonet.io/liqonet/internal/testbed/golden"
 	"liqonet.io/liqonet/ipam/translate"
 )
 

@@ -15,7 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"liqonet.io/liqonet/internal/netnstest"
+	"liqonet.io/liqonet/internal/testbed/netns"
 )
 
 // meter runs a meter until the test ends.
@@ -175,9 +175,9 @@ func TestMain(m *testing.M) {
 // TestMeasureAcross measures a link of 20 Mbit/s between two network namespaces.
 func TestMeasureAcross(t *testing.T) {
 	t.Parallel()
-	near, far := netnstest.New(t), netnstest.New(t)
+	near, far := netns.New(t), netns.New(t)
 	near.IP("link add eth0 type veth peer name eth0 netns " + far.Path())
-	for i, ns := range []netnstest.Namespace{near, far} {
+	for i, ns := range []netns.Namespace{near, far} {
 		ns.IP(fmt.Sprintf("address add 192.0.2.%d/24 dev eth0", i+1))
 		ns.IP("link set eth0 up")
 	}

@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"liqonet.io/liqonet/internal/eventually"
-	"liqonet.io/liqonet/internal/netnstest"
+	"liqonet.io/liqonet/internal/testbed/netns"
+	"liqonet.io/liqonet/internal/testbed/wait"
 	"liqonet.io/liqonet/netops/nft"
 )
 
@@ -46,7 +46,7 @@ type child struct {
 	out *bufio.Reader
 }
 
-func startProbe(t *testing.T, ns netnstest.Namespace, q Question) *child {
+func ask(t *testing.T, ns netns.Namespace, q Question) *child {
 	t.Helper()
 	text, err := json.Marshal(q)
 	if err != nil {
@@ -97,14 +97,14 @@ func (c *child) stop() (r Report) {
 
 // TestProbe traces packets of a pod from its node to a host behind a router, and their answers.
 func TestProbe(t *testing.T) {
-	node, router, host := netnstest.New(t), netnstest.New(t), netnstest.New(t)
-	for _, ns := range []netnstest.Namespace{node, router} {
+	node, router, host := netns.New(t), netns.New(t), netns.New(t)
+	for _, ns := range []netns.Namespace{node, router} {
 		ns.Run("sysctl", "-qw", "net.ipv4.ip_forward=1")
 	}
 	node.IP("link add pod type veth peer name eth0")
 	node.IP("link add wan type veth peer name back netns " + router.Path())
 	router.IP("link add lan type veth peer name eth0 netns " + host.Path())
-	for ns, all := range map[netnstest.Namespace][]string{
+	for ns, all := range map[netns.Namespace][]string{
 		node:   {"link set pod up", "link set eth0 up", "link set wan up", "addr add 172.31.0.1/24 dev wan", "route add 10.1.0.7 dev pod", "route add 10.2.0.0/16 via 172.31.0.2"},
 		router: {"link set back up", "link set lan up", "addr add 172.31.0.2/24 dev back", "addr add 10.2.0.1/24 dev lan", "route add 10.1.0.0/16 via 172.31.0.1"},
 		host:   {"link set eth0 up", "addr add 10.2.0.5/24 dev eth0", "route add default via 10.2.0.1"},
@@ -159,7 +159,7 @@ func TestProbe(t *testing.T) {
 			}
 		})
 	}
-	for _, ns := range []netnstest.Namespace{node, router} {
+	for _, ns := range []netns.Namespace{node, router} {
 		if tables := ns.Run("nft", "list", "tables"); tables != "" {
 			t.Errorf("left: %s", tables)
 		}
@@ -167,9 +167,9 @@ func TestProbe(t *testing.T) {
 }
 
 // await waits until a namespace's rules have counted a packet.
-func await(t *testing.T, ns netnstest.Namespace) {
+func await(t *testing.T, ns netns.Namespace) {
 	t.Helper()
-	eventually.Succeeds(t, time.Minute, func() error {
+	wait.Succeeds(t, time.Minute, func() error {
 		if text := ns.Run("nft", "list", "ruleset"); !strings.Contains(text, "counter packets") || strings.Contains(text, "counter packets 0 ") {
 			return fmt.Errorf("no packet was counted:\n%s", text)
 		}
@@ -179,7 +179,7 @@ func await(t *testing.T, ns netnstest.Namespace) {
 
 // TestKilled checks that a killed probe leaves no state.
 func TestKilled(t *testing.T) {
-	ns := netnstest.New(t)
+	ns := netns.New(t)
 	flow := Flow{"tcp", netip.MustParseAddrPort("10.1.0.7:1"), netip.MustParseAddrPort("10.2.0.5:2")}
 	c := startProbe(t, ns, Question{Flows: []Flow{flow}})
 	if text := ns.Run("nft", "list", "ruleset"); !strings.Contains(text, "meta nftrace set 1") || !strings.Contains(text, "flags owner") {

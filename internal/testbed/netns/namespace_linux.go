@@ -1,23 +1,20 @@
-// Package netnstest gives tests network namespaces that end with them. It needs root.
-package netnstest
+package netns
 
 import (
 	"strings"
 	"testing"
-
-	"liqonet.io/liqonet/internal/netns"
 )
 
-// Namespace is a network namespace that lives as long as a test.
+// Namespace is a network namespace that lives as long as a test. An error ends the test.
 type Namespace struct {
-	netns.Namespace
+	Handle
 	t *testing.T
 }
 
-// New makes a namespace, in which only the loopback device is, and that is up.
+// New makes a namespace whose only link is the loopback device, which is up.
 func New(t *testing.T) Namespace {
 	t.Helper()
-	made, err := netns.New()
+	made, err := Open()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +28,7 @@ func New(t *testing.T) Namespace {
 	return ns
 }
 
-// For returns the namespace as another test uses it, such as a subtest: that one fails of its commands.
+// For returns the namespace for another test, such as a subtest: errors end that one.
 func (ns Namespace) For(t *testing.T) Namespace {
 	ns.t = t
 	return ns
@@ -46,7 +43,7 @@ func (ns Namespace) Run(name string, args ...string) string {
 // Feed executes a command that reads some input.
 func (ns Namespace) Feed(input, name string, args ...string) string {
 	ns.t.Helper()
-	out, err := ns.Namespace.Run(ns.t.Context(), input, name, args...)
+	out, err := ns.Handle.Run(ns.t.Context(), input, name, args...)
 	if err != nil {
 		ns.t.Fatal(err)
 	}
@@ -59,7 +56,7 @@ func (ns Namespace) IP(args string) string {
 	return ns.Run("ip", strings.Fields(args)...)
 }
 
-// Inside calls a function on a thread that is in the namespace. Its error ends the test.
+// Inside calls a function on a thread that is in the namespace.
 func (ns Namespace) Inside(do func() error) {
 	ns.t.Helper()
 	if err := ns.Do(do); err != nil {

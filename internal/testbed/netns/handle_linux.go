@@ -13,26 +13,26 @@ import (
 	vishnetns "github.com/vishvananda/netns"
 )
 
-// Namespace is a network namespace that this process holds open. The zero value is none.
-type Namespace struct {
+// Handle is a network namespace that this process holds open. The zero value is not open.
+type Handle struct {
 	handle vishnetns.NsHandle
 }
 
-// New makes a namespace in which only the loopback device is, and that is down.
-func New() (Namespace, error) {
-	var ns Namespace
+// Open makes a namespace whose only link is the loopback device, which is down.
+func Open() (Handle, error) {
+	var ns Handle
 	err := onThread(func() (err error) {
 		ns.handle, err = vishnetns.New()
 		return err
 	})
 	if err != nil {
-		return Namespace{}, fmt.Errorf("make a network namespace: %w (it needs root)", err)
+		return Handle{}, fmt.Errorf("make a network namespace: %w (it needs root)", err)
 	}
 	return ns, nil
 }
 
-// Close lets the namespace go.
-func (ns Namespace) Close() error {
+// Close closes the namespace; the kernel removes it with its last process.
+func (ns Handle) Close() error {
 	if err := ns.handle.Close(); err != nil {
 		return fmt.Errorf("close a network namespace: %w", err)
 	}
@@ -40,19 +40,18 @@ func (ns Namespace) Close() error {
 }
 
 // FD is the namespace's file descriptor.
-func (ns Namespace) FD() int { return int(ns.handle) }
+func (ns Handle) FD() int { return int(ns.handle) }
 
-// Path is where other processes find the namespace.
-func (ns Namespace) Path() string { return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), ns.FD()) }
+// Path is the file by which other processes enter the namespace.
+func (ns Handle) Path() string { return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), ns.FD()) }
 
 // Command returns a command that will run in the namespace until the context ends.
-func (ns Namespace) Command(ctx context.Context, name string, args ...string) *exec.Cmd {
+func (ns Handle) Command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	return exec.CommandContext(ctx, "nsenter", append([]string{"--net=" + ns.Path(), name}, args...)...)
 }
 
-// Run executes a command in the namespace, which reads the input, and returns what it prints. An error holds that,
-// too.
-func (ns Namespace) Run(ctx context.Context, input, name string, args ...string) (string, error) {
+// Run executes a command in the namespace with some input, and returns what it prints. An error contains that, too.
+func (ns Handle) Run(ctx context.Context, input, name string, args ...string) (string, error) {
 	cmd := ns.Command(ctx, name, args...)
 	cmd.Stdin = strings.NewReader(input)
 	out, err := cmd.CombinedOutput()
@@ -62,8 +61,8 @@ func (ns Namespace) Run(ctx context.Context, input, name string, args ...string)
 	return string(out), nil
 }
 
-// Do calls a function on a thread that is in the namespace: the sockets that it opens are the namespace's.
-func (ns Namespace) Do(f func() error) error {
+// Do calls a function on a thread that is in the namespace, and so are the sockets that it opens.
+func (ns Handle) Do(f func() error) error {
 	return onThread(func() error {
 		if err := vishnetns.Set(ns.handle); err != nil {
 			return fmt.Errorf("enter a network namespace: %w", err)

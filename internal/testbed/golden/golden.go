@@ -1,5 +1,4 @@
-// Package golden compares what tests make with files in their folders testdata, which go test -update writes anew. It
-// is for tests alone.
+// Package golden compares what tests make with files in their folders testdata, which go test -update rewrites.
 package golden
 
 import (
@@ -11,9 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
-// Check compares a text with a file, testdata/NAME, and returns what the file holds.
+// Check compares a text with a file, testdata/NAME, and returns the content of the file.
 func Check(t *testing.T, name, got string) string {
 	t.Helper()
 	return File(t, filepath.Join("testdata", name), got)
@@ -32,16 +31,16 @@ func File(t *testing.T, path, got string) string {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got; -update writes it anew):\n%s", path, diff)
+		t.Errorf("%s (-want +got; -update rewrites it):\n%s", path, diff)
 	}
 	return string(want)
 }
 
-// Gone fails for a file that nothing makes any more; -update removes it.
+// Gone fails for a file that no test makes; -update removes it.
 func Gone(t *testing.T, path string) {
 	t.Helper()
 	if !*update {
-		t.Errorf("%s: nothing makes it any more (-update removes it)", path)
+		t.Errorf("%s: no test makes it (-update removes it)", path)
 	} else if err := os.Remove(path); err != nil {
 		t.Error(err)
 	}
