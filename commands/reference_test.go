@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra/doc"
 
 	"liqonet.io/liqonet/commands"
+	"liqonet.io/liqonet/commands/cli"
 	"liqonet.io/liqonet/internal/testbed/golden"
 )
 

@@ -19,9 +19,9 @@ import (
 
 	"liqonet.io/liqonet/bench/apiserver"
 	"liqonet.io/liqonet/internal/helper"
+	"liqonet.io/liqonet/internal/inspect/trace/probe"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/netns"
-	"liqonet.io/liqonet/internal/inspect/trace/probe"
 )
 
 // jobVariable contains the job of the test binary when it runs as a helper.

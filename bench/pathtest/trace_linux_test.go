@@ -19,11 +19,11 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"liqonet.io/liqonet/internal/cluster"
+	"liqonet.io/liqonet/internal/inspect/trace"
+	"liqonet.io/liqonet/internal/inspect/trace/probe"
 	"liqonet.io/liqonet/internal/records"
 	"liqonet.io/liqonet/internal/testbed/netns"
 	"liqonet.io/liqonet/internal/testbed/wait"
-	"liqonet.io/liqonet/internal/inspect/trace"
-	"liqonet.io/liqonet/internal/inspect/trace/probe"
 	"liqonet.io/liqonet/templates"
 )
 

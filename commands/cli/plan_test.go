@@ -6,8 +6,8 @@ import (
 	"liqonet.io/liqonet/commands/ui"
 	"liqonet.io/liqonet/internal/cluster"
 	"liqonet.io/liqonet/internal/datapath"
-	"liqonet.io/liqonet/internal/testbed/golden"
 	"liqonet.io/liqonet/internal/peering/plan"
+	"liqonet.io/liqonet/internal/testbed/golden"
 )
 
 // TestDryRunText: what belongs to a line is indented below it.

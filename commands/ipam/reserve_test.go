@@ -17,17 +17,17 @@ import (
 
 	"liqonet.io/liqonet/commands/cli"
 	"liqonet.io/liqonet/internal/cluster"
-	"liqonet.io/liqonet/internal/cluster/clustertest"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/fakecluster"
 	"liqonet.io/liqonet/ipam"
 )
 
 // addressBook is a cluster with a pod CIDR and a peering, and pools of 768 addresses.
 func addressBook(t *testing.T) *cluster.Cluster {
 	t.Helper()
-	c, _ := clustertest.New(clustertest.Config{})
+	c, _ := fakecluster.NewAPIServer(fakecluster.Config{})
 	err := inventory.UpdateReservations(t.Context(), c, func(r *ipam.Registry) error {
 		return errors.Join(
 			r.SetPools(netip.MustParsePrefix("10.0.0.0/24"), netip.MustParsePrefix("10.0.2.0/23")),
@@ -136,7 +136,7 @@ func TestReservationsAfterLoss(t *testing.T) {
 			ObjectMeta: inventory.Meta(records.DefaultNamespace, name), Data: map[string]string{records.DataKey: string(text)},
 		})
 	}
-	c, _ := clustertest.New(clustertest.Config{Objects: objects})
+	c, _ := fakecluster.NewAPIServer(fakecluster.Config{Objects: objects})
 	for line, conflict := range map[string]string{
 		"reserve 10.71.8.0/24":             `peering "b" pods 10.71.0.0/16`,
 		"reserve 10.81.0.0/24 --owner lab": `peering "b" external CIDR 10.81.0.0/16`,
@@ -164,7 +164,7 @@ func TestReservationsAfterLoss(t *testing.T) {
 
 // TestIPAMWithoutInstallation: a cluster without liqonet has no list of addresses, and gets none.
 func TestIPAMWithoutInstallation(t *testing.T) {
-	c, client := clustertest.New(clustertest.Config{})
+	c, client := fakecluster.NewAPIServer(fakecluster.Config{})
 	for _, line := range []string{
 		"list", "list 10.71.3.7", "reserve 10.9.0.0/16", "acquire /16 --owner ci", "release --owner ci", "acquire /16 --owner ci --dry-run",
 	} {

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"liqonet.io/liqonet/commands/ui"
-	"liqonet.io/liqonet/internal/testbed/golden"
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/inspect/status"
+	"liqonet.io/liqonet/internal/testbed/golden"
 )
 
 // tunnelOf is a tunnel in a recent report.

@@ -14,9 +14,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"liqonet.io/liqonet/commands/cli"
-	"liqonet.io/liqonet/internal/testbed/golden"
 	"liqonet.io/liqonet/internal/inspect/trace"
 	"liqonet.io/liqonet/internal/inspect/trace/probe"
+	"liqonet.io/liqonet/internal/testbed/golden"
 )
 
 func TestTraceOptions(t *testing.T) {

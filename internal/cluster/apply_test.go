@@ -19,9 +19,9 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"liqonet.io/liqonet/internal/cluster"
-	"liqonet.io/liqonet/internal/cluster/clustertest"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/fakecluster"
 	"liqonet.io/liqonet/templates"
 )
 
@@ -54,7 +54,7 @@ func actions(changes []cluster.Change) map[cluster.Action]int {
 }
 
 func TestApplyTwiceChangesNothing(t *testing.T) {
-	c, _ := clustertest.New(clustertest.Config{})
+	c, _ := fakecluster.NewAPIServer(fakecluster.Config{})
 	objects := installation(t, "liqonet:1")
 	first, err := c.Apply(t.Context(), objects...)
 	if err != nil {
@@ -73,7 +73,7 @@ func TestApplyTwiceChangesNothing(t *testing.T) {
 }
 
 func TestDryRunTellsWhatDiffersAndChangesNothing(t *testing.T) {
-	c, _ := clustertest.New(clustertest.Config{})
+	c, _ := fakecluster.NewAPIServer(fakecluster.Config{})
 	if _, err := c.Apply(t.Context(), installation(t, "liqonet:1")...); err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func TestDryRunTellsWhatDiffersAndChangesNothing(t *testing.T) {
 }
 
 func TestDryRunOnAnEmptyCluster(t *testing.T) {
-	c, kube := clustertest.New(clustertest.Config{})
+	c, kube := fakecluster.NewAPIServer(fakecluster.Config{})
 	objects := installation(t, "liqonet:1")
 	changes, err := c.DryRun().Apply(t.Context(), objects...)
 	if err != nil {
@@ -113,7 +113,7 @@ func TestDryRunOnAnEmptyCluster(t *testing.T) {
 }
 
 func TestDifferencesInDocuments(t *testing.T) {
-	c, _ := clustertest.New(clustertest.Config{Objects: []runtime.Object{
+	c, _ := fakecluster.NewAPIServer(fakecluster.Config{Objects: []runtime.Object{
 		fabric("mtu: 1500\nname: milan\noverlay:\n  kind: vxlan\n"),
 		&corev1.Secret{ObjectMeta: ourMeta("keys"), Data: map[string][]byte{"privateKey": []byte("old")}},
 	}})
@@ -148,7 +148,7 @@ func TestDifferencesOfEmptyDocuments(t *testing.T) {
 
 // A gateway writes data into a ConfigMap that liqoctl applied without any: applying it again must not take it away.
 func TestApplyLeavesFieldsOfOthers(t *testing.T) {
-	c, kube := clustertest.New(clustertest.Config{})
+	c, kube := fakecluster.NewAPIServer(fakecluster.Config{})
 	empty := &corev1.ConfigMap{ObjectMeta: ourMeta("gateway-milan")}
 	if _, err := c.Apply(t.Context(), empty); err != nil {
 		t.Fatal(err)
@@ -173,7 +173,7 @@ func TestApplyLeavesFieldsOfOthers(t *testing.T) {
 
 // TestPlanLooksAgain: a gateway writes its status between the two looks that a plan takes at an object.
 func TestPlanLooksAgain(t *testing.T) {
-	c, kube := clustertest.New(clustertest.Config{})
+	c, kube := fakecluster.NewAPIServer(fakecluster.Config{})
 	empty := &corev1.ConfigMap{ObjectMeta: ourMeta("status-milan")}
 	if _, err := c.Apply(t.Context(), empty); err != nil {
 		t.Fatal(err)
@@ -208,7 +208,7 @@ func TestForeignObjectsAreLeftAlone(t *testing.T) {
 		Data:       map[string]string{"precious": "yes"},
 	}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: records.DefaultNamespace}}
-	c, kube := clustertest.New(clustertest.Config{Objects: []runtime.Object{theirs, namespace}})
+	c, kube := fakecluster.NewAPIServer(fakecluster.Config{Objects: []runtime.Object{theirs, namespace}})
 	_, err := c.Apply(t.Context(), fabric("mtu: 1500\n"))
 	if err == nil || !strings.HasSuffix(err.Error(), "it is not liqonet's") || hint.Of(err) == "" {
 		t.Fatalf("apply over a foreign ConfigMap: %v", err)
@@ -233,7 +233,7 @@ func TestForeignObjectsAreLeftAlone(t *testing.T) {
 // Workloads are applied after what their pods need, namespaces before everything, and bindings after all that is bound:
 // an API server refuses them otherwise.
 func TestApplyOrder(t *testing.T) {
-	c, kube := clustertest.New(clustertest.Config{})
+	c, kube := fakecluster.NewAPIServer(fakecluster.Config{})
 	objects, err := templates.Base(templates.BaseValues{Namespace: records.DefaultNamespace, Image: "liqonet:1", Policies: true})
 	if err != nil {
 		t.Fatal(err)
@@ -261,7 +261,7 @@ func TestApplyOrder(t *testing.T) {
 }
 
 func TestApplyTellsOperandAndCause(t *testing.T) {
-	c, kube := clustertest.New(clustertest.Config{Context: "milan"})
+	c, kube := fakecluster.NewAPIServer(fakecluster.Config{Context: "milan"})
 	kube.PrependReactor("patch", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, errors.New("quota exceeded")
 	})
@@ -272,7 +272,7 @@ func TestApplyTellsOperandAndCause(t *testing.T) {
 }
 
 func TestDeleteWaitsUntilGone(t *testing.T) {
-	c, kube := clustertest.New(clustertest.Config{})
+	c, kube := fakecluster.NewAPIServer(fakecluster.Config{})
 	objects := installation(t, "liqonet:1")
 	if _, err := c.Apply(t.Context(), objects...); err != nil {
 		t.Fatal(err)
@@ -318,7 +318,7 @@ func TestListFindsLabelledObjects(t *testing.T) {
 	peering.Name, peering.Labels = "peering-b", map[string]string{records.LabelComponent: "peering", records.LabelPeering: "b"}
 	theirs := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: records.DefaultNamespace, Name: "kube-root-ca.crt"}}
 	deployment := &appsv1.Deployment{ObjectMeta: peering.ObjectMeta}
-	c, _ := clustertest.New(clustertest.Config{Objects: []runtime.Object{fabric("x"), peering, theirs, deployment}})
+	c, _ := fakecluster.NewAPIServer(fakecluster.Config{Objects: []runtime.Object{fabric("x"), peering, theirs, deployment}})
 	all, err := c.List(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
@@ -333,7 +333,7 @@ func TestListFindsLabelledObjects(t *testing.T) {
 }
 
 func TestUnknownKind(t *testing.T) {
-	c, _ := clustertest.New(clustertest.Config{})
+	c, _ := fakecluster.NewAPIServer(fakecluster.Config{})
 	if _, err := c.Apply(t.Context(), &appsv1.StatefulSet{ObjectMeta: ourMeta("x")}); err == nil || !strings.Contains(err.Error(), "StatefulSet") {
 		t.Errorf("error %v", err)
 	}
@@ -342,7 +342,7 @@ func TestUnknownKind(t *testing.T) {
 // TestDeleteOfManyTakesOneRequestEach: a cluster has a Lease for each node, and liqoctl makes 50 requests a second.
 func TestDeleteOfManyTakesOneRequestEach(t *testing.T) {
 	const many = 100
-	c, kube := clustertest.New(clustertest.Config{})
+	c, kube := fakecluster.NewAPIServer(fakecluster.Config{})
 	for i := range many {
 		lease := &coordinationv1.Lease{ObjectMeta: ourMeta(fmt.Sprintf("node-%d", i))}
 		if _, err := kube.CoordinationV1().Leases(c.Namespace).Create(t.Context(), lease, metav1.CreateOptions{}); err != nil {
@@ -372,7 +372,7 @@ func TestDeleteOfManyTakesOneRequestEach(t *testing.T) {
 
 // TestDeleteWaitsForFinalizers: an object that was listed and bears one is not gone when it is deleted.
 func TestDeleteWaitsForFinalizers(t *testing.T) {
-	c, kube := clustertest.New(clustertest.Config{})
+	c, kube := fakecluster.NewAPIServer(fakecluster.Config{})
 	if _, err := c.Apply(t.Context(), fabric("")); err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"liqonet.io/liqonet/internal/cluster"
-	"liqonet.io/liqonet/internal/cluster/clustertest"
+	"liqonet.io/liqonet/internal/testbed/fakecluster"
 )
 
 // kubeconfig writes one with contexts "milan", the current one, and "rome".
@@ -109,11 +109,11 @@ func TestReachAsksTheServer(t *testing.T) {
 
 func TestID(t *testing.T) {
 	system := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: "u-1"}}
-	c, _ := clustertest.New(clustertest.Config{Objects: []runtime.Object{system}})
+	c, _ := fakecluster.NewAPIServer(fakecluster.Config{Objects: []runtime.Object{system}})
 	if id, err := c.ID(t.Context()); err != nil || id != "u-1" {
 		t.Errorf("id %q, %v", id, err)
 	}
-	c, _ = clustertest.New(clustertest.Config{})
+	c, _ = fakecluster.NewAPIServer(fakecluster.Config{})
 	if _, err := c.ID(t.Context()); err == nil {
 		t.Error("a cluster without kube-system has an id")
 	}

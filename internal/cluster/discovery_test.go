@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"liqonet.io/liqonet/internal/cluster"
-	"liqonet.io/liqonet/internal/cluster/clustertest"
+	"liqonet.io/liqonet/internal/testbed/fakecluster"
 	"liqonet.io/liqonet/internal/testbed/golden"
 )
 
@@ -96,7 +96,7 @@ func TestDiscover(t *testing.T) {
 	for _, path := range paths {
 		name := strings.TrimSuffix(filepath.Base(path), ".yaml")
 		t.Run(name, func(t *testing.T) {
-			c, _ := clustertest.New(clustertest.Config{Objects: fixture(t, name)})
+			c, _ := fakecluster.NewAPIServer(fakecluster.Config{Objects: fixture(t, name)})
 			d, err := c.Discover(t.Context(), cluster.Overrides{})
 			got := summary(d)
 			var hinted interface{ Hint() string }
@@ -143,7 +143,7 @@ func TestDiscoverAsksForWhatIsMissing(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cl, _ := clustertest.New(clustertest.Config{Objects: c.objects})
+			cl, _ := fakecluster.NewAPIServer(fakecluster.Config{Objects: c.objects})
 			_, err := cl.Discover(t.Context(), cluster.Overrides{FlagPrefix: c.prefix})
 			var missing *cluster.MissingError
 			if !errors.As(err, &missing) {
@@ -158,7 +158,7 @@ func TestDiscoverAsksForWhatIsMissing(t *testing.T) {
 
 // What the user tells counts, also where the cluster contradicts; then there is a note.
 func TestOverrides(t *testing.T) {
-	c, _ := clustertest.New(clustertest.Config{Objects: fixture(t, "stray-pod")})
+	c, _ := fakecluster.NewAPIServer(fakecluster.Config{Objects: fixture(t, "stray-pod")})
 	d, err := c.Discover(t.Context(), cluster.Overrides{
 		PodCIDRs: prefixes("10.244.0.0/17", "10.244.128.0/17"), ServiceCIDRs: prefixes("10.97.0.0/16"), NodeNetworks: prefixes("10.1.0.0/16"),
 	})
@@ -192,7 +192,7 @@ func TestServiceCIDRVersions(t *testing.T) {
 	beta := &networkingv1beta1.ServiceCIDR{
 		ObjectMeta: metav1.ObjectMeta{Name: "beta"}, Spec: networkingv1beta1.ServiceCIDRSpec{CIDRs: []string{"10.96.0.0/14"}},
 	}
-	c, kube := clustertest.New(clustertest.Config{Objects: append(fixture(t, "kubeadm-flannel"), beta)})
+	c, kube := fakecluster.NewAPIServer(fakecluster.Config{Objects: append(fixture(t, "kubeadm-flannel"), beta)})
 	refuse(kube, "servicecidrs", "v1", notFound)
 	d, err := c.Discover(t.Context(), cluster.Overrides{})
 	if err != nil {
@@ -212,7 +212,7 @@ func TestDiscoverWithFewRights(t *testing.T) {
 	forbidden := func(resource string) error {
 		return apierrors.NewForbidden(schema.GroupResource{Resource: resource}, "", errors.New("no"))
 	}
-	c, kube := clustertest.New(clustertest.Config{Objects: fixture(t, "lab")})
+	c, kube := fakecluster.NewAPIServer(fakecluster.Config{Objects: fixture(t, "lab")})
 	refuse(kube, "daemonsets", "", forbidden("daemonsets"))
 	d, err := c.Discover(t.Context(), cluster.Overrides{})
 	if err != nil || len(d.Notes) != 1 || d.Notes[0] != "not allowed to read daemonsets" {

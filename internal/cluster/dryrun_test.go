@@ -11,15 +11,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"liqonet.io/liqonet/internal/cluster"
-	"liqonet.io/liqonet/internal/cluster/clustertest"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/fakecluster"
 )
 
 // TestDryRunReadsWhatItWrote: a dry run goes on from its own writes, by every way of reading, and its plan is the sum
 // of them. The cluster has none of it.
 func TestDryRunReadsWhatItWrote(t *testing.T) {
 	gone := &corev1.ConfigMap{ObjectMeta: ourMeta("gone"), Data: map[string]string{"k": "v"}}
-	c, kube := clustertest.New(clustertest.Config{Objects: []runtime.Object{fabric("mtu: 1500\n"), gone}})
+	c, kube := fakecluster.NewAPIServer(fakecluster.Config{Objects: []runtime.Object{fabric("mtu: 1500\n"), gone}})
 	dry := c.DryRun()
 	keys := &corev1.Secret{ObjectMeta: ourMeta("keys"), Data: map[string][]byte{"privateKey": []byte("new")}}
 	if _, err := dry.Apply(t.Context(), fabric("mtu: 1450\n"), keys); err != nil {
@@ -82,7 +82,7 @@ func TestDryRunReadsWhatItWrote(t *testing.T) {
 
 // TestDryRunWaitsForNothing: what is not there comes later, if at all.
 func TestDryRunWaitsForNothing(t *testing.T) {
-	c, _ := clustertest.New(clustertest.Config{Objects: []runtime.Object{fabric("mtu: 1500\n")}})
+	c, _ := fakecluster.NewAPIServer(fakecluster.Config{Objects: []runtime.Object{fabric("mtu: 1500\n")}})
 	check := func(all []*corev1.ConfigMap) (string, error) {
 		if len(all) == 0 {
 			return "it is not there", nil
@@ -100,7 +100,7 @@ func TestDryRunWaitsForNothing(t *testing.T) {
 
 // TestDryRunBesideOthers: what others write during a dry run, before and after it has read an object, does not end it.
 func TestDryRunBesideOthers(t *testing.T) {
-	c, _ := clustertest.New(clustertest.Config{})
+	c, _ := fakecluster.NewAPIServer(fakecluster.Config{})
 	if _, err := c.Apply(t.Context(), fabric("mtu: 1500\n")); err != nil {
 		t.Fatal(err)
 	}

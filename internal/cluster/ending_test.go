@@ -15,8 +15,8 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"liqonet.io/liqonet/internal/cluster"
-	"liqonet.io/liqonet/internal/cluster/clustertest"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/fakecluster"
 )
 
 // TestDeleteWithoutPodsOfLostNodes: the kubelet of a lost node ends no pod, so that what has one there would never be
@@ -41,7 +41,7 @@ func TestDeleteWithoutPodsOfLostNodes(t *testing.T) {
 				if c.ready {
 					node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 				}
-				cl, kube := clustertest.New(clustertest.Config{Objects: []runtime.Object{set, namespace, pod, node}})
+				cl, kube := fakecluster.NewAPIServer(fakecluster.Config{Objects: []runtime.Object{set, namespace, pod, node}})
 				// As the garbage collector and the namespace controller: what has a pod stays.
 				kube.PrependReactor("delete", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
 					policy := action.(clienttesting.DeleteActionImpl).DeleteOptions.PropagationPolicy

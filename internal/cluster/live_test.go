@@ -12,7 +12,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"liqonet.io/liqonet/internal/cluster"
-	"liqonet.io/liqonet/internal/cluster/clustertest"
+	"liqonet.io/liqonet/internal/testbed/fakecluster"
 )
 
 // TestLive: what is missing and what differs is told, and what others or the API server have added is not.
@@ -40,7 +40,7 @@ func TestLive(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			role, svc := want.DeepCopy(), service.DeepCopy()
 			test.change(role, svc)
-			c, _ := clustertest.New(clustertest.Config{Objects: []runtime.Object{role, svc}})
+			c, _ := fakecluster.NewAPIServer(fakecluster.Config{Objects: []runtime.Object{role, svc}})
 			live, err := c.ReadLive(t.Context(), []cluster.Object{&rbacv1.Role{}, &corev1.Service{}}, nil)
 			if err != nil {
 				t.Fatal(err)
@@ -60,7 +60,7 @@ func TestLive(t *testing.T) {
 
 // TestLiveUnread: of what the user may not read nothing is said.
 func TestLiveUnread(t *testing.T) {
-	c, kube := clustertest.New(clustertest.Config{})
+	c, kube := fakecluster.NewAPIServer(fakecluster.Config{})
 	kube.PrependReactor("*", "*", func(a clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: a.GetResource().Resource}, "", nil)
 	})

@@ -16,13 +16,13 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"liqonet.io/liqonet/internal/cluster"
-	"liqonet.io/liqonet/internal/cluster/clustertest"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/fakecluster"
 )
 
 // withID is a cluster with an ID. While absent is set, liqonet's namespace is not there, so that no Lease can be made.
 func withID(id string, absent *atomic.Bool) (*cluster.Cluster, *fake.Clientset) {
-	c, kube := clustertest.New(clustertest.Config{Context: "cluster " + id, Objects: []runtime.Object{
+	c, kube := fakecluster.NewAPIServer(fakecluster.Config{Context: "cluster " + id, Objects: []runtime.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem, UID: types.UID(id)}},
 	}})
 	kube.PrependReactor("create", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {

@@ -10,7 +10,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"liqonet.io/liqonet/internal/cluster"
-	"liqonet.io/liqonet/internal/cluster/clustertest"
+	"liqonet.io/liqonet/internal/testbed/fakecluster"
 )
 
 func TestPermissionsOfRules(t *testing.T) {
@@ -36,7 +36,7 @@ func TestCheckPermissionsListsAllThatAreMissing(t *testing.T) {
 		{Verb: "create", Group: "apps", Resource: "daemonsets", Namespace: "liqonet"},
 		{Verb: "patch", Resource: "configmaps", Namespace: "liqonet", Name: "status-b"},
 	}
-	c, _ := clustertest.New(clustertest.Config{Context: "milan", Denied: denied})
+	c, _ := fakecluster.NewAPIServer(fakecluster.Config{Context: "milan", Denied: denied})
 	asked := append([]cluster.Permission{{Verb: "list", Resource: "nodes"}}, denied...)
 	err := c.CheckPermissions(t.Context(), asked)
 	var refused *cluster.PermissionError
@@ -56,7 +56,7 @@ func TestCheckPermissionsListsAllThatAreMissing(t *testing.T) {
 }
 
 func TestCheckPermissionsThatCannotBeAsked(t *testing.T) {
-	c, kube := clustertest.New(clustertest.Config{})
+	c, kube := fakecluster.NewAPIServer(fakecluster.Config{})
 	kube.PrependReactor("create", "selfsubjectaccessreviews", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, errors.New("connection refused")
 	})

@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"liqonet.io/liqonet/internal/cluster"
-	"liqonet.io/liqonet/internal/cluster/clustertest"
+	"liqonet.io/liqonet/internal/testbed/fakecluster"
 )
 
 const fabricPods = "liqonet.io/component=fabric"
@@ -65,7 +65,7 @@ func TestPodProblem(t *testing.T) {
 		"refused":       {[]runtime.Object{refused("1", "old", 1), refused("2", "violates PodSecurity", 2)}, "pod of DaemonSet node cannot start: FailedCreate: violates PodSecurity"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cl, _ := clustertest.New(clustertest.Config{Objects: c.objects})
+			cl, _ := fakecluster.NewAPIServer(fakecluster.Config{Objects: c.objects})
 			problem, err := cl.PodProblem(t.Context(), fabricPods)
 			if err != nil {
 				t.Fatal(err)
@@ -93,7 +93,7 @@ func forever(c *cluster.Cluster) func(context.Context) error {
 
 func TestFailFastEndsBeforeTheTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, _ := clustertest.New(clustertest.Config{Objects: []runtime.Object{pod("a", "n1", crashed("no such flag"))}})
+		c, _ := fakecluster.NewAPIServer(fakecluster.Config{Objects: []runtime.Object{pod("a", "n1", crashed("no such flag"))}})
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 		defer cancel()
 		start := time.Now()
@@ -110,7 +110,7 @@ func TestFailFastEndsBeforeTheTimeout(t *testing.T) {
 
 func TestFailFastForgivesWhatPasses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, kube := clustertest.New(clustertest.Config{Objects: []runtime.Object{pod("a", "n1", waiting("ErrImagePull", "timeout"))}})
+		c, kube := fakecluster.NewAPIServer(fakecluster.Config{Objects: []runtime.Object{pod("a", "n1", waiting("ErrImagePull", "timeout"))}})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		err := c.FailFast(ctx, fabricPods, func(ctx context.Context) error {
@@ -127,7 +127,7 @@ func TestFailFastForgivesWhatPasses(t *testing.T) {
 }
 
 func TestFailFastReturnsWhatTheWaitDoes(t *testing.T) {
-	c, _ := clustertest.New(clustertest.Config{Objects: []runtime.Object{fabric("x")}})
+	c, _ := fakecluster.NewAPIServer(fakecluster.Config{Objects: []runtime.Object{fabric("x")}})
 	if err := c.FailFast(t.Context(), fabricPods, forever(c)); err != nil {
 		t.Error(err)
 	}
@@ -140,7 +140,7 @@ func TestFailFastReturnsWhatTheWaitDoes(t *testing.T) {
 // Time may run out before the grace does: the error still tells of the pod.
 func TestFailFastExplainsATimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, _ := clustertest.New(clustertest.Config{Objects: []runtime.Object{pod("a", "n1", waiting("ErrImagePull", "not found"))}})
+		c, _ := fakecluster.NewAPIServer(fakecluster.Config{Objects: []runtime.Object{pod("a", "n1", waiting("ErrImagePull", "not found"))}})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		err := c.FailFast(ctx, fabricPods, forever(c))
@@ -183,7 +183,7 @@ func TestFailFastTellsRefusals(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				old := pod("other", "n2", running())
 				old.CreationTimestamp = metav1.Unix(1, 0)
-				cl, kube := clustertest.New(clustertest.Config{Objects: []runtime.Object{old}})
+				cl, kube := fakecluster.NewAPIServer(fakecluster.Config{Objects: []runtime.Object{old}})
 				refusePods(t, kube, "1", "old")
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()

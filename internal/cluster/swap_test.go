@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"liqonet.io/liqonet/internal/cluster"
-	"liqonet.io/liqonet/internal/cluster/clustertest"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/fakecluster"
 )
 
 // dataOf is the record of the fabric's ConfigMap; "" if there is none.
@@ -49,7 +49,7 @@ func TestSwapSeesEveryOtherWrite(t *testing.T) {
 		"deleted and created by another": {"a", []string{"", "b"}, "b+", cluster.Changed, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cl, kube := clustertest.New(clustertest.Config{})
+			cl, kube := fakecluster.NewAPIServer(fakecluster.Config{})
 			put := func(text string) {
 				if _, err := cl.Apply(t.Context(), fabric(text)); err != nil {
 					t.Fatal(err)
@@ -84,7 +84,7 @@ func TestSwapSeesEveryOtherWrite(t *testing.T) {
 // TestSwapGivesUpAfterATime: a slow API server has one writer after another be faster.
 func TestSwapGivesUpAfterATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cl, _ := clustertest.New(clustertest.Config{})
+		cl, _ := fakecluster.NewAPIServer(fakecluster.Config{})
 		calls := 0
 		overtaken := func(times int) error {
 			calls = 0
@@ -117,7 +117,7 @@ func TestSwapGivesUpAfterATime(t *testing.T) {
 }
 
 func TestSwapWritesNothingThatIsThere(t *testing.T) {
-	cl, kube := clustertest.New(clustertest.Config{})
+	cl, kube := fakecluster.NewAPIServer(fakecluster.Config{})
 	if _, err := cl.Apply(t.Context(), fabric("a")); err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +131,7 @@ func TestSwapWritesNothingThatIsThere(t *testing.T) {
 }
 
 func TestSwapRefuses(t *testing.T) {
-	cl, kube := clustertest.New(clustertest.Config{})
+	cl, kube := fakecluster.NewAPIServer(fakecluster.Config{})
 	refused := errors.New("refused")
 	_, err := cluster.Swap(t.Context(), cl, fabric(""), func(*corev1.ConfigMap) (*corev1.ConfigMap, error) { return fabric("a"), refused })
 	if !errors.Is(err, refused) || dataOf(t, kube) != "" {
@@ -149,7 +149,7 @@ func TestSwapRefuses(t *testing.T) {
 
 // TestDeleteLeavesSuccessors: of what was listed, that is deleted which was listed.
 func TestDeleteLeavesSuccessors(t *testing.T) {
-	cl, kube := clustertest.New(clustertest.Config{})
+	cl, kube := fakecluster.NewAPIServer(fakecluster.Config{})
 	if _, err := cl.Apply(t.Context(), fabric("a")); err != nil {
 		t.Fatal(err)
 	}

@@ -19,8 +19,8 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"liqonet.io/liqonet/internal/cluster"
-	"liqonet.io/liqonet/internal/cluster/clustertest"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/fakecluster"
 )
 
 type watchInterface = watch.Interface
@@ -33,7 +33,7 @@ func hasRecord(all []*corev1.ConfigMap) (string, error) {
 }
 
 func TestWaitSeesWhatComesLater(t *testing.T) {
-	c, kube := clustertest.New(clustertest.Config{Objects: []runtime.Object{fabric("")}})
+	c, kube := fakecluster.NewAPIServer(fakecluster.Config{Objects: []runtime.Object{fabric("")}})
 	kube.PrependWatchReactor("configmaps", func(clienttesting.Action) (bool, watch.Interface, error) {
 		go func() {
 			if _, err := kube.CoreV1().ConfigMaps("liqonet").Update(t.Context(), fabric("x"), metav1.UpdateOptions{}); err != nil {
@@ -50,7 +50,7 @@ func TestWaitSeesWhatComesLater(t *testing.T) {
 func TestWaitCountsSelectedOnly(t *testing.T) {
 	other := fabric("x")
 	other.Name, other.Labels = "other", map[string]string{records.LabelComponent: "ipam"}
-	c, _ := clustertest.New(clustertest.Config{Objects: []runtime.Object{fabric("x"), other}})
+	c, _ := fakecluster.NewAPIServer(fakecluster.Config{Objects: []runtime.Object{fabric("x"), other}})
 	for _, selection := range []cluster.Selection{cluster.Named("fabric"), cluster.Labelled("liqonet.io/component=fabric")} {
 		err := cluster.Wait(t.Context(), c, selection, "the fabric", func(all []*corev1.ConfigMap) (string, error) {
 			if len(all) != 1 || all[0].Name != "fabric" {
@@ -66,7 +66,7 @@ func TestWaitCountsSelectedOnly(t *testing.T) {
 
 func TestWaitEndsWithWhatItSawLast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, _ := clustertest.New(clustertest.Config{Objects: []runtime.Object{fabric("")}})
+		c, _ := fakecluster.NewAPIServer(fakecluster.Config{Objects: []runtime.Object{fabric("")}})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		err := cluster.Wait(ctx, c, cluster.Named("fabric"), "the fabric", hasRecord)
@@ -81,7 +81,7 @@ func TestWaitEndsWithWhatItSawLast(t *testing.T) {
 }
 
 func TestWaitEndsWithTheChecksError(t *testing.T) {
-	c, _ := clustertest.New(clustertest.Config{})
+	c, _ := fakecluster.NewAPIServer(fakecluster.Config{})
 	broken := errors.New("broken")
 	err := cluster.Wait(t.Context(), c, cluster.Named("fabric"), "the fabric", func([]*corev1.ConfigMap) (string, error) {
 		return "", broken
@@ -94,7 +94,7 @@ func TestWaitEndsWithTheChecksError(t *testing.T) {
 // A server that is away for a while, or ends a watch, does not end a wait; one that refuses does.
 func TestWaitAndTroubledServers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, kube := clustertest.New(clustertest.Config{Objects: []runtime.Object{fabric("x")}})
+		c, kube := fakecluster.NewAPIServer(fakecluster.Config{Objects: []runtime.Object{fabric("x")}})
 		lists := 0
 		kube.PrependReactor("list", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
 			lists++
@@ -105,7 +105,7 @@ func TestWaitAndTroubledServers(t *testing.T) {
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
-		c, kube := clustertest.New(clustertest.Config{Objects: []runtime.Object{fabric("")}})
+		c, kube := fakecluster.NewAPIServer(fakecluster.Config{Objects: []runtime.Object{fabric("")}})
 		kube.PrependWatchReactor("configmaps", func(clienttesting.Action) (bool, watch.Interface, error) {
 			if err := kube.Tracker().Update(corev1.SchemeGroupVersion.WithResource("configmaps"), fabric("x"), "liqonet"); err != nil {
 				t.Error(err)
@@ -118,7 +118,7 @@ func TestWaitAndTroubledServers(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	c, kube := clustertest.New(clustertest.Config{})
+	c, kube := fakecluster.NewAPIServer(fakecluster.Config{})
 	kube.PrependReactor("list", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "", errors.New("no"))
 	})
@@ -157,11 +157,11 @@ func TestRollouts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var config clustertest.Config
+				var config fakecluster.Config
 				if c.object != nil {
 					config.Objects = []runtime.Object{c.object}
 				}
-				cl, _ := clustertest.New(config)
+				cl, _ := fakecluster.NewAPIServer(config)
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
 				wait := func() error { return cl.WaitDaemonSet(ctx, "node", func() int { return 3 }, nil) }
@@ -182,7 +182,7 @@ func TestRollouts(t *testing.T) {
 func TestWaitChecksManyChangesTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const many = 1000
-		c, kube := clustertest.New(clustertest.Config{})
+		c, kube := fakecluster.NewAPIServer(fakecluster.Config{})
 		events := watch.NewFakeWithOptions(watch.FakeOptions{ChannelSize: many})
 		kube.PrependWatchReactor("configmaps", func(clienttesting.Action) (bool, watch.Interface, error) { return true, events, nil })
 		for i := range many {

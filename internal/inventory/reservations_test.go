@@ -21,9 +21,9 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"liqonet.io/liqonet/internal/cluster"
-	"liqonet.io/liqonet/internal/cluster/clustertest"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/fakecluster"
 	"liqonet.io/liqonet/ipam"
 	"liqonet.io/liqonet/ipam/store"
 )
@@ -80,7 +80,7 @@ func kept(t *testing.T, client *fake.Clientset) *corev1.ConfigMap {
 }
 
 func TestUpdateReservations(t *testing.T) {
-	c, client := clustertest.New(clustertest.Config{})
+	c, client := fakecluster.NewAPIServer(fakecluster.Config{})
 	if got := owners(t, c); len(got) > 0 {
 		t.Errorf("held where nothing was kept: %s", got)
 	}
@@ -115,7 +115,7 @@ func TestUpdateReservations(t *testing.T) {
 }
 
 func TestUpdateReservationsKeepsWhatOthersPutThere(t *testing.T) {
-	c, client := clustertest.New(clustertest.Config{})
+	c, client := fakecluster.NewAPIServer(fakecluster.Config{})
 	update(t, c, peer("b"))
 	cm := kept(t, client)
 	cm.Annotations = map[string]string{"example.com/backup": "daily"}
@@ -148,7 +148,7 @@ func TestUpdateReservationsLosesRaces(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				cl, _ := clustertest.New(clustertest.Config{})
+				cl, _ := fakecluster.NewAPIServer(fakecluster.Config{})
 				if c.first != "" {
 					update(t, cl, peer(c.first))
 				}
@@ -172,7 +172,7 @@ func TestUpdateReservationsLosesRaces(t *testing.T) {
 
 func TestConcurrentReservations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, _ := clustertest.New(clustertest.Config{})
+		c, _ := fakecluster.NewAPIServer(fakecluster.Config{})
 		const writers = 64
 		var all sync.WaitGroup
 		for i := range writers {
@@ -194,7 +194,7 @@ func TestConcurrentReservations(t *testing.T) {
 }
 
 func TestUpdateReservationsReturnsTheChangesError(t *testing.T) {
-	c, client := clustertest.New(clustertest.Config{})
+	c, client := fakecluster.NewAPIServer(fakecluster.Config{})
 	err := inventory.UpdateReservations(t.Context(), c, func(r *ipam.Registry) error {
 		_, err := r.Acquire(ipam.Request{Owner: ipam.Peering("b"), Purpose: ipam.PeerPods, Bits: 4})
 		return err
@@ -230,7 +230,7 @@ func TestDamagedReservationsAreNotOverwritten(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cm := &corev1.ConfigMap{ObjectMeta: inventory.Meta(records.DefaultNamespace, records.IPAMName), Data: data}
-			c, client := clustertest.New(clustertest.Config{Objects: []runtime.Object{cm}})
+			c, client := fakecluster.NewAPIServer(fakecluster.Config{Objects: []runtime.Object{cm}})
 			err := inventory.UpdateReservations(t.Context(), c, peer("b"))
 			if err == nil || !strings.Contains(err.Error(), "read ConfigMap liqonet/ipam: ") || writes(client) > 0 {
 				t.Errorf("%v, %d writes", err, writes(client))
@@ -256,7 +256,7 @@ func TestLaterFieldsOfReservationsAreKept(t *testing.T) {
 		ObjectMeta: inventory.Meta(records.DefaultNamespace, records.IPAMName),
 		Data:       map[string]string{records.DataKey: store.Encode(r) + "zones: [a, b]\n"},
 	}
-	c, client := clustertest.New(clustertest.Config{Objects: []runtime.Object{cm}})
+	c, client := fakecluster.NewAPIServer(fakecluster.Config{Objects: []runtime.Object{cm}})
 	if held := owners(t, c); len(held) == 0 {
 		t.Error("nothing is read")
 	}
@@ -275,7 +275,7 @@ func TestRequestsForReservationsFail(t *testing.T) {
 		"get":    "read ConfigMap liqonet/ipam in cluster",
 		"create": "create ConfigMap liqonet/ipam in cluster",
 	} {
-		c, client := clustertest.New(clustertest.Config{})
+		c, client := fakecluster.NewAPIServer(fakecluster.Config{})
 		client.PrependReactor(verb, "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
 			return true, nil, apierrors.NewForbidden(configMaps.GroupResource(), records.IPAMName, errors.New("no role"))
 		})

@@ -23,11 +23,11 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"liqonet.io/liqonet/internal/cluster"
-	"liqonet.io/liqonet/internal/cluster/clustertest"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/pathtest/probe"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/fakecluster"
 	"liqonet.io/liqonet/templates"
 )
 
@@ -83,9 +83,9 @@ func newFakeCluster(t *testing.T, name string, sources ...string) *fakeCluster {
 			Spec: coordinationv1.LeaseSpec{HolderIdentity: &node},
 		})
 	}
-	c, kube := clustertest.New(clustertest.Config{Context: name, Objects: objects})
+	c, kube := fakecluster.NewAPIServer(fakecluster.Config{Context: name, Objects: objects})
 	w := &fakeCluster{Cluster: c, kube: kube}
-	// A DaemonSet is removed only after its pods.
+	// A DaemonSet is gone when its pods are.
 	kube.PrependReactor("delete", "daemonsets", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		for i := range 2 {
 			if set, ok := action.(clienttesting.DeleteAction); ok {

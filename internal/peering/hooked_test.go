@@ -15,8 +15,8 @@ import (
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"liqonet.io/liqonet/internal/cluster"
-	"liqonet.io/liqonet/internal/cluster/clustertest"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/fakecluster"
 )
 
 // hook runs a function once: when a request that changes a certain object is about to be sent, which is after the
@@ -45,7 +45,7 @@ func (w *world) hooked(kind, name string, run func()) *cluster.Cluster {
 // that has lost its lock while a write was on its way, or one of a release that takes none.
 func (w *world) apart() *cluster.Cluster {
 	c := *w.Cluster
-	_, alone := clustertest.New(clustertest.Config{})
+	_, alone := fakecluster.NewAPIServer(fakecluster.Config{})
 	c.Kube = apartClient{w.Kube, alone.CoordinationV1()}
 	return &c
 }

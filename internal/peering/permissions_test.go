@@ -13,10 +13,10 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"liqonet.io/liqonet/internal/cluster"
-	"liqonet.io/liqonet/internal/cluster/clustertest"
 	"liqonet.io/liqonet/internal/hint"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/fakecluster"
 	"liqonet.io/liqonet/templates"
 )
 
@@ -27,7 +27,7 @@ func TestMissingPermissionsAreListedAtOnce(t *testing.T) {
 	roles := cluster.Permission{
 		Verb: "delete", Group: "rbac.authorization.k8s.io", Resource: "clusterroles", Name: templates.NodeClusterRole(records.DefaultNamespace),
 	}
-	c, _ := clustertest.New(clustertest.Config{Denied: []cluster.Permission{everything, secrets, roles}})
+	c, _ := fakecluster.NewAPIServer(fakecluster.Config{Denied: []cluster.Permission{everything, secrets, roles}})
 	err := inventory.CheckPermissions(t.Context(), c, templates.Administer)
 	var refused *cluster.PermissionError
 	if !errors.As(err, &refused) || len(refused.Missing) != 2 || !slices.Contains(refused.Missing, secrets) || !slices.Contains(refused.Missing, roles) {
@@ -37,7 +37,7 @@ func TestMissingPermissionsAreListedAtOnce(t *testing.T) {
 	if !errors.As(err, &refused) || !slices.Equal(refused.Missing, []cluster.Permission{secrets}) {
 		t.Errorf("who connects needs no ClusterRole: error %v", err)
 	}
-	c, _ = clustertest.New(clustertest.Config{Denied: []cluster.Permission{everything}})
+	c, _ = fakecluster.NewAPIServer(fakecluster.Config{Denied: []cluster.Permission{everything}})
 	if err := inventory.CheckPermissions(t.Context(), c, templates.Administer); err != nil {
 		t.Errorf("everything that is needed is allowed, and yet: %v", err)
 	}

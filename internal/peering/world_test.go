@@ -19,9 +19,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 
-	"liqonet.io/liqonet/internal/cluster/clustertest"
 	"liqonet.io/liqonet/internal/inventory"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/fakecluster"
 )
 
 // world is a cluster whose API server is a fake, and whose controllers and helpers are played by a loop.
@@ -58,7 +58,7 @@ func newWorld(context string, nodes ...worldNode) *world {
 		names = append(names, n.name)
 		objects = append(objects, nodeObject(n))
 	}
-	c, kube := clustertest.New(clustertest.Config{Context: context, Objects: objects})
+	c, kube := fakecluster.NewAPIServer(fakecluster.Config{Context: context, Objects: objects})
 	c.Locking.Timeout = 3 * time.Minute // a test in which a run waits for itself ends
 	return &world{played: newPlayed(c, names...), kube: kube}
 }

@@ -19,7 +19,6 @@ import (
 	"liqonet.io/liqonet/internal/pathtest"
 	"liqonet.io/liqonet/internal/pathtest/probe"
 	"liqonet.io/liqonet/internal/records"
-	"liqonet.io/liqonet/internal/inspect/status"
 	"liqonet.io/liqonet/internal/testbed/golden"
 )
 

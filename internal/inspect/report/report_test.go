@@ -22,9 +22,9 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"liqonet.io/liqonet/internal/buildinfo"
-	"liqonet.io/liqonet/internal/cluster/clustertest"
 	"liqonet.io/liqonet/internal/progress"
 	"liqonet.io/liqonet/internal/records"
+	"liqonet.io/liqonet/internal/testbed/fakecluster"
 )
 
 // Planted secrets, each named by its place.
@@ -126,7 +126,7 @@ func logging(kube *clienttesting.Fake, text string) {
 // TestSecretsStayHome plants secrets in all data that Run reads, and checks that the archive has the useful data and no
 // secret.
 func TestSecretsStayHome(t *testing.T) {
-	c, kube := clustertest.New(clustertest.Config{Context: "a", Objects: objects()})
+	c, kube := fakecluster.NewAPIServer(fakecluster.Config{Context: "a", Objects: objects()})
 	logging(&kube.Fake, log)
 	r, err := Run(t.Context(), Options{Cluster: c, Build: buildinfo.Info{Version: "v1"}}, progress.Quiet{})
 	if err != nil {
@@ -174,7 +174,7 @@ func TestSecretsStayHome(t *testing.T) {
 // TestWithoutRights checks that unreadable objects are listed and all others are in the archive. A Secret's value is
 // then recognised by its form alone.
 func TestWithoutRights(t *testing.T) {
-	c, kube := clustertest.New(clustertest.Config{Context: "a", Objects: objects()})
+	c, kube := fakecluster.NewAPIServer(fakecluster.Config{Context: "a", Objects: objects()})
 	for _, resource := range []string{"secrets", "pods/log", "events"} {
 		kube.PrependReactor("*", strings.TrimSuffix(resource, "/log"), func(a clienttesting.Action) (bool, runtime.Object, error) {
 			if strings.HasSuffix(resource, "/log") != (a.GetSubresource() == "log") {
@@ -207,8 +207,8 @@ func TestHostileNames(t *testing.T) {
 
 // TestUnreached checks that the other cluster is reported if one does not answer.
 func TestUnreached(t *testing.T) {
-	a, _ := clustertest.New(clustertest.Config{Context: "a", Objects: objects()})
-	b, kube := clustertest.New(clustertest.Config{Context: "b"})
+	a, _ := fakecluster.NewAPIServer(fakecluster.Config{Context: "a", Objects: objects()})
+	b, kube := fakecluster.NewAPIServer(fakecluster.Config{Context: "b"})
 	kube.PrependReactor("*", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, errors.New("no route to host")
 	})

@@ -15,7 +15,6 @@ import (
 	"liqonet.io/liqonet/internal/health"
 	"liqonet.io/liqonet/internal/inspect/status"
 	"liqonet.io/liqonet/internal/records"
-	"liqonet.io/liqonet/internal/inspect/status"
 	"liqonet.io/liqonet/internal/testbed/golden"
 	"liqonet.io/liqonet/ipam/translate"
 )

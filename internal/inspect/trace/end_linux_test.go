@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"liqonet.io/liqonet/internal/cluster/clustertest"
+	"liqonet.io/liqonet/internal/testbed/fakecluster"
 )
 
 func shopPod(name, node, address string) *corev1.Pod {
@@ -52,7 +52,7 @@ func TestEnds(t *testing.T) {
 		a: {shopPod("web", "a-1", "10.244.1.7"), shopPod("other", "a-2", "10.244.2.7"), job, service("db", "10.96.0.5"), service("none", "10.96.0.6"), slice},
 		b: {shopPod("db", "b-2", "10.244.2.5"), host, done, policy},
 	} {
-		s.cluster, _ = clustertest.New(clustertest.Config{Context: s.Fabric.Name, Objects: objects})
+		s.cluster, _ = fakecluster.NewAPIServer(fakecluster.Config{Context: s.Fabric.Name, Objects: objects})
 	}
 	for _, test := range []struct {
 		from, to string

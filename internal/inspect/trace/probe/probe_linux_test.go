@@ -46,7 +46,7 @@ type child struct {
 	out *bufio.Reader
 }
 
-func ask(t *testing.T, ns netns.Namespace, q Question) *child {
+func startProbe(t *testing.T, ns netns.Namespace, q Question) *child {
 	t.Helper()
 	text, err := json.Marshal(q)
 	if err != nil {

@@ -1,8 +1,7 @@
-// Package clustertest makes clusters for tests whose API server is client-go's fake one. It adds to that fake
+// Package fakecluster makes clusters for tests. Their API server is client-go's fake one. The package adds to that fake
 // what package cluster relies on: UIDs and resource versions with their preconditions, managed fields and server-side
-// apply, dry runs that change nothing, and answers to access reviews. Defaulting, admission and controllers are not
-// simulated.
-package clustertest
+// apply, dry runs that change nothing, and answers to access reviews. It does not simulate defaulting and admission.
+package fakecluster
 
 import (
 	"slices"
@@ -20,18 +19,17 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// Config says what the cluster has and what its user may do.
+// Config has the objects of an API server and the rights of its user.
 type Config struct {
 	Context string // "" is "test"
-	// Objects are what the API server holds. Unstructured ones are custom resources: the groups of those that
-	// are there are served.
+	// Objects are those of the API server. Unstructured ones are custom resources: their groups are served.
 	Objects []runtime.Object
-	// Denied are permissions that the user has not; nil allows everything.
+	// Denied are permissions that the user lacks; nil allows everything.
 	Denied []cluster.Permission
 }
 
-// New returns a cluster with liqonet's default namespace, and its fake client for reactors of the test's own.
-func New(config Config) (*cluster.Cluster, *fake.Clientset) {
+// NewAPIServer returns a cluster with liqonet's default namespace, and its fake client, for reactors of the test.
+func NewAPIServer(config Config) (*cluster.Cluster, *fake.Clientset) {
 	var builtin, custom []runtime.Object
 	for _, object := range config.Objects {
 		if _, ok := object.(*unstructured.Unstructured); ok {

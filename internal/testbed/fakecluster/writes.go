@@ -1,4 +1,4 @@
-package clustertest
+package fakecluster
 
 import (
 	"encoding/json"
