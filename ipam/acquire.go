@@ -8,37 +8,36 @@ import (
 	"liqonet.io/liqonet/internal/cidr"
 )
 
-// Request asks for a free range of some length. Owner, Purpose and Real together are its key: a request whose
-// key holds a range is given that one again.
+// Request asks for a free range of a given length. Owner, Purpose and Real together are its key. A request whose key
+// already holds a range returns that range.
 type Request struct {
 	Owner   Owner
 	Purpose Purpose
-	// Real is the peer's own range that the new one stands for; the zero value: it stands for none.
+	// Real is the peer's own range that is remapped to the new one. The zero value: no range is remapped.
 	Real netip.Prefix
-	// Preferred is taken if it is free, whether or not a pool has it; the zero value: Real, which is identity.
+	// Preferred is used if it is free, even outside the pools. The zero value: Real, so that the range is not remapped.
 	Preferred netip.Prefix
-	// Bits is the prefix length; 0: that of Preferred or Real.
+	// Bits is the prefix length. 0: the length of Preferred or Real.
 	Bits int
 }
 
 func (q Request) claim() claim { return claim{q.Owner, q.Purpose, q.Real} }
 
-// use names the request in messages.
+// use describes the request in messages.
 func (q Request) use() string { return q.reservation(netip.Prefix{}).Use() }
 
-// reservation is the request's answer.
+// reservation returns the reservation of range p that satisfies the request.
 func (q Request) reservation(p netip.Prefix) Reservation {
 	return Reservation{Range: p, Owner: q.Owner, Purpose: q.Purpose, Real: q.Real}
 }
 
-// Validate refuses what contradicts itself, and what no registry keeps: see Reservation.Validate.
+// Validate rejects contradictory requests and requests that no registry accepts; see Reservation.Validate.
 func (q Request) Validate() error {
 	_, err := q.normalize()
 	return err
 }
 
-// normalize fills in what has a default and refuses what contradicts itself. With neither a range nor a length
-// there is nothing to go by.
+// normalize sets the defaults and rejects contradictory requests. Without a range, the length is required.
 func (q Request) normalize() (Request, error) {
 	if err := q.claim().validate(); err != nil {
 		return q, err
@@ -64,9 +63,9 @@ func (q Request) normalize() (Request, error) {
 	return q, nil
 }
 
-// Acquire returns an exclusive range for the request: the one that its key holds already, else the preferred
-// one if it is free, else the lowest of the smallest free blocks in the first pool that has room. Without room
-// the error wraps ErrNoneFree.
+// Acquire returns an exclusive range for the request: the range that the key already holds, else the preferred range if
+// it is free, else the lowest of the smallest free blocks in the first pool that has room. If no pool has room, the
+// error wraps ErrNoneFree.
 func (r *Registry) Acquire(q Request) (Reservation, error) {
 	q, err := q.normalize()
 	if err == nil && q.claim().address() {
@@ -96,10 +95,10 @@ func (r *Registry) Acquire(q Request) (Reservation, error) {
 	return Reservation{}, fmt.Errorf("acquire a /%d for %s: %w (pools: %s)", q.Bits, q.use(), ErrNoneFree, poolsText(pools))
 }
 
-// AcquireAddress returns an address inside a range for a request of purpose GatewayAddress or ExposedHost: the
-// one that its key holds already, else the preferred one if it is given and free, else the lowest free one but
-// for the range's first and last. The range must be (part of) an internal or external CIDR that is held. Real,
-// if given, is the single address that the new one stands for; it is not preferred. Bits is left out.
+// AcquireAddress returns an address inside a range, for a request of purpose GatewayAddress or ExposedHost: the address
+// that the key already holds, else the preferred address if it is set and free, else the lowest free address, without
+// the first and the last of the range. The range must be an internal or external CIDR in the registry, or part of one.
+// Real, if set, is the single address that is translated to the new one; it is not preferred. Bits is ignored.
 func (r *Registry) AcquireAddress(q Request, inside netip.Prefix) (netip.Addr, error) {
 	all, err := r.AcquireAddresses(q, inside, 1)
 	if err != nil {
@@ -108,8 +107,8 @@ func (r *Registry) AcquireAddress(q Request, inside netip.Prefix) (netip.Addr, e
 	return all[0], nil
 }
 
-// AcquireAddresses is AcquireAddress for several: all that the key holds, the lowest first, and then as many more as
-// make count.
+// AcquireAddresses is AcquireAddress for several addresses: all that the key holds, the lowest first,
+// completed to count with new ones.
 func (r *Registry) AcquireAddresses(q Request, inside netip.Prefix, count int) (all []netip.Addr, err error) {
 	defer func() {
 		if err != nil {
@@ -135,7 +134,7 @@ func (r *Registry) AcquireAddresses(q Request, inside netip.Prefix, count int) (
 	return all, nil
 }
 
-// checkAddress refuses requests for addresses that no range could satisfy.
+// checkAddress rejects requests that no range can satisfy.
 func (r *Registry) checkAddress(q Request, inside netip.Prefix) error {
 	if err := q.claim().validate(); err != nil {
 		return err
@@ -165,7 +164,7 @@ func (r *Registry) freeAddress(q Request, inside netip.Prefix) (netip.Addr, erro
 	return a, r.Reserve(q.reservation(cidr.Single(a)))
 }
 
-// claimed returns what the request's key holds, the lowest if it is several ranges.
+// claimed returns the reservation that the request's key holds, the lowest of several.
 func (r *Registry) claimed(q Request) (Reservation, bool) {
 	held := r.claims[q.Owner][q.claim()]
 	if len(held) == 0 {

@@ -8,7 +8,7 @@ import (
 	"liqonet.io/liqonet/internal/cidr"
 )
 
-// crowded is a registry with 10,000 reservations and small holes: two of every three /24.
+// crowded returns a registry with 10,000 reservations and small holes: two of every three /24 are reserved.
 func crowded(b *testing.B) *Registry {
 	b.Helper()
 	var held []Reservation
@@ -33,7 +33,7 @@ func BenchmarkAcquire(b *testing.B) {
 	for _, bits := range []int{16, 24, 28} {
 		b.Run(fmt.Sprintf("slash%d", bits), func(b *testing.B) {
 			for b.Loop() {
-				// The preferred range is taken: both the collision and the search are measured.
+				// The preferred range is reserved, so that both the conflict and the search are measured.
 				q := Request{Owner: Peering("new"), Purpose: PeerPods, Real: netip.PrefixFrom(address("10.0.0.0"), bits)}
 				held, err := r.Acquire(q)
 				if err != nil {

@@ -5,10 +5,10 @@ import (
 	"fmt"
 )
 
-// ErrNoneFree is what an Acquire that finds no room wraps.
+// ErrNoneFree is wrapped by the errors of Acquire and AcquireAddress when no free range or address is left.
 var ErrNoneFree = errors.New("no free addresses")
 
-// ConflictError is a reservation refused because another one stands.
+// ConflictError means that a reservation was rejected because it overlaps an existing one.
 type ConflictError struct {
 	Wanted, Held Reservation
 }
@@ -17,7 +17,7 @@ func (e *ConflictError) Error() string {
 	return fmt.Sprintf("reserve %s for %s: conflict with %s %s", e.Wanted.Range, e.Wanted.Use(), e.Held.Use(), e.Held.Range)
 }
 
-// InUseError is a release refused because an address inside the range is held.
+// InUseError means that a release was rejected because an address inside the range is reserved.
 type InUseError struct {
 	Range, Inside Reservation
 }

@@ -7,8 +7,7 @@ import (
 	"liqonet.io/liqonet/internal/cidr"
 )
 
-// model is a registry written for plainness: a list, searched from end to end. What the real one does must be
-// what this one does.
+// model is a reference implementation of Registry: an unsorted list with linear searches. Both must behave identically.
 type model struct {
 	pools []netip.Prefix
 	held  []Reservation
@@ -32,14 +31,14 @@ func (m *model) reserve(want Reservation) bool {
 	return true
 }
 
-// taken reports whether the wanted reservation collides with one of the others.
+// taken reports whether the wanted reservation conflicts with one of the others.
 func (m *model) taken(others []Reservation, want Reservation) bool {
 	return slices.ContainsFunc(others, func(h Reservation) bool {
 		return h.claim().address() == want.claim().address() && h.Range.Overlaps(want.Range) && (!h.Shared || !want.Shared)
 	})
 }
 
-// hasPlace reports whether there is the range around that a purpose calls for.
+// hasPlace reports whether the range that the purpose requires exists around p.
 func (m *model) hasPlace(purpose Purpose, p netip.Prefix) bool {
 	within := uses[purpose].within
 	return within == "" || slices.ContainsFunc(m.held, func(h Reservation) bool {
@@ -140,7 +139,7 @@ func (m *model) acquireAddress(q Request, inside netip.Prefix) (netip.Addr, bool
 	return netip.Addr{}, false
 }
 
-// release lets go what leaves, all of it or nothing.
+// release removes the reservations for which leaves is true, all of them or none.
 func (m *model) release(leaves func(Reservation) bool) bool {
 	rest := &model{pools: m.pools, held: slices.DeleteFunc(slices.Clone(m.held), leaves)}
 	for _, h := range rest.held {
@@ -163,7 +162,7 @@ func (m *model) setPools(pools []netip.Prefix) bool {
 	return true
 }
 
-// ownerOf prefers addresses to ranges, and the smallest range.
+// ownerOf prefers addresses to ranges, and the smallest of several ranges.
 func (m *model) ownerOf(a netip.Addr) (Reservation, bool) {
 	a = a.Unmap().WithZone("")
 	var around []Reservation
@@ -186,7 +185,7 @@ func (m *model) ownerOf(a netip.Addr) (Reservation, bool) {
 	}), true
 }
 
-// overlapping has what is around p before what is inside.
+// overlapping returns the ranges that contain p before those inside it.
 func (m *model) overlapping(p netip.Prefix) []Reservation {
 	var around, inside []Reservation
 	for _, h := range m.list() {

@@ -12,10 +12,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// comparePrefixes lets cmp look into package netip.
+// comparePrefixes lets cmp compare the unexported fields of package netip.
 var comparePrefixes = cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })
 
-// run does the operations and checks what must hold at each point.
+// run applies the operations to the registry and to the model, and compares them after each one.
 func run(t *testing.T, bytes []byte) *Registry {
 	t.Helper()
 	pools := []netip.Prefix{prefix("10.0.0.0/20"), prefix("10.1.0.0/22"), prefix("fd00::/116"), prefix("fd01::/118")}
@@ -36,7 +36,7 @@ func run(t *testing.T, bytes []byte) *Registry {
 	return r
 }
 
-// check verifies what holds for every registry.
+// check verifies the invariants of every registry.
 func check(t *testing.T, r *Registry) {
 	t.Helper()
 	held := r.List()
@@ -60,10 +60,11 @@ func check(t *testing.T, r *Registry) {
 	}
 }
 
-// releaseAll releases everything and expects the state of the beginning.
+// releaseAll releases all reservations and verifies that the registry is empty.
 func releaseAll(t *testing.T, r *Registry) {
 	t.Helper()
-	// Peerings hold addresses inside the cluster's ranges and the cluster inside theirs: addresses go first.
+	// Addresses first: peerings hold addresses inside the cluster's ranges, and the cluster holds addresses inside
+	// theirs.
 	for _, purposes := range [][]Purpose{{GatewayAddress, ExposedHost}, nil} {
 		for _, h := range r.List() {
 			if _, err := r.Release(h.Owner, purposes...); err != nil {
@@ -97,14 +98,13 @@ func FuzzOperations(f *testing.F) {
 	f.Add([]byte{0, 4, 0, 3, 0, 3, 1, 1, 3, 4, 7, 1, 0, 6, 1, 0, 4, 0, 3, 7, 0, 3, 0, 1, 2})
 	f.Add([]byte{4, 1, 5, 2, 0, 16, 1, 3, 4, 2, 5, 2, 0, 16, 1, 3, 7, 1, 5, 0, 0})
 	f.Fuzz(func(t *testing.T, bytes []byte) {
-		// The model takes time with the square of the length.
+		// The model's cost grows with the square of the length.
 		r := run(t, bytes[:min(len(bytes), 600)])
 		check(t, r)
 		releaseAll(t, r)
 	})
 }
 
-// TestAcquireUntilFull fills a pool to the last address.
 func TestAcquireUntilFull(t *testing.T) {
 	r, err := New(netip.MustParsePrefix("192.168.0.0/26"))
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"go4.org/netipx"
 )
 
-// unroutable are ranges that no host outside may have: "this network", loopback, link-local, multicast and
-// reserved (RFC 6890, RFC 5771, RFC 4291).
+// unroutable are ranges that cannot be assigned to hosts outside the cluster: "this network", loopback, link-local,
+// multicast and reserved (RFC 6890, RFC 5771, RFC 4291).
 var unroutable = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"),
 	netip.MustParsePrefix("127.0.0.0/8"),
@@ -19,7 +19,7 @@ var unroutable = []netip.Prefix{
 	netip.MustParsePrefix("ff00::/8"),
 }
 
-// routable refuses a range that cannot be given to hosts.
+// routable rejects ranges that cannot be assigned to hosts.
 func routable(p netip.Prefix) error {
 	for _, u := range unroutable {
 		if u.Overlaps(p) {
@@ -29,7 +29,7 @@ func routable(p netip.Prefix) error {
 	return nil
 }
 
-// canonical refuses the forms of a range that are not its one normal form.
+// canonical rejects invalid ranges, IPv4 ranges in IPv6 form and ranges with host bits.
 func canonical(p netip.Prefix) error {
 	switch {
 	case !p.IsValid():

@@ -9,7 +9,7 @@ import (
 	"liqonet.io/liqonet/internal/cidr"
 )
 
-// DefaultPools are the ranges of RFC 1918, from which ranges are handed out unless other pools are set.
+// DefaultPools are the private ranges of RFC 1918. They are the pools unless others are set.
 func DefaultPools() []netip.Prefix {
 	return []netip.Prefix{
 		netip.MustParsePrefix("10.0.0.0/8"),
@@ -18,29 +18,28 @@ func DefaultPools() []netip.Prefix {
 	}
 }
 
-// Registry holds the reservations of one cluster. It is not safe for concurrent use. The zero value is empty
-// and has no pools: it keeps what is named exactly and hands nothing else out.
+// Registry holds the reservations of one cluster. It is not safe for concurrent use. The zero value is empty and has no
+// pools: it accepts reservations of exact ranges, but finds no free ones.
 type Registry struct {
 	pools     []netip.Prefix
 	ranges    space
-	addresses space                             // single addresses, which lie inside ranges
-	claims    map[Owner]map[claim][]Reservation // nothing empty is kept
+	addresses space                             // single addresses inside the ranges
+	claims    map[Owner]map[claim][]Reservation // has no empty entries
 }
 
-// New returns an empty registry that hands out ranges of the pools, the first with room first.
+// New returns an empty registry with the given pools, in order of preference.
 func New(pools ...netip.Prefix) (*Registry, error) {
 	r := &Registry{}
 	return r, r.SetPools(pools...)
 }
 
-// Restore returns a registry with those reservations. They must be free of conflicts; their order does not
-// matter.
+// Restore returns a registry with the given reservations, in any order. They must not conflict.
 func Restore(pools []netip.Prefix, held []Reservation) (*Registry, error) {
 	r, err := New(pools...)
 	if err != nil {
 		return nil, err
 	}
-	// Ranges first: a single address has its place only in a range that is held.
+	// Ranges first: a single address requires the range that contains it.
 	for _, addresses := range []bool{false, true} {
 		for _, h := range held {
 			if h.claim().address() != addresses {
@@ -54,11 +53,11 @@ func Restore(pools []netip.Prefix, held []Reservation) (*Registry, error) {
 	return r, nil
 }
 
-// Pools returns the ranges from which free ranges are taken, in the order of preference.
+// Pools returns the ranges from which free ranges are allocated, in order of preference.
 func (r *Registry) Pools() []netip.Prefix { return slices.Clone(r.pools) }
 
-// SetPools replaces the pools. What is held stays. IPv4 ranges come from IPv4 pools only, IPv6 ranges from
-// IPv6 pools.
+// SetPools replaces the pools. Reservations are not affected. IPv4 ranges are allocated from IPv4 pools only, IPv6
+// ranges from IPv6 pools only.
 func (r *Registry) SetPools(pools ...netip.Prefix) error {
 	for i, p := range pools {
 		if err := canonical(p); err != nil {
@@ -75,8 +74,8 @@ func (r *Registry) SetPools(pools ...netip.Prefix) error {
 	return nil
 }
 
-// Reserve takes exactly that range. Reserving again what is held does nothing, or changes whether it is
-// shared. Overlap with a reservation of another, or a second range for the same real one, is a *ConflictError.
+// Reserve reserves an exact range. For a range that the owner already holds it only updates Shared. Overlap with a
+// reservation of another claim, or a second range for the same real one, is a *ConflictError.
 func (r *Registry) Reserve(want Reservation) error {
 	if err := want.Validate(); err != nil {
 		return fmt.Errorf("reserve %s: %w", want.Range, err)
@@ -94,7 +93,7 @@ func (r *Registry) Reserve(want Reservation) error {
 	return r.add(want)
 }
 
-// add takes a range for which nothing is held yet.
+// add inserts a reservation that is not in the registry.
 func (r *Registry) add(want Reservation) error {
 	if c := want.claim(); c.address() {
 		if err := r.requireAround(c, want.Range); err != nil {
@@ -118,7 +117,7 @@ func (r *Registry) add(want Reservation) error {
 	return nil
 }
 
-// remove is add undone.
+// remove reverts add.
 func (r *Registry) remove(held Reservation) {
 	r.layer(held).remove(held)
 	c, claims := held.claim(), r.claims[held.Owner]
@@ -131,7 +130,7 @@ func (r *Registry) remove(held Reservation) {
 	}
 }
 
-// replace puts want in the place of held, a reservation of the same range, or changes nothing.
+// replace replaces held by want, which has the same range. On error the registry is unchanged.
 func (r *Registry) replace(held, want Reservation) error {
 	r.remove(held)
 	err := r.add(want)
@@ -151,7 +150,7 @@ func (r *Registry) layer(held Reservation) *space {
 	return &r.ranges
 }
 
-// requireAround refuses a place for single addresses that no range of the right purpose contains.
+// requireAround rejects single addresses that are in no range of the required purpose.
 func (r *Registry) requireAround(c claim, p netip.Prefix) error {
 	within := uses[c.purpose].within
 	for _, h := range r.ranges.holders(p) {
@@ -162,15 +161,15 @@ func (r *Registry) requireAround(c claim, p netip.Prefix) error {
 	return fmt.Errorf("%s is in no %s", p, uses[within].label)
 }
 
-// List returns every reservation, ranges and the addresses inside them, sorted.
+// List returns all reservations, both ranges and the addresses inside them, sorted.
 func (r *Registry) List() []Reservation {
 	all := slices.Concat(r.ranges.held, r.addresses.held)
 	slices.SortFunc(all, Reservation.Compare)
 	return all
 }
 
-// Held returns what an owner holds for any of the purposes, for all when none is named, sorted. What others hold
-// costs no time.
+// Held returns the reservations of an owner for any of the purposes, or for all purposes if none is given, sorted. Its
+// cost does not depend on the reservations of other owners.
 func (r *Registry) Held(owner Owner, purposes ...Purpose) []Reservation {
 	var held []Reservation
 	for c, hs := range r.claims[owner] {
@@ -182,8 +181,7 @@ func (r *Registry) Held(owner Owner, purposes ...Purpose) []Reservation {
 	return held
 }
 
-// Overlapping returns the reservations that have addresses in common with a range: those around it, then those
-// inside it, each sorted.
+// Overlapping returns the reservations that overlap a range: those that contain it, then those inside it, each sorted.
 func (r *Registry) Overlapping(p netip.Prefix) []Reservation {
 	if !p.IsValid() {
 		return nil
@@ -203,8 +201,8 @@ func (r *Registry) Overlapping(p netip.Prefix) []Reservation {
 	return append(around, inside...)
 }
 
-// OwnerOf returns the reservation that is most specific to an address: the address itself if it is held, else
-// the smallest range around it.
+// OwnerOf returns the most specific reservation of an address: the address itself if it is reserved, else the smallest
+// range that contains it.
 func (r *Registry) OwnerOf(a netip.Addr) (Reservation, bool) {
 	if !a.IsValid() {
 		return Reservation{}, false
@@ -212,7 +210,7 @@ func (r *Registry) OwnerOf(a netip.Addr) (Reservation, bool) {
 	p := cidr.Single(a.Unmap())
 	for _, s := range []*space{&r.addresses, &r.ranges} {
 		if h := s.holders(p); len(h) > 0 {
-			// The last range is the smallest; of several holders of it the first is named.
+			// The last range is the smallest. If several owners share it, the first is returned.
 			i := slices.IndexFunc(h, func(o Reservation) bool { return o.Range == h[len(h)-1].Range })
 			return h[i], true
 		}
@@ -220,8 +218,9 @@ func (r *Registry) OwnerOf(a netip.Addr) (Reservation, bool) {
 	return Reservation{}, false
 }
 
-// Release gives back what an owner holds for any of the purposes, or all of it when none is named, and returns
-// it, sorted. Nothing is released when a range has another's addresses inside (*InUseError).
+// Release removes the reservations of an owner for any of the purposes, or for all purposes if none is given, and
+// returns them sorted. If another owner holds addresses inside one of the ranges, nothing is released and the error is
+// an *InUseError.
 func (r *Registry) Release(owner Owner, purposes ...Purpose) ([]Reservation, error) {
 	held := r.Held(owner, purposes...)
 	if err := r.release(held); err != nil {
@@ -230,8 +229,8 @@ func (r *Registry) Release(owner Owner, purposes ...Purpose) ([]Reservation, err
 	return held, nil
 }
 
-// ReleaseRange gives back one range of what an owner holds for a purpose, as Release does. A range that is not
-// held is no error.
+// ReleaseRange removes one range of an owner and purpose, with the checks of Release. A range that is not reserved is
+// no error.
 func (r *Registry) ReleaseRange(owner Owner, purpose Purpose, p netip.Prefix) error {
 	held := r.Held(owner, purpose)
 	return r.release(slices.DeleteFunc(held, func(h Reservation) bool { return h.Range != p }))
@@ -249,7 +248,7 @@ func (r *Registry) release(held []Reservation) error {
 	return nil
 }
 
-// orphan returns an address that would be left without a range around it if h went, and what leaves with it.
+// orphan returns an address that no range would contain after the reservations in leaving, h among them, are removed.
 func (r *Registry) orphan(h Reservation, leaving []Reservation) (Reservation, bool) {
 	for _, a := range r.addresses.inside(h.Range) {
 		if uses[a.Purpose].within != h.Purpose || slices.Contains(leaving, a) {

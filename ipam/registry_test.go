@@ -15,7 +15,7 @@ var (
 	address = netip.MustParseAddr
 )
 
-// installed is a registry as it is after the installation in a cluster.
+// installed returns a registry in the state after the installation of a cluster.
 func installed(t testing.TB) *Registry {
 	t.Helper()
 	r, err := Restore(DefaultPools(), []Reservation{
@@ -81,7 +81,8 @@ func TestAcquireFromTheNextPool(t *testing.T) {
 	}
 }
 
-// TestPeersWithTheSameRange has a range of its own for each, and the mapping survives the others' departure.
+// TestPeersWithTheSameRange: each of several peers with the same range gets its own one, and keeps it when others
+// leave.
 func TestPeersWithTheSameRange(t *testing.T) {
 	r := installed(t)
 	got := map[string]string{}
@@ -210,7 +211,7 @@ func TestNoneFree(t *testing.T) {
 	}
 }
 
-// TestRequestRefused has requests that no amount of room would serve.
+// TestRequestRefused has requests that fail even in an empty registry.
 func TestRequestRefused(t *testing.T) {
 	for _, q := range []Request{
 		{Owner: Peering("b"), Purpose: PeerPods},
@@ -260,7 +261,7 @@ func TestAcquireAddress(t *testing.T) {
 		t.Errorf("10.90.0.1 is of %+v", owner)
 	}
 
-	// Its first and last addresses are free but not given.
+	// The first and last addresses are free, but not allocated.
 	if _, err := r.AcquireAddress(gatewayOf("e"), prefix("10.80.128.0/30")); !errors.Is(err, ErrNoneFree) {
 		t.Errorf("in a full range: %v", err)
 	}

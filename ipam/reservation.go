@@ -1,10 +1,9 @@
-// Package ipam decides which address ranges a cluster uses for what. A Registry holds reservations, refuses
-// those that collide and finds free ranges and addresses. How an address is called in another cluster is not in
-// scope: see package translate.
+// Package ipam allocates the address ranges of a cluster. A Registry holds reservations, rejects overlapping ones and
+// finds free ranges and addresses. Translation of addresses between clusters is in package translate.
 //
-// The package is pure: no client, no clock, no randomness. The same operations in the same order give the same
-// reservations, and the free space depends on what is held alone, not on the way there. Package store keeps a
-// Registry in a cluster.
+// The package is pure: no client, no clock, no randomness. The same operations in the same order produce the same
+// reservations, and the free space depends only on the current reservations, not on their history. Package store
+// encodes a Registry for storage in a cluster.
 package ipam
 
 import (
@@ -14,10 +13,11 @@ import (
 	"strings"
 )
 
-// Owner names who holds a reservation: Cluster, a Peering or a User. It is its own text form, such as "peering/b".
+// Owner identifies the owner of a reservation: Cluster, a Peering or a User. It is its own text form, such as
+// "peering/b".
 type Owner string
 
-// Cluster owns what belongs to this cluster itself, whatever its peerings.
+// Cluster owns the ranges of this cluster itself, independent of its peerings.
 const Cluster Owner = "cluster"
 
 const (
@@ -25,19 +25,19 @@ const (
 	userPrefix    = "user/"
 )
 
-// Peering is the owner of what is held for the peering of that name.
+// Peering returns the owner for the peering with that name.
 func Peering(name string) Owner { return Owner(peeringPrefix + name) }
 
-// Peering returns the name of the peering, and false when the owner is none.
+// Peering returns the name of the peering, and false if the owner is not a peering.
 func (o Owner) Peering() (name string, ok bool) { return strings.CutPrefix(string(o), peeringPrefix) }
 
-// User is the owner of what somebody holds under a name of their choice: a person, a CI job, another program.
+// User returns the owner for reservations under a freely chosen name: a person, a CI job, another program.
 func User(name string) Owner { return Owner(userPrefix + name) }
 
-// User returns the name that the user chose, and false when the owner is none.
+// User returns the chosen name, and false if the owner is not a user.
 func (o Owner) User() (name string, ok bool) { return strings.CutPrefix(string(o), userPrefix) }
 
-// Validate refuses what is no owner.
+// Validate rejects malformed owners.
 func (o Owner) Validate() error {
 	if o == Cluster {
 		return nil
@@ -53,35 +53,36 @@ func (o Owner) Validate() error {
 	return nil
 }
 
-// nameCharacter reports whether a name in an Owner may have the character: what names in Kubernetes consist of.
+// nameCharacter reports whether a character is allowed in the name of an Owner: the characters of Kubernetes names.
 func nameCharacter(c rune) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.ContainsRune("-._", c)
 }
 
-// Purpose says what a reserved range is used for. It is its own text form.
+// Purpose is the use of a reserved range. It is its own text form.
 type Purpose string
 
-// Ranges. They collide with one another.
+// Purposes of ranges. Ranges of all purposes share one address space and must not overlap.
 const (
 	PodCIDR      Purpose = "pod-cidr"      // pods of this cluster
 	ServiceCIDR  Purpose = "service-cidr"  // Services of this cluster
 	NodeNetwork  Purpose = "node-network"  // nodes of this cluster
-	ExternalCIDR Purpose = "external-cidr" // by which peers see what is not a pod here
-	InternalCIDR Purpose = "internal-cidr" // ends of this cluster's overlay
-	Reserved     Purpose = "reserved"      // kept free on the user's word
-	PeerPods     Purpose = "peer-pods"     // by which pods of a peer are reached from here
-	PeerExternal Purpose = "peer-external" // by which a peer's external CIDR is reached from here
-	PeerUnderlay Purpose = "peer-underlay" // real addresses of a peer's nodes and endpoints, to keep clear of
-	OutsideHost  Purpose = "outside-host"  // own address of a host that a peer reaches, to keep clear of
+	ExternalCIDR Purpose = "external-cidr" // remapped addresses of this cluster's nodes and exposed hosts
+	InternalCIDR Purpose = "internal-cidr" // overlay addresses of this cluster's nodes and gateways
+	Reserved     Purpose = "reserved"      // excluded from allocation by the user
+	PeerPods     Purpose = "peer-pods"     // pod CIDR of a peer as it is reached from this cluster
+	PeerExternal Purpose = "peer-external" // external CIDR of a peer as it is reached from this cluster
+	PeerUnderlay Purpose = "peer-underlay" // real addresses of a peer's nodes and endpoints, never allocated
+	OutsideHost  Purpose = "outside-host"  // own address of a host that a peer reaches, never allocated
 )
 
-// Single addresses inside a range. They collide among themselves only.
+// Purposes of single addresses inside a range. They conflict only with each other.
 const (
-	GatewayAddress Purpose = "gateway-address" // in the internal CIDR: a gateway's end of the overlay
+	GatewayAddress Purpose = "gateway-address" // in the internal CIDR: overlay address of a gateway
 	ExposedHost    Purpose = "exposed-host"    // in the external CIDR: a host outside the cluster
 )
 
-// uses has every purpose: its name in messages and, for a single address, the purpose of the range around it.
+// uses contains all purposes: the label in messages and, for a single address, the purpose of the range that contains
+// it.
 var uses = map[Purpose]struct {
 	label  string
 	within Purpose
@@ -100,20 +101,20 @@ var uses = map[Purpose]struct {
 	ExposedHost:    {label: "exposed host", within: ExternalCIDR},
 }
 
-// Reservation is a range and who holds it for what.
+// Reservation is a range with its owner and purpose.
 type Reservation struct {
 	Range   netip.Prefix `json:"range"` // without host bits; a single address is a /32
 	Owner   Owner        `json:"owner"`
 	Purpose Purpose      `json:"purpose"`
-	// Real is the range, of the same length, that Range stands for where it is real; the zero value: itself
-	// or nothing.
+	// Real is the range that is remapped to Range. It has the same length. The zero value: not remapped, or not
+	// applicable.
 	Real netip.Prefix `json:"real,omitzero"`
-	// Shared allows overlap with other shared reservations: for facts that several sources report, such as
-	// node networks. What is not shared overlaps nothing.
+	// Shared allows overlap with other shared reservations. It is for facts that several sources report, such as node
+	// networks. Reservations that are not shared overlap no other.
 	Shared bool `json:"shared,omitempty"`
 }
 
-// Use describes owner and purpose to a person: `service CIDR`, `peering "b" pods`, `user "vpn" reserved range`.
+// Use describes owner and purpose in messages: `service CIDR`, `peering "b" pods`, `user "vpn" reserved range`.
 func (r Reservation) Use() string {
 	label := uses[r.Purpose].label
 	if name, ok := r.Owner.User(); ok {
@@ -125,20 +126,20 @@ func (r Reservation) Use() string {
 	return label
 }
 
-// Compare orders reservations by range, the wider first where two begin together, then owner, purpose and
-// real range.
+// Compare orders reservations by range, the wider first of two with the same address, then by owner, purpose and real
+// range.
 func (r Reservation) Compare(o Reservation) int {
 	return cmp.Or(r.Range.Compare(o.Range), cmp.Compare(r.Owner, o.Owner), cmp.Compare(r.Purpose, o.Purpose),
 		r.Real.Compare(o.Real))
 }
 
-// overlapAllowed reports whether the two may hold the same addresses.
+// overlapAllowed reports whether two reservations may have addresses in common.
 func (r Reservation) overlapAllowed(o Reservation) bool { return r.Shared && o.Shared }
 
 func (r Reservation) claim() claim { return claim{r.Owner, r.Purpose, r.Real} }
 
-// Validate refuses what no registry keeps, whatever it holds: an owner, a purpose or a range that is none, a real
-// range of another length, and addresses that are not for hosts, unless they are shared.
+// Validate rejects reservations that no registry accepts, whatever its state: an invalid owner, purpose or range, a
+// real range of a different length, and, unless they are shared, ranges that cannot be assigned to hosts.
 func (r Reservation) Validate() error {
 	if err := r.claim().validate(); err != nil {
 		return err
@@ -157,7 +158,7 @@ func (r Reservation) Validate() error {
 	return nil
 }
 
-// claim is what a range is acquired for: who asks for the same again is given the same.
+// claim is the key under which a range is acquired. The same claim returns the same range.
 type claim struct {
 	owner   Owner
 	purpose Purpose

@@ -9,7 +9,7 @@ import (
 	"liqonet.io/liqonet/internal/cidr"
 )
 
-// space is a set of reservations, sorted. The zero value is empty.
+// space is a sorted set of reservations. The zero value is empty.
 type space struct {
 	held []Reservation
 }
@@ -25,7 +25,7 @@ func (s *space) remove(r Reservation) {
 	}
 }
 
-// conflict returns a reservation that want may not overlap: the widest around it, else the lowest inside.
+// conflict returns a reservation that want must not overlap: the widest that contains it, else the lowest inside it.
 func (s *space) conflict(want Reservation) (Reservation, bool) {
 	for _, overlapping := range [][]Reservation{s.holders(want.Range), s.inside(want.Range)} {
 		for _, r := range overlapping {
@@ -51,8 +51,8 @@ func (s *space) holders(p netip.Prefix) []Reservation {
 	return found
 }
 
-// inside returns the reservations whose range lies in p, in order: they follow each other, as ranges do not overlap by
-// halves.
+// inside returns the reservations inside p, in order. They are consecutive, because two CIDRs are either disjoint or
+// one contains the other.
 func (s *space) inside(p netip.Prefix) []Reservation {
 	i := s.from(p)
 	end := i
@@ -62,13 +62,13 @@ func (s *space) inside(p netip.Prefix) []Reservation {
 	return slices.Clone(s.held[i:end])
 }
 
-// from is where the reservations of a range are, or would be.
+// from returns the index of the first reservation of range p, or the index at which it would be inserted.
 func (s *space) from(p netip.Prefix) int {
 	i, _ := slices.BinarySearchFunc(s.held, p, func(r Reservation, p netip.Prefix) int { return r.Range.Compare(p) })
 	return i
 }
 
-// free is what of p nobody holds.
+// free returns the addresses of p that are not reserved.
 func (s *space) free(p netip.Prefix) *netipx.IPSet {
 	var b netipx.IPSetBuilder
 	b.AddPrefix(p)
@@ -79,13 +79,13 @@ func (s *space) free(p netip.Prefix) *netipx.IPSet {
 	}
 	free, err := b.IPSet()
 	if err != nil {
-		panic("ipam: " + err.Error()) // a range that is none: Validate refuses it
+		panic("ipam: " + err.Error()) // unreachable: Validate rejects invalid ranges
 	}
 	return free
 }
 
-// fit returns a free range of that length in pool: the lowest of the smallest free blocks that have room, so
-// that large blocks stay whole.
+// fit returns a free range of the given length in pool: the lowest of the smallest free blocks that have room, to keep
+// large blocks whole.
 func (s *space) fit(pool netip.Prefix, length int) (netip.Prefix, bool) {
 	p, _, ok := s.free(pool).RemoveFreePrefix(uint8(length))
 	return p, ok

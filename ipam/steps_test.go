@@ -8,7 +8,7 @@ import (
 	"liqonet.io/liqonet/internal/cidr"
 )
 
-// operations makes a sequence of operations of bytes, a few a step, in a space so small that they often meet.
+// operations decodes bytes to a sequence of operations, in an address space so small that they often conflict.
 type operations struct{ bytes []byte }
 
 func (o *operations) next() int {
@@ -22,10 +22,11 @@ func (o *operations) next() int {
 
 func pick[T any](o *operations, from ...T) T { return from[o.next()%len(from)] }
 
-// one reports true once in n times.
+// one returns true once in n times.
 func (o *operations) one(n int) bool { return o.next()%n == n-1 }
 
-// address is one of 8192 of a family, twice the first pool of it: in 10.0.0.0/19, or once in four in fd00::/115.
+// address returns one of 8192 addresses of a family, twice the size of its first pool: in 10.0.0.0/19 or, in one of
+// four cases, in fd00::/115.
 func (o *operations) address() netip.Addr {
 	six := o.one(4)
 	high, low := byte(o.next()%32), byte(o.next())
@@ -35,8 +36,8 @@ func (o *operations) address() netip.Addr {
 	return netip.AddrFrom4([4]byte{10, 0, high, low})
 }
 
-// sized is the range of that many bits around an address, counted as of an IPv4 one: 28 is 16 addresses in either
-// family, and 0 is all there are.
+// sized returns the range of that many bits around an address. The bits are those of an IPv4 prefix: 28 is 16 addresses
+// in either family, and 0 is the whole address space.
 func sized(a netip.Addr, bits int) netip.Prefix {
 	if a.Is6() && bits > 0 {
 		bits += 128 - 32
@@ -48,7 +49,7 @@ func sized(a netip.Addr, bits int) netip.Prefix {
 	return p
 }
 
-// prefix is a range of up to 4096 addresses, or now and then of many more than any pool has.
+// prefix returns a range of up to 4096 addresses, or in one of 16 cases a larger one than any pool.
 func (o *operations) prefix() netip.Prefix {
 	if o.one(16) {
 		return sized(o.address(), pick(o, 0, 1, 8, 12, 16, 18, 19))
@@ -60,13 +61,13 @@ func (o *operations) narrow() netip.Prefix {
 	return sized(o.address(), pick(o, 20, 22, 23, 24, 24, 26, 28, 30, 31, 32))
 }
 
-// real is what p may stand for: nothing, itself, another range, or one of a length or family that does not fit.
+// real returns a real range for p: none, p itself, another range, or one of a length or family that does not fit.
 func (o *operations) real(p netip.Prefix) netip.Prefix {
 	switch o.next() % 8 {
 	case 5:
 		return p
 	case 6:
-		other, _ := o.address().Prefix(p.Bits()) // the zero value where there is none in its family
+		other, _ := o.address().Prefix(p.Bits()) // the zero value if p's length is not valid in its family
 		return other
 	case 7:
 		return o.prefix()
@@ -84,7 +85,7 @@ func (o *operations) rangePurpose() Purpose {
 
 func (o *operations) addressPurpose() Purpose { return pick(o, GatewayAddress, ExposedHost) }
 
-// held is a reservation that there is, or one of nobody's.
+// held returns a reservation of the model, or one that does not exist.
 func (o *operations) held(m *model) Reservation {
 	if held := m.list(); len(held) > 0 && !o.one(4) {
 		return pick(o, held...)
@@ -92,12 +93,12 @@ func (o *operations) held(m *model) Reservation {
 	return Reservation{Range: o.prefix(), Owner: o.owner(), Purpose: o.rangePurpose()}
 }
 
-// step does one operation on both and describes the difference of the answers, if there is one.
+// step applies one operation to both and describes the difference of the results, if there is one.
 func (o *operations) step(r *Registry, m *model) (done, difference string) {
 	operation := pick(o,
 		(*operations).reserve, (*operations).reserve, (*operations).reserve, (*operations).reserveAddress,
 		(*operations).acquire, (*operations).acquire, (*operations).acquireAddress, (*operations).release,
-		(*operations).releaseRange, (*operations).setPools, (*operations).look)
+		(*operations).releaseRange, (*operations).setPools, (*operations).query)
 	return operation(o, r, m)
 }
 
@@ -115,7 +116,7 @@ func (o *operations) reserveAddress(r *Registry, m *model) (done, difference str
 	return fmt.Sprintf("reserve %+v", want), differ(err, ok, nil, nil)
 }
 
-// acquire asks for a length, for a peer's range, for a preferred one, or for several of these, which may not fit.
+// acquire requests a length, a peer's range, a preferred range, or a combination of these that may be invalid.
 func (o *operations) acquire(r *Registry, m *model) (done, difference string) {
 	q := Request{Owner: o.owner(), Purpose: o.rangePurpose(), Bits: pick(o, 22, 23, 24, 28, 32, 0, 19, 33)}
 	switch o.next() % 8 {
@@ -170,7 +171,7 @@ func (o *operations) releaseRange(r *Registry, m *model) (done, difference strin
 	return fmt.Sprintf("release range %+v", one), differ(err, ok, nil, nil)
 }
 
-// setPools takes one to three ranges, which may overlap or not be for hosts.
+// setPools sets one to three pools, which may overlap or be unroutable.
 func (o *operations) setPools(r *Registry, m *model) (done, difference string) {
 	pools := make([]netip.Prefix, 1+o.next()%3)
 	for i := range pools {
@@ -180,8 +181,8 @@ func (o *operations) setPools(r *Registry, m *model) (done, difference string) {
 	return fmt.Sprintf("set pools %s", pools), differ(err, ok, fmt.Sprint(r.Pools()), fmt.Sprint(m.pools))
 }
 
-// look asks the questions that change nothing.
-func (o *operations) look(r *Registry, m *model) (done, difference string) {
+// query compares the methods that change nothing.
+func (o *operations) query(r *Registry, m *model) (done, difference string) {
 	a := pick(o, o.address(), o.held(m).Range.Addr())
 	form := pick(o, a, a, netip.AddrFrom16(a.As16()), a.WithZone("eth0"), netip.Addr{})
 	got, held := r.OwnerOf(form)
@@ -197,7 +198,7 @@ func (o *operations) look(r *Registry, m *model) (done, difference string) {
 	return "held by " + string(owner), differ(nil, true, fmt.Sprint(r.Held(owner)), fmt.Sprint(m.heldBy(owner)))
 }
 
-// differ compares the registry's answer with the model's.
+// differ compares the results of the registry and the model.
 func differ(err error, ok bool, got, want any) string {
 	if (err == nil) != ok {
 		return fmt.Sprintf("error %v, but the model's success is %t", err, ok)

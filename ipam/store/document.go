@@ -1,8 +1,8 @@
-// Package store writes an ipam.Registry as text, and reads it: what ConfigMap "ipam" holds. Who changes it, and how
-// several writers take turns, is internal/inventory's.
+// Package store encodes an ipam.Registry as text, and decodes it: the content of ConfigMap "ipam". Package
+// internal/inventory updates the ConfigMap and coordinates several writers.
 //
-// What cannot be read is an error, and is never to be overwritten: a text that is damaged or of another schema version.
-// One with fields of a later release is read, and not to be changed.
+// Text that is damaged or of another schema version is an error, and must not be overwritten. Text with fields of a
+// later release can be read, but must not be changed.
 package store
 
 import (
@@ -14,7 +14,7 @@ import (
 	"liqonet.io/liqonet/ipam"
 )
 
-// document is the text of a registry: YAML, with a line for each reservation, such as
+// document is the text of a registry: YAML, with one line per reservation, such as
 //
 //	version: 1
 //	pools:
@@ -23,8 +23,8 @@ import (
 //	- "10.71.0.0/16 peering/b peer-pods real=10.244.0.0/16"
 //	- "10.96.0.0/12 cluster service-cidr shared"
 //
-// One string a reservation, not a mapping: a ConfigMap is limited to 1 MiB, and 10,000 mappings would fill it
-// and take three times as long to read.
+// A reservation is one string instead of a mapping, because a ConfigMap is limited to 1 MiB: 10,000 mappings would fill
+// it and take three times as long to decode.
 type document struct {
 	Version      int      `json:"version"`
 	Pools        []string `json:"pools"`
@@ -37,7 +37,7 @@ const (
 	sharedWord = "shared"
 )
 
-// Encode returns a registry as text. Equal contents give equal text.
+// Encode returns a registry as text. Equal registries have equal texts.
 func Encode(r *ipam.Registry) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "version: %d\n", records.SchemaVersion)
@@ -46,8 +46,7 @@ func Encode(r *ipam.Registry) string {
 	return b.String()
 }
 
-// list writes a YAML list of quoted strings. Prefixes, owners and purposes have no character that would need an
-// escape.
+// list writes a YAML list of quoted strings. Prefixes, owners and purposes contain no character that needs an escape.
 func list[T any](b *strings.Builder, key string, items []T, text func(T) string) {
 	if len(items) == 0 {
 		b.WriteString(key + ": []\n")
@@ -59,14 +58,14 @@ func list[T any](b *strings.Builder, key string, items []T, text func(T) string)
 	}
 }
 
-// Decode reads a registry from text. An unknown version, a malformed line or reservations that conflict are errors.
+// Decode reads a registry from text. An unknown version, a malformed line and reservations that conflict are errors.
 // Fields of later releases are ignored.
 func Decode(text string) (*ipam.Registry, error) {
 	r, _, err := DecodeKnown(text)
 	return r, err
 }
 
-// DecodeKnown is Decode for those who change the registry. unknown are the fields that it ignores.
+// DecodeKnown is Decode for callers that update the registry. unknown are the names of the fields that it ignored.
 func DecodeKnown(text string) (r *ipam.Registry, unknown []string, err error) {
 	d, unknown, err := records.ReadText[document](records.ComponentIPAM, text)
 	if err != nil {
@@ -98,7 +97,7 @@ func (d document) registry() (*ipam.Registry, error) {
 	return r, nil
 }
 
-// line is a reservation as text.
+// line returns a reservation as text.
 func line(r ipam.Reservation) string {
 	words := []string{r.Range.String(), string(r.Owner), string(r.Purpose)}
 	if r.Real.IsValid() {
@@ -110,8 +109,7 @@ func line(r ipam.Reservation) string {
 	return strings.Join(words, " ")
 }
 
-// parseReservation reads what line writes. What owner and purpose may be is for package ipam to
-// say.
+// parseReservation is the inverse of line. It does not validate owner and purpose; ipam.Restore does.
 func parseReservation(line string) (ipam.Reservation, error) {
 	words := strings.Split(line, " ")
 	if len(words) < 3 {

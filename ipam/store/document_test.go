@@ -16,7 +16,7 @@ import (
 
 var prefix = netip.MustParsePrefix
 
-// installed has a reservation of every form.
+// installed returns a registry with a reservation of every form.
 func installed(t testing.TB) *ipam.Registry {
 	t.Helper()
 	b := ipam.Peering("b")
@@ -61,7 +61,7 @@ func TestEncodeGolden(t *testing.T) {
 	}
 }
 
-// TestDecodeAnyYAML: a document that people have edited is read, too.
+// TestDecodeAnyYAML: documents edited by hand can be decoded.
 func TestDecodeAnyYAML(t *testing.T) {
 	text := Encode(installed(t))
 	for name, change := range map[string]func(string) string{
@@ -78,10 +78,10 @@ func TestDecodeAnyYAML(t *testing.T) {
 	}
 }
 
-// comparePrefixes lets cmp look into package netip.
+// comparePrefixes lets cmp compare the unexported fields of package netip.
 var comparePrefixes = cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })
 
-// damaged are documents that must not be read, with a part of the reason.
+// damaged are documents that Decode must reject, with a part of the error.
 var damaged = map[string]struct{ text, reason string }{
 	"empty":            {"", "schema version 0, this binary knows 1"},
 	"no YAML":          {"\tversion: 1", "damaged document"},
@@ -90,7 +90,7 @@ var damaged = map[string]struct{ text, reason string }{
 	"doubled field":    {"version: 1\npools: []\npools: []\n", `duplicate field "pools"`},
 	"bad pool":         {"version: 1\npools:\n- \"10.0.0.0\"\n", `pool "10.0.0.0"`},
 	"overlapping pool": {"version: 1\npools:\n- \"10.0.0.0/8\"\n- \"10.1.0.0/16\"\n", "overlaps pool 10.0.0.0/8"},
-	"too few words":    only("10.96.0.0/12 cluster"), // the form is told
+	"too few words":    only("10.96.0.0/12 cluster"), // the error contains the form
 	"no range":         only("10.96.0.0 cluster service-cidr"),
 	"host bits":        only("10.96.0.1/12 cluster service-cidr"),
 	"unknown owner":    only("10.96.0.0/12 them service-cidr"),
@@ -105,7 +105,7 @@ var damaged = map[string]struct{ text, reason string }{
 	},
 }
 
-// only is a document with that one reservation.
+// only returns a document with that one reservation.
 func only(text string) struct{ text, reason string } {
 	return struct{ text, reason string }{fmt.Sprintf("version: 1\nreservations:\n- %q\n", text), "damaged document: "}
 }

@@ -9,11 +9,11 @@ import (
 	"liqonet.io/liqonet/ipam"
 )
 
-// limit is what the API server takes as the data of one ConfigMap, in bytes (core/validation, MaxSecretSize).
+// limit is the maximum size of the data of a ConfigMap, in bytes (core/validation, MaxSecretSize).
 const limit = 1 << 20
 
-// TestTwoThousandPeeringsFit measures the text of a cluster with 2,000 peers of the same ranges and long names.
-// Nodes take no room in it: each has a Lease.
+// TestTwoThousandPeeringsFit measures the text of a cluster with 2,000 peers that have the same ranges and long names.
+// Nodes are not part of it: each has a Lease.
 func TestTwoThousandPeeringsFit(t *testing.T) {
 	const peerings = 2000
 	r := installed(t)

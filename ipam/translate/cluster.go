@@ -7,15 +7,15 @@ import (
 	"slices"
 )
 
-// Cluster answers for all peerings of a cluster. The zero value has none.
+// Cluster translates addresses for all peerings of a cluster. The zero value has no peerings.
 type Cluster struct {
 	peers   map[string]Translator
-	seen    table                    // all by which peers are reached
-	damaged map[string]*DamagedError // peerings of which nothing is known, by name
+	seen    table                    // addresses by which this cluster reaches its peers
+	damaged map[string]*DamagedError // peerings whose records cannot be read, by name
 }
 
-// NewCluster puts translators together. It refuses two of the same name, and ranges by which two peers would be
-// reached.
+// NewCluster combines translators. It rejects two peerings of the same name, and two peers that this cluster reaches by
+// the same addresses.
 func NewCluster(translators ...Translator) (Cluster, error) {
 	c := Cluster{peers: make(map[string]Translator, len(translators))}
 	var all []entry
@@ -46,9 +46,9 @@ func (c Cluster) Peer(name string) (Translator, error) {
 	return t, nil
 }
 
-// Whose tells to which peer an address belongs, as this cluster calls it: the peer, what has the address, and
-// how the peer itself calls it. The error is an *UnmappedError, or, where the address may be of a peer whose record
-// cannot be read, that of Damage.
+// Whose returns the owner of an address by which this cluster reaches a peer: the peer, the kind of the address and the
+// peer's own address. The error is an *UnmappedError or, if the address may belong to a peer whose record cannot be
+// read, the error of Damage.
 func (c Cluster) Whose(a netip.Addr) (Address, error) {
 	answer, ok := c.seen.translate(a)
 	if !ok && len(c.damaged) > 0 {

@@ -11,7 +11,7 @@ import (
 	"liqonet.io/liqonet/ipam/translate"
 )
 
-// other is a peering with c, whose pods have the same addresses as those of b.
+// other returns the config of a peering with c, whose pods have the same addresses as those of b.
 func other() translate.Config {
 	return translate.Config{Peer: "c", Remote: translate.Side{
 		Pods:     []translate.Mapping{mapping("10.244.0.0/16", "10.73.0.0/16")},
@@ -65,7 +65,7 @@ func TestNewClusterRefuses(t *testing.T) {
 	}
 }
 
-// records are those of testdata, as a cluster keeps them.
+// records returns the records in testdata.
 func records(t testing.TB) (fabric, peering string) {
 	t.Helper()
 	texts := make([]string, 2)
@@ -94,7 +94,7 @@ func TestDecode(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, q := range []struct {
-		ask         question
+		ask         translation
 		given, want string
 	}{
 		{tr.Import, "10.244.1.7", "10.71.1.7"},
@@ -116,7 +116,7 @@ func TestDecode(t *testing.T) {
 
 func TestDecodeRefuses(t *testing.T) {
 	fabric, peering := records(t)
-	same := strings.Replace(peering, "name: b", "name: c", 1) // and the same ranges
+	same := strings.Replace(peering, "name: b", "name: c", 1) // with the same ranges
 	for name, c := range map[string]struct{ fabric, want string }{
 		"no fabric":          {"", "read ConfigMap fabric: "},
 		"peering as fabric":  {peering, "read ConfigMap fabric: "},
@@ -129,7 +129,7 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
-// TestDamage has one record that cannot be read: what it says is not guessed, and another peer's answers stay.
+// TestDamage: a record that cannot be read is an error for its own peering only. Others are translated as before.
 func TestDamage(t *testing.T) {
 	fabric, peering := records(t)
 	whole := strings.NewReplacer("\nname: b", "\nname: c", "10.81.0.0/16", "10.83.0.0/16", "10.71.0.0/16", "10.73.0.0/16").Replace(peering)

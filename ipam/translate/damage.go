@@ -8,7 +8,7 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// DamagedError says that the record of a peering cannot be read. Until it can, an answer would be a guess.
+// DamagedError means that the record of a peering cannot be read, so that its addresses cannot be translated.
 type DamagedError struct {
 	Peer string
 	Err  error // names the ConfigMap
@@ -19,10 +19,10 @@ func (e *DamagedError) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *DamagedError) Unwrap() error { return e.Err }
 
-// Hint says what helps.
+// Hint returns advice for a record that cannot be read.
 func (e *DamagedError) Hint() string { return records.DamageHint }
 
-// Damage tells of all peerings whose records cannot be read; nil: there are none.
+// Damage returns the errors of all peerings whose records cannot be read, or nil if there are none.
 func (c Cluster) Damage() error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(c.damaged)) {

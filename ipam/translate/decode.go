@@ -11,10 +11,10 @@ import (
 	"liqonet.io/liqonet/internal/records"
 )
 
-// ErrNoFabric says that a cluster has no record of itself.
+// ErrNoFabric means that the cluster has no fabric record.
 var ErrNoFabric = errors.New("this cluster has no fabric: liqonet is not installed, or on its way")
 
-// Read is Decode for the ConfigMaps in the namespace of liqonet, which may hold other things too. Without a fabric the
+// Read is Decode for the ConfigMaps in the namespace of liqonet. Other ConfigMaps are ignored. Without a fabric the
 // error is ErrNoFabric.
 func Read(objects []*corev1.ConfigMap) (Cluster, error) {
 	fabric := ""
@@ -33,12 +33,12 @@ func Read(objects []*corev1.ConfigMap) (Cluster, error) {
 	return Decode(fabric, peerings)
 }
 
-// Decode reads the records of a cluster: key "record" of ConfigMap "fabric", and the same key of the ConfigMaps
-// that bear the label liqonet.io/component=peering, by their names, all in the namespace of liqonet.
+// Decode reads the records of a cluster: key "record" of ConfigMap "fabric", and the same key of the ConfigMaps with
+// label liqonet.io/component=peering, by name. All are in the namespace of liqonet.
 //
-// A peering's record that is damaged, or of a version that this package does not know, costs no other peering its
-// answers: Cluster.Damage tells of it, and so does what is asked about that peering. A fabric that cannot be read,
-// and ranges by which two peers would be reached, are an error.
+// A peering record that is damaged, or of an unknown version, does not affect other peerings: Cluster.Damage reports
+// it, and so do the methods that need that peering. A fabric that cannot be read, or two peers reached by the same
+// addresses, are an error.
 func Decode(fabric string, peerings map[string]string) (Cluster, error) {
 	f, err := records.Decode[records.Fabric](fabric)
 	if err != nil {
@@ -60,7 +60,6 @@ func Decode(fabric string, peerings map[string]string) (Cluster, error) {
 	return c, err
 }
 
-// decodePeering reads one peering's record.
 func decodePeering(f records.Fabric, name, text string) (Translator, error) {
 	p, err := records.Decode[records.Peering](text)
 	if err != nil {

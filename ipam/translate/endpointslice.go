@@ -9,17 +9,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ManagedBy is the value of label endpointslice.kubernetes.io/managed-by on slices that EndpointSlice made. The
-// controller of a cluster leaves slices alone that are not its own.
+// ManagedBy is the value of label endpointslice.kubernetes.io/managed-by on the slices that EndpointSlice returns. The
+// EndpointSlice controller of Kubernetes ignores slices of other managers.
 const ManagedBy = "liqonet.io"
 
-// EndpointSlice makes of an EndpointSlice of one cluster the one that the other cluster of a peering needs, with
-// addresses as the function translates them: Translator.Export for a slice of this cluster that goes to the peer,
-// Translator.Import for a slice of the peer that comes here. The result can be applied as it is, beside a Service
-// of the same name without a selector.
+// EndpointSlice translates an EndpointSlice for the other cluster of a peering. Its function translates the addresses:
+// Translator.Export for a slice of this cluster that is sent to the peer, Translator.Import for a slice that comes from
+// the peer. The result can be applied unchanged, together with a Service of the same name that has no selector.
 //
-// Namespace, name, labels, ports, hostnames and conditions stay. What only has a meaning where the slice comes
-// from goes: owners, annotations, nodes, zones, hints and targets. One address without a translation is an error.
+// Namespace, name, labels, ports, hostnames and conditions are kept. Fields that have a meaning only in the source
+// cluster are removed: owners, annotations, nodes, zones, hints and targets. An address without a translation is an
+// error.
 func EndpointSlice(in *discoveryv1.EndpointSlice, translate func(netip.Addr) (Address, error)) (*discoveryv1.EndpointSlice, error) {
 	operand := fmt.Sprintf("EndpointSlice %s/%s", in.Namespace, in.Name)
 	if in.AddressType != discoveryv1.AddressTypeIPv4 {
@@ -61,7 +61,7 @@ func endpoint(in discoveryv1.Endpoint, translate func(netip.Addr) (Address, erro
 	return out, nil
 }
 
-// describe names an endpoint by what it leads to, else by its place.
+// describe identifies an endpoint by its target, or by its index if it has none.
 func describe(i int, e discoveryv1.Endpoint) string {
 	if e.TargetRef != nil {
 		return fmt.Sprintf("%s %q", e.TargetRef.Kind, e.TargetRef.Name)

@@ -26,7 +26,7 @@ func slice(t *testing.T) *discoveryv1.EndpointSlice {
 	return s
 }
 
-// TestEndpointSlice compares the slice for the peer with a golden file, and the given one with itself.
+// TestEndpointSlice compares the translated slice with a golden file, and verifies that the input is not modified.
 func TestEndpointSlice(t *testing.T) {
 	in := slice(t)
 	out, err := translate.EndpointSlice(in, newTranslator(t, config()).Export)

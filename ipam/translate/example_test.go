@@ -11,7 +11,7 @@ import (
 	"liqonet.io/liqonet/ipam/translate"
 )
 
-// decode reads what a program with a client would read from ConfigMaps "fabric" and "peering-b".
+// decode reads the records from files. A program with a client reads them from ConfigMaps "fabric" and "peering-b".
 func decode() (translate.Cluster, error) {
 	fabric, err := os.ReadFile("testdata/fabric.yaml")
 	if err != nil {
@@ -24,7 +24,7 @@ func decode() (translate.Cluster, error) {
 	return translate.Decode(string(fabric), map[string]string{"peering-b": string(peering)})
 }
 
-// A virtual kubelet reports, for a pod that runs in peer b, the address by which this cluster reaches it.
+// A virtual kubelet reports the address by which this cluster reaches a pod that runs in peer b.
 func ExampleTranslator_Import() {
 	cluster, err := decode()
 	if err != nil {
@@ -41,7 +41,7 @@ func ExampleTranslator_Import() {
 	// Output: 10.71.1.7 pod <nil>
 }
 
-// Whatever peer b is to reach in this cluster, it must be told by this address.
+// Peer b reaches addresses of this cluster by these translations.
 func ExampleTranslator_Export() {
 	cluster, err := decode()
 	if err != nil {
@@ -63,7 +63,7 @@ func ExampleTranslator_Export() {
 	// invalid IP  translate 192.0.2.1: not an address of this cluster that peer "b" can reach
 }
 
-// An access log tells a source address: whose is it?
+// An access log contains a source address. Whose returns the peer to which it belongs.
 func ExampleCluster_Whose() {
 	cluster, err := decode()
 	if err != nil {
@@ -75,7 +75,7 @@ func ExampleCluster_Whose() {
 	// Output: b node 10.70.0.3 <nil>
 }
 
-// A mirror of EndpointSlices writes this one to peer b.
+// A controller mirrors an EndpointSlice to peer b.
 func ExampleEndpointSlice() {
 	cluster, err := decode()
 	if err != nil {

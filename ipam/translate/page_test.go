@@ -12,7 +12,7 @@ import (
 )
 
 // TestRecordOfPage compares the record in docs/services.md, which is an interface for other programs, with the record
-// that the examples of this package translate by.
+// that the examples of this package use.
 func TestRecordOfPage(t *testing.T) {
 	page, err := os.ReadFile("../../docs/services.md")
 	if err != nil {

@@ -8,17 +8,17 @@ import (
 	"liqonet.io/liqonet/internal/cidr"
 )
 
-// entry maps a range to another one of the same length.
+// entry maps a range to another of the same length.
 type entry struct {
 	from, to netip.Prefix
 	kind     Kind
 	peer     string
 }
 
-// table holds entries whose ranges do not overlap, sorted by them. The zero value maps nothing.
+// table holds entries sorted by range; the ranges do not overlap. The zero value maps no address.
 type table []entry
 
-// newTable refuses ranges in which an address would have two translations.
+// newTable rejects overlapping ranges: their addresses would have two translations.
 func newTable(entries ...entry) (table, error) {
 	for _, e := range entries {
 		if err := e.check(); err != nil {
@@ -47,7 +47,7 @@ func (e entry) check() error {
 	return nil
 }
 
-// translate looks an address up.
+// translate returns the translation of an address, and false if the address is in no range.
 func (t table) translate(a netip.Addr) (Address, bool) {
 	i, exact := slices.BinarySearchFunc(t, a, func(e entry, a netip.Addr) int { return e.from.Addr().Compare(a) })
 	if !exact {
@@ -59,7 +59,7 @@ func (t table) translate(a netip.Addr) (Address, bool) {
 	return Address{Given: a, Translated: cidr.Swap(a, t[i].to), Peer: t[i].peer, Kind: t[i].kind}, true
 }
 
-// reversed maps everything back.
+// reversed returns the table of the reverse translation.
 func (t table) reversed() table {
 	back := slices.Clone(t)
 	for i, e := range back {

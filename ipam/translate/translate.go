@@ -1,18 +1,18 @@
-// Package translate answers how an address of one cluster is called in another to which liqonet connects it. It is
-// what reflection needs: a virtual kubelet that reports pod addresses, a mirror of EndpointSlices. The answers
-// come from the records that `liqoctl network connect` keeps in the cluster, see Decode; reading these records is
-// the caller's part, there is no client in here.
+// Package translate translates addresses between the clusters of a liqonet peering. It is for components that reflect
+// resources: a virtual kubelet that reports pod addresses, a controller that mirrors EndpointSlices. The translations
+// are computed from the records that `liqoctl network connect` stores in the cluster; see Decode. The package has no
+// client: the caller reads the records.
 //
-// Every translation is 1:1 by range: an address keeps its host bits, and ranges that do not collide keep their
-// addresses altogether. Four questions can be asked of a Translator, which stands for one peering:
+// All translations are 1:1 by range: an address keeps its host bits, and ranges that are not remapped keep their
+// addresses. A Translator serves one peering and has four methods:
 //
-//   - Import: the peer's own address, how is it called here?
-//   - ImportedFrom: an address by which this cluster reaches the peer, what is it there?
-//   - Export: an address of this cluster, how does the peer call it?
-//   - ExportedFrom: an address by which the peer reaches this cluster, what is it here?
+//   - Import translates the peer's own address into the address by which this cluster reaches it.
+//   - ImportedFrom is the inverse of Import.
+//   - Export translates an address of this cluster into the address by which the peer reaches it.
+//   - ExportedFrom is the inverse of Export.
 //
-// Cluster asks ImportedFrom of all peerings at once: whose is this address? An address that belongs nowhere is an
-// UnmappedError, never a guess. Values are immutable and safe for concurrent use.
+// Cluster applies ImportedFrom to all peerings at once, to find the peer to which an address belongs. An address that
+// is in no range is an UnmappedError. Values are immutable and safe for concurrent use.
 package translate
 
 import (
@@ -22,21 +22,20 @@ import (
 	"liqonet.io/liqonet/internal/cidr"
 )
 
-// Kind is what has an address.
+// Kind is the kind of the owner of an address.
 type Kind string
 
-// The kinds.
 const (
 	Pod Kind = "pod"
-	// Node is a node of a cluster. To its peers it has an external address, in its own cluster the internal
-	// address with the same host bits. The address of its network card is neither.
+	// Node is a node of a cluster. Peers reach it by its external address. In its own cluster it has the internal
+	// address with the same host bits. The address of its network card is neither of them.
 	Node Kind = "node"
-	// Exposed is a host outside the cluster that was made reachable for peers.
+	// Exposed is a host outside the cluster that is exposed to peers.
 	Exposed Kind = "exposed"
 )
 
-// Mapping is a range by its real addresses and by those under which the other cluster of a peering reaches it.
-// Both have the same length.
+// Mapping is a range with its real addresses and the addresses by which the other cluster of a peering reaches it. Both
+// have the same length.
 type Mapping = cidr.Mapping
 
 // Address is a translated address.
@@ -47,10 +46,10 @@ type Address struct {
 	Kind       Kind       `json:"kind"`
 }
 
-// UnmappedError says that an address belongs to none of the ranges that a question is about.
+// UnmappedError means that an address is in none of the ranges of a translation.
 type UnmappedError struct {
 	Address netip.Addr
-	// What the address is not, such as `an address of peer "b"`.
+	// What describes the expected ranges, such as `an address of peer "b"`.
 	What string
 }
 
@@ -58,17 +57,18 @@ func (e *UnmappedError) Error() string {
 	return fmt.Sprintf("translate %s: not %s", e.Address, e.What)
 }
 
-// UntoldError says that a peering's record does not tell how the peer sees this cluster.
-type UntoldError struct{ Peer string }
+// LocalUnknownError means that the record of a peering does not contain the addresses by which the peer reaches this
+// cluster.
+type LocalUnknownError struct{ Peer string }
 
-func (e *UntoldError) Error() string {
-	return fmt.Sprintf("the record of peering %q does not tell how the peer sees this cluster", e.Peer)
+func (e *LocalUnknownError) Error() string {
+	return fmt.Sprintf("the record of peering %q does not contain the addresses by which the peer reaches this cluster", e.Peer)
 }
 
-// Hint says what completes the record.
-func (e *UntoldError) Hint() string { return "liqoctl network connect --update" }
+// Hint returns the command that completes the record.
+func (e *LocalUnknownError) Hint() string { return "liqoctl network connect --update" }
 
-// UnknownPeerError says that there is no peering of that name.
+// UnknownPeerError means that there is no peering of that name.
 type UnknownPeerError struct{ Peer string }
 
 func (e *UnknownPeerError) Error() string { return fmt.Sprintf("no peering %q", e.Peer) }

@@ -8,48 +8,47 @@ import (
 	"liqonet.io/liqonet/internal/cidr"
 )
 
-// Side is one cluster of a peering, as the other one sees it.
+// Side is one cluster of a peering, with its addresses as the other cluster reaches them.
 type Side struct {
-	// Pods are its pod CIDRs.
 	Pods []Mapping
-	// External is its external CIDR: nodes are in the first half, exposed hosts in the second.
+	// External is the external CIDR: nodes are in the first half, exposed hosts in the second.
 	External Mapping
 }
 
-// Config is what a Translator answers from.
+// Config is the input of a Translator.
 type Config struct {
 	Peer string // name of the peering
-	// Remote is the peer as this cluster sees it.
+	// Remote is the peer as this cluster reaches it.
 	Remote Side
-	// Local is this cluster as the peer sees it. The zero value: not known; Export and ExportedFrom are then an
-	// UntoldError.
+	// Local is this cluster as the peer reaches it. The zero value: not known, so that Export and ExportedFrom return a
+	// LocalUnknownError.
 	Local Side
-	// Internal is this cluster's internal CIDR, of its external CIDR's length; its first half belongs to nodes.
-	// The zero value: nodes are known by their external addresses alone.
+	// Internal is this cluster's internal CIDR, of the same length as its external CIDR. Its first half belongs to
+	// nodes. The zero value: nodes are known by their external addresses only.
 	Internal netip.Prefix
-	// Exposed are the hosts outside this cluster that the peer reaches: their own addresses, each with that of
-	// the second half of this cluster's external CIDR by which it goes. One that is a pod's address too is taken
-	// for the pod's. nil: none is known; such hosts are then given by the latter alone.
+	// Exposed maps the hosts outside this cluster that the peer reaches, by their own addresses, to their addresses in
+	// the second half of this cluster's external CIDR. An address that is also in a pod CIDR is translated as a pod's.
+	// nil: no host is known, and exposed hosts are known by their external addresses only.
 	Exposed map[netip.Addr]netip.Addr
 }
 
-// Translator answers for one peering. The zero value knows no address.
+// Translator translates the addresses of one peering. The zero value translates no address.
 type Translator struct {
 	peer                       string
 	imported, exported         table
 	importedBack, exportedBack table
-	told                       bool
-	exposed, hosts             map[netip.Addr]netip.Addr // external address by host, and back
+	localKnown                 bool
+	exposed, hosts             map[netip.Addr]netip.Addr // external address by host, and the reverse
 }
 
-// New makes a translator. It refuses ranges by which a translation would be ambiguous: of different lengths, or
-// overlapping. Ranges of different peerings may well overlap, hence a translator for each.
+// New creates a translator. It rejects ranges with ambiguous translations: mappings of different lengths and
+// overlapping ranges. Ranges of different peerings may overlap, so each peering has its own translator.
 func New(c Config) (Translator, error) {
-	t := Translator{peer: c.Peer, told: len(c.Local.Pods) > 0 || c.Local.External != Mapping{}, exposed: maps.Clone(c.Exposed)}
+	t := Translator{peer: c.Peer, localKnown: len(c.Local.Pods) > 0 || c.Local.External != Mapping{}, exposed: maps.Clone(c.Exposed)}
 	if err := t.addRemote(c); err != nil {
 		return Translator{}, fmt.Errorf("ranges of peer %q: %w", c.Peer, err)
 	}
-	if !t.told {
+	if !t.localKnown {
 		return t, nil
 	}
 	if err := t.addLocal(c); err != nil {
@@ -67,7 +66,7 @@ func (t *Translator) addRemote(c Config) error {
 	return err
 }
 
-// addLocal lets nodes be named by their internal addresses too, which is what this cluster's own nodes go by.
+// addLocal also maps the internal addresses of nodes. Inside this cluster, nodes use their internal addresses.
 func (t *Translator) addLocal(c Config) error {
 	entries, err := c.Local.entries(c.Peer)
 	if err != nil {
@@ -91,7 +90,7 @@ func (t *Translator) addLocal(c Config) error {
 	return t.addHosts()
 }
 
-// addHosts prepares the way back to exposed hosts.
+// addHosts builds the reverse mapping of exposed hosts.
 func (t *Translator) addHosts() error {
 	t.hosts = make(map[netip.Addr]netip.Addr, len(t.exposed))
 	for host, external := range t.exposed {
@@ -106,16 +105,16 @@ func (t *Translator) addHosts() error {
 	return nil
 }
 
-// bothWays makes the tables of a question and of its reverse, the latter from entries that are to be reversed.
-func bothWays(forth, back []entry) (there, again table, err error) {
-	if there, err = newTable(forth...); err != nil {
+// bothWays creates the forward table of entries forth, and the reverse table of entries back.
+func bothWays(forth, back []entry) (forward, reverse table, err error) {
+	if forward, err = newTable(forth...); err != nil {
 		return nil, nil, err
 	}
-	again, err = newTable(table(back).reversed()...)
-	return there, again, err
+	reverse, err = newTable(table(back).reversed()...)
+	return forward, reverse, err
 }
 
-// entries are the mappings of a side, each with its kind.
+// entries returns the mappings of a side, each with its kind.
 func (s Side) entries(peer string) ([]entry, error) {
 	e := entry{from: s.External.Real, to: s.External.Seen, peer: peer}
 	if err := e.check(); err != nil {
@@ -139,45 +138,45 @@ func podEntries(pods []Mapping, peer string) []entry {
 	return entries
 }
 
-// Peer is the name of the peering.
+// Peer returns the name of the peering.
 func (t Translator) Peer() string { return t.peer }
 
-// Import translates the peer's own address into the one by which this cluster reaches it. A node of the peer is
-// given by its external address. The error is an *UnmappedError.
+// Import translates the peer's own address into the address by which this cluster reaches it. Nodes of the peer are
+// identified by their external addresses. The error is an *UnmappedError.
 func (t Translator) Import(a netip.Addr) (Address, error) {
 	return found(t.imported, a, "an address of peer %q", t.peer)
 }
 
-// ImportedFrom translates an address by which this cluster reaches the peer into the peer's own. The error is an
-// *UnmappedError.
+// ImportedFrom translates an address by which this cluster reaches the peer into the peer's own address. The error is
+// an *UnmappedError.
 func (t Translator) ImportedFrom(a netip.Addr) (Address, error) {
 	return found(t.importedBack, a, "an address by which peer %q is reached", t.peer)
 }
 
-// Export translates an address of this cluster into the one by which the peer reaches it. A node is given by its
-// internal or external address, an exposed host by its own or its external one. The error is an *UnmappedError or an
-// *UntoldError.
+// Export translates an address of this cluster into the address by which the peer reaches it. Nodes are identified by
+// their internal or external addresses, exposed hosts by their own or external addresses. The error is an
+// *UnmappedError or a *LocalUnknownError.
 func (t Translator) Export(a netip.Addr) (Address, error) {
-	if !t.told {
-		return Address{}, &UntoldError{t.peer}
+	if !t.localKnown {
+		return Address{}, &LocalUnknownError{t.peer}
 	}
 	if answer, ok := t.exported.translate(a); ok {
 		return answer, nil
 	}
 	if external, ok := t.exposed[a]; ok {
-		answer, _ := t.exported.translate(external) // addHosts has seen that there is one
+		answer, _ := t.exported.translate(external) // addHosts has verified that it is mapped
 		answer.Given = a
 		return answer, nil
 	}
 	return found(t.exported, a, "an address of this cluster that peer %q can reach", t.peer)
 }
 
-// ExportedFrom translates an address by which the peer reaches this cluster into this cluster's own, a node's
-// into its internal one, that of an exposed host into the host's own where it is known. The error is an
-// *UnmappedError or an *UntoldError.
+// ExportedFrom translates an address by which the peer reaches this cluster into this cluster's own address: for a node
+// its internal address, for an exposed host its own address if it is known. The error is an *UnmappedError or a
+// *LocalUnknownError.
 func (t Translator) ExportedFrom(a netip.Addr) (Address, error) {
-	if !t.told {
-		return Address{}, &UntoldError{t.peer}
+	if !t.localKnown {
+		return Address{}, &LocalUnknownError{t.peer}
 	}
 	answer, err := found(t.exportedBack, a, "an address by which peer %q reaches this cluster", t.peer)
 	if host, ok := t.hosts[answer.Translated]; ok {

@@ -17,7 +17,7 @@ func mapping(real, seen string) translate.Mapping {
 	return translate.Mapping{Real: prefix(real), Seen: prefix(seen)}
 }
 
-// config is cluster a's view of a peering with b, which has two pod CIDRs: one collides, one does not.
+// config returns cluster a's side of a peering with b, which has two pod CIDRs: one overlaps, one does not.
 func config() translate.Config {
 	return translate.Config{
 		Peer: "b",
@@ -42,14 +42,14 @@ func newTranslator(t *testing.T, c translate.Config) translate.Translator {
 	return tr
 }
 
-// question is one of a translator's four.
-type question = func(netip.Addr) (translate.Address, error)
+// translation is one of a Translator's four methods.
+type translation = func(netip.Addr) (translate.Address, error)
 
-func TestQuestions(t *testing.T) {
+func TestTranslations(t *testing.T) {
 	tr := newTranslator(t, config())
 	tests := []struct {
 		name         string
-		ask, reverse question
+		ask, reverse translation
 		given, want  string
 		kind         translate.Kind
 	}{
@@ -87,12 +87,12 @@ func TestQuestions(t *testing.T) {
 func TestUnmapped(t *testing.T) {
 	tr := newTranslator(t, config())
 	for name, c := range map[string]struct {
-		ask   question
+		ask   translation
 		given []string
 	}{
 		"import":        {tr.Import, []string{"10.243.255.255", "10.71.0.1", "10.50.8.0", "172.31.2.11", "10.80.0.9", "::ffff:10.244.0.1", "fd00::1"}},
 		"imported from": {tr.ImportedFrom, []string{"10.244.0.1", "10.70.0.1", "10.82.0.1"}},
-		// The network card of a node, and a gateway's end of the overlay, which never leaves the cluster.
+		// The network card of a node, and a gateway's overlay address, which is used only inside the cluster.
 		"export":        {tr.Export, []string{"172.31.1.11", "10.80.128.1", "10.71.0.1", "10.50.4.1"}},
 		"exported from": {tr.ExportedFrom, []string{"10.244.0.1", "10.71.0.1"}},
 	} {
@@ -109,14 +109,14 @@ func TestUnmapped(t *testing.T) {
 	}
 }
 
-// TestUntold: what the peer alone decides is not guessed, and the other half works.
-func TestUntold(t *testing.T) {
+// TestLocalUnknown: without the peer's view of this cluster, Export fails and Import works.
+func TestLocalUnknown(t *testing.T) {
 	c := config()
 	c.Local = translate.Side{}
 	tr := newTranslator(t, c)
-	var untold *translate.UntoldError
-	for _, ask := range []question{tr.Export, tr.ExportedFrom} {
-		if got, err := ask(netip.MustParseAddr("10.244.0.1")); !errors.As(err, &untold) || untold.Peer != "b" {
+	var unknown *translate.LocalUnknownError
+	for _, ask := range []translation{tr.Export, tr.ExportedFrom} {
+		if got, err := ask(netip.MustParseAddr("10.244.0.1")); !errors.As(err, &unknown) || unknown.Peer != "b" {
 			t.Errorf("%+v, %v", got, err)
 		}
 	}
@@ -135,7 +135,7 @@ func TestNewRefuses(t *testing.T) {
 		"overlapping seen ranges":    func(c *translate.Config) { c.Remote.Pods[1].Seen = prefix("10.81.4.0/22") },
 		"no external CIDR":           func(c *translate.Config) { c.Remote.External = translate.Mapping{} },
 		"a single external address":  func(c *translate.Config) { c.Remote.External = mapping("10.70.0.1/32", "10.70.0.1/32") },
-		"half of the peer's word":    func(c *translate.Config) { c.Local.External = translate.Mapping{} },
+		"half of the local side":     func(c *translate.Config) { c.Local.External = translate.Mapping{} },
 		"an internal CIDR too small": func(c *translate.Config) { c.Internal = prefix("10.80.0.0/17") },
 		"an internal CIDR in use":    func(c *translate.Config) { c.Internal = prefix("10.244.0.0/16") },
 	} {
@@ -147,7 +147,7 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// TestTranslationKeepsHostBits goes there and back with random addresses of random ranges.
+// TestTranslationKeepsHostBits translates random addresses of random ranges, and back.
 func TestTranslationKeepsHostBits(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 7))
 	v4 := func() netip.Addr {
@@ -157,7 +157,7 @@ func TestTranslationKeepsHostBits(t *testing.T) {
 	for range 2000 {
 		bits, a := 1+random.IntN(32), v4()
 		real, seen := netip.PrefixFrom(a, bits).Masked(), netip.PrefixFrom(v4(), bits).Masked()
-		external := mapping("fd00:70::/64", "fd00:71::/64") // of the other family: never in the way
+		external := mapping("fd00:70::/64", "fd00:71::/64") // of the other family, so that it never overlaps
 		tr := newTranslator(t, translate.Config{Remote: translate.Side{Pods: []translate.Mapping{{Real: real, Seen: seen}}, External: external}})
 		there, err := tr.Import(a)
 		if err != nil || !seen.Contains(there.Translated) {
@@ -175,7 +175,7 @@ func TestTranslationKeepsHostBits(t *testing.T) {
 	}
 }
 
-// BenchmarkWhose looks an address up among those of 2,000 peers.
+// BenchmarkWhose searches an address in the ranges of 2,000 peers.
 func BenchmarkWhose(b *testing.B) {
 	translators := make([]translate.Translator, 2000)
 	for i := range translators {
@@ -203,7 +203,7 @@ func BenchmarkWhose(b *testing.B) {
 	}
 }
 
-// TestExposedHosts: they are known by their own addresses and by their external ones.
+// TestExposedHosts: exposed hosts are translated by their own addresses and by their external ones.
 func TestExposedHosts(t *testing.T) {
 	c := config()
 	host, second := netip.MustParseAddr("192.0.2.7"), netip.MustParseAddr("192.0.2.8")
@@ -231,7 +231,7 @@ func TestExposedHosts(t *testing.T) {
 	if got, err := newTranslator(t, c).Export(netip.MustParseAddr("10.244.1.7")); err != nil || got.Kind != translate.Pod {
 		t.Errorf("a host of a pod's address: %+v, %v", got, err)
 	}
-	delete(c.Exposed, host) // the translator has its own
+	delete(c.Exposed, host) // the translator has a copy
 	if _, err := tr.Export(host); err != nil {
 		t.Error(err)
 	}
