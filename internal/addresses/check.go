@@ -74,7 +74,7 @@ func readState(ctx context.Context, c *cluster.Cluster) (state, error) {
 		return err
 	})
 	group.Go(func() (err error) {
-		discovery, err = c.Discover(inner, cluster.Overrides{})
+		discovery, err = cluster.Discover(inner, c, cluster.Overrides{})
 		if _, a.assumed = errors.AsType[*cluster.MissingError](err); a.assumed {
 			return nil
 		}

@@ -31,7 +31,7 @@ const lookupTimeout = 2 * time.Second
 // APIServers returns the IPv4 addresses at which the cluster's API servers are known: behind Service
 // default/kubernetes, and where this client speaks to one. A name in the kubeconfig is resolved here, which may give
 // other addresses than in the cluster; one that cannot be resolved counts as nothing.
-func (c *Cluster) APIServers(ctx context.Context) ([]netip.Addr, error) {
+func APIServers(ctx context.Context, c *Cluster) ([]netip.Addr, error) {
 	var texts []string
 	slice, err := c.Kube.DiscoveryV1().EndpointSlices(corev1.NamespaceDefault).Get(ctx, apiServerSlice, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -43,7 +43,7 @@ func (c *Cluster) APIServers(ctx context.Context) ([]netip.Addr, error) {
 		}
 	}
 	all := addresses(texts...)
-	for _, a := range c.hostAddresses(ctx) {
+	for _, a := range hostAddresses(ctx, c) {
 		if !slices.Contains(all, a) {
 			all = append(all, a)
 		}
@@ -52,7 +52,7 @@ func (c *Cluster) APIServers(ctx context.Context) ([]netip.Addr, error) {
 }
 
 // hostAddresses are those of the API server in the kubeconfig.
-func (c *Cluster) hostAddresses(ctx context.Context) []netip.Addr {
+func hostAddresses(ctx context.Context, c *Cluster) []netip.Addr {
 	u, err := url.Parse(c.host)
 	if err != nil || u.Hostname() == "" {
 		return nil

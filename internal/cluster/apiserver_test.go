@@ -31,7 +31,7 @@ func TestAPIServers(t *testing.T) {
 		"https://gone.example:6443": {"10.12.9.9"},
 	} {
 		c := &Cluster{Kube: fake.NewClientset(behind), host: host, lookup: names}
-		got, err := c.APIServers(t.Context())
+		got, err := APIServers(t.Context(), c)
 		var texts []string
 		for _, a := range got {
 			texts = append(texts, a.String())

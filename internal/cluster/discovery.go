@@ -75,8 +75,8 @@ func (e *MissingError) Hint() string { return "set it with " + e.Flag }
 
 // Discover reads the addresses of the cluster from the sources that real clusters have. What cannot be found is a
 // *MissingError that names the flag to use.
-func (c *Cluster) Discover(ctx context.Context, o Overrides) (Discovery, error) {
-	inv, err := c.takeInventory(ctx)
+func Discover(ctx context.Context, c *Cluster, o Overrides) (Discovery, error) {
+	inv, err := takeInventory(ctx, c)
 	if err != nil {
 		return Discovery{}, err
 	}

@@ -97,7 +97,7 @@ func TestDiscover(t *testing.T) {
 		name := strings.TrimSuffix(filepath.Base(path), ".yaml")
 		t.Run(name, func(t *testing.T) {
 			c, _ := fakecluster.NewAPIServer(fakecluster.Config{Objects: fixture(t, name)})
-			d, err := c.Discover(t.Context(), cluster.Overrides{})
+			d, err := cluster.Discover(t.Context(), c, cluster.Overrides{})
 			got := summary(d)
 			var hinted interface{ Hint() string }
 			if errors.As(err, &hinted) {
@@ -144,7 +144,7 @@ func TestDiscoverAsksForWhatIsMissing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cl, _ := fakecluster.NewAPIServer(fakecluster.Config{Objects: c.objects})
-			_, err := cl.Discover(t.Context(), cluster.Overrides{FlagPrefix: c.prefix})
+			_, err := cluster.Discover(t.Context(), cl, cluster.Overrides{FlagPrefix: c.prefix})
 			var missing *cluster.MissingError
 			if !errors.As(err, &missing) {
 				t.Fatalf("error %v", err)
@@ -159,7 +159,7 @@ func TestDiscoverAsksForWhatIsMissing(t *testing.T) {
 // What the user tells counts, also where the cluster contradicts; then there is a note.
 func TestOverrides(t *testing.T) {
 	c, _ := fakecluster.NewAPIServer(fakecluster.Config{Objects: fixture(t, "stray-pod")})
-	d, err := c.Discover(t.Context(), cluster.Overrides{
+	d, err := cluster.Discover(t.Context(), c, cluster.Overrides{
 		PodCIDRs: prefixes("10.244.0.0/17", "10.244.128.0/17"), ServiceCIDRs: prefixes("10.97.0.0/16"), NodeNetworks: prefixes("10.1.0.0/16"),
 	})
 	if err != nil {
@@ -194,7 +194,7 @@ func TestServiceCIDRVersions(t *testing.T) {
 	}
 	c, kube := fakecluster.NewAPIServer(fakecluster.Config{Objects: append(fixture(t, "kubeadm-flannel"), beta)})
 	refuse(kube, "servicecidrs", "v1", notFound)
-	d, err := c.Discover(t.Context(), cluster.Overrides{})
+	d, err := cluster.Discover(t.Context(), c, cluster.Overrides{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +202,7 @@ func TestServiceCIDRVersions(t *testing.T) {
 		t.Errorf("services %v, API %v", d.ServiceCIDRs, d.ServiceCIDRAPI)
 	}
 	refuse(kube, "servicecidrs", "", notFound)
-	if d, err = c.Discover(t.Context(), cluster.Overrides{}); err != nil || d.ServiceCIDRAPI || d.ServiceCIDRs.Source != "kubeadm ConfigMap" {
+	if d, err = cluster.Discover(t.Context(), c, cluster.Overrides{}); err != nil || d.ServiceCIDRAPI || d.ServiceCIDRs.Source != "kubeadm ConfigMap" {
 		t.Errorf("services %v, API %v, %v", d.ServiceCIDRs, d.ServiceCIDRAPI, err)
 	}
 }
@@ -214,12 +214,12 @@ func TestDiscoverWithFewRights(t *testing.T) {
 	}
 	c, kube := fakecluster.NewAPIServer(fakecluster.Config{Objects: fixture(t, "lab")})
 	refuse(kube, "daemonsets", "", forbidden("daemonsets"))
-	d, err := c.Discover(t.Context(), cluster.Overrides{})
+	d, err := cluster.Discover(t.Context(), c, cluster.Overrides{})
 	if err != nil || len(d.Notes) != 1 || d.Notes[0] != "not allowed to read daemonsets" {
 		t.Errorf("notes %q, %v", d.Notes, err)
 	}
 	refuse(kube, "nodes", "", forbidden("nodes"))
-	if _, err := c.Discover(t.Context(), cluster.Overrides{}); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `read nodes of cluster "test"`) {
+	if _, err := cluster.Discover(t.Context(), c, cluster.Overrides{}); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `read nodes of cluster "test"`) {
 		t.Errorf("error %v", err)
 	}
 }

@@ -64,15 +64,15 @@ type source struct {
 }
 
 // takeInventory reads everything in parallel.
-func (c *Cluster) takeInventory(ctx context.Context) (*inventory, error) {
+func takeInventory(ctx context.Context, c *Cluster) (*inventory, error) {
 	inv := &inventory{configMaps: make(map[types.NamespacedName]*corev1.ConfigMap), versions: make(map[string]bool)}
-	if err := c.read(ctx, inv, c.sources(inv)); err != nil {
+	if err := read(ctx, c, inv, sources(c, inv)); err != nil {
 		return nil, err
 	}
-	return inv, c.read(ctx, inv, c.networkSources(inv))
+	return inv, read(ctx, c, inv, networkSources(c, inv))
 }
 
-func (c *Cluster) read(ctx context.Context, inv *inventory, sources []source) error {
+func read(ctx context.Context, c *Cluster, inv *inventory, sources []source) error {
 	return each(ctx, sources, func(ctx context.Context, _ int, s source) error {
 		switch err := s.read(ctx); {
 		case err != nil && s.optional && apierrors.IsForbidden(err):
@@ -87,7 +87,7 @@ func (c *Cluster) read(ctx context.Context, inv *inventory, sources []source) er
 }
 
 // sources are what every cluster may have.
-func (c *Cluster) sources(inv *inventory) []source {
+func sources(c *Cluster, inv *inventory) []source {
 	core := c.Kube.CoreV1()
 	every := metav1.ListOptions{}
 	running := metav1.ListOptions{FieldSelector: "status.phase=Running", Limit: podPage}
@@ -99,9 +99,9 @@ func (c *Cluster) sources(inv *inventory) []source {
 		{"daemonsets", true, listed(&inv.daemonSets, c.Kube.AppsV1().DaemonSets(metav1.NamespaceAll).List, every)},
 		{"namespace liqo", true, got(&inv.liqo, core.Namespaces().Get, "liqo")},
 		{"service default/kubernetes", true, got(&inv.kubernetes, core.Services(metav1.NamespaceDefault).Get, "kubernetes")},
-		{"ServiceCIDR objects", true, func(ctx context.Context) error { return c.readServiceCIDRs(ctx, inv) }},
-		{"API groups", false, func(ctx context.Context) error { return c.readVersions(ctx, inv) }},
-		{"admission API", true, func(ctx context.Context) error { return c.readPolicies(ctx, inv) }},
+		{"ServiceCIDR objects", true, func(ctx context.Context) error { return readServiceCIDRs(ctx, c, inv) }},
+		{"API groups", false, func(ctx context.Context) error { return readVersions(ctx, c, inv) }},
+		{"admission API", true, func(ctx context.Context) error { return readPolicies(ctx, c, inv) }},
 	}
 	for _, place := range []types.NamespacedName{kubeadmConfig, kubeProxyConfig, ciliumConfig, flannelConfig, flannelSystemConfig} {
 		inv.configMaps[place] = &corev1.ConfigMap{}
@@ -134,7 +134,7 @@ func got[T any](into *T, get func(context.Context, string, metav1.GetOptions) (*
 }
 
 // readServiceCIDRs reads the objects in the stable version (Kubernetes 1.33), else in the beta one (1.31).
-func (c *Cluster) readServiceCIDRs(ctx context.Context, inv *inventory) error {
+func readServiceCIDRs(ctx context.Context, c *Cluster, inv *inventory) error {
 	err := listed(&inv.serviceCIDRs, c.Kube.NetworkingV1().ServiceCIDRs().List, metav1.ListOptions{})(ctx)
 	if apierrors.IsNotFound(err) {
 		var beta networkingv1beta1.ServiceCIDRList
@@ -148,7 +148,7 @@ func (c *Cluster) readServiceCIDRs(ctx context.Context, inv *inventory) error {
 	return err
 }
 
-func (c *Cluster) readVersions(ctx context.Context, inv *inventory) error {
+func readVersions(ctx context.Context, c *Cluster, inv *inventory) error {
 	client := discovery.ToServerGroupsInterfaceWithContext(c.Kube.Discovery())
 	groups, err := client.ServerGroupsWithContext(ctx)
 	if err != nil {
@@ -164,7 +164,7 @@ func (c *Cluster) readVersions(ctx context.Context, inv *inventory) error {
 
 // readPolicies finds out whether the stable version of admission policies is there (Kubernetes 1.30). Everybody may
 // ask which resources an API has.
-func (c *Cluster) readPolicies(ctx context.Context, inv *inventory) error {
+func readPolicies(ctx context.Context, c *Cluster, inv *inventory) error {
 	client := discovery.ToServerResourcesInterfaceWithContext(c.Kube.Discovery())
 	list, err := client.ServerResourcesForGroupVersionWithContext(ctx, admissionv1.SchemeGroupVersion.String())
 	if err != nil {
@@ -177,7 +177,7 @@ func (c *Cluster) readPolicies(ctx context.Context, inv *inventory) error {
 }
 
 // networkSources are custom resources of CNIs, in the first version of each that the API serves.
-func (c *Cluster) networkSources(inv *inventory) (all []source) {
+func networkSources(c *Cluster, inv *inventory) (all []source) {
 	for _, kind := range []struct {
 		into     *unstructured.UnstructuredList
 		plural   string

@@ -106,11 +106,11 @@ func (s *site) discover(ctx context.Context) error {
 	inventory.ReadInto(ctx, group, s.cluster, &s.found.registry, inventory.Reservations)
 	inventory.ReadInto(ctx, group, s.cluster, &leases, inventory.Leases)
 	group.Go(func() (err error) {
-		s.discovery, err = s.cluster.Discover(ctx, s.side.Overrides)
+		s.discovery, err = cluster.Discover(ctx, s.cluster, s.side.Overrides)
 		return err
 	})
 	group.Go(func() (err error) {
-		s.found.servers, err = s.cluster.APIServers(ctx)
+		s.found.servers, err = cluster.APIServers(ctx, s.cluster)
 		if apierrors.IsForbidden(err) {
 			s.reporter.Note(fmt.Sprintf("cluster %q: not allowed to read the API server's addresses: reserve them with --%sreserve if peers could be remapped to them",
 				s.cluster.Context, s.side.Overrides.FlagPrefix))

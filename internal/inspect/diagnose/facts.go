@@ -242,7 +242,7 @@ func (f *facts) readObjects(ctx context.Context) (err error) {
 }
 
 func (f *facts) readPlugin(ctx context.Context) (err error) {
-	f.discovery, err = f.cluster.Discover(ctx, cluster.Overrides{})
+	f.discovery, err = cluster.Discover(ctx, f.cluster, cluster.Overrides{})
 	if _, ok := errors.AsType[*cluster.MissingError](err); ok {
 		return nil // flags can replace the missing ranges; only the warnings are needed here
 	}
@@ -253,7 +253,7 @@ func (f *facts) readPlugin(ctx context.Context) (err error) {
 func (f *facts) readUses(ctx context.Context) error {
 	reports, _ := inventory.Reports(f.leases) // damaged ones are skipped, as by gateways
 	reported, _ := addresses.ReportedUses(reports)
-	servers, err := f.cluster.APIServers(ctx)
+	servers, err := cluster.APIServers(ctx, f.cluster)
 	if f.fabric != nil {
 		f.used = addresses.Outside(servers, f.discovery.Nodes, reported, slices.Concat(f.fabric.PodCIDRs, f.fabric.ServiceCIDRs, f.fabric.NodeNetworks))
 	}

@@ -62,7 +62,7 @@ func (x *exposer) checkOutside(ctx context.Context) error {
 			return notExposable(x.Host, "it is node "+node.Name+" of the cluster", "peers reach nodes at their external addresses already: liqoctl ipam translate --peer "+x.Peer)
 		}
 	}
-	servers, err := x.Cluster.APIServers(ctx)
+	servers, err := cluster.APIServers(ctx, x.Cluster)
 	if err != nil {
 		return err
 	}
